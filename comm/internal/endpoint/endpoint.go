@@ -1,0 +1,296 @@
+// Package endpoint is one rank's end of all its conversations: it connects to peers when they are first needed,
+// frames messages, matches them with receives, keeps memory bounded, and turns the death of a peer into errors
+// that name it.
+//
+// Traffic is divided into lanes, one per group; all lanes share one stream per peer. Within a lane, messages
+// match receives by (source, tag) in the order in which they were sent (MPI's non-overtaking rule), or, for the
+// steps of a collective, by (source, sequence number, step).
+//
+// Messages up to eagerLimit bytes travel at once (eager), against a budget per peer that the receiver gives back
+// as it consumes them. Larger ones, and all once the budget is spent, send only an envelope, and their bytes when
+// the receiver has posted a buffer (rendezvous): a sender that floods fills nobody's memory, and a message that
+// nobody awaits blocks nothing behind it.
+//
+// A lane fails once and for good: the first failure ends every operation under way, is told to all members that
+// are connected, and answers every later call and message. One mutex guards all state; it is never held during
+// input or output.
+package endpoint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/gorun/gorun/comm/transport"
+)
+
+const (
+	// eagerLimit is the longest message, in bytes, that is sent before the receiver has asked for it.
+	eagerLimit = 64 << 10
+	// eagerBudget bounds what one peer may have sent eagerly and not yet seen consumed, headers included.
+	eagerBudget = 2 << 20
+	// maxMessage bounds one message, in bytes: far above any buffer, so that sums of sizes cannot overflow.
+	maxMessage = 1 << 46
+	// flushTimeout is how long Close waits for what is queued to be written to peers that do not read.
+	flushTimeout = 5 * time.Second
+	// crossTimeout is how long a dial that lost against the peer's own waits for it before it tries again.
+	crossTimeout = time.Second
+	// retiredLanes is how many closed lanes are remembered, to answer peers that still send to them.
+	retiredLanes = 1024
+)
+
+// ErrClosed is the error of operations on a lane or endpoint that this rank has closed.
+var ErrClosed = errors.New("the group is closed")
+
+// Options tune an Endpoint.
+type Options struct {
+	ConnectTimeout time.Duration // limit for reaching one peer; 0: none
+	Log            *slog.Logger  // nil: silent
+}
+
+// An Endpoint is this rank's end of the streams to its peers. Ranks are world ranks throughout.
+type Endpoint struct {
+	rank int
+	tr   transport.Transport
+	opt  Options
+	ctx  context.Context // ends with Close
+	stop context.CancelFunc
+	wg   sync.WaitGroup // readers, writers, dials
+
+	mu      sync.Mutex
+	peers   []*peer
+	lanes   map[uint64]*Lane
+	early   map[uint64][]*message // for lanes that this rank has not opened yet
+	doomed  map[uint64]*Failure   // failures of such lanes
+	retired []uint64              // ids of closed lanes, oldest first
+	sends   map[uint64]*Op        // rendezvous sends that wait for clear to send
+	nextID  uint64
+	closed  bool
+}
+
+// New returns the endpoint of rank in a world of size and starts serving on tr, which it owns from now on.
+func New(tr transport.Transport, rank, size int, opt Options) *Endpoint {
+	if opt.Log == nil {
+		opt.Log = slog.New(slog.DiscardHandler)
+	}
+	e := &Endpoint{
+		rank: rank, tr: tr, opt: opt,
+		peers:  make([]*peer, size),
+		lanes:  map[uint64]*Lane{},
+		early:  map[uint64][]*message{},
+		doomed: map[uint64]*Failure{},
+		sends:  map[uint64]*Op{},
+	}
+	e.ctx, e.stop = context.WithCancel(context.Background())
+	for r := range e.peers {
+		e.peers[r] = newPeer(r)
+	}
+	tr.Serve(e)
+	return e
+}
+
+// Open returns the lane of the group id, whose members are world ranks and include this one.
+func (e *Endpoint) Open(id uint64, members []int) (*Lane, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return nil, ErrClosed
+	}
+	if e.lanes[id] != nil {
+		return nil, fmt.Errorf("group %#x is open already", id)
+	}
+	l := &Lane{ep: e, id: id, members: slices.Clone(members), ops: map[*Op]struct{}{}, told: map[int]bool{}}
+	e.lanes[id] = l
+	l.arrived = e.early[id]
+	delete(e.early, id)
+	if f := e.doomed[id]; f != nil {
+		delete(e.doomed, id)
+		l.fail(f, -1)
+	}
+	for _, r := range members {
+		if p := e.peers[r]; p.state == stateGone && !p.left {
+			l.fail(p.failure, -1)
+		}
+	}
+	return l, nil
+}
+
+// Close leaves in good order: what is queued is written first, peers are told, and nothing this endpoint started
+// is still running when it returns. Receives under way and sends that nobody has asked for end with ErrClosed.
+func (e *Endpoint) Close() error {
+	e.mu.Lock()
+	if e.closed {
+		e.mu.Unlock()
+		return nil
+	}
+	e.closed = true
+	for _, l := range e.lanes {
+		l.close()
+	}
+	var flushed []<-chan struct{}
+	for _, p := range e.peers {
+		if p.state == stateUp {
+			e.enqueue(p, frame{header: header{kind: kindGoodbye}})
+			flushed = append(flushed, p.flushed)
+		}
+	}
+	e.mu.Unlock()
+
+	patience := time.NewTimer(flushTimeout)
+	defer patience.Stop()
+	for _, f := range flushed {
+		select {
+		case <-f:
+		case <-patience.C:
+			patience.Reset(0)
+		}
+	}
+	e.stop()
+	err := e.tr.Close()
+	e.mu.Lock()
+	for _, p := range e.peers {
+		e.drop(p, &Failure{Kind: Left, Rank: e.rank, Text: ErrClosed.Error(), Err: ErrClosed})
+	}
+	e.mu.Unlock()
+	e.wg.Wait()
+	return err
+}
+
+// Admit implements transport.Handler.
+func (e *Endpoint) Admit(rank int) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	p := e.peers[rank]
+	if e.closed || p.state != stateIdle || (p.dialing && rank > e.rank) {
+		return false
+	}
+	p.admitted = true
+	return true
+}
+
+// Connected implements transport.Handler.
+func (e *Endpoint) Connected(rank int, conn net.Conn) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	p := e.peers[rank]
+	p.admitted = false
+	if conn != nil {
+		e.up(p, conn)
+	} else if p.wanted {
+		e.want(p)
+	}
+}
+
+// want makes sure that p is connected, or being connected. The mutex is held.
+func (e *Endpoint) want(p *peer) {
+	p.wanted = true
+	if p.rank == e.rank || p.state != stateIdle || p.dialing || p.admitted || e.closed {
+		return
+	}
+	p.dialing = true
+	e.wg.Add(1)
+	go e.dial(p)
+}
+
+func (e *Endpoint) dial(p *peer) {
+	defer e.wg.Done()
+	ctx := e.ctx
+	if e.opt.ConnectTimeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, e.opt.ConnectTimeout)
+		defer cancel()
+	}
+	for {
+		conn, err := e.tr.Dial(ctx, p.rank)
+		if errors.Is(err, transport.ErrCrossed) {
+			again := time.NewTimer(crossTimeout)
+			select {
+			case <-p.settled:
+			case <-again.C:
+			case <-ctx.Done():
+			}
+			again.Stop()
+			if !p.isSettled() && ctx.Err() == nil {
+				continue
+			}
+		}
+		e.mu.Lock()
+		p.dialing = false
+		switch {
+		case err == nil:
+			e.up(p, conn)
+		case !errors.Is(err, transport.ErrCrossed) || ctx.Err() != nil:
+			e.lost(p, fmt.Errorf("cannot be reached: %w", err))
+		}
+		e.mu.Unlock()
+		return
+	}
+}
+
+// up starts using conn as the stream to p. The mutex is held.
+func (e *Endpoint) up(p *peer, conn net.Conn) {
+	if p.state != stateIdle || e.ctx.Err() != nil {
+		_ = conn.Close()
+		return
+	}
+	p.state, p.conn = stateUp, conn
+	close(p.settled)
+	e.wg.Add(2)
+	go e.read(p)
+	go e.write(p)
+	if len(p.out) > 0 {
+		p.poke()
+	}
+}
+
+// lost records that the stream to p has broken. Every lane with p in it fails, unless p has said goodbye: then
+// only operations that need p do. The mutex is held.
+func (e *Endpoint) lost(p *peer, err error) {
+	if p.state == stateGone {
+		return
+	}
+	f := &Failure{Kind: PeerFailed, Rank: p.rank, Text: describe(err), Err: err}
+	if p.left {
+		f = &Failure{Kind: Left, Rank: p.rank, Text: "has left (closed its world)"}
+	}
+	e.drop(p, f)
+	if p.left || e.closed {
+		return
+	}
+	e.opt.Log.Debug("peer lost", "rank", p.rank, "error", err)
+	for _, l := range e.lanes {
+		if slices.Contains(l.members, p.rank) {
+			l.fail(f, p.rank)
+		}
+	}
+}
+
+// drop closes the stream to p and ends the operations that need p. The mutex is held.
+func (e *Endpoint) drop(p *peer, f *Failure) {
+	if p.state == stateGone {
+		return
+	}
+	if p.conn != nil {
+		_ = p.conn.Close()
+	}
+	if p.state == stateIdle {
+		close(p.settled)
+	}
+	p.state, p.failure = stateGone, f
+	close(p.gone)
+	p.finishFlush()
+	p.out = nil
+	for _, l := range e.lanes {
+		for op := range l.ops {
+			if op.peer == p.rank || op.source == p.rank {
+				l.detach(op)
+				op.end(f)
+			}
+		}
+	}
+}

@@ -1,0 +1,523 @@
+package endpoint
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gorun/gorun/comm/transport/mem"
+)
+
+const minute = time.Minute
+
+// bubble runs body with the lanes of a world of size ranks in virtual time. All endpoints must be closed, and all
+// they started ended, when body returns: synctest fails on a goroutine that is left over or on a deadlock.
+func bubble(t *testing.T, size int, body func(t *testing.T, w *testWorld)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := &testWorld{net: mem.NewNetwork(size)}
+		members := make([]int, size)
+		for r := range members {
+			members[r] = r
+		}
+		for r := range size {
+			e := New(w.net.Transport(r), r, size, Options{ConnectTimeout: minute})
+			l, err := e.Open(1, members)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.ends, w.lanes = append(w.ends, e), append(w.lanes, l)
+		}
+		body(t, w)
+		for _, e := range w.ends {
+			if err := e.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+type testWorld struct {
+	net   *mem.Network
+	ends  []*Endpoint
+	lanes []*Lane
+}
+
+func (w *testWorld) send(from, to, tag int, buf []byte) *Op {
+	return w.lanes[from].Send(to, tag, 0, Call{}, buf, false)
+}
+
+func (w *testWorld) recv(at, from, tag int, buf []byte) *Op {
+	return w.lanes[at].Recv(from, tag, 0, Call{}, buf)
+}
+
+func must(t *testing.T, ops ...*Op) {
+	t.Helper()
+	for _, op := range ops {
+		if err := op.Wait(t.Context(), minute); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func pattern(n, seed int) []byte {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte(i*7 + seed + i>>8)
+	}
+	return b
+}
+
+// wantFailure checks that err is a failure of kind at rank.
+func wantFailure(t *testing.T, err error, kind FailureKind, rank int) {
+	t.Helper()
+	var f *Failure
+	if !errors.As(err, &f) || f.Kind != kind || f.Rank != rank {
+		t.Errorf("got error %v, want one of kind %q about rank %d", err, kind, rank)
+	}
+}
+
+func TestMessagesOfEveryLengthArriveWhole(t *testing.T) {
+	lengths := []int{0, 1, headerSize, eagerLimit - 1, eagerLimit, eagerLimit + 1, 1 << 20, 3<<20 + 7}
+	for _, first := range []string{"send", "receive"} {
+		t.Run(first+" first", func(t *testing.T) {
+			bubble(t, 2, func(t *testing.T, w *testWorld) {
+				for i, n := range lengths {
+					for _, to := range []int{1, 0} { // to the peer and to oneself
+						out, in := pattern(n, i), make([]byte, n)
+						var s, r *Op
+						if first == "send" {
+							s = w.send(0, to, 5, out)
+							synctest.Wait()
+							r = w.recv(to, 0, 5, in)
+						} else {
+							r = w.recv(to, 0, 5, in)
+							synctest.Wait()
+							s = w.send(0, to, 5, out)
+						}
+						must(t, s, r)
+						if source, tag, got := r.Received(); !bytes.Equal(in, out) || source != 0 || tag != 5 || got != n {
+							t.Fatalf("length %d to rank %d: got %d bytes from %d with tag %d, equal %v", n, to, got, source, tag, bytes.Equal(in, out))
+						}
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestMessagesWithEqualTagsKeepTheirOrder(t *testing.T) {
+	bubble(t, 2, func(t *testing.T, w *testWorld) {
+		const n = 200
+		rng := rand.New(rand.NewPCG(1, 2))
+		var ops []*Op
+		var sent [][]byte
+		for i := range n {
+			size := 1 + rng.IntN(100)
+			if i%5 == 0 {
+				size = eagerLimit + rng.IntN(1000) // large ones may not be overtaken by small ones either
+			}
+			sent = append(sent, pattern(size, i))
+			ops = append(ops, w.send(0, 1, 3, sent[i]))
+		}
+		for i := range n {
+			buf := make([]byte, 2*eagerLimit)
+			r := w.recv(1, AnySource, AnyTag, buf)
+			must(t, r)
+			if _, _, got := r.Received(); !bytes.Equal(buf[:got], sent[i]) {
+				t.Fatalf("message %d arrived out of order", i)
+			}
+		}
+		must(t, ops...)
+	})
+}
+
+func TestTagsAndSourcesSelect(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, w *testWorld) {
+		for _, m := range []struct{ from, tag int }{{0, 1}, {0, 2}, {1, 1}, {1, 2}} {
+			must(t, w.send(m.from, 2, m.tag, []byte{byte(10*m.from + m.tag)}))
+		}
+		synctest.Wait()
+		for _, want := range []struct{ from, tag, value int }{{1, 2, 12}, {AnySource, 2, 2}, {1, AnyTag, 11}, {AnySource, AnyTag, 1}} {
+			buf := make([]byte, 1)
+			must(t, w.recv(2, want.from, want.tag, buf))
+			if int(buf[0]) != want.value {
+				t.Errorf("from %d with tag %d: got %d, want %d", want.from, want.tag, buf[0], want.value)
+			}
+		}
+	})
+}
+
+func TestTooLongAMessageFailsOnlyThatReceive(t *testing.T) {
+	for _, n := range []int{10, eagerLimit + 10} {
+		bubble(t, 2, func(t *testing.T, w *testWorld) {
+			s := w.send(0, 1, 0, pattern(n, 0))
+			err := w.recv(1, 0, 0, make([]byte, n-1)).Wait(t.Context(), minute)
+			var short *TruncateError
+			if !errors.As(err, &short) || *short != (TruncateError{Source: 0, Got: n, Room: n - 1}) {
+				t.Errorf("got %v", err)
+			}
+			must(t, s)
+			s, r := w.send(0, 1, 0, []byte{1}), w.recv(1, 0, 0, make([]byte, 1))
+			must(t, s, r)
+		})
+	}
+}
+
+func TestAFloodOfMessagesIsHeldBackAtItsSender(t *testing.T) {
+	bubble(t, 2, func(t *testing.T, w *testWorld) {
+		const n, size = 500, 32 << 10 // 16 MB, eight times the budget
+		var ops []*Op
+		for i := range n {
+			ops = append(ops, w.send(0, 1, 0, pattern(size, i)))
+		}
+		must(t, w.send(0, 1, 9, []byte{9})) // may not be stuck behind the flood
+		buf := make([]byte, 1)
+		must(t, w.recv(1, 0, 9, buf))
+		synctest.Wait()
+		held := 0
+		w.ends[1].mu.Lock()
+		for _, m := range w.lanes[1].arrived {
+			held += len(m.payload)
+		}
+		w.ends[1].mu.Unlock()
+		if held == 0 || held > eagerBudget {
+			t.Errorf("the receiver holds %d bytes, want some and at most %d", held, eagerBudget)
+		}
+		for i := range n {
+			in := make([]byte, size)
+			must(t, w.recv(1, 0, 0, in))
+			if !bytes.Equal(in, pattern(size, i)) {
+				t.Fatalf("message %d is wrong", i)
+			}
+		}
+		must(t, ops...)
+	})
+}
+
+func TestACancelledReceiveHurtsNobody(t *testing.T) {
+	bubble(t, 2, func(t *testing.T, w *testWorld) {
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, cancel)
+		if err := w.recv(1, 0, 0, make([]byte, 1)).Wait(ctx, minute); !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v, want context.Canceled", err)
+		}
+		err := w.recv(1, 0, 0, make([]byte, 1)).Wait(t.Context(), minute)
+		wantFailure(t, err, PeerFailed, 0)
+		if !errors.Is(err, ErrTimeout) {
+			t.Errorf("got %v, want a timeout", err)
+		}
+		must(t, w.send(0, 1, 0, []byte{1}), w.recv(1, 0, 0, make([]byte, 1)))
+	})
+}
+
+func TestACancelledSendFailsTheGroupForAll(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, w *testWorld) {
+		waiting := w.recv(2, 1, 0, make([]byte, 1))
+		must(t, w.send(0, 2, 7, nil), w.recv(2, 0, 7, nil)) // 0 and 2 know each other
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		s := w.send(0, 1, 0, make([]byte, 1<<20))
+		if err := s.Wait(ctx, minute); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v, want the context's error", err)
+		}
+		wantFailure(t, waiting.Wait(t.Context(), minute), Aborted, 0)
+		wantFailure(t, w.recv(1, 2, 0, nil).Wait(t.Context(), minute), Aborted, 0)
+	})
+}
+
+func TestADeathEndsEverythingEverywhereAndIsNamed(t *testing.T) {
+	bubble(t, 4, func(t *testing.T, w *testWorld) {
+		// A chain of waits: 0 on 1, 1 on 2, 2 on 3; only 2 has a connection to 3.
+		start := time.Now()
+		ops := []*Op{
+			w.recv(0, 1, 0, make([]byte, 1)), w.recv(1, 2, 0, make([]byte, 1)), w.recv(2, 3, 0, make([]byte, 1)),
+			w.send(2, 3, 0, make([]byte, 1<<20)), w.recv(0, AnySource, 4, nil),
+		}
+		synctest.Wait()
+		w.net.Kill(3)
+		for _, op := range ops {
+			wantFailure(t, op.Wait(t.Context(), minute), PeerFailed, 3)
+		}
+		wantFailure(t, w.send(0, 1, 0, nil).Wait(t.Context(), minute), PeerFailed, 3)
+		if d := time.Since(start); d != 0 {
+			t.Errorf("took %v of virtual time, want none", d)
+		}
+	})
+}
+
+// byHand runs body with rank 1 as an endpoint and a bare stream to it in the place of rank 0.
+func byHand(t *testing.T, body func(t *testing.T, l *Lane, conn net.Conn)) {
+	synctest.Test(t, func(t *testing.T) {
+		network := mem.NewNetwork(2)
+		e := New(network.Transport(1), 1, 2, Options{})
+		l, err := e.Open(1, []int{0, 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn, err := network.Transport(0).Dial(t.Context(), 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body(t, l, conn)
+		_ = conn.Close()
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestDeathInTheMiddleOfAMessage(t *testing.T) {
+	byHand(t, func(t *testing.T, l *Lane, conn net.Conn) {
+		r := l.Recv(0, 0, 0, Call{}, make([]byte, 1<<20))
+		write(t, conn, header{kind: kindRTS, group: 1, id: 5, size: 1 << 20}, nil)
+		h, err := readHeader(conn)
+		if err != nil || h.kind != kindCTS || h.id != 5 {
+			t.Fatalf("got %+v, %v, want clear to send", h, err)
+		}
+		write(t, conn, header{kind: kindData, group: 1, id: 5, size: 1 << 20}, make([]byte, 1<<19))
+		_ = conn.Close()
+		wantFailure(t, r.Wait(t.Context(), minute), PeerFailed, 0)
+	})
+}
+
+func TestAPeerThatStopsInTheMiddleOfAMessage(t *testing.T) {
+	byHand(t, func(t *testing.T, l *Lane, conn net.Conn) {
+		r := l.Recv(0, 0, 0, Call{}, make([]byte, 1<<20))
+		write(t, conn, header{kind: kindRTS, group: 1, id: 5, size: 1 << 20}, nil)
+		if _, err := readHeader(conn); err != nil {
+			t.Fatal(err)
+		}
+		write(t, conn, header{kind: kindData, group: 1, id: 5, size: 1 << 20}, make([]byte, 1<<19))
+		start := time.Now()
+		err := r.Wait(t.Context(), minute)
+		wantFailure(t, err, PeerFailed, 0)
+		if !errors.Is(err, ErrTimeout) || time.Since(start) != minute {
+			t.Errorf("got %v after %v, want a timeout after %v", err, time.Since(start), minute)
+		}
+		if h, err := readHeader(conn); err != nil || h.kind != kindAbort {
+			t.Errorf("got %+v, %v, want to be told", h, err)
+		}
+	})
+}
+
+func TestNonsenseEndsTheStream(t *testing.T) {
+	for name, h := range map[string]header{
+		"unknown kind":       {kind: 99},
+		"no kind":            {},
+		"eager too long":     {kind: kindEager, size: eagerLimit + 1},
+		"abort too long":     {kind: kindAbort, size: abortLimit + 1},
+		"message too long":   {kind: kindRTS, size: maxMessage + 1},
+		"credit never given": {kind: kindCredit, size: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			byHand(t, func(t *testing.T, l *Lane, conn net.Conn) {
+				write(t, conn, h, nil)
+				wantFailure(t, l.Recv(0, 0, 0, Call{}, nil).Wait(t.Context(), minute), PeerFailed, 0)
+			})
+		})
+	}
+}
+
+func write(t *testing.T, conn net.Conn, h header, payload []byte) {
+	t.Helper()
+	if _, err := conn.Write(append(h.append(nil), payload...)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func readHeader(conn net.Conn) (header, error) {
+	b := make([]byte, headerSize)
+	if _, err := io.ReadFull(conn, b); err != nil {
+		return header{}, err
+	}
+	return parseHeader(b)
+}
+
+func FuzzParseHeader(f *testing.F) {
+	f.Add((header{kind: kindEager, tag: -1, group: 1, seq: 2, size: 3, id: 4, call: Call{1, 2, 3, -4, 5}}).append(nil))
+	f.Add(make([]byte, headerSize))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if len(b) < headerSize {
+			return
+		}
+		h, err := parseHeader(b[:headerSize])
+		if err != nil {
+			return
+		}
+		again, err := parseHeader(h.append(nil))
+		if err != nil || again != h {
+			t.Errorf("%+v came back as %+v, %v", h, again, err)
+		}
+	})
+}
+
+func FuzzDecodeFailure(f *testing.F) {
+	f.Add([]byte(`{"kind":"peer","rank":1,"text":"died"}`))
+	f.Add([]byte(`{"kind":"mismatch","rank":1,"calls":[{},{},{}]}`))
+	f.Add([]byte(`nonsense`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if got := decodeFailure(b, 1, 4); got.Rank < 0 || got.Rank > 3 || len(got.Calls) > 2 || got.Kind == "" {
+			t.Errorf("%q was read as %+v", b, got)
+		}
+	})
+}
+
+func TestWhatArrivedBeforeADeathIsDelivered(t *testing.T) {
+	bubble(t, 2, func(t *testing.T, w *testWorld) {
+		must(t, w.send(0, 1, 0, []byte{42}))
+		synctest.Wait()
+		w.net.Kill(0)
+		synctest.Wait()
+		buf := make([]byte, 1)
+		must(t, w.recv(1, 0, 0, buf))
+		if buf[0] != 42 {
+			t.Errorf("got %d, want 42", buf[0])
+		}
+		wantFailure(t, w.recv(1, 0, 0, buf).Wait(t.Context(), minute), PeerFailed, 0)
+	})
+}
+
+func TestLeavingInGoodOrder(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, w *testWorld) {
+		waiting := w.recv(1, 0, 9, make([]byte, 1))
+		synctest.Wait()
+		s := w.send(0, 1, 0, []byte{42})
+		if err := w.ends[0].Close(); err != nil {
+			t.Error(err)
+		}
+		must(t, s)
+		buf := make([]byte, 1)
+		must(t, w.recv(1, 0, 0, buf)) // flushed before the goodbye
+		wantFailure(t, waiting.Wait(t.Context(), minute), Left, 0)
+		wantFailure(t, w.send(1, 0, 0, nil).Wait(t.Context(), minute), Left, 0)
+		must(t, w.send(1, 2, 0, nil), w.recv(2, 1, 0, nil)) // the others go on
+		if err := w.lanes[0].Send(1, 0, 0, Call{}, nil, false).Wait(t.Context(), minute); !errors.Is(err, ErrClosed) {
+			t.Errorf("got %v, want ErrClosed", err)
+		}
+	})
+}
+
+func TestLanesAreIndependent(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, w *testWorld) {
+		a, err := w.ends[0].Open(7, []int{0, 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		must(t, a.Send(1, 0, 0, Call{}, []byte("early"), false))
+		synctest.Wait() // the message is there before rank 1 opens the lane
+		b, err := w.ends[1].Open(7, []int{0, 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		in := make([]byte, 5)
+		world := w.recv(1, 0, 0, make([]byte, 5))
+		must(t, b.Recv(0, 0, 0, Call{}, in))
+		if string(in) != "early" {
+			t.Errorf("got %q", in)
+		}
+		a.Fail(&Failure{Kind: Aborted, Rank: 0, Text: "enough"})
+		wantFailure(t, b.Recv(0, 0, 0, Call{}, in).Wait(t.Context(), minute), Aborted, 0)
+		must(t, w.send(0, 1, 0, []byte("world")), world)
+
+		// The death of a rank outside the group does not disturb it.
+		c, err := w.ends[0].Open(8, []int{0, 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := w.ends[1].Open(8, []int{0, 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.net.Kill(2)
+		wantFailure(t, w.recv(0, 2, 0, nil).Wait(t.Context(), minute), PeerFailed, 2)
+		must(t, c.Send(1, 0, 0, Call{}, in, false), d.Recv(0, 0, 0, Call{}, in))
+	})
+}
+
+func TestAClosedLaneTellsWhoStillSends(t *testing.T) {
+	bubble(t, 2, func(t *testing.T, w *testWorld) {
+		a, err := w.ends[0].Open(7, []int{0, 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := w.ends[1].Open(7, []int{0, 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.Close()
+		wantFailure(t, a.Send(1, 0, 0, Call{}, make([]byte, 1<<20), false).Wait(t.Context(), minute), Left, 1)
+		must(t, w.send(0, 1, 0, nil), w.recv(1, 0, 0, nil))
+	})
+}
+
+func TestDifferentCallsAreFoundAndTold(t *testing.T) {
+	for _, late := range []int{0, 1, 2} { // whose call comes after the others' messages
+		t.Run(fmt.Sprint("late ", late), func(t *testing.T) {
+			bubble(t, 3, func(t *testing.T, w *testWorld) {
+				calls := []Call{{Op: 1, Count: 8}, {Op: 1, Count: 8}, {Op: 1, Count: 9}}
+				var ops []*Op
+				begin := func(r int) {
+					if err := w.lanes[r].Begin(1, calls[r]); err != nil {
+						return // found at once; the lane's error is checked below
+					}
+					ops = append(ops,
+						w.lanes[r].Recv((r+2)%3, 0, 1, calls[r], make([]byte, 1)),
+						w.lanes[r].Send((r+1)%3, 0, 1, calls[r], make([]byte, 1), false))
+				}
+				for r := range 3 {
+					if r != late {
+						begin(r)
+					}
+				}
+				synctest.Wait()
+				begin(late)
+				synctest.Wait()
+				for r := range 3 {
+					var f *Failure
+					if err := w.lanes[r].Err(); !errors.As(err, &f) || f.Kind != Mismatched || len(f.Calls) != 2 || f.Calls[0].Call == f.Calls[1].Call {
+						t.Errorf("rank %d: lane error is %v, want a mismatch with two calls", r, err)
+					}
+				}
+				for _, op := range ops {
+					_ = op.Wait(t.Context(), minute) // ends, one way or the other
+				}
+			})
+		})
+	}
+}
+
+func TestTypesOfMessagesAreCompared(t *testing.T) {
+	bubble(t, 2, func(t *testing.T, w *testWorld) {
+		s := w.lanes[0].Send(1, 0, 0, Call{Op: 1, Type: 3}, make([]byte, 4), false)
+		err := w.lanes[1].Recv(0, 0, 0, Call{Op: 2, Type: 4}, make([]byte, 4)).Wait(t.Context(), minute)
+		wantFailure(t, err, Mismatched, 0)
+		must(t, s)
+	})
+}
+
+func TestManyPairsDialEachOtherAtOnce(t *testing.T) {
+	bubble(t, 8, func(t *testing.T, w *testWorld) {
+		var ops []*Op
+		for from := range 8 {
+			for to := range 8 {
+				ops = append(ops, w.send(from, to, 1, []byte{byte(from)}), w.recv(to, from, 1, make([]byte, 1)))
+			}
+		}
+		must(t, ops...)
+		for r, e := range w.ends {
+			for _, p := range e.peers {
+				if p.rank != r && p.state != stateUp {
+					t.Errorf("rank %d has no stream to %d", r, p.rank)
+				}
+			}
+		}
+	})
+}

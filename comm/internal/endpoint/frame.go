@@ -1,0 +1,75 @@
+package endpoint
+
+import (
+	"encoding/binary"
+	"fmt"
+)
+
+// kind says what a frame is. Eager and data frames are followed by a payload of header.size bytes, abort
+// frames by a JSON document of that size; the others are bare headers.
+type kind uint8
+
+const (
+	kindEager   kind = iota + 1 // a whole small message
+	kindRTS                     // ready to send: a large message of size bytes waits at the sender
+	kindCTS                     // clear to send: the receiver has posted a buffer for message id
+	kindDecline                 // the receiver does not want the bytes of message id; its sender is done
+	kindData                    // the bytes of message id
+	kindCredit                  // size bytes of eager budget given back
+	kindAbort                   // the group has failed; the payload says why
+	kindGoodbye                 // the peer leaves in good order; nothing follows
+)
+
+// headerSize is the length of every frame's header in bytes: less than a cache line.
+const headerSize = 56
+
+// header is the envelope of a frame. Numbers travel in little-endian order.
+type header struct {
+	kind  kind
+	tag   int32  // point to point: the caller's tag; collective: the step of the plan
+	group uint64 // which lane
+	seq   uint64 // collective: its number in the group, from 1; point to point: 0
+	size  uint64 // bytes of the message (eager, RTS, data), of the document (abort) or of credit
+	id    uint64 // RTS, CTS, decline, data: the sender's number of the message
+	call  Call
+}
+
+func (h header) append(b []byte) []byte {
+	b = append(b, byte(h.kind), h.call.Op, h.call.Type, h.call.Reduce)
+	b = binary.LittleEndian.AppendUint32(b, uint32(h.tag))
+	b = binary.LittleEndian.AppendUint64(b, h.group)
+	b = binary.LittleEndian.AppendUint64(b, h.seq)
+	b = binary.LittleEndian.AppendUint64(b, h.size)
+	b = binary.LittleEndian.AppendUint64(b, h.id)
+	b = binary.LittleEndian.AppendUint32(b, uint32(h.call.Root))
+	b = binary.LittleEndian.AppendUint64(b, h.call.Count)
+	return append(b, 0, 0, 0, 0)
+}
+
+// parseHeader decodes b, which is headerSize long, and refuses what no endpoint sends.
+func parseHeader(b []byte) (header, error) {
+	h := header{
+		kind:  kind(b[0]),
+		tag:   int32(binary.LittleEndian.Uint32(b[4:])),
+		group: binary.LittleEndian.Uint64(b[8:]),
+		seq:   binary.LittleEndian.Uint64(b[16:]),
+		size:  binary.LittleEndian.Uint64(b[24:]),
+		id:    binary.LittleEndian.Uint64(b[32:]),
+		call: Call{
+			Op: b[1], Type: b[2], Reduce: b[3],
+			Root:  int32(binary.LittleEndian.Uint32(b[40:])),
+			Count: binary.LittleEndian.Uint64(b[44:]),
+		},
+	}
+	switch {
+	case h.kind < kindEager || h.kind > kindGoodbye:
+		return h, fmt.Errorf("frame of unknown kind %d", h.kind)
+	case h.kind == kindEager && h.size > eagerLimit:
+		return h, fmt.Errorf("eager frame of %d bytes, limit %d", h.size, eagerLimit)
+	case h.kind == kindAbort && h.size > abortLimit:
+		return h, fmt.Errorf("abort frame of %d bytes, limit %d", h.size, abortLimit)
+	case h.size > maxMessage:
+		return h, fmt.Errorf("message of %d bytes, limit %d", h.size, uint64(maxMessage))
+	}
+	return h, nil
+}

@@ -1,0 +1,272 @@
+package endpoint
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// A Lane is the traffic of one group: its own space of tags and sequence numbers, and its own failure.
+type Lane struct {
+	ep      *Endpoint
+	id      uint64
+	members []int // world ranks
+
+	// Guarded by ep.mu.
+	posted  []*Op            // receives that nothing has matched, oldest first
+	arrived []*message       // messages that no receive has matched, oldest first
+	ops     map[*Op]struct{} // every operation that has not ended
+	seq     uint64           // the collective under way, or the last one
+	call    Call             // what this rank called there
+	err     *Failure
+	closed  bool
+	told    map[int]bool // who has been told of err
+}
+
+// A message has arrived. Of one that is only announced (kindRTS) the payload is still at the sender.
+type message struct {
+	header
+	source  int
+	payload []byte
+}
+
+// cost is what an eager message takes from its sender's budget.
+func (m *message) cost() int { return int(m.size) + headerSize }
+
+// A TruncateError is the error of a receive whose buffer is shorter than the message. The message is lost; the
+// group goes on.
+type TruncateError struct {
+	Source    int // world rank
+	Got, Room int // bytes of the message, bytes of the buffer
+}
+
+func (e *TruncateError) Error() string {
+	return fmt.Sprintf("message of %d bytes from rank %d does not fit into %d bytes", e.Got, e.Source, e.Room)
+}
+
+// Begin says that this rank starts collective seq with call. A member that has called something else at seq
+// fails the lane.
+func (l *Lane) Begin(seq uint64, call Call) error {
+	l.ep.mu.Lock()
+	defer l.ep.mu.Unlock()
+	if err := l.usable(); err != nil {
+		return err
+	}
+	l.seq, l.call = seq, call
+	for _, m := range l.arrived {
+		if m.seq == seq && m.call != call {
+			f := l.mismatch(m.source, m.header)
+			l.fail(f, -1)
+			return f
+		}
+	}
+	return nil
+}
+
+// mismatch is the failure of a lane in which source called h.call while this rank called l.call.
+func (l *Lane) mismatch(source int, h header) *Failure {
+	return &Failure{
+		Kind: Mismatched, Rank: source, Seq: l.seq, Text: "called something else",
+		Calls: []RankCall{{l.ep.rank, l.seq, l.call}, {source, h.seq, h.call}},
+	}
+}
+
+// Send starts sending buf to dst. With inline set the caller's goroutine may write, and so block.
+// seq is 0 for point to point; tag is then the caller's, else the step of the plan.
+func (l *Lane) Send(dst int, tag int, seq uint64, call Call, buf []byte, inline bool) *Op {
+	e := l.ep
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	op := l.newOp(&Op{send: true, peer: dst, tag: int32(tag), seq: seq, call: call, buf: buf})
+	h := header{kind: kindEager, tag: op.tag, group: l.id, seq: seq, size: uint64(len(buf)), call: call}
+	p := e.peers[dst]
+	switch err := l.usable(); {
+	case err != nil:
+		op.finish(err)
+		return op
+	case dst == e.rank:
+		l.arrive(&message{header: h, source: dst, payload: buf})
+		op.finish(nil)
+		return op
+	case p.state == stateGone:
+		op.finish(p.failure)
+		return op
+	}
+	e.want(p)
+	if cost := len(buf) + headerSize; len(buf) <= eagerLimit && cost <= p.budget {
+		p.budget -= cost
+		e.enqueue(p, frame{header: h, payload: buf, op: op})
+	} else {
+		e.nextID++
+		op.id, h.id, h.kind = e.nextID, e.nextID, kindRTS
+		e.sends[op.id] = op
+		e.enqueue(p, frame{header: h})
+	}
+	if inline {
+		e.flush(p)
+	}
+	return op
+}
+
+// Recv starts receiving a message of at most len(buf) bytes from src (or AnySource) with tag (or AnyTag).
+func (l *Lane) Recv(src int, tag int, seq uint64, call Call, buf []byte) *Op {
+	e := l.ep
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	op := l.newOp(&Op{peer: src, tag: int32(tag), seq: seq, call: call, buf: buf})
+	for i, m := range l.arrived {
+		if !op.matches(m) || (l.err != nil && m.kind != kindEager) {
+			continue // what has arrived whole is delivered even after a failure
+		}
+		l.arrived = slices.Delete(l.arrived, i, i+1)
+		l.deliver(op, m)
+		return op
+	}
+	if err := l.usable(); err != nil {
+		op.finish(err)
+		return op
+	}
+	if src == AnySource {
+		for _, r := range l.members {
+			e.want(e.peers[r])
+		}
+	} else if p := e.peers[src]; p.state == stateGone {
+		op.finish(p.failure)
+		return op
+	} else {
+		e.want(p)
+	}
+	l.posted = append(l.posted, op)
+	return op
+}
+
+// Fail fails the lane with f and tells the other members. Only the first failure counts.
+func (l *Lane) Fail(f *Failure) {
+	l.ep.mu.Lock()
+	defer l.ep.mu.Unlock()
+	l.fail(f, -1)
+}
+
+// Err is the lane's failure, or ErrClosed, or nil.
+func (l *Lane) Err() error {
+	l.ep.mu.Lock()
+	defer l.ep.mu.Unlock()
+	return l.usable()
+}
+
+// Close ends this rank's part in the lane; operations under way end with ErrClosed.
+func (l *Lane) Close() {
+	e := l.ep
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if l.closed {
+		return
+	}
+	l.close()
+	for _, m := range l.arrived {
+		if m.kind == kindEager && m.source != e.rank {
+			e.giveBack(e.peers[m.source], m.cost())
+		}
+	}
+	l.arrived = nil
+	delete(e.lanes, l.id)
+	if e.retired = append(e.retired, l.id); len(e.retired) > retiredLanes {
+		e.retired = slices.Delete(e.retired, 0, 1)
+	}
+}
+
+// close ends the lane's operations, except sends that are queued to be written. The mutex is held.
+func (l *Lane) close() {
+	l.closed = true
+	for op := range l.ops {
+		if op.send && op.id == 0 {
+			continue
+		}
+		l.detach(op)
+		op.end(ErrClosed)
+	}
+}
+
+func (l *Lane) usable() error {
+	switch {
+	case l.closed:
+		return ErrClosed
+	case l.err != nil:
+		return l.err
+	}
+	return nil
+}
+
+func (l *Lane) newOp(op *Op) *Op {
+	op.lane, op.source, op.done = l, -1, make(chan struct{})
+	l.ops[op] = struct{}{}
+	return op
+}
+
+// fail ends every operation with f and tells all connected members except the one that told us. The mutex is held.
+func (l *Lane) fail(f *Failure, except int) {
+	if l.err != nil || l.closed {
+		return
+	}
+	l.err = f
+	for op := range l.ops {
+		l.detach(op)
+		op.end(f)
+	}
+	l.told[except] = true
+	for _, r := range l.members {
+		if l.ep.peers[r].state == stateUp {
+			l.tell(r)
+		}
+	}
+}
+
+// tell sends the lane's failure to rank, once. The mutex is held.
+func (l *Lane) tell(rank int) {
+	if l.told[rank] {
+		return
+	}
+	l.told[rank] = true
+	doc := l.err.encode()
+	l.ep.enqueue(l.ep.peers[rank], frame{header: header{kind: kindAbort, group: l.id, size: uint64(len(doc))}, payload: doc})
+}
+
+// detach takes op out of every queue that it may be in. The mutex is held.
+func (l *Lane) detach(op *Op) {
+	e := l.ep
+	if i := slices.Index(l.posted, op); i >= 0 {
+		l.posted = slices.Delete(l.posted, i, i+1)
+	}
+	switch {
+	case op.send:
+		delete(e.sends, op.id)
+		p := e.peers[op.peer]
+		p.out = slices.DeleteFunc(p.out, func(f frame) bool { return f.op == op })
+	case op.source >= 0:
+		delete(e.peers[op.source].inbound, op.id)
+	}
+}
+
+// end ends op with f, at once or as soon as the reader or writer lets go of its buffer, which this hurries: a
+// read is interrupted; a write gets a second to finish, then its stream is broken. The mutex is held.
+func (op *Op) end(f error) {
+	if !op.held {
+		op.finish(f)
+		return
+	}
+	if op.err != nil {
+		return
+	}
+	op.err = f
+	e := op.lane.ep
+	if !op.send {
+		_ = e.peers[op.source].conn.SetReadDeadline(time.Unix(1, 0))
+		return
+	}
+	p := e.peers[op.peer]
+	time.AfterFunc(time.Second, func() {
+		if !op.finished() {
+			_ = p.conn.Close()
+		}
+	})
+}

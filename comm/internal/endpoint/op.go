@@ -1,0 +1,127 @@
+package endpoint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// AnySource and AnyTag match every source and every tag in Lane.Recv.
+const (
+	AnySource = -1
+	AnyTag    = -1
+)
+
+// A Call is what a rank asked for: an operation and its arguments, in numbers that mean the same on every rank.
+// It travels in every frame of a collective, so that ranks whose calls differ find out at the first frame.
+type Call struct {
+	Op     uint8  // which operation
+	Type   uint8  // element type
+	Reduce uint8  // reduction
+	Root   int32  // root rank, or 0
+	Count  uint64 // elements
+}
+
+// An Op is one send or receive under way.
+type Op struct {
+	lane *Lane
+	send bool
+	peer int // world rank, or AnySource
+	tag  int32
+	seq  uint64
+	call Call
+	buf  []byte
+
+	// Guarded by the endpoint's mutex until done is closed, then constant.
+	id     uint64 // rendezvous sends: key in Endpoint.sends
+	held   bool   // the reader or a writer is using buf
+	source int    // receives: who sent
+	gotTag int32  // receives: its tag
+	n      int    // receives: bytes of the message
+	err    error
+	done   chan struct{}
+}
+
+// Done is closed when the operation has ended and its buffer is the caller's again.
+func (op *Op) Done() <-chan struct{} { return op.done }
+
+// Err is the operation's result once Done is closed.
+func (op *Op) Err() error { return op.err }
+
+// Received tells, after a successful receive, the sender's world rank, the tag and the bytes received.
+func (op *Op) Received() (source, tag, bytes int) { return op.source, int(op.gotTag), op.n }
+
+// Peer is the world rank that the operation was started with; it may be AnySource.
+func (op *Op) Peer() int { return op.peer }
+
+// Wait waits for the operation until ctx ends or timeout has passed (0: no limit). A receive that nothing has
+// matched yet is then withdrawn and the group goes on; anything else leaves the group's traffic in an unknown
+// state, so the lane fails for all its members.
+func (op *Op) Wait(ctx context.Context, timeout time.Duration) error {
+	select {
+	case <-op.done:
+		return op.err
+	default:
+	}
+	var expired <-chan time.Time
+	if timeout > 0 {
+		t := time.NewTimer(timeout)
+		defer t.Stop()
+		expired = t.C
+	}
+	select {
+	case <-op.done:
+	case <-ctx.Done():
+		op.cancel(&Failure{Kind: Aborted, Rank: op.lane.ep.rank, Text: ctx.Err().Error(), Err: ctx.Err()})
+	case <-expired:
+		op.cancel(&Failure{Kind: PeerFailed, Rank: op.peer, Text: fmt.Sprintf("no answer within %v", timeout), Err: ErrTimeout})
+	}
+	<-op.done
+	return op.err
+}
+
+// ErrTimeout is wrapped by errors of operations that took longer than the group's timeout.
+var ErrTimeout = errors.New("timed out")
+
+func (op *Op) cancel(f *Failure) {
+	e := op.lane.ep
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if op.finished() {
+		return
+	}
+	if i := slices.Index(op.lane.posted, op); i >= 0 && op.seq == 0 {
+		op.lane.posted = slices.Delete(op.lane.posted, i, i+1)
+		op.finish(f)
+		return
+	}
+	op.lane.fail(f, -1)
+}
+
+func (op *Op) finished() bool {
+	select {
+	case <-op.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// finish ends the operation. The endpoint's mutex is held, and nobody holds op.buf.
+func (op *Op) finish(err error) {
+	delete(op.lane.ops, op)
+	op.err = err
+	close(op.done)
+}
+
+// release ends the reader's or writer's use of op.buf, and with it the operation; err is how that use went.
+// A failure of the lane in the meantime wins.
+func (op *Op) release(err error) {
+	op.held = false
+	if op.err != nil {
+		err = op.err
+	}
+	op.finish(err)
+}

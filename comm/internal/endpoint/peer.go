@@ -1,0 +1,222 @@
+package endpoint
+
+import (
+	"errors"
+	"io"
+	"net"
+	"os"
+	"syscall"
+	"time"
+)
+
+type peerState int
+
+const (
+	stateIdle peerState = iota // no stream; perhaps one is on its way
+	stateUp                    // conn is the stream
+	stateGone                  // failure says why; final
+)
+
+// A peer is what this rank knows of another. Guarded by the endpoint's mutex, except where said.
+type peer struct {
+	rank     int
+	state    peerState
+	wanted   bool // some operation needs a stream
+	dialing  bool // Endpoint.dial is running
+	admitted bool // the peer's own dial has been let in and will be handed over
+	left     bool // the peer has said goodbye
+
+	conn    net.Conn      // while up
+	failure *Failure      // once gone
+	settled chan struct{} // closed when up or gone
+	gone    chan struct{} // closed when gone
+	flushed chan struct{} // closed when goodbye is written, or gone
+
+	out     []frame       // to be written, in order
+	writing bool          // some goroutine is in flush
+	wake    chan struct{} // tells the writer of work
+	scratch []byte        // headers of the batch being written; belongs to whoever is in flush
+
+	budget  int            // eager bytes that this rank may still send
+	owed    int            // eager bytes consumed and not yet given back
+	inbound map[uint64]*Op // receives whose data frame will come, by the sender's id
+}
+
+// A frame is queued to be written: a header, perhaps a payload, perhaps the operation that ends with it.
+type frame struct {
+	header
+	payload []byte
+	op      *Op
+}
+
+func newPeer(rank int) *peer {
+	return &peer{
+		rank: rank, budget: eagerBudget, inbound: map[uint64]*Op{}, wake: make(chan struct{}, 1),
+		settled: make(chan struct{}), gone: make(chan struct{}), flushed: make(chan struct{}),
+	}
+}
+
+func (p *peer) isSettled() bool {
+	select {
+	case <-p.settled:
+		return true
+	default:
+		return false
+	}
+}
+
+func (p *peer) poke() {
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (p *peer) finishFlush() {
+	select {
+	case <-p.flushed:
+	default:
+		close(p.flushed)
+	}
+}
+
+// enqueue queues f for p and wakes p's writer. The mutex is held.
+func (e *Endpoint) enqueue(p *peer, f frame) {
+	if p.state == stateGone {
+		return
+	}
+	p.out = append(p.out, f)
+	p.poke()
+}
+
+// giveBack returns n bytes of p's eager budget, in large pieces. The mutex is held.
+func (e *Endpoint) giveBack(p *peer, n int) {
+	if p.owed += n; p.owed >= eagerBudget/4 {
+		e.enqueue(p, frame{header: header{kind: kindCredit, size: uint64(p.owed)}})
+		p.owed = 0
+	}
+}
+
+// write is p's writer: it writes what callers leave to it.
+func (e *Endpoint) write(p *peer) {
+	defer e.wg.Done()
+	for {
+		select {
+		case <-p.wake:
+			e.mu.Lock()
+			e.flush(p)
+			e.mu.Unlock()
+		case <-p.gone:
+			return
+		}
+	}
+}
+
+// flush writes p's queue until it is empty or somebody else is writing it already: a blocking sender writes its
+// own message, which saves it a goroutine switch. The mutex is held, except while writing.
+func (e *Endpoint) flush(p *peer) {
+	for p.state == stateUp && !p.writing && len(p.out) > 0 {
+		batch := p.out
+		p.out, p.writing = nil, true
+		for _, f := range batch {
+			if f.op != nil {
+				f.op.held = true
+			}
+		}
+		e.mu.Unlock()
+		err := p.writeBatch(batch)
+		e.mu.Lock()
+		p.writing = false
+		for _, f := range batch {
+			if f.op != nil {
+				f.op.release(e.brokenBy(p, err))
+			}
+		}
+		switch {
+		case err != nil:
+			e.lost(p, err)
+		case batch[len(batch)-1].kind == kindGoodbye:
+			p.finishFlush()
+		}
+	}
+}
+
+// brokenBy is the error of an operation whose stream to p broke with err.
+func (e *Endpoint) brokenBy(p *peer, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &Failure{Kind: PeerFailed, Rank: p.rank, Text: describe(err), Err: err}
+}
+
+func (p *peer) writeBatch(batch []frame) error {
+	p.scratch = p.scratch[:0]
+	for _, f := range batch {
+		p.scratch = f.append(p.scratch)
+	}
+	bufs := make(net.Buffers, 0, 2*len(batch))
+	for i, f := range batch {
+		bufs = append(bufs, p.scratch[i*headerSize:(i+1)*headerSize])
+		if len(f.payload) > 0 {
+			bufs = append(bufs, f.payload)
+		}
+	}
+	_, err := bufs.WriteTo(p.conn)
+	return err
+}
+
+// readPayload fills buf from r. It is interrupted by a read deadline in the past (see Lane.fail), after which
+// abandoned says, with the mutex held, whether the rest is to be thrown away.
+func (e *Endpoint) readPayload(p *peer, r io.Reader, buf []byte, abandoned func() bool) error {
+	for len(buf) > 0 {
+		n, err := r.Read(buf)
+		buf = buf[n:]
+		if err == nil || len(buf) == 0 {
+			continue
+		}
+		if !errors.Is(err, os.ErrDeadlineExceeded) {
+			return unexpected(err)
+		}
+		e.mu.Lock()
+		_ = p.conn.SetReadDeadline(time.Time{})
+		stop := abandoned != nil && abandoned()
+		e.mu.Unlock()
+		if stop {
+			return e.discard(p, r, len(buf))
+		}
+	}
+	return nil
+}
+
+// discard reads n bytes from r and throws them away.
+func (e *Endpoint) discard(p *peer, r io.Reader, n int) error {
+	waste := make([]byte, min(n, eagerLimit))
+	for n > 0 {
+		m := min(n, len(waste))
+		if err := e.readPayload(p, r, waste[:m], nil); err != nil {
+			return err
+		}
+		n -= m
+	}
+	return nil
+}
+
+func unexpected(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// describe puts the error of a broken stream into words that say what happened to the peer.
+func describe(err error) string {
+	switch {
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.ErrClosedPipe):
+		return "died (its connection closed without goodbye)"
+	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+		return "died (connection reset)"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "died or left (connection refused)"
+	}
+	return err.Error()
+}

@@ -1,0 +1,216 @@
+package endpoint
+
+import (
+	"bufio"
+	"fmt"
+)
+
+// read is p's reader: it takes frames off the stream until it breaks.
+func (e *Endpoint) read(p *peer) {
+	defer e.wg.Done()
+	r := bufio.NewReaderSize(p.conn, eagerLimit)
+	head := make([]byte, headerSize)
+	scratch := make([]byte, 0, 4<<10)
+	for {
+		err := e.readPayload(p, r, head, nil)
+		var h header
+		if err == nil {
+			h, err = parseHeader(head)
+		}
+		if err == nil && (h.kind == kindEager || h.kind == kindAbort) {
+			if int(h.size) > cap(scratch) {
+				scratch = make([]byte, 0, eagerLimit)
+			}
+			scratch = scratch[:h.size]
+			err = e.readPayload(p, r, scratch, nil)
+		}
+		switch {
+		case err != nil:
+		case h.kind == kindData:
+			err = e.receiveData(p, r, h)
+		default:
+			err = e.receive(p, h, scratch)
+		}
+		if err != nil {
+			e.mu.Lock()
+			e.lost(p, err)
+			e.mu.Unlock()
+			return
+		}
+	}
+}
+
+// receive acts on a frame from p. payload is the reader's; what is kept of it is copied.
+func (e *Endpoint) receive(p *peer, h header, payload []byte) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch h.kind {
+	case kindEager, kindRTS:
+		m := &message{header: h, source: p.rank}
+		if h.kind == kindEager {
+			m.payload = payload
+		}
+		e.route(p, m)
+	case kindCTS, kindDecline:
+		op := e.sends[h.id]
+		if op == nil {
+			return nil // its lane has failed since
+		}
+		if op.peer != p.rank {
+			return fmt.Errorf("answered message %d, which is for rank %d", h.id, op.peer)
+		}
+		delete(e.sends, h.id)
+		if h.kind == kindDecline {
+			op.finish(nil)
+			return nil
+		}
+		e.enqueue(p, frame{header: header{kind: kindData, id: h.id, size: uint64(len(op.buf))}, payload: op.buf, op: op})
+	case kindCredit:
+		if p.budget += int(h.size); p.budget > eagerBudget {
+			return fmt.Errorf("gave back %d bytes more than it was sent", p.budget-eagerBudget)
+		}
+	case kindAbort:
+		f := decodeFailure(payload, p.rank, len(e.peers))
+		if l := e.lanes[h.group]; l != nil {
+			l.fail(f, p.rank)
+		} else if !e.isRetired(h.group) && len(e.doomed) < retiredLanes {
+			e.doomed[h.group] = f
+		}
+	case kindGoodbye:
+		p.left = true
+	}
+	return nil
+}
+
+// route hands a message to its lane, keeps it for a lane that is not open yet, or tells its sender that the lane
+// is over.
+func (e *Endpoint) route(p *peer, m *message) {
+	l := e.lanes[m.group]
+	switch {
+	case l != nil && l.err != nil:
+		l.tell(p.rank)
+		e.refuse(p, m)
+	case l != nil:
+		l.arrive(m)
+	case e.closed || e.isRetired(m.group):
+		doc := (&Failure{Kind: Left, Rank: e.rank, Text: "has left (closed the group)"}).encode()
+		e.enqueue(p, frame{header: header{kind: kindAbort, group: m.group, size: uint64(len(doc))}, payload: doc})
+		e.refuse(p, m)
+	default:
+		e.early[m.group] = append(e.early[m.group], m.keep())
+	}
+}
+
+// refuse drops m; its sender gets its budget back, or is done with it.
+func (e *Endpoint) refuse(p *peer, m *message) {
+	if m.kind == kindEager {
+		e.giveBack(p, m.cost())
+	} else {
+		e.enqueue(p, frame{header: header{kind: kindDecline, id: m.id}})
+	}
+}
+
+func (e *Endpoint) isRetired(id uint64) bool {
+	for _, r := range e.retired {
+		if r == id {
+			return true
+		}
+	}
+	return false
+}
+
+// keep makes m independent of the reader's buffer.
+func (m *message) keep() *message {
+	m.payload = append([]byte(nil), m.payload...)
+	return m
+}
+
+// arrive matches m with the oldest posted receive that wants it, or keeps it.
+func (l *Lane) arrive(m *message) {
+	if m.seq > 0 && (m.seq < l.seq || (m.seq == l.seq && m.call != l.call)) {
+		l.fail(l.mismatch(m.source, m.header), -1)
+		l.ep.refuse(l.ep.peers[m.source], m)
+		return
+	}
+	for i, op := range l.posted {
+		if op.matches(m) {
+			l.posted = append(l.posted[:i], l.posted[i+1:]...)
+			l.deliver(op, m)
+			return
+		}
+	}
+	l.arrived = append(l.arrived, m.keep())
+}
+
+func (op *Op) matches(m *message) bool {
+	return op.seq == m.seq &&
+		(op.peer == m.source || op.peer == AnySource) &&
+		(op.tag == m.tag || (op.tag == AnyTag && op.seq == 0))
+}
+
+// deliver gives m to op, which it matches: the bytes of an eager message at once, those of a large one by asking
+// its sender. The mutex is held.
+func (l *Lane) deliver(op *Op, m *message) {
+	e := l.ep
+	p := e.peers[m.source]
+	op.source, op.gotTag, op.n = m.source, m.tag, int(m.size)
+	var refusal error
+	switch {
+	case m.call.Type != op.call.Type:
+		refusal = &Failure{
+			Kind: Mismatched, Rank: m.source, Text: "sent another element type",
+			Calls: []RankCall{{e.rank, op.seq, op.call}, {m.source, m.seq, m.call}},
+		}
+	case op.n > len(op.buf):
+		refusal = &TruncateError{Source: m.source, Got: op.n, Room: len(op.buf)}
+	}
+	switch {
+	case m.kind == kindRTS && refusal == nil && p.state == stateUp:
+		op.id = m.id
+		p.inbound[m.id] = op
+		e.enqueue(p, frame{header: header{kind: kindCTS, id: m.id}})
+		return
+	case m.kind == kindRTS && refusal == nil:
+		op.finish(p.failure)
+		return
+	case m.source != e.rank:
+		e.refuse(p, m)
+	}
+	if refusal == nil {
+		copy(op.buf, m.payload)
+	}
+	op.finish(refusal)
+}
+
+// receiveData reads the bytes of a large message into the buffer of the receive that asked for them.
+func (e *Endpoint) receiveData(p *peer, r *bufio.Reader, h header) error {
+	e.mu.Lock()
+	op := p.inbound[h.id]
+	delete(p.inbound, h.id)
+	if op != nil {
+		if int(h.size) != op.n {
+			e.mu.Unlock()
+			return fmt.Errorf("announced a message of %d bytes and sent %d", op.n, h.size)
+		}
+		op.held = true
+	}
+	e.mu.Unlock()
+	if op == nil {
+		return e.discard(p, r, int(h.size)) // its lane has failed since
+	}
+	held := true
+	err := e.readPayload(p, r, op.buf[:op.n], func() bool {
+		if op.err == nil {
+			return false
+		}
+		held = false
+		op.release(nil)
+		return true
+	})
+	if held {
+		e.mu.Lock()
+		op.release(e.brokenBy(p, err))
+		e.mu.Unlock()
+	}
+	return err
+}

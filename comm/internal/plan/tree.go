@@ -1,0 +1,42 @@
+package plan
+
+// BinomialBroadcast sends the vector of root down a binomial tree.
+//
+// Thakur, Rabenseifner and Gropp 2005, section 4.2. ceil(log2 P) steps; at most n log2 P elements sent.
+func BinomialBroadcast(rank, size, n, root int) Plan {
+	all := Range{0, n}
+	var p Plan
+	me := mod(rank-root, size) // the tree is numbered from its root
+	bit := 1
+	for ; bit < size; bit *= 2 {
+		if me&bit != 0 {
+			p = append(p, Step{To: None, From: mod(rank-bit, size), Recv: all})
+			break
+		}
+	}
+	for bit /= 2; bit > 0; bit /= 2 {
+		if me+bit < size {
+			p = append(p, Step{To: mod(rank+bit, size), Send: all, From: None})
+		}
+	}
+	return p
+}
+
+// BinomialReduce combines the vectors of all ranks up a binomial tree; root ends with the result, the other ranks
+// with partial sums.
+//
+// Thakur, Rabenseifner and Gropp 2005, section 4.6. ceil(log2 P) steps; n elements sent.
+func BinomialReduce(rank, size, n, root int) Plan {
+	all := Range{0, n}
+	var p Plan
+	me := mod(rank-root, size)
+	for bit := 1; bit < size; bit *= 2 {
+		if me&bit != 0 {
+			return append(p, Step{To: mod(rank-bit, size), Send: all, From: None})
+		}
+		if me+bit < size {
+			p = append(p, Step{To: None, From: mod(rank+bit, size), Recv: all, Reduce: true})
+		}
+	}
+	return p
+}

@@ -1,0 +1,120 @@
+// Package mem is a transport inside one process: ranks are goroutines, streams are synchronous pipes.
+//
+// Tests use it to run whole worlds without sockets, also inside a testing/synctest bubble. It makes no promise
+// of speed.
+package mem
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"sync"
+	"syscall"
+
+	"github.com/gorun/gorun/comm/transport"
+)
+
+// A Network joins the transports of the ranks of one world.
+type Network struct {
+	mu    sync.Mutex
+	ranks []*rankTransport
+}
+
+// NewNetwork returns a network of size ranks.
+func NewNetwork(size int) *Network {
+	n := &Network{ranks: make([]*rankTransport, size)}
+	for r := range n.ranks {
+		n.ranks[r] = &rankTransport{net: n, rank: r, serving: make(chan struct{}), closed: make(chan struct{})}
+	}
+	return n
+}
+
+// Transport returns the transport of rank. There is one per rank.
+func (n *Network) Transport(rank int) transport.Transport { return n.ranks[rank] }
+
+// Kill ends rank as SIGKILL would: its streams break without a word and nobody can dial it any more.
+func (n *Network) Kill(rank int) {
+	t := n.ranks[rank]
+	t.stop()
+	n.mu.Lock()
+	conns := t.conns
+	t.conns = nil
+	n.mu.Unlock()
+	for _, c := range conns {
+		_ = c.Close()
+	}
+}
+
+type rankTransport struct {
+	net     *Network
+	rank    int
+	handler transport.Handler
+	serving chan struct{} // closed by Serve
+	closed  chan struct{} // closed by Close and Kill
+	once    sync.Once
+	calls   sync.WaitGroup // calls into handler; Add only under net.mu while not closed
+	conns   []net.Conn     // both ends' bookkeeping is under net.mu
+}
+
+func (t *rankTransport) Serve(h transport.Handler) {
+	t.handler = h
+	close(t.serving)
+}
+
+func (t *rankTransport) stop() {
+	t.once.Do(func() {
+		t.net.mu.Lock()
+		defer t.net.mu.Unlock()
+		close(t.closed)
+	})
+}
+
+func (t *rankTransport) Close() error {
+	t.stop()
+	t.calls.Wait()
+	return nil
+}
+
+// enter starts a call into t's handler; it fails once t is closed.
+func (t *rankTransport) enter() bool {
+	t.net.mu.Lock()
+	defer t.net.mu.Unlock()
+	select {
+	case <-t.closed:
+		return false
+	default:
+		t.calls.Add(1)
+		return true
+	}
+}
+
+func (t *rankTransport) Dial(ctx context.Context, rank int) (net.Conn, error) {
+	if rank < 0 || rank >= len(t.net.ranks) {
+		return nil, fmt.Errorf("mem: no rank %d in a network of %d", rank, len(t.net.ranks))
+	}
+	peer := t.net.ranks[rank]
+	refused := fmt.Errorf("mem: rank %d: %w", rank, syscall.ECONNREFUSED)
+	select {
+	case <-peer.serving:
+	case <-peer.closed:
+		return nil, refused
+	case <-t.closed:
+		return nil, net.ErrClosed
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if !peer.enter() {
+		return nil, refused
+	}
+	defer peer.calls.Done()
+	if !peer.handler.Admit(t.rank) {
+		return nil, transport.ErrCrossed
+	}
+	mine, theirs := net.Pipe()
+	t.net.mu.Lock()
+	t.conns = append(t.conns, mine)
+	peer.conns = append(peer.conns, theirs)
+	t.net.mu.Unlock()
+	peer.handler.Connected(t.rank, theirs)
+	return mine, nil
+}
