@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/comm/transport/mem"
+	"github.com/gorun/gorun/comm/transport/transporttest"
 )
 
 const minute = time.Minute
@@ -22,13 +23,14 @@ const minute = time.Minute
 func bubble(t *testing.T, size int, body func(t *testing.T, w *testWorld)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		w := &testWorld{net: mem.NewNetwork(size)}
+		w, network := &testWorld{}, mem.NewNetwork(size)
 		members := make([]int, size)
 		for r := range members {
 			members[r] = r
 		}
 		for r := range size {
-			e := New(w.net.Transport(r), r, size, Options{ConnectTimeout: minute})
+			w.trs = append(w.trs, transporttest.Mortal(network.Transport(r)))
+			e := New(w.trs[r], r, size, Options{ConnectTimeout: minute})
 			l, err := e.Open(1, members)
 			if err != nil {
 				t.Fatal(err)
@@ -45,10 +47,12 @@ func bubble(t *testing.T, size int, body func(t *testing.T, w *testWorld)) {
 }
 
 type testWorld struct {
-	net   *mem.Network
+	trs   []*transporttest.MortalTransport
 	ends  []*Endpoint
 	lanes []*Lane
 }
+
+func (w *testWorld) kill(rank int) { w.trs[rank].Kill() }
 
 func (w *testWorld) send(from, to, tag int, buf []byte) *Op {
 	return w.lanes[from].Send(to, tag, 0, Call{}, buf, false)
@@ -242,7 +246,7 @@ func TestADeathEndsEverythingEverywhereAndIsNamed(t *testing.T) {
 			w.send(2, 3, 0, make([]byte, 1<<20)), w.recv(0, AnySource, 4, nil),
 		}
 		synctest.Wait()
-		w.net.Kill(3)
+		w.kill(3)
 		for _, op := range ops {
 			wantFailure(t, op.Wait(t.Context(), minute), PeerFailed, 3)
 		}
@@ -374,7 +378,7 @@ func TestWhatArrivedBeforeADeathIsDelivered(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, w *testWorld) {
 		must(t, w.send(0, 1, 0, []byte{42}))
 		synctest.Wait()
-		w.net.Kill(0)
+		w.kill(0)
 		synctest.Wait()
 		buf := make([]byte, 1)
 		must(t, w.recv(1, 0, 0, buf))
@@ -436,7 +440,7 @@ func TestLanesAreIndependent(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.net.Kill(2)
+		w.kill(2)
 		wantFailure(t, w.recv(0, 2, 0, nil).Wait(t.Context(), minute), PeerFailed, 2)
 		must(t, c.Send(1, 0, 0, Call{}, in, false), d.Recv(0, 0, 0, Call{}, in))
 	})

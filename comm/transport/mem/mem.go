@@ -32,28 +32,14 @@ func NewNetwork(size int) *Network {
 // Transport returns the transport of rank. There is one per rank.
 func (n *Network) Transport(rank int) transport.Transport { return n.ranks[rank] }
 
-// Kill ends rank as SIGKILL would: its streams break without a word and nobody can dial it any more.
-func (n *Network) Kill(rank int) {
-	t := n.ranks[rank]
-	t.stop()
-	n.mu.Lock()
-	conns := t.conns
-	t.conns = nil
-	n.mu.Unlock()
-	for _, c := range conns {
-		_ = c.Close()
-	}
-}
-
 type rankTransport struct {
 	net     *Network
 	rank    int
 	handler transport.Handler
 	serving chan struct{} // closed by Serve
-	closed  chan struct{} // closed by Close and Kill
+	closed  chan struct{} // closed by Close
 	once    sync.Once
 	calls   sync.WaitGroup // calls into handler; Add only under net.mu while not closed
-	conns   []net.Conn     // both ends' bookkeeping is under net.mu
 }
 
 func (t *rankTransport) Serve(h transport.Handler) {
@@ -61,16 +47,12 @@ func (t *rankTransport) Serve(h transport.Handler) {
 	close(t.serving)
 }
 
-func (t *rankTransport) stop() {
+func (t *rankTransport) Close() error {
 	t.once.Do(func() {
 		t.net.mu.Lock()
 		defer t.net.mu.Unlock()
 		close(t.closed)
 	})
-}
-
-func (t *rankTransport) Close() error {
-	t.stop()
 	t.calls.Wait()
 	return nil
 }
@@ -111,10 +93,6 @@ func (t *rankTransport) Dial(ctx context.Context, rank int) (net.Conn, error) {
 		return nil, transport.ErrCrossed
 	}
 	mine, theirs := net.Pipe()
-	t.net.mu.Lock()
-	t.conns = append(t.conns, mine)
-	peer.conns = append(peer.conns, theirs)
-	t.net.mu.Unlock()
 	peer.handler.Connected(t.rank, theirs)
 	return mine, nil
 }

@@ -1,0 +1,24 @@
+package mem_test
+
+import (
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/gorun/gorun/comm/transport"
+	"github.com/gorun/gorun/comm/transport/mem"
+	"github.com/gorun/gorun/comm/transport/transporttest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestConformance(t *testing.T) {
+	transporttest.Run(t, func(_ *testing.T, size int) []transport.Transport {
+		network := mem.NewNetwork(size)
+		trs := make([]transport.Transport, size)
+		for r := range trs {
+			trs[r] = network.Transport(r)
+		}
+		return trs
+	})
+}
