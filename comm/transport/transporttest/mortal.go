@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"sync"
+	"sync/atomic"
 
 	"github.com/gorun/gorun/comm/transport"
 )
@@ -12,9 +13,9 @@ import (
 type MortalTransport struct {
 	transport.Transport
 
+	dead  atomic.Bool
 	mu    sync.Mutex
 	conns []net.Conn
-	dead  bool
 }
 
 // Mortal makes tr mortal.
@@ -22,8 +23,8 @@ func Mortal(tr transport.Transport) *MortalTransport { return &MortalTransport{T
 
 // Kill breaks every stream without a word and lets nobody dial any more.
 func (m *MortalTransport) Kill() {
+	m.dead.Store(true) // from here on nothing more is said on any stream
 	m.mu.Lock()
-	m.dead = true
 	conns := m.conns
 	m.conns = nil
 	m.mu.Unlock()
@@ -36,11 +37,10 @@ func (m *MortalTransport) Kill() {
 // Dial implements transport.Transport.
 func (m *MortalTransport) Dial(ctx context.Context, rank int) (net.Conn, error) {
 	conn, err := m.Transport.Dial(ctx, rank)
-	if err == nil && !m.keep(conn) {
-		_ = conn.Close()
-		return nil, net.ErrClosed
+	if err != nil {
+		return nil, err
 	}
-	return conn, err
+	return m.keep(conn), nil
 }
 
 // Serve implements transport.Transport.
@@ -52,15 +52,30 @@ type mortalHandler struct {
 }
 
 func (h mortalHandler) Connected(rank int, conn net.Conn) {
-	if conn != nil && !h.m.keep(conn) {
-		_ = conn.Close()
+	if conn != nil {
+		conn = h.m.keep(conn)
 	}
 	h.Handler.Connected(rank, conn)
 }
 
-func (m *MortalTransport) keep(conn net.Conn) bool {
+func (m *MortalTransport) keep(conn net.Conn) net.Conn {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.conns = append(m.conns, conn)
-	return !m.dead
+	if m.dead.Load() {
+		_ = conn.Close()
+	}
+	return mortalConn{conn, m}
+}
+
+type mortalConn struct {
+	net.Conn
+	m *MortalTransport
+}
+
+func (c mortalConn) Write(b []byte) (int, error) {
+	if c.m.dead.Load() {
+		return 0, net.ErrClosed
+	}
+	return c.Conn.Write(b)
 }

@@ -1,0 +1,48 @@
+// Package comm lets the ranks of a distributed program talk: point to point with tags, and collectives such as
+// all-reduce, over any element type, from plain Go without cgo.
+//
+// A worker started by gorun (or by torchrun, or with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT set by hand)
+// joins the world, computes, and leaves:
+//
+//	world, err := comm.Init(ctx)
+//	if err != nil {
+//		return err
+//	}
+//	defer world.Close()
+//	grads := []float32{1, 2, 3}
+//	err = comm.AllReduce(ctx, world, grads, comm.Avg)
+//
+// # Rules
+//
+//  1. Ranks in calls and in Status are ranks of the group passed; ranks in errors are world ranks.
+//  2. All members of a group call its collectives in the same order, with the same type, operation, root and
+//     length. Calls that differ end in a [MismatchError] that says who called what.
+//  3. Lengths are in elements. A length of 0 is legal everywhere; a group of one rank works everywhere.
+//  4. Messages between two ranks with equal tags arrive in the order in which they were sent. Point-to-point
+//     messages and collectives never meet each other, nor do messages of different groups.
+//  5. A buffer belongs to comm from the start of an operation until it has ended.
+//  6. Send ends when its buffer may be used again, which says nothing about the receiver: up to 64 KiB travel
+//     ahead, more waits for the receive. Send to oneself is buffered.
+//  7. A Group may be used by several goroutines. The order of their collectives is then theirs to keep.
+//
+// # Failure
+//
+// Every operation takes a context, has a timeout ([WithTimeout]) and returns an error that names the operation,
+// its number in the group, and the rank at fault. When a member dies, every operation of every group that it
+// belongs to ends with a [PeerError] on every other member, and so does every later call: a failed group stays
+// failed. Cancelling a collective, or a transfer under way, fails the group likewise, because half a collective
+// cannot be undone; only a receive that nothing has matched can be cancelled alone. A message that has arrived
+// whole can still be received after the failure.
+//
+// # Trust
+//
+// Ranks prove to each other that they know the job's token (gorun makes one for every round; else GORUN_TOKEN).
+// Without a token nothing listens except on loopback. What a peer sends is bounded before memory is taken for it.
+//
+// # Arithmetic
+//
+// Results are bitwise the same on every rank and in every run with the same ranks and lengths. Integers wrap. Min
+// and Max follow Go's builtins: any NaN wins. Sums, products and averages of [Float16] and [BFloat16] are computed
+// in float32 and rounded once. [Avg] of integers is the wrapped sum divided by the number of ranks, truncated
+// toward zero.
+package comm

@@ -1,0 +1,205 @@
+package comm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/gorun/gorun/comm/internal/endpoint"
+	"github.com/gorun/gorun/comm/internal/reduce"
+)
+
+// ErrClosed is wrapped by errors of calls on a group that this rank has closed.
+var ErrClosed = endpoint.ErrClosed
+
+// ErrTimeout is wrapped by errors of operations that took longer than the group's timeout.
+var ErrTimeout = endpoint.ErrTimeout
+
+// A PeerError says that an operation failed because of another rank: it died, left, was cut off, or did not answer
+// in time. The group stays failed.
+type PeerError struct {
+	Rank int    // world rank at fault
+	Host string // where it runs
+	PID  int    // its process there
+	Op   string // the operation that failed here, such as "AllReduce"
+	Seq  uint64 // its number among the group's collectives, or among this rank's point-to-point calls on the group
+	Err  error  // what happened
+}
+
+func (e *PeerError) Error() string {
+	where := ""
+	if e.Host != "" {
+		where = fmt.Sprintf(" (pid %d on %s)", e.PID, e.Host)
+	}
+	return fmt.Sprintf("comm: %s #%d: rank %d%s: %v", e.Op, e.Seq, e.Rank, where, e.Err)
+}
+
+func (e *PeerError) Unwrap() error { return e.Err }
+
+// An AbortError says that a member gave the group up: it called Abort, or cancelled an operation under way.
+type AbortError struct {
+	Rank int // world rank that gave up
+	Op   string
+	Seq  uint64
+	Err  error // its reason
+}
+
+func (e *AbortError) Error() string {
+	return fmt.Sprintf("comm: %s #%d: rank %d aborted the group: %v", e.Op, e.Seq, e.Rank, e.Err)
+}
+
+func (e *AbortError) Unwrap() error { return e.Err }
+
+// A MismatchError says that ranks which should have made the same call made different ones. Every member gets it.
+type MismatchError struct {
+	Op    string // what this rank called
+	Seq   uint64
+	Calls []RankCall // two ranks that differ, in order of rank
+}
+
+// A RankCall is what one rank called.
+type RankCall struct {
+	Rank int    // world rank
+	Call string // such as "AllReduce(float32 × 8, Sum)"
+}
+
+func (e *MismatchError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "comm: %s #%d: ranks called different operations: ", e.Op, e.Seq)
+	for i, c := range e.Calls {
+		if i > 0 {
+			b.WriteString("; ")
+		}
+		fmt.Fprintf(&b, "rank %d %s", c.Rank, c.Call)
+	}
+	return b.String()
+}
+
+// A TruncateError says that a message was longer than the buffer of the receive that matched it. The message is
+// lost; the group goes on.
+type TruncateError struct {
+	Source    int // world rank
+	Got, Room int // elements of the message and of the buffer
+}
+
+func (e *TruncateError) Error() string {
+	return fmt.Sprintf("comm: Recv: message of %d elements from rank %d does not fit into %d", e.Got, e.Source, e.Room)
+}
+
+// An ArgumentError says that a call was wrong in itself. Nothing was sent, and the group goes on.
+type ArgumentError struct {
+	Op  string // the call
+	Err error  // what is wrong with it
+}
+
+func (e *ArgumentError) Error() string { return fmt.Sprintf("comm: %s: %v", e.Op, e.Err) }
+
+func (e *ArgumentError) Unwrap() error { return e.Err }
+
+func badArgument(op, format string, args ...any) error {
+	return &ArgumentError{Op: op, Err: fmt.Errorf(format, args...)}
+}
+
+// failure puts an endpoint's error into the package's own, for operation op number seq of g. elem is the size of an
+// element in bytes.
+func (g *Group) failure(op string, seq uint64, elem int, err error) error {
+	if err == nil {
+		return nil
+	}
+	var short *endpoint.TruncateError
+	if errors.As(err, &short) {
+		return &TruncateError{Source: short.Source, Got: short.Got / elem, Room: short.Room / elem}
+	}
+	var f *endpoint.Failure
+	if !errors.As(err, &f) {
+		return fmt.Errorf("comm: %s #%d: %w", op, seq, err)
+	}
+	cause := f.Err
+	if cause == nil || f.Kind == endpoint.PeerFailed && !errors.Is(cause, ErrTimeout) {
+		cause = errors.New(f.Text)
+	} else if errors.Is(cause, ErrTimeout) {
+		cause = fmt.Errorf("%w: %s", cause, f.Text)
+	}
+	switch f.Kind {
+	case endpoint.Mismatched:
+		return g.mismatch(op, seq, f)
+	case endpoint.Aborted:
+		if f.Rank == g.w.rank && (errors.Is(cause, context.Canceled) || errors.Is(cause, context.DeadlineExceeded)) {
+			return fmt.Errorf("comm: %s #%d: %w", op, seq, cause)
+		}
+		return &AbortError{Rank: f.Rank, Op: op, Seq: seq, Err: cause}
+	case endpoint.PeerFailed, endpoint.Left:
+	}
+	if f.Rank == endpoint.AnySource {
+		return fmt.Errorf("comm: %s #%d from any rank: %w", op, seq, cause)
+	}
+	who := g.w.info[f.Rank]
+	return &PeerError{Rank: f.Rank, Host: who.Host, PID: who.PID, Op: op, Seq: seq, Err: cause}
+}
+
+func (g *Group) mismatch(op string, seq uint64, f *endpoint.Failure) error {
+	e := &MismatchError{Op: op, Seq: seq}
+	for _, c := range f.Calls {
+		text := describeCall(c.Call)
+		if f.Calls[0].Seq != f.Calls[len(f.Calls)-1].Seq {
+			text = fmt.Sprintf("#%d %s", c.Seq, text)
+		}
+		e.Calls = append(e.Calls, RankCall{Rank: c.Rank, Call: text})
+	}
+	if len(e.Calls) == 2 && e.Calls[0].Rank > e.Calls[1].Rank {
+		e.Calls[0], e.Calls[1] = e.Calls[1], e.Calls[0]
+	}
+	return e
+}
+
+// callKind is the operation of an endpoint.Call. The numbers travel between ranks.
+type callKind uint8
+
+const (
+	callSend callKind = iota + 1
+	callRecv
+	callAllReduce
+	callReduce
+	callBroadcast
+	callAllGather
+	callReduceScatter
+	callBarrier
+	callNewGroup
+)
+
+var callNames = [...]string{
+	callSend: "Send", callRecv: "Recv", callAllReduce: "AllReduce", callReduce: "Reduce", callBroadcast: "Broadcast",
+	callAllGather: "AllGather", callReduceScatter: "ReduceScatter", callBarrier: "Barrier", callNewGroup: "NewGroup",
+}
+
+func (k callKind) String() string {
+	if k > 0 && int(k) < len(callNames) {
+		return callNames[k]
+	}
+	return fmt.Sprintf("Call(%d)", uint8(k))
+}
+
+// describeCall writes a call as its caller would have: "Broadcast(float32 × 8, from 2)".
+func describeCall(c endpoint.Call) string {
+	kind := callKind(c.Op)
+	switch kind {
+	case callBarrier:
+		return kind.String()
+	case callNewGroup:
+		return fmt.Sprintf("NewGroup(ranks with checksum %08x)", uint32(c.Count))
+	case callSend, callRecv:
+		return fmt.Sprintf("%v(%v)", kind, reduce.Type(c.Type))
+	}
+	text := fmt.Sprintf("%v(%v × %d", kind, reduce.Type(c.Type), c.Count)
+	if c.Reduce != 0 {
+		text += ", " + opName(c.Reduce)
+	}
+	switch kind {
+	case callBroadcast:
+		text += fmt.Sprintf(", from %d", c.Root)
+	case callReduce:
+		text += fmt.Sprintf(", to %d", c.Root)
+	}
+	return text + ")"
+}

@@ -1,0 +1,299 @@
+package comm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gorun/gorun/comm/transport/mem"
+)
+
+// operations are the calls that a failure may interrupt; each is repeated until it fails.
+var operations = map[string]func(ctx context.Context, g *Group) error{
+	"AllReduce short": func(ctx context.Context, g *Group) error { return AllReduce(ctx, g, make([]float32, 8), Sum) },
+	"AllReduce long":  func(ctx context.Context, g *Group) error { return AllReduce(ctx, g, make([]float32, 200_000), Sum) },
+	"Reduce":          func(ctx context.Context, g *Group) error { return Reduce(ctx, g, make([]int64, 30_000), Max, 0) },
+	"Broadcast":       func(ctx context.Context, g *Group) error { return Broadcast(ctx, g, make([]int64, 30_000), 2) },
+	"AllGather": func(ctx context.Context, g *Group) error {
+		return AllGather(ctx, g, make([]int8, 4<<10), make([]int8, 1<<10))
+	},
+	"ReduceScatter": func(ctx context.Context, g *Group) error {
+		return ReduceScatter(ctx, g, make([]int8, 1<<10), make([]int8, 4<<10), Sum)
+	},
+	"Barrier": Barrier,
+	"Send and Recv": func(ctx context.Context, g *Group) error { // around a ring, so that everybody waits for everybody
+		out := ISend(g, make([]byte, 100_000), (g.Rank()+1)%g.Size())
+		_, err := Recv(ctx, g, make([]byte, 100_000), (g.Rank()+g.Size()-1)%g.Size())
+		return errors.Join(err, out.Wait(ctx))
+	},
+}
+
+// The first case of every transport: a peer is killed in the middle of an operation. All others return an error
+// that names its rank, at once, and nothing they started is left (TestMain and close see to that).
+func TestAKilledPeerIsNamedByEverybody(t *testing.T) {
+	const victim = 2
+	onEveryTransport(t, func(t *testing.T, world func(int) *testWorld) {
+		for name, operation := range operations {
+			t.Run(name, func(t *testing.T) {
+				w := world(4)
+				defer w.close()
+				errs := w.results(func(ctx context.Context, g *Group) error {
+					for i := 0; ; i++ {
+						if g.Rank() == victim && i == 5 {
+							go w.mortal[victim].Kill() // while it goes on with the next operation
+						}
+						if err := operation(ctx, g); err != nil {
+							return err
+						}
+					}
+				})
+				for r, err := range errs {
+					var peer *PeerError
+					if r == victim {
+						continue
+					}
+					if !errors.As(err, &peer) || peer.Rank != victim || !strings.HasPrefix(name, peer.Op) && !strings.HasSuffix(name, peer.Op) {
+						t.Errorf("rank %d got %v, want a PeerError about rank %d", r, err, victim)
+						continue
+					}
+					if again := Barrier(t.Context(), w.groups[r]); !errors.As(again, &peer) || peer.Rank != victim {
+						t.Errorf("rank %d: the next call got %v, want the same failure", r, again)
+					}
+				}
+			})
+		}
+	})
+}
+
+func TestARankThatDoesNotComeTimesOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		network := mem.NewNetwork(3)
+		w := &testWorld{t: t}
+		for r := range 3 {
+			g, err := newWorld(config{timeout: time.Minute}, r, 1, make([]rankInfo, 3), network.Transport(r))
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.groups = append(w.groups, g)
+		}
+		defer w.close()
+		start := time.Now()
+		errs := w.results(func(ctx context.Context, g *Group) error {
+			if g.Rank() == 1 {
+				return nil // forgets to call
+			}
+			return AllReduce(ctx, g, []int{1}, Sum)
+		})
+		if d := time.Since(start); d != time.Minute {
+			t.Errorf("took %v, want the timeout of %v", d, time.Minute)
+		}
+		for _, r := range []int{0, 2} {
+			var peer *PeerError
+			if !errors.As(errs[r], &peer) || peer.Op != "AllReduce" || peer.Seq != 1 {
+				t.Errorf("rank %d got %v", r, errs[r])
+			}
+		}
+	})
+}
+
+func TestCallsThatDifferAreToldToEverybody(t *testing.T) {
+	f32 := func(n int) []float32 { return make([]float32, n) }
+	for name, c := range map[string]struct {
+		usual, odd func(ctx context.Context, g *Group) error
+		want       []string // what the error says of the ranks that differ
+	}{
+		"lengths": {
+			func(ctx context.Context, g *Group) error { return AllReduce(ctx, g, f32(8), Sum) },
+			func(ctx context.Context, g *Group) error { return AllReduce(ctx, g, f32(9), Sum) },
+			[]string{"AllReduce(float32 × 8, Sum)", "AllReduce(float32 × 9, Sum)"},
+		},
+		"short and long": {
+			func(ctx context.Context, g *Group) error { return AllReduce(ctx, g, f32(8), Sum) },
+			func(ctx context.Context, g *Group) error { return AllReduce(ctx, g, f32(1<<20), Sum) },
+			[]string{"AllReduce(float32 × 8, Sum)", "AllReduce(float32 × 1048576, Sum)"},
+		},
+		"types": {
+			func(ctx context.Context, g *Group) error { return AllReduce(ctx, g, f32(8), Sum) },
+			func(ctx context.Context, g *Group) error { return AllReduce(ctx, g, make([]int32, 8), Sum) },
+			[]string{"AllReduce(float32 × 8, Sum)", "AllReduce(int32 × 8, Sum)"},
+		},
+		"operations": {
+			func(ctx context.Context, g *Group) error { return AllReduce(ctx, g, f32(8), Sum) },
+			func(ctx context.Context, g *Group) error { return AllReduce(ctx, g, f32(8), Max) },
+			[]string{"AllReduce(float32 × 8, Sum)", "AllReduce(float32 × 8, Max)"},
+		},
+		"roots": {
+			func(ctx context.Context, g *Group) error { return Broadcast(ctx, g, f32(8), 0) },
+			func(ctx context.Context, g *Group) error { return Broadcast(ctx, g, f32(8), 1) },
+			[]string{"Broadcast(float32 × 8, from 0)", "Broadcast(float32 × 8, from 1)"},
+		},
+		"collectives": {
+			func(ctx context.Context, g *Group) error { return AllGather(ctx, g, f32(8), f32(2)) },
+			Barrier,
+			[]string{"AllGather(float32 × 2)", "Barrier"},
+		},
+		"groups": {
+			func(ctx context.Context, g *Group) error { _, err := NewGroup(ctx, g, []int{0, 1}); return err },
+			func(ctx context.Context, g *Group) error { _, err := NewGroup(ctx, g, []int{0, 2}); return err },
+			[]string{"NewGroup(ranks with checksum "},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onEveryTransport(t, func(t *testing.T, world func(int) *testWorld) {
+				const odd = 1
+				w := world(4)
+				defer w.close()
+				for r, err := range w.results(func(ctx context.Context, g *Group) error {
+					if g.Rank() == odd {
+						return c.odd(ctx, g)
+					}
+					return c.usual(ctx, g)
+				}) {
+					var m *MismatchError
+					if err == nil && strings.Contains(name, "roots") {
+						continue // a leaf of both trees has what it came for
+					}
+					if !errors.As(err, &m) || len(m.Calls) != 2 || m.Seq != 1 {
+						t.Errorf("rank %d got %v, want a MismatchError", r, err)
+						continue
+					}
+					if m.Calls[0].Rank != odd && m.Calls[1].Rank != odd {
+						t.Errorf("rank %d: rank %d is not among %v", r, odd, m.Calls)
+					}
+					for _, want := range c.want {
+						if !slices.ContainsFunc(m.Calls, func(c RankCall) bool { return strings.HasPrefix(c.Call, want) }) {
+							t.Errorf("rank %d: %q is not among %v", r, want, m.Calls)
+						}
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestAbortReachesEveryMember(t *testing.T) {
+	onEveryTransport(t, func(t *testing.T, world func(int) *testWorld) {
+		w := world(3)
+		defer w.close()
+		for r, err := range w.results(func(ctx context.Context, g *Group) error {
+			if err := Barrier(ctx, g); err != nil {
+				return err
+			}
+			if g.Rank() == 1 {
+				g.Abort(errors.New("the loss is NaN"))
+			}
+			for { // the news may come after an operation for which all has arrived
+				if err := AllReduce(ctx, g, []float64{1}, Sum); err != nil {
+					return err
+				}
+			}
+		}) {
+			var abort *AbortError
+			if !errors.As(err, &abort) || abort.Rank != 1 || !strings.Contains(err.Error(), "rank 1 aborted the group: the loss is NaN") {
+				t.Errorf("rank %d got %v, want an AbortError by rank 1", r, err)
+			}
+		}
+	})
+}
+
+func TestCancellingACollectiveFailsTheGroup(t *testing.T) {
+	onEveryTransport(t, func(t *testing.T, world func(int) *testWorld) {
+		w := world(3)
+		defer w.close()
+		cancelled := make(chan struct{})
+		for r, err := range w.results(func(ctx context.Context, g *Group) error {
+			ctx, cancel := context.WithCancel(ctx)
+			defer cancel()
+			if err := Barrier(ctx, g); err != nil {
+				return err
+			}
+			switch g.Rank() {
+			case 0:
+				time.AfterFunc(10*time.Millisecond, cancel)
+				defer close(cancelled)
+			case 1:
+				<-cancelled // so that rank 0 cannot finish
+			}
+			for { // the news may come after a barrier for which all has arrived
+				if err := Barrier(ctx, g); err != nil {
+					return err
+				}
+			}
+		}) {
+			var abort *AbortError
+			switch {
+			case r == 0 && !errors.Is(err, context.Canceled):
+				t.Errorf("rank 0 got %v, want its context's error", err)
+			case r != 0 && (!errors.As(err, &abort) || abort.Rank != 0):
+				t.Errorf("rank %d got %v, want an AbortError by rank 0", r, err)
+			}
+		}
+	})
+}
+
+func TestACallWithADeadContextHarmsNothing(t *testing.T) {
+	onEveryTransport(t, func(t *testing.T, world func(int) *testWorld) {
+		w := world(2)
+		defer w.close()
+		w.run(func(ctx context.Context, g *Group) error {
+			dead, cancel := context.WithCancel(ctx)
+			cancel()
+			if err := Barrier(dead, g); !errors.Is(err, context.Canceled) {
+				return fmt.Errorf("got %v", err)
+			}
+			if _, err := Recv(dead, g, []int{0}, 1-g.Rank()); !errors.Is(err, context.Canceled) {
+				return fmt.Errorf("got %v", err)
+			}
+			return Barrier(ctx, g)
+		})
+	})
+}
+
+func TestClosedGroups(t *testing.T) {
+	onEveryTransport(t, func(t *testing.T, world func(int) *testWorld) {
+		w := world(2)
+		defer w.close()
+		w.run(func(ctx context.Context, g *Group) error {
+			sub, err := NewGroup(ctx, g, []int{1, 0})
+			if err != nil {
+				return err
+			}
+			pending := IRecv(sub, []int{0}, AnySource)
+			if err := errors.Join(Barrier(ctx, sub), sub.Close(), sub.Close()); err != nil {
+				return err
+			}
+			for _, err := range []error{pending.Wait(ctx), Barrier(ctx, sub), Send(ctx, sub, []int{1}, 0)} {
+				if !errors.Is(err, ErrClosed) {
+					return fmt.Errorf("got %v, want ErrClosed", err)
+				}
+			}
+			return Barrier(ctx, g)
+		})
+	})
+}
+
+func TestALeaverIsNamedByThoseWhoNeedIt(t *testing.T) {
+	onEveryTransport(t, func(t *testing.T, world func(int) *testWorld) {
+		w := world(3)
+		defer w.close()
+		for r, err := range w.results(func(ctx context.Context, g *Group) error {
+			if err := Barrier(ctx, g); err != nil {
+				return err
+			}
+			if g.Rank() == 1 {
+				return g.Close()
+			}
+			return Barrier(ctx, g)
+		}) {
+			var peer *PeerError
+			if r != 1 && (!errors.As(err, &peer) || peer.Rank != 1 || !strings.Contains(err.Error(), "left")) {
+				t.Errorf("rank %d got %v, want a PeerError: rank 1 left", r, err)
+			}
+		}
+	})
+}

@@ -1,0 +1,237 @@
+package comm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/gorun/gorun/comm/internal/endpoint"
+	"github.com/gorun/gorun/comm/transport"
+	"github.com/gorun/gorun/comm/transport/mem"
+	"github.com/gorun/gorun/comm/transport/tcp"
+	"github.com/gorun/gorun/env"
+)
+
+// Init joins the world and returns it, once every rank has come. With no options it takes its place from the
+// environment that gorun (or torchrun) gives its workers; see [WithInitMethod] for other ways to meet. When ranks
+// do not come before ctx or the timeout ends, the error is a [MissingRanksError].
+func Init(ctx context.Context, opts ...Option) (*Group, error) {
+	cfg := newConfig(opts)
+	place, err := cfg.place()
+	if err != nil {
+		return nil, fmt.Errorf("comm: Init: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, cfg.timeout)
+	defer cancel()
+	g, err := join(ctx, cfg, place)
+	if err != nil {
+		return nil, fmt.Errorf("comm: Init: %w", err)
+	}
+	return g, nil
+}
+
+// A place is who this rank is and where it meets the others.
+type place struct {
+	rank, size int
+	round      int    // gorun's round; 0 outside gorun
+	meet       string // how to name the meeting place in errors
+	master     string // host:port of the store, unless path or a Store is given
+	hosted     bool   // somebody else serves the store at master
+	path       string // file of the store
+}
+
+// place works out the place from options and environment.
+func (c *config) place() (place, error) {
+	if c.timeout <= 0 {
+		return place{}, fmt.Errorf("timeout %v: want a positive duration", c.timeout)
+	}
+	switch c.transport {
+	case "auto", "tcp":
+	default:
+		return place{}, fmt.Errorf("transport %q: want auto or tcp", c.transport)
+	}
+	u, err := url.Parse(c.method)
+	if err != nil {
+		return place{}, fmt.Errorf("init method %q: %w", c.method, err)
+	}
+	set := map[string]string{} // what options say, in the words of the environment
+	if q := u.Query(); q.Has("rank") {
+		set["RANK"], set["WORLD_SIZE"] = q.Get("rank"), q.Get("world_size")
+	}
+	if c.ranked {
+		set["RANK"], set["WORLD_SIZE"] = strconv.Itoa(c.rank), strconv.Itoa(c.size)
+	}
+	var p place
+	switch {
+	case c.store != nil:
+		p.meet = "the store given"
+	case u.Scheme == "tcp" && u.Hostname() != "" && u.Port() != "":
+		p.meet = "tcp://" + u.Host
+		p.master = net.JoinHostPort(u.Hostname(), u.Port())
+	case u.Scheme == "file" && u.Host == "" && filepath.IsAbs(u.Path):
+		p.meet = "file://" + u.Path
+		p.path = u.Path
+	case c.method == "env://":
+		w, err := env.Parse(overridden(set, os.LookupEnv))
+		if err != nil {
+			return p, err
+		}
+		p.rank, p.size, p.round = w.Rank, w.WorldSize, w.Round
+		p.master, p.hosted = net.JoinHostPort(w.MasterAddr, strconv.Itoa(w.MasterPort)), w.StoreAddr != ""
+		if p.hosted {
+			p.master = w.StoreAddr
+		}
+		p.meet = "the store at " + p.master
+		return p, nil
+	default:
+		return p, fmt.Errorf("init method %q: want env://, tcp://host:port or file:///path", c.method)
+	}
+	// Only these variables matter here; the master is whatever the method says.
+	set["MASTER_ADDR"], set["MASTER_PORT"] = "localhost", "1"
+	w, err := env.Parse(overridden(set, func(name string) (string, bool) {
+		switch name {
+		case "RANK", "WORLD_SIZE", "GORUN_ROUND":
+			return os.LookupEnv(name)
+		}
+		return "", false
+	}))
+	p.rank, p.size, p.round = w.Rank, w.WorldSize, w.Round
+	return p, err
+}
+
+func overridden(set map[string]string, lookup func(string) (string, bool)) func(string) (string, bool) {
+	return func(name string) (string, bool) {
+		if v, ok := set[name]; ok {
+			return v, true
+		}
+		return lookup(name)
+	}
+}
+
+// join meets the other ranks and connects the world.
+func join(ctx context.Context, cfg config, p place) (*Group, error) {
+	if p.size == 1 {
+		return newWorld(cfg, 0, 0, []rankInfo{self("")}, mem.NewNetwork(1).Transport(0))
+	}
+	token := []byte(cfg.token)
+	if host, _, err := net.SplitHostPort(p.master); err == nil && len(token) == 0 && !isLoopback(ctx, host) {
+		return nil, fmt.Errorf("%s can be reached from the network and there is no token: give every rank the same secret in GORUN_TOKEN", p.master)
+	}
+	store, closeStore, err := openStore(ctx, cfg, p)
+	if err != nil {
+		return nil, err
+	}
+	defer closeStore()
+	ln, err := net.Listen("tcp", listenAddress(p.master, len(token) > 0))
+	if err != nil {
+		return nil, err
+	}
+	world, err := meet(ctx, NewPrefixStore(store, fmt.Sprintf("gorun/round/%d/", p.round)), p, self(ln.Addr().String()), cfg.timeout)
+	if err != nil {
+		_ = ln.Close()
+		return nil, err
+	}
+	if p.path != "" && p.rank == 0 { // everybody has seen it: the next run may use the path again
+		_ = os.Remove(p.path)
+	}
+	return newWorld(cfg, p.rank, world.ID, world.Ranks, tcp.New(ln, tcp.Config{
+		World: world.ID, Rank: p.rank, Peers: addresses(world.Ranks), Token: token, Log: cfg.log,
+	}))
+}
+
+func newWorld(cfg config, rank int, id uint64, info []rankInfo, tr transport.Transport) (*Group, error) {
+	w := &world{rank: rank, info: info}
+	w.ep = endpoint.New(tr, rank, len(info), endpoint.Options{ConnectTimeout: cfg.timeout, Log: cfg.log})
+	ranks := make([]int, len(info))
+	for r := range ranks {
+		ranks[r] = r
+	}
+	g, err := newGroup(w, id, ranks, cfg.timeout)
+	if err != nil {
+		return nil, err
+	}
+	g.isWorld = true
+	return g, nil
+}
+
+// openStore returns the store in which ranks meet, and how to let go of it. Rank 0 serves it where nobody else does.
+func openStore(ctx context.Context, cfg config, p place) (Store, func(), error) {
+	switch {
+	case cfg.store != nil:
+		return cfg.store, func() {}, nil
+	case p.path != "":
+		s, err := NewFileStore(p.path)
+		if err != nil {
+			return nil, nil, err
+		}
+		return s, func() { _ = s.Close() }, nil
+	}
+	token := []byte(cfg.token)
+	stop := func() {}
+	if p.rank == 0 && !p.hosted {
+		server, err := ListenStore(p.master, token, cfg.log)
+		if errors.Is(err, syscall.EADDRNOTAVAIL) && len(token) > 0 { // behind a name or address that is not the machine's own
+			_, port, _ := net.SplitHostPort(p.master)
+			server, err = ListenStore(net.JoinHostPort("", port), token, cfg.log)
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		stop = func() { _ = server.Close() }
+	}
+	s, err := NewTCPStore(ctx, p.master, token)
+	if err != nil {
+		stop()
+		return nil, nil, err
+	}
+	return s, func() { _ = s.Close(); stop() }, nil
+}
+
+// listenAddress is where this rank waits for its peers: on loopback when the master is, or when there is no token;
+// else on the address from which the master is reached.
+func listenAddress(master string, authenticated bool) string {
+	const loopback = "127.0.0.1:0"
+	if !authenticated {
+		return loopback
+	}
+	if master == "" {
+		return firstAddress(loopback)
+	}
+	c, err := net.Dial("udp", master) // sends nothing: asks the kernel for a route
+	if err != nil {
+		return loopback
+	}
+	defer func() { _ = c.Close() }()
+	host, _, _ := net.SplitHostPort(c.LocalAddr().String())
+	return net.JoinHostPort(host, "0")
+}
+
+// firstAddress is the first address of this machine that others may reach.
+func firstAddress(otherwise string) string {
+	addrs, _ := net.InterfaceAddrs()
+	for _, a := range addrs {
+		if n, ok := a.(*net.IPNet); ok && n.IP.IsGlobalUnicast() {
+			return net.JoinHostPort(n.IP.String(), "0")
+		}
+	}
+	return otherwise
+}
+
+func isLoopback(ctx context.Context, host string) bool {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	ips, err := net.DefaultResolver.LookupIPAddr(ctx, host)
+	for _, ip := range ips {
+		if !ip.IP.IsLoopback() {
+			return false
+		}
+	}
+	return err == nil
+}

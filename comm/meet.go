@@ -1,0 +1,206 @@
+package comm
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"time"
+)
+
+// A MissingRanksError says which ranks did not call Init in time.
+type MissingRanksError struct {
+	Missing []int // world ranks
+	Size    int   // ranks in the world
+	Where   string
+	After   time.Duration
+	Err     error
+}
+
+func (e *MissingRanksError) Error() string {
+	names := make([]string, len(e.Missing))
+	for i, r := range e.Missing {
+		names[i] = fmt.Sprint(r)
+	}
+	return fmt.Sprintf("%d of %d ranks came to %s within %v: missing rank %s",
+		e.Size-len(e.Missing), e.Size, e.Where, e.After.Round(time.Millisecond), strings.Join(names, ", "))
+}
+
+func (e *MissingRanksError) Unwrap() error { return e.Err }
+
+// Keys in the store, under a prefix of the round:
+//
+//	joined/<rank>  how many processes have joined as rank; more than one is an error
+//	rank/<rank>    rankInfo of the rank, by itself
+//	world          worldDoc, by rank 0 when all have come, or when it gives up
+//	seen/<rank>    set by the rank once it has read world
+type worldDoc struct {
+	ID      uint64     `json:"id,string"`
+	Ranks   []rankInfo `json:"ranks,omitempty"`
+	Missing []int      `json:"missing,omitempty"` // rank 0 gave up because these did not come
+}
+
+// probeTimeout bounds the questions asked after the time is up.
+const probeTimeout = 2 * time.Second
+
+// meet tells the others about this rank and returns the world, once all ranks have come and, on rank 0, have seen it.
+func meet(ctx context.Context, s Store, p place, me rankInfo, timeout time.Duration) (worldDoc, error) {
+	start := time.Now()
+	n, err := s.Add(ctx, fmt.Sprintf("joined/%d", p.rank), 1)
+	switch {
+	case err != nil:
+		return worldDoc{}, err
+	case n > 1 && p.path != "":
+		return worldDoc{}, fmt.Errorf("rank %d has joined already in %s: two processes have the same rank, or the file is left from an earlier run; remove it", p.rank, p.path)
+	case n > 1:
+		return worldDoc{}, fmt.Errorf("rank %d has joined already at %s: two processes have RANK=%d", p.rank, p.meet, p.rank)
+	}
+	doc, err := json.Marshal(me)
+	if err != nil {
+		return worldDoc{}, err
+	}
+	if err := s.Set(ctx, fmt.Sprintf("rank/%d", p.rank), doc); err != nil {
+		return worldDoc{}, err
+	}
+	var w worldDoc
+	if p.rank == 0 {
+		w, err = gather(ctx, s, p.size)
+	} else {
+		w, err = readWorld(ctx, s, p)
+	}
+	if len(w.Missing) == 0 && errors.Is(err, context.DeadlineExceeded) {
+		w.Missing = whoIsMissing(s, p.size)
+	}
+	if len(w.Missing) > 0 {
+		if p.rank == 0 {
+			giveUp(s, p.size, w)
+		}
+		return w, &MissingRanksError{Missing: w.Missing, Size: p.size, Where: p.meet, After: time.Since(start), Err: err}
+	}
+	if err != nil {
+		return w, err
+	}
+	return w, w.check(p, me)
+}
+
+// gather collects what the ranks say, publishes the world, and waits until all have seen it.
+func gather(ctx context.Context, s Store, size int) (worldDoc, error) {
+	w := worldDoc{ID: randomID(), Ranks: make([]rankInfo, size)}
+	for r := range size {
+		b, err := s.Get(ctx, fmt.Sprintf("rank/%d", r))
+		if err != nil {
+			return worldDoc{}, err
+		}
+		if err := json.Unmarshal(b, &w.Ranks[r]); err != nil {
+			return worldDoc{}, fmt.Errorf("rank %d wrote nonsense about itself: %w", r, err)
+		}
+	}
+	if err := publish(ctx, s, w); err != nil {
+		return worldDoc{}, err
+	}
+	return w, s.Wait(ctx, seenKeys(size, nil)...)
+}
+
+func publish(ctx context.Context, s Store, w worldDoc) error {
+	b, err := json.Marshal(w)
+	if err != nil {
+		return err
+	}
+	return s.Set(ctx, "world", b)
+}
+
+func readWorld(ctx context.Context, s Store, p place) (worldDoc, error) {
+	var w worldDoc
+	b, err := s.Get(ctx, "world")
+	if err != nil {
+		return w, err
+	}
+	if err := json.Unmarshal(b, &w); err != nil {
+		return w, fmt.Errorf("rank 0 wrote nonsense about the world: %w", err)
+	}
+	if len(w.Missing) > 0 {
+		err = context.DeadlineExceeded
+	}
+	return w, errors.Join(err, s.Set(ctx, fmt.Sprintf("seen/%d", p.rank), nil))
+}
+
+// giveUp tells those who have come why rank 0 stops waiting, and lets them read it before the store goes.
+func giveUp(s Store, size int, w worldDoc) {
+	ctx, cancel := context.WithTimeout(context.Background(), probeTimeout)
+	defer cancel()
+	if publish(ctx, s, w) == nil {
+		_ = s.Wait(ctx, seenKeys(size, w.Missing)...)
+	}
+}
+
+// seenKeys are the keys that ranks set when they have read the world, but for rank 0 and those missing.
+func seenKeys(size int, missing []int) []string {
+	absent := map[int]bool{}
+	for _, r := range missing {
+		absent[r] = true
+	}
+	var keys []string
+	for r := 1; r < size; r++ {
+		if !absent[r] {
+			keys = append(keys, fmt.Sprintf("seen/%d", r))
+		}
+	}
+	return keys
+}
+
+// whoIsMissing asks the store which ranks have not joined. Add of nothing never waits.
+func whoIsMissing(s Store, size int) []int {
+	ctx, cancel := context.WithTimeout(context.Background(), probeTimeout)
+	defer cancel()
+	var missing []int
+	for r := range size {
+		if n, err := s.Add(ctx, fmt.Sprintf("joined/%d", r), 0); err == nil && n == 0 {
+			missing = append(missing, r)
+		}
+	}
+	return missing
+}
+
+// check refuses a world that this rank cannot talk to.
+func (w worldDoc) check(p place, me rankInfo) error {
+	if len(w.Ranks) != p.size {
+		return fmt.Errorf("WORLD_SIZE is %d here and %d on rank 0", p.size, len(w.Ranks))
+	}
+	for r, other := range w.Ranks {
+		host, _, err := net.SplitHostPort(other.Addr)
+		if err != nil {
+			return fmt.Errorf("rank %d says that it listens on %q: %w", r, other.Addr, err)
+		}
+		if ip := net.ParseIP(host); ip.IsLoopback() && other.Host != me.Host {
+			return fmt.Errorf("rank %d on %s listens on loopback only, this is %s: give every rank the same secret in GORUN_TOKEN", r, other.Host, me.Host)
+		}
+	}
+	return nil
+}
+
+func self(addr string) rankInfo {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown host"
+	}
+	return rankInfo{Addr: addr, Host: host, PID: os.Getpid()}
+}
+
+func addresses(ranks []rankInfo) []string {
+	addrs := make([]string, len(ranks))
+	for r := range ranks {
+		addrs[r] = ranks[r].Addr
+	}
+	return addrs
+}
+
+func randomID() uint64 {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return binary.LittleEndian.Uint64(b[:])
+}

@@ -1,0 +1,61 @@
+package comm
+
+import (
+	"log/slog"
+	"os"
+	"time"
+)
+
+// DefaultTimeout is the limit of one operation, and of Init, unless [WithTimeout] says otherwise.
+const DefaultTimeout = 30 * time.Minute
+
+// An Option changes how [Init] joins, or what [NewGroup] makes.
+type Option func(*config)
+
+type config struct {
+	method     string
+	rank, size int
+	ranked     bool
+	store      Store
+	timeout    time.Duration
+	transport  string
+	log        *slog.Logger
+	token      string
+}
+
+func newConfig(opts []Option) config {
+	c := config{method: "env://", timeout: DefaultTimeout, transport: "auto", token: os.Getenv("GORUN_TOKEN")}
+	for _, o := range opts {
+		o(&c)
+	}
+	if c.log == nil {
+		c.log = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+// WithInitMethod says where ranks meet: "env://" (MASTER_ADDR and MASTER_PORT, the default), "tcp://host:port" (a
+// port that is free on rank 0's machine) or "file:///path" (a file that does not exist yet, on a file system that
+// all ranks share). The last two take rank and world size from [WithRank], from ?rank=R&world_size=N, or else from
+// RANK and WORLD_SIZE.
+func WithInitMethod(url string) Option { return func(c *config) { c.method = url } }
+
+// WithRank says which rank this is, of how many.
+func WithRank(rank, size int) Option {
+	return func(c *config) { c.rank, c.size, c.ranked = rank, size, true }
+}
+
+// WithStore lets ranks meet in s, which stays the caller's to close.
+func WithStore(s Store) Option { return func(c *config) { c.store = s } }
+
+// WithTimeout limits one operation, and Init itself. The default is 30 minutes.
+func WithTimeout(d time.Duration) Option { return func(c *config) { c.timeout = d } }
+
+// WithTransport says how bytes move: "auto" (the default) or "tcp".
+func WithTransport(name string) Option { return func(c *config) { c.transport = name } }
+
+// WithLogger lets comm tell of strangers that it turned away and peers that it lost; nil, the default, is silent.
+func WithLogger(l *slog.Logger) Option { return func(c *config) { c.log = l } }
+
+// WithToken gives the secret by which ranks know each other; the default is GORUN_TOKEN. All ranks have the same.
+func WithToken(token string) Option { return func(c *config) { c.token = token } }

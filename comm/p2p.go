@@ -1,0 +1,131 @@
+package comm
+
+import (
+	"context"
+	"math"
+	"unsafe"
+
+	"github.com/gorun/gorun/comm/internal/endpoint"
+	"github.com/gorun/gorun/comm/internal/reduce"
+)
+
+// AnySource and AnyTag match messages from every rank and with every tag.
+const (
+	AnySource = endpoint.AnySource
+	AnyTag    = endpoint.AnyTag
+)
+
+// MaxTag is the largest tag; the smallest is 0.
+const MaxTag = math.MaxInt32
+
+// Send sends buf to rank dst of g, with tag (0 unless given), and returns when buf may be used again.
+func Send[T Element](ctx context.Context, g *Group, buf []T, dst int, tag ...int) error {
+	return sendOp(g, buf, dst, tag).start(true).Wait(ctx)
+}
+
+// Recv receives a message of at most len(buf) elements from rank src of g (or AnySource) with tag (0 unless given;
+// or AnyTag). A longer message is a [TruncateError], a shorter one sets only Status.Count elements.
+func Recv[T Element](ctx context.Context, g *Group, buf []T, src int, tag ...int) (Status, error) {
+	w := recvOp(g, buf, src, tag).start(false)
+	err := w.Wait(ctx)
+	return w.Status(), err
+}
+
+// ISend starts a Send and returns at once.
+func ISend[T Element](g *Group, buf []T, dst int, tag ...int) *Work {
+	return sendOp(g, buf, dst, tag).start(false)
+}
+
+// IRecv starts a Recv and returns at once.
+func IRecv[T Element](g *Group, buf []T, src int, tag ...int) *Work {
+	return recvOp(g, buf, src, tag).start(false)
+}
+
+// A P2POp is a send or receive that [Batch] will start.
+type P2POp struct {
+	g    *Group
+	kind callKind
+	peer int
+	tag  int
+	buf  []byte
+	elem int
+	typ  reduce.Type
+	err  error
+}
+
+// SendOp describes a Send for [Batch].
+func SendOp[T Element](g *Group, buf []T, dst int, tag ...int) P2POp { return sendOp(g, buf, dst, tag) }
+
+// RecvOp describes a Recv for [Batch].
+func RecvOp[T Element](g *Group, buf []T, src int, tag ...int) P2POp { return recvOp(g, buf, src, tag) }
+
+// Batch starts all operations, receives first, and returns their Work in the order of ops. No order of sends and
+// receives in a batch can deadlock.
+func Batch(ops ...P2POp) []*Work {
+	works := make([]*Work, len(ops))
+	for _, kind := range []callKind{callRecv, callSend} {
+		for i, op := range ops {
+			if op.kind == kind {
+				works[i] = op.start(false)
+			}
+		}
+	}
+	return works
+}
+
+func sendOp[T Element](g *Group, buf []T, dst int, tag []int) P2POp {
+	op := newP2P(g, callSend, buf, dst, tag)
+	switch {
+	case op.err != nil:
+	case g.WorldRank(dst) < 0:
+		op.err = badArgument("Send", "no rank %d in a group of %d", dst, g.Size())
+	case op.tag < 0:
+		op.err = badArgument("Send", "tag %d: want 0 to %d", op.tag, MaxTag)
+	}
+	return op
+}
+
+func recvOp[T Element](g *Group, buf []T, src int, tag []int) P2POp {
+	op := newP2P(g, callRecv, buf, src, tag)
+	switch {
+	case op.err != nil:
+	case src != AnySource && g.WorldRank(src) < 0:
+		op.err = badArgument("Recv", "no rank %d in a group of %d", src, g.Size())
+	case op.tag < 0 && op.tag != AnyTag:
+		op.err = badArgument("Recv", "tag %d: want 0 to %d, or AnyTag", op.tag, MaxTag)
+	}
+	return op
+}
+
+func newP2P[T Element](g *Group, kind callKind, buf []T, peer int, tag []int) P2POp {
+	var e T
+	op := P2POp{g: g, kind: kind, peer: peer, buf: reduce.Bytes(buf), elem: int(unsafe.Sizeof(e)), typ: typeOf[T]()}
+	switch {
+	case len(tag) > 1:
+		op.err = badArgument(kind.String(), "%d tags given: want one at most", len(tag))
+	case len(tag) == 1 && tag[0] > MaxTag:
+		op.err = badArgument(kind.String(), "tag %d: want 0 to %d", tag[0], MaxTag)
+	case len(tag) == 1:
+		op.tag = tag[0]
+	}
+	return op
+}
+
+// start starts the operation. With inline set, a send may write, and so block, on the caller's goroutine.
+func (o P2POp) start(inline bool) *Work {
+	w := &Work{g: o.g, kind: o.kind, seq: o.g.p2p.Add(1), elem: o.elem, err: o.err}
+	if o.err != nil {
+		return w
+	}
+	peer := o.peer
+	if peer != AnySource {
+		peer = o.g.ranks[peer]
+	}
+	call := endpoint.Call{Op: uint8(o.kind), Type: uint8(o.typ)}
+	if o.kind == callSend {
+		w.op = o.g.lane.Send(peer, o.tag, 0, call, o.buf, inline)
+	} else {
+		w.op = o.g.lane.Recv(peer, o.tag, 0, call, o.buf)
+	}
+	return w
+}

@@ -1,0 +1,180 @@
+package comm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+)
+
+func TestSendAndRecvOfEveryPairAndLength(t *testing.T) {
+	inWorldsOfEverySize(t, func(ctx context.Context, g *Group) error {
+		for _, n := range []int{0, 1, 1000, 8192, 8193, 100_000} { // around the eager limit of 64 KiB
+			out := make([]float64, n)
+			for i := range out {
+				out[i] = float64(g.Rank()*n + i)
+			}
+			var works []*Work
+			for to := range g.Size() { // to oneself as well
+				works = append(works, ISend(g, out, to, n))
+			}
+			for from := range g.Size() {
+				in := make([]float64, n+1)
+				st, err := Recv(ctx, g, in, from, n)
+				if err != nil {
+					return err
+				}
+				if st != (Status{Source: from, Tag: n, Count: n}) {
+					return fmt.Errorf("from %d: got status %+v", from, st)
+				}
+				for i, v := range in[:n] {
+					if v != float64(from*n+i) {
+						return fmt.Errorf("from %d: element %d of %d is %v", from, i, n, v)
+					}
+				}
+			}
+			for _, w := range works {
+				if err := w.Wait(ctx); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// Case 31 of torch's suite: receives are posted in the reverse order of the tags.
+func TestReceivesInReverseOrderOfTags(t *testing.T) {
+	inWorldsOfEverySize(t, func(ctx context.Context, g *Group) error {
+		const n = 50
+		next, previous := (g.Rank()+1)%g.Size(), (g.Rank()+g.Size()-1)%g.Size()
+		var works []*Work
+		in := make([][1]int, n)
+		for tag := n - 1; tag >= 0; tag-- {
+			works = append(works, IRecv(g, in[tag][:], previous, tag))
+		}
+		for tag := range n {
+			works = append(works, ISend(g, []int{100*g.Rank() + tag}, next, tag))
+		}
+		for _, w := range works {
+			if err := w.Wait(ctx); err != nil {
+				return err
+			}
+		}
+		for tag := range n {
+			if want := 100*previous + tag; in[tag][0] != want {
+				return fmt.Errorf("tag %d: got %d, want %d", tag, in[tag][0], want)
+			}
+		}
+		return nil
+	})
+}
+
+func TestAnySourceTellsWhoSent(t *testing.T) {
+	inWorldsOfEverySize(t, func(ctx context.Context, g *Group) error {
+		if g.Rank() > 0 {
+			return errors.Join(Send(ctx, g, []int{g.Rank()}, 0, 5), Send(ctx, g, []int{-g.Rank()}, 0, 6))
+		}
+		seen := make([]int, g.Size())
+		for range 2 * (g.Size() - 1) {
+			v := []int{0}
+			st, err := Recv(ctx, g, v, AnySource, AnyTag)
+			if err != nil {
+				return err
+			}
+			seen[st.Source]++
+			if want := []int{0, st.Source, -st.Source}[seen[st.Source]]; v[0] != want || st.Tag != 4+seen[st.Source] {
+				return fmt.Errorf("message %d of rank %d is %d with tag %d", seen[st.Source], st.Source, v[0], st.Tag)
+			}
+		}
+		return nil
+	})
+}
+
+func TestTenThousandSendsUnderWay(t *testing.T) {
+	onEveryTransport(t, func(t *testing.T, world func(int) *testWorld) {
+		const n = 10_000
+		w := world(2)
+		defer w.close()
+		w.run(func(ctx context.Context, g *Group) error {
+			if g.Rank() == 0 {
+				works := make([]*Work, n)
+				for i := range works {
+					works[i] = ISend(g, []int{i}, 1)
+				}
+				if err := Barrier(ctx, g); err != nil { // overtakes them all
+					return err
+				}
+				for _, w := range works {
+					if err := w.Wait(ctx); err != nil {
+						return err
+					}
+				}
+				return nil
+			}
+			if err := Barrier(ctx, g); err != nil {
+				return err
+			}
+			for i := range n {
+				v := []int{-1}
+				if _, err := Recv(ctx, g, v, 0); err != nil || v[0] != i {
+					return fmt.Errorf("message %d: got %d, %v", i, v[0], err)
+				}
+			}
+			return nil
+		})
+	})
+}
+
+func TestBatchExchangesAroundARing(t *testing.T) {
+	inWorldsOfEverySize(t, func(ctx context.Context, g *Group) error {
+		next, previous := (g.Rank()+1)%g.Size(), (g.Rank()+g.Size()-1)%g.Size()
+		out, in := []int{2 * g.Rank(), 2*g.Rank() + 1}, make([]int, 2)
+		works := Batch(SendOp(g, out, next), RecvOp(g, in, previous))
+		for _, w := range works {
+			if err := w.Wait(ctx); err != nil {
+				return err
+			}
+			select {
+			case <-w.Done():
+			default:
+				return errors.New("Wait returned before Done")
+			}
+		}
+		if want := []int{2 * previous, 2*previous + 1}; !slices.Equal(in, want) {
+			return fmt.Errorf("got %v, want %v", in, want)
+		}
+		if st := works[1].Status(); st != (Status{Source: previous, Count: 2}) || works[0].Status() != (Status{}) {
+			return fmt.Errorf("got status %+v and %+v", works[0].Status(), st)
+		}
+		return nil
+	})
+}
+
+func TestMessagesThatDoNotFit(t *testing.T) {
+	onEveryTransport(t, func(t *testing.T, world func(int) *testWorld) {
+		w := world(2)
+		defer w.close()
+		w.run(func(ctx context.Context, g *Group) error {
+			if g.Rank() == 0 {
+				return errors.Join(Send(ctx, g, make([]int32, 5), 1), Send(ctx, g, []int32{1}, 1), Send(ctx, g, []int32{2}, 1))
+			}
+			_, err := Recv(ctx, g, make([]int32, 3), 0)
+			var short *TruncateError
+			if !errors.As(err, &short) || *short != (TruncateError{Source: 0, Got: 5, Room: 3}) {
+				return fmt.Errorf("got %v", err)
+			}
+			_, err = Recv(ctx, g, make([]float32, 3), 0)
+			var mismatch *MismatchError
+			if !errors.As(err, &mismatch) || err.Error() != "comm: Recv #2: ranks called different operations: rank 0 Send(int32); rank 1 Recv(float32)" {
+				return fmt.Errorf("got %v", err)
+			}
+			v := []int32{0}
+			if _, err := Recv(ctx, g, v, 0); err != nil || v[0] != 2 {
+				return fmt.Errorf("the group did not go on: got %d, %v", v[0], err)
+			}
+			return nil
+		})
+	})
+}

@@ -1,0 +1,130 @@
+package comm
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/gorun/gorun/comm/transport"
+	"github.com/gorun/gorun/comm/transport/mem"
+	"github.com/gorun/gorun/comm/transport/tcp"
+	"github.com/gorun/gorun/comm/transport/transporttest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// transports are what the conformance tests run on.
+var transports = map[string]func(t testing.TB, size int) []transport.Transport{
+	"mem": func(_ testing.TB, size int) []transport.Transport {
+		network := mem.NewNetwork(size)
+		trs := make([]transport.Transport, size)
+		for r := range trs {
+			trs[r] = network.Transport(r)
+		}
+		return trs
+	},
+	"tcp": func(t testing.TB, size int) []transport.Transport {
+		lns, addrs := make([]net.Listener, size), make([]string, size)
+		for r := range lns {
+			ln, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			lns[r], addrs[r] = ln, ln.Addr().String()
+		}
+		trs := make([]transport.Transport, size)
+		for r := range trs {
+			trs[r] = tcp.New(lns[r], tcp.Config{World: 1, Rank: r, Peers: addrs})
+		}
+		return trs
+	},
+}
+
+// onEveryTransport runs test as a subtest of every transport.
+func onEveryTransport(t *testing.T, test func(t *testing.T, world func(size int) *testWorld)) {
+	for name, make := range transports {
+		t.Run(name, func(t *testing.T) {
+			test(t, func(size int) *testWorld { return newTestWorld(t, make(t, size)) })
+		})
+	}
+}
+
+// A testWorld is a world whose ranks are goroutines of the test.
+type testWorld struct {
+	t      testing.TB
+	groups []*Group
+	mortal []*transporttest.MortalTransport
+}
+
+func newTestWorld(t testing.TB, trs []transport.Transport) *testWorld {
+	w := &testWorld{t: t}
+	info := make([]rankInfo, len(trs))
+	for r := range info {
+		info[r] = rankInfo{Host: "here", PID: os.Getpid()}
+	}
+	for r, tr := range trs {
+		m := transporttest.Mortal(tr)
+		g, err := newWorld(config{timeout: time.Minute}, r, 1, info, m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.groups, w.mortal = append(w.groups, g), append(w.mortal, m)
+	}
+	return w
+}
+
+// run runs program on every rank and reports what goes wrong.
+func (w *testWorld) run(program func(ctx context.Context, g *Group) error) {
+	w.t.Helper()
+	for r, err := range w.results(program) {
+		if err != nil {
+			w.t.Errorf("size %d, rank %d: %v", len(w.groups), r, err)
+		}
+	}
+}
+
+// results runs program on every rank and returns the error of each.
+func (w *testWorld) results(program func(ctx context.Context, g *Group) error) []error {
+	errs := make([]error, len(w.groups))
+	var wg sync.WaitGroup
+	for r, g := range w.groups {
+		wg.Go(func() { errs[r] = program(w.t.Context(), g) })
+	}
+	wg.Wait()
+	return errs
+}
+
+func (w *testWorld) close() {
+	var wg sync.WaitGroup
+	for r, g := range w.groups {
+		wg.Go(func() {
+			if err := g.Close(); err != nil {
+				w.t.Errorf("rank %d: close: %v", r, err)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// sizes are the numbers of ranks that collectives are tested with.
+var sizes = []int{1, 2, 3, 4, 5, 6, 7, 8, 9}
+
+// inWorldsOfEverySize runs program in one world of each size, on every transport.
+func inWorldsOfEverySize(t *testing.T, program func(ctx context.Context, g *Group) error) {
+	onEveryTransport(t, func(t *testing.T, world func(int) *testWorld) {
+		for _, size := range sizes {
+			t.Run(fmt.Sprint(size), func(t *testing.T) {
+				w := world(size)
+				w.t = t
+				w.run(program)
+				w.close()
+			})
+		}
+	})
+}
