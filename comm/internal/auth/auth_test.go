@@ -280,7 +280,7 @@ func TestNoByteCanBeChangedOnTheWay(t *testing.T) {
 	dialerSends := len(opening([]byte(hello))) + macSize
 	acceptorSends := len(magic) + nonceSize + macSize + 1 + 2 + len("welcome") + macSize
 	for i := range dialerSends + acceptorSends {
-		d, a := pipes["synchronous"](t)
+		d, a := pipes["tcp"](t)
 		dialer, acceptor := net.Conn(&meddler{Conn: d, at: i}), a
 		if i >= dialerSends {
 			dialer, acceptor = d, &meddler{Conn: a, at: i - dialerSends}

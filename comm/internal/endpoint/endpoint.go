@@ -254,10 +254,7 @@ func (e *Endpoint) lost(p *peer, err error) {
 	if p.state == stateGone {
 		return
 	}
-	f := &Failure{Kind: PeerFailed, Rank: p.rank, Text: describe(err), Err: err}
-	if p.left {
-		f = &Failure{Kind: Left, Rank: p.rank, Text: "has left (closed its world)"}
-	}
+	f := e.verdict(p, err)
 	e.drop(p, f)
 	if p.left || e.closed {
 		return
@@ -268,6 +265,14 @@ func (e *Endpoint) lost(p *peer, err error) {
 			l.fail(f, p.rank)
 		}
 	}
+}
+
+// verdict is what has become of p, whose stream broke with err.
+func (e *Endpoint) verdict(p *peer, err error) *Failure {
+	if p.left {
+		return &Failure{Kind: Left, Rank: p.rank, Text: "has left (closed its world)"}
+	}
+	return &Failure{Kind: PeerFailed, Rank: p.rank, Text: describe(err), Err: err}
 }
 
 // drop closes the stream to p and ends the operations that need p. The mutex is held.

@@ -34,6 +34,7 @@ type peer struct {
 
 	out     []frame       // to be written, in order
 	writing bool          // some goroutine is in flush
+	broken  bool          // a write has failed; the reader will find out why
 	wake    chan struct{} // tells the writer of work
 	scratch []byte        // headers of the batch being written; belongs to whoever is in flush
 
@@ -115,7 +116,7 @@ func (e *Endpoint) write(p *peer) {
 // flush writes p's queue until it is empty or somebody else is writing it already: a blocking sender writes its
 // own message, which saves it a goroutine switch. The mutex is held, except while writing.
 func (e *Endpoint) flush(p *peer) {
-	for p.state == stateUp && !p.writing && len(p.out) > 0 {
+	for p.state == stateUp && !p.writing && !p.broken && len(p.out) > 0 {
 		batch := p.out
 		p.out, p.writing = nil, true
 		for _, f := range batch {
@@ -128,25 +129,35 @@ func (e *Endpoint) flush(p *peer) {
 		e.mu.Lock()
 		p.writing = false
 		for _, f := range batch {
-			if f.op != nil {
+			switch {
+			case f.op == nil:
+			case err == nil || p.state == stateGone || f.op.err != nil:
 				f.op.release(e.brokenBy(p, err))
+			default:
+				f.op.held = false // ends when the reader has found out what happened
+			}
+			if f.kind == kindGoodbye {
+				p.finishFlush()
 			}
 		}
-		switch {
-		case err != nil:
-			e.lost(p, err)
-		case batch[len(batch)-1].kind == kindGoodbye:
-			p.finishFlush()
+		if err != nil {
+			// The peer's last words may still wait to be read, a goodbye perhaps: the reader decides.
+			p.broken = true
+			conn := p.conn
+			time.AfterFunc(time.Second, func() { _ = conn.Close() })
 		}
 	}
 }
 
-// brokenBy is the error of an operation whose stream to p broke with err.
+// brokenBy is the error of an operation whose stream to p broke with err. The mutex is held.
 func (e *Endpoint) brokenBy(p *peer, err error) error {
-	if err == nil {
+	switch {
+	case err == nil:
 		return nil
+	case p.state == stateGone:
+		return p.failure
 	}
-	return &Failure{Kind: PeerFailed, Rank: p.rank, Text: describe(err), Err: err}
+	return e.verdict(p, err)
 }
 
 func (p *peer) writeBatch(batch []frame) error {
