@@ -138,9 +138,6 @@ func join(ctx context.Context, cfg config, p place) (*Group, error) {
 		_ = ln.Close()
 		return nil, err
 	}
-	if p.path != "" && p.rank == 0 { // everybody has seen it: the next run may use the path again
-		_ = os.Remove(p.path)
-	}
 	return newWorld(cfg, p.rank, world.ID, world.Ranks, tcp.New(ln, tcp.Config{
 		World: world.ID, Rank: p.rank, Peers: addresses(world.Ranks), Token: token, Log: cfg.log,
 	}))
@@ -189,6 +186,9 @@ func openStore(ctx context.Context, cfg config, p place) (Store, func(), error) 
 	s, err := NewTCPStore(ctx, p.master, token)
 	if err != nil {
 		stop()
+		if p.rank != 0 && !p.hosted {
+			err = fmt.Errorf("rank 0, which serves the store, has not come: %w", err)
+		}
 		return nil, nil, err
 	}
 	return s, func() { _ = s.Close(); stop() }, nil

@@ -55,8 +55,6 @@ func meet(ctx context.Context, s Store, p place, me rankInfo, timeout time.Durat
 	switch {
 	case err != nil:
 		return worldDoc{}, err
-	case n > 1 && p.path != "":
-		return worldDoc{}, fmt.Errorf("rank %d has joined already in %s: two processes have the same rank, or the file is left from an earlier run; remove it", p.rank, p.path)
 	case n > 1:
 		return worldDoc{}, fmt.Errorf("rank %d has joined already at %s: two processes have RANK=%d", p.rank, p.meet, p.rank)
 	}

@@ -35,8 +35,8 @@ func newConfig(opts []Option) config {
 }
 
 // WithInitMethod says where ranks meet: "env://" (MASTER_ADDR and MASTER_PORT, the default), "tcp://host:port" (a
-// port that is free on rank 0's machine) or "file:///path" (a file that does not exist yet, on a file system that
-// all ranks share). The last two take rank and world size from [WithRank], from ?rank=R&world_size=N, or else from
+// port that is free on rank 0's machine) or "file:///path" (a file on a file system that all ranks share; the last
+// rank to have met removes it). The last two take rank and world size from [WithRank], from ?rank=R&world_size=N, or else from
 // RANK and WORLD_SIZE.
 func WithInitMethod(url string) Option { return func(c *config) { c.method = url } }
 

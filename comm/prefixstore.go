@@ -1,0 +1,99 @@
+package comm
+
+import (
+	"context"
+	"errors"
+	"strings"
+)
+
+// prefixStore shows the part of a store whose keys begin with prefix, under the rest of their names.
+type prefixStore struct {
+	parent Store
+	prefix string
+	open   context.Context // ends with this view
+	end    context.CancelFunc
+}
+
+// NewPrefixStore returns a view of s that puts prefix, as it stands, before every key. Keys in a [MissingKeysError]
+// are without it; together they may have [MaxStoreKey] bytes. Closing the view ends the calls made through it and
+// leaves s open.
+func NewPrefixStore(s Store, prefix string) Store {
+	open, end := context.WithCancel(context.Background())
+	return &prefixStore{parent: s, prefix: prefix, open: open, end: end}
+}
+
+func (s *prefixStore) Set(ctx context.Context, key string, value []byte) error {
+	_, err := prefixCall(ctx, s, []string{key}, func(ctx context.Context, keys []string) (struct{}, error) {
+		return struct{}{}, s.parent.Set(ctx, keys[0], value)
+	})
+	return err
+}
+
+func (s *prefixStore) Get(ctx context.Context, key string) ([]byte, error) {
+	return prefixCall(ctx, s, []string{key}, func(ctx context.Context, keys []string) ([]byte, error) {
+		return s.parent.Get(ctx, keys[0])
+	})
+}
+
+func (s *prefixStore) Add(ctx context.Context, key string, n int64) (int64, error) {
+	return prefixCall(ctx, s, []string{key}, func(ctx context.Context, keys []string) (int64, error) {
+		return s.parent.Add(ctx, keys[0], n)
+	})
+}
+
+func (s *prefixStore) CompareAndSwap(ctx context.Context, key string, old, new []byte) ([]byte, error) {
+	return prefixCall(ctx, s, []string{key}, func(ctx context.Context, keys []string) ([]byte, error) {
+		return s.parent.CompareAndSwap(ctx, keys[0], old, new)
+	})
+}
+
+func (s *prefixStore) Wait(ctx context.Context, keys ...string) error {
+	_, err := prefixCall(ctx, s, keys, func(ctx context.Context, keys []string) (struct{}, error) {
+		return struct{}{}, s.parent.Wait(ctx, keys...)
+	})
+	return err
+}
+
+func (s *prefixStore) Delete(ctx context.Context, key string) (bool, error) {
+	return prefixCall(ctx, s, []string{key}, func(ctx context.Context, keys []string) (bool, error) {
+		return s.parent.Delete(ctx, keys[0])
+	})
+}
+
+func (s *prefixStore) Close() error {
+	s.end()
+	return nil
+}
+
+// prefixCall makes one call on the parent that ends with ctx or with the view, whichever is first.
+func prefixCall[R any](ctx context.Context, s *prefixStore, keys []string, call func(context.Context, []string) (R, error)) (R, error) {
+	var none R
+	if s.open.Err() != nil {
+		return none, ErrStoreClosed
+	}
+	full := make([]string, len(keys))
+	for i, key := range keys {
+		if err := checkStoreSizes(key); err != nil {
+			return none, err
+		}
+		full[i] = s.prefix + key
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(s.open, cancel)()
+	r, err := call(ctx, full)
+	var missing *MissingKeysError
+	switch {
+	case err == nil:
+		return r, nil
+	case s.open.Err() != nil:
+		return none, ErrStoreClosed
+	case errors.As(err, &missing):
+		short := make([]string, len(missing.Keys))
+		for i, key := range missing.Keys {
+			short[i] = strings.TrimPrefix(key, s.prefix)
+		}
+		return none, &MissingKeysError{Keys: short, Err: missing.Err}
+	}
+	return none, err
+}

@@ -1,0 +1,219 @@
+package comm
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"syscall"
+	"time"
+
+	"github.com/gorun/gorun/comm/internal/auth"
+)
+
+// A storeCall is a request that is under way.
+type storeCall struct {
+	id    uint64
+	reply chan storeReply
+}
+
+// ask sends one request and waits for its answer.
+func (s *TCPStore) ask(ctx context.Context, op string, r storeRequest) ([]byte, error) {
+	call, err := s.send(r)
+	if err != nil {
+		return nil, err
+	}
+	payload, err := s.receive(ctx, call)
+	if endedBy(ctx, err) {
+		s.abandon(call)
+		return nil, storeCallError(op, r.key, err)
+	}
+	return payload, err
+}
+
+func (s *TCPStore) send(r storeRequest) (storeCall, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err != nil {
+		return storeCall{}, s.err
+	}
+	s.lastID++
+	r.id = s.lastID
+	if !s.out.put(r.frame()) {
+		return storeCall{}, fmt.Errorf("store at %s takes no requests: %d MiB are waiting to be sent", s.addr, storeOutboxFull>>20)
+	}
+	call := storeCall{id: r.id, reply: make(chan storeReply, 1)}
+	s.pending[call.id] = call.reply
+	return call, nil
+}
+
+// receive waits for the answer to call. An answer that is there counts more than any reason not to wait for it.
+func (s *TCPStore) receive(ctx context.Context, call storeCall) ([]byte, error) {
+	select {
+	case r := <-call.reply:
+		return r.result()
+	default:
+	}
+	select {
+	case r := <-call.reply:
+		return r.result()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-s.broken:
+	}
+	select {
+	case r := <-call.reply:
+		return r.result()
+	default:
+		return nil, s.failure()
+	}
+}
+
+func (r storeReply) result() ([]byte, error) {
+	if r.kind == storeFailed {
+		return nil, errors.New(string(r.payload))
+	}
+	return r.payload, nil
+}
+
+func endedBy(ctx context.Context, err error) bool {
+	return ctx.Err() != nil && errors.Is(err, ctx.Err())
+}
+
+// abandon makes both ends forget those calls that have no answer yet.
+func (s *TCPStore) abandon(calls ...storeCall) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, call := range calls {
+		if _, ok := s.pending[call.id]; ok {
+			delete(s.pending, call.id)
+			s.out.put(storeRequest{kind: storeForget, id: call.id}.frame())
+		}
+	}
+}
+
+func (s *TCPStore) write() {
+	if err := s.out.drain(s.conn); err != nil {
+		s.fail(s.lost(err))
+	}
+}
+
+// read hands every answer to the call that waits for it.
+func (s *TCPStore) read() {
+	in := bufio.NewReader(s.conn)
+	for {
+		body, err := readStoreFrame(in)
+		if err != nil {
+			s.fail(s.lost(err))
+			return
+		}
+		reply, err := parseStoreReply(body)
+		if err != nil {
+			s.fail(s.lost(err))
+			return
+		}
+		s.mu.Lock()
+		if waiting, ok := s.pending[reply.id]; ok {
+			delete(s.pending, reply.id)
+			waiting <- reply
+		}
+		s.mu.Unlock()
+	}
+}
+
+func (s *TCPStore) lost(err error) error {
+	if errors.Is(err, io.EOF) {
+		return fmt.Errorf("store at %s is gone: it closed the connection (%w)", s.addr, err)
+	}
+	return fmt.Errorf("store at %s is gone: %w", s.addr, err)
+}
+
+// fail makes every pending and later call return err, unless an earlier error does so already.
+func (s *TCPStore) fail(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err != nil {
+		return
+	}
+	s.err = err
+	close(s.broken)
+	s.out.close()
+	_ = s.conn.Close()
+}
+
+func (s *TCPStore) failure() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.err
+}
+
+// dialStore connects and proves the token, again and again until ctx ends or the answer is final.
+func dialStore(ctx context.Context, addr string, token []byte) (net.Conn, error) {
+	const firstPause, longestPause = 5 * time.Millisecond, 200 * time.Millisecond
+	if _, _, err := net.SplitHostPort(addr); err != nil {
+		return nil, fmt.Errorf("store: %w", err)
+	}
+	start := time.Now()
+	var last error
+	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+		conn, err := dialStoreOnce(ctx, addr, token)
+		var refused *auth.RefusedError
+		switch {
+		case err == nil:
+			return conn, nil
+		case errors.Is(err, auth.ErrWrongToken):
+			return nil, fmt.Errorf("store at %s refused our token: give every rank the same secret in GORUN_TOKEN: %w", addr, err)
+		case errors.As(err, &refused):
+			return nil, fmt.Errorf("store at %s %w", addr, err)
+		case errors.Is(err, auth.ErrNotGorun):
+			return nil, fmt.Errorf("store at %s: something else listens there: %w", addr, err)
+		case ctx.Err() == nil || last == nil: // why an attempt was cut short tells less than why those before it failed
+			last = err
+		}
+		select {
+		case <-time.After(pause/2 + rand.N(pause)):
+		case <-ctx.Done():
+			return nil, &storeDialError{addr: addr, after: time.Since(start), last: last, ended: ctx.Err()}
+		}
+	}
+}
+
+func dialStoreOnce(ctx context.Context, addr string, token []byte) (net.Conn, error) {
+	dialer := net.Dialer{Timeout: storeHandshake}
+	conn, err := dialer.DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	_ = conn.SetDeadline(time.Now().Add(storeHandshake))
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Now()) })
+	_, err = auth.Dial(conn, token, []byte(storeHello))
+	if !stop() && err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	return conn, conn.SetDeadline(time.Time{})
+}
+
+// A storeDialError says that nobody answered in time, and wraps both the last attempt's error and the context's.
+type storeDialError struct {
+	addr        string
+	after       time.Duration
+	last, ended error
+}
+
+func (e *storeDialError) Error() string {
+	why := e.last.Error()
+	var errno syscall.Errno
+	if errors.As(e.last, &errno) {
+		why = errno.Error() // the rest repeats the address
+	}
+	return fmt.Sprintf("store at %s does not answer: %s (after %v)", e.addr, why, e.after.Round(time.Millisecond))
+}
+
+func (e *storeDialError) Unwrap() []error { return []error{e.last, e.ended} }
