@@ -31,7 +31,7 @@ func initAll(t *testing.T, ranks []int, size int, opts ...Option) ([]*Group, []e
 	groups, errs := make([]*Group, len(ranks)), make([]error, len(ranks))
 	var wg sync.WaitGroup
 	for i, r := range ranks {
-		wg.Go(func() { groups[i], errs[i] = Init(t.Context(), append(opts, WithRank(r, size))...) })
+		wg.Go(func() { groups[i], errs[i] = Init(t.Context(), slices.Concat(opts, []Option{WithRank(r, size)})...) })
 	}
 	wg.Wait()
 	return groups, errs
