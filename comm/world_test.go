@@ -17,7 +17,12 @@ import (
 	"github.com/gorun/gorun/comm/transport/transporttest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if program := os.Getenv(asWorker); program != "" {
+		os.Exit(runWorker(program))
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // transports are what the conformance tests run on.
 var transports = map[string]func(t testing.TB, size int) []transport.Transport{

@@ -1,0 +1,108 @@
+package comm
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// asWorker names the program that the test binary is when it runs as a worker process.
+const asWorker = "COMM_TEST_WORKER"
+
+var workerPrograms = map[string]func(ctx context.Context, g *Group) error{
+	// loop reduces until something fails, and says so when it has begun.
+	"loop": func(ctx context.Context, g *Group) error {
+		for i := 0; ; i++ {
+			if err := AllReduce(ctx, g, make([]float32, 100_000), Sum); err != nil {
+				return err
+			}
+			if i == 10 {
+				fmt.Println("running")
+			}
+		}
+	},
+}
+
+// runWorker is main of a worker process; it prints its error as users' programs do.
+func runWorker(program string) int {
+	ctx := context.Background()
+	g, err := Init(ctx, WithTimeout(30*time.Second))
+	if err == nil {
+		err = errors.Join(workerPrograms[program](ctx, g), g.Close())
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+// A process is a rank in a process of its own.
+type process struct {
+	cmd    *exec.Cmd
+	stdout *bufio.Reader
+	stderr bytes.Buffer
+}
+
+// startProcesses starts size worker processes that meet at a free port, as torchrun or a shell would.
+func startProcesses(t *testing.T, program string, size int) []*process {
+	t.Helper()
+	host, port, err := net.SplitHostPort(freePort(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ps := make([]*process, size)
+	for r := range ps {
+		p := &process{cmd: exec.CommandContext(t.Context(), os.Args[0])}
+		p.cmd.Env = append(os.Environ(), asWorker+"="+program,
+			"RANK="+strconv.Itoa(r), "WORLD_SIZE="+strconv.Itoa(size), "MASTER_ADDR="+host, "MASTER_PORT="+port)
+		p.cmd.Stderr = &p.stderr
+		out, err := p.cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.stdout = bufio.NewReader(out)
+		if err := p.cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = p.cmd.Process.Kill(); _ = p.cmd.Wait() })
+		ps[r] = p
+	}
+	return ps
+}
+
+func TestAKilledProcessIsNamedByAllOthers(t *testing.T) {
+	const victim = 2
+	ps := startProcesses(t, "loop", 4)
+	if line, err := ps[victim].stdout.ReadString('\n'); line != "running\n" {
+		t.Fatalf("rank %d says %q, %v", victim, line, err)
+	}
+	if err := ps[victim].cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	start := time.Now()
+	for r, p := range ps {
+		_, _ = io.Copy(io.Discard, p.stdout)
+		err := p.cmd.Wait()
+		if r == victim {
+			continue
+		}
+		want := fmt.Sprintf("rank %d (pid %d on ", victim, ps[victim].cmd.Process.Pid)
+		if got := p.stderr.String(); err == nil || !strings.Contains(got, want) || !strings.HasPrefix(got, "comm: AllReduce #") || strings.Count(got, "\n") != 1 {
+			t.Errorf("rank %d ended with %v and said %q, want one line with %q", r, err, got, want)
+		}
+	}
+	if d := time.Since(start); d > 10*time.Second {
+		t.Errorf("the others took %v to notice", d)
+	}
+}

@@ -1,0 +1,122 @@
+// Package examples_test runs every example as its head comment says, and every console block of the documentation,
+// and compares what they print.
+package examples_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const root = "../.."
+
+// gorun is the directory of a freshly built gorun.
+var gorun string
+
+func TestMain(m *testing.M) {
+	os.Exit(func() int {
+		dir, err := os.MkdirTemp("", "gorun-examples-")
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer os.RemoveAll(dir)
+		build := exec.Command("go", "build", "-o", dir, "./cmd/gorun")
+		build.Dir = root
+		if out, err := build.CombinedOutput(); err != nil {
+			fmt.Fprintf(os.Stderr, "cannot build gorun: %v\n%s", err, out)
+			return 1
+		}
+		gorun = dir
+		return m.Run()
+	}())
+}
+
+// sh runs a command line of the documentation in the root of the repository and returns its standard output, line
+// by line, sorted: workers print when they get to it.
+func sh(t *testing.T, command string) []string {
+	t.Helper()
+	c := exec.CommandContext(t.Context(), "sh", "-c", command)
+	c.Dir = root
+	c.Env = append(os.Environ(), "PATH="+gorun+":"+os.Getenv("PATH"))
+	var stderr bytes.Buffer
+	c.Stderr = &stderr
+	out, err := c.Output()
+	if err != nil {
+		t.Errorf("%s: %v\n%s", command, err, stderr.String())
+	}
+	return sortedLines(string(out))
+}
+
+func sortedLines(text string) []string {
+	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	slices.Sort(lines)
+	return lines
+}
+
+func compare(t *testing.T, command string, got, want []string) {
+	t.Helper()
+	if !slices.Equal(got, want) {
+		t.Errorf("%s\nprinted\n\t%s\nwant\n\t%s", command, strings.Join(got, "\n\t"), strings.Join(want, "\n\t"))
+	}
+}
+
+func TestExamplesPrintWhatTheySay(t *testing.T) {
+	usage := regexp.MustCompile(`(?m)^//\t(gorun .*)$`)
+	mains, err := filepath.Glob("*/main.go")
+	if err != nil || len(mains) == 0 {
+		t.Fatalf("found no examples: %v", err)
+	}
+	for _, main := range mains {
+		dir := filepath.Dir(main)
+		t.Run(dir, func(t *testing.T) {
+			src, err := os.ReadFile(main)
+			if err != nil {
+				t.Fatal(err)
+			}
+			command := usage.FindSubmatch(src)
+			if command == nil {
+				t.Fatalf("%s does not say how to run it", main)
+			}
+			want, err := os.ReadFile(filepath.Join(dir, "expected.txt"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			compare(t, string(command[1]), sh(t, string(command[1])), sortedLines(string(want)))
+		})
+	}
+}
+
+// In a ```console block a line "$ command" is followed by what it prints on standard output, in any order of lines.
+func TestConsoleBlocksOfTheDocumentation(t *testing.T) {
+	pages, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	block := regexp.MustCompile("(?ms)^```console\n(.*?)^```")
+	ran := 0
+	for _, page := range append(pages, filepath.Join(root, "README.md"), filepath.Join(root, "CONTRIBUTING.md")) {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range block.FindAllSubmatch(text, -1) {
+			for _, entry := range strings.Split("\n"+string(m[1]), "\n$ ")[1:] {
+				command, output, _ := strings.Cut(entry, "\n")
+				t.Run(filepath.Base(page), func(t *testing.T) {
+					compare(t, command, sh(t, command), sortedLines(output))
+				})
+				ran++
+			}
+		}
+	}
+	if ran == 0 {
+		t.Error("found no console block; is the README still there?")
+	}
+}
