@@ -297,3 +297,20 @@ func TestALeaverIsNamedByThoseWhoNeedIt(t *testing.T) {
 		}
 	})
 }
+
+// Ranks leave at different times: the last messages of the others must not suffer.
+func TestLeavingRightAfterTheLastOperation(t *testing.T) {
+	onEveryTransport(t, func(t *testing.T, world func(int) *testWorld) {
+		for name, operation := range operations {
+			t.Run(name, func(t *testing.T) {
+				for range 20 {
+					w := world(4)
+					w.t = t
+					w.run(func(ctx context.Context, g *Group) error {
+						return errors.Join(operation(ctx, g), operation(ctx, g), g.Close())
+					})
+				}
+			})
+		}
+	})
+}

@@ -116,11 +116,12 @@ func (op *Op) finish(err error) {
 	close(op.done)
 }
 
-// release ends the reader's or writer's use of op.buf, and with it the operation; err is how that use went.
-// A failure of the lane in the meantime wins.
+// release ends the reader's or writer's use of op.buf, and with it the operation; err is how that use went. What
+// has been moved whole has succeeded, even if the lane has failed or the peer has left in the meantime: a peer may
+// well leave once it has what it came for. The endpoint's mutex is held.
 func (op *Op) release(err error) {
 	op.held = false
-	if op.err != nil {
+	if err != nil && op.err != nil {
 		err = op.err
 	}
 	op.finish(err)

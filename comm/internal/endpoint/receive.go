@@ -204,7 +204,7 @@ func (e *Endpoint) receiveData(p *peer, r *bufio.Reader, h header) error {
 			return false
 		}
 		held = false
-		op.release(nil)
+		op.release(op.err)
 		return true
 	})
 	if held {
