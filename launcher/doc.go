@@ -1,0 +1,46 @@
+// Package launcher runs the processes of this machine: it starts the workers of a gang, shows and
+// stores their output, reports how each of them ended, and stops them. It knows nothing of rounds,
+// ranks of other machines or restarts: those are the agent's.
+//
+// Use it in four steps. The first is needed because the launcher starts its own binary again as the
+// guard (see below):
+//
+//	func main() {
+//		if launcher.IsGuard() {
+//			os.Exit(launcher.RunGuard())
+//		}
+//		program, err := launcher.Resolve(ctx, "./train", args, os.Stderr) // builds it if it is Go source
+//		defer program.Close()
+//		gang, err := launcher.Start(ctx, launcher.Spec{Argv: program.Argv, Workers: workers, ...})
+//		for exit := range gang.Exits() { // gang.Stop, gang.Kill, gang.Signal at any time
+//		}
+//	}
+//
+// # The guard
+//
+// A gang has one guard, a process between the agent and its workers:
+//
+//	agent ── guard ── worker 0 ── ...
+//	              └── worker 1 ── ...
+//
+// The guard is the parent and the subreaper of all that the workers start, so a process that its
+// parents left (a double fork, with or without setsid) becomes a child of the guard and is found in
+// /proc. A socket joins agent and guard; its end of file tells the guard that the agent is gone.
+//
+// # What it guarantees
+//
+//  1. Nothing that a worker started outlives the gang: not after a normal end, a stop, or a SIGKILL of
+//     the agent or of the guard (one of them; if both die at once, the workers die but what they
+//     daemonised is left to the system). Needs no privileges. Exempt is what became another user's
+//     process through setuid; that is reported through Spec.Warn.
+//  2. Exits are events, in the order in which they happened. The first failure is the first delivered.
+//  3. What a worker wrote before it exited is on the console, in the logs and in Exit.Tail before its
+//     Exit is delivered, even if a process that it left behind still holds its output open.
+//  4. The console gets whole lines, never a mix of two workers; logs get the worker's bytes as they are.
+//  5. A worker has only file descriptors 0 (/dev/null), 1 and 2, and a session of its own.
+//
+// A console or disk that blocks blocks the workers that write to it (as a shell's would) and delays the
+// report of their exits; it never delays Stop and Kill.
+//
+// Workers run on Linux only. Elsewhere the package compiles, and Start says so.
+package launcher

@@ -1,0 +1,49 @@
+package launcher
+
+import (
+	"fmt"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Exit says how one worker ended.
+type Exit struct {
+	Rank      int            // in the world
+	LocalRank int            // index in Spec.Workers
+	Pid       int            // process id it had
+	Code      int            // exit code; 128+n if signal n ended it
+	Signal    syscall.Signal // what ended it; 0: it exited by itself
+	At        time.Time      // when the guard saw it, by this machine's clock
+	Stopped   bool           // Stop or Kill came before it ended, so it may be no fault of its own
+	GuardLost bool           // the guard died and the worker was killed for it; Code and Signal say SIGKILL
+	Tail      []string       // its last lines on stderr: at most 20, of at most 1024 bytes each
+}
+
+// Failed reports whether the worker ended with anything but exit code 0.
+func (e Exit) Failed() bool { return e.Code != 0 }
+
+// String says how it ended: "exit code 3", "signal 9 (SIGKILL)".
+func (e Exit) String() string {
+	switch {
+	case e.GuardLost:
+		return "killed because the guard process of its gang died"
+	case e.Signal == 0:
+		return fmt.Sprintf("exit code %d", e.Code)
+	}
+	if name := unix.SignalName(e.Signal); name != "" {
+		return fmt.Sprintf("signal %d (%s)", int(e.Signal), name)
+	}
+	return fmt.Sprintf("signal %d", int(e.Signal))
+}
+
+// setStatus decodes what wait(2) returned.
+func (e *Exit) setStatus(status syscall.WaitStatus) {
+	if status.Signaled() {
+		e.Signal = status.Signal()
+		e.Code = 128 + int(e.Signal)
+		return
+	}
+	e.Code = status.ExitStatus()
+}

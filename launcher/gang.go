@@ -1,0 +1,134 @@
+package launcher
+
+import (
+	"encoding/json"
+	"os"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// Gang is the running workers of one Spec.
+type Gang struct {
+	spec     Spec
+	guard    *os.Process
+	guardPid int
+	since    uint64   // the guard's start, in clock ticks
+	socket   *os.File // to the guard
+	events   *json.Decoder
+	workers  []worker
+	exits    chan Exit // has room for all, so that nobody needs to listen
+
+	sending  sync.Mutex
+	commands *json.Encoder
+	stopping atomic.Bool // a stop or kill has been sent
+}
+
+// worker is the agent's view of one.
+type worker struct {
+	pid      int
+	out, err *stream
+	reported bool // its Exit has been delivered
+}
+
+// Pids returns the workers' process ids; the index is the local rank. They may have ended.
+func (g *Gang) Pids() []int {
+	pids := make([]int, len(g.workers))
+	for i := range g.workers {
+		pids[i] = g.workers[i].pid
+	}
+	return pids
+}
+
+// Exits delivers every worker's exit once, in the order in which they happened. It is closed when all have
+// been delivered, every descendant is gone and all output has been written. Nobody has to receive.
+func (g *Gang) Exits() <-chan Exit { return g.exits }
+
+// Stop asks the gang to end: sig goes to every process in the workers' sessions, and when these have ended, or
+// Spec.Grace is over, SIGKILL to every descendant. It does not wait. Only the first Stop counts.
+func (g *Gang) Stop(sig syscall.Signal) {
+	g.stopping.Store(true)
+	g.send(command{Verb: verbStop, Signal: int(sig), Grace: g.spec.Grace})
+}
+
+// Kill sends SIGKILL to every descendant now, also while a Stop is in its grace period. It does not wait.
+func (g *Gang) Kill() {
+	g.stopping.Store(true)
+	g.send(command{Verb: verbKill})
+}
+
+// Signal passes sig to the workers, and not to their helpers, without stopping them. It does not wait.
+func (g *Gang) Signal(sig syscall.Signal) {
+	g.send(command{Verb: verbSignal, Signal: int(sig)})
+}
+
+// send fails only when the guard is gone, which run notices by itself.
+func (g *Gang) send(c command) {
+	g.sending.Lock()
+	defer g.sending.Unlock()
+	_ = g.commands.Encode(c)
+}
+
+// run follows the gang to its end. It is the gang's one goroutine, beside the readers of the pipes.
+func (g *Gang) run() {
+	defer close(g.exits)
+	guardLost := !g.follow()
+	if guardLost {
+		g.warnLeft(g.endGuard())
+	}
+	g.reportRest(guardLost)
+	for i := range g.workers {
+		for _, s := range []*stream{g.workers[i].out, g.workers[i].err} {
+			s.sync()
+			s.close()
+		}
+	}
+	g.release()
+}
+
+// follow reports exits until the guard says that nothing is left. It returns false if the guard dies first.
+func (g *Gang) follow() bool {
+	for {
+		var e event
+		if err := g.events.Decode(&e); err != nil {
+			return false
+		}
+		switch {
+		case e.Exit != nil && e.Exit.LocalRank < len(g.workers):
+			exit := Exit{At: time.Unix(0, e.Exit.At), Stopped: e.Exit.Stopped}
+			exit.setStatus(syscall.WaitStatus(e.Exit.Status))
+			g.report(e.Exit.LocalRank, exit)
+		case e.Left != nil:
+			g.warnLeft(e.Left)
+		case e.Gone:
+			return true
+		}
+	}
+}
+
+// reportRest reports the workers whose end the guard has not: it died first, or it may not kill them.
+func (g *Gang) reportRest(guardLost bool) {
+	for i := range g.workers {
+		if !g.workers[i].reported {
+			g.report(i, Exit{Code: 128 + int(syscall.SIGKILL), Signal: syscall.SIGKILL,
+				At: time.Now(), Stopped: g.stopping.Load(), GuardLost: guardLost})
+		}
+	}
+}
+
+// report passes on all that the worker has written and then delivers its exit.
+func (g *Gang) report(localRank int, exit Exit) {
+	w := &g.workers[localRank]
+	w.reported = true
+	w.out.sync()
+	exit.Rank, exit.LocalRank, exit.Pid = g.spec.Workers[localRank].Rank, localRank, w.pid
+	exit.Tail = w.err.sync()
+	g.exits <- exit
+}
+
+func (g *Gang) warnLeft(pids []int) {
+	if len(pids) > 0 {
+		g.spec.warn("processes %v still run: the workers started them as another user, who alone can end them", pids)
+	}
+}

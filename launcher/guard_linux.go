@@ -1,0 +1,227 @@
+package launcher
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"runtime"
+	"strconv"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// guardName is the guard's argv[0] and how it is told from the program proper.
+const guardName = "gorun-guard"
+
+// IsGuard reports whether this process was started as a guard. main asks first of all.
+func IsGuard() bool { return len(os.Args) > 0 && os.Args[0] == guardName }
+
+// RunGuard is the guard's main. It returns the exit code when nothing is left of the gang.
+func RunGuard() int {
+	// A worker's parent-death signal comes when the thread that forked it ends: this one never does.
+	runtime.LockOSThread()
+	if err := shield(); err != nil {
+		fmt.Fprintln(os.Stderr, "gorun: guard:", err)
+		return 1
+	}
+	socket := os.NewFile(socketFD, "agent")
+	fromAgent := json.NewDecoder(socket)
+	var req startRequest
+	if err := fromAgent.Decode(&req); err != nil {
+		return 1 // the agent died before it sent anything
+	}
+	g := &guard{toAgent: json.NewEncoder(socket), workers: map[int]int{}, sessions: map[int]bool{}}
+	g.start(req)
+	g.loop(fromAgent)
+	if g.agentLost && len(req.TempDir) > 0 {
+		_ = os.RemoveAll(string(req.TempDir)) // nobody is left to tell
+	}
+	return 0
+}
+
+// shield makes this process a guard: it adopts orphans, outlives signals meant for the agent, and keeps
+// the descriptors that it got from the workers.
+func shield() error {
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("cannot become a subreaper: %w", err)
+	}
+	// A name without "gorun": "pkill -9 gorun" must not kill both the agent and what cleans up after it.
+	_ = os.WriteFile("/proc/self/comm", []byte("guard"), 0) // does without, if it must
+
+	// Caught and dropped. Ignoring them instead would be inherited by the workers, through exec; for the
+	// same reason what nohup has made the agent ignore stays ignored.
+	dropped := make(chan os.Signal, 1)
+	for _, sig := range []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM,
+		syscall.SIGPIPE, syscall.SIGALRM, syscall.SIGUSR1, syscall.SIGUSR2} {
+		if !signal.Ignored(sig) {
+			signal.Notify(dropped, sig)
+		}
+	}
+	fds, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		return err
+	}
+	for _, fd := range fds {
+		if n, err := strconv.Atoi(fd.Name()); err == nil && n > 2 {
+			syscall.CloseOnExec(n)
+		}
+	}
+	return nil
+}
+
+// guard is the state of the guard process. RunGuard's goroutine owns it.
+type guard struct {
+	toAgent   *json.Encoder
+	workers   map[int]int  // pid -> local rank, of those that have not been reaped
+	sessions  map[int]bool // of all workers: their pids
+	phase     phase
+	signal    syscall.Signal   // to stop with
+	grace     <-chan time.Time // nil until a stop is asked
+	agentLost bool
+	gone      bool // nothing is left
+}
+
+// start starts the workers in the order of their local ranks, all or none.
+func (g *guard) start(req startRequest) {
+	pids := make([]int, 0, len(req.Envs))
+	var failure *notStarted
+	for i, env := range req.Envs {
+		out := uintptr(firstPipeFD + 2*i)
+		pid, err := syscall.ForkExec(string(req.Path), toStrings(req.Argv), &syscall.ProcAttr{
+			Dir:   string(req.Dir),
+			Env:   toStrings(env),
+			Files: []uintptr{0, out, out + 1},
+			Sys:   &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
+		})
+		if err != nil {
+			var errno syscall.Errno
+			errors.As(err, &errno)
+			failure = &notStarted{LocalRank: i, Errno: int(errno)}
+			break
+		}
+		pids = append(pids, pid)
+		g.workers[pid] = i
+		g.sessions[pid] = true
+	}
+	for i := range req.Envs {
+		_ = syscall.Close(firstPipeFD + 2*i)
+		_ = syscall.Close(firstPipeFD + 2*i + 1)
+	}
+	if failure != nil {
+		g.send(event{NotStarted: failure})
+		g.happened(killAsked)
+		return
+	}
+	g.send(event{Started: pids})
+}
+
+// loop runs until nothing is left of the gang.
+func (g *guard) loop(fromAgent *json.Decoder) {
+	commands := readCommands(fromAgent)
+	exited, reaped := watchChildren()
+	for {
+		if g.ended() {
+			g.happened(allEnded)
+		}
+		if g.phase == killing {
+			g.sweep()
+		}
+		if g.gone {
+			g.send(event{Gone: true})
+			return
+		}
+		select {
+		case <-exited:
+			g.reap()
+			reaped <- struct{}{}
+		case c, ok := <-commands:
+			g.reap() // what ended before the command came must not look like its doing
+			if !ok {
+				commands, g.agentLost = nil, true
+				c.Verb = verbKill
+			}
+			g.obey(c)
+		case <-g.grace:
+			g.happened(graceOver)
+		}
+	}
+}
+
+func (g *guard) obey(c command) {
+	switch {
+	case c.Verb == verbSignal:
+		g.signalWorkers(syscall.Signal(c.Signal))
+	case c.Verb == verbKill || c.Grace <= 0:
+		g.happened(killAsked)
+	case g.phase == running:
+		g.signal = syscall.Signal(c.Signal)
+		g.grace = time.After(c.Grace)
+		g.happened(stopAsked)
+	}
+}
+
+// reap collects every child that has ended, worker or orphan, and tells the agent of the workers. It alone
+// reaps, so a pid in g.workers is never another process's. It returns how many it collected.
+func (g *guard) reap() int {
+	for n := 0; ; {
+		var status syscall.WaitStatus
+		pid, err := syscall.Wait4(-1, &status, syscall.WNOHANG, nil)
+		switch {
+		case errors.Is(err, syscall.EINTR):
+			continue
+		case errors.Is(err, syscall.ECHILD):
+			g.gone = true // no child, so no descendant: orphans would be children
+			return n
+		case pid <= 0:
+			return n
+		}
+		n++
+		if rank, ok := g.workers[pid]; ok {
+			delete(g.workers, pid)
+			g.send(event{Exit: &exitEvent{LocalRank: rank, Status: uint32(status),
+				At: time.Now().UnixNano(), Stopped: g.phase != running}})
+		}
+	}
+}
+
+// send tells the agent. If that fails the agent is dead, which the socket's end of file will tell.
+func (g *guard) send(e event) { _ = g.toAgent.Encode(e) }
+
+func readCommands(fromAgent *json.Decoder) <-chan command {
+	commands := make(chan command)
+	go func() {
+		defer close(commands)
+		for {
+			var c command
+			if fromAgent.Decode(&c) != nil {
+				return
+			}
+			commands <- c
+		}
+	}()
+	return commands
+}
+
+// watchChildren sends on exited whenever there is a child to reap, and once when there is no child left. It
+// goes on when told on reaped. It does not reap.
+func watchChildren() (exited <-chan struct{}, reaped chan<- struct{}) {
+	ready, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		for {
+			err := unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOWAIT, nil)
+			if errors.Is(err, unix.EINTR) {
+				continue
+			}
+			ready <- struct{}{}
+			<-done
+			if err != nil {
+				return
+			}
+		}
+	}()
+	return ready, done
+}

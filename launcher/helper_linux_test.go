@@ -1,0 +1,299 @@
+package launcher
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+const patience = 30 * time.Second // when a test gives up; none waits so long if all is well
+
+// The test binary is also the guard and the workers of its tests.
+func TestMain(m *testing.M) {
+	if IsGuard() {
+		exit(RunGuard())
+	}
+	if os.Getenv("LAUNCHER_TEST_WORKER") != "" {
+		behaviours[os.Args[1]](os.Args[2:])
+		exit(0)
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// exit ends a process without the second that the race detector takes for os.Exit.
+func exit(code int) { syscall.Exit(code) }
+
+// behaviours are the programs that the workers run: argv[1] names one, the rest are its arguments.
+var behaviours map[string]func(args []string)
+
+func init() {
+	behaviours = map[string]func([]string){
+		"exit":   func(a []string) { exit(number(a[0])) },
+		"signal": func(a []string) { _ = syscall.Kill(os.Getpid(), syscall.Signal(number(a[0]))); block() },
+		"wait":   func([]string) { fmt.Println("ready"); block() },
+		"deaf":   func([]string) { signal.Ignore(syscall.SIGTERM); fmt.Println("ready"); block() },
+		"polite": polite,
+		"usr1":   usr1,
+		"rank":   func([]string) { exit(number(os.Getenv("RANK"))) },
+		"write":  write,
+		"look":   look,
+		"daemon": daemon,
+		"middle": func([]string) { fmt.Printf("daemon %d\n", spawnDetached("wait").Process.Pid) },
+		"chatter": func([]string) {
+			for {
+				fmt.Println("and another line")
+			}
+		},
+		"root": func([]string) { // of a setuid program: out of its user's reach
+			if err := syscall.Setresuid(0, 0, 0); err != nil {
+				fmt.Println("refused")
+			}
+			fmt.Println("ready")
+			block()
+		},
+		"hup":   func([]string) { fmt.Println("SIGHUP ignored:", signal.Ignored(syscall.SIGHUP)) },
+		"agent": agentMain,
+	}
+}
+
+func number(s string) int { n, err := strconv.Atoi(s); must(err); return n }
+
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+func block() {
+	for {
+		time.Sleep(time.Hour)
+	}
+}
+
+func polite([]string) {
+	term := make(chan os.Signal, 1)
+	signal.Notify(term, syscall.SIGTERM)
+	fmt.Println("ready")
+	<-term
+	fmt.Println("bye")
+	exit(5)
+}
+
+func usr1([]string) {
+	got := make(chan os.Signal, 1)
+	signal.Notify(got, syscall.SIGUSR1)
+	fmt.Println("ready")
+	<-got
+	exit(7)
+}
+
+// write writes to stdout and stderr what the arguments say, as Go strings, and exits with the last one's code.
+func write(args []string) {
+	for i, file := range []*os.File{os.Stdout, os.Stderr} {
+		s, err := strconv.Unquote(`"` + args[i] + `"`)
+		must(err)
+		_, err = file.WriteString(s)
+		must(err)
+	}
+	exit(number(args[2]))
+}
+
+// look says what the worker finds itself with.
+func look(args []string) {
+	fds, err := filepath.Glob("/proc/self/fd/*")
+	must(err)
+	var open []string
+	for _, fd := range fds {
+		target, err := os.Readlink(fd)
+		runtimes := strings.HasPrefix(target, "anon_inode:") || strings.HasPrefix(target, "/sys/fs/cgroup/")
+		if err == nil && !runtimes { // inherited
+			open = append(open, filepath.Base(fd))
+		}
+	}
+	nonblocking := false
+	for fd := range uintptr(3) {
+		flags, _, _ := syscall.Syscall(syscall.SYS_FCNTL, fd, syscall.F_GETFL, 0)
+		nonblocking = nonblocking || flags&syscall.O_NONBLOCK != 0
+	}
+	self, _ := readProcess(os.Getpid())
+	stdin, _ := os.Readlink("/proc/self/fd/0")
+	wd, _ := os.Getwd()
+	fmt.Printf("fds=%v nonblocking=%v leader=%v stdin=%s args=%q env=%q wd=%s ignored=%v%v\n", open, nonblocking,
+		self.sid == self.pid, stdin, args, os.Environ(), wd, signal.Ignored(syscall.SIGTERM), signal.Ignored(syscall.SIGINT))
+}
+
+// daemon leaves a daemon behind, two forks and two sessions away, which holds stdout; then it does what its
+// arguments say.
+func daemon(args []string) {
+	must(spawnDetached("middle").Wait())
+	behaviours[args[0]](args[1:])
+}
+
+func spawnDetached(behaviour string) *exec.Cmd {
+	cmd := exec.Command("/proc/self/exe", behaviour)
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	must(cmd.Start())
+	return cmd
+}
+
+// agentMain is an agent for tests that kill it: its arguments are a Spec.TempDir and the workers' argv. It
+// prints the guard's and the workers' pids, their output and their exits, and kills them when stdin ends.
+func agentMain(args []string) {
+	g, err := Start(context.Background(), Spec{Argv: args[1:], Workers: workersOf(2), TempDir: args[0],
+		Stdout: os.Stdout, Stderr: os.Stderr, Warn: func(msg string) { fmt.Println("warning:", msg) }})
+	must(err)
+	fmt.Printf("guard %d\nworker %d\nworker %d\n", g.guardPid, g.Pids()[0], g.Pids()[1])
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		g.Kill()
+	}()
+	for e := range g.Exits() {
+		fmt.Printf("exit of %d: %v\n", e.LocalRank, e)
+	}
+}
+
+func workersOf(n int) []WorkerSpec {
+	list := make([]WorkerSpec, n)
+	for i := range list {
+		list[i] = WorkerSpec{Rank: i, Env: []string{"LAUNCHER_TEST_WORKER=1", "RANK=" + strconv.Itoa(i)}}
+	}
+	return list
+}
+
+// spec is a Spec of n workers that behave as argv says, with their console in a screen.
+func spec(t *testing.T, n int, argv ...string) (Spec, *screen) {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newScreen()
+	return Spec{Argv: append([]string{exe}, argv...), Workers: workersOf(n), Grace: patience,
+		Stdout: s, Stderr: s, Warn: func(msg string) { t.Errorf("warning: %s", msg) }}, s
+}
+
+func start(t *testing.T, s Spec) *Gang {
+	t.Helper()
+	g, err := Start(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		g.Kill()
+		for range g.Exits() {
+		}
+	})
+	return g
+}
+
+// exits waits for the end of the gang.
+func exits(t *testing.T, g *Gang) []Exit {
+	t.Helper()
+	var all []Exit
+	for {
+		e, ok := nextExit(t, g)
+		if !ok {
+			return all
+		}
+		all = append(all, e)
+	}
+}
+
+func nextExit(t *testing.T, g *Gang) (Exit, bool) {
+	t.Helper()
+	select {
+	case e, ok := <-g.Exits():
+		return e, ok
+	case <-time.After(patience):
+		t.Fatal("the gang does not end")
+		return Exit{}, false
+	}
+}
+
+// gone waits until a process that is not ours has ended: there is no event for that.
+func gone(t *testing.T, pids ...int) {
+	t.Helper()
+	begin := time.Now()
+	for _, pid := range pids {
+		for {
+			p, ok := readProcess(pid)
+			if !ok || p.zombie {
+				break
+			}
+			if time.Since(begin) > patience {
+				t.Fatalf("process %d is still there", pid)
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}
+	t.Logf("%v gone after %v", pids, time.Since(begin))
+}
+
+// screen is a console that tests can read while it is written.
+type screen struct {
+	mu      sync.Mutex
+	buf     bytes.Buffer
+	changed chan struct{} // closed at the next write
+}
+
+func newScreen() *screen { return &screen{changed: make(chan struct{})} }
+
+func (s *screen) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	close(s.changed)
+	s.changed = make(chan struct{})
+	return s.buf.Write(b)
+}
+
+func (s *screen) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.buf.String()
+}
+
+// wait returns once want has been seen n times.
+func (s *screen) wait(t *testing.T, want string, n int) {
+	t.Helper()
+	timeout := time.After(patience)
+	for {
+		s.mu.Lock()
+		text, changed := s.buf.String(), s.changed
+		s.mu.Unlock()
+		if strings.Count(text, want) >= n {
+			return
+		}
+		select {
+		case <-changed:
+		case <-timeout:
+			t.Fatalf("no %q (%d times) on the console:\n%s", want, n, text)
+		}
+	}
+}
+
+// pids returns the numbers after word on the console.
+func (s *screen) pids(t *testing.T, word string, n int) []int {
+	t.Helper()
+	s.wait(t, word+" ", n)
+	var pids []int
+	for line := range strings.Lines(s.String()) {
+		if _, after, ok := strings.Cut(line, word+" "); ok {
+			pids = append(pids, number(strings.TrimSpace(after)))
+		}
+	}
+	return pids
+}

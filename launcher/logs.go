@@ -1,0 +1,83 @@
+package launcher
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// LogSpec says which streams of which workers go to files, in torchrun's layout:
+//
+//	<Dir>/<local rank>/stdout.log
+//	<Dir>/<local rank>/stderr.log
+//
+// Files get the workers' bytes unchanged. A file that exists is appended to; none is ever removed or
+// truncated. A stream whose file cannot be written goes on to the console instead, after one warning.
+type LogSpec struct {
+	// Dir is the directory of this attempt (see AttemptDir); empty: no files. It and a directory for every
+	// local rank are made by Start, also when no stream goes to a file: workers put their error files there.
+	Dir      string
+	Redirect StdMap // streams that go only to their file
+	Tee      StdMap // streams that go to their file and to the console
+}
+
+// RunDir makes a new directory <base>/<runID>_<random> for the logs of one job on this node, and base if
+// it is missing. An empty base is the system's directory for temporary files.
+func RunDir(base, runID string) (string, error) {
+	if base != "" {
+		if err := os.MkdirAll(base, 0o755); err != nil {
+			return "", fmt.Errorf("log directory: %w", err)
+		}
+	}
+	name := strings.ReplaceAll(runID, string(filepath.Separator), "_")
+	dir, err := os.MkdirTemp(base, name+"_*")
+	if err != nil {
+		return "", fmt.Errorf("log directory: %w", err)
+	}
+	return dir, nil
+}
+
+// AttemptDir names the directory of one attempt under a RunDir.
+func AttemptDir(runDir string, attempt int) string {
+	return filepath.Join(runDir, "attempt_"+strconv.Itoa(attempt))
+}
+
+// ErrorFile names the file in which a worker leaves the reason of its failure.
+func ErrorFile(attemptDir string, localRank int) string {
+	return filepath.Join(attemptDir, strconv.Itoa(localRank), "error.json")
+}
+
+// streamRoute says where one stream of one worker goes.
+type streamRoute struct {
+	file    io.WriteCloser // nil: no file
+	console bool
+}
+
+// open makes the directory of a local rank and opens the file of one of its streams, if it has one.
+func (l LogSpec) open(localRank int, which Std, warn func(string, ...any)) streamRoute {
+	if l.Dir == "" {
+		return streamRoute{console: true}
+	}
+	dir := filepath.Join(l.Dir, strconv.Itoa(localRank))
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		warn("no logs for local rank %d: %v", localRank, err)
+		return streamRoute{console: true}
+	}
+	redirected := l.Redirect.For(localRank)&which != 0
+	if !redirected && l.Tee.For(localRank)&which == 0 {
+		return streamRoute{console: true}
+	}
+	name := "stdout.log"
+	if which == Stderr {
+		name = "stderr.log"
+	}
+	file, err := os.OpenFile(filepath.Join(dir, name), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		warn("no %s for local rank %d, it goes to the console: %v", name, localRank, err)
+		return streamRoute{console: true}
+	}
+	return streamRoute{file: file, console: !redirected}
+}

@@ -1,0 +1,240 @@
+package launcher
+
+import (
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+func TestDaemonIsGoneAfterNormalEnd(t *testing.T) {
+	s, con := spec(t, 2, "daemon", "exit", "0")
+	begin := time.Now()
+	for _, e := range exits(t, start(t, s)) { // and the pipes that the daemons hold do not delay it
+		if e.Failed() {
+			t.Errorf("%+v", e)
+		}
+	}
+	t.Logf("ended after %v", time.Since(begin))
+	for _, pid := range con.pids(t, "daemon", 2) {
+		if p, ok := readProcess(pid); ok {
+			t.Errorf("the gang has ended and there is %+v", p)
+		}
+	}
+}
+
+func TestDaemonIsGoneAfterStop(t *testing.T) {
+	s, con := spec(t, 2, "daemon", "polite")
+	g := start(t, s)
+	con.wait(t, "ready", 4)
+	daemons := con.pids(t, "daemon", 2)
+	g.Stop(syscall.SIGTERM)
+	exits(t, g)
+	for _, pid := range daemons {
+		if p, ok := readProcess(pid); ok {
+			t.Errorf("the gang has ended and there is %+v", p)
+		}
+	}
+}
+
+func TestDaemonThatNeverStopsWritingHoldsNothingUp(t *testing.T) {
+	s, con := spec(t, 2, "wait")
+	s.Argv = []string{"/bin/sh", "-c", `if [ "$RANK" = 0 ]; then "$0" chatter & exit 3; fi; exec "$0" wait`, s.Argv[0]}
+	g := start(t, s)
+	con.wait(t, "ready", 1)
+	if e, _ := nextExit(t, g); e.LocalRank != 0 || e.Code != 3 {
+		t.Errorf("%+v", e)
+	}
+	g.Kill()
+	exits(t, g)
+}
+
+// startAgent starts this binary as an agent whose workers run argv.
+func startAgent(t *testing.T, attr *syscall.SysProcAttr, tempDir string, argv ...string) (*exec.Cmd, io.Closer, *screen) {
+	t.Helper()
+	con := newScreen()
+	agent := exec.Command("/proc/self/exe", append([]string{"agent", tempDir}, argv...)...)
+	agent.Env = []string{"LAUNCHER_TEST_WORKER=1"}
+	agent.Stdout, agent.Stderr, agent.SysProcAttr = con, os.Stderr, attr
+	stdin, err := agent.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := agent.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = agent.Process.Kill(); _ = agent.Wait() })
+	return agent, stdin, con
+}
+
+func TestSIGKILLOfAgentLeavesNothing(t *testing.T) {
+	temp := filepath.Join(t.TempDir(), "build")
+	if err := os.Mkdir(temp, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	agent, _, con := startAgent(t, nil, temp, "/proc/self/exe", "daemon", "wait")
+	con.wait(t, "] ready", 4)
+	pids := slices.Concat(con.pids(t, "guard", 1), con.pids(t, "worker", 2), con.pids(t, "daemon", 2))
+	if err := agent.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	gone(t, pids...)
+	if _, err := os.Stat(temp); !os.IsNotExist(err) {
+		t.Errorf("the built program is still there: %v", err)
+	}
+}
+
+func TestSIGKILLOfGuardLeavesNothing(t *testing.T) {
+	bystander := exec.Command("/proc/self/exe", "wait") // a child of this process that no gang started
+	bystander.Env = []string{"LAUNCHER_TEST_WORKER=1"}
+	if err := bystander.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = bystander.Process.Kill(); _ = bystander.Wait() }()
+	s, con := spec(t, 2, "daemon", "wait")
+	g := start(t, s)
+	con.wait(t, "ready", 4)
+	pids := append(con.pids(t, "daemon", 2), g.Pids()...)
+
+	other, otherCon := spec(t, 1, "daemon", "polite")
+	otherGang := start(t, other)
+	otherCon.wait(t, "ready", 2)
+	young := exec.Command("/proc/self/exe", "wait") // one younger than the guard
+	young.Env = bystander.Env
+	if err := young.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = young.Process.Kill(); _ = young.Wait() }()
+
+	if err := syscall.Kill(g.guardPid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	for i, e := range exits(t, g) {
+		if e.LocalRank != i || !e.GuardLost || e.Stopped || e.Code != 137 || !e.Failed() {
+			t.Errorf("%+v", e)
+		}
+	}
+	for _, pid := range pids {
+		if p, ok := readProcess(pid); ok {
+			t.Errorf("the gang has ended and there is %+v", p)
+		}
+	}
+	for _, cmd := range []*exec.Cmd{bystander, young} {
+		if p, ok := readProcess(cmd.Process.Pid); !ok || p.zombie {
+			t.Errorf("process %d was no part of the gang and is dead", cmd.Process.Pid)
+		}
+	}
+	otherGang.Stop(syscall.SIGTERM)
+	for _, e := range exits(t, otherGang) {
+		if e.GuardLost || e.Code != 5 {
+			t.Errorf("the other gang: %+v", e)
+		}
+	}
+}
+
+// The agent cannot act, so the workers must die of the guard's death by themselves.
+func TestSIGKILLOfGuardWhileAgentIsSuspended(t *testing.T) {
+	agent, _, con := startAgent(t, nil, "", "/proc/self/exe", "wait")
+	con.wait(t, "] ready", 2)
+	workers := con.pids(t, "worker", 2)
+	t.Cleanup(func() {
+		for _, pid := range workers {
+			_ = syscall.Kill(pid, syscall.SIGKILL) // where this test fails, nobody else would
+		}
+	})
+	if err := agent.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(con.pids(t, "guard", 1)[0], syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	gone(t, workers...)
+}
+
+func TestSIGKILLOfGuardDuringStop(t *testing.T) {
+	s, con := spec(t, 1, "deaf")
+	g := start(t, s)
+	con.wait(t, "ready", 1)
+	g.Stop(syscall.SIGTERM)
+	if err := syscall.Kill(g.guardPid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if e := exits(t, g)[0]; !e.GuardLost || !e.Stopped {
+		t.Errorf("%+v", e)
+	}
+}
+
+// A user may not kill what a setuid program has become, but need not wait for it either.
+func TestUnkillableWorkersAreReportedAndLeft(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("NOT TESTED: only root can make a program that another user cannot kill")
+	}
+	program, err := os.ReadFile("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "setuid")
+	if err := os.WriteFile(path, program, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(path, 0o755|os.ModeSetuid); err != nil {
+		t.Fatal(err)
+	}
+	nobody := &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	agent, stdin, con := startAgent(t, nobody, "", path, "root")
+	pids := con.pids(t, "worker", 2)
+	t.Cleanup(func() {
+		for _, pid := range pids {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+		gone(t, pids...)
+	})
+	con.wait(t, "ready", 2)
+	if strings.Contains(con.String(), "refused") {
+		t.Skip("NOT TESTED: setuid programs are not allowed here")
+	}
+	if err := stdin.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := agent.Wait(); err != nil {
+		t.Error(err)
+	}
+	con.wait(t, "still run: the workers started them as another user", 1)
+	con.wait(t, "exit of ", 2)
+	for _, pid := range pids {
+		if p, ok := readProcess(pid); !ok || p.zombie {
+			t.Errorf("worker %d could be killed: this tests nothing", pid)
+		}
+	}
+}
+
+func TestNohupReachesWorkers(t *testing.T) {
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	con := newScreen()
+	for _, tt := range []struct{ trap, want string }{{"trap '' HUP; ", "true"}, {"", "false"}} {
+		agent := exec.Command("/bin/sh", "-c", tt.trap+`exec "$0" agent "" "$0" hup`, exe)
+		agent.Env = []string{"LAUNCHER_TEST_WORKER=1"}
+		agent.Stdout, agent.Stderr = con, os.Stderr
+		stdin, err := agent.StdinPipe() // its end would kill the workers
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = stdin.Close() }()
+		if err := agent.Run(); err != nil {
+			t.Fatal(err)
+		}
+		con.wait(t, "SIGHUP ignored: "+tt.want, 2)
+	}
+}

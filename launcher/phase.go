@@ -1,0 +1,31 @@
+package launcher
+
+// The life of a gang, as its guard sees it. It only ever moves to the right:
+//
+//	running ── stop ──▶ stopping ── grace over, kill, agent lost, all ended ──▶ killing
+//	   └─────────────────────── kill, agent lost, all ended ───────────────────────┘
+type phase int
+
+const (
+	running  phase = iota
+	stopping       // the workers have been signalled and the grace period runs
+	killing        // every descendant gets SIGKILL until none is left
+)
+
+type happening int
+
+const (
+	stopAsked happening = iota
+	killAsked
+	agentLost
+	graceOver
+	allEnded // the workers and, in stopping, all that was signalled; what left their sessions may still run
+)
+
+// next is all there is to decide about stopping.
+func (p phase) next(h happening) phase {
+	if h == stopAsked {
+		return max(p, stopping)
+	}
+	return killing
+}

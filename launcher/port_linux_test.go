@@ -1,0 +1,128 @@
+package launcher
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+func reserve(t *testing.T, host string, port int) *Port {
+	t.Helper()
+	p, err := ReservePort(host, port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return p
+}
+
+func addr(host string, p *Port) string { return net.JoinHostPort(host, strconv.Itoa(p.Number())) }
+
+func TestReservedPortCanBeListenedOn(t *testing.T) {
+	// Rank 0 may bind the address or, as torch does, all of them.
+	for _, tt := range []struct{ reserved, network, listened, dialled string }{
+		{"127.0.0.1", "tcp", "127.0.0.1", "127.0.0.1"},
+		{"localhost", "tcp", "", "127.0.0.1"},
+		{"127.0.0.1", "tcp4", "0.0.0.0", "127.0.0.1"},
+		{"", "tcp", "", "127.0.0.1"},
+		{"", "tcp4", "127.0.0.1", "127.0.0.1"},
+		{"::1", "tcp", "", "::1"},
+	} {
+		t.Run(tt.reserved+" "+tt.network+" "+tt.listened, func(t *testing.T) {
+			p, err := ReservePort(tt.reserved, 0)
+			if errors.Is(err, syscall.EADDRNOTAVAIL) && tt.reserved == "::1" {
+				t.Skip("this machine has no IPv6")
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := net.Dial("tcp", addr(tt.dialled, p)); !errors.Is(err, syscall.ECONNREFUSED) {
+				t.Errorf("connecting before anybody listens: %v", err)
+			}
+			l, err := net.Listen(tt.network, addr(tt.listened, p))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = l.Close() }()
+			if err := p.Close(); err != nil {
+				t.Fatal(err)
+			}
+			c, err := net.Dial("tcp", addr(tt.dialled, p))
+			if err != nil {
+				t.Fatalf("after the reservation was closed: %v", err)
+			}
+			_ = c.Close()
+		})
+	}
+}
+
+func TestReservedPortIsNobodyElses(t *testing.T) {
+	p := reserve(t, "127.0.0.1", 0)
+	exclusive := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
+		var err error
+		ctlErr := c.Control(func(fd uintptr) {
+			err = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 0)
+		})
+		return errors.Join(err, ctlErr)
+	}}
+	if l, err := exclusive.Listen(context.Background(), "tcp", addr("127.0.0.1", p)); !errors.Is(err, syscall.EADDRINUSE) {
+		t.Errorf("a listener without SO_REUSEADDR got the port: %v, %v", l, err)
+	}
+	for range 500 {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = l.Close() }()
+		if l.Addr().(*net.TCPAddr).Port == p.Number() {
+			t.Fatal("the system gave the reserved port away")
+		}
+	}
+}
+
+func TestPortErrors(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	busy := l.Addr().(*net.TCPAddr).Port
+	for _, tt := range []struct {
+		host string
+		port int
+		is   error
+		want string
+	}{
+		{"127.0.0.1", busy, syscall.EADDRINUSE,
+			"port " + strconv.Itoa(busy) + " on 127.0.0.1 is in use by another process: choose another with --master-port"},
+		{"", busy, syscall.EADDRINUSE, "port " + strconv.Itoa(busy) + " on all addresses is in use"},
+		{"192.0.2.1", 0, syscall.EADDRNOTAVAIL, "192.0.2.1 is not an address of this machine"},
+		{"127.0.0.1", 70000, nil, "cannot reserve port 70000 on 127.0.0.1"},
+	} {
+		p, err := ReservePort(tt.host, tt.port)
+		portErr, ok := errors.AsType[*PortError](err)
+		if !ok {
+			t.Errorf("%s %d: got %v, %v", tt.host, tt.port, p, err)
+			continue
+		}
+		if !strings.Contains(err.Error(), tt.want) || tt.is != nil && !errors.Is(err, tt.is) || portErr.Port != tt.port {
+			t.Errorf("%s %d: %q, want %q", tt.host, tt.port, err, tt.want)
+		}
+	}
+}
+
+func TestReservedPortSurvivesRestarts(t *testing.T) {
+	p := reserve(t, "127.0.0.1", 0)
+	again := reserve(t, "127.0.0.1", p.Number()) // the next attempt's, before the last one's is closed
+	if p.Number() != again.Number() {
+		t.Errorf("%d, then %d", p.Number(), again.Number())
+	}
+}

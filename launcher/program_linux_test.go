@@ -1,0 +1,174 @@
+package launcher
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// tree writes files, by path, into a new directory and makes it the current one.
+func tree(t *testing.T, files map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range files {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		mode := os.FileMode(0o644)
+		if strings.HasPrefix(text, "#!") {
+			mode = 0o755
+		}
+		if err := os.WriteFile(path, []byte(text), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Chdir(dir)
+	return dir
+}
+
+func TestResolveExecutables(t *testing.T) {
+	dir := tree(t, map[string]string{
+		"bin/tool": "#!/bin/sh\n", "bin/plain": "text", "here": "#!/bin/sh\n", "x.py": "", "empty/readme": "", "bin/tool2/main.go": "",
+	})
+	t.Setenv("PATH", filepath.Join(dir, "bin"))
+	t.Setenv("PYTHON_EXEC", "tool")
+	args := []string{"a b", "", "--flag"}
+	for _, tt := range []struct {
+		target string
+		argv   []string // without args
+		err    string
+	}{
+		{"tool", []string{dir + "/bin/tool"}, ""},
+		{"./bin/tool", []string{"./bin/tool"}, ""},
+		{dir + "/bin/tool", []string{dir + "/bin/tool"}, ""},
+		{"x.py", []string{dir + "/bin/tool", "-u", "x.py"}, ""},
+		{"./x.py", []string{dir + "/bin/tool", "-u", "./x.py"}, ""},
+		{"nope", nil, "nope: no such program: it is not in PATH"},
+		{"here", nil, "here: no such program: it is not in PATH; for the one in this directory write ./here"},
+		{"./nope", nil, "./nope: no such program"},
+		{"nope.py", nil, "nope.py: no such program"},
+		{"nope.go", nil, "nope.go: no such program"},
+		{"x.py/y.py", nil, "x.py/y.py: no such program"},
+		{"./bin/plain", nil, "./bin/plain cannot be executed: it is not an executable file (chmod +x makes it one)"},
+		{"./empty", nil, "./empty cannot be executed: it is a directory without Go files"},
+		{"empty", nil, "empty cannot be executed: it is a directory without Go files"},
+		{"./bin/tool2", nil, "cannot build ./bin/tool2: it is Go source and there is no go command in PATH: " +
+			"install Go, or build it elsewhere and give the binary"},
+		{"", nil, ": no such program: it is not in PATH"},
+	} {
+		p, err := Resolve(t.Context(), tt.target, args, &bytes.Buffer{})
+		if tt.err != "" {
+			if err == nil || err.Error() != tt.err {
+				t.Errorf("Resolve(%q): error %v, want %s", tt.target, err, tt.err)
+			}
+			continue
+		}
+		if err != nil || !slices.Equal(p.Argv, append(tt.argv, args...)) || p.Close() != nil {
+			t.Errorf("Resolve(%q) = %+v, %v; want %q", tt.target, p, err, tt.argv)
+		}
+	}
+	if p, err := ResolveExecutable("x.py", nil); err == nil {
+		t.Errorf("ResolveExecutable(x.py) = %+v", p)
+	}
+	t.Setenv("PYTHON_EXEC", "python9")
+	_, err := Resolve(t.Context(), "x.py", nil, &bytes.Buffer{})
+	if _, ok := errors.AsType[*NotFoundError](err); !ok ||
+		err.Error() != "python9: no such program: it is not in PATH (it runs x.py; PYTHON_EXEC names another)" {
+		t.Errorf("no interpreter: %v", err)
+	}
+}
+
+func TestResolvedErrorsHaveTheirTypes(t *testing.T) {
+	tree(t, map[string]string{"plain": "text"})
+	_, err := Resolve(t.Context(), "./nope", nil, nil)
+	if _, ok := errors.AsType[*NotFoundError](err); !ok {
+		t.Errorf("%T", err)
+	}
+	_, err = Resolve(t.Context(), "./plain", nil, nil)
+	if _, ok := errors.AsType[*NotExecutableError](err); !ok {
+		t.Errorf("%T", err)
+	}
+}
+
+func TestResolveGo(t *testing.T) {
+	tree(t, map[string]string{
+		"mod/go.mod":       "module example.com/mod\n",
+		"mod/cmd/main.go":  "package main\n\nimport \"example.com/mod/lib\"\n\nfunc main() { println(lib.Word()) }\n",
+		"mod/lib/lib.go":   "package lib\n\nfunc Word() string { return \"built\" }\n",
+		"mod/bad/main.go":  "package main\n\nfunc main() { undefined() }\n",
+		"single/single.go": "package main\n\nfunc main() { println(\"built\") }\n",
+		"single/other.go":  "this is not Go and not asked for\n",
+	})
+	for _, target := range []string{"./mod/cmd", "mod/cmd/", "mod/cmd/main.go", "single/single.go"} {
+		var output bytes.Buffer
+		p, err := Resolve(t.Context(), target, []string{"arg"}, &output)
+		if err != nil || output.Len() > 0 {
+			t.Fatalf("Resolve(%q): %v\n%s", target, err, &output)
+		}
+		s, con := spec(t, 1)
+		s.Argv = p.Argv
+		if e := exits(t, start(t, s))[0]; e.Failed() || con.String() != "[0] built\n" || p.Argv[1] != "arg" {
+			t.Errorf("%s: %v\n%s", target, e, con)
+		}
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+		if _, err := os.Stat(p.TempDir); !os.IsNotExist(err) {
+			t.Errorf("%s: %s is still there", target, p.TempDir)
+		}
+	}
+}
+
+func TestResolveGoFailures(t *testing.T) {
+	tree(t, map[string]string{
+		"go.mod":         "module example.com/mod\n",
+		"bad/main.go":    "package main\n\nfunc main() { undefined() }\n",
+		"lib/lib.go":     "package lib\n",
+		"test/x_test.go": "package test\n",
+	})
+	temp := t.TempDir()
+	t.Setenv("TMPDIR", temp)
+	for _, tt := range []struct{ target, want, output string }{
+		{"./bad", "cannot build ./bad: go build failed (exit status 1)", "undefined: undefined"},
+		{"./lib", "cannot build ./lib: its package is not main, so there is no program in it", ""},
+		{"./test", "cannot build ./test: go build failed (exit status 1)", "no non-test Go files"},
+	} {
+		var output bytes.Buffer
+		_, err := Resolve(t.Context(), tt.target, nil, &output)
+		if _, ok := errors.AsType[*BuildError](err); !ok || err.Error() != tt.want || !strings.Contains(output.String(), tt.output) {
+			t.Errorf("%s: %T %v\n%s", tt.target, err, err, &output)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Resolve(ctx, "./bad", nil, &bytes.Buffer{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+	if left, err := os.ReadDir(temp); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+func TestRunPython(t *testing.T) {
+	if _, err := exec.LookPath("python3"); err != nil {
+		t.Skip("NOT TESTED: there is no python3 in PATH")
+	}
+	tree(t, map[string]string{"x.py": "import sys, os\nprint(sys.argv[1], sys.stdout.write_through, os.environ['RANK'])\nsys.exit(4)\n"})
+	p, err := Resolve(t.Context(), "x.py", []string{"arg"}, &bytes.Buffer{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, con := spec(t, 1)
+	s.Argv = p.Argv
+	s.Workers[0].Env = append(os.Environ(), "RANK=0")
+	if e := exits(t, start(t, s))[0]; e.Code != 4 || con.String() != "[0] arg True 0\n" {
+		t.Errorf("%v\n%s", e, con)
+	}
+}

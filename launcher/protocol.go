@@ -1,0 +1,73 @@
+package launcher
+
+import "time"
+
+// Agent and guard talk over a socket in lines of JSON: the agent sends one startRequest and then commands,
+// the guard sends events. Strings that belong to the user are bytes, because JSON would change those that
+// are not UTF-8. The workers' environments go this way and not by argv, where all users could read them.
+
+// startRequest is the first message. The guard finds the workers' output pipes in its file descriptors
+// from firstPipeFD on: stdout and stderr of local rank 0, of local rank 1, ...
+type startRequest struct {
+	Path    []byte     // the executable; argv[0] may be another name
+	Argv    [][]byte   //
+	Dir     []byte     // empty: the agent's
+	Envs    [][][]byte // by local rank
+	TempDir []byte     // removed if the agent dies; empty: none
+}
+
+const (
+	socketFD    = 3
+	firstPipeFD = 4
+)
+
+type verb string
+
+const (
+	verbStop   verb = "stop"   // end the gang with Signal, after Grace with SIGKILL
+	verbKill   verb = "kill"   // end it with SIGKILL
+	verbSignal verb = "signal" // pass Signal on
+)
+
+type command struct {
+	Verb   verb
+	Signal int           `json:",omitempty"`
+	Grace  time.Duration `json:",omitempty"`
+}
+
+// event has exactly one field set. First comes Started or NotStarted; last comes Gone.
+type event struct {
+	Started    []int       `json:",omitempty"` // every worker runs; pids by local rank
+	NotStarted *notStarted `json:",omitempty"` // this one could not be started; the others are being killed
+	Exit       *exitEvent  `json:",omitempty"`
+	Left       []int       `json:",omitempty"` // pids that may not be killed: they are another user's
+	Gone       bool        `json:",omitempty"` // no descendant is left but those
+}
+
+type notStarted struct {
+	LocalRank int
+	Errno     int
+}
+
+type exitEvent struct {
+	LocalRank int
+	Status    uint32 // as wait(2) gives it
+	At        int64  // nanoseconds since 1970
+	Stopped   bool   // a stop or kill had been taken in before
+}
+
+func toBytes(in []string) [][]byte {
+	out := make([][]byte, len(in))
+	for i, s := range in {
+		out[i] = []byte(s)
+	}
+	return out
+}
+
+func toStrings(in [][]byte) []string {
+	out := make([]string, len(in))
+	for i, b := range in {
+		out[i] = string(b)
+	}
+	return out
+}

@@ -1,0 +1,54 @@
+package launcher
+
+import (
+	"bytes"
+	"encoding/json"
+	"reflect"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+func TestProtocolRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) string { return string(b) }) // not only UTF-8
+		list := rapid.SliceOf(text)
+		argv, env := list.Draw(t, "argv"), list.Draw(t, "env")
+		req := startRequest{Path: []byte(text.Draw(t, "path")), Argv: toBytes(argv), Envs: [][][]byte{toBytes(env)}}
+		got := crossed(t, req)
+		if string(got.Path) != string(req.Path) || !reflect.DeepEqual(toStrings(got.Argv), append([]string{}, argv...)) ||
+			!reflect.DeepEqual(toStrings(got.Envs[0]), append([]string{}, env...)) {
+			t.Fatalf("sent %+v, got %+v", req, got)
+		}
+	})
+	c := command{Verb: verbStop, Signal: 15, Grace: 30 * time.Second}
+	if got := crossed(t, c); got != c {
+		t.Errorf("sent %+v, got %+v", c, got)
+	}
+	for _, e := range []event{
+		{Started: []int{7, 8}}, {NotStarted: &notStarted{LocalRank: 0, Errno: 2}},
+		{Exit: &exitEvent{LocalRank: 0, Status: 0x8b, At: time.Now().UnixNano(), Stopped: true}},
+		{Left: []int{9}}, {Gone: true},
+	} {
+		if got := crossed(t, e); !reflect.DeepEqual(got, e) {
+			t.Errorf("sent %+v, got %+v", e, got)
+		}
+	}
+}
+
+// crossed is a message after its way through the socket.
+func crossed[M any](t interface{ Fatal(...any) }, m M) M {
+	var wire bytes.Buffer
+	if err := json.NewEncoder(&wire).Encode(m); err != nil {
+		t.Fatal(err)
+	}
+	if n := bytes.Count(wire.Bytes(), []byte("\n")); n != 1 {
+		t.Fatal("not one line:", wire.String())
+	}
+	var got M
+	if err := json.NewDecoder(&wire).Decode(&got); err != nil {
+		t.Fatal(err)
+	}
+	return got
+}

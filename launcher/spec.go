@@ -1,0 +1,80 @@
+package launcher
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+)
+
+// Spec is what to start on this node in one attempt.
+type Spec struct {
+	// Argv is the program and its arguments, the same for every worker (see Resolve). Argv[0] is the path
+	// of the executable: relative means relative to the agent's working directory, whatever Dir is.
+	Argv []string
+	// Dir is the workers' working directory; empty: the agent's.
+	Dir string
+	// Workers are the processes to start. The index is the local rank.
+	Workers []WorkerSpec
+	// Grace is the time from the signal of Stop to SIGKILL; 0: kill at once.
+	Grace time.Duration
+	// Stdout and Stderr are the console: whole lines of the workers' streams arrive here with "[<rank>] "
+	// in front, in one Write for as many lines as there are. Calls are serialised over both writers within
+	// a gang. A line longer than 1 MiB is cut into lines of 1 MiB. nil discards.
+	Stdout, Stderr io.Writer
+	// Color paints the "[<rank>]", each rank in its own color.
+	Color bool
+	// Logs are the files of this attempt.
+	Logs LogSpec
+	// TempDir, if set, is removed by the guard should the agent die before it can (see Program.TempDir).
+	TempDir string
+	// Warn, if set, is told in one line of what the job survives, a full disk for example. It is called
+	// from several goroutines.
+	Warn func(msg string)
+}
+
+// WorkerSpec is one worker of a Spec.
+type WorkerSpec struct {
+	Rank int      // in the world; names the worker on the console and in its Exit
+	Env  []string // its complete environment, "NAME=value"
+	Mute bool     // keeps its output from the console; logs keep all
+}
+
+// check finds what would otherwise fail in the guard, where it is harder to explain.
+func (s *Spec) check() error {
+	if len(s.Argv) == 0 || len(s.Workers) == 0 {
+		return errors.New("launcher: a gang needs a program and at least one worker")
+	}
+	for _, arg := range s.Argv {
+		if strings.ContainsRune(arg, 0) {
+			return fmt.Errorf("argument %q has a NUL byte, which no process can be given", arg)
+		}
+	}
+	for _, w := range s.Workers {
+		for _, kv := range w.Env {
+			if strings.ContainsRune(kv, 0) {
+				name, _, _ := strings.Cut(kv, "=") // the value may be a secret
+				return fmt.Errorf("environment variable %q has a NUL byte, which no process can be given", name)
+			}
+		}
+	}
+	if s.Dir == "" {
+		return nil
+	}
+	info, err := os.Stat(s.Dir)
+	if err != nil {
+		return fmt.Errorf("working directory %s: %w", s.Dir, errors.Unwrap(err))
+	}
+	if !info.IsDir() {
+		return fmt.Errorf("working directory %s is not a directory", s.Dir)
+	}
+	return nil
+}
+
+func (s *Spec) warn(format string, args ...any) {
+	if s.Warn != nil {
+		s.Warn(fmt.Sprintf(format, args...))
+	}
+}

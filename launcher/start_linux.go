@@ -1,0 +1,209 @@
+package launcher
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Start starts the workers of spec and returns when all of them run their program. If one cannot, the error
+// says why (NotFoundError and NotExecutableError for the program itself) and nothing is left running. ctx
+// bounds the start only: the gang goes on until its workers exit or it is stopped.
+func Start(ctx context.Context, spec Spec) (*Gang, error) {
+	if IsGuard() {
+		return nil, errors.New("launcher: this process is a guard: its main must call RunGuard")
+	}
+	if err := spec.check(); err != nil {
+		return nil, err
+	}
+	g, err := spawn(spec)
+	if err != nil {
+		return nil, fmt.Errorf("cannot start the guard of the workers: %w", err)
+	}
+	if err := g.begin(ctx); err != nil {
+		g.abandon()
+		return nil, err
+	}
+	go g.run()
+	return g, nil
+}
+
+// spawn starts the guard and opens the way to it and to the workers.
+func spawn(spec Spec) (*Gang, error) {
+	var ours, theirs []*os.File // by worker: stdout, stderr; the guard's: stdin, stdout, stderr, socket, ...
+	fail := func(err error) (*Gang, error) {
+		closeAll(ours)
+		closeAll(theirs)
+		return nil, err
+	}
+	devnull, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	theirs = append(theirs, devnull)
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return fail(err)
+	}
+	_ = unix.SetNonblock(pair[0], true) // a fresh descriptor: cannot fail
+	socket, guardSocket := os.NewFile(uintptr(pair[0]), "guard"), os.NewFile(uintptr(pair[1]), "agent")
+	ours, theirs = append(ours, socket), append(theirs, guardSocket)
+	for range 2 * len(spec.Workers) {
+		// Not os.Pipe: the workers must find their end in blocking mode.
+		var fds [2]int
+		if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
+			return fail(err)
+		}
+		_ = unix.SetNonblock(fds[0], true)
+		ours = append(ours, os.NewFile(uintptr(fds[0]), "worker"))
+		theirs = append(theirs, os.NewFile(uintptr(fds[1]), "worker"))
+	}
+	guard, err := startGuard(func() (*os.Process, error) {
+		files := append([]*os.File{devnull, devnull, os.Stderr}, theirs[1:]...)
+		return os.StartProcess("/proc/self/exe", []string{guardName}, &os.ProcAttr{
+			Env: []string{}, Files: files, Sys: &syscall.SysProcAttr{Setsid: true}})
+	})
+	if err != nil {
+		return fail(err)
+	}
+	closeAll(theirs)
+	self, _ := readProcess(guard.Pid) // it has not been waited for, so it is there
+	g := &Gang{spec: spec, guard: guard, guardPid: guard.Pid, since: self.startTicks, socket: socket,
+		events: json.NewDecoder(socket), commands: json.NewEncoder(socket),
+		workers: make([]worker, len(spec.Workers)), exits: make(chan Exit, len(spec.Workers))}
+	g.attach(ours[1:])
+	return g, nil
+}
+
+// attach connects the workers' pipes with the console and the log files.
+func (g *Gang) attach(pipes []*os.File) {
+	c := newConsole(&g.spec)
+	for i, w := range g.spec.Workers {
+		p := prefix(w.Rank, g.spec.Color)
+		for j, which := range []Std{Stdout, Stderr} {
+			route := g.spec.Logs.open(i, which, g.spec.warn)
+			route.console = route.console && !w.Mute
+			s := newStream(which, pipes[2*i+j], route, p, c)
+			if which == Stdout {
+				g.workers[i].out = s
+			} else {
+				g.workers[i].err = s
+			}
+			go s.run()
+		}
+	}
+}
+
+// begin hands the guard its task and waits until the workers run.
+func (g *Gang) begin(ctx context.Context) error {
+	stopWatching := context.AfterFunc(ctx, func() { _ = g.socket.SetDeadline(time.Unix(1, 0)) })
+	first, err := g.handshake()
+	if !stopWatching() {
+		return context.Cause(ctx)
+	}
+	switch {
+	case err != nil:
+		return errors.New("the guard of the workers ended before it started them: " +
+			"the program's main must call launcher.RunGuard first")
+	case first.NotStarted != nil:
+		return startError(g.spec.Argv[0], first.NotStarted)
+	case len(first.Started) != len(g.workers):
+		return fmt.Errorf("launcher: the guard reports %d of %d workers", len(first.Started), len(g.workers))
+	}
+	for i, pid := range first.Started {
+		g.workers[i].pid = pid
+	}
+	return nil
+}
+
+func (g *Gang) handshake() (event, error) {
+	path := g.spec.Argv[0]
+	if g.spec.Dir != "" {
+		abs, err := filepath.Abs(path)
+		if err != nil {
+			return event{}, err
+		}
+		path = abs
+	}
+	req := startRequest{Path: []byte(path), Argv: toBytes(g.spec.Argv), Dir: []byte(g.spec.Dir),
+		TempDir: []byte(g.spec.TempDir)}
+	for _, w := range g.spec.Workers {
+		req.Envs = append(req.Envs, toBytes(w.Env))
+	}
+	if err := g.commands.Encode(req); err != nil {
+		return event{}, err
+	}
+	var first event
+	err := g.events.Decode(&first)
+	return first, err
+}
+
+// notExecutable explains what exec(2) says of a file that is there.
+var notExecutable = map[syscall.Errno]string{
+	unix.ENOENT:  "the interpreter named in its first line, or its loader, does not exist",
+	unix.EACCES:  "no permission to execute it",
+	unix.EPERM:   "no permission to execute it",
+	unix.ENOEXEC: "neither a program for this machine nor a script that begins with #!",
+	unix.E2BIG:   "its arguments and environment are too long for the system",
+}
+
+// startError explains why a worker could not be started.
+func startError(path string, failure *notStarted) error {
+	errno := syscall.Errno(failure.Errno)
+	if _, err := os.Stat(path); errno == unix.ENOTDIR || errno == unix.ENOENT && err != nil {
+		return &NotFoundError{Path: path}
+	}
+	if reason, ok := notExecutable[errno]; ok {
+		return &NotExecutableError{Path: path, Reason: reason}
+	}
+	return fmt.Errorf("cannot start local rank %d: %w", failure.LocalRank, errno)
+}
+
+// abandon ends a gang that did not come to run.
+func (g *Gang) abandon() {
+	g.warnLeft(g.endGuard())
+	for i := range g.workers {
+		g.workers[i].out.close()
+		g.workers[i].err.close()
+	}
+	g.release()
+}
+
+// endGuard kills the guard, should it still run, and what it guarded.
+func (g *Gang) endGuard() (denied []int) {
+	_ = g.guard.Kill()
+	_, _ = g.guard.Wait() // only then its children have become ours
+	return killOrphans(g.since)
+}
+
+// release gives back what an ended gang has held.
+func (g *Gang) release() {
+	_, _ = g.guard.Wait() // fails if endGuard did it already
+	forgetGuard(g.guardPid)
+	g.sending.Lock()
+	defer g.sending.Unlock()
+	_ = g.socket.Close()
+}
+
+// unread returns how many bytes a pipe holds.
+func unread(pipe *os.File) (n int, err error) {
+	raw, err := pipe.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	ctlErr := raw.Control(func(fd uintptr) { n, err = unix.IoctlGetInt(int(fd), unix.TIOCINQ) })
+	return n, errors.Join(ctlErr, err)
+}
+
+func closeAll(files []*os.File) {
+	for _, f := range files {
+		_ = f.Close()
+	}
+}

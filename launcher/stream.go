@@ -1,0 +1,155 @@
+package launcher
+
+import (
+	"errors"
+	"os"
+	"time"
+)
+
+const readSize = 64 << 10 // what a pipe holds
+
+// stream carries one output stream of one worker from its pipe to the console, the log file and the tail.
+// One goroutine owns it; others only call sync and close.
+type stream struct {
+	which   Std
+	pipe    *os.File // the agent's end, non-blocking
+	route   streamRoute
+	console *console
+	warn    func(format string, args ...any)
+
+	prefix []byte
+	lines  lines
+	batch  []byte // whole lines that the console has yet to get
+	tail   *tail  // nil: not kept
+
+	synced chan []string // answers sync
+	done   chan struct{} // closed when the goroutine has ended
+}
+
+func newStream(which Std, pipe *os.File, route streamRoute, prefix []byte, c *console) *stream {
+	s := &stream{
+		which: which, pipe: pipe, route: route, console: c, warn: c.warn, prefix: prefix,
+		synced: make(chan []string), done: make(chan struct{}),
+	}
+	if which == Stderr {
+		s.tail = &tail{}
+	}
+	s.lines = lines{max: maxLine, emit: s.line}
+	return s
+}
+
+// run reads until every holder of the pipe has closed it, or close is called.
+func (s *stream) run() {
+	defer close(s.done)
+	defer s.end()
+	buf := make([]byte, readSize)
+	for {
+		n, err := s.pipe.Read(buf)
+		s.take(buf[:n])
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			if err = s.catchUp(buf); err == nil {
+				s.synced <- s.last()
+			}
+		}
+		if err != nil { // io.EOF, or os.ErrClosed after close
+			return
+		}
+	}
+}
+
+// sync returns when all that is in the pipe now has been passed on, with the last lines. The worker having
+// exited, that is all it wrote; others that hold the pipe may go on writing and are not waited for. Only
+// one call at a time.
+func (s *stream) sync() []string {
+	_ = s.pipe.SetReadDeadline(time.Unix(1, 0)) // wakes the reader; fails only if it has ended
+	select {
+	case last := <-s.synced:
+		return last
+	case <-s.done:
+		return s.last()
+	}
+}
+
+// close ends the stream, whoever holds its pipe.
+func (s *stream) close() {
+	_ = s.pipe.Close()
+	<-s.done
+}
+
+// catchUp is the reader's half of sync. It reads as much as the pipe holds at its start, no more: somebody
+// else may be writing for ever.
+func (s *stream) catchUp(buf []byte) error {
+	if err := s.pipe.SetReadDeadline(time.Time{}); err != nil {
+		return err
+	}
+	pending, err := unread(s.pipe)
+	if err != nil {
+		return err
+	}
+	for pending > 0 {
+		n, err := s.pipe.Read(buf)
+		s.take(buf[:n])
+		if err != nil {
+			return err
+		}
+		pending -= n
+	}
+	s.lines.flush()
+	s.flush()
+	return nil
+}
+
+// take passes b on: raw to the file, as whole lines to the console and the tail.
+func (s *stream) take(b []byte) {
+	if s.route.file != nil {
+		if _, err := s.route.file.Write(b); err != nil {
+			s.fileFailed(err) // all of b goes to the console: rather twice than not at all
+		}
+	}
+	if s.route.console || s.tail != nil {
+		s.lines.feed(b)
+		s.flush()
+	}
+}
+
+func (s *stream) fileFailed(err error) {
+	s.warn("log file given up, its stream goes to the console: %v", err)
+	_ = s.route.file.Close() // the write error says it all
+	s.route = streamRoute{console: true}
+}
+
+func (s *stream) line(b []byte) {
+	if s.tail != nil {
+		s.tail.add(b)
+	}
+	if s.route.console {
+		s.batch = append(s.batch, s.prefix...)
+		s.batch = append(s.batch, b...)
+		s.batch = append(s.batch, '\n')
+	}
+}
+
+func (s *stream) flush() {
+	if len(s.batch) > 0 {
+		s.console.write(s.which, s.batch)
+		s.batch = s.batch[:0]
+	}
+}
+
+func (s *stream) last() []string {
+	if s.tail == nil {
+		return nil
+	}
+	return s.tail.last()
+}
+
+func (s *stream) end() {
+	s.lines.flush()
+	s.flush()
+	if s.route.file == nil {
+		return
+	}
+	if err := s.route.file.Close(); err != nil {
+		s.warn("log file: %v", err)
+	}
+}
