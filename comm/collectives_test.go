@@ -367,7 +367,7 @@ func TestWrongArgumentsAreToldAndHarmNothing(t *testing.T) {
 			} {
 				var bad *ArgumentError
 				if !errors.As(err, &bad) || err.Error() != want {
-					return fmt.Errorf("got %v, want %q", err, want)
+					return fmt.Errorf("got %w, want %q", err, want)
 				}
 			}
 			return Barrier(ctx, g)

@@ -190,15 +190,16 @@ func describeCall(c endpoint.Call) string {
 		return fmt.Sprintf("NewGroup(ranks with checksum %08x)", uint32(c.Count))
 	case callSend, callRecv:
 		return fmt.Sprintf("%v(%v)", kind, reduce.Type(c.Type))
+	case callAllReduce, callReduce, callBroadcast, callAllGather, callReduceScatter:
 	}
 	text := fmt.Sprintf("%v(%v × %d", kind, reduce.Type(c.Type), c.Count)
 	if c.Reduce != 0 {
 		text += ", " + opName(c.Reduce)
 	}
-	switch kind {
-	case callBroadcast:
+	if kind == callBroadcast {
 		text += fmt.Sprintf(", from %d", c.Root)
-	case callReduce:
+	}
+	if kind == callReduce {
 		text += fmt.Sprintf(", to %d", c.Root)
 	}
 	return text + ")"

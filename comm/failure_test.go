@@ -244,10 +244,10 @@ func TestACallWithADeadContextHarmsNothing(t *testing.T) {
 			dead, cancel := context.WithCancel(ctx)
 			cancel()
 			if err := Barrier(dead, g); !errors.Is(err, context.Canceled) {
-				return fmt.Errorf("got %v", err)
+				return fmt.Errorf("got %w", err)
 			}
 			if _, err := Recv(dead, g, []int{0}, 1-g.Rank()); !errors.Is(err, context.Canceled) {
-				return fmt.Errorf("got %v", err)
+				return fmt.Errorf("got %w", err)
 			}
 			return Barrier(ctx, g)
 		})
@@ -269,7 +269,7 @@ func TestClosedGroups(t *testing.T) {
 			}
 			for _, err := range []error{pending.Wait(ctx), Barrier(ctx, sub), Send(ctx, sub, []int{1}, 0)} {
 				if !errors.Is(err, ErrClosed) {
-					return fmt.Errorf("got %v, want ErrClosed", err)
+					return fmt.Errorf("got %w, want ErrClosed", err)
 				}
 			}
 			return Barrier(ctx, g)

@@ -46,7 +46,7 @@ func isLocalFile(f *os.File) bool {
 	if unix.Fstatfs(int(f.Fd()), &st) != nil {
 		return false
 	}
-	switch int64(st.Type) {
+	switch int64(st.Type) { //nolint:unconvert // it is an int32 on 32-bit machines
 	case unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.F2FS_SUPER_MAGIC,
 		unix.TMPFS_MAGIC, unix.RAMFS_MAGIC, unix.OVERLAYFS_SUPER_MAGIC:
 		return true

@@ -38,12 +38,12 @@ func TestGroupRanks(t *testing.T) {
 			// A group of a group: its ranks are ranks of its parent.
 			pair, err := NewGroup(ctx, sub, []int{2, 0})
 			if err != nil || (pair == nil) != (sub.Rank() == 1) {
-				return fmt.Errorf("got %v, %v", pair, err)
+				return fmt.Errorf("got %v, %w", pair, err)
 			}
 			if pair != nil {
 				v := []int{g.Rank()}
 				if err := Broadcast(ctx, pair, v, 0); err != nil || v[0] != 3 || pair.WorldRank(1) != 5 {
-					return fmt.Errorf("got %d, %v from %v", v[0], err, pair)
+					return fmt.Errorf("got %d, %w from %v", v[0], err, pair)
 				}
 			}
 			sum := []int{g.Rank()}

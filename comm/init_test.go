@@ -159,7 +159,9 @@ func TestTwoProcessesOfOneRank(t *testing.T) {
 			}
 			continue
 		}
-		defer groups[i].Close()
+		if err := groups[i].Close(); err != nil {
+			t.Error(err)
+		}
 	}
 	if failed != 1 {
 		t.Errorf("%d of 3 failed, want one", failed)

@@ -231,10 +231,10 @@ func TestNohupReachesWorkers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer func() { _ = stdin.Close() }()
 		if err := agent.Run(); err != nil {
 			t.Fatal(err)
 		}
+		_ = stdin.Close()
 		con.wait(t, "SIGHUP ignored: "+tt.want, 2)
 	}
 }

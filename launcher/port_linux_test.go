@@ -81,7 +81,7 @@ func TestReservedPortIsNobodyElses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer func() { _ = l.Close() }()
+		t.Cleanup(func() { _ = l.Close() })
 		if l.Addr().(*net.TCPAddr).Port == p.Number() {
 			t.Fatal("the system gave the reserved port away")
 		}

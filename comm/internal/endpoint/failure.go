@@ -9,13 +9,13 @@ import (
 type FailureKind string
 
 const (
-	// PeerFailed: a member died, was cut off or did not answer. Failure.Rank is that member.
+	// PeerFailed says that a member died, was cut off or did not answer. Failure.Rank is that member.
 	PeerFailed FailureKind = "peer"
-	// Aborted: a member gave up. Failure.Rank is that member.
+	// Aborted says that a member gave up. Failure.Rank is that member.
 	Aborted FailureKind = "abort"
-	// Mismatched: members called different operations. Failure.Calls says who called what.
+	// Mismatched says that members called different operations. Failure.Calls says who called what.
 	Mismatched FailureKind = "mismatch"
-	// Left: a member closed the group or its world while it was still needed.
+	// Left says that a member closed the group or its world while it was still needed.
 	Left FailureKind = "left"
 )
 

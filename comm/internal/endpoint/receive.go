@@ -78,6 +78,7 @@ func (e *Endpoint) receive(p *peer, h header, payload []byte) error {
 		}
 	case kindGoodbye:
 		p.left = true
+	case kindData: // see receiveData
 	}
 	return nil
 }

@@ -47,10 +47,10 @@ func Float32ToBFloat16(f float32) uint16 {
 func Float16ToFloat32(h uint16) float32 {
 	sign := uint32(h&0x8000) << 16
 	exp, frac := uint32(h>>10&0x1f), uint32(h&0x3ff)
-	switch {
-	case exp == 0x1f: // infinity, NaN
+	switch exp {
+	case 0x1f: // infinity, NaN
 		return math.Float32frombits(sign | 0x7f800000 | frac<<13)
-	case exp == 0: // zero, subnormal: frac units of 2^-24
+	case 0: // zero, subnormal: frac units of 2^-24
 		return math.Float32frombits(sign | math.Float32bits(float32(frac)*(1.0/(1<<24))))
 	}
 	return math.Float32frombits(sign | (exp+127-15)<<23 | frac<<13)
