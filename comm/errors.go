@@ -97,6 +97,25 @@ func (e *ArgumentError) Error() string { return fmt.Sprintf("comm: %s: %v", e.Op
 
 func (e *ArgumentError) Unwrap() error { return e.Err }
 
+// ExitCode is the exit code with which a program best ends because of err: 0 for nil, 2 for what only the program or
+// its start can mend (a wrong argument or environment, calls that differ between ranks, ranks that never came), 1 for
+// the rest, which another attempt may mend.
+func ExitCode(err error) int {
+	if err == nil {
+		return 0
+	}
+	var (
+		argument *ArgumentError
+		mismatch *MismatchError
+		truncate *TruncateError
+		missing  *MissingRanksError
+	)
+	if errors.As(err, &argument) || errors.As(err, &mismatch) || errors.As(err, &truncate) || errors.As(err, &missing) {
+		return 2
+	}
+	return 1
+}
+
 func badArgument(op, format string, args ...any) error {
 	return &ArgumentError{Op: op, Err: fmt.Errorf(format, args...)}
 }

@@ -48,7 +48,7 @@ func TestGroupRanks(t *testing.T) {
 			}
 			sum := []int{g.Rank()}
 			if err := AllReduce(ctx, sub, sum, Sum); err != nil || sum[0] != 9 {
-				return fmt.Errorf("got %d, %v", sum[0], err)
+				return fmt.Errorf("got %d, %w", sum[0], err)
 			}
 			return nil
 		})
@@ -60,7 +60,7 @@ func TestGroupsOfOne(t *testing.T) {
 		for r := range g.Size() {
 			alone, err := NewGroup(ctx, g, []int{r})
 			if err != nil || (alone != nil) != (r == g.Rank()) {
-				return fmt.Errorf("got %v, %v", alone, err)
+				return fmt.Errorf("got %v, %w", alone, err)
 			}
 			if alone == nil {
 				continue
@@ -142,7 +142,7 @@ func TestNewGroupArguments(t *testing.T) {
 				"comm: NewGroup: no ranks given: a group has at least one": nil,
 			} {
 				if _, err := NewGroup(ctx, g, ranks); err == nil || err.Error() != want {
-					return fmt.Errorf("got %v, want %q", err, want)
+					return fmt.Errorf("got %w, want %q", err, want)
 				}
 			}
 			return Barrier(ctx, g)

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -26,10 +27,13 @@ func Init(ctx context.Context, opts ...Option) (*Group, error) {
 	cfg := newConfig(opts)
 	place, err := cfg.place()
 	if err != nil {
-		return nil, fmt.Errorf("comm: Init: %w", err)
+		return nil, &ArgumentError{Op: "Init", Err: err}
 	}
 	ctx, cancel := context.WithTimeout(ctx, cfg.timeout)
 	defer cancel()
+	if cfg.token == "" && place.isExposed(ctx) {
+		return nil, badArgument("Init", "%s can be reached from the network and there is no token: give every rank the same secret in GORUN_TOKEN", place.master)
+	}
 	g, err := join(ctx, cfg, place)
 	if err != nil {
 		return nil, fmt.Errorf("comm: Init: %w", err)
@@ -121,9 +125,6 @@ func join(ctx context.Context, cfg config, p place) (*Group, error) {
 		return newWorld(cfg, 0, 0, []rankInfo{self("")}, mem.NewNetwork(1).Transport(0))
 	}
 	token := []byte(cfg.token)
-	if host, _, err := net.SplitHostPort(p.master); err == nil && len(token) == 0 && !isLoopback(ctx, host) {
-		return nil, fmt.Errorf("%s can be reached from the network and there is no token: give every rank the same secret in GORUN_TOKEN", p.master)
-	}
 	store, closeStore, err := openStore(ctx, cfg, p)
 	if err != nil {
 		return nil, err
@@ -224,14 +225,14 @@ func firstAddress(otherwise string) string {
 	return otherwise
 }
 
-func isLoopback(ctx context.Context, host string) bool {
+// isExposed reports whether others than this machine can reach the master. A name that means nothing yet may.
+func (p place) isExposed(ctx context.Context) bool {
+	if p.master == "" || p.size == 1 {
+		return false
+	}
+	host, _, _ := net.SplitHostPort(p.master) // made by JoinHostPort
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	ips, err := net.DefaultResolver.LookupIPAddr(ctx, host)
-	for _, ip := range ips {
-		if !ip.IP.IsLoopback() {
-			return false
-		}
-	}
-	return err == nil
+	return err != nil || slices.ContainsFunc(ips, func(ip net.IPAddr) bool { return !ip.IP.IsLoopback() })
 }

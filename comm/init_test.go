@@ -211,6 +211,9 @@ func TestPlacesThatMakeNoSense(t *testing.T) {
 			if err == nil || !strings.HasPrefix(err.Error(), "comm: Init: ") || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, %v, want %q", g, err, c.want)
 			}
+			if known := name != "no directory"; ExitCode(err) != map[bool]int{true: 2, false: 1}[known] {
+				t.Errorf("exit code %d", ExitCode(err))
+			}
 			if err != nil && strings.Contains(err.Error(), "\n") {
 				t.Errorf("more than one line: %v", err)
 			}

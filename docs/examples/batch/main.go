@@ -15,7 +15,7 @@ import (
 func main() {
 	if err := run(context.Background()); err != nil {
 		fmt.Fprintln(os.Stderr, "batch:", err)
-		os.Exit(1)
+		os.Exit(comm.ExitCode(err))
 	}
 }
 

@@ -21,7 +21,7 @@ const (
 func main() {
 	if err := run(context.Background()); err != nil {
 		fmt.Fprintln(os.Stderr, "by_hand:", err)
-		os.Exit(1)
+		os.Exit(comm.ExitCode(err))
 	}
 }
 

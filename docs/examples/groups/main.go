@@ -14,7 +14,7 @@ import (
 func main() {
 	if err := run(context.Background()); err != nil {
 		fmt.Fprintln(os.Stderr, "groups:", err)
-		os.Exit(1)
+		os.Exit(comm.ExitCode(err))
 	}
 }
 

@@ -16,7 +16,7 @@ const messages = 10
 func main() {
 	if err := run(context.Background()); err != nil {
 		fmt.Fprintln(os.Stderr, "p2p_async:", err)
-		os.Exit(1)
+		os.Exit(comm.ExitCode(err))
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 func main() {
 	if err := run(context.Background()); err != nil {
 		fmt.Fprintln(os.Stderr, "ring_allreduce:", err)
-		os.Exit(1)
+		os.Exit(comm.ExitCode(err))
 	}
 }
 
