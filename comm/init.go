@@ -146,7 +146,7 @@ func join(ctx context.Context, cfg config, p place) (*Group, error) {
 
 func newWorld(cfg config, rank int, id uint64, info []rankInfo, tr transport.Transport) (*Group, error) {
 	w := &world{rank: rank, info: info}
-	w.ep = endpoint.New(tr, rank, len(info), endpoint.Options{ConnectTimeout: cfg.timeout, Log: cfg.log})
+	w.ep = endpoint.New(tr, rank, len(info), endpoint.Options{ConnectTimeout: cfg.timeout, Died: w.died, Log: cfg.log})
 	ranks := make([]int, len(info))
 	for r := range ranks {
 		ranks[r] = r

@@ -97,8 +97,8 @@ func TestAKilledProcessIsNamedByAllOthers(t *testing.T) {
 		if r == victim {
 			continue
 		}
-		want := fmt.Sprintf("rank %d (pid %d on ", victim, ps[victim].cmd.Process.Pid)
-		if got := p.stderr.String(); err == nil || !strings.Contains(got, want) || !strings.HasPrefix(got, "comm: AllReduce #") || strings.Count(got, "\n") != 1 {
+		want := fmt.Sprintf(": rank %d (pid %d on %s): died\n", victim, ps[victim].cmd.Process.Pid, self("").Host)
+		if got := p.stderr.String(); err == nil || !strings.HasSuffix(got, want) || !strings.HasPrefix(got, "comm: AllReduce #") || strings.Count(got, "\n") != 1 {
 			t.Errorf("rank %d ended with %v and said %q, want one line with %q", r, err, got, want)
 		}
 	}

@@ -34,7 +34,7 @@ func RunGuard() int {
 	if err := fromAgent.Decode(&req); err != nil {
 		return 1 // the agent died before it sent anything
 	}
-	g := &guard{toAgent: json.NewEncoder(socket), workers: map[int]int{}, sessions: map[int]bool{}}
+	g := &guard{toAgent: json.NewEncoder(socket), workers: map[int]int{}, sessions: map[int]bool{}, order: newExitOrder()}
 	g.start(req)
 	g.loop(fromAgent)
 	if g.agentLost && len(req.TempDir) > 0 {
@@ -78,6 +78,7 @@ type guard struct {
 	toAgent   *json.Encoder
 	workers   map[int]int  // pid -> local rank, of those that have not been reaped
 	sessions  map[int]bool // of all workers: their pids
+	order     *exitOrder
 	phase     phase
 	signal    syscall.Signal   // to stop with
 	grace     <-chan time.Time // nil until a stop is asked
@@ -106,6 +107,7 @@ func (g *guard) start(req startRequest) {
 		pids = append(pids, pid)
 		g.workers[pid] = i
 		g.sessions[pid] = true
+		g.order.add(pid)
 	}
 	for i := range req.Envs {
 		_ = syscall.Close(firstPipeFD + 2*i)
@@ -166,8 +168,18 @@ func (g *guard) obey(c command) {
 
 // reap collects every child that has ended, worker or orphan, and tells the agent of the workers. It alone
 // reaps, so a pid in g.workers is never another process's. It returns how many it collected.
-func (g *guard) reap() int {
-	for n := 0; ; {
+//
+// Workers come first, in the order in which they ended. To wait for any child would give them in the order of
+// their start, and the rank that died would hide behind those that died of its death.
+func (g *guard) reap() (n int) {
+	for _, pid := range g.order.ended() {
+		var status syscall.WaitStatus
+		if got, err := syscall.Wait4(pid, &status, syscall.WNOHANG, nil); err == nil && got == pid {
+			g.collected(pid, status)
+			n++
+		}
+	}
+	for {
 		var status syscall.WaitStatus
 		pid, err := syscall.Wait4(-1, &status, syscall.WNOHANG, nil)
 		switch {
@@ -180,12 +192,20 @@ func (g *guard) reap() int {
 			return n
 		}
 		n++
-		if rank, ok := g.workers[pid]; ok {
-			delete(g.workers, pid)
-			g.send(event{Exit: &exitEvent{LocalRank: rank, Status: uint32(status),
-				At: time.Now().UnixNano(), Stopped: g.phase != running}})
-		}
+		g.collected(pid, status)
 	}
+}
+
+// collected tells the agent of the end of pid, if it is a worker.
+func (g *guard) collected(pid int, status syscall.WaitStatus) {
+	rank, ok := g.workers[pid]
+	if !ok {
+		return
+	}
+	delete(g.workers, pid)
+	g.order.remove(pid)
+	g.send(event{Exit: &exitEvent{LocalRank: rank, Status: uint32(status),
+		At: time.Now().UnixNano(), Stopped: g.phase != running}})
 }
 
 // send tells the agent. If that fails the agent is dead, which the socket's end of file will tell.

@@ -47,10 +47,22 @@ const (
 // ErrClosed is the error of operations on a lane or endpoint that this rank has closed.
 var ErrClosed = errors.New("the group is closed")
 
+// A Fate is what is known of a peer whose stream has ended without goodbye.
+type Fate int
+
+// What may be known.
+const (
+	Unknown Fate = iota
+	Dead         // its process has ended
+	Alive        // its process still runs
+)
+
 // Options tune an Endpoint.
 type Options struct {
 	ConnectTimeout time.Duration // limit for reaching one peer; 0: none
-	Log            *slog.Logger  // nil: silent
+	// Died says what has become of a rank whose stream ended without goodbye. It may wait a moment to find out.
+	Died func(rank int) Fate // nil: Unknown
+	Log  *slog.Logger        // nil: silent
 }
 
 // An Endpoint is this rank's end of the streams to its peers. Ranks are world ranks throughout.
@@ -272,7 +284,15 @@ func (e *Endpoint) verdict(p *peer, err error) *Failure {
 	if p.left {
 		return &Failure{Kind: Left, Rank: p.rank, Text: "has left (closed its world)"}
 	}
-	return &Failure{Kind: PeerFailed, Rank: p.rank, Text: describe(err), Err: err}
+	text := describe(err)
+	switch p.fate {
+	case Dead:
+		text = "died"
+	case Alive:
+		text = "closed its connection without goodbye, though its process still runs"
+	case Unknown:
+	}
+	return &Failure{Kind: PeerFailed, Rank: p.rank, Text: text, Err: err}
 }
 
 // drop closes the stream to p and ends the operations that need p. The mutex is held.

@@ -25,6 +25,7 @@ type peer struct {
 	dialing  bool // Endpoint.dial is running
 	admitted bool // the peer's own dial has been let in and will be handed over
 	left     bool // the peer has said goodbye
+	fate     Fate // once its stream has ended without
 
 	conn    net.Conn      // while up
 	failure *Failure      // once gone

@@ -32,12 +32,24 @@ func (e *Endpoint) read(p *peer) {
 			err = e.receive(p, h, scratch)
 		}
 		if err != nil {
-			e.mu.Lock()
-			e.lost(p, err)
-			e.mu.Unlock()
+			e.broke(p, err)
 			return
 		}
 	}
+}
+
+// broke finds out what became of p, whose stream ended with err, before anybody is told. Otherwise a rank that fails
+// because of p could be gone before p itself, and look like the cause.
+func (e *Endpoint) broke(p *peer, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if ask := e.opt.Died; ask != nil && !p.left && !e.closed {
+		e.mu.Unlock()
+		fate := ask(p.rank)
+		e.mu.Lock()
+		p.fate = fate
+	}
+	e.lost(p, err)
 }
 
 // receive acts on a frame from p. payload is the reader's; what is kept of it is copied.

@@ -1,0 +1,11 @@
+//go:build !linux
+
+package comm
+
+import (
+	"time"
+
+	"github.com/gorun/gorun/comm/internal/endpoint"
+)
+
+func awaitExit(int, time.Duration) endpoint.Fate { return endpoint.Unknown }
