@@ -1,0 +1,127 @@
+package agent
+
+import (
+	"context"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/gorun/gorun/launcher"
+	"github.com/gorun/gorun/rendezvous"
+)
+
+// A script is how one worker of one attempt behaves.
+type script struct {
+	after time.Duration // it exits by itself; 0: never
+	code  int
+	obeys int           // exit code in answer to a stop; negative: it ignores stops
+	takes time.Duration // to obey
+}
+
+// fakeGang runs scripts on the bubble's clock.
+type fakeGang struct {
+	exits  chan launcher.Exit
+	stop   chan struct{}
+	kill   chan struct{}
+	record func(string)
+}
+
+func (g *fakeGang) Exits() <-chan launcher.Exit { return g.exits }
+func (g *fakeGang) Stop(sig syscall.Signal)     { g.record("stop " + sig.String()); close(g.stop) }
+func (g *fakeGang) Kill()                       { g.record("kill"); close(g.kill) }
+func (g *fakeGang) Signal(sig syscall.Signal)   { g.record("signal " + sig.String()) }
+
+func (g *fakeGang) worker(w launcher.WorkerSpec, local int, s script, grace time.Duration) {
+	x := launcher.Exit{Rank: w.Rank, LocalRank: local, Pid: 100 + w.Rank, Code: 137, Signal: syscall.SIGKILL, Stopped: true}
+	var own <-chan time.Time
+	if s.after > 0 {
+		own = time.After(s.after)
+	}
+	select {
+	case <-own:
+		x.Code, x.Signal, x.Stopped = s.code, 0, false
+	case <-g.kill:
+	case <-g.stop:
+		if s.obeys < 0 || s.takes > grace {
+			select {
+			case <-time.After(grace):
+			case <-g.kill:
+			}
+			break
+		}
+		time.Sleep(s.takes)
+		x.Code, x.Signal = s.obeys, 0
+	}
+	x.At = time.Now()
+	g.exits <- x
+}
+
+// A stage is a job in a bubble: one script list per attempt, and what happened, in order.
+type stage struct {
+	t                   *testing.T
+	start               time.Time
+	attempts            [][]script
+	signals, interrupts chan os.Signal
+	config              Config
+
+	mu    sync.Mutex
+	specs []launcher.Spec
+	story []string
+}
+
+func newStage(t *testing.T, maxRestarts int, attempts ...[]script) *stage {
+	s := &stage{t: t, start: time.Now(), attempts: attempts,
+		signals: make(chan os.Signal), interrupts: make(chan os.Signal)}
+	s.config = Config{
+		Program: "prog", RunID: "job", MaxRestarts: maxRestarts,
+		Node:       rendezvous.Node{ID: "self", Host: "here", Nproc: len(attempts[0]), Role: "default"},
+		Spec:       launcher.Spec{Argv: []string{"prog"}, Grace: 30 * time.Second},
+		Rendezvous: rendezvous.NewLocal(rendezvous.LocalConfig{Reserve: s.reserve}),
+		Start:      s.startGang, Signals: s.signals, Interrupts: s.interrupts,
+		Logger: hclog.New(&hclog.LoggerOptions{Output: t.Output(), Level: hclog.Debug}),
+	}
+	return s
+}
+
+func (s *stage) record(what string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.story = append(s.story, time.Since(s.start).String()+" "+what)
+}
+
+type fakePort struct{ s *stage }
+
+func (fakePort) Number() int    { return 29500 }
+func (p fakePort) Close() error { p.s.record("port released"); return nil }
+
+func (s *stage) reserve(string, int) (rendezvous.Port, error) { return fakePort{s}, nil }
+
+func (s *stage) startGang(_ context.Context, spec launcher.Spec) (Gang, error) {
+	s.record("start")
+	s.specs = append(s.specs, spec)
+	g := &fakeGang{exits: make(chan launcher.Exit), stop: make(chan struct{}), kill: make(chan struct{}), record: s.record}
+	var all sync.WaitGroup
+	for i, sc := range s.attempts[len(s.specs)-1] {
+		all.Go(func() { g.worker(spec.Workers[i], i, sc, spec.Grace) })
+	}
+	go func() { all.Wait(); close(g.exits) }()
+	return g, nil
+}
+
+// after delivers sig to c once d of the job's time has passed.
+func after(d time.Duration, c chan<- os.Signal, sig syscall.Signal) {
+	time.AfterFunc(d, func() { c <- sig })
+}
+
+func (s *stage) wantStory(want ...string) {
+	s.t.Helper()
+	if !slices.Equal(s.story, want) {
+		s.t.Errorf("story:\n  %s\nwant:\n  %s", strings.Join(s.story, "\n  "), strings.Join(want, "\n  "))
+	}
+}

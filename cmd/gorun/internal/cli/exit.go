@@ -1,0 +1,53 @@
+package cli
+
+import (
+	"errors"
+
+	"github.com/gorun/gorun/agent"
+	"github.com/gorun/gorun/launcher"
+)
+
+// The exit codes that are gorun's own. 93 (agent.NoRestart) is a worker's.
+const (
+	exitOK            = 0
+	exitInternal      = 1
+	exitUsage         = 2
+	exitRendezvous    = 75 // EX_TEMPFAIL: try again later
+	exitNotExecutable = 126
+	exitNotFound      = 127
+	exitSignal        = 128 // plus the signal
+)
+
+// exitCode is what the caller of gorun sees of how the job ended.
+func exitCode(err error) int {
+	switch {
+	case err == nil:
+		return exitOK
+	case is[*usageError](err), is[*launcher.BuildError](err), isBusyPort(err):
+		return exitUsage
+	case is[*launcher.NotExecutableError](err):
+		return exitNotExecutable
+	case is[*launcher.NotFoundError](err):
+		return exitNotFound
+	case is[*agent.StartError](err):
+		return exitRendezvous
+	}
+	if failed, ok := errors.AsType[*agent.WorkerError](err); ok {
+		return failed.Root.Code
+	}
+	if stopped, ok := errors.AsType[*agent.InterruptError](err); ok {
+		return exitSignal + int(stopped.Signal)
+	}
+	return exitInternal
+}
+
+func is[E error](err error) bool {
+	_, ok := errors.AsType[E](err)
+	return ok
+}
+
+// isBusyPort: a port that was asked for by number is the user's choice; that there is none is not.
+func isBusyPort(err error) bool {
+	port, ok := errors.AsType[*launcher.PortError](err)
+	return ok && port.Port != 0
+}

@@ -1,0 +1,17 @@
+// Command gorun starts copies of a program on this and other machines, tells each who it is, and keeps them
+// alive. See gorun --help.
+package main
+
+import (
+	"os"
+
+	"github.com/gorun/gorun/cmd/gorun/internal/cli"
+	"github.com/gorun/gorun/launcher"
+)
+
+func main() {
+	if launcher.IsGuard() { // this binary is also the parent of the workers
+		os.Exit(launcher.RunGuard())
+	}
+	os.Exit(cli.Main(os.Args[1:], os.Stdout, os.Stderr))
+}

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/gorun/gorun/comm"
+)
+
+// ranks is a worker that links comm: the scripts run it under gorun as "ranks PROGRAM [RANK]".
+func ranks() {
+	program := rankPrograms[os.Args[1]]
+	odd := -1 // the rank that does something else
+	if len(os.Args) > 2 {
+		odd, _ = strconv.Atoi(os.Args[2]) // the scripts are ours
+	}
+	if err := program(context.Background(), odd); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(comm.ExitCode(err))
+	}
+}
+
+var rankPrograms = map[string]func(ctx context.Context, odd int) error{
+	"sum": func(ctx context.Context, _ int) error { return inWorld(ctx, printSum) },
+
+	// absent: one rank never calls Init.
+	"absent": func(ctx context.Context, odd int) error {
+		if os.Getenv("RANK") == strconv.Itoa(odd) {
+			select {} // until gorun stops it
+		}
+		_, err := comm.Init(ctx, comm.WithTimeout(time.Second))
+		return err
+	},
+
+	// lengths: one rank has an element more.
+	"lengths": func(ctx context.Context, odd int) error {
+		return inWorld(ctx, func(ctx context.Context, g *comm.Group) error {
+			n := 8
+			if g.Rank() == odd {
+				n = 9
+			}
+			return comm.AllReduce(ctx, g, make([]float32, n), comm.Sum)
+		})
+	},
+
+	// killed: one rank is killed in the middle of its work.
+	"killed": func(ctx context.Context, odd int) error {
+		return inWorld(ctx, func(ctx context.Context, g *comm.Group) error {
+			for i := 0; ; i++ {
+				if g.Rank() == odd && i == 100 {
+					_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+				}
+				if err := comm.AllReduce(ctx, g, make([]float32, 1000), comm.Sum); err != nil {
+					return err
+				}
+			}
+		})
+	},
+
+	// quits: one rank exits with code 3 in the middle of its work.
+	"quits": func(ctx context.Context, odd int) error {
+		return inWorld(ctx, func(ctx context.Context, g *comm.Group) error {
+			for i := 0; ; i++ {
+				if g.Rank() == odd && i == 100 {
+					os.Exit(3)
+				}
+				if err := comm.AllReduce(ctx, g, make([]float32, 1000), comm.Sum); err != nil {
+					return err
+				}
+			}
+		})
+	},
+
+	// flaky: one rank fails in the middle of the first attempt; the second computes.
+	"flaky": func(ctx context.Context, odd int) error {
+		return inWorld(ctx, func(ctx context.Context, g *comm.Group) error {
+			if g.Rank() == odd && os.Getenv("TORCHELASTIC_RESTART_COUNT") == "0" {
+				os.Exit(3)
+			}
+			return printSum(ctx, g)
+		})
+	},
+}
+
+func inWorld(ctx context.Context, program func(context.Context, *comm.Group) error) error {
+	g, err := comm.Init(ctx, comm.WithTimeout(30*time.Second))
+	if err != nil {
+		return err
+	}
+	if err := program(ctx, g); err != nil {
+		return err
+	}
+	return g.Close()
+}
+
+func printSum(ctx context.Context, g *comm.Group) error {
+	sum := []int{g.Rank()}
+	if err := comm.AllReduce(ctx, g, sum, comm.Sum); err != nil {
+		return err
+	}
+	fmt.Printf("sum %d of %d\n", sum[0], g.Size())
+	return nil
+}

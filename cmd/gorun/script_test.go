@@ -1,0 +1,94 @@
+package main
+
+import (
+	"errors"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/gorun/gorun/launcher"
+)
+
+// TestMain lets this test binary be gorun (under that name), and the guard that gorun starts from its own binary.
+func TestMain(m *testing.M) {
+	if launcher.IsGuard() {
+		os.Exit(launcher.RunGuard())
+	}
+	testscript.Main(m, map[string]func(){"gorun": main, "ranks": ranks})
+}
+
+// TestScripts runs testdata/script/*.txtar, one behaviour of the command in each.
+func TestScripts(t *testing.T) {
+	goEnv := goEnv(t, "GOCACHE", "GOMODCACHE", "GOPATH")
+	testscript.Run(t, testscript.Params{
+		Dir:                 filepath.Join("testdata", "script"),
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Setup: func(e *testscript.Env) error {
+			for name, value := range goEnv {
+				e.Setenv(name, value)
+			}
+			e.Vars = append(e.Vars, "OMP_NUM_THREADS=1", raceExitsAtOnce)
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits": exits, "freeport": freePort, "listen": listen,
+		},
+	})
+}
+
+func goEnv(t *testing.T, names ...string) map[string]string {
+	t.Helper()
+	values := make(map[string]string)
+	for _, name := range names {
+		out, err := exec.CommandContext(t.Context(), "go", "env", name).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		values[name] = string(out[:len(out)-1])
+	}
+	return values
+}
+
+// exits CODE COMMAND [ARGS...] runs the command and wants this exit code; stdout and stderr are kept.
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits CODE COMMAND [ARGS...]")
+	}
+	code := 0
+	if err := ts.Exec(args[1], args[2:]...); err != nil {
+		var exit *exec.ExitError
+		if !errors.As(err, &exit) {
+			ts.Fatalf("%v", err)
+		}
+		code = exit.ExitCode()
+	}
+	if want := args[0]; strconv.Itoa(code) != want {
+		ts.Fatalf("exit code %d, want %s", code, want)
+	}
+}
+
+// freeport NAME sets a variable to a port that nobody listens on.
+func freePort(ts *testscript.TestScript, _ bool, args []string) {
+	l := listenHere(ts)
+	ts.Setenv(args[0], strconv.Itoa(l.Addr().(*net.TCPAddr).Port))
+	ts.Check(l.Close())
+}
+
+// listen NAME sets a variable to a port that somebody listens on until the script ends.
+func listen(ts *testscript.TestScript, _ bool, args []string) {
+	l := listenHere(ts)
+	ts.Setenv(args[0], strconv.Itoa(l.Addr().(*net.TCPAddr).Port))
+	ts.Defer(func() { _ = l.Close() })
+}
+
+func listenHere(ts *testscript.TestScript) net.Listener {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	ts.Check(err)
+	return l
+}

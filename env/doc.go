@@ -1,0 +1,40 @@
+// Package env is the contract between an agent and the workers it starts: the environment variables that
+// tell a worker who it is.
+//
+// The agent builds a [Worker] and passes Worker.Environ to the process; the process calls [FromOS], or reads
+// the variables itself in any language. The names without GORUN_ are torchrun's, with torchrun's meaning, so
+// that torch.distributed's env:// and everything written for torchrun work unchanged.
+//
+//	variable                       meaning
+//	RANK                           number of this worker in the world, 0 to WORLD_SIZE-1 (required)
+//	WORLD_SIZE                     workers in the world (required)
+//	LOCAL_RANK                     number of this worker on its node, 0 to LOCAL_WORLD_SIZE-1
+//	LOCAL_WORLD_SIZE               workers on this node
+//	GROUP_RANK                     number of this node's agent in the round, 0 to GROUP_WORLD_SIZE-1
+//	GROUP_WORLD_SIZE               agents in the round
+//	ROLE_NAME                      role of this node's workers
+//	ROLE_RANK                      number of this worker among the workers of its role, 0 to ROLE_WORLD_SIZE-1
+//	ROLE_WORLD_SIZE                workers of this role
+//	MASTER_ADDR                    host where rank 0 listens for the others (required)
+//	MASTER_PORT                    port that is free for rank 0 to bind there (required)
+//	TORCHELASTIC_RESTART_COUNT     restarts used so far
+//	TORCHELASTIC_MAX_RESTARTS      restarts allowed
+//	TORCHELASTIC_RUN_ID            id of the job
+//	TORCHELASTIC_USE_AGENT_STORE   "True" if the agent serves a torch TCPStore at MASTER_ADDR:MASTER_PORT;
+//	                               gorun always says "False": rank 0 serves it
+//	TORCHELASTIC_ERROR_FILE        file into which the worker may write why it failed, as JSON; empty: none
+//	GORUN_ROUND                    number of the round, from 1 upward
+//	GORUN_TOKEN                    secret of the round, by which its workers know each other; empty: none
+//	GORUN_STORE_ADDR               host:port of a store that the agent serves; empty: rank 0 serves one at
+//	                               MASTER_ADDR:MASTER_PORT
+//
+// What holds:
+//
+//  1. One table (names.go) drives both directions, so Parse of Environ gives back an equal Worker.
+//  2. Environ sets every variable of the table, so nothing of an outer gorun or torchrun shines through.
+//  3. Parse never panics, reads each variable once, and names the variable, its value and what is wanted.
+//  4. The token appears in Environ and nowhere else: not in a printed or logged Worker, not in an Error.
+//
+// A program started by hand needs the four required variables only. An absent size is 0, "not known", and the
+// number below it is then not checked against it.
+package env

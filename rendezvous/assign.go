@@ -1,0 +1,28 @@
+package rendezvous
+
+// A Place is what a node gets in a round: its workers have the ranks FirstRank to FirstRank+Nproc-1 in the
+// world, and FirstRoleRank to FirstRoleRank+Nproc-1 among the workers of its role.
+type Place struct {
+	FirstRank, WorldSize         int
+	FirstRoleRank, RoleWorldSize int
+}
+
+// Assign numbers the workers of nodes, which are in rank order, and returns one place for each node. Ranks
+// count through the nodes; role ranks count through the nodes of one role, in the same order. Nodes may differ
+// in Nproc and Role.
+func Assign(nodes []Node) []Place {
+	places := make([]Place, len(nodes))
+	world := 0
+	roles := make(map[string]int)
+	for i, n := range nodes {
+		places[i].FirstRank = world
+		places[i].FirstRoleRank = roles[n.Role]
+		world += n.Nproc
+		roles[n.Role] += n.Nproc
+	}
+	for i, n := range nodes {
+		places[i].WorldSize = world
+		places[i].RoleWorldSize = roles[n.Role]
+	}
+	return places
+}

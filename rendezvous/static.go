@@ -1,0 +1,66 @@
+package rendezvous
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+)
+
+// StaticConfig is the same on every node, but for NodeRank. Reserve must be set.
+type StaticConfig struct {
+	Nodes    int // nodes in the job, at least 1
+	NodeRank int // of this node, 0 to Nodes-1
+	Master   Master
+	Token    string // must be the same on every node; empty: workers do not prove themselves
+	Reserve  ReserveFunc
+}
+
+// Static is the rendezvous of nodes whose configuration says everything. Nothing is sent: every node is taken
+// to have this one's Nproc and Role, a restart is this node's own affair, and ranks never change.
+type Static struct {
+	config StaticConfig
+	rounds series
+}
+
+// NewStatic checks config.
+func NewStatic(config StaticConfig) (*Static, error) {
+	if config.NodeRank < 0 || config.NodeRank >= config.Nodes {
+		return nil, fmt.Errorf("node rank %d: want 0 to %d for %d nodes", config.NodeRank, config.Nodes-1, config.Nodes)
+	}
+	if config.Master.Addr == "" || config.Master.Port < 1 || config.Master.Port > 65535 {
+		return nil, fmt.Errorf("master %q, port %d: want an address, and a port from 1 to 65535", config.Master.Addr, config.Master.Port)
+	}
+	return &Static{config: config}, nil
+}
+
+// Join forms the next round at once. On node 0 it fails if the master port is taken.
+func (s *Static) Join(ctx context.Context, self Node) (*Round, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return s.rounds.next(func() (Round, io.Closer, io.Closer, error) {
+		r := Round{Nodes: s.nodes(self), Self: s.config.NodeRank, Master: s.config.Master, Token: s.config.Token}
+		if r.Self != 0 {
+			return r, nil, nil, nil
+		}
+		p, err := reserve(s.config.Reserve, r.Master)
+		if err != nil {
+			return Round{}, nil, nil, err
+		}
+		return r, p, nil, nil
+	})
+}
+
+// Close ends the job on this node; the others are not told.
+func (s *Static) Close(_ context.Context, why error) error { return s.rounds.close(why) }
+
+// nodes is self among the others, of which nothing is known but that they are like it.
+func (s *Static) nodes(self Node) []Node {
+	nodes := make([]Node, s.config.Nodes)
+	for i := range nodes {
+		nodes[i] = Node{ID: "node " + strconv.Itoa(i), NodeRank: i, Nproc: self.Nproc, Role: self.Role}
+	}
+	nodes[s.config.NodeRank] = self
+	return nodes
+}
