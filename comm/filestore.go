@@ -1,3 +1,5 @@
+//go:build linux
+
 package comm
 
 import (
@@ -35,9 +37,13 @@ func NewFileStore(path string) (*FileStore, error) {
 	if err != nil {
 		return nil, errors.Join(err, log.leave())
 	}
+	return newFileStore(log, watch), nil
+}
+
+func newFileStore(log *fileLog, watch *fileWatch) *FileStore {
 	s := &FileStore{mem: NewMemStore(), turn: make(chan struct{}, 1), log: log, watch: watch}
 	s.running.Go(s.follow)
-	return s, nil
+	return s
 }
 
 // Set implements [Store].
@@ -127,21 +133,22 @@ type fileChange struct {
 
 // update lets decide look at the newest state, and writes what it wants.
 func (s *FileStore) update(ctx context.Context, op, key string, decide func(*storeState) (fileChange, error)) error {
-	var own error
 	err := s.inTurn(ctx, unix.F_WRLCK, func() error {
 		var c fileChange
-		own = s.mem.locked(func() (err error) {
+		err := s.mem.locked(func() (err error) {
 			c, err = decide(&s.mem.state)
 			return err
 		})
-		if own == nil && c.write {
-			if own = s.log.append(key, c.value); own == nil {
-				s.mem.apply(key, c.value)
-			}
+		if err != nil || !c.write {
+			return err
 		}
-		return own
+		if err := s.log.append(key, c.value); err != nil {
+			return err
+		}
+		s.mem.apply(key, c.value)
+		return nil
 	})
-	if own == nil && endedBy(ctx, err) {
+	if endedBy(ctx, err) {
 		return storeCallError(op, key, err)
 	}
 	return err

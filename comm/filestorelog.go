@@ -1,3 +1,5 @@
+//go:build linux
+
 package comm
 
 import (
@@ -158,7 +160,7 @@ func parseFileBody(body []byte) (key string, value []byte, ok bool) {
 		return key, value, checkStoreSizes(key, value) == nil
 	case storeDelete:
 		return key, nil, checkStoreSizes(key) == nil && len(value) == 0
-	case storeGet, storeWait, storeAdd, storeSwap, storeForget, storeDone, storeFailed:
+	default:
+		return "", nil, false
 	}
-	return "", nil, false
 }

@@ -1,3 +1,5 @@
+//go:build linux
+
 package comm
 
 import (
@@ -25,15 +27,20 @@ type fileWatch struct {
 // watchFile watches f, which must be at its path.
 func watchFile(f *os.File) (*fileWatch, error) {
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
-	if err == nil {
-		// An unlinked file changes its attributes.
-		if _, err = unix.InotifyAddWatch(fd, f.Name(), unix.IN_MODIFY|unix.IN_ATTRIB); err == nil {
-			return &fileWatch{events: os.NewFile(uintptr(fd), "inotify"), poll: !isLocalFile(f)}, nil
-		}
-		_ = unix.Close(fd)
+	if err != nil {
+		return deafFileWatch() // a user may have 128 inotify instances
 	}
-	// A user may have 128 inotify instances; polling needs none.
-	fd, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+	// An unlinked file changes its attributes.
+	if _, err = unix.InotifyAddWatch(fd, f.Name(), unix.IN_MODIFY|unix.IN_ATTRIB); err != nil {
+		_ = unix.Close(fd)
+		return deafFileWatch()
+	}
+	return &fileWatch{events: os.NewFile(uintptr(fd), "inotify"), poll: !isLocalFile(f)}, nil
+}
+
+// deafFileWatch knows of no events.
+func deafFileWatch() (*fileWatch, error) {
+	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
 	if err != nil {
 		return nil, fmt.Errorf("store: eventfd: %w", err)
 	}
@@ -46,7 +53,7 @@ func isLocalFile(f *os.File) bool {
 	if unix.Fstatfs(int(f.Fd()), &st) != nil {
 		return false
 	}
-	switch int64(st.Type) { //nolint:unconvert // it is an int32 on 32-bit machines
+	switch st.Type {
 	case unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.F2FS_SUPER_MAGIC,
 		unix.TMPFS_MAGIC, unix.RAMFS_MAGIC, unix.OVERLAYFS_SUPER_MAGIC:
 		return true

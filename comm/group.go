@@ -103,14 +103,15 @@ func (g *Group) Close() error {
 	return err
 }
 
-// Abort fails the group on every member: pending and later calls return an [AbortError] with cause. It does not
-// block, and only a group's first failure counts. Members that have never talked to one that knows learn of it
+// Abort fails the group on every member: pending and later calls return an [AbortError] with cause. It takes at most
+// 100 ms to tell them, and only a group's first failure counts. Members that have never talked to one that knows learn of it
 // when they first do.
 func (g *Group) Abort(cause error) {
 	if cause == nil {
 		cause = errors.New("no reason given")
 	}
 	g.lane.Fail(&endpoint.Failure{Kind: endpoint.Aborted, Rank: g.w.rank, Text: cause.Error(), Err: cause})
+	g.lane.Settle(newsTimeout)
 }
 
 // NewGroup makes a group of the given ranks of parent, in the given order: ranks[i] of parent becomes rank i.

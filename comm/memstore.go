@@ -71,8 +71,7 @@ func (s *MemStore) Wait(ctx context.Context, keys ...string) error {
 	}
 	for i, key := range keys {
 		_, err := s.await(ctx, key)
-		var missing *MissingKeysError
-		if errors.As(err, &missing) {
+		if missing, ok := errors.AsType[*MissingKeysError](err); ok {
 			return &MissingKeysError{Keys: s.missing(keys[i:]), Err: missing.Err}
 		}
 		if err != nil {

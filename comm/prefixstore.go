@@ -80,15 +80,16 @@ func prefixCall[R any](ctx context.Context, s *prefixStore, keys []string, call 
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(s.open, cancel)()
+	stop := context.AfterFunc(s.open, cancel)
+	defer stop()
 	r, err := call(ctx, full)
-	var missing *MissingKeysError
+	missing, isMissing := errors.AsType[*MissingKeysError](err)
 	switch {
 	case err == nil:
 		return r, nil
 	case s.open.Err() != nil:
 		return none, ErrStoreClosed
-	case errors.As(err, &missing):
+	case isMissing:
 		short := make([]string, len(missing.Keys))
 		for i, key := range missing.Keys {
 			short[i] = strings.TrimPrefix(key, s.prefix)

@@ -10,6 +10,9 @@ import (
 	"github.com/gorun/gorun/comm/internal/reduce"
 )
 
+// newsTimeout is how long a call that fails may take to tell the other members why.
+const newsTimeout = 100 * time.Millisecond
+
 // A collective is a call, checked and planned, on bytes.
 type collective struct {
 	call   endpoint.Call
@@ -58,6 +61,7 @@ func (g *Group) run(ctx context.Context, t turn, c *collective) error {
 		return nil
 	}
 	g.lane.Fail(g.asFailure(err))
+	g.lane.Settle(newsTimeout)
 	return g.failure(callKind(c.call.Op).String(), t.seq, c.elem, err)
 }
 

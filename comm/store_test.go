@@ -3,7 +3,6 @@ package comm_test
 import (
 	"context"
 	"errors"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -38,30 +37,16 @@ func TestPrefixStore(t *testing.T) {
 	})
 }
 
-func TestFileStore(t *testing.T) {
-	leaveNothing(t)
-	storetest.Run(t, func(t *testing.T) func() comm.Store {
-		path := filepath.Join(t.TempDir(), "store")
-		return func() comm.Store {
-			s, err := comm.NewFileStore(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return s
-		}
-	})
-}
-
 func TestTCPStore(t *testing.T) {
 	leaveNothing(t)
 	storetest.Run(t, func(t *testing.T) func() comm.Store {
-		server := serve(t, "secret")
-		return func() comm.Store { return dial(t, server, "secret") }
+		server := serveStore(t, "secret")
+		return func() comm.Store { return dialStore(t, server, "secret") }
 	})
 }
 
-// serve starts a server on a free port of this machine.
-func serve(t *testing.T, token string) *comm.StoreServer {
+// serveStore starts a server on a free port of this machine.
+func serveStore(t *testing.T, token string) *comm.StoreServer {
 	t.Helper()
 	server, err := comm.ListenStore("127.0.0.1:0", []byte(token), nil)
 	if err != nil {
@@ -75,7 +60,7 @@ func serve(t *testing.T, token string) *comm.StoreServer {
 	return server
 }
 
-func dial(t *testing.T, server *comm.StoreServer, token string) *comm.TCPStore {
+func dialStore(t *testing.T, server *comm.StoreServer, token string) *comm.TCPStore {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()

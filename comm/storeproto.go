@@ -72,7 +72,7 @@ func (r storeRequest) frame() [][]byte {
 	case storeSwap:
 		pieces[0] = binary.BigEndian.AppendUint32(head, uint32(len(r.old)))
 		pieces = append(pieces, r.old, r.value)
-	case storeGet, storeWait, storeDelete, storeForget, storeDone, storeFailed:
+	default: // the key is all
 	}
 	return sealStoreFrame(pieces)
 }
@@ -146,8 +146,6 @@ func parseStoreRequest(body []byte) (storeRequest, error) {
 	case storeGet, storeWait, storeDelete:
 	case storeForget:
 		return r, p.end()
-	case storeDone, storeFailed:
-		p.bad = true
 	default:
 		p.bad = true
 	}

@@ -2,9 +2,11 @@ package comm
 
 import (
 	"bufio"
+	"context"
 	"encoding/binary"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"sync/atomic"
 	"time"
@@ -65,14 +67,14 @@ func (c *storeClient) serve() {
 	_ = c.conn.Close()
 	c.out.close()
 	<-written
+	level := slog.LevelDebug // processes end, and it is not the store's to say whether they should have
 	if why := c.kicked.Load(); why != nil {
-		err = *why
+		level, err = slog.LevelInfo, *why
+	} else if errors.Is(err, errStoreFrame) {
+		level = slog.LevelInfo
 	}
-	level := c.server.log.Debug
-	if !errors.Is(err, io.EOF) {
-		level = c.server.log.Info
-	}
-	level("store: a client is gone", "addr", c.server.Addr(), "client", c.conn.RemoteAddr().String(), "error", err)
+	c.server.log.Log(context.Background(), level, "store: a client is gone",
+		"addr", c.server.Addr(), "client", c.conn.RemoteAddr().String(), "error", err)
 	_ = c.tell(storeEvent{from: c, gone: true})
 }
 
@@ -154,7 +156,7 @@ func (c *storeClient) handle(state *storeState, r storeRequest) {
 			state.forget(w)
 			delete(c.waits, r.id)
 		}
-	case storeDone, storeFailed: // parseStoreRequest lets none through
+	default: // parseStoreRequest lets nothing else through
 	}
 }
 

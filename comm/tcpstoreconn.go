@@ -40,6 +40,9 @@ func (s *TCPStore) send(r storeRequest) (storeCall, error) {
 	if s.err != nil {
 		return storeCall{}, s.err
 	}
+	if len(s.pending) >= storeMaxWaits { // the server would say so, but only to this one of them
+		return storeCall{}, fmt.Errorf("store at %s: too many calls and keys are waiting at once, the most is %d", s.addr, storeMaxWaits)
+	}
 	s.lastID++
 	r.id = s.lastID
 	if !s.out.put(r.frame()) {
@@ -160,17 +163,17 @@ func dialStore(ctx context.Context, addr string, token []byte) (net.Conn, error)
 	var last error
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
 		conn, err := dialStoreOnce(ctx, addr, token)
-		var refused *auth.RefusedError
+		_, refused := errors.AsType[*auth.RefusedError](err)
 		switch {
 		case err == nil:
 			return conn, nil
 		case errors.Is(err, auth.ErrWrongToken):
 			return nil, fmt.Errorf("store at %s refused our token: give every rank the same secret in GORUN_TOKEN: %w", addr, err)
-		case errors.As(err, &refused):
+		case refused:
 			return nil, fmt.Errorf("store at %s %w", addr, err)
 		case errors.Is(err, auth.ErrNotGorun):
 			return nil, fmt.Errorf("store at %s: something else listens there: %w", addr, err)
-		case ctx.Err() == nil || last == nil: // why an attempt was cut short tells less than why those before it failed
+		case last == nil || !isOver(ctx): // an attempt that was cut short tells less than those before it
 			last = err
 		}
 		select {
@@ -179,6 +182,12 @@ func dialStore(ctx context.Context, addr string, token []byte) (net.Conn, error)
 			return nil, &storeDialError{addr: addr, after: time.Since(start), last: last, ended: ctx.Err()}
 		}
 	}
+}
+
+// isOver reports whether ctx has ended, or is about to: an attempt that fails at its deadline can be ahead of it.
+func isOver(ctx context.Context) bool {
+	deadline, ok := ctx.Deadline()
+	return ctx.Err() != nil || ok && !time.Now().Before(deadline)
 }
 
 func dialStoreOnce(ctx context.Context, addr string, token []byte) (net.Conn, error) {
@@ -209,9 +218,10 @@ type storeDialError struct {
 
 func (e *storeDialError) Error() string {
 	why := e.last.Error()
-	var errno syscall.Errno
-	if errors.As(e.last, &errno) {
+	if errno, ok := errors.AsType[syscall.Errno](e.last); ok {
 		why = errno.Error() // the rest repeats the address
+	} else if op, ok := errors.AsType[*net.OpError](e.last); ok {
+		why = op.Err.Error()
 	}
 	return fmt.Sprintf("store at %s does not answer: %s (after %v)", e.addr, why, e.after.Round(time.Millisecond))
 }

@@ -35,7 +35,11 @@ func (w *Work) Wait(ctx context.Context) error {
 	if w.op == nil {
 		return w.err
 	}
-	return w.failure(w.op.Wait(ctx, w.g.timeout))
+	err := w.op.Wait(ctx, w.g.timeout)
+	if err != nil {
+		w.g.lane.Settle(newsTimeout)
+	}
+	return w.failure(err)
 }
 
 // Done is closed when the operation has ended.

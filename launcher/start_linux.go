@@ -68,7 +68,7 @@ func spawn(spec Spec) (*Gang, error) {
 	guard, err := startGuard(func() (*os.Process, error) {
 		files := append([]*os.File{devnull, devnull, os.Stderr}, theirs[1:]...)
 		return os.StartProcess("/proc/self/exe", []string{guardName}, &os.ProcAttr{
-			Env: []string{}, Files: files, Sys: &syscall.SysProcAttr{Setsid: true}})
+			Env: runtimeSettings(), Files: files, Sys: &syscall.SysProcAttr{Setsid: true}})
 	})
 	if err != nil {
 		return fail(err)
@@ -80,6 +80,18 @@ func spawn(spec Spec) (*Gang, error) {
 		workers: make([]worker, len(spec.Workers)), exits: make(chan Exit, len(spec.Workers))}
 	g.attach(ours[1:])
 	return g, nil
+}
+
+// runtimeSettings are the variables that the guard keeps: those of the Go runtime. What else the agent has is not
+// for it.
+func runtimeSettings() []string {
+	env := []string{}
+	for _, name := range []string{"GODEBUG", "GORACE", "GOTRACEBACK", "GOCOVERDIR"} {
+		if v, ok := os.LookupEnv(name); ok {
+			env = append(env, name+"="+v)
+		}
+	}
+	return env
 }
 
 // attach connects the workers' pipes with the console and the log files.

@@ -116,7 +116,7 @@ func (e *Endpoint) Open(id uint64, members []int) (*Lane, error) {
 	if e.lanes[id] != nil {
 		return nil, fmt.Errorf("group %#x is open already", id)
 	}
-	l := &Lane{ep: e, id: id, members: slices.Clone(members), ops: map[*Op]struct{}{}, told: map[int]bool{}}
+	l := &Lane{ep: e, id: id, members: slices.Clone(members), ops: map[*Op]struct{}{}, told: map[int]chan struct{}{}}
 	e.lanes[id] = l
 	l.arrived = e.early[id]
 	delete(e.early, id)
@@ -144,24 +144,17 @@ func (e *Endpoint) Close() error {
 	for _, l := range e.lanes {
 		l.close()
 	}
-	var flushed []<-chan struct{}
+	var goodbyes []chan struct{}
 	for _, p := range e.peers {
 		if p.state == stateUp {
-			e.enqueue(p, frame{header: header{kind: kindGoodbye}})
-			flushed = append(flushed, p.flushed)
+			sent := make(chan struct{})
+			e.enqueue(p, frame{header: header{kind: kindGoodbye}, sent: sent})
+			goodbyes = append(goodbyes, sent)
 		}
 	}
 	e.mu.Unlock()
 
-	patience := time.NewTimer(flushTimeout)
-	defer patience.Stop()
-	for _, f := range flushed {
-		select {
-		case <-f:
-		case <-patience.C:
-			patience.Reset(0)
-		}
-	}
+	waitAll(goodbyes, flushTimeout)
 	e.stop()
 	err := e.tr.Close()
 	e.mu.Lock()
@@ -171,6 +164,19 @@ func (e *Endpoint) Close() error {
 	e.mu.Unlock()
 	e.wg.Wait()
 	return err
+}
+
+// waitAll waits until all are closed, at most for limit.
+func waitAll(all []chan struct{}, limit time.Duration) {
+	patience := time.NewTimer(limit)
+	defer patience.Stop()
+	for _, c := range all {
+		select {
+		case <-c:
+		case <-patience.C:
+			return
+		}
+	}
 }
 
 // Admit implements transport.Handler.
@@ -308,7 +314,9 @@ func (e *Endpoint) drop(p *peer, f *Failure) {
 	}
 	p.state, p.failure = stateGone, f
 	close(p.gone)
-	p.finishFlush()
+	for _, f := range p.out {
+		f.settle()
+	}
 	p.out = nil
 	for _, l := range e.lanes {
 		for op := range l.ops {

@@ -20,7 +20,7 @@ type Lane struct {
 	call    Call             // what this rank called there
 	err     *Failure
 	closed  bool
-	told    map[int]bool // who has been told of err
+	told    map[int]chan struct{} // who has been told of err; closed when that has been written
 }
 
 // A message has arrived. Of one that is only announced (kindRTS) the payload is still at the sender.
@@ -213,7 +213,9 @@ func (l *Lane) fail(f *Failure, except int) {
 		l.detach(op)
 		op.end(f)
 	}
-	l.told[except] = true
+	if except >= 0 {
+		l.told[except] = nil
+	}
 	for _, r := range l.members {
 		if l.ep.peers[r].state == stateUp {
 			l.tell(r)
@@ -223,12 +225,27 @@ func (l *Lane) fail(f *Failure, except int) {
 
 // tell sends the lane's failure to rank, once. The mutex is held.
 func (l *Lane) tell(rank int) {
-	if l.told[rank] {
+	if _, ok := l.told[rank]; ok {
 		return
 	}
-	l.told[rank] = true
+	sent := make(chan struct{})
+	l.told[rank] = sent
 	doc := l.err.encode()
-	l.ep.enqueue(l.ep.peers[rank], frame{header: header{kind: kindAbort, group: l.id, size: uint64(len(doc))}, payload: doc})
+	l.ep.enqueue(l.ep.peers[rank], frame{header: header{kind: kindAbort, group: l.id, size: uint64(len(doc))}, payload: doc, sent: sent})
+}
+
+// Settle waits until the members know of the lane's failure, as far as they are connected and at most for limit: a
+// program that ends because of an error must not take the reason with it.
+func (l *Lane) Settle(limit time.Duration) {
+	l.ep.mu.Lock()
+	var news []chan struct{}
+	for _, sent := range l.told {
+		if sent != nil {
+			news = append(news, sent)
+		}
+	}
+	l.ep.mu.Unlock()
+	waitAll(news, limit)
 }
 
 // detach takes op out of every queue that it may be in. The mutex is held.

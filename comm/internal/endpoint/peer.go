@@ -31,7 +31,6 @@ type peer struct {
 	failure *Failure      // once gone
 	settled chan struct{} // closed when up or gone
 	gone    chan struct{} // closed when gone
-	flushed chan struct{} // closed when goodbye is written, or gone
 
 	out     []frame       // to be written, in order
 	writing bool          // some goroutine is in flush
@@ -49,12 +48,19 @@ type frame struct {
 	header
 	payload []byte
 	op      *Op
+	sent    chan struct{} // closed when the frame has been written, or never will be; may be nil
+}
+
+func (f frame) settle() {
+	if f.sent != nil {
+		close(f.sent)
+	}
 }
 
 func newPeer(rank int) *peer {
 	return &peer{
 		rank: rank, budget: eagerBudget, inbound: map[uint64]*Op{}, wake: make(chan struct{}, 1),
-		settled: make(chan struct{}), gone: make(chan struct{}), flushed: make(chan struct{}),
+		settled: make(chan struct{}), gone: make(chan struct{}),
 	}
 }
 
@@ -74,17 +80,10 @@ func (p *peer) poke() {
 	}
 }
 
-func (p *peer) finishFlush() {
-	select {
-	case <-p.flushed:
-	default:
-		close(p.flushed)
-	}
-}
-
 // enqueue queues f for p and wakes p's writer. The mutex is held.
 func (e *Endpoint) enqueue(p *peer, f frame) {
 	if p.state == stateGone {
+		f.settle()
 		return
 	}
 	p.out = append(p.out, f)
@@ -137,9 +136,7 @@ func (e *Endpoint) flush(p *peer) {
 			default:
 				f.op.held = false // ends when the reader has found out what happened
 			}
-			if f.kind == kindGoodbye {
-				p.finishFlush()
-			}
+			f.settle()
 		}
 		if err != nil {
 			// The peer's last words may still wait to be read, a goodbye perhaps: the reader decides.

@@ -1,0 +1,284 @@
+package comm_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gorun/gorun/comm"
+	"github.com/gorun/gorun/comm/internal/auth"
+)
+
+func TestListenStoreWantsATokenOnTheNetwork(t *testing.T) {
+	leaveNothing(t)
+	const want = "store: 10.0.0.5:29500 can be reached from the network and there is no token: give every rank the same secret in GORUN_TOKEN"
+	if _, err := comm.ListenStore("10.0.0.5:29500", nil, nil); err == nil || err.Error() != want {
+		t.Errorf("ListenStore: %v\nwant: %s", err, want)
+	}
+	for addr, refused := range map[string]bool{":0": true, "0.0.0.0:0": true, "[::]:0": true, "127.0.0.1:0": false, "localhost:0": false} {
+		server, err := comm.ListenStore(addr, nil, nil)
+		if (err != nil) != refused {
+			t.Errorf("ListenStore(%q) without a token: %v; want it refused: %v", addr, err, refused)
+		}
+		if err == nil {
+			server.Close()
+		}
+	}
+	server, err := comm.ListenStore(":0", []byte("secret"), nil)
+	if err != nil {
+		t.Fatalf("ListenStore on all addresses with a token: %v", err)
+	}
+	if err := errors.Join(server.Close(), server.Close()); err != nil {
+		t.Error(err)
+	}
+}
+
+// afar makes every connection look as if it came from another machine.
+type afar struct{ net.Listener }
+
+type distant struct{ net.Conn }
+
+func (l afar) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	return distant{conn}, err
+}
+
+func (distant) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(10, 0, 0, 9), Port: 4711} }
+
+func TestServeStoreWithoutATokenServesThisMachineOnly(t *testing.T) {
+	leaveNothing(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := comm.ServeStore(afar{l}, nil, nil)
+	defer server.Close()
+	conn, err := net.Dial("tcp", server.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := auth.Dial(conn, nil, []byte("gorun store 1")); err == nil {
+		t.Error("somebody on the network was let in without a token")
+	}
+}
+
+// lines is a log that a test can read.
+type lines struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (l *lines) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(b)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.String()
+}
+
+// rude is a connection to the server that does not mind its manners.
+func rude(t *testing.T, server *comm.StoreServer) net.Conn {
+	t.Helper()
+	conn, err := net.Dial("tcp", server.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
+// member is a rude connection that knows the token.
+func member(t *testing.T, server *comm.StoreServer) net.Conn {
+	t.Helper()
+	conn := rude(t, server)
+	if _, err := auth.Dial(conn, []byte("secret"), []byte("gorun store 1")); err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
+func TestStrangersAreTurnedAwayAndDisturbNobody(t *testing.T) {
+	leaveNothing(t)
+	log := &lines{}
+	server, err := comm.ListenStore("127.0.0.1:0", []byte("secret"), slog.New(slog.NewTextHandler(log, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+
+	ctx, cancel := context.WithCancel(t.Context())
+	var work sync.WaitGroup
+	var counts [3]int64
+	for i := range counts {
+		s := dialStore(t, server, "secret")
+		work.Go(func() {
+			for ctx.Err() == nil {
+				if _, err := s.Add(t.Context(), "sum", 1); err != nil {
+					t.Errorf("a real client was disturbed: %v", err)
+					return
+				}
+				counts[i]++
+			}
+		})
+	}
+	garbage := strings.Repeat("\xde\xad\xbe\xef", 1<<10)
+	for name, stranger := range map[string]struct {
+		connect func(*testing.T, *comm.StoreServer) net.Conn
+		says    string
+	}{
+		"a web browser":       {rude, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"},
+		"tls":                 {rude, "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"},
+		"garbage":             {rude, garbage},
+		"a hello of 64 KiB":   {rude, "gorun1\r\n" + strings.Repeat("n", 32) + "\xff\xff" + garbage},
+		"a guess":             {rude, "gorun1\r\n" + strings.Repeat("n", 32) + "\x00\x00" + strings.Repeat("g", 32)},
+		"a frame of 4 GiB":    {member, "\xff\xff\xff\xff" + garbage},
+		"an unknown request":  {member, "\x00\x00\x00\x09\xff12345678"},
+		"an empty frame":      {member, "\x00\x00\x00\x00"},
+		"a request cut short": {member, "\x00\x00\x00\x0b\x0212345678\x00\x05"},
+	} {
+		conn := stranger.connect(t, server)
+		_, _ = io.WriteString(conn, stranger.says) // the server may hang up in the middle
+		if _, err := io.Copy(io.Discard, conn); errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("%s was not hung up on", name)
+		}
+	}
+	for range 20 {
+		rude(t, server).Close() // a port scanner
+		rude(t, server)         // says nothing
+	}
+	watcher := dialStore(t, server, "secret")
+	for sum, more := int64(0), int64(0); more == 0 || sum < more; { // the clients still get on
+		var err error
+		if sum, err = watcher.Add(t.Context(), "sum", 0); err != nil {
+			t.Fatal(err)
+		}
+		if more == 0 {
+			more = sum + 100
+		}
+	}
+	cancel()
+	work.Wait()
+	want := counts[0] + counts[1] + counts[2]
+	if sum, err := watcher.Add(t.Context(), "sum", 0); err != nil || sum != want {
+		t.Errorf("the real clients have counted to %d, the store to %d, %v", want, sum, err)
+	}
+	if n := strings.Count(log.String(), "turned a connection away"); n != 1 {
+		t.Errorf("the log speaks of %d strangers aloud; want 1:\n%s", n, log)
+	}
+}
+
+func TestSilentConnectionsCannotKeepOthersOut(t *testing.T) {
+	leaveNothing(t)
+	server := serveStore(t, "secret")
+	for range 140 { // more than may shake hands at once
+		rude(t, server)
+	}
+	// The silent ones have 10 s, but less once they are many.
+	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second)
+	defer cancel()
+	s, err := comm.NewTCPStore(ctx, server.Addr(), []byte("secret"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(s.Set(ctx, "key", nil), s.Close()); err != nil {
+		t.Error(err)
+	}
+}
+
+// request is a frame as a client would send it.
+func request(kind byte, id uint64, rest string) string {
+	body := string(kind) + fmt.Sprintf("%08d", id) + rest
+	if kind > 0x7f {
+		panic("not one byte")
+	}
+	n := len(body)
+	return string([]byte{byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)}) + body
+}
+
+func TestAClientThatTakesNothingIsHungUpOn(t *testing.T) {
+	leaveNothing(t)
+	server := serveStore(t, "secret")
+	good, bad := dialStore(t, server, "secret"), member(t, server)
+	for id := range uint64(20) { // 20 times 16 MiB is more than the server keeps for one client
+		if _, err := io.WriteString(bad, request(2, id, "\x00\x03big")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// The last of them is there when this one is answered, which comes after it.
+	if _, err := io.WriteString(bad, request(1, 99, "\x00\x04sign")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := good.Get(t.Context(), "sign"); err != nil {
+		t.Fatal(err)
+	}
+	if err := good.Set(t.Context(), "big", make([]byte, comm.MaxStoreValue)); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := good.Add(t.Context(), "count", 1); err != nil || n != 1 {
+		t.Errorf("beside a client that takes nothing, Add = %d, %v", n, err)
+	}
+	if n, _ := io.Copy(io.Discard, bad); n >= 20*comm.MaxStoreValue {
+		t.Errorf("the server kept all of %d bytes for a client that took none", n)
+	}
+}
+
+func TestAClientThatAsksForMuchGetsItAll(t *testing.T) {
+	leaveNothing(t)
+	server := serveStore(t, "secret")
+	s := dialStore(t, server, "secret")
+	const size, times = 4 << 20, 80 // more than the server keeps for one client
+	if err := s.Set(t.Context(), "big", make([]byte, size)); err != nil {
+		t.Fatal(err)
+	}
+	bulk := member(t, server)
+	go func() {
+		for id := range uint64(times) {
+			if _, err := io.WriteString(bulk, request(2, id, "\x00\x03big")); err != nil {
+				t.Errorf("asking: %v", err)
+			}
+		}
+	}()
+	if n, err := io.CopyN(io.Discard, bulk, times*(size+13)); err != nil {
+		t.Errorf("after %d bytes: %v", n, err)
+	}
+}
+
+// Rank 0 closes the server as soon as all have come. Who came last must still hear that it did.
+func TestCloseOfTheServerAnswersFirst(t *testing.T) {
+	leaveNothing(t)
+	for range 4 {
+		server := serveStore(t, "secret")
+		first, last := dialStore(t, server, "secret"), dialStore(t, server, "secret")
+		came := make(chan error, 1)
+		go func() { // the answer is long, so that it is still being sent
+			_, err := last.CompareAndSwap(t.Context(), "last", nil, make([]byte, comm.MaxStoreValue))
+			came <- err
+		}()
+		if err := first.Wait(t.Context(), "last"); err != nil {
+			t.Fatal(err)
+		}
+		if err := server.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-came; err != nil {
+			t.Fatalf("the write that the other saw: %v", err)
+		}
+	}
+}

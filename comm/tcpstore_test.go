@@ -1,0 +1,183 @@
+package comm_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gorun/gorun/comm"
+	"github.com/gorun/gorun/comm/internal/auth"
+)
+
+// freeAddr is an address of this machine on which nobody listens.
+func freeAddr(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+func TestTCPStoreSaysWhoDoesNotAnswer(t *testing.T) {
+	leaveNothing(t)
+	addr := freeAddr(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	_, err := comm.NewTCPStore(ctx, addr, nil)
+	want := regexp.MustCompile(`^store at ` + regexp.QuoteMeta(addr) + ` does not answer: connection refused \(after \d+ms\)$`)
+	if err == nil || !want.MatchString(err.Error()) {
+		t.Errorf("error %v; want %v", err, want)
+	}
+	if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Errorf("error %v wraps not both of its reasons", err)
+	}
+	if _, err := comm.NewTCPStore(t.Context(), "localhost", nil); err == nil || !strings.Contains(err.Error(), "missing port") {
+		t.Errorf("an address without a port: %v", err)
+	}
+}
+
+func TestTCPStoreDoesNotWaitForASilentServer(t *testing.T) {
+	leaveNothing(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0") // the kernel accepts, nobody answers
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := comm.NewTCPStore(ctx, l.Addr().String(), nil); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), l.Addr().String()) {
+		t.Errorf("error %v; want one that names the address and wraps the context's", err)
+	}
+}
+
+func TestTCPStoreWaitsForItsServer(t *testing.T) {
+	leaveNothing(t)
+	addr := freeAddr(t)
+	opened := make(chan error, 1)
+	go func() {
+		s, err := comm.NewTCPStore(t.Context(), addr, []byte("secret"))
+		if err == nil {
+			err = errors.Join(s.Set(t.Context(), "key", nil), s.Close())
+		}
+		opened <- err
+	}()
+	select {
+	case err := <-opened:
+		t.Fatalf("without a server: %v", err)
+	case <-time.After(20 * time.Millisecond): // some attempts fail, most likely
+	}
+	server, err := comm.ListenStore(addr, []byte("secret"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	if err := <-opened; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestTCPStoreRefusedIsFinal(t *testing.T) {
+	leaveNothing(t)
+	const text = " refused our token: give every rank the same secret in GORUN_TOKEN: wrong token"
+	for _, tokens := range [][2]string{{"secret", "guess"}, {"secret", ""}, {"", "secret"}} {
+		server := serveStore(t, tokens[0])
+		_, err := comm.NewTCPStore(t.Context(), server.Addr(), []byte(tokens[1]))
+		if want := "store at " + server.Addr() + text; err == nil || err.Error() != want {
+			t.Errorf("server %q, client %q: %v\nwant: %s", tokens[0], tokens[1], err, want)
+		}
+	}
+
+	web := httptest.NewServer(http.NotFoundHandler())
+	defer web.Close()
+	addr := web.Listener.Addr().String()
+	if _, err := comm.NewTCPStore(t.Context(), addr, nil); !errors.Is(err, auth.ErrNotGorun) || !strings.Contains(err.Error(), addr) {
+		t.Errorf("a web server was taken for a store: %v", err)
+	}
+
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		_, _ = auth.Accept(conn, nil, func([]byte) ([]byte, error) { return nil, errors.New("this is rank 3") })
+	}()
+	want := "store at " + l.Addr().String() + " refused: this is rank 3"
+	if _, err := comm.NewTCPStore(t.Context(), l.Addr().String(), nil); err == nil || err.Error() != want {
+		t.Errorf("error %v; want %s", err, want)
+	}
+}
+
+func TestTCPStoreFailsWithItsServer(t *testing.T) {
+	leaveNothing(t)
+	server := serveStore(t, "secret")
+	s := dialStore(t, server, "secret")
+	pending := make(chan error, 2)
+	go func() { _, err := s.Get(t.Context(), "never"); pending <- err }()
+	go func() { pending <- s.Wait(t.Context(), "never", "ever") }()
+	if err := s.Set(t.Context(), "key", nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Close(); err != nil {
+		t.Fatal(err)
+	}
+	errs := []error{<-pending, <-pending, s.Set(t.Context(), "key", nil)}
+	_, err := s.Add(t.Context(), "key", 1)
+	for _, err := range append(errs, err) {
+		if err == nil || errors.Is(err, comm.ErrStoreClosed) || !strings.Contains(err.Error(), "store at "+server.Addr()+" is gone") {
+			t.Errorf("without its server a call gives %v; want an error that names the address", err)
+		}
+	}
+}
+
+func TestWaitsThatEndAreForgotten(t *testing.T) {
+	leaveNothing(t)
+	s := dialStore(t, serveStore(t, "secret"), "secret")
+	keys := make([]string, 1<<16+1) // one more than a client may wait for
+	for i := range keys {
+		keys[i] = fmt.Sprint("key", i)
+	}
+	if err := s.Wait(t.Context(), keys...); err == nil || !strings.Contains(err.Error(), "too many") {
+		t.Fatalf("Wait for %d keys: %v", len(keys), err)
+	}
+	for _, keys := range [][]string{keys[1:], {"one more"}} {
+		if _, err := s.Add(t.Context(), "count", 1); err != nil { // the server has read all that was sent before
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		var missing *comm.MissingKeysError
+		if err := s.Wait(ctx, keys...); !errors.As(err, &missing) || len(missing.Keys) != len(keys) {
+			t.Errorf("Wait for %d keys: %v", len(keys), err)
+		}
+		cancel()
+	}
+}
+
+func TestATCPStoreIsOneConnectionAndLeavesNothing(t *testing.T) {
+	leaveNothing(t)
+	server := serveStore(t, "secret")
+	for range 100 {
+		s, err := comm.NewTCPStore(t.Context(), server.Addr(), []byte("secret"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
