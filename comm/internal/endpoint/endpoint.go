@@ -242,6 +242,7 @@ func (e *Endpoint) dial(p *peer) {
 		switch {
 		case err == nil:
 			e.up(p, conn)
+		case p.state != stateIdle || p.admitted: // the peer's own dial has come through meanwhile, or will
 		case !errors.Is(err, transport.ErrCrossed) || ctx.Err() != nil:
 			e.lost(p, fmt.Errorf("cannot be reached: %w", err))
 		}
