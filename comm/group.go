@@ -37,7 +37,6 @@ type world struct {
 	rank int
 	ep   *endpoint.Endpoint
 	info []rankInfo // by world rank
-	stop []func() error
 }
 
 // rankInfo is what ranks tell each other when they join.
@@ -95,12 +94,7 @@ func (g *Group) Close() error {
 	if !g.isWorld {
 		return nil
 	}
-	err := g.w.ep.Close()
-	for _, stop := range g.w.stop {
-		err = errors.Join(err, stop())
-	}
-	g.w.stop = nil
-	return err
+	return g.w.ep.Close()
 }
 
 // Abort fails the group on every member: pending and later calls return an [AbortError] with cause. It takes at most

@@ -5,9 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
-	"net"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -257,123 +255,6 @@ func TestADeathEndsEverythingEverywhereAndIsNamed(t *testing.T) {
 	})
 }
 
-// byHand runs body with rank 1 as an endpoint and a bare stream to it in the place of rank 0.
-func byHand(t *testing.T, body func(t *testing.T, l *Lane, conn net.Conn)) {
-	synctest.Test(t, func(t *testing.T) {
-		network := mem.NewNetwork(2)
-		e := New(network.Transport(1), 1, 2, Options{})
-		l, err := e.Open(1, []int{0, 1})
-		if err != nil {
-			t.Fatal(err)
-		}
-		conn, err := network.Transport(0).Dial(t.Context(), 1)
-		if err != nil {
-			t.Fatal(err)
-		}
-		body(t, l, conn)
-		_ = conn.Close()
-		if err := e.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-}
-
-func TestDeathInTheMiddleOfAMessage(t *testing.T) {
-	byHand(t, func(t *testing.T, l *Lane, conn net.Conn) {
-		r := l.Recv(0, 0, 0, Call{}, make([]byte, 1<<20))
-		write(t, conn, header{kind: kindRTS, group: 1, id: 5, size: 1 << 20}, nil)
-		h, err := readHeader(conn)
-		if err != nil || h.kind != kindCTS || h.id != 5 {
-			t.Fatalf("got %+v, %v, want clear to send", h, err)
-		}
-		write(t, conn, header{kind: kindData, group: 1, id: 5, size: 1 << 20}, make([]byte, 1<<19))
-		_ = conn.Close()
-		wantFailure(t, r.Wait(t.Context(), minute), PeerFailed, 0)
-	})
-}
-
-func TestAPeerThatStopsInTheMiddleOfAMessage(t *testing.T) {
-	byHand(t, func(t *testing.T, l *Lane, conn net.Conn) {
-		r := l.Recv(0, 0, 0, Call{}, make([]byte, 1<<20))
-		write(t, conn, header{kind: kindRTS, group: 1, id: 5, size: 1 << 20}, nil)
-		if _, err := readHeader(conn); err != nil {
-			t.Fatal(err)
-		}
-		write(t, conn, header{kind: kindData, group: 1, id: 5, size: 1 << 20}, make([]byte, 1<<19))
-		start := time.Now()
-		err := r.Wait(t.Context(), minute)
-		wantFailure(t, err, PeerFailed, 0)
-		if !errors.Is(err, ErrTimeout) || time.Since(start) != minute {
-			t.Errorf("got %v after %v, want a timeout after %v", err, time.Since(start), minute)
-		}
-		if h, err := readHeader(conn); err != nil || h.kind != kindAbort {
-			t.Errorf("got %+v, %v, want to be told", h, err)
-		}
-	})
-}
-
-func TestNonsenseEndsTheStream(t *testing.T) {
-	for name, h := range map[string]header{
-		"unknown kind":       {kind: 99},
-		"no kind":            {},
-		"eager too long":     {kind: kindEager, size: eagerLimit + 1},
-		"abort too long":     {kind: kindAbort, size: abortLimit + 1},
-		"message too long":   {kind: kindRTS, size: maxMessage + 1},
-		"credit never given": {kind: kindCredit, size: 1},
-	} {
-		t.Run(name, func(t *testing.T) {
-			byHand(t, func(t *testing.T, l *Lane, conn net.Conn) {
-				write(t, conn, h, nil)
-				wantFailure(t, l.Recv(0, 0, 0, Call{}, nil).Wait(t.Context(), minute), PeerFailed, 0)
-			})
-		})
-	}
-}
-
-func write(t *testing.T, conn net.Conn, h header, payload []byte) {
-	t.Helper()
-	if _, err := conn.Write(append(h.append(nil), payload...)); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func readHeader(conn net.Conn) (header, error) {
-	b := make([]byte, headerSize)
-	if _, err := io.ReadFull(conn, b); err != nil {
-		return header{}, err
-	}
-	return parseHeader(b)
-}
-
-func FuzzParseHeader(f *testing.F) {
-	f.Add((header{kind: kindEager, tag: -1, group: 1, seq: 2, size: 3, id: 4, call: Call{1, 2, 3, -4, 5}}).append(nil))
-	f.Add(make([]byte, headerSize))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		if len(b) < headerSize {
-			return
-		}
-		h, err := parseHeader(b[:headerSize])
-		if err != nil {
-			return
-		}
-		again, err := parseHeader(h.append(nil))
-		if err != nil || again != h {
-			t.Errorf("%+v came back as %+v, %v", h, again, err)
-		}
-	})
-}
-
-func FuzzDecodeFailure(f *testing.F) {
-	f.Add([]byte(`{"kind":"peer","rank":1,"text":"died"}`))
-	f.Add([]byte(`{"kind":"mismatch","rank":1,"calls":[{},{},{}]}`))
-	f.Add([]byte(`nonsense`))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		if got := decodeFailure(b, 1, 4); got.Rank < 0 || got.Rank > 3 || len(got.Calls) > 2 || got.Kind == "" {
-			t.Errorf("%q was read as %+v", b, got)
-		}
-	})
-}
-
 func TestWhatArrivedBeforeADeathIsDelivered(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, w *testWorld) {
 		must(t, w.send(0, 1, 0, []byte{42}))
@@ -406,6 +287,25 @@ func TestLeavingInGoodOrder(t *testing.T) {
 		if err := w.lanes[0].Send(1, 0, 0, Call{}, nil, false).Wait(t.Context(), minute); !errors.Is(err, ErrClosed) {
 			t.Errorf("got %v, want ErrClosed", err)
 		}
+	})
+}
+
+func TestAReceiveFromAnyoneEndsWhenAllHaveLeft(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, w *testWorld) {
+		must(t, w.send(1, 0, 0, nil), w.recv(0, AnySource, 0, nil))
+		waiting := w.recv(0, AnySource, 0, nil)
+		for _, r := range []int{1, 2} {
+			must(t, w.send(2, 0, 3, nil), w.recv(0, 2, 3, nil)) // the last to go is still heard
+			if err := w.ends[r].Close(); err != nil {
+				t.Error(err)
+			}
+			synctest.Wait()
+			if waiting.finished() != (r == 2) {
+				t.Errorf("after rank %d has left: finished %v", r, waiting.finished())
+			}
+		}
+		wantFailure(t, waiting.Wait(t.Context(), minute), Left, 2)
+		wantFailure(t, w.recv(0, AnySource, 0, nil).Wait(t.Context(), minute), Left, 2)
 	})
 }
 

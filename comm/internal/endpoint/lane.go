@@ -137,7 +137,29 @@ func (l *Lane) Recv(src int, tag int, seq uint64, call Call, buf []byte) *Op {
 		e.want(p)
 	}
 	l.posted = append(l.posted, op)
+	l.endDeserted()
 	return op
+}
+
+// endDeserted ends receives from any source once every other member has gone. The mutex is held.
+func (l *Lane) endDeserted() {
+	var last *Failure
+	for _, r := range l.members {
+		if p := l.ep.peers[r]; p.state == stateGone {
+			last = p.failure
+		} else if r != l.ep.rank {
+			return
+		}
+	}
+	if last == nil { // a group of one: its member may still send to itself
+		return
+	}
+	for _, op := range slices.Clone(l.posted) {
+		if op.peer == AnySource {
+			l.detach(op)
+			op.end(last)
+		}
+	}
 }
 
 // Fail fails the lane with f and tells the other members. Only the first failure counts.

@@ -49,7 +49,7 @@ func run(ctx context.Context, o *options, command []string, stdout, stderr *os.F
 		return err
 	}
 	return agent.Run(ctx, agent.Config{
-		Program: command[0], RunID: o.runID, Node: o.node(), MaxRestarts: o.maxRestarts, Environ: os.Environ(),
+		Program: command[0], RunID: o.runID, Node: o.node(), MaxRestarts: o.maxRestarts, Environ: environ(program),
 		Spec: launcher.Spec{
 			Argv: program.Argv, TempDir: program.TempDir, Grace: o.grace, Logs: logs,
 			Stdout: stdout, Stderr: stderr, Color: wantsColor(stdout) && wantsColor(stderr),
@@ -61,6 +61,15 @@ func run(ctx context.Context, o *options, command []string, stdout, stderr *os.F
 		Signals:    signals,
 		Logger:     logger,
 	})
+}
+
+// environ is what the workers inherit. A Go program has no OpenMP threads, so nobody needs to be told of their number.
+func environ(program *launcher.Program) []string {
+	env := os.Environ()
+	if _, set := os.LookupEnv("OMP_NUM_THREADS"); program.TempDir != "" && !set {
+		env = append(env, "OMP_NUM_THREADS=1")
+	}
+	return env
 }
 
 func newRendezvous(o *options, logger hclog.Logger) (rendezvous.Rendezvous, error) {

@@ -1,0 +1,163 @@
+package endpoint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"time"
+
+	"github.com/gorun/gorun/comm/transport"
+)
+
+// Admit implements transport.Handler.
+func (e *Endpoint) Admit(rank int) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	p := e.peers[rank]
+	if e.closed || p.state != stateIdle || (p.dialing && rank > e.rank) {
+		return false
+	}
+	p.admitted = true
+	return true
+}
+
+// Connected implements transport.Handler.
+func (e *Endpoint) Connected(rank int, conn net.Conn) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	p := e.peers[rank]
+	p.admitted = false
+	if conn != nil {
+		e.up(p, conn)
+	} else if p.wanted {
+		e.want(p)
+	}
+}
+
+// want makes sure that p is connected, or being connected. The mutex is held.
+func (e *Endpoint) want(p *peer) {
+	p.wanted = true
+	if p.rank == e.rank || p.state != stateIdle || p.dialing || p.admitted || e.closed {
+		return
+	}
+	p.dialing = true
+	e.wg.Add(1)
+	go e.dial(p)
+}
+
+func (e *Endpoint) dial(p *peer) {
+	defer e.wg.Done()
+	ctx := e.ctx
+	if e.opt.ConnectTimeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, e.opt.ConnectTimeout)
+		defer cancel()
+	}
+	for {
+		conn, err := e.tr.Dial(ctx, p.rank)
+		if errors.Is(err, transport.ErrCrossed) {
+			again := time.NewTimer(crossTimeout)
+			select {
+			case <-p.settled:
+			case <-again.C:
+			case <-ctx.Done():
+			}
+			again.Stop()
+			if !p.isSettled() && ctx.Err() == nil {
+				continue
+			}
+		}
+		e.mu.Lock()
+		p.dialing = false
+		switch {
+		case err == nil:
+			e.up(p, conn)
+		case p.state != stateIdle || p.admitted: // the peer's own dial has come through meanwhile, or will
+		case !errors.Is(err, transport.ErrCrossed) || ctx.Err() != nil:
+			e.lost(p, fmt.Errorf("cannot be reached: %w", err))
+		}
+		e.mu.Unlock()
+		return
+	}
+}
+
+// up starts using conn as the stream to p. The mutex is held.
+func (e *Endpoint) up(p *peer, conn net.Conn) {
+	if p.state != stateIdle || e.ctx.Err() != nil {
+		_ = conn.Close()
+		return
+	}
+	p.state, p.conn = stateUp, conn
+	close(p.settled)
+	e.wg.Add(2)
+	go e.read(p)
+	go e.write(p)
+	if len(p.out) > 0 {
+		p.poke()
+	}
+}
+
+// lost records that the stream to p has broken. Every lane with p in it fails, unless p has said goodbye: then
+// only operations that need p do. The mutex is held.
+func (e *Endpoint) lost(p *peer, err error) {
+	if p.state == stateGone {
+		return
+	}
+	f := e.verdict(p, err)
+	e.drop(p, f)
+	if p.left || e.closed {
+		return
+	}
+	e.opt.Log.Debug("peer lost", "rank", p.rank, "error", err)
+	for _, l := range e.lanes {
+		if slices.Contains(l.members, p.rank) {
+			l.fail(f, p.rank)
+		}
+	}
+}
+
+// verdict is what has become of p, whose stream broke with err.
+func (e *Endpoint) verdict(p *peer, err error) *Failure {
+	if p.left {
+		return &Failure{Kind: Left, Rank: p.rank, Text: "has left (closed its world)"}
+	}
+	text := describe(err)
+	switch p.fate {
+	case Dead:
+		text = "died"
+	case Alive:
+		text = "closed its connection without goodbye, though its process still runs"
+	case Unknown:
+	}
+	return &Failure{Kind: PeerFailed, Rank: p.rank, Text: text, Err: err}
+}
+
+// drop closes the stream to p and ends the operations that need p. The mutex is held.
+func (e *Endpoint) drop(p *peer, f *Failure) {
+	if p.state == stateGone {
+		return
+	}
+	if p.conn != nil {
+		_ = p.conn.Close()
+	}
+	if p.state == stateIdle {
+		close(p.settled)
+	}
+	p.state, p.failure = stateGone, f
+	close(p.gone)
+	for _, f := range p.out {
+		f.settle()
+	}
+	p.out = nil
+	for _, l := range e.lanes {
+		for op := range l.ops {
+			if op.peer == p.rank || op.source == p.rank {
+				l.detach(op)
+				op.end(f)
+			}
+		}
+		l.endDeserted()
+	}
+}
