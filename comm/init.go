@@ -32,7 +32,7 @@ func Init(ctx context.Context, opts ...Option) (*Group, error) {
 	ctx, cancel := context.WithTimeout(ctx, cfg.timeout)
 	defer cancel()
 	if cfg.token == "" && place.isExposed(ctx) {
-		return nil, badArgument("Init", "%s can be reached from the network and there is no token: give every rank the same secret in GORUN_TOKEN", place.master)
+		return nil, badArgument("Init", "%s can be reached from the network and there is no token: give every rank the same secret in GORUN_TOKEN (under gorun: --rdzv-token-file)", place.master)
 	}
 	g, err := join(ctx, cfg, place)
 	if err != nil {

@@ -31,7 +31,7 @@ func setNnodes(o *options, s string) error {
 	lowest, err1 := number(low, 1, maxNodes)
 	most, err2 := number(high, 1, maxNodes)
 	if err := errors.Join(err1, err2); err != nil || lowest > most {
-		return fmt.Errorf("want a number of nodes from 1 to %d, or MIN:MAX", maxNodes)
+		return fmt.Errorf("want a number of nodes from 1 to %d, or MIN:MAX with MIN at most MAX", maxNodes)
 	}
 	if lowest != most {
 		return errors.New("a range needs an elastic rendezvous backend, and static is the only one: want one number")

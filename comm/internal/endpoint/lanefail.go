@@ -1,0 +1,119 @@
+package endpoint
+
+import (
+	"slices"
+	"time"
+)
+
+// Fail fails the lane with f and tells the other members. Only the first failure counts.
+func (l *Lane) Fail(f *Failure) {
+	l.ep.mu.Lock()
+	defer l.ep.mu.Unlock()
+	l.fail(f, -1)
+}
+
+// fail ends every operation with f and tells all connected members except the one that told us. The mutex is held.
+func (l *Lane) fail(f *Failure, except int) {
+	if l.err != nil || l.closed {
+		return
+	}
+	l.err = f
+	for op := range l.ops {
+		l.detach(op)
+		op.end(f)
+	}
+	if except >= 0 {
+		l.told[except] = nil
+	}
+	for _, r := range l.members {
+		if l.ep.peers[r].state == stateUp {
+			l.tell(r)
+		}
+	}
+}
+
+// tell sends the lane's failure to rank, once. The mutex is held.
+func (l *Lane) tell(rank int) {
+	if _, ok := l.told[rank]; ok {
+		return
+	}
+	sent := make(chan struct{})
+	l.told[rank] = sent
+	doc := l.err.encode()
+	l.ep.enqueue(l.ep.peers[rank], frame{header: header{kind: kindAbort, group: l.id, size: uint64(len(doc))}, payload: doc, sent: sent})
+}
+
+// Settle waits until the members know of the lane's failure, as far as they are connected and at most for limit: a
+// program that ends because of an error must not take the reason with it.
+func (l *Lane) Settle(limit time.Duration) {
+	l.ep.mu.Lock()
+	var news []chan struct{}
+	for _, sent := range l.told {
+		if sent != nil {
+			news = append(news, sent)
+		}
+	}
+	l.ep.mu.Unlock()
+	waitAll(news, limit)
+}
+
+// detach takes op out of every queue that it may be in. The mutex is held.
+func (l *Lane) detach(op *Op) {
+	e := l.ep
+	if i := slices.Index(l.posted, op); i >= 0 {
+		l.posted = slices.Delete(l.posted, i, i+1)
+	}
+	switch {
+	case op.send:
+		delete(e.sends, op.id)
+		p := e.peers[op.peer]
+		p.out = slices.DeleteFunc(p.out, func(f frame) bool { return f.op == op })
+	case op.source >= 0:
+		delete(e.peers[op.source].inbound, op.id)
+	}
+}
+
+// end ends op with f, at once or as soon as the reader or writer lets go of its buffer, which this hurries: a
+// read is interrupted; a write gets a second to finish, then its stream is broken. The mutex is held.
+func (op *Op) end(f error) {
+	if !op.held {
+		op.finish(f)
+		return
+	}
+	if op.err != nil {
+		return
+	}
+	op.err = f
+	e := op.lane.ep
+	if !op.send {
+		_ = e.peers[op.source].conn.SetReadDeadline(time.Unix(1, 0))
+		return
+	}
+	p := e.peers[op.peer]
+	time.AfterFunc(time.Second, func() {
+		if !op.finished() {
+			_ = p.conn.Close()
+		}
+	})
+}
+
+// endDeserted ends receives from any source once every other member has gone. The mutex is held.
+func (l *Lane) endDeserted() {
+	var last *Failure
+	for _, r := range l.members {
+		if p := l.ep.peers[r]; p.state == stateGone {
+			last = p.failure
+		} else if r != l.ep.rank {
+			return
+		}
+	}
+	if last == nil { // a group of one: its member may still send to itself
+		return
+	}
+	for _, op := range slices.Clone(l.posted) {
+		if op.peer == AnySource {
+			l.detach(op)
+			op.end(last)
+		}
+	}
+}
