@@ -147,9 +147,7 @@ func (e *Endpoint) drop(p *peer, f *Failure) {
 	}
 	p.state, p.failure = stateGone, f
 	close(p.gone)
-	for _, f := range p.out {
-		f.settle()
-	}
+	out := p.out
 	p.out = nil
 	for _, l := range e.lanes {
 		for op := range l.ops {
@@ -159,5 +157,11 @@ func (e *Endpoint) drop(p *peer, f *Failure) {
 			}
 		}
 		l.endDeserted()
+	}
+	for _, q := range out {
+		q.settle()
+		if q.op != nil && !q.op.finished() { // its lane has been closed
+			q.op.end(f)
+		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -306,6 +307,25 @@ func TestAReceiveFromAnyoneEndsWhenAllHaveLeft(t *testing.T) {
 		}
 		wantFailure(t, waiting.Wait(t.Context(), minute), Left, 2)
 		wantFailure(t, w.recv(0, AnySource, 0, nil).Wait(t.Context(), minute), Left, 2)
+	})
+}
+
+func TestSendsOfAClosedLaneEnd(t *testing.T) {
+	byHand(t, func(t *testing.T, l *Lane, conn net.Conn) {
+		// The peer does not read, so the first message is being written and the second is queued.
+		first := l.Send(0, 0, 0, Call{}, []byte("first"), false)
+		synctest.Wait()
+		second := l.Send(0, 0, 0, Call{}, []byte("second"), false)
+		third := l.Send(0, 0, 0, Call{}, []byte("third"), false)
+		l.Close()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := third.Wait(ctx, 0); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v, want the context's error", err)
+		}
+		_ = conn.Close()
+		wantFailure(t, first.Wait(t.Context(), minute), PeerFailed, 0)
+		wantFailure(t, second.Wait(t.Context(), minute), PeerFailed, 0)
 	})
 }
 

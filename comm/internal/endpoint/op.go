@@ -97,7 +97,14 @@ func (op *Op) cancel(f *Failure) {
 		op.finish(f)
 		return
 	}
+	if f.Rank == AnySource {
+		f.Rank = op.source
+	}
 	op.lane.fail(f, -1)
+	if !op.finished() && op.err == nil { // the lane has been closed, or had failed before
+		op.lane.detach(op)
+		op.end(f)
+	}
 }
 
 func (op *Op) finished() bool {

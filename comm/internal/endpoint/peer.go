@@ -128,21 +128,23 @@ func (e *Endpoint) flush(p *peer) {
 		err := p.writeBatch(batch)
 		e.mu.Lock()
 		p.writing = false
-		for _, f := range batch {
-			switch {
-			case f.op == nil:
-			case err == nil || p.state == stateGone || f.op.err != nil:
-				f.op.release(e.brokenBy(p, err))
-			default:
-				f.op.held = false // ends when the reader has found out what happened
-			}
-			f.settle()
-		}
-		if err != nil {
-			// The peer's last words may still wait to be read, a goodbye perhaps: the reader decides.
+		if err != nil && p.state == stateUp {
+			// The peer's last words may still wait to be read, a goodbye perhaps: the reader decides, and drop ends
+			// what stays in the queue.
 			p.broken = true
 			conn := p.conn
 			time.AfterFunc(time.Second, func() { _ = conn.Close() })
+		}
+		for _, f := range batch {
+			switch {
+			case f.op == nil:
+				f.settle()
+			case p.broken && f.op.err == nil:
+				f.op.held = false
+				p.out = append(p.out, f)
+			default:
+				f.op.release(e.brokenBy(p, err))
+			}
 		}
 	}
 }
