@@ -26,6 +26,7 @@ type Group struct {
 	timeout time.Duration
 	isWorld bool
 	p2p     atomic.Uint64 // point-to-point calls so far
+	scratch []uint64      // see room
 
 	mu   sync.Mutex
 	seq  uint64        // collectives started so far

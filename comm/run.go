@@ -83,7 +83,7 @@ func (g *Group) execute(ctx context.Context, seq uint64, c *collective) error {
 		}
 		return op.Wait(ctx, max(time.Until(deadline), time.Nanosecond))
 	}
-	scratch := c.scratch()
+	scratch := g.room(c)
 	for _, s := range c.plan {
 		var recv, send *endpoint.Op
 		target := c.target(s)
@@ -122,13 +122,17 @@ func (c *collective) target(s plan.Step) []byte {
 	return c.dst[(s.Recv.Lo-c.base)*c.elem : (s.Recv.Hi-c.base)*c.elem]
 }
 
-// scratch is room for the longest message that is reduced, aligned for any element.
-func (c *collective) scratch() []byte {
+// room is memory for the longest message that c reduces, aligned for any element. It is the group's, and kept for the
+// next collective: only the one whose turn it is uses it.
+func (g *Group) room(c *collective) []byte {
 	longest := 0
 	for _, s := range c.plan {
 		if s.Reduce {
 			longest = max(longest, s.Recv.Len()*c.elem)
 		}
 	}
-	return reduce.Bytes(make([]uint64, (longest+7)/8))
+	if words := (longest + 7) / 8; words > len(g.scratch) {
+		g.scratch = make([]uint64, words)
+	}
+	return reduce.Bytes(g.scratch)
 }

@@ -94,15 +94,17 @@ func (l *Lane) Send(dst int, tag int, seq uint64, call Call, buf []byte, inline 
 	e.want(p)
 	if cost := len(buf) + headerSize; len(buf) <= eagerLimit && cost <= p.budget {
 		p.budget -= cost
-		e.enqueue(p, frame{header: h, payload: buf, op: op})
+		p.push(frame{header: h, payload: buf, op: op})
 	} else {
 		e.nextID++
 		op.id, h.id, h.kind = e.nextID, e.nextID, kindRTS
 		e.sends[op.id] = op
-		e.enqueue(p, frame{header: h})
+		p.push(frame{header: h})
 	}
 	if inline {
 		e.flush(p)
+	} else {
+		p.poke()
 	}
 	return op
 }

@@ -82,12 +82,17 @@ func (p *peer) poke() {
 
 // enqueue queues f for p and wakes p's writer. The mutex is held.
 func (e *Endpoint) enqueue(p *peer, f frame) {
+	p.push(f)
+	p.poke()
+}
+
+// push queues f and leaves it to the caller to see to the writing.
+func (p *peer) push(f frame) {
 	if p.state == stateGone {
 		f.settle()
 		return
 	}
 	p.out = append(p.out, f)
-	p.poke()
 }
 
 // giveBack returns n bytes of p's eager budget, in large pieces. The mutex is held.

@@ -6,7 +6,7 @@ const shortAllReduce = 16 << 10
 
 // AllReduce picks the algorithm for a vector of n elements of elem bytes each.
 func AllReduce(rank, size, n, elem int) Plan {
-	if size <= 2 || n < size || n*elem <= shortAllReduce {
+	if n < size || n*elem <= shortAllReduce {
 		return DoublingAllReduce(rank, size, n)
 	}
 	return RingAllReduce(rank, size, n)
