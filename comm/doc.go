@@ -28,11 +28,14 @@
 // # Failure
 //
 // Every operation takes a context, has a timeout ([WithTimeout]) and returns an error that names the operation,
-// its number in the group, and the rank at fault. When a member dies, every operation of every group that it
-// belongs to ends with a [PeerError] on every other member, and so does every later call: a failed group stays
-// failed. Cancelling a collective, or a transfer under way, fails the group likewise, because half a collective
-// cannot be undone; only a receive that nothing has matched can be cancelled alone. A message that has arrived
-// whole can still be received after the failure.
+// its number in the group, and the rank at fault. When a member dies, every operation that needs it, directly or
+// through another rank, ends at once with a [PeerError] on every other member, and so does every later call on the
+// group: a failed group stays failed. A member that nobody needs any more may end as it likes, though [Group.Close]
+// is how to leave in good order.
+//
+// Cancelling a collective, or a transfer under way, fails the group likewise, because half a collective cannot be
+// undone; only a receive that nothing has matched can be cancelled alone. A message that has arrived whole can still
+// be received after the failure.
 //
 // # Trust
 //

@@ -298,19 +298,28 @@ func TestALeaverIsNamedByThoseWhoNeedIt(t *testing.T) {
 	})
 }
 
-// Ranks leave at different times: the last messages of the others must not suffer.
-func TestLeavingRightAfterTheLastOperation(t *testing.T) {
+// Ranks end at different times: the last messages of the others must not suffer, whether the ranks leave in good
+// order or forget to.
+func TestEndingRightAfterTheLastOperation(t *testing.T) {
 	onEveryTransport(t, func(t *testing.T, world func(int) *testWorld) {
 		for name, operation := range operations {
-			t.Run(name, func(t *testing.T) {
-				for range 20 {
-					w := world(4)
-					w.t = t
-					w.run(func(ctx context.Context, g *Group) error {
-						return errors.Join(operation(ctx, g), operation(ctx, g), g.Close())
-					})
-				}
-			})
+			for _, way := range []string{"closed", "not closed"} {
+				t.Run(name+" "+way, func(t *testing.T) {
+					for range 20 {
+						w := world(4)
+						w.t = t
+						w.run(func(ctx context.Context, g *Group) error {
+							if err := errors.Join(operation(ctx, g), operation(ctx, g)); err != nil {
+								return err
+							}
+							if way == "not closed" {
+								w.mortal[g.Rank()].Kill()
+							}
+							return g.Close()
+						})
+					}
+				})
+			}
 		}
 	})
 }

@@ -31,6 +31,16 @@ var workerPrograms = map[string]func(ctx context.Context, g *Group) error{
 			}
 		}
 	},
+	// silent computes one sum and returns from main without closing anything.
+	"silent": func(ctx context.Context, g *Group) error {
+		v := []int{g.Rank()}
+		if err := AllReduce(ctx, g, v, Sum); err != nil {
+			return err
+		}
+		fmt.Println("sum", v[0])
+		os.Exit(0)
+		return nil
+	},
 }
 
 // runWorker is main of a worker process; it prints its error as users' programs do.
@@ -104,5 +114,16 @@ func TestAKilledProcessIsNamedByAllOthers(t *testing.T) {
 	}
 	if d := time.Since(start); d > 10*time.Second {
 		t.Errorf("the others took %v to notice", d)
+	}
+}
+
+func TestProcessesThatForgetToClose(t *testing.T) {
+	for range 5 {
+		for r, p := range startProcesses(t, "silent", 5) {
+			out, _ := io.ReadAll(p.stdout)
+			if err := p.cmd.Wait(); string(out) != "sum 10\n" || err != nil {
+				t.Errorf("rank %d printed %q and ended with %v: %s", r, out, err, p.stderr.String())
+			}
+		}
 	}
 }

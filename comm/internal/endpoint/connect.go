@@ -99,23 +99,13 @@ func (e *Endpoint) up(p *peer, conn net.Conn) {
 	}
 }
 
-// lost records that the stream to p has broken. Every lane with p in it fails, unless p has said goodbye: then
-// only operations that need p do. The mutex is held.
+// lost records that the stream to p has broken. The mutex is held.
 func (e *Endpoint) lost(p *peer, err error) {
 	if p.state == stateGone {
 		return
 	}
-	f := e.verdict(p, err)
-	e.drop(p, f)
-	if p.left || e.closed {
-		return
-	}
-	e.opt.Log.Debug("peer lost", "rank", p.rank, "error", err)
-	for _, l := range e.lanes {
-		if slices.Contains(l.members, p.rank) {
-			l.fail(f, p.rank)
-		}
-	}
+	e.opt.Log.Debug("stream ended", "rank", p.rank, "goodbye", p.left, "error", err)
+	e.drop(p, e.verdict(p, err))
 }
 
 // verdict is what has become of p, whose stream broke with err.
@@ -134,7 +124,9 @@ func (e *Endpoint) verdict(p *peer, err error) *Failure {
 	return &Failure{Kind: PeerFailed, Rank: p.rank, Text: text, Err: err}
 }
 
-// drop closes the stream to p and ends the operations that need p. The mutex is held.
+// drop closes the stream to p and ends the operations that need p with f. If p has died, that fails their lanes;
+// a lane in which nobody needs p goes on until somebody does: a program may end without goodbye when it is done.
+// The mutex is held.
 func (e *Endpoint) drop(p *peer, f *Failure) {
 	if p.state == stateGone {
 		return
@@ -150,13 +142,9 @@ func (e *Endpoint) drop(p *peer, f *Failure) {
 	out := p.out
 	p.out = nil
 	for _, l := range e.lanes {
-		for op := range l.ops {
-			if op.peer == p.rank || op.source == p.rank {
-				l.detach(op)
-				op.end(f)
-			}
+		if slices.Contains(l.members, p.rank) {
+			l.without(p)
 		}
-		l.endDeserted()
 	}
 	for _, q := range out {
 		q.settle()

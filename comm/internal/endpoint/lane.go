@@ -89,6 +89,7 @@ func (l *Lane) Send(dst int, tag int, seq uint64, call Call, buf []byte, inline 
 		return op
 	case p.state == stateGone:
 		op.finish(p.failure)
+		l.failBy(p)
 		return op
 	}
 	e.want(p)
@@ -133,6 +134,7 @@ func (l *Lane) Recv(src int, tag int, seq uint64, call Call, buf []byte) *Op {
 		}
 	} else if p := e.peers[src]; p.state == stateGone {
 		op.finish(p.failure)
+		l.failBy(p)
 		return op
 	} else {
 		e.want(p)

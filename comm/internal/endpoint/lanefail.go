@@ -32,6 +32,35 @@ func (l *Lane) fail(f *Failure, except int) {
 	}
 }
 
+// without ends the operations that need p, which is gone. The mutex is held.
+func (l *Lane) without(p *peer) {
+	needed := false
+	for op := range l.ops {
+		switch {
+		case op.peer != p.rank && op.source != p.rank:
+			needed = needed || op.peer == AnySource && op.source < 0 && slices.Contains(l.posted, op)
+		case op.held:
+			op.err = p.failure // unless its writer has got it through
+		default:
+			l.detach(op)
+			op.finish(p.failure)
+			needed = true
+		}
+	}
+	if needed {
+		l.failBy(p)
+	}
+	l.endDeserted()
+}
+
+// failBy fails the lane because somebody needs p, which is gone; if it has left in good order, that is the matter
+// of whoever needs it. The mutex is held.
+func (l *Lane) failBy(p *peer) {
+	if p.failure.Kind == PeerFailed {
+		l.fail(p.failure, p.rank)
+	}
+}
+
 // tell sends the lane's failure to rank, once. The mutex is held.
 func (l *Lane) tell(rank int) {
 	if _, ok := l.told[rank]; ok {

@@ -123,13 +123,20 @@ func (op *Op) finish(err error) {
 	close(op.done)
 }
 
-// release ends the reader's or writer's use of op.buf, and with it the operation; err is how that use went. What
-// has been moved whole has succeeded, even if the lane has failed or the peer has left in the meantime: a peer may
-// well leave once it has what it came for. The endpoint's mutex is held.
-func (op *Op) release(err error) {
+// release ends the reader's or writer's use of op.buf, all of which has been moved, and with it the operation. It has
+// succeeded even if the lane has failed or the peer has gone in the meantime: a peer may well go once it has what it
+// came for. The mutex is held.
+func (op *Op) release() {
 	op.held = false
-	if err != nil && op.err != nil {
-		err = op.err
+	op.finish(nil)
+}
+
+// abandoned ends the operation if somebody has given it up while its buffer was in use, and says so. The mutex is held.
+func (op *Op) abandoned() bool {
+	if op.err == nil {
+		return false
 	}
-	op.finish(err)
+	op.held = false
+	op.finish(op.err)
+	return true
 }

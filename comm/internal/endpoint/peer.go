@@ -144,25 +144,21 @@ func (e *Endpoint) flush(p *peer) {
 			switch {
 			case f.op == nil:
 				f.settle()
-			case p.broken && f.op.err == nil:
+			case err == nil:
+				f.op.release()
+			case f.op.abandoned():
+				if p.state == stateGone {
+					f.op.lane.failBy(p)
+				}
+			case p.state == stateGone: // its lane has been closed
+				f.op.held = false
+				f.op.finish(p.failure)
+			default:
 				f.op.held = false
 				p.out = append(p.out, f)
-			default:
-				f.op.release(e.brokenBy(p, err))
 			}
 		}
 	}
-}
-
-// brokenBy is the error of an operation whose stream to p broke with err. The mutex is held.
-func (e *Endpoint) brokenBy(p *peer, err error) error {
-	switch {
-	case err == nil:
-		return nil
-	case p.state == stateGone:
-		return p.failure
-	}
-	return e.verdict(p, err)
 }
 
 func (p *peer) writeBatch(batch []frame) error {

@@ -185,6 +185,7 @@ func (l *Lane) deliver(op *Op, m *message) {
 		return
 	case m.kind == kindRTS && refusal == nil:
 		op.finish(p.failure)
+		l.failBy(p)
 		return
 	case m.source != e.rank:
 		e.refuse(p, m)
@@ -211,19 +212,17 @@ func (e *Endpoint) receiveData(p *peer, r *bufio.Reader, h header) error {
 	if op == nil {
 		return e.discard(p, r, int(h.size)) // its lane has failed since
 	}
-	held := true
 	err := e.readPayload(p, r, op.buf[:op.n], func() bool {
-		if op.err == nil {
-			return false
-		}
-		held = false
-		op.release(op.err)
-		return true
+		return op.abandoned()
 	})
-	if held {
-		e.mu.Lock()
-		op.release(e.brokenBy(p, err))
-		e.mu.Unlock()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch {
+	case op.finished() || err != nil && op.abandoned():
+	case err != nil:
+		op.held = false // drop ends it, once it is known what has become of p
+	default:
+		op.release()
 	}
 	return err
 }
