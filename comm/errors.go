@@ -138,7 +138,7 @@ func (g *Group) failure(op string, seq uint64, elem int, err error) error {
 	if cause == nil || f.Kind == endpoint.PeerFailed && !errors.Is(cause, ErrTimeout) {
 		cause = errors.New(f.Text)
 	} else if errors.Is(cause, ErrTimeout) {
-		cause = fmt.Errorf("%w: %s", cause, f.Text)
+		cause = fmt.Errorf("%w after %v: %s", cause, g.timeout, f.Text)
 	}
 	switch f.Kind {
 	case endpoint.Mismatched:

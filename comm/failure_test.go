@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -322,4 +324,20 @@ func TestEndingRightAfterTheLastOperation(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A rank that is stopped reads nothing, and its kernel only so much: whoever sends to it must still get away.
+func TestSendingToAStoppedProcessTimesOut(t *testing.T) {
+	ps := startProcesses(t, "flood", 2)
+	if line, err := ps[0].stdout.ReadString('\n'); line != "running\n" {
+		t.Fatalf("rank 0 says %q, %v", line, err)
+	}
+	if err := ps[1].cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	rest, _ := io.ReadAll(ps[0].stdout)
+	err := ps[0].cmd.Wait()
+	if got := ps[0].stderr.String(); err == nil || !strings.Contains(got, "rank 1") || !strings.Contains(got, "timed out after 1s") {
+		t.Errorf("rank 0 printed %q, ended with %v and said %q", rest, err, got)
+	}
 }

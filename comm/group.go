@@ -117,6 +117,9 @@ func NewGroup(ctx context.Context, parent *Group, ranks []int, opts ...Option) (
 	for _, o := range opts {
 		o(&cfg)
 	}
+	if cfg.timeout <= 0 {
+		return nil, badArgument("NewGroup", "timeout %v: want a positive duration", cfg.timeout)
+	}
 	members := make([]int, 0, len(ranks))
 	for _, r := range ranks {
 		w := parent.WorldRank(r)

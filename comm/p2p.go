@@ -20,25 +20,25 @@ const MaxTag = math.MaxInt32
 
 // Send sends buf to rank dst of g, with tag (0 unless given), and returns when buf may be used again.
 func Send[T Element](ctx context.Context, g *Group, buf []T, dst int, tag ...int) error {
-	return sendOp(g, buf, dst, tag).start(true).Wait(ctx)
+	return sendOp(g, buf, dst, tag).start().Wait(ctx)
 }
 
 // Recv receives a message of at most len(buf) elements from rank src of g (or AnySource) with tag (0 unless given;
 // or AnyTag). A longer message is a [TruncateError], a shorter one sets only Status.Count elements.
 func Recv[T Element](ctx context.Context, g *Group, buf []T, src int, tag ...int) (Status, error) {
-	w := recvOp(g, buf, src, tag).start(false)
+	w := recvOp(g, buf, src, tag).start()
 	err := w.Wait(ctx)
 	return w.Status(), err
 }
 
 // ISend starts a Send and returns at once.
 func ISend[T Element](g *Group, buf []T, dst int, tag ...int) *Work {
-	return sendOp(g, buf, dst, tag).start(false)
+	return sendOp(g, buf, dst, tag).start()
 }
 
 // IRecv starts a Recv and returns at once.
 func IRecv[T Element](g *Group, buf []T, src int, tag ...int) *Work {
-	return recvOp(g, buf, src, tag).start(false)
+	return recvOp(g, buf, src, tag).start()
 }
 
 // A P2POp is a send or receive that [Batch] will start.
@@ -66,7 +66,7 @@ func Batch(ops ...P2POp) []*Work {
 	for _, kind := range []callKind{callRecv, callSend} {
 		for i, op := range ops {
 			if op.kind == kind {
-				works[i] = op.start(false)
+				works[i] = op.start()
 			}
 		}
 	}
@@ -111,8 +111,8 @@ func newP2P[T Element](g *Group, kind callKind, buf []T, peer int, tag []int) P2
 	return op
 }
 
-// start starts the operation. With inline set, a send may write, and so block, on the caller's goroutine.
-func (o P2POp) start(inline bool) *Work {
+// start starts the operation.
+func (o P2POp) start() *Work {
 	w := &Work{g: o.g, kind: o.kind, seq: o.g.p2p.Add(1), elem: o.elem, err: o.err}
 	if o.err != nil {
 		return w
@@ -123,7 +123,7 @@ func (o P2POp) start(inline bool) *Work {
 	}
 	call := endpoint.Call{Op: uint8(o.kind), Type: uint8(o.typ)}
 	if o.kind == callSend {
-		w.op = o.g.lane.Send(peer, o.tag, 0, call, o.buf, inline)
+		w.op = o.g.lane.Send(peer, o.tag, 0, call, o.buf)
 	} else {
 		w.op = o.g.lane.Recv(peer, o.tag, 0, call, o.buf)
 	}

@@ -31,6 +31,26 @@ var workerPrograms = map[string]func(ctx context.Context, g *Group) error{
 			}
 		}
 	},
+	// flood sends from rank 0 to rank 1 until something fails.
+	"flood": func(ctx context.Context, g *Group) error {
+		one, err := NewGroup(ctx, g, []int{0, 1}, WithTimeout(time.Second))
+		if err != nil {
+			return err
+		}
+		for i := 0; ; i++ {
+			if g.Rank() == 1 {
+				_, err = Recv(ctx, one, make([]byte, 60_000), 0)
+			} else {
+				err = Send(ctx, one, make([]byte, 60_000), 1)
+			}
+			if err != nil {
+				return err
+			}
+			if i == 10 {
+				fmt.Println("running")
+			}
+		}
+	},
 	// silent computes one sum and returns from main without closing anything.
 	"silent": func(ctx context.Context, g *Group) error {
 		v := []int{g.Rank()}

@@ -96,7 +96,7 @@ func (g *Group) execute(ctx context.Context, seq uint64, c *collective) error {
 		}
 		if s.To != plan.None {
 			out := c.src[s.Send.Lo*c.elem : s.Send.Hi*c.elem]
-			send = g.lane.Send(g.ranks[s.To], 0, seq, c.call, out, true)
+			send = g.lane.Send(g.ranks[s.To], 0, seq, c.call, out)
 		}
 		err := wait(recv)
 		if err != nil {

@@ -65,12 +65,15 @@ func (w *Work) Err() error {
 
 // Status tells what a receive got, once it has ended without error.
 func (w *Work) Status() Status {
-	if w.op == nil || w.kind != callRecv || w.Err() != nil {
+	if w.op == nil || w.kind != callRecv {
 		return Status{}
 	}
 	select {
 	case <-w.op.Done():
 	default:
+		return Status{}
+	}
+	if w.op.Err() != nil {
 		return Status{}
 	}
 	source, tag, bytes := w.op.Received()

@@ -69,6 +69,21 @@ func TestAPeerThatStopsInTheMiddleOfAMessage(t *testing.T) {
 	})
 }
 
+// A peer whose kernel takes no more, on behalf of a process that has stopped reading.
+func TestSendingToAPeerThatDoesNotReadTimesOut(t *testing.T) {
+	byHand(t, func(t *testing.T, l *Lane, _ net.Conn) {
+		r := l.Recv(0, 0, 0, Call{}, nil)
+		synctest.Wait()
+		start := time.Now()
+		err := l.Send(0, 0, 0, Call{}, []byte("x")).Wait(t.Context(), minute)
+		wantFailure(t, err, PeerFailed, 0)
+		if !errors.Is(err, ErrTimeout) || time.Since(start) != minute+time.Second { // the write gets a second more
+			t.Errorf("got %v after %v, want a timeout after %v", err, time.Since(start), minute)
+		}
+		wantFailure(t, r.Wait(t.Context(), minute), PeerFailed, 0)
+	})
+}
+
 func TestNonsenseEndsTheStream(t *testing.T) {
 	for name, h := range map[string]header{
 		"unknown kind":       {kind: 99},

@@ -54,7 +54,7 @@ type testWorld struct {
 func (w *testWorld) kill(rank int) { w.trs[rank].Kill() }
 
 func (w *testWorld) send(from, to, tag int, buf []byte) *Op {
-	return w.lanes[from].Send(to, tag, 0, Call{}, buf, false)
+	return w.lanes[from].Send(to, tag, 0, Call{}, buf)
 }
 
 func (w *testWorld) recv(at, from, tag int, buf []byte) *Op {
@@ -285,7 +285,7 @@ func TestLeavingInGoodOrder(t *testing.T) {
 		wantFailure(t, waiting.Wait(t.Context(), minute), Left, 0)
 		wantFailure(t, w.send(1, 0, 0, nil).Wait(t.Context(), minute), Left, 0)
 		must(t, w.send(1, 2, 0, nil), w.recv(2, 1, 0, nil)) // the others go on
-		if err := w.lanes[0].Send(1, 0, 0, Call{}, nil, false).Wait(t.Context(), minute); !errors.Is(err, ErrClosed) {
+		if err := w.lanes[0].Send(1, 0, 0, Call{}, nil).Wait(t.Context(), minute); !errors.Is(err, ErrClosed) {
 			t.Errorf("got %v, want ErrClosed", err)
 		}
 	})
@@ -313,10 +313,10 @@ func TestAReceiveFromAnyoneEndsWhenAllHaveLeft(t *testing.T) {
 func TestSendsOfAClosedLaneEnd(t *testing.T) {
 	byHand(t, func(t *testing.T, l *Lane, conn net.Conn) {
 		// The peer does not read, so the first message is being written and the second is queued.
-		first := l.Send(0, 0, 0, Call{}, []byte("first"), false)
+		first := l.Send(0, 0, 0, Call{}, []byte("first"))
 		synctest.Wait()
-		second := l.Send(0, 0, 0, Call{}, []byte("second"), false)
-		third := l.Send(0, 0, 0, Call{}, []byte("third"), false)
+		second := l.Send(0, 0, 0, Call{}, []byte("second"))
+		third := l.Send(0, 0, 0, Call{}, []byte("third"))
 		l.Close()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -335,7 +335,7 @@ func TestLanesAreIndependent(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		must(t, a.Send(1, 0, 0, Call{}, []byte("early"), false))
+		must(t, a.Send(1, 0, 0, Call{}, []byte("early")))
 		synctest.Wait() // the message is there before rank 1 opens the lane
 		b, err := w.ends[1].Open(7, []int{0, 1})
 		if err != nil {
@@ -362,7 +362,7 @@ func TestLanesAreIndependent(t *testing.T) {
 		}
 		w.kill(2)
 		wantFailure(t, w.recv(0, 2, 0, nil).Wait(t.Context(), minute), PeerFailed, 2)
-		must(t, c.Send(1, 0, 0, Call{}, in, false), d.Recv(0, 0, 0, Call{}, in))
+		must(t, c.Send(1, 0, 0, Call{}, in), d.Recv(0, 0, 0, Call{}, in))
 	})
 }
 
@@ -377,7 +377,7 @@ func TestAClosedLaneTellsWhoStillSends(t *testing.T) {
 			t.Fatal(err)
 		}
 		b.Close()
-		wantFailure(t, a.Send(1, 0, 0, Call{}, make([]byte, 1<<20), false).Wait(t.Context(), minute), Left, 1)
+		wantFailure(t, a.Send(1, 0, 0, Call{}, make([]byte, 1<<20)).Wait(t.Context(), minute), Left, 1)
 		must(t, w.send(0, 1, 0, nil), w.recv(1, 0, 0, nil))
 	})
 }
@@ -394,7 +394,7 @@ func TestDifferentCallsAreFoundAndTold(t *testing.T) {
 					}
 					ops = append(ops,
 						w.lanes[r].Recv((r+2)%3, 0, 1, calls[r], make([]byte, 1)),
-						w.lanes[r].Send((r+1)%3, 0, 1, calls[r], make([]byte, 1), false))
+						w.lanes[r].Send((r+1)%3, 0, 1, calls[r], make([]byte, 1)))
 				}
 				for r := range 3 {
 					if r != late {
@@ -420,7 +420,7 @@ func TestDifferentCallsAreFoundAndTold(t *testing.T) {
 
 func TestTypesOfMessagesAreCompared(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, w *testWorld) {
-		s := w.lanes[0].Send(1, 0, 0, Call{Op: 1, Type: 3}, make([]byte, 4), false)
+		s := w.lanes[0].Send(1, 0, 0, Call{Op: 1, Type: 3}, make([]byte, 4))
 		err := w.lanes[1].Recv(0, 0, 0, Call{Op: 2, Type: 4}, make([]byte, 4)).Wait(t.Context(), minute)
 		wantFailure(t, err, Mismatched, 0)
 		must(t, s)

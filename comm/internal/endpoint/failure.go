@@ -25,12 +25,11 @@ type Failure struct {
 	Kind  FailureKind `json:"kind"`
 	Rank  int         `json:"rank"` // world rank at fault
 	Text  string      `json:"text"`
-	Seq   uint64      `json:"seq,omitempty"`
 	Calls []RankCall  `json:"calls,omitempty"`
 	Err   error       `json:"-"` // the local cause, for errors.Is; not sent
 }
 
-// A RankCall is the call of one rank at sequence number Failure.Seq.
+// A RankCall is the call of one rank, and its number in the group.
 type RankCall struct {
 	Rank int    `json:"rank"`
 	Seq  uint64 `json:"seq"`

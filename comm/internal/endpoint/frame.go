@@ -26,7 +26,7 @@ const headerSize = 56
 // header is the envelope of a frame. Numbers travel in little-endian order.
 type header struct {
 	kind  kind
-	tag   int32  // point to point: the caller's tag; collective: the step of the plan
+	tag   int32  // point to point: the caller's tag; collective: 0
 	group uint64 // which lane
 	seq   uint64 // collective: its number in the group, from 1; point to point: 0
 	size  uint64 // bytes of the message (eager, RTS, data), of the document (abort) or of credit

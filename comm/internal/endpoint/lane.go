@@ -65,14 +65,13 @@ func (l *Lane) Begin(seq uint64, call Call) error {
 // mismatch is the failure of a lane in which source called h.call while this rank called l.call.
 func (l *Lane) mismatch(source int, h header) *Failure {
 	return &Failure{
-		Kind: Mismatched, Rank: source, Seq: l.seq, Text: "called something else",
+		Kind: Mismatched, Rank: source, Text: "called something else",
 		Calls: []RankCall{{l.ep.rank, l.seq, l.call}, {source, h.seq, h.call}},
 	}
 }
 
-// Send starts sending buf to dst. With inline set the caller's goroutine may write, and so block.
-// seq is 0 for point to point; tag is then the caller's, else the step of the plan.
-func (l *Lane) Send(dst int, tag int, seq uint64, call Call, buf []byte, inline bool) *Op {
+// Send starts sending buf to dst. It does not block. seq is 0 for point to point; tag is then the caller's, else 0.
+func (l *Lane) Send(dst int, tag int, seq uint64, call Call, buf []byte) *Op {
 	e := l.ep
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -95,17 +94,12 @@ func (l *Lane) Send(dst int, tag int, seq uint64, call Call, buf []byte, inline 
 	e.want(p)
 	if cost := len(buf) + headerSize; len(buf) <= eagerLimit && cost <= p.budget {
 		p.budget -= cost
-		p.push(frame{header: h, payload: buf, op: op})
+		e.enqueue(p, frame{header: h, payload: buf, op: op})
 	} else {
 		e.nextID++
 		op.id, h.id, h.kind = e.nextID, e.nextID, kindRTS
 		e.sends[op.id] = op
-		p.push(frame{header: h})
-	}
-	if inline {
-		e.flush(p)
-	} else {
-		p.poke()
+		e.enqueue(p, frame{header: h})
 	}
 	return op
 }

@@ -38,9 +38,10 @@ func (l *Lane) without(p *peer) {
 	for op := range l.ops {
 		switch {
 		case op.peer != p.rank && op.source != p.rank:
-			needed = needed || op.peer == AnySource && op.source < 0 && slices.Contains(l.posted, op)
-		case op.held:
+			needed = needed || op.peer == AnySource && op.source < 0 // p might have been the one
+		case op.held && op.err == nil:
 			op.err = p.failure // unless its writer has got it through
+		case op.held: // given up already
 		default:
 			l.detach(op)
 			op.finish(p.failure)

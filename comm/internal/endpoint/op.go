@@ -3,7 +3,6 @@ package endpoint
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 )
@@ -53,9 +52,6 @@ func (op *Op) Err() error { return op.err }
 // Received tells, after a successful receive, the sender's world rank, the tag and the bytes received.
 func (op *Op) Received() (source, tag, bytes int) { return op.source, int(op.gotTag), op.n }
 
-// Peer is the world rank that the operation was started with; it may be AnySource.
-func (op *Op) Peer() int { return op.peer }
-
 // Wait waits for the operation until ctx ends or timeout has passed (0: no limit). A receive that nothing has
 // matched yet is then withdrawn and the group goes on; anything else leaves the group's traffic in an unknown
 // state, so the lane fails for all its members.
@@ -76,7 +72,7 @@ func (op *Op) Wait(ctx context.Context, timeout time.Duration) error {
 	case <-ctx.Done():
 		op.cancel(&Failure{Kind: Aborted, Rank: op.lane.ep.rank, Text: ctx.Err().Error(), Err: ctx.Err()})
 	case <-expired:
-		op.cancel(&Failure{Kind: PeerFailed, Rank: op.peer, Text: fmt.Sprintf("no answer within %v", timeout), Err: ErrTimeout})
+		op.cancel(&Failure{Kind: PeerFailed, Rank: op.peer, Text: "did not answer in time", Err: ErrTimeout})
 	}
 	<-op.done
 	return op.err

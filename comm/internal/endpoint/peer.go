@@ -33,10 +33,9 @@ type peer struct {
 	gone    chan struct{} // closed when gone
 
 	out     []frame       // to be written, in order
-	writing bool          // some goroutine is in flush
 	broken  bool          // a write has failed; the reader will find out why
 	wake    chan struct{} // tells the writer of work
-	scratch []byte        // headers of the batch being written; belongs to whoever is in flush
+	scratch []byte        // headers of the batch being written; the writer's own
 
 	budget  int            // eager bytes that this rank may still send
 	owed    int            // eager bytes consumed and not yet given back
@@ -82,17 +81,12 @@ func (p *peer) poke() {
 
 // enqueue queues f for p and wakes p's writer. The mutex is held.
 func (e *Endpoint) enqueue(p *peer, f frame) {
-	p.push(f)
-	p.poke()
-}
-
-// push queues f and leaves it to the caller to see to the writing.
-func (p *peer) push(f frame) {
 	if p.state == stateGone {
 		f.settle()
 		return
 	}
 	p.out = append(p.out, f)
+	p.poke()
 }
 
 // giveBack returns n bytes of p's eager budget, in large pieces. The mutex is held.
@@ -103,7 +97,7 @@ func (e *Endpoint) giveBack(p *peer, n int) {
 	}
 }
 
-// write is p's writer: it writes what callers leave to it.
+// write is p's writer. It alone writes, so that nobody else can be held up by a peer that does not read.
 func (e *Endpoint) write(p *peer) {
 	defer e.wg.Done()
 	for {
@@ -118,12 +112,11 @@ func (e *Endpoint) write(p *peer) {
 	}
 }
 
-// flush writes p's queue until it is empty or somebody else is writing it already: a blocking sender writes its
-// own message, which saves it a goroutine switch. The mutex is held, except while writing.
+// flush writes p's queue until it is empty. The mutex is held, except while writing.
 func (e *Endpoint) flush(p *peer) {
-	for p.state == stateUp && !p.writing && !p.broken && len(p.out) > 0 {
+	for p.state == stateUp && !p.broken && len(p.out) > 0 {
 		batch := p.out
-		p.out, p.writing = nil, true
+		p.out = nil
 		for _, f := range batch {
 			if f.op != nil {
 				f.op.held = true
@@ -132,7 +125,6 @@ func (e *Endpoint) flush(p *peer) {
 		e.mu.Unlock()
 		err := p.writeBatch(batch)
 		e.mu.Lock()
-		p.writing = false
 		if err != nil && p.state == stateUp {
 			// The peer's last words may still wait to be read, a goodbye perhaps: the reader decides, and drop ends
 			// what stays in the queue.
@@ -177,7 +169,7 @@ func (p *peer) writeBatch(batch []frame) error {
 	return err
 }
 
-// readPayload fills buf from r. It is interrupted by a read deadline in the past (see Lane.fail), after which
+// readPayload fills buf from r. It is interrupted by a read deadline in the past (see Op.end), after which
 // abandoned says, with the mutex held, whether the rest is to be thrown away.
 func (e *Endpoint) readPayload(p *peer, r io.Reader, buf []byte, abandoned func() bool) error {
 	for len(buf) > 0 {

@@ -3,6 +3,7 @@ package endpoint
 import (
 	"bufio"
 	"fmt"
+	"slices"
 )
 
 // read is p's reader: it takes frames off the stream until it breaks.
@@ -85,7 +86,7 @@ func (e *Endpoint) receive(p *peer, h header, payload []byte) error {
 		f := decodeFailure(payload, p.rank, len(e.peers))
 		if l := e.lanes[h.group]; l != nil {
 			l.fail(f, p.rank)
-		} else if !e.isRetired(h.group) && len(e.doomed) < retiredLanes {
+		} else if !slices.Contains(e.retired, h.group) && len(e.doomed) < retiredLanes {
 			e.doomed[h.group] = f
 		}
 	case kindGoodbye:
@@ -105,7 +106,7 @@ func (e *Endpoint) route(p *peer, m *message) {
 		e.refuse(p, m)
 	case l != nil:
 		l.arrive(m)
-	case e.closed || e.isRetired(m.group):
+	case e.closed || slices.Contains(e.retired, m.group):
 		doc := (&Failure{Kind: Left, Rank: e.rank, Text: "has left (closed the group)"}).encode()
 		e.enqueue(p, frame{header: header{kind: kindAbort, group: m.group, size: uint64(len(doc))}, payload: doc})
 		e.refuse(p, m)
@@ -123,15 +124,6 @@ func (e *Endpoint) refuse(p *peer, m *message) {
 	}
 }
 
-func (e *Endpoint) isRetired(id uint64) bool {
-	for _, r := range e.retired {
-		if r == id {
-			return true
-		}
-	}
-	return false
-}
-
 // keep makes m independent of the reader's buffer.
 func (m *message) keep() *message {
 	m.payload = append([]byte(nil), m.payload...)
@@ -147,7 +139,7 @@ func (l *Lane) arrive(m *message) {
 	}
 	for i, op := range l.posted {
 		if op.matches(m) {
-			l.posted = append(l.posted[:i], l.posted[i+1:]...)
+			l.posted = slices.Delete(l.posted, i, i+1)
 			l.deliver(op, m)
 			return
 		}
@@ -212,9 +204,7 @@ func (e *Endpoint) receiveData(p *peer, r *bufio.Reader, h header) error {
 	if op == nil {
 		return e.discard(p, r, int(h.size)) // its lane has failed since
 	}
-	err := e.readPayload(p, r, op.buf[:op.n], func() bool {
-		return op.abandoned()
-	})
+	err := e.readPayload(p, r, op.buf[:op.n], op.abandoned)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	switch {
