@@ -44,7 +44,7 @@ func sh(t *testing.T, command string) []string {
 	t.Helper()
 	c := exec.CommandContext(t.Context(), "sh", "-c", command)
 	c.Dir = root
-	c.Env = append(os.Environ(), "PATH="+gorun+":"+os.Getenv("PATH"))
+	c.Env = append(os.Environ(), "PATH="+gorun+":"+os.Getenv("PATH"), "GOBIN="+gorun)
 	var stderr bytes.Buffer
 	c.Stderr = &stderr
 	out, err := c.Output()
@@ -55,6 +55,9 @@ func sh(t *testing.T, command string) []string {
 }
 
 func sortedLines(text string) []string {
+	if text == "" {
+		return nil
+	}
 	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
 	slices.Sort(lines)
 	return lines
@@ -95,28 +98,67 @@ func TestExamplesPrintWhatTheySay(t *testing.T) {
 
 // In a ```console block a line "$ command" is followed by what it prints on standard output, in any order of lines.
 func TestConsoleBlocksOfTheDocumentation(t *testing.T) {
+	for _, b := range blocks(t, "console") {
+		for _, entry := range strings.Split("\n"+b.text, "\n$ ")[1:] {
+			command, output, _ := strings.Cut(entry, "\n")
+			t.Run(b.page, func(t *testing.T) {
+				if _, err := exec.LookPath("python3"); err != nil && strings.Contains(command, ".py") {
+					t.Skipf("%s: needs python3", command)
+				}
+				compare(t, command, sh(t, command), sortedLines(output))
+			})
+		}
+	}
+}
+
+// A ```go block is the body of a function that has ctx and returns an error.
+func TestGoBlocksOfTheDocumentationCompile(t *testing.T) {
+	for _, b := range blocks(t, "go") {
+		dir := t.TempDir()
+		real, overlay := filepath.Join(dir, "main.go"), filepath.Join(dir, "overlay.json")
+		virtual, err := filepath.Abs(filepath.Join(root, "docs", "examples", "block", "main.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		src := "package main\n\nimport (\n\"context\"\n\"github.com/gorun/gorun/comm\"\n)\n\n" +
+			"func main() { _ = run(context.Background()) }\n\nfunc run(ctx context.Context) error {\n" + b.text + "}\n"
+		write := func(name, text string) {
+			if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		write(real, src)
+		write(overlay, fmt.Sprintf(`{"Replace": {%q: %q}}`, virtual, real))
+		build := exec.CommandContext(t.Context(), "go", "build", "-overlay", overlay, "-o", filepath.Join(dir, "program"), "./docs/examples/block")
+		build.Dir = root
+		if out, err := build.CombinedOutput(); err != nil {
+			t.Errorf("%s: %v\n%s\n%s", b.page, err, out, src)
+		}
+	}
+}
+
+// A block is a fenced block of a page of documentation.
+type block struct{ page, text string }
+
+// blocks returns all blocks in a language; there is at least one.
+func blocks(t *testing.T, language string) (found []block) {
+	t.Helper()
 	pages, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	block := regexp.MustCompile("(?ms)^```console\n(.*?)^```")
-	ran := 0
+	fence := regexp.MustCompile("(?ms)^```" + language + "\n(.*?)^```")
 	for _, page := range append(pages, filepath.Join(root, "README.md"), filepath.Join(root, "CONTRIBUTING.md")) {
 		text, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, m := range block.FindAllSubmatch(text, -1) {
-			for _, entry := range strings.Split("\n"+string(m[1]), "\n$ ")[1:] {
-				command, output, _ := strings.Cut(entry, "\n")
-				t.Run(filepath.Base(page), func(t *testing.T) {
-					compare(t, command, sh(t, command), sortedLines(output))
-				})
-				ran++
-			}
+		for _, m := range fence.FindAllSubmatch(text, -1) {
+			found = append(found, block{filepath.Base(page), string(m[1])})
 		}
 	}
-	if ran == 0 {
-		t.Error("found no console block; is the README still there?")
+	if len(found) == 0 {
+		t.Fatalf("found no %s block; is the README still there?", language)
 	}
+	return found
 }
