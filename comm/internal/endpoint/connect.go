@@ -94,6 +94,11 @@ func (e *Endpoint) up(p *peer, conn net.Conn) {
 	e.wg.Add(2)
 	go e.read(p)
 	go e.write(p)
+	for _, l := range e.lanes {
+		if l.err != nil && slices.Contains(l.members, p.rank) {
+			l.tell(p.rank) // it may have connected to wait for what will not come
+		}
+	}
 	if len(p.out) > 0 {
 		p.poke()
 	}

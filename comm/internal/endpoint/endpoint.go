@@ -12,7 +12,7 @@
 // nobody awaits blocks nothing behind it.
 //
 // A lane fails once and for good: the first failure ends every operation under way, is told to all members that
-// are connected, and answers every later call and message. One mutex guards all state; it is never held during
+// are connected or come to be, and answers every later call and message. One mutex guards all state; it is never held during
 // input or output.
 package endpoint
 

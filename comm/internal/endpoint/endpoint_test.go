@@ -236,6 +236,17 @@ func TestACancelledSendFailsTheGroupForAll(t *testing.T) {
 	})
 }
 
+func TestAFailureIsToldToWhoConnectsLater(t *testing.T) {
+	bubble(t, 2, func(t *testing.T, w *testWorld) {
+		w.lanes[0].Fail(&Failure{Kind: Aborted, Rank: 0, Text: "enough"}) // nobody is connected yet
+		start := time.Now()
+		wantFailure(t, w.recv(1, 0, 0, nil).Wait(t.Context(), minute), Aborted, 0)
+		if d := time.Since(start); d != 0 {
+			t.Errorf("took %v of virtual time, want none", d)
+		}
+	})
+}
+
 func TestADeathEndsEverythingEverywhereAndIsNamed(t *testing.T) {
 	bubble(t, 4, func(t *testing.T, w *testWorld) {
 		// A chain of waits: 0 on 1, 1 on 2, 2 on 3; only 2 has a connection to 3.
