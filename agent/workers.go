@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -43,7 +44,7 @@ func workers(c Config, round *rendezvous.Round, restarts int, dir string) []laun
 		if dir != "" {
 			w.ErrorFile = launcher.ErrorFile(dir, local)
 		}
-		specs[local] = launcher.WorkerSpec{Rank: w.Rank, Env: slices.Concat(inherited, w.Environ())}
+		specs[local] = launcher.WorkerSpec{Rank: w.Rank, Prefix: fmt.Sprintf("[%d] ", w.Rank), Env: slices.Concat(inherited, w.Environ())}
 	}
 	return specs
 }

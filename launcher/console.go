@@ -3,6 +3,7 @@ package launcher
 import (
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 )
 
@@ -50,11 +51,12 @@ func (c *console) write(which Std, lines []byte) {
 	}
 }
 
-// prefix is what stands in front of each line of a worker.
-func prefix(rank int, color bool) []byte {
-	if !color {
-		return fmt.Appendf(nil, "[%d] ", rank)
+// paint returns a worker's prefix in its rank's color.
+func paint(prefix string, rank int, color bool) []byte {
+	if !color || prefix == "" {
+		return []byte(prefix)
 	}
 	hues := [...]int{36, 33, 32, 35, 34, 96, 93, 92, 95, 94} // not red, which means an error elsewhere
-	return fmt.Appendf(nil, "\x1b[%dm[%d]\x1b[0m ", hues[rank%len(hues)], rank)
+	text := strings.TrimRight(prefix, " ")
+	return fmt.Appendf(nil, "\x1b[%dm%s\x1b[0m%s", hues[rank%len(hues)], text, prefix[len(text):])
 }

@@ -10,15 +10,16 @@ import (
 
 // Exit says how one worker ended.
 type Exit struct {
-	Rank      int            // in the world
-	LocalRank int            // index in Spec.Workers
-	Pid       int            // process id it had
-	Code      int            // exit code; 128+n if signal n ended it
-	Signal    syscall.Signal // what ended it; 0: it exited by itself
-	At        time.Time      // when the guard saw it, by this machine's clock
-	Stopped   bool           // Stop or Kill came before it ended, so it may be no fault of its own
-	GuardLost bool           // the guard died and the worker was killed for it; Code and Signal say SIGKILL
-	Tail      []string       // its last lines on stderr: at most 20, of at most 1024 bytes each
+	Rank        int            // in the world
+	LocalRank   int            // index in Spec.Workers
+	Pid         int            // process id it had
+	Code        int            // exit code; 128+n if signal n ended it
+	Signal      syscall.Signal // what ended it; 0: it exited by itself
+	At          time.Time      // when the guard saw it, by this machine's clock
+	Stopped     bool           // Stop or Kill came before it ended, so it may be no fault of its own
+	GuardLost   bool           // the guard died and the worker was killed for it; Code and Signal say SIGKILL
+	OutOfMemory bool           // SIGKILL ended it while the kernel's out-of-memory killer was at work on this machine
+	Tail        []string       // its last lines on stderr: at most 20, of at most 1024 bytes each
 }
 
 // Failed reports whether the worker ended with anything but exit code 0.

@@ -169,7 +169,7 @@ func agentMain(args []string) {
 func workersOf(n int) []WorkerSpec {
 	list := make([]WorkerSpec, n)
 	for i := range list {
-		list[i] = WorkerSpec{Rank: i, Env: []string{"LAUNCHER_TEST_WORKER=1", "RANK=" + strconv.Itoa(i)}}
+		list[i] = WorkerSpec{Rank: i, Prefix: fmt.Sprintf("[%d] ", i), Env: []string{"LAUNCHER_TEST_WORKER=1", "RANK=" + strconv.Itoa(i)}}
 	}
 	return list
 }

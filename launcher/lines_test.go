@@ -71,7 +71,7 @@ func TestTailBoundsLines(t *testing.T) {
 
 func TestLinesDoNotAllocate(t *testing.T) {
 	chunk := bytes.Repeat([]byte("a line of a worker\n"), 100)
-	s := newStream(Stderr, nil, streamRoute{console: true}, prefix(3, true), newConsole(&Spec{}))
+	s := newStream(Stderr, nil, streamRoute{console: true}, paint("[3] ", 3, true), newConsole(&Spec{}))
 	s.take(chunk) // warms the buffers
 	if n := testing.AllocsPerRun(100, func() { s.take(chunk) }); n > 0 {
 		t.Errorf("%v allocations for 100 lines", n)

@@ -22,6 +22,16 @@ type LogSpec struct {
 	Dir      string
 	Redirect StdMap // streams that go only to their file
 	Tee      StdMap // streams that go to their file and to the console
+	Discard  bool   // without Dir: what Redirect names goes nowhere, instead of to the console
+
+	// Lines on stdout (stderr) that contain one of these also go to <Dir>/filtered_stdout.log (filtered_stderr.log),
+	// one file for all workers, with the worker's Prefix in front.
+	StdoutFilters, StderrFilters []string
+
+	// MaxSize in bytes is where a file is put aside at the end of a line and a new one begun; 0: never. The newest
+	// Keep of those put aside stay, for each stream; 0: all of them.
+	MaxSize int64
+	Keep    int
 }
 
 // RunDir makes a new directory <base>/<runID>_<random> for the logs of one job on this node, and base if

@@ -20,12 +20,15 @@ type Spec struct {
 	Workers []WorkerSpec
 	// Grace is the time from the signal of Stop to SIGKILL; 0: kill at once.
 	Grace time.Duration
-	// Stdout and Stderr are the console: whole lines of the workers' streams arrive here with "[<rank>] "
-	// in front, in one Write for as many lines as there are. Calls are serialised over both writers within
+	// Stdout and Stderr are the console: whole lines of the workers' streams arrive here with the worker's
+	// Prefix in front, in one Write for as many lines as there are. Calls are serialised over both writers within
 	// a gang. A line longer than 1 MiB is cut into lines of 1 MiB. nil discards.
 	Stdout, Stderr io.Writer
-	// Color paints the "[<rank>]", each rank in its own color.
+	// Color paints the workers' prefixes, each rank in its own color.
 	Color bool
+	// Live says that the console is a terminal: a line so far that ends in a carriage return (a progress bar) is
+	// shown at once. Otherwise it is held until its line ends.
+	Live bool
 	// Logs are the files of this attempt.
 	Logs LogSpec
 	// TempDir, if set, is removed by the guard should the agent die before it can (see Program.TempDir).
@@ -37,9 +40,13 @@ type Spec struct {
 
 // WorkerSpec is one worker of a Spec.
 type WorkerSpec struct {
-	Rank int      // in the world; names the worker on the console and in its Exit
-	Env  []string // its complete environment, "NAME=value"
-	Mute bool     // keeps its output from the console; logs keep all
+	Rank     int      // in the world; names the worker in its Exit
+	Argv     []string // its program and arguments, where they differ from Spec.Argv
+	Env      []string // its complete environment, "NAME=value"
+	CPUs     []int    // that it may run on; empty: those of the agent
+	MemNodes []int    // NUMA nodes that its memory is to come from; empty: any
+	Prefix   string   // stands before each of its lines on the console
+	Mute     bool     // keeps its output from the console; logs keep all
 }
 
 // check finds what would otherwise fail in the guard, where it is harder to explain.

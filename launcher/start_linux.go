@@ -98,7 +98,7 @@ func runtimeSettings() []string {
 func (g *Gang) attach(pipes []*os.File) {
 	c := newConsole(&g.spec)
 	for i, w := range g.spec.Workers {
-		p := prefix(w.Rank, g.spec.Color)
+		p := paint(w.Prefix, w.Rank, g.spec.Color)
 		for j, which := range []Std{Stdout, Stderr} {
 			route := g.spec.Logs.open(i, which, g.spec.warn)
 			route.console = route.console && !w.Mute
