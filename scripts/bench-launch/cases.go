@@ -1,0 +1,214 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A benchCase is one thing to measure.
+type benchCase struct {
+	name, unit string
+	restarts   bool // only launchers that can restart
+	measure    func(b *bench, l launcher, dir string) (value float64, lost int, err error)
+}
+
+var cases = []benchCase{
+	{name: "start to the last worker's main, 1 worker", unit: "ms", measure: start(1)},
+	{name: "start to the last worker's main, 8 workers", unit: "ms", measure: start(8)},
+	{name: "start to the last worker's main, 64 workers", unit: "ms", measure: start(64)},
+	{name: "SIGKILL of one of 4 workers to the last successor's main", unit: "ms", restarts: true, measure: recovery},
+	{name: "output of 8 workers, each line marked with its rank", unit: "MB/s", measure: output},
+	{name: "memory of the launcher and its helpers with 8 workers", unit: "MiB", measure: memory},
+}
+
+// A figure is what one launcher did in one case.
+type figure struct {
+	Case     string
+	Unit     string
+	Launcher string
+	Median   float64
+	Min, Max float64
+	Runs     int
+	Lost     int // lines of output
+}
+
+type bench struct {
+	dir, worker   string
+	rounds, lines int
+	launchers     []launcher
+	runs          int
+}
+
+// run measures every launcher in turn, round by round.
+func (b *bench) run(c benchCase) ([]figure, error) {
+	values := make(map[string][]float64)
+	lost := make(map[string]int)
+	for range b.rounds {
+		for _, l := range b.launchers {
+			if c.restarts && !l.restarts {
+				continue
+			}
+			b.runs++
+			dir := filepath.Join(b.dir, strconv.Itoa(b.runs))
+			if err := os.Mkdir(dir, 0o700); err != nil {
+				return nil, err
+			}
+			value, n, err := c.measure(b, l, dir)
+			if err != nil {
+				return nil, fmt.Errorf("%s, %s: %w", l.name, c.name, err)
+			}
+			values[l.name] = append(values[l.name], value)
+			lost[l.name] += n
+		}
+	}
+	var figures []figure
+	for _, l := range b.launchers {
+		v := values[l.name]
+		if len(v) == 0 {
+			continue
+		}
+		slices.Sort(v)
+		figures = append(figures, figure{Case: c.name, Unit: c.unit, Launcher: l.name, Runs: len(v),
+			Median: v[len(v)/2], Min: v[0], Max: v[len(v)-1], Lost: lost[l.name]})
+	}
+	return figures, nil
+}
+
+func (b *bench) workerCommand(dir string, todo ...string) []string {
+	return append([]string{b.worker, workerArg, dir}, todo...)
+}
+
+// command runs without what would make a launcher talk.
+func command(argv []string) *exec.Cmd {
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Env = append(os.Environ(), "OMP_NUM_THREADS=1", "LOGLEVEL=ERROR")
+	return cmd
+}
+
+func start(n int) func(*bench, launcher, string) (float64, int, error) {
+	return func(b *bench, l launcher, dir string) (float64, int, error) {
+		cmd := command(l.command(n, 0, b.workerCommand(dir, "end")))
+		began := time.Now()
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return 0, 0, fmt.Errorf("%w: %s", err, out)
+		}
+		last, err := newest(dir, "began-*", n)
+		return milliseconds(last - began.UnixNano()), 0, err
+	}
+}
+
+func recovery(b *bench, l launcher, dir string) (float64, int, error) {
+	out, err := command(l.command(4, 1, b.workerCommand(dir, "die"))).CombinedOutput()
+	if err != nil {
+		return 0, 0, fmt.Errorf("%w: %s", err, out)
+	}
+	died, err := newest(dir, "died", 1)
+	last, lastErr := newest(dir, "began-1-*", 4)
+	return milliseconds(last - died), 0, errors.Join(err, lastErr)
+}
+
+func output(b *bench, l launcher, dir string) (float64, int, error) {
+	const workers = 8
+	cmd := command(l.tagged(workers, b.workerCommand(dir, "write", strconv.Itoa(b.lines))))
+	file, err := os.Create(filepath.Join(dir, "output"))
+	if err != nil {
+		return 0, 0, err
+	}
+	defer func() { _ = file.Close() }()
+	var complaints bytes.Buffer
+	cmd.Stdout, cmd.Stderr = file, &complaints
+	began := time.Now()
+	if err := cmd.Run(); err != nil {
+		return 0, 0, fmt.Errorf("%w: %s", err, complaints.Bytes())
+	}
+	took := time.Since(began)
+	written, err := os.ReadFile(file.Name())
+	if err != nil {
+		return 0, 0, err
+	}
+	whole := 0
+	for line := range bytes.Lines(written) {
+		if bytes.Contains(line, []byte("step ")) && bytes.HasSuffix(line, []byte("as training programs do\n")) {
+			whole++
+		}
+	}
+	return float64(len(written)) / 1e6 / took.Seconds(), workers*b.lines - whole, nil
+}
+
+// memory counts what the processes have for themselves or share among each other: the proportional set size.
+func memory(b *bench, l launcher, dir string) (float64, int, error) {
+	cmd := command(l.command(8, 0, b.workerCommand(dir, "wait")))
+	if err := cmd.Start(); err != nil {
+		return 0, 0, err
+	}
+	await(dir, "began-*", 8)
+	total := 0.0
+	for _, pid := range family(cmd.Process.Pid) {
+		if args, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline"); err == nil && !bytes.Contains(args, []byte(workerArg+"\x00"+dir)) || pid == cmd.Process.Pid {
+			total += pss(pid)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "measured"), nil, 0o600); err != nil {
+		return 0, 0, err
+	}
+	return total / 1024, 0, cmd.Wait()
+}
+
+// family returns a process and its descendants.
+func family(pid int) []int {
+	pids := []int{pid}
+	for i := 0; i < len(pids); i++ {
+		lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pids[i]))
+		for _, name := range lists {
+			text, _ := os.ReadFile(name)
+			for field := range strings.FieldsSeq(string(text)) {
+				if child, err := strconv.Atoi(field); err == nil {
+					pids = append(pids, child)
+				}
+			}
+		}
+	}
+	return pids
+}
+
+// pss returns a process's proportional set size in KiB.
+func pss(pid int) float64 {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
+	for line := range strings.Lines(string(text)) {
+		if rest, ok := strings.CutPrefix(line, "Pss:"); ok {
+			kib, _ := strconv.ParseFloat(strings.Fields(rest)[0], 64)
+			return kib
+		}
+	}
+	return 0
+}
+
+// newest returns the latest of the times in the files that match, of which there are n.
+func newest(dir, pattern string, n int) (last int64, err error) {
+	names, err := filepath.Glob(filepath.Join(dir, pattern))
+	if err != nil || len(names) != n {
+		return 0, fmt.Errorf("%d files %s, want %d", len(names), pattern, n)
+	}
+	for _, name := range names {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return 0, err
+		}
+		at, err := strconv.ParseInt(string(text), 10, 64)
+		if err != nil {
+			return 0, err
+		}
+		last = max(last, at)
+	}
+	return last, nil
+}
+
+func milliseconds(ns int64) float64 { return float64(ns) / 1e6 }

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+)
+
+// A launcher starts n workers with this command; restarts is how often it may start them again.
+type launcher struct {
+	name      string
+	command   func(n, restarts int, worker []string) []string
+	restarts  bool // it can
+	tagOutput []string
+}
+
+// torchrunFix: Debian's torchrun 1.13 under Python 3.11 cannot read --redirects and --tee, whose values it looks for
+// among enum members over which Python no longer iterates.
+const torchrunFix = `
+import torch.distributed.elastic.multiprocessing.api as api
+read = api.Std.from_str.__func__
+api.Std.from_str = classmethod(lambda cls, s: api.Std(int(s)) if s.isdigit() else read(cls, s))
+from torch.distributed.run import main
+main()
+`
+
+// launchers returns those that this machine has, gorun first.
+func launchers(gorun, dir string) []launcher {
+	list := []launcher{{name: "gorun", restarts: true, command: func(n, restarts int, worker []string) []string {
+		return append([]string{gorun, "--nproc-per-node", strconv.Itoa(n), "--max-restarts", strconv.Itoa(restarts)}, worker...)
+	}}}
+	if python := pythonWithTorch(); python != "" {
+		script := filepath.Join(dir, "torchrun.py")
+		if os.WriteFile(script, []byte(torchrunFix), 0o600) == nil {
+			list = append(list, launcher{name: "torchrun", restarts: true, tagOutput: []string{"--tee", "3"}, command: func(n, restarts int, worker []string) []string {
+				return append([]string{python, script, "--standalone", "--no_python", "--nproc_per_node", strconv.Itoa(n),
+					"--max_restarts", strconv.Itoa(restarts), "--monitor_interval", "0.1"}, worker...)
+			}})
+		}
+	}
+	if path, err := exec.LookPath("mpirun.openmpi"); err == nil {
+		list = append(list, launcher{name: "Open MPI", tagOutput: []string{"--tag-output"}, command: func(n, _ int, worker []string) []string {
+			return append([]string{path, "--allow-run-as-root", "--oversubscribe", "-n", strconv.Itoa(n)}, worker...)
+		}})
+	}
+	if path, err := exec.LookPath("mpiexec.hydra"); err == nil {
+		list = append(list, launcher{name: "MPICH", tagOutput: []string{"-l"}, command: func(n, _ int, worker []string) []string {
+			return append([]string{path, "-n", strconv.Itoa(n)}, worker...)
+		}})
+	}
+	return list
+}
+
+func pythonWithTorch() string {
+	for _, python := range []string{os.Getenv("PYTHON_EXEC"), "python3", "/usr/bin/python3"} {
+		if python != "" && exec.Command(python, "-c", "import torch.distributed.run").Run() == nil {
+			return python
+		}
+	}
+	return ""
+}
+
+// tagged is the command with each line marked by its rank, as gorun does by itself.
+func (l launcher) tagged(n int, worker []string) []string {
+	argv := l.command(n, 0, worker)
+	at := 1
+	if l.name == "torchrun" {
+		at = 2 // after the script
+	}
+	return append(argv[:at:at], append(l.tagOutput, argv[at:]...)...)
+}
