@@ -1,0 +1,78 @@
+package topology
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+	"os"
+	"slices"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Apply binds the calling thread, and so a process that is then forked from it, to CPUs and to memory of NUMA nodes;
+// an empty list leaves that as it is. The goroutine must be locked to its thread until restore has put back what
+// was. It fails, and nothing is changed, if one of the CPUs is not there or not to be used by this process.
+//
+// Memory comes from the nodes while they have any free, then from others: a full node slows a worker down, and does
+// not kill it. A kernel before 5.15 takes it from the node that the worker runs on. If the system does not let
+// memory be bound at all, as in some containers, it is left out.
+func Apply(cpus, nodes []int) (restore func(), err error) {
+	undoCPUs, err := bindCPUs(cpus)
+	if err != nil || len(nodes) == 0 {
+		return undoCPUs, err
+	}
+	undoMemory := bindMemory(nodes)
+	return func() { undoMemory(); undoCPUs() }, nil
+}
+
+func bindCPUs(cpus []int) (undo func(), err error) {
+	if len(cpus) == 0 {
+		return func() {}, nil
+	}
+	was, err := affinity()
+	if err != nil {
+		return nil, err
+	}
+	undo = func() { _ = setAffinity(was) } // it was possible before; if no longer, the kernel has chosen already
+	// The kernel leaves out what is not there, and fails only if nothing is left.
+	if err := setAffinity(maskOf(cpus, maxCPUs)); err != nil && !errors.Is(err, unix.EINVAL) {
+		return nil, err
+	}
+	now, err := affinity()
+	if err != nil {
+		undo()
+		return nil, err
+	}
+	got := now.list()
+	missing := slices.DeleteFunc(slices.Clone(cpus), func(cpu int) bool { return slices.Contains(got, cpu) })
+	if len(missing) > 0 {
+		undo()
+		return nil, fmt.Errorf("cannot bind to CPUs %s: this process may not use %s, or the machine has no such CPU", FormatList(cpus), FormatList(missing))
+	}
+	return undo, nil
+}
+
+// bindMemory does nothing if the system does not let it.
+func bindMemory(nodes []int) (undo func()) {
+	var mode int32
+	was := make(mask, maxNodes/bits.UintSize)
+	_, _, errno := unix.Syscall6(unix.SYS_GET_MEMPOLICY, uintptr(unsafe.Pointer(&mode)), uintptr(unsafe.Pointer(&was[0])), maxNodes, 0, 0, 0)
+	if errno != 0 {
+		return func() {}
+	}
+	if setMemory(unix.MPOL_PREFERRED_MANY, maskOf(nodes, maxNodes)) != nil {
+		_ = setMemory(unix.MPOL_LOCAL, make(mask, len(was))) // the CPUs are near
+	}
+	return func() { _ = setMemory(int(mode), was) }
+}
+
+// The kernel counts one more bit than it reads.
+func setMemory(mode int, of mask) error {
+	_, _, errno := unix.Syscall(unix.SYS_SET_MEMPOLICY, uintptr(mode), uintptr(unsafe.Pointer(&of[0])), maxNodes+1)
+	if errno != 0 {
+		return os.NewSyscallError("set_mempolicy", errno)
+	}
+	return nil
+}

@@ -1,0 +1,21 @@
+package topology
+
+import "io/fs"
+
+// CPUCount returns how many CPUs this process can keep busy, at least 1: those that it may run on, and no more than
+// the CPU time that its cgroups grant it, rounded up. Root is /, for the cgroups.
+func CPUCount(root fs.FS) (int, error) {
+	allowed, err := Allowed()
+	if err != nil {
+		return 0, err
+	}
+	granted, err := quota(root)
+	if err != nil {
+		return 0, err
+	}
+	n := len(allowed)
+	if granted > 0 {
+		n = min(n, granted)
+	}
+	return max(1, n), nil
+}
