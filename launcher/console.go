@@ -1,18 +1,21 @@
 package launcher
 
 import (
-	"fmt"
 	"io"
-	"strings"
 	"sync"
+	"unicode/utf8"
 )
 
 // console serialises the output of all workers of a gang, over stdout and stderr: both are often the same
-// terminal. It is given whole lines only, so lines never mix.
+// terminal. It is given whole lines, so lines never mix, and progress bars, which the next output erases.
 type console struct {
 	mu       sync.Mutex
 	out, err consoleWriter
+	raw      bool // bytes pass that are not UTF-8
 	warn     func(format string, args ...any)
+
+	barOf *stream // whose progress bar stands in the cursor's line; nil: there is none
+	bar   []byte  // scratch memory
 }
 
 type consoleWriter struct {
@@ -25,6 +28,7 @@ func newConsole(s *Spec) *console {
 	return &console{
 		out:  consoleWriter{w: orDiscard(s.Stdout), name: "stdout"},
 		err:  consoleWriter{w: orDiscard(s.Stderr), name: "stderr"},
+		raw:  s.Raw,
 		warn: s.warn,
 	}
 }
@@ -36,27 +40,63 @@ func orDiscard(w io.Writer) io.Writer {
 	return w
 }
 
-// write passes whole lines on. A writer that fails is warned of once and tried again next time: a full
-// disk behind it may have been cleared by then.
+// write passes whole lines on.
 func (c *console) write(which Std, lines []byte) {
+	if !c.raw && !utf8.Valid(lines) {
+		lines = appendValid(nil, lines)
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.eraseBar()
+	c.put(which, lines)
+}
+
+// show makes the cursor's line the progress bar of s: without its end where the terminal is too narrow, since a
+// second line would stay behind, and with the cursor at its beginning, where the next output goes.
+func (c *console) show(s *stream, text []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.barOf != nil && c.barOf.which != s.which {
+		c.eraseBar()
+	}
+	c.barOf = s
+	c.bar = append(c.bar[:0], "\x1b[K\x1b[?7l"...)
+	c.bar = append(c.bar, s.prefix...)
+	if c.raw {
+		c.bar = append(c.bar, text...)
+	} else {
+		c.bar = appendValid(c.bar, text)
+	}
+	c.bar = append(c.bar, "\x1b[?7h\r"...)
+	c.put(s.which, c.bar)
+}
+
+// erase removes the progress bar if it is that of s.
+func (c *console) erase(s *stream) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.barOf == s {
+		c.eraseBar()
+	}
+}
+
+// eraseBar is called with mu held.
+func (c *console) eraseBar() {
+	if c.barOf != nil {
+		c.put(c.barOf.which, []byte("\x1b[K"))
+		c.barOf = nil
+	}
+}
+
+// put is called with mu held. A writer that fails is warned of once and tried again next time: a full disk
+// behind it may have been cleared by then.
+func (c *console) put(which Std, b []byte) {
 	to := &c.out
 	if which == Stderr {
 		to = &c.err
 	}
-	if _, err := to.w.Write(lines); err != nil && !to.warned {
+	if _, err := to.w.Write(b); err != nil && !to.warned {
 		to.warned = true
 		c.warn("the workers' output is lost, %s cannot be written: %v", to.name, err)
 	}
-}
-
-// paint returns a worker's prefix in its rank's color.
-func paint(prefix string, rank int, color bool) []byte {
-	if !color || prefix == "" {
-		return []byte(prefix)
-	}
-	hues := [...]int{36, 33, 32, 35, 34, 96, 93, 92, 95, 94} // not red, which means an error elsewhere
-	text := strings.TrimRight(prefix, " ")
-	return fmt.Appendf(nil, "\x1b[%dm%s\x1b[0m%s", hues[rank%len(hues)], text, prefix[len(text):])
 }

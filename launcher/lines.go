@@ -8,30 +8,31 @@ const (
 )
 
 // lines cuts a stream of bytes into lines, whatever the pieces in which it comes. A line longer than max
-// bytes comes out as several, each but the last of max bytes, so that memory is bounded.
+// bytes comes out as several, each but the last of max bytes, or up to 3 fewer where that would split a rune of UTF-8,
+// so that memory is bounded. The pieces of a progress bar end at a carriage return instead.
 type lines struct {
 	max     int
-	emit    func(line []byte) // gets each line without its newline; must not keep it
-	partial []byte            // a line's beginning
+	emit    func(line []byte, ended bool) // gets each line without its newline, or a piece, not ended; must not keep it
+	bar     func(text []byte)             // gets the newest text that a carriage return ends, before its line does; nil: not wanted
+	partial []byte                        // a line's beginning
 }
 
 func (l *lines) feed(b []byte) {
 	for len(b) > 0 {
-		n, ends := bytes.IndexByte(b, '\n'), true
-		if n < 0 {
-			n, ends = len(b), false
-		}
+		n := bytes.IndexByte(b, '\n')
 		room := l.max - len(l.partial)
 		switch {
-		case n > room:
-			l.complete(b[:room])
-			b = b[room:]
-		case ends:
+		case n >= 0 && n <= room:
 			l.complete(b[:n])
 			b = b[n+1:]
-		default:
+		case n < 0 && len(b) <= room:
 			l.partial = append(l.partial, b...)
+			l.progress(len(b))
 			return
+		default:
+			l.partial = append(l.partial, b[:room]...)
+			b = b[room:]
+			l.cut()
 		}
 	}
 }
@@ -39,19 +40,46 @@ func (l *lines) feed(b []byte) {
 // flush emits what has come of a line whose end has not.
 func (l *lines) flush() {
 	if len(l.partial) > 0 {
-		l.complete(nil)
+		l.emit(l.partial, false)
+		l.keep(nil)
 	}
 }
 
 func (l *lines) complete(rest []byte) {
 	if len(l.partial) == 0 {
-		l.emit(rest)
+		l.emit(rest, true)
 		return
 	}
 	l.partial = append(l.partial, rest...)
-	l.emit(l.partial)
-	if cap(l.partial) > keepLine {
+	l.emit(l.partial, true)
+	l.keep(nil)
+}
+
+// cut emits the beginning of a line that is too long.
+func (l *lines) cut() {
+	n := wholeRunes(l.partial)
+	if cr := bytes.LastIndexByte(l.partial, '\r'); l.bar != nil && cr >= 0 {
+		n = cr + 1
+	}
+	l.emit(l.partial[:n], false)
+	l.keep(l.partial[n:])
+}
+
+// keep makes rest, which may be a part of partial, all that there is of the line.
+func (l *lines) keep(rest []byte) {
+	if cap(l.partial) > keepLine && len(rest) <= keepLine {
 		l.partial = nil
 	}
-	l.partial = l.partial[:0]
+	l.partial = append(l.partial[:0], rest...)
+}
+
+// progress shows a progress bar if the last n bytes have completed one.
+func (l *lines) progress(n int) {
+	if l.bar == nil {
+		return
+	}
+	fresh := len(l.partial) - n
+	if cr := bytes.LastIndexByte(l.partial[fresh:], '\r'); cr >= 0 {
+		l.bar(visible(l.partial[:fresh+cr]))
+	}
 }

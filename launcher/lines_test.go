@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"pgregory.net/rapid"
 )
@@ -16,21 +17,37 @@ func cut(b []byte, limit int) []string {
 		line, rest, _ := bytes.Cut(b, []byte("\n"))
 		b = rest
 		for len(line) > limit {
-			out = append(out, string(line[:limit]))
-			line = line[limit:]
+			n := limit
+			for part := 1; part < utf8.UTFMax && part < limit; part++ {
+				if begins(line[limit-part : limit]) {
+					n = limit - part
+				}
+			}
+			out = append(out, string(line[:n]))
+			line = line[n:]
 		}
 		out = append(out, string(line))
 	}
 	return out
 }
 
+// begins reports whether more bytes make b a rune.
+func begins(b []byte) bool {
+	for _, more := range []string{"\x80", "\x90", "\xa0", "\x80\x80", "\x90\x80", "\xa0\x80", "\x80\x80\x80", "\x90\x80\x80"} {
+		if r, n := utf8.DecodeRune(append(slices.Clone(b), more...)); r != utf8.RuneError && n == len(b)+len(more) {
+			return true
+		}
+	}
+	return false
+}
+
 func TestLinesAreTheSameHoweverTheyCome(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limit := rapid.IntRange(1, 12).Draw(t, "limit")
-		alphabet := rapid.SampledFrom([]byte("ab\n\r\x00\xff"))
-		input := rapid.SliceOfN(alphabet, 0, 80).Draw(t, "input")
+		alphabet := rapid.SampledFrom([]string{"a", "b", "\n", "\r", "\x00", "\xff", "é", "€", "🙂", "\xe2", "\xe2\xac", "\xed", "\xa0", "\xf0", "\x90", "\x80"})
+		input := []byte(strings.Join(rapid.SliceOfN(alphabet, 0, 80).Draw(t, "input"), ""))
 		var got []string
-		l := lines{max: limit, emit: func(line []byte) { got = append(got, string(line)) }}
+		l := lines{max: limit, emit: func(line []byte, _ bool) { got = append(got, string(line)) }}
 		for rest := input; len(rest) > 0; {
 			n := rapid.IntRange(1, len(rest)).Draw(t, "chunk")
 			l.feed(rest[:n])
@@ -55,7 +72,7 @@ func TestTailKeepsTheLastLines(t *testing.T) {
 			tl.add([]byte(line))
 		}
 		want := all[max(0, len(all)-tailLines):]
-		if got := tl.last(); !slices.Equal(got, want) {
+		if got := tl.last(true); !slices.Equal(got, want) {
 			t.Fatalf("got %q\nwant %q", got, want)
 		}
 	})
@@ -64,14 +81,15 @@ func TestTailKeepsTheLastLines(t *testing.T) {
 func TestTailBoundsLines(t *testing.T) {
 	var tl tail
 	tl.add([]byte(strings.Repeat("x", 10*tailBytes)))
-	if got := tl.last(); len(got) != 1 || len(got[0]) != tailBytes {
+	if got := tl.last(false); len(got) != 1 || len(got[0]) != tailBytes {
 		t.Errorf("%d lines", len(got))
 	}
 }
 
 func TestLinesDoNotAllocate(t *testing.T) {
 	chunk := bytes.Repeat([]byte("a line of a worker\n"), 100)
-	s := newStream(Stderr, nil, streamRoute{console: true}, paint("[3] ", 3, true), newConsole(&Spec{}))
+	s := newStream(Stderr, nil, streamRoute{console: true}, newOutput(&Spec{}))
+	s.prefix = paint("[3] ", 3, true)
 	s.take(chunk) // warms the buffers
 	if n := testing.AllocsPerRun(100, func() { s.take(chunk) }); n > 0 {
 		t.Errorf("%v allocations for 100 lines", n)

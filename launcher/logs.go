@@ -2,7 +2,6 @@ package launcher
 
 import (
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -14,8 +13,9 @@ import (
 //	<Dir>/<local rank>/stdout.log
 //	<Dir>/<local rank>/stderr.log
 //
-// Files get the workers' bytes unchanged. A file that exists is appended to; none is ever removed or
-// truncated. A stream whose file cannot be written goes on to the console instead, after one warning.
+// Files get the workers' bytes unchanged. A file that exists is appended to; none is ever truncated, and only Keep
+// removes any. A stream whose file cannot be written goes on to the console instead, also a muted one; one warning for
+// each cause, a full disk for example, serves the whole gang.
 type LogSpec struct {
 	// Dir is the directory of this attempt (see AttemptDir); empty: no files. It and a directory for every
 	// local rank are made by Start, also when no stream goes to a file: workers put their error files there.
@@ -58,36 +58,4 @@ func AttemptDir(runDir string, attempt int) string {
 // ErrorFile names the file in which a worker leaves the reason of its failure.
 func ErrorFile(attemptDir string, localRank int) string {
 	return filepath.Join(attemptDir, strconv.Itoa(localRank), "error.json")
-}
-
-// streamRoute says where one stream of one worker goes.
-type streamRoute struct {
-	file    io.WriteCloser // nil: no file
-	console bool
-}
-
-// open makes the directory of a local rank and opens the file of one of its streams, if it has one.
-func (l LogSpec) open(localRank int, which Std, warn func(string, ...any)) streamRoute {
-	if l.Dir == "" {
-		return streamRoute{console: true}
-	}
-	dir := filepath.Join(l.Dir, strconv.Itoa(localRank))
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		warn("no logs for local rank %d: %v", localRank, err)
-		return streamRoute{console: true}
-	}
-	redirected := l.Redirect.For(localRank)&which != 0
-	if !redirected && l.Tee.For(localRank)&which == 0 {
-		return streamRoute{console: true}
-	}
-	name := "stdout.log"
-	if which == Stderr {
-		name = "stderr.log"
-	}
-	file, err := os.OpenFile(filepath.Join(dir, name), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
-	if err != nil {
-		warn("no %s for local rank %d, it goes to the console: %v", name, localRank, err)
-		return streamRoute{console: true}
-	}
-	return streamRoute{file: file, console: !redirected}
 }

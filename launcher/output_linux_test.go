@@ -21,7 +21,7 @@ func TestConsoleBytes(t *testing.T) {
 		{"no newline at the end", "one\ntwo", "three", "[0] one\n[0] two\n", "[0] three\n"},
 		{"empty lines", "\n\n", "", "[0] \n[0] \n", ""},
 		{"nothing", "", "", "", ""},
-		{"any bytes", "a\rb\x00\xff\xfe\r\n", "\xc3", "[0] a\rb\x00\xff\xfe\r\n", "[0] \xc3\n"},
+		{"any bytes", "a\rb\x00\xff\xfe\r\n", "\xc3", "[0] a\rb\x00\uFFFD\uFFFD\r\n", "[0] \uFFFD\n"},
 		{"whole line of 1 MiB", long + "\n", "", "[0] " + long + "\n", ""},
 		{"longer", long + "yz\nend", "", "[0] " + long + "\n[0] yz\n[0] end\n", ""},
 	}
@@ -76,7 +76,7 @@ func TestSyncPassesOnWhatThePipeHolds(t *testing.T) {
 		t.Fatal(err)
 	}
 	con := newScreen()
-	s := newStream(Stderr, r, streamRoute{console: true}, nil, newConsole(&Spec{Stderr: con}))
+	s := newStream(Stderr, r, streamRoute{console: true}, newOutput(&Spec{Stderr: con}))
 	if err := r.SetReadDeadline(time.Unix(1, 0)); err != nil { // as sync does, but before the reader reads
 		t.Fatal(err)
 	}
@@ -188,7 +188,7 @@ func TestLogFiles(t *testing.T) {
 	}
 	console := strings.Split(strings.TrimSuffix(con.String(), "\n"), "\n")
 	slices.Sort(console)
-	if want := []string{"[1] e", "[2] e", "[2] o\r\x00\xff", "[3] e", "[3] o\r\x00\xff"}; !slices.Equal(console, want) {
+	if want := []string{"[1] e", "[2] e", "[2] o\r\x00\uFFFD", "[3] e", "[3] o\r\x00\uFFFD"}; !slices.Equal(console, want) {
 		t.Errorf("console %q, want %q", console, want)
 	}
 	// Workers find a place for their error files; a second start appends.
@@ -272,7 +272,8 @@ func TestNoConsole(t *testing.T) {
 
 func TestFileFailureInTheMiddleLosesNothing(t *testing.T) {
 	var out bytes.Buffer
-	s := newStream(Stdout, nil, streamRoute{file: &fullAfter{room: 2}}, []byte("> "), newConsole(&Spec{Stdout: &out}))
+	s := newStream(Stdout, nil, streamRoute{file: &fullAfter{room: 2}}, newOutput(&Spec{Stdout: &out}))
+	s.prefix = []byte("> ")
 	s.take([]byte("a\n"))
 	s.take([]byte("b\nc\n"))
 	s.take([]byte("d"))

@@ -22,12 +22,16 @@ type Spec struct {
 	Grace time.Duration
 	// Stdout and Stderr are the console: whole lines of the workers' streams arrive here with the worker's
 	// Prefix in front, in one Write for as many lines as there are. Calls are serialised over both writers within
-	// a gang. A line longer than 1 MiB is cut into lines of 1 MiB. nil discards.
+	// a gang. A line longer than 1 MiB is cut into lines of 1 MiB, or up to 3 bytes fewer where that would split a
+	// character. What is not UTF-8 becomes U+FFFD. nil discards.
 	Stdout, Stderr io.Writer
+	// Raw says that the console's charset is not UTF-8: bytes pass as they are.
+	Raw bool
 	// Color paints the workers' prefixes, each rank in its own color.
 	Color bool
-	// Live says that the console is a terminal: a line so far that ends in a carriage return (a progress bar) is
-	// shown at once. Otherwise it is held until its line ends.
+	// Live says that Stdout and Stderr are terminals: a line so far that ends in a carriage return (a progress bar) is
+	// shown at once, erased by the next output, and of a line comes only what the last carriage return begins.
+	// Otherwise carriage returns are bytes like others.
 	Live bool
 	// Logs are the files of this attempt.
 	Logs LogSpec

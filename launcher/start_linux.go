@@ -96,20 +96,12 @@ func runtimeSettings() []string {
 
 // attach connects the workers' pipes with the console and the log files.
 func (g *Gang) attach(pipes []*os.File) {
-	c := newConsole(&g.spec)
-	for i, w := range g.spec.Workers {
-		p := paint(w.Prefix, w.Rank, g.spec.Color)
-		for j, which := range []Std{Stdout, Stderr} {
-			route := g.spec.Logs.open(i, which, g.spec.warn)
-			route.console = route.console && !w.Mute
-			s := newStream(which, pipes[2*i+j], route, p, c)
-			if which == Stdout {
-				g.workers[i].out = s
-			} else {
-				g.workers[i].err = s
-			}
-			go s.run()
-		}
+	o := newOutput(&g.spec)
+	for i := range g.workers {
+		w := &g.workers[i]
+		w.out, w.err = o.stream(i, Stdout, pipes[2*i]), o.stream(i, Stderr, pipes[2*i+1])
+		go w.out.run()
+		go w.err.run()
 	}
 }
 

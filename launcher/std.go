@@ -17,6 +17,14 @@ const (
 	Both   Std = Stdout | Stderr
 )
 
+// file names the log file of one stream.
+func (s Std) file() string {
+	if s == Stderr {
+		return "stderr.log"
+	}
+	return "stdout.log"
+}
+
 // StdMap is a Std for every local rank. The zero value is None for all.
 type StdMap struct {
 	Default Std         // of the local ranks that Ranks does not name

@@ -1,6 +1,7 @@
 package launcher
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"time"
@@ -11,30 +12,35 @@ const readSize = 64 << 10 // what a pipe holds
 // stream carries one output stream of one worker from its pipe to the console, the log file and the tail.
 // One goroutine owns it; others only call sync and close.
 type stream struct {
-	which   Std
-	pipe    *os.File // the agent's end, non-blocking
-	route   streamRoute
-	console *console
-	warn    func(format string, args ...any)
+	which    Std
+	pipe     *os.File // the agent's end, non-blocking
+	route    streamRoute
+	console  *console
+	failures *failures
 
-	prefix []byte
-	lines  lines
-	batch  []byte // whole lines that the console has yet to get
-	tail   *tail  // nil: not kept
+	prefix   []byte // of its lines on the console
+	plain    []byte // of those in the filter's file
+	lines    lines
+	batch    []byte // whole lines that the console has yet to get
+	filtered []byte // whole lines that the filter has yet to get
+	tail     *tail  // nil: not kept
 
 	synced chan []string // answers sync
 	done   chan struct{} // closed when the goroutine has ended
 }
 
-func newStream(which Std, pipe *os.File, route streamRoute, prefix []byte, c *console) *stream {
+func newStream(which Std, pipe *os.File, route streamRoute, o *output) *stream {
 	s := &stream{
-		which: which, pipe: pipe, route: route, console: c, warn: c.warn, prefix: prefix,
+		which: which, pipe: pipe, route: route, console: o.console, failures: o.failures,
 		synced: make(chan []string), done: make(chan struct{}),
 	}
 	if which == Stderr {
 		s.tail = &tail{}
 	}
 	s.lines = lines{max: maxLine, emit: s.line}
+	if o.spec.Live {
+		s.lines.bar = s.bar
+	}
 	return s
 }
 
@@ -94,62 +100,99 @@ func (s *stream) catchUp(buf []byte) error {
 		}
 		pending -= n
 	}
-	s.lines.flush()
-	s.flush()
+	s.settle()
 	return nil
 }
 
-// take passes b on: raw to the file, as whole lines to the console and the tail.
+// take passes b on: raw to the file, as whole lines to the console, the filter and the tail.
 func (s *stream) take(b []byte) {
 	if s.route.file != nil {
 		if _, err := s.route.file.Write(b); err != nil {
 			s.fileFailed(err) // all of b goes to the console: rather twice than not at all
 		}
 	}
-	if s.route.console || s.tail != nil {
+	if s.route.console || s.route.filter != nil || s.tail != nil {
 		s.lines.feed(b)
 		s.flush()
 	}
 }
 
 func (s *stream) fileFailed(err error) {
-	s.warn("log file given up, its stream goes to the console: %v", err)
+	s.failures.add(givenUp, err)
 	_ = s.route.file.Close() // the write error says it all
-	s.route = streamRoute{console: true}
+	s.route.file, s.route.console = nil, true
 }
 
-func (s *stream) line(b []byte) {
+// line passes on one line, or a piece of one that has not ended.
+func (s *stream) line(b []byte, ended bool) {
 	if s.tail != nil {
-		s.tail.add(b)
+		s.tail.add(visible(b))
 	}
-	if s.route.console {
-		s.batch = append(s.batch, s.prefix...)
-		s.batch = append(s.batch, b...)
-		s.batch = append(s.batch, '\n')
+	if s.route.filter != nil && s.route.filter.wants(b) {
+		s.filtered = appendLine(s.filtered, s.plain, b)
+	}
+	if !s.route.console {
+		return
+	}
+	if s.lines.bar != nil {
+		if !ended && bytes.HasSuffix(b, []byte("\r")) {
+			return // a progress bar, and nothing after it
+		}
+		b = visible(b)
+	}
+	s.batch = appendLine(s.batch, s.prefix, b)
+}
+
+func appendLine(dst, prefix, line []byte) []byte {
+	dst = append(dst, prefix...)
+	dst = append(dst, line...)
+	return append(dst, '\n')
+}
+
+// bar shows what there is of an unfinished line on a console that can erase it.
+func (s *stream) bar(text []byte) {
+	if s.route.console && len(text) > 0 {
+		s.flush() // the lines before it
+		s.console.show(s, text)
 	}
 }
 
 func (s *stream) flush() {
+	if len(s.filtered) > 0 {
+		if !s.route.filter.write(s.filtered) && !s.route.console {
+			s.console.write(s.which, s.filtered)
+		}
+		s.filtered = s.filtered[:0]
+	}
 	if len(s.batch) > 0 {
 		s.console.write(s.which, s.batch)
 		s.batch = s.batch[:0]
 	}
 }
 
+// settle passes on an unfinished line and leaves no progress bar behind.
+func (s *stream) settle() {
+	s.lines.flush()
+	s.flush()
+	s.console.erase(s)
+}
+
 func (s *stream) last() []string {
 	if s.tail == nil {
 		return nil
 	}
-	return s.tail.last()
+	return s.tail.last(s.console.raw)
 }
 
 func (s *stream) end() {
-	s.lines.flush()
-	s.flush()
+	s.settle()
+	if s.route.filter != nil {
+		s.route.filter.release()
+	}
 	if s.route.file == nil {
 		return
 	}
 	if err := s.route.file.Close(); err != nil {
-		s.warn("log file: %v", err)
+		s.failures.add("log file may lack its end", err)
 	}
 }

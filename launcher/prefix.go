@@ -1,0 +1,69 @@
+package launcher
+
+import (
+	"fmt"
+	"strings"
+)
+
+// ExpandPrefix replaces $name and ${name} in template by the values of those names, and $$ by $. A name is
+// a letter or underscore of ASCII, then letters, digits and underscores, as many as there are. What has no value, and a
+// $ that begins no name, stays as it is: the rules are those of Python's string.Template.safe_substitute, which
+// torchrun applies to TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE.
+func ExpandPrefix(template string, values map[string]string) string {
+	var out strings.Builder
+	for {
+		before, after, found := strings.Cut(template, "$")
+		out.WriteString(before)
+		if !found {
+			return out.String()
+		}
+		name, length := reference(after)
+		value, known := values[name]
+		if name == "$" {
+			value, known = "$", true
+		}
+		if !known {
+			value = "$" + after[:length]
+		}
+		out.WriteString(value)
+		template = after[length:]
+	}
+}
+
+// reference reads what follows a $: the name and how many bytes it takes with its braces. "$" is named by a
+// second $, and an empty name says that there is none.
+func reference(s string) (name string, length int) {
+	if strings.HasPrefix(s, "$") {
+		return "$", 1
+	}
+	if inner, ok := strings.CutPrefix(s, "{"); ok {
+		n := nameLength(inner)
+		if n == 0 || !strings.HasPrefix(inner[n:], "}") {
+			return "", 0
+		}
+		return inner[:n], n + len("{}")
+	}
+	n := nameLength(s)
+	return s[:n], n
+}
+
+func nameLength(s string) int {
+	for i := range len(s) {
+		c := s[i] | 0x20 // lower case
+		letter := c >= 'a' && c <= 'z' || s[i] == '_'
+		if digit := s[i] >= '0' && s[i] <= '9'; !letter && (!digit || i == 0) {
+			return i
+		}
+	}
+	return len(s)
+}
+
+// paint returns a worker's prefix in its rank's color.
+func paint(prefix string, rank int, color bool) []byte {
+	if !color || prefix == "" {
+		return []byte(prefix)
+	}
+	hues := [...]int{36, 33, 32, 35, 34, 96, 93, 92, 95, 94} // not red, which means an error elsewhere
+	text := strings.TrimRight(prefix, " ")
+	return fmt.Appendf(nil, "\x1b[%dm%s\x1b[0m%s", hues[rank%len(hues)], text, prefix[len(text):])
+}

@@ -1,0 +1,47 @@
+package launcher
+
+import (
+	"bytes"
+	"unicode/utf8"
+)
+
+// appendValid appends b to dst with U+FFFD for what is not UTF-8: one for each maximal subpart of an
+// ill-formed sequence, as Unicode recommends (chapter 3.9) and Python does. Bytes of ASCII all stay.
+func appendValid(dst, b []byte) []byte {
+	for len(b) > 0 {
+		r, n := utf8.DecodeRune(b)
+		if r != utf8.RuneError || n > 1 {
+			dst = append(dst, b[:n]...)
+		} else {
+			for n < len(b) && !utf8.FullRune(b[:n+1]) { // b[:n+1] too may begin a rune
+				n++
+			}
+			dst = append(dst, "\uFFFD"...)
+		}
+		b = b[n:]
+	}
+	return dst
+}
+
+// wholeRunes returns how much of b, which must not be empty, comes before a rune of UTF-8 that begins and does
+// not end in it. It is more than 0.
+func wholeRunes(b []byte) int {
+	for n := 1; n < utf8.UTFMax && n < len(b); n++ {
+		if last := b[len(b)-n:]; utf8.RuneStart(last[0]) {
+			if !utf8.FullRune(last) {
+				return len(b) - n
+			}
+			break
+		}
+	}
+	return len(b)
+}
+
+// visible returns what a terminal shows of a line in the end: each carriage return begins it anew.
+func visible(line []byte) []byte {
+	if bytes.IndexByte(line, '\r') < 0 { // much faster than LastIndexByte
+		return line
+	}
+	line = bytes.TrimRight(line, "\r")
+	return line[bytes.LastIndexByte(line, '\r')+1:]
+}
