@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"io"
 	"os"
 	"syscall"
 	"time"
@@ -23,17 +24,37 @@ type Gang interface {
 	Signal(syscall.Signal)
 }
 
-// Config is the job as this node sees it. Every field must be set, but for RunID and Environ.
+// Config is the job as this node sees it. What the comments do not call optional must be set.
 type Config struct {
-	Program     string // as the user named it, for messages
-	RunID       string
+	Program     string          // as the user named it, for messages
+	RunID       string          // optional
 	Node        rendezvous.Node // this node
 	MaxRestarts int
-	Environ     []string // that the workers inherit, "NAME=value"
 
 	// Spec is what all attempts have in common. The agent fills in Workers and, if Spec.Logs.Dir names the
 	// directory of the job (launcher.RunDir), makes it that of the attempt.
 	Spec launcher.Spec
+	// Args is how many of the last elements of Spec.Argv are the user's arguments. In these, ${local_rank} becomes
+	// the worker's local rank.
+	Args int
+	// LocalRankArg puts --local-rank=<local rank> before the user's arguments.
+	LocalRankArg bool
+
+	Environ []string // that the workers inherit, "NAME=value"
+	Threads int      // OMP_NUM_THREADS of workers that inherit none; 0: none
+	// Devices, if not nil, are what DeviceVariable (CUDA_VISIBLE_DEVICES) holds for each local rank. Every worker,
+	// seeing no other device, then gets LOCAL_RANK=0; all else that it is told is the same.
+	Devices        []string
+	DeviceVariable string
+	CPUs, MemNodes [][]int // by local rank: see launcher.WorkerSpec; nil: all
+
+	Prefix *string                  // template of what stands before a worker's lines: role_name, rank, local_rank; nil: DefaultPrefix
+	Show   func(localRank int) bool // whose lines the console gets; nil: everybody's
+
+	ErrorDir  string    // where attempts keep the workers' error files if Spec.Logs.Dir is empty; both empty: there are none
+	ErrorFile string    // gets the root cause of a failure, as JSON; empty: none
+	Backend   string    // name of Rendezvous, for Events; optional
+	Events    io.Writer // gets torchelastic's events when the job has ended, as lines of JSON in one Write; nil: none
 
 	Rendezvous rendezvous.Rendezvous
 	Start      func(context.Context, launcher.Spec) (Gang, error) // launcher.Start
@@ -53,12 +74,12 @@ func Run(ctx context.Context, config Config) error {
 	l := loop{
 		Config:  config,
 		machine: machine{maxRestarts: config.MaxRestarts},
+		begun:   time.Now(),
 		joinCtx: joinCtx, cancelJoin: cancelJoin,
 		startCtx: startCtx, cancelStart: cancelStart,
 		joined:    make(chan joined, 1),
 		cancelled: ctx.Done(),
 	}
-	noticeThreads(config)
 	err := l.run()
 
 	closeCtx, cancelClose := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
@@ -80,10 +101,12 @@ type loop struct {
 	joined      chan joined     // gets the outcome of the pending join, if there is one
 	cancelled   <-chan struct{} // the caller's context
 
-	round *rendezvous.Round
-	over  <-chan struct{} // the end of the round
-	gang  Gang
-	exits <-chan launcher.Exit
+	begun   time.Time         // the job
+	round   *rendezvous.Round // the last one with workers in it; nil: none so far
+	started time.Time         // its workers
+	over    <-chan struct{}   // the end of the round
+	gang    Gang
+	exits   <-chan launcher.Exit
 }
 
 func (l *loop) run() error {

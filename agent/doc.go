@@ -3,6 +3,9 @@
 //
 // [Run] is the whole interface: it returns when the job is over on this node. The error says how it ended:
 // nil, a [*WorkerError] with the root cause and a summary to print, an [*InterruptError], or a [*StartError].
+// What a failed worker wrote into its error file (see [Report]) is read when the job has ended, from regular files
+// only, 1 MiB of each at most and 5 seconds in all; whatever is in it, the job ends as it would without. [Plan] tells
+// what Run would start.
 //
 // Inside, machine.Step is the policy, pure: one event in, actions out. The loop around it turns what happens
 // into events, and actions into calls, with one goroutine and one select.
@@ -30,4 +33,6 @@
 //  9. The root cause is the first failure before any stop was asked for, or a crash that the stop did not reach
 //     in time: it may have caused that failure. A worker that the agent stopped is named only if it answered with
 //     NoRestart and nothing failed before.
+//  10. The failure that stops a gang is announced at once, when the others have been asked to stop and before they
+//     have, or if another gang follows it; only once.
 package agent

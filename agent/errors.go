@@ -39,7 +39,8 @@ func (e *InterruptError) Error() string {
 type WorkerError struct {
 	Root        launcher.Exit   // the root cause
 	Others      []launcher.Exit // that failed on their own as well, in order
-	Stopped     int             // workers that the agent stopped because of it
+	Stopped     []launcher.Exit // that failed since the agent stopped them, in order
+	Reports     map[int]Report  // by rank; of those of the above that left an error file
 	Restarts    int             // used before
 	MaxRestarts int
 	Program     string // as the user named it
@@ -54,10 +55,10 @@ func (m *machine) workerError(root int) *WorkerError {
 	e := &WorkerError{Root: m.exits[root], Restarts: m.restarts, MaxRestarts: m.maxRestarts}
 	for i, x := range m.exits {
 		switch {
-		case i == root:
+		case i == root || !x.Failed():
 		case x.Stopped:
-			e.Stopped++
-		case x.Failed():
+			e.Stopped = append(e.Stopped, x)
+		default:
 			e.Others = append(e.Others, x)
 		}
 	}

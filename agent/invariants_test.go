@@ -29,6 +29,7 @@ type world struct {
 	// Of the last gang:
 	reason       string // the first reason to stop it
 	stops, kills int
+	told         []int // ranks that were announced
 	exits        []launcher.Exit
 }
 
@@ -69,7 +70,7 @@ func (w *world) check(number int, holds bool, broken string) {
 func (w *world) possible() [][]event {
 	kinds := [][]event{{roundOver{errNewcomer}, sigint, signalled{syscall.SIGUSR1}}}
 	if w.joinPending {
-		kinds = append(kinds, []event{started{}, started{}, started{}, startFailed{errNoRound}})
+		kinds = append(kinds, []event{started{3}, started{3}, started{3}, startFailed{errNoRound}})
 	}
 	if w.gangLives && len(w.alive) == 0 {
 		kinds = append(kinds, []event{gangGone{}})
@@ -99,7 +100,7 @@ func (w *world) happen(e event) {
 	switch e := e.(type) {
 	case started:
 		w.joinPending, w.gangLives, w.entered = false, true, true
-		w.reason, w.stops, w.kills, w.exits = "", 0, 0, nil
+		w.reason, w.stops, w.kills, w.exits, w.told = "", 0, 0, nil, nil
 		if w.interrupts > 0 {
 			w.reason = "interrupt"
 		}
@@ -132,6 +133,7 @@ func (w *world) happen(e event) {
 	w.check(7, !wasFinished || len(actions) == 0, "something is asked for after the end")
 	w.obey(actions)
 	if w.gangLives {
+		w.check(10, w.reason != "failure" || len(w.alive) == 0 || len(w.told) == 1, "a failure is kept to itself")
 		w.check(5, (w.reason == "") == (w.stops+w.kills == 0), "stopped without a reason, or not in spite of one")
 		w.check(6, w.interrupts < 2 || w.kills == 1, "the second interrupt does not kill")
 	} else {
@@ -149,6 +151,7 @@ func (w *world) obey(actions []action) {
 			w.check(2, w.interrupts == 0, "started after an interrupt")
 			w.check(3, a.restarts == w.failures && a.restarts <= w.maxRestarts, "wrong count of restarts")
 			w.check(4, !w.refused(), "started again after NoRestart")
+			w.check(10, a.failed == (w.reason == "failure") && (!a.failed || len(w.told) == 1), "a failure that leads to a restart is kept to itself")
 			w.joinPending, w.entered = true, false
 		case cancelJoin:
 			w.check(2, w.joinPending && w.interrupts > 0, "cancels no join, or for no reason")
@@ -163,6 +166,11 @@ func (w *world) obey(actions []action) {
 			w.check(6, w.gangLives && w.interrupts >= 2 && w.kills == 1, "kills nobody, too early, or twice")
 		case forward:
 			w.check(5, w.gangLives && w.reason == "", "a signal for nobody")
+		case announce:
+			w.told = append(w.told, a.Rank)
+			last := w.exits[len(w.exits)-1]
+			w.check(10, len(w.told) == 1 && w.reason == "failure" && w.stops == 1, "announced twice, or what did not stop the gang")
+			w.check(10, last.Rank == a.Rank && last.Failed() && a.others == len(w.alive), "the wrong worker is announced")
 		case finish:
 			w.check(7, !w.joinPending && !w.gangLives && !w.finished, "finished too early, or twice")
 			w.finished = true

@@ -2,6 +2,9 @@ package agent
 
 import (
 	"errors"
+	"fmt"
+	"slices"
+	"time"
 
 	"github.com/gorun/gorun/launcher"
 	"github.com/gorun/gorun/rendezvous"
@@ -19,9 +22,7 @@ func (l *loop) perform(todo []action) (finished bool, err error) {
 	for _, a := range todo {
 		switch a := a.(type) {
 		case join:
-			if a.again != "" {
-				l.Logger.Warn("starting the workers again: " + a.again)
-			}
+			l.tellAgain(a)
 			go func() { l.joined <- l.join(a.restarts) }()
 		case cancelJoin:
 			l.cancelJoin()
@@ -33,11 +34,32 @@ func (l *loop) perform(todo []action) (finished bool, err error) {
 			l.gang.Kill()
 		case forward:
 			l.gang.Signal(a.sig)
+		case announce:
+			l.announce(a)
 		case finish:
 			return true, l.complete(a.err)
 		}
 	}
 	return false, nil
+}
+
+// tellAgain and announce say what torchrun says at these times, in its words.
+func (l *loop) tellAgain(a join) {
+	switch {
+	case a.failed:
+		l.Logger.Warn(fmt.Sprintf("[%s] Worker group FAILED. %d/%d attempts left; will restart worker group: %s",
+			l.Node.Role, l.MaxRestarts-a.restarts+1, l.MaxRestarts, a.again))
+	case a.again != "":
+		l.Logger.Warn("starting the workers again: " + a.again)
+	}
+}
+
+func (l *loop) announce(a announce) {
+	text := fmt.Sprintf("failed (exitcode: %d) local_rank: %d (pid: %d) of binary: %s", exitCode(a.Exit), a.LocalRank, a.Pid, l.Program)
+	if a.others > 0 {
+		text += "; stopping the others"
+	}
+	l.Logger.Error(text, "rank", a.Rank, "host", l.Node.Host)
 }
 
 // join gets a round and starts this node's workers in it. It runs beside the loop, of which it uses only what
@@ -49,11 +71,10 @@ func (l *loop) join(restarts int) joined {
 	}
 	l.Logger.Debug("joined", "round", round.ID, "nodes", len(round.Nodes), "node", round.Self,
 		"master_addr", round.Master.Addr, "master_port", round.Master.Port)
-	spec := l.Spec
-	if spec.Logs.Dir != "" {
-		spec.Logs.Dir = launcher.AttemptDir(spec.Logs.Dir, restarts)
+	spec := Plan(l.Config, round, restarts)
+	if err := prepareErrorFiles(l.Config, restarts, len(spec.Workers)); err != nil {
+		l.Logger.Warn("workers may not be able to say why they failed", "error", err)
 	}
-	spec.Workers = workers(l.Config, round, restarts, spec.Logs.Dir)
 	if err := l.joinCtx.Err(); err != nil {
 		return joined{err: err}
 	}
@@ -68,16 +89,49 @@ func (l *loop) enter(j joined) event {
 		return startFailed{j.err}
 	}
 	l.round, l.over = j.round, j.round.Done()
-	l.gang, l.exits = j.gang, j.gang.Exits()
-	return started{}
+	l.gang, l.exits, l.started = j.gang, j.gang.Exits(), time.Now()
+	return started{j.round.Nodes[j.round.Self].Nproc}
 }
 
-// complete adds to a worker's failure what the machine does not know.
+// complete adds to a worker's failure what the machine does not know, and tells those who asked for it.
 func (l *loop) complete(err error) error {
+	end := result{err: err, begun: l.begun, started: l.started, ended: time.Now(),
+		restarts: l.machine.restarts, round: l.round, exits: l.machine.exits}
 	if w, ok := errors.AsType[*WorkerError](err); ok {
 		w.Program, w.Host = l.Program, l.Node.Host
+		w.Reports = l.readReports(w)
+		end.reports = w.Reports
+		if err := l.reportFailure(w); err != nil {
+			l.Logger.Warn("the error file was not written", "file", l.ErrorFile, "error", err)
+		}
+	}
+	if l.Events != nil {
+		if _, err := l.Events.Write(events(l.Config, end)); err != nil {
+			l.Logger.Warn("the events were not written", "error", err)
+		}
 	}
 	return err
+}
+
+// readReports reads what the failed workers of the last gang have left.
+func (l *loop) readReports(w *WorkerError) map[int]Report {
+	file := func(local int) string { return errorFile(l.Config, w.Restarts, local) }
+	if file(0) == "" {
+		return nil
+	}
+	return readReports(slices.Concat([]launcher.Exit{w.Root}, w.Others, w.Stopped), file)
+}
+
+// reportFailure hands the root cause to whoever has started this agent.
+func (l *loop) reportFailure(w *WorkerError) error {
+	if l.ErrorFile == "" {
+		return nil
+	}
+	document, err := w.document()
+	if err != nil {
+		return err
+	}
+	return writeErrorFile(l.ErrorFile, document)
 }
 
 var _ Gang = (*launcher.Gang)(nil)

@@ -27,8 +27,8 @@ func (s state) String() string {
 type event interface{ event() }
 
 type (
-	// started: the join has ended with every worker running.
-	started struct{}
+	// started: the join has ended with so many workers running.
+	started struct{ workers int }
 	// startFailed: the join has ended with nothing running.
 	startFailed struct{ err error }
 	// workerExited: one worker has ended.
@@ -59,6 +59,7 @@ type (
 	join struct {
 		restarts int
 		again    string // why this is not the first one
+		failed   bool   // again is a failure, which has cost a restart
 	}
 	// cancelJoin asks the pending join to end soon: without workers if none has been started yet.
 	cancelJoin struct{}
@@ -70,6 +71,11 @@ type (
 	kill struct{}
 	// forward hands a signal to the workers.
 	forward struct{ sig syscall.Signal }
+	// announce tells of the first failure of a gang, long before a summary can.
+	announce struct {
+		launcher.Exit
+		others int // workers that are stopped for it
+	}
 	// finish ends the job on this node.
 	finish struct{ err error }
 )
@@ -80,4 +86,5 @@ func (cancelStart) action() {}
 func (stop) action()        {}
 func (kill) action()        {}
 func (forward) action()     {}
+func (announce) action()    {}
 func (finish) action()      {}

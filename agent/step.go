@@ -21,9 +21,10 @@ type machine struct {
 	killed    bool           // a second one has come
 
 	// Of the present gang:
-	exits  []launcher.Exit // in the order in which they came
-	reason reason          // the first reason to stop
-	root   int             // index of the exit that is the reason, if it is a failure
+	workers int
+	exits   []launcher.Exit // in the order in which they came
+	reason  reason          // the first reason to stop
+	root    int             // index of the exit that is the reason, if it is a failure
 }
 
 // A reason is why a gang is stopped before all its workers have exited 0.
@@ -44,7 +45,7 @@ func (m *machine) begin() []action { return []action{join{}} }
 func (m *machine) Step(e event) []action {
 	switch e := e.(type) {
 	case started:
-		return m.onStarted()
+		return m.onStarted(e.workers)
 	case startFailed:
 		if m.interrupt != 0 {
 			return m.finish(&InterruptError{Signal: m.interrupt})
@@ -53,8 +54,7 @@ func (m *machine) Step(e event) []action {
 	case workerExited:
 		m.exits = append(m.exits, e.Exit)
 		if m.state == running && e.Failed() {
-			m.root = len(m.exits) - 1
-			return m.stop(failure, syscall.SIGTERM, describe(e.Exit))
+			return m.onFailure(e.Exit)
 		}
 	case gangGone:
 		m.gang = false
@@ -73,8 +73,8 @@ func (m *machine) Step(e event) []action {
 	return nil
 }
 
-func (m *machine) onStarted() []action {
-	m.gang, m.exits, m.reason = true, nil, none
+func (m *machine) onStarted(workers int) []action {
+	m.gang, m.workers, m.exits, m.reason = true, workers, nil, none
 	switch {
 	case m.interrupt == 0:
 		m.become(running, "the workers are started")
@@ -85,6 +85,17 @@ func (m *machine) onStarted() []action {
 	default: // the cancelled join was faster
 		return m.stop(interruption, m.interrupt, signalName(m.interrupt))
 	}
+}
+
+// onFailure: nobody is told at once of what a summary will say in a moment.
+func (m *machine) onFailure(x launcher.Exit) []action {
+	m.root = len(m.exits) - 1
+	todo := m.stop(failure, syscall.SIGTERM, describe(x))
+	others := m.workers - len(m.exits)
+	if others > 0 || x.Code != NoRestart && m.restarts < m.maxRestarts {
+		todo = append(todo, announce{x, others})
+	}
+	return todo
 }
 
 // onInterrupt: the first interrupt asks, the second does not ask, a third finds everything done.
@@ -122,12 +133,12 @@ func (m *machine) next() []action {
 	case m.interrupt != 0 && m.reason != failure:
 		return m.finish(&InterruptError{Signal: m.interrupt, Killed: countKilled(m.exits)})
 	case m.reason == membership && noRestart < 0:
-		return m.rejoin(m.why)
+		return m.rejoin(m.why, false)
 	case m.reason == membership:
 		return m.finish(m.workerError(noRestart))
 	case m.interrupt == 0 && noRestart < 0 && m.restarts < m.maxRestarts:
 		m.restarts++
-		return m.rejoin(fmt.Sprintf("%s; restart %d of %d", describe(m.exits[m.rootCause()]), m.restarts, m.maxRestarts))
+		return m.rejoin(fmt.Sprintf("%s; restart %d of %d", describe(m.exits[m.rootCause()]), m.restarts, m.maxRestarts), true)
 	default:
 		return m.finish(m.workerError(m.rootCause()))
 	}
@@ -160,9 +171,9 @@ func (m *machine) stop(r reason, sig syscall.Signal, why string) []action {
 	return []action{stop{sig}}
 }
 
-func (m *machine) rejoin(why string) []action {
+func (m *machine) rejoin(why string, failed bool) []action {
 	m.become(joining, why)
-	return []action{join{restarts: m.restarts, again: why}}
+	return []action{join{restarts: m.restarts, again: why, failed: failed}}
 }
 
 func (m *machine) finish(err error) []action {

@@ -3,61 +3,68 @@ package agent
 import (
 	"fmt"
 	"strings"
-	"syscall"
 
 	"github.com/gorun/gorun/launcher"
 )
 
 const (
-	maxOthers = 8 // failures that are listed one by one beside the root cause
-	ruler     = 60
+	maxTold    = 8   // failures that are told one by one, the root cause among them
+	rootLines  = 100 // last lines of the root cause's call stack
+	otherLines = 5   // last lines of what another failure has to say
+	ruler      = 60
 )
 
-// Summary tells in one block what failed, the root cause first. It ends with a line break.
+// Summary tells in one block what failed, in torchrun's form, but the root cause first. Control characters of the
+// workers are escaped. It ends with a line break.
 //
 //	============================================================
 //	train.py FAILED
 //	------------------------------------------------------------
-//	Root cause (first failure):
-//	  rank 1 (local rank 1, host node-a, pid 4242): exit code 3
-//	  at 2026-01-02 15:04:05.678
-//	  last lines on stderr:
-//	    | RuntimeError: boom
-//	Also failed on their own:
-//	  rank 3 (local rank 3, host node-a, pid 4244): signal 11 (SIGSEGV)
-//	2 other workers were stopped by gorun.
-//	All 2 restarts were used.
+//	Root Cause (first observed failure):
+//	[0]:
+//	  time      : 2026-01-02_15:04:05.678
+//	  host      : node-a
+//	  rank      : 1 (local_rank: 1)
+//	  exitcode  : 1 (pid: 4242)
+//	  error_file: /logs/job_x/attempt_0/1/error.json
+//	  traceback : Traceback (most recent call last):
+//	      File "train.py", line 7, in main
+//	    RuntimeError: boom
+//	------------------------------------------------------------
+//	Failures:
+//	[1]:
+//	  time      : 2026-01-02_15:04:05.912
+//	  host      : node-a
+//	  rank      : 3 (local_rank: 3)
+//	  exitcode  : -15 (SIGTERM) (pid: 4244)
+//	  error_file: <N/A>
+//	  traceback : Signal 15 (SIGTERM) received by PID 4244: stopped by gorun after rank 1 failed
+//	2 restarts were allowed, and all were used.
 //	============================================================
 func (e *WorkerError) Summary() string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 
 	line("%s", strings.Repeat("=", ruler))
-	line("%s FAILED", e.Program)
+	line("%s FAILED", printable(e.Program))
 	line("%s", strings.Repeat("-", ruler))
-	line("Root cause (first failure):")
-	line("  %s", e.describe(e.Root))
-	line("  at %s", e.Root.At.Format("2006-01-02 15:04:05.000"))
-	if e.Root.Signal == syscall.SIGKILL && !e.Root.Stopped && !e.Root.GuardLost {
-		line("  gorun did not send it: the out-of-memory killer may have; see dmesg or the limits of the container")
+	line("Root Cause (first observed failure):")
+	e.tell(line, 0, e.Root, rootLines)
+	line("%s", strings.Repeat("-", ruler))
+	line("Failures:")
+	own := e.Others[:min(len(e.Others), maxTold-1)]
+	stopped := e.Stopped[:min(len(e.Stopped), maxTold-1-len(own))]
+	for i, x := range own {
+		e.tell(line, 1+i, x, otherLines)
 	}
-	if len(e.Root.Tail) > 0 {
-		line("  last lines on stderr:")
-		for _, text := range e.Root.Tail {
-			line("    | %s", text)
-		}
+	for i, x := range stopped {
+		e.tell(line, 1+len(own)+i, x, otherLines)
 	}
-	if len(e.Others) > 0 {
-		line("Also failed on their own:")
-		for _, x := range e.Others[:min(len(e.Others), maxOthers)] {
-			line("  %s", e.describe(x))
-		}
-		if more := len(e.Others) - maxOthers; more > 0 {
-			line("  and %d more", more)
-		}
+	if len(own)+len(stopped) == 0 {
+		line("  <NO_OTHER_FAILURES>")
 	}
-	if e.Stopped > 0 {
-		line("%s stopped by gorun.", plural(e.Stopped, "other worker was", "other workers were"))
+	if rest := restNote(len(e.Others)-len(own), len(e.Stopped)-len(stopped)); rest != "" {
+		line("%s", rest)
 	}
 	if note := e.restartNote(); note != "" {
 		line("%s", note)
@@ -66,8 +73,47 @@ func (e *WorkerError) Summary() string {
 	return b.String()
 }
 
-func (e *WorkerError) describe(x launcher.Exit) string {
-	return fmt.Sprintf("rank %d (local rank %d, host %s, pid %d): %s", x.Rank, x.LocalRank, e.Host, x.Pid, x)
+// tell writes one failure. Of each text in it come the last lines.
+func (e *WorkerError) tell(line func(string, ...any), index int, x launcher.Exit, lines int) {
+	r, left := e.Reports[x.Rank]
+	at, file := x.At.Format("2006-01-02_15:04:05.000"), "<N/A>"
+	if !r.At.IsZero() && x.At.Sub(r.At).Seconds() >= 2 { // r.At is cut to the second
+		at += " (its error is of " + r.At.In(x.At.Location()).Format("15:04:05") + ")"
+	}
+	if left {
+		file = printable(r.File)
+	}
+	line("[%d]:", index)
+	line("  time      : %s", at)
+	line("  host      : %s", printable(e.Host))
+	line("  rank      : %d (local_rank: %d)", x.Rank, x.LocalRank)
+	line("  exitcode  : %s (pid: %d)", exitText(x), x.Pid)
+	line("  error_file: %s", file)
+	if note := memoryNote(x, r); note != "" {
+		line("  note      : %s", note)
+	}
+	for i, text := range e.story(x, lines) {
+		lead := "    "
+		if i == 0 {
+			lead = "  traceback : "
+		}
+		line("%s", strings.TrimRight(lead+printable(text), " "))
+	}
+}
+
+// restNote counts the failures that are not told.
+func restNote(own, stopped int) string {
+	var parts []string
+	if own > 0 {
+		parts = append(parts, fmt.Sprintf("%d that failed on their own", own))
+	}
+	if stopped > 0 {
+		parts = append(parts, fmt.Sprintf("%d that gorun stopped", stopped))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return "And " + strings.Join(parts, ", ") + "."
 }
 
 // restartNote explains why there is no other attempt.

@@ -5,6 +5,10 @@ import (
 	"syscall"
 	"testing"
 	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"pgregory.net/rapid"
 
 	"github.com/gorun/gorun/launcher"
 )
@@ -13,23 +17,61 @@ var at = time.Date(2026, 1, 2, 15, 4, 5, 678e6, time.UTC)
 
 func TestSummary(t *testing.T) {
 	e := &WorkerError{
-		Root: launcher.Exit{Rank: 5, LocalRank: 1, Pid: 4242, Code: 3, At: at,
-			Tail: []string{"Traceback:", "RuntimeError: boom"}},
-		Others:  []launcher.Exit{{Rank: 7, LocalRank: 3, Pid: 4244, Code: 139, Signal: syscall.SIGSEGV}},
-		Stopped: 2, Restarts: 2, MaxRestarts: 2, Program: "train.py", Host: "node-a",
+		Root: launcher.Exit{Rank: 5, LocalRank: 1, Pid: 4242, Code: 3, At: at, Tail: []string{"Traceback:", "RuntimeError: boom"}},
+		Others: []launcher.Exit{{Rank: 7, LocalRank: 3, Pid: 4244, Code: 139, Signal: syscall.SIGSEGV, At: at.Add(time.Millisecond),
+			Tail: []string{"1", "2", "3", "4", "5", "Fatal Python error: Segmentation fault"}}},
+		Stopped: []launcher.Exit{
+			{Rank: 4, LocalRank: 0, Pid: 4241, Code: 143, Signal: syscall.SIGTERM, Stopped: true, At: at.Add(time.Second), Tail: []string{"who?"}},
+			{Rank: 6, LocalRank: 2, Pid: 4243, Code: 1, Stopped: true, At: at.Add(time.Minute)}},
+		Reports: map[int]Report{5: {
+			File: "/logs/job_x/attempt_2/1/error.json", Message: "RuntimeError: boom", At: at.Truncate(time.Second).Add(-9 * time.Second),
+			Callstack: "Traceback (most recent call last):\n  File \"train.py\", line 7, in main\n    step()\nRuntimeError: boom\n"}},
+		Restarts: 2, MaxRestarts: 2, Program: "train.py", Host: "node-a",
 	}
 	const want = `============================================================
 train.py FAILED
 ------------------------------------------------------------
-Root cause (first failure):
-  rank 5 (local rank 1, host node-a, pid 4242): exit code 3
-  at 2026-01-02 15:04:05.678
-  last lines on stderr:
-    | Traceback:
-    | RuntimeError: boom
-Also failed on their own:
-  rank 7 (local rank 3, host node-a, pid 4244): signal 11 (SIGSEGV)
-2 other workers were stopped by gorun.
+Root Cause (first observed failure):
+[0]:
+  time      : 2026-01-02_15:04:05.678 (its error is of 15:03:56)
+  host      : node-a
+  rank      : 5 (local_rank: 1)
+  exitcode  : 3 (pid: 4242)
+  error_file: /logs/job_x/attempt_2/1/error.json
+  traceback : Traceback (most recent call last):
+      File "train.py", line 7, in main
+        step()
+    RuntimeError: boom
+------------------------------------------------------------
+Failures:
+[1]:
+  time      : 2026-01-02_15:04:05.679
+  host      : node-a
+  rank      : 7 (local_rank: 3)
+  exitcode  : -11 (SIGSEGV) (pid: 4244)
+  error_file: <N/A>
+  traceback : Signal 11 (SIGSEGV) received by PID 4244
+    last lines on stderr:
+    (1 line before these)
+    2
+    3
+    4
+    5
+    Fatal Python error: Segmentation fault
+[2]:
+  time      : 2026-01-02_15:04:06.678
+  host      : node-a
+  rank      : 4 (local_rank: 0)
+  exitcode  : -15 (SIGTERM) (pid: 4241)
+  error_file: <N/A>
+  traceback : Signal 15 (SIGTERM) received by PID 4241: stopped by gorun after rank 5 failed
+[3]:
+  time      : 2026-01-02_15:05:05.678
+  host      : node-a
+  rank      : 6 (local_rank: 2)
+  exitcode  : 1 (pid: 4243)
+  error_file: <N/A>
+  traceback : exit code 1: stopped by gorun after rank 5 failed
 2 restarts were allowed, and all were used.
 ============================================================
 `
@@ -41,33 +83,118 @@ Also failed on their own:
 	}
 }
 
+// TestSummaryStory: what the root cause has to say, from its error file and from stderr.
+func TestSummaryStory(t *testing.T) {
+	own := launcher.Exit{Pid: 42, Code: 1, At: at}
+	talks, crashed := own, launcher.Exit{Pid: 42, Code: 134, Signal: syscall.SIGABRT, At: at}
+	talks.Tail = []string{"one", "two"}
+	for _, c := range []struct {
+		name string
+		root launcher.Exit
+		r    Report
+		want string
+	}{
+		{"nothing", own, Report{}, "no error file and nothing on stderr\n"},
+		{"stderr", talks, Report{}, "last lines on stderr:\n    one\n    two\n"},
+		{"a signal", crashed, Report{}, "Signal 6 (SIGABRT) received by PID 42\n"},
+		{"a signal after an error", crashed, Report{File: "f", Message: "E"}, "Signal 6 (SIGABRT) received by PID 42\n    E\n"},
+		{"a message", own, Report{File: "f", Message: "E: x\ny"}, "E: x\n    y\n"},
+		{"a message and stderr", talks, Report{File: "f", Message: "E"}, "E\n    last lines on stderr:\n    one\n    two\n"},
+		{"a call stack", talks, Report{File: "f", Message: "E", Callstack: "stack\nE\n"}, "stack\n    E\n"},
+		{"a call stack without the message", talks, Report{File: "f", Message: "E", Callstack: "stack"}, "E\n    stack\n"},
+		{"no use", talks, Report{File: "f", Problem: "it is empty"}, "unreadable error file: it is empty\n    last lines on stderr:\n    one\n    two\n"},
+		{"some use", own, Report{File: "f", Problem: "it is not JSON", Message: "{boo"}, "unreadable error file: it is not JSON\n    {boo\n"},
+		{"control characters", own, Report{File: "f", Message: "\x1b[31mred\x1b[0m\ttab \x1b]0;title\a\x00\u009b\u202e\xff"},
+			"red\ttab \\x1b]0;title\\a\\x00\\u009b\\u202e\uFFFD\n"},
+		{"a line that ends as on Windows", own, Report{File: "f", Message: "a\r\nb\rc\r\n"}, "a\n    b\\rc\n"},
+		{"a long line", own, Report{File: "f", Message: strings.Repeat("é", 600)}, strings.Repeat("é", 512) + "...\n"},
+		{"many lines", own, Report{File: "f", Message: strings.Repeat("x\n", 102)}, "(2 lines before these)\n" + strings.Repeat("    x\n", 100)},
+	} {
+		e := WorkerError{Root: c.root}
+		if c.r.File != "" {
+			e.Reports = map[int]Report{0: c.r}
+		}
+		got := e.Summary()
+		if want := "  traceback : " + c.want + strings.Repeat("-", ruler); !strings.Contains(got, want) {
+			t.Errorf("%s: want\n%s\nin\n%s", c.name, want, got)
+		}
+		if want := map[bool]string{true: "error_file: f\n", false: "error_file: <N/A>\n"}[c.r.File != ""]; !strings.Contains(got, want) {
+			t.Errorf("%s: want %q in\n%s", c.name, want, got)
+		}
+	}
+}
+
 func TestSummaryNotes(t *testing.T) {
 	killed := launcher.Exit{Code: 137, Signal: syscall.SIGKILL, At: at}
-	lost, stopped := killed, killed
-	lost.GuardLost, stopped.Stopped = true, true
-	const oom = "out-of-memory"
+	lost, stopped, oom, talks := killed, killed, killed, launcher.Exit{Code: 1}
+	lost.GuardLost, stopped.Stopped, oom.OutOfMemory = true, true, true
+	said := func(tail string) WorkerError { x := talks; x.Tail = []string{"x", tail}; return WorkerError{Root: x} }
 	for _, c := range []struct {
 		name         string
 		e            WorkerError
 		has, without string
 	}{
-		{"killed by somebody", WorkerError{Root: killed}, oom, "restart"},
-		{"guard killed", WorkerError{Root: lost}, "guard", oom},
-		{"killed by us", WorkerError{Root: stopped}, "signal 9 (SIGKILL)", oom},
-		{"own code", WorkerError{Root: launcher.Exit{Code: 137}}, "exit code 137", oom},
+		{"killed by somebody", WorkerError{Root: killed}, "  note      : gorun did not send it: the out-of-memory killer may have", "restart"},
+		{"killed by the kernel", WorkerError{Root: oom}, "  note      : the kernel's out-of-memory killer ended it", "may have"},
+		{"guard killed", WorkerError{Root: lost}, "guard", "memory"},
+		{"killed by us", WorkerError{Root: stopped}, "Signal 9 (SIGKILL)", "memory"},
+		{"own code", WorkerError{Root: launcher.Exit{Code: 137}}, "exitcode  : 137", "memory"},
 		{"no stderr", WorkerError{Root: killed}, "SIGKILL", "last lines"},
+		{"the GPU's memory", said("torch.OutOfMemoryError: CUDA out of memory. Tried"), "the GPU's memory ran out", "container"},
+		{"Python's memory", said("MemoryError"), "says that memory ran out", "GPU"},
+		{"C++'s memory", said("  what():  std::bad_alloc"), "says that memory ran out", "GPU"},
+		{"Go's memory", said("fatal error: runtime: out of memory"), "says that memory ran out", "GPU"},
+		{"torch's memory", said("RuntimeError: [enforce fail at alloc_cpu.cpp:75] . DefaultCPUAllocator: can't"), "says that memory ran out", "GPU"},
+		{"in the error file", WorkerError{Root: talks, Reports: map[int]Report{0: {Callstack: "MemoryError"}}}, "says that memory ran out", "GPU"},
+		{"enough memory", said("RuntimeError: boom"), "boom", "note"},
+		{"alone", WorkerError{Root: killed}, "Failures:\n  <NO_OTHER_FAILURES>\n====", "And"},
 		{"no restart", WorkerError{Root: launcher.Exit{Code: 93}, MaxRestarts: 4, Restarts: 1},
 			"Exit code 93 asks for no restart; 1 of 4 were used.", "allowed"},
 		{"interrupted", WorkerError{Root: killed, MaxRestarts: 3, Restarts: 1}, "1 of 3 restarts were used.", "allowed"},
 		{"one restart", WorkerError{Root: killed, MaxRestarts: 1, Restarts: 1}, "1 restart was allowed, and it was used.", "were"},
-		{"one stopped", WorkerError{Root: killed, Stopped: 1}, "1 other worker was stopped by gorun.", "workers"},
-		{"many failed", WorkerError{Root: killed, Others: make([]launcher.Exit, 30)}, "  and 22 more\n", "stopped"},
+		{"one stopped", WorkerError{Root: killed, Stopped: make([]launcher.Exit, 1)}, "[1]:", "And"},
+		{"eight failed", WorkerError{Root: killed, Others: make([]launcher.Exit, 7)}, "[7]:", "And"},
+		{"nine failed", WorkerError{Root: killed, Others: make([]launcher.Exit, 8)}, "\nAnd 1 that failed on their own.\n", "[8]:"},
+		{"many failed", WorkerError{Root: killed, Others: make([]launcher.Exit, 30), Stopped: make([]launcher.Exit, 3)},
+			"\nAnd 23 that failed on their own, 3 that gorun stopped.\n", "[8]:"},
+		{"many stopped", WorkerError{Root: killed, Others: make([]launcher.Exit, 2), Stopped: make([]launcher.Exit, 9)},
+			"\nAnd 4 that gorun stopped.\n", "[8]:"},
+		{"a bad name", WorkerError{Root: killed, Program: "a\x1b[2Jb", Host: "h\nh"}, "a\\x1b[2Jb FAILED\n", "h\nh"},
 	} {
 		got := c.e.Summary()
 		if !strings.Contains(got, c.has) || strings.Contains(got, c.without) {
 			t.Errorf("%s: want %q and not %q in\n%s", c.name, c.has, c.without, got)
 		}
 	}
+}
+
+// TestSummaryIsSafe: whatever workers say, a terminal gets lines of text, not too many of them, and the root cause first.
+func TestSummaryIsSafe(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		wild := rapid.OneOf(rapid.String(), rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) string { return string(b) }))
+		exit := rapid.Custom(func(t *rapid.T) launcher.Exit {
+			return launcher.Exit{Rank: rapid.IntRange(1, 5).Draw(t, "rank"), Code: 1, Tail: rapid.SliceOfN(wild, 0, 20).Draw(t, "tail")}
+		})
+		report := rapid.Custom(func(t *rapid.T) Report {
+			return Report{File: wild.Draw(t, "file"), Message: wild.Draw(t, "message"), Callstack: wild.Draw(t, "stack"), Problem: wild.Draw(t, "problem")}
+		})
+		e := WorkerError{Program: wild.Draw(t, "program"), Host: wild.Draw(t, "host"), Root: launcher.Exit{Rank: 0, Code: 2, Tail: []string{wild.Draw(t, "tail")}},
+			Others: rapid.SliceOf(exit).Draw(t, "others"), Stopped: rapid.SliceOf(exit).Draw(t, "stopped"),
+			Reports: rapid.MapOf(rapid.IntRange(0, 5), report).Draw(t, "reports")}
+		got := e.Summary()
+		if i := strings.IndexFunc(got, func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }); i >= 0 || !utf8.ValidString(got) {
+			t.Fatalf("not fit for a terminal at byte %d: %q", i, got)
+		}
+		if n := strings.Count(got, "\n"); n > 2*rootLines+maxTold*(3*otherLines+12)+20 {
+			t.Fatalf("%d lines", n)
+		}
+		if n := strings.Count(got, "\n  rank      : "); n != min(maxTold, 1+len(e.Others)+len(e.Stopped)) {
+			t.Fatalf("%d failures are told of %d", n, 1+len(e.Others)+len(e.Stopped))
+		}
+		if !strings.HasPrefix(got[strings.Index(got, "\n  rank      : "):], "\n  rank      : 0 ") {
+			t.Fatalf("the root cause is not the first:\n%s", got)
+		}
+	})
 }
 
 func TestInterruptErrorText(t *testing.T) {

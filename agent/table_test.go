@@ -10,11 +10,14 @@ import (
 func show(actions []action) string {
 	var out []string
 	for _, a := range actions {
-		if f, ok := a.(finish); ok {
-			out = append(out, fmt.Sprintf("finish{%+v}", f.err))
-			continue
+		switch a := a.(type) {
+		case finish:
+			out = append(out, fmt.Sprintf("finish{%+v}", a.err))
+		case announce:
+			out = append(out, fmt.Sprintf("announce{rank %d, %d others}", a.Rank, a.others))
+		default:
+			out = append(out, strings.TrimPrefix(fmt.Sprintf("%T%v", a, a), "agent."))
 		}
-		out = append(out, strings.TrimPrefix(fmt.Sprintf("%T%v", a, a), "agent."))
 	}
 	return strings.Join(out, " ")
 }
@@ -28,14 +31,14 @@ joining   roundOver      -> joining
 joining   interrupted    -> stopping  cancelJoin{}
 joining   signalled      -> joining
 running   workerExited 0 -> running
-running   workerExited 1 -> stopping  stop{15}
+running   workerExited 1 -> stopping  stop{15} announce{rank 0, 1 others}
 running   gangGone       -> done      finish{<nil>}
 running   roundOver      -> stopping  stop{15}
 running   interrupted    -> stopping  stop{2}
 running   signalled      -> running   forward{10}
 stopping  workerExited 0 -> stopping
 stopping  workerExited 1 -> stopping
-stopping  gangGone       -> joining   join{1 rank 0 (local rank 0, pid 100): exit code 1; restart 1 of 1}
+stopping  gangGone       -> joining   join{1 rank 0 (local rank 0, pid 100): exit code 1; restart 1 of 1 true}
 stopping  roundOver      -> stopping
 stopping  interrupted    -> stopping
 stopping  signalled      -> stopping
@@ -45,11 +48,11 @@ done      signalled      -> done
 `
 	into := map[state][]event{
 		joining:  nil,
-		running:  {started{}},
-		stopping: {started{}, exited(0, 1)},
+		running:  {started{2}},
+		stopping: {started{2}, exited(0, 1)},
 		done:     {startFailed{errNoRound}},
 	}
-	whileJoining, whileGang, always := []event{started{}, startFailed{errNoRound}},
+	whileJoining, whileGang, always := []event{started{2}, startFailed{errNoRound}},
 		[]event{gangGone{}}, []event{roundOver{errNewcomer}, sigint, signalled{syscall.SIGUSR1}}
 	exits := []event{exited(0, 0), exited(0, 1)}
 	possible := map[state][][]event{

@@ -1,28 +1,26 @@
 package agent
 
 import (
-	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/gorun/gorun/env"
-	"github.com/gorun/gorun/launcher"
 	"github.com/gorun/gorun/rendezvous"
 )
 
 // What torchrun sets beside the contract of package env.
 const (
 	asyncErrorHandling = "TORCH_NCCL_ASYNC_ERROR_HANDLING" // inherited, or 1
-	numThreads         = "OMP_NUM_THREADS"                 // inherited, or 1 if the node has several workers
+	numThreads         = "OMP_NUM_THREADS"                 // inherited, or Config.Threads
 )
 
-// workers returns this node's workers in a round, by local rank. dir is the log directory of the attempt, or empty.
-func workers(c Config, round *rendezvous.Round, restarts int, dir string) []launcher.WorkerSpec {
+// workers returns what this node's workers are told in a round, by local rank.
+func workers(c Config, round *rendezvous.Round, restarts int) []env.Worker {
 	self, place := round.Nodes[round.Self], rendezvous.Assign(round.Nodes)[round.Self]
-	inherited := inherit(c.Environ, self.Nproc)
-	specs := make([]launcher.WorkerSpec, self.Nproc)
-	for local := range specs {
-		w := env.Worker{
+	list := make([]env.Worker, self.Nproc)
+	for local := range list {
+		list[local] = env.Worker{
 			Rank:           place.FirstRank + local,
 			WorldSize:      place.WorldSize,
 			LocalRank:      local,
@@ -37,48 +35,41 @@ func workers(c Config, round *rendezvous.Round, restarts int, dir string) []laun
 			RestartCount:   restarts,
 			MaxRestarts:    c.MaxRestarts,
 			RunID:          c.RunID,
+			ErrorFile:      errorFile(c, restarts, local),
 			Round:          round.ID,
 			Token:          round.Token,
 			StoreAddr:      round.StoreAddr,
 		}
-		if dir != "" {
-			w.ErrorFile = launcher.ErrorFile(dir, local)
+		if c.Devices != nil { // each sees one device, which is the first for it
+			list[local].LocalRank = 0
 		}
-		specs[local] = launcher.WorkerSpec{Rank: w.Rank, Prefix: fmt.Sprintf("[%d] ", w.Rank), Env: slices.Concat(inherited, w.Environ())}
 	}
-	return specs
+	return list
 }
 
 // inherit is what workers keep of the agent's environment, with torchrun's defaults added. What an outer gorun or
 // torchrun said to the agent about itself is not for its workers.
-func inherit(environ []string, nproc int) []string {
+func inherit(c Config) []string {
 	drop := make(map[string]bool)
 	for _, kv := range (env.Worker{}).Environ() {
 		drop[nameOf(kv)] = true
 	}
+	if c.Devices != nil {
+		drop[c.DeviceVariable] = true
+	}
 	var out []string
-	for _, kv := range environ {
+	for _, kv := range c.Environ {
 		if name := nameOf(kv); !drop[name] && !strings.HasPrefix(name, "GORUN_") {
 			out = append(out, kv)
 		}
 	}
-	if !isSet(environ, asyncErrorHandling) {
+	if !isSet(c.Environ, asyncErrorHandling) {
 		out = append(out, asyncErrorHandling+"=1")
 	}
-	if limitsThreads(environ, nproc) {
-		out = append(out, numThreads+"=1")
+	if c.Threads > 0 && !isSet(c.Environ, numThreads) {
+		out = append(out, numThreads+"="+strconv.Itoa(c.Threads))
 	}
 	return out
-}
-
-// limitsThreads: several workers that each start a thread per core slow one another down.
-func limitsThreads(environ []string, nproc int) bool { return nproc > 1 && !isSet(environ, numThreads) }
-
-// noticeThreads says so once.
-func noticeThreads(c Config) {
-	if limitsThreads(c.Environ, c.Node.Nproc) {
-		c.Logger.Warn(numThreads + " is not set: it is 1 for every worker; set it to choose")
-	}
 }
 
 func nameOf(kv string) string {

@@ -1,24 +1,30 @@
 package agent
 
 import (
-	"bytes"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/hashicorp/go-hclog"
-
 	"github.com/gorun/gorun/env"
+	"github.com/gorun/gorun/launcher"
 	"github.com/gorun/gorun/rendezvous"
 )
 
-func lookupIn(environ []string) func(string) (string, bool) {
-	values := make(map[string]string)
+// valuesOf returns all that an environment has for a name.
+func valuesOf(environ []string, name string) (values []string) {
 	for _, kv := range environ {
-		name, value, _ := strings.Cut(kv, "=")
-		values[name] = value
+		if value, found := strings.CutPrefix(kv, name+"="); found {
+			values = append(values, value)
+		}
 	}
-	return func(name string) (string, bool) { v, ok := values[name]; return v, ok }
+	return values
+}
+
+func lookupIn(environ []string) func(string) (string, bool) {
+	return func(name string) (string, bool) {
+		values := valuesOf(environ, name)
+		return strings.Join(values, " and "), len(values) > 0
+	}
 }
 
 func TestWorkers(t *testing.T) {
@@ -26,7 +32,8 @@ func TestWorkers(t *testing.T) {
 		ID: 4, Self: 1, Token: "s3cret", StoreAddr: "10.0.0.1:7", Master: rendezvous.Master{Addr: "10.0.0.1", Port: 29500},
 		Nodes: []rendezvous.Node{{Role: "ps", Nproc: 1}, {Role: "trainer", Nproc: 2}, {Role: "ps", Nproc: 3}},
 	}, nil)
-	got := workers(Config{RunID: "job", MaxRestarts: 3, Environ: []string{"HOME=/root", "RANK=77"}}, round, 2, "/logs/attempt_2")
+	got := Plan(Config{RunID: "job", MaxRestarts: 3, Environ: []string{"HOME=/root", "RANK=77"},
+		Spec: launcher.Spec{Logs: launcher.LogSpec{Dir: "/logs"}}}, round, 2).Workers
 	if len(got) != 2 {
 		t.Fatalf("%d workers, want 2", len(got))
 	}
@@ -41,21 +48,14 @@ func TestWorkers(t *testing.T) {
 		if err != nil || w != want || spec.Rank != want.Rank {
 			t.Errorf("local rank %d: %q (%v)\nwant %q", local, spec.Env, err, want.Environ())
 		}
-		names := make(map[string]int)
 		for _, kv := range spec.Env {
-			names[nameOf(kv)]++
-		}
-		for name, n := range names {
-			if n > 1 {
-				t.Errorf("%s is set %d times", name, n)
+			if values := valuesOf(spec.Env, nameOf(kv)); len(values) > 1 {
+				t.Errorf("%s is set %d times", nameOf(kv), len(values))
 			}
 		}
-		if home, _ := lookupIn(spec.Env)("HOME"); home != "/root" {
+		if home := valuesOf(spec.Env, "HOME"); !slices.Equal(home, []string{"/root"}) {
 			t.Errorf("HOME is not inherited")
 		}
-	}
-	if without := workers(Config{}, round, 0, ""); !slices.Contains(without[0].Env, "TORCHELASTIC_ERROR_FILE=") {
-		t.Errorf("an error file without a log directory: %q", without[0].Env)
 	}
 }
 
@@ -63,34 +63,23 @@ func TestInherit(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		environ []string
-		nproc   int
+		threads int
 		want    []string
-		notice  bool
 	}{
-		{"defaults", []string{"A=1"}, 2, []string{"A=1", "OMP_NUM_THREADS=1", "TORCH_NCCL_ASYNC_ERROR_HANDLING=1"}, true},
-		{"one worker has all cores", nil, 1, []string{"TORCH_NCCL_ASYNC_ERROR_HANDLING=1"}, false},
+		{"defaults", []string{"A=1"}, 0, []string{"A=1", "TORCH_NCCL_ASYNC_ERROR_HANDLING=1"}},
+		{"threads", nil, 3, []string{"OMP_NUM_THREADS=3", "TORCH_NCCL_ASYNC_ERROR_HANDLING=1"}},
 		{"inherited", []string{"OMP_NUM_THREADS=", "TORCH_NCCL_ASYNC_ERROR_HANDLING=0"}, 2,
-			[]string{"OMP_NUM_THREADS=", "TORCH_NCCL_ASYNC_ERROR_HANDLING=0"}, false},
+			[]string{"OMP_NUM_THREADS=", "TORCH_NCCL_ASYNC_ERROR_HANDLING=0"}},
 		{"an outer launcher's", []string{"GORUN_TOKEN=x", "GORUN_ANYTHING=1", "RANK=3", "TORCHELASTIC_RUN_ID=o", "PET_NNODES=1", "A=b=c", "OMP_NUM_THREADS=4"}, 2,
-			[]string{"A=b=c", "OMP_NUM_THREADS=4", "PET_NNODES=1", "TORCH_NCCL_ASYNC_ERROR_HANDLING=1"}, false},
+			[]string{"A=b=c", "OMP_NUM_THREADS=4", "PET_NNODES=1", "TORCH_NCCL_ASYNC_ERROR_HANDLING=1"}},
 	} {
-		got := slices.Sorted(slices.Values(inherit(c.environ, c.nproc)))
+		before := slices.Clone(c.environ)
+		got := slices.Sorted(slices.Values(inherit(Config{Environ: c.environ, Threads: c.threads})))
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
-		var log bytes.Buffer
-		noticeThreads(Config{Environ: c.environ, Node: rendezvous.Node{Nproc: c.nproc}, Logger: hclog.New(&hclog.LoggerOptions{Output: &log})})
-		if lines := strings.Count(log.String(), "\n"); lines > 1 || (lines == 1) != c.notice {
-			t.Errorf("%s: notice %q, want one: %t", c.name, log.String(), c.notice)
+		if !slices.Equal(c.environ, before) {
+			t.Errorf("%s: the input is now %q", c.name, c.environ)
 		}
-	}
-}
-
-func TestInheritKeepsItsInput(t *testing.T) {
-	environ := []string{"GORUN_ROUND=1", "A=1"}
-	before := slices.Clone(environ)
-	inherit(environ, 2)
-	if !slices.Equal(environ, before) {
-		t.Errorf("input is now %q", environ)
 	}
 }

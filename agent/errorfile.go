@@ -1,0 +1,201 @@
+package agent
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/gorun/gorun/launcher"
+)
+
+const (
+	maxReport     = 1 << 20         // bytes of an error file that are read
+	reportTimeout = 5 * time.Second // for all of them: their file system may hang
+)
+
+var errNotRegular = errors.New("it is no regular file")
+
+// readReports reads the error files of workers that have ended. file names that of a local rank. A worker that has
+// left none is not in the answer, which is by rank. It takes reportTimeout at most.
+func readReports(exits []launcher.Exit, file func(local int) string) map[int]Report {
+	reports := make(map[int]Report)
+	for _, x := range exits {
+		reports[x.Rank] = Report{File: file(x.LocalRank), Problem: fmt.Sprintf("no answer within %s", reportTimeout)}
+	}
+	type answer struct {
+		rank   int
+		report Report
+		exists bool
+	}
+	answers := make(chan answer, len(exits))
+	go func() {
+		for _, x := range exits {
+			r, exists := readReport(file(x.LocalRank))
+			answers <- answer{x.Rank, r, exists}
+		}
+	}()
+	limit := time.After(reportTimeout)
+	for range exits {
+		select {
+		case a := <-answers:
+			reports[a.rank] = a.report
+			if !a.exists {
+				delete(reports, a.rank)
+			}
+		case <-limit:
+			return reports
+		}
+	}
+	return reports
+}
+
+// readReport reads one error file, of whatever kind and size it may be.
+func readReport(path string) (r Report, exists bool) {
+	data, err := readErrorFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Report{}, false
+	}
+	if err != nil {
+		return Report{File: path, Problem: err.Error()}, true
+	}
+	r = parseReport(data[:min(len(data), maxReport)])
+	r.File = path
+	if len(data) > maxReport {
+		r.Problem = fmt.Sprintf("it is longer than %d bytes", maxReport)
+	}
+	return r, true
+}
+
+// readErrorFile returns at most maxReport+1 bytes. It does not wait for the writer of a pipe.
+func readErrorFile(path string) (data []byte, err error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, bare(err)
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	info, err := f.Stat()
+	if err != nil {
+		return nil, bare(err)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, errNotRegular
+	}
+	data, err = io.ReadAll(io.LimitReader(f, maxReport+1))
+	return data, bare(err)
+}
+
+// bare leaves the operation and the path out of an error that is told beside them.
+func bare(err error) error {
+	if failed, ok := errors.AsType[*fs.PathError](err); ok {
+		return failed.Err
+	}
+	return err
+}
+
+// prepareErrorFiles makes sure that the workers of a gang find directories for their error files and no file of an
+// earlier gang: such a file is put aside as error.<n>.json, n from 1 upward.
+func prepareErrorFiles(c Config, restarts, nproc int) error {
+	for local := range nproc {
+		path := errorFile(c, restarts, local)
+		if path == "" {
+			return nil
+		}
+		if c.Spec.Logs.Dir == "" { // otherwise the launcher does it
+			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+				return err
+			}
+		}
+		if err := putAside(path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func putAside(path string) error {
+	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for n := 1; ; n++ {
+		aside := strings.TrimSuffix(path, ".json") + "." + strconv.Itoa(n) + ".json"
+		if _, err := os.Lstat(aside); errors.Is(err, fs.ErrNotExist) {
+			return os.Rename(path, aside)
+		} else if err != nil {
+			return err
+		}
+	}
+}
+
+// document is what the agent says in its own error file: the root cause's own document with its exit code added, or
+// else one in the same shape.
+func (e *WorkerError) document() ([]byte, error) {
+	r := e.Reports[e.Root.Rank]
+	var document, message map[string]any
+	if r.Document != nil {
+		d := json.NewDecoder(bytes.NewReader(r.Document))
+		d.UseNumber()
+		if err := d.Decode(&document); err != nil {
+			return nil, err
+		}
+		message, _ = document["message"].(map[string]any)
+		if message == nil {
+			message = map[string]any{"message": r.Message}
+		}
+	} else {
+		document = make(map[string]any)
+		message = map[string]any{
+			"message": e.Error(),
+			"extraInfo": map[string]any{
+				"py_callstack": strings.Join(e.story(e.Root, shownLines), "\n"),
+				"timestamp":    strconv.FormatInt(e.Root.At.Unix(), 10),
+			},
+		}
+	}
+	message["errorCode"] = exitCode(e.Root)
+	document["message"] = message
+	return json.Marshal(document)
+}
+
+// writeErrorFile puts a document in the place of a regular file, or of none. A file that cannot be replaced, as one
+// that is mounted into a container, is overwritten.
+func writeErrorFile(path string, document []byte) error {
+	if target, err := filepath.EvalSymlinks(path); err == nil {
+		path = target
+	}
+	info, err := os.Stat(path)
+	if err == nil && !info.Mode().IsRegular() {
+		return errNotRegular
+	}
+	failed := replace(path, document)
+	if failed != nil && err == nil {
+		return os.WriteFile(path, document, 0o644)
+	}
+	return failed
+}
+
+func replace(path string, document []byte) (err error) {
+	f, err := os.CreateTemp(filepath.Dir(path), ".error-*.json")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = os.Remove(f.Name())
+		}
+	}()
+	_, err = f.Write(document)
+	if err := cmp.Or(err, f.Chmod(0o644), f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}

@@ -1,0 +1,92 @@
+package agent
+
+import (
+	"bytes"
+	"encoding/json"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A Report is what a worker has left in its error file (TORCHELASTIC_ERROR_FILE).
+type Report struct {
+	File      string          // its path
+	Message   string          // of the error, one line or several; empty: none
+	Callstack string          // as the worker's language prints it; empty: none
+	At        time.Time       // of the error, by the worker, to the second; zero: not said
+	Document  json.RawMessage // all of the file, a JSON object; nil: it is none
+	Problem   string          // why it is of little use; Message is then how its text begins. Empty: none
+}
+
+// parseReport reads either of the shapes that torchrun takes, and makes the best of anything else:
+//
+//	{"message": {"message": "boom", "extraInfo": {"py_callstack": "...", "timestamp": "1700000000"}}}
+//	{"message": "boom", "timestamp": 1700000000}
+func parseReport(data []byte) Report {
+	text := bytes.TrimSpace(bytes.ToValidUTF8(data, []byte("\uFFFD")))
+	var document, message, extra map[string]json.RawMessage
+	switch {
+	case len(text) == 0:
+		return Report{Problem: "it is empty"}
+	case !json.Valid(text):
+		return Report{Problem: "it is not JSON", Message: beginning(string(text))}
+	case json.Unmarshal(text, &document) != nil || document == nil:
+		return Report{Problem: "it is no JSON object", Message: beginning(string(text))}
+	}
+	r, stamp := Report{Document: text}, document["timestamp"]
+	if json.Unmarshal(document["message"], &message) == nil && message != nil {
+		_ = json.Unmarshal(message["extraInfo"], &extra) // one that is no object says nothing
+		r.Message, r.Callstack = asText(message["message"]), asText(extra["py_callstack"])
+		if inner, ok := extra["timestamp"]; ok {
+			stamp = inner
+		}
+	} else {
+		r.Message = asText(document["message"])
+	}
+	r.At = asTime(stamp)
+	if r.Message == "" && r.Callstack == "" {
+		r.Problem, r.Message = "it has no message", beginning(string(text))
+	}
+	return r
+}
+
+// asText is a string as it is, and anything else as it is written.
+func asText(value json.RawMessage) string {
+	var text string
+	if json.Unmarshal(value, &text) == nil { // null leaves it empty
+		return text
+	}
+	return string(value)
+}
+
+// asTime takes the seconds of Unix, as a number or as a string. Before 1970 and after 9999 it is no time.
+func asTime(value json.RawMessage) time.Time {
+	seconds, err := strconv.ParseFloat(strings.Trim(string(value), `"`), 64)
+	if err != nil || !(0 < seconds && seconds < 253402300800) {
+		return time.Time{}
+	}
+	return time.Unix(int64(seconds), 0)
+}
+
+const (
+	shownLines = 20   // of a text that nobody has asked for
+	shownBytes = 1024 // of each line
+)
+
+// beginning returns the first lines of a text.
+func beginning(text string) string {
+	lines := strings.SplitN(text, "\n", shownLines+1)
+	lines = lines[:min(len(lines), shownLines)]
+	for i := range lines {
+		lines[i] = cut(lines[i])
+	}
+	return strings.Join(lines, "\n")
+}
+
+// cut shortens a line to what is shown of it.
+func cut(line string) string {
+	if len(line) <= shownBytes {
+		return line
+	}
+	return strings.ToValidUTF8(line[:shownBytes], "") + "..." // no half character
+}

@@ -1,0 +1,143 @@
+package agent
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/gorun/gorun/launcher"
+)
+
+// exitCode is the exit code in torchrun's form: -n if signal n ended the worker.
+func exitCode(x launcher.Exit) int {
+	if x.Signal != 0 {
+		return -int(x.Signal)
+	}
+	return x.Code
+}
+
+// exitText adds the signal's name: "3", "-11 (SIGSEGV)".
+func exitText(x launcher.Exit) string {
+	if x.Signal != 0 {
+		return "-" + strings.TrimPrefix(signalName(x.Signal), "signal ")
+	}
+	return strconv.Itoa(x.Code)
+}
+
+// story tells why a worker failed, from what it said in its error file, or else on stderr. It is one line at least;
+// of each text come the last lines only.
+func (e *WorkerError) story(x launcher.Exit, lines int) []string {
+	ended := ending(x)
+	if x.Stopped && x.Rank != e.Root.Rank {
+		return []string{fmt.Sprintf("%s: stopped by gorun after rank %d failed", ended, e.Root.Rank)}
+	}
+	r := e.Reports[x.Rank]
+	var out []string
+	if x.Signal != 0 {
+		out = append(out, ended)
+	}
+	if r.Problem != "" {
+		out = append(out, "unreadable error file: "+r.Problem)
+	}
+	if r.Message != "" && !strings.Contains(r.Callstack, r.Message) {
+		out = append(out, lastLines(r.Message, lines)...)
+	}
+	switch {
+	case r.Callstack != "":
+		out = append(out, lastLines(r.Callstack, lines)...)
+	case len(x.Tail) > 0:
+		out = append(out, "last lines on stderr:")
+		out = append(out, lastLines(strings.Join(x.Tail, "\n"), min(lines, shownLines))...)
+	case len(out) == 0:
+		out = append(out, "no error file and nothing on stderr")
+	}
+	return out
+}
+
+// ending begins a sentence with how a worker ended.
+func ending(x launcher.Exit) string {
+	switch {
+	case x.GuardLost:
+		return x.String()
+	case x.Signal != 0:
+		return fmt.Sprintf("S%s received by PID %d", signalName(x.Signal)[1:], x.Pid)
+	default:
+		return x.String()
+	}
+}
+
+// lastLines splits a text, and counts the lines that are left out before the last n.
+func lastLines(text string, n int) []string {
+	lines := strings.Split(strings.TrimRight(text, "\r\n"), "\n")
+	more := len(lines) - n
+	if more > 0 {
+		lines = lines[more:]
+	}
+	var out []string
+	if more > 0 {
+		out = append(out, fmt.Sprintf("(%s before these)", plural(more, "line", "lines")))
+	}
+	for _, l := range lines {
+		out = append(out, cut(strings.TrimRight(l, "\r")))
+	}
+	return out
+}
+
+// memoryWords are what programs say that have run out of memory.
+var memoryWords = []struct{ said, note string }{
+	{"CUDA out of memory", "it says that the GPU's memory ran out: a smaller batch, or fewer workers to a GPU, may help"},
+	{"DefaultCPUAllocator", outOfMemory},
+	{"MemoryError", outOfMemory},
+	{"std::bad_alloc", outOfMemory},
+	{"fatal error: runtime: out of memory", outOfMemory},
+}
+
+const outOfMemory = "it says that memory ran out: fewer workers, or more memory for the container, may help"
+
+// memoryNote says what is known of a want of memory; empty: nothing.
+func memoryNote(x launcher.Exit, r Report) string {
+	switch {
+	case x.OutOfMemory:
+		return "the kernel's out-of-memory killer ended it; fewer workers, or more memory for the container, may help"
+	case x.Signal == syscall.SIGKILL && !x.Stopped && !x.GuardLost:
+		return "gorun did not send it: the out-of-memory killer may have; see dmesg or the limits of the container"
+	case x.Stopped:
+		return ""
+	}
+	said := strings.Join(x.Tail, "\n") + "\n" + r.Message + "\n" + r.Callstack
+	for _, w := range memoryWords {
+		if strings.Contains(said, w.said) {
+			return w.note
+		}
+	}
+	return ""
+}
+
+// colors are the escape sequences that change no more than the looks of a text.
+var colors = regexp.MustCompile("\x1b\\[[0-9;:]*m")
+
+// printable makes a line safe for a terminal: without colors, and with what else could move the cursor, or change
+// the order of characters, in Go's escapes. Tabs stay.
+func printable(line string) string {
+	if strings.IndexFunc(line, unsafeRune) < 0 && utf8.ValidString(line) {
+		return line
+	}
+	var b strings.Builder
+	for _, r := range strings.ToValidUTF8(colors.ReplaceAllString(line, ""), "\uFFFD") {
+		if unsafeRune(r) {
+			quoted := strconv.QuoteRuneToASCII(r)
+			b.WriteString(quoted[1 : len(quoted)-1])
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+func unsafeRune(r rune) bool {
+	return r != '\t' && unicode.IsControl(r) || unicode.In(r, unicode.Bidi_Control, unicode.Zl, unicode.Zp)
+}
