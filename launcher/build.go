@@ -15,7 +15,7 @@ import (
 )
 
 // BuildError says that a Go program could not be built (exit code 2). What the compiler had to say went to
-// the writer given to Resolve.
+// the writer given to Build.
 type BuildError struct {
 	Target string
 	Reason string
@@ -23,31 +23,34 @@ type BuildError struct {
 
 func (e *BuildError) Error() string { return "cannot build " + e.Target + ": " + e.Reason }
 
-// build builds target, a package directory or a .go file, within the module that it is in.
-func build(ctx context.Context, target string, args []string, output io.Writer) (*Program, error) {
-	dir, pkg := target, "."
-	if strings.HasSuffix(target, ".go") {
-		dir, pkg = filepath.Dir(target), "./"+filepath.Base(target)
+// Build builds Source, within the module that it is in, into the directory dir, and completes Argv. What the compiler
+// says goes to output. A program without Source is left as it is.
+//
+// Errors are *BuildError, or ctx's. Until dir is removed, which is the caller's to do, Argv can be executed.
+func (p *Program) Build(ctx context.Context, dir string, output io.Writer) error {
+	if p.Source == "" {
+		return nil
 	}
-	abs, err := filepath.Abs(target)
+	from, pkg := p.Source, "."
+	if strings.HasSuffix(p.Source, ".go") {
+		from, pkg = filepath.Dir(p.Source), "./"+filepath.Base(p.Source)
+	}
+	abs, err := filepath.Abs(p.Source)
 	if err != nil {
-		return nil, &BuildError{Target: target, Reason: err.Error()}
+		return &BuildError{Target: p.Source, Reason: err.Error()}
 	}
-	temp, err := os.MkdirTemp("", "gorun-build-*")
-	if err != nil {
-		return nil, &BuildError{Target: target, Reason: err.Error()}
+	if dir, err = filepath.Abs(dir); err != nil { // the go command runs in another
+		return &BuildError{Target: p.Source, Reason: err.Error()}
 	}
-	p := &Program{TempDir: temp}
-	binary := filepath.Join(temp, strings.TrimSuffix(filepath.Base(abs), ".go")) // ps shows this name
-	if err := goBuild(ctx, dir, pkg, binary, output); err != nil {
-		_ = p.Close() // it is empty, and the build's error matters more
+	binary := filepath.Join(dir, strings.TrimSuffix(filepath.Base(abs), ".go")) // ps shows this name
+	if err := goBuild(ctx, from, pkg, binary, output); err != nil {
 		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
+			return context.Cause(ctx)
 		}
-		return nil, &BuildError{Target: target, Reason: err.Error()}
+		return &BuildError{Target: p.Source, Reason: err.Error()}
 	}
-	p.Argv = append([]string{binary}, args...)
-	return p, nil
+	p.Argv[0], p.Source = binary, ""
+	return nil
 }
 
 // goBuild runs the go command. The go command ends with this process: without it nobody would use or remove

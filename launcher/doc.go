@@ -9,8 +9,8 @@
 //		if launcher.IsGuard() {
 //			os.Exit(launcher.RunGuard())
 //		}
-//		program, err := launcher.Resolve(ctx, "./train", args, os.Stderr) // builds it if it is Go source
-//		defer program.Close()
+//		program, err := launcher.Resolve("./train", args)
+//		err = program.Build(ctx, dir, os.Stderr) // if it is Go source; removing dir is up to you
 //		gang, err := launcher.Start(ctx, launcher.Spec{Argv: program.Argv, Workers: workers, ...})
 //		for exit := range gang.Exits() { // gang.Stop, gang.Kill, gang.Signal at any time
 //		}

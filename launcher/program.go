@@ -1,10 +1,7 @@
 package launcher
 
 import (
-	"context"
 	"errors"
-	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -14,18 +11,12 @@ import (
 	"syscall"
 )
 
-// Program is what the user asked to run, as an argv that can be executed.
+// Program is what the user asked to run.
 type Program struct {
-	Argv    []string
-	TempDir string // holds the binary, if it was built; empty otherwise
-}
-
-// Close removes the binary, if it was built.
-func (p *Program) Close() error {
-	if p.TempDir == "" {
-		return nil
-	}
-	return os.RemoveAll(p.TempDir)
+	// Argv can be executed, but for Argv[0] while Source is not empty.
+	Argv []string
+	// Source is a package directory or .go file that Build has to build first; empty: there is nothing to build.
+	Source string
 }
 
 // NotFoundError says that there is no such program (exit code 127).
@@ -53,38 +44,51 @@ func (e *NotExecutableError) Error() string {
 
 // Resolve finds out what target is:
 //
-//   - a file x.py: a script for the interpreter of Python, unbuffered (-u);
-//   - a directory with Go files, or a file x.go: a Go program, built now in its own module; what the
-//     compiler says goes to buildOutput;
-//   - anything else: an executable, looked for in PATH if the name has no slash.
+//   - a file x.py, x.pyc or x.pyz, or a directory with __main__.py and no Go files: for the interpreter of Python,
+//     unbuffered (-u);
+//   - a directory with Go files, or a file x.go: Go source, which is not built yet (see Program.Build);
+//   - a file whose first line is #! and an interpreter of Python: for that interpreter, unbuffered, whether
+//     the file is executable or not; $PYTHON_EXEC takes the place of the interpreter and its options;
+//   - anything else: an executable.
 //
-// Errors are *NotFoundError, *NotExecutableError and *BuildError, or ctx's while building.
-func Resolve(ctx context.Context, target string, args []string, buildOutput io.Writer) (*Program, error) {
+// A name without a slash that is none of the first three is looked for in PATH.
+//
+// Errors are *NotFoundError and *NotExecutableError.
+func Resolve(target string, args []string) (*Program, error) {
 	info, err := os.Stat(target)
 	isDir := err == nil && info.IsDir()
 	switch {
 	case isDir && isPath(target):
-		return resolveDir(ctx, target, args, buildOutput)
-	case strings.HasSuffix(target, ".go") && !isDir:
+		return resolveDir(target, args)
+	case filepath.Ext(target) == ".go" && !isDir:
 		if err != nil {
 			return nil, statError(target, err)
 		}
-		return build(ctx, target, args, buildOutput)
-	case strings.HasSuffix(target, ".py") && !isDir:
+		return source(target, args), nil
+	case slices.Contains(pythonFiles, filepath.Ext(target)) && !isDir:
 		if err != nil {
 			return nil, statError(target, err)
 		}
-		python, err := lookPath(Python())
-		if err != nil {
-			return nil, fmt.Errorf("%w (it runs %s; PYTHON_EXEC names another)", err, target)
-		}
-		return &Program{Argv: append([]string{python, "-u", target}, args...)}, nil
+		return python(target, []string{target}, args)
 	}
-	program, err := ResolveExecutable(target, args)
-	if _, missing := errors.AsType[*NotFoundError](err); missing && isDir {
-		return resolveDir(ctx, target, args, buildOutput)
+	path, err := lookPath(target)
+	_, missing := errors.AsType[*NotFoundError](err)
+	if missing && isDir {
+		return resolveDir(target, args)
 	}
-	return program, err
+	if missing {
+		return nil, err
+	}
+	if err == nil {
+		target = path
+	}
+	if line := shebang(target); line != nil {
+		return pythonBy(line, target, []string{target}, args)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &Program{Argv: append([]string{path}, args...)}, nil
 }
 
 // ResolveExecutable is Resolve for a target that is an executable whatever it is called.
@@ -96,28 +100,28 @@ func ResolveExecutable(target string, args []string) (*Program, error) {
 	return &Program{Argv: append([]string{path}, args...)}, nil
 }
 
-// Python is the interpreter for Python: $PYTHON_EXEC, or python3.
-func Python() string {
-	if python := os.Getenv("PYTHON_EXEC"); python != "" {
-		return python
-	}
-	return "python3"
-}
-
 // isPath tells a path from a name to look for in PATH.
 func isPath(target string) bool {
 	return strings.ContainsRune(target, filepath.Separator) || target == "." || target == ".."
 }
 
-func resolveDir(ctx context.Context, dir string, args []string, buildOutput io.Writer) (*Program, error) {
+func resolveDir(dir string, args []string) (*Program, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, statError(dir, err)
 	}
-	if !slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return strings.HasSuffix(e.Name(), ".go") }) {
-		return nil, &NotExecutableError{Path: dir, Reason: "it is a directory without Go files"}
+	if slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return filepath.Ext(e.Name()) == ".go" }) {
+		return source(dir, args), nil
 	}
-	return build(ctx, dir, args, buildOutput)
+	if slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() == "__main__.py" }) {
+		return python(dir, []string{dir}, args)
+	}
+	return nil, &NotExecutableError{Path: dir, Reason: "it is a directory without Go files or __main__.py"}
+}
+
+// source is Go source, which Build will give another Argv[0].
+func source(target string, args []string) *Program {
+	return &Program{Argv: append([]string{target}, args...), Source: target}
 }
 
 // lookPath finds an executable as a shell does.
@@ -129,11 +133,13 @@ func lookPath(name string) (string, error) {
 	case !isPath(name):
 		e := &NotFoundError{Path: name, Hint: "it is not in PATH"}
 		if _, err := os.Stat(name); err == nil {
-			e.Hint = "it is not in PATH; for the one in this directory write ./" + name
+			e.Hint += "; for the one in this directory write ./" + name
+		} else if meant := withEnding(name); meant != "" {
+			e.Hint += "; did you mean " + meant + "?"
 		}
 		return "", e
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EISDIR):
-		return "", &NotExecutableError{Path: name, Reason: "it is not an executable file (chmod +x makes it one)"}
+		return "", &NotExecutableError{Path: name, Reason: "it is not an executable file (chmod +x makes it one; a Python script is named x.py)"}
 	}
 	return "", statError(name, err)
 }
@@ -141,11 +147,25 @@ func lookPath(name string) (string, error) {
 // statError explains why the file at path cannot be looked at.
 func statError(path string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
-		return &NotFoundError{Path: path}
+		e := &NotFoundError{Path: path}
+		if meant := withEnding(path); meant != "" {
+			e.Hint = "did you mean " + meant + "?"
+		}
+		return e
 	}
 	reason := err
 	for next := errors.Unwrap(reason); next != nil; next = errors.Unwrap(reason) {
 		reason = next // without "stat" and the path again
 	}
 	return &NotExecutableError{Path: path, Reason: reason.Error()}
+}
+
+// withEnding returns the script that there is at path if its ending is added, or "".
+func withEnding(path string) string {
+	for _, ending := range []string{".py", ".go"} {
+		if info, err := os.Stat(path + ending); err == nil && info.Mode().IsRegular() {
+			return path + ending
+		}
+	}
+	return ""
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -56,21 +55,20 @@ func TestResolveExecutables(t *testing.T) {
 		{"nope.py", nil, "nope.py: no such program"},
 		{"nope.go", nil, "nope.go: no such program"},
 		{"x.py/y.py", nil, "x.py/y.py: no such program"},
-		{"./bin/plain", nil, "./bin/plain cannot be executed: it is not an executable file (chmod +x makes it one)"},
-		{"./empty", nil, "./empty cannot be executed: it is a directory without Go files"},
-		{"empty", nil, "empty cannot be executed: it is a directory without Go files"},
-		{"./bin/tool2", nil, "cannot build ./bin/tool2: it is Go source and there is no go command in PATH: " +
-			"install Go, or build it elsewhere and give the binary"},
+		{"./bin/plain", nil, "./bin/plain cannot be executed: it is not an executable file (chmod +x makes it one; a Python script is named x.py)"},
+		{"./empty", nil, "./empty cannot be executed: it is a directory without Go files or __main__.py"},
+		{"empty", nil, "empty cannot be executed: it is a directory without Go files or __main__.py"},
+		{"./bin/tool2", []string{"./bin/tool2"}, ""}, // Go source: not built
 		{"", nil, ": no such program: it is not in PATH"},
 	} {
-		p, err := Resolve(t.Context(), tt.target, args, &bytes.Buffer{})
+		p, err := Resolve(tt.target, args)
 		if tt.err != "" {
 			if err == nil || err.Error() != tt.err {
 				t.Errorf("Resolve(%q): error %v, want %s", tt.target, err, tt.err)
 			}
 			continue
 		}
-		if err != nil || !slices.Equal(p.Argv, append(tt.argv, args...)) || p.Close() != nil {
+		if err != nil || !slices.Equal(p.Argv, append(tt.argv, args...)) {
 			t.Errorf("Resolve(%q) = %+v, %v; want %q", tt.target, p, err, tt.argv)
 		}
 	}
@@ -78,7 +76,7 @@ func TestResolveExecutables(t *testing.T) {
 		t.Errorf("ResolveExecutable(x.py) = %+v", p)
 	}
 	t.Setenv("PYTHON_EXEC", "python9")
-	_, err := Resolve(t.Context(), "x.py", nil, &bytes.Buffer{})
+	_, err := Resolve("x.py", nil)
 	if _, ok := errors.AsType[*NotFoundError](err); !ok ||
 		err.Error() != "python9: no such program: it is not in PATH (it runs x.py; PYTHON_EXEC names another)" {
 		t.Errorf("no interpreter: %v", err)
@@ -87,14 +85,23 @@ func TestResolveExecutables(t *testing.T) {
 
 func TestResolvedErrorsHaveTheirTypes(t *testing.T) {
 	tree(t, map[string]string{"plain": "text"})
-	_, err := Resolve(t.Context(), "./nope", nil, nil)
+	_, err := Resolve("./nope", nil)
 	if _, ok := errors.AsType[*NotFoundError](err); !ok {
 		t.Errorf("%T", err)
 	}
-	_, err = Resolve(t.Context(), "./plain", nil, nil)
+	_, err = Resolve("./plain", nil)
 	if _, ok := errors.AsType[*NotExecutableError](err); !ok {
 		t.Errorf("%T", err)
 	}
+}
+
+func mustResolve(t *testing.T, target string, args ...string) *Program {
+	t.Helper()
+	p, err := Resolve(target, args)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
 }
 
 func TestResolveGo(t *testing.T) {
@@ -108,20 +115,24 @@ func TestResolveGo(t *testing.T) {
 	})
 	for _, target := range []string{"./mod/cmd", "mod/cmd/", "mod/cmd/main.go", "single/single.go"} {
 		var output bytes.Buffer
-		p, err := Resolve(t.Context(), target, []string{"arg"}, &output)
-		if err != nil || output.Len() > 0 {
-			t.Fatalf("Resolve(%q): %v\n%s", target, err, &output)
+		dir := t.TempDir()
+		p := mustResolve(t, target, "arg")
+		if p.Source != target || p.Argv[0] != target {
+			t.Errorf("Resolve(%q) = %+v", target, p)
+		}
+		if err := p.Build(t.Context(), dir, &output); err != nil || output.Len() > 0 {
+			t.Fatalf("%s: %v\n%s", target, err, &output)
+		}
+		if p.Source != "" || filepath.Dir(p.Argv[0]) != dir {
+			t.Errorf("built %s: %+v", target, p)
 		}
 		s, con := spec(t, 1)
 		s.Argv = p.Argv
 		if e := exits(t, start(t, s))[0]; e.Failed() || con.String() != "[0] built\n" || p.Argv[1] != "arg" {
 			t.Errorf("%s: %v\n%s", target, e, con)
 		}
-		if err := p.Close(); err != nil {
-			t.Error(err)
-		}
-		if _, err := os.Stat(p.TempDir); !os.IsNotExist(err) {
-			t.Errorf("%s: %s is still there", target, p.TempDir)
+		if err := p.Build(t.Context(), "/nowhere", nil); err != nil {
+			t.Errorf("%s: built again: %v", target, err)
 		}
 	}
 }
@@ -141,34 +152,23 @@ func TestResolveGoFailures(t *testing.T) {
 		{"./test", "cannot build ./test: go build failed (exit status 1)", "no non-test Go files"},
 	} {
 		var output bytes.Buffer
-		_, err := Resolve(t.Context(), tt.target, nil, &output)
+		err := mustResolve(t, tt.target).Build(t.Context(), t.TempDir(), &output)
 		if _, ok := errors.AsType[*BuildError](err); !ok || err.Error() != tt.want || !strings.Contains(output.String(), tt.output) {
 			t.Errorf("%s: %T %v\n%s", tt.target, err, err, &output)
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := Resolve(ctx, "./bad", nil, &bytes.Buffer{}); !errors.Is(err, context.Canceled) {
+	if err := mustResolve(t, "./bad").Build(ctx, t.TempDir(), &bytes.Buffer{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
 	if left, err := os.ReadDir(temp); err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v, %v", left, err)
 	}
-}
-
-func TestRunPython(t *testing.T) {
-	if _, err := exec.LookPath("python3"); err != nil {
-		t.Skip("NOT TESTED: there is no python3 in PATH")
-	}
-	tree(t, map[string]string{"x.py": "import sys, os\nprint(sys.argv[1], sys.stdout.write_through, os.environ['RANK'])\nsys.exit(4)\n"})
-	p, err := Resolve(t.Context(), "x.py", []string{"arg"}, &bytes.Buffer{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, con := spec(t, 1)
-	s.Argv = p.Argv
-	s.Workers[0].Env = append(os.Environ(), "RANK=0")
-	if e := exits(t, start(t, s))[0]; e.Code != 4 || con.String() != "[0] arg True 0\n" {
-		t.Errorf("%v\n%s", e, con)
+	t.Setenv("PATH", "")
+	err := mustResolve(t, "./bad").Build(t.Context(), t.TempDir(), nil)
+	if want := "cannot build ./bad: it is Go source and there is no go command in PATH: " +
+		"install Go, or build it elsewhere and give the binary"; err == nil || err.Error() != want {
+		t.Errorf("error %v, want %s", err, want)
 	}
 }

@@ -11,7 +11,7 @@ import (
 
 // Spec is what to start on this node in one attempt.
 type Spec struct {
-	// Argv is the program and its arguments, the same for every worker (see Resolve). Argv[0] is the path
+	// Argv is the program and its arguments, of every worker that has none of its own (see Resolve). Argv[0] is the path
 	// of the executable: relative means relative to the agent's working directory, whatever Dir is.
 	Argv []string
 	// Dir is the workers' working directory; empty: the agent's.
@@ -35,7 +35,8 @@ type Spec struct {
 	Live bool
 	// Logs are the files of this attempt.
 	Logs LogSpec
-	// TempDir, if set, is removed by the guard should the agent die before it can (see Program.TempDir).
+	// TempDir, if set, is removed by the guard should the agent die before it can: it may hold the
+	// program (see Program.Build).
 	TempDir string
 	// Warn, if set, is told in one line of what the job survives, a full disk for example. It is called
 	// from several goroutines.
@@ -45,7 +46,7 @@ type Spec struct {
 // WorkerSpec is one worker of a Spec.
 type WorkerSpec struct {
 	Rank     int      // in the world; names the worker in its Exit
-	Argv     []string // its program and arguments, where they differ from Spec.Argv
+	Argv     []string // its program and arguments, as in Spec; empty: Spec.Argv
 	Env      []string // its complete environment, "NAME=value"
 	CPUs     []int    // that it may run on; empty: those of the agent
 	MemNodes []int    // NUMA nodes that its memory is to come from; empty: any

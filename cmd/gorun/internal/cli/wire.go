@@ -35,23 +35,32 @@ func run(ctx context.Context, o *options, command []string, stdout, stderr *os.F
 	interrupts, signals := notify(stopSignals), notify(passSignals)
 	defer signal.Stop(interrupts)
 	defer signal.Stop(signals)
-	program, err := resolve(ctx, command, stderr, interrupts)
+	program, err := launcher.Resolve(command[0], command[1:])
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if err := program.Close(); err != nil {
-			logger.Warn("removing the built program", "error", err)
+	var buildDir string // of a program that is Go source
+	if program.Source != "" {
+		if buildDir, err = os.MkdirTemp("", "gorun-build-*"); err != nil {
+			return &launcher.BuildError{Target: program.Source, Reason: err.Error()}
 		}
-	}()
+		defer func() {
+			if err := os.RemoveAll(buildDir); err != nil {
+				logger.Warn("removing the built program", "error", err)
+			}
+		}()
+		if err := build(ctx, program, buildDir, stderr, interrupts); err != nil {
+			return err
+		}
+	}
 	logs, err := newLogs(o, logger)
 	if err != nil {
 		return err
 	}
 	return agent.Run(ctx, agent.Config{
-		Program: command[0], RunID: o.runID, Node: o.node(), MaxRestarts: o.maxRestarts, Environ: environ(program),
+		Program: command[0], RunID: o.runID, Node: o.node(), MaxRestarts: o.maxRestarts, Environ: environ(buildDir != ""),
 		Spec: launcher.Spec{
-			Argv: program.Argv, TempDir: program.TempDir, Grace: o.grace, Logs: logs,
+			Argv: program.Argv, TempDir: buildDir, Grace: o.grace, Logs: logs,
 			Stdout: stdout, Stderr: stderr, Color: wantsColor(stdout) && wantsColor(stderr),
 			Warn: func(msg string) { logger.Warn(msg) },
 		},
@@ -64,9 +73,9 @@ func run(ctx context.Context, o *options, command []string, stdout, stderr *os.F
 }
 
 // environ is what the workers inherit. A Go program has no OpenMP threads, so nobody needs to be told of their number.
-func environ(program *launcher.Program) []string {
+func environ(isGo bool) []string {
 	env := os.Environ()
-	if _, set := os.LookupEnv("OMP_NUM_THREADS"); program.TempDir != "" && !set {
+	if _, set := os.LookupEnv("OMP_NUM_THREADS"); isGo && !set {
 		env = append(env, "OMP_NUM_THREADS=1")
 	}
 	return env
@@ -177,16 +186,16 @@ func unignored(list []os.Signal) []os.Signal {
 	return slices.DeleteFunc(slices.Clone(list), signal.Ignored)
 }
 
-// resolve finds or builds the program. An interrupt ends a build.
-func resolve(ctx context.Context, command []string, output io.Writer, interrupts <-chan os.Signal) (*launcher.Program, error) {
+// build builds the program into dir. An interrupt ends it.
+func build(ctx context.Context, program *launcher.Program, dir string, output io.Writer, interrupts <-chan os.Signal) error {
 	if list := unignored(stopSignals); len(list) > 0 {
 		var stop context.CancelFunc
 		ctx, stop = signal.NotifyContext(ctx, list...)
 		defer stop()
 	}
-	program, err := launcher.Resolve(ctx, command[0], command[1:], output)
+	err := program.Build(ctx, dir, output)
 	if err != nil && ctx.Err() != nil {
-		return nil, &agent.InterruptError{Signal: (<-interrupts).(syscall.Signal)}
+		return &agent.InterruptError{Signal: (<-interrupts).(syscall.Signal)}
 	}
-	return program, err
+	return err
 }
