@@ -2,11 +2,13 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"sync"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -25,6 +27,10 @@ func TestMain(m *testing.M) {
 // TestScripts runs testdata/script/*.txtar, one behaviour of the command in each.
 func TestScripts(t *testing.T) {
 	goEnv := goEnv(t, "GOCACHE", "GOMODCACHE", "GOPATH")
+	torch, err := filepath.Abs(filepath.Join("testdata", "torch"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	testscript.Run(t, testscript.Params{
 		Dir:                 filepath.Join("testdata", "script"),
 		RequireExplicitExec: true,
@@ -33,14 +39,33 @@ func TestScripts(t *testing.T) {
 			for name, value := range goEnv {
 				e.Setenv(name, value)
 			}
-			e.Vars = append(e.Vars, "OMP_NUM_THREADS=1", raceExitsAtOnce)
+			e.Vars = append(e.Vars, "OMP_NUM_THREADS=1", raceExitsAtOnce, "TORCH="+torch)
+			if python := pythonWithTorch(); python != "" {
+				e.Vars = append(e.Vars, "PYTHON_EXEC="+python)
+			}
 			return nil
+		},
+		Condition: func(name string) (bool, error) {
+			if name != "torch" {
+				return false, fmt.Errorf("no condition %s", name)
+			}
+			return pythonWithTorch() != "", nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "freeport": freePort, "listen": listen,
 		},
 	})
 }
+
+// pythonWithTorch is a Python that can import torch, or empty.
+var pythonWithTorch = sync.OnceValue(func() string {
+	for _, python := range []string{os.Getenv("PYTHON_EXEC"), "python3", "/usr/bin/python3"} {
+		if python != "" && exec.Command(python, "-c", "import torch.distributed").Run() == nil {
+			return python
+		}
+	}
+	return ""
+})
 
 func goEnv(t *testing.T, names ...string) map[string]string {
 	t.Helper()

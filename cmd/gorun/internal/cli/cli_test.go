@@ -2,8 +2,7 @@ package cli
 
 import (
 	"errors"
-	"os"
-	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -13,21 +12,6 @@ import (
 	"github.com/gorun/gorun/launcher"
 	"github.com/gorun/gorun/rendezvous"
 )
-
-func TestCountGPUs(t *testing.T) {
-	dir := t.TempDir()
-	for _, name := range []string{"nvidia0", "nvidia1", "nvidia10", "nvidiactl", "nvidia-uvm", "null"} {
-		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if n := countGPUs(dir); n != 3 {
-		t.Errorf("%d GPUs, want 3", n)
-	}
-	if n := countGPUs(t.TempDir()); n != 0 {
-		t.Errorf("%d GPUs in an empty directory", n)
-	}
-}
 
 func TestExitCode(t *testing.T) {
 	failed := &agent.WorkerError{Root: launcher.Exit{Code: 139, Signal: syscall.SIGSEGV}}
@@ -82,4 +66,43 @@ func TestDistance(t *testing.T) {
 			t.Fatalf("not a distance: %q %q %q: %d %d %d %d", a, b, c, ab, ba, bc, ac)
 		}
 	})
+}
+
+func TestHelpAndManualNameEveryFlag(t *testing.T) {
+	for _, text := range []string{help(), strings.ReplaceAll(manual(), `\-`, "-")} {
+		for i := range table {
+			if !strings.Contains(text, "--"+table[i].name) {
+				t.Errorf("--%s is missing", table[i].name)
+			}
+		}
+	}
+	for line := range strings.Lines(help()) {
+		if len(line) > helpWidth+1 {
+			t.Errorf("%d columns: %s", len(line), line)
+		}
+	}
+}
+
+func TestShell(t *testing.T) {
+	if got, want := shell([]string{"a", "", "I'm 6' tall", "x=$y", "--z=1,2"}), `a '' 'I'\''m 6'\'' tall' 'x=$y' --z=1,2`; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+func TestIsUTF8(t *testing.T) {
+	for _, c := range []struct {
+		env  map[string]string
+		want bool
+	}{
+		{nil, true},
+		{map[string]string{"LANG": "C"}, true},
+		{map[string]string{"LANG": "de_DE.UTF-8"}, true},
+		{map[string]string{"LANG": "zh_CN.GBK"}, false},
+		{map[string]string{"LANG": "zh_CN.GBK", "LC_ALL": "C.utf8"}, true},
+		{map[string]string{"LANG": "en_US.UTF-8", "LC_CTYPE": "de_DE.ISO-8859-15@euro"}, false},
+	} {
+		if got := isUTF8(func(name string) (string, bool) { v, ok := c.env[name]; return v, ok }); got != c.want {
+			t.Errorf("%v: %t", c.env, got)
+		}
+	}
 }

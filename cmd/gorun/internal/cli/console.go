@@ -8,17 +8,21 @@ import (
 	"github.com/mattn/go-isatty"
 )
 
-// newLogger returns gorun's own voice: one line for each message. $LOGLEVEL is torchrun's, with Python's names.
+// levels are torchrun's, with Python's names and numbers.
+var levels = map[string]hclog.Level{
+	"NOTSET": hclog.Trace, "TRACE": hclog.Trace, "DEBUG": hclog.Debug, "INFO": hclog.Info,
+	"WARN": hclog.Warn, "WARNING": hclog.Warn, "ERROR": hclog.Error, "CRITICAL": hclog.Error, "FATAL": hclog.Error,
+	"0": hclog.Trace, "10": hclog.Debug, "20": hclog.Info, "30": hclog.Warn, "40": hclog.Error, "50": hclog.Error,
+}
+
+// newLogger returns gorun's own voice: one line for each message.
 func newLogger(stderr *os.File) (hclog.Logger, error) {
-	levels := map[string]hclog.Level{
-		"debug": hclog.Debug, "info": hclog.Info, "warn": hclog.Warn, "warning": hclog.Warn,
-		"error": hclog.Error, "critical": hclog.Error,
-	}
 	level := hclog.Warn
 	if name := os.Getenv("LOGLEVEL"); name != "" {
 		var ok bool
-		if level, ok = levels[strings.ToLower(name)]; !ok {
-			return nil, usagef("LOGLEVEL=%s: want debug, info, warning or error", quote(name))
+		if level, ok = levels[strings.ToUpper(name)]; !ok {
+			return nil, usagef("LOGLEVEL=%s: want debug, info, warning or error%s", quote(name),
+				didYouMean(name, []string{"debug", "info", "warning", "error"}))
 		}
 	}
 	return hclog.New(&hclog.LoggerOptions{Name: "gorun", Level: level, Output: stderr, TimeFormat: "15:04:05.000"}), nil
@@ -26,5 +30,19 @@ func newLogger(stderr *os.File) (hclog.Logger, error) {
 
 // wantsColor: on a terminal that has not been told otherwise (https://no-color.org).
 func wantsColor(f *os.File) bool {
-	return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && isatty.IsTerminal(f.Fd())
+	return os.Getenv("NO_COLOR") == "" && isTerminal(f)
+}
+
+func isTerminal(f *os.File) bool { return os.Getenv("TERM") != "dumb" && isatty.IsTerminal(f.Fd()) }
+
+// isUTF8 reports whether the locale's characters are UTF-8, or nothing is said of them.
+func isUTF8(lookup func(string) (string, bool)) bool {
+	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
+		if locale, _ := lookup(name); locale != "" {
+			_, charset, named := strings.Cut(locale, ".")
+			charset, _, _ = strings.Cut(charset, "@")
+			return !named || strings.EqualFold(strings.ReplaceAll(charset, "-", ""), "utf8")
+		}
+	}
+	return true
 }

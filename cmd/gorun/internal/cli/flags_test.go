@@ -7,20 +7,29 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"runtime"
 	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"github.com/gorun/gorun/launcher"
 	"github.com/gorun/gorun/rendezvous"
 )
 
+// bare is a machine with two NVIDIA devices on which nothing is set but what the test has set.
+func bare() host {
+	return host{lookup: os.LookupEnv, root: fstest.MapFS{
+		"proc/driver/nvidia/gpus/0000:17:00.0/information": {}, "proc/driver/nvidia/gpus/0000:65:00.0/information": {},
+	}}
+}
+
 // parse runs the command without running a job.
 func parse(t *testing.T, args ...string) (o *options, command []string, err error) {
 	t.Helper()
-	cmd := newCommand(func(_ context.Context, got *options, rest []string) error {
+	cmd := newCommand(bare(), func(_ context.Context, got *options, rest []string) error {
 		o, command = got, rest
 		return nil
 	})
@@ -40,7 +49,11 @@ func TestDefaults(t *testing.T) {
 		t.Errorf("run id %q, want 16 random digits", o.runID)
 	}
 	o.runID = ""
-	want := &options{given: map[string]string{}, nnodes: 1, nproc: 1, role: "default", backend: "static", grace: 30 * time.Second}
+	o.host = host{}
+	want := &options{
+		given: map[string]string{}, nnodes: 1, nproc: 1, role: "default", useEnv: true, backend: "static", grace: 30 * time.Second,
+		exitBarrier: 300 * time.Second, stopSignals: stopSignals, prefix: "[${rank}] ", events: "null",
+	}
 	if !reflect.DeepEqual(o, want) || !slices.Equal(command, []string{"./train"}) {
 		t.Errorf("got %+v, %q\nwant %+v", o, command, want)
 	}
@@ -52,26 +65,50 @@ var accepted = map[string]struct {
 	holds func(*options) bool
 }{
 	"nnodes":           {"1:1", func(o *options) bool { return o.nnodes == 1 }},
-	"nproc-per-node":   {"cpu", func(o *options) bool { return o.nproc == runtime.NumCPU() }},
+	"nproc-per-node":   {"gpu", func(o *options) bool { return o.nproc == 2 }},
 	"node-rank":        {"0", func(o *options) bool { return o.nodeRank == 0 }},
 	"role":             {"trainer", func(o *options) bool { return o.role == "trainer" }},
-	"local-addr":       {"10.0.0.7", func(o *options) bool { return o.localAddr == "10.0.0.7" }},
+	"local-addr":       {"10.0.0.7", func(o *options) bool { return o.localAddr == "10.0.0.7" && o.master.Addr == "10.0.0.7" }},
+	"module":           {"1", func(o *options) bool { return o.module }},
+	"no-python":        {"2", func(o *options) bool { return o.noPython }},
+	"run-path":         {"true", func(o *options) bool { return o.runPath }},
+	"use-env":          {"1", func(o *options) bool { return o.useEnv }},
 	"standalone":       {"1", func(o *options) bool { return o.standalone }},
 	"master-addr":      {"[0:0:0:0:0:0:0:1]", func(o *options) bool { return o.master.Addr == "0:0:0:0:0:0:0:1" }},
 	"master-port":      {"1234", func(o *options) bool { return o.master.Port == 1234 }},
 	"rdzv-endpoint":    {"[::1]:77", func(o *options) bool { return o.master == rendezvous.Master{Addr: "::1", Port: 77} }},
-	"rdzv-backend":     {"static", func(o *options) bool { return o.backend == "static" }},
+	"rdzv-backend":     {"c10d", func(o *options) bool { return o.backend == "c10d" }},
 	"rdzv-id":          {"job 7", func(o *options) bool { return o.runID == "job 7" }},
-	"rdzv-conf":        {` rank='0', timeout="900",`, func(o *options) bool { return *o.confRank == 0 }},
+	"rdzv-conf":        {` rank='0', "join_timeout"="900",is_host=False,`, func(o *options) bool { return *o.confRank == 0 }},
 	"rdzv-token-file":  {"testdata/token", func(o *options) bool { return o.token == "0123456789abcdef" }},
 	"max-restarts":     {"3", func(o *options) bool { return o.maxRestarts == 3 }},
 	"shutdown-timeout": {"0.5", func(o *options) bool { return o.grace == 500*time.Millisecond }},
-	"monitor-interval": {"0.1", func(*options) bool { return true }},
-	"start-method":     {"forkserver", func(*options) bool { return true }},
-	"log-dir":          {"logs", func(o *options) bool { return o.logDir == "logs" }},
-	"redirects":        {"0:3,10:1", func(o *options) bool { return o.redirects.For(10) == launcher.Stdout }},
-	"tee":              {"2", func(o *options) bool { return o.tee.For(4) == launcher.Stderr }},
+	"signals-to-handle": {"SIGTERM, usr1", func(o *options) bool {
+		return slices.Equal(o.stopSignals, []os.Signal{syscall.SIGTERM, syscall.SIGUSR1})
+	}},
+	"exit-barrier-timeout":     {"7", func(o *options) bool { return o.exitBarrier == 7*time.Second }},
+	"monitor-interval":         {"0.1", func(*options) bool { return true }},
+	"start-method":             {"forkserver", func(*options) bool { return true }},
+	"log-dir":                  {"logs", func(o *options) bool { return o.logDir == "logs" }},
+	"redirects":                {"0:3,10:1", func(o *options) bool { return o.redirects.For(10) == launcher.Stdout }},
+	"tee":                      {"2", func(o *options) bool { return o.tee.For(4) == launcher.Stderr }},
+	"local-ranks-filter":       {"0, 12", func(o *options) bool { return len(o.show) == 2 && o.show[0] && o.show[12] }},
+	"duplicate-stdout-filters": {"loss,a,,b", func(o *options) bool { return slices.Equal(o.stdoutFilters, []string{"loss", "a,b"}) }},
+	"duplicate-stderr-filters": {"Error", func(o *options) bool { return slices.Equal(o.stderrFilters, []string{"Error"}) }},
+	"log-line-prefix":          {"", func(o *options) bool { return o.prefix == "" }},
+	"log-max-size":             {"2MiB", func(o *options) bool { return o.logMaxSize == 2<<20 }},
+	"log-keep":                 {"4", func(o *options) bool { return o.logKeep == 4 }},
+	"logs-specs":               {"default", func(*options) bool { return true }},
+	"event-log-handler":        {"console", func(o *options) bool { return o.events == "console" }},
+	"numa-binding":             {"core-complex", func(o *options) bool { return o.numa == "core-complex" }},
+	"omp-num-threads":          {"auto", func(o *options) bool { return o.threads == autoThreads }},
+	"virtual-local-rank":       {"1", func(o *options) bool { return o.virtualLocalRank }},
+	"dry-run":                  {"1", func(o *options) bool { return o.dryRun }},
+	"json":                     {"1", func(o *options) bool { return o.json }},
 }
+
+// needed are the flags without which another means nothing.
+var needed = map[string][]string{"json": {"--dry-run"}, "log-keep": {"--log-max-size=1M"}}
 
 func TestEveryFlagEverySpelling(t *testing.T) {
 	for _, f := range table {
@@ -83,26 +120,133 @@ func TestEveryFlagEverySpelling(t *testing.T) {
 		ways := map[string][]string{
 			"dashes":      {"--" + f.name + "=" + good.value, "x"},
 			"underscores": {"--" + strings.ReplaceAll(f.name, "-", "_") + "=" + good.value, "x"},
+			"abbreviated": {"--" + shortest(f) + "=" + good.value, "x"},
 		}
 		if f.value != "" {
 			ways["apart"] = []string{"--" + f.name, good.value, "x"}
 		} else {
 			ways["switch"] = []string{"--" + f.name, "x"}
 		}
-		if f.short != "" {
+		switch {
+		case f.short != "" && f.value == "":
+			ways["short"] = []string{"-" + f.short, "x"}
+		case f.short != "":
 			ways["short"] = []string{"-" + f.short + good.value, "x"}
 		}
 		for way, args := range ways {
-			if o, command, err := parse(t, args...); err != nil || !good.holds(o) || !slices.Equal(command, []string{"x"}) {
+			if o, command, err := parse(t, append(slices.Clone(needed[f.name]), args...)...); err != nil || !good.holds(o) || !slices.Equal(command, []string{"x"}) {
 				t.Errorf("%s %q: %+v, %q, %v", way, args, o, command, err)
 			}
 		}
 		t.Run(f.env(), func(t *testing.T) {
 			t.Setenv(f.env(), good.value)
-			if o, _, err := parse(t, "x"); err != nil || !good.holds(o) {
+			if o, _, err := parse(t, append(slices.Clone(needed[f.name]), "x")...); err != nil || !good.holds(o) {
 				t.Errorf("%s=%s: %+v, %v", f.env(), good.value, o, err)
 			}
 		})
+	}
+}
+
+// shortest returns the shortest beginning of a flag's name that means no other flag: of torchrun's, if it is one.
+func shortest(f flag) string {
+	for n := 1; n < len(f.name); n++ {
+		clear := true
+		for _, other := range table {
+			if other.name != f.name && (f.own || !other.own) && strings.HasPrefix(other.name, f.name[:n]) {
+				clear = false
+			}
+		}
+		if clear && !strings.HasPrefix("help", f.name[:n]) && !strings.HasPrefix("version", f.name[:n]) {
+			return f.name[:n]
+		}
+	}
+	return f.name
+}
+
+// refused are bad values for every flag. An empty list: every text is good.
+var refused = map[string][]string{
+	"nnodes":                   {"", "banana", "0", "0:1", "2:1", "4:2", "2:20:30", "-1", "1.5", "65537", "1:2"},
+	"nproc-per-node":           {"", "banana", "0", "-1", "gppu", "cpus", "1e3", "xpu", "99999999999999999999"},
+	"node-rank":                {"", "-1", "first", "1"},
+	"role":                     {"", " ", "a\nb"},
+	"local-addr":               {"a b", "a/b", "\x00"},
+	"module":                   {"", "maybe"},
+	"no-python":                {"", "yes please"},
+	"run-path":                 {"", "path"},
+	"use-env":                  {"", "env"},
+	"standalone":               {"", "on and off"},
+	"master-addr":              {"", "a/b", "[::1", "h h", "h:1", "1::2::3"},
+	"master-port":              {"", "http", "-1", "65536"},
+	"rdzv-endpoint":            {":77", "h:p", "h:1:2:", "h:70000"},
+	"rdzv-backend":             {"", "statc", "zookeeper", "C10D"},
+	"rdzv-id":                  {"", "a\tb"},
+	"rdzv-conf":                {"timout=3", "timeout=soon", "rank", "rank=-1", "store_type=disk", "is_host=perhaps", "=3"},
+	"rdzv-token-file":          {"", "/nonexistent", "/dev/null"},
+	"max-restarts":             {"", "-1", "many", "1.5"},
+	"shutdown-timeout":         {"", "-1", "NaN", "Inf", "30s"},
+	"signals-to-handle":        {"", "SIGTREM", "15", "SIGKILL", "SIGTERM,,SIGINT", "SIGCHLD"},
+	"exit-barrier-timeout":     {"", "-1", "never"},
+	"monitor-interval":         {"", "0", "-1", "often"},
+	"start-method":             {"", "thread", "frok"},
+	"log-dir":                  {"", "a\x00b"},
+	"redirects":                {"", "4", "0:4", "0:1,0:2", "a:1", "3,3", "1:"},
+	"tee":                      {"", "both", "0:"},
+	"local-ranks-filter":       {"0,,1", "a", "-1", "0-3"},
+	"duplicate-stdout-filters": {"a\x00"},
+	"duplicate-stderr-filters": {"\x00"},
+	"log-line-prefix":          {},
+	"log-max-size":             {"", "0", "-1", "1X", "M", "1KM", "99999999T", "big"},
+	"log-keep":                 {"", "0", "-1", "all"},
+	"logs-specs":               {"", "nope", "defalt"},
+	"event-log-handler":        {"", "file", "consol"},
+	"numa-binding":             {"", "core", "nodes", "exlusive"},
+	"omp-num-threads":          {"", "0", "-1", "atuo"},
+	"virtual-local-rank":       {"", "virtual"},
+	"dry-run":                  {"", "wet"},
+	"json":                     {"", "yaml"},
+}
+
+// TestEveryBadValue: one line that says where the value came from, and what is wanted; exit code 2.
+func TestEveryBadValue(t *testing.T) {
+	for i := range table {
+		f := &table[i]
+		bad, ok := refused[f.name]
+		if !ok {
+			t.Errorf("--%s: no bad values are tested", f.name)
+		}
+		for _, text := range bad {
+			for _, from := range []string{"--" + f.name, f.env(), f.alias} {
+				if from == "" {
+					continue
+				}
+				vs := newValues()
+				vs[i].text, vs[i].given = text, strings.HasPrefix(from, "--")
+				h := bare()
+				h.lookup = func(name string) (string, bool) { return text, name == from }
+				o, err := vs.options(h)
+				if err == nil || o != nil || exitCode(err) != 2 {
+					t.Errorf("%s=%q: accepted: %v", from, text, err)
+					continue
+				}
+				said := err.Error()
+				if !strings.HasPrefix(said, from+"="+quote(text)+": ") || strings.ContainsAny(said, "\n\r\x00") {
+					t.Errorf("%s=%q: the error does not say so in a line: %q", from, text, said)
+				}
+			}
+		}
+		near := "--" + f.name[:len(f.name)-1] + "q"
+		if _, _, err := parse(t, near+"=1", "x"); err == nil || !strings.Contains(err.Error(), "did you mean --"+f.name+"?") {
+			t.Errorf("%s: %v", near, err)
+		}
+		for _, choice := range f.choices {
+			slip := choice[:len(choice)-1]
+			if _, err := strconv.Atoi(choice); err == nil || slices.Contains(f.choices, slip) {
+				continue
+			}
+			if err := f.set(defaults(bare()), slip); err == nil || !strings.Contains(err.Error(), "(did you mean ") {
+				t.Errorf("--%s=%s: %v", f.name, slip, err)
+			}
+		}
 	}
 }
 
@@ -144,10 +288,10 @@ func TestUsageErrors(t *testing.T) {
 		args string // split at spaces
 		want string
 	}{
-		{"--nproc-per-node=banana x", "--nproc-per-node=banana: want a positive number, auto, cpu or gpu"},
-		{"--nproc_per_node 0 x", "--nproc-per-node=0: want a positive number, auto, cpu or gpu"},
-		{"--nproc-per-node=-1 x", "--nproc-per-node=-1: want a positive number, auto, cpu or gpu"},
-		{"--nproc-per-node= x", `--nproc-per-node="": want a positive number, auto, cpu or gpu`},
+		{"--nproc-per-node=banana x", "--nproc-per-node=banana: want a positive number, auto, cpu, gpu or xpu"},
+		{"--nproc_per_node 0 x", "--nproc-per-node=0: want a positive number, auto, cpu, gpu or xpu"},
+		{"--nproc-per-node=-1 x", "--nproc-per-node=-1: want a positive number, auto, cpu, gpu or xpu"},
+		{"--nproc-per-node= x", `--nproc-per-node="": want a positive number, auto, cpu, gpu or xpu`},
 		{"--nnodes=2:1 x", "--nnodes=2:1: want a number of nodes from 1 to 65536, or MIN:MAX with MIN at most MAX"},
 		{"--nnodes=2:20:30 x", "--nnodes=2:20:30: want a number of nodes from 1 to 65536, or MIN:MAX with MIN at most MAX"},
 		{"--nnodes=0:1 x", "--nnodes=0:1: want a number of nodes from 1 to 65536, or MIN:MAX with MIN at most MAX"},
@@ -157,13 +301,15 @@ func TestUsageErrors(t *testing.T) {
 		{"--nnodes=2 --master-addr=h --rdzv-conf=rank=2 x", "--rdzv-conf=rank=2: node ranks are 0 to 1, since --nnodes is 2"},
 		{"--node-rank=-1 x", "--node-rank=-1: want a number from 0 to 65535"},
 		{"--master-addr=a/b x", "--master-addr=a/b: want a host name or an IP address"},
+		{"--master-addr=node0:29500 x", "--master-addr=node0:29500: want a host name or an IP address, without a port"},
 		{"--master-port=65536 x", "--master-port=65536: want a number from 0 to 65535"},
 		{"--rdzv-endpoint=:77 x", "--rdzv-endpoint=:77: want host:port"},
 		{"--rdzv-endpoint=h:p x", "--rdzv-endpoint=h:p: want host:port"},
-		{"--rdzv-backend=statc x", "--rdzv-backend=statc: no such backend (did you mean static?): want static"},
-		{"--rdzv-backend=c10d x", "--rdzv-backend=c10d: this version has no elastic rendezvous backend: want static"},
-		{"--rdzv-conf=timout=3 x", "--rdzv-conf=timout=3: no such key timout (did you mean timeout?): want rank or timeout"},
-		{"--rdzv-conf=timeout=soon x", "--rdzv-conf=timeout=soon: timeout: want a number from 1 to 1073741824"},
+		{"--rdzv-backend=statc x", "--rdzv-backend=statc: want static, c10d, etcd, etcd-v2, etcd-v3 or embedded (did you mean static?)"},
+		{"--nnodes=2 --rdzv-backend=c10d --rdzv-endpoint=h x", "--rdzv-backend=c10d: with several nodes this version has no backend but static: give --master-addr and --node-rank"},
+		{"--rdzv-conf=timout=3 x", "--rdzv-conf=timout=3: no such key timout (did you mean timeout?): want rank, timeout, read_timeout, join_timeout, last_call_timeout, " +
+			"close_timeout, heartbeat_timeout, keep_alive_interval, keep_alive_max_attempt, store_type, is_host, use_libuv, protocol, ssl_cert, ssl_cert_key, ca_cert or etcd_prefix"},
+		{"--rdzv-conf=timeout=soon x", "--rdzv-conf=timeout=soon: timeout: want a number from 0 to 1073741824"},
 		{"--rdzv-conf=rank x", "--rdzv-conf=rank: rank has no value: want pairs key=value with commas between"},
 		{"--rdzv-token-file=/nonexistent x", "--rdzv-token-file=/nonexistent: cannot read the token: open /nonexistent: no such file or directory"},
 		{"--rdzv-token-file=/dev/null x", "--rdzv-token-file=/dev/null: want a token of 16 to 1024 visible ASCII characters, as of openssl rand -hex 32"},
@@ -182,6 +328,16 @@ func TestUsageErrors(t *testing.T) {
 		{"--master_adr=h x", "unknown flag --master_adr: did you mean --master-addr?"},
 		{"--frobnicate x", "unknown flag --frobnicate: gorun --help lists all"},
 		{"-x", "unknown flag -x: gorun --help lists all"},
+		{"--n=1 x", "--n may be --nnodes or --nproc-per-node or --node-rank or --no-python or --numa-binding: write more of it"},
+		{"--log=x x", "--log may be --log-dir or --logs-specs: write more of it"},
+		{"--rdzv=x x", "--rdzv may be --rdzv-endpoint or --rdzv-backend or --rdzv-id or --rdzv-conf: write more of it"},
+		{"--module --no-python x", "--module=1 and --no-python=1: a program is a module or it is not; leave one out"},
+		{"-m --run-path x", "--module=1 and --run-path=1: a program is a module or it is not; leave one out"},
+		{"--json x", "--json=1: it goes with --dry-run"},
+		{"--log-keep=3 x", "--log-keep=3: nothing is put aside without --log-max-size"},
+		{"--signals-to-handle=SIGTREM x", "--signals-to-handle=SIGTREM: no signal SIGTREM (did you mean SIGTERM?): want names with commas between, such as SIGTERM,SIGUSR1"},
+		{"--nproc-per-node=gppu x", "--nproc-per-node=gppu: want a positive number, auto, cpu, gpu or xpu (did you mean gpu?)"},
+		{"--nproc-per-node=xpu x", "--nproc-per-node=xpu: no such device is to be seen on this machine: want a number, or cpu for one worker on each CPU"},
 		{"--nnodes", "--nnodes needs a value, as in --nnodes=N: nodes of the job (1)"},
 		{"--nnodes=1", "no program to run: give one, as in gorun --nproc-per-node=2 ./train --epochs=3"},
 	} {
@@ -198,7 +354,7 @@ func TestUsageErrors(t *testing.T) {
 
 func TestErrorNamesTheVariable(t *testing.T) {
 	t.Setenv("PET_NPROC_PER_NODE", "many")
-	if _, _, err := parse(t, "x"); err == nil || err.Error() != "PET_NPROC_PER_NODE=many: want a positive number, auto, cpu or gpu" {
+	if _, _, err := parse(t, "x"); err == nil || err.Error() != "PET_NPROC_PER_NODE=many: want a positive number, auto, cpu, gpu or xpu" {
 		t.Errorf("got %v", err)
 	}
 	t.Setenv("PET_NPROC_PER_NODE", "")
@@ -227,6 +383,38 @@ func TestSeveralNodes(t *testing.T) {
 	}
 }
 
+func TestAbbreviations(t *testing.T) {
+	for written, want := range map[string]string{
+		"redirect": "redirects", "te": "tee", "max": "max-restarts", "nproc_per": "nproc-per-node", "log_d": "log-dir",
+		"log": "log", "log-l": "log-line-prefix", "rdzv_t": "rdzv-token-file", "dr": "dry-run", "j": "json", "e": "event-log-handler", "he": "help", "": "",
+	} {
+		if got := fullName(written); got != want {
+			t.Errorf("--%s is --%s, want --%s", written, got, want)
+		}
+	}
+}
+
+func TestEmptyWhereTorchrunHasIt(t *testing.T) {
+	if _, _, err := parse(t, "--rdzv-endpoint=", "--rdzv-conf=", "--local-addr=", "--local-ranks-filter=", "--duplicate-stdout-filters=", "x"); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestOneNodeMeetsNobody(t *testing.T) {
+	o, _, err := parse(t, "--nnodes=1", "--rdzv-backend=c10d", "--rdzv-endpoint=elsewhere:29400", "--rdzv-id=7", "x")
+	if err != nil || o.master != (rendezvous.Master{}) || o.runID != "7" {
+		t.Errorf("got %+v, %v", o, err)
+	}
+}
+
+func TestStrays(t *testing.T) {
+	got := strays([]string{"PET_NPROC_PER_NDOE=4", "PET_NNODES=1", "PET_SHOP=open", "NNODES=3"})
+	want := []string{"PET_NPROC_PER_NDOE is not the default of any flag: did you mean PET_NPROC_PER_NODE?"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 func TestStandaloneOverrides(t *testing.T) {
 	o, _, err := parse(t, "--standalone", "--rdzv-backend=c10d", "--rdzv-endpoint=h:1", "--rdzv-id=me", "x")
 	want := []string{"--rdzv-backend", "--rdzv-endpoint", "--rdzv-id"}
@@ -250,7 +438,7 @@ func FuzzValues(f *testing.F) {
 			if table[i].name == "rdzv-token-file" {
 				continue // it would be read
 			}
-			_, err := vs.options(func(string) (string, bool) { return "", false })
+			_, err := vs.options(host{lookup: func(string) (string, bool) { return "", false }, root: fstest.MapFS{}})
 			if err != nil && (strings.ContainsAny(err.Error(), "\n\r\x00") || len(err.Error()) > 2000) {
 				t.Errorf("--%s: not one line: %q", table[i].name, err)
 			}

@@ -1,25 +1,26 @@
 package cli
 
 import (
-	"bytes"
 	"crypto/rand"
 	"encoding/hex"
-	"fmt"
-	"io"
 	"os"
-	"strings"
 	"time"
 
+	"github.com/gorun/gorun/agent"
 	"github.com/gorun/gorun/launcher"
 	"github.com/gorun/gorun/rendezvous"
 )
 
 // options is what flags and environment ask for.
 type options struct {
+	host  host
 	given map[string]string // how each flag was given, "--name=value" or "PET_NAME=value"
 
 	nnodes, nproc, nodeRank, maxRestarts int
 	role, localAddr, runID               string
+
+	module, noPython, runPath bool
+	useEnv                    bool // false: --local-rank=R goes before the program's arguments
 
 	standalone       bool
 	backend          string
@@ -30,13 +31,36 @@ type options struct {
 	tokenFile, token string            // the file wins
 	master           rendezvous.Master // what follows from the above; empty: up to the rendezvous
 	overridden       []string          // flags that --standalone makes meaningless
-	grace            time.Duration
-	logDir           string
-	redirects, tee   launcher.StdMap
+
+	grace, exitBarrier time.Duration
+	stopSignals        []os.Signal
+
+	logDir                       string
+	redirects, tee               launcher.StdMap
+	show                         map[int]bool // local ranks that the console shows; nil: all
+	stdoutFilters, stderrFilters []string
+	prefix                       string
+	logMaxSize                   int64
+	logKeep                      int
+	events                       string
+
+	numa             string // a policy of package topology; empty: no binding
+	threads          int    // OMP_NUM_THREADS; 0: not asked for
+	virtualLocalRank bool
+
+	dryRun, json bool
 }
 
-func defaults() *options {
-	return &options{given: make(map[string]string), nnodes: 1, nproc: 1, role: "default", backend: "static", grace: 30 * time.Second}
+// autoThreads asks for each worker's share of the cores.
+const autoThreads = -1
+
+func defaults(h host) *options {
+	return &options{
+		host: h, given: make(map[string]string),
+		nnodes: 1, nproc: 1, role: "default", useEnv: true, backend: "static",
+		grace: 30 * time.Second, exitBarrier: 300 * time.Second, stopSignals: stopSignals,
+		prefix: agent.DefaultPrefix, events: "null",
+	}
 }
 
 // defaultPort is torchrun's, for several nodes that cannot agree on one otherwise.
@@ -44,27 +68,71 @@ const defaultPort = 29500
 
 // check holds the flags against each other, and settles what follows from them.
 func (o *options) check() error {
+	if err := o.checkProgram(); err != nil {
+		return err
+	}
+	if o.json && !o.dryRun {
+		return usagef("%s: it goes with --dry-run", o.given["json"])
+	}
+	if o.logKeep > 0 && o.logMaxSize == 0 {
+		return usagef("%s: nothing is put aside without --log-max-size", o.given["log-keep"])
+	}
+	if err := o.checkRendezvous(); err != nil {
+		return err
+	}
+	return o.loadToken()
+}
+
+func (o *options) checkProgram() error {
+	for _, other := range []struct {
+		name string
+		on   bool
+	}{{"no-python", o.noPython}, {"run-path", o.runPath}} {
+		if o.module && other.on {
+			return usagef("%s and %s: a program is a module or it is not; leave one out", o.given["module"], o.given[other.name])
+		}
+	}
+	return nil
+}
+
+func (o *options) checkRendezvous() error {
 	if o.standalone {
 		if o.nnodes > 1 {
 			return usagef("%s: --standalone is for one node", o.given["nnodes"])
 		}
 		o.standAlone()
 	}
-	if o.backend != "static" {
-		return usagef("%s: this version has no elastic rendezvous backend: want static", o.given["rdzv-backend"])
+	if o.backend != "static" && o.nnodes > 1 {
+		return usagef("%s: with several nodes this version has no backend but static: give --master-addr and --node-rank", o.given["rdzv-backend"])
 	}
 	if err := o.checkNodeRank(); err != nil {
 		return err
 	}
+	if o.nnodes == 1 {
+		o.settleOne()
+		return nil
+	}
+	return o.settleSeveral()
+}
+
+// settleOne: one node meets nobody, so that an endpoint matters only where it says the master's address.
+func (o *options) settleOne() {
+	o.master = rendezvous.Master{Addr: o.masterAddr, Port: o.masterPort}
+	if o.endpoint.Addr != "" && o.backend == "static" {
+		o.master = o.endpoint
+	}
+	if o.master.Addr == "" {
+		o.master.Addr = o.localAddr
+	}
+	if o.runID == "" {
+		o.runID = randomID()
+	}
+}
+
+func (o *options) settleSeveral() error {
 	o.master = rendezvous.Master{Addr: o.masterAddr, Port: o.masterPort}
 	if o.endpoint.Addr != "" {
 		o.master = o.endpoint
-	}
-	if o.nnodes == 1 {
-		if o.runID == "" {
-			o.runID = randomID()
-		}
-		return o.loadToken()
 	}
 	if o.master.Addr == "" {
 		return usagef("%s: where is node 0? Say it on every node, as in --master-addr=node0 --master-port=%d", o.given["nnodes"], defaultPort)
@@ -75,7 +143,7 @@ func (o *options) check() error {
 	if o.runID == "" {
 		o.runID = "none"
 	}
-	return o.loadToken()
+	return nil
 }
 
 func (o *options) checkNodeRank() error {
@@ -103,40 +171,4 @@ func randomID() string {
 	id := make([]byte, 8)
 	_, _ = rand.Read(id) // never fails
 	return hex.EncodeToString(id)
-}
-
-// A token is long enough not to be guessed, and short enough for the environment.
-const minToken, maxToken = 16, 1024
-
-// loadToken reads the token file, if there is one, and checks the token; it is never shown.
-func (o *options) loadToken() error {
-	from := "GORUN_TOKEN"
-	if o.tokenFile != "" {
-		from = o.given["rdzv-token-file"]
-		text, err := readToken(o.tokenFile)
-		if err != nil {
-			return usagef("%s: %w", from, err)
-		}
-		o.token = text
-	} else if o.token == "" {
-		return nil
-	}
-	isVisible := func(r rune) bool { return r > ' ' && r < 0x7f }
-	if len(o.token) < minToken || len(o.token) > maxToken || strings.ContainsFunc(o.token, func(r rune) bool { return !isVisible(r) }) {
-		return usagef("%s: want a token of %d to %d visible ASCII characters, as of openssl rand -hex 32", from, minToken, maxToken)
-	}
-	return nil
-}
-
-func readToken(name string) (string, error) {
-	file, err := os.Open(name)
-	if err != nil {
-		return "", fmt.Errorf("cannot read the token: %w", err)
-	}
-	defer func() { _ = file.Close() }() // it was only read
-	text, err := io.ReadAll(io.LimitReader(file, maxToken+64))
-	if err != nil {
-		return "", fmt.Errorf("cannot read the token: %w", err)
-	}
-	return string(bytes.TrimSpace(text)), nil
 }

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/gorun/gorun/agent"
 )
@@ -20,7 +19,8 @@ const version = "0.1.0"
 // Main runs gorun with args, which do not include its own name, and returns the exit code. stdout gets what was
 // asked for: the workers' output, help, the version. stderr gets the rest.
 func Main(args []string, stdout, stderr *os.File) int {
-	cmd := newCommand(func(ctx context.Context, o *options, command []string) error {
+	here := host{lookup: os.LookupEnv, root: os.DirFS("/")}
+	cmd := newCommand(here, func(ctx context.Context, o *options, command []string) error {
 		return run(ctx, o, command, stdout, stderr)
 	})
 	cmd.SetArgs(args)
@@ -42,16 +42,17 @@ func explain(err error) string {
 }
 
 // newCommand returns the command; runF gets the checked options, and the program with its arguments.
-func newCommand(runF func(context.Context, *options, []string) error) *cobra.Command {
+func newCommand(here host, runF func(context.Context, *options, []string) error) *cobra.Command {
 	values := newValues()
 	cmd := &cobra.Command{
-		Use:           "gorun",
-		Args:          cobra.ArbitraryArgs,
-		Version:       version,
-		SilenceUsage:  true,
-		SilenceErrors: true,
+		Use:               "gorun",
+		Args:              cobra.ArbitraryArgs,
+		Version:           version,
+		SilenceUsage:      true,
+		SilenceErrors:     true,
+		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 		RunE: func(cmd *cobra.Command, command []string) error {
-			o, err := values.options(os.LookupEnv)
+			o, err := values.options(here)
 			if err != nil {
 				return err
 			}
@@ -65,15 +66,52 @@ func newCommand(runF func(context.Context, *options, []string) error) *cobra.Com
 	cmd.SetVersionTemplate("gorun {{.Version}}\n")
 	cmd.SetHelpFunc(func(cmd *cobra.Command, _ []string) { cmd.Print(help()) })
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return flagError(err) })
-
-	flags := cmd.Flags()
-	flags.SortFlags = false
-	flags.SetInterspersed(false) // what follows the program is the program's
-	flags.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
-		return pflag.NormalizedName(strings.ReplaceAll(name, "_", "-"))
-	})
-	flags.BoolP("help", "h", false, "")
-	flags.Bool("version", false, "")
-	values.register(flags)
+	values.register(cmd)
+	cmd.AddCommand(completionCommand(), printCommand("man", "Print the manual page, in roff", manual),
+		printCommand("version", "Print the version", func() string { return "gorun " + version + "\n" }))
 	return cmd
+}
+
+// printCommand is a command that prints a text.
+func printCommand(name, short string, text func() string) *cobra.Command {
+	return &cobra.Command{
+		Use: name, Short: short, Args: noArguments, ValidArgsFunction: cobra.NoFileCompletions,
+		Run: func(cmd *cobra.Command, _ []string) { _, _ = fmt.Fprint(cmd.OutOrStdout(), text()) },
+	}
+}
+
+func noArguments(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usagef("gorun %s takes no arguments; to run a program of this name write gorun -- %s", cmd.Name(), cmd.Name())
+	}
+	return nil
+}
+
+var shells = []string{"bash", "zsh", "fish", "powershell"}
+
+func completionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "completion", Short: "Print the completion script of a shell", ValidArgs: shells,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usagef("gorun completion: want %s", anyOf(shells))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			root, out := cmd.Root(), cmd.OutOrStdout()
+			switch args[0] {
+			case "bash":
+				return root.GenBashCompletionV2(out, true)
+			case "zsh":
+				return root.GenZshCompletion(out)
+			case "fish":
+				return root.GenFishCompletion(out, true)
+			case "powershell":
+				return root.GenPowerShellCompletionWithDesc(out)
+			default:
+				return usagef("gorun completion %s: want %s%s", quote(args[0]), anyOf(shells), didYouMean(args[0], shells))
+			}
+		},
+	}
 }

@@ -3,10 +3,8 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"net"
-	"path/filepath"
-	"runtime"
-	"slices"
+	"math"
+	"net/netip"
 	"strconv"
 	"strings"
 	"time"
@@ -21,131 +19,73 @@ const (
 	maxProcs    = 1 << 16
 	maxRestarts = 1 << 30
 	maxPort     = 65535
+	maxSeconds  = 1e6
 )
 
-func setNnodes(o *options, s string) error {
-	low, high, isRange := strings.Cut(s, ":")
-	if !isRange {
-		high = low
+// The values that have names.
+var (
+	startMethods  = []string{"spawn", "fork", "forkserver"}
+	stdChoices    = []string{"0", "1", "2", "3"}
+	logsSpecs     = []string{"default"}
+	eventHandlers = []string{"null", "console"}
+)
+
+func setSwitch(at func(*options) *bool) func(*options, string) error {
+	return func(o *options, s string) error {
+		on, err := parseSwitch(s)
+		*at(o) = on
+		return err
 	}
-	lowest, err1 := number(low, 1, maxNodes)
-	most, err2 := number(high, 1, maxNodes)
-	if err := errors.Join(err1, err2); err != nil || lowest > most {
-		return fmt.Errorf("want a number of nodes from 1 to %d, or MIN:MAX with MIN at most MAX", maxNodes)
-	}
-	if lowest != most {
-		return errors.New("a range needs an elastic rendezvous backend, and static is the only one: want one number")
-	}
-	o.nnodes = most
-	return nil
 }
 
-func setNproc(o *options, s string) (err error) {
-	switch s {
-	case "auto", "cpu":
-		o.nproc = runtime.NumCPU() // honours the affinity of this process
-	case "gpu":
-		if o.nproc = countGPUs("/dev"); o.nproc == 0 {
-			return errors.New("this machine has no GPU (no /dev/nvidia0): give a number, or cpu")
-		}
-	default:
-		if o.nproc, err = number(s, 1, maxProcs); err != nil {
-			return errors.New("want a positive number, auto, cpu or gpu")
-		}
+// parseSwitch: torchrun takes numbers, people write true.
+func parseSwitch(s string) (bool, error) {
+	if n, err := strconv.Atoi(s); err == nil {
+		return n != 0, nil
 	}
-	return nil
-}
-
-// countGPUs counts NVIDIA's device files, one for each GPU.
-func countGPUs(dev string) int {
-	files, _ := filepath.Glob(filepath.Join(dev, "nvidia[0-9]*")) // the pattern is good
-	return len(files)
-}
-
-func setStandalone(o *options, s string) error {
 	on, err := strconv.ParseBool(s)
 	if err != nil {
-		return errors.New("want 1 or 0")
+		return false, errors.New("want 1 or 0")
 	}
-	o.standalone = on
-	return nil
+	return on, nil
 }
 
-func setEndpoint(o *options, s string) error {
-	host, port := s, "0"
-	if h, p, err := net.SplitHostPort(s); err == nil {
-		host, port = h, p
-	}
-	if err := setHost(func(o *options) *string { return &o.endpoint.Addr })(o, host); err != nil {
-		return errors.New("want host:port")
-	}
-	n, err := number(port, 0, maxPort)
-	if err != nil {
-		return errors.New("want host:port")
-	}
-	o.endpoint.Port = n
-	return nil
-}
-
-// backends are torchrun's names and gorun's; static alone serves without --standalone.
-var backends = []string{"static", "c10d", "etcd", "etcd-v2", "embedded"}
-
-func setBackend(o *options, s string) error {
-	if !slices.Contains(backends, s) {
-		return fmt.Errorf("no such backend%s: want static", didYouMean(s, backends))
-	}
-	o.backend = s
-	return nil
-}
-
-// setConf reads k=v,k2=v2; torchrun's users quote values, so quotes are dropped.
-func setConf(o *options, s string) error {
-	for item := range strings.SplitSeq(s, ",") {
-		if strings.TrimSpace(item) == "" {
-			continue
-		}
-		key, text, ok := strings.Cut(item, "=")
-		if !ok {
-			return fmt.Errorf("%s has no value: want pairs key=value with commas between", quote(item))
-		}
-		key, text = strings.TrimSpace(key), strings.Trim(strings.TrimSpace(text), `'"`)
-		switch key {
-		case "rank":
-			n, err := number(text, 0, maxNodes-1)
-			if err != nil {
-				return fmt.Errorf("rank: %w", err)
+func setChoice(choices []string, at func(*options) *string) func(*options, string) error {
+	return func(o *options, s string) error {
+		for _, c := range choices {
+			if s == c {
+				*at(o) = s
+				return nil
 			}
-			o.confRank = &n
-		case "timeout": // nothing waits, but a wrong value is still a mistake
-			if _, err := number(text, 1, maxRestarts); err != nil {
-				return fmt.Errorf("timeout: %w", err)
-			}
-		default:
-			return fmt.Errorf("no such key %s%s: want rank or timeout", quote(key), didYouMean(key, []string{"rank", "timeout"}))
 		}
+		return fmt.Errorf("want %s%s", anyOf(choices), didYouMean(s, choices))
 	}
-	return nil
 }
 
-func setShutdown(o *options, s string) error {
-	seconds, err := strconv.ParseFloat(s, 64)
-	if err != nil || !(seconds >= 0 && seconds <= 1e6) {
-		return errors.New("want a number of seconds, 0 or more")
+// anyOf says "a, b or c".
+func anyOf(choices []string) string {
+	last := len(choices) - 1
+	if last == 0 {
+		return choices[0]
 	}
-	o.grace = time.Duration(seconds * float64(time.Second))
-	return nil
+	return strings.Join(choices[:last], ", ") + " or " + choices[last]
+}
+
+// setSeconds takes whole numbers and fractions.
+func setSeconds(at func(*options) *time.Duration) func(*options, string) error {
+	return func(o *options, s string) error {
+		seconds, err := strconv.ParseFloat(s, 64)
+		if err != nil || !(seconds >= 0 && seconds <= maxSeconds) {
+			return errors.New("want a number of seconds, 0 or more")
+		}
+		*at(o) = time.Duration(seconds * float64(time.Second))
+		return nil
+	}
 }
 
 func setInterval(_ *options, s string) error {
 	if seconds, err := strconv.ParseFloat(s, 64); err != nil || !(seconds > 0) {
 		return errors.New("want a positive number of seconds")
-	}
-	return nil
-}
-
-func setStartMethod(_ *options, s string) error {
-	if !slices.Contains([]string{"spawn", "fork", "forkserver"}, s) {
-		return errors.New("want spawn, fork or forkserver")
 	}
 	return nil
 }
@@ -160,6 +100,52 @@ func parseStd(s string) (launcher.StdMap, error) {
 		err = errors.New(strings.TrimPrefix(err.Error(), strconv.Quote(s)+": "))
 	}
 	return m, err
+}
+
+func setLocalRanks(o *options, s string) error {
+	o.show = make(map[int]bool)
+	for item := range strings.SplitSeq(s, ",") {
+		rank, err := number(strings.TrimSpace(item), 0, maxProcs-1)
+		if err != nil {
+			return errors.New("want local ranks with commas between, such as 0,3")
+		}
+		o.show[rank] = true
+	}
+	return nil
+}
+
+// setFilters splits at commas; two commas are one that does not split, as torchrun has it.
+func setFilters(at func(*options) *[]string) func(*options, string) error {
+	return func(o *options, s string) error {
+		const comma = "\x00"
+		if strings.Contains(s, comma) {
+			return errors.New("want texts with commas between")
+		}
+		*at(o) = nil
+		for item := range strings.SplitSeq(strings.ReplaceAll(s, ",,", comma), ",") {
+			if item != "" {
+				*at(o) = append(*at(o), strings.ReplaceAll(item, comma, ","))
+			}
+		}
+		return nil
+	}
+}
+
+// sizes are the letters that may follow a number of bytes.
+var sizes = map[string]int64{"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+
+func setSize(at func(*options) *int64) func(*options, string) error {
+	return func(o *options, s string) error {
+		text := strings.TrimSuffix(strings.TrimSuffix(strings.ToUpper(s), "B"), "I")
+		digits := strings.TrimRight(text, "KMGT")
+		unit, known := sizes[text[len(digits):]]
+		n, err := strconv.ParseInt(digits, 10, 64)
+		if err != nil || !known || n < 1 || n > math.MaxInt64/unit {
+			return errors.New("want a size in bytes, such as 4096, 100M or 2G")
+		}
+		*at(o) = n * unit
+		return nil
+	}
 }
 
 func setNumber(low, high int, at func(*options) *int) func(*options, string) error {
@@ -188,8 +174,22 @@ func setHost(at func(*options) *string) func(*options, string) error {
 		if s == "" || strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r >= 0x7f || strings.ContainsRune("[]/", r) }) {
 			return errors.New("want a host name or an IP address")
 		}
+		if _, err := netip.ParseAddr(s); err != nil && strings.Contains(s, ":") {
+			return errors.New("want a host name or an IP address, without a port")
+		}
 		*at(o) = s
 		return nil
+	}
+}
+
+// orEmpty takes an empty text for the flag's not being given, where scripts of torchrun's users pass a variable that
+// may be empty.
+func orEmpty(set func(*options, string) error) func(*options, string) error {
+	return func(o *options, s string) error {
+		if s == "" {
+			return nil
+		}
+		return set(o, s)
 	}
 }
 

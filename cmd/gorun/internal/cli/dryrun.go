@@ -1,0 +1,182 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/gorun/gorun/agent"
+	"github.com/gorun/gorun/launcher"
+	"github.com/gorun/gorun/launcher/topology"
+	"github.com/gorun/gorun/rendezvous"
+)
+
+// A plan is what --dry-run shows: what this node would start in its first round.
+type plan struct {
+	RunID       string       `json:"run_id"`
+	Nodes       int          `json:"nodes"`
+	NodeRank    int          `json:"node_rank"`
+	WorldSize   int          `json:"world_size"`
+	Source      string       `json:"source,omitempty"` // Go source that the program is built from first
+	MaxRestarts int          `json:"max_restarts"`
+	Grace       float64      `json:"shutdown_timeout_seconds"`
+	Workers     []planWorker `json:"workers"`
+}
+
+type planWorker struct {
+	Rank      int               `json:"rank"`
+	LocalRank int               `json:"local_rank"`
+	Argv      []string          `json:"argv"`
+	Env       map[string]string `json:"env"` // what differs from gorun's own
+	CPUs      []int             `json:"cpus,omitempty"`
+	MemNodes  []int             `json:"memory_nodes,omitempty"`
+}
+
+// What a dry run says of values that it has not got.
+const (
+	later  = "(chosen at the start)"
+	hidden = "(hidden)"
+)
+
+// dryRun prints the plan of the job. It reserves no port and makes no file.
+func dryRun(ctx context.Context, o *options, c agent.Config, program *launcher.Program, out io.Writer) error {
+	meeting, err := newRendezvous(o, func(_ string, port int) (rendezvous.Port, error) { return noPort(port), nil }, nil)
+	if err != nil {
+		return err
+	}
+	round, err := meeting.Join(ctx, c.Node)
+	if err != nil {
+		return err
+	}
+	p := newPlan(c, round, os.Environ())
+	p.Source = program.Source
+	if o.json {
+		encoder := json.NewEncoder(out)
+		encoder.SetIndent("", "  ")
+		encoder.SetEscapeHTML(false)
+		return encoder.Encode(p)
+	}
+	_, err = io.WriteString(out, p.text())
+	return err
+}
+
+// noPort is the number of a port that nobody holds.
+type noPort int
+
+func (p noPort) Number() int { return int(p) }
+func (noPort) Close() error  { return nil }
+
+func newPlan(c agent.Config, round *rendezvous.Round, environ []string) plan {
+	p := plan{
+		RunID: c.RunID, Nodes: len(round.Nodes), NodeRank: round.Self, MaxRestarts: c.MaxRestarts,
+		WorldSize: rendezvous.Assign(round.Nodes)[round.Self].WorldSize, Grace: c.Spec.Grace.Seconds(),
+	}
+	own := make(map[string]bool)
+	for _, kv := range environ {
+		own[kv] = true
+	}
+	hosted := len(round.Nodes) == 1 // a store that is there only once the job runs
+	spec := agent.Plan(c, round, 0)
+	for local, w := range spec.Workers {
+		if w.Argv == nil {
+			w.Argv = spec.Argv
+		}
+		env := make(map[string]string)
+		for _, kv := range w.Env {
+			if name, value, _ := strings.Cut(kv, "="); !own[kv] {
+				env[name] = shown(name, value, hosted)
+			}
+		}
+		p.Workers = append(p.Workers, planWorker{Rank: w.Rank, LocalRank: local, Argv: w.Argv, Env: env, CPUs: w.CPUs, MemNodes: w.MemNodes})
+	}
+	return p
+}
+
+// shown is what a plan shows of a variable's value.
+func shown(name, value string, hosted bool) string {
+	switch {
+	case name == "GORUN_TOKEN" && value != "":
+		return hidden
+	case name == "MASTER_PORT" && value == "0", name == "GORUN_STORE_ADDR" && hosted, name == "TORCHELASTIC_ERROR_FILE" && value == "":
+		return later
+	default:
+		return value
+	}
+}
+
+// text is the plan for people.
+func (p plan) text() string {
+	var b strings.Builder
+	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	first, last := p.Workers[0], p.Workers[len(p.Workers)-1]
+	line("job %s: node %d of %d, ranks %d to %d of %d", quote(p.RunID), p.NodeRank, p.Nodes, first.Rank, last.Rank, p.WorldSize)
+	if p.Source != "" {
+		line("built from: %s", quote(p.Source))
+	}
+	same := func(w planWorker) bool { return slices.Equal(w.Argv, first.Argv) }
+	if !slices.ContainsFunc(p.Workers, func(w planWorker) bool { return !same(w) }) {
+		line("command: %s", shell(first.Argv))
+	}
+	line("restarts: %d; time to stop: %g s", p.MaxRestarts, p.Grace)
+	common := maps.Clone(first.Env)
+	for _, w := range p.Workers {
+		maps.DeleteFunc(common, func(name, value string) bool { return w.Env[name] != value })
+	}
+	line("\nenvironment of every worker, beside what is inherited:")
+	for _, name := range slices.Sorted(maps.Keys(common)) {
+		line("  %s=%s", name, readable(common[name]))
+	}
+	line("\nworkers:")
+	for _, w := range p.Workers {
+		line("  rank %d%s", w.Rank, w.details(common))
+		if !same(w) || !same(last) {
+			line("    %s", shell(w.Argv))
+		}
+	}
+	return b.String()
+}
+
+func readable(value string) string {
+	if value == later || value == hidden {
+		return value
+	}
+	return quote(value)
+}
+
+// details is what sets a worker apart from the others.
+func (w planWorker) details(common map[string]string) string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(w.Env)) {
+		if _, ok := common[name]; !ok {
+			parts = append(parts, name+"="+readable(w.Env[name]))
+		}
+	}
+	text := ""
+	if len(parts) > 0 {
+		text = ": " + strings.Join(parts, " ")
+	}
+	if len(w.CPUs) > 0 {
+		text += "; CPUs " + topology.FormatList(w.CPUs)
+	}
+	if len(w.MemNodes) > 0 {
+		text += "; memory of node " + topology.FormatList(w.MemNodes)
+	}
+	return text
+}
+
+// shell writes a command so that a shell would read it back.
+func shell(argv []string) string {
+	words := make([]string, len(argv))
+	for i, arg := range argv {
+		if arg == "" || strings.ContainsAny(arg, " \t\n'\"\\$`*?[]{}()<>|&;#~!") {
+			arg = "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
+		}
+		words[i] = arg
+	}
+	return strings.Join(words, " ")
+}

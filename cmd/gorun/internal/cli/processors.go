@@ -1,0 +1,145 @@
+package cli
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gorun/gorun/launcher/topology"
+)
+
+var numaPolicies = func() (names []string) {
+	for _, p := range topology.Policies {
+		names = append(names, string(p))
+	}
+	return names
+}()
+
+func setThreads(o *options, s string) (err error) {
+	if s == "auto" {
+		o.threads = autoThreads
+		return nil
+	}
+	if o.threads, err = number(s, 1, maxProcs); err != nil {
+		return fmt.Errorf("want a positive number or auto%s", didYouMean(s, []string{"auto"}))
+	}
+	return nil
+}
+
+// processors is what of this machine the workers get.
+type processors struct {
+	bindings []topology.Binding // by local rank; nil: none is bound
+	threads  int                // OMP_NUM_THREADS; 0: nothing is said
+	devices  topology.Devices   // one for each local rank; no names: not narrowed
+}
+
+// processors settles who gets what.
+func (o *options) processors() (p processors, err error) {
+	if o.virtualLocalRank {
+		if p.devices, err = o.devices(); err != nil {
+			return p, err
+		}
+	}
+	p.threads = max(o.threads, 0)
+	if o.numa == "" && o.threads != autoThreads {
+		return p, nil
+	}
+	machine, err := o.machine()
+	if err != nil {
+		return p, err
+	}
+	if o.numa != "" {
+		gpus, err := o.gpus()
+		if err != nil {
+			return p, err
+		}
+		p.bindings, err = topology.Bind(machine, topology.Policy(o.numa), o.nproc, gpus)
+		if err != nil {
+			return p, usagef("%s: %w", o.given["numa-binding"], err)
+		}
+	}
+	if o.threads == autoThreads {
+		p.threads = share(machine, p.bindings, o.nproc)
+	}
+	return p, nil
+}
+
+// machine is this machine, less what this process may not use.
+func (o *options) machine() (topology.Machine, error) {
+	m, err := topology.Read(o.host.root)
+	if err != nil {
+		return m, err
+	}
+	allowed, err := topology.Allowed()
+	return m.Within(allowed), err
+}
+
+// gpus returns the GPU of each local rank, or nil if there is not one for each.
+func (o *options) gpus() ([]int, error) {
+	devices, err := topology.Accelerators(o.host.root, "gpu", o.host.lookup)
+	if err != nil || len(devices.GPUs) < o.nproc {
+		return nil, err
+	}
+	return devices.GPUs[:o.nproc], nil
+}
+
+// share is how many cores each worker has: the fewest of any, where a binding is shared by several.
+func share(m topology.Machine, bindings []topology.Binding, nproc int) int {
+	if bindings == nil {
+		var all topology.Binding
+		for _, cpu := range m.CPUs {
+			all.CPUs = append(all.CPUs, cpu.ID)
+		}
+		bindings = slices.Repeat([]topology.Binding{all}, nproc)
+	}
+	users := make(map[string]int)
+	for _, b := range bindings {
+		users[topology.FormatList(b.CPUs)]++
+	}
+	least := math.MaxInt
+	for _, b := range bindings {
+		least = min(least, m.Cores(b.CPUs)/users[topology.FormatList(b.CPUs)])
+	}
+	return max(1, least)
+}
+
+// devices returns a device for each local rank.
+func (o *options) devices() (topology.Devices, error) {
+	d, err := topology.Accelerators(o.host.root, "gpu", o.host.lookup)
+	if err != nil {
+		return d, err
+	}
+	if d.Variable == "" { // workers without devices get the numbers all the same, as with torchrun
+		d.Variable = "CUDA_VISIBLE_DEVICES"
+		for i := range o.nproc {
+			d.Names = append(d.Names, strconv.Itoa(i))
+		}
+	}
+	if len(d.Names) < o.nproc {
+		return d, usagef("%s: %d workers need a device each, and %s has %d: lower --nproc-per-node", o.given["virtual-local-rank"], o.nproc, d.Variable, len(d.Names))
+	}
+	d.Names = d.Names[:o.nproc]
+	return d, nil
+}
+
+const numThreads = "OMP_NUM_THREADS"
+
+// environ is what the workers inherit. Several workers that each start a thread per core slow one another down, so
+// torchrun's rule is one thread; note says so. A Go program has no OpenMP threads, so nobody needs to be told.
+func (o *options) environ(environ []string, threads int, isGo bool) (_ []string, note string) {
+	isSet := func(kv string) bool { return strings.HasPrefix(kv, numThreads+"=") }
+	switch {
+	case threads > 0:
+		environ = slices.DeleteFunc(slices.Clone(environ), isSet)
+	case slices.ContainsFunc(environ, isSet) || o.nproc == 1:
+		return environ, ""
+	default:
+		threads = 1
+		if !isGo {
+			note = numThreads + " is not set: it is 1 for every worker; set it to choose, or let --omp-num-threads=auto give each its share of the cores"
+		}
+	}
+	return append(slices.Clip(environ), numThreads+"="+strconv.Itoa(threads)), note
+}

@@ -1,0 +1,63 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+var (
+	stopSignals = []os.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT}
+	passSignals = []os.Signal{syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH, syscall.SIGCONT}
+
+	// signalChoices are those that somebody may want to end a job with; any other that can be caught will do as well.
+	signalChoices = []string{"SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGALRM", "SIGXCPU"}
+)
+
+// setSignals reads SIGTERM,SIGINT; the SIG may be left out.
+func setSignals(o *options, s string) error {
+	o.stopSignals = nil
+	for item := range strings.SplitSeq(s, ",") {
+		name := strings.ToUpper(strings.TrimSpace(item))
+		if !strings.HasPrefix(name, "SIG") {
+			name = "SIG" + name
+		}
+		sig := unix.SignalNum(name)
+		switch {
+		case sig == 0:
+			return fmt.Errorf("no signal %s%s: want names with commas between, such as SIGTERM,SIGUSR1", quote(item), didYouMean(name, signalChoices))
+		case sig == syscall.SIGKILL || sig == syscall.SIGSTOP:
+			return fmt.Errorf("%s cannot be handled by any program", name)
+		case sig == syscall.SIGCHLD:
+			return fmt.Errorf("%s comes whenever a worker ends", name)
+		}
+		if !slices.Contains(o.stopSignals, os.Signal(sig)) {
+			o.stopSignals = append(o.stopSignals, sig)
+		}
+	}
+	return nil
+}
+
+// passed are the signals that go to the workers without ending the job.
+func (o *options) passed() []os.Signal {
+	return slices.DeleteFunc(slices.Clone(passSignals), func(s os.Signal) bool { return slices.Contains(o.stopSignals, s) })
+}
+
+// notify delivers the signals on a list. One that is ignored stays so: that is how nohup, and a shell for its
+// background jobs, ask for it.
+func notify(list []os.Signal) chan os.Signal {
+	c := make(chan os.Signal, 16)
+	if list = unignored(list); len(list) > 0 {
+		signal.Notify(c, list...)
+	}
+	return c
+}
+
+func unignored(list []os.Signal) []os.Signal {
+	return slices.DeleteFunc(slices.Clone(list), signal.Ignored)
+}

@@ -1,0 +1,125 @@
+package cli
+
+import (
+	"errors"
+	"math"
+	"strings"
+
+	"github.com/spf13/pflag"
+)
+
+// fullName returns the name of the flag that is meant by what was written after the dashes: underscores are dashes,
+// and the beginning of a name will do if it is the beginning of one name only. Torchrun's names come first, so that an
+// abbreviation that torchrun knows means the same here. What means no flag, or several, is returned as it is.
+func fullName(written string) string {
+	name := strings.ReplaceAll(written, "_", "-")
+	if found := candidates(name); len(found) == 1 {
+		return found[0]
+	}
+	return name
+}
+
+// candidates returns the flags that name may stand for: itself, or all those of torchrun's that begin with it, or else
+// all others that do.
+func candidates(name string) (found []string) {
+	var own []string
+	for _, f := range flagNames() {
+		switch {
+		case f.name == name:
+			return []string{name}
+		case name == "" || !strings.HasPrefix(f.name, name):
+		case f.own:
+			own = append(own, f.name)
+		default:
+			found = append(found, f.name)
+		}
+	}
+	if len(found) == 0 {
+		return own
+	}
+	return found
+}
+
+type flagName struct {
+	name string
+	own  bool
+}
+
+func flagNames() []flagName {
+	names := []flagName{{name: "help"}, {name: "version", own: true}}
+	for i := range table {
+		names = append(names, flagName{table[i].name, table[i].own})
+	}
+	return names
+}
+
+// flagError says what pflag found in gorun's words.
+func flagError(err error) error {
+	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
+		if unknown.GetSpecifiedShortnames() != "" {
+			return usagef("unknown flag -%s: gorun --help lists all", quote(unknown.GetSpecifiedName()))
+		}
+		return unknownFlag(unknown.GetSpecifiedName())
+	}
+	if valueless, ok := errors.AsType[*pflag.ValueRequiredError](err); ok {
+		f := valueless.GetFlag()
+		return usagef("--%s needs a value, as in --%s=%s: %s", f.Name, f.Name, f.Value.Type(), f.Usage)
+	}
+	return usagef("%w", err)
+}
+
+func unknownFlag(written string) error {
+	name := strings.ReplaceAll(written, "_", "-")
+	if found := candidates(name); len(found) > 1 {
+		return usagef("--%s may be --%s: write more of it", quote(written), strings.Join(found, " or --"))
+	}
+	var names []string
+	for _, f := range flagNames() {
+		names = append(names, f.name)
+	}
+	if near := nearest(name, names); near != "" {
+		return usagef("unknown flag --%s: did you mean --%s?", quote(written), near)
+	}
+	return usagef("unknown flag --%s: gorun --help lists all", quote(written))
+}
+
+// didYouMean returns " (did you mean x?)" for the name nearest to s, or nothing if none is near.
+func didYouMean(s string, names []string) string {
+	if near := nearest(s, names); near != "" {
+		return " (did you mean " + near + "?)"
+	}
+	return ""
+}
+
+// nearest returns the name that s is a slip of, or nothing: at most one letter in three may be wrong.
+func nearest(s string, names []string) (name string) {
+	least := math.MaxInt
+	for _, n := range names {
+		if d := distance(strings.ToLower(s), strings.ToLower(n)); d < least && d <= max(len(s), len(n))/3 {
+			name, least = n, d
+		}
+	}
+	return name
+}
+
+// distance counts the letters to insert, drop or replace to get from a to b (Levenshtein). Cost: len(a)*len(b).
+func distance(a, b string) int {
+	a = a[:min(len(a), 64)] // whatever was typed
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}
