@@ -16,6 +16,15 @@ func (w Worker) Environ() []string {
 	return out
 }
 
+// Names returns the names of the variables, in the order of the table.
+func Names() []string {
+	names := make([]string, len(fields))
+	for i, f := range fields {
+		names[i] = f.name
+	}
+	return names
+}
+
 // Parse reads a Worker through lookup, which answers like [os.LookupEnv]. RANK, WORLD_SIZE, MASTER_ADDR and
 // MASTER_PORT must be there; what is absent otherwise stays zero. The error is an [*Error].
 func Parse(lookup func(string) (string, bool)) (Worker, error) {

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/gorun/gorun/agent"
+	"github.com/gorun/gorun/env"
 	"github.com/gorun/gorun/launcher"
 	"github.com/gorun/gorun/launcher/topology"
 	"github.com/gorun/gorun/rendezvous"
@@ -32,7 +33,7 @@ type planWorker struct {
 	Rank      int               `json:"rank"`
 	LocalRank int               `json:"local_rank"`
 	Argv      []string          `json:"argv"`
-	Env       map[string]string `json:"env"` // what differs from gorun's own
+	Env       map[string]string `json:"env"` // who the worker is, and what else differs from gorun's own
 	CPUs      []int             `json:"cpus,omitempty"`
 	MemNodes  []int             `json:"memory_nodes,omitempty"`
 }
@@ -76,9 +77,12 @@ func newPlan(c agent.Config, round *rendezvous.Round, environ []string) plan {
 		RunID: c.RunID, Nodes: len(round.Nodes), NodeRank: round.Self, MaxRestarts: c.MaxRestarts,
 		WorldSize: rendezvous.Assign(round.Nodes)[round.Self].WorldSize, Grace: c.Spec.Grace.Seconds(),
 	}
-	own := make(map[string]bool)
+	own, told := make(map[string]bool), make(map[string]bool)
 	for _, kv := range environ {
 		own[kv] = true
+	}
+	for _, name := range env.Names() {
+		told[name] = true
 	}
 	hosted := len(round.Nodes) == 1 // a store that is there only once the job runs
 	spec := agent.Plan(c, round, 0)
@@ -86,13 +90,13 @@ func newPlan(c agent.Config, round *rendezvous.Round, environ []string) plan {
 		if w.Argv == nil {
 			w.Argv = spec.Argv
 		}
-		env := make(map[string]string)
+		environ := make(map[string]string)
 		for _, kv := range w.Env {
-			if name, value, _ := strings.Cut(kv, "="); !own[kv] {
-				env[name] = shown(name, value, hosted)
+			if name, value, _ := strings.Cut(kv, "="); told[name] || !own[kv] {
+				environ[name] = shown(name, value, hosted)
 			}
 		}
-		p.Workers = append(p.Workers, planWorker{Rank: w.Rank, LocalRank: local, Argv: w.Argv, Env: env, CPUs: w.CPUs, MemNodes: w.MemNodes})
+		p.Workers = append(p.Workers, planWorker{Rank: w.Rank, LocalRank: local, Argv: w.Argv, Env: environ, CPUs: w.CPUs, MemNodes: w.MemNodes})
 	}
 	return p
 }
