@@ -101,6 +101,8 @@ func (g *Gang) follow() bool {
 			g.report(e.Exit.LocalRank, exit)
 		case e.Left != nil:
 			g.warnLeft(e.Left)
+		case e.Warning != "":
+			g.spec.warn("%s", e.Warning)
 		case e.Gone:
 			return true
 		}

@@ -121,6 +121,8 @@ func TestStartFailures(t *testing.T) {
 		{"NUL in argument", Spec{Argv: []string{"/bin/sh", "a\x00"}, Workers: workersOf(1)}, plain, "NUL"},
 		{"NUL in environment", Spec{Argv: []string{"/bin/sh"}, Workers: []WorkerSpec{{Env: []string{"TOKEN=se\x00cret"}}}}, plain, `"TOKEN" has a NUL`},
 		{"no worker", Spec{Argv: []string{"/bin/sh"}}, plain, "at least one worker"},
+		{"no program", Spec{Workers: []WorkerSpec{{Argv: []string{"/bin/sh"}}, {}}}, plain, "local rank 1 has no program"},
+		{"NUL in own argument", Spec{Workers: []WorkerSpec{{Argv: []string{"/bin/sh", "a\x00"}}}}, plain, "NUL"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

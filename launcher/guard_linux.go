@@ -86,41 +86,6 @@ type guard struct {
 	gone      bool // nothing is left
 }
 
-// start starts the workers in the order of their local ranks, all or none.
-func (g *guard) start(req startRequest) {
-	pids := make([]int, 0, len(req.Envs))
-	var failure *notStarted
-	for i, env := range req.Envs {
-		out := uintptr(firstPipeFD + 2*i)
-		pid, err := syscall.ForkExec(string(req.Path), toStrings(req.Argv), &syscall.ProcAttr{
-			Dir:   string(req.Dir),
-			Env:   toStrings(env),
-			Files: []uintptr{0, out, out + 1},
-			Sys:   &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
-		})
-		if err != nil {
-			var errno syscall.Errno
-			errors.As(err, &errno)
-			failure = &notStarted{LocalRank: i, Errno: int(errno)}
-			break
-		}
-		pids = append(pids, pid)
-		g.workers[pid] = i
-		g.sessions[pid] = true
-		g.order.add(pid)
-	}
-	for i := range req.Envs {
-		_ = syscall.Close(firstPipeFD + 2*i)
-		_ = syscall.Close(firstPipeFD + 2*i + 1)
-	}
-	if failure != nil {
-		g.send(event{NotStarted: failure})
-		g.happened(killAsked)
-		return
-	}
-	g.send(event{Started: pids})
-}
-
 // loop runs until nothing is left of the gang.
 func (g *guard) loop(fromAgent *json.Decoder) {
 	commands := readCommands(fromAgent)

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
 )
 
 const patience = 30 * time.Second // when a test gives up; none waits so long if all is well
@@ -65,6 +66,7 @@ func init() {
 			block()
 		},
 		"hup":   func([]string) { fmt.Println("SIGHUP ignored:", signal.Ignored(syscall.SIGHUP)) },
+		"bound": bound,
 		"agent": agentMain,
 	}
 }
@@ -133,6 +135,29 @@ func look(args []string) {
 	wd, _ := os.Getwd()
 	fmt.Printf("fds=%v nonblocking=%v leader=%v stdin=%s args=%q env=%q wd=%s ignored=%v%v\n", open, nonblocking,
 		self.sid == self.pid, stdin, args, os.Environ(), wd, signal.Ignored(syscall.SIGTERM), signal.Ignored(syscall.SIGINT))
+}
+
+// bound says which CPUs the worker may run on, and how it gets memory.
+func bound([]string) {
+	maps, err := os.ReadFile("/proc/self/numa_maps")
+	must(err)
+	policy := "default" // of the main thread; a mapping has the same
+	if fields := strings.Fields(string(maps)); len(fields) > 1 {
+		policy = fields[1]
+	}
+	fmt.Println(affinity(), policy)
+}
+
+// affinity is which CPUs the calling thread may run on.
+func affinity() (cpus []int) {
+	var set unix.CPUSet
+	must(unix.SchedGetaffinity(0, &set))
+	for cpu := range len(set) * 64 {
+		if set.IsSet(cpu) {
+			cpus = append(cpus, cpu)
+		}
+	}
+	return cpus
 }
 
 // daemon leaves a daemon behind, two forks and two sessions away, which holds stdout; then it does what its

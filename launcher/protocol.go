@@ -1,6 +1,9 @@
 package launcher
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // Agent and guard talk over a socket in lines of JSON: the agent sends one startRequest and then commands,
 // the guard sends events. Strings that belong to the user are bytes, because JSON would change those that
@@ -9,11 +12,22 @@ import "time"
 // startRequest is the first message. The guard finds the workers' output pipes in its file descriptors
 // from firstPipeFD on: stdout and stderr of local rank 0, of local rank 1, ...
 type startRequest struct {
-	Path    []byte     // the executable; argv[0] may be another name
-	Argv    [][]byte   //
-	Dir     []byte     // empty: the agent's
-	Envs    [][][]byte // by local rank
-	TempDir []byte     // removed if the agent dies; empty: none
+	Programs []programRequest // each once, however many workers run it
+	Workers  []workerRequest  // by local rank
+	Dir      []byte           // empty: the agent's
+	TempDir  []byte           // removed if the agent dies; empty: none
+}
+
+type programRequest struct {
+	Path []byte // the executable; argv[0] may be another name
+	Argv []byte // packed
+}
+
+type workerRequest struct {
+	Program  int    // index in Programs
+	Env      []byte // packed
+	CPUs     []int  `json:",omitempty"` // empty: those of the guard
+	MemNodes []int  `json:",omitempty"` // empty: any
 }
 
 const (
@@ -41,12 +55,14 @@ type event struct {
 	NotStarted *notStarted `json:",omitempty"` // this one could not be started; the others are being killed
 	Exit       *exitEvent  `json:",omitempty"`
 	Left       []int       `json:",omitempty"` // pids that may not be killed: they are another user's
+	Warning    string      `json:",omitempty"` // for Spec.Warn
 	Gone       bool        `json:",omitempty"` // no descendant is left but those
 }
 
 type notStarted struct {
 	LocalRank int
-	Errno     int
+	Errno     int    // of fork(2) or exec(2)
+	Reason    string `json:",omitempty"` // for all other errors
 }
 
 type exitEvent struct {
@@ -56,18 +72,18 @@ type exitEvent struct {
 	Stopped   bool   // a stop or kill had been taken in before
 }
 
-func toBytes(in []string) [][]byte {
-	out := make([][]byte, len(in))
-	for i, s := range in {
-		out[i] = []byte(s)
+// pack makes one byte string of a list, which is far cheaper in JSON than the list. It is undone by unpack if no
+// string has a NUL byte.
+func pack(list []string) []byte {
+	var b []byte
+	for _, s := range list {
+		b = append(b, s...)
+		b = append(b, 0)
 	}
-	return out
+	return b
 }
 
-func toStrings(in [][]byte) []string {
-	out := make([]string, len(in))
-	for i, b := range in {
-		out[i] = string(b)
-	}
-	return out
+func unpack(b []byte) []string {
+	list := strings.Split(string(b), "\x00")
+	return list[:len(list)-1] // what follows the last NUL is nothing
 }

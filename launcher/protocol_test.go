@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -12,13 +13,14 @@ import (
 
 func TestProtocolRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		text := rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) string { return string(b) }) // not only UTF-8
+		text := rapid.Map(rapid.SliceOf(rapid.ByteMin(1)), func(b []byte) string { return string(b) }) // not only UTF-8
 		list := rapid.SliceOf(text)
 		argv, env := list.Draw(t, "argv"), list.Draw(t, "env")
-		req := startRequest{Path: []byte(text.Draw(t, "path")), Argv: toBytes(argv), Envs: [][][]byte{toBytes(env)}}
+		req := startRequest{Programs: []programRequest{{Path: []byte(text.Draw(t, "path")), Argv: pack(argv)}},
+			Workers: []workerRequest{{Env: pack(env), CPUs: []int{0, 3}}}}
 		got := crossed(t, req)
-		if string(got.Path) != string(req.Path) || !reflect.DeepEqual(toStrings(got.Argv), append([]string{}, argv...)) ||
-			!reflect.DeepEqual(toStrings(got.Envs[0]), append([]string{}, env...)) {
+		if string(got.Programs[0].Path) != string(req.Programs[0].Path) || !slices.Equal(unpack(got.Programs[0].Argv), argv) ||
+			!slices.Equal(unpack(got.Workers[0].Env), env) || !slices.Equal(got.Workers[0].CPUs, []int{0, 3}) {
 			t.Fatalf("sent %+v, got %+v", req, got)
 		}
 	})
@@ -28,6 +30,7 @@ func TestProtocolRoundTrip(t *testing.T) {
 	}
 	for _, e := range []event{
 		{Started: []int{7, 8}}, {NotStarted: &notStarted{LocalRank: 0, Errno: 2}},
+		{NotStarted: &notStarted{LocalRank: 1, Reason: "no such CPU"}}, {Warning: "careful"},
 		{Exit: &exitEvent{LocalRank: 0, Status: 0x8b, At: time.Now().UnixNano(), Stopped: true}},
 		{Left: []int{9}}, {Gone: true},
 	} {

@@ -56,15 +56,19 @@ type WorkerSpec struct {
 
 // check finds what would otherwise fail in the guard, where it is harder to explain.
 func (s *Spec) check() error {
-	if len(s.Argv) == 0 || len(s.Workers) == 0 {
-		return errors.New("launcher: a gang needs a program and at least one worker")
+	if len(s.Workers) == 0 {
+		return errors.New("launcher: a gang needs at least one worker")
 	}
-	for _, arg := range s.Argv {
-		if strings.ContainsRune(arg, 0) {
-			return fmt.Errorf("argument %q has a NUL byte, which no process can be given", arg)
+	if err := checkArgv(s.Argv); err != nil {
+		return err
+	}
+	for i, w := range s.Workers {
+		if len(s.argv(i)) == 0 {
+			return fmt.Errorf("launcher: local rank %d has no program", i)
 		}
-	}
-	for _, w := range s.Workers {
+		if err := checkArgv(w.Argv); err != nil {
+			return err
+		}
 		for _, kv := range w.Env {
 			if strings.ContainsRune(kv, 0) {
 				name, _, _ := strings.Cut(kv, "=") // the value may be a secret
@@ -83,6 +87,23 @@ func (s *Spec) check() error {
 		return fmt.Errorf("working directory %s is not a directory", s.Dir)
 	}
 	return nil
+}
+
+func checkArgv(argv []string) error {
+	for _, arg := range argv {
+		if strings.ContainsRune(arg, 0) {
+			return fmt.Errorf("argument %q has a NUL byte, which no process can be given", arg)
+		}
+	}
+	return nil
+}
+
+// argv is the program of a worker and its arguments.
+func (s *Spec) argv(localRank int) []string {
+	if own := s.Workers[localRank].Argv; len(own) > 0 {
+		return own
+	}
+	return s.Argv
 }
 
 func (s *Spec) warn(format string, args ...any) {

@@ -117,7 +117,10 @@ func (g *Gang) begin(ctx context.Context) error {
 		return errors.New("the guard of the workers ended before it started them: " +
 			"the program's main must call launcher.RunGuard first")
 	case first.NotStarted != nil:
-		return startError(g.spec.Argv[0], first.NotStarted)
+		if first.NotStarted.LocalRank >= len(g.workers) {
+			return fmt.Errorf("launcher: the guard reports local rank %d of %d", first.NotStarted.LocalRank, len(g.workers))
+		}
+		return startError(g.spec.argv(first.NotStarted.LocalRank)[0], first.NotStarted)
 	case len(first.Started) != len(g.workers):
 		return fmt.Errorf("launcher: the guard reports %d of %d workers", len(first.Started), len(g.workers))
 	}
@@ -128,25 +131,41 @@ func (g *Gang) begin(ctx context.Context) error {
 }
 
 func (g *Gang) handshake() (event, error) {
-	path := g.spec.Argv[0]
-	if g.spec.Dir != "" {
-		abs, err := filepath.Abs(path)
-		if err != nil {
-			return event{}, err
-		}
-		path = abs
-	}
-	req := startRequest{Path: []byte(path), Argv: toBytes(g.spec.Argv), Dir: []byte(g.spec.Dir),
-		TempDir: []byte(g.spec.TempDir)}
-	for _, w := range g.spec.Workers {
-		req.Envs = append(req.Envs, toBytes(w.Env))
+	req, err := newStartRequest(&g.spec)
+	if err != nil {
+		return event{}, err
 	}
 	if err := g.commands.Encode(req); err != nil {
 		return event{}, err
 	}
 	var first event
-	err := g.events.Decode(&first)
+	err = g.events.Decode(&first)
 	return first, err
+}
+
+func newStartRequest(spec *Spec) (startRequest, error) {
+	req := startRequest{Dir: []byte(spec.Dir), TempDir: []byte(spec.TempDir)}
+	index := map[string]int{} // in Programs, by packed argv
+	for i, w := range spec.Workers {
+		argv := spec.argv(i)
+		packed := pack(argv)
+		n, ok := index[string(packed)]
+		if !ok {
+			path := argv[0]
+			if spec.Dir != "" {
+				abs, err := filepath.Abs(path)
+				if err != nil {
+					return req, err
+				}
+				path = abs
+			}
+			n = len(req.Programs)
+			index[string(packed)] = n
+			req.Programs = append(req.Programs, programRequest{Path: []byte(path), Argv: packed})
+		}
+		req.Workers = append(req.Workers, workerRequest{Program: n, Env: pack(w.Env), CPUs: w.CPUs, MemNodes: w.MemNodes})
+	}
+	return req, nil
 }
 
 // notExecutable explains what exec(2) says of a file that is there.
@@ -160,6 +179,9 @@ var notExecutable = map[syscall.Errno]string{
 
 // startError explains why a worker could not be started.
 func startError(path string, failure *notStarted) error {
+	if failure.Reason != "" {
+		return fmt.Errorf("cannot start local rank %d: %s", failure.LocalRank, failure.Reason)
+	}
 	errno := syscall.Errno(failure.Errno)
 	if _, err := os.Stat(path); errno == unix.ENOTDIR || errno == unix.ENOENT && err != nil {
 		return &NotFoundError{Path: path}

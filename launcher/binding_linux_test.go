@@ -1,0 +1,136 @@
+package launcher
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+func TestEachWorkerHasItsCPUs(t *testing.T) {
+	cpus := affinity()
+	if len(cpus) < 2 {
+		t.Skip("NOT TESTED: this process has one CPU only")
+	}
+	s, con := spec(t, 4, "bound")
+	s.Workers[0].CPUs = cpus[:1]
+	s.Workers[1].CPUs = cpus[1:2]
+	s.Workers[3].CPUs = cpus[:2]
+	s.Workers[3].MemNodes = []int{0}
+	runtime.LockOSThread()
+	mode, was, err := memoryPolicy()
+	if err == nil {
+		err = errors.Join(setMemoryPolicy(unix.MPOL_BIND, nodeMaskOf([]int{0})), setMemoryPolicy(mode, was))
+	}
+	runtime.UnlockOSThread()
+	warned := make(chan string, 10)
+	s.Warn = func(msg string) { warned <- msg }
+	for _, e := range exits(t, start(t, s)) {
+		if e.Failed() {
+			t.Errorf("%+v", e)
+		}
+	}
+	close(warned)
+	memory := "bind:0"
+	if err != nil {
+		memory = "default" // and a warning, once
+		if got, want := <-warned, "the system does not let memory be bound to NUMA nodes [0]: the workers run without that"; got != want {
+			t.Errorf("warning %q, want %q", got, want)
+		}
+	}
+	for msg := range warned {
+		t.Errorf("warning %q", msg)
+	}
+	for i, want := range []string{
+		fmt.Sprintf("%v default", cpus[:1]), fmt.Sprintf("%v default", cpus[1:2]),
+		fmt.Sprintf("%v default", cpus), fmt.Sprintf("%v %s", cpus[:2], memory),
+	} {
+		if line := fmt.Sprintf("[%d] %s\n", i, want); !strings.Contains(con.String(), line) {
+			t.Errorf("no %q in\n%s", line, con)
+		}
+	}
+}
+
+// A refusal to bind memory, as in a container, is no failure. That there is no such node looks the same.
+func TestMemoryThatCannotBeBound(t *testing.T) {
+	s, con := spec(t, 3, "bound")
+	s.Workers[1].MemNodes = []int{1000}
+	s.Workers[2].MemNodes = []int{maxNodes}
+	warned := make(chan string, 10)
+	s.Warn = func(msg string) { warned <- msg }
+	exits(t, start(t, s))
+	con.wait(t, " default\n", 3)
+	close(warned)
+	if msg := <-warned; msg != "the system does not let memory be bound to NUMA nodes [1000]: the workers run without that" {
+		t.Errorf("warning %q", msg)
+	}
+	if msg, again := <-warned; again {
+		t.Errorf("warned again: %q", msg)
+	}
+}
+
+func TestCPUThatIsNotThere(t *testing.T) {
+	first := affinity()[0]
+	for _, missing := range []int{-1, 1023, 100000} {
+		for _, cpus := range [][]int{{missing}, {first, missing}} {
+			s, _ := spec(t, 2, "wait")
+			s.Workers[1].CPUs = cpus
+			g, err := Start(t.Context(), s)
+			want := fmt.Sprintf("cannot start local rank 1: cannot bind to CPUs %v: this process may not use [%d], or the machine has no such CPU", cpus, missing)
+			if g != nil || err == nil || err.Error() != want {
+				t.Errorf("error %v, want %s", err, want)
+			}
+		}
+	}
+	if list := children(t); len(list) > 0 {
+		t.Errorf("children left: %+v", list)
+	}
+}
+
+func TestWorkersWithProgramsOfTheirOwn(t *testing.T) {
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(filepath.Dir(exe))
+	s, con := spec(t, 3, "exit", "3")
+	s.Workers[1].Argv = []string{"/bin/sh", "-c", `echo "$0 $1"; exit 4`, "an", "argument"}
+	s.Workers[2].Argv = []string{"./" + filepath.Base(exe), "exit", "5"} // relative to here, not to Dir
+	s.Dir = t.TempDir()
+	for _, e := range exits(t, start(t, s)) {
+		if e.Code != 3+e.LocalRank {
+			t.Errorf("%+v", e)
+		}
+	}
+	if con.String() != "[1] an argument\n" {
+		t.Error(con)
+	}
+	s.Argv = nil // not needed if every worker has its own
+	s.Workers = s.Workers[1:]
+	exits(t, start(t, s))
+	s.Workers[1].Argv = []string{"/nowhere/x"}
+	if _, err := Start(t.Context(), s); err == nil || err.Error() != "/nowhere/x: no such program" {
+		t.Error(err)
+	}
+}
+
+func TestRequestCarriesEveryProgramOnce(t *testing.T) {
+	s := Spec{Argv: []string{"a", "b"}, Workers: make([]WorkerSpec, 5)}
+	s.Workers[2].Argv = []string{"a b"}
+	s.Workers[3].Argv = []string{"a", "b"}
+	s.Workers[4].Argv = []string{"a b"}
+	req, err := newStartRequest(&s)
+	if err != nil || len(req.Programs) != 2 {
+		t.Fatalf("%+v, %v", req, err)
+	}
+	for i, want := range []int{0, 0, 1, 0, 1} {
+		if req.Workers[i].Program != want {
+			t.Errorf("local rank %d has program %d, want %d", i, req.Workers[i].Program, want)
+		}
+	}
+}

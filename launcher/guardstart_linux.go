@@ -1,0 +1,77 @@
+package launcher
+
+import (
+	"errors"
+	"fmt"
+	"syscall"
+)
+
+// start starts the workers in the order of their local ranks, all or none.
+func (g *guard) start(req startRequest) {
+	programs := make([]execArgs, len(req.Programs))
+	for i, p := range req.Programs {
+		programs[i] = execArgs{path: string(p.Path), argv: unpack(p.Argv)}
+	}
+	pids := make([]int, 0, len(req.Workers))
+	var failure *notStarted
+	var warning string
+	for i, w := range req.Workers {
+		out := uintptr(firstPipeFD + 2*i)
+		pid, warn, err := startWorker(programs[w.Program], w, &syscall.ProcAttr{
+			Dir:   string(req.Dir),
+			Env:   unpack(w.Env),
+			Files: []uintptr{0, out, out + 1},
+			Sys:   &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
+		})
+		if err != nil {
+			failure = &notStarted{LocalRank: i, Reason: err.Error()}
+			if errno, ok := errors.AsType[syscall.Errno](err); ok {
+				failure = &notStarted{LocalRank: i, Errno: int(errno)}
+			}
+			break
+		}
+		if warning == "" {
+			warning = warn
+		}
+		pids = append(pids, pid)
+		g.workers[pid] = i
+		g.sessions[pid] = true
+		g.order.add(pid)
+	}
+	for i := range req.Workers {
+		_ = syscall.Close(firstPipeFD + 2*i)
+		_ = syscall.Close(firstPipeFD + 2*i + 1)
+	}
+	if failure != nil {
+		g.send(event{NotStarted: failure})
+		g.happened(killAsked)
+		return
+	}
+	g.send(event{Started: pids})
+	if warning != "" {
+		g.send(event{Warning: warning})
+	}
+}
+
+// execArgs is a program as exec(2) takes it.
+type execArgs struct {
+	path string
+	argv []string
+}
+
+// startWorker starts a worker from the calling thread, which its goroutine is locked to, bound to its processors and
+// memory. warning says what had to be left out.
+func startWorker(p execArgs, w workerRequest, attr *syscall.ProcAttr) (pid int, warning string, err error) {
+	if len(w.CPUs) > 0 || len(w.MemNodes) > 0 {
+		restore, err := bindThread(w.CPUs, w.MemNodes)
+		if err != nil {
+			return 0, "", err
+		}
+		defer restore()
+		if len(w.MemNodes) > 0 && !memoryBound() {
+			warning = fmt.Sprintf("the system does not let memory be bound to NUMA nodes %v: the workers run without that", w.MemNodes)
+		}
+	}
+	pid, err = syscall.ForkExec(p.path, p.argv, attr)
+	return pid, warning, err
+}
