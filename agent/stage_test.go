@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -22,6 +23,7 @@ type script struct {
 	code  int
 	obeys int           // exit code in answer to a stop; negative: it ignores stops
 	takes time.Duration // to obey
+	says  string        // in its error file, at the end
 }
 
 // fakeGang runs scripts on the bubble's clock.
@@ -59,6 +61,9 @@ func (g *fakeGang) worker(w launcher.WorkerSpec, local int, s script, grace time
 		x.Code, x.Signal = s.obeys, 0
 	}
 	x.At = time.Now()
+	if s.says != "" {
+		g.record(fmt.Sprint("error file: ", os.WriteFile(valuesOf(w.Env, "TORCHELASTIC_ERROR_FILE")[0], []byte(s.says), 0o600)))
+	}
 	g.exits <- x
 }
 
@@ -124,4 +129,10 @@ func (s *stage) wantStory(want ...string) {
 	if !slices.Equal(s.story, want) {
 		s.t.Errorf("story:\n  %s\nwant:\n  %s", strings.Join(s.story, "\n  "), strings.Join(want, "\n  "))
 	}
+}
+
+// Write puts a line of the log into the story.
+func (s *stage) Write(line []byte) (int, error) {
+	s.record(strings.TrimSpace(string(line)))
+	return len(line), nil
 }

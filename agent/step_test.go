@@ -37,7 +37,9 @@ func TestStep(t *testing.T) {
 	}
 	rank0 := func(code int) launcher.Exit { return exited(0, code).Exit }
 	termAll := []action{stop{syscall.SIGTERM}}
-	tell := func(e workerExited, others int) []action { return []action{stop{syscall.SIGTERM}, announce{e.Exit, others}} }
+	tell := func(e workerExited, others int) []action {
+		return []action{stop{syscall.SIGTERM}, announce{e.Exit, others}}
+	}
 	for _, c := range []struct {
 		name  string
 		max   int

@@ -1,0 +1,28 @@
+package agent
+
+import (
+	"path/filepath"
+	"syscall"
+	"testing"
+)
+
+// TestWriteMountedErrorFile: a container's file for last words cannot be replaced, and holds them all the same.
+func TestWriteMountedErrorFile(t *testing.T) {
+	dir := t.TempDir()
+	host, mounted := filepath.Join(dir, "host"), filepath.Join(dir, "termination-log")
+	write(t, host, "something longer than what comes")
+	write(t, mounted, "")
+	if err := syscall.Mount(host, mounted, "", syscall.MS_BIND, ""); err != nil {
+		t.Skip("needs the right to mount:", err)
+	}
+	err := writeErrorFile(mounted, []byte("document"))
+	if err := syscall.Unmount(mounted, 0); err != nil {
+		t.Error(err)
+	}
+	if got := read(t, host); err != nil || got != "document" {
+		t.Errorf("the host sees %q, %v", got, err)
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, ".*.json")); left != nil {
+		t.Errorf("left: %q", left)
+	}
+}

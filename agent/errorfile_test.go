@@ -1,0 +1,217 @@
+package agent
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gorun/gorun/launcher"
+)
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// TestReadReports: whatever lies where an error file should, it is told, and nothing waits for it.
+func TestReadReports(t *testing.T) {
+	dir := t.TempDir()
+	path := func(name string) string { return filepath.Join(dir, name) }
+	write(t, path("good"), `{"message":"boom"}`)
+	write(t, path("longest"), `{"message":"boom"}`+strings.Repeat(" ", maxReport-18))
+	write(t, path("too long"), `{"message":"boom"}`+strings.Repeat(" ", maxReport))
+	write(t, path("hole"), "")
+	if err := os.Truncate(path("hole"), 1<<40); err != nil {
+		t.Skip("no sparse files:", err)
+	}
+	for name, err := range map[string]error{
+		"pipe":   syscall.Mkfifo(path("pipe"), 0o600),
+		"folder": os.Mkdir(path("folder"), 0o700),
+		"link":   os.Symlink("good", path("link")),
+		"loop":   os.Symlink("loop", path("loop")),
+		"zeroes": os.Symlink("/dev/zero", path("zeroes")),
+	} {
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+	}
+	want := []struct{ name, message, problem string }{
+		{"good", "boom", ""},
+		{"link", "boom", ""},
+		{"longest", "boom", ""},
+		{"too long", "boom", "it is longer than 1048576 bytes"},
+		{"hole", strings.Repeat("\x00", shownBytes) + "...", "it is longer than 1048576 bytes"},
+		{"pipe", "", "it is no regular file"},
+		{"folder", "", "it is no regular file"},
+		{"zeroes", "", "it is no regular file"},
+		{"loop", "", "too many levels of symbolic links"},
+		{"good/too", "", "not a directory"},
+		{"missing", "", ""},
+	}
+	var exits []launcher.Exit
+	for i := range want {
+		exits = append(exits, launcher.Exit{Rank: 10 + i, LocalRank: i})
+	}
+	reports := readReports(exits, func(local int) string { return path(want[local].name) })
+	for i, w := range want {
+		r, found := reports[10+i]
+		if found != (w.name != "missing") || r.Message != w.message || r.Problem != w.problem || found && r.File != path(w.name) {
+			t.Errorf("%s: %t, %+v\nwant message %q, problem %q", w.name, found, r, w.message, w.problem)
+		}
+	}
+}
+
+// TestReadReportsInTime: a file system that hangs costs its reports, not the end of the job.
+func TestReadReportsInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		good := filepath.Join(t.TempDir(), "error.json")
+		write(t, good, `{"message":"boom"}`)
+		hang, start := make(chan struct{}), time.Now()
+		asked := 0
+		reports := readReports([]launcher.Exit{{Rank: 4}, {Rank: 5, LocalRank: 1}}, func(local int) string {
+			if asked++; asked > 3 { // two names, and the reading of the first
+				<-hang
+			}
+			return good
+		})
+		if took := time.Since(start); took != reportTimeout {
+			t.Errorf("took %s, want %s", took, reportTimeout)
+		}
+		want := map[int]Report{4: {File: good, Message: "boom", Document: json.RawMessage(`{"message":"boom"}`)},
+			5: {File: good, Problem: "no answer within 5s"}}
+		if !reflect.DeepEqual(reports, want) {
+			t.Errorf("%+v\nwant %+v", reports, want)
+		}
+		close(hang)
+	})
+}
+
+// TestPrepareErrorFiles: a new gang of an attempt finds directories, and nothing that it has not written; nothing is lost.
+func TestPrepareErrorFiles(t *testing.T) {
+	c := Config{ErrorDir: filepath.Join(t.TempDir(), "not", "yet")}
+	for gang := range 3 {
+		if err := prepareErrorFiles(c, 7, 2); err != nil {
+			t.Fatal(err)
+		}
+		for local := range 2 {
+			path := errorFile(c, 7, local)
+			if _, err := os.Lstat(path); !os.IsNotExist(err) {
+				t.Errorf("gang %d finds %s: %v", gang, path, err)
+			}
+			if err := os.WriteFile(path, []byte(strconv.Itoa(gang)), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for local := range 2 {
+		dir := filepath.Dir(errorFile(c, 7, local))
+		for name, want := range map[string]string{"error.1.json": "0", "error.2.json": "1", "error.json": "2"} {
+			if got := read(t, filepath.Join(dir, name)); got != want {
+				t.Errorf("%s holds %q, want %q", name, got, want)
+			}
+		}
+	}
+
+	if err := prepareErrorFiles(Config{}, 0, 2); err != nil {
+		t.Errorf("without directories: %v", err)
+	}
+	blocked := filepath.Join(t.TempDir(), "file")
+	write(t, blocked, "")
+	if err := prepareErrorFiles(Config{ErrorDir: blocked}, 0, 2); err == nil {
+		t.Error("a file in the place of the directory is no error")
+	}
+}
+
+func TestDocument(t *testing.T) {
+	talks := exited(1, 3).Exit
+	talks.At, talks.Tail = time.Unix(1700000000, 5), []string{"last", "words"}
+	crashed := talks
+	crashed.Code, crashed.Signal, crashed.Tail = 139, syscall.SIGSEGV, nil
+	for _, c := range []struct {
+		name string
+		root launcher.Exit
+		file string // the worker's; empty: none
+		want string
+	}{
+		{"torch's", talks, `{"message":{"message":"m","extraInfo":{"timestamp":"17","big":12345678901234567890},"errorCode":1},"more":[1.0]}`,
+			`{"message":{"errorCode":3,"extraInfo":{"big":12345678901234567890,"timestamp":"17"},"message":"m"},"more":[1.0]}`},
+		{"flat", talks, `{"message":"m","timestamp":17}`, `{"message":{"errorCode":3,"message":"m"},"timestamp":17}`},
+		{"a list", talks, `{"message":[1]}`, `{"message":{"errorCode":3,"message":"[1]"}}`},
+		{"no file", talks, "", `{"message":{"errorCode":3,"extraInfo":{"py_callstack":"last lines on stderr:\nlast\nwords","timestamp":"1700000000"},` +
+			`"message":"rank 1 (local rank 1, pid 101): exit code 3"}}`},
+		{"not JSON", talks, "boom", `{"message":{"errorCode":3,"extraInfo":{"py_callstack":"unreadable error file: it is not JSON\nboom\nlast lines on stderr:\nlast\nwords",` +
+			`"timestamp":"1700000000"},"message":"rank 1 (local rank 1, pid 101): exit code 3"}}`},
+		{"a signal", crashed, "", `{"message":{"errorCode":-11,"extraInfo":{"py_callstack":"Signal 11 (SIGSEGV) received by PID 101","timestamp":"1700000000"},` +
+			`"message":"rank 1 (local rank 1, pid 101): signal 11 (SIGSEGV)"}}`},
+	} {
+		e := WorkerError{Root: c.root}
+		if c.file != "" {
+			e.Reports = map[int]Report{1: parseReport([]byte(c.file))}
+		}
+		got, err := e.document()
+		if err != nil || string(got) != c.want {
+			t.Errorf("%s: %s, %v\nwant %s", c.name, got, err, c.want)
+		}
+		if again := parseReport(got); again.Problem != "" {
+			t.Errorf("%s: the agent's own file is of no use: %s", c.name, again.Problem)
+		}
+	}
+}
+
+func TestWriteErrorFile(t *testing.T) {
+	dir := t.TempDir()
+	path := func(name string) string { return filepath.Join(dir, name) }
+	write(t, path("old"), "something longer than what comes")
+	if err := os.Symlink("old", path("link")); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"new", "old", "link"} {
+		if err := writeErrorFile(path(name), []byte("document of "+name)); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if got := read(t, path(name)); got != "document of "+name {
+			t.Errorf("%s holds %q", name, got)
+		}
+	}
+	if info, err := os.Stat(path("new")); err != nil || info.Mode() != 0o644 {
+		t.Errorf("mode %v (%v), want -rw-r--r--", info.Mode(), err)
+	}
+	if target, err := os.Readlink(path("link")); target != "old" {
+		t.Errorf("the link is %q now: %v", target, err)
+	}
+	if err := syscall.Mkfifo(path("pipe"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"pipe", "", "no/folder"} {
+		if err := writeErrorFile(path(name), []byte("x")); err == nil {
+			t.Errorf("%q was written", name)
+		}
+	}
+	left, err := filepath.Glob(path("*"))
+	hidden, _ := filepath.Glob(path(".*.json"))
+	if want := []string{path("link"), path("new"), path("old"), path("pipe")}; err != nil || fmt.Sprint(left) != fmt.Sprint(want) || hidden != nil {
+		t.Errorf("left: %q and %q, %v", left, hidden, err)
+	}
+}

@@ -1,0 +1,81 @@
+package agent
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+)
+
+func TestParseReport(t *testing.T) {
+	when := time.Unix(1700000000, 0)
+	for _, c := range []struct {
+		name, text string
+		want       Report // without Document, which is there unless there is a Problem
+	}{
+		{"torch's", `{"message":{"message":"RuntimeError: boom","extraInfo":{"py_callstack":"Traceback\n  x","timestamp":"1700000000"}}}` + "\n",
+			Report{Message: "RuntimeError: boom", Callstack: "Traceback\n  x", At: when}},
+		{"flat", `{"message":"plain text","timestamp":1700000000}`, Report{Message: "plain text", At: when}},
+		{"number inside, fraction", `{"message":{"message":"m","extraInfo":{"timestamp":1700000000.9}}}`, Report{Message: "m", At: when}},
+		{"string outside", `{"message":{"message":"m"},"timestamp":"1.7e9"}`, Report{Message: "m", At: when}},
+		{"call stack only", `{"message":{"extraInfo":{"py_callstack":"s"}}}`, Report{Callstack: "s"}},
+		{"times that are none", `{"message":"m","timestamp":"yesterday"}`, Report{Message: "m"}},
+		{"a time before 1970", `{"message":"m","timestamp":-5}`, Report{Message: "m"}},
+		{"a time after 9999", `{"message":"m","timestamp":1e300}`, Report{Message: "m"}},
+		{"wrong types inside", `{"message":{"message":["a", 1],"extraInfo":[1],"errorCode":"x"}}`, Report{Message: `["a", 1]`}},
+		{"a number for a message", `{"message":5,"timestamp":{}}`, Report{Message: "5"}},
+		{"a number for a call stack", `{"message":{"message":null,"extraInfo":{"py_callstack":7}}}`, Report{Callstack: "7"}},
+		{"not UTF-8", "{\"message\":\"caf\xe9\"}", Report{Message: "caf\uFFFD"}},
+		{"no message", `{"error":"boom"}`, Report{Problem: "it has no message", Message: `{"error":"boom"}`}},
+		{"null", `{"message":null}`, Report{Problem: "it has no message", Message: `{"message":null}`}},
+		{"empty", "", Report{Problem: "it is empty"}},
+		{"blank", " \n", Report{Problem: "it is empty"}},
+		{"truncated", `{"message":{"message":"boom","extraIn`, Report{Problem: "it is not JSON", Message: `{"message":{"message":"boom","extraIn`}},
+		{"text", "boom\nbang", Report{Problem: "it is not JSON", Message: "boom\nbang"}},
+		{"a list", `["boom"]`, Report{Problem: "it is no JSON object", Message: `["boom"]`}},
+		{"nothing", "null", Report{Problem: "it is no JSON object", Message: "null"}},
+		{"deep", strings.Repeat("[", 20000), Report{Problem: "it is not JSON", Message: strings.Repeat("[", shownBytes) + "..."}},
+		{"long text", strings.Repeat("x\n", 30), Report{Problem: "it is not JSON", Message: strings.TrimSpace(strings.Repeat("x\n", shownLines))}},
+	} {
+		got := parseReport([]byte(c.text))
+		if (got.Document == nil) != (c.want.Problem != "" && c.want.Problem != "it has no message") {
+			t.Errorf("%s: document %q", c.name, got.Document)
+		}
+		got.Document = nil
+		if got.Message != c.want.Message || got.Callstack != c.want.Callstack || !got.At.Equal(c.want.At) || got.Problem != c.want.Problem {
+			t.Errorf("%s:\n got %+v\nwant %+v", c.name, got, c.want)
+		}
+	}
+}
+
+// FuzzReport: no file breaks anything, and the agent can always hand on what it has understood of it.
+func FuzzReport(f *testing.F) {
+	for _, seed := range []string{
+		`{"message":{"message":"RuntimeError: boom","extraInfo":{"py_callstack":"Traceback\n  x","timestamp":"1700000000"}}}`,
+		`{"message":"plain text","timestamp":1700000000}`, `{"message":{"errorCode":1e999999}}`, `{"message":[]}`, "{}", "null", "\xff", "",
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		r := parseReport(data)
+		if !utf8.ValidString(r.Message + r.Callstack + string(r.Document)) {
+			t.Errorf("%+v is not UTF-8", r)
+		}
+		if r.Message == "" && r.Callstack == "" && r.Problem == "" {
+			t.Errorf("%+v says nothing, and not why", r)
+		}
+		e := WorkerError{Root: exited(0, 3).Exit, Reports: map[int]Report{0: r}}
+		e.Summary()
+		text, err := e.document()
+		if err != nil {
+			t.Fatalf("document: %v", err)
+		}
+		var document struct {
+			Message struct{ ErrorCode int }
+		}
+		if err := json.Unmarshal(text, &document); err != nil || document.Message.ErrorCode != 3 {
+			t.Errorf("document %s: %v, want an object with errorCode 3", text, err)
+		}
+	})
+}
