@@ -1,7 +1,6 @@
 package launcher
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -9,7 +8,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -144,99 +145,58 @@ func TestColorAndMute(t *testing.T) {
 	}
 }
 
-func TestLogFiles(t *testing.T) {
-	run, err := RunDir(filepath.Join(t.TempDir(), "new"), "job/7")
-	if err != nil {
+// A progress bar is on the terminal while its worker goes on, and in a file with its line.
+func TestLive(t *testing.T) {
+	s, con := spec(t, 1)
+	s.Argv = []string{"/bin/sh", "-c", `printf '50%%\r'; read x <"$0"; echo done`}
+	gate := filepath.Join(t.TempDir(), "gate")
+	if err := syscall.Mkfifo(gate, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if name := filepath.Base(run); !strings.HasPrefix(name, "job_7_") || name == "job_7_" {
-		t.Errorf("run directory %s", run)
+	s.Argv, s.Live = append(s.Argv, gate), true
+	g := start(t, s)
+	con.wait(t, "[0] 50%\x1b[?7h\r", 1)
+	if err := os.WriteFile(gate, []byte("go on\n"), 0o600); err != nil {
+		t.Fatal(err)
 	}
-	parse := func(s string) StdMap {
-		m, err := ParseStd(s)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return m
+	exits(t, g)
+	if !strings.HasSuffix(con.String(), "\r\x1b[K[0] done\n") {
+		t.Errorf("console %q", con)
 	}
-	s, con := spec(t, 4, "write", `o\r\x00\xff`, `e`, "0")
-	s.Logs = LogSpec{Dir: AttemptDir(run, 0), Redirect: parse("0:3,1:1"), Tee: parse("1:2,2:1")}
+
+	s, con = spec(t, 1, "write", `50%\rdone\r\n50%\r`, "", "0")
 	exits(t, start(t, s))
-	files := map[string]string{}
-	read := func() {
-		t.Helper()
-		paths, err := filepath.Glob(filepath.Join(run, "*", "*", "*"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, path := range paths {
-			b, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			files[strings.TrimPrefix(path, run+"/")] = string(b)
-		}
-	}
-	read()
-	want := map[string]string{
-		"attempt_0/0/stdout.log": "o\r\x00\xff", "attempt_0/0/stderr.log": "e",
-		"attempt_0/1/stdout.log": "o\r\x00\xff", "attempt_0/1/stderr.log": "e",
-		"attempt_0/2/stdout.log": "o\r\x00\xff",
-	}
-	if fmt.Sprint(files) != fmt.Sprint(want) {
-		t.Errorf("files %q, want %q", files, want)
-	}
-	console := strings.Split(strings.TrimSuffix(con.String(), "\n"), "\n")
-	slices.Sort(console)
-	if want := []string{"[1] e", "[2] e", "[2] o\r\x00\uFFFD", "[3] e", "[3] o\r\x00\uFFFD"}; !slices.Equal(console, want) {
-		t.Errorf("console %q, want %q", console, want)
-	}
-	// Workers find a place for their error files; a second start appends.
-	if _, err := os.Stat(filepath.Dir(ErrorFile(AttemptDir(run, 0), 3))); err != nil {
-		t.Error(err)
-	}
-	exits(t, start(t, s))
-	read()
-	if got := files["attempt_0/0/stderr.log"]; got != "ee" {
-		t.Errorf("after a second start stderr.log has %q", got)
+	if got, want := con.String(), "[0] 50%\rdone\r\n[0] 50%\r\n"; got != want {
+		t.Errorf("not a terminal: %q, want %q", got, want)
 	}
 }
 
-func TestFullDisk(t *testing.T) {
-	dir := t.TempDir()
-	if err := os.MkdirAll(filepath.Join(dir, "0"), 0o755); err != nil {
-		t.Fatal(err)
+// A bar is erased when its worker ends, though a daemon still has the pipe.
+func TestProgressBarEndsWithItsWorker(t *testing.T) {
+	s, con := spec(t, 1, "daemon", "write", `50%\r`, "", "0")
+	s.Live = true
+	if e, _ := nextExit(t, start(t, s)); e.Failed() {
+		t.Error(e)
 	}
-	if err := os.Symlink("/dev/full", filepath.Join(dir, "0", "stdout.log")); err != nil {
-		t.Fatal(err)
-	}
-	s, con := spec(t, 1, "write", `one\ntwo\n`, "", "0")
-	var warnings atomic.Int32
-	s.Warn = func(string) { warnings.Add(1) }
-	s.Logs = LogSpec{Dir: dir, Redirect: StdMap{Default: Stdout}}
-	if e := exits(t, start(t, s))[0]; e.Failed() {
-		t.Errorf("%+v", e)
-	}
-	if warnings.Load() != 1 || con.String() != "[0] one\n[0] two\n" {
-		t.Errorf("%d warnings, console %q", warnings.Load(), con)
+	if !strings.HasSuffix(con.String(), "\r\x1b[K") {
+		t.Errorf("console %q", con)
 	}
 }
 
-func TestLogDirectoryThatCannotBe(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if dir, err := RunDir(file, "job"); err == nil {
-		t.Errorf("made %s", dir)
-	}
-	s, con := spec(t, 1, "write", `one\n`, "", "0")
-	var warned atomic.Bool
-	s.Warn = func(string) { warned.Store(true) }
-	s.Logs = LogSpec{Dir: file, Redirect: StdMap{Default: Both}}
-	exits(t, start(t, s))
-	if !warned.Load() || con.String() != "[0] one\n" {
-		t.Errorf("warned %v, console %q", warned.Load(), con)
+func TestRunesArriveWhole(t *testing.T) {
+	for _, raw := range []bool{false, true} {
+		s, con := spec(t, 1)
+		s.Argv = []string{"/bin/sh", "-c", // each byte in a read of its own, as far as can be
+			`for b in '\342' '\202' '\254' '\n' '\326' '\320' '\n'; do printf "$b" >&2; sleep 0.01; done; exit 1`}
+		s.Raw = raw
+		e := exits(t, start(t, s))[0]
+		want := []string{"€", "\uFFFD\uFFFD"}
+		if raw {
+			want[1] = "\xd6\xd0" // GBK for the middle
+		}
+		if got := con.String(); got != "[0] "+want[0]+"\n[0] "+want[1]+"\n" || !slices.Equal(e.Tail, want) {
+			t.Errorf("raw %v: console %q, tail %q", raw, got, e.Tail)
+		}
 	}
 }
 
@@ -262,6 +222,29 @@ func TestBrokenConsole(t *testing.T) {
 	}
 }
 
+func TestFullConsole(t *testing.T) {
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = full.Close() }()
+	s, _ := spec(t, 2)
+	s.Argv = []string{"/bin/sh", "-c", "yes | head -50000; echo why >&2; exit 3"}
+	var mu sync.Mutex
+	var warnings []string
+	s.Stdout, s.Stderr, s.Live = full, full, true
+	s.Warn = func(msg string) { mu.Lock(); defer mu.Unlock(); warnings = append(warnings, msg) }
+	for _, e := range exits(t, start(t, s)) {
+		if e.Code != 3 || !slices.Equal(e.Tail, []string{"why"}) {
+			t.Errorf("%+v", e)
+		}
+	}
+	slices.Sort(warnings)
+	if len(warnings) != 2 || !strings.Contains(warnings[0], "stderr cannot be written") || !strings.Contains(warnings[1], "stdout cannot be written") {
+		t.Errorf("warnings %q", warnings)
+	}
+}
+
 func TestNoConsole(t *testing.T) {
 	s, _ := spec(t, 1, "write", `one\n`, `two\n`, "0")
 	s.Stdout, s.Stderr = nil, nil
@@ -269,30 +252,3 @@ func TestNoConsole(t *testing.T) {
 		t.Errorf("%+v", e)
 	}
 }
-
-func TestFileFailureInTheMiddleLosesNothing(t *testing.T) {
-	var out bytes.Buffer
-	s := newStream(Stdout, nil, streamRoute{file: &fullAfter{room: 2}}, newOutput(&Spec{Stdout: &out}))
-	s.prefix = []byte("> ")
-	s.take([]byte("a\n"))
-	s.take([]byte("b\nc\n"))
-	s.take([]byte("d"))
-	s.end()
-	if got := out.String(); got != "> b\n> c\n> d\n" {
-		t.Errorf("console %q", got)
-	}
-}
-
-// fullAfter is a file on a disk with room for so many bytes.
-type fullAfter struct{ room int }
-
-func (f *fullAfter) Write(b []byte) (int, error) {
-	n := min(f.room, len(b))
-	f.room -= n
-	if n < len(b) {
-		return n, errors.New("no space left on device")
-	}
-	return n, nil
-}
-
-func (f *fullAfter) Close() error { return nil }

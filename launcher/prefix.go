@@ -19,10 +19,10 @@ func ExpandPrefix(template string, values map[string]string) string {
 		}
 		name, length := reference(after)
 		value, known := values[name]
-		if name == "$" {
-			value, known = "$", true
-		}
-		if !known {
+		switch {
+		case name == "$":
+			value = "$"
+		case name == "" || !known:
 			value = "$" + after[:length]
 		}
 		out.WriteString(value)

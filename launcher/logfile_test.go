@@ -1,0 +1,160 @@
+package launcher
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// stored returns what the files of one stream hold, by name, which is their order.
+func stored(t interface{ Fatal(...any) }, dir string) (names []string, contents [][]byte) {
+	names, err := filepath.Glob(filepath.Join(dir, "stdout*.log")) // sorted
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		contents = append(contents, b)
+	}
+	return names, contents
+}
+
+func TestLogFilesHoldAllInOrder(t *testing.T) {
+	base := t.TempDir()
+	rapid.Check(t, func(t *rapid.T) {
+		dir, err := os.MkdirTemp(base, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		limit := rapid.Int64Range(1, 40).Draw(t, "limit")
+		var want []byte
+		ends := map[int]bool{} // of attempts
+		for range rapid.IntRange(1, 3).Draw(t, "attempts") {
+			f, err := openLogFile(filepath.Join(dir, "stdout.log"), limit, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range rapid.IntRange(0, 8).Draw(t, "writes") {
+				b := []byte(rapid.StringOfN(rapid.RuneFrom([]rune("ab\n")), 0, 100, -1).Draw(t, "bytes"))
+				if n, err := f.Write(b); n != len(b) || err != nil {
+					t.Fatalf("%d of %d bytes written, %v", n, len(b), err)
+				}
+				want = append(want, b...)
+			}
+			if err := f.Close(); err != nil {
+				t.Fatal(err)
+			}
+			ends[len(want)] = true
+		}
+		names, contents := stored(t, dir)
+		if got := bytes.Join(contents, nil); !bytes.Equal(got, want) {
+			t.Fatalf("%v hold %q, want %q", names, contents, want)
+		}
+		offset := 0
+		for _, b := range contents[:len(contents)-1] { // put aside at the first end of a line at or after limit, no later
+			offset += len(b)
+			if int64(len(b)) < limit || b[len(b)-1] != '\n' && !ends[offset] || bytes.ContainsRune(b[limit-1:len(b)-1], '\n') {
+				t.Fatalf("%q was put aside at a limit of %d", b, limit)
+			}
+		}
+	})
+}
+
+func TestLogFileOfALineWithoutEnd(t *testing.T) {
+	dir := t.TempDir()
+	f, err := openLogFile(filepath.Join(dir, "stdout.log"), 100, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const total = 5 << 20
+	for range total / readSize {
+		if _, err := f.Write(bytes.Repeat([]byte("."), readSize)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, contents := stored(t, dir)
+	var sizes []int
+	for _, b := range contents {
+		sizes = append(sizes, len(b))
+	}
+	const most = 100 + maxLine
+	if want := []int{most, most, most, most, total - 4*most}; !slices.Equal(sizes, want) {
+		t.Errorf("files of %d bytes, want %d", sizes, want)
+	}
+}
+
+func TestLogFilesKept(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "stdout.log")
+	for name, text := range map[string]string{ // what an earlier attempt and somebody else have left
+		"stdout.log": "old 10\nold 11\n", "stdout-000009.log": "old 9\n", "stdout-000002.log": "old 2\n",
+		"stdout-7.log": "", "stdout-notes.log": "", "stderr-000099.log": "", "stdout-000008.log.gz": "",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f, err := openLogFile(path, 5, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(dir, "stdout-000002.log")); err != nil { // as its user may
+		t.Fatal(err)
+	}
+	for i := range 4 {
+		if _, err := fmt.Fprintf(f, "new %d\n", i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, e := range entries {
+		b, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, e.Name()+" "+string(b))
+	}
+	want := []string{"stderr-000099.log ", "stdout-000008.log.gz ", "stdout-000012.log new 1\n", "stdout-000013.log new 2\n",
+		"stdout-7.log ", "stdout-notes.log ", "stdout.log new 3\n"}
+	if !slices.Equal(got, want) {
+		t.Errorf("left are\n%q, want\n%q", got, want)
+	}
+}
+
+func TestLogFileWithoutLimit(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "stdout.log")
+	for range 2 {
+		f, err := openLogFile(path, 0, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.Write([]byte(strings.Repeat("line\n", 1000))); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if names, contents := stored(t, filepath.Dir(path)); len(names) != 1 || len(contents[0]) != 10000 {
+		t.Errorf("%v", names)
+	}
+}
