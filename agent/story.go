@@ -31,14 +31,17 @@ func exitText(x launcher.Exit) string {
 // story tells why a worker failed, from what it said in its error file, or else on stderr. It is one line at least;
 // of each text come the last lines only.
 func (e *WorkerError) story(x launcher.Exit, lines int) []string {
-	ended := ending(x)
-	if x.Stopped && x.Rank != e.Root.Rank {
-		return []string{fmt.Sprintf("%s: stopped by gorun after rank %d failed", ended, e.Root.Rank)}
-	}
 	r := e.Reports[x.Rank]
+	if x.Stopped && x.Rank != e.Root.Rank {
+		out := []string{fmt.Sprintf("%s: stopped by gorun after rank %d failed", ending(x), e.Root.Rank)}
+		if r.Message != "" { // it may have been about to fail on its own
+			out = append(out, lastLines(r.Message, lines)...)
+		}
+		return out
+	}
 	var out []string
 	if x.Signal != 0 {
-		out = append(out, ended)
+		out = append(out, ending(x))
 	}
 	if r.Problem != "" {
 		out = append(out, "unreadable error file: "+r.Problem)

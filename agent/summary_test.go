@@ -25,7 +25,8 @@ func TestSummary(t *testing.T) {
 			{Rank: 6, LocalRank: 2, Pid: 4243, Code: 1, Stopped: true, At: at.Add(time.Minute)}},
 		Reports: map[int]Report{5: {
 			File: "/logs/job_x/attempt_2/1/error.json", Message: "RuntimeError: boom", At: at.Truncate(time.Second).Add(-9 * time.Second),
-			Callstack: "Traceback (most recent call last):\n  File \"train.py\", line 7, in main\n    step()\nRuntimeError: boom\n"}},
+			Callstack: "Traceback (most recent call last):\n  File \"train.py\", line 7, in main\n    step()\nRuntimeError: boom\n"},
+			6: {File: "/logs/job_x/attempt_2/2/error.json", Message: "RuntimeError: peer is gone", Callstack: "Traceback:\nRuntimeError: peer is gone"}},
 		Restarts: 2, MaxRestarts: 2, Program: "train.py", Host: "node-a",
 	}
 	const want = `============================================================
@@ -70,8 +71,9 @@ Failures:
   host      : node-a
   rank      : 6 (local_rank: 2)
   exitcode  : 1 (pid: 4243)
-  error_file: <N/A>
+  error_file: /logs/job_x/attempt_2/2/error.json
   traceback : exit code 1: stopped by gorun after rank 5 failed
+    RuntimeError: peer is gone
 2 restarts were allowed, and all were used.
 ============================================================
 `
