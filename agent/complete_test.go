@@ -148,3 +148,13 @@ func TestRunWarnsOfReports(t *testing.T) {
 			`1s [WARN]  the events were not written: error="write `+blocked+`: bad file descriptor"`)
 	})
 }
+
+// TestEventsOfAnEarlyEnd: a worker may end before the agent knows that it has started.
+func TestEventsOfAnEarlyEnd(t *testing.T) {
+	x := exited(0, 0).Exit
+	x.At = at
+	got := string(events(Config{}, result{begun: at, started: at.Add(time.Second), ended: at.Add(time.Second), round: duo(), exits: []launcher.Exit{x}}))
+	if worker, _, _ := strings.Cut(got, "\n"); !strings.HasSuffix(worker, `"duration_ms":0}}`) {
+		t.Errorf("%s, want a duration of 0", worker)
+	}
+}
