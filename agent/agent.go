@@ -41,7 +41,6 @@ type Config struct {
 	LocalRankArg bool
 
 	Environ []string // that the workers inherit, "NAME=value"
-	Threads int      // OMP_NUM_THREADS of workers that inherit none; 0: none
 	// Devices, if not nil, are what DeviceVariable (CUDA_VISIBLE_DEVICES) holds for each local rank. Every worker,
 	// seeing no other device, then gets LOCAL_RANK=0; all else that it is told is the same.
 	Devices        []string

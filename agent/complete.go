@@ -13,8 +13,9 @@ func (l *loop) complete(err error) error {
 	end := result{err: err, begun: l.begun, started: l.started, ended: time.Now(),
 		restarts: l.machine.restarts, round: l.round, exits: l.machine.exits}
 	if w, ok := errors.AsType[*WorkerError](err); ok {
-		w.Program, w.Host = l.Program, l.Node.Host
+		w.Program, w.Host, w.Code = l.Program, l.Node.Host, w.Root.Code
 		w.Reports = l.readReports(w)
+		w.accuse()
 		end.reports = w.Reports
 		if err := l.reportFailure(w); err != nil {
 			l.Logger.Warn("the error file was not written", "file", l.ErrorFile, "error", bare(err))

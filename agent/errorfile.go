@@ -61,7 +61,7 @@ func readReports(exits []launcher.Exit, file func(local int) string) map[int]Rep
 
 // readReport reads one error file, of whatever kind and size it may be.
 func readReport(path string) (r Report, exists bool) {
-	data, err := readErrorFile(path)
+	data, written, err := readErrorFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Report{}, false
 	}
@@ -69,29 +69,29 @@ func readReport(path string) (r Report, exists bool) {
 		return Report{File: path, Problem: err.Error()}, true
 	}
 	r = parseReport(data[:min(len(data), maxReport)])
-	r.File = path
+	r.File, r.Written = path, written
 	if len(data) > maxReport {
 		r.Problem = fmt.Sprintf("it is longer than %d bytes", maxReport)
 	}
 	return r, true
 }
 
-// readErrorFile returns at most maxReport+1 bytes. It does not wait for the writer of a pipe.
-func readErrorFile(path string) (data []byte, err error) {
+// readErrorFile returns at most maxReport+1 bytes, and when they were written. It does not wait for the writer of a pipe.
+func readErrorFile(path string) (data []byte, written time.Time, err error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
-		return nil, bare(err)
+		return nil, written, bare(err)
 	}
 	defer func() { _ = f.Close() }() // it was only read
 	info, err := f.Stat()
 	if err != nil {
-		return nil, bare(err)
+		return nil, written, bare(err)
 	}
 	if !info.Mode().IsRegular() {
-		return nil, errNotRegular
+		return nil, written, errNotRegular
 	}
 	data, err = io.ReadAll(io.LimitReader(f, maxReport+1))
-	return data, bare(err)
+	return data, info.ModTime(), bare(err)
 }
 
 // bare leaves the operation and the path out of an error that is told beside them.

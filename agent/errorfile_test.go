@@ -99,7 +99,11 @@ func TestReadReportsInTime(t *testing.T) {
 		if took := time.Since(start); took != reportTimeout {
 			t.Errorf("took %s, want %s", took, reportTimeout)
 		}
-		want := map[int]Report{4: {File: good, Message: "boom", Document: json.RawMessage(`{"message":"boom"}`)},
+		info, err := os.Stat(good)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := map[int]Report{4: {File: good, Message: "boom", Written: info.ModTime(), Document: json.RawMessage(`{"message":"boom"}`)},
 			5: {File: good, Problem: "no answer within 5s"}}
 		if !reflect.DeepEqual(reports, want) {
 			t.Errorf("%+v\nwant %+v", reports, want)

@@ -38,6 +38,7 @@ func (e *InterruptError) Error() string {
 // A WorkerError says that a worker failed and is not started again. Its Summary is for people.
 type WorkerError struct {
 	Root        launcher.Exit   // the root cause
+	Code        int             // exit code of the job
 	Others      []launcher.Exit // that failed on their own as well, in order
 	Stopped     []launcher.Exit // that failed since the agent stopped them, in order
 	Reports     map[int]Report  // by rank; of those of the above that left an error file

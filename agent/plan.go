@@ -9,6 +9,9 @@ import (
 	"github.com/gorun/gorun/rendezvous"
 )
 
+// DefaultPrefix is the template of what stands before a worker's lines if Config.Prefix is nil.
+const DefaultPrefix = "[${rank}] "
+
 // localRankMacro is torchrun's: inside the user's arguments it stands for the worker's local rank.
 const localRankMacro = "${local_rank}"
 
@@ -55,7 +58,7 @@ func prefix(c Config, role string, rank, local int) string {
 	if c.Prefix != nil {
 		template = *c.Prefix
 	}
-	return expandPrefix(template, map[string]string{
+	return launcher.ExpandPrefix(template, map[string]string{
 		"role_name": role, "rank": strconv.Itoa(rank), "local_rank": strconv.Itoa(local)})
 }
 

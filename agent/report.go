@@ -14,6 +14,7 @@ type Report struct {
 	Message   string          // of the error, one line or several; empty: none
 	Callstack string          // as the worker's language prints it; empty: none
 	At        time.Time       // of the error, by the worker, to the second; zero: not said
+	Written   time.Time       // the file, by its file system
 	Document  json.RawMessage // all of the file, a JSON object; nil: it is none
 	Problem   string          // why it is of little use; Message is then how its text begins. Empty: none
 }

@@ -2,18 +2,14 @@ package agent
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/gorun/gorun/env"
 	"github.com/gorun/gorun/rendezvous"
 )
 
-// What torchrun sets beside the contract of package env.
-const (
-	asyncErrorHandling = "TORCH_NCCL_ASYNC_ERROR_HANDLING" // inherited, or 1
-	numThreads         = "OMP_NUM_THREADS"                 // inherited, or Config.Threads
-)
+// asyncErrorHandling is what torchrun sets beside the contract of package env: inherited, or 1.
+const asyncErrorHandling = "TORCH_NCCL_ASYNC_ERROR_HANDLING"
 
 // workers returns what this node's workers are told in a round, by local rank.
 func workers(c Config, round *rendezvous.Round, restarts int) []env.Worker {
@@ -65,9 +61,6 @@ func inherit(c Config) []string {
 	}
 	if !isSet(c.Environ, asyncErrorHandling) {
 		out = append(out, asyncErrorHandling+"=1")
-	}
-	if c.Threads > 0 && !isSet(c.Environ, numThreads) {
-		out = append(out, numThreads+"="+strconv.Itoa(c.Threads))
 	}
 	return out
 }

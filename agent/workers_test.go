@@ -63,18 +63,16 @@ func TestInherit(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		environ []string
-		threads int
 		want    []string
 	}{
-		{"defaults", []string{"A=1"}, 0, []string{"A=1", "TORCH_NCCL_ASYNC_ERROR_HANDLING=1"}},
-		{"threads", nil, 3, []string{"OMP_NUM_THREADS=3", "TORCH_NCCL_ASYNC_ERROR_HANDLING=1"}},
-		{"inherited", []string{"OMP_NUM_THREADS=", "TORCH_NCCL_ASYNC_ERROR_HANDLING=0"}, 2,
+		{"defaults", []string{"A=1"}, []string{"A=1", "TORCH_NCCL_ASYNC_ERROR_HANDLING=1"}},
+		{"inherited", []string{"OMP_NUM_THREADS=", "TORCH_NCCL_ASYNC_ERROR_HANDLING=0"},
 			[]string{"OMP_NUM_THREADS=", "TORCH_NCCL_ASYNC_ERROR_HANDLING=0"}},
-		{"an outer launcher's", []string{"GORUN_TOKEN=x", "GORUN_ANYTHING=1", "RANK=3", "TORCHELASTIC_RUN_ID=o", "PET_NNODES=1", "A=b=c", "OMP_NUM_THREADS=4"}, 2,
+		{"an outer launcher's", []string{"GORUN_TOKEN=x", "GORUN_ANYTHING=1", "RANK=3", "TORCHELASTIC_RUN_ID=o", "PET_NNODES=1", "A=b=c", "OMP_NUM_THREADS=4"},
 			[]string{"A=b=c", "OMP_NUM_THREADS=4", "PET_NNODES=1", "TORCH_NCCL_ASYNC_ERROR_HANDLING=1"}},
 	} {
 		before := slices.Clone(c.environ)
-		got := slices.Sorted(slices.Values(inherit(Config{Environ: c.environ, Threads: c.threads})))
+		got := slices.Sorted(slices.Values(inherit(Config{Environ: c.environ})))
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}

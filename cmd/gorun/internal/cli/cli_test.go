@@ -14,14 +14,14 @@ import (
 )
 
 func TestExitCode(t *testing.T) {
-	failed := &agent.WorkerError{Root: launcher.Exit{Code: 139, Signal: syscall.SIGSEGV}}
+	failed := &agent.WorkerError{Code: 139}
 	for _, c := range []struct {
 		err  error
 		want int
 	}{
 		{nil, 0},
 		{failed, 139},
-		{&agent.WorkerError{Root: launcher.Exit{Code: agent.NoRestart}}, 93},
+		{&agent.WorkerError{Code: agent.NoRestart}, 93},
 		{&agent.InterruptError{Signal: syscall.SIGTERM}, 143},
 		{usagef("no"), 2},
 		{&launcher.BuildError{}, 2},

@@ -33,7 +33,7 @@ func exitCode(err error) int {
 		return exitRendezvous
 	}
 	if failed, ok := errors.AsType[*agent.WorkerError](err); ok {
-		return failed.Root.Code
+		return failed.Code
 	}
 	if stopped, ok := errors.AsType[*agent.InterruptError](err); ok {
 		return exitSignal + int(stopped.Signal)
