@@ -20,3 +20,6 @@ func Allowed() ([]int, error) {
 func Apply(_, _ []int) (restore func(), err error) {
 	return nil, errors.New("workers can be bound to CPUs on Linux only")
 }
+
+// CanBindMemory is false on this system.
+func CanBindMemory() bool { return false }

@@ -3,7 +3,6 @@ package topology
 import (
 	"errors"
 	"fmt"
-	"math/bits"
 	"os"
 	"slices"
 	"unsafe"
@@ -17,7 +16,7 @@ import (
 //
 // Memory comes from the nodes while they have any free, then from others: a full node slows a worker down, and does
 // not kill it. A kernel before 5.15 takes it from the node that the worker runs on. If the system does not let
-// memory be bound at all, as in some containers, it is left out.
+// memory be bound at all, as in some containers, it is left out (see CanBindMemory).
 func Apply(cpus, nodes []int) (restore func(), err error) {
 	undoCPUs, err := bindCPUs(cpus)
 	if err != nil || len(nodes) == 0 {
@@ -54,18 +53,32 @@ func bindCPUs(cpus []int) (undo func(), err error) {
 	return undo, nil
 }
 
-// bindMemory does nothing if the system does not let it.
+// CanBindMemory reports whether the system lets the calling thread bind memory: Apply leaves it out where not.
+func CanBindMemory() bool {
+	mode, nodes, err := memory()
+	return err == nil && setMemory(mode, nodes) == nil
+}
+
 func bindMemory(nodes []int) (undo func()) {
-	var mode int32
-	was := make(mask, maxNodes/bits.UintSize)
-	_, _, errno := unix.Syscall6(unix.SYS_GET_MEMPOLICY, uintptr(unsafe.Pointer(&mode)), uintptr(unsafe.Pointer(&was[0])), maxNodes, 0, 0, 0)
-	if errno != 0 {
+	mode, was, err := memory()
+	if err != nil {
 		return func() {}
 	}
 	if setMemory(unix.MPOL_PREFERRED_MANY, maskOf(nodes, maxNodes)) != nil {
-		_ = setMemory(unix.MPOL_LOCAL, make(mask, len(was))) // the CPUs are near
+		_ = setMemory(unix.MPOL_LOCAL, maskOf(nil, maxNodes)) // the CPUs are near
 	}
-	return func() { _ = setMemory(int(mode), was) }
+	return func() { _ = setMemory(mode, was) }
+}
+
+// memory returns the policy by which the calling thread gets memory, and the nodes that it is about.
+func memory() (mode int, nodes mask, err error) {
+	var m int32
+	nodes = maskOf(nil, maxNodes)
+	_, _, errno := unix.Syscall6(unix.SYS_GET_MEMPOLICY, uintptr(unsafe.Pointer(&m)), uintptr(unsafe.Pointer(&nodes[0])), maxNodes, 0, 0, 0)
+	if errno != 0 {
+		return 0, nil, os.NewSyscallError("get_mempolicy", errno)
+	}
+	return int(m), nodes, nil
 }
 
 // The kernel counts one more bit than it reads.

@@ -85,7 +85,7 @@ func TestBindErrors(t *testing.T) {
 		{gpus, Node, 2, []int{0}, "2 workers, but GPUs for 1: each needs one to be bound near it"},
 		{lost, Node, 1, []int{2}, "local rank 0 cannot be bound near its GPU: the system does not tell the NUMA node of NVIDIA GPU 2 (0000:33:00.0), " +
 			"and there are 2: leave the workers unbound, or set its numa_node in /sys"},
-		{gpus, Node, 2, []int{0, -1}, "local rank 1 cannot be bound near its GPU: the system does not tell the NUMA node of it, " +
+		{gpus, Node, 2, []int{0, -1}, "local rank 1 cannot be bound near its GPU: the system does not tell the NUMA node of a device that it does not list, " +
 			"and there are 2: leave the workers unbound, or set its numa_node in /sys"},
 		{gpus.Within([]int{0}), Node, 2, []int{0, 2}, "local rank 1 cannot be bound near its GPU: NVIDIA GPU 2 (0000:33:00.0) is on NUMA node 1, " +
 			"where this process may use no CPU: allow it some there, or leave the workers unbound"},

@@ -39,7 +39,7 @@ func (m Machine) homes(workers int, gpus []int) ([]int, error) {
 // gpu returns how to call a GPU, and its node.
 func (m Machine) gpu(at int) (name string, node int) {
 	if at < 0 || at >= len(m.GPUs) {
-		return "it", -1
+		return "a device that it does not list", -1
 	}
 	g := m.GPUs[at]
 	name = fmt.Sprintf("%s GPU %d", g.Vendor, g.Index)

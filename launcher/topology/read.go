@@ -26,20 +26,29 @@ func Read(root fs.FS) (Machine, error) {
 const cpuDir = "sys/devices/system/cpu"
 
 func (r *reader) cpus() []CPU {
-	var cpus []CPU
-	var cores, caches sharing
-	nodes := r.nodes()
-	for _, id := range r.online() {
+	ids, nodes := r.online(), r.nodes()
+	cores, caches := sharing{}, sharing{}
+	for _, id := range ids {
 		dir := fmt.Sprintf("%s/cpu%d", cpuDir, id)
+		cores.learn(id, func() []int { return r.threads(dir) })
+		caches.learn(id, func() []int { return r.sharers(dir) })
+	}
+	var cpus []CPU
+	first := map[int]int{} // CPU of every node
+	for _, id := range ids {
+		node := nodes[id]
+		if _, ok := first[node]; !ok {
+			first[node] = id
+		}
+		socket := r.number(fmt.Sprintf("%s/cpu%d/topology/physical_package_id", cpuDir, id), 0)
 		cpus = append(cpus, CPU{
 			ID:     id,
-			Core:   cores.lowest(id, func() []int { return r.threads(dir) }),
-			Socket: max(0, r.number(dir+"/topology/physical_package_id", 0)), // -1: the firmware did not say
-			Node:   nodes[id],
-			L3:     caches.lowest(id, func() []int { return r.sharers(dir) }),
+			Core:   cores.lowest(id, id),
+			Socket: max(0, socket), // -1: the firmware did not say
+			Node:   node,
+			L3:     caches.lowest(id, first[node]),
 		})
 	}
-	withoutCache(cpus, caches)
 	return cpus
 }
 
@@ -99,33 +108,21 @@ func (r *reader) sharers(dir string) []int {
 // one is enough.
 type sharing map[int]int
 
-// lowest returns the lowest CPU that shares with this one, or this one if it does not know; with lists them.
-func (s *sharing) lowest(id int, with func() []int) int {
-	if *s == nil {
-		*s = sharing{}
+// learn asks who shares with a CPU, unless that is known.
+func (s sharing) learn(id int, ask func() []int) {
+	if _, ok := s[id]; ok {
+		return
 	}
-	if low, ok := (*s)[id]; ok {
-		return low
-	}
-	list := with()
-	if !slices.Contains(list, id) {
-		return id
-	}
+	list := ask()
 	for _, other := range list {
-		(*s)[other] = list[0]
+		s[other] = list[0]
 	}
-	return list[0]
 }
 
-// withoutCache gives the CPUs of which no last-level cache is known that of their node.
-func withoutCache(cpus []CPU, known sharing) {
-	lowest := map[int]int{} // by node
-	for i, c := range cpus {
-		if _, ok := lowest[c.Node]; !ok {
-			lowest[c.Node] = c.ID
-		}
-		if _, ok := known[c.ID]; !ok {
-			cpus[i].L3 = lowest[c.Node]
-		}
+// lowest returns the lowest CPU that shares with this one, or other if that is not known.
+func (s sharing) lowest(id, other int) int {
+	if low, ok := s[id]; ok {
+		return low
 	}
+	return other
 }
