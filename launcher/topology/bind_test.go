@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -95,6 +96,15 @@ func TestBindErrors(t *testing.T) {
 		if b, err := Bind(c.m, c.p, c.workers, c.gpus); err == nil || err.Error() != c.want {
 			t.Errorf("%v, %v\nwant %s", b, err, c.want)
 		}
+	}
+}
+
+// TestExclusiveSideBySide: cores of one worker share a cache if they can, however they are numbered.
+func TestExclusiveSideBySide(t *testing.T) {
+	m := Machine{CPUs: []CPU{{ID: 0}, {ID: 1, Core: 1, L3: 1}, {ID: 2, Core: 2}, {ID: 3, Core: 3, L3: 1}}}
+	got, err := Bind(m, Exclusive, 2, nil)
+	if want := []Binding{{[]int{0, 2}, []int{0}}, {[]int{1, 3}, []int{0}}}; err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%v, %v; want %v", got, err, want)
 	}
 }
 

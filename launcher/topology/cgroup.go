@@ -113,9 +113,7 @@ func parseMounts(text string) []cgroupMount {
 		case what[0] != "cgroup2":
 			continue
 		}
-		if fs.ValidPath(m.point) {
-			mounts = append(mounts, m)
-		}
+		mounts = append(mounts, m)
 	}
 	return mounts
 }

@@ -33,6 +33,8 @@ func TestQuota(t *testing.T) {
 			"-- proc/self/cgroup --\n0::/docker/ab\n-- sys/fs/cgroup/cpu.max --\n300000 100000\n-- sys/fs/cgroup/b/cpu.max --\n100000 100000\n", 3},
 		{"in a namespace of its own", v2 + "-- proc/self/cgroup --\n0::/\n-- sys/fs/cgroup/cpu.max --\n250000 100000\n", 3},
 		{"moved out of its namespace", v2 + "-- proc/self/cgroup --\n0::/../other\n-- sys/fs/cgroup/cpu.max --\n250000 100000\n", 3},
+		{"moved next to its namespace", v2 + "-- proc/self/cgroup --\n0::/../other\n-- sys/fs/other/cpu.max --\n100000 100000\n", 0},
+		{"not a path", v2 + "-- proc/self/cgroup --\n0:://user\n-- sys/fs/cgroup/cpu.max --\n250000 100000\n", 3},
 		{"a mount point with a blank", "-- proc/self/mountinfo --\n30 23 0:26 / /my\\040cgroup rw - cgroup2 cgroup2 rw\n" + inV2 + "-- my cgroup/user/cpu.max --\n200000 100000\n", 2},
 		{"version 1", v1 + inV1 + "-- " + topV1 + "/user/job/cpu.cfs_quota_us --\n350000\n-- " + topV1 + "/user/job/cpu.cfs_period_us --\n100000\n", 4},
 		{"version 1, no limit", v1 + inV1 + "-- " + topV1 + "/user/job/cpu.cfs_quota_us --\n-1\n-- " + topV1 + "/user/job/cpu.cfs_period_us --\n100000\n", 0},

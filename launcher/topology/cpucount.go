@@ -13,9 +13,8 @@ func CPUCount(root fs.FS) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	n := len(allowed)
 	if granted > 0 {
-		n = min(n, granted)
+		return min(granted, len(allowed)), nil
 	}
-	return max(1, n), nil
+	return len(allowed), nil
 }

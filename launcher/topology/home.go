@@ -51,8 +51,8 @@ func (m Machine) gpu(at int) (name string, node int) {
 
 // spread gives every worker a home, without regard to GPUs: blocks of local ranks.
 func (m Machine) spread(workers int) []int {
-	socketOf := map[int]int{} // by node; one on several, as with NUMA switched off, counts to that of its lowest CPU
-	for _, c := range slices.Backward(m.CPUs) {
+	socketOf := map[int]int{} // by node; one on several, as with NUMA switched off, counts to the last
+	for _, c := range m.CPUs {
 		socketOf[c.Node] = c.Socket
 	}
 	var homes []int

@@ -66,11 +66,10 @@ func (l layout) files() fstest.MapFS {
 				write(fmt.Sprint(n.socket), "%s/topology/physical_package_id", dir)
 				write(cpus(core+c, 1), "%s/topology/core_cpus_list", dir)
 				if !l.bare {
-					cache(write, dir, 0, 1, "Data", cpus(core+c, 1))
-					cache(write, dir, 1, 1, "Instruction", cpus(core+c, 1))
-					cache(write, dir, 2, 2, "Unified", cpus(core+c, 1))
+					cache(write, dir, 0, 1, cpus(core+c, 1))
+					cache(write, dir, 2, 2, cpus(core+c, 1))
 					first := c / n.perL3 * n.perL3
-					cache(write, dir, 3, 3, "Unified", cpus(core+first, min(n.perL3, n.cores-first)))
+					cache(write, dir, 3, 3, cpus(core+first, min(n.perL3, n.cores-first)))
 				}
 			}
 		}
@@ -86,9 +85,8 @@ func (l layout) files() fstest.MapFS {
 	return files
 }
 
-func cache(write func(text, name string, args ...any), dir string, index, level int, kind, shared string) {
+func cache(write func(text, name string, args ...any), dir string, index, level int, shared string) {
 	write(fmt.Sprint(level), "%s/cache/index%d/level", dir, index)
-	write(kind, "%s/cache/index%d/type", dir, index)
 	write(shared, "%s/cache/index%d/shared_cpu_list", dir, index)
 }
 

@@ -94,7 +94,7 @@ func (r *reader) threads(dir string) []int {
 func (r *reader) sharers(dir string) []int {
 	last, level := "", 2
 	for _, cache := range r.glob(dir + "/cache/index[0-9]*") {
-		if l := r.number(cache+"/level", 0); l > level && r.text(cache+"/type") != "Instruction" {
+		if l := r.number(cache+"/level", 0); l > level {
 			last, level = cache, l
 		}
 	}

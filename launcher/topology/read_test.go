@@ -42,18 +42,18 @@ func TestRead(t *testing.T) {
 `, []CPU{{ID: 0}, {ID: 1}}},
 		{"one core without the cache of the others", `
 -- sys/devices/system/cpu/online --
-0-3
+0-4
 -- sys/devices/system/node/node5/cpulist --
-1-3
--- sys/devices/system/cpu/cpu1/cache/index2/level --
+1-4
+-- sys/devices/system/cpu/cpu2/cache/index2/level --
 2
--- sys/devices/system/cpu/cpu1/cache/index2/shared_cpu_list --
-1
--- sys/devices/system/cpu/cpu3/cache/index3/level --
+-- sys/devices/system/cpu/cpu2/cache/index2/shared_cpu_list --
+2
+-- sys/devices/system/cpu/cpu4/cache/index3/level --
 3
--- sys/devices/system/cpu/cpu3/cache/index3/shared_cpu_list --
-2-3
-`, []CPU{{ID: 0}, {ID: 1, Core: 1, Node: 5, L3: 1}, {ID: 2, Core: 2, Node: 5, L3: 2}, {ID: 3, Core: 3, Node: 5, L3: 2}}},
+-- sys/devices/system/cpu/cpu4/cache/index3/shared_cpu_list --
+3-4
+`, []CPU{{ID: 0}, {ID: 1, Core: 1, Node: 5, L3: 1}, {ID: 2, Core: 2, Node: 5, L3: 1}, {ID: 3, Core: 3, Node: 5, L3: 3}, {ID: 4, Core: 4, Node: 5, L3: 3}}},
 		{"level 4 is further out", `
 -- sys/devices/system/cpu/online --
 0-1
