@@ -43,7 +43,7 @@ func orDiscard(w io.Writer) io.Writer {
 // write passes whole lines on.
 func (c *console) write(which Std, lines []byte) {
 	if !c.raw && !utf8.Valid(lines) {
-		lines = appendValid(nil, lines)
+		lines = appendValid(make([]byte, 0, 2*len(lines)), lines)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

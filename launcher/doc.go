@@ -35,8 +35,11 @@
 //     process through setuid; that is reported through Spec.Warn.
 //  2. Exits are events, in the order in which they happened. The first failure is the first delivered.
 //  3. What a worker wrote before it exited is on the console, in the logs and in Exit.Tail before its
-//     Exit is delivered, even if a process that it left behind still holds its output open.
-//  4. The console gets whole lines, never a mix of two workers; logs get the worker's bytes as they are.
+//     Exit is delivered, even if a process that it left behind still holds its output open. What a log file
+//     cannot take goes to the console.
+//  4. The console gets whole lines, never a mix of two workers, as valid UTF-8 (but see Spec.Raw). A terminal
+//     (Spec.Live) also shows a progress bar while it grows, and nothing of it stays behind. Logs get the worker's
+//     bytes as they are, be it in several files (LogSpec.MaxSize).
 //  5. A worker has only file descriptors 0 (/dev/null), 1 and 2, and a session of its own.
 //
 // A console or disk that blocks blocks the workers that write to it (as a shell's would) and delays the

@@ -21,15 +21,16 @@ type LogSpec struct {
 	// local rank are made by Start, also when no stream goes to a file: workers put their error files there.
 	Dir      string
 	Redirect StdMap // streams that go only to their file
-	Tee      StdMap // streams that go to their file and to the console
+	Tee      StdMap // streams that go to their file and to the console, also where Redirect names them
 	Discard  bool   // without Dir: what Redirect names goes nowhere, instead of to the console
 
 	// Lines on stdout (stderr) that contain one of these also go to <Dir>/filtered_stdout.log (filtered_stderr.log),
-	// one file for all workers, with the worker's Prefix in front.
+	// one file for all workers, with the worker's Prefix in front, wherever else they go. Without Dir: nowhere.
 	StdoutFilters, StderrFilters []string
 
-	// MaxSize in bytes is where a file is put aside at the end of a line and a new one begun; 0: never. The newest
-	// Keep of those put aside stay, for each stream; 0: all of them.
+	// MaxSize in bytes is where a file is put aside at the end of a line (or 1 MiB later, if none ends) and a new one
+	// begun; 0: never. stdout.log becomes stdout-000001.log, then stdout-000002.log and so on; together and in order
+	// they have the worker's bytes. The newest Keep of those put aside stay, for each stream; 0: all of them.
 	MaxSize int64
 	Keep    int
 }

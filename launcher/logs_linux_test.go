@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 )
 
@@ -230,6 +231,42 @@ func TestFileFailureInTheMiddleLosesNothing(t *testing.T) {
 	s.end()
 	if got := out.String(); got != "> b\n> c\n> d\n" {
 		t.Errorf("console %q", got)
+	}
+}
+
+func TestFilterThatFails(t *testing.T) {
+	for _, shown := range []bool{true, false} {
+		var out bytes.Buffer
+		var warnings []string
+		o := newOutput(&Spec{Stdout: &out, Warn: func(msg string) { warnings = append(warnings, msg) }})
+		f := &filter{texts: [][]byte{[]byte("x")}, file: &fullAfter{room: 5}, failures: o.failures, users: 1}
+		s := newStream(Stdout, nil, streamRoute{console: shown, filter: f}, o)
+		s.prefix, s.plain = []byte("> "), []byte("> ")
+		for _, text := range []string{"x1\nb\n", "x2\n", "x3\nc\n"} {
+			s.take([]byte(text))
+		}
+		s.end()
+		want := "> x2\n> x3\n" // x1 is in the file
+		if shown {
+			want = "> x1\n> b\n> x2\n> x3\n> c\n" // once
+		}
+		if out.String() != want || len(warnings) != 1 {
+			t.Errorf("shown %v: console %q, warnings %q", shown, out.String(), warnings)
+		}
+	}
+}
+
+func TestEachCauseIsToldOnce(t *testing.T) {
+	var told []string
+	f := &failures{warn: func(format string, args ...any) { told = append(told, fmt.Sprintf(format, args...)) }}
+	for _, err := range []error{
+		&os.PathError{Op: "write", Path: "a", Err: syscall.ENOSPC}, &os.PathError{Op: "write", Path: "b", Err: syscall.ENOSPC},
+		&os.LinkError{Op: "rename", Old: "a", New: "b", Err: syscall.EACCES}, &os.PathError{Op: "open", Path: "c", Err: syscall.EACCES},
+	} {
+		f.add("x", err)
+	}
+	if want := []string{"x: write a: no space left on device", "x: rename a b: permission denied"}; !slices.Equal(told, want) {
+		t.Errorf("told %q, want %q", told, want)
 	}
 }
 

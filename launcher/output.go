@@ -58,7 +58,7 @@ func (o *output) route(localRank int, which Std) streamRoute {
 	redirected := l.Redirect.For(localRank)&which != 0 && !teed
 	r := streamRoute{filter: o.filters[which], console: !muted && !redirected}
 	if l.Dir == "" {
-		r.console = !muted && !(redirected && l.Discard)
+		r.console = !muted && (!redirected || !l.Discard)
 		return r
 	}
 	dir := filepath.Join(l.Dir, strconv.Itoa(localRank))

@@ -171,16 +171,26 @@ func TestLive(t *testing.T) {
 	}
 }
 
-// A bar is erased when its worker ends, though a daemon still has the pipe.
+// A bar is erased when its worker ends, though somebody else still has the pipe.
 func TestProgressBarEndsWithItsWorker(t *testing.T) {
-	s, con := spec(t, 1, "daemon", "write", `50%\r`, "", "0")
-	s.Live = true
-	if e, _ := nextExit(t, start(t, s)); e.Failed() {
-		t.Error(e)
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
 	}
-	if !strings.HasSuffix(con.String(), "\r\x1b[K") {
-		t.Errorf("console %q", con)
+	defer func() { _ = w.Close() }()
+	if _, err := w.WriteString("50%\r"); err != nil {
+		t.Fatal(err)
 	}
+	con := newScreen()
+	s := newStream(Stderr, r, streamRoute{console: true}, newOutput(&Spec{Stderr: con, Live: true}))
+	go s.run()
+	if last := s.sync(); !slices.Equal(last, []string{"50%"}) {
+		t.Errorf("tail %q", last)
+	}
+	if got := con.String(); !strings.HasSuffix(got, "50%\x1b[?7h\r\x1b[K") {
+		t.Errorf("console %q", got)
+	}
+	s.close()
 }
 
 func TestRunesArriveWhole(t *testing.T) {

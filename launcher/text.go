@@ -8,19 +8,26 @@ import (
 // appendValid appends b to dst with U+FFFD for what is not UTF-8: one for each maximal subpart of an
 // ill-formed sequence, as Unicode recommends (chapter 3.9) and Python does. Bytes of ASCII all stay.
 func appendValid(dst, b []byte) []byte {
-	for len(b) > 0 {
-		r, n := utf8.DecodeRune(b)
-		if r != utf8.RuneError || n > 1 {
-			dst = append(dst, b[:n]...)
-		} else {
-			for n < len(b) && !utf8.FullRune(b[:n+1]) { // b[:n+1] too may begin a rune
-				n++
-			}
-			dst = append(dst, "\uFFFD"...)
+	valid := 0 // bytes of b that are
+	for valid < len(b) {
+		if b[valid] < utf8.RuneSelf {
+			valid++
+			continue
 		}
-		b = b[n:]
+		r, n := utf8.DecodeRune(b[valid:])
+		if r != utf8.RuneError || n > 1 {
+			valid += n
+			continue
+		}
+		dst = append(dst, b[:valid]...)
+		dst = append(dst, "\uFFFD"...)
+		b = b[valid:]
+		for n < len(b) && !utf8.FullRune(b[:n+1]) { // b[:n+1] too may begin a rune
+			n++
+		}
+		b, valid = b[n:], 0
 	}
-	return dst
+	return append(dst, b...)
 }
 
 // wholeRunes returns how much of b, which must not be empty, comes before a rune of UTF-8 that begins and does
