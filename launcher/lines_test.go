@@ -79,10 +79,20 @@ func TestTailKeepsTheLastLines(t *testing.T) {
 }
 
 func TestTailBoundsLines(t *testing.T) {
-	var tl tail
-	tl.add([]byte(strings.Repeat("x", 10*tailBytes)))
-	if got := tl.last(false); len(got) != 1 || len(got[0]) != tailBytes {
-		t.Errorf("%d lines", len(got))
+	for _, tt := range []struct {
+		line, want string
+		raw        bool
+	}{
+		{strings.Repeat("x", 10*tailBytes), strings.Repeat("x", tailBytes), false},
+		{"x" + strings.Repeat("é", tailBytes), "x" + strings.Repeat("é", tailBytes/2-1), false},
+		{strings.Repeat("\xff", tailBytes), strings.Repeat("\uFFFD", tailBytes/3), false},
+		{strings.Repeat("\xff", 2*tailBytes), strings.Repeat("\xff", tailBytes), true},
+	} {
+		var tl tail
+		tl.add([]byte(tt.line))
+		if got := tl.last(tt.raw); !slices.Equal(got, []string{tt.want}) {
+			t.Errorf("%.10q...: %d bytes, want %d", tt.line, len(strings.Join(got, "")), len(tt.want))
+		}
 	}
 }
 

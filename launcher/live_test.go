@@ -134,11 +134,26 @@ func TestProgressBars(t *testing.T) {
 	}
 }
 
+func TestProgressBarsOnTwoTerminals(t *testing.T) {
+	var out, errs bytes.Buffer
+	o := newOutput(&Spec{Live: true, Stdout: &out, Stderr: &errs})
+	first := newStream(Stdout, nil, streamRoute{console: true}, o)
+	second := newStream(Stderr, nil, streamRoute{console: true}, o)
+	first.take([]byte("1%\r"))
+	second.take([]byte("2%\r"))
+	first.take([]byte("line\n"))
+	for _, got := range []string{strings.TrimSuffix(out.String(), "line\n"), errs.String()} {
+		if !strings.HasSuffix(got, "%\x1b[?7h\r\x1b[K") {
+			t.Errorf("got %q, want the bar to be erased", got)
+		}
+	}
+}
+
 func TestProgressBarOfMoreThanALine(t *testing.T) {
 	screen := &terminal{}
 	s := newStream(Stderr, nil, streamRoute{console: true}, newOutput(&Spec{Live: true, Stderr: screen}))
-	for i := range 3 * maxLine / 16 { // of a long training
-		s.take(fmt.Appendf(nil, "%14d%%\r", i))
+	for i := range 3 * maxLine / 15 { // of a long training
+		s.take(fmt.Appendf(nil, "%13d%%\r", i))
 	}
 	s.take([]byte("done\n"))
 	s.end()

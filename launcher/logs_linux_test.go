@@ -271,9 +271,15 @@ func TestEachCauseIsToldOnce(t *testing.T) {
 }
 
 // fullAfter is a file on a disk with room for so many bytes.
-type fullAfter struct{ room int }
+type fullAfter struct {
+	room   int
+	closed bool
+}
 
 func (f *fullAfter) Write(b []byte) (int, error) {
+	if f.closed {
+		panic("written after its Close")
+	}
 	n := min(f.room, len(b))
 	f.room -= n
 	if n < len(b) {
@@ -282,4 +288,7 @@ func (f *fullAfter) Write(b []byte) (int, error) {
 	return n, nil
 }
 
-func (f *fullAfter) Close() error { return nil }
+func (f *fullAfter) Close() error {
+	f.closed = true
+	return nil
+}
