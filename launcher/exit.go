@@ -18,7 +18,7 @@ type Exit struct {
 	At          time.Time      // when the guard saw it, by this machine's clock
 	Stopped     bool           // Stop or Kill came before it ended, so it may be no fault of its own
 	GuardLost   bool           // the guard died and the worker was killed for it; Code and Signal say SIGKILL
-	OutOfMemory bool           // SIGKILL ended it while the kernel's out-of-memory killer was at work on this machine
+	OutOfMemory bool           // SIGKILL ended it, not this gang's, and the kernel has killed a process of its cgroup for want of memory
 	Tail        []string       // its last lines on stderr: at most 20, of at most 1024 bytes each
 }
 

@@ -96,7 +96,7 @@ func (g *Gang) follow() bool {
 		}
 		switch {
 		case e.Exit != nil && e.Exit.LocalRank < len(g.workers):
-			exit := Exit{At: time.Unix(0, e.Exit.At), Stopped: e.Exit.Stopped}
+			exit := Exit{At: time.Unix(0, e.Exit.At), Stopped: e.Exit.Stopped, OutOfMemory: e.Exit.OutOfMemory}
 			exit.setStatus(syscall.WaitStatus(e.Exit.Status))
 			g.report(e.Exit.LocalRank, exit)
 		case e.Left != nil:

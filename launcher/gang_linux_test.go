@@ -32,7 +32,7 @@ func TestExitsAreDeliveredOnceEach(t *testing.T) {
 func TestExitBySignal(t *testing.T) {
 	s, _ := spec(t, 1, "signal", "9")
 	e := exits(t, start(t, s))[0]
-	if e.Code != 137 || e.Signal != syscall.SIGKILL || !e.Failed() || e.Stopped || e.String() != "signal 9 (SIGKILL)" {
+	if e.Code != 137 || e.Signal != syscall.SIGKILL || !e.Failed() || e.Stopped || e.OutOfMemory || e.String() != "signal 9 (SIGKILL)" {
 		t.Errorf("%+v: %v", e, e)
 	}
 }

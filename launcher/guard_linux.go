@@ -28,13 +28,15 @@ func RunGuard() int {
 		fmt.Fprintln(os.Stderr, "gorun: guard:", err)
 		return 1
 	}
+	oom := newOOMKills() // while the agent writes its request
 	socket := os.NewFile(socketFD, "agent")
 	fromAgent := json.NewDecoder(socket)
 	var req startRequest
 	if err := fromAgent.Decode(&req); err != nil {
 		return 1 // the agent died before it sent anything
 	}
-	g := &guard{toAgent: json.NewEncoder(socket), workers: map[int]int{}, sessions: map[int]bool{}, order: newExitOrder()}
+	g := &guard{toAgent: json.NewEncoder(socket), workers: map[int]int{}, sessions: map[int]bool{}, order: newExitOrder(),
+		oom: oom}
 	g.start(req)
 	g.loop(fromAgent)
 	if g.agentLost && len(req.TempDir) > 0 {
@@ -79,6 +81,7 @@ type guard struct {
 	workers   map[int]int  // pid -> local rank, of those that have not been reaped
 	sessions  map[int]bool // of all workers: their pids
 	order     *exitOrder
+	oom       *oomKills
 	phase     phase
 	signal    syscall.Signal   // to stop with
 	grace     <-chan time.Time // nil until a stop is asked
@@ -169,8 +172,9 @@ func (g *guard) collected(pid int, status syscall.WaitStatus) {
 	}
 	delete(g.workers, pid)
 	g.order.remove(pid)
-	g.send(event{Exit: &exitEvent{LocalRank: rank, Status: uint32(status),
-		At: time.Now().UnixNano(), Stopped: g.phase != running}})
+	killed := status.Signaled() && status.Signal() == syscall.SIGKILL && g.phase != killing // and not by this guard
+	g.send(event{Exit: &exitEvent{LocalRank: rank, Status: uint32(status), At: time.Now().UnixNano(),
+		Stopped: g.phase != running, OutOfMemory: killed && g.oom.take()}})
 }
 
 // send tells the agent. If that fails the agent is dead, which the socket's end of file will tell.

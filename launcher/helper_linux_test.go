@@ -67,6 +67,7 @@ func init() {
 		},
 		"hup":   func([]string) { fmt.Println("SIGHUP ignored:", signal.Ignored(syscall.SIGHUP)) },
 		"bound": bound,
+		"hog":   hog,
 		"agent": agentMain,
 	}
 }
@@ -187,7 +188,7 @@ func agentMain(args []string) {
 		g.Kill()
 	}()
 	for e := range g.Exits() {
-		fmt.Printf("exit of %d: %v\n", e.LocalRank, e)
+		fmt.Printf("exit of %d: %v, out of memory: %v\n", e.LocalRank, e, e.OutOfMemory)
 	}
 }
 

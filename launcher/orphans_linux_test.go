@@ -57,8 +57,14 @@ func TestDaemonThatNeverStopsWritingHoldsNothingUp(t *testing.T) {
 // startAgent starts this binary as an agent whose workers run argv.
 func startAgent(t *testing.T, attr *syscall.SysProcAttr, tempDir string, argv ...string) (*exec.Cmd, io.Closer, *screen) {
 	t.Helper()
+	return startAgentBy(t, []string{"/proc/self/exe"}, attr, tempDir, argv...)
+}
+
+// startAgentBy is startAgent through a command that executes its arguments, the last of which is this binary.
+func startAgentBy(t *testing.T, command []string, attr *syscall.SysProcAttr, tempDir string, argv ...string) (*exec.Cmd, io.Closer, *screen) {
+	t.Helper()
 	con := newScreen()
-	agent := exec.Command("/proc/self/exe", append([]string{"agent", tempDir}, argv...)...)
+	agent := exec.Command(command[0], slices.Concat(command[1:], []string{"agent", tempDir}, argv)...)
 	agent.Env = []string{"LAUNCHER_TEST_WORKER=1"}
 	agent.Stdout, agent.Stderr, agent.SysProcAttr = con, os.Stderr, attr
 	stdin, err := agent.StdinPipe()

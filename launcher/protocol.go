@@ -66,10 +66,11 @@ type notStarted struct {
 }
 
 type exitEvent struct {
-	LocalRank int
-	Status    uint32 // as wait(2) gives it
-	At        int64  // nanoseconds since 1970
-	Stopped   bool   // a stop or kill had been taken in before
+	LocalRank   int
+	Status      uint32 // as wait(2) gives it
+	At          int64  // nanoseconds since 1970
+	Stopped     bool   // a stop or kill had been taken in before
+	OutOfMemory bool   // the kernel killed it, it seems
 }
 
 // pack makes one byte string of a list, which is far cheaper in JSON than the list. It is undone by unpack if no
