@@ -24,6 +24,9 @@ func Start(context.Context, Spec) (*Gang, error) { return nil, errOS }
 // ReservePort fails on this system.
 func ReservePort(string, int) (*Port, error) { return nil, errOS }
 
+// ReapAsInit does nothing on this system.
+func ReapAsInit() (stop func()) { return func() {} }
+
 func (g *Gang) endGuard() []int { return nil }
 
 func (g *Gang) release() {}

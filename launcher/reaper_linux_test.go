@@ -1,0 +1,156 @@
+package launcher
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// startInit starts a shell as process 1 of a new PID namespace, as an entrypoint. $0 is this binary, descriptor 3 is
+// what entrypoint gets. It returns the process id that process 1 has out here.
+func startInit(t *testing.T, entrypoint *os.File, script string) (pid int, agent *exec.Cmd, stdin io.Closer, con *screen) {
+	t.Helper()
+	namespace := []string{"unshare", "--pid", "--fork", "--mount-proc", "--kill-child"}
+	if out, err := exec.Command(namespace[0], append(namespace[1:], "true")...).CombinedOutput(); err != nil {
+		t.Skipf("NOT TESTED: no PID namespace can be made here: %v: %s", err, out)
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	con = newScreen()
+	agent = exec.Command(namespace[0], append(namespace[1:], "/bin/sh", "-c", script, exe)...)
+	agent.Env = []string{"LAUNCHER_TEST_WORKER=1", "PATH=" + os.Getenv("PATH")}
+	agent.Stdout, agent.Stderr, agent.ExtraFiles = con, os.Stderr, []*os.File{entrypoint}
+	if stdin, err = agent.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	if err := agent.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = agent.Process.Kill(); _ = agent.Wait() })
+	con.wait(t, "ready", 1)
+	return childrenOf(agent.Process.Pid)[0], agent, stdin, con
+}
+
+func childrenOf(pid int) (pids []int) {
+	for _, p := range processes() {
+		if p.ppid == pid {
+			pids = append(pids, p.pid)
+		}
+	}
+	return pids
+}
+
+// A daemon from before, whose parent has become the agent, is no zombie when it has ended.
+func TestInitReapsStrangers(t *testing.T) {
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	agent, cmd, stdin, con := startInit(t, read, `"$0" until <&3 & exec "$0" init "" "$0" wait`)
+	_ = read.Close()
+	con.wait(t, "ready", 2)
+	before := childrenOf(agent)
+	if len(before) != 2 { // and the guard
+		t.Fatalf("the agent has children %v", before)
+	}
+	_ = write.Close()
+	onlyChild := waitForChildren(t, agent, 1)
+	if p, ok := readProcess(onlyChild[0]); !ok || p.zombie || !slices.Contains(before, p.pid) {
+		t.Errorf("the guard: %+v", p)
+	}
+	_ = stdin.Close()
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+	for i := range 2 {
+		con.wait(t, fmt.Sprintf("exit of %d: signal 9 (SIGKILL)", i), 1)
+	}
+}
+
+// Gangs whose workers leave orphans behind, guards that are killed and a stream of strangers: every worker's end is
+// told as it was, and no zombie stays.
+func TestInitReapsUnderLoad(t *testing.T) {
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = write.Close() }()
+	agent, cmd, stdin, con := startInit(t, read,
+		`(i=0; while [ $i -lt 150 ]; do (true &); (setsid true &); i=$((i+1)); done) & exec "$0" manygangs "$0"`)
+	_ = read.Close()
+	con.wait(t, "done", 1)
+	waitForChildren(t, agent, 0)
+	_ = stdin.Close()
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+	if con.String() != "ready\ndone\n" {
+		t.Error(con)
+	}
+}
+
+// waitForChildren waits until a process has n children, zombies among them: there is no event for that.
+func waitForChildren(t *testing.T, pid, n int) []int {
+	t.Helper()
+	begin := time.Now()
+	for {
+		pids := childrenOf(pid)
+		if len(pids) == n {
+			return pids
+		}
+		if time.Since(begin) > patience {
+			t.Fatalf("process %d has children %v, want %d", pid, pids, n)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+func until([]string) { _, _ = io.Copy(io.Discard, os.Stdin) }
+
+func initMain(args []string) {
+	stop := ReapAsInit()
+	defer stop()
+	agentMain(args)
+}
+
+// manyGangs starts gangs, one after the other, and says which exits are not as they should be. argv[0] is this binary.
+func manyGangs(args []string) {
+	stop := ReapAsInit()
+	fmt.Println("ready")
+	for i := range 30 {
+		s := Spec{Argv: []string{"/bin/sh", "-c", "(true &); (setsid true &); (setsid sleep 100 &); exit $((RANK+1))"}, Workers: workersOf(4)}
+		lost := i%5 == 4
+		if lost {
+			s.Argv = []string{args[0], "wait"}
+		}
+		for i := range s.Workers {
+			s.Workers[i].Env = append(s.Workers[i].Env, "PATH="+os.Getenv("PATH"))
+		}
+		g, err := Start(context.Background(), s)
+		must(err)
+		if lost {
+			must(syscall.Kill(g.guardPid, syscall.SIGKILL))
+		}
+		seen := 0
+		for e := range g.Exits() {
+			seen++
+			if e.GuardLost != lost || !lost && e.Code != e.LocalRank+1 {
+				fmt.Printf("gang %d: %+v\n", i, e)
+			}
+		}
+		if seen != 4 {
+			fmt.Printf("gang %d: %d exits\n", i, seen)
+		}
+	}
+	fmt.Println("done")
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	stop()
+}
