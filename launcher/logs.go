@@ -29,8 +29,8 @@ type LogSpec struct {
 	StdoutFilters, StderrFilters []string
 
 	// MaxSize in bytes is where a file is put aside at the end of a line (or 1 MiB later, if none ends) and a new one
-	// begun; 0: never. stdout.log becomes stdout-000001.log, then stdout-000002.log and so on; together and in order
-	// they have the worker's bytes. The newest Keep of those put aside stay, for each stream; 0: all of them.
+	// begun; 0: never. stdout.log becomes stdout-<time>-size.log; together and in the order of their names they have the
+	// worker's bytes. The newest Keep of those put aside stay, for each stream; 0: all of them.
 	MaxSize int64
 	Keep    int
 }

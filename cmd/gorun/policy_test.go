@@ -22,18 +22,19 @@ const module = "github.com/gorun/gorun"
 // others, beside the standard library. A row ending in /... is every package below. Change it in a commit of its
 // own, with the reason.
 var imports = map[string][]string{
-	"env":            {},
-	"comm/...":       {"env", "comm/...", xSys},
-	"rendezvous/...": {"rendezvous/..."},
-	"launcher":       {"env", xSys, hclog, colors},
-	"agent":          {"env", "rendezvous", "launcher", xSys, hclog, colors},
+	"env":               {},
+	"comm/...":          {"env", "comm/...", xSys},
+	"rendezvous/...":    {"rendezvous/..."},
+	"launcher/topology": {xSys},
+	"launcher":          {"launcher/topology", xSys, timberjack},
+	"agent":             {"env", "rendezvous", "launcher", "launcher/topology", xSys, timberjack, hclog},
 }
 
-// What is not ours. The last two come with hclog.
+// What is not ours, with what it brings.
 const (
-	xSys   = "golang.org/x/sys/..."
-	hclog  = "github.com/hashicorp/go-hclog"
-	colors = "github.com/fatih/color|github.com/mattn/..."
+	xSys       = "golang.org/x/sys/..."
+	timberjack = "github.com/DeRuina/timberjack|github.com/klauspost/compress/..."
+	hclog      = "github.com/hashicorp/go-hclog|github.com/fatih/color|github.com/mattn/..."
 )
 
 // A pkg is what go list says of a package.
@@ -127,8 +128,8 @@ func TestMatches(t *testing.T) {
 		{"comm/...", module + "/comm/internal/plan", true},
 		{"comm/...", module + "/community", false},
 		{xSys, "golang.org/x/sys/unix", true},
-		{colors, "github.com/mattn/go-isatty", true},
-		{colors, "github.com/fatih/colors", false},
+		{hclog, "github.com/mattn/go-isatty", true},
+		{hclog, "github.com/fatih/colors", false},
 	} {
 		if got := matches(c.pattern, c.path); got != c.want {
 			t.Errorf("matches(%q, %q) = %t", c.pattern, c.path, got)

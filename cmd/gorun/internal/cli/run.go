@@ -58,9 +58,7 @@ func run(ctx context.Context, o *options, command []string, stdout, stderr *os.F
 	if err := o.build(ctx, program, temp.dir, stderr, interrupts); err != nil {
 		return err
 	}
-	if os.Getpid() == 1 {
-		defer launcher.ReapAsInit()()
-	}
+	defer launcher.ReapAsInit()() // the build, the only child so far, has ended
 	if config.Spec.Logs, err = o.logs(logger); err != nil {
 		return err
 	}
