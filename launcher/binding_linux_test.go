@@ -3,8 +3,6 @@ package launcher
 import (
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -89,48 +87,5 @@ func TestCPUThatIsNotThere(t *testing.T) {
 	}
 	if list := children(t); len(list) > 0 {
 		t.Errorf("children left: %+v", list)
-	}
-}
-
-func TestWorkersWithProgramsOfTheirOwn(t *testing.T) {
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Chdir(filepath.Dir(exe))
-	s, con := spec(t, 3, "exit", "3")
-	s.Workers[1].Argv = []string{"/bin/sh", "-c", `echo "$0 $1"; exit 4`, "an", "argument"}
-	s.Workers[2].Argv = []string{"./" + filepath.Base(exe), "exit", "5"} // relative to here, not to Dir
-	s.Dir = t.TempDir()
-	for _, e := range exits(t, start(t, s)) {
-		if e.Code != 3+e.LocalRank {
-			t.Errorf("%+v", e)
-		}
-	}
-	if con.String() != "[1] an argument\n" {
-		t.Error(con)
-	}
-	s.Argv = nil // not needed if every worker has its own
-	s.Workers = s.Workers[1:]
-	exits(t, start(t, s))
-	s.Workers[1].Argv = []string{"/nowhere/x"}
-	if _, err := Start(t.Context(), s); err == nil || err.Error() != "/nowhere/x: no such program" {
-		t.Error(err)
-	}
-}
-
-func TestRequestCarriesEveryProgramOnce(t *testing.T) {
-	s := Spec{Argv: []string{"a", "b"}, Workers: make([]WorkerSpec, 5)}
-	s.Workers[2].Argv = []string{"a b"}
-	s.Workers[3].Argv = []string{"a", "b"}
-	s.Workers[4].Argv = []string{"a b"}
-	req, err := newStartRequest(&s)
-	if err != nil || len(req.Programs) != 2 {
-		t.Fatalf("%+v, %v", req, err)
-	}
-	for i, want := range []int{0, 0, 1, 0, 1} {
-		if req.Workers[i].Program != want {
-			t.Errorf("local rank %d has program %d, want %d", i, req.Workers[i].Program, want)
-		}
 	}
 }

@@ -3,6 +3,7 @@ package launcher
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"syscall"
 )
 
@@ -12,6 +13,7 @@ func (g *guard) start(req startRequest) {
 	for i, p := range req.Programs {
 		programs[i] = execArgs{path: string(p.Path), argv: unpack(p.Argv)}
 	}
+	shared := unpack(req.Env)
 	pids := make([]int, 0, len(req.Workers))
 	var failure *notStarted
 	var warning string
@@ -19,7 +21,7 @@ func (g *guard) start(req startRequest) {
 		out := uintptr(firstPipeFD + 2*i)
 		pid, warn, err := startWorker(programs[w.Program], w, &syscall.ProcAttr{
 			Dir:   string(req.Dir),
-			Env:   unpack(w.Env),
+			Env:   slices.Concat(shared, unpack(w.Env)),
 			Files: []uintptr{0, out, out + 1},
 			Sys:   &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
 		})

@@ -14,6 +14,7 @@ import (
 type startRequest struct {
 	Programs []programRequest // each once, however many workers run it
 	Workers  []workerRequest  // by local rank
+	Env      []byte           // packed: what the environment of every worker begins with
 	Dir      []byte           // empty: the agent's
 	TempDir  []byte           // removed if the agent dies; empty: none
 }
@@ -25,7 +26,7 @@ type programRequest struct {
 
 type workerRequest struct {
 	Program  int    // index in Programs
-	Env      []byte // packed
+	Env      []byte // packed: the rest of its environment
 	CPUs     []int  `json:",omitempty"` // empty: those of the guard
 	MemNodes []int  `json:",omitempty"` // empty: any
 }

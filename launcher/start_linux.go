@@ -145,6 +145,8 @@ func (g *Gang) handshake() (event, error) {
 
 func newStartRequest(spec *Spec) (startRequest, error) {
 	req := startRequest{Dir: []byte(spec.Dir), TempDir: []byte(spec.TempDir)}
+	shared := sharedEnv(spec.Workers)
+	req.Env = pack(shared)
 	index := map[string]int{} // in Programs, by packed argv
 	for i, w := range spec.Workers {
 		argv := spec.argv(i)
@@ -163,9 +165,22 @@ func newStartRequest(spec *Spec) (startRequest, error) {
 			index[string(packed)] = n
 			req.Programs = append(req.Programs, programRequest{Path: []byte(path), Argv: packed})
 		}
-		req.Workers = append(req.Workers, workerRequest{Program: n, Env: pack(w.Env), CPUs: w.CPUs, MemNodes: w.MemNodes})
+		req.Workers = append(req.Workers, workerRequest{Program: n, Env: pack(w.Env[len(shared):]), CPUs: w.CPUs, MemNodes: w.MemNodes})
 	}
 	return req, nil
+}
+
+// sharedEnv is what the environments of all workers begin with: as a rule, all of the agent's.
+func sharedEnv(workers []WorkerSpec) []string {
+	shared := workers[0].Env
+	for _, w := range workers[1:] {
+		n := 0
+		for n < len(shared) && n < len(w.Env) && shared[n] == w.Env[n] {
+			n++
+		}
+		shared = shared[:n]
+	}
+	return shared
 }
 
 // notExecutable explains what exec(2) says of a file that is there.
