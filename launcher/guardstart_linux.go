@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"syscall"
+
+	"github.com/gorun/gorun/launcher/topology"
 )
 
 // start starts the workers in the order of their local ranks, all or none.
@@ -65,12 +67,12 @@ type execArgs struct {
 // memory. warning says what had to be left out.
 func startWorker(p execArgs, w workerRequest, attr *syscall.ProcAttr) (pid int, warning string, err error) {
 	if len(w.CPUs) > 0 || len(w.MemNodes) > 0 {
-		restore, err := bindThread(w.CPUs, w.MemNodes)
+		restore, err := topology.Apply(w.CPUs, w.MemNodes)
 		if err != nil {
 			return 0, "", err
 		}
 		defer restore()
-		if len(w.MemNodes) > 0 && !memoryBound() {
+		if len(w.MemNodes) > 0 && !topology.CanBindMemory() {
 			warning = fmt.Sprintf("the system does not let memory be bound to NUMA nodes %v: the workers run without that", w.MemNodes)
 		}
 	}
