@@ -28,12 +28,12 @@ func setSignals(o *options, s string) error {
 			name = "SIG" + name
 		}
 		sig := unix.SignalNum(name)
-		switch {
-		case sig == 0:
+		switch sig {
+		case 0:
 			return fmt.Errorf("no signal %s%s: want names with commas between, such as SIGTERM,SIGUSR1", quote(item), didYouMean(name, signalChoices))
-		case sig == syscall.SIGKILL || sig == syscall.SIGSTOP:
+		case syscall.SIGKILL, syscall.SIGSTOP:
 			return fmt.Errorf("%s cannot be handled by any program", name)
-		case sig == syscall.SIGCHLD:
+		case syscall.SIGCHLD:
 			return fmt.Errorf("%s comes whenever a worker ends", name)
 		}
 		if !slices.Contains(o.stopSignals, os.Signal(sig)) {
