@@ -35,9 +35,10 @@ func setSignals(o *options, s string) error {
 			return fmt.Errorf("%s cannot be handled by any program", name)
 		case syscall.SIGCHLD:
 			return fmt.Errorf("%s comes whenever a worker ends", name)
-		}
-		if !slices.Contains(o.stopSignals, os.Signal(sig)) {
-			o.stopSignals = append(o.stopSignals, sig)
+		default:
+			if !slices.Contains(o.stopSignals, os.Signal(sig)) {
+				o.stopSignals = append(o.stopSignals, sig)
+			}
 		}
 	}
 	return nil
