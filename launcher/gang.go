@@ -2,7 +2,6 @@ package launcher
 
 import (
 	"encoding/json"
-	"os"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -11,14 +10,11 @@ import (
 
 // Gang is the running workers of one Spec.
 type Gang struct {
-	spec     Spec
-	guard    *os.Process
-	guardPid int
-	since    uint64   // the guard's start, in clock ticks
-	socket   *os.File // to the guard
-	events   *json.Decoder
-	workers  []worker
-	exits    chan Exit // has room for all, so that nobody needs to listen
+	spec    Spec
+	guard   *Guard
+	events  *json.Decoder
+	workers []worker
+	exits   chan Exit // has room for all, so that nobody needs to listen
 
 	sending  sync.Mutex
 	commands *json.Encoder
@@ -75,7 +71,7 @@ func (g *Gang) run() {
 	defer close(g.exits)
 	guardLost := !g.follow()
 	if guardLost {
-		g.warnLeft(g.endGuard())
+		g.warnLeft(g.guard.end())
 	}
 	g.reportRest(guardLost)
 	for i := range g.workers {

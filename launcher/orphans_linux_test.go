@@ -117,7 +117,7 @@ func TestSIGKILLOfGuardLeavesNothing(t *testing.T) {
 	}
 	defer func() { _ = young.Process.Kill(); _ = young.Wait() }()
 
-	if err := syscall.Kill(g.guardPid, syscall.SIGKILL); err != nil {
+	if err := syscall.Kill(g.guard.pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	for i, e := range exits(t, g) {
@@ -167,7 +167,7 @@ func TestSIGKILLOfGuardDuringStop(t *testing.T) {
 	g := start(t, s)
 	con.wait(t, "ready", 1)
 	g.Stop(syscall.SIGTERM)
-	if err := syscall.Kill(g.guardPid, syscall.SIGKILL); err != nil {
+	if err := syscall.Kill(g.guard.pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	if e := exits(t, g)[0]; !e.GuardLost || !e.Stopped {

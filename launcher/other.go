@@ -27,7 +27,16 @@ func ReservePort(string, int) (*Port, error) { return nil, errOS }
 // ReapAsInit does nothing on this system.
 func ReapAsInit() (stop func()) { return func() {} }
 
-func (g *Gang) endGuard() []int { return nil }
+// A Guard is not to be had on this system.
+type Guard struct{}
+
+// StartGuard fails on this system.
+func StartGuard(int) (*Guard, error) { return nil, errOS }
+
+// Close does nothing on this system.
+func (g *Guard) Close() {}
+
+func (g *Guard) end() []int { return nil }
 
 func (g *Gang) release() {}
 

@@ -137,7 +137,7 @@ func manyGangs(args []string) {
 		g, err := Start(context.Background(), s)
 		must(err)
 		if lost {
-			must(syscall.Kill(g.guardPid, syscall.SIGKILL))
+			must(syscall.Kill(g.guard.pid, syscall.SIGKILL))
 		}
 		seen := 0
 		for e := range g.Exits() {

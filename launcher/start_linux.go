@@ -23,9 +23,9 @@ func Start(ctx context.Context, spec Spec) (*Gang, error) {
 	if err := spec.check(); err != nil {
 		return nil, err
 	}
-	g, err := spawn(spec)
+	g, err := newGang(spec)
 	if err != nil {
-		return nil, fmt.Errorf("cannot start the guard of the workers: %w", err)
+		return nil, err
 	}
 	if err := g.begin(ctx); err != nil {
 		g.abandon()
@@ -35,63 +35,20 @@ func Start(ctx context.Context, spec Spec) (*Gang, error) {
 	return g, nil
 }
 
-// spawn starts the guard and opens the way to it and to the workers.
-func spawn(spec Spec) (*Gang, error) {
-	var ours, theirs []*os.File // by worker: stdout, stderr; the guard's: stdin, stdout, stderr, socket, ...
-	fail := func(err error) (*Gang, error) {
-		closeAll(ours)
-		closeAll(theirs)
-		return nil, err
-	}
-	devnull, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
-	if err != nil {
-		return nil, err
-	}
-	theirs = append(theirs, devnull)
-	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return fail(err)
-	}
-	_ = unix.SetNonblock(pair[0], true) // a fresh descriptor: cannot fail
-	socket, guardSocket := os.NewFile(uintptr(pair[0]), "guard"), os.NewFile(uintptr(pair[1]), "agent")
-	ours, theirs = append(ours, socket), append(theirs, guardSocket)
-	for range 2 * len(spec.Workers) {
-		// Not os.Pipe: the workers must find their end in blocking mode.
-		var fds [2]int
-		if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
-			return fail(err)
+// newGang connects a gang that is to be started with its guard.
+func newGang(spec Spec) (*Gang, error) {
+	guard := spec.Guard
+	if !guard.take(len(spec.Workers)) {
+		var err error
+		if guard, err = StartGuard(len(spec.Workers)); err != nil {
+			return nil, err
 		}
-		_ = unix.SetNonblock(fds[0], true)
-		ours = append(ours, os.NewFile(uintptr(fds[0]), "worker"))
-		theirs = append(theirs, os.NewFile(uintptr(fds[1]), "worker"))
+		guard.taken.Store(true)
 	}
-	guard, err := startGuard(func() (*os.Process, error) {
-		files := append([]*os.File{devnull, devnull, os.Stderr}, theirs[1:]...)
-		return os.StartProcess("/proc/self/exe", []string{guardName}, &os.ProcAttr{
-			Env: runtimeSettings(), Files: files, Sys: &syscall.SysProcAttr{Setsid: true}})
-	})
-	if err != nil {
-		return fail(err)
-	}
-	closeAll(theirs)
-	self, _ := readProcess(guard.Pid) // it has not been waited for, so it is there
-	g := &Gang{spec: spec, guard: guard, guardPid: guard.Pid, since: self.startTicks, socket: socket,
-		events: json.NewDecoder(socket), commands: json.NewEncoder(socket),
+	g := &Gang{spec: spec, guard: guard, events: json.NewDecoder(guard.socket), commands: json.NewEncoder(guard.socket),
 		workers: make([]worker, len(spec.Workers)), exits: make(chan Exit, len(spec.Workers))}
-	g.attach(ours[1:])
+	g.attach(guard.pipes)
 	return g, nil
-}
-
-// runtimeSettings are the variables that the guard keeps: those of the Go runtime. What else the agent has is not
-// for it.
-func runtimeSettings() []string {
-	env := []string{}
-	for _, name := range []string{"GODEBUG", "GORACE", "GOTRACEBACK", "GOCOVERDIR"} {
-		if v, ok := os.LookupEnv(name); ok {
-			env = append(env, name+"="+v)
-		}
-	}
-	return env
 }
 
 // attach connects the workers' pipes with the console and the log files.
@@ -107,7 +64,7 @@ func (g *Gang) attach(pipes []*os.File) {
 
 // begin hands the guard its task and waits until the workers run.
 func (g *Gang) begin(ctx context.Context) error {
-	stopWatching := context.AfterFunc(ctx, func() { _ = g.socket.SetDeadline(time.Unix(1, 0)) })
+	stopWatching := context.AfterFunc(ctx, func() { _ = g.guard.socket.SetDeadline(time.Unix(1, 0)) })
 	first, err := g.handshake()
 	if !stopWatching() {
 		return context.Cause(ctx)
@@ -209,7 +166,7 @@ func startError(path string, failure *notStarted) error {
 
 // abandon ends a gang that did not come to run.
 func (g *Gang) abandon() {
-	g.warnLeft(g.endGuard())
+	g.warnLeft(g.guard.end())
 	for i := range g.workers {
 		g.workers[i].out.close()
 		g.workers[i].err.close()
@@ -217,20 +174,12 @@ func (g *Gang) abandon() {
 	g.release()
 }
 
-// endGuard kills the guard, should it still run, and what it guarded.
-func (g *Gang) endGuard() (denied []int) {
-	_ = g.guard.Kill()
-	_, _ = g.guard.Wait() // only then its children have become ours
-	return killOrphans(g.since)
-}
-
 // release gives back what an ended gang has held.
 func (g *Gang) release() {
-	_, _ = g.guard.Wait() // fails if endGuard did it already
-	forgetGuard(g.guardPid)
+	g.guard.release()
 	g.sending.Lock()
 	defer g.sending.Unlock()
-	_ = g.socket.Close()
+	_ = g.guard.socket.Close()
 }
 
 // unread returns how many bytes a pipe holds.

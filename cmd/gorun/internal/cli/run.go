@@ -39,6 +39,11 @@ func run(ctx context.Context, o *options, command []string, stdout, stderr *os.F
 	if o.dryRun {
 		return dryRun(ctx, o, config, program, stdout)
 	}
+	guard, err := launcher.StartGuard(o.nproc) // it starts while the rest is settled
+	if err != nil {
+		return err
+	}
+	defer guard.Close()
 	if note != "" {
 		logger.Warn(note)
 	}
@@ -62,7 +67,7 @@ func run(ctx context.Context, o *options, command []string, stdout, stderr *os.F
 	if config.Spec.Logs, err = o.logs(logger); err != nil {
 		return err
 	}
-	config.Spec.Argv = program.Argv
+	config.Spec.Argv, config.Spec.Guard = program.Argv, guard
 	config.Spec.TempDir, config.ErrorDir = temp.dir, temp.dir
 	config.Spec.Stdout, config.Spec.Stderr = stdout, stderr
 	config.Spec.Color, config.Spec.Live = wantsColor(stdout) && wantsColor(stderr), isTerminal(stdout) && isTerminal(stderr)
