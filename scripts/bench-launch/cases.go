@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -17,7 +18,7 @@ import (
 type benchCase struct {
 	name, unit string
 	restarts   bool // only launchers that can restart
-	measure    func(b *bench, l launcher, dir string) (value float64, lost int, err error)
+	measure    func(ctx context.Context, b *bench, l launcher, dir string) (value float64, lost int, err error)
 }
 
 var cases = []benchCase{
@@ -37,7 +38,8 @@ type figure struct {
 	Median   float64
 	Min, Max float64
 	Runs     int
-	Lost     int // lines of output
+	Lost     int // lines of output, or torn
+	Hung     int // runs that were not over in time
 }
 
 type bench struct {
@@ -50,7 +52,7 @@ type bench struct {
 // run measures every launcher in turn, round by round.
 func (b *bench) run(c benchCase) ([]figure, error) {
 	values := make(map[string][]float64)
-	lost := make(map[string]int)
+	lost, hung := make(map[string]int), make(map[string]int)
 	for range b.rounds {
 		for _, l := range b.launchers {
 			if c.restarts && !l.restarts {
@@ -61,12 +63,19 @@ func (b *bench) run(c benchCase) ([]figure, error) {
 			if err := os.Mkdir(dir, 0o700); err != nil {
 				return nil, err
 			}
-			value, n, err := c.measure(b, l, dir)
-			if err != nil {
+			ctx, cancel := context.WithTimeout(context.Background(), patience)
+			value, n, err := c.measure(ctx, b, l, dir)
+			late := ctx.Err() != nil
+			cancel()
+			switch {
+			case late:
+				hung[l.name]++
+			case err != nil:
 				return nil, fmt.Errorf("%s, %s: %w", l.name, c.name, err)
+			default:
+				values[l.name] = append(values[l.name], value)
+				lost[l.name] += n
 			}
-			values[l.name] = append(values[l.name], value)
-			lost[l.name] += n
 		}
 	}
 	var figures []figure
@@ -77,7 +86,7 @@ func (b *bench) run(c benchCase) ([]figure, error) {
 		}
 		slices.Sort(v)
 		figures = append(figures, figure{Case: c.name, Unit: c.unit, Launcher: l.name, Runs: len(v),
-			Median: v[len(v)/2], Min: v[0], Max: v[len(v)-1], Lost: lost[l.name]})
+			Median: v[len(v)/2], Min: v[0], Max: v[len(v)-1], Lost: lost[l.name], Hung: hung[l.name]})
 	}
 	return figures, nil
 }
@@ -86,16 +95,19 @@ func (b *bench) workerCommand(dir string, todo ...string) []string {
 	return append([]string{b.worker, workerArg, dir}, todo...)
 }
 
+// patience is how long a run may take: a launcher that hangs is a result, too.
+const patience = time.Minute
+
 // command runs without what would make a launcher talk.
-func command(argv []string) *exec.Cmd {
-	cmd := exec.Command(argv[0], argv[1:]...)
+func command(ctx context.Context, argv []string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Env = append(os.Environ(), "OMP_NUM_THREADS=1", "LOGLEVEL=ERROR")
 	return cmd
 }
 
-func start(n int) func(*bench, launcher, string) (float64, int, error) {
-	return func(b *bench, l launcher, dir string) (float64, int, error) {
-		cmd := command(l.command(n, 0, b.workerCommand(dir, "end")))
+func start(n int) func(context.Context, *bench, launcher, string) (float64, int, error) {
+	return func(ctx context.Context, b *bench, l launcher, dir string) (float64, int, error) {
+		cmd := command(ctx, l.command(n, 0, b.workerCommand(dir, "end")))
 		began := time.Now()
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return 0, 0, fmt.Errorf("%w: %s", err, out)
@@ -105,8 +117,8 @@ func start(n int) func(*bench, launcher, string) (float64, int, error) {
 	}
 }
 
-func recovery(b *bench, l launcher, dir string) (float64, int, error) {
-	out, err := command(l.command(4, 1, b.workerCommand(dir, "die"))).CombinedOutput()
+func recovery(ctx context.Context, b *bench, l launcher, dir string) (float64, int, error) {
+	out, err := command(ctx, l.command(4, 1, b.workerCommand(dir, "die"))).CombinedOutput()
 	if err != nil {
 		return 0, 0, fmt.Errorf("%w: %s", err, out)
 	}
@@ -115,9 +127,9 @@ func recovery(b *bench, l launcher, dir string) (float64, int, error) {
 	return milliseconds(last - died), 0, errors.Join(err, lastErr)
 }
 
-func output(b *bench, l launcher, dir string) (float64, int, error) {
+func output(ctx context.Context, b *bench, l launcher, dir string) (float64, int, error) {
 	const workers = 8
-	cmd := command(l.tagged(workers, b.workerCommand(dir, "write", strconv.Itoa(b.lines))))
+	cmd := command(ctx, l.tagged(workers, b.workerCommand(dir, "write", strconv.Itoa(b.lines))))
 	file, err := os.Create(filepath.Join(dir, "output"))
 	if err != nil {
 		return 0, 0, err
@@ -144,8 +156,8 @@ func output(b *bench, l launcher, dir string) (float64, int, error) {
 }
 
 // memory counts what the processes have for themselves or share among each other: the proportional set size.
-func memory(b *bench, l launcher, dir string) (float64, int, error) {
-	cmd := command(l.command(8, 0, b.workerCommand(dir, "wait")))
+func memory(ctx context.Context, b *bench, l launcher, dir string) (float64, int, error) {
+	cmd := command(ctx, l.command(8, 0, b.workerCommand(dir, "wait")))
 	if err := cmd.Start(); err != nil {
 		return 0, 0, err
 	}

@@ -41,6 +41,7 @@ func run(rounds, lines int, asJSON bool) error {
 	defer func() { _ = os.RemoveAll(dir) }()
 	gorun := filepath.Join(dir, "gorun")
 	build := exec.Command("go", "build", "-o", gorun, "./cmd/gorun")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as a release is built
 	build.Stderr = os.Stderr
 	if err := build.Run(); err != nil {
 		return fmt.Errorf("building gorun (run this in the repository's root): %w", err)
@@ -81,8 +82,12 @@ func print(c benchCase, figures []figure) {
 }
 
 func note(f figure) string {
+	text := ""
 	if f.Lost > 0 {
-		return fmt.Sprintf("  %d lines lost", f.Lost)
+		text += fmt.Sprintf("  %d lines lost or torn", f.Lost)
 	}
-	return ""
+	if f.Hung > 0 {
+		text += fmt.Sprintf("  hung %d times", f.Hung)
+	}
+	return text
 }

@@ -22,6 +22,13 @@ func run(ctx context.Context, o *options, command []string, stdout, stderr *os.F
 	if err != nil {
 		return err
 	}
+	var guard *launcher.Guard
+	if !o.dryRun {
+		if guard, err = launcher.StartGuard(o.nproc); err != nil { // it starts while the rest is settled
+			return err
+		}
+		defer guard.Close()
+	}
 	if len(o.overridden) > 0 {
 		logger.Warn("--standalone overrides " + strings.Join(o.overridden, ", "))
 	}
@@ -39,11 +46,6 @@ func run(ctx context.Context, o *options, command []string, stdout, stderr *os.F
 	if o.dryRun {
 		return dryRun(ctx, o, config, program, stdout)
 	}
-	guard, err := launcher.StartGuard(o.nproc) // it starts while the rest is settled
-	if err != nil {
-		return err
-	}
-	defer guard.Close()
 	if note != "" {
 		logger.Warn(note)
 	}
