@@ -26,6 +26,9 @@ func Plan(c Config, round *rendezvous.Round, restarts int) launcher.Spec {
 	spec.Workers = nil
 	for local, w := range workers(c, round, restarts) {
 		environ := slices.Concat(inherited, w.Environ())
+		if spec.TimerFile != "" {
+			environ = append(environ, timerFile+"="+spec.TimerFile)
+		}
 		if c.Devices != nil {
 			environ = append(environ, c.DeviceVariable+"="+c.Devices[local])
 		}

@@ -101,6 +101,15 @@ var memoryWords = []struct{ said, note string }{
 
 const outOfMemory = "it says that memory ran out: fewer workers, or more memory for the container, may help"
 
+// note says what is known of the cause, beside what the worker has said; empty: nothing.
+func note(x launcher.Exit, r Report) string {
+	if e := x.Expired; e != nil {
+		return fmt.Sprintf("its timer %.100q ran out at %s, for which gorun sent signal %s to PID %d",
+			e.Scope, e.At.Format("15:04:05.000"), strings.TrimPrefix(signalName(e.Signal), "signal "), e.Pid)
+	}
+	return memoryNote(x, r)
+}
+
 // memoryNote says what is known of a want of memory; empty: nothing.
 func memoryNote(x launcher.Exit, r Report) string {
 	switch {

@@ -89,7 +89,7 @@ func (e *WorkerError) tell(line func(string, ...any), index int, x launcher.Exit
 	line("  rank      : %d (local_rank: %d)", x.Rank, x.LocalRank)
 	line("  exitcode  : %s (pid: %d)", exitText(x), x.Pid)
 	line("  error_file: %s", file)
-	if note := memoryNote(x, r); note != "" {
+	if note := note(x, r); note != "" {
 		line("  note      : %s", note)
 	}
 	for i, text := range e.story(x, lines) {

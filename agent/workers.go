@@ -11,6 +11,9 @@ import (
 // asyncErrorHandling is what torchrun sets beside the contract of package env: inherited, or 1.
 const asyncErrorHandling = "TORCH_NCCL_ASYNC_ERROR_HANDLING"
 
+// timerFile tells workers of Config.Spec.TimerFile, as torchrun does.
+const timerFile = "TORCHELASTIC_TIMER_FILE"
+
 // workers returns what this node's workers are told in a round, by local rank.
 func workers(c Config, round *rendezvous.Round, restarts int) []env.Worker {
 	self, place := round.Nodes[round.Self], rendezvous.Assign(round.Nodes)[round.Self]
@@ -52,6 +55,9 @@ func inherit(c Config) []string {
 	}
 	if c.Devices != nil {
 		drop[c.DeviceVariable] = true
+	}
+	if c.Spec.TimerFile != "" {
+		drop[timerFile] = true
 	}
 	var out []string
 	for _, kv := range c.Environ {

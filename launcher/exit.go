@@ -19,14 +19,22 @@ type Exit struct {
 	Stopped     bool           // Stop or Kill came before it ended, so it may be no fault of its own
 	GuardLost   bool           // the guard died and the worker was killed for it; Code and Signal say SIGKILL
 	OutOfMemory bool           // SIGKILL ended it, not this gang's, and the kernel has killed a process of its cgroup for want of memory
+	Expired     *Expiry        // a failure's: the first timer of its processes that ran out, for which gorun sent a signal; nil: none
 	Tail        []string       // its last lines on stderr: at most 20, of at most 1024 bytes each
 }
 
 // Failed reports whether the worker ended with anything but exit code 0.
 func (e Exit) Failed() bool { return e.Code != 0 }
 
-// String says how it ended: "exit code 3", "signal 9 (SIGKILL)".
+// String says how it ended: "exit code 3", "signal 9 (SIGKILL)". It is one line.
 func (e Exit) String() string {
+	if e.Expired != nil {
+		return fmt.Sprintf("%s after its timer %.100q ran out", e.status(), e.Expired.Scope)
+	}
+	return e.status()
+}
+
+func (e Exit) status() string {
 	switch {
 	case e.GuardLost:
 		return "killed because the guard process of its gang died"

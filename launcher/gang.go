@@ -10,11 +10,12 @@ import (
 
 // Gang is the running workers of one Spec.
 type Gang struct {
-	spec    Spec
-	guard   *Guard
-	events  *json.Decoder
-	workers []worker
-	exits   chan Exit // has room for all, so that nobody needs to listen
+	spec      Spec
+	guard     *Guard
+	events    *json.Decoder
+	workers   []worker
+	exits     chan Exit  // has room for all, so that nobody needs to listen
+	timerFile *timerFile // nil: the workers set no timers
 
 	sending  sync.Mutex
 	commands *json.Encoder
@@ -25,7 +26,8 @@ type Gang struct {
 type worker struct {
 	pid      int
 	out, err *stream
-	reported bool // its Exit has been delivered
+	reported bool                   // its Exit has been delivered
+	expired  atomic.Pointer[Expiry] // for Exit.Expired
 }
 
 // Pids returns the workers' process ids; the index is the local rank. They may have ended.
@@ -122,6 +124,9 @@ func (g *Gang) report(localRank int, exit Exit) {
 	w.out.sync()
 	exit.Rank, exit.LocalRank, exit.Pid = g.spec.Workers[localRank].Rank, localRank, w.pid
 	exit.Tail = w.err.sync()
+	if exit.Failed() {
+		exit.Expired = w.expired.Load()
+	}
 	g.exits <- exit
 }
 

@@ -39,8 +39,11 @@ func RunGuard() int {
 		oom: oom}
 	g.start(req)
 	g.loop(fromAgent)
-	if g.agentLost && len(req.TempDir) > 0 {
-		_ = os.RemoveAll(string(req.TempDir)) // nobody is left to tell
+	if g.agentLost { // nobody is left to tell
+		_ = os.Remove(string(req.TimerFile)) // fails if there is none
+		if len(req.TempDir) > 0 {
+			_ = os.RemoveAll(string(req.TempDir))
+		}
 	}
 	return 0
 }

@@ -12,11 +12,12 @@ import (
 // startRequest is the first message. The guard finds the workers' output pipes in its file descriptors
 // from firstPipeFD on: stdout and stderr of local rank 0, of local rank 1, ...
 type startRequest struct {
-	Programs []programRequest // each once, however many workers run it
-	Workers  []workerRequest  // by local rank
-	Env      []byte           // packed: what the environment of every worker begins with
-	Dir      []byte           // empty: the agent's
-	TempDir  []byte           // removed if the agent dies; empty: none
+	Programs  []programRequest // each once, however many workers run it
+	Workers   []workerRequest  // by local rank
+	Env       []byte           // packed: what the environment of every worker begins with
+	Dir       []byte           // empty: the agent's
+	TempDir   []byte           // removed if the agent dies; empty: none
+	TimerFile []byte           // removed if the agent dies; empty: none
 }
 
 type programRequest struct {

@@ -40,6 +40,10 @@ type Spec struct {
 	// TempDir, if set, is removed by the guard should the agent die before it can: it may hold the
 	// program (see Program.Build).
 	TempDir string
+	// TimerFile is the path of a FIFO for the workers' timers, which the gang makes and removes; empty: there is none.
+	// A process of the gang writes a line there, as FileTimerClient of torch.distributed.elastic.timer does, to be sent
+	// a signal (SIGKILL, as a rule) unless it has released that timer by some time. Exit.Expired then says so.
+	TimerFile string
 	// Warn, if set, is told in one line of what the job survives, a full disk for example. It is called
 	// from several goroutines.
 	Warn func(msg string)

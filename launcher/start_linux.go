@@ -23,14 +23,21 @@ func Start(ctx context.Context, spec Spec) (*Gang, error) {
 	if err := spec.check(); err != nil {
 		return nil, err
 	}
-	g, err := newGang(spec)
+	timers, err := openTimerFile(spec.TimerFile)
 	if err != nil {
 		return nil, err
 	}
+	g, err := newGang(spec)
+	if err != nil {
+		timers.close()
+		return nil, err
+	}
+	g.timerFile = timers
 	if err := g.begin(ctx); err != nil {
 		g.abandon()
 		return nil, err
 	}
+	g.watch()
 	go g.run()
 	return g, nil
 }
@@ -101,7 +108,7 @@ func (g *Gang) handshake() (event, error) {
 }
 
 func newStartRequest(spec *Spec) (startRequest, error) {
-	req := startRequest{Dir: []byte(spec.Dir), TempDir: []byte(spec.TempDir)}
+	req := startRequest{Dir: []byte(spec.Dir), TempDir: []byte(spec.TempDir), TimerFile: []byte(spec.TimerFile)}
 	shared := sharedEnv(spec.Workers)
 	req.Env = pack(shared)
 	index := map[string]int{} // in Programs, by packed argv
@@ -177,6 +184,7 @@ func (g *Gang) abandon() {
 // release gives back what an ended gang has held.
 func (g *Gang) release() {
 	g.guard.release()
+	g.timerFile.close()
 	g.sending.Lock()
 	defer g.sending.Unlock()
 	_ = g.guard.socket.Close()

@@ -1,12 +1,14 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"syscall"
 
@@ -71,6 +73,7 @@ func run(ctx context.Context, o *options, command []string, stdout, stderr *os.F
 	}
 	config.Spec.Argv, config.Spec.Guard = program.Argv, guard
 	config.Spec.TempDir, config.ErrorDir = temp.dir, temp.dir
+	config.Spec.TimerFile = timerFile(filepath.Join(temp.dir, "timer"))
 	config.Spec.Stdout, config.Spec.Stderr = stdout, stderr
 	config.Spec.Color, config.Spec.Live = wantsColor(stdout) && wantsColor(stderr), isTerminal(stdout) && isTerminal(stderr)
 	config.Spec.Warn = func(msg string) { logger.Warn(msg) }
@@ -113,7 +116,7 @@ func (o *options) config(program *launcher.Program, command []string) (c agent.C
 		Prefix: &o.prefix, Args: len(command) - 1, LocalRankArg: !o.useEnv,
 		Devices: procs.devices.Names, DeviceVariable: procs.devices.Variable,
 		ErrorFile: os.Getenv("TORCHELASTIC_ERROR_FILE"),
-		Spec:      launcher.Spec{Argv: program.Argv, Grace: o.grace, Raw: !isUTF8(o.host.lookup)},
+		Spec:      launcher.Spec{Argv: program.Argv, Grace: o.grace, Raw: !isUTF8(o.host.lookup), TimerFile: timerFile(later)},
 	}
 	if o.show != nil {
 		c.Show = func(localRank int) bool { return o.show[localRank] }
@@ -122,6 +125,14 @@ func (o *options) config(program *launcher.Program, command []string) (c agent.C
 		c.CPUs, c.MemNodes = append(c.CPUs, b.CPUs), append(c.MemNodes, b.Nodes)
 	}
 	return c, note, nil
+}
+
+// timerFile is where workers may set timers, by torchrun's variables: fresh, if they name no file; empty: nowhere.
+func timerFile(fresh string) string {
+	if os.Getenv("TORCHELASTIC_ENABLE_FILE_TIMER") != "1" {
+		return ""
+	}
+	return cmp.Or(os.Getenv("TORCHELASTIC_TIMER_FILE"), fresh)
 }
 
 // build builds the program if it is Go source. An interrupt ends the build.

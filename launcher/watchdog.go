@@ -1,0 +1,213 @@
+package launcher
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Expiry is a timer that ran out.
+type Expiry struct {
+	Scope  string         // what the worker called it
+	At     time.Time      // when it ran out
+	Pid    int            // of the process that had set it: the worker, or one below it
+	Signal syscall.Signal // what that process was sent
+}
+
+const (
+	maxRequest   = 4096 // bytes of a line: PIPE_BUF, so that the lines of several writers do not mix
+	maxGlued     = 64 << 10
+	maxTimers    = 4096
+	maxComplains = 8                        // warnings of a gang about what it is not given
+	farAway      = 100 * 365 * 24 * 60 * 60 // seconds
+)
+
+// A timerRequest is one line of torch.distributed.elastic.timer's FileTimerClient.
+type timerRequest struct {
+	pid     int
+	scope   string
+	expires float64 // seconds since 1970; negative: the timer is released
+	signal  syscall.Signal
+}
+
+// parseTimer reads a line. What stands before its last brace may be a line that a writer did not end.
+func parseTimer(line []byte) (timerRequest, bool) {
+	line = line[max(0, len(line)-maxRequest):]
+	r, ok := decodeTimer(line)
+	if brace := bytes.LastIndexByte(line, '{'); !ok && brace > 0 {
+		return decodeTimer(line[brace:])
+	}
+	return r, ok
+}
+
+// decodeTimer reads {"version": 1, "pid": 42, "scope_id": "train", "expiration_time": 1700000000.5, "signal": 9}.
+func decodeTimer(line []byte) (timerRequest, bool) {
+	var r struct {
+		Version int      `json:"version"`
+		Pid     int      `json:"pid"`
+		Scope   *string  `json:"scope_id"`
+		Expires *float64 `json:"expiration_time"`
+		Signal  *int     `json:"signal"`
+	}
+	if json.Unmarshal(line, &r) != nil || r.Version != 1 || r.Pid <= 0 || r.Scope == nil || r.Expires == nil ||
+		r.Signal == nil || *r.Signal > 64 {
+		return timerRequest{}, false
+	}
+	return timerRequest{r.Pid, *r.Scope, *r.Expires, syscall.Signal(max(0, *r.Signal))}, true
+}
+
+// deadline is when a request's time is up. That the clock is set afterwards does not matter.
+func (r timerRequest) deadline(now time.Time) time.Time {
+	seconds := r.expires - float64(now.UnixNano())/1e9
+	return now.Add(time.Duration(max(-farAway, min(seconds, farAway)) * 1e9))
+}
+
+type timerKey struct {
+	pid   int
+	scope string
+}
+
+type timer struct {
+	timerKey
+	deadline  time.Time
+	signal    syscall.Signal // for the process; 0: none
+	born      uint64         // the process's start, in clock ticks: the pid alone may become another's
+	localRank int            // whose process it is; -1: its worker has ended
+}
+
+// timers are those that run. They know no clock.
+type timers map[timerKey]timer
+
+// set starts a timer, or changes it. It returns false if there are too many.
+func (ts timers) set(t timer) bool {
+	if _, ok := ts[t.timerKey]; !ok && len(ts) >= maxTimers {
+		return false
+	}
+	ts[t.timerKey] = t
+	return true
+}
+
+func (ts timers) release(key timerKey) { delete(ts, key) }
+
+// next returns the earliest deadline; ok is false if there is none.
+func (ts timers) next() (at time.Time, ok bool) {
+	for _, t := range ts {
+		if !ok || t.deadline.Before(at) {
+			at, ok = t.deadline, true
+		}
+	}
+	return at, ok
+}
+
+// expired takes out the timers that have run out by now, in the order in which they did.
+func (ts timers) expired(now time.Time) (list []timer) {
+	for key, t := range ts {
+		if !t.deadline.After(now) {
+			list = append(list, t)
+			delete(ts, key)
+		}
+	}
+	slices.SortFunc(list, func(a, b timer) int { return a.deadline.Compare(b.deadline) })
+	return list
+}
+
+// watched is what a watchdog needs of a gang.
+type watched interface {
+	// read returns what has come from the workers, without waiting. It is valid until the next call.
+	read() []byte
+	// whose finds a process of the gang; ok is false if pid is none.
+	whose(pid int) (born uint64, localRank int, ok bool)
+	// strike sends a process the signal of its timer, 0 being none. The error is os.ErrProcessDone if it has ended.
+	strike(t timer) error
+}
+
+// A watchdog signals the processes of a gang whose timers run out. The goroutine of run owns it.
+type watchdog struct {
+	gang      watched
+	warn      func(format string, args ...any)
+	timers    timers
+	complains int
+}
+
+// run goes on until quit is closed. ready says that there is something to read.
+func (w *watchdog) run(ready, quit <-chan struct{}) {
+	in := lines{max: maxGlued, emit: func(line []byte, _ bool) { w.obey(line) }}
+	alarm := time.NewTimer(0)
+	for {
+		alarm.Stop()
+		if next, ok := w.timers.next(); ok {
+			alarm.Reset(time.Until(next))
+		}
+		select {
+		case <-ready:
+			in.feed(w.gang.read())
+		case <-alarm.C:
+			in.feed(w.gang.read()) // a release that is there is in time, however late this process is
+			w.expire(time.Now())
+		case <-quit:
+			return
+		}
+	}
+}
+
+// obey does what a line says.
+func (w *watchdog) obey(line []byte) {
+	r, ok := parseTimer(line)
+	key := timerKey{r.pid, r.scope}
+	switch {
+	case !ok:
+		w.complain("a line in the workers' timer file is no timer: %.200q", line)
+	case r.expires < 0:
+		w.timers.release(key)
+	default:
+		born, localRank, ok := w.gang.whose(r.pid)
+		if !ok {
+			w.complain("timer %.100q is not set: process %d is not, or no longer, one of the workers or started by one", r.scope, r.pid)
+		} else if !w.timers.set(timer{key, r.deadline(time.Now()), r.signal, born, localRank}) {
+			w.complain("timer %.100q of process %d is not set: there are %d", r.scope, r.pid, maxTimers)
+		}
+	}
+}
+
+func (w *watchdog) expire(now time.Time) {
+	for _, t := range w.timers.expired(now) {
+		who := fmt.Sprintf("process %d", t.pid)
+		if t.localRank >= 0 {
+			who += fmt.Sprintf(" (local rank %d)", t.localRank)
+		}
+		err := w.gang.strike(t)
+		switch {
+		case errors.Is(err, os.ErrProcessDone):
+		case err != nil:
+			w.warn("timer %.100q of %s ran out, but it cannot be signalled: %v", t.scope, who, err)
+		case t.signal == 0:
+			w.warn("timer %.100q of %s ran out; no signal was asked for", t.scope, who)
+		default:
+			w.warn("timer %.100q of %s ran out: it was sent %v", t.scope, who, Exit{Signal: t.signal})
+		}
+	}
+}
+
+// complain warns of something that a worker asks for in vain, but does not let it flood the log.
+func (w *watchdog) complain(format string, args ...any) {
+	w.complains++
+	switch {
+	case w.complains < maxComplains:
+		w.warn(format, args...)
+	case w.complains == maxComplains:
+		w.warn(format+"; what follows of this kind is not told", args...)
+	}
+}
+
+// A timerFile is the FIFO into which workers write what their watchdog is to do.
+type timerFile struct {
+	file    *os.File
+	quit    chan struct{}
+	running sync.WaitGroup
+}

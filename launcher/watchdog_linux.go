@@ -1,0 +1,161 @@
+package launcher
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+
+	"golang.org/x/sys/unix"
+)
+
+// openTimerFile makes the FIFO of a gang, which only this user may write to. If another process listens at path the
+// error says so; a FIFO that one has left there is replaced. An empty path gives nil.
+func openTimerFile(path string) (*timerFile, error) {
+	if path == "" {
+		return nil, nil
+	}
+	fail := func(err error) (*timerFile, error) {
+		return nil, fmt.Errorf("cannot make the workers' timer file %s: %w", path, err)
+	}
+	err := unix.Mkfifo(path, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		if err := removeLeft(path); err != nil {
+			return fail(err)
+		}
+		err = unix.Mkfifo(path, 0o600)
+	}
+	if err != nil {
+		return fail(err)
+	}
+	file, err := os.OpenFile(path, os.O_RDWR|unix.O_NONBLOCK, 0) // for writing, too: the end of a writer is not that of the file
+	if err != nil {
+		_ = os.Remove(path)
+		return fail(errors.Unwrap(err))
+	}
+	return &timerFile{file: file, quit: make(chan struct{})}, nil
+}
+
+// removeLeft removes a FIFO that nobody reads from.
+func removeLeft(path string) error {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return errors.Unwrap(err)
+	}
+	if info.Mode().Type() != fs.ModeNamedPipe {
+		return errors.New("there is something that is no FIFO")
+	}
+	reader, err := os.OpenFile(path, os.O_WRONLY|unix.O_NONBLOCK, 0)
+	if err == nil {
+		_ = reader.Close()
+		return errors.New("another process listens there")
+	}
+	if !errors.Is(err, unix.ENXIO) {
+		return errors.Unwrap(err)
+	}
+	return os.Remove(path)
+}
+
+// close ends the watchdog, if there is one, and removes the file.
+func (f *timerFile) close() {
+	if f == nil {
+		return
+	}
+	close(f.quit)
+	_ = f.file.Close()
+	f.running.Wait()
+	_ = os.Remove(f.file.Name()) // somebody else may have done it
+}
+
+// watch obeys what the workers write to the gang's timer file, if it has one, until that is closed.
+func (g *Gang) watch() {
+	f := g.timerFile
+	if f == nil {
+		return
+	}
+	ready := make(chan struct{})
+	f.running.Go(func() { f.announce(ready) })
+	f.running.Go(func() {
+		w := watchdog{gang: &watchedGang{Gang: g, buf: make([]byte, 64<<10)}, warn: g.spec.warn, timers: timers{}}
+		w.run(ready, f.quit)
+	})
+}
+
+// announce sends on ready whenever there is something to read. It does not read.
+func (f *timerFile) announce(ready chan<- struct{}) {
+	raw, err := f.file.SyscallConn()
+	if err != nil {
+		return // it is closed
+	}
+	for {
+		n := 0
+		err := raw.Read(func(fd uintptr) bool {
+			n, _ = unix.IoctlGetInt(int(fd), unix.TIOCINQ) // of a pipe: does not fail
+			return n > 0
+		})
+		if err != nil {
+			return
+		}
+		select {
+		case ready <- struct{}{}:
+		case <-f.quit:
+			return
+		}
+	}
+}
+
+// A watchedGang is a gang as its watchdog sees it.
+type watchedGang struct {
+	*Gang
+	buf []byte // as large as a pipe, so that one read gets all that is there
+}
+
+func (g *watchedGang) read() []byte {
+	n := 0
+	if raw, err := g.timerFile.file.SyscallConn(); err == nil {
+		_ = raw.Control(func(fd uintptr) { n, _ = unix.Read(int(fd), g.buf) })
+	}
+	return g.buf[:max(0, n)] // -1: there is nothing
+}
+
+func (g *watchedGang) whose(pid int) (born uint64, localRank int, ok bool) {
+	p, ok := readProcess(pid)
+	if !ok || p.zombie {
+		return 0, 0, false
+	}
+	at := p
+	for range maxGenerations {
+		if at.ppid == g.guard.pid {
+			return p.startTicks, slices.Index(g.Pids(), at.pid), true
+		}
+		if at.ppid == 0 {
+			break
+		}
+		up, ok := readProcess(at.ppid)
+		if !ok { // it has ended since, and its children have a new parent
+			if up, ok = readProcess(pid); !ok {
+				break
+			}
+		}
+		at = up
+	}
+	return 0, 0, false
+}
+
+const maxGenerations = 256 // from a worker to its youngest descendant
+
+func (g *watchedGang) strike(t timer) error {
+	process, err := os.FindProcess(t.pid) // it holds on to the process that has this pid now
+	if err != nil {
+		return err
+	}
+	defer func() { _ = process.Release() }()
+	if p, ok := readProcess(t.pid); !ok || p.zombie || p.startTicks != t.born {
+		return os.ErrProcessDone
+	}
+	if t.signal > 0 && t.localRank >= 0 { // before its exit can be reported
+		g.workers[t.localRank].expired.CompareAndSwap(nil, &Expiry{t.scope, t.deadline, t.pid, t.signal})
+	}
+	return process.Signal(t.signal)
+}
