@@ -130,6 +130,8 @@ func TestSummaryNotes(t *testing.T) {
 	killed := launcher.Exit{Code: 137, Signal: syscall.SIGKILL, At: at}
 	lost, stopped, oom, talks := killed, killed, killed, launcher.Exit{Code: 1}
 	lost.GuardLost, stopped.Stopped, oom.OutOfMemory = true, true, true
+	hung := oom
+	hung.Expired = &launcher.Expiry{Scope: "a\x1bb", At: at, Pid: 42, Signal: syscall.SIGKILL}
 	said := func(tail string) WorkerError { x := talks; x.Tail = []string{"x", tail}; return WorkerError{Root: x} }
 	for _, c := range []struct {
 		name         string
@@ -138,6 +140,8 @@ func TestSummaryNotes(t *testing.T) {
 	}{
 		{"killed by somebody", WorkerError{Root: killed}, "  note      : gorun did not send it: the out-of-memory killer may have", "restart"},
 		{"killed by the kernel", WorkerError{Root: oom}, "  note      : the kernel's out-of-memory killer ended it", "may have"},
+		{"out of time", WorkerError{Root: hung},
+			"  note      : its timer \"a\\x1bb\" ran out at 15:04:05.678, for which gorun sent signal 9 (SIGKILL) to PID 42\n", "memory"},
 		{"guard killed", WorkerError{Root: lost}, "guard", "memory"},
 		{"killed by us", WorkerError{Root: stopped}, "Signal 9 (SIGKILL)", "memory"},
 		{"own code", WorkerError{Root: launcher.Exit{Code: 137}}, "exitcode  : 137", "memory"},

@@ -121,11 +121,14 @@ func (ts timers) expired(now time.Time) (list []timer) {
 type watched interface {
 	// read returns what has come from the workers, without waiting. It is valid until the next call.
 	read() []byte
-	// whose finds a process of the gang; ok is false if pid is none.
-	whose(pid int) (born uint64, localRank int, ok bool)
+	// whose finds a process of the gang. The error is os.ErrProcessDone if it has ended, and errStranger if it is
+	// not the gang's.
+	whose(pid int) (born uint64, localRank int, err error)
 	// strike sends a process the signal of its timer, 0 being none. The error is os.ErrProcessDone if it has ended.
 	strike(t timer) error
 }
+
+var errStranger = errors.New("it is neither a worker nor started by one")
 
 // A watchdog signals the processes of a gang whose timers run out. The goroutine of run owns it.
 type watchdog struct {
@@ -166,13 +169,22 @@ func (w *watchdog) obey(line []byte) {
 	case r.expires < 0:
 		w.timers.release(key)
 	default:
-		born, localRank, ok := w.gang.whose(r.pid)
-		if !ok {
-			w.complain("timer %.100q is not set: process %d is not, or no longer, one of the workers or started by one", r.scope, r.pid)
-		} else if !w.timers.set(timer{key, r.deadline(time.Now()), r.signal, born, localRank}) {
-			w.complain("timer %.100q of process %d is not set: there are %d", r.scope, r.pid, maxTimers)
+		err := w.set(key, r)
+		if err != nil && !errors.Is(err, os.ErrProcessDone) {
+			w.complain("timer %.100q of process %d is not set: %v", r.scope, r.pid, err)
 		}
 	}
+}
+
+func (w *watchdog) set(key timerKey, r timerRequest) error {
+	born, localRank, err := w.gang.whose(r.pid)
+	if err != nil {
+		return err
+	}
+	if !w.timers.set(timer{key, r.deadline(time.Now()), r.signal, born, localRank}) {
+		return fmt.Errorf("there are %d", maxTimers)
+	}
+	return nil
 }
 
 func (w *watchdog) expire(now time.Time) {

@@ -119,15 +119,15 @@ func (g *watchedGang) read() []byte {
 	return g.buf[:max(0, n)] // -1: there is nothing
 }
 
-func (g *watchedGang) whose(pid int) (born uint64, localRank int, ok bool) {
+func (g *watchedGang) whose(pid int) (born uint64, localRank int, err error) {
 	p, ok := readProcess(pid)
 	if !ok || p.zombie {
-		return 0, 0, false
+		return 0, 0, os.ErrProcessDone
 	}
 	at := p
 	for range maxGenerations {
 		if at.ppid == g.guard.pid {
-			return p.startTicks, slices.Index(g.Pids(), at.pid), true
+			return p.startTicks, slices.Index(g.Pids(), at.pid), nil
 		}
 		if at.ppid == 0 {
 			break
@@ -135,12 +135,12 @@ func (g *watchedGang) whose(pid int) (born uint64, localRank int, ok bool) {
 		up, ok := readProcess(at.ppid)
 		if !ok { // it has ended since, and its children have a new parent
 			if up, ok = readProcess(pid); !ok {
-				break
+				return 0, 0, os.ErrProcessDone
 			}
 		}
 		at = up
 	}
-	return 0, 0, false
+	return 0, 0, errStranger
 }
 
 const maxGenerations = 256 // from a worker to its youngest descendant
