@@ -20,11 +20,25 @@ type Expiry struct {
 	Signal syscall.Signal // what that process was sent
 }
 
+// A TimerFileError says that Spec.TimerFile cannot be made.
+type TimerFileError struct {
+	Path string
+	Err  error
+}
+
+// Error is one line.
+func (e *TimerFileError) Error() string {
+	return fmt.Sprintf("cannot make the workers' timer file %s (TORCHELASTIC_TIMER_FILE): %v", e.Path, e.Err)
+}
+
+// Unwrap returns what the system said.
+func (e *TimerFileError) Unwrap() error { return e.Err }
+
 const (
-	maxRequest   = 4096 // bytes of a line: PIPE_BUF, so that the lines of several writers do not mix
-	maxGlued     = 64 << 10
-	maxTimers    = 4096
-	maxComplains = 8                        // warnings of a gang about what it is not given
+	maxRequest   = 4096                     // bytes of a line: PIPE_BUF, so that the lines of several writers do not mix
+	maxGlued     = 64 << 10                 // bytes of a line, with those that were not ended before it
+	maxTimers    = 4096                     // of a gang
+	maxComplains = 8                        // warnings of what a gang's processes ask for in vain
 	farAway      = 100 * 365 * 24 * 60 * 60 // seconds
 )
 

@@ -2,7 +2,6 @@ package launcher
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"slices"
@@ -11,13 +10,13 @@ import (
 )
 
 // openTimerFile makes the FIFO of a gang, which only this user may write to. If another process listens at path the
-// error says so; a FIFO that one has left there is replaced. An empty path gives nil.
+// error, a *TimerFileError, says so; a FIFO that one has left there is replaced. An empty path gives nil.
 func openTimerFile(path string) (*timerFile, error) {
 	if path == "" {
 		return nil, nil
 	}
 	fail := func(err error) (*timerFile, error) {
-		return nil, fmt.Errorf("cannot make the workers' timer file %s: %w", path, err)
+		return nil, &TimerFileError{Path: path, Err: err}
 	}
 	err := unix.Mkfifo(path, 0o600)
 	if errors.Is(err, fs.ErrExist) {

@@ -199,7 +199,7 @@ func TestTimerFileIsMade(t *testing.T) {
 	} {
 		f, err := openTimerFile(tt.path)
 		if err != nil {
-			if want := "cannot make the workers' timer file " + tt.path + ": " + tt.want; err.Error() != want || tt.want == "" {
+			if want := "cannot make the workers' timer file " + tt.path + " (TORCHELASTIC_TIMER_FILE): " + tt.want; err.Error() != want || tt.want == "" {
 				t.Errorf("%v, want %s", err, want)
 			}
 			continue
