@@ -123,6 +123,31 @@ func TestTimerIsOfOneProcess(t *testing.T) {
 	}
 }
 
+func TestTimerOfAZombie(t *testing.T) {
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, con, _ := timed(t, 1, `sleep 600 & echo child $!; exec `+exe+` wait`)
+	g := start(t, s)
+	w, pid := watchedGang{Gang: g}, con.pids(t, "child", 1)[0]
+	con.wait(t, "ready", 1) // which waits for no child
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	gone(t, pid)
+	p, ok := readProcess(pid)
+	if !ok {
+		t.Fatal("it has been waited for")
+	}
+	if _, _, err := w.whose(pid); !errors.Is(err, os.ErrProcessDone) {
+		t.Error(err)
+	}
+	if err := w.strike(timer{timerKey: timerKey{pid: pid}, born: p.startTicks, signal: 9}); !errors.Is(err, os.ErrProcessDone) {
+		t.Error(err)
+	}
+}
+
 func TestTimersSurviveBadWriters(t *testing.T) {
 	s, con, warnings := timed(t, 1, `echo ready; exec sleep 600`)
 	g := start(t, s)

@@ -5,6 +5,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -145,15 +146,24 @@ func TestTimersAreBounded(t *testing.T) {
 	}
 }
 
-// kennel is a gang of processes 1 to 9, as a watchdog sees it. Process 9 has left its worker.
+// kennel is a gang of processes 1 to 9, as a watchdog sees it. Process 6 has ended, 7 does before its timer runs out, 8 has
+// become another user's, and 9 has left its worker.
 type kennel struct {
-	fifo   string
 	begun  time.Time
-	ended  map[int]bool
 	record []string
+	mu     sync.Mutex
+	fifo   string
+}
+
+func (k *kennel) write(text string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.fifo += text
 }
 
 func (k *kennel) read() []byte {
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	b := k.fifo
 	k.fifo = ""
 	return []byte(b)
@@ -161,7 +171,7 @@ func (k *kennel) read() []byte {
 
 func (k *kennel) whose(pid int) (born uint64, localRank int, err error) {
 	switch {
-	case k.ended[pid]:
+	case pid == 6:
 		return 0, 0, os.ErrProcessDone
 	case pid > 9:
 		return 0, 0, errStranger
@@ -172,10 +182,10 @@ func (k *kennel) whose(pid int) (born uint64, localRank int, err error) {
 }
 
 func (k *kennel) strike(t timer) error {
-	switch {
-	case k.ended[t.pid]:
+	switch t.pid {
+	case 7:
 		return os.ErrProcessDone
-	case t.pid == 8:
+	case 8:
 		return syscall.EPERM
 	}
 	k.record = append(k.record, fmt.Sprintf("%v: signal %d to process %d, born %d, for %s", time.Since(k.begun), t.signal, t.pid, t.born, t.scope))
@@ -245,19 +255,17 @@ func TestWatchdog(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				k := &kennel{begun: time.Now(), ended: map[int]bool{6: true}}
+				k := &kennel{begun: time.Now()}
 				ready, quit := make(chan struct{}), make(chan struct{})
 				go (&watchdog{gang: k, warn: k.warn, timers: timers{}}).run(ready, quit)
 				for _, s := range tt.steps {
 					time.Sleep(time.Until(k.begun.Add(s.after)))
 					synctest.Wait()
-					k.fifo += seconds(s.write, k.begun)
+					k.write(seconds(s.write, k.begun))
 					if !s.quiet {
 						ready <- struct{}{}
 					}
 				}
-				synctest.Wait()
-				k.ended[7] = true
 				time.Sleep(day)
 				close(quit)
 				synctest.Wait()
