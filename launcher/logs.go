@@ -36,15 +36,18 @@ type LogSpec struct {
 }
 
 // RunDir makes a new directory <base>/<runID>_<random> for the logs of one job on this node, and base if
-// it is missing. An empty base is the system's directory for temporary files.
-func RunDir(base, runID string) (string, error) {
+// it is missing. An empty base is the system's directory for temporary files. The path is absolute: workers are told of
+// files in it, and may work in another directory.
+func RunDir(base, runID string) (dir string, err error) {
 	if base != "" {
-		if err := os.MkdirAll(base, 0o755); err != nil {
-			return "", fmt.Errorf("log directory: %w", err)
-		}
+		err = os.MkdirAll(base, 0o755)
 	}
-	name := strings.ReplaceAll(runID, string(filepath.Separator), "_")
-	dir, err := os.MkdirTemp(base, name+"_*")
+	if err == nil {
+		dir, err = os.MkdirTemp(base, strings.ReplaceAll(runID, string(filepath.Separator), "_")+"_*")
+	}
+	if err == nil {
+		dir, err = filepath.Abs(dir)
+	}
 	if err != nil {
 		return "", fmt.Errorf("log directory: %w", err)
 	}

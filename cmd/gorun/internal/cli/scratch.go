@@ -14,6 +14,9 @@ type scratch struct{ dir string }
 
 func newScratch(runID string) (scratch, error) {
 	dir, err := os.MkdirTemp("", "gorun-"+strings.ReplaceAll(runID, string(filepath.Separator), "_")+"-*")
+	if err == nil {
+		dir, err = filepath.Abs(dir) // $TMPDIR may be relative, and workers may change their directory
+	}
 	return scratch{dir}, err
 }
 
