@@ -21,7 +21,7 @@ var table = []flag{
 	{group: groupNodes, name: "node-rank", value: "R", help: "number of this node, from 0 (0)",
 		set: setNumber(0, maxNodes-1, func(o *options) *int { return &o.nodeRank })},
 	{group: groupNodes, name: "role", value: "NAME", help: "role of this node's workers (default)",
-		set: setText("a name", func(o *options) *string { return &o.role })},
+		set: orEmpty(setText("a name", func(o *options) *string { return &o.role }))},
 	{group: groupNodes, name: "local-addr", value: "HOST", help: "address of this node (its host name)",
 		set: orEmpty(setHost(func(o *options) *string { return &o.localAddr }))},
 
@@ -46,7 +46,7 @@ var table = []flag{
 		help: "how the nodes meet: static; for one node all names do, as it need not meet anybody (static)",
 		set:  setChoice(backends, func(o *options) *string { return &o.backend })},
 	{group: groupRendezvous, name: "rdzv-id", value: "ID", help: "name of the job (random for one node, otherwise none)",
-		set: setText("a name", func(o *options) *string { return &o.runID })},
+		set: orEmpty(setText("a name", func(o *options) *string { return &o.runID }))},
 	{group: groupRendezvous, name: "rdzv-conf", value: "K=V,...", set: setConf,
 		help: "settings of the backend, with torchrun's keys; for static: rank=R (as --node-rank)"},
 	{group: groupRendezvous, name: "rdzv-token-file", value: "FILE", own: true, set: setText("a file name", func(o *options) *string { return &o.tokenFile }),
@@ -69,7 +69,7 @@ var table = []flag{
 		help: "accepted for torchrun: spawn, fork or forkserver"},
 
 	{group: groupOutput, name: "log-dir", value: "DIR", help: "directory for log files; /dev/null: none, and redirected streams are dropped",
-		set: setText("a directory", func(o *options) *string { return &o.logDir })},
+		set: orEmpty(setText("a directory", func(o *options) *string { return &o.logDir }))},
 	{group: groupOutput, name: "redirects", short: "r", value: "STD", choices: stdChoices, set: setRedirects,
 		help: "streams that go to files: 0 none, 1 stdout, 2 stderr, 3 both; or by local rank, as 0:3,1:2 (0)"},
 	{group: groupOutput, name: "tee", short: "t", value: "STD", choices: stdChoices, set: setTee,

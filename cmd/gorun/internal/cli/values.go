@@ -105,7 +105,7 @@ func parseStd(s string) (launcher.StdMap, error) {
 func setLocalRanks(o *options, s string) error {
 	o.show = make(map[int]bool)
 	for item := range strings.SplitSeq(s, ",") {
-		rank, err := number(strings.TrimSpace(item), 0, maxProcs-1)
+		rank, err := number(item, 0, maxProcs-1)
 		if err != nil {
 			return errors.New("want local ranks with commas between, such as 0,3")
 		}
@@ -193,8 +193,9 @@ func orEmpty(set func(*options, string) error) func(*options, string) error {
 	}
 }
 
+// number allows blanks around, as Python does.
 func number(s string, low, high int) (int, error) {
-	n, err := strconv.Atoi(s)
+	n, err := strconv.Atoi(strings.TrimSpace(s))
 	if err != nil || n < low || n > high {
 		return 0, fmt.Errorf("want a number from %d to %d", low, high)
 	}
