@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -127,12 +126,18 @@ func (o *options) config(program *launcher.Program, command []string) (c agent.C
 	return c, note, nil
 }
 
-// timerFile is where workers may set timers, by torchrun's variables: fresh, if they name no file; empty: nowhere.
+// timerFile is where workers may set timers, by torchrun's variables: fresh, if they name no file or that of a launcher
+// whose worker this gorun is; empty: nowhere.
 func timerFile(fresh string) string {
-	if os.Getenv("TORCHELASTIC_ENABLE_FILE_TIMER") != "1" {
+	name, isWorker := os.Getenv("TORCHELASTIC_TIMER_FILE"), os.Getenv("TORCHELASTIC_RUN_ID") != ""
+	switch {
+	case os.Getenv("TORCHELASTIC_ENABLE_FILE_TIMER") != "1":
 		return ""
+	case name == "" || isWorker:
+		return fresh
+	default:
+		return name
 	}
-	return cmp.Or(os.Getenv("TORCHELASTIC_TIMER_FILE"), fresh)
 }
 
 // build builds the program if it is Go source. An interrupt ends the build.
