@@ -12,7 +12,6 @@ import (
 
 	"github.com/gorun/gorun/agent"
 	"github.com/gorun/gorun/env"
-	"github.com/gorun/gorun/launcher"
 	"github.com/gorun/gorun/launcher/topology"
 	"github.com/gorun/gorun/rendezvous"
 )
@@ -45,7 +44,11 @@ const (
 )
 
 // dryRun prints the plan of the job. It reserves no port and makes no file.
-func dryRun(ctx context.Context, o *options, c agent.Config, program *launcher.Program, out io.Writer) error {
+func dryRun(ctx context.Context, o *options, command []string, out io.Writer) error {
+	program, c, err := o.config(command)
+	if err != nil {
+		return err
+	}
 	meeting, err := newRendezvous(o, func(_ string, port int) (rendezvous.Port, error) { return noPort(port), nil }, nil)
 	if err != nil {
 		return err

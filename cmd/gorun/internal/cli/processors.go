@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/gorun/gorun/launcher"
 	"github.com/gorun/gorun/launcher/topology"
 )
 
@@ -127,19 +128,26 @@ func (o *options) devices() (topology.Devices, error) {
 const numThreads = "OMP_NUM_THREADS"
 
 // environ is what the workers inherit. Several workers that each start a thread per core slow one another down, so
-// torchrun's rule is one thread; note says so. A Go program has no OpenMP threads, so nobody needs to be told.
-func (o *options) environ(environ []string, threads int, isGo bool) (_ []string, note string) {
-	isSet := func(kv string) bool { return strings.HasPrefix(kv, numThreads+"=") }
+// torchrun's rule is one thread.
+func (o *options) environ(environ []string, threads int) []string {
 	switch {
 	case threads > 0:
-		environ = slices.DeleteFunc(slices.Clone(environ), isSet)
-	case slices.ContainsFunc(environ, isSet) || o.nproc == 1:
-		return environ, ""
+		environ = slices.DeleteFunc(slices.Clone(environ), setsThreads)
+	case o.nproc == 1 || slices.ContainsFunc(environ, setsThreads):
+		return environ
 	default:
 		threads = 1
-		if !isGo {
-			note = numThreads + " is not set: it is 1 for every worker; set it to choose, or let --omp-num-threads=auto give each its share of the cores"
-		}
 	}
-	return append(slices.Clip(environ), numThreads+"="+strconv.Itoa(threads)), note
+	return append(slices.Clip(environ), numThreads+"="+strconv.Itoa(threads))
+}
+
+func setsThreads(kv string) bool { return strings.HasPrefix(kv, numThreads+"=") }
+
+// threadsNote says that torchrun's rule was applied. A Go program has no OpenMP threads, so nobody needs to be told.
+func (o *options) threadsNote(program *launcher.Program) string {
+	_, inherited := o.host.lookup(numThreads)
+	if inherited || o.threads != 0 || o.nproc == 1 || program.Source != "" {
+		return ""
+	}
+	return numThreads + " is not set: it is 1 for every worker; set it to choose, or let --omp-num-threads=auto give each its share of the cores"
 }

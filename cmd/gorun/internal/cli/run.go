@@ -11,8 +11,6 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/hashicorp/go-hclog"
-
 	"github.com/gorun/gorun/agent"
 	"github.com/gorun/gorun/launcher"
 )
@@ -23,31 +21,26 @@ func run(ctx context.Context, o *options, command []string, stdout, stderr *os.F
 	if err != nil {
 		return err
 	}
-	var guard *launcher.Guard
-	if !o.dryRun {
-		if guard, err = launcher.StartGuard(o.nproc); err != nil { // it starts while the rest is settled
-			return err
-		}
-		defer guard.Close()
-	}
-	if len(o.overridden) > 0 {
-		logger.Warn("--standalone overrides " + strings.Join(o.overridden, ", "))
-	}
-	for _, w := range strays(os.Environ()) {
+	for _, w := range o.warnings(os.Environ()) {
 		logger.Warn(w)
 	}
-	program, err := o.find(command)
-	if err != nil {
-		return err
-	}
-	config, note, err := o.config(program, command)
-	if err != nil {
-		return err
-	}
 	if o.dryRun {
-		return dryRun(ctx, o, config, program, stdout)
+		return dryRun(ctx, o, command, stdout)
 	}
-	if note != "" {
+	guard, err := launcher.StartGuard(o.nproc) // it starts while the rest is settled
+	if err != nil {
+		return err
+	}
+	defer guard.Close()
+	interrupts, signals := notify(o.stopSignals), notify(o.passed())
+	defer signal.Stop(interrupts)
+	defer signal.Stop(signals)
+
+	program, config, err := o.config(command)
+	if err != nil {
+		return err
+	}
+	if note := o.threadsNote(program); note != "" {
 		logger.Warn(note)
 	}
 	temp, err := newScratch(o.runID)
@@ -60,16 +53,11 @@ func run(ctx context.Context, o *options, command []string, stdout, stderr *os.F
 			logger.Warn("removing temporary files", "error", closeErr)
 		}
 	}()
-	interrupts, signals := notify(o.stopSignals), notify(o.passed())
-	defer signal.Stop(interrupts)
-	defer signal.Stop(signals)
 	if err := o.build(ctx, program, temp.dir, stderr, interrupts); err != nil {
 		return err
 	}
 	defer launcher.ReapAsInit()() // the build, the only child so far, has ended
-	if config.Spec.Logs, err = o.logs(logger); err != nil {
-		return err
-	}
+
 	config.Spec.Argv, config.Spec.Guard = program.Argv, guard
 	config.Spec.TempDir, config.ErrorDir = temp.dir, temp.dir
 	config.Spec.TimerFile = timerFile(filepath.Join(temp.dir, "timer"))
@@ -79,12 +67,26 @@ func run(ctx context.Context, o *options, command []string, stdout, stderr *os.F
 	if o.events == "console" {
 		config.Events = stderr
 	}
+	if config.Spec.Logs, err = o.logs(logger); err != nil {
+		return err
+	}
 	if config.Rendezvous, err = newRendezvous(o, reserve, hostStore(logger)); err != nil {
 		return err
 	}
 	config.Start, config.Logger = start, logger
 	config.Interrupts, config.Signals = interrupts, signals
 	return agent.Run(ctx, config)
+}
+
+// warnings are about what was given and does not count.
+func (o *options) warnings(environ []string) (list []string) {
+	if len(o.overridden) > 0 {
+		list = append(list, "--standalone overrides "+strings.Join(o.overridden, ", "))
+	}
+	if o.logDir == os.DevNull && len(o.stdoutFilters)+len(o.stderrFilters) > 0 {
+		list = append(list, "filtered lines go to no file, since --log-dir is "+os.DevNull)
+	}
+	return append(list, strays(environ)...)
 }
 
 // find finds the program. It builds nothing.
@@ -102,17 +104,19 @@ func (o *options) find(command []string) (*launcher.Program, error) {
 	}
 }
 
-// config is the job as far as a dry run knows it: who the workers are, and what they get. note is what the user should
-// know of it.
-func (o *options) config(program *launcher.Program, command []string) (c agent.Config, note string, err error) {
+// config is the program, and the job as far as a dry run knows it: who the workers are, and what they get.
+func (o *options) config(command []string) (program *launcher.Program, c agent.Config, err error) {
+	if program, err = o.find(command); err != nil {
+		return nil, c, err
+	}
 	procs, err := o.processors()
 	if err != nil {
-		return c, "", err
+		return nil, c, err
 	}
-	environ, note := o.environ(os.Environ(), procs.threads, program.Source != "")
 	c = agent.Config{
-		Program: command[0], RunID: o.runID, Node: o.node(), Backend: o.backend, MaxRestarts: o.maxRestarts, Environ: environ,
-		Prefix: &o.prefix, Args: len(command) - 1, LocalRankArg: !o.useEnv,
+		Program: command[0], RunID: o.runID, Node: o.node(), Backend: o.backend, MaxRestarts: o.maxRestarts,
+		Environ: o.environ(os.Environ(), procs.threads), Prefix: &o.prefix,
+		Args: len(command) - 1, LocalRankArg: !o.useEnv,
 		Devices: procs.devices.Names, DeviceVariable: procs.devices.Variable,
 		ErrorFile: os.Getenv("TORCHELASTIC_ERROR_FILE"),
 		Spec:      launcher.Spec{Argv: program.Argv, Grace: o.grace, Raw: !isUTF8(o.host.lookup), TimerFile: timerFile(later)},
@@ -123,21 +127,7 @@ func (o *options) config(program *launcher.Program, command []string) (c agent.C
 	for _, b := range procs.bindings {
 		c.CPUs, c.MemNodes = append(c.CPUs, b.CPUs), append(c.MemNodes, b.Nodes)
 	}
-	return c, note, nil
-}
-
-// timerFile is where workers may set timers, by torchrun's variables: fresh, if they name no file or that of a launcher
-// whose worker this gorun is; empty: nowhere.
-func timerFile(fresh string) string {
-	name, isWorker := os.Getenv("TORCHELASTIC_TIMER_FILE"), os.Getenv("TORCHELASTIC_RUN_ID") != ""
-	switch {
-	case os.Getenv("TORCHELASTIC_ENABLE_FILE_TIMER") != "1":
-		return ""
-	case name == "" || isWorker:
-		return fresh
-	default:
-		return name
-	}
+	return program, c, nil
 }
 
 // build builds the program if it is Go source. An interrupt ends the build.
@@ -152,38 +142,4 @@ func (o *options) build(ctx context.Context, program *launcher.Program, dir stri
 		return &agent.InterruptError{Signal: (<-interrupts).(syscall.Signal)}
 	}
 	return err
-}
-
-// logs makes the log directory of this job, if one was asked for or is needed.
-func (o *options) logs(logger hclog.Logger) (launcher.LogSpec, error) {
-	spec := launcher.LogSpec{
-		Redirect: o.redirects, Tee: o.tee, Discard: o.logDir == os.DevNull,
-		StdoutFilters: o.stdoutFilters, StderrFilters: o.stderrFilters,
-		MaxSize: o.logMaxSize, Keep: o.logKeep,
-	}
-	wanted := o.logDir != "" || isUsed(o.redirects) || isUsed(o.tee) || len(o.stdoutFilters)+len(o.stderrFilters) > 0
-	if !wanted || spec.Discard {
-		return spec, nil
-	}
-	dir, err := launcher.RunDir(o.logDir, o.runID)
-	if err != nil {
-		return spec, usagef("%w", err)
-	}
-	if o.logDir == "" {
-		logger.Warn("log files are in " + dir + "; --log-dir chooses another place")
-	}
-	spec.Dir = dir
-	return spec, nil
-}
-
-func isUsed(m launcher.StdMap) bool {
-	if m.Default != launcher.None {
-		return true
-	}
-	for _, std := range m.Ranks {
-		if std != launcher.None {
-			return true
-		}
-	}
-	return false
 }
