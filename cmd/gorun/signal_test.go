@@ -170,6 +170,21 @@ func TestOtherSignalsReachTheWorkers(t *testing.T) {
 	j.end(0, "")
 }
 
+// TestSignalsToHandle: a signal on the list ends the job.
+func TestSignalsToHandle(t *testing.T) {
+	t.Parallel()
+	j := startJob(t, `trap 'echo asked; exit 0' USR2; `+forever, "--signals-to-handle=SIGTERM,SIGUSR2")
+	j.expect("ready")
+	j.signal(syscall.SIGUSR2)
+	j.expect("asked")
+	j.end(0, "")
+
+	j = startJob(t, forever, "--signals-to-handle=USR2")
+	j.expect("ready")
+	j.signal(syscall.SIGUSR2)
+	j.end(128+int(syscall.SIGUSR2), "gorun: stopped by signal 12 (SIGUSR2)\n")
+}
+
 // TestInterruptedBuild: a signal ends the build of a Go program; the go command here is one that never ends.
 func TestInterruptedBuild(t *testing.T) {
 	t.Parallel()

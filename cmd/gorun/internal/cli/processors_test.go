@@ -1,0 +1,137 @@
+package cli
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"testing/fstest"
+
+	"github.com/gorun/gorun/launcher"
+	"github.com/gorun/gorun/launcher/topology"
+)
+
+func TestEnviron(t *testing.T) {
+	for _, c := range []struct {
+		name           string
+		nproc, threads int
+		in, want       []string
+	}{
+		{"one worker has all cores", 1, 0, []string{"A=1"}, []string{"A=1"}},
+		{"several have one thread each", 2, 0, []string{"A=1"}, []string{"A=1", "OMP_NUM_THREADS=1"}},
+		{"inherited", 2, 0, []string{"OMP_NUM_THREADS=", "A=1"}, []string{"OMP_NUM_THREADS=", "A=1"}},
+		{"asked for", 1, 3, []string{"OMP_NUM_THREADS=8", "A=1"}, []string{"A=1", "OMP_NUM_THREADS=3"}},
+	} {
+		o := options{nproc: c.nproc}
+		before := slices.Clone(c.in)
+		if got := o.environ(c.in, c.threads); !slices.Equal(got, c.want) || !slices.Equal(c.in, before) {
+			t.Errorf("%s: %q, want %q; the input is now %q", c.name, got, c.want, c.in)
+		}
+	}
+}
+
+func TestThreadsNote(t *testing.T) {
+	unset := host{lookup: func(string) (string, bool) { return "", false }}
+	set := host{lookup: func(string) (string, bool) { return "2", true }}
+	for _, c := range []struct {
+		name   string
+		o      options
+		source string
+		want   bool
+	}{
+		{"several workers", options{host: unset, nproc: 2}, "", true},
+		{"one worker", options{host: unset, nproc: 1}, "", false},
+		{"inherited", options{host: set, nproc: 2}, "", false},
+		{"asked for", options{host: unset, nproc: 2, threads: autoThreads}, "", false},
+		{"a Go program", options{host: unset, nproc: 2}, "./train", false},
+	} {
+		if note := c.o.threadsNote(&launcher.Program{Source: c.source}); (note != "") != c.want {
+			t.Errorf("%s: %q", c.name, note)
+		}
+	}
+}
+
+// A machine of 8 cores with two threads each: CPUs 0 to 7 and 8 to 15.
+func eightCores() (m topology.Machine) {
+	for id := range 16 {
+		m.CPUs = append(m.CPUs, topology.CPU{ID: id, Core: id % 8})
+	}
+	return m
+}
+
+func TestShare(t *testing.T) {
+	half := []topology.Binding{{CPUs: []int{0, 1, 2, 3, 8, 9, 10, 11}}, {CPUs: []int{4, 5, 6, 7, 12, 13, 14, 15}}}
+	for _, c := range []struct {
+		name     string
+		bindings []topology.Binding
+		nproc    int
+		want     int
+	}{
+		{"unbound", nil, 2, 4},
+		{"more workers than cores", nil, 20, 1},
+		{"half of the machine each", half, 2, 4},
+		{"two in each half", append(half, half...), 4, 2},
+		{"uneven", []topology.Binding{{CPUs: []int{0, 1, 2}}, {CPUs: []int{3, 4}}}, 2, 2},
+	} {
+		if got := share(eightCores(), c.bindings, c.nproc); got != c.want {
+			t.Errorf("%s: %d threads, want %d", c.name, got, c.want)
+		}
+	}
+}
+
+func TestDevices(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		visible string // "-": the variable is not set
+		root    fs.FS
+		nproc   int
+		want    []string // nil: an error
+	}{
+		{"none: numbers all the same", "-", fstest.MapFS{}, 2, []string{"0", "1"}},
+		{"the list's", "3,5,7", fstest.MapFS{}, 2, []string{"3", "5"}},
+		{"a list too short", "3", fstest.MapFS{}, 2, nil},
+		{"the machine's", "-", bare().root, 2, []string{"0", "1"}},
+		{"too few", "-", bare().root, 3, nil},
+	} {
+		o := options{nproc: c.nproc, given: map[string]string{}, host: host{root: c.root, lookup: func(name string) (string, bool) {
+			return c.visible, name == "CUDA_VISIBLE_DEVICES" && c.visible != "-"
+		}}}
+		d, err := o.devices()
+		if c.want == nil && exitCode(err) != 2 || c.want != nil && (err != nil || d.Variable != "CUDA_VISIBLE_DEVICES" || !slices.Equal(d.Names, c.want)) {
+			t.Errorf("%s: %+v, %v", c.name, d, err)
+		}
+	}
+}
+
+func TestScratch(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	for _, keep := range []bool{false, true} {
+		s, err := newScratch("a/b")
+		if err != nil {
+			t.Fatal(err)
+		}
+		report := filepath.Join(s.dir, "attempt_0", "1", "error.json")
+		for _, name := range []string{report, filepath.Join(s.dir, "train"), filepath.Join(s.dir, "attempt_1", "0", "none")} {
+			if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(name, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := s.close(keep); err != nil {
+			t.Fatal(err)
+		}
+		var left []string
+		_ = filepath.WalkDir(os.Getenv("TMPDIR"), func(path string, d fs.DirEntry, _ error) error {
+			if !d.IsDir() {
+				left = append(left, path)
+			}
+			return nil
+		})
+		if keep && !slices.Equal(left, []string{report}) || !keep && left != nil {
+			t.Errorf("keep %t: left are %q", keep, left)
+		}
+	}
+}
