@@ -28,7 +28,14 @@ func RunGuard() int {
 		fmt.Fprintln(os.Stderr, "gorun: guard:", err)
 		return 1
 	}
-	oom := newOOMKills() // while the agent writes its request
+	oom := newOOMKills() // while the agent writes to it
+	pipes, err := receiveFiles(socketFD)
+	if errors.Is(err, syscall.EMFILE) {
+		fmt.Fprintln(os.Stderr, "gorun: guard:", err)
+	}
+	if err != nil {
+		return 1 // or the agent died
+	}
 	socket := os.NewFile(socketFD, "agent")
 	fromAgent := json.NewDecoder(socket)
 	var req startRequest
@@ -37,7 +44,7 @@ func RunGuard() int {
 	}
 	g := &guard{toAgent: json.NewEncoder(socket), workers: map[int]int{}, sessions: map[int]bool{}, order: newExitOrder(),
 		oom: oom}
-	g.start(req)
+	g.start(req, pipes)
 	g.loop(fromAgent)
 	if g.agentLost { // nobody is left to tell
 		_ = os.Remove(string(req.TimerFile)) // fails if there is none

@@ -9,8 +9,8 @@ import (
 	"github.com/gorun/gorun/launcher/topology"
 )
 
-// start starts the workers in the order of their local ranks, all or none.
-func (g *guard) start(req startRequest) {
+// start starts the workers in the order of their local ranks, all or none. It closes pipes.
+func (g *guard) start(req startRequest, pipes []int) {
 	programs := make([]execArgs, len(req.Programs))
 	for i, p := range req.Programs {
 		programs[i] = execArgs{path: string(p.Path), argv: unpack(p.Argv)}
@@ -20,11 +20,10 @@ func (g *guard) start(req startRequest) {
 	var failure *notStarted
 	var warning string
 	for i, w := range req.Workers {
-		out := uintptr(firstPipeFD + 2*i)
 		pid, warn, err := startWorker(programs[w.Program], w, &syscall.ProcAttr{
 			Dir:   string(req.Dir),
 			Env:   slices.Concat(shared, unpack(w.Env)),
-			Files: []uintptr{0, out, out + 1},
+			Files: []uintptr{0, uintptr(pipes[2*i]), uintptr(pipes[2*i+1])},
 			Sys:   &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
 		})
 		if err != nil {
@@ -42,9 +41,8 @@ func (g *guard) start(req startRequest) {
 		g.sessions[pid] = true
 		g.order.add(pid)
 	}
-	for i := range req.Workers {
-		_ = syscall.Close(firstPipeFD + 2*i)
-		_ = syscall.Close(firstPipeFD + 2*i + 1)
+	for _, fd := range pipes {
+		_ = syscall.Close(fd)
 	}
 	if failure != nil {
 		g.send(event{NotStarted: failure})

@@ -17,8 +17,8 @@ var guards = struct {
 	pids map[int]bool
 }{pids: map[int]bool{}}
 
-// startGuard starts a guard with start, and takes it on the list before anybody else looks at it.
-func startGuard(start func() (*os.Process, error)) (*os.Process, error) {
+// enlist starts a guard with start, and takes it on the list before anybody else looks at it.
+func enlist(start func() (*os.Process, error)) (*os.Process, error) {
 	guards.Lock()
 	defer guards.Unlock()
 	if err := setSubreaper(true); err != nil {

@@ -9,8 +9,8 @@ import (
 // the guard sends events. Strings that belong to the user are bytes, because JSON would change those that
 // are not UTF-8. The workers' environments go this way and not by argv, where all users could read them.
 
-// startRequest is the first message. The guard finds the workers' output pipes in its file descriptors
-// from firstPipeFD on: stdout and stderr of local rank 0, of local rank 1, ...
+// startRequest is the first message. Before it come the workers' ends of their output pipes (see sendFiles): stdout and
+// stderr of local rank 0, of local rank 1, ...
 type startRequest struct {
 	Programs  []programRequest // each once, however many workers run it
 	Workers   []workerRequest  // by local rank
@@ -32,10 +32,8 @@ type workerRequest struct {
 	MemNodes []int  `json:",omitempty"` // empty: any
 }
 
-const (
-	socketFD    = 3
-	firstPipeFD = 4
-)
+// socketFD is the guard's end of the socket.
+const socketFD = 3
 
 type verb string
 

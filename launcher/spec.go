@@ -35,7 +35,7 @@ type Spec struct {
 	Live bool
 	// Logs are the files of this attempt.
 	Logs LogSpec
-	// Guard, if set, has been started ahead for as many workers (see StartGuard). The first Start takes it.
+	// Guard, if set, has been started ahead (see StartGuard). The first Start takes it.
 	Guard *Guard
 	// TempDir, if set, is removed by the guard should the agent die before it can: it may hold the
 	// program (see Program.Build).

@@ -27,13 +27,13 @@ func Start(ctx context.Context, spec Spec) (*Gang, error) {
 	if err != nil {
 		return nil, err
 	}
-	g, err := newGang(spec)
+	g, pipes, err := newGang(spec)
 	if err != nil {
 		timers.close()
 		return nil, err
 	}
 	g.timerFile = timers
-	if err := g.begin(ctx); err != nil {
+	if err := g.begin(ctx, pipes); err != nil {
 		g.abandon()
 		return nil, err
 	}
@@ -42,20 +42,46 @@ func Start(ctx context.Context, spec Spec) (*Gang, error) {
 	return g, nil
 }
 
-// newGang connects a gang that is to be started with its guard.
-func newGang(spec Spec) (*Gang, error) {
+// newGang opens the workers' pipes and finds the gang a guard, which has yet to get the workers' ends: stdout and stderr
+// of local rank 0, of local rank 1, ...
+func newGang(spec Spec) (g *Gang, pipes []*os.File, err error) {
+	ours, theirs, err := openPipes(2 * len(spec.Workers))
+	if errors.Is(err, unix.EMFILE) {
+		err = fmt.Errorf("%d workers need more open files than this process may have (ulimit -Hn): %w", len(spec.Workers), err)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
 	guard := spec.Guard
-	if !guard.take(len(spec.Workers)) {
-		var err error
-		if guard, err = StartGuard(len(spec.Workers)); err != nil {
-			return nil, err
+	if !guard.take() {
+		if guard, err = StartGuard(); err != nil {
+			closeAll(ours)
+			closeAll(theirs)
+			return nil, nil, err
 		}
 		guard.taken.Store(true)
 	}
-	g := &Gang{spec: spec, guard: guard, events: json.NewDecoder(guard.socket), commands: json.NewEncoder(guard.socket),
+	g = &Gang{spec: spec, guard: guard, events: json.NewDecoder(guard.socket), commands: json.NewEncoder(guard.socket),
 		workers: make([]worker, len(spec.Workers)), exits: make(chan Exit, len(spec.Workers))}
-	g.attach(guard.pipes)
-	return g, nil
+	g.attach(ours)
+	return g, theirs, nil
+}
+
+// openPipes returns the ends of n pipes to read from, and those to write to.
+func openPipes(n int) (ours, theirs []*os.File, err error) {
+	for range n {
+		// Not os.Pipe: the workers must find their end in blocking mode.
+		var fds [2]int
+		if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
+			closeAll(ours)
+			closeAll(theirs)
+			return nil, nil, err
+		}
+		_ = unix.SetNonblock(fds[0], true)
+		ours = append(ours, os.NewFile(uintptr(fds[0]), "worker"))
+		theirs = append(theirs, os.NewFile(uintptr(fds[1]), "worker"))
+	}
+	return ours, theirs, nil
 }
 
 // attach connects the workers' pipes with the console and the log files.
@@ -69,10 +95,10 @@ func (g *Gang) attach(pipes []*os.File) {
 	}
 }
 
-// begin hands the guard its task and waits until the workers run.
-func (g *Gang) begin(ctx context.Context) error {
+// begin hands the guard the workers' ends of their pipes and its task, and waits until the workers run.
+func (g *Gang) begin(ctx context.Context, pipes []*os.File) error {
 	stopWatching := context.AfterFunc(ctx, func() { _ = g.guard.socket.SetDeadline(time.Unix(1, 0)) })
-	first, err := g.handshake()
+	first, err := g.handshake(pipes)
 	if !stopWatching() {
 		return context.Cause(ctx)
 	}
@@ -94,7 +120,12 @@ func (g *Gang) begin(ctx context.Context) error {
 	return nil
 }
 
-func (g *Gang) handshake() (event, error) {
+func (g *Gang) handshake(pipes []*os.File) (event, error) {
+	err := sendFiles(g.guard.socket, pipes)
+	closeAll(pipes)
+	if err != nil {
+		return event{}, err
+	}
 	req, err := newStartRequest(&g.spec)
 	if err != nil {
 		return event{}, err

@@ -5,7 +5,7 @@ import (
 )
 
 func TestGuardStartedAhead(t *testing.T) {
-	guard, err := StartGuard(2)
+	guard, err := StartGuard()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,7 +26,7 @@ func TestGuardStartedAhead(t *testing.T) {
 
 func TestGuardThatIsNotNeeded(t *testing.T) {
 	for range 20 { // also before its main has begun
-		guard, err := StartGuard(3)
+		guard, err := StartGuard()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -35,18 +35,5 @@ func TestGuardThatIsNotNeeded(t *testing.T) {
 	}
 	if list := children(t); len(list) > 0 {
 		t.Errorf("children left: %+v", list)
-	}
-}
-
-func TestGuardForAnotherNumberOfWorkers(t *testing.T) {
-	guard, err := StartGuard(1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer guard.Close()
-	s, _ := spec(t, 2, "exit", "0")
-	s.Guard = guard
-	if got := len(exits(t, start(t, s))); got != 2 {
-		t.Errorf("%d exits", got)
 	}
 }
