@@ -328,6 +328,8 @@ func TestUsageErrors(t *testing.T) {
 		{"--master_adr=h x", "unknown flag --master_adr: did you mean --master-addr?"},
 		{"--frobnicate x", "unknown flag --frobnicate: gorun --help lists all"},
 		{"-x", "unknown flag -x: gorun --help lists all"},
+		{"-nproc_per_node=2 x", "unknown flag -nproc_per_node: did you mean --nproc-per-node?"},
+		{"-mx x", "unknown flag -x: gorun --help lists all"},
 		{"--n=1 x", "--n may be --nnodes or --nproc-per-node or --node-rank or --no-python or --numa-binding: write more of it"},
 		{"--log=x x", "--log may be --log-dir or --logs-specs: write more of it"},
 		{"--rdzv=x x", "--rdzv may be --rdzv-endpoint or --rdzv-backend or --rdzv-id or --rdzv-conf: write more of it"},

@@ -23,6 +23,9 @@ func Main(args []string, stdout, stderr *os.File) int {
 	cmd := newCommand(here, func(ctx context.Context, o *options, command []string) error {
 		return run(ctx, o, command, stdout, stderr)
 	})
+	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
+		addCommands(cmd) // behind flags there is always a program
+	}
 	cmd.SetArgs(args)
 	cmd.SetOut(stdout)
 	cmd.SetErr(stderr)
@@ -67,9 +70,12 @@ func newCommand(here host, runF func(context.Context, *options, []string) error)
 	cmd.SetHelpFunc(func(cmd *cobra.Command, _ []string) { cmd.Print(help()) })
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return flagError(err) })
 	values.register(cmd)
+	return cmd
+}
+
+func addCommands(cmd *cobra.Command) {
 	cmd.AddCommand(completionCommand(), printCommand("man", "Print the manual page, in roff", manual),
 		printCommand("version", "Print the version", func() string { return "gorun " + version + "\n" }))
-	return cmd
 }
 
 // printCommand is a command that prints a text.

@@ -56,8 +56,8 @@ func flagNames() []flagName {
 // flagError says what pflag found in gorun's words.
 func flagError(err error) error {
 	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
-		if unknown.GetSpecifiedShortnames() != "" {
-			return usagef("unknown flag -%s: gorun --help lists all", quote(unknown.GetSpecifiedName()))
+		if shorts := unknown.GetSpecifiedShortnames(); shorts != "" {
+			return unknownShort(unknown.GetSpecifiedName(), shorts)
 		}
 		return unknownFlag(unknown.GetSpecifiedName())
 	}
@@ -66,6 +66,16 @@ func flagError(err error) error {
 		return usagef("--%s needs a value, as in --%s=%s: %s", f.Name, f.Name, f.Value.Type(), f.Usage)
 	}
 	return usagef("%w", err)
+}
+
+// unknownShort is for the letter in shorts, all that followed the dash, that is no flag's. It may be a name that lacks
+// its other dash.
+func unknownShort(letter, shorts string) error {
+	written, _, _ := strings.Cut(shorts, "=")
+	if found := candidates(strings.ReplaceAll(written, "_", "-")); len(found) == 1 && len(written) > 1 {
+		return usagef("unknown flag -%s: did you mean --%s?", quote(written), found[0])
+	}
+	return usagef("unknown flag -%s: gorun --help lists all", quote(letter))
 }
 
 func unknownFlag(written string) error {
