@@ -147,6 +147,30 @@ func TestSecondInterruptKills(t *testing.T) {
 	j.end(130, "gorun: stopped by signal 2 (SIGINT); 2 workers did not stop by themselves and were killed\n")
 }
 
+// TestSignalsToTheEnd: whenever they come, the temporary files go, of which there are enough here to take some time.
+func TestSignalsToTheEnd(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("TMPDIR", dir)
+	j := startJob(t, `cd ${TORCHELASTIC_ERROR_FILE%/*} && seq 3000 | xargs mkdir; `+forever)
+	j.expect("ready")
+	var sender sync.WaitGroup
+	sender.Go(func() {
+		for j.cmd.Process.Signal(syscall.SIGTERM) == nil { // until it has been waited for
+			time.Sleep(time.Millisecond)
+		}
+	})
+	for j.lines.Scan() {
+	}
+	_ = j.cmd.Wait() // the exit code says all
+	sender.Wait()
+	if code := j.cmd.ProcessState.ExitCode(); code != 143 {
+		t.Errorf("exit code %d, stderr %q", code, j.stderr.String())
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+}
+
 func TestOtherSignalsReachTheWorkers(t *testing.T) {
 	t.Parallel()
 	j := startJob(t, `trap 'echo got it; exit 0' USR1; `+forever)

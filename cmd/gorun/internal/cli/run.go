@@ -33,7 +33,7 @@ func run(ctx context.Context, o *options, command []string, stdout, stderr *os.F
 	}
 	defer guard.Close()
 	interrupts, signals := notify(o.stopSignals), notify(o.passed())
-	defer signal.Stop(interrupts)
+	defer signal.Stop(interrupts) // last of all: a signal must not keep the temporary files
 	defer signal.Stop(signals)
 
 	program, config, err := o.config(command)
