@@ -5,9 +5,10 @@ import (
 	"io"
 	"os"
 	"path"
-	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/gorun/gorun/launcher/cgroup"
 )
 
 // oomKills counts the processes that the kernel has killed because memory was short. It asks the memory cgroup in
@@ -75,64 +76,22 @@ func parseOOMKills(text string) (uint64, bool) {
 	return 0, false
 }
 
-// oomCounters returns the files that may have the count of this process's memory cgroup, the best first. cgroup and
-// mountinfo are the contents of these files of /proc/self.
-func oomCounters(cgroup, mountinfo string) (files []string) {
-	for line := range strings.Lines(cgroup) {
-		fields := strings.SplitN(strings.TrimSuffix(line, "\n"), ":", 3) // "4:memory:/job", "0::/job"
-		if len(fields) < 3 {
-			continue
-		}
-		v1 := slices.Contains(strings.Split(fields[1], ","), "memory")
-		if !v1 && fields[0] != "0" {
-			continue
-		}
-		for mount := range strings.Lines(mountinfo) {
-			root, point, ok := cgroupMount(mount, v1)
-			if !ok {
-				continue
-			}
-			group, ok := below(root, fields[2])
-			if !ok {
-				continue
-			}
-			if v1 {
-				files = append(files, path.Join(point, group, "memory.oom_control"))
-				continue
-			}
+// oomCounters returns the files that may have the count of this process's memory cgroup, the best first. own and
+// mountinfo are the contents of cgroup and mountinfo in /proc/self.
+func oomCounters(own, mountinfo string) (files []string) {
+	for _, g := range cgroup.Groups(own, mountinfo, "memory") {
+		switch {
+		case g.Outside: // what is seen are other people's
+		case g.V1:
+			files = append(files, path.Join(g.Dirs[0], "memory.oom_control"))
+		default:
 			// Where a group has no memory controller, its parent's is in charge of it.
-			for ; group != "/"; group = path.Dir(group) {
-				files = append(files, path.Join(point, group, "memory.events"))
+			for _, dir := range g.Dirs {
+				files = append(files, path.Join(dir, "memory.events"))
 			}
-			files = append(files, path.Join(point, "memory.events"))
 		}
 	}
 	return files
-}
-
-// cgroupMount reads a line of mountinfo: "35 31 0:32 /root /mount/point rw,relatime - cgroup cgroup rw,memory". ok is
-// false if it is not of cgroup v1 with the memory controller, or of v2.
-func cgroupMount(line string, v1 bool) (root, point string, ok bool) {
-	before, after, _ := strings.Cut(line, " - ")
-	where, what := strings.Fields(before), strings.Fields(after)
-	if len(where) < 5 || len(what) < 3 {
-		return "", "", false
-	}
-	if v1 {
-		ok = what[0] == "cgroup" && slices.Contains(strings.Split(what[2], ","), "memory")
-	} else {
-		ok = what[0] == "cgroup2"
-	}
-	return where[3], where[4], ok
-}
-
-// below returns the path of a group as seen from root, which a mount shows; "/" is root itself.
-func below(root, group string) (string, bool) {
-	rest, ok := strings.CutPrefix(group+"/", strings.TrimSuffix(root, "/")+"/")
-	if !ok || strings.Contains("/"+rest, "/../") { // of another namespace
-		return "", false
-	}
-	return path.Clean("/" + rest), true
 }
 
 // readSmall reads a file of /proc, as far as 1 MiB.

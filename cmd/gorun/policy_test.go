@@ -25,9 +25,10 @@ var imports = map[string][]string{
 	"env":               {},
 	"comm/...":          {"env", "comm/...", xSys},
 	"rendezvous/...":    {"rendezvous/..."},
-	"launcher/topology": {xSys},
-	"launcher":          {"launcher/topology", xSys, timberjack},
-	"agent":             {"env", "rendezvous", "launcher", "launcher/topology", xSys, timberjack, hclog},
+	"launcher/cgroup":   {},
+	"launcher/topology": {"launcher/cgroup", xSys},
+	"launcher":          {"launcher/cgroup", "launcher/topology", xSys, timberjack},
+	"agent":             {"env", "rendezvous", "launcher", "launcher/cgroup", "launcher/topology", xSys, timberjack, hclog},
 }
 
 // What is not ours, with what it brings.

@@ -1,0 +1,78 @@
+// Package cgroup finds the cgroups of a process in the file system, from what /proc says of it. It reads no file.
+package cgroup
+
+import (
+	"path"
+	"slices"
+	"strings"
+)
+
+// Group is the cgroup of a process as one mount shows it.
+type Group struct {
+	V1      bool     // of version 1, with the controller that was asked for; else version 2
+	Dirs    []string // absolute; the group's own, then those above it, up to the mount point; never empty
+	Outside bool     // the mount shows another part of the hierarchy, or the group is not told; Dirs is its top
+}
+
+// Groups returns the cgroups that a process is in: of version 1 with a controller, such as "memory", and then of
+// version 2. A machine may have both, and each may be mounted several times; then the order is that of mountinfo.
+// cgroup and mountinfo are the contents of these files of /proc/self; lines with nonsense count as absent.
+func Groups(cgroup, mountinfo, controller string) []Group {
+	var v1, v2 []Group
+	own1, own2 := paths(cgroup, controller)
+	for line := range strings.Lines(mountinfo) {
+		// id parent device root point options [tags] - type source superblock-options
+		before, after, _ := strings.Cut(line, " - ")
+		where, what := strings.Fields(before), strings.Fields(after)
+		if len(where) < 5 || len(what) < 3 {
+			continue
+		}
+		root, point := blanks.Replace(where[3]), blanks.Replace(where[4])
+		switch {
+		case what[0] == "cgroup" && contains(what[2], controller):
+			dirs, ok := seen(own1, root, point)
+			v1 = append(v1, Group{V1: true, Dirs: dirs, Outside: !ok})
+		case what[0] == "cgroup2":
+			dirs, ok := seen(own2, root, point)
+			v2 = append(v2, Group{Dirs: dirs, Outside: !ok})
+		}
+	}
+	return append(v1, v2...)
+}
+
+// paths returns the paths of a process's groups in their hierarchies, "" for one that is not told.
+func paths(cgroup, controller string) (v1, v2 string) {
+	for line := range strings.Lines(cgroup) {
+		id, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ":") // "4:cpu,memory:/job", "0::/job"
+		controllers, group, _ := strings.Cut(rest, ":")
+		switch {
+		case id == "0" && controllers == "":
+			v2 = group
+		case contains(controllers, controller):
+			v1 = group
+		}
+	}
+	return v1, v2
+}
+
+// blanks undoes what the kernel does to blanks in paths.
+var blanks = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
+
+// seen returns the directories of a group and those above it where the group root is mounted at point. If it is not
+// below root, ok is false: a process may be in another namespace than the mount, and its group begin with "/..".
+func seen(group, root, point string) (dirs []string, ok bool) {
+	top := path.Join("/", point)
+	below, ok := strings.CutPrefix(group+"/", strings.TrimSuffix(root, "/")+"/")
+	below = "/" + strings.TrimSuffix(below, "/")
+	if !ok || group == "" || path.Clean(below) != below {
+		return []string{top}, false
+	}
+	for ; below != "/"; below = path.Dir(below) {
+		dirs = append(dirs, path.Join(top, below))
+	}
+	return append(dirs, top), true
+}
+
+func contains(list, option string) bool {
+	return slices.Contains(strings.Split(list, ","), option)
+}
