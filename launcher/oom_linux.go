@@ -11,54 +11,70 @@ import (
 	"github.com/gorun/gorun/launcher/cgroup"
 )
 
-// oomKills counts the processes that the kernel has killed because memory was short. It asks the memory cgroup in
-// which the guard, and so every worker, begins (in cgroup v2 those below count, too), and if there is none that can be
-// read, /proc/vmstat. In a container that would be the whole host's count, other people's kills among them.
+// oomKills counts the processes that the kernel has killed because memory was short, in the memory cgroup in which the
+// guard, and so every worker, begins (in cgroup v2 those below count, too), and on the machine: a worker that moved to
+// another group is counted only there.
 //
 // It is not told whom the kernel killed. A worker that was killed, and not by its guard, is taken for one of those
 // counted since the gang's start; every count explains one worker. So a worker can be wrongly taken for one only if
-// somebody else sends it SIGKILL after the kernel has killed another process of the group. A worker that was moved to
-// a group elsewhere is missed.
+// somebody else sends it SIGKILL after the kernel has killed another process of the machine, or in a container of its
+// host.
 type oomKills struct {
-	counter *os.File // nil: there is none
-	taken   uint64   // the count at the start, and those that explain a worker since
+	group, machine oomCounter
+}
+
+// An oomCounter is a file with the kernel's count.
+type oomCounter struct {
+	file  *os.File // nil: there is none
+	taken uint64   // the count at the start, and those that explain a worker since
 }
 
 func newOOMKills() *oomKills {
 	// If one cannot be read there is no group to be found.
 	own, _ := readSmall("/proc/self/cgroup")
 	mounts, _ := readSmall("/proc/self/mountinfo")
-	for _, name := range append(oomCounters(own, mounts), "/proc/vmstat") {
+	return &oomKills{group: openOOMCounter(oomCounters(own, mounts)...), machine: openOOMCounter("/proc/vmstat")}
+}
+
+// openOOMCounter takes the first file that can be read.
+func openOOMCounter(names ...string) oomCounter {
+	for _, name := range names {
 		file, err := os.Open(name)
 		if err != nil {
 			continue
 		}
-		o := &oomKills{counter: file}
-		if n, ok := o.count(); ok {
-			o.taken = n
-			return o
+		c := oomCounter{file: file}
+		if n, ok := c.count(); ok {
+			c.taken = n
+			return c
 		}
 		_ = file.Close()
 	}
-	return &oomKills{}
+	return oomCounter{}
 }
 
-// take reports whether the kernel has killed a process that has not been taken yet, and takes it.
+// take reports whether the kernel has killed a process that has not been taken yet, and takes it. Who was killed in
+// the group counts for the machine as well.
 func (o *oomKills) take() bool {
-	n, ok := o.count()
-	if !ok || n <= o.taken {
+	ofGroup, ofMachine := o.group.take(), o.machine.take()
+	return ofGroup || ofMachine
+}
+
+func (c *oomCounter) take() bool {
+	n, ok := c.count()
+	if !ok || n <= c.taken {
 		return false
 	}
-	o.taken++
+	c.taken++
 	return true
 }
 
-func (o *oomKills) count() (uint64, bool) {
-	if o.counter == nil {
+func (c *oomCounter) count() (uint64, bool) {
+	if c.file == nil {
 		return 0, false
 	}
 	buf := make([]byte, 32<<10) // vmstat has 5 KiB
-	n, err := o.counter.ReadAt(buf, 0)
+	n, err := c.file.ReadAt(buf, 0)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return 0, false
 	}

@@ -52,24 +52,30 @@ func TestOOMCounters(t *testing.T) {
 
 // Every kill explains one worker: the kernel's two, and not what somebody else kills later.
 func TestOOMKillsAreTakenOnce(t *testing.T) {
-	name := filepath.Join(t.TempDir(), "memory.events")
-	set := func(n int) {
-		if err := os.WriteFile(name, fmt.Appendf(nil, "oom 9\noom_kill %d\n", n), 0o644); err != nil {
+	dir := t.TempDir()
+	counters := map[string]int{"group": 5, "machine": 90}
+	set := func(name string, n int) string {
+		file := filepath.Join(dir, name)
+		if err := os.WriteFile(file, fmt.Appendf(nil, "oom 9\noom_kill %d\n", n), 0o644); err != nil {
 			t.Fatal(err)
 		}
+		return file
 	}
-	set(5)
-	file, err := os.Open(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = file.Close() }()
-	o := &oomKills{counter: file, taken: 5}
+	o := &oomKills{group: openOOMCounter(filepath.Join(dir, "none"), set("group", 5)), machine: openOOMCounter(set("machine", 90))}
+	defer func() { _, _ = o.group.file.Close(), o.machine.file.Close() }()
 	for i, step := range []struct {
-		count int
-		want  bool
-	}{{5, false}, {7, true}, {7, true}, {7, false}, {8, true}} {
-		set(step.count)
+		group, machine int // killed before a worker is seen killed
+		want           bool
+	}{
+		{0, 0, false}, {2, 2, true}, {0, 0, true}, {0, 0, false}, {1, 1, true},
+		{0, 1, true}, {0, 0, false}, // one that has moved to another group
+		{0, 2, true}, {1, 1, true}, {0, 0, true}, {0, 0, false},
+	} {
+		counters["group"] += step.group
+		counters["machine"] += step.machine
+		for name, n := range counters {
+			set(name, n)
+		}
 		if got := o.take(); got != step.want {
 			t.Errorf("step %d: %v", i, got)
 		}
@@ -146,9 +152,9 @@ func hog([]string) {
 func BenchmarkOOMKills(b *testing.B) {
 	for b.Loop() {
 		o := newOOMKills()
-		if o.counter == nil {
-			b.Skip("there is no counter")
+		if o.group.file == nil || o.machine.file == nil {
+			b.Skip("a counter is missing")
 		}
-		_ = o.counter.Close()
+		_, _ = o.group.file.Close(), o.machine.file.Close()
 	}
 }
