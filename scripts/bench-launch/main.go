@@ -2,7 +2,7 @@
 // to the first line of its workers' main, the time from a worker's death to its successors' first line, the rate at
 // which a launcher carries its workers' output, and the launcher's memory. It prints medians; it judges nothing.
 //
-//	go run ./scripts/bench-launch [-rounds N] [-lines N] [-json]
+//	go run ./scripts/bench-launch [-rounds N] [-lines N] [-only TEXT] [-json]
 //
 // Peers: Debian's python3-torch (torchrun), openmpi-bin, mpich. Those that are missing are left out. All are run in
 // turn, round by round, with the same worker: this program.
@@ -25,15 +25,16 @@ func main() {
 	}
 	rounds := flag.Int("rounds", 9, "runs of each launcher and case; the median counts")
 	lines := flag.Int("lines", 200_000, "lines that each of 8 workers writes in the case of output")
+	only := flag.String("only", "", "the cases whose names contain this text")
 	asJSON := flag.Bool("json", false, "print JSON")
 	flag.Parse()
-	if err := run(*rounds, *lines, *asJSON); err != nil {
+	if err := run(*rounds, *lines, *only, *asJSON); err != nil {
 		fmt.Fprintln(os.Stderr, "bench-launch:", err)
 		os.Exit(1)
 	}
 }
 
-func run(rounds, lines int, asJSON bool) error {
+func run(rounds, lines int, only string, asJSON bool) error {
 	dir, err := os.MkdirTemp("", "bench-launch-*")
 	if err != nil {
 		return err
@@ -53,6 +54,9 @@ func run(rounds, lines int, asJSON bool) error {
 	b := bench{dir: dir, worker: worker, rounds: rounds, lines: lines, launchers: launchers(gorun, dir)}
 	var all []figure
 	for _, c := range cases {
+		if !strings.Contains(c.name, only) {
+			continue
+		}
 		figures, err := b.run(c)
 		if err != nil {
 			return err
