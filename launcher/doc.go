@@ -40,7 +40,7 @@
 //  4. The console gets whole lines, never a mix of two workers, as valid UTF-8 (but see Spec.Raw). A terminal
 //     (Spec.Live) also shows a progress bar while it grows, and nothing of it stays behind. Logs get the worker's
 //     bytes as they are, be it in several files (LogSpec.MaxSize).
-//  5. A worker has only file descriptors 0 (/dev/null), 1 and 2, and a session of its own.
+//  5. A worker has only file descriptors 0 (/dev/null, or Spec.Stdin), 1 and 2, and a session of its own.
 //
 // A console or disk that blocks blocks the workers that write to it (as a shell's would) and delays the
 // report of their exits; it never delays Stop and Kill.

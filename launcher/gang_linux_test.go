@@ -214,3 +214,26 @@ func TestSignalPassesOn(t *testing.T) {
 		}
 	}
 }
+
+func TestStdin(t *testing.T) {
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, con := spec(t, 2, "wait")
+	s.Argv = []string{"/bin/cat"}
+	s.Stdin = read
+	g := start(t, s)
+	_ = read.Close()
+	if e := <-g.Exits(); e.LocalRank != 1 { // it has read to the end of /dev/null
+		t.Errorf("%+v", e)
+	}
+	_, err = write.WriteString("for the first\n")
+	if err := errors.Join(err, write.Close()); err != nil {
+		t.Fatal(err)
+	}
+	exits(t, g)
+	if got := con.String(); got != "[0] for the first\n" {
+		t.Errorf("got %q", got)
+	}
+}

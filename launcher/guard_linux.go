@@ -29,7 +29,7 @@ func RunGuard() int {
 		return 1
 	}
 	oom := newOOMKills() // while the agent writes to it
-	pipes, err := receiveFiles(socketFD)
+	files, err := receiveFiles(socketFD)
 	if errors.Is(err, syscall.EMFILE) {
 		fmt.Fprintln(os.Stderr, "gorun: guard:", err)
 	}
@@ -44,7 +44,7 @@ func RunGuard() int {
 	}
 	g := &guard{toAgent: json.NewEncoder(socket), workers: map[int]int{}, sessions: map[int]bool{}, order: newExitOrder(),
 		oom: oom}
-	g.start(req, pipes)
+	g.start(req, files)
 	g.loop(fromAgent)
 	if g.agentLost { // nobody is left to tell
 		_ = os.Remove(string(req.TimerFile)) // fails if there is none
@@ -64,12 +64,12 @@ func shield() error {
 	// A name without "gorun": "pkill -9 gorun" must not kill both the agent and what cleans up after it.
 	_ = os.WriteFile("/proc/self/comm", []byte("guard"), 0) // does without, if it must
 
-	// Caught and dropped. Ignoring them instead would be inherited by the workers, through exec; for the
-	// same reason what nohup has made the agent ignore stays ignored.
+	// Caught and dropped. Ignoring them instead would be inherited by the workers, through exec; what nohup has made
+	// the agent ignore is to be inherited.
 	dropped := make(chan os.Signal, 1)
 	for _, sig := range []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM,
 		syscall.SIGPIPE, syscall.SIGALRM, syscall.SIGUSR1, syscall.SIGUSR2} {
-		if !signal.Ignored(sig) {
+		if sig != syscall.SIGHUP || !signal.Ignored(sig) {
 			signal.Notify(dropped, sig)
 		}
 	}

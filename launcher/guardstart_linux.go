@@ -9,8 +9,13 @@ import (
 	"github.com/gorun/gorun/launcher/topology"
 )
 
-// start starts the workers in the order of their local ranks, all or none. It closes pipes.
-func (g *guard) start(req startRequest, pipes []int) {
+// start starts the workers in the order of their local ranks, all or none. It closes files.
+func (g *guard) start(req startRequest, files []int) {
+	pipes := files
+	var stdin uintptr // the guard's own, /dev/null
+	if req.Stdin {
+		stdin, pipes = uintptr(files[0]), files[1:]
+	}
 	programs := make([]execArgs, len(req.Programs))
 	for i, p := range req.Programs {
 		programs[i] = execArgs{path: string(p.Path), argv: unpack(p.Argv)}
@@ -23,7 +28,7 @@ func (g *guard) start(req startRequest, pipes []int) {
 		pid, warn, err := startWorker(programs[w.Program], w, &syscall.ProcAttr{
 			Dir:   string(req.Dir),
 			Env:   slices.Concat(shared, unpack(w.Env)),
-			Files: []uintptr{0, uintptr(pipes[2*i]), uintptr(pipes[2*i+1])},
+			Files: []uintptr{stdin, uintptr(pipes[2*i]), uintptr(pipes[2*i+1])},
 			Sys:   &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
 		})
 		if err != nil {
@@ -33,6 +38,7 @@ func (g *guard) start(req startRequest, pipes []int) {
 			}
 			break
 		}
+		stdin = 0
 		if warning == "" {
 			warning = warn
 		}
@@ -41,7 +47,7 @@ func (g *guard) start(req startRequest, pipes []int) {
 		g.sessions[pid] = true
 		g.order.add(pid)
 	}
-	for _, fd := range pipes {
+	for _, fd := range files {
 		_ = syscall.Close(fd)
 	}
 	if failure != nil {

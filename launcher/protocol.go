@@ -9,9 +9,10 @@ import (
 // the guard sends events. Strings that belong to the user are bytes, because JSON would change those that
 // are not UTF-8. The workers' environments go this way and not by argv, where all users could read them.
 
-// startRequest is the first message. Before it come the workers' ends of their output pipes (see sendFiles): stdout and
-// stderr of local rank 0, of local rank 1, ...
+// startRequest is the first message. Before it come open files (see sendFiles): the stdin of local rank 0, if Stdin says
+// so, and the workers' ends of their output pipes: stdout and stderr of local rank 0, of local rank 1, ...
 type startRequest struct {
+	Stdin    bool             `json:",omitempty"`
 	Programs  []programRequest // each once, however many workers run it
 	Workers   []workerRequest  // by local rank
 	Env       []byte           // packed: what the environment of every worker begins with

@@ -20,6 +20,8 @@ type Spec struct {
 	Workers []WorkerSpec
 	// Grace is the time from the signal of Stop to SIGKILL; 0: kill at once.
 	Grace time.Duration
+	// Stdin is what local rank 0 reads; nil: /dev/null, as the others. The gang does not close it.
+	Stdin *os.File
 	// Stdout and Stderr are the console: whole lines of the workers' streams arrive here with the worker's
 	// Prefix in front, in one Write for as many lines as there are. Calls are serialised over both writers within
 	// a gang. A line longer than 1 MiB is cut into lines of 1 MiB, or up to 3 bytes fewer where that would split a

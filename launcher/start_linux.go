@@ -121,7 +121,11 @@ func (g *Gang) begin(ctx context.Context, pipes []*os.File) error {
 }
 
 func (g *Gang) handshake(pipes []*os.File) (event, error) {
-	err := sendFiles(g.guard.socket, pipes)
+	files := pipes
+	if g.spec.Stdin != nil {
+		files = append([]*os.File{g.spec.Stdin}, pipes...)
+	}
+	err := sendFiles(g.guard.socket, files)
 	closeAll(pipes)
 	if err != nil {
 		return event{}, err
@@ -139,7 +143,7 @@ func (g *Gang) handshake(pipes []*os.File) (event, error) {
 }
 
 func newStartRequest(spec *Spec) (startRequest, error) {
-	req := startRequest{Dir: []byte(spec.Dir), TempDir: []byte(spec.TempDir), TimerFile: []byte(spec.TimerFile)}
+	req := startRequest{Stdin: spec.Stdin != nil, Dir: []byte(spec.Dir), TempDir: []byte(spec.TempDir), TimerFile: []byte(spec.TimerFile)}
 	shared := sharedEnv(spec.Workers)
 	req.Env = pack(shared)
 	index := map[string]int{} // in Programs, by packed argv

@@ -6,6 +6,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/mattn/go-isatty"
+	"golang.org/x/sys/unix"
 )
 
 // levels are torchrun's, with Python's names and numbers.
@@ -34,6 +35,17 @@ func wantsColor(f *os.File) bool {
 }
 
 func isTerminal(f *os.File) bool { return os.Getenv("TERM") != "dumb" && isatty.IsTerminal(f.Fd()) }
+
+// input is what local rank 0 reads: gorun's own, unless that is a terminal which a job in the foreground reads.
+func input() *os.File {
+	if !isatty.IsTerminal(os.Stdin.Fd()) {
+		return os.Stdin
+	}
+	if foreground, err := unix.IoctlGetInt(int(os.Stdin.Fd()), unix.TIOCGPGRP); err == nil && foreground == unix.Getpgrp() {
+		return os.Stdin
+	}
+	return nil
+}
 
 // isUTF8 reports whether the locale's characters are UTF-8, or nothing is said of them.
 func isUTF8(lookup func(string) (string, bool)) bool {

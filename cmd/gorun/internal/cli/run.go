@@ -32,9 +32,8 @@ func run(ctx context.Context, o *options, command []string, stdout, stderr *os.F
 		return err
 	}
 	defer guard.Close()
+	// Heard as long as this process lives: a signal must not keep the temporary files, nor change the exit code.
 	interrupts, signals := notify(o.stopSignals), notify(o.passed())
-	defer signal.Stop(interrupts) // last of all: a signal must not keep the temporary files
-	defer signal.Stop(signals)
 
 	program, config, err := o.config(command)
 	if err != nil {
@@ -61,7 +60,7 @@ func run(ctx context.Context, o *options, command []string, stdout, stderr *os.F
 	config.Spec.Argv, config.Spec.Guard = program.Argv, guard
 	config.Spec.TempDir, config.ErrorDir = temp.dir, temp.dir
 	config.Spec.TimerFile = timerFile(filepath.Join(temp.dir, "timer"))
-	config.Spec.Stdout, config.Spec.Stderr = stdout, stderr
+	config.Spec.Stdin, config.Spec.Stdout, config.Spec.Stderr = input(), stdout, stderr
 	config.Spec.Color, config.Spec.Live = wantsColor(stdout) && wantsColor(stderr), isTerminal(stdout) && isTerminal(stderr)
 	config.Spec.Warn = func(msg string) { logger.Warn(msg) }
 	if o.events == "console" {

@@ -49,8 +49,7 @@ func (o *options) passed() []os.Signal {
 	return slices.DeleteFunc(slices.Clone(passSignals), func(s os.Signal) bool { return slices.Contains(o.stopSignals, s) })
 }
 
-// notify delivers the signals on a list. One that is ignored stays so: that is how nohup, and a shell for its
-// background jobs, ask for it.
+// notify delivers the signals on a list.
 func notify(list []os.Signal) chan os.Signal {
 	c := make(chan os.Signal, 16)
 	if list = unignored(list); len(list) > 0 {
@@ -59,6 +58,8 @@ func notify(list []os.Signal) chan os.Signal {
 	return c
 }
 
+// unignored leaves SIGHUP out if it is ignored: that is how nohup asks for it. The others are heard although a shell
+// makes its background jobs ignore some of them, as torchrun does.
 func unignored(list []os.Signal) []os.Signal {
-	return slices.DeleteFunc(slices.Clone(list), signal.Ignored)
+	return slices.DeleteFunc(slices.Clone(list), func(s os.Signal) bool { return s == syscall.SIGHUP && signal.Ignored(s) })
 }
