@@ -14,8 +14,9 @@ type console struct {
 	raw      bool // bytes pass that are not UTF-8
 	warn     func(format string, args ...any)
 
-	barOf *stream // whose progress bar stands in the cursor's line; nil: there is none
-	bar   []byte  // scratch memory
+	barOf  *stream // whose progress bar or question stands in the cursor's line; nil: there is none
+	behind bool    // the cursor is at its end, not at its beginning
+	bar    []byte  // scratch memory
 }
 
 type consoleWriter struct {
@@ -53,21 +54,27 @@ func (c *console) write(which Std, lines []byte) {
 
 // show makes the cursor's line the progress bar of s: without its end where the terminal is too narrow, since a
 // second line would stay behind, and with the cursor at its beginning, where the next output goes.
-func (c *console) show(s *stream, text []byte) {
+func (c *console) show(s *stream, text []byte) { c.stand(s, "\x1b[?7l", text, "\x1b[?7h\r", false) }
+
+// ask makes the cursor's line the question of s, behind which somebody may type.
+func (c *console) ask(s *stream, text []byte) { c.stand(s, "", text, "", true) }
+
+func (c *console) stand(s *stream, before string, text []byte, after string, behind bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.barOf != nil && c.barOf.which != s.which {
+	if c.barOf != nil && (c.barOf.which != s.which || c.behind) {
 		c.eraseBar()
 	}
-	c.barOf = s
-	c.bar = append(c.bar[:0], "\x1b[K\x1b[?7l"...)
+	c.barOf, c.behind = s, behind
+	c.bar = append(c.bar[:0], "\x1b[K"...)
+	c.bar = append(c.bar, before...)
 	c.bar = append(c.bar, s.prefix...)
 	if c.raw {
 		c.bar = append(c.bar, text...)
 	} else {
 		c.bar = appendValid(c.bar, text)
 	}
-	c.bar = append(c.bar, "\x1b[?7h\r"...)
+	c.bar = append(c.bar, after...)
 	c.put(s.which, c.bar)
 }
 
@@ -82,10 +89,15 @@ func (c *console) erase(s *stream) {
 
 // eraseBar is called with mu held.
 func (c *console) eraseBar() {
-	if c.barOf != nil {
-		c.put(c.barOf.which, []byte("\x1b[K"))
-		c.barOf = nil
+	if c.barOf == nil {
+		return
 	}
+	erase := "\x1b[K"
+	if c.behind {
+		erase = "\r\x1b[K"
+	}
+	c.put(c.barOf.which, []byte(erase))
+	c.barOf = nil
 }
 
 // put is called with mu held. A writer that fails is warned of once and tried again next time: a full disk

@@ -12,7 +12,7 @@ import (
 // startRequest is the first message. Before it come open files (see sendFiles): the stdin of local rank 0, if Stdin says
 // so, and the workers' ends of their output pipes: stdout and stderr of local rank 0, of local rank 1, ...
 type startRequest struct {
-	Stdin    bool             `json:",omitempty"`
+	Stdin     bool             `json:",omitempty"`
 	Programs  []programRequest // each once, however many workers run it
 	Workers   []workerRequest  // by local rank
 	Env       []byte           // packed: what the environment of every worker begins with

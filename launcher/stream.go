@@ -4,10 +4,14 @@ import (
 	"bytes"
 	"errors"
 	"os"
+	"sync/atomic"
 	"time"
 )
 
-const readSize = 64 << 10 // what a pipe holds
+const (
+	readSize = 64 << 10               // what a pipe holds
+	idle     = 100 * time.Millisecond // after which a terminal shows a line that has not ended
+)
 
 // stream carries one output stream of one worker from its pipe to the console, the log file and the tail.
 // One goroutine owns it; others only call sync and close.
@@ -25,8 +29,9 @@ type stream struct {
 	filtered []byte // whole lines that the filter has yet to get
 	tail     *tail  // nil: not kept
 
-	synced chan []string // answers sync
-	done   chan struct{} // closed when the goroutine has ended
+	syncing atomic.Bool   // sync waits for an answer
+	synced  chan []string // answers sync
+	done    chan struct{} // closed when the goroutine has ended
 }
 
 func newStream(which Std, pipe *os.File, route streamRoute, o *output) *stream {
@@ -52,10 +57,16 @@ func (s *stream) run() {
 	for {
 		n, err := s.pipe.Read(buf)
 		s.take(buf[:n])
-		if errors.Is(err, os.ErrDeadlineExceeded) {
+		switch {
+		case errors.Is(err, os.ErrDeadlineExceeded) && s.syncing.Swap(false):
 			if err = s.catchUp(buf); err == nil {
 				s.synced <- s.last()
 			}
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			s.pause()
+			err = s.wakeAt(time.Time{})
+		case err == nil && s.lines.bar != nil && len(s.lines.partial) > 0:
+			err = s.wakeAt(time.Now().Add(idle))
 		}
 		if err != nil { // io.EOF, or os.ErrClosed after close
 			return
@@ -63,10 +74,20 @@ func (s *stream) run() {
 	}
 }
 
+// wakeAt lets the reader wake at a time, or at once if sync waits for it: its deadline must not be lost.
+func (s *stream) wakeAt(at time.Time) error {
+	err := s.pipe.SetReadDeadline(at)
+	if s.syncing.Load() {
+		return s.pipe.SetReadDeadline(time.Unix(1, 0))
+	}
+	return err
+}
+
 // sync returns when all that is in the pipe now has been passed on, with the last lines. The worker having
 // exited, that is all it wrote; others that hold the pipe may go on writing and are not waited for. Only
 // one call at a time.
 func (s *stream) sync() []string {
+	s.syncing.Store(true)
 	_ = s.pipe.SetReadDeadline(time.Unix(1, 0)) // wakes the reader; fails only if it has ended
 	select {
 	case last := <-s.synced:
@@ -154,6 +175,14 @@ func (s *stream) bar(text []byte) {
 	if s.route.console && len(text) > 0 {
 		s.flush() // the lines before it
 		s.console.show(s, text)
+	}
+}
+
+// pause shows a line that its worker does not go on with, which may be a question.
+func (s *stream) pause() {
+	if text := visible(s.lines.partial); s.route.console && len(text) > 0 {
+		s.flush()
+		s.console.ask(s, text)
 	}
 }
 
