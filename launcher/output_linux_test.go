@@ -78,6 +78,7 @@ func TestSyncPassesOnWhatThePipeHolds(t *testing.T) {
 	}
 	con := newScreen()
 	s := newStream(Stderr, r, streamRoute{console: true}, newOutput(&Spec{Stderr: con}))
+	s.syncing.Store(true)
 	if err := r.SetReadDeadline(time.Unix(1, 0)); err != nil { // as sync does, but before the reader reads
 		t.Fatal(err)
 	}
