@@ -1,12 +1,19 @@
-// Package rendezvous decides which nodes are in a round. It knows nodes and ranks, and nothing of processes.
+// Package rendezvous decides which nodes are in a round, and what follows a round. It knows nodes and ranks, and
+// nothing of processes.
 //
-// A [Rendezvous] has two verbs: Join blocks until this node is in a formed [Round], Close ends the job. A Round
-// is a value: its nodes, ranks, master and token never change. What can happen to it is that it is over, which
-// Done tells. Then the way on is to Join again.
+// A [Rendezvous] has three verbs: Join blocks until this node is in a formed [Round], Report tells how its workers of
+// that round ended, Close leaves. A Round is a value: its nodes, ranks, master and token never change. What can happen to
+// it is that it is over, which Done tells: because a newer one is to form (then the way on is to Join again), or because
+// the job has been decided.
 //
 //	round, err := r.Join(ctx, self)     // the workers' ranks come from Assign(round.Nodes)[round.Self]
 //	... start the workers, then round.Started() ...
-//	<-round.Done()                      // a newer round, or the job is closed: see round.Err
+//	err = r.Report(ctx, round, result)  // when they have ended, or one has failed
+//	<-round.Done()                      // round.Err: ErrNewRound, or a *ClosedError with the job's outcome
+//
+// The rendezvous has the job's one restart budget. A failure that is reported costs one restart and ends the round on
+// every node; without one left, or if the failure asks for none, it closes the job. A job is closed as a success when all
+// nodes of a round have reported success.
 //
 // Every implementation guarantees, and rendezvoustest checks:
 //
@@ -17,29 +24,74 @@
 //     else on the machine takes it; a worker that binds it with SO_REUSEADDR (Go, Python and torch do) need not wait.
 //  4. After Close, the current round is over with ErrClosed, every Join fails with ErrClosed, and nothing that
 //     the rendezvous opened is left.
-//
-// [Local] serves one node, [Static] several nodes whose command lines say everything: neither sends a byte.
+//  5. Of several failures that are reported in one round the first one counts, on every node the same.
 package rendezvous
 
 import (
 	"context"
 	"errors"
+	"fmt"
+	"time"
 )
 
 var (
-	// ErrClosed ends a round, and fails a Join, when the job is over.
+	// ErrClosed ends a round, and fails a Join, when the job is over. A *ClosedError that wraps it says how it ended.
 	ErrClosed = errors.New("the job is closed")
-	// ErrNewRound ends a round when a newer one has formed.
-	ErrNewRound = errors.New("a newer round has formed")
+	// ErrNewRound ends a round when a newer one is to form.
+	ErrNewRound = errors.New("a newer round is to form")
 )
 
 // A Rendezvous gathers nodes into rounds. Its methods may be called from several goroutines.
 type Rendezvous interface {
 	// Join blocks until self is in a formed round, ctx ends, or the job is closed (ErrClosed).
 	Join(ctx context.Context, self Node) (*Round, error)
-	// Close ends the job, recording why: nil means success. It is idempotent; the first reason stays.
+	// Report tells how this node's workers of a round ended: nil, all of them with success; or one of them has failed, in
+	// which case the others need not have ended yet. It returns when that is recorded, which is before what follows is
+	// decided: round.Done tells. What is reported of a round that is over is of no consequence.
+	Report(ctx context.Context, round *Round, failure *Failure) error
+	// Close leaves the job. It is idempotent. Where this node's leaving is the job's end, why is its reason: nil means
+	// success.
 	Close(ctx context.Context, why error) error
 }
+
+// A Failure says how a worker failed, to nodes that have not seen it. As JSON it has at most 64 KiB.
+type Failure struct {
+	Node      string    `json:"node"` // Node.ID
+	Host      string    `json:"host"`
+	Rank      int       `json:"rank"`
+	LocalRank int       `json:"local_rank"`
+	Pid       int       `json:"pid"`
+	Code      int       `json:"code"`   // exit code; 128+n if signal n ended it
+	Signal    int       `json:"signal"` // 0: it exited by itself
+	At        time.Time `json:"at"`     // by the clock of its node
+	Text      string    `json:"text"`   // what there is to say of it, for people
+	Final     bool      `json:"final"`  // starting it again is of no use
+}
+
+// An Outcome is how a job ended. The zero value is success.
+type Outcome struct {
+	Code    int      `json:"code"`              // exit code of every agent
+	Failure *Failure `json:"failure,omitempty"` // the root cause, if it is a worker's
+	Reason  string   `json:"reason,omitempty"`  // the root cause otherwise
+}
+
+// A ClosedError says that the job is over, and how it ended.
+type ClosedError struct{ Outcome Outcome }
+
+// Error is one line.
+func (e *ClosedError) Error() string {
+	switch o := e.Outcome; {
+	case o.Failure != nil:
+		return fmt.Sprintf("%v: rank %d on %s failed with exit code %d", ErrClosed, o.Failure.Rank, o.Failure.Host, o.Code)
+	case o.Reason != "":
+		return fmt.Sprintf("%v: %s", ErrClosed, o.Reason)
+	default:
+		return fmt.Sprintf("%v: all workers have succeeded", ErrClosed)
+	}
+}
+
+// Unwrap returns ErrClosed.
+func (e *ClosedError) Unwrap() error { return ErrClosed }
 
 // A Node is what one agent brings into a round.
 type Node struct {

@@ -17,6 +17,8 @@ type Round struct {
 	Master    Master
 	Token     string // secret by which the workers of the round know each other; empty: none
 	StoreAddr string // host:port of a store that the agent serves for this round; empty: none
+	Restarts  int    // of the job's budget, used before this round
+	Why       string // this round follows another; empty: it is the first
 
 	started func()
 	done    chan struct{} // closed when the round is over; err is set before
