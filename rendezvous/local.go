@@ -27,6 +27,8 @@ type LocalConfig struct {
 	Reserve ReserveFunc
 	// Host serves a store for a round whose workers know token. nil: rank 0 serves it.
 	Host func(token string) (addr string, store io.Closer, err error)
+	// MaxRestarts is the job's budget.
+	MaxRestarts int
 }
 
 // Local is the rendezvous of a job on one node: every Join is a new round of this node alone, with a token of
@@ -41,7 +43,7 @@ func NewLocal(config LocalConfig) *Local {
 	if config.Master.Addr == "" {
 		config.Master.Addr = "127.0.0.1"
 	}
-	return &Local{config: config}
+	return &Local{config: config, rounds: series{maxRestarts: config.MaxRestarts}}
 }
 
 // Join forms the next round at once.
@@ -50,6 +52,12 @@ func (l *Local) Join(ctx context.Context, self Node) (*Round, error) {
 		return nil, err
 	}
 	return l.rounds.next(func() (Round, io.Closer, io.Closer, error) { return l.form(self) })
+}
+
+// Report decides at once what follows. It does not fail.
+func (l *Local) Report(_ context.Context, round *Round, failure *Failure) error {
+	l.rounds.report(round, failure)
+	return nil
 }
 
 // Close ends the job. Its error is that of a port or a store which would not close.

@@ -63,10 +63,14 @@ type Failure struct {
 	Pid       int       `json:"pid"`
 	Code      int       `json:"code"`   // exit code; 128+n if signal n ended it
 	Signal    int       `json:"signal"` // 0: it exited by itself
+	Ending    string    `json:"ending"` // the same in words, one line: "exit code 3"
 	At        time.Time `json:"at"`     // by the clock of its node
 	Text      string    `json:"text"`   // what there is to say of it, for people
 	Final     bool      `json:"final"`  // starting it again is of no use
 }
+
+// String says who failed, and how, in one line: "rank 1 on node-a: exit code 3".
+func (f *Failure) String() string { return fmt.Sprintf("rank %d on %s: %s", f.Rank, f.Host, f.Ending) }
 
 // An Outcome is how a job ended. The zero value is success.
 type Outcome struct {
@@ -74,6 +78,17 @@ type Outcome struct {
 	Failure *Failure `json:"failure,omitempty"` // the root cause, if it is a worker's
 	Reason  string   `json:"reason,omitempty"`  // the root cause otherwise
 }
+
+// OutcomeOf is the outcome of a job that ends because a node leaves it: why is what Close has been told.
+func OutcomeOf(why error) Outcome {
+	if why == nil {
+		return Outcome{}
+	}
+	return Outcome{Code: 1, Reason: why.Error()}
+}
+
+// Success reports whether all workers have succeeded.
+func (o Outcome) Success() bool { return o == Outcome{} }
 
 // A ClosedError says that the job is over, and how it ended.
 type ClosedError struct{ Outcome Outcome }

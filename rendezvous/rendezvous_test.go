@@ -81,14 +81,20 @@ func freePort(t *testing.T) int {
 }
 
 func TestLocalConformance(t *testing.T) {
-	rendezvoustest.Run(t, func(t *testing.T) rendezvous.Rendezvous {
-		return rendezvous.NewLocal(rendezvous.LocalConfig{Reserve: newPorts(t).reserve})
+	rendezvoustest.Run(t, func(t *testing.T, maxRestarts int) rendezvous.Rendezvous {
+		return rendezvous.NewLocal(rendezvous.LocalConfig{Reserve: newPorts(t).reserve, MaxRestarts: maxRestarts})
 	})
 }
 
 func TestStaticConformance(t *testing.T) {
-	rendezvoustest.Run(t, func(t *testing.T) rendezvous.Rendezvous {
-		return static(t, 1, 0, rendezvous.Master{Addr: "127.0.0.1", Port: freePort(t)})
+	rendezvoustest.Run(t, func(t *testing.T, maxRestarts int) rendezvous.Rendezvous {
+		s, err := rendezvous.NewStatic(rendezvous.StaticConfig{
+			Nodes: 1, Master: rendezvous.Master{Addr: "127.0.0.1", Port: freePort(t)}, MaxRestarts: maxRestarts, Reserve: newPorts(t).reserve,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
 	})
 }
 
@@ -186,6 +192,44 @@ func TestLocalHostsAStorePerRound(t *testing.T) {
 	}
 	if err := l.Close(context.Background(), nil); err != nil || !stores[1].closed.Load() {
 		t.Errorf("after Close (%v) the store is served on", err)
+	}
+}
+
+// TestLocalStoreOutlivesItsRound: workers that are being stopped may still ask who has failed.
+func TestLocalStoreOutlivesItsRound(t *testing.T) {
+	served := new(store)
+	l := rendezvous.NewLocal(rendezvous.LocalConfig{
+		Reserve: newPorts(t).reserve,
+		Host:    func(string) (string, io.Closer, error) { return "127.0.0.1:1", served, nil },
+	})
+	round := mustJoin(t, l)
+	if err := l.Report(t.Context(), round, &rendezvous.Failure{Code: 1}); err != nil {
+		t.Error(err)
+	}
+	if served.closed.Load() || round.Err() == nil {
+		t.Errorf("the round is over: %v, its store closed: %t; want over and open", round.Err(), served.closed.Load())
+	}
+	if err := l.Close(t.Context(), nil); err != nil || !served.closed.Load() {
+		t.Errorf("after Close (%v) the store is served on", err)
+	}
+}
+
+func TestClosedErrorText(t *testing.T) {
+	failure := &rendezvous.Failure{Rank: 5, Host: "node-b"}
+	for _, c := range []struct {
+		outcome rendezvous.Outcome
+		want    string
+	}{
+		{rendezvous.OutcomeOf(nil), "the job is closed: all workers have succeeded"},
+		{rendezvous.OutcomeOf(errors.New("enough")), "the job is closed: enough"},
+		{rendezvous.Outcome{Code: 3, Failure: failure}, "the job is closed: rank 5 on node-b failed with exit code 3"},
+	} {
+		if got := (&rendezvous.ClosedError{Outcome: c.outcome}).Error(); got != c.want {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+		if want := c.outcome.Code == 0; c.outcome.Success() != want {
+			t.Errorf("%s: success %t, want %t", c.want, !want, want)
+		}
 	}
 }
 

@@ -1,8 +1,6 @@
 package rendezvous
 
 import (
-	"errors"
-	"fmt"
 	"io"
 	"slices"
 	"sync"
@@ -64,61 +62,4 @@ func Begin(r Round, port io.Closer) (round *Round, end func(why error) error) {
 		})
 		return portErr
 	}
-}
-
-// series is the rounds that one process forms by itself, one current at a time.
-type series struct {
-	mu     sync.Mutex
-	last   int                   // number of the newest round
-	end    func(why error) error // ends the current round; nil: none
-	store  io.Closer             // served for the current round; nil: none
-	closed error                 // wraps ErrClosed once the job is closed
-}
-
-// next ends the current round and begins the one that form describes; form may hold a port and a store for it,
-// and has let go of them if it fails.
-func (s *series) next(form func() (r Round, port, store io.Closer, err error)) (*Round, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed != nil {
-		return nil, s.closed
-	}
-	if err := s.finish(ErrNewRound); err != nil {
-		return nil, err
-	}
-	r, port, store, err := form()
-	if err != nil {
-		return nil, err
-	}
-	s.last++
-	r.ID = s.last
-	round, end := Begin(r, port)
-	s.end, s.store = end, store
-	return round, nil
-}
-
-// close ends the current round, and the series.
-func (s *series) close(why error) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed != nil {
-		return nil
-	}
-	s.closed = ErrClosed
-	if why != nil {
-		s.closed = fmt.Errorf("%w: %w", ErrClosed, why)
-	}
-	return s.finish(s.closed)
-}
-
-func (s *series) finish(why error) error {
-	var portErr, storeErr error
-	if s.end != nil {
-		portErr = s.end(why)
-	}
-	if s.store != nil {
-		storeErr = s.store.Close()
-	}
-	s.end, s.store = nil, nil
-	return errors.Join(portErr, storeErr)
 }

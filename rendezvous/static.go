@@ -9,15 +9,16 @@ import (
 
 // StaticConfig is the same on every node, but for NodeRank. Reserve must be set.
 type StaticConfig struct {
-	Nodes    int // nodes in the job, at least 1
-	NodeRank int // of this node, 0 to Nodes-1
-	Master   Master
-	Token    string // must be the same on every node; empty: workers do not prove themselves
-	Reserve  ReserveFunc
+	Nodes       int // nodes in the job, at least 1
+	NodeRank    int // of this node, 0 to Nodes-1
+	Master      Master
+	Token       string // must be the same on every node; empty: workers do not prove themselves
+	MaxRestarts int    // budget of each node
+	Reserve     ReserveFunc
 }
 
 // Static is the rendezvous of nodes whose configuration says everything. Nothing is sent: every node is taken
-// to have this one's Nproc and Role, a restart is this node's own affair, and ranks never change.
+// to have this one's Nproc and Role, a restart or a success is this node's own affair, and ranks never change.
 type Static struct {
 	config StaticConfig
 	rounds series
@@ -31,7 +32,7 @@ func NewStatic(config StaticConfig) (*Static, error) {
 	if config.Master.Addr == "" || config.Master.Port < 1 || config.Master.Port > 65535 {
 		return nil, fmt.Errorf("master %q, port %d: want an address, and a port from 1 to 65535", config.Master.Addr, config.Master.Port)
 	}
-	return &Static{config: config}, nil
+	return &Static{config: config, rounds: series{maxRestarts: config.MaxRestarts}}, nil
 }
 
 // Join forms the next round at once. On node 0 it fails if the master port is taken.
@@ -50,6 +51,12 @@ func (s *Static) Join(ctx context.Context, self Node) (*Round, error) {
 		}
 		return r, p, nil, nil
 	})
+}
+
+// Report decides at once what follows on this node; the others are not told. It does not fail.
+func (s *Static) Report(_ context.Context, round *Round, failure *Failure) error {
+	s.rounds.report(round, failure)
+	return nil
 }
 
 // Close ends the job on this node; the others are not told.

@@ -1,7 +1,7 @@
 // Package rendezvoustest holds what every rendezvous.Rendezvous must do, as a test suite. A backend's test is
 //
 //	func TestConformance(t *testing.T) {
-//		rendezvoustest.Run(t, func(t *testing.T) rendezvous.Rendezvous { return New(...) })
+//		rendezvoustest.Run(t, func(t *testing.T, maxRestarts int) rendezvous.Rendezvous { return New(...) })
 //	}
 //
 // The suite joins with one node. What several nodes must agree on is the backend's own test.
@@ -26,23 +26,31 @@ var Self = rendezvous.Node{ID: "self", Host: "127.0.0.1", NodeRank: 0, Nproc: 3,
 // patience is how long a call may take that should return at once.
 const patience = 20 * time.Second
 
-// Run tests the rendezvous that fresh makes, one for every part of the suite. Rounds must form with Self alone
-// joining, as rank 0, and with a master on this machine.
-func Run(t *testing.T, fresh func(*testing.T) rendezvous.Rendezvous) {
+// Run tests the rendezvous that fresh makes, one for every part of the suite, with a budget of so many restarts. Rounds
+// must form with Self alone joining, as rank 0, and with a master on this machine.
+func Run(t *testing.T, fresh func(t *testing.T, maxRestarts int) rendezvous.Rendezvous) {
 	for _, part := range []struct {
-		name string
-		test func(*testing.T, rendezvous.Rendezvous)
+		name        string
+		maxRestarts int
+		test        func(*testing.T, rendezvous.Rendezvous)
 	}{
-		{"RoundIsWhole", testRoundIsWhole},
-		{"NextRoundEndsTheLast", testNextRound},
-		{"MasterPortIsHeldUntilStarted", testMasterPort},
-		{"CloseEndsTheJob", testClose},
-		{"CloseWithoutRound", testCloseWithoutRound},
-		{"CancelledJoin", testCancelledJoin},
-		{"ConcurrentUse", testConcurrentUse},
+		{"RoundIsWhole", 0, testRoundIsWhole},
+		{"NextRoundEndsTheLast", 0, testNextRound},
+		{"MasterPortIsHeldUntilStarted", 0, testMasterPort},
+		{"CloseEndsTheJob", 0, testClose},
+		{"CloseWithoutRound", 0, testCloseWithoutRound},
+		{"CancelledJoin", 0, testCancelledJoin},
+		{"ConcurrentUse", 0, testConcurrentUse},
+		{"FailuresUseTheBudgetUp", 2, testBudget},
+		{"FinalFailure", 2, testFinalFailure},
+		{"Success", 2, testSuccess},
+		{"FirstOfTwoFailuresCounts", 1, testTwoFailures},
+		{"StaleReport", 1, testStaleReport},
+		{"ReportAfterClose", 1, testReportAfterClose},
+		{"ConcurrentReports", 1, testConcurrentReports},
 	} {
 		t.Run(part.name, func(t *testing.T) {
-			r := fresh(t)
+			r := fresh(t, part.maxRestarts)
 			t.Cleanup(func() {
 				if err := r.Close(context.Background(), nil); err != nil {
 					t.Errorf("Close: %v", err)
