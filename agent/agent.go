@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"os"
+	"sync"
 	"syscall"
 	"time"
 
@@ -29,7 +30,8 @@ type Config struct {
 	Program     string          // as the user named it, for messages
 	RunID       string          // optional
 	Node        rendezvous.Node // this node
-	MaxRestarts int
+	MaxRestarts int             // that of Rendezvous, whose budget it is; workers are told
+	ExitBarrier time.Duration   // how long this node, when its workers have succeeded, waits for those of the others
 
 	// Spec is what all attempts have in common. The agent fills in Workers and, if Spec.Logs.Dir names the
 	// directory of the job (launcher.RunDir), makes it that of the attempt.
@@ -63,8 +65,9 @@ type Config struct {
 	Logger     hclog.Logger
 }
 
-// Run runs the job on this node to its end, and leaves the rendezvous closed. The error is nil if all workers
-// exited 0, else a *WorkerError, an *InterruptError or a *StartError. The end of ctx counts as SIGTERM.
+// Run runs the job on this node to its end, and leaves the rendezvous closed. The error is nil if the job has succeeded,
+// or, after an interrupt, if all workers exited 0; else a *WorkerError, an *InterruptError, a *StartError, or a
+// *rendezvous.ClosedError if no worker is to blame. The end of ctx counts as SIGTERM.
 func Run(ctx context.Context, config Config) error {
 	startCtx, cancelStart := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancelStart()
@@ -72,21 +75,22 @@ func Run(ctx context.Context, config Config) error {
 	defer cancelJoin()
 	l := loop{
 		Config:  config,
-		machine: machine{maxRestarts: config.MaxRestarts},
 		begun:   time.Now(),
 		joinCtx: joinCtx, cancelJoin: cancelJoin,
 		startCtx: startCtx, cancelStart: cancelStart,
 		joined:    make(chan joined, 1),
 		cancelled: ctx.Done(),
 	}
-	err := l.run()
+	end := l.run()
+	cancelStart()
+	l.reports.Wait()
 
 	closeCtx, cancelClose := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 	defer cancelClose()
-	if err := config.Rendezvous.Close(closeCtx, err); err != nil {
+	if err := config.Rendezvous.Close(closeCtx, end.why); err != nil {
 		config.Logger.Warn("closing the rendezvous", "error", err)
 	}
-	return err
+	return end.err
 }
 
 // A loop owns the machine and all that it acts on. A nil channel switches its case off.
@@ -95,7 +99,7 @@ type loop struct {
 	machine     machine
 	joinCtx     context.Context // for the rendezvous
 	cancelJoin  context.CancelFunc
-	startCtx    context.Context // for the launcher; when it ends so does joinCtx
+	startCtx    context.Context // for the launcher, and for reports; when it ends so does joinCtx
 	cancelStart context.CancelFunc
 	joined      chan joined     // gets the outcome of the pending join, if there is one
 	cancelled   <-chan struct{} // the caller's context
@@ -106,13 +110,17 @@ type loop struct {
 	over    <-chan struct{}   // the end of the round
 	gang    Gang
 	exits   <-chan launcher.Exit
+
+	reports  sync.WaitGroup
+	reported <-chan error     // gets the outcome of the pending report
+	barrier  <-chan time.Time // the others have had their time
 }
 
-func (l *loop) run() error {
+func (l *loop) run() *finish {
 	todo := l.machine.begin()
 	for {
-		if finished, err := l.perform(todo); finished {
-			return err
+		if end := l.perform(todo); end != nil {
+			return end
 		}
 		was := l.machine.state
 		todo = l.machine.Step(l.next())
@@ -130,11 +138,16 @@ func (l *loop) next() event {
 	case <-l.over:
 		l.over = nil
 		return roundOver{l.round.Err()}
+	case err := <-l.reported:
+		return l.onReported(err)
+	case <-l.barrier:
+		l.Logger.Warn("leaving before the other nodes' workers have ended", "waited", l.ExitBarrier)
+		return barrierOver{}
 	case x, more := <-l.exits:
 		if more {
 			return workerExited{x}
 		}
-		l.exits, l.over = nil, nil
+		l.exits = nil
 		return gangGone{}
 	case s := <-l.Interrupts:
 		return interrupted{number(s)}
@@ -144,6 +157,18 @@ func (l *loop) next() event {
 		l.cancelled = nil
 		return interrupted{syscall.SIGTERM}
 	}
+}
+
+// onReported: if the round is over by now, that is the news.
+func (l *loop) onReported(err error) event {
+	if l.over != nil && l.round.Err() != nil {
+		l.over = nil
+		return roundOver{l.round.Err()}
+	}
+	if err != nil {
+		l.Logger.Warn("the rendezvous was not told how the workers ended", "error", err)
+	}
+	return reported{err}
 }
 
 // number is what os/signal delivers, on every system that has signals.

@@ -6,16 +6,14 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/launcher"
+	"github.com/gorun/gorun/rendezvous"
 )
 
 // complete adds to a worker's failure what the machine does not know, and tells those who asked for it.
-func (l *loop) complete(err error) error {
-	end := result{err: err, begun: l.begun, started: l.started, ended: time.Now(),
-		restarts: l.machine.restarts, round: l.round, exits: l.machine.exits}
+func (l *loop) complete(err error) {
+	end := result{err: err, begun: l.begun, started: l.started, ended: time.Now(), round: l.round, exits: l.machine.exits}
 	if w, ok := errors.AsType[*WorkerError](err); ok {
-		w.Program, w.Host, w.Code = l.Program, l.Node.Host, w.Root.Code
-		w.Reports = l.readReports(w)
-		w.accuse()
+		l.completeFailure(w)
 		end.reports = w.Reports
 		if err := l.reportFailure(w); err != nil {
 			l.Logger.Warn("the error file was not written", "file", l.ErrorFile, "error", bare(err))
@@ -26,16 +24,37 @@ func (l *loop) complete(err error) error {
 			l.Logger.Warn("the events were not written", "error", err)
 		}
 	}
-	return err
 }
 
-// readReports reads what the failed workers of the last gang have left.
-func (l *loop) readReports(w *WorkerError) map[int]Report {
-	file := func(local int) string { return errorFile(l.Config, w.Restarts, local) }
+// completeFailure: where several nodes must agree on an exit code it is that of the failure which was reported, whoever
+// is then found to be the root cause here.
+func (l *loop) completeFailure(w *WorkerError) {
+	w.Program, w.Host = l.Program, l.Node.Host
+	if l.round == nil {
+		return
+	}
+	closed, decided := errors.AsType[*rendezvous.ClosedError](l.round.Err())
+	if w.Elsewhere == nil || decided {
+		w.Restarts, w.MaxRestarts = l.round.Restarts, l.MaxRestarts
+	}
+	failed := slices.Concat(w.Others, w.Stopped)
+	if w.Elsewhere == nil {
+		failed = append(failed, w.Root)
+	}
+	w.Reports = readErrorFiles(l.Config, l.round, failed)
+	w.accuse()
+	if decided && len(l.round.Nodes) > 1 {
+		w.Code = closed.Outcome.Code
+	}
+}
+
+// readErrorFiles reads what failed workers of a round have left.
+func readErrorFiles(c Config, round *rendezvous.Round, failed []launcher.Exit) map[int]Report {
+	file := func(local int) string { return errorFile(c, round.Restarts, local) }
 	if file(0) == "" {
 		return nil
 	}
-	return readReports(slices.Concat([]launcher.Exit{w.Root}, w.Others, w.Stopped), file)
+	return readReports(failed, file)
 }
 
 // reportFailure hands the root cause to whoever has started this agent.

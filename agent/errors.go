@@ -5,6 +5,7 @@ import (
 	"syscall"
 
 	"github.com/gorun/gorun/launcher"
+	"github.com/gorun/gorun/rendezvous"
 )
 
 // A StartError says that there are no workers: no round was to be had, or they could not be started in it.
@@ -35,35 +36,40 @@ func (e *InterruptError) Error() string {
 	}
 }
 
-// A WorkerError says that a worker failed and is not started again. Its Summary is for people.
+// A WorkerError says that a worker failed, on this node or another, and that the gang is not started again. Its Summary
+// is for people.
 type WorkerError struct {
-	Root        launcher.Exit   // the root cause
-	Code        int             // exit code of the job
-	Others      []launcher.Exit // that failed on their own as well, in order
-	Stopped     []launcher.Exit // that failed since the agent stopped them, in order
-	Reports     map[int]Report  // by rank; of those of the above that left an error file
-	Restarts    int             // used before
-	MaxRestarts int
-	Program     string // as the user named it
-	Host        string
+	Root        launcher.Exit       // the root cause
+	Elsewhere   *rendezvous.Failure // the root cause as its node has told of it; nil: it is this node's
+	Code        int                 // exit code of the job
+	Others      []launcher.Exit     // of this node, that failed on their own as well, in order
+	Stopped     []launcher.Exit     // of this node, that failed since the agent stopped them, in order
+	Reports     map[int]Report      // by rank; of those of this node that left an error file
+	Restarts    int                 // used before
+	MaxRestarts int                 // 0 as well if it is not known how many were used
+	Program     string              // as the user named it
+	Host        string              // of this node
 }
 
 // Error is one line.
-func (e *WorkerError) Error() string { return describe(e.Root) }
+func (e *WorkerError) Error() string {
+	if e.Elsewhere != nil {
+		return e.Elsewhere.String()
+	}
+	return describe(e.Root)
+}
 
-// workerError accuses the worker at index root of the exits.
-func (m *machine) workerError(root int) *WorkerError {
-	e := &WorkerError{Root: m.exits[root], Restarts: m.restarts, MaxRestarts: m.maxRestarts}
-	for i, x := range m.exits {
+// add sorts the exits of this node, without the root cause, into those that matter.
+func (e *WorkerError) add(exits []launcher.Exit) {
+	for _, x := range exits {
 		switch {
-		case i == root || !x.Failed():
+		case !x.Failed():
 		case x.Stopped:
 			e.Stopped = append(e.Stopped, x)
 		default:
 			e.Others = append(e.Others, x)
 		}
 	}
-	return e
 }
 
 // countKilled counts the workers that had to be killed.

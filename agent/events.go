@@ -12,14 +12,13 @@ import (
 
 // A result is all that is known when the job has ended on this node.
 type result struct {
-	err      error
-	begun    time.Time // the job
-	started  time.Time // its last gang
-	ended    time.Time // the job
-	restarts int
-	round    *rendezvous.Round // the last one with workers in it; nil: none
-	exits    []launcher.Exit   // of the last gang
-	reports  map[int]Report    // of those that failed, by rank
+	err     error
+	begun   time.Time         // the job
+	started time.Time         // its last gang
+	ended   time.Time         // the job
+	round   *rendezvous.Round // the last one with workers in it; nil: none
+	exits   []launcher.Exit   // of the last gang
+	reports map[int]Report    // of those that failed, by rank
 }
 
 // The shape of torchelastic's events.
@@ -78,12 +77,12 @@ func events(c Config, end result) []byte {
 func newEvent(c Config, end result) statusEvent {
 	e := statusEvent{Source: "AGENT", Timestamp: end.ended.UnixMilli(), Metadata: metadata{
 		RunID: c.RunID, Role: c.Node.Role, Hostname: c.Node.Host, Backend: c.Backend,
-		TotalRunTime: int64(end.ended.Sub(end.begun).Seconds()), Restarts: end.restarts,
-		DurationMs: end.ended.Sub(end.begun).Milliseconds(),
+		TotalRunTime: int64(end.ended.Sub(end.begun).Seconds()), DurationMs: end.ended.Sub(end.begun).Milliseconds(),
 	}}
 	d := details{EntryPoint: c.Program}
 	if end.round != nil {
 		e.Metadata.GroupRank, d.GroupWorldSize = &end.round.Self, len(end.round.Nodes)
+		e.Metadata.Restarts = end.round.Restarts
 	}
 	e.Metadata.Metadata = asJSON(d)
 	if end.err == nil {

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -15,13 +16,17 @@ type joined struct {
 	err   error
 }
 
-// perform does what the machine wants. It blocks on nothing.
-func (l *loop) perform(todo []action) (finished bool, err error) {
+// reportPatience is how long telling the rendezvous of a round's end may take.
+const reportPatience = 30 * time.Second
+
+// perform does what the machine wants. It blocks on nothing. It returns the end, if this is it.
+func (l *loop) perform(todo []action) *finish {
 	for _, a := range todo {
 		switch a := a.(type) {
 		case join:
-			l.tellAgain(a)
-			go func() { l.joined <- l.join(a.restarts) }()
+			l.over, l.reported, l.barrier = nil, nil, nil
+			last := l.round
+			go func() { l.joined <- l.join(last) }()
 		case cancelJoin:
 			l.cancelJoin()
 		case cancelStart:
@@ -34,21 +39,44 @@ func (l *loop) perform(todo []action) (finished bool, err error) {
 			l.gang.Signal(a.sig)
 		case announce:
 			l.announce(a)
+		case report:
+			l.report(a)
+		case barrier:
+			l.Logger.Info("every worker of this node exited 0; waiting for those of the others", "at_most", l.ExitBarrier)
+			l.barrier = time.After(l.ExitBarrier)
 		case finish:
-			return true, l.complete(a.err)
+			l.complete(a.err)
+			return &a
 		}
 	}
-	return false, nil
+	return nil
 }
 
-// tellAgain and announce say what torchrun says at these times, in its words.
-func (l *loop) tellAgain(a join) {
+// report tells the rendezvous, beside the loop.
+func (l *loop) report(a report) {
+	answer, round := make(chan error, 1), l.round
+	l.reported = answer
+	l.reports.Go(func() {
+		ctx, cancel := context.WithTimeout(l.startCtx, reportPatience)
+		defer cancel()
+		var failure *rendezvous.Failure
+		if a.failed != nil {
+			failure = failureOf(l.Config, round, *a.failed)
+		}
+		answer <- l.Rendezvous.Report(ctx, round, failure)
+	})
+}
+
+// tellAgain and announce say what torchrun says at these times, in its words. last is nil if these workers are the
+// first of this node.
+func (l *loop) tellAgain(round, last *rendezvous.Round) {
 	switch {
-	case a.failed:
+	case last == nil:
+	case round.Restarts > last.Restarts:
 		l.Logger.Warn(fmt.Sprintf("[%s] Worker group FAILED. %d/%d attempts left; will restart worker group: %s",
-			l.Node.Role, l.MaxRestarts-a.restarts+1, l.MaxRestarts, a.again))
-	case a.again != "":
-		l.Logger.Warn("starting the workers again: " + a.again)
+			l.Node.Role, l.MaxRestarts-round.Restarts+1, l.MaxRestarts, printable(round.Why)))
+	default:
+		l.Logger.Warn("starting the workers again: " + printable(round.Why))
 	}
 }
 
@@ -62,15 +90,16 @@ func (l *loop) announce(a announce) {
 
 // join gets a round and starts this node's workers in it. It runs beside the loop, of which it uses only what
 // never changes.
-func (l *loop) join(restarts int) joined {
+func (l *loop) join(last *rendezvous.Round) joined {
 	round, err := l.Rendezvous.Join(l.joinCtx, l.Node)
 	if err != nil {
 		return joined{err: err}
 	}
 	l.Logger.Debug("joined", "round", round.ID, "nodes", len(round.Nodes), "node", round.Self,
 		"master_addr", round.Master.Addr, "master_port", round.Master.Port)
-	spec := Plan(l.Config, round, restarts)
-	if err := prepareErrorFiles(l.Config, restarts, len(spec.Workers)); err != nil {
+	l.tellAgain(round, last)
+	spec := Plan(l.Config, round)
+	if err := prepareErrorFiles(l.Config, round.Restarts, len(spec.Workers)); err != nil {
 		l.Logger.Warn("workers may not be able to say why they failed", "error", err)
 	}
 	if err := l.joinCtx.Err(); err != nil {

@@ -15,16 +15,15 @@ const DefaultPrefix = "[${rank}] "
 // localRankMacro is torchrun's: inside the user's arguments it stands for the worker's local rank.
 const localRankMacro = "${local_rank}"
 
-// Plan returns what to start on this node in a round, after so many restarts. It is complete, and depends on
-// the arguments only.
-func Plan(c Config, round *rendezvous.Round, restarts int) launcher.Spec {
+// Plan returns what to start on this node in a round. It is complete, and depends on the arguments only.
+func Plan(c Config, round *rendezvous.Round) launcher.Spec {
 	spec := c.Spec
 	if spec.Logs.Dir != "" {
-		spec.Logs.Dir = launcher.AttemptDir(spec.Logs.Dir, restarts)
+		spec.Logs.Dir = launcher.AttemptDir(spec.Logs.Dir, round.Restarts)
 	}
 	inherited := inherit(c)
 	spec.Workers = nil
-	for local, w := range workers(c, round, restarts) {
+	for local, w := range workers(c, round) {
 		environ := slices.Concat(inherited, w.Environ())
 		if spec.TimerFile != "" {
 			environ = append(environ, timerFile+"="+spec.TimerFile)

@@ -16,11 +16,12 @@ const (
 	joining  state = iota // for a round, and its workers to be started
 	running               // for the workers
 	stopping              // for the end of the gang, or of a cancelled join
+	waiting               // for what the rendezvous makes of the round: the gang is gone
 	done                  // for nothing
 )
 
 func (s state) String() string {
-	return [...]string{"joining", "running", "stopping", "done"}[s]
+	return [...]string{"joining", "running", "stopping", "waiting", "done"}[s]
 }
 
 // An event is something that has happened.
@@ -35,8 +36,12 @@ type (
 	workerExited struct{ launcher.Exit }
 	// gangGone: every worker has been reported, and nothing of the gang is left.
 	gangGone struct{}
-	// roundOver: the membership has changed.
+	// roundOver: a newer one is to form, or the job has been decided.
 	roundOver struct{ err error }
+	// reported: how this node's workers ended has been recorded, or could not be.
+	reported struct{ err error }
+	// barrierOver: the other nodes have had their time.
+	barrierOver struct{}
 	// interrupted: somebody wants the job to end.
 	interrupted struct{ sig syscall.Signal }
 	// signalled: a signal has come that is meant for the workers.
@@ -48,6 +53,8 @@ func (startFailed) event()  {}
 func (workerExited) event() {}
 func (gangGone) event()     {}
 func (roundOver) event()    {}
+func (reported) event()     {}
+func (barrierOver) event()  {}
 func (interrupted) event()  {}
 func (signalled) event()    {}
 
@@ -55,12 +62,8 @@ func (signalled) event()    {}
 type action interface{ action() }
 
 type (
-	// join asks for a new round with workers in it, to whom restarts is told.
-	join struct {
-		restarts int
-		again    string // why this is not the first one
-		failed   bool   // again is a failure, which has cost a restart
-	}
+	// join asks for a new round with workers in it.
+	join struct{}
 	// cancelJoin asks the pending join to end soon: without workers if none has been started yet.
 	cancelJoin struct{}
 	// cancelStart asks it to end now, and to kill the workers that it has started.
@@ -76,8 +79,12 @@ type (
 		launcher.Exit
 		others int // workers that are stopped for it
 	}
-	// finish ends the job on this node.
-	finish struct{ err error }
+	// report tells the rendezvous of a failure, or, if it is nil, that all workers exited 0.
+	report struct{ failed *launcher.Exit }
+	// barrier gives the workers of the other nodes their time to end.
+	barrier struct{}
+	// finish ends the job on this node. The rendezvous is told why.
+	finish struct{ err, why error }
 )
 
 func (join) action()        {}
@@ -87,4 +94,6 @@ func (stop) action()        {}
 func (kill) action()        {}
 func (forward) action()     {}
 func (announce) action()    {}
+func (report) action()      {}
+func (barrier) action()     {}
 func (finish) action()      {}

@@ -1,30 +1,30 @@
 package agent
 
 import (
+	"errors"
 	"fmt"
-	"slices"
 	"syscall"
 
 	"github.com/gorun/gorun/launcher"
+	"github.com/gorun/gorun/rendezvous"
 )
 
-// A machine decides. It has no clock, goroutine, I/O or logger. Its zero value with the first block filled in is
-// ready for begin.
+// A machine decides. It has no clock, goroutine, I/O or logger. Its zero value is ready for begin.
 type machine struct {
-	maxRestarts int
-
 	state     state
 	why       string         // the machine came into this state
-	gang      bool           // workers may be left; otherwise, unless done, a join is pending
-	restarts  int            // used so far
+	gang      bool           // workers may be left
 	interrupt syscall.Signal // the first one; 0: none
 	killed    bool           // a second one has come
 
-	// Of the present gang:
+	// Of the present round:
 	workers int
 	exits   []launcher.Exit // in the order in which they came
 	reason  reason          // the first reason to stop
 	root    int             // index of the exit that is the reason, if it is a failure
+	told    bool            // it has been announced
+	over    error           // why the round is over; nil: it is not
+	alone   bool            // the others are not waited for, or cannot be reached
 }
 
 // A reason is why a gang is stopped before all its workers have exited 0.
@@ -47,10 +47,7 @@ func (m *machine) Step(e event) []action {
 	case started:
 		return m.onStarted(e.workers)
 	case startFailed:
-		if m.interrupt != 0 {
-			return m.finish(&InterruptError{Signal: m.interrupt})
-		}
-		return m.finish(&StartError{Err: e.err})
+		return m.onStartFailed(e.err)
 	case workerExited:
 		m.exits = append(m.exits, e.Exit)
 		if m.state == running && e.Failed() {
@@ -60,9 +57,12 @@ func (m *machine) Step(e event) []action {
 		m.gang = false
 		return m.next()
 	case roundOver:
-		if m.state == running {
-			return m.stop(membership, syscall.SIGTERM, fmt.Sprintf("the round is over: %v", e.err))
-		}
+		return m.onRoundOver(e.err)
+	case reported:
+		return m.onReported(e.err)
+	case barrierOver:
+		m.alone = true
+		return m.onNews()
 	case interrupted:
 		return m.onInterrupt(e.sig)
 	case signalled:
@@ -75,6 +75,7 @@ func (m *machine) Step(e event) []action {
 
 func (m *machine) onStarted(workers int) []action {
 	m.gang, m.workers, m.exits, m.reason = true, workers, nil, none
+	m.told, m.over, m.alone = false, nil, false
 	switch {
 	case m.interrupt == 0:
 		m.become(running, "the workers are started")
@@ -87,15 +88,51 @@ func (m *machine) onStarted(workers int) []action {
 	}
 }
 
+func (m *machine) onStartFailed(err error) []action {
+	closed, ok := errors.AsType[*rendezvous.ClosedError](err)
+	switch {
+	case m.interrupt != 0:
+		return m.finish(&InterruptError{Signal: m.interrupt})
+	case ok: // without this node's last gang
+		return m.finish(outcomeError(closed.Outcome, nil))
+	default:
+		return m.finish(&StartError{Err: err})
+	}
+}
+
 // onFailure: nobody is told at once of what a summary will say in a moment.
 func (m *machine) onFailure(x launcher.Exit) []action {
 	m.root = len(m.exits) - 1
-	todo := m.stop(failure, syscall.SIGTERM, describe(x))
-	others := m.workers - len(m.exits)
-	if others > 0 || x.Code != NoRestart && m.restarts < m.maxRestarts {
+	todo := append(m.stop(failure, syscall.SIGTERM, describe(x)), report{&x})
+	if others := m.workers - len(m.exits); others > 0 {
+		m.told = true
 		todo = append(todo, announce{x, others})
 	}
 	return todo
+}
+
+func (m *machine) onRoundOver(err error) []action {
+	m.over = err
+	if m.state == running {
+		return m.stop(membership, syscall.SIGTERM, fmt.Sprintf("the round is over: %v", err))
+	}
+	return m.onNews()
+}
+
+func (m *machine) onReported(err error) []action {
+	if err == nil && m.state == waiting && m.reason == none {
+		return []action{barrier{}}
+	}
+	m.alone = m.alone || err != nil
+	return m.onNews()
+}
+
+// onNews: a machine that has waited may go on.
+func (m *machine) onNews() []action {
+	if m.state != waiting {
+		return nil
+	}
+	return m.next()
 }
 
 // onInterrupt: the first interrupt asks, the second does not ask, a third finds everything done.
@@ -118,50 +155,7 @@ func (m *machine) onInterrupt(sig syscall.Signal) []action {
 	case running:
 		return m.stop(interruption, sig, signalName(sig))
 	default: // already asked to stop; what is new is that nothing follows
-		return nil
-	}
-}
-
-// next decides what follows a gang of which nothing is left.
-func (m *machine) next() []action {
-	clean := !slices.ContainsFunc(m.exits, launcher.Exit.Failed)
-	stoppedByUs := slices.ContainsFunc(m.exits, func(x launcher.Exit) bool { return x.Stopped })
-	noRestart := slices.IndexFunc(m.exits, func(x launcher.Exit) bool { return x.Code == NoRestart })
-	switch {
-	case clean && (m.reason != membership || m.interrupt != 0 || !stoppedByUs):
-		return m.finish(nil)
-	case m.interrupt != 0 && m.reason != failure:
-		return m.finish(&InterruptError{Signal: m.interrupt, Killed: countKilled(m.exits)})
-	case m.reason == membership && noRestart < 0:
-		return m.rejoin(m.why, false)
-	case m.reason == membership:
-		return m.finish(m.workerError(noRestart))
-	case m.interrupt == 0 && noRestart < 0 && m.restarts < m.maxRestarts:
-		m.restarts++
-		return m.rejoin(fmt.Sprintf("%s; restart %d of %d", describe(m.exits[m.rootCause()]), m.restarts, m.maxRestarts), true)
-	default:
-		return m.finish(m.workerError(m.rootCause()))
-	}
-}
-
-// rootCause returns the index of the exit to name, after a failure. That is the first failure, unless another worker
-// crashed before the stop reached it: the connections of a dying process close before its end can be reported, and
-// a peer that gives up for it may be reported first.
-func (m *machine) rootCause() int {
-	if crashed(m.exits[m.root]) {
-		return m.root
-	}
-	crash := slices.IndexFunc(m.exits, func(x launcher.Exit) bool { return crashed(x) && !x.Stopped })
-	return max(m.root, crash) // those before the root did not fail
-}
-
-// crashed: it died of what no process does to itself when a peer is gone.
-func crashed(x launcher.Exit) bool {
-	switch x.Signal {
-	case syscall.SIGKILL, syscall.SIGSEGV, syscall.SIGBUS, syscall.SIGILL, syscall.SIGFPE:
-		return true
-	default:
-		return false
+		return m.onNews()
 	}
 }
 
@@ -169,20 +163,6 @@ func (m *machine) stop(r reason, sig syscall.Signal, why string) []action {
 	m.reason = r
 	m.become(stopping, why)
 	return []action{stop{sig}}
-}
-
-func (m *machine) rejoin(why string, failed bool) []action {
-	m.become(joining, why)
-	return []action{join{restarts: m.restarts, again: why, failed: failed}}
-}
-
-func (m *machine) finish(err error) []action {
-	why := "every worker exited 0"
-	if err != nil {
-		why = err.Error()
-	}
-	m.become(done, why)
-	return []action{finish{err}}
 }
 
 func (m *machine) become(s state, why string) { m.state, m.why = s, why }

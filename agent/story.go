@@ -31,6 +31,9 @@ func exitText(x launcher.Exit) string {
 // story tells why a worker failed, from what it said in its error file, or else on stderr. It is one line at least;
 // of each text come the last lines only.
 func (e *WorkerError) story(x launcher.Exit, lines int) []string {
+	if e.Elsewhere != nil && x.Rank == e.Root.Rank {
+		return lastLines(e.Elsewhere.Text, lines)
+	}
 	r := e.Reports[x.Rank]
 	if x.Stopped && x.Rank != e.Root.Rank {
 		out := []string{fmt.Sprintf("%s: stopped by gorun after rank %d failed", ending(x), e.Root.Rank)}

@@ -76,6 +76,10 @@ func (e *WorkerError) Summary() string {
 // tell writes one failure. Of each text in it come the last lines.
 func (e *WorkerError) tell(line func(string, ...any), index int, x launcher.Exit, lines int) {
 	r, left := e.Reports[x.Rank]
+	host, note := e.Host, note(x, r)
+	if e.Elsewhere != nil && x.Rank == e.Root.Rank {
+		host, note = e.Elsewhere.Host, "" // its text has one
+	}
 	at, file := x.At.Format("2006-01-02_15:04:05.000"), "<N/A>"
 	if !r.At.IsZero() && x.At.Sub(r.At).Seconds() >= 2 { // r.At is cut to the second
 		at += " (its error is of " + r.At.In(x.At.Location()).Format("15:04:05") + ")"
@@ -85,11 +89,11 @@ func (e *WorkerError) tell(line func(string, ...any), index int, x launcher.Exit
 	}
 	line("[%d]:", index)
 	line("  time      : %s", at)
-	line("  host      : %s", printable(e.Host))
+	line("  host      : %s", printable(host))
 	line("  rank      : %d (local_rank: %d)", x.Rank, x.LocalRank)
 	line("  exitcode  : %s (pid: %d)", exitText(x), x.Pid)
 	line("  error_file: %s", file)
-	if note := note(x, r); note != "" {
+	if note != "" {
 		line("  note      : %s", note)
 	}
 	for i, text := range e.story(x, lines) {
@@ -119,10 +123,10 @@ func restNote(own, stopped int) string {
 // restartNote explains why there is no other attempt.
 func (e *WorkerError) restartNote() string {
 	switch {
-	case e.Root.Code == NoRestart:
-		return fmt.Sprintf("Exit code %d asks for no restart; %d of %d were used.", NoRestart, e.Restarts, e.MaxRestarts)
 	case e.MaxRestarts == 0:
 		return ""
+	case e.Root.Code == NoRestart:
+		return fmt.Sprintf("Exit code %d asks for no restart; %d of %d were used.", NoRestart, e.Restarts, e.MaxRestarts)
 	case e.Restarts == e.MaxRestarts:
 		return fmt.Sprintf("%s used.", plural(e.Restarts, "restart was allowed, and it was", "restarts were allowed, and all were"))
 	default:

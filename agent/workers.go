@@ -15,7 +15,7 @@ const asyncErrorHandling = "TORCH_NCCL_ASYNC_ERROR_HANDLING"
 const timerFile = "TORCHELASTIC_TIMER_FILE"
 
 // workers returns what this node's workers are told in a round, by local rank.
-func workers(c Config, round *rendezvous.Round, restarts int) []env.Worker {
+func workers(c Config, round *rendezvous.Round) []env.Worker {
 	self, place := round.Nodes[round.Self], rendezvous.Assign(round.Nodes)[round.Self]
 	list := make([]env.Worker, self.Nproc)
 	for local := range list {
@@ -31,10 +31,10 @@ func workers(c Config, round *rendezvous.Round, restarts int) []env.Worker {
 			RoleWorldSize:  place.RoleWorldSize,
 			MasterAddr:     round.Master.Addr,
 			MasterPort:     round.Master.Port,
-			RestartCount:   restarts,
+			RestartCount:   round.Restarts,
 			MaxRestarts:    c.MaxRestarts,
 			RunID:          c.RunID,
-			ErrorFile:      errorFile(c, restarts, local),
+			ErrorFile:      errorFile(c, round.Restarts, local),
 			Round:          round.ID,
 			Token:          round.Token,
 			StoreAddr:      round.StoreAddr,

@@ -88,7 +88,7 @@ func newPlan(c agent.Config, round *rendezvous.Round, environ []string) plan {
 		told[name] = true
 	}
 	hosted := len(round.Nodes) == 1 // a store that is there only once the job runs
-	spec := agent.Plan(c, round, 0)
+	spec := agent.Plan(c, round)
 	for local, w := range spec.Workers {
 		if w.Argv == nil {
 			w.Argv = spec.Argv

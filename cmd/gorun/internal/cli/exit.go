@@ -5,6 +5,7 @@ import (
 
 	"github.com/gorun/gorun/agent"
 	"github.com/gorun/gorun/launcher"
+	"github.com/gorun/gorun/rendezvous"
 )
 
 // The exit codes that are gorun's own. 93 (agent.NoRestart) is a worker's.
@@ -34,6 +35,9 @@ func exitCode(err error) int {
 	}
 	if failed, ok := errors.AsType[*agent.WorkerError](err); ok {
 		return failed.Code
+	}
+	if closed, ok := errors.AsType[*rendezvous.ClosedError](err); ok {
+		return closed.Outcome.Code
 	}
 	if stopped, ok := errors.AsType[*agent.InterruptError](err); ok {
 		return exitSignal + int(stopped.Signal)

@@ -20,10 +20,10 @@ type storeHost func(token string) (addr string, store io.Closer, err error)
 
 func newRendezvous(o *options, reserve rendezvous.ReserveFunc, host storeHost) (rendezvous.Rendezvous, error) {
 	if o.nnodes == 1 {
-		return rendezvous.NewLocal(rendezvous.LocalConfig{Master: o.master, Reserve: reserve, Host: host}), nil
+		return rendezvous.NewLocal(rendezvous.LocalConfig{Master: o.master, Reserve: reserve, Host: host, MaxRestarts: o.maxRestarts}), nil
 	}
 	static, err := rendezvous.NewStatic(rendezvous.StaticConfig{
-		Nodes: o.nnodes, NodeRank: o.nodeRank, Master: o.master, Token: o.token, Reserve: reserve,
+		Nodes: o.nnodes, NodeRank: o.nodeRank, Master: o.master, Token: o.token, MaxRestarts: o.maxRestarts, Reserve: reserve,
 	})
 	if err != nil {
 		return nil, usagef("%w", err)

@@ -1,0 +1,44 @@
+package agent
+
+import (
+	"strings"
+	"syscall"
+
+	"github.com/gorun/gorun/launcher"
+	"github.com/gorun/gorun/rendezvous"
+)
+
+// maxText bounds the text of a failure in bytes. JSON may make 6 bytes of each, which leaves room for the rest.
+const maxText = 10_000
+
+// failureOf tells other nodes of a worker's failure, with what it has said in its error file, or else on stderr. It
+// reads that file, for which it may take reportTimeout.
+func failureOf(c Config, round *rendezvous.Round, x launcher.Exit) *rendezvous.Failure {
+	e := WorkerError{Root: x, Reports: readErrorFiles(c, round, []launcher.Exit{x})}
+	lines := e.story(x, rootLines)
+	if note := note(x, e.Reports[x.Rank]); note != "" {
+		lines = append([]string{note}, lines...)
+	}
+	return &rendezvous.Failure{
+		Node: c.Node.ID, Host: c.Node.Host, Rank: x.Rank, LocalRank: x.LocalRank, Pid: x.Pid,
+		Code: x.Code, Signal: int(x.Signal), Ending: x.String(), At: x.At, Text: lastText(lines), Final: x.Code == NoRestart,
+	}
+}
+
+// lastText joins the last of the lines, maxText bytes of them at most.
+func lastText(lines []string) string {
+	size, first := 0, len(lines)
+	for ; first > 0; first-- {
+		line := printable(lines[first-1])
+		if size += len(line) + 1; size > maxText {
+			break
+		}
+		lines[first-1] = line
+	}
+	return strings.Join(lines[first:], "\n")
+}
+
+// exitOf is a failure of another node in the form of one of this.
+func exitOf(f *rendezvous.Failure) launcher.Exit {
+	return launcher.Exit{Rank: f.Rank, LocalRank: f.LocalRank, Pid: f.Pid, Code: f.Code, Signal: syscall.Signal(f.Signal), At: f.At.Local()}
+}

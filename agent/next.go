@@ -1,0 +1,119 @@
+package agent
+
+import (
+	"errors"
+	"slices"
+	"syscall"
+
+	"github.com/gorun/gorun/launcher"
+	"github.com/gorun/gorun/rendezvous"
+)
+
+// next decides what follows a gang of which nothing is left.
+func (m *machine) next() []action {
+	closed, decided := errors.AsType[*rendezvous.ClosedError](m.over)
+	noRestart := slices.IndexFunc(m.exits, func(x launcher.Exit) bool { return x.Code == NoRestart })
+	switch {
+	case decided && m.reason != interruption:
+		return m.finish(m.outcomeError(closed.Outcome))
+	case m.interrupt != 0 && m.reason == failure:
+		return m.finish(m.workerError(m.rootCause()))
+	case m.interrupt != 0 && m.reason != none:
+		return m.leave()
+	case m.over != nil && noRestart >= 0 && m.reason == failure:
+		return m.finish(m.workerError(m.rootCause()))
+	case m.over != nil && noRestart >= 0:
+		return m.finish(m.workerError(noRestart))
+	case m.over != nil:
+		return m.rejoin()
+	case m.state == running:
+		m.become(waiting, "every worker exited 0")
+		return []action{report{}}
+	case m.alone && m.reason == failure:
+		return m.finish(m.workerError(m.rootCause()))
+	case m.alone || m.interrupt != 0:
+		return m.finish(nil)
+	default:
+		m.become(waiting, "the gang is gone")
+		return nil
+	}
+}
+
+// leave follows an interrupt. A node whose workers obeyed it with exit code 0 leaves all the same.
+func (m *machine) leave() []action {
+	why := &InterruptError{Signal: m.interrupt, Killed: countKilled(m.exits)}
+	m.become(done, why.Error())
+	if slices.ContainsFunc(m.exits, launcher.Exit.Failed) {
+		return []action{finish{why, why}}
+	}
+	return []action{finish{nil, why}}
+}
+
+// rejoin also announces a failure of which nobody has heard, since there is no summary of it.
+func (m *machine) rejoin() (todo []action) {
+	m.become(joining, m.over.Error())
+	if m.reason == failure && !m.told {
+		todo = append(todo, announce{Exit: m.exits[m.root]})
+	}
+	return append(todo, join{})
+}
+
+func (m *machine) finish(err error) []action {
+	why := "the job has succeeded"
+	if err != nil {
+		why = err.Error()
+	}
+	m.become(done, why)
+	return []action{finish{err, err}}
+}
+
+// rootCause returns the index of the exit to name, after a failure. That is the first failure, unless another worker
+// crashed before the stop reached it: the connections of a dying process close before its end can be reported, and
+// a peer that gives up for it may be reported first.
+func (m *machine) rootCause() int {
+	if crashed(m.exits[m.root]) {
+		return m.root
+	}
+	crash := slices.IndexFunc(m.exits, func(x launcher.Exit) bool { return crashed(x) && !x.Stopped })
+	return max(m.root, crash) // those before the root did not fail
+}
+
+// crashed: it died of what no process does to itself when a peer is gone.
+func crashed(x launcher.Exit) bool {
+	switch x.Signal {
+	case syscall.SIGKILL, syscall.SIGSEGV, syscall.SIGBUS, syscall.SIGILL, syscall.SIGFPE:
+		return true
+	default:
+		return false
+	}
+}
+
+// outcomeError is how a job that has been decided ends on this node. Of the failure that was reported here, more is
+// known here.
+func (m *machine) outcomeError(o rendezvous.Outcome) error {
+	if o.Failure != nil && m.reason == failure && o.Failure.Rank == m.exits[m.root].Rank {
+		return m.workerError(m.rootCause())
+	}
+	return outcomeError(o, m.exits)
+}
+
+// outcomeError is a job's end that this node has not caused; exits are those of its own gang.
+func outcomeError(o rendezvous.Outcome, exits []launcher.Exit) error {
+	switch {
+	case o.Success():
+		return nil
+	case o.Failure == nil:
+		return &rendezvous.ClosedError{Outcome: o}
+	default:
+		e := &WorkerError{Root: exitOf(o.Failure), Code: o.Code, Elsewhere: o.Failure}
+		e.add(exits)
+		return e
+	}
+}
+
+// workerError accuses the worker at index root of the exits.
+func (m *machine) workerError(root int) *WorkerError {
+	e := &WorkerError{Root: m.exits[root], Code: m.exits[root].Code}
+	e.add(slices.Concat(m.exits[:root], m.exits[root+1:]))
+	return e
+}
