@@ -55,7 +55,9 @@ func TestRunFails(t *testing.T) {
 		if failed.Root.Code != 8 || failed.Restarts != 1 || failed.Program != "prog" || failed.Host != "here" {
 			t.Errorf("Run: %+v", failed)
 		}
-		if _, err := s.config.Rendezvous.Join(t.Context(), s.config.Node); !errors.Is(err, rendezvous.ErrClosed) || !errors.Is(err, failed) {
+		_, err := s.config.Rendezvous.Join(t.Context(), s.config.Node)
+		var closed *rendezvous.ClosedError
+		if !errors.As(err, &closed) || closed.Outcome.Code != 8 || closed.Outcome.Failure.Rank != 0 {
 			t.Errorf("after Run, Join: %v; want a closed rendezvous that says why", err)
 		}
 	})

@@ -33,11 +33,11 @@ func TestRunTells(t *testing.T) {
 			"0s start", "0s port released",
 			"1h0m0s stop terminated",
 			"1h0m0s [ERROR] failed (exitcode: 7) local_rank: 0 (pid: 100) of binary: prog; stopping the others: rank=0 host=here",
-			"1h0m30s [WARN]  [default] Worker group FAILED. 2/2 attempts left; will restart worker group: rank 0 (local rank 0, pid 100): exit code 7; restart 1 of 2",
+			"1h0m30s [WARN]  [default] Worker group FAILED. 2/2 attempts left; will restart worker group: rank 0 on here: exit code 7; restart 1 of 2",
 			"1h0m30s start", "1h0m30s port released",
 			"1h1m30s stop terminated",
 			"1h1m30s [ERROR] failed (exitcode: 1) local_rank: 1 (pid: 101) of binary: prog: rank=1 host=here",
-			"1h1m30s [WARN]  [default] Worker group FAILED. 1/2 attempts left; will restart worker group: rank 1 (local rank 1, pid 101): exit code 1; restart 2 of 2",
+			"1h1m30s [WARN]  [default] Worker group FAILED. 1/2 attempts left; will restart worker group: rank 1 on here: exit code 1; restart 2 of 2",
 			"1h1m30s start", "1h1m30s port released",
 			"1h2m30s stop terminated",
 			"1h2m30s [ERROR] failed (exitcode: 93) local_rank: 1 (pid: 101) of binary: prog; stopping the others: rank=1 host=here")
@@ -153,7 +153,7 @@ func TestRunWarnsOfReports(t *testing.T) {
 func TestEventsOfAnEarlyEnd(t *testing.T) {
 	x := exited(0, 0).Exit
 	x.At = at
-	got := string(events(Config{}, result{begun: at, started: at.Add(time.Second), ended: at.Add(time.Second), round: duo(), exits: []launcher.Exit{x}}))
+	got := string(events(Config{}, result{begun: at, started: at.Add(time.Second), ended: at.Add(time.Second), round: duo(0), exits: []launcher.Exit{x}}))
 	if worker, _, _ := strings.Cut(got, "\n"); !strings.HasSuffix(worker, `"duration_ms":0}}`) {
 		t.Errorf("%s, want a duration of 0", worker)
 	}

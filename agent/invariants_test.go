@@ -11,33 +11,41 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/gorun/gorun/launcher"
+	"github.com/gorun/gorun/rendezvous"
 )
 
 // A world is what the machine acts on, as far as the invariants of the package comment can see it. It knows
 // nothing of how the machine decides.
 type world struct {
-	t           *rapid.T
-	m           machine
-	history     []string
-	maxRestarts int
+	t       *rapid.T
+	m       machine
+	history []string
 
 	joinPending, gangLives, finished bool
 	alive                            []int // ranks that have not been reported
-	interrupts, cancels, failures    int   // failures: gangs that ended for this reason
+	interrupts, cancels              int
 	entered                          bool  // the last join has led to a gang
+	joinErr                          error // how it ended if not
 
-	// Of the last gang:
+	// Of the last gang and its round:
 	reason       string // the first reason to stop it
 	stops, kills int
 	told         []int // ranks that were announced
 	exits        []launcher.Exit
+	over         error // nil: the round is not over
+	reports      []report
+	answered     bool // the report
+	barrier      bool // is up
+	unheard      bool // the report, or the barrier has come to its end
 }
+
+// far is a failure of another node.
+var far = failedAt("node-b", exited(5, 4).Exit)
 
 // TestInvariants checks the list in the package comment over random histories that could happen.
 func TestInvariants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		maxRestarts := rapid.IntRange(0, 3).Draw(t, "max restarts")
-		w := &world{t: t, maxRestarts: maxRestarts, m: machine{maxRestarts: maxRestarts}}
+		w := &world{t: t}
 		w.obey(w.m.begin())
 		for range rapid.IntRange(0, 40).Draw(t, "steps") {
 			kind := rapid.SampledFrom(w.possible()).Draw(t, "kind")
@@ -68,16 +76,26 @@ func (w *world) check(number int, holds bool, broken string) {
 
 // possible lists what could happen next, by kind, so that no kind crowds out another.
 func (w *world) possible() [][]event {
-	kinds := [][]event{{roundOver{errNewcomer}, sigint, signalled{syscall.SIGUSR1}}}
+	kinds := [][]event{{sigint, signalled{syscall.SIGUSR1}}}
 	if w.joinPending {
-		kinds = append(kinds, []event{started{3}, started{3}, started{3}, startFailed{errNoRound}})
+		kinds = append(kinds, []event{started{3}, started{3}, started{3},
+			startFailed{errNoRound}, startFailed{succeeded.err}, startFailed{closedBy(far)}})
+	}
+	if w.entered && w.over == nil && !w.joinPending {
+		kinds = append(kinds, w.ends())
+	}
+	if len(w.reports) == 1 && !w.answered && !w.joinPending {
+		kinds = append(kinds, []event{reported{nil}, reported{nil}, reported{errAway}})
+	}
+	if w.barrier {
+		kinds = append(kinds, []event{barrierOver{}})
 	}
 	if w.gangLives && len(w.alive) == 0 {
 		kinds = append(kinds, []event{gangGone{}})
 	}
 	var events []event
 	for _, rank := range w.alive {
-		for _, code := range []int{0, 0, 0, 1, NoRestart, 137} {
+		for _, code := range []int{0, 0, 0, 0, 1, NoRestart, 137} {
 			events = append(events, exited(rank, code)) // it may have been under way when the stop was asked for
 			if w.stops+w.kills > 0 {
 				events = append(events, asked(exited(rank, code)))
@@ -93,6 +111,19 @@ func (w *world) possible() [][]event {
 	return kinds
 }
 
+// ends are those that the round can come to.
+func (w *world) ends() []event {
+	ends := []event{newRound, roundOver{closedBy(far)}, roundOver{reasoned}}
+	for _, r := range w.reports {
+		if r.failed == nil {
+			ends = append(ends, succeeded, succeeded)
+		} else {
+			ends = append(ends, newRound, roundOver{closedBy(failedAt("here", *r.failed))})
+		}
+	}
+	return ends
+}
+
 // happen changes the world by e, lets the machine answer, and holds it to the invariants.
 func (w *world) happen(e event) {
 	wasFinished := w.finished
@@ -101,12 +132,13 @@ func (w *world) happen(e event) {
 	case started:
 		w.joinPending, w.gangLives, w.entered = false, true, true
 		w.reason, w.stops, w.kills, w.exits, w.told = "", 0, 0, nil, nil
+		w.over, w.reports, w.answered, w.unheard = nil, nil, false, false
 		if w.interrupts > 0 {
 			w.reason = "interrupt"
 		}
 		w.alive = []int{0, 1, 2}
 	case startFailed:
-		w.joinPending = false
+		w.joinPending, w.joinErr = false, e.err
 	case workerExited:
 		w.alive = slices.DeleteFunc(w.alive, func(rank int) bool { return rank == e.Rank })
 		w.exits = append(w.exits, e.Exit)
@@ -115,13 +147,15 @@ func (w *world) happen(e event) {
 		}
 	case gangGone:
 		w.gangLives = false
-		if w.reason == "failure" {
-			w.failures++
-		}
 	case roundOver:
+		w.over, w.barrier = e.err, false
 		if running {
 			w.reason = "round"
 		}
+	case reported:
+		w.answered, w.unheard = true, e.err != nil
+	case barrierOver:
+		w.barrier, w.unheard = false, true
 	case interrupted:
 		w.interrupts++
 		if running {
@@ -133,12 +167,15 @@ func (w *world) happen(e event) {
 	w.check(7, !wasFinished || len(actions) == 0, "something is asked for after the end")
 	w.obey(actions)
 	if w.gangLives {
-		w.check(10, w.reason != "failure" || len(w.alive) == 0 || len(w.told) == 1, "a failure is kept to itself")
+		w.check(3, (w.reason == "failure") == (len(w.reports) == 1), "a failure is not reported at once, or something else is")
 		w.check(5, (w.reason == "") == (w.stops+w.kills == 0), "stopped without a reason, or not in spite of one")
 		w.check(6, w.interrupts < 2 || w.kills == 1, "the second interrupt does not kill")
+		w.check(10, w.reason != "failure" || len(w.alive) == 0 || len(w.told) == 1, "a failure is kept to itself")
 	} else {
+		waits := w.entered && w.over == nil && len(w.reports) == 1 && !w.unheard && w.interrupts == 0
 		w.check(6, !w.joinPending || w.interrupts < 2 || w.cancels == 1, "the second interrupt does not end a start")
-		w.check(7, w.joinPending != w.finished, "nothing is left, and nothing follows")
+		w.check(7, w.joinPending || w.finished || waits, "nothing is left, and nothing follows")
+		w.check(7, !w.joinPending || !w.finished, "finished, and something follows")
 	}
 }
 
@@ -149,10 +186,10 @@ func (w *world) obey(actions []action) {
 		case join:
 			w.check(1, !w.joinPending && !w.gangLives, "two gangs")
 			w.check(2, w.interrupts == 0, "started after an interrupt")
-			w.check(3, a.restarts == w.failures && a.restarts <= w.maxRestarts, "wrong count of restarts")
+			w.check(3, !w.entered || errors.Is(w.over, rendezvous.ErrNewRound), "started again before the round is over, or after the job")
 			w.check(4, !w.refused(), "started again after NoRestart")
-			w.check(10, a.failed == (w.reason == "failure") && (!a.failed || len(w.told) == 1), "a failure that leads to a restart is kept to itself")
-			w.joinPending, w.entered = true, false
+			w.check(10, w.reason != "failure" || len(w.told) == 1, "a failure that leads to a restart is kept to itself")
+			w.joinPending, w.entered, w.barrier = true, false, false
 		case cancelJoin:
 			w.check(2, w.joinPending && w.interrupts > 0, "cancels no join, or for no reason")
 		case cancelStart:
@@ -168,35 +205,69 @@ func (w *world) obey(actions []action) {
 			w.check(5, w.gangLives && w.reason == "", "a signal for nobody")
 		case announce:
 			w.told = append(w.told, a.Rank)
-			last := w.exits[len(w.exits)-1]
+			first := w.exits[w.firstFailure()]
 			w.check(10, len(w.told) == 1 && w.reason == "failure" && w.stops == 1, "announced twice, or what did not stop the gang")
-			w.check(10, last.Rank == a.Rank && last.Failed() && a.others == len(w.alive), "the wrong worker is announced")
+			w.check(10, first.Rank == a.Rank && a.others == len(w.alive), "the wrong worker is announced")
+		case report:
+			w.reports = append(w.reports, a)
+			w.checkReport(a.failed)
+		case barrier:
+			w.check(3, len(w.reports) == 1 && w.reports[0].failed == nil && w.answered && w.over == nil && !w.barrier, "waits for nobody, or twice")
+			w.barrier = true
 		case finish:
 			w.check(7, !w.joinPending && !w.gangLives && !w.finished, "finished too early, or twice")
-			w.finished = true
+			w.finished, w.barrier = true, false
 			w.checkEnd(a.err)
+			w.check(8, a.why == a.err || a.err == nil && w.interrupts > 0 && w.reason != "", "the rendezvous is told something else")
 		}
 	}
 }
+
+func (w *world) checkReport(failed *launcher.Exit) {
+	w.check(3, len(w.reports) == 1 && w.over == nil, "reported twice, or after the round")
+	if failed == nil {
+		w.check(3, !w.gangLives && w.firstFailure() < 0 && w.reason == "", "the success of a gang that lives, or of another")
+		return
+	}
+	w.check(3, w.reason == "failure" && failed.Rank == w.exits[w.firstFailure()].Rank, "the wrong failure is reported")
+}
+
+func (w *world) firstFailure() int { return slices.IndexFunc(w.exits, launcher.Exit.Failed) }
 
 func (w *world) refused() bool {
 	return slices.ContainsFunc(w.exits, func(x launcher.Exit) bool { return x.Code == NoRestart })
 }
 
 func (w *world) checkEnd(err error) {
-	clean := w.entered && !slices.ContainsFunc(w.exits, launcher.Exit.Failed)
-	w.check(8, (err == nil) == clean, fmt.Sprintf("wrong end: %v", err))
-	var worker *WorkerError
-	if errors.As(err, &worker) {
-		first := slices.IndexFunc(w.exits, launcher.Exit.Failed)
-		if crash := slices.IndexFunc(w.exits, func(x launcher.Exit) bool { return x.Signal == syscall.SIGKILL && !x.Stopped }); crash >= 0 {
-			first = crash
-		}
-		if w.reason != "failure" {
-			first = slices.IndexFunc(w.exits, func(x launcher.Exit) bool { return x.Code == NoRestart })
-		}
-		w.check(9, first >= 0 && worker.Root.Rank == w.exits[first].Rank, "wrong root cause")
-		w.check(9, w.reason != "failure" || !worker.Root.Stopped, "a stopped worker is accused")
-		w.check(9, w.reason != "interrupt", "a worker is accused of an interrupt")
+	over := w.joinErr
+	if w.entered {
+		over = w.over
 	}
+	var closed *rendezvous.ClosedError
+	decided := errors.As(over, &closed) && (w.entered && w.reason != "interrupt" || w.interrupts == 0)
+	success := w.entered && w.firstFailure() < 0
+	if decided {
+		success = closed.Outcome.Success()
+	}
+	w.check(8, (err == nil) == success, fmt.Sprintf("wrong end: %v", err))
+	var worker *WorkerError
+	if !errors.As(err, &worker) {
+		w.check(9, !decided || success || closed.Outcome.Failure == nil, "nobody is accused of a failure")
+		return
+	}
+	w.check(9, w.reason != "interrupt", "a worker is accused of an interrupt")
+	if decided && (w.reason != "failure" || closed.Outcome.Failure == far) {
+		w.check(9, worker.Elsewhere == closed.Outcome.Failure && worker.Root.Rank == far.Rank, "the failure of another node is not named")
+		return
+	}
+	w.check(9, worker.Elsewhere == nil, "another node is accused")
+	root := w.firstFailure()
+	if crash := slices.IndexFunc(w.exits, func(x launcher.Exit) bool { return x.Signal == syscall.SIGKILL && !x.Stopped }); crash >= 0 {
+		root = crash
+	}
+	if w.reason != "failure" {
+		root = slices.IndexFunc(w.exits, func(x launcher.Exit) bool { return x.Code == NoRestart })
+	}
+	w.check(9, root >= 0 && worker.Root.Rank == w.exits[root].Rank, "wrong root cause")
+	w.check(9, w.reason != "failure" || !worker.Root.Stopped, "a stopped worker is accused")
 }

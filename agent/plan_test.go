@@ -13,8 +13,8 @@ import (
 )
 
 // duo is a round whose one node has two workers.
-func duo() *rendezvous.Round {
-	round, _ := rendezvous.Begin(rendezvous.Round{ID: 1, Nodes: []rendezvous.Node{{Role: "trainer", Nproc: 2}},
+func duo(restarts int) *rendezvous.Round {
+	round, _ := rendezvous.Begin(rendezvous.Round{ID: 1, Restarts: restarts, Nodes: []rendezvous.Node{{Role: "trainer", Nproc: 2}},
 		Master: rendezvous.Master{Addr: "127.0.0.1", Port: 29500}}, nil)
 	return round
 }
@@ -25,7 +25,7 @@ func TestPlan(t *testing.T) {
 		Args: 1, CPUs: [][]int{{0, 1}, {2, 3}}, MemNodes: [][]int{{0}, {1}},
 		Prefix: new("${role_name}/$rank$$${nobody}$ "), Show: func(local int) bool { return local == 1 },
 	}
-	spec := Plan(c, duo(), 3)
+	spec := Plan(c, duo(3))
 	if want := "/logs/job/attempt_3"; spec.Logs.Dir != want || !spec.Logs.Discard || !spec.Color || !slices.Equal(spec.Argv, c.Spec.Argv) {
 		t.Errorf("%+v: the job's spec was lost, or its logs are not in %s", spec, want)
 	}
@@ -52,7 +52,7 @@ func TestPlanPrefix(t *testing.T) {
 		{new("[$role_name:${local_rank}]: "), "[trainer:1]: "},
 		{new("$$rank ${rank $rankle ${} $1 $"), "$rank ${rank $rankle ${} $1 $"},
 	} {
-		if got := Plan(Config{Prefix: c.template}, duo(), 0).Workers[1].Prefix; got != c.want {
+		if got := Plan(Config{Prefix: c.template}, duo(0)).Workers[1].Prefix; got != c.want {
 			t.Errorf("%q, want %q", got, c.want)
 		}
 	}
@@ -74,7 +74,7 @@ func TestPlanArgv(t *testing.T) {
 		{"the flag alone", []string{"python3", "-u", "a.py"}, 0, true, []string{"python3", "-u", "a.py", "--local-rank=1"}},
 	} {
 		before := slices.Clone(c.argv)
-		spec := Plan(Config{Spec: launcher.Spec{Argv: c.argv}, Args: c.args, LocalRankArg: c.localArg}, duo(), 0)
+		spec := Plan(Config{Spec: launcher.Spec{Argv: c.argv}, Args: c.args, LocalRankArg: c.localArg}, duo(0))
 		if got := spec.Workers[1].Argv; !slices.Equal(got, c.want) {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
@@ -92,7 +92,7 @@ func TestPlanArgvIsKept(t *testing.T) {
 		if strings.Contains(strings.Join(argv, "\n"), localRankMacro) {
 			t.Skip("has the macro")
 		}
-		if got := Plan(Config{Spec: launcher.Spec{Argv: argv}, Args: args}, duo(), 0).Workers[1].Argv; got != nil {
+		if got := Plan(Config{Spec: launcher.Spec{Argv: argv}, Args: args}, duo(0)).Workers[1].Argv; got != nil {
 			t.Fatalf("%q, want %q", got, argv)
 		}
 	})
@@ -101,7 +101,7 @@ func TestPlanArgvIsKept(t *testing.T) {
 // TestPlanDevices: each worker sees one device, as the first of its own.
 func TestPlanDevices(t *testing.T) {
 	c := Config{Environ: []string{"CUDA_VISIBLE_DEVICES=4,GPU-7"}, Devices: []string{"4", "GPU-7"}, DeviceVariable: "CUDA_VISIBLE_DEVICES"}
-	for local, w := range Plan(c, duo(), 0).Workers {
+	for local, w := range Plan(c, duo(0)).Workers {
 		for name, want := range map[string]string{"CUDA_VISIBLE_DEVICES": c.Devices[local], "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "2", "RANK": []string{"0", "1"}[local]} {
 			values := valuesOf(w.Env, name)
 			if !slices.Equal(values, []string{want}) {
@@ -110,7 +110,7 @@ func TestPlanDevices(t *testing.T) {
 		}
 	}
 	c.Devices = nil
-	for local, w := range Plan(c, duo(), 0).Workers {
+	for local, w := range Plan(c, duo(0)).Workers {
 		if got, want := valuesOf(w.Env, "CUDA_VISIBLE_DEVICES"), []string{"4,GPU-7"}; !slices.Equal(got, want) {
 			t.Errorf("local rank %d without devices of its own: %q, want %q", local, got, want)
 		}
@@ -125,7 +125,7 @@ func TestPlanErrorFile(t *testing.T) {
 		{"/logs/job", "/tmp/job", "/logs/job/attempt_2/1/error.json"},
 	} {
 		config := Config{Spec: launcher.Spec{Logs: launcher.LogSpec{Dir: c.logs}}, ErrorDir: c.errors}
-		if got := valuesOf(Plan(config, duo(), 2).Workers[1].Env, "TORCHELASTIC_ERROR_FILE"); !slices.Equal(got, []string{c.want}) {
+		if got := valuesOf(Plan(config, duo(2)).Workers[1].Env, "TORCHELASTIC_ERROR_FILE"); !slices.Equal(got, []string{c.want}) {
 			t.Errorf("%+v: %q", c, got)
 		}
 	}
@@ -137,7 +137,7 @@ func TestPlanTellsOfTheTimerFile(t *testing.T) {
 		want []string
 	}{{"", []string{"/outer"}}, {"/job/timer", []string{"/job/timer"}}} {
 		config := Config{Spec: launcher.Spec{Argv: []string{"x"}, TimerFile: c.file}, Environ: []string{"TORCHELASTIC_TIMER_FILE=/outer"}}
-		if got := valuesOf(Plan(config, duo(), 0).Workers[1].Env, "TORCHELASTIC_TIMER_FILE"); !slices.Equal(got, c.want) {
+		if got := valuesOf(Plan(config, duo(0)).Workers[1].Env, "TORCHELASTIC_TIMER_FILE"); !slices.Equal(got, c.want) {
 			t.Errorf("%q: %q, want %q", c.file, got, c.want)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/gorun/gorun/launcher"
+	"github.com/gorun/gorun/rendezvous"
 )
 
 func exited(rank, code int) workerExited {
@@ -19,14 +20,26 @@ func asked(w workerExited) workerExited {
 	return w
 }
 
+// failedAt is what a node says of the failure of a worker, and closedBy the end of the job for it.
+func failedAt(host string, x launcher.Exit) *rendezvous.Failure {
+	return &rendezvous.Failure{Host: host, Rank: x.Rank, LocalRank: x.LocalRank, Pid: x.Pid, Code: x.Code, Ending: x.String()}
+}
+
+func closedBy(f *rendezvous.Failure) *rendezvous.ClosedError {
+	return &rendezvous.ClosedError{Outcome: rendezvous.Outcome{Code: f.Code, Failure: f}}
+}
+
 // crash is a SIGKILL that the agent did not send.
 var crash = workerExited{launcher.Exit{Rank: 2, LocalRank: 2, Pid: 102, Code: 137, Signal: syscall.SIGKILL}}
 
 var (
-	errNewcomer = errors.New("a node has come")
-	errNoRound  = errors.New("no round")
-	sigint      = interrupted{syscall.SIGINT}
-	sigterm     = interrupted{syscall.SIGTERM}
+	newRound   = roundOver{rendezvous.ErrNewRound}
+	succeeded  = roundOver{&rendezvous.ClosedError{}}
+	reasoned   = &rendezvous.ClosedError{Outcome: rendezvous.Outcome{Code: 7, Reason: "too few nodes"}}
+	errNoRound = errors.New("no round")
+	errAway    = errors.New("no answer")
+	sigint     = interrupted{syscall.SIGINT}
+	sigterm    = interrupted{syscall.SIGTERM}
 )
 
 // TestStep tells whole stories: events, and the actions that each must cause.
@@ -37,202 +50,292 @@ func TestStep(t *testing.T) {
 	}
 	rank0 := func(code int) launcher.Exit { return exited(0, code).Exit }
 	termAll := []action{stop{syscall.SIGTERM}}
+	again := []action{join{}}
 	tell := func(e workerExited, others int) []action {
-		return []action{stop{syscall.SIGTERM}, announce{e.Exit, others}}
+		return []action{stop{syscall.SIGTERM}, report{&e.Exit}, announce{e.Exit, others}}
+	}
+	own := func(code int) roundOver { return roundOver{closedBy(failedAt("here", rank0(code)))} }
+	ends := func(err error) []action { return []action{finish{err, err}} }
+	success := []action{report{}}
+	far := failedAt("node-b", exited(5, 4).Exit)
+	obeyed := func(sig syscall.Signal) []action { return []action{finish{nil, &InterruptError{Signal: sig}}} }
+	stopped := func(sig syscall.Signal, killed int) []action {
+		return ends(&InterruptError{Signal: sig, Killed: killed})
 	}
 	for _, c := range []struct {
 		name  string
-		max   int
 		steps []step
 		state state
 	}{
-		{"success", 0, []step{
+		{"success", []step{
 			{started{3}, nil},
 			{exited(1, 0), nil},
 			{exited(0, 0), nil},
-			{gangGone{}, []action{finish{}}},
+			{gangGone{}, success},
+			{succeeded, ends(nil)},
 			{sigint, nil},
 		}, done},
-		{"failure without restarts", 0, []step{
+		{"success once the others have ended", []step{
+			{started{3}, nil},
+			{gangGone{}, success},
+			{reported{nil}, []action{barrier{}}},
+			{signalled{syscall.SIGUSR1}, nil},
+			{succeeded, ends(nil)},
+		}, done},
+		{"the others take too long", []step{
+			{started{3}, nil},
+			{gangGone{}, success},
+			{reported{nil}, []action{barrier{}}},
+			{barrierOver{}, ends(nil)},
+		}, done},
+		{"the others fail meanwhile", []step{
+			{started{3}, nil},
+			{gangGone{}, success},
+			{reported{nil}, []action{barrier{}}},
+			{newRound, again},
+			{started{3}, nil},
+			{gangGone{}, success},
+			{roundOver{closedBy(far)}, ends(&WorkerError{Root: exitOf(far), Code: 4, Elsewhere: far})},
+		}, done},
+		{"a success that nobody hears of", []step{
+			{started{3}, nil},
+			{gangGone{}, success},
+			{reported{errAway}, ends(nil)},
+		}, done},
+		{"an interrupt while the others are waited for", []step{
+			{started{3}, nil},
+			{gangGone{}, success},
+			{sigint, ends(nil)},
+		}, done},
+		{"failure without restarts", []step{
 			{started{3}, nil},
 			{exited(0, 3), tell(exited(0, 3), 2)},
+			{own(3), nil},
 			{exited(2, 1), nil},
 			{asked(exited(1, 143)), nil},
-			{gangGone{}, []action{finish{&WorkerError{Root: rank0(3), Others: []launcher.Exit{exited(2, 1).Exit}, Stopped: []launcher.Exit{asked(exited(1, 143)).Exit}}}}},
+			{gangGone{}, ends(&WorkerError{Root: rank0(3), Code: 3, Others: []launcher.Exit{exited(2, 1).Exit}, Stopped: []launcher.Exit{asked(exited(1, 143)).Exit}})},
 		}, done},
-		{"failure, restart, success", 1, []step{
+		{"failure, restart, success", []step{
 			{started{3}, nil},
 			{exited(0, 3), tell(exited(0, 3), 2)},
-			{gangGone{}, []action{join{1, "rank 0 (local rank 0, pid 100): exit code 3; restart 1 of 1", true}}},
+			{newRound, nil},
+			{gangGone{}, again},
 			{started{3}, nil},
 			{exited(0, 0), nil},
-			{gangGone{}, []action{finish{}}},
+			{gangGone{}, success},
+			{succeeded, ends(nil)},
 		}, done},
-		{"nobody is told at once what the summary says in a moment", 1, []step{
-			{started{1}, nil},
-			{exited(0, NoRestart), termAll},
-			{gangGone{}, []action{finish{&WorkerError{Root: rank0(NoRestart), MaxRestarts: 1}}}},
+		{"the rendezvous takes longer than the gang", []step{
+			{started{3}, nil},
+			{exited(0, 3), tell(exited(0, 3), 2)},
+			{gangGone{}, nil},
+			{reported{nil}, nil},
+			{newRound, again},
+		}, joining},
+		{"a failure that nobody hears of", []step{
+			{started{3}, nil},
+			{exited(0, 3), tell(exited(0, 3), 2)},
+			{gangGone{}, nil},
+			{reported{errAway}, ends(&WorkerError{Root: rank0(3), Code: 3})},
 		}, done},
-		{"a lone worker that is started again", 1, []step{
+		{"nobody hears of a failure, but of another", []step{
+			{started{3}, nil},
+			{exited(0, 3), tell(exited(0, 3), 2)},
+			{reported{errAway}, nil},
+			{newRound, nil},
+			{gangGone{}, again},
+		}, joining},
+		{"nobody is told at once what the summary says in a moment", []step{
 			{started{1}, nil},
-			{exited(0, 3), tell(exited(0, 3), 0)},
-			{gangGone{}, []action{join{1, "rank 0 (local rank 0, pid 100): exit code 3; restart 1 of 1", true}}},
+			{exited(0, NoRestart), tell(exited(0, NoRestart), 0)[:2]},
+			{own(NoRestart), nil},
+			{gangGone{}, ends(&WorkerError{Root: rank0(NoRestart), Code: NoRestart})},
+		}, done},
+		{"a lone worker that is started again", []step{
 			{started{1}, nil},
-			{exited(0, 3), termAll},
+			{exited(0, 3), tell(exited(0, 3), 0)[:2]},
+			{gangGone{}, nil},
+			{newRound, []action{announce{rank0(3), 0}, join{}}},
+			{started{1}, nil},
+			{exited(0, 3), tell(exited(0, 3), 0)[:2]},
 		}, stopping},
-		{"only those that still run are others", 0, []step{
+		{"only those that still run are others", []step{
 			{started{3}, nil},
 			{exited(2, 0), nil},
 			{exited(0, 3), tell(exited(0, 3), 1)},
 		}, stopping},
-		{"restarts used up", 1, []step{
-			{started{3}, nil},
-			{exited(0, 3), tell(exited(0, 3), 2)},
-			{gangGone{}, []action{join{1, "rank 0 (local rank 0, pid 100): exit code 3; restart 1 of 1", true}}},
-			{started{3}, nil},
-			{exited(0, 4), tell(exited(0, 4), 2)},
-			{gangGone{}, []action{finish{&WorkerError{Root: rank0(4), Restarts: 1, MaxRestarts: 1}}}},
-		}, done},
-		{"the peers of a crash are reported before it", 1, []step{
+		{"the peers of a crash are reported before it", []step{
 			{started{3}, nil},
 			{exited(0, 1), tell(exited(0, 1), 2)},
-			{exited(1, 1), nil},
+			{own(1), nil},
 			{crash, nil},
-			{gangGone{}, []action{join{1, "rank 2 (local rank 2, pid 102): signal 9 (SIGKILL); restart 1 of 1", true}}},
-			{started{3}, nil},
-			{exited(0, 1), tell(exited(0, 1), 2)},
-			{crash, nil},
-			{gangGone{}, []action{finish{&WorkerError{Root: crash.Exit, Others: []launcher.Exit{rank0(1)}, Restarts: 1, MaxRestarts: 1}}}},
+			{gangGone{}, ends(&WorkerError{Root: crash.Exit, Code: 137, Others: []launcher.Exit{rank0(1)}})},
 		}, done},
-		{"a worker that we killed did not crash", 0, []step{
+		{"a worker that we killed did not crash", []step{
 			{started{3}, nil},
 			{exited(0, 1), tell(exited(0, 1), 2)},
+			{own(1), nil},
 			{asked(crash), nil},
-			{gangGone{}, []action{finish{&WorkerError{Root: rank0(1), Stopped: []launcher.Exit{asked(crash).Exit}}}}},
+			{gangGone{}, ends(&WorkerError{Root: rank0(1), Code: 1, Stopped: []launcher.Exit{asked(crash).Exit}})},
 		}, done},
-		{"the first of two crashes", 0, []step{
+		{"the first of two crashes", []step{
 			{started{3}, nil},
 			{crash, tell(crash, 2)},
 			{workerExited{launcher.Exit{Code: 139, Signal: syscall.SIGSEGV}}, nil},
-			{gangGone{}, []action{finish{&WorkerError{Root: crash.Exit, Others: []launcher.Exit{{Code: 139, Signal: syscall.SIGSEGV}}}}}},
+			{roundOver{closedBy(failedAt("here", crash.Exit))}, nil},
+			{gangGone{}, ends(&WorkerError{Root: crash.Exit, Code: 137, Others: []launcher.Exit{{Code: 139, Signal: syscall.SIGSEGV}}})},
 		}, done},
-		{"no restart asked for", 5, []step{
-			{started{3}, nil},
-			{exited(0, NoRestart), tell(exited(0, NoRestart), 2)},
-			{gangGone{}, []action{finish{&WorkerError{Root: rank0(NoRestart), MaxRestarts: 5}}}},
-		}, done},
-		{"another worker asks for no restart", 5, []step{
+		{"another worker asks for no restart", []step{
 			{started{3}, nil},
 			{exited(0, 1), tell(exited(0, 1), 2)},
+			{newRound, nil},
 			{asked(exited(1, NoRestart)), nil},
-			{gangGone{}, []action{finish{&WorkerError{Root: rank0(1), Stopped: []launcher.Exit{asked(exited(1, NoRestart)).Exit}, MaxRestarts: 5}}}},
+			{gangGone{}, ends(&WorkerError{Root: rank0(1), Code: 1, Stopped: []launcher.Exit{asked(exited(1, NoRestart)).Exit}})},
 		}, done},
-		{"a new round costs nothing", 0, []step{
+		{"another node's failure ends the job", []step{
 			{started{3}, nil},
-			{roundOver{errNewcomer}, termAll},
-			{roundOver{errNewcomer}, nil},
+			{roundOver{closedBy(far)}, termAll},
+			{exited(1, 1), nil},
 			{asked(exited(0, 143)), nil},
-			{gangGone{}, []action{join{0, "the round is over: a node has come", false}}},
-		}, joining},
-		{"a failure after the round's end costs nothing", 0, []step{
+			{gangGone{}, ends(&WorkerError{Root: exitOf(far), Code: 4, Elsewhere: far,
+				Others: []launcher.Exit{exited(1, 1).Exit}, Stopped: []launcher.Exit{asked(exited(0, 143)).Exit}})},
+		}, done},
+		{"another node's failure came before this one's", []step{
 			{started{3}, nil},
-			{roundOver{errNewcomer}, termAll},
+			{exited(0, 1), tell(exited(0, 1), 2)},
+			{roundOver{closedBy(far)}, nil},
+			{gangGone{}, ends(&WorkerError{Root: exitOf(far), Code: 4, Elsewhere: far, Others: []launcher.Exit{rank0(1)}})},
+		}, done},
+		{"the job ends, and no worker is to blame", []step{
+			{started{3}, nil},
+			{roundOver{reasoned}, termAll},
+			{asked(exited(0, 143)), nil},
+			{gangGone{}, ends(reasoned)},
+		}, done},
+		{"another round", []step{
+			{started{3}, nil},
+			{newRound, termAll},
+			{newRound, nil},
+			{asked(exited(0, 143)), nil},
+			{gangGone{}, again},
+		}, joining},
+		{"a failure after the round's end is not reported", []step{
+			{started{3}, nil},
+			{newRound, termAll},
 			{exited(0, 1), nil},
-			{gangGone{}, []action{join{0, "the round is over: a node has come", false}}},
+			{gangGone{}, again},
 		}, joining},
-		{"no restart in answer to a new round", 3, []step{
+		{"no restart in answer to a new round", []step{
 			{started{3}, nil},
-			{roundOver{errNewcomer}, termAll},
+			{newRound, termAll},
 			{asked(exited(0, 0)), nil},
 			{asked(exited(1, NoRestart)), nil},
-			{gangGone{}, []action{finish{&WorkerError{Root: asked(exited(1, NoRestart)).Exit, MaxRestarts: 3}}}},
+			{gangGone{}, ends(&WorkerError{Root: asked(exited(1, NoRestart)).Exit, Code: NoRestart})},
 		}, done},
-		{"a clean stop for a new round is no success", 0, []step{
-			{started{3}, nil},
-			{roundOver{errNewcomer}, termAll},
-			{asked(exited(0, 0)), nil},
-			{gangGone{}, []action{join{0, "the round is over: a node has come", false}}},
-		}, joining},
-		{"success in the moment of a new round", 0, []step{
+		{"success in the moment of a new round is none", []step{
 			{started{3}, nil},
 			{exited(0, 0), nil},
-			{roundOver{errNewcomer}, termAll},
-			{gangGone{}, []action{finish{}}},
-		}, done},
-		{"interrupt obeyed", 3, []step{
+			{newRound, termAll},
+			{gangGone{}, again},
+		}, joining},
+		{"interrupt obeyed", []step{
 			{started{3}, nil},
 			{sigint, []action{stop{syscall.SIGINT}}},
 			{asked(exited(0, 0)), nil},
-			{gangGone{}, []action{finish{}}},
+			{gangGone{}, obeyed(syscall.SIGINT)},
 		}, done},
-		{"interrupt with another exit code", 3, []step{
+		{"interrupt with another exit code", []step{
 			{started{3}, nil},
 			{sigterm, termAll},
 			{asked(exited(0, 1)), nil},
-			{gangGone{}, []action{finish{&InterruptError{Signal: syscall.SIGTERM}}}},
+			{gangGone{}, stopped(syscall.SIGTERM, 0)},
 		}, done},
-		{"interrupted twice", 3, []step{
+		{"the job ends while an interrupt is obeyed", []step{
+			{started{3}, nil},
+			{sigterm, termAll},
+			{roundOver{closedBy(far)}, nil},
+			{asked(exited(0, 1)), nil},
+			{gangGone{}, stopped(syscall.SIGTERM, 0)},
+		}, done},
+		{"interrupted twice", []step{
 			{started{3}, nil},
 			{sigint, []action{stop{syscall.SIGINT}}},
 			{sigint, []action{kill{}}},
 			{sigint, nil},
 			{workerExited{launcher.Exit{Code: 137, Signal: syscall.SIGKILL, Stopped: true}}, nil},
-			{gangGone{}, []action{finish{&InterruptError{Signal: syscall.SIGINT, Killed: 1}}}},
+			{gangGone{}, stopped(syscall.SIGINT, 1)},
 		}, done},
-		{"interrupt cancels a pending restart", 3, []step{
+		{"interrupt cancels a pending restart", []step{
 			{started{3}, nil},
 			{exited(0, 3), tell(exited(0, 3), 2)},
+			{newRound, nil},
 			{sigint, nil},
-			{gangGone{}, []action{finish{&WorkerError{Root: rank0(3), MaxRestarts: 3}}}},
+			{gangGone{}, ends(&WorkerError{Root: rank0(3), Code: 3})},
 		}, done},
-		{"interrupt cancels a pending round", 3, []step{
+		{"interrupt while the rendezvous decides on a restart", []step{
 			{started{3}, nil},
-			{roundOver{errNewcomer}, termAll},
+			{exited(0, 3), tell(exited(0, 3), 2)},
+			{gangGone{}, nil},
+			{sigint, ends(&WorkerError{Root: rank0(3), Code: 3})},
+		}, done},
+		{"interrupt cancels a pending round", []step{
+			{started{3}, nil},
+			{newRound, termAll},
 			{sigint, nil},
 			{asked(exited(0, 143)), nil},
-			{gangGone{}, []action{finish{&InterruptError{Signal: syscall.SIGINT}}}},
+			{gangGone{}, stopped(syscall.SIGINT, 0)},
 		}, done},
-		{"interrupt obeyed while stopping for a new round", 3, []step{
+		{"interrupt obeyed while stopping for a new round", []step{
 			{started{3}, nil},
-			{roundOver{errNewcomer}, termAll},
+			{newRound, termAll},
 			{sigint, nil},
 			{asked(exited(0, 0)), nil},
-			{gangGone{}, []action{finish{}}},
+			{gangGone{}, obeyed(syscall.SIGINT)},
 		}, done},
-		{"two interrupts while joining again", 3, []step{
+		{"two interrupts while joining again", []step{
 			{started{3}, nil},
-			{roundOver{errNewcomer}, termAll},
+			{newRound, termAll},
 			{asked(exited(0, 143)), nil},
-			{gangGone{}, []action{join{0, "the round is over: a node has come", false}}},
+			{gangGone{}, again},
 			{sigint, []action{cancelJoin{}}},
 			{sigint, []action{cancelStart{}}},
-			{startFailed{errNoRound}, []action{finish{&InterruptError{Signal: syscall.SIGINT}}}},
+			{startFailed{errNoRound}, stopped(syscall.SIGINT, 0)},
 		}, done},
-		{"second interrupt while stopping for a restart", 3, []step{
+		{"second interrupt while stopping for a restart", []step{
 			{started{3}, nil},
 			{exited(0, 3), tell(exited(0, 3), 2)},
 			{sigint, nil},
 			{sigint, []action{kill{}}},
 		}, stopping},
-		{"interrupt while joining", 3, []step{
+		{"interrupt while joining", []step{
 			{sigint, []action{cancelJoin{}}},
-			{startFailed{errNoRound}, []action{finish{&InterruptError{Signal: syscall.SIGINT}}}},
+			{startFailed{errNoRound}, stopped(syscall.SIGINT, 0)},
 		}, done},
-		{"interrupt while joining comes too late", 3, []step{
+		{"interrupt while joining comes too late", []step{
 			{sigint, []action{cancelJoin{}}},
 			{started{3}, []action{stop{syscall.SIGINT}}},
 			{sigint, []action{kill{}}},
 		}, stopping},
-		{"two interrupts while joining", 3, []step{
+		{"two interrupts while joining", []step{
 			{sigint, []action{cancelJoin{}}},
 			{sigterm, []action{cancelStart{}}},
 			{sigterm, nil},
 			{started{3}, []action{kill{}}},
 		}, stopping},
-		{"no workers to be had", 3, []step{
-			{startFailed{errNoRound}, []action{finish{&StartError{errNoRound}}}},
+		{"no workers to be had", []step{
+			{startFailed{errNoRound}, ends(&StartError{errNoRound})},
 		}, done},
-		{"signals for the workers", 0, []step{
+		{"the job has succeeded without this node", []step{
+			{startFailed{succeeded.err}, ends(nil)},
+		}, done},
+		{"the job has failed between two rounds of this node", []step{
+			{started{3}, nil},
+			{exited(0, 3), tell(exited(0, 3), 2)},
+			{newRound, nil},
+			{gangGone{}, again},
+			{startFailed{closedBy(far)}, ends(&WorkerError{Root: exitOf(far), Code: 4, Elsewhere: far})},
+		}, done},
+		{"signals for the workers", []step{
 			{signalled{syscall.SIGUSR1}, nil}, // nobody is there yet
 			{started{3}, nil},
 			{signalled{syscall.SIGUSR1}, []action{forward{syscall.SIGUSR1}}},
@@ -241,7 +344,7 @@ func TestStep(t *testing.T) {
 		}, stopping},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			m := machine{maxRestarts: c.max}
+			var m machine
 			if got, want := m.begin(), []action{join{}}; !reflect.DeepEqual(got, want) {
 				t.Fatalf("begin: %v, want %v", got, want)
 			}

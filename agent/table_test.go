@@ -13,6 +13,12 @@ func show(actions []action) string {
 		switch a := a.(type) {
 		case finish:
 			out = append(out, fmt.Sprintf("finish{%+v}", a.err))
+		case report:
+			what := "success"
+			if a.failed != nil {
+				what = fmt.Sprintf("rank %d", a.failed.Rank)
+			}
+			out = append(out, "report{"+what+"}")
 		case announce:
 			out = append(out, fmt.Sprintf("announce{rank %d, %d others}", a.Rank, a.others))
 		default:
@@ -22,59 +28,75 @@ func show(actions []action) string {
 	return strings.Join(out, " ")
 }
 
-// TestTable is the whole policy by state, with one restart left. Run it with -v to see the table.
+// TestTable is the whole policy by state. Run it with -v to see the table.
 func TestTable(t *testing.T) {
 	const want = `
-joining   started        -> running
-joining   startFailed    -> done      finish{no round}
-joining   roundOver      -> joining
-joining   interrupted    -> stopping  cancelJoin{}
-joining   signalled      -> joining
-running   workerExited 0 -> running
-running   workerExited 1 -> stopping  stop{15} announce{rank 0, 1 others}
-running   gangGone       -> done      finish{<nil>}
-running   roundOver      -> stopping  stop{15}
-running   interrupted    -> stopping  stop{2}
-running   signalled      -> running   forward{10}
-stopping  workerExited 0 -> stopping
-stopping  workerExited 1 -> stopping
-stopping  gangGone       -> joining   join{1 rank 0 (local rank 0, pid 100): exit code 1; restart 1 of 1 true}
-stopping  roundOver      -> stopping
-stopping  interrupted    -> stopping
-stopping  signalled      -> stopping
-done      roundOver      -> done
-done      interrupted    -> done
-done      signalled      -> done
+joining   started          -> running
+joining   startFailed      -> done      finish{no round}
+joining   interrupted      -> stopping  cancelJoin{}
+joining   signalled        -> joining
+running   workerExited 0   -> running
+running   workerExited 1   -> stopping  stop{15} report{rank 0} announce{rank 0, 1 others}
+running   gangGone         -> waiting   report{success}
+running   roundOver new    -> stopping  stop{15}
+running   roundOver closed -> stopping  stop{15}
+running   interrupted      -> stopping  stop{2}
+running   signalled        -> running   forward{10}
+stopping  workerExited 0   -> stopping
+stopping  workerExited 1   -> stopping
+stopping  gangGone         -> waiting
+stopping  roundOver new    -> stopping
+stopping  roundOver closed -> stopping
+stopping  reported ok      -> stopping
+stopping  reported failed  -> stopping
+stopping  interrupted      -> stopping
+stopping  signalled        -> stopping
+waiting   roundOver new    -> joining   join{}
+waiting   roundOver closed -> done      finish{the job is closed: too few nodes}
+waiting   reported ok      -> waiting   barrier{}
+waiting   reported failed  -> done      finish{<nil>}
+waiting   barrierOver      -> done      finish{<nil>}
+waiting   interrupted      -> done      finish{<nil>}
+waiting   signalled        -> waiting
+done      interrupted      -> done
+done      signalled        -> done
 `
 	into := map[state][]event{
 		joining:  nil,
 		running:  {started{2}},
 		stopping: {started{2}, exited(0, 1)},
+		waiting:  {started{2}, gangGone{}},
 		done:     {startFailed{errNoRound}},
 	}
-	whileJoining, whileGang, always := []event{started{2}, startFailed{errNoRound}},
-		[]event{gangGone{}}, []event{roundOver{errNewcomer}, sigint, signalled{syscall.SIGUSR1}}
-	exits := []event{exited(0, 0), exited(0, 1)}
+	whileJoining, exits, whileGang := []event{started{2}, startFailed{errNoRound}}, []event{exited(0, 0), exited(0, 1)}, []event{gangGone{}}
+	inRound, answers := []event{newRound, roundOver{reasoned}}, []event{reported{nil}, reported{errAway}}
+	always := []event{sigint, signalled{syscall.SIGUSR1}}
 	possible := map[state][][]event{
 		joining:  {whileJoining, always},
-		running:  {exits, whileGang, always},
-		stopping: {exits, whileGang, always},
+		running:  {exits, whileGang, inRound, always},
+		stopping: {exits, whileGang, inRound, answers, always},
+		waiting:  {inRound, answers, {barrierOver{}}, always},
 		done:     {always},
 	}
 	var table strings.Builder
-	for _, s := range []state{joining, running, stopping, done} {
+	for _, s := range []state{joining, running, stopping, waiting, done} {
 		for _, group := range possible[s] {
 			for _, e := range group {
-				m := machine{maxRestarts: 1}
+				var m machine
 				for _, before := range into[s] {
 					m.Step(before)
 				}
 				name := strings.TrimPrefix(fmt.Sprintf("%T", e), "agent.")
-				if x, ok := e.(workerExited); ok {
-					name += fmt.Sprintf(" %d", x.Code)
+				switch e := e.(type) {
+				case workerExited:
+					name += fmt.Sprintf(" %d", e.Code)
+				case roundOver:
+					name += map[bool]string{true: " new", false: " closed"}[e == newRound]
+				case reported:
+					name += map[bool]string{true: " ok", false: " failed"}[e.err == nil]
 				}
 				actions := show(m.Step(e))
-				fmt.Fprintln(&table, strings.TrimRight(fmt.Sprintf("%-9s %-14s -> %-9s %s", s, name, m.state, actions), " "))
+				fmt.Fprintln(&table, strings.TrimRight(fmt.Sprintf("%-9s %-16s -> %-9s %s", s, name, m.state, actions), " "))
 			}
 		}
 	}

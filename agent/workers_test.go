@@ -29,11 +29,11 @@ func lookupIn(environ []string) func(string) (string, bool) {
 
 func TestWorkers(t *testing.T) {
 	round, _ := rendezvous.Begin(rendezvous.Round{
-		ID: 4, Self: 1, Token: "s3cret", StoreAddr: "10.0.0.1:7", Master: rendezvous.Master{Addr: "10.0.0.1", Port: 29500},
+		ID: 4, Self: 1, Restarts: 2, Token: "s3cret", StoreAddr: "10.0.0.1:7", Master: rendezvous.Master{Addr: "10.0.0.1", Port: 29500},
 		Nodes: []rendezvous.Node{{Role: "ps", Nproc: 1}, {Role: "trainer", Nproc: 2}, {Role: "ps", Nproc: 3}},
 	}, nil)
 	got := Plan(Config{RunID: "job", MaxRestarts: 3, Environ: []string{"HOME=/root", "RANK=77"},
-		Spec: launcher.Spec{Logs: launcher.LogSpec{Dir: "/logs"}}}, round, 2).Workers
+		Spec: launcher.Spec{Logs: launcher.LogSpec{Dir: "/logs"}}}, round).Workers
 	if len(got) != 2 {
 		t.Fatalf("%d workers, want 2", len(got))
 	}
