@@ -1,0 +1,277 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/gorun/gorun/rendezvous"
+)
+
+// A hub is the rendezvous of several agents in one process: a round forms when all that have not left have joined.
+type hub struct {
+	mu          sync.Mutex
+	size        int // nodes that have not left
+	maxRestarts int
+	restarts    int
+	number      int // of the newest round
+	why         string
+	waiting     []*seat
+	ends        []func(error) error // of the current round, one for each node
+	succeeded   int                 // nodes, in the current round
+	closed      *rendezvous.ClosedError
+}
+
+// A seat is one node's view of the hub.
+type seat struct {
+	*hub
+	node rendezvous.Node
+	got  chan *rendezvous.Round
+}
+
+func (s *seat) Join(ctx context.Context, self rendezvous.Node) (*rendezvous.Round, error) {
+	s.mu.Lock()
+	if s.closed != nil {
+		defer s.mu.Unlock()
+		return nil, s.closed
+	}
+	s.node, s.got = self, make(chan *rendezvous.Round, 1)
+	s.waiting = append(s.waiting, s)
+	s.form()
+	s.mu.Unlock()
+	select {
+	case round := <-s.got:
+		return round, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (h *hub) form() {
+	if len(h.waiting) < h.size {
+		return
+	}
+	slices.SortFunc(h.waiting, func(a, b *seat) int { return strings.Compare(a.node.ID, b.node.ID) })
+	h.number++
+	r := rendezvous.Round{ID: h.number, Restarts: h.restarts, Why: h.why}
+	for _, s := range h.waiting {
+		r.Nodes = append(r.Nodes, s.node)
+	}
+	h.ends, h.succeeded = nil, 0
+	for i, s := range h.waiting {
+		r.Self = i
+		round, end := rendezvous.Begin(r, nil)
+		h.ends = append(h.ends, end)
+		s.got <- round
+	}
+	h.waiting = nil
+}
+
+func (h *hub) end(why error) {
+	for _, end := range h.ends {
+		_ = end(why)
+	}
+}
+
+func (s *seat) Report(_ context.Context, round *rendezvous.Round, failure *rendezvous.Failure) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case round.Err() != nil:
+	case failure == nil:
+		if s.succeeded++; s.succeeded == s.size {
+			s.closed = &rendezvous.ClosedError{}
+			s.end(s.closed)
+		}
+	case failure.Final || s.restarts == s.maxRestarts:
+		s.closed = closedBy(failure)
+		s.end(s.closed)
+	default:
+		s.restarts++
+		s.why = fmt.Sprintf("%s; restart %d of %d", failure, s.restarts, s.maxRestarts)
+		s.end(rendezvous.ErrNewRound)
+	}
+	return nil
+}
+
+func (s *seat) Close(_ context.Context, why error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.size--; s.closed == nil {
+		s.why = fmt.Sprintf("%s has left: %v", s.node.ID, why)
+		s.end(rendezvous.ErrNewRound)
+		s.form()
+	}
+	return nil
+}
+
+// newStages are those of nodes a, b, ..., each with the same number of workers in each attempt.
+func newStages(t *testing.T, maxRestarts int, attempts ...[][]script) []*stage {
+	h := &hub{size: len(attempts), maxRestarts: maxRestarts}
+	var stages []*stage
+	for i, list := range attempts {
+		s, name := newStage(t, maxRestarts, list...), string(rune('a'+i))
+		s.config.Node.ID, s.config.Node.Host = name, name
+		s.config.Rendezvous, s.config.ExitBarrier = &seat{hub: h}, time.Hour
+		s.config.Logger = hclog.New(&hclog.LoggerOptions{Output: s, Level: hclog.Info, DisableTime: true})
+		stages = append(stages, s)
+	}
+	return stages
+}
+
+// runAll returns how each node's job has ended.
+func runAll(t *testing.T, stages []*stage) []error {
+	ends := make([]error, len(stages))
+	var all sync.WaitGroup
+	for i, s := range stages {
+		all.Go(func() { ends[i] = Run(t.Context(), s.config) })
+	}
+	all.Wait()
+	return ends
+}
+
+// TestNodesRestart: a failure on one node starts the workers of both again, when both gangs are gone.
+func TestNodesRestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStages(t, 1,
+			[][]script{{{obeys: 143, takes: 9 * time.Second}}, {{after: time.Minute}}},
+			[][]script{{{after: time.Minute, code: 3}}, {{after: time.Hour / 2}}})
+		for i, err := range runAll(t, s) {
+			if err != nil {
+				t.Errorf("node %d: %v", i, err)
+			}
+		}
+		const again = "1m9s [WARN]  [default] Worker group FAILED. 1/1 attempts left; will restart worker group: rank 1 on b: exit code 3; restart 1 of 1"
+		s[0].wantStory("0s start", "1m0s stop terminated", again, "1m9s start",
+			"2m9s [INFO]  every worker of this node exited 0; waiting for those of the others: at_most=1h0m0s")
+		s[1].wantStory("0s start", "1m0s stop terminated",
+			"1m0s [ERROR] failed (exitcode: 3) local_rank: 0 (pid: 101) of binary: prog: rank=1 host=b", again, "1m9s start")
+		for _, want := range []string{"TORCHELASTIC_RESTART_COUNT=1", "TORCHELASTIC_MAX_RESTARTS=1", "GORUN_ROUND=2"} {
+			if !slices.Contains(s[0].specs[1].Workers[0].Env, want) {
+				t.Errorf("workers of the node that has not failed do not see %s", want)
+			}
+		}
+	})
+}
+
+// TestNodesFail: every node names the worker that failed, and ends with its exit code.
+func TestNodesFail(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStages(t, 0,
+			[][]script{{{obeys: 143}, {after: time.Second}}},
+			[][]script{{{after: time.Minute, code: 3, says: `{"message":"boom"}`}, {obeys: 1}}})
+		s[1].config.ErrorDir = t.TempDir()
+		ends := runAll(t, s)
+		for i, err := range ends {
+			failed, ok := errors.AsType[*WorkerError](err)
+			if !ok || failed.Code != 3 || failed.Root.Rank != 2 || len(failed.Stopped) != 1 {
+				t.Fatalf("node %d: %+v", i, err)
+			}
+			summary := failed.Summary()
+			for _, want := range []string{"[0]:\n  time      : 2000-01-01_00:01:00.000\n  host      : b\n  rank      : 2 (local_rank: 0)\n", "  traceback : boom\n",
+				[]string{"[1]:\n  time      : 2000-01-01_00:01:00.000\n  host      : a\n  rank      : 0 ", "[1]:\n  time      : 2000-01-01_00:01:00.000\n  host      : b\n  rank      : 3 "}[i]} {
+				if !strings.Contains(summary, want) {
+					t.Errorf("node %d: want %q in\n%s", i, want, summary)
+				}
+			}
+		}
+		if got, want := ends[0].Error(), "rank 2 on b: exit code 3"; got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	})
+}
+
+// TestNodesExitBarrier: a node that is done waits for the others, and for as long as it was told.
+func TestNodesExitBarrier(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		worker script // of node b
+		took   time.Duration
+		story  []string
+	}{
+		{"they succeed", script{after: time.Hour}, time.Hour, nil},
+		{"they take too long", script{after: 2 * time.Hour}, time.Hour + time.Minute,
+			[]string{"1h1m0s [WARN]  leaving before the other nodes' workers have ended: waited=1h0m0s"}},
+		{"one of them fails", script{after: 30 * time.Minute, code: NoRestart}, 30 * time.Minute, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newStages(t, 3, [][]script{{{after: time.Minute}}}, [][]script{{c.worker}, {{after: time.Second}}})
+				go func() { _ = Run(t.Context(), s[1].config) }()
+				if code := exitOfJob(Run(t.Context(), s[0].config)); code != c.worker.code {
+					t.Errorf("exit code %d, want %d", code, c.worker.code)
+				}
+				if took := time.Since(s[0].start); took != c.took {
+					t.Errorf("took %s, want %s", took, c.took)
+				}
+				s[0].wantStory(append([]string{"0s start",
+					"1m0s [INFO]  every worker of this node exited 0; waiting for those of the others: at_most=1h0m0s"}, c.story...)...)
+			})
+		})
+	}
+}
+
+func exitOfJob(err error) int {
+	if failed, ok := errors.AsType[*WorkerError](err); ok {
+		return failed.Code
+	}
+	return 0
+}
+
+// TestNodesDrain: an interrupted node leaves when its workers have stopped, and the job goes on without it.
+func TestNodesDrain(t *testing.T) {
+	for _, code := range []int{0, 143} {
+		t.Run(fmt.Sprint(code), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newStages(t, 0,
+					[][]script{{{obeys: 143}}, {{after: time.Minute}}},
+					[][]script{{{obeys: code, takes: time.Second}}})
+				after(time.Hour, s[1].interrupts, syscall.SIGTERM)
+				ends := runAll(t, s)
+				if want := map[int]string{0: "", 143: "stopped by signal 15 (SIGTERM)"}[code]; ends[0] != nil || text(ends[1]) != want {
+					t.Errorf("%v; want %q of node b", ends, want)
+				}
+				s[0].wantStory("0s start", "1h0m1s stop terminated",
+					"1h0m1s [WARN]  starting the workers again: b has left: stopped by signal 15 (SIGTERM)", "1h0m1s start")
+			})
+		})
+	}
+}
+
+// unreachable is a rendezvous that records nothing.
+type unreachable struct{ rendezvous.Rendezvous }
+
+func (unreachable) Report(ctx context.Context, _ *rendezvous.Round, _ *rendezvous.Failure) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// TestUnreachableRendezvous: what nobody can be told ends the job here as it would end it on one node.
+func TestUnreachableRendezvous(t *testing.T) {
+	for _, code := range []int{0, 3} {
+		t.Run(fmt.Sprint(code), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newStage(t, 3, []script{{after: time.Minute, code: code}})
+				s.config.Rendezvous = unreachable{s.config.Rendezvous}
+				s.config.Logger = hclog.New(&hclog.LoggerOptions{Output: s, Level: hclog.Info, DisableTime: true})
+				if got := exitOfJob(Run(t.Context(), s.config)); got != code {
+					t.Errorf("exit code %d, want %d", got, code)
+				}
+				want := []string{"0s start", "0s port released"}
+				if code != 0 {
+					want = append(want, "1m0s stop terminated")
+				}
+				s.wantStory(append(want, `1m30s [WARN]  the rendezvous was not told how the workers ended: error="context deadline exceeded"`)...)
+			})
+		})
+	}
+}
