@@ -249,6 +249,7 @@ func (w *world) checkEnd(err error) {
 	if decided {
 		success = closed.Outcome.Success()
 	}
+	w.check(7, !w.entered || over != nil || w.unheard || w.interrupts > 0, "does not wait for what the rendezvous decides")
 	w.check(8, (err == nil) == success, fmt.Sprintf("wrong end: %v", err))
 	var worker *WorkerError
 	if !errors.As(err, &worker) {

@@ -199,16 +199,19 @@ func TestNodesExitBarrier(t *testing.T) {
 		story  []string
 	}{
 		{"they succeed", script{after: time.Hour}, time.Hour, nil},
+		{"one of them fails, and all start again", script{after: 30 * time.Minute, code: 3}, 3 * time.Hour, []string{
+			"30m0s [WARN]  [default] Worker group FAILED. 3/3 attempts left; will restart worker group: rank 1 on b: exit code 3; restart 1 of 3",
+			"30m0s start"}},
 		{"they take too long", script{after: 2 * time.Hour}, time.Hour + time.Minute,
 			[]string{"1h1m0s [WARN]  leaving before the other nodes' workers have ended: waited=1h0m0s"}},
-		{"one of them fails", script{after: 30 * time.Minute, code: NoRestart}, 30 * time.Minute, nil},
+		{"one of them asks for no restart", script{after: 30 * time.Minute, code: NoRestart}, 30 * time.Minute, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := newStages(t, 3, [][]script{{{after: time.Minute}}}, [][]script{{c.worker}, {{after: time.Second}}})
+				s := newStages(t, 3, [][]script{{{after: time.Minute}}, {{after: 150 * time.Minute}}}, [][]script{{c.worker}, {{after: 2 * time.Hour}}})
 				go func() { _ = Run(t.Context(), s[1].config) }()
-				if code := exitOfJob(Run(t.Context(), s[0].config)); code != c.worker.code {
-					t.Errorf("exit code %d, want %d", code, c.worker.code)
+				if code := exitOfJob(Run(t.Context(), s[0].config)); (code == NoRestart) != (c.worker.code == NoRestart) {
+					t.Errorf("exit code %d", code)
 				}
 				if took := time.Since(s[0].start); took != c.took {
 					t.Errorf("took %s, want %s", took, c.took)
@@ -273,5 +276,59 @@ func TestUnreachableRendezvous(t *testing.T) {
 				s.wantStory(append(want, `1m30s [WARN]  the rendezvous was not told how the workers ended: error="context deadline exceeded"`)...)
 			})
 		})
+	}
+}
+
+// late is a rendezvous whose answer to a report comes after its consequence.
+type late struct {
+	rendezvous.Rendezvous
+	reporting bool
+	t         *testing.T
+}
+
+func (l *late) Report(ctx context.Context, round *rendezvous.Round, failure *rendezvous.Failure) error {
+	l.reporting = true
+	err := l.Rendezvous.Report(ctx, round, failure)
+	<-ctx.Done()
+	time.Sleep(time.Second)
+	l.reporting = false
+	return errors.Join(err, ctx.Err())
+}
+
+func (l *late) Close(ctx context.Context, why error) error {
+	if l.reporting {
+		l.t.Error("closed while a report is under way")
+	}
+	return l.Rendezvous.Close(ctx, why)
+}
+
+// TestLateAnswer: an answer is of no interest once the round is over, and the last one is waited for.
+func TestLateAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t, 1, []script{{after: time.Second, code: 3}}, []script{{after: time.Hour}})
+		s.config.Rendezvous = &late{Rendezvous: s.config.Rendezvous, t: t}
+		s.config.Logger = hclog.New(&hclog.LoggerOptions{Output: s, Level: hclog.Info, DisableTime: true})
+		if err := Run(t.Context(), s.config); err != nil {
+			t.Errorf("Run: %v", err)
+		}
+		s.wantStory("0s start", "0s port released", "1s stop terminated",
+			"1s [ERROR] failed (exitcode: 3) local_rank: 0 (pid: 100) of binary: prog: rank=0 host=here",
+			"1s [WARN]  [default] Worker group FAILED. 1/1 attempts left; will restart worker group: rank 0 on here: exit code 3; restart 1 of 1",
+			"1s start", "1s port released")
+	})
+}
+
+// TestEndAndAnswer: when the round is over because of a report, the answer to it is no news.
+func TestEndAndAnswer(t *testing.T) {
+	for range 50 { // a select chooses
+		round, end := rendezvous.Begin(rendezvous.Round{}, nil)
+		answer := make(chan error, 1)
+		if answer <- end(rendezvous.ErrNewRound); round.Err() == nil {
+			t.Fatal("the round is not over")
+		}
+		l := loop{round: round, over: round.Done(), reported: answer}
+		if e := l.next(); e != newRound || l.over != nil {
+			t.Fatalf("%T%v, want the end of the round, once", e, e)
+		}
 	}
 }

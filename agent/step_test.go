@@ -144,7 +144,10 @@ func TestStep(t *testing.T) {
 			{reported{errAway}, nil},
 			{newRound, nil},
 			{gangGone{}, again},
-		}, joining},
+			{started{3}, nil},
+			{exited(0, 3), tell(exited(0, 3), 2)},
+			{gangGone{}, nil},
+		}, waiting},
 		{"nobody is told at once what the summary says in a moment", []step{
 			{started{1}, nil},
 			{exited(0, NoRestart), tell(exited(0, NoRestart), 0)[:2]},

@@ -50,7 +50,7 @@ func (s *series) next(form func() (r Round, port, store io.Closer, err error)) (
 func (s *series) report(round *Round, failure *Failure) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if round != s.current || round.Err() != nil {
+	if round.Err() != nil { // or else it is the current one
 		return
 	}
 	var why error = ErrNewRound

@@ -114,7 +114,10 @@ func testStaleReport(t *testing.T, r rendezvous.Rendezvous) {
 		t.Errorf("round %d has %d restarts before it, and is there for %q", second.ID, second.Restarts, second.Why)
 	}
 	report(t, r, second, failed(1))
-	wantNext(t, r, second, failed(1), "restart 1 of 1")
+	third := wantNext(t, r, second, failed(1), "restart 1 of 1")
+	if fourth := join(t, r); fourth.Why == third.Why || fourth.Restarts != third.Restarts {
+		t.Errorf("round %d has %d restarts before it, and is there for %q, like round %d", fourth.ID, fourth.Restarts, fourth.Why, third.ID)
+	}
 }
 
 func testReportAfterClose(t *testing.T, r rendezvous.Rendezvous) {

@@ -1,0 +1,132 @@
+package agent
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"pgregory.net/rapid"
+
+	"github.com/gorun/gorun/launcher"
+	"github.com/gorun/gorun/rendezvous"
+)
+
+func TestFailureOf(t *testing.T) {
+	dir := t.TempDir()
+	c := Config{Node: rendezvous.Node{ID: "a/1", Host: "a"}, ErrorDir: dir}
+	x := launcher.Exit{Rank: 1, LocalRank: 1, Pid: 42, Code: 137, Signal: syscall.SIGKILL, At: at, OutOfMemory: true, Tail: []string{"one", "\x1b[1mtwo"}}
+	got := failureOf(c, duo(2), x)
+	want := rendezvous.Failure{Node: "a/1", Host: "a", Rank: 1, LocalRank: 1, Pid: 42, Code: 137, Signal: 9, Ending: "signal 9 (SIGKILL)", At: at,
+		Text: "the kernel's out-of-memory killer ended it; fewer workers, or more memory for the container, may help\n" +
+			"Signal 9 (SIGKILL) received by PID 42\nlast lines on stderr:\none\ntwo"}
+	if *got != want {
+		t.Errorf("got  %+v\nwant %+v", *got, want)
+	}
+
+	file := filepath.Join(dir, "attempt_2", "1", "error.json")
+	if err := prepareErrorFiles(c, 2, 2); err != nil {
+		t.Fatal(err)
+	}
+	write(t, file, `{"message":"boom"}`)
+	if got := failureOf(c, duo(2), launcher.Exit{Rank: 1, LocalRank: 1, Code: NoRestart}); got.Text != "boom" || !got.Final {
+		t.Errorf("%+v, want the error file's message, and no restart", got)
+	}
+}
+
+// TestFailureIsBounded: whatever a worker says, others are told its end, in valid UTF-8 and 64 KiB of JSON.
+func TestFailureIsBounded(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		line := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{
+			strings.Repeat("<", 2000), strings.Repeat("\x00", 2000), strings.Repeat("\u202e", 2000), strings.Repeat("é", 2000), "\xff\xfe"}))
+		tail := slices.Repeat([]string{line.Draw(t, "line")}, rapid.IntRange(0, 20).Draw(t, "lines"))
+		x := launcher.Exit{Code: 1, Tail: append(tail, "the end")}
+		got := failureOf(Config{}, duo(0), x)
+		text, err := json.Marshal(got)
+		if err != nil || len(text) > 64<<10 {
+			t.Fatalf("%d bytes of JSON, %v", len(text), err)
+		}
+		if !utf8.ValidString(got.Text) || !strings.HasSuffix(got.Text, "the end") {
+			t.Fatalf("text %q", got.Text)
+		}
+	})
+}
+
+// TestCompleteFailure: what a summary says of restarts, and the exit code, where this node's root cause is another than
+// the failure that closed the job.
+func TestCompleteFailure(t *testing.T) {
+	first := failedAt("here", exited(0, 3).Exit)
+	for _, c := range []struct {
+		name                string
+		nodes               int
+		over                error
+		e                   WorkerError
+		code, restarts, max int
+	}{
+		{"one node", 1, closedBy(first), WorkerError{Root: crash.Exit, Code: 137}, 137, 2, 4},
+		{"two nodes", 2, closedBy(first), WorkerError{Root: crash.Exit, Code: 137}, 3, 2, 4},
+		{"two nodes, not decided", 2, rendezvous.ErrNewRound, WorkerError{Root: crash.Exit, Code: 137}, 137, 2, 4},
+		{"elsewhere", 2, closedBy(far), WorkerError{Root: exitOf(far), Code: 4, Elsewhere: far}, 4, 2, 4},
+		{"elsewhere, in a later round", 2, rendezvous.ErrNewRound, WorkerError{Root: exitOf(far), Code: 4, Elsewhere: far}, 4, 0, 0},
+	} {
+		round, end := rendezvous.Begin(rendezvous.Round{Restarts: 2, Nodes: make([]rendezvous.Node, c.nodes)}, nil)
+		if err := end(c.over); err != nil {
+			t.Fatal(err)
+		}
+		l := loop{Config: Config{MaxRestarts: 4}, round: round}
+		l.completeFailure(&c.e)
+		if c.e.Code != c.code || c.e.Restarts != c.restarts || c.e.MaxRestarts != c.max {
+			t.Errorf("%s: exit code %d, %d restarts of %d; want %d, %d of %d", c.name, c.e.Code, c.e.Restarts, c.e.MaxRestarts, c.code, c.restarts, c.max)
+		}
+	}
+}
+
+// TestSummaryElsewhere: another node's failure is told as that node has told it.
+func TestSummaryElsewhere(t *testing.T) {
+	f := &rendezvous.Failure{Node: "b/1", Host: "b\x1b[2J", Rank: 5, LocalRank: 1, Pid: 42, Code: 137, Signal: 9, Ending: "signal 9 (SIGKILL)",
+		At: at.In(time.Local), Text: "a note\nand \x1ba text"}
+	e := outcomeError(rendezvous.Outcome{Code: 137, Failure: f}, []launcher.Exit{
+		{Rank: 0, Code: 1, At: at}, {Rank: 1, LocalRank: 1, Code: 143, Signal: syscall.SIGTERM, Stopped: true, At: at}, {Rank: 2}}).(*WorkerError)
+	e.Program, e.Host = "prog", "a"
+	want := `============================================================
+prog FAILED
+------------------------------------------------------------
+Root Cause (first observed failure):
+[0]:
+  time      : ` + f.At.Format("2006-01-02_15:04:05.000") + `
+  host      : b\x1b[2J
+  rank      : 5 (local_rank: 1)
+  exitcode  : -9 (SIGKILL) (pid: 42)
+  error_file: <N/A>
+  traceback : a note
+    and \x1ba text
+------------------------------------------------------------
+Failures:
+[1]:
+  time      : 2026-01-02_15:04:05.678
+  host      : a
+  rank      : 0 (local_rank: 0)
+  exitcode  : 1 (pid: 0)
+  error_file: <N/A>
+  traceback : no error file and nothing on stderr
+[2]:
+  time      : 2026-01-02_15:04:05.678
+  host      : a
+  rank      : 1 (local_rank: 1)
+  exitcode  : -15 (SIGTERM) (pid: 0)
+  error_file: <N/A>
+  traceback : Signal 15 (SIGTERM) received by PID 0: stopped by gorun after rank 5 failed
+============================================================
+`
+	if got := e.Summary(); got != want {
+		t.Errorf("got:\n%swant:\n%s", got, want)
+	}
+	document, err := e.document()
+	if err != nil || !strings.Contains(string(document), `"errorCode":-9`) || !strings.Contains(string(document), "a note") {
+		t.Errorf("document %s, %v", document, err)
+	}
+}
