@@ -1,38 +1,44 @@
-// Package agent is the policy of one node: join a round, start its workers, watch them, and decide what an
-// exit, a signal or the end of the round means.
+// Package agent is the policy of one node: join a round, start its workers, watch them, tell the rendezvous how they
+// end, and decide what an exit, a signal or the end of the round means.
 //
 // [Run] is the whole interface: it returns when the job is over on this node. The error says how it ended:
-// nil, a [*WorkerError] with the root cause and a summary to print, an [*InterruptError], or a [*StartError].
-// What a failed worker wrote into its error file (see [Report]) is read when the job has ended, from regular files
-// only, 1 MiB of each at most and 5 seconds in all; whatever is in it, the job ends as it would without. [Plan] tells
-// what Run would start.
+// nil, a [*WorkerError] with the root cause and a summary to print, an [*InterruptError], a [*StartError], or a
+// [*rendezvous.ClosedError]. What a failed worker wrote into its error file (see [Report]) is read for the other nodes when
+// it has failed, and for the summary when the job has ended, from regular files only, 1 MiB of each at most and 5 seconds
+// in all; whatever is in it, the job ends as it would without. [Plan] tells what Run would start.
 //
 // Inside, machine.Step is the policy, pure: one event in, actions out. The loop around it turns what happens
-// into events, and actions into calls, with one goroutine and one select.
+// into events, and actions into calls, with one goroutine and one select. Whether a failure is followed by another
+// round or by the end of the job is up to the rendezvous, which has the budget of restarts.
 //
-//	             ┌────────── started ─────────▶ Running ──────── all exited 0 ────┐
-//	             │                                 │                              │
-//	             │             a failure, the round's end, an interrupt           │
-//	             │                                 ▼                              ▼
-//	──────▶ Joining ────── interrupt ─────▶ Stopping ──── gone, no restart ───▶ Done
-//	             ▲                                 │                              ▲
-//	             ├───────── gone, restart ─────────┘                              │
-//	             └─────────────────────── not started ────────────────────────────┘
+//	             ┌────────── started ─────────▶ Running ─────── all exited 0 ──────┐
+//	             │                                 │                               │
+//	             │             a failure, the round's end, an interrupt            │
+//	             │                                 ▼                               ▼
+//	──────▶ Joining ────── interrupt ─────▶ Stopping ── gone, the round is not ▶ Waiting
+//	             ▲                                 │         over yet              │
+//	             │                                 │                               │
+//	             ├── gone, a newer round is to form ◀──────────────────────────────┤
+//	             │                                 │                               │
+//	             └─ not started ─▶ Done ◀── gone, the job is over; an interrupt ───┘
 //
 // What always holds (TestInvariants checks each by its number, over random histories):
 //
 //  1. At most one gang exists: a join is asked for only while no join is pending and no gang is left.
 //  2. After an interrupt nothing is ever asked to start.
-//  3. A failure costs one restart, the end of a round none; never more than MaxRestarts are used.
+//  3. What stopped a gang is reported at once if it is a failure; so is, when the gang is gone, that all have exited 0:
+//     once in a round, and never after its end. Another gang follows only a round that a newer one is to follow.
 //  4. A gang in which a worker exited with NoRestart is never followed by another.
 //  5. A gang is asked to stop at most once: at once when a worker has failed, the round is over, or an
 //     interrupt has come. The first of these reasons decides what follows.
 //  6. A gang, or its start, is killed only by the second interrupt.
-//  7. The job finishes once, when no join is pending and no gang is left. Nothing is asked for afterwards.
-//  8. A job in which every worker of the last gang exited 0 has succeeded; no other has.
-//  9. The root cause is the first failure before any stop was asked for, or a crash that the stop did not reach
-//     in time: it may have caused that failure. A worker that the agent stopped is named only if it answered with
-//     NoRestart and nothing failed before.
+//  7. The job finishes once, when no join is pending and no gang is left, and not before the round is over, unless there
+//     is an interrupt, the report has failed, or the exit barrier has. Nothing is asked for afterwards.
+//  8. How the job was closed is how it ends here, unless an interrupt stopped the gang. Where it was not closed, a job in
+//     which every worker of the last gang exited 0 has succeeded; no other has.
+//  9. The root cause is another node's failure if the job was closed for it. Otherwise it is the first failure before
+//     any stop was asked for, or a crash that the stop did not reach in time: it may have caused that failure. A worker
+//     that the agent stopped is named only if it answered with NoRestart and nothing failed before.
 //  10. The failure that stops a gang is announced at once, when the others have been asked to stop and before they
 //     have, or if another gang follows it; only once.
 package agent

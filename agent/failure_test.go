@@ -2,6 +2,7 @@ package agent
 
 import (
 	"encoding/json"
+	"errors"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -89,8 +90,11 @@ func TestCompleteFailure(t *testing.T) {
 func TestSummaryElsewhere(t *testing.T) {
 	f := &rendezvous.Failure{Node: "b/1", Host: "b\x1b[2J", Rank: 5, LocalRank: 1, Pid: 42, Code: 137, Signal: 9, Ending: "signal 9 (SIGKILL)",
 		At: at.In(time.Local), Text: "a note\nand \x1ba text"}
-	e := outcomeError(rendezvous.Outcome{Code: 137, Failure: f}, []launcher.Exit{
-		{Rank: 0, Code: 1, At: at}, {Rank: 1, LocalRank: 1, Code: 143, Signal: syscall.SIGTERM, Stopped: true, At: at}, {Rank: 2}}).(*WorkerError)
+	e, ok := errors.AsType[*WorkerError](outcomeError(rendezvous.Outcome{Code: 137, Failure: f}, []launcher.Exit{
+		{Rank: 0, Code: 1, At: at}, {Rank: 1, LocalRank: 1, Code: 143, Signal: syscall.SIGTERM, Stopped: true, At: at}, {Rank: 2}}))
+	if !ok {
+		t.Fatal("no WorkerError")
+	}
 	e.Program, e.Host = "prog", "a"
 	want := `============================================================
 prog FAILED

@@ -79,7 +79,7 @@ func (w *world) possible() [][]event {
 	kinds := [][]event{{sigint, signalled{syscall.SIGUSR1}}}
 	if w.joinPending {
 		kinds = append(kinds, []event{started{3}, started{3}, started{3},
-			startFailed{errNoRound}, startFailed{succeeded.err}, startFailed{closedBy(far)}})
+			startFailed{errNoRound}, startFailed(succeeded), startFailed{closedBy(far)}})
 	}
 	if w.entered && w.over == nil && !w.joinPending {
 		kinds = append(kinds, w.ends())
@@ -218,7 +218,7 @@ func (w *world) obey(actions []action) {
 			w.check(7, !w.joinPending && !w.gangLives && !w.finished, "finished too early, or twice")
 			w.finished, w.barrier = true, false
 			w.checkEnd(a.err)
-			w.check(8, a.why == a.err || a.err == nil && w.interrupts > 0 && w.reason != "", "the rendezvous is told something else")
+			w.check(8, errors.Is(a.why, a.err) || a.err == nil && w.interrupts > 0 && w.reason != "", "the rendezvous is told something else")
 		}
 	}
 }

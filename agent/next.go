@@ -13,15 +13,14 @@ import (
 func (m *machine) next() []action {
 	closed, decided := errors.AsType[*rendezvous.ClosedError](m.over)
 	noRestart := slices.IndexFunc(m.exits, func(x launcher.Exit) bool { return x.Code == NoRestart })
+	last := m.interrupt != 0 || m.over != nil && noRestart >= 0 || m.over == nil && m.alone // nothing follows this gang
 	switch {
 	case decided && m.reason != interruption:
 		return m.finish(m.outcomeError(closed.Outcome))
-	case m.interrupt != 0 && m.reason == failure:
+	case last && m.reason == failure:
 		return m.finish(m.workerError(m.rootCause()))
 	case m.interrupt != 0 && m.reason != none:
 		return m.leave()
-	case m.over != nil && noRestart >= 0 && m.reason == failure:
-		return m.finish(m.workerError(m.rootCause()))
 	case m.over != nil && noRestart >= 0:
 		return m.finish(m.workerError(noRestart))
 	case m.over != nil:
@@ -29,9 +28,7 @@ func (m *machine) next() []action {
 	case m.state == running:
 		m.become(waiting, "every worker exited 0")
 		return []action{report{}}
-	case m.alone && m.reason == failure:
-		return m.finish(m.workerError(m.rootCause()))
-	case m.alone || m.interrupt != 0:
+	case last:
 		return m.finish(nil)
 	default:
 		m.become(waiting, "the gang is gone")

@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -13,106 +12,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
-
-	"github.com/gorun/gorun/rendezvous"
 )
-
-// A hub is the rendezvous of several agents in one process: a round forms when all that have not left have joined.
-type hub struct {
-	mu          sync.Mutex
-	size        int // nodes that have not left
-	maxRestarts int
-	restarts    int
-	number      int // of the newest round
-	why         string
-	waiting     []*seat
-	ends        []func(error) error // of the current round, one for each node
-	succeeded   int                 // nodes, in the current round
-	closed      *rendezvous.ClosedError
-}
-
-// A seat is one node's view of the hub.
-type seat struct {
-	*hub
-	node rendezvous.Node
-	got  chan *rendezvous.Round
-}
-
-func (s *seat) Join(ctx context.Context, self rendezvous.Node) (*rendezvous.Round, error) {
-	s.mu.Lock()
-	if s.closed != nil {
-		defer s.mu.Unlock()
-		return nil, s.closed
-	}
-	s.node, s.got = self, make(chan *rendezvous.Round, 1)
-	s.waiting = append(s.waiting, s)
-	s.form()
-	s.mu.Unlock()
-	select {
-	case round := <-s.got:
-		return round, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
-
-func (h *hub) form() {
-	if len(h.waiting) < h.size {
-		return
-	}
-	slices.SortFunc(h.waiting, func(a, b *seat) int { return strings.Compare(a.node.ID, b.node.ID) })
-	h.number++
-	r := rendezvous.Round{ID: h.number, Restarts: h.restarts, Why: h.why}
-	for _, s := range h.waiting {
-		r.Nodes = append(r.Nodes, s.node)
-	}
-	h.ends, h.succeeded = nil, 0
-	for i, s := range h.waiting {
-		r.Self = i
-		round, end := rendezvous.Begin(r, nil)
-		h.ends = append(h.ends, end)
-		s.got <- round
-	}
-	h.waiting = nil
-}
-
-func (h *hub) end(why error) {
-	for _, end := range h.ends {
-		_ = end(why)
-	}
-}
-
-func (s *seat) Report(_ context.Context, round *rendezvous.Round, failure *rendezvous.Failure) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch {
-	case round.Err() != nil:
-	case failure == nil:
-		if s.succeeded++; s.succeeded == s.size {
-			s.closed = &rendezvous.ClosedError{}
-			s.end(s.closed)
-		}
-	case failure.Final || s.restarts == s.maxRestarts:
-		s.closed = closedBy(failure)
-		s.end(s.closed)
-	default:
-		s.restarts++
-		s.why = fmt.Sprintf("%s; restart %d of %d", failure, s.restarts, s.maxRestarts)
-		s.end(rendezvous.ErrNewRound)
-	}
-	return nil
-}
-
-func (s *seat) Close(_ context.Context, why error) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.size--; s.closed == nil {
-		s.why = fmt.Sprintf("%s has left: %v", s.node.ID, why)
-		s.end(rendezvous.ErrNewRound)
-		s.form()
-	}
-	return nil
-}
 
 // newStages are those of nodes a, b, ..., each with the same number of workers in each attempt.
 func newStages(t *testing.T, maxRestarts int, attempts ...[][]script) []*stage {
@@ -247,88 +147,5 @@ func TestNodesDrain(t *testing.T) {
 					"1h0m1s [WARN]  starting the workers again: b has left: stopped by signal 15 (SIGTERM)", "1h0m1s start")
 			})
 		})
-	}
-}
-
-// unreachable is a rendezvous that records nothing.
-type unreachable struct{ rendezvous.Rendezvous }
-
-func (unreachable) Report(ctx context.Context, _ *rendezvous.Round, _ *rendezvous.Failure) error {
-	<-ctx.Done()
-	return ctx.Err()
-}
-
-// TestUnreachableRendezvous: what nobody can be told ends the job here as it would end it on one node.
-func TestUnreachableRendezvous(t *testing.T) {
-	for _, code := range []int{0, 3} {
-		t.Run(fmt.Sprint(code), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := newStage(t, 3, []script{{after: time.Minute, code: code}})
-				s.config.Rendezvous = unreachable{s.config.Rendezvous}
-				s.config.Logger = hclog.New(&hclog.LoggerOptions{Output: s, Level: hclog.Info, DisableTime: true})
-				if got := exitOfJob(Run(t.Context(), s.config)); got != code {
-					t.Errorf("exit code %d, want %d", got, code)
-				}
-				want := []string{"0s start", "0s port released"}
-				if code != 0 {
-					want = append(want, "1m0s stop terminated")
-				}
-				s.wantStory(append(want, `1m30s [WARN]  the rendezvous was not told how the workers ended: error="context deadline exceeded"`)...)
-			})
-		})
-	}
-}
-
-// late is a rendezvous whose answer to a report comes after its consequence.
-type late struct {
-	rendezvous.Rendezvous
-	reporting bool
-	t         *testing.T
-}
-
-func (l *late) Report(ctx context.Context, round *rendezvous.Round, failure *rendezvous.Failure) error {
-	l.reporting = true
-	err := l.Rendezvous.Report(ctx, round, failure)
-	<-ctx.Done()
-	time.Sleep(time.Second)
-	l.reporting = false
-	return errors.Join(err, ctx.Err())
-}
-
-func (l *late) Close(ctx context.Context, why error) error {
-	if l.reporting {
-		l.t.Error("closed while a report is under way")
-	}
-	return l.Rendezvous.Close(ctx, why)
-}
-
-// TestLateAnswer: an answer is of no interest once the round is over, and the last one is waited for.
-func TestLateAnswer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newStage(t, 1, []script{{after: time.Second, code: 3}}, []script{{after: time.Hour}})
-		s.config.Rendezvous = &late{Rendezvous: s.config.Rendezvous, t: t}
-		s.config.Logger = hclog.New(&hclog.LoggerOptions{Output: s, Level: hclog.Info, DisableTime: true})
-		if err := Run(t.Context(), s.config); err != nil {
-			t.Errorf("Run: %v", err)
-		}
-		s.wantStory("0s start", "0s port released", "1s stop terminated",
-			"1s [ERROR] failed (exitcode: 3) local_rank: 0 (pid: 100) of binary: prog: rank=0 host=here",
-			"1s [WARN]  [default] Worker group FAILED. 1/1 attempts left; will restart worker group: rank 0 on here: exit code 3; restart 1 of 1",
-			"1s start", "1s port released")
-	})
-}
-
-// TestEndAndAnswer: when the round is over because of a report, the answer to it is no news.
-func TestEndAndAnswer(t *testing.T) {
-	for range 50 { // a select chooses
-		round, end := rendezvous.Begin(rendezvous.Round{}, nil)
-		answer := make(chan error, 1)
-		if answer <- end(rendezvous.ErrNewRound); round.Err() == nil {
-			t.Fatal("the round is not over")
-		}
-		l := loop{round: round, over: round.Done(), reported: answer}
-		if e := l.next(); e != newRound || l.over != nil {
-			t.Fatalf("%T%v, want the end of the round, once", e, e)
-		}
 	}
 }

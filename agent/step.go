@@ -123,7 +123,7 @@ func (m *machine) onReported(err error) []action {
 	if err == nil && m.state == waiting && m.reason == none {
 		return []action{barrier{}}
 	}
-	m.alone = m.alone || err != nil
+	m.alone = err != nil
 	return m.onNews()
 }
 

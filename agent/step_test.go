@@ -42,31 +42,58 @@ var (
 	sigterm    = interrupted{syscall.SIGTERM}
 )
 
-// TestStep tells whole stories: events, and the actions that each must cause.
+// A story is what happens to a machine, what it must answer, and where it is then.
+type story struct {
+	name  string
+	steps []step
+	state state
+}
+
+type step struct {
+	event event
+	want  []action
+}
+
+var (
+	termAll = []action{stop{syscall.SIGTERM}}
+	again   = []action{join{}}
+	success = []action{report{}}
+)
+
+func rank0(code int) launcher.Exit { return exited(0, code).Exit }
+
+// own is the end of the job because of rank 0.
+func own(code int) roundOver { return roundOver{closedBy(failedAt("here", rank0(code)))} }
+
+func ends(err error) []action { return []action{finish{err, err}} }
+
+// tell is what must follow the failure that stops a gang.
+func tell(e workerExited, others int) []action {
+	return []action{stop{syscall.SIGTERM}, report{&e.Exit}, announce{e.Exit, others}}
+}
+
+func tellStories(t *testing.T, stories []story) {
+	for _, c := range stories {
+		t.Run(c.name, func(t *testing.T) {
+			var m machine
+			if got, want := m.begin(), []action{join{}}; !reflect.DeepEqual(got, want) {
+				t.Fatalf("begin: %v, want %v", got, want)
+			}
+			for i, s := range c.steps {
+				if got := m.Step(s.event); !reflect.DeepEqual(got, s.want) {
+					t.Fatalf("step %d, %T%v:\n got %s\nwant %s", i, s.event, s.event, show(got), show(s.want))
+				}
+			}
+			if m.state != c.state {
+				t.Errorf("state %s, want %s", m.state, c.state)
+			}
+		})
+	}
+}
+
+// TestStep: whole stories without an interrupt.
 func TestStep(t *testing.T) {
-	type step struct {
-		event event
-		want  []action
-	}
-	rank0 := func(code int) launcher.Exit { return exited(0, code).Exit }
-	termAll := []action{stop{syscall.SIGTERM}}
-	again := []action{join{}}
-	tell := func(e workerExited, others int) []action {
-		return []action{stop{syscall.SIGTERM}, report{&e.Exit}, announce{e.Exit, others}}
-	}
-	own := func(code int) roundOver { return roundOver{closedBy(failedAt("here", rank0(code)))} }
-	ends := func(err error) []action { return []action{finish{err, err}} }
-	success := []action{report{}}
-	far := failedAt("node-b", exited(5, 4).Exit)
-	obeyed := func(sig syscall.Signal) []action { return []action{finish{nil, &InterruptError{Signal: sig}}} }
-	stopped := func(sig syscall.Signal, killed int) []action {
-		return ends(&InterruptError{Signal: sig, Killed: killed})
-	}
-	for _, c := range []struct {
-		name  string
-		steps []step
-		state state
-	}{
+	tellStories(t, []story{
 		{"success", []step{
 			{started{3}, nil},
 			{exited(1, 0), nil},
@@ -101,11 +128,6 @@ func TestStep(t *testing.T) {
 			{started{3}, nil},
 			{gangGone{}, success},
 			{reported{errAway}, ends(nil)},
-		}, done},
-		{"an interrupt while the others are waited for", []step{
-			{started{3}, nil},
-			{gangGone{}, success},
-			{sigint, ends(nil)},
 		}, done},
 		{"failure without restarts", []step{
 			{started{3}, nil},
@@ -241,95 +263,11 @@ func TestStep(t *testing.T) {
 			{newRound, termAll},
 			{gangGone{}, again},
 		}, joining},
-		{"interrupt obeyed", []step{
-			{started{3}, nil},
-			{sigint, []action{stop{syscall.SIGINT}}},
-			{asked(exited(0, 0)), nil},
-			{gangGone{}, obeyed(syscall.SIGINT)},
-		}, done},
-		{"interrupt with another exit code", []step{
-			{started{3}, nil},
-			{sigterm, termAll},
-			{asked(exited(0, 1)), nil},
-			{gangGone{}, stopped(syscall.SIGTERM, 0)},
-		}, done},
-		{"the job ends while an interrupt is obeyed", []step{
-			{started{3}, nil},
-			{sigterm, termAll},
-			{roundOver{closedBy(far)}, nil},
-			{asked(exited(0, 1)), nil},
-			{gangGone{}, stopped(syscall.SIGTERM, 0)},
-		}, done},
-		{"interrupted twice", []step{
-			{started{3}, nil},
-			{sigint, []action{stop{syscall.SIGINT}}},
-			{sigint, []action{kill{}}},
-			{sigint, nil},
-			{workerExited{launcher.Exit{Code: 137, Signal: syscall.SIGKILL, Stopped: true}}, nil},
-			{gangGone{}, stopped(syscall.SIGINT, 1)},
-		}, done},
-		{"interrupt cancels a pending restart", []step{
-			{started{3}, nil},
-			{exited(0, 3), tell(exited(0, 3), 2)},
-			{newRound, nil},
-			{sigint, nil},
-			{gangGone{}, ends(&WorkerError{Root: rank0(3), Code: 3})},
-		}, done},
-		{"interrupt while the rendezvous decides on a restart", []step{
-			{started{3}, nil},
-			{exited(0, 3), tell(exited(0, 3), 2)},
-			{gangGone{}, nil},
-			{sigint, ends(&WorkerError{Root: rank0(3), Code: 3})},
-		}, done},
-		{"interrupt cancels a pending round", []step{
-			{started{3}, nil},
-			{newRound, termAll},
-			{sigint, nil},
-			{asked(exited(0, 143)), nil},
-			{gangGone{}, stopped(syscall.SIGINT, 0)},
-		}, done},
-		{"interrupt obeyed while stopping for a new round", []step{
-			{started{3}, nil},
-			{newRound, termAll},
-			{sigint, nil},
-			{asked(exited(0, 0)), nil},
-			{gangGone{}, obeyed(syscall.SIGINT)},
-		}, done},
-		{"two interrupts while joining again", []step{
-			{started{3}, nil},
-			{newRound, termAll},
-			{asked(exited(0, 143)), nil},
-			{gangGone{}, again},
-			{sigint, []action{cancelJoin{}}},
-			{sigint, []action{cancelStart{}}},
-			{startFailed{errNoRound}, stopped(syscall.SIGINT, 0)},
-		}, done},
-		{"second interrupt while stopping for a restart", []step{
-			{started{3}, nil},
-			{exited(0, 3), tell(exited(0, 3), 2)},
-			{sigint, nil},
-			{sigint, []action{kill{}}},
-		}, stopping},
-		{"interrupt while joining", []step{
-			{sigint, []action{cancelJoin{}}},
-			{startFailed{errNoRound}, stopped(syscall.SIGINT, 0)},
-		}, done},
-		{"interrupt while joining comes too late", []step{
-			{sigint, []action{cancelJoin{}}},
-			{started{3}, []action{stop{syscall.SIGINT}}},
-			{sigint, []action{kill{}}},
-		}, stopping},
-		{"two interrupts while joining", []step{
-			{sigint, []action{cancelJoin{}}},
-			{sigterm, []action{cancelStart{}}},
-			{sigterm, nil},
-			{started{3}, []action{kill{}}},
-		}, stopping},
 		{"no workers to be had", []step{
 			{startFailed{errNoRound}, ends(&StartError{errNoRound})},
 		}, done},
 		{"the job has succeeded without this node", []step{
-			{startFailed{succeeded.err}, ends(nil)},
+			{startFailed(succeeded), ends(nil)},
 		}, done},
 		{"the job has failed between two rounds of this node", []step{
 			{started{3}, nil},
@@ -345,20 +283,5 @@ func TestStep(t *testing.T) {
 			{exited(0, 1), tell(exited(0, 1), 2)},
 			{signalled{syscall.SIGUSR1}, nil},
 		}, stopping},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			var m machine
-			if got, want := m.begin(), []action{join{}}; !reflect.DeepEqual(got, want) {
-				t.Fatalf("begin: %v, want %v", got, want)
-			}
-			for i, s := range c.steps {
-				if got := m.Step(s.event); !reflect.DeepEqual(got, s.want) {
-					t.Fatalf("step %d, %T%v:\n got %s\nwant %s", i, s.event, s.event, show(got), show(s.want))
-				}
-			}
-			if m.state != c.state {
-				t.Errorf("state %s, want %s", m.state, c.state)
-			}
-		})
-	}
+	})
 }

@@ -46,26 +46,28 @@ func (s *series) next(form func() (r Round, port, store io.Closer, err error)) (
 	return s.current, nil
 }
 
-// report decides what follows the round. The store of a round that is over is served until the next one, or close.
+// report ends the round, unless it is over. Its store is served until the next one, or close.
 func (s *series) report(round *Round, failure *Failure) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if round.Err() != nil { // or else it is the current one
-		return
+	if round.Err() == nil { // it is the current one
+		_ = s.end(s.decide(failure)) // finish says what has failed
 	}
-	var why error = ErrNewRound
+}
+
+// decide returns why the round is over.
+func (s *series) decide(failure *Failure) error {
 	switch {
 	case failure == nil:
 		s.closed = &ClosedError{}
-		why = s.closed
 	case failure.Final || s.restarts >= s.maxRestarts:
 		s.closed = &ClosedError{Outcome{Code: failure.Code, Failure: failure}}
-		why = s.closed
 	default:
 		s.restarts++
 		s.why = fmt.Sprintf("%s; restart %d of %d", failure, s.restarts, s.maxRestarts)
+		return ErrNewRound
 	}
-	_ = s.end(why) // finish says what has failed
+	return s.closed
 }
 
 // close ends the current round, and the series unless a report has.

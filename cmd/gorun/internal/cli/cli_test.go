@@ -31,6 +31,7 @@ func TestExitCode(t *testing.T) {
 		{&agent.StartError{Err: &launcher.PortError{Port: 29500, Err: syscall.EADDRINUSE}}, 2},
 		{&agent.StartError{Err: &launcher.PortError{Err: syscall.EADDRINUSE}}, 75},
 		{&agent.StartError{Err: rendezvous.ErrClosed}, 75},
+		{&rendezvous.ClosedError{Outcome: rendezvous.Outcome{Code: 7, Reason: "too few nodes"}}, 7},
 		{errors.New("unforeseen"), 1},
 	} {
 		if got := exitCode(c.err); got != c.want {

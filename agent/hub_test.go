@@ -1,0 +1,108 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/gorun/gorun/rendezvous"
+)
+
+// A hub is the rendezvous of several agents in one process: a round forms when all that have not left have joined.
+type hub struct {
+	mu          sync.Mutex
+	size        int // nodes that have not left
+	maxRestarts int
+	restarts    int
+	number      int // of the newest round
+	why         string
+	waiting     []*seat
+	ends        []func(error) error // of the current round, one for each node
+	succeeded   int                 // nodes, in the current round
+	closed      *rendezvous.ClosedError
+}
+
+// A seat is one node's view of the hub.
+type seat struct {
+	*hub
+	node rendezvous.Node
+	got  chan *rendezvous.Round
+}
+
+func (s *seat) Join(ctx context.Context, self rendezvous.Node) (*rendezvous.Round, error) {
+	s.mu.Lock()
+	if s.closed != nil {
+		defer s.mu.Unlock()
+		return nil, s.closed
+	}
+	s.node, s.got = self, make(chan *rendezvous.Round, 1)
+	s.waiting = append(s.waiting, s)
+	s.form()
+	s.mu.Unlock()
+	select {
+	case round := <-s.got:
+		return round, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (h *hub) form() {
+	if len(h.waiting) < h.size {
+		return
+	}
+	slices.SortFunc(h.waiting, func(a, b *seat) int { return strings.Compare(a.node.ID, b.node.ID) })
+	h.number++
+	r := rendezvous.Round{ID: h.number, Restarts: h.restarts, Why: h.why}
+	for _, s := range h.waiting {
+		r.Nodes = append(r.Nodes, s.node)
+	}
+	h.ends, h.succeeded = nil, 0
+	for i, s := range h.waiting {
+		r.Self = i
+		round, end := rendezvous.Begin(r, nil)
+		h.ends = append(h.ends, end)
+		s.got <- round
+	}
+	h.waiting = nil
+}
+
+func (h *hub) end(why error) {
+	for _, end := range h.ends {
+		_ = end(why)
+	}
+}
+
+func (s *seat) Report(_ context.Context, round *rendezvous.Round, failure *rendezvous.Failure) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case round.Err() != nil:
+	case failure == nil:
+		if s.succeeded++; s.succeeded == s.size {
+			s.closed = &rendezvous.ClosedError{}
+			s.end(s.closed)
+		}
+	case failure.Final || s.restarts == s.maxRestarts:
+		s.closed = closedBy(failure)
+		s.end(s.closed)
+	default:
+		s.restarts++
+		s.why = fmt.Sprintf("%s; restart %d of %d", failure, s.restarts, s.maxRestarts)
+		s.end(rendezvous.ErrNewRound)
+	}
+	return nil
+}
+
+func (s *seat) Close(_ context.Context, why error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.size--; s.closed == nil {
+		s.why = fmt.Sprintf("%s has left: %v", s.node.ID, why)
+		s.end(rendezvous.ErrNewRound)
+		s.form()
+	}
+	return nil
+}
