@@ -304,7 +304,7 @@ func TestUsageErrors(t *testing.T) {
 		{"--master-addr=node0:29500 x", "--master-addr=node0:29500: want a host name or an IP address, without a port"},
 		{"--master-port=65536 x", "--master-port=65536: want a number from 0 to 65535"},
 		{"--rdzv-endpoint=:77 x", "--rdzv-endpoint=:77: want host:port"},
-		{"--rdzv-endpoint=h:p x", "--rdzv-endpoint=h:p: want host:port"},
+		{"--rdzv-endpoint=h:p x", "--rdzv-endpoint=h:p: want host:port, with a port from 0 to 65535"},
 		{"--rdzv-backend=statc x", "--rdzv-backend=statc: want static, c10d, etcd, etcd-v2, etcd-v3 or embedded (did you mean static?)"},
 		{"--nnodes=2 --rdzv-backend=c10d --rdzv-endpoint=h x", "--rdzv-backend=c10d: with several nodes this version has no backend but static: give --master-addr and --node-rank"},
 		{"--rdzv-conf=timout=3 x", "--rdzv-conf=timout=3: no such key timout (did you mean timeout?): want rank, timeout, read_timeout, join_timeout, last_call_timeout, " +

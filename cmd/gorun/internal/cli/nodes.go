@@ -74,7 +74,7 @@ func setEndpoint(o *options, s string) error {
 	}
 	n, err := number(port, 0, maxPort)
 	if err != nil {
-		return errors.New("want host:port")
+		return fmt.Errorf("want host:port, with a port from 0 to %d", maxPort)
 	}
 	o.endpoint.Port = n
 	return nil
