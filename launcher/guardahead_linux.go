@@ -18,9 +18,10 @@ type Guard struct {
 	taken   atomic.Bool
 }
 
-// StartGuard starts the guard of the next gang. To do so ahead, while its Spec is being found out, saves the time that a
-// process takes to start; Spec.Guard is where it goes.
-func StartGuard() (g *Guard, err error) {
+// StartGuard starts the guard of the next gang, of about so many workers. To do so ahead, while its Spec is being found
+// out, saves the time that a process takes to start; Spec.Guard is where it goes.
+func StartGuard(workers int) (g *Guard, err error) {
+	go makeRoom(4 * workers) // both ends of two pipes each
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("cannot start the guard of the workers: %w", err)
@@ -49,6 +50,18 @@ func StartGuard() (g *Guard, err error) {
 	}
 	self, _ := readProcess(process.Pid) // it has not been waited for, so it is there
 	return &Guard{process: process, pid: process.Pid, since: self.startTicks, socket: socket}, nil
+}
+
+// makeRoom grows this process's table of open files. The kernel doubles it when it is full, and whenever it does so in
+// a process of several threads, all of them wait for milliseconds until no other CPU uses the old one.
+func makeRoom(files int) {
+	const inUse, atFirst = 32, 64
+	if files+inUse < atFirst {
+		return
+	}
+	if fd, err := unix.FcntlInt(os.Stderr.Fd(), unix.F_DUPFD_CLOEXEC, files+inUse); err == nil { // else it stays slow
+		_ = unix.Close(fd)
+	}
 }
 
 // Close ends a guard that no Start has taken.

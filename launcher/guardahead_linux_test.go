@@ -5,7 +5,7 @@ import (
 )
 
 func TestGuardStartedAhead(t *testing.T) {
-	guard, err := StartGuard()
+	guard, err := StartGuard(100)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,7 +26,7 @@ func TestGuardStartedAhead(t *testing.T) {
 
 func TestGuardThatIsNotNeeded(t *testing.T) {
 	for range 20 { // also before its main has begun
-		guard, err := StartGuard()
+		guard, err := StartGuard(100)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -263,3 +263,32 @@ func TestNoConsole(t *testing.T) {
 		t.Errorf("%+v", e)
 	}
 }
+
+// TestQuestion: a line that does not end is shown when nothing follows, and what follows takes its place.
+func TestQuestion(t *testing.T) {
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	screen := newScreen()
+	s := newStream(Stdout, read, streamRoute{console: true}, newOutput(&Spec{Live: true, Stdout: screen}))
+	s.prefix = []byte("> ")
+	go s.run()
+	_, err = write.WriteString("line\nname? ")
+	screen.wait(t, "> line\n\x1b[K> name? ", 1)
+	_, err2 := write.WriteString("hello\n")
+	screen.wait(t, "> line\n\x1b[K> name? \r\x1b[K> name? hello\n", 1)
+	_, err3 := write.WriteString("again? ")
+	screen.wait(t, "again? ", 1)
+	if err := errors.Join(err, err2, err3); err != nil {
+		t.Fatal(err)
+	}
+	s.sync()
+	if err := write.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s.close()
+	if got := screen.String(); !strings.HasSuffix(got, "\x1b[K> again? \r\x1b[K> again? \n") {
+		t.Errorf("got %q", got)
+	}
+}

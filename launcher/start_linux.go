@@ -54,7 +54,7 @@ func newGang(spec Spec) (g *Gang, pipes []*os.File, err error) {
 	}
 	guard := spec.Guard
 	if !guard.take() {
-		if guard, err = StartGuard(); err != nil {
+		if guard, err = StartGuard(len(spec.Workers)); err != nil {
 			closeAll(ours)
 			closeAll(theirs)
 			return nil, nil, err
@@ -84,21 +84,32 @@ func openPipes(n int) (ours, theirs []*os.File, err error) {
 	return ours, theirs, nil
 }
 
-// attach connects the workers' pipes with the console and the log files.
+// attach connects the workers' pipes with the console and the log files, whose directories workers find when they start.
 func (g *Gang) attach(pipes []*os.File) {
 	o := newOutput(&g.spec)
 	for i := range g.workers {
 		w := &g.workers[i]
 		w.out, w.err = o.stream(i, Stdout, pipes[2*i]), o.stream(i, Stderr, pipes[2*i+1])
-		go w.out.run()
-		go w.err.run()
+	}
+}
+
+// listen reads what the workers write.
+func (g *Gang) listen() {
+	for i := range g.workers {
+		go g.workers[i].out.run()
+		go g.workers[i].err.run()
 	}
 }
 
 // begin hands the guard the workers' ends of their pipes and its task, and waits until the workers run.
 func (g *Gang) begin(ctx context.Context, pipes []*os.File) error {
 	stopWatching := context.AfterFunc(ctx, func() { _ = g.guard.socket.SetDeadline(time.Unix(1, 0)) })
-	first, err := g.handshake(pipes)
+	err := g.ask(pipes)
+	g.listen() // while the guard starts the workers
+	var first event
+	if err == nil {
+		err = g.events.Decode(&first)
+	}
 	if !stopWatching() {
 		return context.Cause(ctx)
 	}
@@ -120,7 +131,8 @@ func (g *Gang) begin(ctx context.Context, pipes []*os.File) error {
 	return nil
 }
 
-func (g *Gang) handshake(pipes []*os.File) (event, error) {
+// ask sends the guard what it needs. It closes pipes.
+func (g *Gang) ask(pipes []*os.File) error {
 	files := pipes
 	if g.spec.Stdin != nil {
 		files = append([]*os.File{g.spec.Stdin}, pipes...)
@@ -128,18 +140,13 @@ func (g *Gang) handshake(pipes []*os.File) (event, error) {
 	err := sendFiles(g.guard.socket, files)
 	closeAll(pipes)
 	if err != nil {
-		return event{}, err
+		return err
 	}
 	req, err := newStartRequest(&g.spec)
 	if err != nil {
-		return event{}, err
+		return err
 	}
-	if err := g.commands.Encode(req); err != nil {
-		return event{}, err
-	}
-	var first event
-	err = g.events.Decode(&first)
-	return first, err
+	return g.commands.Encode(req)
 }
 
 func newStartRequest(spec *Spec) (startRequest, error) {

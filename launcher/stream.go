@@ -9,8 +9,9 @@ import (
 )
 
 const (
-	readSize = 64 << 10               // what a pipe holds
-	idle     = 100 * time.Millisecond // after which a terminal shows a line that has not ended
+	readSize  = 64 << 10               // what a pipe holds
+	firstRead = 4 << 10                // most workers write less at once
+	idle      = 100 * time.Millisecond // after which a terminal shows a line that has not ended
 )
 
 // stream carries one output stream of one worker from its pipe to the console, the log file and the tail.
@@ -53,10 +54,13 @@ func newStream(which Std, pipe *os.File, route streamRoute, o *output) *stream {
 func (s *stream) run() {
 	defer close(s.done)
 	defer s.end()
-	buf := make([]byte, readSize)
+	buf := make([]byte, firstRead)
 	for {
 		n, err := s.pipe.Read(buf)
 		s.take(buf[:n])
+		if n == firstRead && len(buf) == firstRead {
+			buf = make([]byte, readSize)
+		}
 		switch {
 		case errors.Is(err, os.ErrDeadlineExceeded) && s.syncing.Swap(false):
 			if err = s.catchUp(buf); err == nil {

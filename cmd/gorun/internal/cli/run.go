@@ -27,7 +27,7 @@ func run(ctx context.Context, o *options, command []string, stdout, stderr *os.F
 	if o.dryRun {
 		return dryRun(ctx, o, command, stdout)
 	}
-	guard, err := launcher.StartGuard() // it starts while the rest is settled
+	guard, err := launcher.StartGuard(o.nproc) // it starts while the rest is settled
 	if err != nil {
 		return err
 	}
