@@ -1,0 +1,90 @@
+package rendezvous
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// ranks are those of a round's members, by key.
+type ranks map[string]int
+
+func ranksOf(members []Candidate) ranks {
+	r := make(ranks, len(members))
+	for i, m := range members {
+		r[m.Key] = i
+	}
+	return r
+}
+
+// of is c's rank, or more than any.
+func (r ranks) of(c Candidate) int {
+	if rank, member := r[c.Key]; member {
+		return rank
+	}
+	return math.MaxInt
+}
+
+// choose takes at most limit of those who are joining: the members of the last round, then whoever has been here
+// the longest.
+func choose(joining []Candidate, last ranks, limit int) []Candidate {
+	chosen := slices.SortedFunc(slices.Values(joining), func(a, b Candidate) int {
+		return cmp.Or(cmp.Compare(last.of(a), last.of(b)), older(a, b))
+	})
+	return chosen[:min(limit, len(chosen))]
+}
+
+// order puts the members of a round into rank order. If there are as many as in the last one, whoever was in that
+// keeps its rank, and the others fill the holes. Otherwise, and among those others, a node that asks for a rank comes
+// before one that does not, then goes the rank in the last round, then who has been here the longest.
+func order(members []Candidate, last ranks) []Candidate {
+	sorted := slices.SortedFunc(slices.Values(members), func(a, b Candidate) int {
+		return cmp.Or(cmp.Compare(asked(a), asked(b)), cmp.Compare(last.of(a), last.of(b)), older(a, b))
+	})
+	if len(members) != len(last) {
+		return sorted
+	}
+	seats := make([]Candidate, len(last))
+	taken := make([]bool, len(last))
+	var others []Candidate
+	for _, m := range sorted {
+		if r, stays := last[m.Key]; stays {
+			seats[r], taken[r] = m, true
+		} else {
+			others = append(others, m)
+		}
+	}
+	for r := range seats {
+		if !taken[r] {
+			seats[r], others = others[0], others[1:]
+		}
+	}
+	return seats
+}
+
+// clash finds two members that ask for one rank, the older one first.
+func clash(members []Candidate) (a, b Candidate, ok bool) {
+	first := make(map[int]Candidate)
+	for _, b := range slices.SortedFunc(slices.Values(members), older) {
+		if b.Node.NodeRank < 0 {
+			continue
+		}
+		if a, taken := first[b.Node.NodeRank]; taken {
+			return a, b, true
+		}
+		first[b.Node.NodeRank] = b
+	}
+	return Candidate{}, Candidate{}, false
+}
+
+func older(a, b Candidate) int {
+	return cmp.Or(cmp.Compare(a.Since, b.Since), cmp.Compare(a.Key, b.Key))
+}
+
+// asked is the rank that c asks for, or more than any.
+func asked(c Candidate) int {
+	if c.Node.NodeRank < 0 {
+		return math.MaxInt
+	}
+	return c.Node.NodeRank
+}
