@@ -97,6 +97,7 @@ type Decision struct {
 	Over  *Ending
 	Form  *Formed
 	Wait  string        // for people who wait to get in: what for
+	Then  string        // what happens After
 	Stage Stage         // to be passed to the next Form, with how long it has been the same
 	After time.Duration // 0: ask again on news only
 }
@@ -136,14 +137,14 @@ func (s *Situation) gather() Decision {
 		if s.over(next.ID, Enough, s.JoinTimeout) {
 			return Decision{Close: &Outcome{Code: codeUnformed, Reason: fmt.Sprintf("%s after %v", what, s.JoinTimeout)}}
 		}
-		return s.wait(next.ID, Enough, s.JoinTimeout, what+"; gives up")
+		return s.wait(next.ID, Enough, s.JoinTimeout, what, "gives up")
 	}
 	if a, b, ok := clash(chosen); ok {
 		reason := fmt.Sprintf("%s and %s both ask for node rank %d", a.name(), b.name(), a.Node.NodeRank)
 		if s.over(next.ID, Clash, s.Patience) {
 			return Decision{Close: &Outcome{Code: codeMisused, Reason: reason}}
 		}
-		return s.wait(next.ID, Clash, s.Patience, fmt.Sprintf("round %d: %s; gives up", next.ID, reason))
+		return s.wait(next.ID, Clash, s.Patience, fmt.Sprintf("round %d: %s", next.ID, reason), "gives up")
 	}
 	// Whoever was in the last round is waited for: to end its workers takes longer than to wait as a spare.
 	all := s.Settled && len(busy) == 0 && s.Last != nil
@@ -152,7 +153,7 @@ func (s *Situation) gather() Decision {
 		if len(busy) > 0 {
 			what += "; " + busy[0].name() + " is ending its workers"
 		}
-		return s.wait(next.ID, LastCall, s.LastCall, what+"; closes")
+		return s.wait(next.ID, LastCall, s.LastCall, what, "closes")
 	}
 	next.Members = order(chosen, s.ranks)
 	return Decision{Form: &next}
@@ -223,7 +224,7 @@ func (s *Situation) grow(ending bool) Decision {
 	if size+newcomers >= s.Max || s.over(s.Last.ID, Newcomers, s.LastCall) {
 		return s.end(fmt.Sprintf("%d more nodes have come", newcomers))
 	}
-	return s.wait(s.Last.ID, Newcomers, s.LastCall, what+"; ends for more")
+	return s.wait(s.Last.ID, Newcomers, s.LastCall, what, "ends for more")
 }
 
 // over reports whether the stage is the present one and has lasted for limit.
@@ -238,13 +239,22 @@ func (s *Situation) waited(round int, stage Awaited) time.Duration {
 	return s.Waited
 }
 
-func (s *Situation) wait(round int, stage Awaited, limit time.Duration, what string) Decision {
+func (s *Situation) wait(round int, stage Awaited, limit time.Duration, what, then string) Decision {
 	left := limit - s.waited(round, stage)
 	return Decision{
-		Wait:  fmt.Sprintf("%s in %v", what, left.Round(time.Second)),
+		Wait:  what,
+		Then:  then,
 		Stage: Stage{round, stage},
 		After: left,
 	}
+}
+
+// Reason is Wait with the time that is left.
+func (d Decision) Reason() string {
+	if d.After == 0 {
+		return d.Wait
+	}
+	return fmt.Sprintf("%s; %s in %v", d.Wait, d.Then, d.After.Round(time.Second))
 }
 
 // joining is who waits for the next round.

@@ -1,0 +1,62 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/codes"
+)
+
+const (
+	callTimeout = 5 * time.Second        // of one request
+	retryPause  = 200 * time.Millisecond // before the next try of a request that has failed
+	answerLimit = 64 << 20               // bytes; more is not read
+)
+
+// connect makes the client of a Config that has none. It does not wait for etcd.
+func connect(c *Config) (*clientv3.Client, error) {
+	return clientv3.New(clientv3.Config{
+		Endpoints: c.Endpoints,
+		TLS:       c.TLS,
+		Username:  c.User, Password: c.Password,
+		DialTimeout: callTimeout,
+		// A connection that says nothing is found out about as fast as one that is refused.
+		DialKeepAliveTime: 5 * time.Second, DialKeepAliveTimeout: 3 * time.Second, PermitWithoutStream: true,
+		MaxCallRecvMsgSize: answerLimit,
+		// What goes wrong comes back as an error.
+		Logger: zap.NewNop(),
+		// grpc's own pauses grow to two minutes, in which a lease runs out.
+		DialOptions: []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
+			MinConnectTimeout: 3 * time.Second,
+		})},
+	})
+}
+
+// isRefusal reports whether etcd has answered and would answer the same again.
+func isRefusal(err error) bool {
+	var answer rpctypes.EtcdError
+	if !errors.As(err, &answer) {
+		return false
+	}
+	switch answer.Code() {
+	case codes.PermissionDenied, codes.Unauthenticated, codes.InvalidArgument, codes.FailedPrecondition:
+		return !errors.Is(err, rpctypes.ErrInvalidAuthToken)
+	default:
+		return false
+	}
+}
+
+// pause returns early if ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}

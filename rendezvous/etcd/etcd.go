@@ -1,0 +1,208 @@
+// Package etcd is the rendezvous of several nodes over etcd.
+//
+// Every node has one leased key, which says who it is and whether it waits for a round. One of the nodes, the leader,
+// watches those keys, asks [rendezvous.Form] what follows, and writes that down in one transaction, which etcd takes only
+// if the node is still the leader and nothing has been decided since. All others watch a handful of keys that only the
+// leader writes. So a round costs each node a few small messages, however many nodes there are; a leader that dies or
+// is cut off is replaced by another, which reads all there is to know; and no decision is made twice.
+//
+// No clocks of two machines are compared. Of several reports the one with the lowest revision was first.
+//
+// Silence is no evidence. While etcd cannot be reached nothing is decided, and rounds go on; a node that etcd has
+// forgotten meanwhile comes back as the one that it was.
+package etcd
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"strconv"
+	"sync"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/gorun/gorun/rendezvous"
+)
+
+// Config is what New needs: either Client or Endpoints, RunID, Min, Max and Reserve.
+type Config struct {
+	Client         *clientv3.Client // is not closed
+	Endpoints      []string
+	TLS            *tls.Config // nil: none
+	User, Password string      // empty: none
+	Prefix         string      // of all keys; empty: DefaultPrefix
+	RunID          string      // tells jobs apart
+
+	Min, Max    int // nodes of a round
+	MaxRestarts int
+	TTL         time.Duration // a dead node is noticed after it, in whole seconds; 0: 10 s
+	LastCall    time.Duration // how long more nodes are waited for once there are Min; 0: 30 s
+	JoinTimeout time.Duration // how long fewer nodes than Min, or no etcd, are put up with; 0: 10 min
+	ScaleUp     rendezvous.ScaleUp
+	Options     map[string]string // more of what must be the same on all nodes
+
+	Reserve rendezvous.ReserveFunc
+	Waiting func(reason string) // is called when there is news of what a Join waits for; must return at once
+	Log     *slog.Logger
+
+	// fault, in tests, is called before and after a leader's writes; if it returns true, the agent is dead.
+	fault func(point string) bool
+}
+
+// Rendezvous is one node's part in a job. All of it goes on in one goroutine, see loop.
+type Rendezvous struct {
+	loop   *loop
+	client *clientv3.Client // to be closed; nil: it is another's
+
+	mu   sync.Mutex
+	left bool // Close has been called
+}
+
+// New does not wait for etcd.
+func New(c Config) (*Rendezvous, error) {
+	if err := c.complete(); err != nil {
+		return nil, err
+	}
+	r := &Rendezvous{}
+	if c.Client == nil {
+		client, err := connect(&c)
+		if err != nil {
+			return nil, fmt.Errorf("etcd: %w", err)
+		}
+		c.Client, r.client = client, client
+	}
+	key := make([]byte, 8)
+	_, _ = rand.Read(key) // never fails
+	r.loop = startLoop(&c, hex.EncodeToString(key))
+	return r, nil
+}
+
+// complete checks c, and fills in what is not given.
+func (c *Config) complete() error {
+	switch {
+	case c.RunID == "":
+		return errors.New("etcd: no run ID: want one that all nodes of the job share")
+	case c.Client == nil && len(c.Endpoints) == 0:
+		return errors.New("etcd: no endpoint: want host:port")
+	case c.Min < 1 || c.Max < c.Min:
+		return fmt.Errorf("etcd: %d to %d nodes: want at least 1, and no more at least than at most", c.Min, c.Max)
+	case c.MaxRestarts < 0:
+		return fmt.Errorf("etcd: %d restarts: want 0 or more", c.MaxRestarts)
+	case c.Reserve == nil:
+		return errors.New("etcd: nothing to reserve ports with")
+	}
+	for d, value := range map[*time.Duration]time.Duration{&c.TTL: 10 * time.Second, &c.LastCall: 30 * time.Second, &c.JoinTimeout: 10 * time.Minute} {
+		if *d < 0 {
+			return fmt.Errorf("etcd: a time of %v: want 0 or more", *d)
+		}
+		if *d == 0 {
+			*d = value
+		}
+	}
+	if c.Prefix == "" {
+		c.Prefix = DefaultPrefix
+	}
+	if c.Waiting == nil {
+		c.Waiting = func(string) {}
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.fault == nil {
+		c.fault = func(string) bool { return false }
+	}
+	return nil
+}
+
+func (c *Config) rules() rendezvous.Rules {
+	return rendezvous.Rules{
+		Min: c.Min, Max: c.Max, MaxRestarts: c.MaxRestarts,
+		LastCall: c.LastCall, JoinTimeout: c.JoinTimeout, Patience: 2 * c.TTL, ScaleUp: c.ScaleUp,
+	}
+}
+
+// settings are what must be the same on every node, since any may come to decide.
+func (c *Config) settings() rendezvous.Settings {
+	s := rendezvous.Settings{
+		"nnodes":            fmt.Sprintf("%d:%d", c.Min, c.Max),
+		"max_restarts":      strconv.Itoa(c.MaxRestarts),
+		"last_call_timeout": c.LastCall.String(),
+		"join_timeout":      c.JoinTimeout.String(),
+		"scale_up":          strconv.Itoa(int(c.ScaleUp)),
+	}
+	maps.Copy(s, c.Options)
+	return s
+}
+
+// Join waits for a round with self in it. The node's settings must be those of the job.
+func (r *Rendezvous) Join(ctx context.Context, self rendezvous.Node) (*rendezvous.Round, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	c := r.loop.config
+	switch {
+	case self.Host == "":
+		return nil, errors.New("this node has no address at which others reach it")
+	case self.Nproc < 1:
+		return nil, fmt.Errorf("%d workers: want at least 1", self.Nproc)
+	case self.NodeRank >= c.Max:
+		return nil, fmt.Errorf("node rank %d: want 0 to %d for %d nodes", self.NodeRank, c.Max-1, c.Max)
+	}
+	port, err := rendezvous.Master{Addr: self.Host}.Reserve(c.Reserve)
+	if err != nil {
+		return nil, err
+	}
+	j := &join{self: self, port: port, answer: make(chan joined, 1)}
+	if !r.loop.post(func() { r.loop.join(j) }) {
+		return nil, errors.Join(r.loop.closed, port.Close())
+	}
+	select {
+	case a := <-j.answer:
+		return a.round, a.err
+	case <-ctx.Done():
+		r.loop.post(func() { r.loop.withdraw(j, ctx.Err()) })
+		a := <-j.answer // which may be a round: it was faster
+		return a.round, a.err
+	}
+}
+
+// Report returns when etcd has the report. Of those of one node on one round the first one counts.
+func (r *Rendezvous) Report(ctx context.Context, round *rendezvous.Round, failure *rendezvous.Failure) error {
+	if err := checkFailure(failure); err != nil {
+		return err
+	}
+	answer := make(chan error, 1)
+	if !r.loop.post(func() { r.loop.report(round.ID, reportDoc{Failure: failure}, answer) }) {
+		return nil
+	}
+	select {
+	case err := <-answer:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Close leaves the job at once: what is in etcd of this node is deleted, and the others find out that it is gone. If why
+// is not nil and fewer nodes than Min are left, the job is closed for that reason. If no node is left, etcd forgets the
+// job, so that its run ID can be used again; how a job was closed is remembered for an hour. Without etcd, Close
+// fails after 5 s at most, and the node's lease runs out.
+func (r *Rendezvous) Close(ctx context.Context, why error) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.left {
+		return nil
+	}
+	r.left = true
+	err := r.loop.leave(ctx, why)
+	if r.client != nil {
+		err = errors.Join(err, r.client.Close())
+	}
+	return err
+}

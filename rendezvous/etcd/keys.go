@@ -1,0 +1,44 @@
+package etcd
+
+import (
+	"net/url"
+	"strconv"
+)
+
+// DefaultPrefix is below what key the jobs are.
+const DefaultPrefix = "/gorun/v1/"
+
+// keys are those of one job. job/ is what every agent watches; from nodes/ to reports/ what the leader watches too.
+//
+//	job/config         what the first node has set; the others must have set the same
+//	job/leader         leased: who decides
+//	job/current        which round is the newest, and whether it is over
+//	job/state          how the job has ended; missing: it has not
+//	job/status         what the next round waits for, for people
+//	nodes/<key>        leased: a node that is here, and whether it waits for a round
+//	reports/<n>/<key>  how a node's part of round n has ended
+//	rounds/<n>         who is in round n, and its secrets
+//
+// Only the leader writes to current, state, status and rounds, and only while job/leader is what it has written.
+type keys struct{ root string }
+
+func keysOf(prefix, runID string) keys { return keys{prefix + url.PathEscape(runID) + "/"} }
+
+func (k keys) job() string     { return k.root + "job/" }
+func (k keys) config() string  { return k.job() + "config" }
+func (k keys) leader() string  { return k.job() + "leader" }
+func (k keys) current() string { return k.job() + "current" }
+func (k keys) state() string   { return k.job() + "state" }
+func (k keys) status() string  { return k.job() + "status" }
+
+func (k keys) nodes() string          { return k.root + "nodes/" }
+func (k keys) node(key string) string { return k.nodes() + key }
+
+func (k keys) reports() string { return k.root + "reports/" }
+
+func (k keys) reportsOf(round int) string { return k.reports() + strconv.Itoa(round) + "/" }
+
+func (k keys) report(round int, key string) string { return k.reportsOf(round) + key }
+
+func (k keys) rounds() string         { return k.root + "rounds/" }
+func (k keys) round(round int) string { return k.rounds() + strconv.Itoa(round) }

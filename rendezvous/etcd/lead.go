@@ -1,0 +1,158 @@
+package etcd
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/gorun/gorun/rendezvous"
+)
+
+// tellPause is between two news for those who wait.
+const tellPause = time.Second
+
+// leads reports whether this node is the leader, as far as it knows.
+func (l *loop) leads() bool {
+	return l.pulse.lease != 0 && l.view.leader != nil && l.view.leader.Key == l.etcd.key && l.view.leaderLease == l.pulse.lease
+}
+
+// stand makes this node the leader if there is none.
+func (l *loop) stand() {
+	lease, host := l.pulse.lease, l.self.Node.Host
+	if l.view.rev == 0 || l.view.leader != nil || lease == 0 || l.under != lease || l.written {
+		return
+	}
+	l.start(campaigning, func(ctx context.Context) error {
+		return l.commit("stand", func() error { return l.etcd.campaign(ctx, lease, host) })
+	}, l.onWritten)
+}
+
+// onWritten: what has come of it is to be read before there is more to decide.
+func (l *loop) onWritten(err error) {
+	l.dirty, l.written = true, true
+	if err != nil {
+		l.onFailure(err)
+	}
+}
+
+// lead does a leader's work.
+func (l *loop) lead() {
+	if !l.leads() {
+		l.resign()
+		return
+	}
+	if l.unwatch == nil {
+		l.takeOffice()
+	}
+	switch {
+	case !l.view.whole:
+		l.dirty = true
+	case !l.written && !l.requests[deciding]:
+		l.act(l.decide())
+	}
+}
+
+func (l *loop) takeOffice() {
+	ctx, cancel := context.WithCancel(l.ctx)
+	l.unwatch, l.stage, l.status = cancel, rendezvous.Stage{}, ""
+	l.others.Go(func() {
+		watch(ctx, l.config.Client, l.etcd.keys.nodes(), clientv3.GetPrefixRangeEnd(l.etcd.keys.reports()), l.onChange)
+	})
+	l.config.Log.Debug("this node leads")
+}
+
+// resign stops what takeOffice has started.
+func (l *loop) resign() {
+	if l.unwatch != nil {
+		l.unwatch()
+		l.unwatch, l.again = nil, time.Time{}
+	}
+}
+
+// decide asks what follows from the newest view, at this time.
+func (l *loop) decide() rendezvous.Decision {
+	v, now := l.view, time.Now()
+	s := rendezvous.Situation{
+		Rules: l.config.rules(), Nodes: v.nodes, Reports: v.reports,
+		Settled: !now.Before(l.settled), Stage: l.stage, Waited: now.Sub(l.since),
+	}
+	if v.round != nil {
+		s.Last = v.round.formed()
+		if over := v.current.Over; over != nil {
+			s.Over = &rendezvous.Ending{Why: over.Why, Restarts: over.Restarts}
+		}
+	}
+	d := rendezvous.Form(s)
+	if d.Stage != l.stage {
+		l.stage, l.since = d.Stage, now
+	}
+	l.again = time.Time{}
+	if d.After > 0 {
+		l.again = now.Add(d.After)
+	}
+	if !s.Settled && (l.again.IsZero() || l.settled.Before(l.again)) {
+		l.again = l.settled
+	}
+	return d
+}
+
+// act writes a decision down.
+func (l *loop) act(d rendezvous.Decision) {
+	v := l.view
+	var point string
+	var write func(context.Context) error
+	switch {
+	case d.Close != nil:
+		point, write = "close", func(ctx context.Context) error { return l.etcd.close(ctx, v, *d.Close) }
+	case d.Over != nil:
+		point, write = "end", func(ctx context.Context) error { return l.etcd.end(ctx, v, *d.Over) }
+	case d.Form != nil:
+		point, write = "form", func(ctx context.Context) error { return l.etcd.form(ctx, v, *d.Form, newToken()) }
+	default:
+		l.inform(d)
+		return
+	}
+	l.start(deciding, func(ctx context.Context) error {
+		return l.commit(point, func() error { return write(ctx) })
+	}, l.onWritten)
+}
+
+// inform lets those who wait know what for.
+func (l *loop) inform(d rendezvous.Decision) {
+	if d.Wait == l.status {
+		return
+	}
+	v := l.view
+	l.start(telling, func(ctx context.Context) error {
+		err := l.etcd.tell(ctx, v, d.Reason())
+		pause(ctx, tellPause)
+		return err
+	}, func(err error) {
+		if err == nil {
+			l.status = d.Wait
+		}
+	})
+}
+
+// commit makes a write of the leader's.
+func (l *loop) commit(point string, write func() error) error {
+	if l.config.fault("before " + point) {
+		l.cancel()
+		return l.ctx.Err()
+	}
+	err := write()
+	if l.config.fault("after " + point) {
+		l.cancel()
+	}
+	return err
+}
+
+// newToken is 256 random bits.
+func newToken() string {
+	secret := make([]byte, 32)
+	_, _ = rand.Read(secret) // never fails
+	return hex.EncodeToString(secret)
+}

@@ -1,0 +1,53 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// A pulse is what there is to know of the node's lease.
+type pulse struct {
+	lease clientv3.LeaseID // 0: none
+	err   error            // why it could not be granted or kept; nil: all is well
+}
+
+// keepLease has one lease after the other until ctx ends, and tells of each change. A lease is given up when etcd says
+// that it is gone, and not for silence: after an outage leases have their full time again.
+//
+// It does not use the client's KeepAlive, which gives up after one time to live without an answer.
+func keepLease(ctx context.Context, client *clientv3.Client, ttl time.Duration, tell func(pulse)) {
+	var last pulse
+	for ctx.Err() == nil {
+		next := pulse{lease: last.lease}
+		wait := retryPause
+		call, cancel := context.WithTimeout(ctx, min(callTimeout, max(ttl/2, time.Second)))
+		if last.lease == 0 {
+			answer, err := client.Grant(call, int64(ttl.Seconds()+0.5))
+			if next.err = err; err == nil {
+				next.lease = answer.ID
+				ttl = time.Duration(answer.TTL) * time.Second
+				wait = ttl / 6
+			}
+		} else {
+			_, err := client.KeepAliveOnce(call, last.lease)
+			switch {
+			case err == nil:
+				wait = ttl / 6
+			case errors.Is(err, rpctypes.ErrLeaseNotFound):
+				next, wait = pulse{}, 0
+			default:
+				next.err = err
+			}
+		}
+		cancel()
+		if next.lease != last.lease || next.err != nil || last.err != nil {
+			tell(next)
+		}
+		last = next
+		pause(ctx, wait)
+	}
+}

@@ -1,0 +1,271 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/gorun/gorun/rendezvous"
+)
+
+const (
+	recheck    = 30 * time.Second // the job is read that often though nothing seems to have changed
+	staleLimit = 25               // so many reads in a row may be older than one before
+)
+
+// A loop owns the state of one node. What comes from outside it comes as a function, which it calls; requests to etcd
+// run beside it, one of each kind at a time, and come back in the same way. After every one, step compares what is
+// with what should be and starts what is missing, so that a request that has failed is only one to be made again.
+type loop struct {
+	config *Config
+	etcd   writer
+	ctx    context.Context // ends everything that the loop has started
+	cancel context.CancelFunc
+	others sync.WaitGroup
+	events chan func()
+	done   chan struct{} // the loop has ended
+
+	// The rest is the loop's own, until it has ended.
+	closed   error // wraps ErrClosed; nil: the job is open
+	pulse    pulse
+	settled  time.Time // until then absent nodes may only have been cut off, as this one was
+	view     *view     // the newest
+	dirty    bool      // there may be news since
+	stale    int       // reads that were older than view, in a row
+	readAt   time.Time // of view
+	silent   time.Time // since when etcd has not answered; zero: it does
+	requests map[request]bool
+
+	// Of this node:
+	joins      []*join // that wait; the first is the one that self says
+	self       nodeDoc // what etcd should know
+	registered nodeDoc // what it knows
+	under      clientv3.LeaseID
+	round      *membership
+	reporting  *reporting
+	told       string // of what a Join waits for
+
+	// Of the leader:
+	unwatch context.CancelFunc // nil: this is not the leader
+	stage   rendezvous.Stage
+	since   time.Time // of stage
+	written bool      // something, since view
+	again   time.Time // to look again then; zero: on news
+	status  string    // what the others have been told
+}
+
+// A request is a kind of request.
+type request int
+
+const (
+	reading request = iota
+	registering
+	campaigning
+	deciding
+	telling
+	recording
+)
+
+func startLoop(c *Config, key string) *loop {
+	k := keysOf(c.Prefix, c.RunID)
+	l := &loop{
+		config: c, etcd: writer{client: c.Client, keys: k, key: key},
+		events: make(chan func()), done: make(chan struct{}),
+		view: new(view), dirty: true, requests: make(map[request]bool),
+	}
+	l.ctx, l.cancel = context.WithCancel(context.Background())
+	go l.run()
+	l.others.Go(func() {
+		keepLease(l.ctx, c.Client, c.TTL, func(p pulse) { l.post(func() { l.onPulse(p) }) })
+	})
+	l.others.Go(func() {
+		watch(l.ctx, c.Client, k.job(), clientv3.GetPrefixRangeEnd(k.job()), l.onChange)
+	})
+	return l
+}
+
+// post has the loop call f. It reports whether the loop will.
+func (l *loop) post(f func()) bool {
+	select {
+	case l.events <- f:
+		return true
+	case <-l.done:
+		return false
+	}
+}
+
+func (l *loop) run() {
+	defer close(l.done)
+	timer := time.NewTimer(recheck)
+	defer timer.Stop()
+	for l.ctx.Err() == nil {
+		l.step()
+		timer.Reset(l.rest())
+		select {
+		case <-l.ctx.Done():
+		case f := <-l.events:
+			f()
+		case <-timer.C:
+		}
+	}
+	l.finish(rendezvous.ErrClosed)
+}
+
+// step starts what is missing.
+func (l *loop) step() {
+	if l.closed != nil {
+		return
+	}
+	l.enrol()
+	l.stand()
+	l.lead()
+	l.record()
+	l.read()
+}
+
+// rest is how long nothing is to be done if there is no news.
+func (l *loop) rest() time.Duration {
+	next := l.readAt.Add(recheck)
+	if !l.again.IsZero() && l.again.Before(next) {
+		next = l.again
+	}
+	return max(time.Until(next), time.Millisecond)
+}
+
+// start makes a request, unless one of the kind is being made. then is called by the loop; if the request has failed,
+// after a pause.
+func (l *loop) start(kind request, call func(context.Context) error, then func(error)) {
+	if l.requests[kind] {
+		return
+	}
+	l.requests[kind] = true
+	l.others.Go(func() {
+		ctx, cancel := context.WithTimeout(l.ctx, callTimeout)
+		err := call(ctx)
+		cancel()
+		if err != nil {
+			pause(l.ctx, retryPause)
+		}
+		l.post(func() {
+			delete(l.requests, kind)
+			if l.closed == nil {
+				then(err)
+			}
+		})
+	})
+}
+
+func (l *loop) onChange() { l.post(func() { l.dirty = true }) }
+
+func (l *loop) onPulse(p pulse) {
+	switch {
+	case p.err != nil:
+		l.onSilence(p.err)
+	case l.pulse.err != nil || l.pulse.lease != 0:
+		// Whatever cut this node off may have cut off the others, who are coming back as well.
+		l.settled = time.Now().Add(l.config.TTL + retryPause)
+	}
+	if p.lease != l.pulse.lease {
+		l.config.Log.Debug("lease", "now", p.lease, "before", l.pulse.lease)
+	}
+	l.pulse = p
+}
+
+func (l *loop) read() {
+	if !l.dirty && time.Since(l.readAt) < recheck || l.requests[reading] {
+		return
+	}
+	l.dirty = false
+	before, whole := l.view, l.leads()
+	var now *view
+	l.start(reading, func(ctx context.Context) (err error) {
+		now, err = read(ctx, l.etcd.client, l.etcd.keys, whole, before)
+		if err == nil && now.rev < before.rev {
+			err = errStale
+		}
+		return err
+	}, func(err error) { l.onRead(now, err) })
+}
+
+// errStale is what etcd should never give cause for, and has: https://github.com/etcd-io/etcd/issues/20418.
+var errStale = errors.New("etcd has answered with an older state than before")
+
+func (l *loop) onRead(now *view, err error) {
+	if errors.Is(err, errStale) {
+		if l.stale++; l.stale > staleLimit { // it has been set up anew
+			l.stale, err = 0, nil
+		}
+	}
+	if err != nil {
+		l.dirty = true
+		l.onFailure(err)
+		return
+	}
+	for _, bad := range now.newlyBad(l.view) {
+		l.config.Log.Warn("left out", "error", bad)
+	}
+	if !l.silent.IsZero() {
+		l.config.Log.Info("etcd answers again", "after", time.Since(l.silent).Round(time.Millisecond))
+	}
+	l.view, l.readAt, l.silent, l.stale, l.written = now, time.Now(), time.Time{}, 0, false
+	l.follow()
+}
+
+// onFailure fails what waits if there is no hope, and otherwise lets it wait.
+func (l *loop) onFailure(err error) {
+	var document *DocumentError
+	switch {
+	case errors.As(err, &document):
+		l.fail(err)
+	case isRefusal(err):
+		l.fail(fmt.Errorf("etcd: %w", err))
+	default:
+		l.onSilence(err)
+	}
+}
+
+func (l *loop) onSilence(err error) {
+	now := time.Now()
+	if l.silent.IsZero() {
+		l.silent = now
+		l.config.Log.Warn("etcd does not answer", "error", err)
+	}
+	err = fmt.Errorf("etcd at %v does not answer: %w", l.etcd.client.Endpoints(), err)
+	if now.Sub(l.silent) >= l.config.JoinTimeout {
+		l.fail(err)
+	}
+	if l.closed == nil && now.Sub(l.silent) > callTimeout {
+		l.tell(err.Error())
+	}
+}
+
+// leave ends the loop and takes the node out of the job.
+func (l *loop) leave(ctx context.Context, why error) error {
+	round := 0
+	l.post(func() {
+		if l.round != nil {
+			round = l.round.id
+		}
+		closed := rendezvous.ErrClosed
+		if why != nil {
+			closed = fmt.Errorf("%w: %w", rendezvous.ErrClosed, why)
+		}
+		l.finish(closed)
+		l.cancel()
+	})
+	<-l.done
+	l.others.Wait()
+	if l.pulse.lease == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	if err := l.etcd.leave(ctx, l.pulse.lease, round, why); err != nil {
+		return fmt.Errorf("etcd: this node is known for up to %v more: %w", l.config.TTL, err)
+	}
+	return nil
+}

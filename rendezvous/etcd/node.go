@@ -1,0 +1,272 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/gorun/gorun/rendezvous"
+)
+
+// A join is a Join that waits.
+type join struct {
+	self   rendezvous.Node
+	port   rendezvous.Port
+	answer chan joined // has room for the one answer
+}
+
+type joined struct {
+	round *rendezvous.Round
+	err   error
+}
+
+// A membership is this node's part in a round that is not over.
+type membership struct {
+	id     int
+	jobRev int64 // view.jobRev
+	end    func(why error) error
+}
+
+// reporting is the one report of this node on the round.
+type reporting struct {
+	doc      reportDoc
+	recorded bool
+	answers  []chan<- error // each has room for one
+}
+
+// codeUnformed is gorun's exit code for want of a round.
+const codeUnformed = 75
+
+func (l *loop) join(j *join) {
+	if l.closed != nil {
+		j.fail(l, l.closed)
+		return
+	}
+	l.joins = append(l.joins, j)
+	if len(l.joins) == 1 {
+		l.ask()
+	}
+}
+
+// ask makes self say that the first Join waits, or that none does.
+func (l *loop) ask() {
+	l.told = ""
+	if len(l.joins) == 0 {
+		l.self.Joining = false
+		return
+	}
+	j := l.joins[0]
+	l.self = nodeDoc{Node: node(j.self), Port: j.port.Number(), Joining: true, Try: l.self.Try + 1}
+}
+
+// withdraw fails j, unless it has been answered.
+func (l *loop) withdraw(j *join, err error) {
+	i := slices.Index(l.joins, j)
+	if i < 0 {
+		return
+	}
+	j.fail(l, err)
+	l.joins = slices.Delete(l.joins, i, i+1)
+	if i == 0 {
+		l.ask()
+	}
+}
+
+func (j *join) fail(l *loop, err error) {
+	l.check(j.port.Close())
+	j.answer <- joined{err: err}
+}
+
+// check is for errors which nobody waits for.
+func (l *loop) check(err error) {
+	if err != nil {
+		l.config.Log.Warn("master port", "error", err)
+	}
+}
+
+// fail fails every Join that waits. The job is open.
+func (l *loop) fail(err error) {
+	for _, j := range l.joins {
+		j.fail(l, err)
+	}
+	l.joins = nil
+	l.ask()
+}
+
+// finish closes the job on this node.
+func (l *loop) finish(why error) {
+	if l.closed != nil {
+		return
+	}
+	l.closed = why
+	l.endRound(why)
+	l.fail(why)
+	l.resign()
+}
+
+func (l *loop) endRound(why error) {
+	if l.round == nil {
+		return
+	}
+	l.check(l.round.end(why))
+	l.round = nil
+	if l.reporting != nil {
+		l.reporting.answer(nil)
+		l.reporting = nil
+	}
+}
+
+// follow does what the newest view says.
+func (l *loop) follow() {
+	v := l.view
+	if v.state != nil {
+		l.finish(&rendezvous.ClosedError{Outcome: v.state.Outcome})
+		return
+	}
+	if r := l.round; r != nil {
+		switch {
+		case v.jobRev != r.jobRev || v.current.Round < r.id:
+			l.finish(&rendezvous.ClosedError{Outcome: rendezvous.Outcome{
+				Code:   codeUnformed,
+				Reason: fmt.Sprintf("etcd has no record of round %d: its data are lost, or the job ended long ago", r.id),
+			}})
+			return
+		case v.current.Round > r.id || v.current.Over != nil:
+			l.endRound(rendezvous.ErrNewRound)
+		}
+	}
+	if len(l.joins) == 0 {
+		return
+	}
+	rank := -1
+	if v.round != nil {
+		rank = v.round.rank(l.etcd.key)
+	}
+	switch {
+	case rank < 0 || v.round.Members[rank].Try != l.self.Try:
+		if v.status != "" {
+			l.tell(v.status)
+		}
+	case v.current.Over != nil: // it was over before it was seen
+		l.ask()
+	default:
+		l.enter(v.round, rank)
+	}
+}
+
+// enter gives the round to the Join that has waited for it.
+func (l *loop) enter(doc *roundDoc, rank int) {
+	l.endRound(rendezvous.ErrNewRound)
+	j := l.joins[0]
+	l.joins = l.joins[1:]
+	l.ask()
+	head := doc.Members[0]
+	r := rendezvous.Round{
+		ID: doc.ID, Self: rank,
+		Master: rendezvous.Master{Addr: head.Node.Host, Port: head.Port},
+		Token:  doc.Token, Restarts: doc.Restarts, Why: doc.Why,
+	}
+	for _, m := range doc.Members {
+		r.Nodes = append(r.Nodes, rendezvous.Node(m.Node))
+	}
+	port := j.port
+	if rank != 0 {
+		l.check(port.Close())
+		port = nil
+	}
+	round, end := begin(r, port)
+	l.round = &membership{id: doc.ID, jobRev: l.view.jobRev, end: end}
+	j.answer <- joined{round: round}
+}
+
+// begin is rendezvous.Begin for a port that may be nil.
+func begin(r rendezvous.Round, port rendezvous.Port) (*rendezvous.Round, func(error) error) {
+	if port == nil {
+		return rendezvous.Begin(r, nil)
+	}
+	return rendezvous.Begin(r, port)
+}
+
+// tell says once what a Join waits for.
+func (l *loop) tell(reason string) {
+	if len(l.joins) > 0 && reason != l.told {
+		l.told = reason
+		l.config.Waiting(reason)
+	}
+}
+
+// enrol lets etcd know what self says.
+func (l *loop) enrol() {
+	lease, self, config := l.pulse.lease, l.self, l.config
+	if self.Try == 0 || lease == 0 || l.view.rev == 0 || l.under == lease && l.registered == self {
+		return
+	}
+	anew := l.under != lease
+	l.start(registering, func(ctx context.Context) error {
+		if anew {
+			theirs, err := l.etcd.configure(ctx, lease, configDoc{self.Node.Host, config.settings()}, self)
+			if err != nil || theirs == nil {
+				return err
+			}
+			if err := config.settings().Conflict(self.Node.Host, theirs.Settings, theirs.Host); err != nil {
+				return &conflictError{err}
+			}
+		}
+		return l.etcd.register(ctx, lease, self)
+	}, func(err error) {
+		var conflict *conflictError
+		switch {
+		case err == nil:
+			l.registered, l.under, l.dirty = self, lease, true
+		case errors.As(err, &conflict):
+			l.self.Try = 0 // not to be known, until the next Join
+			l.fail(err)
+		default:
+			l.onFailure(err)
+		}
+	})
+}
+
+// A conflictError is one of rendezvous.Settings.
+type conflictError struct{ error }
+
+// report answers when the report is recorded, or of no consequence.
+func (l *loop) report(round int, doc reportDoc, answer chan<- error) {
+	switch {
+	case l.round == nil || l.round.id != round:
+		answer <- nil
+	case l.reporting == nil:
+		l.reporting = &reporting{doc: doc, answers: []chan<- error{answer}}
+	case l.reporting.recorded:
+		answer <- nil
+	default:
+		l.reporting.answers = append(l.reporting.answers, answer)
+	}
+}
+
+// record lets etcd know of the report.
+func (l *loop) record() {
+	r := l.reporting
+	if r == nil || r.recorded {
+		return
+	}
+	round := l.round.id
+	l.start(recording, func(ctx context.Context) error {
+		return l.etcd.report(ctx, round, r.doc)
+	}, func(err error) {
+		if err != nil && !isRefusal(err) {
+			l.onSilence(err)
+			return
+		}
+		r.recorded = err == nil
+		r.answer(err)
+	})
+}
+
+func (r *reporting) answer(err error) {
+	for _, a := range r.answers {
+		a <- err
+	}
+	r.answers = nil
+}

@@ -1,0 +1,96 @@
+package etcd
+
+import (
+	"context"
+	"net/url"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/server/v3/embed"
+	"go.etcd.io/etcd/server/v3/storage/wal"
+	"go.uber.org/goleak"
+	"go.uber.org/zap"
+)
+
+func TestMain(m *testing.M) {
+	wal.SegmentSizeBytes = 1 << 20 // instead of 64 MiB for every server
+	goleak.VerifyTestMain(m)
+}
+
+// A server is an etcd with one member, which can go away and come back with its data.
+type server struct {
+	t      *testing.T
+	config *embed.Config
+	etcd   *embed.Etcd
+}
+
+func startServer(t *testing.T) *server {
+	t.Helper()
+	c := embed.NewConfig()
+	c.Dir = t.TempDir()
+	c.TickMs, c.ElectionMs = 10, 100
+	c.UnsafeNoFsync = true
+	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.NewNop())
+	any := []url.URL{{Scheme: "http", Host: "127.0.0.1:0"}}
+	c.ListenClientUrls, c.ListenPeerUrls = any, any
+	c.AdvertiseClientUrls, c.AdvertisePeerUrls = any, any
+	c.InitialCluster = c.InitialClusterFromName(c.Name)
+	s := &server{t: t, config: c}
+	s.start()
+	// So that it comes back where it was.
+	c.ListenClientUrls = []url.URL{{Scheme: "http", Host: s.addr()}}
+	t.Cleanup(s.stop)
+	return s
+}
+
+func (s *server) start() {
+	s.t.Helper()
+	e, err := embed.StartEtcd(s.config)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	<-e.Server.ReadyNotify()
+	s.etcd = e
+}
+
+func (s *server) addr() string { return s.etcd.Clients[0].Addr().String() }
+
+// stop does not wait for clients.
+func (s *server) stop() {
+	if s.etcd != nil {
+		s.etcd.Server.HardStop()
+		s.etcd.Close()
+		s.etcd = nil
+	}
+}
+
+// client is closed before the server is.
+func (s *server) client() *clientv3.Client {
+	s.t.Helper()
+	c, err := connect(&Config{Endpoints: []string{s.addr()}})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			s.t.Error(err)
+		}
+	})
+	return c
+}
+
+// keysLeft is what etcd has below prefix.
+func keysLeft(t *testing.T, c *clientv3.Client, prefix string) (left []string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	answer, err := c.Get(ctx, prefix, clientv3.WithPrefix(), clientv3.WithKeysOnly())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, kv := range answer.Kvs {
+		left = append(left, string(kv.Key))
+	}
+	return left
+}

@@ -1,0 +1,194 @@
+package etcd
+
+import (
+	"context"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/gorun/gorun/rendezvous"
+)
+
+// A writer writes for one node of one job. Every method is one transaction.
+type writer struct {
+	client *clientv3.Client
+	keys   keys
+	key    string // of the node
+}
+
+// memory is how long a closed job's outcome is kept, for nodes that come late or come back. After it the run ID is free.
+const memory = time.Hour
+
+// membersChecked is how many members a transaction can hold against what was read; etcd takes 128 operations. Where
+// there are more, one that has changed meanwhile is found by the news of it.
+const membersChecked = 100
+
+// configure registers the node if it is the only one, and with it what the job's settings are. If it is not, it returns
+// what they are.
+func (w *writer) configure(ctx context.Context, lease clientv3.LeaseID, config configDoc, self nodeDoc) (theirs *configDoc, err error) {
+	mine, err := encode(w.keys.config(), config)
+	if err != nil {
+		return nil, err
+	}
+	node, err := encode(w.keys.node(w.key), self)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := w.client.Txn(ctx).
+		If(clientv3.Compare(clientv3.CreateRevision(w.keys.nodes()).WithPrefix(), "=", 0)).
+		Then(clientv3.OpPut(w.keys.config(), mine), clientv3.OpPut(w.keys.node(w.key), node, clientv3.WithLease(lease))).
+		Else(clientv3.OpGet(w.keys.config())).
+		Commit()
+	if err != nil || answer.Succeeded {
+		return nil, err
+	}
+	kvs := answer.Responses[0].GetResponseRange().Kvs
+	if len(kvs) == 0 { // closed meanwhile
+		return &config, nil
+	}
+	return pointer(decode[configDoc](kvs[0]))
+}
+
+// register writes what is to be known of the node.
+func (w *writer) register(ctx context.Context, lease clientv3.LeaseID, self nodeDoc) error {
+	node, err := encode(w.keys.node(w.key), self)
+	if err != nil {
+		return err
+	}
+	_, err = w.client.Put(ctx, w.keys.node(w.key), node, clientv3.WithLease(lease))
+	return err
+}
+
+// campaign makes the node the leader if there is none.
+func (w *writer) campaign(ctx context.Context, lease clientv3.LeaseID, host string) error {
+	doc, err := encode(w.keys.leader(), leaderDoc{Key: w.key, Host: host})
+	if err != nil {
+		return err
+	}
+	_, err = w.client.Txn(ctx).
+		If(clientv3.Compare(clientv3.CreateRevision(w.keys.leader()), "=", 0)).
+		Then(clientv3.OpPut(w.keys.leader(), doc, clientv3.WithLease(lease))).
+		Commit()
+	return err
+}
+
+// report writes how the node's part of a round has ended, unless it has done that or the job is closed.
+func (w *writer) report(ctx context.Context, round int, doc reportDoc) error {
+	key := w.keys.report(round, w.key)
+	text, err := encode(key, doc)
+	if err != nil {
+		return err
+	}
+	_, err = w.client.Txn(ctx).
+		If(clientv3.Compare(clientv3.CreateRevision(key), "=", 0), clientv3.Compare(clientv3.CreateRevision(w.keys.state()), "=", 0)).
+		Then(clientv3.OpPut(key, text)).
+		Commit()
+	return err
+}
+
+// tell writes what people who wait are told.
+func (w *writer) tell(ctx context.Context, v *view, wait string) error {
+	text, err := encode(w.keys.status(), statusDoc{wait})
+	if err != nil {
+		return err
+	}
+	_, err = w.client.Txn(ctx).If(w.inOffice(v)...).Then(clientv3.OpPut(w.keys.status(), text)).Commit()
+	return err
+}
+
+// end says that the current round is over.
+func (w *writer) end(ctx context.Context, v *view, why rendezvous.Ending) error {
+	current, err := encode(w.keys.current(), currentDoc{Round: v.current.Round, Over: &ending{why.Why, why.Restarts}})
+	if err != nil {
+		return err
+	}
+	_, err = w.client.Txn(ctx).If(w.inOffice(v)...).Then(clientv3.OpPut(w.keys.current(), current)).Commit()
+	return err
+}
+
+// form writes a round, and that it is the current one, if its members are as they were read.
+func (w *writer) form(ctx context.Context, v *view, f rendezvous.Formed, token string) error {
+	doc := roundDoc{ID: f.ID, Token: token, Restarts: f.Restarts, Why: f.Why}
+	when := w.inOffice(v)
+	for i, m := range f.Members {
+		doc.Members = append(doc.Members, memberOf(m))
+		if i < membersChecked {
+			when = append(when, clientv3.Compare(clientv3.ModRevision(w.keys.node(m.Key)), "=", v.nodeRev[m.Key]))
+		}
+	}
+	round, err := encode(w.keys.round(f.ID), doc)
+	if err != nil {
+		return err
+	}
+	current, err := encode(w.keys.current(), currentDoc{Round: f.ID})
+	if err != nil {
+		return err
+	}
+	_, err = w.client.Txn(ctx).If(when...).Then(
+		clientv3.OpPut(w.keys.round(f.ID), round),
+		clientv3.OpPut(w.keys.current(), current),
+		clientv3.OpDelete(w.keys.round(f.ID-1)),
+		clientv3.OpDelete(w.keys.reports(), clientv3.WithPrefix()),
+	).Commit()
+	return err
+}
+
+// close writes how the job has ended, which is all that is kept of it.
+func (w *writer) close(ctx context.Context, v *view, outcome rendezvous.Outcome) error {
+	state, err := encode(w.keys.state(), stateDoc{outcome})
+	if err != nil {
+		return err
+	}
+	kept, err := w.client.Grant(ctx, int64(memory.Seconds()))
+	if err != nil {
+		return err
+	}
+	_, err = w.client.Txn(ctx).If(w.inOffice(v)...).Then(
+		clientv3.OpPut(w.keys.state(), state, clientv3.WithLease(kept.ID)),
+		clientv3.OpDelete(w.keys.config()),
+		clientv3.OpDelete(w.keys.current()),
+		clientv3.OpDelete(w.keys.status()),
+		clientv3.OpDelete(w.keys.rounds(), clientv3.WithPrefix()),
+		clientv3.OpDelete(w.keys.reports(), clientv3.WithPrefix()),
+	).Commit()
+	return err
+}
+
+// inOffice is what holds as long as the node is the leader that it was in v, and nothing has been decided since.
+func (w *writer) inOffice(v *view) []clientv3.Cmp {
+	return []clientv3.Cmp{
+		clientv3.Compare(clientv3.CreateRevision(w.keys.leader()), "=", v.leaderRev),
+		clientv3.Compare(clientv3.ModRevision(w.keys.current()), "=", v.currentRev),
+		clientv3.Compare(clientv3.CreateRevision(w.keys.state()), "=", 0),
+	}
+}
+
+// leave takes the node out of the job. why is told to the others if round, unless it is 0, cannot go on without it.
+// When the last node has left a job that is not closed, nothing is left of the job.
+func (w *writer) leave(ctx context.Context, lease clientv3.LeaseID, round int, why error) error {
+	self := w.keys.node(w.key)
+	then := []clientv3.Op{clientv3.OpDelete(self)}
+	if round > 0 && why != nil {
+		key := w.keys.report(round, w.key)
+		text, err := encode(key, reportDoc{Left: why.Error()})
+		if err != nil {
+			return err
+		}
+		then = append(then, clientv3.OpPut(key, text))
+	}
+	_, err := w.client.Txn(ctx).
+		If(
+			clientv3.Compare(clientv3.CreateRevision(w.keys.nodes()).WithRange(self), "=", 0),
+			clientv3.Compare(clientv3.CreateRevision(self), ">", 0),
+			clientv3.Compare(clientv3.CreateRevision(self+"\x00").WithRange(clientv3.GetPrefixRangeEnd(w.keys.nodes())), "=", 0),
+			clientv3.Compare(clientv3.CreateRevision(w.keys.state()), "=", 0),
+		).
+		Then(clientv3.OpDelete(w.keys.root, clientv3.WithPrefix())).
+		Else(then...).
+		Commit()
+	if err != nil {
+		return err
+	}
+	_, err = w.client.Revoke(ctx, lease)
+	return err
+}
