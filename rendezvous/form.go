@@ -2,6 +2,7 @@ package rendezvous
 
 import (
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -104,7 +105,7 @@ type Decision struct {
 
 // The exit codes of jobs that no worker has ended.
 const (
-	codeInternal = 1
+	codeLeft     = 1
 	codeMisused  = 2
 	codeUnformed = 75
 )
@@ -190,7 +191,7 @@ func (s *Situation) watch() Decision {
 		case found || !s.Settled || succeeded[m.Key]:
 		case left != nil && len(s.Nodes) < s.Min:
 			gone := s.Last.Members[s.ranks[left.Key]]
-			return Decision{Close: &Outcome{Code: codeInternal, Reason: fmt.Sprintf("%s has left: %s", gone.name(), left.Left)}}
+			return Decision{Close: &Outcome{Code: codeLeft, Reason: fmt.Sprintf("%s has left: %s", gone.name(), left.Left)}}
 		default:
 			return s.end(m.name() + " is lost")
 		}
@@ -204,7 +205,7 @@ func (s *Situation) failed(f *Failure) Decision {
 		return Decision{Close: &Outcome{Code: f.Code, Failure: f}}
 	}
 	return Decision{Over: &Ending{
-		Why:      fmt.Sprintf("rank %d on %s failed with exit code %d", f.Rank, f.Host, f.Code),
+		Why:      fmt.Sprintf("%s; restart %d of %d", f, s.Last.Restarts+1, s.MaxRestarts),
 		Restarts: s.Last.Restarts + 1,
 	}}
 }
@@ -291,4 +292,9 @@ func (s *Situation) size() string {
 }
 
 // name is what people call the node.
-func (c Candidate) name() string { return c.Node.Host }
+func (c Candidate) name() string {
+	if strings.Contains(c.Node.ID, c.Node.Host) {
+		return c.Node.ID
+	}
+	return c.Node.ID + " on " + c.Node.Host
+}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"strings"
 	"sync"
 	"testing"
@@ -17,16 +16,6 @@ import (
 
 // patience is more than anything here takes.
 const patience = 60 * time.Second
-
-// A port is held by a listener.
-type port struct{ net.Listener }
-
-func (p port) Number() int { return p.Addr().(*net.TCPAddr).Port }
-
-func reserve(string, int) (rendezvous.Port, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	return port{l}, err
-}
 
 // A job is some agents that share an etcd.
 type job struct {
@@ -207,5 +196,204 @@ func TestFixedSizesForm(t *testing.T) {
 }
 
 func failure(a *agent, rank, code int) *rendezvous.Failure {
-	return &rendezvous.Failure{Node: a.node.ID, Host: a.node.Host, Rank: rank, Code: code, Text: strings.Repeat("x", 100)}
+	return &rendezvous.Failure{Node: a.node.ID, Host: a.node.Host, Rank: rank, Code: code, Ending: fmt.Sprint("exit code ", code)}
+}
+
+func TestFailuresCountOnce(t *testing.T) {
+	agents := newJob(t, startServer(t).client(), 3, 3).agents(3)
+	first := together(t, agents)
+	var all sync.WaitGroup
+	for i, a := range agents {
+		all.Go(func() { a.report(first[i], failure(a, first[i].Self, 3)) })
+	}
+	all.Wait()
+	wantNewRound(t, first)
+
+	second := together(t, agents)
+	r := second[0]
+	if r.ID != 2 || r.Restarts != 1 || !strings.Contains(r.Why, "exit code 3; restart 1 of 1") || r.Token == first[0].Token {
+		t.Errorf("the second round is %s", show(r))
+	}
+	for i := range agents {
+		if second[i].Self != first[i].Self {
+			t.Errorf("%s has rank %d, want %d as before", agents[i].node.ID, second[i].Self, first[i].Self)
+		}
+	}
+
+	// Without a restart left, all are told the same.
+	for i, a := range agents {
+		all.Go(func() { a.report(second[i], failure(a, second[i].Self, 10+i)) })
+	}
+	all.Wait()
+	want := closed(t, over(t, second[0]))
+	for _, r := range second {
+		if got := closed(t, over(t, r)); got.Failure == nil || got.Code != want.Code || *got.Failure != *want.Failure || got.Code < 10 {
+			t.Errorf("the job ended with %+v, and with %+v", got, want)
+		}
+	}
+}
+
+func TestLostNode(t *testing.T) {
+	client := startServer(t).client()
+	for name, lose := range map[string]func(*agent){
+		"killed": (*agent).kill,
+		"left":   func(a *agent) { a.leave(nil) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			agents := newJob(t, client, 2, 3).agents(3)
+			first := together(t, agents)
+			lost, rest := agents[0], agents[1:]
+			lose(lost)
+			wantNewRound(t, first[1:])
+			second := together(t, rest)
+			if r := second[0]; r.ID != 2 || r.Restarts != 0 || r.Why != lost.node.ID+" on "+lost.node.Host+" is lost" {
+				t.Errorf("the second round is %s", show(r))
+			}
+		})
+	}
+}
+
+func TestLostNodeIsReplaced(t *testing.T) {
+	j := newJob(t, startServer(t).client(), 3, 3)
+	agents := j.agents(3)
+	first := together(t, agents)
+	hole := first[1].Self
+	agents[1].kill()
+	agents[1] = j.agent("new", nil)
+	joined := make(chan []*rendezvous.Round)
+	go func() { joined <- together(t, agents[1:2]) }()
+	wantNewRound(t, []*rendezvous.Round{first[0], first[2]})
+	others := together(t, []*agent{agents[0], agents[2]})
+	second := append(others, (<-joined)...)
+	same(t, second)
+	for i, want := range []int{first[0].Self, first[2].Self, hole} {
+		if second[i].Self != want {
+			t.Errorf("%s has rank %d, want %d", second[i].Nodes[second[i].Self].ID, second[i].Self, want)
+		}
+	}
+}
+
+func TestNewcomer(t *testing.T) {
+	j := newJob(t, startServer(t).client(), 2, 4)
+	agents := j.agents(2)
+	first := together(t, agents)
+	late := j.agent("late", nil)
+	joined := make(chan []*rendezvous.Round)
+	go func() { joined <- together(t, []*agent{late}) }()
+	wantNewRound(t, first)
+	second := append(together(t, agents), (<-joined)...)
+	same(t, second)
+	if r := second[0]; len(r.Nodes) != 3 || r.Restarts != 0 || r.Why != "1 more nodes have come" {
+		t.Errorf("the second round is %s", show(r))
+	}
+}
+
+func TestLeavingForAReasonEndsTheJob(t *testing.T) {
+	agents := newJob(t, startServer(t).client(), 2, 2).agents(2)
+	rounds := together(t, agents)
+	agents[0].leave(errors.New("exec format error"))
+	want := rendezvous.Outcome{Code: 1, Reason: "n0 on n0.test has left: exec format error"}
+	if o := closed(t, over(t, rounds[1])); o != want {
+		t.Errorf("the job ended with %+v, want %+v", o, want)
+	}
+}
+
+func TestSettingsConflict(t *testing.T) {
+	j := newJob(t, startServer(t).client(), 2, 2)
+	first := j.agent("first", func(c *Config) { c.Options = map[string]string{"version": "1.0"} })
+	joined := make(chan error)
+	go func() { _, err := first.join(); joined <- err }()
+	awaitKeys(t, j, "nodes/", 1)
+	second := j.agent("second", func(c *Config) {
+		c.MaxRestarts = 7
+		c.Options = map[string]string{"version": "1.1"}
+	})
+	_, err := second.join()
+	want := `the nodes of a job need the same settings: max_restarts is "7" on second.test and "1" on first.test; version is "1.1" on second.test and "1.0" on first.test`
+	if err == nil || err.Error() != want {
+		t.Errorf("Join = %v, want %s", err, want)
+	}
+	third := j.agent("third", func(c *Config) { c.Options = map[string]string{"version": "1.0"} })
+	together(t, []*agent{third})
+	if err := <-joined; err != nil {
+		t.Error(err)
+	}
+}
+
+// awaitKeys waits until etcd has so many keys of the job below what.
+func awaitKeys(t *testing.T, j *job, what string, n int) {
+	t.Helper()
+	root := keysOf(DefaultPrefix, j.config.RunID).root
+	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+		left := keysLeft(t, j.client, root+what)
+		if len(left) == n {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("etcd has %q, want %d keys", left, n)
+		}
+	}
+}
+
+func TestWithdrawnJoin(t *testing.T) {
+	j := newJob(t, startServer(t).client(), 2, 2)
+	a, b := j.agent("a", nil), j.agent("b", nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	withdrawn := make(chan error)
+	go func() { _, err := a.Join(ctx, a.node); withdrawn <- err }()
+	awaitKeys(t, j, "nodes/", 1)
+	cancel()
+	if err := <-withdrawn; !errors.Is(err, context.Canceled) {
+		t.Errorf("Join = %v, want context.Canceled", err)
+	}
+	if r := together(t, []*agent{b, a})[0]; r.ID != 1 {
+		t.Errorf("the first round has number %d", r.ID)
+	}
+}
+
+func TestNothingIsLeft(t *testing.T) {
+	j := newJob(t, startServer(t).client(), 2, 2)
+	for range 2 { // the run ID can be used again
+		agents := j.agents(2)
+		if r := together(t, agents)[0]; r.ID != 1 {
+			t.Errorf("the first round has number %d", r.ID)
+		}
+		for _, a := range agents {
+			a.leave(nil)
+		}
+		awaitKeys(t, j, "", 0)
+	}
+	agents := j.agents(2)
+	for i, r := range together(t, agents) {
+		agents[i].report(r, nil)
+	}
+	for _, a := range agents {
+		if _, err := a.join(); closed(t, err) != (rendezvous.Outcome{}) {
+			t.Errorf("Join = %v, want success", err)
+		}
+		a.leave(nil)
+	}
+	awaitKeys(t, j, "", 1)
+	if _, err := j.agent("late", nil).join(); closed(t, err) != (rendezvous.Outcome{}) {
+		t.Errorf("a late Join = %v, want success", err)
+	}
+}
+
+func TestWaiting(t *testing.T) {
+	j := newJob(t, startServer(t).client(), 3, 3)
+	reasons := make(chan string, 100)
+	a := j.agent("a", func(c *Config) { c.Waiting = func(reason string) { reasons <- reason } })
+	b := j.agent("b", nil)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	var all sync.WaitGroup
+	for _, a := range []*agent{a, b} {
+		all.Go(func() { _, _ = a.Join(ctx, a.node) })
+	}
+	for reason := range reasons {
+		if strings.HasPrefix(reason, "round 1: 2 of 3 nodes; gives up in ") {
+			break
+		}
+	}
+	cancel()
+	all.Wait()
 }

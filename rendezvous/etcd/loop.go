@@ -252,7 +252,7 @@ func (l *loop) leave(ctx context.Context, why error) error {
 		}
 		closed := rendezvous.ErrClosed
 		if why != nil {
-			closed = fmt.Errorf("%w: %w", rendezvous.ErrClosed, why)
+			closed = &rendezvous.ClosedError{Outcome: rendezvous.OutcomeOf(why)}
 		}
 		l.finish(closed)
 		l.cancel()

@@ -1,0 +1,49 @@
+package etcd
+
+import (
+	"errors"
+	"os"
+	"syscall"
+	"testing"
+
+	"github.com/gorun/gorun/rendezvous"
+	"github.com/gorun/gorun/rendezvous/rendezvoustest"
+)
+
+// A port is a socket that is bound and does not listen, as launcher's is.
+type port struct {
+	*os.File
+	number int
+}
+
+func (p port) Number() int { return p.number }
+
+func reserve(string, int) (rendezvous.Port, error) {
+	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
+	if err != nil {
+		return nil, err
+	}
+	syscall.CloseOnExec(fd)
+	if err := errors.Join(
+		syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1),
+		syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}),
+	); err != nil {
+		return nil, errors.Join(err, syscall.Close(fd))
+	}
+	name, err := syscall.Getsockname(fd)
+	if err != nil {
+		return nil, errors.Join(err, syscall.Close(fd))
+	}
+	return port{os.NewFile(uintptr(fd), "port"), name.(*syscall.SockaddrInet4).Port}, nil
+}
+
+func TestConformance(t *testing.T) {
+	client := startServer(t).client()
+	rendezvoustest.Run(t, func(t *testing.T, maxRestarts int) rendezvous.Rendezvous {
+		r, err := New(Config{Client: client, RunID: t.Name(), Min: 1, Max: 1, MaxRestarts: maxRestarts, Reserve: reserve})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	})
+}

@@ -1,0 +1,391 @@
+package rendezvous_test
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/gorun/gorun/rendezvous"
+)
+
+// cluster is a job as a leader sees it, and what has become of it.
+type cluster struct {
+	s      rendezvous.Situation
+	came   int
+	closed *rendezvous.Outcome
+	formed []rendezvous.Formed
+}
+
+// waits is how long it takes until every stage ends.
+const waits = time.Hour
+
+func newCluster(least, most, maxRestarts int) *cluster {
+	return &cluster{s: rendezvous.Situation{Settled: true, Rules: rendezvous.Rules{
+		Min: least, Max: most, MaxRestarts: maxRestarts,
+		LastCall: 30 * time.Second, JoinTimeout: 10 * time.Minute, Patience: 20 * time.Second,
+	}}}
+}
+
+// come adds a node, and returns its key.
+func (c *cluster) come(rank int) string {
+	c.came++
+	name := fmt.Sprint("n", c.came)
+	c.s.Nodes = append(c.s.Nodes, rendezvous.Candidate{
+		Key: name, Node: rendezvous.Node{ID: name, Host: name, NodeRank: rank, Nproc: 1}, Port: c.came,
+		Since: int64(c.came), Joining: true, Try: 1,
+	})
+	return name
+}
+
+func (c *cluster) node(key string) *rendezvous.Candidate {
+	for i := range c.s.Nodes {
+		if c.s.Nodes[i].Key == key {
+			return &c.s.Nodes[i]
+		}
+	}
+	return nil
+}
+
+// again has a node join the next round.
+func (c *cluster) again(keys ...string) {
+	for _, key := range keys {
+		n := c.node(key)
+		n.Joining, n.Try = true, n.Try+1
+	}
+}
+
+func (c *cluster) die(key string) {
+	c.s.Nodes = slices.DeleteFunc(c.s.Nodes, func(n rendezvous.Candidate) bool { return n.Key == key })
+}
+
+func (c *cluster) report(key string, f *rendezvous.Failure) {
+	c.s.Reports = append(c.s.Reports, rendezvous.Report{Key: key, Failure: f})
+}
+
+// settle does what Form says until it waits. passed is the time since the last decision.
+func (c *cluster) settle(passed time.Duration) rendezvous.Decision {
+	c.s.Waited += passed
+	for c.closed == nil {
+		d := rendezvous.Form(c.s)
+		switch {
+		case d.Close != nil:
+			c.closed = d.Close
+		case d.Over != nil:
+			c.s.Over = d.Over
+		case d.Form != nil:
+			c.formed = append(c.formed, *d.Form)
+			c.s.Last, c.s.Over, c.s.Reports = d.Form, nil, nil
+		default:
+			if d.Stage != c.s.Stage {
+				c.s.Stage, c.s.Waited = d.Stage, 0
+			}
+			return d
+		}
+	}
+	return rendezvous.Decision{}
+}
+
+func keys(members []rendezvous.Candidate) string {
+	var all []string
+	for _, m := range members {
+		all = append(all, m.Key)
+	}
+	return strings.Join(all, " ")
+}
+
+func (c *cluster) wantRound(t *testing.T, id int, members string, restarts int, why string) {
+	t.Helper()
+	if c.closed != nil {
+		t.Fatalf("the job is closed: %+v", *c.closed)
+	}
+	last := c.s.Last
+	if last == nil || c.s.Over != nil {
+		t.Fatalf("no round is running: %s", c.settle(0).Reason())
+	}
+	if last.ID != id || keys(last.Members) != members || last.Restarts != restarts || last.Why != why {
+		t.Fatalf("round %d of %s, %d restarts, %q; want round %d of %s, %d restarts, %q",
+			last.ID, keys(last.Members), last.Restarts, last.Why, id, members, restarts, why)
+	}
+}
+
+func wantReason(t *testing.T, d rendezvous.Decision, want string) {
+	t.Helper()
+	if d.Reason() != want {
+		t.Fatalf("it waits for %q, want %q", d.Reason(), want)
+	}
+}
+
+func TestFixedSize(t *testing.T) {
+	c := newCluster(3, 3, 1)
+	c.come(-1)
+	c.come(-1)
+	wantReason(t, c.settle(0), "round 1: 2 of 3 nodes; gives up in 10m0s")
+	wantReason(t, c.settle(time.Minute), "round 1: 2 of 3 nodes; gives up in 9m0s")
+	c.come(-1)
+	c.settle(0)
+	c.wantRound(t, 1, "n1 n2 n3", 0, "")
+
+	// A spare waits, and gets in for a lost node.
+	c.come(-1)
+	wantReason(t, c.settle(waits), "round 1 is running with 3 of 3 nodes")
+	c.die("n2")
+	c.settle(0)
+	c.again("n3")
+	wantReason(t, c.settle(0), "round 2: 2 of 3 nodes; gives up in 10m0s")
+	c.again("n1")
+	c.settle(0)
+	c.wantRound(t, 2, "n1 n4 n3", 0, "n2 is lost")
+}
+
+func TestElasticSize(t *testing.T) {
+	c := newCluster(2, 4, 1)
+	c.come(-1)
+	wantReason(t, c.settle(0), "round 1: 1 of 2 to 4 nodes; gives up in 10m0s")
+	c.come(-1)
+	c.come(-1)
+	wantReason(t, c.settle(0), "round 1: 3 of 2 to 4 nodes; closes in 30s")
+	wantReason(t, c.settle(9*time.Second), "round 1: 3 of 2 to 4 nodes; closes in 21s")
+	c.settle(21 * time.Second)
+	c.wantRound(t, 1, "n1 n2 n3", 0, "")
+
+	// Two newcomers: there is room for one.
+	c.come(-1)
+	c.come(-1)
+	c.settle(0)
+	c.again("n1", "n2")
+	wantReason(t, c.settle(0), "round 2: 4 of 2 to 4 nodes; n3 is ending its workers; closes in 30s")
+	c.again("n3")
+	c.settle(0)
+	c.wantRound(t, 2, "n1 n2 n3 n4", 0, "2 more nodes have come")
+
+	// The rest goes on at once, with the spare.
+	c.die("n1")
+	c.die("n3")
+	c.settle(0)
+	c.again("n4", "n2")
+	c.settle(0)
+	c.wantRound(t, 3, "n2 n4 n5", 0, "n1 is lost")
+}
+
+func TestScaleUp(t *testing.T) {
+	for scale, want := range map[rendezvous.ScaleUp][2]string{
+		rendezvous.ScaleAtOnce:    {"n1 n2 n3", "n1 n2 n3"},
+		rendezvous.ScaleOnRestart: {"n1 n2", "n1 n2 n3"},
+		rendezvous.ScaleNever:     {"n1 n2", "n1 n2"},
+	} {
+		c := newCluster(2, 4, 1)
+		c.s.ScaleUp = scale
+		c.come(-1)
+		c.come(-1)
+		c.settle(0)
+		c.settle(waits)
+		c.come(-1)
+		c.settle(0)
+		c.settle(waits) // the last call
+		if c.s.Over != nil {
+			c.again("n1", "n2")
+		}
+		c.settle(0)
+		if got := keys(c.s.Last.Members); got != want[0] {
+			t.Errorf("scale up %d: with a newcomer the round is %s, want %s", scale, got, want[0])
+		}
+		c.report("n1", &rendezvous.Failure{Code: 1})
+		c.settle(0)
+		for _, m := range c.s.Last.Members {
+			c.again(m.Key)
+		}
+		c.settle(0)
+		if got := keys(c.s.Last.Members); got != want[1] {
+			t.Errorf("scale up %d: after a restart the round is %s, want %s", scale, got, want[1])
+		}
+	}
+}
+
+func TestNodeRanks(t *testing.T) {
+	c := newCluster(3, 4, 1)
+	for _, rank := range []int{-1, 2, 0} {
+		c.come(rank)
+	}
+	c.settle(0)
+	c.settle(waits)
+	c.wantRound(t, 1, "n3 n2 n1", 0, "")
+	// As many as before: who stays keeps its rank, whatever the newcomers ask for.
+	c.die("n2")
+	c.come(0)
+	c.settle(0)
+	c.again("n1", "n3")
+	wantReason(t, c.settle(0), "round 2: n3 and n4 both ask for node rank 0; gives up in 20s")
+	c.die("n4")
+	c.come(1)
+	c.settle(0)
+	c.wantRound(t, 2, "n3 n5 n1", 0, "n2 is lost")
+}
+
+func TestTwoNodesAskForOneRank(t *testing.T) {
+	c := newCluster(2, 2, 1)
+	c.come(1)
+	c.come(1)
+	wantReason(t, c.settle(0), "round 1: n1 and n2 both ask for node rank 1; gives up in 20s")
+	c.settle(20 * time.Second)
+	if want := (rendezvous.Outcome{Code: 2, Reason: "n1 and n2 both ask for node rank 1"}); c.closed == nil || *c.closed != want {
+		t.Errorf("closed: %+v, want %+v", c.closed, want)
+	}
+}
+
+func TestHowJobsEnd(t *testing.T) {
+	first, second := &rendezvous.Failure{Host: "n2", Rank: 1, Code: 3, Ending: "exit code 3"}, &rendezvous.Failure{Code: 4}
+	final := &rendezvous.Failure{Code: 5, Final: true}
+	for _, test := range []struct {
+		name string
+		do   func(*cluster)
+		want rendezvous.Outcome
+	}{
+		{"success", func(c *cluster) { c.report("n1", nil); c.report("n2", nil) }, rendezvous.Outcome{}},
+		{"success, then lost", func(c *cluster) { c.report("n1", nil); c.die("n1"); c.settle(0); c.report("n2", nil) }, rendezvous.Outcome{}},
+		{"final", func(c *cluster) { c.report("n1", final) }, rendezvous.Outcome{Code: 5, Failure: final}},
+		{"first of two", func(c *cluster) {
+			c.report("n1", &rendezvous.Failure{})
+			c.settle(0)
+			c.again("n1", "n2")
+			c.settle(0)
+			c.report("n2", first)
+			c.report("n1", second)
+		}, rendezvous.Outcome{Code: 3, Failure: first}},
+		{"too few", func(c *cluster) { c.die("n1"); c.settle(0); c.again("n2"); c.settle(0); c.settle(10 * time.Minute) },
+			rendezvous.Outcome{Code: 75, Reason: "round 2: 1 of 2 nodes after 10m0s"}},
+		{"left for a reason", func(c *cluster) {
+			c.s.Reports = append(c.s.Reports, rendezvous.Report{Key: "n1", Left: "exec format error"})
+			c.die("n1")
+		}, rendezvous.Outcome{Code: 1, Reason: "n1 has left: exec format error"}},
+	} {
+		c := newCluster(2, 2, 1)
+		c.come(-1)
+		c.come(-1)
+		c.settle(0)
+		test.do(c)
+		c.settle(0)
+		if c.closed == nil || !reflect.DeepEqual(*c.closed, test.want) {
+			t.Errorf("%s: closed: %+v, want %+v", test.name, c.closed, test.want)
+		}
+	}
+}
+
+func TestNoOneIsLostUntilSettled(t *testing.T) {
+	c := newCluster(1, 2, 0)
+	c.come(-1)
+	c.come(-1)
+	c.settle(0)
+	c.s.Settled = false
+	c.die("n1")
+	c.settle(waits)
+	c.wantRound(t, 1, "n1 n2", 0, "")
+	c.s.Settled = true
+	c.settle(0)
+	c.again("n2")
+	c.settle(0)
+	c.wantRound(t, 2, "n2", 0, "n1 is lost")
+}
+
+// TestFormProperties lets anything happen in any order.
+func TestFormProperties(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		least := rapid.IntRange(1, 4).Draw(t, "min")
+		c := newCluster(least, least+rapid.IntRange(0, 3).Draw(t, "more"), rapid.IntRange(0, 3).Draw(t, "restarts"))
+		c.s.ScaleUp = rapid.SampledFrom([]rendezvous.ScaleUp{
+			rendezvous.ScaleAtOnce, rendezvous.ScaleOnRestart, rendezvous.ScaleNever,
+		}).Draw(t, "scale up")
+		some := func(t *rapid.T) string {
+			if len(c.s.Nodes) == 0 {
+				t.Skip("nobody is here")
+			}
+			return rapid.SampledFrom(c.s.Nodes).Draw(t, "node").Key
+		}
+		t.Repeat(map[string]func(*rapid.T){
+			"come": func(t *rapid.T) { c.come(rapid.IntRange(-1, 6).Draw(t, "rank")) },
+			"die":  func(t *rapid.T) { c.die(some(t)) },
+			"join": func(t *rapid.T) { c.again(some(t)) },
+			"hear": func(t *rapid.T) { c.node(some(t)).Joining = false },
+			"cut":  func(*rapid.T) { c.s.Settled = !c.s.Settled },
+			"succeed": func(t *rapid.T) {
+				c.report(some(t), nil)
+			},
+			"fail": func(t *rapid.T) {
+				c.report(some(t), &rendezvous.Failure{Code: rapid.IntRange(1, 255).Draw(t, "code")})
+			},
+			"": func(t *rapid.T) {
+				before := c.s
+				rounds := len(c.formed)
+				d := c.settle(rapid.SampledFrom([]time.Duration{0, time.Second, 30 * time.Second, waits}).Draw(t, "passed"))
+				if c.closed != nil {
+					if len(c.formed) > rounds && c.closed.Failure != nil {
+						t.Fatalf("a round failed that nobody has heard of")
+					}
+					t.Skip("closed")
+				}
+				if d.Wait == "" || d.After < 0 {
+					t.Fatalf("it waits for %q, %v", d.Wait, d.After)
+				}
+				for _, f := range c.formed[rounds:] {
+					checkFormed(t, before, f)
+				}
+			},
+		})
+	})
+}
+
+// checkFormed holds f against the situation that it has come of, or one shortly before.
+func checkFormed(t *rapid.T, s rendezvous.Situation, f rendezvous.Formed) {
+	if n := len(f.Members); n < s.Min || n > s.Max {
+		t.Fatalf("round %d has %d members, want %d to %d", f.ID, n, s.Min, s.Max)
+	}
+	distinct := make(map[string]bool)
+	for _, m := range f.Members {
+		distinct[m.Key] = true
+		if !m.Joining || !slices.Contains(s.Nodes, m) {
+			t.Fatalf("%s is in round %d, and not here, or not joining", m.Key, f.ID)
+		}
+	}
+	if len(distinct) != len(f.Members) {
+		t.Fatalf("%d nodes have %d ranks: %v", len(distinct), len(f.Members), slices.Sorted(maps.Keys(distinct)))
+	}
+	if f.Restarts > s.MaxRestarts {
+		t.Fatalf("round %d comes after %d restarts of %d", f.ID, f.Restarts, s.MaxRestarts)
+	}
+	if s.Last == nil {
+		if f.ID != 1 || f.Restarts != 0 {
+			t.Fatalf("the first round is %+v", f)
+		}
+		return
+	}
+	failed := slices.ContainsFunc(s.Reports, func(r rendezvous.Report) bool { return r.Failure != nil })
+	if f.ID != s.Last.ID+1 || f.Why == "" || f.Restarts != s.Last.Restarts && s.Over == nil && !failed || f.Restarts > s.Last.Restarts+1 {
+		t.Fatalf("round %d, %d restarts, %q follows round %d, %d restarts", f.ID, f.Restarts, f.Why, s.Last.ID, s.Last.Restarts)
+	}
+	if len(f.Members) != len(s.Last.Members) {
+		return
+	}
+	for rank, m := range s.Last.Members {
+		if distinct[m.Key] && f.Members[rank].Key != m.Key {
+			t.Fatalf("%s had rank %d and has not: %s", m.Key, rank, keys(f.Members))
+		}
+	}
+}
+
+func TestSettingsConflict(t *testing.T) {
+	mine := rendezvous.Settings{"nnodes": "2:4", "version": "1.0", "same": "x"}
+	theirs := rendezvous.Settings{"nnodes": "4:4", "same": "x"}
+	err := mine.Conflict("a", theirs, "b")
+	want := `the nodes of a job need the same settings: nnodes is "2:4" on a and "4:4" on b; version is "1.0" on a and not set on b`
+	if err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+	if err := mine.Conflict("a", maps.Clone(mine), "b"); err != nil {
+		t.Error(err)
+	}
+}
