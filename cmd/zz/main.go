@@ -1,8 +1,0 @@
-package main
-
-import (
-	"os"
-	_ "github.com/gorun/gorun/rendezvous/etcd"
-)
-
-func main() { os.Exit(0) }
