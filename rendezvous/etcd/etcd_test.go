@@ -116,6 +116,37 @@ func together(t *testing.T, agents []*agent) []*rendezvous.Round {
 	return rounds
 }
 
+// later joins with one agent, beside what the test does; its result waits for the round.
+func later(a *agent) func(*testing.T) *rendezvous.Round {
+	var round *rendezvous.Round
+	var err error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		round, err = a.join()
+	}()
+	return func(t *testing.T) *rendezvous.Round {
+		t.Helper()
+		<-done
+		if err != nil {
+			t.Fatalf("%s: Join: %v", a.node.ID, err)
+		}
+		return round
+	}
+}
+
+// await waits until the agent's loop is in such a state.
+func await(t *testing.T, a *agent, is func(*loop) bool) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		answer := make(chan bool, 1)
+		if a.loop.post(func() { answer <- is(a.loop) }) && <-answer {
+			return
+		}
+	}
+	t.Fatalf("%s does not come into that state", a.node.ID)
+}
+
 func same(t *testing.T, rounds []*rendezvous.Round) {
 	t.Helper()
 	selves := make(map[int]bool)
@@ -260,11 +291,9 @@ func TestLostNodeIsReplaced(t *testing.T) {
 	hole := first[1].Self
 	agents[1].kill()
 	agents[1] = j.agent("new", nil)
-	joined := make(chan []*rendezvous.Round)
-	go func() { joined <- together(t, agents[1:2]) }()
+	joined := later(agents[1])
 	wantNewRound(t, []*rendezvous.Round{first[0], first[2]})
-	others := together(t, []*agent{agents[0], agents[2]})
-	second := append(others, (<-joined)...)
+	second := append(together(t, []*agent{agents[0], agents[2]}), joined(t))
 	same(t, second)
 	for i, want := range []int{first[0].Self, first[2].Self, hole} {
 		if second[i].Self != want {
@@ -278,10 +307,9 @@ func TestNewcomer(t *testing.T) {
 	agents := j.agents(2)
 	first := together(t, agents)
 	late := j.agent("late", nil)
-	joined := make(chan []*rendezvous.Round)
-	go func() { joined <- together(t, []*agent{late}) }()
+	joined := later(late)
 	wantNewRound(t, first)
-	second := append(together(t, agents), (<-joined)...)
+	second := append(together(t, agents), joined(t))
 	same(t, second)
 	if r := second[0]; len(r.Nodes) != 3 || r.Restarts != 0 || r.Why != "1 more nodes have come" {
 		t.Errorf("the second round is %s", show(r))
@@ -301,8 +329,7 @@ func TestLeavingForAReasonEndsTheJob(t *testing.T) {
 func TestSettingsConflict(t *testing.T) {
 	j := newJob(t, startServer(t).client(), 2, 2)
 	first := j.agent("first", func(c *Config) { c.Options = map[string]string{"version": "1.0"} })
-	joined := make(chan error)
-	go func() { _, err := first.join(); joined <- err }()
+	joined := later(first)
 	awaitKeys(t, j, "nodes/", 1)
 	second := j.agent("second", func(c *Config) {
 		c.MaxRestarts = 7
@@ -314,10 +341,7 @@ func TestSettingsConflict(t *testing.T) {
 		t.Errorf("Join = %v, want %s", err, want)
 	}
 	third := j.agent("third", func(c *Config) { c.Options = map[string]string{"version": "1.0"} })
-	together(t, []*agent{third})
-	if err := <-joined; err != nil {
-		t.Error(err)
-	}
+	same(t, append(together(t, []*agent{third}), joined(t)))
 }
 
 // awaitKeys waits until etcd has so many keys of the job below what.

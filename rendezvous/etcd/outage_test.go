@@ -1,6 +1,8 @@
 package etcd
 
 import (
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -17,13 +19,13 @@ func TestOutage(t *testing.T) {
 	rounds := together(t, agents)
 
 	server.stop()
-	time.Sleep(3 * j.config.TTL)
+	time.Sleep(3 * j.config.TTL) // what is tested is that nothing happens meanwhile
 	for _, r := range rounds {
 		if r.Err() != nil {
 			t.Errorf("while etcd is away, round %d is over: %v", r.ID, r.Err())
 		}
 	}
-	server.start()
+	server.again()
 	server.compact(t)
 
 	// In round 1 as if nothing had been.
@@ -67,17 +69,21 @@ func TestReportDuringAnOutage(t *testing.T) {
 	recorded := make(chan struct{})
 	go func() {
 		defer close(recorded)
+		var all sync.WaitGroup
 		for i, a := range agents {
-			a.report(rounds[i], nil)
+			all.Go(func() { a.report(rounds[i], nil) })
 		}
+		all.Wait()
 	}()
-	time.Sleep(time.Second / 2)
+	for _, a := range agents { // until it has been tried in vain
+		await(t, a, func(l *loop) bool { return l.reporting != nil && !l.silent.IsZero() })
+	}
 	select {
 	case <-recorded:
 		t.Error("a report is recorded without etcd")
 	default:
 	}
-	server.start()
+	server.again()
 	<-recorded
 	if o := closed(t, over(t, rounds[0])); o != (rendezvous.Outcome{}) {
 		t.Errorf("the job ended with %+v", o)
@@ -145,6 +151,130 @@ func TestLostData(t *testing.T) {
 	for _, r := range rounds {
 		if o := closed(t, over(t, r)); o != want {
 			t.Errorf("the job ended with %+v, want %+v", o, want)
+		}
+	}
+}
+
+// TestLeaderIsCutOff: the others go on without it, and it finds out when it is back.
+func TestLeaderIsCutOff(t *testing.T) {
+	server := startServer(t)
+	j := newJob(t, server.client(), 2, 3)
+	ways := make(map[string]*relay)
+	var agents []*agent
+	for _, id := range []string{"a", "b", "c"} {
+		way := newRelay(t, server.addr())
+		a := j.agent(id, func(c *Config) { c.Client = server.clientBy(way) })
+		ways[a.loop.etcd.key] = way
+		agents = append(agents, a)
+	}
+	first := together(t, agents)
+	var leader *agent
+	var its *rendezvous.Round
+	var rest []*agent
+	var left []*rendezvous.Round
+	for i, a := range agents {
+		if a.loop.etcd.key == j.leader(t) {
+			leader, its = a, first[i]
+		} else {
+			rest, left = append(rest, a), append(left, first[i])
+		}
+	}
+	way := ways[leader.loop.etcd.key]
+	way.set(true)
+	wantNewRound(t, left)
+	if second := together(t, rest)[0]; second.ID != 2 || len(second.Nodes) != 2 {
+		t.Errorf("the second round is %s", show(second))
+	}
+	if its.Err() != nil {
+		t.Errorf("the leader's round is over without news: %v", its.Err())
+	}
+	way.set(false)
+	wantNewRound(t, []*rendezvous.Round{its})
+}
+
+// TestNoEtcd: a Join gives up after the JoinTimeout, and is not told before that there is no hope.
+func TestNoEtcd(t *testing.T) {
+	server := startServer(t)
+	client := server.client()
+	server.front.set(true)
+	j := newJob(t, client, 1, 1)
+	j.config.JoinTimeout = time.Second
+	a := j.agent("a", nil)
+	_, err := a.join()
+	if want := "etcd at [" + server.front.addr() + "] does not answer: "; err == nil || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("Join = %v, want %s...", err, want)
+	}
+	server.front.set(false)
+	together(t, []*agent{a})
+}
+
+// TestRefusals are not waited out.
+func TestRefusals(t *testing.T) {
+	server := startServer(t)
+	client := server.client()
+	for _, err := range []error{
+		second(client.RoleAdd(t.Context(), "root")),
+		second(client.UserAdd(t.Context(), "root", "pass")),
+		second(client.UserGrantRole(t.Context(), "root", "root")),
+		second(client.UserAdd(t.Context(), "nobody", "pass")),
+		second(client.AuthEnable(t.Context())),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct{ user, password, want string }{
+		{"", "", "etcdserver: user name is empty"},
+		{"root", "wrong", "etcdserver: authentication failed, invalid user ID or password"},
+		{"nobody", "pass", "etcdserver: permission denied"},
+		{"root", "pass", ""},
+	} {
+		r, err := New(Config{
+			Endpoints: []string{server.front.addr()}, User: c.user, Password: c.password,
+			RunID: t.Name(), Min: 1, Max: 1, Reserve: reserve,
+		})
+		if err == nil {
+			_, err = r.Join(t.Context(), rendezvous.Node{ID: "a", Host: "a", Nproc: 1})
+			if err := r.Close(t.Context(), nil); err != nil && c.want == "" {
+				t.Errorf("user %q: Close: %v", c.user, err)
+			}
+		}
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("user %q, password %q: %v, want %q", c.user, c.password, err, c.want)
+		}
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
+
+// TestNewerGorun: what a newer version has written is not guessed at.
+func TestNewerGorun(t *testing.T) {
+	j := newJob(t, startServer(t).client(), 1, 1)
+	key := keysOf(DefaultPrefix, j.config.RunID).current()
+	if _, err := j.client.Put(t.Context(), key, `{"version":2}`); err != nil {
+		t.Fatal(err)
+	}
+	_, err := j.agent("a", nil).join()
+	want := "etcd key " + key + ": version 2, and this gorun knows version 1: all nodes need the same gorun"
+	if err == nil || err.Error() != want {
+		t.Errorf("Join = %v, want %s", err, want)
+	}
+}
+
+func TestConfigErrors(t *testing.T) {
+	good := Config{Endpoints: []string{"localhost:1"}, RunID: "r", Min: 1, Max: 1, Reserve: reserve}
+	for want, change := range map[string]func(*Config){
+		"no run ID: want one that all nodes of the job share":              func(c *Config) { c.RunID = "" },
+		"no endpoint: want host:port":                                      func(c *Config) { c.Endpoints = nil },
+		"3 to 2 nodes: want at least 1, and no more at least than at most": func(c *Config) { c.Min, c.Max = 3, 2 },
+		"-1 restarts: want 0 or more":                                      func(c *Config) { c.MaxRestarts = -1 },
+		"a time of -1s: want 0 or more":                                    func(c *Config) { c.TTL = -time.Second },
+		"nothing to reserve ports with":                                    func(c *Config) { c.Reserve = nil },
+	} {
+		c := good
+		change(&c)
+		if _, err := New(c); err == nil || err.Error() != "etcd: "+want {
+			t.Errorf("New = %v, want etcd: %s", err, want)
 		}
 	}
 }

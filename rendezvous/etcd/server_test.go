@@ -23,6 +23,7 @@ type server struct {
 	t      *testing.T
 	config *embed.Config
 	etcd   *embed.Etcd
+	front  *relay // to where it is
 }
 
 func startServer(t *testing.T) *server {
@@ -31,6 +32,7 @@ func startServer(t *testing.T) *server {
 	c.Dir = t.TempDir()
 	c.TickMs, c.ElectionMs = 10, 100
 	c.UnsafeNoFsync = true
+	c.BcryptCost = 4
 	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.NewNop())
 	any := []url.URL{{Scheme: "http", Host: "127.0.0.1:0"}}
 	c.ListenClientUrls, c.ListenPeerUrls = any, any
@@ -41,6 +43,7 @@ func startServer(t *testing.T) *server {
 	// So that it comes back where it was.
 	c.ListenClientUrls = []url.URL{{Scheme: "http", Host: s.addr()}}
 	t.Cleanup(s.stop)
+	s.front = newRelay(t, s.addr())
 	return s
 }
 
@@ -56,19 +59,27 @@ func (s *server) start() {
 
 func (s *server) addr() string { return s.etcd.Clients[0].Addr().String() }
 
-// stop does not wait for clients.
+// stop cuts its clients off, for whom it would wait.
 func (s *server) stop() {
+	s.front.set(true)
 	if s.etcd != nil {
-		s.etcd.Server.HardStop()
 		s.etcd.Close()
 		s.etcd = nil
 	}
 }
 
-// client is closed before the server is.
-func (s *server) client() *clientv3.Client {
+// again starts it with its data.
+func (s *server) again() {
 	s.t.Helper()
-	c, err := connect(&Config{Endpoints: []string{s.addr()}})
+	s.start()
+	s.front.set(false)
+}
+
+func (s *server) client() *clientv3.Client { return s.clientBy(s.front) }
+
+func (s *server) clientBy(way *relay) *clientv3.Client {
+	s.t.Helper()
+	c, err := connect(&Config{Endpoints: []string{way.addr()}})
 	if err != nil {
 		s.t.Fatal(err)
 	}
