@@ -16,16 +16,16 @@ type Rules struct {
 	ScaleUp     ScaleUp
 }
 
-// A ScaleUp says when a newcomer gets into a job that has a round with room for it.
-type ScaleUp int
+// A ScaleUp says when a newcomer gets into a job that has a round with room for it. Its zero value is none.
+type ScaleUp string
 
 const (
-	// ScaleAtOnce ends the round for it, after the last call or when the next one would be full.
-	ScaleAtOnce ScaleUp = iota
+	// ScaleImmediate ends the round for it, after the last call or when the next one would be full.
+	ScaleImmediate ScaleUp = "immediate"
 	// ScaleOnRestart lets it in when there is a new round for another reason.
-	ScaleOnRestart
+	ScaleOnRestart ScaleUp = "on-restart"
 	// ScaleNever lets it in only for a node that the last round had.
-	ScaleNever
+	ScaleNever ScaleUp = "never"
 )
 
 // A Candidate is a node that may become a member of a round.
@@ -219,7 +219,7 @@ func (s *Situation) end(why string) Decision {
 func (s *Situation) grow(ending bool) Decision {
 	newcomers, size := len(s.joining()), len(s.Last.Members)
 	what := fmt.Sprintf("round %d is running with %d of %s nodes", s.Last.ID, size, s.size())
-	if newcomers == 0 || size >= s.Max || s.ScaleUp != ScaleAtOnce || ending {
+	if newcomers == 0 || size >= s.Max || s.ScaleUp != ScaleImmediate || ending {
 		return Decision{Wait: what, Stage: Stage{Round: s.Last.ID}}
 	}
 	if size+newcomers >= s.Max || s.over(s.Last.ID, Newcomers, s.LastCall) {

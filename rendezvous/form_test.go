@@ -28,7 +28,7 @@ const waits = time.Hour
 func newCluster(least, most, maxRestarts int) *cluster {
 	return &cluster{s: rendezvous.Situation{Settled: true, Rules: rendezvous.Rules{
 		Min: least, Max: most, MaxRestarts: maxRestarts,
-		LastCall: 30 * time.Second, JoinTimeout: 10 * time.Minute, Patience: 20 * time.Second,
+		ScaleUp: rendezvous.ScaleImmediate, LastCall: 30 * time.Second, JoinTimeout: 10 * time.Minute, Patience: 20 * time.Second,
 	}}}
 }
 
@@ -175,7 +175,7 @@ func TestElasticSize(t *testing.T) {
 
 func TestScaleUp(t *testing.T) {
 	for scale, want := range map[rendezvous.ScaleUp][2]string{
-		rendezvous.ScaleAtOnce:    {"n1 n2 n3", "n1 n2 n3"},
+		rendezvous.ScaleImmediate: {"n1 n2 n3", "n1 n2 n3"},
 		rendezvous.ScaleOnRestart: {"n1 n2", "n1 n2 n3"},
 		rendezvous.ScaleNever:     {"n1 n2", "n1 n2"},
 	} {
@@ -193,7 +193,7 @@ func TestScaleUp(t *testing.T) {
 		}
 		c.settle(0)
 		if got := keys(c.s.Last.Members); got != want[0] {
-			t.Errorf("scale up %d: with a newcomer the round is %s, want %s", scale, got, want[0])
+			t.Errorf("scale up %s: with a newcomer the round is %s, want %s", scale, got, want[0])
 		}
 		c.report("n1", &rendezvous.Failure{Code: 1})
 		c.settle(0)
@@ -202,7 +202,7 @@ func TestScaleUp(t *testing.T) {
 		}
 		c.settle(0)
 		if got := keys(c.s.Last.Members); got != want[1] {
-			t.Errorf("scale up %d: after a restart the round is %s, want %s", scale, got, want[1])
+			t.Errorf("scale up %s: after a restart the round is %s, want %s", scale, got, want[1])
 		}
 	}
 }
@@ -298,7 +298,7 @@ func TestFormProperties(t *testing.T) {
 		least := rapid.IntRange(1, 4).Draw(t, "min")
 		c := newCluster(least, least+rapid.IntRange(0, 3).Draw(t, "more"), rapid.IntRange(0, 3).Draw(t, "restarts"))
 		c.s.ScaleUp = rapid.SampledFrom([]rendezvous.ScaleUp{
-			rendezvous.ScaleAtOnce, rendezvous.ScaleOnRestart, rendezvous.ScaleNever,
+			rendezvous.ScaleImmediate, rendezvous.ScaleOnRestart, rendezvous.ScaleNever,
 		}).Draw(t, "scale up")
 		some := func(t *rapid.T) string {
 			if len(c.s.Nodes) == 0 {

@@ -38,6 +38,7 @@ func reserve(string, int) (rendezvous.Port, error) {
 }
 
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	client := startServer(t).client()
 	rendezvoustest.Run(t, func(t *testing.T, maxRestarts int) rendezvous.Rendezvous {
 		r, err := New(Config{Client: client, RunID: t.Name(), Min: 1, Max: 1, MaxRestarts: maxRestarts, Reserve: reserve})

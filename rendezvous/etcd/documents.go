@@ -49,21 +49,16 @@ func tooLarge(text []byte) error {
 
 // decode fails with a *DocumentError. A checker's check is part of it.
 func decode[T any](kv *mvccpb.KeyValue) (T, error) {
-	var head struct {
-		Version int `json:"version"`
-	}
 	var doc document[T]
 	err := func() error {
 		if len(kv.Value) > docLimit {
 			return tooLarge(kv.Value)
 		}
-		if err := json.Unmarshal(kv.Value, &head); err != nil {
-			return fmt.Errorf("not a document of gorun's: %w", err)
-		}
-		if head.Version != docVersion {
-			return fmt.Errorf("version %d, and this gorun knows version %d: all nodes need the same gorun", head.Version, docVersion)
-		}
-		if err := json.Unmarshal(kv.Value, &doc); err != nil {
+		// What does not fit may still have a version.
+		switch err := json.Unmarshal(kv.Value, &doc); {
+		case doc.Version != 0 && doc.Version != docVersion:
+			return fmt.Errorf("version %d, and this gorun knows version %d: all nodes need the same gorun", doc.Version, docVersion)
+		case err != nil:
 			return fmt.Errorf("not a document of gorun's: %w", err)
 		}
 		if c, ok := any(&doc.Is).(checker); ok {

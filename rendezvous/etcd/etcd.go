@@ -41,11 +41,11 @@ type Config struct {
 
 	Min, Max    int // nodes of a round
 	MaxRestarts int
-	TTL         time.Duration // a dead node is noticed after it, in whole seconds; 0: 10 s
-	LastCall    time.Duration // how long more nodes are waited for once there are Min; 0: 30 s
-	JoinTimeout time.Duration // how long fewer nodes than Min, or no etcd, are put up with; 0: 10 min
-	ScaleUp     rendezvous.ScaleUp
-	Options     map[string]string // more of what must be the same on all nodes
+	TTL         time.Duration      // a dead node is noticed after it, in whole seconds; 0: 10 s
+	LastCall    time.Duration      // how long more nodes are waited for once there are Min; 0: 30 s
+	JoinTimeout time.Duration      // how long fewer nodes than Min, or no etcd, are put up with; 0: 10 min
+	ScaleUp     rendezvous.ScaleUp // empty: ScaleImmediate
+	Options     map[string]string  // more of what must be the same on all nodes
 
 	Reserve rendezvous.ReserveFunc
 	Waiting func(reason string) // is called when there is news of what a Join waits for; must return at once
@@ -54,6 +54,9 @@ type Config struct {
 	// fault, in tests, is called before and after a leader's writes; if it returns true, the agent is dead.
 	fault func(point string) bool
 }
+
+// nodesLimit keeps the document of a round below docLimit.
+const nodesLimit = 4000
 
 // Rendezvous is one node's part in a job. All of it goes on in one goroutine, see loop.
 type Rendezvous struct {
@@ -92,10 +95,20 @@ func (c *Config) complete() error {
 		return errors.New("etcd: no endpoint: want host:port")
 	case c.Min < 1 || c.Max < c.Min:
 		return fmt.Errorf("etcd: %d to %d nodes: want at least 1, and no more at least than at most", c.Min, c.Max)
+	case c.Max > nodesLimit:
+		return fmt.Errorf("etcd: %d nodes: want at most %d", c.Max, nodesLimit)
 	case c.MaxRestarts < 0:
 		return fmt.Errorf("etcd: %d restarts: want 0 or more", c.MaxRestarts)
 	case c.Reserve == nil:
 		return errors.New("etcd: nothing to reserve ports with")
+	}
+	switch c.ScaleUp {
+	case "":
+		c.ScaleUp = rendezvous.ScaleImmediate
+	case rendezvous.ScaleImmediate, rendezvous.ScaleOnRestart, rendezvous.ScaleNever:
+	default:
+		return fmt.Errorf("etcd: scale up %q: want %s, %s or %s", c.ScaleUp,
+			rendezvous.ScaleImmediate, rendezvous.ScaleOnRestart, rendezvous.ScaleNever)
 	}
 	for d, value := range map[*time.Duration]time.Duration{&c.TTL: 10 * time.Second, &c.LastCall: 30 * time.Second, &c.JoinTimeout: 10 * time.Minute} {
 		if *d < 0 {
@@ -134,7 +147,7 @@ func (c *Config) settings() rendezvous.Settings {
 		"max_restarts":      strconv.Itoa(c.MaxRestarts),
 		"last_call_timeout": c.LastCall.String(),
 		"join_timeout":      c.JoinTimeout.String(),
-		"scale_up":          strconv.Itoa(int(c.ScaleUp)),
+		"scale_up":          string(c.ScaleUp),
 	}
 	maps.Copy(s, c.Options)
 	return s

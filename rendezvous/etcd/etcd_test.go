@@ -197,6 +197,7 @@ func wantNewRound(t *testing.T, rounds []*rendezvous.Round) {
 }
 
 func TestFixedSizesForm(t *testing.T) {
+	t.Parallel()
 	client := startServer(t).client()
 	for _, n := range []int{1, 2, 3, 8, 16} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
@@ -231,6 +232,7 @@ func failure(a *agent, rank, code int) *rendezvous.Failure {
 }
 
 func TestFailuresCountOnce(t *testing.T) {
+	t.Parallel()
 	agents := newJob(t, startServer(t).client(), 3, 3).agents(3)
 	first := together(t, agents)
 	var all sync.WaitGroup
@@ -265,6 +267,7 @@ func TestFailuresCountOnce(t *testing.T) {
 }
 
 func TestLostNode(t *testing.T) {
+	t.Parallel()
 	client := startServer(t).client()
 	for name, lose := range map[string]func(*agent){
 		"killed": (*agent).kill,
@@ -285,6 +288,7 @@ func TestLostNode(t *testing.T) {
 }
 
 func TestLostNodeIsReplaced(t *testing.T) {
+	t.Parallel()
 	j := newJob(t, startServer(t).client(), 3, 3)
 	agents := j.agents(3)
 	first := together(t, agents)
@@ -303,6 +307,7 @@ func TestLostNodeIsReplaced(t *testing.T) {
 }
 
 func TestNewcomer(t *testing.T) {
+	t.Parallel()
 	j := newJob(t, startServer(t).client(), 2, 4)
 	agents := j.agents(2)
 	first := together(t, agents)
@@ -317,6 +322,7 @@ func TestNewcomer(t *testing.T) {
 }
 
 func TestLeavingForAReasonEndsTheJob(t *testing.T) {
+	t.Parallel()
 	agents := newJob(t, startServer(t).client(), 2, 2).agents(2)
 	rounds := together(t, agents)
 	agents[0].leave(errors.New("exec format error"))
@@ -327,6 +333,7 @@ func TestLeavingForAReasonEndsTheJob(t *testing.T) {
 }
 
 func TestSettingsConflict(t *testing.T) {
+	t.Parallel()
 	j := newJob(t, startServer(t).client(), 2, 2)
 	first := j.agent("first", func(c *Config) { c.Options = map[string]string{"version": "1.0"} })
 	joined := later(first)
@@ -360,6 +367,7 @@ func awaitKeys(t *testing.T, j *job, what string, n int) {
 }
 
 func TestWithdrawnJoin(t *testing.T) {
+	t.Parallel()
 	j := newJob(t, startServer(t).client(), 2, 2)
 	a, b := j.agent("a", nil), j.agent("b", nil)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -376,6 +384,7 @@ func TestWithdrawnJoin(t *testing.T) {
 }
 
 func TestNothingIsLeft(t *testing.T) {
+	t.Parallel()
 	j := newJob(t, startServer(t).client(), 2, 2)
 	for range 2 { // the run ID can be used again
 		agents := j.agents(2)
@@ -404,6 +413,7 @@ func TestNothingIsLeft(t *testing.T) {
 }
 
 func TestWaiting(t *testing.T) {
+	t.Parallel()
 	j := newJob(t, startServer(t).client(), 3, 3)
 	reasons := make(chan string, 100)
 	a := j.agent("a", func(c *Config) { c.Waiting = func(reason string) { reasons <- reason } })

@@ -38,6 +38,7 @@ func (a *agent) work(t *testing.T) (rounds []*rendezvous.Round, err error) {
 // TestLeaderDies kills the leader before and after everything that it writes. The others finish the job, and everything
 // is decided once.
 func TestLeaderDies(t *testing.T) {
+	t.Parallel()
 	server := startServer(t)
 	client := server.client()
 	for _, what := range []string{"stand", "form", "end", "close"} {
@@ -147,6 +148,7 @@ func (d *decisions) check(t *testing.T) {
 
 // TestEveryLeaderDies: one after the other, in the middle of a round, until one is left.
 func TestEveryLeaderDies(t *testing.T) {
+	t.Parallel()
 	j := newJob(t, startServer(t).client(), 1, 5)
 	agents := j.agents(5)
 	for n := range 4 {

@@ -30,15 +30,16 @@ type loop struct {
 	done   chan struct{} // the loop has ended
 
 	// The rest is the loop's own, until it has ended.
-	closed   error // wraps ErrClosed; nil: the job is open
-	pulse    pulse
-	settled  time.Time // until then absent nodes may only have been cut off, as this one was
-	view     *view     // the newest
-	dirty    bool      // there may be news since
-	stale    int       // reads that were older than view, in a row
-	readAt   time.Time // of view
-	silent   time.Time // since when etcd has not answered; zero: it does
-	requests map[request]bool
+	closed    error // wraps ErrClosed; nil: the job is open
+	pulse     pulse
+	settled   time.Time // until then absent nodes may only have been cut off, as this one was
+	view      *view     // the newest
+	dirty     bool      // there may be news since
+	stale     int       // reads that were older than view, in a row
+	readAt    time.Time // of view
+	outage    time.Time // since when etcd cannot be used; zero: it can
+	complaint string    // the last one that was logged
+	requests  map[request]bool
 
 	// Of this node:
 	joins      []*join // that wait; the first is the one that self says
@@ -129,11 +130,14 @@ func (l *loop) step() {
 
 // rest is how long nothing is to be done if there is no news.
 func (l *loop) rest() time.Duration {
-	next := l.readAt.Add(recheck)
-	if !l.again.IsZero() && l.again.Before(next) {
-		next = l.again
+	rest := recheck
+	if !l.requests[reading] {
+		rest = recheck - time.Since(l.readAt)
 	}
-	return max(time.Until(next), time.Millisecond)
+	if !l.again.IsZero() && !l.written && !l.requests[deciding] {
+		rest = min(rest, time.Until(l.again))
+	}
+	return max(rest, time.Millisecond)
 }
 
 // start makes a request, unless one of the kind is being made. then is called by the loop; if the request has failed,
@@ -164,7 +168,7 @@ func (l *loop) onChange() { l.post(func() { l.dirty = true }) }
 func (l *loop) onPulse(p pulse) {
 	switch {
 	case p.err != nil:
-		l.onSilence(p.err)
+		l.onOutage(p.err)
 	case l.pulse.err != nil || l.pulse.lease != 0:
 		// Whatever cut this node off may have cut off the others, who are coming back as well.
 		l.settled = time.Now().Add(l.config.TTL + retryPause)
@@ -208,10 +212,10 @@ func (l *loop) onRead(now *view, err error) {
 	for _, bad := range now.newlyBad(l.view) {
 		l.config.Log.Warn("left out", "error", bad)
 	}
-	if !l.silent.IsZero() {
-		l.config.Log.Info("etcd answers again", "after", time.Since(l.silent).Round(time.Millisecond))
+	if !l.outage.IsZero() {
+		l.config.Log.Info("etcd can be used again", "after", time.Since(l.outage).Round(time.Millisecond))
 	}
-	l.view, l.readAt, l.silent, l.stale, l.written = now, time.Now(), time.Time{}, 0, false
+	l.view, l.readAt, l.outage, l.stale, l.written = now, time.Now(), time.Time{}, 0, false
 	l.follow()
 }
 
@@ -220,25 +224,30 @@ func (l *loop) onFailure(err error) {
 	var document *DocumentError
 	switch {
 	case errors.As(err, &document):
-		l.fail(err)
 	case isRefusal(err):
-		l.fail(fmt.Errorf("etcd: %w", err))
+		err = fmt.Errorf("etcd: %w", err)
 	default:
-		l.onSilence(err)
+		l.onOutage(err)
+		return
 	}
+	if err.Error() != l.complaint {
+		l.complaint = err.Error()
+		l.config.Log.Warn("rendezvous", "error", err)
+	}
+	l.fail(err)
 }
 
-func (l *loop) onSilence(err error) {
+func (l *loop) onOutage(err error) {
 	now := time.Now()
-	if l.silent.IsZero() {
-		l.silent = now
-		l.config.Log.Warn("etcd does not answer", "error", err)
+	if l.outage.IsZero() {
+		l.outage = now
+		l.config.Log.Warn("etcd cannot be used", "error", err)
 	}
-	err = fmt.Errorf("etcd at %v does not answer: %w", l.etcd.client.Endpoints(), err)
-	if now.Sub(l.silent) >= l.config.JoinTimeout {
+	err = fmt.Errorf("etcd at %v cannot be used: %w", l.etcd.client.Endpoints(), err)
+	if now.Sub(l.outage) >= l.config.JoinTimeout {
 		l.fail(err)
 	}
-	if l.closed == nil && now.Sub(l.silent) > callTimeout {
+	if l.closed == nil && now.Sub(l.outage) > callTimeout {
 		l.tell(err.Error())
 	}
 }

@@ -256,7 +256,7 @@ func (l *loop) record() {
 		return l.etcd.report(ctx, round, r.doc)
 	}, func(err error) {
 		if err != nil && !isRefusal(err) {
-			l.onSilence(err)
+			l.onOutage(err)
 			return
 		}
 		r.recorded = err == nil

@@ -13,6 +13,7 @@ import (
 
 // TestOutage: etcd is away for longer than a lease lasts, and comes back with its data and without its history.
 func TestOutage(t *testing.T) {
+	t.Parallel()
 	server := startServer(t)
 	j := newJob(t, server.client(), 3, 3)
 	agents := j.agents(3)
@@ -62,6 +63,7 @@ func (s *server) compact(t *testing.T) {
 
 // TestReportDuringAnOutage is recorded after it.
 func TestReportDuringAnOutage(t *testing.T) {
+	t.Parallel()
 	server := startServer(t)
 	agents := newJob(t, server.client(), 2, 2).agents(2)
 	rounds := together(t, agents)
@@ -76,7 +78,7 @@ func TestReportDuringAnOutage(t *testing.T) {
 		all.Wait()
 	}()
 	for _, a := range agents { // until it has been tried in vain
-		await(t, a, func(l *loop) bool { return l.reporting != nil && !l.silent.IsZero() })
+		await(t, a, func(l *loop) bool { return l.reporting != nil && !l.outage.IsZero() })
 	}
 	select {
 	case <-recorded:
@@ -92,6 +94,7 @@ func TestReportDuringAnOutage(t *testing.T) {
 
 // TestAllLeasesAreLost, of agents that are alive: they come back as the nodes that they were, in the same round.
 func TestAllLeasesAreLost(t *testing.T) {
+	t.Parallel()
 	j := newJob(t, startServer(t).client(), 3, 3)
 	agents := j.agents(3)
 	rounds := together(t, agents)
@@ -117,6 +120,7 @@ func TestAllLeasesAreLost(t *testing.T) {
 
 // TestOneLeaseIsLost: the others go on without that node, and it comes back as a newcomer.
 func TestOneLeaseIsLost(t *testing.T) {
+	t.Parallel()
 	j := newJob(t, startServer(t).client(), 2, 2)
 	agents := j.agents(2)
 	first := together(t, agents)
@@ -142,6 +146,7 @@ func TestOneLeaseIsLost(t *testing.T) {
 
 // TestLostData: a round that etcd knows nothing of cannot be followed by another.
 func TestLostData(t *testing.T) {
+	t.Parallel()
 	j := newJob(t, startServer(t).client(), 2, 2)
 	rounds := together(t, j.agents(2))
 	if _, err := j.client.Delete(t.Context(), keysOf(DefaultPrefix, j.config.RunID).root, clientv3.WithPrefix()); err != nil {
@@ -157,6 +162,7 @@ func TestLostData(t *testing.T) {
 
 // TestLeaderIsCutOff: the others go on without it, and it finds out when it is back.
 func TestLeaderIsCutOff(t *testing.T) {
+	t.Parallel()
 	server := startServer(t)
 	j := newJob(t, server.client(), 2, 3)
 	ways := make(map[string]*relay)
@@ -194,6 +200,7 @@ func TestLeaderIsCutOff(t *testing.T) {
 
 // TestNoEtcd: a Join gives up after the JoinTimeout, and is not told before that there is no hope.
 func TestNoEtcd(t *testing.T) {
+	t.Parallel()
 	server := startServer(t)
 	client := server.client()
 	server.front.set(true)
@@ -201,7 +208,7 @@ func TestNoEtcd(t *testing.T) {
 	j.config.JoinTimeout = time.Second
 	a := j.agent("a", nil)
 	_, err := a.join()
-	if want := "etcd at [" + server.front.addr() + "] does not answer: "; err == nil || !strings.HasPrefix(err.Error(), want) {
+	if want := "etcd at [" + server.front.addr() + "] cannot be used: "; err == nil || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("Join = %v, want %s...", err, want)
 	}
 	server.front.set(false)
@@ -210,6 +217,7 @@ func TestNoEtcd(t *testing.T) {
 
 // TestRefusals are not waited out.
 func TestRefusals(t *testing.T) {
+	t.Parallel()
 	server := startServer(t)
 	client := server.client()
 	for _, err := range []error{
@@ -249,6 +257,7 @@ func second[T any](_ T, err error) error { return err }
 
 // TestNewerGorun: what a newer version has written is not guessed at.
 func TestNewerGorun(t *testing.T) {
+	t.Parallel()
 	j := newJob(t, startServer(t).client(), 1, 1)
 	key := keysOf(DefaultPrefix, j.config.RunID).current()
 	if _, err := j.client.Put(t.Context(), key, `{"version":2}`); err != nil {
@@ -262,6 +271,7 @@ func TestNewerGorun(t *testing.T) {
 }
 
 func TestConfigErrors(t *testing.T) {
+	t.Parallel()
 	good := Config{Endpoints: []string{"localhost:1"}, RunID: "r", Min: 1, Max: 1, Reserve: reserve}
 	for want, change := range map[string]func(*Config){
 		"no run ID: want one that all nodes of the job share":              func(c *Config) { c.RunID = "" },
@@ -269,6 +279,8 @@ func TestConfigErrors(t *testing.T) {
 		"3 to 2 nodes: want at least 1, and no more at least than at most": func(c *Config) { c.Min, c.Max = 3, 2 },
 		"-1 restarts: want 0 or more":                                      func(c *Config) { c.MaxRestarts = -1 },
 		"a time of -1s: want 0 or more":                                    func(c *Config) { c.TTL = -time.Second },
+		"4001 nodes: want at most 4000":                                    func(c *Config) { c.Max = 4001 },
+		`scale up "neve": want immediate, on-restart or never`:             func(c *Config) { c.ScaleUp = "neve" },
 		"nothing to reserve ports with":                                    func(c *Config) { c.Reserve = nil },
 	} {
 		c := good

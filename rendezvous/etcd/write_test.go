@@ -1,0 +1,103 @@
+package etcd
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/gorun/gorun/rendezvous"
+)
+
+// TestFence: what a leader has decided has no effect if it is not the leader any more, if something else has been
+// decided since, if the job is closed, or if a member is not as it was.
+func TestFence(t *testing.T) {
+	t.Parallel()
+	client := startServer(t).client()
+	writes := map[string]func(*writer, *view) error{
+		"tell": func(w *writer, v *view) error { return w.tell(t.Context(), v, "news") },
+		"end":  func(w *writer, v *view) error { return w.end(t.Context(), v, rendezvous.Ending{Why: "why"}) },
+		"form": func(w *writer, v *view) error {
+			return w.form(t.Context(), v, rendezvous.Formed{ID: 2, Members: v.nodes}, "token")
+		},
+		"close": func(w *writer, v *view) error { return w.close(t.Context(), v, rendezvous.Outcome{}) },
+	}
+	all := []string{"tell", "end", "form", "close"}
+	for what, c := range map[string]struct {
+		stale func(*testing.T, *writer, *view)
+		stops []string
+	}{
+		"nothing":         {func(*testing.T, *writer, *view) {}, nil},
+		"another leader":  {func(_ *testing.T, _ *writer, v *view) { v.leaderRev-- }, all},
+		"another round":   {func(_ *testing.T, _ *writer, v *view) { v.currentRev-- }, all},
+		"a closed job":    {func(t *testing.T, w *writer, _ *view) { put(t, w, w.keys.state()) }, all},
+		"another member":  {func(_ *testing.T, _ *writer, v *view) { v.nodeRev["n"]-- }, []string{"form"}},
+		"a member's loss": {func(t *testing.T, w *writer, _ *view) { remove(t, w, w.keys.node("n")) }, []string{"form"}},
+	} {
+		for _, name := range all {
+			w := &writer{client: client, keys: keysOf(DefaultPrefix, what+name), key: "n"}
+			v := prepare(t, w)
+			c.stale(t, w, v)
+			before := contents(t, w)
+			if err := writes[name](w, v); err != nil {
+				t.Fatalf("%s, %s: %v", what, name, err)
+			}
+			stopped := contents(t, w) == before
+			if want := slices.Contains(c.stops, name); stopped != want {
+				t.Errorf("%s: %s is stopped: %t, want %t", what, name, stopped, want)
+			}
+		}
+	}
+}
+
+// prepare writes a job with a leader, a node and a round.
+func prepare(t *testing.T, w *writer) *view {
+	t.Helper()
+	lease, err := w.client.Grant(t.Context(), 60)
+	if err != nil {
+		t.Fatal(err)
+	}
+	self := nodeDoc{Node: node{ID: "n", Host: "h", Nproc: 1}, Port: 1, Joining: true, Try: 1}
+	if theirs, err := w.configure(t.Context(), lease.ID, configDoc{Host: "h"}, self); theirs != nil || err != nil {
+		t.Fatalf("configure: %+v, %v", theirs, err)
+	}
+	if err := w.campaign(t.Context(), lease.ID, "h"); err != nil {
+		t.Fatal(err)
+	}
+	look := func() *view {
+		v, err := read(t.Context(), w.client, w.keys, true, new(view))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	v := look()
+	if err := w.form(t.Context(), v, rendezvous.Formed{ID: 1, Members: v.nodes}, "token"); err != nil {
+		t.Fatal(err)
+	}
+	return look()
+}
+
+func put(t *testing.T, w *writer, key string) {
+	t.Helper()
+	if _, err := w.client.Put(t.Context(), key, `{"version":1}`); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func remove(t *testing.T, w *writer, key string) {
+	t.Helper()
+	if _, err := w.client.Delete(t.Context(), key); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func contents(t *testing.T, w *writer) string {
+	t.Helper()
+	answer, err := w.client.Get(t.Context(), w.keys.root, clientv3.WithPrefix())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprint(answer.Kvs)
+}
