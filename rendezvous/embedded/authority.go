@@ -1,0 +1,178 @@
+package embedded
+
+import (
+	"crypto/ed25519"
+	"crypto/hkdf"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"fmt"
+	"math/big"
+	"sync"
+	"time"
+)
+
+// MinSecret is the least length of a secret, in bytes: certificates show what a short one could be guessed against.
+const MinSecret = 16
+
+const (
+	// purpose keeps the key apart from whatever else is made of the same secret.
+	purpose = "gorun rendezvous certificate authority 1"
+	// serverName is in every certificate. Who holds the secret is let in, whatever their address.
+	serverName = "gorun-rendezvous"
+	// validity is how long before and after it is made a certificate is good: clocks may differ by as much.
+	validity = 7 * 24 * time.Hour
+	// renewal is after how long another one is made.
+	renewal = 24 * time.Hour
+)
+
+// An authority signs certificates. Everybody who has the secret makes the same one.
+//
+// Its key is Ed25519 (RFC 8032) with the seed that HKDF-SHA-256 (RFC 5869) makes of the secret, without a salt and for
+// purpose. Both are defined to the last bit, so that nodes of different builds agree.
+type authority struct {
+	key  ed25519.PrivateKey
+	cert *x509.Certificate
+}
+
+func newAuthority(secret []byte) (*authority, error) {
+	if len(secret) < MinSecret {
+		return nil, fmt.Errorf("the token has %d bytes: want at least %d", len(secret), MinSecret)
+	}
+	seed, err := hkdf.Key(sha256.New, secret, nil, purpose, ed25519.SeedSize)
+	if err != nil {
+		return nil, err
+	}
+	key := ed25519.NewKeyFromSeed(seed)
+	public := key.Public().(ed25519.PublicKey)
+	id := sha256.Sum256(public)
+	template := &x509.Certificate{ // the same for ever
+		SerialNumber:          big.NewInt(1),
+		Subject:               pkix.Name{CommonName: "gorun rendezvous"},
+		NotBefore:             time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC),
+		NotAfter:              time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC),
+		KeyUsage:              x509.KeyUsageCertSign,
+		BasicConstraintsValid: true,
+		IsCA:                  true,
+		MaxPathLenZero:        true,
+		SubjectKeyId:          id[:20],
+	}
+	der, err := x509.CreateCertificate(nil, template, template, public, key)
+	if err != nil {
+		return nil, err
+	}
+	cert, err := x509.ParseCertificate(der)
+	return &authority{key: key, cert: cert}, err
+}
+
+// issue makes a certificate for a key, for servers and clients alike.
+func (a *authority) issue(key ed25519.PrivateKey, now time.Time) ([]byte, error) {
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
+	if err != nil {
+		return nil, err
+	}
+	return x509.CreateCertificate(nil, &x509.Certificate{
+		SerialNumber: serial,
+		Subject:      pkix.Name{CommonName: "gorun agent"},
+		DNSNames:     []string{serverName},
+		NotBefore:    now.Add(-validity),
+		NotAfter:     now.Add(validity),
+		KeyUsage:     x509.KeyUsageDigitalSignature,
+		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}, a.cert, key.Public(), a.key)
+}
+
+// An identity is a key of this process, and the certificate that it has at the time.
+type identity struct {
+	authority *authority
+	key       ed25519.PrivateKey
+
+	mu   sync.Mutex
+	cert *tls.Certificate
+	made time.Time // of cert
+}
+
+func newIdentity(secret []byte) (*identity, error) {
+	a, err := newAuthority(secret)
+	if err != nil {
+		return nil, err
+	}
+	_, key, err := ed25519.GenerateKey(nil)
+	return &identity{authority: a, key: key}, err
+}
+
+// certificate is one that is good at a time, and not for a short while only.
+func (i *identity) certificate(now time.Time) (*tls.Certificate, error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.cert != nil && now.Sub(i.made).Abs() < renewal {
+		return i.cert, nil
+	}
+	der, err := i.authority.issue(i.key, now)
+	if err != nil {
+		return nil, err
+	}
+	i.cert, i.made = &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: i.key}, now
+	return i.cert, nil
+}
+
+func (i *identity) pool() *x509.CertPool {
+	pool := x509.NewCertPool()
+	pool.AddCert(i.authority.cert)
+	return pool
+}
+
+func (i *identity) serverConfig() *tls.Config {
+	return &tls.Config{
+		MinVersion: tls.VersionTLS13,
+		ClientCAs:  i.pool(),
+		ClientAuth: tls.RequireAndVerifyClientCert,
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+			return i.certificate(time.Now())
+		},
+	}
+}
+
+// clientConfig verifies servers itself: an etcd client overrides ServerName by what it dials.
+func (i *identity) clientConfig() *tls.Config {
+	pool := i.pool()
+	return &tls.Config{
+		MinVersion:         tls.VersionTLS13,
+		InsecureSkipVerify: true, // but see VerifyConnection
+		VerifyConnection: func(state tls.ConnectionState) error {
+			_, err := state.PeerCertificates[0].Verify(x509.VerifyOptions{
+				Roots: pool, DNSName: serverName, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+			})
+			if err != nil {
+				return &tls.CertificateVerificationError{UnverifiedCertificates: state.PeerCertificates, Err: err}
+			}
+			return nil
+		},
+		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			return i.certificate(time.Now())
+		},
+	}
+}
+
+// ClientTLS lets a client in where servers have the same secret, and takes no other server for one of theirs. It is good
+// for as long as the process lives.
+func ClientTLS(secret []byte) (*tls.Config, error) {
+	i, err := newIdentity(secret)
+	if err != nil {
+		return nil, err
+	}
+	return i.clientConfig(), nil
+}
+
+// serverTLS is for the clients of a server; nil: everybody.
+func (c *Config) serverTLS(own *identity) (*tls.Config, error) {
+	switch {
+	case own != nil:
+		return own.serverConfig(), nil
+	case c.Files != nil:
+		return c.Files.tls().ServerConfig()
+	}
+	return nil, nil
+}

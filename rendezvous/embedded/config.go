@@ -1,0 +1,178 @@
+package embedded
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/hashicorp/go-hclog"
+	"go.etcd.io/etcd/client/pkg/v3/transport"
+	"go.etcd.io/etcd/server/v3/embed"
+	"go.etcd.io/etcd/server/v3/storage/wal"
+
+	"github.com/gorun/gorun/rendezvous/reach"
+)
+
+// Heartbeats and elections, in milliseconds. A member that is alone has nobody to hear from: until it elects itself, which
+// takes up to alone.election, is all the time that starting takes. Three have a network and busy machines between them.
+var (
+	alone   = timing{tick: 10, election: 100}
+	several = timing{tick: 50, election: 500}
+)
+
+type timing struct{ tick, election uint }
+
+const (
+	quota      = 512 << 20 // bytes of data; the rounds of thousands of nodes are a few
+	retention  = "5m"      // for which old revisions are kept
+	walSegment = 1 << 20   // bytes by which the log grows; etcd's 64 MiB are what starting and stopping it would wait for
+)
+
+func init() { wal.SegmentSizeBytes = walSegment }
+
+// Config says what to serve. Listeners, Self and Job must be set.
+type Config struct {
+	Listeners []net.Listener   // on TCP, with one port; the server closes them
+	Self      reach.Endpoint   // what the other nodes call this one
+	Members   []reach.Endpoint // all that host the rendezvous, 1 or 3 with Self, in any order; empty: Self alone
+	Job       string           // servers of different jobs never become one cluster
+	Dir       string           // has the data, for a server that comes back; empty: a temporary directory
+	Secret    []byte           // the same on every node, at least MinSecret bytes; empty: none
+	Files     *Files           // instead of Secret; nil: none
+	Logger    hclog.Logger     // nil: none
+}
+
+// Files are certificates that somebody else has made, as names of PEM files. They are read again for every connection.
+type Files struct {
+	CA   string // who it has signed may connect
+	Cert string // this node's, for servers and clients, with the host of its endpoint
+	Key  string
+}
+
+// check says what is wrong, and completes Members.
+func (c *Config) check() error {
+	if len(c.Listeners) == 0 || c.Job == "" {
+		return errors.New("no listener, or no job")
+	}
+	if c.Members == nil {
+		c.Members = []reach.Endpoint{c.Self}
+	}
+	if len(c.Members) != 1 && len(c.Members) != 3 {
+		return fmt.Errorf("%d endpoints: want one, or three of which any one may fail", len(c.Members))
+	}
+	if !slices.Contains(c.Members, c.Self) {
+		return fmt.Errorf("endpoint %s is none of the rendezvous's", c.Self)
+	}
+	if c.several() {
+		if err := c.checkPeers(); err != nil {
+			return err
+		}
+	}
+	if len(c.Secret) > 0 && c.Files != nil {
+		return errors.New("both a token file and certificates: want one of them")
+	}
+	if len(c.Secret) > 0 && len(c.Secret) < MinSecret {
+		return fmt.Errorf("the token has %d bytes: want at least %d", len(c.Secret), MinSecret)
+	}
+	return c.checkExposed()
+}
+
+// checkPeers: the port above an endpoint's is for the other members.
+func (c *Config) checkPeers() error {
+	for _, m := range c.Members {
+		peer := peerOf(m)
+		if peer.Port > 65535 {
+			return fmt.Errorf("endpoint %s: want a port below 65535, for the members of the cluster use the one above", m)
+		}
+		if slices.Contains(c.Members, peer) {
+			return fmt.Errorf("endpoints %s and %s: want ports further apart, for the members of the cluster use the one above", m, peer)
+		}
+	}
+	return nil
+}
+
+// checkExposed refuses to let the whole network start programs here.
+func (c *Config) checkExposed() error {
+	if c.secured() {
+		return nil
+	}
+	for _, l := range c.Listeners {
+		if a := addrOf(l); !a.Addr().IsLoopback() {
+			return fmt.Errorf("refusing to serve the rendezvous on %s to everybody: give every node the same secret with --rdzv-token-file", a)
+		}
+	}
+	return nil
+}
+
+func (c *Config) several() bool { return len(c.Members) > 1 }
+func (c *Config) secured() bool { return len(c.Secret) > 0 || c.Files != nil }
+
+// etcd is the configuration of the member. It opens no port for clients: they are served by [Server] itself.
+func (c *Config) etcd(dir string) *embed.Config {
+	e := embed.NewConfig()
+	e.Name = c.Self.String()
+	e.Dir = dir
+	e.UnsafeNoFsync = c.Dir == ""
+	e.InitialClusterToken = "gorun/" + c.Job
+	e.QuotaBackendBytes = quota
+	e.AutoCompactionMode, e.AutoCompactionRetention = embed.CompactorModePeriodic, retention
+	e.EnableGRPCGateway = false
+	e.ListenClientUrls = nil
+	e.AdvertiseClientUrls = []url.URL{c.url(c.Self)}
+	e.TickMs, e.ElectionMs = alone.tick, alone.election
+	e.ListenPeerUrls = nil
+	if c.several() {
+		e.TickMs, e.ElectionMs = several.tick, several.election
+		for _, l := range c.Listeners {
+			a := addrOf(l)
+			e.ListenPeerUrls = append(e.ListenPeerUrls, c.url(peerOf(reach.Endpoint{Host: a.Addr().String(), Port: int(a.Port())})))
+		}
+	}
+	e.AdvertisePeerUrls = []url.URL{c.url(peerOf(c.Self))}
+	peers := make([]string, len(c.Members))
+	for i, m := range c.Members {
+		u := c.url(peerOf(m))
+		peers[i] = m.String() + "=" + u.String()
+	}
+	e.InitialCluster = strings.Join(peers, ",")
+	return e
+}
+
+// url is an endpoint as etcd writes it.
+func (c *Config) url(e reach.Endpoint) url.URL {
+	scheme := "http"
+	if c.secured() {
+		scheme = "https"
+	}
+	return url.URL{Scheme: scheme, Host: e.String()}
+}
+
+// tls is what etcd knows certificates as.
+func (f *Files) tls() transport.TLSInfo {
+	return transport.TLSInfo{
+		CertFile: f.Cert, KeyFile: f.Key, TrustedCAFile: f.CA, ClientCertAuth: true,
+		SkipClientSANVerify: true, // who the CA has signed may connect from anywhere
+	}
+}
+
+// identity is what a directory's data belongs to.
+func (c *Config) identity() string {
+	members := make([]string, len(c.Members))
+	for i, m := range c.Members {
+		members[i] = m.String()
+	}
+	slices.Sort(members)
+	return fmt.Sprintf("job %s, endpoint %s of %s\n", strconv.Quote(c.Job), c.Self, strings.Join(members, ","))
+}
+
+func peerOf(e reach.Endpoint) reach.Endpoint { return reach.Endpoint{Host: e.Host, Port: e.Port + 1} }
+
+func addrOf(l net.Listener) netip.AddrPort {
+	a, _ := netip.ParseAddrPort(l.Addr().String())
+	return a
+}

@@ -1,0 +1,79 @@
+package embedded
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"runtime"
+	"slices"
+
+	"github.com/hashicorp/go-hclog"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+)
+
+// newLogger is what etcd logs to. fail is told why when etcd would end the process, and the goroutine that would have ends
+// instead.
+func newLogger(to hclog.Logger, fail func(error)) *zap.Logger {
+	hook := failHook(fail)
+	return zap.New(&logCore{to: to}, zap.WithFatalHook(hook), zap.WithPanicHook(hook))
+}
+
+// logCore writes to a logger of the agent. etcd's news is for who looks for a mistake in it: only its errors are warnings.
+type logCore struct {
+	to     hclog.Logger
+	fields []zapcore.Field
+}
+
+func (c *logCore) level(l zapcore.Level) hclog.Level {
+	switch {
+	case l >= zapcore.ErrorLevel:
+		return hclog.Warn
+	case l >= zapcore.InfoLevel:
+		return hclog.Debug
+	}
+	return hclog.Trace
+}
+
+func (c *logCore) Enabled(l zapcore.Level) bool { return c.to.GetLevel() <= c.level(l) }
+
+func (c *logCore) With(fields []zapcore.Field) zapcore.Core {
+	return &logCore{to: c.to, fields: slices.Concat(c.fields, fields)}
+}
+
+func (c *logCore) Check(e zapcore.Entry, ce *zapcore.CheckedEntry) *zapcore.CheckedEntry {
+	if c.Enabled(e.Level) {
+		return ce.AddCore(e, c)
+	}
+	return ce
+}
+
+func (c *logCore) Write(e zapcore.Entry, fields []zapcore.Field) error {
+	values := zapcore.NewMapObjectEncoder()
+	for _, f := range slices.Concat(c.fields, fields) {
+		f.AddTo(values)
+	}
+	args := make([]any, 0, 2*len(values.Fields))
+	for _, k := range slices.Sorted(maps.Keys(values.Fields)) {
+		args = append(args, k, values.Fields[k])
+	}
+	c.to.Log(c.level(e.Level), e.Message, args...)
+	return nil
+}
+
+func (c *logCore) Sync() error { return nil }
+
+// A failHook is called with what etcd cannot go on after.
+type failHook func(error)
+
+// OnWrite does not return: etcd's code does not expect it to.
+func (h failHook) OnWrite(ce *zapcore.CheckedEntry, fields []zapcore.Field) {
+	err := errors.New(ce.Message)
+	for _, f := range fields {
+		if cause, ok := f.Interface.(error); ok && f.Type == zapcore.ErrorType {
+			err = fmt.Errorf("%s: %w", ce.Message, cause)
+		}
+	}
+	h(err)
+	runtime.Goexit()
+}

@@ -1,0 +1,278 @@
+package embedded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"go.etcd.io/etcd/server/v3/embed"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/v3rpc"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/keepalive"
+)
+
+const (
+	patience  = 3 * time.Second        // with which etcd is awaited once it has been told to stop
+	handover  = 500 * time.Millisecond // for another member to become the leader instead of one that leaves
+	handshake = 5 * time.Second        // for who connects to prove itself
+)
+
+// A Server is a member of an etcd cluster, most often its only one. Its methods may be called from several goroutines.
+type Server struct {
+	config  Config
+	dir     *directory
+	own     *identity    // nil: there is no secret
+	member  *embed.Etcd  // nil: not started
+	grpc    *grpc.Server // nil: not started
+	serving sync.WaitGroup
+	clients *connections
+
+	failed   chan error    // the first reason why etcd cannot go on
+	closing  chan struct{} // closed by Close
+	watching chan struct{} // closed when watch has returned
+	done     chan struct{}
+	err      error // set before done is closed
+	once     sync.Once
+	closed   error // what Close returns
+}
+
+// Start returns a server that serves: alone after 0.1 s, of three when two have found each other, for which it waits until
+// ctx ends. The listeners are the server's, even if Start fails.
+func Start(ctx context.Context, config Config) (*Server, error) {
+	if config.Logger == nil {
+		config.Logger = hclog.NewNullLogger()
+	}
+	s := &Server{
+		config: config, clients: newConnections(), failed: make(chan error, 1),
+		closing: make(chan struct{}), watching: make(chan struct{}), done: make(chan struct{}),
+	}
+	if err := s.start(ctx); err != nil {
+		for _, l := range config.Listeners {
+			_ = l.Close() // gRPC may have closed it
+		}
+		return nil, errors.Join(err, s.stop())
+	}
+	go s.watch()
+	return s, nil
+}
+
+func (s *Server) start(ctx context.Context) (err error) {
+	if err = s.config.check(); err != nil {
+		return err
+	}
+	if s.dir, err = openDirectory(s.config.Dir, s.config.identity()); err != nil {
+		return err
+	}
+	if len(s.config.Secret) > 0 {
+		if s.own, err = newIdentity(s.config.Secret); err != nil {
+			return err
+		}
+	}
+	if err = s.startMember(ctx); err != nil {
+		return fmt.Errorf("the rendezvous at %s: %w", s.config.Self, err)
+	}
+	return s.serve()
+}
+
+// startMember returns when the member is one of a cluster with a leader.
+func (s *Server) startMember(ctx context.Context) error {
+	config := s.config.etcd(s.dir.path)
+	config.ZapLoggerBuilder = embed.NewZapLoggerBuilder(newLogger(s.config.Logger, s.fail))
+	if err := s.peerTLS(config); err != nil {
+		return err
+	}
+	started := make(chan error, 1)
+	go func() { // which may be ended for what would have ended the process
+		defer close(started)
+		var err error
+		s.member, err = embed.StartEtcd(config)
+		started <- err
+	}()
+	if err, ok := <-started; !ok {
+		return <-s.failed
+	} else if err != nil {
+		return s.explain(err)
+	}
+	select {
+	case <-s.member.Server.ReadyNotify():
+		return nil
+	case <-ctx.Done():
+		if !s.config.several() {
+			return ctx.Err()
+		}
+		return fmt.Errorf("no other of its %d endpoints has joined (%w): start gorun on their nodes, and let them reach each other's ports and the ones above",
+			len(s.config.Members), context.Cause(ctx))
+	case err := <-s.failed:
+		return err
+	case err := <-s.member.Err():
+		return s.explain(err)
+	}
+}
+
+// explain says what to do about an error of etcd.
+func (s *Server) explain(err error) error {
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return fmt.Errorf("port %d, the one above its endpoint's, is in use by another process (members of the cluster use it)", s.config.Self.Port+1)
+	case err != nil && strings.Contains(err.Error(), "already been bootstrapped"):
+		return errors.New("the other endpoints know this node, whose data is lost: go on without it, or start the job on all of them again")
+	}
+	return err
+}
+
+// peerTLS gives etcd credentials for the other members.
+func (s *Server) peerTLS(config *embed.Config) error {
+	switch {
+	case !s.config.several():
+		return nil
+	case s.config.Files != nil:
+		config.PeerTLSInfo = s.config.Files.tls()
+		return nil
+	case s.own != nil:
+		info, err := s.dir.writeTLS(s.own, time.Now())
+		config.PeerTLSInfo, config.TlsMinVersion = info, "TLS1.3"
+		return err
+	}
+	return nil
+}
+
+// serve lets clients in. etcd's own way of doing so has a multiplexer in it that waits for who connects and says nothing.
+func (s *Server) serve() error {
+	credentials, err := s.config.serverTLS(s.own)
+	if err != nil {
+		return err
+	}
+	s.grpc = v3rpc.Server(s.member.Server, credentials, nil,
+		grpc.ConnectionTimeout(handshake),
+		grpc.StatsHandler(s.clients),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: time.Second, PermitWithoutStream: true}),
+		grpc.WaitForHandlers(true),
+	)
+	for _, l := range s.config.Listeners {
+		s.serving.Go(func() {
+			if err := s.grpc.Serve(l); err != nil {
+				s.fail(err)
+			}
+		})
+	}
+	return nil
+}
+
+// fail is called by whoever finds out that the server cannot go on.
+func (s *Server) fail(err error) {
+	select {
+	case s.failed <- err:
+	default:
+	}
+}
+
+// watch waits for failures, and makes new certificates before the old ones expire.
+func (s *Server) watch() {
+	defer close(s.watching)
+	renew := time.NewTicker(renewal)
+	defer renew.Stop()
+	for {
+		select {
+		case err := <-s.failed:
+			s.end(err)
+			return
+		case err := <-s.member.Err():
+			s.end(err)
+			return
+		case <-s.member.Server.StopNotify():
+			s.end(errors.New("etcd has stopped by itself"))
+			return
+		case now := <-renew.C:
+			if s.own == nil || !s.config.several() {
+				continue
+			}
+			if _, err := s.dir.writeTLS(s.own, now); err != nil {
+				s.config.Logger.Warn("cannot renew the certificate of the rendezvous", "error", err)
+			}
+		case <-s.closing:
+			return
+		}
+	}
+}
+
+func (s *Server) end(err error) {
+	s.err = fmt.Errorf("the rendezvous at %s: %w", s.config.Self, err)
+	close(s.done)
+}
+
+// Done is closed when the server has failed, or has been closed.
+func (s *Server) Done() <-chan struct{} { return s.done }
+
+// Err says why the server does not serve any more, and is nil before Done is closed.
+func (s *Server) Err() error {
+	select {
+	case <-s.done:
+		return s.err
+	default:
+		return nil
+	}
+}
+
+// Close waits until no client is connected or ctx ends, and stops serving. This process's clients are to be closed before.
+// A member that leaves is one of those that may fail: the others go on.
+func (s *Server) Close(ctx context.Context) error {
+	s.once.Do(func() {
+		s.clients.wait(ctx, s.done)
+		close(s.closing)
+		<-s.watching
+		s.closed = s.stop()
+		if s.Err() == nil {
+			s.end(net.ErrClosed)
+		}
+	})
+	return s.closed
+}
+
+// stop ends what has been started.
+func (s *Server) stop() error {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if s.grpc != nil {
+			s.grpc.Stop()
+			s.serving.Wait()
+		}
+		if s.member != nil {
+			s.stopMember()
+		}
+	}()
+	var late error
+	select {
+	case <-ended:
+	case <-time.After(patience):
+		late = fmt.Errorf("the rendezvous at %s has not ended within %v", s.config.Self, patience)
+	}
+	if s.dir == nil {
+		return late
+	}
+	return errors.Join(late, s.dir.close())
+}
+
+// stopMember hands leadership over first, if there is somebody to take it: without a leader nothing can be written until
+// the others have held an election.
+func (s *Server) stopMember() {
+	server := s.member.Server
+	moved := make(chan struct{})
+	go func() {
+		defer close(moved)
+		_ = server.TryTransferLeadershipOnShutdown() // there may be nobody
+	}()
+	select {
+	case <-moved:
+	case <-time.After(handover):
+	}
+	server.HardStop() // which ends a handover as well
+	<-moved
+	s.member.Close()
+}
