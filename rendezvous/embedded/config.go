@@ -112,7 +112,7 @@ func (c *Config) checkExposed() error {
 func (c *Config) several() bool { return len(c.Members) > 1 }
 func (c *Config) secured() bool { return len(c.Secret) > 0 || c.Files != nil }
 
-// etcd is the configuration of the member. It opens no port for clients: they are served by [Server] itself.
+// etcd is the configuration of the member. It opens no port: clients and members are served by [Server].
 func (c *Config) etcd(dir string) *embed.Config {
 	e := embed.NewConfig()
 	e.Name = c.Self.String()
@@ -128,10 +128,6 @@ func (c *Config) etcd(dir string) *embed.Config {
 	e.ListenPeerUrls = nil
 	if c.several() {
 		e.TickMs, e.ElectionMs = several.tick, several.election
-		for _, l := range c.Listeners {
-			a := addrOf(l)
-			e.ListenPeerUrls = append(e.ListenPeerUrls, c.url(peerOf(reach.Endpoint{Host: a.Addr().String(), Port: int(a.Port())})))
-		}
 	}
 	e.AdvertisePeerUrls = []url.URL{c.url(peerOf(c.Self))}
 	peers := make([]string, len(c.Members))
@@ -171,6 +167,8 @@ func (c *Config) identity() string {
 }
 
 func peerOf(e reach.Endpoint) reach.Endpoint { return reach.Endpoint{Host: e.Host, Port: e.Port + 1} }
+
+func peerPort(port uint16) string { return strconv.Itoa(int(port) + 1) }
 
 func addrOf(l net.Listener) netip.AddrPort {
 	a, _ := netip.ParseAddrPort(l.Addr().String())

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"strings"
 	"sync"
 	"syscall"
@@ -29,6 +30,7 @@ type Server struct {
 	dir     *directory
 	own     *identity    // nil: there is no secret
 	member  *embed.Etcd  // nil: not started
+	peers   *http.Server // nil: there are none, or not started
 	grpc    *grpc.Server // nil: not started
 	serving sync.WaitGroup
 	clients *connections
@@ -99,6 +101,9 @@ func (s *Server) startMember(ctx context.Context) error {
 	} else if err != nil {
 		return s.explain(err)
 	}
+	if err := s.servePeers(); err != nil {
+		return s.explain(err)
+	}
 	select {
 	case <-s.member.Server.ReadyNotify():
 		return nil
@@ -110,8 +115,6 @@ func (s *Server) startMember(ctx context.Context) error {
 			len(s.config.Members), context.Cause(ctx))
 	case err := <-s.failed:
 		return err
-	case err := <-s.member.Err():
-		return s.explain(err)
 	}
 }
 
@@ -124,22 +127,6 @@ func (s *Server) explain(err error) error {
 		return errors.New("the other endpoints know this node, whose data is lost: go on without it, or start the job on all of them again")
 	}
 	return err
-}
-
-// peerTLS gives etcd credentials for the other members.
-func (s *Server) peerTLS(config *embed.Config) error {
-	switch {
-	case !s.config.several():
-		return nil
-	case s.config.Files != nil:
-		config.PeerTLSInfo = s.config.Files.tls()
-		return nil
-	case s.own != nil:
-		info, err := s.dir.writeTLS(s.own, time.Now())
-		config.PeerTLSInfo, config.TlsMinVersion = info, "TLS1.3"
-		return err
-	}
-	return nil
 }
 
 // serve lets clients in. etcd's own way of doing so has a multiplexer in it that waits for who connects and says nothing.
@@ -180,9 +167,6 @@ func (s *Server) watch() {
 	for {
 		select {
 		case err := <-s.failed:
-			s.end(err)
-			return
-		case err := <-s.member.Err():
 			s.end(err)
 			return
 		case <-s.member.Server.StopNotify():
@@ -241,7 +225,6 @@ func (s *Server) stop() error {
 		defer close(ended)
 		if s.grpc != nil {
 			s.grpc.Stop()
-			s.serving.Wait()
 		}
 		if s.member != nil {
 			s.stopMember()
@@ -274,5 +257,9 @@ func (s *Server) stopMember() {
 	}
 	server.HardStop() // which ends a handover as well
 	<-moved
+	if s.peers != nil {
+		_ = s.peers.Close() // which says how closing listeners went
+	}
+	s.serving.Wait()
 	s.member.Close()
 }

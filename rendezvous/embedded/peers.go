@@ -1,0 +1,75 @@
+package embedded
+
+import (
+	"crypto/tls"
+	"errors"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"time"
+
+	"go.etcd.io/etcd/client/pkg/v3/transport"
+	"go.etcd.io/etcd/server/v3/embed"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/etcdhttp"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/rafthttp"
+)
+
+// Members of a cluster are served here and not by etcd, as clients are. It would listen for them before it has looked for
+// them itself, so that members that start together wait a second for each other's answer, and keep their connections for
+// five seconds after it has been closed.
+
+// snapshotTime is how long a member may take to send what another one has missed.
+const snapshotTime = 5 * time.Minute
+
+// peerTLS gives etcd credentials with which it connects to the other members.
+func (s *Server) peerTLS(config *embed.Config) error {
+	switch {
+	case !s.config.several():
+		return nil
+	case s.config.Files != nil:
+		config.PeerTLSInfo = s.config.Files.tls()
+		return nil
+	case s.own != nil:
+		info, err := s.dir.writeTLS(s.own, time.Now())
+		config.PeerTLSInfo, config.TlsMinVersion = info, "TLS1.3"
+		return err
+	}
+	return nil
+}
+
+// servePeers listens on the port above each listener's.
+func (s *Server) servePeers() error {
+	if !s.config.several() {
+		return nil
+	}
+	credentials, err := s.config.serverTLS(s.own)
+	if err != nil {
+		return err
+	}
+	s.peers = &http.Server{
+		Handler:           etcdhttp.NewPeerHandler(s.member.GetLogger(), s.member.Server),
+		ReadHeaderTimeout: handshake,
+		ReadTimeout:       snapshotTime,
+		ErrorLog:          log.New(io.Discard, "", 0), // what strangers do is no news
+	}
+	for _, client := range s.config.Listeners {
+		a := addrOf(client)
+		l, err := transport.NewListenerWithOpts(net.JoinHostPort(a.Addr().String(), peerPort(a.Port())), "http",
+			transport.WithTimeout(rafthttp.ConnReadTimeout, rafthttp.ConnWriteTimeout))
+		if err != nil {
+			return err
+		}
+		if credentials != nil {
+			credentials = credentials.Clone()
+			credentials.NextProtos = nil // HTTP/1.1
+			l = tls.NewListener(l, credentials)
+		}
+		s.serving.Go(func() {
+			if err := s.peers.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+				s.fail(err)
+			}
+		})
+	}
+	return nil
+}
