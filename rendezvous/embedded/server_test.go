@@ -12,13 +12,10 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.uber.org/goleak"
 	"go.uber.org/zap"
 
 	"github.com/gorun/gorun/rendezvous/reach"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var secret = []byte("correct horse battery staple")
 

@@ -1,0 +1,82 @@
+package embedded
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/goleak"
+	"go.uber.org/zap"
+
+	"github.com/gorun/gorun/rendezvous/reach"
+)
+
+const fullDisk = "GORUN_TEST_FULL_DISK" // set in the process that must not write: the directory of its server
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(fullDisk); dir != "" {
+		if err := writeUntilFull(dir); err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// TestFullDisk: etcd would end the process when it cannot write. Its server says so instead, and closes in its time.
+func TestFullDisk(t *testing.T) {
+	cmd := exec.CommandContext(bounded(t), os.Args[0])
+	cmd.Env = append(os.Environ(), fullDisk+"="+t.TempDir())
+	out, err := cmd.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), ": file too large\nstill here\n") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// writeUntilFull prints why its server could not go on.
+func writeUntilFull(dir string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
+	defer cancel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	self := reach.Endpoint{Host: "127.0.0.1", Port: int(addrOf(l).Port())}
+	s, err := Start(ctx, Config{Listeners: []net.Listener{l}, Self: self, Job: "full", Dir: dir})
+	if err != nil {
+		return err
+	}
+	c, err := clientv3.New(clientv3.Config{Endpoints: []string{self.String()}, Logger: zap.NewNop()})
+	if err != nil {
+		return err
+	}
+	signal.Ignore(syscall.SIGXFSZ)
+	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: 2 << 20, Max: 2 << 20}); err != nil {
+		return err
+	}
+	go func() {
+		for large := strings.Repeat("x", 1<<20); ctx.Err() == nil; {
+			_, _ = c.Put(ctx, "a", large)
+		}
+	}()
+	select {
+	case <-s.Done():
+		fmt.Println(s.Err())
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if err := s.Close(ctx); err != nil && !strings.Contains(err.Error(), "has not ended within") {
+		return err
+	}
+	fmt.Println("still here")
+	return nil
+}
