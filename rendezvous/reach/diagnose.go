@@ -1,0 +1,142 @@
+package reach
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"syscall"
+	"time"
+)
+
+const (
+	diagnosis = 3 * time.Second        // for everything
+	politely  = 800 * time.Millisecond // for an answer to a greeting
+)
+
+// A Target is an etcd, and what is needed to be let in.
+type Target struct {
+	Endpoints          []Endpoint  // of its members
+	TLS                *tls.Config // nil: none
+	Username, Password string      // empty: none
+}
+
+// Diagnose returns nil if a member of an etcd answers that has a leader. Otherwise it returns after three seconds at most
+// with a *Problem for each endpoint, one line each.
+func Diagnose(ctx context.Context, t Target) error {
+	ctx, cancel := context.WithTimeout(ctx, diagnosis)
+	defer cancel()
+	problems := make([]error, len(t.Endpoints))
+	type result struct {
+		index   int
+		problem *Problem
+	}
+	results := make(chan result)
+	for i, e := range t.Endpoints {
+		go func() {
+			p := t.diagnose(ctx, e)
+			if p != nil {
+				p.Endpoint = e
+			}
+			results <- result{i, p}
+		}()
+	}
+	well := false
+	for range t.Endpoints {
+		r := <-results
+		if r.problem == nil {
+			well = true
+			cancel() // the others do not matter
+			continue
+		}
+		problems[r.index] = r.problem
+	}
+	if well {
+		return nil
+	}
+	return errors.Join(problems...)
+}
+
+// diagnose goes from the name to the etcd, until something is wrong.
+func (t Target) diagnose(ctx context.Context, e Endpoint) *Problem {
+	conn, problem := dial(ctx, e)
+	if problem != nil {
+		return problem
+	}
+	reply, said, err := greet(ctx, conn, t.TLS, politely)
+	switch reply {
+	case saysHTTP2:
+		return t.ask(ctx, e)
+	case saysOther:
+		return &Problem{Kind: Stranger, Err: fmt.Errorf("another service listens there (it says %q): choose another port", said)}
+	case distrusted:
+		return &Problem{Kind: Credentials, Err: fmt.Errorf("its certificate is not believed (%w): give every node the same --rdzv-token-file, or the certificate of its authority", cause(err))}
+	case distrusts:
+		return &Problem{Kind: Credentials, Err: fmt.Errorf("it does not believe this node's certificate (%w): give every node the same --rdzv-token-file, or a certificate of its authority", cause(err))}
+	}
+	if p := t.tryOtherwise(ctx, e); p != nil {
+		return p
+	}
+	if reply == saysNothing {
+		return &Problem{Kind: Silent, Err: errors.New("it takes connections and says nothing: it is an etcd that waits for its other members to start, or another service")}
+	}
+	return &Problem{Kind: Stranger, Err: errors.New("another service listens there (it hangs up): choose another port")}
+}
+
+// tryOtherwise returns a problem if greeting without TLS is understood where greeting with it is not, or the reverse.
+func (t Target) tryOtherwise(ctx context.Context, e Endpoint) *Problem {
+	conn, problem := dial(ctx, e)
+	if problem != nil {
+		return problem
+	}
+	if t.TLS != nil {
+		if reply, _, _ := greet(ctx, conn, nil, politely); reply == saysHTTP2 {
+			return &Problem{Kind: Credentials, Err: errors.New("it has been started without TLS: give every node the same --rdzv-token-file or certificates, or none")}
+		}
+		return nil
+	}
+	switch reply, _, _ := greet(ctx, conn, &tls.Config{InsecureSkipVerify: true}, politely); reply {
+	case saysHTTP2, distrusts, saysOther:
+		return &Problem{Kind: Credentials, Err: errors.New("it wants TLS: give this node the --rdzv-token-file of the others, or certificates")}
+	}
+	return nil
+}
+
+// dial connects, or says why not.
+func dial(ctx context.Context, e Endpoint) (net.Conn, *Problem) {
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", e.String())
+	if err == nil {
+		return conn, nil
+	}
+	var dns *net.DNSError
+	switch {
+	case errors.As(err, &dns) && dns.IsNotFound:
+		return nil, &Problem{Kind: NoSuchHost, Err: errors.New("no such host: correct the name, or give an IP address")}
+	case errors.As(err, &dns):
+		return nil, &Problem{Kind: NoSuchHost, Err: fmt.Errorf("the name cannot be looked up (%s): give an IP address, or see to the name servers", dns.Err)}
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return nil, &Problem{Kind: Refused, Err: errors.New("connection refused: nothing listens there; start gorun on that node, or correct the port")}
+	case errors.Is(err, context.DeadlineExceeded), isTimeout(err):
+		return nil, &Problem{Kind: Unreachable, Err: errors.New("no answer: that machine is down, or a firewall lets nothing through")}
+	}
+	return nil, &Problem{Kind: Unreachable, Err: fmt.Errorf("it cannot be reached from here (%w): correct the address, or see to the network", cause(err))}
+}
+
+func isTimeout(err error) bool {
+	var timeout net.Error
+	return errors.As(err, &timeout) && timeout.Timeout()
+}
+
+// cause leaves out what was being done, and with whom.
+func cause(err error) error {
+	var op *net.OpError
+	var untrusted *tls.CertificateVerificationError
+	switch {
+	case errors.As(err, &untrusted):
+		return untrusted.Err
+	case errors.As(err, &op):
+		return op.Err
+	}
+	return err
+}

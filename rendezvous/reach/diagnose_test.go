@@ -1,0 +1,232 @@
+package reach_test
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/goleak"
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+
+	"github.com/gorun/gorun/rendezvous/embedded"
+	"github.com/gorun/gorun/rendezvous/reach"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func listen(t *testing.T) (net.Listener, reach.Endpoint) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	return l, reach.Endpoint{Host: "127.0.0.1", Port: l.Addr().(*net.TCPAddr).Port}
+}
+
+// etcd starts a server.
+func etcd(t *testing.T, secret string) reach.Endpoint {
+	t.Helper()
+	l, self := listen(t)
+	s, err := embedded.Start(t.Context(), embedded.Config{Listeners: []net.Listener{l}, Self: self, Job: t.Name(), Secret: []byte(secret)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { closeNow(t, s) })
+	return self
+}
+
+func closeNow(t *testing.T, s *embedded.Server) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := s.Close(ctx); err != nil {
+		t.Error(err)
+	}
+}
+
+func credentials(t *testing.T, secret string) *tls.Config {
+	t.Helper()
+	c, err := embedded.ClientTLS([]byte(secret))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// each connection is served in a goroutine of its own, until the test ends.
+func each(t *testing.T, handle func(net.Conn)) reach.Endpoint {
+	t.Helper()
+	l, e := listen(t)
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer c.Close()
+				handle(c)
+			}()
+		}
+	}()
+	return e
+}
+
+const right, wrong = "a secret of this very job", "a secret of another job"
+
+// TestDiagnose: who is there, and what is wrong with them, with real ones of each kind.
+func TestDiagnose(t *testing.T) {
+	plain, secured := etcd(t, ""), etcd(t, right)
+
+	closed, refused := listen(t)
+	closed.Close()
+	_, silent := listen(t) // nobody accepts
+	ssh := each(t, func(c net.Conn) { _, _ = io.WriteString(c, "SSH-2.0-OpenSSH_9.2\r\n") })
+	rude := each(t, func(net.Conn) {})
+	listening := each(t, func(c net.Conn) { _, _ = io.Copy(io.Discard, c) })
+
+	webListener, web := listen(t)
+	webServer := &http.Server{Handler: http.NotFoundHandler(), ReadHeaderTimeout: time.Minute}
+	go func() { _ = webServer.Serve(webListener) }()
+	t.Cleanup(func() { webServer.Close() })
+
+	grpcListener, otherGRPC := listen(t)
+	grpcServer := grpc.NewServer()
+	go func() { _ = grpcServer.Serve(grpcListener) }()
+	t.Cleanup(grpcServer.Stop)
+
+	for name, c := range map[string]struct {
+		target reach.Target
+		kind   reach.Kind // 0: nothing is wrong
+		want   string     // pattern
+	}{
+		"well":                  {reach.Target{Endpoints: []reach.Endpoint{plain}}, 0, ""},
+		"well with TLS":         {reach.Target{Endpoints: []reach.Endpoint{secured}, TLS: credentials(t, right)}, 0, ""},
+		"one of three":          {reach.Target{Endpoints: []reach.Endpoint{refused, silent, plain}}, 0, ""},
+		"user without need":     {reach.Target{Endpoints: []reach.Endpoint{plain}, Username: "u", Password: "p"}, 0, ""},
+		"no such host":          {reach.Target{Endpoints: []reach.Endpoint{{Host: "nowhere.invalid", Port: 1}}}, reach.NoSuchHost, `^nowhere\.invalid:1: (no such host: correct|the name cannot be looked up)`},
+		"refused":               {reach.Target{Endpoints: []reach.Endpoint{refused}}, reach.Refused, `: connection refused: nothing listens there; start gorun on that node, or correct the port$`},
+		"silent":                {reach.Target{Endpoints: []reach.Endpoint{silent}}, reach.Silent, `: it takes connections and says nothing`},
+		"silent with TLS":       {reach.Target{Endpoints: []reach.Endpoint{silent}, TLS: credentials(t, right)}, reach.Silent, `: it takes connections and says nothing`},
+		"listening":             {reach.Target{Endpoints: []reach.Endpoint{listening}}, reach.Silent, `: it takes connections and says nothing`},
+		"SSH":                   {reach.Target{Endpoints: []reach.Endpoint{ssh}}, reach.Stranger, `: another service listens there \(it says "SSH-2\.0-OpenSSH_9\.2\\r\\n"\): choose another port$`},
+		"SSH with TLS":          {reach.Target{Endpoints: []reach.Endpoint{ssh}, TLS: credentials(t, right)}, reach.Stranger, `: another service listens there`},
+		"web":                   {reach.Target{Endpoints: []reach.Endpoint{web}}, reach.Stranger, `: another service listens there \(it says "HTTP/1\.1 `},
+		"hangs up":              {reach.Target{Endpoints: []reach.Endpoint{rude}}, reach.Stranger, `: another service listens there \(it hangs up\): choose another port$`},
+		"another gRPC":          {reach.Target{Endpoints: []reach.Endpoint{otherGRPC}}, reach.Stranger, `: it does not answer as an etcd does \("unknown service etcdserverpb\.Maintenance"\): choose another port$`},
+		"TLS wanted":            {reach.Target{Endpoints: []reach.Endpoint{secured}}, reach.Credentials, `: it wants TLS: give this node the --rdzv-token-file of the others`},
+		"TLS not spoken":        {reach.Target{Endpoints: []reach.Endpoint{plain}, TLS: credentials(t, right)}, reach.Credentials, `: it has been started without TLS: give every node the same`},
+		"wrong secret":          {reach.Target{Endpoints: []reach.Endpoint{secured}, TLS: credentials(t, wrong)}, reach.Credentials, `: its certificate is not believed \(x509: .*\): give every node the same --rdzv-token-file`},
+		"no certificate":        {reach.Target{Endpoints: []reach.Endpoint{secured}, TLS: &tls.Config{InsecureSkipVerify: true}}, reach.Credentials, `: it does not believe this node's certificate \(tls: certificate required\): give every node`},
+		"another's certificate": {reach.Target{Endpoints: []reach.Endpoint{secured}, TLS: &tls.Config{InsecureSkipVerify: true, GetClientCertificate: credentials(t, wrong).GetClientCertificate}}, reach.Credentials, `: it does not believe this node's certificate \(tls: `},
+	} {
+		t.Run(name, func(t *testing.T) {
+			expect(t, c.target, c.kind, c.want)
+		})
+	}
+
+	err := reach.Diagnose(t.Context(), reach.Target{Endpoints: []reach.Endpoint{ssh, refused}})
+	if lines := strings.Split(err.Error(), "\n"); len(lines) != 2 || !strings.HasPrefix(lines[0], ssh.String()) || !strings.HasPrefix(lines[1], refused.String()) {
+		t.Errorf("two endpoints: %v", err)
+	}
+}
+
+func expect(t *testing.T, target reach.Target, kind reach.Kind, pattern string) {
+	t.Helper()
+	err := reach.Diagnose(t.Context(), target)
+	if kind == 0 {
+		if err != nil {
+			t.Errorf("got %v", err)
+		}
+		return
+	}
+	var p *reach.Problem
+	if !errors.As(err, &p) || p.Kind != kind || !regexp.MustCompile(pattern).MatchString(err.Error()) || strings.Contains(err.Error(), "\n") {
+		t.Errorf("got %v, want kind %d and %s", err, kind, pattern)
+	}
+}
+
+// TestDiagnoseLogin: an etcd with users tells whom it lets in.
+func TestDiagnoseLogin(t *testing.T) {
+	e := etcd(t, "")
+	c, err := clientv3.New(clientv3.Config{Endpoints: []string{e.String()}, Logger: zap.NewNop()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	ctx := t.Context()
+	var errs []error
+	do := func(_ any, err error) { errs = append(errs, err) }
+	do(c.UserAdd(ctx, "root", "toor"))
+	do(c.UserGrantRole(ctx, "root", "root"))
+	do(c.UserAdd(ctx, "agent", "007"))
+	do(c.AuthEnable(ctx))
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	for _, u := range []struct {
+		name, password string
+		kind           reach.Kind
+		want           string
+	}{
+		{"root", "toor", 0, ""},
+		{"agent", "007", 0, ""}, // who may do nothing is somebody
+		{"agent", "008", reach.Login, `: its etcd knows no such user with this password: correct`},
+		{"nobody", "007", reach.Login, `: its etcd knows no such user with this password: correct`},
+		{"", "", reach.Login, `: its etcd wants a user name: give`},
+	} {
+		expect(t, reach.Target{Endpoints: []reach.Endpoint{e}, Username: u.name, Password: u.password}, u.kind, u.want)
+	}
+}
+
+// TestDiagnoseNoLeader: a member whose others are gone answers, and is of no use.
+func TestDiagnoseNoLeader(t *testing.T) {
+	var members []reach.Endpoint
+	var listeners []net.Listener
+	for len(members) < 3 {
+		l, e := listen(t)
+		if next, err := net.Listen("tcp", reach.Endpoint{Host: e.Host, Port: e.Port + 1}.String()); err == nil {
+			next.Close()
+			members, listeners = append(members, e), append(listeners, l)
+		}
+	}
+	type result struct {
+		*embedded.Server
+		error
+	}
+	started := make(chan result)
+	for i, l := range listeners {
+		go func() {
+			s, err := embedded.Start(t.Context(), embedded.Config{Listeners: []net.Listener{l}, Self: members[i], Members: members, Job: t.Name()})
+			started <- result{s, err}
+		}()
+	}
+	var servers []*embedded.Server
+	for range listeners {
+		r := <-started
+		if r.error != nil {
+			t.Fatal(r.error)
+		}
+		servers = append(servers, r.Server)
+	}
+	target := reach.Target{Endpoints: members}
+	expect(t, target, 0, "")
+	closeNow(t, servers[0])
+	expect(t, target, 0, "")
+	closeNow(t, servers[1])
+	err := reach.Diagnose(t.Context(), target)
+	if err == nil || strings.Count(err.Error(), "connection refused") != 2 || strings.Count(err.Error(), "its etcd has no leader: start its other members") != 1 {
+		t.Errorf("got %v", err)
+	}
+	closeNow(t, servers[2])
+}
