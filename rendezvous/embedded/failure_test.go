@@ -19,11 +19,14 @@ import (
 	"github.com/gorun/gorun/rendezvous/reach"
 )
 
-const fullDisk = "GORUN_TEST_FULL_DISK" // set in the process that must not write: the directory of its server
+// Set in a process that must not write: the directory of its server, and whether it is to start.
+const fullDisk, fullEarly = "GORUN_TEST_FULL_DISK", "GORUN_TEST_FULL_EARLY"
+
+const room = 256 << 10 // bytes that a file may have there
 
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(fullDisk); dir != "" {
-		if err := writeUntilFull(dir); err != nil {
+		if err := writeUntilFull(dir, os.Getenv(fullEarly) != ""); err != nil {
 			fmt.Println(err)
 			os.Exit(1)
 		}
@@ -34,33 +37,46 @@ func TestMain(m *testing.M) {
 
 // TestFullDisk: etcd would end the process when it cannot write. Its server says so instead, and closes in its time.
 func TestFullDisk(t *testing.T) {
-	cmd := exec.CommandContext(bounded(t), os.Args[0])
-	cmd.Env = append(os.Environ(), fullDisk+"="+t.TempDir())
-	out, err := cmd.CombinedOutput()
-	if err != nil || !strings.Contains(string(out), ": file too large\nstill here\n") {
-		t.Errorf("%v\n%s", err, out)
+	for name, early := range map[string]string{"at the start": "yes", "later": ""} {
+		t.Run(name, func(t *testing.T) {
+			cmd := exec.CommandContext(bounded(t), os.Args[0])
+			cmd.Env = append(os.Environ(), fullDisk+"="+t.TempDir(), fullEarly+"="+early)
+			out, err := cmd.CombinedOutput()
+			if err != nil || !strings.Contains(string(out), ": file too large\nstill here\n") {
+				t.Errorf("%v\n%s", err, out)
+			}
+		})
 	}
 }
 
-// writeUntilFull prints why its server could not go on.
-func writeUntilFull(dir string) error {
+// writeUntilFull prints why its server could not start, or go on.
+func writeUntilFull(dir string, early bool) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
 	defer cancel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
 	}
+	signal.Ignore(syscall.SIGXFSZ)
+	if early {
+		if err := limit(); err != nil {
+			return err
+		}
+	}
 	self := reach.Endpoint{Host: "127.0.0.1", Port: int(addrOf(l).Port())}
 	s, err := Start(ctx, Config{Listeners: []net.Listener{l}, Self: self, Job: "full", Dir: dir})
+	if early {
+		fmt.Printf("%v\nstill here\n", err)
+		return nil
+	}
 	if err != nil {
+		return err
+	}
+	if err := limit(); err != nil {
 		return err
 	}
 	c, err := clientv3.New(clientv3.Config{Endpoints: []string{self.String()}, Logger: zap.NewNop()})
 	if err != nil {
-		return err
-	}
-	signal.Ignore(syscall.SIGXFSZ)
-	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: 2 << 20, Max: 2 << 20}); err != nil {
 		return err
 	}
 	go func() {
@@ -79,4 +95,8 @@ func writeUntilFull(dir string) error {
 	}
 	fmt.Println("still here")
 	return nil
+}
+
+func limit() error {
+	return syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: room, Max: room})
 }

@@ -89,17 +89,22 @@ func (s *Server) startMember(ctx context.Context) error {
 	if err := s.peerTLS(config); err != nil {
 		return err
 	}
-	started := make(chan error, 1)
+	type result struct {
+		member *embed.Etcd
+		err    error
+	}
+	started := make(chan result, 1)
 	go func() { // which may be ended for what would have ended the process
-		defer close(started)
-		var err error
-		s.member, err = embed.StartEtcd(config)
-		started <- err
+		member, err := embed.StartEtcd(config)
+		started <- result{member, err}
 	}()
-	if err, ok := <-started; !ok {
-		return <-s.failed
-	} else if err != nil {
-		return s.explain(err)
+	select {
+	case r := <-started:
+		if s.member = r.member; r.err != nil {
+			return s.explain(r.err)
+		}
+	case err := <-s.failed:
+		return err
 	}
 	if err := s.servePeers(); err != nil {
 		return s.explain(err)

@@ -10,10 +10,7 @@ import (
 	"time"
 )
 
-const (
-	diagnosis = 3 * time.Second        // for everything
-	politely  = 800 * time.Millisecond // for an answer to a greeting
-)
+const diagnosis = 3 * time.Second // takes no longer
 
 // A Target is an etcd, and what is needed to be let in.
 type Target struct {
@@ -64,7 +61,7 @@ func (t Target) diagnose(ctx context.Context, e Endpoint) *Problem {
 	if problem != nil {
 		return problem
 	}
-	reply, said, err := greet(ctx, conn, t.TLS, politely)
+	reply, said, err := greet(ctx, conn, e.Host, t.TLS)
 	switch reply {
 	case saysHTTP2:
 		return t.ask(ctx, e)
@@ -74,33 +71,32 @@ func (t Target) diagnose(ctx context.Context, e Endpoint) *Problem {
 		return &Problem{Kind: Credentials, Err: fmt.Errorf("its certificate is not believed (%w): give every node the same --rdzv-token-file, or the certificate of its authority", cause(err))}
 	case distrusts:
 		return &Problem{Kind: Credentials, Err: fmt.Errorf("it does not believe this node's certificate (%w): give every node the same --rdzv-token-file, or a certificate of its authority", cause(err))}
+	default:
+		return t.otherwise(ctx, e, reply)
 	}
-	if p := t.tryOtherwise(ctx, e); p != nil {
-		return p
-	}
-	if reply == saysNothing {
-		return &Problem{Kind: Silent, Err: errors.New("it takes connections and says nothing: it is an etcd that waits for its other members to start, or another service")}
-	}
-	return &Problem{Kind: Stranger, Err: errors.New("another service listens there (it hangs up): choose another port")}
 }
 
-// tryOtherwise returns a problem if greeting without TLS is understood where greeting with it is not, or the reverse.
-func (t Target) tryOtherwise(ctx context.Context, e Endpoint) *Problem {
+// otherwise greets again, without TLS where a greeting with it was not understood, or the reverse. first is how the first
+// one was answered.
+func (t Target) otherwise(ctx context.Context, e Endpoint, first reply) *Problem {
 	conn, problem := dial(ctx, e)
 	if problem != nil {
 		return problem
 	}
-	if t.TLS != nil {
-		if reply, _, _ := greet(ctx, conn, nil, politely); reply == saysHTTP2 {
-			return &Problem{Kind: Credentials, Err: errors.New("it has been started without TLS: give every node the same --rdzv-token-file or certificates, or none")}
-		}
-		return nil
+	var other *tls.Config
+	if t.TLS == nil {
+		other = &tls.Config{InsecureSkipVerify: true} // nothing is told
 	}
-	switch reply, _, _ := greet(ctx, conn, &tls.Config{InsecureSkipVerify: true}, politely); reply {
-	case saysHTTP2, distrusts, saysOther:
+	second, _, _ := greet(ctx, conn, e.Host, other)
+	switch {
+	case other == nil && second == saysHTTP2:
+		return &Problem{Kind: Credentials, Err: errors.New("it has been started without TLS: give every node the same --rdzv-token-file or certificates, or none")}
+	case other != nil && (second == saysHTTP2 || second == saysOther || second == distrusts):
 		return &Problem{Kind: Credentials, Err: errors.New("it wants TLS: give this node the --rdzv-token-file of the others, or certificates")}
+	case first == saysNothing:
+		return &Problem{Kind: Silent, Err: errors.New("it takes connections and says nothing: it is an etcd that waits for its other members to start, or another service")}
 	}
-	return nil
+	return &Problem{Kind: Stranger, Err: errors.New("another service listens there (it hangs up): choose another port")}
 }
 
 // dial connects, or says why not.

@@ -2,9 +2,13 @@ package reach_test
 
 import (
 	"context"
+	"crypto/ed25519"
+	"crypto/rand"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"io"
+	"math/big"
 	"net"
 	"net/http"
 	"regexp"
@@ -16,6 +20,7 @@ import (
 	"go.uber.org/goleak"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
+	grpccredentials "google.golang.org/grpc/credentials"
 
 	"github.com/gorun/gorun/rendezvous/embedded"
 	"github.com/gorun/gorun/rendezvous/reach"
@@ -153,6 +158,40 @@ func expect(t *testing.T, target reach.Target, kind reach.Kind, pattern string) 
 	var p *reach.Problem
 	if !errors.As(err, &p) || p.Kind != kind || !regexp.MustCompile(pattern).MatchString(err.Error()) || strings.Contains(err.Error(), "\n") {
 		t.Errorf("got %v, want kind %d and %s", err, kind, pattern)
+	}
+}
+
+// TestDiagnoseByName: a certificate is held against the name in the endpoint, not against what it means.
+func TestDiagnoseByName(t *testing.T) {
+	public, key, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert := &x509.Certificate{
+		SerialNumber: big.NewInt(1), DNSNames: []string{"localhost"}, BasicConstraintsValid: true, IsCA: true,
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+	}
+	der, err := x509.CreateCertificate(rand.Reader, cert, cert, public, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if cert, err = x509.ParseCertificate(der); err != nil {
+		t.Fatal(err)
+	}
+	l, e := listen(t)
+	server := grpc.NewServer(grpc.Creds(grpccredentials.NewServerTLSFromCert(&tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key})))
+	go func() { _ = server.Serve(l) }()
+	t.Cleanup(server.Stop)
+	roots := x509.NewCertPool()
+	roots.AddCert(cert)
+	for host, c := range map[string]struct {
+		kind reach.Kind
+		want string
+	}{
+		"localhost": {reach.Stranger, `unknown service`},
+		"127.0.0.1": {reach.Credentials, `its certificate is not believed \(x509: `},
+	} {
+		expect(t, reach.Target{Endpoints: []reach.Endpoint{{Host: host, Port: e.Port}}, TLS: &tls.Config{RootCAs: roots}}, c.kind, c.want)
 	}
 }
 

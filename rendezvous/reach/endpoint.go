@@ -63,7 +63,8 @@ func parseEndpoint(text string, port int) (Endpoint, error) {
 	if _, rest, ok := strings.Cut(text, "://"); ok {
 		return Endpoint{}, fmt.Errorf("want a host and a port without a scheme, as in %q", rest)
 	}
-	host, digits, named := text, "", false
+	var host, digits string
+	var named bool
 	if inner, ok := strings.CutPrefix(text, "["); ok {
 		address, after, closed := strings.Cut(inner, "]")
 		if a, err := parseAddr(address); err != nil || !a.Is6() || !closed {

@@ -27,22 +27,24 @@ const (
 const greeting = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + "\x00\x00\x00\x04\x00\x00\x00\x00\x00"
 
 const (
-	frameHeader   = 9 // bytes
-	frameSettings = 4 // the type of the frame with which a server answers
+	politely      = 800 * time.Millisecond // for which an answer is awaited
+	maxSaid       = 32                     // bytes of an answer that are looked at
+	frameHeader   = 9                      // bytes
+	frameSettings = 4                      // the type of the frame with which a server answers
 )
 
-// greet returns how who is at the other end of a new connection answers, at most maxSaid bytes of it, and the error of TLS
-// if that is the reason. It waits for at most patience, and closes the connection.
-func greet(ctx context.Context, conn net.Conn, credentials *tls.Config, patience time.Duration) (reply, []byte, error) {
+// greet returns how who is at the other end of a new connection to host answers, what that is if it is nothing of HTTP/2,
+// and the error of TLS if that is the reason. It waits for as long as is polite, and closes the connection.
+func greet(ctx context.Context, conn net.Conn, host string, credentials *tls.Config) (reply, []byte, error) {
 	defer func() { _ = conn.Close() }() // all that matters has been read
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, politely)
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })()
 	if credentials != nil {
 		credentials = credentials.Clone()
 		credentials.NextProtos = []string{"h2"}
 		if credentials.ServerName == "" {
-			credentials.ServerName, _, _ = net.SplitHostPort(conn.RemoteAddr().String())
+			credentials.ServerName = host
 		}
 		secured := tls.Client(conn, credentials)
 		if err := secured.HandshakeContext(ctx); err != nil {
@@ -69,9 +71,6 @@ func greet(ctx context.Context, conn net.Conn, credentials *tls.Config, patience
 	}
 	return hangsUp, nil, nil
 }
-
-// maxSaid is how much of what somebody says is looked at, in bytes.
-const maxSaid = 32
 
 // isSettings reports whether bytes begin as a server does in HTTP/2: a frame of settings for the whole connection.
 func isSettings(b []byte) bool {
