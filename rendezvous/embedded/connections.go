@@ -2,6 +2,8 @@ package embedded
 
 import (
 	"context"
+	"errors"
+	"net"
 	"sync"
 
 	"google.golang.org/grpc/stats"
@@ -56,3 +58,54 @@ func (c *connections) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.C
 
 // HandleRPC does nothing.
 func (c *connections) HandleRPC(context.Context, stats.RPCStats) {}
+
+// A doorway is a listener that can hang up on everybody who has come in by it. gRPC forgets those that have not proven
+// themselves yet.
+type doorway struct {
+	net.Listener
+	mu   sync.Mutex
+	open map[*visit]bool // nil: closed for good
+}
+
+// A visit is a connection that its doorway knows of.
+type visit struct {
+	net.Conn
+	by *doorway
+}
+
+func newDoorway(l net.Listener) *doorway { return &doorway{Listener: l, open: make(map[*visit]bool)} }
+
+// Accept waits for the next one.
+func (d *doorway) Accept() (net.Conn, error) {
+	c, err := d.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	v := &visit{Conn: c, by: d}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.open == nil {
+		return nil, errors.Join(net.ErrClosed, c.Close())
+	}
+	d.open[v] = true
+	return v, nil
+}
+
+// Close ends the visit.
+func (v *visit) Close() error {
+	v.by.mu.Lock()
+	delete(v.by.open, v)
+	v.by.mu.Unlock()
+	return v.Conn.Close()
+}
+
+// shut closes the listener, and hangs up.
+func (d *doorway) shut() {
+	_ = d.Close() // gRPC may have done so
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for v := range d.open {
+		_ = v.Conn.Close() // nothing of it matters any more
+	}
+	d.open = nil
+}

@@ -32,6 +32,7 @@ type Server struct {
 	member  *embed.Etcd  // nil: not started
 	peers   *http.Server // nil: there are none, or not started
 	grpc    *grpc.Server // nil: not started
+	doors   []*doorway   // by which its clients come
 	serving sync.WaitGroup
 	clients *connections
 
@@ -147,6 +148,8 @@ func (s *Server) serve() error {
 		grpc.WaitForHandlers(true),
 	)
 	for _, l := range s.config.Listeners {
+		l := newDoorway(l)
+		s.doors = append(s.doors, l)
 		s.serving.Go(func() {
 			if err := s.grpc.Serve(l); err != nil {
 				s.fail(err)
@@ -229,6 +232,9 @@ func (s *Server) stop() error {
 	go func() {
 		defer close(ended)
 		if s.grpc != nil {
+			for _, d := range s.doors {
+				d.shut()
+			}
 			s.grpc.Stop()
 		}
 		if s.member != nil {

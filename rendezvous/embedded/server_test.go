@@ -178,7 +178,12 @@ func TestCloseEndsStreams(t *testing.T) {
 			config := alone1(t)
 			config.Secret = credentials
 			s := serve(t, config)
-			c := client(t, clientTLS(t, credentials), s.config.Self)
+			silent, err := net.Dial("tcp", s.config.Self.String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer silent.Close()
+			c := client(t, clientTLS(t, credentials), s.config.Self) // is let in after the silent one
 			watch := c.Watch(bounded(t), "a", clientv3.WithCreatedNotify())
 			<-watch
 			lease, err := c.Grant(bounded(t), 60)
@@ -188,11 +193,6 @@ func TestCloseEndsStreams(t *testing.T) {
 			if _, err := c.KeepAlive(bounded(t), lease.ID); err != nil {
 				t.Fatal(err)
 			}
-			silent, err := net.Dial("tcp", s.config.Self.String())
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer silent.Close()
 			leave(t, s) // within patience, or it is an error
 		})
 	}
