@@ -84,7 +84,7 @@ func TestAnyOneMayDie(t *testing.T) {
 			put(t, c, "a", "1")
 			for gone := range servers {
 				leave(t, servers[gone])
-				put(t, c, "a", configs[gone].Self.String())
+				putSomehow(t, c, "a", configs[gone].Self.String())
 
 				again := configs[gone]
 				l, err := net.Listen("tcp", again.Self.String())
@@ -102,6 +102,21 @@ func TestAnyOneMayDie(t *testing.T) {
 				own.Close()
 			}
 		})
+	}
+}
+
+// putSomehow goes on when a member dies while it is asked.
+func putSomehow(t *testing.T, c *clientv3.Client, key, value string) {
+	t.Helper()
+	ctx := bounded(t)
+	for {
+		_, err := c.Put(ctx, key, value)
+		if err == nil {
+			return
+		}
+		if ctx.Err() != nil {
+			t.Fatalf("put %s: %v", key, err)
+		}
 	}
 }
 

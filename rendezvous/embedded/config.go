@@ -47,7 +47,8 @@ type Config struct {
 	Logger    hclog.Logger     // nil: none
 }
 
-// Files are certificates that somebody else has made, as names of PEM files. They are read again for every connection.
+// Files are certificates that somebody else has made, as names of PEM files. Cert and Key are read again for every
+// connection, CA only once.
 type Files struct {
 	CA   string // who it has signed may connect
 	Cert string // this node's, for servers and clients, with the host of its endpoint

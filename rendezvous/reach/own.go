@@ -44,12 +44,15 @@ type Claim struct {
 	Listeners []net.Listener // at least one, for who holds the claim to use or close
 }
 
-// Own returns the first of the endpoints at which this process can listen, or nil, and what it has found on the way. An
-// endpoint whose host this machine knows by loopback addresses only, though it is no name for them, is listened at on all
-// addresses: other nodes know another one. So is the only endpoint if hosting insists, because something between the
-// nodes translates addresses; with several endpoints hosting may only insist if one has an address of this machine.
+// Own returns the first of the endpoints at which this process can listen, or nil, and what it has found on the way.
 //
-// It fails if hosting insists in vain, and if a name means this machine and others.
+// It listens at the addresses that the endpoint's host means, all of which must be this machine's; a name that means
+// several machines is an error. There are two cases in which it listens at all addresses. One is a name that means nothing
+// but loopback here and is not localhost: a machine's own name often does, and other nodes know another address. The other
+// is that hosting insists on the only endpoint there is, whatever its name means: something between the nodes translates
+// addresses.
+//
+// If hosting insists, not being able to is an error, and a name may mean other machines as well.
 func Own(ctx context.Context, endpoints []Endpoint, insist bool) (*Claim, []Finding, error) {
 	return machine{lookup: net.DefaultResolver.LookupNetIP, addrs: net.InterfaceAddrs, listen: listen}.own(ctx, endpoints, insist)
 }
