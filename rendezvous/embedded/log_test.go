@@ -1,0 +1,51 @@
+package embedded
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/go-hclog"
+	"go.uber.org/zap"
+)
+
+// TestLog: what etcd says, as the agent does.
+func TestLog(t *testing.T) {
+	for level, want := range map[hclog.Level]string{
+		hclog.Trace: "[TRACE] small: n=1\n[DEBUG] news: a=x b=[1, 2]\n[DEBUG] hm: a=x\n[WARN]  bad: a=x error=\"no disk\"\n",
+		hclog.Debug: "[DEBUG] news: a=x b=[1, 2]\n[DEBUG] hm: a=x\n[WARN]  bad: a=x error=\"no disk\"\n",
+		hclog.Info:  "[WARN]  bad: a=x error=\"no disk\"\n",
+		hclog.Error: "",
+	} {
+		var out strings.Builder
+		l := newLogger(hclog.New(&hclog.LoggerOptions{Level: level, Output: &out, DisableTime: true}), func(error) {})
+		l.Debug("small", zap.Int("n", 1))
+		l = l.With(zap.String("a", "x"))
+		l.Info("news", zap.Ints("b", []int{1, 2}))
+		l.Warn("hm")
+		l.Error("bad", zap.Error(errors.New("no disk")))
+		if out.String() != want {
+			t.Errorf("%v:\n got %q\nwant %q", level, out.String(), want)
+		}
+	}
+}
+
+// TestFatal: what would end the process ends the goroutine, and is told with its cause.
+func TestFatal(t *testing.T) {
+	cause := errors.New("no disk")
+	for name, say := range map[string]func(*zap.Logger){
+		"fatal": func(l *zap.Logger) { l.Fatal("cannot save", zap.Error(cause)) },
+		"panic": func(l *zap.Logger) { l.Panic("cannot save", zap.Error(cause)) },
+	} {
+		told, ended := make(chan error, 1), make(chan bool)
+		go func() {
+			defer close(ended)
+			say(newLogger(hclog.NewNullLogger(), func(err error) { told <- err }))
+			t.Errorf("%s: the goroutine goes on", name)
+		}()
+		<-ended
+		if err := <-told; !errors.Is(err, cause) || err.Error() != "cannot save: no disk" {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+}
