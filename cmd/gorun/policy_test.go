@@ -22,13 +22,17 @@ const module = "github.com/gorun/gorun"
 // others, beside the standard library. A row ending in /... is every package below. Change it in a commit of its
 // own, with the reason.
 var imports = map[string][]string{
-	"env":               {},
-	"comm/...":          {"env", "comm/...", xSys},
-	"rendezvous/...":    {"rendezvous/..."},
-	"launcher/cgroup":   {},
-	"launcher/topology": {"launcher/cgroup", xSys},
-	"launcher":          {"launcher/cgroup", "launcher/topology", xSys, timberjack},
-	"agent":             {"env", "rendezvous", "launcher", "launcher/cgroup", "launcher/topology", xSys, timberjack, hclog},
+	"env":                       {},
+	"comm/...":                  {"env", "comm/...", xSys},
+	"rendezvous":                {},
+	"rendezvous/rendezvoustest": {"rendezvous"},
+	"rendezvous/reach":          {xSys, etcdClient},
+	"rendezvous/etcd":           {"rendezvous", xSys, etcdClient},
+	"rendezvous/embedded":       {"rendezvous/reach", etcdServer},
+	"launcher/cgroup":           {},
+	"launcher/topology":         {"launcher/cgroup", xSys},
+	"launcher":                  {"launcher/cgroup", "launcher/topology", xSys, timberjack},
+	"agent":                     {"env", "rendezvous", "launcher", "launcher/cgroup", "launcher/topology", xSys, timberjack, hclog},
 }
 
 // What is not ours, with what it brings.
@@ -36,6 +40,10 @@ const (
 	xSys       = "golang.org/x/sys/..."
 	timberjack = "github.com/DeRuina/timberjack|github.com/klauspost/compress/..."
 	hclog      = "github.com/hashicorp/go-hclog|github.com/fatih/color|github.com/mattn/..."
+	etcdClient = "go.etcd.io/etcd/api/...|go.etcd.io/etcd/client/...|google.golang.org/...|golang.org/x/...|go.uber.org/...|" +
+		"github.com/coreos/...|github.com/golang/protobuf/...|github.com/grpc-ecosystem/grpc-gateway/..."
+	etcdServer = "github.com/...|go.etcd.io/...|go.opentelemetry.io/...|go.uber.org/...|go.yaml.in/...|golang.org/x/...|" +
+		"google.golang.org/...|gopkg.in/...|k8s.io/...|sigs.k8s.io/..."
 )
 
 // A pkg is what go list says of a package.
@@ -108,6 +116,8 @@ func matches(pattern, path string) bool {
 		first, _, _ := strings.Cut(p, "/")
 		if !strings.Contains(first, ".") {
 			p = module + "/" + p
+		} else if strings.HasPrefix(path, module+"/") { // ours are never meant by a host
+			continue
 		}
 		prefix, below := strings.CutSuffix(p, "/...")
 		if path == prefix || below && strings.HasPrefix(path, prefix+"/") {
@@ -131,6 +141,8 @@ func TestMatches(t *testing.T) {
 		{xSys, "golang.org/x/sys/unix", true},
 		{hclog, "github.com/mattn/go-isatty", true},
 		{hclog, "github.com/fatih/colors", false},
+		{etcdServer, "github.com/prometheus/client_golang/prometheus", true},
+		{etcdServer, module + "/agent", false},
 	} {
 		if got := matches(c.pattern, c.path); got != c.want {
 			t.Errorf("matches(%q, %q) = %t", c.pattern, c.path, got)
