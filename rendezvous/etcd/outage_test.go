@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -92,12 +93,18 @@ func TestReportDuringAnOutage(t *testing.T) {
 	}
 }
 
-// TestAllLeasesAreLost, of agents that are alive: they come back as the nodes that they were, in the same round.
-func TestAllLeasesAreLost(t *testing.T) {
+// TestAllAreCutOff until etcd has forgotten them. They come back as the nodes that they were, one after the other, in the
+// same round.
+func TestAllAreCutOff(t *testing.T) {
 	t.Parallel()
-	j := newJob(t, startServer(t).client(), 3, 3)
-	agents := j.agents(3)
+	server := startServer(t)
+	j := newJob(t, server.client(), 3, 3)
+	j.config.TTL = 10 * time.Second
+	agents, ways := j.apart(server, 3)
 	rounds := together(t, agents)
+	for _, way := range ways {
+		way.set(true)
+	}
 	leases, err := j.client.Leases(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -107,14 +114,63 @@ func TestAllLeasesAreLost(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	awaitKeys(t, j, "nodes/", 3)
+	for i, way := range ways {
+		way.set(false)
+		awaitKeys(t, j, "nodes/", i+1)
+		if i == 0 { // it leads, and misses the others
+			await(t, agents[0], func(l *loop) bool { return l.leads() && l.view.whole })
+		}
+	}
 	for i, a := range agents {
 		a.report(rounds[i], nil)
 	}
 	for _, r := range rounds {
-		if o := closed(t, over(t, r)); r.ID != 1 || o != (rendezvous.Outcome{}) {
-			t.Errorf("in round %d the job ended with %+v, want success in round 1", r.ID, o)
+		if o := closed(t, over(t, r)); o != (rendezvous.Outcome{}) {
+			t.Errorf("the job ended with %+v, want success in round 1", o)
 		}
+	}
+}
+
+// apart starts agents of which each has its own way to etcd.
+func (j *job) apart(s *server, n int) (agents []*agent, ways []*relay) {
+	j.t.Helper()
+	for i := range n {
+		way := newRelay(j.t, s.addr())
+		agents = append(agents, j.agent(fmt.Sprint("n", i), func(c *Config) { c.Client = s.clientBy(way) }))
+		ways = append(ways, way)
+	}
+	return agents, ways
+}
+
+// TestMissedRound: a round is over before one of its members has heard of it.
+func TestMissedRound(t *testing.T) {
+	t.Parallel()
+	server := startServer(t)
+	j := newJob(t, server.client(), 2, 2)
+	j.config.TTL = 10 * time.Second
+	agents, ways := j.apart(server, 2)
+	missing := later(agents[1])
+	awaitKeys(t, j, "nodes/", 1)
+	ways[1].set(true)
+	await(t, agents[1], func(l *loop) bool { return !l.outage.IsZero() || l.pulse.err != nil })
+
+	// Another one leads, since the missing node may not know that it does.
+	leader := keysOf(DefaultPrefix, j.config.RunID).leader()
+	if _, err := j.client.Delete(t.Context(), leader); err != nil {
+		t.Fatal(err)
+	}
+	round, err := agents[0].join()
+	if err != nil {
+		t.Fatal(err)
+	}
+	agents[0].report(round, failure(agents[0], 0, 3))
+	wantNewRound(t, []*rendezvous.Round{round})
+	next := later(agents[0])
+	ways[1].set(false)
+	both := []*rendezvous.Round{next(t), missing(t)}
+	same(t, both)
+	if both[0].ID != 2 {
+		t.Errorf("the round is %s", show(both[0]))
 	}
 }
 
@@ -165,27 +221,19 @@ func TestLeaderIsCutOff(t *testing.T) {
 	t.Parallel()
 	server := startServer(t)
 	j := newJob(t, server.client(), 2, 3)
-	ways := make(map[string]*relay)
-	var agents []*agent
-	for _, id := range []string{"a", "b", "c"} {
-		way := newRelay(t, server.addr())
-		a := j.agent(id, func(c *Config) { c.Client = server.clientBy(way) })
-		ways[a.loop.etcd.key] = way
-		agents = append(agents, a)
-	}
+	agents, ways := j.apart(server, 3)
 	first := together(t, agents)
-	var leader *agent
+	var way *relay
 	var its *rendezvous.Round
 	var rest []*agent
 	var left []*rendezvous.Round
 	for i, a := range agents {
 		if a.loop.etcd.key == j.leader(t) {
-			leader, its = a, first[i]
+			way, its = ways[i], first[i]
 		} else {
 			rest, left = append(rest, a), append(left, first[i])
 		}
 	}
-	way := ways[leader.loop.etcd.key]
 	way.set(true)
 	wantNewRound(t, left)
 	if second := together(t, rest)[0]; second.ID != 2 || len(second.Nodes) != 2 {

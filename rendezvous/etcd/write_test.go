@@ -101,3 +101,19 @@ func contents(t *testing.T, w *writer) string {
 	}
 	return fmt.Sprint(answer.Kvs)
 }
+
+// TestFirstReportCounts, of those of one node, also if it has not heard that the first one is written.
+func TestFirstReportCounts(t *testing.T) {
+	t.Parallel()
+	w := &writer{client: startServer(t).client(), keys: keysOf(DefaultPrefix, "job"), key: "n"}
+	prepare(t, w)
+	for _, code := range []int{3, 4} {
+		if err := w.report(t.Context(), 1, reportDoc{Failure: &rendezvous.Failure{Code: code}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	v, err := read(t.Context(), w.client, w.keys, true, new(view))
+	if err != nil || len(v.reports) != 1 || v.reports[0].Failure.Code != 3 {
+		t.Errorf("the reports are %+v, %v", v.reports, err)
+	}
+}
