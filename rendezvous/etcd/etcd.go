@@ -99,6 +99,8 @@ func (c *Config) complete() error {
 		return fmt.Errorf("etcd: %d nodes: want at most %d", c.Max, nodesLimit)
 	case c.MaxRestarts < 0:
 		return fmt.Errorf("etcd: %d restarts: want 0 or more", c.MaxRestarts)
+	case c.TTL != 0 && c.TTL < time.Second:
+		return fmt.Errorf("etcd: a node is noticed to be dead after %v: want at least 1s", c.TTL)
 	case c.Reserve == nil:
 		return errors.New("etcd: nothing to reserve ports with")
 	}
@@ -112,7 +114,7 @@ func (c *Config) complete() error {
 	}
 	for d, value := range map[*time.Duration]time.Duration{&c.TTL: 10 * time.Second, &c.LastCall: 30 * time.Second, &c.JoinTimeout: 10 * time.Minute} {
 		if *d < 0 {
-			return fmt.Errorf("etcd: a time of %v: want 0 or more", *d)
+			return fmt.Errorf("etcd: a timeout of %v: want 0 or more", *d)
 		}
 		if *d == 0 {
 			*d = value

@@ -117,3 +117,35 @@ func TestFirstReportCounts(t *testing.T) {
 		t.Errorf("the reports are %+v, %v", v.reports, err)
 	}
 }
+
+// TestTheLastNodeTakesTheJobWithIt, and no other does.
+func TestTheLastNodeTakesTheJobWithIt(t *testing.T) {
+	t.Parallel()
+	client := startServer(t).client()
+	for _, order := range [][]string{{"a", "b", "c"}, {"b", "c", "a"}, {"c", "b", "a"}} {
+		leases := make(map[string]clientv3.LeaseID)
+		w := writer{client: client, keys: keysOf(DefaultPrefix, fmt.Sprint(order))}
+		for _, w.key = range order {
+			lease, err := client.Grant(t.Context(), 60)
+			if err != nil {
+				t.Fatal(err)
+			}
+			leases[w.key] = lease.ID
+			self := nodeDoc{Node: node{ID: w.key, Host: "h", Nproc: 1}, Port: 1}
+			if err := w.register(t.Context(), lease.ID, self); err != nil {
+				t.Fatal(err)
+			}
+		}
+		put(t, &w, w.keys.config())
+		for i, key := range order {
+			w.key = key
+			if err := w.leave(t.Context(), leases[key], 0, nil); err != nil {
+				t.Fatal(err)
+			}
+			want := []int{3, 2, 0}[i]
+			if left := keysLeft(t, client, w.keys.root); len(left) != want {
+				t.Errorf("%s: after %s has left there are %q, want %d keys", order, key, left, want)
+			}
+		}
+	}
+}
