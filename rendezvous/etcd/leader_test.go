@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -48,7 +49,14 @@ func TestLeaderDies(t *testing.T) {
 				t.Parallel()
 				j := newJob(t, client, 2, 3)
 				var dead atomic.Bool
-				j.config.fault = func(at string) bool { return at == point && dead.CompareAndSwap(false, true) }
+				died := make(chan struct{})
+				j.config.fault = func(at string) bool {
+					first := at == point && dead.CompareAndSwap(false, true)
+					if first {
+						close(died)
+					}
+					return first
+				}
 				decided := record(t, client, keysOf(DefaultPrefix, j.config.RunID))
 
 				agents := j.agents(3)
@@ -58,7 +66,9 @@ func TestLeaderDies(t *testing.T) {
 					all.Go(func() { rounds[i], ends[i] = a.work(t) })
 				}
 				all.Wait()
-				if !dead.Load() {
+				select {
+				case <-died: // of the last write, perhaps after all have heard of it
+				case <-time.After(patience):
 					t.Fatal("nobody has died")
 				}
 				victims := 0
