@@ -2,6 +2,8 @@ package launcher
 
 import (
 	"errors"
+	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"strconv"
@@ -11,13 +13,21 @@ import (
 )
 
 // ReservePort reserves a TCP port on an address of this machine, or on all its addresses if host is empty.
-// Port 0 lets the system choose. Host is an address or a name. A port that cannot be had is a *PortError.
+// Port 0 asks for any that is free, and that no outgoing connection of this machine will be given later, when the
+// reservation is over and rank 0 does not listen yet. Host is an address or a name. A port that cannot be had is a
+// *PortError.
 func ReservePort(host string, port int) (*Port, error) {
 	addr, err := net.ResolveTCPAddr("tcp", net.JoinHostPort(host, strconv.Itoa(port)))
 	if err != nil {
 		return nil, &PortError{Host: host, Port: port, Err: err}
 	}
-	fd, err := bind(addr)
+	fd, err := -1, error(unix.EADDRINUSE)
+	if port == 0 {
+		fd, err = bindLasting(addr)
+	}
+	if errors.Is(err, unix.EADDRINUSE) {
+		fd, err = bind(addr, shared)
+	}
 	if err != nil {
 		return nil, &PortError{Host: host, Port: port, Err: err}
 	}
@@ -36,33 +46,77 @@ func ReservePort(host string, port int) (*Port, error) {
 	return p, nil
 }
 
+// bindLasting binds to a port that the system does not give to outgoing connections. They have most of the ports; one
+// try finds nearly always one.
+func bindLasting(addr *net.TCPAddr) (fd int, err error) {
+	first, last := lastingPorts()
+	to := *addr
+	for range 16 {
+		to.Port = first + rand.IntN(last-first+1)
+		if fd, err = bind(&to, exclusive); !errors.Is(err, unix.EADDRINUSE) {
+			break
+		}
+	}
+	return fd, err
+}
+
+// lastingPorts are the ports below those of outgoing connections, or above them, whichever are more.
+func lastingPorts() (first, last int) {
+	first, last = 10000, 32767 // what is below is often meant for something
+	var low, high int
+	text, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range")
+	if err != nil {
+		return first, last
+	}
+	if _, err := fmt.Sscan(string(text), &low, &high); err != nil {
+		return first, last
+	}
+	if low-first >= 65535-high {
+		return first, max(first, low-1)
+	}
+	return high + 1, 65535
+}
+
+// A claim says whether a port may be bound that others have bound, but do not listen on.
+type claim bool
+
+const (
+	exclusive claim = false
+	shared    claim = true // connections of an earlier server may linger there
+)
+
 // bind returns a socket bound to addr, for all addresses of both families if it has none.
-func bind(addr *net.TCPAddr) (fd int, err error) {
+func bind(addr *net.TCPAddr, c claim) (fd int, err error) {
 	if addr.IP == nil {
-		fd, err = bindTo(unix.AF_INET6, &unix.SockaddrInet6{Port: addr.Port})
+		fd, err = bindTo(unix.AF_INET6, &unix.SockaddrInet6{Port: addr.Port}, c)
 		if !errors.Is(err, unix.EAFNOSUPPORT) && !errors.Is(err, unix.EADDRNOTAVAIL) {
 			return fd, err
 		}
 		addr.IP = net.IPv4zero // there is no IPv6 here
 	}
 	if ip4 := addr.IP.To4(); ip4 != nil {
-		return bindTo(unix.AF_INET, &unix.SockaddrInet4{Port: addr.Port, Addr: [4]byte(ip4)})
+		return bindTo(unix.AF_INET, &unix.SockaddrInet4{Port: addr.Port, Addr: [4]byte(ip4)}, c)
 	}
 	return bindTo(unix.AF_INET6, &unix.SockaddrInet6{
-		Port: addr.Port, Addr: [16]byte(addr.IP.To16()), ZoneId: zoneID(addr.Zone)})
+		Port: addr.Port, Addr: [16]byte(addr.IP.To16()), ZoneId: zoneID(addr.Zone)}, c)
 }
 
-func bindTo(family int, to unix.Sockaddr) (fd int, err error) {
+func bindTo(family int, to unix.Sockaddr, c claim) (fd int, err error) {
 	fd, err = unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return -1, err
 	}
-	err = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1)
+	if c == shared {
+		err = share(fd)
+	}
 	if err == nil && family == unix.AF_INET6 {
 		err = unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, 0)
 	}
 	if err == nil {
 		err = unix.Bind(fd, to)
+	}
+	if err == nil && c == exclusive {
+		err = share(fd) // from now on
 	}
 	if err != nil {
 		_ = syscall.Close(fd)
@@ -70,6 +124,9 @@ func bindTo(family int, to unix.Sockaddr) (fd int, err error) {
 	}
 	return fd, nil
 }
+
+// share lets others bind the socket's port who ask for it with SO_REUSEADDR.
+func share(fd int) error { return unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1) }
 
 func zoneID(zone string) uint32 {
 	if iface, err := net.InterfaceByName(zone); err == nil {

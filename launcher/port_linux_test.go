@@ -3,7 +3,9 @@ package launcher
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
+	"os"
 	"strconv"
 	"strings"
 	"syscall"
@@ -124,5 +126,25 @@ func TestReservedPortSurvivesRestarts(t *testing.T) {
 	again := reserve(t, "127.0.0.1", p.Number()) // the next attempt's, before the last one's is closed
 	if p.Number() != again.Number() {
 		t.Errorf("%d, then %d", p.Number(), again.Number())
+	}
+}
+
+// TestReservedPortLasts: two reservations differ, and no outgoing connection can be given such a port.
+func TestReservedPortLasts(t *testing.T) {
+	var low, high int
+	text, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := fmt.Sscan(string(text), &low, &high); err != nil {
+		t.Fatal(err)
+	}
+	seen := make(map[int]bool)
+	for range 200 {
+		p := reserve(t, "127.0.0.1", 0)
+		if n := p.Number(); seen[n] || low <= n && n <= high {
+			t.Fatalf("port %d is reserved: %v; outgoing connections have %d to %d", n, seen[n], low, high)
+		}
+		seen[p.Number()] = true
 	}
 }

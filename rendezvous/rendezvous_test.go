@@ -70,16 +70,6 @@ func newPorts(t *testing.T) *ports {
 	return p
 }
 
-func freePort(t *testing.T) int {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().(*net.TCPAddr).Port
-}
-
 func TestLocalConformance(t *testing.T) {
 	rendezvoustest.Run(t, func(t *testing.T, maxRestarts int) rendezvous.Rendezvous {
 		return rendezvous.NewLocal(rendezvous.LocalConfig{Reserve: newPorts(t).reserve, MaxRestarts: maxRestarts})
@@ -89,7 +79,7 @@ func TestLocalConformance(t *testing.T) {
 func TestStaticConformance(t *testing.T) {
 	rendezvoustest.Run(t, func(t *testing.T, maxRestarts int) rendezvous.Rendezvous {
 		s, err := rendezvous.NewStatic(rendezvous.StaticConfig{
-			Nodes: 1, Master: rendezvous.Master{Addr: "127.0.0.1", Port: freePort(t)}, MaxRestarts: maxRestarts, Reserve: newPorts(t).reserve,
+			Nodes: 1, Master: rendezvous.Master{Addr: "127.0.0.1", Port: rendezvoustest.FreePort(t, "127.0.0.1")}, MaxRestarts: maxRestarts, Reserve: newPorts(t).reserve,
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -133,7 +123,7 @@ func TestLocalRoundsAreFresh(t *testing.T) {
 }
 
 func TestLocalKeepsAGivenMaster(t *testing.T) {
-	master := rendezvous.Master{Addr: "10.9.8.7", Port: freePort(t)}
+	master := rendezvous.Master{Addr: "10.9.8.7", Port: rendezvoustest.FreePort(t, "127.0.0.1")}
 	l := rendezvous.NewLocal(rendezvous.LocalConfig{Master: master, Reserve: newPorts(t).reserve})
 	for range 2 {
 		if round := mustJoin(t, l); round.Master != master {

@@ -100,9 +100,10 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 
 // freeport NAME sets a variable to a port that nobody listens on.
 func freePort(ts *testscript.TestScript, _ bool, args []string) {
-	l := listenHere(ts)
-	ts.Setenv(args[0], strconv.Itoa(l.Addr().(*net.TCPAddr).Port))
-	ts.Check(l.Close())
+	p, err := launcher.ReservePort("127.0.0.1", 0) // outgoing connections do not get it either
+	ts.Check(err)
+	ts.Setenv(args[0], strconv.Itoa(p.Number()))
+	ts.Check(p.Close())
 }
 
 // listen NAME sets a variable to a port that somebody listens on until the script ends.

@@ -30,7 +30,7 @@ func three(t *testing.T, secret []byte) []Config {
 	return configs
 }
 
-// listenPair listens on a port whose next one is free.
+// listenPair listens on a port whose next one is free, and stays free.
 func listenPair(t *testing.T) (net.Listener, reach.Endpoint) {
 	t.Helper()
 	for range 100 {

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/gorun/gorun/rendezvous/reach"
+	"github.com/gorun/gorun/rendezvous/rendezvoustest"
 )
 
 var secret = []byte("correct horse battery staple")
@@ -22,11 +23,12 @@ var secret = []byte("correct horse battery staple")
 // listen returns a listener on host, and the endpoint that it is.
 func listen(t *testing.T, host string) (net.Listener, reach.Endpoint) {
 	t.Helper()
-	l, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
+	self := reach.Endpoint{Host: host, Port: rendezvoustest.FreePort(t, host)}
+	l, err := net.Listen("tcp", self.String())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return l, reach.Endpoint{Host: host, Port: int(addrOf(l).Port())}
+	return l, self
 }
 
 // alone1 is the configuration of a server on loopback.

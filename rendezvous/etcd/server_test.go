@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"context"
+	"fmt"
 	"net/url"
 	"testing"
 	"time"
@@ -11,6 +12,8 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/wal"
 	"go.uber.org/goleak"
 	"go.uber.org/zap"
+
+	"github.com/gorun/gorun/rendezvous/rendezvoustest"
 )
 
 func TestMain(m *testing.M) {
@@ -35,13 +38,13 @@ func startServer(t *testing.T) *server {
 	c.BcryptCost = 4
 	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.NewNop())
 	any := []url.URL{{Scheme: "http", Host: "127.0.0.1:0"}}
-	c.ListenClientUrls, c.ListenPeerUrls = any, any
+	c.ListenPeerUrls = any
+	// It comes back where it was.
+	c.ListenClientUrls = []url.URL{{Scheme: "http", Host: fmt.Sprintf("127.0.0.1:%d", rendezvoustest.FreePort(t, "127.0.0.1"))}}
 	c.AdvertiseClientUrls, c.AdvertisePeerUrls = any, any
 	c.InitialCluster = c.InitialClusterFromName(c.Name)
 	s := &server{t: t, config: c}
 	s.start()
-	// So that it comes back where it was.
-	c.ListenClientUrls = []url.URL{{Scheme: "http", Host: s.addr()}}
 	t.Cleanup(s.stop)
 	s.front = newRelay(t, s.addr())
 	return s
