@@ -18,7 +18,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/gorun/gorun/rendezvous/reach"
+	"github.com/gorun/gorun/rendezvous"
 )
 
 // TestAuthorityIsForEver: nodes of every build make the same key. The key was computed by another program, from the RFCs.
@@ -130,7 +130,7 @@ func TestWhoIsLetIn(t *testing.T) {
 		"TLS 1.2":        {&tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS12, GetClientCertificate: clientTLS(t, secret).GetClientCertificate}, false},
 		"no TLS":         {nil, false},
 	} {
-		for door, e := range map[string]reach.Endpoint{"clients": servers[0].config.Self, "members": peerOf(servers[0].config.Self)} {
+		for door, e := range map[string]rendezvous.Endpoint{"clients": servers[0].config.Self, "members": peerOf(servers[0].config.Self)} {
 			err := knock(t, c.credentials, e)
 			if (err == nil) != c.let {
 				t.Errorf("%s at the door of %s: let in %t, want %t: %v", name, door, err == nil, c.let, err)
@@ -140,7 +140,7 @@ func TestWhoIsLetIn(t *testing.T) {
 }
 
 // knock begins a conversation in HTTP/2, and returns nil if there is an answer, be it that HTTP/1.1 is wanted.
-func knock(t *testing.T, credentials *tls.Config, e reach.Endpoint) error {
+func knock(t *testing.T, credentials *tls.Config, e rendezvous.Endpoint) error {
 	t.Helper()
 	raw, err := net.Dial("tcp", e.String())
 	if err != nil {
@@ -229,7 +229,7 @@ func TestFiles(t *testing.T) {
 	if got := get(t, client(t, credentials, servers[1].config.Self), "a"); got != "1" {
 		t.Errorf("a is %q", got)
 	}
-	for _, e := range []reach.Endpoint{servers[0].config.Self, peerOf(servers[0].config.Self)} {
+	for _, e := range []rendezvous.Endpoint{servers[0].config.Self, peerOf(servers[0].config.Self)} {
 		if err := knock(t, &tls.Config{InsecureSkipVerify: true}, e); err == nil {
 			t.Errorf("somebody without a certificate is let in at %s", e)
 		}

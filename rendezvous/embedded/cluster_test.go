@@ -9,17 +9,17 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/gorun/gorun/rendezvous/reach"
+	"github.com/gorun/gorun/rendezvous"
 )
 
 // three are the configurations of one cluster on loopback, with data that stays.
 func three(t *testing.T, secret []byte) []Config {
 	t.Helper()
 	t.Setenv("TMPDIR", t.TempDir())
-	var members []reach.Endpoint
+	var members []rendezvous.Endpoint
 	configs := make([]Config, 3)
 	for i := range configs {
-		l, self := listenPair(t)
+		l, self := listen(t, "127.0.0.1")
 		members = append(members, self)
 		configs[i] = Config{Listeners: []net.Listener{l}, Self: self, Job: t.Name(), Dir: t.TempDir(), Secret: secret}
 	}
@@ -28,21 +28,6 @@ func three(t *testing.T, secret []byte) []Config {
 		slices.Reverse(members[:2]) // in any order
 	}
 	return configs
-}
-
-// listenPair listens on a port whose next one is free, and stays free.
-func listenPair(t *testing.T) (net.Listener, reach.Endpoint) {
-	t.Helper()
-	for range 100 {
-		l, self := listen(t, "127.0.0.1")
-		if next, err := net.Listen("tcp", peerOf(self).String()); err == nil {
-			next.Close()
-			return l, self
-		}
-		l.Close()
-	}
-	t.Fatal("no two neighbouring ports are free")
-	return nil, reach.Endpoint{}
 }
 
 // startAll starts servers at the same time; the test's end closes them.

@@ -15,7 +15,7 @@ import (
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.etcd.io/etcd/server/v3/storage/wal"
 
-	"github.com/gorun/gorun/rendezvous/reach"
+	"github.com/gorun/gorun/rendezvous"
 )
 
 // Heartbeats and elections, in milliseconds. A member that is alone has nobody to hear from: until it elects itself, which
@@ -37,14 +37,14 @@ func init() { wal.SegmentSizeBytes = walSegment }
 
 // Config says what to serve. Listeners, Self and Job must be set.
 type Config struct {
-	Listeners []net.Listener   // on TCP, with one port; the server closes them
-	Self      reach.Endpoint   // what the other nodes call this one
-	Members   []reach.Endpoint // all that host the rendezvous, 1 or 3 with Self, in any order; empty: Self alone
-	Job       string           // servers of different jobs never become one cluster
-	Dir       string           // has the data, for a server that comes back; empty: a temporary directory
-	Secret    []byte           // the same on every node, at least MinSecret bytes; empty: none
-	Files     *Files           // instead of Secret; nil: none
-	Logger    hclog.Logger     // nil: none
+	Listeners []net.Listener        // on TCP, with one port; the server closes them
+	Self      rendezvous.Endpoint   // what the other nodes call this one
+	Members   []rendezvous.Endpoint // all that host the rendezvous, 1 or 3 with Self, in any order; empty: Self alone
+	Job       string                // servers of different jobs never become one cluster
+	Dir       string                // has the data, for a server that comes back; empty: a temporary directory
+	Secret    []byte                // the same on every node, at least MinSecret bytes; empty: none
+	Files     *Files                // instead of Secret; nil: none
+	Logger    hclog.Logger          // nil: none
 }
 
 // Files are certificates that somebody else has made, as names of PEM files. Cert and Key are read again for every
@@ -61,7 +61,7 @@ func (c *Config) check() error {
 		return errors.New("no listener, or no job")
 	}
 	if c.Members == nil {
-		c.Members = []reach.Endpoint{c.Self}
+		c.Members = []rendezvous.Endpoint{c.Self}
 	}
 	if len(c.Members) != 1 && len(c.Members) != 3 {
 		return fmt.Errorf("%d endpoints: want one, or three of which any one may fail", len(c.Members))
@@ -141,7 +141,7 @@ func (c *Config) etcd(dir string) *embed.Config {
 }
 
 // url is an endpoint as etcd writes it.
-func (c *Config) url(e reach.Endpoint) url.URL {
+func (c *Config) url(e rendezvous.Endpoint) url.URL {
 	scheme := "http"
 	if c.secured() {
 		scheme = "https"
@@ -167,7 +167,9 @@ func (c *Config) identity() string {
 	return fmt.Sprintf("job %s, endpoint %s of %s\n", strconv.Quote(c.Job), c.Self, strings.Join(members, ","))
 }
 
-func peerOf(e reach.Endpoint) reach.Endpoint { return reach.Endpoint{Host: e.Host, Port: e.Port + 1} }
+func peerOf(e rendezvous.Endpoint) rendezvous.Endpoint {
+	return rendezvous.Endpoint{Host: e.Host, Port: e.Port + 1}
+}
 
 func peerPort(port uint16) string { return strconv.Itoa(int(port) + 1) }
 

@@ -7,30 +7,30 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gorun/gorun/rendezvous/reach"
+	"github.com/gorun/gorun/rendezvous"
 )
 
 // TestRefusals: what is refused leaves no listener and no file.
 func TestRefusals(t *testing.T) {
-	here := func(port int) reach.Endpoint { return reach.Endpoint{Host: "127.0.0.1", Port: port} }
+	here := func(port int) rendezvous.Endpoint { return rendezvous.Endpoint{Host: "127.0.0.1", Port: port} }
 	for name, c := range map[string]struct {
 		change func(t *testing.T, c *Config)
 		want   string
 	}{
 		"two endpoints": {
-			func(_ *testing.T, c *Config) { c.Members = []reach.Endpoint{c.Self, here(1)} },
+			func(_ *testing.T, c *Config) { c.Members = []rendezvous.Endpoint{c.Self, here(1)} },
 			"2 endpoints: want one, or three of which any one may fail",
 		},
 		"not a member": {
-			func(_ *testing.T, c *Config) { c.Members = []reach.Endpoint{here(1)} },
+			func(_ *testing.T, c *Config) { c.Members = []rendezvous.Endpoint{here(1)} },
 			"is none of the rendezvous's",
 		},
 		"ports too near": {
-			func(_ *testing.T, c *Config) { c.Members = []reach.Endpoint{c.Self, here(80), here(81)} },
+			func(_ *testing.T, c *Config) { c.Members = []rendezvous.Endpoint{c.Self, here(80), here(81)} },
 			"endpoints 127.0.0.1:80 and 127.0.0.1:81: want ports further apart, for the members of the cluster use the one above",
 		},
 		"port too high": {
-			func(_ *testing.T, c *Config) { c.Members = []reach.Endpoint{c.Self, here(80), here(65535)} },
+			func(_ *testing.T, c *Config) { c.Members = []rendezvous.Endpoint{c.Self, here(80), here(65535)} },
 			"endpoint 127.0.0.1:65535: want a port below 65535, for the members of the cluster use the one above",
 		},
 		"short secret": {

@@ -16,7 +16,7 @@ import (
 	"go.uber.org/goleak"
 	"go.uber.org/zap"
 
-	"github.com/gorun/gorun/rendezvous/reach"
+	"github.com/gorun/gorun/rendezvous"
 )
 
 // Set in a process that must not write: the directory of its server, and whether it is to start.
@@ -63,7 +63,7 @@ func writeUntilFull(dir string, early bool) error {
 			return err
 		}
 	}
-	self := reach.Endpoint{Host: "127.0.0.1", Port: int(addrOf(l).Port())}
+	self := rendezvous.Endpoint{Host: "127.0.0.1", Port: int(addrOf(l).Port())}
 	s, err := Start(ctx, Config{Listeners: []net.Listener{l}, Self: self, Job: "full", Dir: dir})
 	if early {
 		fmt.Printf("%v\nstill here\n", err)

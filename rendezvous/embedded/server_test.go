@@ -14,16 +14,16 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 
-	"github.com/gorun/gorun/rendezvous/reach"
+	"github.com/gorun/gorun/rendezvous"
 	"github.com/gorun/gorun/rendezvous/rendezvoustest"
 )
 
 var secret = []byte("correct horse battery staple")
 
 // listen returns a listener on host, and the endpoint that it is.
-func listen(t *testing.T, host string) (net.Listener, reach.Endpoint) {
+func listen(t *testing.T, host string) (net.Listener, rendezvous.Endpoint) {
 	t.Helper()
-	self := reach.Endpoint{Host: host, Port: rendezvoustest.FreePort(t, host)}
+	self := rendezvous.Endpoint{Host: host, Port: rendezvoustest.FreePort(t, host)}
 	l, err := net.Listen("tcp", self.String())
 	if err != nil {
 		t.Fatal(err)
@@ -83,7 +83,7 @@ func leave(t *testing.T, s *Server) {
 }
 
 // client connects to servers; credentials nil: without TLS.
-func client(t *testing.T, credentials *tls.Config, endpoints ...reach.Endpoint) *clientv3.Client {
+func client(t *testing.T, credentials *tls.Config, endpoints ...rendezvous.Endpoint) *clientv3.Client {
 	t.Helper()
 	texts := make([]string, len(endpoints))
 	for i, e := range endpoints {
@@ -138,7 +138,7 @@ func TestSeveralAddresses(t *testing.T) {
 	config.Listeners = append(config.Listeners, l)
 	s := serve(t, config)
 	put(t, client(t, nil, s.config.Self), "a", "1")
-	other := reach.Endpoint{Host: "127.0.0.2", Port: s.config.Self.Port}
+	other := rendezvous.Endpoint{Host: "127.0.0.2", Port: s.config.Self.Port}
 	if got := get(t, client(t, nil, other), "a"); got != "1" {
 		t.Errorf("a is %q at the other address", got)
 	}

@@ -10,10 +10,12 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/gorun/gorun/rendezvous"
 )
 
 // ask talks to one that speaks HTTP/2: whether it is an etcd, has a leader, and lets this user in.
-func (t Target) ask(ctx context.Context, e Endpoint) *Problem {
+func (t Target) ask(ctx context.Context, e rendezvous.Endpoint) *Problem {
 	config := clientv3.Config{Endpoints: []string{e.String()}, TLS: t.TLS, Context: ctx, DialTimeout: diagnosis, Logger: zap.NewNop()}
 	anybody, err := clientv3.New(config)
 	if err != nil {

@@ -8,15 +8,17 @@ import (
 	"net"
 	"syscall"
 	"time"
+
+	"github.com/gorun/gorun/rendezvous"
 )
 
 const diagnosis = 3 * time.Second // takes no longer
 
 // A Target is an etcd, and what is needed to be let in.
 type Target struct {
-	Endpoints          []Endpoint  // of its members
-	TLS                *tls.Config // nil: none
-	Username, Password string      // empty: none
+	Endpoints          []rendezvous.Endpoint // of its members
+	TLS                *tls.Config           // nil: none
+	Username, Password string                // empty: none
 }
 
 // Diagnose returns nil if a member of an etcd answers that has a leader. Otherwise it returns after three seconds at most
@@ -56,7 +58,7 @@ func Diagnose(ctx context.Context, t Target) error {
 }
 
 // diagnose goes from the name to the etcd, until something is wrong.
-func (t Target) diagnose(ctx context.Context, e Endpoint) *Problem {
+func (t Target) diagnose(ctx context.Context, e rendezvous.Endpoint) *Problem {
 	conn, problem := dial(ctx, e)
 	if problem != nil {
 		return problem
@@ -78,7 +80,7 @@ func (t Target) diagnose(ctx context.Context, e Endpoint) *Problem {
 
 // otherwise greets again, without TLS where a greeting with it was not understood, or the reverse. first is how the first
 // one was answered.
-func (t Target) otherwise(ctx context.Context, e Endpoint, first reply) *Problem {
+func (t Target) otherwise(ctx context.Context, e rendezvous.Endpoint, first reply) *Problem {
 	conn, problem := dial(ctx, e)
 	if problem != nil {
 		return problem
@@ -100,7 +102,7 @@ func (t Target) otherwise(ctx context.Context, e Endpoint, first reply) *Problem
 }
 
 // dial connects, or says why not.
-func dial(ctx context.Context, e Endpoint) (net.Conn, *Problem) {
+func dial(ctx context.Context, e rendezvous.Endpoint) (net.Conn, *Problem) {
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", e.String())
 	if err == nil {
 		return conn, nil

@@ -1,7 +1,6 @@
 // Package reach is about endpoints, the addresses at which the nodes of a job meet, as one machine sees them.
 //
-// It reads them ([ParseEndpoints]), finds out which of them is this machine's to serve ([Own]), and says why nobody
-// answers at one ([Diagnose]).
+// It finds out which of them is this machine's to serve ([Own]), and says why nobody answers at one ([Diagnose]).
 //
 // Rules:
 //

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/gorun/gorun/rendezvous"
 )
 
 // What a Finding's Err may wrap.
@@ -20,7 +22,7 @@ var (
 
 // A Finding is what an endpoint is to this machine.
 type Finding struct {
-	Endpoint Endpoint
+	Endpoint rendezvous.Endpoint
 	Addrs    []netip.Addr // what its host means here, in order; empty: nothing
 	Err      error        // why it is not this process's
 }
@@ -40,7 +42,7 @@ func (f Finding) String() string {
 
 // A Claim is an endpoint that is this process's to serve.
 type Claim struct {
-	Endpoint  Endpoint
+	Endpoint  rendezvous.Endpoint
 	Listeners []net.Listener // at least one, for who holds the claim to use or close
 }
 
@@ -53,7 +55,7 @@ type Claim struct {
 // addresses.
 //
 // If hosting insists, not being able to is an error, and a name may mean other machines as well.
-func Own(ctx context.Context, endpoints []Endpoint, insist bool) (*Claim, []Finding, error) {
+func Own(ctx context.Context, endpoints []rendezvous.Endpoint, insist bool) (*Claim, []Finding, error) {
 	return machine{lookup: net.DefaultResolver.LookupNetIP, addrs: net.InterfaceAddrs, listen: listen}.own(ctx, endpoints, insist)
 }
 
@@ -64,7 +66,7 @@ type machine struct {
 	listen func(ctx context.Context, at netip.AddrPort) (net.Listener, error)
 }
 
-func (m machine) own(ctx context.Context, endpoints []Endpoint, insist bool) (*Claim, []Finding, error) {
+func (m machine) own(ctx context.Context, endpoints []rendezvous.Endpoint, insist bool) (*Claim, []Finding, error) {
 	local, err := m.local()
 	if err != nil {
 		return nil, nil, fmt.Errorf("cannot find out this machine's addresses: %w", err)
@@ -101,7 +103,7 @@ func (m machine) own(ctx context.Context, endpoints []Endpoint, insist bool) (*C
 }
 
 // choose returns the addresses at which to listen for an endpoint. local reports whether an address is this machine's.
-func choose(e Endpoint, addrs []netip.Addr, local func(netip.Addr) bool, insist, insistHere bool) ([]netip.Addr, error) {
+func choose(e rendezvous.Endpoint, addrs []netip.Addr, local func(netip.Addr) bool, insist, insistHere bool) ([]netip.Addr, error) {
 	var here, elsewhere []netip.Addr
 	for _, a := range addrs {
 		if local(a) {
@@ -122,7 +124,7 @@ func choose(e Endpoint, addrs []netip.Addr, local func(netip.Addr) bool, insist,
 }
 
 // onlyForUs reports whether a name means nothing but loopback on this machine, as a host's own name often does.
-func onlyForUs(e Endpoint, here []netip.Addr) bool {
+func onlyForUs(e rendezvous.Endpoint, here []netip.Addr) bool {
 	if _, err := netip.ParseAddr(e.Host); err == nil {
 		return false
 	}

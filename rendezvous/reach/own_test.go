@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/gorun/gorun/rendezvous"
 )
 
 // door is a listener that does nothing.
@@ -106,7 +108,7 @@ func TestOwn(t *testing.T) {
 				return door{at: at.String(), closed: &closed}, nil
 			},
 		}
-		endpoints, err := ParseEndpoints(c.endpoints, EmbeddedPort)
+		endpoints, err := rendezvous.ParseEndpoints(c.endpoints, rendezvous.EmbeddedPort)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -140,13 +142,13 @@ func TestOwnOfThisMachine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	here := Endpoint{Host: "localhost", Port: l.Addr().(*net.TCPAddr).Port}
+	here := rendezvous.Endpoint{Host: "localhost", Port: l.Addr().(*net.TCPAddr).Port}
 	l.Close()
 
 	claims := make(chan *Claim)
 	for range 2 {
 		go func() {
-			claim, _, err := Own(t.Context(), []Endpoint{here}, false)
+			claim, _, err := Own(t.Context(), []rendezvous.Endpoint{here}, false)
 			if err != nil {
 				t.Error(err)
 			}
@@ -165,7 +167,7 @@ func TestOwnOfThisMachine(t *testing.T) {
 			l.Close()
 		}
 	}()
-	none, findings, err := Own(t.Context(), []Endpoint{here}, false)
+	none, findings, err := Own(t.Context(), []rendezvous.Endpoint{here}, false)
 	if none != nil || err != nil || !errors.Is(findings[0].Err, ErrTaken) {
 		t.Errorf("a third one has %v, %v, %v", none, findings, err)
 	}

@@ -1,6 +1,10 @@
 package reach
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/gorun/gorun/rendezvous"
+)
 
 // A Kind is what is wrong with an endpoint, by what would help.
 type Kind int
@@ -19,7 +23,7 @@ const (
 
 // A Problem is why an endpoint cannot be used.
 type Problem struct {
-	Endpoint Endpoint
+	Endpoint rendezvous.Endpoint
 	Kind     Kind
 	Err      error // what it is, and what to do
 }

@@ -5,6 +5,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/gorun/gorun/rendezvous"
 	"github.com/gorun/gorun/rendezvous/reach"
 )
 
@@ -25,11 +26,11 @@ func TestDiagnoseUnreachable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := reach.Endpoint{Host: "127.0.0.1", Port: at.(*syscall.SockaddrInet4).Port}
+	e := rendezvous.Endpoint{Host: "127.0.0.1", Port: at.(*syscall.SockaddrInet4).Port}
 	first, err := net.Dial("tcp", e.String()) // takes the only place
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer first.Close()
-	expect(t, reach.Target{Endpoints: []reach.Endpoint{e}}, reach.Unreachable, `: no answer: that machine is down, or a firewall lets nothing through$`)
+	expect(t, reach.Target{Endpoints: []rendezvous.Endpoint{e}}, reach.Unreachable, `: no answer: that machine is down, or a firewall lets nothing through$`)
 }

@@ -1,4 +1,4 @@
-package reach
+package rendezvous
 
 import (
 	"slices"
