@@ -26,6 +26,15 @@ type Endpoint struct {
 // String is host:port, with an IPv6 address in brackets. ParseEndpoint reads it.
 func (e Endpoint) String() string { return net.JoinHostPort(e.Host, strconv.Itoa(e.Port)) }
 
+// IsLoopback reports whether no other machine can reach the endpoint, as it is written: names are not looked up.
+func (e Endpoint) IsLoopback() bool {
+	if a, err := netip.ParseAddr(e.Host); err == nil {
+		return a.IsLoopback()
+	}
+	name := strings.TrimSuffix(e.Host, ".")
+	return name == "localhost" || strings.HasSuffix(name, ".localhost")
+}
+
 // ParseEndpoints reads endpoints that commas separate, at least one and none of them twice. port is for those that name
 // none.
 func ParseEndpoints(list string, port int) ([]Endpoint, error) {

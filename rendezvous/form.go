@@ -223,7 +223,7 @@ func (s *Situation) grow(ending bool) Decision {
 		return Decision{Wait: what, Stage: Stage{Round: s.Last.ID}}
 	}
 	if size+newcomers >= s.Max || s.over(s.Last.ID, Newcomers, s.LastCall) {
-		return s.end(fmt.Sprintf("%d more nodes have come", newcomers))
+		return s.end(fmt.Sprintf("more nodes have come: %d", newcomers))
 	}
 	return s.wait(s.Last.ID, Newcomers, s.LastCall, what, "ends for more")
 }

@@ -162,7 +162,7 @@ func TestElasticSize(t *testing.T) {
 	wantReason(t, c.settle(0), "round 2: 4 of 2 to 4 nodes; n3 is ending its workers; closes in 30s")
 	c.again("n3")
 	c.settle(0)
-	c.wantRound(t, 2, "n1 n2 n3 n4", 0, "2 more nodes have come")
+	c.wantRound(t, 2, "n1 n2 n3 n4", 0, "more nodes have come: 2")
 
 	// The rest goes on at once, with the spare.
 	c.die("n1")

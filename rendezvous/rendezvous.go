@@ -19,7 +19,7 @@
 //
 //  1. Rounds are numbered upward from 1; a number is never used twice. One round is current at a time: once a
 //     Join has formed a round, the one before is over.
-//  2. Self's entry in Nodes is what was passed to Join.
+//  2. Self's entry in Nodes is what was passed to Join, but for an Addr that was left to be found out.
 //  3. On the node of rank 0 the master port is held for this round from Join until Started, so that nothing
 //     else on the machine takes it; a worker that binds it with SO_REUSEADDR (Go, Python and torch do) need not wait.
 //  4. After Close, the current round is over with ErrClosed, every Join fails with ErrClosed, and nothing that
@@ -28,6 +28,7 @@
 package rendezvous
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -111,11 +112,15 @@ func (e *ClosedError) Unwrap() error { return ErrClosed }
 // A Node is what one agent brings into a round.
 type Node struct {
 	ID       string // tells the nodes of a job apart in logs and errors
-	Host     string // where others reach it; empty: not known
+	Host     string // what people call its machine
+	Addr     string // where others reach it, a host name or an IP address; empty: Host, if it is to be known
 	NodeRank int    // the place asked for, from 0; negative: any
 	Nproc    int    // workers, at least 1
 	Role     string // of all its workers
 }
+
+// Reach is where others reach the node.
+func (n Node) Reach() string { return cmp.Or(n.Addr, n.Host) }
 
 // A Master is where rank 0 listens for the other workers.
 type Master struct {

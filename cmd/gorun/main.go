@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"github.com/gorun/gorun/cmd/gorun/internal/cli"
+	"github.com/gorun/gorun/cmd/gorun/internal/elastic"
 	"github.com/gorun/gorun/launcher"
 )
 
@@ -13,5 +14,5 @@ func main() {
 	if launcher.IsGuard() { // this binary is also the parent of the workers
 		os.Exit(launcher.RunGuard())
 	}
-	os.Exit(cli.Main(os.Args[1:], os.Stdout, os.Stderr))
+	os.Exit(cli.Main(os.Args[1:], os.Stdout, os.Stderr, elastic.Etcd{}))
 }

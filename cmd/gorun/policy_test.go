@@ -33,6 +33,8 @@ var imports = map[string][]string{
 	"launcher/topology":         {"launcher/cgroup", xSys},
 	"launcher":                  {"launcher/cgroup", "launcher/topology", xSys, timberjack},
 	"agent":                     {"env", "rendezvous", "launcher", "launcher/cgroup", "launcher/topology", xSys, timberjack, hclog},
+	// Not etcd: what brings it is slow to be initialised.
+	"cmd/gorun/internal/cli": {"env", "comm/...", "rendezvous", "launcher", "launcher/cgroup", "launcher/topology", "agent", xSys, timberjack, hclog, cobra, cbor},
 }
 
 // What is not ours, with what it brings.
@@ -40,6 +42,8 @@ const (
 	xSys       = "golang.org/x/sys/..."
 	timberjack = "github.com/DeRuina/timberjack|github.com/klauspost/compress/..."
 	hclog      = "github.com/hashicorp/go-hclog|github.com/fatih/color|github.com/mattn/..."
+	cobra      = "github.com/spf13/..."
+	cbor       = "github.com/fxamacker/...|github.com/x448/..."
 	etcdClient = "go.etcd.io/etcd/api/...|go.etcd.io/etcd/client/...|google.golang.org/...|golang.org/x/...|go.uber.org/...|" +
 		"github.com/coreos/...|github.com/golang/protobuf/...|github.com/grpc-ecosystem/grpc-gateway/..."
 	etcdServer = "github.com/...|go.etcd.io/...|go.opentelemetry.io/...|go.uber.org/...|go.yaml.in/...|golang.org/x/...|" +

@@ -48,7 +48,13 @@ func (c *logCore) Check(e zapcore.Entry, ce *zapcore.CheckedEntry) *zapcore.Chec
 	return ce
 }
 
+// harmless is what etcd calls an error in every cluster that is new.
+const harmless = "failed to update storage version"
+
 func (c *logCore) Write(e zapcore.Entry, fields []zapcore.Field) error {
+	if e.Message == harmless {
+		e.Level = zapcore.DebugLevel
+	}
 	values := zapcore.NewMapObjectEncoder()
 	for _, f := range slices.Concat(c.fields, fields) {
 		f.AddTo(values)

@@ -16,6 +16,8 @@ import (
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3rpc"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/keepalive"
+
+	"github.com/gorun/gorun/rendezvous"
 )
 
 const (
@@ -197,6 +199,9 @@ func (s *Server) end(err error) {
 	s.err = fmt.Errorf("the rendezvous at %s: %w", s.config.Self, err)
 	close(s.done)
 }
+
+// Endpoint is where the server serves.
+func (s *Server) Endpoint() rendezvous.Endpoint { return s.config.Self }
 
 // Done is closed when the server has failed, or has been closed.
 func (s *Server) Done() <-chan struct{} { return s.done }

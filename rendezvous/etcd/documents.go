@@ -126,6 +126,7 @@ type nodeDoc struct {
 type node struct {
 	ID       string `json:"id"`
 	Host     string `json:"host"`
+	Addr     string `json:"addr,omitempty"`
 	NodeRank int    `json:"node_rank"`
 	Nproc    int    `json:"nproc"`
 	Role     string `json:"role"`

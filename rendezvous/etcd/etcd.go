@@ -162,14 +162,14 @@ func (r *Rendezvous) Join(ctx context.Context, self rendezvous.Node) (*rendezvou
 	}
 	c := r.loop.config
 	switch {
-	case self.Host == "":
+	case self.Reach() == "":
 		return nil, errors.New("this node has no address at which others reach it")
 	case self.Nproc < 1:
 		return nil, fmt.Errorf("%d workers: want at least 1", self.Nproc)
 	case self.NodeRank >= c.Max:
 		return nil, fmt.Errorf("node rank %d: want 0 to %d for %d nodes", self.NodeRank, c.Max-1, c.Max)
 	}
-	port, err := rendezvous.Master{Addr: self.Host}.Reserve(c.Reserve)
+	port, err := rendezvous.Master{Addr: self.Reach()}.Reserve(c.Reserve)
 	if err != nil {
 		return nil, err
 	}

@@ -316,7 +316,7 @@ func TestNewcomer(t *testing.T) {
 	wantNewRound(t, first)
 	second := append(together(t, agents), joined(t))
 	same(t, second)
-	if r := second[0]; len(r.Nodes) != 3 || r.Restarts != 0 || r.Why != "1 more nodes have come" {
+	if r := second[0]; len(r.Nodes) != 3 || r.Restarts != 0 || r.Why != "more nodes have come: 1" {
 		t.Errorf("the second round is %s", show(r))
 	}
 }

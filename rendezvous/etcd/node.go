@@ -164,7 +164,7 @@ func (l *loop) enter(doc *roundDoc, rank int) {
 	head := doc.Members[0]
 	r := rendezvous.Round{
 		ID: doc.ID, Self: rank,
-		Master: rendezvous.Master{Addr: head.Node.Host, Port: head.Port},
+		Master: rendezvous.Master{Addr: rendezvous.Node(head.Node).Reach(), Port: head.Port},
 		Token:  doc.Token, Restarts: doc.Restarts, Why: doc.Why,
 	}
 	for _, m := range doc.Members {

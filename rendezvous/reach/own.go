@@ -128,9 +128,7 @@ func onlyForUs(e rendezvous.Endpoint, here []netip.Addr) bool {
 	if _, err := netip.ParseAddr(e.Host); err == nil {
 		return false
 	}
-	name := strings.TrimSuffix(e.Host, ".")
-	return name != "localhost" && !strings.HasSuffix(name, ".localhost") &&
-		!slices.ContainsFunc(here, func(a netip.Addr) bool { return !a.IsLoopback() })
+	return !e.IsLoopback() && !slices.ContainsFunc(here, func(a netip.Addr) bool { return !a.IsLoopback() })
 }
 
 // all is the address that means all of them, in the family of some.

@@ -19,6 +19,7 @@ import (
 // A plan is what --dry-run shows: what this node would start in its first round.
 type plan struct {
 	RunID       string       `json:"run_id"`
+	Supposing   string       `json:"supposing,omitempty"`
 	Nodes       int          `json:"nodes"`
 	NodeRank    int          `json:"node_rank"`
 	WorldSize   int          `json:"world_size"`
@@ -49,16 +50,15 @@ func dryRun(ctx context.Context, o *options, command []string, out io.Writer) er
 	if err != nil {
 		return err
 	}
-	meeting, err := newRendezvous(o, func(_ string, port int) (rendezvous.Port, error) { return noPort(port), nil }, nil)
-	if err != nil {
-		return err
-	}
-	round, err := meeting.Join(ctx, c.Node)
+	round, err := o.firstRound(ctx, c.Node)
 	if err != nil {
 		return err
 	}
 	p := newPlan(c, round, os.Environ())
 	p.Source = program.Source
+	if o.elastic() {
+		p.Supposing = fmt.Sprintf("%d nodes like this one meet, and this is number %d of them", len(round.Nodes), round.Self)
+	}
 	if o.json {
 		encoder := json.NewEncoder(out)
 		encoder.SetIndent("", "  ")
@@ -67,6 +67,26 @@ func dryRun(ctx context.Context, o *options, command []string, out io.Writer) er
 	}
 	_, err = io.WriteString(out, p.text())
 	return err
+}
+
+// firstRound is the round as far as one node knows it. Where nodes meet over etcd, that is a guess.
+func (o *options) firstRound(ctx context.Context, self rendezvous.Node) (*rendezvous.Round, error) {
+	noReserve := func(_ string, port int) (rendezvous.Port, error) { return noPort(port), nil }
+	switch {
+	case o.elastic():
+		round, _ := rendezvous.Begin(rendezvous.Round{
+			ID: 1, Nodes: slices.Repeat([]rendezvous.Node{self}, o.nnodes), Self: max(0, o.nodeRank),
+			Master: rendezvous.Master{Port: o.masterPort}, Token: hidden,
+		}, nil)
+		return round, nil
+	case o.nnodes == 1:
+		return o.local(noReserve, nil).Join(ctx, self)
+	}
+	meeting, err := o.static(noReserve)
+	if err != nil {
+		return nil, err
+	}
+	return meeting.Join(ctx, self)
 }
 
 // noPort is the number of a port that nobody holds.
@@ -109,7 +129,7 @@ func shown(name, value string, hosted bool) string {
 	switch {
 	case name == "GORUN_TOKEN" && value != "":
 		return hidden
-	case name == "MASTER_PORT" && value == "0", name == "GORUN_STORE_ADDR" && hosted, name == "TORCHELASTIC_ERROR_FILE" && value == "":
+	case name == "MASTER_PORT" && value == "0", name == "MASTER_ADDR" && value == "", name == "GORUN_STORE_ADDR" && hosted, name == "TORCHELASTIC_ERROR_FILE" && value == "":
 		return later
 	default:
 		return value
@@ -122,6 +142,9 @@ func (p plan) text() string {
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	first, last := p.Workers[0], p.Workers[len(p.Workers)-1]
 	line("job %s: node %d of %d, ranks %d to %d of %d", quote(p.RunID), p.NodeRank, p.Nodes, first.Rank, last.Rank, p.WorldSize)
+	if p.Supposing != "" {
+		line("supposing that %s", p.Supposing)
+	}
 	if p.Source != "" {
 		line("built from: %s", quote(p.Source))
 	}

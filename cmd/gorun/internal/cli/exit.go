@@ -24,7 +24,7 @@ func exitCode(err error) int {
 	switch {
 	case err == nil:
 		return exitOK
-	case is[*usageError](err), is[*launcher.BuildError](err), is[*launcher.TimerFileError](err), isBusyPort(err):
+	case is[*usageError](err), is[*rendezvous.MisuseError](err), is[*launcher.BuildError](err), is[*launcher.TimerFileError](err), isBusyPort(err):
 		return exitUsage
 	case is[*launcher.NotExecutableError](err):
 		return exitNotExecutable

@@ -56,9 +56,7 @@ func (vs values) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.SetInterspersed(false) // what follows the program is the program's
-	flags.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
-		return pflag.NormalizedName(fullName(name))
-	})
+	flags.SetNormalizeFunc(normalize)
 	flags.BoolP("help", "h", false, "this text")
 	flags.Bool("version", false, "the version")
 	for _, v := range vs {
@@ -77,6 +75,10 @@ func (vs values) register(cmd *cobra.Command) {
 			_ = cmd.RegisterFlagCompletionFunc(v.flag.name, complete) // fails for a flag that is not there, or twice
 		}
 	}
+}
+
+func normalize(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+	return pflag.NormalizedName(fullName(name))
 }
 
 // A host is what gorun reads of the machine it runs on, beside its command line.
@@ -104,7 +106,9 @@ func (vs values) options(h host) (*options, error) {
 			return nil, usagef("%s: %w", o.given[v.flag.name], err)
 		}
 	}
-	o.token, _ = h.lookup("GORUN_TOKEN")
+	if token, ok := h.lookup("GORUN_TOKEN"); ok {
+		o.token = token
+	}
 	if err := o.check(); err != nil {
 		return nil, err
 	}

@@ -16,8 +16,9 @@ type options struct {
 	host  host
 	given map[string]string // how each flag was given, "--name=value" or "PET_NAME=value"
 
-	nnodes, nproc, nodeRank, maxRestarts int
-	role, localAddr, runID               string
+	minNodes, nnodes             int // the latter at most
+	nproc, nodeRank, maxRestarts int
+	role, localAddr, runID       string
 
 	module, noPython, runPath bool
 	useEnv                    bool // false: --local-rank=R goes before the program's arguments
@@ -26,11 +27,13 @@ type options struct {
 	backend          string
 	masterAddr       string
 	masterPort       int
-	endpoint         rendezvous.Master // wins over the two before
-	confRank         *int              // of --rdzv-conf
-	tokenFile, token string            // the file wins
-	master           rendezvous.Master // what follows from the above; empty: up to the rendezvous
-	overridden       []string          // flags that --standalone makes meaningless
+	endpoint         string // host:port, or some of them with commas between; wins over the two before
+	conf             conf
+	scaleUp          string
+	tokenFile, token string                // the file wins
+	endpoints        []rendezvous.Endpoint // of etcd's members
+	master           rendezvous.Master     // what follows from the above; empty: up to the rendezvous
+	overridden       []string              // flags that --standalone makes meaningless
 
 	grace, exitBarrier time.Duration
 	stopSignals        []os.Signal
@@ -57,14 +60,11 @@ const autoThreads = -1
 func defaults(h host) *options {
 	return &options{
 		host: h, given: make(map[string]string),
-		nnodes: 1, nproc: 1, role: "default", useEnv: true, backend: "static",
+		minNodes: 1, nnodes: 1, nproc: 1, scaleUp: string(rendezvous.ScaleImmediate), role: "default", useEnv: true, backend: "static",
 		grace: 30 * time.Second, exitBarrier: 300 * time.Second, stopSignals: stopSignals,
 		prefix: agent.DefaultPrefix, events: "null",
 	}
 }
-
-// defaultPort is torchrun's, for several nodes that cannot agree on one otherwise.
-const defaultPort = 29500
 
 // check holds the flags against each other, and settles what follows from them.
 func (o *options) check() error {
@@ -77,10 +77,10 @@ func (o *options) check() error {
 	if o.logKeep > 0 && o.logMaxSize == 0 {
 		return usagef("%s: nothing is put aside without --log-max-size", o.given["log-keep"])
 	}
-	if err := o.checkRendezvous(); err != nil {
+	if err := o.loadToken(); err != nil {
 		return err
 	}
-	return o.loadToken()
+	return o.settleRendezvous()
 }
 
 func (o *options) checkProgram() error {
@@ -93,78 +93,6 @@ func (o *options) checkProgram() error {
 		}
 	}
 	return nil
-}
-
-func (o *options) checkRendezvous() error {
-	if o.standalone {
-		if o.nnodes > 1 {
-			return usagef("%s: --standalone is for one node", o.given["nnodes"])
-		}
-		o.standAlone()
-	}
-	if o.backend != "static" && o.nnodes > 1 {
-		return usagef("%s: with several nodes this version has no backend but static: give --master-addr and --node-rank", o.given["rdzv-backend"])
-	}
-	if err := o.checkNodeRank(); err != nil {
-		return err
-	}
-	if o.nnodes == 1 {
-		o.settleOne()
-		return nil
-	}
-	return o.settleSeveral()
-}
-
-// settleOne: one node meets nobody, so that an endpoint matters only where it says the master's address.
-func (o *options) settleOne() {
-	o.master = rendezvous.Master{Addr: o.masterAddr, Port: o.masterPort}
-	if o.endpoint.Addr != "" && o.backend == "static" {
-		o.master = o.endpoint
-	}
-	if o.master.Addr == "" {
-		o.master.Addr = o.localAddr
-	}
-	if o.runID == "" {
-		o.runID = randomID()
-	}
-}
-
-func (o *options) settleSeveral() error {
-	o.master = rendezvous.Master{Addr: o.masterAddr, Port: o.masterPort}
-	if o.endpoint.Addr != "" {
-		o.master = o.endpoint
-	}
-	if o.master.Addr == "" {
-		return usagef("%s: where is node 0? Say it on every node, as in --master-addr=node0 --master-port=%d", o.given["nnodes"], defaultPort)
-	}
-	if o.master.Port == 0 {
-		o.master.Port = defaultPort
-	}
-	if o.runID == "" {
-		o.runID = "none"
-	}
-	return nil
-}
-
-func (o *options) checkNodeRank() error {
-	from := "node-rank"
-	if _, given := o.given[from]; !given && o.confRank != nil {
-		o.nodeRank, from = *o.confRank, "rdzv-conf"
-	}
-	if o.nodeRank >= o.nnodes {
-		return usagef("%s: node ranks are 0 to %d, since --nnodes is %d", o.given[from], o.nnodes-1, o.nnodes)
-	}
-	return nil
-}
-
-// standAlone drops what standalone overrides, as torchrun does.
-func (o *options) standAlone() {
-	for _, name := range []string{"rdzv-backend", "rdzv-endpoint", "rdzv-id", "rdzv-conf"} {
-		if _, given := o.given[name]; given {
-			o.overridden = append(o.overridden, "--"+name)
-		}
-	}
-	o.backend, o.endpoint, o.runID, o.confRank = "static", rendezvous.Master{}, "", nil
 }
 
 func randomID() string {

@@ -16,20 +16,32 @@ import (
 // version is what --version prints.
 const version = "0.1.0"
 
+// NeedsEtcd is what Main returns without etcd when that is what it needs. It has done nothing then.
+const NeedsEtcd = -1
+
+// errNeedsEtcd makes Main return NeedsEtcd.
+var errNeedsEtcd = errors.New("this needs etcd")
+
 // Main runs gorun with args, which do not include its own name, and returns the exit code. stdout gets what was
-// asked for: the workers' output, help, the version. stderr gets the rest.
-func Main(args []string, stdout, stderr *os.File) int {
+// asked for: the workers' output, help, the version. stderr gets the rest. etcd may be nil.
+func Main(args []string, stdout, stderr *os.File, etcd Etcd) int {
 	here := host{lookup: os.LookupEnv, root: os.DirFS("/")}
 	cmd := newCommand(here, func(ctx context.Context, o *options, command []string) error {
-		return run(ctx, o, command, stdout, stderr)
+		if o.elastic() && !o.dryRun && etcd == nil {
+			return errNeedsEtcd
+		}
+		return run(ctx, o, command, stdout, stderr, etcd)
 	})
-	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
-		addCommands(cmd) // behind flags there is always a program
+	if len(args) > 0 && !strings.HasPrefix(args[0], "-") { // behind flags there is always a program
+		addCommands(cmd, etcd)
 	}
 	cmd.SetArgs(args)
 	cmd.SetOut(stdout)
 	cmd.SetErr(stderr)
 	err := cmd.Execute()
+	if errors.Is(err, errNeedsEtcd) {
+		return NeedsEtcd
+	}
 	if err != nil {
 		_, _ = fmt.Fprint(stderr, explain(err)) // there is nowhere to report that stderr is gone
 	}
@@ -73,9 +85,17 @@ func newCommand(here host, runF func(context.Context, *options, []string) error)
 	return cmd
 }
 
-func addCommands(cmd *cobra.Command) {
-	cmd.AddCommand(completionCommand(), printCommand("man", "Print the manual page, in roff", manual),
-		printCommand("version", "Print the version", func() string { return "gorun " + version + "\n" }))
+// addCommands adds what stands instead of a program. Without etcd, all but the version is left to a gorun that has it: they
+// would not be complete.
+func addCommands(cmd *cobra.Command, etcd Etcd) {
+	cmd.AddCommand(printCommand("version", "Print the version", func() string { return "gorun " + version + "\n" }))
+	if etcd != nil {
+		cmd.AddCommand(completionCommand(), printCommand("man", "Print the manual page, in roff", manual), etcdCommand(etcd))
+		return
+	}
+	for _, name := range []string{"completion", "man", "etcd", "help", cobra.ShellCompRequestCmd, cobra.ShellCompNoDescRequestCmd} {
+		cmd.AddCommand(&cobra.Command{Use: name, DisableFlagParsing: true, RunE: func(*cobra.Command, []string) error { return errNeedsEtcd }})
+	}
 }
 
 // printCommand is a command that prints a text.

@@ -16,7 +16,7 @@ import (
 )
 
 // run wires the parts together and runs the job: command is the program and its arguments.
-func run(ctx context.Context, o *options, command []string, stdout, stderr *os.File) (err error) {
+func run(ctx context.Context, o *options, command []string, stdout, stderr *os.File, etcd Etcd) (err error) {
 	logger, err := newLogger(stderr)
 	if err != nil {
 		return err
@@ -69,7 +69,7 @@ func run(ctx context.Context, o *options, command []string, stdout, stderr *os.F
 	if config.Spec.Logs, err = o.logs(logger); err != nil {
 		return err
 	}
-	if config.Rendezvous, err = newRendezvous(o, reserve, hostStore(logger)); err != nil {
+	if config.Rendezvous, err = o.rendezvous(etcd, logger); err != nil {
 		return err
 	}
 	config.Start, config.Logger = start, logger
@@ -81,6 +81,9 @@ func run(ctx context.Context, o *options, command []string, stdout, stderr *os.F
 func (o *options) warnings(environ []string) (list []string) {
 	if len(o.overridden) > 0 {
 		list = append(list, "--standalone overrides "+strings.Join(o.overridden, ", "))
+	}
+	if _, given := o.given["master-addr"]; given && o.elastic() {
+		list = append(list, o.given["master-addr"]+" does not count: where nodes meet over etcd, rank 0's says where it is (--local-addr)")
 	}
 	if o.logDir == os.DevNull && len(o.stdoutFilters)+len(o.stderrFilters) > 0 {
 		list = append(list, "filtered lines go to no file, since --log-dir is "+os.DevNull)

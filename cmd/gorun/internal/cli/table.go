@@ -14,15 +14,15 @@ const (
 
 // table is every flag of gorun, in the order of the help.
 var table = []flag{
-	{group: groupNodes, name: "nnodes", value: "N", help: "nodes of the job (1)", set: setNnodes},
+	{group: groupNodes, name: "nnodes", value: "N", help: "nodes of the job: a number, or MIN:MAX for one that goes on with fewer and takes more (1)", set: setNnodes},
 	{group: groupNodes, name: "nproc-per-node", value: "N", choices: procKinds, set: setNproc,
 		help: "workers on this node: a number; cpu (one for each CPU that this process may use); gpu or xpu (one for each such device); " +
 			"auto (one for each device, or else for each CPU) (1)"},
-	{group: groupNodes, name: "node-rank", value: "R", help: "number of this node, from 0 (0)",
+	{group: groupNodes, name: "node-rank", value: "R", help: "number of this node, from 0; a wish, where nodes meet over etcd (0; none)",
 		set: setNumber(0, maxNodes-1, func(o *options) *int { return &o.nodeRank })},
 	{group: groupNodes, name: "role", value: "NAME", help: "role of this node's workers (default)",
 		set: orEmpty(setText("a name", func(o *options) *string { return &o.role }))},
-	{group: groupNodes, name: "local-addr", value: "HOST", help: "address of this node (its host name)",
+	{group: groupNodes, name: "local-addr", value: "HOST", help: "address of this node (its host name; where nodes meet over etcd, that by which it reaches it)",
 		set: orEmpty(setHost(func(o *options) *string { return &o.localAddr }))},
 
 	{group: groupProgram, name: "module", short: "m", help: "program is a Python module, run as python -u -m program",
@@ -41,16 +41,21 @@ var table = []flag{
 	{group: groupRendezvous, name: "master-port", value: "PORT", help: "free port on node 0 (any for one node, otherwise 29500)",
 		set: setNumber(0, maxPort, func(o *options) *int { return &o.masterPort })},
 	{group: groupRendezvous, name: "rdzv-endpoint", value: "HOST:PORT", set: orEmpty(setEndpoint),
-		help: "the master's address and port in one; wins over the two flags above"},
+		help: "where nodes meet: the etcd, or one of the nodes that is to host it, or three of them with commas between, of which any one " +
+			"may fail; for static: the master's address and port in one"},
 	{group: groupRendezvous, name: "rdzv-backend", value: "NAME", choices: backends,
-		help: "how the nodes meet: static; for one node all names do, as it need not meet anybody (static)",
-		set:  setChoice(backends, func(o *options) *string { return &o.backend })},
-	{group: groupRendezvous, name: "rdzv-id", value: "ID", help: "name of the job (random for one node, otherwise none)",
+		help: "how several nodes meet: static (they are told who they are); embedded or c10d (over an etcd that one of them hosts); " +
+			"etcd, etcd-v2 or etcd-v3 (over one that runs by itself) (static)",
+		set: setChoice(backends, func(o *options) *string { return &o.backend })},
+	{group: groupRendezvous, name: "rdzv-id", value: "ID", help: "name of the job, the same on every node (random for one node, otherwise none)",
 		set: orEmpty(setText("a name", func(o *options) *string { return &o.runID }))},
 	{group: groupRendezvous, name: "rdzv-conf", value: "K=V,...", set: setConf,
-		help: "settings of the backend, with torchrun's keys; for static: rank=R (as --node-rank)"},
+		help: "settings of the backend: join_timeout, last_call_timeout, keep_alive_interval, keep_alive_max_attempt or ttl, is_host, " +
+			"ca_cert, ssl_cert, ssl_cert_key, username, password_file, etcd_prefix; for static: rank=R; seconds and PEM files"},
+	{group: groupRendezvous, name: "scale-up", value: "WHEN", choices: scaleUps, own: true, set: setChoice(scaleUps, func(o *options) *string { return &o.scaleUp }),
+		help: "when a job with room takes nodes that come late: immediate, on-restart (with the next round), or never (but for lost ones) (immediate)"},
 	{group: groupRendezvous, name: "rdzv-token-file", value: "FILE", own: true, set: setText("a file name", func(o *options) *string { return &o.tokenFile }),
-		help: "several nodes: file with a secret, the same on every node, by which workers know each other ($GORUN_TOKEN)"},
+		help: "several nodes: file with a secret, the same on every node, by which nodes and workers know each other ($GORUN_TOKEN)"},
 
 	{group: groupStopping, name: "max-restarts", value: "N", help: "how often all workers are started again after a failure (0)",
 		set: setNumber(0, maxRestarts, func(o *options) *int { return &o.maxRestarts })},

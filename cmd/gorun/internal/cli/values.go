@@ -73,13 +73,9 @@ func anyOf(choices []string) string {
 
 // setSeconds takes whole numbers and fractions.
 func setSeconds(at func(*options) *time.Duration) func(*options, string) error {
-	return func(o *options, s string) error {
-		seconds, err := strconv.ParseFloat(s, 64)
-		if err != nil || !(seconds >= 0 && seconds <= maxSeconds) {
-			return errors.New("want a number of seconds, 0 or more")
-		}
-		*at(o) = time.Duration(seconds * float64(time.Second))
-		return nil
+	return func(o *options, s string) (err error) {
+		*at(o), err = toSeconds(s)
+		return err
 	}
 }
 

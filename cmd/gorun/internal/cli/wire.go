@@ -18,10 +18,23 @@ import (
 // A storeHost serves a store for the workers of a round that know token.
 type storeHost func(token string) (addr string, store io.Closer, err error)
 
-func newRendezvous(o *options, reserve rendezvous.ReserveFunc, host storeHost) (rendezvous.Rendezvous, error) {
-	if o.nnodes == 1 {
-		return rendezvous.NewLocal(rendezvous.LocalConfig{Master: o.master, Reserve: reserve, Host: host, MaxRestarts: o.maxRestarts}), nil
+// rendezvous is that of the job. etcd may be nil if no node meets others over it.
+func (o *options) rendezvous(etcd Etcd, logger hclog.Logger) (rendezvous.Rendezvous, error) {
+	switch {
+	case o.elastic():
+		return etcd.Rendezvous(o.elasticConfig(reserve, logger)), nil
+	case o.nnodes == 1:
+		return o.local(reserve, hostStore(logger)), nil
+	default:
+		return o.static(reserve)
 	}
+}
+
+func (o *options) local(reserve rendezvous.ReserveFunc, host storeHost) rendezvous.Rendezvous {
+	return rendezvous.NewLocal(rendezvous.LocalConfig{Master: o.master, Reserve: reserve, Host: host, MaxRestarts: o.maxRestarts})
+}
+
+func (o *options) static(reserve rendezvous.ReserveFunc) (rendezvous.Rendezvous, error) {
 	static, err := rendezvous.NewStatic(rendezvous.StaticConfig{
 		Nodes: o.nnodes, NodeRank: o.nodeRank, Master: o.master, Token: o.token, MaxRestarts: o.maxRestarts, Reserve: reserve,
 	})
@@ -67,8 +80,8 @@ func (o *options) node() rendezvous.Node {
 		host = "localhost"
 	}
 	id := fmt.Sprintf("%s/%d", host, os.Getpid())
-	if o.localAddr != "" {
+	if o.localAddr != "" && !o.elastic() {
 		host = o.localAddr
 	}
-	return rendezvous.Node{ID: id, Host: host, NodeRank: o.nodeRank, Nproc: o.nproc, Role: o.role}
+	return rendezvous.Node{ID: id, Host: host, Addr: o.localAddr, NodeRank: o.nodeRank, Nproc: o.nproc, Role: o.role}
 }

@@ -1,0 +1,156 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A conf is what --rdzv-conf says, checked.
+type conf map[string]string
+
+// A confKey is a key of --rdzv-conf.
+type confKey struct {
+	name  string
+	check func(string) error
+}
+
+// confKeys are torchrun's keys, whichever backend it has them for, and after them gorun's own. What a job does not need it
+// does not use; but a wrong key or value is a mistake all the same.
+var confKeys = []confKey{
+	{"rank", func(s string) error { _, err := number(s, 0, maxNodes-1); return err }},
+	{"timeout", isDuration}, {"read_timeout", isDuration},
+	{"join_timeout", isDuration}, {"last_call_timeout", isDuration}, {"close_timeout", isDuration},
+	{"heartbeat_timeout", isDuration}, {"keep_alive_interval", isDuration},
+	{"keep_alive_max_attempt", func(s string) error { _, err := number(s, 1, maxRestarts); return err }},
+	{"store_type", oneOf("tcp", "file")},
+	{"is_host", oneOf(slices.Sorted(maps.Keys(truths))...)},
+	{"use_libuv", oneOf("true", "false", "1", "0")},
+	{"protocol", oneOf("http", "https")},
+	{"ssl_cert", isFile}, {"ssl_cert_key", isFile}, {"ca_cert", isFile}, {"etcd_prefix", isPrefix},
+	{"ttl", isDuration}, {"username", isName}, {"password_file", isFile},
+}
+
+var truths = map[string]bool{
+	"true": true, "1": true, "yes": true, "y": true, "t": true, "on": true,
+	"false": false, "0": false, "no": false, "n": false, "f": false, "off": false,
+}
+
+func isDuration(s string) error { _, err := toSeconds(s); return err }
+
+// toSeconds takes whole numbers and fractions.
+func toSeconds(s string) (time.Duration, error) {
+	seconds, err := strconv.ParseFloat(s, 64)
+	if err != nil || !(seconds >= 0 && seconds <= maxSeconds) {
+		return 0, errors.New("want a number of seconds, 0 or more")
+	}
+	return time.Duration(seconds * float64(time.Second)), nil
+}
+
+func isFile(s string) error {
+	if s == "" {
+		return errors.New("want a file name")
+	}
+	return nil
+}
+
+func isName(s string) error {
+	if s == "" || strings.Contains(s, ":") {
+		return errors.New("want a name; a password is read from password_file")
+	}
+	return nil
+}
+
+func isPrefix(s string) error {
+	if !strings.HasPrefix(s, "/") || len(s) > maxPrefix {
+		return fmt.Errorf("want a prefix of etcd keys of at most %d bytes, beginning with a slash", maxPrefix)
+	}
+	return nil
+}
+
+const maxPrefix = 256
+
+func oneOf(choices ...string) func(string) error {
+	return func(s string) error {
+		if !slices.Contains(choices, strings.ToLower(s)) {
+			return fmt.Errorf("want %s%s", anyOf(choices), didYouMean(s, choices))
+		}
+		return nil
+	}
+}
+
+func confNames() (names []string) {
+	for _, k := range confKeys {
+		names = append(names, k.name)
+	}
+	return names
+}
+
+// setConf reads k=v,k2=v2; torchrun's users quote values, so quotes are dropped.
+func setConf(o *options, s string) error {
+	for item := range strings.SplitSeq(s, ",") {
+		if strings.TrimSpace(item) == "" {
+			continue
+		}
+		name, text, ok := strings.Cut(item, "=")
+		if !ok {
+			return fmt.Errorf("%s has no value: want pairs key=value with commas between", quote(item))
+		}
+		name, text = strings.Trim(strings.TrimSpace(name), `'"`), strings.Trim(strings.TrimSpace(text), `'"`)
+		i := slices.IndexFunc(confKeys, func(k confKey) bool { return k.name == name })
+		if i < 0 {
+			return fmt.Errorf("no such key %s%s: want %s", quote(name), didYouMean(name, confNames()), anyOf(confNames()))
+		}
+		if err := confKeys[i].check(text); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		if o.conf == nil {
+			o.conf = make(conf)
+		}
+		o.conf[name] = text
+	}
+	return nil
+}
+
+// seconds is the value of the first of some keys that is there.
+func (c conf) seconds(otherwise time.Duration, names ...string) time.Duration {
+	for _, name := range names {
+		if text, ok := c[name]; ok {
+			d, _ := toSeconds(text)         // checked
+			return max(d, time.Millisecond) // none at all is asked for, not the default
+		}
+	}
+	return otherwise
+}
+
+// number is the value of a key.
+func (c conf) number(otherwise int, name string) int {
+	if text, ok := c[name]; ok {
+		otherwise, _ = number(text, 0, maxRestarts) // checked
+	}
+	return otherwise
+}
+
+// ttl is after how long without a sign of life a node is gone. Torchrun's two keys multiply to it.
+func (c conf) ttl() time.Duration {
+	_, interval := c["keep_alive_interval"]
+	_, attempts := c["keep_alive_max_attempt"]
+	otherwise := 10 * time.Second
+	if interval || attempts {
+		otherwise = c.seconds(5*time.Second, "keep_alive_interval") * time.Duration(c.number(3, "keep_alive_max_attempt"))
+	}
+	return max(c.seconds(otherwise, "ttl"), time.Second)
+}
+
+// hosts is what is_host says; nil: nothing.
+func (c conf) hosts() *bool {
+	text, ok := c["is_host"]
+	if !ok {
+		return nil
+	}
+	return new(truths[strings.ToLower(text)])
+}

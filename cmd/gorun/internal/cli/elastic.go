@@ -1,0 +1,130 @@
+package cli
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/gorun/gorun/rendezvous"
+)
+
+// Etcd is what a gorun can do that has etcd in it. Package cli has not: what brings etcd takes longer to be initialised
+// than a worker to start, and most jobs have one node.
+type Etcd interface {
+	// Rendezvous returns the rendezvous that flags describe. It does not wait for anything.
+	Rendezvous(Elastic) rendezvous.Rendezvous
+	// Serve hosts an etcd at an endpoint of this machine until ctx ends, with its data in dir, or in a temporary directory.
+	Serve(ctx context.Context, a Access, dir string, logger hclog.Logger) error
+}
+
+// An Elastic is a rendezvous over etcd as flags describe it.
+type Elastic struct {
+	Access
+	RunID                      string
+	Prefix                     string // of etcd's keys; empty: gorun's own
+	Min, Max, MaxRestarts      int
+	TTL, LastCall, JoinTimeout time.Duration
+	ScaleUp                    rendezvous.ScaleUp
+	MasterPort                 int               // 0: any
+	Settings                   map[string]string // more of what must be the same on every node
+	Reserve                    rendezvous.ReserveFunc
+	Waiting                    func(reason string) // is told what a node waits for
+	Logger                     hclog.Logger
+}
+
+// An Access says where an etcd is, and how to get in.
+type Access struct {
+	Hosted             bool  // by the node that owns an endpoint; otherwise it runs by itself
+	Hosts              *bool // whether this node is to host it; nil: if it owns an endpoint
+	Endpoints          []rendezvous.Endpoint
+	Secret             string // of the nodes, if it is hosted; empty: none
+	TLS                bool
+	CA, Cert, Key      string // PEM files; empty: none
+	User, PasswordFile string // empty: none
+}
+
+// settleElastic: nodes that meet over etcd must know where it is, and what they call their job.
+func (o *options) settleElastic() error {
+	backend := o.given["rdzv-backend"]
+	if o.endpoint == "" {
+		return usagef("%s: where do the nodes meet? Say it on every node, as in --rdzv-endpoint=node0:%d", backend, o.endpointPort())
+	}
+	if err := o.settleEndpoints(); err != nil {
+		return err
+	}
+	if o.runID == "" {
+		if !o.hosted() {
+			return usagef("%s: an etcd may have many jobs: name this one, on every node alike, as in --rdzv-id=train17", backend)
+		}
+		o.runID = "none" // torchrun's
+	}
+	if strings.Contains(o.runID, "/") || len(o.runID) > maxRunID {
+		return usagef("%s: want a name of at most %d bytes, without a slash", o.given["rdzv-id"], maxRunID)
+	}
+	if _, given := o.given["node-rank"]; !given && o.conf["rank"] == "" {
+		o.nodeRank = -1
+	}
+	return o.checkAccess()
+}
+
+const maxRunID = 128
+
+func (o *options) checkAccess() error {
+	c, from := o.conf, o.given["rdzv-conf"]
+	files := 0
+	for _, name := range []string{"ca_cert", "ssl_cert", "ssl_cert_key"} {
+		if c[name] != "" {
+			files++
+		}
+	}
+	switch {
+	case (c["ssl_cert"] == "") != (c["ssl_cert_key"] == ""):
+		return usagef("%s: ssl_cert and ssl_cert_key go together", from)
+	case files > 0 && strings.EqualFold(c["protocol"], "http"):
+		return usagef("%s: certificates are for protocol=https", from)
+	case (c["username"] == "") != (c["password_file"] == ""):
+		return usagef("%s: username and password_file go together", from)
+	case !o.hosted():
+		return nil
+	case strings.EqualFold(c["store_type"], "file"):
+		return usagef("%s: nodes meet over the network; leave store_type out", from)
+	case c["username"] != "":
+		return usagef("%s: an etcd that gorun hosts has no users; nodes know each other by --rdzv-token-file", from)
+	case files > 0 && files < 3:
+		return usagef("%s: want all of ca_cert, ssl_cert and ssl_cert_key, or none", from)
+	case files > 0 && o.tokenFile != "":
+		return usagef("%s and %s: nodes know each other by a token or by certificates; leave one out", o.given["rdzv-token-file"], from)
+	case files == 0 && o.token == "" && o.exposed():
+		return usagef("%s: whoever reaches it could start programs: give every node the same secret, as in --rdzv-token-file=token (openssl rand -hex 32 >token)",
+			o.given["rdzv-endpoint"])
+	}
+	return nil
+}
+
+func (o *options) access() Access {
+	a := Access{
+		Hosted: o.hosted(), Hosts: o.conf.hosts(), Endpoints: o.endpoints,
+		CA: o.conf["ca_cert"], Cert: o.conf["ssl_cert"], Key: o.conf["ssl_cert_key"],
+		User: o.conf["username"], PasswordFile: o.conf["password_file"],
+	}
+	a.TLS = a.CA != "" || a.Cert != "" || strings.EqualFold(o.conf["protocol"], "https")
+	if a.Hosted && a.Cert == "" {
+		a.Secret = o.token
+	}
+	return a
+}
+
+func (o *options) elasticConfig(reserve rendezvous.ReserveFunc, logger hclog.Logger) Elastic {
+	return Elastic{
+		Access: o.access(), RunID: o.runID, Prefix: o.conf["etcd_prefix"],
+		Min: o.minNodes, Max: o.nnodes, MaxRestarts: o.maxRestarts,
+		TTL: o.conf.ttl(), LastCall: o.conf.seconds(30*time.Second, "last_call_timeout"), JoinTimeout: o.conf.seconds(10*time.Minute, "join_timeout", "timeout"),
+		ScaleUp: rendezvous.ScaleUp(o.scaleUp), MasterPort: o.masterPort,
+		Settings: map[string]string{"gorun": version},
+		Reserve:  reserve, Waiting: newWaiting(logger).tell, Logger: logger,
+	}
+}
+
+var scaleUps = []string{string(rendezvous.ScaleImmediate), string(rendezvous.ScaleOnRestart), string(rendezvous.ScaleNever)}

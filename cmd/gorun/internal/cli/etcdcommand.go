@@ -1,0 +1,70 @@
+package cli
+
+import (
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+// etcdCommand is gorun etcd: an etcd such as an agent would host, which outlives jobs.
+func etcdCommand(etcd Etcd) *cobra.Command {
+	var endpoint, tokenFile, conf, dir string
+	cmd := &cobra.Command{
+		Use: "etcd", Short: "Host an etcd, where the nodes of jobs meet, until it is stopped", Args: noArguments, ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			access, err := hostedAccess(endpoint, tokenFile, conf)
+			if err != nil {
+				return err
+			}
+			logger, err := newLogger(os.Stderr)
+			if err != nil {
+				return err
+			}
+			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
+			defer stop()
+			return etcd.Serve(ctx, access, dir, logger)
+		},
+	}
+	flags := cmd.Flags()
+	flags.SetNormalizeFunc(normalize)
+	flags.StringVar(&endpoint, "rdzv-endpoint", "", "HOST:PORT of this machine, or three with commas between of which one is this machine's")
+	flags.StringVar(&tokenFile, "rdzv-token-file", "", "FILE with the secret of the nodes ($GORUN_TOKEN); not needed on loopback")
+	flags.StringVar(&conf, "rdzv-conf", "", "ca_cert, ssl_cert and ssl_cert_key, instead of a secret; is_host")
+	flags.StringVar(&dir, "data-dir", "", "DIR where data stays for the next time; a temporary one if it is not given")
+	return cmd
+}
+
+// hostedAccess reads the flags of gorun etcd as those of a node are read.
+func hostedAccess(endpoint, tokenFile, conf string) (Access, error) {
+	o := defaults(host{})
+	o.backend = "embedded"
+	o.token = os.Getenv("GORUN_TOKEN")
+	for _, f := range []struct {
+		name, text string
+		set        func(*options, string) error
+	}{
+		{"rdzv-endpoint", endpoint, setEndpoint},
+		{"rdzv-token-file", tokenFile, func(o *options, s string) error { o.tokenFile = s; return nil }},
+		{"rdzv-conf", conf, setConf},
+	} {
+		o.given[f.name] = "--" + f.name + "=" + quote(f.text)
+		if err := f.set(o, f.text); err != nil {
+			return Access{}, usagef("%s: %w", o.given[f.name], err)
+		}
+	}
+	if endpoint == "" {
+		return Access{}, usagef("gorun etcd: want an address of this machine, as in --rdzv-endpoint=node0:%d", o.endpointPort())
+	}
+	if err := o.loadToken(); err != nil {
+		return Access{}, err
+	}
+	if err := o.settleEndpoints(); err != nil {
+		return Access{}, err
+	}
+	if err := o.checkAccess(); err != nil {
+		return Access{}, err
+	}
+	return o.access(), nil
+}

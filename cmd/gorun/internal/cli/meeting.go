@@ -1,0 +1,156 @@
+package cli
+
+import (
+	"fmt"
+	"net"
+	"slices"
+
+	"github.com/gorun/gorun/rendezvous"
+)
+
+const backendStatic = "static"
+
+// backends are how nodes meet: torchrun's names and gorun's. Behind all but static is an etcd and version 3 of its API. One
+// node meets nobody, whatever the name.
+var backends = []string{backendStatic, "c10d", "etcd", "etcd-v2", "etcd-v3", "embedded"}
+
+// hosted reports whether one of the nodes hosts the etcd; otherwise it runs by itself.
+func (o *options) hosted() bool { return o.backend == "embedded" || o.backend == "c10d" }
+
+// defaultPort is torchrun's, for several nodes that cannot agree on one otherwise.
+const defaultPort = 29500
+
+func setEndpoint(o *options, s string) error { o.endpoint = s; return nil }
+
+// elastic reports whether the job's nodes meet over etcd.
+func (o *options) elastic() bool { return o.nnodes > 1 && o.backend != backendStatic }
+
+// settleRendezvous holds the flags of the rendezvous against each other, and settles what follows from them.
+func (o *options) settleRendezvous() error {
+	if o.standalone {
+		if o.nnodes > 1 {
+			return usagef("%s: --standalone is for one node", o.given["nnodes"])
+		}
+		o.standAlone()
+	}
+	if _, given := o.given["node-rank"]; !given {
+		o.nodeRank = o.conf.number(o.nodeRank, "rank")
+	}
+	if o.nodeRank >= o.nnodes {
+		from := o.given["node-rank"]
+		if from == "" {
+			from = o.given["rdzv-conf"]
+		}
+		return usagef("%s: node ranks are 0 to %d, since --nnodes is %d", from, o.nnodes-1, o.nnodes)
+	}
+	switch {
+	case o.elastic():
+		return o.settleElastic()
+	case o.minNodes < o.nnodes:
+		return usagef("%s: a range needs nodes that meet over etcd, as with --rdzv-backend=embedded --rdzv-endpoint=node0:%d", o.given["nnodes"], rendezvous.EmbeddedPort)
+	}
+	master, err := o.settleMaster()
+	if err != nil {
+		return err
+	}
+	o.master = master
+	if o.nnodes == 1 {
+		return o.settleOne()
+	}
+	return o.settleStatic()
+}
+
+// settleMaster: for static nodes, the endpoint is the master's.
+func (o *options) settleMaster() (rendezvous.Master, error) {
+	m := rendezvous.Master{Addr: o.masterAddr, Port: o.masterPort}
+	if o.endpoint == "" || o.backend != backendStatic {
+		return m, nil
+	}
+	host, port := o.endpoint, "0"
+	if h, p, err := net.SplitHostPort(o.endpoint); err == nil {
+		host, port = h, p
+	}
+	wrong := func(what string) error { return usagef("%s: want host:port%s", o.given["rdzv-endpoint"], what) }
+	if err := setHost(func(*options) *string { return &m.Addr })(o, host); err != nil {
+		return m, wrong("")
+	}
+	n, err := number(port, 0, maxPort)
+	if err != nil {
+		return m, wrong(fmt.Sprintf(", with a port from 0 to %d", maxPort))
+	}
+	m.Port = n
+	return m, nil
+}
+
+// settleOne: one node meets nobody, so that an endpoint matters only where it says the master's address.
+func (o *options) settleOne() error {
+	if o.backend != backendStatic && o.endpoint != "" {
+		if err := o.checkAsTorchrun(); err != nil {
+			return err
+		}
+	}
+	if o.master.Addr == "" {
+		o.master.Addr = o.localAddr
+	}
+	if o.runID == "" {
+		o.runID = randomID()
+	}
+	return nil
+}
+
+// checkAsTorchrun takes what torchrun takes for an endpoint of its own: port 0 is any, which one node has no use for.
+func (o *options) checkAsTorchrun() error {
+	static := *o
+	static.backend = backendStatic
+	if _, err := static.settleMaster(); err == nil {
+		return nil
+	}
+	return o.settleEndpoints()
+}
+
+func (o *options) settleStatic() error {
+	if o.master.Addr == "" {
+		return usagef("%s: where is node 0? Say it on every node, as in --master-addr=node0 --master-port=%d", o.given["nnodes"], defaultPort)
+	}
+	if o.master.Port == 0 {
+		o.master.Port = defaultPort
+	}
+	if o.runID == "" {
+		o.runID = "none"
+	}
+	return nil
+}
+
+// standAlone drops what standalone overrides, as torchrun does.
+func (o *options) standAlone() {
+	for _, name := range []string{"rdzv-backend", "rdzv-endpoint", "rdzv-id", "rdzv-conf"} {
+		if _, given := o.given[name]; given {
+			o.overridden = append(o.overridden, "--"+name)
+		}
+	}
+	o.backend, o.endpoint, o.runID, o.conf = backendStatic, "", "", nil
+}
+
+// settleEndpoints reads those of etcd's members.
+func (o *options) settleEndpoints() (err error) {
+	if o.endpoints, err = rendezvous.ParseEndpoints(o.endpoint, o.endpointPort()); err != nil {
+		return usagef("%s: %w", o.given["rdzv-endpoint"], err)
+	}
+	if n := len(o.endpoints); o.hosted() && n != 1 && n != 3 {
+		return usagef("%s: %d endpoints: want one, or three of which any one may fail", o.given["rdzv-endpoint"], n)
+	}
+	return nil
+}
+
+// endpointPort is for endpoints that name none.
+func (o *options) endpointPort() int {
+	if o.hosted() {
+		return rendezvous.EmbeddedPort
+	}
+	return rendezvous.EtcdPort
+}
+
+// exposed reports whether other machines may reach an endpoint.
+func (o *options) exposed() bool {
+	return slices.ContainsFunc(o.endpoints, func(e rendezvous.Endpoint) bool { return !e.IsLoopback() })
+}

@@ -1,0 +1,46 @@
+package cli
+
+import (
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+)
+
+// impatience is how long a node waits before it says what for: most waits are over by then.
+const impatience = time.Second
+
+// A waiting says what this node waits for.
+type waiting struct {
+	logger hclog.Logger
+
+	mu     sync.Mutex
+	reason string
+	timer  *time.Timer // nil: nothing is to be said
+}
+
+func newWaiting(logger hclog.Logger) *waiting { return &waiting{logger: logger} }
+
+// tell takes note of a reason. Empty: the wait is over.
+func (w *waiting) tell(reason string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.reason = reason
+	switch {
+	case reason == "" && w.timer != nil:
+		w.timer.Stop()
+		w.timer = nil
+	case reason != "" && w.timer == nil:
+		w.timer = time.AfterFunc(impatience, w.say)
+	}
+}
+
+func (w *waiting) say() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.timer == nil {
+		return // it was over just now
+	}
+	w.timer = nil
+	w.logger.Warn("waiting: " + w.reason)
+}

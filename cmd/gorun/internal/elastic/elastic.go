@@ -1,0 +1,112 @@
+// Package elastic makes the rendezvous of jobs whose nodes meet over etcd, and the etcd if a node is to host it. It is all
+// that connects the command line to the packages that bring etcd.
+package elastic
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/gorun/gorun/cmd/gorun/internal/cli"
+	"github.com/gorun/gorun/rendezvous"
+	"github.com/gorun/gorun/rendezvous/embedded"
+	"github.com/gorun/gorun/rendezvous/etcd"
+)
+
+// Etcd is what package cli lacks.
+type Etcd struct{}
+
+// Rendezvous returns one that starts with its first Join.
+func (Etcd) Rendezvous(c cli.Elastic) rendezvous.Rendezvous { return &meeting{config: c} }
+
+// A meeting is a rendezvous over an etcd that has to be found first, or started.
+type meeting struct {
+	config cli.Elastic
+
+	mu     sync.Mutex
+	server *embedded.Server // nil: not here
+	inner  *etcd.Rendezvous // nil: not yet
+	addr   string           // of this node
+}
+
+// Join opens the meeting if that has not been done.
+func (m *meeting) Join(ctx context.Context, self rendezvous.Node) (*rendezvous.Round, error) {
+	defer m.config.Waiting("")
+	inner, addr, err := m.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if self.Addr == "" {
+		self.Addr = addr
+	}
+	return inner.Join(ctx, self)
+}
+
+// Report is for rounds, so there has been a Join.
+func (m *meeting) Report(ctx context.Context, round *rendezvous.Round, failure *rendezvous.Failure) error {
+	return m.inner.Report(ctx, round, failure)
+}
+
+// Close leaves the job, and then, if it is here, ends the etcd, for which it waits until the other nodes have left.
+func (m *meeting) Close(ctx context.Context, why error) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var errs []error
+	if m.inner != nil {
+		errs = append(errs, m.inner.Close(ctx, why))
+	}
+	if m.server != nil {
+		errs = append(errs, m.server.Close(ctx))
+	}
+	return errors.Join(errs...)
+}
+
+// open finds the etcd, or starts it, and gets ready to join.
+func (m *meeting) open(ctx context.Context) (*etcd.Rendezvous, string, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.inner != nil {
+		return m.inner, m.addr, nil
+	}
+	c := m.config
+	ctx, cancel := context.WithTimeoutCause(ctx, c.JoinTimeout, errPatience(c.JoinTimeout))
+	defer cancel()
+	in, err := credentials(c.Access)
+	if err != nil {
+		return nil, "", err
+	}
+	if m.server == nil {
+		if m.server, err = host(ctx, c.Access, c.RunID, "", c.Waiting, c.Logger); err != nil {
+			return nil, "", err
+		}
+	}
+	if m.server == nil {
+		if err := await(ctx, c.Access, in, c.Waiting); err != nil {
+			return nil, "", err
+		}
+	}
+	m.addr = address(ctx, c.Endpoints)
+	m.inner, err = etcd.New(etcd.Config{
+		Endpoints: texts(c.Endpoints), TLS: in.tls, User: c.User, Password: in.password,
+		Prefix: c.Prefix, RunID: c.RunID, Min: c.Min, Max: c.Max, MaxRestarts: c.MaxRestarts,
+		TTL: c.TTL, LastCall: c.LastCall, JoinTimeout: c.JoinTimeout, ScaleUp: c.ScaleUp,
+		Options: c.Settings, Reserve: c.Reserve, Waiting: c.Waiting, Log: logTo(c.Logger),
+	})
+	return m.inner, m.addr, err
+}
+
+func texts(endpoints []rendezvous.Endpoint) []string {
+	list := make([]string, len(endpoints))
+	for i, e := range endpoints {
+		list[i] = e.String()
+	}
+	return list
+}
+
+// logTo is the agent's logger in the form that package etcd knows.
+func logTo(logger hclog.Logger) *slog.Logger {
+	return slog.New(&handler{to: logger})
+}

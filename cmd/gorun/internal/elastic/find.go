@@ -1,0 +1,136 @@
+package elastic
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"time"
+
+	"github.com/gorun/gorun/cmd/gorun/internal/cli"
+	"github.com/gorun/gorun/rendezvous"
+	"github.com/gorun/gorun/rendezvous/embedded"
+	"github.com/gorun/gorun/rendezvous/reach"
+)
+
+// secrets are what lets this node in.
+type secrets struct {
+	tls      *tls.Config // nil: none
+	password string
+}
+
+func credentials(a cli.Access) (s secrets, err error) {
+	if a.PasswordFile != "" {
+		text, err := os.ReadFile(a.PasswordFile)
+		if err != nil {
+			return s, misuse(fmt.Errorf("cannot read the password: %w", err))
+		}
+		s.password = string(bytes.TrimRight(text, "\r\n"))
+	}
+	switch {
+	case a.Secret != "":
+		s.tls, err = embedded.ClientTLS([]byte(a.Secret))
+	case a.TLS:
+		s.tls, err = certificates(a)
+	}
+	if err != nil {
+		err = misuse(err)
+	}
+	return s, err
+}
+
+// certificates are those of files. Without a CA the system's are believed.
+func certificates(a cli.Access) (*tls.Config, error) {
+	c := &tls.Config{MinVersion: tls.VersionTLS12}
+	if a.CA != "" {
+		text, err := os.ReadFile(a.CA)
+		if err != nil {
+			return nil, fmt.Errorf("cannot read ca_cert: %w", err)
+		}
+		c.RootCAs = x509.NewCertPool()
+		if !c.RootCAs.AppendCertsFromPEM(text) {
+			return nil, fmt.Errorf("ca_cert: no certificate in %s: want PEM", a.CA)
+		}
+	}
+	if a.Cert == "" {
+		return c, nil
+	}
+	if _, err := tls.LoadX509KeyPair(a.Cert, a.Key); err != nil {
+		return nil, fmt.Errorf("ssl_cert and ssl_cert_key: %w", err)
+	}
+	c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+		own, err := tls.LoadX509KeyPair(a.Cert, a.Key) // it may have been renewed
+		return &own, err
+	}
+	return c, nil
+}
+
+// misuse is for what no waiting mends.
+func misuse(err error) error { return &rendezvous.MisuseError{Err: err} }
+
+// askPause is between two looks at an etcd that is not there yet.
+const askPause = 500 * time.Millisecond
+
+// await returns when an etcd can be used. What it waits for it tells; it gives up when ctx ends or waiting is of no use.
+func await(ctx context.Context, a cli.Access, in secrets, tell func(string)) error {
+	target := reach.Target{Endpoints: a.Endpoints, TLS: in.tls, Username: a.User, Password: in.password}
+	for {
+		err := reach.Diagnose(ctx, target)
+		if err == nil {
+			return nil
+		}
+		if lasting(err) {
+			return misuse(err)
+		}
+		if ctx.Err() == nil {
+			tell(err.Error())
+		}
+		select {
+		case <-time.After(askPause):
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %w", context.Cause(ctx), err)
+		}
+	}
+}
+
+// lasting reports whether waiting for any of the endpoints is of no use.
+func lasting(err error) bool {
+	list := []error{err}
+	if several, ok := err.(interface{ Unwrap() []error }); ok {
+		list = several.Unwrap()
+	}
+	for _, err := range list {
+		if p, ok := errors.AsType[*reach.Problem](err); !ok || !p.Lasting() {
+			return false
+		}
+	}
+	return true
+}
+
+func errPatience(d time.Duration) error { return fmt.Errorf("no rendezvous within %v", d) }
+
+// address is where the other nodes reach this one: the address that it has on the way to where they meet. A host's own name
+// often means loopback to itself; that endpoint's host is what others call it.
+func address(ctx context.Context, endpoints []rendezvous.Endpoint) string {
+	for _, e := range endpoints {
+		conn, err := new(net.Dialer).DialContext(ctx, "udp", e.String()) // which sends nothing
+		if err != nil {
+			continue
+		}
+		own, err := netip.ParseAddrPort(conn.LocalAddr().String())
+		_ = conn.Close()
+		switch {
+		case err != nil:
+		case own.Addr().IsLoopback() && !e.IsLoopback():
+			return e.Host
+		default:
+			return own.Addr().Unmap().String()
+		}
+	}
+	return ""
+}
