@@ -18,6 +18,7 @@ import (
 type benchCase struct {
 	name, unit string
 	restarts   bool // only launchers that can restart
+	nodes      bool // only launchers whose nodes meet
 	measure    func(ctx context.Context, b *bench, l launcher, dir string) (value float64, lost int, err error)
 }
 
@@ -28,6 +29,13 @@ var cases = []benchCase{
 	{name: "SIGKILL of one of 4 workers to the last successor's main", unit: "ms", restarts: true, measure: recovery},
 	{name: "output of 8 workers, each line marked with its rank", unit: "MB/s", measure: output},
 	{name: "memory of the launcher and its helpers with 8 workers", unit: "MiB", measure: memory},
+	{name: "two nodes: start to the last worker's main", unit: "ms", nodes: true, measure: startTwo},
+	{name: "two nodes: SIGKILL of a worker to the last successor's main", unit: "ms", nodes: true, measure: recoverTwo},
+	{name: "three nodes: SIGKILL of an agent to the last main of the next round", unit: "ms", nodes: true, measure: loseNode},
+	{name: "two nodes: idle processor time of the agent that hosts", unit: "ms/s", nodes: true, measure: idleNode(0, cpu)},
+	{name: "two nodes: idle processor time of the other agent", unit: "ms/s", nodes: true, measure: idleNode(1, cpu)},
+	{name: "two nodes: memory of the agent that hosts", unit: "MiB", nodes: true, measure: idleNode(0, resident)},
+	{name: "two nodes: memory of the other agent", unit: "MiB", nodes: true, measure: idleNode(1, resident)},
 }
 
 // A figure is what one launcher did in one case.
@@ -55,7 +63,7 @@ func (b *bench) run(c benchCase) ([]figure, error) {
 	lost, hung := make(map[string]int), make(map[string]int)
 	for range b.rounds {
 		for _, l := range b.launchers {
-			if c.restarts && !l.restarts {
+			if c.restarts && !l.restarts || c.nodes && l.node == nil {
 				continue
 			}
 			b.runs++
@@ -162,16 +170,19 @@ func memory(ctx context.Context, b *bench, l launcher, dir string) (float64, int
 		return 0, 0, err
 	}
 	await(dir, "began-*", 8)
-	total := 0.0
-	for _, pid := range family(cmd.Process.Pid) {
-		if args, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline"); err == nil && !bytes.Contains(args, []byte(workerArg+"\x00"+dir)) || pid == cmd.Process.Pid {
-			total += pss(pid)
+	value := resident(cmd, dir)
+	return value, 0, errors.Join(release(dir), cmd.Wait())
+}
+
+// helpers returns a launcher's process and those of its descendants that are no workers.
+func helpers(launcher int, dir string) (pids []int) {
+	for _, pid := range family(launcher) {
+		args, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
+		if pid == launcher || err == nil && !bytes.Contains(args, []byte(workerArg+"\x00"+dir)) {
+			pids = append(pids, pid)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(dir, "measured"), nil, 0o600); err != nil {
-		return 0, 0, err
-	}
-	return total / 1024, 0, cmd.Wait()
+	return pids
 }
 
 // family returns a process and its descendants.

@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 )
 
@@ -11,7 +12,8 @@ import (
 type launcher struct {
 	name      string
 	command   func(n, restarts int, worker []string) []string
-	restarts  bool // it can
+	node      func(nodes, port string, worker []string) []string // one of several, with one restart for all; nil: it cannot
+	restarts  bool                                               // it can
 	tagOutput []string
 }
 
@@ -29,6 +31,8 @@ main()
 func launchers(gorun, dir string) []launcher {
 	list := []launcher{{name: "gorun", restarts: true, command: func(n, restarts int, worker []string) []string {
 		return append([]string{gorun, "--nproc-per-node", strconv.Itoa(n), "--max-restarts", strconv.Itoa(restarts)}, worker...)
+	}, node: func(nodes, port string, worker []string) []string {
+		return slices.Concat([]string{gorun}, meet(nodes, port), worker)
 	}}}
 	if python := pythonWithTorch(); python != "" {
 		script := filepath.Join(dir, "torchrun.py")
@@ -36,6 +40,8 @@ func launchers(gorun, dir string) []launcher {
 			list = append(list, launcher{name: "torchrun", restarts: true, tagOutput: []string{"--tee", "3"}, command: func(n, restarts int, worker []string) []string {
 				return append([]string{python, script, "--standalone", "--no_python", "--nproc_per_node", strconv.Itoa(n),
 					"--max_restarts", strconv.Itoa(restarts), "--monitor_interval", "0.1"}, worker...)
+			}, node: func(nodes, port string, worker []string) []string {
+				return slices.Concat([]string{python, script}, meet(nodes, port), []string{"--no_python", "--monitor_interval", "0.1"}, worker)
 			}})
 		}
 	}
@@ -50,6 +56,12 @@ func launchers(gorun, dir string) []launcher {
 		}})
 	}
 	return list
+}
+
+// meet is the part of a command line by which gorun and torchrun meet.
+func meet(nodes, port string) []string {
+	return []string{"--nnodes", nodes, "--nproc_per_node", strconv.Itoa(perNode), "--max_restarts", "1", "--rdzv_backend", "c10d",
+		"--rdzv_endpoint", "localhost:" + port, "--rdzv_id", "bench", "--rdzv_conf", "last_call_timeout=1"}
 }
 
 func pythonWithTorch() string {

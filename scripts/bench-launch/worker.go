@@ -2,6 +2,8 @@ package main
 
 import (
 	"bufio"
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -25,9 +27,13 @@ func work(dir string, todo []string) {
 			break
 		}
 	}
-	attempt := os.Getenv("TORCHELASTIC_RESTART_COUNT")
-	stamp := filepath.Join(dir, "began-"+attempt+"-"+rank)
-	if err := os.WriteFile(stamp, []byte(strconv.FormatInt(began.UnixNano(), 10)), 0o600); err != nil {
+	attempt := "0"
+	if _, err := os.Stat(filepath.Join(dir, "died")); err == nil {
+		attempt = "1" // whatever an agent counts: torchrun's do not agree
+	}
+	stamp := filepath.Join(dir, "began-"+attempt+"-"+rank+"-of-"+os.Getenv("WORLD_SIZE"))
+	text, unseen := []byte(strconv.FormatInt(began.UnixNano(), 10)), filepath.Join(dir, "writing-"+rank)
+	if err := errors.Join(os.WriteFile(unseen, text, 0o600), os.Rename(unseen, stamp)); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -55,8 +61,11 @@ func work(dir string, todo []string) {
 }
 
 // await waits until so many files match.
-func await(dir, pattern string, n int) {
-	for {
+func await(dir, pattern string, n int) { awaitUntil(context.Background(), dir, pattern, n) }
+
+// awaitUntil gives up when ctx ends.
+func awaitUntil(ctx context.Context, dir, pattern string, n int) {
+	for ctx.Err() == nil {
 		if found, _ := filepath.Glob(filepath.Join(dir, pattern)); len(found) >= n {
 			return
 		}
