@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gorun/gorun/launcher/proc"
 )
 
 // behaviours are the programs that the workers run: argv[1] names one, the rest are its arguments.
@@ -113,11 +115,11 @@ func look(args []string) {
 		flags, _, _ := syscall.Syscall(syscall.SYS_FCNTL, fd, syscall.F_GETFL, 0)
 		nonblocking = nonblocking || flags&syscall.O_NONBLOCK != 0
 	}
-	self, _ := readProcess(os.Getpid())
+	self, _ := proc.Read(os.Getpid())
 	stdin, _ := os.Readlink("/proc/self/fd/0")
 	wd, _ := os.Getwd()
 	fmt.Printf("fds=%v nonblocking=%v leader=%v stdin=%s args=%q env=%q wd=%s ignored=%v%v\n", open, nonblocking,
-		self.sid == self.pid, stdin, args, os.Environ(), wd, signal.Ignored(syscall.SIGTERM), signal.Ignored(syscall.SIGINT))
+		self.Session == self.Pid, stdin, args, os.Environ(), wd, signal.Ignored(syscall.SIGTERM), signal.Ignored(syscall.SIGINT))
 }
 
 // bound says which CPUs the worker may run on, and how it gets memory.
@@ -169,7 +171,7 @@ func agentMain(args []string) {
 	g, err := Start(context.Background(), Spec{Argv: args[1:], Workers: workersOf(2), TempDir: args[0], TimerFile: timerFile,
 		Stdout: os.Stdout, Stderr: os.Stderr, Warn: func(msg string) { fmt.Println("warning:", msg) }})
 	must(err)
-	fmt.Printf("guard %d\nworker %d\nworker %d\n", g.guard.pid, g.Pids()[0], g.Pids()[1])
+	fmt.Printf("guard %d\nworker %d\nworker %d\n", g.guard.Pid(), g.Pids()[0], g.Pids()[1])
 	go func() {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		g.Kill()

@@ -3,11 +3,11 @@
 // ranks of other machines or restarts: those are the agent's.
 //
 // Use it in four steps. The first is needed because the launcher starts its own binary again as the
-// guard (see below):
+// guard (see package guard):
 //
 //	func main() {
-//		if launcher.IsGuard() {
-//			os.Exit(launcher.RunGuard())
+//		if guard.Is() {
+//			os.Exit(guard.Main())
 //		}
 //		program, err := launcher.Resolve("./train", args)
 //		err = program.Build(ctx, dir, os.Stderr) // if it is Go source; removing dir is up to you
@@ -22,10 +22,6 @@
 //
 //	agent ── guard ── worker 0 ── ...
 //	              └── worker 1 ── ...
-//
-// The guard is the parent and the subreaper of all that the workers start, so a process that its
-// parents left (a double fork, with or without setsid) becomes a child of the guard and is found in
-// /proc. A socket joins agent and guard; its end of file tells the guard that the agent is gone.
 //
 // # What it guarantees
 //

@@ -1,25 +1,21 @@
 package launcher
 
 import (
-	"encoding/json"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/gorun/gorun/launcher/guard"
 )
 
 // Gang is the running workers of one Spec.
 type Gang struct {
 	spec      Spec
-	guard     *Guard
-	events    *json.Decoder
+	guard     *guard.Guard
 	workers   []worker
-	exits     chan Exit  // has room for all, so that nobody needs to listen
-	timerFile *timerFile // nil: the workers set no timers
-
-	sending  sync.Mutex
-	commands *json.Encoder
-	stopping atomic.Bool // a stop or kill has been sent
+	exits     chan Exit   // has room for all, so that nobody needs to listen
+	timerFile *timerFile  // nil: the workers set no timers
+	stopping  atomic.Bool // a stop or kill has been sent
 }
 
 // worker is the agent's view of one.
@@ -47,33 +43,24 @@ func (g *Gang) Exits() <-chan Exit { return g.exits }
 // Spec.Grace is over, SIGKILL to every descendant. It does not wait. Only the first Stop counts.
 func (g *Gang) Stop(sig syscall.Signal) {
 	g.stopping.Store(true)
-	g.send(command{Verb: verbStop, Signal: int(sig), Grace: g.spec.Grace})
+	g.guard.Stop(sig, g.spec.Grace)
 }
 
 // Kill sends SIGKILL to every descendant now, also while a Stop is in its grace period. It does not wait.
 func (g *Gang) Kill() {
 	g.stopping.Store(true)
-	g.send(command{Verb: verbKill})
+	g.guard.Kill()
 }
 
 // Signal passes sig to the workers, and not to their helpers, without stopping them. It does not wait.
-func (g *Gang) Signal(sig syscall.Signal) {
-	g.send(command{Verb: verbSignal, Signal: int(sig)})
-}
-
-// send fails only when the guard is gone, which run notices by itself.
-func (g *Gang) send(c command) {
-	g.sending.Lock()
-	defer g.sending.Unlock()
-	_ = g.commands.Encode(c)
-}
+func (g *Gang) Signal(sig syscall.Signal) { g.guard.Signal(sig) }
 
 // run follows the gang to its end. It is the gang's one goroutine, beside the readers of the pipes.
 func (g *Gang) run() {
 	defer close(g.exits)
 	guardLost := !g.follow()
 	if guardLost {
-		g.warnLeft(g.guard.end())
+		g.warnLeft(g.guard.End())
 	}
 	g.reportRest(guardLost)
 	for i := range g.workers {
@@ -88,8 +75,8 @@ func (g *Gang) run() {
 // follow reports exits until the guard says that nothing is left. It returns false if the guard dies first.
 func (g *Gang) follow() bool {
 	for {
-		var e event
-		if err := g.events.Decode(&e); err != nil {
+		e, err := g.guard.Next()
+		if err != nil {
 			return false
 		}
 		switch {

@@ -9,6 +9,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/gorun/gorun/launcher/guard"
+	"github.com/gorun/gorun/launcher/proc"
 )
 
 func TestExitsAreDeliveredOnceEach(t *testing.T) {
@@ -198,9 +201,29 @@ func openFiles(t *testing.T) []string {
 }
 
 // children lists the child processes of this one.
-func children(t *testing.T) []process {
+func children(t *testing.T) []proc.Process {
 	t.Helper()
-	return descendants(processes(), func(p process) bool { return p.ppid == os.Getpid() })
+	return proc.Descendants(proc.All(), func(p proc.Process) bool { return p.Parent == os.Getpid() })
+}
+
+func TestGuardStartedAhead(t *testing.T) {
+	ahead, err := guard.Start(100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, _ := spec(t, 2, "exit", "0")
+	s.Guard = ahead
+	for attempt := range 2 { // the second start finds it taken
+		g := start(t, s)
+		if (g.guard == ahead) != (attempt == 0) {
+			t.Errorf("attempt %d: guard %d, started ahead %d", attempt, g.guard.Pid(), ahead.Pid())
+		}
+		exits(t, g)
+	}
+	ahead.Close() // ended long ago
+	if list := children(t); len(list) > 0 {
+		t.Errorf("children left: %+v", list)
+	}
 }
 
 func TestSignalPassesOn(t *testing.T) {

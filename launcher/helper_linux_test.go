@@ -12,14 +12,17 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/gorun/gorun/launcher/guard"
+	"github.com/gorun/gorun/launcher/proc"
 )
 
 const patience = 30 * time.Second // when a test gives up; none waits so long if all is well
 
 // The test binary is also the guard and the workers of its tests.
 func TestMain(m *testing.M) {
-	if IsGuard() {
-		exit(RunGuard())
+	if guard.Is() {
+		exit(guard.Main())
 	}
 	if os.Getenv("LAUNCHER_TEST_WORKER") != "" {
 		behaviours[os.Args[1]](os.Args[2:])
@@ -95,8 +98,8 @@ func gone(t *testing.T, pids ...int) {
 	begin := time.Now()
 	for _, pid := range pids {
 		for {
-			p, ok := readProcess(pid)
-			if !ok || p.zombie {
+			p, ok := proc.Read(pid)
+			if !ok || p.Zombie {
 				break
 			}
 			if time.Since(begin) > patience {

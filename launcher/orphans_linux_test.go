@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/gorun/gorun/launcher/proc"
 )
 
 func TestDaemonIsGoneAfterNormalEnd(t *testing.T) {
@@ -22,7 +24,7 @@ func TestDaemonIsGoneAfterNormalEnd(t *testing.T) {
 	}
 	t.Logf("ended after %v", time.Since(begin))
 	for _, pid := range con.pids(t, "daemon", 2) {
-		if p, ok := readProcess(pid); ok {
+		if p, ok := proc.Read(pid); ok {
 			t.Errorf("the gang has ended and there is %+v", p)
 		}
 	}
@@ -36,7 +38,7 @@ func TestDaemonIsGoneAfterStop(t *testing.T) {
 	g.Stop(syscall.SIGTERM)
 	exits(t, g)
 	for _, pid := range daemons {
-		if p, ok := readProcess(pid); ok {
+		if p, ok := proc.Read(pid); ok {
 			t.Errorf("the gang has ended and there is %+v", p)
 		}
 	}
@@ -120,7 +122,7 @@ func TestSIGKILLOfGuardLeavesNothing(t *testing.T) {
 	}
 	defer func() { _ = young.Process.Kill(); _ = young.Wait() }()
 
-	if err := syscall.Kill(g.guard.pid, syscall.SIGKILL); err != nil {
+	if err := syscall.Kill(g.guard.Pid(), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	for i, e := range exits(t, g) {
@@ -129,12 +131,12 @@ func TestSIGKILLOfGuardLeavesNothing(t *testing.T) {
 		}
 	}
 	for _, pid := range pids {
-		if p, ok := readProcess(pid); ok {
+		if p, ok := proc.Read(pid); ok {
 			t.Errorf("the gang has ended and there is %+v", p)
 		}
 	}
 	for _, cmd := range []*exec.Cmd{bystander, young} {
-		if p, ok := readProcess(cmd.Process.Pid); !ok || p.zombie {
+		if p, ok := proc.Read(cmd.Process.Pid); !ok || p.Zombie {
 			t.Errorf("process %d was no part of the gang and is dead", cmd.Process.Pid)
 		}
 	}
@@ -170,7 +172,7 @@ func TestSIGKILLOfGuardDuringStop(t *testing.T) {
 	g := start(t, s)
 	con.wait(t, "ready", 1)
 	g.Stop(syscall.SIGTERM)
-	if err := syscall.Kill(g.guard.pid, syscall.SIGKILL); err != nil {
+	if err := syscall.Kill(g.guard.Pid(), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	if e := exits(t, g)[0]; !e.GuardLost || !e.Stopped {
@@ -220,7 +222,7 @@ func TestUnkillableWorkersAreReportedAndLeft(t *testing.T) {
 	con.wait(t, "still run: the workers started them as another user", 1)
 	con.wait(t, "exit of ", 2)
 	for _, pid := range pids {
-		if p, ok := readProcess(pid); !ok || p.zombie {
+		if p, ok := proc.Read(pid); !ok || p.Zombie {
 			t.Errorf("worker %d could be killed: this tests nothing", pid)
 		}
 	}

@@ -10,6 +10,9 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/gorun/gorun/launcher/guard"
+	"github.com/gorun/gorun/launcher/proc"
 )
 
 // startInit starts a shell as process 1 of a new PID namespace, as an entrypoint. $0 is this binary, descriptor 3 is
@@ -40,9 +43,9 @@ func startInit(t *testing.T, entrypoint *os.File, script string) (pid int, agent
 }
 
 func childrenOf(pid int) (pids []int) {
-	for _, p := range processes() {
-		if p.ppid == pid {
-			pids = append(pids, p.pid)
+	for _, p := range proc.All() {
+		if p.Parent == pid {
+			pids = append(pids, p.Pid)
 		}
 	}
 	return pids
@@ -63,7 +66,7 @@ func TestInitReapsStrangers(t *testing.T) {
 	}
 	_ = write.Close()
 	onlyChild := waitForChildren(t, agent, 1)
-	if p, ok := readProcess(onlyChild[0]); !ok || p.zombie || !slices.Contains(before, p.pid) {
+	if p, ok := proc.Read(onlyChild[0]); !ok || p.Zombie || !slices.Contains(before, p.Pid) {
 		t.Errorf("the guard: %+v", p)
 	}
 	_ = stdin.Close()
@@ -116,14 +119,14 @@ func waitForChildren(t *testing.T, pid, n int) []int {
 func until([]string) { _, _ = io.Copy(io.Discard, os.Stdin) }
 
 func initMain(args []string) {
-	stop := ReapAsInit()
+	stop := guard.ReapAsInit()
 	defer stop()
 	agentMain(args)
 }
 
 // manyGangs starts gangs, one after the other, and says which exits are not as they should be. argv[0] is this binary.
 func manyGangs(args []string) {
-	stop := ReapAsInit()
+	stop := guard.ReapAsInit()
 	fmt.Println("ready")
 	for i := range 30 {
 		s := Spec{Argv: []string{"/bin/sh", "-c", "(true &); (setsid true &); (setsid sleep 100 &); exit $((RANK+1))"}, Workers: workersOf(4)}
@@ -137,7 +140,7 @@ func manyGangs(args []string) {
 		g, err := Start(context.Background(), s)
 		must(err)
 		if lost {
-			must(syscall.Kill(g.guard.pid, syscall.SIGKILL))
+			must(syscall.Kill(g.guard.Pid(), syscall.SIGKILL))
 		}
 		seen := 0
 		for e := range g.Exits() {

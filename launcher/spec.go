@@ -7,6 +7,8 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"github.com/gorun/gorun/launcher/guard"
 )
 
 // Spec is what to start on this node in one attempt.
@@ -37,8 +39,8 @@ type Spec struct {
 	Live bool
 	// Logs are the files of this attempt.
 	Logs LogSpec
-	// Guard, if set, has been started ahead (see StartGuard). The first Start takes it.
-	Guard *Guard
+	// Guard, if set, has been started ahead (see guard.Start). The first Start takes it.
+	Guard *guard.Guard
 	// TempDir, if set, is removed by the guard should the agent die before it can: it may hold the
 	// program (see Program.Build).
 	TempDir string

@@ -2,23 +2,23 @@ package launcher
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gorun/gorun/launcher/guard"
 )
 
 // Start starts the workers of spec and returns when all of them run their program. If one cannot, the error
 // says why (NotFoundError and NotExecutableError for the program itself) and nothing is left running. ctx
 // bounds the start only: the gang goes on until its workers exit or it is stopped.
 func Start(ctx context.Context, spec Spec) (*Gang, error) {
-	if IsGuard() {
-		return nil, errors.New("launcher: this process is a guard: its main must call RunGuard")
+	if guard.Is() {
+		return nil, errors.New("launcher: this process is a guard: its main must call guard.Main")
 	}
 	if err := spec.check(); err != nil {
 		return nil, err
@@ -52,19 +52,27 @@ func newGang(spec Spec) (g *Gang, pipes []*os.File, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	guard := spec.Guard
-	if !guard.take() {
-		if guard, err = StartGuard(len(spec.Workers)); err != nil {
-			closeAll(ours)
-			closeAll(theirs)
-			return nil, nil, err
-		}
-		guard.taken.Store(true)
+	guard, err := spec.takeGuard()
+	if err != nil {
+		closeAll(ours)
+		closeAll(theirs)
+		return nil, nil, err
 	}
-	g = &Gang{spec: spec, guard: guard, events: json.NewDecoder(guard.socket), commands: json.NewEncoder(guard.socket),
-		workers: make([]worker, len(spec.Workers)), exits: make(chan Exit, len(spec.Workers))}
+	g = &Gang{spec: spec, guard: guard, workers: make([]worker, len(spec.Workers)), exits: make(chan Exit, len(spec.Workers))}
 	g.attach(ours)
 	return g, theirs, nil
+}
+
+// takeGuard is the guard that was started ahead, or else a new one.
+func (s *Spec) takeGuard() (*guard.Guard, error) {
+	if s.Guard.Take() {
+		return s.Guard, nil
+	}
+	g, err := guard.Start(len(s.Workers))
+	if err == nil {
+		g.Take()
+	}
+	return g, err
 }
 
 // openPipes returns the ends of n pipes to read from, and those to write to.
@@ -103,12 +111,12 @@ func (g *Gang) listen() {
 
 // begin hands the guard the workers' ends of their pipes and its task, and waits until the workers run.
 func (g *Gang) begin(ctx context.Context, pipes []*os.File) error {
-	stopWatching := context.AfterFunc(ctx, func() { _ = g.guard.socket.SetDeadline(time.Unix(1, 0)) })
+	stopWatching := context.AfterFunc(ctx, g.guard.Interrupt)
 	err := g.ask(pipes)
 	g.listen() // while the guard starts the workers
-	var first event
+	var first guard.Event
 	if err == nil {
-		err = g.events.Decode(&first)
+		first, err = g.guard.Next()
 	}
 	if !stopWatching() {
 		return context.Cause(ctx)
@@ -116,7 +124,7 @@ func (g *Gang) begin(ctx context.Context, pipes []*os.File) error {
 	switch {
 	case err != nil:
 		return errors.New("the guard of the workers ended before it started them: " +
-			"the program's main must call launcher.RunGuard first")
+			"the program's main must call guard.Main first")
 	case first.NotStarted != nil:
 		if first.NotStarted.LocalRank >= len(g.workers) {
 			return fmt.Errorf("launcher: the guard reports local rank %d of %d", first.NotStarted.LocalRank, len(g.workers))
@@ -137,26 +145,22 @@ func (g *Gang) ask(pipes []*os.File) error {
 	if g.spec.Stdin != nil {
 		files = append([]*os.File{g.spec.Stdin}, pipes...)
 	}
-	err := sendFiles(g.guard.socket, files)
-	closeAll(pipes)
+	defer closeAll(pipes)
+	req, err := newRequest(&g.spec)
 	if err != nil {
 		return err
 	}
-	req, err := newStartRequest(&g.spec)
-	if err != nil {
-		return err
-	}
-	return g.commands.Encode(req)
+	return g.guard.Begin(req, files)
 }
 
-func newStartRequest(spec *Spec) (startRequest, error) {
-	req := startRequest{Stdin: spec.Stdin != nil, Dir: []byte(spec.Dir), TempDir: []byte(spec.TempDir), TimerFile: []byte(spec.TimerFile)}
+func newRequest(spec *Spec) (guard.Request, error) {
+	req := guard.Request{Stdin: spec.Stdin != nil, Dir: []byte(spec.Dir), TempDir: []byte(spec.TempDir), TimerFile: []byte(spec.TimerFile)}
 	shared := sharedEnv(spec.Workers)
-	req.Env = pack(shared)
+	req.Env = guard.Pack(shared)
 	index := map[string]int{} // in Programs, by packed argv
 	for i, w := range spec.Workers {
 		argv := spec.argv(i)
-		packed := pack(argv)
+		packed := guard.Pack(argv)
 		n, ok := index[string(packed)]
 		if !ok {
 			path := argv[0]
@@ -169,9 +173,9 @@ func newStartRequest(spec *Spec) (startRequest, error) {
 			}
 			n = len(req.Programs)
 			index[string(packed)] = n
-			req.Programs = append(req.Programs, programRequest{Path: []byte(path), Argv: packed})
+			req.Programs = append(req.Programs, guard.Program{Path: []byte(path), Argv: packed})
 		}
-		req.Workers = append(req.Workers, workerRequest{Program: n, Env: pack(w.Env[len(shared):]), CPUs: w.CPUs, MemNodes: w.MemNodes})
+		req.Workers = append(req.Workers, guard.Worker{Program: n, Env: guard.Pack(w.Env[len(shared):]), CPUs: w.CPUs, MemNodes: w.MemNodes})
 	}
 	return req, nil
 }
@@ -199,7 +203,7 @@ var notExecutable = map[syscall.Errno]string{
 }
 
 // startError explains why a worker could not be started.
-func startError(path string, failure *notStarted) error {
+func startError(path string, failure *guard.NotStarted) error {
 	if failure.Reason != "" {
 		return fmt.Errorf("cannot start local rank %d: %s", failure.LocalRank, failure.Reason)
 	}
@@ -215,7 +219,7 @@ func startError(path string, failure *notStarted) error {
 
 // abandon ends a gang that did not come to run.
 func (g *Gang) abandon() {
-	g.warnLeft(g.guard.end())
+	g.warnLeft(g.guard.End())
 	for i := range g.workers {
 		g.workers[i].out.close()
 		g.workers[i].err.close()
@@ -225,11 +229,8 @@ func (g *Gang) abandon() {
 
 // release gives back what an ended gang has held.
 func (g *Gang) release() {
-	g.guard.release()
+	g.guard.Release()
 	g.timerFile.close()
-	g.sending.Lock()
-	defer g.sending.Unlock()
-	_ = g.guard.socket.Close()
 }
 
 // unread returns how many bytes a pipe holds.

@@ -1,6 +1,7 @@
 package launcher
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,6 +11,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/gorun/gorun/launcher/guard"
 )
 
 func TestWorkersWithProgramsOfTheirOwn(t *testing.T) {
@@ -44,7 +47,7 @@ func TestRequestCarriesEveryProgramOnce(t *testing.T) {
 	s.Workers[2].Argv = []string{"a b"}
 	s.Workers[3].Argv = []string{"a", "b"}
 	s.Workers[4].Argv = []string{"a b"}
-	req, err := newStartRequest(&s)
+	req, err := newRequest(&s)
 	if err != nil || len(req.Programs) != 2 {
 		t.Fatalf("%+v, %v", req, err)
 	}
@@ -64,16 +67,15 @@ func TestRequestCarriesSharedEnvironmentOnce(t *testing.T) {
 		for i := range s.Workers {
 			s.Workers[i].Env = slices.Concat(inherited, rapid.SliceOfN(word, 0, 3).Draw(t, "own"))
 		}
-		req, err := newStartRequest(&s)
+		req, err := newRequest(&s)
 		if err != nil {
 			t.Fatal(err)
 		}
-		shared := unpack(req.Env)
-		if len(shared) < len(inherited) {
-			t.Fatalf("only %q is shared of %q", shared, inherited)
+		if !bytes.HasPrefix(req.Env, guard.Pack(inherited)) {
+			t.Fatalf("only %q is shared of %q", req.Env, inherited)
 		}
 		for i, w := range req.Workers {
-			if got := slices.Concat(shared, unpack(w.Env)); !slices.Equal(got, s.Workers[i].Env) {
+			if got := slices.Concat(req.Env, w.Env); !bytes.Equal(got, guard.Pack(s.Workers[i].Env)) {
 				t.Fatalf("local rank %d gets %q, want %q", i, got, s.Workers[i].Env)
 			}
 		}

@@ -97,7 +97,7 @@ func TestExitBeforeStopIsNotItsDoing(t *testing.T) {
 		s, con := spec(t, 2, "wait")
 		g := start(t, s)
 		con.wait(t, "ready", 2)
-		if err := syscall.Kill(g.guard.pid, syscall.SIGSTOP); err != nil { // it sees both only later
+		if err := syscall.Kill(g.guard.Pid(), syscall.SIGSTOP); err != nil { // it sees both only later
 			t.Fatal(err)
 		}
 		if err := syscall.Kill(g.Pids()[0], syscall.SIGKILL); err != nil {
@@ -105,7 +105,7 @@ func TestExitBeforeStopIsNotItsDoing(t *testing.T) {
 		}
 		gone(t, g.Pids()[0])
 		g.Stop(syscall.SIGTERM)
-		if err := syscall.Kill(g.guard.pid, syscall.SIGCONT); err != nil {
+		if err := syscall.Kill(g.guard.Pid(), syscall.SIGCONT); err != nil {
 			t.Fatal(err)
 		}
 		for _, e := range exits(t, g) {
@@ -121,7 +121,7 @@ func TestGuardOutlivesSignals(t *testing.T) {
 	g := start(t, s)
 	con.wait(t, "ready", 1)
 	for _, sig := range []syscall.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1} {
-		if err := syscall.Kill(g.guard.pid, sig); err != nil {
+		if err := syscall.Kill(g.guard.Pid(), sig); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gorun/gorun/launcher/proc"
 )
 
 // openTimerFile makes the FIFO of a gang, which only this user may write to. If another process listens at path the
@@ -119,21 +121,21 @@ func (g *watchedGang) read() []byte {
 }
 
 func (g *watchedGang) whose(pid int) (born uint64, localRank int, err error) {
-	p, ok := readProcess(pid)
-	if !ok || p.zombie {
+	p, ok := proc.Read(pid)
+	if !ok || p.Zombie {
 		return 0, 0, os.ErrProcessDone
 	}
 	at := p
 	for range maxGenerations {
-		if at.ppid == g.guard.pid {
-			return p.startTicks, slices.Index(g.Pids(), at.pid), nil
+		if at.Parent == g.guard.Pid() {
+			return p.StartTicks, slices.Index(g.Pids(), at.Pid), nil
 		}
-		if at.ppid == 0 {
+		if at.Parent == 0 {
 			break
 		}
-		up, ok := readProcess(at.ppid)
+		up, ok := proc.Read(at.Parent)
 		if !ok { // it has ended since, and its children have a new parent
-			if up, ok = readProcess(pid); !ok {
+			if up, ok = proc.Read(pid); !ok {
 				return 0, 0, os.ErrProcessDone
 			}
 		}
@@ -150,7 +152,7 @@ func (g *watchedGang) strike(t timer) error {
 		return err
 	}
 	defer func() { _ = process.Release() }()
-	if p, ok := readProcess(t.pid); !ok || p.zombie || p.startTicks != t.born {
+	if p, ok := proc.Read(t.pid); !ok || p.Zombie || p.StartTicks != t.born {
 		return os.ErrProcessDone
 	}
 	if t.signal > 0 && t.localRank >= 0 { // before its exit can be reported

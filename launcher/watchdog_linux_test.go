@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/gorun/gorun/launcher/proc"
 )
 
 // timed is a Spec with a timer file whose workers run a script of the shell: $0 is the file, and TIMER PID SCOPE sets a
@@ -34,7 +36,7 @@ func TestTimerEndsItsProcess(t *testing.T) {
 		e.Expired.Scope != "step" || e.Expired.Pid != e.Pid || e.Expired.Signal != syscall.SIGKILL || e.Expired.At.IsZero() {
 		t.Errorf("%+v: %+v", e, e.Expired)
 	}
-	if p, ok := readProcess(g.Pids()[0]); !ok || p.zombie {
+	if p, ok := proc.Read(g.Pids()[0]); !ok || p.Zombie {
 		t.Error("the other worker has ended, too")
 	}
 	g.Kill()
@@ -87,7 +89,7 @@ func TestTimersOfStrangersAreRefused(t *testing.T) {
 	s.Argv = []string{"/bin/sh", "-c", "echo ready; exec sleep 600"}
 	g := start(t, s)
 	con.wait(t, "ready", 1)
-	strangers := []int{os.Getpid(), os.Getppid(), 1, g.guard.pid}
+	strangers := []int{os.Getpid(), os.Getppid(), 1, g.guard.Pid()}
 	for _, pid := range strangers {
 		tell(t, s.TimerFile, timerLine(pid, "step", 1, 9))
 		warnings.wait(t, fmt.Sprintf("process %d is not set: it is neither a worker nor started by one", pid), 1)
@@ -136,14 +138,14 @@ func TestTimerOfAZombie(t *testing.T) {
 		t.Fatal(err)
 	}
 	gone(t, pid)
-	p, ok := readProcess(pid)
+	p, ok := proc.Read(pid)
 	if !ok {
 		t.Fatal("it has been waited for")
 	}
 	if _, _, err := w.whose(pid); !errors.Is(err, os.ErrProcessDone) {
 		t.Error(err)
 	}
-	if err := w.strike(timer{timerKey: timerKey{pid: pid}, born: p.startTicks, signal: 9}); !errors.Is(err, os.ErrProcessDone) {
+	if err := w.strike(timer{timerKey: timerKey{pid: pid}, born: p.StartTicks, signal: 9}); !errors.Is(err, os.ErrProcessDone) {
 		t.Error(err)
 	}
 }

@@ -7,12 +7,12 @@ import (
 
 	"github.com/gorun/gorun/cmd/gorun/internal/cli"
 	"github.com/gorun/gorun/cmd/gorun/internal/elastic"
-	"github.com/gorun/gorun/launcher"
+	"github.com/gorun/gorun/launcher/guard"
 )
 
 func main() {
-	if launcher.IsGuard() { // this binary is also the parent of the workers
-		os.Exit(launcher.RunGuard())
+	if guard.Is() { // this binary is also the parent of the workers
+		os.Exit(guard.Main())
 	}
 	os.Exit(cli.Main(os.Args[1:], os.Stdout, os.Stderr, elastic.Etcd{}))
 }

@@ -31,10 +31,12 @@ var imports = map[string][]string{
 	"rendezvous/embedded":       {"rendezvous", "rendezvous/reach", etcdServer},
 	"launcher/cgroup":           {},
 	"launcher/topology":         {"launcher/cgroup", xSys},
-	"launcher":                  {"launcher/cgroup", "launcher/topology", xSys, timberjack},
-	"agent":                     {"env", "rendezvous", "launcher", "launcher/cgroup", "launcher/topology", xSys, timberjack, hclog},
+	"launcher/proc":             {},
+	"launcher/guard":            {"launcher/cgroup", "launcher/topology", "launcher/proc", xSys},
+	"launcher":                  {"launcher/...", xSys, timberjack},
+	"agent":                     {"env", "rendezvous", "launcher/...", xSys, timberjack, hclog},
 	// Not etcd: what brings it is slow to be initialised.
-	"cmd/gorun/internal/cli": {"env", "comm/...", "rendezvous", "launcher", "launcher/cgroup", "launcher/topology", "agent", xSys, timberjack, hclog, cobra, cbor},
+	"cmd/gorun/internal/cli": {"env", "comm/...", "rendezvous", "launcher/...", "agent", xSys, timberjack, hclog, cobra, cbor},
 }
 
 // What is not ours, with what it brings.
@@ -105,6 +107,17 @@ func TestImportPolicy(t *testing.T) {
 	for row := range imports {
 		if !checked[row] {
 			t.Errorf("there is no package %s", row)
+		}
+	}
+}
+
+// TestGuardIsLight: a guard that imported these could not begin before etcd's packages are initialised, or not soon.
+func TestGuardIsLight(t *testing.T) {
+	all, _ := list(t)
+	for _, dep := range all[module+"/launcher/guard"].Deps {
+		first, _, _ := strings.Cut(dep, "/")
+		if slices.Contains([]string{"crypto", "log", "net", "regexp", "text", "vendor"}, first) {
+			t.Errorf("launcher/guard imports %s", dep)
 		}
 	}
 }

@@ -14,12 +14,13 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/gorun/gorun/launcher"
+	"github.com/gorun/gorun/launcher/guard"
 )
 
 // TestMain lets this test binary be gorun (under that name), and the guard that gorun starts from its own binary.
 func TestMain(m *testing.M) {
-	if launcher.IsGuard() {
-		os.Exit(launcher.RunGuard())
+	if guard.Is() {
+		os.Exit(guard.Main())
 	}
 	testscript.Main(m, map[string]func(){"gorun": main, "ranks": ranks})
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/gorun/gorun/agent"
 	"github.com/gorun/gorun/launcher"
+	"github.com/gorun/gorun/launcher/guard"
 )
 
 // run wires the parts together and runs the job: command is the program and its arguments.
@@ -27,11 +28,11 @@ func run(ctx context.Context, o *options, command []string, stdout, stderr *os.F
 	if o.dryRun {
 		return dryRun(ctx, o, command, stdout)
 	}
-	guard, err := launcher.StartGuard(o.nproc) // it starts while the rest is settled
+	ahead, err := guard.Start(o.nproc) // it starts while the rest is settled
 	if err != nil {
 		return err
 	}
-	defer guard.Close()
+	defer ahead.Close()
 	// Heard as long as this process lives: a signal must not keep the temporary files, nor change the exit code.
 	interrupts, signals := notify(o.stopSignals), notify(o.passed())
 
@@ -55,9 +56,9 @@ func run(ctx context.Context, o *options, command []string, stdout, stderr *os.F
 	if err := o.build(ctx, program, temp.dir, stderr, interrupts); err != nil {
 		return err
 	}
-	defer launcher.ReapAsInit()() // the build, the only child so far, has ended
+	defer guard.ReapAsInit()() // the build, the only child so far, has ended
 
-	config.Spec.Argv, config.Spec.Guard = program.Argv, guard
+	config.Spec.Argv, config.Spec.Guard = program.Argv, ahead
 	config.Spec.TempDir, config.ErrorDir = temp.dir, temp.dir
 	config.Spec.TimerFile = timerFile(filepath.Join(temp.dir, "timer"))
 	config.Spec.Stdin, config.Spec.Stdout, config.Spec.Stderr = input(), stdout, stderr

@@ -1,4 +1,4 @@
-package launcher
+package guard
 
 import (
 	"bytes"
@@ -16,8 +16,8 @@ func TestProtocolRoundTrip(t *testing.T) {
 		text := rapid.Map(rapid.SliceOf(rapid.ByteMin(1)), func(b []byte) string { return string(b) }) // not only UTF-8
 		list := rapid.SliceOf(text)
 		argv, env := list.Draw(t, "argv"), list.Draw(t, "env")
-		req := startRequest{Programs: []programRequest{{Path: []byte(text.Draw(t, "path")), Argv: pack(argv)}},
-			Workers: []workerRequest{{Env: pack(env), CPUs: []int{0, 3}}}}
+		req := Request{Programs: []Program{{Path: []byte(text.Draw(t, "path")), Argv: Pack(argv)}},
+			Workers: []Worker{{Env: Pack(env), CPUs: []int{0, 3}}}}
 		got := crossed(t, req)
 		if string(got.Programs[0].Path) != string(req.Programs[0].Path) || !slices.Equal(unpack(got.Programs[0].Argv), argv) ||
 			!slices.Equal(unpack(got.Workers[0].Env), env) || !slices.Equal(got.Workers[0].CPUs, []int{0, 3}) {
@@ -28,10 +28,10 @@ func TestProtocolRoundTrip(t *testing.T) {
 	if got := crossed(t, c); got != c {
 		t.Errorf("sent %+v, got %+v", c, got)
 	}
-	for _, e := range []event{
-		{Started: []int{7, 8}}, {NotStarted: &notStarted{LocalRank: 0, Errno: 2}},
-		{NotStarted: &notStarted{LocalRank: 1, Reason: "no such CPU"}}, {Warning: "careful"},
-		{Exit: &exitEvent{LocalRank: 0, Status: 0x8b, At: time.Now().UnixNano(), Stopped: true}},
+	for _, e := range []Event{
+		{Started: []int{7, 8}}, {NotStarted: &NotStarted{LocalRank: 0, Errno: 2}},
+		{NotStarted: &NotStarted{LocalRank: 1, Reason: "no such CPU"}}, {Warning: "careful"},
+		{Exit: &Exit{LocalRank: 0, Status: 0x8b, At: time.Now().UnixNano(), Stopped: true}},
 		{Left: []int{9}}, {Gone: true},
 	} {
 		if got := crossed(t, e); !reflect.DeepEqual(got, e) {

@@ -1,16 +1,18 @@
-package launcher
+package guard
 
 import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/gorun/gorun/launcher/proc"
 )
 
 // ReapAsInit reaps the processes that the kernel gives this one because it is process 1, as in a container without an
 // init: a daemon that the entrypoint started before it became gorun, say. Without it they stay as zombies. It returns
 // at once, and goes on until stop is called; where this process is not the first it does nothing.
 //
-// It leaves the launcher's own children alone, and takes every other child that has ended. So it must not run
+// It leaves guards alone, and takes every other child that has ended. So it must not run
 // while somebody else in this process waits for a child (Program.Build, os/exec).
 func ReapAsInit() (stop func()) {
 	if os.Getpid() != 1 {
@@ -43,9 +45,9 @@ func reapStrangers() {
 	guards.Lock()
 	defer guards.Unlock()
 	self := os.Getpid()
-	for _, p := range processes() {
-		if p.ppid == self && p.zombie && !guards.pids[p.pid] {
-			reap(p.pid)
+	for _, p := range proc.All() {
+		if p.Parent == self && p.Zombie && !guards.pids[p.Pid] {
+			proc.Reap(p.Pid)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package launcher
+package guard
 
 import (
 	"encoding/json"
@@ -14,14 +14,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// guardName is the guard's argv[0] and how it is told from the program proper.
-const guardName = "gorun-guard"
+// argv0 is how it is told from the program proper.
+const argv0 = "gorun-guard"
 
-// IsGuard reports whether this process was started as a guard. main asks first of all.
-func IsGuard() bool { return len(os.Args) > 0 && os.Args[0] == guardName }
+// Is reports whether this process was started as a guard.
+func Is() bool { return len(os.Args) > 0 && os.Args[0] == argv0 }
 
-// RunGuard is the guard's main. It returns the exit code when nothing is left of the gang.
-func RunGuard() int {
+// Main is the guard's main. It returns the exit code when nothing is left of the gang.
+func Main() int {
 	// A worker's parent-death signal comes when the thread that forked it ends: this one never does.
 	runtime.LockOSThread()
 	if err := shield(); err != nil {
@@ -38,11 +38,11 @@ func RunGuard() int {
 	}
 	socket := os.NewFile(socketFD, "agent")
 	fromAgent := json.NewDecoder(socket)
-	var req startRequest
+	var req Request
 	if err := fromAgent.Decode(&req); err != nil {
 		return 1 // the agent died before it sent anything
 	}
-	g := &guard{toAgent: json.NewEncoder(socket), workers: map[int]int{}, sessions: map[int]bool{}, order: newExitOrder(),
+	g := &gang{toAgent: json.NewEncoder(socket), workers: map[int]int{}, sessions: map[int]bool{}, order: newExitOrder(),
 		oom: oom}
 	g.start(req, files)
 	g.loop(fromAgent)
@@ -85,8 +85,8 @@ func shield() error {
 	return nil
 }
 
-// guard is the state of the guard process. RunGuard's goroutine owns it.
-type guard struct {
+// gang is the state of the guard process. Main's goroutine owns it.
+type gang struct {
 	toAgent   *json.Encoder
 	workers   map[int]int  // pid -> local rank, of those that have not been reaped
 	sessions  map[int]bool // of all workers: their pids
@@ -100,7 +100,7 @@ type guard struct {
 }
 
 // loop runs until nothing is left of the gang.
-func (g *guard) loop(fromAgent *json.Decoder) {
+func (g *gang) loop(fromAgent *json.Decoder) {
 	commands := readCommands(fromAgent)
 	exited, reaped := watchChildren()
 	for {
@@ -111,7 +111,7 @@ func (g *guard) loop(fromAgent *json.Decoder) {
 			g.sweep()
 		}
 		if g.gone {
-			g.send(event{Gone: true})
+			g.send(Event{Gone: true})
 			return
 		}
 		select {
@@ -131,7 +131,7 @@ func (g *guard) loop(fromAgent *json.Decoder) {
 	}
 }
 
-func (g *guard) obey(c command) {
+func (g *gang) obey(c command) {
 	switch {
 	case c.Verb == verbSignal:
 		g.signalWorkers(syscall.Signal(c.Signal))
@@ -149,7 +149,7 @@ func (g *guard) obey(c command) {
 //
 // Workers come first, in the order in which they ended. To wait for any child would give them in the order of
 // their start, and the rank that died would hide behind those that died of its death.
-func (g *guard) reap() (n int) {
+func (g *gang) reap() (n int) {
 	for _, pid := range g.order.ended() {
 		var status syscall.WaitStatus
 		if got, err := syscall.Wait4(pid, &status, syscall.WNOHANG, nil); err == nil && got == pid {
@@ -175,7 +175,7 @@ func (g *guard) reap() (n int) {
 }
 
 // collected tells the agent of the end of pid, if it is a worker.
-func (g *guard) collected(pid int, status syscall.WaitStatus) {
+func (g *gang) collected(pid int, status syscall.WaitStatus) {
 	rank, ok := g.workers[pid]
 	if !ok {
 		return
@@ -183,12 +183,12 @@ func (g *guard) collected(pid int, status syscall.WaitStatus) {
 	delete(g.workers, pid)
 	g.order.remove(pid)
 	killed := status.Signaled() && status.Signal() == syscall.SIGKILL && g.phase != killing // and not by this guard
-	g.send(event{Exit: &exitEvent{LocalRank: rank, Status: uint32(status), At: time.Now().UnixNano(),
+	g.send(Event{Exit: &Exit{LocalRank: rank, Status: uint32(status), At: time.Now().UnixNano(),
 		Stopped: g.phase != running, OutOfMemory: killed && g.oom.take()}})
 }
 
 // send tells the agent. If that fails the agent is dead, which the socket's end of file will tell.
-func (g *guard) send(e event) { _ = g.toAgent.Encode(e) }
+func (g *gang) send(e Event) { _ = g.toAgent.Encode(e) }
 
 func readCommands(fromAgent *json.Decoder) <-chan command {
 	commands := make(chan command)

@@ -1,32 +1,35 @@
-package launcher
+package guard
 
 import (
 	"strings"
 	"time"
 )
 
-// Agent and guard talk over a socket in lines of JSON: the agent sends one startRequest and then commands,
+// Agent and guard talk over a socket in lines of JSON: the agent sends one Request and then commands,
 // the guard sends events. Strings that belong to the user are bytes, because JSON would change those that
 // are not UTF-8. The workers' environments go this way and not by argv, where all users could read them.
 
-// startRequest is the first message. Before it come open files (see sendFiles): the stdin of local rank 0, if Stdin says
-// so, and the workers' ends of their output pipes: stdout and stderr of local rank 0, of local rank 1, ...
-type startRequest struct {
-	Stdin     bool             `json:",omitempty"`
-	Programs  []programRequest // each once, however many workers run it
-	Workers   []workerRequest  // by local rank
-	Env       []byte           // packed: what the environment of every worker begins with
-	Dir       []byte           // empty: the agent's
-	TempDir   []byte           // removed if the agent dies; empty: none
-	TimerFile []byte           // removed if the agent dies; empty: none
+// A Request is the first message: the workers to start. Before it come open files (see sendFiles): the stdin of local
+// rank 0, if Stdin says so, and the workers' ends of their output pipes: stdout and stderr of local rank 0, of local
+// rank 1, ...
+type Request struct {
+	Stdin     bool      `json:",omitempty"`
+	Programs  []Program // each once, however many workers run it
+	Workers   []Worker  // by local rank
+	Env       []byte    // packed: what the environment of every worker begins with
+	Dir       []byte    // empty: the agent's
+	TempDir   []byte    // removed if the agent dies; empty: none
+	TimerFile []byte    // removed if the agent dies; empty: none
 }
 
-type programRequest struct {
+// A Program is what workers run.
+type Program struct {
 	Path []byte // the executable; argv[0] may be another name
 	Argv []byte // packed
 }
 
-type workerRequest struct {
+// A Worker is one process to start.
+type Worker struct {
 	Program  int    // index in Programs
 	Env      []byte // packed: the rest of its environment
 	CPUs     []int  `json:",omitempty"` // empty: those of the guard
@@ -50,23 +53,25 @@ type command struct {
 	Grace  time.Duration `json:",omitempty"`
 }
 
-// event has exactly one field set. First comes Started or NotStarted; last comes Gone.
-type event struct {
+// An Event has exactly one field set. First comes Started or NotStarted; last comes Gone.
+type Event struct {
 	Started    []int       `json:",omitempty"` // every worker runs; pids by local rank
-	NotStarted *notStarted `json:",omitempty"` // this one could not be started; the others are being killed
-	Exit       *exitEvent  `json:",omitempty"`
+	NotStarted *NotStarted `json:",omitempty"` // this one could not be started; the others are being killed
+	Exit       *Exit       `json:",omitempty"`
 	Left       []int       `json:",omitempty"` // pids that may not be killed: they are another user's
-	Warning    string      `json:",omitempty"` // for Spec.Warn
+	Warning    string      `json:",omitempty"` // for people to read
 	Gone       bool        `json:",omitempty"` // no descendant is left but those
 }
 
-type notStarted struct {
+// NotStarted says which worker could not be started, and why.
+type NotStarted struct {
 	LocalRank int
 	Errno     int    // of fork(2) or exec(2)
 	Reason    string `json:",omitempty"` // for all other errors
 }
 
-type exitEvent struct {
+// An Exit is how a worker ended.
+type Exit struct {
 	LocalRank   int
 	Status      uint32 // as wait(2) gives it
 	At          int64  // nanoseconds since 1970
@@ -74,9 +79,9 @@ type exitEvent struct {
 	OutOfMemory bool   // the kernel killed it, it seems
 }
 
-// pack makes one byte string of a list, which is far cheaper in JSON than the list. It is undone by unpack if no
+// Pack makes one byte string of a list, which is far cheaper in JSON than the list. It is undone by unpack if no
 // string has a NUL byte.
-func pack(list []string) []byte {
+func Pack(list []string) []byte {
 	var b []byte
 	for _, s := range list {
 		b = append(b, s...)

@@ -1,4 +1,4 @@
-package launcher
+package guard
 
 import (
 	"errors"
@@ -10,7 +10,7 @@ import (
 )
 
 // start starts the workers in the order of their local ranks, all or none. It closes files.
-func (g *guard) start(req startRequest, files []int) {
+func (g *gang) start(req Request, files []int) {
 	pipes := files
 	var stdin uintptr // the guard's own, /dev/null
 	if req.Stdin {
@@ -22,7 +22,7 @@ func (g *guard) start(req startRequest, files []int) {
 	}
 	shared := unpack(req.Env)
 	pids := make([]int, 0, len(req.Workers))
-	var failure *notStarted
+	var failure *NotStarted
 	var warning string
 	for i, w := range req.Workers {
 		pid, warn, err := startWorker(programs[w.Program], w, &syscall.ProcAttr{
@@ -32,9 +32,9 @@ func (g *guard) start(req startRequest, files []int) {
 			Sys:   &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
 		})
 		if err != nil {
-			failure = &notStarted{LocalRank: i, Reason: err.Error()}
+			failure = &NotStarted{LocalRank: i, Reason: err.Error()}
 			if errno, ok := errors.AsType[syscall.Errno](err); ok {
-				failure = &notStarted{LocalRank: i, Errno: int(errno)}
+				failure = &NotStarted{LocalRank: i, Errno: int(errno)}
 			}
 			break
 		}
@@ -51,13 +51,13 @@ func (g *guard) start(req startRequest, files []int) {
 		_ = syscall.Close(fd)
 	}
 	if failure != nil {
-		g.send(event{NotStarted: failure})
+		g.send(Event{NotStarted: failure})
 		g.happened(killAsked)
 		return
 	}
-	g.send(event{Started: pids})
+	g.send(Event{Started: pids})
 	if warning != "" {
-		g.send(event{Warning: warning})
+		g.send(Event{Warning: warning})
 	}
 }
 
@@ -69,7 +69,7 @@ type execArgs struct {
 
 // startWorker starts a worker from the calling thread, which its goroutine is locked to, bound to its processors and
 // memory. warning says what had to be left out.
-func startWorker(p execArgs, w workerRequest, attr *syscall.ProcAttr) (pid int, warning string, err error) {
+func startWorker(p execArgs, w Worker, attr *syscall.ProcAttr) (pid int, warning string, err error) {
 	if len(w.CPUs) > 0 || len(w.MemNodes) > 0 {
 		restore, err := topology.Apply(w.CPUs, w.MemNodes)
 		if err != nil {

@@ -1,4 +1,4 @@
-package launcher
+package guard
 
 import (
 	"errors"
@@ -18,7 +18,11 @@ func TestFilesComeInOrder(t *testing.T) {
 	dir := t.TempDir()
 	rapid.Check(t, func(t *rapid.T) {
 		files := make([]*os.File, rapid.OneOf(rapid.IntRange(0, 3), rapid.IntRange(249, 251), rapid.IntRange(499, 501)).Draw(t, "files"))
-		defer closeAll(files)
+		defer func() {
+			for _, f := range files {
+				_ = f.Close()
+			}
+		}()
 		for i := range files {
 			f, err := os.OpenFile(filepath.Join(dir, strconv.Itoa(i%7)), os.O_CREATE|os.O_RDONLY, 0o600)
 			if err != nil {

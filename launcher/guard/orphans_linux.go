@@ -1,13 +1,13 @@
-package launcher
+package guard
 
 import (
-	"errors"
 	"os"
 	"slices"
 	"sync"
-	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gorun/gorun/launcher/proc"
 )
 
 // guards are the guards that this process has. While there is one, the process is a subreaper: should the
@@ -32,8 +32,8 @@ func enlist(start func() (*os.Process, error)) (*os.Process, error) {
 	return guard, err
 }
 
-// forgetGuard is called after the guard's end has been waited for.
-func forgetGuard(pid int) {
+// forget is called after the guard's end has been waited for.
+func forget(pid int) {
 	guards.Lock()
 	defer guards.Unlock()
 	delete(guards.pids, pid)
@@ -53,11 +53,11 @@ func setSubreaper(on bool) error {
 func killOrphans(since uint64) (denied []int) {
 	for {
 		tree := orphans(since)
-		_, denied = killAll(tree)
+		_, denied = proc.KillAll(tree)
 		reaped := 0
 		for _, p := range tree {
-			if p.ppid == os.Getpid() && !slices.Contains(denied, p.pid) {
-				reap(p.pid)
+			if p.Parent == os.Getpid() && !slices.Contains(denied, p.Pid) {
+				proc.Reap(p.Pid)
 				reaped++
 			}
 		}
@@ -71,23 +71,14 @@ func killOrphans(since uint64) (denied []int) {
 // Such a child is younger than the guard and in another session than the agent: a worker begins its own, and
 // no process can go back to one that it has left. What this process starts itself is in its own session, but
 // for the guards of its other gangs.
-func orphans(since uint64) []process {
+func orphans(since uint64) []proc.Process {
 	guards.Lock()
 	defer guards.Unlock()
-	self, ok := readProcess(os.Getpid())
+	self, ok := proc.Read(os.Getpid())
 	if !ok {
 		return nil
 	}
-	return descendants(processes(), func(p process) bool {
-		return p.ppid == self.pid && p.sid != self.sid && p.startTicks >= since && !guards.pids[p.pid]
+	return proc.Descendants(proc.All(), func(p proc.Process) bool {
+		return p.Parent == self.Pid && p.Session != self.Session && p.StartTicks >= since && !guards.pids[p.Pid]
 	})
-}
-
-// reap waits for a child that is dead or dying.
-func reap(pid int) {
-	for {
-		if _, err := syscall.Wait4(pid, nil, 0, nil); !errors.Is(err, syscall.EINTR) {
-			return
-		}
-	}
 }

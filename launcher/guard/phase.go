@@ -1,4 +1,4 @@
-package launcher
+package guard
 
 // The life of a gang, as its guard sees it. It only ever moves to the right:
 //

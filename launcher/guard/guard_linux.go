@@ -1,0 +1,153 @@
+package guard
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gorun/gorun/launcher/proc"
+)
+
+// A Guard is a running guard, for one gang, and the way to it.
+type Guard struct {
+	process *os.Process
+	pid     int
+	since   uint64   // its start, in clock ticks
+	socket  *os.File // to it
+	events  *json.Decoder
+	taken   atomic.Bool
+
+	sending  sync.Mutex
+	commands *json.Encoder
+}
+
+// Start starts a guard for about so many workers. To do so ahead, while the rest of the gang is being found out, saves
+// the time that a process takes to start.
+func Start(workers int) (g *Guard, err error) {
+	go makeRoom(4 * workers) // both ends of two pipes each
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("cannot start the guard of the workers: %w", err)
+		}
+	}()
+	devnull, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = devnull.Close() }()
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	_ = unix.SetNonblock(pair[0], true) // a fresh descriptor: cannot fail
+	socket, theirs := os.NewFile(uintptr(pair[0]), "guard"), os.NewFile(uintptr(pair[1]), "agent")
+	defer func() { _ = theirs.Close() }()
+	process, err := enlist(func() (*os.Process, error) {
+		return os.StartProcess("/proc/self/exe", []string{argv0}, &os.ProcAttr{
+			Env: runtimeSettings(), Files: []*os.File{devnull, devnull, os.Stderr, theirs}, // socketFD
+			Sys: &syscall.SysProcAttr{Setsid: true}})
+	})
+	if err != nil {
+		_ = socket.Close()
+		return nil, err
+	}
+	self, _ := proc.Read(process.Pid) // it has not been waited for, so it is there
+	return &Guard{process: process, pid: process.Pid, since: self.StartTicks, socket: socket,
+		events: json.NewDecoder(socket), commands: json.NewEncoder(socket)}, nil
+}
+
+// makeRoom grows this process's table of open files. The kernel doubles it when it is full, and whenever it does so in
+// a process of several threads, all of them wait for milliseconds until no other CPU uses the old one.
+func makeRoom(files int) {
+	const inUse, atFirst = 32, 64
+	if files+inUse < atFirst {
+		return
+	}
+	if fd, err := unix.FcntlInt(os.Stderr.Fd(), unix.F_DUPFD_CLOEXEC, files+inUse); err == nil { // else it stays slow
+		_ = unix.Close(fd)
+	}
+}
+
+// runtimeSettings are the variables that the guard keeps: those of the Go runtime. What else the agent has is not
+// for it.
+func runtimeSettings() []string {
+	env := []string{}
+	for _, name := range []string{"GODEBUG", "GORACE", "GOTRACEBACK", "GOCOVERDIR"} {
+		if v, ok := os.LookupEnv(name); ok {
+			env = append(env, name+"="+v)
+		}
+	}
+	return env
+}
+
+// Pid is the guard's process id.
+func (g *Guard) Pid() int { return g.pid }
+
+// Take reports whether a gang may have the guard, which is then the gang's.
+func (g *Guard) Take() bool { return g != nil && g.taken.CompareAndSwap(false, true) }
+
+// Begin asks the guard to start the workers, and hands it the files that go with the request. Next will tell of it.
+func (g *Guard) Begin(req Request, files []*os.File) error {
+	if err := sendFiles(g.socket, files); err != nil {
+		return err
+	}
+	return g.commands.Encode(req)
+}
+
+// Interrupt makes Begin and Next fail, now and later.
+func (g *Guard) Interrupt() { _ = g.socket.SetDeadline(time.Unix(1, 0)) }
+
+// Next waits for what the guard has to tell. It fails if the guard has died.
+func (g *Guard) Next() (e Event, err error) {
+	err = g.events.Decode(&e)
+	return e, err
+}
+
+// Stop makes the guard end the gang with sig, and after the grace period with SIGKILL.
+func (g *Guard) Stop(sig syscall.Signal, grace time.Duration) {
+	g.send(command{Verb: verbStop, Signal: int(sig), Grace: grace})
+}
+
+// Kill makes the guard end the gang with SIGKILL.
+func (g *Guard) Kill() { g.send(command{Verb: verbKill}) }
+
+// Signal makes the guard pass sig on to the workers.
+func (g *Guard) Signal(sig syscall.Signal) { g.send(command{Verb: verbSignal, Signal: int(sig)}) }
+
+// send fails only when the guard is gone, which Next tells.
+func (g *Guard) send(c command) {
+	g.sending.Lock()
+	defer g.sending.Unlock()
+	_ = g.commands.Encode(c)
+}
+
+// Close ends a guard that no gang has taken.
+func (g *Guard) Close() {
+	if g.Take() {
+		g.End()
+		g.Release()
+	}
+}
+
+// End kills the guard, should it still run, and all that it guarded, but for the processes denied: they are another
+// user's.
+func (g *Guard) End() (denied []int) {
+	_ = g.process.Kill()
+	_, _ = g.process.Wait() // only then its children have become ours
+	return killOrphans(g.since)
+}
+
+// Release waits for the end of the guard, and gives back what it has held here.
+func (g *Guard) Release() {
+	_, _ = g.process.Wait() // fails if End did it already
+	forget(g.pid)
+	g.sending.Lock()
+	defer g.sending.Unlock()
+	_ = g.socket.Close()
+}

@@ -1,0 +1,42 @@
+//go:build !linux
+
+package guard
+
+import (
+	"errors"
+	"syscall"
+	"time"
+)
+
+// Is is false: what a guard needs (subreapers, parent-death signals, /proc) is Linux's own.
+func Is() bool { return false }
+
+// Main does nothing on this system.
+func Main() int { return 1 }
+
+// A Guard is not to be had on this system.
+type Guard struct{}
+
+// Start fails on this system.
+func Start(int) (*Guard, error) { return nil, errors.ErrUnsupported }
+
+// Next fails on this system.
+func (g *Guard) Next() (Event, error) { return Event{}, errors.ErrUnsupported }
+
+// Stop does nothing on this system.
+func (g *Guard) Stop(syscall.Signal, time.Duration) {}
+
+// Kill does nothing on this system.
+func (g *Guard) Kill() {}
+
+// Signal does nothing on this system.
+func (g *Guard) Signal(syscall.Signal) {}
+
+// Close does nothing on this system.
+func (g *Guard) Close() {}
+
+// End does nothing on this system.
+func (g *Guard) End() (denied []int) { return nil }
+
+// ReapAsInit does nothing on this system.
+func ReapAsInit() (stop func()) { return func() {} }

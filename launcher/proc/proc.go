@@ -1,0 +1,128 @@
+// Package proc lists the processes of this machine, and ends them. Elsewhere than on Linux it finds none.
+package proc
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// Process is what /proc/<pid>/stat says of one process.
+type Process struct {
+	Pid, Parent    int
+	Group, Session int
+	Zombie         bool   // dead and not yet reaped
+	StartTicks     uint64 // since boot
+}
+
+// parseStat reads the contents of /proc/<pid>/stat.
+func parseStat(b []byte) (Process, bool) {
+	// "pid (name) state ppid pgrp session ...": the name may hold anything, also parentheses and blanks.
+	first, last := bytes.IndexByte(b, '('), bytes.LastIndexByte(b, ')')
+	if first < 1 || last < first {
+		return Process{}, false
+	}
+	fields := strings.Fields(string(b[last+1:]))
+	if len(fields) < 20 {
+		return Process{}, false
+	}
+	var p Process
+	var errs [6]error
+	p.Pid, errs[0] = strconv.Atoi(string(bytes.TrimSpace(b[:first])))
+	p.Parent, errs[1] = strconv.Atoi(fields[1])
+	p.Group, errs[2] = strconv.Atoi(fields[2])
+	p.Session, errs[3] = strconv.Atoi(fields[3])
+	p.StartTicks, errs[4] = strconv.ParseUint(fields[19], 10, 64)
+	threads, err := strconv.Atoi(fields[17])
+	errs[5] = err
+	// The main thread alone may have ended, which looks like a zombie but for the number of threads.
+	p.Zombie = fields[0] == "Z" && threads <= 1
+	for _, err := range errs {
+		if err != nil {
+			return Process{}, false
+		}
+	}
+	return p, true
+}
+
+// Read is false if there is no such process.
+func Read(pid int) (Process, bool) {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return Process{}, false
+	}
+	return parseStat(b)
+}
+
+// All lists all that /proc shows. It is no snapshot: who comes or goes meanwhile may be missed.
+func All() []Process {
+	dir, err := os.Open("/proc")
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = dir.Close() }()
+	names, _ := dir.Readdirnames(-1) // what could be read is used
+	var all []Process
+	for _, name := range names {
+		pid, err := strconv.Atoi(name)
+		if err != nil {
+			continue
+		}
+		if p, ok := Read(pid); ok {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// Descendants returns the processes below those that root picks, and these, parents before children: killed
+// in this order, no parent gets to replace a child.
+func Descendants(all []Process, root func(Process) bool) []Process {
+	children := map[int][]Process{}
+	var found []Process
+	taken := map[int]bool{}
+	for _, p := range all {
+		children[p.Parent] = append(children[p.Parent], p)
+		if root(p) {
+			found = append(found, p)
+			taken[p.Pid] = true
+		}
+	}
+	for i := 0; i < len(found); i++ {
+		for _, child := range children[found[i].Pid] {
+			if !taken[child.Pid] { // pids may be reused while /proc is read, and make a ring
+				found = append(found, child)
+				taken[child.Pid] = true
+			}
+		}
+	}
+	return found
+}
+
+// KillAll sends SIGKILL to those alive. It returns to how many, and the pids of those it may not kill.
+func KillAll(list []Process) (killed int, denied []int) {
+	for _, p := range list {
+		if p.Zombie {
+			continue
+		}
+		switch err := syscall.Kill(p.Pid, syscall.SIGKILL); {
+		case err == nil:
+			killed++
+		case errors.Is(err, syscall.EPERM):
+			denied = append(denied, p.Pid)
+		}
+	}
+	return killed, denied
+}
+
+// Reap waits for a child that is dead or dying.
+func Reap(pid int) {
+	for {
+		if _, err := syscall.Wait4(pid, nil, 0, nil); !errors.Is(err, syscall.EINTR) {
+			return
+		}
+	}
+}
