@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"github.com/gorun/gorun/cmd/gorun/internal/cli"
+	_ "github.com/gorun/gorun/cmd/gorun/internal/early" // does most of this before main is reached
 	"github.com/gorun/gorun/cmd/gorun/internal/elastic"
 	"github.com/gorun/gorun/launcher/guard"
 )

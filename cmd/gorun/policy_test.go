@@ -111,13 +111,13 @@ func TestImportPolicy(t *testing.T) {
 	}
 }
 
-// TestGuardIsLight: a guard that imported these could not begin before etcd's packages are initialised, or not soon.
+// TestGuardIsLight: what imports these is not initialised before etcd's packages, or not soon.
 func TestGuardIsLight(t *testing.T) {
 	all, _ := list(t)
-	for _, dep := range all[module+"/launcher/guard"].Deps {
+	for _, dep := range all[module+"/cmd/gorun/internal/early/first"].Deps {
 		first, _, _ := strings.Cut(dep, "/")
 		if slices.Contains([]string{"crypto", "log", "net", "regexp", "text", "vendor"}, first) {
-			t.Errorf("launcher/guard imports %s", dep)
+			t.Errorf("the guard imports %s", dep)
 		}
 	}
 }

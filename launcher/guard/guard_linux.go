@@ -27,10 +27,34 @@ type Guard struct {
 	commands *json.Encoder
 }
 
+// ahead is what StartAhead has started, until it is used or closed.
+var ahead atomic.Pointer[Guard]
+
+// StartAhead starts the guard that the next Start returns, before it is known what it is for.
+func StartAhead() {
+	if g, err := start(); err == nil { // else Start will tell
+		ahead.Store(g)
+	}
+}
+
+// CloseAhead ends a guard from StartAhead that no Start has returned.
+func CloseAhead() {
+	if g := ahead.Swap(nil); g != nil {
+		g.Close()
+	}
+}
+
 // Start starts a guard for about so many workers. To do so ahead, while the rest of the gang is being found out, saves
 // the time that a process takes to start.
-func Start(workers int) (g *Guard, err error) {
+func Start(workers int) (*Guard, error) {
 	go makeRoom(4 * workers) // both ends of two pipes each
+	if g := ahead.Swap(nil); g != nil {
+		return g, nil
+	}
+	return start()
+}
+
+func start() (g *Guard, err error) {
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("cannot start the guard of the workers: %w", err)
@@ -127,10 +151,10 @@ func (g *Guard) send(c command) {
 	_ = g.commands.Encode(c)
 }
 
-// Close ends a guard that no gang has taken.
+// Close ends a guard that no gang has taken, and that so guards nothing.
 func (g *Guard) Close() {
 	if g.Take() {
-		g.End()
+		_ = g.process.Kill()
 		g.Release()
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// argv0 is how it is told from the program proper.
+// argv0 is what a guard is told by from the program proper.
 const argv0 = "gorun-guard"
 
 // Is reports whether this process was started as a guard.
