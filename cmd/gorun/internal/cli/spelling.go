@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"strings"
+	"sync"
 
 	"github.com/spf13/pflag"
 )
@@ -45,13 +46,14 @@ type flagName struct {
 	own  bool
 }
 
-func flagNames() []flagName {
+// flagNames is asked for every time that pflag meets a name, which it does often.
+var flagNames = sync.OnceValue(func() []flagName {
 	names := []flagName{{name: "help"}, {name: "version", own: true}}
 	for i := range table {
 		names = append(names, flagName{table[i].name, table[i].own})
 	}
 	return names
-}
+})
 
 // flagError says what pflag found in gorun's words.
 func flagError(err error) error {
