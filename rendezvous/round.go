@@ -2,7 +2,6 @@ package rendezvous
 
 import (
 	"io"
-	"slices"
 	"sync"
 )
 
@@ -40,8 +39,8 @@ func (r *Round) Err() error {
 // It is idempotent, and implied by the end of the round.
 func (r *Round) Started() { r.started() }
 
-// Begin makes a round of r's fields, for implementations of Rendezvous. port may be nil, and is closed by
-// Started. The function returned ends the round, once, and reports whether closing the port failed.
+// Begin makes a round of r's fields, for implementations of Rendezvous; Nodes are the round's from then on. port may be
+// nil, and is closed by Started. The function returned ends the round, once, and reports whether closing the port failed.
 func Begin(r Round, port io.Closer) (round *Round, end func(why error) error) {
 	var portErr error
 	release := sync.OnceFunc(func() {
@@ -49,7 +48,6 @@ func Begin(r Round, port io.Closer) (round *Round, end func(why error) error) {
 			portErr = port.Close()
 		}
 	})
-	r.Nodes = slices.Clone(r.Nodes)
 	r.started = release
 	r.done = make(chan struct{})
 	round = &r
