@@ -3,16 +3,14 @@ package etcd
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
 	"github.com/gorun/gorun/rendezvous"
 )
 
-const (
-	docVersion = 1
-	docLimit   = 1 << 20 // bytes; etcd itself refuses requests of more than 1.5 MiB
-)
+const docVersion = 1
 
 // A document is the value of a key.
 type document[T any] struct {
@@ -34,8 +32,8 @@ func (e *DocumentError) Unwrap() error { return e.Err }
 
 func encode[T any](key string, is T) (string, error) {
 	text, err := json.Marshal(document[T]{Version: docVersion, Is: is})
-	if err == nil && len(text) > docLimit {
-		err = tooLarge(text)
+	if err == nil {
+		text, err = pack(text)
 	}
 	if err != nil {
 		return "", &DocumentError{key, err}
@@ -43,19 +41,16 @@ func encode[T any](key string, is T) (string, error) {
 	return string(text), nil
 }
 
-func tooLarge(text []byte) error {
-	return fmt.Errorf("a document of %d bytes: want at most %d", len(text), docLimit)
-}
-
 // decode fails with a *DocumentError. A checker's check is part of it.
 func decode[T any](kv *mvccpb.KeyValue) (T, error) {
 	var doc document[T]
 	err := func() error {
-		if len(kv.Value) > docLimit {
-			return tooLarge(kv.Value)
+		text, err := unpack(kv.Value)
+		if err != nil {
+			return err
 		}
 		// What does not fit may still have a version.
-		switch err := json.Unmarshal(kv.Value, &doc); {
+		switch err := json.Unmarshal(text, &doc); {
 		case doc.Version != 0 && doc.Version != docVersion:
 			return fmt.Errorf("version %d, and this gorun knows version %d: all nodes need the same gorun", doc.Version, docVersion)
 		case err != nil:
@@ -136,39 +131,19 @@ func (d *nodeDoc) check() error {
 	if d.Node.Host == "" || d.Node.Nproc < 1 || d.Port < 1 || d.Port > 65535 {
 		return fmt.Errorf("host %q, %d workers, port %d", d.Node.Host, d.Node.Nproc, d.Port)
 	}
-	return nil
+	return d.Node.check()
 }
 
-// roundDoc is what rounds/<n> says.
-type roundDoc struct {
-	ID       int      `json:"id"`
-	Members  []member `json:"members"` // in rank order
-	Token    string   `json:"token"`
-	Restarts int      `json:"restarts"`
-	Why      string   `json:"why,omitempty"`
-}
-
-type member struct {
-	Key   string `json:"key"`
-	Since int64  `json:"since"`
-	nodeDoc
-}
-
-func (d *roundDoc) check() error {
-	if d.ID < 1 || len(d.Members) == 0 {
-		return fmt.Errorf("round %d with %d nodes", d.ID, len(d.Members))
-	}
-	keys := make(map[string]bool)
-	for _, m := range d.Members {
-		if err := m.check(); err != nil {
-			return err
-		}
-		if keys[m.Key] {
-			return fmt.Errorf("node %s is in round %d twice", m.Key, d.ID)
-		}
-		keys[m.Key] = true
+// check wants names of one line.
+func (n node) check() error {
+	if strings.Contains(n.ID+n.Host+n.Addr, "\n") {
+		return fmt.Errorf("node %q on host %q at %q: want one line", n.ID, n.Host, n.Addr)
 	}
 	return nil
+}
+
+func (d *nodeDoc) candidate(key string, since int64) rendezvous.Candidate {
+	return rendezvous.Candidate{Key: key, Since: since, Node: rendezvous.Node(d.Node), Port: d.Port, Joining: d.Joining, Try: d.Try}
 }
 
 // reportDoc is what reports/<n>/<key> says: success, if it is empty.
@@ -186,33 +161,4 @@ func checkFailure(f *rendezvous.Failure) error {
 		err = fmt.Errorf("a failure of %d bytes: want at most %d", len(text), failureLimit)
 	}
 	return err
-}
-
-func (m member) candidate() rendezvous.Candidate {
-	return rendezvous.Candidate{
-		Key: m.Key, Since: m.Since,
-		Node: rendezvous.Node(m.Node), Port: m.Port, Joining: m.Joining, Try: m.Try,
-	}
-}
-
-func memberOf(c rendezvous.Candidate) member {
-	return member{Key: c.Key, Since: c.Since, nodeDoc: nodeDoc{Node: node(c.Node), Port: c.Port, Joining: c.Joining, Try: c.Try}}
-}
-
-func (d *roundDoc) formed() *rendezvous.Formed {
-	f := &rendezvous.Formed{ID: d.ID, Restarts: d.Restarts, Why: d.Why}
-	for _, m := range d.Members {
-		f.Members = append(f.Members, m.candidate())
-	}
-	return f
-}
-
-// rank is that of the member, or -1.
-func (d *roundDoc) rank(key string) int {
-	for i, m := range d.Members {
-		if m.Key == key {
-			return i
-		}
-	}
-	return -1
 }

@@ -169,6 +169,9 @@ func (r *Rendezvous) Join(ctx context.Context, self rendezvous.Node) (*rendezvou
 	case self.NodeRank >= c.Max:
 		return nil, fmt.Errorf("node rank %d: want 0 to %d for %d nodes", self.NodeRank, c.Max-1, c.Max)
 	}
+	if err := node(self).check(); err != nil {
+		return nil, err
+	}
 	port, err := rendezvous.Master{Addr: self.Reach()}.Reserve(c.Reserve)
 	if err != nil {
 		return nil, err

@@ -144,7 +144,7 @@ func (l *loop) follow() {
 		rank = v.round.rank(l.etcd.key)
 	}
 	switch {
-	case rank < 0 || v.round.Members[rank].Try != l.self.Try:
+	case rank < 0 || v.round.Tries.at(rank) != l.self.Try:
 		if v.status != "" {
 			l.tell(v.status)
 		}
@@ -161,14 +161,11 @@ func (l *loop) enter(doc *roundDoc, rank int) {
 	j := l.joins[0]
 	l.joins = l.joins[1:]
 	l.ask()
-	head := doc.Members[0]
+	nodes := doc.nodes()
 	r := rendezvous.Round{
-		ID: doc.ID, Self: rank,
-		Master: rendezvous.Master{Addr: rendezvous.Node(head.Node).Reach(), Port: head.Port},
+		ID: doc.ID, Nodes: nodes, Self: rank,
+		Master: rendezvous.Master{Addr: nodes[0].Reach(), Port: doc.Port},
 		Token:  doc.Token, Restarts: doc.Restarts, Why: doc.Why,
-	}
-	for _, m := range doc.Members {
-		r.Nodes = append(r.Nodes, rendezvous.Node(m.Node))
 	}
 	port := j.port
 	if rank != 0 {

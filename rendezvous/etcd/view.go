@@ -107,9 +107,9 @@ func (v *view) readNodes(k keys, kvs []*mvccpb.KeyValue) {
 			v.bad = append(v.bad, err)
 			continue
 		}
-		m := member{Key: strings.TrimPrefix(string(kv.Key), k.nodes()), Since: kv.CreateRevision, nodeDoc: doc}
-		v.nodes = append(v.nodes, m.candidate())
-		v.nodeRev[m.Key] = kv.ModRevision
+		key := strings.TrimPrefix(string(kv.Key), k.nodes())
+		v.nodes = append(v.nodes, doc.candidate(key, kv.CreateRevision))
+		v.nodeRev[key] = kv.ModRevision
 	}
 }
 

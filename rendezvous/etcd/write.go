@@ -108,15 +108,11 @@ func (w *writer) end(ctx context.Context, v *view, why rendezvous.Ending) error 
 
 // form writes a round, and that it is the current one, if its members are as they were read.
 func (w *writer) form(ctx context.Context, v *view, f rendezvous.Formed, token string) error {
-	doc := roundDoc{ID: f.ID, Token: token, Restarts: f.Restarts, Why: f.Why}
 	when := w.inOffice(v)
-	for i, m := range f.Members {
-		doc.Members = append(doc.Members, memberOf(m))
-		if i < membersChecked {
-			when = append(when, clientv3.Compare(clientv3.ModRevision(w.keys.node(m.Key)), "=", v.nodeRev[m.Key]))
-		}
+	for _, m := range f.Members[:min(len(f.Members), membersChecked)] {
+		when = append(when, clientv3.Compare(clientv3.ModRevision(w.keys.node(m.Key)), "=", v.nodeRev[m.Key]))
 	}
-	round, err := encode(w.keys.round(f.ID), doc)
+	round, err := encode(w.keys.round(f.ID), roundOf(&f, token))
 	if err != nil {
 		return err
 	}
