@@ -11,7 +11,7 @@ import (
 	"github.com/gorun/gorun/rendezvous"
 )
 
-// tellPause is between two news for those who wait.
+// tellPause is between two news for those who wait, for each thousand nodes and the first.
 const tellPause = time.Second
 
 // leads reports whether this node is the leader, as far as it knows.
@@ -50,14 +50,19 @@ func (l *loop) lead() {
 	switch {
 	case !l.view.whole:
 		l.dirty = true
-	case !l.written && !l.requests[deciding]:
+	case !l.written && !l.requests[deciding] && l.undecided():
 		l.act(l.decide())
 	}
 }
 
+// undecided reports whether there is something to decide from.
+func (l *loop) undecided() bool {
+	return l.decided != l.view || !l.again.IsZero() && !time.Now().Before(l.again)
+}
+
 func (l *loop) takeOffice() {
 	ctx, cancel := context.WithCancel(l.ctx)
-	l.unwatch, l.stage, l.status = cancel, rendezvous.Stage{}, ""
+	l.unwatch, l.stage, l.status, l.decided = cancel, rendezvous.Stage{}, "", nil
 	l.others.Go(func() {
 		watch(ctx, l.config.Client, l.etcd.keys.nodes(), clientv3.GetPrefixRangeEnd(l.etcd.keys.reports()), l.onChange)
 	})
@@ -75,6 +80,7 @@ func (l *loop) resign() {
 // decide asks what follows from the newest view, at this time.
 func (l *loop) decide() rendezvous.Decision {
 	v, now := l.view, time.Now()
+	l.decided = v
 	s := rendezvous.Situation{
 		Rules: l.config.rules(), Nodes: v.nodes, Reports: v.reports,
 		Settled: !now.Before(l.settled), Stage: l.stage, Waited: now.Sub(l.since),
@@ -128,9 +134,10 @@ func (l *loop) inform(d rendezvous.Decision) {
 	v := l.view
 	l.start(telling, func(ctx context.Context) error {
 		err := l.etcd.tell(ctx, v, d.Reason())
-		pause(ctx, tellPause)
+		pause(ctx, tellPause*time.Duration(1+len(v.nodes)/1000))
 		return err
 	}, func(err error) {
+		l.decided = nil // there may be more to tell
 		if err == nil {
 			l.status = d.Wait
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -13,8 +14,9 @@ import (
 )
 
 const (
-	recheck    = 30 * time.Second // the job is read that often though nothing seems to have changed
-	staleLimit = 25               // so many reads in a row may be older than one before
+	recheck    = 30 * time.Second      // the job is read that often though nothing seems to have changed
+	staleLimit = 25                    // so many reads in a row may be older than one before
+	breath     = 10 * time.Microsecond // for each node, between two reads of a leader
 )
 
 // A loop owns the state of one node. What comes from outside it comes as a function, which it calls; requests to etcd
@@ -54,6 +56,7 @@ type loop struct {
 	unwatch context.CancelFunc // nil: this is not the leader
 	stage   rendezvous.Stage
 	since   time.Time // of stage
+	decided *view     // what the last decision went by
 	written bool      // something, since view
 	again   time.Time // to look again then; zero: on news
 	status  string    // what the others have been told
@@ -76,7 +79,7 @@ func startLoop(c *Config, key string) *loop {
 	l := &loop{
 		config: c, etcd: writer{client: c.Client, keys: k, key: key},
 		events: make(chan func()), done: make(chan struct{}),
-		view: new(view), dirty: true, requests: make(map[request]bool),
+		view: new(view), readAt: time.Now(), requests: make(map[request]bool),
 	}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	go l.run()
@@ -84,7 +87,9 @@ func startLoop(c *Config, key string) *loop {
 		keepLease(l.ctx, c.Client, c.TTL, func(p pulse) { l.post(func() { l.onPulse(p) }) })
 	})
 	l.others.Go(func() {
-		watch(l.ctx, c.Client, k.job(), clientv3.GetPrefixRangeEnd(k.job()), l.onChange)
+		watch(l.ctx, c.Client, k.job(), clientv3.GetPrefixRangeEnd(k.job()), func(events []*clientv3.Event) {
+			l.post(func() { l.hear(events) })
+		})
 	})
 	return l
 }
@@ -131,8 +136,11 @@ func (l *loop) step() {
 // rest is how long nothing is to be done if there is no news.
 func (l *loop) rest() time.Duration {
 	rest := recheck
+	if l.closed != nil {
+		return rest
+	}
 	if !l.requests[reading] {
-		rest = recheck - time.Since(l.readAt)
+		rest = time.Until(l.nextRead())
 	}
 	if !l.again.IsZero() && !l.written && !l.requests[deciding] {
 		rest = min(rest, time.Until(l.again))
@@ -163,7 +171,27 @@ func (l *loop) start(kind request, call func(context.Context) error, then func(e
 	})
 }
 
-func (l *loop) onChange() { l.post(func() { l.dirty = true }) }
+// onChange is for changes that a leader reads.
+func (l *loop) onChange([]*clientv3.Event) { l.post(func() { l.dirty = true }) }
+
+// hear is for changes of the job. They are read, but for those by which nothing is decided: what people are told, that there
+// is a leader, and what the settings are, which etcd checks.
+func (l *loop) hear(events []*clientv3.Event) {
+	l.dirty = l.dirty || len(events) == 0
+	k := l.etcd.keys
+	for _, e := range events {
+		hint := e.Type == clientv3.EventTypePut && slices.Contains([]string{k.status(), k.leader(), k.config()}, string(e.Kv.Key))
+		now := *l.view
+		switch {
+		case e.Kv.ModRevision <= now.rev:
+		case !hint || now.job(k, e.Kv) != nil:
+			l.dirty = true
+		case now.rev > 0:
+			l.view = &now
+			l.follow()
+		}
+	}
+}
 
 func (l *loop) onPulse(p pulse) {
 	switch {
@@ -171,6 +199,7 @@ func (l *loop) onPulse(p pulse) {
 		l.onOutage(p.err)
 	case l.pulse.err != nil || l.pulse.lease != 0:
 		// Whatever cut this node off may have cut off the others, who are coming back as well.
+		l.dirty = true
 		l.settled = time.Now().Add(l.config.TTL + retryPause)
 	}
 	if p.lease != l.pulse.lease {
@@ -179,8 +208,16 @@ func (l *loop) onPulse(p pulse) {
 	l.pulse = p
 }
 
+// nextRead is when the job is to be read again. Where there are many nodes, more than one may have changed by then.
+func (l *loop) nextRead() time.Time {
+	if !l.dirty {
+		return l.readAt.Add(recheck)
+	}
+	return l.readAt.Add(time.Duration(len(l.view.nodes)) * breath)
+}
+
 func (l *loop) read() {
-	if !l.dirty && time.Since(l.readAt) < recheck || l.requests[reading] {
+	if l.requests[reading] || time.Now().Before(l.nextRead()) {
 		return
 	}
 	l.dirty = false
@@ -209,7 +246,7 @@ func (l *loop) onRead(now *view, err error) {
 		l.onFailure(err)
 		return
 	}
-	for _, bad := range now.newlyBad(l.view) {
+	for _, bad := range now.newlyBad(&l.view.roll) {
 		l.config.Log.Warn("left out", "error", bad)
 	}
 	if !l.outage.IsZero() {

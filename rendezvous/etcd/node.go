@@ -199,23 +199,20 @@ func (l *loop) enrol() {
 	if self.Try == 0 || lease == 0 || l.view.rev == 0 || l.under == lease && l.registered == self {
 		return
 	}
-	anew := l.under != lease
+	anew, known := l.under != lease, l.view.config
 	l.start(registering, func(ctx context.Context) error {
 		if anew {
-			theirs, err := l.etcd.configure(ctx, lease, configDoc{self.Node.Host, config.settings()}, self)
-			if err != nil || theirs == nil {
-				return err
-			}
-			if err := config.settings().Conflict(self.Node.Host, theirs.Settings, theirs.Host); err != nil {
-				return &conflictError{err}
-			}
+			return l.etcd.enrol(ctx, lease, configDoc{self.Node.Host, config.settings()}, self, known)
 		}
 		return l.etcd.register(ctx, lease, self)
 	}, func(err error) {
 		var conflict *conflictError
 		switch {
 		case err == nil:
-			l.registered, l.under, l.dirty = self, lease, true
+			l.registered, l.under = self, lease
+			if l.view.leader == nil { // perhaps there is one meanwhile
+				l.dirty, l.written = true, true
+			}
 		case errors.As(err, &conflict):
 			l.self.Try = 0 // not to be known, until the next Join
 			l.fail(err)
@@ -224,9 +221,6 @@ func (l *loop) enrol() {
 		}
 	})
 }
-
-// A conflictError is one of rendezvous.Settings.
-type conflictError struct{ error }
 
 // report answers when the report is recorded, or of no consequence.
 func (l *loop) report(round int, doc reportDoc, answer chan<- error) {

@@ -3,18 +3,15 @@ package etcd
 import (
 	"context"
 	"errors"
-	"slices"
-	"strings"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
-
-	"github.com/gorun/gorun/rendezvous"
 )
 
-// A view is a job as it was at one revision.
+// A view is a job as it was at one revision. It does not change.
 type view struct {
 	rev         int64
+	config      setting
 	leader      *leaderDoc // nil: none
 	leaderRev   int64      // at which it came to office
 	leaderLease clientv3.LeaseID
@@ -25,21 +22,19 @@ type view struct {
 	status      string
 	round       *roundDoc // the current one; nil: none, or the job is closed
 
-	// Only what a leader reads has:
-	whole   bool
-	nodes   []rendezvous.Candidate
-	nodeRev map[string]int64 // at which nodes were written, by key
-	reports []rendezvous.Report
-	bad     []error // nodes and reports that are left out
+	whole bool // it is what a leader reads
+	roll
 }
 
-// read reads the job at one revision. The round of the view before need not be read again if it still is the current one.
+// read reads the job at one revision. What the view before has, and has not changed, is not read again.
 func read(ctx context.Context, client *clientv3.Client, k keys, whole bool, before *view) (*view, error) {
-	gets := []clientv3.Op{clientv3.OpGet(k.job(), clientv3.WithPrefix())}
+	next := 1
+	if before.round != nil {
+		next = before.round.ID + 1
+	}
+	gets := []clientv3.Op{clientv3.OpGet(k.job(), clientv3.WithPrefix()), clientv3.OpGet(k.round(next))}
 	if whole {
-		gets = append(gets,
-			clientv3.OpGet(k.nodes(), clientv3.WithPrefix()),
-			clientv3.OpGet(k.reports(), clientv3.WithPrefix(), clientv3.WithSort(clientv3.SortByModRevision, clientv3.SortAscend)))
+		gets = append(gets, before.callRoll(k)...)
 	}
 	answer, err := client.Txn(ctx).Then(gets...).Commit()
 	if err != nil {
@@ -52,19 +47,21 @@ func read(ctx context.Context, client *clientv3.Client, k keys, whole bool, befo
 		}
 	}
 	if v.current != nil && v.state == nil {
-		if v.round, err = readRound(ctx, client, k, v, before); err != nil {
+		if v.round, err = v.readRound(ctx, client, k, before, next, answer.Responses[1].GetResponseRange().Kvs); err != nil {
 			return nil, err
 		}
 	}
-	if whole {
-		v.readNodes(k, answer.Responses[1].GetResponseRange().Kvs)
-		v.readReports(k, answer.Responses[2].GetResponseRange().Kvs)
+	if whole && !v.readRoll(k, before, answer.Responses[2].GetResponseRange(), answer.Responses[3].GetResponseRange()) {
+		return read(ctx, client, k, whole, new(view))
 	}
 	return v, nil
 }
 
 func (v *view) job(k keys, kv *mvccpb.KeyValue) (err error) {
 	switch string(kv.Key) {
+	case k.config():
+		v.config.rev = kv.ModRevision
+		v.config.configDoc, err = decode[configDoc](kv)
 	case k.leader():
 		v.leaderRev, v.leaderLease = kv.CreateRevision, clientv3.LeaseID(kv.Lease)
 		v.leader, err = pointer(decode[leaderDoc](kv))
@@ -83,62 +80,26 @@ func (v *view) job(k keys, kv *mvccpb.KeyValue) (err error) {
 
 func pointer[T any](doc T, err error) (*T, error) { return &doc, err }
 
-// readRound reads the document of the current round as it was when v was read.
-func readRound(ctx context.Context, client *clientv3.Client, k keys, v, before *view) (*roundDoc, error) {
-	if before.round != nil && before.round.ID == v.current.Round && before.jobRev == v.jobRev {
+// readRound finds the current round, which may be in the view before, or among kvs if its number is next.
+func (v *view) readRound(ctx context.Context, client *clientv3.Client, k keys, before *view, next int, kvs []*mvccpb.KeyValue) (*roundDoc, error) {
+	if v.sameRound(before) && before.round != nil {
 		return before.round, nil
 	}
 	key := k.round(v.current.Round)
-	answer, err := client.Get(ctx, key, clientv3.WithRev(v.rev))
-	if err != nil {
-		return nil, err
+	if v.current.Round != next {
+		answer, err := client.Get(ctx, key, clientv3.WithRev(v.rev))
+		if err != nil {
+			return nil, err
+		}
+		kvs = answer.Kvs
 	}
-	if len(answer.Kvs) == 0 {
+	if len(kvs) == 0 {
 		return nil, &DocumentError{key, errors.New("it is missing")}
 	}
-	return pointer(decode[roundDoc](answer.Kvs[0]))
+	return pointer(decode[roundDoc](kvs[0]))
 }
 
-func (v *view) readNodes(k keys, kvs []*mvccpb.KeyValue) {
-	v.nodeRev = make(map[string]int64)
-	for _, kv := range kvs {
-		doc, err := decode[nodeDoc](kv)
-		if err != nil {
-			v.bad = append(v.bad, err)
-			continue
-		}
-		key := strings.TrimPrefix(string(kv.Key), k.nodes())
-		v.nodes = append(v.nodes, doc.candidate(key, kv.CreateRevision))
-		v.nodeRev[key] = kv.ModRevision
-	}
-}
-
-// readReports takes those on the current round; kvs are in the order of revision, which is that in which they came.
-func (v *view) readReports(k keys, kvs []*mvccpb.KeyValue) {
-	if v.current == nil {
-		return
-	}
-	prefix := k.reportsOf(v.current.Round)
-	for _, kv := range kvs {
-		key, ours := strings.CutPrefix(string(kv.Key), prefix)
-		if !ours {
-			continue
-		}
-		doc, err := decode[reportDoc](kv)
-		if err != nil {
-			v.bad = append(v.bad, err)
-			continue
-		}
-		v.reports = append(v.reports, rendezvous.Report{Key: key, Failure: doc.Failure, Left: doc.Left})
-	}
-}
-
-// newlyBad is what there is to complain of that was not in before.
-func (v *view) newlyBad(before *view) (news []error) {
-	for _, err := range v.bad {
-		if !slices.ContainsFunc(before.bad, func(e error) bool { return e.Error() == err.Error() }) {
-			news = append(news, err)
-		}
-	}
-	return news
+// sameRound reports whether the current round is what it was before.
+func (v *view) sameRound(before *view) bool {
+	return v.current != nil && before.current != nil && v.current.Round == before.current.Round && v.jobRev == before.jobRev
 }

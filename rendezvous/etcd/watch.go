@@ -6,15 +6,14 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// watch calls changed whenever a key from first up to end may have changed, until ctx ends. What has changed is not
-// told, so that nothing depends on no event being lost: changed is called once more each time that the watch begins,
-// which it does anew after whatever ended it (a compaction, a member of etcd without a leader).
-func watch(ctx context.Context, client *clientv3.Client, first, end string, changed func()) {
+// watch calls changed with what happens to the keys from first up to end, until ctx ends. So that nothing depends on no
+// event being lost, changed is called with none each time that the watch begins, which it does anew after whatever ended it
+// (a compaction, a member of etcd without a leader), or is refused.
+func watch(ctx context.Context, client *clientv3.Client, first, end string, changed func([]*clientv3.Event)) {
 	for ctx.Err() == nil {
 		attempt, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
-		events := client.Watch(attempt, first, clientv3.WithRange(end), clientv3.WithCreatedNotify())
-		for range events {
-			changed()
+		for answer := range client.Watch(attempt, first, clientv3.WithRange(end), clientv3.WithCreatedNotify()) {
+			changed(answer.Events)
 		}
 		cancel()
 		pause(ctx, retryPause)

@@ -23,32 +23,6 @@ const memory = time.Hour
 // there are more, one that has changed meanwhile is found by the news of it.
 const membersChecked = 100
 
-// configure registers the node if it is the only one, and with it what the job's settings are. If it is not, it returns
-// what they are.
-func (w *writer) configure(ctx context.Context, lease clientv3.LeaseID, config configDoc, self nodeDoc) (theirs *configDoc, err error) {
-	mine, err := encode(w.keys.config(), config)
-	if err != nil {
-		return nil, err
-	}
-	node, err := encode(w.keys.node(w.key), self)
-	if err != nil {
-		return nil, err
-	}
-	answer, err := w.client.Txn(ctx).
-		If(clientv3.Compare(clientv3.CreateRevision(w.keys.nodes()).WithPrefix(), "=", 0)).
-		Then(clientv3.OpPut(w.keys.config(), mine), clientv3.OpPut(w.keys.node(w.key), node, clientv3.WithLease(lease))).
-		Else(clientv3.OpGet(w.keys.config())).
-		Commit()
-	if err != nil || answer.Succeeded {
-		return nil, err
-	}
-	kvs := answer.Responses[0].GetResponseRange().Kvs
-	if len(kvs) == 0 { // closed meanwhile
-		return &config, nil
-	}
-	return pointer(decode[configDoc](kvs[0]))
-}
-
 // register writes what is to be known of the node.
 func (w *writer) register(ctx context.Context, lease clientv3.LeaseID, self nodeDoc) error {
 	node, err := encode(w.keys.node(w.key), self)
@@ -162,8 +136,7 @@ func (w *writer) inOffice(v *view) []clientv3.Cmp {
 // leave takes the node out of the job. why is told to the others if round, unless it is 0, cannot go on without it.
 // When the last node has left a job that is not closed, nothing is left of the job.
 func (w *writer) leave(ctx context.Context, lease clientv3.LeaseID, round int, why error) error {
-	self := w.keys.node(w.key)
-	then := []clientv3.Op{clientv3.OpDelete(self)}
+	then := []clientv3.Op{clientv3.OpDelete(w.keys.node(w.key))}
 	if round > 0 && why != nil {
 		key := w.keys.report(round, w.key)
 		text, err := encode(key, reportDoc{Left: why.Error()})
@@ -172,19 +145,28 @@ func (w *writer) leave(ctx context.Context, lease clientv3.LeaseID, round int, w
 		}
 		then = append(then, clientv3.OpPut(key, text))
 	}
-	_, err := w.client.Txn(ctx).
-		If(
-			clientv3.Compare(clientv3.CreateRevision(w.keys.nodes()).WithRange(self), "=", 0),
-			clientv3.Compare(clientv3.CreateRevision(self), ">", 0),
-			clientv3.Compare(clientv3.CreateRevision(self+"\x00").WithRange(clientv3.GetPrefixRangeEnd(w.keys.nodes())), "=", 0),
-			clientv3.Compare(clientv3.CreateRevision(w.keys.state()), "=", 0),
-		).
-		Then(clientv3.OpDelete(w.keys.root, clientv3.WithPrefix())).
-		Else(then...).
-		Commit()
+	then = append(then, clientv3.OpGet(w.keys.nodes(), clientv3.WithPrefix(), clientv3.WithLimit(1), clientv3.WithKeysOnly()))
+	answer, err := w.client.Txn(ctx).Then(then...).Commit()
 	if err != nil {
 		return err
 	}
+	if others := answer.Responses[len(then)-1].GetResponseRange().Kvs; len(others) == 0 {
+		if err := w.clear(ctx); err != nil {
+			return err
+		}
+	}
 	_, err = w.client.Revoke(ctx, lease)
+	return err
+}
+
+// clear deletes a job that has no nodes, and has not been closed.
+func (w *writer) clear(ctx context.Context) error {
+	_, err := w.client.Txn(ctx).
+		If(
+			clientv3.Compare(clientv3.CreateRevision(w.keys.state()), "=", 0),
+			clientv3.Compare(clientv3.CreateRevision(w.keys.nodes()).WithPrefix(), "=", 0),
+		).
+		Then(clientv3.OpDelete(w.keys.root, clientv3.WithPrefix())).
+		Commit()
 	return err
 }

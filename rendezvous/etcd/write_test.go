@@ -59,8 +59,8 @@ func prepare(t *testing.T, w *writer) *view {
 		t.Fatal(err)
 	}
 	self := nodeDoc{Node: node{ID: "n", Host: "h", Nproc: 1}, Port: 1, Joining: true, Try: 1}
-	if theirs, err := w.configure(t.Context(), lease.ID, configDoc{Host: "h"}, self); theirs != nil || err != nil {
-		t.Fatalf("configure: %+v, %v", theirs, err)
+	if err := w.enrol(t.Context(), lease.ID, configDoc{Host: "h"}, self, setting{}); err != nil {
+		t.Fatal(err)
 	}
 	if err := w.campaign(t.Context(), lease.ID, "h"); err != nil {
 		t.Fatal(err)

@@ -1,0 +1,44 @@
+package etcd
+
+import (
+	"testing"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// TestHear: of what has been read already nothing is read again, nor of what decides nothing.
+func TestHear(t *testing.T) {
+	t.Parallel()
+	k := keysOf(DefaultPrefix, "job")
+	put, remove := clientv3.EventTypePut, clientv3.EventTypeDelete
+	const status = `{"version":1,"is":{"wait":"news"}}`
+	for _, c := range []struct {
+		what   string
+		kind   mvccpb.Event_EventType
+		key    string
+		rev    int64
+		text   string
+		read   bool
+		status string
+	}{
+		{"a round", put, k.current(), 11, "", true, "before"},
+		{"a round that has been read", put, k.current(), 10, "", false, "before"},
+		{"the end", put, k.state(), 11, "", true, "before"},
+		{"a leader", put, k.leader(), 11, `{"version":1,"is":{"key":"k","host":"h"}}`, false, "before"},
+		{"a leader's end", remove, k.leader(), 11, "", true, "before"},
+		{"a status", put, k.status(), 11, status, false, "news"},
+		{"a status from before", put, k.status(), 9, status, false, "before"},
+		{"a status that is none", put, k.status(), 11, "nonsense", true, "before"},
+	} {
+		l := &loop{etcd: writer{keys: k}, view: &view{rev: 10, status: "before"}}
+		l.hear([]*clientv3.Event{{Type: c.kind, Kv: &mvccpb.KeyValue{Key: []byte(c.key), ModRevision: c.rev, CreateRevision: c.rev, Value: []byte(c.text)}}})
+		if l.dirty != c.read || l.view.status != c.status || (l.view.leader != nil) != (c.what == "a leader") {
+			t.Errorf("%s: to be read: %t, the view is %+v", c.what, l.dirty, l.view)
+		}
+	}
+	l := &loop{view: new(view)}
+	if l.hear(nil); !l.dirty {
+		t.Error("nothing is read when the watch begins")
+	}
+}

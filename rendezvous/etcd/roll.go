@@ -1,0 +1,104 @@
+package etcd
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/gorun/gorun/rendezvous"
+)
+
+// A roll is what a leader knows of the nodes: who is here, and how their parts of the current round have ended. It is read
+// once; after that only what has changed.
+type roll struct {
+	nodes   []rendezvous.Candidate // in the order of their keys
+	nodeRev map[string]int64       // at which the nodes were written that are here, by key
+	reports []rendezvous.Report    // the first one first
+	bad     map[string]error       // why nodes and reports are left out, by etcd's key
+}
+
+// callRoll is how to read what has changed since v.
+func (v *view) callRoll(k keys) []clientv3.Op {
+	var news clientv3.OpOption = func(*clientv3.Op) {}
+	if v.whole {
+		news = clientv3.WithMinModRev(v.rev + 1)
+	}
+	return []clientv3.Op{
+		clientv3.OpGet(k.nodes(), clientv3.WithPrefix(), news),
+		clientv3.OpGet(k.reports(), clientv3.WithPrefix(), news, clientv3.WithSort(clientv3.SortByModRevision, clientv3.SortAscend)),
+	}
+}
+
+// readRoll brings the roll before up to date. It reports whether that is all: of nodes that are gone there is no news, but
+// then fewer are here than are known.
+func (v *view) readRoll(k keys, before *view, nodes, reports *pb.RangeResponse) bool {
+	v.roll = roll{nodes: slices.Clone(before.nodes), nodeRev: make(map[string]int64), bad: make(map[string]error)}
+	maps.Copy(v.nodeRev, before.nodeRev)
+	maps.Copy(v.bad, before.bad)
+	for _, kv := range nodes.Kvs {
+		v.readNode(k, kv)
+	}
+	if v.sameRound(before) {
+		v.reports = slices.Clone(before.reports)
+	} else {
+		maps.DeleteFunc(v.bad, func(key string, _ error) bool { return strings.HasPrefix(key, k.reports()) })
+	}
+	for _, kv := range reports.Kvs {
+		v.readReport(k, kv)
+	}
+	return v.rev >= before.rev && nodes.Count == int64(len(v.nodeRev))
+}
+
+func (v *view) readNode(k keys, kv *mvccpb.KeyValue) {
+	key := strings.TrimPrefix(string(kv.Key), k.nodes())
+	v.nodeRev[key] = kv.ModRevision
+	i, known := slices.BinarySearchFunc(v.nodes, key, func(c rendezvous.Candidate, key string) int { return cmp.Compare(c.Key, key) })
+	if known {
+		v.nodes = slices.Delete(v.nodes, i, i+1)
+	}
+	doc, err := decode[nodeDoc](kv)
+	if v.judge(kv, err) {
+		v.nodes = slices.Insert(v.nodes, i, doc.candidate(key, kv.CreateRevision))
+	}
+}
+
+// readReport takes those on the current round. They come in the order of revision, which is that in which they were made;
+// a node that leaves may replace its own.
+func (v *view) readReport(k keys, kv *mvccpb.KeyValue) {
+	if v.current == nil {
+		return
+	}
+	key, ours := strings.CutPrefix(string(kv.Key), k.reportsOf(v.current.Round))
+	if !ours {
+		return
+	}
+	v.reports = slices.DeleteFunc(v.reports, func(r rendezvous.Report) bool { return r.Key == key })
+	doc, err := decode[reportDoc](kv)
+	if v.judge(kv, err) {
+		v.reports = append(v.reports, rendezvous.Report{Key: key, Failure: doc.Failure, Left: doc.Left})
+	}
+}
+
+// judge reports whether kv is good.
+func (v *view) judge(kv *mvccpb.KeyValue, err error) bool {
+	delete(v.bad, string(kv.Key))
+	if err != nil {
+		v.bad[string(kv.Key)] = err
+	}
+	return err == nil
+}
+
+// newlyBad is what there is to complain of that was not in before.
+func (r *roll) newlyBad(before *roll) (news []error) {
+	for key, err := range r.bad {
+		if old := before.bad[key]; old == nil || old.Error() != err.Error() {
+			news = append(news, err)
+		}
+	}
+	return news
+}
