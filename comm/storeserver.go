@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/gorun/gorun/comm/internal/auth"
+	"github.com/gorun/gorun/internal/auth"
 )
 
 const (

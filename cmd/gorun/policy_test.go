@@ -23,7 +23,8 @@ const module = "github.com/gorun/gorun"
 // own, with the reason.
 var imports = map[string][]string{
 	"env":                       {},
-	"comm/...":                  {"env", "comm/...", xSys},
+	"internal/auth":             {},
+	"comm/...":                  {"env", "internal/auth", "comm/...", xSys},
 	"rendezvous":                {},
 	"rendezvous/rendezvoustest": {"rendezvous"},
 	"rendezvous/reach":          {"rendezvous", xSys, etcdClient},
@@ -36,7 +37,7 @@ var imports = map[string][]string{
 	"launcher":                  {"launcher/...", xSys, timberjack},
 	"agent":                     {"env", "rendezvous", "launcher/...", xSys, timberjack, hclog},
 	// Not etcd: what brings it is slow to be initialised.
-	"cmd/gorun/internal/cli": {"env", "comm/...", "rendezvous", "launcher/...", "agent", xSys, timberjack, hclog, cobra, cbor},
+	"cmd/gorun/internal/cli": {"env", "internal/auth", "comm/...", "rendezvous", "launcher/...", "agent", xSys, timberjack, hclog, cobra, cbor},
 }
 
 // What is not ours, with what it brings.

@@ -17,8 +17,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/gorun/gorun/comm/internal/auth"
 	"github.com/gorun/gorun/comm/transport"
+	"github.com/gorun/gorun/internal/auth"
 )
 
 const (

@@ -12,9 +12,9 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/gorun/gorun/comm/internal/auth"
 	"github.com/gorun/gorun/comm/transport"
 	"github.com/gorun/gorun/comm/transport/transporttest"
+	"github.com/gorun/gorun/internal/auth"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
