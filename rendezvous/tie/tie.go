@@ -1,0 +1,221 @@
+// Package tie finds out that a process on another machine has ended, long before a lease would run out.
+//
+// Every process has an [End], which listens. Hold keeps a connection from one End to another, on which nothing is said.
+// When one of the two processes ends, in whatever way, its kernel closes the connection, and the other one hears of it.
+//
+// That is a hint and no evidence: whatever is between the two may have cut the connection. A process is taken to have
+// ended only if all of this holds:
+//
+//  1. There was a connection, on which both had proven that they hold the job's secret.
+//  2. There is no new one within a grace. Who lives calls again at once.
+//  3. At the end of the grace its port refuses connections: its machine answers, and says that nobody listens.
+//
+// So nothing is held against a process that is slow or stopped: its kernel accepts connections for it. Nor against one
+// that is cut off, or whose machine has vanished: nothing is refused where nothing answers. Nor against one that cannot
+// call, or cannot be called: it has no tie, or its port does not refuse. For all of them a lease has to run out. Only who
+// begins to refuse connections in the name of a machine that others run on could deceive an End.
+//
+// The secret is not sent, see package auth. Who does not prove to hold it is answered nothing; there are at most 256 of
+// them at a time, for 2 s each. Who has proven it can still only be silent: a tie ends with the first byte.
+package tie
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/gorun/gorun/internal/auth"
+)
+
+const (
+	grace        = 300 * time.Millisecond
+	graceStep    = 50 * time.Millisecond // between two calls in it
+	callLimit    = 3 * time.Second       // of one call
+	strangers    = 256
+	strangerTime = 2 * time.Second
+	minPause     = 200 * time.Millisecond // between two calls that have failed, first and later
+	maxPause     = 5 * time.Second
+)
+
+// Config is what Listen needs.
+type Config struct {
+	Key    string           // tells this process from others, also from one that comes after it; at most 64 bytes
+	Host   string           // the address to listen at; empty: all
+	Secret []byte           // that all processes hold
+	Ended  func(key string) // the process that has called from there has ended; is called from any goroutine
+	// Dial connects to another process; nil: as package net does.
+	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
+}
+
+// An End is one process's end of its ties. Its methods may be called from several goroutines.
+type End struct {
+	config   Config
+	listener net.Listener
+	ctx      context.Context // ends with Close
+	cancel   context.CancelFunc
+	all      sync.WaitGroup
+
+	mu     sync.Mutex
+	secret []byte
+	ties   map[string]int // that others hold to this process, by their keys
+}
+
+// A hello is what a caller says first.
+type hello struct {
+	From string `json:"from"`
+	To   string `json:"to"`
+	Port int    `json:"port"` // of From's own End
+	Stay bool   `json:"stay"` // it is to be a tie
+}
+
+// Listen makes an End and answers those who call.
+func Listen(c Config) (*End, error) {
+	listener, err := net.Listen("tcp", net.JoinHostPort(c.Host, "0"))
+	if err != nil {
+		return nil, fmt.Errorf("cannot listen for the other nodes: %w", err)
+	}
+	if c.Dial == nil {
+		c.Dial = new(net.Dialer).DialContext
+	}
+	e := &End{config: c, listener: listener, secret: c.Secret, ties: make(map[string]int)}
+	e.ctx, e.cancel = context.WithCancel(context.Background())
+	e.all.Go(e.listen)
+	return e, nil
+}
+
+// Port is where the End listens.
+func (e *End) Port() int { return e.listener.Addr().(*net.TCPAddr).Port }
+
+// Use makes secret the one that all processes hold, from now on.
+func (e *End) Use(secret []byte) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.secret = secret
+}
+
+// Close does what the end of the process would do.
+func (e *End) Close() {
+	e.cancel()
+	_ = e.listener.Close() // it has nothing more to say
+	e.all.Wait()
+}
+
+// Hold keeps a tie to the process that answers to key at addr, until ctx ends, or until that process has ended: then it
+// returns true.
+func (e *End) Hold(ctx context.Context, key, addr string) (ended bool) {
+	ctx, cancel := e.within(ctx)
+	defer cancel()
+	wait := minPause
+	for ctx.Err() == nil {
+		conn, err := e.call(ctx, addr, hello{From: e.config.Key, To: key, Port: e.Port(), Stay: true})
+		if err != nil {
+			pause(ctx, wait)
+			wait = min(2*wait, maxPause)
+			continue
+		}
+		wait = minPause
+		await(ctx, conn)
+		if e.ended(ctx, key, conn.RemoteAddr().String()) {
+			return true
+		}
+	}
+	return false
+}
+
+// Reach fails unless the process that answers at addr is the one with key.
+func (e *End) Reach(ctx context.Context, key, addr string) error {
+	ctx, cancel := e.within(ctx)
+	defer cancel()
+	conn, err := e.call(ctx, addr, hello{From: e.config.Key, To: key})
+	if err != nil {
+		return err
+	}
+	return conn.Close()
+}
+
+// within ends with Close as well.
+func (e *End) within(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(e.ctx, cancel)
+	return ctx, func() { stop(); cancel() }
+}
+
+func (e *End) call(ctx context.Context, addr string, h hello) (net.Conn, error) {
+	text, err := json.Marshal(h)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	conn, err := e.config.Dial(ctx, "tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	_, err = auth.Dial(conn, e.held(), text)
+	if !stop() {
+		err = ctx.Err()
+	}
+	if err != nil {
+		_ = conn.Close() // err says it all
+		return nil, err
+	}
+	return conn, nil
+}
+
+// ended finds out whether a process, which answered to key at addr until a tie broke, has ended.
+func (e *End) ended(ctx context.Context, key, addr string) bool {
+	refused := false
+	for limit := time.Now().Add(grace); time.Now().Before(limit); pause(ctx, graceStep) {
+		if e.tied(key) || ctx.Err() != nil {
+			return false
+		}
+		err := e.Reach(ctx, key, addr)
+		if err == nil {
+			return false
+		}
+		refused = errors.Is(err, syscall.ECONNREFUSED)
+	}
+	return refused && !e.tied(key) && ctx.Err() == nil
+}
+
+func (e *End) held() []byte {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.secret
+}
+
+func (e *End) tied(key string) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.ties[key] > 0
+}
+
+func (e *End) count(key string, more int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.ties[key] += more; e.ties[key] == 0 {
+		delete(e.ties, key)
+	}
+}
+
+// await returns when the connection has broken, or ctx has ended, and closes it.
+func await(ctx context.Context, conn net.Conn) {
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	defer stop()
+	_, _ = conn.Read(make([]byte, 1)) // whatever it returns, that was it
+	_ = conn.Close()
+}
+
+// pause returns early if ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
