@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/netip"
 )
 
 // A Port is a reserved TCP port: nothing else gets it by chance until Close.
@@ -67,7 +66,7 @@ func (l *Local) form(self Node) (r Round, port, store io.Closer, err error) {
 	secret := make([]byte, 32)
 	_, _ = rand.Read(secret) // never fails
 	r = Round{Nodes: []Node{self}, Master: l.config.Master, Token: hex.EncodeToString(secret)}
-	p, err := reserve(l.config.Reserve, r.Master)
+	p, err := r.Master.Reserve(l.config.Reserve)
 	if err != nil {
 		return Round{}, nil, nil, err
 	}
@@ -79,15 +78,4 @@ func (l *Local) form(self Node) (r Round, port, store io.Closer, err error) {
 		}
 	}
 	return r, p, store, nil
-}
-
-// reserve holds m's port where rank 0 will bind it. A loopback address is bound as it is. Any other is what the
-// nodes call this machine, which need not be the address of an interface (a service, a NAT), and rank 0 binds
-// the port on every interface.
-func reserve(f ReserveFunc, m Master) (Port, error) {
-	host := ""
-	if ip, err := netip.ParseAddr(m.Addr); m.Addr == "localhost" || err == nil && ip.IsLoopback() {
-		host = m.Addr
-	}
-	return f(host, m.Port)
 }

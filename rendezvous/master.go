@@ -1,4 +1,15 @@
 package rendezvous
 
-// Reserve holds a port of this machine for rank 0, which others call m.Addr; m.Port 0 asks for any free one.
-func (m Master) Reserve(f ReserveFunc) (Port, error) { return reserve(f, m) }
+import "net/netip"
+
+// Reserve holds m's port where rank 0 will bind it; port 0 asks for any free one.
+func (m Master) Reserve(f ReserveFunc) (Port, error) { return f(m.BindHost(), m.Port) }
+
+// BindHost is the address at which a machine listens that others call m.Addr; empty: all it has. A loopback address is
+// bound as it is. Any other need not be the address of an interface (a service, a NAT).
+func (m Master) BindHost() string {
+	if ip, err := netip.ParseAddr(m.Addr); m.Addr == "localhost" || err == nil && ip.IsLoopback() {
+		return m.Addr
+	}
+	return ""
+}

@@ -45,7 +45,7 @@ func (s *Static) Join(ctx context.Context, self Node) (*Round, error) {
 		if r.Self != 0 {
 			return r, nil, nil, nil
 		}
-		p, err := reserve(s.config.Reserve, r.Master)
+		p, err := r.Master.Reserve(s.config.Reserve)
 		if err != nil {
 			return Round{}, nil, nil, err
 		}

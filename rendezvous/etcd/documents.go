@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -74,12 +75,21 @@ type checker interface{ check() error }
 type configDoc struct {
 	Host     string              `json:"host"` // of the node that has written it
 	Settings rendezvous.Settings `json:"settings"`
+	Secret   string              `json:"secret"` // by which the agents know each other
+}
+
+func (d *configDoc) check() error {
+	if d.Secret == "" {
+		return errors.New("no secret")
+	}
+	return nil
 }
 
 // leaderDoc is what job/leader says.
 type leaderDoc struct {
 	Key  string `json:"key"`
 	Host string `json:"host"`
+	Door int    `json:"door"` // the port at which its agent answers the others
 }
 
 // currentDoc is what job/current says.

@@ -8,6 +8,9 @@
 //
 // No clocks of two machines are compared. Of several reports the one with the lowest revision was first.
 //
+// An agent that ends is noticed at once, for it has a connection to the leader, which breaks: see package tie. What is known
+// of it is deleted then, as it would be when its lease has run out. The same goes for a leader, whoever notices.
+//
 // Silence is no evidence. While etcd cannot be reached nothing is decided, and rounds go on; a node that etcd has
 // forgotten meanwhile comes back as the one that it was.
 package etcd
@@ -21,6 +24,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"net"
 	"strconv"
 	"sync"
 	"time"
@@ -51,6 +55,8 @@ type Config struct {
 	Waiting func(reason string) // is called when there is news of what a Join waits for; must return at once
 	Log     *slog.Logger
 
+	// dial, in tests, is how agents call each other; nil: as package net does.
+	dial func(ctx context.Context, network, addr string) (net.Conn, error)
 	// fault, in tests, is called before and after a leader's writes; if it returns true, the agent is dead.
 	fault func(point string) bool
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"sync"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/gorun/gorun/rendezvous"
+	"github.com/gorun/gorun/rendezvous/tie"
 )
 
 // patience is more than anything here takes.
@@ -27,8 +29,16 @@ type job struct {
 func newJob(t *testing.T, client *clientv3.Client, least, most int) *job {
 	return &job{t, client, Config{
 		Client: client, RunID: t.Name(), Min: least, Max: most, MaxRestarts: 1,
-		TTL: time.Second, LastCall: 200 * time.Millisecond, Reserve: reserve,
+		TTL: time.Second, LastCall: 200 * time.Millisecond, Reserve: reserve, dial: dial,
 	}}
+}
+
+// dial finds the hosts of tests, which are all here.
+func dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	if host, port, err := net.SplitHostPort(addr); err == nil && strings.HasSuffix(host, ".test") {
+		addr = net.JoinHostPort("127.0.0.1", port)
+	}
+	return new(net.Dialer).DialContext(ctx, network, addr)
 }
 
 // An agent is one node of a job.
@@ -68,14 +78,28 @@ func (a *agent) leave(why error) {
 	}
 }
 
-// kill ends the agent as a crash would: nothing is said to etcd.
+// kill ends the agent as a crash would: nothing is said to etcd, and its connections are closed.
 func (a *agent) kill() {
+	answer := make(chan *tie.End, 1)
+	if a.loop.post(func() { answer <- a.loop.end }) {
+		if end := <-answer; end != nil {
+			end.Close()
+		}
+	}
+	a.vanish()
+}
+
+// vanish ends the agent as if its machine were gone. Who calls it gets no answer.
+func (a *agent) vanish() {
 	a.loop.cancel()
 	<-a.loop.done
 	a.loop.others.Wait()
 	a.mu.Lock()
 	a.left = true
 	a.mu.Unlock()
+	if a.loop.end != nil {
+		a.job.t.Cleanup(a.loop.end.Close)
+	}
 }
 
 func (a *agent) join() (*rendezvous.Round, error) {
@@ -270,8 +294,9 @@ func TestLostNode(t *testing.T) {
 	t.Parallel()
 	client := startServer(t).client()
 	for name, lose := range map[string]func(*agent){
-		"killed": (*agent).kill,
-		"left":   func(a *agent) { a.leave(nil) },
+		"killed":   (*agent).kill,
+		"vanished": (*agent).vanish,
+		"left":     func(a *agent) { a.leave(nil) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			agents := newJob(t, client, 2, 3).agents(3)

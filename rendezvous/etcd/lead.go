@@ -21,12 +21,13 @@ func (l *loop) leads() bool {
 
 // stand makes this node the leader if there is none.
 func (l *loop) stand() {
-	lease, host := l.pulse.lease, l.self.Node.Host
+	lease := l.pulse.lease
 	if l.view.rev == 0 || l.view.leader != nil || lease == 0 || l.under != lease || l.written {
 		return
 	}
+	self := leaderDoc{Key: l.etcd.key, Host: l.self.Node.Host, Door: l.end.Port()}
 	l.start(campaigning, func(ctx context.Context) error {
-		return l.commit("stand", func() error { return l.etcd.campaign(ctx, lease, host) })
+		return l.commit("stand", func() error { return l.etcd.campaign(ctx, lease, self) })
 	}, l.onWritten)
 }
 

@@ -11,6 +11,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/gorun/gorun/rendezvous"
+	"github.com/gorun/gorun/rendezvous/tie"
 )
 
 const (
@@ -48,6 +49,11 @@ type loop struct {
 	self       nodeDoc // what etcd should know
 	registered nodeDoc // what it knows
 	under      clientv3.LeaseID
+	secret     string   // by which the agents of the job know each other
+	end        *tie.End // nil: no Join has waited yet
+	tiedTo     int64    // view.leaderRev; 0: to none
+	untie      context.CancelFunc
+	ended      []string // keys of agents that are no more
 	round      *membership
 	reporting  *reporting
 	told       string // of what a Join waits for
@@ -72,6 +78,7 @@ const (
 	deciding
 	telling
 	recording
+	burying
 )
 
 func startLoop(c *Config, key string) *loop {
@@ -79,7 +86,7 @@ func startLoop(c *Config, key string) *loop {
 	l := &loop{
 		config: c, etcd: writer{client: c.Client, keys: k, key: key},
 		events: make(chan func()), done: make(chan struct{}),
-		view: new(view), readAt: time.Now(), requests: make(map[request]bool),
+		view: new(view), readAt: time.Now(), requests: make(map[request]bool), secret: newToken(),
 	}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	go l.run()
@@ -129,6 +136,8 @@ func (l *loop) step() {
 	l.enrol()
 	l.stand()
 	l.lead()
+	l.hold()
+	l.bury()
 	l.record()
 	l.read()
 }
@@ -305,6 +314,9 @@ func (l *loop) leave(ctx context.Context, why error) error {
 	})
 	<-l.done
 	l.others.Wait()
+	if l.end != nil {
+		defer l.end.Close() // not before etcd has been told: this is no agent that has been killed
+	}
 	if l.pulse.lease == 0 {
 		return nil
 	}

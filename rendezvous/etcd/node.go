@@ -43,6 +43,10 @@ func (l *loop) join(j *join) {
 		j.fail(l, l.closed)
 		return
 	}
+	if err := l.listen(j.self.Host); err != nil {
+		j.fail(l, err)
+		return
+	}
 	l.joins = append(l.joins, j)
 	if len(l.joins) == 1 {
 		l.ask()
@@ -199,10 +203,10 @@ func (l *loop) enrol() {
 	if self.Try == 0 || lease == 0 || l.view.rev == 0 || l.under == lease && l.registered == self {
 		return
 	}
-	anew, known := l.under != lease, l.view.config
+	anew, known, mine := l.under != lease, l.view.config, configDoc{self.Node.Host, config.settings(), l.secret}
 	l.start(registering, func(ctx context.Context) error {
 		if anew {
-			return l.etcd.enrol(ctx, lease, configDoc{self.Node.Host, config.settings()}, self, known)
+			return l.etcd.enrol(ctx, lease, mine, self, known)
 		}
 		return l.etcd.register(ctx, lease, self)
 	}, func(err error) {

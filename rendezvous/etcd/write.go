@@ -2,8 +2,10 @@ package etcd
 
 import (
 	"context"
+	"errors"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/gorun/gorun/rendezvous"
@@ -34,8 +36,8 @@ func (w *writer) register(ctx context.Context, lease clientv3.LeaseID, self node
 }
 
 // campaign makes the node the leader if there is none.
-func (w *writer) campaign(ctx context.Context, lease clientv3.LeaseID, host string) error {
-	doc, err := encode(w.keys.leader(), leaderDoc{Key: w.key, Host: host})
+func (w *writer) campaign(ctx context.Context, lease clientv3.LeaseID, self leaderDoc) error {
+	doc, err := encode(w.keys.leader(), self)
 	if err != nil {
 		return err
 	}
@@ -155,8 +157,25 @@ func (w *writer) leave(ctx context.Context, lease clientv3.LeaseID, round int, w
 			return err
 		}
 	}
-	_, err = w.client.Revoke(ctx, lease)
+	return w.revoke(ctx, lease)
+}
+
+// revoke ends a lease, if that has not happened.
+func (w *writer) revoke(ctx context.Context, lease clientv3.LeaseID) error {
+	_, err := w.client.Revoke(ctx, lease)
+	if errors.Is(err, rpctypes.ErrLeaseNotFound) {
+		return nil
+	}
 	return err
+}
+
+// bury deletes what is leased by another node, which has ended.
+func (w *writer) bury(ctx context.Context, key string) error {
+	answer, err := w.client.Get(ctx, w.keys.node(key))
+	if err != nil || len(answer.Kvs) == 0 {
+		return err
+	}
+	return w.revoke(ctx, clientv3.LeaseID(answer.Kvs[0].Lease))
 }
 
 // clear deletes a job that has no nodes, and has not been closed.

@@ -62,7 +62,7 @@ func prepare(t *testing.T, w *writer) *view {
 	if err := w.enrol(t.Context(), lease.ID, configDoc{Host: "h"}, self, setting{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.campaign(t.Context(), lease.ID, "h"); err != nil {
+	if err := w.campaign(t.Context(), lease.ID, leaderDoc{Key: w.key, Host: "h"}); err != nil {
 		t.Fatal(err)
 	}
 	look := func() *view {

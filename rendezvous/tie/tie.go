@@ -172,7 +172,7 @@ func (e *End) call(ctx context.Context, addr string, h hello) (net.Conn, error) 
 func (e *End) ended(ctx context.Context, key, addr string) bool {
 	refused := false
 	for limit := time.Now().Add(grace); time.Now().Before(limit); pause(ctx, graceStep) {
-		if e.tied(key) || ctx.Err() != nil {
+		if e.Tied(key) || ctx.Err() != nil {
 			return false
 		}
 		err := e.Reach(ctx, key, addr)
@@ -181,7 +181,7 @@ func (e *End) ended(ctx context.Context, key, addr string) bool {
 		}
 		refused = errors.Is(err, syscall.ECONNREFUSED)
 	}
-	return refused && !e.tied(key) && ctx.Err() == nil
+	return refused && !e.Tied(key) && ctx.Err() == nil
 }
 
 func (e *End) held() []byte {
@@ -190,7 +190,8 @@ func (e *End) held() []byte {
 	return e.secret
 }
 
-func (e *End) tied(key string) bool {
+// Tied reports whether the process with key holds a tie to this one.
+func (e *End) Tied(key string) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.ties[key] > 0

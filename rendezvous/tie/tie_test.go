@@ -70,7 +70,7 @@ func (p *process) hold(to *process) <-chan bool {
 	var all sync.WaitGroup
 	all.Go(func() { held <- p.Hold(ctx, to.key, to.addr()) })
 	p.t.Cleanup(func() { cancel(); all.Wait() })
-	until(p.t, func() bool { return to.tied(p.key) })
+	until(p.t, func() bool { return to.Tied(p.key) })
 	return held
 }
 
@@ -133,7 +133,7 @@ func TestCut(t *testing.T) {
 		until(t, func() bool {
 			a.mu.Lock()
 			defer a.mu.Unlock()
-			return len(a.calls) >= 2 && b.tied("a") // the proof of life, and the new tie
+			return len(a.calls) >= 2 && b.Tied("a") // the proof of life, and the new tie
 		})
 	}
 	nothing(t, b, held)
@@ -182,9 +182,9 @@ func TestNoAnswerIsNoEvidence(t *testing.T) {
 	b := start(t, "b", func(c *Config) {
 		c.Dial = func(ctx context.Context, _, _ string) (net.Conn, error) { <-ctx.Done(); return nil, ctx.Err() }
 	})
-	held = a.hold(b)
+	lone := a.hold(b)
 	a.Close()
-	if get(t, held) {
+	if get(t, lone) {
 		t.Error("b has ended")
 	}
 	nothing(t, b, nil)
@@ -249,7 +249,7 @@ func TestStrangers(t *testing.T) {
 		}
 		_ = c.Close()
 	}
-	if !b.tied("a") {
+	if !b.Tied("a") {
 		t.Error("the tie has not lasted")
 	}
 }

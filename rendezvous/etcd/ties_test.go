@@ -1,0 +1,108 @@
+package etcd
+
+import (
+	"context"
+	"net"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gorun/gorun/rendezvous"
+)
+
+// split tells the leader and its round from the others.
+func (j *job) split(t *testing.T, agents []*agent, rounds []*rendezvous.Round) (leader *agent, rest []*agent, left []*rendezvous.Round) {
+	t.Helper()
+	key := j.leader(t)
+	for i, a := range agents {
+		if a.loop.etcd.key == key {
+			leader = a
+		} else {
+			rest, left = append(rest, a), append(left, rounds[i])
+		}
+	}
+	if leader == nil {
+		t.Fatalf("leader %s is none of the agents", key)
+	}
+	return leader, rest, left
+}
+
+// tied waits until the leader has a tie from so many agents.
+func tied(t *testing.T, leader *agent, rest []*agent) {
+	t.Helper()
+	await(t, leader, func(l *loop) bool {
+		for _, a := range rest {
+			if !l.end.Tied(a.loop.etcd.key) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// TestAgentsEnd: whoever ends, the others go on long before a lease has run out.
+func TestAgentsEnd(t *testing.T) {
+	t.Parallel()
+	j := newJob(t, startServer(t).client(), 1, 6)
+	j.config.TTL = time.Hour
+	agents := j.agents(6)
+	rounds := together(t, agents)
+	for n, end := range []func(leader *agent, rest []*agent, left []*rendezvous.Round) ([]*agent, []*rendezvous.Round){
+		// The leader.
+		func(leader *agent, rest []*agent, left []*rendezvous.Round) ([]*agent, []*rendezvous.Round) {
+			leader.kill()
+			return rest, left
+		},
+		// Another one.
+		func(leader *agent, rest []*agent, left []*rendezvous.Round) ([]*agent, []*rendezvous.Round) {
+			tied(t, leader, rest)
+			rest[0].kill()
+			return append(rest[1:], leader), left[1:]
+		},
+		// Two at a time, and then all but one.
+		func(leader *agent, rest []*agent, left []*rendezvous.Round) ([]*agent, []*rendezvous.Round) {
+			tied(t, leader, rest)
+			rest[0].kill()
+			rest[1].kill()
+			return append(rest[2:], leader), left[2:]
+		},
+		func(leader *agent, rest []*agent, _ []*rendezvous.Round) ([]*agent, []*rendezvous.Round) {
+			tied(t, leader, rest)
+			rest[0].kill()
+			return []*agent{leader}, nil
+		},
+	} {
+		leader, rest, left := j.split(t, agents, rounds)
+		agents, left = end(leader, rest, left)
+		wantNewRound(t, left)
+		rounds = together(t, agents)
+		if r := rounds[0]; len(r.Nodes) != len(agents) || r.ID < n+2 || r.Restarts != 0 {
+			t.Errorf("the round is %s", show(r))
+		}
+	}
+}
+
+// TestNoTies: an agent that can call nobody is not taken for dead.
+func TestNoTies(t *testing.T) {
+	t.Parallel()
+	refuse := func(context.Context, string, string) (net.Conn, error) { return nil, syscall.ECONNREFUSED }
+	j := newJob(t, startServer(t).client(), 3, 3)
+	agents := []*agent{
+		j.agent("n0", nil),
+		j.agent("n1", func(c *Config) { c.dial = refuse }),
+		j.agent("n2", nil),
+	}
+	rounds := together(t, agents)
+	time.Sleep(time.Second) // what is tested is that nothing happens meanwhile
+	for i, r := range rounds {
+		if r.Err() != nil {
+			t.Errorf("round %d is over: %v", r.ID, r.Err())
+		}
+		agents[i].report(r, nil)
+	}
+	for _, r := range rounds {
+		if o := closed(t, over(t, r)); o != (rendezvous.Outcome{}) {
+			t.Errorf("the job ended with %+v", o)
+		}
+	}
+}
