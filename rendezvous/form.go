@@ -2,7 +2,6 @@ package rendezvous
 
 import (
 	"fmt"
-	"strings"
 	"time"
 )
 
@@ -32,7 +31,8 @@ const (
 type Candidate struct {
 	Key     string // of the agent, the same for all its life
 	Node    Node
-	Port    int   // reserved there, for the master if this becomes rank 0
+	Port    int   // there, for the master if this becomes rank 0
+	Door    int   // there, at which the agent answers others
 	Since   int64 // the lower, the longer it has been here
 	Joining bool  // a Join waits; otherwise it is still busy with a round, or with its end
 	Try     int   // number of the agent's last Join
@@ -44,51 +44,37 @@ type Formed struct {
 	Members  []Candidate // in rank order
 	Restarts int         // of the job's budget, used before it
 	Why      string      // it follows another; empty: it is the first
+	Flaps    []Flap
 }
 
 // An Ending says why a round is over although the job is not.
 type Ending struct {
 	Why      string
-	Restarts int // of the job's budget, used with it
+	Restarts int      // of the job's budget, used with it
+	Lost     []string // hosts that were lost soon after the round had formed
 }
 
-// A Report is what a node has said of the last round: success, if the others are empty.
+// A Report is what a node has said of the last round: success, if the others are nil.
 type Report struct {
 	Key     string // Candidate.Key
 	Failure *Failure
-	Left    string // it has left the job, for this reason
+	Left    *Outcome // it has left the job, which is the job's outcome if too few nodes are left; success: it never is
 }
-
-// A Stage is what a leader waits for. The stages of two rounds differ.
-type Stage struct {
-	Round int
-	For   Awaited
-}
-
-// Awaited is what ends a Stage.
-type Awaited int
-
-// The zero value is news: nothing that time would bring.
-const (
-	News      Awaited = iota
-	Enough            // the JoinTimeout ends it
-	LastCall          // the LastCall ends it
-	Newcomers         // the LastCall ends it
-	Clash             // two nodes ask for one rank; the Patience ends it
-)
 
 // A Situation is all that Form goes by.
 type Situation struct {
 	Rules
-	Last    *Formed     // nil: no round has formed
-	Over    *Ending     // of Last; nil: it is running
-	Nodes   []Candidate // that are here now
-	Reports []Report    // on Last, the first one first
-	Settled bool        // absent nodes are really gone: the leader has not just been cut off itself
-	Stage   Stage       // of the last decision
+	Last    *Formed       // nil: no round has formed
+	Age     time.Duration // of Last, as far as the leader knows
+	Over    *Ending       // of Last; nil: it is running
+	Nodes   []Candidate   // that are here now
+	Reports []Report      // on Last, the first one first
+	Settled bool          // absent nodes are really gone: the leader has not just been cut off itself
+	Stage   Stage         // of the last decision
 	Waited  time.Duration
 
 	ranks ranks // in Last
+	flaps []Flap
 }
 
 // A Decision is one of four: the job is closed, the last round is over, a round is formed, or nothing is to be done
@@ -105,7 +91,6 @@ type Decision struct {
 
 // The exit codes of jobs that no worker has ended.
 const (
-	codeLeft     = 1
 	codeMisused  = 2
 	codeUnformed = 75
 )
@@ -113,7 +98,7 @@ const (
 // Form says what follows from a situation.
 func Form(s Situation) Decision {
 	if s.Last != nil {
-		s.ranks = ranksOf(s.Last.Members)
+		s.ranks, s.flaps = ranksOf(s.Last.Members), s.flapsNow()
 	}
 	if s.Last != nil && s.Over == nil {
 		return s.watch()
@@ -126,19 +111,26 @@ func (s *Situation) gather() Decision {
 	next := Formed{ID: 1}
 	limit := s.Max
 	if s.Last != nil {
-		next = Formed{ID: s.Last.ID + 1, Restarts: s.Over.Restarts, Why: s.Over.Why}
+		next = Formed{ID: s.Last.ID + 1, Restarts: s.Over.Restarts, Why: s.Over.Why, Flaps: s.flaps}
 		if s.ScaleUp == ScaleNever {
 			limit = max(s.Min, len(s.ranks))
 		}
 	}
-	joining, busy := s.joining(), s.busy()
-	chosen := choose(joining, s.ranks, limit)
-	what := fmt.Sprintf("round %d: %d of %s nodes", next.ID, len(joining), s.size())
+	welcome, out := s.joining()
+	busy := s.busy()
+	chosen := choose(welcome, s.ranks, limit)
+	if few := s.Min - len(chosen); few > 0 {
+		chosen = append(chosen, choose(out, s.ranks, few)...) // better than none
+	}
+	what := fmt.Sprintf("round %d: %d of %s nodes", next.ID, len(welcome)+len(out), s.size())
 	if len(chosen) < s.Min {
-		if s.over(next.ID, Enough, s.JoinTimeout) {
-			return Decision{Close: &Outcome{Code: codeUnformed, Reason: fmt.Sprintf("%s after %v", what, s.JoinTimeout)}}
+		switch end := s.deserted(); {
+		case end != nil:
+			return Decision{Close: end}
+		case s.over(next.ID, Enough, s.JoinTimeout):
+			return Decision{Close: &Outcome{Code: codeUnformed, Reason: fmt.Sprintf("%s after %v%s", what, s.JoinTimeout, s.missing())}}
 		}
-		return s.wait(next.ID, Enough, s.JoinTimeout, what, "gives up")
+		return s.wait(next.ID, Enough, s.JoinTimeout, what+s.missing()+ending(busy), "gives up")
 	}
 	if a, b, ok := clash(chosen); ok {
 		reason := fmt.Sprintf("%s and %s both ask for node rank %d", a.name(), b.name(), a.Node.NodeRank)
@@ -151,10 +143,7 @@ func (s *Situation) gather() Decision {
 	all := s.Settled && len(busy) == 0 && s.Last != nil
 	full := len(busy) == 0 && len(chosen) == limit
 	if !all && !full && !s.over(next.ID, LastCall, s.LastCall) {
-		if len(busy) > 0 {
-			what += "; " + busy[0].name() + " is ending its workers"
-		}
-		return s.wait(next.ID, LastCall, s.LastCall, what, "closes")
+		return s.wait(next.ID, LastCall, s.LastCall, what+s.missing()+ending(busy), "closes")
 	}
 	next.Members = order(chosen, s.ranks)
 	return Decision{Form: &next}
@@ -162,16 +151,13 @@ func (s *Situation) gather() Decision {
 
 // watch looks for the end of the running round.
 func (s *Situation) watch() Decision {
-	var left *Report
 	succeeded := make(map[string]bool)
-	for i, r := range s.Reports {
+	for _, r := range s.Reports {
 		_, member := s.ranks[r.Key]
 		switch {
-		case !member:
+		case !member || r.Left != nil:
 		case r.Failure != nil:
 			return s.failed(r.Failure)
-		case r.Left != "":
-			left = &s.Reports[i]
 		default:
 			succeeded[r.Key] = true
 		}
@@ -179,21 +165,17 @@ func (s *Situation) watch() Decision {
 	if len(succeeded) == len(s.Last.Members) {
 		return Decision{Close: &Outcome{}}
 	}
-	here := make(map[string]Candidate)
-	for _, n := range s.Nodes {
-		here[n.Key] = n
-	}
+	here := s.here()
 	for _, m := range s.Last.Members {
 		now, found := here[m.Key]
 		switch {
-		case found && now.Joining && now.Try != m.Try:
+		case found && now.Try != m.Try && now.Joining:
 			return s.end(m.name() + " joins again")
+		case found && now.Try != m.Try:
+			return s.end(m.name() + " does not take part")
 		case found || !s.Settled || succeeded[m.Key]:
-		case left != nil && len(s.Nodes) < s.Min:
-			gone := s.Last.Members[s.ranks[left.Key]]
-			return Decision{Close: &Outcome{Code: codeLeft, Reason: fmt.Sprintf("%s has left: %s", gone.name(), left.Left)}}
 		default:
-			return s.end(m.name() + " is lost")
+			return s.miss(m)
 		}
 	}
 	return s.grow(len(succeeded) > 0)
@@ -210,6 +192,53 @@ func (s *Situation) failed(f *Failure) Decision {
 	}}
 }
 
+// miss follows the absence of a member.
+func (s *Situation) miss(m Candidate) Decision {
+	if end := s.deserted(); end != nil {
+		return Decision{Close: end}
+	}
+	if left := s.left(m); left != nil {
+		return s.end(m.name() + " has left" + because(left))
+	}
+	d := s.end(m.name() + " is lost")
+	d.Over.Lost = s.lost()
+	return d
+}
+
+// deserted is how the job ends if too few nodes are here since a member of the last round has left for a reason; nil: it
+// goes on.
+func (s *Situation) deserted() *Outcome {
+	if s.Last == nil || !s.Settled || len(s.Nodes) >= s.Min {
+		return nil
+	}
+	here := s.here()
+	for _, r := range s.Reports {
+		rank, member := s.ranks[r.Key]
+		if _, found := here[r.Key]; found || !member || r.Left == nil || r.Left.Success() {
+			continue
+		}
+		return &Outcome{Code: r.Left.Code, Reason: s.Last.Members[rank].name() + " has left" + because(r.Left)}
+	}
+	return nil
+}
+
+// left is what m said when it left; nil: nothing.
+func (s *Situation) left(m Candidate) *Outcome {
+	for _, r := range s.Reports {
+		if r.Key == m.Key {
+			return r.Left
+		}
+	}
+	return nil
+}
+
+func because(left *Outcome) string {
+	if left.Success() {
+		return ""
+	}
+	return ": " + left.Reason
+}
+
 // end is an end that is free of charge.
 func (s *Situation) end(why string) Decision {
 	return Decision{Over: &Ending{Why: why, Restarts: s.Last.Restarts}}
@@ -217,84 +246,25 @@ func (s *Situation) end(why string) Decision {
 
 // grow ends a running round for newcomers. If some of its workers are done, it is not worth it.
 func (s *Situation) grow(ending bool) Decision {
-	newcomers, size := len(s.joining()), len(s.Last.Members)
+	welcome, out := s.joining()
+	newcomers, size := len(welcome), len(s.Last.Members)
 	what := fmt.Sprintf("round %d is running with %d of %s nodes", s.Last.ID, size, s.size())
-	if newcomers == 0 || size >= s.Max || s.ScaleUp != ScaleImmediate || ending {
-		return Decision{Wait: what, Stage: Stage{Round: s.Last.ID}}
-	}
-	if size+newcomers >= s.Max || s.over(s.Last.ID, Newcomers, s.LastCall) {
+	switch {
+	case newcomers+len(out) == 0:
+	case size >= s.Max:
+		what += fmt.Sprintf("; spares: %d", newcomers+len(out))
+	case ending:
+		what += ", and some have done their work"
+	case s.ScaleUp == ScaleOnRestart:
+		what += "; others get in when there is a new round"
+	case s.ScaleUp == ScaleNever:
+		what += "; others get in for one that is lost"
+	case newcomers == 0:
+		return s.cool(what, out)
+	case size+newcomers >= s.Max || s.over(s.Last.ID, Newcomers, s.LastCall):
 		return s.end(fmt.Sprintf("more nodes have come: %d", newcomers))
+	default:
+		return s.wait(s.Last.ID, Newcomers, s.LastCall, what, "ends for more")
 	}
-	return s.wait(s.Last.ID, Newcomers, s.LastCall, what, "ends for more")
-}
-
-// over reports whether the stage is the present one and has lasted for limit.
-func (s *Situation) over(round int, stage Awaited, limit time.Duration) bool {
-	return s.waited(round, stage) >= limit
-}
-
-func (s *Situation) waited(round int, stage Awaited) time.Duration {
-	if s.Stage != (Stage{round, stage}) {
-		return 0
-	}
-	return s.Waited
-}
-
-func (s *Situation) wait(round int, stage Awaited, limit time.Duration, what, then string) Decision {
-	left := limit - s.waited(round, stage)
-	return Decision{
-		Wait:  what,
-		Then:  then,
-		Stage: Stage{round, stage},
-		After: left,
-	}
-}
-
-// Reason is Wait with the time that is left.
-func (d Decision) Reason() string {
-	if d.After == 0 {
-		return d.Wait
-	}
-	return fmt.Sprintf("%s; %s in %v", d.Wait, d.Then, d.After.Round(time.Second))
-}
-
-// joining is who waits for the next round.
-func (s *Situation) joining() (joining []Candidate) {
-	for _, n := range s.Nodes {
-		if n.Joining && !s.got(n) {
-			joining = append(joining, n)
-		}
-	}
-	return joining
-}
-
-// busy is who was in the last round, is here, and waits not yet for the next one.
-func (s *Situation) busy() (busy []Candidate) {
-	for _, n := range s.Nodes {
-		if _, member := s.ranks[n.Key]; member && (!n.Joining || s.got(n)) {
-			busy = append(busy, n)
-		}
-	}
-	return busy
-}
-
-// got reports whether the last round is what n waited for, even if n does not know it yet.
-func (s *Situation) got(n Candidate) bool {
-	r, member := s.ranks[n.Key]
-	return member && s.Last.Members[r].Try == n.Try
-}
-
-func (s *Situation) size() string {
-	if s.Min == s.Max {
-		return fmt.Sprint(s.Min)
-	}
-	return fmt.Sprintf("%d to %d", s.Min, s.Max)
-}
-
-// name is what people call the node.
-func (c Candidate) name() string {
-	if strings.Contains(c.Node.ID, c.Node.Host) {
-		return c.Node.ID
-	}
-	return c.Node.ID + " on " + c.Node.Host
+	return Decision{Wait: what, Stage: Stage{Round: s.Last.ID}}
 }

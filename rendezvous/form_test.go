@@ -1,6 +1,7 @@
 package rendezvous_test
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"reflect"
@@ -33,11 +34,14 @@ func newCluster(least, most, maxRestarts int) *cluster {
 }
 
 // come adds a node, and returns its key.
-func (c *cluster) come(rank int) string {
+func (c *cluster) come(rank int) string { return c.comeFrom("", rank) }
+
+// comeFrom adds one of a certain host.
+func (c *cluster) comeFrom(host string, rank int) string {
 	c.came++
 	name := fmt.Sprint("n", c.came)
 	c.s.Nodes = append(c.s.Nodes, rendezvous.Candidate{
-		Key: name, Node: rendezvous.Node{ID: name, Host: name, NodeRank: rank, Nproc: 1}, Port: c.came,
+		Key: name, Node: rendezvous.Node{ID: name, Host: cmp.Or(host, name), NodeRank: rank, Nproc: 1}, Port: c.came,
 		Since: int64(c.came), Joining: true, Try: 1,
 	})
 	return name
@@ -64,6 +68,18 @@ func (c *cluster) die(key string) {
 	c.s.Nodes = slices.DeleteFunc(c.s.Nodes, func(n rendezvous.Candidate) bool { return n.Key == key })
 }
 
+// leave is how a node goes that says why.
+func (c *cluster) leave(key string, why rendezvous.Outcome) {
+	c.s.Reports = append(c.s.Reports, rendezvous.Report{Key: key, Left: &why})
+	c.die(key)
+}
+
+// withdraw has a node wait no longer, for which a round may have formed.
+func (c *cluster) withdraw(key string) {
+	n := c.node(key)
+	n.Joining, n.Try = false, n.Try+1
+}
+
 func (c *cluster) report(key string, f *rendezvous.Failure) {
 	c.s.Reports = append(c.s.Reports, rendezvous.Report{Key: key, Failure: f})
 }
@@ -71,6 +87,7 @@ func (c *cluster) report(key string, f *rendezvous.Failure) {
 // settle does what Form says until it waits. passed is the time since the last decision.
 func (c *cluster) settle(passed time.Duration) rendezvous.Decision {
 	c.s.Waited += passed
+	c.s.Age += passed
 	for c.closed == nil {
 		d := rendezvous.Form(c.s)
 		switch {
@@ -80,7 +97,7 @@ func (c *cluster) settle(passed time.Duration) rendezvous.Decision {
 			c.s.Over = d.Over
 		case d.Form != nil:
 			c.formed = append(c.formed, *d.Form)
-			c.s.Last, c.s.Over, c.s.Reports = d.Form, nil, nil
+			c.s.Last, c.s.Over, c.s.Reports, c.s.Age = d.Form, nil, nil, 0
 		default:
 			if d.Stage != c.s.Stage {
 				c.s.Stage, c.s.Waited = d.Stage, 0
@@ -133,11 +150,11 @@ func TestFixedSize(t *testing.T) {
 
 	// A spare waits, and gets in for a lost node.
 	c.come(-1)
-	wantReason(t, c.settle(waits), "round 1 is running with 3 of 3 nodes")
+	wantReason(t, c.settle(waits), "round 1 is running with 3 of 3 nodes; spares: 1")
 	c.die("n2")
 	c.settle(0)
 	c.again("n3")
-	wantReason(t, c.settle(0), "round 2: 2 of 3 nodes; gives up in 10m0s")
+	wantReason(t, c.settle(0), "round 2: 2 of 3 nodes; n2 is gone; n1 is ending its workers; gives up in 10m0s")
 	c.again("n1")
 	c.settle(0)
 	c.wantRound(t, 2, "n1 n4 n3", 0, "n2 is lost")
@@ -207,6 +224,24 @@ func TestScaleUp(t *testing.T) {
 	}
 }
 
+// TestBurst: newcomers that come during the last call for the first of them make one round.
+func TestBurst(t *testing.T) {
+	c := newCluster(2, 9, 1)
+	c.come(-1)
+	c.come(-1)
+	c.settle(0)
+	c.settle(30 * time.Second)
+	for range 3 {
+		c.come(-1)
+		c.settle(0)
+		wantReason(t, c.settle(0), fmt.Sprintf("round 1 is running with 2 of 2 to 9 nodes; ends for more in %v", time.Duration(30-10*(c.came-3))*time.Second))
+		c.settle(10 * time.Second)
+	}
+	c.rejoin()
+	c.settle(0)
+	c.wantRound(t, 2, "n1 n2 n3 n4 n5", 0, "more nodes have come: 3")
+}
+
 func TestNodeRanks(t *testing.T) {
 	c := newCluster(3, 4, 1)
 	for _, rank := range []int{-1, 2, 0} {
@@ -258,11 +293,16 @@ func TestHowJobsEnd(t *testing.T) {
 			c.report("n1", second)
 		}, rendezvous.Outcome{Code: 3, Failure: first}},
 		{"too few", func(c *cluster) { c.die("n1"); c.settle(0); c.again("n2"); c.settle(0); c.settle(10 * time.Minute) },
-			rendezvous.Outcome{Code: 75, Reason: "round 2: 1 of 2 nodes after 10m0s"}},
+			rendezvous.Outcome{Code: 75, Reason: "round 2: 1 of 2 nodes after 10m0s; n1 is gone"}},
 		{"left for a reason", func(c *cluster) {
-			c.s.Reports = append(c.s.Reports, rendezvous.Report{Key: "n1", Left: "exec format error"})
-			c.die("n1")
-		}, rendezvous.Outcome{Code: 1, Reason: "n1 has left: exec format error"}},
+			c.leave("n1", rendezvous.Outcome{Code: 126, Reason: "exec format error"})
+		}, rendezvous.Outcome{Code: 126, Reason: "n1 has left: exec format error"}},
+		{"left between two rounds", func(c *cluster) {
+			c.report("n2", &rendezvous.Failure{})
+			c.settle(0)
+			c.again("n2")
+			c.leave("n1", rendezvous.Outcome{Code: 143, Reason: "stopped"})
+		}, rendezvous.Outcome{Code: 143, Reason: "n1 has left: stopped"}},
 	} {
 		c := newCluster(2, 2, 1)
 		c.come(-1)
@@ -307,11 +347,16 @@ func TestFormProperties(t *testing.T) {
 			return rapid.SampledFrom(c.s.Nodes).Draw(t, "node").Key
 		}
 		t.Repeat(map[string]func(*rapid.T){
-			"come": func(t *rapid.T) { c.come(rapid.IntRange(-1, 6).Draw(t, "rank")) },
-			"die":  func(t *rapid.T) { c.die(some(t)) },
-			"join": func(t *rapid.T) { c.again(some(t)) },
-			"hear": func(t *rapid.T) { c.node(some(t)).Joining = false },
-			"cut":  func(*rapid.T) { c.s.Settled = !c.s.Settled },
+			"come": func(t *rapid.T) {
+				host := rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "host")
+				c.comeFrom(host, rapid.IntRange(-1, 6).Draw(t, "rank"))
+			},
+			"die":      func(t *rapid.T) { c.die(some(t)) },
+			"leave":    func(t *rapid.T) { c.leave(some(t), rendezvous.Outcome{Code: rapid.IntRange(0, 1).Draw(t, "code")}) },
+			"join":     func(t *rapid.T) { c.again(some(t)) },
+			"withdraw": func(t *rapid.T) { c.withdraw(some(t)) },
+			"hear":     func(t *rapid.T) { c.node(some(t)).Joining = false },
+			"cut":      func(*rapid.T) { c.s.Settled = !c.s.Settled },
 			"succeed": func(t *rapid.T) {
 				c.report(some(t), nil)
 			},
@@ -333,6 +378,7 @@ func TestFormProperties(t *testing.T) {
 				}
 				for _, f := range c.formed[rounds:] {
 					checkFormed(t, before, f)
+					checkFlaps(t, before, f)
 				}
 			},
 		})

@@ -80,12 +80,20 @@ type Outcome struct {
 	Reason  string   `json:"reason,omitempty"`  // the root cause otherwise
 }
 
-// OutcomeOf is the outcome of a job that ends because a node leaves it: why is what Close has been told.
+// OutcomeOf is the outcome of a job that ends because a node leaves it: why is what Close has been told. If why has an
+// exit code, that is the job's.
 func OutcomeOf(why error) Outcome {
 	if why == nil {
 		return Outcome{}
 	}
-	return Outcome{Code: 1, Reason: why.Error()}
+	o := Outcome{Code: 1, Reason: why.Error()}
+	if c, ok := errors.AsType[interface {
+		error
+		ExitCode() int
+	}](why); ok && c.ExitCode() > 0 {
+		o.Code = c.ExitCode()
+	}
+	return o
 }
 
 // Success reports whether all workers have succeeded.

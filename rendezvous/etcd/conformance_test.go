@@ -3,6 +3,7 @@ package etcd
 import (
 	"errors"
 	"os"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -18,7 +19,7 @@ type port struct {
 
 func (p port) Number() int { return p.number }
 
-func reserve(string, int) (rendezvous.Port, error) {
+func reserve(_ string, number int) (rendezvous.Port, error) {
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
 	if err != nil {
 		return nil, err
@@ -26,7 +27,7 @@ func reserve(string, int) (rendezvous.Port, error) {
 	syscall.CloseOnExec(fd)
 	if err := errors.Join(
 		syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1),
-		syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}),
+		syscall.Bind(fd, &syscall.SockaddrInet4{Port: number, Addr: [4]byte{127, 0, 0, 1}}),
 	); err != nil {
 		return nil, errors.Join(err, syscall.Close(fd))
 	}
@@ -40,11 +41,18 @@ func reserve(string, int) (rendezvous.Port, error) {
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	client := startServer(t).client()
-	rendezvoustest.Run(t, func(t *testing.T, maxRestarts int) rendezvous.Rendezvous {
-		r, err := New(Config{Client: client, RunID: t.Name(), Min: 1, Max: 1, MaxRestarts: maxRestarts, Reserve: reserve})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return r
-	})
+	for name, port := range map[string]int{"any port": 0, "a fixed port": rendezvoustest.FreePort(t, "127.0.0.1")} {
+		t.Run(name, func(t *testing.T) {
+			rendezvoustest.Run(t, func(t *testing.T, maxRestarts int) rendezvous.Rendezvous {
+				r, err := New(Config{
+					Client: client, RunID: strings.ReplaceAll(t.Name(), "/", " "), Min: 1, Max: 1, MaxRestarts: maxRestarts,
+					MasterPort: port, Reserve: reserve,
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return r
+			})
+		})
+	}
 }

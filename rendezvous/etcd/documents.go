@@ -2,7 +2,6 @@ package etcd
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -78,18 +77,11 @@ type configDoc struct {
 	Secret   string              `json:"secret"` // by which the agents know each other
 }
 
-func (d *configDoc) check() error {
-	if d.Secret == "" {
-		return errors.New("no secret")
-	}
-	return nil
-}
-
 // leaderDoc is what job/leader says.
 type leaderDoc struct {
 	Key  string `json:"key"`
 	Host string `json:"host"`
-	Door int    `json:"door"` // the port at which its agent answers the others
+	Door string `json:"door"` // host:port at which its agent answers the others
 }
 
 // currentDoc is what job/current says.
@@ -99,8 +91,9 @@ type currentDoc struct {
 }
 
 type ending struct {
-	Why      string `json:"why"`
-	Restarts int    `json:"restarts"`
+	Why      string   `json:"why"`
+	Restarts int      `json:"restarts"`
+	Lost     []string `json:"lost,omitempty"`
 }
 
 func (d *currentDoc) check() error {
@@ -123,7 +116,8 @@ type statusDoc struct {
 // nodeDoc is what nodes/<key> says.
 type nodeDoc struct {
 	Node    node `json:"node"`
-	Port    int  `json:"port"`    // reserved for a master
+	Port    int  `json:"port"`    // for a master
+	Door    int  `json:"door"`    // the agent answers the others there
 	Joining bool `json:"joining"` // a Join waits
 	Try     int  `json:"try"`     // number of the last Join
 }
@@ -153,13 +147,13 @@ func (n node) check() error {
 }
 
 func (d *nodeDoc) candidate(key string, since int64) rendezvous.Candidate {
-	return rendezvous.Candidate{Key: key, Since: since, Node: rendezvous.Node(d.Node), Port: d.Port, Joining: d.Joining, Try: d.Try}
+	return rendezvous.Candidate{Key: key, Since: since, Node: rendezvous.Node(d.Node), Port: d.Port, Door: d.Door, Joining: d.Joining, Try: d.Try}
 }
 
 // reportDoc is what reports/<n>/<key> says: success, if it is empty.
 type reportDoc struct {
 	Failure *rendezvous.Failure `json:"failure,omitempty"`
-	Left    string              `json:"left,omitempty"`
+	Left    *rendezvous.Outcome `json:"left,omitempty"`
 }
 
 // failureLimit is what rendezvous.Failure promises.

@@ -49,6 +49,7 @@ type Config struct {
 	LastCall    time.Duration      // how long more nodes are waited for once there are Min; 0: 30 s
 	JoinTimeout time.Duration      // how long fewer nodes than Min, or no etcd, are put up with; 0: 10 min
 	ScaleUp     rendezvous.ScaleUp // empty: ScaleImmediate
+	MasterPort  int                // for rank 0 to listen on, wherever that is; 0: any
 	Options     map[string]string  // more of what must be the same on all nodes
 
 	Reserve rendezvous.ReserveFunc
@@ -107,6 +108,8 @@ func (c *Config) complete() error {
 		return fmt.Errorf("etcd: %d restarts: want 0 or more", c.MaxRestarts)
 	case c.TTL != 0 && c.TTL < time.Second:
 		return fmt.Errorf("etcd: a node is noticed to be dead after %v: want at least 1s", c.TTL)
+	case c.MasterPort < 0 || c.MasterPort > 65535:
+		return fmt.Errorf("etcd: master port %d: want 1 to 65535, or 0 for any", c.MasterPort)
 	case c.Reserve == nil:
 		return errors.New("etcd: nothing to reserve ports with")
 	}
@@ -156,6 +159,7 @@ func (c *Config) settings() rendezvous.Settings {
 		"last_call_timeout": c.LastCall.String(),
 		"join_timeout":      c.JoinTimeout.String(),
 		"scale_up":          string(c.ScaleUp),
+		"master_port":       strconv.Itoa(c.MasterPort),
 	}
 	maps.Copy(s, c.Options)
 	return s
@@ -178,13 +182,15 @@ func (r *Rendezvous) Join(ctx context.Context, self rendezvous.Node) (*rendezvou
 	if err := node(self).check(); err != nil {
 		return nil, err
 	}
-	port, err := rendezvous.Master{Addr: self.Reach()}.Reserve(c.Reserve)
-	if err != nil {
-		return nil, err
+	j := &join{self: self, answer: make(chan joined, 1)}
+	if c.MasterPort == 0 {
+		if err := j.reserve(0, c.Reserve); err != nil {
+			return nil, err
+		}
 	}
-	j := &join{self: self, port: port, answer: make(chan joined, 1)}
 	if !r.loop.post(func() { r.loop.join(j) }) {
-		return nil, errors.Join(r.loop.closed, port.Close())
+		r.loop.release(j.port)
+		return nil, r.loop.closed
 	}
 	select {
 	case a := <-j.answer:

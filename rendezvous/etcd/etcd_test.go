@@ -293,19 +293,22 @@ func TestFailuresCountOnce(t *testing.T) {
 func TestLostNode(t *testing.T) {
 	t.Parallel()
 	client := startServer(t).client()
-	for name, lose := range map[string]func(*agent){
-		"killed":   (*agent).kill,
-		"vanished": (*agent).vanish,
-		"left":     func(a *agent) { a.leave(nil) },
+	for name, c := range map[string]struct {
+		lose func(*agent)
+		why  string
+	}{
+		"killed":   {(*agent).kill, "n0 on n0.test is lost"},
+		"vanished": {(*agent).vanish, "n0 on n0.test is lost"},
+		"left":     {func(a *agent) { a.leave(nil) }, "n0 on n0.test has left"},
+		"drained":  {func(a *agent) { a.leave(errors.New("stopped")) }, "n0 on n0.test has left: stopped"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			agents := newJob(t, client, 2, 3).agents(3)
 			first := together(t, agents)
-			lost, rest := agents[0], agents[1:]
-			lose(lost)
+			c.lose(agents[0])
 			wantNewRound(t, first[1:])
-			second := together(t, rest)
-			if r := second[0]; r.ID != 2 || r.Restarts != 0 || r.Why != lost.node.ID+" on "+lost.node.Host+" is lost" {
+			second := together(t, agents[1:])
+			if r := second[0]; r.ID != 2 || r.Restarts != 0 || r.Why != c.why {
 				t.Errorf("the second round is %s", show(r))
 			}
 		})

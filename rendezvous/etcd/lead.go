@@ -25,7 +25,7 @@ func (l *loop) stand() {
 	if l.view.rev == 0 || l.view.leader != nil || lease == 0 || l.under != lease || l.written {
 		return
 	}
-	self := leaderDoc{Key: l.etcd.key, Host: l.self.Node.Host, Door: l.end.Port()}
+	self := leaderDoc{Key: l.etcd.key, Host: l.self.Node.Host, Door: l.door()}
 	l.start(campaigning, func(ctx context.Context) error {
 		return l.commit("stand", func() error { return l.etcd.campaign(ctx, lease, self) })
 	}, l.onWritten)
@@ -87,9 +87,9 @@ func (l *loop) decide() rendezvous.Decision {
 		Settled: !now.Before(l.settled), Stage: l.stage, Waited: now.Sub(l.since),
 	}
 	if v.round != nil {
-		s.Last = v.round.formed()
+		s.Last, s.Age = v.round.formed(), l.age(v.round, now)
 		if over := v.current.Over; over != nil {
-			s.Over = &rendezvous.Ending{Why: over.Why, Restarts: over.Restarts}
+			s.Over = &rendezvous.Ending{Why: over.Why, Restarts: over.Restarts, Lost: over.Lost}
 		}
 	}
 	d := rendezvous.Form(s)
@@ -104,6 +104,14 @@ func (l *loop) decide() rendezvous.Decision {
 		l.again = l.settled
 	}
 	return d
+}
+
+// age is how long this node has known the round as its leader.
+func (l *loop) age(round *roundDoc, now time.Time) time.Duration {
+	if l.led != round.ID {
+		l.led, l.ledSince = round.ID, now
+	}
+	return now.Sub(l.ledSince)
 }
 
 // act writes a decision down.

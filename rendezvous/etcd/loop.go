@@ -54,6 +54,7 @@ type loop struct {
 	tiedTo     int64    // view.leaderRev; 0: to none
 	untie      context.CancelFunc
 	ended      []string // keys of agents that are no more
+	calling    *calling // nil: rank 0's agent is not
 	round      *membership
 	reporting  *reporting
 	told       string // of what a Join waits for
@@ -66,6 +67,9 @@ type loop struct {
 	written bool      // something, since view
 	again   time.Time // to look again then; zero: on news
 	status  string    // what the others have been told
+
+	led      int // the last round that it has led
+	ledSince time.Time
 }
 
 // A request is a kind of request.
@@ -302,9 +306,7 @@ func (l *loop) onOutage(err error) {
 func (l *loop) leave(ctx context.Context, why error) error {
 	round := 0
 	l.post(func() {
-		if l.round != nil {
-			round = l.round.id
-		}
+		round = l.leaves()
 		closed := rendezvous.ErrClosed
 		if why != nil {
 			closed = &rendezvous.ClosedError{Outcome: rendezvous.OutcomeOf(why)}

@@ -12,8 +12,8 @@ import (
 // A join is a Join that waits.
 type join struct {
 	self   rendezvous.Node
-	port   rendezvous.Port
-	answer chan joined // has room for the one answer
+	port   rendezvous.Port // nil: it is reserved when this node has got rank 0
+	answer chan joined     // has room for the one answer
 }
 
 type joined struct {
@@ -43,7 +43,7 @@ func (l *loop) join(j *join) {
 		j.fail(l, l.closed)
 		return
 	}
-	if err := l.listen(j.self.Host); err != nil {
+	if err := l.listen(j.self.Reach()); err != nil {
 		j.fail(l, err)
 		return
 	}
@@ -55,13 +55,17 @@ func (l *loop) join(j *join) {
 
 // ask makes self say that the first Join waits, or that none does.
 func (l *loop) ask() {
+	l.hangUp()
 	l.told = ""
 	if len(l.joins) == 0 {
 		l.self.Joining = false
 		return
 	}
-	j := l.joins[0]
-	l.self = nodeDoc{Node: node(j.self), Port: j.port.Number(), Joining: true, Try: l.self.Try + 1}
+	j, port := l.joins[0], l.config.MasterPort
+	if j.port != nil {
+		port = j.port.Number()
+	}
+	l.self = nodeDoc{Node: node(j.self), Port: port, Door: l.end.Port(), Joining: true, Try: l.self.Try + 1}
 }
 
 // withdraw fails j, unless it has been answered.
@@ -73,13 +77,36 @@ func (l *loop) withdraw(j *join, err error) {
 	j.fail(l, err)
 	l.joins = slices.Delete(l.joins, i, i+1)
 	if i == 0 {
-		l.ask()
+		l.turnDown()
 	}
 }
 
+// turnDown has the next Join wait instead of the one that has failed, for which a round may have formed.
+func (l *loop) turnDown() {
+	l.ask()
+	if len(l.joins) == 0 && l.self.Try > 0 {
+		l.self.Try++
+	}
+}
+
+// reserve has the port for rank 0, unless there is one.
+func (j *join) reserve(number int, f rendezvous.ReserveFunc) (err error) {
+	if j.port == nil {
+		j.port, err = rendezvous.Master{Addr: j.self.Reach(), Port: number}.Reserve(f)
+	}
+	return err
+}
+
 func (j *join) fail(l *loop, err error) {
-	l.check(j.port.Close())
+	l.release(j.port)
 	j.answer <- joined{err: err}
+}
+
+// release closes a port that nobody needs; nil: none.
+func (l *loop) release(port rendezvous.Port) {
+	if port != nil {
+		l.check(port.Close())
+	}
 }
 
 // check is for errors which nobody waits for.
@@ -91,11 +118,14 @@ func (l *loop) check(err error) {
 
 // fail fails every Join that waits. The job is open.
 func (l *loop) fail(err error) {
+	if len(l.joins) == 0 {
+		return
+	}
 	for _, j := range l.joins {
 		j.fail(l, err)
 	}
 	l.joins = nil
-	l.ask()
+	l.turnDown()
 }
 
 // finish closes the job on this node.
@@ -149,44 +179,23 @@ func (l *loop) follow() {
 	}
 	switch {
 	case rank < 0 || v.round.Tries.at(rank) != l.self.Try:
+		l.hangUp()
 		if v.status != "" {
 			l.tell(v.status)
 		}
 	case v.current.Over != nil: // it was over before it was seen
 		l.ask()
 	default:
-		l.enter(v.round, rank)
+		l.prepare(v.round, rank)
 	}
 }
 
-// enter gives the round to the Join that has waited for it.
-func (l *loop) enter(doc *roundDoc, rank int) {
-	l.endRound(rendezvous.ErrNewRound)
-	j := l.joins[0]
-	l.joins = l.joins[1:]
-	l.ask()
-	nodes := doc.nodes()
-	r := rendezvous.Round{
-		ID: doc.ID, Nodes: nodes, Self: rank,
-		Master: rendezvous.Master{Addr: nodes[0].Reach(), Port: doc.Port},
-		Token:  doc.Token, Restarts: doc.Restarts, Why: doc.Why,
+// leaves is the round that must do without this node if it leaves now; 0: none.
+func (l *loop) leaves() int {
+	if r := l.view.round; r != nil && r.rank(l.etcd.key) >= 0 && l.reporting == nil {
+		return r.ID
 	}
-	port := j.port
-	if rank != 0 {
-		l.check(port.Close())
-		port = nil
-	}
-	round, end := begin(r, port)
-	l.round = &membership{id: doc.ID, jobRev: l.view.jobRev, end: end}
-	j.answer <- joined{round: round}
-}
-
-// begin is rendezvous.Begin for a port that may be nil.
-func begin(r rendezvous.Round, port rendezvous.Port) (*rendezvous.Round, func(error) error) {
-	if port == nil {
-		return rendezvous.Begin(r, nil)
-	}
-	return rendezvous.Begin(r, port)
+	return 0
 }
 
 // tell says once what a Join waits for.

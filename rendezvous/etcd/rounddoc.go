@@ -16,7 +16,10 @@ type roundDoc struct {
 	Token    string `json:"token"`
 	Restarts int    `json:"restarts"`
 	Why      string `json:"why,omitempty"`
-	Port     int    `json:"port"` // of the master, reserved on the first node
+	Port     int    `json:"port"` // of the master, on the first node
+	Door     int    `json:"door"` // at which the agent there answers the others
+
+	Flaps []rendezvous.Flap `json:"flaps,omitempty"`
 
 	Keys      lines        `json:"keys"`
 	IDs       lines        `json:"ids"`
@@ -29,7 +32,7 @@ type roundDoc struct {
 }
 
 func roundOf(f *rendezvous.Formed, token string) *roundDoc {
-	d := &roundDoc{ID: f.ID, Token: token, Restarts: f.Restarts, Why: f.Why, Port: f.Members[0].Port}
+	d := &roundDoc{ID: f.ID, Token: token, Restarts: f.Restarts, Why: f.Why, Flaps: f.Flaps, Port: f.Members[0].Port, Door: f.Members[0].Door}
 	var keys, ids, hosts, addrs []string
 	for _, m := range f.Members {
 		keys, ids = append(keys, m.Key), append(ids, m.Node.ID)
@@ -67,6 +70,12 @@ func (d *roundDoc) rank(key string) int {
 	return -1
 }
 
+// head is the first node, its key, and where its agent answers the others. Its workers are left out.
+func (d *roundDoc) head() (n rendezvous.Node, key, door string) {
+	n = rendezvous.Node{ID: d.IDs.first(), Host: d.Hosts.first(), Addr: d.Addrs.first()}
+	return n, d.Keys.first(), address(n.Reach(), d.Door)
+}
+
 func (d *roundDoc) nodes() []rendezvous.Node {
 	nodes := make([]rendezvous.Node, d.Keys.len())
 	for i, id := range d.IDs.all() {
@@ -91,7 +100,7 @@ func (d *roundDoc) nodes() []rendezvous.Node {
 }
 
 func (d *roundDoc) formed() *rendezvous.Formed {
-	f := &rendezvous.Formed{ID: d.ID, Restarts: d.Restarts, Why: d.Why}
+	f := &rendezvous.Formed{ID: d.ID, Restarts: d.Restarts, Why: d.Why, Flaps: d.Flaps}
 	for _, n := range d.nodes() {
 		f.Members = append(f.Members, rendezvous.Candidate{Node: n})
 	}
@@ -101,7 +110,7 @@ func (d *roundDoc) formed() *rendezvous.Formed {
 	for i, try := range d.Tries.all() {
 		f.Members[i].Try = try
 	}
-	f.Members[0].Port = d.Port
+	f.Members[0].Port, f.Members[0].Door = d.Port, d.Door
 	return f
 }
 
@@ -109,6 +118,11 @@ func (d *roundDoc) formed() *rendezvous.Formed {
 type lines string
 
 func linesOf(texts []string) lines { return lines(strings.Join(texts, "\n")) }
+
+func (l lines) first() string {
+	first, _, _ := strings.Cut(string(l), "\n")
+	return first
+}
 
 func (l lines) len() int { return strings.Count(string(l), "\n") + 1 }
 

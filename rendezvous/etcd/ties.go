@@ -52,11 +52,14 @@ func (l *loop) hold() {
 	var ctx context.Context
 	ctx, l.untie = context.WithCancel(l.ctx)
 	l.others.Go(func() {
-		if l.end.Hold(ctx, leader.Key, address(leader.Host, leader.Door)) {
+		if l.end.Hold(ctx, leader.Key, leader.Door) {
 			l.post(func() { l.onEnded(leader.Key) })
 		}
 	})
 }
+
+// door is where this node's agent answers the others.
+func (l *loop) door() string { return address(rendezvous.Node(l.self.Node).Reach(), l.end.Port()) }
 
 func address(host string, port int) string { return net.JoinHostPort(host, strconv.Itoa(port)) }
 

@@ -3,6 +3,7 @@ package etcd
 import (
 	"context"
 	"net"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -82,23 +83,45 @@ func TestAgentsEnd(t *testing.T) {
 	}
 }
 
-// TestNoTies: an agent that can call nobody is not taken for dead.
-func TestNoTies(t *testing.T) {
+// TestCutTies: connections that are cut are made anew, and held against nobody, although the leader itself can call
+// nobody.
+func TestCutTies(t *testing.T) {
 	t.Parallel()
-	refuse := func(context.Context, string, string) (net.Conn, error) { return nil, syscall.ECONNREFUSED }
 	j := newJob(t, startServer(t).client(), 3, 3)
-	agents := []*agent{
-		j.agent("n0", nil),
-		j.agent("n1", func(c *Config) { c.dial = refuse }),
-		j.agent("n2", nil),
-	}
-	rounds := together(t, agents)
-	time.Sleep(time.Second) // what is tested is that nothing happens meanwhile
-	for i, r := range rounds {
-		if r.Err() != nil {
-			t.Errorf("round %d is over: %v", r.ID, r.Err())
+	leader := j.agent("n0", func(c *Config) {
+		c.dial = func(context.Context, string, string) (net.Conn, error) { return nil, syscall.ECONNREFUSED }
+	})
+	joined := later(leader)
+	await(t, leader, func(l *loop) bool { return l.leads() }) // and gets rank 0
+	var mu sync.Mutex
+	var calls []net.Conn
+	j.config.dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		c, err := dial(ctx, network, addr)
+		if err == nil {
+			mu.Lock()
+			calls = append(calls, c)
+			mu.Unlock()
 		}
-		agents[i].report(r, nil)
+		return c, err
+	}
+	rest := []*agent{j.agent("n1", nil), j.agent("n2", nil)}
+	rounds := append(together(t, rest), joined(t))
+	for range 3 {
+		tied(t, leader, rest)
+		mu.Lock()
+		for _, c := range calls {
+			_ = c.Close()
+		}
+		calls = nil
+		mu.Unlock()
+	}
+	time.Sleep(time.Second) // what is tested is that nothing happens meanwhile
+	tied(t, leader, rest)
+	for i, a := range append(rest, leader) {
+		if err := rounds[i].Err(); err != nil {
+			t.Errorf("the round is over: %v", err)
+		}
+		a.report(rounds[i], nil)
 	}
 	for _, r := range rounds {
 		if o := closed(t, over(t, r)); o != (rendezvous.Outcome{}) {

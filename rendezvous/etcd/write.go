@@ -74,7 +74,7 @@ func (w *writer) tell(ctx context.Context, v *view, wait string) error {
 
 // end says that the current round is over.
 func (w *writer) end(ctx context.Context, v *view, why rendezvous.Ending) error {
-	current, err := encode(w.keys.current(), currentDoc{Round: v.current.Round, Over: &ending{why.Why, why.Restarts}})
+	current, err := encode(w.keys.current(), currentDoc{Round: v.current.Round, Over: &ending{why.Why, why.Restarts, why.Lost}})
 	if err != nil {
 		return err
 	}
@@ -135,13 +135,13 @@ func (w *writer) inOffice(v *view) []clientv3.Cmp {
 	}
 }
 
-// leave takes the node out of the job. why is told to the others if round, unless it is 0, cannot go on without it.
-// When the last node has left a job that is not closed, nothing is left of the job.
+// leave takes the node out of the job, and out of the round unless that is 0: the others are told why. When the last node has
+// left a job that is not closed, nothing is left of the job.
 func (w *writer) leave(ctx context.Context, lease clientv3.LeaseID, round int, why error) error {
 	then := []clientv3.Op{clientv3.OpDelete(w.keys.node(w.key))}
-	if round > 0 && why != nil {
-		key := w.keys.report(round, w.key)
-		text, err := encode(key, reportDoc{Left: why.Error()})
+	if round > 0 {
+		key, left := w.keys.report(round, w.key), rendezvous.OutcomeOf(why)
+		text, err := encode(key, reportDoc{Left: &left})
 		if err != nil {
 			return err
 		}

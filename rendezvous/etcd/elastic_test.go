@@ -1,0 +1,115 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gorun/gorun/rendezvous"
+)
+
+// TestJoinWithdrawnTooLate: a round whose member has gone back before its workers started is over, free of charge.
+func TestJoinWithdrawnTooLate(t *testing.T) {
+	t.Parallel()
+	j := newJob(t, startServer(t).client(), 2, 2)
+	head := j.agent("n0", nil)
+	joined := later(head)
+	await(t, head, func(l *loop) bool { return l.leads() }) // and gets rank 0
+	cut := make(chan struct{})
+	other := j.agent("n1", func(c *Config) {
+		c.dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			select {
+			case <-cut:
+				return dial(ctx, network, addr)
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		}
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	withdrawn := make(chan error)
+	go func() { _, err := other.Join(ctx, other.node); withdrawn <- err }()
+	first := joined(t)
+	cancel()
+	if err := <-withdrawn; !errors.Is(err, context.Canceled) {
+		t.Errorf("Join = %v, want context.Canceled", err)
+	}
+	wantNewRound(t, []*rendezvous.Round{first})
+	close(cut)
+	if r := together(t, []*agent{head, other})[0]; r.ID != 2 || r.Restarts != 0 || r.Why != "n1 on n1.test does not take part" {
+		t.Errorf("the second round is %s", show(r))
+	}
+}
+
+// TestBurst: nodes that come one shortly after the other make one round.
+func TestBurst(t *testing.T) {
+	t.Parallel()
+	j := newJob(t, startServer(t).client(), 2, 4)
+	j.config.LastCall = 3 * time.Second
+	agents := j.agents(2)
+	rounds := together(t, agents)
+	first, second := later(j.agent("n2", nil)), later(j.agent("n3", nil))
+	wantNewRound(t, rounds)
+	rounds = append(together(t, agents), first(t), second(t))
+	same(t, rounds)
+	if r := rounds[0]; r.ID != 2 || r.Restarts != 0 || r.Why != "more nodes have come: 2" {
+		t.Errorf("the second round is %s", show(r))
+	}
+}
+
+// TestDrain ends the job where too few nodes are left: all others are told the same.
+func TestDrain(t *testing.T) {
+	t.Parallel()
+	agents := newJob(t, startServer(t).client(), 2, 3).agents(3)
+	rounds := together(t, agents)
+	agents[0].leave(stopped{})
+	wantNewRound(t, rounds[1:])
+	rounds = together(t, agents[1:])
+	agents[1].leave(stopped{})
+	want := rendezvous.Outcome{Code: 143, Reason: "n1 on n1.test has left: stopped by a signal"}
+	if o := closed(t, over(t, rounds[1])); o != want {
+		t.Errorf("the job ended with %+v, want %+v", o, want)
+	}
+}
+
+type stopped struct{}
+
+func (stopped) Error() string { return "stopped by a signal" }
+func (stopped) ExitCode() int { return 128 + 15 }
+
+// TestFlappingHost is kept out when it has been lost three times, and told why.
+func TestFlappingHost(t *testing.T) {
+	t.Parallel()
+	j := newJob(t, startServer(t).client(), 1, 2)
+	j.config.LastCall = 5 * time.Second
+	stays := j.agent("n0", nil)
+	joined := later(stays)
+	await(t, stays, func(l *loop) bool { return l.leads() })
+	for range 3 {
+		flaps := j.agent("n1", nil)
+		other := later(flaps)
+		round := joined(t)
+		if len(round.Nodes) == 1 {
+			wantNewRound(t, []*rendezvous.Round{round})
+			round = later(stays)(t)
+		}
+		same(t, []*rendezvous.Round{round, other(t)})
+		tied(t, stays, []*agent{flaps})
+		flaps.kill()
+		wantNewRound(t, []*rendezvous.Round{round})
+		joined = later(stays)
+	}
+	round := joined(t)
+	reasons := make(chan string, 100)
+	other := later(j.agent("n1", func(c *Config) { c.Waiting = func(reason string) { reasons <- reason } }))
+	for reason := range reasons {
+		if strings.Contains(reason, "; host n1.test was lost 3 times in a row; it is let in again in ") {
+			break
+		}
+	}
+	wantNewRound(t, []*rendezvous.Round{round})
+	same(t, []*rendezvous.Round{later(stays)(t), other(t)})
+}

@@ -1,0 +1,150 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/gorun/gorun/rendezvous"
+)
+
+// callPause is between two calls of rank 0's agent.
+const callPause = 100 * time.Millisecond
+
+// A calling is the way of one Join into a round: rank 0's agent must have answered.
+type calling struct {
+	join   *join
+	round  int
+	cancel context.CancelFunc
+}
+
+// prepare sees to what a round needs before workers start in it, and then enters it. Where rank 0 is that is the master
+// port, if it has to be a certain one. The others find out that they reach rank 0's machine, or their workers would wait
+// for it in vain: they call its agent, at the address that the workers get and by a name that no other answers to. If
+// that is dead, the round is over before they have lost their patience.
+func (l *loop) prepare(doc *roundDoc, rank int) {
+	j := l.joins[0]
+	if rank == 0 {
+		if err := j.reserve(l.config.MasterPort, l.config.Reserve); err != nil {
+			l.withdraw(j, err)
+			return
+		}
+		l.enter(doc, rank)
+		return
+	}
+	if c := l.calling; c != nil && c.join == j && c.round == doc.ID {
+		return
+	}
+	l.hangUp()
+	ctx, cancel := context.WithTimeout(l.ctx, l.config.rules().Patience)
+	c := &calling{j, doc.ID, cancel}
+	l.calling = c
+	l.others.Go(func() {
+		defer cancel()
+		err := l.call(ctx, c, doc)
+		l.post(func() {
+			switch {
+			case l.calling != c:
+			case err == nil:
+				l.enter(doc, rank)
+			default:
+				l.withdraw(j, err)
+			}
+		})
+	})
+}
+
+// hangUp: there is no sense in calling any more.
+func (l *loop) hangUp() {
+	if l.calling != nil {
+		l.calling.cancel()
+		l.calling = nil
+	}
+}
+
+// call calls rank 0's agent until it answers, or ctx ends.
+func (l *loop) call(ctx context.Context, c *calling, doc *roundDoc) error {
+	head, key, door := doc.head()
+	var unreachable error
+	for {
+		err := l.end.Reach(ctx, key, door)
+		if err == nil {
+			return nil
+		}
+		if unreachable == nil || ctx.Err() == nil {
+			unreachable = &UnreachableError{Self: c.join.self, Master: head, Door: door, Err: err}
+		}
+		if pause(ctx, callPause); ctx.Err() != nil {
+			return unreachable
+		}
+		reason := fmt.Sprintf("round %d: %v", doc.ID, unreachable)
+		l.post(func() {
+			if l.calling == c {
+				l.tell(reason)
+			}
+		})
+	}
+}
+
+// An UnreachableError says that a node cannot reach the one of rank 0, where the workers are to meet.
+type UnreachableError struct {
+	Self, Master rendezvous.Node
+	Door         string // what was called
+	Err          error
+}
+
+// Error is one line, with what to do.
+func (e *UnreachableError) Error() string {
+	return fmt.Sprintf("%s cannot reach %s, where rank 0 is, at %s: %v; give %s an address that the others reach, with --local-addr",
+		e.Self.Host, e.Master.Host, e.Door, e.cause(), e.Master.Host)
+}
+
+// cause leaves out what Error says already.
+func (e *UnreachableError) cause() string {
+	var op *net.OpError
+	if !errors.As(e.Err, &op) {
+		return e.Err.Error()
+	}
+	if to, ok := op.Addr.(*net.TCPAddr); ok && to.IP.IsLoopback() && e.Self.Host != e.Master.Host {
+		return fmt.Sprintf("that is %s, which is %s itself", to.IP, e.Self.Host)
+	}
+	return op.Err.Error()
+}
+
+// Unwrap returns Err.
+func (e *UnreachableError) Unwrap() error { return e.Err }
+
+// ExitCode is gorun's for want of a round.
+func (e *UnreachableError) ExitCode() int { return codeUnformed }
+
+// enter gives the round to the Join that has waited for it.
+func (l *loop) enter(doc *roundDoc, rank int) {
+	l.endRound(rendezvous.ErrNewRound)
+	j := l.joins[0]
+	l.joins = l.joins[1:]
+	l.ask()
+	nodes := doc.nodes()
+	r := rendezvous.Round{
+		ID: doc.ID, Nodes: nodes, Self: rank,
+		Master: rendezvous.Master{Addr: nodes[0].Reach(), Port: doc.Port},
+		Token:  doc.Token, Restarts: doc.Restarts, Why: doc.Why,
+	}
+	port := j.port
+	if rank != 0 {
+		l.release(port)
+		port = nil
+	}
+	round, end := begin(r, port)
+	l.round = &membership{id: doc.ID, jobRev: l.view.jobRev, end: end}
+	j.answer <- joined{round: round}
+}
+
+// begin is rendezvous.Begin for a port that may be nil.
+func begin(r rendezvous.Round, port rendezvous.Port) (*rendezvous.Round, func(error) error) {
+	if port == nil {
+		return rendezvous.Begin(r, nil)
+	}
+	return rendezvous.Begin(r, port)
+}

@@ -1,0 +1,176 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gorun/gorun/rendezvous"
+	"github.com/gorun/gorun/rendezvous/rendezvoustest"
+)
+
+// TestUnreachableMaster: a node that cannot reach rank 0's does not start workers there.
+func TestUnreachableMaster(t *testing.T) {
+	t.Parallel()
+	client := startServer(t).client()
+	elsewhere, err := net.Listen("tcp", "127.0.0.1:0") // what a name means to other nodes
+	if err != nil {
+		t.Fatal(err)
+	}
+	refusing := elsewhere.Addr().String()
+	if err := elsewhere.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		dial func(ctx context.Context, network, addr string) (net.Conn, error)
+		want string
+	}{
+		"loopback": {
+			func(ctx context.Context, network, _ string) (net.Conn, error) {
+				return new(net.Dialer).DialContext(ctx, network, refusing)
+			}, "that is 127.0.0.1, which is n1.test itself",
+		},
+		"name": {
+			func(context.Context, string, string) (net.Conn, error) {
+				return nil, &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: "n0.test", IsNotFound: true}}
+			}, "lookup n0.test: no such host",
+		},
+		"route": {
+			func(context.Context, string, string) (net.Conn, error) {
+				return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.EHOSTUNREACH}
+			}, "no route to host",
+		},
+		"silence": {
+			func(ctx context.Context, _, _ string) (net.Conn, error) {
+				<-ctx.Done()
+				return nil, &net.OpError{Op: "dial", Net: "tcp", Err: ctx.Err()}
+			}, "context deadline exceeded",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			j := newJob(t, client, 2, 2)
+			j.config.TTL = 3 * time.Second // so that somebody who does not answer is talked about
+			head := j.agent("n0", nil)
+			joined := later(head)
+			await(t, head, func(l *loop) bool { return l.leads() }) // and gets rank 0
+			reasons := make(chan string, 100)
+			other := j.agent("n1", func(conf *Config) {
+				conf.dial, conf.Waiting = c.dial, func(reason string) { reasons <- reason }
+			})
+			_, err := other.join()
+			want := &UnreachableError{}
+			if !errors.As(err, &want) {
+				t.Fatalf("Join = %v, want an UnreachableError", err)
+			}
+			for _, part := range []string{"n1.test cannot reach n0.test, where rank 0 is, at n0.test:", c.want, "; give n0.test an address that the others reach, with --local-addr"} {
+				if !strings.Contains(err.Error(), part) {
+					t.Errorf("%q, want %q in it", err, part)
+				}
+			}
+			told := false
+			for len(reasons) > 0 {
+				told = told || <-reasons == "round 1: "+err.Error()
+			}
+			if !told {
+				t.Error("nothing was said before")
+			}
+
+			// The others are told when it leaves, as gorun then does.
+			round := joined(t)
+			other.leave(err)
+			end := over(t, round)
+			if errors.Is(end, rendezvous.ErrNewRound) { // for the Join has failed
+				_, end = head.join()
+			}
+			o := closed(t, end)
+			if o.Code != 75 || o.Reason != "n1 on n1.test has left: "+err.Error() {
+				t.Errorf("the job ended with %+v", o)
+			}
+		})
+	}
+}
+
+// TestMasterDiesFirst: that one cannot be reached since it is dead is no reason to leave.
+func TestMasterDiesFirst(t *testing.T) {
+	t.Parallel()
+	j := newJob(t, startServer(t).client(), 2, 3)
+	j.config.TTL = time.Hour
+	dead := make(chan struct{})
+	j.config.dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if strings.HasPrefix(addr, "n2.test:") {
+			select {
+			case <-dead:
+			case <-ctx.Done():
+			}
+		}
+		return dial(ctx, network, addr)
+	}
+	agents := j.agents(3)
+	leader, head := agents[0], agents[2]
+	head.node.NodeRank = 0
+	first := later(leader)
+	await(t, leader, func(l *loop) bool { return l.leads() })
+	second := later(agents[1])
+	round, err := head.join()
+	if err != nil || round.Self != 0 {
+		t.Fatalf("%v, %+v", err, round)
+	}
+	tied(t, leader, []*agent{head})
+	head.kill()
+	close(dead)
+	rounds := []*rendezvous.Round{first(t), second(t)}
+	same(t, rounds)
+	if r := rounds[0]; r.ID != 2 || r.Restarts != 0 || r.Why != "n2 on n2.test is lost" {
+		t.Errorf("the round is %s", show(r))
+	}
+}
+
+// TestMasterPort: where rank 0 is the port must be free. If it is not, the others go on without that node.
+func TestMasterPort(t *testing.T) {
+	t.Parallel()
+	j := newJob(t, startServer(t).client(), 1, 2)
+	j.config.MasterPort = rendezvoustest.FreePort(t, "127.0.0.1")
+	var busy sync.Map // by the number of the agent
+	agents := make([]*agent, 2)
+	for i := range agents {
+		agents[i] = j.agent(fmt.Sprint("n", i), func(c *Config) {
+			c.Reserve = func(host string, port int) (rendezvous.Port, error) {
+				if _, is := busy.Load(i); is {
+					return nil, fmt.Errorf("port %d: %w", port, syscall.EADDRINUSE)
+				}
+				return reserve(host, port)
+			}
+		})
+	}
+	rounds := together(t, agents)
+	if r := rounds[0]; r.Master.Port != j.config.MasterPort {
+		t.Errorf("the round is %s, want port %d", show(r), j.config.MasterPort)
+	}
+	head := 0
+	if rounds[1].Self == 0 {
+		head = 1
+	}
+	busy.Store(head, true)
+	agents[head].report(rounds[head], failure(agents[head], 0, 3))
+	wantNewRound(t, rounds)
+	joined := later(agents[1-head])
+	if _, err := agents[head].join(); !errors.Is(err, syscall.EADDRINUSE) {
+		t.Fatalf("Join = %v, want EADDRINUSE", err)
+	}
+	agents[head].leave(nil)
+	r := joined(t)
+	if len(r.Nodes) == 2 { // it was in the round before the port was found to be busy
+		wantNewRound(t, []*rendezvous.Round{r})
+		r = later(agents[1-head])(t)
+	}
+	if len(r.Nodes) != 1 || r.Master.Port != j.config.MasterPort || r.Restarts != 1 {
+		t.Errorf("the round is %s", show(r))
+	}
+}

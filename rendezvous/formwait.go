@@ -1,0 +1,144 @@
+package rendezvous
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// A Stage is what a leader waits for. The stages of two rounds differ.
+type Stage struct {
+	Round int
+	For   Awaited
+}
+
+// Awaited is what ends a Stage.
+type Awaited int
+
+// The zero value is news: nothing that time would bring.
+const (
+	News      Awaited = iota
+	Enough            // the JoinTimeout ends it
+	LastCall          // the LastCall ends it
+	Newcomers         // the LastCall ends it
+	Clash             // two nodes ask for one rank; the Patience ends it
+)
+
+// over reports whether the stage is the present one and has lasted for limit.
+func (s *Situation) over(round int, stage Awaited, limit time.Duration) bool {
+	return s.waited(round, stage) >= limit
+}
+
+func (s *Situation) waited(round int, stage Awaited) time.Duration {
+	if s.Stage != (Stage{round, stage}) {
+		return 0
+	}
+	return s.Waited
+}
+
+func (s *Situation) wait(round int, stage Awaited, limit time.Duration, what, then string) Decision {
+	left := limit - s.waited(round, stage)
+	return Decision{
+		Wait:  what,
+		Then:  then,
+		Stage: Stage{round, stage},
+		After: left,
+	}
+}
+
+// Reason is Wait with the time that is left.
+func (d Decision) Reason() string {
+	if d.After == 0 {
+		return d.Wait
+	}
+	return fmt.Sprintf("%s; %s in %v", d.Wait, d.Then, d.After.Round(time.Second))
+}
+
+// joining is who waits for the next round, and who of them is kept out of it.
+func (s *Situation) joining() (welcome, out []Candidate) {
+	for _, n := range s.Nodes {
+		if !n.Joining || s.got(n) {
+			continue
+		}
+		if ban, _ := s.banned(n); ban > 0 {
+			out = append(out, n)
+		} else {
+			welcome = append(welcome, n)
+		}
+	}
+	return welcome, out
+}
+
+// busy is who has not done with the last round yet.
+func (s *Situation) busy() (busy []Candidate) {
+	for _, n := range s.Nodes {
+		if s.got(n) {
+			busy = append(busy, n)
+		}
+	}
+	return busy
+}
+
+// got reports whether the last round is what n has waited for last, even if n does not know that it has formed.
+func (s *Situation) got(n Candidate) bool {
+	r, member := s.ranks[n.Key]
+	return member && s.Last.Members[r].Try == n.Try
+}
+
+// here is who is, by key.
+func (s *Situation) here() map[string]Candidate {
+	here := make(map[string]Candidate, len(s.Nodes))
+	for _, n := range s.Nodes {
+		here[n.Key] = n
+	}
+	return here
+}
+
+func (s *Situation) size() string {
+	if s.Min == s.Max {
+		return fmt.Sprint(s.Min)
+	}
+	return fmt.Sprintf("%d to %d", s.Min, s.Max)
+}
+
+// missing says who of the last round is gone: "; a and b are gone".
+func (s *Situation) missing() string {
+	if s.Last == nil {
+		return ""
+	}
+	here := s.here()
+	var gone []Candidate
+	for _, m := range s.Last.Members {
+		if _, found := here[m.Key]; !found {
+			gone = append(gone, m)
+		}
+	}
+	return clause(gone, "is gone", "are gone")
+}
+
+// ending says who still is: "; a is ending its workers".
+func ending(busy []Candidate) string {
+	return clause(busy, "is ending its workers", "are ending their workers")
+}
+
+// clause says what the nodes do, if there are any.
+func clause(nodes []Candidate, does, do string) string {
+	switch len(nodes) {
+	case 0:
+		return ""
+	case 1:
+		return fmt.Sprintf("; %s %s", nodes[0].name(), does)
+	case 2:
+		return fmt.Sprintf("; %s and %s %s", nodes[0].name(), nodes[1].name(), do)
+	default:
+		return fmt.Sprintf("; %s, %s and %d more %s", nodes[0].name(), nodes[1].name(), len(nodes)-2, do)
+	}
+}
+
+// name is what people call the node.
+func (c Candidate) name() string {
+	if strings.Contains(c.Node.ID, c.Node.Host) {
+		return c.Node.ID
+	}
+	return c.Node.ID + " on " + c.Node.Host
+}
