@@ -23,14 +23,17 @@ type calling struct {
 // prepare sees to what a round needs before workers start in it, and then enters it. Where rank 0 is that is the master
 // port, if it has to be a certain one. The others find out that they reach rank 0's machine, or their workers would wait
 // for it in vain: they call its agent, at the address that the workers get and by a name that no other answers to. If
-// that is dead, the round is over before they have lost their patience.
+// that is dead, the round is over before they have lost their patience. Who has answered once is not called again.
 func (l *loop) prepare(doc *roundDoc, rank int) {
 	j := l.joins[0]
+	_, key, _ := doc.head()
 	if rank == 0 {
 		if err := j.reserve(l.config.MasterPort, l.config.Reserve); err != nil {
 			l.withdraw(j, err)
 			return
 		}
+	}
+	if rank == 0 || key == l.met {
 		l.enter(doc, rank)
 		return
 	}
@@ -48,6 +51,7 @@ func (l *loop) prepare(doc *roundDoc, rank int) {
 			switch {
 			case l.calling != c:
 			case err == nil:
+				l.met = key
 				l.enter(doc, rank)
 			default:
 				l.withdraw(j, err)

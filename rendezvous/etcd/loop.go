@@ -55,6 +55,7 @@ type loop struct {
 	untie      context.CancelFunc
 	ended      []string // keys of agents that are no more
 	calling    *calling // nil: rank 0's agent is not
+	met        string   // key of the last agent that was called there, and has answered
 	round      *membership
 	reporting  *reporting
 	told       string // of what a Join waits for

@@ -50,7 +50,7 @@ func (e *End) welcome(conn net.Conn) (caller hello, err error) {
 	ctx, cancel := context.WithTimeout(e.ctx, strangerTime)
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
-	_, err = auth.Accept(conn, e.held(), func(text []byte) ([]byte, error) {
+	_, err = auth.Accept(conn, e.token(), func(text []byte) ([]byte, error) {
 		if err := json.Unmarshal(text, &caller); err != nil {
 			return nil, fmt.Errorf("not a hello: %w", err)
 		}

@@ -34,8 +34,8 @@ import (
 
 const (
 	grace        = 300 * time.Millisecond
-	graceStep    = 50 * time.Millisecond // between two calls in it
-	callLimit    = 3 * time.Second       // of one call
+	graceStep    = 100 * time.Millisecond // between two calls in it
+	callLimit    = 3 * time.Second        // of one call
 	strangers    = 256
 	strangerTime = 2 * time.Second
 	minPause     = 200 * time.Millisecond // between two calls that have failed, first and later
@@ -62,7 +62,8 @@ type End struct {
 
 	mu     sync.Mutex
 	secret []byte
-	ties   map[string]int // that others hold to this process, by their keys
+	ties   map[string]int    // that others hold to this process, by their keys
+	held   map[string]string // keys of the processes to which this one holds a tie, by address
 }
 
 // A hello is what a caller says first.
@@ -82,7 +83,7 @@ func Listen(c Config) (*End, error) {
 	if c.Dial == nil {
 		c.Dial = new(net.Dialer).DialContext
 	}
-	e := &End{config: c, listener: listener, secret: c.Secret, ties: make(map[string]int)}
+	e := &End{config: c, listener: listener, secret: c.Secret, ties: make(map[string]int), held: make(map[string]string)}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	e.all.Go(e.listen)
 	return e, nil
@@ -119,7 +120,9 @@ func (e *End) Hold(ctx context.Context, key, addr string) (ended bool) {
 			continue
 		}
 		wait = minPause
+		e.set(addr, key)
 		await(ctx, conn)
+		e.set(addr, "")
 		if e.ended(ctx, key, conn.RemoteAddr().String()) {
 			return true
 		}
@@ -127,8 +130,11 @@ func (e *End) Hold(ctx context.Context, key, addr string) (ended bool) {
 	return false
 }
 
-// Reach fails unless the process that answers at addr is the one with key.
+// Reach fails unless the process that answers at addr is the one with key. If a tie is held to it, that is known.
 func (e *End) Reach(ctx context.Context, key, addr string) error {
+	if e.holds(addr, key) {
+		return nil
+	}
 	ctx, cancel := e.within(ctx)
 	defer cancel()
 	conn, err := e.call(ctx, addr, hello{From: e.config.Key, To: key})
@@ -157,7 +163,7 @@ func (e *End) call(ctx context.Context, addr string, h hello) (net.Conn, error) 
 		return nil, err
 	}
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
-	_, err = auth.Dial(conn, e.held(), text)
+	_, err = auth.Dial(conn, e.token(), text)
 	if !stop() {
 		err = ctx.Err()
 	}
@@ -184,7 +190,7 @@ func (e *End) ended(ctx context.Context, key, addr string) bool {
 	return refused && !e.Tied(key) && ctx.Err() == nil
 }
 
-func (e *End) held() []byte {
+func (e *End) token() []byte {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.secret
@@ -195,6 +201,21 @@ func (e *End) Tied(key string) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.ties[key] > 0
+}
+
+func (e *End) holds(addr, key string) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.held[addr] == key
+}
+
+// set notes to whom a tie is held; empty: to nobody.
+func (e *End) set(addr, key string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.held[addr] = key; key == "" {
+		delete(e.held, addr)
+	}
 }
 
 func (e *End) count(key string, more int) {
