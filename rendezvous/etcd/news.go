@@ -1,0 +1,80 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// onChange is for changes that a leader reads.
+func (l *loop) onChange([]*clientv3.Event) { l.post(func() { l.dirty = true }) }
+
+// hear is for changes of the job. They are read, but for those by which nothing is decided: what people are told, that there
+// is a leader, and what the settings are, which etcd checks.
+func (l *loop) hear(events []*clientv3.Event) {
+	l.dirty = l.dirty || len(events) == 0
+	k := l.etcd.keys
+	for _, e := range events {
+		hint := e.Type == clientv3.EventTypePut && slices.Contains([]string{k.status(), k.leader(), k.config()}, string(e.Kv.Key))
+		now := *l.view
+		switch {
+		case e.Kv.ModRevision <= now.rev:
+		case !hint || now.job(k, e.Kv) != nil:
+			l.dirty = true
+		case now.rev > 0:
+			l.view = &now
+			l.follow()
+		}
+	}
+}
+
+// nextRead is when the job is to be read again. Where there are many nodes, more than one may have changed by then.
+func (l *loop) nextRead() time.Time {
+	if !l.dirty {
+		return l.readAt.Add(recheck)
+	}
+	return l.readAt.Add(time.Duration(len(l.view.nodes)) * breath)
+}
+
+func (l *loop) read() {
+	if l.requests[reading] || time.Now().Before(l.nextRead()) {
+		return
+	}
+	l.dirty = false
+	before, whole := l.view, l.leads()
+	var now *view
+	l.start(reading, func(ctx context.Context) (err error) {
+		now, err = read(ctx, l.etcd.client, l.etcd.keys, whole, before)
+		if err == nil && now.rev < before.rev {
+			err = errStale
+		}
+		return err
+	}, func(err error) { l.onRead(now, err) })
+}
+
+// errStale is what etcd should never give cause for, and has: https://github.com/etcd-io/etcd/issues/20418.
+var errStale = errors.New("etcd has answered with an older state than before")
+
+func (l *loop) onRead(now *view, err error) {
+	if errors.Is(err, errStale) {
+		if l.stale++; l.stale > staleLimit { // it has been set up anew
+			l.stale, err = 0, nil
+		}
+	}
+	if err != nil {
+		l.dirty = true
+		l.onFailure(err)
+		return
+	}
+	for _, bad := range now.newlyBad(&l.view.roll) {
+		l.config.Log.Warn("left out", "error", bad)
+	}
+	if !l.outage.IsZero() {
+		l.config.Log.Info("etcd can be used again", "after", time.Since(l.outage).Round(time.Millisecond))
+	}
+	l.view, l.readAt, l.outage, l.stale, l.written = now, time.Now(), time.Time{}, 0, false
+	l.follow()
+}
