@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/gorun/gorun/internal/auth"
+	"github.com/gorun/gorun/env/auth"
 )
 
 const (

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/comm"
-	"github.com/gorun/gorun/internal/auth"
+	"github.com/gorun/gorun/env/auth"
 )
 
 func TestListenStoreWantsATokenOnTheNetwork(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/comm"
-	"github.com/gorun/gorun/internal/auth"
+	"github.com/gorun/gorun/env/auth"
 )
 
 // freeAddr is an address of this machine on which nobody listens.

@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/gorun/gorun/internal/auth"
+	"github.com/gorun/gorun/env/auth"
 )
 
 // A storeCall is a request that is under way.

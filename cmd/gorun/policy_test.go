@@ -23,13 +23,13 @@ const module = "github.com/gorun/gorun"
 // own, with the reason.
 var imports = map[string][]string{
 	"env":                       {},
-	"internal/auth":             {},
-	"comm/...":                  {"env", "internal/auth", "comm/...", xSys},
+	"env/auth":                  {},
+	"comm/...":                  {"env", "env/auth", "comm/...", xSys},
 	"rendezvous":                {},
 	"rendezvous/rendezvoustest": {"rendezvous"},
 	"rendezvous/reach":          {"rendezvous", xSys, etcdClient},
-	"rendezvous/tie":            {"internal/auth"},
-	"rendezvous/etcd":           {"rendezvous", "rendezvous/tie", "internal/auth", xSys, etcdClient},
+	"rendezvous/tie":            {"env/auth"},
+	"rendezvous/etcd":           {"rendezvous", "rendezvous/tie", "env/auth", xSys, etcdClient},
 	"rendezvous/embedded":       {"rendezvous", "rendezvous/reach", etcdServer},
 	"launcher/cgroup":           {},
 	"launcher/topology":         {"launcher/cgroup", xSys},
@@ -38,7 +38,7 @@ var imports = map[string][]string{
 	"launcher":                  {"launcher/...", xSys, timberjack},
 	"agent":                     {"env", "rendezvous", "launcher/...", xSys, timberjack, hclog},
 	// Not etcd: what brings it is slow to be initialised.
-	"cmd/gorun/internal/cli": {"env", "internal/auth", "comm/...", "rendezvous", "launcher/...", "agent", xSys, timberjack, hclog, cobra, cbor},
+	"cmd/gorun/internal/cli": {"env", "env/auth", "comm/...", "rendezvous", "launcher/...", "agent", xSys, timberjack, hclog, cobra, cbor},
 }
 
 // What is not ours, with what it brings.

@@ -8,7 +8,7 @@ import (
 	"net"
 	"strconv"
 
-	"github.com/gorun/gorun/internal/auth"
+	"github.com/gorun/gorun/env/auth"
 )
 
 // listen lets in as many strangers at a time as there may be; the others wait in the kernel's queue.

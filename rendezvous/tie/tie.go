@@ -29,7 +29,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/gorun/gorun/internal/auth"
+	"github.com/gorun/gorun/env/auth"
 )
 
 const (

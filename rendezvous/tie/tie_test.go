@@ -13,7 +13,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/gorun/gorun/internal/auth"
+	"github.com/gorun/gorun/env/auth"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/comm/transport"
-	"github.com/gorun/gorun/internal/auth"
+	"github.com/gorun/gorun/env/auth"
 )
 
 const (

@@ -14,7 +14,7 @@ import (
 
 	"github.com/gorun/gorun/comm/transport"
 	"github.com/gorun/gorun/comm/transport/transporttest"
-	"github.com/gorun/gorun/internal/auth"
+	"github.com/gorun/gorun/env/auth"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
