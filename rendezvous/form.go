@@ -111,6 +111,9 @@ func (s *Situation) gather() Decision {
 	next := Formed{ID: 1}
 	limit := s.Max
 	if s.Last != nil {
+		if m, gone := s.gone(); gone && s.Over.Restarts > s.Last.Restarts {
+			return s.miss(m) // which is why others failed
+		}
 		next = Formed{ID: s.Last.ID + 1, Restarts: s.Over.Restarts, Why: s.Over.Why, Flaps: s.flaps}
 		if s.ScaleUp == ScaleNever {
 			limit = max(s.Min, len(s.ranks))
@@ -151,19 +154,15 @@ func (s *Situation) gather() Decision {
 
 // watch looks for the end of the running round.
 func (s *Situation) watch() Decision {
-	succeeded := make(map[string]bool)
-	for _, r := range s.Reports {
-		_, member := s.ranks[r.Key]
-		switch {
-		case !member || r.Left != nil:
-		case r.Failure != nil:
-			return s.failed(r.Failure)
-		default:
-			succeeded[r.Key] = true
-		}
-	}
+	succeeded, failure := s.reported()
 	if len(succeeded) == len(s.Last.Members) {
 		return Decision{Close: &Outcome{}}
+	}
+	if failure != nil {
+		return s.failed(failure)
+	}
+	if m, gone := s.gone(); gone {
+		return s.miss(m)
 	}
 	here := s.here()
 	for _, m := range s.Last.Members {
@@ -173,23 +172,25 @@ func (s *Situation) watch() Decision {
 			return s.end(m.name() + " joins again")
 		case found && now.Try != m.Try:
 			return s.end(m.name() + " does not take part")
-		case found || !s.Settled || succeeded[m.Key]:
-		default:
-			return s.miss(m)
 		}
 	}
 	return s.grow(len(succeeded) > 0)
 }
 
-// failed: the first failure counts.
-func (s *Situation) failed(f *Failure) Decision {
-	if f.Final || s.Last.Restarts >= s.MaxRestarts {
-		return Decision{Close: &Outcome{Code: f.Code, Failure: f}}
+// reported is which members have done their work, and what the first failure was.
+func (s *Situation) reported() (succeeded map[string]bool, failure *Failure) {
+	succeeded = make(map[string]bool)
+	for _, r := range s.Reports {
+		_, member := s.ranks[r.Key]
+		switch {
+		case !member || r.Left != nil:
+		case r.Failure == nil:
+			succeeded[r.Key] = true
+		case failure == nil:
+			failure = r.Failure
+		}
 	}
-	return Decision{Over: &Ending{
-		Why:      fmt.Sprintf("%s; restart %d of %d", f, s.Last.Restarts+1, s.MaxRestarts),
-		Restarts: s.Last.Restarts + 1,
-	}}
+	return succeeded, failure
 }
 
 // miss follows the absence of a member.

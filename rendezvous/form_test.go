@@ -291,6 +291,8 @@ func TestHowJobsEnd(t *testing.T) {
 			c.settle(0)
 			c.report("n2", first)
 			c.report("n1", second)
+			c.settle(0)
+			c.settle(time.Second)
 		}, rendezvous.Outcome{Code: 3, Failure: first}},
 		{"too few", func(c *cluster) { c.die("n1"); c.settle(0); c.again("n2"); c.settle(0); c.settle(10 * time.Minute) },
 			rendezvous.Outcome{Code: 75, Reason: "round 2: 1 of 2 nodes after 10m0s; n1 is gone"}},

@@ -22,6 +22,7 @@ const (
 	LastCall          // the LastCall ends it
 	Newcomers         // the LastCall ends it
 	Clash             // two nodes ask for one rank; the Patience ends it
+	Hearing           // a second ends it
 )
 
 // over reports whether the stage is the present one and has lasted for limit.

@@ -12,8 +12,9 @@
 //	<-round.Done()                      // round.Err: ErrNewRound, or a *ClosedError with the job's outcome
 //
 // The rendezvous has the job's one restart budget. A failure that is reported costs one restart and ends the round on
-// every node; without one left, or if the failure asks for none, it closes the job. A job is closed as a success when all
-// nodes of a round have reported success.
+// every node; without one left, or if the failure asks for none, it closes the job. The loss of a node is free of charge, and
+// so is what follows from it: workers that lose their peers fail. A job is closed as a success when all nodes of a round have
+// reported success.
 //
 // Every implementation guarantees, and rendezvoustest checks:
 //

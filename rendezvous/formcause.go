@@ -1,0 +1,51 @@
+package rendezvous
+
+import (
+	"fmt"
+	"syscall"
+	"time"
+)
+
+// hearing is how long a failure that would be the last one is not believed to be a cause. When a node goes, its peers' workers
+// lose their connections to its workers and fail, which may be reported before anybody has noticed that the node is gone.
+// An agent that has left, or ended, is noticed within this time.
+const hearing = time.Second
+
+// failed follows the first failure. With a restart left the round is over at once. What the cause was is settled before the
+// next one forms: a node that is gone by then is, and a restart for it is free of charge.
+func (s *Situation) failed(f *Failure) Decision {
+	m, gone := s.gone()
+	switch {
+	case f.Final:
+		return Decision{Close: &Outcome{Code: f.Code, Failure: f}}
+	case gone:
+		return s.miss(m)
+	case s.Last.Restarts < s.MaxRestarts:
+		return Decision{Over: &Ending{
+			Why:      fmt.Sprintf("%s; restart %d of %d", f, s.Last.Restarts+1, s.MaxRestarts),
+			Restarts: s.Last.Restarts + 1,
+		}}
+	case len(s.Last.Members) > 1 && f.mayFollow() && !s.over(s.Last.ID, Hearing, hearing):
+		return s.wait(s.Last.ID, Hearing, hearing, fmt.Sprintf("round %d: %s", s.Last.ID, f), "ends")
+	default:
+		return Decision{Close: &Outcome{Code: f.Code, Failure: f}}
+	}
+}
+
+// mayFollow reports whether a worker may fail like this because it has lost a peer. It ends by itself then.
+func (f *Failure) mayFollow() bool { return f.Signal == 0 || f.Signal == int(syscall.SIGABRT) }
+
+// gone is a member of the last round that is not here any more, and had not done its work.
+func (s *Situation) gone() (m Candidate, ok bool) {
+	if !s.Settled {
+		return m, false
+	}
+	here := s.here()
+	succeeded, _ := s.reported()
+	for _, m := range s.Last.Members {
+		if _, found := here[m.Key]; !found && !succeeded[m.Key] {
+			return m, true
+		}
+	}
+	return m, false
+}
