@@ -142,7 +142,7 @@ func (j *job) apart(s *server, n int) (agents []*agent, ways []*relay) {
 	return agents, ways
 }
 
-// TestMissedRound: a round is over before one of its members has heard of it.
+// TestMissedRound: a round is over, and its history compacted, before one of its members has heard of it.
 func TestMissedRound(t *testing.T) {
 	t.Parallel()
 	server := startServer(t)
@@ -166,6 +166,7 @@ func TestMissedRound(t *testing.T) {
 	agents[0].report(round, failure(agents[0], 0, 3))
 	wantNewRound(t, []*rendezvous.Round{round})
 	next := later(agents[0])
+	server.compact(t)
 	ways[1].set(false)
 	both := []*rendezvous.Round{next(t), missing(t)}
 	same(t, both)
