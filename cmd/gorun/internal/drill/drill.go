@@ -1,0 +1,67 @@
+// Package drill breaks jobs on purpose, to see whether gorun does what it promises.
+//
+// A [Scenario] is a job on several agents of this machine, and one fault. [Run] starts the agents as a user would, by
+// gorun's command line, with workers that are built in: they compute together all the time, and tell the drill over a
+// socket how it goes. What they tell, and how processes end, is all that is judged, and when it comes is all that is
+// measured; agents are not asked.
+//
+//	Run ── steps of a scenario ──▶ stage ── starts, kills ──▶ agents, etcd
+//	         ▲                       ▲                          │ start
+//	         └──── judged ── world ◀─┴── told by a socket ── workers
+//
+// What must hold in every scenario, beside what its steps wait for:
+//
+//  1. A rank starts once in a round, and all workers of a round know the same world, master and restarts.
+//  2. A node has workers of one round at a time: the old ones are dead when new ones start.
+//  3. Nodes that are in two rounds, one after the other, keep their order.
+//  4. Agents end when they are meant to, with exit code 0, and not before.
+//  5. The job has used as many restarts as the fault costs.
+//  6. Nothing is left in the end: no process, no port, no file.
+package drill
+
+import "time"
+
+// A Scenario is a fault, and what must become of the job.
+type Scenario struct {
+	Name  string
+	About string // one line, for people
+
+	job   job
+	steps func(nodes int) []step // from when the nodes that are there first compute together until the job is to end well
+}
+
+// Scenarios are all there are.
+var Scenarios = []*Scenario{
+	&workerKill, &agentKill, &leaderKill, &agentStop, &etcdKill, &memberKill, &partition, &scaleUp, &scaleDown,
+}
+
+// A job is what is started first. The zero value is one that is to lose no node, whose first node hosts the rendezvous.
+type job struct {
+	etcd     int           // members by themselves; 0: the first node hosts the rendezvous
+	network  bool          // every node has its own, which can be cut
+	first    int           // nodes that are there first; 0: all; negative: all but so many
+	spare    int           // nodes that the job can do without
+	hang     bool          // workers that cannot compute any more hang; otherwise they fail
+	ttl      time.Duration // after which a silent node is gone; 0: gorun's
+	lastCall time.Duration // for which a round that is not full waits for more nodes; 0: long
+	restarts int           // that the fault costs
+}
+
+// begin is how many nodes of all start at once.
+func (j job) begin(nodes int) int {
+	if j.first <= 0 {
+		return nodes + j.first
+	}
+	return j.first
+}
+
+// least is how many nodes are enough.
+func (j job) least(nodes int) int { return max(1, nodes-j.spare) }
+
+// upTo is the nodes from first, without last.
+func upTo(first, last int) (nodes []int) {
+	for i := first; i < last; i++ {
+		nodes = append(nodes, i)
+	}
+	return nodes
+}

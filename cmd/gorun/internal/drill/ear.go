@@ -1,0 +1,66 @@
+package drill
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"time"
+)
+
+// listen hears workers as long as the stage lives, and makes news of what they tell.
+func (s *stage) listen() error {
+	l, err := net.Listen("unix", s.socket())
+	if err != nil {
+		return fmt.Errorf("%w (a shorter $TMPDIR may do)", err)
+	}
+	context.AfterFunc(s.life, func() { _ = l.Close() })
+	s.others.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			s.others.Go(func() { s.hear(conn) })
+		}
+	})
+	return nil
+}
+
+// hear hears one worker until its end.
+func (s *stage) hear(conn net.Conn) {
+	defer context.AfterFunc(s.life, func() { _ = conn.Close() })()
+	defer func() { _ = conn.Close() }()
+	var k *worker
+	for lines := bufio.NewScanner(conn); lines.Scan(); {
+		var m message
+		err := json.Unmarshal(lines.Bytes(), &m)
+		if err == nil && k == nil {
+			k, err = newWorker(m, conn)
+		}
+		if err != nil {
+			err = fmt.Errorf("a worker says %.100q: %w", lines.Text(), err)
+			s.post(func(time.Time) { s.world.blame(err) })
+			return
+		}
+		s.post(func(at time.Time) { s.world.hear(at, k, m) })
+	}
+	if k != nil {
+		s.post(func(at time.Time) { s.world.lose(at, k) })
+	}
+}
+
+// newWorker is for the first message of a worker. Its process can be known for sure as long as it says more.
+func newWorker(m message, conn net.Conn) (*worker, error) {
+	if m.Place == nil {
+		return nil, errors.New("who is that?")
+	}
+	process, err := os.FindProcess(m.Place.Pid)
+	if err != nil {
+		return nil, err
+	}
+	return &worker{place: *m.Place, process: process, conn: conn}, nil
+}

@@ -1,0 +1,74 @@
+package drill
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// What still ends by itself has this much time.
+const (
+	endPatience = 5 * time.Second
+	endPause    = 10 * time.Millisecond
+)
+
+// clear ends and gives up whatever is left, and says what that was, beside the agents and etcds of a scenario that has not
+// come to its end.
+func (s *stage) clear() (left Left) {
+	for _, group := range []map[int]*process{s.agents, s.etcds} {
+		for _, p := range group {
+			_ = p.cmd.Process.Kill() // it may have ended
+		}
+	}
+	list := within(s.dir)
+	for begun := time.Now(); len(list) > 0 && time.Since(begun) < endPatience; list = within(s.dir) {
+		time.Sleep(endPause) // nobody tells of the end of a process that is not one's own
+	}
+	left.Processes = len(list)
+	for _, pid := range list {
+		_ = syscall.Kill(pid, syscall.SIGKILL) // it may end at this moment
+	}
+	s.die()
+	s.network.close()
+	s.others.Wait()
+	for _, p := range s.ports {
+		_ = p.Close() // of a descriptor that is open
+	}
+	if s.network == nil {
+		left.Ports = countTaken(strings.Split(s.endpoints, ","))
+	}
+	entries, _ := os.ReadDir(s.temp()) // it is there, unless the stage never was complete
+	left.Files = len(entries)
+	return left
+}
+
+// within finds the processes whose working directory is dir. That is so for all of a stage: guards do not have the
+// environment of their agents.
+func within(dir string) (pids []int) {
+	links, _ := filepath.Glob("/proc/[0-9]*/cwd") // the pattern is good
+	for _, name := range links {
+		if cwd, err := os.Readlink(name); err != nil || cwd != dir {
+			continue // another user's, or it has ended
+		}
+		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(name))) // digits
+		pids = append(pids, pid)
+	}
+	return pids
+}
+
+// countTaken counts the addresses at which somebody listens.
+func countTaken(addrs []string) (n int) {
+	for _, a := range addrs {
+		l, err := net.Listen("tcp", a)
+		if err != nil {
+			n++
+			continue
+		}
+		_ = l.Close()
+	}
+	return n
+}

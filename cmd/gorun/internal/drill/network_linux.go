@@ -1,0 +1,113 @@
+package drill
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"strings"
+	"syscall"
+)
+
+// A network has a namespace for each host, and one for the bridge that connects them. It is gone with its processes.
+type network struct {
+	bridge   *exec.Cmd // a shell that does what it is told, next to the bridge
+	commands io.WriteCloser
+	answers  *bufio.Scanner
+}
+
+// networkAddr is that of a node, or of etcd.
+func networkAddr(host int) string { return fmt.Sprintf("10.77.0.%d", host+2) }
+
+// An unavailableError says what this machine lacks.
+type unavailableError struct{ err error }
+
+func (e *unavailableError) Error() string {
+	return fmt.Sprintf("network namespaces cannot be made here (%v): it takes root, or unshare --map-root-user, and the command ip", e.err)
+}
+
+// newNetwork makes the bridge.
+func newNetwork() (*network, error) {
+	if _, err := exec.LookPath("ip"); err != nil {
+		return nil, &unavailableError{err}
+	}
+	n := &network{bridge: exec.Command("sh", "-c", `while read -r line; do eval "$line" 2>&1 | tr '\n' ' '; echo; done`)}
+	setApart(n.bridge)
+	n.bridge.SysProcAttr.Cloneflags = syscall.CLONE_NEWNET
+	var err error
+	if n.commands, err = n.bridge.StdinPipe(); err != nil {
+		return nil, err
+	}
+	out, err := n.bridge.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	n.answers = bufio.NewScanner(out)
+	if err := n.bridge.Start(); err != nil {
+		return nil, &unavailableError{err}
+	}
+	if err := n.do("ip link add bridge type bridge && ip link set bridge up"); err != nil {
+		n.close()
+		return nil, &unavailableError{err}
+	}
+	return n, nil
+}
+
+// do runs a command that says nothing if it succeeds.
+func (n *network) do(command string) error {
+	if _, err := fmt.Fprintln(n.commands, command); err != nil {
+		return err
+	}
+	if !n.answers.Scan() {
+		return errors.Join(io.ErrUnexpectedEOF, n.answers.Err())
+	}
+	if complaint := strings.TrimSpace(n.answers.Text()); complaint != "" {
+		return errors.New(complaint)
+	}
+	return nil
+}
+
+// start starts a command on a host that is new. It waits until the host is connected.
+func (n *network) start(cmd *exec.Cmd, host int) error {
+	const connected = `ip link set lo up && read -r addr && ip addr add "$addr" dev eth0 && ip link set eth0 up && exec "$@" </dev/null`
+	cmd.Args = append([]string{"sh", "-c", connected, "sh", cmd.Path}, cmd.Args[1:]...)
+	sh, err := exec.LookPath("sh")
+	if err != nil {
+		return err
+	}
+	cmd.Path = sh
+	cmd.SysProcAttr.Cloneflags = syscall.CLONE_NEWNET
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	link := linkOf(host)
+	err = n.do(fmt.Sprintf("ip link add %s type veth peer name eth0 netns %d && ip link set %s master bridge up", link, cmd.Process.Pid, link))
+	if err == nil {
+		_, err = fmt.Fprintf(in, "%s/24\n", networkAddr(host))
+	}
+	if err = errors.Join(err, in.Close()); err != nil {
+		_, _ = cmd.Process.Kill(), cmd.Wait()
+	}
+	return err
+}
+
+func linkOf(host int) string { return fmt.Sprint("host", host+1) }
+
+// cut cuts a host off. What is sent to it, or by it, is lost.
+func (n *network) cut(host int) error { return n.do("ip link set " + linkOf(host) + " down") }
+
+// mend connects it again.
+func (n *network) mend(host int) error { return n.do("ip link set " + linkOf(host) + " up") }
+
+// close ends what holds the bridge.
+func (n *network) close() {
+	if n != nil {
+		_ = n.commands.Close()
+		_ = n.bridge.Wait() // how it ends is of no consequence
+	}
+}

@@ -1,0 +1,146 @@
+package drill
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/rand"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// etcdHost is what etcd runs on, instead of a node.
+const etcdHost = -1
+
+// longCall is enough for a node that is dead to be noticed.
+const longCall = 10 * time.Second
+
+// A process is an agent or an etcd.
+type process struct {
+	name    string
+	cmd     *exec.Cmd
+	serving bool // it has said so
+	mayEnd  bool // somebody has seen to that
+	ended   bool
+}
+
+// running is those that nobody has ended.
+func running(group map[int]*process) (list []*process) {
+	for _, p := range group {
+		if !p.ended && !p.mayEnd {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// startAgent starts the agent of a node.
+func (s *stage) startAgent(node int) error {
+	j, n := s.job, s.options.Nodes
+	conf := fmt.Sprintf("is_host=%t,last_call_timeout=%v", j.etcd == 0 && node == 0, cmp.Or(j.lastCall, longCall).Seconds())
+	if j.ttl > 0 {
+		conf += fmt.Sprint(",ttl=", j.ttl.Seconds())
+	}
+	args := []string{
+		fmt.Sprintf("--nnodes=%d:%d", j.least(n), n), fmt.Sprint("--nproc-per-node=", s.options.Nproc), "--max-restarts=3",
+		"--rdzv-backend=embedded", "--rdzv-endpoint=" + s.endpoints, "--rdzv-id=drill", "--rdzv-conf=" + conf,
+	}
+	args = append(args, s.access()...)
+	way := fails
+	if j.hang {
+		way = hangs
+	}
+	args = append(args, s.options.Gorun, WorkerCommand, s.socket(), strconv.Itoa(node), way)
+	p, err := s.start(fmt.Sprint("node", node), node, args)
+	if err == nil {
+		s.agents[node] = p
+	}
+	return err
+}
+
+// startEtcd starts a member of etcd, or starts it again.
+func (s *stage) startEtcd(member int) error {
+	name := fmt.Sprint("etcd", member)
+	args := []string{"etcd", "--rdzv-endpoint=" + s.endpoints, "--data-dir=" + filepath.Join(s.dir, name)}
+	p, err := s.start(name, etcdHost, append(args, s.access()...))
+	if err == nil {
+		s.etcds[member] = p
+	}
+	return err
+}
+
+func (s *stage) access() []string {
+	if s.network == nil {
+		return nil
+	}
+	return []string{"--rdzv-token-file=" + s.tokenFile()}
+}
+
+// start starts gorun, on a host of the network if there is one. What it says goes to a file.
+func (s *stage) start(name string, host int, args []string) (*process, error) {
+	log, err := os.OpenFile(filepath.Join(s.dir, name+".log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	p := &process{name: name, cmd: exec.Command(s.options.Gorun, args...)}
+	p.cmd.Dir, p.cmd.Env = s.dir, s.environ()
+	p.cmd.Stdout, p.cmd.Stderr = log, log
+	if host == etcdHost {
+		p.cmd.Stderr = &listener{to: log, word: []byte("serving"), heard: func() { s.post(func(time.Time) { p.serving = true }) }}
+	}
+	setApart(p.cmd)
+	if s.network != nil {
+		err = s.network.start(p.cmd, host)
+	} else {
+		err = p.cmd.Start()
+	}
+	if err != nil {
+		_ = log.Close()
+		return nil, err
+	}
+	s.others.Go(func() {
+		_ = p.cmd.Wait() // the state has it
+		_ = log.Close()
+		s.post(func(time.Time) { s.end(p) })
+	})
+	return p, nil
+}
+
+// end takes note of a process's end.
+func (s *stage) end(p *process) {
+	p.ended = true
+	if !p.mayEnd {
+		s.world.blame(fmt.Errorf("%s has ended: %v", p.name, p.cmd.ProcessState))
+	}
+}
+
+// environ is this process's, without what is meant for jobs of the user's.
+func (s *stage) environ() (environ []string) {
+	for _, v := range os.Environ() {
+		if !strings.HasPrefix(v, "PET_") && !strings.HasPrefix(v, "GORUN_") {
+			environ = append(environ, v)
+		}
+	}
+	return append(environ, "LOGLEVEL=debug", "OMP_NUM_THREADS=1", "TMPDIR="+s.temp())
+}
+
+// A listener passes on what a process says, and hears a word in it.
+type listener struct {
+	to    *os.File
+	word  []byte
+	heard func()
+}
+
+func (l *listener) Write(p []byte) (int, error) {
+	if l.heard != nil && bytes.Contains(p, l.word) {
+		l.heard()
+		l.heard = nil
+	}
+	return l.to.Write(p)
+}
+
+func newSecret() string { return rand.Text() + rand.Text() }

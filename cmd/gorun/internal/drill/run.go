@@ -1,0 +1,102 @@
+package drill
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"time"
+)
+
+// Options say how to drill.
+type Options struct {
+	Gorun   string // path of the program
+	Nodes   int    // at least 2
+	Nproc   int    // workers of each
+	Timeout time.Duration
+	Keep    bool      // logs, also of what holds
+	Verbose bool      // tell every step
+	Log     io.Writer // is told how it goes
+}
+
+func (o *Options) tell(format string, args ...any) { _, _ = fmt.Fprintf(o.Log, format+"\n", args...) }
+
+// Run plays scenarios, one after the other. The error is for what has nothing to do with them.
+func Run(ctx context.Context, o Options, scenarios []*Scenario) (results []Result, err error) {
+	runtime.LockOSThread() // the end of which ends all processes, should this one be killed
+	defer runtime.UnlockOSThread()
+	dir, err := os.MkdirTemp("", "gorun-drill-")
+	if err == nil {
+		dir, err = filepath.Abs(dir)
+	}
+	if err == nil {
+		dir, err = filepath.EvalSymlinks(dir) // as the system names working directories
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, sc := range scenarios {
+		r, err := run(ctx, o, sc, filepath.Join(dir, sc.Name))
+		if err != nil {
+			return results, errors.Join(err, os.RemoveAll(dir))
+		}
+		results = append(results, r)
+	}
+	_ = os.Remove(dir) // fails if there are logs in it
+	return results, nil
+}
+
+// run plays one scenario, in a directory of its own.
+func run(ctx context.Context, o Options, sc *Scenario, dir string) (Result, error) {
+	r := Result{Scenario: sc.Name}
+	o.tell("%s: %s", sc.Name, sc.About)
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return r, err
+	}
+	s, err := newStage(o, sc.job, dir)
+	if unavailable, ok := errors.AsType[*unavailableError](err); ok {
+		r.Skipped, r.Why = true, unavailable.Error()
+		o.tell("%s: skipped: %s", sc.Name, r.Why)
+		return r, os.RemoveAll(dir)
+	}
+	if err != nil {
+		return r, err
+	}
+	limited, cancel := context.WithTimeoutCause(ctx, o.Timeout, fmt.Errorf("not within %v", o.Timeout))
+	defer cancel()
+	err = s.play(limited, sc)
+	r.measure(s)
+	r.Left = s.clear()
+	if ctx.Err() != nil {
+		return r, context.Cause(ctx)
+	}
+	r.judge(err)
+	if !r.Held || o.Keep {
+		r.Logs = dir
+	}
+	r.report(o)
+	return r, r.keepLogs(dir)
+}
+
+// play does what the scenario says, after a beginning and before an end that all have in common.
+func (s *stage) play(ctx context.Context, sc *Scenario) error {
+	first, begun := sc.job.begin(s.options.Nodes), time.Now()
+	steps := []step{start(upTo(0, first)), together(upTo(0, first))}
+	if sc.job.etcd > 0 {
+		steps = slices.Insert(steps, 0, startEtcds(sc.job.etcd))
+	}
+	steps = append(steps, sc.steps(s.options.Nodes)...)
+	for _, step := range append(steps, restarts(sc.job.restarts), finish()) {
+		if s.options.Verbose {
+			s.options.tell("%s: %5.2f s: %s", sc.Name, time.Since(begun).Seconds(), step.what)
+		}
+		if err := step.do(ctx, s); err != nil {
+			return fmt.Errorf("%s: %w", step.what, err)
+		}
+	}
+	return nil
+}

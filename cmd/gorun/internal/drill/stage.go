@@ -1,0 +1,178 @@
+package drill
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/gorun/gorun/launcher"
+)
+
+// A stage is where a scenario is played: its processes, and what is known of them. It belongs to one goroutine, that of
+// the scenario; what others find out comes to it as news.
+type stage struct {
+	options   Options
+	job       job
+	dir       string // everything is in here
+	ports     []*launcher.Port
+	endpoints string
+	network   *network // nil: all are on the network that this process is on
+	agents    map[int]*process
+	etcds     map[int]*process
+
+	world     *world
+	fault     string    // empty: not yet
+	recovered time.Time // zero: not yet
+	heard     time.Time // when what is known last changed
+
+	news   chan news
+	life   context.Context // ends when nobody takes news any more
+	die    func()          // ends it
+	others sync.WaitGroup
+}
+
+// news is something that has happened, as what it changes.
+type news struct {
+	at   time.Time
+	does func(at time.Time)
+}
+
+// temp is for the temporary files of agents and workers.
+func (s *stage) temp() string { return filepath.Join(s.dir, "tmp") }
+
+// socket is where workers tell how they are.
+func (s *stage) socket() string { return filepath.Join(s.dir, "socket") }
+
+// tokenFile has the secret that a network makes necessary.
+func (s *stage) tokenFile() string { return filepath.Join(s.dir, "token") }
+
+func newStage(o Options, j job, dir string) (*stage, error) {
+	s := &stage{
+		options: o, job: j, dir: dir, agents: make(map[int]*process), etcds: make(map[int]*process),
+		world: &world{nproc: o.Nproc, alive: (*worker).isAlive}, news: make(chan news),
+	}
+	s.life, s.die = context.WithCancel(context.Background())
+	if err := s.set(); err != nil {
+		s.clear()
+		return nil, err
+	}
+	return s, nil
+}
+
+// set gets everything ready that processes need.
+func (s *stage) set() (err error) {
+	if err := os.Mkdir(s.temp(), 0o700); err != nil {
+		return err
+	}
+	if err := s.listen(); err != nil {
+		return err
+	}
+	if s.job.network {
+		if err := os.WriteFile(s.tokenFile(), []byte(newSecret()), 0o600); err != nil {
+			return err
+		}
+		s.endpoints = networkAddr(etcdHost) + ":2379"
+		s.network, err = newNetwork()
+		return err
+	}
+	var endpoints []string
+	for range max(1, s.job.etcd) {
+		ports, err := reservePair()
+		if err != nil {
+			return err
+		}
+		s.ports = append(s.ports, ports...)
+		endpoints = append(endpoints, fmt.Sprint("127.0.0.1:", ports[0].Number()))
+	}
+	s.endpoints = strings.Join(endpoints, ",")
+	return nil
+}
+
+// reservePair reserves a port for an etcd, and the next one, where it serves other members.
+func reservePair() ([]*launcher.Port, error) {
+	for {
+		first, err := launcher.ReservePort("127.0.0.1", 0)
+		if err != nil {
+			return nil, err
+		}
+		if second, err := launcher.ReservePort("127.0.0.1", first.Number()+1); err == nil {
+			return []*launcher.Port{first, second}, nil
+		}
+		if err := first.Close(); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// post passes on what somebody else has found out.
+func (s *stage) post(does func(at time.Time)) {
+	select {
+	case s.news <- news{time.Now(), does}:
+	case <-s.life.Done():
+	}
+}
+
+// await takes news until what is waited for is so.
+func (s *stage) await(ctx context.Context, is func(*world) bool) error {
+	for {
+		switch {
+		case s.world.wrong != nil:
+			return s.world.wrong
+		case is(s.world):
+			return s.world.wrong
+		}
+		select {
+		case n := <-s.news:
+			s.take(n)
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %s", context.Cause(ctx), s.world.state())
+		}
+	}
+}
+
+// pass takes news for some time.
+func (s *stage) pass(ctx context.Context, d time.Duration) error {
+	over := time.After(d)
+	for s.world.wrong == nil {
+		select {
+		case n := <-s.news:
+			s.take(n)
+		case <-over:
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return s.world.wrong
+}
+
+func (s *stage) take(n news) {
+	s.heard = n.at
+	n.does(n.at)
+}
+
+// awaitEnd waits until processes have ended well.
+func (s *stage) awaitEnd(ctx context.Context, list ...*process) error {
+	for _, p := range list {
+		if err := s.await(ctx, func(*world) bool { return p.ended }); err != nil {
+			return err
+		}
+		if !p.cmd.ProcessState.Success() {
+			return fmt.Errorf("%s has ended: %v", p.name, p.cmd.ProcessState)
+		}
+	}
+	return nil
+}
+
+// signal sends a signal to a process, of which some end it.
+func (s *stage) signal(p *process, sig syscall.Signal) error {
+	if sig == syscall.SIGKILL || sig == syscall.SIGTERM {
+		p.mayEnd = true
+	}
+	return p.cmd.Process.Signal(sig)
+}

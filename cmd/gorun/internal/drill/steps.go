@@ -1,0 +1,201 @@
+package drill
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// After how long a silent node is gone: where a drill waits for that, and where it must not happen although agents may need
+// more than a second to find an etcd that is back. Leases that are much shorter are over when a machine is busy.
+const (
+	leaseTime   = 2 * time.Second
+	steadyLease = 3 * time.Second
+)
+
+// A step is one thing that a scenario does or waits for.
+type step struct {
+	what string // for people
+	do   func(context.Context, *stage) error
+}
+
+// together waits until the workers of all these nodes compute, in one round without others.
+func together(nodes []int) step {
+	return step{"computing together: " + nodesNamed(nodes), func(ctx context.Context, s *stage) error {
+		if err := s.await(ctx, func(w *world) bool { return w.together(nodes) }); err != nil {
+			return err
+		}
+		return s.world.order()
+	}}
+}
+
+// again is together after the fault, which is measured.
+func again(nodes []int) step {
+	return step{"computing again: " + nodesNamed(nodes), func(ctx context.Context, s *stage) error {
+		if err := s.await(ctx, func(w *world) bool { return w.newest() > w.before && w.together(nodes) }); err != nil {
+			return err
+		}
+		s.recovered = s.heard
+		return s.world.order()
+	}}
+}
+
+func cut(node int) step {
+	return step{fmt.Sprintf("node %d is cut off for a moment", node), func(_ context.Context, s *stage) error { return s.network.cut(node) }}
+}
+
+func mend(node int) step {
+	return step{fmt.Sprintf("node %d is back", node), func(_ context.Context, s *stage) error { return s.network.mend(node) }}
+}
+
+func start(nodes []int) step {
+	return step{"starting " + nodesNamed(nodes), func(_ context.Context, s *stage) error {
+		for _, n := range nodes {
+			if err := s.startAgent(n); err != nil {
+				return err
+			}
+		}
+		return nil
+	}}
+}
+
+// startEtcds starts the members of etcd, and waits until they serve.
+func startEtcds(members int) step {
+	return step{fmt.Sprintf("starting etcd, members: %d", members), func(ctx context.Context, s *stage) error {
+		for i := range members {
+			if err := s.startEtcd(i); err != nil {
+				return err
+			}
+		}
+		return s.await(ctx, func(*world) bool {
+			for _, p := range s.etcds {
+				if !p.serving {
+					return false
+				}
+			}
+			return true
+		})
+	}}
+}
+
+// finish lets the job end, as a success, and then etcd.
+func finish() step {
+	return step{"the job ends, every agent with exit code 0", func(ctx context.Context, s *stage) error {
+		s.world.victim = nil // what happens from now on has nothing to do with the fault
+		agents := running(s.agents)
+		for _, p := range agents {
+			p.mayEnd = true
+		}
+		for _, k := range s.world.live(anywhere) {
+			if err := k.finish(); err != nil {
+				return err
+			}
+		}
+		if err := s.awaitEnd(ctx, agents...); err != nil {
+			return err
+		}
+		etcds := running(s.etcds)
+		for _, p := range etcds {
+			if err := s.signal(p, syscall.SIGTERM); err != nil {
+				return err
+			}
+		}
+		return s.awaitEnd(ctx, etcds...)
+	}}
+}
+
+// restarts wants so many to have been used.
+func restarts(n int) step {
+	return step{fmt.Sprintf("restarts used: %d", n), func(_ context.Context, s *stage) error {
+		w := s.world
+		if used := w.in(w.newest())[0].Restarts; used != n {
+			return fmt.Errorf("there are %d", used)
+		}
+		return nil
+	}}
+}
+
+func restartEtcd(member int) step {
+	return step{fmt.Sprintf("member %d of etcd starts again", member), func(_ context.Context, s *stage) error {
+		return s.startEtcd(member)
+	}}
+}
+
+func signalAgent(sig syscall.Signal, node int) step {
+	return step{fmt.Sprintf("%s to the agent of node %d", unix.SignalName(sig), node), func(_ context.Context, s *stage) error {
+		return s.signal(s.agents[node], sig)
+	}}
+}
+
+// pause lets time pass.
+func pause(d time.Duration) step {
+	return step{fmt.Sprintf("%v pass", d), func(ctx context.Context, s *stage) error { return s.pass(ctx, d) }}
+}
+
+// undisturbed lets time pass in which nothing happens but that all compute, and that they still do when it is over.
+func undisturbed(d time.Duration) step {
+	return step{fmt.Sprintf("for %v nothing happens", d), func(ctx context.Context, s *stage) error {
+		round := s.world.in(s.world.newest())
+		if err := s.pass(ctx, d); err != nil {
+			return err
+		}
+		then := make(map[*worker]int)
+		for _, k := range round {
+			then[k] = k.computations
+		}
+		return s.await(ctx, func(w *world) bool {
+			if len(w.in(w.newest())) != len(round) || w.newest() != round[0].Round || slices.ContainsFunc(round, func(k *worker) bool { return !k.busy() }) {
+				w.blame(fmt.Errorf("something has happened: %s", w.state()))
+			}
+			return !slices.ContainsFunc(round, func(k *worker) bool { return k.computations == then[k] })
+		})
+	}}
+}
+
+// oldWorkers wants those that a node had before the fault to be there still: nobody can have ended them.
+func oldWorkers(node int) step {
+	return step{fmt.Sprintf("node %d still has its old workers", node), func(_ context.Context, s *stage) error {
+		if n := len(s.world.live(node)); n != s.world.nproc {
+			return fmt.Errorf("it has %d", n)
+		}
+		return nil
+	}}
+}
+
+// noWorkers waits until nothing is left of a node's.
+func noWorkers(node int) step {
+	return step{fmt.Sprintf("node %d has no workers", node), func(ctx context.Context, s *stage) error {
+		return s.await(ctx, func(w *world) bool { return len(w.live(node)) == 0 })
+	}}
+}
+
+// obeyed waits until a node's agent has ended because it was told to. Its exit code is 0 if no worker failed when its peers
+// were gone.
+func obeyed(sig syscall.Signal, node int) step {
+	codes := []int{0, 128 + int(sig)}
+	return step{fmt.Sprintf("the agent of node %d ends with exit code %d or %d", node, codes[0], codes[1]), func(ctx context.Context, s *stage) error {
+		p := s.agents[node]
+		if err := s.await(ctx, func(*world) bool { return p.ended }); err != nil {
+			return err
+		}
+		if !slices.Contains(codes, p.cmd.ProcessState.ExitCode()) {
+			return fmt.Errorf("%s has ended: %v", p.name, p.cmd.ProcessState)
+		}
+		return nil
+	}}
+}
+
+// nodesNamed is "node 2" or "nodes 0, 1 and 2".
+func nodesNamed(nodes []int) string {
+	numbers := strings.Fields(strings.Trim(fmt.Sprint(nodes), "[]"))
+	last := len(numbers) - 1
+	if last == 0 {
+		return "node " + numbers[0]
+	}
+	return "nodes " + strings.Join(numbers[:last], ", ") + " and " + numbers[last]
+}

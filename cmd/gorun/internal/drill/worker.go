@@ -1,0 +1,161 @@
+package drill
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/signal"
+	"strconv"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/gorun/gorun/comm"
+	"github.com/gorun/gorun/env"
+)
+
+// WorkerCommand is the command of gorun that is a worker of a drill. Its arguments are those of Work.
+const WorkerCommand = "drill-worker"
+
+// A message is what a worker tells the drill, one line of JSON. The first one is started.
+type message struct {
+	Kind  kind   `json:"kind"`
+	Place *place `json:"place,omitempty"` // of started
+	Error string `json:"error,omitempty"` // of stuck
+}
+
+type kind string
+
+const (
+	started  kind = "started"
+	computed kind = "computed" // together with all others, once more
+	stuck    kind = "stuck"    // an operation has failed
+	stopping kind = "stopping" // it was told to
+)
+
+// A place is who a worker is.
+type place struct {
+	Node     int    `json:"node"` // the drill's number, which stays the same from round to round
+	Pid      int    `json:"pid"`
+	Round    int    `json:"round"`
+	Rank     int    `json:"rank"`
+	World    int    `json:"world"`
+	Restarts int    `json:"restarts"`
+	Master   string `json:"master"`
+}
+
+// Between two computations, and between two messages that say so.
+const (
+	computePause = 5 * time.Millisecond
+	tellPause    = 50 * time.Millisecond
+)
+
+// The ways in which a worker takes it that it cannot compute any more.
+const (
+	fails = "fails" // it ends
+	hangs = "hangs" // it does nothing, until gorun ends it
+)
+
+// Work is a worker of a drill. It computes with all the others, over and over, until it is told to end, or the drill ends.
+// The drill listens at socket; way is one of those above.
+func Work(ctx context.Context, socket, node, way string) error {
+	stop := make(chan os.Signal, 1)
+	signal.Notify(stop, syscall.SIGTERM)
+	d, err := meetDrill(socket, node)
+	if err != nil {
+		return err
+	}
+	over := make(chan error, 1)
+	go func() { over <- d.compute(ctx) }()
+	for {
+		select {
+		case <-stop:
+			return d.tell(message{Kind: stopping})
+		case <-d.gone:
+			return errors.New("the drill has ended")
+		case err := <-over:
+			if err == nil {
+				return nil
+			}
+			if told := d.tell(message{Kind: stuck, Error: err.Error()}); told != nil || way == fails {
+				return errors.Join(err, told)
+			}
+		}
+	}
+}
+
+// A drillLine is a worker's connection to the drill.
+type drillLine struct {
+	conn   net.Conn
+	finish atomic.Bool   // the drill wants the job to end
+	gone   chan struct{} // closed when the drill is
+}
+
+func meetDrill(socket, node string) (*drillLine, error) {
+	w, err := env.FromOS()
+	if err != nil {
+		return nil, err
+	}
+	p := place{Pid: os.Getpid(), Round: w.Round, Rank: w.Rank, World: w.WorldSize, Restarts: w.RestartCount}
+	p.Master = fmt.Sprintf("%s:%d", w.MasterAddr, w.MasterPort)
+	if p.Node, err = strconv.Atoi(node); err != nil {
+		return nil, err
+	}
+	conn, err := net.Dial("unix", socket)
+	if err != nil {
+		return nil, err
+	}
+	d := &drillLine{conn: conn, gone: make(chan struct{})}
+	go d.listen()
+	return d, d.tell(message{Kind: started, Place: &p})
+}
+
+// listen hears the only thing that the drill ever says, and its end.
+func (d *drillLine) listen() {
+	defer close(d.gone)
+	for lines := bufio.NewScanner(d.conn); lines.Scan(); {
+		d.finish.Store(true)
+	}
+}
+
+func (d *drillLine) tell(m message) error {
+	text, err := json.Marshal(m)
+	if err != nil {
+		return err
+	}
+	_, err = d.conn.Write(append(text, '\n'))
+	return err
+}
+
+// compute ends well when one worker has been told to finish, at the same time in all.
+func (d *drillLine) compute(ctx context.Context) error {
+	world, err := comm.Init(ctx)
+	if err != nil {
+		return err
+	}
+	for last := (time.Time{}); ; time.Sleep(computePause) {
+		sum := []int{1, 0}
+		if d.finish.Load() {
+			sum[1] = 1
+		}
+		if err := comm.AllReduce(ctx, world, sum, comm.Sum); err != nil {
+			return err
+		}
+		if sum[0] != world.Size() {
+			return fmt.Errorf("%d workers have computed together, want %d", sum[0], world.Size())
+		}
+		if sum[1] > 0 {
+			return world.Close()
+		}
+		if time.Since(last) > tellPause {
+			last = time.Now()
+			if err := d.tell(message{Kind: computed}); err != nil {
+				return err
+			}
+		}
+	}
+}

@@ -1,0 +1,202 @@
+package drill
+
+import (
+	"cmp"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"syscall"
+	"time"
+)
+
+// A world is all that is known of a job: what its workers have told, and what follows. It has no clock, goroutine or I/O
+// of its own.
+type world struct {
+	nproc   int
+	alive   func(*worker) bool // whether its process has not ended
+	workers []*worker          // all that there ever were, in the order in which they were heard of
+	wrong   error              // the first thing that has happened and must not
+
+	victim  func(*worker) bool // whom the fault hits; nil: there is none yet
+	fault   time.Time
+	noticed time.Time // when anybody else did something about the fault; zero: not yet
+	before  int       // the newest round at the time of the fault
+}
+
+// A worker is a process that has told who it is.
+type worker struct {
+	place
+	process      *os.Process
+	conn         net.Conn // to it
+	computations int
+	failure      string // why it cannot compute any more; empty: it can
+	stopping     bool   // it was told to end
+	gone         bool
+}
+
+// finish lets the worker, and so all of its round, come to a good end.
+func (k *worker) finish() error {
+	_, err := fmt.Fprintln(k.conn, "finish")
+	return err
+}
+
+// isAlive reports whether its process has not ended.
+func (k *worker) isAlive() bool { return k.process.Signal(syscall.Signal(0)) == nil }
+
+func (k *worker) String() string {
+	return fmt.Sprintf("rank %d on node %d in round %d", k.Rank, k.Node, k.Round)
+}
+
+// hear takes note of what a worker tells; the first time it tells who it is.
+func (w *world) hear(at time.Time, k *worker, m message) {
+	switch m.Kind {
+	case started:
+		w.workers = append(w.workers, k)
+		w.checkStart(k)
+	case computed:
+		k.computations++
+		return // as if nothing had happened
+	case stuck:
+		k.failure = m.Error
+	case stopping:
+		k.stopping = true
+	default:
+		w.blame(fmt.Errorf("%v says %q", k, m.Kind))
+	}
+	w.notice(at, k)
+}
+
+// lose takes note of a worker's end.
+func (w *world) lose(at time.Time, k *worker) {
+	k.gone = true
+	w.notice(at, k)
+}
+
+// strike begins a fault that hits the victims.
+func (w *world) strike(at time.Time, victim func(*worker) bool) {
+	w.fault, w.victim, w.before = at, victim, w.newest()
+}
+
+func (w *world) notice(at time.Time, k *worker) {
+	if w.victim != nil && !w.victim(k) && w.noticed.IsZero() {
+		w.noticed = at
+	}
+}
+
+// blame keeps the first thing that is wrong.
+func (w *world) blame(err error) {
+	if w.wrong == nil {
+		w.wrong = err
+	}
+}
+
+// checkStart checks what is promised of a worker that starts.
+func (w *world) checkStart(k *worker) {
+	for _, other := range w.workers {
+		switch {
+		case other == k:
+		case other.Round == k.Round && other.Rank == k.Rank:
+			w.blame(fmt.Errorf("%v has started twice", k))
+		case other.Round == k.Round && (other.World != k.World || other.Restarts != k.Restarts || other.Master != k.Master):
+			w.blame(fmt.Errorf("%v knows of %s, and %v of %s", k, k.outlook(), other, other.outlook()))
+		case other.Round >= k.Round && other.Node == k.Node && other.Round != k.Round:
+			w.blame(fmt.Errorf("%v has started after %v", k, other))
+		case other.Round < k.Round && other.Node == k.Node && w.alive(other):
+			w.blame(fmt.Errorf("%v has started while %v is alive", k, other))
+		}
+	}
+}
+
+// outlook is what all workers of a round know alike.
+func (p place) outlook() string {
+	return fmt.Sprintf("%d workers, %d restarts, master %s", p.World, p.Restarts, p.Master)
+}
+
+func (w *world) newest() (round int) {
+	for _, k := range w.workers {
+		round = max(round, k.Round)
+	}
+	return round
+}
+
+// in is the workers of a round, in the order of their ranks.
+func (w *world) in(round int) (list []*worker) {
+	for _, k := range w.workers {
+		if k.Round == round {
+			list = append(list, k)
+		}
+	}
+	slices.SortFunc(list, func(a, b *worker) int { return cmp.Compare(a.Rank, b.Rank) })
+	return list
+}
+
+// nodesOf are those of a round, in the order of their ranks.
+func (w *world) nodesOf(round int) (nodes []int) {
+	for _, k := range w.in(round) {
+		nodes = append(nodes, k.Node)
+	}
+	return slices.Compact(nodes)
+}
+
+// anywhere is instead of a node.
+const anywhere = -1
+
+// live is the workers that are left on a node.
+func (w *world) live(node int) (list []*worker) {
+	for _, k := range w.workers {
+		if !k.gone && (node == anywhere || k.Node == node) {
+			list = append(list, k)
+		}
+	}
+	return list
+}
+
+// together reports whether all workers of these nodes compute in the newest round, and nobody else is in it.
+func (w *world) together(nodes []int) bool {
+	list := w.in(w.newest())
+	if len(list) == 0 || len(list) != list[0].World || len(list) != len(nodes)*w.nproc {
+		return false
+	}
+	for _, k := range list {
+		if !k.busy() || !slices.Contains(nodes, k.Node) {
+			return false
+		}
+	}
+	return true
+}
+
+// busy reports whether the worker computes, as far as is known.
+func (k *worker) busy() bool { return k.computations > 0 && k.failure == "" && !k.stopping && !k.gone }
+
+// order says whether nodes have changed places from the round before to the newest one.
+func (w *world) order() error {
+	newest := w.newest()
+	now, before := w.nodesOf(newest), w.nodesOf(newest-1)
+	keep := func(nodes, others []int) []int {
+		return slices.DeleteFunc(slices.Clone(nodes), func(n int) bool { return !slices.Contains(others, n) })
+	}
+	if a, b := keep(before, now), keep(now, before); !slices.Equal(a, b) {
+		return fmt.Errorf("nodes in the order %v have come into the order %v in round %d", a, b, newest)
+	}
+	return nil
+}
+
+// state says in one line how far the newest round is.
+func (w *world) state() string {
+	list := w.in(w.newest())
+	if len(list) == 0 {
+		return "no worker has started"
+	}
+	busy, failure := 0, ""
+	for _, k := range list {
+		if k.busy() {
+			busy++
+		}
+		if failure == "" && k.failure != "" {
+			failure = fmt.Sprintf("; %v: %s", k, k.failure)
+		}
+	}
+	return fmt.Sprintf("round %d on nodes %v has %d of %d workers, of which %d compute%s",
+		list[0].Round, w.nodesOf(list[0].Round), len(list), list[0].World, busy, failure)
+}

@@ -1,0 +1,159 @@
+package drill
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A tale is a world, told step by step.
+type tale struct {
+	*world
+	dead map[*worker]bool
+	now  time.Time
+}
+
+func newTale(nproc int) *tale {
+	t := &tale{dead: make(map[*worker]bool), now: time.Unix(0, 0)}
+	t.world = &world{nproc: nproc, alive: func(k *worker) bool { return !t.dead[k] }}
+	return t
+}
+
+// gang starts the workers of a node, which compute.
+func (t *tale) gang(round, node, first, world int) (gang []*worker) {
+	for i := range t.nproc {
+		k := &worker{place: place{Node: node, Round: round, Rank: first + i, World: world, Master: fmt.Sprint("m", round)}}
+		gang = append(gang, k)
+		t.tell(k, started)
+		t.tell(k, computed)
+	}
+	return gang
+}
+
+// tell is a millisecond later.
+func (t *tale) tell(k *worker, what kind) {
+	t.now = t.now.Add(time.Millisecond)
+	t.hear(t.now, k, message{Kind: what, Error: "of stuck only"})
+}
+
+func (t *tale) die(gang ...*worker) {
+	for _, k := range gang {
+		t.dead[k] = true
+		t.now = t.now.Add(time.Millisecond)
+		t.lose(t.now, k)
+	}
+}
+
+func TestTogether(t *testing.T) {
+	w := newTale(2)
+	if w.together([]int{0, 1}) {
+		t.Error("nobody computes together")
+	}
+	a := w.gang(1, 0, 0, 4)
+	if w.together([]int{0, 1}) || w.together([]int{0}) {
+		t.Error("half of a world computes together")
+	}
+	b := w.gang(1, 1, 2, 4)
+	if !w.together([]int{0, 1}) || w.together([]int{0, 2}) || w.together([]int{0}) {
+		t.Errorf("both nodes should compute together, and none without the other: %s", w.state())
+	}
+	w.tell(b[0], stuck)
+	if w.together([]int{0, 1}) {
+		t.Error("a worker that is stuck computes")
+	}
+	w.die(a...)
+	w.die(b...)
+	w.gang(2, 1, 0, 2)
+	if !w.together([]int{1}) {
+		t.Errorf("node 1 should compute alone: %s", w.state())
+	}
+	if w.wrong != nil {
+		t.Error(w.wrong)
+	}
+}
+
+func TestNoticed(t *testing.T) {
+	w := newTale(1)
+	a, b := w.gang(1, 0, 0, 2), w.gang(1, 1, 1, 2)
+	w.strike(w.now, onNode(1))
+	w.die(b...)
+	w.tell(a[0], computed)
+	if !w.noticed.IsZero() {
+		t.Error("the victim's end, or work, counts as a reaction")
+	}
+	w.tell(a[0], stuck)
+	at := w.now
+	w.tell(a[0], stopping)
+	if w.noticed != at {
+		t.Errorf("noticed at %v, want %v", w.noticed, at)
+	}
+}
+
+// TestWrong: what is promised of every worker that starts.
+func TestWrong(t *testing.T) {
+	for want, happens := range map[string]func(*tale){
+		"rank 0 on node 1 in round 1 has started twice": func(w *tale) {
+			w.gang(1, 0, 0, 2)
+			w.gang(1, 1, 0, 2)
+		},
+		"rank 1 on node 1 in round 1 knows of 3 workers, 0 restarts, master m1, and rank 0 on node 0 in round 1 of 2 workers, 0 restarts, master m1": func(w *tale) {
+			w.gang(1, 0, 0, 2)
+			w.gang(1, 1, 1, 3)
+		},
+		"rank 0 on node 0 in round 2 has started while rank 0 on node 0 in round 1 is alive": func(w *tale) {
+			w.gang(1, 0, 0, 1)
+			w.gang(2, 0, 0, 1)
+		},
+		"rank 0 on node 0 in round 1 has started after rank 0 on node 0 in round 2": func(w *tale) {
+			w.die(w.gang(2, 0, 0, 1)...)
+			w.gang(1, 0, 0, 1)
+		},
+	} {
+		w := newTale(1)
+		happens(w)
+		if w.wrong == nil || w.wrong.Error() != want {
+			t.Errorf("wrong: %v, want %s", w.wrong, want)
+		}
+	}
+}
+
+func TestOrder(t *testing.T) {
+	for _, c := range []struct {
+		before, now []int
+		kept        bool
+	}{
+		{[]int{0, 1, 2}, []int{0, 1, 2}, true},
+		{[]int{2, 0, 1}, []int{2, 1}, true},
+		{[]int{1, 0}, []int{2, 1, 0}, true},
+		{[]int{0, 1, 2}, []int{2, 0}, false},
+	} {
+		w := newTale(1)
+		for round, nodes := range [][]int{c.before, c.now} {
+			for rank, node := range nodes {
+				w.die(w.gang(round+1, node, rank, len(nodes))...)
+			}
+		}
+		if err := w.order(); (err == nil) != c.kept {
+			t.Errorf("%v, then %v: %v", c.before, c.now, err)
+		}
+	}
+}
+
+func TestTable(t *testing.T) {
+	var b strings.Builder
+	err := Table(&b, []Result{
+		{Scenario: "a", Fault: "SIGKILL", Noticed: new(0.6), Running: new(1200.4), Held: true},
+		{Scenario: "b", Fault: "SIGTERM", Why: "it is slow", Left: Left{Processes: 2, Files: 1}},
+		{Scenario: "c", Skipped: true, Why: "no root"},
+	})
+	want := `
+SCENARIO  FAULT    NOTICED  RUNNING AGAIN  HELD              LEFTOVERS
+a         SIGKILL  1 ms     1200 ms        yes               none
+b         SIGTERM  -        -              NO: it is slow    2 processes, 1 files
+c         -        -        -              skipped: no root  -
+`
+	if got := "\n" + b.String(); err != nil || got != want {
+		t.Errorf("%v: got%swant%s", err, got, want)
+	}
+}
