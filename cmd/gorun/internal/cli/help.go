@@ -15,6 +15,7 @@ const aboutFlags = "Every flag --a-b may be written --a_b, or shorter as long as
 
 var usages = []string{
 	"gorun [flags] program [args...]",
+	"gorun drill [flags] [scenario...]",
 	"gorun completion bash|zsh|fish|powershell",
 	"gorun man",
 	"gorun version",

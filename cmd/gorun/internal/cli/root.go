@@ -85,10 +85,13 @@ func newCommand(here host, runF func(context.Context, *options, []string) error)
 	return cmd
 }
 
-// addCommands adds what stands instead of a program. Without etcd, all but the version is left to a gorun that has it: they
-// would not be complete.
+// addCommands adds what stands instead of a program. Without etcd, what would not be complete is left to a gorun
+// that has it.
 func addCommands(cmd *cobra.Command, etcd Etcd) {
-	cmd.AddCommand(printCommand("version", "Print the version", func() string { return "gorun " + version + "\n" }))
+	cmd.AddCommand(
+		printCommand("version", "Print the version", func() string { return "gorun " + version + "\n" }),
+		drillCommand(), drillWorkerCommand(),
+	)
 	if etcd != nil {
 		cmd.AddCommand(completionCommand(), printCommand("man", "Print the manual page, in roff", manual), etcdCommand(etcd))
 		return

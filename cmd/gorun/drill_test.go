@@ -1,0 +1,199 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestDrill is about real agents, etcds and workers, and what becomes of them.
+func TestDrill(t *testing.T) {
+	d := driller{gorun: filepath.Join(t.TempDir(), "gorun")}
+	// Without the race detector: a drill starts dozens of processes.
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", d.gorun, ".").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	t.Run("all", d.all)
+	t.Run("json", d.json)
+	t.Run("fails", d.fails)
+	t.Run("interrupted", d.interrupted)
+	t.Run("killed", d.killed)
+}
+
+// A driller has a gorun to drill with.
+type driller struct{ gorun string }
+
+// command is gorun drill, with a place of its own for temporary files.
+func (d driller) command(t *testing.T, args ...string) (c *exec.Cmd, stderr *bytes.Buffer, temp string) {
+	t.Helper()
+	temp = t.TempDir()
+	t.Cleanup(func() {
+		left, err := os.ReadDir(temp)
+		if err != nil || len(left) > 0 {
+			t.Errorf("of temporary files there are left: %v, %v", left, err)
+		}
+		if list := processesOf(t, temp); list != nil {
+			t.Errorf("processes are left: %v", list)
+		}
+	})
+	stderr = new(bytes.Buffer)
+	c = exec.CommandContext(t.Context(), d.gorun, append([]string{"drill"}, args...)...)
+	c.Env = append(os.Environ(), "TMPDIR="+temp)
+	c.Stderr = stderr
+	return c, stderr, temp
+}
+
+// processesOf finds those that are at home below temp.
+func processesOf(t *testing.T, temp string) (list []string) {
+	t.Helper()
+	links, err := filepath.Glob("/proc/[0-9]*/cwd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range links {
+		if cwd, err := os.Readlink(name); err == nil && strings.HasPrefix(cwd, temp) {
+			list = append(list, filepath.Dir(name))
+		}
+	}
+	return list
+}
+
+// all: the table is the one that docs/drills.md shows, but for the times.
+func (d driller) all(t *testing.T) {
+	c, stderr, _ := d.command(t, "-v")
+	out, err := c.Output()
+	if err != nil {
+		t.Errorf("%v\n%s", err, stderr)
+	}
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "drills.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, sample, _ := bytes.Cut(page, []byte("```text\nSCENARIO "))
+	sample, _, _ = bytes.Cut(sample, []byte("```"))
+	want := normal("SCENARIO " + string(sample))
+	got := normal(string(out))
+	for i, line := range strings.Split(got, "\n") {
+		if _, err := exec.LookPath("ip"); strings.HasPrefix(line, "partition - - - skipped: ") && (err != nil || os.Getuid() != 0) {
+			t.Log(line)
+			continue
+		}
+		if wanted := strings.Split(want, "\n"); i >= len(wanted) || line != wanted[i] {
+			t.Errorf("the table is\n%s\nwhere docs/drills.md has\n%s\n%s", got, want, stderr)
+			break
+		}
+	}
+}
+
+// normal is a table without the widths of its columns, and without times.
+func normal(table string) string {
+	table = regexp.MustCompile(`[0-9]+ ms`).ReplaceAllString(table, "N ms")
+	return strings.TrimSpace(regexp.MustCompile(` +`).ReplaceAllString(table, " "))
+}
+
+// json is for programs; the number of nodes and workers is up to the user.
+func (d driller) json(t *testing.T) {
+	c, stderr, _ := d.command(t, "--json", "--nodes=2", "--nproc-per-node=1", "worker-kill", "scale-down")
+	out, err := c.Output()
+	if err != nil {
+		t.Errorf("%v\n%s", err, stderr)
+	}
+	var results []struct {
+		Scenario, Fault, Why, Logs string
+		Held, Skipped              bool
+		Noticed                    float64 `json:"noticed_ms"`
+		Running                    float64 `json:"running_ms"`
+		Leftovers                  struct{ Processes, Ports, Files int }
+	}
+	decoder := json.NewDecoder(bytes.NewReader(out))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&results); err != nil || len(results) != 2 {
+		t.Fatalf("%v, %d results of %s", err, len(results), out)
+	}
+	for i, fault := range []string{"SIGKILL to a worker of node 1", "SIGTERM to the agent of node 1"} {
+		r := results[i]
+		if r.Fault != fault || !r.Held || r.Skipped || r.Why+r.Logs != "" || r.Noticed <= 0 || r.Running <= r.Noticed {
+			t.Errorf("result %d is %+v\n%s", i, r, stderr)
+		}
+	}
+}
+
+// fails: a drill that does not hold is told of, and what the agents have said is kept.
+func (d driller) fails(t *testing.T) {
+	c, stderr, temp := d.command(t, "--timeout=1ms", "agent-kill")
+	out, _ := c.Output()
+	if code := c.ProcessState.ExitCode(); code != 1 {
+		t.Errorf("exit code %d, want 1", code)
+	}
+	if !regexp.MustCompile(`(?m)^agent-kill +- +- +- +NO: .*: not within 1ms: no worker has started +none$`).Match(out) {
+		t.Errorf("the table is\n%s", out)
+	}
+	logs := regexp.MustCompile(`(?m)^agent-kill: logs are in (.*)$`).FindSubmatch(stderr.Bytes())
+	if logs == nil || !strings.Contains(stderr.String(), "\n  etcd0.log:\n    ") || !strings.HasSuffix(stderr.String(), "\ngorun: 1 of 1 drills did not hold\n") {
+		t.Fatalf("stderr is\n%s", stderr)
+	}
+	if _, err := os.Stat(filepath.Join(string(logs[1]), "etcd0.log")); err != nil {
+		t.Error(err)
+	}
+	if err := os.RemoveAll(filepath.Join(temp, filepath.Base(filepath.Dir(string(logs[1]))))); err != nil {
+		t.Error(err)
+	}
+}
+
+// interrupted: nothing is left, not even of an agent that is suspended.
+func (d driller) interrupted(t *testing.T) {
+	c, _, _ := d.command(t, "-v", "agent-stop")
+	d.end(t, c, syscall.SIGTERM)
+	if code := c.ProcessState.ExitCode(); code != 128+int(syscall.SIGTERM) {
+		t.Errorf("exit code %d, want %d", code, 128+int(syscall.SIGTERM))
+	}
+}
+
+// killed: no process is left. Files are.
+func (d driller) killed(t *testing.T) {
+	c, _, temp := d.command(t, "-v", "agent-stop")
+	d.end(t, c, syscall.SIGKILL)
+	for deadline := time.Now().Add(patience); len(processesOf(t, temp)) > 0 && time.Now().Before(deadline); {
+		time.Sleep(10 * time.Millisecond) // nobody tells of the end of others' processes
+	}
+	left, err := filepath.Glob(filepath.Join(temp, "gorun-drill-*"))
+	if err != nil || len(left) != 1 {
+		t.Fatalf("%v, %v", left, err)
+	}
+	if err := os.RemoveAll(left[0]); err != nil {
+		t.Error(err)
+	}
+}
+
+// end runs a drill that suspends an agent, and then ends the drill by a signal.
+func (d driller) end(t *testing.T, c *exec.Cmd, sig syscall.Signal) {
+	t.Helper()
+	c.Stderr = nil
+	stderr, err := c.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	suspended := false
+	for lines := bufio.NewScanner(stderr); lines.Scan(); {
+		if strings.Contains(lines.Text(), " computing again") { // the step after the signal
+			suspended = true
+			if err := c.Process.Signal(sig); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	if err := c.Wait(); err == nil || !suspended {
+		t.Errorf("the drill has not been ended: %v", err)
+	}
+}

@@ -1,0 +1,126 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/gorun/gorun/agent"
+	"github.com/gorun/gorun/cmd/gorun/internal/drill"
+)
+
+const aboutDrill = "Each scenario is a job of its own on several agents of this machine, and one fault. What became of them is a table on stdout. " +
+	"The exit code is 1 if a scenario did not hold."
+
+// drillCommand is gorun drill: faults on purpose.
+func drillCommand() *cobra.Command {
+	o := drill.Options{Log: os.Stderr}
+	var list, asJSON bool
+	cmd := &cobra.Command{
+		Use: "drill [scenario...]", Short: "Break jobs on purpose, and see whether they go on", Long: aboutDrill, ValidArgs: drillNames(),
+		RunE: func(cmd *cobra.Command, names []string) error {
+			scenarios, err := drillsOf(names)
+			if err != nil {
+				return err
+			}
+			if o.Nodes < 2 || o.Nproc < 1 || o.Timeout <= 0 {
+				return usagef("gorun drill: want --nodes of at least 2, --nproc-per-node of at least 1, and a positive --timeout")
+			}
+			if list {
+				for _, s := range scenarios {
+					_, _ = fmt.Fprintf(cmd.OutOrStdout(), "%-17s %s\n", s.Name, s.About)
+				}
+				return nil
+			}
+			if o.Gorun, err = os.Executable(); err != nil {
+				return err
+			}
+			return runDrills(cmd, o, scenarios, asJSON)
+		},
+	}
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		var names []string
+		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
+		if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
+			return usagef("gorun drill: %w%s", err, didYouMean("--"+unknown.GetSpecifiedName(), names))
+		}
+		return usagef("gorun drill: %w", err)
+	})
+	flags := cmd.Flags()
+	flags.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		return pflag.NormalizedName(strings.ReplaceAll(name, "_", "-"))
+	})
+	flags.IntVar(&o.Nodes, "nodes", 3, "`N` agents (3)")
+	flags.IntVar(&o.Nproc, "nproc-per-node", 2, "`N` workers of each (2)")
+	flags.DurationVar(&o.Timeout, "timeout", time.Minute, "`DURATION` that a scenario may take (1m)")
+	flags.BoolVar(&o.Keep, "keep", false, "keep the logs of what holds, too")
+	flags.BoolVarP(&o.Verbose, "verbose", "v", false, "tell every step")
+	flags.BoolVar(&list, "list", false, "only say what scenarios there are")
+	flags.BoolVar(&asJSON, "json", false, "print JSON instead of a table")
+	return cmd
+}
+
+// runDrills prints what has become of them. The error says which did not hold.
+func runDrills(cmd *cobra.Command, o drill.Options, scenarios []*drill.Scenario, asJSON bool) error {
+	ctx, cancel := context.WithCancelCause(cmd.Context())
+	interrupts := notify([]os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP})
+	go func() { cancel(&agent.InterruptError{Signal: (<-interrupts).(syscall.Signal)}) }()
+
+	results, err := drill.Run(ctx, o, scenarios)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		encoder := json.NewEncoder(cmd.OutOrStdout())
+		encoder.SetIndent("", "  ")
+		err = encoder.Encode(results)
+	} else {
+		err = drill.Table(cmd.OutOrStdout(), results)
+	}
+	failed := slices.DeleteFunc(results, func(r drill.Result) bool { return r.Held || r.Skipped })
+	if err == nil && len(failed) > 0 {
+		err = fmt.Errorf("%d of %d drills did not hold", len(failed), len(scenarios))
+	}
+	return err
+}
+
+func drillNames() (names []string) {
+	for _, s := range drill.Scenarios {
+		names = append(names, s.Name)
+	}
+	return names
+}
+
+// drillsOf is the scenarios of these names; none means all.
+func drillsOf(names []string) (list []*drill.Scenario, err error) {
+	for _, name := range names {
+		i := slices.Index(drillNames(), name)
+		if i < 0 {
+			return nil, usagef("gorun drill: no scenario %s%s: want %s", quote(name), didYouMean(name, drillNames()), anyOf(drillNames()))
+		}
+		list = append(list, drill.Scenarios[i])
+	}
+	if len(names) == 0 {
+		list = drill.Scenarios
+	}
+	return list, nil
+}
+
+// drillWorkerCommand is what gorun drill starts in its jobs.
+func drillWorkerCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: drill.WorkerCommand, Hidden: true, Args: cobra.ExactArgs(3),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return drill.Work(cmd.Context(), args[0], args[1], args[2])
+		},
+	}
+}
