@@ -118,7 +118,7 @@ func readHeader(conn net.Conn) (header, error) {
 }
 
 func FuzzParseHeader(f *testing.F) {
-	f.Add((header{kind: kindEager, tag: -1, group: 1, seq: 2, size: 3, id: 4, call: Call{1, 2, 3, -4, 5}}).append(nil))
+	f.Add((header{kind: kindEager, tag: -1, group: 1, seq: 2, size: 3, id: 4, call: Call{1, 2, 3, -4, 5, 6}}).append(nil))
 	f.Add(make([]byte, headerSize))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if len(b) < headerSize {

@@ -131,6 +131,23 @@ func (e *Endpoint) Open(id uint64, members []int) (*Lane, error) {
 	return l, nil
 }
 
+// Go runs f on a goroutine that the endpoint's Close waits for. Once that has begun, f runs before Go returns.
+func (l *Lane) Go(f func()) {
+	e := l.ep
+	e.mu.Lock()
+	if e.closed {
+		e.mu.Unlock()
+		f()
+		return
+	}
+	e.wg.Add(1)
+	e.mu.Unlock()
+	go func() {
+		defer e.wg.Done()
+		f()
+	}()
+}
+
 // Close leaves in good order: what is queued is written first, peers are told, and nothing this endpoint started
 // is still running when it returns. Receives under way and sends that nobody has asked for end with ErrClosed.
 func (e *Endpoint) Close() error {

@@ -13,7 +13,8 @@ const (
 	PeerFailed FailureKind = "peer"
 	// Aborted says that a member gave up. Failure.Rank is that member.
 	Aborted FailureKind = "abort"
-	// Mismatched says that members called different operations. Failure.Calls says who called what.
+	// Mismatched says that members called different operations, or alike but with lengths that do not fit. Failure.Calls
+	// says who called what.
 	Mismatched FailureKind = "mismatch"
 	// Left says that a member closed the group or its world while it was still needed.
 	Left FailureKind = "left"
@@ -29,11 +30,13 @@ type Failure struct {
 	Err   error       `json:"-"` // the local cause, for errors.Is; not sent
 }
 
-// A RankCall is the call of one rank, and its number in the group.
+// A RankCall is the call of one rank, and its number in the group. Where two calls are alike, Bytes is the length of the
+// message that the first one's rank awaits from the second one's, and of the one that it gets.
 type RankCall struct {
-	Rank int    `json:"rank"`
-	Seq  uint64 `json:"seq"`
-	Call Call   `json:"call"`
+	Rank  int    `json:"rank"`
+	Seq   uint64 `json:"seq"`
+	Call  Call   `json:"call"`
+	Bytes int    `json:"bytes,omitempty"`
 }
 
 func (f *Failure) Error() string { return fmt.Sprintf("rank %d: %s", f.Rank, f.Text) }

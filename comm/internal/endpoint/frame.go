@@ -43,7 +43,7 @@ func (h header) append(b []byte) []byte {
 	b = binary.LittleEndian.AppendUint64(b, h.id)
 	b = binary.LittleEndian.AppendUint32(b, uint32(h.call.Root))
 	b = binary.LittleEndian.AppendUint64(b, h.call.Count)
-	return append(b, 0, 0, 0, 0)
+	return binary.LittleEndian.AppendUint32(b, h.call.Detail)
 }
 
 // parseHeader decodes b, which is headerSize long, and refuses what no endpoint sends.
@@ -58,7 +58,7 @@ func parseHeader(b []byte) (header, error) {
 		call: Call{
 			Op: b[1], Type: b[2], Reduce: b[3],
 			Root:  int32(binary.LittleEndian.Uint32(b[40:])),
-			Count: binary.LittleEndian.Uint64(b[44:]),
+			Count: binary.LittleEndian.Uint64(b[44:]), Detail: binary.LittleEndian.Uint32(b[52:]),
 		},
 	}
 	switch {

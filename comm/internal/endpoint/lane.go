@@ -3,6 +3,7 @@ package endpoint
 import (
 	"fmt"
 	"slices"
+	"time"
 )
 
 // A Lane is the traffic of one group: its own space of tags and sequence numbers, and its own failure.
@@ -18,6 +19,7 @@ type Lane struct {
 	seq     uint64           // the collective under way, or the last one
 	call    Call             // what this rank called there
 	err     *Failure
+	failed  time.Time // since when err
 	closed  bool
 	told    map[int]chan struct{} // who has been told of err; closed when that has been written
 }
@@ -66,7 +68,7 @@ func (l *Lane) Begin(seq uint64, call Call) error {
 func (l *Lane) mismatch(source int, h header) *Failure {
 	return &Failure{
 		Kind: Mismatched, Rank: source, Text: "called something else",
-		Calls: []RankCall{{l.ep.rank, l.seq, l.call}, {source, h.seq, h.call}},
+		Calls: []RankCall{{Rank: l.ep.rank, Seq: l.seq, Call: l.call}, {Rank: source, Seq: h.seq, Call: h.call}},
 	}
 }
 
@@ -118,24 +120,45 @@ func (l *Lane) Recv(src int, tag int, seq uint64, call Call, buf []byte) *Op {
 		l.deliver(op, m)
 		return op
 	}
+	l.post(op)
+	return op
+}
+
+// Probe starts waiting for a message that a Recv from src with tag would get. The message stays where it is.
+func (l *Lane) Probe(src, tag int) *Op {
+	l.ep.mu.Lock()
+	defer l.ep.mu.Unlock()
+	op := l.newOp(&Op{probe: true, peer: src, tag: int32(tag)})
+	for _, m := range l.arrived {
+		if op.matches(m) && (l.err == nil || m.kind == kindEager) {
+			op.see(m)
+			return op
+		}
+	}
+	l.post(op)
+	return op
+}
+
+// post makes op, a receive or probe that nothing matches yet, wait for a message. The mutex is held.
+func (l *Lane) post(op *Op) {
+	e := l.ep
 	if err := l.usable(); err != nil {
 		op.finish(err)
-		return op
+		return
 	}
-	if src == AnySource {
+	if op.peer == AnySource {
 		for _, r := range l.members {
 			e.want(e.peers[r])
 		}
-	} else if p := e.peers[src]; p.state == stateGone {
+	} else if p := e.peers[op.peer]; p.state == stateGone {
 		op.finish(p.failure)
 		l.failBy(p)
-		return op
+		return
 	} else {
 		e.want(p)
 	}
 	l.posted = append(l.posted, op)
 	l.endDeserted()
-	return op
 }
 
 // Err is the lane's failure, or ErrClosed, or nil.

@@ -17,7 +17,7 @@ func (l *Lane) fail(f *Failure, except int) {
 	if l.err != nil || l.closed {
 		return
 	}
-	l.err = f
+	l.err, l.failed = f, time.Now()
 	for op := range l.ops {
 		l.detach(op)
 		op.end(f)
@@ -73,8 +73,8 @@ func (l *Lane) tell(rank int) {
 	l.ep.enqueue(l.ep.peers[rank], frame{header: header{kind: kindAbort, group: l.id, size: uint64(len(doc))}, payload: doc, sent: sent})
 }
 
-// Settle waits until the members know of the lane's failure, as far as they are connected and at most for limit: a
-// program that ends because of an error must not take the reason with it.
+// Settle waits until the members know of the lane's failure, as far as they are connected and at most until it is limit
+// old: a program that ends because of an error must not take the reason with it.
 func (l *Lane) Settle(limit time.Duration) {
 	l.ep.mu.Lock()
 	var news []chan struct{}
@@ -83,8 +83,9 @@ func (l *Lane) Settle(limit time.Duration) {
 			news = append(news, sent)
 		}
 	}
+	left := limit - time.Since(l.failed)
 	l.ep.mu.Unlock()
-	waitAll(news, limit)
+	waitAll(news, left)
 }
 
 // detach takes op out of every queue that it may be in. The mutex is held.

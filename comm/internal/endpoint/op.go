@@ -20,18 +20,20 @@ type Call struct {
 	Type   uint8  // element type
 	Reduce uint8  // reduction
 	Root   int32  // root rank, or 0
-	Count  uint64 // elements
+	Count  uint64 // elements, where all ranks give as many
+	Detail uint32 // a checksum of what else they agree on, or 0
 }
 
 // An Op is one send or receive under way.
 type Op struct {
-	lane *Lane
-	send bool
-	peer int // world rank, or AnySource
-	tag  int32
-	seq  uint64
-	call Call
-	buf  []byte
+	lane  *Lane
+	send  bool
+	probe bool // a receive that leaves the message where it is
+	peer  int  // world rank, or AnySource
+	tag   int32
+	seq   uint64
+	call  Call
+	buf   []byte
 
 	// Guarded by the endpoint's mutex until done is closed, then constant.
 	id     uint64 // rendezvous sends: key in Endpoint.sends
@@ -51,6 +53,9 @@ func (op *Op) Err() error { return op.err }
 
 // Received tells, after a successful receive, the sender's world rank, the tag and the bytes received.
 func (op *Op) Received() (source, tag, bytes int) { return op.source, int(op.gotTag), op.n }
+
+// Type is, after a successful probe, the element type of the message.
+func (op *Op) Type() uint8 { return op.call.Type }
 
 // Wait waits for the operation until ctx ends or timeout has passed (0: no limit). A receive that nothing has
 // matched yet is then withdrawn and the group goes on; anything else leaves the group's traffic in an unknown
@@ -88,9 +93,7 @@ func (op *Op) cancel(f *Failure) {
 	if op.finished() {
 		return
 	}
-	if i := slices.Index(op.lane.posted, op); i >= 0 && op.seq == 0 {
-		op.lane.posted = slices.Delete(op.lane.posted, i, i+1)
-		op.finish(f)
+	if op.seq == 0 && op.withdraw(f) {
 		return
 	}
 	if f.Rank == AnySource {
@@ -101,6 +104,24 @@ func (op *Op) cancel(f *Failure) {
 		op.lane.detach(op)
 		op.end(f)
 	}
+}
+
+// Withdraw takes back a receive or probe that nothing has matched, and says whether it did.
+func (op *Op) Withdraw() bool {
+	op.lane.ep.mu.Lock()
+	defer op.lane.ep.mu.Unlock()
+	return op.withdraw(nil)
+}
+
+func (op *Op) withdraw(err error) bool {
+	l := op.lane
+	i := slices.Index(l.posted, op)
+	if i < 0 {
+		return false
+	}
+	l.posted = slices.Delete(l.posted, i, i+1)
+	op.finish(err)
+	return true
 }
 
 func (op *Op) finished() bool {

@@ -138,13 +138,26 @@ func (l *Lane) arrive(m *message) {
 		return
 	}
 	for i, op := range l.posted {
-		if op.matches(m) {
+		if !op.probe && op.matches(m) {
 			l.posted = slices.Delete(l.posted, i, i+1)
 			l.deliver(op, m)
 			return
 		}
 	}
 	l.arrived = append(l.arrived, m.keep())
+	l.posted = slices.DeleteFunc(l.posted, func(op *Op) bool {
+		if !op.probe || !op.matches(m) {
+			return false
+		}
+		op.see(m)
+		return true
+	})
+}
+
+// see ends op, a probe, with m.
+func (op *Op) see(m *message) {
+	op.source, op.gotTag, op.n, op.call.Type = m.source, m.tag, int(m.size), m.call.Type
+	op.finish(nil)
 }
 
 func (op *Op) matches(m *message) bool {
@@ -164,7 +177,15 @@ func (l *Lane) deliver(op *Op, m *message) {
 	case m.call.Type != op.call.Type:
 		refusal = &Failure{
 			Kind: Mismatched, Rank: m.source, Text: "sent another element type",
-			Calls: []RankCall{{e.rank, op.seq, op.call}, {m.source, m.seq, m.call}},
+			Calls: []RankCall{{Rank: e.rank, Seq: op.seq, Call: op.call}, {Rank: m.source, Seq: m.seq, Call: m.call}},
+		}
+	case op.seq > 0 && op.n != len(op.buf):
+		refusal = &Failure{
+			Kind: Mismatched, Rank: m.source, Text: "sent a message of another length",
+			Calls: []RankCall{
+				{Rank: e.rank, Seq: op.seq, Call: op.call, Bytes: len(op.buf)},
+				{Rank: m.source, Seq: m.seq, Call: m.call, Bytes: op.n},
+			},
 		}
 	case op.n > len(op.buf):
 		refusal = &TruncateError{Source: m.source, Got: op.n, Room: len(op.buf)}

@@ -1,0 +1,113 @@
+package endpoint
+
+import (
+	"bytes"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+)
+
+func wantSeen(t *testing.T, probe *Op, source, tag, bytes int) {
+	t.Helper()
+	must(t, probe)
+	if s, g, n := probe.Received(); s != source || g != tag || n != bytes || probe.Type() != 7 {
+		t.Errorf("saw %d bytes of type %d from %d with tag %d, want %d from %d with tag %d", n, probe.Type(), s, g, bytes, source, tag)
+	}
+}
+
+func TestAProbeLeavesTheMessageWhereItIs(t *testing.T) {
+	for _, size := range []int{3, eagerLimit + 1} {
+		bubble(t, 2, func(t *testing.T, w *testWorld) {
+			call := Call{Type: 7}
+			for _, from := range []int{0, 1} { // the peer and oneself
+				first := w.lanes[1].Probe(AnySource, AnyTag)
+				elsewhere := w.lanes[1].Probe(from, 6)
+				synctest.Wait()
+				out, in := pattern(size, 1), make([]byte, size)
+				s := w.lanes[from].Send(1, 5, 0, call, out)
+				wantSeen(t, first, from, 5, size)
+				wantSeen(t, w.lanes[1].Probe(from, 5), from, 5, size)
+				if elsewhere.finished() {
+					t.Error("a probe for another tag has ended")
+				}
+				must(t, s, w.lanes[1].Recv(from, 5, 0, call, in))
+				if !bytes.Equal(in, out) {
+					t.Error("the message changed")
+				}
+				if !elsewhere.Withdraw() || elsewhere.Withdraw() {
+					t.Error("a probe that waits could not be withdrawn, or twice")
+				}
+			}
+		})
+	}
+}
+
+func TestAProbeSeesOnlyWhatNoReceiveTakes(t *testing.T) {
+	bubble(t, 2, func(t *testing.T, w *testWorld) {
+		call := Call{Type: 7}
+		probe := w.lanes[1].Probe(0, 0)
+		r := w.lanes[1].Recv(0, 0, 0, call, make([]byte, 1))
+		must(t, w.lanes[0].Send(1, 0, 0, call, []byte{1}), r)
+		synctest.Wait()
+		if probe.finished() {
+			t.Error("saw what an older receive took")
+		}
+		must(t, w.lanes[0].Send(1, 0, 0, call, []byte{1, 2}))
+		wantSeen(t, probe, 0, 0, 2)
+	})
+}
+
+func TestAProbeOfWhoIsGoneFails(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, w *testWorld) {
+		must(t, w.lanes[0].Send(1, 4, 0, Call{Type: 7}, []byte{1}), w.send(1, 0, 0, nil), w.recv(0, 1, 0, nil))
+		probe := w.lanes[1].Probe(0, 5)
+		synctest.Wait()
+		w.kill(0)
+		wantFailure(t, probe.Wait(t.Context(), minute), PeerFailed, 0)
+		wantFailure(t, w.lanes[1].Probe(0, 5).Wait(t.Context(), minute), PeerFailed, 0)
+		wantSeen(t, w.lanes[1].Probe(0, 4), 0, 4, 1) // what has arrived can still be received
+	})
+}
+
+// The steps of a collective know how long their messages are.
+func TestACollectivesMessageOfAnotherLengthIsTold(t *testing.T) {
+	for _, sizes := range [][2]int{{3, 4}, {4, 3}, {0, 1}, {eagerLimit + 9, 3}, {3, eagerLimit + 9}} {
+		bubble(t, 2, func(t *testing.T, w *testWorld) {
+			for _, l := range w.lanes {
+				if err := l.Begin(1, Call{Op: 1}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			in := pattern(sizes[1], 3)
+			s := w.lanes[0].Send(1, 0, 1, Call{Op: 1}, make([]byte, sizes[0]))
+			err := w.lanes[1].Recv(0, 0, 1, Call{Op: 1}, in).Wait(t.Context(), minute)
+			wantFailure(t, err, Mismatched, 0)
+			var f *Failure
+			if !errors.As(err, &f) || len(f.Calls) != 2 || f.Calls[0].Bytes != sizes[1] || f.Calls[1].Bytes != sizes[0] {
+				t.Errorf("got %+v", f)
+			}
+			if !bytes.Equal(in, pattern(sizes[1], 3)) {
+				t.Error("the buffer was written to")
+			}
+			must(t, s)
+		})
+	}
+}
+
+func TestCloseWaitsForWhatTheLanesStarted(t *testing.T) {
+	bubble(t, 1, func(t *testing.T, w *testWorld) {
+		var ran atomic.Int32
+		waiting := w.recv(0, 0, 0, nil)
+		w.lanes[0].Go(func() {
+			<-waiting.Done() // until Close ends it
+			ran.Add(1)
+		})
+		if err := w.ends[0].Close(); err != nil || ran.Load() != 1 {
+			t.Errorf("closed with %v while a goroutine of a lane was running", err)
+		}
+		if w.lanes[0].Go(func() { ran.Add(1) }); ran.Load() != 2 {
+			t.Error("Go after Close did not run the function")
+		}
+	})
+}
