@@ -352,18 +352,18 @@ func TestWrongArgumentsAreToldAndHarmNothing(t *testing.T) {
 		w.run(func(ctx context.Context, g *Group) error {
 			f, c := make([]float32, 4), make([]complex128, 4)
 			for want, err := range map[string]error{
-				"comm: AllReduce: BitAnd has no meaning for float32":                                                     AllReduce(ctx, g, f, BitAnd),
-				"comm: AllReduce: Max has no meaning for complex128":                                                     AllReduce(ctx, g, c, Max),
-				"comm: AllReduce: PreMulSum(0.5): the factor must be a whole number for int32":                           AllReduce(ctx, g, []int32{1}, PreMulSum(0.5)),
-				"comm: AllReduce: no operation given: want Sum, Prod, Min, Max, BitAnd, BitOr, BitXor, Avg or PreMulSum": AllReduce(ctx, g, f, nil),
-				"comm: Broadcast: no rank 3 in a group of 3":                                                             Broadcast(ctx, g, f, 3),
-				"comm: Reduce: no rank -1 in a group of 3":                                                               Reduce(ctx, g, f, Sum, -1),
-				"comm: AllGather: len(out) is 4: want Size × len(in) = 3 × 4":                                            AllGather(ctx, g, f, f),
-				"comm: ReduceScatter: len(in) is 4: want Size × len(out) = 3 × 4":                                        ReduceScatter(ctx, g, f, f, Sum),
-				"comm: Send: no rank 7 in a group of 3":                                                                  Send(ctx, g, f, 7),
-				"comm: Send: tag -1: want 0 to 2147483647":                                                               Send(ctx, g, f, 0, AnyTag),
-				"comm: Send: 2 tags given: want one at most":                                                             ISend(g, f, 0, 1, 2).Wait(ctx),
-				"comm: Recv: tag -2: want 0 to 2147483647, or AnyTag":                                                    IRecv(g, f, 0, -2).Err(),
+				"comm: AllReduce: BitAnd has no meaning for float32":                           AllReduce(ctx, g, f, BitAnd),
+				"comm: AllReduce: Max has no meaning for complex128":                           AllReduce(ctx, g, c, Max),
+				"comm: AllReduce: PreMulSum(0.5): the factor must be a whole number for int32": AllReduce(ctx, g, []int32{1}, PreMulSum(0.5)),
+				"comm: AllReduce: no operation given: want Sum, Prod, Min, Max or another Op":  AllReduce(ctx, g, f, nil),
+				"comm: Broadcast: no rank 3 in a group of 3":                                   Broadcast(ctx, g, f, 3),
+				"comm: Reduce: no rank -1 in a group of 3":                                     Reduce(ctx, g, f, Sum, -1),
+				"comm: AllGather: len(out) is 4: want Size × len(in) = 3 × 4":                  AllGather(ctx, g, f, f),
+				"comm: ReduceScatter: len(in) is 4: want Size × len(out) = 3 × 4":              ReduceScatter(ctx, g, f, f, Sum),
+				"comm: Send: no rank 7 in a group of 3":                                        Send(ctx, g, f, 7),
+				"comm: Send: tag -1: want 0 to 2147483647":                                     Send(ctx, g, f, 0, AnyTag),
+				"comm: Send: 2 tags given: want one at most":                                   ISend(g, f, 0, 1, 2).Wait(ctx),
+				"comm: Recv: tag -2: want 0 to 2147483647, or AnyTag":                          IRecv(g, f, 0, -2).Err(),
 			} {
 				var bad *ArgumentError
 				if !errors.As(err, &bad) || err.Error() != want {

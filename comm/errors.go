@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/gorun/gorun/comm/internal/endpoint"
-	"github.com/gorun/gorun/comm/internal/reduce"
 )
 
 // ErrClosed is wrapped by errors of calls on a group that this rank has closed.
@@ -51,7 +50,8 @@ func (e *AbortError) Error() string {
 
 func (e *AbortError) Unwrap() error { return e.Err }
 
-// A MismatchError says that ranks which should have made the same call made different ones. Every member gets it.
+// A MismatchError says that ranks which should have made the same call made different ones, or gave lengths that do not
+// fit together. Every member gets it.
 type MismatchError struct {
 	Op    string // what this rank called
 	Seq   uint64
@@ -66,7 +66,7 @@ type RankCall struct {
 
 func (e *MismatchError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "comm: %s #%d: ranks called different operations: ", e.Op, e.Seq)
+	fmt.Fprintf(&b, "comm: %s #%d: calls do not match: ", e.Op, e.Seq)
 	for i, c := range e.Calls {
 		if i > 0 {
 			b.WriteString("; ")
@@ -155,71 +155,4 @@ func (g *Group) failure(op string, seq uint64, elem int, err error) error {
 	}
 	who := g.w.info[f.Rank]
 	return &PeerError{Rank: f.Rank, Host: who.Host, PID: who.PID, Op: op, Seq: seq, Err: cause}
-}
-
-func (g *Group) mismatch(op string, seq uint64, f *endpoint.Failure) error {
-	e := &MismatchError{Op: op, Seq: seq}
-	for _, c := range f.Calls {
-		text := describeCall(c.Call)
-		if f.Calls[0].Seq != f.Calls[len(f.Calls)-1].Seq {
-			text = fmt.Sprintf("#%d %s", c.Seq, text)
-		}
-		e.Calls = append(e.Calls, RankCall{Rank: c.Rank, Call: text})
-	}
-	if len(e.Calls) == 2 && e.Calls[0].Rank > e.Calls[1].Rank {
-		e.Calls[0], e.Calls[1] = e.Calls[1], e.Calls[0]
-	}
-	return e
-}
-
-// callKind is the operation of an endpoint.Call. The numbers travel between ranks.
-type callKind uint8
-
-const (
-	callSend callKind = iota + 1
-	callRecv
-	callAllReduce
-	callReduce
-	callBroadcast
-	callAllGather
-	callReduceScatter
-	callBarrier
-	callNewGroup
-)
-
-var callNames = [...]string{
-	callSend: "Send", callRecv: "Recv", callAllReduce: "AllReduce", callReduce: "Reduce", callBroadcast: "Broadcast",
-	callAllGather: "AllGather", callReduceScatter: "ReduceScatter", callBarrier: "Barrier", callNewGroup: "NewGroup",
-}
-
-func (k callKind) String() string {
-	if k > 0 && int(k) < len(callNames) {
-		return callNames[k]
-	}
-	return fmt.Sprintf("Call(%d)", uint8(k))
-}
-
-// describeCall writes a call as its caller would have: "Broadcast(float32 × 8, from 2)".
-func describeCall(c endpoint.Call) string {
-	kind := callKind(c.Op)
-	switch kind {
-	case callBarrier:
-		return kind.String()
-	case callNewGroup:
-		return fmt.Sprintf("NewGroup(ranks with checksum %08x)", uint32(c.Count))
-	case callSend, callRecv:
-		return fmt.Sprintf("%v(%v)", kind, reduce.Type(c.Type))
-	case callAllReduce, callReduce, callBroadcast, callAllGather, callReduceScatter:
-	}
-	text := fmt.Sprintf("%v(%v × %d", kind, reduce.Type(c.Type), c.Count)
-	if c.Reduce != 0 {
-		text += ", " + opName(c.Reduce)
-	}
-	if kind == callBroadcast {
-		text += fmt.Sprintf(", from %d", c.Root)
-	}
-	if kind == callReduce {
-		text += fmt.Sprintf(", to %d", c.Root)
-	}
-	return text + ")"
 }

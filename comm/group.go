@@ -6,12 +6,10 @@ import (
 	"fmt"
 	"hash/fnv"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/gorun/gorun/comm/internal/endpoint"
-	"github.com/gorun/gorun/comm/internal/plan"
 )
 
 // A Group is an ordered set of ranks that talk to each other: the world that [Init] returns, or a part of it made
@@ -26,11 +24,8 @@ type Group struct {
 	timeout time.Duration
 	isWorld bool
 	p2p     atomic.Uint64 // point-to-point calls so far
-	scratch []uint64      // see room
-
-	mu   sync.Mutex
-	seq  uint64        // collectives started so far
-	last chan struct{} // closed when the last of them has ended; nil before the first
+	turns   turns
+	scratch []uint64 // see room
 }
 
 // world is what the groups of a process share.
@@ -135,19 +130,11 @@ func NewGroup(ctx context.Context, parent *Group, ranks []int, opts ...Option) (
 		return nil, badArgument("NewGroup", "no ranks given: a group has at least one")
 	}
 	// The barrier makes sure that all mean the same ranks, and its number gives the group a name that all know.
-	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("comm: NewGroup: %w", err)
-	}
-	t := parent.enter()
-	err := parent.run(ctx, t, &collective{
-		call: endpoint.Call{Op: uint8(callNewGroup), Count: checksum(members)},
-		plan: plan.DisseminationBarrier(parent.rank, parent.Size()),
-		elem: 1,
-	})
-	if err != nil || !slices.Contains(members, parent.w.rank) {
+	c := meeting(parent, endpoint.Call{Op: uint8(callNewGroup), Count: checksum(members)})
+	if err := c.run(ctx); err != nil || !slices.Contains(members, parent.w.rank) {
 		return nil, err
 	}
-	id := checksum([]int{int(parent.id), int(t.seq)})
+	id := checksum([]int{int(parent.id), int(c.seq)})
 	g, err := newGroup(parent.w, id, members, cfg.timeout)
 	if err != nil {
 		return nil, fmt.Errorf("comm: NewGroup: %w", err)

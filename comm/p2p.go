@@ -20,25 +20,25 @@ const MaxTag = math.MaxInt32
 
 // Send sends buf to rank dst of g, with tag (0 unless given), and returns when buf may be used again.
 func Send[T Element](ctx context.Context, g *Group, buf []T, dst int, tag ...int) error {
-	return sendOp(g, buf, dst, tag).start().Wait(ctx)
+	return sendOp(g, buf, dst, tag).start().wait(ctx)
 }
 
 // Recv receives a message of at most len(buf) elements from rank src of g (or AnySource) with tag (0 unless given;
 // or AnyTag). A longer message is a [TruncateError], a shorter one sets only Status.Count elements.
 func Recv[T Element](ctx context.Context, g *Group, buf []T, src int, tag ...int) (Status, error) {
 	w := recvOp(g, buf, src, tag).start()
-	err := w.Wait(ctx)
-	return w.Status(), err
+	err := w.wait(ctx)
+	return w.status(), err
 }
 
 // ISend starts a Send and returns at once.
 func ISend[T Element](g *Group, buf []T, dst int, tag ...int) *Work {
-	return sendOp(g, buf, dst, tag).start()
+	return &sendOp(g, buf, dst, tag).start().work
 }
 
 // IRecv starts a Recv and returns at once.
 func IRecv[T Element](g *Group, buf []T, src int, tag ...int) *Work {
-	return recvOp(g, buf, src, tag).start()
+	return &recvOp(g, buf, src, tag).start().work
 }
 
 // A P2POp is a send or receive that [Batch] will start.
@@ -66,7 +66,7 @@ func Batch(ops ...P2POp) []*Work {
 	for _, kind := range []callKind{callRecv, callSend} {
 		for i, op := range ops {
 			if op.kind == kind {
-				works[i] = op.start()
+				works[i] = &op.start().work
 			}
 		}
 	}
@@ -87,14 +87,19 @@ func sendOp[T Element](g *Group, buf []T, dst int, tag []int) P2POp {
 
 func recvOp[T Element](g *Group, buf []T, src int, tag []int) P2POp {
 	op := newP2P(g, callRecv, buf, src, tag)
-	switch {
-	case op.err != nil:
-	case src != AnySource && g.WorldRank(src) < 0:
-		op.err = badArgument("Recv", "no rank %d in a group of %d", src, g.Size())
-	case op.tag < 0 && op.tag != AnyTag:
-		op.err = badArgument("Recv", "tag %d: want 0 to %d, or AnyTag", op.tag, MaxTag)
-	}
+	op.mayBeAny()
 	return op
+}
+
+// mayBeAny checks source and tag of a receive.
+func (o *P2POp) mayBeAny() {
+	switch {
+	case o.err != nil:
+	case o.peer != AnySource && o.g.WorldRank(o.peer) < 0:
+		o.err = badArgument(o.kind.String(), "no rank %d in a group of %d", o.peer, o.g.Size())
+	case o.tag < 0 && o.tag != AnyTag:
+		o.err = badArgument(o.kind.String(), "tag %d: want 0 to %d, or AnyTag", o.tag, MaxTag)
+	}
 }
 
 func newP2P[T Element](g *Group, kind callKind, buf []T, peer int, tag []int) P2POp {
@@ -112,20 +117,24 @@ func newP2P[T Element](g *Group, kind callKind, buf []T, peer int, tag []int) P2
 }
 
 // start starts the operation.
-func (o P2POp) start() *Work {
-	w := &Work{g: o.g, kind: o.kind, seq: o.g.p2p.Add(1), elem: o.elem, err: o.err}
+func (o P2POp) start() *transfer {
+	t := &transfer{g: o.g, kind: o.kind, seq: o.g.p2p.Add(1), elem: o.elem, err: o.err}
+	t.work.of = t
 	if o.err != nil {
-		return w
+		return t
 	}
 	peer := o.peer
 	if peer != AnySource {
 		peer = o.g.ranks[peer]
 	}
 	call := endpoint.Call{Op: uint8(o.kind), Type: uint8(o.typ)}
-	if o.kind == callSend {
-		w.op = o.g.lane.Send(peer, o.tag, 0, call, o.buf)
-	} else {
-		w.op = o.g.lane.Recv(peer, o.tag, 0, call, o.buf)
+	switch o.kind {
+	case callSend:
+		t.op = o.g.lane.Send(peer, o.tag, 0, call, o.buf)
+	case callProbe:
+		t.op = o.g.lane.Probe(peer, o.tag)
+	default:
+		t.op = o.g.lane.Recv(peer, o.tag, 0, call, o.buf)
 	}
-	return w
+	return t
 }

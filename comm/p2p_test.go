@@ -167,7 +167,7 @@ func TestMessagesThatDoNotFit(t *testing.T) {
 			}
 			_, err = Recv(ctx, g, make([]float32, 3), 0)
 			var mismatch *MismatchError
-			if !errors.As(err, &mismatch) || err.Error() != "comm: Recv #2: ranks called different operations: rank 0 Send(int32); rank 1 Recv(float32)" {
+			if !errors.As(err, &mismatch) || err.Error() != "comm: Recv #2: calls do not match: rank 0 Send(int32); rank 1 Recv(float32)" {
 				return fmt.Errorf("got %v", err)
 			}
 			v := []int32{0}

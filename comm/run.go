@@ -1,8 +1,8 @@
 package comm
 
 import (
-	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/gorun/gorun/comm/internal/endpoint"
@@ -13,56 +13,54 @@ import (
 // newsTimeout is how long a call that fails may take to tell the other members why.
 const newsTimeout = 100 * time.Millisecond
 
-// A collective is a call, checked and planned, on bytes.
-type collective struct {
-	call   endpoint.Call
-	plan   plan.Plan
-	elem   int           // bytes per element
-	src    []byte        // what is sent from
-	dst    []byte        // what is received into; the same as src for plans that work in place
-	base   int           // the element of the plan's vector at which dst starts
-	kernel reduce.Kernel // for steps that reduce
+// A task is a collective whose turn has come: its plan, and the memory that it works on.
+type task struct {
+	plan     plan.Plan
+	src, dst vector        // what is sent from and received into; one and the same for most plans
+	kernel   reduce.Kernel // for steps that reduce
+	end      func()        // makes the caller's result of what is in dst; may be nil
 }
 
-// A turn is a collective's place in its group's order.
-type turn struct {
-	seq      uint64
-	previous <-chan struct{} // closed when the one before has ended; nil for the first
-	done     chan struct{}
+// A vector is what a plan's ranges are ranges of: one buffer, or several end to end.
+type vector struct {
+	buf    []byte
+	base   int          // the element at which buf starts
+	parts  [][]byte     // instead of buf
+	blocks []plan.Range // of parts
 }
 
-// enter takes the next place in the group's order of collectives.
-func (g *Group) enter() turn {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.seq++
-	t := turn{seq: g.seq, previous: g.last, done: make(chan struct{})}
-	g.last = t.done
-	return t
-}
-
-// run waits for its turn and executes c. An error leaves the group failed.
-func (g *Group) run(ctx context.Context, t turn, c *collective) error {
-	defer close(t.done)
-	err := ctx.Err()
-	if t.previous != nil {
-		select {
-		case <-t.previous:
-		case <-ctx.Done():
-			err = ctx.Err()
-		}
+// at is range r of v, in elements of elem bytes. Of several buffers r is in one.
+func (v *vector) at(r plan.Range, elem int) []byte {
+	buf, base := v.buf, v.base
+	if v.parts != nil && r.Len() > 0 {
+		i, _ := slices.BinarySearchFunc(v.blocks, r.Lo, func(b plan.Range, lo int) int { return b.Hi - 1 - lo })
+		buf, base = v.parts[i], v.blocks[i].Lo
 	}
-	if err == nil {
-		if err = g.lane.Begin(t.seq, c.call); err == nil {
-			err = g.execute(ctx, t.seq, c)
-		}
-	}
-	if err == nil {
+	if r.Len() == 0 {
 		return nil
 	}
-	g.lane.Fail(g.asFailure(err))
-	g.lane.Settle(newsTimeout)
-	return g.failure(callKind(c.call.Op).String(), t.seq, c.elem, err)
+	return buf[(r.Lo-base)*elem : (r.Hi-base)*elem]
+}
+
+// perform carries c out. An error leaves the group failed.
+func (c *collective) perform() {
+	g := c.g
+	err := g.lane.Begin(c.seq, c.call)
+	if err == nil {
+		t := c.begin()
+		err = c.execute(&t)
+		if err == nil && t.end != nil {
+			t.end()
+		}
+	}
+	if err != nil {
+		g.lane.Fail(g.asFailure(err))
+		c.err = g.failure(callKind(c.call.Op).String(), c.seq, c.elem, err)
+	}
+	c.begin = nil // a Work that is kept does not keep buffers
+	if c.done != nil {
+		close(c.done)
+	}
 }
 
 // asFailure is what the other members are told of err.
@@ -75,60 +73,71 @@ func (g *Group) asFailure(err error) *endpoint.Failure {
 }
 
 // execute carries out the plan: the one place that both moves and reduces.
-func (g *Group) execute(ctx context.Context, seq uint64, c *collective) error {
-	deadline := time.Now().Add(g.timeout)
-	wait := func(op *endpoint.Op) error {
-		if op == nil {
-			return nil
+func (c *collective) execute(t *task) error {
+	deadline := time.Now().Add(c.g.timeout)
+	scratch := c.g.room(t.plan, c.elem)
+	for _, s := range t.plan {
+		out, into := t.src.at(s.Send, c.elem), t.dst.at(s.Recv, c.elem)
+		arrived := into
+		switch {
+		case s.To == c.g.rank && s.From == c.g.rank:
+			copy(into, out)
+			continue
+		case s.Merge != plan.Replace:
+			arrived = scratch[:len(into)]
 		}
-		return op.Wait(ctx, max(time.Until(deadline), time.Nanosecond))
-	}
-	scratch := g.room(c)
-	for _, s := range c.plan {
-		var recv, send *endpoint.Op
-		target := c.target(s)
-		if s.From != plan.None {
-			into := target
-			if s.Reduce {
-				into = scratch[:len(target)]
-			}
-			recv = g.lane.Recv(g.ranks[s.From], 0, seq, c.call, into)
-		}
-		if s.To != plan.None {
-			out := c.src[s.Send.Lo*c.elem : s.Send.Hi*c.elem]
-			send = g.lane.Send(g.ranks[s.To], 0, seq, c.call, out)
-		}
-		err := wait(recv)
-		if err != nil {
-			g.lane.Fail(g.asFailure(err)) // so that the send ends too
-		}
-		if sendErr := wait(send); err == nil {
-			err = sendErr
-		}
-		if err != nil {
+		if err := c.exchange(s, out, arrived, deadline); err != nil {
 			return err
 		}
-		if s.Reduce {
-			c.kernel(target, scratch[:len(target)])
+		if len(arrived) == 0 {
+			continue
+		}
+		switch s.Merge {
+		case plan.Replace:
+		case plan.Swap:
+			copy(into, arrived)
+		case plan.Left:
+			t.kernel(into, arrived, into)
+		case plan.Right:
+			t.kernel(into, into, arrived)
 		}
 	}
 	return nil
 }
 
-func (c *collective) target(s plan.Step) []byte {
-	if s.From == plan.None {
-		return nil
+// exchange sends out and receives into, as s says, and waits for both.
+func (c *collective) exchange(s plan.Step, out, into []byte, deadline time.Time) error {
+	g := c.g
+	wait := func(op *endpoint.Op) error {
+		if op == nil {
+			return nil
+		}
+		return op.Wait(c.ctx, max(time.Until(deadline), time.Nanosecond))
 	}
-	return c.dst[(s.Recv.Lo-c.base)*c.elem : (s.Recv.Hi-c.base)*c.elem]
+	var recv, send *endpoint.Op
+	if s.From != plan.None {
+		recv = g.lane.Recv(g.ranks[s.From], 0, c.seq, c.call, into)
+	}
+	if s.To != plan.None {
+		send = g.lane.Send(g.ranks[s.To], 0, c.seq, c.call, out)
+	}
+	err := wait(recv)
+	if err != nil {
+		g.lane.Fail(g.asFailure(err)) // so that the send ends too
+	}
+	if sendErr := wait(send); err == nil {
+		err = sendErr
+	}
+	return err
 }
 
-// room is memory for the longest message that c reduces, aligned for any element. It is the group's, and kept for the
-// next collective: only the one whose turn it is uses it.
-func (g *Group) room(c *collective) []byte {
+// room is memory for the longest message of p that is not received in place, aligned for any element. It is the group's,
+// and kept for the next collective: only the one whose turn it is uses it.
+func (g *Group) room(p plan.Plan, elem int) []byte {
 	longest := 0
-	for _, s := range c.plan {
-		if s.Reduce {
-			longest = max(longest, s.Recv.Len()*c.elem)
+	for _, s := range p {
+		if s.Merge != plan.Replace {
+			longest = max(longest, s.Recv.Len()*elem)
 		}
 	}
 	if words := (longest + 7) / 8; words > len(g.scratch) {

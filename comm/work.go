@@ -13,14 +13,43 @@ type Status struct {
 	Count  int // elements received
 }
 
-// Work is a point-to-point operation under way. Its buffer may be used again once it is done.
-type Work struct {
-	g    *Group
-	op   *endpoint.Op
-	kind callKind
-	seq  uint64
-	elem int
-	err  error // of a call that was wrong in itself; op is then nil
+// Work is an operation under way. Its buffers may be used again once it is done.
+type Work struct{ of operation }
+
+// An operation is what a Work stands for.
+type operation interface {
+	wait(ctx context.Context) error
+	ended() <-chan struct{}
+	result() error // once it has ended
+	status() Status
+}
+
+// Wait waits until the operation has ended and returns its error. When ctx or the group's timeout ends first, a
+// receive that nothing has matched is withdrawn, and anything else fails the group. A collective's timeout starts when
+// those before it in its group have ended.
+func (w *Work) Wait(ctx context.Context) error { return w.of.wait(ctx) }
+
+// Done is closed when the operation has ended.
+func (w *Work) Done() <-chan struct{} { return w.of.ended() }
+
+// Err is nil until the operation has ended, then its result.
+func (w *Work) Err() error {
+	select {
+	case <-w.of.ended():
+		return w.of.result()
+	default:
+		return nil
+	}
+}
+
+// Status tells what a receive got, once it has ended without error.
+func (w *Work) Status() Status {
+	select {
+	case <-w.of.ended():
+		return w.of.status()
+	default:
+		return Status{}
+	}
 }
 
 var alreadyDone = func() chan struct{} {
@@ -29,55 +58,48 @@ var alreadyDone = func() chan struct{} {
 	return c
 }()
 
-// Wait waits until the operation has ended and returns its error. When ctx or the group's timeout ends first, a
-// receive that nothing has matched is withdrawn, and anything else fails the group.
-func (w *Work) Wait(ctx context.Context) error {
-	if w.op == nil {
-		return w.err
-	}
-	err := w.op.Wait(ctx, w.g.timeout)
-	if err != nil {
-		w.g.lane.Settle(newsTimeout)
-	}
-	return w.failure(err)
+// A transfer is a send, a receive or a probe.
+type transfer struct {
+	work Work
+	g    *Group
+	op   *endpoint.Op
+	kind callKind
+	seq  uint64
+	elem int
+	err  error // of a call that was wrong in itself; op is then nil
 }
 
-// Done is closed when the operation has ended.
-func (w *Work) Done() <-chan struct{} {
-	if w.op == nil {
+func (t *transfer) wait(ctx context.Context) error {
+	if t.op == nil {
+		return t.err
+	}
+	err := t.op.Wait(ctx, t.g.timeout)
+	if err != nil {
+		t.g.lane.Settle(newsTimeout)
+	}
+	return t.failure(err)
+}
+
+func (t *transfer) ended() <-chan struct{} {
+	if t.op == nil {
 		return alreadyDone
 	}
-	return w.op.Done()
+	return t.op.Done()
 }
 
-// Err is nil until the operation has ended, then its result.
-func (w *Work) Err() error {
-	select {
-	case <-w.Done():
-	default:
-		return nil
+func (t *transfer) result() error {
+	if t.op == nil {
+		return t.err
 	}
-	if w.op == nil {
-		return w.err
-	}
-	return w.failure(w.op.Err())
+	return t.failure(t.op.Err())
 }
 
-// Status tells what a receive got, once it has ended without error.
-func (w *Work) Status() Status {
-	if w.op == nil || w.kind != callRecv {
+func (t *transfer) status() Status {
+	if t.op == nil || t.kind == callSend || t.op.Err() != nil {
 		return Status{}
 	}
-	select {
-	case <-w.op.Done():
-	default:
-		return Status{}
-	}
-	if w.op.Err() != nil {
-		return Status{}
-	}
-	source, tag, bytes := w.op.Received()
-	return Status{Source: w.g.GroupRank(source), Tag: tag, Count: bytes / w.elem}
+	source, tag, bytes := t.op.Received()
+	return Status{Source: t.g.GroupRank(source), Tag: tag, Count: bytes / t.elem}
 }
 
-func (w *Work) failure(err error) error { return w.g.failure(w.kind.String(), w.seq, w.elem, err) }
+func (t *transfer) failure(err error) error { return t.g.failure(t.kind.String(), t.seq, t.elem, err) }

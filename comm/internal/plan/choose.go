@@ -4,10 +4,27 @@ package plan
 // nothing but the call, so every rank chooses the same algorithm.
 const shortAllReduce = 16 << 10
 
-// AllReduce picks the algorithm for a vector of n elements of elem bytes each.
-func AllReduce(rank, size, n, elem int) Plan {
-	if n < size || n*elem <= shortAllReduce {
+// AllReduce picks the algorithm for a vector of n elements of elem bytes each; ordered says that the operation does not
+// commute.
+func AllReduce(rank, size, n, elem int, ordered bool) Plan {
+	if ordered || n < size || n*elem <= shortAllReduce {
 		return DoublingAllReduce(rank, size, n)
 	}
 	return RingAllReduce(rank, size, n)
+}
+
+// Reduce picks the algorithm for a reduction to root.
+func Reduce(rank, size, n, root int, ordered bool) Plan {
+	if ordered {
+		return OrderedReduce(rank, size, n, root)
+	}
+	return BinomialReduce(rank, size, n, root)
+}
+
+// ReduceScatter picks the algorithm for a reduction of which every rank keeps a block.
+func ReduceScatter(rank int, blocks []Range, ordered bool) Plan {
+	if ordered {
+		return OrderedReduceScatter(rank, blocks)
+	}
+	return PairwiseReduceScatter(rank, blocks)
 }

@@ -6,8 +6,9 @@ import "math/bits"
 // When size is no power of two, the first ranks fold into their neighbours before and are served after.
 //
 // Thakur, Rabenseifner and Gropp, "Optimization of collective communication operations in MPICH", 2005, section 4.5
-// ("recursive doubling"). log2 P steps (plus two); n log2 P elements sent. Both partners of an exchange compute the
-// same sum of the same two vectors, so all ranks get the same bits from a commutative operation.
+// ("recursive doubling"). log2 P steps (plus two); n log2 P elements sent. Both partners of an exchange combine the
+// same two vectors, which stand for ranks next to each other, in order of rank: all ranks get the same bits, and the
+// operation need not commute.
 func DoublingAllReduce(rank, size, n int) Plan {
 	all := Range{0, n}
 	core := 1 << (bits.Len(uint(size)) - 1) // the largest power of two <= size
@@ -21,7 +22,7 @@ func DoublingAllReduce(rank, size, n int) Plan {
 				{To: None, From: rank + 1, Recv: all},
 			}
 		}
-		p = append(p, Step{To: None, From: rank - 1, Recv: all, Reduce: true})
+		p = append(p, Step{To: None, From: rank - 1, Recv: all, Merge: Left})
 		me = rank / 2
 	}
 	for bit := 1; bit < core; bit *= 2 {
@@ -31,7 +32,11 @@ func DoublingAllReduce(rank, size, n int) Plan {
 		} else {
 			partner += extra
 		}
-		p = append(p, Step{To: partner, Send: all, From: partner, Recv: all, Reduce: true})
+		merge := Right
+		if partner < rank {
+			merge = Left
+		}
+		p = append(p, Step{To: partner, Send: all, From: partner, Recv: all, Merge: merge})
 	}
 	if rank < 2*extra {
 		p = append(p, Step{To: rank - 1, Send: all, From: None})

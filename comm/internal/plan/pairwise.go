@@ -1,7 +1,8 @@
 package plan
 
 // PairwiseReduceScatter gives rank the reduction of blocks[rank]: every rank sends each block straight to its
-// owner. Only blocks[rank] is written, so what is sent and what is received may be different vectors.
+// owner. Only blocks[rank] is written, and its owner's elements are there at the start: what is sent and what is
+// received may be different vectors. The operation must commute.
 //
 // Thakur, Rabenseifner and Gropp 2005, section 4.4 ("pairwise exchange"). P-1 steps; n(P-1)/P elements sent, the
 // least possible.
@@ -12,8 +13,47 @@ func PairwiseReduceScatter(rank int, blocks []Range) Plan {
 		to := mod(rank+s, size)
 		p = append(p, Step{
 			To: to, Send: blocks[to],
-			From: mod(rank-s, size), Recv: blocks[rank], Reduce: true,
+			From: mod(rank-s, size), Recv: blocks[rank], Merge: Right,
 		})
+	}
+	return p
+}
+
+// OrderedReduceScatter is PairwiseReduceScatter in order of rank, for operations that do not commute: blocks first
+// travel up, so that every owner meets the ranks below it from the nearest to rank 0, and then down.
+//
+// 2(P-1) steps, each of which only sends or only receives on most ranks; n(P-1)/P elements sent.
+func OrderedReduceScatter(rank int, blocks []Range) Plan {
+	var p Plan
+	for _, way := range []struct {
+		up    int
+		merge Merge
+	}{{1, Left}, {-1, Right}} {
+		for s := 1; s < len(blocks); s++ {
+			step := Step{To: None, From: None, Merge: way.merge}
+			if to := rank + s*way.up; to >= 0 && to < len(blocks) {
+				step.To, step.Send = to, blocks[to]
+			}
+			if from := rank - s*way.up; from >= 0 && from < len(blocks) {
+				step.From, step.Recv = from, blocks[rank]
+			}
+			p = append(p, step)
+		}
+	}
+	return p
+}
+
+// PairwiseAllToAll sends send[r] to every rank r and receives recv[r] from it. What is sent and what is received are
+// different vectors.
+//
+// Thakur, Rabenseifner and Gropp 2005, section 4.3 ("pairwise exchange"). P-1 steps, after a copy; every element is
+// sent once.
+func PairwiseAllToAll(rank int, send, recv []Range) Plan {
+	size := len(send)
+	var p Plan
+	for s := range size {
+		to, from := mod(rank+s, size), mod(rank-s, size)
+		p = append(p, Step{To: to, Send: send[to], From: from, Recv: recv[from]})
 	}
 	return p
 }

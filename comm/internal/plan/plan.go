@@ -10,21 +10,38 @@ import "fmt"
 // None is the peer of a step that does not send, or does not receive.
 const None = -1
 
-// A Range is elements [Lo, Hi) of the vector.
+// A Range is elements [Lo, Hi) of a vector.
 type Range struct{ Lo, Hi int }
 
 // Len is the number of elements.
 func (r Range) Len() int { return r.Hi - r.Lo }
 
+// A Merge says what becomes of elements that arrive.
+type Merge uint8
+
+// The ways to merge. Whether an element is merged from the left or from the right matters to operations that do not
+// commute, and to the bits of a NaN.
+const (
+	Replace Merge = iota // they take the place of what is there
+	Swap                 // likewise, once what the step sends has gone
+	Left                 // they are the left operand, what is there the right one
+	Right                // they are the right operand
+)
+
+// Reduces says whether m combines what arrives with what is there.
+func (m Merge) Reduces() bool { return m >= Left }
+
 // A Step of a rank sends Send to To and receives Recv from From, at the same time. Either peer may be None; a
-// range may be empty, and then an empty message travels.
+// range may be empty, and then an empty message travels. When both peers are the rank itself, it copies.
+//
+// Send is a range of the vector that is sent from, Recv of the one that is received into. Where a plan does not say
+// otherwise, they are one vector.
 type Step struct {
-	To   int
-	Send Range
-	From int
-	Recv Range
-	// Reduce says that what arrives is combined with what is there, instead of replacing it.
-	Reduce bool
+	To    int
+	Send  Range
+	From  int
+	Recv  Range
+	Merge Merge
 }
 
 func (s Step) String() string {
@@ -36,10 +53,7 @@ func (s Step) String() string {
 		if out != "" {
 			out += " "
 		}
-		verb := "recv"
-		if s.Reduce {
-			verb = "reduce"
-		}
+		verb := [...]string{Replace: "recv", Swap: "swap", Left: "reduce left", Right: "reduce right"}[s.Merge]
 		out += fmt.Sprintf("%s [%d:%d]←%d", verb, s.Recv.Lo, s.Recv.Hi, s.From)
 	}
 	return out

@@ -8,90 +8,6 @@ import (
 	"pgregory.net/rapid"
 )
 
-// element counts how often each rank's contribution is in a sum.
-type element []int
-
-type failer interface {
-	Helper()
-	Fatalf(format string, args ...any)
-}
-
-// simulate runs the plans of all ranks on vectors of contributions, without sockets or goroutines: one rank after
-// the other moves as far as it can, messages between two ranks stay in order. It fails when no rank can move, when
-// a message is left over, or when a send and its receive differ in length.
-func simulate(t failer, plans []Plan, vec [][]element) {
-	t.Helper()
-	type pair struct{ from, to int }
-	wire := map[pair][][]element{}
-	next, sent := make([]int, len(plans)), make([]bool, len(plans))
-	for moved := true; moved; {
-		moved = false
-		for r := range plans {
-			for next[r] < len(plans[r]) {
-				s := plans[r][next[r]]
-				if s.To != None && !sent[r] {
-					var msg []element
-					for _, e := range vec[r][s.Send.Lo:s.Send.Hi] {
-						msg = append(msg, slices.Clone(e))
-					}
-					k := pair{r, s.To}
-					wire[k] = append(wire[k], msg)
-				}
-				sent[r] = true
-				if s.From != None {
-					k := pair{s.From, r}
-					if len(wire[k]) == 0 {
-						break
-					}
-					msg := wire[k][0]
-					wire[k] = wire[k][1:]
-					if len(msg) != s.Recv.Len() {
-						t.Fatalf("rank %d step %d: got %d elements: %v", r, next[r], len(msg), s)
-					}
-					for i, e := range msg {
-						at := &vec[r][s.Recv.Lo+i]
-						if !s.Reduce {
-							*at = e
-							continue
-						}
-						for who := range e {
-							(*at)[who] += e[who]
-						}
-					}
-				}
-				next[r]++
-				sent[r] = false
-				moved = true
-			}
-		}
-	}
-	for r := range plans {
-		if next[r] < len(plans[r]) {
-			t.Fatalf("rank %d stuck at step %d: %v", r, next[r], plans[r][next[r]])
-		}
-	}
-	for k, left := range wire {
-		if len(left) > 0 {
-			t.Fatalf("%d messages from %d to %d were never received", len(left), k.from, k.to)
-		}
-	}
-}
-
-// own returns vectors in which every element of rank r holds r's contribution once.
-func own(size, n int) [][]element {
-	vec := make([][]element, size)
-	for r := range vec {
-		for range n {
-			e := make(element, size)
-			e[r] = 1
-			vec[r] = append(vec[r], e)
-		}
-	}
-	return vec
-}
-
-func everybody(size int) element { return slices.Repeat(element{1}, size) }
-
 func plansOf(size int, of func(rank int) Plan) []Plan {
 	plans := make([]Plan, size)
 	for r := range plans {
@@ -99,6 +15,8 @@ func plansOf(size int, of func(rank int) Plan) []Plan {
 	}
 	return plans
 }
+
+func drawSize(t *rapid.T) int { return rapid.IntRange(1, 17).Draw(t, "size") }
 
 func drawBlocks(t *rapid.T, size int) (blocks []Range, n int) {
 	for i := range size {
@@ -109,56 +27,65 @@ func drawBlocks(t *rapid.T, size int) (blocks []Range, n int) {
 	return blocks, n
 }
 
-func wantAll(t *rapid.T, vec [][]element, want func(rank, i int) element) {
-	for r := range vec {
-		for i, e := range vec[r] {
-			if w := want(r, i); w != nil && !slices.Equal(e, w) {
-				t.Fatalf("rank %d element %d holds contributions %v, want %v", r, i, e, w)
-			}
-		}
-	}
-}
-
-func TestAllReduceSumsEveryRankOnceEverywhere(t *testing.T) {
-	algorithms := map[string]func(rank, size, n int) Plan{
-		"ring": RingAllReduce, "doubling": DoublingAllReduce,
-		"chosen": func(rank, size, n int) Plan { return AllReduce(rank, size, n, 4<<10) },
-	}
-	for name, algorithm := range algorithms {
+func TestAllReduceCombinesEveryRankOnceEverywhere(t *testing.T) {
+	for name, c := range map[string]struct {
+		algorithm func(rank, size, n int) Plan
+		ordered   bool
+	}{
+		"ring":     {RingAllReduce, false},
+		"doubling": {DoublingAllReduce, true},
+		"chosen":   {func(rank, size, n int) Plan { return AllReduce(rank, size, n, 4<<10, false) }, false},
+		"ordered":  {func(rank, size, n int) Plan { return AllReduce(rank, size, n, 4<<10, true) }, true},
+	} {
 		t.Run(name, rapid.MakeCheck(func(t *rapid.T) {
-			size, n := rapid.IntRange(1, 17).Draw(t, "size"), rapid.IntRange(0, 40).Draw(t, "n")
+			size, n := drawSize(t), rapid.IntRange(0, 40).Draw(t, "n")
 			vec := own(size, n)
-			simulate(t, plansOf(size, func(r int) Plan { return algorithm(r, size, n) }), vec)
-			wantAll(t, vec, func(int, int) element { return everybody(size) })
+			simulate(t, plansOf(size, func(r int) Plan { return c.algorithm(r, size, n) }), vec, vec)
+			for r := range vec {
+				for i, e := range vec[r] {
+					if !complete(e, size, c.ordered) {
+						t.Fatalf("rank %d element %d holds %v", r, i, e)
+					}
+					if !slices.Equal(e, vec[0][i]) {
+						t.Fatalf("element %d is combined as %v on rank %d and as %v on rank 0", i, e, r, vec[0][i])
+					}
+				}
+			}
 		}))
 	}
 }
 
 func TestReduceScatterLeavesEveryBlockWithItsOwner(t *testing.T) {
-	for name, algorithm := range map[string]func(int, []Range) Plan{
-		"ring": RingReduceScatter, "pairwise": PairwiseReduceScatter,
+	for name, c := range map[string]struct {
+		algorithm func(int, []Range) Plan
+		ordered   bool
+	}{
+		"ring": {RingReduceScatter, false}, "pairwise": {PairwiseReduceScatter, false}, "ordered": {OrderedReduceScatter, true},
+		"chosen": {func(rank int, blocks []Range) Plan { return ReduceScatter(rank, blocks, true) }, true},
 	} {
 		t.Run(name, rapid.MakeCheck(func(t *rapid.T) {
-			size := rapid.IntRange(1, 17).Draw(t, "size")
+			size := drawSize(t)
 			blocks, n := drawBlocks(t, size)
 			vec := own(size, n)
-			simulate(t, plansOf(size, func(r int) Plan { return algorithm(r, blocks) }), vec)
-			wantAll(t, vec, func(r, i int) element {
-				if i < blocks[r].Lo || i >= blocks[r].Hi {
-					return nil
+			simulate(t, plansOf(size, func(r int) Plan { return c.algorithm(r, blocks) }), vec, vec)
+			for r, b := range blocks {
+				for i, e := range vec[r][b.Lo:b.Hi] {
+					if !complete(e, size, c.ordered) {
+						t.Fatalf("rank %d element %d of its block holds %v", r, i, e)
+					}
 				}
-				return everybody(size)
-			})
+			}
 		}))
 	}
 }
 
-func TestPairwiseWritesOnlyItsOwnBlock(t *testing.T) {
+// What is sent may lie elsewhere than what is received.
+func TestOnlyTheOwnBlockIsWritten(t *testing.T) {
 	blocks := []Range{{0, 2}, {2, 2}, {2, 7}}
 	for r := range blocks {
-		for _, s := range PairwiseReduceScatter(r, blocks) {
-			if s.Recv != blocks[r] {
-				t.Errorf("rank %d receives into %v, owns %v", r, s.Recv, blocks[r])
+		for _, s := range append(PairwiseReduceScatter(r, blocks), OrderedReduceScatter(r, blocks)...) {
+			if s.From != None && s.Recv != blocks[r] || s.To != None && s.Send == blocks[r] && s.Send.Len() > 0 {
+				t.Errorf("rank %d owns %v: %v", r, blocks[r], s)
 			}
 		}
 	}
@@ -166,37 +93,142 @@ func TestPairwiseWritesOnlyItsOwnBlock(t *testing.T) {
 
 func TestAllGatherCollectsEveryBlock(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		size := rapid.IntRange(1, 17).Draw(t, "size")
+		size := drawSize(t)
 		blocks, n := drawBlocks(t, size)
 		vec := own(size, n)
-		simulate(t, plansOf(size, func(r int) Plan { return RingAllGather(r, blocks) }), vec)
-		wantAll(t, vec, func(_, i int) element {
-			want := make(element, size)
-			want[slices.IndexFunc(blocks, func(b Range) bool { return i >= b.Lo && i < b.Hi })] = 1
-			return want
-		})
+		simulate(t, plansOf(size, func(r int) Plan { return RingAllGather(r, blocks) }), vec, vec)
+		for r := range vec {
+			for owner, b := range blocks {
+				for i, e := range vec[r][b.Lo:b.Hi] {
+					if !slices.Equal(e, element{owner}) {
+						t.Fatalf("rank %d element %d of block %d holds %v", r, i, owner, e)
+					}
+				}
+			}
+		}
 	})
 }
 
 func TestRootedPlans(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		size, n := rapid.IntRange(1, 17).Draw(t, "size"), rapid.IntRange(0, 5).Draw(t, "n")
+		size, n := drawSize(t), rapid.IntRange(0, 5).Draw(t, "n")
 		root := rapid.IntRange(0, size-1).Draw(t, "root")
 
 		vec := own(size, n)
-		simulate(t, plansOf(size, func(r int) Plan { return BinomialBroadcast(r, size, n, root) }), vec)
-		want := make(element, size)
-		want[root] = 1
-		wantAll(t, vec, func(int, int) element { return want })
-
-		vec = own(size, n)
-		simulate(t, plansOf(size, func(r int) Plan { return BinomialReduce(r, size, n, root) }), vec)
-		wantAll(t, vec, func(r, _ int) element {
-			if r != root {
-				return nil
+		simulate(t, plansOf(size, func(r int) Plan { return BinomialBroadcast(r, size, n, root) }), vec, vec)
+		for r := range vec {
+			for i, e := range vec[r] {
+				if !slices.Equal(e, element{root}) {
+					t.Fatalf("broadcast: rank %d element %d holds %v, want %d", r, i, e, root)
+				}
 			}
-			return everybody(size)
-		})
+		}
+
+		for _, ordered := range []bool{false, true} {
+			vec = own(size, n)
+			simulate(t, plansOf(size, func(r int) Plan { return Reduce(r, size, n, root, ordered) }), vec, vec)
+			for i, e := range vec[root] {
+				if !complete(e, size, ordered) {
+					t.Fatalf("reduce: element %d holds %v", i, e)
+				}
+			}
+		}
+	})
+}
+
+func TestScansCombineTheRanksBelow(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		size, n := drawSize(t), rapid.IntRange(0, 3).Draw(t, "n")
+		inclusive, exclusive := own(size, n), own(size, n)
+		simulate(t, plansOf(size, func(r int) Plan { return DoublingScan(r, size, n) }), inclusive, inclusive)
+		simulate(t, plansOf(size, func(r int) Plan { return DoublingExScan(r, size, n) }), exclusive, exclusive)
+		for r := range size {
+			for i := range n {
+				below := upTo(r)
+				if r == 0 {
+					below = element{0} // keeps what it had
+				}
+				if !slices.Equal(inclusive[r][i], upTo(r+1)) || !slices.Equal(exclusive[r][i], below) {
+					t.Fatalf("rank %d element %d holds %v and %v", r, i, inclusive[r][i], exclusive[r][i])
+				}
+			}
+		}
+	})
+}
+
+// tagged returns for every rank a vector of n(rank) elements {rank, index}.
+func tagged(size int, n func(rank int) int) [][]element {
+	vec := make([][]element, size)
+	for r := range vec {
+		for i := range n(r) {
+			vec[r] = append(vec[r], element{r, i})
+		}
+	}
+	return vec
+}
+
+func TestGatherAndScatterOfUnequalBlocks(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		size := drawSize(t)
+		root := rapid.IntRange(0, size-1).Draw(t, "root")
+		blocks, n := drawBlocks(t, size)
+		parts := tagged(size, func(r int) int { return blocks[r].Len() })
+		whole := make([][]element, size)
+		whole[root] = make([]element, n)
+		simulate(t, plansOf(size, func(r int) Plan {
+			if r != root {
+				return LinearGather(r, root, blocks[r].Len(), nil) // lengths of others are known to root alone
+			}
+			return LinearGather(r, root, blocks[r].Len(), blocks)
+		}), parts, whole)
+		if want := slices.Concat(parts...); !slices.EqualFunc(whole[root], want, slices.Equal) {
+			t.Fatalf("gathered %v, want %v", whole[root], want)
+		}
+		back := make([][]element, size)
+		for r := range back {
+			back[r] = make([]element, blocks[r].Len())
+		}
+		simulate(t, plansOf(size, func(r int) Plan {
+			if r != root {
+				return LinearScatter(r, root, blocks[r].Len(), nil)
+			}
+			return LinearScatter(r, root, blocks[r].Len(), blocks)
+		}), whole, back)
+		for r := range parts {
+			if !slices.EqualFunc(back[r], parts[r], slices.Equal) {
+				t.Fatalf("rank %d got %v back, want %v", r, back[r], parts[r])
+			}
+		}
+	})
+}
+
+func TestAllToAllTransposesBlocks(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		size := drawSize(t)
+		send, recv := make([][]Range, size), make([][]Range, size)
+		var sizes []int
+		for r := range size {
+			var n int
+			send[r], n = drawBlocks(t, size)
+			sizes = append(sizes, n)
+		}
+		in, out := tagged(size, func(r int) int { return sizes[r] }), make([][]element, size)
+		want := make([][]element, size)
+		for r := range size {
+			for from := range size {
+				b := send[from][r]
+				lo := len(want[r])
+				want[r] = append(want[r], in[from][b.Lo:b.Hi]...)
+				recv[r] = append(recv[r], Range{lo, len(want[r])})
+			}
+			out[r] = make([]element, len(want[r]))
+		}
+		simulate(t, plansOf(size, func(r int) Plan { return PairwiseAllToAll(r, send[r], recv[r]) }), in, out)
+		for r := range want {
+			if !slices.EqualFunc(out[r], want[r], slices.Equal) {
+				t.Fatalf("rank %d got %v, want %v", r, out[r], want[r])
+			}
+		}
 	})
 }
 
@@ -226,7 +258,7 @@ func TestBarrierHearsOfEverybody(t *testing.T) {
 				t.Errorf("size %d: rank %d leaves without having heard of everybody: %v", size, r, heard[r])
 			}
 		}
-		simulate(t, plans, own(size, 0))
+		simulate(t, plans, own(size, 0), own(size, 0))
 	}
 }
 
@@ -252,8 +284,8 @@ func ExampleRingAllReduce() {
 		fmt.Println(step)
 	}
 	// Output:
-	// send [0:2]→2 reduce [4:6]←0
-	// send [4:6]→2 reduce [2:4]←0
+	// send [0:2]→2 reduce left [4:6]←0
+	// send [4:6]→2 reduce left [2:4]←0
 	// send [2:4]→2 recv [0:2]←0
 	// send [0:2]→2 recv [4:6]←0
 }

@@ -1,7 +1,8 @@
 package plan
 
 // RingReduceScatter reduces the vector block by block around a ring: afterwards blocks[rank] holds the reduction
-// over all ranks and the other blocks hold partial sums. Each block is reduced in one fixed order of ranks.
+// over all ranks and the other blocks hold partial sums. Each block is reduced in a fixed order of ranks, which is not
+// theirs: the operation must commute.
 //
 // Patarasu and Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", 2009.
 // P-1 steps; n(P-1)/P elements sent, the least possible.
@@ -11,7 +12,7 @@ func RingReduceScatter(rank int, blocks []Range) Plan {
 	for s := 1; s < size; s++ {
 		p = append(p, Step{
 			To: mod(rank+1, size), Send: blocks[mod(rank-s, size)],
-			From: mod(rank-1, size), Recv: blocks[mod(rank-s-1, size)], Reduce: true,
+			From: mod(rank-1, size), Recv: blocks[mod(rank-s-1, size)], Merge: Left,
 		})
 	}
 	return p
@@ -32,7 +33,7 @@ func RingAllGather(rank int, blocks []Range) Plan {
 	return p
 }
 
-// RingAllReduce is RingReduceScatter and RingAllGather over even blocks: for long vectors.
+// RingAllReduce is RingReduceScatter and RingAllGather over even blocks: for long vectors. The operation must commute.
 //
 // 2(P-1) steps; 2n(P-1)/P elements sent, the least possible.
 func RingAllReduce(rank, size, n int) Plan {

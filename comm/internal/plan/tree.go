@@ -23,7 +23,7 @@ func BinomialBroadcast(rank, size, n, root int) Plan {
 }
 
 // BinomialReduce combines the vectors of all ranks up a binomial tree; root ends with the result, the other ranks
-// with partial sums.
+// with partial sums. Unless root is 0 the operation must commute.
 //
 // Thakur, Rabenseifner and Gropp 2005, section 4.6. ceil(log2 P) steps; n elements sent.
 func BinomialReduce(rank, size, n, root int) Plan {
@@ -35,8 +35,25 @@ func BinomialReduce(rank, size, n, root int) Plan {
 			return append(p, Step{To: mod(rank-bit, size), Send: all, From: None})
 		}
 		if me+bit < size {
-			p = append(p, Step{To: None, From: mod(rank+bit, size), Recv: all, Reduce: true})
+			p = append(p, Step{To: None, From: mod(rank+bit, size), Recv: all, Merge: Right})
 		}
+	}
+	return p
+}
+
+// OrderedReduce combines the vectors of all ranks in order of rank, in a tree below rank 0, which hands the result to
+// root: for operations that do not commute.
+//
+// One step more than BinomialReduce.
+func OrderedReduce(rank, size, n, root int) Plan {
+	all := Range{0, n}
+	p := BinomialReduce(rank, size, n, 0)
+	switch {
+	case root == 0:
+	case rank == 0:
+		p = append(p, Step{To: root, Send: all, From: None})
+	case rank == root:
+		p = append(p, Step{To: None, From: 0, Recv: all})
 	}
 	return p
 }

@@ -23,11 +23,15 @@ func halves[T narrow[T]]() [numOps]Kernel {
 	in32 := func(f func(a, b float32) float32) Kernel {
 		return each(func(a, b T) T { return a.narrow(f(a.widen(), b.widen())) })
 	}
+	low := func(a, b T) int { return lowest(a.widen(), b.widen()) }
 	return [numOps]Kernel{
 		Sum:  in32(func(a, b float32) float32 { return a + b }),
 		Prod: in32(func(a, b float32) float32 { return a * b }),
 		Min:  in32(func(a, b float32) float32 { return min(a, b) }),
 		Max:  in32(func(a, b float32) float32 { return max(a, b) }),
+
+		MinLoc: pairs(low, low),
+		MaxLoc: pairs(func(a, b T) int { return highest(a.widen(), b.widen()) }, low),
 	}
 }
 

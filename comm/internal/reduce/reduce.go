@@ -1,6 +1,6 @@
 // Package reduce combines vectors element by element: one table of (element type, operation).
 //
-// Kernels work on bytes, so that plans and transports need no type parameters. Both vectors hold the same number of
+// Kernels work on bytes, so that plans and transports need no type parameters. All vectors hold the same number of
 // elements in the machine's own byte order, aligned for their type. Integers wrap. Min and Max follow Go's builtins:
 // a NaN wins, and -0 is less than +0. Float16 and BFloat16 are computed in float32 and rounded to nearest even.
 package reduce
@@ -37,6 +37,19 @@ var typeNames = [numTypes]string{
 	"float32", "float64", "complex64", "complex128", "Float16", "BFloat16",
 }
 
+var typeSizes = [numTypes]int{
+	1, 1, 2, 4, 8, 1, 2, 4, 8,
+	4, 8, 8, 16, 2, 2,
+}
+
+// Size is the bytes that an element takes; of a number that means no type it is 1.
+func (t Type) Size() int {
+	if int(t) < len(typeSizes) {
+		return typeSizes[t]
+	}
+	return 1
+}
+
 func (t Type) String() string {
 	if int(t) < len(typeNames) {
 		return typeNames[t]
@@ -44,7 +57,8 @@ func (t Type) String() string {
 	return fmt.Sprintf("Type(%d)", uint8(t))
 }
 
-// An Op is an operation that combines two elements. The numbers travel between ranks.
+// An Op is an operation that combines two values: elements, or for MinLoc and MaxLoc pairs of them. The numbers travel
+// between ranks.
 type Op uint8
 
 // The operations.
@@ -56,10 +70,18 @@ const (
 	And
 	Or
 	Xor
+	LogicalAnd // not 0 is true; the result is 0 or 1
+	LogicalOr
+	LogicalXor
+	MinLoc // values are pairs of a number and its place
+	MaxLoc
 	numOps = iota + 1
 )
 
-var opNames = [numOps]string{"none", "Sum", "Prod", "Min", "Max", "BitAnd", "BitOr", "BitXor"}
+var opNames = [numOps]string{
+	"none", "Sum", "Prod", "Min", "Max", "BitAnd", "BitOr", "BitXor",
+	"LogicalAnd", "LogicalOr", "LogicalXor", "MinLoc", "MaxLoc",
+}
 
 func (o Op) String() string {
 	if int(o) < len(opNames) {
@@ -68,8 +90,8 @@ func (o Op) String() string {
 	return fmt.Sprintf("Op(%d)", uint8(o))
 }
 
-// A Kernel sets every element of dst to dst op src.
-type Kernel func(dst, src []byte)
+// A Kernel sets every value of dst to a op b. dst is a or b; the other one may be overwritten.
+type Kernel func(dst, a, b []byte)
 
 type integer interface {
 	~int8 | ~int16 | ~int32 | ~int64 | ~uint8 | ~uint16 | ~uint32 | ~uint64
@@ -100,8 +122,8 @@ var table = [numTypes][numOps]Kernel{
 	BFloat16:   halves[brain](),
 }
 
-// For returns the kernel of an operation on a type, or nil where it has no meaning: bitwise operations on anything
-// but integers, Min and Max on complex numbers.
+// For returns the kernel of an operation on a type, or nil where it has no meaning: bitwise and logical operations on
+// anything but integers, Min, Max, MinLoc and MaxLoc on complex numbers.
 func For(t Type, o Op) Kernel {
 	if int(t) >= numTypes || int(o) >= numOps {
 		return nil
@@ -121,6 +143,8 @@ func floats[T ordered]() [numOps]Kernel {
 	k[Sum] = sum[T]
 	k[Min] = each(func(a, b T) T { return min(a, b) })
 	k[Max] = each(func(a, b T) T { return max(a, b) })
+	k[MinLoc] = pairs(lowest[T], lowest[T])
+	k[MaxLoc] = pairs(highest[T], lowest[T])
 	return k
 }
 
@@ -129,24 +153,34 @@ func integers[T integer]() [numOps]Kernel {
 	k[And] = each(func(a, b T) T { return a & b })
 	k[Or] = each(func(a, b T) T { return a | b })
 	k[Xor] = each(func(a, b T) T { return a ^ b })
+	k[LogicalAnd] = each(func(a, b T) T { return truth[T](a != 0 && b != 0) })
+	k[LogicalOr] = each(func(a, b T) T { return truth[T](a != 0 || b != 0) })
+	k[LogicalXor] = each(func(a, b T) T { return truth[T]((a != 0) != (b != 0)) })
 	return k
 }
 
+func truth[T integer](b bool) T {
+	if b {
+		return 1
+	}
+	return 0
+}
+
 // sum is the kernel that everybody uses, written out because a call per element costs several times the addition.
-func sum[T ordered](dst, src []byte) {
-	d, s := View[T](dst), View[T](src)
-	s = s[:len(d)]
+func sum[T ordered](dst, a, b []byte) {
+	d, x, y := View[T](dst), View[T](a), View[T](b)
+	x, y = x[:len(d)], y[:len(d)]
 	for i := range d {
-		d[i] += s[i]
+		d[i] = x[i] + y[i]
 	}
 }
 
 func each[T any](f func(a, b T) T) Kernel {
-	return func(dst, src []byte) {
-		d, s := View[T](dst), View[T](src)
-		s = s[:len(d)]
+	return func(dst, a, b []byte) {
+		d, x, y := View[T](dst), View[T](a), View[T](b)
+		x, y = x[:len(d)], y[:len(d)]
 		for i := range d {
-			d[i] = f(d[i], s[i])
+			d[i] = f(x[i], y[i])
 		}
 	}
 }

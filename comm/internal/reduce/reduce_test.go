@@ -87,7 +87,8 @@ func TestWhatHasNoMeaningHasNoKernel(t *testing.T) {
 		for op := Sum; op < numOps; op++ {
 			isInt := typ <= Uint64
 			isComplex := typ == Complex64 || typ == Complex128
-			want := isInt || op == Sum || op == Prod || (op <= Max && !isComplex)
+			isBits := op >= And && op <= LogicalXor
+			want := isInt || op == Sum || op == Prod || !isBits && !isComplex
 			if got := For(typ, op) != nil; got != want {
 				t.Errorf("%v of %v: has a kernel: %v, want %v", op, typ, got, want)
 			}
@@ -109,12 +110,12 @@ func TestSpecialValues(t *testing.T) {
 		{Sum, inf, -inf, nan}, {Sum, math.MaxFloat32, math.MaxFloat32, inf}, {Prod, 0, inf, nan}, {Max, -inf, 3, 3},
 	} {
 		d, s := []float32{c.a}, []float32{c.b}
-		For(Float32, c.op)(Bytes(d), Bytes(s))
+		For(Float32, c.op)(Bytes(d), Bytes(d), Bytes(s))
 		if math.Float32bits(d[0]) != math.Float32bits(c.want) && (d[0] == d[0] || c.want == c.want) {
 			t.Errorf("%v(%v, %v) = %v, want %v", c.op, c.a, c.b, d[0], c.want)
 		}
 		h, g := []uint16{Float32ToBFloat16(c.a)}, []uint16{Float32ToBFloat16(c.b)}
-		For(BFloat16, c.op)(Bytes(h), Bytes(g))
+		For(BFloat16, c.op)(Bytes(h), Bytes(h), Bytes(g))
 		if want := Float32ToBFloat16(c.want); h[0] != want {
 			t.Errorf("BFloat16 %v(%v, %v) = %#x, want %#x", c.op, c.a, c.b, h[0], want)
 		}
@@ -123,7 +124,7 @@ func TestSpecialValues(t *testing.T) {
 
 func TestIntegersWrapAndTruncate(t *testing.T) {
 	d := []int8{127, -128, 100}
-	For(Int8, Sum)(Bytes(d), Bytes([]int8{1, -1, 100}))
+	For(Int8, Sum)(Bytes(d), Bytes(d), Bytes([]int8{1, -1, 100}))
 	if want := []int8{-128, 127, -56}; !slices.Equal(d, want) {
 		t.Errorf("sums %v, want %v", d, want)
 	}
@@ -147,6 +148,74 @@ func TestIntegersWrapAndTruncate(t *testing.T) {
 	}
 }
 
+func TestLogicalOperations(t *testing.T) {
+	a, b := []int16{5, 5, 0, 0}, []int16{-3, 0, 2, 0}
+	for op, want := range map[Op][]int16{LogicalAnd: {1, 0, 0, 0}, LogicalOr: {1, 1, 1, 0}, LogicalXor: {0, 1, 1, 0}} {
+		d := slices.Clone(a)
+		For(Int16, op)(Bytes(d), Bytes(d), Bytes(b))
+		if !slices.Equal(d, want) {
+			t.Errorf("%v is %v, want %v", op, d, want)
+		}
+	}
+	Normalize(Int16, Bytes(b))
+	if want := []int16{1, 0, 1, 0}; !slices.Equal(b, want) {
+		t.Errorf("normalized %v, want %v", b, want)
+	}
+}
+
+// The kernel of a located operation does not depend on the order of its operands.
+func TestLocatedOperations(t *testing.T) {
+	nan := math.NaN()
+	for _, c := range []struct {
+		op         Op
+		a, b, want [2]float64
+	}{
+		{MinLoc, [2]float64{1, 7}, [2]float64{2, 3}, [2]float64{1, 7}},
+		{MaxLoc, [2]float64{1, 7}, [2]float64{2, 3}, [2]float64{2, 3}},
+		{MinLoc, [2]float64{2, 7}, [2]float64{2, 3}, [2]float64{2, 3}},
+		{MaxLoc, [2]float64{2, 3}, [2]float64{2, 7}, [2]float64{2, 3}},
+		{MinLoc, [2]float64{nan, 7}, [2]float64{2, 3}, [2]float64{nan, 7}},
+		{MaxLoc, [2]float64{nan, 7}, [2]float64{2, 3}, [2]float64{nan, 7}},
+		{MaxLoc, [2]float64{nan, 7}, [2]float64{nan, 3}, [2]float64{nan, 3}},
+	} {
+		for range 2 {
+			check := func(got [2]float64, typ string) {
+				if got[1] != c.want[1] || got[0] != c.want[0] && (got[0] == got[0] || c.want[0] == c.want[0]) {
+					t.Errorf("%s %v of %v and %v is %v, want %v", typ, c.op, c.a, c.b, got, c.want)
+				}
+			}
+			d := c.b
+			For(Float64, c.op)(Bytes(d[:]), Bytes(c.a[:]), Bytes(d[:])) // into the right operand
+			check(d, "float64")
+			h, g := half2(c.a), half2(c.b)
+			For(Float16, c.op)(Bytes(h), Bytes(h), Bytes(g))
+			check([2]float64{float64(Float16ToFloat32(h[0])), float64(Float16ToFloat32(h[1]))}, "Float16")
+			c.a, c.b = c.b, c.a
+		}
+	}
+}
+
+func half2(v [2]float64) []uint16 {
+	return []uint16{Float32ToFloat16(float32(v[0])), Float32ToFloat16(float32(v[1]))}
+}
+
+func TestCustomOperationsKeepTheOrderOfOperands(t *testing.T) {
+	minus := Custom(func(acc, in []int32) {
+		for i := range acc {
+			acc[i] -= in[i]
+		}
+	})
+	a, b := []int32{10, 20}, []int32{1, 2}
+	minus(Bytes(a), Bytes(a), Bytes(b))
+	if want := []int32{9, 18}; !slices.Equal(a, want) {
+		t.Errorf("into the left: %v, want %v", a, want)
+	}
+	minus(Bytes(b), Bytes(a), Bytes(b))
+	if want := []int32{8, 16}; !slices.Equal(b, want) {
+		t.Errorf("into the right: %v, want %v", b, want)
+	}
+}
+
 func BenchmarkSum(b *testing.B) {
 	for _, typ := range []Type{Uint8, Int32, Float32, Float64, BFloat16} {
 		b.Run(typ.String(), func(b *testing.B) {
@@ -154,7 +223,7 @@ func BenchmarkSum(b *testing.B) {
 			k := For(typ, Sum)
 			b.SetBytes(int64(len(dst)))
 			for b.Loop() {
-				k(dst, src)
+				k(dst, dst, src)
 			}
 		})
 	}

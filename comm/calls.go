@@ -1,0 +1,124 @@
+package comm
+
+import (
+	"fmt"
+
+	"github.com/gorun/gorun/comm/internal/endpoint"
+	"github.com/gorun/gorun/comm/internal/reduce"
+)
+
+// callKind is the operation of an endpoint.Call. The numbers travel between ranks.
+type callKind uint8
+
+const (
+	callSend callKind = iota + 1
+	callRecv
+	callProbe
+	callAllReduce
+	callReduce
+	callReduceScatter
+	callReduceScatterV
+	callScan
+	callExScan
+	callBroadcast
+	callAllGather
+	callAllGatherV
+	callGather
+	callGatherV
+	callScatter
+	callScatterV
+	callAllToAll
+	callAllToAllV
+	callBarrier
+	callNewGroup
+)
+
+// callNames has the call of every kind, and where its root is if it has one.
+var callNames = [...]struct{ name, root string }{
+	callSend: {name: "Send"}, callRecv: {name: "Recv"}, callProbe: {name: "Probe"},
+	callAllReduce: {name: "AllReduce"}, callReduce: {"Reduce", "to"},
+	callReduceScatter: {name: "ReduceScatter"}, callReduceScatterV: {name: "ReduceScatterV"},
+	callScan: {name: "Scan"}, callExScan: {name: "ExScan"}, callBroadcast: {"Broadcast", "from"},
+	callAllGather: {name: "AllGather"}, callAllGatherV: {name: "AllGatherV"},
+	callGather: {"Gather", "to"}, callGatherV: {"GatherV", "to"},
+	callScatter: {"Scatter", "from"}, callScatterV: {"ScatterV", "from"},
+	callAllToAll: {name: "AllToAll"}, callAllToAllV: {name: "AllToAllV"},
+	callBarrier: {name: "Barrier"}, callNewGroup: {name: "NewGroup"},
+}
+
+func (k callKind) String() string {
+	if k > 0 && int(k) < len(callNames) {
+		return callNames[k].name
+	}
+	return fmt.Sprintf("Call(%d)", uint8(k))
+}
+
+// hasCount says whether all ranks give the same length.
+func (k callKind) hasCount() bool {
+	switch k {
+	case callSend, callRecv, callProbe, callReduceScatterV, callAllGatherV, callGatherV, callScatterV, callAllToAllV:
+		return false
+	default:
+		return true
+	}
+}
+
+// describeCall writes a call as its caller would have: "Broadcast(float32 × 8, from 2)".
+func describeCall(c endpoint.Call) string {
+	kind := callKind(c.Op)
+	switch kind {
+	case callBarrier:
+		return kind.String()
+	case callNewGroup:
+		return fmt.Sprintf("NewGroup(ranks with checksum %08x)", uint32(c.Count))
+	default:
+	}
+	text := fmt.Sprintf("%v(%v", kind, reduce.Type(c.Type))
+	if kind.hasCount() {
+		text += fmt.Sprintf(" × %d", c.Count)
+	}
+	if c.Reduce != 0 {
+		text += ", " + opName(c.Reduce, c.Detail)
+	}
+	if int(kind) < len(callNames) && callNames[kind].root != "" {
+		text += fmt.Sprintf(", %s %d", callNames[kind].root, c.Root)
+	}
+	return text + ")"
+}
+
+// mismatch is the error of operation op number seq when members have called different things.
+func (g *Group) mismatch(op string, seq uint64, f *endpoint.Failure) error {
+	e := &MismatchError{Op: op, Seq: seq}
+	for _, c := range f.Calls {
+		e.Calls = append(e.Calls, RankCall{Rank: c.Rank, Call: describeCall(c.Call)})
+	}
+	if len(f.Calls) != 2 {
+		return e
+	}
+	a, b := &f.Calls[0], &f.Calls[1]
+	switch {
+	case a.Seq != b.Seq:
+		e.Calls[0].Call = fmt.Sprintf("#%d %s", a.Seq, e.Calls[0].Call)
+		e.Calls[1].Call = fmt.Sprintf("#%d %s", b.Seq, e.Calls[1].Call)
+	case a.Call == b.Call:
+		elem := wireSize(a.Call)
+		e.Calls[0].Call += fmt.Sprintf(" expecting %d elements from rank %d", a.Bytes/elem, b.Rank)
+		e.Calls[1].Call += fmt.Sprintf(" sending %d elements to rank %d", b.Bytes/elem, a.Rank)
+	}
+	if a.Rank > b.Rank {
+		e.Calls[0], e.Calls[1] = e.Calls[1], e.Calls[0]
+	}
+	return e
+}
+
+// wireSize is the bytes that an element takes in the messages of c.
+func wireSize(c endpoint.Call) int {
+	kernel := reduce.Sum // of PreMulSum too
+	if c.Reduce > 0 && int(c.Reduce) < len(basicOps) {
+		kernel = basicOps[c.Reduce].kernel
+	}
+	if t := reduce.Type(c.Type); c.Reduce == 0 || c.Reduce == codeOwn || !isWide(t, kernel) {
+		return t.Size()
+	}
+	return reduce.Float32.Size()
+}

@@ -1,0 +1,96 @@
+package comm
+
+import (
+	"context"
+
+	"github.com/gorun/gorun/comm/internal/plan"
+	"github.com/gorun/gorun/comm/internal/reduce"
+)
+
+// Gather collects in of every rank, in order of rank, into out of rank dst, where len(out) == Size*len(in). in has the
+// same length on all ranks. Elsewhere out does not matter. in may be dst's block of out, and must not overlap it
+// otherwise.
+func Gather[T Element](ctx context.Context, g *Group, out, in []T, dst int) error {
+	return gatherTo(g, out, in, dst).run(ctx)
+}
+
+// IGather starts a Gather and returns at once.
+func IGather[T Element](g *Group, out, in []T, dst int) *Work {
+	return gatherTo(g, out, in, dst).start()
+}
+
+func gatherTo[T Element](g *Group, out, in []T, dst int) *collective {
+	c := newCollective[T](g, callGather, len(in))
+	c.root(dst)
+	var blocks []plan.Range
+	if g.rank == dst {
+		c.wantBlocks("out", len(out), "in", len(in))
+		blocks = equalBlocks(g.Size(), len(in))
+	}
+	c.begin = func() task {
+		return task{
+			plan: plan.LinearGather(g.rank, dst, len(in), blocks),
+			src:  vector{buf: reduce.Bytes(in)}, dst: vector{buf: reduce.Bytes(out)},
+		}
+	}
+	return c
+}
+
+// GatherV is Gather with blocks of different lengths: it copies in of every rank r to out[r] of rank dst. out[r] has as
+// many elements as in has on rank r, else the call fails with a [MismatchError].
+func GatherV[T Element](ctx context.Context, g *Group, out [][]T, in []T, dst int) error {
+	c := newCollective[T](g, callGatherV, 0)
+	c.root(dst)
+	if g.rank == dst {
+		c.wantParts("out", lengthsOf(out), "in", len(in))
+	}
+	c.begin = func() task {
+		v := partsOf(out, 1)
+		return task{plan: plan.LinearGather(g.rank, dst, len(in), v.blocks), src: vector{buf: reduce.Bytes(in)}, dst: v}
+	}
+	return c.run(ctx)
+}
+
+// Scatter cuts in of rank src into Size blocks of len(out) elements and copies block r to out of rank r. At src
+// len(in) == Size*len(out); elsewhere in does not matter. out has the same length on all ranks. It may be src's block of
+// in, and must not overlap it otherwise.
+func Scatter[T Element](ctx context.Context, g *Group, out, in []T, src int) error {
+	return scatterFrom(g, out, in, src).run(ctx)
+}
+
+// IScatter starts a Scatter and returns at once.
+func IScatter[T Element](g *Group, out, in []T, src int) *Work {
+	return scatterFrom(g, out, in, src).start()
+}
+
+func scatterFrom[T Element](g *Group, out, in []T, src int) *collective {
+	c := newCollective[T](g, callScatter, len(out))
+	c.root(src)
+	var blocks []plan.Range
+	if g.rank == src {
+		c.wantBlocks("in", len(in), "out", len(out))
+		blocks = equalBlocks(g.Size(), len(out))
+	}
+	c.begin = func() task {
+		return task{
+			plan: plan.LinearScatter(g.rank, src, len(out), blocks),
+			src:  vector{buf: reduce.Bytes(in)}, dst: vector{buf: reduce.Bytes(out)},
+		}
+	}
+	return c
+}
+
+// ScatterV is Scatter with blocks of different lengths: it copies in[r] of rank src to out of rank r. in[r] has as many
+// elements as out has on rank r, else the call fails with a [MismatchError].
+func ScatterV[T Element](ctx context.Context, g *Group, out []T, in [][]T, src int) error {
+	c := newCollective[T](g, callScatterV, 0)
+	c.root(src)
+	if g.rank == src {
+		c.wantParts("in", lengthsOf(in), "out", len(out))
+	}
+	c.begin = func() task {
+		v := partsOf(in, 1)
+		return task{plan: plan.LinearScatter(g.rank, src, len(out), v.blocks), src: v, dst: vector{buf: reduce.Bytes(out)}}
+	}
+	return c.run(ctx)
+}

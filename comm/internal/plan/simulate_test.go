@@ -1,0 +1,121 @@
+package plan
+
+import (
+	"slices"
+)
+
+// An element is the ranks whose contributions are in it, in the order in which they were combined.
+type element []int
+
+type failer interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}
+
+// simulate runs the plans of all ranks on vectors of elements, without sockets or goroutines, as slowly as a transport
+// may: a step ends when its receiver has taken what it sends. It fails when no rank can go on, when a send and its
+// receive differ in length, and when what arrives may overwrite what the same step sends.
+func simulate(t failer, plans []Plan, src, dst [][]element) {
+	t.Helper()
+	type progress struct {
+		step      int
+		sent, got bool
+		arrived   []element
+	}
+	at := make([]progress, len(plans))
+	current := func(r int) (Step, bool) {
+		if at[r].step == len(plans[r]) {
+			return Step{}, false
+		}
+		return plans[r][at[r].step], true
+	}
+	for moved := true; moved; {
+		moved = false
+		for r := range plans {
+			s, ok := current(r)
+			if !ok {
+				continue
+			}
+			if s.To == r && s.From == r {
+				at[r] = progress{step: at[r].step, sent: true, got: true, arrived: clone(src[r][s.Send.Lo:s.Send.Hi])}
+			} else if s.To != None && !at[r].sent {
+				if there, ok := current(s.To); ok && there.From == r && !at[s.To].got {
+					at[r].sent, at[s.To].got, at[s.To].arrived = true, true, clone(src[r][s.Send.Lo:s.Send.Hi])
+				}
+			}
+			if s.To != None && !at[r].sent || s.From != None && !at[r].got {
+				continue
+			}
+			check(t, r, s, len(at[r].arrived), len(dst[r]) > 0 && len(src[r]) > 0 && &src[r][0] == &dst[r][0])
+			merge(s, at[r].arrived, dst[r])
+			at[r] = progress{step: at[r].step + 1}
+			moved = true
+		}
+	}
+	for r := range plans {
+		if s, ok := current(r); ok {
+			t.Fatalf("rank %d stuck at step %d: %v", r, at[r].step, s)
+		}
+	}
+}
+
+func check(t failer, r int, s Step, arrived int, oneVector bool) {
+	t.Helper()
+	if s.From != None && arrived != s.Recv.Len() {
+		t.Fatalf("rank %d got %d elements: %v", r, arrived, s)
+	}
+	overlap := s.To != None && s.From != None && s.Send.Lo < s.Recv.Hi && s.Recv.Lo < s.Send.Hi
+	if oneVector && overlap && s.Merge == Replace {
+		t.Fatalf("rank %d overwrites what it sends: %v", r, s)
+	}
+}
+
+func merge(s Step, arrived, dst []element) {
+	for i, e := range arrived {
+		at := &dst[s.Recv.Lo+i]
+		switch s.Merge {
+		case Left:
+			*at = append(e, *at...)
+		case Right:
+			*at = append(*at, e...)
+		case Replace, Swap:
+			*at = e
+		}
+	}
+}
+
+func clone(v []element) []element {
+	out := make([]element, len(v))
+	for i, e := range v {
+		out[i] = slices.Clone(e)
+	}
+	return out
+}
+
+// own returns vectors in which every element of rank r holds r's contribution.
+func own(size, n int) [][]element {
+	vec := make([][]element, size)
+	for r := range vec {
+		for range n {
+			vec[r] = append(vec[r], element{r})
+		}
+	}
+	return vec
+}
+
+// upTo are the ranks below n, in order.
+func upTo(n int) element {
+	e := make(element, n)
+	for r := range e {
+		e[r] = r
+	}
+	return e
+}
+
+// complete says whether e holds every rank once, and if ordered in order.
+func complete(e element, size int, ordered bool) bool {
+	if !ordered {
+		e = slices.Sorted(slices.Values(e))
+	}
+	return slices.Equal(e, upTo(size))
+}

@@ -1,0 +1,149 @@
+package comm
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/gorun/gorun/comm/internal/endpoint"
+)
+
+// A collective is a call, checked, with its place in its group's order.
+type collective struct {
+	work  Work
+	g     *Group
+	call  endpoint.Call
+	elem  int         // bytes of what the plan counts in: an element, or several that make one value
+	begin func() task // called when its turn has come
+
+	ctx    context.Context
+	seq    uint64
+	behind *collective   // the next in the order
+	done   chan struct{} // closed when it has ended; nil if nobody else can wait for it
+	err    error         // at first: what is wrong with the call
+}
+
+// turns is the order of a group's collectives, which are carried out one at a time: by the goroutine of a blocking call
+// that finds nothing under way, and by one goroutine of the group's for as long as anything else waits.
+type turns struct {
+	mu          sync.Mutex
+	seq         uint64      // collectives started so far
+	busy        bool        // somebody carries them out
+	first, last *collective // those that wait, oldest first
+}
+
+// enter gives c its number and its place, and says whether the caller is to carry it out: nothing else is under way.
+func (t *turns) enter(c *collective) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.seq++
+	c.seq = t.seq
+	idle := !t.busy
+	t.busy = true
+	if t.first == nil {
+		t.first = c
+	} else {
+		t.last.behind = c
+	}
+	t.last = c
+	if !idle && c.done == nil {
+		c.done = make(chan struct{})
+	}
+	return idle
+}
+
+// next takes the oldest that waits, or ends the carrying out.
+func (t *turns) next() *collective {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	c := t.first
+	if c == nil {
+		t.busy = false
+		return nil
+	}
+	t.first, c.behind = c.behind, nil
+	return c
+}
+
+// waiting says whether there is more to carry out; if not, that ends.
+func (t *turns) waiting() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.busy = t.first != nil
+	return t.busy
+}
+
+// serve carries out what waits.
+func (g *Group) serve() {
+	for c := g.turns.next(); c != nil; c = g.turns.next() {
+		c.perform()
+	}
+}
+
+// run carries c out, or waits until it has been.
+func (c *collective) run(ctx context.Context) error {
+	if c.err != nil {
+		return c.err
+	}
+	if err := ctx.Err(); err != nil { // not started: the group goes on
+		return fmt.Errorf("comm: %v: %w", callKind(c.call.Op), err)
+	}
+	c.ctx = ctx
+	if !c.g.turns.enter(c) {
+		return c.wait(ctx)
+	}
+	defer func() { // also when the caller's own operation panics
+		if c.g.turns.waiting() {
+			c.g.lane.Go(c.g.serve)
+		}
+	}()
+	c.g.turns.next()
+	c.perform()
+	return c.settled()
+}
+
+// start lets the group carry c out and returns at once.
+func (c *collective) start() *Work {
+	c.work.of = c
+	if c.err != nil {
+		return &c.work
+	}
+	c.ctx, c.done = context.Background(), make(chan struct{})
+	if c.g.turns.enter(c) {
+		c.g.lane.Go(c.g.serve)
+	}
+	return &c.work
+}
+
+// settled is c's result, once the other members know of a failure.
+func (c *collective) settled() error {
+	if c.err != nil {
+		c.g.lane.Settle(newsTimeout)
+	}
+	return c.err
+}
+
+func (c *collective) wait(ctx context.Context) error {
+	select {
+	case <-c.ended():
+		return c.settled()
+	default:
+	}
+	select {
+	case <-c.done:
+	case <-ctx.Done(): // half a collective cannot be undone, nor can the order be changed
+		c.g.lane.Fail(c.g.asFailure(ctx.Err()))
+		<-c.done
+	}
+	return c.settled()
+}
+
+func (c *collective) ended() <-chan struct{} {
+	if c.done == nil {
+		return alreadyDone
+	}
+	return c.done
+}
+
+func (c *collective) result() error  { return c.err }
+func (c *collective) status() Status { return Status{} }

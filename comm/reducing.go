@@ -1,0 +1,130 @@
+package comm
+
+import (
+	"slices"
+
+	"github.com/gorun/gorun/comm/internal/plan"
+	"github.com/gorun/gorun/comm/internal/reduce"
+)
+
+// reducing is a collective that combines elements of type T. What it sends and combines is called its operands: the
+// caller's elements, scaled if the operation asks for it, and half floats that are added or multiplied as float32.
+type reducing[T Element] struct {
+	*collective
+	red    reduction
+	kernel reduce.Kernel
+	typ    reduce.Type // of operands
+	wide   bool        // operands are float32 and elements are not
+}
+
+func newReducing[T Element](g *Group, kind callKind, op Op, n int) *reducing[T] {
+	r := &reducing[T]{collective: newCollective[T](g, kind, n), typ: typeOf[T]()}
+	var err error
+	if r.red, r.kernel, err = resolve(kind, op, r.typ, n); err != nil {
+		r.refuse(err)
+		return r
+	}
+	if r.wide = isWide(r.typ, r.red.kernel); r.wide {
+		r.typ, r.elem = reduce.Float32, reduce.Float32.Size()
+		r.kernel = reduce.For(reduce.Float32, r.red.kernel)
+	}
+	r.elem *= r.red.width
+	r.call.Reduce, r.call.Detail = r.red.code, r.red.detail()
+	return r
+}
+
+// isWide says whether elements of type t are combined as float32 and rounded once.
+func isWide(t reduce.Type, op reduce.Op) bool {
+	return (t == reduce.Float16 || t == reduce.BFloat16) && (op == reduce.Sum || op == reduce.Prod)
+}
+
+// operands returns the operands in buf: buf itself if they are the same and it may be overwritten, else a copy.
+func (r *reducing[T]) operands(buf []T, mayOverwrite bool) []byte {
+	var work []byte
+	switch {
+	case r.wide:
+		work = reduce.Bytes(widen(buf))
+	case mayOverwrite:
+		work = reduce.Bytes(buf)
+	default:
+		work = reduce.Bytes(slices.Clone(buf))
+	}
+	if r.red.scaled {
+		reduce.Scale(r.typ, work, r.red.scale)
+	}
+	return work
+}
+
+// result puts into buf the elements that the combined operands in work mean.
+func (r *reducing[T]) result(buf []T, work []byte) {
+	if r.red.average {
+		reduce.Divide(r.typ, work, r.g.Size())
+	}
+	if r.red.normalize {
+		reduce.Normalize(r.typ, work)
+	}
+	if r.wide {
+		narrow(buf, reduce.View[float32](work))
+	}
+}
+
+// inPlace lets r run p on buf, in which the result is then left if this rank is to have one.
+func (r *reducing[T]) inPlace(p plan.Plan, buf []T, result bool) task {
+	work := r.operands(buf, result)
+	t := inPlace(p, work)
+	t.kernel = r.kernel
+	if result {
+		t.end = func() { r.result(buf, work) }
+	}
+	return t
+}
+
+// scattered is the task of leaving in out this rank's block of the reduction of in, which has a block for every rank.
+func (r *reducing[T]) scattered(out []T, in [][]T) task {
+	src := partsOf(in, r.red.width)
+	if r.wide || r.red.scaled {
+		for i := range in {
+			src.parts[i] = r.operands(in[i], false)
+		}
+	}
+	work := reduce.Bytes(out)
+	if r.wide {
+		work = reduce.Bytes(make([]float32, len(out)))
+	}
+	copy(work, src.parts[r.g.rank])
+	return task{
+		plan: plan.ReduceScatter(r.g.rank, src.blocks, r.red.ordered()),
+		src:  src, dst: vector{buf: work, base: src.blocks[r.g.rank].Lo},
+		kernel: r.kernel,
+		end:    func() { r.result(out, work) },
+	}
+}
+
+// widen and narrow convert between half floats and float32; T is Float16 or BFloat16.
+func widen[T Element](half []T) []float32 {
+	wide := make([]float32, len(half))
+	switch half := any(half).(type) {
+	case []Float16:
+		for i, h := range half {
+			wide[i] = h.Float32()
+		}
+	case []BFloat16:
+		for i, h := range half {
+			wide[i] = h.Float32()
+		}
+	}
+	return wide
+}
+
+func narrow[T Element](half []T, wide []float32) {
+	switch half := any(half).(type) {
+	case []Float16:
+		for i, f := range wide {
+			half[i] = NewFloat16(f)
+		}
+	case []BFloat16:
+		for i, f := range wide {
+			half[i] = NewBFloat16(f)
+		}
+	}
+}
