@@ -1,0 +1,191 @@
+package comm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+)
+
+// mark is element i of what rank from has for rank to.
+func mark(from, to, i int) int { return from*31 + to*17 + i }
+
+// moving checks the collectives that only move elements; of makes an element of a mark.
+func moving[T Element](ctx context.Context, g *Group, lengths []int, of func(int) T) error {
+	for _, n := range lengths {
+		m := moves[T]{g, n, of}
+		for _, check := range []func(context.Context) error{m.toAll, m.toRoot, m.fromRoot, m.allToAll} {
+			if err := check(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// moves are the checks of one length, n.
+type moves[T Element] struct {
+	g  *Group
+	n  int
+	of func(int) T
+}
+
+func (m moves[T]) vector(from, to, n int) []T {
+	v := make([]T, n)
+	for i := range v {
+		v[i] = m.of(mark(from, to, i))
+	}
+	return v
+}
+
+// uneven is the length of what rank r has in calls where lengths differ.
+func (m moves[T]) uneven(r int) int { return (m.n + r) * (r % 3) / 2 }
+
+func (m moves[T]) parts(length func(r int) int) [][]T {
+	parts := make([][]T, m.g.Size())
+	for r := range parts {
+		parts[r] = make([]T, length(r))
+	}
+	return parts
+}
+
+// gathered checks that out[r] holds what rank r had for rank to(r).
+func (m moves[T]) gathered(call string, err error, out [][]T, to int) error {
+	for r, v := range out {
+		if err := same(fmt.Sprintf("%s, part %d", call, r), err, v, func(i int) T { return m.of(mark(r, to, i)) }); err != nil {
+			return err
+		}
+	}
+	return err
+}
+
+func (m moves[T]) toAll(ctx context.Context) error {
+	g := m.g
+	root := m.n % g.Size()
+	buf := m.vector(g.Rank(), 0, m.n)
+	if err := same("Broadcast", Broadcast(ctx, g, buf, root), buf, func(i int) T { return m.of(mark(root, 0, i)) }); err != nil {
+		return err
+	}
+	out := make([]T, g.Size()*m.n)
+	err := AllGather(ctx, g, out, m.vector(g.Rank(), 0, m.n))
+	if err := m.gathered("AllGather", err, cut(out, g.Size()), 0); err != nil {
+		return err
+	}
+	parts := m.parts(m.uneven)
+	err = AllGatherV(ctx, g, parts, m.vector(g.Rank(), 0, m.uneven(g.Rank())))
+	return m.gathered("AllGatherV", err, parts, 0)
+}
+
+func (m moves[T]) toRoot(ctx context.Context) error {
+	g := m.g
+	root := (m.n + 1) % g.Size()
+	var out []T // matters only at the root
+	var parts [][]T
+	if g.Rank() == root {
+		out, parts = make([]T, g.Size()*m.n), m.parts(m.uneven)
+	}
+	err := Gather(ctx, g, out, m.vector(g.Rank(), root, m.n), root)
+	if err := m.gathered("Gather", err, cut(out, g.Size()), root); err != nil {
+		return err
+	}
+	err = GatherV(ctx, g, parts, m.vector(g.Rank(), root, m.uneven(g.Rank())), root)
+	return m.gathered("GatherV", err, parts, root)
+}
+
+func (m moves[T]) fromRoot(ctx context.Context) error {
+	g := m.g
+	root := (m.n + 1) % g.Size()
+	var in []T // matters only at the root
+	var parts [][]T
+	if g.Rank() == root {
+		for r := range g.Size() {
+			in, parts = append(in, m.vector(root, r, m.n)...), append(parts, m.vector(root, r, m.uneven(r)))
+		}
+	}
+	want := func(i int) T { return m.of(mark(root, g.Rank(), i)) }
+	out := make([]T, m.n)
+	if err := same("Scatter", Scatter(ctx, g, out, in, root), out, want); err != nil {
+		return err
+	}
+	out = make([]T, m.uneven(g.Rank()))
+	return same("ScatterV", ScatterV(ctx, g, out, parts, root), out, want)
+}
+
+func (m moves[T]) allToAll(ctx context.Context) error {
+	g, n := m.g, min(m.n, 1000)
+	var in []T
+	for r := range g.Size() {
+		in = append(in, m.vector(g.Rank(), r, n)...)
+	}
+	out := make([]T, len(in))
+	err := AllToAll(ctx, g, out, in)
+	if err := m.gathered("AllToAll", err, cut(out, g.Size()), g.Rank()); err != nil {
+		return err
+	}
+	in, out = nil, nil
+	count := func(from, to int) int { return n / 7 * ((from + 2*to) % 3) } // some are 0
+	parts := m.parts(func(r int) int { return count(r, g.Rank()) })
+	var inCounts, outCounts []int
+	for r := range g.Size() {
+		in = append(in, m.vector(g.Rank(), r, count(g.Rank(), r))...)
+		inCounts, outCounts = append(inCounts, count(g.Rank(), r)), append(outCounts, len(parts[r]))
+		out = append(out, parts[r]...)
+	}
+	err = AllToAllV(ctx, g, out, outCounts, in, inCounts)
+	rest := out
+	for r, n := range outCounts {
+		parts[r], rest = rest[:n], rest[n:]
+	}
+	return m.gathered("AllToAllV", err, parts, g.Rank())
+}
+
+func TestMoves(t *testing.T) {
+	onGrid(t, func(ctx context.Context, g *Group) error {
+		if err := moving(ctx, g, lengths(g.Size()), func(v int) int64 { return int64(v) }); err != nil {
+			return err
+		}
+		few := []int{10}
+		return errors.Join(
+			moving(ctx, g, few, func(v int) uint8 { return uint8(v) }),
+			moving(ctx, g, few, func(v int) BFloat16 { return BFloat16(v) }),
+			moving(ctx, g, few, func(v int) float32 { return float32(v) }),
+			moving(ctx, g, few, func(v int) complex128 { return complex(float64(v), -float64(v)) }))
+	})
+}
+
+func TestInPlaceBlocks(t *testing.T) {
+	onGrid(t, func(ctx context.Context, g *Group) error {
+		const n = 3
+		size, root := g.Size(), g.Size()-1
+		all := make([]int32, n*size)
+		own := cut(all, size)[g.Rank()]
+		fill := func() {
+			clear(all)
+			for i := range own {
+				own[i] = int32(10*g.Rank() + i)
+			}
+		}
+		gathered := func(i int) int32 { return int32(10*(i/n) + i%n) }
+		fill()
+		if err := same("AllGather", AllGather(ctx, g, all, own), all, gathered); err != nil {
+			return err
+		}
+		fill()
+		if err := same("AllGatherV", AllGatherV(ctx, g, cut(all, size), own), all, gathered); err != nil {
+			return err
+		}
+		result := func(i int) int32 { return int32(size * (10*g.Rank() + i)) }
+		if err := same("ReduceScatter", ReduceScatter(ctx, g, own, all, Sum), own, result); err != nil {
+			return err
+		}
+		fill()
+		err := Gather(ctx, g, all, own, root)
+		if g.Rank() == root {
+			err = same("Gather", err, all, gathered)
+		}
+		if err != nil {
+			return err
+		}
+		return same("Scatter", Scatter(ctx, g, own, all, root), own, func(i int) int32 { return int32(10*g.Rank() + i) })
+	})
+}
