@@ -105,26 +105,6 @@ func TestAllRanksComputeTheSameBits(t *testing.T) {
 	})
 }
 
-func TestNaNWinsMinAndMax(t *testing.T) {
-	inWorldsOfEverySize(t, func(ctx context.Context, g *Group) error {
-		nan := float32(math.NaN())
-		for _, op := range []Op{Min, Max} {
-			f := []float32{float32(g.Rank()), float32(g.Rank())}
-			h := []Float16{NewFloat16(float32(g.Rank()))}
-			if g.Rank() == g.Size()/2 {
-				f[1], h[0] = nan, NewFloat16(nan)
-			}
-			if err := errors.Join(AllReduce(ctx, g, f, op), AllReduce(ctx, g, h, op)); err != nil {
-				return err
-			}
-			if f[0] != f[0] || f[1] == f[1] || h[0].Float32() == h[0].Float32() {
-				return fmt.Errorf("%v: got %v and %v", op, f, h[0].Float32())
-			}
-		}
-		return nil
-	})
-}
-
 func TestWrongArgumentsAreToldAndHarmNothing(t *testing.T) {
 	onEveryTransport(t, func(t *testing.T, world func(int) *testWorld) {
 		w := world(3)
