@@ -1,0 +1,136 @@
+package comm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"testing"
+)
+
+// Case 28 of torch's suite, for every call whose lengths may differ: two ranks do not agree on how much one sends to the
+// other. Both are named with both lengths, by whoever hears of it, and nobody's memory is touched beyond its buffers.
+func TestLengthsThatDoNotFitAreToldWithBothRanks(t *testing.T) {
+	parts := func(lengths ...int) (parts [][]float32) {
+		for _, n := range lengths {
+			parts = append(parts, make([]float32, n))
+		}
+		return parts
+	}
+	for _, big := range []int{0, 50_000} { // in elements: beyond what is sent before it is asked for
+		four, five := big+4, big+5
+		says := func(g *Group) int { // of what rank 1 sends or gets
+			if g.Rank() == 1 {
+				return five
+			}
+			return four
+		}
+		pair := func(call, does0, does1 string) []string {
+			return []string{"rank 0 " + call + " " + does0 + " rank 1", "rank 1 " + call + " " + does1 + " rank 0"}
+		}
+		expecting, sending := fmt.Sprintf("expecting %d elements from", four), fmt.Sprintf("sending %d elements to", five)
+		for name, c := range map[string]struct {
+			call func(ctx context.Context, g *Group) error
+			want []string
+		}{
+			"AllToAllV": {func(ctx context.Context, g *Group) error {
+				in, out := []int{1, 1, 1}, []int{1, 1, 1}
+				switch g.Rank() {
+				case 0:
+					out[1] = four
+				case 1:
+					in[0] = five
+				}
+				return AllToAllV(ctx, g, make([]float32, out[1]+2), out, make([]float32, in[0]+2), in)
+			}, pair("AllToAllV(float32)", expecting, sending)},
+			"AllGatherV": {func(ctx context.Context, g *Group) error {
+				out := parts(1, says(g), 1)
+				return AllGatherV(ctx, g, out, out[g.Rank()])
+			}, []string{"rank 1 AllGatherV(float32) " + sending + " rank 2", "rank 2 AllGatherV(float32) " + expecting + " rank 1"}},
+			"GatherV": {func(ctx context.Context, g *Group) error {
+				out := parts(1, says(g), 1)
+				return GatherV(ctx, g, out, out[g.Rank()], 0)
+			}, pair("GatherV(float32, to 0)", expecting, sending)},
+			"ScatterV": {func(ctx context.Context, g *Group) error {
+				in := parts(1, says(g), 1)
+				return ScatterV(ctx, g, in[g.Rank()], in, 0)
+			}, pair("ScatterV(float32, from 0)", fmt.Sprintf("sending %d elements to", four), fmt.Sprintf("expecting %d elements from", five))},
+			"ReduceScatterV": {func(ctx context.Context, g *Group) error {
+				in := [][]BFloat16{make([]BFloat16, says(g)), nil, nil}
+				return ReduceScatterV(ctx, g, in[g.Rank()], in, Sum)
+			}, pair("ReduceScatterV(BFloat16, Sum)", expecting, sending)},
+		} {
+			t.Run(fmt.Sprint(name, big), func(t *testing.T) {
+				w := newTestWorld(t, transports["mem"](t, 3))
+				defer w.close()
+				for r, err := range w.results(func(ctx context.Context, g *Group) error {
+					if err := c.call(ctx, g); err != nil {
+						return err
+					}
+					return errors.Join(Barrier(ctx, g), Barrier(ctx, g)) // one that has what it came for hears of it here
+				}) {
+					var m *MismatchError
+					if !errors.As(err, &m) || len(m.Calls) != 2 {
+						t.Errorf("rank %d got %v, want a MismatchError", r, err)
+						continue
+					}
+					var got []string
+					for _, c := range m.Calls {
+						got = append(got, fmt.Sprintf("rank %d %s", c.Rank, c.Call))
+					}
+					if !slices.Equal(got, c.want) {
+						t.Errorf("rank %d got %q, want %q", r, got, c.want)
+					}
+				}
+			})
+		}
+	}
+}
+
+// Case 73 of MPICH's suite: nobody has anything for anybody.
+func TestNothingAtAllIsMovedEverywhere(t *testing.T) {
+	onGrid(t, func(ctx context.Context, g *Group) error {
+		zeros, none := make([]int, g.Size()), make([][]int, g.Size())
+		err := errors.Join(
+			AllToAllV[int](ctx, g, nil, zeros, nil, zeros), AllToAll[int](ctx, g, nil, nil),
+			AllGatherV(ctx, g, none, nil), GatherV(ctx, g, none, nil, 0), ScatterV(ctx, g, nil, none, 0),
+			ReduceScatterV(ctx, g, nil, none, Sum), Scan[int](ctx, g, nil, Sum), ExScan[int](ctx, g, nil, Sum),
+			AllReduce(ctx, g, []Float16{}, Avg), AllReduce(ctx, g, []uint64{}, affine))
+		return errors.Join(err, Barrier(ctx, g))
+	})
+}
+
+// Cases 85 and 86 of MPICH's suite, which take memory: more than 2 GiB in one message, and in the sum of several.
+func TestMoreThanTwoGiB(t *testing.T) {
+	if os.Getenv("GORUN_TEST_LARGE") == "" {
+		t.Skip("takes 12 GiB of memory: set GORUN_TEST_LARGE=1")
+	}
+	const n = 1<<31 + 100
+	mark := func(r, i int) byte { return byte(i>>20 + i + 3*r) }
+	fill := func(buf []byte, r int) {
+		for i := range buf {
+			buf[i] = mark(r, i)
+		}
+	}
+	w := newTestWorld(t, transports["tcp"](t, 2))
+	defer w.close()
+	w.run(func(ctx context.Context, g *Group) error {
+		buf := make([]byte, n)
+		fill(buf, g.Rank())
+		if err := same("AllReduce", AllReduce(ctx, g, buf, Sum), buf, func(i int) byte { return mark(0, i) + mark(1, i) }); err != nil {
+			return err
+		}
+		fill(buf, g.Rank())
+		if err := same("Broadcast", Broadcast(ctx, g, buf, 1), buf, func(i int) byte { return mark(1, i) }); err != nil {
+			return err
+		}
+		half := buf[:n/2+50]
+		fill(half, g.Rank())
+		var out []byte
+		if g.Rank() == 0 {
+			out = make([]byte, 2*len(half))
+		}
+		return same("Gather", Gather(ctx, g, out, half, 0), out, func(i int) byte { return mark(i/len(half), i%len(half)) })
+	})
+}
