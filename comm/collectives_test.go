@@ -105,6 +105,14 @@ func TestAllRanksComputeTheSameBits(t *testing.T) {
 	})
 }
 
+func probeError(ctx context.Context, g *Group, src, tag int) error {
+	_, err := Probe(ctx, g, src, tag)
+	if _, found, again := TryProbe(g, src, tag); found || again == nil || again.Error() != err.Error() {
+		return fmt.Errorf("TryProbe got %v, %w", found, again)
+	}
+	return err
+}
+
 func TestWrongArgumentsAreToldAndHarmNothing(t *testing.T) {
 	onEveryTransport(t, func(t *testing.T, world func(int) *testWorld) {
 		w := world(3)
@@ -119,6 +127,26 @@ func TestWrongArgumentsAreToldAndHarmNothing(t *testing.T) {
 				"comm: Broadcast: no rank 3 in a group of 3":                                   Broadcast(ctx, g, f, 3),
 				"comm: Reduce: no rank -1 in a group of 3":                                     Reduce(ctx, g, f, Sum, -1),
 				"comm: AllGather: len(out) is 4: want Size × len(in) = 3 × 4":                  AllGather(ctx, g, f, f),
+				"comm: AllReduce: affine is an operation on uint64, not on float32":            AllReduce(ctx, g, f, affine),
+				"comm: AllReduce: affine: 3 elements given: want a multiple of 2":              AllReduce(ctx, g, make([]uint64, 3), affine),
+				"comm: AllReduce: none was made without a function":                            AllReduce(ctx, g, f, NewOp[float32]("none", true, nil)),
+				"comm: AllReduce: flat was made for blocks of 0: want at least 1":              AllReduce(ctx, g, f, NewBlockOp("flat", 0, true, func(_, _ []float32) {})),
+				"comm: Reduce: MinLoc: 3 elements given: want a multiple of 2":                 Reduce(ctx, g, f[:3], MinLoc, 0),
+				"comm: AllReduce: MaxLoc has no meaning for complex128":                        AllReduce(ctx, g, c, MaxLoc),
+				"comm: Scan: LogicalOr has no meaning for Float16":                             Scan(ctx, g, []Float16{1}, LogicalOr),
+				"comm: ExScan: Avg has no meaning for ExScan":                                  ExScan(ctx, g, f, Avg),
+				"comm: AllGatherV: len(out) is 2: want Size = 3":                               AllGatherV(ctx, g, [][]float32{f, f}, f),
+				"comm: Gather: no rank 9 in a group of 3":                                      Gather(ctx, g, f, f, 9),
+				"comm: Scatter: no rank -2 in a group of 3":                                    Scatter(ctx, g, f, f, -2),
+				"comm: ReduceScatterV: MinLoc: 3 elements given: want a multiple of 2":         ReduceScatterV(ctx, g, f[:3], nil, MinLoc),
+				"comm: AllToAll: len(out) is 3: want len(in) = 4":                              AllToAll(ctx, g, f[:3], f),
+				"comm: AllToAll: len(in) is 4: want a multiple of Size = 3":                    AllToAll(ctx, g, f, f),
+				"comm: AllToAllV: len(outCounts) is 2: want Size = 3":                          AllToAllV(ctx, g, f, []int{2, 2}, f, []int{1, 1, 2}),
+				"comm: AllToAllV: inCounts[0] is -1":                                           AllToAllV(ctx, g, f, []int{1, 1, 2}, f, []int{-1, 2, 3}),
+				"comm: AllToAllV: inCounts add up to 3: want len(in) = 4":                      AllToAllV(ctx, g, f, []int{1, 1, 2}, f, []int{1, 1, 1}),
+				"comm: AllToAllV: outCounts add up to more than len(out) = 4":                  AllToAllV(ctx, g, f, []int{1, 1 << 62, 1 << 62}, f, []int{1, 1, 2}),
+				"comm: Probe: tag -2: want 0 to 2147483647, or AnyTag":                         probeError(ctx, g, 0, -2),
+				"comm: Probe: no rank 4 in a group of 3":                                       probeError(ctx, g, 4, 0),
 				"comm: ReduceScatter: len(in) is 4: want Size × len(out) = 3 × 4":              ReduceScatter(ctx, g, f, f, Sum),
 				"comm: Send: no rank 7 in a group of 3":                                        Send(ctx, g, f, 7),
 				"comm: Send: tag -1: want 0 to 2147483647":                                     Send(ctx, g, f, 0, AnyTag),

@@ -27,6 +27,15 @@ var operations = map[string]func(ctx context.Context, g *Group) error{
 	"ReduceScatter": func(ctx context.Context, g *Group) error {
 		return ReduceScatter(ctx, g, make([]int8, 1<<10), make([]int8, 4<<10), Sum)
 	},
+	"Gather": func(ctx context.Context, g *Group) error {
+		return Gather(ctx, g, make([]int, 400), make([]int, 100), 0)
+	},
+	"AllToAll": func(ctx context.Context, g *Group) error { return AllToAll(ctx, g, make([]int, 400), make([]int, 400)) },
+	"Scan":     func(ctx context.Context, g *Group) error { return Scan(ctx, g, make([]int, 400), Sum) },
+	"AllReduce in the background": func(ctx context.Context, g *Group) error {
+		IBarrier(g)
+		return IAllReduce(g, make([]int, 400), Max).Wait(ctx)
+	},
 	"Barrier": Barrier,
 	"Send and Recv": func(ctx context.Context, g *Group) error { // around a ring, so that everybody waits for everybody
 		out := ISend(g, make([]byte, 100_000), (g.Rank()+1)%g.Size())

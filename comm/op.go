@@ -3,7 +3,6 @@ package comm
 import (
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"math"
 
 	"github.com/gorun/gorun/comm/internal/reduce"
@@ -98,42 +97,6 @@ func (f preMulSum) reduction() reduction {
 	return reduction{code: codePreMulSum, kernel: reduce.Sum, width: 1, scale: float64(f), scaled: true}
 }
 
-type ownOp struct {
-	name        string
-	typ         reduce.Type
-	block       int
-	commutative bool
-	kernel      reduce.Kernel
-}
-
-// NewOp is an operation of the caller's own on elements of type T, known to all ranks by name. combine sets every
-// element of acc to acc op in; the two are equally long pieces of the vectors. The operation must be associative. One
-// that is not commutative is applied strictly in order of rank.
-func NewOp[T Element](name string, commutative bool, combine func(acc, in []T)) Op {
-	return NewBlockOp(name, 1, commutative, combine)
-}
-
-// NewBlockOp is NewOp for values that take block elements each, such as small matrices: acc and in hold whole values.
-func NewBlockOp[T Element](name string, block int, commutative bool, combine func(acc, in []T)) Op {
-	o := &ownOp{name: name, typ: typeOf[T](), block: block, commutative: commutative}
-	if combine != nil {
-		o.kernel = reduce.Custom(combine)
-	}
-	return o
-}
-
-func (o *ownOp) String() string { return o.name }
-
-func (o *ownOp) reduction() reduction { return reduction{code: codeOwn, width: o.block, own: o} }
-
-// detail is a checksum of what ranks must agree on beyond r's code.
-func (r reduction) detail() uint32 {
-	if r.own == nil {
-		return 0
-	}
-	return crc32.ChecksumIEEE(fmt.Appendf(nil, "%s %d %v", r.own.name, r.own.block, r.own.commutative))
-}
-
 // opName is the name of a reduction by the numbers that travel.
 func opName(code uint8, detail uint32) string {
 	switch {
@@ -154,15 +117,11 @@ func resolve(kind callKind, op Op, t reduce.Type, n int) (reduction, reduce.Kern
 	}
 	r := op.reduction()
 	k := reduce.For(t, r.kernel)
-	if own := r.own; own != nil {
-		switch k = own.kernel; {
-		case k == nil:
-			return r, nil, fmt.Errorf("%v was made without a function", op)
-		case own.block < 1:
-			return r, nil, fmt.Errorf("%v was made for blocks of %d: want at least 1", op, own.block)
-		case own.typ != t:
-			return r, nil, fmt.Errorf("%v is an operation on %v, not on %v", op, own.typ, t)
+	if r.own != nil {
+		if err := r.own.check(t); err != nil {
+			return r, nil, err
 		}
+		k = r.own.kernel
 	}
 	switch {
 	case k == nil:
