@@ -103,6 +103,53 @@ func ExampleReduceScatter() {
 	// Output: rank 1 has [6 8]
 }
 
+func ExampleSend() {
+	inWorld(2, func(ctx context.Context, world *comm.Group) error {
+		if world.Rank() == 0 {
+			return comm.Send(ctx, world, []float32{0.5}, 1)
+		}
+		x := []float32{0}
+		_, err := comm.Recv(ctx, world, x, 0)
+		fmt.Println("rank 1 got", x[0])
+		return err
+	})
+	// Output: rank 1 got 0.5
+}
+
+func ExampleISend() {
+	inWorld(2, func(ctx context.Context, world *comm.Group) error {
+		peer := 1 - world.Rank()
+		out, in := []int{world.Rank()}, []int{-1}
+		send, recv := comm.ISend(world, out, peer), comm.IRecv(world, in, peer)
+		for _, work := range []*comm.Work{send, recv} {
+			if err := work.Wait(ctx); err != nil {
+				return err
+			}
+		}
+		if world.Rank() == 0 {
+			fmt.Println("rank 0 got", in[0])
+		}
+		return nil
+	})
+	// Output: rank 0 got 1
+}
+
+func ExampleIRecv() {
+	inWorld(2, func(ctx context.Context, world *comm.Group) error {
+		if world.Rank() == 0 {
+			return comm.Send(ctx, world, []int{1, 2, 3}, 1, 9)
+		}
+		work := comm.IRecv(world, make([]int, 10), comm.AnySource, comm.AnyTag)
+		// ... compute ...
+		if err := work.Wait(ctx); err != nil {
+			return err
+		}
+		fmt.Printf("%+v\n", work.Status())
+		return nil
+	})
+	// Output: {Source:0 Tag:9 Count:3}
+}
+
 func ExampleRecv() {
 	inWorld(3, func(ctx context.Context, world *comm.Group) error {
 		const tag = 7
