@@ -16,7 +16,8 @@
 //
 //  1. Ranks in calls and in Status are ranks of the group passed; ranks in errors are world ranks.
 //  2. All members of a group call its collectives in the same order, with the same type, operation, root and
-//     length. Calls that differ end in a [MismatchError] that says who called what.
+//     length. In calls whose names end in V lengths may differ, and both sides of a block know how long it is. Calls
+//     that differ end in a [MismatchError] that says who called what.
 //  3. Lengths are in elements. A length of 0 is legal everywhere; a group of one rank works everywhere.
 //  4. Messages between two ranks with equal tags arrive in the order in which they were sent. Point-to-point
 //     messages and collectives never meet each other, nor do messages of different groups.
@@ -24,6 +25,8 @@
 //  6. Send ends when its buffer may be used again, which says nothing about the receiver: up to 64 KiB travel
 //     ahead, more waits for the receive. Send to oneself is buffered.
 //  7. A Group may be used by several goroutines. The order of their collectives is then theirs to keep.
+//  8. Calls that begin with I start an operation and return at once. A group carries its collectives out one after
+//     another, in the order in which they were started, whether they block or not; groups go side by side.
 //
 // # Failure
 //
@@ -47,5 +50,5 @@
 // Results are bitwise the same on every rank and in every run with the same ranks and lengths. Integers wrap. Min
 // and Max follow Go's builtins: any NaN wins. Sums, products and averages of [Float16] and [BFloat16] are computed
 // in float32 and rounded once. [Avg] of integers is the wrapped sum divided by the number of ranks, truncated
-// toward zero.
+// toward zero. Operations of the caller's own ([NewOp]) need not commute: those are applied in order of rank.
 package comm

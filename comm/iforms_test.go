@@ -164,7 +164,7 @@ func TestWrongIFormsAreToldAtOnce(t *testing.T) {
 			IScatter(g, []int{1}, []int{1}, 7), IAllToAll(g, []int{1}, []int{1}), IAllToAllV(g, []int{1}, nil, nil, nil),
 		} {
 			var bad *ArgumentError
-			if err := work.Err(); !errors.As(err, &bad) || work.Wait(ctx) != err {
+			if err := work.Err(); !errors.As(err, &bad) || !errors.Is(work.Wait(ctx), err) {
 				return fmt.Errorf("got %v", err)
 			}
 		}

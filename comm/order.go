@@ -65,8 +65,8 @@ func (t *turns) next() *collective {
 	return c
 }
 
-// waiting says whether there is more to carry out; if not, that ends.
-func (t *turns) waiting() bool {
+// more says whether there is more to carry out; if not, that ends.
+func (t *turns) more() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.busy = t.first != nil
@@ -93,7 +93,7 @@ func (c *collective) run(ctx context.Context) error {
 		return c.wait(ctx)
 	}
 	defer func() { // also when the caller's own operation panics
-		if c.g.turns.waiting() {
+		if c.g.turns.more() {
 			c.g.lane.Go(c.g.serve)
 		}
 	}()

@@ -104,7 +104,7 @@ func TestNothingAtAllIsMovedEverywhere(t *testing.T) {
 // Cases 85 and 86 of MPICH's suite, which take memory: more than 2 GiB in one message, and in the sum of several.
 func TestMoreThanTwoGiB(t *testing.T) {
 	if os.Getenv("GORUN_TEST_LARGE") == "" {
-		t.Skip("takes 12 GiB of memory: set GORUN_TEST_LARGE=1")
+		t.Skip("takes 9 GiB of memory: set GORUN_TEST_LARGE=1")
 	}
 	const n = 1<<31 + 100
 	mark := func(r, i int) byte { return byte(i>>20 + i + 3*r) }
