@@ -17,8 +17,17 @@ const diagnosis = 3 * time.Second // takes no longer
 // A Target is an etcd, and what is needed to be let in.
 type Target struct {
 	Endpoints          []rendezvous.Endpoint // of its members
+	Hosted             bool                  // by nodes of the job, and not running by itself
 	TLS                *tls.Config           // nil: none
 	Username, Password string                // empty: none
+}
+
+// advise returns what to do about an etcd that a node hosts, or about one that runs by itself.
+func (t Target) advise(hosted, alone string) string {
+	if t.Hosted {
+		return hosted
+	}
+	return alone
 }
 
 // Diagnose returns nil if a member of an etcd answers that has a leader. Otherwise it returns after three seconds at most
@@ -59,7 +68,7 @@ func Diagnose(ctx context.Context, t Target) error {
 
 // diagnose goes from the name to the etcd, until something is wrong.
 func (t Target) diagnose(ctx context.Context, e rendezvous.Endpoint) *Problem {
-	conn, problem := dial(ctx, e)
+	conn, problem := t.dial(ctx, e)
 	if problem != nil {
 		return problem
 	}
@@ -68,11 +77,14 @@ func (t Target) diagnose(ctx context.Context, e rendezvous.Endpoint) *Problem {
 	case saysHTTP2:
 		return t.ask(ctx, e)
 	case saysOther:
-		return &Problem{Kind: Stranger, Err: fmt.Errorf("another service listens there (it says %q): choose another port", said)}
+		return &Problem{Kind: Stranger, Err: fmt.Errorf("another service listens there (it says %q): %s", said, t.elsewhere())}
 	case distrusted:
-		return &Problem{Kind: Credentials, Err: fmt.Errorf("its certificate is not believed (%w): give every node the same --rdzv-token-file, or the certificate of its authority", cause(err))}
+		return &Problem{Kind: Credentials, Err: fmt.Errorf("its certificate is not believed (%w): %s", cause(err),
+			t.advise("give every node the same --rdzv-token-file, or ca_cert= in --rdzv-conf", "correct ca_cert= in --rdzv-conf, the certificate of its authority"))}
 	case distrusts:
-		return &Problem{Kind: Credentials, Err: fmt.Errorf("it does not believe this node's certificate (%w): give every node the same --rdzv-token-file, or a certificate of its authority", cause(err))}
+		return &Problem{Kind: Credentials, Err: fmt.Errorf("it does not believe this node's certificate (%w): %s", cause(err),
+			t.advise("give every node the same --rdzv-token-file, or certificates of one authority",
+				"give ssl_cert= and ssl_cert_key= in --rdzv-conf, which its authority has signed"))}
 	default:
 		return t.otherwise(ctx, e, reply)
 	}
@@ -81,7 +93,7 @@ func (t Target) diagnose(ctx context.Context, e rendezvous.Endpoint) *Problem {
 // otherwise greets again, without TLS where a greeting with it was not understood, or the reverse. first is how the first
 // one was answered.
 func (t Target) otherwise(ctx context.Context, e rendezvous.Endpoint, first reply) *Problem {
-	conn, problem := dial(ctx, e)
+	conn, problem := t.dial(ctx, e)
 	if problem != nil {
 		return problem
 	}
@@ -92,17 +104,22 @@ func (t Target) otherwise(ctx context.Context, e rendezvous.Endpoint, first repl
 	second, _, _ := greet(ctx, conn, e.Host, other)
 	switch {
 	case other == nil && second == saysHTTP2:
-		return &Problem{Kind: Credentials, Err: errors.New("it has been started without TLS: give every node the same --rdzv-token-file or certificates, or none")}
+		return &Problem{Kind: Credentials, Err: errors.New("it has been started without TLS: " +
+			t.advise("give every node the same --rdzv-token-file or certificates, or none", "leave protocol=https and certificates out of --rdzv-conf"))}
 	case other != nil && (second == saysHTTP2 || second == saysOther || second == distrusts):
-		return &Problem{Kind: Credentials, Err: errors.New("it wants TLS: give this node the --rdzv-token-file of the others, or certificates")}
+		return &Problem{Kind: Credentials, Err: errors.New("it wants TLS: " +
+			t.advise("give this node the --rdzv-token-file of the others, or certificates", "give ca_cert= in --rdzv-conf, or protocol=https if this machine knows its authority"))}
 	case first == saysNothing:
 		return &Problem{Kind: Silent, Err: errors.New("it takes connections and says nothing: it is an etcd that waits for its other members to start, or another service")}
 	}
-	return &Problem{Kind: Stranger, Err: errors.New("another service listens there (it hangs up): choose another port")}
+	return &Problem{Kind: Stranger, Err: errors.New("another service listens there (it hangs up): " + t.elsewhere())}
 }
 
+// elsewhere is what to do where no etcd is.
+func (t Target) elsewhere() string { return t.advise("choose another port", "correct the endpoint") }
+
 // dial connects, or says why not.
-func dial(ctx context.Context, e rendezvous.Endpoint) (net.Conn, *Problem) {
+func (t Target) dial(ctx context.Context, e rendezvous.Endpoint) (net.Conn, *Problem) {
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", e.String())
 	if err == nil {
 		return conn, nil
@@ -114,7 +131,8 @@ func dial(ctx context.Context, e rendezvous.Endpoint) (net.Conn, *Problem) {
 	case errors.As(err, &dns):
 		return nil, &Problem{Kind: NoSuchHost, Err: fmt.Errorf("the name cannot be looked up (%s): give an IP address, or see to the name servers", dns.Err)}
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return nil, &Problem{Kind: Refused, Err: errors.New("connection refused: nothing listens there; start gorun on that node, or correct the port")}
+		return nil, &Problem{Kind: Refused, Err: errors.New("connection refused: nothing listens there; " +
+			t.advise("start gorun on that node, or correct the port", "start etcd, or correct the endpoint"))}
 	case errors.Is(err, context.DeadlineExceeded), isTimeout(err):
 		return nil, &Problem{Kind: Unreachable, Err: errors.New("no answer: that machine is down, or a firewall lets nothing through")}
 	}

@@ -139,6 +139,7 @@ func TestDiagnose(t *testing.T) {
 		"another's certificate": {reach.Target{Endpoints: []rendezvous.Endpoint{secured}, TLS: &tls.Config{InsecureSkipVerify: true, GetClientCertificate: credentials(t, wrong).GetClientCertificate}}, reach.Credentials, `: it does not believe this node's certificate \(tls: `},
 	} {
 		t.Run(name, func(t *testing.T) {
+			c.target.Hosted = true
 			expect(t, c.target, c.kind, c.want)
 		})
 	}
@@ -146,6 +147,24 @@ func TestDiagnose(t *testing.T) {
 	err := reach.Diagnose(t.Context(), reach.Target{Endpoints: []rendezvous.Endpoint{ssh, refused}})
 	if lines := strings.Split(err.Error(), "\n"); len(lines) != 2 || !strings.HasPrefix(lines[0], ssh.String()) || !strings.HasPrefix(lines[1], refused.String()) {
 		t.Errorf("two endpoints: %v", err)
+	}
+}
+
+// TestDiagnoseAlone: of an etcd that no node hosts, other advice is of use.
+func TestDiagnoseAlone(t *testing.T) {
+	plain, secured := etcd(t, ""), etcd(t, right)
+	closed, refused := listen(t)
+	closed.Close()
+	for want, target := range map[string]reach.Target{
+		`nothing listens there; start etcd, or correct the endpoint$`:                         {Endpoints: []rendezvous.Endpoint{refused}},
+		`it wants TLS: give ca_cert= in --rdzv-conf, or protocol=https`:                       {Endpoints: []rendezvous.Endpoint{secured}},
+		`started without TLS: leave protocol=https and certificates out of --rdzv-conf$`:      {Endpoints: []rendezvous.Endpoint{plain}, TLS: credentials(t, right)},
+		`its certificate is not believed \(x509: .*\): correct ca_cert= in --rdzv-conf`:       {Endpoints: []rendezvous.Endpoint{secured}, TLS: credentials(t, wrong)},
+		`it does not believe this node's certificate \(.*\): give ssl_cert= and ssl_cert_key`: {Endpoints: []rendezvous.Endpoint{secured}, TLS: &tls.Config{InsecureSkipVerify: true}},
+	} {
+		if err := reach.Diagnose(t.Context(), target); err == nil || !regexp.MustCompile(want).MatchString(err.Error()) {
+			t.Errorf("got %v, want %s", err, want)
+		}
 	}
 }
 
