@@ -15,7 +15,6 @@ import (
 // three are the configurations of one cluster on loopback, with data that stays.
 func three(t *testing.T, secret []byte) []Config {
 	t.Helper()
-	t.Setenv("TMPDIR", t.TempDir())
 	var members []rendezvous.Endpoint
 	configs := make([]Config, 3)
 	for i := range configs {

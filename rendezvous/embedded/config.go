@@ -42,6 +42,7 @@ type Config struct {
 	Members   []rendezvous.Endpoint // all that host the rendezvous, 1 or 3 with Self, in any order; empty: Self alone
 	Job       string                // servers of different jobs never become one cluster
 	Dir       string                // has the data, for a server that comes back; empty: a temporary directory
+	TempDir   string                // where that is made; empty: where the system has such
 	Secret    []byte                // the same on every node, at least MinSecret bytes; empty: none
 	Files     *Files                // instead of Secret; nil: none
 	Logger    hclog.Logger          // nil: none

@@ -67,7 +67,7 @@ func TestRefusals(t *testing.T) {
 			if _, err := config.Listeners[0].Accept(); !errors.Is(err, net.ErrClosed) {
 				t.Errorf("the listener is not closed: %v", err)
 			}
-			if left, err := os.ReadDir(os.TempDir()); err != nil || len(left) > 0 {
+			if left, err := os.ReadDir(config.TempDir); err != nil || len(left) > 0 {
 				t.Errorf("left: %v, %v", left, err)
 			}
 		})

@@ -23,20 +23,19 @@ type directory struct {
 	lock      *fileutil.LockedFile // its content is whose data it is
 }
 
-// openDirectory makes the directory, a temporary one if no path is given. It fails if another process has it, or if its
-// data is not that of owner.
-func openDirectory(path, owner string) (*directory, error) {
-	d := &directory{path: path, temporary: path == ""}
+// openDirectory makes the directory of a server. It fails if another process has it, or if its data is another server's.
+func openDirectory(c *Config) (*directory, error) {
+	d := &directory{path: c.Dir, temporary: c.Dir == ""}
 	var err error
 	if d.temporary {
-		d.path, err = os.MkdirTemp("", "gorun-rendezvous-")
+		d.path, err = os.MkdirTemp(c.TempDir, "gorun-rendezvous-")
 	} else {
-		err = os.MkdirAll(path, 0o700)
+		err = os.MkdirAll(d.path, 0o700)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot make the directory of the rendezvous: %w", err)
 	}
-	if err := d.take(owner); err != nil {
+	if err := d.take(c.identity()); err != nil {
 		return nil, errors.Join(err, d.close())
 	}
 	return d, nil

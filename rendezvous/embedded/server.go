@@ -71,7 +71,7 @@ func (s *Server) start(ctx context.Context) (err error) {
 	if err = s.config.check(); err != nil {
 		return err
 	}
-	if s.dir, err = openDirectory(s.config.Dir, s.config.identity()); err != nil {
+	if s.dir, err = openDirectory(&s.config); err != nil {
 		return err
 	}
 	if len(s.config.Secret) > 0 {

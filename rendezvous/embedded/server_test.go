@@ -34,9 +34,8 @@ func listen(t *testing.T, host string) (net.Listener, rendezvous.Endpoint) {
 // alone1 is the configuration of a server on loopback.
 func alone1(t *testing.T) Config {
 	t.Helper()
-	t.Setenv("TMPDIR", t.TempDir()) // where nothing must be left
 	l, self := listen(t, "127.0.0.1")
-	return Config{Listeners: []net.Listener{l}, Self: self, Job: t.Name()}
+	return Config{Listeners: []net.Listener{l}, Self: self, Job: t.Name(), TempDir: t.TempDir()}
 }
 
 // bounded is for what must not take long.
@@ -71,8 +70,10 @@ func leave(t *testing.T, s *Server) {
 	default:
 		t.Error("Done is open after Close")
 	}
-	if _, err := os.Stat(s.dir.path); s.dir.temporary && !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("Close has left %s: %v", s.dir.path, err)
+	if s.dir.temporary {
+		if left, err := os.ReadDir(s.config.TempDir); err != nil || len(left) > 0 {
+			t.Errorf("Close has left %v, %v", left, err)
+		}
 	}
 	l, err := net.Listen("tcp", s.config.Listeners[0].Addr().String())
 	if err != nil {
