@@ -3,6 +3,7 @@ package etcd
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -51,6 +52,19 @@ func isRefusal(err error) bool {
 	default:
 		return false
 	}
+}
+
+// refusal says what to do about one.
+func (c *Config) refusal(err error) error {
+	if !errors.Is(err, rpctypes.ErrPermissionDenied) {
+		return fmt.Errorf("etcd: %w", err)
+	}
+	who := "this node"
+	if c.User != "" {
+		who = "user " + c.User
+	}
+	return fmt.Errorf("etcd does not let %s read and write the keys below %s: give it a role that may "+
+		"(etcdctl role grant-permission ROLE --prefix=true readwrite %s), or another etcd_prefix= in --rdzv-conf", who, c.Prefix, c.Prefix)
 }
 
 // pause returns early if ctx ends.

@@ -53,7 +53,8 @@ type Config struct {
 	Options     map[string]string  // more of what must be the same on all nodes
 
 	Reserve rendezvous.ReserveFunc
-	Waiting func(reason string) // is called when there is news of what a Join waits for; must return at once
+	Waiting func(reason string)         // is called when there is news of what a Join waits for; must return at once
+	Explain func(context.Context) error // says why etcd cannot be used, in a few seconds; nil: it can. Optional
 	Log     *slog.Logger
 
 	// dial, in tests, is how agents call each other; nil: as package net does.
@@ -82,7 +83,10 @@ func New(c Config) (*Rendezvous, error) {
 	r := &Rendezvous{}
 	if c.Client == nil {
 		client, err := connect(&c)
-		if err != nil {
+		switch {
+		case isRefusal(err):
+			return nil, &rendezvous.MisuseError{Err: c.refusal(err)}
+		case err != nil:
 			return nil, fmt.Errorf("etcd: %w", err)
 		}
 		c.Client, r.client = client, client
@@ -134,6 +138,9 @@ func (c *Config) complete() error {
 	}
 	if c.Waiting == nil {
 		c.Waiting = func(string) {}
+	}
+	if c.Explain == nil {
+		c.Explain = func(context.Context) error { return nil }
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
@@ -221,8 +228,8 @@ func (r *Rendezvous) Report(ctx context.Context, round *rendezvous.Round, failur
 
 // Close leaves the job at once: what is in etcd of this node is deleted, and the others find out that it is gone. If why
 // is not nil and fewer nodes than Min are left, the job is closed for that reason. If no node is left, etcd forgets the
-// job, so that its run ID can be used again; how a job was closed is remembered for an hour. Without etcd, Close
-// fails after 5 s at most, and the node's lease runs out.
+// job, so that its run ID can be used again; how a job was closed is remembered for an hour. Without etcd the
+// node's lease runs out; Close tries for 5 s at most, and fails if it was not known that etcd is away.
 func (r *Rendezvous) Close(ctx context.Context, why error) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

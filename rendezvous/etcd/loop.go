@@ -40,6 +40,7 @@ type loop struct {
 	stale     int       // reads that were older than view, in a row
 	readAt    time.Time // of view
 	outage    time.Time // since when etcd cannot be used; zero: it can
+	trouble   error     // why, as far as is known
 	complaint string    // the last one that was logged
 	requests  map[request]bool
 
@@ -83,6 +84,7 @@ const (
 	telling
 	recording
 	burying
+	explaining
 )
 
 func startLoop(c *Config, key string) *loop {
@@ -205,31 +207,46 @@ func (l *loop) onFailure(err error) {
 	switch {
 	case errors.As(err, &document):
 	case isRefusal(err):
-		err = fmt.Errorf("etcd: %w", err)
+		err = l.config.refusal(err)
 	default:
 		l.onOutage(err)
 		return
 	}
-	if err.Error() != l.complaint {
+	if len(l.joins) == 0 && err.Error() != l.complaint { // otherwise they tell
 		l.complaint = err.Error()
 		l.config.Log.Warn("rendezvous", "error", err)
 	}
-	l.fail(err)
+	l.fail(&rendezvous.MisuseError{Err: err})
 }
 
 func (l *loop) onOutage(err error) {
 	now := time.Now()
 	if l.outage.IsZero() {
 		l.outage = now
-		l.config.Log.Warn("etcd cannot be used", "error", err)
+		l.explain(err)
 	}
-	err = fmt.Errorf("etcd at %v cannot be used: %w", l.etcd.client.Endpoints(), err)
+	err = fmt.Errorf("etcd cannot be used: %w", l.trouble)
 	if now.Sub(l.outage) >= l.config.JoinTimeout {
 		l.fail(err)
 	}
 	if l.closed == nil && now.Sub(l.outage) > callTimeout {
 		l.tell(err.Error())
 	}
+}
+
+// explain finds out what is behind an error, and says it.
+func (l *loop) explain(err error) {
+	err = fmt.Errorf("%v: %w", l.etcd.client.Endpoints(), err)
+	l.trouble = err
+	l.start(explaining, func(ctx context.Context) error {
+		if why := l.config.Explain(ctx); why != nil {
+			err = why
+		}
+		return nil
+	}, func(error) {
+		l.trouble = err
+		l.config.Log.Warn(fmt.Sprintf("etcd cannot be used: %v (rounds go on, and none begins until it can)", err))
+	})
 }
 
 // leave ends the loop and takes the node out of the job.
@@ -252,10 +269,17 @@ func (l *loop) leave(ctx context.Context, why error) error {
 	if l.pulse.lease == 0 {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	if err := l.etcd.leave(ctx, l.pulse.lease, round, why); err != nil {
-		return fmt.Errorf("etcd: this node is known for up to %v more: %w", l.config.TTL, err)
+	limit := callTimeout
+	futile := l.view.state != nil || !l.outage.IsZero() // nobody waits for it, or nobody hears it
+	if futile {
+		limit = time.Second
 	}
-	return nil
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	err := l.etcd.leave(ctx, l.pulse.lease, round, why)
+	unknown := l.under == 0 && isRefusal(err)
+	if err == nil || futile || unknown {
+		return nil
+	}
+	return fmt.Errorf("etcd: this node is known for up to %v more: %w", l.config.TTL, err)
 }

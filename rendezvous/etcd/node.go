@@ -155,6 +155,9 @@ func (l *loop) endRound(why error) {
 func (l *loop) follow() {
 	v := l.view
 	if v.state != nil {
+		if l.under == 0 {
+			l.config.Log.Warn("the job had ended before this node came; to run it again, choose another run ID", "run_id", l.config.RunID)
+		}
 		l.finish(&rendezvous.ClosedError{Outcome: v.state.Outcome})
 		return
 	}
@@ -228,7 +231,7 @@ func (l *loop) enrol() {
 			}
 		case errors.As(err, &conflict):
 			l.self.Try = 0 // not to be known, until the next Join
-			l.fail(err)
+			l.fail(&rendezvous.MisuseError{Err: conflict})
 		default:
 			l.onFailure(err)
 		}

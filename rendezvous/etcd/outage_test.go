@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -257,7 +258,7 @@ func TestNoEtcd(t *testing.T) {
 	j.config.JoinTimeout = time.Second
 	a := j.agent("a", nil)
 	_, err := a.join()
-	if want := "etcd at [" + server.front.addr() + "] cannot be used: "; err == nil || !strings.HasPrefix(err.Error(), want) {
+	if want := "etcd cannot be used: [" + server.front.addr() + "]: "; err == nil || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("Join = %v, want %s...", err, want)
 	}
 	server.front.set(false)
@@ -283,7 +284,7 @@ func TestRefusals(t *testing.T) {
 	for _, c := range []struct{ user, password, want string }{
 		{"", "", "etcdserver: user name is empty"},
 		{"root", "wrong", "etcdserver: authentication failed, invalid user ID or password"},
-		{"nobody", "pass", "etcdserver: permission denied"},
+		{"nobody", "pass", "etcd does not let user nobody read and write the keys below /gorun/v1/: give it a role that may"},
 		{"root", "pass", ""},
 	} {
 		r, err := New(Config{
@@ -295,6 +296,9 @@ func TestRefusals(t *testing.T) {
 			if err := r.Close(t.Context(), nil); err != nil && c.want == "" {
 				t.Errorf("user %q: Close: %v", c.user, err)
 			}
+		}
+		if _, misuse := errors.AsType[*rendezvous.MisuseError](err); err != nil && !misuse {
+			t.Errorf("user %q, password %q: %v is a %[3]T, which waiting may mend", c.user, c.password, err)
 		}
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("user %q, password %q: %v, want %q", c.user, c.password, err, c.want)
