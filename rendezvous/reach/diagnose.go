@@ -3,6 +3,7 @@ package reach
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -148,7 +149,10 @@ func isTimeout(err error) bool {
 func cause(err error) error {
 	var op *net.OpError
 	var untrusted *tls.CertificateVerificationError
+	var unknown x509.UnknownAuthorityError
 	switch {
+	case errors.As(err, &unknown):
+		return errors.New("signed by an authority that this node does not know")
 	case errors.As(err, &untrusted):
 		return untrusted.Err
 	case errors.As(err, &op):
