@@ -90,7 +90,10 @@ func confNames() (names []string) {
 	return names
 }
 
-// setConf reads k=v,k2=v2; torchrun's users quote values, so quotes are dropped.
+// unquoted is text without blanks and quotes around it: torchrun's users quote values.
+func unquoted(text string) string { return strings.Trim(strings.TrimSpace(text), `'"`) }
+
+// setConf reads k=v,k2=v2. A key may have hyphens for its underscores, as flags may.
 func setConf(o *options, s string) error {
 	for item := range strings.SplitSeq(s, ",") {
 		if strings.TrimSpace(item) == "" {
@@ -100,7 +103,7 @@ func setConf(o *options, s string) error {
 		if !ok {
 			return fmt.Errorf("%s has no value: want pairs key=value with commas between", quote(item))
 		}
-		name, text = strings.Trim(strings.TrimSpace(name), `'"`), strings.Trim(strings.TrimSpace(text), `'"`)
+		name, text = strings.ReplaceAll(unquoted(name), "-", "_"), unquoted(text)
 		i := slices.IndexFunc(confKeys, func(k confKey) bool { return k.name == name })
 		if i < 0 {
 			return fmt.Errorf("no such key %s%s: want %s", quote(name), didYouMean(name, confNames()), anyOf(confNames()))
@@ -153,4 +156,13 @@ func (c conf) hosts() *bool {
 		return nil
 	}
 	return new(truths[strings.ToLower(text)])
+}
+
+// prefix is that of etcd's keys, with a slash at its end; empty: nothing is said of it.
+func (c conf) prefix() string {
+	prefix := c["etcd_prefix"]
+	if prefix == "" || strings.HasSuffix(prefix, "/") {
+		return prefix
+	}
+	return prefix + "/"
 }

@@ -23,7 +23,8 @@ type Etcd interface {
 type Elastic struct {
 	Access
 	RunID                      string
-	Prefix                     string // of etcd's keys; empty: gorun's own
+	Prefix                     string // of etcd's keys, with a slash at its end; empty: gorun's own
+	TempDir                    string // goes when this process does
 	Min, Max, MaxRestarts      int
 	TTL, LastCall, JoinTimeout time.Duration
 	ScaleUp                    rendezvous.ScaleUp
@@ -39,7 +40,7 @@ type Access struct {
 	Hosted             bool  // by the node that owns an endpoint; otherwise it runs by itself
 	Hosts              *bool // whether this node is to host it; nil: if it owns an endpoint
 	Endpoints          []rendezvous.Endpoint
-	Secret             string // of the nodes, if it is hosted; empty: none
+	Secret             string // of all who know the etcd that gorun hosts; empty: none
 	TLS                bool
 	CA, Cert, Key      string // PEM files; empty: none
 	User, PasswordFile string // empty: none
@@ -86,16 +87,18 @@ func (o *options) checkAccess() error {
 		return usagef("%s: certificates are for protocol=https", from)
 	case (c["username"] == "") != (c["password_file"] == ""):
 		return usagef("%s: username and password_file go together", from)
+	case files > 0 && o.tokenFile != "":
+		return usagef("%s and %s: nodes know each other by a token or by certificates; leave one out", o.given["rdzv-token-file"], from)
 	case !o.hosted():
 		return nil
+	case c["protocol"] != "":
+		return usagef("%s: an etcd that gorun hosts uses TLS where there is a token or certificates; leave protocol out", from)
 	case strings.EqualFold(c["store_type"], "file"):
 		return usagef("%s: nodes meet over the network; leave store_type out", from)
 	case c["username"] != "":
 		return usagef("%s: an etcd that gorun hosts has no users; nodes know each other by --rdzv-token-file", from)
 	case files > 0 && files < 3:
 		return usagef("%s: want all of ca_cert, ssl_cert and ssl_cert_key, or none", from)
-	case files > 0 && o.tokenFile != "":
-		return usagef("%s and %s: nodes know each other by a token or by certificates; leave one out", o.given["rdzv-token-file"], from)
 	case files == 0 && o.token == "" && o.exposed():
 		return usagef("%s: whoever reaches it could start programs: give every node the same secret, as in --rdzv-token-file=token (openssl rand -hex 32 >token)",
 			o.given["rdzv-endpoint"])
@@ -110,15 +113,15 @@ func (o *options) access() Access {
 		User: o.conf["username"], PasswordFile: o.conf["password_file"],
 	}
 	a.TLS = a.CA != "" || a.Cert != "" || strings.EqualFold(o.conf["protocol"], "https")
-	if a.Hosted && a.Cert == "" {
+	if a.Cert == "" && (a.Hosted || o.tokenFile != "") { // one that runs by itself may be gorun etcd
 		a.Secret = o.token
 	}
 	return a
 }
 
-func (o *options) elasticConfig(reserve rendezvous.ReserveFunc, logger hclog.Logger) Elastic {
+func (o *options) elasticConfig(tempDir string, reserve rendezvous.ReserveFunc, logger hclog.Logger) Elastic {
 	return Elastic{
-		Access: o.access(), RunID: o.runID, Prefix: o.conf["etcd_prefix"],
+		Access: o.access(), RunID: o.runID, Prefix: o.conf.prefix(), TempDir: tempDir,
 		Min: o.minNodes, Max: o.nnodes, MaxRestarts: o.maxRestarts,
 		TTL: o.conf.ttl(), LastCall: o.conf.seconds(30*time.Second, "last_call_timeout"), JoinTimeout: o.conf.seconds(10*time.Minute, "join_timeout", "timeout"),
 		ScaleUp: rendezvous.ScaleUp(o.scaleUp), MasterPort: o.masterPort,

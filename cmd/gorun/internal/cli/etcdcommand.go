@@ -57,6 +57,9 @@ func hostedAccess(endpoint, tokenFile, conf string) (Access, error) {
 	if endpoint == "" {
 		return Access{}, usagef("gorun etcd: want an address of this machine, as in --rdzv-endpoint=node0:%d", o.endpointPort())
 	}
+	if hosts := o.conf.hosts(); hosts != nil && !*hosts {
+		return Access{}, usagef("%s: gorun etcd hosts an etcd; leave is_host out", o.given["rdzv-conf"])
+	}
 	if err := o.loadToken(); err != nil {
 		return Access{}, err
 	}

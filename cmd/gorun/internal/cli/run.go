@@ -70,7 +70,7 @@ func run(ctx context.Context, o *options, command []string, stdout, stderr *os.F
 	if config.Spec.Logs, err = o.logs(logger); err != nil {
 		return err
 	}
-	if config.Rendezvous, err = o.rendezvous(etcd, logger); err != nil {
+	if config.Rendezvous, err = o.rendezvous(etcd, temp.dir, logger); err != nil {
 		return err
 	}
 	config.Start, config.Logger = start, logger

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"strings"
 	"sync"
 	"time"
 
@@ -10,12 +11,13 @@ import (
 // impatience is how long a node waits before it says what for: most waits are over by then.
 const impatience = time.Second
 
-// A waiting says what this node waits for.
+// A waiting says what this node waits for, once for each reason.
 type waiting struct {
 	logger hclog.Logger
 
 	mu     sync.Mutex
 	reason string
+	said   string      // the last one in this wait
 	timer  *time.Timer // nil: nothing is to be said
 }
 
@@ -25,12 +27,15 @@ func newWaiting(logger hclog.Logger) *waiting { return &waiting{logger: logger} 
 func (w *waiting) tell(reason string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.reason = reason
+	w.reason = strings.ReplaceAll(reason, "\n", "; ")
 	switch {
-	case reason == "" && w.timer != nil:
-		w.timer.Stop()
-		w.timer = nil
-	case reason != "" && w.timer == nil:
+	case reason == "":
+		w.said = ""
+		if w.timer != nil {
+			w.timer.Stop()
+			w.timer = nil
+		}
+	case w.reason != w.said && w.timer == nil:
 		w.timer = time.AfterFunc(impatience, w.say)
 	}
 }
@@ -42,5 +47,8 @@ func (w *waiting) say() {
 		return // it was over just now
 	}
 	w.timer = nil
-	w.logger.Warn("waiting: " + w.reason)
+	if w.reason != w.said {
+		w.said = w.reason
+		w.logger.Warn("waiting: " + w.reason)
+	}
 }

@@ -19,10 +19,10 @@ import (
 type storeHost func(token string) (addr string, store io.Closer, err error)
 
 // rendezvous is that of the job. etcd may be nil if no node meets others over it.
-func (o *options) rendezvous(etcd Etcd, logger hclog.Logger) (rendezvous.Rendezvous, error) {
+func (o *options) rendezvous(etcd Etcd, tempDir string, logger hclog.Logger) (rendezvous.Rendezvous, error) {
 	switch {
 	case o.elastic():
-		return etcd.Rendezvous(o.elasticConfig(reserve, logger)), nil
+		return etcd.Rendezvous(o.elasticConfig(tempDir, reserve, logger)), nil
 	case o.nnodes == 1:
 		return o.local(reserve, hostStore(logger)), nil
 	default:

@@ -60,6 +60,9 @@ func (m *meeting) Close(ctx context.Context, why error) error {
 	}
 	if m.server != nil {
 		errs = append(errs, m.server.Close(ctx))
+		if ctx.Err() != nil && len(m.config.Endpoints) == 1 {
+			m.config.Logger.Warn("the rendezvous ends with this node, which hosts it: the others go on with the round that they have, and get no other")
+		}
 	}
 	return errors.Join(errs...)
 }
@@ -79,7 +82,11 @@ func (m *meeting) open(ctx context.Context) (*etcd.Rendezvous, string, error) {
 		return nil, "", err
 	}
 	if m.server == nil {
-		if m.server, err = host(ctx, c.Access, c.RunID, "", c.Waiting, c.Logger); err != nil {
+		h := hosting{
+			Access: c.Access, in: in, server: embedded.Config{Job: c.RunID, TempDir: c.TempDir},
+			waiting: c.Waiting, logger: c.Logger,
+		}
+		if m.server, err = h.start(ctx); err != nil {
 			return nil, "", err
 		}
 	}
@@ -94,6 +101,7 @@ func (m *meeting) open(ctx context.Context) (*etcd.Rendezvous, string, error) {
 		Prefix: c.Prefix, RunID: c.RunID, Min: c.Min, Max: c.Max, MaxRestarts: c.MaxRestarts,
 		TTL: c.TTL, LastCall: c.LastCall, JoinTimeout: c.JoinTimeout, ScaleUp: c.ScaleUp,
 		Options: c.Settings, Reserve: c.Reserve, Waiting: c.Waiting, Log: logTo(c.Logger),
+		Explain: func(ctx context.Context) error { return oneLine(diagnose(ctx, c.Access, in, c.Endpoints)) },
 	})
 	return m.inner, m.addr, err
 }

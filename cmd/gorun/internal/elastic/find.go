@@ -10,6 +10,8 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/gorun/gorun/cmd/gorun/internal/cli"
@@ -78,13 +80,12 @@ const askPause = 500 * time.Millisecond
 
 // await returns when an etcd can be used. What it waits for it tells; it gives up when ctx ends or waiting is of no use.
 func await(ctx context.Context, a cli.Access, in secrets, tell func(string)) error {
-	target := reach.Target{Endpoints: a.Endpoints, TLS: in.tls, Username: a.User, Password: in.password}
 	for {
-		err := reach.Diagnose(ctx, target)
+		err := diagnose(ctx, a, in, a.Endpoints)
 		if err == nil {
 			return nil
 		}
-		if lasting(err) {
+		if !slices.ContainsFunc(problems(err), func(p *reach.Problem) bool { return !p.Lasting() }) {
 			return misuse(err)
 		}
 		if ctx.Err() == nil {
@@ -98,18 +99,29 @@ func await(ctx context.Context, a cli.Access, in secrets, tell func(string)) err
 	}
 }
 
-// lasting reports whether waiting for any of the endpoints is of no use.
-func lasting(err error) bool {
-	list := []error{err}
+// diagnose says why none of some of the endpoints can be used.
+func diagnose(ctx context.Context, a cli.Access, in secrets, endpoints []rendezvous.Endpoint) error {
+	return reach.Diagnose(ctx, reach.Target{Endpoints: endpoints, Hosted: a.Hosted, TLS: in.tls, Username: a.User, Password: in.password})
+}
+
+// oneLine is an error in one line.
+func oneLine(err error) error {
+	if err == nil {
+		return nil
+	}
+	return errors.New(strings.ReplaceAll(err.Error(), "\n", "; "))
+}
+
+// problems are those of a diagnosis, one for each endpoint.
+func problems(err error) (list []*reach.Problem) {
 	if several, ok := err.(interface{ Unwrap() []error }); ok {
-		list = several.Unwrap()
-	}
-	for _, err := range list {
-		if p, ok := errors.AsType[*reach.Problem](err); !ok || !p.Lasting() {
-			return false
+		for _, err := range several.Unwrap() {
+			list = append(list, problems(err)...)
 		}
+	} else if p, ok := errors.AsType[*reach.Problem](err); ok {
+		list = append(list, p)
 	}
-	return true
+	return list
 }
 
 func errPatience(d time.Duration) error { return fmt.Errorf("no rendezvous within %v", d) }

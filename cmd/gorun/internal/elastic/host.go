@@ -5,67 +5,100 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
+	"time"
 
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/gorun/gorun/cmd/gorun/internal/cli"
+	"github.com/gorun/gorun/rendezvous"
 	"github.com/gorun/gorun/rendezvous/embedded"
 	"github.com/gorun/gorun/rendezvous/reach"
 )
 
-// host starts the etcd if it is this node's to host; nil: it is not.
-func host(ctx context.Context, a cli.Access, job, dir string, tell func(string), logger hclog.Logger) (*embedded.Server, error) {
-	insist := a.Hosts != nil && *a.Hosts
-	if !a.Hosted || a.Hosts != nil && !insist {
+// A hosting is an etcd that may be this process's to host.
+type hosting struct {
+	cli.Access
+	in      secrets
+	server  embedded.Config // its Job, and where its data goes
+	waiting func(reason string)
+	logger  hclog.Logger
+
+	findings []string // where the endpoints are, once start has looked
+}
+
+// start starts the etcd; nil: another node hosts it.
+func (h *hosting) start(ctx context.Context) (*embedded.Server, error) {
+	insist := h.Hosts != nil && *h.Hosts
+	if !h.Hosted || h.Hosts != nil && !insist {
 		return nil, nil
 	}
-	claim, findings, err := reach.Own(ctx, a.Endpoints, insist)
+	claim, findings, err := reach.Own(ctx, h.Endpoints, insist)
 	for _, f := range findings {
-		logger.Debug("endpoint", "finding", f.String())
+		h.findings = append(h.findings, f.String())
 	}
-	if err != nil || claim == nil {
-		return nil, err
+	h.logger.Debug("endpoints", "found", h.findings)
+	switch {
+	case ctx.Err() != nil && claim == nil:
+		return nil, context.Cause(ctx)
+	case err != nil:
+		return nil, misuse(err)
+	case claim == nil:
+		return nil, nil
 	}
-	if len(a.Endpoints) > 1 {
-		tell(fmt.Sprintf("the rendezvous at %s needs another of its %d endpoints: start gorun on their nodes", claim.Endpoint, len(a.Endpoints)))
+	c := h.server
+	c.Listeners, c.Self, c.Members = claim.Listeners, claim.Endpoint, h.Endpoints
+	c.Secret, c.Logger = []byte(h.Secret), h.logger.Named("etcd")
+	if h.Cert != "" {
+		c.Files = &embedded.Files{CA: h.CA, Cert: h.Cert, Key: h.Key}
 	}
-	config := embedded.Config{
-		Listeners: claim.Listeners, Self: claim.Endpoint, Members: a.Endpoints, Job: job, Dir: dir,
-		Secret: []byte(a.Secret), Logger: logger.Named("etcd"),
-	}
-	if a.Cert != "" {
-		config.Files = &embedded.Files{CA: a.CA, Cert: a.Cert, Key: a.Key}
-	}
-	server, err := embedded.Start(ctx, config)
+	server, err := h.serve(ctx, c)
 	if err != nil {
 		return nil, err
 	}
 	go func() {
 		<-server.Done()
 		if err := server.Err(); !errors.Is(err, net.ErrClosed) {
-			logger.Warn("the rendezvous that this node hosts has ended", "endpoint", claim.Endpoint, "error", err)
+			h.logger.Warn("the rendezvous that this node hosts has ended", "endpoint", claim.Endpoint, "error", err)
 		}
 	}()
 	return server, nil
 }
 
-// Serve hosts an etcd by hand.
-func (Etcd) Serve(ctx context.Context, a cli.Access, dir string, logger hclog.Logger) error {
-	if a.Hosts == nil {
-		a.Hosts = new(true)
+// serve waits for one of the other members, if there are any. One that knows another secret ends the wait: nodes that
+// agree on theirs are already there, and this one is not to be.
+func (h *hosting) serve(ctx context.Context, c embedded.Config) (*embedded.Server, error) {
+	if len(h.Endpoints) > 1 {
+		h.waiting(fmt.Sprintf("the rendezvous at %s needs another of its %d endpoints: start gorun on their nodes", c.Self, len(h.Endpoints)))
+		var stop func()
+		ctx, stop = h.heed(ctx, c.Self)
+		defer stop()
 	}
-	tell := func(reason string) { logger.Warn("waiting: " + reason) }
-	server, err := host(ctx, a, "gorun etcd", dir, tell, logger)
-	if err != nil {
-		return misuse(err)
+	server, err := embedded.Start(ctx, c)
+	if wrong, ok := errors.AsType[*rendezvous.MisuseError](context.Cause(ctx)); ok && err != nil {
+		return nil, wrong
 	}
-	logger.Warn("serving", "endpoint", server.Endpoint().String())
-	select {
-	case <-ctx.Done():
-		ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-		cancel() // its clients stay where they are
-		return server.Close(ctx)
-	case <-server.Done():
-		return server.Err()
-	}
+	return server, err
+}
+
+// heed returns a context that ends when a member other than self has been found to know another secret.
+func (h *hosting) heed(ctx context.Context, self rendezvous.Endpoint) (heeding context.Context, stop func()) {
+	others := slices.DeleteFunc(slices.Clone(h.Endpoints), func(e rendezvous.Endpoint) bool { return e == self })
+	heeding, cancel := context.WithCancelCause(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for heeding.Err() == nil {
+			for _, p := range problems(diagnose(heeding, h.Access, h.in, others)) {
+				if p.Kind == reach.Credentials {
+					cancel(misuse(p))
+				}
+			}
+			select {
+			case <-time.After(askPause):
+			case <-heeding.Done():
+			}
+		}
+	}()
+	return heeding, func() { cancel(nil); <-ended }
 }
