@@ -52,7 +52,7 @@ func (o *options) settleElastic() error {
 	if o.endpoint == "" {
 		return usagef("%s: where do the nodes meet? Say it on every node, as in --rdzv-endpoint=node0:%d", backend, o.endpointPort())
 	}
-	if err := o.settleEndpoints(); err != nil {
+	if err := o.settleEndpoints(o.endpointPort()); err != nil {
 		return err
 	}
 	if o.runID == "" {

@@ -6,13 +6,19 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"github.com/gorun/gorun/rendezvous"
 )
+
+const aboutEtcd = "It outlives jobs, which meet there by --rdzv-backend=etcd with the same --rdzv-endpoint and --rdzv-token-file. Three of them, " +
+	"one on each of three machines and with the same three endpoints, are a cluster of which any one may die. SIGTERM ends it."
 
 // etcdCommand is gorun etcd: an etcd such as an agent would host, which outlives jobs.
 func etcdCommand(etcd Etcd) *cobra.Command {
 	var endpoint, tokenFile, conf, dir string
 	cmd := &cobra.Command{
-		Use: "etcd", Short: "Host an etcd, where the nodes of jobs meet, until it is stopped", Args: noArguments, ValidArgsFunction: cobra.NoFileCompletions,
+		Use: "etcd", Short: "Host an etcd, where the nodes of jobs meet, until it is stopped", Long: aboutEtcd,
+		Args: noArguments, ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			access, err := hostedAccess(endpoint, tokenFile, conf)
 			if err != nil {
@@ -29,10 +35,14 @@ func etcdCommand(etcd Etcd) *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.SetNormalizeFunc(normalize)
-	flags.StringVar(&endpoint, "rdzv-endpoint", "", "HOST:PORT of this machine, or three with commas between of which one is this machine's")
-	flags.StringVar(&tokenFile, "rdzv-token-file", "", "FILE with the secret of the nodes ($GORUN_TOKEN); not needed on loopback")
-	flags.StringVar(&conf, "rdzv-conf", "", "ca_cert, ssl_cert and ssl_cert_key, instead of a secret; is_host")
-	flags.StringVar(&dir, "data-dir", "", "DIR where data stays for the next time; a temporary one if it is not given")
+	flags.StringVar(&endpoint, "rdzv-endpoint", "", "where: `HOST:PORT` of this machine, or three with commas between, of which one is this machine's (port 2379)")
+	flags.StringVar(&tokenFile, "rdzv-token-file", "", "secret `FILE` of all nodes ($GORUN_TOKEN); not needed on loopback")
+	flags.StringVar(&conf, "rdzv-conf", "", "as `K=V,...`: ca_cert, ssl_cert and ssl_cert_key, instead of a secret; is_host=true if the endpoint is an address that others translate to this machine's")
+	flags.StringVar(&dir, "data-dir", "", "a `DIR` where data stays for the next time (a temporary one)")
+	_ = cmd.RegisterFlagCompletionFunc("data-dir", cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs)) // there is such a flag
+	for _, name := range []string{"rdzv-endpoint", "rdzv-conf"} {
+		_ = cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions)
+	}
 	return cmd
 }
 
@@ -55,7 +65,7 @@ func hostedAccess(endpoint, tokenFile, conf string) (Access, error) {
 		}
 	}
 	if endpoint == "" {
-		return Access{}, usagef("gorun etcd: want an address of this machine, as in --rdzv-endpoint=node0:%d", o.endpointPort())
+		return Access{}, usagef("gorun etcd: want an address of this machine, as in --rdzv-endpoint=node0:%d", rendezvous.EtcdPort)
 	}
 	if hosts := o.conf.hosts(); hosts != nil && !*hosts {
 		return Access{}, usagef("%s: gorun etcd hosts an etcd; leave is_host out", o.given["rdzv-conf"])
@@ -63,7 +73,7 @@ func hostedAccess(endpoint, tokenFile, conf string) (Access, error) {
 	if err := o.loadToken(); err != nil {
 		return Access{}, err
 	}
-	if err := o.settleEndpoints(); err != nil {
+	if err := o.settleEndpoints(rendezvous.EtcdPort); err != nil {
 		return Access{}, err
 	}
 	if err := o.checkAccess(); err != nil {

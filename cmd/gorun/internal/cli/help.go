@@ -3,6 +3,9 @@ package cli
 import (
 	"fmt"
 	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 const summary = "start copies of a program on this and other machines, tell each who it is, and keep them alive"
@@ -15,6 +18,7 @@ const aboutFlags = "Every flag --a-b may be written --a_b, or shorter as long as
 
 var usages = []string{
 	"gorun [flags] program [args...]",
+	"gorun etcd --rdzv-endpoint=HOST:PORT",
 	"gorun drill [flags] [scenario...]",
 	"gorun completion bash|zsh|fish|powershell",
 	"gorun man",
@@ -25,6 +29,7 @@ var examples = []struct{ command, about string }{
 	{"gorun --nproc-per-node=4 train.py --epochs 3", ""},
 	{"gorun --nnodes=2 --node-rank=0 --master-addr=10.0.0.1 --nproc-per-node=8 ./train", "on 10.0.0.1"},
 	{"gorun --nnodes=2 --node-rank=1 --master-addr=10.0.0.1 --nproc-per-node=8 ./train", "on the other"},
+	{"gorun --nnodes=2:4 --rdzv-backend=embedded --rdzv-endpoint=node0 --rdzv-token-file=token --nproc-per-node=8 ./train", "on each of two to four"},
 }
 
 var exitCodes = []struct{ code, meaning string }{
@@ -68,6 +73,30 @@ func help() string {
 	for _, e := range exitCodes {
 		fmt.Fprintf(&b, "  %-6s %s\n", e.code, e.meaning)
 	}
+	return b.String()
+}
+
+// commandHelp is the text of --help of a command that stands instead of a program.
+func commandHelp(cmd *cobra.Command) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %s.\n\nUsage:\n  %s\n", cmd.CommandPath(), strings.ToLower(cmd.Short[:1])+cmd.Short[1:], cmd.UseLine())
+	if cmd.Long != "" {
+		fmt.Fprintf(&b, "\n%s\n", wrap(cmd.Long, 0))
+	}
+	heading := "\nFlags:\n"
+	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+		if f.Name == "help" {
+			return
+		}
+		b.WriteString(heading)
+		heading = ""
+		name := "    --" + f.Name
+		if f.Shorthand != "" {
+			name = "-" + f.Shorthand + ", --" + f.Name
+		}
+		value, text := pflag.UnquoteUsage(f)
+		entry(&b, strings.TrimSpace(name+" "+value), text)
+	})
 	return b.String()
 }
 

@@ -105,7 +105,7 @@ func (o *options) checkAsTorchrun() error {
 	if _, err := static.settleMaster(); err == nil {
 		return nil
 	}
-	return o.settleEndpoints()
+	return o.settleEndpoints(o.endpointPort())
 }
 
 func (o *options) settleStatic() error {
@@ -131,9 +131,9 @@ func (o *options) standAlone() {
 	o.backend, o.endpoint, o.runID, o.conf = backendStatic, "", "", nil
 }
 
-// settleEndpoints reads those of etcd's members.
-func (o *options) settleEndpoints() (err error) {
-	if o.endpoints, err = rendezvous.ParseEndpoints(o.endpoint, o.endpointPort()); err != nil {
+// settleEndpoints reads those of etcd's members; port is for those that name none.
+func (o *options) settleEndpoints(port int) (err error) {
+	if o.endpoints, err = rendezvous.ParseEndpoints(o.endpoint, port); err != nil {
 		return usagef("%s: %w", o.given["rdzv-endpoint"], err)
 	}
 	if n := len(o.endpoints); o.hosted() && n != 1 && n != 3 {

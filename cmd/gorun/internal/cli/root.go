@@ -79,7 +79,13 @@ func newCommand(here host, runF func(context.Context, *options, []string) error)
 	}
 	cmd.SetContext(context.Background())
 	cmd.SetVersionTemplate("gorun {{.Version}}\n")
-	cmd.SetHelpFunc(func(cmd *cobra.Command, _ []string) { cmd.Print(help()) })
+	cmd.SetHelpFunc(func(asked *cobra.Command, _ []string) {
+		text := help()
+		if asked != cmd {
+			text = commandHelp(asked)
+		}
+		asked.Print(text)
+	})
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return flagError(err) })
 	values.register(cmd)
 	return cmd
