@@ -54,6 +54,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "freeport": freePort, "listen": listen,
+			"etcd": etcd, "putkey": putKey, "keys": keys, "leaderless": leaderless, "deaf": deaf, "greeter": greeter, "certificates": certificates,
 		},
 	})
 }
@@ -99,12 +100,21 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// freeport NAME sets a variable to a port that nobody listens on.
+// freeport NAME sets a variable to a port that nobody listens on, nor on the next one.
 func freePort(ts *testscript.TestScript, _ bool, args []string) {
-	p, err := launcher.ReservePort("127.0.0.1", 0) // outgoing connections do not get it either
-	ts.Check(err)
-	ts.Setenv(args[0], strconv.Itoa(p.Number()))
-	ts.Check(p.Close())
+	ts.Setenv(args[0], reserve(ts))
+}
+
+func reserve(ts *testscript.TestScript) string {
+	for {
+		p, err := launcher.ReservePort("127.0.0.1", 0) // outgoing connections do not get it either
+		ts.Check(err)
+		ts.Check(p.Close())
+		if next, err := launcher.ReservePort("127.0.0.1", p.Number()+1); err == nil {
+			ts.Check(next.Close())
+			return strconv.Itoa(p.Number())
+		}
+	}
 }
 
 // listen NAME sets a variable to a port that somebody listens on until the script ends.
