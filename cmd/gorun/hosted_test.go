@@ -1,0 +1,240 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+
+	"github.com/gorun/gorun/rendezvous/rendezvoustest"
+)
+
+const secretToken = "5ecre7-0f-7he-n0de5-0f-7h15-j0b"
+
+// loopback returns endpoints of this machine, n of them.
+func loopback(t *testing.T, n int) string {
+	var list []string
+	for range n {
+		list = append(list, fmt.Sprintf("127.0.0.1:%d", rendezvoustest.FreePort(t, "127.0.0.1")))
+	}
+	return strings.Join(list, ",")
+}
+
+func tokenFile(t *testing.T, token string) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(name, []byte(token), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// TestInterruptWhileWaiting: whatever a node waits for, a signal ends it, and nothing is left.
+func TestInterruptWhileWaiting(t *testing.T) {
+	t.Parallel()
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // accepts nobody
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = silent.Close() })
+	for name, c := range map[string]struct{ backend, endpoint, reason string }{
+		"no etcd":           {"etcd", loopback(t, 1), "connection refused"},
+		"no such host":      {"etcd", "nowhere.invalid", "nowhere.invalid:2379"},
+		"who says nothing":  {"etcd", silent.Addr().String(), "it takes connections and says nothing"},
+		"the other members": {"c10d", loopback(t, 3), "needs another of its 3 endpoints"},
+		"the other nodes":   {"c10d", loopback(t, 1), "round 1: 1 of 2 nodes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := startNode(t, "--nnodes=2", "--rdzv-id=j", "--rdzv-backend="+c.backend, "--rdzv-endpoint="+c.endpoint, "true")
+			n.expect("waiting: .*" + c.reason)
+			n.signal(syscall.SIGTERM)
+			if said := n.end(143); !strings.HasSuffix(said, "\ngorun: stopped by signal 15 (SIGTERM)\n") {
+				t.Errorf("it says %s", said)
+			}
+		})
+	}
+}
+
+// TestAnyMemberMayDie: of three nodes that each host a third of the etcd one is killed, and the others go on.
+func TestAnyMemberMayDie(t *testing.T) {
+	t.Parallel()
+	endpoints, token := loopback(t, 3), tokenFile(t, secretToken)
+	release := filepath.Join(t.TempDir(), "release")
+	var nodes []*node
+	for range 3 {
+		nodes = append(nodes, startNode(t, "--nnodes=2:3", "--rdzv-backend=embedded", "--rdzv-endpoint="+endpoints, "--rdzv-token-file="+token,
+			"--rdzv-conf=ttl=5,last_call_timeout=20", "sh", "-c", `echo one of $WORLD_SIZE; until test -e `+release+`; do sleep 0.05; done`))
+	}
+	for _, n := range nodes {
+		n.expect("one of 3$")
+	}
+	nodes[0].signal(syscall.SIGKILL)
+	nodes[0].end(-1)
+	for _, n := range nodes[1:] {
+		n.expect("starting the workers again: .* is lost$")
+		n.expect("one of 2$")
+	}
+	if err := os.WriteFile(release, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range nodes[1:] {
+		n.end(0)
+	}
+}
+
+// TestWrongToken: the node that has it is told so, whether it is to host a part of the etcd or not; the others go on.
+func TestWrongToken(t *testing.T) {
+	t.Parallel()
+	for _, members := range []int{1, 3} {
+		t.Run(fmt.Sprint(members), func(t *testing.T) {
+			t.Parallel()
+			endpoints, release := loopback(t, members), filepath.Join(t.TempDir(), "release")
+			start := func(token string) *node {
+				return startNode(t, "--nnodes=2", "--rdzv-backend=embedded", "--rdzv-endpoint="+endpoints, "--rdzv-token-file="+tokenFile(t, token),
+					"sh", "-c", "until test -e "+release+"; do sleep 0.05; done")
+			}
+			first := start(secretToken)
+			first.expect("waiting: ")
+			wrong, second := start("another-"+secretToken), start(secretToken)
+			if said := wrong.end(2); !strings.Contains(said, "its certificate is not believed (") || !strings.HasSuffix(said, ": give every node the same --rdzv-token-file, or ca_cert= in --rdzv-conf\n") {
+				t.Errorf("with a wrong token it says %s", said)
+			}
+			if err := os.WriteFile(release, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			first.end(0)
+			second.end(0)
+		})
+	}
+}
+
+// TestHostLeaves: the node that hosts the etcd says what that means, and so do those that lose it.
+func TestHostLeaves(t *testing.T) {
+	t.Parallel()
+	endpoint := loopback(t, 1)
+	start := func() *node {
+		return startNode(t, "--nnodes=1:2", "--rdzv-backend=embedded", "--rdzv-endpoint="+endpoint, "--rdzv-conf=ttl=5,last_call_timeout=20", "sh", "-c", "echo one of $WORLD_SIZE; exec sleep 1000")
+	}
+	host := start()
+	host.expect("waiting: round 1")
+	other := start()
+	host.expect("one of 2$")
+	other.expect("one of 2$")
+	host.signal(syscall.SIGTERM)
+	other.expect("starting the workers again: ")
+	other.expect("one of 1$")
+	if said := host.end(143); !strings.Contains(said, "the rendezvous ends with this node, which hosts it: ") {
+		t.Errorf("the host says %s", said)
+	}
+	other.expect(`etcd cannot be used: 127\.0\.0\.1:\d+: connection refused: .* \(rounds go on, and none begins until it can\)$`)
+	other.signal(syscall.SIGTERM)
+	other.end(143)
+}
+
+// TestNobodyElse: a node listens at the address of its endpoint only, strangers get nowhere, and the secret is nowhere to be read.
+func TestNobodyElse(t *testing.T) {
+	endpoint, file := loopback(t, 1), tokenFile(t, secretToken)
+	flags := []string{"--nnodes=1:2", "--rdzv-backend=embedded", "--rdzv-endpoint=" + endpoint, "--rdzv-token-file=" + file, "--rdzv-conf=last_call_timeout=0"}
+	t.Setenv("LOGLEVEL", "debug")
+	n := startNode(t, append(flags, "sh", "-c", "env; cat /proc/[0-9]*/cmdline | tr '\\0' ' '; echo; echo ready; exec sleep 1000")...)
+	n.expect("ready$")
+	addrs := listening(t, n.cmd.Process.Pid)
+	if !slices.Contains(addrs, endpoint) {
+		t.Errorf("it listens at %v, want %s", addrs, endpoint)
+	}
+	for _, addr := range addrs { // where the other agents call this one, too
+		if !strings.HasPrefix(addr, "127.0.0.1:") {
+			t.Errorf("it listens at %s", addr)
+		}
+		for name, connect := range strangers {
+			if err := connect(t, addr); err == nil {
+				t.Errorf("%s is let in at %s", name, addr)
+			}
+		}
+	}
+	n.signal(syscall.SIGTERM)
+	said := n.end(143)
+	said += startNode(t, append(flags, "--dry-run", "true")...).end(0)
+	if strings.Contains(said, secretToken) {
+		t.Errorf("the secret is in what it says, or a worker sees: %s", said)
+	}
+}
+
+// strangers are those without a secret; nil says that they have come in.
+var strangers = map[string]func(t *testing.T, endpoint string) error{
+	"HTTP": func(_ *testing.T, endpoint string) error {
+		answer, err := http.Get("http://" + endpoint + "/version")
+		if err != nil {
+			return err
+		}
+		return fmt.Errorf("it is told %s: %w", answer.Status, answer.Body.Close())
+	},
+	"TLS without a certificate": func(_ *testing.T, endpoint string) error {
+		c, err := tls.Dial("tcp", endpoint, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
+		if err != nil {
+			return err
+		}
+		defer func() { _ = c.Close() }() // nothing was written
+		_ = c.SetDeadline(time.Now().Add(patience))
+		_, err = io.ReadFull(c, make([]byte, 1)) // in TLS 1.3 the server's refusal comes with what it would say
+		return err
+	},
+	"an etcd client": func(t *testing.T, endpoint string) error { return ask(t, endpoint, nil) },
+	"an etcd client with TLS": func(t *testing.T, endpoint string) error {
+		return ask(t, endpoint, &tls.Config{InsecureSkipVerify: true})
+	},
+}
+
+func ask(t *testing.T, endpoint string, credentials *tls.Config) error {
+	c, err := clientv3.New(clientv3.Config{Endpoints: []string{endpoint}, TLS: credentials, Logger: zap.NewNop()})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = c.Close() }() // nothing was written
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	_, err = c.Get(ctx, "", clientv3.WithPrefix())
+	return err
+}
+
+// listening returns the addresses at which a process listens on TCP.
+func listening(t *testing.T, pid int) (addrs []string) {
+	t.Helper()
+	own := make(map[string]bool)
+	fds, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
+	if err != nil || len(fds) == 0 {
+		t.Skip("needs /proc")
+	}
+	for _, fd := range fds {
+		to, _ := os.Readlink(fd) // it may be closed by now
+		own[to] = true
+	}
+	for _, family := range []string{"tcp", "tcp6"} {
+		table, _ := os.ReadFile("/proc/net/" + family) // there may be no IPv6
+		for line := range strings.Lines(string(table)) {
+			f := strings.Fields(line)
+			if len(f) > 9 && f[3] == "0A" && own["socket:["+f[9]+"]"] {
+				var ip [4]byte
+				var port int
+				if _, err := fmt.Sscanf(f[1], "%02x%02x%02x%02x:%04x", &ip[3], &ip[2], &ip[1], &ip[0], &port); err != nil {
+					t.Fatal(err)
+				}
+				addrs = append(addrs, fmt.Sprintf("%s:%d", net.IP(ip[:]), port))
+			}
+		}
+	}
+	return addrs
+}

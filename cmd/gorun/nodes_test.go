@@ -1,0 +1,95 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// A node is a running gorun, one of several.
+type node struct {
+	t    *testing.T
+	cmd  *exec.Cmd
+	temp string         // its $TMPDIR
+	from *os.File       // what it and its workers say, on stdout and stderr; ends when all of them are gone
+	said *bufio.Scanner // the same in lines
+	text strings.Builder
+}
+
+func startNode(t *testing.T, args ...string) *node {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	from, to, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = to.Close() }() // the node has its own
+	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+	n := &node{t: t, cmd: exec.CommandContext(ctx, exe), temp: t.TempDir(), from: from, said: bufio.NewScanner(from)}
+	t.Cleanup(func() {
+		cancel()
+		_ = n.cmd.Wait() // if nothing else has
+		_ = from.Close()
+	})
+	n.cmd.Args = append([]string{"gorun"}, args...)
+	n.cmd.Env = append(os.Environ(), "TMPDIR="+n.temp, raceExitsAtOnce)
+	n.cmd.Stdout, n.cmd.Stderr = to, to
+	if err := n.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// next reads a line.
+func (n *node) next() bool {
+	if !n.said.Scan() {
+		return false
+	}
+	n.text.WriteString(n.said.Text() + "\n")
+	return true
+}
+
+// expect reads lines until one matches.
+func (n *node) expect(pattern string) {
+	n.t.Helper()
+	for re := regexp.MustCompile(pattern); n.next(); {
+		if re.MatchString(n.said.Text()) {
+			return
+		}
+	}
+	n.t.Fatalf("%v ends before it says %s; it says\n%s", n.cmd.Args, pattern, n.text.String())
+}
+
+func (n *node) signal(sig syscall.Signal) {
+	n.t.Helper()
+	if err := n.cmd.Process.Signal(sig); err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+// end waits until nothing is left of the node, wants an exit code and no temporary file, and returns all that was said.
+func (n *node) end(code int) string {
+	n.t.Helper()
+	for n.next() {
+	}
+	err := n.cmd.Wait()
+	if exit := new(exec.ExitError); err != nil && !errors.As(err, &exit) {
+		n.t.Fatal(err)
+	}
+	if got := n.cmd.ProcessState.ExitCode(); got != code {
+		n.t.Errorf("%v: exit code %d, want %d; it says\n%s", n.cmd.Args, got, code, n.text.String())
+	}
+	if left, err := os.ReadDir(n.temp); err != nil || len(left) > 0 {
+		n.t.Errorf("%v has left %v, %v", n.cmd.Args, left, err)
+	}
+	return n.text.String()
+}
