@@ -127,7 +127,7 @@ func leaderless(ts *testscript.TestScript, _ bool, args []string) {
 			servers <- s
 		}()
 	}
-	left := members[0]
+	var others []*embedded.Server
 	now, cancel := context.WithCancel(context.Background())
 	cancel()
 	for range members {
@@ -135,13 +135,16 @@ func leaderless(ts *testscript.TestScript, _ bool, args []string) {
 		switch {
 		case s == nil:
 			ts.Fatalf("a member of three has not started")
-		case s.Endpoint() == left:
+		case s.Endpoint() == members[0]:
 			ts.Defer(func() { _ = s.Close(now) }) // it has nobody to hand over to
 		default:
-			defer func() { ts.Check(s.Close(now)) }()
+			others = append(others, s)
 		}
 	}
-	ts.Setenv(args[0], strconv.Itoa(left.Port))
+	for _, s := range others {
+		ts.Check(s.Close(now))
+	}
+	ts.Setenv(args[0], strconv.Itoa(members[0].Port))
 }
 
 // deaf NAME sets a variable to a port that answers nobody: more wait to be accepted than may.

@@ -47,10 +47,18 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Condition: func(name string) (bool, error) {
-			if name != "torch" {
+			switch name {
+			case "torch":
+				return pythonWithTorch() != "", nil
+			case "ipv6":
+				l, err := net.Listen("tcp", "[::1]:0")
+				if err != nil {
+					return false, nil
+				}
+				return true, l.Close()
+			default:
 				return false, fmt.Errorf("no condition %s", name)
 			}
-			return pythonWithTorch() != "", nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "freeport": freePort, "listen": listen,
