@@ -80,21 +80,23 @@ const askPause = 500 * time.Millisecond
 
 // await returns when an etcd can be used. What it waits for it tells; it gives up when ctx ends or waiting is of no use.
 func await(ctx context.Context, a cli.Access, in secrets, tell func(string)) error {
+	var why error
 	for {
 		err := diagnose(ctx, a, in, a.Endpoints)
-		if err == nil {
+		switch {
+		case err == nil:
 			return nil
-		}
-		if !slices.ContainsFunc(problems(err), func(p *reach.Problem) bool { return !p.Lasting() }) {
+		case ctx.Err() != nil && why != nil: // it has been cut short
+		case !slices.ContainsFunc(problems(err), func(p *reach.Problem) bool { return !p.Lasting() }):
 			return misuse(err)
-		}
-		if ctx.Err() == nil {
-			tell(err.Error())
+		default:
+			why = err
+			tell(why.Error())
 		}
 		select {
 		case <-time.After(askPause):
 		case <-ctx.Done():
-			return fmt.Errorf("%w: %w", context.Cause(ctx), err)
+			return fmt.Errorf("%w: %w", context.Cause(ctx), why)
 		}
 	}
 }
