@@ -322,6 +322,7 @@ func TestUsageErrors(t *testing.T) {
 		{"--nnodes=2 --rdzv-backend=c10d --rdzv-endpoint=h --rdzv-conf=ca_cert=b x", "--rdzv-conf=ca_cert=b: want all of ca_cert, ssl_cert and ssl_cert_key, or none"},
 		{"--nnodes=2 --rdzv-backend=c10d --rdzv-endpoint=h --rdzv-conf=username=u,password_file=p x", "--rdzv-conf=username=u,password_file=p: an etcd that gorun hosts has no users; nodes know each other by --rdzv-token-file"},
 		{"--nnodes=2 --rdzv-backend=c10d --rdzv-endpoint=h --rdzv-conf=store_type=file x", "--rdzv-conf=store_type=file: nodes meet over the network; leave store_type out"},
+		{"--nnodes=2 --rdzv-backend=c10d --rdzv-endpoint=h --rdzv-conf=protocol=https x", "--rdzv-conf=protocol=https: an etcd that gorun hosts uses TLS where there is a token or certificates; leave protocol out"},
 		{"--nnodes=2 --rdzv-backend=etcd --rdzv-endpoint=h --rdzv-id=a --rdzv-conf=username=u x", "--rdzv-conf=username=u: username and password_file go together"},
 		{"--nnodes=2 --rdzv-backend=etcd --rdzv-endpoint=h --rdzv-id=a --rdzv-conf=protocol=http,ca_cert=c x", "--rdzv-conf=protocol=http,ca_cert=c: certificates are for protocol=https"},
 		{"--scale-up=imediate x", "--scale-up=imediate: want immediate, on-restart or never (did you mean immediate?)"},

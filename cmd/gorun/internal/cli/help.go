@@ -29,7 +29,7 @@ var examples = []struct{ command, about string }{
 	{"gorun --nproc-per-node=4 train.py --epochs 3", ""},
 	{"gorun --nnodes=2 --node-rank=0 --master-addr=10.0.0.1 --nproc-per-node=8 ./train", "on 10.0.0.1"},
 	{"gorun --nnodes=2 --node-rank=1 --master-addr=10.0.0.1 --nproc-per-node=8 ./train", "on the other"},
-	{"gorun --nnodes=2:4 --rdzv-backend=embedded --rdzv-endpoint=node0 --rdzv-token-file=token --nproc-per-node=8 ./train", "on each of two to four"},
+	{"gorun --nnodes=2:4 --rdzv-backend=embedded --rdzv-endpoint=node0 --rdzv-token-file=token ./train", "on each"},
 }
 
 var exitCodes = []struct{ code, meaning string }{

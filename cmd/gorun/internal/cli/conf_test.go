@@ -1,0 +1,36 @@
+package cli
+
+import (
+	"testing"
+	"time"
+)
+
+// TestConf: what torchrun's keys come to, and gorun's own.
+func TestConf(t *testing.T) {
+	const joinDefault = 10 * time.Minute
+	for text, want := range map[string]struct {
+		ttl, join time.Duration
+		prefix    string
+	}{
+		"":                         {10 * time.Second, joinDefault, ""},
+		"ttl=3.5":                  {3500 * time.Millisecond, joinDefault, ""},
+		"ttl=0.1":                  {time.Second, joinDefault, ""},
+		"keep_alive_interval=5":    {15 * time.Second, joinDefault, ""},
+		"keep_alive_max_attempt=2": {10 * time.Second, joinDefault, ""},
+		"keep-alive-interval=2,keep-alive-max-attempt=4": {8 * time.Second, joinDefault, ""},
+		"keep_alive_interval=2,ttl=30":                   {30 * time.Second, joinDefault, ""},
+		"timeout=900":                                    {10 * time.Second, 15 * time.Minute, ""},
+		"timeout=900,join_timeout=60":                    {10 * time.Second, time.Minute, ""},
+		"etcd_prefix=/team":                              {10 * time.Second, joinDefault, "/team/"},
+		"etcd-prefix='/team/'":                           {10 * time.Second, joinDefault, "/team/"},
+	} {
+		var o options
+		if err := setConf(&o, text); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+		c := o.elasticConfig("", nil, nil)
+		if c.TTL != want.ttl || c.JoinTimeout != want.join || c.Prefix != want.prefix {
+			t.Errorf("%s: ttl %v, join timeout %v, prefix %q, want %v", text, c.TTL, c.JoinTimeout, c.Prefix, want)
+		}
+	}
+}

@@ -1,0 +1,43 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+)
+
+// TestWaiting: a reason is told once, after a second, unless it is over or another one by then.
+func TestWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var said strings.Builder
+		w := newWaiting(hclog.New(&hclog.LoggerOptions{Output: &said, DisableTime: true}))
+		expect := func(want string) {
+			t.Helper()
+			time.Sleep(2 * impatience)
+			synctest.Wait()
+			if got := strings.ReplaceAll(said.String(), "[WARN]  waiting: ", ""); got != want {
+				t.Errorf("said %q, want %q", got, want)
+			}
+			said.Reset()
+		}
+		w.tell("a")
+		w.tell("")
+		expect("")
+		w.tell("a")
+		w.tell("b\nc")
+		expect("b; c\n")
+		w.tell("b\nc")
+		expect("")
+		w.tell("a")
+		w.tell("b\nc")
+		expect("")
+		w.tell("a")
+		expect("a\n")
+		w.tell("")
+		w.tell("a")
+		expect("a\n")
+	})
+}
