@@ -99,7 +99,7 @@ func (m *meeting) open(ctx context.Context) (*etcd.Rendezvous, string, error) {
 	m.inner, err = etcd.New(etcd.Config{
 		Endpoints: texts(c.Endpoints), TLS: in.tls, User: c.User, Password: in.password,
 		Prefix: c.Prefix, RunID: c.RunID, Min: c.Min, Max: c.Max, MaxRestarts: c.MaxRestarts,
-		TTL: c.TTL, LastCall: c.LastCall, JoinTimeout: c.JoinTimeout, ScaleUp: c.ScaleUp,
+		TTL: c.TTL, LastCall: c.LastCall, JoinTimeout: c.JoinTimeout, ScaleUp: c.ScaleUp, MasterPort: c.MasterPort,
 		Options: c.Settings, Reserve: c.Reserve, Waiting: c.Waiting, Log: logTo(c.Logger),
 		Explain: func(ctx context.Context) error { return oneLine(diagnose(ctx, c.Access, in, c.Endpoints)) },
 	})
