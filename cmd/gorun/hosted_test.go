@@ -68,6 +68,16 @@ func TestInterruptWhileWaiting(t *testing.T) {
 	}
 }
 
+// TestKilledWhileWaiting: the data of its etcd goes with a node that is killed, though it has no workers yet whose guard
+// would see to that.
+func TestKilledWhileWaiting(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, "--nnodes=2", "--rdzv-backend=c10d", "--rdzv-endpoint="+loopback(t, 1), "true")
+	n.expect("waiting: round 1: 1 of 2 nodes")
+	n.signal(syscall.SIGKILL)
+	n.end(-1)
+}
+
 // TestAnyMemberMayDie: of three nodes that each host a third of the etcd one is killed, and the others go on.
 func TestAnyMemberMayDie(t *testing.T) {
 	t.Parallel()

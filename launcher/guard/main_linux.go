@@ -42,6 +42,9 @@ func Main() int {
 	if err := fromAgent.Decode(&req); err != nil {
 		return 1 // the agent died before it sent anything
 	}
+	if len(req.Workers) == 0 {
+		return keep(string(req.TempDir), fromAgent, socket)
+	}
 	g := &gang{toAgent: json.NewEncoder(socket), workers: map[int]int{}, sessions: map[int]bool{}, order: newExitOrder(),
 		oom: oom}
 	g.start(req, files)

@@ -26,6 +26,9 @@ func CloseAhead() {}
 // Start fails on this system.
 func Start(int) (*Guard, error) { return nil, errors.ErrUnsupported }
 
+// Keep fails on this system.
+func Keep(string) (*Guard, error) { return nil, errors.ErrUnsupported }
+
 // Next fails on this system.
 func (g *Guard) Next() (Event, error) { return Event{}, errors.ErrUnsupported }
 

@@ -53,6 +53,13 @@ func run(ctx context.Context, o *options, command []string, stdout, stderr *os.F
 			logger.Warn("removing temporary files", "error", closeErr)
 		}
 	}()
+	if o.elastic() { // which may be long without workers, whose guard would do this
+		keeper, err := guard.Keep(temp.dir)
+		if err != nil {
+			return err
+		}
+		defer keeper.Close()
+	}
 	if err := o.build(ctx, program, temp.dir, stderr, interrupts); err != nil {
 		return err
 	}

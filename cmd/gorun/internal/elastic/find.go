@@ -75,13 +75,17 @@ func certificates(a cli.Access) (*tls.Config, error) {
 // misuse is for what no waiting mends.
 func misuse(err error) error { return &rendezvous.MisuseError{Err: err} }
 
-// askPause is between two looks at an etcd that is not there yet.
-const askPause = 500 * time.Millisecond
+// askPause is between two looks at an etcd that is not there yet. At first it is shorter: as a rule, all nodes start at
+// about the same time.
+const (
+	askPause      = 500 * time.Millisecond
+	firstAskPause = 10 * time.Millisecond
+)
 
 // await returns when an etcd can be used. What it waits for it tells; it gives up when ctx ends or waiting is of no use.
 func await(ctx context.Context, a cli.Access, in secrets, tell func(string)) error {
 	var why error
-	for {
+	for wait := firstAskPause; ; wait = min(2*wait, askPause) {
 		err := diagnose(ctx, a, in, a.Endpoints)
 		switch {
 		case err == nil:
@@ -94,7 +98,7 @@ func await(ctx context.Context, a cli.Access, in secrets, tell func(string)) err
 			tell(why.Error())
 		}
 		select {
-		case <-time.After(askPause):
+		case <-time.After(wait):
 		case <-ctx.Done():
 			return fmt.Errorf("%w: %w", context.Cause(ctx), why)
 		}
