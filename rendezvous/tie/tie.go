@@ -38,7 +38,7 @@ const (
 	callLimit    = 3 * time.Second        // of one call
 	strangers    = 256
 	strangerTime = 2 * time.Second
-	minPause     = 200 * time.Millisecond // between two calls that have failed, first and later
+	minPause     = 50 * time.Millisecond // between two calls that have failed, first and later
 	maxPause     = 5 * time.Second
 )
 
