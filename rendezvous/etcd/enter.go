@@ -5,13 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"syscall"
 	"time"
 
 	"github.com/gorun/gorun/rendezvous"
 )
 
-// callPause is between two calls of rank 0's agent.
-const callPause = 100 * time.Millisecond
+const (
+	callPause = 100 * time.Millisecond // between two calls of rank 0's agent
+	passLimit = time.Second            // for its machine to answer in its stead
+)
 
 // A calling is the way of one Join into a round: rank 0's agent must have answered.
 type calling struct {
@@ -74,7 +77,7 @@ func (l *loop) call(ctx context.Context, c *calling, doc *roundDoc) error {
 	var unreachable error
 	for {
 		err := l.end.Reach(ctx, key, door)
-		if err == nil {
+		if err == nil || filtered(err) && l.passes(ctx, address(head.Reach(), doc.Port)) {
 			return nil
 		}
 		if unreachable == nil || ctx.Err() == nil {
@@ -90,6 +93,28 @@ func (l *loop) call(ctx context.Context, c *calling, doc *roundDoc) error {
 			}
 		})
 	}
+}
+
+// filtered reports whether a call may have failed because of a firewall: nobody has answered.
+func filtered(err error) bool {
+	var timeout net.Error
+	return errors.As(err, &timeout) && timeout.Timeout() || errors.Is(err, syscall.EHOSTUNREACH) || errors.Is(err, syscall.EACCES)
+}
+
+// passes reports whether addr, which is the master's, can be reached although its agent cannot: a firewall may let through
+// what workers need and no more. Nobody listens there yet, so a refusal is an answer.
+func (l *loop) passes(ctx context.Context, addr string) bool {
+	ctx, cancel := context.WithTimeout(ctx, passLimit)
+	defer cancel()
+	dial := l.config.dial
+	if dial == nil {
+		dial = new(net.Dialer).DialContext
+	}
+	conn, err := dial(ctx, "tcp", addr)
+	if err == nil {
+		_ = conn.Close()
+	}
+	return err == nil || errors.Is(err, syscall.ECONNREFUSED)
 }
 
 // An UnreachableError says that a node cannot reach the one of rank 0, where the workers are to meet.

@@ -15,6 +15,32 @@ import (
 	"github.com/gorun/gorun/rendezvous/rendezvoustest"
 )
 
+// TestFirewall: what lets through the master's port and not those of agents is not in the way of workers.
+func TestFirewall(t *testing.T) {
+	t.Parallel()
+	j := newJob(t, startServer(t).client(), 2, 2)
+	j.config.TTL = 3 * time.Second
+	head := j.agent("n0", nil)
+	first := later(head)
+	await(t, head, func(l *loop) bool { return l.leads() })
+	var port int // of the master
+	other := j.agent("n1", func(conf *Config) {
+		conf.dial = func(ctx context.Context, _, addr string) (net.Conn, error) {
+			if strings.HasSuffix(addr, fmt.Sprintf(":%d", port)) {
+				return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
+			}
+			return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.EHOSTUNREACH}
+		}
+	})
+	await(t, head, func(l *loop) bool { port = l.self.Port; return port != 0 })
+	if _, err := other.join(); err != nil {
+		t.Error(err)
+	}
+	if round := first(t); round.Master.Port != port {
+		t.Errorf("the master's port is %d, and its node has reserved %d", round.Master.Port, port)
+	}
+}
+
 // TestUnreachableMaster: a node that cannot reach rank 0's does not start workers there.
 func TestUnreachableMaster(t *testing.T) {
 	t.Parallel()
