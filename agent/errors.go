@@ -36,9 +36,6 @@ func (e *InterruptError) Error() string {
 	}
 }
 
-// ExitCode is gorun's, and the job's if that cannot do without the node.
-func (e *InterruptError) ExitCode() int { return 128 + int(e.Signal) }
-
 // A WorkerError says that a worker failed, on this node or another, and that the gang is not started again. Its Summary
 // is for people.
 type WorkerError struct {
