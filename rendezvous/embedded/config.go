@@ -21,7 +21,7 @@ import (
 // Heartbeats and elections, in milliseconds. A member that is alone has nobody to hear from: until it elects itself, which
 // takes up to alone.election, is all the time that starting takes. Three have a network and busy machines between them.
 var (
-	alone   = timing{tick: 10, election: 100}
+	alone   = timing{tick: 20, election: 100}
 	several = timing{tick: 50, election: 500}
 )
 
