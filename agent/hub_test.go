@@ -29,6 +29,7 @@ type seat struct {
 	*hub
 	node rendezvous.Node
 	got  chan *rendezvous.Round
+	left bool
 }
 
 func (s *seat) Join(ctx context.Context, self rendezvous.Node) (*rendezvous.Round, error) {
@@ -96,13 +97,28 @@ func (s *seat) Report(_ context.Context, round *rendezvous.Round, failure *rende
 	return nil
 }
 
+func (s *seat) Leave(_ context.Context, _ *rendezvous.Round, why error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.leave(why)
+	return nil
+}
+
 func (s *seat) Close(_ context.Context, why error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.leave(why)
+	return nil
+}
+
+func (s *seat) leave(why error) {
+	if s.left {
+		return
+	}
+	s.left = true
 	if s.size--; s.closed == nil {
 		s.why = fmt.Sprintf("%s has left: %v", s.node.ID, why)
 		s.end(rendezvous.ErrNewRound)
 		s.form()
 	}
-	return nil
 }

@@ -7,6 +7,9 @@ import (
 	"github.com/gorun/gorun/launcher"
 )
 
+// departs stops the gang, and tells the others.
+func departs(sig syscall.Signal) []action { return []action{stop{sig}, leave{sig}} }
+
 // TestStepInterrupt: whole stories with an interrupt.
 func TestStepInterrupt(t *testing.T) {
 	obeyed := func(sig syscall.Signal) []action { return []action{finish{nil, &InterruptError{Signal: sig}}} }
@@ -21,26 +24,26 @@ func TestStepInterrupt(t *testing.T) {
 		}, done},
 		{"interrupt obeyed", []step{
 			{started{3}, nil},
-			{sigint, []action{stop{syscall.SIGINT}}},
+			{sigint, departs(syscall.SIGINT)},
 			{asked(exited(0, 0)), nil},
 			{gangGone{}, obeyed(syscall.SIGINT)},
 		}, done},
 		{"interrupt with another exit code", []step{
 			{started{3}, nil},
-			{sigterm, termAll},
+			{sigterm, departs(syscall.SIGTERM)},
 			{asked(exited(0, 1)), nil},
 			{gangGone{}, stopped(syscall.SIGTERM, 0)},
 		}, done},
 		{"the job ends while an interrupt is obeyed", []step{
 			{started{3}, nil},
-			{sigterm, termAll},
+			{sigterm, departs(syscall.SIGTERM)},
 			{roundOver{closedBy(far)}, nil},
 			{asked(exited(0, 1)), nil},
 			{gangGone{}, stopped(syscall.SIGTERM, 0)},
 		}, done},
 		{"interrupted twice", []step{
 			{started{3}, nil},
-			{sigint, []action{stop{syscall.SIGINT}}},
+			{sigint, departs(syscall.SIGINT)},
 			{sigint, []action{kill{}}},
 			{sigint, nil},
 			{workerExited{launcher.Exit{Code: 137, Signal: syscall.SIGKILL, Stopped: true}}, nil},
@@ -94,7 +97,7 @@ func TestStepInterrupt(t *testing.T) {
 		}, done},
 		{"interrupt while joining comes too late", []step{
 			{sigint, []action{cancelJoin{}}},
-			{started{3}, []action{stop{syscall.SIGINT}}},
+			{started{3}, departs(syscall.SIGINT)},
 			{sigint, []action{kill{}}},
 		}, stopping},
 		{"two interrupts while joining", []step{

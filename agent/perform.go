@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"fmt"
+	"syscall"
 	"time"
 
 	"github.com/gorun/gorun/launcher"
@@ -41,6 +42,8 @@ func (l *loop) perform(todo []action) *finish {
 			l.announce(a)
 		case report:
 			l.report(a)
+		case leave:
+			l.leave(a.sig)
 		case barrier:
 			l.Logger.Info("every worker of this node exited 0; waiting for those of the others", "at_most", l.ExitBarrier)
 			l.barrier = time.After(l.ExitBarrier)
@@ -64,6 +67,18 @@ func (l *loop) report(a report) {
 			failure = failureOf(l.Config, round, *a.failed)
 		}
 		answer <- l.Rendezvous.Report(ctx, round, failure)
+	})
+}
+
+// leave tells the rendezvous, beside the loop. If that fails the others find out by themselves.
+func (l *loop) leave(sig syscall.Signal) {
+	round := l.round
+	l.reports.Go(func() {
+		ctx, cancel := context.WithTimeout(l.startCtx, reportPatience)
+		defer cancel()
+		if err := l.Rendezvous.Leave(ctx, round, &InterruptError{Signal: sig}); err != nil {
+			l.Logger.Debug("the other nodes do not know that this one leaves", "error", err)
+		}
 	})
 }
 

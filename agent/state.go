@@ -81,6 +81,8 @@ type (
 	}
 	// report tells the rendezvous of a failure, or, if it is nil, that all workers exited 0.
 	report struct{ failed *launcher.Exit }
+	// leave tells the rendezvous that this node's workers are being ended for good.
+	leave struct{ sig syscall.Signal }
 	// barrier gives the workers of the other nodes their time to end.
 	barrier struct{}
 	// finish ends the job on this node. The rendezvous is told why.
@@ -95,5 +97,6 @@ func (kill) action()        {}
 func (forward) action()     {}
 func (announce) action()    {}
 func (report) action()      {}
+func (leave) action()       {}
 func (barrier) action()     {}
 func (finish) action()      {}

@@ -84,7 +84,7 @@ func (m *machine) onStarted(workers int) []action {
 		m.reason = interruption
 		return []action{kill{}}
 	default: // the cancelled join was faster
-		return m.stop(interruption, m.interrupt, signalName(m.interrupt))
+		return m.depart(m.interrupt)
 	}
 }
 
@@ -153,10 +153,15 @@ func (m *machine) onInterrupt(sig syscall.Signal) []action {
 		m.become(stopping, signalName(sig))
 		return []action{cancelJoin{}}
 	case running:
-		return m.stop(interruption, sig, signalName(sig))
+		return m.depart(sig)
 	default: // already asked to stop; what is new is that nothing follows
 		return m.onNews()
 	}
+}
+
+// depart ends the gang, and tells the other nodes, who may lose some of its workers long before the last.
+func (m *machine) depart(sig syscall.Signal) []action {
+	return append(m.stop(interruption, sig, signalName(sig)), leave{sig})
 }
 
 func (m *machine) stop(r reason, sig syscall.Signal, why string) []action {

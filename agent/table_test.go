@@ -40,7 +40,7 @@ running   workerExited 1   -> stopping  stop{15} report{rank 0} announce{rank 0,
 running   gangGone         -> waiting   report{success}
 running   roundOver new    -> stopping  stop{15}
 running   roundOver closed -> stopping  stop{15}
-running   interrupted      -> stopping  stop{2}
+running   interrupted      -> stopping  stop{2} leave{2}
 running   signalled        -> running   forward{10}
 stopping  workerExited 0   -> stopping
 stopping  workerExited 1   -> stopping

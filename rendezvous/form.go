@@ -2,6 +2,7 @@ package rendezvous
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -98,12 +99,27 @@ const (
 // Form says what follows from a situation.
 func Form(s Situation) Decision {
 	if s.Last != nil {
-		s.ranks, s.flaps = ranksOf(s.Last.Members), s.flapsNow()
+		s.ranks, s.Nodes = ranksOf(s.Last.Members), s.staying()
+		s.flaps = s.flapsNow()
 	}
 	if s.Last != nil && s.Over == nil {
 		return s.watch()
 	}
 	return s.gather()
+}
+
+// staying is who is here, but for members of the last round that have said that they leave: they are ending their workers.
+func (s *Situation) staying() []Candidate {
+	leaving := make(map[string]bool)
+	for _, r := range s.Reports {
+		if r.Left != nil {
+			leaving[r.Key] = true
+		}
+	}
+	if len(leaving) == 0 {
+		return s.Nodes
+	}
+	return slices.DeleteFunc(slices.Clone(s.Nodes), func(n Candidate) bool { return leaving[n.Key] })
 }
 
 // gather makes a round of those who are joining.

@@ -425,6 +425,36 @@ func checkFormed(t *rapid.T, s rendezvous.Situation, f rendezvous.Formed) {
 	}
 }
 
+// TestLeaving: a member that says that it leaves is not waited for, nor is what others make of it a failure.
+func TestLeaving(t *testing.T) {
+	leaves := func(c *cluster) {
+		c.s.Reports = append(c.s.Reports, rendezvous.Report{Key: "n1", Left: &rendezvous.Outcome{Code: 143, Reason: "stopped"}})
+	}
+	fails := func(c *cluster) { c.report("n2", &rendezvous.Failure{Host: "b", Code: 1}) }
+	for name, events := range map[string][]func(*cluster){
+		"it says so":         {leaves},
+		"then others fail":   {leaves, fails},
+		"others fail before": {fails, leaves},
+	} {
+		c := newCluster(2, 3, 0)
+		for range 3 {
+			c.come(-1)
+		}
+		c.settle(0)
+		c.node("n1").Joining = false // it has got its round
+		for _, event := range events {
+			event(c)
+		}
+		c.settle(0)
+		c.again("n2", "n3") // and n1 is still ending its workers
+		c.settle(0)
+		if c.closed != nil {
+			t.Fatalf("%s: the job has ended: %+v", name, *c.closed)
+		}
+		c.wantRound(t, 2, "n2 n3", 0, "n1 has left: stopped")
+	}
+}
+
 func TestSettingsConflict(t *testing.T) {
 	mine := rendezvous.Settings{"nnodes": "2:4", "version": "1.0", "same": "x"}
 	theirs := rendezvous.Settings{"nnodes": "4:4", "same": "x"}

@@ -59,6 +59,9 @@ func (l *Local) Report(_ context.Context, round *Round, failure *Failure) error 
 	return nil
 }
 
+// Leave has nobody to tell.
+func (l *Local) Leave(context.Context, *Round, error) error { return nil }
+
 // Close ends the job. Its error is that of a port or a store which would not close.
 func (l *Local) Close(_ context.Context, why error) error { return l.rounds.close(why) }
 

@@ -1,8 +1,8 @@
 // Package rendezvous decides which nodes are in a round, and what follows a round. It knows nodes and ranks, and
 // nothing of processes.
 //
-// A [Rendezvous] has three verbs: Join blocks until this node is in a formed [Round], Report tells how its workers of
-// that round ended, Close leaves. A Round is a value: its nodes, ranks, master and token never change. What can happen to
+// A [Rendezvous] has four verbs: Join blocks until this node is in a formed [Round], Report tells how its workers of
+// that round ended, Leave that they are being ended for good, Close leaves. A Round is a value: its nodes, ranks, master and token never change. What can happen to
 // it is that it is over, which Done tells: because a newer one is to form (then the way on is to Join again), or because
 // the job has been decided.
 //
@@ -51,6 +51,9 @@ type Rendezvous interface {
 	// which case the others need not have ended yet. It returns when that is recorded, which is before what follows is
 	// decided: round.Done tells. What is reported of a round that is over is of no consequence.
 	Report(ctx context.Context, round *Round, failure *Failure) error
+	// Leave tells, ahead of Close, that this node's workers of a round are being ended for good, and why. The others need
+	// not wait until they lose them: if they can go on without this node, the round is over. Otherwise it has no effect.
+	Leave(ctx context.Context, round *Round, why error) error
 	// Close leaves the job. It is idempotent. Where this node's leaving is the job's end, why is its reason: nil means
 	// success.
 	Close(ctx context.Context, why error) error

@@ -59,6 +59,9 @@ func (s *Static) Report(_ context.Context, round *Round, failure *Failure) error
 	return nil
 }
 
+// Leave tells nobody: nodes are not connected.
+func (s *Static) Leave(context.Context, *Round, error) error { return nil }
+
 // Close ends the job on this node; the others are not told.
 func (s *Static) Close(_ context.Context, why error) error { return s.rounds.close(why) }
 

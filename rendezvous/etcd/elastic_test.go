@@ -75,6 +75,29 @@ func TestDrain(t *testing.T) {
 	}
 }
 
+// TestLeave: a node that ends its workers for good is not waited for, unless the others cannot do without it.
+func TestLeave(t *testing.T) {
+	t.Parallel()
+	agents := newJob(t, startServer(t).client(), 2, 3).agents(3)
+	rounds := together(t, agents)
+	if err := agents[0].Leave(t.Context(), rounds[0], stopped{}); err != nil {
+		t.Fatal(err)
+	}
+	wantNewRound(t, rounds)
+	rounds = together(t, agents[1:])
+	if len(rounds[0].Nodes) != 2 || rounds[0].Restarts != 0 || rounds[0].Why != "n0 on n0.test has left: stopped by a signal" {
+		t.Errorf("then there is %+v", rounds[0])
+	}
+	if err := agents[1].Leave(t.Context(), rounds[0], stopped{}); err != nil {
+		t.Fatal(err)
+	}
+	agents[2].report(rounds[1], nil)
+	agents[1].report(rounds[0], nil)
+	if o := closed(t, over(t, rounds[1])); !o.Success() {
+		t.Errorf("a job that could not do without a node ended with %+v", o)
+	}
+}
+
 type stopped struct{}
 
 func (stopped) Error() string { return "stopped by a signal" }

@@ -214,8 +214,21 @@ func (r *Rendezvous) Report(ctx context.Context, round *rendezvous.Round, failur
 	if err := checkFailure(failure); err != nil {
 		return err
 	}
+	return r.report(ctx, round, reportDoc{Failure: failure})
+}
+
+// Leave is a report as well, if there are enough nodes without this one.
+func (r *Rendezvous) Leave(ctx context.Context, round *rendezvous.Round, why error) error {
+	if len(round.Nodes) <= r.loop.config.Min {
+		return nil
+	}
+	left := rendezvous.OutcomeOf(why)
+	return r.report(ctx, round, reportDoc{Left: &left})
+}
+
+func (r *Rendezvous) report(ctx context.Context, round *rendezvous.Round, doc reportDoc) error {
 	answer := make(chan error, 1)
-	if !r.loop.post(func() { r.loop.report(round.ID, reportDoc{Failure: failure}, answer) }) {
+	if !r.loop.post(func() { r.loop.report(round.ID, doc, answer) }) {
 		return nil
 	}
 	select {

@@ -47,6 +47,10 @@ func (o *options) static(reserve rendezvous.ReserveFunc) (rendezvous.Rendezvous,
 // leaving tells the others of a job that cannot do without this node what its exit code is to be: this node's.
 type leaving struct{ rendezvous.Rendezvous }
 
+func (l leaving) Leave(ctx context.Context, round *rendezvous.Round, why error) error {
+	return l.Rendezvous.Leave(ctx, round, departure{why})
+}
+
 func (l leaving) Close(ctx context.Context, why error) error {
 	if why != nil {
 		why = departure{why}

@@ -50,6 +50,11 @@ func (m *meeting) Report(ctx context.Context, round *rendezvous.Round, failure *
 	return m.inner.Report(ctx, round, failure)
 }
 
+// Leave is for rounds as well.
+func (m *meeting) Leave(ctx context.Context, round *rendezvous.Round, why error) error {
+	return m.inner.Leave(ctx, round, why)
+}
+
 // Close leaves the job, and then, if it is here, ends the etcd, for which it waits until the other nodes have left.
 func (m *meeting) Close(ctx context.Context, why error) error {
 	m.mu.Lock()
