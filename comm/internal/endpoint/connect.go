@@ -99,6 +99,7 @@ func (e *Endpoint) up(p *peer, conn net.Conn) {
 			l.tell(p.rank) // it may have connected to wait for what will not come
 		}
 	}
+	e.takeLeaves(p)
 	if len(p.out) > 0 {
 		p.poke()
 	}
@@ -147,8 +148,8 @@ func (e *Endpoint) drop(p *peer, f *Failure) {
 	out := p.out
 	p.out = nil
 	for _, l := range e.lanes {
-		if slices.Contains(l.members, p.rank) {
-			l.without(p)
+		if slices.Contains(l.members, p.rank) && l.left[p.rank] == nil {
+			l.without(p.rank, f)
 		}
 	}
 	for _, q := range out {

@@ -39,7 +39,7 @@ const (
 	flushTimeout = 5 * time.Second
 	// crossTimeout is how long a dial that lost against the peer's own waits for it before it tries again.
 	crossTimeout = time.Second
-	// retiredLanes is how many closed lanes are remembered, to answer peers that still send to them.
+	// retiredLanes is how many closed lanes are remembered, to tell peers that connect later and still need them.
 	retiredLanes = 1024
 )
 
@@ -78,7 +78,7 @@ type Endpoint struct {
 	lanes   map[uint64]*Lane
 	early   map[uint64][]*message // for lanes that this rank has not opened yet
 	doomed  map[uint64]*Failure   // failures of such lanes
-	retired []uint64              // ids of closed lanes, oldest first
+	retired []retired             // closed lanes, oldest first
 	sends   map[uint64]*Op        // rendezvous sends that wait for clear to send
 	nextID  uint64
 	closed  bool
@@ -117,14 +117,20 @@ func (e *Endpoint) Open(id uint64, members []int) (*Lane, error) {
 	}
 	l := &Lane{ep: e, id: id, members: slices.Clone(members), ops: map[*Op]struct{}{}, told: map[int]chan struct{}{}}
 	e.lanes[id] = l
-	l.arrived = e.early[id]
+	for _, m := range e.early[id] {
+		if m.kind == kindLeave {
+			l.leave(m.source)
+		} else {
+			l.arrived = append(l.arrived, m)
+		}
+	}
 	delete(e.early, id)
 	if f := e.doomed[id]; f != nil {
 		delete(e.doomed, id)
 		l.fail(f, -1)
 	}
 	for _, r := range members {
-		if p := e.peers[r]; p.state == stateGone && !p.left {
+		if p := e.peers[r]; p.state == stateGone && !p.left && l.left[r] == nil {
 			l.fail(p.failure, -1)
 		}
 	}

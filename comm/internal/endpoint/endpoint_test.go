@@ -377,22 +377,6 @@ func TestLanesAreIndependent(t *testing.T) {
 	})
 }
 
-func TestAClosedLaneTellsWhoStillSends(t *testing.T) {
-	bubble(t, 2, func(t *testing.T, w *testWorld) {
-		a, err := w.ends[0].Open(7, []int{0, 1})
-		if err != nil {
-			t.Fatal(err)
-		}
-		b, err := w.ends[1].Open(7, []int{0, 1})
-		if err != nil {
-			t.Fatal(err)
-		}
-		b.Close()
-		wantFailure(t, a.Send(1, 0, 0, Call{}, make([]byte, 1<<20)).Wait(t.Context(), minute), Left, 1)
-		must(t, w.send(0, 1, 0, nil), w.recv(1, 0, 0, nil))
-	})
-}
-
 func TestDifferentCallsAreFoundAndTold(t *testing.T) {
 	for _, late := range []int{0, 1, 2} { // whose call comes after the others' messages
 		t.Run(fmt.Sprint("late ", late), func(t *testing.T) {

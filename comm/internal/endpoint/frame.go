@@ -18,6 +18,7 @@ const (
 	kindCredit                  // size bytes of eager budget given back
 	kindAbort                   // the group has failed; the payload says why
 	kindGoodbye                 // the peer leaves in good order; nothing follows
+	kindLeave                   // the peer has closed the group
 )
 
 // headerSize is the length of every frame's header in bytes: less than a cache line.
@@ -62,7 +63,7 @@ func parseHeader(b []byte) (header, error) {
 		},
 	}
 	switch {
-	case h.kind < kindEager || h.kind > kindGoodbye:
+	case h.kind < kindEager || h.kind > kindLeave:
 		return h, fmt.Errorf("frame of unknown kind %d", h.kind)
 	case h.kind == kindEager && h.size > eagerLimit:
 		return h, fmt.Errorf("eager frame of %d bytes, limit %d", h.size, eagerLimit)

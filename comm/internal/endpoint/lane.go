@@ -22,6 +22,7 @@ type Lane struct {
 	failed  time.Time // since when err
 	closed  bool
 	told    map[int]chan struct{} // who has been told of err; closed when that has been written
+	left    map[int]*Failure      // members that have closed the lane
 }
 
 // A message has arrived. Of one that is only announced (kindRTS) the payload is still at the sender.
@@ -80,6 +81,7 @@ func (l *Lane) Send(dst int, tag int, seq uint64, call Call, buf []byte) *Op {
 	op := l.newOp(&Op{send: true, peer: dst, tag: int32(tag), seq: seq, call: call, buf: buf})
 	h := header{kind: kindEager, tag: op.tag, group: l.id, seq: seq, size: uint64(len(buf)), call: call}
 	p := e.peers[dst]
+	gone := l.gone(dst)
 	switch err := l.usable(); {
 	case err != nil:
 		op.finish(err)
@@ -88,9 +90,9 @@ func (l *Lane) Send(dst int, tag int, seq uint64, call Call, buf []byte) *Op {
 		l.arrive(&message{header: h, source: dst, payload: buf})
 		op.finish(nil)
 		return op
-	case p.state == stateGone:
-		op.finish(p.failure)
-		l.failBy(p)
+	case gone != nil:
+		op.finish(gone)
+		l.failBy(gone)
 		return op
 	}
 	e.want(p)
@@ -150,12 +152,12 @@ func (l *Lane) post(op *Op) {
 		for _, r := range l.members {
 			e.want(e.peers[r])
 		}
-	} else if p := e.peers[op.peer]; p.state == stateGone {
-		op.finish(p.failure)
-		l.failBy(p)
+	} else if f := l.gone(op.peer); f != nil {
+		op.finish(f)
+		l.failBy(f)
 		return
 	} else {
-		e.want(p)
+		e.want(e.peers[op.peer])
 	}
 	l.posted = append(l.posted, op)
 	l.endDeserted()
@@ -166,39 +168,6 @@ func (l *Lane) Err() error {
 	l.ep.mu.Lock()
 	defer l.ep.mu.Unlock()
 	return l.usable()
-}
-
-// Close ends this rank's part in the lane; operations under way end with ErrClosed.
-func (l *Lane) Close() {
-	e := l.ep
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if l.closed {
-		return
-	}
-	l.close()
-	for _, m := range l.arrived {
-		if m.kind == kindEager && m.source != e.rank {
-			e.giveBack(e.peers[m.source], m.cost())
-		}
-	}
-	l.arrived = nil
-	delete(e.lanes, l.id)
-	if e.retired = append(e.retired, l.id); len(e.retired) > retiredLanes {
-		e.retired = slices.Delete(e.retired, 0, 1)
-	}
-}
-
-// close ends the lane's operations, except sends that are queued to be written. The mutex is held.
-func (l *Lane) close() {
-	l.closed = true
-	for op := range l.ops {
-		if op.send && op.id == 0 {
-			continue
-		}
-		l.detach(op)
-		op.end(ErrClosed)
-	}
 }
 
 func (l *Lane) usable() error {

@@ -32,33 +32,33 @@ func (l *Lane) fail(f *Failure, except int) {
 	}
 }
 
-// without ends the operations that need p, which is gone. The mutex is held.
-func (l *Lane) without(p *peer) {
+// without ends the operations that need rank, which is gone because of f. The mutex is held.
+func (l *Lane) without(rank int, f *Failure) {
 	needed := false
 	for op := range l.ops {
 		switch {
-		case op.peer != p.rank && op.source != p.rank:
-			needed = needed || op.peer == AnySource && op.source < 0 // p might have been the one
+		case op.peer != rank && op.source != rank:
+			needed = needed || op.peer == AnySource && op.source < 0 // rank might have been the one
 		case op.held && op.err == nil:
-			op.err = p.failure // unless its writer has got it through
+			op.err = f // unless its writer has got it through
 		case op.held: // given up already
 		default:
 			l.detach(op)
-			op.finish(p.failure)
+			op.finish(f)
 			needed = true
 		}
 	}
 	if needed {
-		l.failBy(p)
+		l.failBy(f)
 	}
 	l.endDeserted()
 }
 
-// failBy fails the lane because somebody needs p, which is gone; if it has left in good order, that is the matter
-// of whoever needs it. The mutex is held.
-func (l *Lane) failBy(p *peer) {
-	if p.failure.Kind == PeerFailed {
-		l.fail(p.failure, p.rank)
+// failBy fails the lane because somebody needs the rank that is gone because of f; if it has left in good order, that is
+// the matter of whoever needs it. The mutex is held.
+func (l *Lane) failBy(f *Failure) {
+	if f.Kind == PeerFailed {
+		l.fail(f, f.Rank)
 	}
 }
 
@@ -132,8 +132,8 @@ func (op *Op) end(f error) {
 func (l *Lane) endDeserted() {
 	var last *Failure
 	for _, r := range l.members {
-		if p := l.ep.peers[r]; p.state == stateGone {
-			last = p.failure
+		if f := l.gone(r); f != nil {
+			last = f
 		} else if r != l.ep.rank {
 			return
 		}

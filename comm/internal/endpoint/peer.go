@@ -140,7 +140,7 @@ func (e *Endpoint) flush(p *peer) {
 				f.op.release()
 			case f.op.abandoned():
 				if p.state == stateGone {
-					f.op.lane.failBy(p)
+					f.op.lane.failBy(p.failure)
 				}
 			case p.state == stateGone: // its lane has been closed
 				f.op.held = false

@@ -58,7 +58,7 @@ func (e *Endpoint) receive(p *peer, h header, payload []byte) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	switch h.kind {
-	case kindEager, kindRTS:
+	case kindEager, kindRTS, kindLeave:
 		m := &message{header: h, source: p.rank}
 		if h.kind == kindEager {
 			m.payload = payload
@@ -86,7 +86,7 @@ func (e *Endpoint) receive(p *peer, h header, payload []byte) error {
 		f := decodeFailure(payload, p.rank, len(e.peers))
 		if l := e.lanes[h.group]; l != nil {
 			l.fail(f, p.rank)
-		} else if !slices.Contains(e.retired, h.group) && len(e.doomed) < retiredLanes {
+		} else if !e.hasRetired(h.group) && len(e.doomed) < retiredLanes {
 			e.doomed[h.group] = f
 		}
 	case kindGoodbye:
@@ -96,19 +96,18 @@ func (e *Endpoint) receive(p *peer, h header, payload []byte) error {
 	return nil
 }
 
-// route hands a message to its lane, keeps it for a lane that is not open yet, or tells its sender that the lane
-// is over.
+// route hands a message to its lane, keeps it for a lane that is not open yet, or drops it because the lane is over.
 func (e *Endpoint) route(p *peer, m *message) {
 	l := e.lanes[m.group]
 	switch {
+	case l != nil && m.kind == kindLeave:
+		l.leave(p.rank)
 	case l != nil && l.err != nil:
 		l.tell(p.rank)
 		e.refuse(p, m)
 	case l != nil:
 		l.arrive(m)
-	case e.closed || slices.Contains(e.retired, m.group):
-		doc := (&Failure{Kind: Left, Rank: e.rank, Text: "has left (closed the group)"}).encode()
-		e.enqueue(p, frame{header: header{kind: kindAbort, group: m.group, size: uint64(len(doc))}, payload: doc})
+	case e.closed || e.hasRetired(m.group):
 		e.refuse(p, m)
 	default:
 		e.early[m.group] = append(e.early[m.group], m.keep())
@@ -117,10 +116,12 @@ func (e *Endpoint) route(p *peer, m *message) {
 
 // refuse drops m; its sender gets its budget back, or is done with it.
 func (e *Endpoint) refuse(p *peer, m *message) {
-	if m.kind == kindEager {
+	switch m.kind {
+	case kindEager:
 		e.giveBack(p, m.cost())
-	} else {
+	case kindRTS:
 		e.enqueue(p, frame{header: header{kind: kindDecline, id: m.id}})
+	default:
 	}
 }
 
@@ -170,7 +171,7 @@ func (op *Op) matches(m *message) bool {
 // its sender. The mutex is held.
 func (l *Lane) deliver(op *Op, m *message) {
 	e := l.ep
-	p := e.peers[m.source]
+	p, gone := e.peers[m.source], l.gone(m.source)
 	op.source, op.gotTag, op.n = m.source, m.tag, int(m.size)
 	var refusal error
 	switch {
@@ -191,14 +192,14 @@ func (l *Lane) deliver(op *Op, m *message) {
 		refusal = &TruncateError{Source: m.source, Got: op.n, Room: len(op.buf)}
 	}
 	switch {
-	case m.kind == kindRTS && refusal == nil && p.state == stateUp:
+	case m.kind == kindRTS && refusal == nil && gone == nil:
 		op.id = m.id
 		p.inbound[m.id] = op
 		e.enqueue(p, frame{header: header{kind: kindCTS, id: m.id}})
 		return
 	case m.kind == kindRTS && refusal == nil:
-		op.finish(p.failure)
-		l.failBy(p)
+		op.finish(gone)
+		l.failBy(gone)
 		return
 	case m.source != e.rank:
 		e.refuse(p, m)

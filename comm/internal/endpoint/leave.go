@@ -1,0 +1,95 @@
+package endpoint
+
+import "slices"
+
+// A retired lane is one that this rank has closed.
+type retired struct {
+	id     uint64
+	untold []int // members that do not know yet, because there is no stream to them
+}
+
+// Close ends this rank's part in the lane; operations under way end with ErrClosed. Members that need this rank are told
+// that it has left: those that are connected now, the others when they connect.
+func (l *Lane) Close() {
+	e := l.ep
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if l.closed {
+		return
+	}
+	l.close()
+	for _, m := range l.arrived {
+		if m.kind == kindEager && m.source != e.rank {
+			e.giveBack(e.peers[m.source], m.cost())
+		}
+	}
+	l.arrived = nil
+	delete(e.lanes, l.id)
+	end := retired{id: l.id}
+	for _, r := range l.members {
+		switch {
+		case r == e.rank || l.gone(r) != nil: // it does not care any more
+		case e.peers[r].state == stateUp:
+			e.takeLeave(e.peers[r], l.id)
+		default:
+			end.untold = append(end.untold, r)
+		}
+	}
+	if e.retired = append(e.retired, end); len(e.retired) > retiredLanes {
+		e.retired = slices.Delete(e.retired, 0, 1)
+	}
+}
+
+// close ends the lane's operations, except sends that are queued to be written. The mutex is held.
+func (l *Lane) close() {
+	l.closed = true
+	for op := range l.ops {
+		if op.send && op.id == 0 {
+			continue
+		}
+		l.detach(op)
+		op.end(ErrClosed)
+	}
+}
+
+// takeLeave tells p that this rank has closed lane id. The mutex is held.
+func (e *Endpoint) takeLeave(p *peer, id uint64) {
+	e.enqueue(p, frame{header: header{kind: kindLeave, group: id}})
+}
+
+// takeLeaves tells p, which has just connected, of the lanes that this rank has closed before. The mutex is held.
+func (e *Endpoint) takeLeaves(p *peer) {
+	for i := range e.retired {
+		if end := &e.retired[i]; slices.Contains(end.untold, p.rank) {
+			end.untold = slices.DeleteFunc(end.untold, func(r int) bool { return r == p.rank })
+			e.takeLeave(p, end.id)
+		}
+	}
+}
+
+// hasRetired says whether this rank has closed lane id. The mutex is held.
+func (e *Endpoint) hasRetired(id uint64) bool {
+	return slices.ContainsFunc(e.retired, func(end retired) bool { return end.id == id })
+}
+
+// leave records that rank has closed the lane, and ends the operations that need it. Like a rank that has left the world in
+// good order, it is the matter of whoever needs it. The mutex is held.
+func (l *Lane) leave(rank int) {
+	if l.left == nil {
+		l.left = map[int]*Failure{}
+	}
+	f := &Failure{Kind: Left, Rank: rank, Text: "has left (closed the group)"}
+	l.left[rank] = f
+	l.without(rank, f)
+}
+
+// gone is why nothing more comes from rank in this lane, or nil. The mutex is held.
+func (l *Lane) gone(rank int) *Failure {
+	if f := l.left[rank]; f != nil {
+		return f
+	}
+	if p := l.ep.peers[rank]; p.state == stateGone {
+		return p.failure
+	}
+	return nil
+}

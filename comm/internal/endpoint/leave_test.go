@@ -1,0 +1,148 @@
+package endpoint
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// subgroup opens a lane of ranks 0 and 1 on both.
+func (w *testWorld) subgroup(t *testing.T, id uint64) (a, b *Lane) {
+	t.Helper()
+	var lanes [2]*Lane
+	for r := range lanes {
+		l, err := w.ends[r].Open(id, []int{0, 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		lanes[r] = l
+	}
+	return lanes[0], lanes[1]
+}
+
+func TestAClosedLaneIsNewsToWhoNeedsIt(t *testing.T) {
+	for name, need := range map[string]func(l *Lane) *Op{
+		"send":             func(l *Lane) *Op { return l.Send(1, 0, 0, Call{}, make([]byte, 1<<20)) },
+		"receive":          func(l *Lane) *Op { return l.Recv(1, 0, 0, Call{}, nil) },
+		"receive from any": func(l *Lane) *Op { return l.Recv(AnySource, 0, 0, Call{}, nil) },
+		"probe":            func(l *Lane) *Op { return l.Probe(1, 0) },
+	} {
+		for _, when := range []string{"before it connects", "before it asks", "while it waits"} {
+			t.Run(name+" "+when, func(t *testing.T) {
+				bubble(t, 3, func(t *testing.T, w *testWorld) {
+					if when != "before it connects" {
+						must(t, w.send(0, 1, 0, nil), w.recv(1, 0, 0, nil))
+					}
+					a, b := w.subgroup(t, 7)
+					var op *Op
+					if when == "while it waits" {
+						op = need(a)
+						synctest.Wait()
+					}
+					b.Close()
+					synctest.Wait()
+					if op == nil {
+						op = need(a)
+					}
+					start := time.Now()
+					wantFailure(t, op.Wait(t.Context(), minute), Left, 1)
+					if d := time.Since(start); d > 0 {
+						t.Errorf("took %v", d)
+					}
+					must(t, w.send(0, 1, 0, nil), w.recv(1, 0, 0, nil)) // the world goes on
+					a.Close()
+				})
+			})
+		}
+	}
+}
+
+func TestAShortSendToAClosedLane(t *testing.T) {
+	bubble(t, 2, func(t *testing.T, w *testWorld) {
+		a, b := w.subgroup(t, 7)
+		b.Close()
+		_ = a.Send(1, 0, 0, Call{}, nil).Wait(t.Context(), minute) // may be written before the news comes
+		synctest.Wait()
+		wantFailure(t, a.Send(1, 0, 0, Call{}, nil).Wait(t.Context(), minute), Left, 1)
+	})
+}
+
+// A long message that has been announced does not come after its sender has closed the lane.
+func TestAMessageAnnouncedBeforeLeaving(t *testing.T) {
+	bubble(t, 2, func(t *testing.T, w *testWorld) {
+		a, b := w.subgroup(t, 7)
+		first := b.Send(0, 0, 0, Call{}, make([]byte, 1<<20))
+		b.Send(0, 0, 0, Call{}, make([]byte, 1<<20))
+		synctest.Wait()
+		asked := a.Recv(1, 0, 0, Call{}, make([]byte, 1<<20))
+		b.Close() // before it knows that the first is wanted
+		wantFailure(t, asked.Wait(t.Context(), minute), Left, 1)
+		wantFailure(t, a.Recv(1, 0, 0, Call{}, make([]byte, 1<<20)).Wait(t.Context(), minute), Left, 1)
+		if err := first.Wait(t.Context(), minute); !errors.Is(err, ErrClosed) {
+			t.Errorf("got %v, want ErrClosed", err)
+		}
+	})
+}
+
+func TestALaneClosedBeforeItsMemberHasOpenedIt(t *testing.T) {
+	bubble(t, 2, func(t *testing.T, w *testWorld) {
+		must(t, w.send(0, 1, 0, nil), w.recv(1, 0, 0, nil))
+		b, err := w.ends[1].Open(7, []int{0, 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		must(t, b.Send(0, 0, 0, Call{}, nil))
+		b.Close()
+		synctest.Wait()
+		a, err := w.ends[0].Open(7, []int{0, 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		must(t, a.Recv(1, 0, 0, Call{}, nil)) // what it sent before it left
+		wantFailure(t, a.Recv(1, 0, 0, Call{}, nil).Wait(t.Context(), minute), Left, 1)
+		if err := a.Err(); err != nil {
+			t.Errorf("the lane has failed: %v", err)
+		}
+	})
+}
+
+func TestWhoHasLeftALaneMayDie(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, w *testWorld) {
+		must(t, w.send(1, 0, 0, nil), w.recv(0, 1, 0, nil))
+		var lanes [3]*Lane
+		for r := range lanes {
+			l, err := w.ends[r].Open(7, []int{0, 1, 2})
+			if err != nil {
+				t.Fatal(err)
+			}
+			lanes[r] = l
+		}
+		waiting := lanes[0].Recv(AnySource, 0, 0, Call{}, nil)
+		lanes[1].Close()
+		synctest.Wait()
+		w.kill(1)
+		wantFailure(t, w.recv(0, 1, 0, nil).Wait(t.Context(), minute), PeerFailed, 1)
+		must(t, lanes[2].Send(0, 0, 0, Call{}, nil), waiting)
+	})
+}
+
+// What an endpoint remembers of lanes that are over is bounded.
+func TestLanesLeaveNothingBehind(t *testing.T) {
+	bubble(t, 2, func(t *testing.T, w *testWorld) {
+		must(t, w.send(0, 1, 0, nil), w.recv(1, 0, 0, nil))
+		for id := range uint64(3 * retiredLanes) {
+			a, b := w.subgroup(t, 100+id)
+			must(t, a.Send(1, 0, 0, Call{}, nil), b.Recv(0, 0, 0, Call{}, nil))
+			a.Close()
+			b.Close()
+		}
+		synctest.Wait()
+		for r, e := range w.ends {
+			if len(e.lanes) != 1 || len(e.early) != 0 || len(e.doomed) != 0 || len(e.retired) > retiredLanes || len(e.sends) != 0 {
+				t.Errorf("rank %d remembers %d lanes, %d early, %d doomed, %d retired, %d sends",
+					r, len(e.lanes), len(e.early), len(e.doomed), len(e.retired), len(e.sends))
+			}
+		}
+	})
+}
