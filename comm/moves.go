@@ -54,7 +54,7 @@ func allGather[T Element](g *Group, out, in []T) *collective {
 	c.wantBlocks("out", len(out), "in", len(in))
 	c.begin = func() task {
 		copy(out[g.rank*len(in):], in)
-		return inPlace(plan.RingAllGather(g.rank, equalBlocks(g.Size(), len(in))), reduce.Bytes(out))
+		return inPlace(plan.AllGather(g.rank, g.Size(), len(in), c.elem), reduce.Bytes(out))
 	}
 	return c
 }

@@ -4,6 +4,10 @@ package plan
 // nothing but the call, so every rank chooses the same algorithm.
 const shortAllReduce = 16 << 10
 
+// shortAllGather is the length in bytes of all blocks together up to which fewer steps beat messages between neighbours
+// only.
+const shortAllGather = 80 << 10
+
 // AllReduce picks the algorithm for a vector of n elements of elem bytes each; ordered says that the operation does not
 // commute.
 func AllReduce(rank, size, n, elem int, ordered bool) Plan {
@@ -11,6 +15,18 @@ func AllReduce(rank, size, n, elem int, ordered bool) Plan {
 		return DoublingAllReduce(rank, size, n)
 	}
 	return RingAllReduce(rank, size, n)
+}
+
+// AllGather picks the algorithm for collecting blocks of n elements of elem bytes each.
+func AllGather(rank, size, n, elem int) Plan {
+	if size*n*elem <= shortAllGather {
+		return BruckAllGather(rank, size, n)
+	}
+	blocks := make([]Range, size)
+	for i := range blocks {
+		blocks[i] = Range{i * n, (i + 1) * n}
+	}
+	return RingAllGather(rank, blocks)
 }
 
 // Reduce picks the algorithm for a reduction to root.

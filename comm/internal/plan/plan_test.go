@@ -97,16 +97,30 @@ func TestAllGatherCollectsEveryBlock(t *testing.T) {
 		blocks, n := drawBlocks(t, size)
 		vec := own(size, n)
 		simulate(t, plansOf(size, func(r int) Plan { return RingAllGather(r, blocks) }), vec, vec)
-		for r := range vec {
-			for owner, b := range blocks {
-				for i, e := range vec[r][b.Lo:b.Hi] {
-					if !slices.Equal(e, element{owner}) {
-						t.Fatalf("rank %d element %d of block %d holds %v", r, i, owner, e)
-					}
+		checkGathered(t, vec, blocks)
+
+		n = rapid.IntRange(0, 3).Draw(t, "n")
+		for i := range blocks {
+			blocks[i] = Range{i * n, (i + 1) * n}
+		}
+		for _, elem := range []int{1, shortAllGather} {
+			vec = own(size, size*n)
+			simulate(t, plansOf(size, func(r int) Plan { return AllGather(r, size, n, elem) }), vec, vec)
+			checkGathered(t, vec, blocks)
+		}
+	})
+}
+
+func checkGathered(t *rapid.T, vec [][]element, blocks []Range) {
+	for r := range vec {
+		for owner, b := range blocks {
+			for i, e := range vec[r][b.Lo:b.Hi] {
+				if !slices.Equal(e, element{owner}) {
+					t.Fatalf("rank %d element %d of block %d holds %v", r, i, owner, e)
 				}
 			}
 		}
-	})
+	}
 }
 
 func TestRootedPlans(t *testing.T) {
