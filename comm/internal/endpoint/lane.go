@@ -110,10 +110,18 @@ func (l *Lane) Send(dst int, tag int, seq uint64, call Call, buf []byte) *Op {
 
 // Recv starts receiving a message of at most len(buf) bytes from src (or AnySource) with tag (or AnyTag).
 func (l *Lane) Recv(src int, tag int, seq uint64, call Call, buf []byte) *Op {
-	e := l.ep
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	op := l.newOp(&Op{peer: src, tag: int32(tag), seq: seq, call: call, buf: buf})
+	return l.recv(&Op{peer: src, tag: int32(tag), seq: seq, call: call, buf: buf})
+}
+
+// RecvNew is Recv of a point-to-point message into memory that is made for it when it is there, at most limit bytes.
+func (l *Lane) RecvNew(src int, tag int, call Call, limit int) *Op {
+	return l.recv(&Op{peer: src, tag: int32(tag), call: call, limit: limit})
+}
+
+func (l *Lane) recv(op *Op) *Op {
+	l.ep.mu.Lock()
+	defer l.ep.mu.Unlock()
+	l.newOp(op)
 	for i, m := range l.arrived {
 		if !op.matches(m) || (l.err != nil && m.kind != kindEager) {
 			continue // what has arrived whole is delivered even after a failure

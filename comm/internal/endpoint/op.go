@@ -34,6 +34,7 @@ type Op struct {
 	seq   uint64
 	call  Call
 	buf   []byte
+	limit int // RecvNew: how long buf may become
 
 	// Guarded by the endpoint's mutex until done is closed, then constant.
 	id     uint64 // rendezvous sends: key in Endpoint.sends
@@ -53,6 +54,9 @@ func (op *Op) Err() error { return op.err }
 
 // Received tells, after a successful receive, the sender's world rank, the tag and the bytes received.
 func (op *Op) Received() (source, tag, bytes int) { return op.source, int(op.gotTag), op.n }
+
+// Message is, after a successful receive, what has been received.
+func (op *Op) Message() []byte { return op.buf[:op.n] }
 
 // Type is, after a successful probe, the element type of the message.
 func (op *Op) Type() uint8 { return op.call.Type }

@@ -111,3 +111,25 @@ func TestCloseWaitsForWhatTheLanesStarted(t *testing.T) {
 		}
 	})
 }
+
+func TestReceivingIntoNewMemory(t *testing.T) {
+	bubble(t, 2, func(t *testing.T, w *testWorld) {
+		for _, n := range []int{0, 10, eagerLimit + 1} {
+			w.send(0, 1, 5, bytes.Repeat([]byte{7}, n))
+			op := w.lanes[1].RecvNew(AnySource, 5, Call{}, eagerLimit+1)
+			must(t, op)
+			if got := op.Message(); !bytes.Equal(got, bytes.Repeat([]byte{7}, n)) {
+				t.Errorf("got %d bytes, want %d", len(got), n)
+			}
+		}
+		op := w.lanes[1].RecvNew(0, 5, Call{}, 9)
+		w.send(0, 1, 5, make([]byte, 10))
+		var long *TruncateError
+		if err := op.Wait(t.Context(), minute); !errors.As(err, &long) || long.Got != 10 {
+			t.Errorf("got %v, want a TruncateError", err)
+		}
+		op = w.lanes[1].RecvNew(0, 5, Call{Type: 3}, 9)
+		w.send(0, 1, 5, make([]byte, 9))
+		wantFailure(t, op.Wait(t.Context(), minute), Mismatched, 0)
+	})
+}

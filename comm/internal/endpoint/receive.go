@@ -173,6 +173,9 @@ func (l *Lane) deliver(op *Op, m *message) {
 	e := l.ep
 	p, gone := e.peers[m.source], l.gone(m.source)
 	op.source, op.gotTag, op.n = m.source, m.tag, int(m.size)
+	if op.limit > 0 && op.n <= op.limit && m.call.Type == op.call.Type {
+		op.buf = make([]byte, op.n)
+	}
 	var refusal error
 	switch {
 	case m.call.Type != op.call.Type:
