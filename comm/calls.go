@@ -31,7 +31,19 @@ const (
 	callAllToAllV
 	callBarrier
 	callNewGroup
+	callSplit
+	callNewMesh
+	callAllReduceCoalesced
+	callSendObjects
+	callRecvObjects
+	callBroadcastObjects
+	callAllGatherObject
+	callGatherObject
+	callScatterObject
 )
+
+// typeObject is the type of messages that are objects.
+const typeObject reduce.Type = 255
 
 // callNames has the call of every kind, and where its root is if it has one.
 var callNames = [...]struct{ name, root string }{
@@ -43,7 +55,11 @@ var callNames = [...]struct{ name, root string }{
 	callGather: {"Gather", "to"}, callGatherV: {"GatherV", "to"},
 	callScatter: {"Scatter", "from"}, callScatterV: {"ScatterV", "from"},
 	callAllToAll: {name: "AllToAll"}, callAllToAllV: {name: "AllToAllV"},
-	callBarrier: {name: "Barrier"}, callNewGroup: {name: "NewGroup"},
+	callBarrier: {name: "Barrier"}, callNewGroup: {name: "NewGroup"}, callSplit: {name: "Split"},
+	callNewMesh: {name: "NewMesh"}, callAllReduceCoalesced: {name: "AllReduceCoalesced"},
+	callSendObjects: {name: "SendObjects"}, callRecvObjects: {name: "RecvObjects"},
+	callBroadcastObjects: {"BroadcastObjects", "from"}, callAllGatherObject: {name: "AllGatherObject"},
+	callGatherObject: {"GatherObject", "to"}, callScatterObject: {"ScatterObject", "from"},
 }
 
 func (k callKind) String() string {
@@ -56,7 +72,8 @@ func (k callKind) String() string {
 // hasCount says whether all ranks give the same length.
 func (k callKind) hasCount() bool {
 	switch k {
-	case callSend, callRecv, callProbe, callReduceScatterV, callAllGatherV, callGatherV, callScatterV, callAllToAllV:
+	case callSend, callRecv, callProbe, callReduceScatterV, callAllGatherV, callGatherV, callScatterV, callAllToAllV,
+		callAllGatherObject, callGatherObject, callScatterObject:
 		return false
 	default:
 		return true
@@ -67,23 +84,31 @@ func (k callKind) hasCount() bool {
 func describeCall(c endpoint.Call) string {
 	kind := callKind(c.Op)
 	switch kind {
-	case callBarrier:
+	case callBarrier, callSplit, callSendObjects, callRecvObjects:
 		return kind.String()
 	case callNewGroup:
 		return fmt.Sprintf("NewGroup(ranks with checksum %08x)", uint32(c.Count))
+	case callNewMesh:
+		return fmt.Sprintf("NewMesh(shape and names with checksum %08x)", uint32(c.Count))
 	default:
 	}
-	text := fmt.Sprintf("%v(%v", kind, reduce.Type(c.Type))
-	if kind.hasCount() {
-		text += fmt.Sprintf(" × %d", c.Count)
+	what, more := reduce.Type(c.Type).String(), ""
+	if reduce.Type(c.Type) == typeObject {
+		what, more = "object", fmt.Sprintf(", at most %d bytes", c.Detail)
 	}
-	if c.Reduce != 0 {
-		text += ", " + opName(c.Reduce, c.Detail)
+	if kind.hasCount() {
+		what += fmt.Sprintf(" × %d", c.Count)
+	}
+	switch {
+	case kind == callAllReduceCoalesced:
+		more = fmt.Sprintf(", %s, lengths with checksum %08x", opName(c.Reduce, 0), c.Detail)
+	case c.Reduce != 0:
+		more = ", " + opName(c.Reduce, c.Detail)
 	}
 	if int(kind) < len(callNames) && callNames[kind].root != "" {
-		text += fmt.Sprintf(", %s %d", callNames[kind].root, c.Root)
+		more += fmt.Sprintf(", %s %d", callNames[kind].root, c.Root)
 	}
-	return text + ")"
+	return fmt.Sprintf("%v(%s%s)", kind, what, more)
 }
 
 // mismatch is the error of operation op number seq when members have called different things.

@@ -40,10 +40,13 @@
 // undone; only a receive that nothing has matched can be cancelled alone. A message that has arrived whole can still
 // be received after the failure.
 //
+// An object that cannot be encoded or decoded fails the call and nothing else, with an [ObjectError].
+//
 // # Trust
 //
 // Ranks prove to each other that they know the job's token (gorun makes one for every round; else GORUN_TOKEN).
-// Without a token nothing listens except on loopback. What a peer sends is bounded before memory is taken for it.
+// Without a token nothing listens except on loopback. What a peer sends is bounded before memory is taken for it, and
+// objects are never decoded into code.
 //
 // # Arithmetic
 //

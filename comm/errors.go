@@ -97,9 +97,24 @@ func (e *ArgumentError) Error() string { return fmt.Sprintf("comm: %s: %v", e.Op
 
 func (e *ArgumentError) Unwrap() error { return e.Err }
 
+// An ObjectError says that the object of a rank could not be encoded there, which every rank of the call gets to know, or
+// not be decoded here. The group goes on.
+type ObjectError struct {
+	Rank int // world rank whose object it is
+	Op   string
+	Seq  uint64
+	Err  error // what is wrong with it
+}
+
+func (e *ObjectError) Error() string {
+	return fmt.Sprintf("comm: %s #%d: object of rank %d: %v", e.Op, e.Seq, e.Rank, e.Err)
+}
+
+func (e *ObjectError) Unwrap() error { return e.Err }
+
 // ExitCode is the exit code with which a program best ends because of err: 0 for nil, 2 for what only the program or
-// its start can mend (a wrong argument or environment, calls that differ between ranks, ranks that never came), 1 for
-// the rest, which another attempt may mend.
+// its start can mend (a wrong argument or environment, calls that differ between ranks, objects that cannot be encoded or
+// decoded, ranks that never came), 1 for the rest, which another attempt may mend.
 func ExitCode(err error) int {
 	if err == nil {
 		return 0
@@ -109,8 +124,10 @@ func ExitCode(err error) int {
 		mismatch *MismatchError
 		truncate *TruncateError
 		missing  *MissingRanksError
+		object   *ObjectError
 	)
-	if errors.As(err, &argument) || errors.As(err, &mismatch) || errors.As(err, &truncate) || errors.As(err, &missing) {
+	if errors.As(err, &argument) || errors.As(err, &mismatch) || errors.As(err, &truncate) || errors.As(err, &missing) ||
+		errors.As(err, &object) {
 		return 2
 	}
 	return 1

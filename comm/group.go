@@ -1,10 +1,9 @@
 package comm
 
 import (
-	"context"
+	"cmp"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -21,11 +20,14 @@ type Group struct {
 	ranks   []int       // world ranks in group order
 	index   map[int]int // world rank -> group rank
 	rank    int         // this rank's group rank
-	timeout time.Duration
 	isWorld bool
-	p2p     atomic.Uint64 // point-to-point calls so far
-	turns   turns
-	scratch []uint64 // see room
+
+	timeout     time.Duration
+	codec       Codec
+	objectLimit int
+	p2p         atomic.Uint64 // point-to-point calls so far
+	turns       turns
+	scratch     []uint64 // see room
 }
 
 // world is what the groups of a process share.
@@ -42,17 +44,25 @@ type rankInfo struct {
 	PID  int    `json:"pid"`
 }
 
-func newGroup(w *world, id uint64, ranks []int, timeout time.Duration) (*Group, error) {
+func newGroup(w *world, id uint64, ranks []int, cfg config) (*Group, error) {
 	lane, err := w.ep.Open(id, ranks)
 	if err != nil {
 		return nil, err
 	}
-	g := &Group{w: w, lane: lane, id: id, ranks: ranks, index: make(map[int]int, len(ranks)), timeout: timeout}
+	g := &Group{
+		w: w, lane: lane, id: id, ranks: ranks, index: make(map[int]int, len(ranks)),
+		timeout: cfg.timeout, codec: cmp.Or(cfg.codec, defaultCodec), objectLimit: cmp.Or(cfg.objectLimit, DefaultObjectLimit),
+	}
 	for i, r := range ranks {
 		g.index[r] = i
 	}
 	g.rank = g.index[w.rank]
 	return g, nil
+}
+
+// settings are what a part of g has from it.
+func (g *Group) settings() config {
+	return config{timeout: g.timeout, codec: g.codec, objectLimit: g.objectLimit}
 }
 
 // Rank is this process's rank in the group, from 0 to Size-1.
@@ -82,9 +92,9 @@ func (g *Group) GroupRank(world int) int {
 
 func (g *Group) String() string { return fmt.Sprintf("group %v", g.ranks) }
 
-// Close leaves the group. Closing the world leaves all groups: what has been sent is written out, peers are told,
-// and all that comm has started in this process ends. Operations under way fail with [ErrClosed]. Close is local
-// and idempotent; peers that still need this rank get a [PeerError]. Call [Barrier] first when they might.
+// Close leaves the group. Operations under way fail with [ErrClosed]; members that still need this rank get a
+// [PeerError], so call [Barrier] first when they might. Closing the world leaves all groups: what has been sent is written
+// out, and all that comm has started in this process ends. Close is local and idempotent.
 func (g *Group) Close() error {
 	g.lane.Close()
 	if !g.isWorld {
@@ -102,51 +112,4 @@ func (g *Group) Abort(cause error) {
 	}
 	g.lane.Fail(&endpoint.Failure{Kind: endpoint.Aborted, Rank: g.w.rank, Text: cause.Error(), Err: cause})
 	g.lane.Settle(newsTimeout)
-}
-
-// NewGroup makes a group of the given ranks of parent, in the given order: ranks[i] of parent becomes rank i.
-// Every rank of parent calls it, with the same ranks; it returns nil, nil where the rank is not among them.
-// Of the options only [WithTimeout] matters; without it the group has parent's timeout.
-func NewGroup(ctx context.Context, parent *Group, ranks []int, opts ...Option) (*Group, error) {
-	cfg := config{timeout: parent.timeout}
-	for _, o := range opts {
-		o(&cfg)
-	}
-	if cfg.timeout <= 0 {
-		return nil, badArgument("NewGroup", "timeout %v: want a positive duration", cfg.timeout)
-	}
-	members := make([]int, 0, len(ranks))
-	for _, r := range ranks {
-		w := parent.WorldRank(r)
-		if w < 0 {
-			return nil, badArgument("NewGroup", "no rank %d in a group of %d", r, parent.Size())
-		}
-		if slices.Contains(members, w) {
-			return nil, badArgument("NewGroup", "rank %d is named twice in %v", r, ranks)
-		}
-		members = append(members, w)
-	}
-	if len(members) == 0 {
-		return nil, badArgument("NewGroup", "no ranks given: a group has at least one")
-	}
-	// The barrier makes sure that all mean the same ranks, and its number gives the group a name that all know.
-	c := meeting(parent, endpoint.Call{Op: uint8(callNewGroup), Count: checksum(members)})
-	if err := c.run(ctx); err != nil || !slices.Contains(members, parent.w.rank) {
-		return nil, err
-	}
-	id := checksum([]int{int(parent.id), int(c.seq)})
-	g, err := newGroup(parent.w, id, members, cfg.timeout)
-	if err != nil {
-		return nil, fmt.Errorf("comm: NewGroup: %w", err)
-	}
-	return g, nil
-}
-
-// checksum is a 64-bit FNV-1a hash of numbers, the same on every rank.
-func checksum(numbers []int) uint64 {
-	h := fnv.New64a()
-	for _, n := range numbers {
-		fmt.Fprintf(h, "%d,", n)
-	}
-	return h.Sum64()
 }

@@ -53,8 +53,8 @@ type place struct {
 
 // place works out the place from options and environment.
 func (c *config) place() (place, error) {
-	if c.timeout <= 0 {
-		return place{}, fmt.Errorf("timeout %v: want a positive duration", c.timeout)
+	if err := c.check(); err != nil {
+		return place{}, err
 	}
 	switch c.transport {
 	case "auto", "tcp":
@@ -151,7 +151,7 @@ func newWorld(cfg config, rank int, id uint64, info []rankInfo, tr transport.Tra
 	for r := range ranks {
 		ranks[r] = r
 	}
-	g, err := newGroup(w, id, ranks, cfg.timeout)
+	g, err := newGroup(w, id, ranks, cfg)
 	if err != nil {
 		return nil, err
 	}

@@ -1,7 +1,9 @@
 package comm
 
 import (
+	"fmt"
 	"log/slog"
+	"math"
 	"os"
 	"time"
 )
@@ -21,6 +23,9 @@ type config struct {
 	transport  string
 	log        *slog.Logger
 	token      string
+
+	codec       Codec
+	objectLimit int
 }
 
 func newConfig(opts []Option) config {
@@ -32,6 +37,17 @@ func newConfig(opts []Option) config {
 		c.log = slog.New(slog.DiscardHandler)
 	}
 	return c
+}
+
+// check refuses settings that make no sense for any group.
+func (c *config) check() error {
+	switch {
+	case c.timeout <= 0:
+		return fmt.Errorf("timeout %v: want a positive duration", c.timeout)
+	case c.objectLimit < 0 || c.objectLimit > math.MaxInt32:
+		return fmt.Errorf("object limit %d: want 0 to %d bytes", c.objectLimit, math.MaxInt32)
+	}
+	return nil
 }
 
 // WithInitMethod says where ranks meet: "env://" (MASTER_ADDR and MASTER_PORT, the default), "tcp://host:port" (a
@@ -59,3 +75,10 @@ func WithLogger(l *slog.Logger) Option { return func(c *config) { c.log = l } }
 
 // WithToken gives the secret by which ranks know each other; the default is GORUN_TOKEN. All ranks have the same.
 func WithToken(token string) Option { return func(c *config) { c.token = token } }
+
+// WithCodec lets objects travel by c instead of CBOR. All ranks use the same codec.
+func WithCodec(c Codec) Option { return func(cfg *config) { cfg.codec = c } }
+
+// WithObjectLimit bounds the encoded size of what one rank gives to one call of the object functions, in bytes. All ranks
+// have the same limit; 0 means [DefaultObjectLimit].
+func WithObjectLimit(bytes int) Option { return func(c *config) { c.objectLimit = bytes } }

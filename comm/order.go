@@ -15,6 +15,7 @@ type collective struct {
 	call  endpoint.Call
 	elem  int         // bytes of what the plan counts in: an element, or several that make one value
 	begin func() task // called when its turn has come
+	then  func() task // called when that task is done, if there is another
 
 	ctx    context.Context
 	seq    uint64

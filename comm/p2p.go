@@ -43,14 +43,15 @@ func IRecv[T Element](g *Group, buf []T, src int, tag ...int) *Work {
 
 // A P2POp is a send or receive that [Batch] will start.
 type P2POp struct {
-	g    *Group
-	kind callKind
-	peer int
-	tag  int
-	buf  []byte
-	elem int
-	typ  reduce.Type
-	err  error
+	g     *Group
+	kind  callKind
+	peer  int
+	tag   int
+	buf   []byte
+	limit int // of RecvObjects: how long the message may be
+	elem  int
+	typ   reduce.Type
+	err   error
 }
 
 // SendOp describes a Send for [Batch].
@@ -75,14 +76,19 @@ func Batch(ops ...P2POp) []*Work {
 
 func sendOp[T Element](g *Group, buf []T, dst int, tag []int) P2POp {
 	op := newP2P(g, callSend, buf, dst, tag)
-	switch {
-	case op.err != nil:
-	case g.WorldRank(dst) < 0:
-		op.err = badArgument("Send", "no rank %d in a group of %d", dst, g.Size())
-	case op.tag < 0:
-		op.err = badArgument("Send", "tag %d: want 0 to %d", op.tag, MaxTag)
-	}
+	op.mustBeOne()
 	return op
+}
+
+// mustBeOne checks destination and tag of a send.
+func (o *P2POp) mustBeOne() {
+	switch {
+	case o.err != nil:
+	case o.g.WorldRank(o.peer) < 0:
+		o.err = badArgument(o.kind.String(), "no rank %d in a group of %d", o.peer, o.g.Size())
+	case o.tag < 0:
+		o.err = badArgument(o.kind.String(), "tag %d: want 0 to %d", o.tag, MaxTag)
+	}
 }
 
 func recvOp[T Element](g *Group, buf []T, src int, tag []int) P2POp {
@@ -129,8 +135,10 @@ func (o P2POp) start() *transfer {
 	}
 	call := endpoint.Call{Op: uint8(o.kind), Type: uint8(o.typ)}
 	switch o.kind {
-	case callSend:
+	case callSend, callSendObjects:
 		t.op = o.g.lane.Send(peer, o.tag, 0, call, o.buf)
+	case callRecvObjects:
+		t.op = o.g.lane.RecvNew(peer, o.tag, call, o.limit)
 	case callProbe:
 		t.op = o.g.lane.Probe(peer, o.tag)
 	default:

@@ -46,9 +46,13 @@ func (v *vector) at(r plan.Range, elem int) []byte {
 func (c *collective) perform() {
 	g := c.g
 	err := g.lane.Begin(c.seq, c.call)
-	if err == nil {
-		t := c.begin()
-		err = c.execute(&t)
+	deadline := time.Now().Add(g.timeout)
+	for _, stage := range [...]func() task{c.begin, c.then} {
+		if err != nil || stage == nil {
+			break
+		}
+		t := stage()
+		err = c.execute(&t, deadline)
 		if err == nil && t.end != nil {
 			t.end()
 		}
@@ -57,7 +61,7 @@ func (c *collective) perform() {
 		g.lane.Fail(g.asFailure(err))
 		c.err = g.failure(callKind(c.call.Op).String(), c.seq, c.elem, err)
 	}
-	c.begin = nil // a Work that is kept does not keep buffers
+	c.begin, c.then = nil, nil // a Work that is kept does not keep buffers
 	if c.done != nil {
 		close(c.done)
 	}
@@ -73,8 +77,7 @@ func (g *Group) asFailure(err error) *endpoint.Failure {
 }
 
 // execute carries out the plan: the one place that both moves and reduces.
-func (c *collective) execute(t *task) error {
-	deadline := time.Now().Add(c.g.timeout)
+func (c *collective) execute(t *task, deadline time.Time) error {
 	scratch := c.g.room(t.plan, c.elem)
 	for _, s := range t.plan {
 		out, into := t.src.at(s.Send, c.elem), t.dst.at(s.Recv, c.elem)

@@ -133,3 +133,12 @@ func inWorldsOfEverySize(t *testing.T, program func(ctx context.Context, g *Grou
 		}
 	})
 }
+
+// inWorldOf runs program on every rank of a world of size, on every transport.
+func inWorldOf(t *testing.T, size int, program func(ctx context.Context, g *Group) error) {
+	onEveryTransport(t, func(t *testing.T, world func(int) *testWorld) {
+		w := world(size)
+		defer w.close()
+		w.run(program)
+	})
+}

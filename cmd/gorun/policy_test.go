@@ -24,7 +24,7 @@ const module = "github.com/gorun/gorun"
 var imports = map[string][]string{
 	"env":                       {},
 	"env/auth":                  {},
-	"comm/...":                  {"env", "env/auth", "comm/...", xSys},
+	"comm/...":                  {"env", "env/auth", "comm/...", xSys, cbor},
 	"rendezvous":                {},
 	"rendezvous/rendezvoustest": {"rendezvous"},
 	"rendezvous/reach":          {"rendezvous", xSys, etcdClient},

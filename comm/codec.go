@@ -1,0 +1,129 @@
+package comm
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"reflect"
+
+	"github.com/fxamacker/cbor/v2"
+)
+
+// DefaultObjectLimit is the limit of [WithObjectLimit] unless it is given.
+const DefaultObjectLimit = 64 << 20
+
+// A Codec turns objects into bytes and back, as the functions of encoding/json do. Several goroutines may use it at once.
+type Codec interface {
+	Marshal(v any) ([]byte, error)
+	Unmarshal(data []byte, v any) error
+}
+
+// defaultCodec is CBOR. What arrives as an any is a bool, int64, float64, string, []byte, time.Time, []any, map[any]any, or
+// nil. Bytes of a peer cannot make it take memory out of proportion: they are checked before any is taken.
+var defaultCodec Codec = func() cborCodec {
+	enc, err := cbor.EncOptions{Time: cbor.TimeRFC3339Nano, TimeTag: cbor.EncTagRequired}.EncMode()
+	dec, decErr := cbor.DecOptions{
+		MaxNestedLevels: 64, MaxArrayElements: 1 << 24, MaxMapPairs: 1 << 22,
+		IndefLength: cbor.IndefLengthForbidden,
+		IntDec:      cbor.IntDecConvertSignedOrBigInt,
+		UTF8:        cbor.UTF8DecodeInvalid, // any Go string
+	}.DecMode()
+	if err := errors.Join(err, decErr); err != nil {
+		panic(err) // the options are constants
+	}
+	return cborCodec{enc, dec}
+}()
+
+type cborCodec struct {
+	cbor.EncMode
+	dec cbor.DecMode
+}
+
+func (c cborCodec) Unmarshal(data []byte, v any) error { return c.dec.Unmarshal(data, v) }
+
+// wantPointers checks that objs can be decoded into.
+func wantPointers(objs []any) error {
+	for i, obj := range objs {
+		if v := reflect.ValueOf(obj); v.Kind() != reflect.Pointer || v.IsNil() {
+			return fmt.Errorf("objs[%d] is %T: want a pointer that is not nil", i, obj)
+		}
+	}
+	return nil
+}
+
+// encode returns v encoded, if g may carry as much.
+func (g *Group) encode(v any) ([]byte, error) {
+	b, err := g.codec.Marshal(v)
+	if err != nil {
+		return nil, fmt.Errorf("cannot be encoded: %w", err)
+	}
+	return b, g.fits(len(b))
+}
+
+func (g *Group) fits(n int) error {
+	if n > g.objectLimit {
+		return fmt.Errorf("takes %d bytes: the limit is %d (see WithObjectLimit)", n, g.objectLimit)
+	}
+	return nil
+}
+
+// decode sets what p points to, unless it fails.
+func (g *Group) decode(b []byte, p any) error {
+	v := reflect.ValueOf(p).Elem()
+	fresh := reflect.New(v.Type()) // a codec may add to what is there
+	if err := g.codec.Unmarshal(b, fresh.Interface()); err != nil {
+		return fmt.Errorf("cannot be decoded: %w", err)
+	}
+	v.Set(fresh.Elem())
+	return nil
+}
+
+// encodeList returns objs encoded, each with its length before it, and the whole with their number.
+func (g *Group) encodeList(objs []any) ([]byte, error) {
+	list := binary.AppendUvarint(nil, uint64(len(objs)))
+	for i, obj := range objs {
+		b, err := g.encode(obj)
+		if err != nil {
+			return nil, fmt.Errorf("number %d of %d %w", i+1, len(objs), err)
+		}
+		list = append(binary.AppendUvarint(list, uint64(len(b))), b...)
+	}
+	return list, g.fits(len(list))
+}
+
+// openList cuts a list into its objects.
+func openList(list []byte) ([][]byte, error) {
+	number := func() int {
+		n, used := binary.Uvarint(list)
+		if used <= 0 || n > uint64(len(list)-used) {
+			return -1
+		}
+		list = list[used:]
+		return int(n)
+	}
+	n := number() // as many bytes follow at least
+	objs := make([][]byte, 0, max(n, 0))
+	for i := 0; i < n; i++ {
+		length := number()
+		if length < 0 {
+			n = -1
+			break
+		}
+		objs = append(objs, list[:length])
+		list = list[length:]
+	}
+	if n < 0 || len(list) > 0 {
+		return nil, errors.New("is no list of objects")
+	}
+	return objs, nil
+}
+
+// decodeList decodes objects into what objs point to and returns how many it could.
+func (g *Group) decodeList(encoded [][]byte, objs []any) (int, error) {
+	for i, b := range encoded {
+		if err := g.decode(b, objs[i]); err != nil {
+			return i, fmt.Errorf("number %d of %d %w", i+1, len(encoded), err)
+		}
+	}
+	return len(encoded), nil
+}

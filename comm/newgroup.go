@@ -1,0 +1,60 @@
+package comm
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"slices"
+
+	"github.com/gorun/gorun/comm/internal/endpoint"
+)
+
+// NewGroup makes a group of the given ranks of parent, in the given order: ranks[i] of parent becomes rank i.
+// Every rank of parent calls it, with the same ranks; it returns nil, nil where the rank is not among them.
+// Of the options [WithTimeout], [WithCodec] and [WithObjectLimit] matter; what they do not set the group has from parent.
+func NewGroup(ctx context.Context, parent *Group, ranks []int, opts ...Option) (*Group, error) {
+	cfg := parent.settings()
+	for _, o := range opts {
+		o(&cfg)
+	}
+	if err := cfg.check(); err != nil {
+		return nil, &ArgumentError{Op: "NewGroup", Err: err}
+	}
+	members := make([]int, 0, len(ranks))
+	for _, r := range ranks {
+		w := parent.WorldRank(r)
+		if w < 0 {
+			return nil, badArgument("NewGroup", "no rank %d in a group of %d", r, parent.Size())
+		}
+		if slices.Contains(members, w) {
+			return nil, badArgument("NewGroup", "rank %d is named twice in %v", r, ranks)
+		}
+		members = append(members, w)
+	}
+	if len(members) == 0 {
+		return nil, badArgument("NewGroup", "no ranks given: a group has at least one")
+	}
+	// The barrier makes sure that all mean the same ranks, and its number gives the group a name that all know.
+	c := meeting(parent, endpoint.Call{Op: uint8(callNewGroup), Count: checksum(members)})
+	if err := c.run(ctx); err != nil || !slices.Contains(members, parent.w.rank) {
+		return nil, err
+	}
+	return c.newGroup("", members, cfg)
+}
+
+// newGroup makes a group of the given world ranks after c, which has ended. c's number, name and members tell it from every
+// other group, on all its ranks alike.
+func (c *collective) newGroup(name string, members []int, cfg config) (*Group, error) {
+	g, err := newGroup(c.g.w, checksum(c.g.id, c.seq, name, members), members, cfg)
+	if err != nil {
+		return nil, fmt.Errorf("comm: %v: %w", callKind(c.call.Op), err)
+	}
+	return g, nil
+}
+
+// checksum is a 64-bit FNV-1a hash of values, the same on every rank.
+func checksum(values ...any) uint64 {
+	h := fnv.New64a()
+	fmt.Fprintf(h, "%#v", values)
+	return h.Sum64()
+}
