@@ -56,3 +56,19 @@ func BenchmarkPingPong(b *testing.B) {
 func BenchmarkBarrier(b *testing.B) {
 	benchmark(b, []int{0}, func(ctx context.Context, g *Group, _ []float32) error { return Barrier(ctx, g) })
 }
+
+// BenchmarkInit joins, all-reduces a number and leaves, as many ranks of one process at once.
+func BenchmarkInit(b *testing.B) {
+	for _, size := range []int{2, 16, 64, 256} {
+		b.Run(fmt.Sprint(size), func(b *testing.B) {
+			ranks := make([]int, size)
+			for r := range ranks {
+				ranks[r] = r
+			}
+			for b.Loop() {
+				groups, errs := initAll(b, ranks, size, WithInitMethod("tcp://"+freePort(b)))
+				wantWorld(b, groups, errs)
+			}
+		})
+	}
+}

@@ -12,7 +12,7 @@ import (
 )
 
 // A Group is an ordered set of ranks that talk to each other: the world that [Init] returns, or a part of it made
-// by [NewGroup]. This rank is a member of every Group that it holds.
+// by [NewGroup], [Split] or [NewMesh]. This rank is a member of every Group that it holds.
 type Group struct {
 	w       *world
 	lane    *endpoint.Lane

@@ -17,7 +17,7 @@ import (
 )
 
 // freePort is a port of loopback on which nobody listens, and none of those that the system gives away.
-func freePort(t *testing.T) string {
+func freePort(t testing.TB) string {
 	t.Helper()
 	for range 100 {
 		addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(10000+rand.IntN(20000)))
@@ -31,7 +31,7 @@ func freePort(t *testing.T) string {
 }
 
 // initAll calls Init as every rank in ranks of size at once and returns the groups and errors by place in ranks.
-func initAll(t *testing.T, ranks []int, size int, opts ...Option) ([]*Group, []error) {
+func initAll(t testing.TB, ranks []int, size int, opts ...Option) ([]*Group, []error) {
 	t.Helper()
 	groups, errs := make([]*Group, len(ranks)), make([]error, len(ranks))
 	var wg sync.WaitGroup
@@ -43,7 +43,7 @@ func initAll(t *testing.T, ranks []int, size int, opts ...Option) ([]*Group, []e
 }
 
 // wantWorld checks that the groups are one world that works, and closes them.
-func wantWorld(t *testing.T, groups []*Group, errs []error) {
+func wantWorld(t testing.TB, groups []*Group, errs []error) {
 	t.Helper()
 	for r, err := range errs {
 		if err != nil {

@@ -1,12 +1,15 @@
 package comm
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"hash/fnv"
 	"slices"
 
 	"github.com/gorun/gorun/comm/internal/endpoint"
+	"github.com/gorun/gorun/comm/internal/plan"
+	"github.com/gorun/gorun/comm/internal/reduce"
 )
 
 // NewGroup makes a group of the given ranks of parent, in the given order: ranks[i] of parent becomes rank i.
@@ -40,6 +43,33 @@ func NewGroup(ctx context.Context, parent *Group, ranks []int, opts ...Option) (
 		return nil, err
 	}
 	return c.newGroup("", members, cfg)
+}
+
+// Split cuts parent into groups: the ranks that give the same color make one, in the order of their keys and, where these
+// are equal, of their ranks in parent. Every rank of parent calls it; one that gives a negative color gets nil, nil. The
+// groups have parent's timeout and codec.
+func Split(ctx context.Context, parent *Group, color, key int) (*Group, error) {
+	type place struct{ color, key int64 }
+	places := make([]place, parent.Size())
+	c := &collective{g: parent, call: endpoint.Call{Op: uint8(callSplit)}, elem: 16}
+	c.begin = func() task {
+		places[parent.rank] = place{int64(color), int64(key)}
+		return inPlace(plan.AllGather(parent.rank, parent.Size(), 1, c.elem), reduce.Bytes(places))
+	}
+	if err := c.run(ctx); err != nil || color < 0 {
+		return nil, err
+	}
+	var ranks []int
+	for r, p := range places {
+		if p.color == int64(color) {
+			ranks = append(ranks, r)
+		}
+	}
+	slices.SortStableFunc(ranks, func(a, b int) int { return cmp.Compare(places[a].key, places[b].key) })
+	for i, r := range ranks {
+		ranks[i] = parent.ranks[r]
+	}
+	return c.newGroup("", ranks, parent.settings())
 }
 
 // newGroup makes a group of the given world ranks after c, which has ended. c's number, name and members tell it from every

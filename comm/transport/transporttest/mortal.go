@@ -34,6 +34,13 @@ func (m *MortalTransport) Kill() {
 	_ = m.Close()
 }
 
+// Streams is how many streams there have been.
+func (m *MortalTransport) Streams() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.conns)
+}
+
 // Dial implements transport.Transport.
 func (m *MortalTransport) Dial(ctx context.Context, rank int) (net.Conn, error) {
 	conn, err := m.Transport.Dial(ctx, rank)

@@ -1,0 +1,178 @@
+package comm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/gorun/gorun/comm/internal/endpoint"
+)
+
+// A Mesh arranges the ranks of a group in dimensions that have names, such as dp × tp × pp, in row-major order: the last
+// coordinate changes fastest. Along each dimension a rank has a group with those that differ from it in that coordinate
+// alone; its rank there is the coordinate.
+type Mesh struct {
+	shared *meshGroups
+	axes   []axis
+}
+
+// An axis is a dimension as one rank sees it.
+type axis struct {
+	name string
+	size int
+	step int // from one rank along the axis to the next, in ranks of the group that is arranged
+	at   int // this rank's coordinate
+}
+
+// NewMesh arranges the ranks of g in the given shape, whose product is Size, with a name for every dimension. Every rank of
+// g makes the same call, which costs one barrier, however many groups there are.
+func NewMesh(ctx context.Context, g *Group, shape []int, names ...string) (*Mesh, error) {
+	axes, err := arrange(g.rank, g.Size(), shape, names)
+	if err != nil {
+		return nil, &ArgumentError{Op: "NewMesh", Err: err}
+	}
+	c := meeting(g, endpoint.Call{Op: uint8(callNewMesh), Count: checksum(shape, names)})
+	if err := c.run(ctx); err != nil {
+		return nil, err
+	}
+	m := &Mesh{shared: &meshGroups{of: c, groups: map[string]*Group{}}, axes: axes}
+	for _, a := range axes {
+		if _, err := m.shared.group([]axis{a}); err != nil {
+			return nil, errors.Join(err, m.Close())
+		}
+	}
+	return m, nil
+}
+
+// arrange is the place of rank in a mesh.
+func arrange(rank, size int, shape []int, names []string) ([]axis, error) {
+	if len(shape) == 0 || len(shape) != len(names) {
+		return nil, fmt.Errorf("shape %v and names %q: want as many, and at least one", shape, names)
+	}
+	axes := make([]axis, len(shape))
+	places := 1
+	for i := len(shape) - 1; i >= 0; i-- {
+		n := shape[i]
+		if n < 1 || n > size/places {
+			return nil, fmt.Errorf("shape %v: want numbers whose product is Size = %d", shape, size)
+		}
+		if names[i] == "" || slices.Index(names, names[i]) < i {
+			return nil, fmt.Errorf("names %q: want every one different, and none empty", names)
+		}
+		axes[i] = axis{name: names[i], size: n, step: places, at: rank / places % n}
+		places *= n
+	}
+	if places != size {
+		return nil, fmt.Errorf("shape %v: want numbers whose product is Size = %d", shape, size)
+	}
+	return axes, nil
+}
+
+// Names are the names of m's dimensions.
+func (m *Mesh) Names() []string {
+	return each(m.axes, func(a axis) string { return a.name })
+}
+
+// Shape is the number of ranks along each dimension.
+func (m *Mesh) Shape() []int {
+	return each(m.axes, func(a axis) int { return a.size })
+}
+
+// Coordinate is this rank's place along each dimension.
+func (m *Mesh) Coordinate() []int {
+	return each(m.axes, func(a axis) int { return a.at })
+}
+
+func each[T any](axes []axis, of func(axis) T) []T {
+	all := make([]T, len(axes))
+	for i, a := range axes {
+		all[i] = of(a)
+	}
+	return all
+}
+
+// Group is this rank's group along the dimension called name, or nil when m has none of that name.
+func (m *Mesh) Group(name string) *Group {
+	i := slices.IndexFunc(m.axes, func(a axis) bool { return a.name == name })
+	if i < 0 {
+		return nil
+	}
+	g, _ := m.shared.group(m.axes[i : i+1]) // made by NewMesh
+	return g
+}
+
+// Slice is the part of m in which this rank lies and that spans the named dimensions, in the order given. It shares m's
+// groups, and costs nothing.
+func (m *Mesh) Slice(names ...string) (*Mesh, error) {
+	s := &Mesh{shared: m.shared}
+	for i, name := range names {
+		at := slices.Index(m.Names(), name)
+		if at < 0 || slices.Contains(names[:i], name) {
+			return nil, badArgument("Slice", "names %q: want different ones of %q", names, m.Names())
+		}
+		s.axes = append(s.axes, m.axes[at])
+	}
+	if len(names) == 0 {
+		return nil, badArgument("Slice", "no names given: want some of %q", m.Names())
+	}
+	return s, nil
+}
+
+// Flatten is the group of all ranks of m, in row-major order; for a slice of one dimension its Group. Nothing is sent for
+// it, and calls on meshes that are sliced alike return the same group.
+func (m *Mesh) Flatten() (*Group, error) { return m.shared.group(m.axes) }
+
+// Close leaves all groups of m, of the mesh that it is a slice of, and of that one's other slices.
+func (m *Mesh) Close() error { return m.shared.close() }
+
+// meshGroups are the groups that a mesh and its slices have, by the names of the dimensions that they span.
+type meshGroups struct {
+	of *collective // the NewMesh that made it
+
+	mu     sync.Mutex
+	groups map[string]*Group
+}
+
+// group is this rank's group across axes. All its ranks derive it from the one barrier of the mesh.
+func (s *meshGroups) group(axes []axis) (*Group, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	name := fmt.Sprintf("%q", (&Mesh{axes: axes}).Names())
+	if g := s.groups[name]; g != nil {
+		return g, nil
+	}
+	parent := s.of.g
+	ranks := []int{parent.rank}
+	for _, a := range axes {
+		ranks[0] -= a.at * a.step
+	}
+	for _, a := range axes {
+		var wider []int
+		for _, r := range ranks {
+			for i := range a.size {
+				wider = append(wider, r+i*a.step)
+			}
+		}
+		ranks = wider
+	}
+	for i, r := range ranks {
+		ranks[i] = parent.ranks[r]
+	}
+	g, err := s.of.newGroup(name, ranks, parent.settings())
+	if err == nil {
+		s.groups[name] = g
+	}
+	return g, err
+}
+
+func (s *meshGroups) close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var errs []error
+	for _, g := range s.groups {
+		errs = append(errs, g.Close())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,113 @@
+package comm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"testing"
+)
+
+func TestManyRanks(t *testing.T) {
+	const size = 256
+	inWorldOf(t, size, func(ctx context.Context, g *Group) error {
+		v := []int{g.Rank(), 1}
+		if err := AllReduce(ctx, g, v, Sum); err != nil || v[0] != size*(size-1)/2 || v[1] != size {
+			return fmt.Errorf("got %v, %w", v, err)
+		}
+		return nil
+	})
+}
+
+func TestManyRanksInAMesh(t *testing.T) {
+	inWorldOf(t, 64, func(ctx context.Context, g *Group) error {
+		m, err := NewMesh(ctx, g, []int{4, 4, 4}, "pp", "dp", "tp")
+		if err != nil {
+			return err
+		}
+		sum := []int{g.Rank()}
+		for _, name := range m.Names() {
+			if err := AllReduce(ctx, m.Group(name), sum, Sum); err != nil {
+				return err
+			}
+		}
+		if sum[0] != 64*63/2 {
+			return fmt.Errorf("got %d", sum[0])
+		}
+		return nil
+	})
+}
+
+// A rank has a stream to every peer that it talks to, and to no other, however large the world and however many the groups.
+func TestStreamsGrowWithPeers(t *testing.T) {
+	onEveryTransport(t, func(t *testing.T, world func(int) *testWorld) {
+		for size, peers := range map[int]int{4: 2, 16: 4, 64: 6} { // a short all-reduce talks to log2 of its ranks
+			w := world(size)
+			streams := func(what string, want func(rank int) int) {
+				for r, m := range w.mortal {
+					if got := m.Streams(); got != want(r) {
+						t.Errorf("%s: rank %d of %d has %d streams, want %d", what, r, size, got, want(r))
+					}
+				}
+			}
+			streams("before anything", func(int) int { return 0 })
+			w.run(func(ctx context.Context, g *Group) error {
+				switch g.Rank() {
+				case 0:
+					return Send(ctx, g, []int{1}, 1)
+				case 1:
+					_, err := Recv(ctx, g, []int{0}, 0)
+					return err
+				}
+				return nil
+			})
+			streams("after one message", func(r int) int { return max(0, min(1, 2-r)) })
+			w.run(func(ctx context.Context, g *Group) error { return AllReduce(ctx, g, []int{1}, Sum) })
+			streams("after an all-reduce", func(int) int { return peers })
+			w.close()
+		}
+	})
+}
+
+// Groups that have been closed leave nothing behind: no stream, goroutine, or memory.
+func TestGroupsLeaveNothingBehind(t *testing.T) {
+	onEveryTransport(t, func(t *testing.T, world func(int) *testWorld) {
+		w := world(4)
+		defer w.close()
+		makeGroups := func(n int) (goroutines int, heap uint64) {
+			w.run(func(ctx context.Context, g *Group) error {
+				for i := range n {
+					half, err := Split(ctx, g, (g.Rank()+i)%2, -g.Rank())
+					if err != nil {
+						return err
+					}
+					whole, err := NewGroup(ctx, g, []int{3, 1, 2, 0})
+					if err != nil {
+						return err
+					}
+					v := []int{1}
+					if err := errors.Join(AllReduce(ctx, half, v, Sum), AllReduce(ctx, whole, v, Sum)); err != nil || v[0] != 8 {
+						return fmt.Errorf("got %d, %w", v[0], err)
+					}
+					if err := errors.Join(half.Close(), whole.Close()); err != nil {
+						return err
+					}
+				}
+				return Barrier(ctx, g)
+			})
+			var m runtime.MemStats
+			runtime.GC()
+			runtime.ReadMemStats(&m)
+			return runtime.NumGoroutine(), m.HeapAlloc
+		}
+		goroutines, heap := makeGroups(1000) // what is remembered of the last groups is full
+		streams := w.mortal[0].Streams()
+		goroutines2, heap2 := makeGroups(1000)
+		if n := w.mortal[0].Streams(); n != streams || goroutines2 > goroutines+100 {
+			t.Errorf("from %d streams and %d goroutines to %d and %d", streams, goroutines, n, goroutines2)
+		}
+		if heap2 > heap+1<<20 {
+			t.Errorf("8000 groups took %d bytes", heap2-heap)
+		}
+	})
+}
