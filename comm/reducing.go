@@ -79,6 +79,12 @@ func (r *reducing[T]) inPlace(p plan.Plan, buf []T, result bool) task {
 	return t
 }
 
+// everywhere is the task of leaving the reduction of buf in it on every rank.
+func (r *reducing[T]) everywhere(buf []T) task {
+	n := len(buf) / r.red.width
+	return r.inPlace(plan.AllReduce(r.g.rank, r.g.Size(), n, r.elem, r.red.ordered()), buf, true)
+}
+
 // scattered is the task of leaving in out this rank's block of the reduction of in, which has a block for every rank.
 func (r *reducing[T]) scattered(out []T, in [][]T) task {
 	src := partsOf(in, r.red.width)

@@ -17,10 +17,7 @@ func IAllReduce[T Element](g *Group, buf []T, op Op) *Work { return allReduce(g,
 
 func allReduce[T Element](g *Group, buf []T, op Op) *collective {
 	r := newReducing[T](g, callAllReduce, op, len(buf))
-	r.begin = func() task {
-		n := len(buf) / r.red.width
-		return r.inPlace(plan.AllReduce(g.rank, g.Size(), n, r.elem, r.red.ordered()), buf, true)
-	}
+	r.begin = func() task { return r.everywhere(buf) }
 	return r.collective
 }
 
