@@ -40,6 +40,7 @@ const (
 	callAllGatherObject
 	callGatherObject
 	callScatterObject
+	callMonitoredBarrier
 )
 
 // typeObject is the type of messages that are objects.
@@ -60,6 +61,7 @@ var callNames = [...]struct{ name, root string }{
 	callSendObjects: {name: "SendObjects"}, callRecvObjects: {name: "RecvObjects"},
 	callBroadcastObjects: {"BroadcastObjects", "from"}, callAllGatherObject: {name: "AllGatherObject"},
 	callGatherObject: {"GatherObject", "to"}, callScatterObject: {"ScatterObject", "from"},
+	callMonitoredBarrier: {name: "MonitoredBarrier"},
 }
 
 func (k callKind) String() string {
@@ -84,7 +86,7 @@ func (k callKind) hasCount() bool {
 func describeCall(c endpoint.Call) string {
 	kind := callKind(c.Op)
 	switch kind {
-	case callBarrier, callSplit, callSendObjects, callRecvObjects:
+	case callBarrier, callMonitoredBarrier, callSplit, callSendObjects, callRecvObjects:
 		return kind.String()
 	case callNewGroup:
 		return fmt.Sprintf("NewGroup(ranks with checksum %08x)", uint32(c.Count))
@@ -92,9 +94,9 @@ func describeCall(c endpoint.Call) string {
 		return fmt.Sprintf("NewMesh(shape and names with checksum %08x)", uint32(c.Count))
 	default:
 	}
-	what, more := reduce.Type(c.Type).String(), ""
+	what, more := typeName(c), ""
 	if reduce.Type(c.Type) == typeObject {
-		what, more = "object", fmt.Sprintf(", at most %d bytes", c.Detail)
+		more = fmt.Sprintf(", at most %d bytes", c.Detail)
 	}
 	if kind.hasCount() {
 		what += fmt.Sprintf(" × %d", c.Count)
@@ -109,6 +111,18 @@ func describeCall(c endpoint.Call) string {
 		more += fmt.Sprintf(", %s %d", callNames[kind].root, c.Root)
 	}
 	return fmt.Sprintf("%v(%s%s)", kind, what, more)
+}
+
+// typeName is what c moves; empty if that is nothing.
+func typeName(c endpoint.Call) string {
+	switch t := reduce.Type(c.Type); t {
+	case 0:
+		return ""
+	case typeObject:
+		return "object"
+	default:
+		return t.String()
+	}
 }
 
 // mismatch is the error of operation op number seq when members have called different things.

@@ -76,6 +76,25 @@ func (e *MismatchError) Error() string {
 	return b.String()
 }
 
+// A DeadlockError says that ranks wait for each other in a circle, and did until the time of one was up.
+type DeadlockError struct {
+	Op    string // what this rank called
+	Seq   uint64
+	Waits []Wait // each rank waits for the next one's, the last for the first
+	Err   error  // wraps ErrTimeout
+}
+
+// A Wait is one rank's for another.
+type Wait struct {
+	Rank int    // world rank that waits
+	For  int    // world rank that it waits for
+	In   string // its call, such as "Recv #3"
+}
+
+func (e *DeadlockError) Error() string { return fmt.Sprintf("comm: %s #%d: %v", e.Op, e.Seq, e.Err) }
+
+func (e *DeadlockError) Unwrap() error { return e.Err }
+
 // A TruncateError says that a message was longer than the buffer of the receive that matched it. The message is
 // lost; the group goes on.
 type TruncateError struct {
@@ -113,8 +132,8 @@ func (e *ObjectError) Error() string {
 func (e *ObjectError) Unwrap() error { return e.Err }
 
 // ExitCode is the exit code with which a program best ends because of err: 0 for nil, 2 for what only the program or
-// its start can mend (a wrong argument or environment, calls that differ between ranks, objects that cannot be encoded or
-// decoded, ranks that never came), 1 for the rest, which another attempt may mend.
+// its start can mend (a wrong argument or environment, calls that differ between ranks or wait for each other, objects that
+// cannot be encoded or decoded, ranks that never came), 1 for the rest, which another attempt may mend.
 func ExitCode(err error) int {
 	if err == nil {
 		return 0
@@ -125,9 +144,10 @@ func ExitCode(err error) int {
 		truncate *TruncateError
 		missing  *MissingRanksError
 		object   *ObjectError
+		deadlock *DeadlockError
 	)
 	if errors.As(err, &argument) || errors.As(err, &mismatch) || errors.As(err, &truncate) || errors.As(err, &missing) ||
-		errors.As(err, &object) {
+		errors.As(err, &object) || errors.As(err, &deadlock) {
 		return 2
 	}
 	return 1
@@ -165,6 +185,10 @@ func (g *Group) failure(op string, seq uint64, elem int, err error) error {
 			return fmt.Errorf("comm: %s #%d: %w", op, seq, cause)
 		}
 		return &AbortError{Rank: f.Rank, Op: op, Seq: seq, Err: cause}
+	case endpoint.Deadlocked:
+		return g.deadlock(op, seq, f)
+	case endpoint.Absent:
+		return g.absent(op, seq, f)
 	case endpoint.PeerFailed, endpoint.Left:
 	}
 	if f.Rank == endpoint.AnySource {
@@ -172,4 +196,19 @@ func (g *Group) failure(op string, seq uint64, elem int, err error) error {
 	}
 	who := g.w.info[f.Rank]
 	return &PeerError{Rank: f.Rank, Host: who.Host, PID: who.PID, Op: op, Seq: seq, Err: cause}
+}
+
+func (g *Group) deadlock(op string, seq uint64, f *endpoint.Failure) error {
+	e := &DeadlockError{Op: op, Seq: seq, Err: fmt.Errorf("%w after %v: %s", ErrTimeout, g.timeout, f.Text)}
+	for _, w := range f.Waits {
+		e.Waits = append(e.Waits, Wait(w))
+	}
+	return e
+}
+
+// absent is the error of operation op number seq when members did not come to a collective that names them.
+func (g *Group) absent(op string, seq uint64, f *endpoint.Failure) error {
+	return fmt.Errorf("comm: %s #%d: %w", op, seq, &MissingRanksError{
+		Missing: f.Missing, Size: g.Size(), Where: f.Text, After: f.After, Err: ErrTimeout, group: g,
+	})
 }

@@ -4,8 +4,9 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"github.com/gorun/gorun/comm/internal/endpoint"
@@ -25,9 +26,9 @@ type Group struct {
 	timeout     time.Duration
 	codec       Codec
 	objectLimit int
-	p2p         atomic.Uint64 // point-to-point calls so far
 	turns       turns
-	scratch     []uint64 // see room
+	logged      sync.Once // the failure
+	scratch     []uint64  // see room
 }
 
 // world is what the groups of a process share.
@@ -35,6 +36,7 @@ type world struct {
 	rank int
 	ep   *endpoint.Endpoint
 	info []rankInfo // by world rank
+	log  *slog.Logger
 }
 
 // rankInfo is what ranks tell each other when they join.
@@ -57,6 +59,7 @@ func newGroup(w *world, id uint64, ranks []int, cfg config) (*Group, error) {
 		g.index[r] = i
 	}
 	g.rank = g.index[w.rank]
+	open.add(g)
 	return g, nil
 }
 
@@ -97,6 +100,7 @@ func (g *Group) String() string { return fmt.Sprintf("group %v", g.ranks) }
 // out, and all that comm has started in this process ends. Close is local and idempotent.
 func (g *Group) Close() error {
 	g.lane.Close()
+	open.remove(g)
 	if !g.isWorld {
 		return nil
 	}

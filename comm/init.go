@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/url"
 	"os"
@@ -145,8 +146,14 @@ func join(ctx context.Context, cfg config, p place) (*Group, error) {
 }
 
 func newWorld(cfg config, rank int, id uint64, info []rankInfo, tr transport.Transport) (*Group, error) {
-	w := &world{rank: rank, info: info}
-	w.ep = endpoint.New(tr, rank, len(info), endpoint.Options{ConnectTimeout: cfg.timeout, Died: w.died, Log: cfg.log})
+	w := &world{rank: rank, info: info, log: cfg.log}
+	if w.log == nil {
+		w.log = slog.New(slog.DiscardHandler)
+	}
+	w.ep = endpoint.New(tr, rank, len(info), endpoint.Options{
+		ConnectTimeout: cfg.timeout, Died: w.died, Log: w.log,
+		Name: func(c endpoint.Call) string { return callKind(c.Op).String() },
+	})
 	ranks := make([]int, len(info))
 	for r := range ranks {
 		ranks[r] = r

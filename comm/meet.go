@@ -13,19 +13,25 @@ import (
 	"time"
 )
 
-// A MissingRanksError says which ranks did not call Init in time.
+// A MissingRanksError says which ranks did not call [Init], or [MonitoredBarrier], in time.
 type MissingRanksError struct {
 	Missing []int // world ranks
-	Size    int   // ranks in the world
+	Size    int   // ranks in the world, or in the group
 	Where   string
 	After   time.Duration
 	Err     error
+
+	group *Group // of a barrier
 }
 
 func (e *MissingRanksError) Error() string {
 	names := make([]string, len(e.Missing))
 	for i, r := range e.Missing {
 		names[i] = fmt.Sprint(r)
+		if g := e.group; g != nil {
+			who := g.w.info[r]
+			names[i] += fmt.Sprintf(" (group rank %d, pid %d on %s)", g.GroupRank(r), who.PID, who.Host)
+		}
 	}
 	return fmt.Sprintf("%d of %d ranks came to %s within %v: missing rank %s",
 		e.Size-len(e.Missing), e.Size, e.Where, e.After.Round(time.Millisecond), strings.Join(names, ", "))

@@ -72,5 +72,5 @@ func (t *transfer) about(rank int, err error) error {
 	if err == nil {
 		return nil
 	}
-	return &ObjectError{Rank: t.g.ranks[rank], Op: t.kind.String(), Seq: t.seq, Err: err}
+	return &ObjectError{Rank: t.g.ranks[rank], Op: t.kind.String(), Seq: t.op.Number(), Err: err}
 }

@@ -124,7 +124,7 @@ func newP2P[T Element](g *Group, kind callKind, buf []T, peer int, tag []int) P2
 
 // start starts the operation.
 func (o P2POp) start() *transfer {
-	t := &transfer{g: o.g, kind: o.kind, seq: o.g.p2p.Add(1), elem: o.elem, err: o.err}
+	t := &transfer{g: o.g, kind: o.kind, elem: o.elem, err: o.err}
 	t.work.of = t
 	if o.err != nil {
 		return t
@@ -140,7 +140,7 @@ func (o P2POp) start() *transfer {
 	case callRecvObjects:
 		t.op = o.g.lane.RecvNew(peer, o.tag, call, o.limit)
 	case callProbe:
-		t.op = o.g.lane.Probe(peer, o.tag)
+		t.op = o.g.lane.Probe(peer, o.tag, call)
 	default:
 		t.op = o.g.lane.Recv(peer, o.tag, 0, call, o.buf)
 	}

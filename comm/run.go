@@ -57,8 +57,10 @@ func (c *collective) perform() {
 			t.end()
 		}
 	}
+	g.lane.End(c.seq, err)
 	if err != nil {
 		g.lane.Fail(g.asFailure(err))
+		g.logFailure(err)
 		c.err = g.failure(callKind(c.call.Op).String(), c.seq, c.elem, err)
 	}
 	c.begin, c.then = nil, nil // a Work that is kept does not keep buffers
@@ -78,6 +80,9 @@ func (g *Group) asFailure(err error) *endpoint.Failure {
 
 // execute carries out the plan: the one place that both moves and reduces.
 func (c *collective) execute(t *task, deadline time.Time) error {
+	if callKind(c.call.Op) == callMonitoredBarrier {
+		defer c.callRoll(deadline)()
+	}
 	scratch := c.g.room(t.plan, c.elem)
 	for _, s := range t.plan {
 		out, into := t.src.at(s.Send, c.elem), t.dst.at(s.Recv, c.elem)

@@ -64,7 +64,6 @@ type transfer struct {
 	g    *Group
 	op   *endpoint.Op
 	kind callKind
-	seq  uint64
 	elem int
 	err  error // of a call that was wrong in itself; op is then nil
 }
@@ -75,6 +74,7 @@ func (t *transfer) wait(ctx context.Context) error {
 	}
 	err := t.op.Wait(ctx, t.g.timeout)
 	if err != nil {
+		t.g.logFailure(err)
 		t.g.lane.Settle(newsTimeout)
 	}
 	return t.failure(err)
@@ -102,4 +102,6 @@ func (t *transfer) status() Status {
 	return Status{Source: t.g.GroupRank(source), Tag: tag, Count: bytes / t.elem}
 }
 
-func (t *transfer) failure(err error) error { return t.g.failure(t.kind.String(), t.seq, t.elem, err) }
+func (t *transfer) failure(err error) error {
+	return t.g.failure(t.kind.String(), t.op.Number(), t.elem, err)
+}

@@ -61,6 +61,7 @@ type Options struct {
 	ConnectTimeout time.Duration // limit for reaching one peer; 0: none
 	// Died says what has become of a rank whose stream ended without goodbye. It may wait a moment to find out.
 	Died func(rank int) Fate // nil: Unknown
+	Name func(Call) string   // what a call is called, for reports
 	Log  *slog.Logger        // nil: silent
 }
 
@@ -79,6 +80,7 @@ type Endpoint struct {
 	early   map[uint64][]*message // for lanes that this rank has not opened yet
 	doomed  map[uint64]*Failure   // failures of such lanes
 	retired []retired             // closed lanes, oldest first
+	stalls  []*stall              // oldest first
 	sends   map[uint64]*Op        // rendezvous sends that wait for clear to send
 	nextID  uint64
 	closed  bool
@@ -88,6 +90,9 @@ type Endpoint struct {
 func New(tr transport.Transport, rank, size int, opt Options) *Endpoint {
 	if opt.Log == nil {
 		opt.Log = slog.New(slog.DiscardHandler)
+	}
+	if opt.Name == nil {
+		opt.Name = func(c Call) string { return fmt.Sprintf("call %d", c.Op) }
 	}
 	e := &Endpoint{
 		rank: rank, tr: tr, opt: opt,

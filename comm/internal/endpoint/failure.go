@@ -3,6 +3,7 @@ package endpoint
 import (
 	"encoding/json"
 	"fmt"
+	"time"
 )
 
 // FailureKind says why a lane has failed.
@@ -16,6 +17,10 @@ const (
 	// Mismatched says that members called different operations, or alike but with lengths that do not fit. Failure.Calls
 	// says who called what.
 	Mismatched FailureKind = "mismatch"
+	// Deadlocked says that members wait for each other in a circle, which is in Failure.Waits.
+	Deadlocked FailureKind = "deadlock"
+	// Absent says that members have not come to a collective that names those: Failure.Missing.
+	Absent FailureKind = "absent"
 	// Left says that a member closed the group or its world while it was still needed.
 	Left FailureKind = "left"
 )
@@ -23,11 +28,16 @@ const (
 // A Failure is why an operation or a whole lane has ended. The first failure of a lane is told to all members,
 // so every rank reports the same cause.
 type Failure struct {
-	Kind  FailureKind `json:"kind"`
-	Rank  int         `json:"rank"` // world rank at fault
-	Text  string      `json:"text"`
-	Calls []RankCall  `json:"calls,omitempty"`
-	Err   error       `json:"-"` // the local cause, for errors.Is; not sent
+	Kind    FailureKind `json:"kind"`
+	Rank    int         `json:"rank"` // world rank at fault
+	Text    string      `json:"text"`
+	Calls   []RankCall  `json:"calls,omitempty"`
+	Waits   []Wait      `json:"waits,omitempty"`
+	Missing []int       `json:"missing,omitempty"` // world ranks; Text is to what they have not come
+	Late    bool        `json:"late,omitempty"`    // a timeout: Err is ErrTimeout on every rank
+	Err     error       `json:"-"`                 // the local cause, for errors.Is; not sent
+
+	After time.Duration `json:"after,omitempty"` // how long Missing have been waited for
 }
 
 // A RankCall is the call of one rank, and its number in the group. Where two calls are alike, Bytes is the length of the
@@ -46,27 +56,43 @@ func (f *Failure) Unwrap() error { return f.Err }
 // abortLimit bounds the document of an abort frame, in bytes.
 const abortLimit = 8 << 10
 
-// encode returns f as an abort frame's document, its text cut to fit.
+// encode returns f as an abort frame's document, its text and its lists cut to fit.
 func (f *Failure) encode() []byte {
 	g := *f
 	if len(g.Text) > abortLimit/8 { // JSON may write a byte as six
 		g.Text = g.Text[:abortLimit/8]
 	}
-	b, err := json.Marshal(&g)
-	if err != nil {
-		panic(err) // numbers and strings cannot fail
+	for {
+		b, err := json.Marshal(&g)
+		if err != nil {
+			panic(err) // numbers and strings cannot fail
+		}
+		if len(b) <= abortLimit {
+			return b
+		}
+		g.Waits, g.Missing = g.Waits[:len(g.Waits)/2], g.Missing[:len(g.Missing)/2]
 	}
-	return b
 }
 
 // decodeFailure reads an abort document that came from peer. Whatever is wrong with it, the result is a failure.
 func decodeFailure(b []byte, peer, size int) *Failure {
 	f := &Failure{}
-	if err := json.Unmarshal(b, f); err != nil || f.Rank < 0 || f.Rank >= size || len(f.Calls) > 2 {
+	isRank := func(r int) bool { return 0 <= r && r < size }
+	bad := json.Unmarshal(b, f) != nil || !isRank(f.Rank) || len(f.Calls) > 2
+	for _, w := range f.Waits {
+		bad = bad || !isRank(w.Rank) || !isRank(w.For)
+	}
+	for _, r := range f.Missing {
+		bad = bad || !isRank(r)
+	}
+	if bad {
 		return &Failure{Kind: Aborted, Rank: peer, Text: "aborted the group and sent no readable reason"}
 	}
+	if f.Late {
+		f.Err = ErrTimeout
+	}
 	switch f.Kind {
-	case PeerFailed, Aborted, Mismatched, Left:
+	case PeerFailed, Aborted, Mismatched, Deadlocked, Absent, Left:
 		return f
 	}
 	return &Failure{Kind: Aborted, Rank: peer, Text: f.Text}

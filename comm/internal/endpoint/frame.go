@@ -6,7 +6,7 @@ import (
 )
 
 // kind says what a frame is. Eager and data frames are followed by a payload of header.size bytes, abort
-// frames by a JSON document of that size; the others are bare headers.
+// and answer frames by a JSON document of that size; the others are bare headers.
 type kind uint8
 
 const (
@@ -19,6 +19,8 @@ const (
 	kindAbort                   // the group has failed; the payload says why
 	kindGoodbye                 // the peer leaves in good order; nothing follows
 	kindLeave                   // the peer has closed the group
+	kindAsk                     // what are you in, and what did you call as collective seq of the group?
+	kindAnswer                  // the payload says
 )
 
 // headerSize is the length of every frame's header in bytes: less than a cache line.
@@ -30,7 +32,7 @@ type header struct {
 	tag   int32  // point to point: the caller's tag; collective: 0
 	group uint64 // which lane
 	seq   uint64 // collective: its number in the group, from 1; point to point: 0
-	size  uint64 // bytes of the message (eager, RTS, data), of the document (abort) or of credit
+	size  uint64 // bytes of the message (eager, RTS, data), of the document (abort, answer) or of credit
 	id    uint64 // RTS, CTS, decline, data: the sender's number of the message
 	call  Call
 }
@@ -63,12 +65,14 @@ func parseHeader(b []byte) (header, error) {
 		},
 	}
 	switch {
-	case h.kind < kindEager || h.kind > kindLeave:
+	case h.kind < kindEager || h.kind > kindAnswer:
 		return h, fmt.Errorf("frame of unknown kind %d", h.kind)
 	case h.kind == kindEager && h.size > eagerLimit:
 		return h, fmt.Errorf("eager frame of %d bytes, limit %d", h.size, eagerLimit)
 	case h.kind == kindAbort && h.size > abortLimit:
 		return h, fmt.Errorf("abort frame of %d bytes, limit %d", h.size, abortLimit)
+	case h.kind == kindAnswer && h.size > reportLimit:
+		return h, fmt.Errorf("answer frame of %d bytes, limit %d", h.size, reportLimit)
 	case h.size > maxMessage:
 		return h, fmt.Errorf("message of %d bytes, limit %d", h.size, uint64(maxMessage))
 	}

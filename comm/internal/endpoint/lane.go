@@ -18,11 +18,14 @@ type Lane struct {
 	ops     map[*Op]struct{} // every operation that has not ended
 	seq     uint64           // the collective under way, or the last one
 	call    Call             // what this rank called there
+	roll    *roll            // whom RollCall has heard of
 	err     *Failure
 	failed  time.Time // since when err
 	closed  bool
 	told    map[int]chan struct{} // who has been told of err; closed when that has been written
 	left    map[int]*Failure      // members that have closed the lane
+
+	collectives, transfers flight
 }
 
 // A message has arrived. Of one that is only announced (kindRTS) the payload is still at the sender.
@@ -46,7 +49,7 @@ func (e *TruncateError) Error() string {
 	return fmt.Sprintf("message of %d bytes from rank %d does not fit into %d bytes", e.Got, e.Source, e.Room)
 }
 
-// Begin says that this rank starts collective seq with call. A member that has called something else at seq
+// Begin says that this rank starts collective seq with call; End follows. A member that has called something else at seq
 // fails the lane.
 func (l *Lane) Begin(seq uint64, call Call) error {
 	l.ep.mu.Lock()
@@ -55,6 +58,7 @@ func (l *Lane) Begin(seq uint64, call Call) error {
 		return err
 	}
 	l.seq, l.call = seq, call
+	l.collectives.begin(seq, call, 0, 0)
 	for _, m := range l.arrived {
 		if m.seq == seq && m.call != call {
 			f := l.mismatch(m.source, m.header)
@@ -135,10 +139,10 @@ func (l *Lane) recv(op *Op) *Op {
 }
 
 // Probe starts waiting for a message that a Recv from src with tag would get. The message stays where it is.
-func (l *Lane) Probe(src, tag int) *Op {
+func (l *Lane) Probe(src, tag int, call Call) *Op {
 	l.ep.mu.Lock()
 	defer l.ep.mu.Unlock()
-	op := l.newOp(&Op{probe: true, peer: src, tag: int32(tag)})
+	op := l.newOp(&Op{probe: true, peer: src, tag: int32(tag), call: call})
 	for _, m := range l.arrived {
 		if op.matches(m) && (l.err == nil || m.kind == kindEager) {
 			op.see(m)
@@ -191,5 +195,12 @@ func (l *Lane) usable() error {
 func (l *Lane) newOp(op *Op) *Op {
 	op.lane, op.source, op.done = l, -1, make(chan struct{})
 	l.ops[op] = struct{}{}
+	if op.seq == 0 {
+		l.transfers.last++
+		op.number = l.transfers.last
+		if !op.probe { // who probes does so all the time
+			l.transfers.begin(op.number, op.call, op.peer, int(op.tag))
+		}
+	}
 	return op
 }

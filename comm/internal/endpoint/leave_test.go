@@ -26,7 +26,7 @@ func TestAClosedLaneIsNewsToWhoNeedsIt(t *testing.T) {
 		"send":             func(l *Lane) *Op { return l.Send(1, 0, 0, Call{}, make([]byte, 1<<20)) },
 		"receive":          func(l *Lane) *Op { return l.Recv(1, 0, 0, Call{}, nil) },
 		"receive from any": func(l *Lane) *Op { return l.Recv(AnySource, 0, 0, Call{}, nil) },
-		"probe":            func(l *Lane) *Op { return l.Probe(1, 0) },
+		"probe":            func(l *Lane) *Op { return l.Probe(1, 0, Call{}) },
 	} {
 		for _, when := range []string{"before it connects", "before it asks", "while it waits"} {
 			t.Run(name+" "+when, func(t *testing.T) {

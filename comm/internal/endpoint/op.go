@@ -36,6 +36,8 @@ type Op struct {
 	buf   []byte
 	limit int // RecvNew: how long buf may become
 
+	number uint64 // of a send, receive or probe among the lane's; else 0
+
 	// Guarded by the endpoint's mutex until done is closed, then constant.
 	id     uint64 // rendezvous sends: key in Endpoint.sends
 	held   bool   // the reader or a writer is using buf
@@ -58,33 +60,45 @@ func (op *Op) Received() (source, tag, bytes int) { return op.source, int(op.got
 // Message is, after a successful receive, what has been received.
 func (op *Op) Message() []byte { return op.buf[:op.n] }
 
+// Number is that of a send, receive or probe among those of its lane, from 1.
+func (op *Op) Number() uint64 { return op.number }
+
 // Type is, after a successful probe, the element type of the message.
 func (op *Op) Type() uint8 { return op.call.Type }
 
 // Wait waits for the operation until ctx ends or timeout has passed (0: no limit). A receive that nothing has
 // matched yet is then withdrawn and the group goes on; anything else leaves the group's traffic in an unknown
-// state, so the lane fails for all its members.
+// state, so the lane fails for all its members. A wait that lasts asks the peer why.
 func (op *Op) Wait(ctx context.Context, timeout time.Duration) error {
 	select {
 	case <-op.done:
 		return op.err
 	default:
 	}
-	var expired <-chan time.Time
-	if timeout > 0 {
-		t := time.NewTimer(timeout)
-		defer t.Stop()
-		expired = t.C
+	begun := time.Now()
+	alarm := time.NewTimer(min(firstPause, longestPause(timeout)))
+	defer alarm.Stop()
+	var s *stall
+	for {
+		select {
+		case <-op.done:
+		case <-ctx.Done():
+			op.cancel(&Failure{Kind: Aborted, Rank: op.lane.ep.rank, Text: ctx.Err().Error(), Err: ctx.Err()})
+			<-op.done
+		case <-alarm.C:
+			if s == nil {
+				s = op.stall(begun, timeout)
+				defer s.close()
+			}
+			if pause := s.ask(); pause > 0 {
+				alarm.Reset(pause)
+				continue
+			}
+			op.cancel(s.verdict())
+			<-op.done
+		}
+		return op.err
 	}
-	select {
-	case <-op.done:
-	case <-ctx.Done():
-		op.cancel(&Failure{Kind: Aborted, Rank: op.lane.ep.rank, Text: ctx.Err().Error(), Err: ctx.Err()})
-	case <-expired:
-		op.cancel(&Failure{Kind: PeerFailed, Rank: op.peer, Text: "did not answer in time", Err: ErrTimeout})
-	}
-	<-op.done
-	return op.err
 }
 
 // ErrTimeout is wrapped by errors of operations that took longer than the group's timeout.
@@ -140,7 +154,10 @@ func (op *Op) finished() bool {
 // finish ends the operation. The endpoint's mutex is held, and nobody holds op.buf.
 func (op *Op) finish(err error) {
 	delete(op.lane.ops, op)
-	op.err = err
+	if op.err = err; err == nil {
+		op.lane.moved(op)
+	}
+	op.lane.transfers.end(op.number, err)
 	close(op.done)
 }
 

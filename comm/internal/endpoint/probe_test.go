@@ -21,13 +21,13 @@ func TestAProbeLeavesTheMessageWhereItIs(t *testing.T) {
 		bubble(t, 2, func(t *testing.T, w *testWorld) {
 			call := Call{Type: 7}
 			for _, from := range []int{0, 1} { // the peer and oneself
-				first := w.lanes[1].Probe(AnySource, AnyTag)
-				elsewhere := w.lanes[1].Probe(from, 6)
+				first := w.lanes[1].Probe(AnySource, AnyTag, Call{})
+				elsewhere := w.lanes[1].Probe(from, 6, Call{})
 				synctest.Wait()
 				out, in := pattern(size, 1), make([]byte, size)
 				s := w.lanes[from].Send(1, 5, 0, call, out)
 				wantSeen(t, first, from, 5, size)
-				wantSeen(t, w.lanes[1].Probe(from, 5), from, 5, size)
+				wantSeen(t, w.lanes[1].Probe(from, 5, Call{}), from, 5, size)
 				if elsewhere.finished() {
 					t.Error("a probe for another tag has ended")
 				}
@@ -46,7 +46,7 @@ func TestAProbeLeavesTheMessageWhereItIs(t *testing.T) {
 func TestAProbeSeesOnlyWhatNoReceiveTakes(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, w *testWorld) {
 		call := Call{Type: 7}
-		probe := w.lanes[1].Probe(0, 0)
+		probe := w.lanes[1].Probe(0, 0, Call{})
 		r := w.lanes[1].Recv(0, 0, 0, call, make([]byte, 1))
 		must(t, w.lanes[0].Send(1, 0, 0, call, []byte{1}), r)
 		synctest.Wait()
@@ -61,12 +61,12 @@ func TestAProbeSeesOnlyWhatNoReceiveTakes(t *testing.T) {
 func TestAProbeOfWhoIsGoneFails(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, w *testWorld) {
 		must(t, w.lanes[0].Send(1, 4, 0, Call{Type: 7}, []byte{1}), w.send(1, 0, 0, nil), w.recv(0, 1, 0, nil))
-		probe := w.lanes[1].Probe(0, 5)
+		probe := w.lanes[1].Probe(0, 5, Call{})
 		synctest.Wait()
 		w.kill(0)
 		wantFailure(t, probe.Wait(t.Context(), minute), PeerFailed, 0)
-		wantFailure(t, w.lanes[1].Probe(0, 5).Wait(t.Context(), minute), PeerFailed, 0)
-		wantSeen(t, w.lanes[1].Probe(0, 4), 0, 4, 1) // what has arrived can still be received
+		wantFailure(t, w.lanes[1].Probe(0, 5, Call{}).Wait(t.Context(), minute), PeerFailed, 0)
+		wantSeen(t, w.lanes[1].Probe(0, 4, Call{}), 0, 4, 1) // what has arrived can still be received
 	})
 }
 

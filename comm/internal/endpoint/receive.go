@@ -18,7 +18,7 @@ func (e *Endpoint) read(p *peer) {
 		if err == nil {
 			h, err = parseHeader(head)
 		}
-		if err == nil && (h.kind == kindEager || h.kind == kindAbort) {
+		if err == nil && (h.kind == kindEager || h.kind == kindAbort || h.kind == kindAnswer) {
 			if int(h.size) > cap(scratch) {
 				scratch = make([]byte, 0, eagerLimit)
 			}
@@ -91,6 +91,10 @@ func (e *Endpoint) receive(p *peer, h header, payload []byte) error {
 		}
 	case kindGoodbye:
 		p.left = true
+	case kindAsk:
+		e.asked(p, h)
+	case kindAnswer:
+		return e.answered(p, h, payload)
 	case kindData: // see receiveData
 	}
 	return nil

@@ -9,17 +9,25 @@ import (
 	"github.com/gorun/gorun/comm/transport"
 )
 
-// A MortalTransport is a transport that can die as if its process had been killed.
+// A MortalTransport is a transport that can die as if its process had been killed, or stop as if that had been stopped.
 type MortalTransport struct {
 	transport.Transport
 
-	dead  atomic.Bool
-	mu    sync.Mutex
-	conns []net.Conn
+	dead    atomic.Bool
+	stopped atomic.Bool
+	end     chan struct{} // closed by Kill
+	once    sync.Once
+	mu      sync.Mutex
+	conns   []net.Conn
 }
 
 // Mortal makes tr mortal.
-func Mortal(tr transport.Transport) *MortalTransport { return &MortalTransport{Transport: tr} }
+func Mortal(tr transport.Transport) *MortalTransport {
+	return &MortalTransport{Transport: tr, end: make(chan struct{})}
+}
+
+// Stop lets nothing more be said on any stream, nor heard, until Kill.
+func (m *MortalTransport) Stop() { m.stopped.Store(true) }
 
 // Kill breaks every stream without a word and lets nobody dial any more.
 func (m *MortalTransport) Kill() {
@@ -31,6 +39,7 @@ func (m *MortalTransport) Kill() {
 	for _, c := range conns {
 		_ = c.Close()
 	}
+	m.once.Do(func() { close(m.end) })
 	_ = m.Close()
 }
 
@@ -81,8 +90,20 @@ type mortalConn struct {
 }
 
 func (c mortalConn) Write(b []byte) (int, error) {
+	if c.m.stopped.Load() {
+		<-c.m.end
+	}
 	if c.m.dead.Load() {
 		return 0, net.ErrClosed
 	}
 	return c.Conn.Write(b)
+}
+
+func (c mortalConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if c.m.stopped.Load() {
+		<-c.m.end
+		return 0, net.ErrClosed
+	}
+	return n, err
 }

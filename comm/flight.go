@@ -1,0 +1,133 @@
+package comm
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/gorun/gorun/comm/internal/endpoint"
+)
+
+// A Flight is what a rank remembers of a group: its last 64 collectives, and its last 64 sends and receives.
+type Flight struct {
+	Rank        int          `json:"rank"`             // this rank in the world
+	Group       []int        `json:"group"`            // world ranks
+	Failed      string       `json:"failed,omitempty"` // why, if it has
+	Waits       []FlightWait `json:"waits,omitempty"`  // for whom this rank has been waiting for a second or more
+	Collectives []FlightCall `json:"collectives"`      // oldest first
+	Transfers   []FlightCall `json:"transfers"`        // sends and receives, oldest first
+}
+
+// A FlightCall is one operation of a [Flight].
+type FlightCall struct {
+	Seq      uint64    `json:"seq"`  // as in errors
+	Call     string    `json:"call"` // such as "AllReduce(float32 × 8, Sum)"
+	Op       string    `json:"op"`
+	Type     string    `json:"type,omitempty"`
+	Count    uint64    `json:"count,omitempty"` // elements, where all ranks give as many
+	Peer     *int      `json:"peer,omitempty"`  // world rank of a send or receive; -1: any
+	Tag      *int      `json:"tag,omitempty"`
+	Sent     uint64    `json:"sent"` // bytes so far
+	Received uint64    `json:"received"`
+	State    string    `json:"state"` // "under way", "done" or "failed"
+	Began    time.Time `json:"began"`
+	Seconds  float64   `json:"seconds"` // that it took, or has taken so far
+	Error    string    `json:"error,omitempty"`
+}
+
+// A FlightWait is a wait that has lasted a second or more.
+type FlightWait struct {
+	For int    `json:"for"` // world rank; -1: any
+	In  string `json:"in"`  // such as "AllReduce #17"
+}
+
+// Flight is what this rank remembers of g now. It may be called at any time, also when g has failed or hangs.
+func (g *Group) Flight() Flight {
+	from := g.lane.Flight()
+	f := Flight{Rank: g.w.rank, Group: g.Ranks(), Collectives: flightCalls(from.Collectives, false), Transfers: flightCalls(from.Transfers, true)}
+	if from.Err != nil {
+		f.Failed = from.Err.Error()
+	}
+	for _, w := range from.Waits {
+		f.Waits = append(f.Waits, FlightWait{For: w.For, In: w.In})
+	}
+	return f
+}
+
+func flightCalls(records []endpoint.Record, transfers bool) []FlightCall {
+	calls := make([]FlightCall, len(records))
+	for i, r := range records {
+		kind := callKind(r.Call.Op)
+		c := FlightCall{
+			Seq: r.Seq, Call: describeCall(r.Call), Op: kind.String(), Sent: r.Sent, Received: r.Received,
+			Began: r.Began, State: "under way", Seconds: time.Since(r.Began).Seconds(),
+		}
+		if c.Type = typeName(r.Call); c.Type != "" && kind.hasCount() {
+			c.Count = r.Call.Count
+		}
+		if transfers {
+			c.Peer, c.Tag = &records[i].Peer, &records[i].Tag
+		}
+		if !r.Ended.IsZero() {
+			c.State, c.Seconds = "done", r.Ended.Sub(r.Began).Seconds()
+		}
+		if r.Err != nil {
+			c.State, c.Error = "failed", r.Err.Error()
+		}
+		calls[i] = c
+	}
+	return calls
+}
+
+// openGroups are the groups of this process that are not closed.
+type openGroups struct {
+	mu     sync.Mutex
+	groups []*Group
+}
+
+var open openGroups
+
+func (o *openGroups) add(g *Group) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.groups = append(o.groups, g)
+}
+
+// remove removes g and, if it is a world, all groups made of it.
+func (o *openGroups) remove(g *Group) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.groups = slices.DeleteFunc(o.groups, func(other *Group) bool { return other == g || g.isWorld && other.w == g.w })
+}
+
+func (o *openGroups) all() []*Group {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.Clone(o.groups)
+}
+
+// WriteFlight writes the [Flight] of every open group of this process to w, in JSON, one a line.
+func WriteFlight(w io.Writer) error {
+	enc := json.NewEncoder(w)
+	for _, g := range open.all() {
+		if err := enc.Encode(g.Flight()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// logFailure tells the log what led to err, once for a group: unless a rank has died or given up, that is in what was called.
+func (g *Group) logFailure(err error) {
+	var f *endpoint.Failure
+	if !errors.As(err, &f) || !f.Late && f.Kind != endpoint.Mismatched || g.lane.Err() == nil {
+		return
+	}
+	g.logged.Do(func() {
+		text, _ := json.Marshal(g.Flight()) // numbers and strings cannot fail
+		g.w.log.Warn("the group has failed", "group", g.ranks, "error", err, "flight", string(text))
+	})
+}

@@ -1,0 +1,96 @@
+package endpoint
+
+import (
+	"slices"
+	"time"
+)
+
+// flightLength is how many collectives a lane remembers, and how many sends and receives.
+const flightLength = 64
+
+// A Record is what a lane remembers of one operation.
+type Record struct {
+	Seq            uint64 // its number among the lane's collectives, or among its sends, receives and probes
+	Call           Call
+	Peer           int // world rank or AnySource, of a send, receive or probe
+	Tag            int
+	Sent, Received uint64    // bytes that have been moved
+	Began, Ended   time.Time // Ended is zero as long as it is under way
+	Err            error     // once it has ended
+}
+
+// A flight is a ring of the last records, the one of operation seq at seq modulo its length.
+type flight struct {
+	last    uint64
+	records [flightLength]Record
+}
+
+// begin makes room for operation seq.
+func (f *flight) begin(seq uint64, call Call, peer, tag int) {
+	f.last = seq
+	f.records[seq%flightLength] = Record{Seq: seq, Call: call, Peer: peer, Tag: tag, Began: time.Now()}
+}
+
+// at is the record of operation seq, or nil if there is none any more.
+func (f *flight) at(seq uint64) *Record {
+	if r := &f.records[seq%flightLength]; seq > 0 && r.Seq == seq {
+		return r
+	}
+	return nil
+}
+
+func (f *flight) end(seq uint64, err error) {
+	if r := f.at(seq); r != nil {
+		r.Ended, r.Err = time.Now(), err
+	}
+}
+
+// all are the records, oldest first.
+func (f *flight) all() []Record {
+	records := slices.DeleteFunc(slices.Clone(f.records[:]), func(r Record) bool { return r.Seq == 0 })
+	slices.SortFunc(records, func(a, b Record) int { return int(a.Seq) - int(b.Seq) })
+	return records
+}
+
+// moved counts the bytes of op, which has ended well, for the collective that it is a step of or for itself.
+func (l *Lane) moved(op *Op) {
+	r := l.transfers.at(op.number)
+	if op.seq > 0 {
+		r = l.collectives.at(op.seq)
+	}
+	switch {
+	case r == nil || op.probe:
+	case op.send:
+		r.Sent += uint64(len(op.buf))
+	default:
+		r.Received += uint64(op.n)
+	}
+}
+
+// End says that collective seq has ended.
+func (l *Lane) End(seq uint64, err error) {
+	l.ep.mu.Lock()
+	defer l.ep.mu.Unlock()
+	l.collectives.end(seq, err)
+}
+
+// A Flight is what a lane remembers.
+type Flight struct {
+	Collectives []Record // oldest first
+	Transfers   []Record // sends, receives and probes
+	Waits       []Wait   // of this rank for others, if they have lasted long enough to ask why
+	Err         error    // why the lane has failed
+}
+
+// Flight is what the lane remembers now.
+func (l *Lane) Flight() Flight {
+	l.ep.mu.Lock()
+	defer l.ep.mu.Unlock()
+	f := Flight{Collectives: l.collectives.all(), Transfers: l.transfers.all(), Err: l.usable()}
+	for _, s := range l.ep.stalls {
+		if s.op.lane == l {
+			f.Waits = append(f.Waits, s.wait())
+		}
+	}
+	return f
+}

@@ -1,0 +1,38 @@
+package comm
+
+import (
+	"context"
+	"time"
+
+	"github.com/gorun/gorun/comm/internal/endpoint"
+)
+
+// rollCallTime is how long before its time is up a MonitoredBarrier begins to ask who is there, at most; a quarter of its
+// time if that is less.
+const rollCallTime = 2 * time.Second
+
+// MonitoredBarrier is a [Barrier] that names every rank that does not come: when the group's timeout is nearly over, or
+// ctx's deadline if that is earlier, all ranks that have come get a [MissingRanksError]. The group then stays failed. It
+// costs no more than a Barrier as long as all ranks come.
+func MonitoredBarrier(ctx context.Context, g *Group) error {
+	return meeting(g, endpoint.Call{Op: uint8(callMonitoredBarrier)}).run(ctx)
+}
+
+// callRoll lets c, a MonitoredBarrier, ask all ranks whether they have come, unless stop is called in time. The ranks begin
+// one after the other, so that one of them asks for all.
+func (c *collective) callRoll(deadline time.Time) (stop func()) {
+	if d, ok := c.ctx.Deadline(); ok && d.Before(deadline) {
+		deadline = d
+	}
+	g, left := c.g, time.Until(deadline)
+	span := min(left/4, rollCallTime)
+	ctx, cancel := context.WithDeadline(context.Background(), deadline.Add(-span/4))
+	turn := span / 2 * time.Duration(g.rank) / time.Duration(g.Size())
+	start := time.AfterFunc(left-span+turn, func() {
+		g.lane.Go(func() { g.lane.RollCall(ctx, c.seq) })
+	})
+	return func() {
+		start.Stop()
+		cancel()
+	}
+}

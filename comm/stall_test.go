@@ -1,0 +1,306 @@
+package comm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// inBubble runs body with a world in virtual time. Whatever its ranks do, they end and leave nothing.
+func inBubble(t *testing.T, size int, body func(t *testing.T, w *testWorld)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := newTestWorld(t, transports["mem"](t, size))
+		defer w.close()
+		body(t, w)
+	})
+}
+
+func wantPeerError(t *testing.T, rank int, err error, culprit int, text string) {
+	t.Helper()
+	var peer *PeerError
+	if !errors.As(err, &peer) || peer.Rank != culprit || !strings.Contains(err.Error(), text) {
+		t.Errorf("rank %d got %v, want a PeerError about rank %d: %s", rank, err, culprit, text)
+	}
+}
+
+// Each rank waits for another that waits, but for one: all blame that one.
+func TestWhoDoesNotCallIsBlamedByAll(t *testing.T) {
+	const culprit = 5
+	for name, c := range map[string]struct {
+		first func(ctx context.Context, g *Group) error
+		text  string
+	}{
+		"nothing before":   {nil, "has not called AllReduce #1: it has called nothing on the group"},
+		"barrier before":   {Barrier, "has not called AllReduce #2: its last call was Barrier #1, which ended 1m0s ago"},
+		"transfers before": {exchange, "has not called AllReduce #1: its last call was Recv #2, which ended 1m0s ago"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, 8, func(t *testing.T, w *testWorld) {
+				start := time.Now()
+				for r, err := range w.results(func(ctx context.Context, g *Group) error {
+					if c.first != nil {
+						if err := c.first(ctx, g); err != nil {
+							return err
+						}
+					}
+					if g.Rank() == culprit {
+						return nil
+					}
+					return AllReduce(ctx, g, make([]float32, 100_000), Sum) // in a ring
+				}) {
+					if r != culprit {
+						wantPeerError(t, r, err, culprit, "timed out after 1m0s: "+c.text)
+					}
+				}
+				if d := time.Since(start); d != time.Minute {
+					t.Errorf("took %v, want the timeout of %v", d, time.Minute)
+				}
+			})
+		})
+	}
+}
+
+// exchange sends to the next rank and receives from the one before.
+func exchange(ctx context.Context, g *Group) error {
+	n := g.Size()
+	out := ISend(g, []int{1}, (g.Rank()+1)%n)
+	_, err := Recv(ctx, g, []int{0}, (g.Rank()+n-1)%n)
+	return errors.Join(err, out.Wait(ctx))
+}
+
+func TestWhoIsInAnotherGroupIsSaidToBe(t *testing.T) {
+	inBubble(t, 3, func(t *testing.T, w *testWorld) {
+		errs := w.results(func(ctx context.Context, g *Group) error {
+			pair, err := NewGroup(ctx, g, []int{1, 2}, WithTimeout(time.Hour))
+			if err != nil || g.Rank() == 2 {
+				return err
+			}
+			if g.Rank() == 1 {
+				return Barrier(ctx, pair) // for which rank 2 does not come
+			}
+			return Send(ctx, g, make([]int, 1<<20), 1)
+		})
+		wantPeerError(t, 0, errs[0], 2, "has not called Barrier #1")
+	})
+}
+
+// Neither sends, so that no frame of the one can meet the call of the other.
+func TestCallsThatDifferInSilence(t *testing.T) {
+	for _, size := range []int{2, 3} {
+		inBubble(t, size, func(t *testing.T, w *testWorld) {
+			start := time.Now()
+			for r, err := range w.results(func(ctx context.Context, g *Group) error {
+				return Broadcast(ctx, g, make([]int, 3), (g.Rank()+1)%size)
+			}) {
+				var m *MismatchError
+				if !errors.As(err, &m) || len(m.Calls) != 2 || m.Calls[0].Call == m.Calls[1].Call {
+					t.Errorf("rank %d of %d got %v, want a MismatchError", r, size, err)
+				}
+			}
+			if d := time.Since(start); d > 2*time.Second {
+				t.Errorf("took %v of virtual time", d)
+			}
+		})
+	}
+}
+
+// A rank that has had its part of a collective, and called it differently, may be far ahead.
+func TestACallThatDifferedIsRemembered(t *testing.T) {
+	inBubble(t, 3, func(t *testing.T, w *testWorld) {
+		errs := w.results(func(ctx context.Context, g *Group) error {
+			root := 0
+			if g.Rank() == 2 {
+				root = 2 // which is done when it has sent
+			}
+			if err := Gather(ctx, g, make([]int, 3), []int{1}, root); err != nil {
+				return err
+			}
+			return Barrier(ctx, g)
+		})
+		for r, err := range errs {
+			var m *MismatchError
+			if !errors.As(err, &m) {
+				t.Errorf("rank %d got %v, want a MismatchError", r, err)
+			}
+		}
+	})
+}
+
+func TestDeadlocks(t *testing.T) {
+	big := make([]byte, 1<<20)
+	for name, c := range map[string]struct {
+		size, in int
+		program  func(ctx context.Context, g *Group) error
+		call     string
+	}{
+		"receives": {2, 2, func(ctx context.Context, g *Group) error {
+			_, err := Recv(ctx, g, []int{0}, 1-g.Rank())
+			return err
+		}, "Recv #1"},
+		"long sends in a ring": {5, 5, func(ctx context.Context, g *Group) error {
+			return Send(ctx, g, big, (g.Rank()+1)%5)
+		}, "Send #1"},
+		"two of three": {3, 2, func(ctx context.Context, g *Group) error {
+			_, err := Recv(ctx, g, []int{0}, []int{1, 2, 1}[g.Rank()])
+			return err
+		}, "Recv #1"},
+		"a collective and a receive": {2, 2, func(ctx context.Context, g *Group) error {
+			if g.Rank() == 0 {
+				return Barrier(ctx, g)
+			}
+			_, err := Recv(ctx, g, []int{0}, 0)
+			return err
+		}, "Barrier #1"},
+		"groups in different orders": {2, 2, func(ctx context.Context, g *Group) error {
+			other, err := NewGroup(ctx, g, []int{0, 1})
+			if err != nil {
+				return err
+			}
+			if g.Rank() == 0 {
+				g = other
+			}
+			return Barrier(ctx, g)
+		}, "Barrier #2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, c.size, func(t *testing.T, w *testWorld) {
+				found := 0
+				for r, err := range w.results(c.program) {
+					var d *DeadlockError
+					if !errors.As(err, &d) || len(d.Waits) != c.in || !errors.Is(err, ErrTimeout) || ExitCode(err) != 2 {
+						t.Errorf("rank %d got %v, want a DeadlockError with %d ranks", r, err, c.in)
+						continue
+					}
+					for i, wait := range d.Waits {
+						if wait.For != d.Waits[(i+1)%c.in].Rank {
+							t.Errorf("rank %d: %v is no circle", r, d.Waits)
+						}
+						if wait.In == c.call {
+							found++
+						}
+					}
+				}
+				if found == 0 {
+					t.Errorf("%s is not named", c.call)
+				}
+			})
+		})
+	}
+}
+
+func TestReceivesThatNothingFits(t *testing.T) {
+	inBubble(t, 3, func(t *testing.T, w *testWorld) {
+		errs := w.results(func(ctx context.Context, g *Group) error {
+			switch g.Rank() {
+			case 0:
+				_, err := Recv(ctx, g, []int{0}, 1, 7)
+				return err
+			case 1:
+				return Send(ctx, g, []int{1}, 0, 8)
+			}
+			_, err := Recv(ctx, g, []int{0}, AnySource)
+			return err
+		})
+		wantPeerError(t, 0, errs[0], 1, "has not sent what Recv #1 waits for: its last call was Send #1, which ended 1m0s ago")
+		if err := errs[2]; !errors.Is(err, ErrTimeout) || !strings.Contains(err.Error(), "nobody has sent what Recv #1 waits for") {
+			t.Errorf("rank 2 got %v", err)
+		}
+	})
+}
+
+// A stopped rank says nothing, nor do the ranks that wait for it know more than that.
+func TestAStoppedRankIsNamedByAll(t *testing.T) {
+	const victim = 2
+	for name, operation := range operations {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, 4, func(t *testing.T, w *testWorld) {
+				defer w.mortal[victim].Kill() // lets its goroutines end
+				stopped := make(chan struct{})
+				time.AfterFunc(10*time.Minute, func() { close(stopped) })
+				for r, err := range w.results(func(ctx context.Context, g *Group) error {
+					for i := 0; ; i++ {
+						if g.Rank() == victim && i == 5 {
+							w.mortal[victim].Stop()
+							<-stopped
+							return nil
+						}
+						if err := operation(ctx, g); err != nil {
+							return err
+						}
+					}
+				}) {
+					if r != victim {
+						wantPeerError(t, r, err, victim, "timed out after 1m0s: does not answer")
+					}
+				}
+			})
+		})
+	}
+}
+
+// lines is what has been logged.
+type lines struct {
+	mu  sync.Mutex
+	all []string
+}
+
+func (l *lines) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.all = append(l.all, string(b))
+	return len(b), nil
+}
+
+func (l *lines) with(text string) []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(l.all), func(s string) bool { return !strings.Contains(s, text) })
+}
+
+// The one rank that waits for the culprit itself tells, long before the timeout; a failure comes with the flight.
+func TestLongWaitsAreLogged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := &lines{}
+		info := make([]rankInfo, 4)
+		for r := range info {
+			info[r] = rankInfo{Host: "here", PID: os.Getpid()}
+		}
+		w := &testWorld{t: t}
+		for r, tr := range transports["mem"](t, 4) {
+			g, err := newWorld(config{timeout: time.Minute, log: slog.New(slog.NewTextHandler(log, nil))}, r, 1, info, tr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.groups = append(w.groups, g)
+		}
+		defer w.close()
+		w.results(func(ctx context.Context, g *Group) error {
+			if g.Rank() == 2 {
+				return nil
+			}
+			return AllReduce(ctx, g, make([]float32, 100_000), Sum)
+		})
+		warned := log.with("an operation takes long")
+		want := fmt.Sprintf("operation=%q", "AllReduce #1")
+		if len(warned) == 0 || len(warned) > 6 { // from its two neighbours, at ten seconds or so, twenty and forty
+			t.Errorf("%d warnings: %q", len(warned), warned)
+		}
+		for _, line := range warned {
+			if !strings.Contains(line, want) || !strings.Contains(line, "rank=2") || !strings.Contains(line, "has not called AllReduce #1") {
+				t.Errorf("logged %q", line)
+			}
+		}
+		if failed := log.with("the group has failed"); len(failed) != 3 || !strings.Contains(failed[0], `AllReduce(float32 × 100000, Sum)`) {
+			t.Errorf("logged %q", failed)
+		}
+	})
+}
