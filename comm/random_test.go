@@ -1,0 +1,134 @@
+package comm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+)
+
+// Case 112 of the reference: a random program gives on every rank what a sequential model gives.
+func TestRandomPrograms(t *testing.T) {
+	always := func(step, *Group) (bool, error) { return false, nil }
+	for seed := range uint64(32) {
+		size := 1 + int(seed%8)
+		p := newProgram(seed, size, 60)
+		run := func(t *testing.T, transport string) {
+			w := newTestWorld(t, transports[transport](t, size))
+			defer w.close()
+			w.run(func(ctx context.Context, g *Group) error { return p.run(ctx, g, always) })
+		}
+		if seed < 8 {
+			t.Run(fmt.Sprintf("seed %d over tcp", seed), func(t *testing.T) { run(t, "tcp") })
+			continue
+		}
+		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { run(t, "mem") })
+		})
+	}
+}
+
+// faults are what may become of a rank in the middle of a program. Each gives the error with which the rank itself ends.
+var faults = map[string]func(ctx context.Context, w *testWorld, g *Group) error{
+	"killed": func(_ context.Context, w *testWorld, g *Group) error {
+		w.mortal[g.w.rank].Kill()
+		return nil
+	},
+	"stopped": func(_ context.Context, w *testWorld, g *Group) error {
+		w.mortal[g.w.rank].Stop()
+		return nil
+	},
+	"calls no more": func(context.Context, *testWorld, *Group) error { return nil },
+	"leaves":        func(_ context.Context, w *testWorld, g *Group) error { return w.groups[g.w.rank].Close() },
+	"aborts": func(_ context.Context, _ *testWorld, g *Group) error {
+		g.Abort(errors.New("enough"))
+		return nil
+	},
+	"calls another": func(ctx context.Context, _ *testWorld, g *Group) error {
+		return ReduceScatter(ctx, g, make([]int16, 77), make([]int16, 77*g.Size()), BitXor)
+	},
+}
+
+// Every rank ends with the right results, or with an error that names the rank at fault, or one that has ended because of
+// it: a rank that fails leaves.
+func TestRandomProgramsWithFaults(t *testing.T) {
+	for name, fault := range faults {
+		for seed := range uint64(12) {
+			t.Run(fmt.Sprintf("%s, seed %d", name, seed), func(t *testing.T) {
+				const size = 5
+				rng := rand.New(rand.NewPCG(seed, 1))
+				victim, when := rng.IntN(size), rng.IntN(30)
+				p := newProgram(seed, size, 40)
+				inBubble(t, size, func(t *testing.T, w *testWorld) {
+					defer w.mortal[victim].Kill() // lets a stopped one's goroutines end
+					var mu sync.Mutex
+					guilty := map[int]bool{victim: true}
+					w.results(func(ctx context.Context, g *Group) error {
+						me := g.Rank()
+						err := p.run(ctx, g, func(s step, g *Group) (bool, error) {
+							if me == victim && s.number >= when && s.kind != "shift" && g.Size() > 1 {
+								return true, fault(ctx, w, g)
+							}
+							return false, nil
+						})
+						if me == victim {
+							return nil
+						}
+						mu.Lock()
+						defer mu.Unlock()
+						if err == nil {
+							return nil
+						}
+						if named := culprits(err); len(named) == 0 || !anyIn(named, guilty) {
+							t.Errorf("rank %d got %v, want an error that names one of %v", me, err, guilty)
+						}
+						guilty[me] = true
+						go func() { _ = w.groups[me].Close() }()
+						return nil
+					})
+				})
+			})
+		}
+	}
+}
+
+// culprits are the ranks that err names.
+func culprits(err error) []int {
+	var (
+		peer     *PeerError
+		abort    *AbortError
+		mismatch *MismatchError
+		missing  *MissingRanksError
+		deadlock *DeadlockError
+		ranks    []int
+	)
+	switch {
+	case errors.As(err, &peer):
+		return []int{peer.Rank}
+	case errors.As(err, &abort):
+		return []int{abort.Rank}
+	case errors.As(err, &missing):
+		return missing.Missing
+	case errors.As(err, &mismatch):
+		for _, c := range mismatch.Calls {
+			ranks = append(ranks, c.Rank)
+		}
+	case errors.As(err, &deadlock):
+		for _, w := range deadlock.Waits {
+			ranks = append(ranks, w.Rank)
+		}
+	}
+	return ranks
+}
+
+func anyIn(ranks []int, set map[int]bool) bool {
+	for _, r := range ranks {
+		if set[r] {
+			return true
+		}
+	}
+	return false
+}
