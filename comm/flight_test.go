@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -111,6 +112,28 @@ func TestWriteFlightWritesEveryOpenGroup(t *testing.T) {
 			t.Errorf("%d groups are open after the world is closed, want %d", n, before)
 		}
 	})
+}
+
+func TestSIGQUITPrintsFlightsAndStacks(t *testing.T) {
+	ps := startProcesses(t, "hang", 2)
+	for r, p := range ps {
+		if line, err := p.stdout.ReadString('\n'); line != "running\n" {
+			t.Fatalf("rank %d says %q, %v", r, line, err)
+		}
+	}
+	if err := ps[0].cmd.Process.Signal(syscall.SIGQUIT); err != nil {
+		t.Fatal(err)
+	}
+	_ = ps[0].cmd.Wait()
+	text := ps[0].stderr.String()
+	flight, rest, _ := strings.Cut(text, "\n")
+	var f Flight
+	if err := json.Unmarshal([]byte(flight), &f); err != nil || len(f.Collectives) > 1 {
+		t.Errorf("the flight is %q, %v", flight, err)
+	}
+	if !strings.HasPrefix(rest, "SIGQUIT: quit") || !strings.Contains(rest, "goroutine 1 ") || ps[0].cmd.ProcessState.ExitCode() != 2 {
+		t.Errorf("it ended with %v and said %q", ps[0].cmd.ProcessState, text)
+	}
 }
 
 func TestRememberingAllocatesNothing(t *testing.T) {

@@ -37,6 +37,8 @@ type world struct {
 	ep   *endpoint.Endpoint
 	info []rankInfo // by world rank
 	log  *slog.Logger
+
+	leave func() // ends what Init has begun beside ep; may be nil
 }
 
 // rankInfo is what ranks tell each other when they join.
@@ -103,6 +105,9 @@ func (g *Group) Close() error {
 	open.remove(g)
 	if !g.isWorld {
 		return nil
+	}
+	if g.w.leave != nil {
+		g.w.leave()
 	}
 	return g.w.ep.Close()
 }

@@ -39,6 +39,9 @@ func Init(ctx context.Context, opts ...Option) (*Group, error) {
 	if err != nil {
 		return nil, fmt.Errorf("comm: Init: %w", err)
 	}
+	if cfg.flightOnQuit {
+		g.w.leave = onQuit.enter()
+	}
 	return g, nil
 }
 

@@ -26,10 +26,12 @@ type config struct {
 
 	codec       Codec
 	objectLimit int
+
+	flightOnQuit bool
 }
 
 func newConfig(opts []Option) config {
-	c := config{method: "env://", timeout: DefaultTimeout, transport: "auto", token: os.Getenv("GORUN_TOKEN")}
+	c := config{method: "env://", timeout: DefaultTimeout, transport: "auto", token: os.Getenv("GORUN_TOKEN"), flightOnQuit: true}
 	for _, o := range opts {
 		o(&c)
 	}
@@ -70,7 +72,8 @@ func WithTimeout(d time.Duration) Option { return func(c *config) { c.timeout = 
 // WithTransport says how bytes move: "auto" (the default) or "tcp".
 func WithTransport(name string) Option { return func(c *config) { c.transport = name } }
 
-// WithLogger lets comm tell of strangers that it turned away and peers that it lost; nil, the default, is silent.
+// WithLogger lets comm tell of strangers that it turned away, of operations that take long, and of all that led to a
+// failure (see [Flight]); nil, the default, is silent.
 func WithLogger(l *slog.Logger) Option { return func(c *config) { c.log = l } }
 
 // WithToken gives the secret by which ranks know each other; the default is GORUN_TOKEN. All ranks have the same.
@@ -82,3 +85,8 @@ func WithCodec(c Codec) Option { return func(cfg *config) { cfg.codec = c } }
 // WithObjectLimit bounds the encoded size of what one rank gives to one call of the object functions, in bytes. All ranks
 // have the same limit; 0 means [DefaultObjectLimit].
 func WithObjectLimit(bytes int) Option { return func(c *config) { c.objectLimit = bytes } }
+
+// WithFlightOnQuit says whether SIGQUIT, which makes Go print the stacks of all goroutines and exit, prints the [Flight] of
+// every group first; it does by default. A program that handles SIGQUIT itself gets it twice, unless it says false and
+// calls [WriteFlight].
+func WithFlightOnQuit(on bool) Option { return func(c *config) { c.flightOnQuit = on } }

@@ -51,6 +51,14 @@ var workerPrograms = map[string]func(ctx context.Context, g *Group) error{
 			}
 		}
 	},
+	// hang lets rank 0 wait for what rank 1 never sends.
+	"hang": func(ctx context.Context, g *Group) error {
+		fmt.Println("running")
+		if g.Rank() == 1 {
+			<-ctx.Done()
+		}
+		return AllReduce(ctx, g, []int{1}, Sum)
+	},
 	// silent computes one sum and returns from main without closing anything.
 	"silent": func(ctx context.Context, g *Group) error {
 		v := []int{g.Rank()}

@@ -1,0 +1,49 @@
+//go:build unix
+
+package comm
+
+import (
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+)
+
+// A quitWatch lets SIGQUIT, which makes Go print the stacks of all goroutines, print the flights first.
+type quitWatch struct {
+	mu      sync.Mutex
+	worlds  int
+	signals chan os.Signal
+}
+
+var onQuit quitWatch
+
+// enter watches for the signal until as many have left as have entered.
+func (q *quitWatch) enter() (leave func()) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.worlds++; q.worlds == 1 {
+		q.signals = make(chan os.Signal, 1)
+		signal.Notify(q.signals, syscall.SIGQUIT)
+		go serveQuit(q.signals)
+	}
+	return sync.OnceFunc(q.leave)
+}
+
+func (q *quitWatch) leave() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.worlds--; q.worlds == 0 {
+		signal.Stop(q.signals)
+		close(q.signals)
+	}
+}
+
+// serveQuit prints the flights when the signal comes, and sends it again for what would have happened without.
+func serveQuit(signals chan os.Signal) {
+	for range signals {
+		_ = WriteFlight(os.Stderr)
+		signal.Stop(signals)
+		_ = syscall.Kill(os.Getpid(), syscall.SIGQUIT)
+	}
+}
