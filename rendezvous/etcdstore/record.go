@@ -1,0 +1,117 @@
+package etcdstore
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// chunkSize is the longest value that is stored in one piece: etcd takes requests of 1.5 MiB.
+const chunkSize = 1 << 20
+
+// The first byte of a record's text says what the rest is.
+const (
+	inOne    = 'v' // the value
+	inChunks = 'c' // how many chunks there are and where: "16 <prefix>"
+)
+
+// errReplaced is what reading chunks gives when somebody has replaced their record meanwhile.
+var errReplaced = errors.New("the value has been replaced")
+
+// A record is what etcd has under a key.
+type record struct {
+	text     []byte // nil: nothing
+	revision int64  // of the last change; 0: there is no such key
+	asOf     int64  // the revision of etcd at which it was read
+}
+
+func (r *record) exists() bool { return r.revision > 0 }
+
+// read reads the record of key.
+func (s *store) read(ctx context.Context, key string) (*record, error) {
+	answer, err := s.client.Get(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	r := &record{asOf: answer.Header.Revision}
+	for _, kv := range answer.Kvs {
+		r.text, r.revision = kv.Value, kv.ModRevision
+	}
+	return r, nil
+}
+
+// pieces is where r's chunks are, and how many; 0 if the value is in one piece.
+func (r *record) pieces() (prefix string, n int) {
+	if len(r.text) == 0 || r.text[0] != inChunks {
+		return "", 0
+	}
+	count, prefix, _ := strings.Cut(string(r.text[1:]), " ")
+	n, _ = strconv.Atoi(count)
+	return prefix, n
+}
+
+// forget is what removes r's chunks.
+func (r *record) forget() []clientv3.Op {
+	if prefix, n := r.pieces(); n > 0 {
+		return []clientv3.Op{clientv3.OpDelete(prefix, clientv3.WithPrefix())}
+	}
+	return nil
+}
+
+func (s *store) discard(ctx context.Context, r *record) error {
+	for _, op := range r.forget() {
+		if _, err := s.client.Do(ctx, op); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// value is what r stands for; nothing if there is no such key.
+func (s *store) value(ctx context.Context, r *record) ([]byte, error) {
+	prefix, n := r.pieces()
+	switch {
+	case !r.exists():
+		return nil, nil
+	case n == 0 && (len(r.text) == 0 || r.text[0] != inOne):
+		return nil, errors.New("what is under this key is not a store's")
+	case n == 0:
+		return r.text[1:], nil
+	}
+	var value []byte
+	for i := range n {
+		answer, err := s.client.Get(ctx, chunkKey(prefix, i))
+		if err != nil {
+			return nil, err
+		}
+		if len(answer.Kvs) == 0 {
+			return nil, errReplaced
+		}
+		value = append(value, answer.Kvs[0].Value...)
+	}
+	return value, nil
+}
+
+// upload makes a record of value, and its chunks if it is long.
+func (s *store) upload(ctx context.Context, value []byte) (*record, error) {
+	if len(value) <= chunkSize {
+		return &record{text: append([]byte{inOne}, value...)}, nil
+	}
+	prefix := s.chunks + rand.Text() + "/"
+	n := 0
+	for ; len(value) > 0; n++ {
+		piece := value[:min(len(value), chunkSize)]
+		value = value[len(piece):]
+		if _, err := s.client.Put(ctx, chunkKey(prefix, n), string(piece)); err != nil {
+			return nil, err
+		}
+	}
+	return &record{text: fmt.Appendf(nil, "%c%d %s", inChunks, n, prefix)}, nil
+}
+
+func chunkKey(prefix string, i int) string { return prefix + strconv.Itoa(i) }

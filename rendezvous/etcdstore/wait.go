@@ -1,0 +1,113 @@
+package etcdstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/gorun/gorun/comm"
+)
+
+// Get implements [comm.Store].
+func (s *store) Get(ctx context.Context, key string) ([]byte, error) {
+	for {
+		r, err := s.read(ctx, key)
+		var value []byte
+		if err == nil {
+			value, err = s.value(ctx, r)
+		}
+		switch {
+		case ctx.Err() != nil:
+			return nil, &comm.MissingKeysError{Keys: []string{key}, Err: ctx.Err()}
+		case errors.Is(err, errReplaced):
+			continue
+		case err != nil:
+			return nil, fmt.Errorf("store: get %q: %w", short(key), err)
+		case r.exists():
+			return value, nil
+		}
+		if err := s.Wait(ctx, key); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// Wait implements [comm.Store].
+func (s *store) Wait(ctx context.Context, keys ...string) error {
+	missing, since, err := s.missing(ctx, keys)
+	for err == nil && len(missing) > 0 {
+		missing, err = s.watch(ctx, missing, since)
+		if errors.Is(err, errForgotten) {
+			missing, since, err = s.missing(ctx, missing)
+		}
+	}
+	switch {
+	case ctx.Err() != nil && (err != nil || len(missing) > 0):
+		return &comm.MissingKeysError{Keys: missing, Err: ctx.Err()}
+	case err != nil:
+		return fmt.Errorf("store: wait for %q: %w", short(keys[0]), err)
+	}
+	return nil
+}
+
+// missing are the keys that do not exist, and the first revision at which one may appear.
+func (s *store) missing(ctx context.Context, keys []string) (missing []string, since int64, err error) {
+	const most = 100 // that etcd is asked for at once
+	if ctx.Err() != nil {
+		return keys, 0, ctx.Err()
+	}
+	for some := range slices.Chunk(keys, most) {
+		var ask []clientv3.Op
+		for _, key := range some {
+			ask = append(ask, clientv3.OpGet(key, clientv3.WithKeysOnly()))
+		}
+		answer, err := s.client.Txn(ctx).Then(ask...).Commit()
+		if err != nil {
+			return keys, 0, err
+		}
+		if since == 0 {
+			since = answer.Header.Revision + 1
+		}
+		for i, r := range answer.Responses {
+			if len(r.GetResponseRange().Kvs) == 0 {
+				missing = append(missing, some[i])
+			}
+		}
+	}
+	return missing, since, nil
+}
+
+// errForgotten says that etcd no longer knows what has happened since.
+var errForgotten = errors.New("the revision has been compacted")
+
+// watch waits until the keys have been set, at a revision or later, and returns those that have not.
+func (s *store) watch(ctx context.Context, keys []string, since int64) ([]string, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	watched, options := keys[0], []clientv3.OpOption{clientv3.WithRev(since), clientv3.WithFilterDelete()}
+	if len(keys) > 1 {
+		watched, options = s.values, append(options, clientv3.WithPrefix())
+	}
+	left := slices.Clone(keys)
+	for news := range s.client.Watch(ctx, watched, options...) {
+		switch {
+		case news.CompactRevision > 0:
+			return left, errForgotten
+		case news.Err() != nil:
+			return left, news.Err()
+		}
+		for _, e := range news.Events {
+			left = slices.DeleteFunc(left, func(key string) bool { return key == string(e.Kv.Key) })
+		}
+		if len(left) == 0 {
+			return nil, nil
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return left, err
+	}
+	return left, errors.New("etcd has ended the watch")
+}
