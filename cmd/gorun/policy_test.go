@@ -31,7 +31,7 @@ var imports = map[string][]string{
 	"rendezvous/tie":            {"env/auth"},
 	"rendezvous/etcd":           {"rendezvous", "rendezvous/tie", "env/auth", xSys, etcdClient},
 	"rendezvous/etcdstore":      {"env", "env/auth", "comm/...", xSys, cbor, etcdClient},
-	"rendezvous/embedded":       {"rendezvous", "rendezvous/reach", etcdServer},
+	"rendezvous/embedded":       {"env/auth", "rendezvous", "rendezvous/reach", etcdServer},
 	"launcher/cgroup":           {},
 	"launcher/topology":         {"launcher/cgroup", xSys},
 	"launcher/proc":             {},

@@ -15,7 +15,8 @@
 //
 // What it expects: the caller sets deadlines on the connection, and closes it after an error. The token is
 // a long random secret: a stranger is shown a MAC of it, against which a short one could be guessed. The
-// connection is not encrypted afterwards, so the network between the two ends must not be able to rewrite it.
+// connection is not encrypted afterwards: where the network between the two ends can read or rewrite it, TLS with an
+// [Identity] that both make of the secret goes on top.
 package auth
 
 import (

@@ -12,6 +12,8 @@ import (
 
 	"go.etcd.io/etcd/client/pkg/v3/fileutil"
 	"go.etcd.io/etcd/client/pkg/v3/transport"
+
+	"github.com/gorun/gorun/env/auth"
 )
 
 const maxIdentity = 64 << 10 // bytes of the file that says whose data it is
@@ -83,16 +85,16 @@ func (d *directory) close() error {
 
 // writeTLS writes what etcd must have as files for its peers: the authority, a certificate and its key, but never the key
 // of the authority. Writing them again replaces the certificate.
-func (d *directory) writeTLS(own *identity, now time.Time) (transport.TLSInfo, error) {
+func (d *directory) writeTLS(own *auth.Identity, now time.Time) (transport.TLSInfo, error) {
 	dir := filepath.Join(d.path, "tls")
 	f := Files{CA: filepath.Join(dir, "ca.pem"), Cert: filepath.Join(dir, "cert.pem"), Key: filepath.Join(dir, "key.pem")}
 	info := f.tls()
-	info.ServerName = serverName
-	cert, err := own.certificate(now)
+	info.ServerName = own.Name()
+	cert, err := own.Certificate(now)
 	if err != nil {
 		return info, err
 	}
-	key, err := x509.MarshalPKCS8PrivateKey(own.key)
+	key, err := x509.MarshalPKCS8PrivateKey(own.Key())
 	if err != nil {
 		return info, err
 	}
@@ -100,7 +102,7 @@ func (d *directory) writeTLS(own *identity, now time.Time) (transport.TLSInfo, e
 		return info, err
 	}
 	return info, errors.Join(
-		writePEM(f.CA, "CERTIFICATE", own.authority.cert.Raw),
+		writePEM(f.CA, "CERTIFICATE", own.Authority().Raw),
 		writePEM(f.Key, "PRIVATE KEY", key),
 		writePEM(f.Cert, "CERTIFICATE", cert.Certificate[0]),
 	)

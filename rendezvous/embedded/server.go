@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/keepalive"
 
+	"github.com/gorun/gorun/env/auth"
 	"github.com/gorun/gorun/rendezvous"
 )
 
@@ -30,11 +31,11 @@ const (
 type Server struct {
 	config  Config
 	dir     *directory
-	own     *identity    // nil: there is no secret
-	member  *embed.Etcd  // nil: not started
-	peers   *http.Server // nil: there are none, or not started
-	grpc    *grpc.Server // nil: not started
-	doors   []*doorway   // by which its clients come
+	own     *auth.Identity // nil: there is no secret
+	member  *embed.Etcd    // nil: not started
+	peers   *http.Server   // nil: there are none, or not started
+	grpc    *grpc.Server   // nil: not started
+	doors   []*doorway     // by which its clients come
 	serving sync.WaitGroup
 	clients *connections
 
@@ -75,7 +76,7 @@ func (s *Server) start(ctx context.Context) (err error) {
 		return err
 	}
 	if len(s.config.Secret) > 0 {
-		if s.own, err = newIdentity(s.config.Secret); err != nil {
+		if s.own, err = auth.NewIdentity(s.config.Secret, realm); err != nil {
 			return err
 		}
 	}
@@ -172,7 +173,7 @@ func (s *Server) fail(err error) {
 // watch waits for failures, and makes new certificates before the old ones expire.
 func (s *Server) watch() {
 	defer close(s.watching)
-	renew := time.NewTicker(renewal)
+	renew := time.NewTicker(auth.Renewal)
 	defer renew.Stop()
 	for {
 		select {

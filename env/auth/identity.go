@@ -1,4 +1,4 @@
-package embedded
+package auth
 
 import (
 	"crypto/ed25519"
@@ -18,30 +18,27 @@ import (
 const MinSecret = 16
 
 const (
-	// purpose keeps the key apart from whatever else is made of the same secret.
-	purpose = "gorun rendezvous certificate authority 1"
-	// serverName is in every certificate. Who holds the secret is let in, whatever their address.
-	serverName = "gorun-rendezvous"
 	// validity is how long before and after it is made a certificate is good: clocks may differ by as much.
 	validity = 7 * 24 * time.Hour
-	// renewal is after how long another one is made.
-	renewal = 24 * time.Hour
+	// Renewal is after how long another one is made.
+	Renewal = 24 * time.Hour
 )
 
 // An authority signs certificates. Everybody who has the secret makes the same one.
 //
-// Its key is Ed25519 (RFC 8032) with the seed that HKDF-SHA-256 (RFC 5869) makes of the secret, without a salt and for
-// purpose. Both are defined to the last bit, so that nodes of different builds agree.
+// Its key is Ed25519 (RFC 8032) with the seed that HKDF-SHA-256 (RFC 5869) makes of the secret, without a salt and with the
+// realm in its info. Both are defined to the last bit, so that nodes of different builds agree.
 type authority struct {
 	key  ed25519.PrivateKey
 	cert *x509.Certificate
+	name string // in every certificate: who holds the secret is let in, whatever their address
 }
 
-func newAuthority(secret []byte) (*authority, error) {
+func newAuthority(secret []byte, realm string) (*authority, error) {
 	if len(secret) < MinSecret {
 		return nil, fmt.Errorf("the token has %d bytes: want at least %d", len(secret), MinSecret)
 	}
-	seed, err := hkdf.Key(sha256.New, secret, nil, purpose, ed25519.SeedSize)
+	seed, err := hkdf.Key(sha256.New, secret, nil, "gorun "+realm+" certificate authority 1", ed25519.SeedSize)
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +47,7 @@ func newAuthority(secret []byte) (*authority, error) {
 	id := sha256.Sum256(public)
 	template := &x509.Certificate{ // the same for ever
 		SerialNumber:          big.NewInt(1),
-		Subject:               pkix.Name{CommonName: "gorun rendezvous"},
+		Subject:               pkix.Name{CommonName: "gorun " + realm},
 		NotBefore:             time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC),
 		NotAfter:              time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC),
 		KeyUsage:              x509.KeyUsageCertSign,
@@ -64,7 +61,7 @@ func newAuthority(secret []byte) (*authority, error) {
 		return nil, err
 	}
 	cert, err := x509.ParseCertificate(der)
-	return &authority{key: key, cert: cert}, err
+	return &authority{key: key, cert: cert, name: "gorun-" + realm}, err
 }
 
 // issue makes a certificate for a key, for servers and clients alike.
@@ -75,8 +72,8 @@ func (a *authority) issue(key ed25519.PrivateKey, now time.Time) ([]byte, error)
 	}
 	return x509.CreateCertificate(nil, &x509.Certificate{
 		SerialNumber: serial,
-		Subject:      pkix.Name{CommonName: "gorun agent"},
-		DNSNames:     []string{serverName},
+		Subject:      pkix.Name{CommonName: a.name},
+		DNSNames:     []string{a.name},
 		NotBefore:    now.Add(-validity),
 		NotAfter:     now.Add(validity),
 		KeyUsage:     x509.KeyUsageDigitalSignature,
@@ -84,8 +81,9 @@ func (a *authority) issue(key ed25519.PrivateKey, now time.Time) ([]byte, error)
 	}, a.cert, key.Public(), a.key)
 }
 
-// An identity is a key of this process, and the certificate that it has at the time.
-type identity struct {
+// An Identity is a key of this process, and the certificate that it has at the time. Who holds the same secret believes it,
+// and nobody else does.
+type Identity struct {
 	authority *authority
 	key       ed25519.PrivateKey
 
@@ -94,20 +92,31 @@ type identity struct {
 	made time.Time // of cert
 }
 
-func newIdentity(secret []byte) (*identity, error) {
-	a, err := newAuthority(secret)
+// NewIdentity makes an identity of a secret. The realm keeps what is made for one purpose apart from what is made for
+// another of the same secret.
+func NewIdentity(secret []byte, realm string) (*Identity, error) {
+	a, err := newAuthority(secret, realm)
 	if err != nil {
 		return nil, err
 	}
 	_, key, err := ed25519.GenerateKey(nil)
-	return &identity{authority: a, key: key}, err
+	return &Identity{authority: a, key: key}, err
 }
 
-// certificate is one that is good at a time, and not for a short while only.
-func (i *identity) certificate(now time.Time) (*tls.Certificate, error) {
+// Name is what certificates of the realm are for.
+func (i *Identity) Name() string { return i.authority.name }
+
+// Authority has signed the certificates.
+func (i *Identity) Authority() *x509.Certificate { return i.authority.cert }
+
+// Key is that of the certificates.
+func (i *Identity) Key() ed25519.PrivateKey { return i.key }
+
+// Certificate is one that is good at a time, and not for a short while only.
+func (i *Identity) Certificate(now time.Time) (*tls.Certificate, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.cert != nil && now.Sub(i.made).Abs() < renewal {
+	if i.cert != nil && now.Sub(i.made).Abs() < Renewal {
 		return i.cert, nil
 	}
 	der, err := i.authority.issue(i.key, now)
@@ -118,32 +127,34 @@ func (i *identity) certificate(now time.Time) (*tls.Certificate, error) {
 	return i.cert, nil
 }
 
-func (i *identity) pool() *x509.CertPool {
+func (i *Identity) pool() *x509.CertPool {
 	pool := x509.NewCertPool()
 	pool.AddCert(i.authority.cert)
 	return pool
 }
 
-func (i *identity) serverConfig() *tls.Config {
+// ServerTLS lets in who has the same secret.
+func (i *Identity) ServerTLS() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13,
 		ClientCAs:  i.pool(),
 		ClientAuth: tls.RequireAndVerifyClientCert,
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-			return i.certificate(time.Now())
+			return i.Certificate(time.Now())
 		},
 	}
 }
 
-// clientConfig verifies servers itself: an etcd client overrides ServerName by what it dials.
-func (i *identity) clientConfig() *tls.Config {
+// ClientTLS takes no server for one that has the same secret unless it has. It does so by itself, whatever ServerName is: an
+// etcd client overrides that by what it dials.
+func (i *Identity) ClientTLS() *tls.Config {
 	pool := i.pool()
 	return &tls.Config{
 		MinVersion:         tls.VersionTLS13,
 		InsecureSkipVerify: true, // but see VerifyConnection
 		VerifyConnection: func(state tls.ConnectionState) error {
 			_, err := state.PeerCertificates[0].Verify(x509.VerifyOptions{
-				Roots: pool, DNSName: serverName, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+				Roots: pool, DNSName: i.Name(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 			})
 			if err != nil {
 				return &tls.CertificateVerificationError{UnverifiedCertificates: state.PeerCertificates, Err: err}
@@ -151,28 +162,7 @@ func (i *identity) clientConfig() *tls.Config {
 			return nil
 		},
 		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-			return i.certificate(time.Now())
+			return i.Certificate(time.Now())
 		},
 	}
-}
-
-// ClientTLS lets a client in where servers have the same secret, and takes no other server for one of theirs. It is good
-// for as long as the process lives.
-func ClientTLS(secret []byte) (*tls.Config, error) {
-	i, err := newIdentity(secret)
-	if err != nil {
-		return nil, err
-	}
-	return i.clientConfig(), nil
-}
-
-// serverTLS is for the clients of a server; nil: everybody.
-func (c *Config) serverTLS(own *identity) (*tls.Config, error) {
-	switch {
-	case own != nil:
-		return own.serverConfig(), nil
-	case c.Files != nil:
-		return c.Files.tls().ServerConfig()
-	}
-	return nil, nil
 }

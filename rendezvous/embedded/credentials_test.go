@@ -1,12 +1,10 @@
 package embedded
 
 import (
-	"bytes"
 	"crypto/ed25519"
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/hex"
 	"errors"
 	"io"
 	"math/big"
@@ -16,84 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"pgregory.net/rapid"
-
 	"github.com/gorun/gorun/rendezvous"
 )
-
-// TestAuthorityIsForEver: nodes of every build make the same key. The key was computed by another program, from the RFCs.
-func TestAuthorityIsForEver(t *testing.T) {
-	a, err := newAuthority([]byte("correct horse battery staple"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	const want = "eeaa47f275e7c622e276a88039375d539ffbb3923178ce29f72baf71ef35e1a2"
-	if got := hex.EncodeToString(a.cert.PublicKey.(ed25519.PublicKey)); got != want {
-		t.Errorf("the authority's key is %s, want %s", got, want)
-	}
-	again, err := newAuthority([]byte("correct horse battery staple"))
-	if err != nil || !bytes.Equal(a.cert.Raw, again.cert.Raw) {
-		t.Errorf("the authority's certificate is another one each time: %v", err)
-	}
-}
-
-// TestCertificates: whoever has a secret is believed by whoever has the same one, if their clocks are less than a week
-// apart, and by nobody else.
-func TestCertificates(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		secrets := rapid.SliceOfNDistinct(rapid.SliceOfN(rapid.Byte(), MinSecret, 40), 2, 2, func(b []byte) string { return string(b) }).Draw(t, "secrets")
-		now := time.Unix(rapid.Int64Range(1.6e9, 4e9).Draw(t, "now"), 0)
-		apart := time.Duration(rapid.Int64Range(int64(-2*validity), int64(2*validity)).Draw(t, "apart")).Truncate(time.Second)
-		own, err := newIdentity(secrets[0])
-		if err != nil {
-			t.Fatal(err)
-		}
-		made, err := own.certificate(now)
-		if err != nil {
-			t.Fatal(err)
-		}
-		cert, err := x509.ParseCertificate(made.Certificate[0])
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i, secret := range secrets {
-			other, err := newIdentity(secret)
-			if err != nil {
-				t.Fatal(err)
-			}
-			_, err = cert.Verify(x509.VerifyOptions{Roots: other.pool(), DNSName: serverName, CurrentTime: now.Add(apart)})
-			if got, want := err == nil, i == 0 && apart.Abs() <= validity; got != want {
-				t.Errorf("secret %d, %v apart: believed %t, want %t: %v", i, apart, got, want, err)
-			}
-		}
-	})
-}
-
-// TestRenewal: a certificate is made again long before it expires, also if the clock has been put back.
-func TestRenewal(t *testing.T) {
-	own, err := newIdentity(secret)
-	if err != nil {
-		t.Fatal(err)
-	}
-	now := time.Unix(1.7e9, 0)
-	first, err := own.certificate(now)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range []struct {
-		after time.Duration
-		same  bool
-	}{{renewal - 1, true}, {1 - renewal, true}, {renewal, false}, {-renewal, false}} {
-		if _, err := own.certificate(now); err != nil {
-			t.Fatal(err)
-		}
-		own.cert, own.made = first, now
-		again, err := own.certificate(now.Add(c.after))
-		if err != nil || (again == first) != c.same {
-			t.Errorf("after %v: the same %t, %v", c.after, again == first, err)
-		}
-	}
-}
 
 // stranger is a certificate that says what ours do, and that nobody has signed.
 func stranger(t *testing.T) tls.Certificate {
@@ -103,7 +25,7 @@ func stranger(t *testing.T) tls.Certificate {
 		t.Fatal(err)
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), DNSNames: []string{serverName},
+		SerialNumber: big.NewInt(1), DNSNames: []string{"gorun-" + realm},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		BasicConstraintsValid: true, IsCA: true,
 	}
@@ -192,7 +114,8 @@ func TestClientRefusesAnotherServer(t *testing.T) {
 
 // TestFiles: certificates of an authority that others have made do as well, if they are for the endpoint's host.
 func TestFiles(t *testing.T) {
-	a, err := newAuthority(secret)
+	others := stranger(t)
+	authority, err := x509.ParseCertificate(others.Certificate[0])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -203,7 +126,7 @@ func TestFiles(t *testing.T) {
 	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
 		SerialNumber: big.NewInt(2), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-	}, a.cert, public, a.key)
+	}, authority, public, others.PrivateKey)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -213,7 +136,7 @@ func TestFiles(t *testing.T) {
 	}
 	dir := t.TempDir()
 	files := &Files{CA: filepath.Join(dir, "ca"), Cert: filepath.Join(dir, "cert"), Key: filepath.Join(dir, "key")}
-	if err := errors.Join(writePEM(files.CA, "CERTIFICATE", a.cert.Raw), writePEM(files.Cert, "CERTIFICATE", der), writePEM(files.Key, "PRIVATE KEY", pkcs8)); err != nil {
+	if err := errors.Join(writePEM(files.CA, "CERTIFICATE", authority.Raw), writePEM(files.Cert, "CERTIFICATE", der), writePEM(files.Key, "PRIVATE KEY", pkcs8)); err != nil {
 		t.Fatal(err)
 	}
 	configs := three(t, nil)
