@@ -30,6 +30,7 @@ type Config struct {
 	Program     string          // as the user named it, for messages
 	RunID       string          // optional
 	Node        rendezvous.Node // this node
+	WorkerTLS   bool            // workers encrypt what they send from machine to machine
 	MaxRestarts int             // that of Rendezvous, whose budget it is; workers are told
 	ExitBarrier time.Duration   // how long this node, when its workers have succeeded, waits for those of the others
 

@@ -37,6 +37,7 @@ func workers(c Config, round *rendezvous.Round) []env.Worker {
 			ErrorFile:      errorFile(c, round.Restarts, local),
 			Round:          round.ID,
 			Token:          round.Token,
+			TLS:            c.WorkerTLS,
 			StoreAddr:      round.StoreAddr,
 		}
 		if c.Devices != nil { // each sees one device, which is the first for it

@@ -46,6 +46,7 @@ type rankInfo struct {
 	Addr string `json:"addr"` // host:port of its listener
 	Host string `json:"host"` // its machine's name
 	PID  int    `json:"pid"`
+	TLS  bool   `json:"tls,omitempty"` // whether it encrypts what leaves the machine
 }
 
 func newGroup(w *world, id uint64, ranks []int, cfg config) (*Group, error) {

@@ -19,6 +19,7 @@ import (
 	"github.com/gorun/gorun/comm/transport/mem"
 	"github.com/gorun/gorun/comm/transport/tcp"
 	"github.com/gorun/gorun/env"
+	"github.com/gorun/gorun/env/auth"
 )
 
 // Init joins the world and returns it, once every rank has come. With no options it takes its place from the
@@ -34,6 +35,9 @@ func Init(ctx context.Context, opts ...Option) (*Group, error) {
 	defer cancel()
 	if cfg.token == "" && place.isExposed(ctx) {
 		return nil, badArgument("Init", "%s can be reached from the network and there is no token: give every rank the same secret in GORUN_TOKEN (under gorun: --rdzv-token-file)", place.master)
+	}
+	if cfg.tls && place.size > 1 && len(cfg.token) < auth.MinSecret {
+		return nil, badArgument("Init", "TLS between ranks needs a token of at least %d bytes, the same for every rank, in GORUN_TOKEN", auth.MinSecret)
 	}
 	g, err := join(ctx, cfg, place)
 	if err != nil {
@@ -134,17 +138,25 @@ func join(ctx context.Context, cfg config, p place) (*Group, error) {
 		return nil, err
 	}
 	defer closeStore()
+	var identity *auth.Identity
+	if cfg.tls {
+		if identity, err = auth.NewIdentity(token, "workers"); err != nil {
+			return nil, err
+		}
+	}
 	ln, err := net.Listen("tcp", listenAddress(p.master, len(token) > 0))
 	if err != nil {
 		return nil, err
 	}
-	world, err := meet(ctx, NewPrefixStore(store, fmt.Sprintf("gorun/round/%d/", p.round)), p, self(ln.Addr().String()), cfg.timeout)
+	me := self(ln.Addr().String())
+	me.TLS = cfg.tls
+	world, err := meet(ctx, NewPrefixStore(store, fmt.Sprintf("gorun/round/%d/", p.round)), p, me, cfg.timeout)
 	if err != nil {
 		_ = ln.Close()
 		return nil, err
 	}
 	return newWorld(cfg, p.rank, world.ID, world.Ranks, tcp.New(ln, tcp.Config{
-		World: world.ID, Rank: p.rank, Peers: addresses(world.Ranks), Token: token, Log: cfg.log,
+		World: world.ID, Rank: p.rank, Peers: addresses(world.Ranks), Token: token, TLS: identity, Log: cfg.log,
 	}))
 }
 

@@ -79,6 +79,7 @@ func TestWaysToMeet(t *testing.T) {
 			"file":  {WithInitMethod("file://" + filepath.Join(t.TempDir(), "meet"))},
 			"store": {WithStore(NewMemStore())},
 			"token": {WithInitMethod("tcp://" + freePort(t)), WithToken("a secret that all know")},
+			"tls":   {WithInitMethod("tcp://" + freePort(t)), WithToken("a secret that all know"), WithTLS()},
 		}
 		for name, opts := range ways {
 			t.Run(fmt.Sprintf("%s %d", name, size), func(t *testing.T) {

@@ -180,6 +180,9 @@ func (w worldDoc) check(p place, me rankInfo) error {
 		if err != nil {
 			return fmt.Errorf("rank %d says that it listens on %q: %w", r, other.Addr, err)
 		}
+		if other.TLS != me.TLS {
+			return fmt.Errorf("rank %d has TLS: %t, this rank has TLS: %t", r, other.TLS, me.TLS)
+		}
 		if ip := net.ParseIP(host); ip.IsLoopback() && other.Host != me.Host {
 			return fmt.Errorf("rank %d on %s listens on loopback only, this is %s: give every rank the same secret in GORUN_TOKEN", r, other.Host, me.Host)
 		}

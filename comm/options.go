@@ -27,11 +27,14 @@ type config struct {
 	codec       Codec
 	objectLimit int
 
+	tls bool
+
 	flightOnQuit bool
 }
 
 func newConfig(opts []Option) config {
 	c := config{method: "env://", timeout: DefaultTimeout, transport: "auto", token: os.Getenv("GORUN_TOKEN"), flightOnQuit: true}
+	c.tls = os.Getenv("GORUN_TLS") == "True"
 	for _, o := range opts {
 		o(&c)
 	}
@@ -85,6 +88,10 @@ func WithCodec(c Codec) Option { return func(cfg *config) { cfg.codec = c } }
 // WithObjectLimit bounds the encoded size of what one rank gives to one call of the object functions, in bytes. All ranks
 // have the same limit; 0 means [DefaultObjectLimit].
 func WithObjectLimit(bytes int) Option { return func(c *config) { c.objectLimit = bytes } }
+
+// WithTLS encrypts what travels between machines, with keys made of the token, which has at least 16 bytes then. All ranks
+// say so, or none; gorun does by --worker-tls.
+func WithTLS() Option { return func(c *config) { c.tls = true } }
 
 // WithFlightOnQuit says whether SIGQUIT, which makes Go print the stacks of all goroutines and exit, prints the [Flight] of
 // every group first; it does by default. A program that handles SIGQUIT itself gets it twice, unless it says false and

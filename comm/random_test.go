@@ -21,8 +21,9 @@ func TestRandomPrograms(t *testing.T) {
 			defer w.close()
 			w.run(func(ctx context.Context, g *Group) error { return p.run(ctx, g, always) })
 		}
-		if seed < 8 {
-			t.Run(fmt.Sprintf("seed %d over tcp", seed), func(t *testing.T) { run(t, "tcp") })
+		if seed < 16 {
+			transport := []string{"tcp", "tls"}[seed/8]
+			t.Run(fmt.Sprintf("seed %d over %s", seed, transport), func(t *testing.T) { run(t, transport) })
 			continue
 		}
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {

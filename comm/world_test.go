@@ -15,6 +15,7 @@ import (
 	"github.com/gorun/gorun/comm/transport/mem"
 	"github.com/gorun/gorun/comm/transport/tcp"
 	"github.com/gorun/gorun/comm/transport/transporttest"
+	"github.com/gorun/gorun/env/auth"
 )
 
 func TestMain(m *testing.M) {
@@ -34,28 +35,40 @@ var transports = map[string]func(t testing.TB, size int) []transport.Transport{
 		}
 		return trs
 	},
-	"tcp": func(t testing.TB, size int) []transport.Transport {
-		lns, addrs := make([]net.Listener, size), make([]string, size)
-		for r := range lns {
-			ln, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
-			lns[r], addrs[r] = ln, ln.Addr().String()
+	"tcp": func(t testing.TB, size int) []transport.Transport { return overTCP(t, size, tcp.Config{}) },
+	"tls": func(t testing.TB, size int) []transport.Transport {
+		token := []byte("a secret of 16 bytes and more")
+		identity, err := auth.NewIdentity(token, "workers")
+		if err != nil {
+			t.Fatal(err)
 		}
-		trs := make([]transport.Transport, size)
-		for r := range trs {
-			trs[r] = tcp.New(lns[r], tcp.Config{World: 1, Rank: r, Peers: addrs})
-		}
-		return trs
+		return overTCP(t, size, tcp.Config{Token: token, TLS: identity, Near: func(net.Conn) bool { return false }})
 	},
 }
 
-// onEveryTransport runs test as a subtest of every transport.
+func overTCP(t testing.TB, size int, cfg tcp.Config) []transport.Transport {
+	lns := make([]net.Listener, size)
+	cfg.World, cfg.Peers = 1, make([]string, size)
+	for r := range lns {
+		ln, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		lns[r], cfg.Peers[r] = ln, ln.Addr().String()
+	}
+	trs := make([]transport.Transport, size)
+	for r := range trs {
+		cfg.Rank = r
+		trs[r] = tcp.New(lns[r], cfg)
+	}
+	return trs
+}
+
+// onEveryTransport runs test as a subtest of mem and tcp; tls is tcp with a wrapper, for the tests of that.
 func onEveryTransport(t *testing.T, test func(t *testing.T, world func(size int) *testWorld)) {
-	for name, make := range transports {
+	for _, name := range []string{"mem", "tcp"} {
 		t.Run(name, func(t *testing.T) {
-			test(t, func(size int) *testWorld { return newTestWorld(t, make(t, size)) })
+			test(t, func(size int) *testWorld { return newTestWorld(t, transports[name](t, size)) })
 		})
 	}
 }

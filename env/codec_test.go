@@ -18,7 +18,7 @@ var names = []string{
 	"ROLE_NAME", "ROLE_RANK", "ROLE_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT",
 	"TORCHELASTIC_RESTART_COUNT", "TORCHELASTIC_MAX_RESTARTS", "TORCHELASTIC_RUN_ID",
 	"TORCHELASTIC_USE_AGENT_STORE", "TORCHELASTIC_ERROR_FILE",
-	"GORUN_ROUND", "GORUN_TOKEN", "GORUN_STORE_ADDR",
+	"GORUN_ROUND", "GORUN_TOKEN", "GORUN_TLS", "GORUN_STORE_ADDR",
 }
 
 func TestNames(t *testing.T) {
@@ -50,14 +50,14 @@ func TestEnviron(t *testing.T) {
 	w := Worker{
 		Rank: 5, LocalRank: 1, WorldSize: 8, LocalWorldSize: 4, GroupRank: 1, GroupWorldSize: 2,
 		RoleName: "trainer", RoleRank: 5, RoleWorldSize: 8, MasterAddr: "10.0.0.7", MasterPort: 29500,
-		RestartCount: 1, MaxRestarts: 3, RunID: "job", UseAgentStore: false, ErrorFile: "/l/5/error.json",
+		RestartCount: 1, MaxRestarts: 3, RunID: "job", UseAgentStore: false, ErrorFile: "/l/5/error.json", TLS: true,
 		Round: 2, Token: "s3cret", StoreAddr: "10.0.0.7:4000",
 	}
 	want := strings.Fields(`RANK=5 WORLD_SIZE=8 LOCAL_RANK=1 LOCAL_WORLD_SIZE=4 GROUP_RANK=1 GROUP_WORLD_SIZE=2
 		ROLE_NAME=trainer ROLE_RANK=5 ROLE_WORLD_SIZE=8 MASTER_ADDR=10.0.0.7 MASTER_PORT=29500
 		TORCHELASTIC_RESTART_COUNT=1 TORCHELASTIC_MAX_RESTARTS=3 TORCHELASTIC_RUN_ID=job
 		TORCHELASTIC_USE_AGENT_STORE=False TORCHELASTIC_ERROR_FILE=/l/5/error.json
-		GORUN_ROUND=2 GORUN_TOKEN=s3cret GORUN_STORE_ADDR=10.0.0.7:4000`)
+		GORUN_ROUND=2 GORUN_TOKEN=s3cret GORUN_TLS=True GORUN_STORE_ADDR=10.0.0.7:4000`)
 	if got := w.Environ(); !slices.Equal(got, want) {
 		t.Errorf("Environ:\n got %q\nwant %q", got, want)
 	}
@@ -88,6 +88,7 @@ func TestRoundTrip(t *testing.T) {
 			MaxRestarts:   rapid.IntRange(0, maxInt).Draw(t, "max restarts"),
 			RunID:         rapid.String().Draw(t, "id"),
 			UseAgentStore: rapid.Bool().Draw(t, "store"),
+			TLS:           rapid.Bool().Draw(t, "tls"),
 			ErrorFile:     rapid.String().Draw(t, "error file"),
 			Round:         rapid.IntRange(0, maxInt).Draw(t, "round"),
 			Token:         word.Draw(t, "token"),
@@ -155,6 +156,7 @@ func TestParseErrors(t *testing.T) {
 		{"MASTER_PORT", "65536", "env: MASTER_PORT=65536: want an integer from 1 to 65535"},
 		{"TORCHELASTIC_RESTART_COUNT", "-2", "env: TORCHELASTIC_RESTART_COUNT=-2: want an integer of at least 0"},
 		{"TORCHELASTIC_USE_AGENT_STORE", "yes", "env: TORCHELASTIC_USE_AGENT_STORE=yes: want True or False"},
+		{"GORUN_TLS", "1", "env: GORUN_TLS=1: want True or False"},
 		{"GORUN_STORE_ADDR", "nowhere", "env: GORUN_STORE_ADDR=nowhere: want host:port"},
 		{"GORUN_STORE_ADDR", "h:0", "env: GORUN_STORE_ADDR=h:0: want host:port"},
 		{"GORUN_TOKEN", "s3 cret", "env: GORUN_TOKEN=(hidden): want at most 1024 printable ASCII characters without spaces"},

@@ -25,6 +25,7 @@
 //	TORCHELASTIC_ERROR_FILE        file into which the worker may write why it failed, as JSON; empty: none
 //	GORUN_ROUND                    number of the round, from 1 upward
 //	GORUN_TOKEN                    secret of the round, by which its workers know each other; empty: none
+//	GORUN_TLS                      "True" if workers encrypt what they send from machine to machine
 //	GORUN_STORE_ADDR               host:port of a store that the agent serves; empty: rank 0 serves one at
 //	                               MASTER_ADDR:MASTER_PORT
 //

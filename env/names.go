@@ -45,6 +45,7 @@ var fields = []field{
 	count("GORUN_ROUND", 0, func(w *Worker) *int { return &w.Round }),
 	text("GORUN_TOKEN", fmt.Sprintf("at most %d printable ASCII characters without spaces", maxToken),
 		isToken, func(w *Worker) *string { return &w.Token }).hidden(),
+	boolean("GORUN_TLS", func(w *Worker) *bool { return &w.TLS }),
 	text("GORUN_STORE_ADDR", "host:port", isHostPort, func(w *Worker) *string { return &w.StoreAddr }),
 }
 

@@ -36,6 +36,7 @@ type Worker struct {
 
 	Round     int    // from 1 upward; 0: not started by gorun
 	Token     string `json:"-"` // secret of the round; empty: none. Printable ASCII, at most 1024 bytes
+	TLS       bool   // workers encrypt what they send from machine to machine
 	StoreAddr string // host:port of a store served by the agent; empty: rank 0 serves it at the master address
 }
 

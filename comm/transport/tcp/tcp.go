@@ -35,6 +35,9 @@ type Config struct {
 	Peers []string     // host:port by rank
 	Token []byte       // shared secret; may be empty on loopback
 	Log   *slog.Logger // nil: silent
+
+	TLS  *auth.Identity           // encrypts streams that leave the machine; nil: none is encrypted
+	Near func(conn net.Conn) bool // which do not; nil: those whose ends have one address, or loopback ones
 }
 
 // Transport implements transport.Transport over TCP.
@@ -52,10 +55,16 @@ func New(ln net.Listener, cfg Config) *Transport {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
+	if cfg.Near == nil {
+		cfg.Near = onOneMachine
+	}
 	t := &Transport{cfg: cfg, ln: ln, unknown: make(chan struct{}, maxUnproven)}
 	t.ctx, t.stop = context.WithCancel(context.Background())
 	return t
 }
+
+// Addr is where peers are accepted.
+func (t *Transport) Addr() net.Addr { return t.ln.Addr() }
 
 // Serve implements transport.Transport.
 func (t *Transport) Serve(h transport.Handler) {
@@ -118,14 +127,19 @@ func (t *Transport) accept(conn net.Conn, h transport.Handler) {
 		admitted = from
 		return replyWelcome, nil
 	})
+	stream := conn
+	if err == nil && admitted >= 0 {
+		stream, err = t.secure(conn, admitted, t.cfg.Rank)
+	}
 	switch {
 	case err == nil && admitted >= 0 && conn.SetDeadline(time.Time{}) == nil && t.ctx.Err() == nil:
 		setOptions(conn)
-		h.Connected(admitted, conn)
+		h.Connected(admitted, stream)
 		return
 	case admitted >= 0:
 		h.Connected(admitted, nil)
-	case err != nil && t.ctx.Err() == nil:
+	}
+	if err != nil && t.ctx.Err() == nil {
 		t.cfg.Log.Info("turned away a connection", "from", conn.RemoteAddr().String(), "reason", err)
 	}
 	_ = conn.Close()
@@ -185,6 +199,7 @@ func (t *Transport) dialOnce(ctx context.Context, rank int) (net.Conn, error) {
 		return nil, err
 	}
 	defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })()
+	var stream net.Conn
 	reply, err := auth.Dial(conn, t.cfg.Token, t.hello(rank))
 	switch {
 	case err != nil:
@@ -192,8 +207,9 @@ func (t *Transport) dialOnce(ctx context.Context, rank int) (net.Conn, error) {
 	case string(reply) == string(replyCrossed):
 		err = transport.ErrCrossed
 	default:
-		if err = conn.SetDeadline(time.Time{}); err == nil {
-			err = ctx.Err()
+		stream, err = t.secure(conn, t.cfg.Rank, rank)
+		if err == nil {
+			err = errors.Join(conn.SetDeadline(time.Time{}), ctx.Err())
 		}
 	}
 	if err != nil {
@@ -201,7 +217,7 @@ func (t *Transport) dialOnce(ctx context.Context, rank int) (net.Conn, error) {
 		return nil, err
 	}
 	setOptions(conn)
-	return conn, nil
+	return stream, nil
 }
 
 // setOptions lets the kernel notice a vanished host on an idle connection within half a minute.

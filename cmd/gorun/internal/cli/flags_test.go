@@ -104,6 +104,7 @@ var accepted = map[string]struct {
 	"numa-binding":             {"core-complex", func(o *options) bool { return o.numa == "core-complex" }},
 	"omp-num-threads":          {"auto", func(o *options) bool { return o.threads == autoThreads }},
 	"virtual-local-rank":       {"1", func(o *options) bool { return o.virtualLocalRank }},
+	"worker-tls":               {"1", func(o *options) bool { return o.workerTLS }},
 	"dry-run":                  {"1", func(o *options) bool { return o.dryRun }},
 	"json":                     {"1", func(o *options) bool { return o.json }},
 }
@@ -204,6 +205,7 @@ var refused = map[string][]string{
 	"numa-binding":             {"", "core", "nodes", "exlusive"},
 	"omp-num-threads":          {"", "0", "-1", "atuo"},
 	"virtual-local-rank":       {"", "virtual"},
+	"worker-tls":               {"", "encrypted"},
 	"dry-run":                  {"", "wet"},
 	"json":                     {"", "yaml"},
 }

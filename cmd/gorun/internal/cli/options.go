@@ -30,7 +30,8 @@ type options struct {
 	endpoint         string // host:port, or some of them with commas between; wins over the two before
 	conf             conf
 	scaleUp          string
-	tokenFile, token string                // the file wins
+	tokenFile, token string // the file wins
+	workerTLS        bool
 	endpoints        []rendezvous.Endpoint // of etcd's members
 	master           rendezvous.Master     // what follows from the above; empty: up to the rendezvous
 	overridden       []string              // flags that --standalone makes meaningless

@@ -1,0 +1,147 @@
+package comm
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gorun/gorun/comm/transport/tcp"
+	"github.com/gorun/gorun/env/auth"
+)
+
+// Outsiders knock while the group computes: a port scanner, somebody who says nothing, a worker of an earlier round, one
+// without the token. They are turned away, which is logged once each, and the group goes on.
+func TestOutsidersDisturbNobody(t *testing.T) {
+	const size = 3
+	log := &lines{}
+	token := []byte("the secret of this round")
+	trs := overTCP(t, size, tcp.Config{Token: token, Log: slog.New(slog.NewTextHandler(log, nil))})
+	at := trs[0].(*tcp.Transport).Addr().String()
+	w := newTestWorld(t, trs)
+	defer w.close()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for _, say := range []string{"GET / HTTP/1.1\r\n\r\n", "\x16\x03\x01\x02\x00\x01", ""} {
+			c, err := net.Dial("tcp", at)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			_, _ = io.WriteString(c, say)
+			_ = c.(*net.TCPConn).CloseWrite()
+			_, _ = io.Copy(io.Discard, c)
+			_ = c.Close()
+		}
+		for _, outsider := range []tcp.Config{
+			{World: 0, Rank: 2, Token: token}, {World: 1, Rank: 2, Token: []byte("of an earlier round")},
+		} {
+			ln, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			outsider.Peers = []string{at, at, at}
+			old := tcp.New(ln, outsider)
+			_, err = old.Dial(t.Context(), 0)
+			var refused *auth.RefusedError
+			if !errors.As(err, &refused) && !errors.Is(err, auth.ErrWrongToken) {
+				t.Errorf("an outsider got %v", err)
+			}
+			_ = old.Close()
+		}
+	}()
+	w.run(func(ctx context.Context, g *Group) error {
+		for rounds := 0; ; rounds++ {
+			v := []int{1}
+			select {
+			case <-done:
+				v[0] = 0 // no longer all ones: everybody stops
+			default:
+			}
+			if err := AllReduce(ctx, g, v, Min); err != nil {
+				return err
+			}
+			if v[0] == 0 {
+				return nil
+			}
+		}
+	})
+	if got := log.with("turned away"); len(got) != 5 {
+		t.Errorf("%d outsiders were logged, want 5: %q", len(got), got)
+	}
+}
+
+// The cases of failure over TLS, whose streams break in their own way.
+func TestFailuresOverTLS(t *testing.T) {
+	const victim = 1
+	for _, name := range []string{"AllReduce long", "AllReduce short", "Send and Recv"} {
+		t.Run(name, func(t *testing.T) {
+			w := newTestWorld(t, transports["tls"](t, 3))
+			defer w.close()
+			for r, err := range w.results(func(ctx context.Context, g *Group) error {
+				for i := 0; ; i++ {
+					if g.Rank() == victim && i == 5 {
+						go w.mortal[victim].Kill()
+					}
+					if err := operations[name](ctx, g); err != nil {
+						return err
+					}
+				}
+			}) {
+				if r != victim {
+					wantPeerError(t, r, err, victim, "died")
+				}
+			}
+		})
+	}
+	t.Run("cancelled receive", func(t *testing.T) {
+		w := newTestWorld(t, transports["tls"](t, 2))
+		defer w.close()
+		w.run(func(ctx context.Context, g *Group) error {
+			if g.Rank() == 0 {
+				return errors.Join(Barrier(ctx, g), Send(ctx, g, bytes.Repeat([]byte("x"), 1<<20), 1))
+			}
+			short, cancel := context.WithTimeout(ctx, time.Millisecond)
+			defer cancel()
+			if _, err := Recv(short, g, []int{0}, 0); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("got %v", err)
+			}
+			got := make([]byte, 1<<20)
+			if err := Barrier(ctx, g); err != nil {
+				return err
+			}
+			if _, err := Recv(ctx, g, got, 0); err != nil || strings.Trim(string(got), "x") != "" {
+				t.Errorf("got other bytes, %v", err)
+			}
+			return nil
+		})
+	})
+}
+
+func TestRanksAgreeOnTLS(t *testing.T) {
+	store := NewMemStore()
+	errs := make(chan error, 2)
+	for r, opts := range [][]Option{{WithTLS()}, nil} {
+		go func() {
+			opts := append(opts, WithStore(store), WithRank(r, 2), WithToken("a secret that all know"), WithTimeout(time.Minute))
+			_, err := Init(t.Context(), opts...)
+			errs <- err
+		}()
+	}
+	for range 2 {
+		if err := <-errs; err == nil || !strings.Contains(err.Error(), "TLS") {
+			t.Errorf("got %v, want an error about TLS", err)
+		}
+	}
+	var argument *ArgumentError
+	if _, err := Init(t.Context(), WithStore(store), WithRank(0, 2), WithToken("short"), WithTLS()); !errors.As(err, &argument) {
+		t.Errorf("got %v, want an ArgumentError", err)
+	}
+}
