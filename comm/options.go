@@ -27,14 +27,15 @@ type config struct {
 	codec       Codec
 	objectLimit int
 
-	tls bool
-
+	tls          bool
 	flightOnQuit bool
 }
 
 func newConfig(opts []Option) config {
-	c := config{method: "env://", timeout: DefaultTimeout, transport: "auto", token: os.Getenv("GORUN_TOKEN"), flightOnQuit: true}
-	c.tls = os.Getenv("GORUN_TLS") == "True"
+	c := config{
+		method: "env://", timeout: DefaultTimeout, transport: "auto", token: os.Getenv("GORUN_TOKEN"),
+		tls: os.Getenv("GORUN_TLS") == "True", flightOnQuit: true,
+	}
 	for _, o := range opts {
 		o(&c)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"slices"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -93,6 +94,7 @@ func TestNonsenseEndsTheStream(t *testing.T) {
 		"no kind":            {},
 		"eager too long":     {kind: kindEager, size: eagerLimit + 1},
 		"abort too long":     {kind: kindAbort, size: abortLimit + 1},
+		"answer too long":    {kind: kindAnswer, size: reportLimit + 1},
 		"message too long":   {kind: kindRTS, size: maxMessage + 1},
 		"credit never given": {kind: kindCredit, size: 1},
 	} {
@@ -141,10 +143,20 @@ func FuzzParseHeader(f *testing.F) {
 func FuzzDecodeFailure(f *testing.F) {
 	f.Add([]byte(`{"kind":"peer","rank":1,"text":"died"}`))
 	f.Add([]byte(`{"kind":"mismatch","rank":1,"calls":[{},{},{}]}`))
+	f.Add([]byte(`{"kind":"deadlock","rank":1,"waits":[{"rank":0,"for":7}]}`))
+	f.Add([]byte(`{"kind":"absent","rank":1,"missing":[1,2,-1],"late":true}`))
 	f.Add([]byte(`nonsense`))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if got := decodeFailure(b, 1, 4); got.Rank < 0 || got.Rank > 3 || len(got.Calls) > 2 || got.Kind == "" {
+		got := decodeFailure(b, 1, 4)
+		ranks := append([]int{got.Rank}, got.Missing...)
+		for _, w := range got.Waits {
+			ranks = append(ranks, w.Rank, w.For)
+		}
+		if slices.ContainsFunc(ranks, func(r int) bool { return r < 0 || r > 3 }) || len(got.Calls) > 2 || got.Kind == "" {
 			t.Errorf("%q was read as %+v", b, got)
+		}
+		if again := got.encode(); len(again) > abortLimit {
+			t.Errorf("%q is told on in %d bytes", b, len(again))
 		}
 	})
 }
