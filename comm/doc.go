@@ -36,6 +36,12 @@
 // group: a failed group stays failed. A member that nobody needs any more may end as it likes, though [Group.Close]
 // is how to leave in good order.
 //
+// Ranks that wait ask those that they wait for what they are in, from the first second on, and are answered whatever the
+// program there does. So calls that differ are found even where no message of one meets the other, a timeout blames the
+// rank at the end of all waits and says what it does instead, and waits in a circle are a [DeadlockError].
+// [MonitoredBarrier] names every rank that does not come. What a group did last is its [Flight], which SIGQUIT and
+// [WriteFlight] print, and which goes to the log with a timeout ([WithLogger]).
+//
 // Cancelling a collective, or a transfer under way, fails the group likewise, because half a collective cannot be
 // undone; only a receive that nothing has matched can be cancelled alone. A message that has arrived whole can still
 // be received after the failure.

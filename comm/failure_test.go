@@ -212,6 +212,27 @@ func TestAbortReachesEveryMember(t *testing.T) {
 	})
 }
 
+// The one that aborts has no connection yet, and leaves at once.
+func TestAbortReachesWhoHasNeverTalked(t *testing.T) {
+	onEveryTransport(t, func(t *testing.T, world func(int) *testWorld) {
+		w := world(6)
+		defer w.close()
+		for r, err := range w.results(func(ctx context.Context, g *Group) error {
+			if g.Rank() == 1 {
+				g.Abort(errors.New("no data"))
+				return g.Close()
+			}
+			_, err := Recv(ctx, g, []int{0}, (g.Rank()+2)%6)
+			return err
+		}) {
+			var abort *AbortError
+			if r != 1 && (!errors.As(err, &abort) || abort.Rank != 1) {
+				t.Errorf("rank %d got %v, want an AbortError by rank 1", r, err)
+			}
+		}
+	})
+}
+
 func TestCancellingACollectiveFailsTheGroup(t *testing.T) {
 	onEveryTransport(t, func(t *testing.T, world func(int) *testWorld) {
 		w := world(3)

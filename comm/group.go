@@ -114,12 +114,11 @@ func (g *Group) Close() error {
 }
 
 // Abort fails the group on every member: pending and later calls return an [AbortError] with cause. It takes at most
-// 100 ms to tell them, and only a group's first failure counts. Members that have never talked to one that knows learn of it
-// when they first do.
+// 100 ms to tell them, and only a group's first failure counts.
 func (g *Group) Abort(cause error) {
 	if cause == nil {
 		cause = errors.New("no reason given")
 	}
-	g.lane.Fail(&endpoint.Failure{Kind: endpoint.Aborted, Rank: g.w.rank, Text: cause.Error(), Err: cause})
+	g.lane.Abort(&endpoint.Failure{Kind: endpoint.Aborted, Rank: g.w.rank, Text: cause.Error(), Err: cause})
 	g.lane.Settle(newsTimeout)
 }

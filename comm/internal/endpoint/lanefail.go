@@ -12,6 +12,23 @@ func (l *Lane) Fail(f *Failure) {
 	l.fail(f, -1)
 }
 
+// Abort is Fail, and connects to the members that are not connected yet to tell them as well.
+func (l *Lane) Abort(f *Failure) {
+	e := l.ep
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	l.fail(f, -1)
+	if l.err == nil { // closed
+		return
+	}
+	for _, r := range l.members {
+		if r != e.rank {
+			e.want(e.peers[r])
+			l.tell(r)
+		}
+	}
+}
+
 // fail ends every operation with f and tells all connected members except the one that told us. The mutex is held.
 func (l *Lane) fail(f *Failure, except int) {
 	if l.err != nil || l.closed {
