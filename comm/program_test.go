@@ -156,11 +156,10 @@ func perform[T int64 | float32 | uint8](ctx context.Context, g *Group, s step) (
 	block := func(of []T, i int) []T { return of[i*s.n : (i+1)*s.n] }
 	own := input(me, s.n)
 	var (
-		got, want = own, own
+		got, want = own, slices.Clone(own)
 		wait      func() error
 		start     func() *Work
 	)
-	want = slices.Clone(own)
 	switch s.kind {
 	case "AllReduce":
 		want = sum(size, s.n)

@@ -79,6 +79,7 @@ func (op *Op) Wait(ctx context.Context, timeout time.Duration) error {
 	alarm := time.NewTimer(min(firstPause, longestPause(timeout)))
 	defer alarm.Stop()
 	var s *stall
+	defer func() { s.close() }()
 	for {
 		select {
 		case <-op.done:
@@ -88,7 +89,6 @@ func (op *Op) Wait(ctx context.Context, timeout time.Duration) error {
 		case <-alarm.C:
 			if s == nil {
 				s = op.stall(begun, timeout)
-				defer s.close()
 			}
 			if pause := s.ask(); pause > 0 {
 				alarm.Reset(pause)

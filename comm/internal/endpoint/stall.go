@@ -55,7 +55,7 @@ type stall struct {
 	told    time.Duration // how long it had been waited for when the log was told
 }
 
-// stall makes op a stall, which close ends.
+// stall makes op a stall, which close ends; there need not be one.
 func (op *Op) stall(since time.Time, timeout time.Duration) *stall {
 	e := op.lane.ep
 	s := &stall{op: op, since: since, timeout: timeout, pause: firstPause}
@@ -66,6 +66,9 @@ func (op *Op) stall(since time.Time, timeout time.Duration) *stall {
 }
 
 func (s *stall) close() {
+	if s == nil {
+		return
+	}
 	e := s.op.lane.ep
 	e.mu.Lock()
 	defer e.mu.Unlock()
