@@ -35,8 +35,8 @@ type Candidate struct {
 	Port    int   // there, for the master if this becomes rank 0
 	Door    int   // there, at which the agent answers others
 	Since   int64 // the lower, the longer it has been here
-	Joining bool  // a Join waits; otherwise it is still busy with a round, or with its end
 	Try     int   // number of the agent's last Join
+	Joining bool  // that waits, or has got its round; otherwise it has been withdrawn
 }
 
 // A Formed is a round on record.
@@ -46,6 +46,7 @@ type Formed struct {
 	Restarts int         // of the job's budget, used before it
 	Why      string      // it follows another; empty: it is the first
 	Flaps    []Flap
+	Late     map[string]int // who was not waiting then, but busy with an earlier round: Try, by Key
 }
 
 // An Ending says why a round is over although the job is not.
@@ -75,6 +76,7 @@ type Situation struct {
 	Waited  time.Duration
 
 	ranks ranks // in Last
+	late  map[string]int
 	flaps []Flap
 }
 
@@ -99,7 +101,9 @@ const (
 // Form says what follows from a situation.
 func Form(s Situation) Decision {
 	if s.Last != nil {
-		s.ranks, s.Nodes = ranksOf(s.Last.Members), s.staying()
+		s.ranks = ranksOf(s.Last.Members)
+		s.late = s.lateNow()
+		s.Nodes = s.staying()
 		s.flaps = s.flapsNow()
 	}
 	if s.Last != nil && s.Over == nil {
@@ -164,7 +168,7 @@ func (s *Situation) gather() Decision {
 	if !all && !full && !s.over(next.ID, LastCall, s.LastCall) {
 		return s.wait(next.ID, LastCall, s.LastCall, what+s.missing()+ending(busy), "closes")
 	}
-	next.Members = order(chosen, s.ranks)
+	next.Members, next.Late = order(chosen, s.ranks), s.late
 	return Decision{Form: &next}
 }
 

@@ -348,6 +348,7 @@ func TestFormProperties(t *testing.T) {
 			}
 			return rapid.SampledFrom(c.s.Nodes).Draw(t, "node").Key
 		}
+		tries := make(map[string]int)
 		t.Repeat(map[string]func(*rapid.T){
 			"come": func(t *rapid.T) {
 				host := rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "host")
@@ -357,7 +358,7 @@ func TestFormProperties(t *testing.T) {
 			"leave":    func(t *rapid.T) { c.leave(some(t), rendezvous.Outcome{Code: rapid.IntRange(0, 1).Draw(t, "code")}) },
 			"join":     func(t *rapid.T) { c.again(some(t)) },
 			"withdraw": func(t *rapid.T) { c.withdraw(some(t)) },
-			"hear":     func(t *rapid.T) { c.node(some(t)).Joining = false },
+			"hear":     func(t *rapid.T) { c.node(some(t)).Joining = false }, // from a node that has been cut off
 			"cut":      func(*rapid.T) { c.s.Settled = !c.s.Settled },
 			"succeed": func(t *rapid.T) {
 				c.report(some(t), nil)
@@ -380,6 +381,7 @@ func TestFormProperties(t *testing.T) {
 				}
 				for _, f := range c.formed[rounds:] {
 					checkFormed(t, before, f)
+					checkTries(t, tries, f)
 					checkFlaps(t, before, f)
 				}
 			},
@@ -441,7 +443,6 @@ func TestLeaving(t *testing.T) {
 			c.come(-1)
 		}
 		c.settle(0)
-		c.node("n1").Joining = false // it has got its round
 		for _, event := range events {
 			event(c)
 		}
@@ -452,6 +453,16 @@ func TestLeaving(t *testing.T) {
 			t.Fatalf("%s: the job has ended: %+v", name, *c.closed)
 		}
 		c.wantRound(t, 2, "n2 n3", 0, "n1 has left: stopped")
+	}
+}
+
+// checkTries wants nobody in a round who has not waited again since the one that it was in before, however long ago.
+func checkTries(t *rapid.T, tries map[string]int, f rendezvous.Formed) {
+	for _, m := range f.Members {
+		if m.Try <= tries[m.Key] {
+			t.Fatalf("round %d has %s, which has not waited again since it has got another", f.ID, m.Key)
+		}
+		tries[m.Key] = m.Try
 	}
 }
 

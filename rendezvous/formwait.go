@@ -73,17 +73,34 @@ func (s *Situation) joining() (welcome, out []Candidate) {
 // busy is who has not done with the last round yet.
 func (s *Situation) busy() (busy []Candidate) {
 	for _, n := range s.Nodes {
-		if s.got(n) {
+		if _, member := s.ranks[n.Key]; member && s.got(n) {
 			busy = append(busy, n)
 		}
 	}
 	return busy
 }
 
-// got reports whether the last round is what n has waited for last, even if n does not know that it has formed.
+// lateNow is who has not done with the last round, or with one before it, whether it stays or not.
+func (s *Situation) lateNow() map[string]int {
+	late := make(map[string]int)
+	for _, n := range s.Nodes {
+		if s.got(n) {
+			late[n.Key] = n.Try
+		}
+	}
+	return late
+}
+
+// got reports whether n has got the round that it has waited for last, even if n does not know that it has formed.
 func (s *Situation) got(n Candidate) bool {
-	r, member := s.ranks[n.Key]
-	return member && s.Last.Members[r].Try == n.Try
+	if s.Last == nil {
+		return false
+	}
+	try, has := s.Last.Late[n.Key]
+	if r, member := s.ranks[n.Key]; member {
+		try, has = s.Last.Members[r].Try, true
+	}
+	return has && try == n.Try
 }
 
 // here is who is, by key.
