@@ -143,7 +143,7 @@ func (c *churn) Join(ctx context.Context, self rendezvous.Node) (*rendezvous.Rou
 		<-ctx.Done() // as a rendezvous does that waits for others
 		return nil, ctx.Err()
 	}
-	round, end := rendezvous.Begin(rendezvous.Round{ID: c.joins, Nodes: []rendezvous.Node{self}}, nil)
+	round, end := rendezvous.Begin(rendezvous.Round{ID: c.joins, Size: 1, Node: self}, nil)
 	time.AfterFunc(time.Minute, func() { _ = end(rendezvous.ErrNewRound) })
 	return round, nil
 }

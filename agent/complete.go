@@ -43,7 +43,7 @@ func (l *loop) completeFailure(w *WorkerError) {
 	}
 	w.Reports = readErrorFiles(l.Config, l.round, failed)
 	w.accuse()
-	if decided && len(l.round.Nodes) > 1 {
+	if decided && l.round.Size > 1 {
 		w.Code = closed.Outcome.Code
 	}
 }

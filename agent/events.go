@@ -64,9 +64,8 @@ func events(c Config, end result) []byte {
 	enc := json.NewEncoder(&b)
 	e := newEvent(c, end)
 	if end.round != nil {
-		place := rendezvous.Assign(end.round.Nodes)[end.round.Self]
 		for _, x := range end.exits {
-			_ = enc.Encode(e.ofWorker(c, end, x, place)) // nothing in it can fail, nor can the buffer
+			_ = enc.Encode(e.ofWorker(c, end, x)) // nothing in it can fail, nor can the buffer
 		}
 	}
 	_ = enc.Encode(e)
@@ -81,7 +80,7 @@ func newEvent(c Config, end result) statusEvent {
 	}}
 	d := details{EntryPoint: c.Program}
 	if end.round != nil {
-		e.Metadata.GroupRank, d.GroupWorldSize = &end.round.Self, len(end.round.Nodes)
+		e.Metadata.GroupRank, d.GroupWorldSize = &end.round.Self, end.round.Size
 		e.Metadata.Restarts = end.round.Restarts
 	}
 	e.Metadata.Metadata = asJSON(d)
@@ -93,12 +92,13 @@ func newEvent(c Config, end result) statusEvent {
 }
 
 // ofWorker makes the agent's event a worker's.
-func (e statusEvent) ofWorker(c Config, end result, x launcher.Exit, place rendezvous.Place) statusEvent {
+func (e statusEvent) ofWorker(c Config, end result, x launcher.Exit) statusEvent {
+	place := end.round.Place
 	e.Source = "WORKER"
 	e.Metadata.GlobalRank, e.Metadata.WorkerID = &x.Rank, new(strconv.Itoa(x.Pid))
 	e.Metadata.RawError = nil
 	e.Metadata.DurationMs = max(0, x.At.Sub(end.started).Milliseconds())
-	e.Metadata.Metadata = asJSON(details{len(end.round.Nodes), c.Program, &workerDetails{
+	e.Metadata.Metadata = asJSON(details{end.round.Size, c.Program, &workerDetails{
 		LocalRank: x.LocalRank, RoleRank: place.FirstRoleRank + x.LocalRank, RoleWorldSize: place.RoleWorldSize,
 		ExitCode: exitCode(x), WorkerPid: x.Pid}})
 	switch {

@@ -74,7 +74,7 @@ func TestCompleteFailure(t *testing.T) {
 		{"elsewhere", 2, closedBy(far), WorkerError{Root: exitOf(far), Code: 4, Elsewhere: far}, 4, 2, 4},
 		{"elsewhere, in a later round", 2, rendezvous.ErrNewRound, WorkerError{Root: exitOf(far), Code: 4, Elsewhere: far}, 4, 0, 0},
 	} {
-		round, end := rendezvous.Begin(rendezvous.Round{Restarts: 2, Nodes: make([]rendezvous.Node, c.nodes)}, nil)
+		round, end := rendezvous.Begin(rendezvous.Round{Restarts: 2, Size: c.nodes}, nil)
 		if err := end(c.over); err != nil {
 			t.Fatal(err)
 		}

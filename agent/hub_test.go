@@ -56,13 +56,15 @@ func (h *hub) form() {
 	}
 	slices.SortFunc(h.waiting, func(a, b *seat) int { return strings.Compare(a.node.ID, b.node.ID) })
 	h.number++
-	r := rendezvous.Round{ID: h.number, Restarts: h.restarts, Why: h.why}
+	r := rendezvous.Round{ID: h.number, Size: len(h.waiting), Restarts: h.restarts, Why: h.why}
+	var nodes []rendezvous.Node
 	for _, s := range h.waiting {
-		r.Nodes = append(r.Nodes, s.node)
+		nodes = append(nodes, s.node)
 	}
+	places := rendezvous.Assign(nodes)
 	h.ends, h.succeeded = nil, 0
 	for i, s := range h.waiting {
-		r.Self = i
+		r.Self, r.Node, r.Place = i, s.node, places[i]
 		round, end := rendezvous.Begin(r, nil)
 		h.ends = append(h.ends, end)
 		s.got <- round

@@ -110,7 +110,7 @@ func (l *loop) join(last *rendezvous.Round) joined {
 	if err != nil {
 		return joined{err: err}
 	}
-	l.Logger.Debug("joined", "round", round.ID, "nodes", len(round.Nodes), "node", round.Self,
+	l.Logger.Debug("joined", "round", round.ID, "nodes", round.Size, "node", round.Self,
 		"master_addr", round.Master.Addr, "master_port", round.Master.Port)
 	l.tellAgain(round, last)
 	spec := Plan(l.Config, round)
@@ -132,7 +132,7 @@ func (l *loop) enter(j joined) event {
 	}
 	l.round, l.over = j.round, j.round.Done()
 	l.gang, l.exits, l.started = j.gang, j.gang.Exits(), time.Now()
-	return started{j.round.Nodes[j.round.Self].Nproc}
+	return started{j.round.Node.Nproc}
 }
 
 var _ Gang = (*launcher.Gang)(nil)

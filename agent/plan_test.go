@@ -14,8 +14,10 @@ import (
 
 // duo is a round whose one node has two workers.
 func duo(restarts int) *rendezvous.Round {
-	round, _ := rendezvous.Begin(rendezvous.Round{ID: 1, Restarts: restarts, Nodes: []rendezvous.Node{{Role: "trainer", Nproc: 2}},
-		Master: rendezvous.Master{Addr: "127.0.0.1", Port: 29500}}, nil)
+	round, _ := rendezvous.Begin(rendezvous.Round{
+		ID: 1, Restarts: restarts, Size: 1, Node: rendezvous.Node{Role: "trainer", Nproc: 2},
+		Place: rendezvous.Place{WorldSize: 2, RoleWorldSize: 2}, Master: rendezvous.Master{Addr: "127.0.0.1", Port: 29500},
+	}, nil)
 	return round
 }
 

@@ -16,7 +16,7 @@ const timerFile = "TORCHELASTIC_TIMER_FILE"
 
 // workers returns what this node's workers are told in a round, by local rank.
 func workers(c Config, round *rendezvous.Round) []env.Worker {
-	self, place := round.Nodes[round.Self], rendezvous.Assign(round.Nodes)[round.Self]
+	self, place := round.Node, round.Place
 	list := make([]env.Worker, self.Nproc)
 	for local := range list {
 		list[local] = env.Worker{
@@ -25,7 +25,7 @@ func workers(c Config, round *rendezvous.Round) []env.Worker {
 			LocalRank:      local,
 			LocalWorldSize: self.Nproc,
 			GroupRank:      round.Self,
-			GroupWorldSize: len(round.Nodes),
+			GroupWorldSize: round.Size,
 			RoleName:       self.Role,
 			RoleRank:       place.FirstRoleRank + local,
 			RoleWorldSize:  place.RoleWorldSize,

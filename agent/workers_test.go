@@ -30,7 +30,7 @@ func lookupIn(environ []string) func(string) (string, bool) {
 func TestWorkers(t *testing.T) {
 	round, _ := rendezvous.Begin(rendezvous.Round{
 		ID: 4, Self: 1, Restarts: 2, Token: "s3cret", StoreAddr: "10.0.0.1:7", Master: rendezvous.Master{Addr: "10.0.0.1", Port: 29500},
-		Nodes: []rendezvous.Node{{Role: "ps", Nproc: 1}, {Role: "trainer", Nproc: 2}, {Role: "ps", Nproc: 3}},
+		Size: 3, Node: rendezvous.Node{Role: "trainer", Nproc: 2}, Place: rendezvous.Place{FirstRank: 1, WorldSize: 6, RoleWorldSize: 2},
 	}, nil)
 	got := Plan(Config{RunID: "job", MaxRestarts: 3, Environ: []string{"HOME=/root", "RANK=77"},
 		Spec: launcher.Spec{Logs: launcher.LogSpec{Dir: "/logs"}}}, round).Workers

@@ -68,7 +68,7 @@ func (l *Local) Close(_ context.Context, why error) error { return l.rounds.clos
 func (l *Local) form(self Node) (r Round, port, store io.Closer, err error) {
 	secret := make([]byte, 32)
 	_, _ = rand.Read(secret) // never fails
-	r = Round{Nodes: []Node{self}, Master: l.config.Master, Token: hex.EncodeToString(secret)}
+	r = Round{Size: 1, Node: self, Place: Assign([]Node{self})[0], Master: l.config.Master, Token: hex.EncodeToString(secret)}
 	p, err := r.Master.Reserve(l.config.Reserve)
 	if err != nil {
 		return Round{}, nil, nil, err

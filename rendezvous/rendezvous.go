@@ -6,7 +6,7 @@
 // it is that it is over, which Done tells: because a newer one is to form (then the way on is to Join again), or because
 // the job has been decided.
 //
-//	round, err := r.Join(ctx, self)     // the workers' ranks come from Assign(round.Nodes)[round.Self]
+//	round, err := r.Join(ctx, self)     // the workers' ranks come from round.Place
 //	... start the workers, then round.Started() ...
 //	err = r.Report(ctx, round, result)  // when they have ended, or one has failed
 //	<-round.Done()                      // round.Err: ErrNewRound, or a *ClosedError with the job's outcome
@@ -20,7 +20,7 @@
 //
 //  1. Rounds are numbered upward from 1; a number is never used twice. One round is current at a time: once a
 //     Join has formed a round, the one before is over.
-//  2. Self's entry in Nodes is what was passed to Join, but for an Addr that was left to be found out.
+//  2. Node is what was passed to Join, but for an Addr that was left to be found out.
 //  3. On the node of rank 0 the master port is held for this round from Join until Started, so that nothing
 //     else on the machine takes it; a worker that binds it with SO_REUSEADDR (Go, Python and torch do) need not wait.
 //  4. After Close, the current round is over with ErrClosed, every Join fails with ErrClosed, and nothing that

@@ -8,9 +8,11 @@ import (
 // A Round is one fixed membership: the same nodes in the same order, the same master and the same token for
 // all its members, for as long as it lasts. Its fields are read only.
 type Round struct {
-	ID        int    // from 1 upward
-	Nodes     []Node // in rank order
-	Self      int    // index of this node
+	ID        int   // from 1 upward
+	Size      int   // nodes
+	Self      int   // number of this node among them, from 0
+	Node      Node  // this one
+	Place     Place // of its workers
 	Master    Master
 	Token     string // secret by which the workers of the round know each other; empty: none
 	StoreAddr string // host:port of a store that the agent serves for this round; empty: none
@@ -39,8 +41,7 @@ func (r *Round) Err() error {
 // It is idempotent, and implied by the end of the round.
 func (r *Round) Started() { r.started() }
 
-// Begin makes a round of r's fields, for implementations of Rendezvous; Nodes are the round's from then on. port may be
-// nil, and is closed by Started. The function returned ends the round, once, and reports whether closing the port failed.
+// Begin makes a round of r's fields, for implementations of Rendezvous. port may be nil, and is closed by Started. The function returned ends the round, once, and reports whether closing the port failed.
 func Begin(r Round, port io.Closer) (round *Round, end func(why error) error) {
 	var portErr error
 	release := sync.OnceFunc(func() {

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"strconv"
+	"slices"
 )
 
 // StaticConfig is the same on every node, but for NodeRank. Reserve must be set.
@@ -41,7 +41,8 @@ func (s *Static) Join(ctx context.Context, self Node) (*Round, error) {
 		return nil, err
 	}
 	return s.rounds.next(func() (Round, io.Closer, io.Closer, error) {
-		r := Round{Nodes: s.nodes(self), Self: s.config.NodeRank, Master: s.config.Master, Token: s.config.Token}
+		r := Round{Size: s.config.Nodes, Self: s.config.NodeRank, Node: self, Master: s.config.Master, Token: s.config.Token}
+		r.Place = Assign(slices.Repeat([]Node{self}, r.Size))[r.Self]
 		if r.Self != 0 {
 			return r, nil, nil, nil
 		}
@@ -64,13 +65,3 @@ func (s *Static) Leave(context.Context, *Round, error) error { return nil }
 
 // Close ends the job on this node; the others are not told.
 func (s *Static) Close(_ context.Context, why error) error { return s.rounds.close(why) }
-
-// nodes is self among the others, of which nothing is known but that they are like it.
-func (s *Static) nodes(self Node) []Node {
-	nodes := make([]Node, s.config.Nodes)
-	for i := range nodes {
-		nodes[i] = Node{ID: "node " + strconv.Itoa(i), NodeRank: i, Nproc: self.Nproc, Role: self.Role}
-	}
-	nodes[s.config.NodeRank] = self
-	return nodes
-}

@@ -10,7 +10,10 @@ import (
 	"github.com/gorun/gorun/rendezvous"
 )
 
-const docVersion = 1
+const (
+	docVersion = 1
+	docLimit   = 1 << 20 // bytes
+)
 
 // A document is the value of a key.
 type document[T any] struct {
@@ -33,7 +36,7 @@ func (e *DocumentError) Unwrap() error { return e.Err }
 func encode[T any](key string, is T) (string, error) {
 	text, err := json.Marshal(document[T]{Version: docVersion, Is: is})
 	if err == nil {
-		text, err = pack(text)
+		err = checkSize(text)
 	}
 	if err != nil {
 		return "", &DocumentError{key, err}
@@ -45,12 +48,11 @@ func encode[T any](key string, is T) (string, error) {
 func decode[T any](kv *mvccpb.KeyValue) (T, error) {
 	var doc document[T]
 	err := func() error {
-		text, err := unpack(kv.Value)
-		if err != nil {
+		if err := checkSize(kv.Value); err != nil {
 			return err
 		}
 		// What does not fit may still have a version.
-		switch err := json.Unmarshal(text, &doc); {
+		switch err := json.Unmarshal(kv.Value, &doc); {
 		case doc.Version != 0 && doc.Version != docVersion:
 			return fmt.Errorf("version %d, and this gorun knows version %d: all nodes need the same gorun", doc.Version, docVersion)
 		case err != nil:
@@ -69,6 +71,13 @@ func decode[T any](kv *mvccpb.KeyValue) (T, error) {
 }
 
 type checker interface{ check() error }
+
+func checkSize(text []byte) error {
+	if len(text) > docLimit {
+		return fmt.Errorf("a document of %d bytes: want at most %d", len(text), docLimit)
+	}
+	return nil
+}
 
 // configDoc is what job/config says.
 type configDoc struct {
@@ -118,8 +127,8 @@ type nodeDoc struct {
 	Node    node `json:"node"`
 	Port    int  `json:"port"`    // for a master
 	Door    int  `json:"door"`    // the agent answers the others there
-	Joining bool `json:"joining"` // a Join waits
 	Try     int  `json:"try"`     // number of the last Join
+	Joining bool `json:"joining"` // that waits, or has got its round
 }
 
 type node struct {
@@ -147,7 +156,7 @@ func (n node) check() error {
 }
 
 func (d *nodeDoc) candidate(key string, since int64) rendezvous.Candidate {
-	return rendezvous.Candidate{Key: key, Since: since, Node: rendezvous.Node(d.Node), Port: d.Port, Door: d.Door, Joining: d.Joining, Try: d.Try}
+	return rendezvous.Candidate{Key: key, Since: since, Node: rendezvous.Node(d.Node), Port: d.Port, Door: d.Door, Try: d.Try, Joining: d.Joining}
 }
 
 // reportDoc is what reports/<n>/<key> says: success, if it is empty.

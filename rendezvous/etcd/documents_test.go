@@ -1,10 +1,10 @@
 package etcd
 
 import (
-	"compress/gzip"
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,40 +13,60 @@ import (
 	"github.com/gorun/gorun/rendezvous"
 )
 
-// TestRoundDocument: what is written of a round can be read again, however many nodes there are and whatever they have in
-// common.
-func TestRoundDocument(t *testing.T) {
+// TestRoundDocuments: what is written of a round can be read again, however many nodes there are and whatever they have in
+// common. None has to read much of it, and etcd takes all of it.
+func TestRoundDocuments(t *testing.T) {
 	for _, n := range []int{1, 2, 100, nodesLimit} {
-		want := &rendezvous.Formed{ID: 2, Restarts: 1, Why: "b is lost"}
+		f := &rendezvous.Formed{
+			ID: 2, Restarts: 1, Why: "b is lost",
+			Flaps: []rendezvous.Flap{{Host: "x", Losses: 1}}, Late: map[string]int{"late": 3, "k": 1},
+		}
+		var nodes []rendezvous.Node
 		for i := range n {
 			host := fmt.Sprintf("node-%d.a-cluster-with-a-long-name.example.com", i)
-			want.Members = append(want.Members, rendezvous.Candidate{
-				Key: fmt.Sprintf("%016x", i), Try: 1 + i/3,
-				Node: rendezvous.Node{ID: host + "/1", Host: host, Addr: fmt.Sprintf("10.0.%d.%d", i/256, i%256), NodeRank: i%2 - 1, Nproc: 1 + i%5, Role: []string{"", "default"}[i/50%2]},
-			})
+			nodes = append(nodes, rendezvous.Node{ID: host + "/1", Host: host, Addr: fmt.Sprint("a", i), NodeRank: i%2 - 1, Nproc: 1 + i%5, Role: []string{"", "default"}[i/50%2]})
+			f.Members = append(f.Members, rendezvous.Candidate{Key: newKey(), Try: 1 + i/3, Port: 4000, Door: 7, Node: nodes[i]})
 		}
-		want.Members[0].Port = 4000
-		text, err := encode("rounds/2", roundOf(want, "secret"))
+		var docs []roundDoc
+		all, longest := 0, 0
+		for c, doc := range roundDocs(f, "secret") {
+			text, err := encode("rounds/2/"+c, doc)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all, longest = all+len(text), max(longest, len(text))
+			doc, err := decode[roundDoc](&mvccpb.KeyValue{Value: []byte(text)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			docs = append(docs, doc)
+		}
+		if len(docs) > 120 || all > 1400<<10 || longest > 30<<10 {
+			t.Errorf("%d nodes: %d documents of %d bytes, and one of %d", n, len(docs), all, longest)
+		}
+		got, err := formed(docs)
 		if err != nil {
 			t.Fatal(err)
 		}
-		doc, err := decode[roundDoc](&mvccpb.KeyValue{Value: []byte(text)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := doc.formed(); !reflect.DeepEqual(got, want) || doc.Token != "secret" {
-			t.Errorf("%d nodes: %+v, want %+v", n, got, want)
-		}
-		for i, m := range want.Members {
-			if rank := doc.rank(m.Key); rank != i || doc.Tries.at(i) != m.Try {
-				t.Fatalf("%s has rank %d and try %d, want %d and %d", m.Key, rank, doc.Tries.at(i), i, m.Try)
+		places := rendezvous.Assign(nodes)
+		want := *f
+		want.Members = slices.Clone(f.Members)
+		for i, m := range f.Members {
+			want.Members[i] = rendezvous.Candidate{Key: m.Key, Try: m.Try, Node: rendezvous.Node{ID: m.Node.ID, Host: m.Node.Host}}
+			doc := docs[slices.IndexFunc(docs, func(d roundDoc) bool { return d.Seats[m.Key].Try > 0 })]
+			if s := doc.Seats[m.Key]; s.Rank != i || s.Try != m.Try || rendezvous.Place(s.Place) != places[i] || doc.Size != n || doc.Token != "secret" {
+				t.Fatalf("%s has %+v in round %+v, want rank %d and %+v", m.Key, s, doc, i, places[i])
+			}
+			if doc.Head != (head{Key: f.Members[0].Key, Host: nodes[0].Host, Addr: "a0", Port: 4000, Door: 7}) {
+				t.Fatalf("the head is %+v", doc.Head)
 			}
 		}
-		if doc.rank("stranger") >= 0 {
-			t.Error("a stranger is a member")
+		if !reflect.DeepEqual(got, &want) {
+			t.Errorf("%d nodes: %+v, want %+v", n, got, want)
 		}
-		if perNode := len(text) / n; n >= 100 && perNode > 40 {
-			t.Errorf("%d nodes: %d bytes for each", n, perNode)
+		rest := slices.DeleteFunc(docs, func(d roundDoc) bool { return d.Seats[got.Members[0].Key].Try > 0 })
+		if _, err := formed(rest); err == nil {
+			t.Errorf("%d nodes: there is a round although a document is missing", n)
 		}
 	}
 }
@@ -56,15 +76,11 @@ func TestBadDocuments(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{`nonsense`, "not a document of gorun's: invalid character 'o' in literal null (expecting 'u')"},
 		{`{"version":2,"is":[]}`, "version 2, and this gorun knows version 1: all nodes need the same gorun"},
-		{`{"version":1,"is":{"keys":7}}`, "not a document of gorun's: json: cannot unmarshal number into Go struct field roundDoc.is.keys of type etcd.lines"},
-		{`{"version":1}`, "round 0 with port 0"},
-		{`{"version":1,"is":{"id":1,"port":1,"keys":"a\nb"}}`, "round 1 with 2 nodes, and something of more or fewer"},
-		{`{"version":1,"is":` + round(1, 2) + `}`, "round 1 with 1 nodes, and something of more or fewer"},
-		{`{"version":1,"is":` + round(1, -1) + `}`, "round 1 with 1 nodes, and something of more or fewer"},
-		{`{"version":1,"is":` + round(0, 1) + `}`, "round 1 with a node that has no workers"},
-		{`{"version":1,"is":{"token":"` + long + `"}}`, "a document of more than 1048576 bytes"},
-		{"\x1f\x8b", "not a document of gorun's: unexpected EOF"},
-		{packed(t, long+"{}"), "a document of more than 1048576 bytes"},
+		{`{"version":1,"is":{"seats":7}}`, "not a document of gorun's: json: cannot unmarshal number into Go struct field roundDoc.is.seats of type map[string]etcd.seat"},
+		{`{"version":1}`, "round 0 of 0 nodes with port 0"},
+		{`{"version":1,"is":` + round(-1, 1) + `}`, "round 1 of 1 nodes with k in {Rank:-1 Try:1 ID: Host:h Place:{FirstRank:0 WorldSize:1 FirstRoleRank:0 RoleWorldSize:1}}"},
+		{`{"version":1,"is":` + round(0, 0) + `}`, "round 1 of 1 nodes with k in {Rank:0 Try:1 ID: Host:h Place:{FirstRank:0 WorldSize:0 FirstRoleRank:0 RoleWorldSize:1}}"},
+		{`{"version":1,"is":{"token":"` + long + `"}}`, "a document of 1048607 bytes: want at most 1048576"},
 	} {
 		_, err := decode[roundDoc](&mvccpb.KeyValue{Key: []byte("rounds/1"), Value: []byte(c.text)})
 		var bad *DocumentError
@@ -81,37 +97,21 @@ func TestBadDocuments(t *testing.T) {
 	}
 }
 
-// round has one node, with so many workers, and so many tries.
-func round(nproc, tries int) string {
-	return fmt.Sprintf(`{"id":1,"port":1,"keys":"k","ids":"","hosts":"h","roles":[{"is":"","times":1}],"node_ranks":[{"is":-1,"times":1}],`+
-		`"nprocs":[{"is":%d,"times":1}],"tries":[{"is":1,"times":%d}],"token":"t"}`, nproc, tries)
-}
-
-// packed is a document that a stranger may have packed.
-func packed(t testing.TB, text string) string {
-	t.Helper()
-	var b strings.Builder
-	w := gzip.NewWriter(&b)
-	if _, err := w.Write([]byte(text)); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return b.String()
+// round has one node, with that rank, and so many workers.
+func round(rank, workers int) string {
+	return fmt.Sprintf(`{"id":1,"size":1,"head":{"key":"k","host":"h","addr":"h","port":1,"door":1},"token":"t","seats":{"k":{"rank":%d,"try":1,`+
+		`"id":"","host":"h","place":{"first":0,"world":%d,"role_first":0,"role_world":1}}}}`, rank, workers)
 }
 
 func FuzzDecode(f *testing.F) {
-	f.Add([]byte(`{"version":1,"is":` + round(1, 1) + `}`))
-	f.Add([]byte(packed(f, `{"version":1,"is":`+round(1, 1)+`}`)))
+	f.Add([]byte(`{"version":1,"is":` + round(0, 1) + `}`))
 	f.Add([]byte(`{"version":1,"is":{"failure":{"code":3},"outcome":{"code":1},"round":4,"over":{"why":"w"}}}`))
 	f.Add([]byte(`{"version":9}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		kv := &mvccpb.KeyValue{Key: []byte("k"), Value: text}
 		if doc, err := decode[roundDoc](kv); err == nil {
-			members := doc.formed().Members
-			if len(members) == 0 || doc.rank(members[0].Key) != 0 {
-				t.Errorf("%q is a round of %+v", text, members)
+			if f, err := formed([]roundDoc{doc}); err == nil && doc.Seats[f.Members[0].Key].Rank != 0 {
+				t.Errorf("%q is a round of %+v", text, f.Members)
 			}
 		}
 		_, _ = decode[nodeDoc](kv)

@@ -85,7 +85,7 @@ func TestLeave(t *testing.T) {
 	}
 	wantNewRound(t, rounds)
 	rounds = together(t, agents[1:])
-	if len(rounds[0].Nodes) != 2 || rounds[0].Restarts != 0 || rounds[0].Why != "n0 on n0.test has left: stopped by a signal" {
+	if rounds[0].Size != 2 || rounds[0].Restarts != 0 || rounds[0].Why != "n0 on n0.test has left: stopped by a signal" {
 		t.Errorf("then there is %+v", rounds[0])
 	}
 	if err := agents[1].Leave(t.Context(), rounds[0], stopped{}); err != nil {
@@ -115,7 +115,7 @@ func TestFlappingHost(t *testing.T) {
 		flaps := j.agent("n1", nil)
 		other := later(flaps)
 		round := joined(t)
-		if len(round.Nodes) == 1 {
+		if round.Size == 1 {
 			wantNewRound(t, []*rendezvous.Round{round})
 			round = later(stays)(t)
 		}

@@ -27,17 +27,16 @@ type calling struct {
 // port, if it has to be a certain one. The others find out that they reach rank 0's machine, or their workers would wait
 // for it in vain: they call its agent, at the address that the workers get and by a name that no other answers to. If
 // that is dead, the round is over before they have lost their patience. Who has answered once is not called again.
-func (l *loop) prepare(doc *roundDoc, rank int) {
+func (l *loop) prepare(doc *roundDoc, s seat) {
 	j := l.joins[0]
-	_, key, _ := doc.head()
-	if rank == 0 {
+	if s.Rank == 0 {
 		if err := j.reserve(l.config.MasterPort, l.config.Reserve); err != nil {
 			l.withdraw(j, err)
 			return
 		}
 	}
-	if rank == 0 || key == l.met {
-		l.enter(doc, rank)
+	if s.Rank == 0 || doc.Head.Key == l.met {
+		l.enter(doc, s)
 		return
 	}
 	if c := l.calling; c != nil && c.join == j && c.round == doc.ID {
@@ -54,8 +53,8 @@ func (l *loop) prepare(doc *roundDoc, rank int) {
 			switch {
 			case l.calling != c:
 			case err == nil:
-				l.met = key
-				l.enter(doc, rank)
+				l.met = doc.Head.Key
+				l.enter(doc, s)
 			default:
 				l.withdraw(j, err)
 			}
@@ -73,15 +72,15 @@ func (l *loop) hangUp() {
 
 // call calls rank 0's agent until it answers, or ctx ends.
 func (l *loop) call(ctx context.Context, c *calling, doc *roundDoc) error {
-	head, key, door := doc.head()
+	head, door := doc.Head, address(doc.Head.Addr, doc.Head.Door)
 	var unreachable error
 	for {
-		err := l.end.Reach(ctx, key, door)
-		if err == nil || filtered(err) && l.passes(ctx, address(head.Reach(), doc.Port)) {
+		err := l.end.Reach(ctx, head.Key, door)
+		if err == nil || filtered(err) && l.passes(ctx, address(head.Addr, head.Port)) {
 			return nil
 		}
 		if unreachable == nil || ctx.Err() == nil {
-			unreachable = &UnreachableError{Self: c.join.self, Master: head, Door: door, Err: err}
+			unreachable = &UnreachableError{Self: c.join.self, Master: head.Host, Door: door, Err: err}
 		}
 		if pause(ctx, callPause); ctx.Err() != nil {
 			return unreachable
@@ -119,15 +118,16 @@ func (l *loop) passes(ctx context.Context, addr string) bool {
 
 // An UnreachableError says that a node cannot reach the one of rank 0, where the workers are to meet.
 type UnreachableError struct {
-	Self, Master rendezvous.Node
-	Door         string // what was called
-	Err          error
+	Self   rendezvous.Node
+	Master string // host of that one
+	Door   string // what was called
+	Err    error
 }
 
 // Error is one line, with what to do.
 func (e *UnreachableError) Error() string {
 	return fmt.Sprintf("%s cannot reach %s, where rank 0 is, at %s: %v; give %s an address that the others reach, with --local-addr",
-		e.Self.Host, e.Master.Host, e.Door, e.cause(), e.Master.Host)
+		e.Self.Host, e.Master, e.Door, e.cause(), e.Master)
 }
 
 // cause leaves out what Error says already.
@@ -136,7 +136,7 @@ func (e *UnreachableError) cause() string {
 	if !errors.As(e.Err, &op) {
 		return e.Err.Error()
 	}
-	if to, ok := op.Addr.(*net.TCPAddr); ok && to.IP.IsLoopback() && e.Self.Host != e.Master.Host {
+	if to, ok := op.Addr.(*net.TCPAddr); ok && to.IP.IsLoopback() && e.Self.Host != e.Master {
 		return fmt.Sprintf("that is %s, which is %s itself", to.IP, e.Self.Host)
 	}
 	return op.Err.Error()
@@ -149,19 +149,18 @@ func (e *UnreachableError) Unwrap() error { return e.Err }
 func (e *UnreachableError) ExitCode() int { return codeUnformed }
 
 // enter gives the round to the Join that has waited for it.
-func (l *loop) enter(doc *roundDoc, rank int) {
+func (l *loop) enter(doc *roundDoc, s seat) {
 	l.endRound(rendezvous.ErrNewRound)
 	j := l.joins[0]
 	l.joins = l.joins[1:]
 	l.ask()
-	nodes := doc.nodes()
 	r := rendezvous.Round{
-		ID: doc.ID, Nodes: nodes, Self: rank,
-		Master: rendezvous.Master{Addr: nodes[0].Reach(), Port: doc.Port},
+		ID: doc.ID, Size: doc.Size, Self: s.Rank, Node: j.self, Place: rendezvous.Place(s.Place),
+		Master: rendezvous.Master{Addr: doc.Head.Addr, Port: doc.Head.Port},
 		Token:  doc.Token, Restarts: doc.Restarts, Why: doc.Why,
 	}
 	port := j.port
-	if rank != 0 {
+	if s.Rank != 0 {
 		l.release(port)
 		port = nil
 	}

@@ -192,11 +192,11 @@ func TestMasterPort(t *testing.T) {
 	}
 	agents[head].leave(nil)
 	r := joined(t)
-	if len(r.Nodes) == 2 { // it was in the round before the port was found to be busy
+	if r.Size == 2 { // it was in the round before the port was found to be busy
 		wantNewRound(t, []*rendezvous.Round{r})
 		r = later(agents[1-head])(t)
 	}
-	if len(r.Nodes) != 1 || r.Master.Port != j.config.MasterPort || r.Restarts != 1 {
+	if r.Size != 1 || r.Master.Port != j.config.MasterPort || r.Restarts != 1 {
 		t.Errorf("the round is %s", show(r))
 	}
 }

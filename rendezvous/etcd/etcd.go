@@ -17,9 +17,7 @@ package etcd
 
 import (
 	"context"
-	"crypto/rand"
 	"crypto/tls"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -63,7 +61,7 @@ type Config struct {
 	fault func(point string) bool
 }
 
-// nodesLimit keeps the document of a round below docLimit.
+// nodesLimit keeps what forms a round below what etcd takes at a time, which is 1.5 MiB.
 const nodesLimit = 4000
 
 // Rendezvous is one node's part in a job. All of it goes on in one goroutine, see loop.
@@ -91,9 +89,7 @@ func New(c Config) (*Rendezvous, error) {
 		}
 		c.Client, r.client = client, client
 	}
-	key := make([]byte, 8)
-	_, _ = rand.Read(key) // never fails
-	r.loop = startLoop(&c, hex.EncodeToString(key))
+	r.loop = startLoop(&c, newKey())
 	return r, nil
 }
 
@@ -219,7 +215,7 @@ func (r *Rendezvous) Report(ctx context.Context, round *rendezvous.Round, failur
 
 // Leave is a report as well, if there are enough nodes without this one.
 func (r *Rendezvous) Leave(ctx context.Context, round *rendezvous.Round, why error) error {
-	if len(round.Nodes) <= r.loop.config.Min {
+	if round.Size <= r.loop.config.Min {
 		return nil
 	}
 	left := rendezvous.OutcomeOf(why)

@@ -171,23 +171,27 @@ func await(t *testing.T, a *agent, is func(*loop) bool) {
 	t.Fatalf("%s does not come into that state", a.node.ID)
 }
 
+// same wants rounds to be one as several nodes see it, in which every worker has its own rank.
 func same(t *testing.T, rounds []*rendezvous.Round) {
 	t.Helper()
-	selves := make(map[int]bool)
+	selves, workers := make(map[int]bool), make(map[int]bool)
 	for _, r := range rounds {
 		if show(r) != show(rounds[0]) {
 			t.Errorf("two nodes have different rounds:\n%s\n%s", show(r), show(rounds[0]))
 		}
 		selves[r.Self] = true
+		for i := range r.Node.Nproc {
+			workers[r.Place.FirstRank+i] = true
+		}
 	}
-	if len(selves) != len(rounds) {
-		t.Errorf("%d nodes have %d ranks", len(rounds), len(selves))
+	if r := rounds[0]; len(selves) != len(rounds) || len(rounds) == r.Size && len(workers) != r.Place.WorldSize {
+		t.Errorf("%d of %d nodes have %d ranks, and their workers %d of %d", len(rounds), r.Size, len(selves), len(workers), r.Place.WorldSize)
 	}
 }
 
 // show is all that the nodes of a round have in common.
 func show(r *rendezvous.Round) string {
-	return fmt.Sprint(r.ID, r.Nodes, r.Master, r.Token, r.Restarts, r.Why)
+	return fmt.Sprint(r.ID, r.Size, r.Place.WorldSize, r.Master, r.Token, r.Restarts, r.Why)
 }
 
 func over(t *testing.T, round *rendezvous.Round) error {
@@ -215,7 +219,7 @@ func wantNewRound(t *testing.T, rounds []*rendezvous.Round) {
 	t.Helper()
 	for _, r := range rounds {
 		if err := over(t, r); !errors.Is(err, rendezvous.ErrNewRound) {
-			t.Fatalf("round %d of %s ended with %v, want ErrNewRound", r.ID, r.Nodes[r.Self].ID, err)
+			t.Fatalf("round %d of %s ended with %v, want ErrNewRound", r.ID, r.Node.ID, err)
 		}
 	}
 }
@@ -228,11 +232,11 @@ func TestFixedSizesForm(t *testing.T) {
 			agents := newJob(t, client, n, n).agents(n)
 			rounds := together(t, agents)
 			r := rounds[0]
-			if r.ID != 1 || len(r.Nodes) != n || len(r.Token) != 64 || r.Restarts != 0 || r.Why != "" {
+			if r.ID != 1 || r.Size != n || len(r.Token) != 64 || r.Restarts != 0 || r.Why != "" {
 				t.Errorf("round is %s", show(r))
 			}
 			for i, a := range agents {
-				if got := rounds[i].Nodes[rounds[i].Self]; got != a.node {
+				if got := rounds[i].Node; got != a.node {
 					t.Errorf("own node is %+v, want %+v", got, a.node)
 				}
 			}
@@ -329,7 +333,7 @@ func TestLostNodeIsReplaced(t *testing.T) {
 	same(t, second)
 	for i, want := range []int{first[0].Self, first[2].Self, hole} {
 		if second[i].Self != want {
-			t.Errorf("%s has rank %d, want %d", second[i].Nodes[second[i].Self].ID, second[i].Self, want)
+			t.Errorf("%s has rank %d, want %d", second[i].Node.ID, second[i].Self, want)
 		}
 	}
 }
@@ -344,7 +348,7 @@ func TestNewcomer(t *testing.T) {
 	wantNewRound(t, first)
 	second := append(together(t, agents), joined(t))
 	same(t, second)
-	if r := second[0]; len(r.Nodes) != 3 || r.Restarts != 0 || r.Why != "more nodes have come: 1" {
+	if r := second[0]; r.Size != 3 || r.Restarts != 0 || r.Why != "more nodes have come: 1" {
 		t.Errorf("the second round is %s", show(r))
 	}
 }

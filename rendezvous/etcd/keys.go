@@ -1,6 +1,8 @@
 package etcd
 
 import (
+	"crypto/rand"
+	"encoding/base64"
 	"net/url"
 	"strconv"
 )
@@ -17,7 +19,7 @@ const DefaultPrefix = "/gorun/v1/"
 //	job/status         what the next round waits for, for people
 //	nodes/<key>        leased: a node that is here, and whether it waits for a round
 //	reports/<n>/<key>  how a node's part of round n has ended
-//	rounds/<n>         who is in round n, and its secrets
+//	rounds/<n>/<c>     who is in round n, of those whose keys begin with c, and its secrets
 //
 // Only the leader writes to current, state, status and rounds, and only while job/leader is what it has written.
 type keys struct{ root string }
@@ -40,5 +42,16 @@ func (k keys) reportsOf(round int) string { return k.reports() + strconv.Itoa(ro
 
 func (k keys) report(round int, key string) string { return k.reportsOf(round) + key }
 
-func (k keys) rounds() string         { return k.root + "rounds/" }
-func (k keys) round(round int) string { return k.rounds() + strconv.Itoa(round) }
+func (k keys) rounds() string                   { return k.root + "rounds/" }
+func (k keys) roundOf(round int) string         { return k.rounds() + strconv.Itoa(round) + "/" }
+func (k keys) round(round int, c string) string { return k.roundOf(round) + c }
+
+// newKey is one for a node: 72 random bits, of which the first character says 6.
+func newKey() string {
+	key := make([]byte, 9)
+	_, _ = rand.Read(key) // never fails
+	return base64.RawURLEncoding.EncodeToString(key)
+}
+
+// initial is what a node's key begins with, by which a round's documents go. A transaction has room for all of them.
+func initial(key string) string { return key[:min(1, len(key))] }

@@ -86,8 +86,8 @@ func (l *loop) decide() rendezvous.Decision {
 		Rules: l.config.rules(), Nodes: v.nodes, Reports: v.reports,
 		Settled: !now.Before(l.settled), Stage: l.stage, Waited: now.Sub(l.since),
 	}
-	if v.round != nil {
-		s.Last, s.Age = v.round.formed(), l.age(v.round, now)
+	if v.last != nil {
+		s.Last, s.Age = v.last, l.age(v.last.ID, now)
 		if over := v.current.Over; over != nil {
 			s.Over = &rendezvous.Ending{Why: over.Why, Restarts: over.Restarts, Lost: over.Lost}
 		}
@@ -107,9 +107,9 @@ func (l *loop) decide() rendezvous.Decision {
 }
 
 // age is how long this node has known the round as its leader.
-func (l *loop) age(round *roundDoc, now time.Time) time.Duration {
-	if l.led != round.ID {
-		l.led, l.ledSince = round.ID, now
+func (l *loop) age(round int, now time.Time) time.Duration {
+	if l.led != round {
+		l.led, l.ledSince = round, now
 	}
 	return now.Sub(l.ledSince)
 }

@@ -47,7 +47,7 @@ type loop struct {
 	// Of this node:
 	joins      []*join // that wait; the first is the one that self says
 	self       nodeDoc // what etcd should know
-	registered nodeDoc // what it knows
+	registered int     // self.Try that it knows of
 	under      clientv3.LeaseID
 	secret     string   // by which the agents of the job know each other
 	end        *tie.End // nil: no Join has waited yet

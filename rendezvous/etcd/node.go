@@ -53,7 +53,8 @@ func (l *loop) join(j *join) {
 	}
 }
 
-// ask makes self say that the first Join waits, or that none does.
+// ask makes self say that the first Join waits, or that none does, which etcd need not know as long as the last one has got
+// its round and the node is not registered anew.
 func (l *loop) ask() {
 	l.hangUp()
 	l.told = ""
@@ -176,12 +177,8 @@ func (l *loop) follow() {
 	if len(l.joins) == 0 {
 		return
 	}
-	rank := -1
-	if v.round != nil {
-		rank = v.round.rank(l.etcd.key)
-	}
-	switch {
-	case rank < 0 || v.round.Tries.at(rank) != l.self.Try:
+	switch s, has := v.seat(l.etcd.key); {
+	case !has || s.Try != l.self.Try:
 		l.hangUp()
 		if v.status != "" {
 			l.tell(v.status)
@@ -189,14 +186,14 @@ func (l *loop) follow() {
 	case v.current.Over != nil: // it was over before it was seen
 		l.ask()
 	default:
-		l.prepare(v.round, rank)
+		l.prepare(v.round, s)
 	}
 }
 
 // leaves is the round that must do without this node if it leaves now; 0: none.
 func (l *loop) leaves() int {
-	if r := l.view.round; r != nil && r.rank(l.etcd.key) >= 0 && l.reporting == nil {
-		return r.ID
+	if _, has := l.view.seat(l.etcd.key); has && l.reporting == nil {
+		return l.view.round.ID
 	}
 	return 0
 }
@@ -212,7 +209,7 @@ func (l *loop) tell(reason string) {
 // enrol lets etcd know what self says.
 func (l *loop) enrol() {
 	lease, self, config := l.pulse.lease, l.self, l.config
-	if self.Try == 0 || lease == 0 || l.view.rev == 0 || l.under == lease && l.registered == self {
+	if self.Try == 0 || lease == 0 || l.view.rev == 0 || l.under == lease && l.registered == self.Try {
 		return
 	}
 	anew, known, mine := l.under != lease, l.view.config, configDoc{self.Node.Host, config.settings(), l.secret}
@@ -225,7 +222,7 @@ func (l *loop) enrol() {
 		var conflict *conflictError
 		switch {
 		case err == nil:
-			l.registered, l.under = self, lease
+			l.registered, l.under = self.Try, lease
 			if l.view.leader == nil { // perhaps there is one meanwhile
 				l.dirty, l.written = true, true
 			}

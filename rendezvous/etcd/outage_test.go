@@ -238,7 +238,7 @@ func TestLeaderIsCutOff(t *testing.T) {
 	}
 	way.set(true)
 	wantNewRound(t, left)
-	if second := together(t, rest)[0]; second.ID != 2 || len(second.Nodes) != 2 {
+	if second := together(t, rest)[0]; second.ID != 2 || second.Size != 2 {
 		t.Errorf("the second round is %s", show(second))
 	}
 	if its.Err() != nil {

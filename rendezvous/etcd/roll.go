@@ -20,6 +20,7 @@ type roll struct {
 	nodeRev map[string]int64       // at which the nodes were written that are here, by key
 	reports []rendezvous.Report    // the first one first
 	bad     map[string]error       // why nodes and reports are left out, by etcd's key
+	last    *rendezvous.Formed     // the current round; nil: none, or the job is closed
 }
 
 // callRoll is how to read what has changed since v.
@@ -31,12 +32,14 @@ func (v *view) callRoll(k keys) []clientv3.Op {
 	return []clientv3.Op{
 		clientv3.OpGet(k.nodes(), clientv3.WithPrefix(), news),
 		clientv3.OpGet(k.reports(), clientv3.WithPrefix(), news, clientv3.WithSort(clientv3.SortByModRevision, clientv3.SortAscend)),
+		clientv3.OpGet(k.rounds(), clientv3.WithPrefix(), news), // of which there is one
 	}
 }
 
 // readRoll brings the roll before up to date. It reports whether that is all: of nodes that are gone there is no news, but
 // then fewer are here than are known.
-func (v *view) readRoll(k keys, before *view, nodes, reports *pb.RangeResponse) bool {
+func (v *view) readRoll(k keys, before *view, answers []*pb.ResponseOp) (all bool, err error) {
+	nodes, reports, rounds := answers[0].GetResponseRange(), answers[1].GetResponseRange(), answers[2].GetResponseRange()
 	v.roll = roll{nodes: slices.Clone(before.nodes), nodeRev: make(map[string]int64), bad: make(map[string]error)}
 	maps.Copy(v.nodeRev, before.nodeRev)
 	maps.Copy(v.bad, before.bad)
@@ -51,7 +54,30 @@ func (v *view) readRoll(k keys, before *view, nodes, reports *pb.RangeResponse) 
 	for _, kv := range reports.Kvs {
 		v.readReport(k, kv)
 	}
-	return v.rev >= before.rev && nodes.Count == int64(len(v.nodeRev))
+	if v.rev < before.rev || nodes.Count != int64(len(v.nodeRev)) {
+		return false, nil
+	}
+	return true, v.readLast(k, before, rounds.Kvs)
+}
+
+// readLast finds the current round, which may be in the view before, or else is in kvs.
+func (v *view) readLast(k keys, before *view, kvs []*mvccpb.KeyValue) (err error) {
+	if v.current == nil || v.state != nil {
+		return nil
+	}
+	if v.last = before.last; v.last != nil && v.sameRound(before) {
+		return nil
+	}
+	docs := make([]roundDoc, len(kvs))
+	for i, kv := range kvs {
+		if docs[i], err = decode[roundDoc](kv); err != nil {
+			return err
+		}
+	}
+	if v.last, err = formed(docs); err != nil {
+		return &DocumentError{k.roundOf(v.current.Round), err}
+	}
+	return nil
 }
 
 func (v *view) readNode(k keys, kv *mvccpb.KeyValue) {

@@ -16,7 +16,7 @@ func TestRollIsComplete(t *testing.T) {
 	seed := rand.Uint64()
 	random := rand.New(rand.NewPCG(seed, 0))
 	look := func(before *view) *view {
-		v, err := read(t.Context(), w.client, w.keys, true, before)
+		v, err := read(t.Context(), w.client, w.keys, w.key, true, before)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -43,10 +43,10 @@ func TestRollIsComplete(t *testing.T) {
 			case 3, 4:
 				remove(t, w, w.keys.node(key))
 			case 5, 6:
-				set(w.keys.report(known.round.ID+random.IntN(3)-1, key), reportDoc{Failure: &rendezvous.Failure{Code: n}})
+				set(w.keys.report(known.last.ID+random.IntN(3)-1, key), reportDoc{Failure: &rendezvous.Failure{Code: n}})
 			case 7:
 				now := look(new(view))
-				next := rendezvous.Formed{ID: now.round.ID + 1, Members: now.nodes}
+				next := rendezvous.Formed{ID: now.last.ID + 1, Members: now.nodes}
 				if err := w.form(t.Context(), now, next, "token"); err != nil {
 					t.Fatal(err)
 				}
@@ -62,7 +62,7 @@ func TestRollIsComplete(t *testing.T) {
 
 // show is all that v says of the round and the nodes.
 func (v *view) show() string {
-	text := fmt.Sprintf("%+v\n%+v\n%v\n%v", *v.round, v.nodes, v.nodeRev, v.bad)
+	text := fmt.Sprintf("%+v\n%+v\n%v\n%v", *v.last, v.nodes, v.nodeRev, v.bad)
 	for _, r := range v.reports {
 		text += fmt.Sprintf("\n%s %+v", r.Key, *r.Failure)
 	}

@@ -1,190 +1,121 @@
 package etcd
 
 import (
+	"errors"
 	"fmt"
-	"iter"
+	"maps"
 	"slices"
-	"strings"
 
 	"github.com/gorun/gorun/rendezvous"
 )
 
-// roundDoc is what rounds/<n> says. Every node reads all of it, so it has columns, with an entry for each member in rank
-// order: they are read faster than members, and take a third of the bytes.
+// roundDoc is what rounds/<n>/<c> says: what is to be known of round n by its members whose keys begin with c. A node reads the
+// one that it may be in, so that what it reads does not grow with the number of the others; a leader reads all.
 type roundDoc struct {
 	ID       int    `json:"id"`
+	Size     int    `json:"size"` // nodes, in all documents of the round
 	Token    string `json:"token"`
 	Restarts int    `json:"restarts"`
 	Why      string `json:"why,omitempty"`
-	Port     int    `json:"port"` // of the master, on the first node
-	Door     int    `json:"door"` // at which the agent there answers the others
+	Head     head   `json:"head"`
 
-	Flaps []rendezvous.Flap `json:"flaps,omitempty"`
+	Seats map[string]seat `json:"seats,omitempty"` // by the members' keys
 
-	Keys      lines        `json:"keys"`
-	IDs       lines        `json:"ids"`
-	Hosts     lines        `json:"hosts"`
-	Addrs     lines        `json:"addrs"`
-	Roles     runs[string] `json:"roles"`
-	NodeRanks runs[int]    `json:"node_ranks"`
-	Nprocs    runs[int]    `json:"nprocs"`
-	Tries     runs[int]    `json:"tries"`
+	// For the leader, what rendezvous.Formed says.
+	Late  map[string]int    `json:"late,omitempty"`
+	Flaps []rendezvous.Flap `json:"flaps,omitempty"` // in one of the documents
 }
 
-func roundOf(f *rendezvous.Formed, token string) *roundDoc {
-	d := &roundDoc{ID: f.ID, Token: token, Restarts: f.Restarts, Why: f.Why, Flaps: f.Flaps, Port: f.Members[0].Port, Door: f.Members[0].Door}
-	var keys, ids, hosts, addrs []string
-	for _, m := range f.Members {
-		keys, ids = append(keys, m.Key), append(ids, m.Node.ID)
-		hosts, addrs = append(hosts, m.Node.Host), append(addrs, m.Node.Addr)
-		d.Roles.add(m.Node.Role)
-		d.NodeRanks.add(m.Node.NodeRank)
-		d.Nprocs.add(m.Node.Nproc)
-		d.Tries.add(m.Try)
+// A head is the node that has rank 0.
+type head struct {
+	Key  string `json:"key"`
+	Host string `json:"host"`
+	Addr string `json:"addr"` // where others reach it
+	Port int    `json:"port"` // of the master
+	Door int    `json:"door"` // at which its agent answers the others
+}
+
+// A seat is what a member has in the round.
+type seat struct {
+	Rank  int    `json:"rank"`
+	Try   int    `json:"try"` // which Join has got it
+	ID    string `json:"id"`
+	Host  string `json:"host"`
+	Place place  `json:"place"`
+}
+
+type place struct {
+	FirstRank     int `json:"first"`
+	WorldSize     int `json:"world"`
+	FirstRoleRank int `json:"role_first"`
+	RoleWorldSize int `json:"role_world"`
+}
+
+// roundDocs are the documents of a round, by c.
+func roundDocs(f *rendezvous.Formed, token string) map[string]*roundDoc {
+	docs := make(map[string]*roundDoc)
+	first := f.Members[0]
+	at := func(key string) *roundDoc {
+		c := initial(key)
+		if docs[c] == nil {
+			docs[c] = &roundDoc{
+				ID: f.ID, Size: len(f.Members), Token: token, Restarts: f.Restarts, Why: f.Why,
+				Head:  head{Key: first.Key, Host: first.Node.Host, Addr: first.Node.Reach(), Port: first.Port, Door: first.Door},
+				Seats: make(map[string]seat), Late: make(map[string]int),
+			}
+		}
+		return docs[c]
 	}
-	d.Keys, d.IDs, d.Hosts, d.Addrs = linesOf(keys), linesOf(ids), linesOf(hosts), linesOf(addrs)
-	return d
+	nodes := make([]rendezvous.Node, len(f.Members))
+	for rank, m := range f.Members {
+		nodes[rank] = m.Node
+	}
+	places := rendezvous.Assign(nodes)
+	for rank, m := range f.Members {
+		at(m.Key).Seats[m.Key] = seat{Rank: rank, Try: m.Try, ID: m.Node.ID, Host: m.Node.Host, Place: place(places[rank])}
+	}
+	for key, try := range f.Late {
+		at(key).Late[key] = try
+	}
+	at(first.Key).Flaps = f.Flaps
+	return docs
 }
 
 func (d *roundDoc) check() error {
-	n := d.Keys.len()
-	switch {
-	case d.ID < 1 || d.Port < 1 || d.Port > 65535:
-		return fmt.Errorf("round %d with port %d", d.ID, d.Port)
-	case d.IDs.len() != n || d.Hosts.len() != n || d.Addrs.len() != n,
-		!d.Roles.fit(n) || !d.NodeRanks.fit(n) || !d.Nprocs.fit(n) || !d.Tries.fit(n):
-		return fmt.Errorf("round %d with %d nodes, and something of more or fewer", d.ID, n)
-	case slices.ContainsFunc(d.Nprocs, func(r run[int]) bool { return r.Is < 1 }):
-		return fmt.Errorf("round %d with a node that has no workers", d.ID)
+	if d.ID < 1 || d.Size < 1 || d.Size > nodesLimit || d.Head.Port < 1 || d.Head.Port > 65535 {
+		return fmt.Errorf("round %d of %d nodes with port %d", d.ID, d.Size, d.Head.Port)
+	}
+	for key, s := range d.Seats {
+		p := s.Place
+		if s.Rank < 0 || s.Rank >= d.Size || p.FirstRank < 0 || p.FirstRank >= p.WorldSize || p.FirstRoleRank < 0 || p.FirstRoleRank >= p.RoleWorldSize {
+			return fmt.Errorf("round %d of %d nodes with %s in %+v", d.ID, d.Size, key, s)
+		}
 	}
 	return nil
 }
 
-// rank is that of the member, or -1.
-func (d *roundDoc) rank(key string) int {
-	for rank, k := range d.Keys.all() {
-		if k == key {
-			return rank
-		}
+// formed is the round that all of its documents make. Of its members there is what a leader has to remember: Key, Try, and ID
+// and Host of Node.
+func formed(docs []roundDoc) (*rendezvous.Formed, error) {
+	if len(docs) == 0 {
+		return nil, errors.New("it is missing")
 	}
-	return -1
-}
-
-// head is the first node, its key, and where its agent answers the others. Its workers are left out.
-func (d *roundDoc) head() (n rendezvous.Node, key, door string) {
-	n = rendezvous.Node{ID: d.IDs.first(), Host: d.Hosts.first(), Addr: d.Addrs.first()}
-	return n, d.Keys.first(), address(n.Reach(), d.Door)
-}
-
-func (d *roundDoc) nodes() []rendezvous.Node {
-	nodes := make([]rendezvous.Node, d.Keys.len())
-	for i, id := range d.IDs.all() {
-		nodes[i].ID = id
+	one := docs[0]
+	f := &rendezvous.Formed{
+		ID: one.ID, Restarts: one.Restarts, Why: one.Why,
+		Members: make([]rendezvous.Candidate, one.Size), Late: make(map[string]int),
 	}
-	for i, host := range d.Hosts.all() {
-		nodes[i].Host = host
-	}
-	for i, addr := range d.Addrs.all() {
-		nodes[i].Addr = addr
-	}
-	for i, role := range d.Roles.all() {
-		nodes[i].Role = role
-	}
-	for i, rank := range d.NodeRanks.all() {
-		nodes[i].NodeRank = rank
-	}
-	for i, nproc := range d.Nprocs.all() {
-		nodes[i].Nproc = nproc
-	}
-	return nodes
-}
-
-func (d *roundDoc) formed() *rendezvous.Formed {
-	f := &rendezvous.Formed{ID: d.ID, Restarts: d.Restarts, Why: d.Why, Flaps: d.Flaps}
-	for _, n := range d.nodes() {
-		f.Members = append(f.Members, rendezvous.Candidate{Node: n})
-	}
-	for i, key := range d.Keys.all() {
-		f.Members[i].Key = key
-	}
-	for i, try := range d.Tries.all() {
-		f.Members[i].Try = try
-	}
-	f.Members[0].Port, f.Members[0].Door = d.Port, d.Door
-	return f
-}
-
-// lines are texts, each of one line.
-type lines string
-
-func linesOf(texts []string) lines { return lines(strings.Join(texts, "\n")) }
-
-func (l lines) first() string {
-	first, _, _ := strings.Cut(string(l), "\n")
-	return first
-}
-
-func (l lines) len() int { return strings.Count(string(l), "\n") + 1 }
-
-func (l lines) all() iter.Seq2[int, string] {
-	return func(yield func(int, string) bool) {
-		i := 0
-		for text := range strings.SplitSeq(string(l), "\n") {
-			if !yield(i, text) {
-				return
-			}
-			i++
-		}
-	}
-}
-
-// runs are values of which many in a row are the same.
-type runs[T comparable] []run[T]
-
-type run[T comparable] struct {
-	Is    T   `json:"is"`
-	Times int `json:"times"`
-}
-
-func (r *runs[T]) add(value T) {
-	if n := len(*r); n > 0 && (*r)[n-1].Is == value {
-		(*r)[n-1].Times++
-		return
-	}
-	*r = append(*r, run[T]{value, 1})
-}
-
-// fit reports whether there are n values.
-func (r runs[T]) fit(n int) bool {
-	for _, run := range r {
-		if run.Times < 1 || run.Times > n {
-			return false
-		}
-		n -= run.Times
-	}
-	return n == 0
-}
-
-func (r runs[T]) all() iter.Seq2[int, T] {
-	return func(yield func(int, T) bool) {
-		i := 0
-		for _, run := range r {
-			for range run.Times {
-				if !yield(i, run.Is) {
-					return
-				}
-				i++
+	for _, d := range docs {
+		for key, s := range d.Seats {
+			if s.Rank < one.Size {
+				f.Members[s.Rank] = rendezvous.Candidate{Key: key, Try: s.Try, Node: rendezvous.Node{ID: s.ID, Host: s.Host}}
 			}
 		}
+		maps.Copy(f.Late, d.Late)
+		f.Flaps = append(f.Flaps, d.Flaps...)
 	}
-}
-
-// at is the value number i.
-func (r runs[T]) at(i int) (value T) {
-	for n, v := range r.all() {
-		if n == i {
-			return v
-		}
+	if rank := slices.IndexFunc(f.Members, func(m rendezvous.Candidate) bool { return m.Key == "" }); rank >= 0 {
+		return nil, fmt.Errorf("round %d of %d nodes has none of rank %d", one.ID, one.Size, rank)
 	}
-	return value
+	return f, nil
 }

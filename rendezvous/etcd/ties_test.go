@@ -77,7 +77,7 @@ func TestAgentsEnd(t *testing.T) {
 		agents, left = end(leader, rest, left)
 		wantNewRound(t, left)
 		rounds = together(t, agents)
-		if r := rounds[0]; len(r.Nodes) != len(agents) || r.ID < n+2 || r.Restarts != 0 {
+		if r := rounds[0]; r.Size != len(agents) || r.ID < n+2 || r.Restarts != 0 {
 			t.Errorf("the round is %s", show(r))
 		}
 	}

@@ -2,7 +2,6 @@ package etcd
 
 import (
 	"context"
-	"errors"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -20,19 +19,20 @@ type view struct {
 	jobRev      int64       // at which the job's first round was formed
 	state       *stateDoc   // nil: the job is not closed
 	status      string
-	round       *roundDoc // the current one; nil: none, or the job is closed
+	round       *roundDoc // the current one, for nodes like this one; nil: none of them is in it, or the job is closed
 
 	whole bool // it is what a leader reads
 	roll
 }
 
-// read reads the job at one revision. What the view before has, and has not changed, is not read again.
-func read(ctx context.Context, client *clientv3.Client, k keys, whole bool, before *view) (*view, error) {
+// read reads the job at one revision, for the node with that key. What the view before has, and has not changed, is not read
+// again.
+func read(ctx context.Context, client *clientv3.Client, k keys, key string, whole bool, before *view) (*view, error) {
 	next := 1
-	if before.round != nil {
-		next = before.round.ID + 1
+	if before.current != nil {
+		next = before.current.Round + 1
 	}
-	gets := []clientv3.Op{clientv3.OpGet(k.job(), clientv3.WithPrefix()), clientv3.OpGet(k.round(next))}
+	gets := []clientv3.Op{clientv3.OpGet(k.job(), clientv3.WithPrefix()), clientv3.OpGet(k.round(next, initial(key)))}
 	if whole {
 		gets = append(gets, before.callRoll(k)...)
 	}
@@ -47,12 +47,17 @@ func read(ctx context.Context, client *clientv3.Client, k keys, whole bool, befo
 		}
 	}
 	if v.current != nil && v.state == nil {
-		if v.round, err = v.readRound(ctx, client, k, before, next, answer.Responses[1].GetResponseRange().Kvs); err != nil {
+		if v.round, err = v.readRound(ctx, client, k, key, before, next, answer.Responses[1].GetResponseRange().Kvs); err != nil {
 			return nil, err
 		}
 	}
-	if whole && !v.readRoll(k, before, answer.Responses[2].GetResponseRange(), answer.Responses[3].GetResponseRange()) {
-		return read(ctx, client, k, whole, new(view))
+	if whole {
+		switch all, err := v.readRoll(k, before, answer.Responses[2:]); {
+		case err != nil:
+			return nil, err
+		case !all:
+			return read(ctx, client, k, key, whole, new(view))
+		}
 	}
 	return v, nil
 }
@@ -81,22 +86,29 @@ func (v *view) job(k keys, kv *mvccpb.KeyValue) (err error) {
 func pointer[T any](doc T, err error) (*T, error) { return &doc, err }
 
 // readRound finds the current round, which may be in the view before, or among kvs if its number is next.
-func (v *view) readRound(ctx context.Context, client *clientv3.Client, k keys, before *view, next int, kvs []*mvccpb.KeyValue) (*roundDoc, error) {
-	if v.sameRound(before) && before.round != nil {
+func (v *view) readRound(ctx context.Context, client *clientv3.Client, k keys, key string, before *view, next int, kvs []*mvccpb.KeyValue) (*roundDoc, error) {
+	if v.sameRound(before) {
 		return before.round, nil
 	}
-	key := k.round(v.current.Round)
 	if v.current.Round != next {
-		answer, err := client.Get(ctx, key, clientv3.WithRev(v.rev))
+		answer, err := client.Get(ctx, k.round(v.current.Round, initial(key)), clientv3.WithRev(v.rev))
 		if err != nil {
 			return nil, err
 		}
 		kvs = answer.Kvs
 	}
 	if len(kvs) == 0 {
-		return nil, &DocumentError{key, errors.New("it is missing")}
+		return nil, nil
 	}
 	return pointer(decode[roundDoc](kvs[0]))
+}
+
+// seat is what the node with that key has in the current round.
+func (v *view) seat(key string) (s seat, has bool) {
+	if v.round != nil {
+		s, has = v.round.Seats[key]
+	}
+	return s, has
 }
 
 // sameRound reports whether the current round is what it was before.

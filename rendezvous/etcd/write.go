@@ -88,20 +88,24 @@ func (w *writer) form(ctx context.Context, v *view, f rendezvous.Formed, token s
 	for _, m := range f.Members[:min(len(f.Members), membersChecked)] {
 		when = append(when, clientv3.Compare(clientv3.ModRevision(w.keys.node(m.Key)), "=", v.nodeRev[m.Key]))
 	}
-	round, err := encode(w.keys.round(f.ID), roundOf(&f, token))
-	if err != nil {
-		return err
-	}
 	current, err := encode(w.keys.current(), currentDoc{Round: f.ID})
 	if err != nil {
 		return err
 	}
-	_, err = w.client.Txn(ctx).If(when...).Then(
-		clientv3.OpPut(w.keys.round(f.ID), round),
+	then := []clientv3.Op{
 		clientv3.OpPut(w.keys.current(), current),
-		clientv3.OpDelete(w.keys.round(f.ID-1)),
+		clientv3.OpDelete(w.keys.roundOf(f.ID-1), clientv3.WithPrefix()),
 		clientv3.OpDelete(w.keys.reports(), clientv3.WithPrefix()),
-	).Commit()
+	}
+	for c, doc := range roundDocs(&f, token) {
+		key := w.keys.round(f.ID, c)
+		text, err := encode(key, doc)
+		if err != nil {
+			return err
+		}
+		then = append(then, clientv3.OpPut(key, text))
+	}
+	_, err = w.client.Txn(ctx).If(when...).Then(then...).Commit()
 	return err
 }
 

@@ -86,10 +86,10 @@ func testRoundIsWhole(t *testing.T, r rendezvous.Rendezvous) {
 	if round.ID < 1 {
 		t.Errorf("round number %d, want at least 1", round.ID)
 	}
-	if round.Self < 0 || round.Self >= len(round.Nodes) {
-		t.Fatalf("self is node %d of %d", round.Self, len(round.Nodes))
+	if round.Self < 0 || round.Self >= round.Size {
+		t.Fatalf("self is node %d of %d", round.Self, round.Size)
 	}
-	if got := round.Nodes[round.Self]; !reflect.DeepEqual(got, Self) {
+	if got := round.Node; !reflect.DeepEqual(got, Self) {
 		t.Errorf("own node is %+v, want %+v", got, Self)
 	}
 	if round.Master.Addr == "" || round.Master.Port < 1 || round.Master.Port > 65535 {

@@ -157,7 +157,7 @@ func (s *simulation) gather(ctx context.Context) error {
 		if a.err != nil {
 			return fmt.Errorf("%s: %w", a.node.self.ID, a.err)
 		}
-		if len(a.round.Nodes) != len(s.nodes) { // one on the way there
+		if a.round.Size != len(s.nodes) { // one on the way there
 			continue
 		}
 		a.node.round, in[a.node] = a.round, a.round.ID

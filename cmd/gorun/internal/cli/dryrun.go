@@ -57,7 +57,7 @@ func dryRun(ctx context.Context, o *options, command []string, out io.Writer) er
 	p := newPlan(c, round, os.Environ())
 	p.Source = program.Source
 	if o.elastic() {
-		p.Supposing = fmt.Sprintf("%d nodes like this one meet, and this is number %d of them", len(round.Nodes), round.Self)
+		p.Supposing = fmt.Sprintf("%d nodes like this one meet, and this is number %d of them", round.Size, round.Self)
 	}
 	if o.json {
 		encoder := json.NewEncoder(out)
@@ -74,8 +74,9 @@ func (o *options) firstRound(ctx context.Context, self rendezvous.Node) (*rendez
 	noReserve := func(_ string, port int) (rendezvous.Port, error) { return noPort(port), nil }
 	switch {
 	case o.elastic():
+		rank := max(0, o.nodeRank)
 		round, _ := rendezvous.Begin(rendezvous.Round{
-			ID: 1, Nodes: slices.Repeat([]rendezvous.Node{self}, o.nnodes), Self: max(0, o.nodeRank),
+			ID: 1, Size: o.nnodes, Self: rank, Node: self, Place: rendezvous.Assign(slices.Repeat([]rendezvous.Node{self}, o.nnodes))[rank],
 			Master: rendezvous.Master{Port: o.masterPort}, Token: hidden,
 		}, nil)
 		return round, nil
@@ -97,8 +98,8 @@ func (noPort) Close() error  { return nil }
 
 func newPlan(c agent.Config, round *rendezvous.Round, environ []string) plan {
 	p := plan{
-		RunID: c.RunID, Nodes: len(round.Nodes), NodeRank: round.Self, MaxRestarts: c.MaxRestarts,
-		WorldSize: rendezvous.Assign(round.Nodes)[round.Self].WorldSize, Grace: c.Spec.Grace.Seconds(),
+		RunID: c.RunID, Nodes: round.Size, NodeRank: round.Self, MaxRestarts: c.MaxRestarts,
+		WorldSize: round.Place.WorldSize, Grace: c.Spec.Grace.Seconds(),
 	}
 	own, told := make(map[string]bool), make(map[string]bool)
 	for _, kv := range environ {
@@ -107,7 +108,7 @@ func newPlan(c agent.Config, round *rendezvous.Round, environ []string) plan {
 	for _, name := range env.Names() {
 		told[name] = true
 	}
-	hosted := len(round.Nodes) == 1 // a store that is there only once the job runs
+	hosted := round.Size == 1 // a store that is there only once the job runs
 	spec := agent.Plan(c, round)
 	for local, w := range spec.Workers {
 		if w.Argv == nil {
