@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"net"
+	"path"
 	"strings"
 	"testing"
 	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/gorun/gorun/rendezvous"
 )
@@ -41,6 +44,42 @@ func TestJoinWithdrawnTooLate(t *testing.T) {
 	close(cut)
 	if r := together(t, []*agent{head, other})[0]; r.ID != 2 || r.Restarts != 0 || r.Why != "n1 on n1.test does not take part" {
 		t.Errorf("the second round is %s", show(r))
+	}
+}
+
+// TestLate: a node for which the last call has not been long enough, since it was ending its workers, is in the next round
+// once it joins, and not before.
+func TestLate(t *testing.T) {
+	t.Parallel()
+	j := newJob(t, startServer(t).client(), 2, 3)
+	j.config.LastCall, j.config.TTL = 3*time.Second, time.Hour
+	agents := j.agents(3)
+	first := together(t, agents)
+	agents[0].report(first[0], failure(agents[0], first[0].Self, 3))
+	wantNewRound(t, first)
+	second := together(t, agents[:2])
+	await(t, agents[2], func(l *loop) bool { return l.view.current.Round == 2 })
+	joined := later(agents[2])
+	wantNewRound(t, second)
+	third := append(together(t, agents[:2]), joined(t))
+	same(t, third)
+	if r := third[0]; r.ID != 3 || r.Size != 3 || r.Why != "more nodes have come: 1" {
+		t.Errorf("the third round is %s", show(r))
+	}
+
+	// Each has written to its key for each Join, and for nothing else.
+	answer, err := j.client.Get(t.Context(), keysOf(DefaultPrefix, j.config.RunID).nodes(), clientv3.WithPrefix())
+	if err != nil {
+		t.Fatal(err)
+	}
+	writes := make(map[string]int64)
+	for _, kv := range answer.Kvs {
+		writes[path.Base(string(kv.Key))] = kv.Version
+	}
+	for i, want := range []int64{3, 3, 2} {
+		if got := writes[agents[i].loop.etcd.key]; got != want {
+			t.Errorf("%s has written %d times, want %d", agents[i].node.ID, got, want)
+		}
 	}
 }
 
