@@ -41,7 +41,8 @@ func (r *Round) Err() error {
 // It is idempotent, and implied by the end of the round.
 func (r *Round) Started() { r.started() }
 
-// Begin makes a round of r's fields, for implementations of Rendezvous. port may be nil, and is closed by Started. The function returned ends the round, once, and reports whether closing the port failed.
+// Begin makes a round of r's fields, for implementations of Rendezvous. port may be nil, and is closed by Started. The
+// function returned ends the round, once, and reports whether closing the port failed.
 func Begin(r Round, port io.Closer) (round *Round, end func(why error) error) {
 	var portErr error
 	release := sync.OnceFunc(func() {

@@ -47,7 +47,7 @@ func (l *loop) read() {
 	before, whole := l.view, l.leads()
 	var now *view
 	l.start(reading, func(ctx context.Context) (err error) {
-		now, err = read(ctx, l.etcd.client, l.etcd.keys, l.etcd.key, whole, before)
+		now, err = read(ctx, &l.etcd, whole, before)
 		if err == nil && now.rev < before.rev {
 			err = errStale
 		}

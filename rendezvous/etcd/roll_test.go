@@ -16,7 +16,7 @@ func TestRollIsComplete(t *testing.T) {
 	seed := rand.Uint64()
 	random := rand.New(rand.NewPCG(seed, 0))
 	look := func(before *view) *view {
-		v, err := read(t.Context(), w.client, w.keys, w.key, true, before)
+		v, err := read(t.Context(), w, true, before)
 		if err != nil {
 			t.Fatal(err)
 		}

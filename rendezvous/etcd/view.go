@@ -25,18 +25,17 @@ type view struct {
 	roll
 }
 
-// read reads the job at one revision, for the node with that key. What the view before has, and has not changed, is not read
-// again.
-func read(ctx context.Context, client *clientv3.Client, k keys, key string, whole bool, before *view) (*view, error) {
-	next := 1
+// read reads w's job at one revision, for w's node. What the view before has, and has not changed, is not read again.
+func read(ctx context.Context, w *writer, whole bool, before *view) (*view, error) {
+	k, next := w.keys, 1
 	if before.current != nil {
 		next = before.current.Round + 1
 	}
-	gets := []clientv3.Op{clientv3.OpGet(k.job(), clientv3.WithPrefix()), clientv3.OpGet(k.round(next, initial(key)))}
+	gets := []clientv3.Op{clientv3.OpGet(k.job(), clientv3.WithPrefix()), clientv3.OpGet(k.round(next, initial(w.key)))}
 	if whole {
 		gets = append(gets, before.callRoll(k)...)
 	}
-	answer, err := client.Txn(ctx).Then(gets...).Commit()
+	answer, err := w.client.Txn(ctx).Then(gets...).Commit()
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +46,7 @@ func read(ctx context.Context, client *clientv3.Client, k keys, key string, whol
 		}
 	}
 	if v.current != nil && v.state == nil {
-		if v.round, err = v.readRound(ctx, client, k, key, before, next, answer.Responses[1].GetResponseRange().Kvs); err != nil {
+		if v.round, err = v.readRound(ctx, w, before, next, answer.Responses[1].GetResponseRange().Kvs); err != nil {
 			return nil, err
 		}
 	}
@@ -56,7 +55,7 @@ func read(ctx context.Context, client *clientv3.Client, k keys, key string, whol
 		case err != nil:
 			return nil, err
 		case !all:
-			return read(ctx, client, k, key, whole, new(view))
+			return read(ctx, w, whole, new(view))
 		}
 	}
 	return v, nil
@@ -86,12 +85,12 @@ func (v *view) job(k keys, kv *mvccpb.KeyValue) (err error) {
 func pointer[T any](doc T, err error) (*T, error) { return &doc, err }
 
 // readRound finds the current round, which may be in the view before, or among kvs if its number is next.
-func (v *view) readRound(ctx context.Context, client *clientv3.Client, k keys, key string, before *view, next int, kvs []*mvccpb.KeyValue) (*roundDoc, error) {
+func (v *view) readRound(ctx context.Context, w *writer, before *view, next int, kvs []*mvccpb.KeyValue) (*roundDoc, error) {
 	if v.sameRound(before) {
 		return before.round, nil
 	}
 	if v.current.Round != next {
-		answer, err := client.Get(ctx, k.round(v.current.Round, initial(key)), clientv3.WithRev(v.rev))
+		answer, err := w.client.Get(ctx, w.keys.round(v.current.Round, initial(w.key)), clientv3.WithRev(v.rev))
 		if err != nil {
 			return nil, err
 		}

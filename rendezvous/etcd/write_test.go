@@ -66,7 +66,7 @@ func prepare(t *testing.T, w *writer) *view {
 		t.Fatal(err)
 	}
 	look := func() *view {
-		v, err := read(t.Context(), w.client, w.keys, w.key, true, new(view))
+		v, err := read(t.Context(), w, true, new(view))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -112,7 +112,7 @@ func TestFirstReportCounts(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	v, err := read(t.Context(), w.client, w.keys, w.key, true, new(view))
+	v, err := read(t.Context(), w, true, new(view))
 	if err != nil || len(v.reports) != 1 || v.reports[0].Failure.Code != 3 {
 		t.Errorf("the reports are %+v, %v", v.reports, err)
 	}
