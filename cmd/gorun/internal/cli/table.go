@@ -38,7 +38,7 @@ var table = []flag{
 		set: setSwitch(func(o *options) *bool { return &o.standalone })},
 	{group: groupRendezvous, name: "master-addr", value: "HOST", help: "address of node 0 (127.0.0.1 for one node)",
 		set: setHost(func(o *options) *string { return &o.masterAddr })},
-	{group: groupRendezvous, name: "master-port", value: "PORT", help: "free port on node 0 (any for one node, otherwise 29500)",
+	{group: groupRendezvous, name: "master-port", value: "PORT", help: "free port where rank 0 is (any; for static nodes 29500)",
 		set: setNumber(0, maxPort, func(o *options) *int { return &o.masterPort })},
 	{group: groupRendezvous, name: "rdzv-endpoint", value: "HOST:PORT", set: orEmpty(setEndpoint),
 		help: "where nodes meet: the etcd, or one of the nodes that is to host it, or three of them with commas between, of which any one " +
