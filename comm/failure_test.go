@@ -370,7 +370,7 @@ func TestSendingToAStoppedProcessTimesOut(t *testing.T) {
 	}
 	rest, _ := io.ReadAll(ps[0].stdout)
 	err := ps[0].cmd.Wait()
-	if got := ps[0].stderr.String(); err == nil || !strings.Contains(got, "rank 1") || !strings.Contains(got, "timed out after 1s") {
+	if got := ps[0].stderr.String(); err == nil || !strings.Contains(got, "rank 1") || !strings.Contains(got, "timed out after 1s: does not answer: its process has been stopped by a signal") {
 		t.Errorf("rank 0 printed %q, ended with %v and said %q", rest, err, got)
 	}
 }

@@ -12,9 +12,25 @@ const exitTimeout = time.Second
 
 // died tells whether the process of rank has ended, if it is one of this machine.
 func (w *world) died(rank int) endpoint.Fate {
-	me, other := w.info[w.rank], w.info[rank]
-	if other.Host != me.Host || other.PID == me.PID || other.PID <= 0 {
-		return endpoint.Unknown
+	if pid := w.neighbour(rank); pid > 0 {
+		return awaitExit(pid, exitTimeout)
 	}
-	return awaitExit(other.PID, exitTimeout)
+	return endpoint.Unknown
+}
+
+// state tells what the process of rank does, if it is one of this machine.
+func (w *world) state(rank int) string {
+	if pid := w.neighbour(rank); pid > 0 {
+		return processState(pid)
+	}
+	return ""
+}
+
+// neighbour is the process of rank, or 0 if it is not another one of this machine.
+func (w *world) neighbour(rank int) int {
+	me, other := w.info[w.rank], w.info[rank]
+	if other.Host != me.Host || other.PID == me.PID {
+		return 0
+	}
+	return other.PID
 }

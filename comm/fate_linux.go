@@ -2,6 +2,9 @@ package comm
 
 import (
 	"errors"
+	"fmt"
+	"os"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -33,4 +36,22 @@ func awaitExit(pid int, limit time.Duration) endpoint.Fate {
 			return endpoint.Alive
 		}
 	}
+}
+
+// processState says what the process pid does, or nothing if that does not explain why it is silent.
+func processState(pid int) string {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return ""
+	}
+	_, rest, _ := strings.Cut(string(text), ") ") // after the program's name
+	switch state, _, _ := strings.Cut(rest, " "); state {
+	case "T":
+		return "its process has been stopped by a signal"
+	case "t":
+		return "its process has been stopped by a debugger"
+	case "D":
+		return "its process waits for a disk or a device"
+	}
+	return ""
 }

@@ -166,7 +166,7 @@ func newWorld(cfg config, rank int, id uint64, info []rankInfo, tr transport.Tra
 		w.log = slog.New(slog.DiscardHandler)
 	}
 	w.ep = endpoint.New(tr, rank, len(info), endpoint.Options{
-		ConnectTimeout: cfg.timeout, Died: w.died, Log: w.log,
+		ConnectTimeout: cfg.timeout, Died: w.died, State: w.state, Log: w.log,
 		Name: func(c endpoint.Call) string { return callKind(c.Op).String() },
 	})
 	ranks := make([]int, len(info))

@@ -61,8 +61,10 @@ type Options struct {
 	ConnectTimeout time.Duration // limit for reaching one peer; 0: none
 	// Died says what has become of a rank whose stream ended without goodbye. It may wait a moment to find out.
 	Died func(rank int) Fate // nil: Unknown
-	Name func(Call) string   // what a call is called, for reports
-	Log  *slog.Logger        // nil: silent
+	// State says what a rank that does not answer is in, or nothing.
+	State func(rank int) string // nil: nothing
+	Name  func(Call) string     // what a call is called, for reports
+	Log   *slog.Logger          // nil: silent
 }
 
 // An Endpoint is this rank's end of the streams to its peers. Ranks are world ranks throughout.

@@ -1,6 +1,7 @@
 package endpoint
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -50,6 +51,7 @@ type stall struct {
 	pause   time.Duration // before the next question
 	pending bool          // the last question has not been answered
 	missed  bool          // nor had the one before been when it was asked
+	state   string        // of the peer that has missed it, if anything is known of it
 	heard   *report       // the last answer
 	when    time.Time     // it came
 	told    time.Duration // how long it had been waited for when the log was told
@@ -83,20 +85,35 @@ func (s *stall) ask() time.Duration {
 	}
 	e := s.op.lane.ep
 	e.mu.Lock()
-	if peer := s.op.awaited(); peer >= 0 && peer != e.rank {
+	peer := s.op.awaited()
+	if peer >= 0 && peer != e.rank {
 		s.missed, s.pending = s.pending, true
 		s.op.lane.ask(peer, s.op.seq)
 	}
-	warning := s.warning(waited)
+	missed := s.missed
 	e.mu.Unlock()
-	if warning != nil {
-		e.opt.Log.Warn("an operation takes long", "operation", s.op.name(), "waited", waited, "rank", warning.Rank, "reason", warning.String())
+	state := ""
+	if missed && e.opt.State != nil {
+		state = e.opt.State(peer)
 	}
+	s.warn(waited, state)
 	s.pause = min(2*s.pause, longestPause(s.timeout))
 	if s.timeout > 0 {
 		s.pause = min(s.pause, s.timeout-waited)
 	}
 	return s.pause
+}
+
+// warn tells the log whom the wait is for, if it is time to. state is what the peer is in if it does not answer.
+func (s *stall) warn(waited time.Duration, state string) {
+	e := s.op.lane.ep
+	e.mu.Lock()
+	s.state = state
+	name, b := s.op.name(), s.warning(waited)
+	e.mu.Unlock()
+	if b != nil {
+		e.opt.Log.Warn("an operation takes long", "operation", name, "waited", waited, "rank", b.Rank, "reason", b.String())
+	}
 }
 
 // warning is whom the log has to blame, if it is time again and nobody else is nearer to the reason. The mutex is held.
@@ -146,7 +163,7 @@ func (s *stall) reason() ([]Wait, *blame) {
 	case peer == s.op.lane.ep.rank:
 		return chain, &blame{peer, doing{Text: "waits for itself"}}
 	case s.missed || r == nil:
-		return chain, &blame{peer, doing{Text: "does not answer: it has stopped, or is cut off"}}
+		return chain, &blame{peer, doing{Text: "does not answer: " + cmp.Or(s.state, "it has stopped, or is cut off")}}
 	case len(r.Chain) == 0:
 		now := r.Doing.aged(time.Since(s.when))
 		now.Text = s.op.missing(r) + now.Text
