@@ -12,7 +12,7 @@ import (
 
 func ExampleMonitoredBarrier() {
 	inWorld(4, func(ctx context.Context, world *comm.Group) error {
-		group, err := comm.NewGroup(ctx, world, []int{0, 1, 2, 3}, comm.WithTimeout(time.Second))
+		group, err := comm.NewGroup(ctx, world, []int{0, 1, 2, 3}, comm.WithTimeout(2*time.Second))
 		if err != nil {
 			return err
 		}

@@ -97,3 +97,35 @@ func TestMonitoredBarrierWithinTheContextsDeadline(t *testing.T) {
 		}
 	})
 }
+
+// Those who come last are not missing, as long as they come.
+func TestMonitoredBarrierWaitsForWhoIsLate(t *testing.T) {
+	inBubble(t, 4, func(t *testing.T, w *testWorld) {
+		w.run(func(ctx context.Context, g *Group) error {
+			time.Sleep(time.Duration(g.Rank()) * 19 * time.Second) // the last 57 s after the first, whose time is a minute
+			return errors.Join(MonitoredBarrier(ctx, g), Barrier(ctx, g))
+		})
+	})
+}
+
+// The one whose time is up first tells all, also the others' missing.
+func TestMonitoredBarrierWithRanksThatComeApart(t *testing.T) {
+	inBubble(t, 5, func(t *testing.T, w *testWorld) {
+		start := time.Now()
+		for r, err := range w.results(func(ctx context.Context, g *Group) error {
+			if g.Rank() == 4 {
+				return nil
+			}
+			time.Sleep(time.Duration(3-g.Rank()) * time.Second)
+			return MonitoredBarrier(ctx, g)
+		}) {
+			var e *MissingRanksError
+			if r != 4 && (!errors.As(err, &e) || !slices.Equal(e.Missing, []int{4})) {
+				t.Errorf("rank %d got %v, want a MissingRanksError with rank 4", r, err)
+			}
+		}
+		if d := time.Since(start); d > time.Minute {
+			t.Errorf("took %v", d)
+		}
+	})
+}

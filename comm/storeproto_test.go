@@ -163,6 +163,17 @@ func FuzzStoreRequest(f *testing.F) {
 	})
 }
 
+func FuzzStoreReply(f *testing.F) {
+	f.Add([]byte{byte(storeDone), 0, 0, 0, 0, 0, 0, 0, 9, 'v'})
+	f.Add([]byte{byte(storeSet), 0, 0, 0, 0, 0, 0, 0, 9})
+	f.Fuzz(func(t *testing.T, body []byte) {
+		r, err := parseStoreReply(body)
+		if err == nil && (r.kind != storeDone && r.kind != storeFailed || len(body) != 9+len(r.payload)) {
+			t.Errorf("%x was parsed as %+v", body, r)
+		}
+	})
+}
+
 func TestAClientThatLeavesIsForgotten(t *testing.T) {
 	state := newStoreState()
 	mine, theirs := net.Pipe()

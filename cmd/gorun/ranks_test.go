@@ -47,6 +47,23 @@ var rankPrograms = map[string]func(ctx context.Context, odd int) error{
 		})
 	},
 
+	// skips: one rank leaves out a call and sleeps.
+	"skips": func(ctx context.Context, odd int) error {
+		return inWorld(ctx, func(ctx context.Context, world *comm.Group) error {
+			g, err := comm.NewGroup(ctx, world, world.Ranks(), comm.WithTimeout(time.Second))
+			if err != nil {
+				return err
+			}
+			if err := comm.Barrier(ctx, g); err != nil {
+				return err
+			}
+			if g.Rank() == odd {
+				time.Sleep(time.Hour) // until gorun stops it
+			}
+			return comm.AllReduce(ctx, g, make([]float32, 100_000), comm.Sum)
+		})
+	},
+
 	// killed: one rank is killed in the middle of its work.
 	"killed": func(ctx context.Context, odd int) error {
 		return inWorld(ctx, func(ctx context.Context, g *comm.Group) error {

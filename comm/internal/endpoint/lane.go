@@ -18,7 +18,8 @@ type Lane struct {
 	ops     map[*Op]struct{} // every operation that has not ended
 	seq     uint64           // the collective under way, or the last one
 	call    Call             // what this rank called there
-	roll    *roll            // whom RollCall has heard of
+	roll    *roll            // whom RollCall looks for
+	rolled  uint64           // the collective for which another member calls the roll
 	err     *Failure
 	failed  time.Time // since when err
 	closed  bool

@@ -68,10 +68,10 @@ func decodeReport(b []byte, size int) *report {
 }
 
 // ask asks rank, a member, what it is in and what it called as collective seq. The mutex is held.
-func (l *Lane) ask(rank int, seq uint64) {
+func (l *Lane) ask(rank int, seq uint64, tag int32) {
 	p := l.ep.peers[rank]
 	l.ep.want(p)
-	l.ep.enqueue(p, frame{header: header{kind: kindAsk, group: l.id, seq: seq}})
+	l.ep.enqueue(p, frame{header: header{kind: kindAsk, tag: tag, group: l.id, seq: seq}})
 }
 
 // asked answers p's question h. The mutex is held.
@@ -83,6 +83,9 @@ func (e *Endpoint) asked(p *peer, h header) {
 		return
 	case e.closed || e.hasRetired(h.group): // which p is told
 		return
+	}
+	if l != nil && h.tag == rollTag {
+		l.rolled = h.seq
 	}
 	waiting := 0
 	for _, f := range p.out {
@@ -197,11 +200,11 @@ func (e *Endpoint) answered(p *peer, h header, doc []byte) error {
 	}
 	for _, s := range e.stalls {
 		if s.op.lane == l && s.op.seq == h.seq && s.op.awaited() == p.rank {
-			s.heard, s.when, s.pending, s.missed = r, time.Now(), false, false
+			s.heard, s.when, s.asked = r, time.Now(), time.Time{}
 		}
 	}
-	if l.roll != nil && l.roll.seq == h.seq {
-		l.roll.note(p.rank, r.Seq >= h.seq)
+	if l.roll != nil && l.roll.seq == h.seq && r.Seq >= h.seq {
+		l.roll.found(p.rank)
 	}
 	return nil
 }

@@ -2,65 +2,85 @@ package endpoint
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 )
 
-// A roll is a list of the members that have not said yet whether they are in a collective.
+// rollTag marks the questions of a roll call: who is asked need not call the roll itself.
+const rollTag = 1
+
+// A roll is a list of the members that are not known to be in a collective.
 type roll struct {
-	seq    uint64
-	unsure []int
-	absent []int // they have said that they are not
-	done   chan struct{}
+	seq     uint64
+	missing []int
+	done    chan struct{} // closed when it is empty
 }
 
-// note records what rank says.
-func (r *roll) note(rank int, here bool) {
-	i := slices.Index(r.unsure, rank)
-	if i < 0 {
+// found takes rank off the list.
+func (r *roll) found(rank int) {
+	if i := slices.Index(r.missing, rank); i >= 0 {
+		if r.missing = slices.Delete(r.missing, i, i+1); len(r.missing) == 0 {
+			close(r.done)
+		}
+	}
+}
+
+// RollCall asks the other members whether they have begun collective seq, in which this rank is, and those that have not
+// again every so often. If some have not by ctx's deadline, and this rank waits in the collective still, it fails the lane
+// with a failure that names them. If another member has begun to call the roll already, it leaves that to it.
+func (l *Lane) RollCall(ctx context.Context, seq uint64, every time.Duration) {
+	e := l.ep
+	if l.isRolled(seq) {
 		return
 	}
-	r.unsure = slices.Delete(r.unsure, i, i+1)
-	if !here {
-		r.absent = append(r.absent, rank)
-	}
-	if len(r.unsure) == 0 {
-		close(r.done)
-	}
-}
-
-// RollCall asks all members whether they have begun collective seq, in which this rank is. If some have not, or do not
-// answer until ctx ends, and the collective has not ended meanwhile, it fails the lane with a failure that names them.
-func (l *Lane) RollCall(ctx context.Context, seq uint64) {
-	e := l.ep
 	r := &roll{seq: seq, done: make(chan struct{})}
-	e.mu.Lock()
 	for _, rank := range l.members {
 		if rank != e.rank {
-			r.unsure = append(r.unsure, rank)
+			r.missing = append(r.missing, rank)
 		}
 	}
-	l.roll = r
-	for _, rank := range l.members {
-		if rank != e.rank {
-			l.ask(rank, seq)
+	again := time.NewTicker(every)
+	defer again.Stop()
+	for ctx.Err() == nil {
+		e.mu.Lock()
+		l.roll = r
+		for _, rank := range r.missing {
+			l.ask(rank, seq, rollTag)
 		}
-	}
-	e.mu.Unlock()
-	select {
-	case <-r.done:
-	case <-ctx.Done():
-	case <-e.ctx.Done():
+		e.mu.Unlock()
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+		case <-r.done: // they are all there, and nobody need fail
+			return
+		case <-e.ctx.Done():
+			return
+		}
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	l.roll = nil
-	missing := append(r.absent, r.unsure...)
-	slices.Sort(missing)
-	if c := l.collectives.at(seq); len(missing) > 0 && c != nil && c.Ended.IsZero() {
+	slices.Sort(r.missing)
+	if c := l.collectives.at(seq); errors.Is(ctx.Err(), context.DeadlineExceeded) && len(r.missing) > 0 && c != nil && l.waitsIn(seq) {
 		l.fail(&Failure{
-			Kind: Absent, Rank: missing[0], Text: e.name(c.Call, seq), Missing: missing,
+			Kind: Absent, Rank: r.missing[0], Text: e.name(c.Call, seq), Missing: r.missing,
 			Late: true, After: time.Since(c.Began), Err: ErrTimeout,
 		}, -1)
 	}
+}
+
+func (l *Lane) isRolled(seq uint64) bool {
+	l.ep.mu.Lock()
+	defer l.ep.mu.Unlock()
+	return l.rolled == seq
+}
+
+// waitsIn says whether an operation of collective seq is under way. The mutex is held.
+func (l *Lane) waitsIn(seq uint64) bool {
+	for op := range l.ops {
+		if op.seq == seq {
+			return true
+		}
+	}
+	return false
 }

@@ -16,7 +16,7 @@ import (
 const (
 	// firstPause is how long an operation is waited for before the first question.
 	firstPause = time.Second
-	// warnAfter is how long it is waited for before the log tells.
+	// warnAfter is how long it is waited for before the log tells, if its time is not nearly up by then.
 	warnAfter = 10 * time.Second
 	// longestChain is the most waits, one for the next, that are told.
 	longestChain = 64
@@ -49,9 +49,8 @@ type stall struct {
 	since   time.Time
 	timeout time.Duration
 	pause   time.Duration // before the next question
-	pending bool          // the last question has not been answered
-	missed  bool          // nor had the one before been when it was asked
-	state   string        // of the peer that has missed it, if anything is known of it
+	asked   time.Time     // the oldest question that has not been answered; zero: there is none
+	state   string        // of the peer that has not, if anything is known of it
 	heard   *report       // the last answer
 	when    time.Time     // it came
 	told    time.Duration // how long it had been waited for when the log was told
@@ -86,11 +85,13 @@ func (s *stall) ask() time.Duration {
 	e := s.op.lane.ep
 	e.mu.Lock()
 	peer := s.op.awaited()
+	missed := !s.asked.IsZero()
 	if peer >= 0 && peer != e.rank {
-		s.missed, s.pending = s.pending, true
-		s.op.lane.ask(peer, s.op.seq)
+		s.op.lane.ask(peer, s.op.seq, 0)
+		if !missed {
+			s.asked = time.Now()
+		}
 	}
-	missed := s.missed
 	e.mu.Unlock()
 	state := ""
 	if missed && e.opt.State != nil {
@@ -116,13 +117,20 @@ func (s *stall) warn(waited time.Duration, state string) {
 	}
 }
 
+// patience is how long an operation is waited for before the log tells, and a question before its peer counts as silent.
+func (s *stall) patience() time.Duration {
+	if s.timeout > 0 {
+		return min(warnAfter, s.timeout/4)
+	}
+	return warnAfter
+}
+
+// isSilent says whether the peer is known to be. The mutex is held.
+func (s *stall) isSilent() bool { return !s.asked.IsZero() && time.Since(s.asked) >= s.patience() }
+
 // warning is whom the log has to blame, if it is time again and nobody else is nearer to the reason. The mutex is held.
 func (s *stall) warning(waited time.Duration) *blame {
-	limit := warnAfter
-	if s.timeout > 0 {
-		limit = min(limit, s.timeout/4)
-	}
-	if waited < max(limit, 2*s.told) || s.heard == nil && !s.missed {
+	if waited < max(s.patience(), 2*s.told) || s.heard == nil && !s.isSilent() {
 		return nil
 	}
 	s.told = waited
@@ -162,7 +170,7 @@ func (s *stall) reason() ([]Wait, *blame) {
 		return chain, &blame{peer, doing{Text: "nobody has sent what " + s.op.name() + " waits for"}}
 	case peer == s.op.lane.ep.rank:
 		return chain, &blame{peer, doing{Text: "waits for itself"}}
-	case s.missed || r == nil:
+	case r == nil || s.isSilent():
 		return chain, &blame{peer, doing{Text: "does not answer: " + cmp.Or(s.state, "it has stopped, or is cut off")}}
 	case len(r.Chain) == 0:
 		now := r.Doing.aged(time.Since(s.when))

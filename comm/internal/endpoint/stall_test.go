@@ -130,7 +130,7 @@ func TestARollCallEndsWithTheEndpoint(t *testing.T) {
 			t.Fatal(err)
 		}
 		start := time.Now()
-		l.Go(func() { l.RollCall(context.Background(), 1) })
+		l.Go(func() { l.RollCall(context.Background(), 1, time.Second) })
 		synctest.Wait()
 		if err := l.ep.Close(); err != nil || time.Since(start) > 0 {
 			t.Errorf("Close took %v: %v", time.Since(start), err)
