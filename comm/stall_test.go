@@ -69,6 +69,28 @@ func TestWhoDoesNotCallIsBlamedByAll(t *testing.T) {
 	}
 }
 
+// With more ranks in a row than there are questions in the time, the reason still gets to the last.
+func TestAReasonTravelsFar(t *testing.T) {
+	const size, culprit = 60, 30
+	inBubble(t, size, func(t *testing.T, w *testWorld) {
+		for r, err := range w.results(func(ctx context.Context, g *Group) error {
+			g.timeout = time.Second
+			if g.Rank() == culprit {
+				return nil
+			}
+			_, err := Recv(ctx, g, []int{0}, (g.Rank()+size-1)%size)
+			if err != nil {
+				time.Sleep(time.Second) // so that nobody's wait ends before another's
+			}
+			return err
+		}) {
+			if r != culprit {
+				wantPeerError(t, r, err, culprit, "timed out after 1s: has not sent what Recv #1 waits for")
+			}
+		}
+	})
+}
+
 // exchange sends to the next rank and receives from the one before.
 func exchange(ctx context.Context, g *Group) error {
 	n := g.Size()

@@ -18,6 +18,7 @@ type Lane struct {
 	ops     map[*Op]struct{} // every operation that has not ended
 	seq     uint64           // the collective under way, or the last one
 	call    Call             // what this rank called there
+	askers  map[int]uint64   // members that have asked while this rank waits, and about which collective
 	roll    *roll            // whom RollCall looks for
 	rolled  uint64           // the collective for which another member calls the roll
 	err     *Failure

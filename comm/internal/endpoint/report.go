@@ -52,6 +52,15 @@ func (d doing) String() string {
 	return fmt.Sprintf("%s %v ago", d.Text, d.Ago.Round(time.Millisecond))
 }
 
+// says reports whether r and other, which may be nil, give the same reason for a wait.
+func (r *report) says(other *report) bool {
+	if other == nil || r.Doing.Text != other.Doing.Text || (r.Blame == nil) != (other.Blame == nil) {
+		return false
+	}
+	return slices.Equal(r.Chain, other.Chain) &&
+		(r.Blame == nil || r.Blame.Rank == other.Blame.Rank && r.Blame.Text == other.Blame.Text)
+}
+
 // decodeReport reads an answer, in a world of size. nil: nonsense.
 func decodeReport(b []byte, size int) *report {
 	r := &report{}
@@ -87,6 +96,14 @@ func (e *Endpoint) asked(p *peer, h header) {
 	if l != nil && h.tag == rollTag {
 		l.rolled = h.seq
 	}
+	if l != nil && l.askers != nil {
+		l.askers[p.rank] = h.seq
+	}
+	e.answer(p, l, h.group, h.seq)
+}
+
+// answer tells p what this rank is in, in l if that is open, and what it called as collective seq. The mutex is held.
+func (e *Endpoint) answer(p *peer, l *Lane, group, seq uint64) {
 	waiting := 0
 	for _, f := range p.out {
 		if f.kind == kindAnswer {
@@ -96,7 +113,7 @@ func (e *Endpoint) asked(p *peer, h header) {
 	if waiting >= mostAnswers {
 		return
 	}
-	r := e.report(l, h.seq)
+	r := e.report(l, seq)
 	doc, err := json.Marshal(r)
 	for err == nil && len(doc) > reportLimit {
 		r.Chain = r.Chain[:len(r.Chain)/2]
@@ -105,7 +122,7 @@ func (e *Endpoint) asked(p *peer, h header) {
 	if err != nil {
 		panic(err) // numbers and strings cannot fail
 	}
-	e.enqueue(p, frame{header: header{kind: kindAnswer, group: h.group, seq: h.seq, size: uint64(len(doc))}, payload: doc})
+	e.enqueue(p, frame{header: header{kind: kindAnswer, group: group, seq: seq, size: uint64(len(doc))}, payload: doc})
 }
 
 // report is what this rank says of itself in l, which is nil if it has not opened it yet. The mutex is held.
@@ -198,9 +215,16 @@ func (e *Endpoint) answered(p *peer, h header, doc []byte) error {
 		l.fail(l.mismatch(p.rank, header{seq: h.seq, call: *r.At}), -1)
 		return nil
 	}
+	news := false
 	for _, s := range e.stalls {
 		if s.op.lane == l && s.op.seq == h.seq && s.op.awaited() == p.rank {
+			news = news || !r.says(s.heard)
 			s.heard, s.when, s.asked = r, time.Now(), time.Time{}
+		}
+	}
+	if news { // for those as well that wait for this rank
+		for rank, seq := range l.askers {
+			e.answer(e.peers[rank], l, l.id, seq)
 		}
 	}
 	if l.roll != nil && l.roll.seq == h.seq && r.Seq >= h.seq {

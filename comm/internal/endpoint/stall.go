@@ -9,8 +9,8 @@ import (
 
 // Ranks that wait too long ask why. The question goes to the rank that is waited for, and its reader answers, whatever its
 // program does: what the rank is in, what it called as the collective in question, and, if it waits and asks itself, whom
-// it waits for in turn and who is to blame as far as it knows. So the reason for a wait travels from rank to rank against
-// the chain of waits, over streams that are there already. Calls that differ fail the lane as soon as they are known; all
+// it waits for in turn and who is to blame as far as it knows; it answers again when it knows more. So the reason for a wait
+// travels from rank to rank against the chain of waits, over streams that are there already. Calls that differ fail the lane as soon as they are known; all
 // else is for the error of whoever's time is up first.
 
 const (
@@ -63,6 +63,9 @@ func (op *Op) stall(since time.Time, timeout time.Duration) *stall {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.stalls = append(e.stalls, s)
+	if op.lane.askers == nil {
+		op.lane.askers = map[int]uint64{}
+	}
 	return s
 }
 
@@ -74,6 +77,9 @@ func (s *stall) close() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.stalls = slices.DeleteFunc(e.stalls, func(other *stall) bool { return other == s })
+	if !slices.ContainsFunc(e.stalls, func(other *stall) bool { return other.op.lane == s.op.lane }) {
+		s.op.lane.askers = nil
+	}
 }
 
 // ask asks the peer why, and returns how long to wait before the next time: 0 once the operation's time is up.
@@ -170,8 +176,10 @@ func (s *stall) reason() ([]Wait, *blame) {
 		return chain, &blame{peer, doing{Text: "nobody has sent what " + s.op.name() + " waits for"}}
 	case peer == s.op.lane.ep.rank:
 		return chain, &blame{peer, doing{Text: "waits for itself"}}
-	case r == nil || s.isSilent():
+	case s.isSilent():
 		return chain, &blame{peer, doing{Text: "does not answer: " + cmp.Or(s.state, "it has stopped, or is cut off")}}
+	case r == nil:
+		return chain, &blame{peer, doing{Text: "has not answered yet"}}
 	case len(r.Chain) == 0:
 		now := r.Doing.aged(time.Since(s.when))
 		now.Text = s.op.missing(r) + now.Text
