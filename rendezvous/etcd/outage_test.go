@@ -3,6 +3,7 @@ package etcd
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -176,27 +177,28 @@ func TestMissedRound(t *testing.T) {
 	}
 }
 
-// TestOneLeaseIsLost: the others go on without that node, and it comes back as a newcomer.
+// TestOneLeaseIsLost: the others go on without that node, and it comes back as a newcomer. It cannot come back before they
+// have noticed: then nothing would follow.
 func TestOneLeaseIsLost(t *testing.T) {
 	t.Parallel()
-	j := newJob(t, startServer(t).client(), 2, 2)
-	agents := j.agents(2)
+	server := startServer(t)
+	j := newJob(t, server.client(), 2, 2)
+	agents, ways := j.apart(server, 2)
 	first := together(t, agents)
 	leader := j.leader(t)
-	for i, a := range agents {
-		if a.loop.etcd.key == leader {
-			continue
-		}
-		key := keysOf(DefaultPrefix, j.config.RunID).node(a.loop.etcd.key)
-		answer, err := j.client.Get(t.Context(), key)
-		if err != nil || len(answer.Kvs) != 1 {
-			t.Fatalf("node %d: %v, %v", i, answer, err)
-		}
-		if _, err := j.client.Revoke(t.Context(), clientv3.LeaseID(answer.Kvs[0].Lease)); err != nil {
-			t.Fatal(err)
-		}
+	lost := slices.IndexFunc(agents, func(a *agent) bool { return a.loop.etcd.key != leader })
+	key := keysOf(DefaultPrefix, j.config.RunID).node(agents[lost].loop.etcd.key)
+	answer, err := j.client.Get(t.Context(), key)
+	if err != nil || len(answer.Kvs) != 1 {
+		t.Fatalf("node %d: %v, %v", lost, answer, err)
 	}
-	wantNewRound(t, first)
+	ways[lost].set(true)
+	if _, err := j.client.Revoke(t.Context(), clientv3.LeaseID(answer.Kvs[0].Lease)); err != nil {
+		t.Fatal(err)
+	}
+	wantNewRound(t, []*rendezvous.Round{first[1-lost]})
+	ways[lost].set(false)
+	wantNewRound(t, []*rendezvous.Round{first[lost]})
 	if r := together(t, agents)[0]; r.ID != 2 || r.Restarts != 0 {
 		t.Errorf("the second round is %s", show(r))
 	}
