@@ -2,9 +2,9 @@
 // nothing of processes.
 //
 // A [Rendezvous] has four verbs: Join blocks until this node is in a formed [Round], Report tells how its workers of
-// that round ended, Leave that they are being ended for good, Close leaves. A Round is a value: its nodes, ranks, master and token never change. What can happen to
-// it is that it is over, which Done tells: because a newer one is to form (then the way on is to Join again), or because
-// the job has been decided.
+// that round ended, Leave that they are being ended for good, Close leaves. A Round is a value: its nodes, ranks, master
+// and token never change. What can happen to it is that it is over, which Done tells: because a newer one is to form (then
+// the way on is to Join again), or because the job has been decided.
 //
 //	round, err := r.Join(ctx, self)     // the workers' ranks come from round.Place
 //	... start the workers, then round.Started() ...
