@@ -12,6 +12,9 @@
 //	grads := []float32{1, 2, 3}
 //	err = comm.AllReduce(ctx, world, grads, comm.Avg)
 //
+// docs/comm.md has every call beside those of torch.distributed and MPI, every error as it is printed, and how to choose
+// groups.
+//
 // # Rules
 //
 //  1. Ranks in calls and in Status are ranks of the group passed; ranks in errors are world ranks.
