@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -47,14 +46,7 @@ func drillCommand() *cobra.Command {
 			return runDrills(cmd, o, scenarios, asJSON)
 		},
 	}
-	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		var names []string
-		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
-		if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
-			return usagef("gorun drill: %w%s", err, didYouMean("--"+unknown.GetSpecifiedName(), names))
-		}
-		return usagef("gorun drill: %w", err)
-	})
+	cmd.SetFlagErrorFunc(commandFlagError)
 	flags := cmd.Flags()
 	flags.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		return pflag.NormalizedName(strings.ReplaceAll(name, "_", "-"))

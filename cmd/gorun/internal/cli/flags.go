@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -44,10 +45,12 @@ func (v *value) Set(text string) error { v.text, v.given = text, true; return ni
 func (v *value) String() string        { return v.text }
 func (v *value) Type() string          { return v.flag.value }
 
-func newValues() values {
-	vs := make(values, len(table))
+// newValues is for the flags of these groups; none means all.
+func newValues(groups ...string) (vs values) {
 	for i := range table {
-		vs[i] = &value{flag: &table[i]}
+		if f := &table[i]; len(groups) == 0 || slices.Contains(groups, f.group) {
+			vs = append(vs, &value{flag: f})
+		}
 	}
 	return vs
 }
@@ -56,9 +59,15 @@ func (vs values) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.SetInterspersed(false) // what follows the program is the program's
-	flags.SetNormalizeFunc(normalize)
 	flags.BoolP("help", "h", false, "this text")
 	flags.Bool("version", false, "the version")
+	vs.add(cmd)
+}
+
+// add adds the flags themselves.
+func (vs values) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.SetNormalizeFunc(normalize)
 	for _, v := range vs {
 		f := flags.VarPF(v, v.flag.name, v.flag.short, v.flag.help)
 		complete := cobra.FixedCompletions(v.flag.choices, cobra.ShellCompDirectiveNoFileComp)

@@ -19,6 +19,7 @@ const aboutFlags = "Every flag --a-b may be written --a_b, or shorter as long as
 var usages = []string{
 	"gorun [flags] program [args...]",
 	"gorun etcd --rdzv-endpoint=HOST:PORT",
+	"gorun bench [flags] [operation...]",
 	"gorun drill [flags] [scenario...]",
 	"gorun completion bash|zsh|fish|powershell",
 	"gorun man",

@@ -26,14 +26,16 @@ var errNeedsEtcd = errors.New("this needs etcd")
 // asked for: the workers' output, help, the version. stderr gets the rest. etcd may be nil.
 func Main(args []string, stdout, stderr *os.File, etcd Etcd) int {
 	here := host{lookup: os.LookupEnv, root: os.DirFS("/")}
-	cmd := newCommand(here, func(ctx context.Context, o *options, command []string) error {
+	start := func(ctx context.Context, o *options, command []string) error {
 		if o.elastic() && !o.dryRun && etcd == nil {
 			return errNeedsEtcd
 		}
 		return run(ctx, o, command, stdout, stderr, etcd)
-	})
+	}
+	cmd := newCommand(here, start)
 	if len(args) > 0 && !strings.HasPrefix(args[0], "-") { // behind flags there is always a program
 		addCommands(cmd, etcd)
+		cmd.AddCommand(benchCommand(here, start), benchWorkerCommand())
 	}
 	cmd.SetArgs(args)
 	cmd.SetOut(stdout)
@@ -56,8 +58,11 @@ func explain(err error) string {
 	return "gorun: " + strings.ReplaceAll(err.Error(), "\n", "; ") + "\n"
 }
 
-// newCommand returns the command; runF gets the checked options, and the program with its arguments.
-func newCommand(here host, runF func(context.Context, *options, []string) error) *cobra.Command {
+// A startFunc runs a job, given the checked options, and the program with its arguments.
+type startFunc func(ctx context.Context, o *options, command []string) error
+
+// newCommand returns the command, of which start runs the job.
+func newCommand(here host, start startFunc) *cobra.Command {
 	values := newValues()
 	cmd := &cobra.Command{
 		Use:               "gorun",
@@ -74,7 +79,7 @@ func newCommand(here host, runF func(context.Context, *options, []string) error)
 			if len(command) == 0 || command[0] == "" {
 				return usagef("no program to run: give one, as in gorun --nproc-per-node=2 ./train --epochs=3")
 			}
-			return runF(cmd.Context(), o, command)
+			return start(cmd.Context(), o, command)
 		},
 	}
 	cmd.SetContext(context.Background())

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
 
@@ -68,6 +69,16 @@ func flagError(err error) error {
 		return usagef("--%s needs a value, as in --%s=%s: %s", f.Name, f.Name, f.Value.Type(), f.Usage)
 	}
 	return usagef("%w", err)
+}
+
+// commandFlagError is what pflag found in the flags of a command that stands instead of a program.
+func commandFlagError(cmd *cobra.Command, err error) error {
+	var names []string
+	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
+	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
+		return usagef("%s: %w%s", cmd.CommandPath(), err, didYouMean("--"+unknown.GetSpecifiedName(), names))
+	}
+	return usagef("%s: %w", cmd.CommandPath(), err)
 }
 
 // unknownShort is for the letter in shorts, all that followed the dash, that is no flag's. It may be a name that lacks

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -51,14 +52,18 @@ func parseSwitch(s string) (bool, error) {
 }
 
 func setChoice(choices []string, at func(*options) *string) func(*options, string) error {
-	return func(o *options, s string) error {
-		for _, c := range choices {
-			if s == c {
-				*at(o) = s
-				return nil
-			}
+	return func(o *options, s string) (err error) {
+		*at(o), err = choice(choices)(s)
+		return err
+	}
+}
+
+func choice(choices []string) func(string) (string, error) {
+	return func(s string) (string, error) {
+		if !slices.Contains(choices, s) {
+			return "", fmt.Errorf("want %s%s", anyOf(choices), didYouMean(s, choices))
 		}
-		return fmt.Errorf("want %s%s", anyOf(choices), didYouMean(s, choices))
+		return s, nil
 	}
 }
 
@@ -131,17 +136,21 @@ func setFilters(at func(*options) *[]string) func(*options, string) error {
 var sizes = map[string]int64{"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 func setSize(at func(*options) *int64) func(*options, string) error {
-	return func(o *options, s string) error {
-		text := strings.TrimSuffix(strings.TrimSuffix(strings.ToUpper(s), "B"), "I")
-		digits := strings.TrimRight(text, "KMGT")
-		unit, known := sizes[text[len(digits):]]
-		n, err := strconv.ParseInt(digits, 10, 64)
-		if err != nil || !known || n < 1 || n > math.MaxInt64/unit {
-			return errors.New("want a size in bytes, such as 4096, 100M or 2G")
-		}
-		*at(o) = n * unit
-		return nil
+	return func(o *options, s string) (err error) {
+		*at(o), err = size(s)
+		return err
 	}
+}
+
+func size(s string) (int64, error) {
+	text := strings.TrimSuffix(strings.TrimSuffix(strings.ToUpper(s), "B"), "I")
+	digits := strings.TrimRight(text, "KMGT")
+	unit, known := sizes[text[len(digits):]]
+	n, err := strconv.ParseInt(digits, 10, 64)
+	if err != nil || !known || n < 1 || n > math.MaxInt64/unit {
+		return 0, errors.New("want a size in bytes, such as 4096, 100M or 2G")
+	}
+	return n * unit, nil
 }
 
 func setNumber(low, high int, at func(*options) *int) func(*options, string) error {

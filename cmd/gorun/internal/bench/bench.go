@@ -1,0 +1,186 @@
+// Package bench measures the calls of package comm, in the way and with the table of nccl-tests.
+//
+// A [Config] says what is measured. Whoever wants to know starts gorun's own binary as the workers of a job, with that
+// Config as their argument, and each of them calls [Work]:
+//
+//	for every experiment (operation, element type, reduction, root)
+//	    for every size
+//	        for every form (out of place, in place)
+//	            check:    fill the buffers, call, count the elements that are wrong
+//	            measure:  warm up, meet, call n times; the slowest rank's mean counts
+//
+// Ranks agree on everything that matters to what they call next, so nothing is told to them on the way. Rank 0 prints.
+package bench
+
+import (
+	"fmt"
+	"slices"
+)
+
+// A Config is what to measure. It travels to the workers as JSON.
+type Config struct {
+	Operations []string // names of Operations
+	Sizes      Sizes
+	Type       string // one of Types, or All
+	Op         string // one of Ops, or All
+	Root       int    // or AllRoots
+	Iterations int    // calls that are measured; 0: as many as take a tenth of a second
+	Warmup     int    // calls before them
+	Checks     int    // how often the result is checked
+	P99        bool   // percentiles, too
+	Dirty      bool   // every rank rewrites what it gives, before each call
+	JSON       bool
+	Transport  string // as comm.WithTransport has it
+}
+
+// All stands for every type or reduction, AllRoots for every rank.
+const (
+	All      = "all"
+	AllRoots = -1
+)
+
+// The operations.
+const (
+	allReduce     = "all_reduce"
+	reduce        = "reduce"
+	broadcast     = "broadcast"
+	allGather     = "all_gather"
+	reduceScatter = "reduce_scatter"
+	allToAll      = "all_to_all"
+	gather        = "gather"
+	scatter       = "scatter"
+	sendRecv      = "sendrecv"
+	pingPong      = "pingpong"
+	barrier       = "barrier"
+)
+
+// An operation is a call of package comm. Its size is that of the largest buffer of any rank.
+type operation struct {
+	name    string
+	about   string
+	reduces bool
+	rooted  bool
+	blocks  bool // the buffer has a block for every rank
+	out, in bool // there is a form out of place, or in place
+	bus     func(ranks float64) float64
+}
+
+// moves says whether there is anything that could be large, or wrong.
+func (o *operation) moves() bool { return o.bus != nil }
+
+// The bus bandwidth is what each rank's link to the others would carry if nothing was sent in vain.
+func twice(n float64) float64  { return 2 * (n - 1) / n }
+func others(n float64) float64 { return (n - 1) / n }
+func once(float64) float64     { return 1 }
+
+var operations = []operation{
+	{name: allReduce, about: "every rank gets the reduction of all", reduces: true, in: true, bus: twice},
+	{name: reduce, about: "the root gets the reduction of all", reduces: true, rooted: true, in: true, bus: once},
+	{name: broadcast, about: "every rank gets what the root has", rooted: true, in: true, bus: once},
+	{name: allGather, about: "every rank gets the blocks of all", blocks: true, out: true, in: true, bus: others},
+	{name: reduceScatter, about: "every rank gets a block of the reduction", reduces: true, blocks: true, out: true, in: true, bus: others},
+	{name: allToAll, about: "every rank gets a block of each", blocks: true, out: true, bus: others},
+	{name: gather, about: "the root gets the blocks of all", rooted: true, blocks: true, out: true, in: true, bus: others},
+	{name: scatter, about: "every rank gets a block of the root's", rooted: true, blocks: true, out: true, in: true, bus: others},
+	{name: sendRecv, about: "every rank sends to the next and receives from the one before", out: true, bus: once},
+	{name: pingPong, about: "rank 0 sends to rank 1, which sends back; half of the time", out: true, bus: once},
+	{name: barrier, about: "every rank waits for all", out: true},
+}
+
+// Operations are the names of all operations.
+func Operations() (names []string) {
+	for _, o := range operations {
+		names = append(names, o.name)
+	}
+	return names
+}
+
+// About is what an operation does, in a few words.
+func About(name string) string {
+	return operations[slices.Index(Operations(), name)].about
+}
+
+// Ops are the names of the reductions.
+var Ops = []string{"sum", "prod", "min", "max", "avg"}
+
+// Check says what is wrong with c for so many ranks; 0 if their number is not known yet.
+func (c *Config) Check(ranks int) error {
+	list := c.experiments(max(ranks, 1))
+	switch {
+	case c.Sizes.Min > c.Sizes.Max:
+		return fmt.Errorf("the least size, %d, is more than the largest, %d", c.Sizes.Min, c.Sizes.Max)
+	case c.Sizes.Max > maxSize:
+		return fmt.Errorf("size %d: want %d at most", c.Sizes.Max, int64(maxSize))
+	case len(list) == 0:
+		return fmt.Errorf("%s has no meaning for %s", c.Op, c.Type)
+	case ranks == 0:
+		return nil
+	case c.Root >= ranks && slices.ContainsFunc(list, func(e experiment) bool { return e.rooted }):
+		return fmt.Errorf("root %d: there are only %d ranks", c.Root, ranks)
+	case ranks < 2 && slices.Contains(c.Operations, pingPong):
+		return fmt.Errorf("%s takes 2 ranks", pingPong)
+	}
+	return nil
+}
+
+// An experiment is an operation with all that it takes but a size.
+type experiment struct {
+	operation
+	typ  dataType
+	op   string // empty: it does not reduce
+	root int    // -1: it has none
+}
+
+// experiments are what c asks for. What has no meaning is left out.
+func (c *Config) experiments(ranks int) (list []experiment) {
+	for _, name := range c.Operations {
+		o := operations[slices.Index(Operations(), name)]
+		for _, typ := range c.types(o) {
+			for _, op := range c.ops(o) {
+				if typ.unordered && (op == "min" || op == "max") {
+					continue
+				}
+				for _, root := range c.roots(o, ranks) {
+					list = append(list, experiment{o, typ, op, root})
+				}
+			}
+		}
+	}
+	return list
+}
+
+func (c *Config) types(o operation) (list []dataType) {
+	if !o.moves() {
+		return []dataType{noType}
+	}
+	for _, t := range dataTypes {
+		if c.Type == All || c.Type == t.name {
+			list = append(list, t)
+		}
+	}
+	return list
+}
+
+func (c *Config) ops(o operation) []string {
+	switch {
+	case !o.reduces:
+		return []string{""}
+	case c.Op == All:
+		return Ops
+	default:
+		return []string{c.Op}
+	}
+}
+
+func (c *Config) roots(o operation, ranks int) (list []int) {
+	switch {
+	case !o.rooted:
+		return []int{-1}
+	case c.Root != AllRoots:
+		return []int{c.Root}
+	}
+	for r := range ranks {
+		list = append(list, r)
+	}
+	return list
+}

@@ -1,0 +1,138 @@
+package bench
+
+import (
+	"context"
+
+	"github.com/gorun/gorun/comm"
+)
+
+// A call is an operation on certain buffers, which can be made as often as one likes.
+type call struct {
+	make func() error
+
+	clear   func()      // sets to zero all buffers that it uses
+	rewrite func(i int) // rewrites what this rank gives
+	prepare func()      // gets ready for a checked call
+	wrong   func() int  // counts the elements that such a call has left wrong
+}
+
+// typed makes the calls of one experiment, for elements of type T.
+type typed[T comm.Element] struct {
+	ctx  context.Context
+	g    *comm.Group
+	e    experiment
+	a, b []T // room for the largest size
+	of   func(int) T
+	fill [2][]T // what buffers are rewritten with, in turns
+
+	given  []T // number(rank, i), as T, for a period
+	result []T // reduced(i)
+}
+
+// callerOf is for elements that of makes of numbers.
+func callerOf[T comm.Element](of func(int) T) newCaller {
+	return func(ctx context.Context, g *comm.Group, e experiment, count int) (caller, error) {
+		t := &typed[T]{ctx: ctx, g: g, e: e, of: of}
+		var err error
+		if t.a, err = alloc[T](g, count); err != nil {
+			return nil, err
+		}
+		if e.out {
+			if t.b, err = alloc[T](g, count); err != nil {
+				return nil, err
+			}
+		}
+		for n := range t.fill {
+			t.fill[n] = repeat(of(n), fillBytes/int(e.typ.size))
+		}
+		t.given = t.numbers(g.Rank())
+		for i := range period {
+			t.result = append(t.result, of(reduced(e.op, g.Size(), i)))
+		}
+		return t.call, nil
+	}
+}
+
+// alloc is where all buffers come from.
+func alloc[T comm.Element](_ *comm.Group, n int) ([]T, error) { return make([]T, n), nil }
+
+// fillBytes stay in the first cache while a buffer is filled with them.
+const fillBytes = 4096
+
+func repeat[T any](v T, n int) []T {
+	list := make([]T, n)
+	for i := range list {
+		list[i] = v
+	}
+	return list
+}
+
+// rewrite fills buf.
+func (t *typed[T]) rewrite(buf []T, with int) {
+	for len(buf) > 0 {
+		buf = buf[copy(buf, t.fill[with]):]
+	}
+}
+
+// numbers is what a rank gives.
+func (t *typed[T]) numbers(rank int) (list []T) {
+	for i := range period {
+		list = append(list, t.of(number(t.e.op, t.g.Size(), rank, i)))
+	}
+	return list
+}
+
+// A span is what should be in a buffer: buf[i] is element first+i of numbers that repeat.
+type span[T comm.Element] struct {
+	buf     []T
+	numbers []T
+	first   int
+}
+
+func (s span[T]) fill() {
+	for i, k := 0, s.first%period; i < len(s.buf); i++ {
+		s.buf[i] = s.numbers[k]
+		if k++; k == period {
+			k = 0
+		}
+	}
+}
+
+func (s span[T]) wrong() (n int) {
+	for i, k := 0, s.first%period; i < len(s.buf); i++ {
+		if s.buf[i] != s.numbers[k] {
+			n++
+		}
+		if k++; k == period {
+			k = 0
+		}
+	}
+	return n
+}
+
+// newCall is a call to which this rank gives what is in one buffer, and after which there is something in others.
+func (t *typed[T]) newCall(given []T, wants []span[T], do func() error) *call {
+	return &call{
+		make: do,
+		clear: func() {
+			t.rewrite(given, 0)
+			for _, s := range wants {
+				t.rewrite(s.buf, 0)
+			}
+		},
+		rewrite: func(i int) { t.rewrite(given, i%len(t.fill)) },
+		prepare: func() {
+			bad := repeat(t.of(poison), period)
+			for _, s := range wants {
+				span[T]{buf: s.buf, numbers: bad}.fill()
+			}
+			span[T]{buf: given, numbers: t.given}.fill()
+		},
+		wrong: func() (n int) {
+			for _, s := range wants {
+				n += s.wrong()
+			}
+			return n
+		},
+	}
+}

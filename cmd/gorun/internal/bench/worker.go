@@ -1,0 +1,147 @@
+package bench
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+
+	"github.com/gorun/gorun/comm"
+)
+
+// WorkerCommand is the command of gorun that is a worker of a benchmark. Its argument is a Config in JSON.
+const WorkerCommand = "bench-worker"
+
+// A member is what ranks tell each other of themselves.
+type member struct {
+	Config string
+	Host   string
+	Pid    int
+}
+
+// Work is a worker of a benchmark: it does what config says together with all others. Rank 0 writes to out what comes of it,
+// and returns an error if anything is wrong.
+func Work(ctx context.Context, config string, out io.Writer) error {
+	var c Config
+	if err := json.Unmarshal([]byte(config), &c); err != nil {
+		return err
+	}
+	world, err := comm.Init(ctx, comm.WithTransport(c.Transport))
+	if err != nil {
+		return err
+	}
+	err = work(ctx, world, &c, config, out)
+	return errors.Join(err, world.Close())
+}
+
+func work(ctx context.Context, world *comm.Group, c *Config, config string, out io.Writer) error {
+	if err := c.Check(world.Size()); err != nil {
+		return err
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "localhost"
+	}
+	members, err := comm.AllGatherObject(ctx, world, member{config, host, os.Getpid()})
+	if err != nil {
+		return err
+	}
+	for rank, m := range members {
+		if m.Config != members[0].Config {
+			return fmt.Errorf("rank %d has other flags than rank 0: give every node the same", rank)
+		}
+	}
+	if world.Rank() != 0 {
+		out = io.Discard
+	}
+	w := worker{meter: meter{ctx: ctx, g: world, c: c}, report: report{c: c, out: out}}
+	if err := w.run(members); err != nil {
+		return err
+	}
+	if err := comm.Barrier(ctx, world); err != nil {
+		return err
+	}
+	if world.Rank() == 0 && w.report.wrong > 0 {
+		return fmt.Errorf("%d elements are wrong", w.report.wrong)
+	}
+	return nil
+}
+
+// A worker measures, and reports what it has measured.
+type worker struct {
+	meter  meter
+	report report
+}
+
+func (w *worker) run(members []member) error {
+	w.report.start(members)
+	last := ""
+	for _, e := range w.meter.c.experiments(len(members)) {
+		if e.name != last {
+			w.report.end()
+			w.report.begin(e.name)
+			last = e.name
+		}
+		if err := w.experiment(e); err != nil {
+			return err
+		}
+	}
+	w.report.end()
+	return w.report.err
+}
+
+// experiment measures all sizes.
+func (w *worker) experiment(e experiment) error {
+	g, c := w.meter.g, w.meter.c
+	unit := e.typ.size
+	if e.blocks {
+		unit *= int64(g.Size())
+	}
+	sizes, room := c.Sizes.of(unit), c.Sizes.largest(unit)/e.typ.size
+	if !e.moves() {
+		sizes, room = slices.Values([]int64{0}), 0
+	}
+	call, err := e.typ.caller(w.meter.ctx, g, e, int(room))
+	if err != nil {
+		return err
+	}
+	for size := range sizes {
+		r := newRow(e, g.Size(), size, int(size/unit), c)
+		for _, form := range []struct {
+			there   bool
+			figures **figures
+		}{{e.out, &r.OutOfPlace}, {e.in, &r.InPlace}} {
+			if !form.there {
+				continue
+			}
+			if *form.figures, err = w.figures(e, size, call(r.Count, form.figures == &r.InPlace)); err != nil {
+				return err
+			}
+		}
+		w.report.row(r)
+	}
+	return nil
+}
+
+// figures checks and measures a call.
+func (w *worker) figures(e experiment, size int64, c *call) (*figures, error) {
+	var wrong *int
+	if w.meter.c.Checks > 0 && e.moves() {
+		n, err := w.meter.check(c)
+		if err != nil {
+			return nil, err
+		}
+		wrong = &n
+	}
+	m, err := w.meter.measure(c)
+	if err != nil {
+		return nil, err
+	}
+	if e.name == pingPong {
+		m.mean, m.p50, m.p99 = m.mean/2, m.p50/2, m.p99/2
+	}
+	return newFigures(e, w.meter.g.Size(), size, m, wrong, w.meter.c.P99), nil
+}

@@ -1,0 +1,200 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/gorun/gorun/cmd/gorun/internal/bench"
+	"github.com/gorun/gorun/launcher/topology"
+)
+
+const aboutBench = "It runs the calls of package comm in a job of its own, over sizes of messages, and prints nccl-tests' table on stdout. " +
+	"Flags that nccl-tests has mean the same here; a rank is a process, and its calls block, so that -g, -t, -m, -p, -z and -G have no meaning. " +
+	"Flags of gorun say where the ranks are; for several nodes, the same line runs on each. " +
+	"The exit code is 1 if a result is wrong."
+
+// benchCommand is gorun bench: a job whose workers are this binary, and measure.
+func benchCommand(here host, start startFunc) *cobra.Command {
+	c := bench.Config{Sizes: bench.Sizes{Min: 8, Max: 64 << 20, Factor: 2}, Type: "float", Op: "sum", Warmup: 5, Checks: 1, Transport: "auto"}
+	cmd := &cobra.Command{
+		Use: "bench [operation...]", Short: "Measure how fast ranks talk to each other", Long: aboutBench + benchOperations(),
+		ValidArgsFunction: cobra.FixedCompletions(bench.Operations(), cobra.ShellCompDirectiveNoFileComp),
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	own := func(name, short, value, help string, set func(string) error, choices ...string) {
+		f := flags.VarPF(setter{value, set}, name, short, help)
+		if value == "" {
+			f.NoOptDefVal = "1"
+		}
+		_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(choices, cobra.ShellCompDirectiveNoFileComp)) // there is such a flag
+	}
+	own("minbytes", "b", "SIZE", "least size of a message, such as 8, 1K, 1M or 1G (8)", setTo(&c.Sizes.Min, size))
+	own("maxbytes", "e", "SIZE", "largest size (64M)", setTo(&c.Sizes.Max, size))
+	own("stepfactor", "f", "N", "how many times the size before each size is (2)", setTo(&c.Sizes.Factor, between(2, bench.MaxFactor)))
+	own("stepbytes", "i", "SIZE", "how much more each size is than the one before, instead of a factor", setTo(&c.Sizes.Step, size))
+	own("iters", "n", "N", "calls that are measured (as many as take a tenth of a second, from 5 to 20000)", setTo(&c.Iterations, between(1, maxCalls)))
+	own("warmup-iters", "w", "N", "calls before them (5)", setTo(&c.Warmup, between(0, maxCalls)))
+	own("check", "c", "N", "how often the result is checked; 0: never (1)", setTo(&c.Checks, between(0, maxCalls)))
+	own("datatype", "d", "TYPE", "type of the elements: "+anyOf(bench.Types())+"; or all (float)", setTo(&c.Type, benchType), append(bench.Types(), bench.All)...)
+	own("op", "o", "OP", "what reduces them: "+anyOf(bench.Ops)+"; or all (sum)", setTo(&c.Op, benchOp), append(bench.Ops[:len(bench.Ops):len(bench.Ops)], bench.All)...)
+	own("root", "r", "RANK", "root of operations that have one; or all, one after the other (0)", setTo(&c.Root, benchRoot))
+	own("dirty", "", "", "every rank rewrites what it gives before each call, as programs do; the time that takes is not counted", setTo(&c.Dirty, parseSwitch))
+	own("p99", "", "", "also the median of all calls, and what 99 of 100 do not exceed", setTo(&c.P99, parseSwitch))
+	own("transport", "", "NAME", "how bytes move: "+anyOf(transports)+" (auto)", setTo(&c.Transport, choice(transports)), transports...)
+	own("json", "", "", "print a line of JSON for each size instead of a table", setTo(&c.JSON, parseSwitch))
+	launch := newValues(groupNodes, groupRendezvous, groupProcessors)
+	launch.add(cmd)
+	cmd.SetFlagErrorFunc(commandFlagError)
+
+	cmd.RunE = func(cmd *cobra.Command, names []string) error {
+		var err error
+		if c.Operations, err = benchNames(names); err != nil {
+			return err
+		}
+		if flags.Changed("stepbytes") && flags.Changed("stepfactor") {
+			return usagef("gorun bench: a size has one step: leave out --stepbytes or --stepfactor")
+		}
+		o, err := launch.options(here)
+		if err != nil {
+			return err
+		}
+		command, err := o.forBench(&c)
+		if err != nil {
+			return err
+		}
+		return start(cmd.Context(), o, command)
+	}
+	return cmd
+}
+
+// forBench makes o the options of a job whose workers are this binary, and returns their command line.
+func (o *options) forBench(c *bench.Config) ([]string, error) {
+	if _, given := o.given["nproc-per-node"]; !given {
+		cpus, err := topology.CPUCount(o.host.root)
+		if err != nil {
+			return nil, err
+		}
+		o.nproc = max(2, cpus)
+	}
+	ranks := 0 // not known where nodes may differ
+	if o.nnodes == 1 {
+		ranks = o.nproc
+	}
+	if err := c.Check(ranks); err != nil {
+		return nil, usagef("gorun bench: %w", err)
+	}
+	config, err := json.Marshal(c)
+	if err != nil {
+		return nil, err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	o.noPython, o.prefix = true, ""
+	if o.threads == 0 {
+		o.threads = 1 // nothing to tell the user
+	}
+	return []string{self, bench.WorkerCommand, string(config)}, nil
+}
+
+// benchWorkerCommand is what gorun bench starts in its job.
+func benchWorkerCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: bench.WorkerCommand, Hidden: true, Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return bench.Work(cmd.Context(), args[0], cmd.OutOrStdout())
+		},
+	}
+}
+
+// benchOperations is a list for people.
+func benchOperations() string {
+	var b strings.Builder
+	b.WriteString(" Operations (all, if none is named): ")
+	for i, name := range bench.Operations() {
+		if i > 0 {
+			b.WriteString("; ")
+		}
+		b.WriteString(name + ", " + bench.About(name))
+	}
+	return b.String() + "."
+}
+
+// benchNames is the operations of these names; none means all.
+func benchNames(names []string) ([]string, error) {
+	all := bench.Operations()
+	for _, name := range names {
+		if !slices.Contains(all, name) {
+			return nil, usagef("gorun bench: no operation %s%s: want %s", quote(name), didYouMean(name, all), anyOf(all))
+		}
+	}
+	if len(names) == 0 {
+		names = all
+	}
+	return names, nil
+}
+
+// transports are the choices of comm.WithTransport.
+var transports = []string{"auto", "shm", "tcp"}
+
+// maxCalls keeps a slip of the finger from taking for ever.
+const maxCalls = 1 << 30
+
+// A setter is a pflag.Value that is parsed at once.
+type setter struct {
+	value string // what stands for it in the help; empty: it is a switch
+	set   func(string) error
+}
+
+var _ pflag.Value = setter{}
+
+func (s setter) Set(text string) error { return s.set(text) }
+func (s setter) String() string        { return "" }
+func (s setter) Type() string          { return s.value }
+
+// setTo sets what is at p to what parse makes of a text.
+func setTo[T any](p *T, parse func(string) (T, error)) func(string) error {
+	return func(text string) (err error) {
+		v, err := parse(text)
+		if err == nil {
+			*p = v
+		}
+		return err
+	}
+}
+
+func between(low, high int) func(string) (int, error) {
+	return func(text string) (int, error) { return number(text, low, high) }
+}
+
+func benchOp(text string) (string, error) {
+	return choice(append([]string{bench.All}, bench.Ops...))(text)
+}
+
+func benchType(text string) (string, error) {
+	name, ok := bench.TypeNamed(text)
+	if !ok {
+		return "", errors.New("want " + anyOf(bench.Types()) + ", or all" + didYouMean(text, bench.Types()))
+	}
+	return name, nil
+}
+
+func benchRoot(text string) (int, error) {
+	if text == bench.All {
+		return bench.AllRoots, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 || n >= maxProcs {
+		return 0, errors.New("want a rank, from 0, or all")
+	}
+	return n, nil
+}
