@@ -13,6 +13,7 @@
 package bench
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 )
@@ -83,7 +84,7 @@ var operations = []operation{
 	{name: gather, about: "the root gets the blocks of all", rooted: true, blocks: true, out: true, in: true, bus: others},
 	{name: scatter, about: "every rank gets a block of the root's", rooted: true, blocks: true, out: true, in: true, bus: others},
 	{name: sendRecv, about: "every rank sends to the next and receives from the one before", out: true, bus: once},
-	{name: pingPong, about: "rank 0 sends to rank 1, which sends back; half of the time", out: true, bus: once},
+	{name: pingPong, about: "rank 0 sends to rank 1, which sends back: half of the time", out: true, bus: once},
 	{name: barrier, about: "every rank waits for all", out: true},
 }
 
@@ -103,25 +104,33 @@ func About(name string) string {
 // Ops are the names of the reductions.
 var Ops = []string{"sum", "prod", "min", "max", "avg"}
 
-// Check says what is wrong with c for so many ranks; 0 if their number is not known yet.
+// A UsageError says what is wrong with a Config.
+type UsageError struct{ why string }
+
+func (e *UsageError) Error() string { return e.why }
+
+func usagef(format string, args ...any) error { return &UsageError{fmt.Sprintf(format, args...)} }
+
+// Check holds c against the number of ranks, or if that is 0, because it is not known yet, only against itself.
 func (c *Config) Check(ranks int) error {
-	list := c.experiments(max(ranks, 1))
+	list := c.experiments(cmp.Or(ranks, pair))
 	switch {
 	case c.Sizes.Min > c.Sizes.Max:
-		return fmt.Errorf("the least size, %d, is more than the largest, %d", c.Sizes.Min, c.Sizes.Max)
+		return usagef("the least size, %d, is more than the largest, %d", c.Sizes.Min, c.Sizes.Max)
 	case c.Sizes.Max > maxSize:
-		return fmt.Errorf("size %d: want %d at most", c.Sizes.Max, int64(maxSize))
+		return usagef("size %d: want %d at most", c.Sizes.Max, int64(maxSize))
+	case len(list) == 0 && slices.Contains(c.Operations, pingPong):
+		return usagef("%s takes %d ranks", pingPong, pair)
 	case len(list) == 0:
-		return fmt.Errorf("%s has no meaning for %s", c.Op, c.Type)
-	case ranks == 0:
-		return nil
-	case c.Root >= ranks && slices.ContainsFunc(list, func(e experiment) bool { return e.rooted }):
-		return fmt.Errorf("root %d: there are only %d ranks", c.Root, ranks)
-	case ranks < 2 && slices.Contains(c.Operations, pingPong):
-		return fmt.Errorf("%s takes 2 ranks", pingPong)
+		return usagef("%s has no meaning for %s", c.Op, c.Type)
+	case ranks > 0 && c.Root >= ranks && slices.ContainsFunc(list, func(e experiment) bool { return e.rooted }):
+		return usagef("root %d: there are only %d ranks", c.Root, ranks)
 	}
 	return nil
 }
+
+// pair is how many ranks have a part in pingPong.
+const pair = 2
 
 // An experiment is an operation with all that it takes but a size.
 type experiment struct {
@@ -134,12 +143,12 @@ type experiment struct {
 // experiments are what c asks for. What has no meaning is left out.
 func (c *Config) experiments(ranks int) (list []experiment) {
 	for _, name := range c.Operations {
+		if name == pingPong && ranks < pair {
+			continue
+		}
 		o := operations[slices.Index(Operations(), name)]
 		for _, typ := range c.types(o) {
-			for _, op := range c.ops(o) {
-				if typ.unordered && (op == "min" || op == "max") {
-					continue
-				}
+			for _, op := range c.ops(o, typ) {
 				for _, root := range c.roots(o, ranks) {
 					list = append(list, experiment{o, typ, op, root})
 				}
@@ -161,15 +170,16 @@ func (c *Config) types(o operation) (list []dataType) {
 	return list
 }
 
-func (c *Config) ops(o operation) []string {
-	switch {
-	case !o.reduces:
+func (c *Config) ops(o operation, typ dataType) (list []string) {
+	if !o.reduces {
 		return []string{""}
-	case c.Op == All:
-		return Ops
-	default:
-		return []string{c.Op}
 	}
+	for _, op := range Ops {
+		if (c.Op == All || c.Op == op) && !(typ.unordered && (op == "min" || op == "max")) {
+			list = append(list, op)
+		}
+	}
+	return list
 }
 
 func (c *Config) roots(o operation, ranks int) (list []int) {

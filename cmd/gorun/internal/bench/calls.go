@@ -8,9 +8,9 @@ import (
 
 // A call is an operation on certain buffers, which can be made as often as one likes.
 type call struct {
-	make func() error
+	do func() error
 
-	clear   func()      // sets to zero all buffers that it uses
+	clear   func()      // fills all buffers that it uses with zeros
 	rewrite func(i int) // rewrites what this rank gives
 	prepare func()      // gets ready for a checked call
 	wrong   func() int  // counts the elements that such a call has left wrong
@@ -113,7 +113,7 @@ func (s span[T]) wrong() (n int) {
 // newCall is a call to which this rank gives what is in one buffer, and after which there is something in others.
 func (t *typed[T]) newCall(given []T, wants []span[T], do func() error) *call {
 	return &call{
-		make: do,
+		do: do,
 		clear: func() {
 			t.rewrite(given, 0)
 			for _, s := range wants {

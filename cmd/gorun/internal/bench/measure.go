@@ -92,7 +92,7 @@ func (m *meter) batch(c *call, n int) (time.Duration, error) {
 		if m.c.Dirty {
 			c.rewrite(i)
 		}
-		if err := c.make(); err != nil {
+		if err := c.do(); err != nil {
 			return 0, err
 		}
 	}
@@ -110,7 +110,7 @@ func (m *meter) percentiles(c *call, n int) (p50, p99 float64, err error) {
 			c.rewrite(i)
 		}
 		start := time.Now()
-		if err := c.make(); err != nil {
+		if err := c.do(); err != nil {
 			return 0, 0, err
 		}
 		m.spans[i] = time.Since(start).Seconds()
@@ -134,7 +134,7 @@ func (m *meter) check(c *call) (wrong int, err error) {
 		if err := comm.Barrier(m.ctx, m.g); err != nil { // nobody's buffer changes under a call
 			return 0, err
 		}
-		if err := c.make(); err != nil {
+		if err := c.do(); err != nil {
 			return 0, err
 		}
 		wrong += c.wrong()

@@ -43,15 +43,21 @@ func newRow(e experiment, ranks int, size int64, count int, c *Config) *row {
 }
 
 func newFigures(e experiment, ranks int, size int64, m measurement, wrong *int, percentiles bool) *figures {
-	f := &figures{Calls: m.calls, Time: m.mean * 1e6, Wrong: wrong}
+	f := &figures{Calls: m.calls, Time: rounded(m.mean * 1e6), Wrong: wrong}
 	if percentiles {
-		f.P50, f.P99 = new(m.p50*1e6), new(m.p99*1e6)
+		f.P50, f.P99 = new(rounded(m.p50*1e6)), new(rounded(m.p99*1e6))
 	}
 	if e.moves() && m.mean > 0 {
-		f.AlgBW = float64(size) / m.mean / 1e9
-		f.BusBW = f.AlgBW * e.bus(float64(ranks))
+		alg := float64(size) / m.mean / 1e9
+		f.AlgBW, f.BusBW = rounded(alg), rounded(alg*e.bus(float64(ranks)))
 	}
 	return f
+}
+
+// rounded is v with six digits, which is more than any clock gives.
+func rounded(v float64) float64 {
+	v, _ = strconv.ParseFloat(strconv.FormatFloat(v, 'g', 6, 64), 64) // which cannot fail
+	return v
 }
 
 // A report writes rows: as a table for each operation, in the form of nccl-tests, or in JSON.

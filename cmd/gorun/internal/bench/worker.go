@@ -51,7 +51,7 @@ func work(ctx context.Context, world *comm.Group, c *Config, config string, out 
 	}
 	for rank, m := range members {
 		if m.Config != members[0].Config {
-			return fmt.Errorf("rank %d has other flags than rank 0: give every node the same", rank)
+			return usagef("rank %d has other flags than rank 0: give every node the same", rank)
 		}
 	}
 	if world.Rank() != 0 {

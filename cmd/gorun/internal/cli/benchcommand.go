@@ -3,6 +3,7 @@ package cli
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"strconv"
@@ -17,7 +18,7 @@ import (
 
 const aboutBench = "It runs the calls of package comm in a job of its own, over sizes of messages, and prints nccl-tests' table on stdout. " +
 	"Flags that nccl-tests has mean the same here; a rank is a process, and its calls block, so that -g, -t, -m, -p, -z and -G have no meaning. " +
-	"Flags of gorun say where the ranks are; for several nodes, the same line runs on each. " +
+	"Flags of gorun say where the ranks are; without --nproc-per-node there are as many as CPUs, and 2 at least. " +
 	"The exit code is 1 if a result is wrong."
 
 // benchCommand is gorun bench: a job whose workers are this binary, and measure.
@@ -89,7 +90,7 @@ func (o *options) forBench(c *bench.Config) ([]string, error) {
 		ranks = o.nproc
 	}
 	if err := c.Check(ranks); err != nil {
-		return nil, usagef("gorun bench: %w", err)
+		return nil, fmt.Errorf("gorun bench: %w", err)
 	}
 	config, err := json.Marshal(c)
 	if err != nil {
@@ -118,15 +119,11 @@ func benchWorkerCommand() *cobra.Command {
 
 // benchOperations is a list for people.
 func benchOperations() string {
-	var b strings.Builder
-	b.WriteString(" Operations (all, if none is named): ")
-	for i, name := range bench.Operations() {
-		if i > 0 {
-			b.WriteString("; ")
-		}
-		b.WriteString(name + ", " + bench.About(name))
+	var list []string
+	for _, name := range bench.Operations() {
+		list = append(list, name+" ("+bench.About(name)+")")
 	}
-	return b.String() + "."
+	return " Operations: " + strings.Join(list, ", ") + ". All of them, if none is named."
 }
 
 // benchNames is the operations of these names; none means all.

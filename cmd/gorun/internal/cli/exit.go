@@ -4,6 +4,8 @@ import (
 	"errors"
 
 	"github.com/gorun/gorun/agent"
+	"github.com/gorun/gorun/cmd/gorun/internal/bench"
+	"github.com/gorun/gorun/comm"
 	"github.com/gorun/gorun/launcher"
 	"github.com/gorun/gorun/rendezvous"
 )
@@ -24,7 +26,8 @@ func exitCode(err error) int {
 	switch {
 	case err == nil:
 		return exitOK
-	case is[*usageError](err), is[*rendezvous.MisuseError](err), is[*launcher.BuildError](err), is[*launcher.TimerFileError](err), isBusyPort(err):
+	case is[*usageError](err), is[*bench.UsageError](err), is[*comm.ArgumentError](err),
+		is[*rendezvous.MisuseError](err), is[*launcher.BuildError](err), is[*launcher.TimerFileError](err), isBusyPort(err):
 		return exitUsage
 	case is[*launcher.NotExecutableError](err):
 		return exitNotExecutable

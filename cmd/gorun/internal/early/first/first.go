@@ -29,7 +29,9 @@ func init() {
 	}
 }
 
-// mayRun reports whether arguments may be those of a job: it has a program, where the rest asks for a text.
+// mayRun reports whether arguments may be those of a job: it has a program, where the rest asks for a text, or is a worker
+// that is built in.
 func mayRun(args []string) bool {
-	return slices.ContainsFunc(args, func(arg string) bool { return !strings.HasPrefix(arg, "-") })
+	i := slices.IndexFunc(args, func(arg string) bool { return !strings.HasPrefix(arg, "-") })
+	return i >= 0 && !strings.HasSuffix(args[i], "-worker")
 }
