@@ -23,6 +23,7 @@ func TestEarly(t *testing.T) {
 		{name: "guard", args: []string{"gorun-guard"}, code: 1, no: []string{"net", etcd[0], etcd[1]}}, // its agent has died
 		{name: "job", args: []string{"gorun", "true"}, no: etcd},
 		{name: "text", args: []string{"gorun", "--version"}, early: []string{"net"}, no: etcd},
+		{name: "worker", args: []string{"gorun", "bench-worker", "{}"}, code: 2, early: []string{"net"}, no: etcd}, // nobody says its rank
 		{name: "main", args: []string{"gorun", "--version"}, coverDir: t.TempDir(), early: etcd},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
