@@ -13,7 +13,6 @@
 package bench
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 )
@@ -96,10 +95,10 @@ func Operations() (names []string) {
 	return names
 }
 
+func operationNamed(name string) operation { return operations[slices.Index(Operations(), name)] }
+
 // About is what an operation does, in a few words.
-func About(name string) string {
-	return operations[slices.Index(Operations(), name)].about
-}
+func About(name string) string { return operationNamed(name).about }
 
 // Ops are the names of the reductions.
 var Ops = []string{"sum", "prod", "min", "max", "avg"}
@@ -113,23 +112,27 @@ func usagef(format string, args ...any) error { return &UsageError{fmt.Sprintf(f
 
 // Check holds c against the number of ranks, or if that is 0, because it is not known yet, only against itself.
 func (c *Config) Check(ranks int) error {
-	list := c.experiments(cmp.Or(ranks, pair))
 	switch {
 	case c.Sizes.Min > c.Sizes.Max:
 		return usagef("the least size, %d, is more than the largest, %d", c.Sizes.Min, c.Sizes.Max)
 	case c.Sizes.Max > maxSize:
 		return usagef("size %d: want %d at most", c.Sizes.Max, int64(maxSize))
-	case len(list) == 0 && slices.Contains(c.Operations, pingPong):
+	case ranks == 1 && slices.Equal(c.Operations, []string{pingPong}):
 		return usagef("%s takes %d ranks", pingPong, pair)
-	case len(list) == 0:
-		return usagef("%s has no meaning for %s", c.Op, c.Type)
-	case ranks > 0 && c.Root >= ranks && slices.ContainsFunc(list, func(e experiment) bool { return e.rooted }):
-		return usagef("root %d: there are only %d ranks", c.Root, ranks)
+	}
+	for _, name := range c.Operations {
+		o := operationNamed(name)
+		switch {
+		case o.reduces && len(c.experimentsOf(o, 1)) == 0:
+			return usagef("%s has no meaning for %s", c.Op, c.Type)
+		case o.rooted && ranks > 0 && c.Root >= ranks:
+			return usagef("root %d: there are only %d ranks", c.Root, ranks)
+		}
 	}
 	return nil
 }
 
-// pair is how many ranks have a part in pingPong.
+// pair is how many ranks have a part in pingPong, which is left out where there are fewer.
 const pair = 2
 
 // An experiment is an operation with all that it takes but a size.
@@ -140,18 +143,21 @@ type experiment struct {
 	root int    // -1: it has none
 }
 
-// experiments are what c asks for. What has no meaning is left out.
+// experiments are what c asks for. Of all types and reductions, what has no meaning is left out.
 func (c *Config) experiments(ranks int) (list []experiment) {
 	for _, name := range c.Operations {
-		if name == pingPong && ranks < pair {
-			continue
+		if name != pingPong || ranks >= pair {
+			list = append(list, c.experimentsOf(operationNamed(name), ranks)...)
 		}
-		o := operations[slices.Index(Operations(), name)]
-		for _, typ := range c.types(o) {
-			for _, op := range c.ops(o, typ) {
-				for _, root := range c.roots(o, ranks) {
-					list = append(list, experiment{o, typ, op, root})
-				}
+	}
+	return list
+}
+
+func (c *Config) experimentsOf(o operation, ranks int) (list []experiment) {
+	for _, typ := range c.types(o) {
+		for _, op := range c.ops(o, typ) {
+			for _, root := range c.roots(o, ranks) {
+				list = append(list, experiment{o, typ, op, root})
 			}
 		}
 	}

@@ -118,6 +118,8 @@ func TestCheck(t *testing.T) {
 		{func(c *Config) { c.Sizes.Min = 65 }, 2, "the least size, 65, is more than the largest, 64"},
 		{func(c *Config) { c.Sizes.Max = maxSize + 1 }, 2, "size 1099511627777: want 1099511627776 at most"},
 		{func(c *Config) { c.Type, c.Op = "complex128", "max" }, 2, "max has no meaning for complex128"},
+		{func(c *Config) { c.Operations, c.Type, c.Op = Operations(), "complex64", "min" }, 2, "min has no meaning for complex64"},
+		{func(c *Config) { c.Operations, c.Type, c.Op = []string{barrier}, "complex64", "min" }, 2, ""},
 		{func(c *Config) { c.Operations = []string{pingPong} }, 1, "pingpong takes 2 ranks"},
 		{func(c *Config) { c.Operations = []string{pingPong} }, 0, ""},
 	} {

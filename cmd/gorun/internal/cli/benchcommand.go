@@ -7,7 +7,6 @@ import (
 	"os"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -16,7 +15,7 @@ import (
 	"github.com/gorun/gorun/launcher/topology"
 )
 
-const aboutBench = "It runs the calls of package comm in a job of its own, over sizes of messages, and prints nccl-tests' table on stdout. " +
+const aboutBench = "It runs calls of package comm, all if none is named, in a job of its own, over sizes of messages, and prints nccl-tests' table on stdout. " +
 	"Flags that nccl-tests has mean the same here; a rank is a process, and its calls block, so that -g, -t, -m, -p, -z and -G have no meaning. " +
 	"Flags of gorun say where the ranks are; without --nproc-per-node there are as many as CPUs, and 2 at least. " +
 	"The exit code is 1 if a result is wrong."
@@ -25,8 +24,10 @@ const aboutBench = "It runs the calls of package comm in a job of its own, over 
 func benchCommand(here host, start startFunc) *cobra.Command {
 	c := bench.Config{Sizes: bench.Sizes{Min: 8, Max: 64 << 20, Factor: 2}, Type: "float", Op: "sum", Warmup: 5, Checks: 1, Transport: "auto"}
 	cmd := &cobra.Command{
-		Use: "bench [operation...]", Short: "Measure how fast ranks talk to each other", Long: aboutBench + benchOperations(),
-		ValidArgsFunction: cobra.FixedCompletions(bench.Operations(), cobra.ShellCompDirectiveNoFileComp),
+		Use: "bench [operation...]", Short: "Measure how fast ranks talk to each other", Long: aboutBench,
+	}
+	for _, name := range bench.Operations() {
+		cmd.ValidArgs = append(cmd.ValidArgs, name+"\t"+bench.About(name))
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
@@ -115,15 +116,6 @@ func benchWorkerCommand() *cobra.Command {
 			return bench.Work(cmd.Context(), args[0], cmd.OutOrStdout())
 		},
 	}
-}
-
-// benchOperations is a list for people.
-func benchOperations() string {
-	var list []string
-	for _, name := range bench.Operations() {
-		list = append(list, name+" ("+bench.About(name)+")")
-	}
-	return " Operations: " + strings.Join(list, ", ") + ". All of them, if none is named."
 }
 
 // benchNames is the operations of these names; none means all.

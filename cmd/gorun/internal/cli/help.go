@@ -84,7 +84,15 @@ func commandHelp(cmd *cobra.Command) string {
 	if cmd.Long != "" {
 		fmt.Fprintf(&b, "\n%s\n", wrap(cmd.Long, 0))
 	}
-	heading := "\nFlags:\n"
+	heading := "\nArguments:\n"
+	for _, arg := range cmd.ValidArgs {
+		if name, about, ok := strings.Cut(arg, "\t"); ok {
+			b.WriteString(heading)
+			heading = ""
+			entry(&b, name, about)
+		}
+	}
+	heading = "\nFlags:\n"
 	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
 		if f.Name == "help" {
 			return
