@@ -181,7 +181,8 @@ func (c *Config) ops(o operation, typ dataType) (list []string) {
 		return []string{""}
 	}
 	for _, op := range Ops {
-		if (c.Op == All || c.Op == op) && !(typ.unordered && (op == "min" || op == "max")) {
+		least := op == "min" || op == "max"
+		if (c.Op == All || c.Op == op) && (!typ.unordered || !least) {
 			list = append(list, op)
 		}
 	}
