@@ -6,12 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/gorun/gorun/scripts/internal/peers"
 )
 
 // A benchCase is one thing to measure.
@@ -106,16 +107,9 @@ func (b *bench) workerCommand(dir string, todo ...string) []string {
 // patience is how long a run may take: a launcher that hangs is a result, too.
 const patience = time.Minute
 
-// command runs without what would make a launcher talk.
-func command(ctx context.Context, argv []string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
-	cmd.Env = append(os.Environ(), "OMP_NUM_THREADS=1", "LOGLEVEL=ERROR")
-	return cmd
-}
-
 func start(n int) func(context.Context, *bench, launcher, string) (float64, int, error) {
 	return func(ctx context.Context, b *bench, l launcher, dir string) (float64, int, error) {
-		cmd := command(ctx, l.command(n, 0, b.workerCommand(dir, "end")))
+		cmd := peers.Command(ctx, l.command(n, 0, b.workerCommand(dir, "end")))
 		began := time.Now()
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return 0, 0, fmt.Errorf("%w: %s", err, out)
@@ -126,7 +120,7 @@ func start(n int) func(context.Context, *bench, launcher, string) (float64, int,
 }
 
 func recovery(ctx context.Context, b *bench, l launcher, dir string) (float64, int, error) {
-	out, err := command(ctx, l.command(4, 1, b.workerCommand(dir, "die"))).CombinedOutput()
+	out, err := peers.Command(ctx, l.command(4, 1, b.workerCommand(dir, "die"))).CombinedOutput()
 	if err != nil {
 		return 0, 0, fmt.Errorf("%w: %s", err, out)
 	}
@@ -137,7 +131,7 @@ func recovery(ctx context.Context, b *bench, l launcher, dir string) (float64, i
 
 func output(ctx context.Context, b *bench, l launcher, dir string) (float64, int, error) {
 	const workers = 8
-	cmd := command(ctx, l.tagged(workers, b.workerCommand(dir, "write", strconv.Itoa(b.lines))))
+	cmd := peers.Command(ctx, l.tagged(workers, b.workerCommand(dir, "write", strconv.Itoa(b.lines))))
 	file, err := os.Create(filepath.Join(dir, "output"))
 	if err != nil {
 		return 0, 0, err
@@ -165,7 +159,7 @@ func output(ctx context.Context, b *bench, l launcher, dir string) (float64, int
 
 // memory counts what the processes have for themselves or share among each other: the proportional set size.
 func memory(ctx context.Context, b *bench, l launcher, dir string) (float64, int, error) {
-	cmd := command(ctx, l.command(8, 0, b.workerCommand(dir, "wait")))
+	cmd := peers.Command(ctx, l.command(8, 0, b.workerCommand(dir, "wait")))
 	if err := cmd.Start(); err != nil {
 		return 0, 0, err
 	}

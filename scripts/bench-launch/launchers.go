@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+
+	"github.com/gorun/gorun/scripts/internal/peers"
 )
 
 // A launcher starts n workers with this command; restarts is how often it may start them again.
@@ -34,7 +36,7 @@ func launchers(gorun, dir string) []launcher {
 	}, node: func(nodes, port string, worker []string) []string {
 		return slices.Concat([]string{gorun}, meet(nodes, port), worker)
 	}}}
-	if python := pythonWithTorch(); python != "" {
+	if python := peers.Python(); python != "" {
 		script := filepath.Join(dir, "torchrun.py")
 		if os.WriteFile(script, []byte(torchrunFix), 0o600) == nil {
 			list = append(list, launcher{name: "torchrun", restarts: true, tagOutput: []string{"--tee", "3"}, command: func(n, restarts int, worker []string) []string {
@@ -62,15 +64,6 @@ func launchers(gorun, dir string) []launcher {
 func meet(nodes, port string) []string {
 	return []string{"--nnodes", nodes, "--nproc_per_node", strconv.Itoa(perNode), "--max_restarts", "1", "--rdzv_backend", "c10d",
 		"--rdzv_endpoint", "localhost:" + port, "--rdzv_id", "bench", "--rdzv_conf", "last_call_timeout=1"}
-}
-
-func pythonWithTorch() string {
-	for _, python := range []string{os.Getenv("PYTHON_EXEC"), "python3", "/usr/bin/python3"} {
-		if python != "" && exec.Command(python, "-c", "import torch.distributed.run").Run() == nil {
-			return python
-		}
-	}
-	return ""
 }
 
 // tagged is the command with each line marked by its rank, as gorun does by itself.

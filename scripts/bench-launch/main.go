@@ -13,9 +13,9 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
+
+	"github.com/gorun/gorun/scripts/internal/peers"
 )
 
 func main() {
@@ -40,12 +40,9 @@ func run(rounds, lines int, only string, asJSON bool) error {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	gorun := filepath.Join(dir, "gorun")
-	build := exec.Command("go", "build", "-o", gorun, "./cmd/gorun")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as a release is built
-	build.Stderr = os.Stderr
-	if err := build.Run(); err != nil {
-		return fmt.Errorf("building gorun (run this in the repository's root): %w", err)
+	gorun, err := peers.Gorun(dir)
+	if err != nil {
+		return err
 	}
 	worker, err := os.Executable()
 	if err != nil {

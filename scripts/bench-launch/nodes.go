@@ -12,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/gorun/gorun/scripts/internal/peers"
 )
 
 // perNode is the number of workers of each node; nodes are agents on this machine.
@@ -35,7 +37,7 @@ func startJob(ctx context.Context, l launcher, nodes string, n int, hostFirst bo
 	}
 	j := &job{log: log}
 	for i := range n {
-		a := command(ctx, l.node(nodes, port, worker))
+		a := peers.Command(ctx, l.node(nodes, port, worker))
 		a.Stdout, a.Stderr = log, log
 		a.Cancel = func() error { return a.Process.Signal(syscall.SIGTERM) }
 		a.WaitDelay = 10 * time.Second

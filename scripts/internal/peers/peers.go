@@ -1,0 +1,39 @@
+// Package peers is what the programs in scripts that measure gorun beside others share.
+package peers
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+)
+
+// Gorun builds gorun in dir, as a release is built.
+func Gorun(dir string) (string, error) {
+	path := filepath.Join(dir, "gorun")
+	build := exec.Command("go", "build", "-o", path, "github.com/gorun/gorun/cmd/gorun")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	build.Stderr = os.Stderr
+	if err := build.Run(); err != nil {
+		return "", fmt.Errorf("building gorun (run this in the repository): %w", err)
+	}
+	return path, nil
+}
+
+// Python returns a Python with torch, or "".
+func Python() string {
+	for _, python := range []string{os.Getenv("PYTHON_EXEC"), "python3", "/usr/bin/python3"} {
+		if python != "" && exec.Command(python, "-c", "import torch.distributed.run").Run() == nil {
+			return python
+		}
+	}
+	return ""
+}
+
+// Command runs argv without what would make a launcher talk.
+func Command(ctx context.Context, argv []string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.Env = append(os.Environ(), "OMP_NUM_THREADS=1", "LOGLEVEL=ERROR")
+	return cmd
+}
