@@ -1,0 +1,186 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// A report is all that was measured, as JSON has it.
+type report struct {
+	Machine    string
+	Contenders []contender
+	Notes      []string // what is not there, or went wrong
+	Rounds     int
+	Triad      map[int]float64 // MB/s, by ranks
+	Goals      []outcome
+	Figures    []figure
+	options
+	samples samples
+}
+
+// introduction says how to read the page.
+const introduction = `# Package comm beside Open MPI, MPICH and gloo
+
+Numbers are how many times longer the best of the peers takes; comm is faster where they are above 1. Memory that is dirty
+has been written by its rank just before; hot memory is still in the caches of who used it last. Where there are more ranks
+than processors, Open MPI yields and MPICH does not. gloo has TCP only, and MPICH's TCP is UCX's. This page was printed by
+` + "`go run ./scripts/bench-comm -svg docs/bench-comm.svg`" + `, whose head says how it measures.
+
+`
+
+// print writes a page: what was reached of the goals, and ratios to the best peer of the same transport in each cell.
+func (r report) print(w io.Writer) {
+	fmt.Fprint(w, introduction)
+	fmt.Fprintf(w, "Medians of %d rounds, on %s: %s.\n\n", r.Rounds, r.Machine, strings.Join(r.versions(), ", "))
+	if r.svg != "" {
+		fmt.Fprintf(w, "![time against bytes](%s)\n\n", filepath.Base(r.svg))
+	}
+	for _, text := range r.Notes {
+		fmt.Fprintf(w, "- %s\n", strings.ReplaceAll(text, "\n", " "))
+	}
+	for _, ranks := range slices.Sorted(maps.Keys(r.Triad)) {
+		fmt.Fprintf(w, "- STREAM's triad, %d ranks, arrays of %s: %.1f GB/s\n", ranks, size(r.sizes[len(r.sizes)-1]), r.Triad[ranks]/1e3)
+	}
+	fmt.Fprint(w, "\n## Goals\n\n")
+	r.printGoals(w)
+	for _, c := range r.Contenders {
+		if c.isOurs() {
+			r.printContender(w, c)
+		}
+	}
+}
+
+// printContender has a table for each number of ranks and state of memory.
+func (r report) printContender(w io.Writer, ours contender) {
+	var peers []string
+	for _, c := range r.Contenders {
+		if !c.isOurs() && c.Transport == ours.Transport {
+			peers = append(peers, c.Name)
+		}
+	}
+	for _, ranks := range r.ranks {
+		for _, state := range r.states {
+			list := r.samples.ratios(ours.Name, peers, func(c cell) bool {
+				return c.Ranks == ranks && (c.State == state || c.Bytes == 0 && state == r.states[0])
+			})
+			if len(list) > 0 {
+				fmt.Fprintf(w, "\n## %s, %d ranks, %s\n\nThe peers are %s.\n\n", ours.Name, ranks, state, strings.Join(peers, ", "))
+				printRatios(w, list)
+			}
+		}
+	}
+}
+
+// isOurs says whether it is package comm.
+func (c contender) isOurs() bool { return strings.HasPrefix(c.Name, "comm") }
+
+// versions names each library once.
+func (r report) versions() (list []string) {
+	for _, c := range r.Contenders {
+		list = append(list, strings.TrimSuffix(c.Name, " tcp")+" "+c.Version)
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+func (r report) printGoals(w io.Writer) {
+	rows := [][]string{{"goal", "mean", "reached", "floor", "cells below", "worst"}}
+	for _, g := range r.Goals {
+		row := []string{g.What, fmt.Sprintf("≥ %g", g.Mean), "not measured", "", "", ""}
+		if g.Floor > 0 {
+			row[3] = fmt.Sprintf("%g", g.Floor)
+		}
+		if g.Cells > 0 {
+			row[2] = times(g.Reached)
+			row[5] = fmt.Sprintf("%s (%s, %s)", times(g.Worst.Value), g.Worst.cell, g.Worst.Peer)
+			if g.Floor > 0 {
+				row[4] = fmt.Sprintf("%d of %d", g.Below, g.Cells)
+			}
+		}
+		rows = append(rows, row)
+	}
+	printTable(w, rows)
+}
+
+// printRatios has a row for each operation, a column for each size, and geometric means; and names the worst cell.
+func printRatios(w io.Writer, list []ratio) {
+	var sizes []int
+	for _, x := range list {
+		if x.Bytes > 0 && !slices.Contains(sizes, x.Bytes) {
+			sizes = append(sizes, x.Bytes)
+		}
+	}
+	slices.Sort(sizes)
+	head := []string{""}
+	for _, n := range sizes {
+		head = append(head, size(n))
+	}
+	rows := [][]string{append(head, "mean")}
+	for _, op := range allOps {
+		row, of := slices.Repeat([]string{""}, len(head)), slices.DeleteFunc(slices.Clone(list), func(x ratio) bool { return x.Op != op })
+		if len(of) == 0 {
+			continue
+		}
+		row[0] = op
+		for _, x := range of {
+			if i := slices.Index(sizes, x.Bytes); i >= 0 {
+				row[i+1] = times(x.Value)
+			}
+		}
+		rows = append(rows, append(row, times(geometricMean(of))))
+	}
+	printTable(w, rows)
+	low := worst(list, func(cell) float64 { return 1 })
+	fmt.Fprintf(w, "\nGeometric mean %s; worst %s (%s, %s).\n", times(geometricMean(list)), times(low.Value), low.cell, low.Peer)
+}
+
+// printTable aligns columns, for who reads it as it is.
+func printTable(w io.Writer, rows [][]string) {
+	widths := make([]int, len(rows[0]))
+	for _, row := range rows {
+		for i, text := range row {
+			widths[i] = max(widths[i], len([]rune(text)))
+		}
+	}
+	for n, row := range rows {
+		for i, text := range row {
+			fmt.Fprintf(w, "| %-*s ", widths[i], text)
+		}
+		fmt.Fprintln(w, "|")
+		if n > 0 {
+			continue
+		}
+		for _, width := range widths {
+			fmt.Fprintf(w, "|%s", strings.Repeat("-", width+2))
+		}
+		fmt.Fprintln(w, "|")
+	}
+}
+
+// times writes a ratio with two digits, or all before the point.
+func times(x float64) string {
+	switch {
+	case x >= 9.95:
+		return fmt.Sprintf("%.0f", x)
+	case x >= 0.995:
+		return fmt.Sprintf("%.1f", x)
+	default:
+		return fmt.Sprintf("%.2g", x)
+	}
+}
+
+// size writes bytes.
+func size(n int) string {
+	switch {
+	case n >= 1<<20 && n%(1<<20) == 0:
+		return fmt.Sprintf("%d MiB", n>>20)
+	case n >= 1<<10 && n%(1<<10) == 0:
+		return fmt.Sprintf("%d KiB", n>>10)
+	default:
+		return fmt.Sprintf("%d B", n)
+	}
+}
