@@ -63,4 +63,7 @@
 // and Max follow Go's builtins: any NaN wins. Sums, products and averages of [Float16] and [BFloat16] are computed
 // in float32 and rounded once. [Avg] of integers is the wrapped sum divided by the number of ranks, truncated
 // toward zero. Operations of the caller's own ([NewOp]) need not commute: those are applied in order of rank.
+//
+// On amd64 vectors are combined with AVX-512 or AVX2 where the processor has them, to the same results.
+// GORUN_KERNELS=avx2 or portable does with less.
 package comm

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/comm/internal/endpoint"
+	"github.com/gorun/gorun/comm/internal/reduce"
 	"github.com/gorun/gorun/comm/transport"
 	"github.com/gorun/gorun/comm/transport/mem"
 	"github.com/gorun/gorun/comm/transport/tcp"
@@ -62,6 +63,9 @@ type place struct {
 // place works out the place from options and environment.
 func (c *config) place() (place, error) {
 	if err := c.check(); err != nil {
+		return place{}, err
+	}
+	if _, err := reduce.Level(); err != nil {
 		return place{}, err
 	}
 	switch c.transport {

@@ -155,3 +155,12 @@ func TestProcessesThatForgetToClose(t *testing.T) {
 		}
 	}
 }
+
+func TestUnknownKernelsAreRefused(t *testing.T) {
+	t.Setenv("GORUN_KERNELS", "none")
+	p := startProcesses(t, "silent", 1)[0]
+	_, _ = io.Copy(io.Discard, p.stdout)
+	if err := p.cmd.Wait(); err == nil || !strings.Contains(p.stderr.String(), "GORUN_KERNELS=none: this machine has portable") {
+		t.Errorf("it ended with %v and said %q", err, p.stderr.String())
+	}
+}

@@ -43,7 +43,9 @@ func (r *reducing[T]) operands(buf []T, mayOverwrite bool) []byte {
 	var work []byte
 	switch {
 	case r.wide:
-		work = reduce.Bytes(widen(buf))
+		wide := make([]float32, len(buf))
+		reduce.Widen(typeOf[T](), wide, reduce.Bytes(buf))
+		work = reduce.Bytes(wide)
 	case mayOverwrite:
 		work = reduce.Bytes(buf)
 	default:
@@ -64,7 +66,7 @@ func (r *reducing[T]) result(buf []T, work []byte) {
 		reduce.Normalize(r.typ, work)
 	}
 	if r.wide {
-		narrow(buf, reduce.View[float32](work))
+		reduce.Narrow(typeOf[T](), reduce.Bytes(buf), reduce.View[float32](work))
 	}
 }
 
@@ -103,34 +105,5 @@ func (r *reducing[T]) scattered(out []T, in [][]T) task {
 		src:  src, dst: vector{buf: work, base: src.blocks[r.g.rank].Lo},
 		kernel: r.kernel,
 		end:    func() { r.result(out, work) },
-	}
-}
-
-// widen and narrow convert between half floats and float32; T is Float16 or BFloat16.
-func widen[T Element](half []T) []float32 {
-	wide := make([]float32, len(half))
-	switch half := any(half).(type) {
-	case []Float16:
-		for i, h := range half {
-			wide[i] = h.Float32()
-		}
-	case []BFloat16:
-		for i, h := range half {
-			wide[i] = h.Float32()
-		}
-	}
-	return wide
-}
-
-func narrow[T Element](half []T, wide []float32) {
-	switch half := any(half).(type) {
-	case []Float16:
-		for i, f := range wide {
-			half[i] = NewFloat16(f)
-		}
-	case []BFloat16:
-		for i, f := range wide {
-			half[i] = NewBFloat16(f)
-		}
 	}
 }

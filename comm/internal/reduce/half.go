@@ -2,39 +2,6 @@ package reduce
 
 import "math"
 
-// half is IEEE 754 binary16, brain is bfloat16 (the upper half of a float32).
-type (
-	half  uint16
-	brain uint16
-)
-
-type narrow[T any] interface {
-	~uint16
-	widen() float32
-	narrow(f float32) T
-}
-
-func (h half) widen() float32        { return Float16ToFloat32(uint16(h)) }
-func (half) narrow(f float32) half   { return half(Float32ToFloat16(f)) }
-func (b brain) widen() float32       { return BFloat16ToFloat32(uint16(b)) }
-func (brain) narrow(f float32) brain { return brain(Float32ToBFloat16(f)) }
-
-func halves[T narrow[T]]() [numOps]Kernel {
-	in32 := func(f func(a, b float32) float32) Kernel {
-		return each(func(a, b T) T { return a.narrow(f(a.widen(), b.widen())) })
-	}
-	low := func(a, b T) int { return lowest(a.widen(), b.widen()) }
-	return [numOps]Kernel{
-		Sum:  in32(func(a, b float32) float32 { return a + b }),
-		Prod: in32(func(a, b float32) float32 { return a * b }),
-		Min:  in32(func(a, b float32) float32 { return min(a, b) }),
-		Max:  in32(func(a, b float32) float32 { return max(a, b) }),
-
-		MinLoc: pairs(low, low),
-		MaxLoc: pairs(func(a, b T) int { return highest(a.widen(), b.widen()) }, low),
-	}
-}
-
 // BFloat16ToFloat32 is exact.
 func BFloat16ToFloat32(b uint16) float32 { return math.Float32frombits(uint32(b) << 16) }
 

@@ -30,10 +30,15 @@ func highest[T cmp.Ordered](a, b T) int {
 // Custom is the kernel of the caller's own operation: f sets acc to acc op in.
 func Custom[T any](f func(acc, in []T)) Kernel {
 	return func(dst, a, b []byte) {
-		f(View[T](a), View[T](b))
+		if &dst[0] == &b[0] {
+			f(View[T](a), View[T](b))
+			copy(dst, a)
+			return
+		}
 		if &dst[0] != &a[0] {
 			copy(dst, a)
 		}
+		f(View[T](dst), View[T](b))
 	}
 }
 

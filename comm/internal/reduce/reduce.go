@@ -1,9 +1,18 @@
 // Package reduce combines vectors element by element: one table of (element type, operation).
 //
 // Kernels work on bytes, so that plans and transports need no type parameters. All vectors hold the same number of
-// elements in the machine's own byte order, aligned for their type. Integers wrap. Min and Max follow Go's builtins:
-// a NaN wins, and -0 is less than +0. Float16 and BFloat16 are computed in float32 and rounded to nearest even.
+// elements in the machine's own byte order. On processors that load from anywhere (amd64 and arm64 do) they may begin
+// anywhere, on others they are aligned for their type. Integers wrap. Min and Max follow Go's builtins: a NaN wins, and
+// -0 is less than +0. Float16 and BFloat16 are computed in float32 and rounded to nearest even.
+//
+// There is a table in portable Go, and for amd64 two in assembly, AVX2 and AVX-512. Results do not depend on which is
+// used, but for the bits of a NaN. It is the best that the processor has, or the one that
+// GORUN_KERNELS names in the environment: portable, avx2 or avx512.
+//
+// The assembly comes from a description in folder gen.
 package reduce
+
+//go:generate go run ./gen
 
 import (
 	"fmt"
@@ -90,37 +99,9 @@ func (o Op) String() string {
 	return fmt.Sprintf("Op(%d)", uint8(o))
 }
 
-// A Kernel sets every value of dst to a op b. dst is a or b; the other one may be overwritten.
+// A Kernel sets every value of dst to a op b. dst is a, b or a third vector; other than that none overlaps another. The
+// operands stay as they are, except a if dst is b and the operation is the caller's own.
 type Kernel func(dst, a, b []byte)
-
-type integer interface {
-	~int8 | ~int16 | ~int32 | ~int64 | ~uint8 | ~uint16 | ~uint32 | ~uint64
-}
-
-type ordered interface {
-	integer | ~float32 | ~float64
-}
-
-type number interface {
-	ordered | ~complex64 | ~complex128
-}
-
-var table = [numTypes][numOps]Kernel{
-	Int8:       integers[int8](),
-	Int16:      integers[int16](),
-	Int32:      integers[int32](),
-	Int64:      integers[int64](),
-	Uint8:      integers[uint8](),
-	Uint16:     integers[uint16](),
-	Uint32:     integers[uint32](),
-	Uint64:     integers[uint64](),
-	Float32:    floats[float32](),
-	Float64:    floats[float64](),
-	Complex64:  numbers[complex64](),
-	Complex128: numbers[complex128](),
-	Float16:    halves[half](),
-	BFloat16:   halves[brain](),
-}
 
 // For returns the kernel of an operation on a type, or nil where it has no meaning: bitwise and logical operations on
 // anything but integers, Min, Max, MinLoc and MaxLoc on complex numbers.
@@ -128,61 +109,7 @@ func For(t Type, o Op) Kernel {
 	if int(t) >= numTypes || int(o) >= numOps {
 		return nil
 	}
-	return table[t][o]
-}
-
-func numbers[T number]() [numOps]Kernel {
-	return [numOps]Kernel{
-		Sum:  each(func(a, b T) T { return a + b }),
-		Prod: each(func(a, b T) T { return a * b }),
-	}
-}
-
-func floats[T ordered]() [numOps]Kernel {
-	k := numbers[T]()
-	k[Sum] = sum[T]
-	k[Min] = each(func(a, b T) T { return min(a, b) })
-	k[Max] = each(func(a, b T) T { return max(a, b) })
-	k[MinLoc] = pairs(lowest[T], lowest[T])
-	k[MaxLoc] = pairs(highest[T], lowest[T])
-	return k
-}
-
-func integers[T integer]() [numOps]Kernel {
-	k := floats[T]()
-	k[And] = each(func(a, b T) T { return a & b })
-	k[Or] = each(func(a, b T) T { return a | b })
-	k[Xor] = each(func(a, b T) T { return a ^ b })
-	k[LogicalAnd] = each(func(a, b T) T { return truth[T](a != 0 && b != 0) })
-	k[LogicalOr] = each(func(a, b T) T { return truth[T](a != 0 || b != 0) })
-	k[LogicalXor] = each(func(a, b T) T { return truth[T]((a != 0) != (b != 0)) })
-	return k
-}
-
-func truth[T integer](b bool) T {
-	if b {
-		return 1
-	}
-	return 0
-}
-
-// sum is the kernel that everybody uses, written out because a call per element costs several times the addition.
-func sum[T ordered](dst, a, b []byte) {
-	d, x, y := View[T](dst), View[T](a), View[T](b)
-	x, y = x[:len(d)], y[:len(d)]
-	for i := range d {
-		d[i] = x[i] + y[i]
-	}
-}
-
-func each[T any](f func(a, b T) T) Kernel {
-	return func(dst, a, b []byte) {
-		d, x, y := View[T](dst), View[T](a), View[T](b)
-		x, y = x[:len(d)], y[:len(d)]
-		for i := range d {
-			d[i] = f(x[i], y[i])
-		}
-	}
+	return current().combine[t][o]
 }
 
 // View is b as a slice of T. b is aligned for T and holds whole elements.

@@ -1,0 +1,97 @@
+package reduce
+
+// Widen sets dst to the values of src, which are of type t: Float16 or BFloat16.
+func Widen(t Type, dst []float32, src []byte) { current().widen[t](dst, src) }
+
+// Narrow rounds the values of src to elements of type t: Float16 or BFloat16.
+func Narrow(t Type, dst []byte, src []float32) { current().narrow[t](dst, src) }
+
+// halves are the portable kernels of t, Float16 or BFloat16.
+func halves(t Type) [numOps]Kernel {
+	low := func(a, b uint16) int { return lowest(t.toFloat32(a), t.toFloat32(b)) }
+	high := func(a, b uint16) int { return highest(t.toFloat32(a), t.toFloat32(b)) }
+	return [numOps]Kernel{
+		Sum: inFloat32(t, Sum), Prod: inFloat32(t, Prod), Min: inFloat32(t, Min), Max: inFloat32(t, Max),
+		MinLoc: pairs(low, low), MaxLoc: pairs(high, low),
+	}
+}
+
+// piece is how many half floats are widened at a time.
+const piece = 64
+
+func inFloat32(t Type, o Op) Kernel {
+	return func(dst, a, b []byte) {
+		var x, y [piece]float32
+		for len(dst) > 0 {
+			n := min(piece, len(dst)/2)
+			t.widen(x[:n], a)
+			t.widen(y[:n], b)
+			o.combine(x[:n], y[:n])
+			t.narrow(dst[:2*n], x[:n])
+			dst, a, b = dst[2*n:], a[2*n:], b[2*n:]
+		}
+	}
+}
+
+// accumulating sets acc to acc o src, half floats of type t, without rounding.
+func accumulating(t Type, o Op) func(acc []float32, src []byte) {
+	return func(acc []float32, src []byte) {
+		var x [piece]float32
+		for len(acc) > 0 {
+			n := min(piece, len(acc))
+			t.widen(x[:n], src)
+			o.combine(acc[:n], x[:n])
+			acc, src = acc[n:], src[2*n:]
+		}
+	}
+}
+
+// combine sets acc to acc o v.
+func (o Op) combine(acc, v []float32) {
+	d, s := Bytes(acc), Bytes(v)
+	switch o {
+	case Sum:
+		sum[float32](d, d, s)
+	case Prod:
+		prod[float32](d, d, s)
+	case Min:
+		minimum[float32](d, d, s)
+	case Max:
+		maximum[float32](d, d, s)
+	default:
+		panic("reduce: not an operation on floats: " + o.String())
+	}
+}
+
+func (t Type) widen(dst []float32, src []byte) {
+	s := View[uint16](src)[:len(dst)]
+	if t == BFloat16 {
+		for i, h := range s {
+			dst[i] = BFloat16ToFloat32(h)
+		}
+		return
+	}
+	for i, h := range s {
+		dst[i] = Float16ToFloat32(h)
+	}
+}
+
+func (t Type) narrow(dst []byte, src []float32) {
+	d := View[uint16](dst)[:len(src)]
+	if t == BFloat16 {
+		for i, f := range src {
+			d[i] = Float32ToBFloat16(f)
+		}
+		return
+	}
+	for i, f := range src {
+		d[i] = Float32ToFloat16(f)
+	}
+}
+
+func (t Type) toFloat32(h uint16) float32 {
+	if t == BFloat16 {
+		return BFloat16ToFloat32(h)
+	}
+	return Float16ToFloat32(h)
+}
