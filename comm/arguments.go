@@ -22,8 +22,16 @@ func newCollective[T Element](g *Group, kind callKind, n int) *collective {
 // refuse records what is wrong with the call; the first reason stays.
 func (c *collective) refuse(err error) {
 	if c.err == nil {
-		c.err = &ArgumentError{Op: callKind(c.call.Op).String(), Err: err}
+		c.err = c.g.refused(&ArgumentError{Op: callKind(c.call.Op).String(), Err: err})
 	}
+}
+
+// refused is err, with which this rank does not make a call that the others may make and wait in: they get to know.
+func (g *Group) refused(err error) error {
+	if err != nil {
+		g.lane.Refused(err.Error())
+	}
+	return err
 }
 
 func (c *collective) want(ok bool, format string, args ...any) {

@@ -31,7 +31,7 @@ type axis struct {
 func NewMesh(ctx context.Context, g *Group, shape []int, names ...string) (*Mesh, error) {
 	axes, err := arrange(g.rank, g.Size(), shape, names)
 	if err != nil {
-		return nil, &ArgumentError{Op: "NewMesh", Err: err}
+		return nil, g.refused(&ArgumentError{Op: "NewMesh", Err: err})
 	}
 	c := meeting(g, endpoint.Call{Op: uint8(callNewMesh), Count: checksum(shape, names)})
 	if err := c.run(ctx); err != nil {

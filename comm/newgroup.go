@@ -3,6 +3,7 @@ package comm
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"slices"
@@ -20,22 +21,12 @@ func NewGroup(ctx context.Context, parent *Group, ranks []int, opts ...Option) (
 	for _, o := range opts {
 		o(&cfg)
 	}
-	if err := cfg.check(); err != nil {
-		return nil, &ArgumentError{Op: "NewGroup", Err: err}
+	members, err := parent.part(ranks)
+	if err == nil {
+		err = cfg.check()
 	}
-	members := make([]int, 0, len(ranks))
-	for _, r := range ranks {
-		w := parent.WorldRank(r)
-		if w < 0 {
-			return nil, badArgument("NewGroup", "no rank %d in a group of %d", r, parent.Size())
-		}
-		if slices.Contains(members, w) {
-			return nil, badArgument("NewGroup", "rank %d is named twice in %v", r, ranks)
-		}
-		members = append(members, w)
-	}
-	if len(members) == 0 {
-		return nil, badArgument("NewGroup", "no ranks given: a group has at least one")
+	if err != nil {
+		return nil, parent.refused(&ArgumentError{Op: "NewGroup", Err: err})
 	}
 	// The barrier makes sure that all mean the same ranks, and its number gives the group a name that all know.
 	c := meeting(parent, endpoint.Call{Op: uint8(callNewGroup), Count: checksum(members)})
@@ -43,6 +34,25 @@ func NewGroup(ctx context.Context, parent *Group, ranks []int, opts ...Option) (
 		return nil, err
 	}
 	return c.newGroup("", members, cfg)
+}
+
+// part are the world ranks of ranks, which are to be a group.
+func (g *Group) part(ranks []int) ([]int, error) {
+	members := make([]int, 0, len(ranks))
+	for _, r := range ranks {
+		w := g.WorldRank(r)
+		if w < 0 {
+			return nil, fmt.Errorf("no rank %d in a group of %d", r, g.Size())
+		}
+		if slices.Contains(members, w) {
+			return nil, fmt.Errorf("rank %d is named twice in %v", r, ranks)
+		}
+		members = append(members, w)
+	}
+	if len(members) == 0 {
+		return nil, errors.New("no ranks given: a group has at least one")
+	}
+	return members, nil
 }
 
 // Split cuts parent into groups: the ranks that give the same color make one, in the order of their keys and, where these

@@ -87,7 +87,7 @@ func (c *collective) run(ctx context.Context) error {
 		return c.err
 	}
 	if err := ctx.Err(); err != nil { // not started: the group goes on
-		return fmt.Errorf("comm: %v: %w", callKind(c.call.Op), err)
+		return c.g.refused(fmt.Errorf("comm: %v: %w", callKind(c.call.Op), err))
 	}
 	c.ctx = ctx
 	if !c.g.turns.enter(c) {

@@ -127,6 +127,7 @@ func (o P2POp) start() *transfer {
 	t := &transfer{g: o.g, kind: o.kind, elem: o.elem, err: o.err}
 	t.work.of = t
 	if o.err != nil {
+		_ = o.g.refused(o.err)
 		return t
 	}
 	peer := o.peer

@@ -3,6 +3,7 @@ package endpoint
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -28,6 +29,13 @@ type Lane struct {
 	left    map[int]*Failure      // members that have closed the lane
 
 	collectives, transfers flight
+	refused                refusal // the last one
+}
+
+// A refusal is why a rank did not make a call that was wrong in itself.
+type refusal struct {
+	text string
+	at   time.Time
 }
 
 // A message has arrived. Of one that is only announced (kindRTS) the payload is still at the sender.
@@ -175,6 +183,13 @@ func (l *Lane) post(op *Op) {
 	}
 	l.posted = append(l.posted, op)
 	l.endDeserted()
+}
+
+// Refused says that this rank does not make a call because of what text says, for those who wait for it.
+func (l *Lane) Refused(text string) {
+	l.ep.mu.Lock()
+	defer l.ep.mu.Unlock()
+	l.refused = refusal{strings.ToValidUTF8(text[:min(len(text), longestText/2)], ""), time.Now()}
 }
 
 // Err is the lane's failure, or ErrClosed, or nil.

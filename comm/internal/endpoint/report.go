@@ -181,6 +181,8 @@ func (e *Endpoint) doing(l *Lane) doing {
 		last = t
 	}
 	switch {
+	case !l.refused.at.IsZero() && (last == nil || l.refused.at.After(last.Began)):
+		return since(l.refused.at, "its last call was refused (%s)", l.refused.text)
 	case last == nil:
 		return doing{Text: "it has called nothing on the group"}
 	case last.Ended.IsZero():
