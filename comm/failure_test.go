@@ -138,6 +138,14 @@ func TestCallsThatDifferAreToldToEverybody(t *testing.T) {
 			func(ctx context.Context, g *Group) error { return AllReduce(ctx, g, f32(8), Max) },
 			[]string{"AllReduce(float32 × 8, Sum)", "AllReduce(float32 × 8, Max)"},
 		},
+		"operations of the caller's own": {
+			func(ctx context.Context, g *Group) error { return AllReduce(ctx, g, make([]uint64, 8), affine) },
+			func(ctx context.Context, g *Group) error {
+				twin := NewOp("affine", true, func(_, _ []uint64) {})
+				return AllReduce(ctx, g, make([]uint64, 8), twin)
+			},
+			[]string{"AllReduce(uint64 × 8, affine in blocks of 2 in order of rank)", "AllReduce(uint64 × 8, affine)"},
+		},
 		"roots": {
 			func(ctx context.Context, g *Group) error { return Broadcast(ctx, g, f32(8), 0) },
 			func(ctx context.Context, g *Group) error { return Broadcast(ctx, g, f32(8), 1) },

@@ -103,6 +103,9 @@ func opName(code uint8, detail uint32) string {
 	case code == codePreMulSum:
 		return "PreMulSum"
 	case code == codeOwn:
+		if text, ok := ownOps.Load(detail); ok {
+			return text.(string)
+		}
 		return fmt.Sprintf("own operation with checksum %08x", detail)
 	case code > 0 && int(code) < len(basicOps):
 		return basicOps[code].name

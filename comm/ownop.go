@@ -3,6 +3,7 @@ package comm
 import (
 	"fmt"
 	"hash/crc32"
+	"sync"
 
 	"github.com/gorun/gorun/comm/internal/reduce"
 )
@@ -28,7 +29,23 @@ func NewBlockOp[T Element](name string, block int, commutative bool, combine fun
 	if combine != nil {
 		o.kernel = reduce.Custom(combine)
 	}
+	ownOps.Store(o.reduction().detail(), o.describe())
 	return o
+}
+
+// ownOps describes every operation of the caller's own by what travels of it, to tell what another rank has called: a rank of
+// the same program, as a rule, which has made the operations that this one has.
+var ownOps sync.Map
+
+func (o *ownOp) describe() string {
+	text := o.name
+	if o.block > 1 {
+		text += fmt.Sprintf(" in blocks of %d", o.block)
+	}
+	if !o.commutative {
+		text += " in order of rank"
+	}
+	return text
 }
 
 func (o *ownOp) String() string { return o.name }
