@@ -71,6 +71,13 @@ func Batch(ops ...P2POp) []*Work {
 			}
 		}
 	}
+	for i, op := range ops {
+		if op.kind == 0 {
+			t := &transfer{err: badArgument("Batch", "number %d of %d has not been made by SendOp or RecvOp", i+1, len(ops))}
+			t.work.of = t
+			works[i] = &t.work
+		}
+	}
 	return works
 }
 

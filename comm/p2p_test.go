@@ -152,6 +152,18 @@ func TestBatchExchangesAroundARing(t *testing.T) {
 	})
 }
 
+// Case 34 of torch's suite: a batch of nothing, and one with a part that nobody has made.
+func TestBatchesOfNothing(t *testing.T) {
+	inWorldOf(t, 1, func(ctx context.Context, g *Group) error {
+		works := Batch(P2POp{}, SendOp(g, []int{1}, 0))
+		var argument *ArgumentError
+		if err := works[0].Wait(ctx); len(Batch()) != 0 || !errors.As(err, &argument) || works[0].Status() != (Status{}) {
+			return fmt.Errorf("got %w", err)
+		}
+		return works[1].Wait(ctx)
+	})
+}
+
 func TestMessagesThatDoNotFit(t *testing.T) {
 	onEveryTransport(t, func(t *testing.T, world func(int) *testWorld) {
 		w := world(2)
