@@ -32,6 +32,49 @@ var operations = map[string]func(ctx context.Context, g *Group) error{
 	},
 	"AllToAll": func(ctx context.Context, g *Group) error { return AllToAll(ctx, g, make([]int, 400), make([]int, 400)) },
 	"Scan":     func(ctx context.Context, g *Group) error { return Scan(ctx, g, make([]int, 400), Sum) },
+	"ExScan":   func(ctx context.Context, g *Group) error { return ExScan(ctx, g, make([]int, 400), Sum) },
+	"Scatter": func(ctx context.Context, g *Group) error {
+		return Scatter(ctx, g, make([]int, 30_000), make([]int, 120_000), 1)
+	},
+	"GatherV": func(ctx context.Context, g *Group) error {
+		return GatherV(ctx, g, [][]int8{{1}, nil, {3}, make([]int8, 1)}, make([]int8, []int{1, 0, 1, 1}[g.Rank()]), 3)
+	},
+	"AllGatherV": func(ctx context.Context, g *Group) error {
+		return AllGatherV(ctx, g, [][]int8{{1}, nil, {3}, make([]int8, 1)}, make([]int8, []int{1, 0, 1, 1}[g.Rank()]))
+	},
+	"AllToAllV": func(ctx context.Context, g *Group) error {
+		ones := []int{1, 1, 1, 1}
+		return AllToAllV(ctx, g, make([]int, 4), ones, make([]int, 4), ones)
+	},
+	"AllReduceCoalesced": func(ctx context.Context, g *Group) error {
+		return AllReduceCoalesced(ctx, g, [][]float64{{1}, make([]float64, 50_000)}, Min)
+	},
+	"BroadcastObjects": func(ctx context.Context, g *Group) error {
+		text := "a"
+		return BroadcastObjects(ctx, g, []any{&text}, 1)
+	},
+	"AllGatherObject": func(ctx context.Context, g *Group) error {
+		_, err := AllGatherObject(ctx, g, strings.Repeat("a", 10*g.Rank()))
+		return err
+	},
+	"ScatterObject": func(ctx context.Context, g *Group) error {
+		_, err := ScatterObject(ctx, g, []int{1, 2, 3, 4}, 0)
+		return err
+	},
+	"NewGroup": func(ctx context.Context, g *Group) error {
+		part, err := NewGroup(ctx, g, []int{0, 1, 2})
+		if part != nil {
+			err = errors.Join(err, part.Close())
+		}
+		return err
+	},
+	"Split": func(ctx context.Context, g *Group) error {
+		part, err := Split(ctx, g, g.Rank()%2, 0)
+		if part != nil {
+			err = errors.Join(err, part.Close())
+		}
+		return err
+	},
 	"AllReduce in the background": func(ctx context.Context, g *Group) error {
 		IBarrier(g)
 		return IAllReduce(g, make([]int, 400), Max).Wait(ctx)
