@@ -139,6 +139,13 @@ func TestWrongArgumentsAreToldAndHarmNothing(t *testing.T) {
 				"comm: Scan: LogicalOr has no meaning for Float16":                             Scan(ctx, g, []Float16{1}, LogicalOr),
 				"comm: ExScan: Avg has no meaning for ExScan":                                  ExScan(ctx, g, f, Avg),
 				"comm: AllGatherV: len(out) is 2: want Size = 3":                               AllGatherV(ctx, g, [][]float32{f, f}, f),
+				"comm: AllGather: len(out) is 2: want Size × len(in) = 3 × 1":                  AllGather(ctx, g, f[:2], f[:1]),
+				"comm: AllGather: len(out) is 4: want Size × len(in) = 3 × 1":                  AllGather(ctx, g, f, f[:1]),
+				"comm: Gather: len(out) is 4: want Size × len(in) = 3 × 1":                     Gather(ctx, g, f, f[:1], g.Rank()), // as the root
+				"comm: Scatter: len(in) is 2: want Size × len(out) = 3 × 1":                    Scatter(ctx, g, f[:1], f[:2], g.Rank()),
+				"comm: Scatter: len(in) is 4: want Size × len(out) = 3 × 1":                    Scatter(ctx, g, f[:1], f, g.Rank()),
+				"comm: GatherV: len(out) is 2: want Size = 3":                                  GatherV(ctx, g, [][]float32{f, f}, f, g.Rank()),
+				"comm: ScatterV: len(in) is 4: want Size = 3":                                  ScatterV(ctx, g, f, [][]float32{f, f, f, f}, g.Rank()),
 				"comm: Gather: no rank 9 in a group of 3":                                      Gather(ctx, g, f, f, 9),
 				"comm: Scatter: no rank -2 in a group of 3":                                    Scatter(ctx, g, f, f, -2),
 				"comm: ReduceScatterV: MinLoc: 3 elements given: want a multiple of 2":         ReduceScatterV(ctx, g, f[:3], nil, MinLoc),

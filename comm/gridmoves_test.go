@@ -4,7 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"slices"
 	"testing"
+
+	"github.com/gorun/gorun/comm/internal/reduce"
 )
 
 // mark is element i of what rank from has for rank to.
@@ -146,11 +150,41 @@ func TestMoves(t *testing.T) {
 		}
 		few := []int{10}
 		return errors.Join(
-			moving(ctx, g, few, func(v int) uint8 { return uint8(v) }),
-			moving(ctx, g, few, func(v int) BFloat16 { return BFloat16(v) }),
-			moving(ctx, g, few, func(v int) float32 { return float32(v) }),
+			moving(ctx, g, few, func(v int) int { return -v }), moving(ctx, g, few, func(v int) int8 { return int8(v) }),
+			moving(ctx, g, few, func(v int) int16 { return int16(-v) }), moving(ctx, g, few, func(v int) int32 { return int32(v) }),
+			moving(ctx, g, few, func(v int) uint { return uint(v) }), moving(ctx, g, few, func(v int) uint8 { return uint8(v) }),
+			moving(ctx, g, few, func(v int) uint16 { return uint16(v) }), moving(ctx, g, few, func(v int) uint32 { return uint32(v) }),
+			moving(ctx, g, few, func(v int) uint64 { return ^uint64(v) }), moving(ctx, g, few, func(v int) uintptr { return uintptr(v) }),
+			moving(ctx, g, few, func(v int) Float16 { return Float16(v) }), moving(ctx, g, few, func(v int) BFloat16 { return BFloat16(v) }),
+			moving(ctx, g, few, func(v int) float32 { return float32(v) }), moving(ctx, g, few, func(v int) float64 { return 1 / float64(v) }),
+			moving(ctx, g, few, func(v int) complex64 { return complex(float32(v), -1) }),
 			moving(ctx, g, few, func(v int) complex128 { return complex(float64(v), -float64(v)) }))
 	})
+}
+
+// Case 43 of torch's suite: what only moves keeps every bit, those of a NaN too.
+func TestMovesKeepEveryBit(t *testing.T) {
+	inWorldOf(t, 3, func(ctx context.Context, g *Group) error {
+		return errors.Join(
+			kept(ctx, g, []float32{-1e-10, math.Float32frombits(0x7f800001), math.Float32frombits(0xffc12345), float32(math.Copysign(0, -1))}),
+			kept(ctx, g, []float64{-1e-100, math.Float64frombits(0x7ff0000000000001), math.SmallestNonzeroFloat64}),
+			kept(ctx, g, []Float16{NewFloat16(-0.1), 0x7c01, 0xfe00}), kept(ctx, g, []BFloat16{NewBFloat16(-0.1), 0x7f81}),
+			kept(ctx, g, []int8{-2}), kept(ctx, g, []uint8{129}), kept(ctx, g, []int32{-1e5}), kept(ctx, g, []int64{-1e15}))
+	})
+}
+
+// kept checks that v gets from rank 1 to every other as it is.
+func kept[T Element](ctx context.Context, g *Group, v []T) error {
+	buf, all := make([]T, len(v)), make([]T, g.Size()*len(v))
+	if g.Rank() == 1 {
+		copy(buf, v)
+	}
+	err := errors.Join(Broadcast(ctx, g, buf, 1), AllGather(ctx, g, all, buf))
+	want := reduce.Bytes(slices.Repeat(v, g.Size()))
+	if err != nil || !slices.Equal(reduce.Bytes(all), want) {
+		return fmt.Errorf("%T: got %x, %w, want %x", v, reduce.Bytes(all), err, want)
+	}
+	return nil
 }
 
 func TestInPlaceBlocks(t *testing.T) {
@@ -184,6 +218,18 @@ func TestInPlaceBlocks(t *testing.T) {
 			err = same("Gather", err, all, gathered)
 		}
 		if err != nil {
+			return err
+		}
+		fill()
+		err = GatherV(ctx, g, cut(all, size), own, root)
+		if g.Rank() == root {
+			err = same("GatherV", err, all, gathered)
+		}
+		if err != nil {
+			return err
+		}
+		err = ScatterV(ctx, g, own, cut(all, size), root)
+		if err := same("ScatterV", err, own, func(i int) int32 { return int32(10*g.Rank() + i) }); err != nil {
 			return err
 		}
 		return same("Scatter", Scatter(ctx, g, own, all, root), own, func(i int) int32 { return int32(10*g.Rank() + i) })
