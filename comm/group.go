@@ -38,7 +38,7 @@ type world struct {
 	info []rankInfo // by world rank
 	log  *slog.Logger
 
-	leave func() // ends what Init has begun beside ep; may be nil
+	leave []func() // end what Init has begun beside ep
 }
 
 // rankInfo is what ranks tell each other when they join.
@@ -107,10 +107,11 @@ func (g *Group) Close() error {
 	if !g.isWorld {
 		return nil
 	}
-	if g.w.leave != nil {
-		g.w.leave()
+	err := g.w.ep.Close()
+	for _, leave := range g.w.leave {
+		leave()
 	}
-	return g.w.ep.Close()
+	return err
 }
 
 // Abort fails the group on every member: pending and later calls return an [AbortError] with cause. It takes at most

@@ -25,7 +25,8 @@ import (
 
 // Init joins the world and returns it, once every rank has come. With no options it takes its place from the
 // environment that gorun (or torchrun) gives its workers; see [WithInitMethod] for other ways to meet. When ranks
-// do not come before ctx or the timeout ends, the error is a [MissingRanksError].
+// do not come before ctx or the timeout ends, the error is a [MissingRanksError]. Once the world has been closed, Init joins
+// the next one of the same ranks.
 func Init(ctx context.Context, opts ...Option) (*Group, error) {
 	cfg := newConfig(opts)
 	place, err := cfg.place()
@@ -45,7 +46,7 @@ func Init(ctx context.Context, opts ...Option) (*Group, error) {
 		return nil, fmt.Errorf("comm: Init: %w", err)
 	}
 	if cfg.flightOnQuit {
-		g.w.leave = onQuit.enter()
+		g.w.leave = append(g.w.leave, onQuit.enter())
 	}
 	return g, nil
 }
@@ -154,14 +155,25 @@ func join(ctx context.Context, cfg config, p place) (*Group, error) {
 	}
 	me := self(ln.Addr().String())
 	me.TLS = cfg.tls
-	world, err := meet(ctx, NewPrefixStore(store, fmt.Sprintf("gorun/round/%d/", p.round)), p, me, cfg.timeout)
+	store = NewPrefixStore(store, fmt.Sprintf("gorun/round/%d/", p.round))
+	turn, leave, err := ownSeats.sit(ctx, store, p)
 	if err != nil {
 		_ = ln.Close()
 		return nil, err
 	}
-	return newWorld(cfg, p.rank, world.ID, world.Ranks, tcp.New(ln, tcp.Config{
+	world, err := meet(ctx, store, turn, p, me)
+	if err != nil {
+		_ = ln.Close()
+		leave()
+		return nil, err
+	}
+	g, err := newWorld(cfg, p.rank, world.ID, world.Ranks, tcp.New(ln, tcp.Config{
 		World: world.ID, Rank: p.rank, Peers: addresses(world.Ranks), Token: token, TLS: identity, Log: cfg.log,
 	}))
+	if err == nil {
+		g.w.leave = append(g.w.leave, leave)
+	}
+	return g, err
 }
 
 func newWorld(cfg config, rank int, id uint64, info []rankInfo, tr transport.Transport) (*Group, error) {

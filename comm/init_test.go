@@ -153,6 +153,53 @@ func TestMissingRanksAreNamedByAllThatCame(t *testing.T) {
 	})
 }
 
+// As torch's destroy_process_group and init_process_group do, at a store that stays: ranks that come to the next world early
+// wait for the others.
+func TestInitAfterClose(t *testing.T) {
+	store := NewMemStore()
+	var wg sync.WaitGroup
+	for r := range 3 {
+		wg.Go(func() {
+			for i := range 20 {
+				g, err := Init(t.Context(), WithStore(store), WithRank(r, 3), WithTimeout(20*time.Second))
+				if err != nil {
+					t.Errorf("world %d, rank %d: %v", i, r, err)
+					return
+				}
+				v := []int{i}
+				if err := AllReduce(t.Context(), g, v, Sum); err != nil || v[0] != 3*i {
+					t.Errorf("world %d, rank %d: got %d, %v", i, r, v[0], err)
+				}
+				if r == 0 {
+					_, err := Init(t.Context(), WithStore(store), WithRank(0, 3))
+					if err == nil || !strings.Contains(err.Error(), "or this one has not closed its world") {
+						t.Errorf("joined twice: %v", err)
+					}
+				}
+				if err := g.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// Ranks that have given up may try again, with the one that was missing.
+func TestInitAfterInitHasFailed(t *testing.T) {
+	store := NewMemStore()
+	_, errs := initAll(t, []int{0, 1}, 3, WithStore(store), WithTimeout(100*time.Millisecond))
+	_, late := initAll(t, []int{2}, 3, WithStore(store), WithTimeout(100*time.Millisecond))
+	for _, err := range append(errs, late...) {
+		var missing *MissingRanksError
+		if !errors.As(err, &missing) || !slices.Equal(missing.Missing, []int{2}) {
+			t.Fatalf("got %v", err)
+		}
+	}
+	groups, errs := initAll(t, upTo(3), 3, WithStore(store), WithTimeout(20*time.Second))
+	wantWorld(t, groups, errs)
+}
+
 func TestTwoProcessesOfOneRank(t *testing.T) {
 	store := NewMemStore()
 	groups, errs := initAll(t, []int{0, 1, 1}, 2, WithStore(store), WithTimeout(20*time.Second))

@@ -41,10 +41,11 @@ func (e *MissingRanksError) Unwrap() error { return e.Err }
 
 // Keys in the store, under a prefix of the round:
 //
-//	joined/<rank>  how many processes have joined as rank; more than one is an error
-//	rank/<rank>    rankInfo of the rank, by itself
-//	world          worldDoc, by rank 0 when all have come, or when it gives up
-//	seen/<rank>    set by the rank once it has read world
+//	seat/<rank>         mark of the process that is the rank, see seats
+//	joined/<rank>       how many times it has joined: its turn
+//	<turn>/rank/<rank>  rankInfo of the rank, by itself
+//	<turn>/world        worldDoc, by rank 0 when all have come, or when it gives up
+//	<turn>/seen/<rank>  set by the rank once it has read world
 type worldDoc struct {
 	ID      uint64     `json:"id,string"`
 	Ranks   []rankInfo `json:"ranks,omitempty"`
@@ -55,15 +56,9 @@ type worldDoc struct {
 const probeTimeout = 2 * time.Second
 
 // meet tells the others about this rank and returns the world, once all ranks have come and, on rank 0, have seen it.
-func meet(ctx context.Context, s Store, p place, me rankInfo, timeout time.Duration) (worldDoc, error) {
+func meet(ctx context.Context, round Store, turn int64, p place, me rankInfo) (worldDoc, error) {
 	start := time.Now()
-	n, err := s.Add(ctx, fmt.Sprintf("joined/%d", p.rank), 1)
-	switch {
-	case err != nil:
-		return worldDoc{}, err
-	case n > 1:
-		return worldDoc{}, fmt.Errorf("rank %d has joined already at %s: two processes have RANK=%d", p.rank, p.meet, p.rank)
-	}
+	s := NewPrefixStore(round, fmt.Sprintf("%d/", turn))
 	doc, err := json.Marshal(me)
 	if err != nil {
 		return worldDoc{}, err
@@ -78,7 +73,7 @@ func meet(ctx context.Context, s Store, p place, me rankInfo, timeout time.Durat
 		w, err = readWorld(ctx, s, p)
 	}
 	if len(w.Missing) == 0 && errors.Is(err, context.DeadlineExceeded) {
-		w.Missing = whoIsMissing(s, p.size)
+		w.Missing = whoIsMissing(round, turn, p.size)
 	}
 	if len(w.Missing) > 0 {
 		if p.rank == 0 {
@@ -157,13 +152,13 @@ func seenKeys(size int, missing []int) []string {
 	return keys
 }
 
-// whoIsMissing asks the store which ranks have not joined. Add of nothing never waits.
-func whoIsMissing(s Store, size int) []int {
+// whoIsMissing asks the store which ranks have not joined so many times. Add of nothing never waits.
+func whoIsMissing(s Store, turn int64, size int) []int {
 	ctx, cancel := context.WithTimeout(context.Background(), probeTimeout)
 	defer cancel()
 	var missing []int
 	for r := range size {
-		if n, err := s.Add(ctx, fmt.Sprintf("joined/%d", r), 0); err == nil && n == 0 {
+		if n, err := s.Add(ctx, fmt.Sprintf("joined/%d", r), 0); err == nil && n < turn {
 			missing = append(missing, r)
 		}
 	}
