@@ -34,7 +34,7 @@ type config struct {
 func newConfig(opts []Option) config {
 	c := config{
 		method: "env://", timeout: DefaultTimeout, transport: "auto", token: os.Getenv("GORUN_TOKEN"),
-		tls: os.Getenv("GORUN_TLS") == "True", flightOnQuit: true,
+		tls: os.Getenv("GORUN_TLS") == "True", flightOnQuit: true, log: slog.Default(),
 	}
 	for _, o := range opts {
 		o(&c)
@@ -76,8 +76,8 @@ func WithTimeout(d time.Duration) Option { return func(c *config) { c.timeout = 
 // WithTransport says how bytes move: "auto" (the default) or "tcp".
 func WithTransport(name string) Option { return func(c *config) { c.transport = name } }
 
-// WithLogger lets comm tell of strangers that it turned away, of operations that take long, and of all that led to a
-// failure (see [Flight]); nil, the default, is silent.
+// WithLogger says where comm tells of strangers that it turned away, of operations that take long, and of all that led to a
+// failure (see [Flight]). The default is [slog.Default], which writes to stderr; nil is silent.
 func WithLogger(l *slog.Logger) Option { return func(c *config) { c.log = l } }
 
 // WithToken gives the secret by which ranks know each other; the default is GORUN_TOKEN. All ranks have the same.
