@@ -29,7 +29,7 @@ func TestBuffersAreUsedAgainAtOnce(t *testing.T) {
 	})
 }
 
-// Case 59 of gloo's suite: numbers of ranks that are hard to halve, with short and long vectors.
+// Case 59 of gloo's suite: numbers of ranks that are hard to halve, with short and long vectors and blocks.
 func TestNumbersOfRanksThatAreHardToHalve(t *testing.T) {
 	for _, size := range []int{13, 24, 31} {
 		inMemory(t, size, func(ctx context.Context, g *Group) error {
@@ -40,6 +40,12 @@ func TestNumbersOfRanksThatAreHardToHalve(t *testing.T) {
 				}
 				want := func(k int) float64 { return float64(k*size*size + size*(size-1)/2) }
 				if err := same("AllReduce", AllReduce(ctx, g, v, Sum), v, want); err != nil {
+					return err
+				}
+			}
+			for n := range 34 { // with a root of its own each, and up to what is too long for a tree
+				m := moves[int64]{g, n, func(v int) int64 { return int64(v) }}
+				if err := errors.Join(m.toRoot(ctx), m.fromRoot(ctx), m.allToAll(ctx)); err != nil {
 					return err
 				}
 			}

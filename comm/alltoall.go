@@ -21,13 +21,32 @@ func allToAll[T Element](g *Group, out, in []T) *collective {
 	c.want(len(out) == len(in), "len(out) is %d: want len(in) = %d", len(out), len(in))
 	c.want(len(in)%g.Size() == 0, "len(in) is %d: want a multiple of Size = %d", len(in), g.Size())
 	c.begin = func() task {
-		blocks := equalBlocks(g.Size(), len(in)/g.Size())
+		block := len(in) / g.Size()
+		if plan.TogetherAllToAll(g.Size(), block*c.elem) {
+			return together(g, out, in, block)
+		}
+		blocks := equalBlocks(g.Size(), block)
 		return task{
 			plan: plan.PairwiseAllToAll(g.rank, blocks, blocks),
 			src:  vector{buf: reduce.Bytes(in)}, dst: vector{buf: reduce.Bytes(out)},
 		}
 	}
 	return c
+}
+
+// together is the task of an AllToAll of blocks of n elements that travel together.
+func together[T Element](g *Group, out, in []T, n int) task {
+	rank, size := g.rank, g.Size()
+	room := make([]T, (size+size/2*2)*n)
+	copy(room[copy(room, in[rank*n:]):], in[:rank*n])
+	t := inPlace(plan.BruckAllToAll(rank, size, n), reduce.Bytes(room))
+	t.end = func() {
+		for i := range size {
+			from := (rank - i + size) % size
+			copy(out[from*n:(from+1)*n], room[i*n:])
+		}
+	}
+	return t
 }
 
 // AllToAllV is AllToAll with blocks of different lengths: block r of in, of inCounts[r] elements, goes to rank r, and

@@ -28,12 +28,25 @@ func gatherTo[T Element](g *Group, out, in []T, dst int) *collective {
 		blocks = equalBlocks(g.Size(), len(in))
 	}
 	c.begin = func() task {
+		if plan.TogetherGather(g.Size(), len(in)*c.elem) {
+			return gatherInTree(g, out, in, dst)
+		}
 		return task{
 			plan: plan.LinearGather(g.rank, dst, len(in), blocks),
 			src:  vector{buf: reduce.Bytes(in)}, dst: vector{buf: reduce.Bytes(out)},
 		}
 	}
 	return c
+}
+
+// gatherInTree is the task of a Gather by way of other ranks.
+func gatherInTree[T Element](g *Group, out, in []T, dst int) task {
+	n := len(in)
+	if g.rank != dst {
+		out = make([]T, g.Size()*n)
+	}
+	copy(out[g.rank*n:], in)
+	return inPlace(plan.BinomialGather(g.rank, g.Size(), n, dst), reduce.Bytes(out))
 }
 
 // GatherV is Gather with blocks of different lengths: it copies in of every rank r to out[r] of rank dst. out[r] has as
@@ -72,12 +85,26 @@ func scatterFrom[T Element](g *Group, out, in []T, src int) *collective {
 		blocks = equalBlocks(g.Size(), len(out))
 	}
 	c.begin = func() task {
+		if plan.TogetherGather(g.Size(), len(out)*c.elem) {
+			return scatterInTree(g, out, in, src)
+		}
 		return task{
 			plan: plan.LinearScatter(g.rank, src, len(out), blocks),
 			src:  vector{buf: reduce.Bytes(in)}, dst: vector{buf: reduce.Bytes(out)},
 		}
 	}
 	return c
+}
+
+// scatterInTree is the task of a Scatter by way of other ranks.
+func scatterInTree[T Element](g *Group, out, in []T, src int) task {
+	n := len(out)
+	if g.rank != src {
+		in = make([]T, g.Size()*n)
+	}
+	t := inPlace(plan.BinomialScatter(g.rank, g.Size(), n, src), reduce.Bytes(in))
+	t.end = func() { copy(out, in[g.rank*n:]) }
+	return t
 }
 
 // ScatterV is Scatter with blocks of different lengths: it copies in[r] of rank src to out of rank r. in[r] has as many

@@ -64,6 +64,13 @@ func TestStreamsGrowWithPeers(t *testing.T) {
 			streams("after one message", func(r int) int { return max(0, min(1, 2-r)) })
 			w.run(func(ctx context.Context, g *Group) error { return AllReduce(ctx, g, []int{1}, Sum) })
 			streams("after an all-reduce", func(int) int { return peers })
+			if size > 16 { // a tree of which an all-reduce has every branch
+				w.run(func(ctx context.Context, g *Group) error {
+					all, one := make([]int, size), []int{1}
+					return errors.Join(Gather(ctx, g, all, one, 5), Scatter(ctx, g, one, all, 5), AllToAll(ctx, g, make([]int, size), all))
+				})
+				streams("after the short ones of one and all", func(int) int { return 2*peers - 1 })
+			}
 			w.close()
 		}
 	})

@@ -8,6 +8,14 @@ const shortAllReduce = 16 << 10
 // only.
 const shortAllGather = 80 << 10
 
+// shortBlock is the length in bytes up to which blocks better travel together, by way of other ranks, than each straight to
+// where it belongs.
+const shortBlock = 256
+
+// manyRanks is the number of ranks from which that holds if the blocks are all for one rank, or all from one: it then talks
+// to a few ranks instead of to all.
+const manyRanks = 17
+
 // AllReduce picks the algorithm for a vector of n elements of elem bytes each; ordered says that the operation does not
 // commute.
 func AllReduce(rank, size, n, elem int, ordered bool) Plan {
@@ -22,11 +30,16 @@ func AllGather(rank, size, n, elem int) Plan {
 	if size*n*elem <= shortAllGather {
 		return BruckAllGather(rank, size, n)
 	}
+	return RingAllGather(rank, equal(size, n))
+}
+
+// equal are blocks of n elements.
+func equal(size, n int) []Range {
 	blocks := make([]Range, size)
 	for i := range blocks {
 		blocks[i] = Range{i * n, (i + 1) * n}
 	}
-	return RingAllGather(rank, blocks)
+	return blocks
 }
 
 // Reduce picks the algorithm for a reduction to root.
@@ -44,3 +57,9 @@ func ReduceScatter(rank int, blocks []Range, ordered bool) Plan {
 	}
 	return PairwiseReduceScatter(rank, blocks)
 }
+
+// TogetherAllToAll says whether an all-to-all of blocks of so many bytes is one for BruckAllToAll.
+func TogetherAllToAll(size, bytes int) bool { return size > 3 && bytes <= shortBlock }
+
+// TogetherGather says whether a gather or scatter of such blocks is one for BinomialGather or BinomialScatter.
+func TogetherGather(size, bytes int) bool { return size >= manyRanks && bytes <= shortBlock }

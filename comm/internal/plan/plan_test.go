@@ -100,9 +100,7 @@ func TestAllGatherCollectsEveryBlock(t *testing.T) {
 		checkGathered(t, vec, blocks)
 
 		n = rapid.IntRange(0, 3).Draw(t, "n")
-		for i := range blocks {
-			blocks[i] = Range{i * n, (i + 1) * n}
-		}
+		blocks = equal(size, n)
 		for _, elem := range []int{1, shortAllGather} {
 			vec = own(size, size*n)
 			simulate(t, plansOf(size, func(r int) Plan { return AllGather(r, size, n, elem) }), vec, vec)
@@ -211,6 +209,44 @@ func TestGatherAndScatterOfUnequalBlocks(t *testing.T) {
 		for r := range parts {
 			if !slices.EqualFunc(back[r], parts[r], slices.Equal) {
 				t.Fatalf("rank %d got %v back, want %v", r, back[r], parts[r])
+			}
+		}
+	})
+}
+
+func TestGatherAndScatterInATree(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		size, n := drawSize(t), rapid.IntRange(0, 3).Draw(t, "n")
+		root := rapid.IntRange(0, size-1).Draw(t, "root")
+		blocks := equal(size, n)
+		vec := own(size, size*n)
+		simulate(t, plansOf(size, func(r int) Plan { return BinomialGather(r, size, n, root) }), vec, vec)
+		checkGathered(t, vec[root:root+1], blocks)
+
+		whole := tagged(size, func(int) int { return size * n })
+		simulate(t, plansOf(size, func(r int) Plan { return BinomialScatter(r, size, n, root) }), whole, whole)
+		for r, b := range blocks {
+			for i, e := range whole[r][b.Lo:b.Hi] {
+				if !slices.Equal(e, element{root, b.Lo + i}) {
+					t.Fatalf("rank %d got %v at %d of its block, root %d", r, e, i, root)
+				}
+			}
+		}
+	})
+}
+
+func TestBruckAllToAll(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		size, n := drawSize(t), rapid.IntRange(0, 3).Draw(t, "n")
+		vec := tagged(size, func(int) int { return (size + size/2*2) * n })
+		simulate(t, plansOf(size, func(r int) Plan { return BruckAllToAll(r, size, n) }), vec, vec)
+		for r := range size {
+			for i := range size {
+				for k := range n {
+					if want := (element{mod(r-i, size), i*n + k}); !slices.Equal(vec[r][i*n+k], want) {
+						t.Fatalf("rank %d has %v at place %d, want %v", r, vec[r][i*n+k], i, want)
+					}
+				}
 			}
 		}
 	})
