@@ -168,7 +168,7 @@ func join(ctx context.Context, cfg config, p place) (*Group, error) {
 		return nil, err
 	}
 	g, err := newWorld(cfg, p.rank, world.ID, world.Ranks, tcp.New(ln, tcp.Config{
-		World: world.ID, Rank: p.rank, Peers: addresses(world.Ranks), Token: token, TLS: identity, Log: cfg.log,
+		World: world.ID, Rank: p.rank, Peers: addresses(world.Ranks), Token: token, TLS: identity, Near: cfg.near, Log: cfg.log,
 	}))
 	if err == nil {
 		g.w.leave = append(g.w.leave, leave)
@@ -209,20 +209,23 @@ func openStore(ctx context.Context, cfg config, p place) (Store, func(), error) 
 		}
 		return s, func() { _ = s.Close() }, nil
 	}
-	token := []byte(cfg.token)
+	access, err := cfg.storeAccess()
+	if err != nil {
+		return nil, nil, err
+	}
 	stop := func() {}
 	if p.rank == 0 && !p.hosted {
-		server, err := ListenStore(p.master, token, cfg.log)
-		if errors.Is(err, syscall.EADDRNOTAVAIL) && len(token) > 0 { // behind a name or address that is not the machine's own
+		server, err := listenStore(p.master, access, cfg.log)
+		if errors.Is(err, syscall.EADDRNOTAVAIL) && len(access.token) > 0 { // behind a name or address that is not the machine's own
 			_, port, _ := net.SplitHostPort(p.master)
-			server, err = ListenStore(net.JoinHostPort("", port), token, cfg.log)
+			server, err = listenStore(net.JoinHostPort("", port), access, cfg.log)
 		}
 		if err != nil {
 			return nil, nil, err
 		}
 		stop = func() { _ = server.Close() }
 	}
-	s, err := NewTCPStore(ctx, p.master, token)
+	s, err := dialTCPStore(ctx, p.master, access)
 	if err != nil {
 		stop()
 		if p.rank != 0 && !p.hosted {

@@ -80,6 +80,9 @@ func TestWaysToMeet(t *testing.T) {
 			"store": {WithStore(NewMemStore())},
 			"token": {WithInitMethod("tcp://" + freePort(t)), WithToken("a secret that all know")},
 			"tls":   {WithInitMethod("tcp://" + freePort(t)), WithToken("a secret that all know"), WithTLS()},
+			"tls from machine to machine": {
+				WithInitMethod("tcp://" + freePort(t)), WithToken("a secret that all know"), WithTLS(), notNear,
+			},
 		}
 		for name, opts := range ways {
 			t.Run(fmt.Sprintf("%s %d", name, size), func(t *testing.T) {
@@ -89,6 +92,9 @@ func TestWaysToMeet(t *testing.T) {
 		}
 	}
 }
+
+// notNear makes every connection one that leaves the machine.
+func notNear(c *config) { c.near = func(net.Conn) bool { return false } }
 
 func TestRankFromTheURL(t *testing.T) {
 	url := "tcp://" + freePort(t) + "?world_size=2&rank="

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"net"
 	"os"
 	"time"
 )
@@ -28,6 +29,7 @@ type config struct {
 	objectLimit int
 
 	tls          bool
+	near         func(net.Conn) bool // whether both ends of a connection are on this machine; nil: by its addresses
 	flightOnQuit bool
 }
 
@@ -90,8 +92,9 @@ func WithCodec(c Codec) Option { return func(cfg *config) { cfg.codec = c } }
 // have the same limit; 0 means [DefaultObjectLimit].
 func WithObjectLimit(bytes int) Option { return func(c *config) { c.objectLimit = bytes } }
 
-// WithTLS encrypts what travels between machines, with keys made of the token, which has at least 16 bytes then. All ranks
-// say so, or none; gorun does by --worker-tls.
+// WithTLS encrypts what travels between machines, from the meeting at rank 0's store on, with keys made of the token, which
+// has at least 16 bytes then. All ranks say so, or none; gorun does by --worker-tls. A store of [WithStore] is not comm's to
+// encrypt.
 func WithTLS() Option { return func(c *config) { c.tls = true } }
 
 // WithFlightOnQuit says whether SIGQUIT, which makes Go print the stacks of all goroutines and exit, prints the [Flight] of

@@ -36,9 +36,6 @@ const (
 type storeKind byte
 
 const (
-	// storeHello is what a client asks for in the handshake; the number is the version of this format.
-	storeHello = "gorun store 1"
-
 	storeHeader   = 4 + 1 + 8 // length, kind, id
 	storeMaxFrame = storeHeader + 2 + MaxStoreKey + 4 + 2*MaxStoreValue
 )

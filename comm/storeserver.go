@@ -8,8 +8,6 @@ import (
 	"net"
 	"sync"
 	"time"
-
-	"github.com/gorun/gorun/env/auth"
 )
 
 const (
@@ -29,7 +27,7 @@ const (
 // that does not know the token, or speaks another language.
 type StoreServer struct {
 	listener net.Listener
-	token    []byte
+	access   storeAccess
 	log      *slog.Logger
 
 	events  chan storeEvent // unbuffered: one that was received comes after all that were received before it
@@ -47,28 +45,36 @@ type StoreServer struct {
 // ListenStore serves a store on addr, host:port; port 0 takes a free one. Without a token it serves this machine only,
 // and refuses an addr that others can reach. A nil log discards.
 func ListenStore(addr string, token []byte, log *slog.Logger) (*StoreServer, error) {
+	return listenStore(addr, storeAccess{token: token}, log)
+}
+
+func listenStore(addr string, access storeAccess, log *slog.Logger) (*StoreServer, error) {
 	at, err := net.ResolveTCPAddr("tcp", addr)
 	if err != nil {
 		return nil, fmt.Errorf("store: %w", err)
 	}
-	if len(token) == 0 && !at.IP.IsLoopback() {
+	if len(access.token) == 0 && !at.IP.IsLoopback() {
 		return nil, fmt.Errorf("store: %s can be reached from the network and there is no token: give every rank the same secret in GORUN_TOKEN", addr)
 	}
 	l, err := net.ListenTCP("tcp", at)
 	if err != nil {
 		return nil, fmt.Errorf("store: %w", err)
 	}
-	return ServeStore(l, token, log), nil
+	return serveStore(l, access, log), nil
 }
 
 // ServeStore serves a store on l, which it closes in the end. Without a token it turns away every connection that does
 // not come from this machine. A nil log discards.
 func ServeStore(l net.Listener, token []byte, log *slog.Logger) *StoreServer {
+	return serveStore(l, storeAccess{token: token}, log)
+}
+
+func serveStore(l net.Listener, access storeAccess, log *slog.Logger) *StoreServer {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
 	s := &StoreServer{
-		listener: l, token: token, log: log,
+		listener: l, access: access, log: log,
 		events: make(chan storeEvent), settled: make(chan struct{}), closing: make(chan struct{}),
 		lobby: make(chan struct{}, storeLobby), conns: map[net.Conn]struct{}{},
 	}
@@ -135,37 +141,30 @@ func (s *StoreServer) accept() {
 // serve has one connection from its handshake to its end.
 func (s *StoreServer) serve(conn net.Conn) {
 	defer func() { _ = conn.Close() }()
-	err := s.handshake(conn)
+	stream, err := s.handshake(conn)
 	<-s.lobby
 	defer s.forget(conn)
 	if err != nil {
 		s.logStranger(conn, err)
 		return
 	}
-	(&storeClient{server: s, conn: conn, out: newStoreOutbox(), waits: map[uint64]*storeWaiter{}}).serve()
+	(&storeClient{server: s, conn: stream, out: newStoreOutbox(), waits: map[uint64]*storeWaiter{}}).serve()
 }
 
-func (s *StoreServer) handshake(conn net.Conn) error {
-	if a, ok := conn.RemoteAddr().(*net.TCPAddr); ok && len(s.token) == 0 && !a.IP.IsLoopback() {
-		return errors.New("it comes from the network and there is no token")
-	}
+// handshake lets the client at the other end of conn prove itself, and returns the connection to go on with.
+func (s *StoreServer) handshake(conn net.Conn) (net.Conn, error) {
 	limit := storeHandshake
 	if len(s.lobby) > cap(s.lobby)/2 {
 		limit = storeHurried
 	}
 	if err := s.setDeadline(conn, time.Now().Add(limit)); err != nil {
-		return err
+		return nil, err
 	}
-	_, err := auth.Accept(conn, s.token, func(hello []byte) ([]byte, error) {
-		if string(hello) != storeHello {
-			return nil, fmt.Errorf("this is a %q, not a %q", storeHello, hello)
-		}
-		return nil, s.admit()
-	})
+	stream, err := s.access.accept(conn, s.admit)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return s.setDeadline(conn, time.Time{})
+	return stream, s.setDeadline(conn, time.Time{})
 }
 
 // admit says whether there is room for one more client.

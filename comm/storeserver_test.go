@@ -42,12 +42,12 @@ func TestListenStoreWantsATokenOnTheNetwork(t *testing.T) {
 	}
 }
 
-// afar makes every connection look as if it came from another machine.
-type afar struct{ net.Listener }
+// fromAfar makes every connection look as if it came from another machine.
+type fromAfar struct{ net.Listener }
 
 type distant struct{ net.Conn }
 
-func (l afar) Accept() (net.Conn, error) {
+func (l fromAfar) Accept() (net.Conn, error) {
 	conn, err := l.Listener.Accept()
 	return distant{conn}, err
 }
@@ -60,7 +60,7 @@ func TestServeStoreWithoutATokenServesThisMachineOnly(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := comm.ServeStore(afar{l}, nil, nil)
+	server := comm.ServeStore(fromAfar{l}, nil, nil)
 	defer server.Close()
 	conn, err := net.Dial("tcp", server.Addr())
 	if err != nil {

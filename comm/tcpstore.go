@@ -27,7 +27,11 @@ type TCPStore struct {
 // there it tries again until ctx ends: rank 0 may not be up yet. A server with another token, or one that is
 // not a store, is an error at once.
 func NewTCPStore(ctx context.Context, addr string, token []byte) (*TCPStore, error) {
-	conn, err := dialStore(ctx, addr, token)
+	return dialTCPStore(ctx, addr, storeAccess{token: token})
+}
+
+func dialTCPStore(ctx context.Context, addr string, access storeAccess) (*TCPStore, error) {
+	conn, err := dialStore(ctx, addr, access)
 	if err != nil {
 		return nil, err
 	}

@@ -153,8 +153,8 @@ func (s *TCPStore) failure() error {
 	return s.err
 }
 
-// dialStore connects and proves the token, again and again until ctx ends or the answer is final.
-func dialStore(ctx context.Context, addr string, token []byte) (net.Conn, error) {
+// dialStore connects and proves itself, again and again until ctx ends or the answer is final.
+func dialStore(ctx context.Context, addr string, access storeAccess) (net.Conn, error) {
 	const firstPause, longestPause = 5 * time.Millisecond, 200 * time.Millisecond
 	if _, _, err := net.SplitHostPort(addr); err != nil {
 		return nil, fmt.Errorf("store: %w", err)
@@ -162,7 +162,7 @@ func dialStore(ctx context.Context, addr string, token []byte) (net.Conn, error)
 	start := time.Now()
 	var last error
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
-		conn, err := dialStoreOnce(ctx, addr, token)
+		conn, err := dialStoreOnce(ctx, addr, access)
 		_, refused := errors.AsType[*auth.RefusedError](err)
 		switch {
 		case err == nil:
@@ -190,7 +190,7 @@ func isOver(ctx context.Context) bool {
 	return ctx.Err() != nil || ok && !time.Now().Before(deadline)
 }
 
-func dialStoreOnce(ctx context.Context, addr string, token []byte) (net.Conn, error) {
+func dialStoreOnce(ctx context.Context, addr string, access storeAccess) (net.Conn, error) {
 	dialer := net.Dialer{Timeout: storeHandshake}
 	conn, err := dialer.DialContext(ctx, "tcp", addr)
 	if err != nil {
@@ -198,7 +198,7 @@ func dialStoreOnce(ctx context.Context, addr string, token []byte) (net.Conn, er
 	}
 	_ = conn.SetDeadline(time.Now().Add(storeHandshake))
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Now()) })
-	_, err = auth.Dial(conn, token, []byte(storeHello))
+	stream, err := access.dial(ctx, conn)
 	if !stop() && err == nil {
 		err = ctx.Err()
 	}
@@ -206,7 +206,7 @@ func dialStoreOnce(ctx context.Context, addr string, token []byte) (net.Conn, er
 		_ = conn.Close()
 		return nil, err
 	}
-	return conn, conn.SetDeadline(time.Time{})
+	return stream, conn.SetDeadline(time.Time{})
 }
 
 // A storeDialError says that nobody answered in time, and wraps both the last attempt's error and the context's.

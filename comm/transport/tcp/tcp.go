@@ -56,7 +56,7 @@ func New(ln net.Listener, cfg Config) *Transport {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	if cfg.Near == nil {
-		cfg.Near = onOneMachine
+		cfg.Near = OnOneMachine
 	}
 	t := &Transport{cfg: cfg, ln: ln, unknown: make(chan struct{}, maxUnproven)}
 	t.ctx, t.stop = context.WithCancel(context.Background())

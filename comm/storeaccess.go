@@ -1,0 +1,81 @@
+package comm
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+
+	"github.com/gorun/gorun/comm/transport/tcp"
+	"github.com/gorun/gorun/env/auth"
+)
+
+// What a client asks for in the handshake; the number is the version of the format.
+const (
+	storeHello    = "gorun store 1"
+	storeHelloTLS = storeHello + " over TLS"
+)
+
+// A storeAccess is what both ends of a connection to a store have in common.
+type storeAccess struct {
+	token    []byte
+	identity *auth.Identity           // nil: nothing is encrypted
+	near     func(conn net.Conn) bool // does conn stay on this machine? It is then not encrypted
+}
+
+// storeAccess is that of the store in which ranks with these settings meet.
+func (c *config) storeAccess() (storeAccess, error) {
+	a := storeAccess{token: []byte(c.token), near: c.near}
+	if a.near == nil {
+		a.near = tcp.OnOneMachine
+	}
+	var err error
+	if c.tls {
+		a.identity, err = auth.NewIdentity(a.token, "store")
+	}
+	return a, err
+}
+
+// hello is what the client of conn says, and its server expects.
+func (a *storeAccess) hello(conn net.Conn) string {
+	if a.identity == nil || a.near(conn) {
+		return storeHello
+	}
+	return storeHelloTLS
+}
+
+// dial proves to the server at the other end of conn that this is a client, and returns the connection to go on with.
+func (a *storeAccess) dial(ctx context.Context, conn net.Conn) (net.Conn, error) {
+	hello := a.hello(conn)
+	if _, err := auth.Dial(conn, a.token, []byte(hello)); err != nil || hello == storeHello {
+		return conn, err
+	}
+	secured := tls.Client(conn, a.identity.ClientTLS())
+	return secured, secured.HandshakeContext(ctx)
+}
+
+// accept lets the client at the other end of conn prove itself, and returns the connection to go on with. admit may still
+// refuse it.
+func (a *storeAccess) accept(conn net.Conn, admit func() error) (net.Conn, error) {
+	if from, ok := conn.RemoteAddr().(*net.TCPAddr); ok && len(a.token) == 0 && !from.IP.IsLoopback() {
+		return nil, errors.New("it comes from the network and there is no token")
+	}
+	want := a.hello(conn)
+	_, err := auth.Accept(conn, a.token, func(hello []byte) ([]byte, error) {
+		switch got := string(hello); got {
+		case want:
+			return nil, admit()
+		case storeHello, storeHelloTLS:
+			return nil, fmt.Errorf("its end of this connection has TLS: %t, and the rank's TLS: %t: all ranks have WithTLS (gorun: --worker-tls), or none",
+				want == storeHelloTLS, got == storeHelloTLS)
+		default:
+			return nil, fmt.Errorf("this is a %q, not a %q", storeHello, hello)
+		}
+	})
+	if err != nil || want == storeHello {
+		return conn, err
+	}
+	secured := tls.Server(conn, a.identity.ServerTLS())
+	return secured, secured.Handshake()
+}

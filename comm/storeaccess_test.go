@@ -1,0 +1,131 @@
+package comm_test
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/gorun/gorun/comm"
+	"github.com/gorun/gorun/comm/storetest"
+)
+
+const longSecret = "a secret of 16 bytes and more"
+
+// serveAfar starts a server for clients that are not on this machine.
+func serveAfar(t *testing.T, tls bool) *comm.StoreServer {
+	t.Helper()
+	server, err := comm.ListenStoreAfar("127.0.0.1:0", longSecret, tls)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Close(); err != nil {
+			t.Errorf("Close of the server: %v", err)
+		}
+	})
+	return server
+}
+
+func dialAfar(t *testing.T, addr string, tls bool) *comm.TCPStore {
+	t.Helper()
+	s, err := comm.NewTCPStoreAfar(t.Context(), addr, longSecret, tls)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+func TestTCPStoreOverTLS(t *testing.T) {
+	leaveNothing(t)
+	storetest.Run(t, func(t *testing.T) func() comm.Store {
+		server := serveAfar(t, true)
+		return func() comm.Store { return dialAfar(t, server.Addr(), true) }
+	})
+}
+
+// A tap is a network that keeps all that goes over it, in both directions.
+type tap struct {
+	mu   sync.Mutex
+	seen bytes.Buffer
+}
+
+func (p *tap) Write(b []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.seen.Write(b)
+}
+
+// serve relays one connection made to l to addr.
+func (p *tap) serve(t *testing.T, l net.Listener, addr string) {
+	in, err := l.Accept()
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer in.Close()
+	out, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer out.Close()
+	var way sync.WaitGroup
+	for _, ends := range [][2]net.Conn{{in, out}, {out, in}} {
+		way.Go(func() {
+			_, _ = io.Copy(io.MultiWriter(ends[0], p), ends[1])
+			_ = ends[0].Close()
+		})
+	}
+	way.Wait()
+}
+
+func TestWhatAStoreOverTLSIsToldIsNotSeen(t *testing.T) {
+	leaveNothing(t)
+	for _, tls := range []bool{false, true} {
+		server := serveAfar(t, tls)
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		wire := &tap{}
+		var relay sync.WaitGroup
+		relay.Go(func() { wire.serve(t, l, server.Addr()) })
+		s := dialAfar(t, l.Addr().String(), tls)
+		if err := s.Set(t.Context(), "rank/0", []byte("node-a.example")); err != nil {
+			t.Fatal(err)
+		}
+		if v, err := s.Get(t.Context(), "rank/0"); string(v) != "node-a.example" || err != nil {
+			t.Fatalf("got %q, %v", v, err)
+		}
+		s.Close()
+		relay.Wait()
+		_ = l.Close()
+		if seen := strings.Contains(wire.seen.String(), "node-a.example"); seen == tls {
+			t.Errorf("TLS %t: what was set can be read on the way: %t", tls, seen)
+		}
+	}
+}
+
+func TestAStoreAndAClientThatDisagreeAboutTLS(t *testing.T) {
+	leaveNothing(t)
+	for _, tls := range []bool{false, true} {
+		server := serveAfar(t, tls)
+		_, err := comm.NewTCPStoreAfar(t.Context(), server.Addr(), longSecret, !tls)
+		want := fmt.Sprintf("store at %s refused: its end of this connection has TLS: %t, and the rank's TLS: %t: "+
+			"all ranks have WithTLS (gorun: --worker-tls), or none", server.Addr(), tls, !tls)
+		if err == nil || err.Error() != want {
+			t.Errorf("TLS %t at the store: got %v\nwant %s", tls, err, want)
+		}
+	}
+}
+
+func TestTLSWantsATokenThatCannotBeGuessed(t *testing.T) {
+	if _, err := comm.ListenStoreAfar("127.0.0.1:0", "short", true); err == nil {
+		t.Error("no error")
+	}
+}
