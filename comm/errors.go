@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/gorun/gorun/comm/internal/endpoint"
+	"github.com/gorun/gorun/env/auth"
 )
 
 // ErrClosed is wrapped by errors of calls on a group that this rank has closed.
@@ -16,7 +17,8 @@ var ErrClosed = endpoint.ErrClosed
 var ErrTimeout = endpoint.ErrTimeout
 
 // A PeerError says that an operation failed because of another rank: it died, left, was cut off, or did not answer
-// in time. The group stays failed.
+// in time. The group has failed then, and stays so, but for two cases in which the call fails alone: a receive or probe that
+// nothing has matched when its time is up, and a message to or from a rank that has closed the group.
 type PeerError struct {
 	Rank int    // world rank at fault
 	Host string // where it runs
@@ -51,7 +53,8 @@ func (e *AbortError) Error() string {
 func (e *AbortError) Unwrap() error { return e.Err }
 
 // A MismatchError says that ranks which should have made the same call made different ones, or gave lengths that do not
-// fit together. Every member gets it.
+// fit together. After a collective every member gets it: a rank whose own part had ended well before that was found, from its
+// next call. After a message of another element type only the receiver gets it, and the group goes on.
 type MismatchError struct {
 	Op    string // what this rank called
 	Seq   uint64
@@ -106,7 +109,8 @@ func (e *TruncateError) Error() string {
 	return fmt.Sprintf("comm: Recv: message of %d elements from rank %d does not fit into %d", e.Got, e.Source, e.Room)
 }
 
-// An ArgumentError says that a call was wrong in itself. Nothing was sent, and the group goes on.
+// An ArgumentError says that a call was wrong in itself. Nothing was sent, and the group goes on. Of [Init] it says that
+// options or environment are wrong, or do not go with those of the other ranks.
 type ArgumentError struct {
 	Op  string // the call
 	Err error  // what is wrong with it
@@ -145,9 +149,10 @@ func ExitCode(err error) int {
 		missing  *MissingRanksError
 		object   *ObjectError
 		deadlock *DeadlockError
+		refused  *auth.RefusedError // by a store of the same token
 	)
 	if errors.As(err, &argument) || errors.As(err, &mismatch) || errors.As(err, &truncate) || errors.As(err, &missing) ||
-		errors.As(err, &object) || errors.As(err, &deadlock) {
+		errors.As(err, &object) || errors.As(err, &deadlock) || errors.Is(err, auth.ErrWrongToken) || errors.As(err, &refused) {
 		return 2
 	}
 	return 1

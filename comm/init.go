@@ -42,6 +42,9 @@ func Init(ctx context.Context, opts ...Option) (*Group, error) {
 		return nil, badArgument("Init", "TLS between ranks needs a token of at least %d bytes, the same for every rank, in GORUN_TOKEN", auth.MinSecret)
 	}
 	g, err := join(ctx, cfg, place)
+	if argument, ok := errors.AsType[*ArgumentError](err); ok {
+		return nil, argument
+	}
 	if err != nil {
 		return nil, fmt.Errorf("comm: Init: %w", err)
 	}

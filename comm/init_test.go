@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -78,10 +79,10 @@ func TestWaysToMeet(t *testing.T) {
 			"tcp":   {WithInitMethod("tcp://" + freePort(t))},
 			"file":  {WithInitMethod("file://" + filepath.Join(t.TempDir(), "meet"))},
 			"store": {WithStore(NewMemStore())},
-			"token": {WithInitMethod("tcp://" + freePort(t)), WithToken("a secret that all know")},
-			"tls":   {WithInitMethod("tcp://" + freePort(t)), WithToken("a secret that all know"), WithTLS()},
+			"token": {WithInitMethod("tcp://" + freePort(t)), WithToken(longToken)},
+			"tls":   {WithInitMethod("tcp://" + freePort(t)), WithToken(longToken), WithTLS()},
 			"tls from machine to machine": {
-				WithInitMethod("tcp://" + freePort(t)), WithToken("a secret that all know"), WithTLS(), notNear,
+				WithInitMethod("tcp://" + freePort(t)), WithToken(longToken), WithTLS(), notNear,
 			},
 		}
 		for name, opts := range ways {
@@ -92,6 +93,8 @@ func TestWaysToMeet(t *testing.T) {
 		}
 	}
 }
+
+const longToken = "a secret that all know"
 
 // notNear makes every connection one that leaves the machine.
 func notNear(c *config) { c.near = func(net.Conn) bool { return false } }
@@ -213,7 +216,7 @@ func TestTwoProcessesOfOneRank(t *testing.T) {
 	for i, err := range errs {
 		if err != nil {
 			failed++
-			if i == 0 || !strings.Contains(err.Error(), "two processes have RANK=1") {
+			if i == 0 || ExitCode(err) != 2 || err.Error() != "comm: Init: rank 1 has joined already at the store given: two processes have RANK=1, or this one has not closed its world" {
 				t.Errorf("got %v", err)
 			}
 			continue
@@ -236,10 +239,61 @@ func TestDifferentWorldSizes(t *testing.T) {
 		}
 	})
 	_, err := Init(t.Context(), WithStore(store), WithRank(1, 3), WithTimeout(20*time.Second))
-	if err == nil || !strings.Contains(err.Error(), "WORLD_SIZE is 3 here and 2 on rank 0") {
+	if ExitCode(err) != 2 || err.Error() != "comm: Init: WORLD_SIZE is 3 here and 2 on rank 0" {
 		t.Errorf("got %v", err)
 	}
 	wg.Wait()
+}
+
+// A rank whose settings are not those of rank 0 is told so, and that another attempt will not help.
+func TestSettingsThatDiffer(t *testing.T) {
+	for name, c := range map[string]struct {
+		opts []Option // of rank 1
+		want string
+	}{
+		"token":                        {[]Option{WithToken("another secret that nobody knows"), WithTLS()}, "refused our token"},
+		"TLS, on one machine":          {[]Option{WithToken(longToken)}, "rank 0 has TLS: true, this rank has TLS: false"},
+		"TLS, from machine to machine": {[]Option{WithToken(longToken), notNear}, "refused: its end of this connection has TLS: true"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			way := WithInitMethod("tcp://" + freePort(t))
+			var zero sync.WaitGroup
+			zero.Go(func() {
+				opts := []Option{way, WithRank(0, 2), WithTimeout(20 * time.Second), WithToken(longToken), WithTLS()}
+				if name == "TLS, from machine to machine" {
+					opts = append(opts, notNear)
+				}
+				if g, err := Init(ctx, opts...); err == nil {
+					_ = g.Close()
+				}
+			})
+			_, err := Init(t.Context(), append(c.opts, way, WithRank(1, 2), WithTimeout(20*time.Second))...)
+			if ExitCode(err) != 2 || !strings.HasPrefix(err.Error(), "comm: Init: ") || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, exit code %d, want %q", err, ExitCode(err), c.want)
+			}
+			cancel()
+			zero.Wait()
+		})
+	}
+}
+
+// How long ranks were waited for does not count the time in which rank 0 then lets the others know.
+func TestMissingRanksSaysHowLongItWaited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := NewMemStore()
+		if _, err := s.Add(t.Context(), "joined/1", 1); err != nil { // it came, and never reads that rank 0 gives up
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		start := time.Now()
+		_, err := meet(ctx, s, place{size: 3, meet: "the store"}, self("127.0.0.1:1"), time.Minute)
+		missing, ok := errors.AsType[*MissingRanksError](err)
+		if !ok || missing.After != time.Minute || time.Since(start) <= time.Minute {
+			t.Errorf("got %v after %v", err, time.Since(start))
+		}
+	})
 }
 
 func TestPlacesThatMakeNoSense(t *testing.T) {

@@ -18,7 +18,7 @@ type MissingRanksError struct {
 	Missing []int // world ranks
 	Size    int   // ranks in the world, or in the group
 	Where   string
-	After   time.Duration
+	After   time.Duration // how long they were waited for
 	Err     error
 
 	group *Group // of a barrier
@@ -72,6 +72,7 @@ func meet(ctx context.Context, round Store, turn int64, p place, me rankInfo) (w
 	} else {
 		w, err = readWorld(ctx, s, p)
 	}
+	waited := time.Since(start)
 	if len(w.Missing) == 0 && errors.Is(err, context.DeadlineExceeded) {
 		w.Missing = whoIsMissing(round, turn, p.size)
 	}
@@ -79,7 +80,7 @@ func meet(ctx context.Context, round Store, turn int64, p place, me rankInfo) (w
 		if p.rank == 0 {
 			giveUp(s, p.size, w)
 		}
-		return w, &MissingRanksError{Missing: w.Missing, Size: p.size, Where: p.meet, After: time.Since(start), Err: err}
+		return w, &MissingRanksError{Missing: w.Missing, Size: p.size, Where: p.meet, After: waited, Err: err}
 	}
 	if err != nil {
 		return w, err
@@ -168,7 +169,7 @@ func whoIsMissing(s Store, turn int64, size int) []int {
 // check refuses a world that this rank cannot talk to.
 func (w worldDoc) check(p place, me rankInfo) error {
 	if len(w.Ranks) != p.size {
-		return fmt.Errorf("WORLD_SIZE is %d here and %d on rank 0", p.size, len(w.Ranks))
+		return badArgument("Init", "WORLD_SIZE is %d here and %d on rank 0", p.size, len(w.Ranks))
 	}
 	for r, other := range w.Ranks {
 		host, _, err := net.SplitHostPort(other.Addr)
@@ -176,10 +177,10 @@ func (w worldDoc) check(p place, me rankInfo) error {
 			return fmt.Errorf("rank %d says that it listens on %q: %w", r, other.Addr, err)
 		}
 		if other.TLS != me.TLS {
-			return fmt.Errorf("rank %d has TLS: %t, this rank has TLS: %t", r, other.TLS, me.TLS)
+			return badArgument("Init", "rank %d has TLS: %t, this rank has TLS: %t", r, other.TLS, me.TLS)
 		}
 		if ip := net.ParseIP(host); ip.IsLoopback() && other.Host != me.Host {
-			return fmt.Errorf("rank %d on %s listens on loopback only, this is %s: give every rank the same secret in GORUN_TOKEN", r, other.Host, me.Host)
+			return badArgument("Init", "rank %d on %s listens on loopback only, this is %s: give every rank the same secret in GORUN_TOKEN", r, other.Host, me.Host)
 		}
 	}
 	return nil

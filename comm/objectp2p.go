@@ -25,8 +25,7 @@ func SendObjects(ctx context.Context, g *Group, objs []any, dst int) error {
 	op := newP2P(g, callSendObjects, message, dst, nil)
 	op.typ = typeObject
 	op.mustBeOne()
-	t := op.start()
-	err := t.wait(ctx)
+	t, err := op.run(ctx)
 	if err == nil && cause != nil {
 		err = t.about(g.rank, cause)
 	}
@@ -43,8 +42,8 @@ func RecvObjects(ctx context.Context, g *Group, objs []any, src int) (Status, er
 		op.err = &ArgumentError{Op: op.kind.String(), Err: err}
 	}
 	op.limit = g.objectLimit + 1
-	t := op.start()
-	if err := t.wait(ctx); err != nil {
+	t, err := op.run(ctx)
+	if err != nil {
 		var long *TruncateError
 		if errors.As(err, &long) {
 			err = t.about(g.GroupRank(long.Source), g.fits(long.Got))

@@ -2,6 +2,7 @@ package comm
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"unsafe"
 
@@ -20,15 +21,15 @@ const MaxTag = math.MaxInt32
 
 // Send sends buf to rank dst of g, with tag (0 unless given), and returns when buf may be used again.
 func Send[T Element](ctx context.Context, g *Group, buf []T, dst int, tag ...int) error {
-	return sendOp(g, buf, dst, tag).start().wait(ctx)
+	_, err := sendOp(g, buf, dst, tag).run(ctx)
+	return err
 }
 
 // Recv receives a message of at most len(buf) elements from rank src of g (or AnySource) with tag (0 unless given;
 // or AnyTag). A longer message is a [TruncateError], a shorter one sets only Status.Count elements.
 func Recv[T Element](ctx context.Context, g *Group, buf []T, src int, tag ...int) (Status, error) {
-	w := recvOp(g, buf, src, tag).start()
-	err := w.wait(ctx)
-	return w.status(), err
+	t, err := recvOp(g, buf, src, tag).run(ctx)
+	return t.status(), err
 }
 
 // ISend starts a Send and returns at once.
@@ -127,6 +128,15 @@ func newP2P[T Element](g *Group, kind callKind, buf []T, peer int, tag []int) P2
 		op.tag = tag[0]
 	}
 	return op
+}
+
+// run starts the operation, unless ctx has ended, and waits for it.
+func (o P2POp) run(ctx context.Context) (*transfer, error) {
+	if err := ctx.Err(); err != nil && o.err == nil {
+		o.err = fmt.Errorf("comm: %v: %w", o.kind, err)
+	}
+	t := o.start()
+	return t, t.wait(ctx)
 }
 
 // start starts the operation.

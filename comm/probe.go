@@ -10,8 +10,8 @@ import (
 // taken, and tells what a Recv would get: source, tag and length, by which to choose a buffer. The message stays where
 // it is. When several goroutines receive, another may take it first.
 func Probe(ctx context.Context, g *Group, src int, tag ...int) (Status, error) {
-	t := probeOp(g, src, tag).start()
-	if err := t.wait(ctx); err != nil {
+	t, err := probeOp(g, src, tag).run(ctx)
+	if err != nil {
 		return Status{}, err
 	}
 	return t.probed(), nil

@@ -25,7 +25,7 @@ func (o *seats) sit(ctx context.Context, s Store, p place) (turn int64, leave fu
 	}
 	seat := string(mark)
 	if !o.take(seat, seat == mine) {
-		return 0, nil, fmt.Errorf("rank %d has joined already at %s: two processes have RANK=%d, or this one has not closed its world",
+		return 0, nil, badArgument("Init", "rank %d has joined already at %s: two processes have RANK=%d, or this one has not closed its world",
 			p.rank, p.meet, p.rank)
 	}
 	leave = sync.OnceFunc(func() { o.leave(seat) })
