@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"time"
 	"unsafe"
 
 	"github.com/gorun/gorun/comm/internal/endpoint"
@@ -34,12 +35,12 @@ func Recv[T Element](ctx context.Context, g *Group, buf []T, src int, tag ...int
 
 // ISend starts a Send and returns at once.
 func ISend[T Element](g *Group, buf []T, dst int, tag ...int) *Work {
-	return &sendOp(g, buf, dst, tag).start().work
+	return sendOp(g, buf, dst, tag).work()
 }
 
 // IRecv starts a Recv and returns at once.
 func IRecv[T Element](g *Group, buf []T, src int, tag ...int) *Work {
-	return &recvOp(g, buf, src, tag).start().work
+	return recvOp(g, buf, src, tag).work()
 }
 
 // A P2POp is a send or receive that [Batch] will start.
@@ -68,7 +69,7 @@ func Batch(ops ...P2POp) []*Work {
 	for _, kind := range []callKind{callRecv, callSend} {
 		for i, op := range ops {
 			if op.kind == kind {
-				works[i] = &op.start().work
+				works[i] = op.work()
 			}
 		}
 	}
@@ -137,6 +138,13 @@ func (o P2POp) run(ctx context.Context) (*transfer, error) {
 	}
 	t := o.start()
 	return t, t.wait(ctx)
+}
+
+// work starts the operation as something to wait for later.
+func (o P2POp) work() *Work {
+	t := o.start()
+	t.begun = time.Now()
+	return &t.work
 }
 
 // start starts the operation.

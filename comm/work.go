@@ -2,6 +2,8 @@ package comm
 
 import (
 	"context"
+	"sync"
+	"time"
 
 	"github.com/gorun/gorun/comm/internal/endpoint"
 )
@@ -25,11 +27,12 @@ type operation interface {
 }
 
 // Wait waits until the operation has ended and returns its error. When ctx or the group's timeout ends first, a
-// receive that nothing has matched is withdrawn, and anything else fails the group. A collective's timeout starts when
-// those before it in its group have ended.
+// receive that nothing has matched is withdrawn, and anything else fails the group. The timeout counts from the start of the
+// operation, for a collective from when those before it in its group have ended. Who comes to wait when it is over still
+// waits for a moment, in which to find out whom to blame.
 func (w *Work) Wait(ctx context.Context) error { return w.of.wait(ctx) }
 
-// Done is closed when the operation has ended.
+// Done is closed when the operation has ended. The group's timeout ends it as in Wait, though nobody may wait.
 func (w *Work) Done() <-chan struct{} { return w.of.ended() }
 
 // Err is nil until the operation has ended, then its result.
@@ -66,13 +69,28 @@ type transfer struct {
 	kind callKind
 	elem int
 	err  error // of a call that was wrong in itself; op is then nil
+
+	begun   time.Time // of a Work
+	watched sync.Once
+}
+
+// lastQuestions is how long Wait may take, of an operation whose time is up before, to find out whose fault that is.
+const lastQuestions = time.Second
+
+// left is how long t may still be waited for.
+func (t *transfer) left() time.Duration {
+	limit := t.g.timeout
+	if t.begun.IsZero() {
+		return limit
+	}
+	return max(limit-time.Since(t.begun), min(limit/4, lastQuestions))
 }
 
 func (t *transfer) wait(ctx context.Context) error {
 	if t.op == nil {
 		return t.err
 	}
-	err := t.op.Wait(ctx, t.g.timeout)
+	err := t.op.Wait(ctx, t.left())
 	if err != nil {
 		t.g.logFailure(err)
 		t.g.lane.Settle(newsTimeout)
@@ -80,9 +98,15 @@ func (t *transfer) wait(ctx context.Context) error {
 	return t.failure(err)
 }
 
+// ended lets the group wait for t, so that its time ends for those too who only look whether it is done.
 func (t *transfer) ended() <-chan struct{} {
 	if t.op == nil {
 		return alreadyDone
+	}
+	select {
+	case <-t.op.Done():
+	default:
+		t.watched.Do(func() { t.g.lane.Go(func() { _ = t.wait(context.Background()) }) })
 	}
 	return t.op.Done()
 }
