@@ -45,6 +45,49 @@ func TestTheGuideHasEveryCall(t *testing.T) {
 	}
 }
 
+// Every exported function has an example of its own; options and methods are called in one at least.
+func TestEveryCallHasAnExample(t *testing.T) {
+	files, err := filepath.Glob("example_*test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	named, called := map[string]bool{}, map[string]bool{}
+	for _, name := range files {
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range file.Decls {
+			f, ok := d.(*ast.FuncDecl)
+			if !ok {
+				continue
+			}
+			if of, ok := strings.CutPrefix(f.Name.Name, "Example"); ok {
+				named[of] = true
+			}
+			ast.Inspect(f, func(n ast.Node) bool {
+				if call, ok := n.(*ast.CallExpr); ok {
+					if f, ok := call.Fun.(*ast.SelectorExpr); ok {
+						called[f.Sel.Name] = true
+					}
+				}
+				return true
+			})
+		}
+	}
+	for _, name := range exportedCalls(t) {
+		_, method, isMethod := strings.Cut(name, ".")
+		switch {
+		case isMethod && !called[method]:
+			t.Errorf("%s is called in no example", name)
+		case strings.HasPrefix(name, "With") && !called[name]:
+			t.Errorf("option %s is in no example", name)
+		case !isMethod && !strings.HasPrefix(name, "With") && !named[name]:
+			t.Errorf("%s has no example", name)
+		}
+	}
+}
+
 // exportedCalls are the exported functions of this package, and the methods of a group and of what it is used with.
 func exportedCalls(t *testing.T) (names []string) {
 	files, err := filepath.Glob("*.go")

@@ -23,6 +23,21 @@ func ExampleSplit() {
 	// Output: [3 1] and this is rank 0
 }
 
+// Errors name ranks of the world, calls those of a group.
+func ExampleGroup_GroupRank() {
+	inWorld(4, func(ctx context.Context, world *comm.Group) error {
+		odd, err := comm.NewGroup(ctx, world, []int{3, 1})
+		if err != nil || odd == nil {
+			return err
+		}
+		if odd.Rank() == 0 {
+			fmt.Println(odd, odd.GroupRank(1), odd.GroupRank(2), odd.WorldRank(0))
+		}
+		return nil
+	})
+	// Output: group [3 1] 1 -1 3
+}
+
 func ExampleNewMesh() {
 	inWorld(8, func(ctx context.Context, world *comm.Group) error {
 		mesh, err := comm.NewMesh(ctx, world, []int{2, 4}, "dp", "tp")

@@ -2,64 +2,65 @@ package comm_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/gorun/gorun/comm"
 )
 
-func ExampleStore() {
-	ctx := context.Background()
-	var store comm.Store = comm.NewMemStore()
-	defer store.Close()
-
-	fmt.Println(store.Set(ctx, "model", []byte("resnet")))
-	value, err := store.Get(ctx, "model")
-	fmt.Println(string(value), err)
-	for range 3 {
-		n, err := store.Add(ctx, "ready", 1)
-		fmt.Println(n, err)
+// greet sets a key of a store, and waits for it, as another process would.
+func greet(ctx context.Context, s comm.Store) {
+	if err := s.Set(ctx, "greeting", []byte("hello")); err != nil {
+		fmt.Println(err)
+		return
 	}
-	leader, err := store.CompareAndSwap(ctx, "leader", nil, []byte("rank 2")) // if nobody is
-	fmt.Println(string(leader), err)
-	existed, err := store.Delete(ctx, "model")
-	fmt.Println(existed, err)
-
-	ctx, cancel := context.WithTimeout(ctx, time.Millisecond)
-	defer cancel()
-	fmt.Println(store.Wait(ctx, "leader", "checkpoint"))
-	// Output:
-	// <nil>
-	// resnet <nil>
-	// 1 <nil>
-	// 2 <nil>
-	// 3 <nil>
-	// rank 2 <nil>
-	// true <nil>
-	// store: nobody has set "checkpoint": context deadline exceeded
+	value, err := s.Get(ctx, "greeting")
+	fmt.Println(string(value), err)
 }
 
 func ExampleListenStore() {
-	token := []byte("a secret of the job")
-	server, err := comm.ListenStore("127.0.0.1:0", token, nil)
+	token := []byte("known to the server and its clients")
+	server, err := comm.ListenStore("localhost:0", token, nil)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	defer server.Close()
-
-	ctx := context.Background()
-	store, err := comm.NewTCPStore(ctx, server.Addr(), token)
+	client, err := comm.NewTCPStore(context.Background(), server.Addr(), token) // in other processes
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	defer store.Close()
-	fmt.Println(store.Set(ctx, "key", []byte("value")))
-	// Output: <nil>
+	defer client.Close()
+	greet(context.Background(), client)
+	// Output: hello <nil>
+}
+
+// A listener of the caller's own: one that systemd has opened, or on a port that is held until then.
+func ExampleServeStore() {
+	listener, err := net.Listen("tcp", "localhost:0")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	server := comm.ServeStore(listener, []byte("secret"), nil)
+	defer server.Close()
+	fmt.Println(server.Addr() == listener.Addr().String())
+	// Output: true
+}
+
+func ExampleNewTCPStore() {
+	server, err := comm.ListenStore("localhost:0", []byte("one secret"), nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer server.Close()
+	_, err = comm.NewTCPStore(context.Background(), server.Addr(), []byte("another secret"))
+	fmt.Println(err != nil, comm.ExitCode(err)) // at once: trying again would not help
+	// Output: true 2
 }
 
 func ExampleNewFileStore() {
@@ -69,26 +70,39 @@ func ExampleNewFileStore() {
 		return
 	}
 	defer os.RemoveAll(dir)
-
-	store, err := comm.NewFileStore(filepath.Join(dir, "store")) // on a file system that all ranks share
+	s, err := comm.NewFileStore(filepath.Join(dir, "store")) // on a file system that all processes see
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	defer store.Close()
-	fmt.Println(store.Add(context.Background(), "ready", 1))
-	// Output: 1 <nil>
+	defer s.Close()
+	greet(context.Background(), s)
+	// Output: hello <nil>
 }
 
-func ExampleNewPrefixStore() {
-	ctx := context.Background()
-	store := comm.NewMemStore()
-	defer store.Close()
-	train, eval := comm.NewPrefixStore(store, "train/"), comm.NewPrefixStore(store, "eval/")
-	if err := errors.Join(train.Set(ctx, "step", []byte("7")), eval.Set(ctx, "step", []byte("1"))); err != nil {
-		fmt.Println(err)
+func ExampleNewMemStore() {
+	ctx, s := context.Background(), comm.NewMemStore()
+	defer s.Close()
+	for range 3 {
+		if _, err := s.Add(ctx, "arrivals", 1); err != nil {
+			fmt.Println(err)
+			return
+		}
 	}
-	step, err := store.Get(ctx, "train/step")
-	fmt.Println(string(step), err)
-	// Output: 7 <nil>
+	n, err := s.Add(ctx, "arrivals", 0)
+	fmt.Println(n, err)
+	// Output: 3 <nil>
+}
+
+// Two jobs in one store do not see each other's keys.
+func ExampleNewPrefixStore() {
+	ctx, s := context.Background(), comm.NewMemStore()
+	defer s.Close()
+	one, two := comm.NewPrefixStore(s, "job1/"), comm.NewPrefixStore(s, "job2/")
+	greet(ctx, one)
+	existed, err := two.Delete(ctx, "greeting")
+	fmt.Println(existed, err)
+	// Output:
+	// hello <nil>
+	// false <nil>
 }

@@ -288,7 +288,7 @@ func TestMissingRanksSaysHowLongItWaited(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		start := time.Now()
-		_, err := meet(ctx, s, place{size: 3, meet: "the store"}, self("127.0.0.1:1"), time.Minute)
+		_, err := meet(ctx, s, 1, place{size: 3, meet: "the store"}, self("127.0.0.1:1"))
 		missing, ok := errors.AsType[*MissingRanksError](err)
 		if !ok || missing.After != time.Minute || time.Since(start) <= time.Minute {
 			t.Errorf("got %v after %v", err, time.Since(start))
