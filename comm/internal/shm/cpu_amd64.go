@@ -1,0 +1,12 @@
+package shm
+
+// storeRelease sets *p to v after everything written before it, as seen by other processors. It is a plain store, which a
+// processor of this kind never moves ahead of another; atomic.StoreUint64 waits for the line besides.
+//
+//go:noescape
+func storeRelease(p *uint64, v uint64)
+
+// await looks at *p until it is at least least, or has been looked at tries times, and returns it.
+//
+//go:noescape
+func await(p *uint64, least uint64, tries int) uint64

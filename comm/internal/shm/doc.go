@@ -1,0 +1,16 @@
+// Package shm is how ranks of one machine work together through memory that they share.
+//
+// A [Segment] is such memory: a sealed memfd, without a name that could be left behind, gone with the last process that
+// maps it. A [Desk] hands segments to the other ranks, over a socket without a file. A [Team] is the ranks of a group in a
+// segment of theirs, and has the collectives.
+//
+// How a Team works. Every rank has a clock, which it alone advances: it tells how many operations it has been through, and
+// how many steps of the one under way. It has slots for others to read from, and writes only there and in its own
+// buffers. Whoever needs what another rank has in a slot waits until that one's clock says that it is there; whoever wants
+// to use a slot again waits until the clocks of its readers say that they are done. That is all the synchronisation
+// there is: one writer for every cache line, numbers that only grow, and the same schedule on all ranks, worked out from
+// what they call.
+//
+// Ranks that wait look at the clock for some microseconds, then give the processor to others in between, and after about
+// a millisecond sleep until a clock has been advanced; see wait.go.
+package shm

@@ -1,0 +1,155 @@
+package shm
+
+// A Kernel sets every value of dst to a op b. dst is a, b, or neither; nothing else is changed.
+type Kernel func(dst, a, b []byte)
+
+// A Reduction combines values of Elem bytes in order of rank.
+type Reduction struct {
+	Elem   int
+	Kernel Kernel
+}
+
+// foldBlock is how many bytes are reduced at a time: they stay in the first-level cache.
+const foldBlock = 8 << 10
+
+// fold sets dst and also, if it is not nil, to what the sources are together, in order of rank. dst may be one of the
+// sources; also is none of them.
+func (t *Team) fold(red Reduction, dst, also []byte, sources [][]byte) {
+	size := max(foldBlock/red.Elem, 1) * red.Elem
+	for lo := 0; lo < len(sources[0]); lo += size {
+		hi := min(lo+size, len(sources[0]))
+		var sum []byte
+		switch {
+		case also != nil:
+			sum = also[lo:hi]
+		case len(sources) == 2:
+			sum = dst[lo:hi]
+		default:
+			sum = t.room(hi - lo)
+		}
+		red.Kernel(sum, sources[0][lo:hi], sources[1][lo:hi])
+		for _, s := range sources[2:] {
+			red.Kernel(sum, sum, s[lo:hi])
+		}
+		if dst != nil {
+			move(dst[lo:hi], sum)
+		}
+	}
+}
+
+// room is scratch memory, aligned for any element.
+func (t *Team) room(n int) []byte {
+	if len(t.scratch) < n {
+		t.scratch = make([]byte, n)
+	}
+	return t.scratch[:n]
+}
+
+// gatherSources waits until all ranks have done step and returns where their parts lie: this rank's own, others' in their
+// slots for chunk i from byte at on.
+func (t *Team) gatherSources(own []byte, i, at, step int) ([][]byte, error) {
+	t.sources = t.sources[:0]
+	for r := range t.n {
+		if r == t.me {
+			t.sources = append(t.sources, own)
+			continue
+		}
+		if err := t.wait(r, step); err != nil {
+			return nil, err
+		}
+		t.sources = append(t.sources, t.slotOf(r, i)[at:at+len(own)])
+	}
+	return t.sources, nil
+}
+
+// AllReduce combines buf of all ranks and leaves the result in buf on all of them.
+func (t *Team) AllReduce(buf []byte, red Reduction) error {
+	limit := flatMore
+	if t.n == 2 {
+		limit = flatTwo
+	}
+	if len(buf) <= min(limit, t.slot) {
+		return t.flatAllReduce(buf, red)
+	}
+	return t.sharedReduce(buf, red, everybody)
+}
+
+// flatAllReduce shows buf to all ranks, and each combines all of them. One wait.
+func (t *Team) flatAllReduce(buf []byte, red Reduction) error {
+	slot, err := t.own(0, taken(0), everybody)
+	if err != nil {
+		return err
+	}
+	copy(slot, buf)
+	t.done(filled(0))
+	sources, err := t.gatherSources(buf, 0, 0, filled(0))
+	if err != nil {
+		return err
+	}
+	t.fold(red, buf, nil, sources)
+	t.chunks++
+	return nil
+}
+
+// Reduce is AllReduce with the result in buf of rank root only; elsewhere buf keeps its input.
+func (t *Team) Reduce(buf []byte, red Reduction, root int) error {
+	if t.n > 2 && len(buf) > flatMore {
+		return t.sharedReduce(buf, red, root)
+	}
+	size, chunks := t.values(len(buf), t.slot, red.Elem)
+	for i := range chunks {
+		piece := cut(buf, i, size)
+		if t.me != root {
+			slot, err := t.own(i, taken(i), root)
+			if err != nil {
+				return err
+			}
+			copy(slot, piece)
+			t.done(filled(i))
+			continue
+		}
+		sources, err := t.gatherSources(piece, i, 0, filled(i))
+		if err != nil {
+			return err
+		}
+		t.fold(red, piece, nil, sources)
+		t.done(taken(i))
+	}
+	t.chunks += uint64(chunks)
+	return nil
+}
+
+// ReduceScatter combines in of all ranks and leaves the r'th of the result's equal blocks in out of rank r. out may be this
+// rank's block of in.
+func (t *Team) ReduceScatter(out, in []byte, red Reduction) error {
+	size, chunks := t.values(len(out), t.part(), red.Elem)
+	own := block(in, t.me, t.n)
+	for u := range chunks + 1 {
+		if u < chunks {
+			slot, err := t.own(u, taken(u), everybody)
+			if err != nil {
+				return err
+			}
+			t.deal(slot, in, u, size)
+			t.done(filled(u))
+		}
+		if u == 0 {
+			continue
+		}
+		sources, err := t.gatherSources(cut(own, u-1, size), u-1, t.me*size, filled(u-1))
+		if err != nil {
+			return err
+		}
+		t.fold(red, cut(out, u-1, size), nil, sources)
+		t.done(taken(u - 1))
+	}
+	t.chunks += uint64(chunks)
+	return nil
+}
+
+// values is pieces, of whole values.
+func (t *Team) values(n, limit, elem int) (size, count int) {
+	size, _ = t.pieces(n, limit)
+	size = max(size/elem, 1) * elem
+	return size, max((n+size-1)/size, 1)
+}

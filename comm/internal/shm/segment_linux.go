@@ -1,0 +1,114 @@
+package shm
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// A Segment is memory that processes share.
+type Segment struct {
+	fd  int
+	mem []byte
+}
+
+// seals keep whoever has the segment from changing its size, so that no access to it can fail.
+const seals = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_SEAL
+
+// Create makes a segment of size bytes, all zero. The memory is set aside at once: it cannot run out later.
+func Create(size int) (*Segment, error) {
+	fd, err := unix.MemfdCreate("gorun", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	if err != nil {
+		return nil, os.NewSyscallError("memfd_create", err)
+	}
+	s := &Segment{fd: fd}
+	if err := s.reserve(size); err != nil {
+		_ = s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *Segment) reserve(size int) error {
+	if err := retry(func() error { return unix.Fallocate(s.fd, 0, 0, int64(size)) }); err != nil {
+		return os.NewSyscallError("fallocate", err)
+	}
+	if _, err := unix.FcntlInt(uintptr(s.fd), unix.F_ADD_SEALS, seals); err != nil {
+		return os.NewSyscallError("fcntl", err)
+	}
+	return s.mapIt(size)
+}
+
+// open takes over fd, which another process has made, as a segment of size bytes.
+func open(fd, size int) (*Segment, error) {
+	s := &Segment{fd: fd}
+	err := s.check(size)
+	if err == nil {
+		err = s.mapIt(size)
+	}
+	if err != nil {
+		_ = s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// check makes sure that the file behind s is and stays as long as said.
+func (s *Segment) check(size int) error {
+	got, err := unix.FcntlInt(uintptr(s.fd), unix.F_GET_SEALS, 0)
+	if err != nil {
+		return os.NewSyscallError("fcntl", err)
+	}
+	if got&seals != seals {
+		return errors.New("its size could be changed")
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(s.fd, &st); err != nil {
+		return os.NewSyscallError("fstat", err)
+	}
+	if st.Size != int64(size) {
+		return fmt.Errorf("has %d bytes: want %d", st.Size, size)
+	}
+	return nil
+}
+
+func (s *Segment) mapIt(size int) error {
+	mem, err := unix.Mmap(s.fd, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		return os.NewSyscallError("mmap", err)
+	}
+	s.mem = mem
+	return nil
+}
+
+// Bytes is the memory, until Close.
+func (s *Segment) Bytes() []byte { return s.mem }
+
+// seal closes the descriptor: who has not got the segment by now will not.
+func (s *Segment) seal() {
+	if s.fd >= 0 {
+		_ = unix.Close(s.fd)
+		s.fd = -1
+	}
+}
+
+// Close lets go of the segment. Nobody may use Bytes any more.
+func (s *Segment) Close() error {
+	s.seal()
+	mem := s.mem
+	s.mem = nil
+	if mem == nil {
+		return nil
+	}
+	return os.NewSyscallError("munmap", unix.Munmap(mem))
+}
+
+func retry(f func() error) error {
+	for {
+		if err := f(); !errors.Is(err, unix.EINTR) {
+			return err
+		}
+	}
+}

@@ -1,0 +1,288 @@
+package shm
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// A crew is the teams of n ranks, which are goroutines here; each has its own mapping of the segment.
+func crew(t testing.TB, n int, fenced bool) []*Team {
+	t.Helper()
+	first, err := Create(Size(n))
+	if err != nil {
+		t.Fatal(err)
+	}
+	teams := make([]*Team, n)
+	for r := range teams {
+		s := first
+		if r > 0 {
+			fd, err := unix.Dup(first.fd)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if s, err = open(fd, Size(n)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		defer func() {
+			if teams[r], err = New(s, n, r, fenced, Processors{Ranks: n, Shared: true}); err != nil {
+				t.Fatal(err)
+			}
+		}()
+	}
+	t.Cleanup(func() {
+		for _, team := range teams {
+			if err := team.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	return teams
+}
+
+// patiently waits for as long as it takes.
+func sleeping(_ int, d Doze) error {
+	d.Sleep()
+	return nil
+}
+
+// together runs f on every rank.
+func together(t testing.TB, teams []*Team, f func(team *Team) error) {
+	t.Helper()
+	var wg sync.WaitGroup
+	for r, team := range teams {
+		wg.Go(func() {
+			if err := f(team); err != nil {
+				t.Errorf("rank %d of %d: %v", r, len(teams), err)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// sum16 adds 16-bit numbers, and concat16 makes of two a number that depends on their order, though not on how they are put
+// in brackets: each is a function x -> a x + b, one byte for either.
+func sum16(dst, a, b []byte) {
+	for i := range dst {
+		dst[i] = a[i] + b[i]
+	}
+}
+
+func compose(dst, a, b []byte) {
+	for i := 0; i < len(dst); i += 2 {
+		m, c := a[i]*b[i], b[i]*a[i+1]+b[i+1]
+		dst[i], dst[i+1] = m, c
+	}
+}
+
+var reductions = map[string]Reduction{
+	"sum":     {Elem: 1, Kernel: sum16},
+	"compose": {Elem: 2, Kernel: compose},
+}
+
+// input is what rank r has in operation seq.
+func input(seq uint64, r, n int) []byte {
+	b := make([]byte, n)
+	rng := rand.New(rand.NewPCG(seq, uint64(r)))
+	for i := range b {
+		b[i] = byte(rng.Uint32())
+	}
+	return b
+}
+
+// combined is the reduction of all inputs, worked out one after the other.
+func combined(seq uint64, ranks, n int, red Reduction) []byte {
+	sum := input(seq, 0, n)
+	for r := 1; r < ranks; r++ {
+		red.Kernel(sum, sum, input(seq, r, n))
+	}
+	return sum
+}
+
+func concat(seq uint64, ranks, n int) []byte {
+	var all []byte
+	for r := range ranks {
+		all = append(all, input(seq, r, n)...)
+	}
+	return all
+}
+
+// operations carry out one operation on a rank, on blocks of n bytes, and compare the result with what it should be.
+var operations = []struct {
+	name string
+	run  func(t *Team, seq uint64, n, root int, red Reduction) error
+}{
+	{"barrier", func(t *Team, _ uint64, _, _ int, _ Reduction) error { return t.Barrier() }},
+	{"broadcast", func(t *Team, seq uint64, n, root int, _ Reduction) error {
+		buf := input(seq, t.me, n)
+		return same(t.Broadcast(buf, root), buf, input(seq, root, n))
+	}},
+	{"gather", func(t *Team, seq uint64, n, root int, _ Reduction) error {
+		if t.me != root {
+			return t.Gather(nil, input(seq, t.me, n), root)
+		}
+		out := make([]byte, n*t.n)
+		return same(t.Gather(out, input(seq, t.me, n), root), out, concat(seq, t.n, n))
+	}},
+	{"scatter", func(t *Team, seq uint64, n, root int, _ Reduction) error {
+		var in []byte
+		if t.me == root {
+			in = concat(seq, t.n, n)
+		}
+		out := make([]byte, n)
+		return same(t.Scatter(out, in, root), out, input(seq, t.me, n))
+	}},
+	{"all-gather", func(t *Team, seq uint64, n, _ int, _ Reduction) error {
+		out := make([]byte, n*t.n)
+		return same(t.AllGather(out, input(seq, t.me, n)), out, concat(seq, t.n, n))
+	}},
+	{"all-to-all", func(t *Team, seq uint64, n, _ int, _ Reduction) error {
+		out := make([]byte, n*t.n)
+		var want []byte
+		for r := range t.n {
+			want = append(want, block(input(seq, r, n*t.n), t.me, t.n)...)
+		}
+		return same(t.AllToAll(out, input(seq, t.me, n*t.n)), out, want)
+	}},
+	{"all-reduce", func(t *Team, seq uint64, n, _ int, red Reduction) error {
+		n *= red.Elem
+		buf := input(seq, t.me, n)
+		return same(t.AllReduce(buf, red), buf, combined(seq, t.n, n, red))
+	}},
+	{"reduce", func(t *Team, seq uint64, n, root int, red Reduction) error {
+		n *= red.Elem
+		buf := input(seq, t.me, n)
+		want := slices.Clone(buf)
+		if t.me == root {
+			want = combined(seq, t.n, n, red)
+		}
+		return same(t.Reduce(buf, red, root), buf, want)
+	}},
+	{"reduce-scatter", func(t *Team, seq uint64, n, _ int, red Reduction) error {
+		n *= red.Elem
+		in := input(seq, t.me, n*t.n)
+		out := make([]byte, n)
+		return same(t.ReduceScatter(out, in, red), out, block(combined(seq, t.n, n*t.n, red), t.me, t.n))
+	}},
+}
+
+func same(err error, got, want []byte) error {
+	if err == nil && !bytes.Equal(got, want) {
+		i := 0
+		for got[i] == want[i] {
+			i++
+		}
+		return fmt.Errorf("byte %d of %d is %d, want %d", i, len(got), got[i], want[i])
+	}
+	return err
+}
+
+func TestOperations(t *testing.T) {
+	for _, n := range []int{2, 3, 4, 7} {
+		teams := crew(t, n, n == 3)
+		seq := uint64(0)
+		for _, op := range operations {
+			for name, red := range reductions {
+				for _, size := range []int{0, 1, 63, 1000, 20_000, 300_000, 1_500_001} {
+					seq++
+					t.Run(fmt.Sprintf("%s/%s/%d ranks/%d bytes", op.name, name, n, size), func(t *testing.T) {
+						together(t, teams, func(team *Team) error {
+							team.Begin(seq, Call{seq}, sleeping)
+							defer team.End()
+							return op.run(team, seq, size, int(seq)%n, red)
+						})
+					})
+				}
+			}
+		}
+	}
+}
+
+// Ranks that run ahead, or fall behind, meet in the right slots.
+func TestOperationsInARow(t *testing.T) {
+	for _, n := range []int{2, 4} {
+		teams := crew(t, n, false)
+		together(t, teams, func(team *Team) error {
+			rng := rand.New(rand.NewPCG(7, 7)) // the same on all ranks
+			for seq := uint64(1); seq <= 3000; seq++ {
+				op := operations[rng.IntN(len(operations))]
+				size, root, slow := rng.IntN(1<<rng.IntN(17)), rng.IntN(n), rng.IntN(n)
+				if seq%50 == 0 && slow == team.me {
+					sleepOn(new(uint32), 1) // let others go first
+				}
+				team.Begin(seq, Call{seq}, sleeping)
+				err := op.run(team, seq, size, root, reductions["compose"])
+				team.End()
+				if err != nil {
+					return fmt.Errorf("%s #%d of %d bytes: %w", op.name, seq, size, err)
+				}
+			}
+			return nil
+		})
+	}
+}
+
+func TestMismatch(t *testing.T) {
+	teams := crew(t, 2, false)
+	errs := make([]error, 2)
+	together(t, teams, func(team *Team) error {
+		team.Begin(5, Call{5, uint64(team.me)}, sleeping)
+		if team.me == 0 {
+			errs[0] = team.Barrier()
+		} else {
+			errs[1] = team.Broadcast(make([]byte, 10), 0)
+		}
+		return nil
+	})
+	for r, err := range errs {
+		if m, ok := err.(*Mismatch); ok && (m.Rank != 1-r || m.Call != Call{5, uint64(1 - r)}) || err != nil && !ok {
+			t.Errorf("rank %d: %v", r, err)
+		}
+	}
+	if errs[0] == nil && errs[1] == nil {
+		t.Error("nobody has noticed")
+	}
+}
+
+// No two ranks write to one cache line, nor to two that are fetched together.
+func TestLayout(t *testing.T) {
+	if size := unsafe.Sizeof(control{}); size%128 != 0 {
+		t.Errorf("what a rank tells takes %d bytes", size)
+	}
+	if size := unsafe.Sizeof(header{}); size != 128 {
+		t.Errorf("the header takes %d bytes", size)
+	}
+	for _, at := range []uintptr{unsafe.Offsetof(control{}.calls), unsafe.Offsetof(control{}.bell)} {
+		if at%lineSize != 0 {
+			t.Errorf("byte %d is not the first of a line", at)
+		}
+	}
+}
+
+func BenchmarkAllReduce(b *testing.B) {
+	for _, size := range []int{64, 4 << 10, 64 << 10, 1 << 20, 16 << 20} {
+		b.Run(fmt.Sprint(size), func(b *testing.B) {
+			teams := crew(b, 2, false)
+			b.SetBytes(int64(size))
+			b.ResetTimer()
+			together(b, teams, func(team *Team) error {
+				buf := make([]byte, size)
+				for seq := uint64(1); seq <= uint64(b.N); seq++ {
+					team.Begin(seq, Call{1}, sleeping)
+					if err := team.AllReduce(buf, Reduction{Elem: 1, Kernel: func(d, a, _ []byte) { move(d, a) }}); err != nil {
+						return err
+					}
+					team.End()
+				}
+				return nil
+			})
+		})
+	}
+}
