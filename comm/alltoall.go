@@ -5,6 +5,7 @@ import (
 
 	"github.com/gorun/gorun/comm/internal/plan"
 	"github.com/gorun/gorun/comm/internal/reduce"
+	"github.com/gorun/gorun/comm/internal/shm"
 )
 
 // AllToAll cuts in into Size blocks of equal length and copies block r to rank r; block r of out gets what rank r has
@@ -21,6 +22,9 @@ func allToAll[T Element](g *Group, out, in []T) *collective {
 	c.want(len(out) == len(in), "len(out) is %d: want len(in) = %d", len(out), len(in))
 	c.want(len(in)%g.Size() == 0, "len(in) is %d: want a multiple of Size = %d", len(in), g.Size())
 	c.begin = func() task {
+		if c.hasTeam() {
+			return task{team: func(t *shm.Team) error { return t.AllToAll(reduce.Bytes(out), reduce.Bytes(in)) }}
+		}
 		block := len(in) / g.Size()
 		if plan.TogetherAllToAll(g.Size(), block*c.elem) {
 			return together(g, out, in, block)

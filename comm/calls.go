@@ -82,6 +82,17 @@ func (k callKind) hasCount() bool {
 	}
 }
 
+// isForTeams says whether ranks that share memory use it for k. All ranks say the same.
+func (k callKind) isForTeams() bool {
+	switch k {
+	case callAllReduce, callReduce, callReduceScatter, callBroadcast, callAllGather, callGather, callScatter, callAllToAll,
+		callBarrier, callAllReduceCoalesced:
+		return true
+	default:
+		return false
+	}
+}
+
 // describeCall writes a call as its caller would have: "Broadcast(float32 × 8, from 2)".
 func describeCall(c endpoint.Call) string {
 	kind := callKind(c.Op)

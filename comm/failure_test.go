@@ -129,7 +129,7 @@ func TestARankThatDoesNotComeTimesOut(t *testing.T) {
 		network := mem.NewNetwork(3)
 		w := &testWorld{t: t}
 		for r := range 3 {
-			g, err := newWorld(config{timeout: time.Minute}, r, 1, make([]rankInfo, 3), network.Transport(r))
+			g, err := newWorld(config{timeout: time.Minute}, r, 1, make([]rankInfo, 3), network.Transport(r), nil)
 			if err != nil {
 				t.Fatal(err)
 			}

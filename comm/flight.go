@@ -96,11 +96,18 @@ func (o *openGroups) add(g *Group) {
 	o.groups = append(o.groups, g)
 }
 
-// remove removes g and, if it is a world, all groups made of it.
-func (o *openGroups) remove(g *Group) {
+// remove removes g and, if it is a world, all groups made of it, and returns what it has removed.
+func (o *openGroups) remove(g *Group) (removed []*Group) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.groups = slices.DeleteFunc(o.groups, func(other *Group) bool { return other == g || g.isWorld && other.w == g.w })
+	o.groups = slices.DeleteFunc(o.groups, func(other *Group) bool {
+		is := other == g || g.isWorld && other.w == g.w
+		if is {
+			removed = append(removed, other)
+		}
+		return is
+	})
+	return removed
 }
 
 func (o *openGroups) all() []*Group {

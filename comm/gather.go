@@ -5,6 +5,7 @@ import (
 
 	"github.com/gorun/gorun/comm/internal/plan"
 	"github.com/gorun/gorun/comm/internal/reduce"
+	"github.com/gorun/gorun/comm/internal/shm"
 )
 
 // Gather collects in of every rank, in order of rank, into out of rank dst, where len(out) == Size*len(in). in has the
@@ -28,6 +29,9 @@ func gatherTo[T Element](g *Group, out, in []T, dst int) *collective {
 		blocks = equalBlocks(g.Size(), len(in))
 	}
 	c.begin = func() task {
+		if c.hasTeam() {
+			return task{team: func(t *shm.Team) error { return t.Gather(reduce.Bytes(out), reduce.Bytes(in), dst) }}
+		}
 		if plan.TogetherGather(g.Size(), len(in)*c.elem) {
 			return gatherInTree(g, out, in, dst)
 		}
@@ -85,6 +89,9 @@ func scatterFrom[T Element](g *Group, out, in []T, src int) *collective {
 		blocks = equalBlocks(g.Size(), len(out))
 	}
 	c.begin = func() task {
+		if c.hasTeam() {
+			return task{team: func(t *shm.Team) error { return t.Scatter(reduce.Bytes(out), reduce.Bytes(in), src) }}
+		}
 		if plan.TogetherGather(g.Size(), len(out)*c.elem) {
 			return scatterInTree(g, out, in, src)
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/comm/internal/endpoint"
+	"github.com/gorun/gorun/comm/internal/shm"
 )
 
 // A Group is an ordered set of ranks that talk to each other: the world that [Init] returns, or a part of it made
@@ -29,6 +30,10 @@ type Group struct {
 	turns       turns
 	logged      sync.Once // the failure
 	scratch     []uint64  // see room
+
+	// Of whoever carries out a collective.
+	unattached bool      // its members may share memory and have not tried
+	team       *shm.Team // they do
 }
 
 // world is what the groups of a process share.
@@ -39,6 +44,11 @@ type world struct {
 	log  *slog.Logger
 
 	leave []func() // end what Init has begun beside ep
+
+	desk      *shm.Desk // where ranks of this machine get the memory that this one makes; nil: they get none
+	token     []byte
+	mustShare bool
+	without   sync.Once // a log line: there is no shared memory
 }
 
 // rankInfo is what ranks tell each other when they join.
@@ -47,6 +57,9 @@ type rankInfo struct {
 	Host string `json:"host"` // its machine's name
 	PID  int    `json:"pid"`
 	TLS  bool   `json:"tls,omitempty"` // whether it encrypts what leaves the machine
+
+	Machine string `json:"machine,omitempty"` // the same for ranks that may share memory
+	Desk    string `json:"desk,omitempty"`    // where others get the memory that it makes; empty: it shares none
 }
 
 func newGroup(w *world, id uint64, ranks []int, cfg config) (*Group, error) {
@@ -62,6 +75,7 @@ func newGroup(w *world, id uint64, ranks []int, cfg config) (*Group, error) {
 		g.index[r] = i
 	}
 	g.rank = g.index[w.rank]
+	g.unattached = w.canShare(ranks)
 	open.add(g)
 	return g, nil
 }
@@ -103,13 +117,16 @@ func (g *Group) String() string { return fmt.Sprintf("group %v", g.ranks) }
 // out, and all that comm has started in this process ends. Close is local and idempotent.
 func (g *Group) Close() error {
 	g.lane.Close()
-	open.remove(g)
-	if !g.isWorld {
-		return nil
+	closed := open.remove(g)
+	var err error
+	if g.isWorld {
+		err = errors.Join(g.w.ep.Close(), g.w.desk.Close())
+		for _, leave := range g.w.leave {
+			leave()
+		}
 	}
-	err := g.w.ep.Close()
-	for _, leave := range g.w.leave {
-		leave()
+	for _, other := range closed {
+		other.turns.retire(other.disband)
 	}
 	return err
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/gorun/gorun/comm/internal/endpoint"
 	"github.com/gorun/gorun/comm/internal/reduce"
+	"github.com/gorun/gorun/comm/internal/shm"
 	"github.com/gorun/gorun/comm/transport"
 	"github.com/gorun/gorun/comm/transport/mem"
 	"github.com/gorun/gorun/comm/transport/tcp"
@@ -73,9 +74,9 @@ func (c *config) place() (place, error) {
 		return place{}, err
 	}
 	switch c.transport {
-	case "auto", "tcp":
+	case "auto", "shm", "tcp":
 	default:
-		return place{}, fmt.Errorf("transport %q: want auto or tcp", c.transport)
+		return place{}, fmt.Errorf("transport %q: want auto, shm or tcp", c.transport)
 	}
 	u, err := url.Parse(c.method)
 	if err != nil {
@@ -138,7 +139,7 @@ func overridden(set map[string]string, lookup func(string) (string, bool)) func(
 // join meets the other ranks and connects the world.
 func join(ctx context.Context, cfg config, p place) (*Group, error) {
 	if p.size == 1 {
-		return newWorld(cfg, 0, 0, []rankInfo{self("")}, mem.NewNetwork(1).Transport(0))
+		return newWorld(cfg, 0, 0, []rankInfo{self("")}, mem.NewNetwork(1).Transport(0), nil)
 	}
 	token := []byte(cfg.token)
 	store, closeStore, err := openStore(ctx, cfg, p)
@@ -158,29 +159,36 @@ func join(ctx context.Context, cfg config, p place) (*Group, error) {
 	}
 	me := self(ln.Addr().String())
 	me.TLS = cfg.tls
+	desk, err := cfg.openDesk(&me)
+	if err != nil {
+		return nil, errors.Join(err, ln.Close())
+	}
 	store = NewPrefixStore(store, fmt.Sprintf("gorun/round/%d/", p.round))
 	turn, leave, err := ownSeats.sit(ctx, store, p)
 	if err != nil {
-		_ = ln.Close()
-		return nil, err
+		return nil, errors.Join(err, ln.Close(), desk.Close())
 	}
 	world, err := meet(ctx, store, turn, p, me)
+	if err == nil && cfg.transport == "shm" {
+		err = world.checkShared(me)
+	}
 	if err != nil {
-		_ = ln.Close()
 		leave()
-		return nil, err
+		return nil, errors.Join(err, ln.Close(), desk.Close())
 	}
 	g, err := newWorld(cfg, p.rank, world.ID, world.Ranks, tcp.New(ln, tcp.Config{
 		World: world.ID, Rank: p.rank, Peers: addresses(world.Ranks), Token: token, TLS: identity, Near: cfg.near, Log: cfg.log,
-	}))
+	}), desk)
 	if err == nil {
 		g.w.leave = append(g.w.leave, leave)
 	}
 	return g, err
 }
 
-func newWorld(cfg config, rank int, id uint64, info []rankInfo, tr transport.Transport) (*Group, error) {
-	w := &world{rank: rank, info: info, log: cfg.log}
+func newWorld(cfg config, rank int, id uint64, info []rankInfo, tr transport.Transport, desk *shm.Desk) (*Group, error) {
+	w := &world{
+		rank: rank, info: info, log: cfg.log, desk: desk, token: []byte(cfg.token), mustShare: cfg.transport == "shm",
+	}
 	if w.log == nil {
 		w.log = slog.New(slog.DiscardHandler)
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/gorun/gorun/comm/internal/endpoint"
 	"github.com/gorun/gorun/comm/internal/plan"
 	"github.com/gorun/gorun/comm/internal/reduce"
+	"github.com/gorun/gorun/comm/internal/shm"
 )
 
 // Barrier returns when every rank of g has called it, and all collectives that this rank has started on g have ended.
@@ -18,9 +19,14 @@ func barrier(g *Group) *collective { return meeting(g, endpoint.Call{Op: uint8(c
 
 // meeting is a collective that moves nothing: it makes sure that all ranks make the same call.
 func meeting(g *Group, call endpoint.Call) *collective {
-	return &collective{g: g, call: call, elem: 1, begin: func() task {
+	c := &collective{g: g, call: call, elem: 1}
+	c.begin = func() task {
+		if c.hasTeam() {
+			return task{team: (*shm.Team).Barrier}
+		}
 		return task{plan: plan.DisseminationBarrier(g.rank, g.Size())}
-	}}
+	}
+	return c
 }
 
 // Broadcast copies buf of rank src to buf of every rank of g. buf has the same length on all ranks.
@@ -35,6 +41,9 @@ func broadcast[T Element](g *Group, buf []T, src int) *collective {
 	c := newCollective[T](g, callBroadcast, len(buf))
 	c.root(src)
 	c.begin = func() task {
+		if c.hasTeam() {
+			return task{team: func(t *shm.Team) error { return t.Broadcast(reduce.Bytes(buf), src) }}
+		}
 		return inPlace(plan.BinomialBroadcast(g.rank, g.Size(), len(buf), src), reduce.Bytes(buf))
 	}
 	return c
@@ -53,6 +62,9 @@ func allGather[T Element](g *Group, out, in []T) *collective {
 	c := newCollective[T](g, callAllGather, len(in))
 	c.wantBlocks("out", len(out), "in", len(in))
 	c.begin = func() task {
+		if c.hasTeam() {
+			return task{team: func(t *shm.Team) error { return t.AllGather(reduce.Bytes(out), reduce.Bytes(in)) }}
+		}
 		copy(out[g.rank*len(in):], in)
 		return inPlace(plan.AllGather(g.rank, g.Size(), len(in), c.elem), reduce.Bytes(out))
 	}

@@ -75,7 +75,8 @@ func WithStore(s Store) Option { return func(c *config) { c.store = s } }
 // WithTimeout limits one operation, and Init itself. The default is 30 minutes.
 func WithTimeout(d time.Duration) Option { return func(c *config) { c.timeout = d } }
 
-// WithTransport says how bytes move: "auto" (the default) or "tcp".
+// WithTransport says how bytes move: "tcp", or "auto" (the default), which lets ranks of one machine share memory where they
+// can. "shm" is "auto" for those who rely on it: an error where they cannot.
 func WithTransport(name string) Option { return func(c *config) { c.transport = name } }
 
 // WithLogger says where comm tells of strangers that it turned away, of operations that take long, and of all that led to a

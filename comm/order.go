@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/gorun/gorun/comm/internal/endpoint"
 )
@@ -17,11 +18,12 @@ type collective struct {
 	begin func() task // called when its turn has come
 	then  func() task // called when that task is done, if there is another
 
-	ctx    context.Context
-	seq    uint64
-	behind *collective   // the next in the order
-	done   chan struct{} // closed when it has ended; nil if nobody else can wait for it
-	err    error         // at first: what is wrong with the call
+	ctx      context.Context
+	deadline time.Time // of what is under way
+	seq      uint64
+	behind   *collective   // the next in the order
+	done     chan struct{} // closed when it has ended; nil if nobody else can wait for it
+	err      error         // at first: what is wrong with the call
 }
 
 // turns is the order of a group's collectives, which are carried out one at a time: by the goroutine of a blocking call
@@ -31,6 +33,7 @@ type turns struct {
 	seq         uint64      // collectives started so far
 	busy        bool        // somebody carries them out
 	first, last *collective // those that wait, oldest first
+	retired     func()      // called once nobody carries anything out
 }
 
 // enter gives c its number and its place, and says whether the caller is to carry it out: nothing else is under way.
@@ -59,7 +62,7 @@ func (t *turns) next() *collective {
 	defer t.mu.Unlock()
 	c := t.first
 	if c == nil {
-		t.busy = false
+		t.idle()
 		return nil
 	}
 	t.first, c.behind = c.behind, nil
@@ -70,8 +73,29 @@ func (t *turns) next() *collective {
 func (t *turns) more() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.busy = t.first != nil
+	if t.first == nil {
+		t.idle()
+	}
 	return t.busy
+}
+
+// idle ends the carrying out. The mutex is held.
+func (t *turns) idle() {
+	t.busy = false
+	if t.retired != nil {
+		t.retired()
+		t.retired = nil
+	}
+}
+
+// retire calls f as soon as nobody carries anything out. What comes later must not need what f ends.
+func (t *turns) retire(f func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.retired = f
+	if !t.busy {
+		t.idle()
+	}
 }
 
 // serve carries out what waits.

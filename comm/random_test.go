@@ -13,16 +13,16 @@ import (
 // Case 112 of the reference: a random program gives on every rank what a sequential model gives.
 func TestRandomPrograms(t *testing.T) {
 	always := func(step, *Group) (bool, error) { return false, nil }
-	for seed := range uint64(24) {
+	for seed := range uint64(40) {
 		size := 1 + int(seed%8)
 		p := newProgram(seed, size, 40)
 		run := func(t *testing.T, transport string) {
-			w := newTestWorld(t, transports[transport](t, size))
+			w := worldOver(t, transport, size)
 			defer w.close()
 			w.run(func(ctx context.Context, g *Group) error { return p.run(ctx, g, always) })
 		}
-		if seed < 16 {
-			transport := []string{"tcp", "tls"}[seed/8]
+		if seed < 32 {
+			transport := []string{"tcp", "tls", "shm", "mixed"}[seed/8]
 			t.Run(fmt.Sprintf("seed %d over %s", seed, transport), func(t *testing.T) { run(t, transport) })
 			continue
 		}

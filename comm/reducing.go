@@ -5,6 +5,7 @@ import (
 
 	"github.com/gorun/gorun/comm/internal/plan"
 	"github.com/gorun/gorun/comm/internal/reduce"
+	"github.com/gorun/gorun/comm/internal/shm"
 )
 
 // reducing is a collective that combines elements of type T. What it sends and combines is called its operands: the
@@ -81,8 +82,25 @@ func (r *reducing[T]) inPlace(p plan.Plan, buf []T, result bool) task {
 	return t
 }
 
+// asTeam lets r run part on what buf means, in which the result is then left if this rank is to have one.
+func (r *reducing[T]) asTeam(buf []T, result bool, part func(t *shm.Team, work []byte, red shm.Reduction) error) task {
+	work := r.operands(buf, result || !r.red.scaled) // a team leaves it as it is otherwise
+	t := task{team: func(team *shm.Team) error { return part(team, work, r.folding()) }}
+	if result {
+		t.end = func() { r.result(buf, work) }
+	}
+	return t
+}
+
+func (r *reducing[T]) folding() shm.Reduction {
+	return shm.Reduction{Elem: r.elem, Kernel: shm.Kernel(r.kernel)}
+}
+
 // everywhere is the task of leaving the reduction of buf in it on every rank.
 func (r *reducing[T]) everywhere(buf []T) task {
+	if r.hasTeam() {
+		return r.asTeam(buf, true, (*shm.Team).AllReduce)
+	}
 	n := len(buf) / r.red.width
 	return r.inPlace(plan.AllReduce(r.g.rank, r.g.Size(), n, r.elem, r.red.ordered()), buf, true)
 }
@@ -105,5 +123,18 @@ func (r *reducing[T]) scattered(out []T, in [][]T) task {
 		src:  src, dst: vector{buf: work, base: src.blocks[r.g.rank].Lo},
 		kernel: r.kernel,
 		end:    func() { r.result(out, work) },
+	}
+}
+
+// teamScattered is scattered, of equal blocks end to end, as a team.
+func (r *reducing[T]) teamScattered(out, in []T) task {
+	result := reduce.Bytes(out)
+	if r.wide {
+		result = reduce.Bytes(make([]float32, len(out)))
+	}
+	work := r.operands(in, !r.red.scaled)
+	return task{
+		team: func(t *shm.Team) error { return t.ReduceScatter(result, work, r.folding()) },
+		end:  func() { r.result(out, result) },
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/gorun/gorun/comm/internal/plan"
+	"github.com/gorun/gorun/comm/internal/shm"
 )
 
 // AllReduce combines buf over all ranks of g, element by element, and leaves the result in buf on every rank.
@@ -36,6 +37,11 @@ func reduceTo[T Element](g *Group, buf []T, op Op, dst int) *collective {
 	r := newReducing[T](g, callReduce, op, len(buf))
 	r.root(dst)
 	r.begin = func() task {
+		if r.hasTeam() {
+			return r.asTeam(buf, g.rank == dst, func(t *shm.Team, work []byte, red shm.Reduction) error {
+				return t.Reduce(work, red, dst)
+			})
+		}
 		n := len(buf) / r.red.width
 		return r.inPlace(plan.Reduce(g.rank, g.Size(), n, dst, r.red.ordered()), buf, g.rank == dst)
 	}
@@ -57,7 +63,12 @@ func IReduceScatter[T Element](g *Group, out, in []T, op Op) *Work {
 func reduceScatter[T Element](g *Group, out, in []T, op Op) *collective {
 	r := newReducing[T](g, callReduceScatter, op, len(out))
 	r.wantBlocks("in", len(in), "out", len(out))
-	r.begin = func() task { return r.scattered(out, cut(in, g.Size())) }
+	r.begin = func() task {
+		if !r.hasTeam() {
+			return r.scattered(out, cut(in, g.Size()))
+		}
+		return r.teamScattered(out, in)
+	}
 	return r.collective
 }
 

@@ -74,7 +74,7 @@ func TestARefusedCallIsToldToWhoWaits(t *testing.T) {
 						for r := range info {
 							info[r] = rankInfo{Host: "here", PID: os.Getpid()}
 						}
-						g, err := newWorld(config{timeout: time.Minute, log: slog.New(slog.NewTextHandler(log, nil))}, r, 1, info, tr)
+						g, err := newWorld(config{timeout: time.Minute, log: slog.New(slog.NewTextHandler(log, nil))}, r, 1, info, tr, nil)
 						if err != nil {
 							t.Fatal(err)
 						}

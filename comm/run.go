@@ -8,6 +8,7 @@ import (
 	"github.com/gorun/gorun/comm/internal/endpoint"
 	"github.com/gorun/gorun/comm/internal/plan"
 	"github.com/gorun/gorun/comm/internal/reduce"
+	"github.com/gorun/gorun/comm/internal/shm"
 )
 
 // newsTimeout is how long a call that fails may take to tell the other members why.
@@ -19,6 +20,8 @@ type task struct {
 	src, dst vector        // what is sent from and received into; one and the same for most plans
 	kernel   reduce.Kernel // for steps that reduce
 	end      func()        // makes the caller's result of what is in dst; may be nil
+
+	team func(t *shm.Team) error // instead of the plan, where ranks share memory
 }
 
 // A vector is what a plan's ranges are ranges of: one buffer, or several end to end.
@@ -46,13 +49,20 @@ func (v *vector) at(r plan.Range, elem int) []byte {
 func (c *collective) perform() {
 	g := c.g
 	err := g.lane.Begin(c.seq, c.call)
-	deadline := time.Now().Add(g.timeout)
+	c.deadline = time.Now().Add(g.timeout)
+	if err == nil && callKind(c.call.Op).isForTeams() {
+		err = c.attach()
+	}
 	for _, stage := range [...]func() task{c.begin, c.then} {
 		if err != nil || stage == nil {
 			break
 		}
 		t := stage()
-		err = c.execute(&t, deadline)
+		if t.team != nil {
+			err = c.together(t.team)
+		} else {
+			err = c.execute(&t)
+		}
 		if err == nil && t.end != nil {
 			t.end()
 		}
@@ -79,9 +89,9 @@ func (g *Group) asFailure(err error) *endpoint.Failure {
 }
 
 // execute carries out the plan: the one place that both moves and reduces.
-func (c *collective) execute(t *task, deadline time.Time) error {
+func (c *collective) execute(t *task) error {
 	if callKind(c.call.Op) == callMonitoredBarrier {
-		defer c.callRoll(deadline)()
+		defer c.callRoll()()
 	}
 	scratch := c.g.room(t.plan, c.elem)
 	for _, s := range t.plan {
@@ -94,7 +104,7 @@ func (c *collective) execute(t *task, deadline time.Time) error {
 		case s.Merge != plan.Replace:
 			arrived = scratch[:len(into)]
 		}
-		if err := c.exchange(s, out, arrived, deadline); err != nil {
+		if err := c.exchange(s, out, arrived); err != nil {
 			return err
 		}
 		if len(arrived) == 0 {
@@ -114,13 +124,13 @@ func (c *collective) execute(t *task, deadline time.Time) error {
 }
 
 // exchange sends out and receives into, as s says, and waits for both.
-func (c *collective) exchange(s plan.Step, out, into []byte, deadline time.Time) error {
+func (c *collective) exchange(s plan.Step, out, into []byte) error {
 	g := c.g
 	wait := func(op *endpoint.Op) error {
 		if op == nil {
 			return nil
 		}
-		return op.Wait(c.ctx, max(time.Until(deadline), time.Nanosecond))
+		return op.Wait(c.ctx, max(time.Until(c.deadline), time.Nanosecond))
 	}
 	var recv, send *endpoint.Op
 	if s.From != plan.None {

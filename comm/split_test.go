@@ -66,7 +66,7 @@ func inMemory(t interface{ Fatalf(string, ...any) }, size int, program func(ctx 
 	errs := make([]error, size)
 	var wg sync.WaitGroup
 	for r := range size {
-		g, err := newWorld(config{timeout: DefaultTimeout}, r, 1, make([]rankInfo, size), network.Transport(r))
+		g, err := newWorld(config{timeout: DefaultTimeout}, r, 1, make([]rankInfo, size), network.Transport(r), nil)
 		if err != nil {
 			t.Fatalf("%v", err)
 		}

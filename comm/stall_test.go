@@ -298,7 +298,7 @@ func TestLongWaitsAreLogged(t *testing.T) {
 		}
 		w := &testWorld{t: t}
 		for r, tr := range transports["mem"](t, 4) {
-			g, err := newWorld(config{timeout: time.Minute, log: slog.New(slog.NewTextHandler(log, nil))}, r, 1, info, tr)
+			g, err := newWorld(config{timeout: time.Minute, log: slog.New(slog.NewTextHandler(log, nil))}, r, 1, info, tr, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -3,6 +3,7 @@ package comm
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"sync"
@@ -11,6 +12,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/gorun/gorun/comm/internal/shm"
 	"github.com/gorun/gorun/comm/transport"
 	"github.com/gorun/gorun/comm/transport/mem"
 	"github.com/gorun/gorun/comm/transport/tcp"
@@ -64,13 +66,25 @@ func overTCP(t testing.TB, size int, cfg tcp.Config) []transport.Transport {
 	return trs
 }
 
-// onEveryTransport runs test as a subtest of mem and tcp; tls is tcp with a wrapper, for the tests of that.
+// onEveryTransport runs test as a subtest of mem, tcp and shm; tls is tcp with a wrapper, for the tests of that.
 func onEveryTransport(t *testing.T, test func(t *testing.T, world func(size int) *testWorld)) {
-	for _, name := range []string{"mem", "tcp"} {
+	for _, name := range []string{"mem", "tcp", "shm"} {
 		t.Run(name, func(t *testing.T) {
-			test(t, func(size int) *testWorld { return newTestWorld(t, transports[name](t, size)) })
+			test(t, func(size int) *testWorld { return worldOver(t, name, size) })
 		})
 	}
+}
+
+// worldOver makes a world on a transport, or one whose ranks share memory: all (shm), or those with even numbers and those
+// with odd ones, as if they were on two machines (mixed).
+func worldOver(t testing.TB, name string, size int) *testWorld {
+	switch name {
+	case "shm":
+		return newSharingWorld(t, transports["mem"](t, size), "here")
+	case "mixed":
+		return newSharingWorld(t, transports["mem"](t, size), "here", "there")
+	}
+	return newTestWorld(t, transports[name](t, size))
 }
 
 // A testWorld is a world whose ranks are goroutines of the test.
@@ -81,14 +95,27 @@ type testWorld struct {
 }
 
 func newTestWorld(t testing.TB, trs []transport.Transport) *testWorld {
+	return newSharingWorld(t, trs)
+}
+
+// newSharingWorld makes a world whose ranks are on the given machines in turn, and share memory there.
+func newSharingWorld(t testing.TB, trs []transport.Transport, machines ...string) *testWorld {
 	w := &testWorld{t: t}
-	info := make([]rankInfo, len(trs))
+	info, desks := make([]rankInfo, len(trs)), make([]*shm.Desk, len(trs))
 	for r := range info {
 		info[r] = rankInfo{Host: "here", PID: os.Getpid()}
+		if len(machines) == 0 {
+			continue
+		}
+		var err error
+		if desks[r], err = shm.OpenDesk(nil, slog.New(slog.DiscardHandler)); err != nil {
+			t.Fatal(err)
+		}
+		info[r].Desk, info[r].Machine = desks[r].Address(), machines[r%len(machines)]
 	}
 	for r, tr := range trs {
 		m := transporttest.Mortal(tr)
-		g, err := newWorld(config{timeout: time.Minute}, r, 1, info, m)
+		g, err := newWorld(config{timeout: time.Minute}, r, 1, info, m, desks[r])
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -67,6 +67,16 @@ func (l *Lane) moved(op *Op) {
 	}
 }
 
+// Moved counts bytes for collective seq that have been moved by other means.
+func (l *Lane) Moved(seq, sent, received uint64) {
+	l.ep.mu.Lock()
+	defer l.ep.mu.Unlock()
+	if r := l.collectives.at(seq); r != nil {
+		r.Sent += sent
+		r.Received += received
+	}
+}
+
 // End says that collective seq has ended.
 func (l *Lane) End(seq uint64, err error) {
 	l.ep.mu.Lock()

@@ -175,6 +175,9 @@ func (l *Lane) post(op *Op) {
 			e.want(e.peers[r])
 		}
 	} else if f := l.gone(op.peer); f != nil {
+		if op.isOver() {
+			return
+		}
 		op.finish(f)
 		l.failBy(f)
 		return

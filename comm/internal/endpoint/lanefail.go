@@ -56,6 +56,7 @@ func (l *Lane) without(rank int, f *Failure) {
 		switch {
 		case op.peer != rank && op.source != rank:
 			needed = needed || op.peer == AnySource && op.source < 0 // rank might have been the one
+		case op.isOver():
 		case op.held && op.err == nil:
 			op.err = f // unless its writer has got it through
 		case op.held: // given up already

@@ -34,7 +34,8 @@ type Op struct {
 	seq   uint64
 	call  Call
 	buf   []byte
-	limit int // RecvNew: how long buf may become
+	limit int         // RecvNew: how long buf may become
+	over  func() bool // Await: whether it has happened
 
 	number uint64 // of a send, receive or probe among the lane's; else 0
 

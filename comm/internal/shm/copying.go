@@ -31,14 +31,14 @@ func (t *Team) Broadcast(buf []byte, root int) error {
 			if err != nil {
 				return err
 			}
-			copy(slot, piece)
+			t.put(slot, piece)
 			t.done(filled(i))
 			continue
 		}
 		if err := t.wait(root, filled(i)); err != nil {
 			return err
 		}
-		copy(piece, t.slotOf(root, i))
+		t.get(piece, t.slotOf(root, i))
 		t.done(taken(i))
 	}
 	t.chunks += uint64(chunks)
@@ -54,7 +54,7 @@ func (t *Team) Gather(out, in []byte, root int) error {
 			if err != nil {
 				return err
 			}
-			copy(slot, cut(in, i, size))
+			t.put(slot, cut(in, i, size))
 			t.done(filled(i))
 			continue
 		}
@@ -63,7 +63,7 @@ func (t *Team) Gather(out, in []byte, root int) error {
 			if err := t.wait(r, filled(i)); err != nil {
 				return err
 			}
-			copy(cut(block(out, r, t.n), i, size), t.slotOf(r, i))
+			t.get(cut(block(out, r, t.n), i, size), t.slotOf(r, i))
 		}
 		t.done(taken(i))
 	}
@@ -90,7 +90,7 @@ func (t *Team) Scatter(out, in []byte, root int) error {
 		if err := t.wait(root, filled(i)); err != nil {
 			return err
 		}
-		copy(cut(out, i, size), cut(t.slotOf(root, i), t.me, size))
+		t.get(cut(out, i, size), cut(t.slotOf(root, i), t.me, size))
 		t.done(taken(i))
 	}
 	if t.me == root {
@@ -109,7 +109,7 @@ func (t *Team) AllGather(out, in []byte) error {
 			if err != nil {
 				return err
 			}
-			copy(slot, cut(in, u, size))
+			t.put(slot, cut(in, u, size))
 			t.done(filled(u))
 		}
 		if u == 0 {
@@ -121,7 +121,7 @@ func (t *Team) AllGather(out, in []byte) error {
 			if err := t.wait(r, filled(u-1)); err != nil {
 				return err
 			}
-			copy(cut(block(out, r, t.n), u-1, size), t.slotOf(r, u-1))
+			t.get(cut(block(out, r, t.n), u-1, size), t.slotOf(r, u-1))
 		}
 		t.done(taken(u - 1))
 	}
@@ -151,7 +151,7 @@ func (t *Team) AllToAll(out, in []byte) error {
 			if err := t.wait(r, filled(u-1)); err != nil {
 				return err
 			}
-			copy(cut(block(out, r, t.n), u-1, size), cut(t.slotOf(r, u-1), t.me, size))
+			t.get(cut(block(out, r, t.n), u-1, size), cut(t.slotOf(r, u-1), t.me, size))
 		}
 		t.done(taken(u - 1))
 	}
@@ -163,10 +163,14 @@ func (t *Team) AllToAll(out, in []byte) error {
 func (t *Team) deal(slot, in []byte, i, size int) {
 	for r := range t.n {
 		if r != t.me {
-			copy(cut(slot, r, size), cut(block(in, r, t.n), i, size))
+			t.put(cut(slot, r, size), cut(block(in, r, t.n), i, size))
 		}
 	}
 }
+
+// put copies src into this rank's slot, get copies what is in another one's.
+func (t *Team) put(slot, src []byte) { t.sent += uint64(copy(slot, src)) }
+func (t *Team) get(dst, slot []byte) { t.received += uint64(copy(dst, slot)) }
 
 // cut is the i'th piece of buf, of size bytes but for the last, or nothing past the end.
 func cut(buf []byte, i, size int) []byte {

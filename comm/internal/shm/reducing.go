@@ -58,6 +58,7 @@ func (t *Team) gatherSources(own []byte, i, at, step int) ([][]byte, error) {
 			return nil, err
 		}
 		t.sources = append(t.sources, t.slotOf(r, i)[at:at+len(own)])
+		t.received += uint64(len(own))
 	}
 	return t.sources, nil
 }
@@ -80,7 +81,7 @@ func (t *Team) flatAllReduce(buf []byte, red Reduction) error {
 	if err != nil {
 		return err
 	}
-	copy(slot, buf)
+	t.put(slot, buf)
 	t.done(filled(0))
 	sources, err := t.gatherSources(buf, 0, 0, filled(0))
 	if err != nil {
@@ -104,7 +105,7 @@ func (t *Team) Reduce(buf []byte, red Reduction, root int) error {
 			if err != nil {
 				return err
 			}
-			copy(slot, piece)
+			t.put(slot, piece)
 			t.done(filled(i))
 			continue
 		}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -94,8 +95,11 @@ func (s *Segment) seal() {
 	}
 }
 
-// Close lets go of the segment. Nobody may use Bytes any more.
+// Close lets go of the segment, if there is one. Nobody may use Bytes any more.
 func (s *Segment) Close() error {
+	if s == nil {
+		return nil
+	}
 	s.seal()
 	mem := s.mem
 	s.mem = nil
@@ -103,6 +107,17 @@ func (s *Segment) Close() error {
 		return nil
 	}
 	return os.NewSyscallError("munmap", unix.Munmap(mem))
+}
+
+// Machine names what processes can share memory in: the machine since it has been started, and the network namespace, beyond
+// which a [Desk] cannot be reached.
+func Machine() (string, error) {
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return "", err
+	}
+	network, err := os.Readlink("/proc/self/ns/net")
+	return strings.TrimSpace(string(boot)) + " " + network, err
 }
 
 func retry(f func() error) error {

@@ -60,8 +60,8 @@ func (t *Team) offer(buf []byte, red Reduction, i, size int) error {
 	}
 	chunk := cut(buf, i, size)
 	from, to := t.share(t.me, len(chunk), red.Elem)
-	copy(slot[:from], chunk[:from])
-	copy(slot[to:], chunk[to:])
+	t.put(slot[:from], chunk[:from])
+	t.put(slot[to:], chunk[to:])
 	return nil
 }
 
@@ -91,7 +91,7 @@ func (t *Team) takeResults(buf []byte, red Reduction, i, size int) error {
 			return err
 		}
 		from, to := t.share(r, len(chunk), red.Elem)
-		copy(chunk[from:to], t.slotOf(r, i)[from:to])
+		t.get(chunk[from:to], t.slotOf(r, i)[from:to])
 	}
 	return nil
 }

@@ -88,6 +88,8 @@ type Team struct {
 	seen    []uint64 // other ranks' clocks when last read
 	tagged  []uint64 // the last operation of other ranks that has been found to match
 
+	sent, received uint64 // bytes, in this operation
+
 	sources [][]byte // room for gatherSources
 	scratch []byte   // room for room
 }
@@ -124,11 +126,15 @@ const stepBits = 24
 // for.
 func (t *Team) Begin(seq uint64, call Call, lasting func(rank int, d Doze) error) {
 	t.seq, t.lasting = seq, lasting
+	t.sent, t.received = 0, 0
 	t.tag = seq<<32 | uint64(call.sum())
 	me := t.ranks[t.me]
 	me.calls[seq%remembered] = call
 	storeRelease(&me.tags[seq%remembered], t.tag)
 }
+
+// Moved is how many bytes this rank has shown to others in the operation, and taken from them.
+func (t *Team) Moved() (sent, received uint64) { return t.sent, t.received }
 
 // End ends the operation.
 func (t *Team) End() {

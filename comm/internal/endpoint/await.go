@@ -1,0 +1,21 @@
+package endpoint
+
+// awaitTag is the tag of no message.
+const awaitTag = -3
+
+// Await starts waiting for what rank src will do in collective seq and no message tells; over says whether it has happened,
+// at any time. Whoever finds out ends the wait by Withdraw. If src dies, or closes the group, the wait ends like a receive.
+func (l *Lane) Await(src int, seq uint64, call Call, over func() bool) *Op {
+	return l.recv(&Op{peer: src, tag: awaitTag, seq: seq, call: call, over: over})
+}
+
+// isOver ends op if what it awaits has happened, and says so: a rank may well be gone after it has done its part. The mutex
+// is held.
+func (op *Op) isOver() bool {
+	if op.over == nil || !op.over() {
+		return false
+	}
+	op.lane.detach(op)
+	op.finish(nil)
+	return true
+}

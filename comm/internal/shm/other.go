@@ -1,0 +1,41 @@
+//go:build !linux
+
+package shm
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"runtime"
+)
+
+// errUnsupported says why there is no shared memory.
+var errUnsupported = errors.New("it takes Linux")
+
+// A Segment is memory that processes share.
+type Segment struct{}
+
+func Create(int) (*Segment, error) { return nil, errUnsupported }
+func (*Segment) Bytes() []byte     { return nil }
+func (*Segment) Close() error      { return nil }
+func (*Segment) seal()             {}
+
+func Machine() (string, error) { return "", errUnsupported }
+
+// A Desk hands segments to other ranks.
+type Desk struct{}
+
+func OpenDesk([]byte, *slog.Logger) (*Desk, error) { return nil, errUnsupported }
+func (*Desk) Address() string                      { return "" }
+func (*Desk) Offer(uint64, *Segment, error)        {}
+func (*Desk) Withdraw(uint64)                      {}
+func (*Desk) Close() error                         { return nil }
+
+func Fetch(context.Context, string, []byte, uint64) (*Segment, error) { return nil, errUnsupported }
+
+func sleepOn(*uint32, uint32) {}
+func wake(*uint32)            {}
+func registered() bool        { return false }
+func fenceAll()               {}
+func yield()                  { runtime.Gosched() }
+func processors() int         { return runtime.NumCPU() }

@@ -1,0 +1,228 @@
+package comm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/gorun/gorun/comm/internal/endpoint"
+	"github.com/gorun/gorun/comm/internal/plan"
+	"github.com/gorun/gorun/comm/internal/shm"
+)
+
+// Ranks of one machine carry out the collectives of a group whose members are all there through memory that they share.
+// They attach to it when they first need it: the first member makes it and tells the others whether it could, they fetch
+// it, and all agree whether everybody has it. If one has not, the group does without, and so says a line of the log.
+
+// fetchTimeout is how long a rank may take to get memory that has been made.
+const fetchTimeout = 10 * time.Second
+
+// openDesk opens a desk for this rank, and lets me tell of it, unless ranks are to do without or it cannot be had.
+func (c *config) openDesk(me *rankInfo) (*shm.Desk, error) {
+	if c.transport == "tcp" {
+		return nil, nil
+	}
+	machine, err := shm.Machine()
+	var desk *shm.Desk
+	if err == nil {
+		desk, err = shm.OpenDesk([]byte(c.token), c.log)
+	}
+	switch {
+	case err == nil:
+		me.Machine, me.Desk = machine, desk.Address()
+	case c.transport == "shm":
+		return nil, fmt.Errorf("transport shm: no shared memory: %w", err)
+	default:
+		c.log.Warn("no shared memory: ranks of this machine talk over TCP", "reason", err)
+	}
+	return desk, nil
+}
+
+// checkShared makes sure that all ranks may share memory.
+func (w worldDoc) checkShared(me rankInfo) error {
+	for r, other := range w.Ranks {
+		if other.Desk == "" || other.Machine != me.Machine {
+			return fmt.Errorf("transport shm: rank %d on %s does not share memory with this one on %s", r, other.Host, me.Host)
+		}
+	}
+	return nil
+}
+
+// canShare says whether the members of ranks are on one machine and may share memory.
+func (w *world) canShare(ranks []int) bool {
+	if w.desk == nil || len(ranks) < 2 {
+		return false
+	}
+	here := w.info[w.rank]
+	for _, r := range ranks {
+		if w.info[r].Desk == "" || w.info[r].Machine != here.Machine {
+			return false
+		}
+	}
+	return true
+}
+
+// The steps of attaching to shared memory end with a verdict of each rank; the least counts.
+const (
+	cannotShare  = iota
+	sharesFenced // it has the memory, and cannot fence other ranks
+	shares
+)
+
+// attach lets the group have a team, if it can have one and does not yet.
+func (c *collective) attach() error {
+	g := c.g
+	if !g.unattached {
+		return nil
+	}
+	g.unattached = false
+	key := checksum(g.id, "memory")
+	verdict := make([]byte, c.elem) // the first byte; an element is what a plan moves
+	var segment *shm.Segment
+	var problem error
+	if g.rank == 0 {
+		segment, problem = shm.Create(shm.Size(g.Size()))
+		g.w.desk.Offer(key, segment, problem)
+		defer g.w.desk.Withdraw(key)
+		verdict[0] = verdictOf(segment)
+	}
+	told := inPlace(plan.BinomialBroadcast(g.rank, g.Size(), 1, 0), verdict)
+	if err := c.execute(&told); err != nil {
+		return errors.Join(err, segment.Close())
+	}
+	if g.rank != 0 && verdict[0] != cannotShare {
+		segment, problem = g.fetch(key)
+		verdict[0] = min(verdict[0], verdictOf(segment))
+	}
+	agreed := inPlace(plan.AllReduce(g.rank, g.Size(), 1, c.elem, false), verdict)
+	agreed.kernel = func(dst, a, b []byte) { dst[0] = min(a[0], b[0]) }
+	if err := c.execute(&agreed); err != nil {
+		return errors.Join(err, segment.Close())
+	}
+	if verdict[0] == cannotShare {
+		return errors.Join(g.doWithout(problem), segment.Close())
+	}
+	team, err := shm.New(segment, g.Size(), g.rank, verdict[0] == sharesFenced, g.w.processors())
+	if err != nil {
+		return err
+	}
+	g.team = team
+	return g.lane.Begin(c.seq, c.call) // once more: what this has moved does not count
+}
+
+func verdictOf(segment *shm.Segment) byte {
+	switch {
+	case segment == nil:
+		return cannotShare
+	case !shm.CanFence():
+		return sharesFenced
+	}
+	return shares
+}
+
+// fetch gets the group's memory from its first rank.
+func (g *Group) fetch(key uint64) (*shm.Segment, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), fetchTimeout)
+	defer cancel()
+	return shm.Fetch(ctx, g.w.info[g.ranks[0]].Desk, g.w.token, key)
+}
+
+// doWithout tells that the ranks of this machine cannot share memory, once for a world.
+func (g *Group) doWithout(problem error) error {
+	if problem == nil {
+		problem = errors.New("another rank has none")
+	}
+	if g.w.mustShare {
+		return fmt.Errorf("transport shm: no shared memory: %w", problem)
+	}
+	g.w.without.Do(func() {
+		g.w.log.Warn("no shared memory: ranks of this machine talk over TCP", "reason", problem)
+	})
+	return nil
+}
+
+// processors is what this rank has to run on, together with others.
+func (w *world) processors() shm.Processors {
+	p := shm.Processors{}
+	here := w.info[w.rank]
+	for r, other := range w.info {
+		if other.Machine == here.Machine {
+			p.Ranks++
+			p.Shared = p.Shared || r != w.rank && other.PID == here.PID
+		}
+	}
+	return p
+}
+
+// disband ends the group's team. Nothing of it is under way, nor will be.
+func (g *Group) disband() {
+	if g.team != nil {
+		_ = g.team.Close() // memory of its own: nothing can be wrong
+	}
+}
+
+// hasTeam says whether the collective, whose turn has come, is one for a team that its ranks are.
+func (c *collective) hasTeam() bool {
+	return c.g.team != nil && callKind(c.call.Op).isForTeams() && c.g.team.Fits(c.elem)
+}
+
+// together carries out part, which is the same on all ranks, as the group's team.
+func (c *collective) together(part func(t *shm.Team) error) error {
+	team := c.g.team
+	team.Begin(c.seq, wordsOf(c.call), c.await)
+	err := part(team)
+	sent, received := team.Moved()
+	c.g.lane.Moved(c.seq, sent, received)
+	if err != nil {
+		return c.teamFailure(err)
+	}
+	team.End()
+	return nil
+}
+
+// await waits for rank of the group for as long as it may take.
+func (c *collective) await(rank int, d shm.Doze) error {
+	op := c.g.lane.Await(c.g.ranks[rank], c.seq, c.call, d.Over)
+	awake := make(chan struct{})
+	go func() {
+		defer close(awake)
+		d.Sleep()
+		op.Withdraw()
+	}()
+	err := op.Wait(c.ctx, max(time.Until(c.deadline), time.Nanosecond))
+	d.Rouse()
+	<-awake
+	return err
+}
+
+// teamFailure is err in the words of the endpoint.
+func (c *collective) teamFailure(err error) error {
+	g := c.g
+	var m *shm.Mismatch
+	if !errors.As(err, &m) {
+		return err
+	}
+	return &endpoint.Failure{
+		Kind: endpoint.Mismatched, Rank: g.ranks[m.Rank], Text: "called something else",
+		Calls: []endpoint.RankCall{
+			{Rank: g.w.rank, Seq: c.seq, Call: c.call},
+			{Rank: g.ranks[m.Rank], Seq: c.seq, Call: callOf(m.Call)},
+		},
+	}
+}
+
+// wordsOf is a call as a team compares it; callOf makes a call of that.
+func wordsOf(c endpoint.Call) shm.Call {
+	return shm.Call{
+		uint64(c.Op) | uint64(c.Type)<<8 | uint64(c.Reduce)<<16 | uint64(c.Detail)<<32,
+		uint64(uint32(c.Root)), c.Count,
+	}
+}
+
+func callOf(w shm.Call) endpoint.Call {
+	return endpoint.Call{
+		Op: uint8(w[0]), Type: uint8(w[0] >> 8), Reduce: uint8(w[0] >> 16), Detail: uint32(w[0] >> 32),
+		Root: int32(uint32(w[1])), Count: w[2],
+	}
+}
