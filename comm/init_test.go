@@ -310,7 +310,7 @@ func TestPlacesThatMakeNoSense(t *testing.T) {
 		"no port":           {[]Option{WithInitMethod("tcp://127.0.0.1"), WithRank(0, 2)}, `want env://, tcp://host:port or file:///path`},
 		"relative file":     {[]Option{WithInitMethod("file://meet"), WithRank(0, 2)}, `want env://, tcp://host:port or file:///path`},
 		"bad port":          {[]Option{WithInitMethod("tcp://127.0.0.1:banana"), WithRank(0, 2)}, `tcp://127.0.0.1:banana`},
-		"unknown transport": {[]Option{WithTransport("pigeon")}, `transport "pigeon": want auto or tcp`},
+		"unknown transport": {[]Option{WithTransport("pigeon")}, `transport "pigeon": want auto, shm or tcp`},
 		"no timeout":        {[]Option{WithTimeout(0)}, "timeout 0s: want a positive duration"},
 		"no token":          {[]Option{WithInitMethod("tcp://192.0.2.1:29500"), WithRank(1, 2)}, "192.0.2.1:29500 can be reached from the network and there is no token"},
 		"no directory":      {[]Option{WithInitMethod("file:///no/such/directory/meet"), WithRank(0, 2)}, "/no/such/directory/meet"},

@@ -98,6 +98,9 @@ func (d *Desk) Close() error {
 	d.stop()
 	err := d.ln.Close()
 	d.wg.Wait()
+	if errors.Is(err, net.ErrClosed) {
+		return nil
+	}
 	return err
 }
 
