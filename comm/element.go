@@ -42,13 +42,23 @@ var kindTypes = map[reflect.Kind]reduce.Type{
 
 // typeOf is the element type that T travels as.
 func typeOf[T Element]() reduce.Type {
-	t := reflect.TypeFor[T]()
-	switch t {
-	case reflect.TypeFor[Float16]():
+	switch any((*T)(nil)).(type) { // the usual ones, at once
+	case *float32:
+		return reduce.Float32
+	case *float64:
+		return reduce.Float64
+	case *int32:
+		return reduce.Int32
+	case *int64:
+		return reduce.Int64
+	case *byte:
+		return reduce.Uint8
+	case *Float16:
 		return reduce.Float16
-	case reflect.TypeFor[BFloat16]():
+	case *BFloat16:
 		return reduce.BFloat16
 	}
+	t := reflect.TypeFor[T]()
 	switch t.Kind() {
 	case reflect.Int:
 		return [...]reduce.Type{4: reduce.Int32, 8: reduce.Int64}[t.Size()]

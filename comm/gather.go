@@ -12,6 +12,12 @@ import (
 // same length on all ranks. Elsewhere out does not matter. in may be dst's block of out, and must not overlap it
 // otherwise.
 func Gather[T Element](ctx context.Context, g *Group, out, in []T, dst int) error {
+	if g.has(dst) && (g.rank != dst || len(out) == g.Size()*len(in)) {
+		call, elem := quickMove[T](callGather, len(in), dst)
+		if t := g.enter(ctx, call, elem); t != nil {
+			return g.leave(t, t.Gather(reduce.Bytes(out), reduce.Bytes(in), dst))
+		}
+	}
 	return gatherTo(g, out, in, dst).run(ctx)
 }
 
@@ -72,6 +78,12 @@ func GatherV[T Element](ctx context.Context, g *Group, out [][]T, in []T, dst in
 // len(in) == Size*len(out); elsewhere in does not matter. out has the same length on all ranks. It may be src's block of
 // in, and must not overlap it otherwise.
 func Scatter[T Element](ctx context.Context, g *Group, out, in []T, src int) error {
+	if g.has(src) && (g.rank != src || len(in) == g.Size()*len(out)) {
+		call, elem := quickMove[T](callScatter, len(out), src)
+		if t := g.enter(ctx, call, elem); t != nil {
+			return g.leave(t, t.Scatter(reduce.Bytes(out), reduce.Bytes(in), src))
+		}
+	}
 	return scatterFrom(g, out, in, src).run(ctx)
 }
 

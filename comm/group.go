@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gorun/gorun/comm/internal/endpoint"
@@ -31,9 +32,11 @@ type Group struct {
 	logged      sync.Once // the failure
 	scratch     []uint64  // see room
 
-	// Of whoever carries out a collective.
-	unattached bool      // its members may share memory and have not tried
-	team       *shm.Team // they do
+	team    atomic.Pointer[shm.Team] // of members that share memory
+	wait    func(rank int, d shm.Doze) error
+	present collective // the one that enter has begun
+
+	unattached bool // whoever carries out a collective: members may share memory and have not tried
 }
 
 // world is what the groups of a process share.
@@ -76,6 +79,7 @@ func newGroup(w *world, id uint64, ranks []int, cfg config) (*Group, error) {
 	}
 	g.rank = g.index[w.rank]
 	g.unattached = w.canShare(ranks)
+	g.present.g, g.wait = g, g.present.await
 	open.add(g)
 	return g, nil
 }
@@ -101,6 +105,9 @@ func (g *Group) WorldRank(rank int) int {
 	}
 	return g.ranks[rank]
 }
+
+// has says whether there is such a rank.
+func (g *Group) has(rank int) bool { return rank >= 0 && rank < len(g.ranks) }
 
 // GroupRank is the group rank of a world rank, or -1 when it is not a member.
 func (g *Group) GroupRank(world int) int {

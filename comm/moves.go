@@ -10,7 +10,12 @@ import (
 )
 
 // Barrier returns when every rank of g has called it, and all collectives that this rank has started on g have ended.
-func Barrier(ctx context.Context, g *Group) error { return barrier(g).run(ctx) }
+func Barrier(ctx context.Context, g *Group) error {
+	if t := g.enter(ctx, endpoint.Call{Op: uint8(callBarrier)}, 1); t != nil {
+		return g.leave(t, t.Barrier())
+	}
+	return barrier(g).run(ctx)
+}
 
 // IBarrier starts a Barrier and returns at once.
 func IBarrier(g *Group) *Work { return barrier(g).start() }
@@ -31,6 +36,12 @@ func meeting(g *Group, call endpoint.Call) *collective {
 
 // Broadcast copies buf of rank src to buf of every rank of g. buf has the same length on all ranks.
 func Broadcast[T Element](ctx context.Context, g *Group, buf []T, src int) error {
+	if g.has(src) {
+		call, elem := quickMove[T](callBroadcast, len(buf), src)
+		if t := g.enter(ctx, call, elem); t != nil {
+			return g.leave(t, t.Broadcast(reduce.Bytes(buf), src))
+		}
+	}
 	return broadcast(g, buf, src).run(ctx)
 }
 
@@ -52,6 +63,12 @@ func broadcast[T Element](g *Group, buf []T, src int) *collective {
 // AllGather collects in of every rank, in order of rank, into out on every rank. len(out) == Size*len(in), the same on
 // all ranks. in may be this rank's block of out, and must not overlap it otherwise.
 func AllGather[T Element](ctx context.Context, g *Group, out, in []T) error {
+	if len(out) == g.Size()*len(in) {
+		call, elem := quickMove[T](callAllGather, len(in), 0)
+		if t := g.enter(ctx, call, elem); t != nil {
+			return g.leave(t, t.AllGather(reduce.Bytes(out), reduce.Bytes(in)))
+		}
+	}
 	return allGather(g, out, in).run(ctx)
 }
 

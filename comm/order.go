@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gorun/gorun/comm/internal/endpoint"
@@ -29,31 +30,55 @@ type collective struct {
 // turns is the order of a group's collectives, which are carried out one at a time: by the goroutine of a blocking call
 // that finds nothing under way, and by one goroutine of the group's for as long as anything else waits.
 type turns struct {
+	// word has the number of collectives started so far, above two bits: busy, if somebody carries them out, and called, if
+	// that one is to look here once more. It changes with the mutex held, except for a collective that nothing comes
+	// between: from idle to busy, and back.
+	word atomic.Uint64
+
 	mu          sync.Mutex
-	seq         uint64      // collectives started so far
-	busy        bool        // somebody carries them out
 	first, last *collective // those that wait, oldest first
 	retired     func()      // called once nobody carries anything out
+}
+
+const (
+	busy    = 1
+	called  = 2
+	turnOne = 4
+)
+
+// seize makes the caller carry out a collective, the number of which it returns, if nothing is under way.
+func (t *turns) seize() (seq uint64, ok bool) {
+	w := t.word.Load()
+	return w/turnOne + 1, w&busy == 0 && t.word.CompareAndSwap(w, w+turnOne+busy)
+}
+
+// release ends what began with seize, unless there is something else to do by now.
+func (t *turns) release(seq uint64) bool {
+	return t.word.CompareAndSwap(seq*turnOne+busy, seq*turnOne)
 }
 
 // enter gives c its number and its place, and says whether the caller is to carry it out: nothing else is under way.
 func (t *turns) enter(c *collective) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.seq++
-	c.seq = t.seq
-	idle := !t.busy
-	t.busy = true
-	if t.first == nil {
-		t.first = c
-	} else {
-		t.last.behind = c
+	for {
+		w := t.word.Load()
+		if !t.word.CompareAndSwap(w, (w+turnOne)|busy) {
+			continue
+		}
+		c.seq = w/turnOne + 1
+		if t.first == nil {
+			t.first = c
+		} else {
+			t.last.behind = c
+		}
+		t.last = c
+		idle := w&busy == 0
+		if !idle && c.done == nil {
+			c.done = make(chan struct{})
+		}
+		return idle
 	}
-	t.last = c
-	if !idle && c.done == nil {
-		c.done = make(chan struct{})
-	}
-	return idle
 }
 
 // next takes the oldest that waits, or ends the carrying out.
@@ -75,17 +100,18 @@ func (t *turns) more() bool {
 	defer t.mu.Unlock()
 	if t.first == nil {
 		t.idle()
+		return false
 	}
-	return t.busy
+	return true
 }
 
-// idle ends the carrying out. The mutex is held.
+// idle ends the carrying out. The mutex is held, so that nothing is added.
 func (t *turns) idle() {
-	t.busy = false
 	if t.retired != nil {
 		t.retired()
 		t.retired = nil
 	}
+	t.word.Store(t.word.Load() &^ (busy | called))
 }
 
 // retire calls f as soon as nobody carries anything out. What comes later must not need what f ends.
@@ -93,8 +119,15 @@ func (t *turns) retire(f func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.retired = f
-	if !t.busy {
-		t.idle()
+	for {
+		w := t.word.Load()
+		if !t.word.CompareAndSwap(w, w|busy|called) {
+			continue
+		}
+		if w&busy == 0 {
+			t.idle()
+		}
+		return
 	}
 }
 

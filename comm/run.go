@@ -67,16 +67,24 @@ func (c *collective) perform() {
 			t.end()
 		}
 	}
-	g.lane.End(c.seq, err)
-	if err != nil {
-		g.lane.Fail(g.asFailure(err))
-		g.logFailure(err)
-		c.err = g.failure(callKind(c.call.Op).String(), c.seq, c.elem, err)
+	if err == nil {
+		g.lane.End(c.seq, nil)
+	} else {
+		c.err = c.fail(err)
 	}
 	c.begin, c.then = nil, nil // a Work that is kept does not keep buffers
 	if c.done != nil {
 		close(c.done)
 	}
+}
+
+// fail ends c, and the group, with err, and returns what the caller is told.
+func (c *collective) fail(err error) error {
+	g := c.g
+	g.lane.End(c.seq, err)
+	g.lane.Fail(g.asFailure(err))
+	g.logFailure(err)
+	return g.failure(callKind(c.call.Op).String(), c.seq, c.elem, err)
 }
 
 // asFailure is what the other members are told of err.

@@ -107,7 +107,7 @@ func (c *collective) attach() error {
 	if err != nil {
 		return err
 	}
-	g.team = team
+	g.team.Store(team)
 	return g.lane.Begin(c.seq, c.call) // once more: what this has moved does not count
 }
 
@@ -157,23 +157,23 @@ func (w *world) processors() shm.Processors {
 
 // disband ends the group's team. Nothing of it is under way, nor will be.
 func (g *Group) disband() {
-	if g.team != nil {
-		_ = g.team.Close() // memory of its own: nothing can be wrong
+	if t := g.team.Swap(nil); t != nil {
+		_ = t.Close() // memory of its own: nothing can be wrong
 	}
 }
 
 // hasTeam says whether the collective, whose turn has come, is one for a team that its ranks are.
 func (c *collective) hasTeam() bool {
-	return c.g.team != nil && callKind(c.call.Op).isForTeams() && c.g.team.Fits(c.elem)
+	t := c.g.team.Load()
+	return t != nil && callKind(c.call.Op).isForTeams() && t.Fits(c.elem)
 }
 
 // together carries out part, which is the same on all ranks, as the group's team.
 func (c *collective) together(part func(t *shm.Team) error) error {
-	team := c.g.team
-	team.Begin(c.seq, wordsOf(c.call), c.await)
+	team := c.g.team.Load()
+	team.Begin(c.seq, c.call.Words(), c.await)
 	err := part(team)
-	sent, received := team.Moved()
-	c.g.lane.Moved(c.seq, sent, received)
+	c.g.lane.Moved(c.seq, team.Sent, team.Received)
 	if err != nil {
 		return c.teamFailure(err)
 	}
@@ -190,6 +190,9 @@ func (c *collective) await(rank int, d shm.Doze) error {
 		d.Sleep()
 		op.Withdraw()
 	}()
+	if c.deadline.IsZero() {
+		c.deadline = time.Now().Add(c.g.timeout)
+	}
 	err := op.Wait(c.ctx, max(time.Until(c.deadline), time.Nanosecond))
 	d.Rouse()
 	<-awake
@@ -207,22 +210,7 @@ func (c *collective) teamFailure(err error) error {
 		Kind: endpoint.Mismatched, Rank: g.ranks[m.Rank], Text: "called something else",
 		Calls: []endpoint.RankCall{
 			{Rank: g.w.rank, Seq: c.seq, Call: c.call},
-			{Rank: g.ranks[m.Rank], Seq: c.seq, Call: callOf(m.Call)},
+			{Rank: g.ranks[m.Rank], Seq: c.seq, Call: endpoint.CallOf(m.Call)},
 		},
-	}
-}
-
-// wordsOf is a call as a team compares it; callOf makes a call of that.
-func wordsOf(c endpoint.Call) shm.Call {
-	return shm.Call{
-		uint64(c.Op) | uint64(c.Type)<<8 | uint64(c.Reduce)<<16 | uint64(c.Detail)<<32,
-		uint64(uint32(c.Root)), c.Count,
-	}
-}
-
-func callOf(w shm.Call) endpoint.Call {
-	return endpoint.Call{
-		Op: uint8(w[0]), Type: uint8(w[0] >> 8), Reduce: uint8(w[0] >> 16), Detail: uint32(w[0] >> 32),
-		Root: int32(uint32(w[1])), Count: w[2],
 	}
 }

@@ -6,6 +6,10 @@ const awaitTag = -3
 // Await starts waiting for what rank src will do in collective seq and no message tells; over says whether it has happened,
 // at any time. Whoever finds out ends the wait by Withdraw. If src dies, or closes the group, the wait ends like a receive.
 func (l *Lane) Await(src int, seq uint64, call Call, over func() bool) *Op {
+	l.ep.mu.Lock()
+	l.catchUp()
+	_ = l.compare() // the wait ends with it
+	l.ep.mu.Unlock()
 	return l.recv(&Op{peer: src, tag: awaitTag, seq: seq, call: call, over: over})
 }
 

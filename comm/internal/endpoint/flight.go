@@ -71,6 +71,7 @@ func (l *Lane) moved(op *Op) {
 func (l *Lane) Moved(seq, sent, received uint64) {
 	l.ep.mu.Lock()
 	defer l.ep.mu.Unlock()
+	l.catchUp()
 	if r := l.collectives.at(seq); r != nil {
 		r.Sent += sent
 		r.Received += received
@@ -81,6 +82,7 @@ func (l *Lane) Moved(seq, sent, received uint64) {
 func (l *Lane) End(seq uint64, err error) {
 	l.ep.mu.Lock()
 	defer l.ep.mu.Unlock()
+	l.catchUp()
 	l.collectives.end(seq, err)
 }
 
@@ -96,6 +98,7 @@ type Flight struct {
 func (l *Lane) Flight() Flight {
 	l.ep.mu.Lock()
 	defer l.ep.mu.Unlock()
+	l.catchUp()
 	f := Flight{Collectives: l.collectives.all(), Transfers: l.transfers.all(), Err: l.usable()}
 	for _, s := range l.ep.stalls {
 		if s.op.lane == l {

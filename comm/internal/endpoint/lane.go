@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -30,6 +31,9 @@ type Lane struct {
 
 	collectives, transfers flight
 	refused                refusal // the last one
+
+	track Track
+	over  atomic.Bool // failed or closed
 }
 
 // A refusal is why a rank did not make a call that was wrong in itself.
@@ -67,10 +71,16 @@ func (l *Lane) Begin(seq uint64, call Call) error {
 	if err := l.usable(); err != nil {
 		return err
 	}
+	l.catchUp()
 	l.seq, l.call = seq, call
 	l.collectives.begin(seq, call, 0, 0)
+	return l.compare()
+}
+
+// compare fails the lane if a message has come from a member that has called something else. The mutex is held.
+func (l *Lane) compare() error {
 	for _, m := range l.arrived {
-		if m.seq == seq && m.call != call {
+		if m.seq == l.seq && m.call != l.call {
 			f := l.mismatch(m.source, m.header)
 			l.fail(f, -1)
 			return f

@@ -35,6 +35,7 @@ func (l *Lane) fail(f *Failure, except int) {
 		return
 	}
 	l.err, l.failed = f, time.Now()
+	l.over.Store(true)
 	for op := range l.ops {
 		l.detach(op)
 		op.end(f)

@@ -43,6 +43,7 @@ func (l *Lane) Close() {
 // close ends the lane's operations, except sends that are queued to be written. The mutex is held.
 func (l *Lane) close() {
 	l.closed = true
+	l.over.Store(true)
 	for op := range l.ops {
 		if op.send && op.id == 0 {
 			continue

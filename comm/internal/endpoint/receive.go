@@ -137,6 +137,9 @@ func (m *message) keep() *message {
 
 // arrive matches m with the oldest posted receive that wants it, or keeps it.
 func (l *Lane) arrive(m *message) {
+	if m.seq > 0 {
+		l.catchUp()
+	}
 	if m.seq > 0 && (m.seq < l.seq || (m.seq == l.seq && m.call != l.call)) {
 		l.fail(l.mismatch(m.source, m.header), -1)
 		l.ep.refuse(l.ep.peers[m.source], m)

@@ -86,6 +86,9 @@ func (l *Lane) ask(rank int, seq uint64, tag int32) {
 // asked answers p's question h. The mutex is held.
 func (e *Endpoint) asked(p *peer, h header) {
 	l := e.lanes[h.group]
+	for _, other := range e.lanes {
+		other.catchUp()
+	}
 	switch {
 	case l != nil && l.err != nil:
 		l.tell(p.rank)

@@ -169,8 +169,8 @@ func (t *Team) deal(slot, in []byte, i, size int) {
 }
 
 // put copies src into this rank's slot, get copies what is in another one's.
-func (t *Team) put(slot, src []byte) { t.sent += uint64(copy(slot, src)) }
-func (t *Team) get(dst, slot []byte) { t.received += uint64(copy(dst, slot)) }
+func (t *Team) put(slot, src []byte) { t.Sent += uint64(copy(slot, src)) }
+func (t *Team) get(dst, slot []byte) { t.Received += uint64(copy(dst, slot)) }
 
 // cut is the i'th piece of buf, of size bytes but for the last, or nothing past the end.
 func cut(buf []byte, i, size int) []byte {

@@ -58,7 +58,7 @@ func (t *Team) gatherSources(own []byte, i, at, step int) ([][]byte, error) {
 			return nil, err
 		}
 		t.sources = append(t.sources, t.slotOf(r, i)[at:at+len(own)])
-		t.received += uint64(len(own))
+		t.Received += uint64(len(own))
 	}
 	return t.sources, nil
 }

@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"sync/atomic"
 	"unsafe"
+
+	"github.com/gorun/gorun/comm/internal/cpu"
 )
 
 // A Call is what ranks agree on when they make one: words that are equal on all of them.
-type Call [4]uint64
+type Call [3]uint64
 
 // sum is a 32-bit checksum of c.
 func (c Call) sum() uint32 {
@@ -26,6 +28,7 @@ type control struct {
 	_     [3]uint64
 
 	calls [remembered]Call // of the same operations
+	_     [4]uint64
 
 	bell   uint32 // a futex, raised for this rank when it sleeps
 	awaits uint32 // the rank that it sleeps for, from 1; 0 if it does not
@@ -88,7 +91,7 @@ type Team struct {
 	seen    []uint64 // other ranks' clocks when last read
 	tagged  []uint64 // the last operation of other ranks that has been found to match
 
-	sent, received uint64 // bytes, in this operation
+	Sent, Received uint64 // bytes, in this operation: shown to others, and taken from them
 
 	sources [][]byte // room for gatherSources
 	scratch []byte   // room for room
@@ -126,15 +129,12 @@ const stepBits = 24
 // for.
 func (t *Team) Begin(seq uint64, call Call, lasting func(rank int, d Doze) error) {
 	t.seq, t.lasting = seq, lasting
-	t.sent, t.received = 0, 0
+	t.Sent, t.Received = 0, 0
 	t.tag = seq<<32 | uint64(call.sum())
 	me := t.ranks[t.me]
 	me.calls[seq%remembered] = call
-	storeRelease(&me.tags[seq%remembered], t.tag)
+	cpu.StoreRelease(&me.tags[seq%remembered], t.tag)
 }
-
-// Moved is how many bytes this rank has shown to others in the operation, and taken from them.
-func (t *Team) Moved() (sent, received uint64) { return t.sent, t.received }
 
 // End ends the operation.
 func (t *Team) End() {
@@ -150,7 +150,7 @@ func (t *Team) advance(now uint64) {
 	if t.fenced {
 		atomic.StoreUint64(clock, now)
 	} else {
-		storeRelease(clock, now)
+		cpu.StoreRelease(clock, now)
 	}
 	if atomic.LoadUint32(&t.head.sleepers) != 0 {
 		t.wakeAll(now)
@@ -194,7 +194,7 @@ func (t *Team) until(r int, time uint64) error {
 	if t.seen[r] >= time {
 		return nil
 	}
-	now := await(&t.ranks[r].clock, time, t.looks)
+	now := cpu.Await(&t.ranks[r].clock, time, t.looks)
 	if now < time {
 		var err error
 		if now, err = t.patiently(r, time); err != nil {

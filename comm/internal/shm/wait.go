@@ -4,6 +4,8 @@ import (
 	"runtime"
 	"sync/atomic"
 	"time"
+
+	"github.com/gorun/gorun/comm/internal/cpu"
 )
 
 // Ranks wait in three ways, one after the other. They look, for as long as it takes to be told that a rank which is doing
@@ -63,7 +65,7 @@ func (t *Team) patiently(r int, target uint64) (uint64, error) {
 		if t.shared || !t.crowded || i%8 == 7 {
 			runtime.Gosched()
 		}
-		if now := await(clock, target, looksAtAll); now >= target {
+		if now := cpu.Await(clock, target, looksAtAll); now >= target {
 			return now, nil
 		}
 		if time.Since(begun) < yieldTime {

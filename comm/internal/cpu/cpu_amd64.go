@@ -1,0 +1,15 @@
+package cpu
+
+// StoreRelease sets *p to v after everything written before it, as seen by other processors. It is a plain store, which a
+// processor of this kind never moves ahead of another; atomic.StoreUint64 waits for the line besides.
+//
+//go:noescape
+func StoreRelease(p *uint64, v uint64)
+
+// Await looks at *p until it is at least least, or has been looked at tries times, and returns it.
+//
+//go:noescape
+func Await(p *uint64, least uint64, tries int) uint64
+
+// ticks is the processor's time stamp counter, which all processors have in common.
+func ticks() uint64

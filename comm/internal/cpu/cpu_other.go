@@ -1,0 +1,25 @@
+//go:build !amd64
+
+package cpu
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// StoreRelease sets *p to v after everything written before it, as seen by other processors.
+func StoreRelease(p *uint64, v uint64) { atomic.StoreUint64(p, v) }
+
+// Await looks at *p until it is at least least, or has been looked at tries times, and returns it.
+func Await(p *uint64, least uint64, tries int) uint64 {
+	for {
+		v := atomic.LoadUint64(p)
+		if tries--; v >= least || tries <= 0 {
+			return v
+		}
+	}
+}
+
+var begun = time.Now()
+
+func ticks() uint64 { return uint64(time.Since(begun)) }

@@ -1,0 +1,31 @@
+package cpu
+
+import (
+	"testing"
+	"time"
+)
+
+func TestStamps(t *testing.T) {
+	before := time.Now()
+	s := Now()
+	time.Sleep(20 * time.Millisecond)
+	if off := s.Time().Sub(before); off < -time.Millisecond || off > time.Second {
+		t.Errorf("a stamp is %v after the time before it", off)
+	}
+	if later := Now(); later <= s {
+		t.Errorf("stamp %d after %d", later, s)
+	}
+}
+
+func TestAwait(t *testing.T) {
+	word := uint64(3)
+	if v := Await(&word, 4, 10); v != 3 {
+		t.Errorf("got %d, want 3", v)
+	}
+	go StoreRelease(&word, 1<<40)
+	for Await(&word, 4, 10) == 3 {
+	}
+	if v := Await(&word, 4, 10); v != 1<<40 {
+		t.Errorf("got %d", v)
+	}
+}

@@ -1,0 +1,77 @@
+package comm
+
+import (
+	"context"
+	"time"
+
+	"github.com/gorun/gorun/comm/internal/endpoint"
+	"github.com/gorun/gorun/comm/internal/reduce"
+	"github.com/gorun/gorun/comm/internal/shm"
+)
+
+// Blocking calls of ranks that share memory take a short cut where nothing stands in the way: small ones are over in less time
+// than it takes to make a collective of them.
+
+// enter lets the caller carry out call at once, as the group's team, and returns that. It returns nil if it has to go the
+// long way: there is no team yet, or something else is under way, or wrong.
+func (g *Group) enter(ctx context.Context, call endpoint.Call, elem int) *shm.Team {
+	t := g.team.Load()
+	if t == nil || !g.lane.Usable() || ctx.Err() != nil || !t.Fits(elem) {
+		return nil
+	}
+	seq, ok := g.turns.seize()
+	if !ok {
+		return nil
+	}
+	if !g.lane.Usable() { // any more; and t may be gone
+		g.pass(seq)
+		return nil
+	}
+	c := &g.present
+	c.seq, c.call, c.elem, c.ctx, c.deadline = seq, call, elem, ctx, time.Time{}
+	g.lane.Track().Begin(seq, call)
+	t.Begin(seq, call.Words(), g.wait)
+	return t
+}
+
+// pass gives the turn, which seize got, to what comes next.
+func (g *Group) pass(seq uint64) {
+	if !g.turns.release(seq) && g.turns.more() {
+		g.lane.Go(g.serve)
+	}
+}
+
+// leave ends what began with enter.
+func (g *Group) leave(t *shm.Team, err error) error {
+	c := &g.present
+	if err == nil {
+		t.End()
+		g.lane.Track().End(c.seq, t.Sent, t.Received)
+	} else {
+		err = c.fail(c.teamFailure(err))
+	}
+	c.ctx = nil
+	g.pass(c.seq)
+	if err != nil {
+		g.lane.Settle(newsTimeout)
+	}
+	return err
+}
+
+// quickReduction is the call of kind on n elements of type T, and how they are reduced, if op is a plain one.
+func quickReduction[T Element](kind callKind, op Op, n int) (endpoint.Call, shm.Reduction) {
+	t := typeOf[T]()
+	o, _ := op.(basicOp)
+	switch {
+	case o < Sum || o > BitXor, isWide(t, basicOps[o].kernel):
+		return endpoint.Call{}, shm.Reduction{}
+	}
+	return endpoint.Call{Op: uint8(kind), Type: uint8(t), Reduce: uint8(o), Count: uint64(n)},
+		shm.Reduction{Elem: t.Size(), Kernel: shm.Kernel(reduce.For(t, basicOps[o].kernel))}
+}
+
+// quickMove is the call of kind on n elements of type T, and how long they are.
+func quickMove[T Element](kind callKind, n, root int) (endpoint.Call, int) {
+	t := typeOf[T]()
+	return endpoint.Call{Op: uint8(kind), Type: uint8(t), Root: int32(root), Count: uint64(n)}, t.Size()
+}
