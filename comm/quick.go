@@ -12,6 +12,9 @@ import (
 // Blocking calls of ranks that share memory take a short cut where nothing stands in the way: small ones are over in less time
 // than it takes to make a collective of them.
 
+// stampedBytes is how much a collective has to move for its end to be noted, if it has not had to wait.
+const stampedBytes = 4 << 10
+
 // enter lets the caller carry out call at once, as the group's team, and returns that. It returns nil if it has to go the
 // long way: there is no team yet, or something else is under way, or wrong.
 func (g *Group) enter(ctx context.Context, call endpoint.Call, elem int) *shm.Team {
@@ -46,7 +49,7 @@ func (g *Group) leave(t *shm.Team, err error) error {
 	c := &g.present
 	if err == nil {
 		t.End()
-		g.lane.Track().End(c.seq, t.Sent, t.Received)
+		g.lane.Track().End(c.seq, t.Sent, t.Received, !t.Waited && t.Sent+t.Received < stampedBytes)
 	} else {
 		err = c.fail(c.teamFailure(err))
 	}

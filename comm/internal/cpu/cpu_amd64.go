@@ -13,3 +13,8 @@ func Await(p *uint64, least uint64, tries int) uint64
 
 // ticks is the processor's time stamp counter, which all processors have in common.
 func ticks() uint64
+
+// Note sets p to 0, a, b, c, Now and 0, in this order, and then its first word to key, as seen by other processors.
+//
+//go:noescape
+func Note(p *[8]uint64, key, a, b, c uint64)

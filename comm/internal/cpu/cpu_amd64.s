@@ -30,3 +30,22 @@ TEXT ·ticks(SB), NOSPLIT, $0-8
 	ORQ  DX, AX
 	MOVQ AX, ret+0(FP)
 	RET
+
+// func Note(p *[8]uint64, key, a, b, c uint64)
+TEXT ·Note(SB), NOSPLIT, $0-40
+	MOVQ p+0(FP), DI
+	MOVQ key+8(FP), SI
+	MOVQ a+16(FP), R8
+	MOVQ b+24(FP), R9
+	MOVQ c+32(FP), R10
+	RDTSC
+	SHLQ $32, DX
+	ORQ  DX, AX
+	MOVQ $0, (DI)
+	MOVQ R8, 8(DI)
+	MOVQ R9, 16(DI)
+	MOVQ R10, 24(DI)
+	MOVQ AX, 32(DI)
+	MOVQ $0, 40(DI)
+	MOVQ SI, (DI)
+	RET

@@ -23,3 +23,11 @@ func Await(p *uint64, least uint64, tries int) uint64 {
 var begun = time.Now()
 
 func ticks() uint64 { return uint64(time.Since(begun)) }
+
+// Note sets p to 0, a, b, c, Now and 0, in this order, and then its first word to key, as seen by other processors.
+func Note(p *[8]uint64, key, a, b, c uint64) {
+	for i, w := range [...]uint64{0, a, b, c, ticks(), 0} {
+		atomic.StoreUint64(&p[i], w)
+	}
+	atomic.StoreUint64(&p[0], key)
+}

@@ -14,13 +14,18 @@ type Track struct {
 	notes [flightLength]note
 }
 
-// A note is a collective: its words are written one by one, seq last, and 0 while they are.
-type note struct {
-	seq            uint64
-	call           [3]uint64
-	began, ended   uint64 // stamps; ended 0: under way
-	sent, received uint64 // bytes
-}
+// A note is a collective, the words of which are written one by one. The first is its number, and 0 while the others change.
+type note [8]uint64
+
+// The words of a note.
+const (
+	noteSeq   = iota
+	noteCall             // three of them
+	noteBegan = iota + 2 // a stamp
+	noteEnded            // a stamp; 0 as long as it is under way
+	noteSent             // bytes
+	noteReceived
+)
 
 // Track is the lane's.
 func (l *Lane) Track() *Track { return &l.track }
@@ -30,24 +35,22 @@ func (l *Lane) Usable() bool { return !l.over.Load() }
 
 // Begin notes that collective seq begins with call.
 func (t *Track) Begin(seq uint64, call Call) {
-	n := &t.notes[seq%flightLength]
-	cpu.StoreRelease(&n.seq, 0)
 	w := call.Words()
-	cpu.StoreRelease(&n.call[0], w[0])
-	cpu.StoreRelease(&n.call[1], w[1])
-	cpu.StoreRelease(&n.call[2], w[2])
-	cpu.StoreRelease(&n.began, uint64(cpu.Now()))
-	cpu.StoreRelease(&n.ended, 0)
-	cpu.StoreRelease(&n.seq, seq)
+	cpu.Note((*[8]uint64)(&t.notes[seq%flightLength]), seq, w[0], w[1], w[2])
 	cpu.StoreRelease(&t.seq, seq)
 }
 
-// End notes that collective seq has ended well, and how many bytes this rank has sent and received.
-func (t *Track) End(seq, sent, received uint64) {
+// End notes that collective seq has ended well, and how many bytes this rank has sent and received. Of one that was short
+// the time of its beginning is as good as that of its end, and known.
+func (t *Track) End(seq, sent, received uint64, short bool) {
 	n := &t.notes[seq%flightLength]
-	cpu.StoreRelease(&n.sent, sent)
-	cpu.StoreRelease(&n.received, received)
-	cpu.StoreRelease(&n.ended, uint64(cpu.Now()))
+	cpu.StoreRelease(&n[noteSent], sent)
+	cpu.StoreRelease(&n[noteReceived], received)
+	ended := n[noteBegan]
+	if !short {
+		ended = uint64(cpu.Now())
+	}
+	cpu.StoreRelease(&n[noteEnded], ended)
 }
 
 // catchUp takes over what has been noted in the track. The endpoint's mutex is held.
@@ -66,12 +69,12 @@ func (l *Lane) catchUp() {
 			continue
 		}
 		if r == nil {
-			l.collectives.begin(seq, CallOf(n.call), 0, 0)
+			l.collectives.begin(seq, CallOf([3]uint64(n[noteCall:noteBegan])), 0, 0)
 			r = l.collectives.at(seq)
 		}
-		r.Began = cpu.Stamp(n.began).Time()
-		if n.ended != 0 {
-			r.Ended, r.Sent, r.Received = cpu.Stamp(n.ended).Time(), n.sent, n.received
+		r.Began = cpu.Stamp(n[noteBegan]).Time()
+		if n[noteEnded] != 0 {
+			r.Ended, r.Sent, r.Received = cpu.Stamp(n[noteEnded]).Time(), n[noteSent], n[noteReceived]
 		}
 		if seq > l.seq {
 			l.seq, l.call = seq, r.Call
@@ -80,19 +83,12 @@ func (l *Lane) catchUp() {
 }
 
 // read is the note of collective seq, if it can be read in one piece.
-func (t *Track) read(seq uint64) (note, bool) {
+func (t *Track) read(seq uint64) (n note, ok bool) {
 	from := &t.notes[seq%flightLength]
-	if atomic.LoadUint64(&from.seq) != seq {
-		return note{}, false
+	for i := range n {
+		n[i] = atomic.LoadUint64(&from[i])
 	}
-	n := note{
-		began: atomic.LoadUint64(&from.began), ended: atomic.LoadUint64(&from.ended),
-		sent: atomic.LoadUint64(&from.sent), received: atomic.LoadUint64(&from.received),
-	}
-	for i := range n.call {
-		n.call[i] = atomic.LoadUint64(&from.call[i])
-	}
-	return n, atomic.LoadUint64(&from.seq) == seq
+	return n, n[noteSeq] == seq && atomic.LoadUint64(&from[noteSeq]) == seq
 }
 
 // Words are what c consists of.

@@ -13,12 +13,8 @@ type Call [3]uint64
 
 // sum is a 32-bit checksum of c.
 func (c Call) sum() uint32 {
-	h := uint64(0x9e3779b97f4a7c15)
-	for _, w := range c {
-		h = (h ^ w) * 0xff51afd7ed558ccd
-		h ^= h >> 32
-	}
-	return uint32(h)
+	h := c[0]*0x9e3779b97f4a7c15 ^ c[1]*0xff51afd7ed558ccd ^ c[2]*0xc4ceb9fe1a85ec53
+	return uint32(h ^ h>>32)
 }
 
 // control is what a rank tells the others. It alone writes there, except for bell.
@@ -92,6 +88,7 @@ type Team struct {
 	tagged  []uint64 // the last operation of other ranks that has been found to match
 
 	Sent, Received uint64 // bytes, in this operation: shown to others, and taken from them
+	Waited         bool   // in this operation: longer than it takes to be told
 
 	sources [][]byte // room for gatherSources
 	scratch []byte   // room for room
@@ -129,7 +126,7 @@ const stepBits = 24
 // for.
 func (t *Team) Begin(seq uint64, call Call, lasting func(rank int, d Doze) error) {
 	t.seq, t.lasting = seq, lasting
-	t.Sent, t.Received = 0, 0
+	t.Sent, t.Received, t.Waited = 0, 0, false
 	t.tag = seq<<32 | uint64(call.sum())
 	me := t.ranks[t.me]
 	me.calls[seq%remembered] = call

@@ -53,6 +53,7 @@ func CanFence() bool { return registered() }
 
 // patiently goes on waiting for r's clock.
 func (t *Team) patiently(r int, target uint64) (uint64, error) {
+	t.Waited = true
 	clock := &t.ranks[r].clock
 	begun := time.Now()
 	for i := 0; ; i++ {
