@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"sync"
 	"testing"
 	"testing/synctest"
 )
@@ -65,31 +64,7 @@ func TestRandomProgramsWithFaults(t *testing.T) {
 				p := newProgram(seed, size, 40)
 				inBubble(t, size, func(t *testing.T, w *testWorld) {
 					defer w.mortal[victim].Kill() // lets a stopped one's goroutines end
-					var mu sync.Mutex
-					guilty := map[int]bool{victim: true}
-					w.results(func(ctx context.Context, g *Group) error {
-						me := g.Rank()
-						err := p.run(ctx, g, func(s step, g *Group) (bool, error) {
-							if me == victim && s.number >= when && s.kind != "shift" && g.Size() > 1 {
-								return true, fault(ctx, w, g)
-							}
-							return false, nil
-						})
-						if me == victim {
-							return nil
-						}
-						mu.Lock()
-						defer mu.Unlock()
-						if err == nil {
-							return nil
-						}
-						if named := culprits(err); len(named) == 0 || !anyIn(named, guilty) {
-							t.Errorf("rank %d got %v, want an error that names one of %v", me, err, guilty)
-						}
-						guilty[me] = true
-						go func() { _ = w.groups[me].Close() }()
-						return nil
-					})
+					blameTheVictim(t, w, p, victim, when, fault)
 				})
 			})
 		}

@@ -40,7 +40,7 @@ func TestManyRanksInAMesh(t *testing.T) {
 
 // A rank has a stream to every peer that it talks to, and to no other, however large the world and however many the groups.
 func TestStreamsGrowWithPeers(t *testing.T) {
-	onEveryTransport(t, func(t *testing.T, world func(int) *testWorld) {
+	onTransports(t, []string{"mem", "tcp"}, func(t *testing.T, world func(int) *testWorld) {
 		for size, peers := range map[int]int{4: 2, 16: 4, 64: 6} { // a short all-reduce talks to log2 of its ranks
 			w := world(size)
 			streams := func(what string, want func(rank int) int) {

@@ -68,7 +68,11 @@ func overTCP(t testing.TB, size int, cfg tcp.Config) []transport.Transport {
 
 // onEveryTransport runs test as a subtest of mem, tcp and shm; tls is tcp with a wrapper, for the tests of that.
 func onEveryTransport(t *testing.T, test func(t *testing.T, world func(size int) *testWorld)) {
-	for _, name := range []string{"mem", "tcp", "shm"} {
+	onTransports(t, []string{"mem", "tcp", "shm"}, test)
+}
+
+func onTransports(t *testing.T, names []string, test func(t *testing.T, world func(size int) *testWorld)) {
+	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
 			test(t, func(size int) *testWorld { return worldOver(t, name, size) })
 		})

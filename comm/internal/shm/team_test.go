@@ -8,8 +8,6 @@ import (
 	"sync"
 	"testing"
 	"unsafe"
-
-	"golang.org/x/sys/unix"
 )
 
 // A crew is the teams of n ranks, which are goroutines here; each has its own mapping of the segment.
@@ -19,23 +17,20 @@ func crew(t testing.TB, n int, fenced bool) []*Team {
 	if err != nil {
 		t.Fatal(err)
 	}
-	teams := make([]*Team, n)
+	segments, teams := make([]*Segment, n), make([]*Team, n)
 	for r := range teams {
 		s := first
 		if r > 0 {
-			fd, err := unix.Dup(first.fd)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if s, err = open(fd, Size(n)); err != nil {
+			if s, err = open(dup(t, first.fd), Size(n)); err != nil {
 				t.Fatal(err)
 			}
 		}
-		defer func() {
-			if teams[r], err = New(s, n, r, fenced, Processors{Ranks: n, Shared: true}); err != nil {
-				t.Fatal(err)
-			}
-		}()
+		segments[r] = s
+	}
+	for r, s := range segments {
+		if teams[r], err = New(s, n, r, fenced, Processors{Ranks: n, Shared: true}); err != nil {
+			t.Fatal(err)
+		}
 	}
 	t.Cleanup(func() {
 		for _, team := range teams {
@@ -190,7 +185,7 @@ func TestOperations(t *testing.T) {
 		seq := uint64(0)
 		for _, op := range operations {
 			for name, red := range reductions {
-				for _, size := range []int{0, 1, 63, 1000, 20_000, 300_000, 1_500_001} {
+				for _, size := range []int{0, 1, 63, 1000, 20_000, 300_001} {
 					seq++
 					t.Run(fmt.Sprintf("%s/%s/%d ranks/%d bytes", op.name, name, n, size), func(t *testing.T) {
 						together(t, teams, func(team *Team) error {
@@ -211,7 +206,7 @@ func TestOperationsInARow(t *testing.T) {
 		teams := crew(t, n, false)
 		together(t, teams, func(team *Team) error {
 			rng := rand.New(rand.NewPCG(7, 7)) // the same on all ranks
-			for seq := uint64(1); seq <= 3000; seq++ {
+			for seq := uint64(1); seq <= 1000; seq++ {
 				op := operations[rng.IntN(len(operations))]
 				size, root, slow := rng.IntN(1<<rng.IntN(17)), rng.IntN(n), rng.IntN(n)
 				if seq%50 == 0 && slow == team.me {

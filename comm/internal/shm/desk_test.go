@@ -1,0 +1,155 @@
+package shm
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gorun/gorun/env/auth"
+)
+
+var secret = []byte("a secret of 16 bytes and more")
+
+func desk(t *testing.T) *Desk {
+	t.Helper()
+	d, err := OpenDesk(secret, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(d.Close(), d.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return d
+}
+
+func fetch(t *testing.T, d *Desk, token []byte, key uint64) (*Segment, error) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	return Fetch(ctx, d.Address(), token, key)
+}
+
+func TestDeskHandsSegments(t *testing.T) {
+	d := desk(t)
+	s, err := Create(5000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Bytes()[4999] = 7
+	early := make(chan error)
+	go func() { // asks before it is there
+		got, err := fetch(t, d, secret, 1)
+		if err == nil {
+			if len(got.Bytes()) != 5000 || got.Bytes()[4999] != 7 {
+				err = errors.New("got other memory")
+			}
+			got.Bytes()[0] = 9
+			err = errors.Join(err, got.Close())
+		}
+		early <- err
+	}()
+	d.Offer(2, nil, errors.New("out of memory"))
+	var refused *auth.RefusedError
+	if _, err := fetch(t, d, secret, 2); !errors.As(err, &refused) || refused.Reason != "out of memory" {
+		t.Errorf("a refused segment: %v", err)
+	}
+	if _, err := fetch(t, d, []byte("not the secret of anybody"), 1); !errors.Is(err, auth.ErrWrongToken) {
+		t.Errorf("a stranger: %v", err)
+	}
+	d.Offer(1, s, nil)
+	if err := <-early; err != nil {
+		t.Error(err)
+	}
+	if s.Bytes()[0] != 9 {
+		t.Error("what the other has written is not there")
+	}
+	d.Withdraw(1)
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestDeskThatCloses(t *testing.T) {
+	d := desk(t)
+	waits := make(chan error)
+	go func() {
+		_, err := fetch(t, d, secret, 1)
+		waits <- err
+	}()
+	go func() { // says nothing
+		c, err := net.Dial("unix", d.Address())
+		if err == nil {
+			_, _ = c.Read(make([]byte, 1))
+			err = c.Close()
+		}
+		waits <- err
+	}()
+	for { // until the first has asked
+		d.mu.Lock()
+		asked := len(d.offers) == 1
+		d.mu.Unlock()
+		if asked {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	if err := d.Close(); err != nil {
+		t.Error(err)
+	}
+	for range 2 {
+		<-waits
+	}
+	if _, err := fetch(t, d, secret, 1); err == nil {
+		t.Error("a closed desk has handed out something")
+	}
+}
+
+// A segment cannot be made shorter by whoever has it, and what could be is not taken for one.
+func TestSegmentsKeepTheirSize(t *testing.T) {
+	s, err := Create(5000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Ftruncate(s.fd, 100); err == nil {
+		t.Error("a segment has been cut")
+	}
+	if _, err := open(dup(t, s.fd), 6000); err == nil || !strings.Contains(err.Error(), "has 5000 bytes: want 6000") {
+		t.Errorf("a segment that is too short: %v", err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	loose, err := unix.MemfdCreate("loose", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := open(loose, 0); err == nil || !strings.Contains(err.Error(), "its size could be changed") {
+		t.Errorf("a file that can be cut: %v", err)
+	}
+	file, err := os.Create(filepath.Join(t.TempDir(), "file"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := open(dup(t, int(file.Fd())), 0); err == nil {
+		t.Error("a plain file has been taken for a segment")
+	}
+	_ = file.Close()
+}
+
+func dup(t testing.TB, fd int) int {
+	t.Helper()
+	fd, err := unix.Dup(fd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fd
+}

@@ -1,0 +1,189 @@
+package comm
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// mapped is how many pieces of memory of teams this process has mapped.
+func mapped(t testing.TB) int {
+	maps, err := os.ReadFile("/proc/self/maps")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Count(string(maps), "memfd:gorun")
+}
+
+// Groups share memory from their first collective until they are closed, or their world is.
+func TestGroupsGiveMemoryBack(t *testing.T) {
+	w := worldOver(t, "shm", 4)
+	check := func(when string, want int) {
+		t.Helper()
+		if got := mapped(t); got != want {
+			t.Errorf("%s: %d pieces of memory are mapped, want %d", when, got, want)
+		}
+	}
+	check("at first", 0)
+	w.run(func(ctx context.Context, g *Group) error { return Barrier(ctx, g) })
+	check("with a team", 4)
+	w.run(func(ctx context.Context, g *Group) error {
+		for i := range 20 {
+			part, err := Split(ctx, g, g.Rank()%2, 0)
+			if err != nil {
+				return err
+			}
+			sum := []int{g.Rank()}
+			if err := AllReduce(ctx, part, sum, Sum); err != nil || sum[0] != 2+2*(g.Rank()%2) {
+				return fmt.Errorf("got %v, %w", sum, err)
+			}
+			if i == 19 { // left open
+				return nil
+			}
+			if err := part.Close(); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	check("with a group each", 8)
+	w.close()
+	check("in the end", 0)
+}
+
+// Where a rank cannot have the memory all do without, and say so once.
+func TestWithoutSharedMemory(t *testing.T) {
+	for _, must := range []bool{false, true} {
+		w := worldOver(t, "shm", 3)
+		logs := make([]bytes.Buffer, 3) // each of one rank
+		for r, g := range w.groups {
+			g.w.log, g.w.mustShare = slog.New(slog.NewTextHandler(&logs[r], nil)), must
+			if r == 2 {
+				g.w.token = []byte("another one's")
+			}
+		}
+		errs := w.results(func(ctx context.Context, g *Group) error {
+			for range 3 {
+				sum := []int{g.Rank()}
+				if err := AllReduce(ctx, g, sum, Sum); err != nil || sum[0] != 3 {
+					return errors.Join(err, fmt.Errorf("got %v", sum))
+				}
+			}
+			part, err := NewGroup(ctx, g, []int{2, 1, 0})
+			if err != nil {
+				return err
+			}
+			return Barrier(ctx, part)
+		})
+		for r, err := range errs {
+			if must != (err != nil && strings.Contains(err.Error(), "no shared memory")) {
+				t.Errorf("rank %d, to rely on it: %t: %v", r, must, err)
+			}
+			if n := strings.Count(logs[r].String(), "no shared memory"); !must && n != 1 {
+				t.Errorf("rank %d says %d times that there is no shared memory:\n%s", r, n, logs[r].String())
+			}
+		}
+		w.close()
+	}
+}
+
+// What ranks do wrong in a row of collectives ends all of them with an error that names the right rank, as over streams.
+func TestRandomProgramsOfTeamsWithFaults(t *testing.T) {
+	for _, name := range []string{"killed", "leaves", "aborts", "calls another"} {
+		for seed := range uint64(4) {
+			transport := []string{"shm", "mixed"}[seed%2]
+			t.Run(fmt.Sprintf("%s over %s, seed %d", name, transport, seed), func(t *testing.T) {
+				const size = 5
+				rng := rand.New(rand.NewPCG(seed, 1))
+				victim, when := rng.IntN(size), rng.IntN(30)
+				w := worldOver(t, transport, size)
+				defer w.close()
+				blameTheVictim(t, w, newProgram(seed, size, 40), victim, when, faults[name])
+			})
+		}
+	}
+}
+
+// A collective that ranks carry out at once, and one that others wait behind, allocate nothing when they share memory.
+func TestTeamsAllocateNothing(t *testing.T) {
+	w := worldOver(t, "shm", 2)
+	defer w.close()
+	for name, call := range map[string]func(ctx context.Context, g *Group, out, in []float32) error{
+		"AllReduce": func(ctx context.Context, g *Group, _, in []float32) error { return AllReduce(ctx, g, in, Max) },
+		"Reduce":    func(ctx context.Context, g *Group, _, in []float32) error { return Reduce(ctx, g, in, Max, 1) },
+		"ReduceScatter": func(ctx context.Context, g *Group, out, in []float32) error {
+			return ReduceScatter(ctx, g, out, in, Sum)
+		},
+		"Broadcast": func(ctx context.Context, g *Group, _, in []float32) error { return Broadcast(ctx, g, in, 0) },
+		"AllGather": func(ctx context.Context, g *Group, out, in []float32) error { return AllGather(ctx, g, in, out) },
+		"Gather":    func(ctx context.Context, g *Group, out, in []float32) error { return Gather(ctx, g, in, out, 0) },
+		"Scatter":   func(ctx context.Context, g *Group, out, in []float32) error { return Scatter(ctx, g, out, in, 0) },
+		"AllToAll": func(ctx context.Context, g *Group, out, in []float32) error {
+			return AllToAll(ctx, g, out, in[:len(out)])
+		},
+		"Barrier": func(ctx context.Context, g *Group, _, _ []float32) error { return Barrier(ctx, g) },
+	} {
+		for _, n := range []int{1, 5000} {
+			const runs = 200
+			var average float64
+			w.run(func(ctx context.Context, g *Group) error {
+				out, in := make([]float32, 2*n), make([]float32, 4*n)
+				once := func() {
+					if err := call(ctx, g, out, in); err != nil {
+						t.Error(err)
+					}
+				}
+				once() // the first makes the team
+				if g.Rank() == 0 {
+					average = testing.AllocsPerRun(runs, once)
+					return nil
+				}
+				for range runs + 1 {
+					once()
+				}
+				return nil
+			})
+			if average > 0.5 { // one in a wait that has lasted
+				t.Errorf("%s of %d elements allocates %v times", name, n, average)
+			}
+		}
+	}
+}
+
+// blameTheVictim runs p on w, in which fault comes over the victim: every rank ends with the right results, or with an error
+// that names the victim, or one that has ended because of it. A rank that fails leaves.
+func blameTheVictim(t *testing.T, w *testWorld, p program, victim, when int, fault func(context.Context, *testWorld, *Group) error) {
+	t.Helper()
+	var mu sync.Mutex
+	guilty := map[int]bool{victim: true}
+	w.results(func(ctx context.Context, g *Group) error {
+		me := g.Rank()
+		err := p.run(ctx, g, func(s step, g *Group) (bool, error) {
+			if me == victim && s.number >= when && s.kind != "shift" && g.Size() > 1 {
+				return true, fault(ctx, w, g)
+			}
+			return false, nil
+		})
+		if me == victim {
+			return nil
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if err == nil {
+			return nil
+		}
+		if named := culprits(err); len(named) == 0 || !anyIn(named, guilty) {
+			t.Errorf("rank %d got %v, want an error that names one of %v", me, err, guilty)
+		}
+		guilty[me] = true
+		go func() { _ = w.groups[me].Close() }()
+		return nil
+	})
+}
