@@ -82,9 +82,10 @@ func (c *collective) attach() error {
 	var segment *shm.Segment
 	var problem error
 	if g.rank == 0 {
-		segment, problem = shm.Create(shm.Size(g.Size()))
-		g.w.desk.Offer(key, segment, problem)
-		defer g.w.desk.Withdraw(key)
+		if segment, problem = shm.Create(shm.Size(g.Size())); problem == nil {
+			g.w.desk.Offer(key, segment)
+			defer g.w.desk.Withdraw(key)
+		}
 		verdict[0] = verdictOf(segment)
 	}
 	told := inPlace(plan.BinomialBroadcast(g.rank, g.Size(), 1, 0), verdict)

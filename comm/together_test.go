@@ -105,7 +105,11 @@ func TestRandomProgramsOfTeamsWithFaults(t *testing.T) {
 				victim, when := rng.IntN(size), rng.IntN(30)
 				w := worldOver(t, transport, size)
 				defer w.close()
-				blameTheVictim(t, w, newProgram(seed, size, 40), victim, when, faults[name])
+				blameTheVictim(t, w, newProgram(seed, size, 40), victim, when, func(ctx context.Context, w *testWorld, g *Group) error {
+					err := faults[name](ctx, w, g)
+					go func() { _ = w.groups[victim].Close() }() // nobody is to wait for it for a minute
+					return err
+				})
 			})
 		}
 	}

@@ -27,7 +27,7 @@ func (t *Team) Broadcast(buf []byte, root int) error {
 	for i := range chunks {
 		piece := cut(buf, i, size)
 		if t.me == root {
-			slot, err := t.own(i, taken(i), everybody)
+			slot, err := t.own(i, len(piece), taken(i), everybody)
 			if err != nil {
 				return err
 			}
@@ -50,7 +50,7 @@ func (t *Team) Gather(out, in []byte, root int) error {
 	size, chunks := t.pieces(len(in), t.slot)
 	for i := range chunks {
 		if t.me != root {
-			slot, err := t.own(i, taken(i), root)
+			slot, err := t.own(i, size, taken(i), root)
 			if err != nil {
 				return err
 			}
@@ -79,7 +79,7 @@ func (t *Team) Scatter(out, in []byte, root int) error {
 	size, chunks := t.pieces(len(out), t.part())
 	for i := range chunks {
 		if t.me == root {
-			slot, err := t.own(i, taken(i), everybody)
+			slot, err := t.own(i, t.n*size, taken(i), everybody)
 			if err != nil {
 				return err
 			}
@@ -105,7 +105,7 @@ func (t *Team) AllGather(out, in []byte) error {
 	size, chunks := t.pieces(len(in), t.slot)
 	for u := range chunks + 1 {
 		if u < chunks {
-			slot, err := t.own(u, taken(u), everybody)
+			slot, err := t.own(u, size, taken(u), everybody)
 			if err != nil {
 				return err
 			}
@@ -135,7 +135,7 @@ func (t *Team) AllToAll(out, in []byte) error {
 	size, chunks := t.pieces(len(in)/t.n, t.part())
 	for u := range chunks + 1 {
 		if u < chunks {
-			slot, err := t.own(u, taken(u), everybody)
+			slot, err := t.own(u, t.n*size, taken(u), everybody)
 			if err != nil {
 				return err
 			}

@@ -37,16 +37,7 @@ type Desk struct {
 	slots chan struct{} // one for every caller
 
 	mu     sync.Mutex
-	offers map[uint64]*offer
-}
-
-// An offer is a segment that is there, or will be.
-type offer struct {
-	made    chan struct{} // closed when the rest is final
-	segment *Segment      // nil: refused
-	refusal error
-
-	withdrawn bool
+	offers map[uint64]*Segment
 }
 
 // OpenDesk returns a desk.
@@ -55,7 +46,7 @@ func OpenDesk(token []byte, log *slog.Logger) (*Desk, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Desk{ln: ln, token: token, log: log, slots: make(chan struct{}, maxCallers), offers: map[uint64]*offer{}}
+	d := &Desk{ln: ln, token: token, log: log, slots: make(chan struct{}, maxCallers), offers: map[uint64]*Segment{}}
 	d.ctx, d.stop = context.WithCancel(context.Background())
 	d.wg.Go(d.serve)
 	return d, nil
@@ -64,30 +55,18 @@ func OpenDesk(token []byte, log *slog.Logger) (*Desk, error) {
 // Address is where [Fetch] finds the desk.
 func (d *Desk) Address() string { return d.ln.Addr().String() }
 
-// Offer hands s to whoever asks for key, from now on until Withdraw; if s is nil, they are told refusal.
-func (d *Desk) Offer(key uint64, s *Segment, refusal error) {
-	o := d.offer(key)
-	o.segment, o.refusal = s, refusal
-	close(o.made)
+// Offer hands s to whoever asks for key, until Withdraw.
+func (d *Desk) Offer(key uint64, s *Segment) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.offers[key] = s
 }
 
-// Withdraw ends an offer: nobody uses the segment for it any more.
+// Withdraw ends an offer: the segment is not used for it any more.
 func (d *Desk) Withdraw(key uint64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if o := d.offers[key]; o != nil {
-		o.withdrawn = true
-	}
 	delete(d.offers, key)
-}
-
-func (d *Desk) offer(key uint64) *offer {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.offers[key] == nil {
-		d.offers[key] = &offer{made: make(chan struct{})}
-	}
-	return d.offers[key]
 }
 
 // Close ends the desk, if there is one.
@@ -140,35 +119,28 @@ func (d *Desk) answer(conn *net.UnixConn) error {
 	if err := sameUser(conn); err != nil {
 		return err
 	}
-	var o *offer
-	_, err := auth.Accept(conn, d.token, func(hello []byte) ([]byte, error) {
+	hello, err := auth.Accept(conn, d.token, func(hello []byte) ([]byte, error) {
 		if len(hello) != 8 {
 			return nil, fmt.Errorf("asks for a segment by %d bytes", len(hello))
 		}
-		_ = conn.SetDeadline(time.Time{}) // it may be early
-		o = d.offer(binary.LittleEndian.Uint64(hello))
-		select {
-		case <-o.made:
-		case <-d.ctx.Done():
-			return nil, net.ErrClosed
-		}
-		if o.segment == nil {
-			return nil, o.refusal
-		}
-		return binary.LittleEndian.AppendUint64(nil, uint64(len(o.segment.mem))), nil
+		return nil, nil
 	})
 	if err != nil {
-		if o != nil { // told why
-			return nil
-		}
 		return err
 	}
-	d.mu.Lock()
+	return d.hand(conn, binary.LittleEndian.Uint64(hello))
+}
+
+// hand sends the segment of that key, or says that there is none.
+func (d *Desk) hand(conn *net.UnixConn, key uint64) error {
+	d.mu.Lock() // the segment stays open
 	defer d.mu.Unlock()
-	if o.withdrawn {
-		return errors.New("came too late")
+	s := d.offers[key]
+	if s == nil {
+		_, err := conn.Write(make([]byte, 8))
+		return err
 	}
-	_, _, err = conn.WriteMsgUnix([]byte{0}, unix.UnixRights(o.segment.fd), nil)
+	_, _, err := conn.WriteMsgUnix(binary.LittleEndian.AppendUint64(nil, uint64(len(s.mem))), unix.UnixRights(s.fd), nil)
 	return err
 }
 
@@ -194,7 +166,7 @@ func sameUser(conn *net.UnixConn) error {
 	return nil
 }
 
-// Fetch gets the segment of that key from the desk at address. It waits until it is offered.
+// Fetch gets the segment of that key from the desk at address.
 func Fetch(ctx context.Context, address string, token []byte, key uint64) (*Segment, error) {
 	c, err := new(net.Dialer).DialContext(ctx, "unix", address)
 	if err != nil {
@@ -203,36 +175,33 @@ func Fetch(ctx context.Context, address string, token []byte, key uint64) (*Segm
 	conn := c.(*net.UnixConn)
 	defer func() { _ = conn.Close() }()
 	defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })()
-	size, err := auth.Dial(conn, token, binary.LittleEndian.AppendUint64(nil, key))
+	if _, err := auth.Dial(conn, token, binary.LittleEndian.AppendUint64(nil, key)); err != nil {
+		return nil, err
+	}
+	fd, size, err := receive(conn)
 	if err != nil {
 		return nil, err
 	}
-	if len(size) != 8 {
-		return nil, fmt.Errorf("a size of %d bytes", len(size))
-	}
-	fd, err := receive(conn)
-	if err != nil {
-		return nil, err
-	}
-	return open(fd, int(binary.LittleEndian.Uint64(size)))
+	return open(fd, size)
 }
 
-// receive takes one descriptor off conn.
-func receive(conn *net.UnixConn) (int, error) {
-	var data [1]byte
+// receive takes a descriptor, and the size of what is behind it, off conn.
+func receive(conn *net.UnixConn) (fd, size int, err error) {
+	var data [8]byte
 	rights := make([]byte, unix.CmsgSpace(4))
-	_, n, _, _, err := conn.ReadMsgUnix(data[:], rights)
+	n, m, _, _, err := conn.ReadMsgUnix(data[:], rights)
 	if err != nil {
-		return -1, err
+		return -1, 0, err
 	}
-	messages, err := unix.ParseSocketControlMessage(rights[:n])
-	if err != nil || len(messages) != 1 {
-		return -1, errors.Join(errors.New("no descriptor came with the message"), err)
+	size = int(binary.LittleEndian.Uint64(data[:]))
+	messages, err := unix.ParseSocketControlMessage(rights[:m])
+	if err != nil || n != len(data) || len(messages) != 1 || size <= 0 {
+		return -1, 0, errors.Join(errors.New("it is not there, or not any more"), err)
 	}
 	fds, err := unix.ParseUnixRights(&messages[0])
 	if err != nil || len(fds) != 1 {
-		return -1, errors.Join(errors.New("no descriptor came with the message"), err)
+		return -1, 0, errors.Join(errors.New("no descriptor came with it"), err)
 	}
 	unix.CloseOnExec(fds[0])
-	return fds[0], nil
+	return fds[0], size, nil
 }

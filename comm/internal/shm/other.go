@@ -20,6 +20,8 @@ func (*Segment) Bytes() []byte     { return nil }
 func (*Segment) Close() error      { return nil }
 func (*Segment) seal()             {}
 
+func back([]byte) error { return nil }
+
 func Machine() (string, error) { return "", errUnsupported }
 
 // A Desk hands segments to other ranks.
@@ -27,7 +29,7 @@ type Desk struct{}
 
 func OpenDesk([]byte, *slog.Logger) (*Desk, error) { return nil, errUnsupported }
 func (*Desk) Address() string                      { return "" }
-func (*Desk) Offer(uint64, *Segment, error)        {}
+func (*Desk) Offer(uint64, *Segment)               {}
 func (*Desk) Withdraw(uint64)                      {}
 func (*Desk) Close() error                         { return nil }
 

@@ -77,7 +77,7 @@ func (t *Team) AllReduce(buf []byte, red Reduction) error {
 
 // flatAllReduce shows buf to all ranks, and each combines all of them. One wait.
 func (t *Team) flatAllReduce(buf []byte, red Reduction) error {
-	slot, err := t.own(0, taken(0), everybody)
+	slot, err := t.own(0, len(buf), taken(0), everybody)
 	if err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func (t *Team) Reduce(buf []byte, red Reduction, root int) error {
 	for i := range chunks {
 		piece := cut(buf, i, size)
 		if t.me != root {
-			slot, err := t.own(i, taken(i), root)
+			slot, err := t.own(i, size, taken(i), root)
 			if err != nil {
 				return err
 			}
@@ -127,7 +127,7 @@ func (t *Team) ReduceScatter(out, in []byte, red Reduction) error {
 	own := block(in, t.me, t.n)
 	for u := range chunks + 1 {
 		if u < chunks {
-			slot, err := t.own(u, taken(u), everybody)
+			slot, err := t.own(u, t.n*size, taken(u), everybody)
 			if err != nil {
 				return err
 			}

@@ -18,7 +18,7 @@ type Segment struct {
 // seals keep whoever has the segment from changing its size, so that no access to it can fail.
 const seals = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_SEAL
 
-// Create makes a segment of size bytes, all zero. The memory is set aside at once: it cannot run out later.
+// Create makes a segment of size bytes, all zero. It takes memory only when it is written to; see [back].
 func Create(size int) (*Segment, error) {
 	fd, err := unix.MemfdCreate("gorun", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {
@@ -33,8 +33,8 @@ func Create(size int) (*Segment, error) {
 }
 
 func (s *Segment) reserve(size int) error {
-	if err := retry(func() error { return unix.Fallocate(s.fd, 0, 0, int64(size)) }); err != nil {
-		return os.NewSyscallError("fallocate", err)
+	if err := retry(func() error { return unix.Ftruncate(s.fd, int64(size)) }); err != nil {
+		return os.NewSyscallError("ftruncate", err)
 	}
 	if _, err := unix.FcntlInt(uintptr(s.fd), unix.F_ADD_SEALS, seals); err != nil {
 		return os.NewSyscallError("fcntl", err)
@@ -82,6 +82,16 @@ func (s *Segment) mapIt(size int) error {
 	}
 	s.mem = mem
 	return nil
+}
+
+// back makes sure that there is memory behind mem, part of a segment, which is whole pages. Whoever writes where there is none
+// left is killed.
+func back(mem []byte) error {
+	err := retry(func() error { return unix.Madvise(mem, unix.MADV_POPULATE_WRITE) })
+	if errors.Is(err, unix.EINVAL) { // a kernel before 5.14
+		return nil
+	}
+	return os.NewSyscallError("madvise", err)
 }
 
 // Bytes is the memory, until Close.

@@ -54,7 +54,7 @@ func (t *Team) share(r, n, elem int) (from, to int) {
 }
 
 func (t *Team) offer(buf []byte, red Reduction, i, size int) error {
-	slot, err := t.own(i, collected(i), everybody)
+	slot, err := t.own(i, size, collected(i), everybody)
 	if err != nil {
 		return err
 	}

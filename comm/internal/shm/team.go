@@ -47,6 +47,7 @@ const (
 	smallestSlot = 16 << 10
 	allSlots     = 16 << 20 // bytes, of all ranks together
 	pageSize     = 4 << 10
+	backedPiece  = 4 * pageSize // a slot gets its memory in pieces of this many bytes
 )
 
 // slotSize is the bytes of a slot in a team of n.
@@ -84,8 +85,9 @@ type Team struct {
 	lasting func(rank int, d Doze) error
 	chunks  uint64 // how many have been through the slots; the next one's place
 	free    [slotsPerRank]vacancy
-	seen    []uint64 // other ranks' clocks when last read
-	tagged  []uint64 // the last operation of other ranks that has been found to match
+	backed  [slotsPerRank]int // bytes of this rank's slots that have memory behind them
+	seen    []uint64          // other ranks' clocks when last read
+	tagged  []uint64          // the last operation of other ranks that has been found to match
 
 	Sent, Received uint64 // bytes, in this operation: shown to others, and taken from them
 	Waited         bool   // in this operation: longer than it takes to be told
@@ -102,6 +104,9 @@ func New(segment *Segment, n, me int, fenced bool, p Processors) (*Team, error) 
 		return nil, fmt.Errorf("segment of %d bytes for a team of %d: want %d", len(mem), n, Size(n))
 	}
 	segment.seal()
+	if err := back(mem[:slotsAt(n)]); err != nil {
+		return nil, err
+	}
 	t := &Team{
 		segment: segment, n: n, me: me, slot: slotSize(n), head: (*header)(unsafe.Pointer(&mem[0])), slots: mem[slotsAt(n):],
 		fenced: fenced, patience: p.patience(n), seen: make([]uint64, n), tagged: make([]uint64, n),
@@ -208,10 +213,11 @@ type vacancy struct {
 	time   uint64
 }
 
-// own is this rank's slot for chunk number i of the operation, free to be written. It is free again for another one when
-// reader has done step.
-func (t *Team) own(i, step, reader int) ([]byte, error) {
-	v := &t.free[(t.chunks+uint64(i))%slotsPerRank]
+// own is this rank's slot for chunk number i of the operation, free for size bytes to be written. It is free again for
+// another one when reader has done step.
+func (t *Team) own(i, size, step, reader int) ([]byte, error) {
+	k := (t.chunks + uint64(i)) % slotsPerRank
+	v := &t.free[k]
 	for r := range t.n {
 		if r == t.me || v.reader != r && v.reader != everybody {
 			continue
@@ -221,7 +227,15 @@ func (t *Team) own(i, step, reader int) ([]byte, error) {
 		}
 	}
 	*v = vacancy{reader: reader, time: at(t.seq, step)}
-	return t.slotOf(t.me, i), nil
+	slot := t.slotOf(t.me, i)
+	if has := t.backed[k]; has < size {
+		want := min((size+backedPiece-1)/backedPiece*backedPiece, t.slot)
+		if err := back(slot[has:want]); err != nil {
+			return nil, err
+		}
+		t.backed[k] = want
+	}
+	return slot, nil
 }
 
 // slotOf is r's slot for chunk number i of the operation.
