@@ -51,6 +51,11 @@
 //
 // An object that cannot be encoded or decoded fails the call and nothing else, with an [ObjectError].
 //
+// # Memory
+//
+// Ranks of one machine carry out the collectives of groups that are all there in memory that they share, which has no name
+// and is gone with the last of them; all else goes over TCP. See [WithTransport].
+//
 // # Trust
 //
 // Ranks prove to each other that they know the job's token (gorun makes one for every round; else GORUN_TOKEN).
