@@ -2,6 +2,7 @@ package shm
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -237,7 +238,7 @@ func TestMismatch(t *testing.T) {
 		return nil
 	})
 	for r, err := range errs {
-		if m, ok := err.(*Mismatch); ok && (m.Rank != 1-r || m.Call != Call{5, uint64(1 - r)}) || err != nil && !ok {
+		if m, ok := errors.AsType[*Mismatch](err); ok && (m.Rank != 1-r || m.Call != Call{5, uint64(1 - r)}) || err != nil && !ok {
 			t.Errorf("rank %d: %v", r, err)
 		}
 	}
