@@ -77,39 +77,45 @@ func (c *collective) attach() error {
 		return nil
 	}
 	g.unattached = false
-	key := checksum(g.id, "memory")
-	verdict := make([]byte, c.elem) // the first byte; an element is what a plan moves
-	var segment *shm.Segment
-	var problem error
+	segment, verdict, problem, err := c.share(checksum(g.id, "memory"))
+	switch {
+	case err != nil:
+		return errors.Join(err, segment.Close())
+	case verdict == cannotShare:
+		return errors.Join(g.doWithout(problem), segment.Close())
+	}
+	team, err := shm.New(segment, g.Size(), g.rank, verdict == sharesFenced, g.w.processors())
+	if err != nil {
+		return errors.Join(err, segment.Close())
+	}
+	g.team.Store(team)
+	return g.lane.Begin(c.seq, c.call) // once more: what this has moved does not count
+}
+
+// share gets the memory of that key, which the group's first rank makes, and returns what all have agreed on, and why this
+// rank has none if that is so.
+func (c *collective) share(key uint64) (segment *shm.Segment, verdict byte, problem, err error) {
+	g := c.g
+	word := make([]byte, c.elem) // the first byte is the verdict; an element is what a plan moves
 	if g.rank == 0 {
 		if segment, problem = shm.Create(shm.Size(g.Size())); problem == nil {
 			g.w.desk.Offer(key, segment)
 			defer g.w.desk.Withdraw(key)
 		}
-		verdict[0] = verdictOf(segment)
+		word[0] = verdictOf(segment)
 	}
-	told := inPlace(plan.BinomialBroadcast(g.rank, g.Size(), 1, 0), verdict)
+	told := inPlace(plan.BinomialBroadcast(g.rank, g.Size(), 1, 0), word)
 	if err := c.execute(&told); err != nil {
-		return errors.Join(err, segment.Close())
+		return segment, cannotShare, problem, err
 	}
-	if g.rank != 0 && verdict[0] != cannotShare {
+	if g.rank != 0 && word[0] != cannotShare {
 		segment, problem = g.fetch(key)
-		verdict[0] = min(verdict[0], verdictOf(segment))
+		word[0] = min(word[0], verdictOf(segment))
 	}
-	agreed := inPlace(plan.AllReduce(g.rank, g.Size(), 1, c.elem, false), verdict)
+	agreed := inPlace(plan.AllReduce(g.rank, g.Size(), 1, c.elem, false), word)
 	agreed.kernel = func(dst, a, b []byte) { dst[0] = min(a[0], b[0]) }
-	if err := c.execute(&agreed); err != nil {
-		return errors.Join(err, segment.Close())
-	}
-	if verdict[0] == cannotShare {
-		return errors.Join(g.doWithout(problem), segment.Close())
-	}
-	team, err := shm.New(segment, g.Size(), g.rank, verdict[0] == sharesFenced, g.w.processors())
-	if err != nil {
-		return err
-	}
-	g.team.Store(team)
-	return g.lane.Begin(c.seq, c.call) // once more: what this has moved does not count
+	err = c.execute(&agreed)
+	return segment, word[0], problem, err
 }
 
 func verdictOf(segment *shm.Segment) byte {
