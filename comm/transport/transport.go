@@ -6,6 +6,9 @@
 //
 // Two ranks share at most one stream, whoever opened it. When both dial at once the lower rank's stream wins:
 // its peer admits it, and the higher rank's own Dial returns ErrCrossed.
+//
+// A stream is a net.Conn. One that is Pollable too can be had as a Stream, which never waits: who waits for a message
+// then fetches it itself, without a goroutine between.
 package transport
 
 import (
@@ -34,4 +37,28 @@ type Handler interface {
 	Admit(rank int) bool
 	// Connected hands over an admitted stream; conn is nil when it broke before it was ready.
 	Connected(rank int, conn net.Conn)
+}
+
+// A Pollable is a stream that can be had as one that never waits.
+type Pollable interface {
+	net.Conn
+	// Stream turns the net.Conn into a Stream: after success nothing but that may be used.
+	Stream() (Stream, error)
+}
+
+// A Stream is a stream of bytes that never waits. One goroutine at a time uses it, except for Shutdown.
+type Stream interface {
+	// TryRead reads what is there into b: 0 and nil if that is nothing, io.EOF if nothing will be.
+	TryRead(b []byte) (int, error)
+	// TryWrite writes as much of v, one slice after the other, as there is room for.
+	TryWrite(v [][]byte) (int, error)
+	// Descriptor is what tells, as poll(2) does, when to try again, once Arm has been called.
+	Descriptor() int
+	// Arm announces a wait until there is something to read or, if room is set, room to write. It returns the events of
+	// poll(2) to wait for: 0 if there is no need to wait.
+	Arm(room bool) (events uint32)
+	// Shutdown ends the stream for both sides, as if each had been left by the other. It may be called at any time.
+	Shutdown()
+	// Close frees what the stream holds; for the other side it has ended.
+	Close() error
 }

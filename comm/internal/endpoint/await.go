@@ -10,7 +10,9 @@ func (l *Lane) Await(src int, seq uint64, call Call, over func() bool) *Op {
 	l.catchUp()
 	_ = l.compare() // the wait ends with it
 	l.ep.mu.Unlock()
-	return l.recv(&Op{peer: src, tag: awaitTag, seq: seq, call: call, over: over})
+	op := newOp(src, awaitTag, call)
+	op.seq, op.over = seq, over
+	return l.recv(op)
 }
 
 // isOver ends op if what it awaits has happened, and says so: a rank may well be gone after it has done its part. The mutex

@@ -89,11 +89,14 @@ func (e *Endpoint) up(p *peer, conn net.Conn) {
 		_ = conn.Close()
 		return
 	}
-	p.state, p.conn = stateUp, conn
+	if p.stream = e.pollable(p, conn); p.stream == nil {
+		p.conn = conn
+		e.wg.Add(2)
+		go e.readFrom(p, conn)
+		go e.writeTo(p, conn)
+	}
+	p.state = stateUp
 	close(p.settled)
-	e.wg.Add(2)
-	go e.read(p)
-	go e.write(p)
 	for _, l := range e.lanes {
 		if l.err != nil && slices.Contains(l.members, p.rank) {
 			l.tell(p.rank) // it may have connected to wait for what will not come
@@ -101,7 +104,12 @@ func (e *Endpoint) up(p *peer, conn net.Conn) {
 	}
 	e.takeLeaves(p)
 	if len(p.out) > 0 {
-		p.poke()
+		e.write(p)
+	}
+	if p.stream != nil {
+		for !e.arm(p) {
+			e.move(p)
+		}
 	}
 }
 
@@ -137,7 +145,12 @@ func (e *Endpoint) drop(p *peer, f *Failure) {
 	if p.state == stateGone {
 		return
 	}
-	if p.conn != nil {
+	switch {
+	case p.stream != nil:
+		e.streams = slices.DeleteFunc(e.streams, func(q *peer) bool { return q == p })
+		_ = p.stream.Close()
+		p.stream = nil
+	case p.conn != nil:
 		_ = p.conn.Close()
 	}
 	if p.state == stateIdle {
@@ -145,8 +158,8 @@ func (e *Endpoint) drop(p *peer, f *Failure) {
 	}
 	p.state, p.failure = stateGone, f
 	close(p.gone)
-	out := p.out
-	p.out = nil
+	out := slices.Clone(p.out[p.flying:])
+	p.out = p.out[:p.flying] // see landed
 	for _, l := range e.lanes {
 		if slices.Contains(l.members, p.rank) && l.left[p.rank] == nil {
 			l.without(p.rank, f)
@@ -155,7 +168,7 @@ func (e *Endpoint) drop(p *peer, f *Failure) {
 	for _, q := range out {
 		q.settle()
 		if q.op != nil && !q.op.finished() { // its lane has been closed
-			q.op.end(f)
+			q.op.lane.end(q.op, f)
 		}
 	}
 }

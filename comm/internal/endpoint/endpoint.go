@@ -25,6 +25,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gorun/gorun/comm/internal/epoll"
 	"github.com/gorun/gorun/comm/transport"
 )
 
@@ -86,6 +87,18 @@ type Endpoint struct {
 	sends   map[uint64]*Op        // rendezvous sends that wait for clear to send
 	nextID  uint64
 	closed  bool
+
+	// See poll, watch and Op.Wait.
+	streams []*peer       // that are polled
+	piece   []byte        // what is read from them before it is known what it is
+	polling bool          // somebody polls
+	polls   uint64        // how often somebody has
+	waiting int           // waiters
+	line    []*waiter     // of them, those that would like to poll
+	spare   []*waiter     // for use again
+	ready   *epoll.Set    // of streams; nil: there is none yet
+	napping bool          // watch is
+	nudged  chan struct{} // ends its nap
 }
 
 // New returns the endpoint of rank in a world of size and starts serving on tr, which it owns from now on.
@@ -103,6 +116,8 @@ func New(tr transport.Transport, rank, size int, opt Options) *Endpoint {
 		early:  map[uint64][]*message{},
 		doomed: map[uint64]*Failure{},
 		sends:  map[uint64]*Op{},
+		piece:  make([]byte, readAhead),
+		nudged: make(chan struct{}, 1),
 	}
 	e.ctx, e.stop = context.WithCancel(context.Background())
 	for r := range e.peers {
@@ -122,7 +137,7 @@ func (e *Endpoint) Open(id uint64, members []int) (*Lane, error) {
 	if e.lanes[id] != nil {
 		return nil, fmt.Errorf("group %#x is open already", id)
 	}
-	l := &Lane{ep: e, id: id, members: slices.Clone(members), ops: map[*Op]struct{}{}, told: map[int]chan struct{}{}}
+	l := &Lane{ep: e, id: id, members: slices.Clone(members), told: map[int]chan struct{}{}}
 	e.lanes[id] = l
 	for _, m := range e.early[id] {
 		if m.kind == kindLeave {
@@ -190,7 +205,11 @@ func (e *Endpoint) Close() error {
 	for _, p := range e.peers {
 		e.drop(p, &Failure{Kind: Left, Rank: e.rank, Text: ErrClosed.Error(), Err: ErrClosed})
 	}
+	ready := e.ready
 	e.mu.Unlock()
+	if ready != nil {
+		_ = ready.Close()
+	}
 	e.wg.Wait()
 	return err
 }

@@ -15,14 +15,14 @@ type Lane struct {
 	members []int // world ranks
 
 	// Guarded by ep.mu.
-	posted  []*Op            // receives that nothing has matched, oldest first
-	arrived []*message       // messages that no receive has matched, oldest first
-	ops     map[*Op]struct{} // every operation that has not ended
-	seq     uint64           // the collective under way, or the last one
-	call    Call             // what this rank called there
-	askers  map[int]uint64   // members that have asked while this rank waits, and about which collective
-	roll    *roll            // whom RollCall looks for
-	rolled  uint64           // the collective for which another member calls the roll
+	posted  []*Op          // receives that nothing has matched, oldest first
+	arrived []*message     // messages that no receive has matched, oldest first
+	ops     []*Op          // every operation that has not ended, in no order
+	seq     uint64         // the collective under way, or the last one
+	call    Call           // what this rank called there
+	askers  map[int]uint64 // members that have asked while this rank waits, and about which collective
+	roll    *roll          // whom RollCall looks for
+	rolled  uint64         // the collective for which another member calls the roll
 	err     *Failure
 	failed  time.Time // since when err
 	closed  bool
@@ -41,16 +41,6 @@ type refusal struct {
 	text string
 	at   time.Time
 }
-
-// A message has arrived. Of one that is only announced (kindRTS) the payload is still at the sender.
-type message struct {
-	header
-	source  int
-	payload []byte
-}
-
-// cost is what an eager message takes from its sender's budget.
-func (m *message) cost() int { return int(m.size) + headerSize }
 
 // A TruncateError is the error of a receive whose buffer is shorter than the message. The message is lost; the
 // group goes on.
@@ -102,7 +92,9 @@ func (l *Lane) Send(dst int, tag int, seq uint64, call Call, buf []byte) *Op {
 	e := l.ep
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	op := l.newOp(&Op{send: true, peer: dst, tag: int32(tag), seq: seq, call: call, buf: buf})
+	op := newOp(dst, tag, call)
+	op.send, op.seq, op.buf = true, seq, buf
+	l.addOp(op)
 	h := header{kind: kindEager, tag: op.tag, group: l.id, seq: seq, size: uint64(len(buf)), call: call}
 	p := e.peers[dst]
 	gone := l.gone(dst)
@@ -111,7 +103,10 @@ func (l *Lane) Send(dst int, tag int, seq uint64, call Call, buf []byte) *Op {
 		op.finish(err)
 		return op
 	case dst == e.rank:
-		l.arrive(&message{header: h, source: dst, payload: buf})
+		h.kind = kindEager
+		m := newMessage(h, dst)
+		copy(m.payload, buf)
+		l.arrive(m)
 		op.finish(nil)
 		return op
 	case gone != nil:
@@ -134,18 +129,22 @@ func (l *Lane) Send(dst int, tag int, seq uint64, call Call, buf []byte) *Op {
 
 // Recv starts receiving a message of at most len(buf) bytes from src (or AnySource) with tag (or AnyTag).
 func (l *Lane) Recv(src int, tag int, seq uint64, call Call, buf []byte) *Op {
-	return l.recv(&Op{peer: src, tag: int32(tag), seq: seq, call: call, buf: buf})
+	op := newOp(src, tag, call)
+	op.seq, op.buf = seq, buf
+	return l.recv(op)
 }
 
 // RecvNew is Recv of a point-to-point message into memory that is made for it when it is there, at most limit bytes.
 func (l *Lane) RecvNew(src int, tag int, call Call, limit int) *Op {
-	return l.recv(&Op{peer: src, tag: int32(tag), call: call, limit: limit})
+	op := newOp(src, tag, call)
+	op.limit = limit
+	return l.recv(op)
 }
 
 func (l *Lane) recv(op *Op) *Op {
 	l.ep.mu.Lock()
 	defer l.ep.mu.Unlock()
-	l.newOp(op)
+	l.addOp(op)
 	for i, m := range l.arrived {
 		if !op.matches(m) || (l.err != nil && m.kind != kindEager) {
 			continue // what has arrived whole is delivered even after a failure
@@ -162,7 +161,9 @@ func (l *Lane) recv(op *Op) *Op {
 func (l *Lane) Probe(src, tag int, call Call) *Op {
 	l.ep.mu.Lock()
 	defer l.ep.mu.Unlock()
-	op := l.newOp(&Op{probe: true, peer: src, tag: int32(tag), call: call})
+	op := newOp(src, tag, call)
+	op.probe = true
+	l.addOp(op)
 	for _, m := range l.arrived {
 		if op.matches(m) && (l.err == nil || m.kind == kindEager) {
 			op.see(m)
@@ -222,9 +223,15 @@ func (l *Lane) usable() error {
 	return nil
 }
 
-func (l *Lane) newOp(op *Op) *Op {
-	op.lane, op.source, op.done = l, -1, make(chan struct{})
-	l.ops[op] = struct{}{}
+func newOp(peer, tag int, call Call) *Op {
+	op := ops.Get().(*Op)
+	op.peer, op.tag, op.call, op.source = peer, int32(tag), call, -1
+	return op
+}
+
+func (l *Lane) addOp(op *Op) {
+	op.lane, op.at = l, len(l.ops)
+	l.ops = append(l.ops, op)
 	if op.seq == 0 {
 		l.transfers.last++
 		op.number = l.transfers.last
@@ -232,5 +239,12 @@ func (l *Lane) newOp(op *Op) *Op {
 			l.transfers.begin(op.number, op.call, op.peer, int(op.tag))
 		}
 	}
-	return op
+}
+
+func (l *Lane) removeOp(op *Op) {
+	last := len(l.ops) - 1
+	l.ops[op.at] = l.ops[last]
+	l.ops[op.at].at = op.at
+	l.ops[last] = nil
+	l.ops = l.ops[:last]
 }

@@ -36,10 +36,7 @@ func (l *Lane) fail(f *Failure, except int) {
 	}
 	l.err, l.failed = f, time.Now()
 	l.over.Store(true)
-	for op := range l.ops {
-		l.detach(op)
-		op.end(f)
-	}
+	l.endAll(f)
 	if except >= 0 {
 		l.told[except] = nil
 	}
@@ -53,14 +50,17 @@ func (l *Lane) fail(f *Failure, except int) {
 // without ends the operations that need rank, which is gone because of f. The mutex is held.
 func (l *Lane) without(rank int, f *Failure) {
 	needed := false
-	for op := range l.ops {
+	for i := len(l.ops) - 1; i >= 0; i-- { // ending one puts the last in its place
+		op := l.ops[i]
 		switch {
 		case op.peer != rank && op.source != rank:
 			needed = needed || op.peer == AnySource && op.source < 0 // rank might have been the one
 		case op.isOver():
-		case op.held && op.err == nil:
-			op.err = f // unless its writer has got it through
-		case op.held: // given up already
+		case op.flying:
+			if op.err == nil {
+				op.err = f // unless its writer gets it through
+			}
+		case op.send && l.ep.peers[rank].state == stateUp && l.ep.peers[rank].isWriting(op): // the rest will follow
 		default:
 			l.detach(op)
 			op.finish(f)
@@ -116,35 +116,40 @@ func (l *Lane) detach(op *Op) {
 	switch {
 	case op.send:
 		delete(e.sends, op.id)
-		p := e.peers[op.peer]
-		p.out = slices.DeleteFunc(p.out, func(f frame) bool { return f.op == op })
+		e.peers[op.peer].outbox.let(op)
 	case op.source >= 0:
 		delete(e.peers[op.source].inbound, op.id)
+		e.peers[op.source].in.let(op)
 	}
 }
 
-// end ends op with f, at once or as soon as the reader or writer lets go of its buffer, which this hurries: a
-// read is interrupted; a write gets a second to finish, then its stream is broken. The mutex is held.
-func (op *Op) end(f error) {
-	if !op.held {
+// end ends op, whatever it is in, with f: at once, or within a second if it is a send that the writer of a net.Conn may
+// have got through. The mutex is held.
+func (l *Lane) end(op *Op, f error) {
+	if !op.flying {
+		l.detach(op)
 		op.finish(f)
 		return
 	}
 	if op.err != nil {
 		return
 	}
-	op.err = f
-	e := op.lane.ep
-	if !op.send {
-		_ = e.peers[op.source].conn.SetReadDeadline(time.Unix(1, 0))
-		return
-	}
-	p := e.peers[op.peer]
+	op.err, op.kept = f, true
 	time.AfterFunc(time.Second, func() {
-		if !op.finished() {
-			_ = p.conn.Close()
+		l.ep.mu.Lock()
+		defer l.ep.mu.Unlock()
+		if op.flying {
+			op.flying = false
+			l.end(op, f)
 		}
 	})
+}
+
+// endAll ends all operations with f. The mutex is held.
+func (l *Lane) endAll(f error) {
+	for i := len(l.ops) - 1; i >= 0; i-- { // ending one puts the last in its place
+		l.end(l.ops[i], f)
+	}
 }
 
 // endDeserted ends receives from any source once every other member has gone. The mutex is held.
@@ -162,8 +167,7 @@ func (l *Lane) endDeserted() {
 	}
 	for _, op := range slices.Clone(l.posted) {
 		if op.peer == AnySource {
-			l.detach(op)
-			op.end(last)
+			l.end(op, last)
 		}
 	}
 }

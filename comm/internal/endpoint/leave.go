@@ -44,12 +44,10 @@ func (l *Lane) Close() {
 func (l *Lane) close() {
 	l.closed = true
 	l.over.Store(true)
-	for op := range l.ops {
-		if op.send && op.id == 0 {
-			continue
+	for i := len(l.ops) - 1; i >= 0; i-- {
+		if op := l.ops[i]; !op.send || op.id != 0 {
+			l.end(op, ErrClosed)
 		}
-		l.detach(op)
-		op.end(ErrClosed)
 	}
 }
 

@@ -1,10 +1,10 @@
 package endpoint
 
 import (
-	"context"
 	"errors"
 	"slices"
-	"time"
+	"sync"
+	"sync/atomic"
 )
 
 // AnySource and AnyTag match every source and every tag in Lane.Recv.
@@ -39,20 +39,45 @@ type Op struct {
 
 	number uint64 // of a send, receive or probe among the lane's; else 0
 
-	// Guarded by the endpoint's mutex until done is closed, then constant.
+	// Guarded by the endpoint's mutex until ended is set, then constant.
+	at     int    // where it is in Lane.ops
 	id     uint64 // rendezvous sends: key in Endpoint.sends
-	held   bool   // the reader or a writer is using buf
+	flying bool   // sends: the writer of a net.Conn has some of its bytes
+	kept   bool   // a timer may still look at it
 	source int    // receives: who sent
 	gotTag int32  // receives: its tag
 	n      int    // receives: bytes of the message
 	err    error
-	done   chan struct{}
+
+	ended   atomic.Bool
+	done    chan struct{} // closed when it has ended; nil if nobody has asked for it
+	waiters *waiter       // who waits for it
+}
+
+var ops = sync.Pool{New: func() any { return new(Op) }}
+
+// Free lets the memory of op, which has ended and of which its caller has no more to ask, be that of another operation.
+func (op *Op) Free() {
+	if op.err == nil && !op.kept {
+		*op = Op{}
+		ops.Put(op)
+	}
 }
 
 // Done is closed when the operation has ended and its buffer is the caller's again.
-func (op *Op) Done() <-chan struct{} { return op.done }
+func (op *Op) Done() <-chan struct{} {
+	op.lane.ep.mu.Lock()
+	defer op.lane.ep.mu.Unlock()
+	if op.done == nil {
+		op.done = make(chan struct{})
+		if op.finished() {
+			close(op.done)
+		}
+	}
+	return op.done
+}
 
-// Err is the operation's result once Done is closed.
+// Err is the operation's result once it has ended.
 func (op *Op) Err() error { return op.err }
 
 // Received tells, after a successful receive, the sender's world rank, the tag and the bytes received.
@@ -66,41 +91,6 @@ func (op *Op) Number() uint64 { return op.number }
 
 // Type is, after a successful probe, the element type of the message.
 func (op *Op) Type() uint8 { return op.call.Type }
-
-// Wait waits for the operation until ctx ends or timeout has passed (0: no limit). A receive that nothing has
-// matched yet is then withdrawn and the group goes on; anything else leaves the group's traffic in an unknown
-// state, so the lane fails for all its members. A wait that lasts asks the peer why.
-func (op *Op) Wait(ctx context.Context, timeout time.Duration) error {
-	select {
-	case <-op.done:
-		return op.err
-	default:
-	}
-	begun := time.Now()
-	alarm := time.NewTimer(min(firstPause, longestPause(timeout)))
-	defer alarm.Stop()
-	var s *stall
-	defer func() { s.close() }()
-	for {
-		select {
-		case <-op.done:
-		case <-ctx.Done():
-			op.cancel(&Failure{Kind: Aborted, Rank: op.lane.ep.rank, Text: ctx.Err().Error(), Err: ctx.Err()})
-			<-op.done
-		case <-alarm.C:
-			if s == nil {
-				s = op.stall(begun, timeout)
-			}
-			if pause := s.ask(); pause > 0 {
-				alarm.Reset(pause)
-				continue
-			}
-			op.cancel(s.verdict())
-			<-op.done
-		}
-		return op.err
-	}
-}
 
 // ErrTimeout is wrapped by errors of operations that took longer than the group's timeout.
 var ErrTimeout = errors.New("timed out")
@@ -119,9 +109,8 @@ func (op *Op) cancel(f *Failure) {
 		f.Rank = op.source
 	}
 	op.lane.fail(f, -1)
-	if !op.finished() && op.err == nil { // the lane has been closed, or had failed before
-		op.lane.detach(op)
-		op.end(f)
+	if !op.finished() { // the lane has been closed, or had failed before
+		op.lane.end(op, f)
 	}
 }
 
@@ -143,39 +132,20 @@ func (op *Op) withdraw(err error) bool {
 	return true
 }
 
-func (op *Op) finished() bool {
-	select {
-	case <-op.done:
-		return true
-	default:
-		return false
-	}
-}
+func (op *Op) finished() bool { return op.ended.Load() }
 
-// finish ends the operation. The endpoint's mutex is held, and nobody holds op.buf.
+// finish ends the operation, which is in no queue any more. The endpoint's mutex is held.
 func (op *Op) finish(err error) {
-	delete(op.lane.ops, op)
+	op.lane.removeOp(op)
 	if op.err = err; err == nil {
 		op.lane.moved(op)
 	}
 	op.lane.transfers.end(op.number, err)
-	close(op.done)
-}
-
-// release ends the reader's or writer's use of op.buf, all of which has been moved, and with it the operation. It has
-// succeeded even if the lane has failed or the peer has gone in the meantime: a peer may well go once it has what it
-// came for. The mutex is held.
-func (op *Op) release() {
-	op.held = false
-	op.finish(nil)
-}
-
-// abandoned ends the operation if somebody has given it up while its buffer was in use, and says so. The mutex is held.
-func (op *Op) abandoned() bool {
-	if op.err == nil {
-		return false
+	op.ended.Store(true)
+	if op.done != nil {
+		close(op.done)
 	}
-	op.held = false
-	op.finish(op.err)
-	return true
+	for w := op.waiters; w != nil; w = w.next {
+		w.poke()
+	}
 }

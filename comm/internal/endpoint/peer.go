@@ -4,16 +4,16 @@ import (
 	"errors"
 	"io"
 	"net"
-	"os"
 	"syscall"
-	"time"
+
+	"github.com/gorun/gorun/comm/transport"
 )
 
 type peerState int
 
 const (
 	stateIdle peerState = iota // no stream; perhaps one is on its way
-	stateUp                    // conn is the stream
+	stateUp                    // conn or stream is the stream
 	stateGone                  // failure says why; final
 )
 
@@ -27,33 +27,21 @@ type peer struct {
 	left     bool // the peer has said goodbye
 	fate     Fate // once its stream has ended without
 
-	conn    net.Conn      // while up
-	failure *Failure      // once gone
-	settled chan struct{} // closed when up or gone
-	gone    chan struct{} // closed when gone
+	conn    net.Conn         // while up, if it blocks
+	stream  transport.Stream // while up, else
+	armed   bool             // watch is woken when stream is ready
+	ended   bool             // there is no more to read from stream
+	failure *Failure         // once gone
+	settled chan struct{}    // closed when up or gone
+	gone    chan struct{}    // closed when gone
 
-	out     []frame       // to be written, in order
-	broken  bool          // a write has failed; the reader will find out why
-	wake    chan struct{} // tells the writer of work
-	scratch []byte        // headers of the batch being written; the writer's own
+	in inbox
+	outbox
+	wake chan struct{} // tells the writer of a net.Conn of work
 
 	budget  int            // eager bytes that this rank may still send
 	owed    int            // eager bytes consumed and not yet given back
 	inbound map[uint64]*Op // receives whose data frame will come, by the sender's id
-}
-
-// A frame is queued to be written: a header, perhaps a payload, perhaps the operation that ends with it.
-type frame struct {
-	header
-	payload []byte
-	op      *Op
-	sent    chan struct{} // closed when the frame has been written, or never will be; may be nil
-}
-
-func (f frame) settle() {
-	if f.sent != nil {
-		close(f.sent)
-	}
 }
 
 func newPeer(rank int) *peer {
@@ -77,132 +65,6 @@ func (p *peer) poke() {
 	case p.wake <- struct{}{}:
 	default:
 	}
-}
-
-// enqueue queues f for p and wakes p's writer. The mutex is held.
-func (e *Endpoint) enqueue(p *peer, f frame) {
-	if p.state == stateGone {
-		f.settle()
-		return
-	}
-	p.out = append(p.out, f)
-	p.poke()
-}
-
-// giveBack returns n bytes of p's eager budget, in large pieces. The mutex is held.
-func (e *Endpoint) giveBack(p *peer, n int) {
-	if p.owed += n; p.owed >= eagerBudget/4 {
-		e.enqueue(p, frame{header: header{kind: kindCredit, size: uint64(p.owed)}})
-		p.owed = 0
-	}
-}
-
-// write is p's writer. It alone writes, so that nobody else can be held up by a peer that does not read.
-func (e *Endpoint) write(p *peer) {
-	defer e.wg.Done()
-	for {
-		select {
-		case <-p.wake:
-			e.mu.Lock()
-			e.flush(p)
-			e.mu.Unlock()
-		case <-p.gone:
-			return
-		}
-	}
-}
-
-// flush writes p's queue until it is empty. The mutex is held, except while writing.
-func (e *Endpoint) flush(p *peer) {
-	for p.state == stateUp && !p.broken && len(p.out) > 0 {
-		batch := p.out
-		p.out = nil
-		for _, f := range batch {
-			if f.op != nil {
-				f.op.held = true
-			}
-		}
-		e.mu.Unlock()
-		err := p.writeBatch(batch)
-		e.mu.Lock()
-		if err != nil && p.state == stateUp {
-			// The peer's last words may still wait to be read, a goodbye perhaps: the reader decides, and drop ends
-			// what stays in the queue.
-			p.broken = true
-			conn := p.conn
-			time.AfterFunc(time.Second, func() { _ = conn.Close() })
-		}
-		for _, f := range batch {
-			switch {
-			case f.op == nil:
-				f.settle()
-			case err == nil:
-				f.op.release()
-			case f.op.abandoned():
-				if p.state == stateGone {
-					f.op.lane.failBy(p.failure)
-				}
-			case p.state == stateGone: // its lane has been closed
-				f.op.held = false
-				f.op.finish(p.failure)
-			default:
-				f.op.held = false
-				p.out = append(p.out, f)
-			}
-		}
-	}
-}
-
-func (p *peer) writeBatch(batch []frame) error {
-	p.scratch = p.scratch[:0]
-	for _, f := range batch {
-		p.scratch = f.append(p.scratch)
-	}
-	bufs := make(net.Buffers, 0, 2*len(batch))
-	for i, f := range batch {
-		bufs = append(bufs, p.scratch[i*headerSize:(i+1)*headerSize])
-		if len(f.payload) > 0 {
-			bufs = append(bufs, f.payload)
-		}
-	}
-	_, err := bufs.WriteTo(p.conn)
-	return err
-}
-
-// readPayload fills buf from r. It is interrupted by a read deadline in the past (see Op.end), after which
-// abandoned says, with the mutex held, whether the rest is to be thrown away.
-func (e *Endpoint) readPayload(p *peer, r io.Reader, buf []byte, abandoned func() bool) error {
-	for len(buf) > 0 {
-		n, err := r.Read(buf)
-		buf = buf[n:]
-		if err == nil || len(buf) == 0 {
-			continue
-		}
-		if !errors.Is(err, os.ErrDeadlineExceeded) {
-			return unexpected(err)
-		}
-		e.mu.Lock()
-		_ = p.conn.SetReadDeadline(time.Time{})
-		stop := abandoned != nil && abandoned()
-		e.mu.Unlock()
-		if stop {
-			return e.discard(p, r, len(buf))
-		}
-	}
-	return nil
-}
-
-// discard reads n bytes from r and throws them away.
-func (e *Endpoint) discard(p *peer, r io.Reader, n int) error {
-	waste := make([]byte, min(n, eagerLimit))
-	for n > 0 {
-		m := min(n, len(waste))
-		if err := e.readPayload(p, r, waste[:m], nil); err != nil {
-			return err
-		}
-		n -= m
-	}
-	return nil
 }
 
 func unexpected(err error) error {

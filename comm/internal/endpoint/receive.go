@@ -1,69 +1,15 @@
 package endpoint
 
 import (
-	"bufio"
 	"fmt"
 	"slices"
 )
 
-// read is p's reader: it takes frames off the stream until it breaks.
-func (e *Endpoint) read(p *peer) {
-	defer e.wg.Done()
-	r := bufio.NewReaderSize(p.conn, eagerLimit)
-	head := make([]byte, headerSize)
-	scratch := make([]byte, 0, 4<<10)
-	for {
-		err := e.readPayload(p, r, head, nil)
-		var h header
-		if err == nil {
-			h, err = parseHeader(head)
-		}
-		if err == nil && (h.kind == kindEager || h.kind == kindAbort || h.kind == kindAnswer) {
-			if int(h.size) > cap(scratch) {
-				scratch = make([]byte, 0, eagerLimit)
-			}
-			scratch = scratch[:h.size]
-			err = e.readPayload(p, r, scratch, nil)
-		}
-		switch {
-		case err != nil:
-		case h.kind == kindData:
-			err = e.receiveData(p, r, h)
-		default:
-			err = e.receive(p, h, scratch)
-		}
-		if err != nil {
-			e.broke(p, err)
-			return
-		}
-	}
-}
-
-// broke finds out what became of p, whose stream ended with err, before anybody is told. Otherwise a rank that fails
-// because of p could be gone before p itself, and look like the cause.
-func (e *Endpoint) broke(p *peer, err error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if ask := e.opt.Died; ask != nil && !p.left && !e.closed {
-		e.mu.Unlock()
-		fate := ask(p.rank)
-		e.mu.Lock()
-		p.fate = fate
-	}
-	e.lost(p, err)
-}
-
-// receive acts on a frame from p. payload is the reader's; what is kept of it is copied.
+// receive acts on a frame from p that brings no bytes of a message. payload is the inbox's. The mutex is held.
 func (e *Endpoint) receive(p *peer, h header, payload []byte) error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
 	switch h.kind {
-	case kindEager, kindRTS, kindLeave:
-		m := &message{header: h, source: p.rank}
-		if h.kind == kindEager {
-			m.payload = payload
-		}
-		e.route(p, m)
+	case kindRTS, kindLeave:
+		e.route(p, newMessage(h, p.rank))
 	case kindCTS, kindDecline:
 		op := e.sends[h.id]
 		if op == nil {
@@ -95,7 +41,7 @@ func (e *Endpoint) receive(p *peer, h header, payload []byte) error {
 		e.asked(p, h)
 	case kindAnswer:
 		return e.answered(p, h, payload)
-	case kindData: // see receiveData
+	case kindEager, kindData: // see Endpoint.took
 	}
 	return nil
 }
@@ -114,12 +60,13 @@ func (e *Endpoint) route(p *peer, m *message) {
 	case e.closed || e.hasRetired(m.group):
 		e.refuse(p, m)
 	default:
-		e.early[m.group] = append(e.early[m.group], m.keep())
+		e.early[m.group] = append(e.early[m.group], m)
 	}
 }
 
 // refuse drops m; its sender gets its budget back, or is done with it.
 func (e *Endpoint) refuse(p *peer, m *message) {
+	defer m.free()
 	switch m.kind {
 	case kindEager:
 		e.giveBack(p, m.cost())
@@ -127,12 +74,6 @@ func (e *Endpoint) refuse(p *peer, m *message) {
 		e.enqueue(p, frame{header: header{kind: kindDecline, id: m.id}})
 	default:
 	}
-}
-
-// keep makes m independent of the reader's buffer.
-func (m *message) keep() *message {
-	m.payload = append([]byte(nil), m.payload...)
-	return m
 }
 
 // arrive matches m with the oldest posted receive that wants it, or keeps it.
@@ -152,7 +93,7 @@ func (l *Lane) arrive(m *message) {
 			return
 		}
 	}
-	l.arrived = append(l.arrived, m.keep())
+	l.arrived = append(l.arrived, m)
 	l.posted = slices.DeleteFunc(l.posted, func(op *Op) bool {
 		if !op.probe || !op.matches(m) {
 			return false
@@ -174,77 +115,65 @@ func (op *Op) matches(m *message) bool {
 		(op.tag == m.tag || (op.tag == AnyTag && op.seq == 0))
 }
 
+// take makes m what op receives.
+func (op *Op) take(m *message) { op.source, op.gotTag, op.n = m.source, m.tag, int(m.size) }
+
+// refusal is why op, which m matches, cannot have it, or nil.
+func (op *Op) refusal(m *message) error {
+	rank, room := op.lane.ep.rank, len(op.buf)
+	if op.limit > 0 && int(m.size) <= op.limit {
+		room = int(m.size)
+	}
+	switch {
+	case m.call.Type != op.call.Type:
+		return &Failure{
+			Kind: Mismatched, Rank: m.source, Text: "sent another element type",
+			Calls: []RankCall{{Rank: rank, Seq: op.seq, Call: op.call}, {Rank: m.source, Seq: m.seq, Call: m.call}},
+		}
+	case op.seq > 0 && int(m.size) != room:
+		return &Failure{
+			Kind: Mismatched, Rank: m.source, Text: "sent a message of another length",
+			Calls: []RankCall{
+				{Rank: rank, Seq: op.seq, Call: op.call, Bytes: room},
+				{Rank: m.source, Seq: m.seq, Call: m.call, Bytes: int(m.size)},
+			},
+		}
+	case int(m.size) > room:
+		return &TruncateError{Source: m.source, Got: int(m.size), Room: room}
+	}
+	return nil
+}
+
 // deliver gives m to op, which it matches: the bytes of an eager message at once, those of a large one by asking
 // its sender. The mutex is held.
 func (l *Lane) deliver(op *Op, m *message) {
 	e := l.ep
 	p, gone := e.peers[m.source], l.gone(m.source)
-	op.source, op.gotTag, op.n = m.source, m.tag, int(m.size)
-	if op.limit > 0 && op.n <= op.limit && m.call.Type == op.call.Type {
+	op.take(m)
+	refusal := op.refusal(m)
+	if op.limit > 0 && refusal == nil {
 		op.buf = make([]byte, op.n)
 	}
-	var refusal error
 	switch {
-	case m.call.Type != op.call.Type:
-		refusal = &Failure{
-			Kind: Mismatched, Rank: m.source, Text: "sent another element type",
-			Calls: []RankCall{{Rank: e.rank, Seq: op.seq, Call: op.call}, {Rank: m.source, Seq: m.seq, Call: m.call}},
-		}
-	case op.seq > 0 && op.n != len(op.buf):
-		refusal = &Failure{
-			Kind: Mismatched, Rank: m.source, Text: "sent a message of another length",
-			Calls: []RankCall{
-				{Rank: e.rank, Seq: op.seq, Call: op.call, Bytes: len(op.buf)},
-				{Rank: m.source, Seq: m.seq, Call: m.call, Bytes: op.n},
-			},
-		}
-	case op.n > len(op.buf):
-		refusal = &TruncateError{Source: m.source, Got: op.n, Room: len(op.buf)}
-	}
-	switch {
-	case m.kind == kindRTS && refusal == nil && gone == nil:
+	case refusal != nil:
+	case m.kind == kindEager:
+		copy(op.buf, m.payload)
+	case gone != nil:
+		refusal = gone
+	default:
 		op.id = m.id
 		p.inbound[m.id] = op
 		e.enqueue(p, frame{header: header{kind: kindCTS, id: m.id}})
+		m.free()
 		return
-	case m.kind == kindRTS && refusal == nil:
-		op.finish(gone)
-		l.failBy(gone)
-		return
-	case m.source != e.rank:
-		e.refuse(p, m)
 	}
-	if refusal == nil {
-		copy(op.buf, m.payload)
+	if m.source == e.rank {
+		m.free()
+	} else {
+		e.refuse(p, m) // it has been dealt with
 	}
 	op.finish(refusal)
-}
-
-// receiveData reads the bytes of a large message into the buffer of the receive that asked for them.
-func (e *Endpoint) receiveData(p *peer, r *bufio.Reader, h header) error {
-	e.mu.Lock()
-	op := p.inbound[h.id]
-	delete(p.inbound, h.id)
-	if op != nil {
-		if int(h.size) != op.n {
-			e.mu.Unlock()
-			return fmt.Errorf("announced a message of %d bytes and sent %d", op.n, h.size)
-		}
-		op.held = true
+	if gone != nil && refusal == error(gone) {
+		l.failBy(gone)
 	}
-	e.mu.Unlock()
-	if op == nil {
-		return e.discard(p, r, int(h.size)) // its lane has failed since
-	}
-	err := e.readPayload(p, r, op.buf[:op.n], op.abandoned)
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	switch {
-	case op.finished() || err != nil && op.abandoned():
-	case err != nil:
-		op.held = false // drop ends it, once it is known what has become of p
-	default:
-		op.release()
-	}
-	return err
 }

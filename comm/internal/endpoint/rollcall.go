@@ -77,7 +77,7 @@ func (l *Lane) isRolled(seq uint64) bool {
 
 // waitsIn says whether an operation of collective seq is under way. The mutex is held.
 func (l *Lane) waitsIn(seq uint64) bool {
-	for op := range l.ops {
+	for _, op := range l.ops {
 		if op.seq == seq {
 			return true
 		}

@@ -47,7 +47,7 @@ func TestOnOneMachineNothingIsEncrypted(t *testing.T) {
 	}
 	other := <-got
 	for _, c := range []net.Conn{conn, other} {
-		if _, plain := c.(*net.TCPConn); !plain {
+		if _, encrypted := c.(secureConn); encrypted {
 			t.Errorf("a stream on loopback is a %T", c)
 		}
 		_ = c.Close()

@@ -133,8 +133,7 @@ func (t *Transport) accept(conn net.Conn, h transport.Handler) {
 	}
 	switch {
 	case err == nil && admitted >= 0 && conn.SetDeadline(time.Time{}) == nil && t.ctx.Err() == nil:
-		setOptions(conn)
-		h.Connected(admitted, stream)
+		h.Connected(admitted, t.tuned(conn, stream))
 		return
 	case admitted >= 0:
 		h.Connected(admitted, nil)
@@ -216,15 +215,5 @@ func (t *Transport) dialOnce(ctx context.Context, rank int) (net.Conn, error) {
 		_ = conn.Close()
 		return nil, err
 	}
-	setOptions(conn)
-	return stream, nil
-}
-
-// setOptions lets the kernel notice a vanished host on an idle connection within half a minute.
-func setOptions(conn net.Conn) {
-	if c, ok := conn.(*net.TCPConn); ok {
-		_ = c.SetKeepAliveConfig(net.KeepAliveConfig{
-			Enable: true, Idle: 10 * time.Second, Interval: 5 * time.Second, Count: 4,
-		})
-	}
+	return t.tuned(conn, stream), nil
 }

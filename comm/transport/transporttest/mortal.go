@@ -19,6 +19,7 @@ type MortalTransport struct {
 	once    sync.Once
 	mu      sync.Mutex
 	conns   []net.Conn
+	streams []transport.Stream
 }
 
 // Mortal makes tr mortal.
@@ -33,11 +34,14 @@ func (m *MortalTransport) Stop() { m.stopped.Store(true) }
 func (m *MortalTransport) Kill() {
 	m.dead.Store(true) // from here on nothing more is said on any stream
 	m.mu.Lock()
-	conns := m.conns
-	m.conns = nil
+	conns, streams := m.conns, m.streams
+	m.conns, m.streams = nil, nil
 	m.mu.Unlock()
 	for _, c := range conns {
 		_ = c.Close()
+	}
+	for _, s := range streams {
+		s.Shutdown()
 	}
 	m.once.Do(func() { close(m.end) })
 	_ = m.Close()
@@ -81,6 +85,9 @@ func (m *MortalTransport) keep(conn net.Conn) net.Conn {
 	if m.dead.Load() {
 		_ = conn.Close()
 	}
+	if c, ok := conn.(transport.Pollable); ok {
+		return mortalPollable{mortalConn{conn, m}, c}
+	}
 	return mortalConn{conn, m}
 }
 
@@ -106,4 +113,59 @@ func (c mortalConn) Read(b []byte) (int, error) {
 		return 0, net.ErrClosed
 	}
 	return n, err
+}
+
+// A mortalPollable is a mortalConn that can be had as a stream, which is then as mortal.
+type mortalPollable struct {
+	mortalConn
+	pollable transport.Pollable
+}
+
+func (c mortalPollable) Stream() (transport.Stream, error) {
+	s, err := c.pollable.Stream()
+	if err != nil {
+		return nil, err
+	}
+	c.m.mu.Lock()
+	defer c.m.mu.Unlock()
+	c.m.streams = append(c.m.streams, s)
+	if c.m.dead.Load() {
+		s.Shutdown()
+	}
+	return mortalStream{s, c.m}, nil
+}
+
+type mortalStream struct {
+	transport.Stream
+	m *MortalTransport
+}
+
+func (s mortalStream) TryWrite(v [][]byte) (int, error) {
+	switch {
+	case s.m.dead.Load():
+		return 0, net.ErrClosed
+	case s.m.stopped.Load():
+		return 0, nil
+	}
+	return s.Stream.TryWrite(v)
+}
+
+func (s mortalStream) TryRead(b []byte) (int, error) {
+	switch {
+	case s.m.dead.Load():
+		return 0, net.ErrClosed
+	case s.m.stopped.Load():
+		return 0, nil
+	}
+	return s.Stream.TryRead(b)
+}
+
+// Arm lets nothing wake who waits for a stopped transport, which has nothing to say, but the end of the stream.
+func (s mortalStream) Arm(room bool) uint32 {
+	const onlyErrors = 8 // POLLERR
+	events := s.Stream.Arm(room)
+	if s.m.stopped.Load() {
+		return onlyErrors
+	}
+	return events
 }

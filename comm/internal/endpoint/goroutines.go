@@ -1,0 +1,127 @@
+package endpoint
+
+import (
+	"cmp"
+	"net"
+	"time"
+)
+
+// A net.Conn has a reader and a writer, each with a piece of memory of its own between the stream and everybody's buffers:
+// those are touched only under the mutex.
+
+// readFrom is p's reader: it takes bytes off conn until it breaks.
+func (e *Endpoint) readFrom(p *peer, conn net.Conn) {
+	defer e.wg.Done()
+	piece := make([]byte, eagerLimit)
+	for {
+		n, err := conn.Read(piece)
+		e.mu.Lock()
+		if p.state == stateUp && n > 0 {
+			if wrong := e.feed(p, piece[:n]); err == nil {
+				err = wrong
+			}
+		}
+		e.mu.Unlock()
+		if err != nil {
+			e.broke(p, unexpected(err))
+			return
+		}
+	}
+}
+
+// writeTo is p's writer. It alone writes, so that nobody else can be held up by a peer that does not read.
+func (e *Endpoint) writeTo(p *peer, conn net.Conn) {
+	defer e.wg.Done()
+	piece := make([]byte, 0, eagerLimit)
+	for {
+		select {
+		case <-p.wake:
+		case <-p.gone:
+			return
+		}
+		e.mu.Lock()
+		for p.state == stateUp && !p.broken && len(p.out) > 0 {
+			v, frames := p.next(cap(piece))
+			piece = piece[:0]
+			for _, b := range v {
+				piece = append(piece, b...)
+			}
+			p.fly(frames, true)
+			e.mu.Unlock()
+			_, err := conn.Write(piece)
+			e.mu.Lock()
+			e.landed(p, len(piece), err)
+		}
+		e.mu.Unlock()
+	}
+}
+
+// fly says of the first frames whether the writer has some of their bytes.
+func (o *outbox) fly(frames int, flying bool) {
+	for _, f := range o.out[:frames] {
+		if f.op != nil {
+			f.op.flying = flying
+		}
+	}
+	o.flying = frames
+}
+
+// landed says that p's writer has written n bytes, or failed to. An operation that they complete has succeeded even if its
+// lane has failed or the peer has gone in the meantime: a peer may well go once it has what it came for. The mutex is held.
+func (e *Endpoint) landed(p *peer, n int, err error) {
+	var flown []*Op
+	for _, f := range p.out[:p.flying] {
+		if f.op != nil {
+			flown = append(flown, f.op)
+		}
+	}
+	p.fly(p.flying, false)
+	p.flying = 0
+	if err == nil {
+		p.wrote(n)
+	} else if p.state == stateUp {
+		e.cannotWrite(p, err)
+	}
+	for _, op := range flown {
+		switch {
+		case op.finished():
+		case p.state == stateGone:
+			p.outbox.let(op)
+			op.finish(cmp.Or(op.err, error(p.failure)))
+			op.lane.failBy(p.failure)
+		case op.err != nil: // given up while it was with the writer
+			p.outbox.let(op)
+			op.finish(op.err)
+		}
+	}
+	if p.state == stateGone {
+		for _, f := range p.out {
+			f.settle()
+		}
+		p.out = nil
+	}
+}
+
+// cannotWrite says that a write to p has failed. The peer's last words may still wait to be read, a goodbye perhaps: the
+// reader decides, if it does so soon, and drop ends what stays in the queue. The mutex is held.
+func (e *Endpoint) cannotWrite(p *peer, err error) {
+	p.broken = true
+	time.AfterFunc(time.Second, func() { e.broke(p, err) })
+}
+
+// broke finds out what became of p, whose stream ended with err, before anybody is told. Otherwise a rank that fails
+// because of p could be gone before p itself, and look like the cause.
+func (e *Endpoint) broke(p *peer, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if p.state == stateGone {
+		return
+	}
+	if ask := e.opt.Died; ask != nil && !p.left && !e.closed {
+		e.mu.Unlock()
+		fate := ask(p.rank)
+		e.mu.Lock()
+		p.fate = fate
+	}
+	e.lost(p, err)
+}

@@ -1,0 +1,144 @@
+package endpoint
+
+import (
+	"net"
+	"runtime"
+	"time"
+
+	"github.com/gorun/gorun/comm/internal/epoll"
+	"github.com/gorun/gorun/comm/transport"
+)
+
+// Streams that never wait have no goroutines. Whoever waits for an operation polls them: one goroutine at a time, for as
+// long as something comes and a moment longer; the others stand in line. Then it is watch that waits for them all.
+
+const (
+	// readAhead is how much is read before it is known what it is.
+	readAhead = 32 << 10
+	// directLimit is from how many bytes on a payload is read straight to where it goes.
+	directLimit = 8 << 10
+	// spinTime is how long is polled in vain.
+	spinTime = 50 * time.Microsecond
+)
+
+// pollable is conn as a stream that is polled, or nil if that cannot be had. The mutex is held.
+func (e *Endpoint) pollable(p *peer, conn net.Conn) transport.Stream {
+	c, ok := conn.(transport.Pollable)
+	if !ok || !e.startWatch() {
+		return nil
+	}
+	s, err := c.Stream()
+	if err != nil {
+		return nil
+	}
+	if err := e.ready.Add(s.Descriptor(), p.rank); err != nil {
+		_ = s.Close()
+		return nil
+	}
+	e.streams = append(e.streams, p)
+	return s
+}
+
+// write lets what is queued for p be written: at once, as far as there is room, or by p's writer. The mutex is held.
+func (e *Endpoint) write(p *peer) {
+	if p.stream == nil {
+		p.poke()
+		return
+	}
+	e.push(p)
+	for len(p.out) > 0 && !p.broken && p.armed && !e.arm(p) {
+		e.push(p)
+	}
+}
+
+// push writes a piece of what is queued for p, and says whether there was room for any. The mutex is held.
+func (e *Endpoint) push(p *peer) bool {
+	if len(p.out) == 0 || p.broken {
+		return false
+	}
+	v, _ := p.next(pieceLimit)
+	n, err := p.stream.TryWrite(v)
+	p.wrote(n)
+	if err != nil {
+		e.cannotWrite(p, err)
+	}
+	return n > 0
+}
+
+// pull reads a piece of what p has sent, and says whether there was any. The mutex is held.
+func (e *Endpoint) pull(p *peer) bool {
+	if p.ended {
+		return false
+	}
+	b, straight := e.piece, p.in.rest >= directLimit && p.in.into != nil
+	if straight {
+		b = p.in.into[:min(p.in.rest, pieceLimit)]
+	}
+	n, err := p.stream.TryRead(b)
+	var wrong error
+	if straight {
+		wrong = e.took(p, n)
+	} else {
+		wrong = e.feed(p, b[:n])
+	}
+	if err == nil {
+		err = wrong
+	}
+	if err != nil {
+		p.ended = true
+		e.wg.Go(func() { e.broke(p, unexpected(err)) })
+	}
+	return n > 0
+}
+
+// move writes to and reads from p, a piece each, and says whether anything has moved. The mutex is held.
+func (e *Endpoint) move(p *peer) bool {
+	pushed := e.push(p)
+	return e.pull(p) || pushed
+}
+
+// poll moves bytes until op has ended or nothing has come for a while, unless somebody does already. The mutex is held, and
+// let go now and then.
+func (e *Endpoint) poll(op *Op) {
+	if e.polling || len(e.streams) == 0 || op.peer >= 0 && e.peers[op.peer].stream == nil {
+		return
+	}
+	e.polling = true
+	e.polls++
+	var vain time.Time
+	for turn := 0; !op.finished() && len(e.streams) > 0; turn++ {
+		other := e.streams[turn%len(e.streams)]
+		moved := false
+		if op.peer >= 0 {
+			p := e.peers[op.peer]
+			moved = p.stream != nil && e.move(p)
+			if p != other {
+				e.move(other)
+			}
+		} else {
+			moved = e.move(other)
+		}
+		if moved {
+			vain = time.Time{}
+			continue
+		}
+		if op.finished() {
+			break
+		}
+		now := time.Now()
+		if vain.IsZero() {
+			vain = now
+		} else if now.Sub(vain) > spinTime {
+			break
+		}
+		e.mu.Unlock()
+		if turn%16 == 15 {
+			runtime.Gosched()
+		} else {
+			epoll.Yield()
+		}
+		e.mu.Lock()
+	}
+	e.polling = false
+	e.passTurn()
+}

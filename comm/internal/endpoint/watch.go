@@ -1,0 +1,106 @@
+package endpoint
+
+import (
+	"time"
+
+	"github.com/gorun/gorun/comm/internal/epoll"
+)
+
+// napTime is how long watch leaves streams to those who poll before it looks again.
+const napTime = time.Millisecond
+
+// startWatch makes sure that watch runs, and says whether it does. The mutex is held.
+func (e *Endpoint) startWatch() bool {
+	if e.ready != nil {
+		return true
+	}
+	set, err := epoll.New()
+	if err != nil {
+		return false
+	}
+	e.ready = set
+	e.wg.Add(1)
+	go e.watch()
+	return true
+}
+
+// watch moves bytes when nobody polls. It sleeps until a stream on which it is armed is ready, which it then no longer
+// is: for as long as others poll, it lets them, and looks again every now and then. When there is nothing to do it arms
+// all streams and sleeps again.
+func (e *Endpoint) watch() {
+	defer e.wg.Done()
+	nap := time.NewTimer(napTime)
+	defer nap.Stop()
+	seen := uint64(0)
+	for {
+		ready, err := e.ready.Wait()
+		if err != nil {
+			return
+		}
+		e.mu.Lock()
+		for _, rank := range ready {
+			e.peers[rank].armed = false
+		}
+		for busy := true; busy; {
+			if e.polling || e.waiting == 0 && e.polls != seen {
+				seen = e.polls
+				e.napping = true
+				e.mu.Unlock()
+				nap.Reset(napTime)
+				select {
+				case <-nap.C:
+				case <-e.nudged:
+				}
+				e.mu.Lock()
+				e.napping = false
+				continue
+			}
+			busy = false
+			for i := len(e.streams) - 1; i >= 0; i-- {
+				busy = e.move(e.streams[i]) || busy
+			}
+			if !busy {
+				busy = !e.armAll()
+			}
+			e.mu.Unlock() // let others in
+			e.mu.Lock()
+		}
+		e.mu.Unlock()
+	}
+}
+
+// nudge wakes watch from its nap: somebody does not poll any longer, but waits. The mutex is held.
+func (e *Endpoint) nudge() {
+	if !e.napping {
+		return
+	}
+	select {
+	case e.nudged <- struct{}{}:
+	default:
+	}
+}
+
+// armAll lets watch be woken by any stream, unless one has something already. The mutex is held.
+func (e *Endpoint) armAll() bool {
+	for _, p := range e.streams {
+		if !p.armed && !p.ended && !e.arm(p) {
+			return false
+		}
+	}
+	return true
+}
+
+// arm lets watch be woken when p has sent something, or there is room for what is queued for it. It returns false if that
+// is so already. The mutex is held.
+func (e *Endpoint) arm(p *peer) bool {
+	events := p.stream.Arm(len(p.out) > 0 && !p.broken)
+	if events == 0 {
+		return false
+	}
+	if err := e.ready.Arm(p.stream.Descriptor(), p.rank, events); err != nil {
+		p.ended = true
+		e.wg.Go(func() { e.broke(p, err) })
+	}
+	p.armed = true
+	return true
+}

@@ -1,0 +1,74 @@
+package epoll
+
+import (
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// A Set is a set of descriptors, each known by an identifier of the caller's.
+type Set struct {
+	fd     int
+	file   *os.File // fd, as the runtime waits for it
+	raw    syscall.RawConn
+	events [64]unix.EpollEvent
+	ready  []int
+}
+
+// New returns an empty set.
+func New() (*Set, error) {
+	fd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err != nil {
+		return nil, os.NewSyscallError("epoll_create1", err)
+	}
+	if err := unix.SetNonblock(fd, true); err != nil { // or the runtime would not wait for it
+		_ = unix.Close(fd)
+		return nil, os.NewSyscallError("fcntl", err)
+	}
+	s := &Set{fd: fd, file: os.NewFile(uintptr(fd), "epoll")}
+	if s.raw, err = s.file.SyscallConn(); err != nil {
+		_ = s.file.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// Add adds descriptor fd as id. It is not waited for until Arm. A descriptor that is closed leaves the set.
+func (s *Set) Add(fd, id int) error { return s.control(unix.EPOLL_CTL_ADD, fd, id, 0) }
+
+// Arm lets Wait return id once, when one of events (of poll(2)) is there, or fd has failed or ended.
+func (s *Set) Arm(fd, id int, events uint32) error {
+	return s.control(unix.EPOLL_CTL_MOD, fd, id, events)
+}
+
+func (s *Set) control(op, fd, id int, events uint32) error {
+	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(s.fd, op, fd, &unix.EpollEvent{Events: events | unix.EPOLLONESHOT, Fd: int32(id)}))
+}
+
+// Wait waits until descriptors that are armed become ready and returns which. The slice is good until the next Wait.
+func (s *Set) Wait() ([]int, error) {
+	var failure error
+	err := s.raw.Read(func(uintptr) bool {
+		n, err := unix.EpollWait(s.fd, s.events[:], 0)
+		if err != nil && err != unix.EINTR {
+			failure = os.NewSyscallError("epoll_wait", err)
+			return true
+		}
+		s.ready = s.ready[:0]
+		for i := range max(n, 0) {
+			s.ready = append(s.ready, int(s.events[i].Fd))
+		}
+		return n > 0
+	})
+	if err != nil {
+		return nil, os.ErrClosed
+	}
+	return s.ready, failure
+}
+
+// Close ends the set, and Wait with it.
+func (s *Set) Close() error { return s.file.Close() }
+
+// Yield lets another thread have the processor, if one waits for it.
+func Yield() { _, _, _ = syscall.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0) }
