@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"syscall"
@@ -194,7 +195,8 @@ func newWorld(cfg config, rank int, id uint64, info []rankInfo, tr transport.Tra
 	}
 	w.ep = endpoint.New(tr, rank, len(info), endpoint.Options{
 		ConnectTimeout: cfg.timeout, Died: w.died, State: w.state, Log: w.log,
-		Name: func(c endpoint.Call) string { return callKind(c.Op).String() },
+		Name:    func(c endpoint.Call) string { return callKind(c.Op).String() },
+		Crowded: isCrowded(info, rank),
 	})
 	ranks := make([]int, len(info))
 	for r := range ranks {
@@ -206,6 +208,17 @@ func newWorld(cfg config, rank int, id uint64, info []rankInfo, tr transport.Tra
 	}
 	g.isWorld = true
 	return g, nil
+}
+
+// isCrowded says whether the machine of rank has more ranks than processors.
+func isCrowded(info []rankInfo, rank int) bool {
+	here := 0
+	for _, r := range info {
+		if r.Host == info[rank].Host {
+			here++
+		}
+	}
+	return here > runtime.NumCPU()
 }
 
 // openStore returns the store in which ranks meet, and how to let go of it. Rank 0 serves it where nobody else does.

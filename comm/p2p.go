@@ -22,15 +22,14 @@ const MaxTag = math.MaxInt32
 
 // Send sends buf to rank dst of g, with tag (0 unless given), and returns when buf may be used again.
 func Send[T Element](ctx context.Context, g *Group, buf []T, dst int, tag ...int) error {
-	_, err := sendOp(g, buf, dst, tag).run(ctx)
+	_, err := sendOp(g, buf, dst, tag).do(ctx)
 	return err
 }
 
 // Recv receives a message of at most len(buf) elements from rank src of g (or AnySource) with tag (0 unless given;
 // or AnyTag). A longer message is a [TruncateError], a shorter one sets only Status.Count elements.
 func Recv[T Element](ctx context.Context, g *Group, buf []T, src int, tag ...int) (Status, error) {
-	t, err := recvOp(g, buf, src, tag).run(ctx)
-	return t.status(), err
+	return recvOp(g, buf, src, tag).do(ctx)
 }
 
 // ISend starts a Send and returns at once.
@@ -133,11 +132,29 @@ func newP2P[T Element](g *Group, kind callKind, buf []T, peer int, tag []int) P2
 
 // run starts the operation, unless ctx has ended, and waits for it.
 func (o P2POp) run(ctx context.Context) (*transfer, error) {
+	o.checkTime(ctx)
+	t := o.start()
+	return t, t.wait(ctx)
+}
+
+// do is run for whoever asks for no more than the status: it leaves no memory behind.
+func (o P2POp) do(ctx context.Context) (Status, error) {
+	o.checkTime(ctx)
+	var t transfer
+	o.begin(&t)
+	err := t.wait(ctx)
+	st := t.status()
+	if t.op != nil {
+		t.op.Free()
+	}
+	return st, err
+}
+
+// checkTime checks that ctx has not ended.
+func (o *P2POp) checkTime(ctx context.Context) {
 	if err := ctx.Err(); err != nil && o.err == nil {
 		o.err = fmt.Errorf("comm: %v: %w", o.kind, err)
 	}
-	t := o.start()
-	return t, t.wait(ctx)
 }
 
 // work starts the operation as something to wait for later.
@@ -149,11 +166,18 @@ func (o P2POp) work() *Work {
 
 // start starts the operation.
 func (o P2POp) start() *transfer {
-	t := &transfer{g: o.g, kind: o.kind, elem: o.elem, err: o.err}
+	t := &transfer{}
+	o.begin(t)
 	t.work.of = t
+	return t
+}
+
+// begin makes t the operation, under way.
+func (o P2POp) begin(t *transfer) {
+	t.g, t.kind, t.elem, t.err = o.g, o.kind, o.elem, o.err
 	if o.err != nil {
 		_ = o.g.refused(o.err)
-		return t
+		return
 	}
 	peer := o.peer
 	if peer != AnySource {
@@ -170,5 +194,4 @@ func (o P2POp) start() *transfer {
 	default:
 		t.op = o.g.lane.Recv(peer, o.tag, 0, call, o.buf)
 	}
-	return t
 }

@@ -138,6 +138,7 @@ func (c *collective) exchange(s plan.Step, out, into []byte) error {
 		if op == nil {
 			return nil
 		}
+		defer op.Free()
 		return op.Wait(c.ctx, max(time.Until(c.deadline), time.Nanosecond))
 	}
 	var recv, send *endpoint.Op

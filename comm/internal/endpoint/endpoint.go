@@ -65,6 +65,8 @@ type Options struct {
 	// State says what a rank that does not answer is in, or nothing.
 	State func(rank int) string // nil: nothing
 	Name  func(Call) string     // what a call is called, for reports
+	// Crowded says that there are more ranks on this machine than processors: who waits lets others run.
+	Crowded bool
 	Log   *slog.Logger          // nil: silent
 }
 

@@ -132,9 +132,8 @@ func (e *Endpoint) poll(op *Op) {
 			break
 		}
 		e.mu.Unlock()
-		if turn%16 == 15 {
-			runtime.Gosched()
-		} else {
+		runtime.Gosched()
+		if e.opt.Crowded {
 			epoll.Yield()
 		}
 		e.mu.Lock()

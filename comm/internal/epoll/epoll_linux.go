@@ -14,6 +14,8 @@ type Set struct {
 	raw    syscall.RawConn
 	events [64]unix.EpollEvent
 	ready  []int
+	err    error
+	look   func(fd uintptr) bool // poll
 }
 
 // New returns an empty set.
@@ -31,6 +33,7 @@ func New() (*Set, error) {
 		_ = s.file.Close()
 		return nil, err
 	}
+	s.look = s.poll
 	return s, nil
 }
 
@@ -48,23 +51,24 @@ func (s *Set) control(op, fd, id int, events uint32) error {
 
 // Wait waits until descriptors that are armed become ready and returns which. The slice is good until the next Wait.
 func (s *Set) Wait() ([]int, error) {
-	var failure error
-	err := s.raw.Read(func(uintptr) bool {
-		n, err := unix.EpollWait(s.fd, s.events[:], 0)
-		if err != nil && err != unix.EINTR {
-			failure = os.NewSyscallError("epoll_wait", err)
-			return true
-		}
-		s.ready = s.ready[:0]
-		for i := range max(n, 0) {
-			s.ready = append(s.ready, int(s.events[i].Fd))
-		}
-		return n > 0
-	})
-	if err != nil {
+	s.ready, s.err = s.ready[:0], nil
+	if err := s.raw.Read(s.look); err != nil {
 		return nil, os.ErrClosed
 	}
-	return s.ready, failure
+	return s.ready, s.err
+}
+
+// poll collects what is ready, and says whether there is an end to waiting.
+func (s *Set) poll(uintptr) bool {
+	n, err := unix.EpollWait(s.fd, s.events[:], 0) // does not wait, so that no signal interrupts it
+	if err != nil {
+		s.err = os.NewSyscallError("epoll_wait", err)
+		return true
+	}
+	for _, event := range s.events[:n] {
+		s.ready = append(s.ready, int(event.Fd))
+	}
+	return n > 0
 }
 
 // Close ends the set, and Wait with it.
