@@ -158,17 +158,19 @@ func (e *Endpoint) drop(p *peer, f *Failure) {
 	}
 	p.state, p.failure = stateGone, f
 	close(p.gone)
-	out := slices.Clone(p.out[p.flying:])
-	p.out = p.out[:p.flying] // see landed
+	if p.flying == 0 {
+		p.written = 0 // nothing need be whole any more
+	}
 	for _, l := range e.lanes {
 		if slices.Contains(l.members, p.rank) && l.left[p.rank] == nil {
 			l.without(p.rank, f)
 		}
 	}
-	for _, q := range out {
+	for _, q := range slices.Clone(p.out[p.flying:]) {
 		q.settle()
-		if q.op != nil && !q.op.finished() { // its lane has been closed
+		if q.op != nil { // its lane has been closed
 			q.op.lane.end(q.op, f)
 		}
 	}
+	p.out = p.out[:p.flying] // see landed
 }

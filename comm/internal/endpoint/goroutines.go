@@ -3,6 +3,7 @@ package endpoint
 import (
 	"cmp"
 	"net"
+	"slices"
 	"time"
 )
 
@@ -69,22 +70,19 @@ func (o *outbox) fly(frames int, flying bool) {
 // landed says that p's writer has written n bytes, or failed to. An operation that they complete has succeeded even if its
 // lane has failed or the peer has gone in the meantime: a peer may well go once it has what it came for. The mutex is held.
 func (e *Endpoint) landed(p *peer, n int, err error) {
-	var flown []*Op
-	for _, f := range p.out[:p.flying] {
-		if f.op != nil {
-			flown = append(flown, f.op)
-		}
-	}
-	p.fly(p.flying, false)
+	queued, flying := len(p.out), p.flying
+	p.fly(flying, false)
 	p.flying = 0
 	if err == nil {
 		p.wrote(n)
+		flying -= queued - len(p.out)
 	} else if p.state == stateUp {
 		e.cannotWrite(p, err)
 	}
-	for _, op := range flown {
+	for _, f := range slices.Clone(p.out[:flying]) {
+		op := f.op
 		switch {
-		case op.finished():
+		case op == nil:
 		case p.state == stateGone:
 			p.outbox.let(op)
 			op.finish(cmp.Or(op.err, error(p.failure)))

@@ -134,18 +134,20 @@ func (op *Op) withdraw(err error) bool {
 
 func (op *Op) finished() bool { return op.ended.Load() }
 
-// finish ends the operation, which is in no queue any more. The endpoint's mutex is held.
+// finish ends the operation, which is in no queue any more. From then on op is its caller's alone: who sees that it has
+// ended may Free it. The endpoint's mutex is held.
 func (op *Op) finish(err error) {
 	op.lane.removeOp(op)
 	if op.err = err; err == nil {
 		op.lane.moved(op)
 	}
 	op.lane.transfers.end(op.number, err)
+	done, w := op.done, op.waiters
 	op.ended.Store(true)
-	if op.done != nil {
-		close(op.done)
+	if done != nil {
+		close(done)
 	}
-	for w := op.waiters; w != nil; w = w.next {
+	for ; w != nil; w = w.next {
 		w.poke()
 	}
 }

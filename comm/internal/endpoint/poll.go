@@ -17,7 +17,7 @@ const (
 	readAhead = 32 << 10
 	// directLimit is from how many bytes on a payload is read straight to where it goes.
 	directLimit = 8 << 10
-	// spinTime is how long is polled in vain.
+	// spinTime is how long is polled in vain: a message that takes longer is worth the time it takes to be woken.
 	spinTime = 50 * time.Microsecond
 )
 

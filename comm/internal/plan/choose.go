@@ -1,8 +1,12 @@
 package plan
 
-// shortAllReduce is the length in bytes up to which fewer steps beat fewer bytes in an all-reduce. It depends on
-// nothing but the call, so every rank chooses the same algorithm.
-const shortAllReduce = 16 << 10
+// shortAllReduce and middleAllReduce are the lengths in bytes up to which fewer steps beat fewer bytes in an all-reduce, and
+// fewer steps beat messages between neighbours only. The choice depends on nothing but the call, so every rank chooses
+// the same algorithm.
+const (
+	shortAllReduce  = 16 << 10
+	middleAllReduce = 1 << 20
+)
 
 // shortAllGather is the length in bytes of all blocks together up to which fewer steps beat messages between neighbours
 // only.
@@ -19,8 +23,11 @@ const manyRanks = 17
 // AllReduce picks the algorithm for a vector of n elements of elem bytes each; ordered says that the operation does not
 // commute.
 func AllReduce(rank, size, n, elem int, ordered bool) Plan {
-	if ordered || n < size || n*elem <= shortAllReduce {
+	switch {
+	case n < size || n*elem <= shortAllReduce:
 		return DoublingAllReduce(rank, size, n)
+	case ordered || n*elem <= middleAllReduce:
+		return HalvingAllReduce(rank, size, n)
 	}
 	return RingAllReduce(rank, size, n)
 }

@@ -11,10 +11,25 @@ import "math/bits"
 // operation need not commute.
 func DoublingAllReduce(rank, size, n int) Plan {
 	all := Range{0, n}
-	core := 1 << (bits.Len(uint(size)) - 1) // the largest power of two <= size
-	extra := size - core                    // this many even ranks fold into the odd rank above them
-	var p Plan
+	return folded(rank, size, n, func(me, core int, partner func(bit int) int) Plan {
+		var p Plan
+		for bit := 1; bit < core; bit *= 2 {
+			to := partner(bit)
+			p = append(p, Step{To: to, Send: all, From: to, Recv: all, Merge: fromSide(me, bit)})
+		}
+		return p
+	})
+}
+
+// folded lets a power of two of ranks, as many as there are, carry out core. The ranks that are too many fold into their
+// neighbours before and are served after. In core this rank is number me, and partner(bit) is the rank whose number
+// differs in that bit.
+func folded(rank, size, n int, core func(me, core int, partner func(bit int) int) Plan) Plan {
+	all := Range{0, n}
+	power := 1 << (bits.Len(uint(size)) - 1) // the largest power of two <= size
+	extra := size - power                    // this many even ranks fold into the odd rank above them
 	me := rank - extra
+	var p Plan
 	if rank < 2*extra {
 		if rank%2 == 0 {
 			return Plan{
@@ -25,21 +40,23 @@ func DoublingAllReduce(rank, size, n int) Plan {
 		p = append(p, Step{To: None, From: rank - 1, Recv: all, Merge: Left})
 		me = rank / 2
 	}
-	for bit := 1; bit < core; bit *= 2 {
+	p = append(p, core(me, power, func(bit int) int {
 		partner := me ^ bit
 		if partner < extra {
-			partner = 2*partner + 1
-		} else {
-			partner += extra
+			return 2*partner + 1
 		}
-		merge := Right
-		if partner < rank {
-			merge = Left
-		}
-		p = append(p, Step{To: partner, Send: all, From: partner, Recv: all, Merge: merge})
-	}
+		return partner + extra
+	})...)
 	if rank < 2*extra {
 		p = append(p, Step{To: rank - 1, Send: all, From: None})
 	}
 	return p
+}
+
+// fromSide is how number me merges what comes from the number that differs in bit.
+func fromSide(me, bit int) Merge {
+	if me&bit != 0 {
+		return Left
+	}
+	return Right
 }

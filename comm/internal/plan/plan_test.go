@@ -34,7 +34,9 @@ func TestAllReduceCombinesEveryRankOnceEverywhere(t *testing.T) {
 	}{
 		"ring":     {RingAllReduce, false},
 		"doubling": {DoublingAllReduce, true},
+		"halving":  {HalvingAllReduce, true},
 		"chosen":   {func(rank, size, n int) Plan { return AllReduce(rank, size, n, 4<<10, false) }, false},
+		"long":     {func(rank, size, n int) Plan { return AllReduce(rank, size, n, middleAllReduce, false) }, false},
 		"ordered":  {func(rank, size, n int) Plan { return AllReduce(rank, size, n, 4<<10, true) }, true},
 	} {
 		t.Run(name, rapid.MakeCheck(func(t *rapid.T) {
