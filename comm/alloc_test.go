@@ -4,56 +4,74 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
+
+	"github.com/gorun/gorun/comm/internal/endpoint"
+	"github.com/gorun/gorun/comm/internal/plan"
 )
 
-// A blocking Send or Recv, and whatever a collective does with its peers, allocate nothing once they have been done before.
-func TestSendingAndReceivingAllocateNothing(t *testing.T) {
+// A blocking Send or Recv, and a step of a collective, allocate nothing once there have been some.
+func TestSteadyStateAllocatesNothing(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector lets pools forget")
 	}
-	for _, n := range []int{0, 8, 1 << 10, 64 << 10, 1 << 20} { // eager, and asked for
-		t.Run(fmt.Sprint(n), func(t *testing.T) {
-			w := newTestWorld(t, transports["tcp"](t, 2))
-			defer w.close()
-			const rounds = 100
-			w.run(func(ctx context.Context, g *Group) error {
-				buf, peer := make([]byte, n), 1-g.Rank()
-				turn := func() error {
-					if g.Rank() == 0 {
-						if err := Send(ctx, g, buf, peer); err != nil {
-							return err
-						}
-					}
-					if _, err := Recv(ctx, g, buf, peer); err != nil {
-						return err
-					}
-					if g.Rank() == 1 {
-						return Send(ctx, g, buf, peer)
-					}
-					return nil
-				}
-				for range rounds {
-					if err := turn(); err != nil {
-						return err
-					}
-				}
-				var err error
-				measured := func() {
-					if err == nil {
-						err = turn()
-					}
-				}
-				if g.Rank() == 1 { // AllocsPerRun counts what both ranks allocate
-					for range rounds + 1 {
-						measured()
-					}
+	sendAndReceive := func(ctx context.Context, g *Group, buf []byte) func() error {
+		peer := 1 - g.Rank()
+		return func() error {
+			if g.Rank() == 0 {
+				if err := Send(ctx, g, buf, peer); err != nil {
 					return err
 				}
-				if allocs := testing.AllocsPerRun(rounds, measured); allocs >= 1 {
-					t.Errorf("a message of %d bytes there and back takes %v allocations", n, allocs)
-				}
+			}
+			if _, err := Recv(ctx, g, buf, peer); err != nil {
 				return err
-			})
-		})
+			}
+			if g.Rank() == 1 {
+				return Send(ctx, g, buf, peer)
+			}
+			return nil
+		}
 	}
+	step := func(ctx context.Context, g *Group, buf []byte) func() error {
+		c := &collective{g: g, call: endpoint.Call{Op: uint8(callAllGather)}, ctx: ctx, seq: 1}
+		if err := g.lane.Begin(c.seq, c.call); err != nil {
+			return func() error { return err }
+		}
+		in, peer := make([]byte, len(buf)), 1-g.Rank()
+		return func() error {
+			return c.exchange(plan.Step{To: peer, From: peer}, buf, in, time.Now().Add(time.Minute))
+		}
+	}
+	for name, of := range map[string]func(context.Context, *Group, []byte) func() error{"send and receive": sendAndReceive, "step": step} {
+		for _, n := range []int{0, 8, 1 << 10, 64 << 10, 1 << 20} { // sent ahead, and asked for
+			t.Run(fmt.Sprint(name, " ", n), func(t *testing.T) { measureAllocs(t, n, of) })
+		}
+	}
+}
+
+// measureAllocs counts what both ranks of a world allocate while each carries out an operation, again and again.
+func measureAllocs(t *testing.T, n int, of func(context.Context, *Group, []byte) func() error) {
+	w := newTestWorld(t, transports["tcp"](t, 2))
+	defer w.close()
+	const rounds = 200
+	w.run(func(ctx context.Context, g *Group) error {
+		operation := of(ctx, g, make([]byte, n))
+		var err error
+		repeat := func() {
+			if err == nil {
+				err = operation()
+			}
+		}
+		for range rounds {
+			repeat()
+		}
+		if g.Rank() == 1 {
+			for range rounds + 1 { // AllocsPerRun begins with one that it does not count
+				repeat()
+			}
+		} else if allocs := testing.AllocsPerRun(rounds, repeat); allocs >= 1 {
+			t.Errorf("%v allocations", allocs)
+		}
+		return err
+	})
 }

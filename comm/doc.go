@@ -25,7 +25,7 @@
 //  4. Messages between two ranks with equal tags arrive in the order in which they were sent. Point-to-point
 //     messages and collectives never meet each other, nor do messages of different groups.
 //  5. A buffer belongs to comm from the start of an operation until it has ended.
-//  6. Send ends when its buffer may be used again, which says nothing about the receiver: up to 64 KiB travel
+//  6. Send ends when its buffer may be used again, which says nothing about the receiver: up to 256 KiB travel
 //     ahead, more waits for the receive. Send to oneself is buffered.
 //  7. A Group may be used by several goroutines. The order of their collectives is then theirs to keep.
 //  8. Calls that begin with I start an operation and return at once. A group carries its collectives out one after

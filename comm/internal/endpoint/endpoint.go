@@ -12,8 +12,15 @@
 // nobody awaits blocks nothing behind it.
 //
 // A lane fails once and for good: the first failure ends every operation under way, is told to all members that
-// are connected or come to be, and answers every later call and message. One mutex guards all state; it is never held during
-// input or output.
+// are connected or come to be, and answers every later call and message.
+//
+// One mutex guards all state, and the callers' buffers: it is held while bytes are moved to and from them, which never
+// waits. A stream that can be had as a transport.Stream has no goroutine between it and who waits: a Send writes at once
+// what there is room for, and a Wait polls, reading large messages straight into their buffers. One goroutine polls for
+// all; when nothing comes for a moment it sleeps as well, and a single goroutine that has slept in an epoll all along goes
+// on for all streams (poll.go, watch.go). It is woken once, not for every message, and not at all when the rank is idle.
+// Any other net.Conn has a reader and a writer (goroutines.go). Either way the inbox takes the frames apart, and the outbox
+// says what comes next.
 package endpoint
 
 import (
@@ -31,7 +38,7 @@ import (
 
 const (
 	// eagerLimit is the longest message, in bytes, that is sent before the receiver has asked for it.
-	eagerLimit = 64 << 10
+	eagerLimit = 256 << 10
 	// eagerBudget bounds what one peer may have sent eagerly and not yet seen consumed, headers included.
 	eagerBudget = 2 << 20
 	// maxMessage bounds one message, in bytes: far above any buffer, so that sums of sizes cannot overflow.

@@ -10,10 +10,13 @@ import (
 // A net.Conn has a reader and a writer, each with a piece of memory of its own between the stream and everybody's buffers:
 // those are touched only under the mutex.
 
+// goroutinePiece is how much is read or written at once.
+const goroutinePiece = 64 << 10
+
 // readFrom is p's reader: it takes bytes off conn until it breaks.
 func (e *Endpoint) readFrom(p *peer, conn net.Conn) {
 	defer e.wg.Done()
-	piece := make([]byte, eagerLimit)
+	piece := make([]byte, goroutinePiece)
 	for {
 		n, err := conn.Read(piece)
 		e.mu.Lock()
@@ -33,7 +36,7 @@ func (e *Endpoint) readFrom(p *peer, conn net.Conn) {
 // writeTo is p's writer. It alone writes, so that nobody else can be held up by a peer that does not read.
 func (e *Endpoint) writeTo(p *peer, conn net.Conn) {
 	defer e.wg.Done()
-	piece := make([]byte, 0, eagerLimit)
+	piece := make([]byte, 0, goroutinePiece)
 	for {
 		select {
 		case <-p.wake:
@@ -84,11 +87,11 @@ func (e *Endpoint) landed(p *peer, n int, err error) {
 		switch {
 		case op == nil:
 		case p.state == stateGone:
-			p.outbox.let(op)
+			p.let(op)
 			op.finish(cmp.Or(op.err, error(p.failure)))
 			op.lane.failBy(p.failure)
 		case op.err != nil: // given up while it was with the writer
-			p.outbox.let(op)
+			p.let(op)
 			op.finish(op.err)
 		}
 	}

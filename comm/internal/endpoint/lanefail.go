@@ -116,7 +116,7 @@ func (l *Lane) detach(op *Op) {
 	switch {
 	case op.send:
 		delete(e.sends, op.id)
-		e.peers[op.peer].outbox.let(op)
+		e.peers[op.peer].let(op)
 	case op.source >= 0:
 		delete(e.peers[op.source].inbound, op.id)
 		e.peers[op.source].in.let(op)

@@ -159,7 +159,10 @@ func (l *Lane) deliver(op *Op, m *message) {
 	case m.kind == kindEager:
 		copy(op.buf, m.payload)
 	case gone != nil:
-		refusal = gone
+		e.refuse(p, m)
+		op.finish(gone)
+		l.failBy(gone)
+		return
 	default:
 		op.id = m.id
 		p.inbound[m.id] = op
@@ -173,7 +176,4 @@ func (l *Lane) deliver(op *Op, m *message) {
 		e.refuse(p, m) // it has been dealt with
 	}
 	op.finish(refusal)
-	if gone != nil && refusal == error(gone) {
-		l.failBy(gone)
-	}
 }

@@ -4,9 +4,12 @@ package plan
 // fewer steps beat messages between neighbours only. The choice depends on nothing but the call, so every rank chooses
 // the same algorithm.
 const (
-	shortAllReduce  = 16 << 10
+	shortAllReduce  = 64 << 10
 	middleAllReduce = 1 << 20
 )
+
+// pairAllReduce is shortAllReduce of two ranks, which send as many bytes either way.
+const pairAllReduce = 256 << 10
 
 // shortAllGather is the length in bytes of all blocks together up to which fewer steps beat messages between neighbours
 // only.
@@ -23,8 +26,12 @@ const manyRanks = 17
 // AllReduce picks the algorithm for a vector of n elements of elem bytes each; ordered says that the operation does not
 // commute.
 func AllReduce(rank, size, n, elem int, ordered bool) Plan {
+	short := shortAllReduce
+	if size == 2 {
+		short = pairAllReduce
+	}
 	switch {
-	case n < size || n*elem <= shortAllReduce:
+	case n < size || n*elem <= short:
 		return DoublingAllReduce(rank, size, n)
 	case ordered || n*elem <= middleAllReduce:
 		return HalvingAllReduce(rank, size, n)

@@ -37,39 +37,55 @@ func (c pollableConn) Stream() (transport.Stream, error) {
 	return s, c.Close()
 }
 
-// mostSlices is how many slices one system call writes.
-const mostSlices = 16
+const (
+	// mostSlices is how many slices one system call writes.
+	mostSlices = 16
+	// shortWrite is up to how many bytes it costs less to copy slices into one than to have the kernel collect them.
+	shortWrite = 4 << 10
+)
 
 // A stream implements transport.Stream over a socket. Its calls never block, so they are made without telling the Go
 // scheduler of them, at half the price.
 type stream struct {
-	fd  int
-	vec [mostSlices]unix.Iovec
-	msg unix.Msghdr
+	fd    int
+	short [shortWrite]byte
+	vec   [mostSlices]unix.Iovec
+	msg   unix.Msghdr
 
 	mu     sync.Mutex // of Shutdown and Close
 	closed bool
 }
 
 func (s *stream) TryRead(b []byte) (int, error) {
-	for {
-		n, _, errno := syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(s.fd),
-			uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)), unix.MSG_DONTWAIT, 0, 0)
-		switch {
-		case errno == unix.EINTR:
-		case errno == unix.EAGAIN:
-			return 0, nil
-		case errno != 0:
-			return 0, os.NewSyscallError("recv", errno)
-		case n == 0 && len(b) > 0:
-			return 0, io.EOF
-		default:
-			return int(n), nil
-		}
+	n, _, errno := syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(s.fd),
+		uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)), unix.MSG_DONTWAIT, 0, 0)
+	switch {
+	case errno == unix.EAGAIN || errno == unix.EINTR:
+		return 0, nil
+	case errno != 0:
+		return 0, os.NewSyscallError("recv", errno)
+	case n == 0 && len(b) > 0:
+		return 0, io.EOF
 	}
+	return int(n), nil
 }
 
 func (s *stream) TryWrite(v [][]byte) (int, error) {
+	n := 0
+	for _, b := range v {
+		if n += len(b); n > shortWrite {
+			return s.writeAll(v)
+		}
+	}
+	n = 0
+	for _, b := range v {
+		n += copy(s.short[n:], b)
+	}
+	return written(syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(s.fd),
+		uintptr(unsafe.Pointer(&s.short[0])), uintptr(n), sendFlags, 0, 0))
+}
+
+func (s *stream) writeAll(v [][]byte) (int, error) {
 	count := min(len(v), mostSlices)
 	for i, b := range v[:count] {
 		s.vec[i].Base = unsafe.SliceData(b)
@@ -78,19 +94,20 @@ func (s *stream) TryWrite(v [][]byte) (int, error) {
 	s.msg.Iov = &s.vec[0]
 	s.msg.SetIovlen(count)
 	defer clear(s.vec[:count]) // which must not keep anybody's memory
-	for {
-		n, _, errno := syscall.RawSyscall(unix.SYS_SENDMSG, uintptr(s.fd),
-			uintptr(unsafe.Pointer(&s.msg)), unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
-		switch errno {
-		case unix.EINTR:
-		case unix.EAGAIN:
-			return 0, nil
-		case 0:
-			return int(n), nil
-		default:
-			return 0, os.NewSyscallError("sendmsg", errno)
-		}
+	return written(syscall.RawSyscall(unix.SYS_SENDMSG, uintptr(s.fd), uintptr(unsafe.Pointer(&s.msg)), sendFlags))
+}
+
+const sendFlags = unix.MSG_DONTWAIT | unix.MSG_NOSIGNAL
+
+// written is what has become of a write.
+func written(n, _ uintptr, errno syscall.Errno) (int, error) {
+	switch {
+	case errno == unix.EAGAIN || errno == unix.EINTR:
+		return 0, nil
+	case errno != 0:
+		return 0, os.NewSyscallError("send", errno)
 	}
+	return int(n), nil
 }
 
 func (s *stream) Descriptor() int { return s.fd }
