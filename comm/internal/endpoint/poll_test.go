@@ -1,0 +1,122 @@
+package endpoint
+
+import (
+	"bytes"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/gorun/gorun/comm/transport/tcp"
+)
+
+// overTCP runs body with the endpoints and lanes of two ranks whose streams are polled.
+func overTCP(t *testing.T, body func(t *testing.T, w *testWorld)) {
+	lns, peers := make([]net.Listener, 2), make([]string, 2)
+	for r := range lns {
+		ln, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		lns[r], peers[r] = ln, ln.Addr().String()
+	}
+	w := &testWorld{}
+	for r, ln := range lns {
+		e := New(tcp.New(ln, tcp.Config{World: 1, Rank: r, Peers: peers}), r, 2, Options{ConnectTimeout: minute})
+		l, err := e.Open(1, []int{0, 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.ends, w.lanes = append(w.ends, e), append(w.lanes, l)
+	}
+	body(t, w)
+	for _, e := range w.ends {
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestBytesMoveWhileNobodyWaits(t *testing.T) {
+	overTCP(t, func(t *testing.T, w *testWorld) {
+		for _, n := range []int{0, 8, eagerLimit, 16 << 20} {
+			for range 3 {
+				a, b := pattern(n, 1), pattern(n, 2)
+				fromA, fromB := make([]byte, n), make([]byte, n)
+				for _, op := range []*Op{
+					w.recv(1, 0, 0, fromA), w.recv(0, 1, 0, fromB), w.send(0, 1, 0, a), w.send(1, 0, 0, b),
+				} {
+					select {
+					case <-op.Done():
+					case <-time.After(minute):
+						t.Fatalf("an operation on %d bytes hangs", n)
+					}
+					if op.Err() != nil {
+						t.Error(op.Err())
+					}
+				}
+				if !bytes.Equal(fromA, a) || !bytes.Equal(fromB, b) {
+					t.Errorf("%d bytes arrived as others", n)
+				}
+			}
+		}
+	})
+}
+
+// A rank that has nothing to do sleeps: nothing runs until a peer sends something.
+func TestIdleRanksSleep(t *testing.T) {
+	overTCP(t, func(t *testing.T, w *testWorld) {
+		for range 100 {
+			must(t, w.send(0, 1, 0, []byte{1}), w.recv(1, 0, 0, make([]byte, 1)))
+			must(t, w.send(1, 0, 0, []byte{1}), w.recv(0, 1, 0, make([]byte, 1)))
+		}
+		for r, e := range w.ends {
+			if e.peers[1-r].stream == nil {
+				t.Skip("no stream is polled on this system")
+			}
+			asleep := func() bool {
+				e.mu.Lock()
+				defer e.mu.Unlock()
+				return !e.polling && !e.napping && e.peers[1-r].armed
+			}
+			for begun := time.Now(); !asleep(); time.Sleep(time.Millisecond) {
+				if time.Since(begun) > minute {
+					t.Fatalf("rank %d does not go to sleep", r)
+				}
+			}
+		}
+	})
+}
+
+// Many goroutines wait at once, and only one polls.
+func TestManyGoroutinesWaitAtOnce(t *testing.T) {
+	overTCP(t, func(t *testing.T, w *testWorld) {
+		const goroutines, rounds = 8, 50
+		errs := make(chan error, 2*goroutines)
+		for r := range 2 {
+			for tag := range goroutines {
+				go func() {
+					var err error
+					in := make([]byte, 1)
+					for i := range rounds {
+						got := w.recv(r, 1-r, tag, in)
+						sent := w.send(r, 1-r, tag, []byte{byte(i)})
+						for _, op := range []*Op{got, sent} {
+							if failed := op.Wait(t.Context(), minute); err == nil {
+								err = failed
+							}
+						}
+						if err == nil && in[0] != byte(i) {
+							t.Errorf("rank %d, tag %d: got %d in round %d", r, tag, in[0], i)
+						}
+					}
+					errs <- err
+				}()
+			}
+		}
+		for range 2 * goroutines {
+			if err := <-errs; err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
