@@ -101,6 +101,7 @@ type Endpoint struct {
 	streams []*peer       // that are polled
 	piece   []byte        // what is read from them before it is known what it is
 	polling bool          // somebody polls
+	woken   bool          // somebody may go on who does not poll
 	polls   uint64        // how often somebody has
 	waiting int           // waiters
 	line    []*waiter     // of them, those that would like to poll

@@ -143,6 +143,9 @@ func (op *Op) finish(err error) {
 	}
 	op.lane.transfers.end(op.number, err)
 	done, w := op.done, op.waiters
+	if done != nil || w != nil {
+		op.lane.ep.woken = true
+	}
 	op.ended.Store(true)
 	if done != nil {
 		close(done)

@@ -19,6 +19,10 @@ const (
 	directLimit = 8 << 10
 	// spinTime is how long is polled in vain: a message that takes longer is worth the time it takes to be woken.
 	spinTime = 50 * time.Microsecond
+	// crowdedSpin is spinTime where who polls lets others run in between.
+	crowdedSpin = time.Millisecond
+	// shareTurns is after how many turns in vain other goroutines get theirs: to ask the scheduler wakes another thread.
+	shareTurns = 64
 )
 
 // pollable is conn as a stream that is polled, or nil if that cannot be had. The mutex is held.
@@ -105,6 +109,10 @@ func (e *Endpoint) poll(op *Op) {
 	}
 	e.polling = true
 	e.polls++
+	spin := spinTime
+	if e.opt.Crowded {
+		spin = crowdedSpin
+	}
 	var vain time.Time
 	for turn := 0; !op.finished() && len(e.streams) > 0; turn++ {
 		other := e.streams[turn%len(e.streams)]
@@ -128,11 +136,15 @@ func (e *Endpoint) poll(op *Op) {
 		now := time.Now()
 		if vain.IsZero() {
 			vain = now
-		} else if now.Sub(vain) > spinTime {
+		} else if now.Sub(vain) > spin {
 			break
 		}
+		share := e.woken || turn%shareTurns == shareTurns-1
+		e.woken = false
 		e.mu.Unlock()
-		runtime.Gosched()
+		if share {
+			runtime.Gosched()
+		}
 		if e.opt.Crowded {
 			epoll.Yield()
 		}
