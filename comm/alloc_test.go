@@ -33,13 +33,13 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 		}
 	}
 	step := func(ctx context.Context, g *Group, buf []byte) func() error {
-		c := &collective{g: g, call: endpoint.Call{Op: uint8(callAllGather)}, ctx: ctx, seq: 1}
+		c := &collective{g: g, call: endpoint.Call{Op: uint8(callAllGather)}, ctx: ctx, seq: 1, deadline: time.Now().Add(time.Minute)}
 		if err := g.lane.Begin(c.seq, c.call); err != nil {
 			return func() error { return err }
 		}
 		in, peer := make([]byte, len(buf)), 1-g.Rank()
 		return func() error {
-			return c.exchange(plan.Step{To: peer, From: peer}, buf, in, time.Now().Add(time.Minute))
+			return c.exchange(plan.Step{To: peer, From: peer}, buf, in)
 		}
 	}
 	for name, of := range map[string]func(context.Context, *Group, []byte) func() error{"send and receive": sendAndReceive, "step": step} {

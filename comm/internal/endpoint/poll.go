@@ -104,7 +104,8 @@ func (e *Endpoint) move(p *peer) bool {
 // poll moves bytes until op has ended or nothing has come for a while, unless somebody does already. The mutex is held, and
 // let go now and then.
 func (e *Endpoint) poll(op *Op) {
-	if e.polling || len(e.streams) == 0 || op.peer >= 0 && e.peers[op.peer].stream == nil {
+	isPolled := op.over == nil && (op.peer < 0 || e.peers[op.peer].stream != nil)
+	if e.polling || len(e.streams) == 0 || !isPolled {
 		return
 	}
 	e.polling = true
