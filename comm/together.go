@@ -65,8 +65,8 @@ func (w *world) canShare(ranks []int) bool {
 
 // The steps of attaching to shared memory end with a verdict of each rank; the least counts.
 const (
-	cannotShare  = iota
-	sharesFenced // it has the memory, and cannot fence other ranks
+	tooMany = iota // ranks for the processors: they are better off without
+	cannotShare
 	shares
 )
 
@@ -81,10 +81,12 @@ func (c *collective) attach() error {
 	switch {
 	case err != nil:
 		return errors.Join(err, segment.Close())
+	case verdict == tooMany:
+		return segment.Close()
 	case verdict == cannotShare:
 		return errors.Join(g.doWithout(problem), segment.Close())
 	}
-	team, err := shm.New(segment, g.Size(), g.rank, verdict == sharesFenced, g.w.processors())
+	team, err := shm.New(segment, g.Size(), g.rank, g.w.processors())
 	if err != nil {
 		return errors.Join(err, segment.Close())
 	}
@@ -102,15 +104,15 @@ func (c *collective) share(key uint64) (segment *shm.Segment, verdict byte, prob
 			g.w.desk.Offer(key, segment)
 			defer g.w.desk.Withdraw(key)
 		}
-		word[0] = verdictOf(segment)
+		word[0] = g.verdict(segment)
 	}
 	told := inPlace(plan.BinomialBroadcast(g.rank, g.Size(), 1, 0), word)
 	if err := c.execute(&told); err != nil {
 		return segment, cannotShare, problem, err
 	}
-	if g.rank != 0 && word[0] != cannotShare {
+	if g.rank != 0 && word[0] > cannotShare {
 		segment, problem = g.fetch(key)
-		word[0] = min(word[0], verdictOf(segment))
+		word[0] = min(word[0], g.verdict(segment))
 	}
 	agreed := inPlace(plan.AllReduce(g.rank, g.Size(), 1, c.elem, false), word)
 	agreed.kernel = func(dst, a, b []byte) { dst[0] = min(a[0], b[0]) }
@@ -118,12 +120,13 @@ func (c *collective) share(key uint64) (segment *shm.Segment, verdict byte, prob
 	return segment, word[0], problem, err
 }
 
-func verdictOf(segment *shm.Segment) byte {
+// verdict is this rank's, which has the group's memory, or nil.
+func (g *Group) verdict(segment *shm.Segment) byte {
 	switch {
+	case !g.w.mustShare && !shm.Serves(g.Size()):
+		return tooMany
 	case segment == nil:
 		return cannotShare
-	case !shm.CanFence():
-		return sharesFenced
 	}
 	return shares
 }

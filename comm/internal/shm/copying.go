@@ -10,11 +10,12 @@ func taken(i int) int  { return 2*i + 4 }
 // everybody stands for all other ranks where one could be meant.
 const everybody = -1
 
-// Barrier returns when all ranks have called it.
+// Barrier returns when all ranks have called it. In round k every rank tells the one 2^k further on that it has come, and all
+// that it has heard of (dissemination; Hensgen, Finkel and Manber 1988): nobody waits for more than log2(n) others.
 func (t *Team) Barrier() error {
-	t.done(1)
-	for i := 1; i < t.n; i++ {
-		if err := t.wait((t.me+i)%t.n, 1); err != nil {
+	for k, distance := 0, 1; distance < t.n; k, distance = k+1, 2*distance {
+		t.done(k + 1)
+		if err := t.wait((t.me-distance+t.n)%t.n, k+1); err != nil {
 			return err
 		}
 	}

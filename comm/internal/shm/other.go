@@ -7,6 +7,7 @@ import (
 	"errors"
 	"log/slog"
 	"runtime"
+	"time"
 )
 
 // errUnsupported says why there is no shared memory.
@@ -35,9 +36,7 @@ func (*Desk) Close() error                         { return nil }
 
 func Fetch(context.Context, string, []byte, uint64) (*Segment, error) { return nil, errUnsupported }
 
-func sleepOn(*uint32, uint32) {}
-func wake(*uint32)            {}
-func registered() bool        { return false }
-func fenceAll()               {}
-func yield()                  { runtime.Gosched() }
-func processors() int         { return runtime.NumCPU() }
+func sleepOn(*uint32, uint32, time.Duration) {}
+func wake(*uint32)                           {}
+func yield()                                 { runtime.Gosched() }
+func processors() int                        { return runtime.NumCPU() }

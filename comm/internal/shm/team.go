@@ -77,8 +77,8 @@ type Team struct {
 	ranks   []*control
 	slots   []byte
 
-	fenced bool // every advance of a clock is fenced, for ranks that cannot fence others
 	patience
+	never atomic.Bool
 
 	seq     uint64 // of the operation under way
 	tag     uint64 // its number and checksum
@@ -96,9 +96,8 @@ type Team struct {
 	scratch []byte   // room for room
 }
 
-// New is the part of rank me in a team of n that shares segment, which it owns from now on. Ranks that cannot fence others
-// make the team a fenced one; see [CanFence].
-func New(segment *Segment, n, me int, fenced bool, p Processors) (*Team, error) {
+// New is the part of rank me in a team of n that shares segment, which it owns from now on.
+func New(segment *Segment, n, me int, p Processors) (*Team, error) {
 	mem := segment.Bytes()
 	if len(mem) != Size(n) {
 		return nil, fmt.Errorf("segment of %d bytes for a team of %d: want %d", len(mem), n, Size(n))
@@ -109,7 +108,7 @@ func New(segment *Segment, n, me int, fenced bool, p Processors) (*Team, error) 
 	}
 	t := &Team{
 		segment: segment, n: n, me: me, slot: slotSize(n), head: (*header)(unsafe.Pointer(&mem[0])), slots: mem[slotsAt(n):],
-		fenced: fenced, patience: p.patience(n), seen: make([]uint64, n), tagged: make([]uint64, n),
+		patience: p.patience(n), seen: make([]uint64, n), tagged: make([]uint64, n),
 	}
 	for r := range n {
 		at := unsafe.Sizeof(header{}) + uintptr(r)*unsafe.Sizeof(control{})
@@ -148,12 +147,7 @@ func (t *Team) End() {
 func (t *Team) done(step int) { t.advance(at(t.seq, step)) }
 
 func (t *Team) advance(now uint64) {
-	clock := &t.ranks[t.me].clock
-	if t.fenced {
-		atomic.StoreUint64(clock, now)
-	} else {
-		cpu.StoreRelease(clock, now)
-	}
+	cpu.StoreRelease(&t.ranks[t.me].clock, now)
 	if atomic.LoadUint32(&t.head.sleepers) != 0 {
 		t.wakeAll(now)
 	}

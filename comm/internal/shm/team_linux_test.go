@@ -8,11 +8,12 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 	"unsafe"
 )
 
 // A crew is the teams of n ranks, which are goroutines here; each has its own mapping of the segment.
-func crew(t testing.TB, n int, fenced bool) []*Team {
+func crew(t testing.TB, n int) []*Team {
 	t.Helper()
 	first, err := Create(Size(n))
 	if err != nil {
@@ -29,7 +30,7 @@ func crew(t testing.TB, n int, fenced bool) []*Team {
 		segments[r] = s
 	}
 	for r, s := range segments {
-		if teams[r], err = New(s, n, r, fenced, Processors{Ranks: n, Shared: true}); err != nil {
+		if teams[r], err = New(s, n, r, Processors{Ranks: n, Shared: true}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -182,7 +183,7 @@ func same(err error, got, want []byte) error {
 
 func TestOperations(t *testing.T) {
 	for _, n := range []int{2, 3, 5} {
-		teams := crew(t, n, n == 3)
+		teams := crew(t, n)
 		seq := uint64(0)
 		for _, op := range operations {
 			for name, red := range reductions {
@@ -204,14 +205,14 @@ func TestOperations(t *testing.T) {
 // Ranks that run ahead, or fall behind, meet in the right slots.
 func TestOperationsInARow(t *testing.T) {
 	for _, n := range []int{2, 4} {
-		teams := crew(t, n, false)
+		teams := crew(t, n)
 		together(t, teams, func(team *Team) error {
 			rng := rand.New(rand.NewPCG(7, 7)) // the same on all ranks
 			for seq := uint64(1); seq <= 500; seq++ {
 				op := operations[rng.IntN(len(operations))]
 				size, root, slow := rng.IntN(1<<rng.IntN(17)), rng.IntN(n), rng.IntN(n)
 				if seq%50 == 0 && slow == team.me {
-					sleepOn(new(uint32), 1) // let others go first
+					sleepOn(new(uint32), 0, time.Millisecond) // let others go first
 				}
 				team.Begin(seq, Call{seq}, sleeping)
 				err := op.run(team, seq, size, root, reductions["compose"])
@@ -225,25 +226,39 @@ func TestOperationsInARow(t *testing.T) {
 	}
 }
 
+// The rank that comes second finds out; the other one is told by other means when its wait has lasted.
 func TestMismatch(t *testing.T) {
-	teams := crew(t, 2, false)
-	errs := make([]error, 2)
-	together(t, teams, func(team *Team) error {
-		team.Begin(5, Call{5, uint64(team.me)}, sleeping)
-		if team.me == 0 {
-			errs[0] = team.Barrier()
-		} else {
-			errs[1] = team.Broadcast(make([]byte, 10), 0)
+	for range 100 {
+		teams := crew(t, 2)
+		errs := make([]error, 2)
+		failed := []chan struct{}{make(chan struct{}), make(chan struct{})}
+		told := errors.New("told that the other has failed")
+		together(t, teams, func(team *Team) error {
+			team.Begin(5, Call{5, uint64(team.me)}, func(r int, _ Doze) error {
+				<-failed[r]
+				return told
+			})
+			if team.me == 0 {
+				errs[0] = team.Barrier()
+			} else {
+				errs[1] = team.Broadcast(make([]byte, 10), 0)
+			}
+			close(failed[team.me])
+			return nil
+		})
+		found := 0
+		for r, err := range errs {
+			m, ok := errors.AsType[*Mismatch](err)
+			switch {
+			case ok && m.Rank == 1-r && m.Call == Call{5, uint64(1 - r)}:
+				found++
+			case !errors.Is(err, told):
+				t.Errorf("rank %d: %v", r, err)
+			}
 		}
-		return nil
-	})
-	for r, err := range errs {
-		if m, ok := errors.AsType[*Mismatch](err); ok && (m.Rank != 1-r || m.Call != Call{5, uint64(1 - r)}) || err != nil && !ok {
-			t.Errorf("rank %d: %v", r, err)
+		if found == 0 {
+			t.Error("nobody has noticed")
 		}
-	}
-	if errs[0] == nil && errs[1] == nil {
-		t.Error("nobody has noticed")
 	}
 }
 
@@ -265,7 +280,7 @@ func TestLayout(t *testing.T) {
 func BenchmarkAllReduce(b *testing.B) {
 	for _, size := range []int{64, 4 << 10, 64 << 10, 1 << 20, 16 << 20} {
 		b.Run(fmt.Sprint(size), func(b *testing.B) {
-			teams := crew(b, 2, false)
+			teams := crew(b, 2)
 			b.SetBytes(int64(size))
 			b.ResetTimer()
 			together(b, teams, func(team *Team) error {

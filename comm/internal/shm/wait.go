@@ -9,15 +9,19 @@ import (
 )
 
 // Ranks wait in three ways, one after the other. They look, for as long as it takes to be told that a rank which is doing
-// the same is a little late. Then they let other goroutines and processes run between looks. Then they sleep.
+// the same is a little late. Then they let other goroutines and processes run between looks. Then they sleep: soon, where
+// there are more ranks than processors, for a kernel may let who yields wait for long.
 //
-// A rank that is about to sleep says so, and looks once more. Between what it says and what it sees there must be a
-// fence, and so must be between the advance of a clock and the look whether anybody sleeps; or both may miss each other.
-// Of the two only the first is rare, so that one pays for both: it fences all processors that run ranks (membarrier(2),
-// the global expedited form). Where that is not to be had, every advance is fenced.
+// A rank that is about to sleep says so, and looks once more. Between the advance of a clock and the look whether anybody
+// sleeps there is no fence, which would cost every operation more than all else: the two may pass each other, and a sleeper
+// be missed. So the first sleep is short. After it, whoever advances a clock has known of the sleeper for long.
 
 const (
-	yieldTime  = time.Millisecond // how long ranks let others run before they sleep
+	yieldTime  = time.Millisecond       // how long ranks let others run before they sleep
+	yields     = 100                    // how often instead, where there are more ranks than processors
+	alertTime  = 20 * time.Millisecond  // how long ranks sleep before they ask what has become of the other
+	crowdAlert = 5 * alertTime          // the same, where there are more ranks than processors
+	firstNap   = 500 * time.Microsecond // how long at first
 	manyLooks  = 1000
 	fewLooks   = 20
 	looksAtAll = 4
@@ -34,6 +38,7 @@ type patience struct {
 	looks   int
 	crowded bool // there are more ranks than processors
 	shared  bool
+	alert   time.Duration
 }
 
 func (p Processors) patience(n int) patience {
@@ -41,42 +46,64 @@ func (p Processors) patience(n int) patience {
 	if p.Shared {
 		cpus = min(cpus, runtime.GOMAXPROCS(0))
 	}
-	w := patience{looks: manyLooks, crowded: ranks > cpus, shared: p.Shared}
+	w := patience{looks: manyLooks, crowded: ranks > cpus, shared: p.Shared, alert: alertTime}
 	if w.crowded {
-		w.looks = fewLooks
+		w.looks, w.alert = fewLooks, crowdAlert
 	}
 	return w
 }
 
-// CanFence says whether ranks of this process can fence others and be fenced.
-func CanFence() bool { return registered() }
+// mostPerProcessor is how many ranks a team may have for every processor: with more, ranks that wait for each other in turn
+// do better with messages, which the kernel keeps for them.
+const mostPerProcessor = 32
+
+// Serves says whether a team of n is of use on the processors that this process may use.
+func Serves(n int) bool { return n <= mostPerProcessor*processors() }
 
 // patiently goes on waiting for r's clock.
 func (t *Team) patiently(r int, target uint64) (uint64, error) {
 	t.Waited = true
-	clock := &t.ranks[r].clock
 	begun := time.Now()
 	for i := 0; ; i++ {
+		if now := cpu.Await(&t.ranks[r].clock, target, looksAtAll); now >= target {
+			return now, nil
+		}
 		if err := t.match(r); err != nil {
 			return 0, err
 		}
-		if t.crowded && !t.shared {
+		switch waited := time.Since(begun); {
+		case waited >= t.alert:
+			if err := t.lasting(r, Doze{t: t, rank: r, until: target, roused: new(atomic.Bool)}); err != nil {
+				return 0, err
+			}
+			begun = time.Now()
+		case t.crowded && !t.shared && i >= yields, waited >= yieldTime:
+			t.nap(r, target, t.alert-waited, &t.never)
+		case t.crowded && !t.shared:
 			yield()
-		}
-		if t.shared || !t.crowded || i%8 == 7 {
+		default:
 			runtime.Gosched()
 		}
-		if now := cpu.Await(clock, target, looksAtAll); now >= target {
-			return now, nil
-		}
-		if time.Since(begun) < yieldTime {
-			continue
-		}
-		if err := t.lasting(r, Doze{t: t, rank: r, until: target, roused: new(atomic.Bool)}); err != nil {
-			return 0, err
-		}
-		begun = time.Now()
 	}
+}
+
+// nap sleeps until r's clock says target, stop is set and this rank rung for, or limit has passed.
+func (t *Team) nap(r int, target uint64, limit time.Duration, stop *atomic.Bool) {
+	me, clock := t.ranks[t.me], &t.ranks[r].clock
+	atomic.StoreUint64(&me.wakeAt, target)
+	atomic.StoreUint32(&me.awaits, uint32(r)+1)
+	atomic.AddUint32(&t.head.sleepers, 1)
+	pause := firstNap
+	for until := time.Now().Add(limit); ; pause = limit {
+		bell := atomic.LoadUint32(&me.bell)
+		left := time.Until(until)
+		if atomic.LoadUint64(clock) >= target || stop.Load() || left <= 0 {
+			break
+		}
+		sleepOn(&me.bell, bell, min(pause, left))
+	}
+	atomic.StoreUint32(&me.awaits, 0)
+	atomic.AddUint32(&t.head.sleepers, ^uint32(0))
 }
 
 // A Doze is a wait that lasts.
@@ -92,20 +119,8 @@ func (d Doze) Over() bool { return atomic.LoadUint64(&d.t.ranks[d.rank].clock) >
 
 // Sleep returns when it is over, or Rouse has been called.
 func (d Doze) Sleep() {
-	me := d.t.ranks[d.t.me]
 	for !d.Over() && !d.roused.Load() {
-		bell := atomic.LoadUint32(&me.bell)
-		atomic.StoreUint64(&me.wakeAt, d.until)
-		atomic.StoreUint32(&me.awaits, uint32(d.rank)+1)
-		atomic.AddUint32(&d.t.head.sleepers, 1)
-		if !d.t.fenced {
-			fenceAll()
-		}
-		if !d.Over() && !d.roused.Load() {
-			sleepOn(&me.bell, bell)
-		}
-		atomic.StoreUint32(&me.awaits, 0)
-		atomic.AddUint32(&d.t.head.sleepers, ^uint32(0))
+		d.t.nap(d.rank, d.until, time.Hour, d.roused)
 	}
 }
 
