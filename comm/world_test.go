@@ -96,6 +96,7 @@ type testWorld struct {
 	t      testing.TB
 	groups []*Group
 	mortal []*transporttest.MortalTransport
+	shared bool // ranks share memory
 }
 
 func newTestWorld(t testing.TB, trs []transport.Transport) *testWorld {
@@ -104,7 +105,7 @@ func newTestWorld(t testing.TB, trs []transport.Transport) *testWorld {
 
 // newSharingWorld makes a world whose ranks are on the given machines in turn, and share memory there.
 func newSharingWorld(t testing.TB, trs []transport.Transport, machines ...string) *testWorld {
-	w := &testWorld{t: t}
+	w := &testWorld{t: t, shared: len(machines) > 0}
 	info, desks := make([]rankInfo, len(trs)), make([]*shm.Desk, len(trs))
 	for r := range info {
 		info[r] = rankInfo{Host: "here", PID: os.Getpid()}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/gorun/gorun/comm/transport"
@@ -69,6 +70,10 @@ func (e *Endpoint) dial(p *peer) {
 				continue
 			}
 		}
+		fate := Unknown
+		if errors.Is(err, syscall.ECONNREFUSED) && e.opt.Died != nil {
+			fate = e.opt.Died(p.rank)
+		}
 		e.mu.Lock()
 		p.dialing = false
 		switch {
@@ -76,6 +81,9 @@ func (e *Endpoint) dial(p *peer) {
 			e.up(p, conn)
 		case p.state != stateIdle || p.admitted: // the peer's own dial has come through meanwhile, or will
 		case !errors.Is(err, transport.ErrCrossed) || ctx.Err() != nil:
+			if fate == Dead { // one that lives may just not listen any more
+				p.fate = fate
+			}
 			e.lost(p, fmt.Errorf("cannot be reached: %w", err))
 		}
 		e.mu.Unlock()
