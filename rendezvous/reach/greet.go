@@ -36,10 +36,11 @@ const (
 // greet returns how who is at the other end of a new connection to host answers, what that is if it is nothing of HTTP/2,
 // and the error of TLS if that is the reason. It waits for as long as is polite, and closes the connection.
 func greet(ctx context.Context, conn net.Conn, host string, credentials *tls.Config) (reply, []byte, error) {
-	defer func() { _ = conn.Close() }() // all that matters has been read
+	raw := conn
+	defer func() { _ = raw.Close() }() // all that matters has been read
 	ctx, cancel := context.WithTimeout(ctx, politely)
 	defer cancel()
-	defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })()
+	defer context.AfterFunc(ctx, func() { _ = raw.SetDeadline(time.Unix(1, 0)) })()
 	if credentials != nil {
 		credentials = credentials.Clone()
 		credentials.NextProtos = []string{"h2"}
