@@ -11,6 +11,11 @@ func StoreRelease(p *uint64, v uint64)
 //go:noescape
 func Await(p *uint64, least uint64, tries int) uint64
 
+// AwaitEqual looks at *p until it is want, or has been looked at tries times, and says whether it is.
+//
+//go:noescape
+func AwaitEqual(p *uint64, want uint64, tries int) bool
+
 // ticks is the processor's time stamp counter, which all processors have in common.
 func ticks() uint64
 

@@ -23,6 +23,23 @@ done:
 	MOVQ DX, ret+24(FP)
 	RET
 
+// func AwaitEqual(p *uint64, want uint64, tries int) bool
+TEXT ·AwaitEqual(SB), NOSPLIT, $0-25
+	MOVQ p+0(FP), AX
+	MOVQ want+8(FP), BX
+	MOVQ tries+16(FP), CX
+look:
+	CMPQ BX, (AX)
+	JEQ  done
+	PAUSE
+	DECQ CX
+	JGT  look
+	MOVB $0, ret+24(FP)
+	RET
+done:
+	MOVB $1, ret+24(FP)
+	RET
+
 // func ticks() uint64
 TEXT ·ticks(SB), NOSPLIT, $0-8
 	RDTSC

@@ -20,6 +20,16 @@ func Await(p *uint64, least uint64, tries int) uint64 {
 	}
 }
 
+// AwaitEqual looks at *p until it is want, or has been looked at tries times, and says whether it is.
+func AwaitEqual(p *uint64, want uint64, tries int) bool {
+	for range max(tries, 1) {
+		if atomic.LoadUint64(p) == want {
+			return true
+		}
+	}
+	return false
+}
+
 var begun = time.Now()
 
 func ticks() uint64 { return uint64(time.Since(begun)) }

@@ -29,3 +29,13 @@ func TestAwait(t *testing.T) {
 		t.Errorf("got %d", v)
 	}
 }
+
+func TestAwaitEqual(t *testing.T) {
+	word := uint64(3)
+	if AwaitEqual(&word, 4, 10) || !AwaitEqual(&word, 3, 1) {
+		t.Error("sees what is not there, or does not see what is")
+	}
+	go StoreRelease(&word, 1<<40)
+	for !AwaitEqual(&word, 1<<40, 10) {
+	}
+}

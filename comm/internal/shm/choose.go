@@ -11,6 +11,8 @@ const (
 	bestPiece  = 128 << 10
 	pipelined  = 4 // pieces that an operation should have, if they do not get too short
 
+	flatBarrier = 8 // the most ranks that all look at each other in a barrier
+
 	flatTwo  = 24 << 10 // the longest all-reduce, in bytes, that every rank works out for itself: of two ranks,
 	flatMore = 8 << 10  // and of more
 )

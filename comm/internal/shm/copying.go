@@ -10,9 +10,19 @@ func taken(i int) int  { return 2*i + 4 }
 // everybody stands for all other ranks where one could be meant.
 const everybody = -1
 
-// Barrier returns when all ranks have called it. In round k every rank tells the one 2^k further on that it has come, and all
-// that it has heard of (dissemination; Hensgen, Finkel and Manber 1988): nobody waits for more than log2(n) others.
+// Barrier returns when all ranks have called it. A few ranks look at each other's clocks. If there are many, then in round k
+// every rank tells the one 2^k further on that it has come, and all that it has heard of (dissemination; Hensgen, Finkel and
+// Manber 1988): nobody waits for more than log2(n) others.
 func (t *Team) Barrier() error {
+	if t.n <= flatBarrier {
+		t.done(1)
+		for d := 1; d < t.n; d++ {
+			if err := t.wait((t.me+d)%t.n, 1); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 	for k, distance := 0, 1; distance < t.n; k, distance = k+1, 2*distance {
 		t.done(k + 1)
 		if err := t.wait((t.me-distance+t.n)%t.n, k+1); err != nil {
@@ -24,6 +34,9 @@ func (t *Team) Barrier() error {
 
 // Broadcast copies buf of rank root to buf of all ranks.
 func (t *Team) Broadcast(buf []byte, root int) error {
+	if isShort(len(buf), 1) {
+		return t.shortBroadcast(buf, root)
+	}
 	size, chunks := t.pieces(len(buf), t.slot)
 	for i := range chunks {
 		piece := cut(buf, i, size)
@@ -48,6 +61,9 @@ func (t *Team) Broadcast(buf []byte, root int) error {
 
 // Gather copies in of every rank r to the r'th of the equal blocks of out of rank root. There in may be its block of out.
 func (t *Team) Gather(out, in []byte, root int) error {
+	if isShort(len(in), 1) {
+		return t.shortGather(out, in, root)
+	}
 	size, chunks := t.pieces(len(in), t.slot)
 	for i := range chunks {
 		if t.me != root {
@@ -77,6 +93,9 @@ func (t *Team) Gather(out, in []byte, root int) error {
 
 // Scatter copies the r'th of the equal blocks of in of rank root to out of every rank r. There out may be its block of in.
 func (t *Team) Scatter(out, in []byte, root int) error {
+	if isShort(len(out), t.n) {
+		return t.shortScatter(out, in, root)
+	}
 	size, chunks := t.pieces(len(out), t.part())
 	for i := range chunks {
 		if t.me == root {
@@ -103,6 +122,9 @@ func (t *Team) Scatter(out, in []byte, root int) error {
 
 // AllGather is a Gather to every rank.
 func (t *Team) AllGather(out, in []byte) error {
+	if isShort(len(in), 1) {
+		return t.shortAllGather(out, in)
+	}
 	size, chunks := t.pieces(len(in), t.slot)
 	for u := range chunks + 1 {
 		if u < chunks {
@@ -133,6 +155,9 @@ func (t *Team) AllGather(out, in []byte) error {
 // AllToAll copies the r'th of the equal blocks of in to rank r, to the block of out that is numbered as the rank where it
 // comes from.
 func (t *Team) AllToAll(out, in []byte) error {
+	if isShort(len(in)/t.n, t.n) {
+		return t.shortAllToAll(out, in)
+	}
 	size, chunks := t.pieces(len(in)/t.n, t.part())
 	for u := range chunks + 1 {
 		if u < chunks {

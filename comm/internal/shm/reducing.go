@@ -65,6 +65,9 @@ func (t *Team) gatherSources(own []byte, i, at, step int) ([][]byte, error) {
 
 // AllReduce combines buf of all ranks and leaves the result in buf on all of them.
 func (t *Team) AllReduce(buf []byte, red Reduction) error {
+	if isShort(len(buf), 1) {
+		return t.shortAllReduce(buf, red)
+	}
 	limit := flatMore
 	if t.n == 2 {
 		limit = flatTwo
@@ -94,6 +97,9 @@ func (t *Team) flatAllReduce(buf []byte, red Reduction) error {
 
 // Reduce is AllReduce with the result in buf of rank root only; elsewhere buf keeps its input.
 func (t *Team) Reduce(buf []byte, red Reduction, root int) error {
+	if isShort(len(buf), 1) {
+		return t.shortReduce(buf, red, root)
+	}
 	if t.n > 2 && len(buf) > flatMore {
 		return t.sharedReduce(buf, red, root)
 	}
@@ -123,6 +129,9 @@ func (t *Team) Reduce(buf []byte, red Reduction, root int) error {
 // ReduceScatter combines in of all ranks and leaves the r'th of the result's equal blocks in out of rank r. out may be this
 // rank's block of in.
 func (t *Team) ReduceScatter(out, in []byte, red Reduction) error {
+	if isShort(len(out), t.n) {
+		return t.shortReduceScatter(out, in, red)
+	}
 	size, chunks := t.values(len(out), t.part(), red.Elem)
 	own := block(in, t.me, t.n)
 	for u := range chunks + 1 {

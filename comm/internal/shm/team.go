@@ -19,12 +19,11 @@ func (c Call) sum() uint32 {
 
 // control is what a rank tells the others. It alone writes there, except for bell.
 type control struct {
-	clock uint64             // see at
-	tags  [remembered]uint64 // of the last operations: number (its lower half), checksum of the call
-	_     [3]uint64
+	clock uint64 // see at
+	tag   uint64 // of the last operation that it has told of: number (its lower half), checksum of the call
+	_     [6]uint64
 
-	calls [remembered]Call // of the same operations
-	_     [4]uint64
+	past [remembered]deed // the last operations that it has begun
 
 	bell   uint32 // a futex, raised for this rank when it sleeps
 	awaits uint32 // the rank that it sleeps for, from 1; 0 if it does not
@@ -32,8 +31,14 @@ type control struct {
 	_      [6]uint64
 }
 
-// remembered is how many operations back a rank's calls can be read.
-const remembered = 4
+// A deed is an operation that a rank has begun.
+type deed struct {
+	tag  uint64
+	call Call
+}
+
+// remembered is how many operations back a rank's calls can be read: as far as it may be ahead of others, if they are short.
+const remembered = 2 * entries
 
 // header is the first of a team's segment.
 type header struct {
@@ -59,11 +64,13 @@ func slotSize(n int) int {
 	return size
 }
 
-// slotsAt is where the slots of a team of n begin.
-func slotsAt(n int) int {
-	used := int(unsafe.Sizeof(header{}) + uintptr(n)*unsafe.Sizeof(control{}))
-	return (used + pageSize - 1) / pageSize * pageSize
+// cellsAt and slotsAt are where the cells and the slots of a team of n begin.
+func cellsAt(n int) int {
+	return wholePages(int(unsafe.Sizeof(header{}) + uintptr(n)*unsafe.Sizeof(control{})))
 }
+func slotsAt(n int) int { return cellsAt(n) + wholePages(n*int(unsafe.Sizeof(mailbox{}))) }
+
+func wholePages(n int) int { return (n + pageSize - 1) / pageSize * pageSize }
 
 // Size is the bytes of the segment that a team of n needs.
 func Size(n int) int { return slotsAt(n) + n*slotsPerRank*slotSize(n) }
@@ -75,6 +82,7 @@ type Team struct {
 	slot    int // bytes
 	head    *header
 	ranks   []*control
+	boxes   []*mailbox
 	slots   []byte
 
 	patience
@@ -82,11 +90,14 @@ type Team struct {
 
 	seq     uint64 // of the operation under way
 	tag     uint64 // its number and checksum
+	told    bool   // of it
 	lasting func(rank int, d Doze) error
+	shorts  uint64 // how many operations have used entries; the next one's place
+	posted  [entries]vacancy
 	chunks  uint64 // how many have been through the slots; the next one's place
 	free    [slotsPerRank]vacancy
 	backed  [slotsPerRank]int // bytes of this rank's slots that have memory behind them
-	seen    []uint64          // other ranks' clocks when last read
+	seen    []uint64          // where other ranks' clocks are at least
 	tagged  []uint64          // the last operation of other ranks that has been found to match
 
 	Sent, Received uint64 // bytes, in this operation: shown to others, and taken from them
@@ -94,6 +105,7 @@ type Team struct {
 
 	sources [][]byte // room for gatherSources
 	scratch []byte   // room for room
+	letters []byte   // what has been read from other ranks' cells
 }
 
 // New is the part of rank me in a team of n that shares segment, which it owns from now on.
@@ -106,6 +118,9 @@ func New(segment *Segment, n, me int, p Processors) (*Team, error) {
 	if err := back(mem[:slotsAt(n)]); err != nil {
 		return nil, err
 	}
+	box := func(r int) *mailbox {
+		return (*mailbox)(unsafe.Pointer(&mem[cellsAt(n)+r*int(unsafe.Sizeof(mailbox{}))]))
+	}
 	t := &Team{
 		segment: segment, n: n, me: me, slot: slotSize(n), head: (*header)(unsafe.Pointer(&mem[0])), slots: mem[slotsAt(n):],
 		patience: p.patience(n), seen: make([]uint64, n), tagged: make([]uint64, n),
@@ -113,6 +128,7 @@ func New(segment *Segment, n, me int, p Processors) (*Team, error) {
 	for r := range n {
 		at := unsafe.Sizeof(header{}) + uintptr(r)*unsafe.Sizeof(control{})
 		t.ranks = append(t.ranks, (*control)(unsafe.Pointer(&mem[at])))
+		t.boxes = append(t.boxes, box(r))
 	}
 	return t, nil
 }
@@ -131,25 +147,31 @@ const stepBits = 24
 func (t *Team) Begin(seq uint64, call Call, lasting func(rank int, d Doze) error) {
 	t.seq, t.lasting = seq, lasting
 	t.Sent, t.Received, t.Waited = 0, 0, false
-	t.tag = seq<<32 | uint64(call.sum())
-	me := t.ranks[t.me]
-	me.calls[seq%remembered] = call
-	cpu.StoreRelease(&me.tags[seq%remembered], t.tag)
+	t.tag, t.told = seq<<32|uint64(call.sum()), false
+	did := &t.ranks[t.me].past[seq%remembered]
+	did.call = call
+	cpu.StoreRelease(&did.tag, t.tag)
 }
 
-// End ends the operation.
-func (t *Team) End() {
-	t.advance(at(t.seq+1, 0))
-	t.lasting = nil
-}
+// End ends the operation. The others learn of it with the next one: the clock is for steps that somebody may wait for, and to
+// take its line from them twice an operation would cost more than a short one does.
+func (t *Team) End() { t.lasting = nil }
 
 // done tells the others that this rank has done step.
-func (t *Team) done(step int) { t.advance(at(t.seq, step)) }
-
-func (t *Team) advance(now uint64) {
+func (t *Team) done(step int) {
+	t.tell()
+	now := at(t.seq, step)
 	cpu.StoreRelease(&t.ranks[t.me].clock, now)
 	if atomic.LoadUint32(&t.head.sleepers) != 0 {
 		t.wakeAll(now)
+	}
+}
+
+// tell lets the others know what the operation is, just before they look at the clock, which is in the same line.
+func (t *Team) tell() {
+	if !t.told {
+		t.told = true
+		cpu.StoreRelease(&t.ranks[t.me].tag, t.tag)
 	}
 }
 
@@ -166,14 +188,16 @@ func (t *Team) match(r int) error {
 	if t.tagged[r] == t.seq {
 		return nil
 	}
-	tag := atomic.LoadUint64(&t.ranks[r].tags[t.seq%remembered])
-	if tag>>32 != t.tag>>32 {
-		return nil // not begun, or long over
+	other := t.ranks[r]
+	tag := atomic.LoadUint64(&other.tag)
+	if tag == t.tag {
+		t.tagged[r] = t.seq
+		return nil
 	}
-	if tag != t.tag {
-		return &Mismatch{Rank: r, Call: t.ranks[r].calls[t.seq%remembered]}
+	did := &other.past[t.seq%remembered] // it may be further on
+	if tag = atomic.LoadUint64(&did.tag); tag>>32 == t.tag>>32 && tag != t.tag {
+		return &Mismatch{Rank: r, Call: did.call}
 	}
-	t.tagged[r] = t.seq
 	return nil
 }
 
@@ -207,18 +231,26 @@ type vacancy struct {
 	time   uint64
 }
 
-// own is this rank's slot for chunk number i of the operation, free for size bytes to be written. It is free again for
-// another one when reader has done step.
-func (t *Team) own(i, size, step, reader int) ([]byte, error) {
-	k := (t.chunks + uint64(i)) % slotsPerRank
-	v := &t.free[k]
+// await waits until v is vacant.
+func (t *Team) await(v *vacancy) error {
 	for r := range t.n {
 		if r == t.me || v.reader != r && v.reader != everybody {
 			continue
 		}
 		if err := t.until(r, v.time); err != nil {
-			return nil, err
+			return err
 		}
+	}
+	return nil
+}
+
+// own is this rank's slot for chunk number i of the operation, free for size bytes to be written. It is free again for
+// another one when reader has done step.
+func (t *Team) own(i, size, step, reader int) ([]byte, error) {
+	k := (t.chunks + uint64(i)) % slotsPerRank
+	v := &t.free[k]
+	if err := t.await(v); err != nil {
+		return nil, err
 	}
 	*v = vacancy{reader: reader, time: at(t.seq, step)}
 	slot := t.slotOf(t.me, i)

@@ -270,7 +270,7 @@ func TestLayout(t *testing.T) {
 	if size := unsafe.Sizeof(header{}); size != 128 {
 		t.Errorf("the header takes %d bytes", size)
 	}
-	for _, at := range []uintptr{unsafe.Offsetof(control{}.calls), unsafe.Offsetof(control{}.bell)} {
+	for _, at := range []uintptr{unsafe.Offsetof(control{}.past), unsafe.Offsetof(control{}.bell), unsafe.Sizeof(cell{})} {
 		if at%lineSize != 0 {
 			t.Errorf("byte %d is not the first of a line", at)
 		}

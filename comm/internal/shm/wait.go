@@ -63,6 +63,7 @@ func Serves(n int) bool { return n <= mostPerProcessor*processors() }
 // patiently goes on waiting for r's clock.
 func (t *Team) patiently(r int, target uint64) (uint64, error) {
 	t.Waited = true
+	t.tell()
 	begun := time.Now()
 	for i := 0; ; i++ {
 		if now := cpu.Await(&t.ranks[r].clock, target, looksAtAll); now >= target {
