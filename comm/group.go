@@ -33,8 +33,8 @@ type Group struct {
 	scratch     []uint64  // see room
 
 	team    atomic.Pointer[shm.Team] // of members that share memory
-	wait    func(rank int, d shm.Doze) error
-	present collective // the one that enter has begun
+	present collective               // the one that enter has begun
+	running *collective              // the one that team carries out
 
 	unattached bool // whoever carries out a collective: members may share memory and have not tried
 }
@@ -79,7 +79,7 @@ func newGroup(w *world, id uint64, ranks []int, cfg config) (*Group, error) {
 	}
 	g.rank = g.index[w.rank]
 	g.unattached = w.canShare(ranks)
-	g.present.g, g.wait = g, g.present.await
+	g.present.g = g
 	open.add(g)
 	return g, nil
 }

@@ -30,10 +30,13 @@ func (g *Group) enter(ctx context.Context, call endpoint.Call, elem int) *shm.Te
 		g.pass(seq)
 		return nil
 	}
-	c := &g.present
-	c.seq, c.call, c.elem, c.ctx, c.deadline = seq, call, elem, ctx, time.Time{}
-	g.lane.Track().Begin(seq, call)
-	t.Begin(seq, call.Words(), g.wait)
+	c, words := &g.present, call.Words()
+	c.seq, c.elem, c.ctx = seq, elem, ctx
+	if g.running != c { // which takes longer to say than to see
+		g.running = c
+	}
+	g.lane.Track().Begin(seq, words)
+	t.Begin(seq, shm.Call(words))
 	return t
 }
 
@@ -48,12 +51,14 @@ func (g *Group) pass(seq uint64) {
 func (g *Group) leave(t *shm.Team, err error) error {
 	c := &g.present
 	if err == nil {
-		t.End()
 		g.lane.Track().End(c.seq, t.Sent, t.Received, !t.Waited && t.Sent+t.Received < stampedBytes)
 	} else {
+		c.call = endpoint.CallOf(endpoint.Words(t.Call()))
 		err = c.fail(c.teamFailure(err))
 	}
-	c.ctx = nil
+	if t.Waited {
+		c.deadline = time.Time{}
+	}
 	g.pass(c.seq)
 	if err != nil {
 		g.lane.Settle(newsTimeout)

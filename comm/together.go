@@ -86,7 +86,7 @@ func (c *collective) attach() error {
 	case verdict == cannotShare:
 		return errors.Join(g.doWithout(problem), segment.Close())
 	}
-	team, err := shm.New(segment, g.Size(), g.rank, g.w.processors())
+	team, err := shm.New(segment, g.Size(), g.rank, g.w.processors(), g.lasting)
 	if err != nil {
 		return errors.Join(err, segment.Close())
 	}
@@ -181,17 +181,22 @@ func (c *collective) hasTeam() bool {
 // together carries out part, which is the same on all ranks, as the group's team.
 func (c *collective) together(part func(t *shm.Team) error) error {
 	team := c.g.team.Load()
-	team.Begin(c.seq, c.call.Words(), c.await)
+	c.g.running = c
+	team.Begin(c.seq, shm.Call(c.call.Words()))
 	err := part(team)
 	c.g.lane.Moved(c.seq, team.Sent, team.Received)
-	if err != nil {
-		return c.teamFailure(err)
-	}
-	team.End()
-	return nil
+	return c.teamFailure(err)
 }
 
-// await waits for rank of the group for as long as it may take.
+// lasting waits for rank of the group, for as long as it may take.
+func (g *Group) lasting(rank int, d shm.Doze) error {
+	c := g.running
+	if c == &g.present {
+		c.call = endpoint.CallOf(endpoint.Words(g.team.Load().Call()))
+	}
+	return c.await(rank, d)
+}
+
 func (c *collective) await(rank int, d shm.Doze) error {
 	op := c.g.lane.Await(c.g.ranks[rank], c.seq, c.call, d.Over)
 	awake := make(chan struct{})
@@ -220,7 +225,7 @@ func (c *collective) teamFailure(err error) error {
 		Kind: endpoint.Mismatched, Rank: g.ranks[m.Rank], Text: "called something else",
 		Calls: []endpoint.RankCall{
 			{Rank: g.w.rank, Seq: c.seq, Call: c.call},
-			{Rank: g.ranks[m.Rank], Seq: c.seq, Call: endpoint.CallOf(m.Call)},
+			{Rank: g.ranks[m.Rank], Seq: c.seq, Call: endpoint.CallOf(endpoint.Words(m.Call))},
 		},
 	}
 }

@@ -19,7 +19,13 @@ func AwaitEqual(p *uint64, want uint64, tries int) bool
 // ticks is the processor's time stamp counter, which all processors have in common.
 func ticks() uint64
 
-// Note sets p to 0, a, b, c, Now and 0, in this order, and then its first word to key, as seen by other processors.
+// Note sets p to 0, a, b, c, Now, whatever it was, and 0 at the end, in this order, and then its first word to key, as seen
+// by other processors.
 //
 //go:noescape
 func Note(p *[8]uint64, key, a, b, c uint64)
+
+// StoreThree sets p to a, b and c, in this order, as seen by other processors.
+//
+//go:noescape
+func StoreThree(p *[3]uint64, a, b, c uint64)

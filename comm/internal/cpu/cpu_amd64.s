@@ -63,6 +63,17 @@ TEXT ·Note(SB), NOSPLIT, $0-40
 	MOVQ R9, 16(DI)
 	MOVQ R10, 24(DI)
 	MOVQ AX, 32(DI)
-	MOVQ $0, 40(DI)
+	MOVQ $0, 56(DI)
 	MOVQ SI, (DI)
+	RET
+
+// func StoreThree(p *[3]uint64, a, b, c uint64)
+TEXT ·StoreThree(SB), NOSPLIT, $0-32
+	MOVQ p+0(FP), DI
+	MOVQ a+8(FP), R8
+	MOVQ b+16(FP), R9
+	MOVQ c+24(FP), R10
+	MOVQ R8, (DI)
+	MOVQ R9, 8(DI)
+	MOVQ R10, 16(DI)
 	RET

@@ -34,10 +34,19 @@ var begun = time.Now()
 
 func ticks() uint64 { return uint64(time.Since(begun)) }
 
-// Note sets p to 0, a, b, c, Now and 0, in this order, and then its first word to key, as seen by other processors.
+// Note sets p to 0, a, b, c, Now, whatever it was, and 0 at the end, in this order, and then its first word to key, as seen
+// by other processors.
 func Note(p *[8]uint64, key, a, b, c uint64) {
-	for i, w := range [...]uint64{0, a, b, c, ticks(), 0} {
+	for i, w := range [...]uint64{0, a, b, c, ticks()} {
 		atomic.StoreUint64(&p[i], w)
 	}
+	atomic.StoreUint64(&p[7], 0)
 	atomic.StoreUint64(&p[0], key)
+}
+
+// StoreThree sets p to a, b and c, in this order, as seen by other processors.
+func StoreThree(p *[3]uint64, a, b, c uint64) {
+	for i, w := range [...]uint64{a, b, c} {
+		atomic.StoreUint64(&p[i], w)
+	}
 }

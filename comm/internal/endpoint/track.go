@@ -9,10 +9,7 @@ import (
 // A Track is where a rank notes collectives that it carries out without the endpoint, in a few nanoseconds and without a
 // lock. One goroutine at a time writes, under the group's order; the lane reads it when somebody wants to know what the
 // rank does or did, and takes over what is new.
-type Track struct {
-	seq   uint64 // the last collective noted
-	notes [flightLength]note
-}
+type Track struct{ notes [flightLength]note }
 
 // A note is a collective, the words of which are written one by one. The first is its number, and 0 while the others change.
 type note [8]uint64
@@ -22,9 +19,9 @@ const (
 	noteSeq   = iota
 	noteCall             // three of them
 	noteBegan = iota + 2 // a stamp
-	noteEnded            // a stamp; 0 as long as it is under way
 	noteSent             // bytes
 	noteReceived
+	noteEnded // a stamp; 0 as long as it is under way
 )
 
 // Track is the lane's.
@@ -33,29 +30,34 @@ func (l *Lane) Track() *Track { return &l.track }
 // Usable says whether the lane has neither failed nor been closed.
 func (l *Lane) Usable() bool { return !l.over.Load() }
 
-// Begin notes that collective seq begins with call.
-func (t *Track) Begin(seq uint64, call Call) {
-	w := call.Words()
-	cpu.Note((*[8]uint64)(&t.notes[seq%flightLength]), seq, w[0], w[1], w[2])
-	cpu.StoreRelease(&t.seq, seq)
+// Begin notes that collective seq begins with the call that consists of w.
+func (t *Track) Begin(seq uint64, w Words) {
+	cpu.Note((*[8]uint64)(&t.notes[seq%flightLength]), seq, w.What, w.Root, w.Count)
 }
 
 // End notes that collective seq has ended well, and how many bytes this rank has sent and received. Of one that was short
 // the time of its beginning is as good as that of its end, and known.
 func (t *Track) End(seq, sent, received uint64, short bool) {
 	n := &t.notes[seq%flightLength]
-	cpu.StoreRelease(&n[noteSent], sent)
-	cpu.StoreRelease(&n[noteReceived], received)
 	ended := n[noteBegan]
 	if !short {
 		ended = uint64(cpu.Now())
 	}
-	cpu.StoreRelease(&n[noteEnded], ended)
+	cpu.StoreThree((*[3]uint64)(n[noteSent:]), sent, received, ended)
+}
+
+// last is the number of the last collective noted.
+func (t *Track) last() uint64 {
+	last := uint64(0)
+	for i := range t.notes {
+		last = max(last, atomic.LoadUint64(&t.notes[i][noteSeq]))
+	}
+	return last
 }
 
 // catchUp takes over what has been noted in the track. The endpoint's mutex is held.
 func (l *Lane) catchUp() {
-	last := atomic.LoadUint64(&l.track.seq)
+	last := l.track.last()
 	if last == 0 {
 		return
 	}
@@ -69,7 +71,7 @@ func (l *Lane) catchUp() {
 			continue
 		}
 		if r == nil {
-			l.collectives.begin(seq, CallOf([3]uint64(n[noteCall:noteBegan])), 0, 0)
+			l.collectives.begin(seq, CallOf(Words{n[noteCall], n[noteCall+1], n[noteCall+2]}), 0, 0)
 			r = l.collectives.at(seq)
 		}
 		r.Began = cpu.Stamp(n[noteBegan]).Time()
@@ -91,17 +93,18 @@ func (t *Track) read(seq uint64) (n note, ok bool) {
 	return n, n[noteSeq] == seq && atomic.LoadUint64(&from[noteSeq]) == seq
 }
 
+// Words are what a call consists of, as numbers that are quickly passed on.
+type Words struct{ What, Root, Count uint64 }
+
 // Words are what c consists of.
-func (c Call) Words() [3]uint64 {
-	return [3]uint64{
-		uint64(c.Op) | uint64(c.Type)<<8 | uint64(c.Reduce)<<16 | uint64(c.Detail)<<32, uint64(uint32(c.Root)), c.Count,
-	}
+func (c Call) Words() Words {
+	return Words{uint64(c.Op) | uint64(c.Type)<<8 | uint64(c.Reduce)<<16 | uint64(c.Detail)<<32, uint64(uint32(c.Root)), c.Count}
 }
 
 // CallOf is the call that consists of w.
-func CallOf(w [3]uint64) Call {
+func CallOf(w Words) Call {
 	return Call{
-		Op: uint8(w[0]), Type: uint8(w[0] >> 8), Reduce: uint8(w[0] >> 16), Detail: uint32(w[0] >> 32),
-		Root: int32(uint32(w[1])), Count: w[2],
+		Op: uint8(w.What), Type: uint8(w.What >> 8), Reduce: uint8(w.What >> 16), Detail: uint32(w.What >> 32),
+		Root: int32(uint32(w.Root)), Count: w.Count,
 	}
 }

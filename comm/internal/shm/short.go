@@ -1,6 +1,6 @@
 package shm
 
-// shortBroadcast is Broadcast through cells.
+// shortBroadcast is Broadcast by letters.
 func (t *Team) shortBroadcast(buf []byte, root int) error {
 	e := t.nextEntry()
 	var err error
@@ -9,12 +9,12 @@ func (t *Team) shortBroadcast(buf []byte, root int) error {
 			t.write(e, 0, buf)
 		}
 	} else {
-		err = t.read(root, e, 0, buf)
+		err = t.copyFrom(root, e, 0, buf)
 	}
 	return t.wasDone(err)
 }
 
-// shortGather is Gather through cells.
+// shortGather is Gather by letters.
 func (t *Team) shortGather(out, in []byte, root int) error {
 	e := t.nextEntry()
 	if t.me != root {
@@ -24,11 +24,11 @@ func (t *Team) shortGather(out, in []byte, root int) error {
 	return t.wasDone(t.readBlocks(e, 0, out))
 }
 
-// shortScatter is Scatter through cells.
+// shortScatter is Scatter by letters.
 func (t *Team) shortScatter(out, in []byte, root int) error {
 	e := t.nextEntry()
 	if t.me != root {
-		return t.wasDone(t.read(root, e, t.me*cellsFor(len(out)), out))
+		return t.wasDone(t.copyFrom(root, e, t.me*letterSize(len(out)), out))
 	}
 	move(out, block(in, root, t.n))
 	err := t.forOne(e, everybody)
@@ -38,7 +38,7 @@ func (t *Team) shortScatter(out, in []byte, root int) error {
 	return t.wasDone(err)
 }
 
-// shortAllGather is AllGather through cells.
+// shortAllGather is AllGather by letters.
 func (t *Team) shortAllGather(out, in []byte) error {
 	e := t.nextEntry()
 	if err := t.forAll(e); err != nil {
@@ -50,7 +50,7 @@ func (t *Team) shortAllGather(out, in []byte) error {
 	return t.readBlocks(e, 0, out)
 }
 
-// shortAllToAll is AllToAll through cells.
+// shortAllToAll is AllToAll by letters.
 func (t *Team) shortAllToAll(out, in []byte) error {
 	e := t.nextEntry()
 	if err := t.forAll(e); err != nil {
@@ -59,10 +59,10 @@ func (t *Team) shortAllToAll(out, in []byte) error {
 	t.writeBlocks(e, in)
 	t.done(1)
 	move(block(out, t.me, t.n), block(in, t.me, t.n))
-	return t.readBlocks(e, t.me*cellsFor(len(in)/t.n), out)
+	return t.readBlocks(e, t.me*letterSize(len(in)/t.n), out)
 }
 
-// shortAllReduce is AllReduce through cells: every rank combines all inputs itself.
+// shortAllReduce is AllReduce by letters: every rank combines all inputs itself.
 func (t *Team) shortAllReduce(buf []byte, red Reduction) error {
 	e := t.nextEntry()
 	if err := t.forAll(e); err != nil {
@@ -73,7 +73,7 @@ func (t *Team) shortAllReduce(buf []byte, red Reduction) error {
 	return t.readAndFold(e, 0, red, buf, buf)
 }
 
-// shortReduce is Reduce through cells.
+// shortReduce is Reduce by letters.
 func (t *Team) shortReduce(buf []byte, red Reduction, root int) error {
 	e := t.nextEntry()
 	if t.me != root {
@@ -82,7 +82,7 @@ func (t *Team) shortReduce(buf []byte, red Reduction, root int) error {
 	return t.wasDone(t.readAndFold(e, 0, red, buf, buf))
 }
 
-// shortReduceScatter is ReduceScatter through cells.
+// shortReduceScatter is ReduceScatter by letters.
 func (t *Team) shortReduceScatter(out, in []byte, red Reduction) error {
 	e := t.nextEntry()
 	if err := t.forAll(e); err != nil {
@@ -90,7 +90,7 @@ func (t *Team) shortReduceScatter(out, in []byte, red Reduction) error {
 	}
 	t.writeBlocks(e, in)
 	t.done(1)
-	return t.readAndFold(e, t.me*cellsFor(len(out)), red, out, block(in, t.me, t.n))
+	return t.readAndFold(e, t.me*letterSize(len(out)), red, out, block(in, t.me, t.n))
 }
 
 // submit writes data to this rank's entry for reader.
@@ -110,9 +110,16 @@ func (t *Team) wasDone(err error) error {
 	return err
 }
 
-// writeBlocks writes every other rank's block of in to cells of its own.
+// copyFrom copies r's letter to data.
+func (t *Team) copyFrom(r int, e entry, from int, data []byte) error {
+	letter, err := t.read(r, e, from, len(data))
+	copy(data, letter)
+	return err
+}
+
+// writeBlocks makes a letter of every other rank's block of in.
 func (t *Team) writeBlocks(e entry, in []byte) {
-	each := cellsFor(len(in) / t.n)
+	each := letterSize(len(in) / t.n)
 	for r := range t.n {
 		if r != t.me {
 			t.write(e, r*each, block(in, r, t.n))
@@ -121,10 +128,10 @@ func (t *Team) writeBlocks(e entry, in []byte) {
 }
 
 // readBlocks reads every other rank's block of out.
-func (t *Team) readBlocks(e entry, first int, out []byte) error {
+func (t *Team) readBlocks(e entry, from int, out []byte) error {
 	for d := 1; d < t.n; d++ {
 		r := (t.me + d) % t.n
-		if err := t.read(r, e, first, block(out, r, t.n)); err != nil {
+		if err := t.copyFrom(r, e, from, block(out, r, t.n)); err != nil {
 			return err
 		}
 	}
@@ -132,21 +139,17 @@ func (t *Team) readBlocks(e entry, first int, out []byte) error {
 }
 
 // readAndFold sets dst to what own and the other ranks' values are together, in order of rank.
-func (t *Team) readAndFold(e entry, first int, red Reduction, dst, own []byte) error {
-	n := len(own)
-	if t.letters == nil {
-		t.letters = make([]byte, t.n*cells*cellData)
-	}
+func (t *Team) readAndFold(e entry, from int, red Reduction, dst, own []byte) error {
 	t.sources = t.sources[:0]
 	for r := range t.n {
-		from := own
+		values := own
 		if r != t.me {
-			from = t.letters[r*cells*cellData:][:n]
-			if err := t.read(r, e, first, from); err != nil {
+			var err error
+			if values, err = t.read(r, e, from, len(own)); err != nil {
 				return err
 			}
 		}
-		t.sources = append(t.sources, from)
+		t.sources = append(t.sources, values)
 	}
 	t.fold(red, dst, nil, t.sources)
 	return nil

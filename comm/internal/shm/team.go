@@ -9,11 +9,11 @@ import (
 )
 
 // A Call is what ranks agree on when they make one: words that are equal on all of them.
-type Call [3]uint64
+type Call struct{ What, Root, Count uint64 }
 
 // sum is a 32-bit checksum of c.
 func (c Call) sum() uint32 {
-	h := c[0]*0x9e3779b97f4a7c15 ^ c[1]*0xff51afd7ed558ccd ^ c[2]*0xc4ceb9fe1a85ec53
+	h := c.What*0x9e3779b97f4a7c15 ^ c.Root*0xff51afd7ed558ccd ^ c.Count*0xc4ceb9fe1a85ec53
 	return uint32(h ^ h>>32)
 }
 
@@ -64,11 +64,11 @@ func slotSize(n int) int {
 	return size
 }
 
-// cellsAt and slotsAt are where the cells and the slots of a team of n begin.
-func cellsAt(n int) int {
+// mailAt and slotsAt are where the mailboxes and the slots of a team of n begin.
+func mailAt(n int) int {
 	return wholePages(int(unsafe.Sizeof(header{}) + uintptr(n)*unsafe.Sizeof(control{})))
 }
-func slotsAt(n int) int { return cellsAt(n) + wholePages(n*int(unsafe.Sizeof(mailbox{}))) }
+func slotsAt(n int) int { return mailAt(n) + wholePages(n*int(unsafe.Sizeof(mailbox{}))) }
 
 func wholePages(n int) int { return (n + pageSize - 1) / pageSize * pageSize }
 
@@ -91,9 +91,9 @@ type Team struct {
 	seq     uint64 // of the operation under way
 	tag     uint64 // its number and checksum
 	told    bool   // of it
-	lasting func(rank int, d Doze) error
+	lasting Lasting
 	shorts  uint64 // how many operations have used entries; the next one's place
-	posted  [entries]vacancy
+	lent    [entries]vacancy
 	chunks  uint64 // how many have been through the slots; the next one's place
 	free    [slotsPerRank]vacancy
 	backed  [slotsPerRank]int // bytes of this rank's slots that have memory behind them
@@ -105,11 +105,14 @@ type Team struct {
 
 	sources [][]byte // room for gatherSources
 	scratch []byte   // room for room
-	letters []byte   // what has been read from other ranks' cells
 }
 
+// A Lasting wait is one for rank that goes on for so long that somebody should ask what has become of it. It returns when d is
+// over, or the reason why that is not to be waited for.
+type Lasting func(rank int, d Doze) error
+
 // New is the part of rank me in a team of n that shares segment, which it owns from now on.
-func New(segment *Segment, n, me int, p Processors) (*Team, error) {
+func New(segment *Segment, n, me int, p Processors, lasting Lasting) (*Team, error) {
 	mem := segment.Bytes()
 	if len(mem) != Size(n) {
 		return nil, fmt.Errorf("segment of %d bytes for a team of %d: want %d", len(mem), n, Size(n))
@@ -119,11 +122,11 @@ func New(segment *Segment, n, me int, p Processors) (*Team, error) {
 		return nil, err
 	}
 	box := func(r int) *mailbox {
-		return (*mailbox)(unsafe.Pointer(&mem[cellsAt(n)+r*int(unsafe.Sizeof(mailbox{}))]))
+		return (*mailbox)(unsafe.Pointer(&mem[mailAt(n)+r*int(unsafe.Sizeof(mailbox{}))]))
 	}
 	t := &Team{
 		segment: segment, n: n, me: me, slot: slotSize(n), head: (*header)(unsafe.Pointer(&mem[0])), slots: mem[slotsAt(n):],
-		patience: p.patience(n), seen: make([]uint64, n), tagged: make([]uint64, n),
+		patience: p.patience(n), lasting: lasting, seen: make([]uint64, n), tagged: make([]uint64, n),
 	}
 	for r := range n {
 		at := unsafe.Sizeof(header{}) + uintptr(r)*unsafe.Sizeof(control{})
@@ -141,11 +144,11 @@ func at(seq uint64, step int) uint64 { return seq<<stepBits | uint64(step) }
 
 const stepBits = 24
 
-// Begin starts operation seq, the call of which is the same on all ranks. What begins is one of the methods below, then End.
-// lasting is called when a wait for another rank lasts; it returns when d is over, or the reason why that is not to be waited
-// for.
-func (t *Team) Begin(seq uint64, call Call, lasting func(rank int, d Doze) error) {
-	t.seq, t.lasting = seq, lasting
+// Begin starts operation seq, the call of which is the same on all ranks. What follows is one of the methods below. The others
+// learn of an operation's end with the next one: the clock is for steps that somebody may wait for, and to take its line from
+// them twice an operation would cost more than a short one does.
+func (t *Team) Begin(seq uint64, call Call) {
+	t.seq = seq
 	t.Sent, t.Received, t.Waited = 0, 0, false
 	t.tag, t.told = seq<<32|uint64(call.sum()), false
 	did := &t.ranks[t.me].past[seq%remembered]
@@ -153,9 +156,8 @@ func (t *Team) Begin(seq uint64, call Call, lasting func(rank int, d Doze) error
 	cpu.StoreRelease(&did.tag, t.tag)
 }
 
-// End ends the operation. The others learn of it with the next one: the clock is for steps that somebody may wait for, and to
-// take its line from them twice an operation would cost more than a short one does.
-func (t *Team) End() { t.lasting = nil }
+// Call is the operation's.
+func (t *Team) Call() Call { return t.ranks[t.me].past[t.seq%remembered].call }
 
 // done tells the others that this rank has done step.
 func (t *Team) done(step int) {

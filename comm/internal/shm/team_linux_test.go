@@ -30,7 +30,7 @@ func crew(t testing.TB, n int) []*Team {
 		segments[r] = s
 	}
 	for r, s := range segments {
-		if teams[r], err = New(s, n, r, Processors{Ranks: n, Shared: true}); err != nil {
+		if teams[r], err = New(s, n, r, Processors{Ranks: n, Shared: true}, sleeping); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -191,8 +191,7 @@ func TestOperations(t *testing.T) {
 					seq++
 					t.Run(fmt.Sprintf("%s/%s/%d ranks/%d bytes", op.name, name, n, size), func(t *testing.T) {
 						together(t, teams, func(team *Team) error {
-							team.Begin(seq, Call{seq}, sleeping)
-							defer team.End()
+							team.Begin(seq, Call{What: seq})
 							return op.run(team, seq, size, int(seq)%n, red)
 						})
 					})
@@ -214,9 +213,8 @@ func TestOperationsInARow(t *testing.T) {
 				if seq%50 == 0 && slow == team.me {
 					sleepOn(new(uint32), 0, time.Millisecond) // let others go first
 				}
-				team.Begin(seq, Call{seq}, sleeping)
+				team.Begin(seq, Call{What: seq})
 				err := op.run(team, seq, size, root, reductions["compose"])
-				team.End()
 				if err != nil {
 					return fmt.Errorf("%s #%d of %d bytes: %w", op.name, seq, size, err)
 				}
@@ -234,10 +232,11 @@ func TestMismatch(t *testing.T) {
 		failed := []chan struct{}{make(chan struct{}), make(chan struct{})}
 		told := errors.New("told that the other has failed")
 		together(t, teams, func(team *Team) error {
-			team.Begin(5, Call{5, uint64(team.me)}, func(r int, _ Doze) error {
+			team.lasting = func(r int, _ Doze) error {
 				<-failed[r]
 				return told
-			})
+			}
+			team.Begin(5, Call{What: 5, Root: uint64(team.me)})
 			if team.me == 0 {
 				errs[0] = team.Barrier()
 			} else {
@@ -250,7 +249,7 @@ func TestMismatch(t *testing.T) {
 		for r, err := range errs {
 			m, ok := errors.AsType[*Mismatch](err)
 			switch {
-			case ok && m.Rank == 1-r && m.Call == Call{5, uint64(1 - r)}:
+			case ok && m.Rank == 1-r && m.Call == Call{What: 5, Root: uint64(1 - r)}:
 				found++
 			case !errors.Is(err, told):
 				t.Errorf("rank %d: %v", r, err)
@@ -270,7 +269,7 @@ func TestLayout(t *testing.T) {
 	if size := unsafe.Sizeof(header{}); size != 128 {
 		t.Errorf("the header takes %d bytes", size)
 	}
-	for _, at := range []uintptr{unsafe.Offsetof(control{}.past), unsafe.Offsetof(control{}.bell), unsafe.Sizeof(cell{})} {
+	for _, at := range []uintptr{unsafe.Offsetof(control{}.past), unsafe.Offsetof(control{}.bell), unsafe.Sizeof(mailbox{})} {
 		if at%lineSize != 0 {
 			t.Errorf("byte %d is not the first of a line", at)
 		}
@@ -286,11 +285,10 @@ func BenchmarkAllReduce(b *testing.B) {
 			together(b, teams, func(team *Team) error {
 				buf := make([]byte, size)
 				for seq := uint64(1); seq <= uint64(b.N); seq++ {
-					team.Begin(seq, Call{1}, sleeping)
+					team.Begin(seq, Call{What: 1})
 					if err := team.AllReduce(buf, Reduction{Elem: 1, Kernel: func(d, a, _ []byte) { move(d, a) }}); err != nil {
 						return err
 					}
-					team.End()
 				}
 				return nil
 			})
