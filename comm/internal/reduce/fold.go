@@ -7,7 +7,7 @@ const block = 4 << 10
 
 // Fold sets every value of dst to srcs[0] op srcs[1] op ..., in this order. All are equally long, there is at least one
 // of srcs, and dst is one of them or apart from all. Sums and products of Float16 and BFloat16 are rounded once.
-func Fold(t Type, o Op, dst []byte, srcs [][]byte) { current().fold(t, o, dst, srcs) }
+func Fold(t Type, o Op, dst []byte, srcs [][]byte) { current.fold(t, o, dst, srcs) }
 
 func (l *level) fold(t Type, o Op, dst []byte, srcs [][]byte) {
 	switch {

@@ -5,7 +5,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"sync"
 )
 
 // A level is all that this package computes, for one kind of processor.
@@ -18,22 +17,14 @@ type level struct {
 	multiply, divide [numTypes]func(v []byte, by float64)
 }
 
-// inUse is the level of this process, made when it is first needed. The error is that of choose.
-var inUse = sync.OnceValues(func() (*level, error) {
+// current is the level of this process, and wrongLevel the error of choose.
+var current, wrongLevel = func() (*level, error) {
 	name, err := choose(os.Getenv("GORUN_KERNELS"), levels())
 	return newLevel(name), err
-})
+}()
 
 // Level is the name of the level in use. The error says that GORUN_KERNELS asks for one that this machine has not.
-func Level() (string, error) {
-	l, err := inUse()
-	return l.name, err
-}
-
-func current() *level {
-	l, _ := inUse()
-	return l
-}
+func Level() (string, error) { return current.name, wrongLevel }
 
 // choose returns the one of levels that is wanted, else the last.
 func choose(wanted string, levels []string) (string, error) {

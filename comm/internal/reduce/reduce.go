@@ -109,7 +109,7 @@ func For(t Type, o Op) Kernel {
 	if int(t) >= numTypes || int(o) >= numOps {
 		return nil
 	}
-	return current().combine[t][o]
+	return current.combine[t][o]
 }
 
 // View is b as a slice of T. b is aligned for T and holds whole elements.

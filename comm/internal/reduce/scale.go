@@ -3,12 +3,12 @@ package reduce
 // Scale multiplies every element of b, of type t, by factor. Integers take a whole factor and wrap. The half
 // types are not scaled: their callers compute in float32.
 func Scale(t Type, b []byte, factor float64) {
-	scale(t, current().multiply[t], b, factor)
+	scale(t, current.multiply[t], b, factor)
 }
 
 // Divide divides every element of b, of type t, by n; integers truncate toward zero. It leaves out what Scale does.
 func Divide(t Type, b []byte, n int) {
-	scale(t, current().divide[t], b, float64(n))
+	scale(t, current.divide[t], b, float64(n))
 }
 
 func scale(t Type, f func(v []byte, by float64), b []byte, by float64) {

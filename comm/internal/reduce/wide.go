@@ -1,10 +1,10 @@
 package reduce
 
 // Widen sets dst to the values of src, which are of type t: Float16 or BFloat16.
-func Widen(t Type, dst []float32, src []byte) { current().widen[t](dst, src) }
+func Widen(t Type, dst []float32, src []byte) { current.widen[t](dst, src) }
 
 // Narrow rounds the values of src to elements of type t: Float16 or BFloat16.
-func Narrow(t Type, dst []byte, src []float32) { current().narrow[t](dst, src) }
+func Narrow(t Type, dst []byte, src []float32) { current.narrow[t](dst, src) }
 
 // halves are the portable kernels of t, Float16 or BFloat16.
 func halves(t Type) [numOps]Kernel {
