@@ -10,18 +10,12 @@ func taken(i int) int  { return 2*i + 4 }
 // everybody stands for all other ranks where one could be meant.
 const everybody = -1
 
-// Barrier returns when all ranks have called it. A few ranks look at each other's clocks. If there are many, then in round k
-// every rank tells the one 2^k further on that it has come, and all that it has heard of (dissemination; Hensgen, Finkel and
-// Manber 1988): nobody waits for more than log2(n) others.
+// Barrier returns when all ranks have called it. A few ranks read empty letters from each other. If there are many, then in
+// round k every rank tells the one 2^k further on that it has come, and all that it has heard of (dissemination; Hensgen,
+// Finkel and Manber 1988): nobody waits for more than log2(n) others.
 func (t *Team) Barrier() error {
 	if t.n <= flatBarrier {
-		t.done(1)
-		for d := 1; d < t.n; d++ {
-			if err := t.wait((t.me+d)%t.n, 1); err != nil {
-				return err
-			}
-		}
-		return nil
+		return t.shortAllGather(nil, nil)
 	}
 	for k, distance := 0, 1; distance < t.n; k, distance = k+1, 2*distance {
 		t.done(k + 1)
