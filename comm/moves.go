@@ -11,7 +11,7 @@ import (
 
 // Barrier returns when every rank of g has called it, and all collectives that this rank has started on g have ended.
 func Barrier(ctx context.Context, g *Group) error {
-	if t := g.enter(ctx, endpoint.Call{Op: uint8(callBarrier)}, 1); t != nil {
+	if t := g.enter(ctx, endpoint.InWords(uint8(callBarrier), 0, 0, 0, 0), 1); t != nil {
 		return g.leave(t, t.Barrier())
 	}
 	return barrier(g).run(ctx)

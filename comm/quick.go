@@ -17,7 +17,7 @@ const stampedBytes = 4 << 10
 
 // enter lets the caller carry out call at once, as the group's team, and returns that. It returns nil if it has to go the
 // long way: there is no team yet, or something else is under way, or wrong.
-func (g *Group) enter(ctx context.Context, call endpoint.Call, elem int) *shm.Team {
+func (g *Group) enter(ctx context.Context, call endpoint.Words, elem int) *shm.Team {
 	t := g.team.Load()
 	if t == nil || !g.lane.Usable() || ctx.Err() != nil || !t.Fits(elem) {
 		return nil
@@ -30,13 +30,13 @@ func (g *Group) enter(ctx context.Context, call endpoint.Call, elem int) *shm.Te
 		g.pass(seq)
 		return nil
 	}
-	c, words := &g.present, call.Words()
+	c := &g.present
 	c.seq, c.elem, c.ctx = seq, elem, ctx
 	if g.running != c { // which takes longer to say than to see
 		g.running = c
 	}
-	g.lane.Track().Begin(seq, words)
-	t.Begin(seq, shm.Call(words))
+	g.lane.Track().Begin(seq, call)
+	t.Begin(seq, shm.Call(call))
 	return t
 }
 
@@ -67,19 +67,19 @@ func (g *Group) leave(t *shm.Team, err error) error {
 }
 
 // quickReduction is the call of kind on n elements of type T, and how they are reduced, if op is a plain one.
-func quickReduction[T Element](kind callKind, op Op, n int) (endpoint.Call, shm.Reduction) {
+func quickReduction[T Element](kind callKind, op Op, n, root int) (endpoint.Words, shm.Reduction) {
 	t := typeOf[T]()
 	o, _ := op.(basicOp)
 	switch {
 	case o < Sum || o > BitXor, isWide(t, basicOps[o].kernel):
-		return endpoint.Call{}, shm.Reduction{}
+		return endpoint.Words{}, shm.Reduction{}
 	}
-	return endpoint.Call{Op: uint8(kind), Type: uint8(t), Reduce: uint8(o), Count: uint64(n)},
+	return endpoint.InWords(uint8(kind), uint8(t), uint8(o), root, n),
 		shm.Reduction{Elem: t.Size(), Kernel: shm.Kernel(reduce.For(t, basicOps[o].kernel))}
 }
 
 // quickMove is the call of kind on n elements of type T, and how long they are.
-func quickMove[T Element](kind callKind, n, root int) (endpoint.Call, int) {
+func quickMove[T Element](kind callKind, n, root int) (endpoint.Words, int) {
 	t := typeOf[T]()
-	return endpoint.Call{Op: uint8(kind), Type: uint8(t), Root: int32(root), Count: uint64(n)}, t.Size()
+	return endpoint.InWords(uint8(kind), uint8(t), 0, root, n), t.Size()
 }

@@ -11,7 +11,7 @@ import (
 // AllReduce combines buf over all ranks of g, element by element, and leaves the result in buf on every rank.
 // buf has the same length on all ranks.
 func AllReduce[T Element](ctx context.Context, g *Group, buf []T, op Op) error {
-	if call, red := quickReduction[T](callAllReduce, op, len(buf)); red.Kernel != nil {
+	if call, red := quickReduction[T](callAllReduce, op, len(buf), 0); red.Kernel != nil {
 		if t := g.enter(ctx, call, red.Elem); t != nil {
 			return g.leave(t, t.AllReduce(reduce.Bytes(buf), red))
 		}
@@ -31,8 +31,7 @@ func allReduce[T Element](g *Group, buf []T, op Op) *collective {
 // Reduce combines buf over all ranks of g and leaves the result in buf of rank dst. Elsewhere buf keeps its input.
 // buf has the same length on all ranks.
 func Reduce[T Element](ctx context.Context, g *Group, buf []T, op Op, dst int) error {
-	if call, red := quickReduction[T](callReduce, op, len(buf)); red.Kernel != nil && g.has(dst) {
-		call.Root = int32(dst)
+	if call, red := quickReduction[T](callReduce, op, len(buf), dst); red.Kernel != nil && g.has(dst) {
 		if t := g.enter(ctx, call, red.Elem); t != nil {
 			return g.leave(t, t.Reduce(reduce.Bytes(buf), red, dst))
 		}
@@ -64,7 +63,7 @@ func reduceTo[T Element](g *Group, buf []T, op Op, dst int) *collective {
 // block Rank in out. len(in) == Size*len(out), the same on all ranks. out may be this rank's block of in, and must not
 // overlap it otherwise.
 func ReduceScatter[T Element](ctx context.Context, g *Group, out, in []T, op Op) error {
-	if call, red := quickReduction[T](callReduceScatter, op, len(out)); red.Kernel != nil && len(in) == g.Size()*len(out) {
+	if call, red := quickReduction[T](callReduceScatter, op, len(out), 0); red.Kernel != nil && len(in) == g.Size()*len(out) {
 		if t := g.enter(ctx, call, red.Elem); t != nil {
 			return g.leave(t, t.ReduceScatter(reduce.Bytes(out), reduce.Bytes(in), red))
 		}

@@ -101,6 +101,11 @@ func (c Call) Words() Words {
 	return Words{uint64(c.Op) | uint64(c.Type)<<8 | uint64(c.Reduce)<<16 | uint64(c.Detail)<<32, uint64(uint32(c.Root)), c.Count}
 }
 
+// InWords is a call without details in words.
+func InWords(op, typ, reduce uint8, root, count int) Words {
+	return Words{uint64(op) | uint64(typ)<<8 | uint64(reduce)<<16, uint64(uint32(root)), uint64(count)}
+}
+
 // CallOf is the call that consists of w.
 func CallOf(w Words) Call {
 	return Call{
