@@ -185,6 +185,9 @@ func (c *collective) together(part func(t *shm.Team) error) error {
 	team.Begin(c.seq, shm.Call(c.call.Words()))
 	err := part(team)
 	c.g.lane.Moved(c.seq, team.Sent, team.Received)
+	if err == nil {
+		team.End()
+	}
 	return c.teamFailure(err)
 }
 

@@ -1,5 +1,7 @@
 package cpu
 
+import "unsafe"
+
 // StoreRelease sets *p to v after everything written before it, as seen by other processors. It is a plain store, which a
 // processor of this kind never moves ahead of another; atomic.StoreUint64 waits for the line besides.
 //
@@ -15,6 +17,30 @@ func Await(p *uint64, least uint64, tries int) uint64
 //
 //go:noescape
 func AwaitEqual(p *uint64, want uint64, tries int) bool
+
+// CopiesPast says whether CopyPast differs from copy.
+const CopiesPast = true
+
+// CopyPast is copy, of equal lengths, past the caches: dst's cache lines need not be had from another processor that has them.
+// What is written is in memory before anything that is written later.
+func CopyPast(dst, src []byte) {
+	const line = 64
+	head := min(-int(uintptr(unsafe.Pointer(unsafe.SliceData(dst))))&(line-1), len(dst))
+	copy(dst[:head], src)
+	dst, src = dst[head:], src[head:]
+	for len(dst) >= line {
+		n := min(len(dst), longestCopy) &^ (line - 1)
+		copyPast(&dst[0], &src[0], n)
+		dst, src = dst[n:], src[n:]
+	}
+	copy(dst, src)
+}
+
+// longestCopy is how many bytes are copied at once: a goroutine cannot be stopped meanwhile.
+const longestCopy = 256 << 10
+
+//go:noescape
+func copyPast(dst, src *byte, n int)
 
 // ticks is the processor's time stamp counter, which all processors have in common.
 func ticks() uint64

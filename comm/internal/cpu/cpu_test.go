@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"bytes"
 	"testing"
 	"time"
 )
@@ -27,6 +28,24 @@ func TestAwait(t *testing.T) {
 	}
 	if v := Await(&word, 4, 10); v != 1<<40 {
 		t.Errorf("got %d", v)
+	}
+}
+
+func TestCopyPast(t *testing.T) {
+	src := make([]byte, 1000)
+	for i := range src {
+		src[i] = byte(i * 7)
+	}
+	for n := range 300 {
+		for at := range 70 {
+			dst := make([]byte, 400)
+			CopyPast(dst[at:at+n], src[:n])
+			want := make([]byte, 400)
+			copy(want[at:], src[:n])
+			if !bytes.Equal(dst, want) {
+				t.Fatalf("%d bytes at %d: wrong", n, at)
+			}
+		}
 	}
 }
 

@@ -189,7 +189,11 @@ func (t *Team) deal(slot, in []byte, i, size int) {
 }
 
 // put copies src into this rank's slot, get copies what is in another one's.
-func (t *Team) put(slot, src []byte) { t.Sent += uint64(copy(slot, src)) }
+func (t *Team) put(slot, src []byte) {
+	slot = slot[:len(src)]
+	t.fill(slot, src)
+	t.Sent += uint64(len(src))
+}
 func (t *Team) get(dst, slot []byte) { t.Received += uint64(copy(dst, slot)) }
 
 // cut is the i'th piece of buf, of size bytes but for the last, or nothing past the end.

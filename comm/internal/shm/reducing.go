@@ -13,16 +13,16 @@ type Reduction struct {
 const foldBlock = 8 << 10
 
 // fold sets dst and also, if it is not nil, to what the sources are together, in order of rank. dst may be one of the
-// sources; also is none of them.
+// sources; also is none of them, but in a slot.
 func (t *Team) fold(red Reduction, dst, also []byte, sources [][]byte) {
 	size := max(foldBlock/red.Elem, 1) * red.Elem
 	for lo := 0; lo < len(sources[0]); lo += size {
 		hi := min(lo+size, len(sources[0]))
 		var sum []byte
 		switch {
-		case also != nil:
+		case also != nil && !t.past:
 			sum = also[lo:hi]
-		case len(sources) == 2:
+		case dst != nil && len(sources) == 2:
 			sum = dst[lo:hi]
 		default:
 			sum = t.room(hi - lo)
@@ -33,6 +33,9 @@ func (t *Team) fold(red Reduction, dst, also []byte, sources [][]byte) {
 		}
 		if dst != nil {
 			move(dst[lo:hi], sum)
+		}
+		if also != nil && t.past {
+			t.fill(also[lo:hi], sum)
 		}
 	}
 }

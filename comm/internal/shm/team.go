@@ -86,6 +86,7 @@ type Team struct {
 	slots   []byte
 
 	patience
+	habits
 	never atomic.Bool
 
 	seq     uint64 // of the operation under way
@@ -126,7 +127,7 @@ func New(segment *Segment, n, me int, p Processors, lasting Lasting) (*Team, err
 	}
 	t := &Team{
 		segment: segment, n: n, me: me, slot: slotSize(n), head: (*header)(unsafe.Pointer(&mem[0])), slots: mem[slotsAt(n):],
-		patience: p.patience(n), lasting: lasting, seen: make([]uint64, n), tagged: make([]uint64, n),
+		patience: p.patience(n), lasting: lasting, habits: habits{all: map[kind]*habit{}}, seen: make([]uint64, n), tagged: make([]uint64, n),
 	}
 	for r := range n {
 		at := unsafe.Sizeof(header{}) + uintptr(r)*unsafe.Sizeof(control{})
@@ -255,6 +256,7 @@ func (t *Team) own(i, size, step, reader int) ([]byte, error) {
 		return nil, err
 	}
 	*v = vacancy{reader: reader, time: at(t.seq, step)}
+	t.decide(size)
 	slot := t.slotOf(t.me, i)
 	if has := t.backed[k]; has < size {
 		want := min((size+backedPiece-1)/backedPiece*backedPiece, t.slot)
