@@ -87,6 +87,9 @@ func (d *Desk) serve() {
 	for {
 		conn, err := d.ln.AcceptUnix()
 		if d.ctx.Err() != nil {
+			if err == nil {
+				_ = conn.Close()
+			}
 			return
 		}
 		if err != nil { // most likely out of descriptors: let some go

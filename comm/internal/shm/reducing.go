@@ -71,30 +71,37 @@ func (t *Team) AllReduce(buf []byte, red Reduction) error {
 	if isShort(len(buf), 1) {
 		return t.shortAllReduce(buf, red)
 	}
-	limit := flatMore
-	if t.n == 2 {
-		limit = flatTwo
-	}
-	if len(buf) <= min(limit, t.slot) {
+	if t.n == 2 || len(buf) <= flatMore {
 		return t.flatAllReduce(buf, red)
 	}
 	return t.sharedReduce(buf, red, everybody)
 }
 
-// flatAllReduce shows buf to all ranks, and each combines all of them. One wait.
+// flatAllReduce shows buf to all ranks, chunk by chunk, and each combines all of them. Two ranks write to slots and read from
+// them as much as if they shared the work, and wait half as often.
 func (t *Team) flatAllReduce(buf []byte, red Reduction) error {
-	slot, err := t.own(0, len(buf), taken(0), everybody)
-	if err != nil {
-		return err
+	size, chunks := t.values(len(buf), t.slot, red.Elem)
+	for u := range chunks + 1 {
+		if u < chunks {
+			slot, err := t.own(u, size, taken(u), everybody)
+			if err != nil {
+				return err
+			}
+			t.put(slot, cut(buf, u, size))
+			t.done(filled(u))
+		}
+		if u == 0 {
+			continue
+		}
+		piece := cut(buf, u-1, size)
+		sources, err := t.gatherSources(piece, u-1, 0, filled(u-1))
+		if err != nil {
+			return err
+		}
+		t.fold(red, piece, nil, sources)
+		t.done(taken(u - 1))
 	}
-	t.put(slot, buf)
-	t.done(filled(0))
-	sources, err := t.gatherSources(buf, 0, 0, filled(0))
-	if err != nil {
-		return err
-	}
-	t.fold(red, buf, nil, sources)
-	t.chunks++
+	t.chunks += uint64(chunks)
 	return nil
 }
 

@@ -74,6 +74,9 @@ func (t *Transport) Serve(h transport.Handler) {
 		for {
 			conn, err := t.ln.Accept()
 			if t.ctx.Err() != nil {
+				if err == nil {
+					_ = conn.Close()
+				}
 				return
 			}
 			if err != nil {
