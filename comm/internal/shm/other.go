@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"math"
 	"runtime"
 	"time"
 )
@@ -22,6 +23,15 @@ func (*Segment) Close() error      { return nil }
 func (*Segment) seal()             {}
 
 func back([]byte) error { return nil }
+
+var errNoMemory = errors.New("there is not so much memory")
+
+// newArea makes an area that is the process's own.
+func newArea(size, page int) (*area, error) { return &area{mem: make([]byte, size), page: page}, nil }
+
+func wantLargePages([]byte)           {}
+func (*Segment) punch(_, _ int) error { return errors.ErrUnsupported }
+func available() int                  { return math.MaxInt }
 
 func Machine() (string, error) { return "", errUnsupported }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -75,13 +76,27 @@ func (s *Segment) check(size int) error {
 	return nil
 }
 
+// mapIt maps s, which has size bytes, at an address where large pages fit: in the midst of more addresses than it takes.
 func (s *Segment) mapIt(size int) error {
-	mem, err := unix.Mmap(s.fd, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	room := uintptr(size) + largePage
+	start, err := unix.MmapPtr(-1, 0, nil, room, unix.PROT_NONE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_NORESERVE)
 	if err != nil {
-		return os.NewSyscallError("mmap", err)
+		return fmt.Errorf("%d bytes: %w", size, os.NewSyscallError("mmap", err))
 	}
-	s.mem = mem
-	return nil
+	before := -uintptr(start) % largePage
+	mem, err := unix.MmapPtr(s.fd, 0, unsafe.Add(start, before), uintptr(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_FIXED)
+	if err != nil {
+		return errors.Join(fmt.Errorf("%d bytes: %w", size, os.NewSyscallError("mmap", err)), unix.MunmapPtr(start, room))
+	}
+	s.mem = unsafe.Slice((*byte)(mem), size)
+	var errs []error
+	if before > 0 {
+		errs = append(errs, unix.MunmapPtr(start, before))
+	}
+	if end := (before + uintptr(size) + pageSize - 1) / pageSize * pageSize; end < room {
+		errs = append(errs, unix.MunmapPtr(unsafe.Add(start, end), room-end))
+	}
+	return os.NewSyscallError("munmap", errors.Join(errs...))
 }
 
 // back makes sure that there is memory behind mem, part of a segment, which is whole pages. Whoever writes where there is none
@@ -116,7 +131,7 @@ func (s *Segment) Close() error {
 	if mem == nil {
 		return nil
 	}
-	return os.NewSyscallError("munmap", unix.Munmap(mem))
+	return os.NewSyscallError("munmap", unix.MunmapPtr(unsafe.Pointer(unsafe.SliceData(mem)), uintptr(len(mem))))
 }
 
 // Machine names what processes can share memory in: the machine since it has been started, and the network namespace, beyond

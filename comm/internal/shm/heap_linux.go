@@ -1,0 +1,57 @@
+package shm
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// errNoMemory says that there is less memory than asked for.
+var errNoMemory = os.NewSyscallError("madvise", unix.ENOMEM)
+
+// newArea makes an area of size bytes, or where there are no segments one that is the process's own.
+func newArea(size, page int) (*area, error) {
+	s, err := Create(size)
+	switch {
+	case errors.Is(err, unix.ENOSYS), errors.Is(err, unix.EPERM):
+		return &area{mem: make([]byte, size), page: page}, nil
+	case err != nil:
+		return nil, err
+	}
+	if page == largePage {
+		wantLargePages(s.mem)
+	}
+	return &area{mem: s.mem, segment: s, page: page}, nil
+}
+
+// wantLargePages asks for large pages where mem has none yet. It does with small ones, too.
+func wantLargePages(mem []byte) {
+	if len(mem) >= largePage {
+		_ = unix.Madvise(mem, unix.MADV_HUGEPAGE)
+	}
+}
+
+// punch gives the memory behind n bytes of s back; they are zero then.
+func (s *Segment) punch(from, n int) error {
+	if s == nil {
+		return errors.ErrUnsupported
+	}
+	return retry(func() error {
+		return unix.Fallocate(s.fd, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, int64(from), int64(n))
+	})
+}
+
+// available is how many bytes of memory this machine can spare: whoever takes more gets killed, or another process.
+func available() int {
+	text, _ := os.ReadFile("/proc/meminfo")
+	_, rest, _ := bytes.Cut(text, []byte("\nMemAvailable:"))
+	kib := 0
+	if _, err := fmt.Sscan(string(rest), &kib); err != nil {
+		return math.MaxInt
+	}
+	return kib << 10
+}
