@@ -49,6 +49,7 @@ type world struct {
 	leave []func() // end what Init has begun beside ep
 
 	desk      *shm.Desk // where ranks of this machine get the memory that this one makes; nil: they get none
+	heap      *shm.Heap // of Alloc; every group holds it
 	token     []byte
 	mustShare bool
 	without   sync.Once // a log line: there is no shared memory
@@ -80,6 +81,7 @@ func newGroup(w *world, id uint64, ranks []int, cfg config) (*Group, error) {
 	g.rank = g.index[w.rank]
 	g.unattached = w.canShare(ranks)
 	g.present.g = g
+	w.heap.Hold()
 	open.add(g)
 	return g, nil
 }

@@ -193,6 +193,7 @@ func newWorld(cfg config, rank int, id uint64, info []rankInfo, tr transport.Tra
 	if w.log == nil {
 		w.log = slog.New(slog.DiscardHandler)
 	}
+	w.heap = shm.NewHeap(desk, w.token)
 	w.ep = endpoint.New(tr, rank, len(info), endpoint.Options{
 		ConnectTimeout: cfg.timeout, Died: w.died, State: w.state, Log: w.log,
 		Name:    func(c endpoint.Call) string { return callKind(c.Op).String() },

@@ -54,6 +54,7 @@ func (g *Group) leave(t *shm.Team, err error) error {
 		t.End()
 		g.lane.Track().End(c.seq, t.Sent, t.Received, !t.Waited && t.Sent+t.Received < stampedBytes)
 	} else {
+		t.Abandon()
 		c.call = endpoint.CallOf(endpoint.Words(t.Call()))
 		err = c.fail(c.teamFailure(err))
 	}

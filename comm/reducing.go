@@ -93,7 +93,7 @@ func (r *reducing[T]) asTeam(buf []T, result bool, part func(t *shm.Team, work [
 }
 
 func (r *reducing[T]) folding() shm.Reduction {
-	return shm.Reduction{Elem: r.elem, Kernel: shm.Kernel(r.kernel)}
+	return shm.Reduction{Elem: r.elem, Kernel: shm.Kernel(r.kernel), Spoils: r.red.own != nil}
 }
 
 // everywhere is the task of leaving the reduction of buf in it on every rank.

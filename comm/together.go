@@ -90,6 +90,7 @@ func (c *collective) attach() error {
 	if err != nil {
 		return errors.Join(err, segment.Close())
 	}
+	team.Share(g.w.heap, g.desks())
 	g.team.Store(team)
 	return g.lane.Begin(c.seq, c.call) // once more: what this has moved does not count
 }
@@ -165,11 +166,21 @@ func (w *world) processors() shm.Processors {
 	return p
 }
 
-// disband ends the group's team. Nothing of it is under way, nor will be.
+// desks is where the group's ranks get memory of each other's.
+func (g *Group) desks() []string {
+	desks := make([]string, g.Size())
+	for r, world := range g.ranks {
+		desks[r] = g.w.info[world].Desk
+	}
+	return desks
+}
+
+// disband ends the group's team, and its hold on the world's memory. Nothing of it is under way, nor will be.
 func (g *Group) disband() {
 	if t := g.team.Swap(nil); t != nil {
 		_ = t.Close() // memory of its own: nothing can be wrong
 	}
+	g.w.heap.Release()
 }
 
 // hasTeam says whether the collective, whose turn has come, is one for a team that its ranks are.
@@ -187,6 +198,8 @@ func (c *collective) together(part func(t *shm.Team) error) error {
 	c.g.lane.Moved(c.seq, team.Sent, team.Received)
 	if err == nil {
 		team.End()
+	} else {
+		team.Abandon()
 	}
 	return c.teamFailure(err)
 }
@@ -220,8 +233,14 @@ func (c *collective) await(rank int, d shm.Doze) error {
 // teamFailure is err in the words of the endpoint.
 func (c *collective) teamFailure(err error) error {
 	g := c.g
-	var m *shm.Mismatch
-	if !errors.As(err, &m) {
+	var (
+		m *shm.Mismatch
+		u *shm.Unreachable
+	)
+	switch {
+	case errors.As(err, &u):
+		return g.unreachable(g.ranks[u.Rank], u.Err)
+	case !errors.As(err, &m):
 		return err
 	}
 	return &endpoint.Failure{
@@ -231,4 +250,12 @@ func (c *collective) teamFailure(err error) error {
 			{Rank: g.ranks[m.Rank], Seq: c.seq, Call: endpoint.CallOf(endpoint.Words(m.Call))},
 		},
 	}
+}
+
+// unreachable is the error of a collective for which memory that rank shares cannot be had.
+func (g *Group) unreachable(rank int, err error) error {
+	if g.w.died(rank) == endpoint.Dead {
+		return &endpoint.Failure{Kind: endpoint.PeerFailed, Rank: rank, Text: "died"}
+	}
+	return fmt.Errorf("memory that rank %d shares: %w", rank, err)
 }

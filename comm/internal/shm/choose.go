@@ -3,6 +3,9 @@ package shm
 const (
 	lineSize = 64
 
+	leastDirect = 16 << 10 // bytes that ranks take from each other at least when they look where these lie
+	spreadBlock = 64 << 10 // what is copied to everybody at a time
+
 	flatBarrier = 8       // the most ranks that all look at each other in a barrier
 	flatMore    = 8 << 10 // the longest all-reduce, in bytes, of more than two ranks that each works out for itself
 )

@@ -1,11 +1,12 @@
 package shm
 
 // An operation moves its data in chunks. A rank that others read from fills a slot with each; readers copy chunks out as
-// they come. Step 2i+1 is done when chunk i has been filled, step 2i+4 when it has been taken: a rank that does both fills
-// the next chunk before it takes one, so that there is something to take when it comes to it.
+// they come. Step 2i+2 is done when chunk i has been filled, step 2i+5 when it has been taken: a rank that does both fills
+// the next chunk before it takes one, so that there is something to take when it comes to it. What a rank shows (direct.go)
+// is taken in the same pieces, from where it is, and the rank waits until the last one has been.
 
-func filled(i int) int { return 2*i + 1 }
-func taken(i int) int  { return 2*i + 4 }
+func filled(i int) int { return 2*i + 2 }
+func taken(i int) int  { return 2*i + 5 }
 
 // everybody stands for all other ranks where one could be meant.
 const everybody = -1
@@ -32,25 +33,38 @@ func (t *Team) Broadcast(buf []byte, root int) error {
 		return t.shortBroadcast(buf, root)
 	}
 	size, chunks := t.pieces(len(buf), t.slot)
+	whole := part{n: len(buf), size: size}
+	mine := t.show(buf, whole)
+	if bufs, err := t.allWith(root, buf, mine, whole); err != nil {
+		return err
+	} else if bufs != nil {
+		return t.spread(bufs, root)
+	}
 	for i := range chunks {
 		piece := cut(buf, i, size)
-		if t.me == root {
-			slot, err := t.own(i, len(piece), taken(i), everybody)
+		if t.me != root {
+			from, err := t.piece(root, i, whole)
 			if err != nil {
 				return err
 			}
-			t.put(slot, piece)
-			t.done(filled(i))
+			t.get(piece, from)
+			if err := t.used(taken(i)); err != nil {
+				return err
+			}
 			continue
 		}
-		if err := t.wait(root, filled(i)); err != nil {
+		if mine {
+			break
+		}
+		slot, err := t.own(i, len(piece), taken(i), everybody)
+		if err != nil {
 			return err
 		}
-		t.get(piece, t.slotOf(root, i))
-		t.done(taken(i))
+		t.put(slot, piece)
+		t.done(filled(i))
 	}
 	t.chunks += uint64(chunks)
-	return nil
+	return t.release(mine && t.me == root, taken(chunks-1))
 }
 
 // Gather copies in of every rank r to the r'th of the equal blocks of out of rank root. There in may be its block of out.
@@ -59,6 +73,16 @@ func (t *Team) Gather(out, in []byte, root int) error {
 		return t.shortGather(out, in, root)
 	}
 	size, chunks := t.pieces(len(in), t.slot)
+	there := part{at: t.me * len(in), n: len(in), size: size} // where in belongs in out
+	mine := t.showToRoot(out, in, root, there)
+	if mine && t.me != root {
+		if to, err := t.look(root, there); err != nil {
+			return err
+		} else if to != nil {
+			t.chunks += uint64(chunks)
+			return t.push(to, in, root, there, chunks)
+		}
+	}
 	for i := range chunks {
 		if t.me != root {
 			slot, err := t.own(i, size, taken(i), root)
@@ -71,6 +95,11 @@ func (t *Team) Gather(out, in []byte, root int) error {
 		}
 		for d := 1; d < t.n; d++ {
 			r := (root + d) % t.n
+			if pushes, err := t.pushes(r, i, mine); err != nil {
+				return err
+			} else if pushes {
+				continue
+			}
 			if err := t.wait(r, filled(i)); err != nil {
 				return err
 			}
@@ -91,27 +120,35 @@ func (t *Team) Scatter(out, in []byte, root int) error {
 		return t.shortScatter(out, in, root)
 	}
 	size, chunks := t.pieces(len(out), t.part())
+	own := part{at: t.me * len(out), n: len(out), size: size, slot: t.me * size}
+	mine := t.me == root && t.show(in, own)
 	for i := range chunks {
-		if t.me == root {
-			slot, err := t.own(i, t.n*size, taken(i), everybody)
+		if t.me != root {
+			from, err := t.piece(root, i, own)
 			if err != nil {
 				return err
 			}
-			t.deal(slot, in, i, size)
-			t.done(filled(i))
+			t.get(cut(out, i, size), from)
+			if err := t.used(taken(i)); err != nil {
+				return err
+			}
 			continue
 		}
-		if err := t.wait(root, filled(i)); err != nil {
+		if mine {
+			break
+		}
+		slot, err := t.own(i, t.n*size, taken(i), everybody)
+		if err != nil {
 			return err
 		}
-		t.get(cut(out, i, size), cut(t.slotOf(root, i), t.me, size))
-		t.done(taken(i))
+		t.deal(slot, in, i, size)
+		t.done(filled(i))
 	}
 	if t.me == root {
 		move(out, block(in, root, t.n))
 	}
 	t.chunks += uint64(chunks)
-	return nil
+	return t.release(mine, taken(chunks-1))
 }
 
 // AllGather is a Gather to every rank.
@@ -120,8 +157,10 @@ func (t *Team) AllGather(out, in []byte) error {
 		return t.shortAllGather(out, in)
 	}
 	size, chunks := t.pieces(len(in), t.slot)
+	whole := part{n: len(in), size: size}
+	mine := t.show(in, whole)
 	for u := range chunks + 1 {
-		if u < chunks {
+		if u < chunks && !mine {
 			slot, err := t.own(u, size, taken(u), everybody)
 			if err != nil {
 				return err
@@ -133,17 +172,25 @@ func (t *Team) AllGather(out, in []byte) error {
 			move(block(out, t.me, t.n), in)
 			continue
 		}
-		for d := 1; d < t.n; d++ {
-			r := (t.me + d) % t.n
-			if err := t.wait(r, filled(u-1)); err != nil {
-				return err
-			}
-			t.get(cut(block(out, r, t.n), u-1, size), t.slotOf(r, u-1))
+		if err := t.collect(out, u-1, whole); err != nil {
+			return err
 		}
-		t.done(taken(u - 1))
 	}
 	t.chunks += uint64(chunks)
-	return nil
+	return t.release(mine, taken(chunks-1))
+}
+
+// collect takes piece number i from every other rank to its block of out.
+func (t *Team) collect(out []byte, i int, p part) error {
+	for d := 1; d < t.n; d++ {
+		r := (t.me + d) % t.n
+		from, err := t.piece(r, i, p)
+		if err != nil {
+			return err
+		}
+		t.get(cut(block(out, r, t.n), i, p.size), from)
+	}
+	return t.used(taken(i))
 }
 
 // AllToAll copies the r'th of the equal blocks of in to rank r, to the block of out that is numbered as the rank where it
@@ -153,8 +200,10 @@ func (t *Team) AllToAll(out, in []byte) error {
 		return t.shortAllToAll(out, in)
 	}
 	size, chunks := t.pieces(len(in)/t.n, t.part())
+	own := part{at: t.me * (len(in) / t.n), n: len(in) / t.n, size: size, slot: t.me * size}
+	mine := t.show(in, own)
 	for u := range chunks + 1 {
-		if u < chunks {
+		if u < chunks && !mine {
 			slot, err := t.own(u, t.n*size, taken(u), everybody)
 			if err != nil {
 				return err
@@ -166,17 +215,12 @@ func (t *Team) AllToAll(out, in []byte) error {
 			move(block(out, t.me, t.n), block(in, t.me, t.n))
 			continue
 		}
-		for d := 1; d < t.n; d++ {
-			r := (t.me + d) % t.n
-			if err := t.wait(r, filled(u-1)); err != nil {
-				return err
-			}
-			t.get(cut(block(out, r, t.n), u-1, size), cut(t.slotOf(r, u-1), t.me, size))
+		if err := t.collect(out, u-1, own); err != nil {
+			return err
 		}
-		t.done(taken(u - 1))
 	}
 	t.chunks += uint64(chunks)
-	return nil
+	return t.release(mine, taken(chunks-1))
 }
 
 // deal puts piece i of every other rank's block of in where that rank looks for it in slot.

@@ -1,25 +1,20 @@
 package shm
 
 import (
+	"fmt"
 	"sync/atomic"
-	"unsafe"
-
-	"github.com/gorun/gorun/comm/internal/cpu"
 )
 
 // Buffers that lie in a heap are used where they are: nobody puts them into slots. A rank whose buffer does shows where, as
-// its first step, and stays in the operation until all who read it have done so. Who has a buffer of another kind shows
-// nothing, and goes about it as ever: when it has come to its first step and there is no spot of this operation, there is
-// none. So ranks may differ.
+// its first step, and stays in the operation until all who use it have done so. A rank with a buffer of another kind shows
+// nothing, and goes about the operation as ever: if it has come to its first step, and there is no spot of this operation,
+// there will be none. So ranks may differ.
 //
-// A rank that gives an operation up takes the spot back, as what is there may change from then on. Others look whether it is
+// A rank that gives an operation up takes the spot back, as what lies there may change from then on. Others look whether it is
 // still shown when they have read.
 
 // begun is the first step of a rank that shows a buffer.
 const begun = 1
-
-// leastDirect is how many bytes ranks take from each other at least when they look for each other's buffers.
-const leastDirect = 16 << 10
 
 // shown is where a rank's buffer in an operation lies.
 type shown struct {
@@ -31,60 +26,66 @@ type shown struct {
 // begin at byte slot.
 type part struct{ at, n, size, slot int }
 
-// direct is what a team knows of buffers in heaps.
+// direct is what a team knows of heaps.
 type direct struct {
 	heap  *Heap
 	desks []string // by rank
-	last  []view   // the segment of each rank that has been used last
-	views [][]byte // in this operation: what is taken from each rank, where that is in a heap
+	last  []view   // the segment of each rank that was used last
+	views []view   // what is taken from each rank, of the operation with that number
 }
 
-// A view is a segment in memory.
+// A view is memory of another rank's heap.
 type view struct {
 	id  uint64
 	mem []byte
 }
 
-// Share lets the ranks use each other's heaps: heap is this one's, the others' are at the desks.
+// Share lets the ranks use each other's heaps: heap is this one's, desks is where all get segments of each other's.
 func (t *Team) Share(heap *Heap, desks []string) {
-	t.direct = direct{heap: heap, desks: desks, last: make([]view, t.n), views: make([][]byte, t.n)}
+	t.direct = direct{heap: heap, desks: desks, last: make([]view, t.n), views: make([]view, t.n)}
 }
+
+// isDirect says whether ranks look for each other's buffers in an operation.
+func (t *Team) isDirect(p part) bool { return p.n >= leastDirect && t.heap != nil }
 
 // show lets others use buf where it lies, if they can, and says whether they do.
 func (t *Team) show(buf []byte, p part) bool {
-	if p.n < leastDirect {
+	if !t.isDirect(p) {
 		return false
 	}
 	at, ok := t.heap.find(buf)
 	if ok {
 		s := &t.ranks[t.me].shown
-		s.spot = at
+		atomic.StoreUint64(&s.seq, 0)
+		atomic.StoreUint64(&s.segment, at.segment)
+		atomic.StoreUint64(&s.offset, at.offset)
 		atomic.StoreUint64(&s.seq, t.seq)
 		t.done(begun)
 	}
 	return ok
 }
 
-// Abandon is instead of End where the operation has failed: others must not count on what this rank has shown.
+// Abandon is for when the operation has failed: nobody must count on what this rank has shown.
 func (t *Team) Abandon() {
-	t.lasting = nil
 	if s := &t.ranks[t.me].shown; s.seq == t.seq {
 		atomic.StoreUint64(&s.seq, 0)
 		t.heap.Spoil()
 	}
 }
 
-// look waits until r has begun, and returns what this rank takes of its buffer if that is in a heap, or nil.
+func (t *Team) shows(r int) bool { return atomic.LoadUint64(&t.ranks[r].shown.seq) == t.seq }
+
+// look waits until r has begun, and returns what this rank takes from it where that lies in a heap, or else nil.
 func (t *Team) look(r int, p part) ([]byte, error) {
-	t.views[r] = nil
-	if err := t.wait(r, begun); err != nil {
+	t.views[r].mem = nil
+	if err := t.wait(r, begun); err != nil || !t.shows(r) {
 		return nil, err
 	}
-	s := &t.ranks[r].shown
-	if atomic.LoadUint64(&s.seq) != t.seq {
+	s, last := &t.ranks[r].shown, &t.last[r]
+	at := spot{atomic.LoadUint64(&s.segment), atomic.LoadUint64(&s.offset)}
+	if !t.shows(r) { // it has found that others show nothing, and gone on
 		return nil, nil
 	}
-	at, last := s.spot, &t.last[r]
 	if last.mem == nil || last.id != at.segment {
 		mem, err := t.heap.reach(t.desks[r], at.segment)
 		if err != nil {
@@ -92,12 +93,22 @@ func (t *Team) look(r int, p part) ([]byte, error) {
 		}
 		*last = view{at.segment, mem}
 	}
-	mem, err := cutOut(last.mem, at.offset+uint64(p.at), p.n)
+	mem, err := within(last.mem, at.offset, p)
 	if err != nil {
 		return nil, &Unreachable{r, err}
 	}
-	t.views[r] = mem
+	t.views[r] = view{t.seq, mem}
 	return mem, nil
+}
+
+// within is p of a buffer that begins at that byte of mem, as another rank says.
+func within(mem []byte, offset uint64, p part) ([]byte, error) {
+	size := uint64(len(mem))
+	if offset > size || size-offset < uint64(p.at+p.n) {
+		return nil, fmt.Errorf("there are no %d bytes from byte %d on in a segment of %d", p.at+p.n, offset, size)
+	}
+	from := int(offset) + p.at
+	return mem[from : from+p.n : from+p.n], nil
 }
 
 // An Unreachable says that what another rank has shown cannot be had.
@@ -111,16 +122,170 @@ func (u *Unreachable) Unwrap() error { return u.Err }
 
 // piece waits until piece number i of what this rank takes from r is there, and returns where.
 func (t *Team) piece(r, i int, p part) ([]byte, error) {
-	if i == 0 && p.n >= leastDirect && t.heap != nil {
-		if _, err := t.look(r, p); err != nil {
-			return nil, err
+	if t.isDirect(p) {
+		if i == 0 {
+			if _, err := t.look(r, p); err != nil {
+				return nil, err
+			}
 		}
-	}
-	if p.n >= leastDirect && t.heap != nil && t.views[r] != nil {
-		return cut(t.views[r], i, p.size), nil
+		if v := t.views[r]; v.mem != nil {
+			return cut(v.mem, i, p.size), nil
+		}
 	}
 	if err := t.wait(r, filled(i)); err != nil {
 		return nil, err
 	}
-	return t.slotOf(r, i)[p.slot:][:p.size], nil
+	return cut(t.slotOf(r, i)[p.slot:p.slot+p.size], 0, p.n-i*p.size), nil
+}
+
+// used is done, for a step after which the others may go on with what they have shown; it makes sure that this rank has not
+// used anything else.
+func (t *Team) used(step int) error {
+	for r := range t.views {
+		if v := &t.views[r]; v.id == t.seq && v.mem != nil && !t.shows(r) {
+			return t.lost(r)
+		}
+	}
+	t.done(step)
+	return nil
+}
+
+// lost waits until it is known why r has given the operation up.
+func (t *Team) lost(r int) error {
+	if err := t.until(r, at(t.seq+1, 0)); err != nil {
+		return err
+	}
+	return fmt.Errorf("rank %d of the team has gone on without the others", r)
+}
+
+// release waits, if this rank has shown something, until all others have done step: then they need that no more.
+func (t *Team) release(mine bool, step int) error {
+	for d := 1; mine && d < t.n; d++ {
+		if err := t.wait((t.me+d)%t.n, step); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// all returns the buffers of all ranks, if every one shows its own, or else nil. mine says whether this rank does, with buf.
+func (t *Team) all(buf []byte, mine bool, p part) ([][]byte, error) {
+	if !mine {
+		return nil, nil
+	}
+	t.sources = t.sources[:0]
+	for r := range t.n {
+		mem := buf
+		if r != t.me {
+			var err error
+			if mem, err = t.look(r, p); mem == nil {
+				return nil, err
+			}
+		}
+		t.sources = append(t.sources, mem)
+	}
+	return t.sources, nil
+}
+
+// allWith is all for an operation in which only root has something to give: unless it shows that, the others' buffers do not
+// matter.
+func (t *Team) allWith(root int, buf []byte, mine bool, p part) ([][]byte, error) {
+	if t.me != root && t.isDirect(p) {
+		if mem, err := t.look(root, p); mem == nil {
+			return nil, err
+		}
+		if !mine {
+			t.done(begun)
+		}
+	}
+	return t.all(buf, mine, p)
+}
+
+// finished is the step of a rank that has done its part on buffers that all show.
+const finished = 2
+
+// finish waits until all have done their parts.
+func (t *Team) finish() error {
+	if err := t.used(finished); err != nil {
+		return err
+	}
+	return t.release(true, finished)
+}
+
+// combine leaves the reduction of bufs in all of them, or in root's. Every rank combines its share: 2 bytes are read and
+// written for each of its buffer.
+func (t *Team) combine(bufs [][]byte, red Reduction, root int) error {
+	into, others := bufs[t.me], bufs
+	if root != everybody {
+		into, others = bufs[root], nil
+	}
+	from, to := t.share(t.me, len(into), red.Elem)
+	size := max(foldBlock/red.Elem, 1) * red.Elem
+	for lo := from; lo < to; lo += size {
+		hi := min(lo+size, to)
+		sum := bufs[0][lo:hi]
+		for i, b := range bufs[1:] {
+			dst := into[lo:hi]
+			if i+2 < t.n {
+				dst = t.room(hi - lo)
+			}
+			red.Kernel(dst, sum, b[lo:hi])
+			sum = dst
+		}
+		for _, other := range others {
+			move(other[lo:hi], sum)
+		}
+	}
+	t.Received += uint64(to-from) * uint64(t.n-1)
+	t.Sent += uint64(to-from) * uint64(len(others))
+	return t.finish()
+}
+
+// spread copies bufs[root] to the others: every rank its share.
+func (t *Team) spread(bufs [][]byte, root int) error {
+	from, to := t.share(t.me, len(bufs[root]), 1)
+	for lo := from; lo < to; lo += spreadBlock {
+		hi := min(lo+spreadBlock, to)
+		for _, b := range bufs {
+			move(b[lo:hi], bufs[root][lo:hi])
+		}
+	}
+	t.Received += uint64(to - from)
+	t.Sent += uint64(to-from) * uint64(t.n-1)
+	return t.finish()
+}
+
+// showToRoot shows out on root, and in elsewhere. Root has its first step behind it in any case: who shows something waits
+// for that.
+func (t *Team) showToRoot(out, in []byte, root int, p part) bool {
+	if t.me != root {
+		return t.show(in, p)
+	}
+	mine := t.show(out, p)
+	if !mine && t.isDirect(p) {
+		t.done(begun)
+	}
+	return mine
+}
+
+// push copies in to where it belongs in root's buffer, and stays until root has noticed.
+func (t *Team) push(to, in []byte, root int, p part, pieces int) error {
+	for i := range pieces {
+		t.put(cut(to, i, p.size), cut(in, i, p.size))
+		if err := t.used(taken(i)); err != nil {
+			return err
+		}
+	}
+	return t.wait(root, taken(pieces-1))
+}
+
+// pushes says whether r puts its pieces into what this rank, the root, shows, and waits for number i if it does.
+func (t *Team) pushes(r, i int, mine bool) (bool, error) {
+	if !mine {
+		return false, nil
+	}
+	if err := t.wait(r, begun); err != nil || !t.shows(r) {
+		return false, err
+	}
+	return true, t.wait(r, taken(i))
 }

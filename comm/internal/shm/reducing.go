@@ -7,6 +7,7 @@ type Kernel func(dst, a, b []byte)
 type Reduction struct {
 	Elem   int
 	Kernel Kernel
+	Spoils bool // the kernel may change its operands, which must be copies
 }
 
 // foldBlock is how many bytes are reduced at a time: they stay in the first-level cache.
@@ -66,6 +67,23 @@ func (t *Team) gatherSources(own []byte, i, at, step int) ([][]byte, error) {
 	return t.sources, nil
 }
 
+// gatherPieces is gatherSources for piece number i of what this rank takes, wherever that is.
+func (t *Team) gatherPieces(own []byte, i int, p part) ([][]byte, error) {
+	t.sources = t.sources[:0]
+	for r := range t.n {
+		from := own
+		if r != t.me {
+			var err error
+			if from, err = t.piece(r, i, p); err != nil {
+				return nil, err
+			}
+			t.Received += uint64(len(own))
+		}
+		t.sources = append(t.sources, from)
+	}
+	return t.sources, nil
+}
+
 // AllReduce combines buf of all ranks and leaves the result in buf on all of them.
 func (t *Team) AllReduce(buf []byte, red Reduction) error {
 	if isShort(len(buf), 1) {
@@ -73,6 +91,12 @@ func (t *Team) AllReduce(buf []byte, red Reduction) error {
 	}
 	if t.n == 2 || len(buf) <= flatMore {
 		return t.flatAllReduce(buf, red)
+	}
+	whole := part{n: len(buf)}
+	if bufs, err := t.all(buf, !red.Spoils && t.show(buf, whole), whole); err != nil {
+		return err
+	} else if bufs != nil {
+		return t.combine(bufs, red, everybody)
 	}
 	return t.sharedReduce(buf, red, everybody)
 }
@@ -110,6 +134,16 @@ func (t *Team) Reduce(buf []byte, red Reduction, root int) error {
 	if isShort(len(buf), 1) {
 		return t.shortReduce(buf, red, root)
 	}
+	whole := part{n: len(buf)}
+	mine := !red.Spoils && t.show(buf, whole)
+	if !mine && t.me == root && t.isDirect(whole) {
+		t.done(begun) // before it waits for the others, which may be waiting to see what it shows
+	}
+	if bufs, err := t.all(buf, mine, whole); err != nil {
+		return err
+	} else if bufs != nil {
+		return t.combine(bufs, red, root)
+	}
 	if t.n > 2 && len(buf) > flatMore {
 		return t.sharedReduce(buf, red, root)
 	}
@@ -144,8 +178,10 @@ func (t *Team) ReduceScatter(out, in []byte, red Reduction) error {
 	}
 	size, chunks := t.values(len(out), t.part(), red.Elem)
 	own := block(in, t.me, t.n)
+	taking := part{at: t.me * len(out), n: len(out), size: size, slot: t.me * size}
+	mine := !red.Spoils && t.show(in, taking)
 	for u := range chunks + 1 {
-		if u < chunks {
+		if u < chunks && !mine {
 			slot, err := t.own(u, t.n*size, taken(u), everybody)
 			if err != nil {
 				return err
@@ -156,15 +192,17 @@ func (t *Team) ReduceScatter(out, in []byte, red Reduction) error {
 		if u == 0 {
 			continue
 		}
-		sources, err := t.gatherSources(cut(own, u-1, size), u-1, t.me*size, filled(u-1))
+		sources, err := t.gatherPieces(cut(own, u-1, size), u-1, taking)
 		if err != nil {
 			return err
 		}
 		t.fold(red, cut(out, u-1, size), nil, sources)
-		t.done(taken(u - 1))
+		if err := t.used(taken(u - 1)); err != nil {
+			return err
+		}
 	}
 	t.chunks += uint64(chunks)
-	return nil
+	return t.release(mine, taken(chunks-1))
 }
 
 // values is pieces, of whole values.

@@ -8,7 +8,7 @@ package shm
 //
 // With root not everybody only that rank takes results, and buf of others keeps its input.
 //
-// The three steps of a chunk are done 1, 5 and 9 after three times its number: a rank puts chunk i+1 into its slot
+// The three steps of a chunk are done 2, 6 and 10 after three times its number: a rank puts chunk i+1 into its slot
 // before it reduces chunk i, and reduces that before it takes the results of chunk i-1.
 func (t *Team) sharedReduce(buf []byte, red Reduction, root int) error {
 	limit := t.slot / red.Elem * red.Elem
@@ -39,9 +39,9 @@ func (t *Team) sharedReduce(buf []byte, red Reduction, root int) error {
 	return nil
 }
 
-func offered(i int) int   { return 3*i + 1 }
-func reduced(i int) int   { return 3*i + 5 }
-func collected(i int) int { return 3*i + 9 }
+func offered(i int) int   { return 3*i + 2 }
+func reduced(i int) int   { return 3*i + 6 }
+func collected(i int) int { return 3*i + 10 }
 
 // share is the part of a chunk of n bytes that rank r owns: whole values, and whole cache lines where these fit.
 func (t *Team) share(r, n, elem int) (from, to int) {

@@ -21,7 +21,8 @@ func (c Call) sum() uint32 {
 type control struct {
 	clock uint64 // see at
 	tag   uint64 // of the last operation that it has told of: number (its lower half), checksum of the call
-	_     [6]uint64
+	shown        // see show
+	_     [3]uint64
 
 	past [remembered]deed // the last operations that it has begun
 
@@ -88,6 +89,7 @@ type Team struct {
 	patience
 	habits
 	never atomic.Bool
+	direct
 
 	seq     uint64 // of the operation under way
 	tag     uint64 // its number and checksum
