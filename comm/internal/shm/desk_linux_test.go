@@ -18,7 +18,7 @@ import (
 
 var secret = []byte("a secret of 16 bytes and more")
 
-func desk(t *testing.T) *Desk {
+func desk(t testing.TB) *Desk {
 	t.Helper()
 	d, err := OpenDesk(secret, slog.New(slog.DiscardHandler))
 	if err != nil {

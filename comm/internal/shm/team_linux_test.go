@@ -111,62 +111,68 @@ func concat(seq uint64, ranks, n int) []byte {
 	return all
 }
 
-// operations carry out one operation on a rank, on blocks of n bytes, and compare the result with what it should be.
+// memory puts a buffer somewhere.
+type memory func([]byte) []byte
+
+func ordinary(buf []byte) []byte { return buf }
+
+// operations carry out one operation on a rank, on blocks of n bytes, and compare the result with what it should be. Buffers
+// are where in puts them.
 var operations = []struct {
 	name string
-	run  func(t *Team, seq uint64, n, root int, red Reduction) error
+	run  func(t *Team, in memory, seq uint64, n, root int, red Reduction) error
 }{
-	{"barrier", func(t *Team, _ uint64, _, _ int, _ Reduction) error { return t.Barrier() }},
-	{"broadcast", func(t *Team, seq uint64, n, root int, _ Reduction) error {
-		buf := input(seq, t.me, n)
+	{"barrier", func(t *Team, _ memory, _ uint64, _, _ int, _ Reduction) error { return t.Barrier() }},
+	{"broadcast", func(t *Team, in memory, seq uint64, n, root int, _ Reduction) error {
+		buf := in(input(seq, t.me, n))
 		return same(t.Broadcast(buf, root), buf, input(seq, root, n))
 	}},
-	{"gather", func(t *Team, seq uint64, n, root int, _ Reduction) error {
+	{"gather", func(t *Team, in memory, seq uint64, n, root int, _ Reduction) error {
 		if t.me != root {
-			return t.Gather(nil, input(seq, t.me, n), root)
+			return t.Gather(nil, in(input(seq, t.me, n)), root)
 		}
-		out := make([]byte, n*t.n)
-		return same(t.Gather(out, input(seq, t.me, n), root), out, concat(seq, t.n, n))
+		out := in(make([]byte, n*t.n))
+		return same(t.Gather(out, in(input(seq, t.me, n)), root), out, concat(seq, t.n, n))
 	}},
-	{"scatter", func(t *Team, seq uint64, n, root int, _ Reduction) error {
-		var in []byte
+	{"scatter", func(t *Team, in memory, seq uint64, n, root int, _ Reduction) error {
+		var all []byte
 		if t.me == root {
-			in = concat(seq, t.n, n)
+			all = in(concat(seq, t.n, n))
 		}
-		out := make([]byte, n)
-		return same(t.Scatter(out, in, root), out, input(seq, t.me, n))
+		out := in(make([]byte, n))
+		return same(t.Scatter(out, all, root), out, input(seq, t.me, n))
 	}},
-	{"all-gather", func(t *Team, seq uint64, n, _ int, _ Reduction) error {
-		out := make([]byte, n*t.n)
-		return same(t.AllGather(out, input(seq, t.me, n)), out, concat(seq, t.n, n))
+	{"all-gather", func(t *Team, in memory, seq uint64, n, _ int, _ Reduction) error {
+		out := in(make([]byte, n*t.n))
+		return same(t.AllGather(out, in(input(seq, t.me, n))), out, concat(seq, t.n, n))
 	}},
-	{"all-to-all", func(t *Team, seq uint64, n, _ int, _ Reduction) error {
-		out := make([]byte, n*t.n)
+	{"all-to-all", func(t *Team, in memory, seq uint64, n, _ int, _ Reduction) error {
+		out := in(make([]byte, n*t.n))
 		var want []byte
 		for r := range t.n {
 			want = append(want, block(input(seq, r, n*t.n), t.me, t.n)...)
 		}
-		return same(t.AllToAll(out, input(seq, t.me, n*t.n)), out, want)
+		return same(t.AllToAll(out, in(input(seq, t.me, n*t.n))), out, want)
 	}},
-	{"all-reduce", func(t *Team, seq uint64, n, _ int, red Reduction) error {
+	{"all-reduce", func(t *Team, in memory, seq uint64, n, _ int, red Reduction) error {
 		n *= red.Elem
-		buf := input(seq, t.me, n)
+		buf := in(input(seq, t.me, n))
 		return same(t.AllReduce(buf, red), buf, combined(seq, t.n, n, red))
 	}},
-	{"reduce", func(t *Team, seq uint64, n, root int, red Reduction) error {
+	{"reduce", func(t *Team, in memory, seq uint64, n, root int, red Reduction) error {
 		n *= red.Elem
-		buf := input(seq, t.me, n)
+		buf := in(input(seq, t.me, n))
 		want := slices.Clone(buf)
 		if t.me == root {
 			want = combined(seq, t.n, n, red)
 		}
 		return same(t.Reduce(buf, red, root), buf, want)
 	}},
-	{"reduce-scatter", func(t *Team, seq uint64, n, _ int, red Reduction) error {
+	{"reduce-scatter", func(t *Team, in memory, seq uint64, n, _ int, red Reduction) error {
 		n *= red.Elem
-		in := input(seq, t.me, n*t.n)
-		out := make([]byte, n)
-		return same(t.ReduceScatter(out, in, red), out, block(combined(seq, t.n, n*t.n, red), t.me, t.n))
+		all := in(input(seq, t.me, n*t.n))
+		out := in(make([]byte, n))
+		return same(t.ReduceScatter(out, all, red), out, block(combined(seq, t.n, n*t.n, red), t.me, t.n))
 	}},
 }
 
@@ -192,7 +198,7 @@ func TestOperations(t *testing.T) {
 					t.Run(fmt.Sprintf("%s/%s/%d ranks/%d bytes", op.name, name, n, size), func(t *testing.T) {
 						together(t, teams, func(team *Team) error {
 							team.Begin(seq, Call{What: seq})
-							return op.run(team, seq, size, int(seq)%n, red)
+							return op.run(team, ordinary, seq, size, int(seq)%n, red)
 						})
 					})
 				}
@@ -214,7 +220,7 @@ func TestOperationsInARow(t *testing.T) {
 					sleepOn(new(uint32), 0, time.Millisecond) // let others go first
 				}
 				team.Begin(seq, Call{What: seq})
-				err := op.run(team, seq, size, root, reductions["compose"])
+				err := op.run(team, ordinary, seq, size, root, reductions["compose"])
 				if err != nil {
 					return fmt.Errorf("%s #%d of %d bytes: %w", op.name, seq, size, err)
 				}

@@ -1,0 +1,306 @@
+package shm
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unsafe"
+)
+
+// heap returns a heap that others can get at.
+func heap(t testing.TB) (*Heap, *Desk) {
+	t.Helper()
+	d := desk(t)
+	h := NewHeap(d, secret)
+	h.Hold()
+	t.Cleanup(h.Release)
+	return h, d
+}
+
+// allocate allocates, or fails the test.
+func allocate(t testing.TB, h *Heap, n int) []byte {
+	t.Helper()
+	mem, err := h.Alloc(n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(mem) != n || cap(mem) != n {
+		t.Fatalf("got %d bytes with room for %d, want %d", len(mem), cap(mem), n)
+	}
+	return mem
+}
+
+func start(mem []byte) unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(mem)) }
+
+func TestHeap(t *testing.T) {
+	h, d := heap(t)
+	rng := rand.New(rand.NewPCG(1, 1))
+	type kept struct {
+		mem  []byte
+		mark byte
+	}
+	var all []kept
+	for i := range 500 {
+		if len(all) > 20 || len(all) > 0 && rng.IntN(2) == 0 {
+			k := rng.IntN(len(all))
+			for _, b := range []byte{all[k].mem[0], all[k].mem[len(all[k].mem)-1]} {
+				if b != all[k].mark {
+					t.Fatalf("step %d: %d has become %d", i, all[k].mark, b)
+				}
+			}
+			if h.Free(unsafe.Add(start(all[k].mem), 1)) || !h.Free(start(all[k].mem)) || h.Free(start(all[k].mem)) {
+				t.Fatalf("step %d: what can be given back is not what has been allocated", i)
+			}
+			all = slices.Delete(all, k, k+1)
+			continue
+		}
+		mem := allocate(t, h, 1+rng.IntN(1<<rng.IntN(24)))
+		if i := slices.IndexFunc(mem, func(b byte) bool { return b != 0 }); i >= 0 {
+			t.Fatalf("byte %d of %d is %d", i, len(mem), mem[i])
+		}
+		if at := uintptr(start(mem)); at%4096 != 0 || len(mem) >= largePage && at%largePage != 0 {
+			t.Fatalf("%d bytes begin at %#x", len(mem), at)
+		}
+		mark := byte(1 + rng.IntN(255))
+		for i := range mem {
+			mem[i] = mark
+		}
+		all = append(all, kept{mem, mark})
+	}
+	for _, k := range all {
+		from := rng.IntN(len(k.mem))
+		mem := k.mem[from:]
+		at, ok := h.find(mem)
+		if !ok {
+			t.Fatal("a part of an allocation is not found")
+		}
+		theirs, err := h.reach(d.Address(), at.segment)
+		if err != nil {
+			t.Fatal(err)
+		}
+		same, err := within(theirs, at.offset, part{n: len(mem)})
+		if err != nil || !bytes.Equal(same, mem) || start(same) == start(mem) {
+			t.Errorf("others find something else: %v", err)
+		}
+	}
+	if _, ok := h.find(make([]byte, 10)); ok {
+		t.Error("ordinary memory has been found")
+	}
+	if n := len(h.areas); n > 3 {
+		t.Errorf("it has %d areas", n)
+	}
+}
+
+// What others say of their memory is not trusted.
+func TestPlacesOutOfBounds(t *testing.T) {
+	mem := make([]byte, 100)
+	for _, c := range []struct {
+		offset uint64
+		p      part
+		ok     bool
+	}{
+		{0, part{n: 100}, true}, {100, part{}, true}, {40, part{at: 20, n: 40}, true},
+		{0, part{n: 101}, false}, {101, part{}, false}, {40, part{at: 21, n: 40}, false},
+		{math.MaxUint64, part{n: 2}, false}, {math.MaxUint64 - 10, part{at: 20, n: 40}, false},
+	} {
+		got, err := within(mem, c.offset, c.p)
+		if ok := err == nil; ok != c.ok || ok && len(got) != c.p.n {
+			t.Errorf("%+v from %d on: got %d bytes, %v", c.p, c.offset, len(got), err)
+		}
+	}
+}
+
+func TestMemoryThatThereIsNot(t *testing.T) {
+	h, d := heap(t)
+	for _, n := range []int{1 << 46, math.MaxInt} {
+		if _, err := h.Alloc(n); err == nil || !strings.Contains(err.Error(), "cannot allocate memory") {
+			t.Errorf("%d bytes: %v", n, err)
+		}
+	}
+	if _, err := h.reach(d.Address(), 1); err == nil {
+		t.Error("got a segment that there is not")
+	}
+	allocate(t, h, 1) // goes on
+}
+
+// After a failure nothing is allocated where others may still write.
+func TestSpoiltMemoryIsNotUsedAgain(t *testing.T) {
+	h, _ := heap(t)
+	old := allocate(t, h, 100)
+	h.Spoil()
+	if !h.Free(start(old)) {
+		t.Error("what is spoilt cannot be given back")
+	}
+	if young := allocate(t, h, 100); start(old) == start(young) {
+		t.Error("spoilt memory is used again")
+	}
+}
+
+// Nothing is left of a heap whose last user has released it, on neither side.
+func TestReleaseLeavesNothing(t *testing.T) {
+	maps, fds := leftovers(t)
+	d := desk(t)
+	h, other := NewHeap(d, secret), NewHeap(nil, secret)
+	for range 2 {
+		h.Hold()
+	}
+	other.Hold()
+	for _, n := range []int{1, 5 << 20, 100 << 20} {
+		at, _ := h.find(allocate(t, h, n))
+		if _, err := other.reach(d.Address(), at.segment); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.Release()
+	allocate(t, h, 10)
+	h.Release()
+	other.Release()
+	if err := d.Close(); err != nil {
+		t.Error(err)
+	}
+	if m, f := leftovers(t); m > maps || f > fds {
+		t.Errorf("from %d to %d mappings, from %d to %d descriptors", maps, m, fds, f)
+	}
+	if _, err := h.Alloc(1); !errors.Is(err, ErrGone) {
+		t.Errorf("after the end: %v", err)
+	}
+}
+
+// leftovers counts mappings of segments, and descriptors of these and of sockets.
+func leftovers(t *testing.T) (maps, fds int) {
+	text, err := os.ReadFile("/proc/self/maps")
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, fd := range list {
+		if to, _ := os.Readlink("/proc/self/fd/" + fd.Name()); strings.Contains(to, "memfd") || strings.Contains(to, "socket") {
+			fds++
+		}
+	}
+	return bytes.Count(text, []byte("memfd:gorun")), fds
+}
+
+// sharing lets the ranks of teams use each other's heaps, and returns these.
+func sharing(t testing.TB, teams []*Team) []*Heap {
+	heaps, desks := make([]*Heap, len(teams)), make([]string, len(teams))
+	for r := range teams {
+		var d *Desk
+		heaps[r], d = heap(t)
+		desks[r] = d.Address()
+	}
+	for r, team := range teams {
+		team.Share(heaps[r], desks)
+	}
+	return heaps
+}
+
+// someWhere puts buffers into h, if they are to be shared, a little after the start of a page, and gives them back in the end.
+func someWhere(t testing.TB, h *Heap, shared bool, shift int) (put memory, giveBack func()) {
+	if !shared {
+		return ordinary, func() {}
+	}
+	var all [][]byte
+	put = func(buf []byte) []byte {
+		mem := allocate(t, h, len(buf)+shift+1)
+		all = append(all, mem)
+		copy(mem[shift:], buf)
+		return mem[shift : shift+len(buf)]
+	}
+	return put, func() {
+		for _, mem := range all {
+			if !h.Free(start(mem)) {
+				t.Error("cannot be given back")
+			}
+		}
+	}
+}
+
+// Ranks have buffers in heaps, or not, in any combination.
+func TestOperationsOnHeaps(t *testing.T) {
+	for _, n := range []int{2, 3} {
+		teams := crew(t, n)
+		heaps := sharing(t, teams)
+		seq := uint64(0)
+		for _, op := range operations {
+			for _, size := range []int{1000, 20_000, 150_001} {
+				for who := range 1 << n { // bits: ranks whose buffers are in heaps
+					seq++
+					t.Run(fmt.Sprintf("%s/%d bytes/%0*b", op.name, size, n, who), func(t *testing.T) {
+						together(t, teams, func(team *Team) error {
+							put, giveBack := someWhere(t, heaps[team.me], who>>team.me&1 != 0, int(seq)%3*8)
+							defer giveBack()
+							team.Begin(seq, Call{What: seq})
+							return op.run(team, put, seq, size, int(seq)%n, reductions["compose"])
+						})
+					})
+				}
+			}
+		}
+	}
+}
+
+// Ranks that run ahead, or fall behind, take each other's buffers for what they are.
+func TestOperationsOnHeapsInARow(t *testing.T) {
+	for _, n := range []int{2, 4} {
+		teams := crew(t, n)
+		heaps := sharing(t, teams)
+		together(t, teams, func(team *Team) error {
+			rng := rand.New(rand.NewPCG(7, 8)) // the same on all ranks
+			for seq := uint64(1); seq <= 500; seq++ {
+				op := operations[rng.IntN(len(operations))]
+				size, root, slow, who := rng.IntN(1<<rng.IntN(18)), rng.IntN(n), rng.IntN(n), rng.IntN(1<<n)
+				if seq%50 == 0 && slow == team.me {
+					sleepOn(new(uint32), 0, time.Millisecond) // let others go first
+				}
+				put, giveBack := someWhere(t, heaps[team.me], who>>team.me&1 != 0, rng.IntN(100))
+				team.Begin(seq, Call{What: seq})
+				err := op.run(team, put, seq, size, root, reductions["compose"])
+				giveBack()
+				if err != nil {
+					return fmt.Errorf("%s #%d of %d bytes: %w", op.name, seq, size, err)
+				}
+			}
+			return nil
+		})
+	}
+}
+
+// What a rank has shown, and then given up, is nothing that others have got.
+func TestAbandonedBuffersAreNotUsed(t *testing.T) {
+	teams := crew(t, 2)
+	heaps := sharing(t, teams)
+	told := errors.New("told that the other has failed")
+	bufs, all := make([][]byte, 2), part{n: 100_000}
+	for r, team := range teams {
+		team.lasting = func(int, Doze) error { return told }
+		bufs[r] = allocate(t, heaps[r], all.n)
+		team.Begin(1, Call{What: 1})
+		team.show(bufs[r], all)
+	}
+	mem, err := teams[1].look(0, all)
+	if err != nil || start(mem) == start(bufs[0]) {
+		t.Fatalf("got %p, %v", start(mem), err)
+	}
+	teams[0].Abandon()
+	if err := teams[1].used(taken(0)); !errors.Is(err, told) {
+		t.Errorf("got %v", err)
+	}
+	if mem, err := teams[1].look(0, all); mem != nil || err != nil {
+		t.Errorf("it is still shown: %v", err)
+	}
+	before := start(bufs[0])
+	if heaps[0].Free(before); start(allocate(t, heaps[0], all.n)) == before {
+		t.Error("memory that others may write to is used again")
+	}
+}
