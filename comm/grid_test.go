@@ -92,10 +92,10 @@ func (k grid[T]) reductions(ctx context.Context, g *Group, lengths []int) error 
 	return nil
 }
 
-func (k grid[T]) vector(r, from, n int) []T {
-	v := make([]T, n)
+func (k grid[T]) vector(g *Group, from, n int) []T {
+	v := buffer[T](g, n)
 	for i := range v {
-		v[i] = k.of(input(r, from+i))
+		v[i] = k.of(input(g.Rank(), from+i))
 	}
 	return v
 }
@@ -126,7 +126,7 @@ func (k grid[T]) reduction(ctx context.Context, g *Group, op Op, n int) error {
 	check := func(call string, err error, got []T, want func(i int) T) error {
 		return same(fmt.Sprintf("%s %v", call, op), err, got, want)
 	}
-	buf := k.vector(rank, 0, n)
+	buf := k.vector(g, 0, n)
 	if err := check("AllReduce", AllReduce(ctx, g, buf, op), buf, want); err != nil {
 		return err
 	}
@@ -135,7 +135,7 @@ func (k grid[T]) reduction(ctx context.Context, g *Group, op Op, n int) error {
 	if rank == root {
 		result = want
 	}
-	buf = k.vector(rank, 0, n)
+	buf = k.vector(g, 0, n)
 	if err := check("Reduce", Reduce(ctx, g, buf, op, root), buf, result); err != nil {
 		return err
 	}
@@ -145,7 +145,7 @@ func (k grid[T]) reduction(ctx context.Context, g *Group, op Op, n int) error {
 	if op == Avg {
 		return nil
 	}
-	buf = k.vector(rank, 0, n)
+	buf = k.vector(g, 0, n)
 	if err := check("Scan", Scan(ctx, g, buf, op), buf, func(i int) T { return k.of(reference(op, 0, rank+1, i)) }); err != nil {
 		return err
 	}
@@ -153,14 +153,14 @@ func (k grid[T]) reduction(ctx context.Context, g *Group, op Op, n int) error {
 	if rank > 0 {
 		result = func(i int) T { return k.of(reference(op, 0, rank, i)) }
 	}
-	buf = k.vector(rank, 0, n)
+	buf = k.vector(g, 0, n)
 	return check("ExScan", ExScan(ctx, g, buf, op), buf, result)
 }
 
 func (k grid[T]) scattered(ctx context.Context, g *Group, op Op, n int, check func(string, error, []T, func(int) T) error, want func(int) T) error {
 	rank, size := g.Rank(), g.Size()
 	block := min(n, 1001)
-	in, out := k.vector(rank, 0, block*size), make([]T, block)
+	in, out := k.vector(g, 0, block*size), buffer[T](g, block)
 	err := check("ReduceScatter", ReduceScatter(ctx, g, out, in, op), out, func(i int) T { return want(rank*block + i) })
 	if err != nil {
 		return err
@@ -168,7 +168,7 @@ func (k grid[T]) scattered(ctx context.Context, g *Group, op Op, n int, check fu
 	parts, at := make([][]T, size), make([]int, size+1) // part r has block+r elements, part 0 none
 	for r := range parts {
 		m := (block + r) * min(r, 1)
-		parts[r], at[r+1] = k.vector(rank, at[r], m), at[r]+m
+		parts[r], at[r+1] = k.vector(g, at[r], m), at[r]+m
 	}
 	out = make([]T, len(parts[rank]))
 	if err := check("ReduceScatterV", ReduceScatterV(ctx, g, out, parts, op), out, func(i int) T { return want(at[rank] + i) }); err != nil {

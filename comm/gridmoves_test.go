@@ -35,7 +35,7 @@ type moves[T Element] struct {
 }
 
 func (m moves[T]) vector(from, to, n int) []T {
-	v := make([]T, n)
+	v := buffer[T](m.g, n)
 	for i := range v {
 		v[i] = m.of(mark(from, to, i))
 	}
@@ -70,7 +70,7 @@ func (m moves[T]) toAll(ctx context.Context) error {
 	if err := same("Broadcast", Broadcast(ctx, g, buf, root), buf, func(i int) T { return m.of(mark(root, 0, i)) }); err != nil {
 		return err
 	}
-	out := make([]T, g.Size()*m.n)
+	out := buffer[T](g, g.Size()*m.n)
 	err := AllGather(ctx, g, out, m.vector(g.Rank(), 0, m.n))
 	if err := m.gathered("AllGather", err, cut(out, g.Size()), 0); err != nil {
 		return err
@@ -86,7 +86,7 @@ func (m moves[T]) toRoot(ctx context.Context) error {
 	var out []T // matters only at the root
 	var parts [][]T
 	if g.Rank() == root {
-		out, parts = make([]T, g.Size()*m.n), m.parts(m.uneven)
+		out, parts = buffer[T](g, g.Size()*m.n), m.parts(m.uneven)
 	}
 	err := Gather(ctx, g, out, m.vector(g.Rank(), root, m.n), root)
 	if err := m.gathered("Gather", err, cut(out, g.Size()), root); err != nil {
@@ -102,12 +102,14 @@ func (m moves[T]) fromRoot(ctx context.Context) error {
 	var in []T // matters only at the root
 	var parts [][]T
 	if g.Rank() == root {
+		in = buffer[T](g, g.Size()*m.n)
 		for r := range g.Size() {
-			in, parts = append(in, m.vector(root, r, m.n)...), append(parts, m.vector(root, r, m.uneven(r)))
+			copy(in[r*m.n:], m.vector(root, r, m.n))
+			parts = append(parts, m.vector(root, r, m.uneven(r)))
 		}
 	}
 	want := func(i int) T { return m.of(mark(root, g.Rank(), i)) }
-	out := make([]T, m.n)
+	out := buffer[T](g, m.n)
 	if err := same("Scatter", Scatter(ctx, g, out, in, root), out, want); err != nil {
 		return err
 	}
@@ -117,11 +119,11 @@ func (m moves[T]) fromRoot(ctx context.Context) error {
 
 func (m moves[T]) allToAll(ctx context.Context) error {
 	g, n := m.g, min(m.n, 1000)
-	var in []T
+	in := buffer[T](g, g.Size()*n)
 	for r := range g.Size() {
-		in = append(in, m.vector(g.Rank(), r, n)...)
+		copy(in[r*n:], m.vector(g.Rank(), r, n))
 	}
-	out := make([]T, len(in))
+	out := buffer[T](g, len(in))
 	err := AllToAll(ctx, g, out, in)
 	if err := m.gathered("AllToAll", err, cut(out, g.Size()), g.Rank()); err != nil {
 		return err

@@ -31,6 +31,21 @@ var workerPrograms = map[string]func(ctx context.Context, g *Group) error{
 			}
 		}
 	},
+	// shared loop is loop with buffers that ranks share.
+	"shared loop": func(ctx context.Context, g *Group) error {
+		buf, err := Alloc[float32](g, 1<<20)
+		if err != nil {
+			return err
+		}
+		for i := 0; ; i++ {
+			if err := AllReduce(ctx, g, buf, Sum); err != nil {
+				return err
+			}
+			if i == 10 {
+				fmt.Println("running")
+			}
+		}
+	},
 	// flood sends from rank 0 to rank 1 until something fails.
 	"flood": func(ctx context.Context, g *Group) error {
 		one, err := NewGroup(ctx, g, []int{0, 1}, WithTimeout(time.Second))

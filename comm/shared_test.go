@@ -1,0 +1,402 @@
+package comm
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"unsafe"
+
+	"github.com/gorun/gorun/comm/internal/reduce"
+)
+
+// places says of worlds which of their ranks' buffers are in memory of Alloc.
+var places sync.Map // from *world to func() bool
+
+// buffer is n zeros for rank g.Rank.
+func buffer[T Element](g *Group, n int) []T {
+	if allocate, ok := places.Load(g.w); ok && allocate.(func() bool)() {
+		return allocated[T](g, n)
+	}
+	return make([]T, n)
+}
+
+// allocated is n zeros in the midst of memory of Alloc.
+func allocated[T Element](g *Group, n int) []T {
+	buf, err := Alloc[T](g, n+5)
+	if err != nil {
+		panic(err)
+	}
+	return buf[3 : 3+n]
+}
+
+// The grid, with buffers of all ranks in memory of Alloc, of some, and now and then.
+func TestCollectivesOnAllocatedBuffers(t *testing.T) {
+	now := 0
+	for name, allocate := range map[string]func(r int) bool{
+		"all": func(int) bool { return true }, "one": func(r int) bool { return r == 1 }, "but one": func(r int) bool { return r != 0 },
+		"by chance": func(r int) bool { now++; return now%7%3 != r%2 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			onTransports(t, []string{"mem", "shm", "mixed"}, func(t *testing.T, world func(int) *testWorld) {
+				for _, size := range []int{2, 3, 5} {
+					w := world(size)
+					var mu sync.Mutex
+					for r, g := range w.groups {
+						places.Store(g.w, func() bool {
+							mu.Lock()
+							defer mu.Unlock()
+							return allocate(r)
+						})
+					}
+					w.run(func(ctx context.Context, g *Group) error {
+						lengths := []int{5, 10007}
+						return errors.Join(
+							integers[int64]().reductions(ctx, g, lengths), floats[float32]().reductions(ctx, g, lengths),
+							moving(ctx, g, lengths, func(v int) int64 { return int64(v) }), moving(ctx, g, lengths, func(v int) uint8 { return uint8(v) }))
+					})
+					for _, g := range w.groups {
+						places.Delete(g.w)
+					}
+					w.close()
+				}
+			})
+		})
+	}
+}
+
+// A block of a buffer of Alloc is in place as one of any other, also for several groups at once, and by I-forms.
+func TestBlocksOfAllocatedBuffers(t *testing.T) {
+	const n, size = 9000, 4
+	inWorldOf(t, size, func(ctx context.Context, g *Group) error {
+		me := g.Rank()
+		all := allocated[int32](g, size*n)
+		own := cut(all, size)[me]
+		fill := func() {
+			clear(all)
+			for i := range own {
+				own[i] = int32(me*n + i)
+			}
+		}
+		gathered := func(i int) int32 { return int32(i) }
+		fill()
+		if err := same("AllGather", AllGather(ctx, g, all, own), all, gathered); err != nil {
+			return err
+		}
+		if err := same("ReduceScatter", ReduceScatter(ctx, g, own, all, Sum), own, func(i int) int32 { return int32(size * (me*n + i)) }); err != nil {
+			return err
+		}
+		fill()
+		err := Gather(ctx, g, all, own, 2)
+		if me == 2 {
+			err = same("Gather", err, all, gathered)
+		}
+		if err != nil {
+			return err
+		}
+		if err := same("Scatter", Scatter(ctx, g, own, all, 2), own, func(i int) int32 { return int32(me*n + i) }); err != nil {
+			return err
+		}
+		pair, err := Split(ctx, g, me/2, me)
+		if err != nil {
+			return err
+		}
+		whole, err := NewGroup(ctx, g, []int{0, 1, 2, 3})
+		if err != nil {
+			return err
+		}
+		fill()
+		for i := range all {
+			all[i] = int32(me + i)
+		}
+		parts := cut(all, 3)
+		works := []*Work{IAllReduce(g, parts[0], Sum), IAllReduce(pair, parts[1], Sum), IReduce(whole, parts[2], Max, 1)}
+		for _, w := range works {
+			err = errors.Join(err, w.Wait(ctx))
+		}
+		third := len(parts[0])
+		return same("three at once", err, all, func(i int) int32 {
+			switch {
+			case i < third:
+				return int32(0+1+2+3) + int32(4*i)
+			case i < 2*third:
+				return int32(me/2*4+1) + int32(2*i)
+			case me == 1:
+				return int32(3 + i)
+			default:
+				return int32(me + i)
+			}
+		})
+	})
+}
+
+// An operation of the caller's own, which may use its operands up, leaves those of others alone.
+func TestOwnOperationsOnAllocatedBuffers(t *testing.T) {
+	const n = 10_000
+	op := NewOp("sum, forgetful", false, func(acc, in []int64) {
+		for i := range acc {
+			acc[i] += in[i]
+			in[i] = -1
+		}
+	})
+	inWorldOf(t, 2, func(ctx context.Context, g *Group) error {
+		in, out := allocated[int64](g, 2*n), allocated[int64](g, n)
+		for i := range in {
+			in[i] = int64(i)
+		}
+		if err := same("ReduceScatter", ReduceScatter(ctx, g, out, in, op), out, func(i int) int64 { return int64(2 * (g.Rank()*n + i)) }); err != nil {
+			return err
+		}
+		buf := in[:n]
+		want := func(i int) int64 { return int64(i) }
+		err := Reduce(ctx, g, buf, op, 1)
+		if g.Rank() == 1 {
+			want = func(i int) int64 { return int64(2 * i) }
+		}
+		return same("Reduce", err, buf, want)
+	})
+}
+
+func TestAllocAndFree(t *testing.T) {
+	onEveryTransport(t, func(t *testing.T, world func(int) *testWorld) {
+		w := world(2)
+		w.run(func(_ context.Context, g *Group) error {
+			buf, err := Alloc[float64](g, 300_000)
+			if err != nil {
+				return err
+			}
+			if len(buf) != 300_000 || cap(buf) != len(buf) || uintptr(unsafe.Pointer(&buf[0]))%64 != 0 {
+				t.Errorf("%d elements with room for %d at %p", len(buf), cap(buf), buf)
+			}
+			for i := range buf {
+				buf[i] = 1
+			}
+			for what, wrong := range map[string][]float64{"the midst": buf[1:], "an ordinary slice": make([]float64, 1)} {
+				wantArgumentError(t, what, Free(g, wrong))
+			}
+			if err := Free(g, buf[:10]); err != nil {
+				return err
+			}
+			wantArgumentError(t, "what is free", Free(g, buf))
+			again, err := Alloc[uint8](g, 2_400_000)
+			if i := bytes.IndexFunc(again, func(r rune) bool { return r != 0 }); err != nil || i >= 0 {
+				t.Errorf("byte %d of what is used again is %d, %v", i, again[max(i, 0)], err)
+			}
+			if none, err := Alloc[int8](g, 0); len(none) != 0 || none == nil || err != nil || Free(g, none) != nil {
+				t.Errorf("no elements: %v, %v", none, err)
+			}
+			_, err = Alloc[int64](g, -1)
+			wantArgumentError(t, "less than none", err)
+			_, err = Alloc[int64](g, math.MaxInt/4)
+			wantArgumentError(t, "more than can be", err)
+			if _, err = Alloc[int64](g, 1<<50); err == nil || ExitCode(err) != 1 {
+				t.Errorf("more than there is: %v", err)
+			}
+			return nil
+		})
+		w.close()
+		w.run(func(_ context.Context, g *Group) error {
+			if _, err := Alloc[int](g, 1); !errors.Is(err, ErrClosed) {
+				return fmt.Errorf("after Close: got %w", err)
+			}
+			return nil
+		})
+	})
+}
+
+func wantArgumentError(t *testing.T, what string, err error) {
+	t.Helper()
+	if _, ok := errors.AsType[*ArgumentError](err); !ok || ExitCode(err) != 2 {
+		t.Errorf("%s: got %v, want an ArgumentError", what, err)
+	}
+}
+
+// Close lets go of all memory, of this rank and of others, also while something is under way.
+func TestCloseFreesWhatIsAllocated(t *testing.T) {
+	segments := func() int {
+		text, err := os.ReadFile("/proc/self/maps")
+		if err != nil {
+			t.Skip(err)
+		}
+		return bytes.Count(text, []byte("memfd:gorun"))
+	}
+	before := segments()
+	w := worldOver(t, "shm", 3)
+	w.run(func(ctx context.Context, g *Group) error {
+		buf, err := Alloc[int32](g, 1<<20)
+		if err != nil {
+			return err
+		}
+		part, err := NewGroup(ctx, g, []int{2, 1, 0})
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(AllReduce(ctx, g, buf, Sum), AllReduce(ctx, part, buf, Sum)); err != nil {
+			return err
+		}
+		if g.Rank() == 0 {
+			return nil
+		}
+		work := IAllReduce(part, buf, Sum) // to which rank 0 does not come
+		if err := errors.Join(part.Close(), g.Close()); err != nil {
+			return err
+		}
+		if err := work.Wait(ctx); err == nil {
+			return errors.New("a collective has ended without rank 0")
+		}
+		return nil
+	})
+	w.close()
+	if now := segments(); now != before {
+		t.Errorf("from %d to %d mappings", before, now)
+	}
+}
+
+// A rank that cannot get another one's memory says so to all.
+func TestMemoryThatCannotBeHad(t *testing.T) {
+	w := worldOver(t, "shm", 3)
+	defer w.close()
+	errs := w.results(func(ctx context.Context, g *Group) error {
+		if err := Barrier(ctx, g); err != nil { // has a team
+			return err
+		}
+		buf := allocated[int32](g, 10_000)
+		if g.Rank() == 2 {
+			if err := g.w.desk.Close(); err != nil {
+				return err
+			}
+		}
+		return errors.Join(Broadcast(ctx, g, buf, 2), Barrier(ctx, g))
+	})
+	for r, err := range errs[:2] {
+		if err == nil || !strings.Contains(err.Error(), "memory that rank 2 shares: ") {
+			t.Errorf("rank %d: %v", r, err)
+		}
+	}
+	if abort, ok := errors.AsType[*AbortError](errs[2]); !ok || abort.Rank == 2 {
+		t.Errorf("rank 2: %v", errs[2])
+	}
+}
+
+// Memory of a world in which a collective has failed is not used again: others may still write to it.
+func TestNothingIsAllocatedWhereAFailureWas(t *testing.T) {
+	w := worldOver(t, "shm", 2)
+	defer w.close()
+	w.run(func(ctx context.Context, g *Group) error {
+		part, err := NewGroup(ctx, g, []int{0, 1})
+		if err != nil {
+			return err
+		}
+		buf := allocated[int32](g, 10_000)
+		if err := AllReduce(ctx, part, buf, Sum); err != nil {
+			return err
+		}
+		if g.Rank() == 0 {
+			part.Abort(nil)
+		} else if err := AllReduce(ctx, part, buf, Sum); err == nil {
+			return errors.New("a sum without rank 0")
+		}
+		if err := Barrier(ctx, g); err != nil || g.Rank() == 0 {
+			return err
+		}
+		again := allocated[int32](g, 10_000)
+		if _, err := g.w.heap.Alloc(1); err != nil {
+			return err
+		}
+		at := func(b []int32) uintptr { return uintptr(unsafe.Pointer(&b[0])) }
+		if gap := at(again) - at(buf); gap < 64<<20 && -gap < 64<<20 {
+			return fmt.Errorf("%#x is not far from %#x", at(again), at(buf))
+		}
+		return nil
+	})
+}
+
+// Processes that share memory learn of one that is killed.
+func TestAKilledProcessThatShares(t *testing.T) {
+	ps := startProcesses(t, "shared loop", 3)
+	if line, err := ps[1].stdout.ReadString('\n'); line != "running\n" {
+		t.Fatalf("rank 1 says %q, %v", line, err)
+	}
+	if err := ps[1].cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range []*process{ps[0], ps[2]} {
+		_, _ = io.Copy(io.Discard, p.stdout)
+		err := p.cmd.Wait()
+		if got := p.stderr.String(); err == nil || !strings.Contains(got, fmt.Sprintf("rank 1 (pid %d on ", ps[1].cmd.Process.Pid)) || !strings.Contains(got, "): died\n") {
+			t.Errorf("ended with %v and said %q", err, got)
+		}
+	}
+}
+
+// Collectives on shared buffers allocate nothing once there have been some.
+func TestSharedBuffersAllocateNothing(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector lets pools forget")
+	}
+	w := worldOver(t, "shm", 2)
+	defer w.close()
+	w.run(func(ctx context.Context, g *Group) error {
+		in, out := allocated[float32](g, 20_000), allocated[float32](g, 20_000)
+		half := len(in) / 2
+		calls := []func() error{
+			func() error { return AllReduce(ctx, g, in, Max) },
+			func() error { return Reduce(ctx, g, in, Max, 1) },
+			func() error { return Broadcast(ctx, g, in, 0) },
+			func() error { return AllGather(ctx, g, out, in[:half]) },
+			func() error { return ReduceScatter(ctx, g, out[:half], in, Max) },
+			func() error { return AllToAll(ctx, g, out, in) },
+			func() error { return Gather(ctx, g, out, in[:half], 1) },
+			func() error { return Scatter(ctx, g, in[:half], out, 1) },
+		}
+		var err error
+		all := func() {
+			for _, call := range calls {
+				err = errors.Join(err, call())
+			}
+		}
+		const rounds = 100
+		all()
+		if g.Rank() == 1 {
+			for range rounds + 1 { // AllocsPerRun begins with one that it does not count
+				all()
+			}
+		} else if allocs := testing.AllocsPerRun(rounds, all); allocs >= 1 {
+			t.Errorf("%v allocations", allocs)
+		}
+		return err
+	})
+}
+
+// Every rank gets the same bits, and the same as without shared buffers.
+func TestSharedBuffersGiveTheSameBits(t *testing.T) {
+	const n = 30_000
+	var results [2][]uint32
+	for i, share := range []bool{false, true} {
+		w := worldOver(t, "shm", 5)
+		w.run(func(ctx context.Context, g *Group) error {
+			buf := make([]float32, n)
+			if share {
+				buf = allocated[float32](g, n)
+			}
+			for k := range buf {
+				buf[k] = 1 / float32(1+k*g.Size()+g.Rank())
+			}
+			err := AllReduce(ctx, g, buf, Sum)
+			if g.Rank() == 3 {
+				results[i] = append(results[i], reduce.View[uint32](reduce.Bytes(buf))...)
+			}
+			return err
+		})
+		w.close()
+	}
+	if err := same("AllReduce", nil, results[1], func(i int) uint32 { return results[0][i] }); err != nil {
+		t.Error(err)
+	}
+}
