@@ -41,13 +41,10 @@ func (t *Team) Broadcast(buf []byte, root int) error {
 		return t.spread(bufs, root)
 	}
 	for i := range chunks {
-		piece := cut(buf, i, size)
 		if t.me != root {
-			from, err := t.piece(root, i, whole)
-			if err != nil {
+			if err := t.take(buf, root, i, whole); err != nil {
 				return err
 			}
-			t.get(piece, from)
 			if err := t.used(taken(i)); err != nil {
 				return err
 			}
@@ -56,6 +53,7 @@ func (t *Team) Broadcast(buf []byte, root int) error {
 		if mine {
 			break
 		}
+		piece := cut(buf, i, size)
 		slot, err := t.own(i, len(piece), taken(i), everybody)
 		if err != nil {
 			return err
@@ -108,7 +106,7 @@ func (t *Team) Gather(out, in []byte, root int) error {
 		t.done(taken(i))
 	}
 	if t.me == root {
-		move(block(out, root, t.n), in)
+		moveAll(block(out, root, t.n), in)
 	}
 	t.chunks += uint64(chunks)
 	return nil
@@ -124,11 +122,9 @@ func (t *Team) Scatter(out, in []byte, root int) error {
 	mine := t.me == root && t.show(in, own)
 	for i := range chunks {
 		if t.me != root {
-			from, err := t.piece(root, i, own)
-			if err != nil {
+			if err := t.take(out, root, i, own); err != nil {
 				return err
 			}
-			t.get(cut(out, i, size), from)
 			if err := t.used(taken(i)); err != nil {
 				return err
 			}
@@ -145,7 +141,7 @@ func (t *Team) Scatter(out, in []byte, root int) error {
 		t.done(filled(i))
 	}
 	if t.me == root {
-		move(out, block(in, root, t.n))
+		moveAll(out, block(in, root, t.n))
 	}
 	t.chunks += uint64(chunks)
 	return t.release(mine, taken(chunks-1))
@@ -169,7 +165,7 @@ func (t *Team) AllGather(out, in []byte) error {
 			t.done(filled(u))
 		}
 		if u == 0 {
-			move(block(out, t.me, t.n), in)
+			moveAll(block(out, t.me, t.n), in)
 			continue
 		}
 		if err := t.collect(out, u-1, whole); err != nil {
@@ -184,11 +180,9 @@ func (t *Team) AllGather(out, in []byte) error {
 func (t *Team) collect(out []byte, i int, p part) error {
 	for d := 1; d < t.n; d++ {
 		r := (t.me + d) % t.n
-		from, err := t.piece(r, i, p)
-		if err != nil {
+		if err := t.take(block(out, r, t.n), r, i, p); err != nil {
 			return err
 		}
-		t.get(cut(block(out, r, t.n), i, p.size), from)
 	}
 	return t.used(taken(i))
 }
@@ -212,7 +206,7 @@ func (t *Team) AllToAll(out, in []byte) error {
 			t.done(filled(u))
 		}
 		if u == 0 {
-			move(block(out, t.me, t.n), block(in, t.me, t.n))
+			moveAll(block(out, t.me, t.n), block(in, t.me, t.n))
 			continue
 		}
 		if err := t.collect(out, u-1, own); err != nil {
@@ -250,6 +244,18 @@ func cut(buf []byte, i, size int) []byte {
 func block(buf []byte, r, n int) []byte {
 	size := len(buf) / n
 	return buf[r*size : (r+1)*size]
+}
+
+// moveAll is move for buffers of any length, which go past the caches if they would only drive out all else.
+func moveAll(dst, src []byte) {
+	size := bestCopy
+	if len(src) >= pastCaches {
+		size = giantCopy
+	}
+	for lo := 0; lo < len(src); lo += size {
+		hi := min(lo+size, len(src))
+		move(dst[lo:hi], src[lo:hi])
+	}
 }
 
 // move copies src to dst, unless they are the same memory.

@@ -138,6 +138,28 @@ func (t *Team) piece(r, i int, p part) ([]byte, error) {
 	return cut(t.slotOf(r, i)[p.slot:p.slot+p.size], 0, p.n-i*p.size), nil
 }
 
+// take takes piece number i of what r has for this rank to its place in dst, or all at once where r shows it.
+func (t *Team) take(dst []byte, r, i int, p part) error {
+	if t.isDirect(p) {
+		if i == 0 {
+			mem, err := t.look(r, p)
+			if err != nil {
+				return err
+			}
+			moveAll(dst, mem)
+			t.Received += uint64(len(mem))
+		}
+		if t.views[r].mem != nil {
+			return nil
+		}
+	}
+	if err := t.wait(r, filled(i)); err != nil {
+		return err
+	}
+	t.get(cut(dst, i, p.size), t.slotOf(r, i)[p.slot:])
+	return nil
+}
+
 // used is done, for a step after which the others may go on with what they have shown; it makes sure that this rank has not
 // used anything else.
 func (t *Team) used(step int) error {
@@ -244,8 +266,12 @@ func (t *Team) combine(bufs [][]byte, red Reduction, root int) error {
 // spread copies bufs[root] to the others: every rank its share.
 func (t *Team) spread(bufs [][]byte, root int) error {
 	from, to := t.share(t.me, len(bufs[root]), 1)
-	for lo := from; lo < to; lo += spreadBlock {
-		hi := min(lo+spreadBlock, to)
+	size := spreadBlock
+	if to-from >= 4*pastCaches { // most of it has been in the caches
+		size = giantCopy
+	}
+	for lo := from; lo < to; lo += size {
+		hi := min(lo+size, to)
 		for _, b := range bufs {
 			move(b[lo:hi], bufs[root][lo:hi])
 		}

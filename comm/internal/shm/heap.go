@@ -39,12 +39,12 @@ type foreign struct {
 	id   uint64
 }
 
-// An area is a segment of the heap, from which blocks of whole pages are cut.
+// An area is a segment of the heap, from which memory is cut.
 type area struct {
 	id      uint64
 	mem     []byte
 	segment *Segment // nil: nobody else has it
-	page    int      // bytes
+	unit    int      // bytes: extents begin at multiples of it, and nobody else has the rest of their last one
 	used    []extent // by place
 	spent   bool     // nothing is cut from it any more
 }
@@ -53,8 +53,9 @@ type area struct {
 type extent struct{ from, to int }
 
 const (
-	largePage = 2 << 20  // for blocks of at least this many bytes
-	leastArea = 64 << 20 // bytes of addresses; memory is taken only for blocks
+	largePage   = 2 << 20
+	sharedLarge = 64 << 10 // what has at least this many bytes is in large pages, which it may have to share
+	leastArea   = 64 << 20 // bytes of addresses; memory is taken only for what is in use
 
 	// fetchTimeout is how long another rank may take to hand a segment over.
 	fetchTimeout = 10 * time.Second
@@ -109,31 +110,40 @@ func (h *Heap) Alloc(n int) ([]byte, error) {
 	if n > math.MaxInt-largePage || n >= largePage && n > available() {
 		return nil, errNoMemory
 	}
-	page := os.Getpagesize()
-	if n >= largePage {
-		page = largePage
-	}
+	unit := unitFor(n)
 	for _, a := range h.areas {
-		if a.page == page && !a.spent {
+		if a.unit == unit && !a.spent {
 			if from, ok := a.room(n); ok {
 				return a.cut(from, n)
 			}
 		}
 	}
-	a, err := h.grow(n, page)
+	a, err := h.grow(n, unit)
 	if err != nil {
 		return nil, err
 	}
 	return a.cut(0, n)
 }
 
-// grow adds an area that has room for n bytes in such pages, and the more addresses the more there are already.
-func (h *Heap) grow(n, page int) (*area, error) {
+// unitFor is in what units memory for n bytes is cut: the shorter ones begin at any page, or in any large one.
+func unitFor(n int) int {
+	switch {
+	case n >= largePage:
+		return largePage
+	case n >= sharedLarge:
+		return sharedLarge
+	default:
+		return os.Getpagesize()
+	}
+}
+
+// grow adds an area that has room for n bytes, in such units, and the more addresses the more there are already.
+func (h *Heap) grow(n, unit int) (*area, error) {
 	size := leastArea
 	for _, a := range h.areas {
 		size += len(a.mem) / 2
 	}
-	a, err := newArea(max(roundUp(size, page), roundUp(n, page)), page)
+	a, err := newArea(roundUp(max(size, n), largePage), unit)
 	if err != nil {
 		return nil, err
 	}
@@ -188,7 +198,7 @@ func (a *area) room(n int) (from int, ok bool) {
 		if e.from-from >= n {
 			break
 		}
-		from = roundUp(e.to, a.page)
+		from = roundUp(e.to, a.unit)
 	}
 	return from, len(a.mem)-from >= n
 }
@@ -211,7 +221,7 @@ func (a *area) index(from int) (i int, found bool) {
 
 // free lets go of the extent of that index, and of the memory behind it.
 func (a *area) free(i int) {
-	from, end := a.used[i].from, min(roundUp(a.used[i].to, a.page), len(a.mem))
+	from, end := a.used[i].from, min(roundUp(a.used[i].to, a.unit), len(a.mem))
 	a.used = slices.Delete(a.used, i, i+1)
 	if err := a.segment.punch(from, end-from); err != nil {
 		clear(a.mem[from:end])

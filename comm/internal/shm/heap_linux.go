@@ -14,18 +14,18 @@ import (
 var errNoMemory = os.NewSyscallError("madvise", unix.ENOMEM)
 
 // newArea makes an area of size bytes, or where there are no segments one that is the process's own.
-func newArea(size, page int) (*area, error) {
+func newArea(size, unit int) (*area, error) {
 	s, err := Create(size)
 	switch {
 	case errors.Is(err, unix.ENOSYS), errors.Is(err, unix.EPERM):
-		return &area{mem: make([]byte, size), page: page}, nil
+		return &area{mem: make([]byte, size), unit: unit}, nil
 	case err != nil:
 		return nil, err
 	}
-	if page == largePage {
+	if unit >= sharedLarge {
 		wantLargePages(s.mem)
 	}
-	return &area{mem: s.mem, segment: s, page: page}, nil
+	return &area{mem: s.mem, segment: s, unit: unit}, nil
 }
 
 // wantLargePages asks for large pages where mem has none yet. It does with small ones, too.

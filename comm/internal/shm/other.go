@@ -27,7 +27,7 @@ func back([]byte) error { return nil }
 var errNoMemory = errors.New("there is not so much memory")
 
 // newArea makes an area that is the process's own.
-func newArea(size, page int) (*area, error) { return &area{mem: make([]byte, size), page: page}, nil }
+func newArea(size, unit int) (*area, error) { return &area{mem: make([]byte, size), unit: unit}, nil }
 
 func wantLargePages([]byte)           {}
 func (*Segment) punch(_, _ int) error { return errors.ErrUnsupported }
