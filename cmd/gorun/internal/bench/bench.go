@@ -29,6 +29,7 @@ type Config struct {
 	Checks     int    // how often the result is checked
 	P99        bool   // percentiles, too
 	Dirty      bool   // every rank rewrites what it gives, before each call
+	Alloc      bool   // buffers are comm.Alloc's
 	JSON       bool
 	Transport  string // as comm.WithTransport has it
 }
@@ -141,6 +142,8 @@ type experiment struct {
 	typ  dataType
 	op   string // empty: it does not reduce
 	root int    // -1: it has none
+
+	shared bool // buffers are comm.Alloc's
 }
 
 // experiments are what c asks for. Of all types and reductions, what has no meaning is left out.
@@ -157,7 +160,7 @@ func (c *Config) experimentsOf(o operation, ranks int) (list []experiment) {
 	for _, typ := range c.types(o) {
 		for _, op := range c.ops(o, typ) {
 			for _, root := range c.roots(o, ranks) {
-				list = append(list, experiment{o, typ, op, root})
+				list = append(list, experiment{o, typ, op, root, c.Alloc})
 			}
 		}
 	}

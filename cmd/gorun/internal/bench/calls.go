@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"errors"
 
 	"github.com/gorun/gorun/comm"
 )
@@ -31,15 +32,15 @@ type typed[T comm.Element] struct {
 
 // callerOf is for elements that of makes of numbers.
 func callerOf[T comm.Element](of func(int) T) newCaller {
-	return func(ctx context.Context, g *comm.Group, e experiment, count int) (caller, error) {
+	return func(ctx context.Context, g *comm.Group, e experiment, count int) (caller, func() error, error) {
 		t := &typed[T]{ctx: ctx, g: g, e: e, of: of}
 		var err error
-		if t.a, err = alloc[T](g, count); err != nil {
-			return nil, err
+		if t.a, err = t.alloc(count); err != nil {
+			return nil, nil, err
 		}
 		if e.out {
-			if t.b, err = alloc[T](g, count); err != nil {
-				return nil, err
+			if t.b, err = t.alloc(count); err != nil {
+				return nil, nil, errors.Join(err, t.free())
 			}
 		}
 		for n := range t.fill {
@@ -49,12 +50,24 @@ func callerOf[T comm.Element](of func(int) T) newCaller {
 		for i := range period {
 			t.result = append(t.result, of(reduced(e.op, g.Size(), i)))
 		}
-		return t.call, nil
+		return t.call, t.free, nil
 	}
 }
 
 // alloc is where all buffers come from.
-func alloc[T comm.Element](_ *comm.Group, n int) ([]T, error) { return make([]T, n), nil }
+func (t *typed[T]) alloc(n int) ([]T, error) {
+	if t.e.shared {
+		return comm.Alloc[T](t.g, n)
+	}
+	return make([]T, n), nil
+}
+
+func (t *typed[T]) free() error {
+	if t.e.shared {
+		return errors.Join(comm.Free(t.g, t.a), comm.Free(t.g, t.b))
+	}
+	return nil
+}
 
 // fillBytes stay in the first cache while a buffer is filled with them.
 const fillBytes = 4096

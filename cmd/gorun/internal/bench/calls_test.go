@@ -36,7 +36,7 @@ func inWorld(t *testing.T, ranks int, program func(ctx context.Context, g *comm.
 // forms is the call of every form of every experiment.
 func forms(ctx context.Context, g *comm.Group, c *Config, count int, each func(name string, c *call) error) error {
 	for _, e := range c.experiments(g.Size()) {
-		call, err := e.typ.caller(ctx, g, e, count*g.Size())
+		call, free, err := e.typ.caller(ctx, g, e, count*g.Size())
 		if err != nil {
 			return err
 		}
@@ -49,6 +49,9 @@ func forms(ctx context.Context, g *comm.Group, c *Config, count int, each func(n
 				return fmt.Errorf("%s: %w", name, err)
 			}
 		}
+		if err := free(); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -58,6 +61,7 @@ func TestCalls(t *testing.T) {
 	for _, ranks := range []int{1, 2, 3} {
 		inWorld(t, ranks, func(ctx context.Context, g *comm.Group) error {
 			c := config(Operations()...)
+			c.Alloc = ranks == 2
 			c.Type, c.Op, c.Root, c.Checks = All, All, AllRoots, 2
 			m := meter{ctx: ctx, g: g, c: &c}
 			return forms(ctx, g, &c, 5, func(_ string, call *call) error {

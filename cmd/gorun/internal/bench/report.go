@@ -19,6 +19,7 @@ type row struct {
 	Root       int      `json:"root"`
 	Transport  string   `json:"transport"`
 	Dirty      bool     `json:"dirty"`
+	Alloc      bool     `json:"alloc"`
 	OutOfPlace *figures `json:"out_of_place"` // nil: there is no such call
 	InPlace    *figures `json:"in_place"`
 }
@@ -35,7 +36,7 @@ type figures struct {
 }
 
 func newRow(e experiment, ranks int, size int64, count int, c *Config) *row {
-	r := &row{Operation: e.name, Ranks: ranks, Size: size, Count: count, Type: e.typ.name, Op: e.op, Root: e.root, Transport: c.Transport, Dirty: c.Dirty}
+	r := &row{Operation: e.name, Ranks: ranks, Size: size, Count: count, Type: e.typ.name, Op: e.op, Root: e.root, Transport: c.Transport, Dirty: c.Dirty, Alloc: c.Alloc}
 	if r.Op == "" {
 		r.Op = "none"
 	}
@@ -94,8 +95,8 @@ func (r *report) start(members []member) {
 	if r.c.Iterations > 0 {
 		iterations = strconv.Itoa(r.c.Iterations)
 	}
-	r.line("# nRanks %d minBytes %d maxBytes %d step: %s warmup iters: %d iters: %s validation: %d dirty: %t transport: %s",
-		len(members), r.c.Sizes.Min, r.c.Sizes.Max, step, r.c.Warmup, iterations, r.c.Checks, r.c.Dirty, r.c.Transport)
+	r.line("# nRanks %d minBytes %d maxBytes %d step: %s warmup iters: %d iters: %s validation: %d dirty: %t alloc: %t transport: %s",
+		len(members), r.c.Sizes.Min, r.c.Sizes.Max, step, r.c.Warmup, iterations, r.c.Checks, r.c.Dirty, r.c.Alloc, r.c.Transport)
 	r.line("#\n# Using")
 	for rank, m := range members {
 		r.line("#  Rank %2d Pid %6d on %s", rank, m.Pid, m.Host)

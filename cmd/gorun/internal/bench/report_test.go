@@ -44,7 +44,7 @@ func TestTable(t *testing.T) {
 	c := config(allReduce, allGather, barrier)
 	c.Warmup, c.Iterations, c.Checks = 5, 20, 1
 	want := `
-# nRanks 2 minBytes 8 maxBytes 64 step: 2(factor) warmup iters: 5 iters: 20 validation: 1 dirty: false transport: auto
+# nRanks 2 minBytes 8 maxBytes 64 step: 2(factor) warmup iters: 5 iters: 20 validation: 1 dirty: false alloc: false transport: auto
 #
 # Using
 #  Rank  0 Pid   4242 on node0
@@ -95,12 +95,12 @@ func TestJSON(t *testing.T) {
 	c := config(allReduce, allGather, barrier)
 	c.JSON, c.P99, c.Dirty = true, true, true
 	want := []string{
-		`{"operation":"all_reduce","ranks":2,"size":67108864,"count":16777216,"type":"float","redop":"sum","root":-1,"transport":"auto","dirty":true,` +
+		`{"operation":"all_reduce","ranks":2,"size":67108864,"count":16777216,"type":"float","redop":"sum","root":-1,"transport":"auto","dirty":true,"alloc":false,` +
 			`"out_of_place":null,"in_place":{"iterations":20,"us":7300,"p50_us":7100,"p99_us":8000,"algbw":9.193,"busbw":9.193,"wrong":0}}`,
-		`{"operation":"all_gather","ranks":2,"size":64,"count":8,"type":"float","redop":"none","root":-1,"transport":"auto","dirty":true,` +
+		`{"operation":"all_gather","ranks":2,"size":64,"count":8,"type":"float","redop":"none","root":-1,"transport":"auto","dirty":true,"alloc":false,` +
 			`"out_of_place":{"iterations":20,"us":0.128,"p50_us":0.1,"p99_us":0.2,"algbw":0.5,"busbw":0.25,"wrong":3},` +
 			`"in_place":{"iterations":20,"us":0,"p50_us":0,"p99_us":0,"algbw":0,"busbw":0,"wrong":null}}`,
-		`{"operation":"barrier","ranks":2,"size":0,"count":0,"type":"none","redop":"none","root":-1,"transport":"auto","dirty":true,` +
+		`{"operation":"barrier","ranks":2,"size":0,"count":0,"type":"none","redop":"none","root":-1,"transport":"auto","dirty":true,"alloc":false,` +
 			`"out_of_place":{"iterations":1000,"us":0.0534,"p50_us":0.05,"p99_us":1,"algbw":0,"busbw":0,"wrong":null},"in_place":null}`,
 	}
 	if got := reported(t, &c); got != strings.Join(want, "\n")+"\n" {

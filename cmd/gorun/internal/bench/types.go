@@ -15,8 +15,8 @@ type dataType struct {
 	caller    newCaller
 }
 
-// A newCaller makes the caller of an experiment, with buffers for count elements.
-type newCaller func(ctx context.Context, g *comm.Group, e experiment, count int) (caller, error)
+// A newCaller makes the caller of an experiment, with buffers for count elements, which free gives back.
+type newCaller func(ctx context.Context, g *comm.Group, e experiment, count int) (call caller, free func() error, err error)
 
 // A caller makes a call with so many elements, or blocks of so many, out of place or in place.
 type caller func(count int, inPlace bool) *call
@@ -63,6 +63,6 @@ func TypeNamed(name string) (string, bool) {
 // plain is for types that an int converts to.
 func plain[T int8 | uint8 | int16 | uint16 | int32 | uint32 | int64 | uint64 | float32 | float64](
 	ctx context.Context, g *comm.Group, e experiment, count int,
-) (caller, error) {
+) (caller, func() error, error) {
 	return callerOf(func(n int) T { return T(n) })(ctx, g, e, count)
 }

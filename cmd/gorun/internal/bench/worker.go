@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"os"
 	"slices"
 
@@ -104,10 +105,16 @@ func (w *worker) experiment(e experiment) error {
 	if !e.moves() {
 		sizes, room = slices.Values([]int64{0}), 0
 	}
-	call, err := e.typ.caller(w.meter.ctx, g, e, int(room))
+	call, free, err := e.typ.caller(w.meter.ctx, g, e, int(room))
 	if err != nil {
 		return err
 	}
+	return errors.Join(w.rows(e, sizes, unit, call), free())
+}
+
+// rows measures the calls of sizes, in units of so many bytes.
+func (w *worker) rows(e experiment, sizes iter.Seq[int64], unit int64, call caller) (err error) {
+	g, c := w.meter.g, w.meter.c
 	for size := range sizes {
 		r := newRow(e, g.Size(), size, int(size/unit), c)
 		for _, form := range []struct {

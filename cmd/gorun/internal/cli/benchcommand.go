@@ -49,6 +49,7 @@ func benchCommand(here host, start startFunc) *cobra.Command {
 	own("op", "o", "OP", "what reduces them: "+anyOf(bench.Ops)+"; or all (sum)", setTo(&c.Op, benchOp), append(bench.Ops[:len(bench.Ops):len(bench.Ops)], bench.All)...)
 	own("root", "r", "RANK", "root of operations that have one; or all, one after the other (0)", setTo(&c.Root, benchRoot))
 	own("dirty", "", "", "every rank rewrites what it gives before each call, as programs do; the time that takes is not counted", setTo(&c.Dirty, parseSwitch))
+	own("alloc", "", "", "buffers are memory of comm.Alloc, which the ranks of a node share", setTo(&c.Alloc, parseSwitch))
 	own("p99", "", "", "also the median of all calls, and what 99 of 100 do not exceed", setTo(&c.P99, parseSwitch))
 	own("transport", "", "NAME", "how bytes move: "+anyOf(transports)+" (auto)", setTo(&c.Transport, choice(transports)), transports...)
 	own("json", "", "", "print a line of JSON for each size instead of a table", setTo(&c.JSON, parseSwitch))
