@@ -67,8 +67,9 @@ func (s site) launched(program ...string) func(int) []string {
 
 func ours(s site) ([]contender, error) {
 	return []contender{
-		{Name: "comm", Transport: "shm", Version: runtime.Version(), command: s.launched(s.self, workerArg, "auto")},
-		{Name: "comm tcp", Transport: "tcp", Version: runtime.Version(), command: s.launched(s.self, workerArg, "tcp")},
+		{Name: "comm", Transport: "shm", Version: runtime.Version(), command: s.launched(s.self, workerArg, "auto", "slices")},
+		{Name: "comm alloc", Transport: "shm", Version: runtime.Version(), command: s.launched(s.self, workerArg, "auto", "alloc")},
+		{Name: "comm tcp", Transport: "tcp", Version: runtime.Version(), command: s.launched(s.self, workerArg, "tcp", "slices")},
 	}, nil
 }
 

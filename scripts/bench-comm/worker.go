@@ -20,31 +20,32 @@ const batches, few = 9, 3 // of a cell; of one whose calls are slow
 type worker struct {
 	ctx    context.Context
 	world  *comm.Group
+	shared bool // buffers are comm.Alloc's
 	a, b   []float32
 	sent   []float32 // of a, by this rank
 	values [2][]float32
 	stamp  int
 }
 
-// work takes TRANSPORT OPS SIZES STATES SECONDS. Lists have commas in them. Rank 0 prints "result OP BYTES STATE
-// MICROSECONDS" a cell.
+// work takes TRANSPORT MEMORY OPS SIZES STATES SECONDS; memory is slices or alloc. Lists have commas in them. Rank 0 prints
+// "result OP BYTES STATE MICROSECONDS" a cell.
 func work(args []string) error {
-	if len(args) != 5 {
+	if len(args) != 6 {
 		return fmt.Errorf("a worker with %d arguments", len(args))
 	}
-	seconds, err := strconv.ParseFloat(args[4], 64)
+	seconds, err := strconv.ParseFloat(args[5], 64)
 	if err != nil {
 		return err
 	}
-	w := &worker{ctx: context.Background(), values: [2][]float32{make([]float32, 1024), make([]float32, 1024)}}
+	w := &worker{ctx: context.Background(), shared: args[1] == "alloc", values: [2][]float32{make([]float32, 1024), make([]float32, 1024)}}
 	for i := range w.values[1] {
 		w.values[1][i] = 1
 	}
 	if w.world, err = comm.Init(w.ctx, comm.WithTransport(args[0])); err != nil {
 		return err
 	}
-	for op := range strings.SplitSeq(args[1], ",") {
-		sizes, states := args[2], args[3]
+	for op := range strings.SplitSeq(args[2], ",") {
+		sizes, states := args[3], args[4]
 		if op == "barrier" {
 			sizes, states = "0", "hot"
 		}
@@ -53,7 +54,9 @@ func work(args []string) error {
 			if err != nil {
 				return err
 			}
-			w.a, w.b = w.buffer(bytes/4), w.buffer(bytes/4)
+			if err := w.makeBuffers(bytes / 4); err != nil {
+				return err
+			}
 			for state := range strings.SplitSeq(states, ",") {
 				if err := w.cell(op, bytes, state, seconds); err != nil {
 					return err
@@ -64,11 +67,23 @@ func work(args []string) error {
 	return w.world.Close()
 }
 
-// buffer makes memory for operations, and touches it.
-func (w *worker) buffer(n int) []float32 {
-	buf := make([]float32, n)
-	clear(buf)
-	return buf
+// makeBuffers makes memory for operations, in place of what there was, and touches it.
+func (w *worker) makeBuffers(n int) error {
+	for _, buf := range []*[]float32{&w.a, &w.b} {
+		if !w.shared {
+			*buf = make([]float32, n)
+			clear(*buf)
+			continue
+		}
+		err := comm.Free(w.world, *buf)
+		if err == nil {
+			*buf, err = comm.Alloc[float32](w.world, n)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // cell measures, and prints.
