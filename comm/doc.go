@@ -54,7 +54,8 @@
 // # Memory
 //
 // Ranks of one machine carry out the collectives of groups that are all there in memory that they share, which has no name
-// and is gone with the last of them; all else goes over TCP. See [WithTransport].
+// and is gone with the last of them; all else goes over TCP. See [WithTransport]. Collectives on buffers of [Alloc] do not even
+// copy through it.
 //
 // # Trust
 //

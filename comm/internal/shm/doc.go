@@ -11,6 +11,9 @@
 // there is: one writer for every cache line, numbers that only grow, and the same schedule on all ranks, worked out from
 // what they call.
 //
+// A [Heap] is memory for buffers that other ranks use where they lie: they get its segments when a collective of theirs first
+// comes to them. A rank shows where its buffer is, and waits until the others have done with it; see direct.go.
+//
 // Ranks that wait look at the clock for some microseconds, then give the processor to others in between, and after about
 // a millisecond sleep until a clock has been advanced; see wait.go.
 package shm
