@@ -55,7 +55,7 @@ func (t *Team) show(buf []byte, p part) bool {
 	}
 	at, ok := t.heap.find(buf)
 	if ok {
-		s := &t.ranks[t.me].shown
+		s := &t.ranks[t.me].shows
 		atomic.StoreUint64(&s.seq, 0)
 		atomic.StoreUint64(&s.segment, at.segment)
 		atomic.StoreUint64(&s.offset, at.offset)
@@ -67,13 +67,13 @@ func (t *Team) show(buf []byte, p part) bool {
 
 // Abandon is for when the operation has failed: nobody must count on what this rank has shown.
 func (t *Team) Abandon() {
-	if s := &t.ranks[t.me].shown; s.seq == t.seq {
+	if s := &t.ranks[t.me].shows; s.seq == t.seq {
 		atomic.StoreUint64(&s.seq, 0)
 		t.heap.Spoil()
 	}
 }
 
-func (t *Team) shows(r int) bool { return atomic.LoadUint64(&t.ranks[r].shown.seq) == t.seq }
+func (t *Team) shows(r int) bool { return atomic.LoadUint64(&t.ranks[r].shows.seq) == t.seq }
 
 // look waits until r has begun, and returns what this rank takes from it where that lies in a heap, or else nil.
 func (t *Team) look(r int, p part) ([]byte, error) {
@@ -81,7 +81,7 @@ func (t *Team) look(r int, p part) ([]byte, error) {
 	if err := t.wait(r, begun); err != nil || !t.shows(r) {
 		return nil, err
 	}
-	s, last := &t.ranks[r].shown, &t.last[r]
+	s, last := &t.ranks[r].shows, &t.last[r]
 	at := spot{atomic.LoadUint64(&s.segment), atomic.LoadUint64(&s.offset)}
 	if !t.shows(r) { // it has found that others show nothing, and gone on
 		return nil, nil

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -279,12 +278,4 @@ func (h *Heap) reach(desk string, id uint64) ([]byte, error) {
 		h.fetched[key] = s
 	}
 	return s.Bytes(), nil
-}
-
-// cutOut is n bytes of mem from offset on, which another rank has named.
-func cutOut(mem []byte, offset uint64, n int) ([]byte, error) {
-	if offset > uint64(len(mem)) || uint64(n) > uint64(len(mem))-offset {
-		return nil, fmt.Errorf("%d bytes from byte %d on of a segment of %d", n, offset, len(mem))
-	}
-	return mem[offset : offset+uint64(n) : offset+uint64(n)], nil
 }

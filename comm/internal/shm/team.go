@@ -21,7 +21,7 @@ func (c Call) sum() uint32 {
 type control struct {
 	clock uint64 // see at
 	tag   uint64 // of the last operation that it has told of: number (its lower half), checksum of the call
-	shown        // see show
+	shows shown  // see show
 	_     [3]uint64
 
 	past [remembered]deed // the last operations that it has begun
