@@ -78,7 +78,7 @@ func (t *Team) Gather(out, in []byte, root int) error {
 			return err
 		} else if to != nil {
 			t.chunks += uint64(chunks)
-			return t.push(to, in, root, there, chunks)
+			return t.push(to, in, root, chunks)
 		}
 	}
 	for i := range chunks {
