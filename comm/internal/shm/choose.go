@@ -3,12 +3,10 @@ package shm
 const (
 	lineSize = 64
 
-	leastDirect = 16 << 10 // bytes that ranks take from each other at least when they look where these lie
-	spreadBlock = 64 << 10 // what is copied to everybody at a time
+	leastDirect = 16 << 10  // bytes that ranks take from each other at least when they look where these lie
+	spreadBlock = 256 << 10 // what is copied to everybody at a time
 
-	bestCopy   = 256 << 10 // what is copied at a time
-	pastCaches = 4 << 20   // bytes from which on a copy is not worth the room in the caches: Go's copy goes past them
-	giantCopy  = 1 << 20   // from here on
+	pastCaches = 4 << 20 // bytes from which on a copy is not worth the room in the caches
 
 	flatBarrier = 8       // the most ranks that all look at each other in a barrier
 	flatMore    = 8 << 10 // the longest all-reduce, in bytes, of more than two ranks that each works out for itself

@@ -1,5 +1,7 @@
 package shm
 
+import "github.com/gorun/gorun/comm/internal/cpu"
+
 // An operation moves its data in chunks. A rank that others read from fills a slot with each; readers copy chunks out as
 // they come. Step 2i+2 is done when chunk i has been filled, step 2i+5 when it has been taken: a rank that does both fills
 // the next chunk before it takes one, so that there is something to take when it comes to it. What a rank shows (direct.go)
@@ -35,7 +37,7 @@ func (t *Team) Broadcast(buf []byte, root int) error {
 	size, chunks := t.pieces(len(buf), t.slot)
 	whole := part{n: len(buf), size: size}
 	mine := t.show(buf, whole)
-	if bufs, err := t.allWith(root, buf, mine, whole); err != nil {
+	if bufs, err := t.everyonesIf(root, buf, mine, whole); err != nil {
 		return err
 	} else if bufs != nil {
 		return t.spread(bufs, root)
@@ -106,7 +108,7 @@ func (t *Team) Gather(out, in []byte, root int) error {
 		t.done(taken(i))
 	}
 	if t.me == root {
-		moveAll(block(out, root, t.n), in)
+		move(block(out, root, t.n), in)
 	}
 	t.chunks += uint64(chunks)
 	return nil
@@ -141,7 +143,7 @@ func (t *Team) Scatter(out, in []byte, root int) error {
 		t.done(filled(i))
 	}
 	if t.me == root {
-		moveAll(out, block(in, root, t.n))
+		move(out, block(in, root, t.n))
 	}
 	t.chunks += uint64(chunks)
 	return t.release(mine, taken(chunks-1))
@@ -165,7 +167,7 @@ func (t *Team) AllGather(out, in []byte) error {
 			t.done(filled(u))
 		}
 		if u == 0 {
-			moveAll(block(out, t.me, t.n), in)
+			move(block(out, t.me, t.n), in)
 			continue
 		}
 		if err := t.collect(out, u-1, whole); err != nil {
@@ -206,7 +208,7 @@ func (t *Team) AllToAll(out, in []byte) error {
 			t.done(filled(u))
 		}
 		if u == 0 {
-			moveAll(block(out, t.me, t.n), block(in, t.me, t.n))
+			move(block(out, t.me, t.n), block(in, t.me, t.n))
 			continue
 		}
 		if err := t.collect(out, u-1, own); err != nil {
@@ -232,7 +234,10 @@ func (t *Team) put(slot, src []byte) {
 	t.fill(slot, src)
 	t.Sent += uint64(len(src))
 }
-func (t *Team) get(dst, slot []byte) { t.Received += uint64(copy(dst, slot)) }
+func (t *Team) get(dst, slot []byte) {
+	cpu.Copy(dst, slot[:len(dst)])
+	t.Received += uint64(len(dst))
+}
 
 // cut is the i'th piece of buf, of size bytes but for the last, or nothing past the end.
 func cut(buf []byte, i, size int) []byte {
@@ -246,21 +251,13 @@ func block(buf []byte, r, n int) []byte {
 	return buf[r*size : (r+1)*size]
 }
 
-// moveAll is move for buffers of any length, which go past the caches if they would only drive out all else.
-func moveAll(dst, src []byte) {
-	size := bestCopy
-	if len(src) >= pastCaches {
-		size = giantCopy
-	}
-	for lo := 0; lo < len(src); lo += size {
-		hi := min(lo+size, len(src))
-		move(dst[lo:hi], src[lo:hi])
-	}
-}
-
-// move copies src to dst, unless they are the same memory.
+// move copies src to dst, unless they are the same memory, and past the caches if it would only drive out all else.
 func move(dst, src []byte) {
-	if len(src) > 0 && &dst[0] != &src[0] {
-		copy(dst, src)
+	switch {
+	case len(src) == 0 || &dst[0] == &src[0]:
+	case len(src) >= pastCaches:
+		cpu.CopyPast(dst, src)
+	default:
+		cpu.Copy(dst, src)
 	}
 }

@@ -146,7 +146,7 @@ func (t *Team) take(dst []byte, r, i int, p part) error {
 			if err != nil {
 				return err
 			}
-			moveAll(dst, mem)
+			move(dst, mem)
 			t.Received += uint64(len(mem))
 		}
 		if t.views[r].mem != nil {

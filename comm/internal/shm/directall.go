@@ -1,10 +1,12 @@
 package shm
 
+import "github.com/gorun/gorun/comm/internal/cpu"
+
 // Where the buffers of all ranks show, all have a part in the work of an operation, whoever has something to give and whoever
 // gets it: every rank does its share of it, from some buffers to others, and waits until all have.
 
-// all returns the buffers of all ranks, if every one shows its own, or else nil. mine says whether this rank does, with buf.
-func (t *Team) all(buf []byte, mine bool, p part) ([][]byte, error) {
+// everyones returns the buffers of all ranks, if every one shows its own, or else nil. mine says whether this rank does, with buf.
+func (t *Team) everyones(buf []byte, mine bool, p part) ([][]byte, error) {
 	if !mine {
 		return nil, nil
 	}
@@ -22,9 +24,9 @@ func (t *Team) all(buf []byte, mine bool, p part) ([][]byte, error) {
 	return t.sources, nil
 }
 
-// allWith is all for an operation in which only root has something to give: unless it shows that, the others' buffers do not
+// everyonesIf is everyones for an operation in which only root has something to give: unless it shows that, the others' buffers do not
 // matter.
-func (t *Team) allWith(root int, buf []byte, mine bool, p part) ([][]byte, error) {
+func (t *Team) everyonesIf(root int, buf []byte, mine bool, p part) ([][]byte, error) {
 	if t.me != root && t.isDirect(p) {
 		if mem, err := t.look(root, p); mem == nil {
 			return nil, err
@@ -33,7 +35,7 @@ func (t *Team) allWith(root int, buf []byte, mine bool, p part) ([][]byte, error
 			t.done(begun)
 		}
 	}
-	return t.all(buf, mine, p)
+	return t.everyones(buf, mine, p)
 }
 
 // finished is the step of a rank that has done its part on buffers that all show.
@@ -79,14 +81,16 @@ func (t *Team) combine(bufs [][]byte, red Reduction, root int) error {
 // spread copies bufs[root] to the others: every rank its share.
 func (t *Team) spread(bufs [][]byte, root int) error {
 	from, to := t.share(t.me, len(bufs[root]), 1)
-	size := spreadBlock
-	if to-from >= 4*pastCaches { // most of it has been in the caches
-		size = giantCopy
+	write := cpu.Copy
+	if to-from >= 4*pastCaches { // else most of it is still there
+		write = cpu.CopyPast
 	}
-	for lo := from; lo < to; lo += size {
-		hi := min(lo+size, to)
-		for _, b := range bufs {
-			move(b[lo:hi], bufs[root][lo:hi])
+	for lo := from; lo < to; lo += spreadBlock {
+		hi := min(lo+spreadBlock, to)
+		for r, b := range bufs {
+			if r != root {
+				write(b[lo:hi], bufs[root][lo:hi])
+			}
 		}
 	}
 	t.Received += uint64(to - from)
@@ -110,7 +114,7 @@ func (t *Team) showToRoot(out, in []byte, root int, p part) bool {
 // push copies in, which travels in so many pieces otherwise, to where it belongs in root's buffer, and stays until root has
 // noticed.
 func (t *Team) push(to, in []byte, root, pieces int) error {
-	moveAll(to, in)
+	move(to, in)
 	t.Sent += uint64(len(in))
 	if err := t.used(taken(pieces - 1)); err != nil {
 		return err

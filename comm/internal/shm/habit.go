@@ -89,6 +89,6 @@ func (t *Team) fill(dst, src []byte) {
 	if t.past {
 		cpu.CopyPast(dst, src)
 	} else {
-		copy(dst, src)
+		cpu.Copy(dst, src)
 	}
 }

@@ -93,7 +93,7 @@ func (t *Team) AllReduce(buf []byte, red Reduction) error {
 		return t.flatAllReduce(buf, red)
 	}
 	whole := part{n: len(buf)}
-	if bufs, err := t.all(buf, !red.Spoils && t.show(buf, whole), whole); err != nil {
+	if bufs, err := t.everyones(buf, !red.Spoils && t.show(buf, whole), whole); err != nil {
 		return err
 	} else if bufs != nil {
 		return t.combine(bufs, red, everybody)
@@ -139,7 +139,7 @@ func (t *Team) Reduce(buf []byte, red Reduction, root int) error {
 	if !mine && t.me == root && t.isDirect(whole) {
 		t.done(begun) // before it waits for the others, which may be waiting to see what it shows
 	}
-	if bufs, err := t.all(buf, mine, whole); err != nil {
+	if bufs, err := t.everyones(buf, mine, whole); err != nil {
 		return err
 	} else if bufs != nil {
 		return t.combine(bufs, red, root)
