@@ -60,7 +60,8 @@ type rankInfo struct {
 	Addr string `json:"addr"` // host:port of its listener
 	Host string `json:"host"` // its machine's name
 	PID  int    `json:"pid"`
-	TLS  bool   `json:"tls,omitempty"` // whether it encrypts what leaves the machine
+	CPUs string `json:"cpus,omitempty"` // that it may use; see shm.CPUs
+	TLS  bool   `json:"tls,omitempty"`  // whether it encrypts what leaves the machine
 
 	Machine string `json:"machine,omitempty"` // the same for ranks that may share memory
 	Desk    string `json:"desk,omitempty"`    // where others get the memory that it makes; empty: it shares none

@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"syscall"
@@ -197,7 +196,7 @@ func newWorld(cfg config, rank int, id uint64, info []rankInfo, tr transport.Tra
 	w.ep = endpoint.New(tr, rank, len(info), endpoint.Options{
 		ConnectTimeout: cfg.timeout, Died: w.died, State: w.state, Log: w.log,
 		Name:    func(c endpoint.Call) string { return callKind(c.Op).String() },
-		Crowded: isCrowded(info, rank),
+		Crowded: w.processors().Crowded(),
 	})
 	ranks := make([]int, len(info))
 	for r := range ranks {
@@ -209,17 +208,6 @@ func newWorld(cfg config, rank int, id uint64, info []rankInfo, tr transport.Tra
 	}
 	g.isWorld = true
 	return g, nil
-}
-
-// isCrowded says whether the machine of rank has more ranks than processors.
-func isCrowded(info []rankInfo, rank int) bool {
-	here := 0
-	for _, r := range info {
-		if r.Host == info[rank].Host {
-			here++
-		}
-	}
-	return here > runtime.NumCPU()
 }
 
 // openStore returns the store in which ranks meet, and how to let go of it. Rank 0 serves it where nobody else does.

@@ -11,6 +11,8 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"github.com/gorun/gorun/comm/internal/shm"
 )
 
 // A MissingRanksError says which ranks did not call [Init], or [MonitoredBarrier], in time.
@@ -191,7 +193,7 @@ func self(addr string) rankInfo {
 	if err != nil {
 		host = "unknown host"
 	}
-	return rankInfo{Addr: addr, Host: host, PID: os.Getpid()}
+	return rankInfo{Addr: addr, Host: host, PID: os.Getpid(), CPUs: shm.CPUs()}
 }
 
 func addresses(ranks []rankInfo) []string {

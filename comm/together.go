@@ -124,7 +124,7 @@ func (c *collective) share(key uint64) (segment *shm.Segment, verdict byte, prob
 // verdict is this rank's, which has the group's memory, or nil.
 func (g *Group) verdict(segment *shm.Segment) byte {
 	switch {
-	case !g.w.mustShare && !shm.Serves(g.Size()):
+	case !g.w.mustShare && !g.w.processors().Serve(g.Size()):
 		return tooMany
 	case segment == nil:
 		return cannotShare
@@ -151,19 +151,6 @@ func (g *Group) doWithout(problem error) error {
 		g.w.log.Warn("no shared memory: ranks of this machine talk over TCP", "reason", problem)
 	})
 	return nil
-}
-
-// processors is what this rank has to run on, together with others.
-func (w *world) processors() shm.Processors {
-	p := shm.Processors{}
-	here := w.info[w.rank]
-	for r, other := range w.info {
-		if other.Machine == here.Machine {
-			p.Ranks++
-			p.Shared = p.Shared || r != w.rank && other.PID == here.PID
-		}
-	}
-	return p
 }
 
 // desks is where the group's ranks get memory of each other's.

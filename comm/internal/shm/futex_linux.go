@@ -1,7 +1,6 @@
 package shm
 
 import (
-	"runtime"
 	"time"
 	"unsafe"
 
@@ -25,12 +24,3 @@ func wake(word *uint32) {
 }
 
 func yield() { _, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0) }
-
-// processors is how many processors this process may use.
-func processors() int {
-	var set unix.CPUSet
-	if err := unix.SchedGetaffinity(0, &set); err != nil || set.Count() == 0 {
-		return runtime.NumCPU()
-	}
-	return set.Count()
-}

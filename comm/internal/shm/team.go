@@ -129,7 +129,7 @@ func New(segment *Segment, n, me int, p Processors, lasting Lasting) (*Team, err
 	}
 	t := &Team{
 		segment: segment, n: n, me: me, slot: slotSize(n), head: (*header)(unsafe.Pointer(&mem[0])), slots: mem[slotsAt(n):],
-		patience: p.patience(n), lasting: lasting, habits: habits{all: map[kind]*habit{}}, seen: make([]uint64, n), tagged: make([]uint64, n),
+		patience: p.patience(), lasting: lasting, habits: habits{all: map[kind]*habit{}}, seen: make([]uint64, n), tagged: make([]uint64, n),
 	}
 	for r := range n {
 		at := unsafe.Sizeof(header{}) + uintptr(r)*unsafe.Sizeof(control{})

@@ -27,11 +27,15 @@ const (
 	looksAtAll = 4
 )
 
-// Processors is what ranks have to run on.
+// Processors is what the ranks of a machine have to run on.
 type Processors struct {
-	Ranks  int  // of all groups, that share the processors with each other
+	CPUs   int
+	Ranks  int  // of all groups
 	Shared bool // whether some of them are goroutines of one process
 }
+
+// Crowded says whether there are more ranks than processors.
+func (p Processors) Crowded() bool { return p.Ranks > p.CPUs }
 
 // patience is how long ranks look, and what they do in between.
 type patience struct {
@@ -41,12 +45,8 @@ type patience struct {
 	alert   time.Duration
 }
 
-func (p Processors) patience(n int) patience {
-	ranks, cpus := max(p.Ranks, n), processors()
-	if p.Shared {
-		cpus = min(cpus, runtime.GOMAXPROCS(0))
-	}
-	w := patience{looks: manyLooks, crowded: ranks > cpus, shared: p.Shared, alert: alertTime}
+func (p Processors) patience() patience {
+	w := patience{looks: manyLooks, crowded: p.Crowded(), shared: p.Shared, alert: alertTime}
 	if w.crowded {
 		w.looks, w.alert = fewLooks, crowdAlert
 	}
@@ -57,8 +57,8 @@ func (p Processors) patience(n int) patience {
 // do better with messages, which the kernel keeps for them.
 const mostPerProcessor = 32
 
-// Serves says whether a team of n is of use on the processors that this process may use.
-func Serves(n int) bool { return n <= mostPerProcessor*processors() }
+// Serve says whether they are enough for a team of n to be of use.
+func (p Processors) Serve(n int) bool { return n <= mostPerProcessor*p.CPUs }
 
 // patiently goes on waiting for r's clock.
 func (t *Team) patiently(r int, target uint64) (uint64, error) {
