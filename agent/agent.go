@@ -49,6 +49,7 @@ type Config struct {
 	Devices        []string
 	DeviceVariable string
 	CPUs, MemNodes [][]int // by local rank: see launcher.WorkerSpec; nil: all
+	MaxProcs       []int   // GOMAXPROCS by local rank; nil: nothing is said
 
 	Prefix *string                  // template of what stands before a worker's lines: role_name, rank, local_rank; nil: DefaultPrefix
 	Show   func(localRank int) bool // whose lines the console gets; nil: everybody's

@@ -31,6 +31,9 @@ func Plan(c Config, round *rendezvous.Round) launcher.Spec {
 		if c.Devices != nil {
 			environ = append(environ, c.DeviceVariable+"="+c.Devices[local])
 		}
+		if c.MaxProcs != nil {
+			environ = append(environ, "GOMAXPROCS="+strconv.Itoa(c.MaxProcs[local]))
+		}
 		spec.Workers = append(spec.Workers, launcher.WorkerSpec{
 			Rank: w.Rank, Argv: argv(c, local), Env: environ, CPUs: of(local, c.CPUs), MemNodes: of(local, c.MemNodes),
 			Prefix: prefix(c, w.RoleName, w.Rank, local), Mute: c.Show != nil && !c.Show(local),

@@ -11,7 +11,14 @@ import (
 	"github.com/gorun/gorun/launcher/topology"
 )
 
-var numaPolicies = func() (names []string) {
+// What --numa-binding says beside torchrun's policies: nothing, and what is done if nothing is said.
+const (
+	noBinding   = "none"
+	autoBinding = "auto"
+)
+
+var numaPolicies = func() []string {
+	names := []string{autoBinding, noBinding}
 	for _, p := range topology.Policies {
 		names = append(names, string(p))
 	}
@@ -32,6 +39,7 @@ func setThreads(o *options, s string) (err error) {
 // processors is what of this machine the workers get.
 type processors struct {
 	bindings []topology.Binding // by local rank; nil: none is bound
+	maxProcs []int              // GOMAXPROCS, by local rank; nil: nothing is said
 	threads  int                // OMP_NUM_THREADS; 0: nothing is said
 	devices  topology.Devices   // one for each local rank; no names: not narrowed
 }
@@ -44,28 +52,71 @@ func (o *options) processors() (p processors, err error) {
 		}
 	}
 	p.threads = max(o.threads, 0)
-	if o.numa == "" && o.threads != autoThreads {
+	isAuto := (o.numa == "" || o.numa == autoBinding) && o.nproc > 1
+	isTold := o.bindsAsTold() != "" || o.threads == autoThreads
+	if !isAuto && !isTold {
 		return p, nil
 	}
 	machine, err := o.machine()
-	if err != nil {
+	switch {
+	case err != nil && isTold:
 		return p, err
+	case err != nil: // then nothing is better than nobody
+		return p, nil
 	}
-	if o.numa != "" {
+	if policy := o.bindsAsTold(); policy != "" {
 		gpus, err := o.gpus()
 		if err != nil {
 			return p, err
 		}
-		p.bindings, err = topology.Bind(machine, topology.Policy(o.numa), o.nproc, gpus)
+		p.bindings, err = topology.Bind(machine, policy, o.nproc, gpus)
 		if err != nil {
 			return p, usagef("%s: %w", o.given["numa-binding"], err)
 		}
+	}
+	if isAuto {
+		p.divide(machine, o)
 	}
 	if o.threads == autoThreads {
 		p.threads = share(machine, p.bindings, o.nproc)
 	}
 	return p, nil
 }
+
+// bindsAsTold is the policy that the user has asked for; empty: none.
+func (o *options) bindsAsTold() topology.Policy {
+	if o.numa == autoBinding || o.numa == noBinding {
+		return ""
+	}
+	return topology.Policy(o.numa)
+}
+
+// divide lets several workers have cores of their own, if there are enough, so that none has to wait for another or is moved
+// about, and Go programs among them as many threads at work as they have processors.
+func (p *processors) divide(m topology.Machine, o *options) {
+	gpus, err := o.gpus()
+	if err == nil {
+		p.bindings, err = topology.Bind(m, topology.Exclusive, o.nproc, gpus)
+	}
+	if err != nil { // too few cores, or it is not known where GPUs are
+		p.bindings = nil
+	}
+	for i := range p.bindings {
+		p.bindings[i].Nodes = nil // memory may come from anywhere
+	}
+	if _, given := o.host.lookup(maxProcsVariable); given {
+		return
+	}
+	for local := range o.nproc {
+		procs := max(1, len(m.CPUs)/o.nproc)
+		if p.bindings != nil {
+			procs = len(p.bindings[local].CPUs)
+		}
+		p.maxProcs = append(p.maxProcs, procs)
+	}
+}
+
+const maxProcsVariable = "GOMAXPROCS"
 
 // machine is this machine, less what this process may not use.
 func (o *options) machine() (topology.Machine, error) {

@@ -127,7 +127,8 @@ func (o *options) config(command []string) (program *launcher.Program, c agent.C
 		Program: command[0], RunID: o.runID, Node: o.node(), Backend: o.backend, MaxRestarts: o.maxRestarts, WorkerTLS: o.workerTLS, ExitBarrier: o.exitBarrier,
 		Environ: o.environ(os.Environ(), procs.threads), Prefix: &o.prefix,
 		Args: len(command) - 1, LocalRankArg: !o.useEnv,
-		Devices: procs.devices.Names, DeviceVariable: procs.devices.Variable,
+		MaxProcs: procs.maxProcs,
+		Devices:  procs.devices.Names, DeviceVariable: procs.devices.Variable,
 		ErrorFile: os.Getenv("TORCHELASTIC_ERROR_FILE"),
 		Spec:      launcher.Spec{Argv: program.Argv, Grace: o.grace, Raw: !isUTF8(o.host.lookup), TimerFile: timerFile(later)},
 	}

@@ -104,7 +104,8 @@ var table = []flag{
 
 	{group: groupProcessors, name: "numa-binding", value: "NAME", choices: numaPolicies, set: setChoice(numaPolicies, func(o *options) *string { return &o.numa }),
 		help: "bind each worker to the processors of its NUMA node (node) or socket (socket), to its share of the node's cores (exclusive), " +
-			"or to one group of cores with a common cache (core-complex)"},
+			"to one group of cores with a common cache (core-complex), to nothing (none), or, if there are several and cores for all, to its share " +
+			"of the cores, but not of the memory (auto)"},
 	{group: groupProcessors, name: "omp-num-threads", value: "N", choices: []string{"auto"}, own: true, set: setThreads,
 		help: "OMP_NUM_THREADS of the workers: a number, or auto: each worker's share of the cores (what is inherited; or 1 if there are several)"},
 	{group: groupProcessors, name: "virtual-local-rank", set: setSwitch(func(o *options) *bool { return &o.virtualLocalRank }),
