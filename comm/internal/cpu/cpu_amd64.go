@@ -1,10 +1,6 @@
 package cpu
 
-import (
-	"unsafe"
-
-	"golang.org/x/sys/cpu"
-)
+import "unsafe"
 
 // StoreRelease sets *p to v after everything written before it, as seen by other processors. It is a plain store, which a
 // processor of this kind never moves ahead of another; atomic.StoreUint64 waits for the line besides.
@@ -22,37 +18,13 @@ func Await(p *uint64, least uint64, tries int) uint64
 //go:noescape
 func AwaitEqual(p *uint64, want uint64, tries int) bool
 
-// Copy is copy, of equal lengths and apart from each other, and about twice as fast where other processors have the lines.
-func Copy(dst, src []byte) {
-	if !whole || len(dst) < 4*line {
-		copy(dst, src)
-		return
-	}
-	head := int(-uintptr(unsafe.Pointer(unsafe.SliceData(dst))) & (line - 1))
-	copy(dst[:head], src)
-	dst, src = dst[head:], src[head:]
-	for len(dst) >= 4*line {
-		n := min(len(dst), longestCopy) &^ (4*line - 1)
-		copyLines(&dst[0], &src[0], n)
-		dst, src = dst[n:], src[n:]
-	}
-	copy(dst, src)
-}
-
-const line = 64
-
-// whole says whether the processor writes whole lines at once.
-var whole = cpu.X86.HasAVX512F
-
-//go:noescape
-func copyLines(dst, src *byte, n int)
-
 // CopiesPast says whether CopyPast differs from copy.
 const CopiesPast = true
 
 // CopyPast is copy, of equal lengths, past the caches: dst's cache lines need not be had from another processor that has them.
 // What is written is in memory before anything that is written later.
 func CopyPast(dst, src []byte) {
+	const line = 64
 	head := min(-int(uintptr(unsafe.Pointer(unsafe.SliceData(dst))))&(line-1), len(dst))
 	copy(dst[:head], src)
 	dst, src = dst[head:], src[head:]

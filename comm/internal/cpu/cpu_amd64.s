@@ -98,24 +98,3 @@ line:
 	JGT  line
 	SFENCE
 	RET
-
-// func copyLines(dst, src *byte, n int)
-TEXT ·copyLines(SB), NOSPLIT, $0-24
-	MOVQ dst+0(FP), DI
-	MOVQ src+8(FP), SI
-	MOVQ n+16(FP), CX
-lines:
-	VMOVDQU64 (SI), Z0
-	VMOVDQU64 64(SI), Z1
-	VMOVDQU64 128(SI), Z2
-	VMOVDQU64 192(SI), Z3
-	VMOVDQU64 Z0, (DI)
-	VMOVDQU64 Z1, 64(DI)
-	VMOVDQU64 Z2, 128(DI)
-	VMOVDQU64 Z3, 192(DI)
-	ADDQ $256, SI
-	ADDQ $256, DI
-	SUBQ $256, CX
-	JGT  lines
-	VZEROUPPER
-	RET

@@ -30,9 +30,6 @@ func AwaitEqual(p *uint64, want uint64, tries int) bool {
 	return false
 }
 
-// Copy is copy, of equal lengths and apart from each other.
-func Copy(dst, src []byte) { copy(dst, src) }
-
 // CopiesPast says whether CopyPast differs from copy.
 const CopiesPast = false
 

@@ -6,7 +6,8 @@ const (
 	leastDirect = 16 << 10  // bytes that ranks take from each other at least when they look where these lie
 	spreadBlock = 256 << 10 // what is copied to everybody at a time
 
-	pastCaches = 4 << 20 // bytes from which on a copy is not worth the room in the caches
+	throughCaches = 512 << 10 // what is copied at once if it is to stay in the caches
+	pastCaches    = 4 << 20   // bytes from which on a copy is not worth the room there
 
 	flatBarrier = 8       // the most ranks that all look at each other in a barrier
 	flatMore    = 8 << 10 // the longest all-reduce, in bytes, of more than two ranks that each works out for itself

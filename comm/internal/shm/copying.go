@@ -234,10 +234,7 @@ func (t *Team) put(slot, src []byte) {
 	t.fill(slot, src)
 	t.Sent += uint64(len(src))
 }
-func (t *Team) get(dst, slot []byte) {
-	cpu.Copy(dst, slot[:len(dst)])
-	t.Received += uint64(len(dst))
-}
+func (t *Team) get(dst, slot []byte) { t.Received += uint64(copy(dst, slot)) }
 
 // cut is the i'th piece of buf, of size bytes but for the last, or nothing past the end.
 func cut(buf []byte, i, size int) []byte {
@@ -255,9 +252,13 @@ func block(buf []byte, r, n int) []byte {
 func move(dst, src []byte) {
 	switch {
 	case len(src) == 0 || &dst[0] == &src[0]:
+		return
 	case len(src) >= pastCaches:
 		cpu.CopyPast(dst, src)
-	default:
-		cpu.Copy(dst, src)
+		return
+	}
+	for len(src) > 0 { // a mebibyte at once would go past them too
+		n := copy(dst, src[:min(len(src), throughCaches)])
+		dst, src = dst[n:], src[n:]
 	}
 }

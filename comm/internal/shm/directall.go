@@ -81,15 +81,16 @@ func (t *Team) combine(bufs [][]byte, red Reduction, root int) error {
 // spread copies bufs[root] to the others: every rank its share.
 func (t *Team) spread(bufs [][]byte, root int) error {
 	from, to := t.share(t.me, len(bufs[root]), 1)
-	write := cpu.Copy
-	if to-from >= 4*pastCaches { // else most of it is still there
-		write = cpu.CopyPast
-	}
+	past := to-from >= 4*pastCaches // else most of it is still in the caches
 	for lo := from; lo < to; lo += spreadBlock {
 		hi := min(lo+spreadBlock, to)
 		for r, b := range bufs {
-			if r != root {
-				write(b[lo:hi], bufs[root][lo:hi])
+			switch {
+			case r == root:
+			case past:
+				cpu.CopyPast(b[lo:hi], bufs[root][lo:hi])
+			default:
+				copy(b[lo:hi], bufs[root][lo:hi])
 			}
 		}
 	}

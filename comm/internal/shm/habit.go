@@ -89,6 +89,6 @@ func (t *Team) fill(dst, src []byte) {
 	if t.past {
 		cpu.CopyPast(dst, src)
 	} else {
-		cpu.Copy(dst, src)
+		copy(dst, src)
 	}
 }

@@ -304,3 +304,23 @@ func TestAbandonedBuffersAreNotUsed(t *testing.T) {
 		t.Error("memory that others may write to is used again")
 	}
 }
+
+// Where all ranks have their buffers in heaps, nothing goes through slots.
+func TestBuffersInHeapsNeedNoSlots(t *testing.T) {
+	for _, n := range []int{2, 3} {
+		teams := crew(t, n)
+		heaps := sharing(t, teams)
+		for i, op := range operations[1:] { // a barrier has no buffers
+			together(t, teams, func(team *Team) error {
+				put, giveBack := someWhere(t, heaps[team.me], true, 0)
+				defer giveBack()
+				team.Begin(uint64(i+1), Call{What: uint64(i + 1)})
+				err := op.run(team, put, uint64(i+1), 50_000, 0, reductions["sum"])
+				if team.backed != [slotsPerRank]int{} {
+					t.Errorf("%s of %d ranks has used slots", op.name, n)
+				}
+				return err
+			})
+		}
+	}
+}

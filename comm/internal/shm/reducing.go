@@ -89,14 +89,14 @@ func (t *Team) AllReduce(buf []byte, red Reduction) error {
 	if isShort(len(buf), 1) {
 		return t.shortAllReduce(buf, red)
 	}
-	if t.n == 2 || len(buf) <= flatMore {
-		return t.flatAllReduce(buf, red)
-	}
 	whole := part{n: len(buf)}
 	if bufs, err := t.everyones(buf, !red.Spoils && t.show(buf, whole), whole); err != nil {
 		return err
 	} else if bufs != nil {
 		return t.combine(bufs, red, everybody)
+	}
+	if t.n == 2 || len(buf) <= flatMore {
+		return t.flatAllReduce(buf, red)
 	}
 	return t.sharedReduce(buf, red, everybody)
 }
