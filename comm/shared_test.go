@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -332,6 +333,9 @@ func TestAKilledProcessThatShares(t *testing.T) {
 		if got := p.stderr.String(); err == nil || !strings.Contains(got, fmt.Sprintf("rank 1 (pid %d on ", ps[1].cmd.Process.Pid)) || !strings.Contains(got, "): died\n") {
 			t.Errorf("ended with %v and said %q", err, got)
 		}
+	}
+	if left, err := filepath.Glob("/dev/shm/*gorun*"); len(left) > 0 || err != nil {
+		t.Errorf("left behind: %q, %v", left, err)
 	}
 }
 

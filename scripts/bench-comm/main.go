@@ -5,7 +5,8 @@
 //	go run ./scripts/bench-comm [-quick] [-json FILE] [-svg FILE] [flags]
 //
 // It installs what is missing of Debian's openmpi-bin, libopenmpi-dev, mpich, libmpich-dev, gcc and python3-torch if it may,
-// and says what it does without. All sides run the same loop: worker.go for comm, peers/mpi.c, peers/gloo.py.
+// and says what it does without. All sides run the same loop: worker.go for comm, peers/mpi.c, peers/gloo.py. The contender
+// "comm alloc" has its buffers from comm.Alloc.
 //
 // Elements are float32, the operation is the sum. Bytes are those of the whole buffer: what all_reduce, reduce and
 // broadcast have in place, what all_gather gathers, what reduce_scatter and all_to_all take, one message of sendrecv, whose

@@ -5,7 +5,8 @@ import "github.com/gorun/gorun/comm/internal/cpu"
 // Where the buffers of all ranks show, all have a part in the work of an operation, whoever has something to give and whoever
 // gets it: every rank does its share of it, from some buffers to others, and waits until all have.
 
-// everyones returns the buffers of all ranks, if every one shows its own, or else nil. mine says whether this rank does, with buf.
+// everyones returns the buffers of all ranks, if every one shows its own, or else nil. mine says whether this rank does, with
+// buf.
 func (t *Team) everyones(buf []byte, mine bool, p part) ([][]byte, error) {
 	if !mine {
 		return nil, nil
@@ -24,8 +25,8 @@ func (t *Team) everyones(buf []byte, mine bool, p part) ([][]byte, error) {
 	return t.sources, nil
 }
 
-// everyonesIf is everyones for an operation in which only root has something to give: unless it shows that, the others' buffers do not
-// matter.
+// everyonesIf is everyones for an operation in which only root has something to give: unless it shows that, the others' buffers
+// do not matter.
 func (t *Team) everyonesIf(root int, buf []byte, mine bool, p part) ([][]byte, error) {
 	if t.me != root && t.isDirect(p) {
 		if mem, err := t.look(root, p); mem == nil {
