@@ -1,5 +1,7 @@
 package plan
 
+import "slices"
+
 // shortAllReduce and middleAllReduce are the lengths in bytes up to which fewer steps beat fewer bytes in an all-reduce, and
 // fewer steps beat messages between neighbours only. The choice depends on nothing but the call, so every rank chooses
 // the same algorithm.
@@ -45,6 +47,15 @@ func AllGather(rank, size, n, elem int) Plan {
 		return BruckAllGather(rank, size, n)
 	}
 	return RingAllGather(rank, equal(size, n))
+}
+
+// AllGatherV picks the algorithm for collecting blocks of any lengths.
+func AllGatherV(rank int, blocks []Range, elem int) Plan {
+	n := blocks[0].Len()
+	if slices.Equal(blocks, equal(len(blocks), n)) {
+		return AllGather(rank, len(blocks), n, elem)
+	}
+	return RingAllGather(rank, blocks)
 }
 
 // equal are blocks of n elements.
