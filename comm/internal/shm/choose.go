@@ -22,7 +22,12 @@ func (t *Team) pieces(n, limit int) (size, count int) {
 }
 
 // part is the most bytes of a slot for one of the ranks that share it.
-func (t *Team) part() int { return t.slot / t.n / lineSize * lineSize }
+func (t *Team) part() int { return partOf(t.slot, t.n) }
+
+func partOf(slot, n int) int { return slot / n / lineSize * lineSize }
 
 // Fits says whether values of elem bytes can be reduced: a slot holds one for every rank.
 func (t *Team) Fits(elem int) bool { return t.part() >= elem }
+
+// Fits says that of a team of n.
+func Fits(n, elem int) bool { return partOf(slotSize(n), n) >= elem }

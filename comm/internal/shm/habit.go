@@ -50,9 +50,10 @@ func (h *habit) learn(past bool, took float64) {
 // habits are a rank's.
 type habits struct {
 	all   map[kind]*habit
-	habit *habit // of the operation under way; nil: it has not written to a slot yet
-	past  bool   // whether it goes past the caches
-	begun cpu.Stamp
+	habit *habit    // of the operation under way; nil: it has not written to a slot yet
+	past  bool      // whether it goes past the caches
+	begun cpu.Stamp // when it wrote first, or first after a rest; 0: it rests
+	spent cpu.Stamp // on it, before
 }
 
 // kind is what operations have in common that have one habit: the call, but for its length, and about how long that is.
@@ -63,16 +64,28 @@ type kind struct {
 
 // decide is called before the operation writes size bytes to a slot.
 func (t *Team) decide(size int) {
-	if t.habit != nil || size < leastPast || !cpu.CopiesPast {
+	if t.habit == nil && (size < leastPast || !cpu.CopiesPast) {
 		return
 	}
-	call := t.Call()
-	k := kind{call.What, bits.Len64(call.Count)}
-	if t.habit = t.all[k]; t.habit == nil {
-		t.habit = new(habit)
-		t.all[k] = t.habit
+	if t.habit == nil {
+		call := t.Call()
+		k := kind{call.What, bits.Len64(call.Count)}
+		if t.habit = t.all[k]; t.habit == nil {
+			t.habit = new(habit)
+			t.all[k] = t.habit
+		}
+		t.past = t.habit.next()
 	}
-	t.past, t.begun = t.habit.next(), cpu.Now()
+	if t.begun == 0 {
+		t.begun = cpu.Now()
+	}
+}
+
+// rest says that time is not the operation's until it writes to a slot again.
+func (t *Team) rest() {
+	if t.begun != 0 {
+		t.spent, t.begun = t.spent+cpu.Now()-t.begun, 0
+	}
 }
 
 // End ends the operation, which has succeeded.
@@ -80,8 +93,9 @@ func (t *Team) End() {
 	if t.habit == nil {
 		return
 	}
-	t.habit.learn(t.past, float64(cpu.Now()-t.begun)/float64(t.Sent+t.Received+1))
-	t.habit, t.past = nil, false
+	t.rest()
+	t.habit.learn(t.past, float64(t.spent)/float64(t.Sent+t.Received+1))
+	t.habit, t.past, t.spent = nil, false, 0
 }
 
 // fill copies src to dst, part of a slot.

@@ -37,7 +37,7 @@ func (t *Team) nextEntry() entry {
 }
 
 // forOne makes sure that this rank may write to its entry, which is free again when reader, or everybody, has done step 1.
-func (t *Team) forOne(e entry, reader int) error { return t.lend(e, vacancy{reader, at(t.seq, 1)}) }
+func (t *Team) forOne(e entry, reader int) error { return t.lend(e, vacancy{reader, t.time(1)}) }
 
 // forAll is forOne where all ranks read from all: free again when they have come to the next operation.
 func (t *Team) forAll(e entry) error { return t.lend(e, vacancy{everybody, at(t.seq+1, 0)}) }

@@ -94,6 +94,8 @@ type Team struct {
 	seq     uint64 // of the operation under way
 	tag     uint64 // its number and checksum
 	told    bool   // of it
+	base    int    // the steps of the methods that have been part of it
+	counted uint64 // what chunks was when the method under way began
 	lasting Lasting
 	shorts  uint64 // how many operations have used entries; the next one's place
 	lent    [entries]vacancy
@@ -147,11 +149,11 @@ func at(seq uint64, step int) uint64 { return seq<<stepBits | uint64(step) }
 
 const stepBits = 24
 
-// Begin starts operation seq, the call of which is the same on all ranks. What follows is one of the methods below. The others
-// learn of an operation's end with the next one: the clock is for steps that somebody may wait for, and to take its line from
-// them twice an operation would cost more than a short one does.
+// Begin starts operation seq, the call of which is the same on all ranks. What follows is one of the methods below, or several
+// with Next between them. The others learn of an operation's end with the next one: the clock is for steps that somebody may
+// wait for, and to take its line from them twice an operation would cost more than a short one does.
 func (t *Team) Begin(seq uint64, call Call) {
-	t.seq = seq
+	t.seq, t.base, t.counted = seq, 0, t.chunks
 	t.Sent, t.Received, t.Waited = 0, 0, false
 	t.tag, t.told = seq<<32|uint64(call.sum()), false
 	did := &t.ranks[t.me].past[seq%remembered]
@@ -159,13 +161,30 @@ func (t *Team) Begin(seq uint64, call Call) {
 	cpu.StoreRelease(&did.tag, t.tag)
 }
 
+// Next lets one more method be part of the operation: its steps come after all those of the one before. Ranks that make the
+// same calls have filled as many chunks, and so count alike.
+func (t *Team) Next() {
+	t.base += mostPerChunk*int(t.chunks-t.counted) + mostBeside
+	t.counted = t.chunks
+	t.rest()
+}
+
+// A method takes at most so many steps: for every chunk, and beside.
+const (
+	mostPerChunk = 3
+	mostBeside   = 32
+)
+
+// time is when a rank has done step of the method under way.
+func (t *Team) time(step int) uint64 { return at(t.seq, t.base+step) }
+
 // Call is the operation's.
 func (t *Team) Call() Call { return t.ranks[t.me].past[t.seq%remembered].call }
 
 // done tells the others that this rank has done step.
 func (t *Team) done(step int) {
 	t.tell()
-	now := at(t.seq, step)
+	now := t.time(step)
 	cpu.StoreRelease(&t.ranks[t.me].clock, now)
 	if atomic.LoadUint32(&t.head.sleepers) != 0 {
 		t.wakeAll(now)
@@ -208,7 +227,7 @@ func (t *Team) match(r int) error {
 
 // wait waits until r has done step.
 func (t *Team) wait(r, step int) error {
-	if err := t.until(r, at(t.seq, step)); err != nil {
+	if err := t.until(r, t.time(step)); err != nil {
 		return err
 	}
 	return t.match(r)
@@ -257,7 +276,7 @@ func (t *Team) own(i, size, step, reader int) ([]byte, error) {
 	if err := t.await(v); err != nil {
 		return nil, err
 	}
-	*v = vacancy{reader: reader, time: at(t.seq, step)}
+	*v = vacancy{reader: reader, time: t.time(step)}
 	t.decide(size)
 	slot := t.slotOf(t.me, i)
 	if has := t.backed[k]; has < size {

@@ -175,6 +175,64 @@ var operations = []struct {
 		out := in(make([]byte, n))
 		return same(t.ReduceScatter(out, all, red), out, block(combined(seq, t.n, n*t.n, red), t.me, t.n))
 	}},
+	{"reduce parts", func(t *Team, seq uint64, n, root int, red Reduction) error {
+		buf := input(seq, t.me, n*red.Elem)
+		parts := unevenParts(buf, t.n, root, red.Elem)
+		out := make([]byte, len(parts[t.me]))
+		return same(t.ReduceParts(out, parts, red), out, unevenParts(combined(seq, t.n, len(buf), red), t.n, root, red.Elem)[t.me])
+	}},
+	{"share parts", func(t *Team, seq uint64, n, root int, _ Reduction) error {
+		buf := input(seq, t.me, n)
+		return same(t.ShareParts(unevenParts(buf, t.n, root, 1)), buf, joined(seq, t.n, n, root))
+	}},
+	{"gather parts", func(t *Team, seq uint64, n, root int, _ Reduction) error {
+		buf := input(seq, t.me, n)
+		want := slices.Clone(buf)
+		if t.me == root {
+			want = joined(seq, t.n, n, root)
+		}
+		return same(t.GatherParts(unevenParts(buf, t.n, root, 1), root), buf, want)
+	}},
+	{"one after the other", func(t *Team, seq uint64, n, root int, red Reduction) error {
+		buf := input(seq, t.me, n*red.Elem)
+		parts := unevenParts(buf, t.n, root, red.Elem)
+		err := t.ReduceParts(parts[t.me], parts, red)
+		t.Next()
+		if err == nil {
+			err = t.Barrier()
+		}
+		t.Next()
+		if err == nil {
+			err = t.ShareParts(parts)
+		}
+		return same(err, buf, combined(seq, t.n, len(buf), red))
+	}},
+}
+
+// unevenParts cuts buf into parts for n ranks, of whole values. The first has none, and with root 0 only the last has any.
+func unevenParts(buf []byte, n, root, elem int) [][]byte {
+	parts := make([][]byte, n)
+	if root == 0 {
+		parts[n-1] = buf
+		return parts
+	}
+	for r := 1; r < n; r++ {
+		size := len(buf) / elem * r / n * elem
+		if r == n-1 {
+			size = len(buf)
+		}
+		parts[r], buf = buf[:size], buf[size:]
+	}
+	return parts
+}
+
+// joined is what inputs are whose parts have been shared.
+func joined(seq uint64, ranks, n, root int) []byte {
+	var all []byte
+	for r := range ranks {
+		all = append(all, unevenParts(input(seq, r, n), ranks, root, 1)[r]...)
+	}
+	return all
 }
 
 func same(err error, got, want []byte) error {
