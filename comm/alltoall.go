@@ -31,6 +31,9 @@ func allToAll[T Element](g *Group, out, in []T) *collective {
 		if c.hasTeam() {
 			return task{team: func(t *shm.Team) error { return t.AllToAll(reduce.Bytes(out), reduce.Bytes(in)) }}
 		}
+		if n := c.onNodes(false); n != nil {
+			return c.allToAllOn(n, reduce.Bytes(out), reduce.Bytes(in))
+		}
 		block := len(in) / g.Size()
 		if plan.TogetherAllToAll(g.Size(), block*c.elem) {
 			return together(g, out, in, block)

@@ -53,9 +53,9 @@
 //
 // # Memory
 //
-// Ranks of one machine carry out the collectives of groups that are all there in memory that they share, which has no name
-// and is gone with the last of them; all else goes over TCP. See [WithTransport]. Collectives on buffers of [Alloc] do not even
-// copy through it.
+// Ranks of one machine carry out collectives in memory that they share, which has no name and is gone with the last of them; what
+// goes from machine to machine, and all else, goes over TCP. See [WithTransport]. Collectives of ranks that are all on one
+// machine do not even copy through it if their buffers are of [Alloc].
 //
 // # Trust
 //

@@ -91,7 +91,7 @@ var operations = map[string]func(ctx context.Context, g *Group) error{
 // that names its rank, at once, and nothing they started is left (TestMain and close see to that).
 func TestAKilledPeerIsNamedByEverybody(t *testing.T) {
 	const victim = 2
-	onEveryTransport(t, func(t *testing.T, world func(int) *testWorld) {
+	onTransports(t, everywhere, func(t *testing.T, world func(int) *testWorld) {
 		for name, operation := range operations {
 			t.Run(name, func(t *testing.T) {
 				w := world(4)
@@ -210,7 +210,7 @@ func TestCallsThatDifferAreToldToEverybody(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			onEveryTransport(t, func(t *testing.T, world func(int) *testWorld) {
+			onTransports(t, everywhere, func(t *testing.T, world func(int) *testWorld) {
 				const odd = 1
 				w := world(4)
 				defer w.close()

@@ -38,6 +38,9 @@ func gatherTo[T Element](g *Group, out, in []T, dst int) *collective {
 		if c.hasTeam() {
 			return task{team: func(t *shm.Team) error { return t.Gather(reduce.Bytes(out), reduce.Bytes(in), dst) }}
 		}
+		if n := c.onNodes(false); n != nil {
+			return c.gatherOn(n, reduce.Bytes(out), reduce.Bytes(in), dst)
+		}
 		if plan.TogetherGather(g.Size(), len(in)*c.elem) {
 			return gatherInTree(g, out, in, dst)
 		}
@@ -103,6 +106,9 @@ func scatterFrom[T Element](g *Group, out, in []T, src int) *collective {
 	c.begin = func() task {
 		if c.hasTeam() {
 			return task{team: func(t *shm.Team) error { return t.Scatter(reduce.Bytes(out), reduce.Bytes(in), src) }}
+		}
+		if n := c.onNodes(false); n != nil {
+			return c.scatterOn(n, reduce.Bytes(out), reduce.Bytes(in), src)
 		}
 		if plan.TogetherGather(g.Size(), len(out)*c.elem) {
 			return scatterInTree(g, out, in, src)

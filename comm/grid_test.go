@@ -3,6 +3,7 @@ package comm
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 )
 
@@ -232,12 +233,16 @@ func TestReductions(t *testing.T) {
 	})
 }
 
-// onGrid runs program in worlds of the grid's sizes in memory, and of some of them over TCP.
+// onGrid runs program in worlds of the grid's sizes in memory, and of some of them over TCP and on several machines.
 func onGrid(t *testing.T, program func(ctx context.Context, g *Group) error) {
-	onEveryTransport(t, func(t *testing.T, world func(int) *testWorld) {
+	onTransports(t, everywhere, func(t *testing.T, world func(int) *testWorld) {
 		sizes := []int{1, 2, 3, 4, 5, 7, 8, 16}
-		if t.Name()[len(t.Name())-3:] == "tcp" {
+		switch _, transport, _ := strings.Cut(t.Name(), "/"); transport {
+		case "mem", "shm":
+		case "tcp":
 			sizes = []int{2, 5}
+		default:
+			sizes = []int{4, 7}
 		}
 		for _, size := range sizes {
 			t.Run(fmt.Sprint(size), func(t *testing.T) {

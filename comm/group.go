@@ -32,9 +32,10 @@ type Group struct {
 	logged      sync.Once // the failure
 	scratch     []uint64  // see room
 
-	team    atomic.Pointer[shm.Team] // of members that share memory
+	team    atomic.Pointer[shm.Team] // of all members, if they share memory
+	nodes   *nodes                   // whoever carries out a collective: where members share memory, if that is on several machines
 	present collective               // the one that enter has begun
-	running *collective              // the one that team carries out
+	running *collective              // the one that a team carries out
 
 	unattached bool // whoever carries out a collective: members may share memory and have not tried
 }

@@ -29,6 +29,9 @@ func meeting(g *Group, call endpoint.Call) *collective {
 		if c.hasTeam() {
 			return task{team: (*shm.Team).Barrier}
 		}
+		if n := c.onNodes(false); n != nil {
+			return n.barrier()
+		}
 		return task{plan: plan.DisseminationBarrier(g.rank, g.Size())}
 	}
 	return c
@@ -54,6 +57,9 @@ func broadcast[T Element](g *Group, buf []T, src int) *collective {
 	c.begin = func() task {
 		if c.hasTeam() {
 			return task{team: func(t *shm.Team) error { return t.Broadcast(reduce.Bytes(buf), src) }}
+		}
+		if n := c.onNodes(false); n != nil {
+			return c.broadcastOn(n, reduce.Bytes(buf), src)
 		}
 		return inPlace(plan.BinomialBroadcast(g.rank, g.Size(), len(buf), src), reduce.Bytes(buf))
 	}
@@ -81,6 +87,9 @@ func allGather[T Element](g *Group, out, in []T) *collective {
 	c.begin = func() task {
 		if c.hasTeam() {
 			return task{team: func(t *shm.Team) error { return t.AllGather(reduce.Bytes(out), reduce.Bytes(in)) }}
+		}
+		if n := c.onNodes(false); n != nil {
+			return c.allGatherOn(n, reduce.Bytes(out), reduce.Bytes(in))
 		}
 		copy(out[g.rank*len(in):], in)
 		return inPlace(plan.AllGather(g.rank, g.Size(), len(in), c.elem), reduce.Bytes(out))

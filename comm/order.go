@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/comm/internal/endpoint"
+	"github.com/gorun/gorun/comm/internal/shm"
 )
 
 // A collective is a call, checked, with its place in its group's order.
@@ -21,6 +22,7 @@ type collective struct {
 
 	ctx      context.Context
 	deadline time.Time // of what is under way
+	team     *shm.Team // of the members here, which have begun it; may be nil
 	seq      uint64
 	behind   *collective   // the next in the order
 	done     chan struct{} // closed when it has ended; nil if nobody else can wait for it

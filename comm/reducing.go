@@ -101,6 +101,9 @@ func (r *reducing[T]) everywhere(buf []T) task {
 	if r.hasTeam() {
 		return r.asTeam(buf, true, (*shm.Team).AllReduce)
 	}
+	if n := r.onNodes(r.red.ordered()); n != nil {
+		return r.allReduceOn(n, buf)
+	}
 	n := len(buf) / r.red.width
 	return r.inPlace(plan.AllReduce(r.g.rank, r.g.Size(), n, r.elem, r.red.ordered()), buf, true)
 }

@@ -53,6 +53,9 @@ func reduceTo[T Element](g *Group, buf []T, op Op, dst int) *collective {
 				return t.Reduce(work, red, dst)
 			})
 		}
+		if n := r.onNodes(r.red.ordered()); n != nil {
+			return r.reduceOn(n, buf, dst)
+		}
 		n := len(buf) / r.red.width
 		return r.inPlace(plan.Reduce(g.rank, g.Size(), n, dst, r.red.ordered()), buf, g.rank == dst)
 	}
@@ -80,10 +83,13 @@ func reduceScatter[T Element](g *Group, out, in []T, op Op) *collective {
 	r := newReducing[T](g, callReduceScatter, op, len(out))
 	r.wantBlocks("in", len(in), "out", len(out))
 	r.begin = func() task {
-		if !r.hasTeam() {
-			return r.scattered(out, cut(in, g.Size()))
+		if r.hasTeam() {
+			return r.teamScattered(out, in)
 		}
-		return r.teamScattered(out, in)
+		if n := r.onNodes(r.red.ordered()); n != nil {
+			return r.reduceScatterOn(n, out, in)
+		}
+		return r.scattered(out, cut(in, g.Size()))
 	}
 	return r.collective
 }

@@ -21,7 +21,8 @@ type task struct {
 	kernel   reduce.Kernel // for steps that reduce
 	end      func()        // makes the caller's result of what is in dst; may be nil
 
-	team func(t *shm.Team) error // instead of the plan, where ranks share memory
+	team   func(t *shm.Team) error // instead of the plan, where ranks share memory
+	stages []task                  // instead of the plan, one after the other
 }
 
 // A vector is what a plan's ranges are ranges of: one buffer, or several end to end.
@@ -53,20 +54,17 @@ func (c *collective) perform() {
 	if err == nil && callKind(c.call.Op).isForTeams() {
 		err = c.attach()
 	}
+	if err == nil {
+		c.convene()
+	}
 	for _, stage := range [...]func() task{c.begin, c.then} {
 		if err != nil || stage == nil {
 			break
 		}
 		t := stage()
-		if t.team != nil {
-			err = c.together(t.team)
-		} else {
-			err = c.execute(&t)
-		}
-		if err == nil && t.end != nil {
-			t.end()
-		}
+		err = c.carryOut(&t)
 	}
+	c.adjourn(err)
 	if err == nil {
 		g.lane.End(c.seq, nil)
 	} else {
@@ -76,6 +74,27 @@ func (c *collective) perform() {
 	if c.done != nil {
 		close(c.done)
 	}
+}
+
+// carryOut carries out t.
+func (c *collective) carryOut(t *task) error {
+	var err error
+	switch {
+	case t.team != nil:
+		err = c.together(t.team)
+	case t.stages != nil:
+		for i := range t.stages {
+			if err = c.carryOut(&t.stages[i]); err != nil {
+				return err
+			}
+		}
+	default:
+		err = c.execute(t)
+	}
+	if err == nil && t.end != nil {
+		t.end()
+	}
+	return err
 }
 
 // fail ends c, and the group, with err, and returns what the caller is told.

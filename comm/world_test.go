@@ -66,9 +66,10 @@ func overTCP(t testing.TB, size int, cfg tcp.Config) []transport.Transport {
 	return trs
 }
 
-// onEveryTransport runs test as a subtest of mem, tcp and shm; tls is tcp with a wrapper, for the tests of that.
+// onEveryTransport runs test as a subtest of mem, tcp, shm, and shm on two machines; tls is tcp with a wrapper, for the tests of
+// that.
 func onEveryTransport(t *testing.T, test func(t *testing.T, world func(size int) *testWorld)) {
-	onTransports(t, []string{"mem", "tcp", "shm"}, test)
+	onTransports(t, []string{"mem", "tcp", "shm", "mixed"}, test)
 }
 
 func onTransports(t *testing.T, names []string, test func(t *testing.T, world func(size int) *testWorld)) {
@@ -79,16 +80,34 @@ func onTransports(t *testing.T, names []string, test func(t *testing.T, world fu
 	}
 }
 
-// worldOver makes a world on a transport, or one whose ranks share memory: all (shm), or those with even numbers and those
-// with odd ones, as if they were on two machines (mixed).
+// placements are where the ranks of worlds are that share memory: the machine of rank r of size. But for shm, ranks are as if
+// they were on several machines.
+var placements = map[string]func(r, size int) int{
+	"shm":       func(int, int) int { return 0 },
+	"mixed":     func(r, _ int) int { return r % 2 },
+	"halves":    func(r, size int) int { return 2 * r / size },
+	"one apart": func(r, _ int) int { return min(r, 1) },
+	"one pair":  func(r, size int) int { return min(r, size-2) },
+	"uneven":    func(r, size int) int { return 3 * r * r / (size * size) },
+	"scattered": func(r, _ int) int { return []int{2, 0, 0, 1, 2, 0, 1}[r%7] },
+}
+
+var (
+	onSeveralMachines = []string{"mixed", "halves", "one apart", "one pair", "uneven", "scattered"}
+	everywhere        = append([]string{"mem", "tcp", "shm"}, onSeveralMachines...)
+)
+
+// worldOver makes a world on a transport, or one whose ranks share memory.
 func worldOver(t testing.TB, name string, size int) *testWorld {
-	switch name {
-	case "shm":
-		return newSharingWorld(t, transports["mem"](t, size), "here")
-	case "mixed":
-		return newSharingWorld(t, transports["mem"](t, size), "here", "there")
+	machine, shared := placements[name]
+	if !shared {
+		return newTestWorld(t, transports[name](t, size))
 	}
-	return newTestWorld(t, transports[name](t, size))
+	machines := make([]string, size)
+	for r := range machines {
+		machines[r] = fmt.Sprint("machine ", machine(r, size))
+	}
+	return newSharingWorld(t, transports["mem"](t, size), machines)
 }
 
 // A testWorld is a world whose ranks are goroutines of the test.
@@ -100,11 +119,11 @@ type testWorld struct {
 }
 
 func newTestWorld(t testing.TB, trs []transport.Transport) *testWorld {
-	return newSharingWorld(t, trs)
+	return newSharingWorld(t, trs, nil)
 }
 
-// newSharingWorld makes a world whose ranks are on the given machines in turn, and share memory there.
-func newSharingWorld(t testing.TB, trs []transport.Transport, machines ...string) *testWorld {
+// newSharingWorld makes a world whose ranks are on the given machines, and share memory there, or on none.
+func newSharingWorld(t testing.TB, trs []transport.Transport, machines []string) *testWorld {
 	w := &testWorld{t: t, shared: len(machines) > 0}
 	info, desks := make([]rankInfo, len(trs)), make([]*shm.Desk, len(trs))
 	for r := range info {
@@ -116,7 +135,7 @@ func newSharingWorld(t testing.TB, trs []transport.Transport, machines ...string
 		if desks[r], err = shm.OpenDesk(nil, slog.New(slog.DiscardHandler)); err != nil {
 			t.Fatal(err)
 		}
-		info[r].Desk, info[r].Machine = desks[r].Address(), machines[r%len(machines)]
+		info[r].Desk, info[r].Machine = desks[r].Address(), machines[r]
 	}
 	for r, tr := range trs {
 		m := transporttest.Mortal(tr)

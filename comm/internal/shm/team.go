@@ -162,7 +162,8 @@ func (t *Team) Begin(seq uint64, call Call) {
 }
 
 // Next lets one more method be part of the operation: its steps come after all those of the one before. Ranks that make the
-// same calls have filled as many chunks, and so count alike.
+// same calls have filled as many chunks, and so count alike. What a rank shows (direct.go) is of an operation as a whole: teams
+// that Share have operations of one method.
 func (t *Team) Next() {
 	t.base += mostPerChunk*int(t.chunks-t.counted) + mostBeside
 	t.counted = t.chunks

@@ -175,26 +175,26 @@ var operations = []struct {
 		out := in(make([]byte, n))
 		return same(t.ReduceScatter(out, all, red), out, block(combined(seq, t.n, n*t.n, red), t.me, t.n))
 	}},
-	{"reduce parts", func(t *Team, seq uint64, n, root int, red Reduction) error {
-		buf := input(seq, t.me, n*red.Elem)
+	{"reduce parts", func(t *Team, in memory, seq uint64, n, root int, red Reduction) error {
+		buf := in(input(seq, t.me, n*red.Elem))
 		parts := unevenParts(buf, t.n, root, red.Elem)
 		out := make([]byte, len(parts[t.me]))
 		return same(t.ReduceParts(out, parts, red), out, unevenParts(combined(seq, t.n, len(buf), red), t.n, root, red.Elem)[t.me])
 	}},
-	{"share parts", func(t *Team, seq uint64, n, root int, _ Reduction) error {
-		buf := input(seq, t.me, n)
+	{"share parts", func(t *Team, in memory, seq uint64, n, root int, _ Reduction) error {
+		buf := in(input(seq, t.me, n))
 		return same(t.ShareParts(unevenParts(buf, t.n, root, 1)), buf, joined(seq, t.n, n, root))
 	}},
-	{"gather parts", func(t *Team, seq uint64, n, root int, _ Reduction) error {
-		buf := input(seq, t.me, n)
+	{"gather parts", func(t *Team, in memory, seq uint64, n, root int, _ Reduction) error {
+		buf := in(input(seq, t.me, n))
 		want := slices.Clone(buf)
 		if t.me == root {
 			want = joined(seq, t.n, n, root)
 		}
 		return same(t.GatherParts(unevenParts(buf, t.n, root, 1), root), buf, want)
 	}},
-	{"one after the other", func(t *Team, seq uint64, n, root int, red Reduction) error {
-		buf := input(seq, t.me, n*red.Elem)
+	{"one after the other", func(t *Team, in memory, seq uint64, n, root int, red Reduction) error {
+		buf := in(input(seq, t.me, n*red.Elem))
 		parts := unevenParts(buf, t.n, root, red.Elem)
 		err := t.ReduceParts(parts[t.me], parts, red)
 		t.Next()

@@ -1,0 +1,154 @@
+package comm
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+)
+
+// The ranks of each machine share memory, those that are alone on theirs do without, and so do groups of which all are.
+func TestTeamsOnSeveralMachines(t *testing.T) {
+	w := worldOver(t, "scattered", 6) // ranks 1 and 2, 0 and 4, 3, and 5 with 1 and 2
+	check := func(when string, want int) {
+		t.Helper()
+		if got := mapped(t); got != want {
+			t.Errorf("%s: %d pieces of memory are mapped, want %d", when, got, want)
+		}
+	}
+	w.run(func(ctx context.Context, g *Group) error { return Barrier(ctx, g) })
+	check("in the world", 5)
+	for _, c := range []struct {
+		ranks []int
+		want  int
+	}{{[]int{3, 4, 5}, 0}, {[]int{5, 3, 0, 1}, 2}, {[]int{2, 1, 5}, 3}} {
+		groups := make([]*Group, len(w.groups))
+		w.run(func(ctx context.Context, world *Group) error {
+			g, err := NewGroup(ctx, world, c.ranks)
+			if err != nil || g == nil {
+				return err
+			}
+			groups[world.Rank()] = g
+			sum := []int{1}
+			if err := AllReduce(ctx, g, sum, Sum); err != nil || sum[0] != len(c.ranks) {
+				return fmt.Errorf("got %v, %w", sum, err)
+			}
+			return nil
+		})
+		check(fmt.Sprintf("in a group of %v", c.ranks), 5+c.want)
+		for _, g := range groups {
+			if g == nil {
+				continue
+			}
+			if err := g.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+		check("without it", 5)
+	}
+	w.close()
+	check("in the end", 0)
+}
+
+// Whether others wait for it in memory or for a message, or for somebody who does: who does not call is blamed by all.
+func TestWhoDoesNotCallIsBlamedOnSeveralMachines(t *testing.T) {
+	const size = 5
+	var all sync.WaitGroup // at the same time: they do little but wait
+	for _, placement := range onSeveralMachines {
+		for culprit := range size {
+			all.Go(func() {
+				t.Run(fmt.Sprintf("%s, rank %d", placement, culprit), func(t *testing.T) {
+					w := worldOver(t, placement, size)
+					defer w.close()
+					for r, err := range w.results(func(ctx context.Context, g *Group) error {
+						if err := Barrier(ctx, g); err != nil {
+							return err
+						}
+						g.timeout = 5 * time.Second
+						if g.Rank() == culprit {
+							return nil
+						}
+						return AllReduce(ctx, g, make([]float32, 100_000), Sum)
+					}) {
+						if r != culprit {
+							wantPeerError(t, r, err, culprit, "has not called AllReduce #2: its last call was Barrier #1")
+						}
+					}
+				})
+			})
+		}
+	}
+	all.Wait()
+}
+
+// Its stages are one collective to who looks at what a rank has done.
+func TestTheFlightOfAGroupOnSeveralMachines(t *testing.T) {
+	w := worldOver(t, "halves", 4)
+	defer w.close()
+	const n = 100_000 // so that there are two rails
+	w.run(func(ctx context.Context, g *Group) error {
+		if err := Barrier(ctx, g); err != nil {
+			return err
+		}
+		return AllReduce(ctx, g, make([]int64, n), Sum)
+	})
+	for r, g := range w.groups {
+		calls := g.Flight().Collectives
+		// Of its 8n bytes a rank shows the other one's slice there, exchanges its own with the other node, and shows that here.
+		if len(calls) != 2 || calls[1].State != "done" || calls[1].Sent != 8*n/2*3 || calls[1].Received < 8*n {
+			t.Errorf("rank %d: %+v", r, calls)
+		}
+	}
+}
+
+// Vectors that several rails carry, to and from every root.
+func TestLongVectorsOnSeveralMachines(t *testing.T) {
+	onTransports(t, onSeveralMachines, func(t *testing.T, world func(int) *testWorld) {
+		for _, size := range []int{6, 7} { // machines with as many ranks, and with some more and some fewer
+			w := world(size)
+			w.run(longVectors)
+			w.close()
+		}
+	})
+}
+
+func longVectors(ctx context.Context, g *Group) error {
+	const n, block = 10_007, 5003
+	k, rank, size := integers[int64](), g.Rank(), g.Size()
+	sum := func(i int) int64 { return reference(Sum, 0, size, i) }
+	out := make([]int64, block)
+	err := ReduceScatter(ctx, g, out, k.vector(g, 0, block*size), Sum)
+	if err := same("ReduceScatter", err, out, func(i int) int64 { return sum(rank*block + i) }); err != nil {
+		return err
+	}
+	half := make([]Float16, 4*n)
+	for i := range half {
+		half[i] = NewFloat16(float32(input(rank, i)))
+	}
+	if err := same("AllReduce", AllReduce(ctx, g, half, Sum), half, func(i int) Float16 { return NewFloat16(float32(sum(i))) }); err != nil {
+		return err
+	}
+	for root := range size {
+		buf := k.vector(g, 0, n)
+		want := func(i int) int64 { return input(rank, i) }
+		if rank == root {
+			want = sum
+		}
+		if err := same("Reduce", Reduce(ctx, g, buf, Sum, root), buf, want); err != nil {
+			return fmt.Errorf("to rank %d: %w", root, err)
+		}
+		buf = k.vector(g, 0, n)
+		if err := same("Broadcast", Broadcast(ctx, g, buf, root), buf, func(i int) int64 { return input(root, i) }); err != nil {
+			return fmt.Errorf("from rank %d: %w", root, err)
+		}
+	}
+	all, result := maps(rank, n), composed(0, size, n)
+	if err := same("AllReduce", AllReduce(ctx, g, all, affine), all, func(i int) uint64 { return result[i] }); err != nil {
+		return err
+	}
+	mine := make([]uint64, 2*block)
+	result = composed(0, size, block*size)[2*rank*block:]
+	err = ReduceScatter(ctx, g, mine, maps(rank, block*size), affine)
+	return same("ReduceScatter", err, mine, func(i int) uint64 { return result[i] })
+}

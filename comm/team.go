@@ -1,0 +1,132 @@
+package comm
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/gorun/gorun/comm/internal/endpoint"
+	"github.com/gorun/gorun/comm/internal/shm"
+)
+
+// The members of a group that share memory are a team: all of them, or those of one machine.
+
+// disband ends the group's teams, and its hold on the world's memory. Nothing of them is under way, nor will be.
+func (g *Group) disband() {
+	t := g.team.Swap(nil)
+	if g.nodes != nil {
+		t, g.nodes = g.nodes.team, nil
+	}
+	if t != nil {
+		_ = t.Close() // memory of its own: nothing can be wrong
+	}
+	g.w.heap.Release()
+}
+
+// hasTeam says whether the collective, whose turn has come, is one for a team that its ranks are.
+func (c *collective) hasTeam() bool {
+	t := c.g.team.Load()
+	return t != nil && callKind(c.call.Op).isForTeams() && t.Fits(c.elem)
+}
+
+// convene lets the team of the members here, if they are one, begin the collective.
+func (c *collective) convene() {
+	if !callKind(c.call.Op).isForTeams() {
+		return
+	}
+	c.team = c.g.team.Load()
+	if c.g.nodes != nil {
+		c.team = c.g.nodes.team
+	}
+	if c.team != nil {
+		c.g.running = c
+		c.team.Begin(c.seq, shm.Call(c.call.Words()))
+	}
+}
+
+// adjourn ends what convene has begun, well or with err.
+func (c *collective) adjourn(err error) {
+	if c.team == nil {
+		return
+	}
+	c.g.lane.Moved(c.seq, c.team.Sent, c.team.Received)
+	if err == nil {
+		c.team.End()
+	} else {
+		c.team.Abandon()
+	}
+	c.team = nil
+}
+
+// together carries out part, which is the same on all ranks here, as their team.
+func (c *collective) together(part func(t *shm.Team) error) error {
+	err := part(c.team)
+	c.team.Next()
+	return c.teamFailure(err)
+}
+
+// mate is the world rank of a rank of the team here.
+func (g *Group) mate(place int) int {
+	if g.nodes != nil {
+		place = g.nodes.Here()[place]
+	}
+	return g.ranks[place]
+}
+
+// lasting waits for a rank of the team here, for as long as it may take.
+func (g *Group) lasting(place int, d shm.Doze) error {
+	c := g.running
+	if c == &g.present {
+		c.call = endpoint.CallOf(endpoint.Words(g.team.Load().Call()))
+	}
+	return c.await(g.mate(place), d)
+}
+
+// await waits for d, which is up to the given world rank.
+func (c *collective) await(rank int, d shm.Doze) error {
+	op := c.g.lane.Await(rank, c.seq, c.call, d.Over)
+	awake := make(chan struct{})
+	go func() {
+		defer close(awake)
+		d.Sleep()
+		op.Withdraw()
+	}()
+	if c.deadline.IsZero() {
+		c.deadline = time.Now().Add(c.g.timeout)
+	}
+	err := op.Wait(c.ctx, max(time.Until(c.deadline), time.Nanosecond))
+	d.Rouse()
+	<-awake
+	return err
+}
+
+// teamFailure is err in the words of the endpoint.
+func (c *collective) teamFailure(err error) error {
+	g := c.g
+	var (
+		m *shm.Mismatch
+		u *shm.Unreachable
+	)
+	switch {
+	case errors.As(err, &u):
+		return g.unreachable(g.ranks[u.Rank], u.Err)
+	case !errors.As(err, &m):
+		return err
+	}
+	mate := g.mate(m.Rank)
+	return &endpoint.Failure{
+		Kind: endpoint.Mismatched, Rank: mate, Text: "called something else",
+		Calls: []endpoint.RankCall{
+			{Rank: g.w.rank, Seq: c.seq, Call: c.call},
+			{Rank: mate, Seq: c.seq, Call: endpoint.CallOf(endpoint.Words(m.Call))},
+		},
+	}
+}
+
+// unreachable is the error of a collective for which memory that rank shares cannot be had.
+func (g *Group) unreachable(rank int, err error) error {
+	if g.w.died(rank) == endpoint.Dead {
+		return &endpoint.Failure{Kind: endpoint.PeerFailed, Rank: rank, Text: "died"}
+	}
+	return fmt.Errorf("memory that rank %d shares: %w", rank, err)
+}
