@@ -39,9 +39,10 @@ var imports = map[string][]string{
 	"launcher":                  {"launcher/...", xSys, timberjack},
 	"agent":                     {"env", "rendezvous", "launcher/...", xSys, timberjack, hclog},
 	"cmd/gorun/internal/bench":  {"env", "env/auth", "comm/...", xSys, cbor},
-	"cmd/gorun/internal/drill":  {"env", "env/auth", "comm/...", "launcher/...", xSys, timberjack, cbor},
+	"cmd/gorun/internal/hosts":  {},
+	"cmd/gorun/internal/drill":  {"cmd/gorun/internal/hosts", "env", "env/auth", "comm/...", "launcher/...", xSys, timberjack, cbor},
 	// Not etcd: what brings it is slow to be initialised.
-	"cmd/gorun/internal/cli": {"cmd/gorun/internal/bench", "cmd/gorun/internal/drill", "env", "env/auth", "comm/...", "rendezvous", "launcher/...", "agent", xSys, timberjack, hclog, cobra, cbor},
+	"cmd/gorun/internal/cli": {"cmd/gorun/internal/bench", "cmd/gorun/internal/drill", "cmd/gorun/internal/hosts", "env", "env/auth", "comm/...", "rendezvous", "launcher/...", "agent", xSys, timberjack, hclog, cobra, cbor},
 }
 
 // What is not ours, with what it brings.

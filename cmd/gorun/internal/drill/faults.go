@@ -50,7 +50,7 @@ func faultOfEtcd(sig syscall.Signal, member int) step {
 
 // faultOfNetwork cuts a node off.
 func faultOfNetwork(node int) step {
-	return fault(fmt.Sprintf("node %d is cut off", node), onNode(node), func(s *stage) error { return s.network.cut(node) })
+	return fault(fmt.Sprintf("node %d is cut off", node), onNode(node), func(s *stage) error { return s.network.Cut(node) })
 }
 
 // changeByStart adds a node.

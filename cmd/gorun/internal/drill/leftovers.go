@@ -33,7 +33,7 @@ func (s *stage) clear() (left Left) {
 		_ = syscall.Kill(pid, syscall.SIGKILL) // it may end at this moment
 	}
 	s.die()
-	s.network.close()
+	s.network.Close()
 	s.others.Wait()
 	for _, p := range s.ports {
 		_ = p.Close() // of a descriptor that is open

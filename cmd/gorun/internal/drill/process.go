@@ -94,7 +94,7 @@ func (s *stage) start(name string, host int, args []string) (*process, error) {
 	}
 	setApart(p.cmd)
 	if s.network != nil {
-		err = s.network.start(p.cmd, host)
+		err = s.network.Start(p.cmd, host)
 	} else {
 		err = p.cmd.Start()
 	}

@@ -10,6 +10,8 @@ import (
 	"runtime"
 	"slices"
 	"time"
+
+	"github.com/gorun/gorun/cmd/gorun/internal/hosts"
 )
 
 // Options say how to drill.
@@ -58,7 +60,7 @@ func run(ctx context.Context, o Options, sc *Scenario, dir string) (Result, erro
 		return r, err
 	}
 	s, err := newStage(o, sc.job, dir)
-	if unavailable, ok := errors.AsType[*unavailableError](err); ok {
+	if unavailable, ok := errors.AsType[*hosts.UnavailableError](err); ok {
 		r.Skipped, r.Why = true, unavailable.Error()
 		o.tell("%s: skipped: %s", sc.Name, r.Why)
 		return r, os.RemoveAll(dir)

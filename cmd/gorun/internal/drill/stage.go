@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/gorun/gorun/cmd/gorun/internal/hosts"
 	"github.com/gorun/gorun/launcher"
 )
 
@@ -21,7 +22,7 @@ type stage struct {
 	dir       string // everything is in here
 	ports     []*launcher.Port
 	endpoints string
-	network   *network // nil: all are on the network that this process is on
+	network   *hosts.Network // nil: all are on the network that this process is on
 	agents    map[int]*process
 	etcds     map[int]*process
 
@@ -76,8 +77,8 @@ func (s *stage) set() (err error) {
 		if err := os.WriteFile(s.tokenFile(), []byte(newSecret()), 0o600); err != nil {
 			return err
 		}
-		s.endpoints = networkAddr(etcdHost) + ":2379"
-		s.network, err = newNetwork()
+		s.endpoints = hosts.Addr(etcdHost) + ":2379"
+		s.network, err = hosts.New()
 		return err
 	}
 	var endpoints []string

@@ -46,11 +46,11 @@ func again(nodes []int) step {
 }
 
 func cut(node int) step {
-	return step{fmt.Sprintf("node %d is cut off for a moment", node), func(_ context.Context, s *stage) error { return s.network.cut(node) }}
+	return step{fmt.Sprintf("node %d is cut off for a moment", node), func(_ context.Context, s *stage) error { return s.network.Cut(node) }}
 }
 
 func mend(node int) step {
-	return step{fmt.Sprintf("node %d is back", node), func(_ context.Context, s *stage) error { return s.network.mend(node) }}
+	return step{fmt.Sprintf("node %d is back", node), func(_ context.Context, s *stage) error { return s.network.Mend(node) }}
 }
 
 func start(nodes []int) step {

@@ -1,4 +1,5 @@
-package drill
+// Package hosts has hosts for processes of this machine: network namespaces on a bridge, each of which can be cut off.
+package hosts
 
 import (
 	"bufio"
@@ -10,31 +11,30 @@ import (
 	"syscall"
 )
 
-// A network has a namespace for each host, and one for the bridge that connects them. It is gone with its processes.
-type network struct {
+// A Network has a namespace for each host, and one for the bridge that connects them. It is gone with its processes.
+type Network struct {
 	bridge   *exec.Cmd // a shell that does what it is told, next to the bridge
 	commands io.WriteCloser
 	answers  *bufio.Scanner
 }
 
-// networkAddr is that of a node, or of etcd.
-func networkAddr(host int) string { return fmt.Sprintf("10.77.0.%d", host+2) }
+// Addr is the address of a host, which is a number from -1.
+func Addr(host int) string { return fmt.Sprintf("10.77.0.%d", host+2) }
 
-// An unavailableError says what this machine lacks.
-type unavailableError struct{ err error }
+// An UnavailableError says what this machine lacks.
+type UnavailableError struct{ err error }
 
-func (e *unavailableError) Error() string {
+func (e *UnavailableError) Error() string {
 	return fmt.Sprintf("network namespaces cannot be made here (%v): it takes root, or unshare --map-root-user, and the command ip", e.err)
 }
 
-// newNetwork makes the bridge.
-func newNetwork() (*network, error) {
+// New makes the bridge.
+func New() (*Network, error) {
 	if _, err := exec.LookPath("ip"); err != nil {
-		return nil, &unavailableError{err}
+		return nil, &UnavailableError{err}
 	}
-	n := &network{bridge: exec.Command("sh", "-c", `while read -r line; do eval "$line" 2>&1 | tr '\n' ' '; echo; done`)}
-	setApart(n.bridge)
-	n.bridge.SysProcAttr.Cloneflags = syscall.CLONE_NEWNET
+	n := &Network{bridge: exec.Command("sh", "-c", `while read -r line; do eval "$line" 2>&1 | tr '\n' ' '; echo; done`)}
+	n.bridge.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL, Cloneflags: syscall.CLONE_NEWNET}
 	var err error
 	if n.commands, err = n.bridge.StdinPipe(); err != nil {
 		return nil, err
@@ -45,17 +45,17 @@ func newNetwork() (*network, error) {
 	}
 	n.answers = bufio.NewScanner(out)
 	if err := n.bridge.Start(); err != nil {
-		return nil, &unavailableError{err}
+		return nil, &UnavailableError{err}
 	}
 	if err := n.do("ip link add bridge type bridge && ip link set bridge up"); err != nil {
-		n.close()
-		return nil, &unavailableError{err}
+		n.Close()
+		return nil, &UnavailableError{err}
 	}
 	return n, nil
 }
 
 // do runs a command that says nothing if it succeeds.
-func (n *network) do(command string) error {
+func (n *Network) do(command string) error {
 	if _, err := fmt.Fprintln(n.commands, command); err != nil {
 		return err
 	}
@@ -68,8 +68,8 @@ func (n *network) do(command string) error {
 	return nil
 }
 
-// start starts a command on a host that is new. It waits until the host is connected.
-func (n *network) start(cmd *exec.Cmd, host int) error {
+// Start starts a command on a host that is new. It waits until the host is connected.
+func (n *Network) Start(cmd *exec.Cmd, host int) error {
 	const connected = `ip link set lo up && read -r addr && ip addr add "$addr" dev eth0 && ip link set eth0 up && exec "$@" </dev/null`
 	cmd.Args = append([]string{"sh", "-c", connected, "sh", cmd.Path}, cmd.Args[1:]...)
 	sh, err := exec.LookPath("sh")
@@ -77,6 +77,9 @@ func (n *network) start(cmd *exec.Cmd, host int) error {
 		return err
 	}
 	cmd.Path = sh
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = new(syscall.SysProcAttr)
+	}
 	cmd.SysProcAttr.Cloneflags = syscall.CLONE_NEWNET
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -88,7 +91,7 @@ func (n *network) start(cmd *exec.Cmd, host int) error {
 	link := linkOf(host)
 	err = n.do(fmt.Sprintf("ip link add %s type veth peer name eth0 netns %d && ip link set %s master bridge up", link, cmd.Process.Pid, link))
 	if err == nil {
-		_, err = fmt.Fprintf(in, "%s/24\n", networkAddr(host))
+		_, err = fmt.Fprintf(in, "%s/24\n", Addr(host))
 	}
 	if err = errors.Join(err, in.Close()); err != nil {
 		_, _ = cmd.Process.Kill(), cmd.Wait()
@@ -98,14 +101,14 @@ func (n *network) start(cmd *exec.Cmd, host int) error {
 
 func linkOf(host int) string { return fmt.Sprint("host", host+1) }
 
-// cut cuts a host off. What is sent to it, or by it, is lost.
-func (n *network) cut(host int) error { return n.do("ip link set " + linkOf(host) + " down") }
+// Cut cuts a host off. What is sent to it, or by it, is lost.
+func (n *Network) Cut(host int) error { return n.do("ip link set " + linkOf(host) + " down") }
 
-// mend connects it again.
-func (n *network) mend(host int) error { return n.do("ip link set " + linkOf(host) + " up") }
+// Mend connects it again.
+func (n *Network) Mend(host int) error { return n.do("ip link set " + linkOf(host) + " up") }
 
-// close ends what holds the bridge.
-func (n *network) close() {
+// Close ends what holds the bridge.
+func (n *Network) Close() {
 	if n != nil {
 		_ = n.commands.Close()
 		_ = n.bridge.Wait() // how it ends is of no consequence

@@ -1,0 +1,26 @@
+//go:build !linux
+
+package hosts
+
+import (
+	"errors"
+	"os/exec"
+)
+
+// A Network cannot be had here.
+type Network struct{}
+
+// An UnavailableError says what this machine lacks.
+type UnavailableError struct{ err error }
+
+func (e *UnavailableError) Error() string { return e.err.Error() }
+
+var errLinux = errors.New("network namespaces are Linux's")
+
+func New() (*Network, error) { return nil, &UnavailableError{errLinux} }
+
+func Addr(int) string                         { return "" }
+func (n *Network) Start(*exec.Cmd, int) error { return errLinux }
+func (n *Network) Cut(int) error              { return errLinux }
+func (n *Network) Mend(int) error             { return errLinux }
+func (n *Network) Close()                     {}
