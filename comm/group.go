@@ -53,7 +53,7 @@ type world struct {
 	heap      *shm.Heap // of Alloc; every group holds it
 	token     []byte
 	mustShare bool
-	without   sync.Once // a log line: there is no shared memory
+	without   func(problem error) error // says that there is no shared memory
 }
 
 // rankInfo is what ranks tell each other when they join.

@@ -176,9 +176,11 @@ func join(ctx context.Context, cfg config, p place) (*Group, error) {
 		leave()
 		return nil, errors.Join(err, ln.Close(), desk.Close())
 	}
-	g, err := newWorld(cfg, p.rank, world.ID, world.Ranks, tcp.New(ln, tcp.Config{
+	cfg.without = cfg.doWithout()
+	far := tcp.New(ln, tcp.Config{
 		World: world.ID, Rank: p.rank, Peers: addresses(world.Ranks), Token: token, TLS: identity, Near: cfg.near, Log: cfg.log,
-	}), desk)
+	})
+	g, err := newWorld(cfg, p.rank, world.ID, world.Ranks, cfg.nearby(far, desk, world.ID, p.rank, world.Ranks), desk)
 	if err == nil {
 		g.w.leave = append(g.w.leave, leave)
 	}
@@ -188,6 +190,7 @@ func join(ctx context.Context, cfg config, p place) (*Group, error) {
 func newWorld(cfg config, rank int, id uint64, info []rankInfo, tr transport.Transport, desk *shm.Desk) (*Group, error) {
 	w := &world{
 		rank: rank, info: info, log: cfg.log, desk: desk, token: []byte(cfg.token), mustShare: cfg.transport == "shm",
+		without: cfg.without,
 	}
 	if w.log == nil {
 		w.log = slog.New(slog.DiscardHandler)

@@ -29,7 +29,8 @@ type config struct {
 	objectLimit int
 
 	tls          bool
-	near         func(net.Conn) bool // whether both ends of a connection are on this machine; nil: by its addresses
+	near         func(net.Conn) bool       // whether both ends of a connection are on this machine; nil: by its addresses
+	without      func(problem error) error // see doWithout
 	flightOnQuit bool
 }
 

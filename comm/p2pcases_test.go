@@ -108,9 +108,16 @@ func TestAnySourceTakesWhatHasWaitedLongest(t *testing.T) {
 						return err
 					}
 				}
+				if err := Send(ctx, g, []int{0}, 0, many); err != nil {
+					return err
+				}
 			}
-			// Rank 0 hears of both others in the first, and that after their messages; in the second all hear that it has.
-			if err := errors.Join(Barrier(ctx, g), Barrier(ctx, g)); err != nil {
+			if g.Rank() == 0 { // after this one it has all others
+				if _, err := Recv(ctx, g, []int{0}, r, many); err != nil {
+					return err
+				}
+			}
+			if err := Barrier(ctx, g); err != nil {
 				return err
 			}
 		}

@@ -4,16 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/gorun/gorun/comm/internal/plan"
 	"github.com/gorun/gorun/comm/internal/shm"
+	"github.com/gorun/gorun/comm/transport"
+	"github.com/gorun/gorun/comm/transport/near"
 )
 
-// Members of a group that are on one machine carry out its collectives through memory that they share: all of them, or, where
-// they are on several machines, their stage of them. They attach to it when they first need it: the first member on a machine
-// makes it and tells the others there whether it could, they fetch it, and the whole group agrees whether everybody has what
-// there is to have. If one has not, the group does without, and so says a line of the log.
+// Ranks of one machine talk through memory that they share, see package near. Members of a group that are on one machine carry
+// out its collectives through memory of their own: all of them, or, where they are on several machines, their stage of them.
+// They attach to it when they first need it: the first member on a machine makes it and tells the others there whether it could,
+// they fetch it, and the whole group agrees whether everybody has what there is to have. If one has not, the group does without,
+// and so says a line of the log.
 
 // fetchTimeout is how long a rank may take to get memory that has been made.
 const fetchTimeout = 10 * time.Second
@@ -95,7 +99,10 @@ func (c *collective) attach() error {
 	case verdict == cannotShare && len(at.Here()) == 1:
 		return nil
 	case verdict == cannotShare:
-		return errors.Join(g.doWithout(problem), segment.Close())
+		if problem == nil {
+			problem = errors.New("another rank has none")
+		}
+		return errors.Join(g.w.without(problem), segment.Close())
 	}
 	var team *shm.Team
 	if segment != nil {
@@ -159,18 +166,30 @@ func (g *Group) fetch(key uint64, rank int) (*shm.Segment, error) {
 	return shm.Fetch(ctx, g.w.info[g.ranks[rank]].Desk, g.w.token, key)
 }
 
-// doWithout tells that the ranks of this machine cannot share memory, once for a world.
-func (g *Group) doWithout(problem error) error {
-	if problem == nil {
-		problem = errors.New("another rank has none")
+// doWithout returns what tells, once, that ranks of this machine cannot share memory, and whether they may do without.
+func (c *config) doWithout() func(problem error) error {
+	log, must, once := c.log, c.transport == "shm", new(sync.Once)
+	return func(problem error) error {
+		if must {
+			return fmt.Errorf("transport shm: no shared memory: %w", problem)
+		}
+		once.Do(func() { log.Warn("no shared memory: ranks of this machine talk over TCP", "reason", problem) })
+		return nil
 	}
-	if g.w.mustShare {
-		return fmt.Errorf("transport shm: no shared memory: %w", problem)
+}
+
+// nearby is tr for ranks of other machines, and a transport through memory for those of this one that can share it.
+func (c *config) nearby(tr transport.Transport, desk *shm.Desk, world uint64, rank int, info []rankInfo) transport.Transport {
+	if desk == nil {
+		return tr
 	}
-	g.w.without.Do(func() {
-		g.w.log.Warn("no shared memory: ranks of this machine talk over TCP", "reason", problem)
-	})
-	return nil
+	desks := make([]string, len(info))
+	for r, other := range info {
+		if other.Machine == info[rank].Machine {
+			desks[r] = other.Desk
+		}
+	}
+	return near.New(desk, tr, near.Config{World: world, Rank: rank, Peers: desks, Token: []byte(c.token), Without: c.without})
 }
 
 // desks is where the group's ranks get memory of each other's.

@@ -14,13 +14,13 @@ import (
 	"testing"
 )
 
-// mapped is how many pieces of memory of teams this process has mapped.
-func mapped(t testing.TB) int {
+// mapped is how many pieces of memory this process has mapped: of teams, or, called gorun-stream, of streams.
+func mapped(t testing.TB, name string) int {
 	maps, err := os.ReadFile("/proc/self/maps")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return strings.Count(string(maps), "memfd:gorun")
+	return strings.Count(string(maps), "memfd:"+name+" ")
 }
 
 // Groups share memory from their first collective until they are closed, or their world is.
@@ -28,7 +28,7 @@ func TestGroupsGiveMemoryBack(t *testing.T) {
 	w := worldOver(t, "shm", 4)
 	check := func(when string, want int) {
 		t.Helper()
-		if got := mapped(t); got != want {
+		if got := mapped(t, "gorun"); got != want {
 			t.Errorf("%s: %d pieces of memory are mapped, want %d", when, got, want)
 		}
 	}
@@ -57,6 +57,9 @@ func TestGroupsGiveMemoryBack(t *testing.T) {
 	check("with a group each", 8)
 	w.close()
 	check("in the end", 0)
+	if n := mapped(t, "gorun-stream"); n != 0 {
+		t.Errorf("%d streams are left", n)
+	}
 }
 
 // Where a rank cannot have the memory all do without, and who has another on its machine says so once.
@@ -70,7 +73,8 @@ func TestWithoutSharedMemory(t *testing.T) {
 		w := worldOver(t, c.placement, 3)
 		logs := make([]bytes.Buffer, 3) // each of one rank
 		for r, g := range w.groups {
-			g.w.log, g.w.mustShare = slog.New(slog.NewTextHandler(&logs[r], nil)), must
+			cfg := config{log: slog.New(slog.NewTextHandler(&logs[r], nil)), transport: map[bool]string{true: "shm", false: "auto"}[must]}
+			g.w.without, g.w.mustShare = cfg.doWithout(), must
 			if r == 2 {
 				g.w.token = []byte("another one's")
 			}

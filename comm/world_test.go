@@ -138,8 +138,10 @@ func newSharingWorld(t testing.TB, trs []transport.Transport, machines []string)
 		info[r].Desk, info[r].Machine = desks[r].Address(), machines[r]
 	}
 	for r, tr := range trs {
-		m := transporttest.Mortal(tr)
-		g, err := newWorld(config{timeout: time.Minute}, r, 1, info, m, desks[r])
+		cfg := config{timeout: time.Minute, log: slog.New(slog.DiscardHandler)}
+		cfg.without = cfg.doWithout()
+		m := transporttest.Mortal(cfg.nearby(tr, desks[r], 1, r, info))
+		g, err := newWorld(cfg, r, 1, info, m, desks[r])
 		if err != nil {
 			t.Fatal(err)
 		}

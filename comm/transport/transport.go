@@ -55,8 +55,10 @@ type Stream interface {
 	// Descriptor is what tells, as poll(2) does, when to try again, once Arm has been called.
 	Descriptor() int
 	// Arm announces a wait until there is something to read or, if room is set, room to write. It returns the events of
-	// poll(2) to wait for: 0 if there is no need to wait.
+	// poll(2) to wait for; if it is so already, one of them is there.
 	Arm(room bool) (events uint32)
+	// Quick says that to read or write takes no call of the system, so that there is no need to do much at once.
+	Quick() bool
 	// Shutdown ends the stream for both sides, as if each had been left by the other. It may be called at any time.
 	Shutdown()
 	// Close frees what the stream holds; for the other side it has ended.

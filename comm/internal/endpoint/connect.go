@@ -115,9 +115,7 @@ func (e *Endpoint) up(p *peer, conn net.Conn) {
 		e.write(p)
 	}
 	if p.stream != nil {
-		for !e.arm(p) {
-			e.move(p)
-		}
+		e.arm(p)
 	}
 }
 

@@ -50,8 +50,8 @@ func (e *Endpoint) write(p *peer) {
 		return
 	}
 	e.push(p)
-	for len(p.out) > 0 && !p.broken && p.armed && !e.arm(p) {
-		e.push(p)
+	if len(p.out) > 0 && !p.broken && p.armed {
+		e.arm(p)
 	}
 }
 
@@ -74,9 +74,15 @@ func (e *Endpoint) pull(p *peer) bool {
 	if p.ended {
 		return false
 	}
-	b, straight := e.piece, p.in.rest >= directLimit && p.in.into != nil
-	if straight {
+	b, quick := e.piece, p.stream.Quick()
+	straight := p.in.into != nil && p.in.rest > 0 && (quick || p.in.rest >= directLimit)
+	switch {
+	case straight:
 		b = p.in.into[:min(p.in.rest, pieceLimit)]
+	case quick && p.in.rest == 0:
+		b = b[:headerSize-p.in.have]
+	case quick:
+		b = b[:min(p.in.rest, len(b))]
 	}
 	n, err := p.stream.TryRead(b)
 	var wrong error

@@ -60,7 +60,7 @@ func (e *Endpoint) watch() {
 				busy = e.move(e.streams[i]) || busy
 			}
 			if !busy {
-				busy = !e.armAll()
+				e.armAll()
 			}
 			e.mu.Unlock() // let others in
 			e.mu.Lock()
@@ -80,27 +80,21 @@ func (e *Endpoint) nudge() {
 	}
 }
 
-// armAll lets watch be woken by any stream, unless one has something already. The mutex is held.
-func (e *Endpoint) armAll() bool {
+// armAll lets watch be woken by any stream. The mutex is held.
+func (e *Endpoint) armAll() {
 	for _, p := range e.streams {
-		if !p.armed && !p.ended && !e.arm(p) {
-			return false
+		if !p.armed && !p.ended {
+			e.arm(p)
 		}
 	}
-	return true
 }
 
-// arm lets watch be woken when p has sent something, or there is room for what is queued for it. It returns false if that
-// is so already. The mutex is held.
-func (e *Endpoint) arm(p *peer) bool {
+// arm lets watch be woken when p has sent something, or there is room for what is queued for it. The mutex is held.
+func (e *Endpoint) arm(p *peer) {
 	events := p.stream.Arm(len(p.out) > 0 && !p.broken)
-	if events == 0 {
-		return false
-	}
 	if err := e.ready.Arm(p.stream.Descriptor(), p.rank, events); err != nil {
 		p.ended = true
 		e.wg.Go(func() { e.broke(p, err) })
 	}
 	p.armed = true
-	return true
 }

@@ -24,9 +24,9 @@ const (
 	maxCallers = 1024
 )
 
-// A Desk hands segments to other ranks of this machine, which name them by a key. It listens on an abstract Unix socket:
-// that has no file which could be left behind, and only processes of this machine and network namespace reach it.
-// Callers prove that they know the token (package auth), and run for the same user.
+// A Desk hands segments to other ranks of this machine, which name them by a key, and takes their calls for streams. It listens
+// on an abstract Unix socket: that has no file which could be left behind, and only processes of this machine and network
+// namespace reach it. Callers prove that they know the token (package auth), and run for the same user.
 type Desk struct {
 	ln    *net.UnixListener
 	token []byte
@@ -38,6 +38,8 @@ type Desk struct {
 
 	mu     sync.Mutex
 	offers map[uint64]*Segment
+	callee *callee
+	taken  chan struct{} // closed once there has been one
 }
 
 // OpenDesk returns a desk.
@@ -46,7 +48,9 @@ func OpenDesk(token []byte, log *slog.Logger) (*Desk, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Desk{ln: ln, token: token, log: log, slots: make(chan struct{}, maxCallers), offers: map[uint64]*Segment{}}
+	d := &Desk{
+		ln: ln, token: token, log: log, slots: make(chan struct{}, maxCallers), offers: map[uint64]*Segment{}, taken: make(chan struct{}),
+	}
 	d.ctx, d.stop = context.WithCancel(context.Background())
 	d.wg.Go(d.serve)
 	return d, nil
@@ -122,23 +126,33 @@ func (d *Desk) answer(conn *net.UnixConn) error {
 	if err := sameUser(conn); err != nil {
 		return err
 	}
-	hello, err := auth.Accept(conn, d.token, func(hello []byte) ([]byte, error) {
-		if len(hello) != 8 {
-			return nil, fmt.Errorf("asks for a segment by %d bytes", len(hello))
+	var c *call
+	hello, err := auth.Accept(conn, d.token, func(hello []byte) (reply []byte, err error) {
+		switch len(hello) {
+		case keySize:
+			return nil, nil
+		case helloSize:
+			c, reply, err = d.take(conn, hello)
+			return reply, err
 		}
-		return nil, nil
+		return nil, fmt.Errorf("asks for something by %d bytes", len(hello))
 	})
-	if err != nil {
+	if c != nil {
+		return c.connect(conn, err)
+	}
+	if err != nil || len(hello) != keySize {
 		return err
 	}
-	return d.hand(conn, binary.LittleEndian.Uint64(hello))
-}
-
-// hand sends the segment of that key, or says that there is none.
-func (d *Desk) hand(conn *net.UnixConn, key uint64) error {
 	d.mu.Lock() // the segment stays open
 	defer d.mu.Unlock()
-	s := d.offers[key]
+	return hand(conn, d.offers[binary.LittleEndian.Uint64(hello)])
+}
+
+// keySize is the bytes of the hello that asks for a segment.
+const keySize = 8
+
+// hand sends s, or says that there is none.
+func hand(conn *net.UnixConn, s *Segment) error {
 	if s == nil {
 		_, err := conn.Write(make([]byte, 8))
 		return err
@@ -181,15 +195,20 @@ func Fetch(ctx context.Context, address string, token []byte, key uint64) (*Segm
 	if _, err := auth.Dial(conn, token, binary.LittleEndian.AppendUint64(nil, key)); err != nil {
 		return nil, err
 	}
-	fd, size, err := receive(conn)
+	return receive(conn)
+}
+
+// receive takes a segment off conn.
+func receive(conn *net.UnixConn) (*Segment, error) {
+	fd, size, err := receiveDescriptor(conn)
 	if err != nil {
 		return nil, err
 	}
 	return open(fd, size)
 }
 
-// receive takes a descriptor, and the size of what is behind it, off conn.
-func receive(conn *net.UnixConn) (fd, size int, err error) {
+// receiveDescriptor takes a descriptor, and the size of what is behind it, off conn.
+func receiveDescriptor(conn *net.UnixConn) (fd, size int, err error) {
 	var data [8]byte
 	rights := make([]byte, unix.CmsgSpace(4))
 	n, m, _, _, err := conn.ReadMsgUnix(data[:], rights)

@@ -7,8 +7,11 @@ import (
 	"errors"
 	"log/slog"
 	"math"
+	"net"
 	"runtime"
 	"time"
+
+	"github.com/gorun/gorun/comm/transport"
 )
 
 // errUnsupported says why there is no shared memory.
@@ -43,6 +46,16 @@ func (*Desk) Address() string                      { return "" }
 func (*Desk) Offer(uint64, *Segment)               {}
 func (*Desk) Withdraw(uint64)                      {}
 func (*Desk) Close() error                         { return nil }
+func (*Desk) Serve(Place, transport.Handler)       {}
+func (*Desk) Leave()                               {}
+
+// A Place is a rank's in a world.
+type Place struct {
+	World             uint64
+	Rank, Ranks, Here int
+}
+
+func (Place) Call(context.Context, string, []byte, int) (net.Conn, error) { return nil, errUnsupported }
 
 func Fetch(context.Context, string, []byte, uint64) (*Segment, error) { return nil, errUnsupported }
 

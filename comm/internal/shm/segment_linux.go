@@ -20,8 +20,11 @@ type Segment struct {
 const seals = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_SEAL
 
 // Create makes a segment of size bytes, all zero. It takes memory only when it is written to; see [back].
-func Create(size int) (*Segment, error) {
-	fd, err := unix.MemfdCreate("gorun", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+func Create(size int) (*Segment, error) { return create("gorun", size) }
+
+// create is Create of one that is called so where a process's memory is listed.
+func create(name string, size int) (*Segment, error) {
+	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {
 		return nil, os.NewSyscallError("memfd_create", err)
 	}

@@ -1,0 +1,81 @@
+// Package near is the transport between ranks of one machine: streams through memory that they share, and another transport for
+// all other ranks, and where memory is refused.
+package near
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+
+	"github.com/gorun/gorun/comm/internal/shm"
+	"github.com/gorun/gorun/comm/transport"
+)
+
+// Config says who this rank is and where its neighbours are.
+type Config struct {
+	World uint64
+	Rank  int
+	Peers []string // addresses of desks by rank; empty: not to be reached through memory
+	Token []byte   // as the desks have it
+	// Without is told why there is no memory for a stream that could be had without. An error of its refuses the stream.
+	Without func(reason error) error
+}
+
+// Transport implements transport.Transport.
+type Transport struct {
+	cfg    Config
+	place  shm.Place
+	desk   *shm.Desk
+	others transport.Transport
+}
+
+// New returns a transport whose desk, which stays the caller's, takes calls from ranks that are near. The transport of all
+// others is its own from now on.
+func New(desk *shm.Desk, others transport.Transport, cfg Config) *Transport {
+	here := 1
+	for r, address := range cfg.Peers {
+		if address != "" && r != cfg.Rank {
+			here++
+		}
+	}
+	return &Transport{
+		cfg: cfg, desk: desk, others: others,
+		place: shm.Place{World: cfg.World, Rank: cfg.Rank, Ranks: len(cfg.Peers), Here: here},
+	}
+}
+
+// Serve implements transport.Transport.
+func (t *Transport) Serve(h transport.Handler) {
+	t.others.Serve(h)
+	t.desk.Serve(t.place, h)
+}
+
+// Close implements transport.Transport.
+func (t *Transport) Close() error {
+	t.desk.Leave()
+	return t.others.Close()
+}
+
+// Dial implements transport.Transport.
+func (t *Transport) Dial(ctx context.Context, rank int) (net.Conn, error) {
+	if rank < 0 || rank >= len(t.cfg.Peers) || t.cfg.Peers[rank] == "" {
+		return t.others.Dial(ctx, rank)
+	}
+	conn, reason := t.place.Call(ctx, t.cfg.Peers[rank], t.cfg.Token, rank)
+	switch {
+	case reason == nil, errors.Is(reason, transport.ErrCrossed):
+		return conn, reason
+	case ctx.Err() != nil:
+		return nil, fmt.Errorf("%w (last error: %w)", context.Cause(ctx), reason)
+	}
+	conn, err := t.others.Dial(ctx, rank) // which fails too if the rank has gone
+	if err != nil {
+		return nil, err
+	}
+	if err := t.cfg.Without(reason); err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	return conn, nil
+}
