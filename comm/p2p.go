@@ -22,14 +22,27 @@ const MaxTag = math.MaxInt32
 
 // Send sends buf to rank dst of g, with tag (0 unless given), and returns when buf may be used again.
 func Send[T Element](ctx context.Context, g *Group, buf []T, dst int, tag ...int) error {
-	_, err := sendOp(g, buf, dst, tag).do(ctx)
+	op := sendOp(g, buf, dst, tag)
+	if op.isFine(ctx) && g.lane.SendNow(g.ranks[dst], op.tag, op.call(), op.buf) {
+		return nil
+	}
+	_, err := op.do(ctx)
 	return err
 }
 
 // Recv receives a message of at most len(buf) elements from rank src of g (or AnySource) with tag (0 unless given;
 // or AnyTag). A longer message is a [TruncateError], a shorter one sets only Status.Count elements.
 func Recv[T Element](ctx context.Context, g *Group, buf []T, src int, tag ...int) (Status, error) {
-	return recvOp(g, buf, src, tag).do(ctx)
+	op := recvOp(g, buf, src, tag)
+	if src == AnySource || !op.isFine(ctx) {
+		return op.do(ctx)
+	}
+	started, gotTag, n := g.lane.RecvNow(g.ranks[src], op.tag, op.call(), op.buf)
+	if started == nil {
+		return Status{Source: src, Tag: gotTag, Count: n / op.elem}, nil
+	}
+	t := transfer{g: g, kind: callRecv, elem: op.elem, op: started}
+	return t.end(ctx)
 }
 
 // ISend starts a Send and returns at once.
@@ -142,13 +155,11 @@ func (o P2POp) do(ctx context.Context) (Status, error) {
 	o.checkTime(ctx)
 	var t transfer
 	o.begin(&t)
-	err := t.wait(ctx)
-	st := t.status()
-	if t.op != nil {
-		t.op.Free()
-	}
-	return st, err
+	return t.end(ctx)
 }
+
+// isFine says whether nothing is wrong with the operation, and ctx has not ended.
+func (o *P2POp) isFine(ctx context.Context) bool { return o.err == nil && ctx.Err() == nil }
 
 // checkTime checks that ctx has not ended.
 func (o *P2POp) checkTime(ctx context.Context) {
@@ -172,6 +183,9 @@ func (o P2POp) start() *transfer {
 	return t
 }
 
+// call is the operation in the words of the endpoint.
+func (o *P2POp) call() endpoint.Call { return endpoint.Call{Op: uint8(o.kind), Type: uint8(o.typ)} }
+
 // begin makes t the operation, under way.
 func (o P2POp) begin(t *transfer) {
 	t.g, t.kind, t.elem, t.err = o.g, o.kind, o.elem, o.err
@@ -183,7 +197,7 @@ func (o P2POp) begin(t *transfer) {
 	if peer != AnySource {
 		peer = o.g.ranks[peer]
 	}
-	call := endpoint.Call{Op: uint8(o.kind), Type: uint8(o.typ)}
+	call := o.call()
 	switch o.kind {
 	case callSend, callSendObjects:
 		t.op = o.g.lane.Send(peer, o.tag, 0, call, o.buf)

@@ -3,6 +3,8 @@ package endpoint
 import (
 	"slices"
 	"time"
+
+	"github.com/gorun/gorun/comm/internal/cpu"
 )
 
 // flightLength is how many collectives a lane remembers, and how many sends and receives.
@@ -17,6 +19,8 @@ type Record struct {
 	Sent, Received uint64    // bytes that have been moved
 	Began, Ended   time.Time // Ended is zero as long as it is under way
 	Err            error     // once it has ended
+
+	at cpu.Stamp // instead of Began and Ended, of one that was over at once
 }
 
 // A flight is a ring of the last records, the one of operation seq at seq modulo its length.
@@ -31,12 +35,26 @@ func (f *flight) begin(seq uint64, call Call, peer, tag int) {
 	f.records[seq%flightLength] = Record{Seq: seq, Call: call, Peer: peer, Tag: tag, Began: time.Now()}
 }
 
+// note is the next operation, which was over at once.
+func (f *flight) note(call Call, peer, tag, sent, received int) {
+	f.last++
+	r := &f.records[f.last%flightLength]
+	r.Seq, r.Call, r.Peer, r.Tag = f.last, call, peer, tag
+	r.Sent, r.Received = uint64(sent), uint64(received)
+	r.Err, r.at = nil, cpu.Now()
+}
+
 // at is the record of operation seq, or nil if there is none any more.
 func (f *flight) at(seq uint64) *Record {
-	if r := &f.records[seq%flightLength]; seq > 0 && r.Seq == seq {
-		return r
+	r := &f.records[seq%flightLength]
+	if seq == 0 || r.Seq != seq {
+		return nil
 	}
-	return nil
+	if r.at != 0 {
+		r.Began = r.at.Time()
+		r.Ended, r.at = r.Began, 0
+	}
+	return r
 }
 
 func (f *flight) end(seq uint64, err error) {
@@ -47,7 +65,12 @@ func (f *flight) end(seq uint64, err error) {
 
 // all are the records, oldest first.
 func (f *flight) all() []Record {
-	records := slices.DeleteFunc(slices.Clone(f.records[:]), func(r Record) bool { return r.Seq == 0 })
+	var records []Record
+	for i := range f.records {
+		if r := f.at(f.records[i].Seq); r != nil {
+			records = append(records, *r)
+		}
+	}
 	slices.SortFunc(records, func(a, b Record) int { return int(a.Seq) - int(b.Seq) })
 	return records
 }

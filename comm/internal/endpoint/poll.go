@@ -74,14 +74,13 @@ func (e *Endpoint) pull(p *peer) bool {
 	if p.ended {
 		return false
 	}
-	b, quick := e.piece, p.stream.Quick()
-	straight := p.in.into != nil && p.in.rest > 0 && (quick || p.in.rest >= directLimit)
+	b, straight := e.piece, p.in.into != nil && p.in.rest > 0 && (p.quick || p.in.rest >= directLimit)
 	switch {
 	case straight:
 		b = p.in.into[:min(p.in.rest, pieceLimit)]
-	case quick && p.in.rest == 0:
+	case p.quick && p.in.rest == 0:
 		b = b[:headerSize-p.in.have]
-	case quick:
+	case p.quick:
 		b = b[:min(p.in.rest, len(b))]
 	}
 	n, err := p.stream.TryRead(b)
@@ -94,11 +93,16 @@ func (e *Endpoint) pull(p *peer) bool {
 	if err == nil {
 		err = wrong
 	}
+	e.finished(p, err)
+	return n > 0
+}
+
+// finished ends reading from p if err is why. The mutex is held.
+func (e *Endpoint) finished(p *peer, err error) {
 	if err != nil {
 		p.ended = true
 		e.wg.Go(func() { e.broke(p, unexpected(err)) })
 	}
-	return n > 0
 }
 
 // move writes to and reads from p, a piece each, and says whether anything has moved. The mutex is held.
