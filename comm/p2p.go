@@ -22,27 +22,37 @@ const MaxTag = math.MaxInt32
 
 // Send sends buf to rank dst of g, with tag (0 unless given), and returns when buf may be used again.
 func Send[T Element](ctx context.Context, g *Group, buf []T, dst int, tag ...int) error {
-	op := sendOp(g, buf, dst, tag)
-	if op.isFine(ctx) && g.lane.SendNow(g.ranks[dst], op.tag, op.call(), op.buf) {
+	if t, ok := shortCut(ctx, g, dst, tag); ok && g.lane.SendNow(g.ranks[dst], t, p2pCall(callSend, typeOf[T]()), reduce.Bytes(buf)) {
 		return nil
 	}
-	_, err := op.do(ctx)
+	_, err := sendOp(g, buf, dst, tag).do(ctx)
 	return err
 }
 
 // Recv receives a message of at most len(buf) elements from rank src of g (or AnySource) with tag (0 unless given;
 // or AnyTag). A longer message is a [TruncateError], a shorter one sets only Status.Count elements.
 func Recv[T Element](ctx context.Context, g *Group, buf []T, src int, tag ...int) (Status, error) {
-	op := recvOp(g, buf, src, tag)
-	if src == AnySource || !op.isFine(ctx) {
-		return op.do(ctx)
+	if t, ok := shortCut(ctx, g, src, tag); ok {
+		call, b := p2pCall(callRecv, typeOf[T]()), reduce.Bytes(buf)
+		if got, n, ok := g.lane.RecvNow(g.ranks[src], t, call, b); ok {
+			var e T
+			return Status{Source: src, Tag: got, Count: n / int(unsafe.Sizeof(e))}, nil
+		}
 	}
-	started, gotTag, n := g.lane.RecvNow(g.ranks[src], op.tag, op.call(), op.buf)
-	if started == nil {
-		return Status{Source: src, Tag: gotTag, Count: n / op.elem}, nil
+	return recvOp(g, buf, src, tag).do(ctx)
+}
+
+// shortCut says whether a blocking call may try to be over at once, and its tag: nothing is wrong with it, as far as can be seen
+// without much ado.
+func shortCut(ctx context.Context, g *Group, peer int, tag []int) (t int, ok bool) {
+	if len(tag) == 1 {
+		t = tag[0]
 	}
-	t := transfer{g: g, kind: callRecv, elem: op.elem, op: started}
-	return t.end(ctx)
+	return t, len(tag) <= 1 && uint(t) <= MaxTag && uint(peer) < uint(len(g.ranks)) && ctx.Err() == nil
+}
+
+func p2pCall(kind callKind, typ reduce.Type) endpoint.Call {
+	return endpoint.Call{Op: uint8(kind), Type: uint8(typ)}
 }
 
 // ISend starts a Send and returns at once.
@@ -155,11 +165,13 @@ func (o P2POp) do(ctx context.Context) (Status, error) {
 	o.checkTime(ctx)
 	var t transfer
 	o.begin(&t)
-	return t.end(ctx)
+	err := t.wait(ctx)
+	st := t.status()
+	if t.op != nil {
+		t.op.Free()
+	}
+	return st, err
 }
-
-// isFine says whether nothing is wrong with the operation, and ctx has not ended.
-func (o *P2POp) isFine(ctx context.Context) bool { return o.err == nil && ctx.Err() == nil }
 
 // checkTime checks that ctx has not ended.
 func (o *P2POp) checkTime(ctx context.Context) {
@@ -183,9 +195,6 @@ func (o P2POp) start() *transfer {
 	return t
 }
 
-// call is the operation in the words of the endpoint.
-func (o *P2POp) call() endpoint.Call { return endpoint.Call{Op: uint8(o.kind), Type: uint8(o.typ)} }
-
 // begin makes t the operation, under way.
 func (o P2POp) begin(t *transfer) {
 	t.g, t.kind, t.elem, t.err = o.g, o.kind, o.elem, o.err
@@ -197,7 +206,7 @@ func (o P2POp) begin(t *transfer) {
 	if peer != AnySource {
 		peer = o.g.ranks[peer]
 	}
-	call := o.call()
+	call := p2pCall(o.kind, o.typ)
 	switch o.kind {
 	case callSend, callSendObjects:
 		t.op = o.g.lane.Send(peer, o.tag, 0, call, o.buf)

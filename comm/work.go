@@ -98,16 +98,6 @@ func (t *transfer) wait(ctx context.Context) error {
 	return t.failure(err)
 }
 
-// end waits for t, of which its caller asks no more than the status: it leaves no memory behind.
-func (t *transfer) end(ctx context.Context) (Status, error) {
-	err := t.wait(ctx)
-	st := t.status()
-	if t.op != nil {
-		t.op.Free()
-	}
-	return st, err
-}
-
 // ended lets the group wait for t, so that its time ends for those too who only look whether it is done.
 func (t *transfer) ended() <-chan struct{} {
 	if t.op == nil {

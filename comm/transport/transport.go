@@ -57,10 +57,21 @@ type Stream interface {
 	// Arm announces a wait until there is something to read or, if room is set, room to write. It returns the events of
 	// poll(2) to wait for; if it is so already, one of them is there.
 	Arm(room bool) (events uint32)
-	// Quick says that to read or write takes no call of the system, so that there is no need to do much at once.
-	Quick() bool
 	// Shutdown ends the stream for both sides, as if each had been left by the other. It may be called at any time.
 	Shutdown()
 	// Close frees what the stream holds; for the other side it has ended.
 	Close() error
+}
+
+// A Window is a Stream whose bytes can be had where they lie. To read or write takes no call of the system, so that there is no
+// need to do much at once.
+type Window interface {
+	Stream
+	// Put writes a and b, if that can be done at once and as a whole, and says whether it has.
+	Put(a, b []byte) bool
+	// Peek looks, so many times, for something to read, and returns as much of it as lies in one piece. Its bytes may change
+	// until Skip, if the other side is not what it should be.
+	Peek(looks int) []byte
+	// Skip says that n bytes of what Peek has returned have been read.
+	Skip(n int)
 }

@@ -103,7 +103,7 @@ func (e *Endpoint) up(p *peer, conn net.Conn) {
 		go e.readFrom(p, conn)
 		go e.writeTo(p, conn)
 	}
-	p.quick = p.stream != nil && p.stream.Quick()
+	p.window, _ = p.stream.(transport.Window)
 	p.state = stateUp
 	close(p.settled)
 	for _, l := range e.lanes {
@@ -156,7 +156,7 @@ func (e *Endpoint) drop(p *peer, f *Failure) {
 	case p.stream != nil:
 		e.streams = slices.DeleteFunc(e.streams, func(q *peer) bool { return q == p })
 		_ = p.stream.Close()
-		p.stream, p.quick = nil, false
+		p.stream, p.window = nil, nil
 	case p.conn != nil:
 		_ = p.conn.Close()
 	}

@@ -36,12 +36,12 @@ func (f *flight) begin(seq uint64, call Call, peer, tag int) {
 }
 
 // note is the next operation, which was over at once.
-func (f *flight) note(call Call, peer, tag, sent, received int) {
+func (f *flight) note(at cpu.Stamp, call Call, peer, tag, sent, received int) {
 	f.last++
 	r := &f.records[f.last%flightLength]
 	r.Seq, r.Call, r.Peer, r.Tag = f.last, call, peer, tag
 	r.Sent, r.Received = uint64(sent), uint64(received)
-	r.Err, r.at = nil, cpu.Now()
+	r.Err, r.at = nil, at
 }
 
 // at is the record of operation seq, or nil if there is none any more.

@@ -29,7 +29,7 @@ type peer struct {
 
 	conn    net.Conn         // while up, if it blocks
 	stream  transport.Stream // while up, else
-	quick   bool             // stream is
+	window  transport.Window // stream, if it is one
 	armed   bool             // watch is woken when stream is ready
 	ended   bool             // there is no more to read from stream
 	failure *Failure         // once gone

@@ -74,13 +74,14 @@ func (e *Endpoint) pull(p *peer) bool {
 	if p.ended {
 		return false
 	}
-	b, straight := e.piece, p.in.into != nil && p.in.rest > 0 && (p.quick || p.in.rest >= directLimit)
+	b, quick := e.piece, p.window != nil
+	straight := p.in.into != nil && p.in.rest > 0 && (quick || p.in.rest >= directLimit)
 	switch {
 	case straight:
 		b = p.in.into[:min(p.in.rest, pieceLimit)]
-	case p.quick && p.in.rest == 0:
+	case quick && p.in.rest == 0:
 		b = b[:headerSize-p.in.have]
-	case p.quick:
+	case quick:
 		b = b[:min(p.in.rest, len(b))]
 	}
 	n, err := p.stream.TryRead(b)

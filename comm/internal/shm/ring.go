@@ -2,6 +2,7 @@ package shm
 
 import (
 	"errors"
+	"math"
 	"sync/atomic"
 	"unsafe"
 
@@ -67,7 +68,7 @@ func stride(n int) uint64 { return uint64(wordSize+n+lineSize-1) / lineSize * li
 type ringWriter struct {
 	end
 	limit  uint64 // where there is no room any more, when last looked
-	backed uint64 // bytes that have memory behind them
+	backed uint64 // up to where there is memory behind it
 	lacked int    // bytes of the record for which there was no room
 }
 
@@ -117,6 +118,29 @@ func (w *ringWriter) put(at uint64, b []byte) {
 	copy(w.mem, b[n:])
 }
 
+// writeNow writes a and b as one record, if that takes nothing but to copy them, and says whether it has.
+//
+// Afterwards, with time to spare, it takes the cache lines of a next record that is as long away from the reader's processor: but
+// for the first, which the reader looks at.
+func (w *ringWriter) writeNow(a, b []byte) bool {
+	n := len(a) + len(b)
+	next := w.at + stride(n)
+	i := w.at & uint64(len(w.mem)-1)
+	if next+lineSize > min(w.limit, w.backed) || i+uint64(wordSize+n) > uint64(len(w.mem)) {
+		return false
+	}
+	into := w.mem[i+wordSize:]
+	copy(into[copy(into, a):], b)
+	*w.word(next) = 0
+	cpu.StoreRelease(w.word(w.at), uint64(n))
+	last := min(next+stride(n), w.limit-lineSize, w.backed-lineSize)
+	w.at = next
+	for line := next + lineSize; line <= last; line += lineSize {
+		*w.word(line) = 0
+	}
+	return true
+}
+
 // room says whether there is room for a record of n bytes, and the word of the one after it.
 func (w *ringWriter) room(n int) (bool, error) {
 	need := w.at + stride(n) + lineSize
@@ -130,11 +154,13 @@ func (w *ringWriter) room(n int) (bool, error) {
 			return false, nil
 		}
 	}
-	for w.backed < uint64(len(w.mem)) && w.backed < need {
+	for w.backed < need {
 		if err := back(w.mem[w.backed : w.backed+ringPiece]); err != nil {
 			return false, err
 		}
-		w.backed += ringPiece
+		if w.backed += ringPiece; w.backed == uint64(len(w.mem)) {
+			w.backed = math.MaxUint64
+		}
 	}
 	return true, nil
 }
@@ -153,24 +179,46 @@ func (r *ringReader) some() bool { return r.rest > 0 || atomic.LoadUint64(r.word
 func (r *ringReader) read(b []byte) (n int, err error) {
 	for n < len(b) {
 		if r.rest == 0 {
-			size := atomic.LoadUint64(r.word(r.at))
-			if size == 0 {
-				break
+			if ok, err := r.open(1); !ok {
+				return n, err
 			}
-			if size > longestRecord {
-				return n, errNonsense
-			}
-			r.from, r.rest = r.at+wordSize, int(size)
-			r.at += stride(r.rest)
 		}
 		part := b[n:min(n+r.rest, len(b))]
-		i := r.from & uint64(len(r.mem)-1)
-		copy(part[copy(part, r.mem[i:]):], r.mem)
+		copy(part[copy(part, r.ahead()):], r.mem)
 		n += len(part)
-		r.from += uint64(len(part))
-		if r.rest -= len(part); r.rest == 0 {
-			cpu.StoreRelease(&r.way.taken, r.at)
-		}
+		r.skip(len(part))
 	}
 	return n, nil
+}
+
+// open begins with the next record, if it comes while this looks for it.
+func (r *ringReader) open(looks int) (bool, error) {
+	word := r.word(r.at)
+	for range looks {
+		size := atomic.LoadUint64(word)
+		if size == 0 {
+			continue
+		}
+		if size > longestRecord {
+			return false, errNonsense
+		}
+		r.from, r.rest = r.at+wordSize, int(size)
+		r.at += stride(r.rest)
+		return true, nil
+	}
+	return false, nil
+}
+
+// ahead is what is left of the record under way, as far as it lies in one piece.
+func (r *ringReader) ahead() []byte {
+	i := r.from & uint64(len(r.mem)-1)
+	return r.mem[i:min(i+uint64(r.rest), uint64(len(r.mem)))]
+}
+
+// skip says that n bytes of the record have been read.
+func (r *ringReader) skip(n int) {
+	r.from += uint64(n)
+	if r.rest -= n; r.rest == 0 {
+		cpu.StoreRelease(&r.way.taken, r.at)
+	}
 }

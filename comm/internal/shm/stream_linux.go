@@ -101,8 +101,34 @@ func (s *stream) TryWrite(v [][]byte) (int, error) {
 	return n, err
 }
 
-// Quick implements transport.Stream.
-func (s *stream) Quick() bool { return true }
+// Put implements transport.Window.
+func (s *stream) Put(a, b []byte) bool {
+	if s.ended || !s.out.writeNow(a, b) {
+		return false
+	}
+	if atomic.LoadUint32(&s.out.way.hungry) != 0 {
+		s.ring(&s.out.way.hungry)
+	}
+	return true
+}
+
+// Peek implements transport.Window.
+func (s *stream) Peek(looks int) []byte {
+	if s.in.rest == 0 {
+		if ok, _ := s.in.open(looks); !ok {
+			return nil
+		}
+	}
+	return s.in.ahead()
+}
+
+// Skip implements transport.Window.
+func (s *stream) Skip(n int) {
+	s.in.skip(n)
+	if atomic.LoadUint32(&s.in.way.full) != 0 {
+		s.ring(&s.in.way.full)
+	}
+}
 
 // Descriptor implements transport.Stream.
 func (s *stream) Descriptor() int { return s.fd }

@@ -110,8 +110,6 @@ func written(n, _ uintptr, errno syscall.Errno) (int, error) {
 	return int(n), nil
 }
 
-func (s *stream) Quick() bool { return false }
-
 func (s *stream) Descriptor() int { return s.fd }
 
 func (s *stream) Arm(room bool) uint32 {

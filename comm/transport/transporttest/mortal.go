@@ -132,8 +132,30 @@ func (c mortalPollable) Stream() (transport.Stream, error) {
 	if c.m.dead.Load() {
 		s.Shutdown()
 	}
+	if w, ok := s.(transport.Window); ok {
+		return mortalWindow{mortalStream{s, c.m}, w}, nil
+	}
 	return mortalStream{s, c.m}, nil
 }
+
+// A mortalWindow is a mortalStream that is a Window.
+type mortalWindow struct {
+	mortalStream
+	window transport.Window
+}
+
+func (w mortalWindow) Put(a, b []byte) bool {
+	return !w.m.dead.Load() && !w.m.stopped.Load() && w.window.Put(a, b)
+}
+
+func (w mortalWindow) Peek(looks int) []byte {
+	if w.m.dead.Load() || w.m.stopped.Load() {
+		return nil
+	}
+	return w.window.Peek(looks)
+}
+
+func (w mortalWindow) Skip(n int) { w.window.Skip(n) }
 
 type mortalStream struct {
 	transport.Stream
