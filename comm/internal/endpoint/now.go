@@ -63,11 +63,12 @@ func (l *Lane) RecvNow(src, tag int, call Call, buf []byte) (gotTag, n int, ok b
 			break
 		}
 		gotTag, n = awaited(b, l.id, call.Type)
-		if n < 0 || n > len(buf) || headerSize+n > len(b) || tag != gotTag && tag != AnyTag {
-			if !e.pull(p) {
-				break
-			}
+		if n < 0 || tag != gotTag && tag != AnyTag { // something else comes first
+			e.pull(p)
 			continue
+		}
+		if n > len(buf) || headerSize+n > len(b) { // too long, or not here as a whole
+			break
 		}
 		copy(buf, b[headerSize:headerSize+n])
 		p.window.Skip(headerSize + n)

@@ -18,11 +18,13 @@ const (
 	// directLimit is from how many bytes on a payload is read straight to where it goes.
 	directLimit = 8 << 10
 	// spinTime is how long is polled in vain: a message that takes longer is worth the time it takes to be woken.
-	spinTime = 50 * time.Microsecond
+	spinTime = 500 * time.Microsecond
 	// crowdedSpin is spinTime where who polls lets others run in between.
 	crowdedSpin = time.Millisecond
-	// shareTurns is after how many turns in vain other goroutines get theirs: to ask the scheduler wakes another thread.
-	shareTurns = 64
+	// shareTime is after how long in vain other goroutines get their turns: to ask the scheduler wakes another thread.
+	shareTime = 50 * time.Microsecond
+	// windowTurns is how many turns in vain it takes to look at the clock where none takes a call of the system.
+	windowTurns = 16
 )
 
 // pollable is conn as a stream that is polled, or nil if that cannot be had. The mutex is held.
@@ -125,7 +127,7 @@ func (e *Endpoint) poll(op *Op) {
 	if e.opt.Crowded {
 		spin = crowdedSpin
 	}
-	var vain time.Time
+	var vain, shared time.Time
 	for turn := 0; !op.finished() && len(e.streams) > 0; turn++ {
 		other := e.streams[turn%len(e.streams)]
 		moved := false
@@ -145,13 +147,19 @@ func (e *Endpoint) poll(op *Op) {
 		if op.finished() {
 			break
 		}
+		if other.window != nil && turn%windowTurns > 0 && !e.woken {
+			continue
+		}
 		now := time.Now()
 		if vain.IsZero() {
-			vain = now
+			vain, shared = now, now
 		} else if now.Sub(vain) > spin {
 			break
 		}
-		share := e.woken || turn%shareTurns == shareTurns-1
+		share := e.woken || now.Sub(shared) > shareTime
+		if share {
+			shared = now
+		}
 		e.woken = false
 		e.mu.Unlock()
 		if share {
