@@ -43,16 +43,20 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 		}
 	}
 	for name, of := range map[string]func(context.Context, *Group, []byte) func() error{"send and receive": sendAndReceive, "step": step} {
-		for _, n := range []int{0, 8, 1 << 10, 64 << 10, 1 << 20} { // sent ahead, and asked for
-			t.Run(fmt.Sprint(name, " ", n), func(t *testing.T) { measureAllocs(t, n, of) })
+		for _, transport := range []string{"tcp", "shm"} {
+			for _, n := range []int{0, 8, 1 << 10, 64 << 10, 1 << 20} { // sent ahead, and asked for
+				t.Run(fmt.Sprintf("%s of %d over %s", name, n, transport), func(t *testing.T) {
+					w := worldOver(t, transport, 2)
+					defer w.close()
+					measureAllocs(t, w, n, of)
+				})
+			}
 		}
 	}
 }
 
 // measureAllocs counts what both ranks of a world allocate while each carries out an operation, again and again.
-func measureAllocs(t *testing.T, n int, of func(context.Context, *Group, []byte) func() error) {
-	w := newTestWorld(t, transports["tcp"](t, 2))
-	defer w.close()
+func measureAllocs(t *testing.T, w *testWorld, n int, of func(context.Context, *Group, []byte) func() error) {
 	const rounds = 200
 	w.run(func(ctx context.Context, g *Group) error {
 		operation := of(ctx, g, make([]byte, n))

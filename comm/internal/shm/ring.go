@@ -22,7 +22,7 @@ const (
 	// is at the next. Go copies pieces this short through the cache.
 	longestRecord = 16 << 10
 	smallestRing  = 64 << 10
-	largestRing   = 512 << 10
+	largestRing   = 2 << 20
 	allRings      = 64 << 20 // bytes, of all ranks of a machine together
 	ringPiece     = 64 << 10 // a ring gets its memory in pieces of this many bytes
 )
@@ -48,6 +48,9 @@ type way struct {
 	full   uint32 // the writer sleeps until there is room; the reader is to ring
 	_      [30]uint32
 }
+
+// newWays are the ways of two rings, at the beginning of a segment.
+func newWays(mem []byte) *[2]way { return (*[2]way)(unsafe.Pointer(&mem[0])) }
 
 // An end is one end of a ring. It trusts nothing in shared memory.
 type end struct {
@@ -146,7 +149,7 @@ func (w *ringWriter) room(n int) (bool, error) {
 	need := w.at + stride(n) + lineSize
 	if need > w.limit {
 		taken := atomic.LoadUint64(&w.way.taken)
-		if w.at-taken > uint64(len(w.mem)) || taken%lineSize != 0 {
+		if taken > w.at || w.at-taken > uint64(len(w.mem)) || taken%lineSize != 0 {
 			return false, errNonsense
 		}
 		if w.limit = taken + uint64(len(w.mem)); need > w.limit {

@@ -57,7 +57,7 @@ func (s *stream) attach(maker bool) error {
 	if err := back(mem[:pageSize]); err != nil {
 		return err
 	}
-	ways := (*[2]way)(unsafe.Pointer(&mem[0]))
+	ways := newWays(mem)
 	mine, theirs := 0, 1
 	if !maker {
 		mine, theirs = 1, 0
