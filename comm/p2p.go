@@ -34,9 +34,9 @@ func Send[T Element](ctx context.Context, g *Group, buf []T, dst int, tag ...int
 func Recv[T Element](ctx context.Context, g *Group, buf []T, src int, tag ...int) (Status, error) {
 	if t, ok := shortCut(ctx, g, src, tag); ok {
 		call, b := p2pCall(callRecv, typeOf[T]()), reduce.Bytes(buf)
-		if got, n, ok := g.lane.RecvNow(g.ranks[src], t, call, b); ok {
+		if n, ok := g.lane.RecvNow(g.ranks[src], t, call, b); ok {
 			var e T
-			return Status{Source: src, Tag: got, Count: n / int(unsafe.Sizeof(e))}, nil
+			return Status{Source: src, Tag: t, Count: n / int(unsafe.Sizeof(e))}, nil
 		}
 	}
 	return recvOp(g, buf, src, tag).do(ctx)

@@ -1,14 +1,14 @@
 // Package transport defines how bytes move between the ranks of a world.
 //
 // A Transport only opens paths: ordered, reliable byte streams from this rank to another. Framing, matching,
-// flow control and failure belong to the endpoint above it, plans and reductions to package comm. Packages tcp
-// and mem implement it; package transporttest checks any implementation.
+// flow control and failure belong to the endpoint above it, plans and reductions to package comm. Packages tcp,
+// near and mem implement it; package transporttest checks any implementation.
 //
 // Two ranks share at most one stream, whoever opened it. When both dial at once the lower rank's stream wins:
 // its peer admits it, and the higher rank's own Dial returns ErrCrossed.
 //
 // A stream is a net.Conn. One that is Pollable too can be had as a Stream, which never waits: who waits for a message
-// then fetches it itself, without a goroutine between.
+// then fetches it itself, without a goroutine between. If that is a Window, it fetches it from where the sender has put it.
 package transport
 
 import (

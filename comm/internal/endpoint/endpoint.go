@@ -19,6 +19,7 @@
 // what there is room for, and a Wait polls, reading large messages straight into their buffers. One goroutine polls for
 // all; when nothing comes for a moment it sleeps as well, and a single goroutine that has slept in an epoll all along goes
 // on for all streams (poll.go, watch.go). It is woken once, not for every message, and not at all when the rank is idle.
+// Through memory short messages of blocking calls go at once, from buffer to buffer, where nothing stands in the way (now.go).
 // Any other net.Conn has a reader and a writer (goroutines.go). Either way the inbox takes the frames apart, and the outbox
 // says what comes next.
 package endpoint

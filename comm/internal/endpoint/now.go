@@ -46,8 +46,8 @@ func (l *Lane) SendNow(dst, tag int, call Call, buf []byte) bool {
 	return true
 }
 
-// RecvNow receives a message from src, point to point, if it comes at once, and says whether it has.
-func (l *Lane) RecvNow(src, tag int, call Call, buf []byte) (gotTag, n int, ok bool) {
+// RecvNow receives a message of n bytes from src, point to point, if it comes at once, and says whether it has.
+func (l *Lane) RecvNow(src, tag int, call Call, buf []byte) (n int, ok bool) {
 	e := l.ep
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -62,8 +62,8 @@ func (l *Lane) RecvNow(src, tag int, call Call, buf []byte) (gotTag, n int, ok b
 		if len(b) < headerSize {
 			break
 		}
-		gotTag, n = awaited(b, l.id, call.Type)
-		if n < 0 || tag != gotTag && tag != AnyTag { // something else comes first
+		n := awaited(b, l.id, tag, call.Type)
+		if n < 0 { // something else comes first
 			e.pull(p)
 			continue
 		}
@@ -72,18 +72,19 @@ func (l *Lane) RecvNow(src, tag int, call Call, buf []byte) (gotTag, n int, ok b
 		}
 		copy(buf, b[headerSize:headerSize+n])
 		p.window.Skip(headerSize + n)
-		l.transfers.note(began, call, src, gotTag, 0, n)
+		l.transfers.note(began, call, src, tag, 0, n)
 		e.giveBack(p, n+headerSize)
-		return gotTag, n, true
+		return n, true
 	}
-	return 0, 0, false
+	return 0, false
 }
 
-// awaited are tag and length of the eager message, point to point in that group, that b begins with; the length is -1 if it is
-// something else.
-func awaited(b []byte, group uint64, typ uint8) (tag, n int) {
-	if kind(b[0]) != kindEager || b[2] != typ || binary.LittleEndian.Uint64(b[8:]) != group || binary.LittleEndian.Uint64(b[16:]) != 0 {
-		return 0, -1
+// awaited is the length of the eager message, point to point with that tag and type in that group, that b begins with, or -1 if
+// it is something else.
+func awaited(b []byte, group uint64, tag int, typ uint8) int {
+	if kind(b[0]) != kindEager || b[2] != typ || binary.LittleEndian.Uint32(b[4:]) != uint32(tag) ||
+		binary.LittleEndian.Uint64(b[8:]) != group || binary.LittleEndian.Uint64(b[16:]) != 0 {
+		return -1
 	}
-	return int(int32(binary.LittleEndian.Uint32(b[4:]))), int(min(binary.LittleEndian.Uint64(b[24:]), maxMessage))
+	return int(min(binary.LittleEndian.Uint64(b[24:]), maxMessage))
 }

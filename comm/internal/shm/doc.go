@@ -2,7 +2,8 @@
 //
 // A [Segment] is such memory: a sealed memfd, without a name that could be left behind, gone with the last process that
 // maps it. A [Desk] hands segments to the other ranks, over a socket without a file. A [Team] is the ranks of a group in a
-// segment of theirs, and has the collectives.
+// segment of theirs, and has the collectives. All else travels through streams of bytes, each in a segment of two ranks, which a
+// desk takes calls for: see ring.go, and package near.
 //
 // How a Team works. Every rank has a clock, which it alone advances: it tells how many operations it has been through, and
 // how many steps of the one under way. It has slots for others to read from, and writes only there and in its own

@@ -48,7 +48,6 @@ func TestConformance(t *testing.T) {
 
 // Where there is no memory ranks are as far from each other as all others, if they may.
 func TestWithoutMemory(t *testing.T) {
-	said := make(chan error, 100)
 	for name, tweak := range map[string]func(rank int, cfg *Config){
 		"wrong token": func(r int, cfg *Config) { cfg.Token = []byte{byte(r)} },
 		"other world": func(r int, cfg *Config) { cfg.World = uint64(r) },
@@ -57,6 +56,7 @@ func TestWithoutMemory(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			said := make(chan error, 100)
 			transporttest.Run(t, func(t *testing.T, size int) []transport.Transport {
 				return world(t, size, func(r int, cfg *Config) {
 					tweak(r, cfg)
@@ -64,11 +64,11 @@ func TestWithoutMemory(t *testing.T) {
 					cfg.Without = func(reason error) error { said <- reason; return nil }
 				})
 			})
-			if len(said) == 0 {
+			select {
+			case reason := <-said:
+				t.Log(reason)
+			default:
 				t.Error("nobody said so")
-			}
-			for len(said) > 0 {
-				<-said
 			}
 		})
 	}
