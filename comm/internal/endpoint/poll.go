@@ -17,8 +17,9 @@ const (
 	readAhead = 32 << 10
 	// directLimit is from how many bytes on a payload is read straight to where it goes.
 	directLimit = 8 << 10
-	// spinTime is how long is polled in vain: a message that takes longer is worth the time it takes to be woken.
-	spinTime = 500 * time.Microsecond
+	// spinTime is how long is polled in vain: longer than it takes a peer to be woken and answer, or two ranks that have slept
+	// once would wake each other for every message.
+	spinTime = 200 * time.Microsecond
 	// crowdedSpin is spinTime where who polls lets others run in between.
 	crowdedSpin = time.Millisecond
 	// shareTime is after how long in vain other goroutines get their turns: to ask the scheduler wakes another thread.
