@@ -13,7 +13,7 @@ func TestTeamsOnSeveralMachines(t *testing.T) {
 	w := worldOver(t, "scattered", 6) // ranks 1 and 2, 0 and 4, 3, and 5 with 1 and 2
 	check := func(when string, want int) {
 		t.Helper()
-		if got := mapped(t); got != want {
+		if got := mapped(t, "gorun"); got != want {
 			t.Errorf("%s: %d pieces of memory are mapped, want %d", when, got, want)
 		}
 	}
