@@ -33,13 +33,14 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 		}
 	}
 	step := func(ctx context.Context, g *Group, buf []byte) func() error {
-		c := &collective{g: g, call: endpoint.Call{Op: uint8(callAllGather)}, ctx: ctx, seq: 1, deadline: time.Now().Add(time.Minute)}
+		c := &collective{g: g, elem: 1, call: endpoint.Call{Op: uint8(callAllGather)}, ctx: ctx, seq: 1, deadline: time.Now().Add(time.Minute)}
 		if err := g.lane.Begin(c.seq, c.call); err != nil {
 			return func() error { return err }
 		}
-		in, peer := make([]byte, len(buf)), 1-g.Rank()
+		in, peer, all := make([]byte, len(buf)), 1-g.Rank(), plan.Range{Hi: len(buf)}
+		t := &task{plan: plan.Plan{{To: peer, Send: all, From: peer, Recv: all}}, src: vector{buf: buf}, dst: vector{buf: in}}
 		return func() error {
-			return c.exchange(plan.Step{To: peer, From: peer}, buf, in)
+			return c.execute(t)
 		}
 	}
 	for name, of := range map[string]func(context.Context, *Group, []byte) func() error{"send and receive": sendAndReceive, "step": step} {

@@ -30,7 +30,8 @@ type Group struct {
 	objectLimit int
 	turns       turns
 	logged      sync.Once // the failure
-	scratch     []uint64  // see room
+	flow        flow
+	scratch     []uint64 // see room
 
 	team    atomic.Pointer[shm.Team] // of all members, if they share memory
 	nodes   *nodes                   // whoever carries out a collective: where members share memory, if that is on several machines

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"time"
+	"unsafe"
 
 	"github.com/gorun/gorun/comm/internal/endpoint"
 	"github.com/gorun/gorun/comm/internal/plan"
@@ -44,6 +45,14 @@ func (v *vector) at(r plan.Range, elem int) []byte {
 		return nil
 	}
 	return buf[(r.Lo-base)*elem : (r.Hi-base)*elem]
+}
+
+// is says whether v and w are one and the same.
+func (v *vector) is(w *vector) bool {
+	if v.parts != nil || w.parts != nil {
+		return unsafe.SliceData(v.parts) == unsafe.SliceData(w.parts)
+	}
+	return unsafe.SliceData(v.buf) == unsafe.SliceData(w.buf) && v.base == w.base
 }
 
 // perform carries c out. An error leaves the group failed.
@@ -113,81 +122,4 @@ func (g *Group) asFailure(err error) *endpoint.Failure {
 		return f
 	}
 	return &endpoint.Failure{Kind: endpoint.Aborted, Rank: g.w.rank, Text: err.Error(), Err: err}
-}
-
-// execute carries out the plan: the one place that both moves and reduces.
-func (c *collective) execute(t *task) error {
-	if callKind(c.call.Op) == callMonitoredBarrier {
-		defer c.callRoll()()
-	}
-	scratch := c.g.room(t.plan, c.elem)
-	for _, s := range t.plan {
-		out, into := t.src.at(s.Send, c.elem), t.dst.at(s.Recv, c.elem)
-		arrived := into
-		switch {
-		case s.To == c.g.rank && s.From == c.g.rank:
-			copy(into, out)
-			continue
-		case s.Merge != plan.Replace:
-			arrived = scratch[:len(into)]
-		}
-		if err := c.exchange(s, out, arrived); err != nil {
-			return err
-		}
-		if len(arrived) == 0 {
-			continue
-		}
-		switch s.Merge {
-		case plan.Replace:
-		case plan.Swap:
-			copy(into, arrived)
-		case plan.Left:
-			t.kernel(into, arrived, into)
-		case plan.Right:
-			t.kernel(into, into, arrived)
-		}
-	}
-	return nil
-}
-
-// exchange sends out and receives into, as s says, and waits for both.
-func (c *collective) exchange(s plan.Step, out, into []byte) error {
-	g := c.g
-	wait := func(op *endpoint.Op) error {
-		if op == nil {
-			return nil
-		}
-		defer op.Free()
-		return op.Wait(c.ctx, max(time.Until(c.deadline), time.Nanosecond))
-	}
-	var recv, send *endpoint.Op
-	if s.From != plan.None {
-		recv = g.lane.Recv(g.ranks[s.From], 0, c.seq, c.call, into)
-	}
-	if s.To != plan.None {
-		send = g.lane.Send(g.ranks[s.To], 0, c.seq, c.call, out)
-	}
-	err := wait(recv)
-	if err != nil {
-		g.lane.Fail(g.asFailure(err)) // so that the send ends too
-	}
-	if sendErr := wait(send); err == nil {
-		err = sendErr
-	}
-	return err
-}
-
-// room is memory for the longest message of p that is not received in place, aligned for any element. It is the group's,
-// and kept for the next collective: only the one whose turn it is uses it.
-func (g *Group) room(p plan.Plan, elem int) []byte {
-	longest := 0
-	for _, s := range p {
-		if s.Merge != plan.Replace {
-			longest = max(longest, s.Recv.Len()*elem)
-		}
-	}
-	if words := (longest + 7) / 8; words > len(g.scratch) {
-		g.scratch = make([]uint64, words)
-	}
-	return reduce.Bytes(g.scratch)
 }

@@ -23,8 +23,8 @@ const (
 	kindAnswer                  // the payload says
 )
 
-// headerSize is the length of every frame's header in bytes: less than a cache line.
-const headerSize = 56
+// headerSize is the length of every frame's header in bytes: a cache line.
+const headerSize = 64
 
 // header is the envelope of a frame. Numbers travel in little-endian order.
 type header struct {
@@ -34,6 +34,7 @@ type header struct {
 	seq   uint64 // collective: its number in the group, from 1; point to point: 0
 	size  uint64 // bytes of the message (eager, RTS, data), of the document (abort, answer) or of credit
 	id    uint64 // RTS, CTS, decline, data: the sender's number of the message
+	whole uint64 // collective: bytes of the message of which this is a piece
 	call  Call
 }
 
@@ -44,6 +45,7 @@ func (h header) append(b []byte) []byte {
 	b = binary.LittleEndian.AppendUint64(b, h.seq)
 	b = binary.LittleEndian.AppendUint64(b, h.size)
 	b = binary.LittleEndian.AppendUint64(b, h.id)
+	b = binary.LittleEndian.AppendUint64(b, h.whole)
 	b = binary.LittleEndian.AppendUint32(b, uint32(h.call.Root))
 	b = binary.LittleEndian.AppendUint64(b, h.call.Count)
 	return binary.LittleEndian.AppendUint32(b, h.call.Detail)
@@ -58,10 +60,11 @@ func parseHeader(b []byte) (header, error) {
 		seq:   binary.LittleEndian.Uint64(b[16:]),
 		size:  binary.LittleEndian.Uint64(b[24:]),
 		id:    binary.LittleEndian.Uint64(b[32:]),
+		whole: binary.LittleEndian.Uint64(b[40:]),
 		call: Call{
 			Op: b[1], Type: b[2], Reduce: b[3],
-			Root:  int32(binary.LittleEndian.Uint32(b[40:])),
-			Count: binary.LittleEndian.Uint64(b[44:]), Detail: binary.LittleEndian.Uint32(b[52:]),
+			Root:  int32(binary.LittleEndian.Uint32(b[48:])),
+			Count: binary.LittleEndian.Uint64(b[52:]), Detail: binary.LittleEndian.Uint32(b[60:]),
 		},
 	}
 	switch {
@@ -73,8 +76,8 @@ func parseHeader(b []byte) (header, error) {
 		return h, fmt.Errorf("abort frame of %d bytes, limit %d", h.size, abortLimit)
 	case h.kind == kindAnswer && h.size > reportLimit:
 		return h, fmt.Errorf("answer frame of %d bytes, limit %d", h.size, reportLimit)
-	case h.size > maxMessage:
-		return h, fmt.Errorf("message of %d bytes, limit %d", h.size, uint64(maxMessage))
+	case max(h.size, h.whole) > maxMessage:
+		return h, fmt.Errorf("message of %d bytes, limit %d", max(h.size, h.whole), uint64(maxMessage))
 	}
 	return h, nil
 }

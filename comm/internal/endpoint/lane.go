@@ -89,13 +89,28 @@ func (l *Lane) mismatch(source int, h header) *Failure {
 
 // Send starts sending buf to dst. It does not block. seq is 0 for point to point; tag is then the caller's, else 0.
 func (l *Lane) Send(dst int, tag int, seq uint64, call Call, buf []byte) *Op {
-	e := l.ep
+	op := newOp(dst, tag, call)
+	op.seq, op.buf, op.whole = seq, buf, len(buf)
+	return l.send(op)
+}
+
+// SendPiece is Send of a piece of a collective's message, which has so many bytes on the whole. Pieces of at most
+// LongestPiece bytes mostly travel at once.
+func (l *Lane) SendPiece(dst int, seq uint64, call Call, buf []byte, whole int) *Op {
+	op := newOp(dst, 0, call)
+	op.seq, op.buf, op.whole = seq, buf, whole
+	return l.send(op)
+}
+
+func (l *Lane) send(op *Op) *Op {
+	e, dst, buf := l.ep, op.peer, op.buf
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	op := newOp(dst, tag, call)
-	op.send, op.seq, op.buf = true, seq, buf
+	op.send = true
 	l.addOp(op)
-	h := header{kind: kindEager, tag: op.tag, group: l.id, seq: seq, size: uint64(len(buf)), call: call}
+	h := header{
+		kind: kindEager, tag: op.tag, group: l.id, seq: op.seq, size: uint64(len(buf)), whole: uint64(op.whole), call: op.call,
+	}
 	p := e.peers[dst]
 	gone := l.gone(dst)
 	switch err := l.usable(); {
@@ -130,7 +145,14 @@ func (l *Lane) Send(dst int, tag int, seq uint64, call Call, buf []byte) *Op {
 // Recv starts receiving a message of at most len(buf) bytes from src (or AnySource) with tag (or AnyTag).
 func (l *Lane) Recv(src int, tag int, seq uint64, call Call, buf []byte) *Op {
 	op := newOp(src, tag, call)
-	op.seq, op.buf = seq, buf
+	op.seq, op.buf, op.whole = seq, buf, len(buf)
+	return l.recv(op)
+}
+
+// RecvPiece is Recv of what SendPiece sends.
+func (l *Lane) RecvPiece(src int, seq uint64, call Call, buf []byte, whole int) *Op {
+	op := newOp(src, 0, call)
+	op.seq, op.buf, op.whole = seq, buf, whole
 	return l.recv(op)
 }
 

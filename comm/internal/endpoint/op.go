@@ -34,6 +34,7 @@ type Op struct {
 	seq   uint64
 	call  Call
 	buf   []byte
+	whole int         // collective: bytes of the message of which buf is a piece
 	limit int         // RecvNew: how long buf may become
 	over  func() bool // Await: whether it has happened
 
@@ -133,6 +134,9 @@ func (op *Op) withdraw(err error) bool {
 }
 
 func (op *Op) finished() bool { return op.ended.Load() }
+
+// Ended says whether the operation has ended: Wait returns at once.
+func (op *Op) Ended() bool { return op.finished() }
 
 // finish ends the operation, which is in no queue any more. From then on op is its caller's alone: who sees that it has
 // ended may Free it. The endpoint's mutex is held.

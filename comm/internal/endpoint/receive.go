@@ -130,12 +130,12 @@ func (op *Op) refusal(m *message) error {
 			Kind: Mismatched, Rank: m.source, Text: "sent another element type",
 			Calls: []RankCall{{Rank: rank, Seq: op.seq, Call: op.call}, {Rank: m.source, Seq: m.seq, Call: m.call}},
 		}
-	case op.seq > 0 && int(m.size) != room:
+	case op.seq > 0 && (int(m.size) != room || int(m.whole) != op.whole):
 		return &Failure{
 			Kind: Mismatched, Rank: m.source, Text: "sent a message of another length",
 			Calls: []RankCall{
-				{Rank: rank, Seq: op.seq, Call: op.call, Bytes: room},
-				{Rank: m.source, Seq: m.seq, Call: m.call, Bytes: int(m.size)},
+				{Rank: rank, Seq: op.seq, Call: op.call, Bytes: op.whole},
+				{Rank: m.source, Seq: m.seq, Call: m.call, Bytes: int(m.whole)},
 			},
 		}
 	case int(m.size) > room:

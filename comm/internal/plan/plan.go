@@ -16,6 +16,9 @@ type Range struct{ Lo, Hi int }
 // Len is the number of elements.
 func (r Range) Len() int { return r.Hi - r.Lo }
 
+// Overlaps says whether r and s have elements in common.
+func (r Range) Overlaps(s Range) bool { return max(r.Lo, s.Lo) < min(r.Hi, s.Hi) }
+
 // A Merge says what becomes of elements that arrive.
 type Merge uint8
 

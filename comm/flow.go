@@ -1,0 +1,365 @@
+package comm
+
+import (
+	"time"
+
+	"github.com/gorun/gorun/comm/internal/endpoint"
+	"github.com/gorun/gorun/comm/internal/plan"
+	"github.com/gorun/gorun/comm/internal/reduce"
+)
+
+const (
+	// pieceBytes is how much of a step's message travels at once.
+	pieceBytes = endpoint.LongestPiece
+	// mostPieces is how many pieces are under way, each way.
+	mostPieces = 16
+	// mostScratch is how many of those that come wait to be combined: they and what they are combined with fit into a cache.
+	mostScratch = 2
+	// mostSteps is how many steps ahead is looked for pieces.
+	mostSteps = 8
+)
+
+// A flow carries out the plan of a task: the one place that both moves and reduces. There is one for each group, which only
+// the collective whose turn it is uses.
+//
+// Messages travel in pieces, and ahead of the order in which steps take effect: a piece is sent as soon as what it is of is
+// there, and awaited as soon as nobody needs any more what is in its place. So pieces pass through a rank, as the links of
+// a chain, and one is combined while the next is on its way. Whatever it waits for, a rank has sent all that the plan sends
+// before: that, and pieces that are sent without being asked for or wait for their receiver where they are, is why it cannot
+// wait for ever, if a plan of whole messages cannot.
+type flow struct {
+	c     *collective
+	t     *task
+	whole bool // what is sent and what is received are one vector
+	piece int  // elements
+	room  []byte
+
+	out, in, done cursor // what is to be sent next, awaited next, merged next
+	sent, awaited queue
+	scratch       int // pieces in room
+	last          int // of them
+}
+
+// A cursor is a place in a plan: behind so many elements of the message of a step.
+type cursor struct{ step, at int }
+
+// take returns what of r, the range of c's step, is at c: at most n elements. It moves c behind them.
+func (c *cursor) take(r plan.Range, n int) plan.Range {
+	p := c.rest(r)
+	if p.Len() > n {
+		p.Hi = p.Lo + n
+		c.at += n
+	} else {
+		*c = cursor{step: c.step + 1}
+	}
+	return p
+}
+
+// rest is what of r is at c and behind.
+func (c *cursor) rest(r plan.Range) plan.Range { return plan.Range{Lo: r.Lo + c.at, Hi: r.Hi} }
+
+// isBefore says whether c's step, or as many elements of the same one, come before d.
+func (c *cursor) isBefore(d cursor) bool { return c.step < d.step || c.step == d.step && c.at <= d.at }
+
+// execute carries out t's plan.
+func (c *collective) execute(t *task) error {
+	if callKind(c.call.Op) == callMonitoredBarrier {
+		defer c.callRoll()()
+	}
+	f := &c.g.flow
+	f.begin(c, t)
+	err := f.run()
+	if err != nil {
+		c.g.lane.Fail(c.g.asFailure(err)) // so that everything under way ends
+	}
+	for !f.sent.isEmpty() || !f.awaited.isEmpty() {
+		q := &f.awaited
+		if q.isEmpty() {
+			q = &f.sent
+		}
+		if ended := f.wait(q.pop().op); err == nil {
+			err = ended
+		}
+	}
+	f.c, f.t = nil, nil
+	return err
+}
+
+func (f *flow) begin(c *collective, t *task) {
+	f.c, f.t = c, t
+	f.whole = t.src.is(&t.dst)
+	f.piece = max(pieceBytes/c.elem, 1)
+	f.out, f.in, f.done, f.scratch, f.last = cursor{}, cursor{}, cursor{}, 0, 0
+	f.room = c.g.room(t.plan, f.piece, c.elem)
+}
+
+// run merges piece after piece, until all have been and the last one to be sent is under way.
+func (f *flow) run() error {
+	p := f.t.plan
+	for {
+		for !f.awaited.isFull() && f.mayReceive() {
+			f.receive()
+		}
+		for !f.sent.isFull() && f.maySend() {
+			f.send()
+		}
+		switch {
+		case f.isDue():
+			if err := f.sendNow(); err != nil {
+				return err
+			}
+		case f.done.step == len(p):
+			return nil
+		default:
+			if err := f.merge(&p[f.done.step]); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// isDue says whether the next piece has to be sent before any other is merged.
+func (f *flow) isDue() bool {
+	p, next := f.t.plan, f.done
+	switch {
+	case f.out.step == len(p):
+		return false
+	case f.out.isBefore(f.done):
+		return true
+	case f.out.step > f.done.step || !f.whole:
+		return false
+	}
+	s := &p[f.out.step] // of which the next one to be merged may overwrite a part
+	return s.From != plan.None && s.To != plan.None && f.out.rest(s.Send).Overlaps(next.take(s.Recv, f.piece))
+}
+
+func (f *flow) isCopy(s *plan.Step) bool { return s.To == f.c.g.rank && s.From == s.To }
+
+// sendNow sends the next piece, if the step has one, and waits for others if too many are under way.
+func (f *flow) sendNow() error {
+	s := &f.t.plan[f.out.step]
+	if s.To == plan.None || f.isCopy(s) {
+		f.out = cursor{step: f.out.step + 1}
+		return nil
+	}
+	if f.sent.isFull() {
+		if err := f.wait(f.sent.pop().op); err != nil {
+			return err
+		}
+	}
+	f.send()
+	return nil
+}
+
+// send sends the next piece.
+func (f *flow) send() {
+	c, s := f.c, &f.t.plan[f.out.step]
+	r := f.out.take(s.Send, f.piece)
+	op := c.g.lane.SendPiece(c.g.ranks[s.To], c.seq, c.call, f.t.src.at(r, c.elem), s.Send.Len()*c.elem)
+	f.sent.push(under{op: op, r: r})
+}
+
+// receive awaits the next piece.
+func (f *flow) receive() {
+	c, s := f.c, &f.t.plan[f.in.step]
+	r := f.in.take(s.Recv, f.piece)
+	buf := f.t.dst.at(r, c.elem)
+	if s.Merge != plan.Replace {
+		at := f.last * len(f.room) / mostScratch
+		buf = f.room[at:][:len(buf)]
+		f.last = (f.last + 1) % mostScratch
+		f.scratch++
+	}
+	op := c.g.lane.RecvPiece(c.g.ranks[s.From], c.seq, c.call, buf, s.Recv.Len()*c.elem)
+	f.awaited.push(under{op, r, buf})
+}
+
+// merge makes the next piece of s part of what is there, once it has come; or all of s that moves nothing to this rank.
+func (f *flow) merge(s *plan.Step) error {
+	dst, elem := &f.t.dst, f.c.elem
+	switch {
+	case f.isCopy(s):
+		if err := f.free(s.Recv); err != nil {
+			return err
+		}
+		copy(dst.at(s.Recv, elem), f.t.src.at(s.Send, elem))
+		fallthrough
+	case s.From == plan.None:
+		f.done.step++
+		return nil
+	}
+	next := f.done
+	r := next.take(s.Recv, f.piece)
+	if f.awaited.isEmpty() { // as what is in its place was still needed
+		if err := f.free(r); err != nil {
+			return err
+		}
+		f.in = f.done
+		f.receive()
+	}
+	got := f.awaited.pop()
+	if err := f.wait(got.op); err != nil {
+		return err
+	}
+	if s.Merge != plan.Replace {
+		if err := f.free(r); err != nil {
+			return err
+		}
+		f.scratch--
+		mergeInto(s.Merge, f.t.kernel, dst.at(r, elem), got.buf)
+	}
+	f.done = next
+	return nil
+}
+
+func mergeInto(m plan.Merge, kernel reduce.Kernel, into, arrived []byte) {
+	switch {
+	case len(into) == 0:
+	case m == plan.Left:
+		kernel(into, arrived, into)
+	case m == plan.Right:
+		kernel(into, into, arrived)
+	default:
+		copy(into, arrived)
+	}
+}
+
+// free waits until nothing that is being sent is of r, which is about to be overwritten.
+func (f *flow) free(r plan.Range) error {
+	for f.whole && f.sent.has(r) {
+		if err := f.wait(f.sent.pop().op); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ahead moves c to the next step that it concerns, and returns that unless it is too far ahead, or behind a copy.
+func (f *flow) ahead(c *cursor, peer func(*plan.Step) int) *plan.Step {
+	p := f.t.plan
+	for ; c.step < len(p) && c.step <= f.done.step+mostSteps; *c = (cursor{step: c.step + 1}) {
+		s := &p[c.step]
+		if f.isCopy(s) && c.step >= f.done.step {
+			return nil
+		}
+		if peer(s) != plan.None && !f.isCopy(s) {
+			return s
+		}
+	}
+	return nil
+}
+
+func goesTo(s *plan.Step) int    { return s.To }
+func comesFrom(s *plan.Step) int { return s.From }
+
+// mayReceive says whether there is a piece to be awaited next for which there is room.
+func (f *flow) mayReceive() bool {
+	s := f.ahead(&f.in, comesFrom)
+	if s == nil {
+		return false
+	}
+	if s.Merge != plan.Replace {
+		return f.scratch < mostScratch
+	}
+	at := f.in
+	r := at.take(s.Recv, f.piece)
+	if f.merges(r, f.in.step) {
+		return false
+	}
+	if !f.whole {
+		return true
+	}
+	at = f.out
+	for at.step <= f.in.step {
+		if s := &f.t.plan[at.step]; s.To != plan.None && at.rest(s.Send).Overlaps(r) {
+			return false
+		}
+		at = cursor{step: at.step + 1}
+	}
+	return !f.sent.has(r)
+}
+
+// maySend says whether there is a piece to be sent next that is there. A message of nothing says that the steps before have
+// been taken.
+func (f *flow) maySend() bool {
+	s := f.ahead(&f.out, goesTo)
+	if s == nil || s.Send.Len() == 0 {
+		return false
+	}
+	at := f.out
+	return !f.whole || !f.merges(at.take(s.Send, f.piece), f.out.step)
+}
+
+// merges says whether something of r is still to be merged by steps before step.
+func (f *flow) merges(r plan.Range, step int) bool {
+	for at := f.done; at.step < step; at = (cursor{step: at.step + 1}) {
+		if s := &f.t.plan[at.step]; s.From != plan.None && at.rest(s.Recv).Overlaps(r) {
+			return true
+		}
+	}
+	return false
+}
+
+// wait waits for op, and lets its memory be that of another operation.
+func (f *flow) wait(op *endpoint.Op) error {
+	defer op.Free()
+	if op.Ended() {
+		return op.Err()
+	}
+	return op.Wait(f.c.ctx, max(time.Until(f.c.deadline), time.Nanosecond))
+}
+
+// room is memory for the pieces of p that are not received in place, aligned for any element. It is kept for the next
+// collective.
+func (g *Group) room(p plan.Plan, piece, elem int) []byte {
+	longest := 0
+	for _, s := range p {
+		if s.Merge != plan.Replace {
+			longest = max(longest, min(s.Recv.Len(), piece)*elem)
+		}
+	}
+	words := (longest + 63) / 64 * 8
+	if words*mostScratch > len(g.scratch) {
+		g.scratch = make([]uint64, words*mostScratch)
+	}
+	return reduce.Bytes(g.scratch)[:8*words*mostScratch]
+}
+
+// A queue is operations under way, oldest first.
+type queue struct {
+	ring     [mostPieces]under
+	first, n int
+}
+
+// under is an operation under way that moves range r; into buf, if it is awaited.
+type under struct {
+	op  *endpoint.Op
+	r   plan.Range
+	buf []byte
+}
+
+func (q *queue) isEmpty() bool { return q.n == 0 }
+func (q *queue) isFull() bool  { return q.n == mostPieces }
+
+func (q *queue) push(u under) {
+	q.ring[(q.first+q.n)%mostPieces] = u
+	q.n++
+}
+
+func (q *queue) pop() under {
+	at := &q.ring[q.first]
+	u := *at
+	*at = under{}
+	q.first, q.n = (q.first+1)%mostPieces, q.n-1
+	return u
+}
+
+// has says whether one of the operations that have not ended moves elements of r.
+func (q *queue) has(r plan.Range) bool {
+	for i := range q.n {
+		if u := &q.ring[(q.first+i)%mostPieces]; u.r.Overlaps(r) {
+			return true
+		}
+	}
+	return false
+}
