@@ -9,12 +9,14 @@ import (
 )
 
 const (
-	// pieceBytes is how much of a step's message travels at once.
+	// pieceBytes is how much of a step's message travels at once, if it is received where it belongs.
 	pieceBytes = endpoint.LongestPiece
+	// foldedBytes is the same in reductions: pieces that come are still in a core's cache when they are combined.
+	foldedBytes = 128 << 10
 	// mostPieces is how many pieces are under way, each way.
 	mostPieces = 16
-	// mostScratch is how many of those that come wait to be combined: they and what they are combined with fit into a cache.
-	mostScratch = 2
+	// mostScratch is how many of them wait to be combined.
+	mostScratch = 4
 	// mostSteps is how many steps ahead is looked for pieces.
 	mostSteps = 8
 )
@@ -38,6 +40,7 @@ type flow struct {
 	sent, awaited queue
 	scratch       int // pieces in room
 	last          int // of them
+	lead, most    int // how many more pieces have been sent than merged, and at most are ahead of time
 }
 
 // A cursor is a place in a plan: behind so many elements of the message of a step.
@@ -88,8 +91,11 @@ func (c *collective) execute(t *task) error {
 func (f *flow) begin(c *collective, t *task) {
 	f.c, f.t = c, t
 	f.whole = t.src.is(&t.dst)
-	f.piece = max(pieceBytes/c.elem, 1)
-	f.out, f.in, f.done, f.scratch, f.last = cursor{}, cursor{}, cursor{}, 0, 0
+	f.most, f.piece = mostPieces, max(pieceBytes/c.elem, 1)
+	if t.kernel != nil {
+		f.most, f.piece = mostScratch, max(foldedBytes/c.elem, 1)
+	}
+	f.out, f.in, f.done, f.scratch, f.last, f.lead = cursor{}, cursor{}, cursor{}, 0, 0, 0
 	f.room = c.g.room(t.plan, f.piece, c.elem)
 }
 
@@ -142,7 +148,7 @@ func (f *flow) sendNow() error {
 		f.out = cursor{step: f.out.step + 1}
 		return nil
 	}
-	if f.sent.isFull() {
+	for !f.sent.isEmpty() && (f.sent.isFull() || !f.travels(s)) {
 		if err := f.wait(f.sent.pop().op); err != nil {
 			return err
 		}
@@ -151,12 +157,19 @@ func (f *flow) sendNow() error {
 	return nil
 }
 
+// travels says whether the next piece, which is of s, goes without being asked for.
+func (f *flow) travels(s *plan.Step) bool {
+	n := min(f.out.rest(s.Send).Len(), f.piece) * f.c.elem
+	return f.c.g.lane.TravelsAtOnce(f.c.g.ranks[s.To], n)
+}
+
 // send sends the next piece.
 func (f *flow) send() {
 	c, s := f.c, &f.t.plan[f.out.step]
 	r := f.out.take(s.Send, f.piece)
 	op := c.g.lane.SendPiece(c.g.ranks[s.To], c.seq, c.call, f.t.src.at(r, c.elem), s.Send.Len()*c.elem)
 	f.sent.push(under{op: op, r: r})
+	f.lead++
 }
 
 // receive awaits the next piece.
@@ -209,6 +222,7 @@ func (f *flow) merge(s *plan.Step) error {
 		mergeInto(s.Merge, f.t.kernel, dst.at(r, elem), got.buf)
 	}
 	f.done = next
+	f.lead--
 	return nil
 }
 
@@ -283,7 +297,7 @@ func (f *flow) mayReceive() bool {
 // been taken.
 func (f *flow) maySend() bool {
 	s := f.ahead(&f.out, goesTo)
-	if s == nil || s.Send.Len() == 0 {
+	if s == nil || s.Send.Len() == 0 || f.lead >= f.most || !f.travels(s) {
 		return false
 	}
 	at := f.out

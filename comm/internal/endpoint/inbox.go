@@ -13,6 +13,7 @@ type inbox struct {
 
 	// Of the frame whose payload is coming.
 	h    header
+	long bool     // it is one to be read straight to where it goes
 	rest int      // bytes that have not come
 	into []byte   // where they go; nil: they are thrown away
 	op   *Op      // the receive whose buffer that is part of
@@ -78,7 +79,7 @@ func (e *Endpoint) begin(p *peer) error {
 	if err != nil {
 		return err
 	}
-	in.h, in.rest, in.into = h, 0, nil
+	in.h, in.rest, in.into, in.long = h, 0, nil, isMessage(h.kind) && h.size >= directLimit
 	switch h.kind {
 	case kindEager:
 		in.rest = int(h.size)
@@ -108,6 +109,9 @@ func (e *Endpoint) begin(p *peer) error {
 	}
 	return e.took(p, 0)
 }
+
+// isMessage says whether the payload of a frame is a message.
+func isMessage(k kind) bool { return k == kindEager || k == kindData }
 
 // took counts n bytes of payload that have come to where they go, and acts on the frame once it is whole.
 func (e *Endpoint) took(p *peer, n int) error {

@@ -102,6 +102,13 @@ func (l *Lane) SendPiece(dst int, seq uint64, call Call, buf []byte, whole int) 
 	return l.send(op)
 }
 
+// TravelsAtOnce says whether a piece of n bytes that is sent to dst now need not wait until it is asked for.
+func (l *Lane) TravelsAtOnce(dst, n int) bool {
+	l.ep.mu.Lock()
+	defer l.ep.mu.Unlock()
+	return l.ep.peers[dst].takes(n)
+}
+
 func (l *Lane) send(op *Op) *Op {
 	e, dst, buf := l.ep, op.peer, op.buf
 	e.mu.Lock()
@@ -130,8 +137,8 @@ func (l *Lane) send(op *Op) *Op {
 		return op
 	}
 	e.want(p)
-	if cost := len(buf) + headerSize; len(buf) <= eagerLimit && cost <= p.budget {
-		p.budget -= cost
+	if p.takes(len(buf)) {
+		p.budget -= h.cost()
 		e.enqueue(p, frame{header: h, payload: buf, op: op})
 	} else {
 		e.nextID++

@@ -52,6 +52,9 @@ func newPeer(rank int) *peer {
 	}
 }
 
+// takes says whether a message of n bytes may be sent before p has asked for it.
+func (p *peer) takes(n int) bool { return n <= eagerLimit && n+headerSize <= p.budget }
+
 func (p *peer) isSettled() bool {
 	select {
 	case <-p.settled:

@@ -82,7 +82,7 @@ func (e *Endpoint) pull(p *peer) bool {
 	switch {
 	case straight:
 		b = p.in.into[:min(p.in.rest, pieceLimit)]
-	case quick && p.in.rest == 0:
+	case p.in.rest == 0 && (quick || p.in.long): // what is long is likely to be followed by its like
 		b = b[:headerSize-p.in.have]
 	case quick:
 		b = b[:min(p.in.rest, len(b))]
