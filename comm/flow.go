@@ -9,10 +9,6 @@ import (
 )
 
 const (
-	// pieceBytes is how much of a step's message travels at once, if it is received where it belongs.
-	pieceBytes = endpoint.LongestPiece
-	// foldedBytes is the same in reductions: pieces that come are still in a core's cache when they are combined.
-	foldedBytes = 128 << 10
 	// mostPieces is how many pieces are under way, each way.
 	mostPieces = 16
 	// mostScratch is how many of them wait to be combined.
@@ -91,9 +87,9 @@ func (c *collective) execute(t *task) error {
 func (f *flow) begin(c *collective, t *task) {
 	f.c, f.t = c, t
 	f.whole = t.src.is(&t.dst)
-	f.most, f.piece = mostPieces, max(pieceBytes/c.elem, 1)
+	f.most, f.piece = mostPieces, max(plan.Piece/c.elem, 1)
 	if t.kernel != nil {
-		f.most, f.piece = mostScratch, max(foldedBytes/c.elem, 1)
+		f.most, f.piece = mostScratch, max(plan.FoldedPiece/c.elem, 1)
 	}
 	f.out, f.in, f.done, f.scratch, f.last, f.lead = cursor{}, cursor{}, cursor{}, 0, 0, 0
 	f.room = c.g.room(t.plan, f.piece, c.elem)
@@ -219,20 +215,25 @@ func (f *flow) merge(s *plan.Step) error {
 			return err
 		}
 		f.scratch--
-		mergeInto(s.Merge, f.t.kernel, dst.at(r, elem), got.buf)
+		own := dst
+		if f.t.own.buf != nil {
+			own = &f.t.own
+		}
+		mergeInto(s.Merge, f.t.kernel, dst.at(r, elem), own.at(r, elem), got.buf)
 	}
 	f.done = next
 	f.lead--
 	return nil
 }
 
-func mergeInto(m plan.Merge, kernel reduce.Kernel, into, arrived []byte) {
+// mergeInto combines own with what has arrived.
+func mergeInto(m plan.Merge, kernel reduce.Kernel, into, own, arrived []byte) {
 	switch {
 	case len(into) == 0:
 	case m == plan.Left:
-		kernel(into, arrived, into)
+		kernel(into, arrived, own)
 	case m == plan.Right:
-		kernel(into, into, arrived)
+		kernel(into, own, arrived)
 	default:
 		copy(into, arrived)
 	}
@@ -337,6 +338,14 @@ func (g *Group) room(p plan.Plan, piece, elem int) []byte {
 		g.scratch = make([]uint64, words*mostScratch)
 	}
 	return reduce.Bytes(g.scratch)[:8*words*mostScratch]
+}
+
+// memory is n bytes for partial results, aligned for any element. It is kept, too.
+func (g *Group) memory(n int) []byte {
+	if words := (n + 7) / 8; words > len(g.partial) {
+		g.partial = make([]uint64, words)
+	}
+	return reduce.Bytes(g.partial)[:n]
 }
 
 // A queue is operations under way, oldest first.

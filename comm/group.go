@@ -32,6 +32,7 @@ type Group struct {
 	logged      sync.Once // the failure
 	flow        flow
 	scratch     []uint64 // see room
+	partial     []uint64 // see memory
 
 	team    atomic.Pointer[shm.Team] // of all members, if they share memory
 	nodes   *nodes                   // whoever carries out a collective: where members share memory, if that is on several machines

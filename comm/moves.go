@@ -61,7 +61,7 @@ func broadcast[T Element](g *Group, buf []T, src int) *collective {
 		if n := c.onNodes(false); n != nil {
 			return c.broadcastOn(n, reduce.Bytes(buf), src)
 		}
-		return inPlace(plan.BinomialBroadcast(g.rank, g.Size(), len(buf), src), reduce.Bytes(buf))
+		return inPlace(plan.Broadcast(g.rank, g.Size(), len(buf), c.elem, src), reduce.Bytes(buf))
 	}
 	return c
 }

@@ -57,7 +57,7 @@ func reduceTo[T Element](g *Group, buf []T, op Op, dst int) *collective {
 			return r.reduceOn(n, buf, dst)
 		}
 		n := len(buf) / r.red.width
-		return r.inPlace(plan.Reduce(g.rank, g.Size(), n, dst, r.red.ordered()), buf, g.rank == dst)
+		return r.towards(plan.Reduce(g.rank, g.Size(), n, r.elem, dst, r.red.ordered()), buf, g.rank == dst)
 	}
 	return r.collective
 }

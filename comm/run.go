@@ -19,6 +19,7 @@ const newsTimeout = 100 * time.Millisecond
 type task struct {
 	plan     plan.Plan
 	src, dst vector        // what is sent from and received into; one and the same for most plans
+	own      vector        // what is combined with what comes, if that is not dst
 	kernel   reduce.Kernel // for steps that reduce
 	end      func()        // makes the caller's result of what is in dst; may be nil
 

@@ -38,8 +38,6 @@ import (
 )
 
 const (
-	// LongestPiece is how long pieces of a collective's messages had better be at most.
-	LongestPiece = eagerLimit
 	// eagerLimit is the longest message, in bytes, that is sent before the receiver has asked for it.
 	eagerLimit = 256 << 10
 	// eagerBudget bounds what one peer may have sent eagerly and not yet seen consumed, headers included.

@@ -94,8 +94,8 @@ func (l *Lane) Send(dst int, tag int, seq uint64, call Call, buf []byte) *Op {
 	return l.send(op)
 }
 
-// SendPiece is Send of a piece of a collective's message, which has so many bytes on the whole. Pieces of at most
-// LongestPiece bytes mostly travel at once.
+// SendPiece is Send of a piece of a collective's message, which has so many bytes on the whole. Pieces
+// of a few hundred KiB mostly travel at once.
 func (l *Lane) SendPiece(dst int, seq uint64, call Call, buf []byte, whole int) *Op {
 	op := newOp(dst, 0, call)
 	op.seq, op.buf, op.whole = seq, buf, whole

@@ -1,6 +1,9 @@
 package plan
 
-import "slices"
+import (
+	"math/bits"
+	"slices"
+)
 
 // shortAllReduce and middleAllReduce are the lengths in bytes up to which fewer steps beat fewer bytes in an all-reduce, and
 // fewer steps beat messages between neighbours only. The choice depends on nothing but the call, so every rank chooses
@@ -12,6 +15,13 @@ const (
 
 // pairAllReduce is shortAllReduce of two ranks, which send as many bytes either way.
 const pairAllReduce = 256 << 10
+
+// Piece and FoldedPiece are the lengths in bytes of the pieces in which messages travel: of operations that move, and of those
+// that combine, where pieces that come are to be in a core's cache still when they are combined.
+const (
+	Piece       = 256 << 10
+	FoldedPiece = 128 << 10
+)
 
 // shortAllGather is the length in bytes of all blocks together up to which fewer steps beat messages between neighbours
 // only.
@@ -67,13 +77,33 @@ func equal(size, n int) []Range {
 	return blocks
 }
 
+// Broadcast picks the algorithm for a vector of n elements of elem bytes each.
+func Broadcast(rank, size, n, elem, root int) Plan {
+	if inChain(size, n*elem/Piece) {
+		return ChainBroadcast(rank, size, n, root)
+	}
+	return BinomialBroadcast(rank, size, n, root)
+}
+
 // Reduce picks the algorithm for a reduction to root.
-func Reduce(rank, size, n, root int, ordered bool) Plan {
-	if ordered {
+func Reduce(rank, size, n, elem, root int, ordered bool) Plan {
+	switch {
+	case ordered:
 		return OrderedReduce(rank, size, n, root)
+	case inChain(size, n*elem/FoldedPiece):
+		return ChainReduce(rank, size, n, root)
 	}
 	return BinomialReduce(rank, size, n, root)
 }
+
+// inChain says whether so many pieces are sooner at the other end of a chain than out of the root of a tree, which sends each
+// of them several times.
+func inChain(size, pieces int) bool {
+	return pieces*(depth(size)-1) > size-2
+}
+
+// depth is that of a binomial tree.
+func depth(size int) int { return bits.Len(uint(size - 1)) }
 
 // ReduceScatter picks the algorithm for a reduction of which every rank keeps a block.
 func ReduceScatter(rank int, blocks []Range, ordered bool) Plan {

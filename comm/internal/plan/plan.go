@@ -66,6 +66,17 @@ func (s Step) String() string {
 // receive from it in the other's: steps need not have the same index on both sides.
 type Plan []Step
 
+// Reductions is how many steps combine something on p's rank.
+func (p Plan) Reductions() int {
+	n := 0
+	for _, s := range p {
+		if s.From != None && s.Merge.Reduces() {
+			n++
+		}
+	}
+	return n
+}
+
 // Even cuts n elements into size blocks whose lengths differ by at most one, the longer ones first, and returns
 // block i.
 func Even(n, size, i int) Range {

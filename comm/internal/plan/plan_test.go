@@ -128,22 +128,24 @@ func TestRootedPlans(t *testing.T) {
 		size, n := drawSize(t), rapid.IntRange(0, 5).Draw(t, "n")
 		root := rapid.IntRange(0, size-1).Draw(t, "root")
 
-		vec := own(size, n)
-		simulate(t, plansOf(size, func(r int) Plan { return BinomialBroadcast(r, size, n, root) }), vec, vec)
-		for r := range vec {
-			for i, e := range vec[r] {
-				if !slices.Equal(e, element{root}) {
-					t.Fatalf("broadcast: rank %d element %d holds %v, want %d", r, i, e, root)
+		var vec [][]element
+		for _, elem := range []int{1, 16 * Piece} {
+			vec = own(size, n)
+			simulate(t, plansOf(size, func(r int) Plan { return Broadcast(r, size, n, elem, root) }), vec, vec)
+			for r := range vec {
+				for i, e := range vec[r] {
+					if !slices.Equal(e, element{root}) {
+						t.Fatalf("broadcast: rank %d element %d holds %v, want %d", r, i, e, root)
+					}
 				}
 			}
-		}
-
-		for _, ordered := range []bool{false, true} {
-			vec = own(size, n)
-			simulate(t, plansOf(size, func(r int) Plan { return Reduce(r, size, n, root, ordered) }), vec, vec)
-			for i, e := range vec[root] {
-				if !complete(e, size, ordered) {
-					t.Fatalf("reduce: element %d holds %v", i, e)
+			for _, ordered := range []bool{false, true} {
+				vec = own(size, n)
+				simulate(t, plansOf(size, func(r int) Plan { return Reduce(r, size, n, elem, root, ordered) }), vec, vec)
+				for i, e := range vec[root] {
+					if !complete(e, size, ordered) {
+						t.Fatalf("reduce: element %d holds %v", i, e)
+					}
 				}
 			}
 		}
