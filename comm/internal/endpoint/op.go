@@ -71,6 +71,7 @@ func (op *Op) Done() <-chan struct{} {
 	defer op.lane.ep.mu.Unlock()
 	if op.done == nil {
 		op.done = make(chan struct{})
+		op.lane.ep.nudge()
 		if op.finished() {
 			close(op.done)
 		}

@@ -26,6 +26,8 @@ const (
 	shareTime = 50 * time.Microsecond
 	// windowTurns is how many turns in vain it takes to look at the clock where none takes a call of the system.
 	windowTurns = 16
+	// otherTurns is in how many turns another stream than that of the peer that is waited for gets one.
+	otherTurns = 4
 )
 
 // pollable is conn as a stream that is polled, or nil if that cannot be had. The mutex is held.
@@ -130,12 +132,12 @@ func (e *Endpoint) poll(op *Op) {
 	}
 	var vain, shared time.Time
 	for turn := 0; !op.finished() && len(e.streams) > 0; turn++ {
-		other := e.streams[turn%len(e.streams)]
+		other := e.streams[turn/otherTurns%len(e.streams)]
 		moved := false
 		if op.peer >= 0 {
 			p := e.peers[op.peer]
 			moved = p.stream != nil && e.move(p)
-			if p != other {
+			if p != other && turn%otherTurns == 0 {
 				e.move(other)
 			}
 		} else {
@@ -157,7 +159,7 @@ func (e *Endpoint) poll(op *Op) {
 		} else if now.Sub(vain) > spin {
 			break
 		}
-		share := e.woken || now.Sub(shared) > shareTime
+		share := e.woken || now.Sub(shared) > shareTime && !e.opt.Crowded
 		if share {
 			shared = now
 		}

@@ -6,8 +6,12 @@ import (
 	"github.com/gorun/gorun/comm/internal/epoll"
 )
 
-// napTime is how long watch leaves streams to those who poll before it looks again.
-const napTime = time.Millisecond
+// shortestNap and longestNap are how long watch leaves streams to those who poll before it looks again: longer each time, as
+// to look takes the mutex, and a processor, from them.
+const (
+	shortestNap = time.Millisecond
+	longestNap  = 8 * time.Millisecond
+)
 
 // startWatch makes sure that watch runs, and says whether it does. The mutex is held.
 func (e *Endpoint) startWatch() bool {
@@ -29,7 +33,8 @@ func (e *Endpoint) startWatch() bool {
 // all streams and sleeps again.
 func (e *Endpoint) watch() {
 	defer e.wg.Done()
-	nap := time.NewTimer(napTime)
+	pause := shortestNap
+	nap := time.NewTimer(pause)
 	defer nap.Stop()
 	seen := uint64(0)
 	for {
@@ -46,16 +51,18 @@ func (e *Endpoint) watch() {
 				seen = e.polls
 				e.napping = true
 				e.mu.Unlock()
-				nap.Reset(napTime)
+				nap.Reset(pause)
 				select {
 				case <-nap.C:
+					pause = min(2*pause, longestNap)
 				case <-e.nudged:
+					pause = shortestNap
 				}
 				e.mu.Lock()
 				e.napping = false
 				continue
 			}
-			busy = false
+			busy, pause = false, shortestNap
 			for i := len(e.streams) - 1; i >= 0; i-- {
 				busy = e.move(e.streams[i]) || busy
 			}
