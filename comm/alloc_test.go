@@ -80,3 +80,48 @@ func measureAllocs(t *testing.T, w *testWorld, n int, of func(context.Context, *
 		return err
 	})
 }
+
+// A blocking collective of plain elements allocates nothing once there have been some, whatever its plan.
+func TestCollectivesAllocateNothing(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector lets pools forget")
+	}
+	const ranks, rounds = 4, 40
+	calls := map[string]func(ctx context.Context, g *Group, a, b []float32) error{
+		"barrier":        func(ctx context.Context, g *Group, _, _ []float32) error { return Barrier(ctx, g) },
+		"broadcast":      func(ctx context.Context, g *Group, a, _ []float32) error { return Broadcast(ctx, g, a, 1) },
+		"all-reduce":     func(ctx context.Context, g *Group, a, _ []float32) error { return AllReduce(ctx, g, a, Sum) },
+		"reduce":         func(ctx context.Context, g *Group, a, _ []float32) error { return Reduce(ctx, g, a, Max, 1) },
+		"all-gather":     func(ctx context.Context, g *Group, a, b []float32) error { return AllGather(ctx, g, b, a) },
+		"reduce-scatter": func(ctx context.Context, g *Group, a, b []float32) error { return ReduceScatter(ctx, g, a, b, Sum) },
+		"all-to-all": func(ctx context.Context, g *Group, a, b []float32) error {
+			return AllToAll(ctx, g, b[:len(a)], b[len(a):2*len(a)])
+		},
+	}
+	for _, n := range []int{512, 300 << 10} { // the longer ones travel in pieces
+		w := newTestWorld(t, transports["tcp"](t, ranks))
+		defer w.close()
+		for name, call := range calls {
+			w.run(func(ctx context.Context, g *Group) error {
+				a, b := make([]float32, n), make([]float32, ranks*n)
+				var err error
+				repeat := func() {
+					if err == nil {
+						err = call(ctx, g, a, b)
+					}
+				}
+				for range rounds {
+					repeat()
+				}
+				if g.Rank() > 0 {
+					for range rounds + 1 { // AllocsPerRun begins with one that it does not count
+						repeat()
+					}
+				} else if allocs := testing.AllocsPerRun(rounds, repeat); allocs >= 1 {
+					t.Errorf("%s of %d elements: %v allocations", name, n, allocs)
+				}
+				return err
+			})
+		}
+	}
+}

@@ -16,6 +16,13 @@ func AllToAll[T Element](ctx context.Context, g *Group, out, in []T) error {
 		if t := g.enter(ctx, call, elem); t != nil {
 			return g.leave(t, t.AllToAll(reduce.Bytes(out), reduce.Bytes(in)))
 		}
+		if !plan.TogetherAllToAll(g.Size(), len(in)/g.Size()*elem) {
+			if done, err := g.flatly(ctx, call, elem, func(c *collective) task {
+				return c.flatAllToAll(reduce.Bytes(out), reduce.Bytes(in))
+			}); done {
+				return err
+			}
+		}
 	}
 	return allToAll(g, out, in).run(ctx)
 }
@@ -38,11 +45,7 @@ func allToAll[T Element](g *Group, out, in []T) *collective {
 		if plan.TogetherAllToAll(g.Size(), block*c.elem) {
 			return together(g, out, in, block)
 		}
-		blocks := equalBlocks(g.Size(), block)
-		return task{
-			plan: plan.PairwiseAllToAll(g.rank, blocks, blocks),
-			src:  vector{buf: reduce.Bytes(in)}, dst: vector{buf: reduce.Bytes(out)},
-		}
+		return c.flatAllToAll(reduce.Bytes(out), reduce.Bytes(in))
 	}
 	return c
 }

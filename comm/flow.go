@@ -27,7 +27,7 @@ const (
 // wait for ever, if a plan of whole messages cannot.
 type flow struct {
 	c     *collective
-	t     *task
+	t     task
 	whole bool // what is sent and what is received are one vector
 	piece int  // elements
 	room  []byte
@@ -80,12 +80,12 @@ func (c *collective) execute(t *task) error {
 			err = ended
 		}
 	}
-	f.c, f.t = nil, nil
+	f.c, f.t = nil, task{}
 	return err
 }
 
 func (f *flow) begin(c *collective, t *task) {
-	f.c, f.t = c, t
+	f.c, f.t = c, *t
 	f.whole = t.src.is(&t.dst)
 	f.most, f.piece = mostPieces, max(plan.Piece/c.elem, 1)
 	if t.kernel != nil {

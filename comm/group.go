@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/comm/internal/endpoint"
+	"github.com/gorun/gorun/comm/internal/plan"
 	"github.com/gorun/gorun/comm/internal/shm"
 )
 
@@ -31,8 +32,10 @@ type Group struct {
 	turns       turns
 	logged      sync.Once // the failure
 	flow        flow
-	scratch     []uint64 // see room
-	partial     []uint64 // see memory
+	plans       map[endpoint.Call]plan.Plan // see planned
+	flat        atomic.Bool                 // members share no memory
+	scratch     []uint64                    // see room
+	partial     []uint64                    // see memory
 
 	team    atomic.Pointer[shm.Team] // of all members, if they share memory
 	nodes   *nodes                   // whoever carries out a collective: where members share memory, if that is on several machines
@@ -84,6 +87,7 @@ func newGroup(w *world, id uint64, ranks []int, cfg config) (*Group, error) {
 	}
 	g.rank = g.index[w.rank]
 	g.unattached = w.canShare(ranks)
+	g.flat.Store(!g.unattached)
 	g.present.g = g
 	w.heap.Hold()
 	open.add(g)

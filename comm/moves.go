@@ -11,8 +11,12 @@ import (
 
 // Barrier returns when every rank of g has called it, and all collectives that this rank has started on g have ended.
 func Barrier(ctx context.Context, g *Group) error {
-	if t := g.enter(ctx, endpoint.InWords(uint8(callBarrier), 0, 0, 0, 0), 1); t != nil {
+	call := endpoint.InWords(uint8(callBarrier), 0, 0, 0, 0)
+	if t := g.enter(ctx, call, 1); t != nil {
 		return g.leave(t, t.Barrier())
+	}
+	if done, err := g.flatly(ctx, call, 1, (*collective).flatBarrier); done {
+		return err
 	}
 	return barrier(g).run(ctx)
 }
@@ -44,6 +48,11 @@ func Broadcast[T Element](ctx context.Context, g *Group, buf []T, src int) error
 		if t := g.enter(ctx, call, elem); t != nil {
 			return g.leave(t, t.Broadcast(reduce.Bytes(buf), src))
 		}
+		if done, err := g.flatly(ctx, call, elem, func(c *collective) task {
+			return c.flatBroadcast(reduce.Bytes(buf), src)
+		}); done {
+			return err
+		}
 	}
 	return broadcast(g, buf, src).run(ctx)
 }
@@ -61,7 +70,7 @@ func broadcast[T Element](g *Group, buf []T, src int) *collective {
 		if n := c.onNodes(false); n != nil {
 			return c.broadcastOn(n, reduce.Bytes(buf), src)
 		}
-		return inPlace(plan.Broadcast(g.rank, g.Size(), len(buf), c.elem, src), reduce.Bytes(buf))
+		return c.flatBroadcast(reduce.Bytes(buf), src)
 	}
 	return c
 }
@@ -73,6 +82,11 @@ func AllGather[T Element](ctx context.Context, g *Group, out, in []T) error {
 		call, elem := quickMove[T](callAllGather, len(in), 0)
 		if t := g.enter(ctx, call, elem); t != nil {
 			return g.leave(t, t.AllGather(reduce.Bytes(out), reduce.Bytes(in)))
+		}
+		if done, err := g.flatly(ctx, call, elem, func(c *collective) task {
+			return c.flatAllGather(reduce.Bytes(out), reduce.Bytes(in))
+		}); done {
+			return err
 		}
 	}
 	return allGather(g, out, in).run(ctx)
@@ -91,8 +105,7 @@ func allGather[T Element](g *Group, out, in []T) *collective {
 		if n := c.onNodes(false); n != nil {
 			return c.allGatherOn(n, reduce.Bytes(out), reduce.Bytes(in))
 		}
-		copy(out[g.rank*len(in):], in)
-		return inPlace(plan.AllGather(g.rank, g.Size(), len(in), c.elem), reduce.Bytes(out))
+		return c.flatAllGather(reduce.Bytes(out), reduce.Bytes(in))
 	}
 	return c
 }

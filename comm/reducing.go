@@ -82,20 +82,12 @@ func (r *reducing[T]) inPlace(p plan.Plan, buf []T, result bool) task {
 	return t
 }
 
-// towards lets r run p, which leaves the result in buf of one rank, which this may be. Elsewhere buf stays as it is, and is
-// sent from, or combined into memory of the group's.
+// towards lets r run p, which leaves the result in buf of one rank, which this may be. Elsewhere buf stays as it is.
 func (r *reducing[T]) towards(p plan.Plan, buf []T, result bool) task {
-	combined := p.Reductions()
-	if result || r.wide || r.red.scaled || combined > 1 {
+	if result || r.wide || r.red.scaled {
 		return r.inPlace(p, buf, result)
 	}
-	t := inPlace(p, reduce.Bytes(buf))
-	t.kernel = r.kernel
-	if combined == 1 {
-		work := vector{buf: r.g.memory(len(t.dst.buf))}
-		t.own, t.src, t.dst = t.dst, work, work
-	}
-	return t
+	return r.g.towards(p, reduce.Bytes(buf), r.kernel, false)
 }
 
 // asTeam lets r run part on what buf means, in which the result is then left if this rank is to have one.

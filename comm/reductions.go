@@ -15,6 +15,11 @@ func AllReduce[T Element](ctx context.Context, g *Group, buf []T, op Op) error {
 		if t := g.enter(ctx, call, red.Elem); t != nil {
 			return g.leave(t, t.AllReduce(reduce.Bytes(buf), red))
 		}
+		if done, err := g.flatly(ctx, call, red.Elem, func(c *collective) task {
+			return c.flatAllReduce(reduce.Bytes(buf), reduce.Kernel(red.Kernel))
+		}); done {
+			return err
+		}
 	}
 	return allReduce(g, buf, op).run(ctx)
 }
@@ -34,6 +39,11 @@ func Reduce[T Element](ctx context.Context, g *Group, buf []T, op Op, dst int) e
 	if call, red := quickReduction[T](callReduce, op, len(buf), dst); red.Kernel != nil && g.has(dst) {
 		if t := g.enter(ctx, call, red.Elem); t != nil {
 			return g.leave(t, t.Reduce(reduce.Bytes(buf), red, dst))
+		}
+		if done, err := g.flatly(ctx, call, red.Elem, func(c *collective) task {
+			return c.flatReduce(reduce.Bytes(buf), reduce.Kernel(red.Kernel), dst)
+		}); done {
+			return err
 		}
 	}
 	return reduceTo(g, buf, op, dst).run(ctx)
@@ -69,6 +79,11 @@ func ReduceScatter[T Element](ctx context.Context, g *Group, out, in []T, op Op)
 	if call, red := quickReduction[T](callReduceScatter, op, len(out), 0); red.Kernel != nil && len(in) == g.Size()*len(out) {
 		if t := g.enter(ctx, call, red.Elem); t != nil {
 			return g.leave(t, t.ReduceScatter(reduce.Bytes(out), reduce.Bytes(in), red))
+		}
+		if done, err := g.flatly(ctx, call, red.Elem, func(c *collective) task {
+			return c.flatReduceScatter(reduce.Bytes(out), reduce.Bytes(in), reduce.Kernel(red.Kernel))
+		}); done {
+			return err
 		}
 	}
 	return reduceScatter(g, out, in, op).run(ctx)

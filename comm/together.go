@@ -95,10 +95,13 @@ func (c *collective) attach() error {
 	case err != nil:
 		return errors.Join(err, segment.Close())
 	case verdict == tooMany:
+		g.flat.Store(true)
 		return segment.Close()
 	case verdict == cannotShare && len(at.Here()) == 1:
+		g.flat.Store(true)
 		return nil
 	case verdict == cannotShare:
+		g.flat.Store(true)
 		if problem == nil {
 			problem = errors.New("another rank has none")
 		}

@@ -3,7 +3,6 @@ package endpoint
 import (
 	"cmp"
 	"net"
-	"slices"
 	"time"
 )
 
@@ -82,16 +81,18 @@ func (e *Endpoint) landed(p *peer, n int, err error) {
 	} else if p.state == stateUp {
 		e.cannotWrite(p, err)
 	}
-	for _, f := range slices.Clone(p.out[:flying]) {
-		op := f.op
-		switch {
-		case op == nil:
-		case p.state == stateGone:
-			p.let(op)
+	var over []*Op
+	for _, f := range p.out[:flying] {
+		if f.op != nil && (p.state == stateGone || f.op.err != nil) {
+			over = append(over, f.op)
+		}
+	}
+	for _, op := range over {
+		p.let(op)
+		if p.state == stateGone {
 			op.finish(cmp.Or(op.err, error(p.failure)))
 			op.lane.failBy(p.failure)
-		case op.err != nil: // given up while it was with the writer
-			p.let(op)
+		} else { // given up while it was with the writer
 			op.finish(op.err)
 		}
 	}
