@@ -12,7 +12,7 @@ const (
 	// mostPieces is how many pieces are under way, each way.
 	mostPieces = 16
 	// mostScratch is how many of them wait to be combined.
-	mostScratch = 4
+	mostScratch = 8
 	// mostSteps is how many steps ahead is looked for pieces.
 	mostSteps = 8
 )
@@ -36,29 +36,8 @@ type flow struct {
 	sent, awaited queue
 	scratch       int // pieces in room
 	last          int // of them
-	lead, most    int // how many more pieces have been sent than merged, and at most are ahead of time
+	lead, most    int // how many more pieces have been sent than merged, and at most are sent ahead of time
 }
-
-// A cursor is a place in a plan: behind so many elements of the message of a step.
-type cursor struct{ step, at int }
-
-// take returns what of r, the range of c's step, is at c: at most n elements. It moves c behind them.
-func (c *cursor) take(r plan.Range, n int) plan.Range {
-	p := c.rest(r)
-	if p.Len() > n {
-		p.Hi = p.Lo + n
-		c.at += n
-	} else {
-		*c = cursor{step: c.step + 1}
-	}
-	return p
-}
-
-// rest is what of r is at c and behind.
-func (c *cursor) rest(r plan.Range) plan.Range { return plan.Range{Lo: r.Lo + c.at, Hi: r.Hi} }
-
-// isBefore says whether c's step, or as many elements of the same one, come before d.
-func (c *cursor) isBefore(d cursor) bool { return c.step < d.step || c.step == d.step && c.at <= d.at }
 
 // execute carries out t's plan.
 func (c *collective) execute(t *task) error {
@@ -86,10 +65,11 @@ func (c *collective) execute(t *task) error {
 
 func (f *flow) begin(c *collective, t *task) {
 	f.c, f.t = c, *t
+	f.sent.n, f.awaited.n = 0, 0 // an operation of the caller's own may have panicked
 	f.whole = t.src.is(&t.dst)
-	f.most, f.piece = mostPieces, max(plan.Piece/c.elem, 1)
+	f.most, f.piece = mostPieces, max(c.g.w.piece/c.elem, 1)
 	if t.kernel != nil {
-		f.most, f.piece = mostScratch, max(plan.FoldedPiece/c.elem, 1)
+		f.most = mostScratch
 	}
 	f.out, f.in, f.done, f.scratch, f.last, f.lead = cursor{}, cursor{}, cursor{}, 0, 0, 0
 	f.room = c.g.room(t.plan, f.piece, c.elem)
@@ -322,67 +302,4 @@ func (f *flow) wait(op *endpoint.Op) error {
 		return op.Err()
 	}
 	return op.Wait(f.c.ctx, max(time.Until(f.c.deadline), time.Nanosecond))
-}
-
-// room is memory for the pieces of p that are not received in place, aligned for any element. It is kept for the next
-// collective.
-func (g *Group) room(p plan.Plan, piece, elem int) []byte {
-	longest := 0
-	for _, s := range p {
-		if s.Merge != plan.Replace {
-			longest = max(longest, min(s.Recv.Len(), piece)*elem)
-		}
-	}
-	words := (longest + 63) / 64 * 8
-	if words*mostScratch > len(g.scratch) {
-		g.scratch = make([]uint64, words*mostScratch)
-	}
-	return reduce.Bytes(g.scratch)[:8*words*mostScratch]
-}
-
-// memory is n bytes for partial results, aligned for any element. It is kept, too.
-func (g *Group) memory(n int) []byte {
-	if words := (n + 7) / 8; words > len(g.partial) {
-		g.partial = make([]uint64, words)
-	}
-	return reduce.Bytes(g.partial)[:n]
-}
-
-// A queue is operations under way, oldest first.
-type queue struct {
-	ring     [mostPieces]under
-	first, n int
-}
-
-// under is an operation under way that moves range r; into buf, if it is awaited.
-type under struct {
-	op  *endpoint.Op
-	r   plan.Range
-	buf []byte
-}
-
-func (q *queue) isEmpty() bool { return q.n == 0 }
-func (q *queue) isFull() bool  { return q.n == mostPieces }
-
-func (q *queue) push(u under) {
-	q.ring[(q.first+q.n)%mostPieces] = u
-	q.n++
-}
-
-func (q *queue) pop() under {
-	at := &q.ring[q.first]
-	u := *at
-	*at = under{}
-	q.first, q.n = (q.first+1)%mostPieces, q.n-1
-	return u
-}
-
-// has says whether one of the operations that have not ended moves elements of r.
-func (q *queue) has(r plan.Range) bool {
-	for i := range q.n {
-		if u := &q.ring[(q.first+i)%mostPieces]; u.r.Overlaps(r) {
-			return true
-		}
-	}
-	return false
 }

@@ -53,6 +53,7 @@ type world struct {
 	log  *slog.Logger
 
 	leave []func() // end what Init has begun beside ep
+	piece int      // how many bytes of a plan's message travel at once
 
 	desk      *shm.Desk // where ranks of this machine get the memory that this one makes; nil: they get none
 	heap      *shm.Heap // of Alloc; every group holds it

@@ -1,6 +1,7 @@
 package comm
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/comm/internal/endpoint"
+	"github.com/gorun/gorun/comm/internal/plan"
 	"github.com/gorun/gorun/comm/internal/reduce"
 	"github.com/gorun/gorun/comm/internal/shm"
 	"github.com/gorun/gorun/comm/transport"
@@ -190,7 +192,7 @@ func join(ctx context.Context, cfg config, p place) (*Group, error) {
 func newWorld(cfg config, rank int, id uint64, info []rankInfo, tr transport.Transport, desk *shm.Desk) (*Group, error) {
 	w := &world{
 		rank: rank, info: info, log: cfg.log, desk: desk, token: []byte(cfg.token), mustShare: cfg.transport == "shm",
-		without: cfg.without,
+		without: cfg.without, piece: cmp.Or(cfg.piece, plan.Piece),
 	}
 	if w.log == nil {
 		w.log = slog.New(slog.DiscardHandler)

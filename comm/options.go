@@ -21,6 +21,7 @@ type config struct {
 	ranked     bool
 	store      Store
 	timeout    time.Duration
+	piece      int // see world; 0: as plans have it
 	transport  string
 	log        *slog.Logger
 	token      string

@@ -94,11 +94,19 @@ var placements = map[string]func(r, size int) int{
 
 var (
 	onSeveralMachines = []string{"mixed", "halves", "one apart", "one pair", "uneven", "scattered"}
-	everywhere        = append([]string{"mem", "tcp", "shm"}, onSeveralMachines...)
+	everywhere        = append([]string{"mem", "tcp", "shm", "pieces"}, onSeveralMachines...)
 )
 
-// worldOver makes a world on a transport, or one whose ranks share memory.
+// worldOver makes a world on a transport, or one whose ranks share memory. In that of pieces, messages are cut into very small
+// ones.
 func worldOver(t testing.TB, name string, size int) *testWorld {
+	if name == "pieces" {
+		w := newTestWorld(t, transports["mem"](t, size))
+		for _, g := range w.groups {
+			g.w.piece = 40
+		}
+		return w
+	}
 	machine, shared := placements[name]
 	if !shared {
 		return newTestWorld(t, transports[name](t, size))
@@ -188,7 +196,7 @@ var sizes = []int{1, 2, 3, 4, 5, 6, 7, 8, 9}
 
 // inWorldsOfEverySize runs program in one world of each size, on every transport.
 func inWorldsOfEverySize(t *testing.T, program func(ctx context.Context, g *Group) error) {
-	onEveryTransport(t, func(t *testing.T, world func(int) *testWorld) {
+	onTransports(t, []string{"mem", "tcp", "shm", "pieces"}, func(t *testing.T, world func(int) *testWorld) {
 		for _, size := range sizes {
 			t.Run(fmt.Sprint(size), func(t *testing.T) {
 				w := world(size)

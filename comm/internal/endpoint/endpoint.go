@@ -40,8 +40,14 @@ import (
 const (
 	// eagerLimit is the longest message, in bytes, that is sent before the receiver has asked for it.
 	eagerLimit = 256 << 10
-	// eagerBudget bounds what one peer may have sent eagerly and not yet seen consumed, headers included.
-	eagerBudget = 2 << 20
+	// LongestPiece is the same for a piece of a collective's message, for which the receiver is ready, or will be soon.
+	LongestPiece = 1 << 20
+	// eagerBudget bounds what one peer may have sent eagerly and not yet seen consumed, headers included: pieces of collectives
+	// alone may use the reserve.
+	eagerBudget  = 8 << 20
+	eagerReserve = 6 << 20
+	// creditStep is how much of that is given back at once.
+	creditStep = 512 << 10
 	// maxMessage bounds one message, in bytes: far above any buffer, so that sums of sizes cannot overflow.
 	maxMessage = 1 << 46
 	// flushTimeout is how long Close waits for what is queued to be written to peers that do not read.

@@ -38,6 +38,14 @@ type header struct {
 	call  Call
 }
 
+// longest is how long a message like h may be that nobody has asked for.
+func (h *header) longest() uint64 {
+	if h.seq > 0 {
+		return LongestPiece
+	}
+	return eagerLimit
+}
+
 func (h header) append(b []byte) []byte {
 	b = append(b, byte(h.kind), h.call.Op, h.call.Type, h.call.Reduce)
 	b = binary.LittleEndian.AppendUint32(b, uint32(h.tag))
@@ -70,8 +78,8 @@ func parseHeader(b []byte) (header, error) {
 	switch {
 	case h.kind < kindEager || h.kind > kindAnswer:
 		return h, fmt.Errorf("frame of unknown kind %d", h.kind)
-	case h.kind == kindEager && h.size > eagerLimit:
-		return h, fmt.Errorf("eager frame of %d bytes, limit %d", h.size, eagerLimit)
+	case h.kind == kindEager && h.size > h.longest():
+		return h, fmt.Errorf("eager frame of %d bytes, limit %d", h.size, h.longest())
 	case h.kind == kindAbort && h.size > abortLimit:
 		return h, fmt.Errorf("abort frame of %d bytes, limit %d", h.size, abortLimit)
 	case h.kind == kindAnswer && h.size > reportLimit:

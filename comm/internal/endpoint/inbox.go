@@ -2,6 +2,7 @@ package endpoint
 
 import (
 	"fmt"
+	"math/bits"
 	"slices"
 	"sync"
 )
@@ -31,20 +32,33 @@ type message struct {
 // cost is what an eager message takes from its sender's budget.
 func (h *header) cost() int { return int(h.size) + headerSize }
 
-var messages = sync.Pool{New: func() any { return new(message) }}
+// messages has those that are free, by the logarithm of how long they may be: as long as what comes without being asked for.
+var messages [21]sync.Pool
 
 // newMessage is a message from source with room for what follows h.
 func newMessage(h header, source int) *message {
-	m := messages.Get().(*message)
-	m.header, m.source, m.payload = h, source, m.payload[:0]
+	size := 0
 	if h.kind == kindEager {
-		m.payload = slices.Grow(m.payload, int(h.size))[:h.size]
+		size = int(h.size)
 	}
+	if size > LongestPiece { // to oneself
+		return &message{header: h, source: source, payload: make([]byte, size)}
+	}
+	class := bits.Len(uint(max(size, 1) - 1))
+	m, _ := messages[class].Get().(*message)
+	if m == nil {
+		m = &message{payload: make([]byte, 1<<class)}
+	}
+	m.header, m.source, m.payload = h, source, m.payload[:size]
 	return m
 }
 
 // free makes m's memory that of another message.
-func (m *message) free() { messages.Put(m) }
+func (m *message) free() {
+	if cap(m.payload) <= LongestPiece {
+		messages[bits.Len(uint(cap(m.payload)-1))].Put(m)
+	}
+}
 
 // feed takes in b, the next bytes from p. The mutex is held.
 func (e *Endpoint) feed(p *peer, b []byte) error {

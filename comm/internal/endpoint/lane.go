@@ -94,19 +94,19 @@ func (l *Lane) Send(dst int, tag int, seq uint64, call Call, buf []byte) *Op {
 	return l.send(op)
 }
 
-// SendPiece is Send of a piece of a collective's message, which has so many bytes on the whole. Pieces
-// of a few hundred KiB mostly travel at once.
+// SendPiece is Send of a piece of a collective's message, which has so many bytes on the whole. Pieces of at most
+// LongestPiece bytes mostly travel at once.
 func (l *Lane) SendPiece(dst int, seq uint64, call Call, buf []byte, whole int) *Op {
 	op := newOp(dst, 0, call)
 	op.seq, op.buf, op.whole = seq, buf, whole
 	return l.send(op)
 }
 
-// TravelsAtOnce says whether a piece of n bytes that is sent to dst now need not wait until it is asked for.
+// TravelsAtOnce says whether a piece of n bytes, not too long, that is sent to dst now need not wait until it is asked for.
 func (l *Lane) TravelsAtOnce(dst, n int) bool {
 	l.ep.mu.Lock()
 	defer l.ep.mu.Unlock()
-	return l.ep.peers[dst].takes(n)
+	return n+headerSize <= l.ep.peers[dst].allowance(1)
 }
 
 func (l *Lane) send(op *Op) *Op {
@@ -137,7 +137,7 @@ func (l *Lane) send(op *Op) *Op {
 		return op
 	}
 	e.want(p)
-	if p.takes(len(buf)) {
+	if h.size <= h.longest() && h.cost() <= p.allowance(op.seq) {
 		p.budget -= h.cost()
 		e.enqueue(p, frame{header: h, payload: buf, op: op})
 	} else {

@@ -9,13 +9,13 @@ const (
 	// mostFrames is how many frames are written at once.
 	mostFrames = 8
 	// pieceLimit is how many bytes are written or read at once, so that both get their turns.
-	pieceLimit = 512 << 10
+	pieceLimit = 1 << 20
 )
 
 // An outbox is what is to be written to a peer. Guarded by the endpoint's mutex.
 type outbox struct {
 	out     []frame // in order
-	room    []frame // where out begins when it has been empty
+	room    []frame // of which out is a part
 	written int     // bytes of the first frame that have been written
 	flying  int     // frames of which bytes are with the writer of a net.Conn
 	broken  bool    // a write has failed; the reader will find out why
@@ -46,19 +46,30 @@ func (e *Endpoint) enqueue(p *peer, f frame) {
 		f.settle()
 		return
 	}
-	if len(p.out) == 0 {
-		p.out = p.room[:0]
-	}
-	p.out = append(p.out, f)
+	p.add(f)
 	if len(p.out) == 1 {
-		p.room = p.out
 		e.write(p)
 	}
 }
 
+// add adds f to what is to be written. The frames before it have been taken from the front: they move back there if it is
+// for the room that they have left.
+func (o *outbox) add(f frame) {
+	if len(o.out) == cap(o.out) {
+		if cap(o.room) < 2*len(o.out)+1 {
+			o.room = make([]frame, 2*len(o.out)+1)
+		}
+		o.room = o.room[:cap(o.room)]
+		n := copy(o.room, o.out)
+		clear(o.room[n:])
+		o.out = o.room[:n]
+	}
+	o.out = append(o.out, f)
+}
+
 // giveBack returns n bytes of p's eager budget, in large pieces. The mutex is held.
 func (e *Endpoint) giveBack(p *peer, n int) {
-	if p.owed += n; p.owed >= eagerBudget/4 {
+	if p.owed += n; p.owed >= creditStep {
 		e.enqueue(p, frame{header: header{kind: kindCredit, size: uint64(p.owed)}})
 		p.owed = 0
 	}

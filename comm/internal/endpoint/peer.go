@@ -52,8 +52,13 @@ func newPeer(rank int) *peer {
 	}
 }
 
-// takes says whether a message of n bytes may be sent before p has asked for it.
-func (p *peer) takes(n int) bool { return n <= eagerLimit && n+headerSize <= p.budget }
+// allowance is how many bytes may be sent eagerly: of collective seq, or point to point.
+func (p *peer) allowance(seq uint64) int {
+	if seq > 0 {
+		return p.budget
+	}
+	return p.budget - eagerReserve
+}
 
 func (p *peer) isSettled() bool {
 	select {

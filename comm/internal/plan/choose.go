@@ -16,12 +16,9 @@ const (
 // pairAllReduce is shortAllReduce of two ranks, which send as many bytes either way.
 const pairAllReduce = 256 << 10
 
-// Piece and FoldedPiece are the lengths in bytes of the pieces in which messages travel: of operations that move, and of those
-// that combine, where pieces that come are to be in a core's cache still when they are combined.
-const (
-	Piece       = 256 << 10
-	FoldedPiece = 128 << 10
-)
+// Piece is the length in bytes of the pieces in which messages travel. Long ones cost fewer calls of the system, and let ranks
+// that share a processor go on for longer; what combines them finds them in a cache still.
+const Piece = 1 << 20
 
 // shortAllGather is the length in bytes of all blocks together up to which fewer steps beat messages between neighbours
 // only.
@@ -90,7 +87,7 @@ func Reduce(rank, size, n, elem, root int, ordered bool) Plan {
 	switch {
 	case ordered:
 		return OrderedReduce(rank, size, n, root)
-	case inChain(size, n*elem/FoldedPiece):
+	case inChain(size, n*elem/Piece):
 		return ChainReduce(rank, size, n, root)
 	}
 	return BinomialReduce(rank, size, n, root)
