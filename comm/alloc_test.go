@@ -100,7 +100,6 @@ func TestCollectivesAllocateNothing(t *testing.T) {
 	}
 	for _, n := range []int{512, 300 << 10} { // the longer ones travel in pieces
 		w := newTestWorld(t, transports["tcp"](t, ranks))
-		defer w.close()
 		for name, call := range calls {
 			w.run(func(ctx context.Context, g *Group) error {
 				a, b := make([]float32, n), make([]float32, ranks*n)
@@ -123,5 +122,6 @@ func TestCollectivesAllocateNothing(t *testing.T) {
 				return err
 			})
 		}
+		w.close()
 	}
 }

@@ -196,7 +196,7 @@ var sizes = []int{1, 2, 3, 4, 5, 6, 7, 8, 9}
 
 // inWorldsOfEverySize runs program in one world of each size, on every transport.
 func inWorldsOfEverySize(t *testing.T, program func(ctx context.Context, g *Group) error) {
-	onTransports(t, []string{"mem", "tcp", "shm", "pieces"}, func(t *testing.T, world func(int) *testWorld) {
+	onTransports(t, []string{"mem", "tcp", "shm", "mixed", "pieces"}, func(t *testing.T, world func(int) *testWorld) {
 		for _, size := range sizes {
 			t.Run(fmt.Sprint(size), func(t *testing.T) {
 				w := world(size)

@@ -6,10 +6,10 @@
 // match receives by (source, tag) in the order in which they were sent (MPI's non-overtaking rule), or, for the
 // steps of a collective, by (source, sequence number, step).
 //
-// Messages up to eagerLimit bytes travel at once (eager), against a budget per peer that the receiver gives back
-// as it consumes them. Larger ones, and all once the budget is spent, send only an envelope, and their bytes when
-// the receiver has posted a buffer (rendezvous): a sender that floods fills nobody's memory, and a message that
-// nobody awaits blocks nothing behind it.
+// Messages up to eagerLimit bytes, and pieces of a collective's up to LongestPiece, travel at once (eager), against a
+// budget per peer that the receiver gives back as it consumes them. Larger ones, and all once the budget is spent, send
+// only an envelope, and their bytes when the receiver has posted a buffer (rendezvous): a sender that floods fills
+// nobody's memory, and a message that nobody awaits blocks nothing behind it.
 //
 // A lane fails once and for good: the first failure ends every operation under way, is told to all members that
 // are connected or come to be, and answers every later call and message.
