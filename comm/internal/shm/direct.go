@@ -101,6 +101,13 @@ func (t *Team) look(r int, p part) ([]byte, error) {
 	return mem, nil
 }
 
+// unsee forgets what has been looked at: those who show it may go on as soon as they like.
+func (t *Team) unsee() {
+	for r := range t.views {
+		t.views[r].mem = nil
+	}
+}
+
 // within is p of a buffer that begins at that byte of mem, as another rank says.
 func within(mem []byte, offset uint64, p part) ([]byte, error) {
 	size := uint64(len(mem))

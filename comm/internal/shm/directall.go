@@ -17,6 +17,7 @@ func (t *Team) everyones(buf []byte, mine bool, p part) ([][]byte, error) {
 		if r != t.me {
 			var err error
 			if mem, err = t.look(r, p); mem == nil {
+				t.unsee()
 				return nil, err
 			}
 		}

@@ -328,3 +328,23 @@ func TestBuffersInHeapsNeedNoSlots(t *testing.T) {
 		}
 	}
 }
+
+// Ranks that have looked at a buffer and then done without it do not mind that whoever showed it goes on.
+func TestSomeShowAndGoOn(t *testing.T) {
+	const size = 200_000
+	teams := crew(t, 4)
+	heaps := sharing(t, teams)
+	together(t, teams, func(team *Team) error {
+		buf := make([]byte, size)
+		if team.me != 1 {
+			buf = allocate(t, heaps[team.me], size)
+		}
+		for seq := uint64(1); seq <= 1000; seq++ {
+			team.Begin(seq, Call{What: 1})
+			if err := team.Broadcast(buf, 3); err != nil {
+				return fmt.Errorf("broadcast #%d: %w", seq, err)
+			}
+		}
+		return nil
+	})
+}
