@@ -151,7 +151,7 @@ func (g *Group) mismatch(op string, seq uint64, f *endpoint.Failure) error {
 		e.Calls[0].Call = fmt.Sprintf("#%d %s", a.Seq, e.Calls[0].Call)
 		e.Calls[1].Call = fmt.Sprintf("#%d %s", b.Seq, e.Calls[1].Call)
 	case a.Call == b.Call:
-		elem := wireSize(a.Call)
+		elem := g.wireSize(a.Call)
 		e.Calls[0].Call += fmt.Sprintf(" expecting %d elements from rank %d", a.Bytes/elem, b.Rank)
 		e.Calls[1].Call += fmt.Sprintf(" sending %d elements to rank %d", b.Bytes/elem, a.Rank)
 	}
@@ -162,12 +162,12 @@ func (g *Group) mismatch(op string, seq uint64, f *endpoint.Failure) error {
 }
 
 // wireSize is the bytes that an element takes in the messages of c.
-func wireSize(c endpoint.Call) int {
-	kernel := reduce.Sum // of PreMulSum too
+func (g *Group) wireSize(c endpoint.Call) int {
+	r := reduction{kernel: reduce.Sum, scaled: c.Reduce == codePreMulSum, average: c.Reduce == uint8(Avg)}
 	if c.Reduce > 0 && int(c.Reduce) < len(basicOps) {
-		kernel = basicOps[c.Reduce].kernel
+		r.kernel = basicOps[c.Reduce].kernel
 	}
-	if t := reduce.Type(c.Type); c.Reduce == 0 || c.Reduce == codeOwn || !isWide(t, kernel) {
+	if t := reduce.Type(c.Type); c.Reduce == 0 || c.Reduce == codeOwn || !g.widens(t, r) {
 		return t.Size()
 	}
 	return reduce.Float32.Size()

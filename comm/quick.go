@@ -68,16 +68,31 @@ func (g *Group) leave(t *shm.Team, err error) error {
 	return err
 }
 
-// quickReduction is the call of kind on n elements of type T, and how they are reduced, if op is a plain one.
-func quickReduction[T Element](kind callKind, op Op, n, root int) (endpoint.Words, shm.Reduction) {
+// A quickReduction is a call, in words, and how it reduces; one without a kernel is none for a short cut.
+type quickReduction struct {
+	call endpoint.Words
+	shm.Reduction
+	average bool
+}
+
+// reducedQuickly is the call of kind on n elements of type T, if op is a plain one.
+func reducedQuickly[T Element](g *Group, kind callKind, op Op, n, root int) (q quickReduction) {
 	t := typeOf[T]()
 	o, _ := op.(basicOp)
-	switch {
-	case o < Sum || o > BitXor, isWide(t, basicOps[o].kernel):
-		return endpoint.Words{}, shm.Reduction{}
+	if o < Sum || o > BitXor && o != Avg || g.widens(t, reduction{kernel: basicOps[o].kernel, average: o == Avg}) {
+		return q
 	}
-	return endpoint.InWords(uint8(kind), uint8(t), uint8(o), root, n),
-		shm.Reduction{Elem: t.Size(), Kernel: shm.Kernel(reduce.For(t, basicOps[o].kernel))}
+	q.call = endpoint.InWords(uint8(kind), uint8(t), uint8(o), root, n)
+	q.Elem, q.Kernel, q.average = t.Size(), shm.Kernel(reduce.For(t, basicOps[o].kernel)), o == Avg
+	return q
+}
+
+// finished is err; if there is none, buf has become the result of q.
+func finished[T Element](g *Group, q *quickReduction, buf []T, err error) error {
+	if q.average && err == nil {
+		reduce.Divide(typeOf[T](), reduce.Bytes(buf), len(g.ranks))
+	}
+	return err
 }
 
 // quickMove is the call of kind on n elements of type T, and how long they are.

@@ -25,7 +25,7 @@ func newReducing[T Element](g *Group, kind callKind, op Op, n int) *reducing[T] 
 		r.refuse(err)
 		return r
 	}
-	if r.wide = isWide(r.typ, r.red.kernel); r.wide {
+	if r.wide = g.widens(r.typ, r.red); r.wide {
 		r.typ, r.elem = reduce.Float32, reduce.Float32.Size()
 		r.kernel = reduce.For(reduce.Float32, r.red.kernel)
 	}
@@ -34,9 +34,11 @@ func newReducing[T Element](g *Group, kind callKind, op Op, n int) *reducing[T] 
 	return r
 }
 
-// isWide says whether elements of type t are combined as float32 and rounded once.
-func isWide(t reduce.Type, op reduce.Op) bool {
-	return (t == reduce.Float16 || t == reduce.BFloat16) && (op == reduce.Sum || op == reduce.Prod)
+// widens says whether elements of type t travel as float32, to be rounded once: half floats that are added or multiplied. Those
+// of two ranks are rounded once in any case, unless there is more to do than that.
+func (g *Group) widens(t reduce.Type, r reduction) bool {
+	return (t == reduce.Float16 || t == reduce.BFloat16) && (r.kernel == reduce.Sum || r.kernel == reduce.Prod) &&
+		(len(g.ranks) > 2 || r.scaled || r.average)
 }
 
 // operands returns the operands in buf: buf itself if they are the same and it may be overwritten, else a copy.

@@ -11,14 +11,14 @@ import (
 // AllReduce combines buf over all ranks of g, element by element, and leaves the result in buf on every rank.
 // buf has the same length on all ranks.
 func AllReduce[T Element](ctx context.Context, g *Group, buf []T, op Op) error {
-	if call, red := quickReduction[T](callAllReduce, op, len(buf), 0); red.Kernel != nil {
-		if t := g.enter(ctx, call, red.Elem); t != nil {
-			return g.leave(t, t.AllReduce(reduce.Bytes(buf), red))
+	if q := reducedQuickly[T](g, callAllReduce, op, len(buf), 0); q.Kernel != nil {
+		if t := g.enter(ctx, q.call, q.Elem); t != nil {
+			return finished(g, &q, buf, g.leave(t, t.AllReduce(reduce.Bytes(buf), q.Reduction)))
 		}
-		if done, err := g.flatly(ctx, call, red.Elem, func(c *collective) task {
-			return c.flatAllReduce(reduce.Bytes(buf), reduce.Kernel(red.Kernel))
+		if done, err := g.flatly(ctx, q.call, q.Elem, func(c *collective) task {
+			return c.flatAllReduce(reduce.Bytes(buf), reduce.Kernel(q.Kernel))
 		}); done {
-			return err
+			return finished(g, &q, buf, err)
 		}
 	}
 	return allReduce(g, buf, op).run(ctx)
@@ -36,14 +36,15 @@ func allReduce[T Element](g *Group, buf []T, op Op) *collective {
 // Reduce combines buf over all ranks of g and leaves the result in buf of rank dst. Elsewhere buf keeps its input.
 // buf has the same length on all ranks.
 func Reduce[T Element](ctx context.Context, g *Group, buf []T, op Op, dst int) error {
-	if call, red := quickReduction[T](callReduce, op, len(buf), dst); red.Kernel != nil && g.has(dst) {
-		if t := g.enter(ctx, call, red.Elem); t != nil {
-			return g.leave(t, t.Reduce(reduce.Bytes(buf), red, dst))
+	if q := reducedQuickly[T](g, callReduce, op, len(buf), dst); q.Kernel != nil && g.has(dst) {
+		q.average = q.average && g.rank == dst
+		if t := g.enter(ctx, q.call, q.Elem); t != nil {
+			return finished(g, &q, buf, g.leave(t, t.Reduce(reduce.Bytes(buf), q.Reduction, dst)))
 		}
-		if done, err := g.flatly(ctx, call, red.Elem, func(c *collective) task {
-			return c.flatReduce(reduce.Bytes(buf), reduce.Kernel(red.Kernel), dst)
+		if done, err := g.flatly(ctx, q.call, q.Elem, func(c *collective) task {
+			return c.flatReduce(reduce.Bytes(buf), reduce.Kernel(q.Kernel), dst)
 		}); done {
-			return err
+			return finished(g, &q, buf, err)
 		}
 	}
 	return reduceTo(g, buf, op, dst).run(ctx)
@@ -76,14 +77,14 @@ func reduceTo[T Element](g *Group, buf []T, op Op, dst int) *collective {
 // block Rank in out. len(in) == Size*len(out), the same on all ranks. out may be this rank's block of in, and must not
 // overlap it otherwise.
 func ReduceScatter[T Element](ctx context.Context, g *Group, out, in []T, op Op) error {
-	if call, red := quickReduction[T](callReduceScatter, op, len(out), 0); red.Kernel != nil && len(in) == g.Size()*len(out) {
-		if t := g.enter(ctx, call, red.Elem); t != nil {
-			return g.leave(t, t.ReduceScatter(reduce.Bytes(out), reduce.Bytes(in), red))
+	if q := reducedQuickly[T](g, callReduceScatter, op, len(out), 0); q.Kernel != nil && len(in) == g.Size()*len(out) {
+		if t := g.enter(ctx, q.call, q.Elem); t != nil {
+			return finished(g, &q, out, g.leave(t, t.ReduceScatter(reduce.Bytes(out), reduce.Bytes(in), q.Reduction)))
 		}
-		if done, err := g.flatly(ctx, call, red.Elem, func(c *collective) task {
-			return c.flatReduceScatter(reduce.Bytes(out), reduce.Bytes(in), reduce.Kernel(red.Kernel))
+		if done, err := g.flatly(ctx, q.call, q.Elem, func(c *collective) task {
+			return c.flatReduceScatter(reduce.Bytes(out), reduce.Bytes(in), reduce.Kernel(q.Kernel))
 		}); done {
-			return err
+			return finished(g, &q, out, err)
 		}
 	}
 	return reduceScatter(g, out, in, op).run(ctx)

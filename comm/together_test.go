@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/gorun/gorun/comm/internal/reduce"
 )
 
 // mapped is how many pieces of memory this process has mapped: of teams, or, called gorun-stream, of streams.
@@ -133,8 +135,12 @@ func TestTeamsAllocateNothing(t *testing.T) {
 	w := worldOver(t, "shm", 2)
 	defer w.close()
 	for name, call := range map[string]func(ctx context.Context, g *Group, out, in []float32) error{
-		"AllReduce": func(ctx context.Context, g *Group, _, in []float32) error { return AllReduce(ctx, g, in, Max) },
-		"Reduce":    func(ctx context.Context, g *Group, _, in []float32) error { return Reduce(ctx, g, in, Max, 1) },
+		"AllReduce":  func(ctx context.Context, g *Group, _, in []float32) error { return AllReduce(ctx, g, in, Max) },
+		"an average": func(ctx context.Context, g *Group, _, in []float32) error { return AllReduce(ctx, g, in, Avg) },
+		"a sum of half floats": func(ctx context.Context, g *Group, _, in []float32) error {
+			return AllReduce(ctx, g, reduce.View[Float16](reduce.Bytes(in)), Sum)
+		},
+		"Reduce": func(ctx context.Context, g *Group, _, in []float32) error { return Reduce(ctx, g, in, Max, 1) },
 		"ReduceScatter": func(ctx context.Context, g *Group, out, in []float32) error {
 			return ReduceScatter(ctx, g, out, in, Sum)
 		},
