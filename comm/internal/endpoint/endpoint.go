@@ -81,7 +81,9 @@ type Options struct {
 	Name  func(Call) string     // what a call is called, for reports
 	// Crowded says that there are more ranks on this machine than processors: who waits lets others run.
 	Crowded bool
-	Log     *slog.Logger // nil: silent
+	// Shared says that there are ranks in this process that wait for each other, each in a goroutine.
+	Shared bool
+	Log    *slog.Logger // nil: silent
 }
 
 // An Endpoint is this rank's end of the streams to its peers. Ranks are world ranks throughout.

@@ -159,7 +159,7 @@ func (e *Endpoint) poll(op *Op) {
 		} else if now.Sub(vain) > spin {
 			break
 		}
-		share := e.woken || now.Sub(shared) > shareTime && !e.opt.Crowded
+		share := e.woken || e.opt.Shared && e.opt.Crowded || now.Sub(shared) > shareTime && !e.opt.Crowded
 		if share {
 			shared = now
 		}
