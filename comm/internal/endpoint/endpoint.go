@@ -42,10 +42,12 @@ const (
 	eagerLimit = 256 << 10
 	// LongestPiece is the same for a piece of a collective's message, for which the receiver is ready, or will be soon.
 	LongestPiece = 1 << 20
-	// eagerBudget bounds what one peer may have sent eagerly and not yet seen consumed, headers included: pieces of collectives
-	// alone may use the reserve.
+	// eagerBudget bounds what one peer may have sent eagerly and not yet seen consumed: pieces of collectives alone may use the
+	// reserve.
 	eagerBudget  = 8 << 20
 	eagerReserve = 6 << 20
+	// messageCost is what an eager message takes of that beside its bytes.
+	messageCost = 1 << 10
 	// creditStep is how much of that is given back at once.
 	creditStep = 512 << 10
 	// maxMessage bounds one message, in bytes: far above any buffer, so that sums of sizes cannot overflow.

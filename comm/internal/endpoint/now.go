@@ -28,7 +28,7 @@ func (l *Lane) SendNow(dst, tag int, call Call, buf []byte) bool {
 	e := l.ep
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	p, cost := e.peers[dst], len(buf)+headerSize
+	p, cost := e.peers[dst], len(buf)+messageCost
 	if len(buf) > nowLimit || !l.isClear(p) {
 		return false
 	}
