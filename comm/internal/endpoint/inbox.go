@@ -31,7 +31,9 @@ type message struct {
 
 // cost is what an eager message takes from its sender's budget: its bytes, and as much again as keeps short ones from coming in
 // such numbers that to look through them takes long.
-func (h *header) cost() int { return int(h.size) + messageCost }
+func (h *header) cost() int { return eagerCost(int(h.size)) }
+
+func eagerCost(n int) int { return n + messageCost }
 
 // messages has those that are free, by the logarithm of how long they may be: as long as what comes without being asked for.
 var messages [21]sync.Pool

@@ -28,7 +28,7 @@ func (l *Lane) SendNow(dst, tag int, call Call, buf []byte) bool {
 	e := l.ep
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	p, cost := e.peers[dst], len(buf)+messageCost
+	p, cost := e.peers[dst], eagerCost(len(buf))
 	if len(buf) > nowLimit || !l.isClear(p) {
 		return false
 	}
@@ -73,7 +73,7 @@ func (l *Lane) RecvNow(src, tag int, call Call, buf []byte) (n int, ok bool) {
 		copy(buf, b[headerSize:headerSize+n])
 		p.window.Skip(headerSize + n)
 		l.transfers.note(began, call, src, tag, 0, n)
-		e.giveBack(p, n+headerSize)
+		e.giveBack(p, eagerCost(n))
 		return n, true
 	}
 	return 0, false
