@@ -1,0 +1,40 @@
+package comm
+
+import (
+	"context"
+	"testing"
+)
+
+// However many short messages have gone both ways, the next one still goes before anybody asks for it.
+func TestShortMessagesGoAheadForEver(t *testing.T) {
+	onEveryTransport(t, func(t *testing.T, world func(int) *testWorld) {
+		w := world(2)
+		defer w.close()
+		sent := make(chan struct{})
+		w.run(func(ctx context.Context, g *Group) error {
+			buf, peer := make([]byte, 8), 1-g.Rank()
+			for range 10_000 {
+				if g.Rank() == 0 {
+					if err := Send(ctx, g, buf, peer); err != nil {
+						return err
+					}
+				}
+				if _, err := Recv(ctx, g, buf, peer); err != nil {
+					return err
+				}
+				if g.Rank() == 1 {
+					if err := Send(ctx, g, buf, peer); err != nil {
+						return err
+					}
+				}
+			}
+			if g.Rank() == 0 {
+				defer close(sent)
+				return Send(ctx, g, buf, peer)
+			}
+			<-sent
+			_, err := Recv(ctx, g, buf, peer)
+			return err
+		})
+	})
+}
