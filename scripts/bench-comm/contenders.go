@@ -75,7 +75,7 @@ func ours(s site) ([]contender, error) {
 
 func gloo(s site) ([]contender, error) {
 	python, script := peers.Python(), filepath.Join(s.dir, "gloo.py")
-	c := contender{Name: "gloo", Transport: "tcp", command: s.launched(python, script)}
+	c := contender{Name: "gloo", Transport: "tcp", command: s.launched("--numa-binding=none", python, script)} // it has threads beside
 	c.Version = version(python, "-c", "import torch; print('torch', torch.__version__)")
 	return []contender{c}, os.WriteFile(script, glooSource, 0o600)
 }

@@ -12,6 +12,8 @@
 // there is: one writer for every cache line, numbers that only grow, and the same schedule on all ranks, worked out from
 // what they call.
 //
+// Short operations do without slots and, while nobody is late, without clocks: see letters.go.
+//
 // A [Heap] is memory for buffers that other ranks use where they lie: they get its segments when a collective of theirs first
 // comes to them. A rank shows where its buffer is, and waits until the others have done with it; see direct.go.
 //
