@@ -55,6 +55,8 @@ type world struct {
 	leave []func() // end what Init has begun beside ep
 	piece int      // how many bytes of a plan's message travel at once
 
+	choose plan.Choices // by what way ranks do what they do: the same on all
+
 	desk      *shm.Desk // where ranks of this machine get the memory that this one makes; nil: they get none
 	heap      *shm.Heap // of Alloc; every group holds it
 	token     []byte
@@ -69,6 +71,8 @@ type rankInfo struct {
 	PID  int    `json:"pid"`
 	CPUs string `json:"cpus,omitempty"` // that it may use; see shm.CPUs
 	TLS  bool   `json:"tls,omitempty"`  // whether it encrypts what leaves the machine
+
+	Tuning string `json:"tuning,omitempty"` // that it has been given; rank 0's counts
 
 	Machine string `json:"machine,omitempty"` // the same for ranks that may share memory
 	Desk    string `json:"desk,omitempty"`    // where others get the memory that it makes; empty: it shares none
@@ -138,6 +142,7 @@ func (g *Group) Close() error {
 	closed := open.remove(g)
 	var err error
 	if g.isWorld {
+		lately.CompareAndSwap(g, nil)
 		err = errors.Join(g.w.ep.Close(), g.w.desk.Close())
 		for _, leave := range g.w.leave {
 			leave()

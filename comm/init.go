@@ -72,7 +72,11 @@ func (c *config) place() (place, error) {
 	if err := c.check(); err != nil {
 		return place{}, err
 	}
-	if _, err := reduce.Level(); err != nil {
+	_, err := reduce.Level()
+	if err != nil {
+		return place{}, err
+	}
+	if c.rules, err = parseTuning(c.tuning); err != nil {
 		return place{}, err
 	}
 	switch c.transport {
@@ -160,7 +164,7 @@ func join(ctx context.Context, cfg config, p place) (*Group, error) {
 		return nil, err
 	}
 	me := self(ln.Addr().String())
-	me.TLS = cfg.tls
+	me.TLS, me.Tuning = cfg.tls, cfg.rules.String()
 	desk, err := cfg.openDesk(&me)
 	if err != nil {
 		return nil, errors.Join(err, ln.Close())
@@ -178,6 +182,10 @@ func join(ctx context.Context, cfg config, p place) (*Group, error) {
 		leave()
 		return nil, errors.Join(err, ln.Close(), desk.Close())
 	}
+	if cfg.rules, err = cfg.agreed(me, world.Ranks[0]); err != nil {
+		leave()
+		return nil, errors.Join(err, ln.Close(), desk.Close())
+	}
 	cfg.without = cfg.doWithout()
 	far := tcp.New(ln, tcp.Config{
 		World: world.ID, Rank: p.rank, Peers: addresses(world.Ranks), Token: token, TLS: identity, Near: cfg.near, Log: cfg.log,
@@ -192,7 +200,7 @@ func join(ctx context.Context, cfg config, p place) (*Group, error) {
 func newWorld(cfg config, rank int, id uint64, info []rankInfo, tr transport.Transport, desk *shm.Desk) (*Group, error) {
 	w := &world{
 		rank: rank, info: info, log: cfg.log, desk: desk, token: []byte(cfg.token), mustShare: cfg.transport == "shm",
-		without: cfg.without, piece: cmp.Or(cfg.piece, plan.Piece),
+		without: cfg.without, piece: cmp.Or(cfg.piece, plan.Piece), choose: plan.NewChoices(cfg.rules),
 	}
 	if w.log == nil {
 		w.log = slog.New(slog.DiscardHandler)
@@ -212,6 +220,7 @@ func newWorld(cfg config, rank int, id uint64, info []rankInfo, tr transport.Tra
 		return nil, err
 	}
 	g.isWorld = true
+	lately.Store(g)
 	return g, nil
 }
 

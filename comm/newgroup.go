@@ -9,7 +9,6 @@ import (
 	"slices"
 
 	"github.com/gorun/gorun/comm/internal/endpoint"
-	"github.com/gorun/gorun/comm/internal/plan"
 	"github.com/gorun/gorun/comm/internal/reduce"
 )
 
@@ -64,7 +63,7 @@ func Split(ctx context.Context, parent *Group, color, key int) (*Group, error) {
 	c := &collective{g: parent, call: endpoint.Call{Op: uint8(callSplit)}, elem: 16}
 	c.begin = func() task {
 		places[parent.rank] = place{int64(color), int64(key)}
-		return inPlace(plan.AllGather(parent.rank, parent.Size(), 1, c.elem), reduce.Bytes(places))
+		return inPlace(parent.w.choose.AllGather(parent.rank, parent.Size(), 1, c.elem), reduce.Bytes(places))
 	}
 	if err := c.run(ctx); err != nil || color < 0 {
 		return nil, err

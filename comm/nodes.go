@@ -17,7 +17,8 @@ import (
 // nodes is where the members of a group are, and their team here.
 type nodes struct {
 	plan.Nodes
-	team *shm.Team // of the ranks of this node; nil if there is one
+	choose plan.Choices
+	team   *shm.Team // of the ranks of this node; nil if there is one
 }
 
 // onNodes is where the ranks of the collective, whose turn has come, share memory, if they are to go by nodes.
@@ -33,11 +34,11 @@ func (c *collective) onNodes(ordered bool) *nodes {
 }
 
 // led is n with root on rail 0.
-func (n *nodes) led(root int) *nodes { return &nodes{n.Led(root), n.team} }
+func (n *nodes) led(root int) *nodes { return &nodes{n.Led(root), n.choose, n.team} }
 
 // spread is n with all ranks but those of root's node apart from each other.
 func (n *nodes) spread(root int) *nodes {
-	s := &nodes{n.Spread(n.Of(root)), n.team}
+	s := &nodes{n.Spread(n.Of(root)), n.choose, n.team}
 	if len(s.Here()) == 1 {
 		s.team = nil
 	}
@@ -77,7 +78,7 @@ type railed struct {
 
 // railed cuts ranges of work, in elements of elem bytes.
 func (n *nodes) railed(work []byte, elem int, ranges ...plan.Range) *railed {
-	v := &railed{nodes: n, work: work, rails: n.Rails(len(work))}
+	v := &railed{nodes: n, work: work, rails: n.choose.Rails(n.Nodes, len(work))}
 	for _, r := range ranges {
 		cuts := n.Slices(r, v.rails)
 		parts := make([][]byte, len(cuts))

@@ -7,6 +7,8 @@ import (
 	"net"
 	"os"
 	"time"
+
+	"github.com/gorun/gorun/comm/internal/choice"
 )
 
 // DefaultTimeout is the limit of one operation, and of Init, unless [WithTimeout] says otherwise.
@@ -25,6 +27,8 @@ type config struct {
 	transport  string
 	log        *slog.Logger
 	token      string
+	tuning     string
+	rules      choice.Tuning // that tuning means
 
 	codec       Codec
 	objectLimit int
@@ -38,7 +42,7 @@ type config struct {
 func newConfig(opts []Option) config {
 	c := config{
 		method: "env://", timeout: DefaultTimeout, transport: "auto", token: os.Getenv("GORUN_TOKEN"),
-		tls: os.Getenv("GORUN_TLS") == "True", flightOnQuit: true, log: slog.Default(),
+		tuning: os.Getenv("GORUN_COMM_TUNE"), tls: os.Getenv("GORUN_TLS") == "True", flightOnQuit: true, log: slog.Default(),
 	}
 	for _, o := range opts {
 		o(&c)
@@ -87,6 +91,12 @@ func WithLogger(l *slog.Logger) Option { return func(c *config) { c.log = l } }
 
 // WithToken gives the secret by which ranks know each other; the default is GORUN_TOKEN. All ranks have the same.
 func WithToken(token string) Option { return func(c *config) { c.token = token } }
+
+// WithTuning overrules the choice of algorithms that [Explain] prints: rules such as "all_reduce=doubling:32K,ring", which lets
+// all-reduces of up to 32 KiB go by recursive doubling and longer ones round the ring, or "all_reduce@4=ring", which is for groups
+// of 4 ranks, separated by semicolons or line ends. The default is GORUN_COMM_TUNE; "gorun bench --tune" measures and prints such
+// rules. What rank 0 has been given counts for all ranks.
+func WithTuning(rules string) Option { return func(c *config) { c.tuning = rules } }
 
 // WithCodec lets objects travel by c instead of CBOR. All ranks use the same codec.
 func WithCodec(c Codec) Option { return func(cfg *config) { cfg.codec = c } }

@@ -92,7 +92,7 @@ func TestNonsenseEndsTheStream(t *testing.T) {
 	for name, h := range map[string]header{
 		"unknown kind":       {kind: 99},
 		"no kind":            {},
-		"eager too long":     {kind: kindEager, size: eagerLimit + 1},
+		"eager too long":     {kind: kindEager, size: EagerLimit + 1},
 		"abort too long":     {kind: kindAbort, size: abortLimit + 1},
 		"answer too long":    {kind: kindAnswer, size: reportLimit + 1},
 		"message too long":   {kind: kindRTS, size: maxMessage + 1},

@@ -6,7 +6,7 @@
 // match receives by (source, tag) in the order in which they were sent (MPI's non-overtaking rule), or, for the
 // steps of a collective, by (source, sequence number, step).
 //
-// Messages up to eagerLimit bytes, and pieces of a collective's up to LongestPiece, travel at once (eager), against a
+// Messages up to EagerLimit bytes, and pieces of a collective's up to LongestPiece, travel at once (eager), against a
 // budget per peer that the receiver gives back as it consumes them. Larger ones, and all once the budget is spent, send
 // only an envelope, and their bytes when the receiver has posted a buffer (rendezvous): a sender that floods fills
 // nobody's memory, and a message that nobody awaits blocks nothing behind it.
@@ -38,8 +38,8 @@ import (
 )
 
 const (
-	// eagerLimit is the longest message, in bytes, that is sent before the receiver has asked for it.
-	eagerLimit = 256 << 10
+	// EagerLimit is the longest message, in bytes, that is sent before the receiver has asked for it.
+	EagerLimit = 256 << 10
 	// LongestPiece is the same for a piece of a collective's message, for which the receiver is ready, or will be soon.
 	LongestPiece = 1 << 20
 	// eagerBudget bounds what one peer may have sent eagerly and not yet seen consumed: pieces of collectives alone may use the

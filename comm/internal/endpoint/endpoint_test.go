@@ -88,7 +88,7 @@ func wantFailure(t *testing.T, err error, kind FailureKind, rank int) {
 }
 
 func TestMessagesOfEveryLengthArriveWhole(t *testing.T) {
-	lengths := []int{0, 1, headerSize, eagerLimit - 1, eagerLimit, eagerLimit + 1, 1 << 20, 3<<20 + 7}
+	lengths := []int{0, 1, headerSize, EagerLimit - 1, EagerLimit, EagerLimit + 1, 1 << 20, 3<<20 + 7}
 	for _, first := range []string{"send", "receive"} {
 		t.Run(first+" first", func(t *testing.T) {
 			bubble(t, 2, func(t *testing.T, w *testWorld) {
@@ -125,13 +125,13 @@ func TestMessagesWithEqualTagsKeepTheirOrder(t *testing.T) {
 		for i := range n {
 			size := 1 + rng.IntN(100)
 			if i%5 == 0 {
-				size = eagerLimit + rng.IntN(1000) // large ones may not be overtaken by small ones either
+				size = EagerLimit + rng.IntN(1000) // large ones may not be overtaken by small ones either
 			}
 			sent = append(sent, pattern(size, i))
 			ops = append(ops, w.send(0, 1, 3, sent[i]))
 		}
 		for i := range n {
-			buf := make([]byte, 2*eagerLimit)
+			buf := make([]byte, 2*EagerLimit)
 			r := w.recv(1, AnySource, AnyTag, buf)
 			must(t, r)
 			if _, _, got := r.Received(); !bytes.Equal(buf[:got], sent[i]) {
@@ -159,7 +159,7 @@ func TestTagsAndSourcesSelect(t *testing.T) {
 }
 
 func TestTooLongAMessageFailsOnlyThatReceive(t *testing.T) {
-	for _, n := range []int{10, eagerLimit + 10} {
+	for _, n := range []int{10, EagerLimit + 10} {
 		bubble(t, 2, func(t *testing.T, w *testWorld) {
 			s := w.send(0, 1, 0, pattern(n, 0))
 			err := w.recv(1, 0, 0, make([]byte, n-1)).Wait(t.Context(), minute)

@@ -43,7 +43,7 @@ func (h *header) longest() uint64 {
 	if h.seq > 0 {
 		return LongestPiece
 	}
-	return eagerLimit
+	return EagerLimit
 }
 
 func (h header) append(b []byte) []byte {

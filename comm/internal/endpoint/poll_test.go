@@ -38,7 +38,7 @@ func overTCP(t *testing.T, body func(t *testing.T, w *testWorld)) {
 
 func TestBytesMoveWhileNobodyWaits(t *testing.T) {
 	overTCP(t, func(t *testing.T, w *testWorld) {
-		for _, n := range []int{0, 8, eagerLimit, 16 << 20} {
+		for _, n := range []int{0, 8, EagerLimit, 16 << 20} {
 			for range 3 {
 				a, b := pattern(n, 1), pattern(n, 2)
 				fromA, fromB := make([]byte, n), make([]byte, n)

@@ -14,12 +14,8 @@ type Nodes struct {
 	first []int // the place of every node from which rails are counted
 }
 
-// oneRail is the length in bytes of a vector up to which one rail carries it as fast as several, each of which takes a message of
-// its own; oneMessage is that of what the ranks of a node have for another up to which it is worth the way by one of them.
-const (
-	oneRail    = 64 << 10
-	oneMessage = 16 << 10
-)
+// oneMessage is the length in bytes of what the ranks of a node have for another up to which it is worth the way by one of them.
+const oneMessage = 16 << 10
 
 // Placed is the Nodes of rank; machines has the machine of every rank.
 func Placed[M comparable](rank int, machines []M) Nodes {
@@ -104,8 +100,8 @@ func (n Nodes) Together(bytes int) bool {
 }
 
 // Rails is how many rails carry a vector of so many bytes: as many as the smallest node has ranks, unless it is short.
-func (n Nodes) Rails(bytes int) int {
-	if bytes <= oneRail {
+func (c Choices) Rails(n Nodes, bytes int) int {
+	if c.Pick("nodes", len(n.Members), bytes) == "leaders" {
 		return 1
 	}
 	least, _ := n.Sizes()

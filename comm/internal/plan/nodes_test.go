@@ -42,8 +42,8 @@ func TestRailsAndSlices(t *testing.T) {
 				if !reflect.DeepEqual(n.Members, c.members) || n.InOrder() != c.inOrder || n.Here()[n.Place] != r || n.Of(r) != n.Node {
 					t.Errorf("rank %d is in %+v", r, n)
 				}
-				if got := n.Rails(oneRail + 1); got != len(c.rails) || n.Rails(oneRail) != 1 {
-					t.Errorf("rank %d sees %d rails, and %d for a short vector", r, got, n.Rails(oneRail))
+				if got := chosen.Rails(n, oneRail+1); got != len(c.rails) || chosen.Rails(n, oneRail) != 1 {
+					t.Errorf("rank %d sees %d rails, and %d for a short vector", r, got, chosen.Rails(n, oneRail))
 				}
 				var mine []int
 				for _, rail := range c.rails {
@@ -63,6 +63,12 @@ func TestRailsAndSlices(t *testing.T) {
 }
 
 // drawNodes are the Nodes of every rank.
+// chosen is what is chosen without a tuning, oneRail the longest vector that one rail carries then.
+var (
+	chosen  Choices = NewChoices(nil)
+	oneRail         = chosen.Limit("nodes", "leaders", 2)
+)
+
 func drawNodes(t *rapid.T) []Nodes {
 	machines := rapid.SliceOfN(rapid.IntRange(0, 4), 1, 12).Draw(t, "machines")
 	root := rapid.IntRange(0, len(machines)-1).Draw(t, "root")
@@ -80,7 +86,7 @@ func TestRailsCarryEverythingOnce(t *testing.T) {
 		bytes := rapid.SampledFrom([]int{1, oneRail + 1}).Draw(t, "bytes")
 		r := Range{rapid.IntRange(0, 3).Draw(t, "lo"), rapid.IntRange(3, 40).Draw(t, "hi")}
 		for rank, n := range all {
-			rails := n.Rails(bytes)
+			rails := chosen.Rails(n, bytes)
 			parts := n.Slices(r, rails)
 			covered := make([]int, r.Hi)
 			for _, p := range parts {
@@ -112,7 +118,7 @@ func TestAllReduceByNodes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all := drawNodes(t)
 		size, n := len(all), rapid.IntRange(0, 30).Draw(t, "n")
-		rails := all[0].Rails(rapid.SampledFrom([]int{1, oneRail + 1}).Draw(t, "bytes"))
+		rails := chosen.Rails(all[0], rapid.SampledFrom([]int{1, oneRail + 1}).Draw(t, "bytes"))
 		ordered := all[0].InOrder() && rapid.Bool().Draw(t, "ordered")
 		vec := own(size, n)
 		whole := own(size, n)
@@ -128,7 +134,7 @@ func TestAllReduceByNodes(t *testing.T) {
 			if rail == nil {
 				return nil
 			}
-			p := AllReduce(at.Node, len(at.Members), part.Len(), 4<<10, ordered).Among(rail)
+			p := chosen.AllReduce(at.Node, len(at.Members), part.Len(), 4<<10, ordered).Among(rail)
 			for i := range p {
 				s := &p[i]
 				s.Send, s.Recv = Range{s.Send.Lo + part.Lo, s.Send.Hi + part.Lo}, Range{s.Recv.Lo + part.Lo, s.Recv.Hi + part.Lo}

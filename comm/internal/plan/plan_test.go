@@ -35,9 +35,9 @@ func TestAllReduceCombinesEveryRankOnceEverywhere(t *testing.T) {
 		"ring":     {RingAllReduce, false},
 		"doubling": {DoublingAllReduce, true},
 		"halving":  {HalvingAllReduce, true},
-		"chosen":   {func(rank, size, n int) Plan { return AllReduce(rank, size, n, 4<<10, false) }, false},
-		"long":     {func(rank, size, n int) Plan { return AllReduce(rank, size, n, middleAllReduce, false) }, false},
-		"ordered":  {func(rank, size, n int) Plan { return AllReduce(rank, size, n, 4<<10, true) }, true},
+		"chosen":   {func(rank, size, n int) Plan { return chosen.AllReduce(rank, size, n, 4<<10, false) }, false},
+		"long":     {func(rank, size, n int) Plan { return chosen.AllReduce(rank, size, n, 1<<20, false) }, false},
+		"ordered":  {func(rank, size, n int) Plan { return chosen.AllReduce(rank, size, n, 4<<10, true) }, true},
 	} {
 		t.Run(name, rapid.MakeCheck(func(t *rapid.T) {
 			size, n := drawSize(t), rapid.IntRange(0, 40).Draw(t, "n")
@@ -103,9 +103,9 @@ func TestAllGatherCollectsEveryBlock(t *testing.T) {
 
 		n = rapid.IntRange(0, 3).Draw(t, "n")
 		blocks = equal(size, n)
-		for _, elem := range []int{1, shortAllGather} {
+		for _, elem := range []int{1, 1 << 20} {
 			vec = own(size, size*n)
-			simulate(t, plansOf(size, func(r int) Plan { return AllGather(r, size, n, elem) }), vec, vec)
+			simulate(t, plansOf(size, func(r int) Plan { return chosen.AllGather(r, size, n, elem) }), vec, vec)
 			checkGathered(t, vec, blocks)
 		}
 	})
@@ -131,7 +131,7 @@ func TestRootedPlans(t *testing.T) {
 		var vec [][]element
 		for _, elem := range []int{1, 16 * Piece} {
 			vec = own(size, n)
-			simulate(t, plansOf(size, func(r int) Plan { return Broadcast(r, size, n, elem, root) }), vec, vec)
+			simulate(t, plansOf(size, func(r int) Plan { return chosen.Broadcast(r, size, n, elem, root) }), vec, vec)
 			for r := range vec {
 				for i, e := range vec[r] {
 					if !slices.Equal(e, element{root}) {
@@ -141,7 +141,7 @@ func TestRootedPlans(t *testing.T) {
 			}
 			for _, ordered := range []bool{false, true} {
 				vec = own(size, n)
-				simulate(t, plansOf(size, func(r int) Plan { return Reduce(r, size, n, elem, root, ordered) }), vec, vec)
+				simulate(t, plansOf(size, func(r int) Plan { return chosen.Reduce(r, size, n, elem, root, ordered) }), vec, vec)
 				for i, e := range vec[root] {
 					if !complete(e, size, ordered) {
 						t.Fatalf("reduce: element %d holds %v", i, e)

@@ -17,7 +17,7 @@ const everybody = -1
 // round k every rank tells the one 2^k further on that it has come, and all that it has heard of (dissemination; Hensgen,
 // Finkel and Manber 1988): nobody waits for more than log2(n) others.
 func (t *Team) Barrier() error {
-	if t.n <= flatBarrier {
+	if isFlat(t.n) {
 		return t.shortAllGather(nil, nil)
 	}
 	for k, distance := 0, 1; distance < t.n; k, distance = k+1, 2*distance {

@@ -24,8 +24,11 @@ type mailbox [entries][entrySize]byte
 // letterSize is the bytes that a letter of n bytes takes: it shares no cache line with another.
 func letterSize(n int) int { return (tagSize + n + lineSize - 1) / lineSize * lineSize }
 
+// longestLetter is the bytes of a letter of which count fit into an entry; negative if they do not.
+func longestLetter(count int) int { return entrySize/count/lineSize*lineSize - tagSize }
+
 // isShort says whether count letters of n bytes each fit into an entry.
-func isShort(n, count int) bool { return n <= entrySize && count*letterSize(n) <= entrySize }
+func isShort(n, count int) bool { return n <= longestLetter(count) }
 
 // An entry is where the operation's letters are, in every mailbox.
 type entry int

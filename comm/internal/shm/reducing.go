@@ -95,15 +95,14 @@ func (t *Team) AllReduce(buf []byte, red Reduction) error {
 	} else if bufs != nil {
 		return t.combine(bufs, red, everybody)
 	}
-	if t.n == 2 || len(buf) <= flatMore {
-		return t.flatAllReduce(buf, red)
+	if t.ways.allReduce.Pick(len(buf)) == "flat" {
+		return t.allReduceFlat(buf, red)
 	}
 	return t.sharedReduce(buf, red, everybody)
 }
 
-// flatAllReduce shows buf to all ranks, chunk by chunk, and each combines all of them. Two ranks write to slots and read from
-// them as much as if they shared the work, and wait half as often.
-func (t *Team) flatAllReduce(buf []byte, red Reduction) error {
+// allReduceFlat shows buf to all ranks, chunk by chunk, and each combines all of them.
+func (t *Team) allReduceFlat(buf []byte, red Reduction) error {
 	size, chunks := t.values(len(buf), t.slot, red.Elem)
 	for u := range chunks + 1 {
 		if u < chunks {
@@ -144,7 +143,7 @@ func (t *Team) Reduce(buf []byte, red Reduction, root int) error {
 	} else if bufs != nil {
 		return t.combine(bufs, red, root)
 	}
-	if t.n > 2 && len(buf) > flatMore {
+	if t.ways.reduce.Pick(len(buf)) == "shared" {
 		return t.sharedReduce(buf, red, root)
 	}
 	size, chunks := t.values(len(buf), t.slot, red.Elem)

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"github.com/gorun/gorun/comm/internal/choice"
 	"github.com/gorun/gorun/comm/internal/cpu"
 )
 
@@ -87,6 +88,7 @@ type Team struct {
 	slots   []byte
 
 	patience
+	ways ways
 	habits
 	never atomic.Bool
 	direct
@@ -116,8 +118,9 @@ type Team struct {
 // over, or the reason why that is not to be waited for.
 type Lasting func(rank int, d Doze) error
 
-// New is the part of rank me in a team of n that shares segment, which it owns from now on.
-func New(segment *Segment, n, me int, p Processors, lasting Lasting) (*Team, error) {
+// New is the part of rank me in a team of n that shares segment, which it owns from now on. It goes by Ways, and by tuning, which
+// is the same on all ranks.
+func New(segment *Segment, n, me int, p Processors, tuning choice.Tuning, lasting Lasting) (*Team, error) {
 	mem := segment.Bytes()
 	if len(mem) != Size(n) {
 		return nil, fmt.Errorf("segment of %d bytes for a team of %d: want %d", len(mem), n, Size(n))
@@ -131,7 +134,7 @@ func New(segment *Segment, n, me int, p Processors, lasting Lasting) (*Team, err
 	}
 	t := &Team{
 		segment: segment, n: n, me: me, slot: slotSize(n), head: (*header)(unsafe.Pointer(&mem[0])), slots: mem[slotsAt(n):],
-		patience: p.patience(), lasting: lasting, habits: habits{all: map[kind]*habit{}}, seen: make([]uint64, n), tagged: make([]uint64, n),
+		patience: p.patience(), ways: chosen(n, tuning), lasting: lasting, habits: habits{all: map[kind]*habit{}}, seen: make([]uint64, n), tagged: make([]uint64, n),
 	}
 	for r := range n {
 		at := unsafe.Sizeof(header{}) + uintptr(r)*unsafe.Sizeof(control{})

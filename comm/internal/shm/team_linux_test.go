@@ -31,7 +31,7 @@ func crew(t testing.TB, n int) []*Team {
 		segments[r] = s
 	}
 	for r, s := range segments {
-		if teams[r], err = New(s, n, r, Processors{CPUs: runtime.GOMAXPROCS(0), Ranks: n, Shared: true}, sleeping); err != nil {
+		if teams[r], err = New(s, n, r, Processors{CPUs: runtime.GOMAXPROCS(0), Ranks: n, Shared: true}, nil, sleeping); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -1,0 +1,212 @@
+package comm
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+
+	"github.com/gorun/gorun/comm/internal/choice"
+	"github.com/gorun/gorun/comm/internal/endpoint"
+	"github.com/gorun/gorun/comm/internal/plan"
+	"github.com/gorun/gorun/comm/internal/shm"
+)
+
+// lately is the world that was opened last and has not been closed.
+var lately atomic.Pointer[Group]
+
+// Explain says by which algorithm the world that this process has open carries out op on buffers of so many bytes, and what
+// there is to choose from: a text of a few lines, the same on every rank. Operations are named as gorun bench names them:
+// all_reduce, reduce, broadcast, all_gather, reduce_scatter, all_to_all, gather, scatter, scan, sendrecv, barrier. Bytes are those
+// of the whole buffer: what all_gather and gather collect, what reduce_scatter, all_to_all and scatter give.
+//
+// Without a world it is about one of WORLD_SIZE ranks, or of two. See [WithTuning] for how to overrule the choice.
+func Explain(op string, bytes int) string {
+	if g := lately.Load(); g != nil {
+		return g.Explain(op, bytes)
+	}
+	ranks, _ := strconv.Atoi(os.Getenv("WORLD_SIZE"))
+	ranks = max(ranks, 2)
+	rules, err := parseTuning(os.Getenv("GORUN_COMM_TUNE"))
+	if err != nil {
+		return err.Error() + "\n"
+	}
+	e := explanation{op: operationName(op), bytes: bytes, rules: rules}
+	if !e.isKnown() {
+		return e.unknown(op)
+	}
+	e.title("%d ranks; no world is open", ranks)
+	if e.has(shm.Ways) {
+		e.table("where they share memory", shm.Ways, ranks, bytes)
+	}
+	e.table("by messages", e.messages(), ranks, bytes)
+	return e.String()
+}
+
+// Explain is like the function of that name, for g.
+func (g *Group) Explain(op string, bytes int) string {
+	e := explanation{op: operationName(op), bytes: bytes, rules: g.w.choose.Tuning}
+	if !e.isKnown() {
+		return e.unknown(op)
+	}
+	n, at := g.Size(), g.placed()
+	switch {
+	case n == 1:
+		e.title("1 rank")
+		e.line("a copy, where there is anything to copy")
+	case !e.has(shm.Ways):
+		e.title("%d ranks", n)
+		e.table("by messages, through memory where ranks share it", e.messages(), n, bytes)
+	case g.flat.Load() || !g.w.canShare(g.ranks):
+		e.title("%d ranks that share no memory", n)
+		e.table("by messages", e.messages(), n, bytes)
+	case len(at.Members) == 1:
+		e.title("%d ranks on one machine", n)
+		e.inMemory(n)
+		if g.team.Load() == nil {
+			e.line("That is if they can share memory, which the first collective finds out.")
+		}
+	default:
+		e.title("%d ranks on %d machines", n, len(at.Members))
+		e.onNodes(at, g.w.choose)
+	}
+	return e.String()
+}
+
+// operationName is op as tables have it: AllReduce, all-reduce and allreduce are all_reduce.
+func operationName(op string) string {
+	plain := strings.NewReplacer("_", "", "-", "", " ", "").Replace
+	for _, name := range explained() {
+		if strings.EqualFold(plain(name), plain(op)) {
+			return name
+		}
+	}
+	return op
+}
+
+// explained are the names of all operations.
+func explained() []string {
+	var names []string
+	for _, t := range []choice.Table{plan.Ways, pointToPoint} {
+		for i := range t {
+			if name := t[i].Op; name != aboutNodes && !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}
+
+// aboutNodes is what plan.Ways has of no operation.
+const aboutNodes = "nodes"
+
+// pointToPoint is how single messages travel.
+var pointToPoint = choice.Table{
+	{
+		Op: "sendrecv", Way: "eager", UpTo: func(int) int { return endpoint.EagerLimit }, Fixed: true,
+		What: "sent at once, as far as the receiver has room",
+	},
+	{Op: "sendrecv", Way: "rendezvous", Fixed: true, What: "sent when the receiver asks for it"},
+}
+
+// An explanation is the text of Explain.
+type explanation struct {
+	strings.Builder
+	op    string
+	bytes int
+	rules choice.Tuning
+}
+
+func (e *explanation) isKnown() bool { return slices.Contains(explained(), e.op) }
+
+func (e *explanation) unknown(op string) string {
+	return fmt.Sprintf("there is no operation %q: want %s\n", op, strings.Join(explained(), ", "))
+}
+
+func (e *explanation) has(t choice.Table) bool {
+	return slices.ContainsFunc(t, func(l choice.Line) bool { return l.Op == e.op })
+}
+
+// messages is the table of what ranks do by messages.
+func (e *explanation) messages() choice.Table {
+	if e.has(pointToPoint) {
+		return pointToPoint
+	}
+	return plan.Ways
+}
+
+func (e *explanation) title(format string, args ...any) {
+	e.line("%s of %d bytes, %s", e.op, e.bytes, fmt.Sprintf(format, args...))
+}
+
+func (e *explanation) line(format string, args ...any) { fmt.Fprintf(e, format+"\n", args...) }
+
+// table prints what t has for an operation, with an arrow to what is picked.
+func (e *explanation) table(title string, t choice.Table, ranks, bytes int) {
+	e.ways(title, choice.Chooser{Table: t, Tuning: e.rules}, e.op, ranks, bytes)
+}
+
+func (e *explanation) ways(title string, c choice.Chooser, op string, ranks, bytes int) {
+	from := "built in"
+	if c.IsTuned(op, ranks) {
+		from = "tuned"
+	}
+	e.line("%s (%s, %d ranks, %d bytes):", title, from, ranks, bytes)
+	picked := c.Pick(op, ranks, bytes)
+	e.line("    %9s  %-13s  %s", "up to", "way", "what")
+	for _, w := range c.Choice(op, ranks) {
+		arrow := " "
+		if w.Name == picked {
+			arrow = ">"
+		}
+		e.line("  %s %9s  %-13s  %s", arrow, choice.Bytes(w.UpTo), w.Name, c.What(op, w.Name))
+	}
+}
+
+func (e *explanation) inMemory(ranks int) {
+	e.table("in memory", shm.Ways, ranks, e.bytes)
+	if e.op != "barrier" {
+		e.line("Buffers of comm.Alloc are used in place where a rank takes %s bytes or more from another.", choice.Bytes(shm.LeastInPlace))
+	}
+}
+
+// inStages has what ranks of a machine do in memory before they exchange slices with those of others, and after.
+var inStages = map[string][2]string{
+	"all_reduce":     {"each combines its slice", "they take each other's slices"},
+	"reduce":         {"each combines its slice", "the root takes the slices"},
+	"broadcast":      {"those of the root's machine take what it has", "the others take each other's slices"},
+	"all_gather":     {"they collect their blocks", "they take each other's slices"},
+	"reduce_scatter": {"each combines its slice of what every machine gets", "they take their blocks"},
+	"barrier":        {"they come to their leader", "it lets them go"},
+}
+
+// onNodes prints the stages of what ranks of several machines do.
+func (e *explanation) onNodes(at plan.Nodes, c plan.Choices) {
+	stage, inSlices := inStages[e.op]
+	if !inSlices {
+		e.line("%s", blocksOn(at, e.op, e.bytes/len(at.Order())))
+		return
+	}
+	rails := c.Rails(at, e.bytes)
+	if e.op != "barrier" {
+		e.ways("between machines", c.Chooser, aboutNodes, len(at.Members), e.bytes)
+	}
+	e.line("1. In memory, ranks of a machine: %s.", stage[0])
+	e.ways("2. By messages", c.Chooser, e.op, len(at.Members), (e.bytes+rails-1)/rails)
+	e.line("3. In memory, ranks of a machine: %s.", stage[1])
+}
+
+// blocksOn says how blocks of so many bytes get from machine to machine.
+func blocksOn(at plan.Nodes, op string, block int) string {
+	together := block
+	if op == "all_to_all" {
+		_, most := at.Sizes()
+		together *= most
+	}
+	if at.Together(together) {
+		return "Blocks are short: those of a machine travel as one message; its ranks collect and take them in memory."
+	}
+	return "Blocks go straight to where they belong: in memory on the same machine, else by messages."
+}

@@ -1,0 +1,156 @@
+package comm
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/gorun/gorun/comm/internal/plan"
+)
+
+// picked has what an explanation points at, way by way.
+func picked(text string) (ways string) {
+	for line := range strings.Lines(text) {
+		if rest, found := strings.CutPrefix(line, "  > "); found {
+			ways += " " + strings.Fields(rest)[1]
+		}
+	}
+	return strings.TrimSpace(ways)
+}
+
+func TestExplain(t *testing.T) {
+	for _, c := range []struct {
+		world     string
+		size      int
+		tuning    string
+		op        string
+		bytes     int
+		want, has string
+	}{
+		{"mem", 2, "", "all_reduce", 64, "doubling", "all_reduce of 64 bytes, 2 ranks that share no memory"},
+		{"mem", 3, "", "AllReduce", 1 << 20, "halving", "recursive halving"},
+		{"mem", 3, "", "all-reduce", 1<<20 + 1, "ring", ""},
+		{"mem", 3, "all_reduce=ring", "all_reduce", 64, "ring", "by messages (tuned, 3 ranks, 64 bytes)"},
+		{"mem", 3, "all_reduce@4=ring", "all_reduce", 64, "doubling", "built in"},
+		{"mem", 4, "", "all_to_all", 1024, "bruck", ""},
+		{"mem", 3, "", "all_to_all", 768, "pairwise", ""},
+		{"mem", 5, "", "broadcast", 64 << 20, "chain", ""},
+		{"mem", 2, "", "broadcast", 64 << 20, "binomial", ""},
+		{"shm", 2, "", "all_reduce", 64, "letters", "That is if they can share memory"},
+		{"shm", 2, "", "all_reduce", 16 << 20, "flat", "Buffers of comm.Alloc are used in place"},
+		{"shm", 3, "", "all_reduce", 16 << 20, "shared", ""},
+		{"shm", 3, "all_reduce=flat", "all_reduce", 16 << 20, "flat", ""},
+		{"shm", 3, "all_reduce=flat", "reduce", 16 << 20, "shared", ""},
+		{"shm", 3, "", "barrier", 0, "letters", ""},
+		{"shm", 3, "", "scan", 8, "doubling", ""},
+		{"shm", 2, "", "sendrecv", 1 << 20, "rendezvous", ""},
+		{"halves", 4, "", "all_reduce", 1 << 20, "rails halving", "2 machines"},
+		{"halves", 4, "", "all_reduce", 1 << 10, "leaders doubling", "each combines its slice"},
+		{"halves", 4, "nodes=leaders", "all_reduce", 1 << 20, "leaders halving", ""},
+		{"halves", 4, "", "all_to_all", 64, "", "Blocks are short"},
+		{"halves", 4, "", "all_to_all", 1 << 20, "", "Blocks go straight"},
+		{"halves", 4, "", "barrier", 0, "dissemination", "it lets them go"},
+		{"mem", 1, "", "all_reduce", 64, "", "a copy"},
+		{"mem", 2, "", "all_reduse", 64, "", `there is no operation "all_reduse": want all_reduce, `},
+	} {
+		t.Run(fmt.Sprint(c.world, c.size, c.tuning, c.op, c.bytes), func(t *testing.T) {
+			rules, err := parseTuning(c.tuning)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w := worldOver(t, c.world, c.size)
+			defer w.close()
+			texts := map[string]int{}
+			for _, g := range w.groups {
+				g.w.choose = plan.NewChoices(rules)
+				texts[g.Explain(c.op, c.bytes)]++
+			}
+			for text, n := range texts {
+				if n != c.size || picked(text) != c.want || !strings.Contains(text, c.has) {
+					t.Errorf("%d of %d ranks say\n%swant %q and %q", n, c.size, text, c.want, c.has)
+				}
+			}
+		})
+	}
+}
+
+// What is explained is what happens: ranks send as many messages as a collective takes that way.
+func TestTuningIsWhatHappens(t *testing.T) {
+	const size = 4
+	for tuning, messages := range map[string]int{"all_reduce=doubling": 2, "all_reduce=halving": 4, "all_reduce=ring": 6} {
+		rules, err := parseTuning(tuning)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := worldOver(t, "mem", size)
+		w.run(func(ctx context.Context, g *Group) error {
+			g.w.choose = plan.NewChoices(rules)
+			if got := len(g.w.choose.AllReduce(g.Rank(), size, 100, 8, false)); got != messages {
+				return fmt.Errorf("%s takes %d steps, want %d", tuning, got, messages)
+			}
+			sum := make([]int, 100)
+			sum[99] = g.Rank()
+			if err := AllReduce(ctx, g, sum, Sum); err != nil || sum[99] != 6 {
+				return errors.Join(err, fmt.Errorf("got %d", sum[99]))
+			}
+			return nil
+		})
+		w.close()
+	}
+}
+
+// The tuning of rank 0 counts for all; who has been given another one is told.
+func TestAllRanksGoByTheTuningOfRank0(t *testing.T) {
+	const size = 3
+	given := []string{"all_reduce=ring", "all_reduce=halving", ""}
+	store := NewMemStore()
+	logs, texts := make([]bytes.Buffer, size), make([]string, size)
+	var all sync.WaitGroup
+	for rank := range size {
+		all.Go(func() {
+			g, err := Init(t.Context(), WithStore(store), WithRank(rank, size), WithTransport("tcp"), WithTuning(given[rank]),
+				WithLogger(slog.New(slog.NewTextHandler(&logs[rank], nil))))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			texts[rank] = g.Explain("all_reduce", 64)
+			if err := g.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	for rank, text := range texts {
+		if picked(text) != "ring" || text != texts[0] {
+			t.Errorf("rank %d says\n%s", rank, text)
+		}
+		if said := strings.Contains(logs[rank].String(), "the tuning of rank 0 counts"); said != (rank == 1) {
+			t.Errorf("rank %d is told that another tuning counts: %t", rank, said)
+		}
+	}
+}
+
+func TestTuningThatIsNone(t *testing.T) {
+	_, err := Init(t.Context(), WithStore(NewMemStore()), WithRank(0, 1), WithTuning("all_reduce=rink"))
+	if _, ok := errors.AsType[*ArgumentError](err); !ok || !strings.Contains(err.Error(), `all_reduce has no way "rink": want some of doubling, halving, ring; or of flat, shared`) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestExplainWithoutAWorld(t *testing.T) {
+	t.Setenv("WORLD_SIZE", "4")
+	t.Setenv("GORUN_COMM_TUNE", "broadcast=chain")
+	if text := Explain("broadcast", 4096); picked(text) != "slots chain" || !strings.Contains(text, "no world is open") {
+		t.Errorf("got\n%s", text)
+	}
+	t.Setenv("GORUN_COMM_TUNE", "broadcast")
+	if text := Explain("broadcast", 4096); !strings.Contains(text, "want operation=way") {
+		t.Errorf("got\n%s", text)
+	}
+}

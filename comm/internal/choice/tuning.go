@@ -1,0 +1,161 @@
+package choice
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// A Tuning is what a user has chosen.
+type Tuning []rule
+
+// A rule is the ways of an operation, of one table, for groups of so many ranks.
+type rule struct {
+	op    string
+	ranks int
+	ways  Choice
+}
+
+// anyRanks are those of a rule for groups of any number.
+const anyRanks = 0
+
+// Parse reads a tuning: rules, separated by semicolons or line ends, of the form
+//
+//	all_reduce=doubling:32K,ring
+//	all_reduce@4=ring
+//
+// An operation goes by the first way that is for its bytes: K, M and G are 1024 to the power of 1, 2 and 3, and the last way has
+// no limit. The second rule is for groups of 4 ranks. What follows a # is a comment. Ways are those of tables.
+func Parse(text string, tables ...Table) (Tuning, error) {
+	var t Tuning
+	for line := range strings.Lines(text) {
+		line, _, _ = strings.Cut(line, "#")
+		for item := range strings.SplitSeq(line, ";") {
+			if item = strings.TrimSpace(item); item == "" {
+				continue
+			}
+			r, err := parseRule(item, tables)
+			if err != nil {
+				return nil, fmt.Errorf("tuning %q: %w", item, err)
+			}
+			t = append(t, r)
+		}
+	}
+	return t, nil
+}
+
+func parseRule(text string, tables []Table) (rule, error) {
+	what, ways, found := strings.Cut(text, "=")
+	if !found {
+		return rule{}, fmt.Errorf("want operation=way:bytes,way")
+	}
+	op, ranks, has := strings.Cut(strings.TrimSpace(what), "@")
+	r := rule{op: op}
+	if has {
+		n, err := strconv.Atoi(ranks)
+		if err != nil || n < 1 {
+			return rule{}, fmt.Errorf("@%s: want a number of ranks", ranks)
+		}
+		r.ranks = n
+	}
+	for name := range strings.SplitSeq(ways, ",") {
+		w, err := parseWay(name)
+		if err != nil {
+			return rule{}, err
+		}
+		r.ways = append(r.ways, w)
+	}
+	return r, r.check(tables)
+}
+
+func parseWay(text string) (Way, error) {
+	name, limit, has := strings.Cut(strings.TrimSpace(text), ":")
+	if !has {
+		return Way{name, Any}, nil
+	}
+	n, err := parseBytes(limit)
+	return Way{name, n}, err
+}
+
+func parseBytes(text string) (int, error) {
+	digits, unit := text, 1
+	for i, suffix := range []string{"K", "M", "G"} {
+		if cut, found := strings.CutSuffix(text, suffix); found {
+			digits, unit = cut, 1<<(10*(i+1))
+		}
+	}
+	n, err := strconv.Atoi(digits)
+	if err != nil || n < 0 || n > math.MaxInt/unit {
+		return 0, fmt.Errorf("%q: want a number of bytes, as 512, 64K or 1M", text)
+	}
+	return n * unit, nil
+}
+
+// check says what is wrong with r.
+func (r *rule) check(tables []Table) error {
+	at := slices.IndexFunc(tables, func(t Table) bool { return t.line(r.op, r.ways[0].Name) != nil })
+	if at < 0 {
+		return fmt.Errorf("%s has no way %q%s", r.op, r.ways[0].Name, known(r.op, tables))
+	}
+	limit := Never
+	for i, w := range r.ways {
+		l := tables[at].line(r.op, w.Name)
+		switch {
+		case l == nil:
+			return fmt.Errorf("%s has no way %q beside %q%s", r.op, w.Name, r.ways[0].Name, known(r.op, tables[at:at+1]))
+		case l.Fixed:
+			return fmt.Errorf("%s is taken wherever it can be", w.Name)
+		case w.UpTo <= limit:
+			return fmt.Errorf("%s is for no more bytes than the way before it", w.Name)
+		case w.UpTo == Any && i+1 < len(r.ways):
+			return fmt.Errorf("%s has no limit: it must be the last way", w.Name)
+		}
+		limit = w.UpTo
+	}
+	if limit != Any {
+		return fmt.Errorf("the last way must have no limit")
+	}
+	return nil
+}
+
+// known has the ways that op has.
+func known(op string, tables []Table) string {
+	var sets []string
+	for _, t := range tables {
+		var names []string
+		for i := range t {
+			if t[i].Op == op && !t[i].Fixed {
+				names = append(names, t[i].Way)
+			}
+		}
+		if len(names) > 0 {
+			sets = append(sets, strings.Join(names, ", "))
+		}
+	}
+	if sets == nil {
+		var ops []string
+		for _, t := range tables {
+			for i := range t {
+				ops = append(ops, t[i].Op)
+			}
+		}
+		slices.Sort(ops)
+		return ": operations are " + strings.Join(slices.Compact(ops), ", ")
+	}
+	return ": want some of " + strings.Join(sets, "; or of ")
+}
+
+// String is t as Parse reads it.
+func (t Tuning) String() string {
+	rules := make([]string, len(t))
+	for i, r := range t {
+		at := ""
+		if r.ranks != anyRanks {
+			at = fmt.Sprintf("@%d", r.ranks)
+		}
+		rules[i] = fmt.Sprintf("%s%s=%v", r.op, at, r.ways)
+	}
+	return strings.Join(rules, ";")
+}
