@@ -16,7 +16,7 @@ func AllToAll[T Element](ctx context.Context, g *Group, out, in []T) error {
 		if t := g.enter(ctx, call, elem); t != nil {
 			return g.leave(t, t.AllToAll(reduce.Bytes(out), reduce.Bytes(in)))
 		}
-		if !g.w.choose.TogetherAllToAll(g.Size(), len(in)/g.Size()*elem) {
+		if !g.choose.TogetherAllToAll(g.Size(), len(in)/g.Size()*elem) {
 			if done, err := g.flatly(ctx, call, elem, func(c *collective) task {
 				return c.flatAllToAll(reduce.Bytes(out), reduce.Bytes(in))
 			}); done {
@@ -42,7 +42,7 @@ func allToAll[T Element](g *Group, out, in []T) *collective {
 			return c.allToAllOn(n, reduce.Bytes(out), reduce.Bytes(in))
 		}
 		block := len(in) / g.Size()
-		if g.w.choose.TogetherAllToAll(g.Size(), block*c.elem) {
+		if g.choose.TogetherAllToAll(g.Size(), block*c.elem) {
 			return together(g, out, in, block)
 		}
 		return c.flatAllToAll(reduce.Bytes(out), reduce.Bytes(in))

@@ -100,7 +100,11 @@ func describeCall(c endpoint.Call) string {
 	case callBarrier, callMonitoredBarrier, callSplit, callSendObjects, callRecvObjects:
 		return kind.String()
 	case callNewGroup:
-		return fmt.Sprintf("NewGroup(ranks with checksum %08x)", uint32(c.Count))
+		tuned := ""
+		if c.Detail != 0 {
+			tuned = fmt.Sprintf(", tuning with checksum %08x", c.Detail)
+		}
+		return fmt.Sprintf("NewGroup(ranks with checksum %08x%s)", uint32(c.Count), tuned)
 	case callNewMesh:
 		return fmt.Sprintf("NewMesh(shape and names with checksum %08x)", uint32(c.Count))
 	default:

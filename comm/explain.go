@@ -47,7 +47,7 @@ func Explain(op string, bytes int) string {
 
 // Explain is like the function of that name, for g.
 func (g *Group) Explain(op string, bytes int) string {
-	e := explanation{op: operationName(op), bytes: bytes, rules: g.w.choose.Tuning}
+	e := explanation{op: operationName(op), bytes: bytes, rules: g.choose.Tuning}
 	if !e.isKnown() {
 		return e.unknown(op)
 	}
@@ -70,9 +70,23 @@ func (g *Group) Explain(op string, bytes int) string {
 		}
 	default:
 		e.title("%d ranks on %d machines", n, len(at.Members))
-		e.onNodes(at, g.w.choose)
+		e.onNodes(at, g.choose)
 	}
 	return e.String()
+}
+
+// Ways are the algorithms that g has to choose from for op, as [WithTuning] and [Explain] name them, in the order of the lengths
+// that they are for. There are none where members are on several machines and share memory there: the choice is then one between
+// machines, and is that of a group with a rank on each.
+func (g *Group) Ways(op string) []string {
+	c := choice.Chooser{Table: shm.Ways}
+	switch {
+	case g.flat.Load() || !g.w.canShare(g.ranks):
+		c.Table = plan.Ways
+	case len(g.placed().Members) > 1:
+		return nil
+	}
+	return c.Free(operationName(op))
 }
 
 // operationName is op as tables have it: AllReduce, all-reduce and allreduce are all_reduce.
@@ -155,13 +169,13 @@ func (e *explanation) ways(title string, c choice.Chooser, op string, ranks, byt
 	}
 	e.line("%s (%s, %d ranks, %d bytes):", title, from, ranks, bytes)
 	picked := c.Pick(op, ranks, bytes)
-	e.line("    %9s  %-13s  %s", "up to", "way", "what")
+	e.line("    %6s  %-13s  %s", "up to", "way", "what")
 	for _, w := range c.Choice(op, ranks) {
 		arrow := " "
 		if w.Name == picked {
 			arrow = ">"
 		}
-		e.line("  %s %9s  %-13s  %s", arrow, choice.Bytes(w.UpTo), w.Name, c.What(op, w.Name))
+		e.line("  %s %6s  %-13s  %s", arrow, choice.Bytes(w.UpTo), w.Name, c.What(op, w.Name))
 	}
 }
 

@@ -59,15 +59,15 @@ func TestExplain(t *testing.T) {
 		{"mem", 2, "", "all_reduse", 64, "", `there is no operation "all_reduse": want all_reduce, `},
 	} {
 		t.Run(fmt.Sprint(c.world, c.size, c.tuning, c.op, c.bytes), func(t *testing.T) {
+			w := worldOver(t, c.world, c.size)
+			defer w.close()
 			rules, err := parseTuning(c.tuning)
 			if err != nil {
 				t.Fatal(err)
 			}
-			w := worldOver(t, c.world, c.size)
-			defer w.close()
 			texts := map[string]int{}
 			for _, g := range w.groups {
-				g.w.choose = plan.NewChoices(rules)
+				g.choose = plan.NewChoices(rules)
 				texts[g.Explain(c.op, c.bytes)]++
 			}
 			for text, n := range texts {
@@ -79,28 +79,46 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// What is explained is what happens: ranks send as many messages as a collective takes that way.
-func TestTuningIsWhatHappens(t *testing.T) {
+// A group goes by the tuning that it is given: its ranks take the steps of that way, and get what they would by any other.
+func TestGroupsHaveTuningsOfTheirOwn(t *testing.T) {
 	const size = 4
-	for tuning, messages := range map[string]int{"all_reduce=doubling": 2, "all_reduce=halving": 4, "all_reduce=ring": 6} {
-		rules, err := parseTuning(tuning)
-		if err != nil {
-			t.Fatal(err)
-		}
-		w := worldOver(t, "mem", size)
-		w.run(func(ctx context.Context, g *Group) error {
-			g.w.choose = plan.NewChoices(rules)
-			if got := len(g.w.choose.AllReduce(g.Rank(), size, 100, 8, false)); got != messages {
-				return fmt.Errorf("%s takes %d steps, want %d", tuning, got, messages)
-			}
-			sum := make([]int, 100)
-			sum[99] = g.Rank()
-			if err := AllReduce(ctx, g, sum, Sum); err != nil || sum[99] != 6 {
-				return errors.Join(err, fmt.Errorf("got %d", sum[99]))
+	for _, world := range []string{"mem", "shm"} {
+		w := worldOver(t, world, size)
+		w.run(func(ctx context.Context, parent *Group) error {
+			for _, way := range parent.Ways("all_reduce") {
+				g, err := NewGroup(ctx, parent, []int{0, 1, 2, 3}, WithTuning("all_reduce="+way))
+				if err != nil {
+					return err
+				}
+				sum := make([]int, 10_000)
+				sum[9999] = g.Rank()
+				if err := AllReduce(ctx, g, sum, Sum); err != nil || sum[9999] != 6 {
+					return errors.Join(err, fmt.Errorf("%s: got %d", way, sum[9999]))
+				}
+				if got := picked(g.Explain("all_reduce", 80_000)); got != way {
+					return fmt.Errorf("%s: goes by %s", way, got)
+				}
+				part, err := Split(ctx, g, 0, 0)
+				if err != nil || picked(part.Explain("all_reduce", 80_000)) != way {
+					return errors.Join(err, fmt.Errorf("%s: a part of the group goes by another", way))
+				}
 			}
 			return nil
 		})
 		w.close()
+	}
+}
+
+func TestGroupsOfDifferentTunings(t *testing.T) {
+	w := worldOver(t, "mem", 2)
+	defer w.close()
+	for r, err := range w.results(func(ctx context.Context, world *Group) error {
+		_, err := NewGroup(ctx, world, []int{0, 1}, WithTuning([]string{"all_reduce=ring", "all_reduce=halving"}[world.Rank()]))
+		return err
+	}) {
+		if _, ok := errors.AsType[*MismatchError](err); !ok {
+			t.Errorf("rank %d: %v", r, err)
+		}
 	}
 }
 

@@ -64,14 +64,14 @@ func (c *collective) flatBarrier() task {
 
 func (c *collective) flatBroadcast(buf []byte, src int) task {
 	return inPlace(c.planned(func() plan.Plan {
-		return c.g.w.choose.Broadcast(c.g.rank, c.g.Size(), len(buf)/c.elem, c.elem, src)
+		return c.g.choose.Broadcast(c.g.rank, c.g.Size(), len(buf)/c.elem, c.elem, src)
 	}), buf)
 }
 
 func (c *collective) flatAllGather(out, in []byte) task {
 	copy(out[c.g.rank*len(in):], in)
 	return inPlace(c.planned(func() plan.Plan {
-		return c.g.w.choose.AllGather(c.g.rank, c.g.Size(), len(in)/c.elem, c.elem)
+		return c.g.choose.AllGather(c.g.rank, c.g.Size(), len(in)/c.elem, c.elem)
 	}), out)
 }
 
@@ -88,7 +88,7 @@ func (c *collective) flatAllToAll(out, in []byte) task {
 // flatAllReduce leaves the reduction in buf. It is of a kind that commutes, like the next two.
 func (c *collective) flatAllReduce(buf []byte, kernel reduce.Kernel) task {
 	t := inPlace(c.planned(func() plan.Plan {
-		return c.g.w.choose.AllReduce(c.g.rank, c.g.Size(), len(buf)/c.elem, c.elem, false)
+		return c.g.choose.AllReduce(c.g.rank, c.g.Size(), len(buf)/c.elem, c.elem, false)
 	}), buf)
 	t.kernel = kernel
 	return t
@@ -96,7 +96,7 @@ func (c *collective) flatAllReduce(buf []byte, kernel reduce.Kernel) task {
 
 func (c *collective) flatReduce(buf []byte, kernel reduce.Kernel, dst int) task {
 	return c.g.towards(c.planned(func() plan.Plan {
-		return c.g.w.choose.Reduce(c.g.rank, c.g.Size(), len(buf)/c.elem, c.elem, dst, false)
+		return c.g.choose.Reduce(c.g.rank, c.g.Size(), len(buf)/c.elem, c.elem, dst, false)
 	}), buf, kernel, c.g.rank == dst)
 }
 

@@ -41,7 +41,7 @@ func gatherTo[T Element](g *Group, out, in []T, dst int) *collective {
 		if n := c.onNodes(false); n != nil {
 			return c.gatherOn(n, reduce.Bytes(out), reduce.Bytes(in), dst)
 		}
-		if g.w.choose.TogetherGather(g.Size(), len(in)*c.elem) {
+		if g.choose.TogetherGather(g.Size(), len(in)*c.elem) {
 			return gatherInTree(g, out, in, dst)
 		}
 		return task{
@@ -110,7 +110,7 @@ func scatterFrom[T Element](g *Group, out, in []T, src int) *collective {
 		if n := c.onNodes(false); n != nil {
 			return c.scatterOn(n, reduce.Bytes(out), reduce.Bytes(in), src)
 		}
-		if g.w.choose.TogetherScatter(g.Size(), len(out)*c.elem) {
+		if g.choose.TogetherScatter(g.Size(), len(out)*c.elem) {
 			return scatterInTree(g, out, in, src)
 		}
 		return task{

@@ -29,6 +29,7 @@ type Group struct {
 	timeout     time.Duration
 	codec       Codec
 	objectLimit int
+	choose      plan.Choices // by what way members do what they do
 	turns       turns
 	logged      sync.Once // the failure
 	flow        flow
@@ -54,8 +55,6 @@ type world struct {
 
 	leave []func() // end what Init has begun beside ep
 	piece int      // how many bytes of a plan's message travel at once
-
-	choose plan.Choices // by what way ranks do what they do: the same on all
 
 	desk      *shm.Desk // where ranks of this machine get the memory that this one makes; nil: they get none
 	heap      *shm.Heap // of Alloc; every group holds it
@@ -86,6 +85,7 @@ func newGroup(w *world, id uint64, ranks []int, cfg config) (*Group, error) {
 	g := &Group{
 		w: w, lane: lane, id: id, ranks: ranks, index: make(map[int]int, len(ranks)),
 		timeout: cfg.timeout, codec: cmp.Or(cfg.codec, defaultCodec), objectLimit: cmp.Or(cfg.objectLimit, DefaultObjectLimit),
+		choose: plan.NewChoices(cfg.rules),
 	}
 	for i, r := range ranks {
 		g.index[r] = i
@@ -101,7 +101,8 @@ func newGroup(w *world, id uint64, ranks []int, cfg config) (*Group, error) {
 
 // settings are what a part of g has from it.
 func (g *Group) settings() config {
-	return config{timeout: g.timeout, codec: g.codec, objectLimit: g.objectLimit}
+	rules := g.choose.Tuning
+	return config{timeout: g.timeout, codec: g.codec, objectLimit: g.objectLimit, tuning: rules.String(), rules: rules}
 }
 
 // Rank is this process's rank in the group, from 0 to Size-1.

@@ -72,11 +72,7 @@ func (c *config) place() (place, error) {
 	if err := c.check(); err != nil {
 		return place{}, err
 	}
-	_, err := reduce.Level()
-	if err != nil {
-		return place{}, err
-	}
-	if c.rules, err = parseTuning(c.tuning); err != nil {
+	if _, err := reduce.Level(); err != nil {
 		return place{}, err
 	}
 	switch c.transport {
@@ -200,7 +196,7 @@ func join(ctx context.Context, cfg config, p place) (*Group, error) {
 func newWorld(cfg config, rank int, id uint64, info []rankInfo, tr transport.Transport, desk *shm.Desk) (*Group, error) {
 	w := &world{
 		rank: rank, info: info, log: cfg.log, desk: desk, token: []byte(cfg.token), mustShare: cfg.transport == "shm",
-		without: cfg.without, piece: cmp.Or(cfg.piece, plan.Piece), choose: plan.NewChoices(cfg.rules),
+		without: cfg.without, piece: cmp.Or(cfg.piece, plan.Piece),
 	}
 	if w.log == nil {
 		w.log = slog.New(slog.DiscardHandler)

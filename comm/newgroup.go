@@ -14,7 +14,7 @@ import (
 
 // NewGroup makes a group of the given ranks of parent, in the given order: ranks[i] of parent becomes rank i.
 // Every rank of parent calls it, with the same ranks; it returns nil, nil where the rank is not among them.
-// Of the options [WithTimeout], [WithCodec] and [WithObjectLimit] matter; what they do not set the group has from parent.
+// Of the options [WithTimeout], [WithCodec], [WithObjectLimit] and [WithTuning] matter; what they do not set the group has from parent.
 func NewGroup(ctx context.Context, parent *Group, ranks []int, opts ...Option) (*Group, error) {
 	cfg := parent.settings()
 	for _, o := range opts {
@@ -28,7 +28,11 @@ func NewGroup(ctx context.Context, parent *Group, ranks []int, opts ...Option) (
 		return nil, parent.refused(&ArgumentError{Op: "NewGroup", Err: err})
 	}
 	// The barrier makes sure that all mean the same ranks, and its number gives the group a name that all know.
-	c := meeting(parent, endpoint.Call{Op: uint8(callNewGroup), Count: checksum(members)})
+	call := endpoint.Call{Op: uint8(callNewGroup), Count: checksum(members)}
+	if rules := cfg.rules.String(); rules != "" {
+		call.Detail = uint32(checksum(rules))
+	}
+	c := meeting(parent, call)
 	if err := c.run(ctx); err != nil || !slices.Contains(members, parent.w.rank) {
 		return nil, err
 	}
@@ -63,7 +67,7 @@ func Split(ctx context.Context, parent *Group, color, key int) (*Group, error) {
 	c := &collective{g: parent, call: endpoint.Call{Op: uint8(callSplit)}, elem: 16}
 	c.begin = func() task {
 		places[parent.rank] = place{int64(color), int64(key)}
-		return inPlace(parent.w.choose.AllGather(parent.rank, parent.Size(), 1, c.elem), reduce.Bytes(places))
+		return inPlace(parent.choose.AllGather(parent.rank, parent.Size(), 1, c.elem), reduce.Bytes(places))
 	}
 	if err := c.run(ctx); err != nil || color < 0 {
 		return nil, err

@@ -35,7 +35,7 @@ func (c *collective) allGatherOn(n *nodes, out, in []byte) task {
 	return task{
 		stages: slices.Concat(
 			n.inMemory(func(t *shm.Team) error { return t.AllGather(here, in) }),
-			n.onRail(v.rails, func() task { return inPlace(c.g.w.choose.AllGatherV(n.Node, v.mine, c.elem), room) }),
+			n.onRail(v.rails, func() task { return inPlace(c.g.choose.AllGatherV(n.Node, v.mine, c.elem), room) }),
 			n.inMemory(v.without(n.Node).share),
 		),
 		end: func() { n.settle(out, room, len(in)) },

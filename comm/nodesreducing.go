@@ -19,7 +19,7 @@ func (r *reducing[T]) allReduceOn(n *nodes, buf []T) task {
 		stages: slices.Concat(
 			n.inMemory(func(t *shm.Team) error { return v.combine(t, r.folding()) }),
 			n.onRail(v.rails, func() task {
-				return r.combining(r.g.w.choose.AllReduce(n.Node, n.size(), own.Len(), r.elem, r.red.ordered()), v.parts[0][n.Place])
+				return r.combining(r.g.choose.AllReduce(n.Node, n.size(), own.Len(), r.elem, r.red.ordered()), v.parts[0][n.Place])
 			}),
 			n.inMemory(v.share),
 		),
@@ -37,7 +37,7 @@ func (r *reducing[T]) reduceOn(n *nodes, buf []T, root int) task {
 	t := task{stages: slices.Concat(
 		n.inMemory(func(t *shm.Team) error { return v.combine(t, r.folding()) }),
 		n.onRail(v.rails, func() task {
-			return r.combining(r.g.w.choose.Reduce(n.Node, n.size(), own.Len(), r.elem, n.Of(root), r.red.ordered()), v.parts[0][n.Place])
+			return r.combining(r.g.choose.Reduce(n.Node, n.size(), own.Len(), r.elem, n.Of(root), r.red.ordered()), v.parts[0][n.Place])
 		}),
 	)}
 	if n.Node == n.Of(root) && v.rails > 1 { // else root is the rail

@@ -81,7 +81,7 @@ func collect[T any](ctx context.Context, o *objects, wanted bool, move func(all 
 	var parts [][]byte
 	o.begin = func() task { // the sizes go to all, so that all know of one that is missing
 		sizes[o.g.rank] = o.size()
-		return inPlace(o.g.w.choose.AllGather(o.g.rank, o.g.Size(), sizeBytes, 1), reduce.Bytes(sizes))
+		return inPlace(o.g.choose.AllGather(o.g.rank, o.g.Size(), sizeBytes, 1), reduce.Bytes(sizes))
 	}
 	o.then = func() task {
 		for r, n := range sizes {

@@ -53,8 +53,11 @@ func newConfig(opts []Option) config {
 	return c
 }
 
-// check refuses settings that make no sense for any group.
-func (c *config) check() error {
+// check refuses settings that make no sense for any group, and reads the tuning.
+func (c *config) check() (err error) {
+	if c.rules, err = parseTuning(c.tuning); err != nil {
+		return err
+	}
 	switch {
 	case c.timeout <= 0:
 		return fmt.Errorf("timeout %v: want a positive duration", c.timeout)
@@ -95,7 +98,7 @@ func WithToken(token string) Option { return func(c *config) { c.token = token }
 // WithTuning overrules the choice of algorithms that [Explain] prints: rules such as "all_reduce=doubling:32K,ring", which lets
 // all-reduces of up to 32 KiB go by recursive doubling and longer ones round the ring, or "all_reduce@4=ring", which is for groups
 // of 4 ranks, separated by semicolons or line ends. The default is GORUN_COMM_TUNE; "gorun bench --tune" measures and prints such
-// rules. What rank 0 has been given counts for all ranks.
+// rules. For the world, what rank 0 has been given counts; for a group of NewGroup, all ranks give the same.
 func WithTuning(rules string) Option { return func(c *config) { c.tuning = rules } }
 
 // WithCodec lets objects travel by c instead of CBOR. All ranks use the same codec.

@@ -115,7 +115,7 @@ func (r *reducing[T]) everywhere(buf []T) task {
 		return r.allReduceOn(n, buf)
 	}
 	n := len(buf) / r.red.width
-	return r.inPlace(r.g.w.choose.AllReduce(r.g.rank, r.g.Size(), n, r.elem, r.red.ordered()), buf, true)
+	return r.inPlace(r.g.choose.AllReduce(r.g.rank, r.g.Size(), n, r.elem, r.red.ordered()), buf, true)
 }
 
 // scattered is the task of leaving in out this rank's block of the reduction of in, which has a block for every rank.

@@ -68,7 +68,7 @@ func reduceTo[T Element](g *Group, buf []T, op Op, dst int) *collective {
 			return r.reduceOn(n, buf, dst)
 		}
 		n := len(buf) / r.red.width
-		return r.towards(g.w.choose.Reduce(g.rank, g.Size(), n, r.elem, dst, r.red.ordered()), buf, g.rank == dst)
+		return r.towards(g.choose.Reduce(g.rank, g.Size(), n, r.elem, dst, r.red.ordered()), buf, g.rank == dst)
 	}
 	return r.collective
 }

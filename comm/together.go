@@ -109,7 +109,7 @@ func (c *collective) attach() error {
 	}
 	var team *shm.Team
 	if segment != nil {
-		if team, err = shm.New(segment, len(at.Here()), at.Place, g.w.processors(), g.w.choose.Tuning, g.lasting); err != nil {
+		if team, err = shm.New(segment, len(at.Here()), at.Place, g.w.processors(), g.choose.Tuning, g.lasting); err != nil {
 			return errors.Join(err, segment.Close())
 		}
 	}
@@ -117,7 +117,7 @@ func (c *collective) attach() error {
 		team.Share(g.w.heap, g.desks())
 		g.team.Store(team)
 	} else {
-		g.nodes = &nodes{at, g.w.choose, team}
+		g.nodes = &nodes{at, g.choose, team}
 	}
 	return g.lane.Begin(c.seq, c.call) // once more: what this has moved does not count
 }
@@ -145,7 +145,7 @@ func (c *collective) share(key uint64, at plan.Nodes) (segment *shm.Segment, ver
 		segment, problem = g.fetch(key, here[0])
 		word[0] = min(word[0], g.verdict(segment, len(here)))
 	}
-	agreed := inPlace(g.w.choose.AllReduce(g.rank, g.Size(), 1, c.elem, false), word)
+	agreed := inPlace(g.choose.AllReduce(g.rank, g.Size(), 1, c.elem, false), word)
 	agreed.kernel = func(dst, a, b []byte) { dst[0] = min(a[0], b[0]) }
 	err = c.execute(&agreed)
 	return segment, word[0], problem, err

@@ -128,6 +128,17 @@ func (c Chooser) Choice(op string, ranks int) Choice {
 	return ways
 }
 
+// Free are the ways of op that a tuning may name.
+func (t Table) Free(op string) []string {
+	var names []string
+	for i := range t {
+		if t[i].Op == op && !t[i].Fixed {
+			names = append(names, t[i].Way)
+		}
+	}
+	return names
+}
+
 // What says what a way is.
 func (c Chooser) What(op, way string) string { return c.line(op, way).What }
 

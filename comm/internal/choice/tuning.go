@@ -124,13 +124,7 @@ func (r *rule) check(tables []Table) error {
 func known(op string, tables []Table) string {
 	var sets []string
 	for _, t := range tables {
-		var names []string
-		for i := range t {
-			if t[i].Op == op && !t[i].Fixed {
-				names = append(names, t[i].Way)
-			}
-		}
-		if len(names) > 0 {
+		if names := t.Free(op); len(names) > 0 {
 			sets = append(sets, strings.Join(names, ", "))
 		}
 	}
