@@ -182,7 +182,7 @@ func (e *explanation) ways(title string, c choice.Chooser, op string, ranks, byt
 func (e *explanation) inMemory(ranks int) {
 	e.table("in memory", shm.Ways, ranks, e.bytes)
 	if e.op != "barrier" {
-		e.line("Buffers of comm.Alloc are used in place where a rank takes %s bytes or more from another.", choice.Bytes(shm.LeastInPlace))
+		e.line("Buffers of comm.Alloc are used in place where a rank takes %s or more from another.", choice.Bytes(shm.LeastInPlace))
 	}
 }
 

@@ -32,6 +32,8 @@ type Config struct {
 	Alloc      bool   // buffers are comm.Alloc's
 	JSON       bool
 	Transport  string // as comm.WithTransport has it
+	Tune       bool   // which way is fastest, instead of how fast it is
+	Explain    bool   // by which way, and from what it is chosen
 }
 
 // All stands for every type or reduction, AllRoots for every rank.
@@ -118,6 +120,10 @@ func (c *Config) Check(ranks int) error {
 		return usagef("the least size, %d, is more than the largest, %d", c.Sizes.Min, c.Sizes.Max)
 	case c.Sizes.Max > maxSize:
 		return usagef("size %d: want %d at most", c.Sizes.Max, int64(maxSize))
+	case c.Tune && c.Explain:
+		return usagef("--tune and --explain print different things: leave out one of them")
+	case c.JSON && (c.Tune || c.Explain):
+		return usagef("what --tune and --explain print has no form in JSON: leave out --json")
 	case ranks == 1 && slices.Equal(c.Operations, []string{pingPong}):
 		return usagef("%s takes %d ranks", pingPong, pair)
 	}

@@ -122,6 +122,8 @@ func TestCheck(t *testing.T) {
 		{func(c *Config) { c.Operations, c.Type, c.Op = []string{barrier}, "complex64", "min" }, 2, ""},
 		{func(c *Config) { c.Operations = []string{pingPong} }, 1, "pingpong takes 2 ranks"},
 		{func(c *Config) { c.Operations = []string{pingPong} }, 0, ""},
+		{func(c *Config) { c.Tune, c.JSON = true, true }, 0, "what --tune and --explain print has no form in JSON: leave out --json"},
+		{func(c *Config) { c.Tune, c.Explain = true, true }, 0, "--tune and --explain print different things: leave out one of them"},
 	} {
 		config := config(allReduce)
 		c.change(&config)

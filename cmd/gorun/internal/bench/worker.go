@@ -9,6 +9,7 @@ import (
 	"iter"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/gorun/gorun/comm"
 )
@@ -59,7 +60,14 @@ func work(ctx context.Context, world *comm.Group, c *Config, config string, out 
 		out = io.Discard
 	}
 	w := worker{meter: meter{ctx: ctx, g: world, c: c}, report: report{c: c, out: out}}
-	if err := w.run(members); err != nil {
+	run := w.run
+	switch {
+	case c.Tune:
+		run = w.tune
+	case c.Explain:
+		run = w.explain
+	}
+	if err := run(members); err != nil {
 		return err
 	}
 	if err := comm.Barrier(ctx, world); err != nil {
@@ -94,22 +102,49 @@ func (w *worker) run(members []member) error {
 	return w.report.err
 }
 
+// explain prints how comm would do all that is asked for, once it has found out where ranks share memory.
+func (w *worker) explain([]member) error {
+	g, c := w.meter.g, w.meter.c
+	if err := comm.Barrier(w.meter.ctx, g); err != nil {
+		return err
+	}
+	for _, name := range c.Operations {
+		e := c.experimentsOf(operationNamed(name), g.Size())[0]
+		for size := range e.sizes(c, g.Size()) {
+			w.report.line("%s", strings.TrimSuffix(g.Explain(name, int(size)), "\n"))
+		}
+	}
+	return w.report.err
+}
+
+// sizes are those that are asked for.
+func (e *experiment) sizes(c *Config, ranks int) iter.Seq[int64] {
+	if !e.moves() {
+		return slices.Values([]int64{0})
+	}
+	return c.Sizes.of(e.unit(ranks))
+}
+
+// unit is the bytes of an element, or of one for every rank if the buffer has a block for each.
+func (e *experiment) unit(ranks int) int64 {
+	if e.blocks {
+		return e.typ.size * int64(ranks)
+	}
+	return e.typ.size
+}
+
 // experiment measures all sizes.
 func (w *worker) experiment(e experiment) error {
 	g, c := w.meter.g, w.meter.c
-	unit := e.typ.size
-	if e.blocks {
-		unit *= int64(g.Size())
-	}
-	sizes, room := c.Sizes.of(unit), c.Sizes.largest(unit)/e.typ.size
-	if !e.moves() {
-		sizes, room = slices.Values([]int64{0}), 0
+	unit, room := e.unit(g.Size()), int64(0)
+	if e.moves() {
+		room = c.Sizes.largest(unit) / e.typ.size
 	}
 	call, free, err := e.typ.caller(w.meter.ctx, g, e, int(room))
 	if err != nil {
 		return err
 	}
-	return errors.Join(w.rows(e, sizes, unit, call), free())
+	return errors.Join(w.rows(e, e.sizes(c, g.Size()), unit, call), free())
 }
 
 // rows measures the calls of sizes, in units of so many bytes.

@@ -53,6 +53,8 @@ func benchCommand(here host, start startFunc) *cobra.Command {
 	own("p99", "", "", "also the median of all calls, and what 99 of 100 do not exceed", setTo(&c.P99, parseSwitch))
 	own("transport", "", "NAME", "how bytes move: "+anyOf(transports)+" (auto)", setTo(&c.Transport, choice(transports)), transports...)
 	own("json", "", "", "print a line of JSON for each size instead of a table", setTo(&c.JSON, parseSwitch))
+	own("explain", "", "", "print by which algorithm each size goes, and from what it is chosen, instead of measuring", setTo(&c.Explain, parseSwitch))
+	own("tune", "", "", "measure all algorithms that each operation has to choose from, and print rules for GORUN_COMM_TUNE that choose the fastest", setTo(&c.Tune, parseSwitch))
 	launch := newValues(groupNodes, groupRendezvous, groupProcessors)
 	launch.add(cmd)
 	cmd.SetFlagErrorFunc(commandFlagError)
