@@ -3,11 +3,13 @@ package comm
 import (
 	"context"
 	"fmt"
+	"math"
 	"testing"
 	"time"
 
 	"github.com/gorun/gorun/comm/internal/endpoint"
 	"github.com/gorun/gorun/comm/internal/plan"
+	"github.com/gorun/gorun/comm/internal/reduce"
 )
 
 // A blocking Send or Recv, and a step of a collective, allocate nothing once there have been some.
@@ -81,47 +83,144 @@ func measureAllocs(t *testing.T, w *testWorld, n int, of func(context.Context, *
 	})
 }
 
-// A blocking collective of plain elements allocates nothing once there have been some, whatever its plan.
-func TestCollectivesAllocateNothing(t *testing.T) {
+// Every blocking call but those of objects allocates nothing once there have been some, whatever it combines, by whatever plan,
+// and over whatever transport; in memory, unless ranks have to sleep.
+func TestBlockingCallsAllocateNothing(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector lets pools forget")
 	}
-	const ranks, rounds = 4, 40
-	calls := map[string]func(ctx context.Context, g *Group, a, b []float32) error{
-		"barrier":        func(ctx context.Context, g *Group, _, _ []float32) error { return Barrier(ctx, g) },
-		"broadcast":      func(ctx context.Context, g *Group, a, _ []float32) error { return Broadcast(ctx, g, a, 1) },
-		"all-reduce":     func(ctx context.Context, g *Group, a, _ []float32) error { return AllReduce(ctx, g, a, Sum) },
-		"reduce":         func(ctx context.Context, g *Group, a, _ []float32) error { return Reduce(ctx, g, a, Max, 1) },
-		"all-gather":     func(ctx context.Context, g *Group, a, b []float32) error { return AllGather(ctx, g, b, a) },
-		"reduce-scatter": func(ctx context.Context, g *Group, a, b []float32) error { return ReduceScatter(ctx, g, a, b, Sum) },
-		"all-to-all": func(ctx context.Context, g *Group, a, b []float32) error {
-			return AllToAll(ctx, g, b[:len(a)], b[len(a):2*len(a)])
+	const ranks, rounds, tries = 3, 20, 5
+	for _, transport := range []string{"mem", "tcp", "shm"} {
+		w := worldOver(t, transport, ranks)
+		defer w.close()
+		for _, n := range []int{6, 5000, 100_000} {
+			for name, call := range blockingCalls(n) {
+				least := math.Inf(1) // of the tries: on a busy machine ranks sleep, and pools forget
+				w.run(func(ctx context.Context, g *Group) error {
+					b := newCallBuffers(g, n)
+					var err error
+					repeat := func() {
+						if err == nil {
+							err = call(ctx, g, b)
+						}
+					}
+					repeat()
+					repeat()
+					for range tries {
+						if g.Rank() == 0 {
+							least = min(least, testing.AllocsPerRun(rounds, repeat))
+							continue
+						}
+						for range rounds + 1 { // AllocsPerRun begins with one that it does not count
+							repeat()
+						}
+					}
+					return err
+				})
+				if least > 0 {
+					t.Errorf("%s of %d elements over %s: %v allocations", name, n, transport, least)
+				}
+			}
+		}
+	}
+}
+
+// A blockingCall is a call of a rank with its buffers.
+type blockingCall func(ctx context.Context, g *Group, b *callBuffers) error
+
+// callBuffers are what a rank calls with.
+type callBuffers struct {
+	in, out      []float32   // a block for every rank
+	parts, outs  [][]float32 // of in and out: of every rank one element more
+	counts, mine []int       // how long parts are; for every rank as much as this one's
+	few          [][]float32 // of in
+}
+
+func newCallBuffers(g *Group, n int) *callBuffers {
+	size := g.Size()
+	b := &callBuffers{in: make([]float32, size*(n+size)), out: make([]float32, size*(n+size))}
+	lo := 0
+	for r := range size {
+		k := n/2 + r
+		b.parts, b.outs = append(b.parts, b.in[lo:lo+k]), append(b.outs, b.out[lo:lo+k])
+		b.counts, b.mine = append(b.counts, k), append(b.mine, n/2+g.Rank())
+		lo += k
+	}
+	b.few = [][]float32{b.in[:n/2], b.in[n/2 : n]}
+	return b
+}
+
+// blockingCalls are the calls of package comm that return when they have ended, of n elements or so, but for those of objects.
+func blockingCalls(n int) map[string]blockingCall {
+	calls := map[string]blockingCall{
+		"Barrier":   func(ctx context.Context, g *Group, _ *callBuffers) error { return Barrier(ctx, g) },
+		"Broadcast": func(ctx context.Context, g *Group, b *callBuffers) error { return Broadcast(ctx, g, b.in[:n], 1) },
+		"AllGather": func(ctx context.Context, g *Group, b *callBuffers) error {
+			return AllGather(ctx, g, b.out[:n*g.Size()], b.in[:n])
+		},
+		"AllGatherV": func(ctx context.Context, g *Group, b *callBuffers) error {
+			return AllGatherV(ctx, g, b.outs, b.parts[g.Rank()])
+		},
+		"Gather": func(ctx context.Context, g *Group, b *callBuffers) error {
+			return Gather(ctx, g, b.out[:n*g.Size()], b.in[:n], 1)
+		},
+		"GatherV": func(ctx context.Context, g *Group, b *callBuffers) error {
+			return GatherV(ctx, g, b.outs, b.parts[g.Rank()], 1)
+		},
+		"Scatter": func(ctx context.Context, g *Group, b *callBuffers) error {
+			return Scatter(ctx, g, b.out[:n], b.in[:n*g.Size()], 1)
+		},
+		"ScatterV": func(ctx context.Context, g *Group, b *callBuffers) error {
+			return ScatterV(ctx, g, b.outs[g.Rank()], b.parts, 1)
+		},
+		"AllToAll": func(ctx context.Context, g *Group, b *callBuffers) error {
+			return AllToAll(ctx, g, b.out[:n*g.Size()], b.in[:n*g.Size()])
+		},
+		"AllToAllV": func(ctx context.Context, g *Group, b *callBuffers) error {
+			sent, received := g.Size()*n/2+g.Size()*(g.Size()-1)/2, g.Size()*b.mine[0]
+			return AllToAllV(ctx, g, b.out[:received], b.mine, b.in[:sent], b.counts)
+		},
+		"AllReduceCoalesced": func(ctx context.Context, g *Group, b *callBuffers) error {
+			return AllReduceCoalesced(ctx, g, b.few, Max)
+		},
+		"ReduceScatterV": func(ctx context.Context, g *Group, b *callBuffers) error {
+			return ReduceScatterV(ctx, g, b.outs[g.Rank()], b.parts, Max)
+		},
+		"Scan":   func(ctx context.Context, g *Group, b *callBuffers) error { return Scan(ctx, g, b.in[:n], Max) },
+		"ExScan": func(ctx context.Context, g *Group, b *callBuffers) error { return ExScan(ctx, g, b.in[:n], Max) },
+		"Send and Recv": func(ctx context.Context, g *Group, b *callBuffers) error {
+			next, last := (g.Rank()+1)%g.Size(), (g.Rank()+g.Size()-1)%g.Size()
+			if g.Rank() == 0 {
+				if err := Send(ctx, g, b.in[:n], next); err != nil {
+					return err
+				}
+			}
+			if _, err := Recv(ctx, g, b.out[:n], last); err != nil || g.Rank() == 0 {
+				return err
+			}
+			return Send(ctx, g, b.out[:n], next)
 		},
 	}
-	for _, n := range []int{512, 300 << 10} { // the longer ones travel in pieces
-		w := newTestWorld(t, transports["tcp"](t, ranks))
-		for name, call := range calls {
-			w.run(func(ctx context.Context, g *Group) error {
-				a, b := make([]float32, n), make([]float32, ranks*n)
-				var err error
-				repeat := func() {
-					if err == nil {
-						err = call(ctx, g, a, b)
-					}
-				}
-				for range rounds {
-					repeat()
-				}
-				if g.Rank() > 0 {
-					for range rounds + 1 { // AllocsPerRun begins with one that it does not count
-						repeat()
-					}
-				} else if allocs := testing.AllocsPerRun(rounds, repeat); allocs >= 1 {
-					t.Errorf("%s of %d elements: %v allocations", name, n, allocs)
-				}
-				return err
-			})
-		}
-		w.close()
+	for _, op := range []Op{Max, Avg, MinLoc, PreMulSum(0.5), NewOp("left", false, func(_, _ []float32) {})} {
+		addReductions[float32](calls, n, op)
+	}
+	for _, op := range []Op{Sum, Avg, PreMulSum(0.5)} {
+		addReductions[BFloat16](calls, n, op)
+	}
+	addReductions[int32](calls, n, LogicalOr)
+	return calls
+}
+
+// addReductions adds reductions of n elements of type T by op to calls.
+func addReductions[T Element](calls map[string]blockingCall, n int, op Op) {
+	of := func(buf []float32, n int) []T { return reduce.View[T](reduce.Bytes(buf))[:n] }
+	for name, call := range map[string]blockingCall{
+		"AllReduce": func(ctx context.Context, g *Group, b *callBuffers) error { return AllReduce(ctx, g, of(b.in, n), op) },
+		"Reduce":    func(ctx context.Context, g *Group, b *callBuffers) error { return Reduce(ctx, g, of(b.in, n), op, 1) },
+		"ReduceScatter": func(ctx context.Context, g *Group, b *callBuffers) error {
+			return ReduceScatter(ctx, g, of(b.out, n), of(b.in, n*g.Size()), op)
+		},
+	} {
+		calls[fmt.Sprintf("%s(%v, %v)", name, typeOf[T](), op)] = call
 	}
 }

@@ -1,76 +1,61 @@
 package comm
 
 import (
-	"fmt"
-	"unsafe"
-
-	"github.com/gorun/gorun/comm/internal/endpoint"
 	"github.com/gorun/gorun/comm/internal/plan"
 	"github.com/gorun/gorun/comm/internal/reduce"
 )
 
-// newCollective is a call of kind on n elements of type T, which is what all ranks agree on.
-func newCollective[T Element](g *Group, kind callKind, n int) *collective {
-	var e T
-	return &collective{
-		g:    g,
-		call: endpoint.Call{Op: uint8(kind), Type: uint8(typeOf[T]()), Count: uint64(n)},
-		elem: int(unsafe.Sizeof(e)),
-	}
-}
-
-// refuse records what is wrong with the call; the first reason stays.
-func (c *collective) refuse(err error) {
-	if c.err == nil {
-		c.err = c.g.refused(&ArgumentError{Op: callKind(c.call.Op).String(), Err: err})
-	}
-}
-
-// refused is err, with which this rank does not make a call that the others may make and wait in: they get to know.
-func (g *Group) refused(err error) error {
-	if err != nil {
-		g.lane.Refused(err.Error())
-	}
-	return err
-}
-
-func (c *collective) want(ok bool, format string, args ...any) {
-	if !ok {
-		c.refuse(fmt.Errorf(format, args...))
-	}
-}
-
 // root says that the call is about rank r.
 func (c *collective) root(r int) {
-	c.want(c.g.WorldRank(r) >= 0, "no rank %d in a group of %d", r, c.g.Size())
+	if !c.g.has(r) {
+		c.refusef("no rank %d in a group of %d", r, c.g.Size())
+	}
 	c.call.Root = int32(r)
 }
 
 // wantBlocks checks that whole holds a block for every rank.
 func (c *collective) wantBlocks(whole string, n int, block string, m int) {
-	c.want(n == c.g.Size()*m, "len(%s) is %d: want Size × len(%s) = %d × %d", whole, n, block, c.g.Size(), m)
+	if size := c.g.Size(); n != size*m {
+		c.refusef("len(%s) is %d: want Size × len(%s) = %d × %d", whole, n, block, size, m)
+	}
 }
 
-// wantParts checks that parts, of the given lengths, has one for every rank, and that this rank's is as long as block.
-func (c *collective) wantParts(parts string, lengths []int, block string, n int) {
-	if len(lengths) != c.g.Size() {
-		c.want(false, "len(%s) is %d: want Size = %d", parts, len(lengths), c.g.Size())
-		return
+// wantParts checks that parts has one for every rank, and that this rank's is as long as block.
+func wantParts[T any](c *collective, name string, parts [][]T, block string, n int) {
+	if size := c.g.Size(); len(parts) != size {
+		c.refusef("len(%s) is %d: want Size = %d", name, len(parts), size)
+	} else if c.err == nil && len(parts[c.g.rank]) != n {
+		c.refusef("len(%s[%d]) is %d: want len(%s) = %d", name, c.g.rank, len(parts[c.g.rank]), block, n)
 	}
-	own := lengths[c.g.rank]
-	c.want(own == n, "len(%s[%d]) is %d: want len(%s) = %d", parts, c.g.rank, own, block, n)
+}
+
+// wantValues checks that all of parts are whole values of op.
+func wantValues[T any](c *collective, name string, op Op, parts [][]T) {
+	for i, p := range parts {
+		if w := c.red.width; w > 1 && len(p)%w != 0 {
+			c.refusef("%v: len(%s[%d]) is %d: want a multiple of %d", op, name, i, len(p), w)
+		}
+	}
 }
 
 // wantCounts checks that counts has one for every rank, and that they fill a buffer of n.
 func (c *collective) wantCounts(name string, counts []int, n int) {
-	c.want(len(counts) == c.g.Size(), "len(%sCounts) is %d: want Size = %d", name, len(counts), c.g.Size())
+	if size := c.g.Size(); len(counts) != size {
+		c.refusef("len(%sCounts) is %d: want Size = %d", name, len(counts), size)
+	}
 	left := n
 	for r, m := range counts {
-		c.want(m >= 0, "%sCounts[%d] is %d", name, r, m)
-		c.want(m <= left, "%sCounts add up to more than len(%s) = %d", name, name, n)
+		if m < 0 {
+			c.refusef("%sCounts[%d] is %d", name, r, m)
+		}
+		if m > left {
+			c.refusef("%sCounts add up to more than len(%s) = %d", name, name, n)
+		}
 		left -= m
 	}
-	c.want(left == 0, "%sCounts add up to %d: want len(%s) = %d", name, n-left, name, n)
+	if left != 0 {
+		c.refusef("%sCounts add up to %d: want len(%s) = %d", name, n-left, name, n)
+	}
 }
 
 // inPlace is the task of running p on buf.
@@ -79,32 +64,35 @@ func inPlace(p plan.Plan, buf []byte) task {
 	return task{plan: p, src: v, dst: v}
 }
 
-// partsOf is the vector of parts, whose blocks are counted in values of width elements.
-func partsOf[T Element](parts [][]T, width int) vector {
-	v := vector{parts: make([][]byte, len(parts)), blocks: blocksOf(lengthsOf(parts), width)}
-	for i, p := range parts {
-		v.parts[i] = reduce.Bytes(p)
+// setParts makes v parts, whose blocks are counted in values of width elements.
+func setParts[T any](v *vector, parts [][]T, width int) {
+	for _, p := range parts {
+		v.parts = append(v.parts, reduce.Bytes(p))
+		v.append(len(p) / width)
 	}
+}
+
+// partsOf is the vector of parts.
+func partsOf(parts [][]byte) (v vector) {
+	setParts(&v, parts, 1)
 	return v
 }
 
-func lengthsOf[T any](parts [][]T) []int {
-	lengths := make([]int, len(parts))
-	for i, p := range parts {
-		lengths[i] = len(p)
+// setBlocks makes v blocks of the given lengths in buf, end to end.
+func (v *vector) setBlocks(buf []byte, lengths ...int) {
+	v.buf = buf
+	for _, n := range lengths {
+		v.append(n)
 	}
-	return lengths
 }
 
-// blocksOf are blocks of the given lengths end to end, counted in values of width elements.
-func blocksOf(lengths []int, width int) []plan.Range {
-	blocks := make([]plan.Range, len(lengths))
+// append adds a block of n to those that v has, at their end.
+func (v *vector) append(n int) {
 	lo := 0
-	for i, n := range lengths {
-		blocks[i] = plan.Range{Lo: lo, Hi: lo + n/width}
-		lo = blocks[i].Hi
+	if last := len(v.blocks) - 1; last >= 0 {
+		lo = v.blocks[last].Hi
 	}
-	return blocks
+	v.blocks = append(v.blocks, plan.Range{Lo: lo, Hi: lo + n})
 }
 
 func equalBlocks(size, n int) []plan.Range {
@@ -115,12 +103,11 @@ func equalBlocks(size, n int) []plan.Range {
 	return blocks
 }
 
-// cut cuts buf into size parts of equal length.
-func cut[T any](buf []T, size int) [][]T {
-	n := len(buf) / size
-	parts := make([][]T, size)
-	for i := range parts {
-		parts[i] = buf[i*n : (i+1)*n]
+// checksum is a hash of the lengths of v's blocks, as FNV-1a makes them.
+func (v *vector) checksum() uint32 {
+	h := uint64(14695981039346656037)
+	for _, b := range v.blocks {
+		h = (h ^ uint64(b.Len())) * 1099511628211
 	}
-	return parts
+	return uint32(h ^ h>>32)
 }

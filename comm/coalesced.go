@@ -2,45 +2,51 @@ package comm
 
 import (
 	"context"
-	"slices"
 )
 
 // AllReduceCoalesced is an AllReduce of many buffers at once, which for short ones is much faster. Every rank gives as many,
 // of the same lengths in the same order, and at least one.
 func AllReduceCoalesced[T Element](ctx context.Context, g *Group, bufs [][]T, op Op) error {
-	return allReduceCoalesced(g, bufs, op).run(ctx)
+	return allReduceCoalesced(g.spare(), g, bufs, op).do(ctx)
 }
 
 // IAllReduceCoalesced starts an AllReduceCoalesced and returns at once.
 func IAllReduceCoalesced[T Element](g *Group, bufs [][]T, op Op) *Work {
-	return allReduceCoalesced(g, bufs, op).start()
+	return allReduceCoalesced(new(collective), g, bufs, op).start()
 }
 
-func allReduceCoalesced[T Element](g *Group, bufs [][]T, op Op) *collective {
-	lengths, total := lengthsOf(bufs), 0
-	for _, n := range lengths {
-		total += n
+func allReduceCoalesced[T Element](c *collective, g *Group, bufs [][]T, op Op) *collective {
+	setParts(&c.out, bufs, 1)
+	total := 0
+	if len(bufs) > 0 {
+		total = c.out.blocks[len(bufs)-1].Hi
 	}
-	r := newReducing[T](g, callAllReduceCoalesced, op, total)
-	r.want(len(bufs) > 0, "no buffers given: want at least one")
-	for i, n := range lengths {
-		r.want(r.red.width < 2 || n%r.red.width == 0, "%v: len(bufs[%d]) is %d: want a multiple of %d", op, i, n, r.red.width)
+	c.reduces(g, callAllReduceCoalesced, typeOf[T](), op, total)
+	if len(bufs) == 0 {
+		c.refusef("no buffers given: want at least one")
 	}
-	r.call.Detail ^= uint32(checksum(lengths))
-	r.begin = func() task {
-		if len(bufs) == 1 {
-			return r.everywhere(bufs[0])
+	wantValues(c, "bufs", op, bufs)
+	c.call.Detail ^= c.out.checksum()
+	c.begin = (*collective).coalescedTask
+	return c
+}
+
+func (c *collective) coalescedTask() task {
+	if len(c.out.parts) == 1 {
+		return c.everywhere(c.out.parts[0])
+	}
+	flat := c.g.memory(c.out.blocks[len(c.out.blocks)-1].Hi * c.given.Size())
+	rest := flat
+	for _, part := range c.out.parts {
+		rest = rest[copy(rest, part):]
+	}
+	t := c.everywhere(flat)
+	t.end = func(c *collective) {
+		c.finish()
+		rest := c.into
+		for _, part := range c.out.parts {
+			rest = rest[copy(part, rest):]
 		}
-		flat := slices.Concat(bufs...)
-		t := r.everywhere(flat)
-		result := t.end
-		t.end = func() {
-			result()
-			for _, buf := range bufs {
-				flat = flat[copy(buf, flat):]
-			}
-		}
-		return t
 	}
-	return r.collective
+	return t
 }

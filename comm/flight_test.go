@@ -140,7 +140,7 @@ func TestRememberingAllocatesNothing(t *testing.T) {
 	w := newTestWorld(t, transports["mem"](t, 1))
 	defer w.close()
 	g := w.groups[0]
-	seq, call := uint64(0), barrier(g).call
+	seq, call := uint64(0), meeting(new(collective), g, callBarrier).call
 	if n := testing.AllocsPerRun(100, func() {
 		seq++
 		if err := g.lane.Begin(seq, call); err != nil {

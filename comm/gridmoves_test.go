@@ -237,3 +237,13 @@ func TestInPlaceBlocks(t *testing.T) {
 		return same("Scatter", Scatter(ctx, g, own, all, root), own, func(i int) int32 { return int32(10*g.Rank() + i) })
 	})
 }
+
+// cut cuts buf into size parts of equal length.
+func cut[T any](buf []T, size int) [][]T {
+	n := len(buf) / size
+	parts := make([][]T, size)
+	for i := range parts {
+		parts[i] = buf[i*n : (i+1)*n]
+	}
+	return parts
+}

@@ -33,10 +33,12 @@ type Group struct {
 	turns       turns
 	logged      sync.Once // the failure
 	flow        flow
-	plans       map[endpoint.Call]plan.Plan // see planned
 	flat        atomic.Bool                 // members share no memory
+	left        atomic.Pointer[collective]  // see spare
+	plans       map[endpoint.Call]*keptPlan // see planned
 	scratch     []uint64                    // see room
 	partial     []uint64                    // see memory
+	taken       int                         // words of it
 
 	team    atomic.Pointer[shm.Team] // of all members, if they share memory
 	nodes   *nodes                   // whoever carries out a collective: where members share memory, if that is on several machines

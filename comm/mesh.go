@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-
-	"github.com/gorun/gorun/comm/internal/endpoint"
 )
 
 // A Mesh arranges the ranks of a group in dimensions that have names, such as dp × tp × pp, in row-major order: the last
@@ -29,11 +27,15 @@ type axis struct {
 // NewMesh arranges the ranks of g in the given shape, whose product is Size, with a name for every dimension. Every rank of
 // g makes the same call, which costs one barrier, however many groups there are.
 func NewMesh(ctx context.Context, g *Group, shape []int, names ...string) (*Mesh, error) {
+	if g == nil {
+		return nil, &ArgumentError{Op: "NewMesh", Err: errNoGroup}
+	}
 	axes, err := arrange(g.rank, g.Size(), shape, names)
 	if err != nil {
 		return nil, g.refused(&ArgumentError{Op: "NewMesh", Err: err})
 	}
-	c := meeting(g, endpoint.Call{Op: uint8(callNewMesh), Count: checksum(shape, names)})
+	c := meeting(new(collective), g, callNewMesh)
+	c.call.Count = checksum(shape, names)
 	if err := c.run(ctx); err != nil {
 		return nil, err
 	}

@@ -3,8 +3,6 @@ package comm
 import (
 	"context"
 	"time"
-
-	"github.com/gorun/gorun/comm/internal/endpoint"
 )
 
 // rollCallTime is how long before its time is up a MonitoredBarrier begins to ask who is there, at most; half of its time
@@ -15,7 +13,7 @@ const rollCallTime = 4 * time.Second
 // ctx's deadline if that is earlier, all ranks that have come get a [MissingRanksError]. The group then stays failed. It
 // costs no more than a Barrier as long as all ranks come.
 func MonitoredBarrier(ctx context.Context, g *Group) error {
-	return meeting(g, endpoint.Call{Op: uint8(callMonitoredBarrier)}).run(ctx)
+	return meeting(new(collective), g, callMonitoredBarrier).run(ctx)
 }
 
 // callRoll lets c, a MonitoredBarrier, ask all ranks whether they have come, unless stop is called in time. One rank does so

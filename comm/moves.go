@@ -11,115 +11,121 @@ import (
 
 // Barrier returns when every rank of g has called it, and all collectives that this rank has started on g have ended.
 func Barrier(ctx context.Context, g *Group) error {
-	call := endpoint.InWords(uint8(callBarrier), 0, 0, 0, 0)
-	if t := g.enter(ctx, call, 1); t != nil {
+	if t := g.mates(); t != nil && g.enter(ctx, t, endpoint.InWords(uint8(callBarrier), 0, 0, 0, 0), 1) {
 		return g.leave(t, t.Barrier())
 	}
-	if done, err := g.flatly(ctx, call, 1, (*collective).flatBarrier); done {
-		return err
-	}
-	return barrier(g).run(ctx)
+	return meeting(g.spare(), g, callBarrier).do(ctx)
 }
 
 // IBarrier starts a Barrier and returns at once.
-func IBarrier(g *Group) *Work { return barrier(g).start() }
+func IBarrier(g *Group) *Work { return meeting(new(collective), g, callBarrier).start() }
 
-func barrier(g *Group) *collective { return meeting(g, endpoint.Call{Op: uint8(callBarrier)}) }
-
-// meeting is a collective that moves nothing: it makes sure that all ranks make the same call.
-func meeting(g *Group, call endpoint.Call) *collective {
-	c := &collective{g: g, call: call, elem: 1}
-	c.begin = func() task {
+// meeting makes c a collective that moves nothing: it makes sure that all ranks make the same call.
+func meeting(c *collective, g *Group, kind callKind) *collective {
+	c.is(g, kind, 0, 0)
+	c.begin = func(c *collective) task {
 		if c.hasTeam() {
-			return task{team: (*shm.Team).Barrier}
+			return task{team: func(_ *collective, t *shm.Team) error { return t.Barrier() }}
 		}
 		if n := c.onNodes(false); n != nil {
 			return n.barrier()
 		}
-		return task{plan: plan.DisseminationBarrier(g.rank, g.Size())}
+		return task{plan: c.planned(func() plan.Plan { return plan.DisseminationBarrier(c.g.rank, c.g.Size()) })}
 	}
 	return c
 }
 
 // Broadcast copies buf of rank src to buf of every rank of g. buf has the same length on all ranks.
 func Broadcast[T Element](ctx context.Context, g *Group, buf []T, src int) error {
-	if g.has(src) {
-		call, elem := quickMove[T](callBroadcast, len(buf), src)
-		if t := g.enter(ctx, call, elem); t != nil {
+	if t := g.mates(); t != nil && g.has(src) {
+		if call, elem := quickMove[T](callBroadcast, len(buf), src); g.enter(ctx, t, call, elem) {
 			return g.leave(t, t.Broadcast(reduce.Bytes(buf), src))
 		}
-		if done, err := g.flatly(ctx, call, elem, func(c *collective) task {
-			return c.flatBroadcast(reduce.Bytes(buf), src)
-		}); done {
-			return err
-		}
 	}
-	return broadcast(g, buf, src).run(ctx)
+	return broadcast(g.spare(), g, buf, src).do(ctx)
 }
 
 // IBroadcast starts a Broadcast and returns at once.
-func IBroadcast[T Element](g *Group, buf []T, src int) *Work { return broadcast(g, buf, src).start() }
+func IBroadcast[T Element](g *Group, buf []T, src int) *Work {
+	return broadcast(new(collective), g, buf, src).start()
+}
 
-func broadcast[T Element](g *Group, buf []T, src int) *collective {
-	c := newCollective[T](g, callBroadcast, len(buf))
+func broadcast[T Element](c *collective, g *Group, buf []T, src int) *collective {
+	c.is(g, callBroadcast, typeOf[T](), len(buf))
 	c.root(src)
-	c.begin = func() task {
-		if c.hasTeam() {
-			return task{team: func(t *shm.Team) error { return t.Broadcast(reduce.Bytes(buf), src) }}
-		}
-		if n := c.onNodes(false); n != nil {
-			return c.broadcastOn(n, reduce.Bytes(buf), src)
-		}
-		return c.flatBroadcast(reduce.Bytes(buf), src)
-	}
+	c.out.buf = reduce.Bytes(buf)
+	c.begin = (*collective).broadcastTask
 	return c
+}
+
+func (c *collective) broadcastTask() task {
+	buf, src := c.out.buf, int(c.call.Root)
+	if c.hasTeam() {
+		return task{team: func(c *collective, t *shm.Team) error { return t.Broadcast(c.out.buf, int(c.call.Root)) }}
+	}
+	if n := c.onNodes(false); n != nil {
+		return c.broadcastOn(n, buf, src)
+	}
+	return inPlace(c.planned(func() plan.Plan {
+		return c.g.choose.Broadcast(c.g.rank, c.g.Size(), len(buf)/c.elem, c.elem, src)
+	}), buf)
 }
 
 // AllGather collects in of every rank, in order of rank, into out on every rank. len(out) == Size*len(in), the same on
 // all ranks. in may be this rank's block of out, and must not overlap it otherwise.
 func AllGather[T Element](ctx context.Context, g *Group, out, in []T) error {
-	if len(out) == g.Size()*len(in) {
-		call, elem := quickMove[T](callAllGather, len(in), 0)
-		if t := g.enter(ctx, call, elem); t != nil {
+	if t := g.mates(); t != nil && len(out) == g.Size()*len(in) {
+		if call, elem := quickMove[T](callAllGather, len(in), 0); g.enter(ctx, t, call, elem) {
 			return g.leave(t, t.AllGather(reduce.Bytes(out), reduce.Bytes(in)))
 		}
-		if done, err := g.flatly(ctx, call, elem, func(c *collective) task {
-			return c.flatAllGather(reduce.Bytes(out), reduce.Bytes(in))
-		}); done {
-			return err
-		}
 	}
-	return allGather(g, out, in).run(ctx)
+	return allGather(g.spare(), g, out, in).do(ctx)
 }
 
 // IAllGather starts an AllGather and returns at once.
-func IAllGather[T Element](g *Group, out, in []T) *Work { return allGather(g, out, in).start() }
+func IAllGather[T Element](g *Group, out, in []T) *Work {
+	return allGather(new(collective), g, out, in).start()
+}
 
-func allGather[T Element](g *Group, out, in []T) *collective {
-	c := newCollective[T](g, callAllGather, len(in))
+func allGather[T Element](c *collective, g *Group, out, in []T) *collective {
+	c.is(g, callAllGather, typeOf[T](), len(in))
 	c.wantBlocks("out", len(out), "in", len(in))
-	c.begin = func() task {
-		if c.hasTeam() {
-			return task{team: func(t *shm.Team) error { return t.AllGather(reduce.Bytes(out), reduce.Bytes(in)) }}
-		}
-		if n := c.onNodes(false); n != nil {
-			return c.allGatherOn(n, reduce.Bytes(out), reduce.Bytes(in))
-		}
-		return c.flatAllGather(reduce.Bytes(out), reduce.Bytes(in))
-	}
+	c.out.buf, c.in.buf = reduce.Bytes(out), reduce.Bytes(in)
+	c.begin = (*collective).allGatherTask
 	return c
+}
+
+func (c *collective) allGatherTask() task {
+	out, in := c.out.buf, c.in.buf
+	if c.hasTeam() {
+		return task{team: func(c *collective, t *shm.Team) error { return t.AllGather(c.out.buf, c.in.buf) }}
+	}
+	if n := c.onNodes(false); n != nil {
+		return c.allGatherOn(n, out, in)
+	}
+	copy(out[c.g.rank*len(in):], in)
+	return inPlace(c.planned(func() plan.Plan {
+		return c.g.choose.AllGather(c.g.rank, c.g.Size(), len(in)/c.elem, c.elem)
+	}), out)
 }
 
 // AllGatherV is AllGather with blocks of different lengths: it copies in of every rank r to out[r] on every rank.
 // out[r] has as many elements as in has on rank r, else the call fails with a [MismatchError]. in may be out[Rank], and
 // must not overlap out otherwise.
 func AllGatherV[T Element](ctx context.Context, g *Group, out [][]T, in []T) error {
-	c := newCollective[T](g, callAllGatherV, 0)
-	c.wantParts("out", lengthsOf(out), "in", len(in))
-	c.begin = func() task {
-		copy(out[g.rank], in)
-		v := partsOf(out, 1)
-		return task{plan: plan.RingAllGather(g.rank, v.blocks), src: v, dst: v}
+	c := g.spare()
+	c.is(g, callAllGatherV, typeOf[T](), 0)
+	wantParts(c, "out", out, "in", len(in))
+	setParts(&c.out, out, 1)
+	c.in.buf = reduce.Bytes(in)
+	c.begin = (*collective).allGatherVTask
+	return c.do(ctx)
+}
+
+func (c *collective) allGatherVTask() task {
+	copy(c.out.parts[c.g.rank], c.in.buf)
+	return task{
+		plan: c.planned(func() plan.Plan { return plan.RingAllGather(c.g.rank, c.out.blocks) }),
+		src:  c.out, dst: c.out,
 	}
-	return c.run(ctx)
 }

@@ -8,7 +8,6 @@ import (
 	"hash/fnv"
 	"slices"
 
-	"github.com/gorun/gorun/comm/internal/endpoint"
 	"github.com/gorun/gorun/comm/internal/reduce"
 )
 
@@ -16,6 +15,9 @@ import (
 // Every rank of parent calls it, with the same ranks; it returns nil, nil where the rank is not among them.
 // Of the options [WithTimeout], [WithCodec], [WithObjectLimit] and [WithTuning] matter; what they do not set the group has from parent.
 func NewGroup(ctx context.Context, parent *Group, ranks []int, opts ...Option) (*Group, error) {
+	if parent == nil {
+		return nil, &ArgumentError{Op: "NewGroup", Err: errNoGroup}
+	}
 	cfg := parent.settings()
 	for _, o := range opts {
 		o(&cfg)
@@ -28,11 +30,11 @@ func NewGroup(ctx context.Context, parent *Group, ranks []int, opts ...Option) (
 		return nil, parent.refused(&ArgumentError{Op: "NewGroup", Err: err})
 	}
 	// The barrier makes sure that all mean the same ranks, and its number gives the group a name that all know.
-	call := endpoint.Call{Op: uint8(callNewGroup), Count: checksum(members)}
+	c := meeting(new(collective), parent, callNewGroup)
+	c.call.Count = checksum(members)
 	if rules := cfg.rules.String(); rules != "" {
-		call.Detail = uint32(checksum(rules))
+		c.call.Detail = uint32(checksum(rules))
 	}
-	c := meeting(parent, call)
 	if err := c.run(ctx); err != nil || !slices.Contains(members, parent.w.rank) {
 		return nil, err
 	}
@@ -63,11 +65,13 @@ func (g *Group) part(ranks []int) ([]int, error) {
 // groups have parent's timeout and codec.
 func Split(ctx context.Context, parent *Group, color, key int) (*Group, error) {
 	type place struct{ color, key int64 }
-	places := make([]place, parent.Size())
-	c := &collective{g: parent, call: endpoint.Call{Op: uint8(callSplit)}, elem: 16}
-	c.begin = func() task {
-		places[parent.rank] = place{int64(color), int64(key)}
-		return inPlace(parent.choose.AllGather(parent.rank, parent.Size(), 1, c.elem), reduce.Bytes(places))
+	c := new(collective)
+	c.is(parent, callSplit, 0, 0)
+	c.elem = 16
+	places := make([]place, c.g.Size())
+	c.begin = func(c *collective) task {
+		places[c.g.rank] = place{int64(color), int64(key)}
+		return inPlace(c.g.choose.AllGather(c.g.rank, c.g.Size(), 1, c.elem), reduce.Bytes(places))
 	}
 	if err := c.run(ctx); err != nil || color < 0 {
 		return nil, err

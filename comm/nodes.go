@@ -53,7 +53,7 @@ func (n *nodes) inMemory(part func(t *shm.Team) error) []task {
 	if n.team == nil {
 		return nil
 	}
-	return []task{{team: part}}
+	return []task{{team: func(_ *collective, t *shm.Team) error { return part(t) }}}
 }
 
 // onRail is the stage of this rank's rail, of so many, if it is on one: t makes its task, for which nodes are ranks.

@@ -31,7 +31,7 @@ func (c *collective) allToAllStraight(n *nodes, out, in []byte, size int) task {
 				src:  vector{buf: in}, dst: vector{buf: out},
 			},
 		),
-		end: func() { put(out, n.Here(), size, got) },
+		end: func(*collective) { put(out, n.Here(), size, got) },
 	}
 }
 
@@ -45,14 +45,14 @@ func (c *collective) allToAllByLeaders(n *nodes, out, in []byte, size int) task 
 	stages := n.inMemory(func(t *shm.Team) error { return t.Gather(all, in, n.Leader()) })
 	if n.Place == n.Leader() {
 		packed, arrived := make([]byte, 0, here*whole), make([]byte, here*whole)
-		pack := func() { // for every node, what each rank here has for the ranks there
+		pack := func(*collective) { // for every node, what each rank here has for the ranks there
 			for _, members := range n.Members {
 				for from := range here {
 					packed = append(packed, pick(all[from*whole:], members, size)...)
 				}
 			}
 		}
-		deal := func() { // from every node, what each rank there has for the ranks here
+		deal := func(*collective) { // from every node, what each rank there has for the ranks here
 			rest := arrived
 			for _, from := range n.Order() {
 				for to := range here {

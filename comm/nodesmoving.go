@@ -38,7 +38,7 @@ func (c *collective) allGatherOn(n *nodes, out, in []byte) task {
 			n.onRail(v.rails, func() task { return inPlace(c.g.choose.AllGatherV(n.Node, v.mine, c.elem), room) }),
 			n.inMemory(v.without(n.Node).share),
 		),
-		end: func() { n.settle(out, room, len(in)) },
+		end: func(*collective) { n.settle(out, room, len(in)) },
 	}
 }
 
@@ -71,7 +71,7 @@ func (c *collective) gatherOn(n *nodes, out, in []byte, root int) task {
 		})...,
 	)}
 	if c.g.rank == root {
-		t.end = func() { n.settle(out, room, len(in)) }
+		t.end = func(*collective) { n.settle(out, room, len(in)) }
 	}
 	return t
 }
@@ -102,7 +102,7 @@ func (c *collective) scatterOn(n *nodes, out, in []byte, root int) task {
 		n.inMemory(func(t *shm.Team) error { return t.Scatter(out, here, n.Leader()) })...,
 	)}
 	if c.g.rank == root && n.team == nil {
-		t.end = func() { copy(out, here) }
+		t.end = func(*collective) { copy(out, here) }
 	}
 	return t
 }

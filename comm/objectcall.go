@@ -25,8 +25,9 @@ type objects struct {
 }
 
 func newObjects(g *Group, kind callKind) *objects {
-	o := &objects{collective: newCollective[byte](g, kind, 1)}
-	o.call.Type, o.call.Detail = uint8(typeObject), uint32(g.objectLimit)
+	o := &objects{collective: new(collective)}
+	o.is(g, kind, typeObject, 1)
+	o.call.Detail = uint32(o.g.objectLimit)
 	return o
 }
 
@@ -62,7 +63,7 @@ func (o *objects) excuse(rank int, size int64) (t task, none bool) {
 		reason, cause = make([]byte, -size), nil
 	}
 	t = inPlace(plan.BinomialBroadcast(o.g.rank, o.g.Size(), len(reason), rank), reason)
-	t.end = func() {
+	t.end = func(*collective) {
 		if cause == nil {
 			cause = errors.New(string(reason))
 		}

@@ -27,10 +27,10 @@ func BroadcastObjects(ctx context.Context, g *Group, objs []any, src int) error 
 		o.give(g.encodeList(objs))
 	}
 	size := []int64{o.size()}
-	o.begin = func() task {
+	o.begin = func(*collective) task {
 		return inPlace(plan.BinomialBroadcast(g.rank, g.Size(), sizeBytes, src), reduce.Bytes(size))
 	}
-	o.then = func() task {
+	o.then = func(*collective) task {
 		if t, none := o.excuse(src, size[0]); none {
 			return t
 		}
@@ -79,11 +79,11 @@ func GatherObject[T any](ctx context.Context, g *Group, in T, dst int) ([]T, err
 func collect[T any](ctx context.Context, o *objects, wanted bool, move func(all vector) task) ([]T, error) {
 	sizes := make([]int64, o.g.Size())
 	var parts [][]byte
-	o.begin = func() task { // the sizes go to all, so that all know of one that is missing
+	o.begin = func(*collective) task { // the sizes go to all, so that all know of one that is missing
 		sizes[o.g.rank] = o.size()
 		return inPlace(o.g.choose.AllGather(o.g.rank, o.g.Size(), sizeBytes, 1), reduce.Bytes(sizes))
 	}
-	o.then = func() task {
+	o.then = func(*collective) task {
 		for r, n := range sizes {
 			if t, none := o.excuse(r, n); none {
 				return t
@@ -97,7 +97,7 @@ func collect[T any](ctx context.Context, o *objects, wanted bool, move func(all 
 			parts[r] = make([]byte, n)
 		}
 		copy(parts[o.g.rank], o.payload)
-		return move(partsOf(parts, 1))
+		return move(partsOf(parts))
 	}
 	if err := o.run(ctx); err != nil || !wanted {
 		return nil, err
@@ -119,22 +119,24 @@ func ScatterObject[T any](ctx context.Context, g *Group, in []T, src int) (T, er
 	var parts [][]byte
 	var sizes []int64
 	if g.rank == src {
-		o.want(len(in) == g.Size(), "len(in) is %d: want Size = %d", len(in), g.Size())
+		if len(in) != g.Size() {
+			o.refusef("len(in) is %d: want Size = %d", len(in), g.Size())
+		}
 		parts, sizes = encodeAll(o, in)
 	}
 	size := []int64{0}
-	o.begin = func() task {
+	o.begin = func(*collective) task {
 		return task{
 			plan: plan.LinearScatter(g.rank, src, sizeBytes, equalBlocks(g.Size(), sizeBytes)),
 			src:  vector{buf: reduce.Bytes(sizes)}, dst: vector{buf: reduce.Bytes(size)},
 		}
 	}
-	o.then = func() task {
+	o.then = func(*collective) task {
 		if t, none := o.excuse(src, size[0]); none {
 			return t
 		}
 		o.payload = make([]byte, size[0])
-		v := partsOf(parts, 1)
+		v := partsOf(parts)
 		return task{
 			plan: plan.LinearScatter(g.rank, src, len(o.payload), v.blocks),
 			src:  v, dst: vector{buf: o.payload},

@@ -5,29 +5,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
-	"time"
-
-	"github.com/gorun/gorun/comm/internal/endpoint"
-	"github.com/gorun/gorun/comm/internal/shm"
 )
-
-// A collective is a call, checked, with its place in its group's order.
-type collective struct {
-	work  Work
-	g     *Group
-	call  endpoint.Call
-	elem  int         // bytes of what the plan counts in: an element, or several that make one value
-	begin func() task // called when its turn has come
-	then  func() task // called when that task is done, if there is another
-
-	ctx      context.Context
-	deadline time.Time // of what is under way
-	team     *shm.Team // of the members here, which have begun it; may be nil
-	seq      uint64
-	behind   *collective   // the next in the order
-	done     chan struct{} // closed when it has ended; nil if nobody else can wait for it
-	err      error         // at first: what is wrong with the call
-}
 
 // turns is the order of a group's collectives, which are carried out one at a time: by the goroutine of a blocking call
 // that finds nothing under way, and by one goroutine of the group's for as long as anything else waits.
@@ -184,6 +162,9 @@ func (c *collective) settled() error {
 }
 
 func (c *collective) wait(ctx context.Context) error {
+	if c.seq == 0 { // refused
+		return c.err
+	}
 	select {
 	case <-c.ended():
 		return c.settled()

@@ -14,6 +14,7 @@ type ownOp struct {
 	block       int
 	commutative bool
 	kernel      reduce.Kernel
+	checksum    uint32 // of what ranks must agree on beyond the code
 }
 
 // NewOp is an operation of the caller's own on elements of type T, known to all ranks by name. combine sets every
@@ -29,7 +30,8 @@ func NewBlockOp[T Element](name string, block int, commutative bool, combine fun
 	if combine != nil {
 		o.kernel = reduce.Custom(combine)
 	}
-	ownOps.Store(o.reduction().detail(), o.describe())
+	o.checksum = crc32.ChecksumIEEE(fmt.Appendf(nil, "%s %d %v", name, block, commutative))
+	ownOps.Store(o.checksum, o.describe())
 	return o
 }
 
@@ -52,12 +54,12 @@ func (o *ownOp) String() string { return o.name }
 
 func (o *ownOp) reduction() reduction { return reduction{code: codeOwn, width: o.block, own: o} }
 
-// detail is a checksum of what ranks must agree on beyond r's code.
+// detail is what ranks must agree on beyond r's code.
 func (r reduction) detail() uint32 {
 	if r.own == nil {
 		return 0
 	}
-	return crc32.ChecksumIEEE(fmt.Appendf(nil, "%s %d %v", r.own.name, r.own.block, r.own.commutative))
+	return r.own.checksum
 }
 
 // check checks that o can combine elements of type t.

@@ -48,7 +48,7 @@ func shortCut(ctx context.Context, g *Group, peer int, tag []int) (t int, ok boo
 	if len(tag) == 1 {
 		t = tag[0]
 	}
-	return t, len(tag) <= 1 && uint(t) <= MaxTag && uint(peer) < uint(len(g.ranks)) && ctx.Err() == nil
+	return t, g != nil && len(tag) <= 1 && uint(t) <= MaxTag && uint(peer) < uint(len(g.ranks)) && ctx.Err() == nil
 }
 
 func p2pCall(kind callKind, typ reduce.Type) endpoint.Call {
@@ -143,6 +143,8 @@ func newP2P[T Element](g *Group, kind callKind, buf []T, peer int, tag []int) P2
 	var e T
 	op := P2POp{g: g, kind: kind, peer: peer, buf: reduce.Bytes(buf), elem: int(unsafe.Sizeof(e)), typ: typeOf[T]()}
 	switch {
+	case g == nil:
+		op.g, op.err = nobody, &ArgumentError{Op: kind.String(), Err: errNoGroup}
 	case len(tag) > 1:
 		op.err = badArgument(kind.String(), "%d tags given: want one at most", len(tag))
 	case len(tag) == 1 && tag[0] > MaxTag:

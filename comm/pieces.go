@@ -82,10 +82,14 @@ func (g *Group) room(p plan.Plan, piece, elem int) []byte {
 	return reduce.Bytes(g.scratch)[:8*words*mostScratch]
 }
 
-// memory is n bytes for partial results, aligned for any element. It is kept, too.
+// memory is n bytes of the collective's whose turn it is, aligned for any element: for operands, and for what is on its way to
+// other ranks. It is kept, too.
 func (g *Group) memory(n int) []byte {
-	if words := (n + 7) / 8; words > len(g.partial) {
-		g.partial = make([]uint64, words)
+	words := (n + 7) / 8
+	if g.taken+words > len(g.partial) { // the next time there is enough
+		g.partial = make([]uint64, g.taken+words)
 	}
-	return reduce.Bytes(g.partial)[:n]
+	m := reduce.Bytes(g.partial[g.taken : g.taken+words])
+	g.taken += words
+	return m[:n]
 }

@@ -15,20 +15,27 @@ import (
 // stampedBytes is how much a collective has to move for its end to be noted, if it has not had to wait.
 const stampedBytes = 4 << 10
 
-// enter lets the caller carry out call at once, as the group's team, and returns that. It returns nil if it has to go the
-// long way: there is no team yet, or something else is under way, or wrong.
-func (g *Group) enter(ctx context.Context, call endpoint.Words, elem int) *shm.Team {
-	t := g.team.Load()
-	if t == nil || !g.lane.Usable() || ctx.Err() != nil || !t.Fits(elem) {
+// mates is the team of all members, if there is a group and they are one.
+func (g *Group) mates() *shm.Team {
+	if g == nil {
 		return nil
+	}
+	return g.team.Load()
+}
+
+// enter lets the caller carry out call at once, as t, which are its mates. It returns false if it has to go the long way:
+// something else is under way, or wrong.
+func (g *Group) enter(ctx context.Context, t *shm.Team, call endpoint.Words, elem int) bool {
+	if !g.lane.Usable() || ctx.Err() != nil || !t.Fits(elem) {
+		return false
 	}
 	seq, ok := g.turns.seize()
 	if !ok {
-		return nil
+		return false
 	}
 	if !g.lane.Usable() { // any more; and t may be gone
 		g.pass(seq)
-		return nil
+		return false
 	}
 	c := &g.present
 	c.seq, c.elem, c.ctx = seq, elem, ctx
@@ -37,7 +44,7 @@ func (g *Group) enter(ctx context.Context, call endpoint.Words, elem int) *shm.T
 	}
 	g.lane.Track().Begin(seq, call)
 	t.Begin(seq, shm.Call(call))
-	return t
+	return true
 }
 
 // pass gives the turn, which seize got, to what comes next.

@@ -1,37 +1,38 @@
 package comm
 
 import (
-	"slices"
-
 	"github.com/gorun/gorun/comm/internal/plan"
 	"github.com/gorun/gorun/comm/internal/reduce"
 	"github.com/gorun/gorun/comm/internal/shm"
 )
 
-// reducing is a collective that combines elements of type T. What it sends and combines is called its operands: the
-// caller's elements, scaled if the operation asks for it, and half floats that are added or multiplied as float32.
-type reducing[T Element] struct {
-	*collective
+// reducing is what a collective that combines elements has beyond others. What it sends and combines is called its operands:
+// the caller's elements, scaled if the operation asks for it, and half floats that are added or multiplied as float32.
+type reducing struct {
 	red    reduction
 	kernel reduce.Kernel
+	given  reduce.Type // of elements
 	typ    reduce.Type // of operands
-	wide   bool        // operands are float32 and elements are not
+
+	into     []byte // where elements are to be left
+	operands []byte // where they are combined
 }
 
-func newReducing[T Element](g *Group, kind callKind, op Op, n int) *reducing[T] {
-	r := &reducing[T]{collective: newCollective[T](g, kind, n), typ: typeOf[T]()}
+// reduces makes c a call of kind that combines n elements of type t.
+func (c *collective) reduces(g *Group, kind callKind, t reduce.Type, op Op, n int) {
+	c.is(g, kind, t, n)
+	c.given, c.typ = t, t
 	var err error
-	if r.red, r.kernel, err = resolve(kind, op, r.typ, n); err != nil {
-		r.refuse(err)
-		return r
+	if c.red, c.kernel, err = resolve(kind, op, t, n); err != nil {
+		c.refuse(err)
+		return
 	}
-	if r.wide = g.widens(r.typ, r.red); r.wide {
-		r.typ, r.elem = reduce.Float32, reduce.Float32.Size()
-		r.kernel = reduce.For(reduce.Float32, r.red.kernel)
+	if c.g.widens(t, c.red) {
+		c.typ, c.elem = reduce.Float32, reduce.Float32.Size()
+		c.kernel = reduce.For(reduce.Float32, c.red.kernel)
 	}
-	r.elem *= r.red.width
-	r.call.Reduce, r.call.Detail = r.red.code, r.red.detail()
-	return r
+	c.elem *= c.red.width
+	c.call.Reduce, c.call.Detail = c.red.code, c.red.detail()
 }
 
 // widens says whether elements of type t travel as float32, to be rounded once: half floats that are added or multiplied. Those
@@ -41,113 +42,142 @@ func (g *Group) widens(t reduce.Type, r reduction) bool {
 		(len(g.ranks) > 2 || r.scaled || r.average)
 }
 
-// operands returns the operands in buf: buf itself if they are the same and it may be overwritten, else a copy.
-func (r *reducing[T]) operands(buf []T, mayOverwrite bool) []byte {
-	var work []byte
+// wide says whether operands are float32 and elements are not.
+func (c *collective) wide() bool { return c.typ != c.given }
+
+// values is how many values the elements in buf are.
+func (c *collective) values(buf []byte) int { return len(buf) / c.given.Size() / c.red.width }
+
+// operandsOf returns the operands in buf: buf itself if they are the same and it may be overwritten, else a copy.
+func (c *collective) operandsOf(buf []byte, mayOverwrite bool) []byte {
+	work := buf
 	switch {
-	case r.wide:
-		wide := make([]float32, len(buf))
-		reduce.Widen(typeOf[T](), wide, reduce.Bytes(buf))
-		work = reduce.Bytes(wide)
-	case mayOverwrite:
-		work = reduce.Bytes(buf)
-	default:
-		work = reduce.Bytes(slices.Clone(buf))
+	case c.wide():
+		work = c.roomFor(buf)
+		reduce.Widen(c.given, reduce.View[float32](work), buf)
+	case !mayOverwrite:
+		work = c.roomFor(buf)
+		copy(work, buf)
 	}
-	if r.red.scaled {
-		reduce.Scale(r.typ, work, r.red.scale)
+	if c.red.scaled {
+		reduce.Scale(c.typ, work, c.red.scale)
 	}
 	return work
 }
 
-// result puts into buf the elements that the combined operands in work mean.
-func (r *reducing[T]) result(buf []T, work []byte) {
-	if r.red.average {
-		reduce.Divide(r.typ, work, r.g.Size())
+// roomFor is memory for as many operands as there are elements in buf.
+func (c *collective) roomFor(buf []byte) []byte {
+	return c.g.memory(len(buf) / c.given.Size() * c.typ.Size())
+}
+
+// finish leaves in into the elements that the operands, combined, mean.
+func (c *collective) finish() {
+	if c.red.average {
+		reduce.Divide(c.typ, c.operands, c.g.Size())
 	}
-	if r.red.normalize {
-		reduce.Normalize(r.typ, work)
+	if c.red.normalize {
+		reduce.Normalize(c.typ, c.operands)
 	}
-	if r.wide {
-		reduce.Narrow(typeOf[T](), reduce.Bytes(buf), reduce.View[float32](work))
+	if c.wide() {
+		reduce.Narrow(c.given, c.into, reduce.View[float32](c.operands))
 	}
 }
 
-// inPlace lets r run p on buf, in which the result is then left if this rank is to have one.
-func (r *reducing[T]) inPlace(p plan.Plan, buf []T, result bool) task {
-	work := r.operands(buf, result)
-	t := inPlace(p, work)
-	t.kernel = r.kernel
+// inPlace lets c run p on buf, in which the result is then left if this rank is to have one.
+func (c *collective) inPlace(p plan.Plan, buf []byte, result bool) task {
+	c.into, c.operands = buf, c.operandsOf(buf, result)
+	t := inPlace(p, c.operands)
+	t.kernel = c.kernel
 	if result {
-		t.end = func() { r.result(buf, work) }
+		t.end = (*collective).finish
 	}
 	return t
 }
 
-// towards lets r run p, which leaves the result in buf of one rank, which this may be. Elsewhere buf stays as it is.
-func (r *reducing[T]) towards(p plan.Plan, buf []T, result bool) task {
-	if result || r.wide || r.red.scaled {
-		return r.inPlace(p, buf, result)
+// towards lets c run p, which leaves the result in buf of one rank, which this may be. Elsewhere buf stays as it is, and is sent
+// from, or combined into memory of the group's.
+func (c *collective) towards(p plan.Plan, buf []byte, result bool) task {
+	if result || c.wide() || c.red.scaled || p.Reductions() > 1 {
+		return c.inPlace(p, buf, result)
 	}
-	return r.g.towards(p, reduce.Bytes(buf), r.kernel, false)
-}
-
-// asTeam lets r run part on what buf means, in which the result is then left if this rank is to have one.
-func (r *reducing[T]) asTeam(buf []T, result bool, part func(t *shm.Team, work []byte, red shm.Reduction) error) task {
-	work := r.operands(buf, result || !r.red.scaled) // a team leaves it as it is otherwise
-	t := task{team: func(team *shm.Team) error { return part(team, work, r.folding()) }}
-	if result {
-		t.end = func() { r.result(buf, work) }
+	t := inPlace(p, buf)
+	t.kernel = c.kernel
+	if p.Reductions() == 1 {
+		work := vector{buf: c.g.memory(len(buf))}
+		t.own, t.src, t.dst = t.dst, work, work
 	}
 	return t
 }
 
-func (r *reducing[T]) folding() shm.Reduction {
-	return shm.Reduction{Elem: r.elem, Kernel: shm.Kernel(r.kernel), Spoils: r.red.own != nil}
+// asTeam lets c run part on the operands in buf, in which the result is then left if this rank is to have one.
+func (c *collective) asTeam(buf []byte, result bool, part func(c *collective, t *shm.Team) error) task {
+	c.into, c.operands = buf, c.operandsOf(buf, result || !c.red.scaled) // a team leaves it as it is otherwise
+	t := task{team: part}
+	if result {
+		t.end = (*collective).finish
+	}
+	return t
+}
+
+func (c *collective) folding() shm.Reduction {
+	return shm.Reduction{Elem: c.elem, Kernel: shm.Kernel(c.kernel), Spoils: c.red.own != nil}
 }
 
 // everywhere is the task of leaving the reduction of buf in it on every rank.
-func (r *reducing[T]) everywhere(buf []T) task {
-	if r.hasTeam() {
-		return r.asTeam(buf, true, (*shm.Team).AllReduce)
+func (c *collective) everywhere(buf []byte) task {
+	if c.hasTeam() {
+		return c.asTeam(buf, true, func(c *collective, t *shm.Team) error { return t.AllReduce(c.operands, c.folding()) })
 	}
-	if n := r.onNodes(r.red.ordered()); n != nil {
-		return r.allReduceOn(n, buf)
+	if n := c.onNodes(c.red.ordered()); n != nil {
+		return c.allReduceOn(n, buf)
 	}
-	n := len(buf) / r.red.width
-	return r.inPlace(r.g.choose.AllReduce(r.g.rank, r.g.Size(), n, r.elem, r.red.ordered()), buf, true)
+	return c.inPlace(c.planned(func() plan.Plan {
+		return c.g.choose.AllReduce(c.g.rank, c.g.Size(), c.values(buf), c.elem, c.red.ordered())
+	}), buf, true)
 }
 
-// scattered is the task of leaving in out this rank's block of the reduction of in, which has a block for every rank.
-func (r *reducing[T]) scattered(out []T, in [][]T) task {
-	src := partsOf(in, r.red.width)
-	if r.wide || r.red.scaled {
-		for i := range in {
-			src.parts[i] = r.operands(in[i], false)
-		}
+// scattered is the task of leaving in out this rank's block of the reduction of in, which has a block for every rank: parts, or
+// equal ones end to end.
+func (c *collective) scattered() task {
+	src, n := c.in, c.values(c.out.buf)
+	src.buf = c.operandsOf(src.buf, !c.red.scaled) // not overwritten
+	for i, part := range src.parts {
+		src.parts[i] = c.operandsOf(part, !c.red.scaled)
 	}
-	work := reduce.Bytes(out)
-	if r.wide {
-		work = reduce.Bytes(make([]float32, len(out)))
+	own := plan.Range{Lo: c.g.rank * n, Hi: (c.g.rank + 1) * n}
+	if len(src.blocks) > 0 {
+		own = src.blocks[c.g.rank]
 	}
-	copy(work, src.parts[r.g.rank])
+	c.leaveIn(c.out.buf)
+	copy(c.operands, src.at(own, c.elem))
 	return task{
-		plan: plan.ReduceScatter(r.g.rank, src.blocks, r.red.ordered()),
-		src:  src, dst: vector{buf: work, base: src.blocks[r.g.rank].Lo},
-		kernel: r.kernel,
-		end:    func() { r.result(out, work) },
+		plan: c.planned(func() plan.Plan {
+			blocks := src.blocks
+			if len(blocks) == 0 {
+				blocks = equalBlocks(c.g.Size(), n)
+			}
+			return plan.ReduceScatter(c.g.rank, blocks, c.red.ordered())
+		}),
+		src: src, dst: vector{buf: c.operands, base: own.Lo},
+		kernel: c.kernel,
+		end:    (*collective).finish,
 	}
 }
 
-// teamScattered is scattered, of equal blocks end to end, as a team.
-func (r *reducing[T]) teamScattered(out, in []T) task {
-	result := reduce.Bytes(out)
-	if r.wide {
-		result = reduce.Bytes(make([]float32, len(out)))
+// leaveIn makes out the result, with work for its operands.
+func (c *collective) leaveIn(out []byte) {
+	c.into, c.operands = out, out
+	if c.wide() {
+		c.operands = c.roomFor(out)
 	}
-	work := r.operands(in, !r.red.scaled)
+}
+
+// teamScattered is scattered, of equal blocks, as a team.
+func (c *collective) teamScattered() task {
+	c.leaveIn(c.out.buf)
+	c.in.buf = c.operandsOf(c.in.buf, !c.red.scaled)
 	return task{
-		team: func(t *shm.Team) error { return t.ReduceScatter(result, work, r.folding()) },
-		end:  func() { r.result(out, result) },
+		team: func(c *collective, t *shm.Team) error { return t.ReduceScatter(c.operands, c.in.buf, c.folding()) },
+		end:  (*collective).finish,
 	}
 }

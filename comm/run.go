@@ -21,10 +21,10 @@ type task struct {
 	src, dst vector        // what is sent from and received into; one and the same for most plans
 	own      vector        // what is combined with what comes, if that is not dst
 	kernel   reduce.Kernel // for steps that reduce
-	end      func()        // makes the caller's result of what is in dst; may be nil
 
-	team   func(t *shm.Team) error // instead of the plan, where ranks share memory
-	stages []task                  // instead of the plan, one after the other
+	team   func(c *collective, t *shm.Team) error // instead of the plan, where ranks share memory
+	stages []task                                 // instead of the plan, one after the other
+	end    func(c *collective)                    // makes the caller's result of what there is then; may be nil
 }
 
 // A vector is what a plan's ranges are ranges of: one buffer, or several end to end.
@@ -38,7 +38,7 @@ type vector struct {
 // at is range r of v, in elements of elem bytes. Of several buffers r is in one.
 func (v *vector) at(r plan.Range, elem int) []byte {
 	buf, base := v.buf, v.base
-	if v.parts != nil && r.Len() > 0 {
+	if len(v.parts) > 0 && r.Len() > 0 {
 		i, _ := slices.BinarySearchFunc(v.blocks, r.Lo, func(b plan.Range, lo int) int { return b.Hi - 1 - lo })
 		buf, base = v.parts[i], v.blocks[i].Lo
 	}
@@ -50,10 +50,16 @@ func (v *vector) at(r plan.Range, elem int) []byte {
 
 // is says whether v and w are one and the same.
 func (v *vector) is(w *vector) bool {
-	if v.parts != nil || w.parts != nil {
+	if len(v.parts) > 0 || len(w.parts) > 0 {
 		return unsafe.SliceData(v.parts) == unsafe.SliceData(w.parts)
 	}
 	return unsafe.SliceData(v.buf) == unsafe.SliceData(w.buf) && v.base == w.base
+}
+
+// emptied is memory of v's for the parts of another one.
+func (v *vector) emptied() vector {
+	clear(v.parts)
+	return vector{parts: v.parts[:0], blocks: v.blocks[:0]}
 }
 
 // perform carries c out. An error leaves the group failed.
@@ -67,11 +73,12 @@ func (c *collective) perform() {
 	if err == nil {
 		c.convene()
 	}
-	for _, stage := range [...]func() task{c.begin, c.then} {
+	g.taken = 0
+	for _, stage := range [...]func(*collective) task{c.begin, c.then} {
 		if err != nil || stage == nil {
 			break
 		}
-		t := stage()
+		t := stage(c)
 		err = c.carryOut(&t)
 	}
 	c.adjourn(err)
@@ -80,7 +87,7 @@ func (c *collective) perform() {
 	} else {
 		c.err = c.fail(err)
 	}
-	c.begin, c.then = nil, nil // a Work that is kept does not keep buffers
+	c.forget()
 	if c.done != nil {
 		close(c.done)
 	}
@@ -91,7 +98,7 @@ func (c *collective) carryOut(t *task) error {
 	var err error
 	switch {
 	case t.team != nil:
-		err = c.together(t.team)
+		err = c.together(t)
 	case t.stages != nil:
 		for i := range t.stages {
 			if err = c.carryOut(&t.stages[i]); err != nil {
@@ -102,7 +109,7 @@ func (c *collective) carryOut(t *task) error {
 		err = c.execute(t)
 	}
 	if err == nil && t.end != nil {
-		t.end()
+		t.end(c)
 	}
 	return err
 }

@@ -58,11 +58,14 @@ func (c *collective) adjourn(err error) {
 	c.team = nil
 }
 
-// together carries out part, which is the same on all ranks here, as their team.
-func (c *collective) together(part func(t *shm.Team) error) error {
-	err := part(c.team)
+// together carries out t, which is the same on all ranks here, as their team.
+func (c *collective) together(t *task) error {
+	err := t.team(c, c.team)
 	c.team.Next()
-	return c.teamFailure(err)
+	if err != nil {
+		return c.teamFailure(err)
+	}
+	return nil
 }
 
 // mate is the world rank of a rank of the team here.
