@@ -6,14 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math"
 	"math/rand/v2"
 	"os"
 	"strings"
 	"sync"
 	"testing"
-
-	"github.com/gorun/gorun/comm/internal/reduce"
 )
 
 // mapped is how many pieces of memory this process has mapped: of teams, or, called gorun-stream, of streams.
@@ -123,61 +120,6 @@ func TestRandomProgramsOfTeamsWithFaults(t *testing.T) {
 					return err
 				})
 			})
-		}
-	}
-}
-
-// Blocking collectives of ranks that share memory allocate nothing, unless they have to sleep.
-func TestTeamsAllocateNothing(t *testing.T) {
-	if raceEnabled {
-		t.Skip("with the race detector ranks are slow enough to sleep")
-	}
-	w := worldOver(t, "shm", 2)
-	defer w.close()
-	for name, call := range map[string]func(ctx context.Context, g *Group, out, in []float32) error{
-		"AllReduce":  func(ctx context.Context, g *Group, _, in []float32) error { return AllReduce(ctx, g, in, Max) },
-		"an average": func(ctx context.Context, g *Group, _, in []float32) error { return AllReduce(ctx, g, in, Avg) },
-		"a sum of half floats": func(ctx context.Context, g *Group, _, in []float32) error {
-			return AllReduce(ctx, g, reduce.View[Float16](reduce.Bytes(in)), Sum)
-		},
-		"Reduce": func(ctx context.Context, g *Group, _, in []float32) error { return Reduce(ctx, g, in, Max, 1) },
-		"ReduceScatter": func(ctx context.Context, g *Group, out, in []float32) error {
-			return ReduceScatter(ctx, g, out, in, Sum)
-		},
-		"Broadcast": func(ctx context.Context, g *Group, _, in []float32) error { return Broadcast(ctx, g, in, 0) },
-		"AllGather": func(ctx context.Context, g *Group, out, in []float32) error { return AllGather(ctx, g, in, out) },
-		"Gather":    func(ctx context.Context, g *Group, out, in []float32) error { return Gather(ctx, g, in, out, 0) },
-		"Scatter":   func(ctx context.Context, g *Group, out, in []float32) error { return Scatter(ctx, g, out, in, 0) },
-		"AllToAll": func(ctx context.Context, g *Group, out, in []float32) error {
-			return AllToAll(ctx, g, out, in[:len(out)])
-		},
-		"Barrier": func(ctx context.Context, g *Group, _, _ []float32) error { return Barrier(ctx, g) },
-	} {
-		for _, n := range []int{1, 5000} {
-			const runs, tries = 200, 5
-			least := math.Inf(1) // of the tries: on a busy machine ranks sleep
-			w.run(func(ctx context.Context, g *Group) error {
-				out, in := make([]float32, 2*n), make([]float32, 4*n)
-				once := func() {
-					if err := call(ctx, g, out, in); err != nil {
-						t.Error(err)
-					}
-				}
-				once() // the first makes the team
-				for range tries {
-					if g.Rank() == 0 {
-						least = min(least, testing.AllocsPerRun(runs, once))
-						continue
-					}
-					for range runs + 1 {
-						once()
-					}
-				}
-				return nil
-			})
-			if least > 0 {
-				t.Errorf("%s of %d elements allocates %v times", name, n, least)
-			}
 		}
 	}
 }
