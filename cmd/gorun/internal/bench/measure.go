@@ -22,6 +22,7 @@ type meter struct {
 	g     *comm.Group
 	c     *Config
 	spans []float64 // scratch memory: seconds of each call
+	wrong int       // elements of all calls so far that were wrong on this rank
 }
 
 // A measurement is how long a call takes, in seconds.
@@ -139,6 +140,7 @@ func (m *meter) check(c *call) (wrong int, err error) {
 		}
 		wrong += c.wrong()
 	}
+	m.wrong += wrong
 	sum := []int{wrong}
 	err = comm.AllReduce(m.ctx, m.g, sum, comm.Sum)
 	return sum[0], err

@@ -24,8 +24,8 @@ type member struct {
 	Pid    int
 }
 
-// Work is a worker of a benchmark: it does what config says together with all others. Rank 0 writes to out what comes of it,
-// and returns an error if anything is wrong.
+// Work is a worker of a benchmark: it does what config says together with all others. Rank 0 writes to out what comes of it.
+// Every rank that has seen anything wrong returns an error, and so does rank 0 if any has.
 func Work(ctx context.Context, config string, out io.Writer) error {
 	var c Config
 	if err := json.Unmarshal([]byte(config), &c); err != nil {
@@ -73,8 +73,11 @@ func work(ctx context.Context, world *comm.Group, c *Config, config string, out 
 	if err := comm.Barrier(ctx, world); err != nil {
 		return err
 	}
-	if world.Rank() == 0 && w.report.wrong > 0 {
-		return fmt.Errorf("%d elements are wrong", w.report.wrong)
+	switch here, all := w.meter.wrong, w.report.wrong; {
+	case here > 0: // which does not depend on what ranks have told each other
+		return fmt.Errorf("%d elements are wrong on rank %d", here, world.Rank())
+	case world.Rank() == 0 && all > 0:
+		return fmt.Errorf("%d elements are wrong on other ranks", all)
 	}
 	return nil
 }
