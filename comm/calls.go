@@ -104,9 +104,9 @@ func describeCall(c endpoint.Call) string {
 		if c.Detail != 0 {
 			tuned = fmt.Sprintf(", tuning with checksum %08x", c.Detail)
 		}
-		return fmt.Sprintf("NewGroup(ranks with checksum %08x%s)", uint32(c.Count), tuned)
+		return fmt.Sprintf("NewGroup(%s%s)", describeList(c, "ranks"), tuned)
 	case callNewMesh:
-		return fmt.Sprintf("NewMesh(shape and names with checksum %08x)", uint32(c.Count))
+		return fmt.Sprintf("NewMesh(%s, %s)", describeList(c, "shape"), describeNames(c.Detail))
 	default:
 	}
 	what, more := typeName(c), ""
@@ -118,7 +118,8 @@ func describeCall(c endpoint.Call) string {
 	}
 	switch {
 	case kind == callAllReduceCoalesced:
-		more = fmt.Sprintf(", %s, lengths with checksum %08x", opName(c.Reduce, 0), c.Detail)
+		what += fmt.Sprintf(" in buffers: %d", c.Root)
+		more = ", " + opName(c.Reduce, 0)
 	case c.Reduce != 0:
 		more = ", " + opName(c.Reduce, c.Detail)
 	}
@@ -154,6 +155,9 @@ func (g *Group) mismatch(op string, seq uint64, f *endpoint.Failure) error {
 	case a.Seq != b.Seq:
 		e.Calls[0].Call = fmt.Sprintf("#%d %s", a.Seq, e.Calls[0].Call)
 		e.Calls[1].Call = fmt.Sprintf("#%d %s", b.Seq, e.Calls[1].Call)
+	case a.Call != b.Call && e.Calls[0].Call == e.Calls[1].Call: // lengths of AllReduceCoalesced, for instance
+		e.Calls[0].Call += fmt.Sprintf(" with checksum %08x", a.Call.Detail)
+		e.Calls[1].Call += fmt.Sprintf(" with checksum %08x", b.Call.Detail)
 	case a.Call == b.Call:
 		elem := g.wireSize(a.Call)
 		e.Calls[0].Call += fmt.Sprintf(" expecting %d elements from rank %d", a.Bytes/elem, b.Rank)

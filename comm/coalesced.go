@@ -26,7 +26,8 @@ func allReduceCoalesced[T Element](c *collective, g *Group, bufs [][]T, op Op) *
 		c.refusef("no buffers given: want at least one")
 	}
 	wantValues(c, "bufs", op, bufs)
-	c.call.Detail ^= c.out.checksum()
+	c.call.Root = int32(len(bufs))
+	c.call.Detail ^= c.out.checksum() // of their lengths
 	c.begin = (*collective).coalescedTask
 	return c
 }

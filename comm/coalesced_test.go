@@ -64,8 +64,9 @@ func TestCoalescedArguments(t *testing.T) {
 
 func TestCoalescedCallsThatDiffer(t *testing.T) {
 	for want, bufs := range map[string][2][][]float32{
-		"rank 0 AllReduceCoalesced(float32 × 3, Sum, lengths with checksum ": {{{1}, {2, 3}}, {{1, 2}, {3}}}, // as many elements
-		"rank 1 AllReduceCoalesced(float32 × 2, Sum, lengths with checksum ": {{{1}, {2, 3}}, {{1}, {2}}},
+		"rank 0 AllReduceCoalesced(float32 × 3 in buffers: 2, Sum) with checksum ": {{{1}, {2, 3}}, {{1, 2}, {3}}}, // as many elements
+		"rank 1 AllReduceCoalesced(float32 × 3 in buffers: 1, Sum)":                {{{1}, {2, 3}}, {{1, 2, 3}}},
+		"rank 1 AllReduceCoalesced(float32 × 2 in buffers: 2, Sum)":                {{{1}, {2, 3}}, {{1}, {2}}},
 	} {
 		inWorldOf(t, 2, func(ctx context.Context, g *Group) error {
 			var m *MismatchError

@@ -206,7 +206,7 @@ func TestCallsThatDifferAreToldToEverybody(t *testing.T) {
 		"groups": {
 			func(ctx context.Context, g *Group) error { _, err := NewGroup(ctx, g, []int{0, 1}); return err },
 			func(ctx context.Context, g *Group) error { _, err := NewGroup(ctx, g, []int{0, 2}); return err },
-			[]string{"NewGroup(ranks with checksum "},
+			[]string{"NewGroup(ranks [0 1])", "NewGroup(ranks [0 2])"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

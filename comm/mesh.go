@@ -27,15 +27,17 @@ type axis struct {
 // NewMesh arranges the ranks of g in the given shape, whose product is Size, with a name for every dimension. Every rank of
 // g makes the same call, which costs one barrier, however many groups there are.
 func NewMesh(ctx context.Context, g *Group, shape []int, names ...string) (*Mesh, error) {
-	if g == nil {
-		return nil, &ArgumentError{Op: "NewMesh", Err: errNoGroup}
+	if err := someGroup("NewMesh", g); err != nil {
+		return nil, err
 	}
 	axes, err := arrange(g.rank, g.Size(), shape, names)
 	if err != nil {
 		return nil, g.refused(&ArgumentError{Op: "NewMesh", Err: err})
 	}
 	c := meeting(new(collective), g, callNewMesh)
-	c.call.Count = checksum(shape, names)
+	give(&c.call, shape)
+	c.call.Detail = uint32(checksum(names))
+	meshNames.Store(c.call.Detail, names)
 	if err := c.run(ctx); err != nil {
 		return nil, err
 	}
@@ -46,6 +48,17 @@ func NewMesh(ctx context.Context, g *Group, shape []int, names ...string) (*Mesh
 		}
 	}
 	return m, nil
+}
+
+// meshNames are the names of dimensions that this rank has used, by what travels of them, to tell what was called.
+var meshNames sync.Map
+
+// describeNames are the names in words of which detail travels.
+func describeNames(detail uint32) string {
+	if names, ok := meshNames.Load(detail); ok {
+		return fmt.Sprintf("names %q", names)
+	}
+	return fmt.Sprintf("other names, with checksum %08x", detail)
 }
 
 // arrange is the place of rank in a mesh.

@@ -15,8 +15,8 @@ import (
 // Every rank of parent calls it, with the same ranks; it returns nil, nil where the rank is not among them.
 // Of the options [WithTimeout], [WithCodec], [WithObjectLimit] and [WithTuning] matter; what they do not set the group has from parent.
 func NewGroup(ctx context.Context, parent *Group, ranks []int, opts ...Option) (*Group, error) {
-	if parent == nil {
-		return nil, &ArgumentError{Op: "NewGroup", Err: errNoGroup}
+	if err := someGroup("NewGroup", parent); err != nil {
+		return nil, err
 	}
 	cfg := parent.settings()
 	for _, o := range opts {
@@ -31,7 +31,7 @@ func NewGroup(ctx context.Context, parent *Group, ranks []int, opts ...Option) (
 	}
 	// The barrier makes sure that all mean the same ranks, and its number gives the group a name that all know.
 	c := meeting(new(collective), parent, callNewGroup)
-	c.call.Count = checksum(members)
+	give(&c.call, ranks)
 	if rules := cfg.rules.String(); rules != "" {
 		c.call.Detail = uint32(checksum(rules))
 	}
