@@ -20,6 +20,9 @@ import (
 // The memory is the world's that g belongs to. It stays until [Free], or until that is closed, after which nobody may use it.
 // When a collective on it has failed, what is in it is undefined, and stays so until then: others may still be at work on it.
 func Alloc[T Element](g *Group, n int) ([]T, error) {
+	if err := someGroup("Alloc", g); err != nil {
+		return nil, err
+	}
 	var e T
 	size := int(unsafe.Sizeof(e))
 	switch {
@@ -41,6 +44,9 @@ func Alloc[T Element](g *Group, n int) ([]T, error) {
 // Free gives memory back that [Alloc] has returned for a group of the same world: buf, or a part of it that begins where it does.
 // No rank may be in a collective on it.
 func Free[T Element](g *Group, buf []T) error {
+	if err := someGroup("Free", g); err != nil {
+		return err
+	}
 	if cap(buf) == 0 || g.w.heap.Free(unsafe.Pointer(unsafe.SliceData(buf))) {
 		return nil
 	}

@@ -34,10 +34,18 @@ type collective struct {
 }
 
 // nobody stands for a group that is nil, on which every call is wrong.
-var nobody = new(Group)
+var nobody = &Group{codec: defaultCodec}
 
 // errNoGroup is what is wrong then.
-var errNoGroup = errors.New("the group is nil, as it is where a rank is none of its members")
+var errNoGroup = errors.New("the group is nil, as it is on ranks that are none of its members")
+
+// someGroup checks that there is a group for a call of op.
+func someGroup(op string, g *Group) error {
+	if g == nil {
+		return &ArgumentError{Op: op, Err: errNoGroup}
+	}
+	return nil
+}
 
 // spare is a collective for a call that is over when it returns: the one that such a call has left to g, if there is one.
 func (g *Group) spare() *collective {

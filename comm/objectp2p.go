@@ -16,6 +16,9 @@ const (
 // They keep their order with messages of Send with tag 0; a Recv or RecvObjects whose turn it is to take what was meant for
 // the other fails with a [MismatchError], and the message is lost.
 func SendObjects(ctx context.Context, g *Group, objs []any, dst int) error {
+	if err := someGroup("SendObjects", g); err != nil {
+		return err
+	}
 	list, cause := g.encodeList(objs)
 	message := append([]byte{objectsFollow}, list...)
 	if cause != nil {
@@ -35,6 +38,9 @@ func SendObjects(ctx context.Context, g *Group, objs []any, dst int) error {
 // RecvObjects receives the objects of a SendObjects of rank src of g (or AnySource) into what objs point to: every element
 // is a pointer. More objects than len(objs) are a [TruncateError], fewer set only Status.Count of them.
 func RecvObjects(ctx context.Context, g *Group, objs []any, src int) (Status, error) {
+	if err := someGroup("RecvObjects", g); err != nil {
+		return Status{}, err
+	}
 	op := newP2P[byte](g, callRecvObjects, nil, src, nil)
 	op.typ = typeObject
 	op.mayBeAny()

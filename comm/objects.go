@@ -18,6 +18,7 @@ import (
 // and those after it are left as they were. The group goes on in both cases.
 func BroadcastObjects(ctx context.Context, g *Group, objs []any, src int) error {
 	o := newObjects(g, callBroadcastObjects)
+	g = o.g
 	o.call.Count = uint64(len(objs))
 	o.root(src)
 	if err := wantPointers(objs); err != nil {
@@ -55,6 +56,7 @@ func BroadcastObjects(ctx context.Context, g *Group, objs []any, src int) error 
 // AllGatherObject returns in of every rank, in order of rank, on every rank. See [BroadcastObjects] for how objects travel.
 func AllGatherObject[T any](ctx context.Context, g *Group, in T) ([]T, error) {
 	o := newObjects(g, callAllGatherObject)
+	g = o.g
 	o.give(g.encode(in))
 	return collect[T](ctx, o, true, func(all vector) task {
 		return task{plan: plan.RingAllGather(g.rank, all.blocks), src: all, dst: all}
@@ -65,6 +67,7 @@ func AllGatherObject[T any](ctx context.Context, g *Group, in T) ([]T, error) {
 // objects travel.
 func GatherObject[T any](ctx context.Context, g *Group, in T, dst int) ([]T, error) {
 	o := newObjects(g, callGatherObject)
+	g = o.g
 	o.root(dst)
 	o.give(g.encode(in))
 	return collect[T](ctx, o, g.rank == dst, func(all vector) task {
@@ -115,6 +118,7 @@ func collect[T any](ctx context.Context, o *objects, wanted bool, move func(all 
 // [BroadcastObjects] for how objects travel.
 func ScatterObject[T any](ctx context.Context, g *Group, in []T, src int) (T, error) {
 	o := newObjects(g, callScatterObject)
+	g = o.g
 	o.root(src)
 	var parts [][]byte
 	var sizes []int64

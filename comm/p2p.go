@@ -144,7 +144,7 @@ func newP2P[T Element](g *Group, kind callKind, buf []T, peer int, tag []int) P2
 	op := P2POp{g: g, kind: kind, peer: peer, buf: reduce.Bytes(buf), elem: int(unsafe.Sizeof(e)), typ: typeOf[T]()}
 	switch {
 	case g == nil:
-		op.g, op.err = nobody, &ArgumentError{Op: kind.String(), Err: errNoGroup}
+		op.g, op.err = nobody, someGroup(kind.String(), g)
 	case len(tag) > 1:
 		op.err = badArgument(kind.String(), "%d tags given: want one at most", len(tag))
 	case len(tag) == 1 && tag[0] > MaxTag:

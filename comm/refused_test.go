@@ -112,3 +112,48 @@ func TestARefusedCallIsToldToWhoWaits(t *testing.T) {
 		})
 	}
 }
+
+// Calls on the group of others, which is nil, say so.
+func TestCallsOnNoGroup(t *testing.T) {
+	ctx, none := t.Context(), (*Group)(nil)
+	buf, parts, objects := []BFloat16{1, 2}, [][]BFloat16{{1}, {2}}, []any{new(int)}
+	for name, call := range map[string]func() error{
+		"Barrier":            func() error { return Barrier(ctx, none) },
+		"MonitoredBarrier":   func() error { return MonitoredBarrier(ctx, none) },
+		"Broadcast":          func() error { return Broadcast(ctx, none, buf, 0) },
+		"AllReduce":          func() error { return AllReduce(ctx, none, buf, Sum) },
+		"AllReduceCoalesced": func() error { return AllReduceCoalesced(ctx, none, parts, Sum) },
+		"Reduce":             func() error { return Reduce(ctx, none, buf, Avg, 0) },
+		"ReduceScatter":      func() error { return ReduceScatter(ctx, none, buf, buf, Sum) },
+		"ReduceScatterV":     func() error { return ReduceScatterV(ctx, none, buf, parts, Sum) },
+		"Scan":               func() error { return Scan(ctx, none, buf, Sum) },
+		"ExScan":             func() error { return ExScan(ctx, none, buf, Sum) },
+		"AllGather":          func() error { return AllGather(ctx, none, buf, buf) },
+		"AllGatherV":         func() error { return AllGatherV(ctx, none, parts, buf) },
+		"Gather":             func() error { return Gather(ctx, none, buf, buf, 0) },
+		"GatherV":            func() error { return GatherV(ctx, none, parts, buf, 0) },
+		"Scatter":            func() error { return Scatter(ctx, none, buf, buf, 0) },
+		"ScatterV":           func() error { return ScatterV(ctx, none, buf, parts, 0) },
+		"AllToAll":           func() error { return AllToAll(ctx, none, buf, buf) },
+		"AllToAllV":          func() error { return IAllToAllV(none, buf, []int{2}, buf, []int{2}).Wait(ctx) },
+		"Send":               func() error { return Send(ctx, none, buf, 0) },
+		"Recv":               func() error { _, err := Recv(ctx, none, buf, 0); return err },
+		"Probe":              func() error { _, _, err := TryProbe(none, 0); return err },
+		"SendObjects":        func() error { return SendObjects(ctx, none, objects, 0) },
+		"RecvObjects":        func() error { _, err := RecvObjects(ctx, none, objects, 0); return err },
+		"BroadcastObjects":   func() error { return BroadcastObjects(ctx, none, objects, 0) },
+		"AllGatherObject":    func() error { _, err := AllGatherObject(ctx, none, 1); return err },
+		"GatherObject":       func() error { _, err := GatherObject(ctx, none, 1, 0); return err },
+		"ScatterObject":      func() error { _, err := ScatterObject(ctx, none, []int{1}, 0); return err },
+		"NewGroup":           func() error { _, err := NewGroup(ctx, none, []int{0}); return err },
+		"Split":              func() error { _, err := Split(ctx, none, 0, 0); return err },
+		"NewMesh":            func() error { _, err := NewMesh(ctx, none, []int{1}, "dp"); return err },
+		"Alloc":              func() error { _, err := Alloc[int](none, 1); return err },
+		"Free":               func() error { return Free(none, buf) },
+	} {
+		want := "comm: " + name + ": the group is nil, as it is on ranks that are none of its members"
+		if err := call(); err == nil || err.Error() != want || ExitCode(err) != 2 {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+}
