@@ -53,6 +53,7 @@ func OpenDesk(token []byte, log *slog.Logger) (*Desk, error) {
 	}
 	d.ctx, d.stop = context.WithCancel(context.Background())
 	d.wg.Go(d.serve)
+	d.wg.Go(func() { _ = joinFences() }) // which takes the kernel many milliseconds, and the first stream would wait for
 	return d, nil
 }
 
