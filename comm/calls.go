@@ -171,11 +171,11 @@ func (g *Group) mismatch(op string, seq uint64, f *endpoint.Failure) error {
 
 // wireSize is the bytes that an element takes in the messages of c.
 func (g *Group) wireSize(c endpoint.Call) int {
-	r := reduction{kernel: reduce.Sum, scaled: c.Reduce == codePreMulSum, average: c.Reduce == uint8(Avg)}
+	t, kernel, more := reduce.Type(c.Type), reduce.Sum, c.Reduce == codePreMulSum || c.Reduce == uint8(Avg)
 	if c.Reduce > 0 && int(c.Reduce) < len(basicOps) {
-		r.kernel = basicOps[c.Reduce].kernel
+		kernel = basicOps[c.Reduce].kernel
 	}
-	if t := reduce.Type(c.Type); c.Reduce == 0 || c.Reduce == codeOwn || !g.widens(t, r) {
+	if c.Reduce == 0 || c.Reduce == codeOwn || !g.widens(t, kernel, more, false) {
 		return t.Size()
 	}
 	return reduce.Float32.Size()

@@ -86,11 +86,12 @@ type quickReduction struct {
 func reducedQuickly[T Element](g *Group, kind callKind, op Op, n, root int) (q quickReduction) {
 	t := typeOf[T]()
 	o, _ := op.(basicOp)
-	if o < Sum || o > BitXor && o != Avg || g.widens(t, reduction{kernel: basicOps[o].kernel, average: o == Avg}) {
+	if o < Sum || o > BitXor && o != Avg || g.widens(t, basicOps[o].kernel, o == Avg, true) {
 		return q
 	}
 	q.call = endpoint.InWords(uint8(kind), uint8(t), uint8(o), root, n)
 	q.Elem, q.Kernel, q.average = t.Size(), shm.Kernel(reduce.For(t, basicOps[o].kernel)), o == Avg
+	q.Fold = g.fold(t, basicOps[o].kernel)
 	return q
 }
 

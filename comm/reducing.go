@@ -27,19 +27,31 @@ func (c *collective) reduces(g *Group, kind callKind, t reduce.Type, op Op, n in
 		c.refuse(err)
 		return
 	}
-	if c.g.widens(t, c.red) {
-		c.typ, c.elem = reduce.Float32, reduce.Float32.Size()
-		c.kernel = reduce.For(reduce.Float32, c.red.kernel)
-	}
 	c.elem *= c.red.width
 	c.call.Reduce, c.call.Detail = c.red.code, c.red.detail()
 }
 
-// widens says whether elements of type t travel as float32, to be rounded once: half floats that are added or multiplied. Those
-// of two ranks are rounded once in any case, unless there is more to do than that.
-func (g *Group) widens(t reduce.Type, r reduction) bool {
-	return (t == reduce.Float16 || t == reduce.BFloat16) && (r.kernel == reduce.Sum || r.kernel == reduce.Prod) &&
-		(len(g.ranks) > 2 || r.scaled || r.average)
+// widens says whether elements of type t that o combines travel as float32, to be rounded once: half floats that are added or
+// multiplied. Those of two ranks, or of mates, which combine all at once, are rounded once in any case, unless there is more to
+// do than that.
+func (g *Group) widens(t reduce.Type, o reduce.Op, more, mates bool) bool {
+	return reduce.Folds(t, o) != nil && (more || len(g.ranks) > 2 && !mates)
+}
+
+// fold is how mates combine values of type t all at once, unless that is o again and again.
+func (g *Group) fold(t reduce.Type, o reduce.Op) func(dst []byte, sources [][]byte) {
+	if len(g.ranks) == 2 {
+		return nil
+	}
+	return reduce.Folds(t, o)
+}
+
+// widen makes operands float32 where they are to be that, now that it is known who combines them.
+func (c *collective) widen() {
+	if c.g.widens(c.given, c.red.kernel, c.red.scaled || c.red.average, c.hasTeam()) {
+		c.typ, c.elem = reduce.Float32, reduce.Float32.Size()
+		c.kernel = reduce.For(reduce.Float32, c.red.kernel)
+	}
 }
 
 // wide says whether operands are float32 and elements are not.
@@ -120,7 +132,11 @@ func (c *collective) asTeam(buf []byte, result bool, part func(c *collective, t 
 }
 
 func (c *collective) folding() shm.Reduction {
-	return shm.Reduction{Elem: c.elem, Kernel: shm.Kernel(c.kernel), Spoils: c.red.own != nil}
+	r := shm.Reduction{Elem: c.elem, Kernel: shm.Kernel(c.kernel), Fold: c.g.fold(c.typ, c.red.kernel)}
+	if c.red.own != nil {
+		r.Fold = c.red.own.fold
+	}
+	return r
 }
 
 // everywhere is the task of leaving the reduction of buf in it on every rank.

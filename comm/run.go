@@ -74,6 +74,7 @@ func (c *collective) perform() {
 		c.convene()
 	}
 	g.taken = 0
+	c.widen()
 	for _, stage := range [...]func(*collective) task{c.begin, c.then} {
 		if err != nil || stage == nil {
 			break

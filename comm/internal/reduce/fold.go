@@ -23,6 +23,23 @@ func (l *level) fold(t Type, o Op, dst []byte, srcs [][]byte) {
 	}
 }
 
+// Folds are Fold of half floats, where that is not the same as a kernel again and again; nil for all else.
+func Folds(t Type, o Op) func(dst []byte, srcs [][]byte) {
+	if int(t) >= numTypes || int(o) >= numOps {
+		return nil
+	}
+	return folds[t][o]
+}
+
+var folds = func() (table [numTypes][numOps]func(dst []byte, srcs [][]byte)) {
+	for _, t := range []Type{Float16, BFloat16} {
+		for _, o := range []Op{Sum, Prod} {
+			table[t][o] = func(dst []byte, srcs [][]byte) { Fold(t, o, dst, srcs) }
+		}
+	}
+	return table
+}()
+
 // foldBlocks combines block by block, in dst itself unless that would overwrite an operand too early.
 func (l *level) foldBlocks(k Kernel, dst []byte, srcs [][]byte) {
 	var acc []byte

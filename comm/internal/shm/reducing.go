@@ -7,7 +7,7 @@ type Kernel func(dst, a, b []byte)
 type Reduction struct {
 	Elem   int
 	Kernel Kernel
-	Spoils bool // the kernel may change its operands, which must be copies
+	Fold   func(dst []byte, sources [][]byte) // instead of Kernel: of all sources at once, which are copies that it may change
 }
 
 // foldBlock is how many bytes are reduced at a time: they stay in the first-level cache.
@@ -28,9 +28,13 @@ func (t *Team) fold(red Reduction, dst, also []byte, sources [][]byte) {
 		default:
 			sum = t.room(hi - lo)
 		}
-		red.Kernel(sum, sources[0][lo:hi], sources[1][lo:hi])
-		for _, s := range sources[2:] {
-			red.Kernel(sum, sum, s[lo:hi])
+		if red.Fold != nil {
+			red.Fold(sum, t.cutAll(sources, lo, hi))
+		} else {
+			red.Kernel(sum, sources[0][lo:hi], sources[1][lo:hi])
+			for _, s := range sources[2:] {
+				red.Kernel(sum, sum, s[lo:hi])
+			}
 		}
 		if dst != nil {
 			move(dst[lo:hi], sum)
@@ -39,6 +43,15 @@ func (t *Team) fold(red Reduction, dst, also []byte, sources [][]byte) {
 			t.fill(also[lo:hi], sum)
 		}
 	}
+}
+
+// cutAll are bytes lo to hi of the sources.
+func (t *Team) cutAll(sources [][]byte, lo, hi int) [][]byte {
+	t.blocks = t.blocks[:0]
+	for _, s := range sources {
+		t.blocks = append(t.blocks, s[lo:hi])
+	}
+	return t.blocks
 }
 
 // room is scratch memory, aligned for any element.
@@ -90,7 +103,7 @@ func (t *Team) AllReduce(buf []byte, red Reduction) error {
 		return t.shortAllReduce(buf, red)
 	}
 	whole := part{n: len(buf)}
-	if bufs, err := t.everyones(buf, !red.Spoils && t.show(buf, whole), whole); err != nil {
+	if bufs, err := t.everyones(buf, red.Fold == nil && t.show(buf, whole), whole); err != nil {
 		return err
 	} else if bufs != nil {
 		return t.combine(bufs, red, everybody)
@@ -134,7 +147,7 @@ func (t *Team) Reduce(buf []byte, red Reduction, root int) error {
 		return t.shortReduce(buf, red, root)
 	}
 	whole := part{n: len(buf)}
-	mine := !red.Spoils && t.show(buf, whole)
+	mine := red.Fold == nil && t.show(buf, whole)
 	if !mine && t.me == root && t.isDirect(whole) {
 		t.done(begun) // before it waits for the others, which may be waiting to see what it shows
 	}
@@ -178,7 +191,7 @@ func (t *Team) ReduceScatter(out, in []byte, red Reduction) error {
 	size, chunks := t.values(len(out), t.part(), red.Elem)
 	own := block(in, t.me, t.n)
 	taking := part{at: t.me * len(out), n: len(out), size: size, slot: t.me * size}
-	mine := !red.Spoils && t.show(in, taking)
+	mine := red.Fold == nil && t.show(in, taking)
 	for u := range chunks + 1 {
 		if u < chunks && !mine {
 			slot, err := t.own(u, t.n*size, taken(u), everybody)

@@ -111,6 +111,7 @@ type Team struct {
 	Waited         bool   // in this operation: longer than it takes to be told
 
 	sources [][]byte // room for gatherSources
+	blocks  [][]byte // room for cutAll
 	scratch []byte   // room for room
 }
 
