@@ -24,7 +24,6 @@ const CopiesPast = true
 // CopyPast is copy, of equal lengths, past the caches: dst's cache lines need not be had from another processor that has them.
 // What is written is in memory before anything that is written later.
 func CopyPast(dst, src []byte) {
-	const line = 64
 	head := min(-int(uintptr(unsafe.Pointer(unsafe.SliceData(dst))))&(line-1), len(dst))
 	copy(dst[:head], src)
 	dst, src = dst[head:], src[head:]
@@ -35,6 +34,22 @@ func CopyPast(dst, src []byte) {
 	}
 	copy(dst, src)
 }
+
+// Claim takes the cache lines that have nothing but mem in them away from other processors, as writing does, and changes nothing.
+// Nobody else writes there meanwhile. What a processor only reads, it leaves with the one that has written it as well, which
+// then waits for each line when it writes there again: for several times as long as to get a line back that the other has alone.
+func Claim(mem []byte) {
+	head := -int(uintptr(unsafe.Pointer(unsafe.SliceData(mem)))) & (line - 1)
+	if n := (len(mem) - head) &^ (line - 1); n > 0 {
+		claim(&mem[head], n)
+	}
+}
+
+//go:noescape
+func claim(p *byte, n int)
+
+// line is how many bytes processors take from each other at once.
+const line = 64
 
 // longestCopy is how many bytes are copied at once: a goroutine cannot be stopped meanwhile.
 const longestCopy = 256 << 10

@@ -78,6 +78,18 @@ TEXT ·StoreThree(SB), NOSPLIT, $0-32
 	MOVQ R10, 16(DI)
 	RET
 
+// func claim(p *byte, n int)
+TEXT ·claim(SB), NOSPLIT, $0-16
+	MOVQ p+0(FP), DI
+	MOVQ n+8(FP), CX
+line:
+	MOVQ (DI), AX
+	MOVQ AX, (DI)
+	ADDQ $64, DI
+	SUBQ $64, CX
+	JGT  line
+	RET
+
 // func copyPast(dst, src *byte, n int)
 TEXT ·copyPast(SB), NOSPLIT, $0-24
 	MOVQ dst+0(FP), DI

@@ -36,6 +36,9 @@ const CopiesPast = false
 // CopyPast is copy, of equal lengths.
 func CopyPast(dst, src []byte) { copy(dst, src) }
 
+// Claim does nothing here: it would make the processor that has written mem faster when it writes there again.
+func Claim([]byte) {}
+
 var begun = time.Now()
 
 func ticks() uint64 { return uint64(time.Since(begun)) }

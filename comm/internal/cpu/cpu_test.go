@@ -49,6 +49,21 @@ func TestCopyPast(t *testing.T) {
 	}
 }
 
+func TestClaimChangesNothing(t *testing.T) {
+	mem, want := make([]byte, 400), make([]byte, 400)
+	for i := range mem {
+		mem[i], want[i] = byte(i*7), byte(i*7)
+	}
+	for n := range 300 {
+		for at := range 70 {
+			Claim(mem[at : at+n])
+		}
+	}
+	if !bytes.Equal(mem, want) {
+		t.Error("something has changed")
+	}
+}
+
 func TestAwaitEqual(t *testing.T) {
 	word := uint64(3)
 	if AwaitEqual(&word, 4, 10) || !AwaitEqual(&word, 3, 1) {
