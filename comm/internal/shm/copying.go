@@ -73,14 +73,21 @@ func (t *Team) Gather(out, in []byte, root int) error {
 		return t.shortGather(out, in, root)
 	}
 	size, chunks := t.pieces(len(in), t.slot)
-	there := part{at: t.me * len(in), n: len(in), size: size} // where in belongs in out
-	mine := t.showToRoot(out, in, root, there)
-	if mine && t.me != root {
+	there := part{at: t.me * len(in), n: len(in)} // where in belongs in out
+	mine := t.me == root && t.show(out, there)
+	switch {
+	case mine:
+		move(block(out, root, t.n), in)
+		t.Received += uint64(len(in)) * uint64(t.n-1)
+		return t.release(true, finished)
+	case t.me == root && t.isDirect(there):
+		t.done(begun) // the others wait to see what it shows
+	case t.me != root && t.isDirect(there):
 		if to, err := t.look(root, there); err != nil {
 			return err
 		} else if to != nil {
-			t.chunks += uint64(chunks)
-			return t.push(to, in, root, chunks)
+			t.push(to, in, len(in))
+			return t.used(finished)
 		}
 	}
 	for i := range chunks {
@@ -95,11 +102,6 @@ func (t *Team) Gather(out, in []byte, root int) error {
 		}
 		for d := 1; d < t.n; d++ {
 			r := (root + d) % t.n
-			if pushes, err := t.pushes(r, i, mine); err != nil {
-				return err
-			} else if pushes {
-				continue
-			}
 			if err := t.wait(r, filled(i)); err != nil {
 				return err
 			}
@@ -154,11 +156,15 @@ func (t *Team) AllGather(out, in []byte) error {
 	if isShort(len(in), 1) {
 		return t.shortAllGather(out, in)
 	}
+	whole := part{n: len(out)}
+	if outs, err := t.everyones(out, t.show(out, whole), whole); err != nil {
+		return err
+	} else if outs != nil {
+		return t.distribute(outs, in, 0)
+	}
 	size, chunks := t.pieces(len(in), t.slot)
-	whole := part{n: len(in), size: size}
-	mine := t.show(in, whole)
 	for u := range chunks + 1 {
-		if u < chunks && !mine {
+		if u < chunks {
 			slot, err := t.own(u, size, taken(u), everybody)
 			if err != nil {
 				return err
@@ -170,23 +176,25 @@ func (t *Team) AllGather(out, in []byte) error {
 			move(block(out, t.me, t.n), in)
 			continue
 		}
-		if err := t.collect(out, u-1, whole); err != nil {
+		if err := t.collect(out, u-1, size, 0); err != nil {
 			return err
 		}
 	}
 	t.chunks += uint64(chunks)
-	return t.release(mine, taken(chunks-1))
+	return nil
 }
 
-// collect takes piece number i from every other rank to its block of out.
-func (t *Team) collect(out []byte, i int, p part) error {
+// collect takes piece number i, of so many bytes, from every other rank's slot to its block of out. It begins at byte from there.
+func (t *Team) collect(out []byte, i, size, from int) error {
 	for d := 1; d < t.n; d++ {
 		r := (t.me + d) % t.n
-		if err := t.take(block(out, r, t.n), r, i, p); err != nil {
+		if err := t.wait(r, filled(i)); err != nil {
 			return err
 		}
+		t.get(cut(block(out, r, t.n), i, size), t.slotOf(r, i)[from:])
 	}
-	return t.used(taken(i))
+	t.done(taken(i))
+	return nil
 }
 
 // AllToAll copies the r'th of the equal blocks of in to rank r, to the block of out that is numbered as the rank where it
@@ -195,11 +203,15 @@ func (t *Team) AllToAll(out, in []byte) error {
 	if isShort(len(in)/t.n, t.n) {
 		return t.shortAllToAll(out, in)
 	}
+	whole := part{n: len(out)}
+	if outs, err := t.everyones(out, t.show(out, whole), whole); err != nil {
+		return err
+	} else if outs != nil {
+		return t.distribute(outs, in, len(in)/t.n)
+	}
 	size, chunks := t.pieces(len(in)/t.n, t.part())
-	own := part{at: t.me * (len(in) / t.n), n: len(in) / t.n, size: size, slot: t.me * size}
-	mine := t.show(in, own)
 	for u := range chunks + 1 {
-		if u < chunks && !mine {
+		if u < chunks {
 			slot, err := t.own(u, t.n*size, taken(u), everybody)
 			if err != nil {
 				return err
@@ -211,12 +223,12 @@ func (t *Team) AllToAll(out, in []byte) error {
 			move(block(out, t.me, t.n), block(in, t.me, t.n))
 			continue
 		}
-		if err := t.collect(out, u-1, own); err != nil {
+		if err := t.collect(out, u-1, size, t.me*size); err != nil {
 			return err
 		}
 	}
 	t.chunks += uint64(chunks)
-	return t.release(mine, taken(chunks-1))
+	return nil
 }
 
 // deal puts piece i of every other rank's block of in where that rank looks for it in slot.

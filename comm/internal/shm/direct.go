@@ -127,24 +127,6 @@ type Unreachable struct {
 func (u *Unreachable) Error() string { return u.Err.Error() }
 func (u *Unreachable) Unwrap() error { return u.Err }
 
-// piece waits until piece number i of what this rank takes from r is there, and returns where.
-func (t *Team) piece(r, i int, p part) ([]byte, error) {
-	if t.isDirect(p) {
-		if i == 0 {
-			if _, err := t.look(r, p); err != nil {
-				return nil, err
-			}
-		}
-		if v := t.views[r]; v.mem != nil {
-			return cut(v.mem, i, p.size), nil
-		}
-	}
-	if err := t.wait(r, filled(i)); err != nil {
-		return nil, err
-	}
-	return cut(t.slotOf(r, i)[p.slot:p.slot+p.size], 0, p.n-i*p.size), nil
-}
-
 // take takes piece number i of what r has for this rank to its place in dst, or all at once where r shows it.
 func (t *Team) take(dst []byte, r, i int, p part) error {
 	if t.isDirect(p) {
@@ -153,7 +135,7 @@ func (t *Team) take(dst []byte, r, i int, p part) error {
 			if err != nil {
 				return err
 			}
-			move(dst, mem)
+			pull(dst, mem, len(mem))
 			t.Received += uint64(len(mem))
 		}
 		if t.views[r].mem != nil {

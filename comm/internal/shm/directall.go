@@ -51,87 +51,116 @@ func (t *Team) finish() error {
 	return t.release(true, finished)
 }
 
-// combine leaves the reduction of bufs in all of them, or in root's. Every rank combines its share of them, block by block: it
-// reads each byte once, and writes it once.
-func (t *Team) combine(bufs [][]byte, red Reduction, root int) error {
-	into, others := bufs[t.me], bufs
-	if root != everybody {
-		into, others = bufs[root], nil
+// reduceShared leaves the reduction of bufs in all of them, or in root's. Every rank combines its share of them.
+func (t *Team) reduceShared(bufs [][]byte, red Reduction, root int) error {
+	from, to := t.share(t.me, len(bufs[0]), red.Elem)
+	for r, b := range bufs {
+		bufs[r] = b[from:to]
 	}
-	from, to := t.share(t.me, len(into), red.Elem)
+	if root == everybody {
+		return t.combine(bufs[t.me], bufs, bufs, red)
+	}
+	return t.combine(bufs[root], nil, bufs, red)
+}
+
+// combine sets dst and its copies to what bufs are together, block by block, so that it reads and writes each byte once.
+func (t *Team) combine(dst []byte, copies, bufs [][]byte, red Reduction) error {
+	claims := copies == nil && len(dst) < pastCaches // copies are the others' bufs: it writes there
 	size := max(foldBlock/red.Elem, 1) * red.Elem
-	for lo := from; lo < to; lo += size {
-		hi := min(lo+size, to)
+	for lo := 0; lo < len(dst); lo += size {
+		hi := min(lo+size, len(dst))
 		sum := bufs[0][lo:hi]
-		for i, b := range bufs[1:] {
-			dst := into[lo:hi]
-			if i+2 < t.n {
-				dst = t.room(hi - lo)
+		for r, b := range bufs {
+			if claims && r != t.me {
+				cpu.Claim(b[lo:hi])
 			}
-			red.Kernel(dst, sum, b[lo:hi])
-			sum = dst
+			if r == 0 {
+				continue
+			}
+			to := dst[lo:hi]
+			if r < t.n-1 {
+				to = t.room(hi - lo)
+			}
+			red.Kernel(to, sum, b[lo:hi])
+			sum = to
 		}
-		for _, other := range others {
-			move(other[lo:hi], sum)
+		for _, c := range copies {
+			move(c[lo:hi], sum)
 		}
 	}
-	t.Received += uint64(to-from) * uint64(t.n-1)
-	t.Sent += uint64(to-from) * uint64(len(others))
+	t.Received += uint64(len(dst)) * uint64(t.n-1)
+	t.Sent += uint64(len(dst)) * uint64(len(copies))
 	return t.finish()
 }
 
 // spread copies bufs[root] to the others: every rank its share.
 func (t *Team) spread(bufs [][]byte, root int) error {
 	from, to := t.share(t.me, len(bufs[root]), 1)
-	past := to-from >= 4*pastCaches // else most of it is still in the caches
 	for lo := from; lo < to; lo += spreadBlock {
 		hi := min(lo+spreadBlock, to)
+		if t.me != root {
+			pull(bufs[t.me][lo:hi], bufs[root][lo:hi], to-from)
+		}
 		for r, b := range bufs {
-			switch {
-			case r == root:
-			case past:
-				cpu.CopyPast(b[lo:hi], bufs[root][lo:hi])
-			default:
-				copy(b[lo:hi], bufs[root][lo:hi])
+			if r != root && r != t.me {
+				t.push(b[lo:hi], bufs[root][lo:hi], to-from)
 			}
 		}
 	}
 	t.Received += uint64(to - from)
-	t.Sent += uint64(to-from) * uint64(t.n-1)
 	return t.finish()
 }
 
-// showToRoot shows out on root, and in elsewhere. Root has its first step behind it in any case: who shows something waits
-// for that.
-func (t *Team) showToRoot(out, in []byte, root int, p part) bool {
-	if t.me != root {
-		return t.show(in, p)
+// distribute copies one block of in to each buffer, where this rank's block is. In in they begin so many bytes apart.
+func (t *Team) distribute(bufs [][]byte, in []byte, apart int) error {
+	n := len(bufs[0]) / t.n
+	for lo := 0; lo < n; lo += spreadBlock {
+		hi := min(lo+spreadBlock, n)
+		for d := range t.n {
+			r := (t.me + d) % t.n
+			dst, src := block(bufs[r], t.me, t.n)[lo:hi], in[r*apart:][lo:hi]
+			switch {
+			case r != t.me:
+				t.push(dst, src, n)
+			case n < pastCaches:
+				move(dst, src)
+			case &dst[0] != &src[0]:
+				cpu.CopyPast(dst, src)
+			}
+		}
 	}
-	mine := t.show(out, p)
-	if !mine && t.isDirect(p) {
-		t.done(begun)
-	}
-	return mine
+	t.Received += uint64(n) * uint64(t.n-1)
+	return t.finish()
 }
 
-// push copies in, which travels in so many pieces otherwise, to where it belongs in root's buffer, and stays until root has
-// noticed.
-func (t *Team) push(to, in []byte, root, pieces int) error {
-	move(to, in)
-	t.Sent += uint64(len(in))
-	if err := t.used(taken(pieces - 1)); err != nil {
-		return err
+// push copies src to dst, which is another rank's, and part of so many bytes.
+func (t *Team) push(dst, src []byte, all int) {
+	t.Sent += uint64(len(src))
+	if all >= 4*pastCaches { // else most of it is still in the caches
+		cpu.CopyPast(dst, src)
+		return
 	}
-	return t.wait(root, taken(pieces-1))
+	for len(src) > 0 {
+		n := min(len(src), spreadBlock)
+		t.decide(n)
+		t.fill(dst[:n], src[:n])
+		dst, src = dst[n:], src[n:]
+	}
 }
 
-// pushes says whether r puts what it has into what this rank, the root, shows, and waits until piece number i is there if so.
-func (t *Team) pushes(r, i int, mine bool) (bool, error) {
-	if !mine {
-		return false, nil
+// pull copies src, which is another rank's, and part of so many bytes, to dst. The other one is to find it where it was: only
+// what is short enough to be in its caches is worth taking from there.
+func pull(dst, src []byte, all int) {
+	if all >= 4*pastCaches {
+		cpu.CopyPast(dst, src)
+		return
 	}
-	if err := t.wait(r, begun); err != nil || !t.shows(r) {
-		return false, err
+	for len(src) > 0 {
+		n := min(len(src), foldBlock)
+		if all < pastCaches {
+			cpu.Claim(src[:n])
+		}
+		copy(dst, src[:n])
+		dst, src = dst[n:], src[n:]
 	}
-	return true, t.wait(r, taken(i))
 }

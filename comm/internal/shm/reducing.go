@@ -80,23 +80,6 @@ func (t *Team) gatherSources(own []byte, i, at, step int) ([][]byte, error) {
 	return t.sources, nil
 }
 
-// gatherPieces is gatherSources for piece number i of what this rank takes, wherever that is.
-func (t *Team) gatherPieces(own []byte, i int, p part) ([][]byte, error) {
-	t.sources = t.sources[:0]
-	for r := range t.n {
-		from := own
-		if r != t.me {
-			var err error
-			if from, err = t.piece(r, i, p); err != nil {
-				return nil, err
-			}
-			t.Received += uint64(len(own))
-		}
-		t.sources = append(t.sources, from)
-	}
-	return t.sources, nil
-}
-
 // AllReduce combines buf of all ranks and leaves the result in buf on all of them.
 func (t *Team) AllReduce(buf []byte, red Reduction) error {
 	if isShort(len(buf), 1) {
@@ -106,7 +89,7 @@ func (t *Team) AllReduce(buf []byte, red Reduction) error {
 	if bufs, err := t.everyones(buf, red.Fold == nil && t.show(buf, whole), whole); err != nil {
 		return err
 	} else if bufs != nil {
-		return t.combine(bufs, red, everybody)
+		return t.reduceShared(bufs, red, everybody)
 	}
 	if t.ways.allReduce.Pick(len(buf)) == "flat" {
 		return t.allReduceFlat(buf, red)
@@ -154,7 +137,7 @@ func (t *Team) Reduce(buf []byte, red Reduction, root int) error {
 	if bufs, err := t.everyones(buf, mine, whole); err != nil {
 		return err
 	} else if bufs != nil {
-		return t.combine(bufs, red, root)
+		return t.reduceShared(bufs, red, root)
 	}
 	if t.ways.reduce.Pick(len(buf)) == "shared" {
 		return t.sharedReduce(buf, red, root)
@@ -188,12 +171,16 @@ func (t *Team) ReduceScatter(out, in []byte, red Reduction) error {
 	if isShort(len(out), t.n) {
 		return t.shortReduceScatter(out, in, red)
 	}
-	size, chunks := t.values(len(out), t.part(), red.Elem)
 	own := block(in, t.me, t.n)
-	taking := part{at: t.me * len(out), n: len(out), size: size, slot: t.me * size}
-	mine := red.Fold == nil && t.show(in, taking)
+	mine := part{at: t.me * len(out), n: len(out)}
+	if blocks, err := t.everyones(own, red.Fold == nil && t.show(in, mine), mine); err != nil {
+		return err
+	} else if blocks != nil {
+		return t.combine(out, nil, blocks, red)
+	}
+	size, chunks := t.values(len(out), t.part(), red.Elem)
 	for u := range chunks + 1 {
-		if u < chunks && !mine {
+		if u < chunks {
 			slot, err := t.own(u, t.n*size, taken(u), everybody)
 			if err != nil {
 				return err
@@ -204,17 +191,15 @@ func (t *Team) ReduceScatter(out, in []byte, red Reduction) error {
 		if u == 0 {
 			continue
 		}
-		sources, err := t.gatherPieces(cut(own, u-1, size), u-1, taking)
+		sources, err := t.gatherSources(cut(own, u-1, size), u-1, t.me*size, filled(u-1))
 		if err != nil {
 			return err
 		}
 		t.fold(red, cut(out, u-1, size), nil, sources)
-		if err := t.used(taken(u - 1)); err != nil {
-			return err
-		}
+		t.done(taken(u - 1))
 	}
 	t.chunks += uint64(chunks)
-	return t.release(mine, taken(chunks-1))
+	return nil
 }
 
 // values is pieces, of whole values.
