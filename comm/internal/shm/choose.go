@@ -10,6 +10,7 @@ const (
 
 	throughCaches = 512 << 10 // what is copied at once if it is to stay in the caches
 	pastCaches    = 4 << 20   // bytes from which on a copy is not worth the room there
+	allCaches     = 16 << 20  // the same, of all ranks' buffers together
 )
 
 // Ways are those of a team, for bytes of the whole buffer. Where buffers that lie in heaps are used in place (see direct.go)

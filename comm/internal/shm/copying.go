@@ -86,7 +86,7 @@ func (t *Team) Gather(out, in []byte, root int) error {
 		if to, err := t.look(root, there); err != nil {
 			return err
 		} else if to != nil {
-			t.push(to, in, len(in))
+			t.push(to, in, t.outgrows(len(in)*t.n))
 			return t.used(finished)
 		}
 	}

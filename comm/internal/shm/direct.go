@@ -135,7 +135,7 @@ func (t *Team) take(dst []byte, r, i int, p part) error {
 			if err != nil {
 				return err
 			}
-			pull(dst, mem, len(mem))
+			pull(dst, mem, t.outgrows(len(mem)))
 			t.Received += uint64(len(mem))
 		}
 		if t.views[r].mem != nil {

@@ -65,7 +65,7 @@ func (t *Team) reduceShared(bufs [][]byte, red Reduction, root int) error {
 
 // combine sets dst and its copies to what bufs are together, block by block, so that it reads and writes each byte once.
 func (t *Team) combine(dst []byte, copies, bufs [][]byte, red Reduction) error {
-	claims := copies == nil && len(dst) < pastCaches // copies are the others' bufs: it writes there
+	claims := copies == nil && !t.outgrows(len(dst)*t.n) // copies are the others' bufs: it writes there
 	size := max(foldBlock/red.Elem, 1) * red.Elem
 	for lo := 0; lo < len(dst); lo += size {
 		hi := min(lo+size, len(dst))
@@ -96,14 +96,16 @@ func (t *Team) combine(dst []byte, copies, bufs [][]byte, red Reduction) error {
 // spread copies bufs[root] to the others: every rank its share.
 func (t *Team) spread(bufs [][]byte, root int) error {
 	from, to := t.share(t.me, len(bufs[root]), 1)
+	past := t.outgrows(len(bufs[root]))
 	for lo := from; lo < to; lo += spreadBlock {
 		hi := min(lo+spreadBlock, to)
-		if t.me != root {
-			pull(bufs[t.me][lo:hi], bufs[root][lo:hi], to-from)
-		}
 		for r, b := range bufs {
-			if r != root && r != t.me {
-				t.push(b[lo:hi], bufs[root][lo:hi], to-from)
+			switch {
+			case r == root:
+			case r == t.me:
+				pull(b[lo:hi], bufs[root][lo:hi], past)
+			default:
+				t.push(b[lo:hi], bufs[root][lo:hi], past)
 			}
 		}
 	}
@@ -113,7 +115,7 @@ func (t *Team) spread(bufs [][]byte, root int) error {
 
 // distribute copies one block of in to each buffer, where this rank's block is. In in they begin so many bytes apart.
 func (t *Team) distribute(bufs [][]byte, in []byte, apart int) error {
-	n := len(bufs[0]) / t.n
+	n, past := len(bufs[0])/t.n, t.outgrows(len(bufs[0]))
 	for lo := 0; lo < n; lo += spreadBlock {
 		hi := min(lo+spreadBlock, n)
 		for d := range t.n {
@@ -121,8 +123,8 @@ func (t *Team) distribute(bufs [][]byte, in []byte, apart int) error {
 			dst, src := block(bufs[r], t.me, t.n)[lo:hi], in[r*apart:][lo:hi]
 			switch {
 			case r != t.me:
-				t.push(dst, src, n)
-			case n < pastCaches:
+				t.push(dst, src, past)
+			case !past:
 				move(dst, src)
 			case &dst[0] != &src[0]:
 				cpu.CopyPast(dst, src)
@@ -133,10 +135,13 @@ func (t *Team) distribute(bufs [][]byte, in []byte, apart int) error {
 	return t.finish()
 }
 
-// push copies src to dst, which is another rank's, and part of so many bytes.
-func (t *Team) push(dst, src []byte, all int) {
+// outgrows says whether buffers of n bytes, of all ranks together, are more than caches hold.
+func (t *Team) outgrows(n int) bool { return n*t.n >= allCaches }
+
+// push copies src to dst, which is another rank's: past the caches, or as it has served better.
+func (t *Team) push(dst, src []byte, past bool) {
 	t.Sent += uint64(len(src))
-	if all >= 4*pastCaches { // else most of it is still in the caches
+	if past {
 		cpu.CopyPast(dst, src)
 		return
 	}
@@ -148,18 +153,15 @@ func (t *Team) push(dst, src []byte, all int) {
 	}
 }
 
-// pull copies src, which is another rank's, and part of so many bytes, to dst. The other one is to find it where it was: only
-// what is short enough to be in its caches is worth taking from there.
-func pull(dst, src []byte, all int) {
-	if all >= 4*pastCaches {
+// pull copies src, which is another rank's, to dst: past the caches, or so that the other one finds its lines as it left them.
+func pull(dst, src []byte, past bool) {
+	if past {
 		cpu.CopyPast(dst, src)
 		return
 	}
 	for len(src) > 0 {
 		n := min(len(src), foldBlock)
-		if all < pastCaches {
-			cpu.Claim(src[:n])
-		}
+		cpu.Claim(src[:n])
 		copy(dst, src[:n])
 		dst, src = dst[n:], src[n:]
 	}
