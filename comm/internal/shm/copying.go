@@ -156,11 +156,11 @@ func (t *Team) AllGather(out, in []byte) error {
 	if isShort(len(in), 1) {
 		return t.shortAllGather(out, in)
 	}
-	whole := part{n: len(out)}
-	if outs, err := t.everyones(out, t.show(out, whole), whole); err != nil {
+	there := part{at: t.me * len(in), n: len(in)} // where in belongs in every out
+	if places, err := t.everyones(block(out, t.me, t.n), t.show(out, there), there); err != nil {
 		return err
-	} else if outs != nil {
-		return t.distribute(outs, in, 0)
+	} else if places != nil {
+		return t.distribute(places, in, 0)
 	}
 	size, chunks := t.pieces(len(in), t.slot)
 	for u := range chunks + 1 {
@@ -203,13 +203,14 @@ func (t *Team) AllToAll(out, in []byte) error {
 	if isShort(len(in)/t.n, t.n) {
 		return t.shortAllToAll(out, in)
 	}
-	whole := part{n: len(out)}
-	if outs, err := t.everyones(out, t.show(out, whole), whole); err != nil {
+	each := len(in) / t.n
+	there := part{at: t.me * each, n: each} // where this rank's blocks belong in every out
+	if places, err := t.everyones(block(out, t.me, t.n), t.show(out, there), there); err != nil {
 		return err
-	} else if outs != nil {
-		return t.distribute(outs, in, len(in)/t.n)
+	} else if places != nil {
+		return t.distribute(places, in, each)
 	}
-	size, chunks := t.pieces(len(in)/t.n, t.part())
+	size, chunks := t.pieces(each, t.part())
 	for u := range chunks + 1 {
 		if u < chunks {
 			slot, err := t.own(u, t.n*size, taken(u), everybody)

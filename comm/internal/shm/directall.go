@@ -113,14 +113,15 @@ func (t *Team) spread(bufs [][]byte, root int) error {
 	return t.finish()
 }
 
-// distribute copies one block of in to each buffer, where this rank's block is. In in they begin so many bytes apart.
-func (t *Team) distribute(bufs [][]byte, in []byte, apart int) error {
-	n, past := len(bufs[0])/t.n, t.outgrows(len(bufs[0]))
+// distribute copies blocks of in, which begin so many bytes apart, to one place after the other.
+func (t *Team) distribute(places [][]byte, in []byte, apart int) error {
+	n := len(places[0])
+	past := t.outgrows(n * t.n)
 	for lo := 0; lo < n; lo += spreadBlock {
 		hi := min(lo+spreadBlock, n)
 		for d := range t.n {
 			r := (t.me + d) % t.n
-			dst, src := block(bufs[r], t.me, t.n)[lo:hi], in[r*apart:][lo:hi]
+			dst, src := places[r][lo:hi], in[r*apart:][lo:hi]
 			switch {
 			case r != t.me:
 				t.push(dst, src, past)
