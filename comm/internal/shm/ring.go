@@ -187,7 +187,10 @@ func (r *ringReader) read(b []byte) (n int, err error) {
 			}
 		}
 		part := b[n:min(n+r.rest, len(b))]
-		copy(part[copy(part, r.ahead()):], r.mem)
+		first := r.ahead()
+		first = first[:min(len(first), len(part))]
+		pull(part, first, false)
+		pull(part[len(first):], r.mem[:len(part)-len(first)], false)
 		n += len(part)
 		r.skip(len(part))
 	}
