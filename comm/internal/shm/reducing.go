@@ -1,5 +1,7 @@
 package shm
 
+import "github.com/gorun/gorun/comm/internal/cpu"
+
 // A Kernel sets every value of dst to a op b. dst is a, b, or neither; nothing else is changed.
 type Kernel func(dst, a, b []byte)
 
@@ -74,7 +76,9 @@ func (t *Team) gatherSources(own []byte, i, at, step int) ([][]byte, error) {
 		if err := t.wait(r, step); err != nil {
 			return nil, err
 		}
-		t.sources = append(t.sources, t.slotOf(r, i)[at:at+len(own)])
+		theirs := t.slotOf(r, i)[at : at+len(own)]
+		cpu.Claim(theirs)
+		t.sources = append(t.sources, theirs)
 		t.Received += uint64(len(own))
 	}
 	return t.sources, nil
