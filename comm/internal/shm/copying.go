@@ -73,21 +73,18 @@ func (t *Team) Gather(out, in []byte, root int) error {
 		return t.shortGather(out, in, root)
 	}
 	size, chunks := t.pieces(len(in), t.slot)
-	there := part{at: t.me * len(in), n: len(in)} // where in belongs in out
-	mine := t.me == root && t.show(out, there)
-	switch {
-	case mine:
-		move(block(out, root, t.n), in)
-		t.Received += uint64(len(in)) * uint64(t.n-1)
-		return t.release(true, finished)
-	case t.me == root && t.isDirect(there):
-		t.done(begun) // the others wait to see what it shows
-	case t.me != root && t.isDirect(there):
+	there := part{at: t.me * len(in), n: len(in), size: size} // where in belongs in out
+	mine := t.showToRoot(out, in, root, there)
+	if mine && t.me != root {
 		if to, err := t.look(root, there); err != nil {
 			return err
 		} else if to != nil {
+			t.chunks += uint64(chunks)
 			t.push(to, in, t.outgrows(len(in)*t.n))
-			return t.used(finished)
+			if err := t.used(taken(chunks - 1)); err != nil {
+				return err
+			}
+			return t.wait(root, taken(chunks-1)) // it has to notice
 		}
 	}
 	for i := range chunks {
@@ -102,6 +99,11 @@ func (t *Team) Gather(out, in []byte, root int) error {
 		}
 		for d := 1; d < t.n; d++ {
 			r := (root + d) % t.n
+			if pushes, err := t.pushes(r, i, mine); err != nil {
+				return err
+			} else if pushes {
+				continue
+			}
 			if err := t.wait(r, filled(i)); err != nil {
 				return err
 			}

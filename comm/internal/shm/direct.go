@@ -10,6 +10,9 @@ import (
 // nothing, and goes about the operation as ever: if it has come to its first step, and there is no spot of this operation,
 // there will be none. So ranks may differ.
 //
+// Reading is the smaller part of what it costs to use what another processor has written: see [cpu.Claim]. So ranks put what they
+// have for each other into its place themselves, where they can (push), and claim what they only read (pull).
+//
 // A rank that gives an operation up takes the spot back, as what lies there may change from then on. Others look whether it is
 // still shown when they have read.
 

@@ -136,6 +136,30 @@ func (t *Team) distribute(places [][]byte, in []byte, apart int) error {
 	return t.finish()
 }
 
+// showToRoot shows out on root, and in elsewhere. Root has its first step behind it in any case: who shows something waits
+// for that.
+func (t *Team) showToRoot(out, in []byte, root int, p part) bool {
+	if t.me != root {
+		return t.show(in, p)
+	}
+	mine := t.show(out, p)
+	if !mine && t.isDirect(p) {
+		t.done(begun)
+	}
+	return mine
+}
+
+// pushes says whether r puts what it has into what this rank, the root, shows, and waits until piece number i is there if so.
+func (t *Team) pushes(r, i int, mine bool) (bool, error) {
+	if !mine {
+		return false, nil
+	}
+	if err := t.wait(r, begun); err != nil || !t.shows(r) {
+		return false, err
+	}
+	return true, t.wait(r, taken(i))
+}
+
 // outgrows says whether buffers of n bytes, of all ranks together, are more than caches hold.
 func (t *Team) outgrows(n int) bool { return n*t.n >= allCaches }
 

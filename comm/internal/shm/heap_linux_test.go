@@ -329,6 +329,30 @@ func TestBuffersInHeapsNeedNoSlots(t *testing.T) {
 	}
 }
 
+// What ranks get is put where they want it, wherever that has been.
+func TestOutputsInHeapsNeedNoSlots(t *testing.T) {
+	const n = 50_000
+	teams := crew(t, 3)
+	heaps := sharing(t, teams)
+	together(t, teams, func(team *Team) error {
+		out := allocate(t, heaps[team.me], n*team.n)
+		team.Begin(1, Call{What: 1})
+		if err := same(team.AllGather(out, input(1, team.me, n)), out, concat(1, team.n, n)); err != nil {
+			return err
+		}
+		var want []byte
+		for r := range team.n {
+			want = append(want, block(input(2, r, n*team.n), team.me, team.n)...)
+		}
+		team.Begin(2, Call{What: 2})
+		err := same(team.AllToAll(out, input(2, team.me, n*team.n)), out, want)
+		if team.backed != [slotsPerRank]int{} {
+			t.Error("slots have been used")
+		}
+		return err
+	})
+}
+
 // Ranks that have looked at a buffer and then done without it do not mind that whoever showed it goes on.
 func TestSomeShowAndGoOn(t *testing.T) {
 	const size = 200_000
