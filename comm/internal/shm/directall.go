@@ -1,6 +1,10 @@
 package shm
 
-import "github.com/gorun/gorun/comm/internal/cpu"
+import (
+	"slices"
+
+	"github.com/gorun/gorun/comm/internal/cpu"
+)
 
 // Where the buffers of all ranks show, all have a part in the work of an operation, whoever has something to give and whoever
 // gets it: every rank does its share of it, from some buffers to others, and waits until all have.
@@ -63,9 +67,12 @@ func (t *Team) reduceShared(bufs [][]byte, red Reduction, root int) error {
 	return t.combine(bufs[root], nil, bufs, red)
 }
 
-// combine sets dst and its copies to what bufs are together, block by block, so that it reads and writes each byte once.
+// combine sets dst and its copies to what bufs are together, block by block, so that it reads and writes each byte once. dst may
+// be one of bufs; copies are none, or bufs.
 func (t *Team) combine(dst []byte, copies, bufs [][]byte, red Reduction) error {
-	claims := copies == nil && !t.outgrows(len(dst)*t.n) // copies are the others' bufs: it writes there
+	large := t.outgrows(len(dst) * t.n)
+	claims := copies == nil && !large // or else it writes there anyway
+	past := large && !slices.ContainsFunc(bufs, func(b []byte) bool { return &b[0] == &dst[0] })
 	size := max(foldBlock/red.Elem, 1) * red.Elem
 	for lo := 0; lo < len(dst); lo += size {
 		hi := min(lo+size, len(dst))
@@ -78,11 +85,14 @@ func (t *Team) combine(dst []byte, copies, bufs [][]byte, red Reduction) error {
 				continue
 			}
 			to := dst[lo:hi]
-			if r < t.n-1 {
+			if past || r < t.n-1 {
 				to = t.room(hi - lo)
 			}
 			red.Kernel(to, sum, b[lo:hi])
 			sum = to
+		}
+		if past {
+			cpu.CopyPast(dst[lo:hi], sum)
 		}
 		for _, c := range copies {
 			move(c[lo:hi], sum)
