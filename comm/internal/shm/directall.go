@@ -110,9 +110,9 @@ func (t *Team) spread(bufs [][]byte, root int) error {
 	for lo := from; lo < to; lo += spreadBlock {
 		hi := min(lo+spreadBlock, to)
 		for r, b := range bufs {
-			switch {
-			case r == root:
-			case r == t.me:
+			switch r {
+			case root:
+			case t.me:
 				pull(b[lo:hi], bufs[root][lo:hi], past)
 			default:
 				t.push(b[lo:hi], bufs[root][lo:hi], past)
