@@ -99,7 +99,6 @@ func TestBlockingCallsAllocateNothing(t *testing.T) {
 		long      int
 	}{{"mem", 3, 20_000}, {"pieces", 3, 300}, {"tcp", 3, 20_000}, {"shm", 2, 20_000}, {"shm", 3, 20_000}} {
 		w := worldOver(t, c.transport, c.ranks)
-		defer w.close()
 		for _, n := range []int{6, c.long} {
 			for name, call := range blockingCalls(n) {
 				least := math.Inf(1) // of the tries: on a busy machine ranks sleep
@@ -130,6 +129,7 @@ func TestBlockingCallsAllocateNothing(t *testing.T) {
 				}
 			}
 		}
+		w.close()
 	}
 }
 
