@@ -92,12 +92,12 @@ func TestBlockingCallsAllocateNothing(t *testing.T) {
 		t.Skip("the race detector lets pools forget")
 	}
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // as AllocsPerRun does: pools forget when it changes
-	const rounds, tries = 10, 3
+	const rounds, tries = 5, 3
 	for _, c := range []struct {
 		transport string
 		ranks     int
 		long      int
-	}{{"mem", 3, 20_000}, {"pieces", 3, 300}, {"tcp", 3, 20_000}, {"shm", 2, 20_000}, {"shm", 3, 20_000}} {
+	}{{"mem", 3, 20_000}, {"pieces", 3, 300}, {"tcp", 4, 20_000}, {"shm", 2, 20_000}, {"shm", 3, 20_000}} {
 		w := worldOver(t, c.transport, c.ranks)
 		for _, n := range []int{6, c.long} {
 			for name, call := range blockingCalls(n) {
