@@ -83,7 +83,6 @@ TEXT ·claim(SB), NOSPLIT, $0-16
 	MOVQ p+0(FP), DI
 	MOVQ n+8(FP), CX
 line:
-	BYTE $0x0f; BYTE $0x0d; BYTE $0x8f; LONG $2048 // PREFETCHW 2048(DI), which the assembler lacks
 	MOVQ (DI), AX
 	MOVQ AX, (DI)
 	ADDQ $64, DI
