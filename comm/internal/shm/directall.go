@@ -47,8 +47,9 @@ func (t *Team) everyonesIf(root int, buf []byte, mine bool, p part) ([][]byte, e
 // finished is the step of a rank that has done its part on buffers that all show.
 const finished = 2
 
-// finish waits until all have done their parts.
+// finish waits until all have done their parts. How long the others take says nothing of how this rank writes.
 func (t *Team) finish() error {
+	t.rest()
 	if err := t.used(finished); err != nil {
 		return err
 	}
