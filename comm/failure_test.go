@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"slices"
 	"strings"
 	"syscall"
@@ -12,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/gorun/gorun/comm/transport"
 	"github.com/gorun/gorun/comm/transport/mem"
 )
 
@@ -284,6 +286,36 @@ func TestAbortReachesWhoHasNeverTalked(t *testing.T) {
 			if r != 1 && (!errors.As(err, &abort) || abort.Rank != 1) {
 				t.Errorf("rank %d got %v, want an AbortError by rank 1", r, err)
 			}
+		}
+	})
+}
+
+// slowly is a transport whose streams take longer to open than a call that fails waits.
+type slowly struct{ transport.Transport }
+
+func (s slowly) Dial(ctx context.Context, rank int) (net.Conn, error) {
+	time.Sleep(lastNewsTimeout / 2)
+	return s.Transport.Dial(ctx, rank)
+}
+
+func TestAbortReachesWhoIsFarAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		trs := transports["mem"](t, 2)
+		for r := range trs {
+			trs[r] = slowly{trs[r]}
+		}
+		w := newTestWorld(t, trs)
+		defer w.close()
+		errs := w.results(func(ctx context.Context, g *Group) error {
+			if g.Rank() == 1 {
+				g.Abort(errors.New("no data"))
+				return g.Close()
+			}
+			time.Sleep(lastNewsTimeout) // it has nobody to talk to
+			return Barrier(ctx, g)
+		})
+		if abort, ok := errors.AsType[*AbortError](errs[0]); !ok || abort.Rank != 1 || errs[1] != nil {
+			t.Errorf("got %v, want an AbortError by rank 1 on rank 0", errs)
 		}
 	})
 }

@@ -139,8 +139,10 @@ func (g *Group) String() string { return fmt.Sprintf("group %v", g.ranks) }
 
 // Close leaves the group. Operations under way fail with [ErrClosed]; members that still need this rank get a
 // [PeerError], so call [Barrier] first when they might. Closing the world leaves all groups: what has been sent is written
-// out, and all that comm has started in this process ends. Close is local and idempotent.
+// out, and all that comm has started in this process ends. Close is local and idempotent. If the group has failed less than a
+// second ago, it waits for so long at most until the members that can be reached know why.
 func (g *Group) Close() error {
+	g.lane.Settle(lastNewsTimeout)
 	g.lane.Close()
 	closed := open.remove(g)
 	var err error

@@ -15,6 +15,9 @@ import (
 // newsTimeout is how long a call that fails may take to tell the other members why.
 const newsTimeout = 100 * time.Millisecond
 
+// lastNewsTimeout is that of the last call on a group: a connection may have to be made first.
+const lastNewsTimeout = time.Second
+
 // A task is a collective whose turn has come: its plan, and the memory that it works on.
 type task struct {
 	plan     plan.Plan
