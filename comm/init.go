@@ -203,7 +203,7 @@ func newWorld(cfg config, rank int, id uint64, info []rankInfo, tr transport.Tra
 	}
 	w.heap = shm.NewHeap(desk, w.token)
 	w.ep = endpoint.New(tr, rank, len(info), endpoint.Options{
-		ConnectTimeout: cfg.timeout, Died: w.died, State: w.state, Log: w.log,
+		ConnectTimeout: cfg.timeout, News: cfg.news, Died: w.died, State: w.state, Log: w.log,
 		Name:    func(c endpoint.Call) string { return callKind(c.Op).String() },
 		Crowded: w.processors().Crowded(), Shared: w.processors().Shared,
 	})

@@ -23,7 +23,8 @@ type config struct {
 	ranked     bool
 	store      Store
 	timeout    time.Duration
-	piece      int // see world; 0: as plans have it
+	piece      int           // see world; 0: as plans have it
+	news       time.Duration // see endpoint.Options
 	transport  string
 	log        *slog.Logger
 	token      string
@@ -41,7 +42,7 @@ type config struct {
 
 func newConfig(opts []Option) config {
 	c := config{
-		method: "env://", timeout: DefaultTimeout, transport: "auto", token: os.Getenv("GORUN_TOKEN"),
+		method: "env://", timeout: DefaultTimeout, transport: "auto", news: newsTimeout, token: os.Getenv("GORUN_TOKEN"),
 		tuning: os.Getenv("GORUN_COMM_TUNE"), tls: os.Getenv("GORUN_TLS") == "True", flightOnQuit: true, log: slog.Default(),
 	}
 	for _, o := range opts {

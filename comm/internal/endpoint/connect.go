@@ -71,8 +71,8 @@ func (e *Endpoint) dial(p *peer) {
 			}
 		}
 		fate := Unknown
-		if errors.Is(err, syscall.ECONNREFUSED) && e.opt.Died != nil {
-			fate = e.opt.Died(p.rank)
+		if errors.Is(err, syscall.ECONNREFUSED) {
+			fate = e.fateOf(p.rank)
 		}
 		e.mu.Lock()
 		p.dialing = false

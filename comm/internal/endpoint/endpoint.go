@@ -76,6 +76,9 @@ const (
 // Options tune an Endpoint.
 type Options struct {
 	ConnectTimeout time.Duration // limit for reaching one peer; 0: none
+	// News is how long news of a failure may be under way from one rank while another has gone because of it: so long a rank
+	// that is gone, and has not died for certain, is not blamed.
+	News time.Duration
 	// Died says what has become of a rank whose stream ended without goodbye. It may wait a moment to find out.
 	Died func(rank int) Fate // nil: Unknown
 	// State says what a rank that does not answer is in, or nothing.

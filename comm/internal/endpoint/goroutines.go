@@ -119,11 +119,29 @@ func (e *Endpoint) broke(p *peer, err error) {
 	if p.state == stateGone {
 		return
 	}
-	if ask := e.opt.Died; ask != nil && !p.left && !e.closed {
+	if !p.left && !e.closed {
 		e.mu.Unlock()
-		fate := ask(p.rank)
+		fate := e.fateOf(p.rank)
 		e.mu.Lock()
 		p.fate = fate
 	}
 	e.lost(p, err)
+}
+
+// fateOf finds out what became of rank. If it may have gone because of a failure of which this rank has not heard yet, others
+// get a moment to tell.
+func (e *Endpoint) fateOf(rank int) Fate {
+	fate := Unknown
+	if e.opt.Died != nil {
+		fate = e.opt.Died(rank)
+	}
+	if fate != Dead && e.opt.News > 0 {
+		news := time.NewTimer(e.opt.News)
+		defer news.Stop()
+		select {
+		case <-news.C:
+		case <-e.ctx.Done():
+		}
+	}
+	return fate
 }

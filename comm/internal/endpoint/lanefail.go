@@ -86,10 +86,15 @@ func (l *Lane) tell(rank int) {
 	if _, ok := l.told[rank]; ok {
 		return
 	}
-	sent := make(chan struct{})
-	l.told[rank] = sent
-	doc := l.err.encode()
-	l.ep.enqueue(l.ep.peers[rank], frame{header: header{kind: kindAbort, group: l.id, size: uint64(len(doc))}, payload: doc, sent: sent})
+	l.told[rank] = l.ep.abort(l.ep.peers[rank], l.id, l.err)
+}
+
+// abort tells p that the lane with that number has failed with f. What it returns is closed when that has been sent, or never
+// will be. The mutex is held.
+func (e *Endpoint) abort(p *peer, lane uint64, f *Failure) chan struct{} {
+	sent, doc := make(chan struct{}), f.encode()
+	e.enqueue(p, frame{header: header{kind: kindAbort, group: lane, size: uint64(len(doc))}, payload: doc, sent: sent})
+	return sent
 }
 
 // Settle waits until the members know of the lane's failure, as far as they are connected and at most until it is limit

@@ -5,7 +5,8 @@ import "slices"
 // A retired lane is one that this rank has closed.
 type retired struct {
 	id     uint64
-	untold []int // members that do not know yet, because there is no stream to them
+	failed *Failure // why it had failed before, or nil
+	untold []int    // members that do not know yet, because there is no stream to them
 }
 
 // Close ends this rank's part in the lane; operations under way end with ErrClosed. Members that need this rank are told
@@ -25,7 +26,7 @@ func (l *Lane) Close() {
 	}
 	l.arrived = nil
 	delete(e.lanes, l.id)
-	end := retired{id: l.id}
+	end := retired{id: l.id, failed: l.err}
 	for _, r := range l.members {
 		switch {
 		case r == e.rank || l.gone(r) != nil: // it does not care any more
@@ -56,11 +57,15 @@ func (e *Endpoint) takeLeave(p *peer, id uint64) {
 	e.enqueue(p, frame{header: header{kind: kindLeave, group: id}})
 }
 
-// takeLeaves tells p, which has just connected, of the lanes that this rank has closed before. The mutex is held.
+// takeLeaves tells p, which has just connected, of the lanes that this rank has closed before, and why if they had failed. The
+// mutex is held.
 func (e *Endpoint) takeLeaves(p *peer) {
 	for i := range e.retired {
 		if end := &e.retired[i]; slices.Contains(end.untold, p.rank) {
 			end.untold = slices.DeleteFunc(end.untold, func(r int) bool { return r == p.rank })
+			if end.failed != nil {
+				e.abort(p, end.id, end.failed)
+			}
 			e.takeLeave(p, end.id)
 		}
 	}

@@ -58,6 +58,16 @@ func TestAClosedLaneIsNewsToWhoNeedsIt(t *testing.T) {
 	}
 }
 
+// Who closes a lane because it has failed says so to whoever connects later and still needs it.
+func TestWhyALaneWasClosedIsNews(t *testing.T) {
+	bubble(t, 2, func(t *testing.T, w *testWorld) {
+		a, b := w.subgroup(t, 7)
+		b.Fail(&Failure{Kind: Aborted, Rank: 1, Text: "gave up"})
+		b.Close()
+		wantFailure(t, a.Recv(1, 0, 0, Call{}, nil).Wait(t.Context(), minute), Aborted, 1)
+	})
+}
+
 func TestAShortSendToAClosedLane(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, w *testWorld) {
 		a, b := w.subgroup(t, 7)
