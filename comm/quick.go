@@ -58,7 +58,6 @@ func (g *Group) pass(seq uint64) {
 func (g *Group) leave(t *shm.Team, err error) error {
 	c := &g.present
 	if err == nil {
-		t.End()
 		g.lane.Track().End(c.seq, t.Sent, t.Received, !t.Waited && t.Sent+t.Received < stampedBytes)
 	} else {
 		t.Abandon()

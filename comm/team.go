@@ -50,9 +50,7 @@ func (c *collective) adjourn(err error) {
 		return
 	}
 	c.g.lane.Moved(c.seq, c.team.Sent, c.team.Received)
-	if err == nil {
-		c.team.End()
-	} else {
+	if err != nil {
 		c.team.Abandon()
 	}
 	c.team = nil

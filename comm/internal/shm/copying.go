@@ -35,6 +35,7 @@ func (t *Team) Broadcast(buf []byte, root int) error {
 		return t.shortBroadcast(buf, root)
 	}
 	size, chunks := t.pieces(len(buf), t.slot)
+	t.lay(size)
 	whole := part{n: len(buf), size: size}
 	mine := t.show(buf, whole)
 	if bufs, err := t.everyonesIf(root, buf, mine, whole); err != nil {
@@ -56,14 +57,14 @@ func (t *Team) Broadcast(buf []byte, root int) error {
 			break
 		}
 		piece := cut(buf, i, size)
-		slot, err := t.own(i, len(piece), taken(i), everybody)
+		slot, err := t.own(i, taken(i), everybody)
 		if err != nil {
 			return err
 		}
 		t.put(slot, piece)
 		t.done(filled(i))
 	}
-	t.chunks += uint64(chunks)
+	t.passed(chunks)
 	return t.release(mine && t.me == root, taken(chunks-1))
 }
 
@@ -73,13 +74,14 @@ func (t *Team) Gather(out, in []byte, root int) error {
 		return t.shortGather(out, in, root)
 	}
 	size, chunks := t.pieces(len(in), t.slot)
+	t.lay(size)
 	there := part{at: t.me * len(in), n: len(in), size: size} // where in belongs in out
 	mine := t.showToRoot(out, in, root, there)
 	if mine && t.me != root {
 		if to, err := t.look(root, there); err != nil {
 			return err
 		} else if to != nil {
-			t.chunks += uint64(chunks)
+			t.passed(chunks)
 			t.push(to, in, t.outgrows(len(in)*t.n))
 			if err := t.used(taken(chunks - 1)); err != nil {
 				return err
@@ -89,7 +91,7 @@ func (t *Team) Gather(out, in []byte, root int) error {
 	}
 	for i := range chunks {
 		if t.me != root {
-			slot, err := t.own(i, size, taken(i), root)
+			slot, err := t.own(i, taken(i), root)
 			if err != nil {
 				return err
 			}
@@ -107,14 +109,14 @@ func (t *Team) Gather(out, in []byte, root int) error {
 			if err := t.wait(r, filled(i)); err != nil {
 				return err
 			}
-			t.get(cut(block(out, r, t.n), i, size), t.slotOf(r, i))
+			t.get(cut(block(out, r, t.n), i, size), t.slotOf(r, i), len(in))
 		}
 		t.done(taken(i))
 	}
 	if t.me == root {
 		move(block(out, root, t.n), in)
 	}
-	t.chunks += uint64(chunks)
+	t.passed(chunks)
 	return nil
 }
 
@@ -124,6 +126,7 @@ func (t *Team) Scatter(out, in []byte, root int) error {
 		return t.shortScatter(out, in, root)
 	}
 	size, chunks := t.pieces(len(out), t.part())
+	t.lay(t.n * size)
 	own := part{at: t.me * len(out), n: len(out), size: size, slot: t.me * size}
 	mine := t.me == root && t.show(in, own)
 	for i := range chunks {
@@ -139,7 +142,7 @@ func (t *Team) Scatter(out, in []byte, root int) error {
 		if mine {
 			break
 		}
-		slot, err := t.own(i, t.n*size, taken(i), everybody)
+		slot, err := t.own(i, taken(i), everybody)
 		if err != nil {
 			return err
 		}
@@ -149,7 +152,7 @@ func (t *Team) Scatter(out, in []byte, root int) error {
 	if t.me == root {
 		move(out, block(in, root, t.n))
 	}
-	t.chunks += uint64(chunks)
+	t.passed(chunks)
 	return t.release(mine, taken(chunks-1))
 }
 
@@ -165,24 +168,25 @@ func (t *Team) AllGather(out, in []byte) error {
 		return t.distribute(places, in, 0)
 	}
 	size, chunks := t.pieces(len(in), t.slot)
+	t.lay(size)
 	for u := range chunks + 1 {
 		if u < chunks {
-			slot, err := t.own(u, size, taken(u), everybody)
+			slot, err := t.own(u, taken(u), everybody)
 			if err != nil {
 				return err
 			}
 			t.put(slot, cut(in, u, size))
 			t.done(filled(u))
 		}
+		carry(cut(block(out, t.me, t.n), u, size), cut(in, u, size), len(in))
 		if u == 0 {
-			move(block(out, t.me, t.n), in)
 			continue
 		}
 		if err := t.collect(out, u-1, size, 0); err != nil {
 			return err
 		}
 	}
-	t.chunks += uint64(chunks)
+	t.passed(chunks)
 	return nil
 }
 
@@ -193,7 +197,7 @@ func (t *Team) collect(out []byte, i, size, from int) error {
 		if err := t.wait(r, filled(i)); err != nil {
 			return err
 		}
-		t.get(cut(block(out, r, t.n), i, size), t.slotOf(r, i)[from:])
+		t.get(cut(block(out, r, t.n), i, size), t.slotOf(r, i)[from:], len(out)/t.n)
 	}
 	t.done(taken(i))
 	return nil
@@ -213,24 +217,25 @@ func (t *Team) AllToAll(out, in []byte) error {
 		return t.distribute(places, in, each)
 	}
 	size, chunks := t.pieces(each, t.part())
+	t.lay(t.n * size)
 	for u := range chunks + 1 {
 		if u < chunks {
-			slot, err := t.own(u, t.n*size, taken(u), everybody)
+			slot, err := t.own(u, taken(u), everybody)
 			if err != nil {
 				return err
 			}
 			t.deal(slot, in, u, size)
 			t.done(filled(u))
 		}
+		carry(cut(block(out, t.me, t.n), u, size), cut(block(in, t.me, t.n), u, size), each)
 		if u == 0 {
-			move(block(out, t.me, t.n), block(in, t.me, t.n))
 			continue
 		}
 		if err := t.collect(out, u-1, size, t.me*size); err != nil {
 			return err
 		}
 	}
-	t.chunks += uint64(chunks)
+	t.passed(chunks)
 	return nil
 }
 
@@ -243,14 +248,13 @@ func (t *Team) deal(slot, in []byte, i, size int) {
 	}
 }
 
-// put copies src into this rank's slot, get copies what is in another one's, which is the faster to fill it again.
+// put copies src into this rank's slot, get copies what is in another one's, to be part of whole bytes.
 func (t *Team) put(slot, src []byte) {
-	slot = slot[:len(src)]
-	t.fill(slot, src)
+	t.fill(slot[:len(src)], src)
 	t.Sent += uint64(len(src))
 }
-func (t *Team) get(dst, slot []byte) {
-	pull(dst, slot[:len(dst)], false)
+func (t *Team) get(dst, slot []byte, whole int) {
+	carry(dst, slot[:len(dst)], whole)
 	t.Received += uint64(len(dst))
 }
 
@@ -266,12 +270,16 @@ func block(buf []byte, r, n int) []byte {
 	return buf[r*size : (r+1)*size]
 }
 
-// move copies src to dst, unless they are the same memory, and past the caches if it would only drive out all else.
-func move(dst, src []byte) {
+// move copies src to dst.
+func move(dst, src []byte) { carry(dst, src, len(src)) }
+
+// carry copies src to dst, unless they are the same memory, as part of whole bytes: past the caches if these would only drive
+// out all else.
+func carry(dst, src []byte, whole int) {
 	switch {
 	case len(src) == 0 || &dst[0] == &src[0]:
 		return
-	case len(src) >= pastCaches:
+	case whole >= pastCaches:
 		cpu.CopyPast(dst, src)
 		return
 	}

@@ -31,10 +31,11 @@ type part struct{ at, n, size, slot int }
 
 // direct is what a team knows of heaps.
 type direct struct {
-	heap  *Heap
-	desks []string // by rank
-	last  []view   // the segment of each rank that was used last
-	views []view   // what is taken from each rank, of the operation with that number
+	pushing habit // into others' buffers
+	heap    *Heap
+	desks   []string // by rank
+	last    []view   // the segment of each rank that was used last
+	views   []view   // what is taken from each rank, of the operation with that number
 }
 
 // A view is memory of another rank's heap.
@@ -45,7 +46,10 @@ type view struct {
 
 // Share lets the ranks use each other's heaps: heap is this one's, desks is where all get segments of each other's.
 func (t *Team) Share(heap *Heap, desks []string) {
-	t.direct = direct{heap: heap, desks: desks, last: make([]view, t.n), views: make([]view, t.n)}
+	t.direct = direct{
+		pushing: newHabit(0, 0), heap: heap, desks: desks,
+		last: make([]view, t.n), views: make([]view, t.n),
+	}
 }
 
 // isDirect says whether ranks look for each other's buffers in an operation.
@@ -148,7 +152,7 @@ func (t *Team) take(dst []byte, r, i int, p part) error {
 	if err := t.wait(r, filled(i)); err != nil {
 		return err
 	}
-	t.get(cut(dst, i, p.size), t.slotOf(r, i)[p.slot:])
+	t.get(cut(dst, i, p.size), t.slotOf(r, i)[p.slot:], p.n)
 	return nil
 }
 

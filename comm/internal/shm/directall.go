@@ -47,9 +47,8 @@ func (t *Team) everyonesIf(root int, buf []byte, mine bool, p part) ([][]byte, e
 // finished is the step of a rank that has done its part on buffers that all show.
 const finished = 2
 
-// finish waits until all have done their parts. How long the others take says nothing of how this rank writes.
+// finish waits until all have done their parts.
 func (t *Team) finish() error {
-	t.rest()
 	if err := t.used(finished); err != nil {
 		return err
 	}
@@ -183,8 +182,7 @@ func (t *Team) push(dst, src []byte, past bool) {
 	}
 	for len(src) > 0 {
 		n := min(len(src), spreadBlock)
-		t.decide(n)
-		t.fill(dst[:n], src[:n])
+		t.pushing.fill(dst[:n], src[:n])
 		dst, src = dst[n:], src[n:]
 	}
 }

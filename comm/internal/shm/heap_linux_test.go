@@ -320,7 +320,7 @@ func TestBuffersInHeapsNeedNoSlots(t *testing.T) {
 				defer giveBack()
 				team.Begin(uint64(i+1), Call{What: uint64(i + 1)})
 				err := op.run(team, put, uint64(i+1), 50_000, 0, reductions["sum"])
-				if team.backed != [slotsPerRank]int{} {
+				if team.backed != 0 {
 					t.Errorf("%s of %d ranks has used slots", op.name, n)
 				}
 				return err
@@ -346,7 +346,7 @@ func TestOutputsInHeapsNeedNoSlots(t *testing.T) {
 		}
 		team.Begin(2, Call{What: 2})
 		err := same(team.AllToAll(out, input(2, team.me, n*team.n)), out, want)
-		if team.backed != [slotsPerRank]int{} {
+		if team.backed != 0 {
 			t.Error("slots have been used")
 		}
 		return err

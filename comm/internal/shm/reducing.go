@@ -104,9 +104,10 @@ func (t *Team) AllReduce(buf []byte, red Reduction) error {
 // allReduceFlat shows buf to all ranks, chunk by chunk, and each combines all of them.
 func (t *Team) allReduceFlat(buf []byte, red Reduction) error {
 	size, chunks := t.values(len(buf), t.slot, red.Elem)
+	t.lay(size)
 	for u := range chunks + 1 {
 		if u < chunks {
-			slot, err := t.own(u, size, taken(u), everybody)
+			slot, err := t.own(u, taken(u), everybody)
 			if err != nil {
 				return err
 			}
@@ -124,7 +125,7 @@ func (t *Team) allReduceFlat(buf []byte, red Reduction) error {
 		t.fold(red, piece, nil, sources)
 		t.done(taken(u - 1))
 	}
-	t.chunks += uint64(chunks)
+	t.passed(chunks)
 	return nil
 }
 
@@ -147,10 +148,11 @@ func (t *Team) Reduce(buf []byte, red Reduction, root int) error {
 		return t.sharedReduce(buf, red, root)
 	}
 	size, chunks := t.values(len(buf), t.slot, red.Elem)
+	t.lay(size)
 	for i := range chunks {
 		piece := cut(buf, i, size)
 		if t.me != root {
-			slot, err := t.own(i, size, taken(i), root)
+			slot, err := t.own(i, taken(i), root)
 			if err != nil {
 				return err
 			}
@@ -165,7 +167,7 @@ func (t *Team) Reduce(buf []byte, red Reduction, root int) error {
 		t.fold(red, piece, nil, sources)
 		t.done(taken(i))
 	}
-	t.chunks += uint64(chunks)
+	t.passed(chunks)
 	return nil
 }
 
@@ -183,9 +185,10 @@ func (t *Team) ReduceScatter(out, in []byte, red Reduction) error {
 		return t.combine(out, nil, blocks, red)
 	}
 	size, chunks := t.values(len(out), t.part(), red.Elem)
+	t.lay(t.n * size)
 	for u := range chunks + 1 {
 		if u < chunks {
-			slot, err := t.own(u, t.n*size, taken(u), everybody)
+			slot, err := t.own(u, taken(u), everybody)
 			if err != nil {
 				return err
 			}
@@ -202,7 +205,7 @@ func (t *Team) ReduceScatter(out, in []byte, red Reduction) error {
 		t.fold(red, cut(out, u-1, size), nil, sources)
 		t.done(taken(u - 1))
 	}
-	t.chunks += uint64(chunks)
+	t.passed(chunks)
 	return nil
 }
 

@@ -13,6 +13,7 @@ package shm
 func (t *Team) sharedReduce(buf []byte, red Reduction, root int) error {
 	limit := t.slot / red.Elem * red.Elem
 	size, chunks := t.values(len(buf), limit, red.Elem)
+	t.lay(size)
 	for u := range chunks + 2 {
 		if u < chunks {
 			if err := t.offer(buf, red, u, size); err != nil {
@@ -35,7 +36,7 @@ func (t *Team) sharedReduce(buf []byte, red Reduction, root int) error {
 			t.done(collected(i))
 		}
 	}
-	t.chunks += uint64(chunks)
+	t.passed(chunks)
 	return nil
 }
 
@@ -54,7 +55,7 @@ func (t *Team) share(r, n, elem int) (from, to int) {
 }
 
 func (t *Team) offer(buf []byte, red Reduction, i, size int) error {
-	slot, err := t.own(i, size, collected(i), everybody)
+	slot, err := t.own(i, collected(i), everybody)
 	if err != nil {
 		return err
 	}
@@ -91,7 +92,7 @@ func (t *Team) takeResults(buf []byte, red Reduction, i, size int) error {
 			return err
 		}
 		from, to := t.share(r, len(chunk), red.Elem)
-		t.get(chunk[from:to], t.slotOf(r, i)[from:to])
+		t.get(chunk[from:to], t.slotOf(r, i)[from:to], 0)
 	}
 	return nil
 }

@@ -2,10 +2,10 @@ package shm
 
 // shortBroadcast is Broadcast by letters.
 func (t *Team) shortBroadcast(buf []byte, root int) error {
-	e := t.nextEntry()
+	e := t.nextEntry(letterSize(len(buf)))
 	var err error
 	if t.me == root {
-		if err = t.forOne(e, everybody); err == nil {
+		if err = t.forOne(everybody); err == nil {
 			t.write(e, 0, buf)
 		}
 	} else {
@@ -16,7 +16,7 @@ func (t *Team) shortBroadcast(buf []byte, root int) error {
 
 // shortGather is Gather by letters.
 func (t *Team) shortGather(out, in []byte, root int) error {
-	e := t.nextEntry()
+	e := t.nextEntry(letterSize(len(in)))
 	if t.me != root {
 		return t.submit(e, in, root)
 	}
@@ -26,12 +26,12 @@ func (t *Team) shortGather(out, in []byte, root int) error {
 
 // shortScatter is Scatter by letters.
 func (t *Team) shortScatter(out, in []byte, root int) error {
-	e := t.nextEntry()
+	e := t.nextEntry(t.n * letterSize(len(out)))
 	if t.me != root {
 		return t.wasDone(t.copyFrom(root, e, t.me*letterSize(len(out)), out))
 	}
 	move(out, block(in, root, t.n))
-	err := t.forOne(e, everybody)
+	err := t.forOne(everybody)
 	if err == nil {
 		t.writeBlocks(e, in)
 	}
@@ -40,8 +40,8 @@ func (t *Team) shortScatter(out, in []byte, root int) error {
 
 // shortAllGather is AllGather by letters.
 func (t *Team) shortAllGather(out, in []byte) error {
-	e := t.nextEntry()
-	if err := t.forAll(e); err != nil {
+	e := t.nextEntry(letterSize(len(in)))
+	if err := t.forAll(); err != nil {
 		return err
 	}
 	t.write(e, 0, in)
@@ -52,8 +52,8 @@ func (t *Team) shortAllGather(out, in []byte) error {
 
 // shortAllToAll is AllToAll by letters.
 func (t *Team) shortAllToAll(out, in []byte) error {
-	e := t.nextEntry()
-	if err := t.forAll(e); err != nil {
+	e := t.nextEntry(t.n * letterSize(len(in)/t.n))
+	if err := t.forAll(); err != nil {
 		return err
 	}
 	t.writeBlocks(e, in)
@@ -64,8 +64,8 @@ func (t *Team) shortAllToAll(out, in []byte) error {
 
 // shortAllReduce is AllReduce by letters: every rank combines all inputs itself.
 func (t *Team) shortAllReduce(buf []byte, red Reduction) error {
-	e := t.nextEntry()
-	if err := t.forAll(e); err != nil {
+	e := t.nextEntry(letterSize(len(buf)))
+	if err := t.forAll(); err != nil {
 		return err
 	}
 	t.write(e, 0, buf)
@@ -75,7 +75,7 @@ func (t *Team) shortAllReduce(buf []byte, red Reduction) error {
 
 // shortReduce is Reduce by letters.
 func (t *Team) shortReduce(buf []byte, red Reduction, root int) error {
-	e := t.nextEntry()
+	e := t.nextEntry(letterSize(len(buf)))
 	if t.me != root {
 		return t.submit(e, buf, root)
 	}
@@ -84,8 +84,8 @@ func (t *Team) shortReduce(buf []byte, red Reduction, root int) error {
 
 // shortReduceScatter is ReduceScatter by letters.
 func (t *Team) shortReduceScatter(out, in []byte, red Reduction) error {
-	e := t.nextEntry()
-	if err := t.forAll(e); err != nil {
+	e := t.nextEntry(t.n * letterSize(len(out)))
+	if err := t.forAll(); err != nil {
 		return err
 	}
 	t.writeBlocks(e, in)
@@ -95,7 +95,7 @@ func (t *Team) shortReduceScatter(out, in []byte, red Reduction) error {
 
 // submit writes data to this rank's entry for reader.
 func (t *Team) submit(e entry, data []byte, reader int) error {
-	err := t.forOne(e, reader)
+	err := t.forOne(reader)
 	if err == nil {
 		t.write(e, 0, data)
 	}

@@ -12,9 +12,10 @@ func (t *Team) ReduceParts(out []byte, in [][]byte, red Reduction) error {
 	}
 	_, before := longestOf(in[:t.me])
 	size, chunks := t.values(longest, partOf(t.slot, owners), red.Elem)
+	t.lay(owners * size)
 	for u := range chunks + 1 {
 		if u < chunks {
-			slot, err := t.own(u, owners*size, taken(u), everybody)
+			slot, err := t.own(u, taken(u), everybody)
 			if err != nil {
 				return err
 			}
@@ -42,7 +43,7 @@ func (t *Team) ReduceParts(out []byte, in [][]byte, red Reduction) error {
 		}
 		t.done(taken(u - 1))
 	}
-	t.chunks += uint64(chunks)
+	t.passed(chunks)
 	return nil
 }
 
@@ -58,9 +59,10 @@ func (t *Team) takeParts(parts [][]byte, root int) error {
 		return t.Barrier()
 	}
 	size, chunks := t.pieces(longest, t.slot)
+	t.lay(size)
 	for u := range chunks + 1 {
 		if piece := cut(parts[t.me], u, size); len(piece) > 0 && root != t.me {
-			slot, err := t.own(u, size, taken(u), root)
+			slot, err := t.own(u, taken(u), root)
 			if err != nil {
 				return err
 			}
@@ -81,11 +83,11 @@ func (t *Team) takeParts(parts [][]byte, root int) error {
 			if err := t.wait(r, filled(u-1)); err != nil {
 				return err
 			}
-			t.get(piece, t.slotOf(r, u-1))
+			t.get(piece, t.slotOf(r, u-1), len(parts[r]))
 		}
 		t.done(taken(u - 1))
 	}
-	t.chunks += uint64(chunks)
+	t.passed(chunks)
 	return nil
 }
 

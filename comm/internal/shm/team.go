@@ -48,23 +48,7 @@ type header struct {
 	_        [31]uint32
 }
 
-const (
-	slotsPerRank = 4
-	largestSlot  = 256 << 10
-	smallestSlot = 16 << 10
-	allSlots     = 16 << 20 // bytes, of all ranks together
-	pageSize     = 4 << 10
-	backedPiece  = 4 * pageSize // a slot gets its memory in pieces of this many bytes
-)
-
-// slotSize is the bytes of a slot in a team of n.
-func slotSize(n int) int {
-	size := largestSlot
-	for size > smallestSlot && n*slotsPerRank*size > allSlots {
-		size /= 2
-	}
-	return size
-}
+const pageSize = 4 << 10
 
 // mailAt and slotsAt are where the mailboxes and the slots of a team of n begin.
 func mailAt(n int) int {
@@ -75,21 +59,22 @@ func slotsAt(n int) int { return mailAt(n) + wholePages(n*int(unsafe.Sizeof(mail
 func wholePages(n int) int { return (n + pageSize - 1) / pageSize * pageSize }
 
 // Size is the bytes of the segment that a team of n needs.
-func Size(n int) int { return slotsAt(n) + n*slotsPerRank*slotSize(n) }
+func Size(n int) int { return slotsAt(n) + n*stretchSize(n) }
 
 // A Team is this rank's part in the ranks of a group that share a segment. One goroutine at a time uses it.
 type Team struct {
 	segment *Segment
 	n, me   int
-	slot    int // bytes
+	slot    int // the most bytes of one
 	head    *header
 	ranks   []*control
 	boxes   []*mailbox
-	slots   []byte
 
 	patience
 	ways ways
-	habits
+	mail
+	slots
+	habit
 	never atomic.Bool
 	direct
 
@@ -99,13 +84,8 @@ type Team struct {
 	base    int    // the steps of the methods that have been part of it
 	counted uint64 // what chunks was when the method under way began
 	lasting Lasting
-	shorts  uint64 // how many operations have used entries; the next one's place
-	lent    [entries]vacancy
-	chunks  uint64 // how many have been through the slots; the next one's place
-	free    [slotsPerRank]vacancy
-	backed  [slotsPerRank]int // bytes of this rank's slots that have memory behind them
-	seen    []uint64          // where other ranks' clocks are at least
-	tagged  []uint64          // the last operation of other ranks that has been found to match
+	seen    []uint64 // where other ranks' clocks are at least
+	tagged  []uint64 // the last operation of other ranks that has been found to match
 
 	Sent, Received uint64 // bytes, in this operation: shown to others, and taken from them
 	Waited         bool   // in this operation: longer than it takes to be told
@@ -134,8 +114,9 @@ func New(segment *Segment, n, me int, p Processors, tuning choice.Tuning, lastin
 		return (*mailbox)(unsafe.Pointer(&mem[mailAt(n)+r*int(unsafe.Sizeof(mailbox{}))]))
 	}
 	t := &Team{
-		segment: segment, n: n, me: me, slot: slotSize(n), head: (*header)(unsafe.Pointer(&mem[0])), slots: mem[slotsAt(n):],
-		patience: p.patience(), ways: chosen(n, tuning), lasting: lasting, habits: habits{all: map[kind]*habit{}}, seen: make([]uint64, n), tagged: make([]uint64, n),
+		segment: segment, n: n, me: me, slot: slotSize(n), head: (*header)(unsafe.Pointer(&mem[0])),
+		slots: newSlots(mem[slotsAt(n):], n), habit: newHabit(stretchSize(n), farther),
+		patience: p.patience(), ways: chosen(n, tuning), lasting: lasting, seen: make([]uint64, n), tagged: make([]uint64, n),
 	}
 	for r := range n {
 		at := unsafe.Sizeof(header{}) + uintptr(r)*unsafe.Sizeof(control{})
@@ -171,7 +152,6 @@ func (t *Team) Begin(seq uint64, call Call) {
 func (t *Team) Next() {
 	t.base += mostPerChunk*int(t.chunks-t.counted) + mostBeside
 	t.counted = t.chunks
-	t.rest()
 }
 
 // A method takes at most so many steps: for every chunk, and beside.
@@ -271,32 +251,4 @@ func (t *Team) await(v *vacancy) error {
 		}
 	}
 	return nil
-}
-
-// own is this rank's slot for chunk number i of the operation, free for size bytes to be written. It is free again for
-// another one when reader has done step.
-func (t *Team) own(i, size, step, reader int) ([]byte, error) {
-	k := (t.chunks + uint64(i)) % slotsPerRank
-	v := &t.free[k]
-	if err := t.await(v); err != nil {
-		return nil, err
-	}
-	*v = vacancy{reader: reader, time: t.time(step)}
-	t.decide(size)
-	slot := t.slotOf(t.me, i)
-	if has := t.backed[k]; has < size {
-		want := min((size+backedPiece-1)/backedPiece*backedPiece, t.slot)
-		if err := back(slot[has:want]); err != nil {
-			return nil, err
-		}
-		t.backed[k] = want
-	}
-	return slot, nil
-}
-
-// slotOf is r's slot for chunk number i of the operation.
-func (t *Team) slotOf(r, i int) []byte {
-	k := (t.chunks + uint64(i)) % slotsPerRank
-	from := (r*slotsPerRank + int(k)) * t.slot
-	return t.slots[from : from+t.slot : from+t.slot]
 }

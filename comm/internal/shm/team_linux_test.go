@@ -334,9 +334,38 @@ func TestLayout(t *testing.T) {
 	if size := unsafe.Sizeof(header{}); size != 128 {
 		t.Errorf("the header takes %d bytes", size)
 	}
+	if mailboxSize < 3*entrySize {
+		t.Errorf("a mailbox of %d bytes for entries of %d", mailboxSize, entrySize)
+	}
 	for _, at := range []uintptr{unsafe.Offsetof(control{}.past), unsafe.Offsetof(control{}.bell), unsafe.Sizeof(mailbox{})} {
 		if at%lineSize != 0 {
 			t.Errorf("byte %d is not the first of a line", at)
+		}
+	}
+}
+
+// Ranks that all read from each other never wait for an entry that only becomes vacant with their own next operation.
+func TestLettersInARow(t *testing.T) {
+	for _, n := range []int{2, 3} {
+		teams := crew(t, n)
+		together(t, teams, func(team *Team) error {
+			for seq := uint64(1); seq <= 200; seq++ {
+				op, longest := operations[4], longestLetter(1) // all-gather
+				if seq%2 == 0 {
+					op, longest = operations[5], longestLetter(n) // all-to-all
+				}
+				size := int(seq) * 331 % (longest + 1)
+				team.Begin(seq, Call{What: seq})
+				if err := op.run(team, ordinary, seq, size, 0, Reduction{}); err != nil {
+					return fmt.Errorf("#%d of %d bytes: %w", seq, size, err)
+				}
+			}
+			return nil
+		})
+		for _, team := range teams {
+			if team.backed != 0 {
+				t.Errorf("%d bytes have gone through slots", team.backed)
+			}
 		}
 	}
 }

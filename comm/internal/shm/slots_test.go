@@ -1,0 +1,67 @@
+package shm
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/gorun/gorun/comm/internal/cpu"
+)
+
+// Slots follow one another, and none goes beyond the end of the stretch.
+func TestSlotsLieOneAfterTheOther(t *testing.T) {
+	for _, n := range []int{2, 3, 16, 1000} {
+		s := newSlots(nil, n)
+		stretch, end := uint64(s.stretch), uint64(0)
+		rng := rand.New(rand.NewPCG(1, uint64(n)))
+		for range 1000 {
+			s.lay(rng.IntN(slotSize(n) + 1))
+			chunks := 1 + rng.IntN(70)
+			for i := range chunks {
+				at := s.at(i)
+				if skipped := at - end; at < end || skipped > 0 && (at%stretch != 0 || skipped >= s.size) {
+					t.Fatalf("a slot of %d bytes at byte %d, after one that ends at %d", s.size, at, end)
+				}
+				if end = at + s.size; at/stretch != (end-1)/stretch {
+					t.Fatalf("a slot of %d bytes at byte %d goes beyond the end of a stretch of %d", s.size, at, stretch)
+				}
+			}
+			s.passed(chunks)
+		}
+	}
+}
+
+// A rank goes past the caches when it costs more than readers gain to write through them, and returns when it does not any more.
+func TestHabitKeepsToWhatIsBetter(t *testing.T) {
+	h := newHabit(0, farther)
+	for _, c := range []struct {
+		through, past float64
+		goesPast      bool
+	}{
+		{2, 1, false}, {16, 1, true}, {20, 10, true}, {2, 1, false}, {7, 4, false},
+	} {
+		through, past := trial{100, cpu.Stamp(100 * c.through)}, trial{100, cpu.Stamp(100 * c.past)}
+		if h.trial.usual, h.trial.other = through, past; h.past {
+			h.trial.usual, h.trial.other = past, through
+		}
+		h.decide()
+		if h.past != c.goesPast || h.since != 0 {
+			t.Errorf("%g through the caches and %g past them: goes past them: %v", c.through, c.past, h.past)
+		}
+	}
+}
+
+// Trials are as short as they are rare, and change nothing of what is copied.
+func TestHabitTries(t *testing.T) {
+	h := newHabit(leastPast, farther)
+	src, dst := input(1, 0, trialSize/4), make([]byte, trialSize/4)
+	for range 9 {
+		clear(dst)
+		h.fill(dst, src)
+		if err := same(nil, dst, src); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if h.least == 0 || h.since >= trialEvery {
+		t.Errorf("after two trials of %d bytes, %d bytes since the last one", trialSize, h.since)
+	}
+}
