@@ -298,8 +298,8 @@ func (f *flow) merges(r plan.Range, step int) bool {
 // wait waits for op, and lets its memory be that of another operation.
 func (f *flow) wait(op *endpoint.Op) error {
 	defer op.Free()
-	if op.Ended() {
+	if op.Poll() {
 		return op.Err()
 	}
-	return op.Wait(f.c.ctx, max(time.Until(f.c.deadline), time.Nanosecond))
+	return op.Sleep(f.c.ctx, max(time.Until(f.c.deadline), time.Nanosecond))
 }

@@ -123,6 +123,7 @@ type Endpoint struct {
 	ready   *epoll.Set    // of streams; nil: there is none yet
 	napping bool          // watch is
 	nudged  chan struct{} // ends its nap
+	awaited epoll.Few     // see sleep
 }
 
 // New returns the endpoint of rank in a world of size and starts serving on tr, which it owns from now on.

@@ -20,8 +20,11 @@ const (
 	// spinTime is how long is polled in vain: longer than it takes a peer to be woken and answer, or two ranks that have slept
 	// once would wake each other for every message.
 	spinTime = 200 * time.Microsecond
-	// crowdedSpin is spinTime where who polls lets others run in between.
+	// crowdedSpin is spinTime where who polls lets others run in between, or sleeps.
 	crowdedSpin = time.Millisecond
+	// crowdedTurns is after how many turns in vain it sleeps. Who only yields is run again before others that have been waiting
+	// for longer, or after them all, however long they go on.
+	crowdedTurns = 32
 	// shareTime is after how long in vain other goroutines get their turns: to ask the scheduler wakes another thread.
 	shareTime = 50 * time.Microsecond
 	// windowTurns is how many turns in vain it takes to look at the clock where none takes a call of the system.
@@ -131,26 +134,15 @@ func (e *Endpoint) poll(op *Op) {
 		spin = crowdedSpin
 	}
 	var vain, shared time.Time
-	for turn := 0; !op.finished() && len(e.streams) > 0; turn++ {
-		other := e.streams[turn/otherTurns%len(e.streams)]
-		moved := false
-		if op.peer >= 0 {
-			p := e.peers[op.peer]
-			moved = p.stream != nil && e.move(p)
-			if p != other && turn%otherTurns == 0 {
-				e.move(other)
-			}
-		} else {
-			moved = e.move(other)
-		}
-		if moved {
-			vain = time.Time{}
+	for turn, idle := 1, 0; !op.finished() && len(e.streams) > 0; turn++ {
+		if e.turn(op, turn) {
+			vain, idle = time.Time{}, 0
 			continue
 		}
 		if op.finished() {
 			break
 		}
-		if other.window != nil && turn%windowTurns > 0 && !e.woken {
+		if idle++; e.streams[turn%len(e.streams)].window != nil && turn%windowTurns > 0 && !e.woken {
 			continue
 		}
 		now := time.Now()
@@ -164,6 +156,11 @@ func (e *Endpoint) poll(op *Op) {
 			shared = now
 		}
 		e.woken = false
+		if e.opt.Crowded && !share && idle > crowdedTurns {
+			e.sleep(spin)
+			idle = 0
+			continue
+		}
 		e.mu.Unlock()
 		if share {
 			runtime.Gosched()
@@ -175,4 +172,38 @@ func (e *Endpoint) poll(op *Op) {
 	}
 	e.polling = false
 	e.passTurn()
+}
+
+// turn moves what there is to and from the peer that op waits for, or all of them in turn, and says whether that was anything.
+// The mutex is held.
+func (e *Endpoint) turn(op *Op, turn int) bool {
+	other := e.streams[turn/otherTurns%len(e.streams)]
+	if op.peer < 0 {
+		return e.move(other)
+	}
+	p := e.peers[op.peer]
+	moved := p.stream != nil && e.move(p)
+	if p != other && turn%otherTurns == 0 {
+		e.move(other)
+	}
+	return moved
+}
+
+// sleep waits, with the thread, until a stream is ready, at most for limit, and moves what there is. The mutex is held, and let
+// go meanwhile.
+func (e *Endpoint) sleep(limit time.Duration) {
+	e.awaited.Clear()
+	for _, p := range e.streams {
+		if !p.ended {
+			e.awaited.Add(p.stream.Descriptor(), p.rank, p.stream.Arm(len(p.out) > 0 && !p.broken))
+		}
+	}
+	e.mu.Unlock()
+	ready := e.awaited.Wait(limit)
+	e.mu.Lock()
+	for _, rank := range ready {
+		if p := e.peers[rank]; p.stream != nil {
+			e.move(p)
+		}
+	}
 }

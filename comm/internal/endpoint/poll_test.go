@@ -11,6 +11,10 @@ import (
 
 // overTCP runs body with the endpoints and lanes of two ranks whose streams are polled.
 func overTCP(t *testing.T, body func(t *testing.T, w *testWorld)) {
+	overTCPWith(t, Options{ConnectTimeout: minute}, body)
+}
+
+func overTCPWith(t *testing.T, opt Options, body func(t *testing.T, w *testWorld)) {
 	lns, peers := make([]net.Listener, 2), make([]string, 2)
 	for r := range lns {
 		ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -21,7 +25,7 @@ func overTCP(t *testing.T, body func(t *testing.T, w *testWorld)) {
 	}
 	w := &testWorld{}
 	for r, ln := range lns {
-		e := New(tcp.New(ln, tcp.Config{World: 1, Rank: r, Peers: peers}), r, 2, Options{ConnectTimeout: minute})
+		e := New(tcp.New(ln, tcp.Config{World: 1, Rank: r, Peers: peers}), r, 2, opt)
 		l, err := e.Open(1, []int{0, 1})
 		if err != nil {
 			t.Fatal(err)
@@ -81,6 +85,27 @@ func TestIdleRanksSleep(t *testing.T) {
 			for begun := time.Now(); !asleep(); time.Sleep(time.Millisecond) {
 				if time.Since(begun) > minute {
 					t.Fatalf("rank %d does not go to sleep", r)
+				}
+			}
+		}
+	})
+}
+
+// Where processors are few who waits sleeps soon, and is woken by what comes, and by room for what it sends.
+func TestCrowdedRanksSleepAndWake(t *testing.T) {
+	overTCPWith(t, Options{ConnectTimeout: minute, Crowded: true}, func(t *testing.T, w *testWorld) {
+		for _, n := range []int{1, 4 << 20} {
+			in := make([]byte, n)
+			for i := range 3 {
+				out := pattern(n, i)
+				done := make(chan error)
+				go func() {
+					op := w.recv(0, 1, 0, in)
+					done <- op.Wait(t.Context(), minute)
+				}()
+				must(t, w.recv(1, 0, 0, make([]byte, n)), w.send(0, 1, 0, out), w.send(1, 0, 0, out))
+				if err := <-done; err != nil || !bytes.Equal(in, out) {
+					t.Errorf("%d bytes: %v", n, err)
 				}
 			}
 		}

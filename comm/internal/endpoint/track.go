@@ -9,7 +9,10 @@ import (
 // A Track is where a rank notes collectives that it carries out without the endpoint, in a few nanoseconds and without a
 // lock. One goroutine at a time writes, under the group's order; the lane reads it when somebody wants to know what the
 // rank does or did, and takes over what is new.
-type Track struct{ notes [flightLength]note }
+type Track struct {
+	notes [flightLength]note
+	used  atomic.Bool
+}
 
 // A note is a collective, the words of which are written one by one. The first is its number, and 0 while the others change.
 type note [8]uint64
@@ -25,7 +28,12 @@ const (
 )
 
 // Track is the lane's.
-func (l *Lane) Track() *Track { return &l.track }
+func (l *Lane) Track() *Track {
+	if !l.track.used.Load() {
+		l.track.used.Store(true)
+	}
+	return &l.track
+}
 
 // Usable says whether the lane has neither failed nor been closed.
 func (l *Lane) Usable() bool { return !l.over.Load() }
@@ -49,6 +57,9 @@ func (t *Track) End(seq, sent, received uint64, short bool) {
 // last is the number of the last collective noted.
 func (t *Track) last() uint64 {
 	last := uint64(0)
+	if !t.used.Load() {
+		return last
+	}
 	for i := range t.notes {
 		last = max(last, atomic.LoadUint64(&t.notes[i][noteSeq]))
 	}

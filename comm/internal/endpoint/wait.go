@@ -25,16 +25,27 @@ func (w *waiter) poke() {
 // matched yet is then withdrawn and the group goes on; anything else leaves the group's traffic in an unknown
 // state, so the lane fails for all its members. A wait that lasts asks the peer why.
 func (op *Op) Wait(ctx context.Context, timeout time.Duration) error {
-	if op.finished() {
+	if op.Poll() {
 		return op.err
 	}
+	return op.Sleep(ctx, timeout)
+}
+
+// Poll waits for the operation as long as it is likely to end soon, and says whether it has: Sleep is to follow if not.
+func (op *Op) Poll() bool {
+	if !op.finished() {
+		e := op.lane.ep
+		e.mu.Lock()
+		e.poll(op)
+		e.mu.Unlock()
+	}
+	return op.finished()
+}
+
+// Sleep is what is left of Wait after Poll.
+func (op *Op) Sleep(ctx context.Context, timeout time.Duration) error {
 	e := op.lane.ep
 	e.mu.Lock()
-	e.poll(op)
-	if op.finished() {
-		e.mu.Unlock()
-		return op.err
-	}
 	w := e.standBy(op)
 	e.mu.Unlock()
 	w.wait(ctx, op, timeout)

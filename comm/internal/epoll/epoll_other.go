@@ -2,6 +2,8 @@
 
 package epoll
 
+import "time"
+
 // A Set is a set of descriptors.
 type Set struct{}
 
@@ -19,6 +21,18 @@ func (*Set) Wait() ([]int, error) { return nil, ErrUnsupported }
 
 // Close does nothing.
 func (*Set) Close() error { return nil }
+
+// A Few is descriptors that are waited for together.
+type Few struct{}
+
+// Clear does nothing.
+func (*Few) Clear() {}
+
+// Add does nothing.
+func (*Few) Add(_, _ int, _ uint32) {}
+
+// Wait does nothing.
+func (*Few) Wait(time.Duration) []int { return nil }
 
 // Yield does nothing.
 func Yield() {}
