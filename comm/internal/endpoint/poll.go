@@ -22,8 +22,8 @@ const (
 	spinTime = 200 * time.Microsecond
 	// crowdedSpin is spinTime where who polls lets others run in between, or sleeps.
 	crowdedSpin = time.Millisecond
-	// crowdedTurns is after how many turns in vain it sleeps. Who only yields is run again before others that have been waiting
-	// for longer, or after them all, however long they go on.
+	// crowdedTurns is after how many turns in vain it sleeps, if to look takes a call of the system: who only yields may be run
+	// again before the one that is waited for, again and again, or only after all that do not yield.
 	crowdedTurns = 32
 	// shareTime is after how long in vain other goroutines get their turns: to ask the scheduler wakes another thread.
 	shareTime = 50 * time.Microsecond
@@ -134,15 +134,16 @@ func (e *Endpoint) poll(op *Op) {
 		spin = crowdedSpin
 	}
 	var vain, shared time.Time
-	for turn, idle := 1, 0; !op.finished() && len(e.streams) > 0; turn++ {
-		if e.turn(op, turn) {
-			vain, idle = time.Time{}, 0
+	for turn, yields := 0, 0; !op.finished() && len(e.streams) > 0; turn++ {
+		other := e.streams[turn/otherTurns%len(e.streams)]
+		if e.turn(op, other, turn%otherTurns == otherTurns-1) {
+			vain, yields = time.Time{}, 0
 			continue
 		}
 		if op.finished() {
 			break
 		}
-		if idle++; e.streams[turn%len(e.streams)].window != nil && turn%windowTurns > 0 && !e.woken {
+		if other.window != nil && turn%windowTurns > 0 && !e.woken {
 			continue
 		}
 		now := time.Now()
@@ -156,9 +157,9 @@ func (e *Endpoint) poll(op *Op) {
 			shared = now
 		}
 		e.woken = false
-		if e.opt.Crowded && !share && idle > crowdedTurns {
+		if yields++; yields > crowdedTurns && e.opt.Crowded && !share && other.window == nil {
 			e.sleep(spin)
-			idle = 0
+			yields = 0
 			continue
 		}
 		e.mu.Unlock()
@@ -174,16 +175,15 @@ func (e *Endpoint) poll(op *Op) {
 	e.passTurn()
 }
 
-// turn moves what there is to and from the peer that op waits for, or all of them in turn, and says whether that was anything.
-// The mutex is held.
-func (e *Endpoint) turn(op *Op, turn int) bool {
-	other := e.streams[turn/otherTurns%len(e.streams)]
+// turn moves a piece to and from the peer that op waits for, and says whether there was any; it does so for other if op waits
+// for nobody in particular, or if that is to have its turn, too. The mutex is held.
+func (e *Endpoint) turn(op *Op, other *peer, both bool) bool {
 	if op.peer < 0 {
 		return e.move(other)
 	}
 	p := e.peers[op.peer]
 	moved := p.stream != nil && e.move(p)
-	if p != other && turn%otherTurns == 0 {
+	if both && p != other {
 		e.move(other)
 	}
 	return moved
