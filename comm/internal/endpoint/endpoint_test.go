@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"testing"
@@ -263,6 +264,27 @@ func TestADeathEndsEverythingEverywhereAndIsNamed(t *testing.T) {
 		wantFailure(t, w.send(0, 1, 0, nil).Wait(t.Context(), minute), PeerFailed, 3)
 		if d := time.Since(start); d != 0 {
 			t.Errorf("took %v of virtual time, want none", d)
+		}
+	})
+}
+
+// Several messages may be with the writer when the peer is lost; the end of the first ends the others.
+func TestALossEndsAllThatIsBeingWritten(t *testing.T) {
+	bubble(t, 2, func(t *testing.T, w *testWorld) {
+		w.trs[1].Stop() // it has begun to read, once
+		w.send(0, 1, 0, make([]byte, goroutinePiece-headerSize))
+		var ops []*Op
+		for range 3 { // before there is a stream: they are written together
+			ops = append(ops, w.send(0, 1, 0, make([]byte, 100)))
+		}
+		synctest.Wait()
+		e := w.ends[0]
+		e.mu.Lock()
+		e.lost(e.peers[1], io.ErrUnexpectedEOF) // before its writer knows
+		e.mu.Unlock()
+		w.kill(1)
+		for _, op := range ops {
+			wantFailure(t, op.Wait(t.Context(), minute), PeerFailed, 1)
 		}
 	})
 }

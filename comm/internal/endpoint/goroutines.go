@@ -88,6 +88,9 @@ func (e *Endpoint) landed(p *peer, n int, err error) {
 		}
 	}
 	for _, op := range over {
+		if op.finished() { // as the one before failed the lane of both
+			continue
+		}
 		p.let(op)
 		if p.state == stateGone {
 			op.finish(cmp.Or(op.err, error(p.failure)))
