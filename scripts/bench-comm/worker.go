@@ -193,6 +193,9 @@ func (w *worker) slowest(mine float64, err error) (float64, error) {
 
 // measure returns the median over batches of the slowest rank's mean.
 func (w *worker) measure(before func(), call func() error, seconds float64) (float64, error) {
+	if _, err := w.mean(before, call, 1); err != nil { // the first makes connections, and maps memory
+		return 0, err
+	}
 	count, one := 1, 0.0
 	for ; count < 1<<20; count *= 2 {
 		var err error

@@ -81,6 +81,7 @@ static int ascending(const void *p, const void *q) {
 static double measure(void (*before)(void), void (*call)(void), double seconds) {
 	int count = 1;
 	double one;
+	mean(before, call, 1); // the first makes connections, and maps memory
 	while ((one = slowest(mean(before, call, count))) * count < seconds / 20 && count < 1 << 20) count *= 2;
 	int rounds = batches;
 	count = (int)(seconds / batches / one);
