@@ -72,5 +72,6 @@
 // toward zero. Operations of the caller's own ([NewOp]) need not commute: those are applied in order of rank.
 //
 // On amd64 vectors are combined with AVX-512 or AVX2 where the processor has them, to the same results.
-// GORUN_KERNELS=avx2 or portable does with less.
+// GORUN_KERNELS=avx2 or portable does with less. By which algorithm a call goes [Explain] tells, and [WithTuning] or
+// GORUN_COMM_TUNE overrules.
 package comm
