@@ -16,9 +16,10 @@ look:
 	MOVQ (AX), DX
 	CMPQ DX, BX
 	JCC  done
-	PAUSE
 	DECQ CX
-	JGT  look
+	JLE  done
+	PAUSE
+	JMP  look
 done:
 	MOVQ DX, ret+24(FP)
 	RET
@@ -31,9 +32,11 @@ TEXT ·AwaitEqual(SB), NOSPLIT, $0-25
 look:
 	CMPQ BX, (AX)
 	JEQ  done
-	PAUSE
 	DECQ CX
-	JGT  look
+	JLE  vain
+	PAUSE
+	JMP  look
+vain:
 	MOVB $0, ret+24(FP)
 	RET
 done:

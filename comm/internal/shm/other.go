@@ -62,6 +62,8 @@ func Fetch(context.Context, string, []byte, uint64) (*Segment, error) { return n
 func sleepOn(*uint32, uint32, time.Duration) {}
 func wake(*uint32)                           {}
 func yield()                                 { runtime.Gosched() }
+func processor() uint32                      { return 0 }
+func moveTo(func(uint32) bool)               {}
 
 // CPUs tells nothing about the processors that this process may use.
 func CPUs() string { return "" }

@@ -30,7 +30,8 @@ type control struct {
 	bell   uint32 // a futex, raised for this rank when it sleeps
 	awaits uint32 // the rank that it sleeps for, from 1; 0 if it does not
 	wakeAt uint64 // until that one's clock says so
-	_      [6]uint64
+	on     uint32 // the processor that it is on, from 1; 0: not known
+	_      [11]uint32
 }
 
 // A deed is an operation that a rank has begun.
@@ -71,6 +72,7 @@ type Team struct {
 	boxes   []*mailbox
 
 	patience
+	crowd
 	ways ways
 	mail
 	slots
@@ -117,6 +119,7 @@ func New(segment *Segment, n, me int, p Processors, tuning choice.Tuning, lastin
 		segment: segment, n: n, me: me, slot: slotSize(n), head: (*header)(unsafe.Pointer(&mem[0])),
 		slots: newSlots(mem[slotsAt(n):], n), habit: newHabit(stretchSize(n), farther),
 		patience: p.patience(), ways: chosen(n, tuning), lasting: lasting, seen: make([]uint64, n), tagged: make([]uint64, n),
+		crowd: crowd{places: make([]uint32, 0, n)},
 	}
 	for r := range n {
 		at := unsafe.Sizeof(header{}) + uintptr(r)*unsafe.Sizeof(control{})
@@ -224,6 +227,9 @@ func (t *Team) until(r int, time uint64) error {
 		return nil
 	}
 	now := cpu.Await(&t.ranks[r].clock, time, t.looks)
+	if now < time && t.isCrowd() {
+		now = t.makeRoom(r, time)
+	}
 	if now < time {
 		var err error
 		if now, err = t.patiently(r, time); err != nil {

@@ -23,7 +23,6 @@ const (
 	crowdAlert = 5 * alertTime          // the same, where there are more ranks than processors
 	firstNap   = 500 * time.Microsecond // how long at first
 	manyLooks  = 1000
-	fewLooks   = 20
 	looksAtAll = 4
 )
 
@@ -48,7 +47,7 @@ type patience struct {
 func (p Processors) patience() patience {
 	w := patience{looks: manyLooks, crowded: p.Crowded(), shared: p.Shared, alert: alertTime}
 	if w.crowded {
-		w.looks, w.alert = fewLooks, crowdAlert
+		w.looks, w.alert = 1, crowdAlert
 	}
 	return w
 }
@@ -66,7 +65,7 @@ func (t *Team) patiently(r int, target uint64) (uint64, error) {
 	t.tell()
 	begun := time.Now()
 	for i := 0; ; i++ {
-		if now := cpu.Await(&t.ranks[r].clock, target, looksAtAll); now >= target {
+		if now := cpu.Await(&t.ranks[r].clock, target, t.glances(r)); now >= target {
 			return now, nil
 		}
 		if err := t.match(r); err != nil {
@@ -78,10 +77,10 @@ func (t *Team) patiently(r int, target uint64) (uint64, error) {
 				return 0, err
 			}
 			begun = time.Now()
-		case t.crowded && !t.shared && i >= yields, waited >= yieldTime:
+		case t.isCrowd() && i >= yields, waited >= yieldTime:
 			t.nap(r, target, t.alert-waited, &t.never)
-		case t.crowded && !t.shared:
-			yield()
+		case t.isCrowd():
+			t.giveTurn()
 		default:
 			runtime.Gosched()
 		}
