@@ -16,7 +16,7 @@ import (
 const (
 	entrySize   = 40 * lineSize // at most
 	mailboxSize = 8 << 10       // three entries at least: none is where the one before it has been
-	entries     = 16            // that may not be vacant at most: how far ranks are ahead of others in short operations
+	entries     = 64            // that may not be vacant at most: how far ranks are ahead of others in short operations
 	tagSize     = 8
 )
 
