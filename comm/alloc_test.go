@@ -97,7 +97,10 @@ func TestBlockingCallsAllocateNothing(t *testing.T) {
 		transport string
 		ranks     int
 		long      int
-	}{{"mem", 3, 20_000}, {"pieces", 3, 300}, {"tcp", 4, 20_000}, {"shm", 2, 20_000}, {"shm", 3, 20_000}} {
+	}{
+		{"mem", 3, 20_000}, {"pieces", 3, 300}, {"tcp", 4, 20_000}, {"shm", 2, 20_000}, {"shm", 3, 20_000},
+		{"halves", 4, 20_000}, {"uneven", 5, 20_000}, {"scattered", 5, 20_000},
+	} {
 		w := worldOver(t, c.transport, c.ranks)
 		for _, n := range []int{6, c.long} {
 			for name, call := range blockingCalls(n) {

@@ -38,12 +38,12 @@ func allToAll[T Element](c *collective, g *Group, out, in []T) *collective {
 }
 
 func (c *collective) allToAllTask() task {
-	out, in := c.out.buf, c.in.buf
+	in := c.in.buf
 	switch block := len(in) / c.g.Size(); {
 	case c.hasTeam():
 		return task{team: func(c *collective, t *shm.Team) error { return t.AllToAll(c.out.buf, c.in.buf) }}
-	case c.onNodes(false) != nil:
-		return c.allToAllOn(c.g.nodes, out, in)
+	case c.byNodes(false):
+		return task{nodes: (*collective).allToAllOn}
 	case c.g.choose.TogetherAllToAll(c.g.Size(), block):
 		return c.allToAllTogether(in, block)
 	}

@@ -43,8 +43,8 @@ func (c *collective) gatherTask() task {
 		return task{team: func(c *collective, t *shm.Team) error {
 			return t.Gather(c.out.buf, c.in.buf, int(c.call.Root))
 		}}
-	case c.onNodes(false) != nil:
-		return c.gatherOn(c.g.nodes, out, in, dst)
+	case c.byNodes(false):
+		return task{nodes: (*collective).gatherOn}
 	case c.g.choose.TogetherGather(c.g.Size(), len(in)):
 		return c.gatherInTree(out, in, dst)
 	}
@@ -126,8 +126,8 @@ func (c *collective) scatterTask() task {
 		return task{team: func(c *collective, t *shm.Team) error {
 			return t.Scatter(c.out.buf, c.in.buf, int(c.call.Root))
 		}}
-	case c.onNodes(false) != nil:
-		return c.scatterOn(c.g.nodes, out, in, src)
+	case c.byNodes(false):
+		return task{nodes: (*collective).scatterOn}
 	case c.g.choose.TogetherScatter(c.g.Size(), len(out)):
 		return c.scatterInTree(out, in, src)
 	}

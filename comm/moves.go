@@ -27,8 +27,8 @@ func meeting(c *collective, g *Group, kind callKind) *collective {
 		if c.hasTeam() {
 			return task{team: func(_ *collective, t *shm.Team) error { return t.Barrier() }}
 		}
-		if n := c.onNodes(false); n != nil {
-			return n.barrier()
+		if c.byNodes(false) {
+			return task{nodes: (*collective).barrierOn}
 		}
 		return task{plan: c.planned(func() plan.Plan { return plan.DisseminationBarrier(c.g.rank, c.g.Size()) })}
 	}
@@ -63,8 +63,8 @@ func (c *collective) broadcastTask() task {
 	if c.hasTeam() {
 		return task{team: func(c *collective, t *shm.Team) error { return t.Broadcast(c.out.buf, int(c.call.Root)) }}
 	}
-	if n := c.onNodes(false); n != nil {
-		return c.broadcastOn(n, buf, src)
+	if c.byNodes(false) {
+		return task{nodes: (*collective).broadcastOn}
 	}
 	return inPlace(c.planned(func() plan.Plan {
 		return c.g.choose.Broadcast(c.g.rank, c.g.Size(), len(buf)/c.elem, c.elem, src)
@@ -100,8 +100,8 @@ func (c *collective) allGatherTask() task {
 	if c.hasTeam() {
 		return task{team: func(c *collective, t *shm.Team) error { return t.AllGather(c.out.buf, c.in.buf) }}
 	}
-	if n := c.onNodes(false); n != nil {
-		return c.allGatherOn(n, out, in)
+	if c.byNodes(false) {
+		return task{nodes: (*collective).allGatherOn}
 	}
 	copy(out[c.g.rank*len(in):], in)
 	return inPlace(c.planned(func() plan.Plan {

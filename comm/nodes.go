@@ -1,8 +1,6 @@
 package comm
 
 import (
-	"slices"
-
 	"github.com/gorun/gorun/comm/internal/plan"
 	"github.com/gorun/gorun/comm/internal/shm"
 )
@@ -21,16 +19,14 @@ type nodes struct {
 	team   *shm.Team // of the ranks of this node; nil if there is one
 }
 
-// onNodes is where the ranks of the collective, whose turn has come, share memory, if they are to go by nodes.
-func (c *collective) onNodes(ordered bool) *nodes {
+// byNodes says whether the ranks of the collective, whose turn has come, go by nodes.
+func (c *collective) byNodes(ordered bool) bool {
 	n := c.g.nodes
 	if n == nil || !callKind(c.call.Op).isForTeams() || ordered && !n.InOrder() {
-		return nil
+		return false
 	}
-	if _, most := n.Sizes(); !shm.Fits(most, c.elem) {
-		return nil
-	}
-	return n
+	_, most := n.Sizes()
+	return shm.Fits(most, c.elem)
 }
 
 // led is n with root on rail 0.
@@ -48,88 +44,117 @@ func (n *nodes) spread(root int) *nodes {
 // size is the number of nodes.
 func (n *nodes) size() int { return len(n.Members) }
 
-// inMemory is the stage of what the ranks of this node do together, if there are several.
-func (n *nodes) inMemory(part func(t *shm.Team) error) []task {
-	if n.team == nil {
-		return nil
-	}
-	return []task{{team: func(_ *collective, t *shm.Team) error { return part(t) }}}
-}
-
-// onRail is the stage of this rank's rail, of so many, if it is on one: t makes its task, for which nodes are ranks.
-func (n *nodes) onRail(rails int, t func() task) []task {
-	ranks := n.Rail(rails)
-	if ranks == nil {
-		return nil
-	}
-	stage := t()
-	stage.plan = stage.plan.Among(ranks)
-	return []task{stage}
-}
-
-// A railed is a vector, or ranges of it, cut into slices for rails.
-type railed struct {
+// A route is how a call goes by nodes: what of it is the same whenever it comes again.
+type route struct {
 	*nodes
-	work  []byte
 	rails int
-	parts [][][]byte   // of every range, the slices of all ranks here
-	mine  []plan.Range // of every range, this rank's slice, in elements
+	parts [][]plan.Range // of every range of the vector, the slices of all ranks here, in bytes
+	mine  []plan.Range   // of every range, this rank's slice, in elements
+	plan  plan.Plan      // of this rank's rail; nothing if it is on none
 }
 
-// railed cuts ranges of work, in elements of elem bytes.
-func (n *nodes) railed(work []byte, elem int, ranges ...plan.Range) *railed {
-	v := &railed{nodes: n, work: work, rails: n.choose.Rails(n.Nodes, len(work))}
-	for _, r := range ranges {
-		cuts := n.Slices(r, v.rails)
-		parts := make([][]byte, len(cuts))
-		for i, s := range cuts {
-			parts[i] = work[s.Lo*elem : s.Hi*elem]
+// railed is the route of a vector of so many bytes, or of ranges of it, in elements of elem bytes: they are cut into slices
+// for rails.
+func (n *nodes) railed(bytes, elem int, ranges ...plan.Range) *route {
+	r := &route{nodes: n, rails: n.choose.Rails(n.Nodes, bytes)}
+	for _, whole := range ranges {
+		parts := n.Slices(whole, r.rails)
+		r.mine = append(r.mine, parts[n.Place])
+		for i, s := range parts {
+			parts[i] = plan.Range{Lo: s.Lo * elem, Hi: s.Hi * elem}
 		}
-		v.parts, v.mine = append(v.parts, parts), append(v.mine, cuts[n.Place])
+		r.parts = append(r.parts, parts)
 	}
-	return v
+	return r
 }
 
-// without is v but for range k.
-func (v railed) without(k int) *railed {
-	v.parts, v.mine = slices.Delete(slices.Clone(v.parts), k, k+1), slices.Delete(slices.Clone(v.mine), k, k+1)
-	return &v
+// straight is the route of what leaders exchange.
+func (n *nodes) straight() *route { return &route{nodes: n, rails: 1} }
+
+// by is r with p, the plan of this rank's node among nodes, as that of its rail.
+func (r *route) by(p plan.Plan) *route {
+	if ranks := r.Rail(r.rails); ranks != nil {
+		r.plan = p.Among(ranks)
+	}
+	return r
 }
 
-// combine leaves this rank's slices of what ranks here have together.
-func (v *railed) combine(t *shm.Team, red shm.Reduction) error {
-	if v.rails == 1 {
-		return t.Reduce(v.work, red, v.Leader())
+// routed is the route of c's call: that of last time, or what build makes.
+func (c *collective) routed(build func() *route) *route {
+	k, again := c.kept()
+	if !again {
+		k.route = build()
 	}
-	for _, parts := range v.parts {
-		if err := t.ReduceParts(parts[v.Place], parts, red); err != nil {
-			return err
+	return k.route
+}
+
+// leads says whether this rank is its node's on rail 0.
+func (r *route) leads() bool { return r.Place == r.Leader() }
+
+// own is this rank's slice of work.
+func (r *route) own(work []byte) []byte {
+	mine := r.parts[0][r.Place]
+	return work[mine.Lo:mine.Hi]
+}
+
+// inMemory is the stage of what the ranks of this node do together, if there are several.
+func (c *collective) inMemory(r *route, part func(t *shm.Team) error) error {
+	if r.team == nil {
+		return nil
+	}
+	return c.together(part(r.team))
+}
+
+// onRail is the stage of this rank's rail, if it is on one: t without its plan.
+func (c *collective) onRail(r *route, t task) error {
+	if len(r.plan) == 0 {
+		return nil
+	}
+	t.plan = r.plan
+	return c.execute(&t)
+}
+
+// combineSlices is the stage that leaves this rank's slices of what ranks here have together in work.
+func (c *collective) combineSlices(r *route, work []byte) error {
+	return c.inMemory(r, func(t *shm.Team) error {
+		if r.rails == 1 {
+			return t.Reduce(work, c.folding(), r.Leader())
 		}
-		t.Next()
-	}
-	return nil
-}
-
-// share gives ranks here each other's slices.
-func (v *railed) share(t *shm.Team) error {
-	if v.rails == 1 {
-		return t.Broadcast(v.work, v.Leader())
-	}
-	for _, parts := range v.parts {
-		if err := t.ShareParts(parts); err != nil {
-			return err
+		for _, parts := range r.parts {
+			if err := t.ReduceParts(work, parts, c.folding()); err != nil {
+				return err
+			}
+			t.Next()
 		}
-		t.Next()
-	}
-	return nil
+		return nil
+	})
 }
 
-// barrier: ranks here come to their leader, leaders of all nodes wait for each other, and let theirs go. ceil(log2 N) steps
+// shareSlices is the stage that gives ranks here each other's slices of work.
+func (c *collective) shareSlices(r *route, work []byte) error {
+	return c.inMemory(r, func(t *shm.Team) error {
+		if r.rails == 1 {
+			return t.Broadcast(work, r.Leader())
+		}
+		for _, parts := range r.parts {
+			if err := t.ShareParts(work, parts); err != nil {
+				return err
+			}
+			t.Next()
+		}
+		return nil
+	})
+}
+
+// barrierOn: ranks here come to their leader, leaders of all nodes wait for each other, and let theirs go. ceil(log2 N) steps
 // between nodes.
-func (n *nodes) barrier() task {
-	return task{stages: slices.Concat(
-		n.inMemory(func(t *shm.Team) error { return t.Gather(nil, nil, n.Leader()) }),
-		n.onRail(1, func() task { return task{plan: plan.DisseminationBarrier(n.Node, n.size())} }),
-		n.inMemory(func(t *shm.Team) error { return t.Broadcast(nil, n.Leader()) }),
-	)}
+func (c *collective) barrierOn(n *nodes) error {
+	r := c.routed(func() *route { return n.straight().by(plan.DisseminationBarrier(n.Node, n.size())) })
+	if err := c.inMemory(r, func(t *shm.Team) error { return t.Gather(nil, nil, r.Leader()) }); err != nil {
+		return err
+	}
+	if err := c.onRail(r, task{}); err != nil {
+		return err
+	}
+	return c.inMemory(r, func(t *shm.Team) error { return t.Broadcast(nil, r.Leader()) })
 }

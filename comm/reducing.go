@@ -131,6 +131,16 @@ func (c *collective) asTeam(buf []byte, result bool, part func(c *collective, t 
 	return t
 }
 
+// inStages lets c run stages on the operands in buf, in which the result is then left if this rank is to have one.
+func (c *collective) inStages(buf []byte, result bool, stages func(c *collective, n *nodes) error) task {
+	c.into, c.operands = buf, c.operandsOf(buf, result)
+	t := task{nodes: stages}
+	if result {
+		t.end = (*collective).finish
+	}
+	return t
+}
+
 func (c *collective) folding() shm.Reduction {
 	r := shm.Reduction{Elem: c.elem, Kernel: shm.Kernel(c.kernel), Fold: c.g.fold(c.typ, c.red.kernel)}
 	if c.red.own != nil {
@@ -144,8 +154,8 @@ func (c *collective) everywhere(buf []byte) task {
 	if c.hasTeam() {
 		return c.asTeam(buf, true, func(c *collective, t *shm.Team) error { return t.AllReduce(c.operands, c.folding()) })
 	}
-	if n := c.onNodes(c.red.ordered()); n != nil {
-		return c.allReduceOn(n, buf)
+	if c.byNodes(c.red.ordered()) {
+		return c.inStages(buf, true, (*collective).allReduceOn)
 	}
 	return c.inPlace(c.planned(func() plan.Plan {
 		return c.g.choose.AllReduce(c.g.rank, c.g.Size(), c.values(buf), c.elem, c.red.ordered())

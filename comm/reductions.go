@@ -66,8 +66,8 @@ func (c *collective) reduceTask() task {
 			return t.Reduce(c.operands, c.folding(), int(c.call.Root))
 		})
 	}
-	if n := c.onNodes(c.red.ordered()); n != nil {
-		return c.reduceOn(n, buf, dst)
+	if c.byNodes(c.red.ordered()) {
+		return c.inStages(buf, c.g.rank == dst, (*collective).reduceOn)
 	}
 	return c.towards(c.planned(func() plan.Plan {
 		return c.g.choose.Reduce(c.g.rank, c.g.Size(), c.values(buf), c.elem, dst, c.red.ordered())
@@ -103,8 +103,8 @@ func (c *collective) reduceScatterTask() task {
 	if c.hasTeam() {
 		return c.teamScattered()
 	}
-	if n := c.onNodes(c.red.ordered()); n != nil {
-		return c.reduceScatterOn(n, c.out.buf, c.in.buf)
+	if c.byNodes(c.red.ordered()) {
+		return task{nodes: (*collective).reduceScatterOn, end: (*collective).finish}
 	}
 	return c.scattered()
 }

@@ -25,9 +25,9 @@ type task struct {
 	own      vector        // what is combined with what comes, if that is not dst
 	kernel   reduce.Kernel // for steps that reduce
 
-	team   func(c *collective, t *shm.Team) error // instead of the plan, where ranks share memory
-	stages []task                                 // instead of the plan, one after the other
-	end    func(c *collective)                    // makes the caller's result of what there is then; may be nil
+	team  func(c *collective, t *shm.Team) error // instead of the plan, where ranks share memory
+	nodes func(c *collective, n *nodes) error    // instead of the plan, where those of each node do: all stages
+	end   func(c *collective)                    // makes the caller's result of what there is then; may be nil
 }
 
 // A vector is what a plan's ranges are ranges of: one buffer, or several end to end.
@@ -102,13 +102,9 @@ func (c *collective) carryOut(t *task) error {
 	var err error
 	switch {
 	case t.team != nil:
-		err = c.together(t)
-	case t.stages != nil:
-		for i := range t.stages {
-			if err = c.carryOut(&t.stages[i]); err != nil {
-				return err
-			}
-		}
+		err = c.together(t.team(c, c.team))
+	case t.nodes != nil:
+		err = t.nodes(c, c.g.nodes)
 	default:
 		err = c.execute(t)
 	}

@@ -56,9 +56,8 @@ func (c *collective) adjourn(err error) {
 	c.team = nil
 }
 
-// together carries out t, which is the same on all ranks here, as their team.
-func (c *collective) together(t *task) error {
-	err := t.team(c, c.team)
+// together ends what ranks here have done as a team, which is the same on all of them: well, or with err.
+func (c *collective) together(err error) error {
 	c.team.Next()
 	if err != nil {
 		return c.teamFailure(err)

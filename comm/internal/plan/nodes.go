@@ -10,7 +10,9 @@ import "slices"
 type Nodes struct {
 	Members     [][]int // the ranks of every node, lowest first; nodes in the order of their first ranks
 	Node, Place int     // this rank's node, and where it is among its members
+	Root        int     // the node of the rank that Led has put on rail 0
 
+	order []int // see Order
 	first []int // the place of every node from which rails are counted
 }
 
@@ -33,21 +35,21 @@ func Placed[M comparable](rank int, machines []M) Nodes {
 		}
 		n.Members[k] = append(n.Members[k], r)
 	}
-	n.first = make([]int, len(n.Members))
+	n.order, n.first = slices.Concat(n.Members...), make([]int, len(n.Members))
 	return n
 }
 
 // Led is n with root on rail 0.
 func (n Nodes) Led(root int) Nodes {
-	k := n.Of(root)
+	n.Root = n.Of(root)
 	n.first = make([]int, len(n.Members))
-	n.first[k] = slices.Index(n.Members[k], root)
+	n.first[n.Root] = slices.Index(n.Members[n.Root], root)
 	return n
 }
 
 // Spread is n with the ranks of all nodes but one each on a node of its own.
 func (n Nodes) Spread(but int) Nodes {
-	machines := make([]int, len(n.Order()))
+	machines := make([]int, len(n.order))
 	for k, members := range n.Members {
 		for _, r := range members {
 			machines[r] = len(machines)
@@ -69,10 +71,10 @@ func (n Nodes) Of(rank int) int {
 
 // Order is all ranks, node by node. Vectors that have a block for every rank have them in this order between nodes, so that
 // those of a node are one range.
-func (n Nodes) Order() []int { return slices.Concat(n.Members...) }
+func (n Nodes) Order() []int { return n.order }
 
 // InOrder says whether that is the order of ranks. Only then can operations that do not commute go by nodes.
-func (n Nodes) InOrder() bool { return slices.IsSorted(n.Order()) }
+func (n Nodes) InOrder() bool { return slices.IsSorted(n.order) }
 
 // Blocks has for every node the range of its ranks' blocks of size elements each.
 func (n Nodes) Blocks(size int) []Range {

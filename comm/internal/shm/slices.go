@@ -1,16 +1,18 @@
 package shm
 
-// Operations on vectors that are cut into parts, one for each rank, of any lengths. Parts may be none: those who have none
-// only give, or only take.
+import "github.com/gorun/gorun/comm/internal/plan"
 
-// ReduceParts combines in of all ranks, part by part, and leaves part r of the result in out of rank r. out may be this rank's
-// part of in.
-func (t *Team) ReduceParts(out []byte, in [][]byte, red Reduction) error {
-	longest, owners := longestOf(in)
+// Operations on vectors that are cut into parts, one for each rank, of any lengths in bytes. Parts may be none: those who have
+// none only give, or only take.
+
+// ReduceParts combines buf of all ranks, part by part, and leaves part r of the result in its place on rank r.
+func (t *Team) ReduceParts(buf []byte, parts []plan.Range, red Reduction) error {
+	longest, owners := longestOf(parts)
 	if longest == 0 {
 		return t.Barrier()
 	}
-	_, before := longestOf(in[:t.me])
+	_, before := longestOf(parts[:t.me])
+	own := rangeOf(buf, parts[t.me])
 	size, chunks := t.values(longest, partOf(t.slot, owners), red.Elem)
 	t.lay(owners * size)
 	for u := range chunks + 1 {
@@ -20,12 +22,12 @@ func (t *Team) ReduceParts(out []byte, in [][]byte, red Reduction) error {
 				return err
 			}
 			at := 0
-			for r, part := range in {
-				if len(part) == 0 {
+			for r, part := range parts {
+				if part.Len() == 0 {
 					continue
 				}
 				if r != t.me {
-					t.put(cut(slot, at, size), cut(part, u, size))
+					t.put(cut(slot, at, size), cut(rangeOf(buf, part), u, size))
 				}
 				at++
 			}
@@ -34,12 +36,12 @@ func (t *Team) ReduceParts(out []byte, in [][]byte, red Reduction) error {
 		if u == 0 {
 			continue
 		}
-		if piece := cut(in[t.me], u-1, size); len(piece) > 0 {
+		if piece := cut(own, u-1, size); len(piece) > 0 {
 			sources, err := t.gatherSources(piece, u-1, before*size, filled(u-1))
 			if err != nil {
 				return err
 			}
-			t.fold(red, cut(out, u-1, size), nil, sources)
+			t.fold(red, piece, nil, sources)
 		}
 		t.done(taken(u - 1))
 	}
@@ -47,13 +49,17 @@ func (t *Team) ReduceParts(out []byte, in [][]byte, red Reduction) error {
 	return nil
 }
 
-// ShareParts copies part r of rank r to part r of all ranks.
-func (t *Team) ShareParts(parts [][]byte) error { return t.takeParts(parts, everybody) }
+// ShareParts copies part r of buf of rank r to that of all ranks.
+func (t *Team) ShareParts(buf []byte, parts []plan.Range) error {
+	return t.takeParts(buf, parts, everybody)
+}
 
-// GatherParts copies part r of rank r to part r of rank root.
-func (t *Team) GatherParts(parts [][]byte, root int) error { return t.takeParts(parts, root) }
+// GatherParts copies part r of buf of rank r to that of rank root.
+func (t *Team) GatherParts(buf []byte, parts []plan.Range, root int) error {
+	return t.takeParts(buf, parts, root)
+}
 
-func (t *Team) takeParts(parts [][]byte, root int) error {
+func (t *Team) takeParts(buf []byte, parts []plan.Range, root int) error {
 	longest, _ := longestOf(parts)
 	if longest == 0 {
 		return t.Barrier()
@@ -61,7 +67,7 @@ func (t *Team) takeParts(parts [][]byte, root int) error {
 	size, chunks := t.pieces(longest, t.slot)
 	t.lay(size)
 	for u := range chunks + 1 {
-		if piece := cut(parts[t.me], u, size); len(piece) > 0 && root != t.me {
+		if piece := cut(rangeOf(buf, parts[t.me]), u, size); len(piece) > 0 && root != t.me {
 			slot, err := t.own(u, taken(u), root)
 			if err != nil {
 				return err
@@ -76,14 +82,14 @@ func (t *Team) takeParts(parts [][]byte, root int) error {
 		}
 		for d := 1; d < t.n; d++ {
 			r := (t.me + d) % t.n
-			piece := cut(parts[r], u-1, size)
+			piece := cut(rangeOf(buf, parts[r]), u-1, size)
 			if len(piece) == 0 || root != everybody && root != t.me {
 				continue
 			}
 			if err := t.wait(r, filled(u-1)); err != nil {
 				return err
 			}
-			t.get(piece, t.slotOf(r, u-1), len(parts[r]))
+			t.get(piece, t.slotOf(r, u-1), parts[r].Len())
 		}
 		t.done(taken(u - 1))
 	}
@@ -91,11 +97,14 @@ func (t *Team) takeParts(parts [][]byte, root int) error {
 	return nil
 }
 
+// rangeOf is part of buf.
+func rangeOf(buf []byte, part plan.Range) []byte { return buf[part.Lo:part.Hi] }
+
 // longestOf is how long the longest of parts is, and how many are not empty.
-func longestOf(parts [][]byte) (longest, count int) {
+func longestOf(parts []plan.Range) (longest, count int) {
 	for _, p := range parts {
-		if len(p) > 0 {
-			longest, count = max(longest, len(p)), count+1
+		if p.Len() > 0 {
+			longest, count = max(longest, p.Len()), count+1
 		}
 	}
 	return longest, count

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 	"unsafe"
+
+	"github.com/gorun/gorun/comm/internal/plan"
 )
 
 // A crew is the teams of n ranks, which are goroutines here; each has its own mapping of the segment.
@@ -177,13 +179,14 @@ var operations = []struct {
 	}},
 	{"reduce parts", func(t *Team, in memory, seq uint64, n, root int, red Reduction) error {
 		buf := in(input(seq, t.me, n*red.Elem))
-		parts := unevenParts(buf, t.n, root, red.Elem)
-		out := make([]byte, len(parts[t.me]))
-		return same(t.ReduceParts(out, parts, red), out, unevenParts(combined(seq, t.n, len(buf), red), t.n, root, red.Elem)[t.me])
+		parts := unevenParts(len(buf), t.n, root, red.Elem)
+		want, own := slices.Clone(buf), parts[t.me]
+		copy(rangeOf(want, own), rangeOf(combined(seq, t.n, len(buf), red), own))
+		return same(t.ReduceParts(buf, parts, red), buf, want)
 	}},
 	{"share parts", func(t *Team, in memory, seq uint64, n, root int, _ Reduction) error {
 		buf := in(input(seq, t.me, n))
-		return same(t.ShareParts(unevenParts(buf, t.n, root, 1)), buf, joined(seq, t.n, n, root))
+		return same(t.ShareParts(buf, unevenParts(n, t.n, root, 1)), buf, joined(seq, t.n, n, root))
 	}},
 	{"gather parts", func(t *Team, in memory, seq uint64, n, root int, _ Reduction) error {
 		buf := in(input(seq, t.me, n))
@@ -191,37 +194,40 @@ var operations = []struct {
 		if t.me == root {
 			want = joined(seq, t.n, n, root)
 		}
-		return same(t.GatherParts(unevenParts(buf, t.n, root, 1), root), buf, want)
+		return same(t.GatherParts(buf, unevenParts(n, t.n, root, 1), root), buf, want)
 	}},
 	{"one after the other", func(t *Team, in memory, seq uint64, n, root int, red Reduction) error {
 		buf := in(input(seq, t.me, n*red.Elem))
-		parts := unevenParts(buf, t.n, root, red.Elem)
-		err := t.ReduceParts(parts[t.me], parts, red)
+		parts := unevenParts(len(buf), t.n, root, red.Elem)
+		err := t.ReduceParts(buf, parts, red)
 		t.Next()
 		if err == nil {
 			err = t.Barrier()
 		}
 		t.Next()
 		if err == nil {
-			err = t.ShareParts(parts)
+			err = t.ShareParts(buf, parts)
 		}
 		return same(err, buf, combined(seq, t.n, len(buf), red))
 	}},
 }
 
-// unevenParts cuts buf into parts for n ranks, of whole values. The first has none, and with root 0 only the last has any.
-func unevenParts(buf []byte, n, root, elem int) [][]byte {
-	parts := make([][]byte, n)
+// unevenParts cuts so many bytes into parts for n ranks, of whole values. The first has none, and with root 0 only the last has
+// any.
+func unevenParts(bytes, n, root, elem int) []plan.Range {
+	parts := make([]plan.Range, n)
 	if root == 0 {
-		parts[n-1] = buf
+		parts[n-1].Hi = bytes
 		return parts
 	}
+	lo := 0
 	for r := 1; r < n; r++ {
-		size := len(buf) / elem * r / n * elem
+		hi := lo + (bytes-lo)/elem*r/n*elem
 		if r == n-1 {
-			size = len(buf)
+			hi = bytes
 		}
-		parts[r], buf = buf[:size], buf[size:]
+		parts[r] = plan.Range{Lo: lo, Hi: hi}
+		lo = hi
 	}
 	return parts
 }
@@ -230,7 +236,7 @@ func unevenParts(buf []byte, n, root, elem int) [][]byte {
 func joined(seq uint64, ranks, n, root int) []byte {
 	var all []byte
 	for r := range ranks {
-		all = append(all, unevenParts(input(seq, r, n), ranks, root, 1)[r]...)
+		all = append(all, rangeOf(input(seq, r, n), unevenParts(n, ranks, root, 1)[r])...)
 	}
 	return all
 }
