@@ -85,8 +85,8 @@ func measureAllocs(t *testing.T, w *testWorld, n int, of func(context.Context, *
 	})
 }
 
-// Every blocking call but those of objects allocates nothing once there have been some, whatever it combines, by whatever plan,
-// and over whatever transport; in memory, unless ranks have to sleep.
+// Every blocking call but those of objects allocates nothing once there have been some, whatever it combines, by whatever plan, of
+// whatever lengths where ranks may differ in them, and over whatever transport; in memory, unless ranks have to sleep.
 func TestBlockingCallsAllocateNothing(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector lets pools forget")
@@ -141,24 +141,38 @@ type blockingCall func(ctx context.Context, g *Group, b *callBuffers) error
 
 // callBuffers are what a rank calls with.
 type callBuffers struct {
-	in, out      []float32   // a block for every rank
-	parts, outs  [][]float32 // of in and out: of every rank one element more
+	in, out []float32   // a block for every rank
+	few     [][]float32 // of in
+	cut     [2]*cutUp
+}
+
+// A cutUp is in and out of a rank, cut into parts.
+type cutUp struct {
+	in, out      [][]float32 // of every rank one element more
 	counts, mine []int       // how long parts are; for every rank as much as this one's
-	few          [][]float32 // of in
 }
 
 func newCallBuffers(g *Group, n int) *callBuffers {
 	size := g.Size()
 	b := &callBuffers{in: make([]float32, size*(n+size)), out: make([]float32, size*(n+size))}
-	lo := 0
-	for r := range size {
-		k := n/2 + r
-		b.parts, b.outs = append(b.parts, b.in[lo:lo+k]), append(b.outs, b.out[lo:lo+k])
-		b.counts, b.mine = append(b.counts, k), append(b.mine, n/2+g.Rank())
-		lo += k
+	for i := range b.cut {
+		l, lo := new(cutUp), 0
+		for r := range size {
+			k := n/2 - i + r
+			l.in, l.out = append(l.in, b.in[lo:lo+k]), append(l.out, b.out[lo:lo+k])
+			l.counts, l.mine = append(l.counts, k), append(l.mine, n/2-i+g.Rank())
+			lo += k
+		}
+		b.cut[i] = l
 	}
 	b.few = [][]float32{b.in[:n/2], b.in[n/2 : n]}
 	return b
+}
+
+// others are parts of other lengths than those of the last call.
+func (b *callBuffers) others() *cutUp {
+	b.cut[0], b.cut[1] = b.cut[1], b.cut[0]
+	return b.cut[0]
 }
 
 // blockingCalls are the calls of package comm that return when they have ended, of n elements or so, but for those of objects.
@@ -170,32 +184,37 @@ func blockingCalls(n int) map[string]blockingCall {
 			return AllGather(ctx, g, b.out[:n*g.Size()], b.in[:n])
 		},
 		"AllGatherV": func(ctx context.Context, g *Group, b *callBuffers) error {
-			return AllGatherV(ctx, g, b.outs, b.parts[g.Rank()])
+			l := b.others()
+			return AllGatherV(ctx, g, l.out, l.in[g.Rank()])
 		},
 		"Gather": func(ctx context.Context, g *Group, b *callBuffers) error {
 			return Gather(ctx, g, b.out[:n*g.Size()], b.in[:n], 1)
 		},
 		"GatherV": func(ctx context.Context, g *Group, b *callBuffers) error {
-			return GatherV(ctx, g, b.outs, b.parts[g.Rank()], 1)
+			l := b.others()
+			return GatherV(ctx, g, l.out, l.in[g.Rank()], 1)
 		},
 		"Scatter": func(ctx context.Context, g *Group, b *callBuffers) error {
 			return Scatter(ctx, g, b.out[:n], b.in[:n*g.Size()], 1)
 		},
 		"ScatterV": func(ctx context.Context, g *Group, b *callBuffers) error {
-			return ScatterV(ctx, g, b.outs[g.Rank()], b.parts, 1)
+			l := b.others()
+			return ScatterV(ctx, g, l.out[g.Rank()], l.in, 1)
 		},
 		"AllToAll": func(ctx context.Context, g *Group, b *callBuffers) error {
 			return AllToAll(ctx, g, b.out[:n*g.Size()], b.in[:n*g.Size()])
 		},
 		"AllToAllV": func(ctx context.Context, g *Group, b *callBuffers) error {
-			sent, received := g.Size()*n/2+g.Size()*(g.Size()-1)/2, g.Size()*b.mine[0]
-			return AllToAllV(ctx, g, b.out[:received], b.mine, b.in[:sent], b.counts)
+			l, size := b.others(), g.Size()
+			sent, received := size*l.counts[0]+size*(size-1)/2, size*l.mine[0]
+			return AllToAllV(ctx, g, b.out[:received], l.mine, b.in[:sent], l.counts)
 		},
 		"AllReduceCoalesced": func(ctx context.Context, g *Group, b *callBuffers) error {
 			return AllReduceCoalesced(ctx, g, b.few, Max)
 		},
 		"ReduceScatterV": func(ctx context.Context, g *Group, b *callBuffers) error {
-			return ReduceScatterV(ctx, g, b.outs[g.Rank()], b.parts, Max)
+			l := b.others()
+			return ReduceScatterV(ctx, g, l.out[g.Rank()], l.in, Max)
 		},
 		"Scan":   func(ctx context.Context, g *Group, b *callBuffers) error { return Scan(ctx, g, b.in[:n], Max) },
 		"ExScan": func(ctx context.Context, g *Group, b *callBuffers) error { return ExScan(ctx, g, b.in[:n], Max) },

@@ -50,7 +50,7 @@ func (c *collective) allToAllTask() task {
 	return task{
 		plan: c.planned(func() plan.Plan {
 			blocks := equalBlocks(c.g.Size(), len(in)/c.g.Size()/c.elem)
-			return plan.PairwiseAllToAll(c.g.rank, blocks, blocks)
+			return plan.PairwiseAllToAll(nil, c.g.rank, blocks, blocks)
 		}),
 		src: c.in, dst: c.out,
 	}
@@ -99,8 +99,6 @@ func allToAllV[T Element](c *collective, g *Group, out []T, outCounts []int, in 
 }
 
 func (c *collective) allToAllVTask() task {
-	return task{
-		plan: c.planned(func() plan.Plan { return plan.PairwiseAllToAll(c.g.rank, c.in.blocks, c.out.blocks) }),
-		src:  c.in, dst: c.out,
-	}
+	c.g.anew = plan.PairwiseAllToAll(c.g.anew[:0], c.g.rank, c.in.blocks, c.out.blocks)
+	return task{plan: c.g.anew, src: c.in, dst: c.out}
 }

@@ -51,7 +51,7 @@ func (c *collective) gatherTask() task {
 	return task{
 		plan: c.planned(func() plan.Plan {
 			n := len(in) / c.elem
-			return plan.LinearGather(c.g.rank, dst, n, equalBlocks(c.g.Size(), n))
+			return plan.LinearGather(nil, c.g.rank, dst, n, equalBlocks(c.g.Size(), n))
 		}),
 		src: vector{buf: in}, dst: vector{buf: out},
 	}
@@ -83,12 +83,8 @@ func GatherV[T Element](ctx context.Context, g *Group, out [][]T, in []T, dst in
 }
 
 func (c *collective) gatherVTask() task {
-	return task{
-		plan: c.planned(func() plan.Plan {
-			return plan.LinearGather(c.g.rank, int(c.call.Root), c.in.blocks[0].Len(), c.out.blocks)
-		}),
-		src: c.in, dst: c.out,
-	}
+	c.g.anew = plan.LinearGather(c.g.anew[:0], c.g.rank, int(c.call.Root), c.in.blocks[0].Len(), c.out.blocks)
+	return task{plan: c.g.anew, src: c.in, dst: c.out}
 }
 
 // Scatter cuts in of rank src into Size blocks of len(out) elements and copies block r to out of rank r. At src
@@ -134,7 +130,7 @@ func (c *collective) scatterTask() task {
 	return task{
 		plan: c.planned(func() plan.Plan {
 			n := len(out) / c.elem
-			return plan.LinearScatter(c.g.rank, src, n, equalBlocks(c.g.Size(), n))
+			return plan.LinearScatter(nil, c.g.rank, src, n, equalBlocks(c.g.Size(), n))
 		}),
 		src: vector{buf: in}, dst: vector{buf: out},
 	}
@@ -168,10 +164,6 @@ func ScatterV[T Element](ctx context.Context, g *Group, out []T, in [][]T, src i
 }
 
 func (c *collective) scatterVTask() task {
-	return task{
-		plan: c.planned(func() plan.Plan {
-			return plan.LinearScatter(c.g.rank, int(c.call.Root), c.out.blocks[0].Len(), c.in.blocks)
-		}),
-		src: c.in, dst: c.out,
-	}
+	c.g.anew = plan.LinearScatter(c.g.anew[:0], c.g.rank, int(c.call.Root), c.out.blocks[0].Len(), c.in.blocks)
+	return task{plan: c.g.anew, src: c.in, dst: c.out}
 }

@@ -36,6 +36,7 @@ type Group struct {
 	flat        atomic.Bool                 // members share no memory
 	left        atomic.Pointer[collective]  // see spare
 	plans       map[endpoint.Call]*keptPlan // see planned
+	anew        plan.Plan                   // of the call under way, if lengths may differ from those of the last one
 	scratch     []uint64                    // see room
 	partial     []uint64                    // see memory
 	taken       int                         // words of it

@@ -1,8 +1,6 @@
 package comm
 
 import (
-	"slices"
-
 	"github.com/gorun/gorun/comm/internal/endpoint"
 	"github.com/gorun/gorun/comm/internal/plan"
 )
@@ -10,11 +8,10 @@ import (
 // mostPlans is how many plans a group keeps.
 const mostPlans = 64
 
-// A keptPlan is the plan of a call, for blocks of those lengths if ranks may differ in these; or its route, if it goes by nodes.
+// A keptPlan is the plan of a call, or its route if it goes by nodes.
 type keptPlan struct {
-	plan    plan.Plan
-	out, in []plan.Range
-	route   *route
+	plan  plan.Plan
+	route *route
 }
 
 // kept is what is kept for c's call, and whether that is something.
@@ -31,13 +28,11 @@ func (c *collective) kept() (k *keptPlan, again bool) {
 	return k, false
 }
 
-// planned is the plan of c's call, which with the blocks of out and in says all that it depends on: that of last time, or what
-// build makes.
+// planned is the plan of c's call, which says all that it depends on: that of last time, or what build makes.
 func (c *collective) planned(build func() plan.Plan) plan.Plan {
 	k, again := c.kept()
-	if !again || !slices.Equal(k.out, c.out.blocks) || !slices.Equal(k.in, c.in.blocks) {
+	if !again {
 		k.plan = build()
-		k.out, k.in = append(k.out[:0], c.out.blocks...), append(k.in[:0], c.in.blocks...)
 	}
 	return k.plan
 }

@@ -124,8 +124,6 @@ func AllGatherV[T Element](ctx context.Context, g *Group, out [][]T, in []T) err
 
 func (c *collective) allGatherVTask() task {
 	copy(c.out.parts[c.g.rank], c.in.buf)
-	return task{
-		plan: c.planned(func() plan.Plan { return plan.RingAllGather(c.g.rank, c.out.blocks) }),
-		src:  c.out, dst: c.out,
-	}
+	c.g.anew = plan.RingAllGather(c.g.anew[:0], c.g.rank, c.out.blocks)
+	return task{plan: c.g.anew, src: c.out, dst: c.out}
 }

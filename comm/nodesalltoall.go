@@ -20,7 +20,7 @@ func (c *collective) allToAllOn(n *nodes) error {
 func (c *collective) allToAllStraight(n *nodes, size int) error {
 	r := c.routed(func() *route {
 		blocks := equalBlocks(c.g.Size(), size/c.elem)
-		return &route{nodes: n, plan: plan.PairwiseAllToAll(c.g.rank, blocks, blocks).Without(n.Here())}
+		return &route{nodes: n, plan: plan.PairwiseAllToAll(nil, c.g.rank, blocks, blocks).Without(n.Here())}
 	})
 	given := c.picked(c.in.buf, n.Here(), size)
 	got := given
@@ -39,7 +39,7 @@ func (c *collective) allToAllByLeaders(n *nodes, size int) error {
 	here, whole := len(n.Here()), len(c.in.buf)
 	r := c.routed(func() *route {
 		blocks := n.Blocks(here * size / c.elem)
-		return n.straight().by(plan.PairwiseAllToAll(n.Node, blocks, blocks))
+		return n.straight().by(plan.PairwiseAllToAll(nil, n.Node, blocks, blocks))
 	})
 	all, dealt := c.in.buf, c.out.buf // of the ranks here, one after the other
 	if r.team != nil && r.leads() {

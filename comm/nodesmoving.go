@@ -60,7 +60,7 @@ func (c *collective) allGatherOn(n *nodes) error {
 
 // collected is the route of blocks of so many bytes from or to root, by the plan that build makes. Short ones of a node travel
 // as one message, by way of its leader; others straight, but in memory where that can be.
-func (c *collective) collected(n *nodes, bytes int, build func(rank, root, n int, blocks []plan.Range) plan.Plan) *route {
+func (c *collective) collected(n *nodes, bytes int, build func(p plan.Plan, rank, root, n int, blocks []plan.Range) plan.Plan) *route {
 	return c.routed(func() *route {
 		root := int(c.call.Root)
 		if !n.Together(bytes) {
@@ -68,7 +68,7 @@ func (c *collective) collected(n *nodes, bytes int, build func(rank, root, n int
 		}
 		n = n.led(root)
 		blocks := n.Blocks(bytes / c.elem)
-		return n.straight().by(build(n.Node, n.Root, blocks[n.Node].Len(), blocks))
+		return n.straight().by(build(nil, n.Node, n.Root, blocks[n.Node].Len(), blocks))
 	})
 }
 

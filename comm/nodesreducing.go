@@ -48,7 +48,7 @@ func (c *collective) reduceScatterOn(n *nodes) error {
 	work := c.picked(operands, n.Order(), size)
 	r := c.routed(func() *route {
 		r := n.railed(len(work), c.elem, n.Blocks(size/c.elem)...)
-		return r.by(plan.ReduceScatter(n.Node, r.mine, c.red.ordered()))
+		return r.by(plan.ReduceScatter(nil, n.Node, r.mine, c.red.ordered()))
 	})
 	if err := c.combineSlices(r, work); err != nil {
 		return err

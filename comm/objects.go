@@ -59,7 +59,7 @@ func AllGatherObject[T any](ctx context.Context, g *Group, in T) ([]T, error) {
 	g = o.g
 	o.give(g.encode(in))
 	return collect[T](ctx, o, true, func(all vector) task {
-		return task{plan: plan.RingAllGather(g.rank, all.blocks), src: all, dst: all}
+		return task{plan: plan.RingAllGather(nil, g.rank, all.blocks), src: all, dst: all}
 	})
 }
 
@@ -72,7 +72,7 @@ func GatherObject[T any](ctx context.Context, g *Group, in T, dst int) ([]T, err
 	o.give(g.encode(in))
 	return collect[T](ctx, o, g.rank == dst, func(all vector) task {
 		return task{
-			plan: plan.LinearGather(g.rank, dst, len(o.payload), all.blocks),
+			plan: plan.LinearGather(nil, g.rank, dst, len(o.payload), all.blocks),
 			src:  vector{buf: o.payload}, dst: all,
 		}
 	})
@@ -131,7 +131,7 @@ func ScatterObject[T any](ctx context.Context, g *Group, in []T, src int) (T, er
 	size := []int64{0}
 	o.begin = func(*collective) task {
 		return task{
-			plan: plan.LinearScatter(g.rank, src, sizeBytes, equalBlocks(g.Size(), sizeBytes)),
+			plan: plan.LinearScatter(nil, g.rank, src, sizeBytes, equalBlocks(g.Size(), sizeBytes)),
 			src:  vector{buf: reduce.Bytes(sizes)}, dst: vector{buf: reduce.Bytes(size)},
 		}
 	}
@@ -142,7 +142,7 @@ func ScatterObject[T any](ctx context.Context, g *Group, in []T, src int) (T, er
 		o.payload = make([]byte, size[0])
 		v := partsOf(parts)
 		return task{
-			plan: plan.LinearScatter(g.rank, src, len(o.payload), v.blocks),
+			plan: plan.LinearScatter(nil, g.rank, src, len(o.payload), v.blocks),
 			src:  v, dst: vector{buf: o.payload},
 		}
 	}

@@ -165,26 +165,21 @@ func (c *collective) everywhere(buf []byte) task {
 // scattered is the task of leaving in out this rank's block of the reduction of in, which has a block for every rank: parts, or
 // equal ones end to end.
 func (c *collective) scattered() task {
-	src, n := c.in, c.values(c.out.buf)
+	for len(c.in.blocks) < c.g.Size() {
+		c.in.append(c.values(c.out.buf))
+	}
+	src := c.in
 	src.buf = c.operandsOf(src.buf, !c.red.scaled) // not overwritten
 	for i, part := range src.parts {
 		src.parts[i] = c.operandsOf(part, !c.red.scaled)
 	}
-	own := plan.Range{Lo: c.g.rank * n, Hi: (c.g.rank + 1) * n}
-	if len(src.blocks) > 0 {
-		own = src.blocks[c.g.rank]
-	}
+	own := src.blocks[c.g.rank]
 	c.leaveIn(c.out.buf)
 	copy(c.operands, src.at(own, c.elem))
+	c.g.anew = plan.ReduceScatter(c.g.anew[:0], c.g.rank, src.blocks, c.red.ordered())
 	return task{
-		plan: c.planned(func() plan.Plan {
-			blocks := src.blocks
-			if len(blocks) == 0 {
-				blocks = equalBlocks(c.g.Size(), n)
-			}
-			return plan.ReduceScatter(c.g.rank, blocks, c.red.ordered())
-		}),
-		src: src, dst: vector{buf: c.operands, base: own.Lo},
+		plan: c.g.anew,
+		src:  src, dst: vector{buf: c.operands, base: own.Lo},
 		kernel: c.kernel,
 		end:    (*collective).finish,
 	}

@@ -98,7 +98,7 @@ func (c Choices) AllGather(rank, size, n, elem int) Plan {
 	if c.Pick("all_gather", size, size*n*elem) == "bruck" {
 		return BruckAllGather(rank, size, n)
 	}
-	return RingAllGather(rank, equal(size, n))
+	return RingAllGather(nil, rank, equal(size, n))
 }
 
 // AllGatherV is the plan for collecting blocks of any lengths.
@@ -107,7 +107,7 @@ func (c Choices) AllGatherV(rank int, blocks []Range, elem int) Plan {
 	if slices.Equal(blocks, equal(len(blocks), n)) {
 		return c.AllGather(rank, len(blocks), n, elem)
 	}
-	return RingAllGather(rank, blocks)
+	return RingAllGather(nil, rank, blocks)
 }
 
 // equal are blocks of n elements.
@@ -138,12 +138,12 @@ func (c Choices) Reduce(rank, size, n, elem, root int, ordered bool) Plan {
 	return BinomialReduce(rank, size, n, root)
 }
 
-// ReduceScatter is the plan for a reduction of which every rank keeps a block.
-func ReduceScatter(rank int, blocks []Range, ordered bool) Plan {
+// ReduceScatter adds to p the plan for a reduction of which every rank keeps a block.
+func ReduceScatter(p Plan, rank int, blocks []Range, ordered bool) Plan {
 	if ordered {
-		return OrderedReduceScatter(rank, blocks)
+		return OrderedReduceScatter(p, rank, blocks)
 	}
-	return PairwiseReduceScatter(rank, blocks)
+	return PairwiseReduceScatter(p, rank, blocks)
 }
 
 // TogetherAllToAll says whether an all-to-all of blocks of so many bytes is one for BruckAllToAll.

@@ -1,16 +1,16 @@
 package plan
 
-// LinearGather collects a block from every rank at root, which gets blocks[r] from rank r; the others know only the
-// length n of their own. What is sent and what is received are different vectors.
+// LinearGather adds to p what collects a block from every rank at root, which gets blocks[r] from rank r; the others know only
+// the length n of their own. What is sent and what is received are different vectors.
 //
 // Thakur, Rabenseifner and Gropp 2005, section 3 ("linear"). P-1 steps at root, 1 elsewhere; every element is sent once
 // and straight to root, so that no rank needs room for another's.
-func LinearGather(rank, root, n int, blocks []Range) Plan {
+func LinearGather(p Plan, rank, root, n int, blocks []Range) Plan {
 	own := Range{0, n}
 	if rank != root {
-		return Plan{{To: root, Send: own, From: None}}
+		return append(p, Step{To: root, Send: own, From: None})
 	}
-	p := Plan{{To: root, Send: own, From: root, Recv: blocks[root]}}
+	p = append(p, Step{To: root, Send: own, From: root, Recv: blocks[root]})
 	for s := 1; s < len(blocks); s++ {
 		from := mod(root+s, len(blocks))
 		p = append(p, Step{To: None, From: from, Recv: blocks[from]})
@@ -19,12 +19,12 @@ func LinearGather(rank, root, n int, blocks []Range) Plan {
 }
 
 // LinearScatter is LinearGather backwards: root sends blocks[r] to rank r, which receives n elements.
-func LinearScatter(rank, root, n int, blocks []Range) Plan {
+func LinearScatter(p Plan, rank, root, n int, blocks []Range) Plan {
 	own := Range{0, n}
 	if rank != root {
-		return Plan{{To: None, From: root, Recv: own}}
+		return append(p, Step{To: None, From: root, Recv: own})
 	}
-	p := Plan{{To: root, Send: blocks[root], From: root, Recv: own}}
+	p = append(p, Step{To: root, Send: blocks[root], From: root, Recv: own})
 	for s := 1; s < len(blocks); s++ {
 		to := mod(root+s, len(blocks))
 		p = append(p, Step{To: to, Send: blocks[to], From: None})

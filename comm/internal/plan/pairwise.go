@@ -1,14 +1,13 @@
 package plan
 
-// PairwiseReduceScatter gives rank the reduction of blocks[rank]: every rank sends each block straight to its
-// owner. Only blocks[rank] is written, and its owner's elements are there at the start: what is sent and what is
-// received may be different vectors. The operation must commute.
+// PairwiseReduceScatter adds to p what gives rank the reduction of blocks[rank]: every rank sends each block straight to its
+// owner. Only blocks[rank] is written, and its owner's elements are there at the start: what is sent and what is received may be
+// different vectors. The operation must commute.
 //
 // Thakur, Rabenseifner and Gropp 2005, section 4.4 ("pairwise exchange"). P-1 steps; n(P-1)/P elements sent, the
 // least possible.
-func PairwiseReduceScatter(rank int, blocks []Range) Plan {
+func PairwiseReduceScatter(p Plan, rank int, blocks []Range) Plan {
 	size := len(blocks)
-	var p Plan
 	for s := 1; s < size; s++ {
 		to := mod(rank+s, size)
 		p = append(p, Step{
@@ -23,8 +22,7 @@ func PairwiseReduceScatter(rank int, blocks []Range) Plan {
 // travel up, so that every owner meets the ranks below it from the nearest to rank 0, and then down.
 //
 // 2(P-1) steps, each of which only sends or only receives on most ranks; n(P-1)/P elements sent.
-func OrderedReduceScatter(rank int, blocks []Range) Plan {
-	var p Plan
+func OrderedReduceScatter(p Plan, rank int, blocks []Range) Plan {
 	for _, way := range []struct {
 		up    int
 		merge Merge
@@ -43,14 +41,13 @@ func OrderedReduceScatter(rank int, blocks []Range) Plan {
 	return p
 }
 
-// PairwiseAllToAll sends send[r] to every rank r and receives recv[r] from it. What is sent and what is received are
-// different vectors.
+// PairwiseAllToAll adds to p what sends send[r] to every rank r and receives recv[r] from it. What is sent and what is received
+// are different vectors.
 //
 // Thakur, Rabenseifner and Gropp 2005, section 4.3 ("pairwise exchange"). P-1 steps, after a copy; every element is
 // sent once.
-func PairwiseAllToAll(rank int, send, recv []Range) Plan {
+func PairwiseAllToAll(p Plan, rank int, send, recv []Range) Plan {
 	size := len(send)
-	var p Plan
 	for s := range size {
 		to, from := mod(rank+s, size), mod(rank-s, size)
 		p = append(p, Step{To: to, Send: send[to], From: from, Recv: recv[from]})

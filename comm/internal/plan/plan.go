@@ -62,7 +62,8 @@ func (s Step) String() string {
 	return out
 }
 
-// A Plan is the steps of one rank, in order. The i-th message from a rank to another in one plan meets the i-th
+// A Plan is the steps of one rank, in order. What makes one of blocks of any lengths adds to a plan that it is given, the memory
+// of which it uses if there is room. The i-th message from a rank to another in one plan meets the i-th
 // receive from it in the other's: steps need not have the same index on both sides.
 type Plan []Step
 

@@ -59,17 +59,17 @@ func TestAllReduceCombinesEveryRankOnceEverywhere(t *testing.T) {
 
 func TestReduceScatterLeavesEveryBlockWithItsOwner(t *testing.T) {
 	for name, c := range map[string]struct {
-		algorithm func(int, []Range) Plan
+		algorithm func(Plan, int, []Range) Plan
 		ordered   bool
 	}{
 		"ring": {RingReduceScatter, false}, "pairwise": {PairwiseReduceScatter, false}, "ordered": {OrderedReduceScatter, true},
-		"chosen": {func(rank int, blocks []Range) Plan { return ReduceScatter(rank, blocks, true) }, true},
+		"chosen": {func(p Plan, rank int, blocks []Range) Plan { return ReduceScatter(p, rank, blocks, true) }, true},
 	} {
 		t.Run(name, rapid.MakeCheck(func(t *rapid.T) {
 			size := drawSize(t)
 			blocks, n := drawBlocks(t, size)
 			vec := own(size, n)
-			simulate(t, plansOf(size, func(r int) Plan { return c.algorithm(r, blocks) }), vec, vec)
+			simulate(t, plansOf(size, func(r int) Plan { return c.algorithm(nil, r, blocks) }), vec, vec)
 			for r, b := range blocks {
 				for i, e := range vec[r][b.Lo:b.Hi] {
 					if !complete(e, size, c.ordered) {
@@ -85,7 +85,7 @@ func TestReduceScatterLeavesEveryBlockWithItsOwner(t *testing.T) {
 func TestOnlyTheOwnBlockIsWritten(t *testing.T) {
 	blocks := []Range{{0, 2}, {2, 2}, {2, 7}}
 	for r := range blocks {
-		for _, s := range append(PairwiseReduceScatter(r, blocks), OrderedReduceScatter(r, blocks)...) {
+		for _, s := range append(PairwiseReduceScatter(nil, r, blocks), OrderedReduceScatter(nil, r, blocks)...) {
 			if s.From != None && s.Recv != blocks[r] || s.To != None && s.Send == blocks[r] && s.Send.Len() > 0 {
 				t.Errorf("rank %d owns %v: %v", r, blocks[r], s)
 			}
@@ -98,7 +98,7 @@ func TestAllGatherCollectsEveryBlock(t *testing.T) {
 		size := drawSize(t)
 		blocks, n := drawBlocks(t, size)
 		vec := own(size, n)
-		simulate(t, plansOf(size, func(r int) Plan { return RingAllGather(r, blocks) }), vec, vec)
+		simulate(t, plansOf(size, func(r int) Plan { return RingAllGather(nil, r, blocks) }), vec, vec)
 		checkGathered(t, vec, blocks)
 
 		n = rapid.IntRange(0, 3).Draw(t, "n")
@@ -193,9 +193,9 @@ func TestGatherAndScatterOfUnequalBlocks(t *testing.T) {
 		whole[root] = make([]element, n)
 		simulate(t, plansOf(size, func(r int) Plan {
 			if r != root {
-				return LinearGather(r, root, blocks[r].Len(), nil) // lengths of others are known to root alone
+				return LinearGather(nil, r, root, blocks[r].Len(), nil) // lengths of others are known to root alone
 			}
-			return LinearGather(r, root, blocks[r].Len(), blocks)
+			return LinearGather(nil, r, root, blocks[r].Len(), blocks)
 		}), parts, whole)
 		if want := slices.Concat(parts...); !slices.EqualFunc(whole[root], want, slices.Equal) {
 			t.Fatalf("gathered %v, want %v", whole[root], want)
@@ -206,9 +206,9 @@ func TestGatherAndScatterOfUnequalBlocks(t *testing.T) {
 		}
 		simulate(t, plansOf(size, func(r int) Plan {
 			if r != root {
-				return LinearScatter(r, root, blocks[r].Len(), nil)
+				return LinearScatter(nil, r, root, blocks[r].Len(), nil)
 			}
-			return LinearScatter(r, root, blocks[r].Len(), blocks)
+			return LinearScatter(nil, r, root, blocks[r].Len(), blocks)
 		}), whole, back)
 		for r := range parts {
 			if !slices.EqualFunc(back[r], parts[r], slices.Equal) {
@@ -277,7 +277,7 @@ func TestAllToAllTransposesBlocks(t *testing.T) {
 			}
 			out[r] = make([]element, len(want[r]))
 		}
-		simulate(t, plansOf(size, func(r int) Plan { return PairwiseAllToAll(r, send[r], recv[r]) }), in, out)
+		simulate(t, plansOf(size, func(r int) Plan { return PairwiseAllToAll(nil, r, send[r], recv[r]) }), in, out)
 		for r := range want {
 			if !slices.EqualFunc(out[r], want[r], slices.Equal) {
 				t.Fatalf("rank %d got %v, want %v", r, out[r], want[r])

@@ -1,14 +1,13 @@
 package plan
 
-// RingReduceScatter reduces the vector block by block around a ring: afterwards blocks[rank] holds the reduction
+// RingReduceScatter adds to p what reduces the vector block by block around a ring: afterwards blocks[rank] holds the reduction
 // over all ranks and the other blocks hold partial sums. Each block is reduced in a fixed order of ranks, which is not
 // theirs: the operation must commute.
 //
 // Patarasu and Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", 2009.
 // P-1 steps; n(P-1)/P elements sent, the least possible.
-func RingReduceScatter(rank int, blocks []Range) Plan {
+func RingReduceScatter(p Plan, rank int, blocks []Range) Plan {
 	size := len(blocks)
-	var p Plan
 	for s := 1; s < size; s++ {
 		p = append(p, Step{
 			To: mod(rank+1, size), Send: blocks[mod(rank-s, size)],
@@ -18,12 +17,11 @@ func RingReduceScatter(rank int, blocks []Range) Plan {
 	return p
 }
 
-// RingAllGather gives every rank every block, when rank r holds blocks[r] at the start.
+// RingAllGather adds to p what gives every rank every block, when rank r holds blocks[r] at the start.
 //
 // P-1 steps; all blocks but one sent, the least possible.
-func RingAllGather(rank int, blocks []Range) Plan {
+func RingAllGather(p Plan, rank int, blocks []Range) Plan {
 	size := len(blocks)
-	var p Plan
 	for s := range size - 1 {
 		p = append(p, Step{
 			To: mod(rank+1, size), Send: blocks[mod(rank-s, size)],
@@ -41,5 +39,5 @@ func RingAllReduce(rank, size, n int) Plan {
 	for i := range blocks {
 		blocks[i] = Even(n, size, i)
 	}
-	return append(RingReduceScatter(rank, blocks), RingAllGather(rank, blocks)...)
+	return RingAllGather(RingReduceScatter(nil, rank, blocks), rank, blocks)
 }
