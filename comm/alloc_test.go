@@ -97,11 +97,14 @@ func TestBlockingCallsAllocateNothing(t *testing.T) {
 		transport string
 		ranks     int
 		long      int
+		allocated bool // buffers are in memory of Alloc
 	}{
-		{"mem", 3, 20_000}, {"pieces", 3, 300}, {"tcp", 4, 20_000}, {"shm", 2, 20_000}, {"shm", 3, 20_000},
-		{"halves", 4, 20_000}, {"uneven", 5, 20_000}, {"scattered", 5, 20_000},
+		{"mem", 3, 20_000, false}, {"pieces", 3, 300, false}, {"tcp", 4, 20_000, false},
+		{"shm", 2, 20_000, false}, {"shm", 3, 20_000, false}, {"shm", 3, 20_000, true},
+		{"halves", 4, 20_000, false}, {"scattered", 5, 20_000, false},
 	} {
 		w := worldOver(t, c.transport, c.ranks)
+		over := allocating(w.groups, func(int) bool { return c.allocated })
 		for _, n := range []int{6, c.long} {
 			for name, call := range blockingCalls(n) {
 				least := math.Inf(1) // of the tries: on a busy machine ranks sleep
@@ -132,6 +135,7 @@ func TestBlockingCallsAllocateNothing(t *testing.T) {
 				}
 			}
 		}
+		over()
 		w.close()
 	}
 }
@@ -154,7 +158,7 @@ type cutUp struct {
 
 func newCallBuffers(g *Group, n int) *callBuffers {
 	size := g.Size()
-	b := &callBuffers{in: make([]float32, size*(n+size)), out: make([]float32, size*(n+size))}
+	b := &callBuffers{in: buffer[float32](g, size*(n+size)), out: buffer[float32](g, size*(n+size))}
 	for i := range b.cut {
 		l, lo := new(cutUp), 0
 		for r := range size {

@@ -14,8 +14,7 @@ type ownOp struct {
 	block       int
 	commutative bool
 	kernel      reduce.Kernel
-	fold        func(dst []byte, sources [][]byte) // the kernel again and again
-	checksum    uint32                             // of what ranks must agree on beyond the code
+	checksum    uint32 // of what ranks must agree on beyond the code
 }
 
 // NewOp is an operation of the caller's own on elements of type T, known to all ranks by name. combine sets every
@@ -30,7 +29,6 @@ func NewBlockOp[T Element](name string, block int, commutative bool, combine fun
 	o := &ownOp{name: name, typ: typeOf[T](), block: block, commutative: commutative}
 	if combine != nil {
 		o.kernel = reduce.Custom(combine)
-		o.fold = o.kernel.Fold
 	}
 	o.checksum = crc32.ChecksumIEEE(fmt.Appendf(nil, "%s %d %v", name, block, commutative))
 	ownOps.Store(o.checksum, o.describe())

@@ -142,11 +142,9 @@ func (c *collective) inStages(buf []byte, result bool, stages func(c *collective
 }
 
 func (c *collective) folding() shm.Reduction {
-	r := shm.Reduction{Elem: c.elem, Kernel: shm.Kernel(c.kernel), Fold: c.g.fold(c.typ, c.red.kernel)}
-	if c.red.own != nil {
-		r.Fold = c.red.own.fold
+	return shm.Reduction{
+		Elem: c.elem, Kernel: shm.Kernel(c.kernel), Fold: c.g.fold(c.typ, c.red.kernel), Copies: c.red.own != nil,
 	}
-	return r
 }
 
 // everywhere is the task of leaving the reduction of buf in it on every rank.

@@ -13,8 +13,6 @@ import (
 	"sync"
 	"testing"
 	"unsafe"
-
-	"github.com/gorun/gorun/comm/internal/reduce"
 )
 
 // places says of worlds which of their ranks' buffers are in memory of Alloc.
@@ -26,6 +24,18 @@ func buffer[T Element](g *Group, n int) []T {
 		return allocated[T](g, n)
 	}
 	return make([]T, n)
+}
+
+// allocating lets buffers of those ranks of a world for which where says so be in memory of Alloc, until what it returns is called.
+func allocating(ranks []*Group, where func(r int) bool) (over func()) {
+	for r, g := range ranks {
+		places.Store(g.w, func() bool { return where(r) })
+	}
+	return func() {
+		for _, g := range ranks {
+			places.Delete(g.w)
+		}
+	}
 }
 
 // allocated is n zeros in the midst of memory of Alloc.
@@ -49,22 +59,18 @@ func TestCollectivesOnAllocatedBuffers(t *testing.T) {
 				for _, size := range []int{2, 3, 5} {
 					w := world(size)
 					var mu sync.Mutex
-					for r, g := range w.groups {
-						places.Store(g.w, func() bool {
-							mu.Lock()
-							defer mu.Unlock()
-							return allocate(r)
-						})
-					}
+					over := allocating(w.groups, func(r int) bool {
+						mu.Lock()
+						defer mu.Unlock()
+						return allocate(r)
+					})
 					w.run(func(ctx context.Context, g *Group) error {
 						lengths := []int{5, 10007}
 						return errors.Join(
 							integers[int64]().reductions(ctx, g, lengths), floats[float32]().reductions(ctx, g, lengths),
 							moving(ctx, g, lengths, func(v int) int64 { return int64(v) }), moving(ctx, g, lengths, func(v int) uint8 { return uint8(v) }))
 					})
-					for _, g := range w.groups {
-						places.Delete(g.w)
-					}
+					over()
 					w.close()
 				}
 			})
@@ -339,68 +345,32 @@ func TestAKilledProcessThatShares(t *testing.T) {
 	}
 }
 
-// Collectives on shared buffers allocate nothing once there have been some.
-func TestSharedBuffersAllocateNothing(t *testing.T) {
-	if raceEnabled {
-		t.Skip("the race detector lets pools forget")
-	}
-	w := worldOver(t, "shm", 2)
+// Every rank gets the same bits, and the same as without shared buffers.
+func TestSharedBuffersGiveTheSameBits(t *testing.T) {
+	w := worldOver(t, "shm", 5)
 	defer w.close()
 	w.run(func(ctx context.Context, g *Group) error {
-		in, out := allocated[float32](g, 20_000), allocated[float32](g, 20_000)
-		half := len(in) / 2
-		calls := []func() error{
-			func() error { return AllReduce(ctx, g, in, Max) },
-			func() error { return Reduce(ctx, g, in, Max, 1) },
-			func() error { return Broadcast(ctx, g, in, 0) },
-			func() error { return AllGather(ctx, g, out, in[:half]) },
-			func() error { return ReduceScatter(ctx, g, out[:half], in, Max) },
-			func() error { return AllToAll(ctx, g, out, in) },
-			func() error { return Gather(ctx, g, out, in[:half], 1) },
-			func() error { return Scatter(ctx, g, in[:half], out, 1) },
-		}
-		var err error
-		all := func() {
-			for _, call := range calls {
-				err = errors.Join(err, call())
-			}
-		}
-		const rounds = 100
-		all()
-		if g.Rank() == 1 {
-			for range rounds + 1 { // AllocsPerRun begins with one that it does not count
-				all()
-			}
-		} else if allocs := testing.AllocsPerRun(rounds, all); allocs >= 1 {
-			t.Errorf("%v allocations", allocs)
-		}
-		return err
+		half, brain := func(v float32) Float16 { return NewFloat16(v) }, func(v float32) BFloat16 { return NewBFloat16(v) }
+		return errors.Join(sameBits(ctx, g, func(v float32) float32 { return v }), sameBits(ctx, g, half), sameBits(ctx, g, brain))
 	})
 }
 
-// Every rank gets the same bits, and the same as without shared buffers.
-func TestSharedBuffersGiveTheSameBits(t *testing.T) {
-	const n = 30_000
-	var results [2][]uint32
-	for i, share := range []bool{false, true} {
-		w := worldOver(t, "shm", 5)
-		w.run(func(ctx context.Context, g *Group) error {
-			buf := make([]float32, n)
-			if share {
-				buf = allocated[float32](g, n)
-			}
-			for k := range buf {
-				buf[k] = 1 / float32(1+k*g.Size()+g.Rank())
-			}
-			err := AllReduce(ctx, g, buf, Sum)
-			if g.Rank() == 3 {
-				results[i] = append(results[i], reduce.View[uint32](reduce.Bytes(buf))...)
-			}
-			return err
-		})
-		w.close()
+// sameBits adds what is rounded in elements of type T in memory of Alloc, and in other memory, and compares.
+func sameBits[T Element](ctx context.Context, g *Group, of func(float32) T) error {
+	const block = 12_000
+	n := g.Size() * block
+	sums := func(in, out []T) error {
+		for i := range in {
+			in[i] = of(1 / float32(1+i*g.Size()+g.Rank()))
+		}
+		return errors.Join(ReduceScatter(ctx, g, out[:block], in, Sum), Reduce(ctx, g, in, Sum, 2), AllReduce(ctx, g, in[:block], Sum))
 	}
-	if err := same("AllReduce", nil, results[1], func(i int) uint32 { return results[0][i] }); err != nil {
-		t.Error(err)
+	want, scattered := make([]T, n), make([]T, block)
+	in, out := allocated[T](g, n), allocated[T](g, block)
+	if err := errors.Join(sums(want, scattered), sums(in, out)); err != nil {
+		return err
 	}
+	return errors.Join(
+		same("ReduceScatter", nil, out, func(i int) T { return scattered[i] }),
+		same("Reduce and AllReduce", nil, in, func(i int) T { return want[i] }))
 }

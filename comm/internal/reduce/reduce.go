@@ -103,14 +103,6 @@ func (o Op) String() string {
 // operands stay as they are, except a if dst is b and the operation is the caller's own.
 type Kernel func(dst, a, b []byte)
 
-// Fold sets every value of dst to srcs[0] op srcs[1] op ..., in this order, of at least two. dst may be one of the first two.
-func (k Kernel) Fold(dst []byte, srcs [][]byte) {
-	k(dst, srcs[0], srcs[1])
-	for _, src := range srcs[2:] {
-		k(dst, dst, src)
-	}
-}
-
 // For returns the kernel of an operation on a type, or nil where it has no meaning: bitwise and logical operations on
 // anything but integers, Min, Max, MinLoc and MaxLoc on complex numbers.
 func For(t Type, o Op) Kernel {

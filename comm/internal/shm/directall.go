@@ -76,21 +76,16 @@ func (t *Team) combine(dst []byte, copies, bufs [][]byte, red Reduction) error {
 	size := max(foldBlock/red.Elem, 1) * red.Elem
 	for lo := 0; lo < len(dst); lo += size {
 		hi := min(lo+size, len(dst))
-		sum := bufs[0][lo:hi]
 		for r, b := range bufs {
 			if claims && r != t.me {
 				cpu.Claim(b[lo:hi])
 			}
-			if r == 0 {
-				continue
-			}
-			to := dst[lo:hi]
-			if past || r < t.n-1 {
-				to = t.room(hi - lo)
-			}
-			red.Kernel(to, sum, b[lo:hi])
-			sum = to
 		}
+		sum := dst[lo:hi]
+		if past {
+			sum = t.room(hi - lo)
+		}
+		t.foldInto(red, sum, bufs, lo)
 		if past {
 			cpu.CopyPast(dst[lo:hi], sum)
 		}

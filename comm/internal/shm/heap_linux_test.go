@@ -239,7 +239,7 @@ func TestOperationsOnHeaps(t *testing.T) {
 							put, giveBack := someWhere(t, heaps[team.me], who>>team.me&1 != 0, int(seq)%3*8)
 							defer giveBack()
 							team.Begin(seq, Call{What: seq})
-							return op.run(team, put, seq, size, int(seq)%n, reductions["compose"])
+							return op.run(team, put, seq, size, int(seq)%n, reductions[[]string{"compose", "fold"}[seq/2%2]])
 						})
 					})
 				}

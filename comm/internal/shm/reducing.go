@@ -9,7 +9,8 @@ type Kernel func(dst, a, b []byte)
 type Reduction struct {
 	Elem   int
 	Kernel Kernel
-	Fold   func(dst []byte, sources [][]byte) // instead of Kernel: of all sources at once, which are copies that it may change
+	Fold   func(dst []byte, sources [][]byte) // instead of Kernel: of all sources at once, of which dst may be one
+	Copies bool                               // the operands of others must be copies, as they may be changed
 }
 
 // foldBlock is how many bytes are reduced at a time: they stay in the first-level cache.
@@ -25,19 +26,12 @@ func (t *Team) fold(red Reduction, dst, also []byte, sources [][]byte) {
 		switch {
 		case also != nil && !t.past:
 			sum = also[lo:hi]
-		case dst != nil && len(sources) == 2:
+		case dst != nil:
 			sum = dst[lo:hi]
 		default:
 			sum = t.room(hi - lo)
 		}
-		if red.Fold != nil {
-			red.Fold(sum, t.cutAll(sources, lo, hi))
-		} else {
-			red.Kernel(sum, sources[0][lo:hi], sources[1][lo:hi])
-			for _, s := range sources[2:] {
-				red.Kernel(sum, sum, s[lo:hi])
-			}
-		}
+		t.foldInto(red, sum, sources, lo)
 		if dst != nil {
 			move(dst[lo:hi], sum)
 		}
@@ -45,6 +39,22 @@ func (t *Team) fold(red Reduction, dst, also []byte, sources [][]byte) {
 			t.fill(also[lo:hi], sum)
 		}
 	}
+}
+
+// foldInto sets dst to what the sources are together there, from byte lo on, in order of rank. It may be one of them.
+func (t *Team) foldInto(red Reduction, dst []byte, sources [][]byte, lo int) {
+	hi := lo + len(dst)
+	if red.Fold != nil {
+		red.Fold(dst, t.cutAll(sources, lo, hi))
+		return
+	}
+	sum := sources[0][lo:hi]
+	for _, s := range sources[1 : len(sources)-1] {
+		part := t.room(len(dst))
+		red.Kernel(part, sum, s[lo:hi])
+		sum = part
+	}
+	red.Kernel(dst, sum, sources[len(sources)-1][lo:hi])
 }
 
 // cutAll are bytes lo to hi of the sources.
@@ -90,7 +100,7 @@ func (t *Team) AllReduce(buf []byte, red Reduction) error {
 		return t.shortAllReduce(buf, red)
 	}
 	whole := part{n: len(buf)}
-	if bufs, err := t.everyones(buf, red.Fold == nil && t.show(buf, whole), whole); err != nil {
+	if bufs, err := t.everyones(buf, !red.Copies && t.show(buf, whole), whole); err != nil {
 		return err
 	} else if bufs != nil {
 		return t.reduceShared(bufs, red, everybody)
@@ -135,7 +145,7 @@ func (t *Team) Reduce(buf []byte, red Reduction, root int) error {
 		return t.shortReduce(buf, red, root)
 	}
 	whole := part{n: len(buf)}
-	mine := red.Fold == nil && t.show(buf, whole)
+	mine := !red.Copies && t.show(buf, whole)
 	if !mine && t.me == root && t.isDirect(whole) {
 		t.done(begun) // before it waits for the others, which may be waiting to see what it shows
 	}
@@ -179,7 +189,7 @@ func (t *Team) ReduceScatter(out, in []byte, red Reduction) error {
 	}
 	own := block(in, t.me, t.n)
 	mine := part{at: t.me * len(out), n: len(out)}
-	if blocks, err := t.everyones(own, red.Fold == nil && t.show(in, mine), mine); err != nil {
+	if blocks, err := t.everyones(own, !red.Copies && t.show(in, mine), mine); err != nil {
 		return err
 	} else if blocks != nil {
 		return t.combine(out, nil, blocks, red)

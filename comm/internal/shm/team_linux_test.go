@@ -85,6 +85,16 @@ func compose(dst, a, b []byte) {
 var reductions = map[string]Reduction{
 	"sum":     {Elem: 1, Kernel: sum16},
 	"compose": {Elem: 2, Kernel: compose},
+	"fold":    {Elem: 2, Kernel: compose, Fold: composeAll},
+}
+
+// composeAll composes in memory of its own, as dst may be any of the sources.
+func composeAll(dst []byte, sources [][]byte) {
+	sum := slices.Clone(sources[0])
+	for _, s := range sources[1:] {
+		compose(sum, sum, s)
+	}
+	copy(dst, sum)
 }
 
 // input is what rank r has in operation seq.
