@@ -2,6 +2,7 @@ package comm
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -100,6 +101,24 @@ func TestTheFlightOfAGroupOnSeveralMachines(t *testing.T) {
 			t.Errorf("rank %d: %+v", r, calls)
 		}
 	}
+}
+
+// A call that comes again goes the same way, between other buffers.
+func TestCallsThatComeAgainOnSeveralMachines(t *testing.T) {
+	onTransports(t, onSeveralMachines, func(t *testing.T, world func(int) *testWorld) {
+		w := world(5)
+		defer w.close()
+		w.run(func(ctx context.Context, g *Group) error {
+			for _, n := range []int{7, 9000, 7, 9000} { // short, and longer than what goes by leaders
+				m := moves[int64]{g, n, func(v int) int64 { return int64(v) }}
+				err := errors.Join(integers[int64]().reduction(ctx, g, Sum, n), m.toAll(ctx), m.toRoot(ctx), m.fromRoot(ctx), m.allToAll(ctx))
+				if err != nil {
+					return fmt.Errorf("of %d: %w", n, err)
+				}
+			}
+			return nil
+		})
+	})
 }
 
 // Vectors that several rails carry, to and from every root.
