@@ -18,13 +18,50 @@ func Await(p *uint64, least uint64, tries int) uint64
 //go:noescape
 func AwaitEqual(p *uint64, want uint64, tries int) bool
 
+// Copy is copy, of equal lengths that do not overlap, through the caches. Where the processor is fast at moving strings, a long
+// copy is one: dst's cache lines, which it is to write as a whole, it takes from other processors and from caches farther away
+// without what is in them. What is written later comes later, as seen by other processors.
+func Copy(dst, src []byte) {
+	asString := isString(len(src))
+	if asString {
+		head := before(dst)
+		copy(dst[:head], src)
+		dst, src = dst[head:], src[head:]
+	}
+	for len(src) > 0 {
+		n := min(len(src), longestCopy)
+		if asString {
+			copyString(&dst[0], &src[0], n)
+		} else {
+			copy(dst[:n], src)
+		}
+		dst, src = dst[n:], src[n:]
+	}
+}
+
+// isString says whether Copy moves n bytes as a string: shorter ones take longer to begin with than is gained.
+func isString(n int) bool { return n >= 8<<10 && movesStrings }
+
+// movesStrings is what the processor says of itself: fast short REP MOVSB.
+var movesStrings = fastStrings()
+
+func fastStrings() bool
+
+//go:noescape
+func copyString(dst, src *byte, n int)
+
+// before is how many bytes are in mem before its first whole line, or its end.
+func before(mem []byte) int {
+	return min(-int(uintptr(unsafe.Pointer(unsafe.SliceData(mem))))&(line-1), len(mem))
+}
+
 // CopiesPast says whether CopyPast differs from copy.
 const CopiesPast = true
 
 // CopyPast is copy, of equal lengths, past the caches: dst's cache lines need not be had from another processor that has them.
 // What is written is in memory before anything that is written later.
 func CopyPast(dst, src []byte) {
-	head := min(-int(uintptr(unsafe.Pointer(unsafe.SliceData(dst))))&(line-1), len(dst))
+	head := before(dst)
 	copy(dst[:head], src)
 	dst, src = dst[head:], src[head:]
 	for len(dst) >= line {
@@ -39,9 +76,17 @@ func CopyPast(dst, src []byte) {
 // Nobody else writes there meanwhile. What a processor only reads, it leaves with the one that has written it as well, which
 // then waits for each line when it writes there again: for several times as long as to get a line back that the other has alone.
 func Claim(mem []byte) {
-	head := -int(uintptr(unsafe.Pointer(unsafe.SliceData(mem)))) & (line - 1)
+	head := before(mem)
 	if n := (len(mem) - head) &^ (line - 1); n > 0 {
 		claim(&mem[head], n)
+	}
+}
+
+// ClaimCopied is Claim of what another processor has written with Copy, where it is to write so again: of strings nothing need
+// be claimed.
+func ClaimCopied(mem []byte) {
+	if !isString(len(mem)) {
+		Claim(mem)
 	}
 }
 
@@ -51,7 +96,8 @@ func claim(p *byte, n int)
 // line is how many bytes processors take from each other at once.
 const line = 64
 
-// longestCopy is how many bytes are copied at once: a goroutine cannot be stopped meanwhile.
+// longestCopy is how many bytes are copied at once: a goroutine cannot be stopped meanwhile, and Go's copy goes past the caches
+// with four times as many.
 const longestCopy = 256 << 10
 
 //go:noescape

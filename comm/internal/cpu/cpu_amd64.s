@@ -113,3 +113,27 @@ line:
 	JGT  line
 	SFENCE
 	RET
+
+// func copyString(dst, src *byte, n int)
+TEXT ·copyString(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), DI
+	MOVQ src+8(FP), SI
+	MOVQ n+16(FP), CX
+	REP; MOVSB
+	RET
+
+// func fastStrings() bool
+TEXT ·fastStrings(SB), NOSPLIT, $0-1
+	MOVB  $0, ret+0(FP)
+	XORL  AX, AX
+	CPUID
+	CMPL  AX, $7
+	JLT   none
+	MOVL  $7, AX
+	XORL  CX, CX
+	CPUID
+	BTL   $4, DX // fast short REP MOV
+	JCC   none
+	MOVB  $1, ret+0(FP)
+none:
+	RET

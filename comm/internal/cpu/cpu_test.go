@@ -49,6 +49,24 @@ func TestCopyPast(t *testing.T) {
 	}
 }
 
+func TestCopy(t *testing.T) {
+	src := make([]byte, 1<<20)
+	for i := range src {
+		src[i] = byte(i * 7 >> 3)
+	}
+	for _, n := range []int{0, 1, 100, 8<<10 - 1, 8 << 10, 9000, 256<<10 + 8000, 600 << 10} {
+		for _, at := range []int{0, 1, 40, 63, 64} {
+			dst := make([]byte, n+200)
+			Copy(dst[at:at+n], src[at/2:][:n])
+			want := make([]byte, n+200)
+			copy(want[at:], src[at/2:][:n])
+			if !bytes.Equal(dst, want) {
+				t.Fatalf("%d bytes at %d: wrong", n, at)
+			}
+		}
+	}
+}
+
 func TestClaimChangesNothing(t *testing.T) {
 	mem, want := make([]byte, 400), make([]byte, 400)
 	for i := range mem {
@@ -57,6 +75,7 @@ func TestClaimChangesNothing(t *testing.T) {
 	for n := range 300 {
 		for at := range 70 {
 			Claim(mem[at : at+n])
+			ClaimCopied(mem[at : at+n])
 		}
 	}
 	if !bytes.Equal(mem, want) {

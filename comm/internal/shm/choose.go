@@ -8,9 +8,7 @@ const (
 	leastDirect = 16 << 10  // bytes that ranks take from each other at least when they look where these lie
 	spreadBlock = 256 << 10 // what is copied to everybody at a time
 
-	throughCaches = 512 << 10 // what is copied at once if it is to stay in the caches
-	pastCaches    = 4 << 20   // bytes from which on a copy is not worth the room there
-	allCaches     = 16 << 20  // the same, of all ranks' buffers together
+	allCaches = 16 << 20 // bytes, of all ranks' buffers together, from which on copies are not worth the room in the caches
 )
 
 // Ways are those of a team, for bytes of the whole buffer. Where buffers that lie in heaps are used in place (see direct.go)

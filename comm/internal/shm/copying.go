@@ -114,7 +114,7 @@ func (t *Team) Gather(out, in []byte, root int) error {
 		t.done(taken(i))
 	}
 	if t.me == root {
-		move(block(out, root, t.n), in)
+		t.carry(block(out, root, t.n), in, len(in))
 	}
 	t.passed(chunks)
 	return nil
@@ -150,7 +150,7 @@ func (t *Team) Scatter(out, in []byte, root int) error {
 		t.done(filled(i))
 	}
 	if t.me == root {
-		move(out, block(in, root, t.n))
+		t.carry(out, block(in, root, t.n), len(out))
 	}
 	t.passed(chunks)
 	return t.release(mine, taken(chunks-1))
@@ -178,7 +178,7 @@ func (t *Team) AllGather(out, in []byte) error {
 			t.put(slot, cut(in, u, size))
 			t.done(filled(u))
 		}
-		carry(cut(block(out, t.me, t.n), u, size), cut(in, u, size), len(in))
+		t.carry(cut(block(out, t.me, t.n), u, size), cut(in, u, size), len(in))
 		if u == 0 {
 			continue
 		}
@@ -227,7 +227,7 @@ func (t *Team) AllToAll(out, in []byte) error {
 			t.deal(slot, in, u, size)
 			t.done(filled(u))
 		}
-		carry(cut(block(out, t.me, t.n), u, size), cut(block(in, t.me, t.n), u, size), each)
+		t.carry(cut(block(out, t.me, t.n), u, size), cut(block(in, t.me, t.n), u, size), each)
 		if u == 0 {
 			continue
 		}
@@ -254,7 +254,7 @@ func (t *Team) put(slot, src []byte) {
 	t.Sent += uint64(len(src))
 }
 func (t *Team) get(dst, slot []byte, whole int) {
-	carry(dst, slot[:len(dst)], whole)
+	t.carry(dst, slot[:len(dst)], whole)
 	t.Received += uint64(len(dst))
 }
 
@@ -270,21 +270,19 @@ func block(buf []byte, r, n int) []byte {
 	return buf[r*size : (r+1)*size]
 }
 
-// move copies src to dst.
-func move(dst, src []byte) { carry(dst, src, len(src)) }
-
 // carry copies src to dst, unless they are the same memory, as part of whole bytes: past the caches if these would only drive
 // out all else.
-func carry(dst, src []byte, whole int) {
-	switch {
-	case len(src) == 0 || &dst[0] == &src[0]:
-		return
-	case whole >= pastCaches:
+func (t *Team) carry(dst, src []byte, whole int) {
+	if t.outgrows(whole) && len(src) > 0 && &dst[0] != &src[0] {
 		cpu.CopyPast(dst, src)
 		return
 	}
-	for len(src) > 0 { // a mebibyte at once would go past them too
-		n := copy(dst, src[:min(len(src), throughCaches)])
-		dst, src = dst[n:], src[n:]
+	move(dst, src)
+}
+
+// move copies src to dst, unless they are the same memory.
+func move(dst, src []byte) {
+	if len(src) > 0 && &dst[0] != &src[0] {
+		cpu.Copy(dst, src)
 	}
 }

@@ -191,7 +191,7 @@ func pull(dst, src []byte, past bool) {
 	for len(src) > 0 {
 		n := min(len(src), foldBlock)
 		cpu.Claim(src[:n])
-		copy(dst, src[:n])
+		cpu.Copy(dst[:n], src[:n])
 		dst, src = dst[n:], src[n:]
 	}
 }

@@ -39,7 +39,7 @@ func newHabit(first int, farther float64) habit {
 // fill copies src to dst.
 func (h *habit) fill(dst, src []byte) {
 	if len(src) < leastPast || !cpu.CopiesPast {
-		copy(dst, src)
+		cpu.Copy(dst, src)
 		return
 	}
 	past, measured := h.past, (*trial)(nil)
@@ -53,7 +53,7 @@ func (h *habit) fill(dst, src []byte) {
 	if past {
 		cpu.CopyPast(dst, src)
 	} else {
-		copy(dst, src)
+		cpu.Copy(dst, src)
 	}
 	if measured != nil {
 		measured.took += cpu.Now() - begun

@@ -87,7 +87,7 @@ func (t *Team) gatherSources(own []byte, i, at, step int) ([][]byte, error) {
 			return nil, err
 		}
 		theirs := t.slotOf(r, i)[at : at+len(own)]
-		cpu.Claim(theirs)
+		cpu.ClaimCopied(theirs)
 		t.sources = append(t.sources, theirs)
 		t.Received += uint64(len(own))
 	}

@@ -117,7 +117,9 @@ func (w *ringWriter) write(v [][]byte) (n int, err error) {
 }
 
 func (w *ringWriter) put(at uint64, b []byte) {
-	n := copy(w.mem[at&uint64(len(w.mem)-1):], b)
+	there := w.mem[at&uint64(len(w.mem)-1):]
+	n := min(len(there), len(b))
+	cpu.Copy(there[:n], b[:n])
 	copy(w.mem, b[n:])
 }
 
@@ -189,12 +191,18 @@ func (r *ringReader) read(b []byte) (n int, err error) {
 		part := b[n:min(n+r.rest, len(b))]
 		first := r.ahead()
 		first = first[:min(len(first), len(part))]
-		pull(part, first, false)
-		pull(part[len(first):], r.mem[:len(part)-len(first)], false)
+		get(part[:len(first)], first)
+		get(part[len(first):], r.mem[:len(part)-len(first)])
 		n += len(part)
 		r.skip(len(part))
 	}
 	return n, nil
+}
+
+// get copies what the writer has put into the ring.
+func get(dst, src []byte) {
+	cpu.ClaimCopied(src)
+	cpu.Copy(dst, src)
 }
 
 // open begins with the next record, if it comes while this looks for it.
