@@ -35,7 +35,7 @@ func (c *collective) reduces(g *Group, kind callKind, t reduce.Type, op Op, n in
 // multiplied. Those of two ranks, or of mates, which combine all at once, are rounded once in any case, unless there is more to
 // do than that.
 func (g *Group) widens(t reduce.Type, o reduce.Op, more, mates bool) bool {
-	return reduce.Folds(t, o) != nil && (more || len(g.ranks) > 2 && !mates)
+	return (more || len(g.ranks) > 2 && !mates) && reduce.Folds(t, o) != nil
 }
 
 // fold is how mates combine values of type t all at once, unless that is o again and again.

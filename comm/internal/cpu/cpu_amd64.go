@@ -13,10 +13,11 @@ func StoreRelease(p *uint64, v uint64)
 //go:noescape
 func Await(p *uint64, least uint64, tries int) uint64
 
-// AwaitEqual looks at *p until it is want, or has been looked at tries times, and says whether it is.
+// AwaitEqual looks at *p until it is want, or has been looked at tries times, and says whether it is. Each time it looks at beside
+// as well, which is read next and may be in another cache line: so both lines come at once.
 //
 //go:noescape
-func AwaitEqual(p *uint64, want uint64, tries int) bool
+func AwaitEqual(p *uint64, want uint64, tries int, beside *byte) bool
 
 // Copy is copy, of equal lengths that do not overlap, through the caches. Where the processor is fast at moving strings, a long
 // copy is one: dst's cache lines, which it is to write as a whole, it takes from other processors and from caches farther away
@@ -89,6 +90,16 @@ func ClaimCopied(mem []byte) {
 		Claim(mem)
 	}
 }
+
+// ClaimAhead asks for the cache lines of mem, so that they are on their way while the processor does something else.
+func ClaimAhead(mem []byte) {
+	if len(mem) > 0 {
+		claimAhead(&mem[0], len(mem))
+	}
+}
+
+//go:noescape
+func claimAhead(p *byte, n int)
 
 //go:noescape
 func claim(p *byte, n int)

@@ -24,23 +24,26 @@ done:
 	MOVQ DX, ret+24(FP)
 	RET
 
-// func AwaitEqual(p *uint64, want uint64, tries int) bool
-TEXT ·AwaitEqual(SB), NOSPLIT, $0-25
+// func AwaitEqual(p *uint64, want uint64, tries int, beside *byte) bool
+TEXT ·AwaitEqual(SB), NOSPLIT, $0-33
 	MOVQ p+0(FP), AX
 	MOVQ want+8(FP), BX
 	MOVQ tries+16(FP), CX
+	MOVQ beside+24(FP), SI
 look:
-	CMPQ BX, (AX)
+	MOVQ (AX), DX
+	MOVB (SI), R8
+	CMPQ BX, DX
 	JEQ  done
 	DECQ CX
 	JLE  vain
 	PAUSE
 	JMP  look
 vain:
-	MOVB $0, ret+24(FP)
+	MOVB $0, ret+32(FP)
 	RET
 done:
-	MOVB $1, ret+24(FP)
+	MOVB $1, ret+32(FP)
 	RET
 
 // func ticks() uint64
@@ -88,6 +91,17 @@ TEXT ·claim(SB), NOSPLIT, $0-16
 line:
 	MOVQ (DI), AX
 	MOVQ AX, (DI)
+	ADDQ $64, DI
+	SUBQ $64, CX
+	JGT  line
+	RET
+
+// func claimAhead(p *byte, n int)
+TEXT ·claimAhead(SB), NOSPLIT, $0-16
+	MOVQ p+0(FP), DI
+	MOVQ n+8(FP), CX
+line:
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x0f // PREFETCHW (DI)
 	ADDQ $64, DI
 	SUBQ $64, CX
 	JGT  line

@@ -21,7 +21,7 @@ func Await(p *uint64, least uint64, tries int) uint64 {
 }
 
 // AwaitEqual looks at *p until it is want, or has been looked at tries times, and says whether it is.
-func AwaitEqual(p *uint64, want uint64, tries int) bool {
+func AwaitEqual(p *uint64, want uint64, tries int, _ *byte) bool {
 	for range max(tries, 1) {
 		if atomic.LoadUint64(p) == want {
 			return true
@@ -44,6 +44,9 @@ func Claim([]byte) {}
 
 // ClaimCopied does nothing here either.
 func ClaimCopied([]byte) {}
+
+// ClaimAhead does nothing here either.
+func ClaimAhead([]byte) {}
 
 var begun = time.Now()
 

@@ -76,6 +76,7 @@ func TestClaimChangesNothing(t *testing.T) {
 		for at := range 70 {
 			Claim(mem[at : at+n])
 			ClaimCopied(mem[at : at+n])
+			ClaimAhead(mem[at : at+n])
 		}
 	}
 	if !bytes.Equal(mem, want) {
@@ -85,10 +86,11 @@ func TestClaimChangesNothing(t *testing.T) {
 
 func TestAwaitEqual(t *testing.T) {
 	word := uint64(3)
-	if AwaitEqual(&word, 4, 10) || !AwaitEqual(&word, 3, 1) {
+	beside := byte(0)
+	if AwaitEqual(&word, 4, 10, &beside) || !AwaitEqual(&word, 3, 1, &beside) {
 		t.Error("sees what is not there, or does not see what is")
 	}
 	go StoreRelease(&word, 1<<40)
-	for !AwaitEqual(&word, 1<<40, 10) {
+	for !AwaitEqual(&word, 1<<40, 10, &beside) {
 	}
 }

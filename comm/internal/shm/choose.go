@@ -88,7 +88,7 @@ func (t *Team) part() int { return partOf(t.slot, t.n) }
 func partOf(slot, n int) int { return slot / n / lineSize * lineSize }
 
 // Fits says whether values of elem bytes can be reduced: a slot holds one for every rank.
-func (t *Team) Fits(elem int) bool { return t.part() >= elem }
+func (t *Team) Fits(elem int) bool { return t.largest >= elem }
 
 // Fits says that of a team of n.
 func Fits(n, elem int) bool { return partOf(slotSize(n), n) >= elem }

@@ -45,7 +45,7 @@ func (t *Team) shortAllGather(out, in []byte) error {
 		return err
 	}
 	t.write(e, 0, in)
-	t.done(1)
+	t.sent(len(in))
 	move(block(out, t.me, t.n), in)
 	return t.readBlocks(e, 0, out)
 }
@@ -57,7 +57,7 @@ func (t *Team) shortAllToAll(out, in []byte) error {
 		return err
 	}
 	t.writeBlocks(e, in)
-	t.done(1)
+	t.sent(len(in) / t.n)
 	move(block(out, t.me, t.n), block(in, t.me, t.n))
 	return t.readBlocks(e, t.me*letterSize(len(in)/t.n), out)
 }
@@ -69,7 +69,7 @@ func (t *Team) shortAllReduce(buf []byte, red Reduction) error {
 		return err
 	}
 	t.write(e, 0, buf)
-	t.done(1)
+	t.sent(len(buf))
 	return t.readAndFold(e, 0, red, buf, buf)
 }
 
@@ -89,7 +89,7 @@ func (t *Team) shortReduceScatter(out, in []byte, red Reduction) error {
 		return err
 	}
 	t.writeBlocks(e, in)
-	t.done(1)
+	t.sent(len(out))
 	return t.readAndFold(e, t.me*letterSize(len(out)), red, out, block(in, t.me, t.n))
 }
 

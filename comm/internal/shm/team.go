@@ -25,7 +25,7 @@ type control struct {
 	shows shown  // see show
 	_     [3]uint64
 
-	past [remembered]deed // the last operations that it has begun
+	past [remembered]deed // the last operations that it has told of
 
 	bell   uint32 // a futex, raised for this rank when it sleeps
 	awaits uint32 // the rank that it sleeps for, from 1; 0 if it does not
@@ -34,7 +34,7 @@ type control struct {
 	_      [11]uint32
 }
 
-// A deed is an operation that a rank has begun.
+// A deed is an operation that a rank has told of.
 type deed struct {
 	tag  uint64
 	call Call
@@ -67,6 +67,7 @@ type Team struct {
 	segment *Segment
 	n, me   int
 	slot    int // the most bytes of one
+	largest int // the most bytes of a value
 	head    *header
 	ranks   []*control
 	boxes   []*mailbox
@@ -81,6 +82,8 @@ type Team struct {
 	direct
 
 	seq     uint64 // of the operation under way
+	call    Call   // the operation under way, or the one before
+	sum     uint64 // its checksum
 	tag     uint64 // its number and checksum
 	told    bool   // of it
 	base    int    // the steps of the methods that have been part of it
@@ -116,7 +119,7 @@ func New(segment *Segment, n, me int, p Processors, tuning choice.Tuning, lastin
 		return (*mailbox)(unsafe.Pointer(&mem[mailAt(n)+r*int(unsafe.Sizeof(mailbox{}))]))
 	}
 	t := &Team{
-		segment: segment, n: n, me: me, slot: slotSize(n), head: (*header)(unsafe.Pointer(&mem[0])),
+		segment: segment, n: n, me: me, slot: slotSize(n), largest: partOf(slotSize(n), n), head: (*header)(unsafe.Pointer(&mem[0])),
 		slots: newSlots(mem[slotsAt(n):], n), habit: newHabit(stretchSize(n), farther),
 		patience: p.patience(), ways: chosen(n, tuning), lasting: lasting, seen: make([]uint64, n), tagged: make([]uint64, n),
 		crowd: crowd{places: make([]uint32, 0, n)},
@@ -143,10 +146,10 @@ const stepBits = 24
 func (t *Team) Begin(seq uint64, call Call) {
 	t.seq, t.base, t.counted = seq, 0, t.chunks
 	t.Sent, t.Received, t.Waited = 0, 0, false
-	t.tag, t.told = seq<<32|uint64(call.sum()), false
-	did := &t.ranks[t.me].past[seq%remembered]
-	did.call = call
-	cpu.StoreRelease(&did.tag, t.tag)
+	if call != t.call { // which is sooner seen than summed up
+		t.call, t.sum = call, uint64(call.sum())
+	}
+	t.tag, t.told = seq<<32|t.sum, false
 }
 
 // Next lets one more method be part of the operation: its steps come after all those of the one before. Ranks that make the
@@ -167,7 +170,7 @@ const (
 func (t *Team) time(step int) uint64 { return at(t.seq, t.base+step) }
 
 // Call is the operation's.
-func (t *Team) Call() Call { return t.ranks[t.me].past[t.seq%remembered].call }
+func (t *Team) Call() Call { return t.call }
 
 // done tells the others that this rank has done step.
 func (t *Team) done(step int) {
@@ -183,6 +186,9 @@ func (t *Team) done(step int) {
 func (t *Team) tell() {
 	if !t.told {
 		t.told = true
+		did := &t.ranks[t.me].past[t.seq%remembered]
+		did.call = t.call
+		cpu.StoreRelease(&did.tag, t.tag)
 		cpu.StoreRelease(&t.ranks[t.me].tag, t.tag)
 	}
 }
