@@ -25,7 +25,7 @@ type collective struct {
 	reducing
 
 	ctx      context.Context
-	deadline time.Time // of what is under way
+	deadline time.Time // see left
 	team     *shm.Team // of the members here, which have begun it; may be nil
 	seq      uint64
 	behind   *collective   // the next in the order
@@ -92,6 +92,14 @@ func (g *Group) refused(err error) error {
 		g.lane.Refused(err.Error())
 	}
 	return err
+}
+
+// left is how long this rank may wait on: the group's timeout, from when it first looks.
+func (c *collective) left() time.Duration {
+	if c.deadline.IsZero() {
+		c.deadline = time.Now().Add(c.g.timeout)
+	}
+	return max(time.Until(c.deadline), time.Nanosecond)
 }
 
 // forget lets go of the caller's buffers, which a Work that is kept does not keep.

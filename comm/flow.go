@@ -1,8 +1,6 @@
 package comm
 
 import (
-	"time"
-
 	"github.com/gorun/gorun/comm/internal/endpoint"
 	"github.com/gorun/gorun/comm/internal/plan"
 	"github.com/gorun/gorun/comm/internal/reduce"
@@ -301,5 +299,5 @@ func (f *flow) wait(op *endpoint.Op) error {
 	if op.Poll() {
 		return op.Err()
 	}
-	return op.Sleep(f.c.ctx, max(time.Until(f.c.deadline), time.Nanosecond))
+	return op.Sleep(f.c.ctx, f.c.left())
 }

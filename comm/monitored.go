@@ -19,7 +19,7 @@ func MonitoredBarrier(ctx context.Context, g *Group) error {
 // callRoll lets c, a MonitoredBarrier, ask all ranks whether they have come, unless stop is called in time. One rank does so
 // for all, as a rule the first.
 func (c *collective) callRoll() (stop func()) {
-	deadline := c.deadline
+	deadline := time.Now().Add(c.left())
 	if d, ok := c.ctx.Deadline(); ok && d.Before(deadline) {
 		deadline = d
 	}

@@ -69,7 +69,6 @@ func (v *vector) emptied() vector {
 func (c *collective) perform() {
 	g := c.g
 	err := g.lane.Begin(c.seq, c.call)
-	c.deadline = time.Now().Add(g.timeout)
 	if err == nil && callKind(c.call.Op).isForTeams() {
 		err = c.attach()
 	}

@@ -3,7 +3,6 @@ package comm
 import (
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/gorun/gorun/comm/internal/endpoint"
 	"github.com/gorun/gorun/comm/internal/shm"
@@ -91,10 +90,7 @@ func (c *collective) await(rank int, d shm.Doze) error {
 		d.Sleep()
 		op.Withdraw()
 	}()
-	if c.deadline.IsZero() {
-		c.deadline = time.Now().Add(c.g.timeout)
-	}
-	err := op.Wait(c.ctx, max(time.Until(c.deadline), time.Nanosecond))
+	err := op.Wait(c.ctx, c.left())
 	d.Rouse()
 	<-awake
 	return err

@@ -32,7 +32,7 @@ type flight struct {
 // begin makes room for operation seq.
 func (f *flight) begin(seq uint64, call Call, peer, tag int) {
 	f.last = seq
-	f.records[seq%flightLength] = Record{Seq: seq, Call: call, Peer: peer, Tag: tag, Began: time.Now()}
+	f.records[seq%flightLength] = Record{Seq: seq, Call: call, Peer: peer, Tag: tag, Began: now()}
 }
 
 // note is the next operation, which was over at once.
@@ -59,9 +59,15 @@ func (f *flight) at(seq uint64) *Record {
 
 func (f *flight) end(seq uint64, err error) {
 	if r := f.at(seq); r != nil {
-		r.Ended, r.Err = time.Now(), err
+		r.Ended, r.Err = now(), err
 	}
 }
+
+// start is when the program began.
+var start = time.Now()
+
+// now is time.Now, except that it takes half as long and knows nothing of a clock that has been set since.
+func now() time.Time { return start.Add(time.Since(start)) }
 
 // all are the records, oldest first.
 func (f *flight) all() []Record {

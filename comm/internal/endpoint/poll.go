@@ -133,11 +133,11 @@ func (e *Endpoint) poll(op *Op) {
 	if e.opt.Crowded {
 		spin = crowdedSpin
 	}
-	var vain, shared time.Time
+	var vain, shared time.Duration // since when, as time goes since start; 0: not at all
 	for turn, yields := 0, 0; !op.finished() && len(e.streams) > 0; turn++ {
 		other := e.streams[turn/otherTurns%len(e.streams)]
 		if e.turn(op, other, turn%otherTurns == otherTurns-1) {
-			vain, yields = time.Time{}, 0
+			vain, yields = 0, 0
 			continue
 		}
 		if op.finished() {
@@ -146,13 +146,13 @@ func (e *Endpoint) poll(op *Op) {
 		if other.window != nil && turn%windowTurns > 0 && !e.woken {
 			continue
 		}
-		now := time.Now()
-		if vain.IsZero() {
+		now := time.Since(start)
+		if vain == 0 {
 			vain, shared = now, now
-		} else if now.Sub(vain) > spin {
+		} else if now-vain > spin {
 			break
 		}
-		share := e.woken || e.opt.Shared && e.opt.Crowded || now.Sub(shared) > shareTime && !e.opt.Crowded
+		share := e.woken || e.opt.Shared && e.opt.Crowded || now-shared > shareTime && !e.opt.Crowded
 		if share {
 			shared = now
 		}
