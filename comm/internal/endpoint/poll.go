@@ -43,10 +43,6 @@ func (e *Endpoint) pollable(p *peer, conn net.Conn) transport.Stream {
 	if err != nil {
 		return nil
 	}
-	if err := e.ready.Add(s.Descriptor(), p.rank); err != nil {
-		_ = s.Close()
-		return nil
-	}
 	e.streams = append(e.streams, p)
 	return s
 }

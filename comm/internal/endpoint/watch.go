@@ -29,8 +29,8 @@ func (e *Endpoint) startWatch() bool {
 }
 
 // watch moves bytes when nobody polls. It sleeps until a stream on which it is armed is ready, which it then no longer
-// is: for as long as others poll, it lets them, and looks again every now and then. When there is nothing to do it arms
-// all streams and sleeps again.
+// is: for as long as others poll, it lets them, and looks again every now and then, also whether there are more such streams.
+// When there is nothing to do it arms all streams and sleeps again.
 func (e *Endpoint) watch() {
 	defer e.wg.Done()
 	pause := shortestNap
@@ -43,9 +43,7 @@ func (e *Endpoint) watch() {
 			return
 		}
 		e.mu.Lock()
-		for _, rank := range ready {
-			e.peers[rank].armed = false
-		}
+		e.disarm(ready)
 		for busy := true; busy; {
 			if e.polling || e.waiting == 0 && e.polls != seen {
 				seen = e.polls
@@ -58,8 +56,12 @@ func (e *Endpoint) watch() {
 				case <-e.nudged:
 					pause = shortestNap
 				}
+				if ready, err = e.ready.Ready(); err != nil {
+					return
+				}
 				e.mu.Lock()
 				e.napping = false
+				e.disarm(ready)
 				continue
 			}
 			busy, pause = false, shortestNap
@@ -98,10 +100,24 @@ func (e *Endpoint) armAll() {
 
 // arm lets watch be woken when p has sent something, or there is room for what is queued for it. The mutex is held.
 func (e *Endpoint) arm(p *peer) {
-	events := p.stream.Arm(len(p.out) > 0 && !p.broken)
-	if err := e.ready.Arm(p.stream.Descriptor(), p.rank, events); err != nil {
+	set := e.ready.Add
+	if p.armed {
+		set = e.ready.Change
+	}
+	if err := set(p.stream.Descriptor(), p.rank, p.stream.Arm(len(p.out) > 0 && !p.broken)); err != nil {
 		p.ended = true
 		e.wg.Go(func() { e.broke(p, err) })
 	}
 	p.armed = true
+}
+
+// disarm says that watch is no longer woken by the streams of ranks. The mutex is held.
+func (e *Endpoint) disarm(ranks []int) {
+	for _, rank := range ranks {
+		p := e.peers[rank]
+		p.armed = false
+		if p.stream != nil {
+			_ = e.ready.Remove(p.stream.Descriptor())
+		}
+	}
 }

@@ -7,7 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Set is a set of descriptors, each known by an identifier of the caller's.
+// A Set is a set of descriptors, each known by an identifier of the caller's. What comes on a descriptor costs who sends it more
+// as long as that is in a set, also if nobody waits for it.
 type Set struct {
 	fd     int
 	file   *os.File // fd, as the runtime waits for it
@@ -16,6 +17,7 @@ type Set struct {
 	ready  []int
 	err    error
 	look   func(fd uintptr) bool // poll
+	glance func(fd uintptr) bool // poll, which then does not wait
 }
 
 // New returns an empty set.
@@ -34,25 +36,37 @@ func New() (*Set, error) {
 		return nil, err
 	}
 	s.look = s.poll
+	s.glance = func(fd uintptr) bool { s.poll(fd); return true }
 	return s, nil
 }
 
-// Add adds descriptor fd as id. It is not waited for until Arm. A descriptor that is closed leaves the set.
-func (s *Set) Add(fd, id int) error { return s.control(unix.EPOLL_CTL_ADD, fd, id, 0) }
+// Add adds descriptor fd as id, and lets Wait or Ready return id once, when one of events (of poll(2)) is there, or fd has failed
+// or ended. A descriptor that is closed leaves the set.
+func (s *Set) Add(fd, id int, events uint32) error {
+	return s.control(unix.EPOLL_CTL_ADD, fd, id, events)
+}
 
-// Arm lets Wait return id once, when one of events (of poll(2)) is there, or fd has failed or ended.
-func (s *Set) Arm(fd, id int, events uint32) error {
+// Change is Add of a descriptor that is in the set.
+func (s *Set) Change(fd, id int, events uint32) error {
 	return s.control(unix.EPOLL_CTL_MOD, fd, id, events)
 }
+
+// Remove takes fd out of the set.
+func (s *Set) Remove(fd int) error { return s.control(unix.EPOLL_CTL_DEL, fd, 0, 0) }
 
 func (s *Set) control(op, fd, id int, events uint32) error {
 	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(s.fd, op, fd, &unix.EpollEvent{Events: events | unix.EPOLLONESHOT, Fd: int32(id)}))
 }
 
-// Wait waits until descriptors that are armed become ready and returns which. The slice is good until the next Wait.
-func (s *Set) Wait() ([]int, error) {
+// Wait waits until descriptors become ready and returns which. The slice is good until the next Wait or Ready.
+func (s *Set) Wait() ([]int, error) { return s.read(s.look) }
+
+// Ready is Wait that returns at once.
+func (s *Set) Ready() ([]int, error) { return s.read(s.glance) }
+
+func (s *Set) read(look func(fd uintptr) bool) ([]int, error) {
 	s.ready, s.err = s.ready[:0], nil
-	if err := s.raw.Read(s.look); err != nil {
+	if err := s.raw.Read(look); err != nil {
 		return nil, os.ErrClosed
 	}
 	return s.ready, s.err

@@ -42,22 +42,28 @@ func check(t *testing.T, errs ...error) {
 	}
 }
 
-func TestEveryArmIsAnsweredOnce(t *testing.T) {
+func TestEveryDescriptorIsReturnedOnce(t *testing.T) {
 	s := newSet(t)
 	a, b := pair(t)
 	c, d := pair(t)
-	check(t, s.Add(a, 7), s.Add(c, 8), s.Arm(a, 7, unix.POLLIN))
-	write(t, d) // not armed
+	check(t, s.Add(a, 7, unix.POLLIN), s.Add(c, 8, unix.POLLIN), s.Remove(c))
+	write(t, d)
 	time.AfterFunc(time.Millisecond, func() { _, _ = unix.Write(b, []byte("x")) })
 	for range 3 {
 		ready, err := s.Wait() // hangs if an event is lost
 		if err != nil || !slices.Equal(ready, []int{7}) {
 			t.Fatalf("got %v, %v, want 7", ready, err)
 		}
-		write(t, b) // not armed
-		check(t, s.Arm(a, 7, unix.POLLIN))
+		write(t, b)
+		if ready, err = s.Ready(); err != nil || len(ready) > 0 {
+			t.Fatalf("got %v, %v, want nothing", ready, err)
+		}
+		check(t, s.Change(a, 7, unix.POLLIN))
 	}
-	check(t, s.Arm(c, 8, unix.POLLIN))
+	if ready, err := s.Ready(); err != nil || !slices.Equal(ready, []int{7}) {
+		t.Fatalf("got %v, %v, want 7", ready, err)
+	}
+	check(t, s.Remove(a), s.Add(a, 7, unix.POLLIN), s.Add(c, 8, unix.POLLIN))
 	seen := map[int]int{}
 	for len(seen) < 2 {
 		ready, err := s.Wait()
@@ -74,7 +80,7 @@ func TestEveryArmIsAnsweredOnce(t *testing.T) {
 func TestAnEndIsAnEvent(t *testing.T) {
 	s := newSet(t)
 	a, b := pair(t)
-	check(t, s.Add(a, 7), s.Arm(a, 7, unix.POLLIN))
+	check(t, s.Add(a, 7, unix.POLLIN))
 	go func() { _ = unix.Shutdown(b, unix.SHUT_RDWR) }()
 	if ready, err := s.Wait(); err != nil || !slices.Equal(ready, []int{7}) {
 		t.Errorf("got %v, %v, want 7", ready, err)
@@ -84,7 +90,7 @@ func TestAnEndIsAnEvent(t *testing.T) {
 func TestCloseEndsWait(t *testing.T) {
 	s := newSet(t)
 	a, _ := pair(t)
-	check(t, s.Add(a, 7), s.Arm(a, 7, unix.POLLIN))
+	check(t, s.Add(a, 7, unix.POLLIN))
 	ended := make(chan error)
 	go func() {
 		_, err := s.Wait()

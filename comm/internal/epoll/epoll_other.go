@@ -11,13 +11,19 @@ type Set struct{}
 func New() (*Set, error) { return nil, ErrUnsupported }
 
 // Add fails.
-func (*Set) Add(_, _ int) error { return ErrUnsupported }
+func (*Set) Add(_, _ int, _ uint32) error { return ErrUnsupported }
 
-// Arm fails.
-func (*Set) Arm(_, _ int, _ uint32) error { return ErrUnsupported }
+// Change fails.
+func (*Set) Change(_, _ int, _ uint32) error { return ErrUnsupported }
+
+// Remove fails.
+func (*Set) Remove(int) error { return ErrUnsupported }
 
 // Wait fails.
 func (*Set) Wait() ([]int, error) { return nil, ErrUnsupported }
+
+// Ready fails.
+func (*Set) Ready() ([]int, error) { return nil, ErrUnsupported }
 
 // Close does nothing.
 func (*Set) Close() error { return nil }
