@@ -103,10 +103,26 @@ func (c *collective) allGatherTask() task {
 	if c.byNodes(false) {
 		return task{nodes: (*collective).allGatherOn}
 	}
-	copy(out[c.g.rank*len(in):], in)
+	copyNear(out[c.g.rank*len(in):], in)
 	return inPlace(c.planned(func() plan.Plan {
 		return c.g.choose.AllGather(c.g.rank, c.g.Size(), len(in)/c.elem, c.elem)
 	}), out)
+}
+
+const (
+	// nearCopy is how much is copied at once so that it stays in the caches: much goes past them.
+	nearCopy = 256 << 10
+	// nearLimit is up to how many bytes there is room for it.
+	nearLimit = 4 << 20
+)
+
+// copyNear copies src to dst, which is sent from next, or combined with.
+func copyNear(dst, src []byte) {
+	for len(src) > nearCopy && len(src) <= nearLimit {
+		n := copy(dst[:nearCopy], src)
+		dst, src = dst[n:], src[n:]
+	}
+	copy(dst, src)
 }
 
 // AllGatherV is AllGather with blocks of different lengths: it copies in of every rank r to out[r] on every rank.
@@ -123,7 +139,7 @@ func AllGatherV[T Element](ctx context.Context, g *Group, out [][]T, in []T) err
 }
 
 func (c *collective) allGatherVTask() task {
-	copy(c.out.parts[c.g.rank], c.in.buf)
+	copyNear(c.out.parts[c.g.rank], c.in.buf)
 	c.g.anew = plan.RingAllGather(c.g.anew[:0], c.g.rank, c.out.blocks)
 	return task{plan: c.g.anew, src: c.out, dst: c.out}
 }

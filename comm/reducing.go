@@ -173,7 +173,7 @@ func (c *collective) scattered() task {
 	}
 	own := src.blocks[c.g.rank]
 	c.leaveIn(c.out.buf)
-	copy(c.operands, src.at(own, c.elem))
+	copyNear(c.operands, src.at(own, c.elem))
 	c.g.anew = plan.ReduceScatter(c.g.anew[:0], c.g.rank, src.blocks, c.red.ordered())
 	return task{
 		plan: c.g.anew,

@@ -64,7 +64,7 @@ func (e *Endpoint) push(p *peer) bool {
 	if len(p.out) == 0 || p.broken {
 		return false
 	}
-	v, _ := p.next(pieceLimit)
+	v, _ := p.next(pieceLimit + headerSize)
 	n, err := p.stream.TryWrite(v)
 	p.wrote(n)
 	if err != nil {
