@@ -63,6 +63,16 @@ type Stream interface {
 	Close() error
 }
 
+// A Gatherer is a Stream on which a short write costs as much as a long one, so that several better go together.
+type Gatherer interface {
+	Stream
+	// Gather says whether short writes wait: as long as the other side has not let know that it has read those before. What
+	// waits goes at once when that ends.
+	Gather(on bool)
+	// Acknowledge lets the other side know at once what has been read. It does so by itself, but may take its time.
+	Acknowledge()
+}
+
 // A Window is a Stream whose bytes can be had where they lie. To read or write takes no call of the system, so that there is no
 // need to do much at once.
 type Window interface {

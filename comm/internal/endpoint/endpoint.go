@@ -117,6 +117,8 @@ type Endpoint struct {
 	polling bool          // somebody polls
 	woken   bool          // somebody may go on who does not poll
 	polls   uint64        // how often somebody has
+	waits   uint64        // how often somebody has begun to
+	bursts  []*peer       // to which bursts go
 	waiting int           // waiters
 	line    []*waiter     // of them, those that would like to poll
 	spare   []*waiter     // for use again

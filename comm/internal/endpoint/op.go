@@ -71,6 +71,8 @@ func (op *Op) Done() <-chan struct{} {
 	defer op.lane.ep.mu.Unlock()
 	if op.done == nil {
 		op.done = make(chan struct{})
+		op.lane.ep.beginWait()
+		op.lane.ep.acknowledge(op)
 		op.lane.ep.nudge()
 		if op.finished() {
 			close(op.done)

@@ -46,6 +46,7 @@ func (e *Endpoint) enqueue(p *peer, f frame) {
 		f.settle()
 		return
 	}
+	e.gather(p, &f.header)
 	p.add(f)
 	if len(p.out) == 1 {
 		e.write(p)

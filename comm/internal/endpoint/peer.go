@@ -27,18 +27,21 @@ type peer struct {
 	left     bool // the peer has said goodbye
 	fate     Fate // once its stream has ended without
 
-	conn    net.Conn         // while up, if it blocks
-	stream  transport.Stream // while up, else
-	window  transport.Window // stream, if it is one
-	armed   bool             // watch is woken when stream is ready
-	ended   bool             // there is no more to read from stream
-	failure *Failure         // once gone
-	settled chan struct{}    // closed when up or gone
-	gone    chan struct{}    // closed when gone
+	conn     net.Conn           // while up, if it blocks
+	stream   transport.Stream   // while up, else
+	window   transport.Window   // stream, if it is one
+	gatherer transport.Gatherer // stream, if it is one
+	armed    bool               // watch is woken when stream is ready
+	ended    bool               // there is no more to read from stream
+	failure  *Failure           // once gone
+	settled  chan struct{}      // closed when up or gone
+	gone     chan struct{}      // closed when gone
 
 	in inbox
 	outbox
-	wake chan struct{} // tells the writer of a net.Conn of work
+	row   int           // short messages since this rank has last waited
+	since uint64        // which wait that was
+	wake  chan struct{} // tells the writer of a net.Conn of work
 
 	budget  int            // eager bytes that this rank may still send
 	owed    int            // eager bytes consumed and not yet given back

@@ -148,6 +148,9 @@ func (e *Endpoint) poll(op *Op) {
 		} else if now-vain > spin {
 			break
 		}
+		if yields == vainTurns {
+			e.acknowledge(op)
+		}
 		share := e.woken || e.opt.Shared && e.opt.Crowded || now-shared > shareTime && !e.opt.Crowded
 		if share {
 			shared = now

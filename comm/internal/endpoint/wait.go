@@ -36,6 +36,7 @@ func (op *Op) Poll() bool {
 	if !op.finished() {
 		e := op.lane.ep
 		e.mu.Lock()
+		e.beginWait()
 		e.poll(op)
 		e.mu.Unlock()
 	}
@@ -96,6 +97,7 @@ func (e *Endpoint) standBy(op *Op) *waiter {
 	}
 	w.next, op.waiters = op.waiters, w
 	e.waiting++
+	e.acknowledge(op)
 	if e.polling {
 		e.line = append(e.line, w)
 	}

@@ -44,7 +44,7 @@ const (
 	shortWrite = 4 << 10
 )
 
-// A stream implements transport.Stream over a socket. Its calls never block, so they are made without telling the Go
+// A stream implements transport.Gatherer over a socket. Its calls never block, so they are made without telling the Go
 // scheduler of them, at half the price.
 type stream struct {
 	fd    int
@@ -112,7 +112,20 @@ func written(n, _ uintptr, errno syscall.Errno) (int, error) {
 
 func (s *stream) Descriptor() int { return s.fd }
 
+// Gather implements transport.Gatherer, by Nagle's algorithm.
+func (s *stream) Gather(on bool) {
+	atOnce := 1
+	if on {
+		atOnce = 0
+	}
+	_ = unix.SetsockoptInt(s.fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, atOnce)
+}
+
+// Acknowledge implements transport.Gatherer.
+func (s *stream) Acknowledge() { _ = unix.SetsockoptInt(s.fd, unix.IPPROTO_TCP, unix.TCP_QUICKACK, 1) }
+
 func (s *stream) Arm(room bool) uint32 {
+	s.Acknowledge() // for who sleeps may need what waits for that
 	if room {
 		return unix.POLLIN | unix.POLLOUT
 	}

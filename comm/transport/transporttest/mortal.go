@@ -135,8 +135,20 @@ func (c mortalPollable) Stream() (transport.Stream, error) {
 	if w, ok := s.(transport.Window); ok {
 		return mortalWindow{mortalStream{s, c.m}, w}, nil
 	}
+	if g, ok := s.(transport.Gatherer); ok {
+		return mortalGatherer{mortalStream{s, c.m}, g}, nil
+	}
 	return mortalStream{s, c.m}, nil
 }
+
+// A mortalGatherer is a mortalStream that is a Gatherer.
+type mortalGatherer struct {
+	mortalStream
+	gatherer transport.Gatherer
+}
+
+func (g mortalGatherer) Gather(on bool) { g.gatherer.Gather(on) }
+func (g mortalGatherer) Acknowledge()   { g.gatherer.Acknowledge() }
 
 // A mortalWindow is a mortalStream that is a Window.
 type mortalWindow struct {
