@@ -57,5 +57,5 @@ func ExampleGroup_Ways() {
 		fmt.Println(world.Ways("all_reduce"))
 		return nil
 	})
-	// Output: [doubling halving ring]
+	// Output: [doubling halving ring bidirectional]
 }

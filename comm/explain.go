@@ -33,7 +33,7 @@ func Explain(op string, bytes int) string {
 	if err != nil {
 		return err.Error() + "\n"
 	}
-	e := explanation{op: operationName(op), bytes: bytes, rules: rules}
+	e := explanation{op: operationName(op), bytes: bytes, plans: plan.NewChoices(plan.Ways, rules)}
 	if !e.isKnown() {
 		return e.unknown(op)
 	}
@@ -47,7 +47,7 @@ func Explain(op string, bytes int) string {
 
 // Explain is like the function of that name, for g.
 func (g *Group) Explain(op string, bytes int) string {
-	e := explanation{op: operationName(op), bytes: bytes, rules: g.choose.Tuning}
+	e := explanation{op: operationName(op), bytes: bytes, plans: g.choose}
 	if !e.isKnown() {
 		return e.unknown(op)
 	}
@@ -70,7 +70,7 @@ func (g *Group) Explain(op string, bytes int) string {
 		}
 	default:
 		e.title("%d ranks on %d machines", n, len(at.Members))
-		e.onNodes(at, g.choose)
+		e.onNodes(at)
 	}
 	return e.String()
 }
@@ -130,7 +130,7 @@ type explanation struct {
 	strings.Builder
 	op    string
 	bytes int
-	rules choice.Tuning
+	plans plan.Choices
 }
 
 func (e *explanation) isKnown() bool { return slices.Contains(explained(), e.op) }
@@ -148,7 +148,7 @@ func (e *explanation) messages() choice.Table {
 	if e.has(pointToPoint) {
 		return pointToPoint
 	}
-	return plan.Ways
+	return e.plans.Table
 }
 
 func (e *explanation) title(format string, args ...any) {
@@ -159,7 +159,7 @@ func (e *explanation) line(format string, args ...any) { fmt.Fprintf(e, format+"
 
 // table prints what t has for an operation, with an arrow to what is picked.
 func (e *explanation) table(title string, t choice.Table, ranks, bytes int) {
-	e.ways(title, choice.Chooser{Table: t, Tuning: e.rules}, e.op, ranks, bytes)
+	e.ways(title, choice.Chooser{Table: t, Tuning: e.plans.Tuning}, e.op, ranks, bytes)
 }
 
 func (e *explanation) ways(title string, c choice.Chooser, op string, ranks, bytes int) {
@@ -197,18 +197,18 @@ var inStages = map[string][2]string{
 }
 
 // onNodes prints the stages of what ranks of several machines do.
-func (e *explanation) onNodes(at plan.Nodes, c plan.Choices) {
+func (e *explanation) onNodes(at plan.Nodes) {
 	stage, inSlices := inStages[e.op]
 	if !inSlices {
 		e.line("%s", blocksOn(at, e.op, e.bytes/len(at.Order())))
 		return
 	}
-	rails := c.Rails(at, e.bytes)
+	rails := e.plans.Rails(at, e.bytes)
 	if e.op != "barrier" {
-		e.ways("between machines", c.Chooser, aboutNodes, len(at.Members), e.bytes)
+		e.ways("between machines", e.plans.Chooser, aboutNodes, len(at.Members), e.bytes)
 	}
 	e.line("1. In memory, ranks of a machine: %s.", stage[0])
-	e.ways("2. By messages", c.Chooser, e.op, len(at.Members), (e.bytes+rails-1)/rails)
+	e.ways("2. By messages", e.plans.Chooser, e.op, len(at.Members), (e.bytes+rails-1)/rails)
 	e.line("3. In memory, ranks of a machine: %s.", stage[1])
 }
 

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-
-	"github.com/gorun/gorun/comm/internal/plan"
 )
 
 // picked has what an explanation points at, way by way.
@@ -52,6 +50,8 @@ func TestExplain(t *testing.T) {
 		{"halves", 4, "", "all_reduce", 1 << 20, "rails halving", "2 machines"},
 		{"halves", 4, "", "all_reduce", 1 << 10, "leaders doubling", "each combines its slice"},
 		{"halves", 4, "nodes=leaders", "all_reduce", 1 << 20, "leaders halving", ""},
+		{"uneven", 7, "", "all_reduce", 64 << 20, "rails bidirectional", "3 machines"},
+		{"uneven", 7, "all_reduce=ring", "all_reduce", 64 << 20, "rails ring", ""},
 		{"halves", 4, "", "all_to_all", 64, "", "Blocks are short"},
 		{"halves", 4, "", "all_to_all", 1 << 20, "", "Blocks go straight"},
 		{"halves", 4, "", "barrier", 0, "dissemination", "it lets them go"},
@@ -67,7 +67,7 @@ func TestExplain(t *testing.T) {
 			}
 			texts := map[string]int{}
 			for _, g := range w.groups {
-				g.choose = plan.NewChoices(rules)
+				g.choose.Tuning = rules
 				texts[g.Explain(c.op, c.bytes)]++
 			}
 			for text, n := range texts {
@@ -82,7 +82,7 @@ func TestExplain(t *testing.T) {
 // A group goes by the tuning that it is given: its ranks take the steps of that way, and get what they would by any other.
 func TestGroupsHaveTuningsOfTheirOwn(t *testing.T) {
 	const size = 4
-	for _, world := range []string{"mem", "shm"} {
+	for _, world := range []string{"mem", "pieces", "shm"} {
 		w := worldOver(t, world, size)
 		w.run(func(ctx context.Context, parent *Group) error {
 			for _, way := range parent.Ways("all_reduce") {
@@ -156,7 +156,7 @@ func TestAllRanksGoByTheTuningOfRank0(t *testing.T) {
 
 func TestTuningThatIsNone(t *testing.T) {
 	_, err := Init(t.Context(), WithStore(NewMemStore()), WithRank(0, 1), WithTuning("all_reduce=rink"))
-	if _, ok := errors.AsType[*ArgumentError](err); !ok || !strings.Contains(err.Error(), `all_reduce has no way "rink": want some of doubling, halving, ring; or of flat, shared`) {
+	if _, ok := errors.AsType[*ArgumentError](err); !ok || !strings.Contains(err.Error(), `all_reduce has no way "rink": want some of doubling, halving, ring, bidirectional; or of flat, shared`) {
 		t.Errorf("got %v", err)
 	}
 }

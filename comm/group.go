@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -80,6 +81,12 @@ type rankInfo struct {
 	Desk    string `json:"desk,omitempty"`    // where others get the memory that it makes; empty: it shares none
 }
 
+// machine tells r's machine from those of others: by its address, if ranks cannot share memory.
+func (r *rankInfo) machine() string {
+	host, _, _ := net.SplitHostPort(r.Addr)
+	return cmp.Or(r.Machine, host)
+}
+
 func newGroup(w *world, id uint64, ranks []int, cfg config) (*Group, error) {
 	lane, err := w.ep.Open(id, ranks)
 	if err != nil {
@@ -88,7 +95,7 @@ func newGroup(w *world, id uint64, ranks []int, cfg config) (*Group, error) {
 	g := &Group{
 		w: w, lane: lane, id: id, ranks: ranks, index: make(map[int]int, len(ranks)),
 		timeout: cfg.timeout, codec: cmp.Or(cfg.codec, defaultCodec), objectLimit: cmp.Or(cfg.objectLimit, DefaultObjectLimit),
-		choose: plan.NewChoices(cfg.rules),
+		choose: plan.NewChoices(w.ways(ranks), cfg.rules),
 	}
 	for i, r := range ranks {
 		g.index[r] = i

@@ -140,6 +140,6 @@ func AllGatherV[T Element](ctx context.Context, g *Group, out [][]T, in []T) err
 
 func (c *collective) allGatherVTask() task {
 	copyNear(c.out.parts[c.g.rank], c.in.buf)
-	c.g.anew = plan.RingAllGather(c.g.anew[:0], c.g.rank, c.out.blocks)
+	c.g.anew = c.g.choose.AllGatherApart(c.g.anew[:0], c.g.rank, c.out.blocks, c.elem)
 	return task{plan: c.g.anew, src: c.out, dst: c.out}
 }

@@ -59,7 +59,7 @@ func AllGatherObject[T any](ctx context.Context, g *Group, in T) ([]T, error) {
 	g = o.g
 	o.give(g.encode(in))
 	return collect[T](ctx, o, true, func(all vector) task {
-		return task{plan: plan.RingAllGather(nil, g.rank, all.blocks), src: all, dst: all}
+		return task{plan: g.choose.AllGatherApart(nil, g.rank, all.blocks, 1), src: all, dst: all}
 	})
 }
 

@@ -2,6 +2,7 @@ package comm
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/gorun/gorun/comm/internal/choice"
 	"github.com/gorun/gorun/comm/internal/plan"
@@ -14,6 +15,15 @@ import (
 // parseTuning reads rules for all that ranks choose.
 func parseTuning(rules string) (choice.Tuning, error) {
 	return choice.Parse(rules, plan.Ways, shm.Ways)
+}
+
+// ways are those that ranks choose from by themselves to exchange messages.
+func (w *world) ways(ranks []int) choice.Table {
+	machine := w.info[ranks[0]].machine()
+	if slices.ContainsFunc(ranks, func(r int) bool { return w.info[r].machine() != machine }) {
+		return plan.Ways
+	}
+	return plan.WaysNearby
 }
 
 // agreed is the tuning of first, which is rank 0. This rank may have been given another one, which does not count.

@@ -11,6 +11,10 @@ import (
 // that share a processor go on for longer; what combines them finds them in a cache still.
 const Piece = 1 << 20
 
+// mostMessage is the length in bytes of what goes in one direction of a ring before something goes in the other one: no
+// more than ranks send ahead of what they receive, or one direction would wait for the other.
+const mostMessage = 2 * Piece
+
 // shortBlock is the length in bytes up to which blocks better travel together, by way of other ranks, than each straight to
 // where it belongs.
 const shortBlock = 256
@@ -19,18 +23,26 @@ const shortBlock = 256
 // to a few ranks instead of to all.
 const manyRanks = 17
 
+// The ways round a ring.
+const (
+	oneWay   = "ring"
+	bothWays = "bidirectional"
+)
+
 // Ways are those of this package, for bytes of the whole vector; of "nodes" is how several nodes exchange what each has made in
 // memory.
 var Ways = choice.Table{
 	{Op: "all_reduce", Way: "doubling", UpTo: fewSteps, What: "recursive doubling: fewest steps, whole vectors"},
 	{Op: "all_reduce", Way: "halving", UpTo: limit(1 << 20), What: "recursive halving and doubling: fewest bytes, few steps"},
-	{Op: "all_reduce", Way: "ring", What: "ring reduce-scatter and all-gather: fewest bytes, between neighbours only"},
+	{Op: "all_reduce", Way: oneWay, UpTo: ofTwo, What: "ring reduce-scatter and all-gather: fewest bytes, between neighbours only"},
+	{Op: "all_reduce", Way: bothWays, What: "ring in both directions, with half of the vector each"},
 	{Op: "reduce", Way: "binomial", UpTo: treeLimit, What: "binomial tree"},
 	{Op: "reduce", Way: "chain", What: "pipeline from neighbour to neighbour"},
 	{Op: "broadcast", Way: "binomial", UpTo: treeLimit, What: "binomial tree"},
 	{Op: "broadcast", Way: "chain", What: "pipeline from neighbour to neighbour"},
 	{Op: "all_gather", Way: "bruck", UpTo: limit(80 << 10), What: "Bruck: fewest steps"},
-	{Op: "all_gather", Way: "ring", What: "ring: between neighbours only"},
+	{Op: "all_gather", Way: oneWay, UpTo: ofTwo, What: "ring: between neighbours only"},
+	{Op: "all_gather", Way: bothWays, What: "ring in both directions, with half of every block each"},
 	{Op: "reduce_scatter", Way: "pairwise", What: "pairwise exchange: each block straight to its owner"},
 	{Op: "all_to_all", Way: "bruck", UpTo: shortBlocks(4), What: "Bruck: blocks travel together, by way of other ranks"},
 	{Op: "all_to_all", Way: "pairwise", What: "pairwise exchange: each block straight to where it belongs"},
@@ -44,7 +56,29 @@ var Ways = choice.Table{
 	{Op: "scan", Way: "doubling", What: "recursive doubling, in order of rank"},
 }
 
+// WaysNearby are those of ranks that are all on one machine: what they send shares no network, only processors, to which two
+// directions are more work than one.
+var WaysNearby = nearby(Ways)
+
+func nearby(ways choice.Table) choice.Table {
+	near := slices.Clone(ways)
+	for i := range near {
+		if near[i].Way == oneWay {
+			near[i].UpTo = nil
+		}
+	}
+	return near
+}
+
 func limit(bytes int) func(int) int { return func(int) int { return bytes } }
+
+// ofTwo is for two ranks, to whom both directions are one.
+func ofTwo(ranks int) int {
+	if ranks == 2 {
+		return choice.Any
+	}
+	return choice.Never
+}
 
 // fewSteps is the length of an all-reduce up to which fewer steps beat fewer bytes. Two ranks send as many bytes either way.
 func fewSteps(ranks int) int {
@@ -74,12 +108,13 @@ func treeLimit(ranks int) int {
 	return ((ranks-2)/(depth-1) + 1) * Piece
 }
 
-// Choices makes plans by the ways that are chosen. The choice depends on nothing but the call, so every rank makes the same.
+// Choices makes plans by the ways that are chosen. The choice depends on nothing but the call and where the group's ranks are, so
+// every rank makes the same.
 type Choices struct{ choice.Chooser }
 
-// NewChoices are those of Ways, which tuning overrules.
-func NewChoices(tuning choice.Tuning) Choices {
-	return Choices{choice.Chooser{Table: Ways, Tuning: tuning}}
+// NewChoices are those of ways, which tuning overrules.
+func NewChoices(ways choice.Table, tuning choice.Tuning) Choices {
+	return Choices{choice.Chooser{Table: ways, Tuning: tuning}}
 }
 
 // AllReduce is the plan for a vector of n elements of elem bytes each; ordered says that the operation does not commute.
@@ -89,14 +124,19 @@ func (c Choices) AllReduce(rank, size, n, elem int, ordered bool) Plan {
 		return DoublingAllReduce(rank, size, n)
 	case ordered || way == "halving":
 		return HalvingAllReduce(rank, size, n)
+	case way == bothWays:
+		return BidirectionalAllReduce(rank, size, n, messages(n/size*elem))
 	}
 	return RingAllReduce(rank, size, n)
 }
 
 // AllGather is the plan for collecting blocks of n elements of elem bytes each.
 func (c Choices) AllGather(rank, size, n, elem int) Plan {
-	if c.Pick("all_gather", size, size*n*elem) == "bruck" {
+	switch c.Pick("all_gather", size, size*n*elem) {
+	case "bruck":
 		return BruckAllGather(rank, size, n)
+	case bothWays:
+		return BidirectionalAllGather(nil, rank, equal(size, n), messages(n*elem))
 	}
 	return RingAllGather(nil, rank, equal(size, n))
 }
@@ -107,8 +147,23 @@ func (c Choices) AllGatherV(rank int, blocks []Range, elem int) Plan {
 	if slices.Equal(blocks, equal(len(blocks), n)) {
 		return c.AllGather(rank, len(blocks), n, elem)
 	}
-	return RingAllGather(nil, rank, blocks)
+	return c.AllGatherApart(nil, rank, blocks, elem)
 }
+
+// AllGatherApart adds to p AllGatherV of blocks that need not be one vector: each travels by itself.
+func (c Choices) AllGatherApart(p Plan, rank int, blocks []Range, elem int) Plan {
+	longest, whole := 0, 0
+	for _, b := range blocks {
+		longest, whole = max(longest, b.Len()), whole+b.Len()
+	}
+	if c.Pick("all_gather", len(blocks), whole*elem) == bothWays {
+		return BidirectionalAllGather(p, rank, blocks, messages(longest*elem))
+	}
+	return RingAllGather(p, rank, blocks)
+}
+
+// messages is in how many messages half a block of so many bytes travels.
+func messages(block int) int { return max(block/2/mostMessage, 1) }
 
 // equal are blocks of n elements.
 func equal(size, n int) []Range {

@@ -65,7 +65,7 @@ func TestRailsAndSlices(t *testing.T) {
 // drawNodes are the Nodes of every rank.
 // chosen is what is chosen without a tuning, oneRail the longest vector that one rail carries then.
 var (
-	chosen  Choices = NewChoices(nil)
+	chosen  Choices = NewChoices(Ways, nil)
 	oneRail         = chosen.Limit("nodes", "leaders", 2)
 )
 

@@ -19,6 +19,12 @@ func (r Range) Len() int { return r.Hi - r.Lo }
 // Overlaps says whether r and s have elements in common.
 func (r Range) Overlaps(s Range) bool { return max(r.Lo, s.Lo) < min(r.Hi, s.Hi) }
 
+// part is the i-th of size parts of r.
+func (r Range) part(size, i int) Range {
+	p := Even(r.Len(), size, i)
+	return Range{r.Lo + p.Lo, r.Lo + p.Hi}
+}
+
 // A Merge says what becomes of elements that arrive.
 type Merge uint8
 
@@ -45,6 +51,12 @@ type Step struct {
 	From  int
 	Recv  Range
 	Merge Merge
+}
+
+// part is s with the i-th of so many parts of what it moves.
+func (s Step) part(size, i int) Step {
+	s.Send, s.Recv = s.Send.part(size, i), s.Recv.part(size, i)
+	return s
 }
 
 func (s Step) String() string {
@@ -88,6 +100,15 @@ func Even(n, size, i int) Range {
 		hi++
 	}
 	return Range{lo, hi}
+}
+
+// evenBlocks are all blocks of Even.
+func evenBlocks(size, n int) []Range {
+	blocks := make([]Range, size)
+	for i := range blocks {
+		blocks[i] = Even(n, size, i)
+	}
+	return blocks
 }
 
 // mod is the non-negative remainder of a divided by size.

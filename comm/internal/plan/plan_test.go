@@ -32,12 +32,14 @@ func TestAllReduceCombinesEveryRankOnceEverywhere(t *testing.T) {
 		algorithm func(rank, size, n int) Plan
 		ordered   bool
 	}{
-		"ring":     {RingAllReduce, false},
-		"doubling": {DoublingAllReduce, true},
-		"halving":  {HalvingAllReduce, true},
-		"chosen":   {func(rank, size, n int) Plan { return chosen.AllReduce(rank, size, n, 4<<10, false) }, false},
-		"long":     {func(rank, size, n int) Plan { return chosen.AllReduce(rank, size, n, 1<<20, false) }, false},
-		"ordered":  {func(rank, size, n int) Plan { return chosen.AllReduce(rank, size, n, 4<<10, true) }, true},
+		"ring":      {RingAllReduce, false},
+		"both ways": {func(rank, size, n int) Plan { return BidirectionalAllReduce(rank, size, n, 1) }, false},
+		"in turn":   {func(rank, size, n int) Plan { return BidirectionalAllReduce(rank, size, n, 3) }, false},
+		"doubling":  {DoublingAllReduce, true},
+		"halving":   {HalvingAllReduce, true},
+		"chosen":    {func(rank, size, n int) Plan { return chosen.AllReduce(rank, size, n, 4<<10, false) }, false},
+		"long":      {func(rank, size, n int) Plan { return chosen.AllReduce(rank, size, n, 1<<20, false) }, false},
+		"ordered":   {func(rank, size, n int) Plan { return chosen.AllReduce(rank, size, n, 4<<10, true) }, true},
 	} {
 		t.Run(name, rapid.MakeCheck(func(t *rapid.T) {
 			size, n := drawSize(t), rapid.IntRange(0, 40).Draw(t, "n")
@@ -63,7 +65,8 @@ func TestReduceScatterLeavesEveryBlockWithItsOwner(t *testing.T) {
 		ordered   bool
 	}{
 		"ring": {RingReduceScatter, false}, "pairwise": {PairwiseReduceScatter, false}, "ordered": {OrderedReduceScatter, true},
-		"chosen": {func(p Plan, rank int, blocks []Range) Plan { return ReduceScatter(p, rank, blocks, true) }, true},
+		"both ways": {func(p Plan, rank int, blocks []Range) Plan { return BidirectionalReduceScatter(p, rank, blocks, 2) }, false},
+		"chosen":    {func(p Plan, rank int, blocks []Range) Plan { return ReduceScatter(p, rank, blocks, true) }, true},
 	} {
 		t.Run(name, rapid.MakeCheck(func(t *rapid.T) {
 			size := drawSize(t)
@@ -100,15 +103,53 @@ func TestAllGatherCollectsEveryBlock(t *testing.T) {
 		vec := own(size, n)
 		simulate(t, plansOf(size, func(r int) Plan { return RingAllGather(nil, r, blocks) }), vec, vec)
 		checkGathered(t, vec, blocks)
+		for _, elem := range []int{1, 4 * Piece} {
+			vec = own(size, n)
+			simulate(t, plansOf(size, func(r int) Plan { return chosen.AllGatherV(r, blocks, elem) }), vec, vec)
+			checkGathered(t, vec, blocks)
+		}
 
 		n = rapid.IntRange(0, 3).Draw(t, "n")
 		blocks = equal(size, n)
-		for _, elem := range []int{1, 1 << 20} {
+		for _, elem := range []int{1, 4 * Piece} {
 			vec = own(size, size*n)
 			simulate(t, plansOf(size, func(r int) Plan { return chosen.AllGather(r, size, n, elem) }), vec, vec)
 			checkGathered(t, vec, blocks)
 		}
 	})
+}
+
+// Of a long vector both neighbours are sent as much, and what goes to one is never far behind what goes to the other.
+func TestBothDirectionsAreUnderWay(t *testing.T) {
+	const size, elem = 5, 1 << 10
+	for _, p := range []Plan{chosen.AllReduce(1, size, 1<<20, elem, false), chosen.AllGather(1, size, 1<<20, elem)} {
+		sent := map[int]int{}
+		for _, s := range p {
+			sent[s.To] += s.Send.Len() * elem
+			if ahead := sent[2] - sent[0]; s.From != 2-s.To || ahead < -2*mostMessage || ahead > 2*mostMessage {
+				t.Fatalf("%v: %d bytes ahead", s, ahead)
+			}
+		}
+		if len(sent) != 2 || sent[0] == 0 || sent[0]-sent[2] > len(p)*elem || sent[2]-sent[0] > len(p)*elem {
+			t.Errorf("sent %v", sent)
+		}
+	}
+}
+
+func TestRingsOfTwoAndOnOneMachine(t *testing.T) {
+	for _, c := range []struct {
+		choices Choices
+		size    int
+		want    string
+	}{
+		{chosen, 2, oneWay}, {chosen, 3, bothWays}, {chosen, 100, bothWays}, {NewChoices(WaysNearby, nil), 3, oneWay},
+	} {
+		for _, op := range []string{"all_reduce", "all_gather"} {
+			if got := c.choices.Pick(op, c.size, 64<<20); got != c.want {
+				t.Errorf("%s on %d ranks goes by %q, want %q", op, c.size, got, c.want)
+			}
+		}
+	}
 }
 
 func checkGathered(t *rapid.T, vec [][]element, blocks []Range) {
@@ -342,4 +383,15 @@ func ExampleRingAllReduce() {
 	// send [4:6]→2 reduce left [2:4]←0
 	// send [2:4]→2 recv [0:2]←0
 	// send [0:2]→2 recv [4:6]←0
+}
+
+func ExampleBidirectionalAllGather() {
+	for _, step := range BidirectionalAllGather(nil, 1, evenBlocks(3, 6), 1) {
+		fmt.Println(step)
+	}
+	// Output:
+	// send [2:3]→2 recv [0:1]←0
+	// send [3:4]→0 recv [5:6]←2
+	// send [0:1]→2 recv [4:5]←0
+	// send [5:6]→0 recv [1:2]←2
 }
