@@ -80,6 +80,9 @@ func (f *flow) run() error {
 		for !f.awaited.isFull() && f.mayReceive() {
 			f.receive()
 		}
+		if err := f.reap(); err != nil {
+			return err
+		}
 		for !f.sent.isFull() && f.maySend() {
 			f.send()
 		}
@@ -215,6 +218,16 @@ func mergeInto(m plan.Merge, kernel reduce.Kernel, into, own, arrived []byte) {
 	default:
 		copy(into, arrived)
 	}
+}
+
+// reap makes room for what is to be sent, where what has been has gone.
+func (f *flow) reap() error {
+	for !f.sent.isEmpty() && f.sent.oldest().op.Ended() {
+		if err := f.wait(f.sent.pop().op); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // free waits until nothing that is being sent is of r, which is about to be overwritten.

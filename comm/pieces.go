@@ -43,6 +43,8 @@ type under struct {
 func (q *queue) isEmpty() bool { return q.n == 0 }
 func (q *queue) isFull() bool  { return q.n == mostPieces }
 
+func (q *queue) oldest() *under { return &q.ring[q.first] }
+
 func (q *queue) push(u under) {
 	q.ring[(q.first+q.n)%mostPieces] = u
 	q.n++
