@@ -48,7 +48,7 @@ func workers(c Config, round *rendezvous.Round) []env.Worker {
 }
 
 // ofComm are variables by which a user speaks to package comm.
-var ofComm = []string{"GORUN_COMM_TUNE", "GORUN_KERNELS"}
+var ofComm = []string{"GORUN_COMM_CONNECTIONS", "GORUN_COMM_TUNE", "GORUN_KERNELS"}
 
 // inherit is what workers keep of the agent's environment, with torchrun's defaults added. What an outer gorun or
 // torchrun said to the agent about itself is not for its workers.

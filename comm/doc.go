@@ -54,8 +54,8 @@
 // # Memory
 //
 // Ranks of one machine carry out collectives in memory that they share, which has no name and is gone with the last of them; what
-// goes from machine to machine, and all else, goes over TCP. See [WithTransport]. Collectives of ranks that are all on one
-// machine do not even copy through it if their buffers are of [Alloc].
+// goes from machine to machine, and all else, goes over TCP. See [WithTransport] and [WithConnections]. Collectives
+// of ranks that are all on one machine do not even copy through it if their buffers are of [Alloc].
 //
 // # Trust
 //

@@ -57,6 +57,7 @@ func ExampleWithInitMethod() {
 				comm.WithToken("known to both ranks only"), // better from a file, or in GORUN_TOKEN
 				comm.WithTLS(),
 				comm.WithTransport("tcp"),
+				comm.WithConnections(4), // to each rank, as for a cloud that limits each
 			)
 			if err != nil {
 				fmt.Println(err)

@@ -76,7 +76,7 @@ func (c *config) place() (place, error) {
 		return place{}, err
 	}
 	switch c.transport {
-	case "auto", "shm", "tcp":
+	case auto, "shm", "tcp":
 	default:
 		return place{}, fmt.Errorf("transport %q: want auto, shm or tcp", c.transport)
 	}
@@ -184,7 +184,8 @@ func join(ctx context.Context, cfg config, p place) (*Group, error) {
 	}
 	cfg.without = cfg.doWithout()
 	far := tcp.New(ln, tcp.Config{
-		World: world.ID, Rank: p.rank, Peers: addresses(world.Ranks), Token: token, TLS: identity, Near: cfg.near, Log: cfg.log,
+		World: world.ID, Rank: p.rank, Peers: addresses(world.Ranks), Token: token, Log: cfg.log,
+		Connections: cfg.ofStream, Here: world.on(me.machine()), TLS: identity, Near: cfg.near,
 	})
 	g, err := newWorld(cfg, p.rank, world.ID, world.Ranks, cfg.nearby(far, desk, world.ID, p.rank, world.Ranks), desk)
 	if err == nil {

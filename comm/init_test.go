@@ -84,6 +84,10 @@ func TestWaysToMeet(t *testing.T) {
 			"tls from machine to machine": {
 				WithInitMethod("tcp://" + freePort(t)), WithToken(longToken), WithTLS(), notNear,
 			},
+			"several connections": {WithStore(NewMemStore()), WithTransport("tcp"), WithConnections(3)},
+			"from machine to machine": {
+				WithInitMethod("tcp://" + freePort(t)), WithToken(longToken), WithTransport("tcp"), notNear,
+			},
 		}
 		for name, opts := range ways {
 			t.Run(fmt.Sprintf("%s %d", name, size), func(t *testing.T) {
@@ -311,6 +315,8 @@ func TestPlacesThatMakeNoSense(t *testing.T) {
 		"relative file":     {[]Option{WithInitMethod("file://meet"), WithRank(0, 2)}, `want env://, tcp://host:port or file:///path`},
 		"bad port":          {[]Option{WithInitMethod("tcp://127.0.0.1:banana"), WithRank(0, 2)}, `tcp://127.0.0.1:banana`},
 		"unknown transport": {[]Option{WithTransport("pigeon")}, `transport "pigeon": want auto, shm or tcp`},
+		"no connections":    {[]Option{WithConnections(0)}, `"0" connections: want auto or 1 to 16`},
+		"many connections":  {[]Option{WithConnections(17)}, `"17" connections: want auto or 1 to 16`},
 		"no timeout":        {[]Option{WithTimeout(0)}, "timeout 0s: want a positive duration"},
 		"no token":          {[]Option{WithInitMethod("tcp://192.0.2.1:29500"), WithRank(1, 2)}, "192.0.2.1:29500 can be reached from the network and there is no token"},
 		"no directory":      {[]Option{WithInitMethod("file:///no/such/directory/meet"), WithRank(0, 2)}, "/no/such/directory/meet"},

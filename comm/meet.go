@@ -188,6 +188,16 @@ func (w worldDoc) check(p place, me rankInfo) error {
 	return nil
 }
 
+// on is how many ranks are on a machine.
+func (w worldDoc) on(machine string) (ranks int) {
+	for _, other := range w.Ranks {
+		if other.machine() == machine {
+			ranks++
+		}
+	}
+	return ranks
+}
+
 func self(addr string) rankInfo {
 	host, err := os.Hostname()
 	if err != nil {

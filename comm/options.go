@@ -6,13 +6,18 @@ import (
 	"math"
 	"net"
 	"os"
+	"strconv"
 	"time"
 
 	"github.com/gorun/gorun/comm/internal/choice"
+	"github.com/gorun/gorun/comm/transport/tcp"
 )
 
 // DefaultTimeout is the limit of one operation, and of Init, unless [WithTimeout] says otherwise.
 const DefaultTimeout = 30 * time.Minute
+
+// auto lets comm see what suits.
+const auto = "auto"
 
 // An Option changes how [Init] joins, or what [NewGroup] makes.
 type Option func(*config)
@@ -31,6 +36,9 @@ type config struct {
 	tuning     string
 	rules      choice.Tuning // that tuning means
 
+	connections string // of a stream: a number, or auto; empty: auto
+	ofStream    int    // that connections means; 0: auto
+
 	codec       Codec
 	objectLimit int
 
@@ -42,8 +50,8 @@ type config struct {
 
 func newConfig(opts []Option) config {
 	c := config{
-		method: "env://", timeout: DefaultTimeout, transport: "auto", news: newsTimeout, token: os.Getenv("GORUN_TOKEN"),
-		tuning: os.Getenv("GORUN_COMM_TUNE"), tls: os.Getenv("GORUN_TLS") == "True", flightOnQuit: true, log: slog.Default(),
+		method: "env://", timeout: DefaultTimeout, transport: auto, news: newsTimeout, token: os.Getenv("GORUN_TOKEN"),
+		tuning: os.Getenv("GORUN_COMM_TUNE"), connections: os.Getenv("GORUN_COMM_CONNECTIONS"), tls: os.Getenv("GORUN_TLS") == "True", flightOnQuit: true, log: slog.Default(),
 	}
 	for _, o := range opts {
 		o(&c)
@@ -54,10 +62,16 @@ func newConfig(opts []Option) config {
 	return c
 }
 
-// check refuses settings that make no sense for any group, and reads the tuning.
+// check refuses settings that make no sense for any group, and reads those that are text.
 func (c *config) check() (err error) {
 	if c.rules, err = parseTuning(c.tuning); err != nil {
 		return err
+	}
+	if c.connections != "" && c.connections != auto {
+		c.ofStream, err = strconv.Atoi(c.connections)
+		if err != nil || c.ofStream < 1 || c.ofStream > tcp.MostConnections {
+			return fmt.Errorf("%q connections: want auto or 1 to %d (GORUN_COMM_CONNECTIONS)", c.connections, tcp.MostConnections)
+		}
 	}
 	switch {
 	case c.timeout <= 0:
@@ -88,6 +102,11 @@ func WithTimeout(d time.Duration) Option { return func(c *config) { c.timeout = 
 // WithTransport says how bytes move: "tcp", or "auto" (the default), which lets ranks of one machine share memory where they
 // can. "shm" is "auto" for those who rely on it: an error where they cannot.
 func WithTransport(name string) Option { return func(c *config) { c.transport = name } }
+
+// WithConnections says how many TCP connections carry what goes to another rank, 1 to 16, of streams that this rank opens. By
+// default, which is that of GORUN_COMM_CONNECTIONS or else "auto", it is one, and more to other machines where one would not fill
+// the network: see "Several connections" in docs/comm.md.
+func WithConnections(n int) Option { return func(c *config) { c.connections = strconv.Itoa(n) } }
 
 // WithLogger says where comm tells of strangers that it turned away, of operations that take long, and of all that led to a
 // failure (see [Flight]). The default is [slog.Default], which writes to stderr; nil is silent.

@@ -107,7 +107,7 @@ func TestWithoutSharedMemory(t *testing.T) {
 func TestRandomProgramsOfTeamsWithFaults(t *testing.T) {
 	for _, name := range []string{"killed", "leaves", "aborts", "calls another"} {
 		for seed := range uint64(7) {
-			transport := everywhere[2:][seed]
+			transport := everywhere[3:][seed]
 			t.Run(fmt.Sprintf("%s over %s, seed %d", name, transport, seed), func(t *testing.T) {
 				const size = 5
 				rng := rand.New(rand.NewPCG(seed, 1))

@@ -38,6 +38,9 @@ var transports = map[string]func(t testing.TB, size int) []transport.Transport{
 		return trs
 	},
 	"tcp": func(t testing.TB, size int) []transport.Transport { return overTCP(t, size, tcp.Config{}) },
+	"bundles": func(t testing.TB, size int) []transport.Transport {
+		return overTCP(t, size, tcp.Config{Connections: 3})
+	},
 	"tls": func(t testing.TB, size int) []transport.Transport {
 		token := []byte("a secret of 16 bytes and more")
 		identity, err := auth.NewIdentity(token, "workers")
@@ -94,7 +97,7 @@ var placements = map[string]func(r, size int) int{
 
 var (
 	onSeveralMachines = []string{"mixed", "halves", "one apart", "one pair", "uneven", "scattered"}
-	everywhere        = append([]string{"mem", "tcp", "shm", "pieces"}, onSeveralMachines...)
+	everywhere        = append([]string{"mem", "tcp", "bundles", "shm", "pieces"}, onSeveralMachines...)
 )
 
 // worldOver makes a world on a transport, or one whose ranks share memory. In that of pieces, messages are cut into very small

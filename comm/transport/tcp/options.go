@@ -15,17 +15,27 @@ const (
 
 // tuned sets conn's options and returns stream, which is conn or is made of it, as the endpoint is to have it.
 func (t *Transport) tuned(conn, stream net.Conn) net.Conn {
-	c, ok := conn.(*net.TCPConn)
-	if !ok {
-		return stream
+	switch c := conn.(type) {
+	case *net.TCPConn:
+		t.setOptions(c)
+		if stream == conn {
+			return pollable(c)
+		}
+	case *bundle:
+		for _, part := range c.conns {
+			t.setOptions(part.(*net.TCPConn))
+		}
+		if stream == conn {
+			return pollableBundle(c)
+		}
 	}
+	return stream
+}
+
+func (t *Transport) setOptions(c *net.TCPConn) {
 	// Notice a vanished host on an idle connection within half a minute.
 	_ = c.SetKeepAliveConfig(net.KeepAliveConfig{
 		Enable: true, Idle: 10 * time.Second, Interval: 5 * time.Second, Count: 4,
 	})
-	setOptions(c, !t.cfg.Near(conn))
-	if stream == conn {
-		return pollable(c)
-	}
-	return stream
+	setOptions(c, !t.cfg.Near(c))
 }

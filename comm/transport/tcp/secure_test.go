@@ -151,7 +151,7 @@ func (m *middle) run() {
 				from, to net.Conn
 				n        int64
 			}{
-				{calls[i].caller, calls[i].callee, 8 + 32 + 2 + 16},
+				{calls[i].caller, calls[i].callee, 8 + 32 + 2 + helloSize},
 				{calls[i].callee, calls[i].caller, 8 + 32 + 32},
 				{calls[i].caller, calls[i].callee, 32},
 				{calls[i].callee, calls[i].caller, 1 + 2 + 7 + 32},

@@ -21,6 +21,15 @@ type pollableConn struct{ *net.TCPConn }
 // Stream implements transport.Pollable. It takes the socket away from the Go runtime, which would be woken for every
 // packet.
 func (c pollableConn) Stream() (transport.Stream, error) {
+	s, err := socket(c.TCPConn)
+	if err != nil {
+		return nil, err
+	}
+	return s, c.Close()
+}
+
+// socket is c's, which c may then be closed without.
+func socket(c *net.TCPConn) (*stream, error) {
 	raw, err := c.SyscallConn()
 	if err != nil {
 		return nil, err
@@ -34,7 +43,7 @@ func (c pollableConn) Stream() (transport.Stream, error) {
 	if err != nil {
 		return nil, os.NewSyscallError("fcntl", err)
 	}
-	return s, c.Close()
+	return s, nil
 }
 
 const (

@@ -7,4 +7,8 @@ import "net"
 // Elsewhere goroutines read and write.
 func pollable(c *net.TCPConn) net.Conn { return c }
 
+func pollableBundle(b *bundle) net.Conn { return b }
+
 func setOptions(*net.TCPConn, bool) {}
+
+func measure(*net.TCPConn) way { return way{} }

@@ -1,5 +1,6 @@
 // Package tcp is the transport between nodes, and between processes of one node when shared memory is not to be
-// had: one TCP connection per pair of ranks that talk, opened when it is first needed.
+// had: one stream per pair of ranks that talk, opened when it is first needed. It is one TCP connection, or a bundle of
+// several where one would not carry what the network does, see connections.
 //
 // Every connection opens with a mutual challenge on the job's token (package auth), so that a stranger, a port
 // scanner or a worker of another job is turned away before it can send a frame. What has not proven itself costs
@@ -8,7 +9,6 @@ package tcp
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -36,6 +36,9 @@ type Config struct {
 	Token []byte       // shared secret; may be empty on loopback
 	Log   *slog.Logger // nil: silent
 
+	Connections int // of a stream that this rank opens, at most MostConnections; 0: as many as its way needs
+	Here        int // ranks of this rank's machine, which share its network; 0: it alone
+
 	TLS  *auth.Identity           // encrypts streams that leave the machine; nil: none is encrypted
 	Near func(conn net.Conn) bool // which do not; nil: those whose ends have one address, or loopback ones
 }
@@ -48,6 +51,9 @@ type Transport struct {
 	stop    context.CancelFunc
 	wg      sync.WaitGroup
 	unknown chan struct{} // a slot for every connection that has not proven itself
+	stripe  int           // see bundle
+
+	gatherings gatherings
 }
 
 // New returns a transport that accepts peers on ln, which it owns from now on.
@@ -58,7 +64,7 @@ func New(ln net.Listener, cfg Config) *Transport {
 	if cfg.Near == nil {
 		cfg.Near = OnOneMachine
 	}
-	t := &Transport{cfg: cfg, ln: ln, unknown: make(chan struct{}, maxUnproven)}
+	t := &Transport{cfg: cfg, ln: ln, unknown: make(chan struct{}, maxUnproven), stripe: stripe}
 	t.ctx, t.stop = context.WithCancel(context.Background())
 	return t
 }
@@ -97,7 +103,6 @@ func (t *Transport) Serve(h transport.Handler) {
 			go func() {
 				defer t.wg.Done()
 				t.accept(conn, h)
-				<-t.unknown
 			}()
 		}
 	}()
@@ -114,32 +119,35 @@ func (t *Transport) Close() error {
 	return err
 }
 
-// accept runs the handshake with whoever opened conn and hands a peer to h.
+// accept runs the handshake with whoever opened conn, and hands a peer to h once its stream is whole.
 func (t *Transport) accept(conn net.Conn, h transport.Handler) {
 	defer context.AfterFunc(t.ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })()
 	_ = conn.SetDeadline(time.Now().Add(handshakeTimeout))
-	admitted := -1
-	_, err := auth.Accept(conn, t.cfg.Token, func(hello []byte) ([]byte, error) {
-		from, err := t.checkHello(hello)
-		if err != nil {
+	var from hello
+	var whole *gathering
+	admitted := false
+	_, err := auth.Accept(conn, t.cfg.Token, func(said []byte) (reply []byte, err error) {
+		switch from, err = t.checkHello(said); {
+		case err != nil:
 			return nil, err
-		}
-		if !h.Admit(from) {
+		case from.part > 0:
+			return replyWelcome, t.gatherings.add(from, nil)
+		case !h.Admit(int(from.rank)):
 			return replyCrossed, nil
 		}
-		admitted = from
+		admitted, whole = true, t.gatherings.begin(from)
 		return replyWelcome, nil
 	})
-	stream := conn
-	if err == nil && admitted >= 0 {
-		stream, err = t.secure(conn, admitted, t.cfg.Rank)
-	}
+	<-t.unknown
 	switch {
-	case err == nil && admitted >= 0 && conn.SetDeadline(time.Time{}) == nil && t.ctx.Err() == nil:
-		h.Connected(admitted, t.tuned(conn, stream))
-		return
-	case admitted >= 0:
-		h.Connected(admitted, nil)
+	case err == nil && from.part > 0:
+		if err = t.gatherings.add(from, conn); err == nil {
+			return
+		}
+	case admitted:
+		if err = t.admit(conn, from, whole, err, h); err == nil {
+			return
+		}
 	}
 	if err != nil && t.ctx.Err() == nil {
 		t.cfg.Log.Info("turned away a connection", "from", conn.RemoteAddr().String(), "reason", err)
@@ -147,32 +155,26 @@ func (t *Transport) accept(conn net.Conn, h transport.Handler) {
 	_ = conn.Close()
 }
 
-var (
-	replyWelcome = []byte("welcome")
-	replyCrossed = []byte("crossed")
-)
-
-// The dialler's hello: the world, who calls, who is called.
-func (t *Transport) hello(to int) []byte {
-	b := binary.LittleEndian.AppendUint64(nil, t.cfg.World)
-	b = binary.LittleEndian.AppendUint32(b, uint32(t.cfg.Rank))
-	return binary.LittleEndian.AppendUint32(b, uint32(to))
-}
-
-func (t *Transport) checkHello(b []byte) (from int, err error) {
-	if len(b) != 16 {
-		return 0, fmt.Errorf("hello of %d bytes", len(b))
+// admit hands the stream that begins with first to h, or says there that there is none, because of err or another error.
+func (t *Transport) admit(first net.Conn, from hello, whole *gathering, err error, h transport.Handler) error {
+	rank := int(from.rank)
+	conn, err := t.gathered(whole, from.rank, first, err)
+	var stream net.Conn
+	if err == nil {
+		stream, err = t.secure(conn, rank, t.cfg.Rank)
 	}
-	from, to := int(binary.LittleEndian.Uint32(b[8:])), int(binary.LittleEndian.Uint32(b[12:]))
-	switch {
-	case binary.LittleEndian.Uint64(b) != t.cfg.World:
-		return 0, errors.New("belongs to another world (an earlier round, or another job)")
-	case to != t.cfg.Rank:
-		return 0, fmt.Errorf("looks for rank %d, this is rank %d", to, t.cfg.Rank)
-	case from >= len(t.cfg.Peers) || from == t.cfg.Rank:
-		return 0, fmt.Errorf("calls itself rank %d of %d", from, len(t.cfg.Peers))
+	if err == nil {
+		err = errors.Join(conn.SetDeadline(time.Time{}), t.ctx.Err())
 	}
-	return from, nil
+	if err != nil {
+		if conn != nil {
+			_ = conn.Close()
+		}
+		h.Connected(rank, nil)
+		return err
+	}
+	h.Connected(rank, t.tuned(conn, stream))
+	return nil
 }
 
 // Dial implements transport.Transport.
@@ -196,27 +198,67 @@ func (t *Transport) Dial(ctx context.Context, rank int) (net.Conn, error) {
 }
 
 func (t *Transport) dialOnce(ctx context.Context, rank int) (net.Conn, error) {
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", t.cfg.Peers[rank])
+	conn, err := t.connect(ctx, rank)
 	if err != nil {
 		return nil, err
 	}
 	defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })()
-	var stream net.Conn
-	reply, err := auth.Dial(conn, t.cfg.Token, t.hello(rank))
-	switch {
-	case err != nil:
-		err = fmt.Errorf("handshake with %s: %w", t.cfg.Peers[rank], err)
-	case string(reply) == string(replyCrossed):
-		err = transport.ErrCrossed
-	default:
-		stream, err = t.secure(conn, t.cfg.Rank, rank)
-		if err == nil {
-			err = errors.Join(conn.SetDeadline(time.Time{}), ctx.Err())
-		}
+	stream, err := t.secure(conn, t.cfg.Rank, rank)
+	if err == nil {
+		err = errors.Join(conn.SetDeadline(time.Time{}), ctx.Err())
 	}
 	if err != nil {
 		_ = conn.Close()
 		return nil, err
 	}
 	return t.tuned(conn, stream), nil
+}
+
+// connect opens all connections of a stream to rank: the first says how many there will be.
+func (t *Transport) connect(ctx context.Context, rank int) (net.Conn, error) {
+	h := t.hello(rank)
+	first, err := t.call(ctx, &h)
+	if err != nil || h.parts == 1 {
+		return first, err
+	}
+	conns, errs := make([]net.Conn, h.parts), make([]error, h.parts)
+	conns[0] = first
+	var others sync.WaitGroup
+	for i := 1; i < len(conns); i++ {
+		others.Go(func() {
+			h := h
+			h.part = uint8(i)
+			conns[i], errs[i] = t.call(ctx, &h)
+		})
+	}
+	others.Wait()
+	if err := errors.Join(errs...); err != nil {
+		closeConns(conns)
+		return nil, err
+	}
+	return newBundle(conns, t.stripe), nil
+}
+
+// call opens one connection and says h, in which it completes how many there will be.
+func (t *Transport) call(ctx context.Context, h *hello) (net.Conn, error) {
+	address := t.cfg.Peers[h.to]
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })()
+	if h.parts == 0 {
+		h.parts = uint8(t.connections(conn))
+	}
+	reply, err := auth.Dial(conn, t.cfg.Token, h.bytes())
+	switch {
+	case err != nil:
+		err = fmt.Errorf("handshake with %s: %w", address, err)
+	case string(reply) == string(replyCrossed):
+		err = transport.ErrCrossed
+	default:
+		return conn, nil
+	}
+	_ = conn.Close()
+	return nil, err
 }

@@ -1,0 +1,170 @@
+package tcp
+
+import (
+	"net"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gorun/gorun/comm/transport"
+)
+
+// pollableBundle lets b be had as a stream that never waits.
+func pollableBundle(b *bundle) net.Conn { return pollableBundleConn{b} }
+
+type pollableBundleConn struct{ *bundle }
+
+// Stream implements transport.Pollable.
+func (c pollableBundleConn) Stream() (transport.Stream, error) {
+	poll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err != nil {
+		return nil, os.NewSyscallError("epoll_create1", err)
+	}
+	s := &bundleStream{in: c.in, out: c.out, poll: poll, awaited: make([]uint32, len(c.conns))}
+	for _, conn := range c.conns {
+		var one *stream
+		if one, err = socket(conn.(*net.TCPConn)); err != nil {
+			break
+		}
+		s.conns = append(s.conns, one)
+	}
+	if err == nil {
+		err = s.await()
+	}
+	if err != nil {
+		_ = s.Close()
+		return nil, err
+	}
+	return s, c.Close()
+}
+
+// A bundleStream implements transport.Stream over the connections of a bundle.
+type bundleStream struct {
+	conns   []*stream
+	in, out turn
+	cut     [mostSlices][]byte // what goes on one connection
+
+	poll    int      // an epoll of those whose turn it is: one descriptor for all
+	awaited []uint32 // its events, by connection; 0: it does not have that
+	room    bool     // to write is awaited
+}
+
+func (s *bundleStream) TryRead(b []byte) (read int, err error) {
+	for err == nil && read < len(b) {
+		part := b[read:]
+		part = part[:min(len(part), s.in.left)]
+		var n int
+		n, err = s.conns[s.in.at].TryRead(part)
+		read += n
+		if s.in.took(n) {
+			s.moved()
+		}
+		if n < len(part) {
+			break
+		}
+	}
+	return read, err
+}
+
+func (s *bundleStream) TryWrite(v [][]byte) (written int, err error) {
+	defer clear(s.cut[:]) // which must not keep anybody's memory
+	for err == nil {
+		part, length := s.next(v, written)
+		if length == 0 {
+			break
+		}
+		var n int
+		n, err = s.conns[s.out.at].TryWrite(part)
+		written += n
+		if s.out.took(n) {
+			s.moved()
+		}
+		if n < length {
+			break
+		}
+	}
+	return written, err
+}
+
+// next is what is left of the stripe takes of v, but for the first bytes of that.
+func (s *bundleStream) next(v [][]byte, skip int) (part [][]byte, length int) {
+	part = s.cut[:0]
+	for _, b := range v[:min(len(v), mostSlices)] {
+		n := min(skip, len(b))
+		skip -= n
+		if b = b[n:min(len(b), n+s.out.left-length)]; len(b) > 0 {
+			part = append(part, b)
+			length += len(b)
+		}
+	}
+	return part, length
+}
+
+func (s *bundleStream) Descriptor() int { return s.poll }
+
+func (s *bundleStream) Arm(room bool) uint32 {
+	s.room = room
+	s.moved()
+	return unix.POLLIN // of an epoll: one of its events is there
+}
+
+// moved lets the descriptor tell of the connections whose turn it is now.
+func (s *bundleStream) moved() {
+	if s.await() != nil {
+		s.Shutdown() // which it tells of
+	}
+}
+
+// await has the epoll know of the connections whose turn it is and of no others: those are ready for long before they are of
+// interest, or have ended, which matters when it is their turn. It is never empty.
+func (s *bundleStream) await() error {
+	for _, now := range [...]bool{true, false} {
+		for i := range s.conns {
+			events := uint32(0)
+			if i == s.in.at {
+				events = unix.EPOLLIN
+			}
+			if s.room && i == s.out.at {
+				events |= unix.EPOLLOUT
+			}
+			if had := s.awaited[i]; events != had && (events != 0) == now {
+				if err := s.control(i, had, events); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func (s *bundleStream) control(i int, had, events uint32) error {
+	op := unix.EPOLL_CTL_MOD
+	switch {
+	case had == 0:
+		op = unix.EPOLL_CTL_ADD
+	case events == 0:
+		op = unix.EPOLL_CTL_DEL
+	}
+	s.awaited[i] = events
+	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(s.poll, op, s.conns[i].fd, &unix.EpollEvent{Events: events}))
+}
+
+func (s *bundleStream) Shutdown() {
+	for _, c := range s.conns {
+		c.Shutdown()
+	}
+}
+
+// Close is called once.
+func (s *bundleStream) Close() error {
+	var first error
+	for _, c := range s.conns {
+		if err := c.Close(); first == nil {
+			first = err
+		}
+	}
+	if err := os.NewSyscallError("close", unix.Close(s.poll)); first == nil {
+		first = err
+	}
+	return first
+}

@@ -1,0 +1,223 @@
+package tcp
+
+import (
+	"bytes"
+	"io"
+	"net"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/gorun/gorun/comm/transport"
+	"github.com/gorun/gorun/comm/transport/transporttest"
+)
+
+// bundled makes transports whose streams have so many connections, with stripes of so many bytes.
+func bundled(t *testing.T, size, connections, stripe int, tweak func(rank int, cfg *Config)) []transport.Transport {
+	trs := world(t, size, func(rank int, cfg *Config) {
+		cfg.Connections = connections
+		if tweak != nil {
+			tweak(rank, cfg)
+		}
+	})
+	for _, tr := range trs {
+		tr.(*Transport).stripe = stripe
+	}
+	return trs
+}
+
+func TestConformanceOfBundles(t *testing.T) {
+	for name, tweak := range map[string]func(int, *Config){"plain": nil, "TLS": far(t)} {
+		t.Run(name, func(t *testing.T) {
+			for _, connections := range []int{2, 5, MostConnections} {
+				transporttest.Run(t, func(t *testing.T, size int) []transport.Transport {
+					return bundled(t, size, connections, 1000, tweak)
+				})
+			}
+		})
+	}
+}
+
+// parts are the connections of a bundle.
+func parts(c net.Conn) (conns []net.Conn) {
+	if b, is := c.(interface {
+		all(func(net.Conn) error) error
+	}); is {
+		_ = b.all(func(c net.Conn) error { conns = append(conns, c); return nil })
+	}
+	return conns
+}
+
+// connected is both ends of a stream.
+func connected(t testing.TB, trs []transport.Transport) (a, b net.Conn) {
+	got := make(streams, 1)
+	trs[1].Serve(got)
+	a, err := trs[0].Dial(t.Context(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a, <-got
+}
+
+// However bytes are cut when they are written and read, they are the same.
+func TestStripesAreInvisible(t *testing.T) {
+	for _, connections := range []int{1, 2, 3} {
+		for _, stripe := range []int{1, 10, 64 << 10} {
+			trs := bundled(t, 2, connections, stripe, nil)
+			a, b := connected(t, trs)
+			rapid.Check(t, func(t *rapid.T) {
+				cuts := rapid.SliceOfN(rapid.IntRange(0, 50), 1, 20)
+				sent := rapid.SliceOfN(rapid.Byte(), 0, 500).Draw(t, "sent")
+				done := make(chan error, 1)
+				go func(writes []int) {
+					rest := sent
+					for i := 0; len(rest) > 0; i++ {
+						n := min(len(rest), 1+writes[i%len(writes)])
+						if _, err := a.Write(rest[:n]); err != nil {
+							done <- err
+							return
+						}
+						rest = rest[n:]
+					}
+					done <- nil
+				}(cuts.Draw(t, "writes"))
+				reads, got := cuts.Draw(t, "reads"), []byte{}
+				for i := 0; len(got) < len(sent); i++ {
+					part := make([]byte, min(1+reads[i%len(reads)], len(sent)-len(got)))
+					n, err := b.Read(part)
+					if err != nil {
+						t.Fatal(err)
+					}
+					got = append(got, part[:n]...)
+				}
+				if err := <-done; err != nil || !bytes.Equal(got, sent) {
+					t.Fatalf("%v, or other bytes than were sent", err)
+				}
+			})
+			_, _ = a.Close(), b.Close()
+			closeAll(t, trs)
+		}
+	}
+}
+
+func TestALostConnectionIsTheLossOfTheStream(t *testing.T) {
+	trs := bundled(t, 2, 3, 10, nil)
+	defer closeAll(t, trs)
+	a, b := connected(t, trs)
+	defer a.Close()
+	defer b.Close()
+	_ = parts(a)[1].Close()
+	go func() { _, _ = a.Write(make([]byte, 35)) }()
+	if got, err := io.ReadAll(b); len(got) != 10 || err != nil {
+		t.Errorf("got %d bytes, %v, want the first stripe", len(got), err)
+	}
+}
+
+// Of who opens a part of a stream only, nothing is left.
+func TestAPartOfABundle(t *testing.T) {
+	trs := bundled(t, 2, 3, stripe, nil)
+	got := make(streams, 1)
+	trs[1].Serve(got)
+	caller := trs[0].(*Transport)
+	first := caller.hello(1)
+	first.parts = 3
+	conn, err := caller.call(t.Context(), &first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	refused := func(change func(h *hello)) {
+		t.Helper()
+		h := first
+		h.part = 1
+		change(&h)
+		if c, err := caller.call(t.Context(), &h); err == nil {
+			_ = c.Close()
+			t.Errorf("%+v was taken in", h)
+		}
+	}
+	refused(func(h *hello) { h.stream++ })
+	refused(func(h *hello) { h.parts++ })
+	refused(func(h *hello) { h.part = h.parts })
+	refused(func(h *hello) { h.parts = MostConnections + 1 })
+	second := first
+	second.part = 1
+	other, err := caller.call(t.Context(), &second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	if err := trs[1].Close(); err != nil { // as if the time for a handshake had passed
+		t.Error(err)
+	}
+	if conn := <-got; conn != nil {
+		t.Error("a part was handed over")
+	}
+	for _, c := range []net.Conn{conn, other} {
+		_ = c.SetDeadline(time.Now().Add(time.Minute))
+		if _, err := c.Read(make([]byte, 1)); err == nil {
+			t.Error("a part stays open")
+		}
+	}
+	if n := len(trs[1].(*Transport).gatherings.by); n > 0 {
+		t.Errorf("%d are awaited for ever", n)
+	}
+	_ = trs[0].Close()
+}
+
+func FuzzHello(f *testing.F) {
+	tr := &Transport{cfg: Config{World: 7, Rank: 1, Peers: make([]string, 3)}}
+	good := (&Transport{cfg: Config{World: 7, Rank: 2}}).hello(1)
+	good.parts = 4
+	f.Add(good.bytes())
+	f.Fuzz(func(t *testing.T, b []byte) {
+		h, err := tr.checkHello(b)
+		if err == nil && (!bytes.Equal(h.bytes(), b) || h.rank > 2 || h.rank == 1 || h.part >= h.parts || h.parts > MostConnections) {
+			t.Errorf("%+v", h)
+		}
+	})
+}
+
+func TestConnectionsOfAWay(t *testing.T) {
+	const gigabit, window = 1e9 / 8, 4 << 20
+	for _, c := range []struct {
+		way  way
+		want int
+	}{
+		{way{}, 1},
+		{way{1 * gigabit, 1, 100 * time.Microsecond, window}, 1},
+		{way{10 * gigabit, 1, 100 * time.Microsecond, window}, 1},
+		{way{25 * gigabit, 1, 100 * time.Microsecond, window}, 3},
+		{way{40 * gigabit, 1, 100 * time.Microsecond, window}, 4},
+		{way{100 * gigabit, 1, 100 * time.Microsecond, window}, 8},
+		{way{1 * gigabit, 1, 10 * time.Millisecond, window}, 1},
+		{way{1 * gigabit, 1, 50 * time.Millisecond, window}, 3},
+		{way{10 * gigabit, 1, 2 * time.Millisecond, window}, 2},
+		{way{10 * gigabit, 1, 5 * time.Millisecond, window}, 3},
+		{way{10 * gigabit, 1, 10 * time.Millisecond, window}, 6},
+		{way{10 * gigabit, 1, 100 * time.Millisecond, window}, 8},
+		{way{0, 1, 10 * time.Millisecond, window}, 6},
+		{way{10 * gigabit, 1, 10 * time.Millisecond, 16 * window}, 1},
+		{way{10 * gigabit, 1, 10 * time.Millisecond, 0}, 1},
+		{way{100 * gigabit, 2, 100 * time.Microsecond, window}, 5},
+		{way{100 * gigabit, 8, 100 * time.Microsecond, window}, 2},
+		{way{100 * gigabit, 16, 100 * time.Microsecond, window}, 1},
+		{way{10 * gigabit, 2, 10 * time.Millisecond, window}, 3},
+		{way{1e300, 1, time.Hour, 1}, 8},
+	} {
+		if got := c.way.connections(); got != c.want {
+			t.Errorf("%+v: %d connections, want %d", c.way, got, c.want)
+		}
+	}
+}
+
+func TestOnOneMachineStreamsAreNotBundles(t *testing.T) {
+	trs := world(t, 2, nil)
+	defer closeAll(t, trs)
+	a, b := connected(t, trs)
+	if parts(a) != nil {
+		t.Errorf("a stream on loopback is a %T", a)
+	}
+	_, _ = a.Close(), b.Close()
+}
