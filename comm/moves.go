@@ -3,6 +3,7 @@ package comm
 import (
 	"context"
 
+	"github.com/gorun/gorun/comm/internal/cpu"
 	"github.com/gorun/gorun/comm/internal/endpoint"
 	"github.com/gorun/gorun/comm/internal/plan"
 	"github.com/gorun/gorun/comm/internal/reduce"
@@ -109,20 +110,18 @@ func (c *collective) allGatherTask() task {
 	}), out)
 }
 
-const (
-	// nearCopy is how much is copied at once so that it stays in the caches: much goes past them.
-	nearCopy = 256 << 10
-	// nearLimit is up to how many bytes there is room for it.
-	nearLimit = 4 << 20
-)
+// nearLimit is up to how many bytes that are needed next there is room in the caches.
+const nearLimit = 4 << 20
 
-// copyNear copies src to dst, which is sent from next, or combined with.
+// copyNear copies src to dst, which is sent from next, or combined with. They may be the same memory.
 func copyNear(dst, src []byte) {
-	for len(src) > nearCopy && len(src) <= nearLimit {
-		n := copy(dst[:nearCopy], src)
-		dst, src = dst[n:], src[n:]
+	switch {
+	case len(src) == 0 || &src[0] == &dst[0]:
+	case len(src) <= nearLimit:
+		cpu.Copy(dst[:len(src)], src)
+	default:
+		copy(dst, src)
 	}
-	copy(dst, src)
 }
 
 // AllGatherV is AllGather with blocks of different lengths: it copies in of every rank r to out[r] on every rank.

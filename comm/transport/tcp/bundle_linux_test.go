@@ -30,7 +30,7 @@ func bundleStreams(t *testing.T, connections, stripe int) [2]transport.Stream {
 	return ends
 }
 
-// A waiter waits for a stream as the endpoint does: it arms again only what has been woken.
+// A waiter waits for a stream as the endpoint does: what has woken it leaves the set.
 type waiter struct {
 	t     *testing.T
 	s     transport.Stream
@@ -40,9 +40,6 @@ type waiter struct {
 
 func newWaiter(t *testing.T, s transport.Stream) *waiter {
 	set, err := epoll.New()
-	if err == nil {
-		err = set.Add(s.Descriptor(), 1)
-	}
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +48,11 @@ func newWaiter(t *testing.T, s transport.Stream) *waiter {
 }
 
 func (w *waiter) arm(room bool) {
-	if err := w.set.Arm(w.s.Descriptor(), 1, w.s.Arm(room)); err != nil {
+	set := w.set.Add
+	if w.armed {
+		set = w.set.Change
+	}
+	if err := set(w.s.Descriptor(), 1, w.s.Arm(room)); err != nil {
 		w.t.Error(err)
 	}
 	w.armed = true
@@ -64,6 +65,9 @@ func (w *waiter) wait() {
 	w.armed = false
 	if ready, err := w.set.Wait(); err != nil || len(ready) != 1 {
 		w.t.Errorf("got %v, %v", ready, err)
+	}
+	if err := w.set.Remove(w.s.Descriptor()); err != nil {
+		w.t.Error(err)
 	}
 }
 
