@@ -47,7 +47,7 @@ type view struct {
 // Share lets the ranks use each other's heaps: heap is this one's, desks is where all get segments of each other's.
 func (t *Team) Share(heap *Heap, desks []string) {
 	t.direct = direct{
-		pushing: newHabit(0, 0), heap: heap, desks: desks,
+		pushing: newHabit(0), heap: heap, desks: desks,
 		last: make([]view, t.n), views: make([]view, t.n),
 	}
 }

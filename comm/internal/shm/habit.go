@@ -11,30 +11,26 @@ const (
 	leastPast  = 4 << 10   // bytes of the shortest copy that may go past the caches
 	trialEvery = 32 << 20  // bytes between trials
 	trialSize  = 128 << 10 // bytes of a trial, each way
-	farther    = 4         // how much longer to read from a slot what has gone past takes, in times that it takes to write that
+	trialPiece = 16 << 10  // bytes that go one way, before as many go the other
+	farther    = 4         // how much longer to read what has gone past takes, in times that it takes to write that
 )
 
 // A habit is which way a rank goes.
 type habit struct {
-	farther float64
-	past    bool
-	since   int // bytes since the last trial
-	trial   struct{ usual, other trial }
-	least   float64 // what it has ever cost to go past the caches; 0: not known
+	past   bool
+	since  int // bytes since the last trial
+	trials struct{ through, past trial }
+	least  float64 // what it has ever cost to go past the caches; 0: not known
 }
 
-// A trial is how long it took to write so many bytes.
+// A trial is of one way.
 type trial struct {
 	bytes int
-	took  cpu.Stamp
+	least float64 // what a byte of some piece has cost: others may have cost more, as the kernel had something to do meanwhile
 }
-
-func (t trial) cost() float64 { return float64(t.took) / float64(max(t.bytes, 1)) }
 
 // newHabit is one of which the first trial is when so many bytes have been written.
-func newHabit(first int, farther float64) habit {
-	return habit{farther: farther, since: trialEvery - first}
-}
+func newHabit(first int) habit { return habit{since: trialEvery - first} }
 
 // fill copies src to dst.
 func (h *habit) fill(dst, src []byte) {
@@ -42,36 +38,50 @@ func (h *habit) fill(dst, src []byte) {
 		cpu.Copy(dst, src)
 		return
 	}
-	past, measured := h.past, (*trial)(nil)
-	switch {
-	case h.since >= trialEvery+trialSize:
-		past, measured = !past, &h.trial.other
-	case h.since >= trialEvery:
-		measured = &h.trial.usual
+	for h.since >= trialEvery && len(src) >= leastPast {
+		n := min(len(src), trialPiece)
+		h.try(dst[:n], src[:n])
+		dst, src = dst[n:], src[n:]
 	}
-	begun := cpu.Now()
+	fill(dst, src, h.past)
+	h.since += len(src)
+}
+
+func fill(dst, src []byte, past bool) {
 	if past {
 		cpu.CopyPast(dst, src)
 	} else {
 		cpu.Copy(dst, src)
 	}
-	if measured != nil {
-		measured.took += cpu.Now() - begun
-		measured.bytes += len(src)
+}
+
+// try copies a piece the way that has been tried less, and decides when both have been tried enough.
+func (h *habit) try(dst, src []byte) {
+	way := &h.trials.through
+	past := h.trials.past.bytes < way.bytes
+	if past {
+		way = &h.trials.past
 	}
-	if h.since += len(src); h.since >= trialEvery+2*trialSize {
+	begun := cpu.Now()
+	fill(dst, src, past)
+	way.add(len(src), cpu.Now()-begun)
+	if h.trials.past.bytes >= trialSize {
 		h.decide()
 	}
 }
 
+func (t *trial) add(bytes int, took cpu.Stamp) {
+	if cost := float64(took) / float64(bytes); t.bytes == 0 || cost < t.least {
+		t.least = cost
+	}
+	t.bytes += bytes
+}
+
 // decide ends a trial.
 func (h *habit) decide() {
-	through, past := h.trial.usual.cost(), h.trial.other.cost()
-	if h.past {
-		through, past = past, through
-	}
+	through, past := h.trials.through.least, h.trials.past.least
 	if h.least == 0 || past < h.least {
 		h.least = past
 	}
-	*h = habit{farther: h.farther, past: through-past > h.farther*h.least, least: h.least}
+	*h = habit{past: through-past > farther*h.least, least: h.least}
 }

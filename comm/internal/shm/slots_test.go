@@ -32,17 +32,14 @@ func TestSlotsLieOneAfterTheOther(t *testing.T) {
 
 // A rank goes past the caches when it costs more than readers gain to write through them, and returns when it does not any more.
 func TestHabitKeepsToWhatIsBetter(t *testing.T) {
-	h := newHabit(0, farther)
+	h := newHabit(0)
 	for _, c := range []struct {
 		through, past float64
 		goesPast      bool
 	}{
 		{2, 1, false}, {16, 1, true}, {20, 10, true}, {2, 1, false}, {7, 4, false},
 	} {
-		through, past := trial{100, cpu.Stamp(100 * c.through)}, trial{100, cpu.Stamp(100 * c.past)}
-		if h.trial.usual, h.trial.other = through, past; h.past {
-			h.trial.usual, h.trial.other = past, through
-		}
+		h.trials.through, h.trials.past = trial{100, c.through}, trial{100, c.past}
 		h.decide()
 		if h.past != c.goesPast || h.since != 0 {
 			t.Errorf("%g through the caches and %g past them: goes past them: %v", c.through, c.past, h.past)
@@ -50,9 +47,20 @@ func TestHabitKeepsToWhatIsBetter(t *testing.T) {
 	}
 }
 
+// What interrupts a rank once does not tell anything of a way.
+func TestTrialIsOfItsBestPiece(t *testing.T) {
+	var way trial
+	for _, took := range []cpu.Stamp{5000, 300, 200, 9000} {
+		way.add(100, took)
+	}
+	if want := (trial{400, 2}); way != want {
+		t.Errorf("got %v, want %v", way, want)
+	}
+}
+
 // Trials are as short as they are rare, and change nothing of what is copied.
 func TestHabitTries(t *testing.T) {
-	h := newHabit(leastPast, farther)
+	h := newHabit(leastPast)
 	src, dst := input(1, 0, trialSize/4), make([]byte, trialSize/4)
 	for range 9 {
 		clear(dst)

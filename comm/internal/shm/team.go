@@ -120,7 +120,7 @@ func New(segment *Segment, n, me int, p Processors, tuning choice.Tuning, lastin
 	}
 	t := &Team{
 		segment: segment, n: n, me: me, slot: slotSize(n), largest: partOf(slotSize(n), n), head: (*header)(unsafe.Pointer(&mem[0])),
-		slots: newSlots(mem[slotsAt(n):], n), habit: newHabit(stretchSize(n), farther),
+		slots: newSlots(mem[slotsAt(n):], n), habit: newHabit(stretchSize(n)),
 		patience: p.patience(), ways: chosen(n, tuning), lasting: lasting, seen: make([]uint64, n), tagged: make([]uint64, n),
 		crowd: crowd{places: make([]uint32, 0, n)},
 	}
