@@ -5,10 +5,11 @@ import "github.com/gorun/gorun/comm/internal/choice"
 const (
 	lineSize = 64
 
-	leastDirect = 16 << 10  // bytes that ranks take from each other at least when they look where these lie
-	spreadBlock = 256 << 10 // what is copied to everybody at a time
+	leastDirect  = 16 << 10  // bytes that ranks take from each other at least when they look where these lie
+	leastInCrowd = 256 << 10 // the same in a broadcast by a rank that shares its processor with others
+	spreadBlock  = 256 << 10 // what is copied to everybody at a time
 
-	allCaches = 16 << 20 // bytes, of all ranks' buffers together, from which on copies are not worth the room in the caches
+	allCaches = 24 << 20 // bytes, of all ranks' buffers together, from which on copies are not worth the room in the caches
 )
 
 // Ways are those of a team, for bytes of the whole buffer. Where buffers that lie in heaps are used in place (see direct.go)

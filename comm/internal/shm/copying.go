@@ -37,7 +37,7 @@ func (t *Team) Broadcast(buf []byte, root int) error {
 	size, chunks := t.pieces(len(buf), t.slot)
 	t.lay(size)
 	whole := part{n: len(buf), size: size}
-	mine := t.show(buf, whole)
+	mine := (t.me != root || !t.leaves(len(buf))) && t.show(buf, whole)
 	if bufs, err := t.everyonesIf(root, buf, mine, whole); err != nil {
 		return err
 	} else if bufs != nil {

@@ -44,6 +44,10 @@ func (t *Team) everyonesIf(root int, buf []byte, mine bool, p part) ([][]byte, e
 	return t.everyones(buf, mine, p)
 }
 
+// leaves says whether a root does better to put n bytes into slots and go on than to wait for the others: where these wait for
+// their turns on its processor.
+func (t *Team) leaves(n int) bool { return t.isCrowd() && n < leastInCrowd }
+
 // finished is the step of a rank that has done its part on buffers that all show.
 const finished = 2
 
@@ -121,7 +125,7 @@ func (t *Team) spread(bufs [][]byte, root int) error {
 // distribute copies blocks of in, which begin so many bytes apart, to one place after the other.
 func (t *Team) distribute(places [][]byte, in []byte, apart int) error {
 	n := len(places[0])
-	past := t.outgrows(n * t.n)
+	past := t.outgrows(2 * n * t.n) // as much is read as is written
 	for lo := 0; lo < n; lo += spreadBlock {
 		hi := min(lo+spreadBlock, n)
 		for d := range t.n {

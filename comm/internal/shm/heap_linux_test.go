@@ -329,6 +329,33 @@ func TestBuffersInHeapsNeedNoSlots(t *testing.T) {
 	}
 }
 
+// In a crowd the root of a short broadcast does not wait for others to have their turns, wherever its buffer lies.
+func TestRootLeavesACrowd(t *testing.T) {
+	teams := crew(t, 2)
+	heaps := sharing(t, teams)
+	told := errors.New("told that it waits")
+	teams[0].crowded, teams[0].shared = true, false
+	teams[0].lasting = func(int, Doze) error { return told }
+	for i, c := range []struct {
+		size int
+		err  error
+	}{{leastInCrowd - 1, nil}, {leastInCrowd, told}} {
+		buf := allocate(t, heaps[0], c.size)
+		copy(buf, input(1, 0, c.size))
+		teams[0].Begin(uint64(i+1), Call{})
+		if err := teams[0].Broadcast(buf, 0); !errors.Is(err, c.err) {
+			t.Fatalf("the root of %d bytes, alone: %v", c.size, err)
+		} else if err != nil {
+			continue
+		}
+		got := allocate(t, heaps[1], c.size)
+		teams[1].Begin(uint64(i+1), Call{})
+		if err := same(teams[1].Broadcast(got, 0), got, buf); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // What ranks get is put where they want it, wherever that has been.
 func TestOutputsInHeapsNeedNoSlots(t *testing.T) {
 	const n = 50_000
