@@ -55,6 +55,7 @@ func (a *area) room(n int) (from int, ok bool) {
 func (a *area) cut(from, n int) ([]byte, error) {
 	i, _ := a.index(from)
 	a.used = slices.Insert(a.used, i, extent{from, from + n})
+	backLarge(a.mem[from : from+n/largePage*largePage])
 	if err := back(a.mem[from:min(roundUp(from+n, os.Getpagesize()), len(a.mem))]); err != nil {
 		a.free(i)
 		return nil, err

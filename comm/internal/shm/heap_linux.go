@@ -35,6 +35,16 @@ func wantLargePages(mem []byte) {
 	}
 }
 
+// backLarge puts large pages behind mem as far as it can, also where the system gives shared memory none by itself: it makes them
+// of small ones, of which there has to be one. That takes a tenth of the time that all the small ones would.
+func backLarge(mem []byte) {
+	for ; len(mem) > 0; mem = mem[largePage:] {
+		if back(mem[:os.Getpagesize()]) != nil || unix.Madvise(mem[:largePage], unix.MADV_COLLAPSE) != nil {
+			return
+		}
+	}
+}
+
 // punch gives the memory behind n bytes of s back; they are zero then.
 func (s *Segment) punch(from, n int) error {
 	if s == nil {

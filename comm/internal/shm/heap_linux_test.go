@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 	"unsafe"
+
+	"golang.org/x/sys/unix"
 )
 
 // heap returns a heap that others can get at.
@@ -94,6 +96,28 @@ func TestHeap(t *testing.T) {
 	if n := len(h.areas); n > 4 {
 		t.Errorf("it has %d areas", n)
 	}
+}
+
+func TestLargeMemoryIsInLargePages(t *testing.T) {
+	h, _ := heap(t)
+	mem := allocate(t, h, 2*largePage+10)
+	smaps, err := os.ReadFile("/proc/self/smaps")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(smaps), fmt.Sprintf("\n%x-", start(mem)))
+	_, rest, _ = strings.Cut(rest, "\nShmemPmdMapped:")
+	var kib int
+	if _, err := fmt.Sscan(rest, &kib); err != nil {
+		t.Fatal(err)
+	}
+	if kib == 2*largePage>>10 {
+		return
+	}
+	if err := unix.Madvise(mem[:2*largePage], unix.MADV_COLLAPSE); err != nil {
+		t.Skip("this system has none: ", err)
+	}
+	t.Errorf("%d KiB of %d bytes are in large pages", kib, len(mem))
 }
 
 // What others say of their memory is not trusted.

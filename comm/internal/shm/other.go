@@ -33,6 +33,7 @@ var errNoMemory = errors.New("there is not so much memory")
 func newArea(size, unit int) (*area, error) { return &area{mem: make([]byte, size), unit: unit}, nil }
 
 func wantLargePages([]byte)           {}
+func backLarge([]byte)                {}
 func (*Segment) punch(_, _ int) error { return errors.ErrUnsupported }
 func available() int                  { return math.MaxInt }
 
