@@ -178,7 +178,7 @@ func (t *Team) AllGather(out, in []byte) error {
 			t.put(slot, cut(in, u, size))
 			t.done(filled(u))
 		}
-		t.carry(cut(block(out, t.me, t.n), u, size), cut(in, u, size), len(in))
+		t.carry(cut(block(out, t.me, t.n), u, size), cut(in, u, size), len(out))
 		if u == 0 {
 			continue
 		}
@@ -197,7 +197,7 @@ func (t *Team) collect(out []byte, i, size, from int) error {
 		if err := t.wait(r, filled(i)); err != nil {
 			return err
 		}
-		t.get(cut(block(out, r, t.n), i, size), t.slotOf(r, i)[from:], len(out)/t.n)
+		t.get(cut(block(out, r, t.n), i, size), t.slotOf(r, i)[from:], len(out))
 	}
 	t.done(taken(i))
 	return nil
@@ -227,7 +227,7 @@ func (t *Team) AllToAll(out, in []byte) error {
 			t.deal(slot, in, u, size)
 			t.done(filled(u))
 		}
-		t.carry(cut(block(out, t.me, t.n), u, size), cut(block(in, t.me, t.n), u, size), each)
+		t.carry(cut(block(out, t.me, t.n), u, size), cut(block(in, t.me, t.n), u, size), len(out))
 		if u == 0 {
 			continue
 		}
