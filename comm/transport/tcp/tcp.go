@@ -153,9 +153,12 @@ func (t *Transport) accept(conn net.Conn, h transport.Handler) {
 		t.cfg.Log.Info("turned away a connection", "from", conn.RemoteAddr().String(), "reason", err)
 	}
 	_ = conn.Close()
+	if admitted {
+		h.Connected(int(from.rank), nil)
+	}
 }
 
-// admit hands the stream that begins with first to h, or says there that there is none, because of err or another error.
+// admit hands the stream that begins with first to h, unless there is none, because of err or another error.
 func (t *Transport) admit(first net.Conn, from hello, whole *gathering, err error, h transport.Handler) error {
 	rank := int(from.rank)
 	conn, err := t.gathered(whole, from.rank, first, err)
@@ -170,7 +173,6 @@ func (t *Transport) admit(first net.Conn, from hello, whole *gathering, err erro
 		if conn != nil {
 			_ = conn.Close()
 		}
-		h.Connected(rank, nil)
 		return err
 	}
 	h.Connected(rank, t.tuned(conn, stream))
