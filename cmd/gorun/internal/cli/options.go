@@ -58,6 +58,9 @@ type options struct {
 // autoThreads asks for each worker's share of the cores.
 const autoThreads = -1
 
+// teePrefix is torchrun's prefix of teed lines, which its users' tools expect.
+const teePrefix = "[${role_name}${local_rank}]:"
+
 func defaults(h host) *options {
 	return &options{
 		host: h, given: make(map[string]string),
@@ -77,6 +80,9 @@ func (o *options) check() error {
 	}
 	if o.logKeep > 0 && o.logMaxSize == 0 {
 		return usagef("%s: nothing is put aside without --log-max-size", o.given["log-keep"])
+	}
+	if _, given := o.given["log-line-prefix"]; !given && isUsed(o.tee) {
+		o.prefix = teePrefix
 	}
 	if err := o.loadToken(); err != nil {
 		return err

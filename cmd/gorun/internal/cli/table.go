@@ -91,7 +91,7 @@ var table = []flag{
 		help: "the same of stderr"},
 	{group: groupOutput, name: "log-line-prefix", value: "TEMPLATE", own: true, alias: "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE",
 		set:  func(o *options, s string) error { o.prefix = s; return nil },
-		help: "what stands before each line on the console, with ${role_name}, ${rank} and ${local_rank} ([${rank}] )"},
+		help: "what stands before each line on the console, with ${role_name}, ${rank} and ${local_rank} ([${rank}] ; with --tee, as torchrun has it, [${role_name}${local_rank}]:)"},
 	{group: groupOutput, name: "log-max-size", value: "BYTES", own: true, set: setSize(func(o *options) *int64 { return &o.logMaxSize }),
 		help: "size at which a log file is put aside and a new one begun, such as 100M (no limit)"},
 	{group: groupOutput, name: "log-keep", value: "N", own: true, set: setNumber(1, maxRestarts, func(o *options) *int { return &o.logKeep }),
