@@ -30,6 +30,9 @@ func NewBucketer[T Element](g *Group, op Op, bytes int, then ...int) *Bucketer[T
 // [Bucketer.Flush] has returned, and then has the result in it. Every rank adds buffers of the same lengths in the same
 // order.
 func (b *Bucketer[T]) Add(buf []T) {
+	if b == nil {
+		return
+	}
 	var e T
 	b.bucket = append(b.bucket, buf)
 	if b.filling.add(len(buf) * int(unsafe.Sizeof(e))) {
@@ -46,6 +49,9 @@ func (b *Bucketer[T]) start() {
 // Flush starts what is in the last bucket and waits for all buckets; the Bucketer may then be used again. Every rank calls
 // it, after the same buffers. It returns the first error.
 func (b *Bucketer[T]) Flush(ctx context.Context) error {
+	if b == nil {
+		return badArgument("Flush", "the Bucketer is nil: NewBucketer makes one")
+	}
 	if len(b.bucket) > 0 {
 		b.start()
 	}
@@ -69,7 +75,7 @@ type filling struct {
 // add puts so many bytes into the bucket and says whether it is full, and the next one begins.
 func (f *filling) add(bytes int) (full bool) {
 	f.bytes += bytes
-	if f.bytes < f.limits[0] {
+	if len(f.limits) > 0 && f.bytes < f.limits[0] {
 		return false
 	}
 	f.bytes = 0

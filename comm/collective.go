@@ -37,12 +37,18 @@ type collective struct {
 var nobody = &Group{codec: defaultCodec}
 
 // errNoGroup is what is wrong then.
-var errNoGroup = errors.New("the group is nil, as it is on ranks that are none of its members")
+func errNoGroup() error {
+	const text = "the group is nil, as it is on ranks that are none of its members"
+	if name := unknownDimension.Load(); name != nil {
+		return fmt.Errorf("%s, and where Mesh.Group finds no such dimension: %s", text, *name)
+	}
+	return errors.New(text)
+}
 
 // someGroup checks that there is a group for a call of op.
 func someGroup(op string, g *Group) error {
 	if g == nil {
-		return &ArgumentError{Op: op, Err: errNoGroup}
+		return &ArgumentError{Op: op, Err: errNoGroup()}
 	}
 	return nil
 }
@@ -72,7 +78,7 @@ func (c *collective) is(g *Group, kind callKind, t reduce.Type, n int) {
 	c.call = endpoint.Call{Op: uint8(kind), Type: uint8(t), Count: uint64(n)}
 	if g == nil {
 		c.g = nobody
-		c.refuse(errNoGroup)
+		c.refuse(errNoGroup())
 	}
 }
 

@@ -47,6 +47,9 @@ func Explain(op string, bytes int) string {
 
 // Explain is like the function of that name, for g.
 func (g *Group) Explain(op string, bytes int) string {
+	if g == nil {
+		return errNoGroup().Error() + "\n"
+	}
 	e := explanation{op: operationName(op), bytes: bytes, plans: g.choose}
 	if !e.isKnown() {
 		return e.unknown(op)
@@ -79,6 +82,9 @@ func (g *Group) Explain(op string, bytes int) string {
 // that they are for. There are none where members are on several machines and share memory there: the choice is then one between
 // machines, and is that of a group with a rank on each.
 func (g *Group) Ways(op string) []string {
+	if g == nil {
+		return nil
+	}
 	c := choice.Chooser{Table: shm.Ways}
 	switch {
 	case g.flat.Load() || !g.w.canShare(g.ranks):

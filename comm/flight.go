@@ -46,6 +46,9 @@ type FlightWait struct {
 
 // Flight is what this rank remembers of g now. It may be called at any time, also when g has failed or hangs.
 func (g *Group) Flight() Flight {
+	if g == nil {
+		return Flight{}
+	}
 	from := g.lane.Flight()
 	f := Flight{Rank: g.w.rank, Group: g.Ranks(), Collectives: flightCalls(from.Collectives, false), Transfers: flightCalls(from.Transfers, true)}
 	if from.Err != nil {

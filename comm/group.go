@@ -17,7 +17,8 @@ import (
 )
 
 // A Group is an ordered set of ranks that talk to each other: the world that [Init] returns, or a part of it made
-// by [NewGroup], [Split] or [NewMesh]. This rank is a member of every Group that it holds.
+// by [NewGroup], [Split] or [NewMesh]. This rank is a member of every Group that it holds. A nil Group, which the first two
+// return to ranks that are no members, has no ranks: every call on it is an [ArgumentError], and Close does nothing.
 type Group struct {
 	w       *world
 	lane    *endpoint.Lane
@@ -115,18 +116,33 @@ func (g *Group) settings() config {
 	return config{timeout: g.timeout, codec: g.codec, objectLimit: g.objectLimit, tuning: rules.String(), rules: rules}
 }
 
-// Rank is this process's rank in the group, from 0 to Size-1.
-func (g *Group) Rank() int { return g.rank }
+// Rank is this process's rank in the group, from 0 to Size-1; -1 in a nil group, of which it is no member.
+func (g *Group) Rank() int {
+	if g == nil {
+		return -1
+	}
+	return g.rank
+}
 
 // Size is the number of ranks in the group.
-func (g *Group) Size() int { return len(g.ranks) }
+func (g *Group) Size() int {
+	if g == nil {
+		return 0
+	}
+	return len(g.ranks)
+}
 
 // Ranks are the group's world ranks in group order.
-func (g *Group) Ranks() []int { return slices.Clone(g.ranks) }
+func (g *Group) Ranks() []int {
+	if g == nil {
+		return nil
+	}
+	return slices.Clone(g.ranks)
+}
 
 // WorldRank is the world rank of a group rank, or -1 when there is none.
 func (g *Group) WorldRank(rank int) int {
-	if rank < 0 || rank >= len(g.ranks) {
+	if rank < 0 || rank >= g.Size() {
 		return -1
 	}
 	return g.ranks[rank]
@@ -137,19 +153,30 @@ func (g *Group) has(rank int) bool { return rank >= 0 && rank < len(g.ranks) }
 
 // GroupRank is the group rank of a world rank, or -1 when it is not a member.
 func (g *Group) GroupRank(world int) int {
+	if g == nil {
+		return -1
+	}
 	if i, ok := g.index[world]; ok {
 		return i
 	}
 	return -1
 }
 
-func (g *Group) String() string { return fmt.Sprintf("group %v", g.ranks) }
+func (g *Group) String() string {
+	if g == nil {
+		return "no group"
+	}
+	return fmt.Sprintf("group %v", g.ranks)
+}
 
 // Close leaves the group. Operations under way fail with [ErrClosed]; members that still need this rank get a
 // [PeerError], so call [Barrier] first when they might. Closing the world leaves all groups: what has been sent is written
 // out, and all that comm has started in this process ends. Close is local and idempotent. If the group has failed less than a
 // second ago, it waits for so long at most until the members that can be reached know why.
 func (g *Group) Close() error {
+	if g == nil {
+		return nil
+	}
 	g.lane.Settle(lastNewsTimeout)
 	g.lane.Close()
 	closed := open.remove(g)
@@ -170,6 +197,9 @@ func (g *Group) Close() error {
 // Abort fails the group on every member: pending and later calls return an [AbortError] with cause. It takes at most
 // 100 ms to tell them, and only a group's first failure counts.
 func (g *Group) Abort(cause error) {
+	if g == nil {
+		return
+	}
 	if cause == nil {
 		cause = errors.New("no reason given")
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 )
 
 // A Mesh arranges the ranks of a group in dimensions that have names, such as dp × tp × pp, in row-major order: the last
@@ -87,17 +88,25 @@ func arrange(rank, size int, shape []int, names []string) ([]axis, error) {
 
 // Names are the names of m's dimensions.
 func (m *Mesh) Names() []string {
-	return each(m.axes, func(a axis) string { return a.name })
+	return each(m.all(), func(a axis) string { return a.name })
 }
 
 // Shape is the number of ranks along each dimension.
 func (m *Mesh) Shape() []int {
-	return each(m.axes, func(a axis) int { return a.size })
+	return each(m.all(), func(a axis) int { return a.size })
 }
 
 // Coordinate is this rank's place along each dimension.
 func (m *Mesh) Coordinate() []int {
-	return each(m.axes, func(a axis) int { return a.at })
+	return each(m.all(), func(a axis) int { return a.at })
+}
+
+// all are m's dimensions; a nil Mesh has none.
+func (m *Mesh) all() []axis {
+	if m == nil {
+		return nil
+	}
+	return m.axes
 }
 
 func each[T any](axes []axis, of func(axis) T) []T {
@@ -108,10 +117,16 @@ func each[T any](axes []axis, of func(axis) T) []T {
 	return all
 }
 
-// Group is this rank's group along the dimension called name, or nil when m has none of that name.
+// unknownDimension is for which dimension a Mesh was last asked that has none of that name, and which it has.
+var unknownDimension atomic.Pointer[string]
+
+// Group is this rank's group along the dimension called name, or nil when m has none of that name; the error of a call on
+// that says which there are.
 func (m *Mesh) Group(name string) *Group {
-	i := slices.IndexFunc(m.axes, func(a axis) bool { return a.name == name })
+	i := slices.IndexFunc(m.all(), func(a axis) bool { return a.name == name })
 	if i < 0 {
+		asked := fmt.Sprintf("%q was asked for, there are %q", name, m.Names())
+		unknownDimension.Store(&asked)
 		return nil
 	}
 	g, _ := m.shared.group(m.axes[i : i+1]) // made by NewMesh
@@ -121,6 +136,9 @@ func (m *Mesh) Group(name string) *Group {
 // Slice is the part of m in which this rank lies and that spans the named dimensions, in the order given. It shares m's
 // groups, and costs nothing.
 func (m *Mesh) Slice(names ...string) (*Mesh, error) {
+	if err := m.some("Slice"); err != nil {
+		return nil, err
+	}
 	s := &Mesh{shared: m.shared}
 	for i, name := range names {
 		at := slices.Index(m.Names(), name)
@@ -137,10 +155,28 @@ func (m *Mesh) Slice(names ...string) (*Mesh, error) {
 
 // Flatten is the group of all ranks of m, in row-major order; for a slice of one dimension its Group. Nothing is sent for
 // it, and calls on meshes that are sliced alike return the same group.
-func (m *Mesh) Flatten() (*Group, error) { return m.shared.group(m.axes) }
+func (m *Mesh) Flatten() (*Group, error) {
+	if err := m.some("Flatten"); err != nil {
+		return nil, err
+	}
+	return m.shared.group(m.axes)
+}
+
+// some checks that there is a mesh for a call of op.
+func (m *Mesh) some(op string) error {
+	if len(m.all()) == 0 {
+		return badArgument(op, "the mesh is nil: NewMesh makes one")
+	}
+	return nil
+}
 
 // Close leaves all groups of m, of the mesh that it is a slice of, and of that one's other slices.
-func (m *Mesh) Close() error { return m.shared.close() }
+func (m *Mesh) Close() error {
+	if m == nil || m.shared == nil {
+		return nil
+	}
+	return m.shared.close()
+}
 
 // meshGroups are the groups that a mesh and its slices have, by the names of the dimensions that they span.
 type meshGroups struct {

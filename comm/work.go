@@ -30,16 +30,17 @@ type operation interface {
 // receive that nothing has matched is withdrawn, and anything else fails the group. The timeout counts from the start of the
 // operation, for a collective from when those before it in its group have ended. Who comes to wait when it is over still
 // waits for a moment, in which to find out whom to blame.
-func (w *Work) Wait(ctx context.Context) error { return w.of.wait(ctx) }
+func (w *Work) Wait(ctx context.Context) error { return w.operation().wait(ctx) }
 
 // Done is closed when the operation has ended. The group's timeout ends it as in Wait, though nobody may wait.
-func (w *Work) Done() <-chan struct{} { return w.of.ended() }
+func (w *Work) Done() <-chan struct{} { return w.operation().ended() }
 
 // Err is nil until the operation has ended, then its result.
 func (w *Work) Err() error {
+	of := w.operation()
 	select {
-	case <-w.of.ended():
-		return w.of.result()
+	case <-of.ended():
+		return of.result()
 	default:
 		return nil
 	}
@@ -47,13 +48,24 @@ func (w *Work) Err() error {
 
 // Status tells what a receive got, once it has ended without error.
 func (w *Work) Status() Status {
+	of := w.operation()
 	select {
-	case <-w.of.ended():
-		return w.of.status()
+	case <-of.ended():
+		return of.status()
 	default:
 		return Status{}
 	}
 }
+
+// operation is what w stands for: one that was wrong in itself, if no call has returned w.
+func (w *Work) operation() operation {
+	if w == nil || w.of == nil {
+		return noWork
+	}
+	return w.of
+}
+
+var noWork = &transfer{err: badArgument("Work", "no call has started it")}
 
 var alreadyDone = func() chan struct{} {
 	c := make(chan struct{})
