@@ -2,7 +2,6 @@ package shm
 
 import (
 	"slices"
-	"sync/atomic"
 
 	"github.com/gorun/gorun/comm/internal/cpu"
 )
@@ -40,7 +39,7 @@ func (t *Team) makeRoom(r int, target uint64) uint64 {
 		}
 		t.giveTurn()
 	}
-	return atomic.LoadUint64(clock)
+	return cpu.Load(clock)
 }
 
 // glances is how often this rank looks at r's clock before others get their turn.
@@ -48,9 +47,9 @@ func (t *Team) glances(r int) int {
 	if !t.isCrowd() {
 		return looksAtAll
 	}
-	mine := atomic.LoadUint64(&t.ranks[t.me].clock)
+	mine := cpu.Load(&t.ranks[t.me].clock)
 	for i, other := range t.ranks {
-		if i != t.me && atomic.LoadUint32(&other.on) == t.on && (i == r || atomic.LoadUint64(&other.clock) < mine) {
+		if i != t.me && cpu.Load32(&other.on) == t.on && (i == r || cpu.Load(&other.clock) < mine) {
 			return 1
 		}
 	}
@@ -66,11 +65,11 @@ func (t *Team) giveTurn() {
 	}
 	if on := processor(); on != t.on {
 		t.on = on
-		atomic.StoreUint32(&t.ranks[t.me].on, on)
+		cpu.Store32(&t.ranks[t.me].on, on)
 	}
 	t.places = t.places[:0]
 	for _, other := range t.ranks {
-		t.places = append(t.places, atomic.LoadUint32(&other.on))
+		t.places = append(t.places, cpu.Load32(&other.on))
 	}
 	if isSpare(t.places, t.me) {
 		moveTo(func(to uint32) bool { return isLighter(t.places, t.me, to) })

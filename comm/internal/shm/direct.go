@@ -2,7 +2,8 @@ package shm
 
 import (
 	"fmt"
-	"sync/atomic"
+
+	"github.com/gorun/gorun/comm/internal/cpu"
 )
 
 // Buffers that lie in a heap are used where they are: nobody puts them into slots. A rank whose buffer does shows where, as
@@ -63,10 +64,10 @@ func (t *Team) show(buf []byte, p part) bool {
 	at, ok := t.heap.find(buf)
 	if ok {
 		s := &t.ranks[t.me].shows
-		atomic.StoreUint64(&s.seq, 0)
-		atomic.StoreUint64(&s.segment, at.segment)
-		atomic.StoreUint64(&s.offset, at.offset)
-		atomic.StoreUint64(&s.seq, t.seq)
+		cpu.Store(&s.seq, 0)
+		cpu.Store(&s.segment, at.segment)
+		cpu.Store(&s.offset, at.offset)
+		cpu.Store(&s.seq, t.seq)
 		t.done(begun)
 	}
 	return ok
@@ -74,13 +75,13 @@ func (t *Team) show(buf []byte, p part) bool {
 
 // Abandon is for when the operation has failed: nobody must count on what this rank has shown.
 func (t *Team) Abandon() {
-	if s := &t.ranks[t.me].shows; s.seq == t.seq {
-		atomic.StoreUint64(&s.seq, 0)
+	if s := &t.ranks[t.me].shows; cpu.LoadPlain(&s.seq) == t.seq {
+		cpu.Store(&s.seq, 0)
 		t.heap.Spoil()
 	}
 }
 
-func (t *Team) shows(r int) bool { return atomic.LoadUint64(&t.ranks[r].shows.seq) == t.seq }
+func (t *Team) shows(r int) bool { return cpu.Load(&t.ranks[r].shows.seq) == t.seq }
 
 // look waits until r has begun, and returns what this rank takes from it where that lies in a heap, or else nil.
 func (t *Team) look(r int, p part) ([]byte, error) {
@@ -89,7 +90,7 @@ func (t *Team) look(r int, p part) ([]byte, error) {
 		return nil, err
 	}
 	s, last := &t.ranks[r].shows, &t.last[r]
-	at := spot{atomic.LoadUint64(&s.segment), atomic.LoadUint64(&s.offset)}
+	at := spot{cpu.Load(&s.segment), cpu.Load(&s.offset)}
 	if !t.shows(r) { // it has found that others show nothing, and gone on
 		return nil, nil
 	}

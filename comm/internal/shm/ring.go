@@ -3,7 +3,6 @@ package shm
 import (
 	"errors"
 	"math"
-	"sync/atomic"
 	"unsafe"
 
 	"github.com/gorun/gorun/comm/internal/cpu"
@@ -107,7 +106,7 @@ func (w *ringWriter) write(v [][]byte) (n int, err error) {
 			rest -= len(b)
 		}
 		next := w.at + stride(size)
-		*w.word(next) = 0
+		cpu.StorePlain(w.word(next), 0)
 		cpu.StoreRelease(w.word(w.at), uint64(size))
 		w.at = next
 		n += size
@@ -120,7 +119,7 @@ func (w *ringWriter) put(at uint64, b []byte) {
 	there := w.mem[at&uint64(len(w.mem)-1):]
 	n := min(len(there), len(b))
 	cpu.Copy(there[:n], b[:n])
-	copy(w.mem, b[n:])
+	cpu.CopyPlain(w.mem, b[n:])
 }
 
 // writeNow writes a and b as one record, if that takes nothing but to copy them, and says whether it has.
@@ -135,13 +134,14 @@ func (w *ringWriter) writeNow(a, b []byte) bool {
 		return false
 	}
 	into := w.mem[i+wordSize:]
-	copy(into[copy(into, a):], b)
-	*w.word(next) = 0
+	cpu.CopyPlain(into, a)
+	cpu.CopyPlain(into[len(a):], b)
+	cpu.StorePlain(w.word(next), 0)
 	cpu.StoreRelease(w.word(w.at), uint64(n))
 	last := min(next+stride(n), w.limit-lineSize, w.backed-lineSize)
 	w.at = next
 	for line := next + lineSize; line <= last; line += lineSize {
-		*w.word(line) = 0
+		cpu.StorePlain(w.word(line), 0)
 	}
 	return true
 }
@@ -150,7 +150,7 @@ func (w *ringWriter) writeNow(a, b []byte) bool {
 func (w *ringWriter) room(n int) (bool, error) {
 	need := w.at + stride(n) + lineSize
 	if need > w.limit {
-		taken := atomic.LoadUint64(&w.way.taken)
+		taken := cpu.Load(&w.way.taken)
 		if taken > w.at || w.at-taken > uint64(len(w.mem)) || taken%lineSize != 0 {
 			return false, errNonsense
 		}
@@ -178,7 +178,7 @@ type ringReader struct {
 }
 
 // some says whether there is something to read.
-func (r *ringReader) some() bool { return r.rest > 0 || atomic.LoadUint64(r.word(r.at)) != 0 }
+func (r *ringReader) some() bool { return r.rest > 0 || cpu.Load(r.word(r.at)) != 0 }
 
 // read reads what is there into b.
 func (r *ringReader) read(b []byte) (n int, err error) {
@@ -209,7 +209,7 @@ func get(dst, src []byte) {
 func (r *ringReader) open(looks int) (bool, error) {
 	word := r.word(r.at)
 	for range looks {
-		size := atomic.LoadUint64(word)
+		size := cpu.Load(word)
 		if size == 0 {
 			continue
 		}

@@ -1,5 +1,7 @@
 package shm
 
+import "github.com/gorun/gorun/comm/internal/cpu"
+
 // shortBroadcast is Broadcast by letters.
 func (t *Team) shortBroadcast(buf []byte, root int) error {
 	e := t.nextEntry(letterSize(len(buf)))
@@ -113,7 +115,7 @@ func (t *Team) wasDone(err error) error {
 // copyFrom copies r's letter to data.
 func (t *Team) copyFrom(r int, e entry, from int, data []byte) error {
 	letter, err := t.read(r, e, from, len(data))
-	copy(data, letter)
+	cpu.CopyPlain(data, letter)
 	return err
 }
 

@@ -5,11 +5,12 @@ import (
 	"io"
 	"os"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gorun/gorun/comm/internal/cpu"
 )
 
 // A stream is two rings in a segment, and a socket to whoever has the other ends of them: a byte there is a bell, its end is
@@ -73,7 +74,7 @@ func (s *stream) attach(maker bool) error {
 func (s *stream) TryRead(b []byte) (int, error) {
 	n, err := s.in.read(b)
 	if n > 0 {
-		if atomic.LoadUint32(&s.in.way.full) != 0 {
+		if cpu.Load32(&s.in.way.full) != 0 {
 			s.ring(&s.in.way.full)
 		}
 		return n, err
@@ -95,7 +96,7 @@ func (s *stream) TryWrite(v [][]byte) (int, error) {
 	switch {
 	case n == 0:
 		s.isOver()
-	case atomic.LoadUint32(&s.out.way.hungry) != 0:
+	case cpu.Load32(&s.out.way.hungry) != 0:
 		s.ring(&s.out.way.hungry)
 	}
 	return n, err
@@ -106,7 +107,7 @@ func (s *stream) Put(a, b []byte) bool {
 	if s.ended || !s.out.writeNow(a, b) {
 		return false
 	}
-	if atomic.LoadUint32(&s.out.way.hungry) != 0 {
+	if cpu.Load32(&s.out.way.hungry) != 0 {
 		s.ring(&s.out.way.hungry)
 	}
 	return true
@@ -125,7 +126,7 @@ func (s *stream) Peek(looks int) []byte {
 // Skip implements transport.Window.
 func (s *stream) Skip(n int) {
 	s.in.skip(n)
-	if atomic.LoadUint32(&s.in.way.full) != 0 {
+	if cpu.Load32(&s.in.way.full) != 0 {
 		s.ring(&s.in.way.full)
 	}
 }
@@ -136,9 +137,9 @@ func (s *stream) Descriptor() int { return s.fd }
 // Arm implements transport.Stream.
 func (s *stream) Arm(room bool) uint32 {
 	s.hear()
-	atomic.StoreUint32(&s.in.way.hungry, 1)
+	cpu.Store32(&s.in.way.hungry, 1)
 	if room {
-		atomic.StoreUint32(&s.out.way.full, 1)
+		cpu.Store32(&s.out.way.full, 1)
 	}
 	fence()
 	ready := s.ended || s.in.some()
@@ -169,8 +170,7 @@ func (s *stream) hear() {
 // listen takes in what is in the socket, and says whether that is anything. It finds out whether the socket has ended.
 func (s *stream) listen(flags uintptr) bool {
 	var bells [16]byte
-	n, _, errno := syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(s.fd),
-		uintptr(unsafe.Pointer(&bells)), uintptr(len(bells)), unix.MSG_DONTWAIT|flags, 0, 0)
+	n, errno := takeBells(s.fd, bells[:], flags)
 	if errno == unix.EAGAIN {
 		return false
 	}
@@ -180,10 +180,8 @@ func (s *stream) listen(flags uintptr) bool {
 
 // ring wakes the other end, once for every time that it has raised flag.
 func (s *stream) ring(flag *uint32) {
-	if atomic.SwapUint32(flag, 0) != 0 {
-		bell := byte(0)
-		_, _, _ = syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(s.fd),
-			uintptr(unsafe.Pointer(&bell)), 1, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, 0, 0)
+	if cpu.Swap32(flag, 0) != 0 {
+		sendBell(s.fd)
 	}
 }
 
@@ -225,3 +223,17 @@ var joinFences = sync.OnceValue(func() error {
 
 // fence lets all that this thread has stored be seen by all processes that have part, and all that they have stored by it.
 func fence() { _, _, _ = syscall.RawSyscall(unix.SYS_MEMBARRIER, fenceAll, 0, 0) }
+
+// takeBells takes what is in the socket fd into b, without waiting.
+func takeBells(fd int, b []byte, flags uintptr) (n uintptr, errno syscall.Errno) {
+	n, _, errno = syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd),
+		uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)), unix.MSG_DONTWAIT|flags, 0, 0)
+	return n, errno
+}
+
+// sendBell puts a byte into the socket fd, if there is room.
+func sendBell(fd int) {
+	bell := byte(0)
+	_, _, _ = syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(fd),
+		uintptr(unsafe.Pointer(&bell)), 1, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, 0, 0)
+}

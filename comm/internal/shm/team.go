@@ -18,6 +18,18 @@ func (c Call) sum() uint32 {
 	return uint32(h ^ h>>32)
 }
 
+// store sets c, which is shared, to v.
+func (c *Call) store(v Call) {
+	cpu.StorePlain(&c.What, v.What)
+	cpu.StorePlain(&c.Root, v.Root)
+	cpu.StorePlain(&c.Count, v.Count)
+}
+
+// load is c, which is shared.
+func (c *Call) load() Call {
+	return Call{cpu.LoadPlain(&c.What), cpu.LoadPlain(&c.Root), cpu.LoadPlain(&c.Count)}
+}
+
 // control is what a rank tells the others. It alone writes there, except for bell.
 type control struct {
 	clock uint64 // see at
@@ -177,7 +189,7 @@ func (t *Team) done(step int) {
 	t.tell()
 	now := t.time(step)
 	cpu.StoreRelease(&t.ranks[t.me].clock, now)
-	if atomic.LoadUint32(&t.head.sleepers) != 0 {
+	if cpu.Load32(&t.head.sleepers) != 0 {
 		t.wakeAll(now)
 	}
 }
@@ -187,7 +199,7 @@ func (t *Team) tell() {
 	if !t.told {
 		t.told = true
 		did := &t.ranks[t.me].past[t.seq%remembered]
-		did.call = t.call
+		did.call.store(t.call)
 		cpu.StoreRelease(&did.tag, t.tag)
 		cpu.StoreRelease(&t.ranks[t.me].tag, t.tag)
 	}
@@ -207,14 +219,14 @@ func (t *Team) match(r int) error {
 		return nil
 	}
 	other := t.ranks[r]
-	tag := atomic.LoadUint64(&other.tag)
+	tag := cpu.Load(&other.tag)
 	if tag == t.tag {
 		t.tagged[r] = t.seq
 		return nil
 	}
 	did := &other.past[t.seq%remembered] // it may be further on
-	if tag = atomic.LoadUint64(&did.tag); tag>>32 == t.tag>>32 && tag != t.tag {
-		return &Mismatch{Rank: r, Call: did.call}
+	if tag = cpu.Load(&did.tag); tag>>32 == t.tag>>32 && tag != t.tag {
+		return &Mismatch{Rank: r, Call: did.call.load()}
 	}
 	return nil
 }

@@ -1,7 +1,6 @@
 package shm
 
 import (
-	"runtime"
 	"sync/atomic"
 	"time"
 
@@ -63,7 +62,7 @@ func (p Processors) Serve(n int) bool { return n <= mostPerProcessor*p.CPUs }
 func (t *Team) patiently(r int, target uint64) (uint64, error) {
 	t.Waited = true
 	t.tell()
-	begun := time.Now()
+	begun := timeNow()
 	for i := 0; ; i++ {
 		if now := cpu.Await(&t.ranks[r].clock, target, t.glances(r)); now >= target {
 			return now, nil
@@ -71,18 +70,18 @@ func (t *Team) patiently(r int, target uint64) (uint64, error) {
 		if err := t.match(r); err != nil {
 			return 0, err
 		}
-		switch waited := time.Since(begun); {
+		switch waited := timeNow().Sub(begun); {
 		case waited >= t.alert:
 			if err := t.lasting(r, Doze{t: t, rank: r, until: target, roused: new(atomic.Bool)}); err != nil {
 				return 0, err
 			}
-			begun = time.Now()
+			begun = timeNow()
 		case t.isCrowd() && i >= yields, waited >= yieldTime:
 			t.nap(r, target, t.alert-waited, &t.never)
 		case t.isCrowd():
 			t.giveTurn()
 		default:
-			runtime.Gosched()
+			letOthersRun()
 		}
 	}
 }
@@ -90,20 +89,20 @@ func (t *Team) patiently(r int, target uint64) (uint64, error) {
 // nap sleeps until r's clock says target, stop is set and this rank rung for, or limit has passed.
 func (t *Team) nap(r int, target uint64, limit time.Duration, stop *atomic.Bool) {
 	me, clock := t.ranks[t.me], &t.ranks[r].clock
-	atomic.StoreUint64(&me.wakeAt, target)
-	atomic.StoreUint32(&me.awaits, uint32(r)+1)
-	atomic.AddUint32(&t.head.sleepers, 1)
+	cpu.Store(&me.wakeAt, target)
+	cpu.Store32(&me.awaits, uint32(r)+1)
+	cpu.Add32(&t.head.sleepers, 1)
 	pause := firstNap
-	for until := time.Now().Add(limit); ; pause = limit {
-		bell := atomic.LoadUint32(&me.bell)
-		left := time.Until(until)
-		if atomic.LoadUint64(clock) >= target || stop.Load() || left <= 0 {
+	for until := timeNow().Add(limit); ; pause = limit {
+		bell := cpu.Load32(&me.bell)
+		left := until.Sub(timeNow())
+		if cpu.Load(clock) >= target || stop.Load() || left <= 0 {
 			break
 		}
 		sleepOn(&me.bell, bell, min(pause, left))
 	}
-	atomic.StoreUint32(&me.awaits, 0)
-	atomic.AddUint32(&t.head.sleepers, ^uint32(0))
+	cpu.Store32(&me.awaits, 0)
+	cpu.Add32(&t.head.sleepers, ^uint32(0))
 }
 
 // A Doze is a wait that lasts.
@@ -115,7 +114,7 @@ type Doze struct {
 }
 
 // Over says whether what is waited for has happened. It may be called by any goroutine until the wait has ended.
-func (d Doze) Over() bool { return atomic.LoadUint64(&d.t.ranks[d.rank].clock) >= d.until }
+func (d Doze) Over() bool { return cpu.Load(&d.t.ranks[d.rank].clock) >= d.until }
 
 // Sleep returns when it is over, or Rouse has been called.
 func (d Doze) Sleep() {
@@ -133,7 +132,7 @@ func (d Doze) Rouse() {
 // wakeAll wakes the ranks that sleep until this one's clock says now.
 func (t *Team) wakeAll(now uint64) {
 	for r, other := range t.ranks {
-		if atomic.LoadUint32(&other.awaits) == uint32(t.me)+1 && atomic.LoadUint64(&other.wakeAt) <= now {
+		if cpu.Load32(&other.awaits) == uint32(t.me)+1 && cpu.Load(&other.wakeAt) <= now {
 			t.ring(r)
 		}
 	}
@@ -141,6 +140,6 @@ func (t *Team) wakeAll(now uint64) {
 
 func (t *Team) ring(r int) {
 	bell := &t.ranks[r].bell
-	atomic.AddUint32(bell, 1)
+	cpu.Add32(bell, 1)
 	wake(bell)
 }
