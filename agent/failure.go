@@ -12,17 +12,37 @@ import (
 const maxText = 10_000
 
 // failureOf tells other nodes of a worker's failure, with what it has said in its error file, or else on stderr. It
-// reads that file, for which it may take reportTimeout.
+// reads the error files of this node's workers, for which it may take reportTimeout. No restart follows if one of them asks for
+// none: that worker may have failed first and ended last.
 func failureOf(c Config, round *rendezvous.Round, x launcher.Exit) *rendezvous.Failure {
-	e := WorkerError{Root: x, Reports: readErrorFiles(c, round, []launcher.Exit{x})}
+	e := WorkerError{Root: x, Reports: readErrorFiles(c, round, everyone(round))}
 	lines := e.story(x, rootLines)
 	if note := note(x, e.Reports[x.Rank]); note != "" {
 		lines = append([]string{note}, lines...)
 	}
 	return &rendezvous.Failure{
 		Node: c.Node.ID, Host: c.Node.Host, Rank: x.Rank, LocalRank: x.LocalRank, Pid: x.Pid,
-		Code: x.Code, Signal: int(x.Signal), Ending: x.String(), At: x.At, Text: lastText(lines), Final: x.Code == NoRestart,
+		Code: x.Code, Signal: int(x.Signal), Ending: x.String(), At: x.At, Text: lastText(lines), Final: x.Code == NoRestart || e.noRestart(),
 	}
+}
+
+// everyone is the workers of this node in a round.
+func everyone(round *rendezvous.Round) []launcher.Exit {
+	list := make([]launcher.Exit, round.Node.Nproc)
+	for local := range list {
+		list[local] = launcher.Exit{Rank: round.Place.FirstRank + local, LocalRank: local}
+	}
+	return list
+}
+
+// noRestart reports whether a worker has asked for no restart in its error file.
+func (e *WorkerError) noRestart() bool {
+	for _, r := range e.Reports {
+		if r.NoRestart {
+			return true
+		}
+	}
+	return false
 }
 
 // lastText joins the last of the lines, maxText bytes of them at most.

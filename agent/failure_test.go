@@ -37,6 +37,17 @@ func TestFailureOf(t *testing.T) {
 	if got := failureOf(c, duo(2), launcher.Exit{Rank: 1, LocalRank: 1, Code: NoRestart}); got.Text != "boom" || !got.Final {
 		t.Errorf("%+v, want the error file's message, and no restart", got)
 	}
+
+	write(t, file, `{"message":"calls do not match","restart":false}`)
+	for local := range 2 { // whichever of the two is seen to end first
+		if got := failureOf(c, duo(2), launcher.Exit{Rank: local, LocalRank: local, Code: 1}); !got.Final {
+			t.Errorf("%+v, want no restart: rank 1's error file asks for none", got)
+		}
+	}
+	write(t, file, `{"message":"boom","restart":true}`)
+	if got := failureOf(c, duo(2), launcher.Exit{Rank: 1, LocalRank: 1, Code: 2}); got.Final {
+		t.Errorf("%+v, want a restart", got)
+	}
 }
 
 // TestFailureIsBounded: whatever a worker says, others are told its end, in valid UTF-8 and 64 KiB of JSON.

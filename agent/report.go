@@ -17,12 +17,15 @@ type Report struct {
 	Written   time.Time       // the file, by its file system
 	Document  json.RawMessage // all of the file, a JSON object; nil: it is none
 	Problem   string          // why it is of little use; Message is then how its text begins. Empty: none
+	NoRestart bool            // the worker says that another attempt would fail as well: "restart": false
 }
 
 // parseReport reads either of the shapes that torchrun takes, and makes the best of anything else:
 //
 //	{"message": {"message": "boom", "extraInfo": {"py_callstack": "...", "timestamp": "1700000000"}}}
 //	{"message": "boom", "timestamp": 1700000000}
+//
+// Beside the message, "restart": false asks for no other attempt, as package comm does.
 func parseReport(data []byte) Report {
 	text := bytes.TrimSpace(bytes.ToValidUTF8(data, []byte("\uFFFD")))
 	var document, message, extra map[string]json.RawMessage
@@ -34,7 +37,7 @@ func parseReport(data []byte) Report {
 	case json.Unmarshal(text, &document) != nil || document == nil:
 		return Report{Problem: "it is no JSON object", Message: beginning(string(text))}
 	}
-	r, stamp := Report{Document: text}, document["timestamp"]
+	r, stamp := Report{Document: text, NoRestart: string(document["restart"]) == "false"}, document["timestamp"]
 	if json.Unmarshal(document["message"], &message) == nil && message != nil {
 		_ = json.Unmarshal(message["extraInfo"], &extra) // one that is no object says nothing
 		r.Message, r.Callstack = asText(message["message"]), asText(extra["py_callstack"])

@@ -127,6 +127,8 @@ func (e *WorkerError) restartNote() string {
 		return ""
 	case e.Root.Code == NoRestart:
 		return fmt.Sprintf("Exit code %d asks for no restart; %d of %d were used.", NoRestart, e.Restarts, e.MaxRestarts)
+	case e.noRestart():
+		return fmt.Sprintf("The program says that another attempt would fail as well; %d of %d restarts were used.", e.Restarts, e.MaxRestarts)
 	case e.Restarts == e.MaxRestarts:
 		return fmt.Sprintf("%s used.", plural(e.Restarts, "restart was allowed, and it was", "restarts were allowed, and all were"))
 	default:

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/gorun/gorun/comm/internal/endpoint"
-	"github.com/gorun/gorun/env/auth"
 )
 
 // ErrClosed is wrapped by errors of calls on a group that this rank has closed.
@@ -134,29 +133,6 @@ func (e *ObjectError) Error() string {
 }
 
 func (e *ObjectError) Unwrap() error { return e.Err }
-
-// ExitCode is the exit code with which a program best ends because of err: 0 for nil, 2 for what only the program or
-// its start can mend (a wrong argument or environment, calls that differ between ranks or wait for each other, objects that
-// cannot be encoded or decoded, ranks that never came), 1 for the rest, which another attempt may mend.
-func ExitCode(err error) int {
-	if err == nil {
-		return 0
-	}
-	var (
-		argument *ArgumentError
-		mismatch *MismatchError
-		truncate *TruncateError
-		missing  *MissingRanksError
-		object   *ObjectError
-		deadlock *DeadlockError
-		refused  *auth.RefusedError // by a store of the same token
-	)
-	if errors.As(err, &argument) || errors.As(err, &mismatch) || errors.As(err, &truncate) || errors.As(err, &missing) ||
-		errors.As(err, &object) || errors.As(err, &deadlock) || errors.Is(err, auth.ErrWrongToken) || errors.As(err, &refused) {
-		return 2
-	}
-	return 1
-}
 
 func badArgument(op, format string, args ...any) error {
 	return &ArgumentError{Op: op, Err: fmt.Errorf(format, args...)}

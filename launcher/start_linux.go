@@ -69,10 +69,11 @@ func (s *Spec) takeGuard() (*guard.Guard, error) {
 		return s.Guard, nil
 	}
 	g, err := guard.Start(len(s.Workers))
-	if err == nil {
-		g.Take()
+	if err != nil {
+		return nil, fmt.Errorf("cannot start the guard of the workers: %w", err)
 	}
-	return g, err
+	g.Take()
+	return g, nil
 }
 
 // openPipes returns the ends of n pipes to read from, and those to write to.
@@ -202,6 +203,12 @@ var notExecutable = map[syscall.Errno]string{
 	unix.E2BIG:   "its arguments and environment are too long for the system",
 }
 
+// limits are where to look when the system refuses a process.
+var limits = map[syscall.Errno]string{
+	unix.EAGAIN: " (ulimit -u, or pids.max of the control group, allows no more processes)",
+	unix.EMFILE: " (ulimit -Hn allows no more open files)",
+}
+
 // startError explains why a worker could not be started.
 func startError(path string, failure *guard.NotStarted) error {
 	if failure.Reason != "" {
@@ -214,7 +221,7 @@ func startError(path string, failure *guard.NotStarted) error {
 	if reason, ok := notExecutable[errno]; ok {
 		return &NotExecutableError{Path: path, Reason: reason}
 	}
-	return fmt.Errorf("cannot start local rank %d: %w", failure.LocalRank, errno)
+	return fmt.Errorf("cannot start local rank %d: %w%s", failure.LocalRank, errno, limits[errno])
 }
 
 // abandon ends a gang that did not come to run.

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"syscall"
 	"testing"
@@ -31,6 +32,10 @@ func TestExitCode(t *testing.T) {
 		{&agent.StartError{Err: &launcher.PortError{Port: 29500, Err: syscall.EADDRINUSE}}, 2},
 		{&agent.StartError{Err: &launcher.PortError{Err: syscall.EADDRINUSE}}, 75},
 		{&agent.StartError{Err: rendezvous.ErrClosed}, 75},
+		{&agent.StartError{Err: fmt.Errorf("cannot start local rank 3: %w", syscall.EAGAIN)}, 71},
+		{&agent.StartError{Err: fmt.Errorf("pipe: %w", syscall.EMFILE)}, 71},
+		{&agent.StartError{Err: &launcher.PortError{Err: syscall.EMFILE}}, 71},
+		{fmt.Errorf("cannot start the guard of the workers: %w", syscall.ENOMEM), 71},
 		{&rendezvous.ClosedError{Outcome: rendezvous.Outcome{Code: 7, Reason: "too few nodes"}}, 7},
 		{errors.New("unforeseen"), 1},
 	} {

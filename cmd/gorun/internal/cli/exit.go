@@ -2,6 +2,8 @@ package cli
 
 import (
 	"errors"
+	"slices"
+	"syscall"
 
 	"github.com/gorun/gorun/agent"
 	"github.com/gorun/gorun/cmd/gorun/internal/bench"
@@ -15,6 +17,7 @@ const (
 	exitOK            = 0
 	exitInternal      = 1
 	exitUsage         = 2
+	exitSystem        = 71 // EX_OSERR: the system refuses open files, processes or memory
 	exitRendezvous    = 75 // EX_TEMPFAIL: try again later
 	exitNotExecutable = 126
 	exitNotFound      = 127
@@ -33,6 +36,8 @@ func exitCode(err error) int {
 		return exitNotExecutable
 	case is[*launcher.NotFoundError](err):
 		return exitNotFound
+	case isShortage(err):
+		return exitSystem
 	case is[*agent.StartError](err):
 		return exitRendezvous
 	}
@@ -51,6 +56,11 @@ func exitCode(err error) int {
 func is[E error](err error) bool {
 	_, ok := errors.AsType[E](err)
 	return ok
+}
+
+// isShortage: the system has too little of something. No rendezvous is to blame, and no flag.
+func isShortage(err error) bool {
+	return slices.ContainsFunc([]error{syscall.EMFILE, syscall.ENFILE, syscall.EAGAIN, syscall.ENOMEM}, func(errno error) bool { return errors.Is(err, errno) })
 }
 
 // isBusyPort: a port that was asked for by number is the user's choice; that there is none is not.

@@ -38,6 +38,7 @@ var exitCodes = []struct{ code, meaning string }{
 	{"N", "the code of the first worker that failed; 128+S for signal S"},
 	{"93", "of a worker that wants no restart"},
 	{"2", "usage"},
+	{"71", "too few open files, processes or too little memory on this machine"},
 	{"75", "no rendezvous"},
 	{"126", "the program cannot be executed"},
 	{"127", "there is no such program"},

@@ -30,7 +30,7 @@ func run(ctx context.Context, o *options, command []string, stdout, stderr *os.F
 	}
 	ahead, err := guard.Start(o.nproc) // it starts while the rest is settled
 	if err != nil {
-		return err
+		return fmt.Errorf("cannot start the guard of the workers: %w", err)
 	}
 	defer ahead.Close()
 	// Heard as long as this process lives: a signal must not keep the temporary files, nor change the exit code.

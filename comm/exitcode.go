@@ -1,0 +1,71 @@
+package comm
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/gorun/gorun/env"
+	"github.com/gorun/gorun/env/auth"
+)
+
+// ExitCode is the exit code with which a program best ends because of err: 0 for nil, 2 for what only the program or
+// its start can mend (a wrong argument or environment, calls that differ between ranks or wait for each other, objects that
+// cannot be encoded or decoded, ranks that never came), 1 for the rest, which another attempt may mend.
+//
+// A worker also writes err to its error file (TORCHELASTIC_ERROR_FILE), unless the file exists, if another attempt would
+// surely fail as well: for all that the code is 2 for, but ranks that never came. gorun then shows err in its summary and does
+// not start the workers again. A program that exits with 2 by itself, without that file, is started again like any other.
+func ExitCode(err error) int {
+	switch {
+	case err == nil:
+		return 0
+	case failsAgain(err):
+		if w, parseErr := env.Parse(os.LookupEnv); parseErr == nil && w.ErrorFile != "" {
+			_ = writeErrorFile(w.ErrorFile, err, time.Now()) // the caller has err, and reports it
+		}
+		return 2
+	}
+	if _, missing := errors.AsType[*MissingRanksError](err); missing {
+		return 2
+	}
+	return 1
+}
+
+// failsAgain reports whether another attempt of the same program would fail with err too.
+func failsAgain(err error) bool {
+	var (
+		argument *ArgumentError
+		mismatch *MismatchError
+		truncate *TruncateError
+		object   *ObjectError
+		deadlock *DeadlockError
+		refused  *auth.RefusedError // by a store of the same token
+	)
+	return errors.As(err, &argument) || errors.As(err, &mismatch) || errors.As(err, &truncate) || errors.As(err, &object) ||
+		errors.As(err, &deadlock) || errors.Is(err, auth.ErrWrongToken) || errors.As(err, &refused)
+}
+
+// writeErrorFile writes err in the form of torch.distributed.elastic's error files, with "restart": false. It does not overwrite
+// a file.
+func writeErrorFile(path string, err error, at time.Time) (failed error) {
+	document, failed := json.Marshal(map[string]any{
+		"message": map[string]any{
+			"message":   err.Error(),
+			"extraInfo": map[string]any{"timestamp": strconv.FormatInt(at.Unix(), 10)},
+		},
+		"restart": false,
+	})
+	if failed != nil {
+		return failed
+	}
+	f, failed := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if failed != nil {
+		return failed
+	}
+	defer func() { failed = errors.Join(failed, f.Close()) }()
+	_, failed = f.Write(document)
+	return failed
+}
