@@ -33,6 +33,7 @@ type Config struct {
 	WorkerTLS   bool            // workers encrypt what they send from machine to machine
 	MaxRestarts int             // that of Rendezvous, whose budget it is; workers are told
 	ExitBarrier time.Duration   // how long this node, when its workers have succeeded, waits for those of the others
+	MaxBackoff  time.Duration   // the longest wait before a restart, for workers that fail again and again; 0: none
 
 	// Spec is what all attempts have in common. The agent fills in Workers and, if Spec.Logs.Dir names the
 	// directory of the job (launcher.RunDir), makes it that of the attempt.
@@ -112,6 +113,7 @@ type loop struct {
 	over    <-chan struct{}   // the end of the round
 	gang    Gang
 	exits   <-chan launcher.Exit
+	backoff backoff // that the present workers were started with
 
 	reports  sync.WaitGroup
 	reported <-chan error     // gets the outcome of the pending report

@@ -12,9 +12,17 @@ import (
 
 // joined is the outcome of a join.
 type joined struct {
-	round *rendezvous.Round
-	gang  Gang
-	err   error
+	round   *rendezvous.Round
+	gang    Gang
+	backoff backoff
+	err     error
+}
+
+// past is what a join has to know of the workers before.
+type past struct {
+	round   *rendezvous.Round // nil: there were none
+	ran     time.Duration
+	backoff backoff
 }
 
 // reportPatience is how long telling the rendezvous of a round's end may take.
@@ -26,7 +34,7 @@ func (l *loop) perform(todo []action) *finish {
 		switch a := a.(type) {
 		case join:
 			l.over, l.reported, l.barrier = nil, nil, nil
-			last := l.round
+			last := past{round: l.round, ran: time.Since(l.started), backoff: l.backoff}
 			go func() { l.joined <- l.join(last) }()
 		case cancelJoin:
 			l.cancelJoin()
@@ -84,15 +92,23 @@ func (l *loop) leave(sig syscall.Signal) {
 
 // tellAgain and announce say what torchrun says at these times, in its words. last is nil if these workers are the
 // first of this node.
-func (l *loop) tellAgain(round, last *rendezvous.Round) {
-	switch {
-	case last == nil:
-	case round.Restarts > last.Restarts:
-		l.Logger.Warn(fmt.Sprintf("[%s] Worker group FAILED. %d/%d attempts left; will restart worker group: %s",
-			l.Node.Role, l.MaxRestarts-round.Restarts+1, l.MaxRestarts, printable(round.Why)))
-	default:
-		l.Logger.Warn("starting the workers again: " + printable(round.Why))
+func (l *loop) tellAgain(round, last *rendezvous.Round, delay time.Duration) {
+	if last == nil {
+		return
 	}
+	text := "starting the workers again: " + printable(round.Why)
+	if isRestart(round, last) {
+		text = fmt.Sprintf("[%s] Worker group FAILED. %d/%d attempts left; will restart worker group: %s",
+			l.Node.Role, l.MaxRestarts-round.Restarts+1, l.MaxRestarts, printable(round.Why))
+	}
+	if delay > 0 {
+		text += fmt.Sprintf("; waiting %v first, since they fail again and again", delay)
+	}
+	l.Logger.Warn(text)
+}
+
+func isRestart(round, last *rendezvous.Round) bool {
+	return last != nil && round.Restarts > last.Restarts
 }
 
 func (l *loop) announce(a announce) {
@@ -105,24 +121,40 @@ func (l *loop) announce(a announce) {
 
 // join gets a round and starts this node's workers in it. It runs beside the loop, of which it uses only what
 // never changes.
-func (l *loop) join(last *rendezvous.Round) joined {
+func (l *loop) join(last past) joined {
 	round, err := l.Rendezvous.Join(l.joinCtx, l.Node)
 	if err != nil {
 		return joined{err: err}
 	}
 	l.Logger.Debug("joined", "round", round.ID, "nodes", round.Size, "node", round.Self,
 		"master_addr", round.Master.Addr, "master_port", round.Master.Port)
-	l.tellAgain(round, last)
+	now := last.backoff.after(last.ran, isRestart(round, last.round))
+	delay := now.delay(l.MaxBackoff)
+	l.tellAgain(round, last.round, delay)
 	spec := Plan(l.Config, round)
 	if err := prepareErrorFiles(l.Config, round.Restarts, len(spec.Workers)); err != nil {
 		l.Logger.Warn("workers may not be able to say why they failed", "error", err)
 	}
-	if err := l.joinCtx.Err(); err != nil {
+	if err := l.wait(delay, round.Done()); err != nil {
 		return joined{err: err}
 	}
 	gang, err := l.Start(l.startCtx, spec) // from here on workers may run, whom an interrupt lets stop by themselves
 	round.Started()
-	return joined{round: round, gang: gang, err: err}
+	return joined{round: round, gang: gang, backoff: now, err: err}
+}
+
+// wait waits for d, or the end of the round. It fails if the join is cancelled.
+func (l *loop) wait(d time.Duration, over <-chan struct{}) error {
+	if d > 0 {
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-over:
+		case <-l.joinCtx.Done():
+		}
+	}
+	return l.joinCtx.Err()
 }
 
 // enter makes a join's outcome the present.
@@ -131,7 +163,7 @@ func (l *loop) enter(j joined) event {
 		return startFailed{j.err}
 	}
 	l.round, l.over = j.round, j.round.Done()
-	l.gang, l.exits, l.started = j.gang, j.gang.Exits(), time.Now()
+	l.gang, l.exits, l.started, l.backoff = j.gang, j.gang.Exits(), time.Now(), j.backoff
 	return started{j.round.Node.Nproc}
 }
 

@@ -52,7 +52,7 @@ func TestDefaults(t *testing.T) {
 	o.host = host{}
 	want := &options{
 		given: map[string]string{}, minNodes: 1, nnodes: 1, nproc: 1, scaleUp: "immediate", role: "default", useEnv: true, backend: "static", grace: 30 * time.Second,
-		exitBarrier: 300 * time.Second, stopSignals: stopSignals, prefix: "[${rank}] ", events: "null",
+		exitBarrier: 300 * time.Second, maxBackoff: 10 * time.Second, stopSignals: stopSignals, prefix: "[${rank}] ", events: "null",
 	}
 	if !reflect.DeepEqual(o, want) || !slices.Equal(command, []string{"./train"}) {
 		t.Errorf("got %+v, %q\nwant %+v", o, command, want)
@@ -87,6 +87,7 @@ var accepted = map[string]struct {
 	"signals-to-handle": {"SIGTERM, usr1", func(o *options) bool {
 		return slices.Equal(o.stopSignals, []os.Signal{syscall.SIGTERM, syscall.SIGUSR1})
 	}},
+	"max-restart-backoff":      {"0", func(o *options) bool { return o.maxBackoff == 0 }},
 	"exit-barrier-timeout":     {"7", func(o *options) bool { return o.exitBarrier == 7*time.Second }},
 	"monitor-interval":         {"0.1", func(*options) bool { return true }},
 	"start-method":             {"forkserver", func(*options) bool { return true }},
@@ -188,6 +189,7 @@ var refused = map[string][]string{
 	"max-restarts":             {"", "-1", "many", "1.5"},
 	"shutdown-timeout":         {"", "-1", "NaN", "Inf", "30s"},
 	"signals-to-handle":        {"", "SIGTREM", "15", "SIGKILL", "SIGTERM,,SIGINT", "SIGCHLD"},
+	"max-restart-backoff":      {"", "-1", "soon"},
 	"exit-barrier-timeout":     {"", "-1", "never"},
 	"monitor-interval":         {"", "0", "-1", "often"},
 	"start-method":             {"", "thread", "frok"},

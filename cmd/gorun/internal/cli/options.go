@@ -36,8 +36,8 @@ type options struct {
 	master           rendezvous.Master     // what follows from the above; empty: up to the rendezvous
 	overridden       []string              // flags that --standalone makes meaningless
 
-	grace, exitBarrier time.Duration
-	stopSignals        []os.Signal
+	grace, exitBarrier, maxBackoff time.Duration
+	stopSignals                    []os.Signal
 
 	logDir                       string
 	redirects, tee               launcher.StdMap
@@ -65,7 +65,7 @@ func defaults(h host) *options {
 	return &options{
 		host: h, given: make(map[string]string),
 		minNodes: 1, nnodes: 1, nproc: 1, scaleUp: string(rendezvous.ScaleImmediate), role: "default", useEnv: true, backend: "static",
-		grace: 30 * time.Second, exitBarrier: 300 * time.Second, stopSignals: stopSignals,
+		grace: 30 * time.Second, exitBarrier: 300 * time.Second, maxBackoff: 10 * time.Second, stopSignals: stopSignals,
 		prefix: agent.DefaultPrefix, events: "null",
 	}
 }

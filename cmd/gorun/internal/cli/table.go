@@ -61,6 +61,9 @@ var table = []flag{
 
 	{group: groupStopping, name: "max-restarts", value: "N", help: "how often all workers are started again after a failure (0)",
 		set: setNumber(0, maxRestarts, func(o *options) *int { return &o.maxRestarts })},
+	{group: groupStopping, name: "max-restart-backoff", value: "SECONDS", own: true,
+		set:  setSeconds(func(o *options) *time.Duration { return &o.maxBackoff }),
+		help: "longest wait before workers that fail again and again are started again: from 0.1 s on it doubles each time; 0: no wait (10)"},
 	{group: groupStopping, name: "shutdown-timeout", value: "SECONDS", alias: "TORCH_ELASTIC_SHUTDOWN_TIMEOUT",
 		set:  setSeconds(func(o *options) *time.Duration { return &o.grace }),
 		help: "time that workers have to stop before they are killed (30)"},
