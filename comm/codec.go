@@ -21,9 +21,11 @@ type Codec interface {
 // defaultCodec is CBOR. What arrives as an any is a bool, int64, float64, string, []byte, time.Time, []any, map[any]any, or
 // nil. Bytes of a peer cannot make it take memory out of proportion: they are checked before any is taken.
 var defaultCodec Codec = func() cborCodec {
-	enc, err := cbor.EncOptions{Time: cbor.TimeRFC3339Nano, TimeTag: cbor.EncTagRequired}.EncMode()
+	enc, err := cbor.EncOptions{
+		Time: cbor.TimeRFC3339Nano, TimeTag: cbor.EncTagRequired, NaNConvert: cbor.NaNConvertNone, InfConvert: cbor.InfConvertNone,
+	}.EncMode()
 	dec, decErr := cbor.DecOptions{
-		MaxNestedLevels: 64, MaxArrayElements: 1 << 24, MaxMapPairs: 1 << 22,
+		MaxNestedLevels: maxNesting, MaxArrayElements: 1 << 24, MaxMapPairs: 1 << 22,
 		IndefLength: cbor.IndefLengthForbidden,
 		IntDec:      cbor.IntDecConvertSignedOrBigInt,
 		UTF8:        cbor.UTF8DecodeInvalid, // any Go string
@@ -37,6 +39,14 @@ var defaultCodec Codec = func() cborCodec {
 type cborCodec struct {
 	cbor.EncMode
 	dec cbor.DecMode
+}
+
+// Marshal refuses what would lose something on its way.
+func (c cborCodec) Marshal(v any) ([]byte, error) {
+	if err := c.checkWhole(v); err != nil {
+		return nil, err
+	}
+	return c.EncMode.Marshal(v)
 }
 
 func (c cborCodec) Unmarshal(data []byte, v any) error { return c.dec.Unmarshal(data, v) }

@@ -121,7 +121,7 @@ func functionsOfGroups(t *testing.T) (functions []*ast.FuncDecl) {
 				continue
 			}
 			for _, p := range f.Type.Params.List {
-				if pointee(p.Type) == "Group" {
+				if pointsTo(p.Type) == "Group" {
 					functions = append(functions, f)
 				}
 			}
@@ -133,8 +133,8 @@ func functionsOfGroups(t *testing.T) (functions []*ast.FuncDecl) {
 	return functions
 }
 
-// pointee is the name of the type to which expr is a pointer, or nothing.
-func pointee(expr ast.Expr) string {
+// pointsTo is the name of the type to which expr is a pointer, or nothing.
+func pointsTo(expr ast.Expr) string {
 	star, ok := expr.(*ast.StarExpr)
 	if !ok {
 		return ""
@@ -153,7 +153,7 @@ func TestMethodsOfNothing(t *testing.T) {
 	}
 	for _, f := range functionsOfGroups(t) {
 		for _, result := range f.Type.Results.List {
-			name := pointee(result.Type)
+			name := pointsTo(result.Type)
 			if name != "" && !slices.ContainsFunc(nothings, func(v any) bool { return strings.HasPrefix(reflect.TypeOf(v).Elem().Name(), name) }) {
 				t.Errorf("%s returns a *%s: add it here", f.Name.Name, name)
 			}

@@ -13,9 +13,10 @@ import (
 // objs has the same length on all ranks, and every element is a pointer.
 //
 // Objects travel as CBOR, or by the codec of [WithCodec]; in size they are bounded, see [WithObjectLimit]. When one cannot
-// be encoded, every rank of the call gets an [ObjectError] that says whose and why. When one cannot be decoded, because it
-// does not fit the type of its destination for instance, that is an ObjectError of this rank alone, and its destination
-// and those after it are left as they were. The group goes on in both cases.
+// be encoded, every rank of the call gets an [ObjectError] that says whose and why; as CBOR it cannot be if something of it would
+// be lost, such as a field that is not exported and has no tag `cbor:"-"`. When one cannot be decoded, because it does not fit
+// the type of its destination for instance, that is an ObjectError of this rank alone, and its destination and those after it are
+// left as they were. The group goes on in both cases.
 func BroadcastObjects(ctx context.Context, g *Group, objs []any, src int) error {
 	o := newObjects(g, callBroadcastObjects)
 	g = o.g

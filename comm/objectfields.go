@@ -1,0 +1,91 @@
+package comm
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// A fieldList is what a struct is encoded as, unless methods of its own do that. As for encoding/json, the fields of structs
+// embedded in it are its own, and of several that have one name all are left out, or all but one.
+type fieldList struct {
+	objectType
+	named map[string]string // by the name that travels: the field
+}
+
+func examineStruct(t reflect.Type, within []reflect.Type) objectType {
+	l := fieldList{named: map[string]string{}}
+	l.addAll(t, nil, within)
+	return l.objectType
+}
+
+// addAll adds the fields of t, to which path leads from the struct itself.
+func (l *fieldList) addAll(t reflect.Type, path []int, within []reflect.Type) {
+	for i := 0; i < t.NumField() && l.lost == nil; i++ {
+		if f := t.Field(i); f.Name != "_" && !isLeftOut(f) {
+			l.add(t, f, append(slices.Clip(path), i), within)
+		}
+	}
+}
+
+func (l *fieldList) add(t reflect.Type, f reflect.StructField, path []int, within []reflect.Type) {
+	field, name, part := fmt.Sprintf("%v.%s", t, f.Name), travelsAs(f), pointee(f.Type)
+	switch {
+	case f.Anonymous && part.Kind() == reflect.Struct && name == "":
+		if slices.Contains(within, part) {
+			l.lost = fmt.Errorf("the fields of %s are those of %v, and would be lost: give it a name, or the tag `cbor:\"-\"` to leave it behind", field, part)
+			return
+		}
+		l.addAll(part, path, append(slices.Clip(within), part))
+		return
+	case !f.IsExported():
+		l.lost = fmt.Errorf("field %s is not exported, and would be lost: export it, give it the tag `cbor:\"-\"` to leave it behind, or give %v the methods MarshalBinary and UnmarshalBinary",
+			field, t)
+		return
+	case name == "":
+		name = f.Name
+	}
+	if other := l.named[name]; other != "" {
+		l.lost = fmt.Errorf("fields %s and %s have one name, and one of them would be lost: give one the tag `cbor:\"-\"`, or `cbor:\"another name\"`", other, field)
+		return
+	}
+	l.named[name] = field
+	of := examine(f.Type, within)
+	l.lost = of.lost
+	if of.open {
+		l.open, l.fields = true, append(l.fields, path)
+	}
+}
+
+// travelsAs is the name that the tag of f gives it, or nothing.
+func travelsAs(f reflect.StructField) string {
+	tag := f.Tag.Get("cbor")
+	if tag == "" {
+		tag = f.Tag.Get("json")
+	}
+	name, options, _ := strings.Cut(tag, ",")
+	if n, err := strconv.Atoi(name); err == nil && slices.Contains(strings.Split(options, ","), "keyasint") {
+		return fmt.Sprint("number ", n) // 1, 01 and +1 are one
+	}
+	return name
+}
+
+func pointee(t reflect.Type) reflect.Type {
+	for seen := t; t.Kind() == reflect.Pointer; {
+		if t = t.Elem(); t == seen { // type p *p
+			break
+		}
+	}
+	return t
+}
+
+// isLeftOut says whether the tag of f asks to leave it out.
+func isLeftOut(f reflect.StructField) bool {
+	tag := f.Tag.Get("cbor")
+	if tag == "" {
+		tag = f.Tag.Get("json")
+	}
+	return tag == "-"
+}

@@ -1,0 +1,81 @@
+package comm
+
+import (
+	"fmt"
+	"reflect"
+)
+
+// maxNesting is how deep arrays, maps and structs may lie in each other.
+const maxNesting = 64
+
+// checkWhole says what of v would be lost on its way, if anything.
+func (c cborCodec) checkWhole(v any) error {
+	if v == nil {
+		return nil
+	}
+	return c.checkValue(reflect.ValueOf(v), 0, 0)
+}
+
+// checkValue looks at what is nested so deep, after so many pointers and interfaces one behind the other.
+func (c cborCodec) checkValue(v reflect.Value, nested, hops int) error {
+	t := objectTypeOf(v.Type())
+	switch {
+	case t.lost != nil || !t.open:
+		return t.lost
+	case nested > maxNesting || hops > maxNesting:
+		return fmt.Errorf("%v is nested more than %d deep, or holds itself", v.Type(), maxNesting)
+	}
+	switch v.Kind() {
+	case reflect.Interface, reflect.Pointer:
+		if v.IsNil() {
+			return nil
+		}
+		return c.checkValue(v.Elem(), nested, hops+1)
+	case reflect.Slice, reflect.Array:
+		for i := range v.Len() {
+			if err := c.checkValue(v.Index(i), nested+1, 0); err != nil {
+				return err
+			}
+		}
+	case reflect.Map:
+		return c.checkMap(v, nested)
+	case reflect.Struct:
+		for _, path := range t.fields {
+			f, err := v.FieldByIndexErr(path)
+			if err != nil { // of an embedded struct that is not there
+				continue
+			}
+			if err := c.checkValue(f, nested+1, 0); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// checkMap looks at keys and values, and whether no two keys are the same to others.
+func (c cborCodec) checkMap(v reflect.Value, nested int) error {
+	var seen map[string]any
+	if mayCoincide(v.Type().Key()) {
+		seen = make(map[string]any, v.Len())
+	}
+	for key, elem := range v.Seq2() {
+		for _, part := range []reflect.Value{key, elem} {
+			if err := c.checkValue(part, nested+1, 0); err != nil {
+				return err
+			}
+		}
+		if seen == nil {
+			continue
+		}
+		encoded, err := c.EncMode.Marshal(key.Interface())
+		if err != nil {
+			return err
+		}
+		if other, ok := seen[string(encoded)]; ok {
+			return fmt.Errorf("keys %v (%T) and %v (%T) of %v are encoded alike, and one of them would be lost", other, other, key, key.Interface(), v.Type())
+		}
+		seen[string(encoded)] = key.Interface()
+	}
+	return nil
+}
