@@ -47,9 +47,6 @@ func workers(c Config, round *rendezvous.Round) []env.Worker {
 	return list
 }
 
-// ofComm are variables by which a user speaks to package comm.
-var ofComm = []string{"GORUN_COMM_CONNECTIONS", "GORUN_COMM_TUNE", "GORUN_KERNELS"}
-
 // inherit is what workers keep of the agent's environment, with torchrun's defaults added. What an outer gorun or
 // torchrun said to the agent about itself is not for its workers.
 func inherit(c Config) []string {
@@ -65,7 +62,7 @@ func inherit(c Config) []string {
 	}
 	var out []string
 	for _, kv := range c.Environ {
-		if name := nameOf(kv); !drop[name] && (!strings.HasPrefix(name, "GORUN_") || slices.Contains(ofComm, name)) {
+		if !drop[nameOf(kv)] {
 			out = append(out, kv)
 		}
 	}

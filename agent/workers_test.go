@@ -68,8 +68,9 @@ func TestInherit(t *testing.T) {
 		{"defaults", []string{"A=1"}, []string{"A=1", "TORCH_NCCL_ASYNC_ERROR_HANDLING=1"}},
 		{"inherited", []string{"OMP_NUM_THREADS=", "TORCH_NCCL_ASYNC_ERROR_HANDLING=0"},
 			[]string{"OMP_NUM_THREADS=", "TORCH_NCCL_ASYNC_ERROR_HANDLING=0"}},
-		{"an outer launcher's", []string{"GORUN_TOKEN=x", "GORUN_ANYTHING=1", "RANK=3", "TORCHELASTIC_RUN_ID=o", "PET_NNODES=1", "A=b=c", "OMP_NUM_THREADS=4"},
+		{"an outer launcher's", []string{"GORUN_TOKEN=x", "GORUN_ROUND=7", "RANK=3", "TORCHELASTIC_RUN_ID=o", "PET_NNODES=1", "A=b=c", "OMP_NUM_THREADS=4"},
 			[]string{"A=b=c", "OMP_NUM_THREADS=4", "PET_NNODES=1", "TORCH_NCCL_ASYNC_ERROR_HANDLING=1"}},
+		{"the user's own, whatever the name", []string{"GORUN_DATA=/data", "GORUN_=1"}, []string{"GORUN_=1", "GORUN_DATA=/data", "TORCH_NCCL_ASYNC_ERROR_HANDLING=1"}},
 		{"for package comm", []string{"GORUN_KERNELS=avx2", "GORUN_COMM_TUNE=all_reduce=ring", "GORUN_COMM_CONNECTIONS=4"},
 			[]string{"GORUN_COMM_CONNECTIONS=4", "GORUN_COMM_TUNE=all_reduce=ring", "GORUN_KERNELS=avx2", "TORCH_NCCL_ASYNC_ERROR_HANDLING=1"}},
 	} {

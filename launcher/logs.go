@@ -43,7 +43,7 @@ func RunDir(base, runID string) (dir string, err error) {
 		err = os.MkdirAll(base, 0o755)
 	}
 	if err == nil {
-		dir, err = os.MkdirTemp(base, strings.ReplaceAll(runID, string(filepath.Separator), "_")+"_*")
+		dir, err = os.MkdirTemp(base, FileName(runID)+"_*")
 	}
 	if err == nil {
 		dir, err = filepath.Abs(dir)
@@ -52,6 +52,15 @@ func RunDir(base, runID string) (dir string, err error) {
 		return "", fmt.Errorf("log directory: %w", err)
 	}
 	return dir, nil
+}
+
+// maxFileName leaves room for what else stands in a file's name, which may have 255 bytes.
+const maxFileName = 100
+
+// FileName is a run ID as part of a file's name: without separators, and cut to 100 bytes.
+func FileName(runID string) string {
+	name := strings.ReplaceAll(runID, string(filepath.Separator), "_")
+	return strings.ToValidUTF8(name[:min(len(name), maxFileName)], "")
 }
 
 // AttemptDir names the directory of one attempt under a RunDir.

@@ -60,7 +60,7 @@ func run(ctx context.Context, o *options, command []string, stdout, stderr *os.F
 		}
 		defer keeper.Close()
 	}
-	if err := o.build(ctx, program, temp.dir, stderr, interrupts); err != nil {
+	if err := o.build(ctx, program, temp.bin(), stderr, interrupts); err != nil {
 		return err
 	}
 	defer guard.ReapAsInit()() // the build, the only child so far, has ended

@@ -6,14 +6,20 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/gorun/gorun/launcher"
 )
 
-// scratch is this job's directory for what nobody asked to keep: the built program, and the workers' error files where
-// there is no log directory. The guard removes it should gorun be killed.
+// scratch is this job's directory for what nobody asked to keep: the built program, in a directory of its own, since
+// it has the user's name; the timer file; and the workers' error files where there is no log directory. The guard removes it
+// should gorun be killed.
 type scratch struct{ dir string }
 
+// bin is where the program is built.
+func (s scratch) bin() string { return filepath.Join(s.dir, "bin") }
+
 func newScratch(runID string) (scratch, error) {
-	dir, err := os.MkdirTemp("", "gorun-"+strings.ReplaceAll(runID, string(filepath.Separator), "_")+"-*")
+	dir, err := os.MkdirTemp("", "gorun-"+launcher.FileName(runID)+"-*")
 	if err == nil {
 		dir, err = filepath.Abs(dir) // $TMPDIR may be relative, and workers may change their directory
 	}
@@ -24,6 +30,9 @@ func newScratch(runID string) (scratch, error) {
 func (s scratch) close(keep bool) error {
 	if !keep {
 		return os.RemoveAll(s.dir)
+	}
+	if err := os.RemoveAll(s.bin()); err != nil {
+		return err
 	}
 	var dirs []string
 	err := filepath.WalkDir(s.dir, func(path string, d fs.DirEntry, err error) error {
