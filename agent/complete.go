@@ -2,6 +2,7 @@ package agent
 
 import (
 	"errors"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -42,6 +43,7 @@ func (l *loop) completeFailure(w *WorkerError) {
 		failed = append(failed, w.Root)
 	}
 	w.Reports = readErrorFiles(l.Config, l.round, failed)
+	w.Flights = flightFiles(l.Config, l.round)
 	w.accuse()
 	if decided && l.round.Size > 1 {
 		w.Code = closed.Outcome.Code
@@ -55,6 +57,29 @@ func readErrorFiles(c Config, round *rendezvous.Round, failed []launcher.Exit) m
 		return nil
 	}
 	return readReports(failed, file)
+}
+
+// flightFiles is a pattern for the flight files of a round, which package comm writes beside error files; empty: there are
+// none. It takes reportTimeout at most.
+func flightFiles(c Config, round *rendezvous.Round) string {
+	first := errorFile(c, round.Restarts, 0)
+	if first == "" {
+		return ""
+	}
+	pattern := filepath.Join(filepath.Dir(filepath.Dir(first)), "*", "flight.json")
+	found := make(chan bool, 1)
+	go func() {
+		names, err := filepath.Glob(pattern)
+		found <- err == nil && len(names) > 0
+	}()
+	select {
+	case some := <-found:
+		if some {
+			return pattern
+		}
+	case <-time.After(reportTimeout):
+	}
+	return ""
 }
 
 // reportFailure hands the root cause to whoever has started this agent.

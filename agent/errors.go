@@ -45,6 +45,7 @@ type WorkerError struct {
 	Others      []launcher.Exit     // of this node, that failed on their own as well, in order
 	Stopped     []launcher.Exit     // of this node, that failed since the agent stopped them, in order
 	Reports     map[int]Report      // by rank; of those of this node that left an error file
+	Flights     string              // pattern of the files in which workers of this node left what they did last (see comm.Flight); empty: none did
 	Restarts    int                 // used before
 	MaxRestarts int                 // 0 as well if it is not known how many were used
 	Program     string              // as the user named it

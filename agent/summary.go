@@ -66,6 +66,9 @@ func (e *WorkerError) Summary() string {
 	if rest := restNote(len(e.Others)-len(own), len(e.Stopped)-len(stopped)); rest != "" {
 		line("%s", rest)
 	}
+	if e.Flights != "" {
+		line("What each rank did last (the flight recorder): %s", printable(e.Flights))
+	}
 	if note := e.restartNote(); note != "" {
 		line("%s", note)
 	}

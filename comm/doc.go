@@ -43,7 +43,7 @@
 // program there does. So calls that differ are found even where no message of one meets the other, a timeout blames the
 // rank at the end of all waits and says what it does instead, and waits in a circle are a [DeadlockError].
 // [MonitoredBarrier] names every rank that does not come. What a group did last is its [Flight], which SIGQUIT and
-// [WriteFlight] print, and which goes to the log with a timeout ([WithLogger]).
+// [WriteFlight] print, and which goes to a file when the group fails by a timeout or a mismatch.
 //
 // Cancelling a collective, or a transfer under way, fails the group likewise, because half a collective cannot be
 // undone; only a receive that nothing has matched can be cancelled alone. A message that has arrived whole can still

@@ -2,7 +2,6 @@ package comm
 
 import (
 	"encoding/json"
-	"errors"
 	"io"
 	"slices"
 	"sync"
@@ -128,16 +127,4 @@ func WriteFlight(w io.Writer) error {
 		}
 	}
 	return nil
-}
-
-// logFailure tells the log what led to err, once for a group: unless a rank has died or given up, that is in what was called.
-func (g *Group) logFailure(err error) {
-	var f *endpoint.Failure
-	if !errors.As(err, &f) || !f.Late && f.Kind != endpoint.Mismatched || g.lane.Err() == nil {
-		return
-	}
-	g.logged.Do(func() {
-		text, _ := json.Marshal(g.Flight()) // numbers and strings cannot fail
-		g.w.log.Warn("the group has failed", "group", g.ranks, "error", err, "flight", string(text))
-	})
 }

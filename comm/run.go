@@ -118,7 +118,7 @@ func (c *collective) fail(err error) error {
 	g := c.g
 	g.lane.End(c.seq, err)
 	g.lane.Fail(g.asFailure(err))
-	g.logFailure(err)
+	g.saveFlight(err)
 	return g.failure(callKind(c.call.Op).String(), c.seq, c.elem, err)
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -288,8 +289,13 @@ func (l *lines) with(text string) []string {
 	return slices.DeleteFunc(slices.Clone(l.all), func(s string) bool { return !strings.Contains(s, text) })
 }
 
-// The one rank that waits for the culprit itself tells, long before the timeout; a failure comes with the flight.
+// The one rank that waits for the culprit itself tells, long before the timeout; when the group fails, a file gets what each rank did.
 func TestLongWaitsAreLogged(t *testing.T) {
+	failedFlights.path = filepath.Join(t.TempDir(), "flights")
+	defer func() { failedFlights.path = os.DevNull }()
+	if err := os.WriteFile(failedFlights.path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	synctest.Test(t, func(t *testing.T) {
 		log := &lines{}
 		info := make([]rankInfo, 4)
@@ -321,8 +327,14 @@ func TestLongWaitsAreLogged(t *testing.T) {
 				t.Errorf("logged %q", line)
 			}
 		}
-		if failed := log.with("the group has failed"); len(failed) != 3 || !strings.Contains(failed[0], `AllReduce(float32 × 100000, Sum)`) {
+		failed := log.with("the group has failed")
+		if len(failed) != 3 {
 			t.Errorf("logged %q", failed)
+		}
+		_, path, _ := strings.Cut(strings.TrimSpace(failed[0]), "flight_recorder=")
+		text, err := os.ReadFile(path)
+		if lines := strings.Count(string(text), "\n"); err != nil || lines != 3 || strings.Count(string(text), `"call":"AllReduce(float32 × 100000, Sum)"`) != 3 {
+			t.Errorf("the flight recorder of 3 ranks has %d lines, %v:\n%s", lines, err, text)
 		}
 	})
 }

@@ -104,7 +104,7 @@ func (t *transfer) wait(ctx context.Context) error {
 	}
 	err := t.op.Wait(ctx, t.left())
 	if err != nil {
-		t.g.logFailure(err)
+		t.g.saveFlight(err)
 		t.g.lane.Settle(newsTimeout)
 	}
 	return t.failure(err)

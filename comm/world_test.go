@@ -21,6 +21,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	failedFlights.path = os.DevNull // tests that fail groups on purpose leave no files
 	if program := os.Getenv(asWorker); program != "" {
 		os.Exit(runWorker(program))
 	}

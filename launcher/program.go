@@ -17,6 +17,8 @@ type Program struct {
 	Argv []string
 	// Source is a package directory or .go file that Build has to build first; empty: there is nothing to build.
 	Source string
+	// Python says that an interpreter of Python runs it.
+	Python bool
 }
 
 // NotFoundError says that there is no such program (exit code 127).

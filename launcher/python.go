@@ -65,7 +65,7 @@ func pythonBy(line []string, target string, run, args []string) (*Program, error
 	}
 	argv := append([]string{interpreter}, line[1:]...)
 	argv = append(argv, "-u")
-	return &Program{Argv: append(append(argv, run...), args...)}, nil
+	return &Program{Argv: append(append(argv, run...), args...), Python: true}, nil
 }
 
 // moduleName reports whether name can be a module's: words between dots.

@@ -194,10 +194,10 @@ func (o *options) environ(environ []string, threads int) []string {
 
 func setsThreads(kv string) bool { return strings.HasPrefix(kv, numThreads+"=") }
 
-// threadsNote says that torchrun's rule was applied. A Go program has no OpenMP threads, so nobody needs to be told.
+// threadsNote says that torchrun's rule was applied, to a program that is likely to have OpenMP threads.
 func (o *options) threadsNote(program *launcher.Program) string {
 	_, inherited := o.host.lookup(numThreads)
-	if inherited || o.threads != 0 || o.nproc == 1 || program.Source != "" {
+	if inherited || o.threads != 0 || o.nproc == 1 || !program.Python {
 		return ""
 	}
 	return numThreads + " is not set: it is 1 for every worker; set it to choose, or let --omp-num-threads=auto give each its share of the cores"

@@ -37,16 +37,16 @@ func TestThreadsNote(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		o      options
-		source string
+		python bool
 		want   bool
 	}{
-		{"several workers", options{host: unset, nproc: 2}, "", true},
-		{"one worker", options{host: unset, nproc: 1}, "", false},
-		{"inherited", options{host: set, nproc: 2}, "", false},
-		{"asked for", options{host: unset, nproc: 2, threads: autoThreads}, "", false},
-		{"a Go program", options{host: unset, nproc: 2}, "./train", false},
+		{"several workers", options{host: unset, nproc: 2}, true, true},
+		{"one worker", options{host: unset, nproc: 1}, true, false},
+		{"inherited", options{host: set, nproc: 2}, true, false},
+		{"asked for", options{host: unset, nproc: 2, threads: autoThreads}, true, false},
+		{"no Python", options{host: unset, nproc: 2}, false, false},
 	} {
-		if note := c.o.threadsNote(&launcher.Program{Source: c.source}); (note != "") != c.want {
+		if note := c.o.threadsNote(&launcher.Program{Python: c.python}); (note != "") != c.want {
 			t.Errorf("%s: %q", c.name, note)
 		}
 	}

@@ -41,7 +41,7 @@ func (s scratch) close(keep bool) error {
 			return err
 		case d.IsDir():
 			dirs = append(dirs, path)
-		case !strings.HasPrefix(d.Name(), "error"):
+		case !strings.HasPrefix(d.Name(), "error") && !strings.HasPrefix(d.Name(), "flight"):
 			return os.Remove(path)
 		}
 		return nil

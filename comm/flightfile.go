@@ -1,0 +1,85 @@
+package comm
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/gorun/gorun/comm/internal/endpoint"
+	"github.com/gorun/gorun/env"
+)
+
+// flightName is a flight file's name beside a worker's error file, where gorun finds it.
+const flightName = "flight.json"
+
+// A flightFile gets the flights of the groups of this process that fail, one a line. It is made when the first one fails:
+// beside the worker's error file, or else as a temporary file.
+type flightFile struct {
+	mu   sync.Mutex
+	path string // empty: there is none yet
+}
+
+var failedFlights flightFile
+
+// add writes f, and returns the path of the file.
+func (file *flightFile) add(f Flight) (path string, err error) {
+	text, err := json.Marshal(f)
+	if err != nil {
+		return "", err
+	}
+	file.mu.Lock()
+	defer file.mu.Unlock()
+	out, err := file.open()
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, out.Close()) }()
+	_, err = out.Write(append(text, '\n'))
+	return file.path, err
+}
+
+func (file *flightFile) open() (out *os.File, err error) {
+	switch dir := errorFileDir(); {
+	case file.path != "":
+		return os.OpenFile(file.path, os.O_WRONLY|os.O_APPEND, 0)
+	case dir != "":
+		out, err = os.OpenFile(filepath.Join(dir, flightName), os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o644)
+	default:
+		out, err = os.CreateTemp("", "gorun-flight-*.json")
+	}
+	if err == nil {
+		file.path = out.Name()
+	}
+	return out, err
+}
+
+// errorFileDir is the directory of the worker's error file; empty: no launcher gave it one.
+func errorFileDir() string {
+	w, err := env.Parse(os.LookupEnv)
+	if err != nil || w.ErrorFile == "" {
+		return ""
+	}
+	return filepath.Dir(w.ErrorFile)
+}
+
+// saveFlight writes g's flight to the file, once for a group, unless err says that a rank has died or given up: what led to
+// such a failure is not in what was called. The log has one line; gorun tells of the file in its summary.
+func (g *Group) saveFlight(err error) {
+	var f *endpoint.Failure
+	if !errors.As(err, &f) || !f.Late && f.Kind != endpoint.Mismatched || g.lane.Err() == nil {
+		return
+	}
+	g.logged.Do(func() {
+		path, err := failedFlights.add(g.Flight())
+		switch {
+		case err != nil:
+			g.w.log.Warn("the group has failed, and its flight recorder cannot be written", "group", len(g.ranks), "error", err)
+		case errorFileDir() != "":
+			g.w.log.Debug("the group has failed", "ranks", len(g.ranks), "flight_recorder", path)
+		default:
+			g.w.log.Warn("the group has failed", "ranks", len(g.ranks), "flight_recorder", path)
+		}
+	})
+}
