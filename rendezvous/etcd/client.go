@@ -20,9 +20,9 @@ const (
 	answerLimit = 64 << 20               // bytes; more is not read
 )
 
-// connect makes the client of a Config that has none. It does not wait for etcd.
+// connect makes the client of a Config that has none. It does not wait for etcd, unless that has users.
 func connect(c *Config) (*clientv3.Client, error) {
-	return clientv3.New(clientv3.Config{
+	client, err := clientv3.New(clientv3.Config{
 		Endpoints: c.Endpoints,
 		TLS:       c.TLS,
 		Username:  c.User, Password: c.Password,
@@ -36,8 +36,15 @@ func connect(c *Config) (*clientv3.Client, error) {
 		DialOptions: []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
 			MinConnectTimeout: 3 * time.Second,
-		})},
+		}), grpc.WithIdleTimeout(0)},
 	})
+	if err != nil || len(c.Endpoints) == 1 {
+		return client, err
+	}
+	if err := route(client, c.TTL); err != nil {
+		return nil, errors.Join(err, client.Close())
+	}
+	return client, nil
 }
 
 // isRefusal reports whether etcd has answered and would answer the same again.

@@ -24,7 +24,7 @@ func keepLease(ctx context.Context, client *clientv3.Client, ttl time.Duration, 
 	for ctx.Err() == nil {
 		next := pulse{lease: last.lease}
 		wait := retryPause
-		call, cancel := context.WithTimeout(ctx, min(callTimeout, max(ttl/2, time.Second)))
+		call, cancel := context.WithTimeout(ctx, min(callTimeout, max(ttl*3/4, time.Second)))
 		if last.lease == 0 {
 			answer, err := client.Grant(call, int64(ttl.Seconds()+0.5))
 			if next.err = err; err == nil {
