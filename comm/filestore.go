@@ -27,7 +27,8 @@ type FileStore struct {
 }
 
 // NewFileStore opens the store at path; it makes the file, not its directory. A file that is something else than a store
-// is an error, and stays as it is.
+// is an error, and stays as it is. So are a file of another user, a symbolic link, and a path by way of a folder that belongs to
+// another user (but root), or that others can write to and that has no sticky bit.
 func NewFileStore(path string) (*FileStore, error) {
 	log, err := openFileLog(path)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
+	"path/filepath"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -35,16 +35,16 @@ var errFileReplaced = errors.New("the file was removed by the last who had it op
 // openFileLog opens the file at path and marks it as in use.
 func openFileLog(path string) (*fileLog, error) {
 	for {
-		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+		file, folder, err := openStoreFile(path)
 		if err != nil {
 			return nil, fmt.Errorf("store: %w", err)
 		}
-		l := &fileLog{file: f, path: path}
+		l := &fileLog{file: file, folder: folder, path: path}
 		err = l.join()
 		if err == nil {
 			return l, nil
 		}
-		_ = f.Close()
+		_ = l.close()
 		if !errors.Is(err, errFileReplaced) {
 			return nil, err
 		}
@@ -53,9 +53,6 @@ func openFileLog(path string) (*fileLog, error) {
 
 // join marks the file as in use, and empties it if nobody else uses it.
 func (l *fileLog) join() error {
-	if err := l.checkMode(); err != nil {
-		return err
-	}
 	ctx, cancel := context.WithTimeout(context.Background(), fileJoinLimit)
 	defer cancel()
 	if err := l.lock(ctx, nil, fileTurnLock, unix.F_WRLCK); err != nil {
@@ -85,31 +82,17 @@ func (l *fileLog) join() error {
 	return l.lock(ctx, nil, fileUseLock, unix.F_RDLCK)
 }
 
-// checkMode refuses files in which strangers could write, or that cannot be a store.
-func (l *fileLog) checkMode() error {
-	st, err := l.file.Stat()
-	switch {
-	case err != nil:
-		return fmt.Errorf("store: %w", err)
-	case !st.Mode().IsRegular():
-		return fmt.Errorf("store: %s is not a regular file", l.path)
-	case st.Mode().Perm()&0o002 != 0:
-		return fmt.Errorf("store: file %s can be written by everybody on this machine: remove it, or chmod o-w", l.path)
-	}
-	return nil
-}
-
-// isThere reports whether the file is still the one at its path.
+// isThere reports whether the file is still the one of its name in the folder.
 func (l *fileLog) isThere() (bool, error) {
-	open, err := l.file.Stat()
-	if err != nil {
-		return false, fmt.Errorf("store: %w", err)
+	var open, named unix.Stat_t
+	if err := unix.Fstat(int(l.file.Fd()), &open); err != nil {
+		return false, fmt.Errorf("store: %s: %w", l.path, err)
 	}
-	named, err := os.Stat(l.path)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return false, fmt.Errorf("store: %w", err)
+	err := unix.Fstatat(int(l.folder.Fd()), filepath.Base(l.path), &named, unix.AT_SYMLINK_NOFOLLOW)
+	if err != nil && !errors.Is(err, unix.ENOENT) {
+		return false, fmt.Errorf("store: %s: %w", l.path, err)
 	}
-	return err == nil && os.SameFile(open, named), nil
+	return err == nil && open.Dev == named.Dev && open.Ino == named.Ino, nil
 }
 
 // leave closes the file, and removes it if nobody else uses it. If another process is stopped in its turn, the file stays:
@@ -120,14 +103,16 @@ func (l *fileLog) leave() error {
 	if l.lock(ctx, nil, fileTurnLock, unix.F_WRLCK) == nil {
 		last, _ := l.tryLock(fileUseLock, unix.F_WRLCK)
 		if there, _ := l.isThere(); last && there {
-			_ = os.Remove(l.path)
+			_ = unix.Unlinkat(int(l.folder.Fd()), filepath.Base(l.path), 0)
 		}
 	}
-	if err := l.file.Close(); err != nil {
+	if err := l.close(); err != nil {
 		return fmt.Errorf("store: %w", err)
 	}
 	return nil
 }
+
+func (l *fileLog) close() error { return errors.Join(l.file.Close(), l.folder.Close()) }
 
 // lock takes byte at of the file with typ F_RDLCK or F_WRLCK, or gives it back with F_UNLCK. It tries until ctx ends or
 // stop is closed, since the kernel's own wait could not be ended by either.

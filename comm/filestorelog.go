@@ -32,9 +32,10 @@ var crc32c = crc32.MakeTable(crc32.Castagnoli)
 
 // A fileLog is one handle's place in the file. It is not safe for concurrent use.
 type fileLog struct {
-	file *os.File
-	path string
-	end  int64 // where the records that were read end
+	file   *os.File
+	folder *os.File // in which it is
+	path   string
+	end    int64 // where the records that were read end
 }
 
 func (l *fileLog) failure(at int64, format string, args ...any) error {

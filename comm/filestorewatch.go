@@ -24,14 +24,14 @@ type fileWatch struct {
 	poll   bool
 }
 
-// watchFile watches f, which must be at its path.
+// watchFile watches f.
 func watchFile(f *os.File) (*fileWatch, error) {
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
 	if err != nil {
 		return deafFileWatch() // a user may have 128 inotify instances
 	}
 	// An unlinked file changes its attributes.
-	if _, err = unix.InotifyAddWatch(fd, f.Name(), unix.IN_MODIFY|unix.IN_ATTRIB); err != nil {
+	if _, err = unix.InotifyAddWatch(fd, fmt.Sprintf("/proc/self/fd/%d", f.Fd()), unix.IN_MODIFY|unix.IN_ATTRIB); err != nil {
 		_ = unix.Close(fd)
 		return deafFileWatch()
 	}
