@@ -26,6 +26,9 @@ type InterruptError struct {
 // Error is one line.
 func (e *InterruptError) Error() string {
 	text := "stopped by " + signalName(e.Signal)
+	if e.Signal == syscall.SIGPIPE {
+		text = "stopped: nobody reads the output any more (SIGPIPE)"
+	}
 	switch e.Killed {
 	case 0:
 		return text

@@ -161,7 +161,11 @@ func (m *machine) onInterrupt(sig syscall.Signal) []action {
 
 // depart ends the gang, and tells the other nodes, who may lose some of its workers long before the last.
 func (m *machine) depart(sig syscall.Signal) []action {
-	return append(m.stop(interruption, sig, signalName(sig)), leave{sig})
+	ask := sig
+	if sig == syscall.SIGPIPE { // is about the agent's output, and not meant for anybody
+		ask = syscall.SIGTERM
+	}
+	return append(m.stop(interruption, ask, signalName(sig)), leave{sig})
 }
 
 func (m *machine) stop(r reason, sig syscall.Signal, why string) []action {

@@ -4,33 +4,28 @@ import (
 	"io"
 	"sync"
 	"unicode/utf8"
+
+	"github.com/gorun/gorun/launcher/spool"
 )
 
-// console serialises the output of all workers of a gang, over stdout and stderr: both are often the same
-// terminal. It is given whole lines, so lines never mix, and progress bars, which the next output erases.
+// console is the terminal, or whatever stdout and stderr are, as the workers of a gang see it: both are often the same. It
+// is given whole lines, so lines never mix, and progress bars, which the next output erases. Nothing here waits for a
+// write.
 type console struct {
-	mu       sync.Mutex
-	out, err consoleWriter
+	out, err *spool.Writer
 	raw      bool // bytes pass that are not UTF-8
-	warn     func(format string, args ...any)
 
+	mu     sync.Mutex
 	barOf  *stream // whose progress bar or question stands in the cursor's line; nil: there is none
 	behind bool    // the cursor is at its end, not at its beginning
 	bar    []byte  // scratch memory
 }
 
-type consoleWriter struct {
-	w      io.Writer
-	name   string
-	warned bool
-}
-
 func newConsole(s *Spec) *console {
 	return &console{
-		out:  consoleWriter{w: orDiscard(s.Stdout), name: "stdout"},
-		err:  consoleWriter{w: orDiscard(s.Stderr), name: "stderr"},
-		raw:  s.Raw,
-		warn: s.warn,
+		out: s.Spool.To(orDiscard(s.Stdout), "stdout"),
+		err: s.Spool.To(orDiscard(s.Stderr), "stderr"),
+		raw: s.Raw,
 	}
 }
 
@@ -41,15 +36,23 @@ func orDiscard(w io.Writer) io.Writer {
 	return w
 }
 
+// source is a new source of what is shown on one of the two.
+func (c *console) source(which Std) *spool.Source {
+	if which == Stderr {
+		return c.err.Source(nil)
+	}
+	return c.out.Source(nil)
+}
+
 // write passes whole lines on.
-func (c *console) write(which Std, lines []byte) {
+func (c *console) write(from *spool.Source, lines []byte) {
 	if !c.raw && !utf8.Valid(lines) {
 		lines = appendValid(make([]byte, 0, 2*len(lines)), lines)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.eraseBar()
-	c.put(which, lines)
+	from.Put(lines)
 }
 
 // show makes the cursor's line the progress bar of s: without its end where the terminal is too narrow, since a
@@ -75,7 +78,7 @@ func (c *console) stand(s *stream, before string, text []byte, after string, beh
 		c.bar = appendValid(c.bar, text)
 	}
 	c.bar = append(c.bar, after...)
-	c.put(s.which, c.bar)
+	s.shown.Put(c.bar)
 }
 
 // erase removes the progress bar if it is that of s.
@@ -96,19 +99,6 @@ func (c *console) eraseBar() {
 	if c.behind {
 		erase = "\r\x1b[K"
 	}
-	c.put(c.barOf.which, []byte(erase))
+	c.barOf.shown.Put([]byte(erase))
 	c.barOf = nil
-}
-
-// put is called with mu held. A writer that fails is warned of once and tried again next time: a full disk
-// behind it may have been cleared by then.
-func (c *console) put(which Std, b []byte) {
-	to := &c.out
-	if which == Stderr {
-		to = &c.err
-	}
-	if _, err := to.w.Write(b); err != nil && !to.warned {
-		to.warned = true
-		c.warn("the workers' output is lost, %s cannot be written: %v", to.name, err)
-	}
 }

@@ -30,7 +30,7 @@
 //     daemonised is left to the system). Needs no privileges. Exempt is what became another user's
 //     process through setuid; that is reported through Spec.Warn.
 //  2. Exits are events, in the order in which they happened. The first failure is the first delivered.
-//  3. What a worker wrote before it exited is on the console, in the logs and in Exit.Tail before its
+//  3. What a worker wrote before it exited is in Exit.Tail, and on its way to the console and the logs, before its
 //     Exit is delivered, even if a process that it left behind still holds its output open. What a log file
 //     cannot take goes to the console.
 //  4. The console gets whole lines, never a mix of two workers, as valid UTF-8 (but see Spec.Raw). A terminal
@@ -38,8 +38,9 @@
 //     bytes as they are, be it in several files (LogSpec.MaxSize).
 //  5. A worker has only file descriptors 0 (/dev/null, or Spec.Stdin), 1 and 2, and a session of its own.
 //
-// A console or disk that blocks blocks the workers that write to it (as a shell's would) and delays the
-// report of their exits; it never delays Stop and Kill.
+// A console or disk that blocks blocks the workers that write to it (as a shell's would), each when it has filled its
+// share of a queue (see package spool). It delays nothing else: no exit, no Stop or Kill, no line of another worker. Who
+// has made Spec.Spool drains it when the job is over.
 //
 // Workers run on Linux only. Elsewhere the package compiles, and Start says so.
 package launcher

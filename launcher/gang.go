@@ -15,6 +15,7 @@ type Gang struct {
 	workers   []worker
 	exits     chan Exit   // has room for all, so that nobody needs to listen
 	timerFile *timerFile  // nil: the workers set no timers
+	drains    bool        // the spool is its own
 	stopping  atomic.Bool // a stop or kill has been sent
 }
 
@@ -36,13 +37,17 @@ func (g *Gang) Pids() []int {
 }
 
 // Exits delivers every worker's exit once, in the order in which they happened. It is closed when all have
-// been delivered, every descendant is gone and all output has been written. Nobody has to receive.
+// been delivered, every descendant is gone and all output is in Spec.Spool. Nobody has to receive.
 func (g *Gang) Exits() <-chan Exit { return g.exits }
 
 // Stop asks the gang to end: sig goes to every process in the workers' sessions, and when these have ended, or
 // Spec.Grace is over, SIGKILL to every descendant. It does not wait. Only the first Stop counts.
 func (g *Gang) Stop(sig syscall.Signal) {
 	g.stopping.Store(true)
+	for i := range g.workers {
+		g.workers[i].out.leave()
+		g.workers[i].err.leave()
+	}
 	g.guard.Stop(sig, g.spec.Grace)
 }
 

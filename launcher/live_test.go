@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/gorun/gorun/launcher/spool"
 )
 
 // terminal knows as much of a terminal as progress bars need.
@@ -59,10 +61,11 @@ func (s *terminal) Write(b []byte) (int, error) {
 func TestProgressBarsLeaveNothingBehind(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		screen := &terminal{}
-		o := newOutput(&Spec{Live: true, Stdout: screen, Stderr: screen, Workers: []WorkerSpec{{}, {Rank: 1}}})
+		o := newOutput(&Spec{Spool: spool.New(), Live: true, Stdout: screen, Stderr: screen, Workers: []WorkerSpec{{}, {Rank: 1}}})
 		var streams []*stream
 		for i := range 3 {
-			s := newStream([]Std{Stdout, Stderr, Stdout}[i], nil, streamRoute{console: true}, o)
+			s := newStream([]Std{Stdout, Stderr, Stdout}[i], nil, o)
+			s.onConsole = true
 			s.prefix = fmt.Appendf(nil, "[%d] ", i)
 			s.lines.max = 64
 			streams = append(streams, s)
@@ -78,6 +81,7 @@ func TestProgressBarsLeaveNothingBehind(t *testing.T) {
 		for _, s := range streams {
 			s.end()
 		}
+		written(o)
 		if screen.fault != "" || len(screen.row) > 0 {
 			t.Fatalf("%s; last line %q", screen.fault, screen.row)
 		}
@@ -122,12 +126,15 @@ func TestProgressBars(t *testing.T) {
 	}
 	for _, tt := range tests {
 		var got bytes.Buffer
-		s := newStream(Stderr, nil, streamRoute{console: true}, newOutput(&Spec{Live: true, Stderr: &got}))
+		o := newOutput(&Spec{Spool: spool.New(), Live: true, Stderr: &got})
+		s := newStream(Stderr, nil, o)
+		s.onConsole = true
 		s.prefix = []byte("> ")
 		for _, b := range tt.writes {
 			s.take([]byte(b))
 		}
 		s.end()
+		written(o)
 		if got.String() != tt.want {
 			t.Errorf("%s: got %q, want %q", tt.name, got.String(), tt.want)
 		}
@@ -136,12 +143,13 @@ func TestProgressBars(t *testing.T) {
 
 func TestProgressBarsOnTwoTerminals(t *testing.T) {
 	var out, errs bytes.Buffer
-	o := newOutput(&Spec{Live: true, Stdout: &out, Stderr: &errs})
-	first := newStream(Stdout, nil, streamRoute{console: true}, o)
-	second := newStream(Stderr, nil, streamRoute{console: true}, o)
+	o := newOutput(&Spec{Spool: spool.New(), Live: true, Stdout: &out, Stderr: &errs})
+	first, second := newStream(Stdout, nil, o), newStream(Stderr, nil, o)
+	first.onConsole, second.onConsole = true, true
 	first.take([]byte("1%\r"))
 	second.take([]byte("2%\r"))
 	first.take([]byte("line\n"))
+	written(o)
 	for _, got := range []string{strings.TrimSuffix(out.String(), "line\n"), errs.String()} {
 		if !strings.HasSuffix(got, "%\x1b[?7h\r\x1b[K") {
 			t.Errorf("got %q, want the bar to be erased", got)
@@ -151,12 +159,15 @@ func TestProgressBarsOnTwoTerminals(t *testing.T) {
 
 func TestProgressBarOfMoreThanALine(t *testing.T) {
 	screen := &terminal{}
-	s := newStream(Stderr, nil, streamRoute{console: true}, newOutput(&Spec{Live: true, Stderr: screen}))
+	o := newOutput(&Spec{Spool: spool.New(), Live: true, Stderr: screen})
+	s := newStream(Stderr, nil, o)
+	s.onConsole = true
 	for i := range 3 * maxLine / 15 { // of a long training
 		s.take(fmt.Appendf(nil, "%13d%%\r", i))
 	}
 	s.take([]byte("done\n"))
 	s.end()
+	written(o)
 	if want := []string{"done"}; !slices.Equal(screen.rows, want) || len(screen.row) > 0 {
 		t.Errorf("the terminal shows %q and %q, want %q", screen.rows, screen.row, want)
 	}

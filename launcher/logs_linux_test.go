@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,6 +12,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+
+	"github.com/gorun/gorun/launcher/spool"
 )
 
 func TestLogFiles(t *testing.T) {
@@ -223,12 +226,16 @@ func TestLogDirectoryThatCannotBe(t *testing.T) {
 
 func TestFileFailureInTheMiddleLosesNothing(t *testing.T) {
 	var out bytes.Buffer
-	s := newStream(Stdout, nil, streamRoute{file: &fullAfter{room: 2}}, newOutput(&Spec{Stdout: &out}))
+	o := newOutput(&Spec{Spool: spool.New(), Stdout: &out})
+	s := newStream(Stdout, nil, o)
 	s.prefix = []byte("> ")
-	s.take([]byte("a\n"))
-	s.take([]byte("b\nc\n"))
-	s.take([]byte("d"))
+	s.setFile(opened(o, &fullAfter{room: 2}))
+	for _, text := range []string{"a\n", "b\nc\n", "d"} {
+		s.take([]byte(text))
+		written(o)
+	}
 	s.end()
+	written(o)
 	if got := out.String(); got != "> b\n> c\n> d\n" {
 		t.Errorf("console %q", got)
 	}
@@ -238,14 +245,19 @@ func TestFilterThatFails(t *testing.T) {
 	for _, shown := range []bool{true, false} {
 		var out bytes.Buffer
 		var warnings []string
-		o := newOutput(&Spec{Stdout: &out, Warn: func(msg string) { warnings = append(warnings, msg) }})
-		f := &filter{texts: [][]byte{[]byte("x")}, file: &fullAfter{room: 5}, failures: o.failures, users: 1}
-		s := newStream(Stdout, nil, streamRoute{console: shown, filter: f}, o)
+		o := newOutput(&Spec{Spool: spool.New(), Stdout: &out, Warn: func(msg string) { warnings = append(warnings, msg) }})
+		f := &filter{texts: [][]byte{[]byte("x")}, file: opened(o, &fullAfter{room: 5})}
+		f.users.Store(1)
+		s := newStream(Stdout, nil, o)
+		s.onConsole = shown
+		s.setFilter(f)
 		s.prefix, s.plain = []byte("> "), []byte("> ")
 		for _, text := range []string{"x1\nb\n", "x2\n", "x3\nc\n"} {
 			s.take([]byte(text))
+			written(o)
 		}
 		s.end()
+		written(o)
 		want := "> x2\n> x3\n" // x1 is in the file
 		if shown {
 			want = "> x1\n> b\n> x2\n> x3\n> c\n" // once
@@ -268,6 +280,15 @@ func TestEachCauseIsToldOnce(t *testing.T) {
 	if want := []string{"x: write a: no space left on device", "x: rename a b: permission denied"}; !slices.Equal(told, want) {
 		t.Errorf("told %q, want %q", told, want)
 	}
+}
+
+// opened is a log file that is there already.
+func opened(o *output, file io.WriteCloser) *spool.Writer {
+	return o.spec.Spool.Open(spool.File{
+		Open:     func() (io.WriteCloser, error) { return file, nil },
+		Failed:   func(err error) { o.failures.add(givenUp, err) },
+		Unclosed: func(err error) { o.failures.add("unclosed", err) },
+	})
 }
 
 // fullAfter is a file on a disk with room for so many bytes.

@@ -7,6 +7,9 @@ import (
 	"path/filepath"
 	"strconv"
 	"sync"
+	"time"
+
+	"github.com/gorun/gorun/launcher/spool"
 )
 
 // output is where the streams of a gang lead: the console and the files.
@@ -14,7 +17,8 @@ type output struct {
 	spec     *Spec
 	console  *console
 	failures *failures
-	filters  map[Std]*filter // none for a stream without filters
+	filters  map[Std]*filter   // none for a stream without filters
+	opening  []<-chan struct{} // closed when a log file or its directory has been opened, or could not be
 }
 
 func newOutput(s *Spec) *output {
@@ -28,7 +32,8 @@ func (o *output) addFilter(which Std, texts []string) {
 	if len(texts) == 0 || o.spec.Logs.Dir == "" {
 		return
 	}
-	f := &filter{failures: o.failures, users: len(o.spec.Workers)}
+	f := &filter{}
+	f.users.Store(int32(len(o.spec.Workers)))
 	for _, text := range texts {
 		f.texts = append(f.texts, []byte(text))
 	}
@@ -36,60 +41,91 @@ func (o *output) addFilter(which Std, texts []string) {
 	o.filters[which] = f
 }
 
+// openPatience is how long workers wait for the directories of their log files.
+const openPatience = time.Second
+
+// streams prepares the streams of all workers, from their pipes: stdout and stderr of local rank 0, of local rank 1, ...
+// Files are opened all at once, and nobody waits long for a file system that does not answer.
+func (o *output) streams(pipes []*os.File) []*stream {
+	all := make([]*stream, len(pipes))
+	for i := range all {
+		all[i] = o.stream(i/2, [...]Std{Stdout, Stderr}[i%2], pipes[i])
+	}
+	late := time.After(openPatience)
+	for _, opened := range o.opening {
+		select {
+		case <-opened:
+		case <-late:
+			o.spec.warn("log files in %s do not open: what they are to get waits, and workers that have much of it will wait, too", o.spec.Logs.Dir)
+			return all
+		}
+	}
+	return all
+}
+
 // stream prepares one stream of one worker.
 func (o *output) stream(localRank int, which Std, pipe *os.File) *stream {
 	w := o.spec.Workers[localRank]
-	s := newStream(which, pipe, o.route(localRank, which), o)
+	s := newStream(which, pipe, o)
 	s.prefix, s.plain = paint(w.Prefix, w.Rank, o.spec.Color), []byte(w.Prefix)
+	o.route(s, localRank)
 	return s
 }
 
-// streamRoute says where one stream of one worker goes.
-type streamRoute struct {
-	file    io.WriteCloser // nil: no file
-	console bool
-	filter  *filter // nil: none
-}
-
-// route makes the directory of a local rank and opens the file of one of its streams, if it has one.
-func (o *output) route(localRank int, which Std) streamRoute {
+// route says where a stream of a local rank goes, makes the directory of that local rank, and opens the stream's file, if
+// it has one.
+func (o *output) route(s *stream, localRank int) {
 	l, muted := o.spec.Logs, o.spec.Workers[localRank].Mute
-	teed := l.Tee.For(localRank)&which != 0
-	redirected := l.Redirect.For(localRank)&which != 0 && !teed
-	r := streamRoute{filter: o.filters[which], console: !muted && !redirected}
+	teed := l.Tee.For(localRank)&s.which != 0
+	redirected := l.Redirect.For(localRank)&s.which != 0 && !teed
 	if l.Dir == "" {
-		r.console = !muted && (!redirected || !l.Discard)
-		return r
+		s.onConsole = !muted && (!redirected || !l.Discard)
+		return
+	}
+	s.onConsole = !muted && !redirected
+	if f := o.filters[s.which]; f != nil {
+		s.setFilter(f)
 	}
 	dir := filepath.Join(l.Dir, strconv.Itoa(localRank))
-	if !teed && !redirected {
+	if teed || redirected {
+		s.setFile(o.open(dir, s.which.file()))
+	} else {
 		o.mkdir(dir)
-	} else if r.file = o.open(dir, which.file()); r.file == nil {
-		r.console = true
 	}
-	return r
 }
 
-// mkdir makes a directory of log files.
-func (o *output) mkdir(dir string) bool {
-	err := os.MkdirAll(dir, 0o755)
-	if err != nil {
-		o.failures.add(givenUp, err)
-	}
-	return err == nil
+// mkdir makes a directory of log files, beside everything else.
+func (o *output) mkdir(dir string) {
+	made := make(chan struct{})
+	o.opening = append(o.opening, made)
+	go func() {
+		defer close(made)
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			o.failures.add(givenUp, err)
+		}
+	}()
 }
 
-// open opens a log file, in a directory that it makes if it is missing. nil: it cannot.
-func (o *output) open(dir, name string) io.WriteCloser {
-	if !o.mkdir(dir) {
-		return nil
-	}
-	file, err := openLogFile(filepath.Join(dir, name), o.spec.Logs.MaxSize, o.spec.Logs.Keep)
-	if err != nil {
-		o.failures.add(givenUp, err)
-		return nil
-	}
-	return file
+// open opens a log file, in a directory that it makes if it is missing.
+func (o *output) open(dir, name string) *spool.Writer {
+	l, path := o.spec.Logs, filepath.Join(dir, name)
+	w := o.spec.Spool.Open(spool.File{
+		Open: func() (io.WriteCloser, error) {
+			if err := os.MkdirAll(dir, 0o755); err != nil {
+				return nil, err
+			}
+			return openLogFile(path, l.MaxSize, l.Keep)
+		},
+		Failed: func(err error) {
+			if errors.Is(err, spool.ErrUnread) {
+				err = &os.PathError{Op: "write", Path: path, Err: err}
+			}
+			o.failures.add(givenUp, err)
+		},
+		Unclosed: func(err error) { o.failures.add("log file may lack its end", err) },
+	})
+	o.opening = append(o.opening, w.Opened())
+	return w
 }
 
 // failures warns of log files that fail, once for each cause: a full disk fails those of all streams.

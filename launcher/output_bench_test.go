@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"os"
 	"testing"
+
+	"github.com/gorun/gorun/launcher/spool"
 )
 
 // BenchmarkOutput is one worker's stream, from its pipe to where it leads.
@@ -35,7 +37,7 @@ func BenchmarkOutput(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			o := newOutput(&Spec{Stdout: null, Live: bench.live, Logs: bench.logs, Workers: []WorkerSpec{{Prefix: "[0] "}}})
+			o := newOutput(&Spec{Spool: spool.New(), Stdout: null, Live: bench.live, Logs: bench.logs, Workers: []WorkerSpec{{Prefix: "[0] "}}})
 			s := o.stream(0, Stdout, r)
 			go s.run()
 			b.SetBytes(int64(len(bench.chunk)))

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/launcher/guard"
+	"github.com/gorun/gorun/launcher/spool"
 )
 
 // Spec is what to start on this node in one attempt.
@@ -25,10 +26,12 @@ type Spec struct {
 	// Stdin is what local rank 0 reads; nil: /dev/null, as the others. The gang does not close it.
 	Stdin *os.File
 	// Stdout and Stderr are the console: whole lines of the workers' streams arrive here with the worker's
-	// Prefix in front, in one Write for as many lines as there are. Calls are serialised over both writers within
-	// a gang. A line longer than 1 MiB is cut into lines of 1 MiB, or up to 3 bytes fewer where that would split a
+	// Prefix in front, in one Write for as many lines as there are, up to 16 KiB. A line longer than 1 MiB is cut into lines of 1 MiB, or up to 3 bytes fewer where that would split a
 	// character. What is not UTF-8 becomes U+FFFD. nil discards.
 	Stdout, Stderr io.Writer
+	// Spool writes to the console and to the log files, and outlives the gang: what has been put into it when Exits ends
+	// may not be written yet. nil: one of the gang's own, for which its end waits.
+	Spool *spool.Spool
 	// Raw says that the console's charset is not UTF-8: bytes pass as they are.
 	Raw bool
 	// Color paints the workers' prefixes, each rank in its own color.

@@ -4,13 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/gorun/gorun/launcher/guard"
+	"github.com/gorun/gorun/launcher/spool"
 )
 
 // Start starts the workers of spec and returns when all of them run their program. If one cannot, the error
@@ -59,9 +62,24 @@ func newGang(spec Spec) (g *Gang, pipes []*os.File, err error) {
 		return nil, nil, err
 	}
 	g = &Gang{spec: spec, guard: guard, workers: make([]worker, len(spec.Workers)), exits: make(chan Exit, len(spec.Workers))}
+	if spec.Spool == nil {
+		g.ownSpool()
+	}
 	g.attach(ours)
 	return g, theirs, nil
 }
+
+// ownSpool gives the gang a spool for itself.
+func (g *Gang) ownSpool() {
+	g.drains, g.spec.Spool = true, spool.New()
+	for name, to := range map[string]io.Writer{"stdout": g.spec.Stdout, "stderr": g.spec.Stderr} {
+		g.spec.Spool.To(orDiscard(to), name).Broken(func(err error) {
+			g.spec.warn("the workers' output is lost, %s cannot be written: %v", name, err)
+		})
+	}
+}
+
+const forever = 100 * 365 * 24 * time.Hour
 
 // takeGuard is the guard that was started ahead, or else a new one.
 func (s *Spec) takeGuard() (*guard.Guard, error) {
@@ -95,10 +113,9 @@ func openPipes(n int) (ours, theirs []*os.File, err error) {
 
 // attach connects the workers' pipes with the console and the log files, whose directories workers find when they start.
 func (g *Gang) attach(pipes []*os.File) {
-	o := newOutput(&g.spec)
+	streams := newOutput(&g.spec).streams(pipes)
 	for i := range g.workers {
-		w := &g.workers[i]
-		w.out, w.err = o.stream(i, Stdout, pipes[2*i]), o.stream(i, Stderr, pipes[2*i+1])
+		g.workers[i].out, g.workers[i].err = streams[2*i], streams[2*i+1]
 	}
 }
 
@@ -238,6 +255,9 @@ func (g *Gang) abandon() {
 func (g *Gang) release() {
 	g.guard.Release()
 	g.timerFile.close()
+	if g.drains {
+		g.spec.Spool.Drain(spool.Patience{Still: forever, Total: forever}, nil)
+	}
 }
 
 // unread returns how many bytes a pipe holds.

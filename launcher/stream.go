@@ -6,6 +6,8 @@ import (
 	"os"
 	"sync/atomic"
 	"time"
+
+	"github.com/gorun/gorun/launcher/spool"
 )
 
 const (
@@ -14,14 +16,26 @@ const (
 	idle      = 100 * time.Millisecond // after which a terminal shows a line that has not ended
 )
 
-// stream carries one output stream of one worker from its pipe to the console, the log file and the tail.
-// One goroutine owns it; others only call sync and close.
+// How many bytes of a stream may wait for one of the places to which it goes, before it is read on. A worker that is being
+// stopped, and has last words, is not to be killed because nobody reads them.
+const (
+	streamShare = 64 << 10
+	leaverShare = 1 << 20
+)
+
+// stream carries one output stream of one worker from its pipe to the console, the log file and the tail. One goroutine
+// owns it, and waits for nothing but the pipe and for room in its queues; others only call sync, leave and close.
 type stream struct {
-	which    Std
-	pipe     *os.File // the agent's end, non-blocking
-	route    streamRoute
-	console  *console
-	failures *failures
+	which   Std
+	pipe    *os.File // the agent's end, non-blocking
+	console *console
+
+	onConsole bool
+	shown     *spool.Source // to the console
+	file      *spool.Writer // nil: no file
+	stored    *spool.Source // to the file
+	filter    *filter       // nil: none
+	selected  *spool.Source // to the filter's file
 
 	prefix   []byte // of its lines on the console
 	plain    []byte // of those in the filter's file
@@ -30,15 +44,17 @@ type stream struct {
 	filtered []byte // whole lines that the filter has yet to get
 	tail     *tail  // nil: not kept
 
+	leaving atomic.Bool   // its worker is being stopped
+	hurry   chan struct{} // has room for one; ends a wait for room
 	syncing atomic.Bool   // sync waits for an answer
 	synced  chan []string // answers sync
 	done    chan struct{} // closed when the goroutine has ended
 }
 
-func newStream(which Std, pipe *os.File, route streamRoute, o *output) *stream {
+func newStream(which Std, pipe *os.File, o *output) *stream {
 	s := &stream{
-		which: which, pipe: pipe, route: route, console: o.console, failures: o.failures,
-		synced: make(chan []string), done: make(chan struct{}),
+		which: which, pipe: pipe, console: o.console, shown: o.console.source(which),
+		hurry: make(chan struct{}, 1), synced: make(chan []string), done: make(chan struct{}),
 	}
 	if which == Stderr {
 		s.tail = &tail{}
@@ -50,12 +66,44 @@ func newStream(which Std, pipe *os.File, route streamRoute, o *output) *stream {
 	return s
 }
 
+// setFile lets the stream's bytes go to a file as well. If that fails, those that are not shown are.
+func (s *stream) setFile(file *spool.Writer) {
+	rescue := s.rescue
+	if s.onConsole {
+		rescue = nil
+	}
+	s.file, s.stored = file, file.Source(rescue)
+}
+
+// setFilter lets lines that a filter wants go to its file as well.
+func (s *stream) setFilter(f *filter) {
+	rescue := func(lines []byte) { s.console.write(s.shown, lines) }
+	if s.onConsole {
+		rescue = nil
+	}
+	s.filter, s.selected = f, f.file.Source(rescue)
+}
+
+// rescue shows what a file has not taken.
+func (s *stream) rescue(b []byte) {
+	var text []byte
+	for line := range bytes.Lines(b) {
+		line = bytes.TrimSuffix(line, []byte("\n"))
+		if s.lines.bar != nil {
+			line = visible(line)
+		}
+		text = appendLine(text, s.prefix, line)
+	}
+	s.console.write(s.shown, text)
+}
+
 // run reads until every holder of the pipe has closed it, or close is called.
 func (s *stream) run() {
 	defer close(s.done)
 	defer s.end()
 	buf := make([]byte, firstRead)
 	for {
+		s.awaitRoom()
 		n, err := s.pipe.Read(buf)
 		s.take(buf[:n])
 		if n == firstRead && len(buf) == firstRead {
@@ -87,12 +135,47 @@ func (s *stream) wakeAt(at time.Time) error {
 	return err
 }
 
-// sync returns when all that is in the pipe now has been passed on, with the last lines. The worker having
-// exited, that is all it wrote; others that hold the pipe may go on writing and are not waited for. Only
-// one call at a time.
+// awaitRoom returns when there is room for more in all places to which the stream goes, or somebody is in a hurry.
+func (s *stream) awaitRoom() {
+	most := streamShare
+	if s.leaving.Load() {
+		most = leaverShare
+	}
+	for _, source := range [...]*spool.Source{s.shown, s.stored, s.selected} {
+		if source == nil {
+			continue
+		}
+		if full := source.Full(most); full != nil {
+			select {
+			case <-full:
+			case <-s.hurry:
+				return
+			}
+		}
+	}
+}
+
+// goOn ends a wait for room.
+func (s *stream) goOn() {
+	select {
+	case s.hurry <- struct{}{}:
+	default:
+	}
+}
+
+// leave is called when the worker is being stopped.
+func (s *stream) leave() {
+	s.leaving.Store(true)
+	s.goOn()
+}
+
+// sync returns when all that is in the pipe now has been passed on, with the last lines. The worker having exited, that is
+// all it wrote, and no more than a pipe holds, for which there is always room; others that hold the pipe may go on writing
+// and are not waited for. Only one call at a time.
 func (s *stream) sync() []string {
 	s.syncing.Store(true)
 	_ = s.pipe.SetReadDeadline(time.Unix(1, 0)) // wakes the reader; fails only if it has ended
+	s.goOn()
 	select {
 	case last := <-s.synced:
 		return last
@@ -104,6 +187,7 @@ func (s *stream) sync() []string {
 // close ends the stream, whoever holds its pipe.
 func (s *stream) close() {
 	_ = s.pipe.Close()
+	s.goOn()
 	<-s.done
 }
 
@@ -131,21 +215,13 @@ func (s *stream) catchUp(buf []byte) error {
 
 // take passes b on: raw to the file, as whole lines to the console, the filter and the tail.
 func (s *stream) take(b []byte) {
-	if s.route.file != nil {
-		if _, err := s.route.file.Write(b); err != nil {
-			s.fileFailed(err) // all of b goes to the console: rather twice than not at all
-		}
+	if s.file != nil && !s.stored.Put(b) {
+		s.file, s.stored, s.onConsole = nil, nil, true
 	}
-	if s.route.console || s.route.filter != nil || s.tail != nil {
+	if s.onConsole || s.filter != nil || s.tail != nil {
 		s.lines.feed(b)
 		s.flush()
 	}
-}
-
-func (s *stream) fileFailed(err error) {
-	s.failures.add(givenUp, err)
-	_ = s.route.file.Close() // the write error says it all
-	s.route.file, s.route.console = nil, true
 }
 
 // line passes on one line, or a piece of one that has not ended.
@@ -153,10 +229,10 @@ func (s *stream) line(b []byte, ended bool) {
 	if s.tail != nil {
 		s.tail.add(visible(b))
 	}
-	if s.route.filter != nil && s.route.filter.wants(b) {
+	if s.filter != nil && s.filter.wants(b) {
 		s.filtered = appendLine(s.filtered, s.plain, b)
 	}
-	if !s.route.console {
+	if !s.onConsole {
 		return
 	}
 	if s.lines.bar != nil {
@@ -176,7 +252,7 @@ func appendLine(dst, prefix, line []byte) []byte {
 
 // bar shows what there is of an unfinished line on a console that can erase it.
 func (s *stream) bar(text []byte) {
-	if s.route.console && len(text) > 0 {
+	if s.onConsole && len(text) > 0 {
 		s.flush() // the lines before it
 		s.console.show(s, text)
 	}
@@ -184,7 +260,7 @@ func (s *stream) bar(text []byte) {
 
 // pause shows a line that its worker does not go on with, which may be a question.
 func (s *stream) pause() {
-	if text := visible(s.lines.partial); s.route.console && len(text) > 0 {
+	if text := visible(s.lines.partial); s.onConsole && len(text) > 0 {
 		s.flush()
 		s.console.ask(s, text)
 	}
@@ -192,13 +268,13 @@ func (s *stream) pause() {
 
 func (s *stream) flush() {
 	if len(s.filtered) > 0 {
-		if !s.route.filter.write(s.filtered) && !s.route.console {
-			s.console.write(s.which, s.filtered)
+		if !s.selected.Put(s.filtered) && !s.onConsole {
+			s.console.write(s.shown, s.filtered)
 		}
 		s.filtered = s.filtered[:0]
 	}
 	if len(s.batch) > 0 {
-		s.console.write(s.which, s.batch)
+		s.console.write(s.shown, s.batch)
 		s.batch = s.batch[:0]
 	}
 }
@@ -219,13 +295,10 @@ func (s *stream) last() []string {
 
 func (s *stream) end() {
 	s.settle()
-	if s.route.filter != nil {
-		s.route.filter.release()
+	if s.filter != nil {
+		s.filter.release()
 	}
-	if s.route.file == nil {
-		return
-	}
-	if err := s.route.file.Close(); err != nil {
-		s.failures.add("log file may lack its end", err)
+	if s.file != nil {
+		s.file.Close()
 	}
 }

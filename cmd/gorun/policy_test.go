@@ -35,6 +35,7 @@ var imports = map[string][]string{
 	"launcher/cgroup":           {},
 	"launcher/topology":         {"launcher/cgroup", xSys},
 	"launcher/proc":             {},
+	"launcher/spool":            {xSys},
 	"launcher/guard":            {"launcher/cgroup", "launcher/topology", "launcher/proc", xSys},
 	"launcher":                  {"launcher/...", xSys, timberjack},
 	"agent":                     {"env", "rendezvous", "launcher/...", xSys, timberjack, hclog},

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"io"
 	"os"
 	"strings"
 
@@ -17,7 +18,7 @@ var levels = map[string]hclog.Level{
 }
 
 // newLogger returns gorun's own voice: one line for each message.
-func newLogger(stderr *os.File) (hclog.Logger, error) {
+func newLogger(stderr io.Writer) (hclog.Logger, error) {
 	level := hclog.Warn
 	if name := os.Getenv("LOGLEVEL"); name != "" {
 		var ok bool

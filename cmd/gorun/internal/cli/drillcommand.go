@@ -4,12 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
 	"syscall"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -22,7 +24,7 @@ const aboutDrill = "Each scenario is a job of its own on several agents of this 
 
 // drillCommand is gorun drill: faults on purpose.
 func drillCommand() *cobra.Command {
-	o := drill.Options{Log: os.Stderr}
+	var o drill.Options
 	var list, asJSON bool
 	cmd := &cobra.Command{
 		Use: "drill [scenario...]", Short: "Break jobs on purpose, and see whether they go on", Long: aboutDrill, ValidArgs: drillNames(),
@@ -43,7 +45,12 @@ func drillCommand() *cobra.Command {
 			if o.Gorun, err = os.Executable(); err != nil {
 				return err
 			}
-			return runDrills(cmd, o, scenarios, asJSON)
+			std := newStdio(os.Stdout, os.Stderr)
+			interrupts := notify([]os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP})
+			std.watch(hclog.NewNullLogger(), interrupts)
+			o.Log = std.err
+			err = runDrills(cmd.Context(), o, scenarios, asJSON, std.out, interrupts)
+			return std.finish(err, patienceAfter(err), interrupts)
 		},
 	}
 	cmd.SetFlagErrorFunc(commandFlagError)
@@ -62,21 +69,28 @@ func drillCommand() *cobra.Command {
 }
 
 // runDrills prints what has become of them. The error says which did not hold.
-func runDrills(cmd *cobra.Command, o drill.Options, scenarios []*drill.Scenario, asJSON bool) error {
-	ctx, cancel := context.WithCancelCause(cmd.Context())
-	interrupts := notify([]os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP})
-	go func() { cancel(&agent.InterruptError{Signal: (<-interrupts).(syscall.Signal)}) }()
+func runDrills(ctx context.Context, o drill.Options, scenarios []*drill.Scenario, asJSON bool, out io.Writer, interrupts <-chan os.Signal) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	over := make(chan struct{})
+	defer close(over)
+	go func() {
+		select {
+		case sig := <-interrupts:
+			cancel(&agent.InterruptError{Signal: sig.(syscall.Signal)})
+		case <-over:
+		}
+	}()
 
 	results, err := drill.Run(ctx, o, scenarios)
 	if err != nil {
 		return err
 	}
 	if asJSON {
-		encoder := json.NewEncoder(cmd.OutOrStdout())
+		encoder := json.NewEncoder(out)
 		encoder.SetIndent("", "  ")
 		err = encoder.Encode(results)
 	} else {
-		err = drill.Table(cmd.OutOrStdout(), results)
+		err = drill.Table(out, results)
 	}
 	failed := slices.DeleteFunc(results, func(r drill.Result) bool { return r.Held || r.Skipped })
 	if err == nil && len(failed) > 0 {

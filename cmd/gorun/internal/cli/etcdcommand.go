@@ -24,13 +24,15 @@ func etcdCommand(etcd Etcd) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			logger, err := newLogger(os.Stderr)
+			std := newStdio(os.Stdout, os.Stderr) // it serves whether or not somebody reads what it says
+			logger, err := newLogger(std.err)
 			if err != nil {
 				return err
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 			defer stop()
-			return etcd.Serve(ctx, access, dir, logger)
+			err = etcd.Serve(ctx, access, dir, logger)
+			return std.finish(err, afterInterrupt, nil)
 		},
 	}
 	flags := cmd.Flags()

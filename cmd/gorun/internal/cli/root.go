@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 
@@ -37,17 +38,35 @@ func Main(args []string, stdout, stderr *os.File, etcd Etcd) int {
 		addCommands(cmd, etcd)
 		cmd.AddCommand(benchCommand(here, start), benchWorkerCommand())
 	}
+	out := &checkedWriter{to: stdout}
 	cmd.SetArgs(args)
-	cmd.SetOut(stdout)
+	cmd.SetOut(out)
 	cmd.SetErr(stderr)
 	err := cmd.Execute()
 	if errors.Is(err, errNeedsEtcd) {
 		return NeedsEtcd
 	}
-	if err != nil {
+	if err == nil && out.err != nil {
+		err = fmt.Errorf("stdout cannot be written: %w", cause(out.err))
+	}
+	if err != nil && !is[*toldError](err) {
 		_, _ = fmt.Fprint(stderr, explain(err)) // there is nowhere to report that stderr is gone
 	}
 	return exitCode(err)
+}
+
+// A checkedWriter keeps the first error, for those who print texts and do not look.
+type checkedWriter struct {
+	to  io.Writer
+	err error
+}
+
+func (w *checkedWriter) Write(b []byte) (int, error) {
+	n, err := w.to.Write(b)
+	if w.err == nil {
+		w.err = err
+	}
+	return n, err
 }
 
 // explain is what people read of an error: a block for a failed worker, one line for the rest.

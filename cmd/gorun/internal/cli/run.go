@@ -8,34 +8,51 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
+
+	"github.com/hashicorp/go-hclog"
 
 	"github.com/gorun/gorun/agent"
 	"github.com/gorun/gorun/launcher"
 	"github.com/gorun/gorun/launcher/guard"
 )
 
-// run wires the parts together and runs the job: command is the program and its arguments.
-func run(ctx context.Context, o *options, command []string, stdout, stderr *os.File, etcd Etcd) (err error) {
-	logger, err := newLogger(stderr)
+// run runs the job, or shows it: command is the program and its arguments.
+func run(ctx context.Context, o *options, command []string, stdout, stderr *os.File, etcd Etcd) error {
+	if o.dryRun {
+		logger, err := newLogger(stderr)
+		if err != nil {
+			return err
+		}
+		o.warn(logger)
+		return dryRun(ctx, o, command, stdout)
+	}
+	std := newStdio(stdout, stderr)
+	logger, err := newLogger(std.err)
 	if err != nil {
 		return err
 	}
-	for _, w := range o.warnings(os.Environ()) {
-		logger.Warn(w)
+	o.warn(logger)
+	// Heard as long as this process lives: a signal must not keep the temporary files, nor change the exit code.
+	interrupts := notify(o.stopSignals)
+	if !slices.Contains(o.stopSignals, os.Signal(syscall.SIGPIPE)) {
+		std.watch(logger, interrupts)
 	}
-	if o.dryRun {
-		return dryRun(ctx, o, command, stdout)
-	}
+	err = runJob(ctx, o, command, std, stdout, stderr, interrupts, logger, etcd)
+	return std.finish(err, patienceAfter(err), interrupts)
+}
+
+// runJob wires the parts together.
+func runJob(ctx context.Context, o *options, command []string, std *stdio, stdout, stderr *os.File, interrupts chan os.Signal,
+	logger hclog.Logger, etcd Etcd) (err error) {
 	ahead, err := guard.Start(o.nproc) // it starts while the rest is settled
 	if err != nil {
 		return fmt.Errorf("cannot start the guard of the workers: %w", err)
 	}
 	defer ahead.Close()
-	// Heard as long as this process lives: a signal must not keep the temporary files, nor change the exit code.
-	interrupts, signals := notify(o.stopSignals), notify(o.passed())
-
+	signals := notify(o.passed())
 	program, config, err := o.config(command)
 	if err != nil {
 		return err
@@ -68,11 +85,11 @@ func run(ctx context.Context, o *options, command []string, stdout, stderr *os.F
 	config.Spec.Argv, config.Spec.Guard = program.Argv, ahead
 	config.Spec.TempDir, config.ErrorDir = temp.dir, temp.dir
 	config.Spec.TimerFile = timerFile(filepath.Join(temp.dir, "timer"))
-	config.Spec.Stdin, config.Spec.Stdout, config.Spec.Stderr = input(), stdout, stderr
+	config.Spec.Stdin, config.Spec.Stdout, config.Spec.Stderr, config.Spec.Spool = input(), stdout, stderr, std.spool
 	config.Spec.Color, config.Spec.Live = wantsColor(stdout) && wantsColor(stderr), isTerminal(stdout) && isTerminal(stderr)
 	config.Spec.Warn = func(msg string) { logger.Warn(msg) }
 	if o.events == "console" {
-		config.Events = stderr
+		config.Events = std.err
 	}
 	if config.Spec.Logs, err = o.logs(logger); err != nil {
 		return err
@@ -83,6 +100,13 @@ func run(ctx context.Context, o *options, command []string, stdout, stderr *os.F
 	config.Start, config.Logger = start, logger
 	config.Interrupts, config.Signals = interrupts, signals
 	return agent.Run(ctx, config)
+}
+
+// warn tells what was given and does not count.
+func (o *options) warn(logger hclog.Logger) {
+	for _, w := range o.warnings(os.Environ()) {
+		logger.Warn(w)
+	}
 }
 
 // warnings are about what was given and does not count.

@@ -1,0 +1,148 @@
+package spool
+
+import (
+	"fmt"
+	"io"
+	"time"
+)
+
+// ownShare is how many bytes that came through Write may wait.
+const ownShare = 1 << 20
+
+// A Writer is one destination.
+type Writer struct {
+	queue *queue
+	name  string
+	own   *Source // of Write
+
+	// Of a file:
+	file   *File // nil: it is none
+	opened chan struct{}
+	forget func()
+
+	// Under the queue's lock:
+	to      io.Writer   // nil: a file that is not open
+	broken  func(error) // nil: nobody wants to know
+	refuses bool        // takes nothing any more
+	closing bool        // a file that is to be closed when all is written
+	err     error       // the first
+	lost    int64       // bytes that were not written, as far as is known
+	dropped int         // calls of Write that found no room, and of which no line tells yet
+}
+
+func newWriter(q *queue, name string) *Writer {
+	w := &Writer{queue: q, name: name}
+	w.own = w.Source(nil)
+	return w
+}
+
+// Name is what people call the destination.
+func (w *Writer) Name() string { return w.name }
+
+// Source returns a new source of what is written here. If that is a file which fails, rescue gets what it has not taken, in
+// the goroutine of the queue; nil: that is lost.
+func (w *Writer) Source(rescue func([]byte)) *Source { return &Source{writer: w, rescue: rescue} }
+
+// Opened is closed when a file has been opened, or could not be.
+func (w *Writer) Opened() <-chan struct{} { return w.opened }
+
+// Close lets a file be closed when all is written. It does not wait.
+func (w *Writer) Close() {
+	w.queue.mu.Lock()
+	defer w.queue.mu.Unlock()
+	w.closing = true
+	w.queue.start()
+}
+
+// Broken makes f be told of the first error, which may have been. It is called in the goroutine of the queue.
+func (w *Writer) Broken(f func(error)) {
+	w.queue.mu.Lock()
+	w.broken = f
+	err := w.err
+	w.queue.mu.Unlock()
+	if err != nil {
+		f(err)
+	}
+}
+
+// Loss is how many bytes were not written, as far as is known, and the first reason; nil: nothing is lost.
+func (w *Writer) Loss() (bytes int64, err error) {
+	w.queue.mu.Lock()
+	defer w.queue.mu.Unlock()
+	return w.lost, w.err
+}
+
+// Write puts b into the queue. It does not wait and does not fail: what finds no room is dropped, and a line says so when
+// there is room again.
+func (w *Writer) Write(b []byte) (int, error) {
+	w.queue.mu.Lock()
+	defer w.queue.mu.Unlock()
+	if w.own.waiting > ownShare {
+		w.dropped++
+		return len(b), nil
+	}
+	w.tellDropped()
+	w.queue.put(w.own, b)
+	return len(b), nil
+}
+
+// tellDropped is called with the lock held.
+func (w *Writer) tellDropped() {
+	if w.dropped > 0 {
+		text := fmt.Sprintf("gorun: messages that are missing here, since nobody read %s: %d\n", w.name, w.dropped)
+		w.dropped = 0
+		w.queue.put(w.own, []byte(text))
+	}
+}
+
+// drain is Drain for one destination.
+func (w *Writer) drain(still time.Duration, end time.Time, quit <-chan struct{}) {
+	w.queue.mu.Lock()
+	w.tellDropped()
+	w.queue.mu.Unlock()
+	w.queue.drain(still, end, quit)
+}
+
+// A Source is one of those who fill a queue.
+type Source struct {
+	writer *Writer
+	rescue func([]byte)
+
+	// Under the queue's lock:
+	waiting int           // bytes that are not written
+	share   int           // that Full was asked for
+	room    chan struct{} // closed when less than half of that waits; nil: nobody asked
+}
+
+// Put puts b into the queue, and does not wait. b remains the caller's. It returns false if the destination takes nothing
+// any more.
+func (s *Source) Put(b []byte) bool {
+	q := s.writer.queue
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.put(s, b)
+}
+
+// Full returns nil if at most share bytes of this source wait, else a channel that is closed when there is room again.
+func (s *Source) Full(share int) <-chan struct{} {
+	q := s.writer.queue
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if s.waiting <= share {
+		return nil
+	}
+	if s.room == nil {
+		s.room = make(chan struct{})
+	}
+	s.share = share
+	return s.room
+}
+
+// written is called with the lock held.
+func (s *Source) written(n int) {
+	s.waiting -= n
+	if s.room != nil && s.waiting <= s.share/2 {
+		close(s.room)
+		s.room = nil
+	}
+}
