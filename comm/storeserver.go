@@ -8,6 +8,8 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"github.com/gorun/gorun/env/auth"
 )
 
 const (
@@ -42,8 +44,8 @@ type StoreServer struct {
 	warned bool // the log has a stranger in it
 }
 
-// ListenStore serves a store on addr, host:port; port 0 takes a free one. Without a token it serves this machine only,
-// and refuses an addr that others can reach. A nil log discards.
+// ListenStore serves a store on addr, host:port; port 0 takes a free one. Without a token, or with one that can be guessed, it
+// serves this machine only, and refuses an addr that others can reach. A nil log discards.
 func ListenStore(addr string, token []byte, log *slog.Logger) (*StoreServer, error) {
 	return listenStore(addr, storeAccess{token: token}, log)
 }
@@ -55,6 +57,9 @@ func listenStore(addr string, access storeAccess, log *slog.Logger) (*StoreServe
 	}
 	if len(access.token) == 0 && !at.IP.IsLoopback() {
 		return nil, fmt.Errorf("store: %s can be reached from the network and there is no token: give every rank the same secret in GORUN_TOKEN", addr)
+	}
+	if err := auth.CheckSecret(access.token); err != nil && !at.IP.IsLoopback() {
+		return nil, fmt.Errorf("store: %s can be reached from the network: %w", addr, err)
 	}
 	l, err := net.ListenTCP("tcp", at)
 	if err != nil {

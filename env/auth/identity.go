@@ -14,9 +14,6 @@ import (
 	"time"
 )
 
-// MinSecret is the least length of a secret, in bytes: certificates show what a short one could be guessed against.
-const MinSecret = 16
-
 const (
 	// validity is how long before and after it is made a certificate is good: clocks may differ by as much.
 	validity = 7 * 24 * time.Hour

@@ -89,6 +89,9 @@ func (o *options) checkAccess() error {
 		return usagef("%s: username and password_file go together", from)
 	case files > 0 && o.tokenFile != "":
 		return usagef("%s and %s: nodes know each other by a token or by certificates; leave one out", o.given["rdzv-token-file"], from)
+	case o.workerTLS && !o.hosted() && !o.encrypted():
+		return usagef("%s: the workers' secret would travel unencrypted by %s: use --rdzv-conf=protocol=https, or gorun etcd with a token",
+			o.given["worker-tls"], o.given["rdzv-endpoint"])
 	case !o.hosted():
 		return nil
 	case c["protocol"] != "":
@@ -100,7 +103,7 @@ func (o *options) checkAccess() error {
 	case files > 0 && files < 3:
 		return usagef("%s: want all of ca_cert, ssl_cert and ssl_cert_key, or none", from)
 	case files == 0 && o.token == "" && o.exposed():
-		return usagef("%s: whoever reaches it could start programs: give every node the same secret, as in --rdzv-token-file=token (openssl rand -hex 32 >token)",
+		return usagef("%s: whoever reaches it could start programs: give every node the same secret, as in --rdzv-token-file=token (umask 077; openssl rand -hex 32 >token)",
 			o.given["rdzv-endpoint"])
 	}
 	return nil
@@ -117,6 +120,12 @@ func (o *options) access() Access {
 		a.Secret = o.token
 	}
 	return a
+}
+
+// encrypted reports whether all that goes to and from the etcd is.
+func (o *options) encrypted() bool {
+	a := o.access()
+	return a.TLS || a.Secret != ""
 }
 
 func (o *options) elasticConfig(tempDir string, reserve rendezvous.ReserveFunc, logger hclog.Logger) Elastic {

@@ -20,7 +20,7 @@ func etcdCommand(etcd Etcd) *cobra.Command {
 		Use: "etcd", Short: "Host an etcd, where the nodes of jobs meet, until it is stopped", Long: aboutEtcd,
 		Args: noArguments, ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			access, err := hostedAccess(endpoint, tokenFile, conf)
+			o, err := hostedOptions(endpoint, tokenFile, conf)
 			if err != nil {
 				return err
 			}
@@ -29,16 +29,23 @@ func etcdCommand(etcd Etcd) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			own, err := o.settleToken()
+			if err != nil {
+				return err
+			}
+			if own != "" {
+				logger.Warn("no token was given: jobs of this user get in by --rdzv-token-file=" + own)
+			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 			defer stop()
-			err = etcd.Serve(ctx, access, dir, logger)
+			err = etcd.Serve(ctx, o.access(), dir, logger)
 			return std.finish(err, afterInterrupt, nil)
 		},
 	}
 	flags := cmd.Flags()
 	flags.SetNormalizeFunc(normalize)
 	flags.StringVar(&endpoint, "rdzv-endpoint", "", "where: `HOST:PORT` of this machine, or three with commas between, of which one is this machine's (port 2379)")
-	flags.StringVar(&tokenFile, "rdzv-token-file", "", "secret `FILE` of all nodes ($GORUN_TOKEN); not needed on loopback")
+	flags.StringVar(&tokenFile, "rdzv-token-file", "", "secret `FILE` of all nodes ($GORUN_TOKEN; on loopback: one of this user's)")
 	flags.StringVar(&conf, "rdzv-conf", "", "as `K=V,...`: ca_cert, ssl_cert and ssl_cert_key, instead of a secret; is_host=true if the endpoint is an address that others translate to this machine's")
 	flags.StringVar(&dir, "data-dir", "", "a `DIR` where data stays for the next time (a temporary one)")
 	_ = cmd.RegisterFlagCompletionFunc("data-dir", cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs)) // there is such a flag
@@ -48,8 +55,8 @@ func etcdCommand(etcd Etcd) *cobra.Command {
 	return cmd
 }
 
-// hostedAccess reads the flags of gorun etcd as those of a node are read.
-func hostedAccess(endpoint, tokenFile, conf string) (Access, error) {
+// hostedOptions reads the flags of gorun etcd as those of a node are read.
+func hostedOptions(endpoint, tokenFile, conf string) (*options, error) {
 	o := defaults(host{})
 	o.backend = "embedded"
 	o.token = os.Getenv("GORUN_TOKEN")
@@ -63,23 +70,23 @@ func hostedAccess(endpoint, tokenFile, conf string) (Access, error) {
 	} {
 		o.given[f.name] = "--" + f.name + "=" + quote(f.text)
 		if err := f.set(o, f.text); err != nil {
-			return Access{}, usagef("%s: %w", o.given[f.name], err)
+			return nil, usagef("%s: %w", o.given[f.name], err)
 		}
 	}
 	if endpoint == "" {
-		return Access{}, usagef("gorun etcd: want an address of this machine, as in --rdzv-endpoint=node0:%d", rendezvous.EtcdPort)
+		return nil, usagef("gorun etcd: want an address of this machine, as in --rdzv-endpoint=node0:%d", rendezvous.EtcdPort)
 	}
 	if hosts := o.conf.hosts(); hosts != nil && !*hosts {
-		return Access{}, usagef("%s: gorun etcd hosts an etcd; leave is_host out", o.given["rdzv-conf"])
+		return nil, usagef("%s: gorun etcd hosts an etcd; leave is_host out", o.given["rdzv-conf"])
 	}
 	if err := o.loadToken(); err != nil {
-		return Access{}, err
+		return nil, err
 	}
 	if err := o.settleEndpoints(rendezvous.EtcdPort); err != nil {
-		return Access{}, err
+		return nil, err
 	}
 	if err := o.checkAccess(); err != nil {
-		return Access{}, err
+		return nil, err
 	}
-	return o.access(), nil
+	return o, nil
 }

@@ -114,6 +114,9 @@ var accepted = map[string]struct {
 var needed = map[string][]string{"json": {"--dry-run"}, "log-keep": {"--log-max-size=1M"}}
 
 func TestEveryFlagEverySpelling(t *testing.T) {
+	if err := os.Chmod("testdata/token", 0o600); err != nil { // git keeps no more of a mode than x
+		t.Fatal(err)
+	}
 	for _, f := range table {
 		good, ok := accepted[f.name]
 		if !ok {
@@ -272,6 +275,29 @@ func TestPrecedence(t *testing.T) {
 	want(0, "--shutdown-timeout=5", "--shutdown_timeout=0")
 }
 
+// TestPlainEtcd: one warning where others may read what goes to an etcd.
+func TestPlainEtcd(t *testing.T) {
+	for args, warns := range map[string]bool{
+		"--nnodes=2 --rdzv-backend=etcd --rdzv-endpoint=h --rdzv-id=j x":                                         true,
+		"--nnodes=2 --rdzv-backend=etcd --rdzv-endpoint=localhost --rdzv-id=j x":                                 false,
+		"--nnodes=2 --rdzv-backend=etcd --rdzv-endpoint=localhost,h --rdzv-id=j x":                               true,
+		"--nnodes=2 --rdzv-backend=etcd --rdzv-endpoint=h --rdzv-id=j --rdzv-conf=protocol=https x":              false,
+		"--nnodes=2 --rdzv-backend=etcd --rdzv-endpoint=h --rdzv-id=j --rdzv-conf=protocol=https --worker-tls x": false,
+		"--nnodes=2 --rdzv-backend=etcd --rdzv-endpoint=h --rdzv-id=j --rdzv-token-file=testdata/token x":        false,
+		"--nnodes=2 --rdzv-backend=c10d --rdzv-endpoint=h --rdzv-token-file=testdata/token --worker-tls x":       false,
+		"--nnodes=1 --rdzv-backend=etcd --rdzv-endpoint=h --rdzv-id=j x":                                         false,
+	} {
+		o, _, err := parse(t, strings.Fields(args)...)
+		if err != nil {
+			t.Errorf("%s: %v", args, err)
+			continue
+		}
+		if list := o.warnings(nil); (len(list) == 1) != warns {
+			t.Errorf("%s: warns %q", args, list)
+		}
+	}
+}
+
 func TestWhatBelongsToTheProgram(t *testing.T) {
 	for _, c := range []struct{ args, want []string }{
 		{[]string{"x", "--nnodes=9", "-t", "--", "--help"}, []string{"x", "--nnodes=9", "-t", "--", "--help"}},
@@ -317,7 +343,9 @@ func TestUsageErrors(t *testing.T) {
 		{"--nnodes=2 --rdzv-backend=etcd --rdzv-endpoint=h x", "--rdzv-backend=etcd: an etcd may have many jobs: name this one, on every node alike, as in --rdzv-id=train17"},
 		{"--nnodes=2 --rdzv-backend=etcd --rdzv-endpoint=h --rdzv-id=a/b x", "--rdzv-id=a/b: want a name of at most 128 bytes, without a slash"},
 		{"--nnodes=2 --rdzv-backend=c10d --rdzv-endpoint=localhost:0 x", `--rdzv-endpoint=localhost:0: endpoint "localhost:0": port "0": want a number from 1 to 65535`},
-		{"--nnodes=2 --rdzv-backend=c10d --rdzv-endpoint=h x", "--rdzv-endpoint=h: whoever reaches it could start programs: give every node the same secret, as in --rdzv-token-file=token (openssl rand -hex 32 >token)"},
+		{"--nnodes=2 --rdzv-backend=c10d --rdzv-endpoint=h x", "--rdzv-endpoint=h: whoever reaches it could start programs: give every node the same secret, as in --rdzv-token-file=token (umask 077; openssl rand -hex 32 >token)"},
+		{"--nnodes=2 --rdzv-backend=etcd --rdzv-endpoint=h --rdzv-id=j --worker-tls x", "--worker-tls=1: the workers' secret would travel unencrypted by --rdzv-endpoint=h: use --rdzv-conf=protocol=https, or gorun etcd with a token"},
+		{"--nnodes=2 --rdzv-backend=etcd --rdzv-endpoint=localhost --rdzv-id=j --worker-tls x", "--worker-tls=1: the workers' secret would travel unencrypted by --rdzv-endpoint=localhost: use --rdzv-conf=protocol=https, or gorun etcd with a token"},
 		{"--nnodes=2 --rdzv-backend=c10d --rdzv-endpoint=h,i x", "--rdzv-endpoint=h,i: 2 endpoints: want one, or three of which any one may fail"},
 		{"--nnodes=2 --rdzv-backend=c10d --rdzv-endpoint=h,h,i x", `--rdzv-endpoint=h,h,i: endpoint h:29400 is there twice in "h,h,i"`},
 		{"--nnodes=2 --rdzv-backend=c10d --rdzv-endpoint=http://h:1 x", `--rdzv-endpoint=http://h:1: endpoint "http://h:1": want a host and a port without a scheme, as in "h:1"`},

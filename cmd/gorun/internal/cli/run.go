@@ -94,6 +94,11 @@ func runJob(ctx context.Context, o *options, command []string, std *stdio, stdou
 	if config.Spec.Logs, err = o.logs(logger); err != nil {
 		return err
 	}
+	if o.nnodes > 1 {
+		if _, err := o.settleToken(); err != nil {
+			return err
+		}
+	}
 	if config.Rendezvous, err = o.rendezvous(etcd, temp.dir, logger); err != nil {
 		return err
 	}
@@ -116,6 +121,10 @@ func (o *options) warnings(environ []string) (list []string) {
 	}
 	if _, given := o.given["master-addr"]; given && o.elastic() {
 		list = append(list, o.given["master-addr"]+" does not count: where nodes meet over etcd, rank 0's says where it is (--local-addr)")
+	}
+	if o.elastic() && !o.encrypted() && o.exposed() {
+		list = append(list, "what the nodes tell the etcd at "+o.endpoint+" is not encrypted: who reads that network can take part in the job; "+
+			"use --rdzv-conf=protocol=https, or gorun etcd with a token")
 	}
 	if o.logDir == os.DevNull && len(o.stdoutFilters)+len(o.stderrFilters) > 0 {
 		list = append(list, "filtered lines go to no file, since --log-dir is "+os.DevNull)

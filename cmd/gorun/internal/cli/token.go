@@ -6,10 +6,12 @@ import (
 	"io"
 	"os"
 	"strings"
+
+	"github.com/gorun/gorun/env/auth"
 )
 
-// A token is long enough not to be guessed, and short enough for the environment.
-const minToken, maxToken = 16, 1024
+// maxToken is the most bytes of a token: it travels in the environment of workers.
+const maxToken = 1024
 
 // loadToken reads the token file, if there is one, and checks the token; it is never shown.
 func (o *options) loadToken() error {
@@ -25,8 +27,11 @@ func (o *options) loadToken() error {
 		return nil
 	}
 	isVisible := func(r rune) bool { return r > ' ' && r < 0x7f }
-	if len(o.token) < minToken || len(o.token) > maxToken || strings.ContainsFunc(o.token, func(r rune) bool { return !isVisible(r) }) {
-		return usagef("%s: want a token of %d to %d visible ASCII characters, as of openssl rand -hex 32", from, minToken, maxToken)
+	if len(o.token) < auth.MinSecret || len(o.token) > maxToken || strings.ContainsFunc(o.token, func(r rune) bool { return !isVisible(r) }) {
+		return usagef("%s: want a token of %d to %d visible ASCII characters, as of openssl rand -hex 32", from, auth.MinSecret, maxToken)
+	}
+	if err := auth.CheckSecret([]byte(o.token)); err != nil {
+		return usagef("%s: %w", from, err)
 	}
 	return nil
 }
@@ -37,6 +42,9 @@ func readToken(name string) (string, error) {
 		return "", fmt.Errorf("cannot read the token: %w", err)
 	}
 	defer func() { _ = file.Close() }() // it was only read
+	if err := checkPrivate(file); err != nil {
+		return "", err
+	}
 	text, err := io.ReadAll(io.LimitReader(file, maxToken+64))
 	if err != nil {
 		return "", fmt.Errorf("cannot read the token: %w", err)

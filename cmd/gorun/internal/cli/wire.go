@@ -11,6 +11,7 @@ import (
 
 	"github.com/gorun/gorun/agent"
 	"github.com/gorun/gorun/comm"
+	"github.com/gorun/gorun/env/auth"
 	"github.com/gorun/gorun/launcher"
 	"github.com/gorun/gorun/rendezvous"
 )
@@ -35,8 +36,12 @@ func (o *options) local(reserve rendezvous.ReserveFunc, host storeHost) rendezvo
 }
 
 func (o *options) static(reserve rendezvous.ReserveFunc) (rendezvous.Rendezvous, error) {
+	token := o.token
+	if token != "" { // the workers of this job know no other's
+		token = auth.Derive([]byte(token), fmt.Sprintf("workers of static job %q at port %d", o.runID, o.master.Port))
+	}
 	static, err := rendezvous.NewStatic(rendezvous.StaticConfig{
-		Nodes: o.nnodes, NodeRank: o.nodeRank, Master: o.master, Token: o.token, MaxRestarts: o.maxRestarts, Reserve: reserve,
+		Nodes: o.nnodes, NodeRank: o.nodeRank, Master: o.master, Token: token, MaxRestarts: o.maxRestarts, Reserve: reserve,
 	})
 	if err != nil {
 		return nil, usagef("%w", err)

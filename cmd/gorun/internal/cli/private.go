@@ -1,0 +1,51 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"syscall"
+)
+
+var errNotPrivate = errors.New("other users can read it, and so could join the job: chmod 600 it")
+
+// checkPrivate refuses a file that other users can read. The group may read one that belongs to another user, who gave it to
+// the group, as Kubernetes does by fsGroup. Everybody may in a read-only mount, where nobody can change the mode: Kubernetes
+// mounts secrets like this, into containers that have no other users.
+func checkPrivate(file *os.File) error {
+	info, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	public := fs.FileMode(0o007)
+	if isOurs(info) {
+		public = 0o077
+	}
+	if info.Mode().Perm()&public == 0 || !info.Mode().IsRegular() || isReadOnly(file) {
+		return nil
+	}
+	return errNotPrivate
+}
+
+// checkOwn refuses a file or directory that others can write to, a symbolic link, and what belongs to another user.
+func checkOwn(path string) error {
+	info, err := os.Lstat(path)
+	switch {
+	case err != nil:
+		return err
+	case info.Mode()&fs.ModeSymlink != 0:
+		return fmt.Errorf("%s is a symbolic link", path)
+	case !isOurs(info):
+		return fmt.Errorf("%s belongs to another user", path)
+	case info.Mode().Perm()&0o022 != 0:
+		return fmt.Errorf("%s can be changed by other users", path)
+	}
+	return nil
+}
+
+// isOurs reports whether a file belongs to the user of this process.
+func isOurs(info fs.FileInfo) bool {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	return ok && int(st.Uid) == os.Geteuid()
+}
