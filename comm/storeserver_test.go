@@ -33,7 +33,11 @@ func TestListenStoreWantsATokenOnTheNetwork(t *testing.T) {
 			server.Close()
 		}
 	}
-	server, err := comm.ListenStore(":0", []byte("secret"), nil)
+	const guessable = "store: :0 can be reached from the network: the token has 4 bytes and could be guessed: want at least 16, as of openssl rand -hex 32"
+	if _, err := comm.ListenStore(":0", []byte("zulu"), nil); err == nil || err.Error() != guessable {
+		t.Errorf("ListenStore: %v\nwant: %s", err, guessable)
+	}
+	server, err := comm.ListenStore(":0", []byte("0123456789abcdef"), nil)
 	if err != nil {
 		t.Fatalf("ListenStore on all addresses with a token: %v", err)
 	}
