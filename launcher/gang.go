@@ -1,6 +1,10 @@
 package launcher
 
 import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -49,13 +53,23 @@ func (g *Gang) Stop(sig syscall.Signal) {
 		g.workers[i].err.leave()
 	}
 	g.guard.Stop(sig, g.spec.Grace)
+	g.answerIn(g.spec.Grace)
 }
 
 // Kill sends SIGKILL to every descendant now, also while a Stop is in its grace period. It does not wait.
 func (g *Gang) Kill() {
 	g.stopping.Store(true)
 	g.guard.Kill()
+	g.answerIn(0)
 }
+
+// answerIn gives up a guard that has not told the gang's end when that is due: some time after all are to be killed.
+func (g *Gang) answerIn(grace time.Duration) {
+	g.guard.AnswerBy(time.Now().Add(grace + g.spec.killPatience() + guardPatience))
+}
+
+// guardPatience is how much later than its workers' time is over a guard may tell so.
+const guardPatience = 5 * time.Second
 
 // Signal passes sig to the workers, and not to their helpers, without stopping them. It does not wait.
 func (g *Gang) Signal(sig syscall.Signal) { g.guard.Signal(sig) }
@@ -65,7 +79,7 @@ func (g *Gang) run() {
 	defer close(g.exits)
 	guardLost := !g.follow()
 	if guardLost {
-		g.warnLeft(g.guard.End())
+		g.endGuard()
 	}
 	g.reportRest(guardLost)
 	for i := range g.workers {
@@ -91,6 +105,8 @@ func (g *Gang) follow() bool {
 			g.report(e.Exit.LocalRank, exit)
 		case e.Left != nil:
 			g.warnLeft(e.Left)
+		case e.Stuck != nil:
+			g.warnStuck(e.Stuck)
 		case e.Warning != "":
 			g.spec.warn("%s", e.Warning)
 		case e.Gone:
@@ -120,6 +136,28 @@ func (g *Gang) report(localRank int, exit Exit) {
 		exit.Expired = w.expired.Load()
 	}
 	g.exits <- exit
+}
+
+// endGuard ends a guard that has died, or does not answer, and its workers.
+func (g *Gang) endGuard() {
+	denied, stuck := g.guard.End(g.spec.killPatience())
+	g.warnLeft(denied)
+	g.warnStuck(stuck)
+}
+
+func (g *Gang) warnStuck(pids []int) {
+	if len(pids) == 0 {
+		return
+	}
+	names := make([]string, len(pids))
+	for i, pid := range pids {
+		names[i] = strconv.Itoa(pid)
+		if local := slices.Index(g.Pids(), pid); local >= 0 {
+			names[i] += fmt.Sprintf(" (rank %d)", g.spec.Workers[local].Rank)
+		}
+	}
+	g.spec.warn("SIGKILL has not ended process %s within %v: frozen, or asleep in the kernel, on a device or file system that does not answer; "+
+		"they are left behind", strings.Join(names, ", "), g.spec.killPatience())
 }
 
 func (g *Gang) warnLeft(pids []int) {

@@ -21,7 +21,8 @@ type Spec struct {
 	Dir string
 	// Workers are the processes to start. The index is the local rank.
 	Workers []WorkerSpec
-	// Grace is the time from the signal of Stop to SIGKILL; 0: kill at once.
+	// Grace is the time from the signal of Stop to SIGKILL; 0: kill at once. Processes that SIGKILL does not end either are
+	// waited for as long again, at least 5 s and at most 30 s, then told to Warn, and left behind.
 	Grace time.Duration
 	// Stdin is what local rank 0 reads; nil: /dev/null, as the others. The gang does not close it.
 	Stdin *os.File
@@ -66,6 +67,9 @@ type WorkerSpec struct {
 	Prefix   string   // stands before each of its lines on the console
 	Mute     bool     // keeps its output from the console; logs keep all
 }
+
+// killPatience is how long processes may take to end after SIGKILL: as long as they had to stop, within reason.
+func (s *Spec) killPatience() time.Duration { return min(max(s.Grace, 5*time.Second), 30*time.Second) }
 
 // check finds what would otherwise fail in the guard, where it is harder to explain.
 func (s *Spec) check() error {

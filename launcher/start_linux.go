@@ -172,7 +172,7 @@ func (g *Gang) ask(pipes []*os.File) error {
 }
 
 func newRequest(spec *Spec) (guard.Request, error) {
-	req := guard.Request{Stdin: spec.Stdin != nil, Dir: []byte(spec.Dir), TempDir: []byte(spec.TempDir), TimerFile: []byte(spec.TimerFile)}
+	req := guard.Request{KillPatience: spec.killPatience(), Stdin: spec.Stdin != nil, Dir: []byte(spec.Dir), TempDir: []byte(spec.TempDir), TimerFile: []byte(spec.TimerFile)}
 	shared := sharedEnv(spec.Workers)
 	req.Env = guard.Pack(shared)
 	index := map[string]int{} // in Programs, by packed argv
@@ -243,7 +243,7 @@ func startError(path string, failure *guard.NotStarted) error {
 
 // abandon ends a gang that did not come to run.
 func (g *Gang) abandon() {
-	g.warnLeft(g.guard.End())
+	g.endGuard()
 	for i := range g.workers {
 		g.workers[i].out.close()
 		g.workers[i].err.close()

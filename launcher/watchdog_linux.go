@@ -147,16 +147,11 @@ func (g *watchedGang) whose(pid int) (born uint64, localRank int, err error) {
 const maxGenerations = 256 // from a worker to its youngest descendant
 
 func (g *watchedGang) strike(t timer) error {
-	process, err := os.FindProcess(t.pid) // it holds on to the process that has this pid now
-	if err != nil {
-		return err
-	}
-	defer func() { _ = process.Release() }()
 	if p, ok := proc.Read(t.pid); !ok || p.Zombie || p.StartTicks != t.born {
 		return os.ErrProcessDone
 	}
 	if t.signal > 0 && t.localRank >= 0 { // before its exit can be reported
 		g.workers[t.localRank].expired.CompareAndSwap(nil, &Expiry{t.scope, t.deadline, t.pid, t.signal})
 	}
-	return process.Signal(t.signal)
+	return proc.Process{Pid: t.pid, StartTicks: t.born}.Signal(t.signal)
 }

@@ -22,6 +22,8 @@ type Guard struct {
 	socket  *os.File // to it
 	events  *json.Decoder
 	taken   atomic.Bool
+	waiting sync.Once
+	ended   chan struct{} // closed when it has been waited for
 
 	sending  sync.Mutex
 	commands *json.Encoder
@@ -151,6 +153,9 @@ func (g *Guard) send(c command) {
 	_ = g.commands.Encode(c)
 }
 
+// AnswerBy makes Next fail at some time, for a guard that does not answer: it is suspended, or frozen.
+func (g *Guard) AnswerBy(at time.Time) { _ = g.socket.SetReadDeadline(at) } // fails when nobody reads any more
+
 // Close ends a guard that no gang has taken, and that so guards nothing.
 func (g *Guard) Close() {
 	if g.Take() {
@@ -159,17 +164,43 @@ func (g *Guard) Close() {
 	}
 }
 
-// End kills the guard, should it still run, and all that it guarded, but for the processes denied: they are another
-// user's.
-func (g *Guard) End() (denied []int) {
+// End kills the guard, should it still run, and all that it guarded, but for the processes denied, which are another
+// user's, and those that are stuck: within patience they have not ended.
+func (g *Guard) End(patience time.Duration) (denied, stuck []int) {
+	until := time.Now().Add(patience)
 	_ = g.process.Kill()
-	_, _ = g.process.Wait() // only then its children have become ours
-	return killOrphans(g.since)
+	if !g.wait(patience) { // only then its children have become ours
+		stuck = append(stuck, g.pid)
+	}
+	denied, others := killOrphans(g.since, g.pid, until)
+	return denied, append(stuck, others...)
 }
+
+// wait waits for the end of the guard, and reports whether it came in time.
+func (g *Guard) wait(patience time.Duration) bool {
+	g.waiting.Do(func() {
+		g.ended = make(chan struct{})
+		go func() {
+			defer close(g.ended)
+			_, _ = g.process.Wait() // it is a child, for which nobody else waits
+		}()
+	})
+	select {
+	case <-g.ended:
+		return true
+	case <-time.After(patience):
+		return false
+	}
+}
+
+// releasePatience is what a guard that has nothing to do any more may take to end.
+const releasePatience = 5 * time.Second
 
 // Release waits for the end of the guard, and gives back what it has held here.
 func (g *Guard) Release() {
-	_, _ = g.process.Wait() // fails if End did it already
+	if !g.wait(releasePatience) {
+		_ = g.process.Kill() // whenever it can
+	}
 	forget(g.pid)
 	g.sending.Lock()
 	defer g.sending.Unlock()

@@ -46,7 +46,7 @@ func Main() int {
 		return keep(string(req.TempDir), fromAgent, socket)
 	}
 	g := &gang{toAgent: json.NewEncoder(socket), workers: map[int]int{}, sessions: map[int]bool{}, order: newExitOrder(),
-		oom: oom}
+		oom: oom, patience: req.KillPatience}
 	g.start(req, files)
 	g.loop(fromAgent)
 	if g.agentLost { // nobody is left to tell
@@ -98,6 +98,8 @@ type gang struct {
 	phase     phase
 	signal    syscall.Signal   // to stop with
 	grace     <-chan time.Time // nil until a stop is asked
+	patience  time.Duration    // with processes that have got SIGKILL
+	hopeless  <-chan time.Time // it is over; nil until they are killed
 	agentLost bool
 	gone      bool // nothing is left
 }
@@ -120,6 +122,9 @@ func (g *gang) loop(fromAgent *json.Decoder) {
 		select {
 		case <-exited:
 			g.reap()
+			if g.hopeless != nil {
+				g.hopeless = time.After(g.patience) // it goes on
+			}
 			reaped <- struct{}{}
 		case c, ok := <-commands:
 			g.reap() // what ended before the command came must not look like its doing
@@ -130,6 +135,8 @@ func (g *gang) loop(fromAgent *json.Decoder) {
 			g.obey(c)
 		case <-g.grace:
 			g.happened(graceOver)
+		case <-g.hopeless:
+			g.leaveStuck()
 		}
 	}
 }

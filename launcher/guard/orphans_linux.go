@@ -1,9 +1,11 @@
 package guard
 
 import (
+	"errors"
 	"os"
 	"slices"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -48,30 +50,57 @@ func setSubreaper(on bool) error {
 	return unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, arg, 0, 0, 0)
 }
 
-// killOrphans kills and reaps what a guard that died has left to this process; since is the guard's start in
-// clock ticks. It returns when nothing is left but the pids returned, which are another user's.
-func killOrphans(since uint64) (denied []int) {
+// killOrphans kills and reaps what a guard that died, or has to die, leaves to this process; since is the guard's start in
+// clock ticks. It returns when nothing is left but the processes denied, which are another user's, and those that are
+// stuck.
+func killOrphans(since uint64, guard int, until time.Time) (denied, stuck []int) {
 	for {
-		tree := orphans(since)
+		tree := orphans(since, guard)
 		_, denied = proc.KillAll(tree)
 		reaped := 0
 		for _, p := range tree {
-			if p.Parent == os.Getpid() && !slices.Contains(denied, p.Pid) {
-				proc.Reap(p.Pid)
+			if p.Parent == os.Getpid() && !slices.Contains(denied, p.Pid) && awaitEnd(p.Pid, until) && proc.Reap(p.Pid) {
 				reaped++
 			}
 		}
-		if reaped == 0 {
-			return denied
+		if reaped > 0 {
+			continue
+		}
+		for _, p := range orphans(since, guard) {
+			if !p.Zombie && !slices.Contains(denied, p.Pid) {
+				stuck = append(stuck, p.Pid)
+			}
+		}
+		return denied, stuck
+	}
+}
+
+// awaitEnd waits for the end of a child, and reports whether it came in time.
+func awaitEnd(pid int, until time.Time) bool {
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil { // before Linux 5.3, or it has been reaped
+		for p, ok := proc.Read(pid); ok && !p.Zombie; p, ok = proc.Read(pid) {
+			if time.Now().After(until) {
+				return false
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		return true
+	}
+	defer func() { _ = unix.Close(fd) }()
+	for {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, max(0, int(time.Until(until).Milliseconds())))
+		if !errors.Is(err, unix.EINTR) {
+			return n > 0
 		}
 	}
 }
 
-// orphans returns the children of this process that came to it by the death of a guard, and all below them.
+// orphans returns the children of this process that came to it by the death of a guard, or will, and all below them.
 // Such a child is younger than the guard and in another session than the agent: a worker begins its own, and
 // no process can go back to one that it has left. What this process starts itself is in its own session, but
 // for the guards of its other gangs.
-func orphans(since uint64) []proc.Process {
+func orphans(since uint64, guard int) []proc.Process {
 	guards.Lock()
 	defer guards.Unlock()
 	self, ok := proc.Read(os.Getpid())
@@ -79,6 +108,6 @@ func orphans(since uint64) []proc.Process {
 		return nil
 	}
 	return proc.Descendants(proc.All(), func(p proc.Process) bool {
-		return p.Parent == self.Pid && p.Session != self.Session && p.StartTicks >= since && !guards.pids[p.Pid]
+		return p.Parent == guard || p.Parent == self.Pid && p.Session != self.Session && p.StartTicks >= since && !guards.pids[p.Pid]
 	})
 }

@@ -45,7 +45,10 @@ func (g *Guard) Signal(syscall.Signal) {}
 func (g *Guard) Close() {}
 
 // End does nothing on this system.
-func (g *Guard) End() (denied []int) { return nil }
+func (g *Guard) End(time.Duration) (denied, stuck []int) { return nil, nil }
+
+// AnswerBy does nothing on this system.
+func (g *Guard) AnswerBy(time.Time) {}
 
 // ReapAsInit does nothing on this system.
 func ReapAsInit() (stop func()) { return func() {} }

@@ -20,6 +20,8 @@ type Request struct {
 	Dir       []byte    // empty: the agent's
 	TempDir   []byte    // removed if the agent dies; empty: none
 	TimerFile []byte    // removed if the agent dies; empty: none
+
+	KillPatience time.Duration // how long processes may take to end after SIGKILL
 }
 
 // A Program is what workers run.
@@ -59,8 +61,9 @@ type Event struct {
 	NotStarted *NotStarted `json:",omitempty"` // this one could not be started; the others are being killed
 	Exit       *Exit       `json:",omitempty"`
 	Left       []int       `json:",omitempty"` // pids that may not be killed: they are another user's
+	Stuck      []int       `json:",omitempty"` // pids that SIGKILL has not ended
 	Warning    string      `json:",omitempty"` // for people to read
-	Gone       bool        `json:",omitempty"` // no descendant is left but those
+	Gone       bool        `json:",omitempty"` // no descendant is left but those of Left and Stuck
 }
 
 // NotStarted says which worker could not be started, and why.

@@ -2,7 +2,9 @@ package guard
 
 import (
 	"os"
+	"slices"
 	"syscall"
+	"time"
 
 	"github.com/gorun/gorun/launcher/proc"
 )
@@ -14,9 +16,35 @@ func (g *gang) happened(h happening) {
 	was := g.phase
 	g.phase = was.next(h)
 	if was == running && g.phase == stopping {
-		for pgid := range g.groups() {
-			_ = syscall.Kill(-pgid, g.signal)        // fails if the group has just ended, or is another user's
-			_ = syscall.Kill(-pgid, syscall.SIGCONT) // a suspended worker could not act on the signal
+		g.signalSessions(g.signal)
+	}
+	if was != killing && g.phase == killing {
+		g.hopeless = time.After(g.patience)
+	}
+}
+
+// signalSessions signals all processes in the workers' sessions, and wakes those that are suspended, since they could not
+// act on it. A worker that has not been waited for keeps the number of the group that it leads from being another's, and
+// all of a group get a signal at once. Members of other groups get it one by one, until none is left that was not there
+// before: a number alone may belong to a stranger by now.
+func (g *gang) signalSessions(sig syscall.Signal) {
+	for pid := range g.workers {
+		_ = syscall.Kill(-pid, sig) // fails if all in it are dead, or other users'
+		_ = syscall.Kill(-pid, syscall.SIGCONT)
+	}
+	type process struct {
+		pid  int
+		born uint64
+	}
+	told := map[process]bool{}
+	for fresh := true; fresh; {
+		fresh = false
+		for _, p := range g.members() {
+			_, led := g.workers[p.Group]
+			if key := (process{p.Pid, p.StartTicks}); !led && !told[key] {
+				fresh, told[key] = true, true
+				_, _ = p.Signal(sig), p.Signal(syscall.SIGCONT) // it may have ended, or be another user's
+			}
 		}
 	}
 }
@@ -24,18 +52,12 @@ func (g *gang) happened(h happening) {
 // ended reports whether the gang is through: its workers have exited and, if it is being stopped, so have all
 // that got the signal. A shell dies of it at once; the program that it runs may be writing a checkpoint.
 func (g *gang) ended() bool {
-	return len(g.workers) == 0 && (g.phase != stopping || len(g.groups()) == 0)
+	return len(g.workers) == 0 && (g.phase != stopping || len(g.members()) == 0)
 }
 
-// groups are the process groups in the workers' sessions in which anything lives.
-func (g *gang) groups() map[int]bool {
-	groups := map[int]bool{}
-	for _, p := range g.descendants() {
-		if g.sessions[p.Session] && !p.Zombie {
-			groups[p.Group] = true
-		}
-	}
-	return groups
+// members are the processes in the workers' sessions that live.
+func (g *gang) members() []proc.Process {
+	return slices.DeleteFunc(g.descendants(), func(p proc.Process) bool { return !g.sessions[p.Session] || p.Zombie })
 }
 
 // signalWorkers signals the workers and nobody else: to SIGUSR1, say, a worker's helpers may have no answer
@@ -63,6 +85,19 @@ func (g *gang) sweep() {
 			g.gone = true
 		}
 	}
+}
+
+// leaveStuck gives up the processes that SIGKILL has not ended: they are asleep in the kernel, or frozen, and never run
+// again in their program.
+func (g *gang) leaveStuck() {
+	var stuck []int
+	for _, p := range g.descendants() {
+		if !p.Zombie {
+			stuck = append(stuck, p.Pid)
+		}
+	}
+	g.send(Event{Stuck: stuck})
+	g.gone = true
 }
 
 func (g *gang) descendants() []proc.Process {

@@ -102,13 +102,27 @@ func Descendants(all []Process, root func(Process) bool) []Process {
 	return found
 }
 
+// Signal sends sig to the process, and to no other that has its pid by now. The error is os.ErrProcessDone if it has
+// ended.
+func (p Process) Signal(sig syscall.Signal) error {
+	handle, err := os.FindProcess(p.Pid) // it holds on to the process that has this pid now
+	if err != nil {
+		return err
+	}
+	defer func() { _ = handle.Release() }()
+	if now, ok := Read(p.Pid); !ok || now.Zombie || now.StartTicks != p.StartTicks {
+		return os.ErrProcessDone
+	}
+	return handle.Signal(sig)
+}
+
 // KillAll sends SIGKILL to those alive. It returns to how many, and the pids of those it may not kill.
 func KillAll(list []Process) (killed int, denied []int) {
 	for _, p := range list {
 		if p.Zombie {
 			continue
 		}
-		switch err := syscall.Kill(p.Pid, syscall.SIGKILL); {
+		switch err := p.Signal(syscall.SIGKILL); {
 		case err == nil:
 			killed++
 		case errors.Is(err, syscall.EPERM):
@@ -118,11 +132,12 @@ func KillAll(list []Process) (killed int, denied []int) {
 	return killed, denied
 }
 
-// Reap waits for a child that is dead or dying.
-func Reap(pid int) {
+// Reap collects a child if it is dead, and reports whether it was.
+func Reap(pid int) bool {
 	for {
-		if _, err := syscall.Wait4(pid, nil, 0, nil); !errors.Is(err, syscall.EINTR) {
-			return
+		got, err := syscall.Wait4(pid, nil, syscall.WNOHANG, nil)
+		if !errors.Is(err, syscall.EINTR) {
+			return got == pid
 		}
 	}
 }

@@ -1,8 +1,10 @@
 package proc
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"syscall"
 	"testing"
 
@@ -67,4 +69,34 @@ func TestDescendants(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestSignalSparesStrangers: a pid that has become another process's is not signalled.
+func TestSignalSparesStrangers(t *testing.T) {
+	cmd := exec.CommandContext(t.Context(), "sleep", "600")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	p, ok := Read(cmd.Process.Pid)
+	if !ok {
+		t.Fatal("it cannot be read")
+	}
+	seen := p // before its pid was used again
+	seen.StartTicks--
+	if err := seen.Signal(syscall.SIGKILL); !errors.Is(err, os.ErrProcessDone) {
+		t.Errorf("a signal for a process that has ended: %v", err)
+	}
+	if killed, denied := KillAll([]Process{seen}); killed != 0 || denied != nil {
+		t.Errorf("killed %d, denied %v", killed, denied)
+	}
+	if err := p.Signal(0); err != nil {
+		t.Fatalf("the stranger is dead: %v", err)
+	}
+	if killed, _ := KillAll([]Process{p}); killed != 1 {
+		t.Errorf("killed %d", killed)
+	}
+	_ = cmd.Wait() // killed
+	if err := p.Signal(0); !errors.Is(err, os.ErrProcessDone) {
+		t.Errorf("a signal for a process that has been waited for: %v", err)
+	}
 }

@@ -6,8 +6,9 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
+
+	"github.com/gorun/gorun/launcher/proc"
 )
 
 // What still ends by itself has this much time.
@@ -29,9 +30,7 @@ func (s *stage) clear() (left Left) {
 		time.Sleep(endPause) // nobody tells of the end of a process that is not one's own
 	}
 	left.Processes = len(list)
-	for _, pid := range list {
-		_ = syscall.Kill(pid, syscall.SIGKILL) // it may end at this moment
-	}
+	proc.KillAll(list)
 	s.die()
 	s.network.Close()
 	s.others.Wait()
@@ -48,16 +47,19 @@ func (s *stage) clear() (left Left) {
 
 // within finds the processes whose working directory is dir. That is so for all of a stage: guards do not have the
 // environment of their agents.
-func within(dir string) (pids []int) {
+func within(dir string) (list []proc.Process) {
 	links, _ := filepath.Glob("/proc/[0-9]*/cwd") // the pattern is good
 	for _, name := range links {
 		if cwd, err := os.Readlink(name); err != nil || cwd != dir {
 			continue // another user's, or it has ended
 		}
 		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(name))) // digits
-		pids = append(pids, pid)
+		p, ok := proc.Read(pid)
+		if again, err := os.Readlink(name); ok && err == nil && again == dir { // it is still that process
+			list = append(list, p)
+		}
 	}
-	return pids
+	return list
 }
 
 // countTaken counts the addresses at which somebody listens.
