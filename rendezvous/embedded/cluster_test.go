@@ -2,12 +2,18 @@ package embedded
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"go.etcd.io/etcd/client/pkg/v3/types"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/membership"
 
 	"github.com/gorun/gorun/rendezvous"
 )
@@ -115,25 +121,180 @@ func TestTwoOfThreeSuffice(t *testing.T) {
 	}()
 	cancel()
 	err := <-waited
-	if err == nil || !strings.Contains(err.Error(), "no other of its 3 endpoints has joined (context canceled): start gorun on their nodes") {
+	if err == nil || !strings.Contains(err.Error(), "context canceled: no other of its 3 endpoints has joined: start gorun on their nodes") {
 		t.Errorf("one of three: %v", err)
 	}
 	servers := startAll(t, configs[:2])
 	put(t, client(t, nil, servers[1].config.Self), "a", "1")
 }
 
-// TestLostData: a member that comes back with nothing is refused, with the reason: it might vote twice.
+// startAgain starts a server at the same place, with new data unless dir has some.
+func startAgain(t *testing.T, ctx context.Context, c Config, dir string) (*Server, error) {
+	t.Helper()
+	l, err := net.Listen("tcp", c.Self.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Listeners, c.Dir = []net.Listener{l}, dir
+	return Start(ctx, c)
+}
+
+// voters are the endpoints of the members that have a vote, of which each has started.
+func voters(t *testing.T, c *clientv3.Client) (list []string) {
+	t.Helper()
+	answer, err := c.MemberList(bounded(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range answer.Members {
+		if !m.IsLearner && len(m.ClientURLs) > 0 {
+			list = append(list, m.Name)
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// TestLostData: members that lose their data one after the other, and come back, are members again, each of which may die.
 func TestLostData(t *testing.T) {
+	for name, credentials := range map[string][]byte{"plain": nil, "tls": secret} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			configs := three(t, credentials)
+			servers := startAll(t, configs)
+			all := client(t, clientTLS(t, credentials), configs[0].Self, configs[1].Self, configs[2].Self)
+			put(t, all, "a", "1")
+			want := voters(t, all)
+			for i := range len(servers) + 1 { // the last one has been replaced before
+				gone := i % len(servers)
+				leave(t, servers[gone])
+				putSomehow(t, all, "a", fmt.Sprint(i))
+				var err error
+				if servers[gone], err = startAgain(t, bounded(t), configs[gone], t.TempDir()); err != nil {
+					t.Fatalf("death %d: %v", i, err)
+				}
+				own := client(t, clientTLS(t, credentials), configs[gone].Self)
+				if got := get(t, own, "a"); got != fmt.Sprint(i) {
+					t.Errorf("a is %q at the one that has come back, want %d", got, i)
+				}
+				if got := voters(t, own); !slices.Equal(got, want) {
+					t.Errorf("after death %d the members are %v, want %v", i, got, want)
+				}
+				own.Close()
+			}
+		})
+	}
+}
+
+// TestLostDataHalfway: whatever was left of an earlier try to become a member again is no obstacle.
+func TestLostDataHalfway(t *testing.T) {
+	for name, halfway := range map[string]func(t *testing.T, c *clientv3.Client, id uint64, peer string){
+		"removed": func(t *testing.T, c *clientv3.Client, id uint64, _ string) {
+			if _, err := c.MemberRemove(bounded(t), id); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"a learner": func(t *testing.T, c *clientv3.Client, id uint64, peer string) {
+			if _, err := c.MemberRemove(bounded(t), id); err != nil {
+				t.Fatal(err)
+			}
+			for { // who are left may have to be together for a while
+				_, err := c.MemberAddAsLearner(bounded(t), []string{peer})
+				if err == nil {
+					return
+				}
+				if !errors.Is(err, rpctypes.ErrUnhealthy) {
+					t.Fatal(err)
+				}
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			configs := three(t, nil)
+			servers := startAll(t, configs)
+			c := client(t, nil, configs[0].Self)
+			want := voters(t, c)
+			leave(t, servers[2])
+			list, err := c.MemberList(bounded(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range list.Members {
+				if m.Name == configs[2].Self.String() {
+					halfway(t, c, m.ID, m.PeerURLs[0])
+				}
+			}
+			if servers[2], err = startAgain(t, bounded(t), configs[2], t.TempDir()); err != nil {
+				t.Fatal(err)
+			}
+			if got := voters(t, c); !slices.Equal(got, want) {
+				t.Errorf("the members are %v, want %v", got, want)
+			}
+		})
+	}
+}
+
+// TestLostQuorum: of two that have lost their data neither becomes a member again, nor do they found another cluster beside
+// the one that still has its data.
+func TestLostQuorum(t *testing.T) {
+	t.Parallel()
 	configs := three(t, nil)
 	servers := startAll(t, configs)
 	put(t, client(t, nil, configs[0].Self), "a", "1")
+	leave(t, servers[0])
+	leave(t, servers[1])
+	ctx, cancel := context.WithCancel(t.Context())
+	told, results := make(chan string, 1), make(chan error)
+	for i := range 2 {
+		c := configs[i]
+		c.Waiting = func(reason string) {
+			if strings.Contains(reason, "too few to decide") {
+				select {
+				case told <- reason:
+				default:
+				}
+			}
+		}
+		dir := t.TempDir()
+		go func() {
+			s, err := startAgain(t, ctx, c, dir)
+			if err == nil {
+				leave(t, s)
+			}
+			results <- err
+		}()
+	}
+	<-told
+	<-told // both have tried, or one of them twice
+	cancel()
+	for range 2 {
+		if err := <-results; err == nil || !strings.Contains(err.Error(), "it has lost its data, and cannot become a member again: ") {
+			t.Errorf("without a quorum: %v", err)
+		}
+	}
+	c := client(t, nil, configs[2].Self)
+	if got, err := c.Get(bounded(t), "a", clientv3.WithSerializable()); err != nil || len(got.Kvs) == 0 {
+		t.Errorf("what is left of the cluster: %v, %v", got, err)
+	}
+}
+
+// TestReplaced: a member that was replaced while it was away is told what its data is worth.
+func TestReplaced(t *testing.T) {
+	t.Parallel()
+	configs := three(t, nil)
+	servers := startAll(t, configs)
 	leave(t, servers[2])
-	again := configs[2]
-	again.Dir = t.TempDir()
-	l, _ := listen(t, "127.0.0.1")
-	again.Listeners = []net.Listener{l}
-	if _, err := Start(bounded(t), again); err == nil || !strings.Contains(err.Error(), "whose data is lost") {
-		t.Errorf("got %v", err)
+	var err error
+	if servers[2], err = startAgain(t, bounded(t), configs[2], t.TempDir()); err != nil {
+		t.Fatal(err)
+	}
+	leave(t, servers[2])
+	if _, err = startAgain(t, bounded(t), configs[2], configs[2].Dir); err == nil || !strings.Contains(err.Error(), "have replaced this one while it was away: remove its data, directory "+configs[2].Dir) {
+		t.Errorf("with old data: %v", err)
+	}
+	if servers[2], err = startAgain(t, bounded(t), configs[2], t.TempDir()); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -166,6 +327,97 @@ func TestPeersMustProveThemselves(t *testing.T) {
 				t.Error("the stranger serves")
 			}
 		})
+	}
+}
+
+// TestSettle: who founds a cluster, and who has lost a member of it.
+func TestSettle(t *testing.T) {
+	own := &membership.Member{ID: 1}
+	first := func(id types.ID, started, learner bool) *membership.Member {
+		m := &membership.Member{ID: id, RaftAttributes: membership.RaftAttributes{IsLearner: learner}}
+		if started {
+			m.ClientURLs = []string{"http://127.0.0.1:1"}
+		}
+		return m
+	}
+	nobody, empty := report{err: errors.New("connection refused")}, report{founds: true}
+	in := func(m *membership.Member) report {
+		return report{members: []*membership.Member{m, first(2, true, false)}}
+	}
+	for name, c := range map[string]struct {
+		reports []report
+		want    course
+	}{
+		"nobody is there":                   {[]report{nobody, nobody}, waits},
+		"another one has no data":           {[]report{nobody, empty}, founds},
+		"the cluster awaits it":             {[]report{nobody, in(first(1, false, false))}, founds},
+		"the cluster has known it":          {[]report{nobody, in(first(1, true, false))}, joins},
+		"one of the others is behind":       {[]report{in(first(1, false, false)), in(first(1, true, false))}, joins},
+		"it has been replaced before":       {[]report{nobody, in(first(3, true, false))}, joins},
+		"it has been a learner":             {[]report{nobody, in(first(1, false, true))}, joins},
+		"it has been removed":               {[]report{nobody, in(first(4, true, false))}, joins},
+		"another one has lost its data too": {[]report{empty, in(first(1, true, false))}, joins},
+		"another rendezvous":                {[]report{{err: errForeign}, nobody}, waits},
+	} {
+		if got := settle(c.reports, own); got != c.want {
+			t.Errorf("%s: course %d, want %d", name, got, c.want)
+		}
+	}
+}
+
+// TestOtherEndpoints: servers that differ in their endpoints, or their job, found nothing together, and say why.
+func TestOtherEndpoints(t *testing.T) {
+	configs := three(t, nil)[:2]
+	configs[1].Job = "another"
+	ctx, cancel := context.WithCancel(t.Context())
+	told, results := make(chan string, 1), make(chan error)
+	for i := range configs {
+		configs[i].Waiting = func(reason string) {
+			if strings.Contains(reason, "is of another rendezvous") {
+				select {
+				case told <- reason:
+				default:
+				}
+			}
+		}
+		go func() {
+			_, err := Start(ctx, configs[i])
+			results <- err
+		}()
+	}
+	if said := <-told; !strings.HasSuffix(said, ": give every node the same endpoints and job") {
+		t.Errorf("it waits: %s", said)
+	}
+	cancel()
+	for range configs {
+		if err := <-results; err == nil {
+			t.Error("it serves")
+		}
+	}
+}
+
+// TestOccupied: a server that is not reached at its own address, but another one, removes nobody.
+func TestOccupied(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.2:0")
+	if err != nil {
+		t.Skip(err)
+	}
+	config := three(t, nil)[0]
+	other := &Server{config: config, name: "the other one"}
+	web := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { other.tellFounding(w) })}
+	go func() { _ = web.Serve(l) }()
+	t.Cleanup(func() { _ = web.Close() })
+	config.Self = rendezvous.Endpoint{Host: "127.0.0.2", Port: int(addrOf(l).Port()) - 1}
+	s := &Server{config: config, name: "this one"}
+	if err := s.connectPeers(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.unoccupied(bounded(t)); !errors.Is(err, errOccupied) {
+		t.Errorf("another server answers there: %v", err)
+	}
+	other.name = s.name
+	if err := s.unoccupied(bounded(t)); err != nil {
+		t.Errorf("it reaches itself: %v", err)
 	}
 }
 

@@ -45,6 +45,7 @@ type Config struct {
 	TempDir   string                // where that is made; empty: where the system has such
 	Secret    []byte                // the same on every node, at least MinSecret bytes; empty: none
 	Files     *Files                // instead of Secret; nil: none
+	Waiting   func(reason string)   // is told what Start waits for, again and again; must return at once; nil: nobody
 	Logger    hclog.Logger          // nil: none
 }
 
@@ -114,8 +115,14 @@ func (c *Config) checkExposed() error {
 func (c *Config) several() bool { return len(c.Members) > 1 }
 func (c *Config) secured() bool { return len(c.Secret) > 0 || c.Files != nil }
 
-// etcd is the configuration of the member. It opens no port: clients and members are served by [Server].
-func (c *Config) etcd(dir string) *embed.Config {
+// others are the endpoints but for this server's.
+func (c *Config) others() []rendezvous.Endpoint {
+	return slices.DeleteFunc(slices.Clone(c.Members), func(e rendezvous.Endpoint) bool { return e == c.Self })
+}
+
+// etcd is the configuration of the member. It opens no port: clients and members are served by [Server]. members are those of
+// the cluster that it joins; nil: it has data, or it founds the cluster with all others.
+func (c *Config) etcd(dir string, members []rendezvous.Endpoint) *embed.Config {
 	e := embed.NewConfig()
 	e.Name = c.Self.String()
 	e.Dir = dir
@@ -132,8 +139,13 @@ func (c *Config) etcd(dir string) *embed.Config {
 		e.TickMs, e.ElectionMs = several.tick, several.election
 	}
 	e.AdvertisePeerUrls = []url.URL{c.url(peerOf(c.Self))}
-	peers := make([]string, len(c.Members))
-	for i, m := range c.Members {
+	if members != nil {
+		e.ClusterState = embed.ClusterStateFlagExisting
+	} else {
+		members = c.Members
+	}
+	peers := make([]string, len(members))
+	for i, m := range members {
 		u := c.url(peerOf(m))
 		peers[i] = m.String() + "=" + u.String()
 	}
@@ -160,12 +172,21 @@ func (f *Files) tls() transport.TLSInfo {
 
 // identity is what a directory's data belongs to.
 func (c *Config) identity() string {
+	return fmt.Sprintf("job %s, endpoint %s of %s\n", strconv.Quote(c.Job), c.Self, c.endpoints())
+}
+
+// cluster is what all its servers call it.
+func (c *Config) cluster() string {
+	return fmt.Sprintf("job %s, endpoints %s", strconv.Quote(c.Job), c.endpoints())
+}
+
+func (c *Config) endpoints() string {
 	members := make([]string, len(c.Members))
 	for i, m := range c.Members {
 		members[i] = m.String()
 	}
 	slices.Sort(members)
-	return fmt.Sprintf("job %s, endpoint %s of %s\n", strconv.Quote(c.Job), c.Self, strings.Join(members, ","))
+	return strings.Join(members, ",")
 }
 
 func peerOf(e rendezvous.Endpoint) rendezvous.Endpoint {

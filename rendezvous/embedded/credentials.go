@@ -32,3 +32,14 @@ func (c *Config) serverTLS(own *auth.Identity) (*tls.Config, error) {
 	}
 	return nil, nil
 }
+
+// clientTLS is for this server as a client of the others; nil: none.
+func (c *Config) clientTLS(own *auth.Identity) (*tls.Config, error) {
+	switch {
+	case own != nil:
+		return own.ClientTLS(), nil
+	case c.Files != nil:
+		return c.Files.tls().ClientConfig()
+	}
+	return nil, nil
+}

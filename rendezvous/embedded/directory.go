@@ -12,6 +12,7 @@ import (
 
 	"go.etcd.io/etcd/client/pkg/v3/fileutil"
 	"go.etcd.io/etcd/client/pkg/v3/transport"
+	"go.etcd.io/etcd/server/v3/storage/wal"
 
 	"github.com/gorun/gorun/env/auth"
 )
@@ -67,6 +68,12 @@ func (d *directory) take(owner string) error {
 	}
 	return nil
 }
+
+// hasMember reports whether the data of a member is there.
+func (d *directory) hasMember() bool { return wal.Exist(filepath.Join(d.path, "member", "wal")) }
+
+// clearMember removes what a member that could not start has left.
+func (d *directory) clearMember() error { return os.RemoveAll(filepath.Join(d.path, "member")) }
 
 // close gives the directory up, and removes it if it is temporary, otherwise the certificates in it.
 func (d *directory) close() error {

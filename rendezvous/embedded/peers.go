@@ -11,7 +11,6 @@ import (
 
 	"go.etcd.io/etcd/client/pkg/v3/transport"
 	"go.etcd.io/etcd/server/v3/embed"
-	"go.etcd.io/etcd/server/v3/etcdserver/api/etcdhttp"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/rafthttp"
 )
 
@@ -38,17 +37,35 @@ func (s *Server) peerTLS(config *embed.Config) error {
 	return nil
 }
 
+// connectPeers gets ready to ask the other servers, before there is a member.
+func (s *Server) connectPeers() (err error) {
+	if s.clientTLS, err = s.config.clientTLS(s.own); err != nil {
+		return err
+	}
+	s.peerClient = &http.Client{Transport: &http.Transport{TLSClientConfig: s.clientTLS.Clone(), DisableKeepAlives: true}}
+	return nil
+}
+
+// answerPeer lets the member answer, as soon as there is one.
+func (s *Server) answerPeer(w http.ResponseWriter, r *http.Request) {
+	switch h := s.peerHandler.Load(); {
+	case r.URL.Path == foundingPath:
+		s.tellFounding(w)
+	case h != nil:
+		(*h).ServeHTTP(w, r)
+	default:
+		http.NotFound(w, r)
+	}
+}
+
 // servePeers listens on the port above each listener's.
 func (s *Server) servePeers() error {
-	if !s.config.several() {
-		return nil
-	}
 	credentials, err := s.config.serverTLS(s.own)
 	if err != nil {
 		return err
 	}
 	s.peers = &http.Server{
-		Handler:           etcdhttp.NewPeerHandler(s.member.GetLogger(), s.member.Server),
+		Handler:           http.HandlerFunc(s.answerPeer),
 		ReadHeaderTimeout: handshake,
 		ReadTimeout:       snapshotTime,
 		ErrorLog:          log.New(io.Discard, "", 0), // what strangers do is no news

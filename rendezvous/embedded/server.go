@@ -2,17 +2,22 @@ package embedded
 
 import (
 	"context"
+	"crypto/rand"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"go.etcd.io/etcd/server/v3/embed"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/etcdhttp"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3rpc"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/keepalive"
@@ -30,6 +35,7 @@ const (
 // A Server is a member of an etcd cluster, most often its only one. Its methods may be called from several goroutines.
 type Server struct {
 	config  Config
+	name    string // no other server has it
 	dir     *directory
 	own     *auth.Identity // nil: there is no secret
 	member  *embed.Etcd    // nil: not started
@@ -38,6 +44,13 @@ type Server struct {
 	doors   []*doorway     // by which its clients come
 	serving sync.WaitGroup
 	clients *connections
+
+	// Of one that has other members:
+	clientTLS   *tls.Config // nil: none
+	peerClient  *http.Client
+	peerHandler atomic.Pointer[http.Handler] // the member's
+	founds      atomic.Bool                  // it has no data, and is no member yet
+	learner     uint64                       // the member as which it was added to the cluster; 0: none
 
 	failed   chan error    // the first reason why etcd cannot go on
 	closing  chan struct{} // closed by Close
@@ -54,8 +67,11 @@ func Start(ctx context.Context, config Config) (*Server, error) {
 	if config.Logger == nil {
 		config.Logger = hclog.NewNullLogger()
 	}
+	if config.Waiting == nil {
+		config.Waiting = func(string) {}
+	}
 	s := &Server{
-		config: config, clients: newConnections(), failed: make(chan error, 1),
+		config: config, name: rand.Text(), clients: newConnections(), failed: make(chan error, 1),
 		closing: make(chan struct{}), watching: make(chan struct{}), done: make(chan struct{}),
 	}
 	if err := s.start(ctx); err != nil {
@@ -86,9 +102,55 @@ func (s *Server) start(ctx context.Context) (err error) {
 	return s.serve()
 }
 
-// startMember returns when the member is one of a cluster with a leader.
+// startMember returns when the member is one of a cluster with a leader, and has a vote.
 func (s *Server) startMember(ctx context.Context) error {
-	config := s.config.etcd(s.dir.path)
+	if !s.config.several() {
+		return s.runMember(ctx, nil)
+	}
+	if err := s.connectPeers(); err != nil {
+		return err
+	}
+	empty := !s.dir.hasMember()
+	s.founds.Store(empty)
+	if err := s.servePeers(); err != nil {
+		return s.explain(err)
+	}
+	for {
+		var members []rendezvous.Endpoint
+		if empty {
+			var err error
+			if members, err = s.begin(ctx); err != nil {
+				return err
+			}
+			if err := s.dir.clearMember(); err != nil {
+				return err
+			}
+		}
+		err := s.runMember(ctx, members)
+		if err == nil {
+			s.founds.Store(false)
+			return s.promote(ctx)
+		}
+		if s.member != nil && s.isReplaced(ctx) {
+			return &rendezvous.MisuseError{Err: fmt.Errorf("the other members have replaced this one while it was away: remove its data, directory %s, and start again", s.dir.path)}
+		}
+		if s.member != nil || ctx.Err() != nil || !isOutdated(err) {
+			return err
+		}
+	}
+}
+
+// isOutdated reports whether a member could not start because the others' cluster is not what it was a moment ago.
+func isOutdated(err error) bool {
+	return slices.ContainsFunc([]string{"already been bootstrapped", "error validating peerURLs"}, func(text string) bool {
+		return strings.Contains(err.Error(), text)
+	})
+}
+
+// runMember returns when the member is one of a cluster with a leader. members are those of the cluster that it joins, if
+// there is one.
+func (s *Server) runMember(ctx context.Context, members []rendezvous.Endpoint) error {
+	config := s.config.etcd(s.dir.path, members)
 	config.ZapLoggerBuilder = embed.NewZapLoggerBuilder(newLogger(s.config.Logger, s.fail))
 	if err := s.peerTLS(config); err != nil {
 		return err
@@ -104,14 +166,16 @@ func (s *Server) startMember(ctx context.Context) error {
 	}()
 	select {
 	case r := <-started:
-		if s.member = r.member; r.err != nil {
-			return s.explain(r.err)
+		if r.err != nil {
+			return r.err
 		}
+		s.member = r.member
 	case err := <-s.failed:
 		return err
 	}
-	if err := s.servePeers(); err != nil {
-		return s.explain(err)
+	if s.config.several() {
+		handler := etcdhttp.NewPeerHandler(s.member.GetLogger(), s.member.Server)
+		s.peerHandler.Store(&handler)
 	}
 	select {
 	case <-s.member.Server.ReadyNotify():
@@ -120,20 +184,21 @@ func (s *Server) startMember(ctx context.Context) error {
 		if !s.config.several() {
 			return ctx.Err()
 		}
-		return fmt.Errorf("no other of its %d endpoints has joined (%w): start gorun on their nodes, and let them reach each other's ports and the ones above",
-			len(s.config.Members), context.Cause(ctx))
+		return fmt.Errorf("%w: %s", context.Cause(ctx), s.config.nobody())
 	case err := <-s.failed:
 		return err
+	case <-s.member.Server.StopNotify():
+		return errStopped
 	}
 }
+
+var errStopped = errors.New("etcd has stopped by itself")
 
 // explain says what to do about an error of etcd.
 func (s *Server) explain(err error) error {
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
 		return fmt.Errorf("port %d, the one above its endpoint's, is in use by another process (members of the cluster use it)", s.config.Self.Port+1)
-	case err != nil && strings.Contains(err.Error(), "already been bootstrapped"):
-		return errors.New("the other endpoints know this node, whose data is lost: go on without it, or start the job on all of them again")
 	}
 	return err
 }
@@ -181,7 +246,7 @@ func (s *Server) watch() {
 			s.end(err)
 			return
 		case <-s.member.Server.StopNotify():
-			s.end(errors.New("etcd has stopped by itself"))
+			s.end(errStopped)
 			return
 		case now := <-renew.C:
 			if s.own == nil || !s.config.several() {
@@ -245,6 +310,8 @@ func (s *Server) stop() error {
 		}
 		if s.member != nil {
 			s.stopMember()
+		} else {
+			s.stopPeers()
 		}
 	}()
 	var late error
@@ -274,9 +341,13 @@ func (s *Server) stopMember() {
 	}
 	server.HardStop() // which ends a handover as well
 	<-moved
+	s.stopPeers()
+	s.member.Close()
+}
+
+func (s *Server) stopPeers() {
 	if s.peers != nil {
 		_ = s.peers.Close() // which says how closing listeners went
 	}
 	s.serving.Wait()
-	s.member.Close()
 }

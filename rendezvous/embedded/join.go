@@ -1,0 +1,151 @@
+package embedded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/membership"
+	"go.uber.org/zap"
+
+	"github.com/gorun/gorun/rendezvous"
+)
+
+const joinTime = 3 * time.Second // for the other members to change the cluster
+
+// join adds this server to the cluster of the others, as a learner, which has no vote before it has all data. The member
+// that it was before is removed first: it is dead, and so the quorum of the others stays what it is. If they have none,
+// nothing changes, for they refuse. It returns where the members are, of which this server is one; nil if the cluster
+// still awaits it as one of its first members.
+func (s *Server) join(ctx context.Context, own *membership.Member) ([]rendezvous.Endpoint, error) {
+	ctx, cancel := context.WithTimeout(ctx, joinTime)
+	defer cancel()
+	if err := s.unoccupied(ctx); err != nil {
+		return nil, err
+	}
+	var failure error
+	for _, e := range s.config.others() { // a client of several would ask one that is silent as well
+		var members []rendezvous.Endpoint
+		if members, failure = s.joinBy(ctx, e, own); failure == nil {
+			return members, nil
+		}
+	}
+	return nil, failure
+}
+
+// joinBy asks one of the other members.
+func (s *Server) joinBy(ctx context.Context, e rendezvous.Endpoint, own *membership.Member) ([]rendezvous.Endpoint, error) {
+	ctx, cancel := context.WithTimeout(ctx, joinTime/2)
+	defer cancel()
+	client, err := clientv3.New(clientv3.Config{Endpoints: []string{e.String()}, TLS: s.clientTLS, Logger: zap.NewNop()})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = client.Close() }() // it has done what it was for, or failed
+	answer, err := client.MemberList(ctx)
+	if err != nil {
+		return nil, s.explainJoin(err)
+	}
+	list := answer.Members
+	i := slices.IndexFunc(list, s.isSelf)
+	switch {
+	case i < 0:
+	case s.learner != 0 && list[i].ID == s.learner:
+		return s.endpoints(list)
+	case list[i].ID == uint64(own.ID) && len(list[i].ClientURLs) == 0:
+		return nil, nil
+	default:
+		if _, err := client.MemberRemove(ctx, list[i].ID); err != nil {
+			return nil, s.explainJoin(err)
+		}
+	}
+	u := s.config.url(peerOf(s.config.Self))
+	added, err := client.MemberAddAsLearner(ctx, []string{u.String()})
+	if err != nil {
+		return nil, s.explainJoin(err)
+	}
+	s.learner = added.Member.ID
+	return s.endpoints(added.Members)
+}
+
+func (s *Server) explainJoin(err error) error {
+	switch {
+	case errors.Is(err, rpctypes.ErrTooManyLearners):
+		return errors.New("another member is becoming one again")
+	case errors.Is(err, rpctypes.ErrUnhealthy), errors.Is(err, rpctypes.ErrMemberNotEnoughStarted):
+		return errors.New("the other members have not been together for long enough")
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, rpctypes.ErrNoLeader), errors.Is(err, rpctypes.ErrTimeout):
+		return fmt.Errorf("the others are too few to decide (two of %d must have their data): start gorun on their nodes, or end the job on all of them and start it again", len(s.config.Members))
+	}
+	return err
+}
+
+// unoccupied fails if somebody else is reached at this server's address.
+func (s *Server) unoccupied(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, surveyTime)
+	defer cancel()
+	var is founding
+	err := s.get(ctx, s.config.Self, foundingPath, &is)
+	if err == nil && is.Server != s.name {
+		return errOccupied
+	}
+	return nil // a server need not reach itself by the address that others have for it
+}
+
+// isSelf reports whether a member is where this server is.
+func (s *Server) isSelf(m *etcdserverpb.Member) bool {
+	u := s.config.url(peerOf(s.config.Self))
+	return slices.Contains(m.PeerURLs, u.String())
+}
+
+// endpoints are where members are.
+func (s *Server) endpoints(members []*etcdserverpb.Member) (list []rendezvous.Endpoint, err error) {
+	for _, m := range members {
+		i := slices.IndexFunc(s.config.Members, func(e rendezvous.Endpoint) bool {
+			u := s.config.url(peerOf(e))
+			return slices.Contains(m.PeerURLs, u.String())
+		})
+		if i < 0 {
+			return nil, fmt.Errorf("the cluster has a member at %v, which is none of the endpoints: give every node the same endpoints", m.PeerURLs)
+		}
+		list = append(list, s.config.Members[i])
+	}
+	return list, nil
+}
+
+// isReplaced reports whether another server knows a cluster without this member.
+func (s *Server) isReplaced(ctx context.Context) bool {
+	return slices.ContainsFunc(s.survey(ctx), func(r report) bool {
+		return r.members != nil && !slices.ContainsFunc(r.members, func(m *membership.Member) bool { return m.ID == s.member.Server.MemberID() })
+	})
+}
+
+// promote gives this member a vote, if it is a learner.
+func (s *Server) promote(ctx context.Context) error {
+	server := s.member.Server
+	for server.IsLearner() {
+		tryCtx, cancel := context.WithTimeout(ctx, joinTime)
+		_, err := server.PromoteMember(tryCtx, uint64(server.MemberID()))
+		cancel()
+		if err != nil && !errors.Is(err, membership.ErrMemberNotLearner) {
+			s.config.Waiting(fmt.Sprintf("the rendezvous at %s catches up with the other members: %v", s.config.Self, err))
+		}
+		select {
+		case <-time.After(promotePause):
+		case err := <-s.failed:
+			return err
+		case <-server.StopNotify():
+			return errStopped
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+const promotePause = 50 * time.Millisecond
