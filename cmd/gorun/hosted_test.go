@@ -53,7 +53,7 @@ func TestInterruptWhileWaiting(t *testing.T) {
 		"no etcd":           {"etcd", loopback(t, 1), "connection refused"},
 		"no such host":      {"etcd", "nowhere.invalid", "nowhere.invalid:2379"},
 		"who says nothing":  {"etcd", silent.Addr().String(), "it takes connections and says nothing"},
-		"the other members": {"c10d", loopback(t, 3), "needs another of its 3 endpoints"},
+		"the other members": {"c10d", loopback(t, 3), "no other of its 3 endpoints has joined"},
 		"the other nodes":   {"c10d", loopback(t, 1), "round 1: 1 of 2 nodes"},
 	} {
 		t.Run(name, func(t *testing.T) {

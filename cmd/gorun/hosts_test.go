@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -103,6 +104,14 @@ func (j *hostedJob) leader(etcd *clientv3.Client) int {
 	return j.owner(doc.Is.Door)
 }
 
+// finish lets workers end.
+func (j *hostedJob) finish() {
+	j.t.Helper()
+	if err := os.WriteFile(j.release, nil, 0o600); err != nil {
+		j.t.Fatal(err)
+	}
+}
+
 func (j *hostedJob) bounded() context.Context {
 	ctx, cancel := context.WithTimeout(j.t.Context(), patience)
 	j.t.Cleanup(cancel)
@@ -121,6 +130,13 @@ func (j *hostedJob) leases(etcd *clientv3.Client) map[string]int64 {
 		leases[string(kv.Key)] = kv.Lease
 	}
 	return leases
+}
+
+// closeClients closes the clients, for which hosts would wait.
+func closeClients(list []member) {
+	for _, m := range list {
+		_ = m.client.Close()
+	}
 }
 
 // choose returns a member that leads the job, or does not, and makes it the leader of etcd, or another one.
@@ -190,11 +206,10 @@ func TestHostFallsSilent(t *testing.T) {
 				t.Errorf("nodes had leases %v, and have %v", before, after)
 			}
 
+			closeClients(list)
 			j.nodes[victim].signal(syscall.SIGKILL)
 			j.nodes[victim].end(-1)
-			if err := os.WriteFile(j.release, nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			j.finish()
 			for i, n := range j.nodes {
 				if i == victim {
 					continue
@@ -204,5 +219,65 @@ func TestHostFallsSilent(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// deaths says how many hosts are killed; empty: as many as show that each may be, and again one that has come back.
+const deaths = "GORUN_TEST_HOST_DEATHS"
+
+// TestHostsDieInTurn: hosts are killed one after the other, and started again by the same command. Each becomes a member of
+// the etcd again, so that the next one may die, and the job goes on.
+func TestHostsDieInTurn(t *testing.T) {
+	t.Parallel()
+	n := 4
+	if text := os.Getenv(deaths); text != "" {
+		var err error
+		if n, err = strconv.Atoi(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	j := startHostedJob(t, 10*time.Second)
+	hosts := make([]int, len(j.endpoints))
+	for i, e := range j.endpoints {
+		hosts[i] = j.owner(e)
+	}
+	for death := range n {
+		e := death % len(hosts)
+		victim := hosts[e]
+		j.nodes[victim].signal(syscall.SIGKILL)
+		j.nodes[victim].end(-1)
+		j.expectAll(hostedNodes-1, victim)
+		j.nodes[victim] = startNode(t, j.args...)
+		j.expectAll(hostedNodes)
+		j.awaitMembers(j.endpoints[(e+1)%len(hosts)])
+	}
+	j.finish()
+	for _, node := range j.nodes {
+		node.end(0)
+	}
+}
+
+// awaitMembers waits until every endpoint has a member with a vote.
+func (j *hostedJob) awaitMembers(by string) {
+	j.t.Helper()
+	c, err := clientv3.New(clientv3.Config{Endpoints: []string{by}, Logger: zap.NewNop()})
+	if err != nil {
+		j.t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	for ctx := j.bounded(); ; time.Sleep(50 * time.Millisecond) { // nobody tells
+		answer, err := c.MemberList(ctx)
+		if err != nil {
+			j.t.Fatal(err)
+		}
+		voters := 0
+		for _, m := range answer.Members {
+			if !m.IsLearner && len(m.ClientURLs) > 0 {
+				voters++
+			}
+		}
+		if voters == len(j.endpoints) && len(answer.Members) == voters {
+			return
+		}
 	}
 }

@@ -26,10 +26,10 @@ func (Etcd) Rendezvous(c cli.Elastic) rendezvous.Rendezvous { return &meeting{co
 type meeting struct {
 	config cli.Elastic
 
-	mu     sync.Mutex
-	server *embedded.Server // nil: not here
-	inner  *etcd.Rendezvous // nil: not yet
-	addr   string           // of this node
+	mu    sync.Mutex
+	host  *host            // nil: another node hosts the etcd
+	inner *etcd.Rendezvous // nil: not yet
+	addr  string           // of this node
 }
 
 // Join opens the meeting if that has not been done.
@@ -63,8 +63,8 @@ func (m *meeting) Close(ctx context.Context, why error) error {
 	if m.inner != nil {
 		errs = append(errs, m.inner.Close(ctx, why))
 	}
-	if m.server != nil {
-		errs = append(errs, m.server.Close(ctx))
+	if m.host != nil {
+		errs = append(errs, m.host.close(ctx))
 		if ctx.Err() != nil && len(m.config.Endpoints) == 1 {
 			m.config.Logger.Warn("the rendezvous ends with this node, which hosts it: the others go on with the round that they have, and get no other")
 		}
@@ -86,17 +86,21 @@ func (m *meeting) open(ctx context.Context) (*etcd.Rendezvous, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	if m.server == nil {
+	if m.host == nil {
 		h := hosting{
 			Access: c.Access, in: in, server: embedded.Config{Job: c.RunID, TempDir: c.TempDir},
 			waiting: c.Waiting, logger: c.Logger,
 		}
-		if m.server, err = h.start(ctx); err != nil {
+		if m.host, err = h.start(ctx); err != nil {
 			return nil, "", err
 		}
-	}
-	if m.server == nil {
-		if err := await(ctx, c.Access, in, c.Waiting); err != nil {
+		if m.host != nil {
+			err = h.await(ctx, m.host, true)
+		} else {
+			err = await(ctx, c.Access, in, c.Waiting)
+		}
+		if err != nil {
+			m.host = nil
 			return nil, "", err
 		}
 	}

@@ -3,9 +3,9 @@ package elastic
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -24,11 +24,11 @@ type hosting struct {
 	waiting func(reason string)
 	logger  hclog.Logger
 
-	findings []string // where the endpoints are, once start has looked
+	findings []string // where the endpoints are, once claim has looked
 }
 
-// start starts the etcd; nil: another node hosts it.
-func (h *hosting) start(ctx context.Context) (*embedded.Server, error) {
+// claim returns what to serve; nil: another node hosts the etcd.
+func (h *hosting) claim(ctx context.Context) (*embedded.Config, error) {
 	insist := h.Hosts != nil && *h.Hosts
 	if !h.Hosted || h.Hosts != nil && !insist {
 		return nil, nil
@@ -52,53 +52,142 @@ func (h *hosting) start(ctx context.Context) (*embedded.Server, error) {
 	if h.Cert != "" {
 		c.Files = &embedded.Files{CA: h.CA, Cert: h.Cert, Key: h.Key}
 	}
-	server, err := h.serve(ctx, c)
-	if err != nil {
+	return &c, nil
+}
+
+// A host is a server that starts, which may take as long as the other members are not there. Of several, one that has lost
+// its data may take a while though they are: the node need not wait for that.
+type host struct {
+	endpoint rendezvous.Endpoint
+	cancel   context.CancelCauseFunc // makes the start fail
+	started  chan struct{}           // closed when server and err are set
+	server   *embedded.Server        // nil: err says why
+	err      error
+
+	aside  atomic.Bool            // the node does not wait for it
+	reason atomic.Pointer[string] // what it waits for; nil: nothing
+}
+
+// start begins to host the etcd; nil: another node hosts it.
+func (h *hosting) start(ctx context.Context) (*host, error) {
+	c, err := h.claim(ctx)
+	if c == nil || err != nil {
 		return nil, err
 	}
+	s := &host{endpoint: c.Self, started: make(chan struct{})}
+	startCtx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	s.cancel = cancel
+	c.Waiting = func(reason string) {
+		s.reason.Store(&reason)
+		if !s.aside.Load() {
+			h.waiting(reason)
+		}
+	}
 	go func() {
-		<-server.Done()
-		if err := server.Err(); !errors.Is(err, net.ErrClosed) {
-			h.logger.Warn("the rendezvous that this node hosts has ended", "endpoint", claim.Endpoint, "error", err)
+		s.server, s.err = embedded.Start(startCtx, *c)
+		close(s.started)
+		if s.err != nil {
+			return
+		}
+		h.logger.Debug("hosting the rendezvous", "endpoint", s.endpoint)
+		<-s.server.Done()
+		if err := s.server.Err(); !errors.Is(err, net.ErrClosed) {
+			h.logger.Warn("the rendezvous that this node hosts has ended", "endpoint", s.endpoint, "error", err)
 		}
 	}()
-	return server, nil
+	return s, nil
 }
 
-// serve waits for one of the other members, if there are any. One that knows another secret ends the wait: nodes that
-// agree on theirs are already there, and this one is not to be.
-func (h *hosting) serve(ctx context.Context, c embedded.Config) (*embedded.Server, error) {
-	if len(h.Endpoints) > 1 {
-		h.waiting(fmt.Sprintf("the rendezvous at %s needs another of its %d endpoints: start gorun on their nodes", c.Self, len(h.Endpoints)))
-		var stop func()
-		ctx, stop = h.heed(ctx, c.Self)
-		defer stop()
+// await returns when the server serves, or, if others will do, when they do. A member that knows another secret ends it:
+// nodes that agree on theirs are already there, and this one is not to be.
+func (h *hosting) await(ctx context.Context, s *host, othersDo bool) error {
+	lookCtx, stop := context.WithCancel(ctx)
+	looked := make(chan error, 1)
+	go func() { looked <- h.look(lookCtx, s.endpoint, othersDo) }()
+	ended := false
+	defer func() {
+		stop()
+		if !ended {
+			<-looked
+		}
+	}()
+	select {
+	case <-s.started:
+		return s.err
+	case err := <-looked:
+		ended = true
+		if err != nil {
+			return s.fail(err)
+		}
+		s.aside.Store(true)
+		go h.follow(s)
+		return nil
 	}
-	server, err := embedded.Start(ctx, c)
-	if wrong, ok := errors.AsType[*rendezvous.MisuseError](context.Cause(ctx)); ok && err != nil {
-		return nil, wrong
-	}
-	return server, err
 }
 
-// heed returns a context that ends when a member other than self has been found to know another secret.
-func (h *hosting) heed(ctx context.Context, self rendezvous.Endpoint) (heeding context.Context, stop func()) {
+// look looks at the other members until one of them knows another secret, one serves if that will do, or ctx ends.
+func (h *hosting) look(ctx context.Context, self rendezvous.Endpoint, oneWillDo bool) error {
 	others := slices.DeleteFunc(slices.Clone(h.Endpoints), func(e rendezvous.Endpoint) bool { return e == self })
-	heeding, cancel := context.WithCancelCause(ctx)
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		for heeding.Err() == nil {
-			for _, p := range problems(diagnose(heeding, h.Access, h.in, others)) {
-				if p.Kind == reach.Credentials {
-					cancel(misuse(p))
-				}
-			}
-			select {
-			case <-time.After(askPause):
-			case <-heeding.Done():
+	for len(others) > 0 && ctx.Err() == nil {
+		err := diagnose(ctx, h.Access, h.in, others)
+		if err == nil && oneWillDo {
+			return nil
+		}
+		for _, p := range problems(err) {
+			if p.Kind == reach.Credentials {
+				return misuse(p)
 			}
 		}
-	}()
-	return heeding, func() { cancel(nil); <-ended }
+		pause(ctx, askPause)
+	}
+	<-ctx.Done()
+	return context.Cause(ctx)
+}
+
+// follow says that a node is in its job without hosting, and why.
+func (h *hosting) follow(s *host) {
+	select {
+	case <-s.started:
+	case <-time.After(hostPatience):
+		if reason := s.reason.Load(); reason != nil {
+			h.logger.Warn("this node does not host the rendezvous yet, and tries on", "because", *reason)
+		}
+		<-s.started
+	}
+	if s.err != nil && !errors.Is(s.err, net.ErrClosed) {
+		h.logger.Warn("this node does not host the rendezvous", "error", s.err)
+	}
+}
+
+// hostPatience is how long becoming a member again may take before that is told.
+const hostPatience = 10 * time.Second
+
+// fail ends the start, and says why.
+func (s *host) fail(err error) error {
+	s.cancel(err)
+	<-s.started
+	if s.server != nil { // it was faster
+		return errors.Join(err, s.close(context.Background()))
+	}
+	if wrong, ok := errors.AsType[*rendezvous.MisuseError](err); ok {
+		return wrong
+	}
+	return s.err
+}
+
+// close ends the server, or its start.
+func (s *host) close(ctx context.Context) error {
+	s.cancel(net.ErrClosed)
+	<-s.started
+	if s.server == nil {
+		return nil
+	}
+	return s.server.Close(ctx)
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+	}
 }

@@ -22,22 +22,25 @@ func (Etcd) Serve(ctx context.Context, a cli.Access, dir string, logger hclog.Lo
 		Access: a, in: in, server: embedded.Config{Job: "gorun etcd", Dir: dir},
 		waiting: func(reason string) { logger.Warn("waiting: " + reason) }, logger: logger,
 	}
-	server, err := h.start(ctx)
+	host, err := h.start(ctx)
+	if host != nil {
+		err = h.await(ctx, host, false)
+	}
 	switch {
-	case ctx.Err() != nil && server == nil:
+	case ctx.Err() != nil && err != nil:
 		return nil // it was told to stop
 	case err != nil:
 		return misuse(err)
-	case server == nil:
+	case host == nil:
 		return misuse(fmt.Errorf("cannot host an etcd: %s", strings.Join(h.findings, "; ")))
 	}
-	logger.Warn("serving", "endpoint", server.Endpoint().String())
+	logger.Warn("serving", "endpoint", host.endpoint.String())
 	select {
 	case <-ctx.Done():
 		ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 		cancel() // its clients stay where they are
-		return server.Close(ctx)
-	case <-server.Done():
-		return errors.Join(server.Err(), server.Close(ctx))
+		return host.close(ctx)
+	case <-host.server.Done():
+		return errors.Join(host.server.Err(), host.close(ctx))
 	}
 }
