@@ -32,12 +32,13 @@ type Scenario struct {
 
 // Scenarios are all there are.
 var Scenarios = []*Scenario{
-	&workerKill, &agentKill, &leaderKill, &agentStop, &etcdKill, &memberKill, &partition, &scaleUp, &scaleDown,
+	&workerKill, &agentKill, &leaderKill, &agentStop, &etcdKill, &memberKill, &hostVanished, &partition, &scaleUp, &scaleDown,
 }
 
 // A job is what is started first. The zero value is one that is to lose no node, whose first node hosts the rendezvous.
 type job struct {
-	etcd     int           // members by themselves; 0: the first node hosts the rendezvous
+	etcd     int           // members by themselves; 0: nodes host the rendezvous
+	hosts    int           // how many, the first ones; 0: one
 	network  bool          // every node has its own, which can be cut
 	first    int           // nodes that are there first; 0: all; negative: all but so many
 	spare    int           // nodes that the job can do without
@@ -46,6 +47,9 @@ type job struct {
 	lastCall time.Duration // for which a round that is not full waits for more nodes; 0: long
 	restarts int           // that the fault costs
 }
+
+// members are how many there are of etcd.
+func (j job) members() int { return max(1, j.etcd, j.hosts) }
 
 // begin is how many nodes of all start at once.
 func (j job) begin(nodes int) int {

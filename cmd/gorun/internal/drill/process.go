@@ -23,7 +23,7 @@ const longCall = 10 * time.Second
 type process struct {
 	name    string
 	cmd     *exec.Cmd
-	serving bool // it has said so
+	serving bool // it hosts an etcd, and has said so
 	mayEnd  bool // somebody has seen to that
 	ended   bool
 }
@@ -41,7 +41,7 @@ func running(group map[int]*process) (list []*process) {
 // startAgent starts the agent of a node.
 func (s *stage) startAgent(node int) error {
 	j, n := s.job, s.options.Nodes
-	conf := fmt.Sprintf("is_host=%t,last_call_timeout=%v", j.etcd == 0 && node == 0, cmp.Or(j.lastCall, longCall).Seconds())
+	conf := fmt.Sprintf("is_host=%t,last_call_timeout=%v", j.etcd == 0 && node < max(1, j.hosts), cmp.Or(j.lastCall, longCall).Seconds())
 	if j.ttl > 0 {
 		conf += fmt.Sprint(",ttl=", j.ttl.Seconds())
 	}
@@ -88,10 +88,12 @@ func (s *stage) start(name string, host int, args []string) (*process, error) {
 	}
 	p := &process{name: name, cmd: exec.Command(s.options.Gorun, args...)}
 	p.cmd.Dir, p.cmd.Env = s.dir, s.environ()
-	p.cmd.Stdout, p.cmd.Stderr = log, log
+	word := "hosting the rendezvous"
 	if host == etcdHost {
-		p.cmd.Stderr = &listener{to: log, word: []byte("serving"), heard: func() { s.post(func(time.Time) { p.serving = true }) }}
+		word = "serving"
 	}
+	p.cmd.Stdout = log
+	p.cmd.Stderr = &listener{to: log, word: []byte(word), heard: func() { s.post(func(time.Time) { p.serving = true }) }}
 	setApart(p.cmd)
 	if s.network != nil {
 		err = s.network.Start(p.cmd, host)

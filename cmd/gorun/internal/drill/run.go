@@ -17,7 +17,7 @@ import (
 // Options say how to drill.
 type Options struct {
 	Gorun   string // path of the program
-	Nodes   int    // at least 2
+	Nodes   int    // at least 2; there are more where more must host
 	Nproc   int    // workers of each
 	Timeout time.Duration
 	Keep    bool      // logs, also of what holds
@@ -59,6 +59,7 @@ func run(ctx context.Context, o Options, sc *Scenario, dir string) (Result, erro
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return r, err
 	}
+	o.Nodes = max(o.Nodes, sc.job.hosts)
 	s, err := newStage(o, sc.job, dir)
 	if unavailable, ok := errors.AsType[*hosts.UnavailableError](err); ok {
 		r.Skipped, r.Why = true, unavailable.Error()

@@ -77,12 +77,20 @@ func (s *stage) set() (err error) {
 		if err := os.WriteFile(s.tokenFile(), []byte(newSecret()), 0o600); err != nil {
 			return err
 		}
-		s.endpoints = hosts.Addr(etcdHost) + ":2379"
+		at := []int{etcdHost}
+		if s.job.hosts > 0 {
+			at = upTo(0, s.job.hosts)
+		}
+		var endpoints []string
+		for _, host := range at {
+			endpoints = append(endpoints, hosts.Addr(host)+":2379")
+		}
+		s.endpoints = strings.Join(endpoints, ",")
 		s.network, err = hosts.New()
 		return err
 	}
 	var endpoints []string
-	for range max(1, s.job.etcd) {
+	for range s.job.members() {
 		ports, err := reservePair()
 		if err != nil {
 			return err

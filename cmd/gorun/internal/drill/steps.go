@@ -45,8 +45,25 @@ func again(nodes []int) step {
 	}}
 }
 
+// oneRound wants that to have been one new round: nobody was lost beside the victim, not even for a moment.
+func oneRound() step {
+	return step{"there has been one new round", func(_ context.Context, s *stage) error {
+		if n := s.world.newest() - s.world.before; n != 1 {
+			return fmt.Errorf("there have been %d", n)
+		}
+		return nil
+	}}
+}
+
+// hosting waits until a node hosts the rendezvous.
+func hosting(node int) step {
+	return step{fmt.Sprintf("node %d hosts the rendezvous", node), func(ctx context.Context, s *stage) error {
+		return s.await(ctx, func(*world) bool { return s.agents[node].serving })
+	}}
+}
+
 func cut(node int) step {
-	return step{fmt.Sprintf("node %d is cut off for a moment", node), func(_ context.Context, s *stage) error { return s.network.Cut(node) }}
+	return step{fmt.Sprintf("node %d is cut off", node), func(_ context.Context, s *stage) error { return s.network.Cut(node) }}
 }
 
 func mend(node int) step {

@@ -68,7 +68,7 @@ func (n *Network) do(command string) error {
 	return nil
 }
 
-// Start starts a command on a host that is new. It waits until the host is connected.
+// Start starts a command on a host that is new, or whose processes have ended. It waits until the host is connected.
 func (n *Network) Start(cmd *exec.Cmd, host int) error {
 	const connected = `ip link set lo up && read -r addr && ip addr add "$addr" dev eth0 && ip link set eth0 up && exec "$@" </dev/null`
 	cmd.Args = append([]string{"sh", "-c", connected, "sh", cmd.Path}, cmd.Args[1:]...)
@@ -89,7 +89,8 @@ func (n *Network) Start(cmd *exec.Cmd, host int) error {
 		return err
 	}
 	link := linkOf(host)
-	err = n.do(fmt.Sprintf("ip link add %s type veth peer name eth0 netns %d && ip link set %s master bridge up", link, cmd.Process.Pid, link))
+	// What is left of a host whose processes have ended goes, but not at once.
+	err = n.do(fmt.Sprintf("ip link del %[1]s 2>/dev/null; ip link add %[1]s type veth peer name eth0 netns %[2]d && ip link set %[1]s master bridge up", link, cmd.Process.Pid))
 	if err == nil {
 		_, err = fmt.Fprintf(in, "%s/24\n", Addr(host))
 	}
