@@ -2,17 +2,21 @@ package embedded
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"go.etcd.io/etcd/client/pkg/v3/types"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/server/v3/etcdserver"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/membership"
 
 	"github.com/gorun/gorun/rendezvous"
@@ -418,6 +422,58 @@ func TestOccupied(t *testing.T) {
 	other.name = s.name
 	if err := s.unoccupied(bounded(t)); err != nil {
 		t.Errorf("it reaches itself: %v", err)
+	}
+}
+
+// TestLeaveInTurn: members that are told to end while they are needed, and whose data goes with them, are not missed: the last
+// one serves.
+func TestLeaveInTurn(t *testing.T) {
+	t.Parallel()
+	configs := three(t, nil)
+	for i := range configs {
+		configs[i].Dir, configs[i].TempDir = "", t.TempDir()
+	}
+	servers := startAll(t, configs)
+	c := client(t, nil, configs[0].Self, configs[1].Self, configs[2].Self)
+	put(t, c, "a", "1")
+	// They let nobody go before they have been together for a while, which etcd does not tell.
+	time.Sleep(etcdserver.HealthInterval + time.Second)
+	for i, s := range servers[:2] {
+		leave(t, s)
+		putSomehow(t, c, "a", fmt.Sprint(i))
+		if got := voters(t, client(t, nil, configs[2].Self)); len(got) != 2-i {
+			t.Errorf("after %d have left, the members are %v", i+1, got)
+		}
+	}
+	if got := get(t, client(t, nil, configs[2].Self), "a"); got != "1" {
+		t.Errorf("a is %q", got)
+	}
+}
+
+// TestVanishedClient: one that is cut off is not waited for.
+func TestVanishedClient(t *testing.T) {
+	t.Parallel()
+	s := serve(t, alone1(t))
+	conn, err := net.Dial("tcp", s.config.Self.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	// As a client does that is let in, and then says nothing.
+	if _, err := io.WriteString(conn, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"+"\x00\x00\x00\x04\x00\x00\x00\x00\x00"+"\x00\x00\x00\x04\x01\x00\x00\x00\x00"); err != nil {
+		t.Fatal(err)
+	}
+	for head := make([]byte, 9); head[3] != 4 || head[4] != 1; { // its settings are acknowledged: it is let in
+		if _, err := io.ReadFull(conn, head); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.CopyN(io.Discard, conn, int64(binary.BigEndian.Uint32(head)>>8)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx := bounded(t)
+	if err := s.Close(ctx); err != nil || ctx.Err() != nil {
+		t.Errorf("Close: %v, %v", err, ctx.Err())
 	}
 }
 

@@ -22,16 +22,18 @@ func newConnections() *connections {
 	return c
 }
 
-// wait returns when there are none, when ctx ends, or when over is closed.
-func (c *connections) wait(ctx context.Context, over <-chan struct{}) {
+// wait returns true when there are none, and false when ctx ends, or when over is closed.
+func (c *connections) wait(ctx context.Context, over <-chan struct{}) bool {
 	c.mu.Lock()
 	none := c.none
 	c.mu.Unlock()
 	select {
 	case <-none:
+		return true
 	case <-ctx.Done():
 	case <-over:
 	}
+	return false
 }
 
 // HandleConn is called by gRPC once for each begin and end.

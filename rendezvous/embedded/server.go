@@ -30,6 +30,10 @@ const (
 	patience  = 3 * time.Second        // with which etcd is awaited once it has been told to stop
 	handover  = 500 * time.Millisecond // for another member to become the leader instead of one that leaves
 	handshake = 5 * time.Second        // for who connects to prove itself
+	silence   = 6 * time.Second        // after which a client is asked whether it is there: those of agents say so before
+	pong      = 3 * time.Second        // for its answer
+
+	withdrawal = time.Second // for the others to let a member go
 )
 
 // A Server is a member of an etcd cluster, most often its only one. Its methods may be called from several goroutines.
@@ -52,6 +56,7 @@ type Server struct {
 	founds      atomic.Bool                  // it has no data, and is no member yet
 	learner     uint64                       // the member as which it was added to the cluster; 0: none
 
+	needed   bool          // clients were connected when it was closed
 	failed   chan error    // the first reason why etcd cannot go on
 	closing  chan struct{} // closed by Close
 	watching chan struct{} // closed when watch has returned
@@ -213,6 +218,7 @@ func (s *Server) serve() error {
 		grpc.ConnectionTimeout(handshake),
 		grpc.StatsHandler(s.clients),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: time.Second, PermitWithoutStream: true}),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: silence, Timeout: pong}), // who has vanished is not waited for
 		grpc.WaitForHandlers(true),
 	)
 	for _, l := range s.config.Listeners {
@@ -286,7 +292,7 @@ func (s *Server) Err() error {
 // A member that leaves is one of those that may fail: the others go on.
 func (s *Server) Close(ctx context.Context) error {
 	s.once.Do(func() {
-		s.clients.wait(ctx, s.done)
+		s.needed = !s.clients.wait(ctx, s.done)
 		close(s.closing)
 		<-s.watching
 		s.closed = s.stop()
@@ -337,12 +343,26 @@ func (s *Server) stopMember() {
 	}()
 	select {
 	case <-moved:
+		s.withdraw()
 	case <-time.After(handover):
 	}
 	server.HardStop() // which ends a handover as well
 	<-moved
 	s.stopPeers()
 	s.member.Close()
+}
+
+// withdraw takes a member whose data goes with it out of the cluster, so that those who are left need no majority with it.
+// They refuse if they are too few.
+func (s *Server) withdraw() {
+	if !s.config.several() || !s.dir.temporary || !s.needed {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), withdrawal)
+	defer cancel()
+	if _, err := s.member.Server.RemoveMember(ctx, uint64(s.member.Server.MemberID())); err != nil {
+		s.config.Logger.Debug("cannot leave the cluster", "error", err)
+	}
 }
 
 func (s *Server) stopPeers() {
