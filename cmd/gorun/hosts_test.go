@@ -17,6 +17,8 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+
+	"github.com/gorun/gorun/rendezvous/embedded"
 )
 
 // A hostedJob is a job of four nodes, of which three host its etcd.
@@ -24,6 +26,7 @@ type hostedJob struct {
 	t         *testing.T
 	endpoints []string
 	args      []string
+	life      time.Duration // of a node, at most
 	nodes     []*node
 	release   string // a file, with which workers end
 }
@@ -31,22 +34,28 @@ type hostedJob struct {
 const hostedNodes = 4
 
 // startHostedJob returns when all workers have started.
-func startHostedJob(t *testing.T, ttl time.Duration) *hostedJob {
+func startHostedJob(t *testing.T, ttl, life time.Duration) *hostedJob {
 	t.Helper()
 	endpoints := loopback(t, 3)
-	j := &hostedJob{t: t, endpoints: strings.Split(endpoints, ","), release: filepath.Join(t.TempDir(), "release")}
+	j := &hostedJob{t: t, endpoints: strings.Split(endpoints, ","), life: life, release: filepath.Join(t.TempDir(), "release")}
 	j.args = []string{
 		fmt.Sprintf("--nnodes=1:%d", hostedNodes), "--rdzv-backend=embedded", "--rdzv-endpoint=" + endpoints, "--rdzv-id=hosted",
+		"--rdzv-token-file=" + tokenFile(t, secretToken),
 		fmt.Sprintf("--rdzv-conf=ttl=%v,last_call_timeout=60", ttl.Seconds()),
 		"sh", "-c", `echo one of $WORLD_SIZE; until test -e ` + j.release + `; do sleep 0.05; done`,
 	}
 	for range len(j.endpoints) {
-		j.nodes = append(j.nodes, startNode(t, j.args...))
+		j.nodes = append(j.nodes, j.start())
 	}
 	j.nodes[0].expect("waiting: round 1: 3 of 1 to 4 nodes") // one of them leads the job
-	j.nodes = append(j.nodes, startNode(t, j.args...))
+	j.nodes = append(j.nodes, j.start())
 	j.expectAll(hostedNodes)
 	return j
+}
+
+func (j *hostedJob) start() *node {
+	j.t.Helper()
+	return startNodeFor(j.t, j.life, j.args...)
 }
 
 // expectAll waits until every node but some has started its worker in a world of that size.
@@ -68,14 +77,24 @@ type member struct {
 func (j *hostedJob) members() (list []member) {
 	j.t.Helper()
 	for _, e := range j.endpoints {
-		c, err := clientv3.New(clientv3.Config{Endpoints: []string{e}, Logger: zap.NewNop()})
-		if err != nil {
-			j.t.Fatal(err)
-		}
-		j.t.Cleanup(func() { _ = c.Close() })
-		list = append(list, member{c, j.owner(e)})
+		list = append(list, member{j.client(e), j.owner(e)})
 	}
 	return list
+}
+
+// client is one of the member at an endpoint.
+func (j *hostedJob) client(endpoint string) *clientv3.Client {
+	j.t.Helper()
+	credentials, err := embedded.ClientTLS([]byte(secretToken))
+	if err != nil {
+		j.t.Fatal(err)
+	}
+	c, err := clientv3.New(clientv3.Config{Endpoints: []string{endpoint}, TLS: credentials, Logger: zap.NewNop()})
+	if err != nil {
+		j.t.Fatal(err)
+	}
+	j.t.Cleanup(func() { _ = c.Close() })
+	return c
 }
 
 // owner is the node that listens at addr.
@@ -151,7 +170,7 @@ func (j *hostedJob) choose(list []member, leadsJob, leadsEtcd bool) int {
 	var id, leads uint64
 	from := 0
 	for i, m := range list {
-		s, err := m.client.Status(j.bounded(), j.endpoints[i])
+		s, err := m.client.Status(j.bounded(), m.client.Endpoints()[0])
 		if err != nil {
 			j.t.Fatal(err)
 		}
@@ -183,7 +202,7 @@ func TestHostFallsSilent(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			const ttl = 6 * time.Second
-			j := startHostedJob(t, ttl)
+			j := startHostedJob(t, ttl, 2*patience)
 			list := j.members()
 			chosen := j.choose(list, leads.job, leads.etcd)
 			victim, other := list[chosen].node, list[(chosen+1)%len(list)].client
@@ -236,7 +255,7 @@ func TestHostsDieInTurn(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	j := startHostedJob(t, 10*time.Second)
+	j := startHostedJob(t, 10*time.Second, time.Duration(n)*patience)
 	hosts := make([]int, len(j.endpoints))
 	for i, e := range j.endpoints {
 		hosts[i] = j.owner(e)
@@ -247,7 +266,7 @@ func TestHostsDieInTurn(t *testing.T) {
 		j.nodes[victim].signal(syscall.SIGKILL)
 		j.nodes[victim].end(-1)
 		j.expectAll(hostedNodes-1, victim)
-		j.nodes[victim] = startNode(t, j.args...)
+		j.nodes[victim] = j.start()
 		j.expectAll(hostedNodes)
 		j.awaitMembers(j.endpoints[(e+1)%len(hosts)])
 	}
@@ -260,10 +279,7 @@ func TestHostsDieInTurn(t *testing.T) {
 // awaitMembers waits until every endpoint has a member with a vote.
 func (j *hostedJob) awaitMembers(by string) {
 	j.t.Helper()
-	c, err := clientv3.New(clientv3.Config{Endpoints: []string{by}, Logger: zap.NewNop()})
-	if err != nil {
-		j.t.Fatal(err)
-	}
+	c := j.client(by)
 	defer func() { _ = c.Close() }()
 	for ctx := j.bounded(); ; time.Sleep(50 * time.Millisecond) { // nobody tells
 		answer, err := c.MemberList(ctx)

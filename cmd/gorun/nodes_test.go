@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // A node is a running gorun, one of several.
@@ -22,7 +23,10 @@ type node struct {
 	text strings.Builder
 }
 
-func startNode(t *testing.T, args ...string) *node {
+func startNode(t *testing.T, args ...string) *node { return startNodeFor(t, 2*patience, args...) }
+
+// startNodeFor starts one that is killed after so long.
+func startNodeFor(t *testing.T, life time.Duration, args ...string) *node {
 	t.Helper()
 	exe, err := os.Executable()
 	if err != nil {
@@ -33,7 +37,7 @@ func startNode(t *testing.T, args ...string) *node {
 		t.Fatal(err)
 	}
 	defer func() { _ = to.Close() }() // the node has its own
-	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+	ctx, cancel := context.WithTimeout(t.Context(), life)
 	n := &node{t: t, cmd: exec.CommandContext(ctx, exe), temp: t.TempDir(), from: from, said: bufio.NewScanner(from)}
 	t.Cleanup(func() {
 		cancel()
