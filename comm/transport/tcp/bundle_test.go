@@ -166,6 +166,25 @@ func TestAPartOfABundle(t *testing.T) {
 	_ = trs[0].Close()
 }
 
+// A rank that calls again, because its first stream broke before it was whole, is not harmed when that one's time is up.
+func TestTheEndOfAnEarlierBundle(t *testing.T) {
+	var g gatherings
+	first := hello{rank: 1, stream: 7, parts: 2}
+	second := first
+	second.stream++
+	earlier := g.begin(first)
+	later := g.begin(second)
+	g.end(1, earlier)
+	second.part = 1
+	if err := g.add(second, &net.TCPConn{}); err != nil || later.missing != 0 {
+		t.Errorf("the later stream lacks %d connections: %v", later.missing, err)
+	}
+	g.end(1, later)
+	if err := g.add(second, nil); err == nil || len(g.by) > 0 {
+		t.Errorf("%d streams are gathered still", len(g.by))
+	}
+}
+
 func FuzzHello(f *testing.F) {
 	tr := &Transport{cfg: Config{World: 7, Rank: 1, Peers: make([]string, 3)}}
 	good := (&Transport{cfg: Config{World: 7, Rank: 2}}).hello(1)

@@ -60,11 +60,13 @@ func (g *gatherings) add(h hello, conn net.Conn) error {
 	return nil
 }
 
-// end takes no more in.
-func (g *gatherings) end(rank uint32) {
+// end lets s take no more in. rank may have begun another stream since.
+func (g *gatherings) end(rank uint32, s *gathering) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	delete(g.by, rank)
+	if g.by[rank] == s {
+		delete(g.by, rank)
+	}
 }
 
 // gathered is the stream that begins with first: that alone, or with what s gathers. If err is not nil, it is not to be.
@@ -81,7 +83,7 @@ func (t *Transport) gathered(s *gathering, rank uint32, first net.Conn, err erro
 		case <-t.ctx.Done():
 		}
 	}
-	t.gatherings.end(rank)
+	t.gatherings.end(rank, s)
 	if err == nil && s.missing > 0 {
 		err = fmt.Errorf("%d of %d connections have not come", s.missing, len(s.conns))
 	}
