@@ -61,13 +61,13 @@ func RecvObjects(ctx context.Context, g *Group, objs []any, src int) (Status, er
 	if reason, ok := bytes.CutPrefix(message, []byte{reasonFollows}); ok {
 		return st, t.about(st.Source, errors.New(string(reason)))
 	}
-	list, _ := bytes.CutPrefix(message, []byte{objectsFollow})
-	encoded, err := openList(list)
-	if len(encoded) > len(objs) {
-		return st, &TruncateError{Source: g.ranks[st.Source], Got: len(encoded), Room: len(objs)}
+	encoded, _ := bytes.CutPrefix(message, []byte{objectsFollow})
+	list, err := openList(encoded)
+	if list.count > len(objs) {
+		return st, &TruncateError{Source: g.ranks[st.Source], Got: list.count, Room: len(objs)}
 	}
 	if err == nil {
-		st.Count, err = g.decodeList(encoded, objs)
+		st.Count, err = g.decodeList(list, objs)
 	}
 	return st, t.about(st.Source, err)
 }

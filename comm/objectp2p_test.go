@@ -1,11 +1,14 @@
 package comm
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/gorun/gorun/internal/alloctest"
 )
 
 func TestObjectsFromRankToRank(t *testing.T) {
@@ -127,14 +130,40 @@ func TestObjectsAboveTheLimitAreNotReceived(t *testing.T) {
 func FuzzOpenList(f *testing.F) {
 	f.Add([]byte{2, 1, 'a', 0})
 	f.Add([]byte{200, 200, 200, 200, 1})
+	f.Add(append([]byte{0x80, 0x80, 0x40}, make([]byte, 1<<20)...)) // a million objects of nothing
 	f.Fuzz(func(t *testing.T, b []byte) {
-		objs, err := openList(b)
-		total := 0
-		for _, obj := range objs {
-			total += len(obj)
+		alloctest.AtMost(t, 0, func() {
+			list, err := openList(b)
+			total := list.count
+			for range list.count {
+				obj, good := list.next()
+				if total += len(obj); !good {
+					t.Errorf("%v has fewer objects than it says", b)
+				}
+			}
+			if err != nil && list.count != 0 || total > len(b) || len(list.rest) > 0 {
+				t.Errorf("%v was read as %v, %v", b, list, err)
+			}
+		})
+	})
+}
+
+// Whatever a peer sends in the place of an object, what is made of it is in proportion.
+func FuzzDecodeObject(f *testing.F) {
+	for _, v := range []any{nil, 1, "text", []byte("bytes"), []any{1, "two", nil}, map[string]any{"a": []int{1}}, shardOf(1)} {
+		b, err := defaultCodec.Marshal(v)
+		if err != nil {
+			f.Fatal(err)
 		}
-		if err != nil && objs != nil || total+len(objs) > len(b) {
-			t.Errorf("%v was read as %v, %v", b, objs, err)
+		f.Add(b)
+	}
+	f.Add([]byte{0x9b, 0, 0, 0, 0, 0x40, 0, 0, 0})                                   // an array of a billion
+	f.Add(append([]byte{0x9a, 0, 0x10, 0, 0}, bytes.Repeat([]byte{0xa0}, 1<<20)...)) // a million empty maps
+	f.Fuzz(func(t *testing.T, b []byte) {
+		for _, into := range []func() any{
+			func() any { return new(any) }, func() any { return new(shard) }, func() any { return new([]string) }, func() any { return new(map[string][]int) },
+		} {
+			alloctest.AtMost(t, 256*len(b), func() { _ = defaultCodec.Unmarshal(b, into()) })
 		}
 	})
 }

@@ -44,12 +44,12 @@ func BroadcastObjects(ctx context.Context, g *Group, objs []any, src int) error 
 	if err := o.run(ctx); err != nil || g.rank == src {
 		return err
 	}
-	encoded, err := openList(o.payload)
-	if err == nil && len(encoded) != len(objs) {
-		err = fmt.Errorf("is a list of %d: want %d", len(encoded), len(objs))
+	list, err := openList(o.payload)
+	if err == nil && list.count != len(objs) {
+		err = fmt.Errorf("is a list of %d: want %d", list.count, len(objs))
 	}
 	if err == nil {
-		_, err = g.decodeList(encoded, objs)
+		_, err = g.decodeList(list, objs)
 	}
 	return o.about(src, err)
 }

@@ -1,0 +1,32 @@
+// Package alloctest lets tests bound the memory that a function takes, as bytes from outside must not decide about it.
+package alloctest
+
+import (
+	"runtime/metrics"
+	"testing"
+)
+
+// slack is what others may allocate meanwhile, and what the runtime counts late.
+const slack = 1 << 20
+
+// AtMost calls f, which must not allocate more than limit bytes, however much of it is garbage by then.
+func AtMost(t testing.TB, limit int, f func()) {
+	t.Helper()
+	const tries = 3 // as it may be others that allocate
+	var took uint64
+	for range tries {
+		before := allocated()
+		f()
+		if took = allocated() - before; took <= uint64(limit)+slack {
+			return
+		}
+	}
+	t.Errorf("%d bytes were allocated: the limit is %d", took, limit)
+}
+
+// allocated is how many bytes this process has allocated so far.
+func allocated() uint64 {
+	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
+	metrics.Read(sample)
+	return sample[0].Value.Uint64()
+}
