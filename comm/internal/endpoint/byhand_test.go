@@ -13,6 +13,7 @@ import (
 
 	"github.com/gorun/gorun/comm/transport"
 	"github.com/gorun/gorun/comm/transport/mem"
+	"github.com/gorun/gorun/internal/alloctest"
 )
 
 // byHand runs body with rank 1 as an endpoint and a bare stream to it in the place of rank 0.
@@ -147,6 +148,7 @@ func FuzzDecodeFailure(f *testing.F) {
 	f.Add([]byte(`{"kind":"absent","rank":1,"missing":[1,2,-1],"late":true}`))
 	f.Add([]byte(`nonsense`))
 	f.Fuzz(func(t *testing.T, b []byte) {
+		alloctest.AtMost(t, 64*len(b), func() { decodeFailure(b, 1, 4) })
 		got := decodeFailure(b, 1, 4)
 		ranks := append([]int{got.Rank}, got.Missing...)
 		for _, w := range got.Waits {
@@ -157,6 +159,37 @@ func FuzzDecodeFailure(f *testing.F) {
 		}
 		if again := got.encode(); len(again) > abortLimit {
 			t.Errorf("%q is told on in %d bytes", b, len(again))
+		}
+	})
+}
+
+// FuzzStream has a peer send anything. What is kept of it is in proportion to it, and within bounds.
+func FuzzStream(f *testing.F) {
+	f.Add((header{kind: kindEager, group: 1, size: EagerLimit}).append(nil))
+	f.Add((header{kind: kindRTS, group: 1, size: 1 << 40, id: 1}).append(nil))
+	f.Add(append((header{kind: kindAbort, group: 2, size: 2}).append(nil), "{}"...))
+	f.Add(append((header{kind: kindLeave, group: 2}).append(nil), (header{kind: kindAsk, group: 1, seq: 1}).append(nil)...))
+	f.Add(append((header{kind: kindEager, group: 2, size: 3}).append(nil), append([]byte("abc"), (header{kind: kindGoodbye}).append(nil)...)...))
+	f.Fuzz(func(t *testing.T, stream []byte) {
+		e := New(slowTransport{make(chan error)}, 1, 2, Options{})
+		defer e.Close()
+		l, err := e.Open(1, []int{0, 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.Recv(0, 5, 0, Call{}, make([]byte, 8))
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		p := e.peers[0]
+		alloctest.AtMost(t, 2*LongestPiece+64*len(stream), func() {
+			for part := range slices.Chunk(stream, 100) {
+				if e.feed(p, part) != nil {
+					break
+				}
+			}
+		})
+		if p.unasked.eager > eagerBudget+eagerCost(LongestPiece) || p.unasked.eager < 0 || len(e.early)+len(e.doomed) > len(stream)/headerSize+1 {
+			t.Errorf("%d bytes, %d groups and %d failures are kept", p.unasked.eager, len(e.early), len(e.doomed))
 		}
 	})
 }

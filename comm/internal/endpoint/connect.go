@@ -136,12 +136,13 @@ func (e *Endpoint) verdict(p *peer, err error) *Failure {
 		return &Failure{Kind: Left, Rank: p.rank, Text: "has left (closed its world)"}
 	}
 	text := describe(err)
-	switch p.fate {
-	case Dead:
+	var wrong protocolError
+	switch refused := errors.Is(err, syscall.ECONNREFUSED); {
+	case errors.As(err, &wrong), refused: // whose process may have ended since in any way
+	case p.fate == Dead:
 		text = "died"
-	case Alive:
-		text = "closed its connection without goodbye, though its process still runs"
-	case Unknown:
+	case p.fate == Alive:
+		text += ", though its process still runs"
 	}
 	return &Failure{Kind: PeerFailed, Rank: p.rank, Text: text, Err: err}
 }

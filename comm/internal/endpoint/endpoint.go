@@ -104,7 +104,7 @@ type Endpoint struct {
 	peers   []*peer
 	lanes   map[uint64]*Lane
 	early   map[uint64][]*message // for lanes that this rank has not opened yet
-	doomed  map[uint64]*Failure   // failures of such lanes
+	doomed  map[uint64]doom       // failures of such lanes
 	retired []retired             // closed lanes, oldest first
 	stalls  []*stall              // oldest first
 	sends   map[uint64]*Op        // rendezvous sends that wait for clear to send
@@ -141,7 +141,7 @@ func New(tr transport.Transport, rank, size int, opt Options) *Endpoint {
 		peers:  make([]*peer, size),
 		lanes:  map[uint64]*Lane{},
 		early:  map[uint64][]*message{},
-		doomed: map[uint64]*Failure{},
+		doomed: map[uint64]doom{},
 		sends:  map[uint64]*Op{},
 		piece:  make([]byte, readAhead),
 		nudged: make(chan struct{}, 1),
@@ -168,15 +168,18 @@ func (e *Endpoint) Open(id uint64, members []int) (*Lane, error) {
 	e.lanes[id] = l
 	for _, m := range e.early[id] {
 		if m.kind == kindLeave {
+			e.peers[m.source].unasked.left--
 			l.leave(m.source)
+			m.free()
 		} else {
 			l.arrived = append(l.arrived, m)
 		}
 	}
 	delete(e.early, id)
-	if f := e.doomed[id]; f != nil {
+	if d, is := e.doomed[id]; is {
+		e.peers[d.source].unasked.failed--
 		delete(e.doomed, id)
-		l.fail(f, -1)
+		l.fail(d.failure, -1)
 	}
 	for _, r := range members {
 		if p := e.peers[r]; p.state == stateGone && !p.left && l.left[r] == nil {

@@ -53,6 +53,13 @@ func (f *Failure) Error() string { return fmt.Sprintf("rank %d: %s", f.Rank, f.T
 
 func (f *Failure) Unwrap() error { return f.Err }
 
+// A protocolError says that a peer has sent what no rank sends.
+type protocolError struct{ error }
+
+func (e protocolError) Error() string { return "broke the protocol: " + e.error.Error() }
+
+func (e protocolError) Unwrap() error { return e.error }
+
 // abortLimit bounds the document of an abort frame, in bytes.
 const abortLimit = 8 << 10
 

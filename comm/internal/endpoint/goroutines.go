@@ -2,6 +2,7 @@ package endpoint
 
 import (
 	"cmp"
+	"errors"
 	"net"
 	"time"
 )
@@ -20,8 +21,8 @@ func (e *Endpoint) readFrom(p *peer, conn net.Conn) {
 		n, err := conn.Read(piece)
 		e.mu.Lock()
 		if p.state == stateUp && n > 0 {
-			if wrong := e.feed(p, piece[:n]); err == nil {
-				err = wrong
+			if wrong := e.feed(p, piece[:n]); err == nil && wrong != nil {
+				err = protocolError{wrong}
 			}
 		}
 		e.mu.Unlock()
@@ -122,7 +123,8 @@ func (e *Endpoint) broke(p *peer, err error) {
 	if p.state == stateGone {
 		return
 	}
-	if !p.left && !e.closed {
+	var wrong protocolError
+	if !p.left && !e.closed && !errors.As(err, &wrong) {
 		e.mu.Unlock()
 		fate := e.fateOf(p.rank)
 		e.mu.Lock()

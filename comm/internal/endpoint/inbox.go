@@ -99,6 +99,9 @@ func (e *Endpoint) begin(p *peer) error {
 	in.h, in.rest, in.into, in.long = h, 0, nil, isMessage(h.kind) && h.size >= directLimit
 	switch h.kind {
 	case kindEager:
+		if err := p.unasked.keepEager(&h); err != nil {
+			return err
+		}
 		in.rest = int(h.size)
 		if in.op = e.claim(p, h); in.op != nil {
 			in.into = in.op.buf[:h.size]

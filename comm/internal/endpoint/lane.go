@@ -106,7 +106,8 @@ func (l *Lane) SendPiece(dst int, seq uint64, call Call, buf []byte, whole int) 
 func (l *Lane) TravelsAtOnce(dst, n int) bool {
 	l.ep.mu.Lock()
 	defer l.ep.mu.Unlock()
-	return n+headerSize <= l.ep.peers[dst].allowance(1)
+	p := l.ep.peers[dst]
+	return n+headerSize <= p.allowance(1) && len(p.announcements.collectives) == 0
 }
 
 func (l *Lane) send(op *Op) *Op {
@@ -115,9 +116,7 @@ func (l *Lane) send(op *Op) *Op {
 	defer e.mu.Unlock()
 	op.send = true
 	l.addOp(op)
-	h := header{
-		kind: kindEager, tag: op.tag, group: l.id, seq: op.seq, size: uint64(len(buf)), whole: uint64(op.whole), call: op.call,
-	}
+	h := op.envelope(kindEager)
 	p := e.peers[dst]
 	gone := l.gone(dst)
 	switch err := l.usable(); {
@@ -125,7 +124,6 @@ func (l *Lane) send(op *Op) *Op {
 		op.finish(err)
 		return op
 	case dst == e.rank:
-		h.kind = kindEager
 		m := newMessage(h, dst)
 		copy(m.payload, buf)
 		l.arrive(m)
@@ -137,16 +135,20 @@ func (l *Lane) send(op *Op) *Op {
 		return op
 	}
 	e.want(p)
-	if h.size <= h.longest() && h.cost() <= p.allowance(op.seq) {
+	if h.size <= h.longest() && h.cost() <= p.allowance(op.seq) && len(*p.announcements.line(op)) == 0 {
 		p.budget -= h.cost()
 		e.enqueue(p, frame{header: h, payload: buf, op: op})
 	} else {
-		e.nextID++
-		op.id, h.id, h.kind = e.nextID, e.nextID, kindRTS
-		e.sends[op.id] = op
-		e.enqueue(p, frame{header: h})
+		e.announce(p, op)
 	}
 	return op
+}
+
+// envelope is the header of what op sends.
+func (op *Op) envelope(k kind) header {
+	return header{
+		kind: k, tag: op.tag, group: op.lane.id, seq: op.seq, size: uint64(len(op.buf)), id: op.id, whole: uint64(op.whole), call: op.call,
+	}
 }
 
 // Recv starts receiving a message of at most len(buf) bytes from src (or AnySource) with tag (or AnyTag).

@@ -89,6 +89,26 @@ func (l *Lane) tell(rank int) {
 	l.told[rank] = l.ep.abort(l.ep.peers[rank], l.id, l.err)
 }
 
+// A doom is a failure of a lane that this rank has not opened yet.
+type doom struct {
+	failure *Failure
+	source  int // who has told
+}
+
+// aborted takes in that lane id has failed, as p says. The mutex is held.
+func (e *Endpoint) aborted(p *peer, id uint64, f *Failure) {
+	l := e.lanes[id]
+	_, known := e.doomed[id]
+	switch {
+	case l != nil:
+		l.fail(f, p.rank)
+	case e.hasRetired(id), known, p.unasked.failed == retiredLanes:
+	default:
+		p.unasked.failed++
+		e.doomed[id] = doom{f, p.rank}
+	}
+}
+
 // abort tells p that the lane with that number has failed with f. What it returns is closed when that has been sent, or never
 // will be. The mutex is held.
 func (e *Endpoint) abort(p *peer, lane uint64, f *Failure) chan struct{} {

@@ -1,6 +1,9 @@
 package endpoint
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+)
 
 // A retired lane is one that this rank has closed.
 type retired struct {
@@ -19,12 +22,6 @@ func (l *Lane) Close() {
 		return
 	}
 	l.close()
-	for _, m := range l.arrived {
-		if m.kind == kindEager && m.source != e.rank {
-			e.giveBack(e.peers[m.source], m.cost())
-		}
-	}
-	l.arrived = nil
 	delete(e.lanes, l.id)
 	end := retired{id: l.id, failed: l.err}
 	for _, r := range l.members {
@@ -36,6 +33,12 @@ func (l *Lane) Close() {
 			end.untold = append(end.untold, r)
 		}
 	}
+	for _, m := range l.arrived {
+		if m.source != e.rank {
+			e.refuse(e.peers[m.source], m) // which says nothing new to a sender that has been told
+		}
+	}
+	l.arrived = nil
 	if e.retired = append(e.retired, end); len(e.retired) > retiredLanes {
 		e.retired = slices.Delete(e.retired, 0, 1)
 	}
@@ -74,6 +77,22 @@ func (e *Endpoint) takeLeaves(p *peer) {
 // hasRetired says whether this rank has closed lane id. The mutex is held.
 func (e *Endpoint) hasRetired(id uint64) bool {
 	return slices.ContainsFunc(e.retired, func(end retired) bool { return end.id == id })
+}
+
+// left takes in that p has closed lane h.group. The mutex is held.
+func (e *Endpoint) left(p *peer, h header) error {
+	l := e.lanes[h.group]
+	switch {
+	case l != nil:
+		l.leave(p.rank)
+	case e.closed || e.hasRetired(h.group):
+	default:
+		if p.unasked.left++; p.unasked.left > mostUnopened {
+			return fmt.Errorf("left %d groups that it has not made with this rank, limit %d", p.unasked.left, mostUnopened)
+		}
+		e.early[h.group] = append(e.early[h.group], newMessage(h, p.rank))
+	}
+	return nil
 }
 
 // leave records that rank has closed the lane, and ends the operations that need it. Like a rank that has left the world in

@@ -29,7 +29,7 @@ func (l *Lane) SendNow(dst, tag int, call Call, buf []byte) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	p, cost := e.peers[dst], eagerCost(len(buf))
-	if len(buf) > nowLimit || !l.isClear(p) {
+	if len(buf) > nowLimit || !l.isClear(p) || len(p.announcements.transfers) > 0 {
 		return false
 	}
 	for cost > p.budget { // it may have been given back
@@ -72,6 +72,7 @@ func (l *Lane) RecvNow(src, tag int, call Call, buf []byte) (n int, ok bool) {
 		}
 		copy(buf, b[headerSize:headerSize+n])
 		p.window.Skip(headerSize + n)
+		p.unasked.eager += eagerCost(n)
 		l.transfers.note(began, call, src, tag, 0, n)
 		e.giveBack(p, eagerCost(n))
 		return n, true

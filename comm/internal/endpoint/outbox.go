@@ -19,6 +19,7 @@ type outbox struct {
 	written int     // bytes of the first frame that have been written
 	flying  int     // frames of which bytes are with the writer of a net.Conn
 	broken  bool    // a write has failed; the reader will find out why
+	unasked unasked
 
 	heads  [mostFrames][headerSize]byte // of the frames being written
 	slices [2 * mostFrames][]byte
@@ -105,6 +106,7 @@ func (o *outbox) wrote(n int) {
 		f := &o.out[done]
 		o.written -= f.len()
 		done++
+		o.unasked.settle(f)
 		f.settle()
 		if f.op != nil {
 			f.op.finish(nil)

@@ -43,7 +43,9 @@ type peer struct {
 	since uint64        // which wait that was
 	wake  chan struct{} // tells the writer of a net.Conn of work
 
-	budget  int            // eager bytes that this rank may still send
+	budget        int // eager bytes that this rank may still send
+	announcements announcements
+
 	owed    int            // eager bytes consumed and not yet given back
 	inbound map[uint64]*Op // receives whose data frame will come, by the sender's id
 }
@@ -86,15 +88,18 @@ func unexpected(err error) error {
 	return err
 }
 
-// describe puts the error of a broken stream into words that say what happened to the peer.
+// describe puts the error of a broken stream into words. They do not say that the peer has died, which no stream can know.
 func describe(err error) string {
+	const lost = "the connection to it was lost"
 	switch {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.ErrClosedPipe):
-		return "died (its connection closed without goodbye)"
+		return lost + " (closed without goodbye)"
 	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
-		return "died (connection reset)"
+		return lost + " (reset)"
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return "died or left (connection refused)"
+		return "nobody listens at its address: it has left, or died"
+	case errors.Is(err, syscall.ETIMEDOUT):
+		return lost + " (its machine did not answer for half a minute)"
 	}
 	return err.Error()
 }

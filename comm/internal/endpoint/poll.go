@@ -95,8 +95,8 @@ func (e *Endpoint) pull(p *peer) bool {
 	} else {
 		wrong = e.feed(p, b[:n])
 	}
-	if err == nil {
-		err = wrong
+	if err == nil && wrong != nil {
+		err = protocolError{wrong}
 	}
 	e.finished(p, err)
 	return n > 0

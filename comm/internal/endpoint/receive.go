@@ -8,9 +8,17 @@ import (
 // receive acts on a frame from p that brings no bytes of a message. payload is the inbox's. The mutex is held.
 func (e *Endpoint) receive(p *peer, h header, payload []byte) error {
 	switch h.kind {
-	case kindRTS, kindLeave:
+	case kindRTS:
+		if err := p.unasked.keepAnnounced(); err != nil {
+			return err
+		}
 		e.route(p, newMessage(h, p.rank))
+	case kindLeave:
+		return e.left(p, h)
 	case kindCTS, kindDecline:
+		if err := e.announcementAnswered(p); err != nil {
+			return err
+		}
 		op := e.sends[h.id]
 		if op == nil {
 			return nil // its lane has failed since
@@ -29,12 +37,7 @@ func (e *Endpoint) receive(p *peer, h header, payload []byte) error {
 			return fmt.Errorf("gave back %d bytes more than it was sent", p.budget-eagerBudget)
 		}
 	case kindAbort:
-		f := decodeFailure(payload, p.rank, len(e.peers))
-		if l := e.lanes[h.group]; l != nil {
-			l.fail(f, p.rank)
-		} else if !e.hasRetired(h.group) && len(e.doomed) < retiredLanes {
-			e.doomed[h.group] = f
-		}
+		e.aborted(p, h.group, decodeFailure(payload, p.rank, len(e.peers)))
 	case kindGoodbye:
 		p.left = true
 	case kindAsk:
@@ -50,8 +53,6 @@ func (e *Endpoint) receive(p *peer, h header, payload []byte) error {
 func (e *Endpoint) route(p *peer, m *message) {
 	l := e.lanes[m.group]
 	switch {
-	case l != nil && m.kind == kindLeave:
-		l.leave(p.rank)
 	case l != nil && l.err != nil:
 		l.tell(p.rank)
 		e.refuse(p, m)

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/gorun/gorun/internal/alloctest"
 )
 
 // answerTo asks rank 1 about collective seq of a group and returns what it says.
@@ -143,6 +145,7 @@ func FuzzDecodeReport(f *testing.F) {
 	f.Add([]byte(`{"chain":[{"rank":9}]}`))
 	f.Add([]byte(`nonsense`))
 	f.Fuzz(func(t *testing.T, b []byte) {
+		alloctest.AtMost(t, 64*len(b), func() { decodeReport(b, 4) })
 		r := decodeReport(b, 4)
 		if r == nil {
 			return
