@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 	"unicode/utf8"
+
+	"github.com/gorun/gorun/internal/alloctest"
 )
 
 func TestParseReport(t *testing.T) {
@@ -59,6 +61,7 @@ func FuzzReport(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
+		alloctest.AtMost(t, 64*len(data), func() { parseReport(data) })
 		r := parseReport(data)
 		if !utf8.ValidString(r.Message + r.Callstack + string(r.Document)) {
 			t.Errorf("%+v is not UTF-8", r)

@@ -14,6 +14,8 @@ import (
 
 	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
+
+	"github.com/gorun/gorun/internal/alloctest"
 )
 
 // fileEntry is one record, as it was written or read.
@@ -126,7 +128,17 @@ func FuzzFileStoreReplay(f *testing.F) {
 	f.Add([]byte(strings.Repeat("\x00", 40)))
 	path := filepath.Join(f.TempDir(), "store")
 	f.Fuzz(func(t *testing.T, contents []byte) {
-		entries, l, err := replayed(t, path, contents)
+		var (
+			entries []fileEntry
+			l       *fileLog
+			err     error
+		)
+		alloctest.AtMost(t, 64*len(contents), func() {
+			if l != nil {
+				_ = l.file.Close()
+			}
+			entries, l, err = replayed(t, path, contents)
+		})
 		defer l.file.Close()
 		var again []byte
 		for _, e := range entries {

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/gorun/gorun/internal/alloctest"
 )
 
 // wire returns the bytes of a frame, as they are sent.
@@ -153,6 +155,7 @@ func FuzzStoreRequest(f *testing.F) {
 		f.Add(wire(storeRequest{kind: kind, id: 9, key: "key", n: -1, old: []byte("old"), value: []byte("new")}.frame())[4:])
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
+		alloctest.AtMost(t, 2*len(body), func() { _, _ = parseStoreRequest(body) })
 		r, err := parseStoreRequest(body)
 		if err != nil {
 			return
@@ -167,10 +170,24 @@ func FuzzStoreReply(f *testing.F) {
 	f.Add([]byte{byte(storeDone), 0, 0, 0, 0, 0, 0, 0, 9, 'v'})
 	f.Add([]byte{byte(storeSet), 0, 0, 0, 0, 0, 0, 0, 9})
 	f.Fuzz(func(t *testing.T, body []byte) {
+		alloctest.AtMost(t, 0, func() { _, _ = parseStoreReply(body) })
 		r, err := parseStoreReply(body)
 		if err == nil && (r.kind != storeDone && r.kind != storeFailed || len(body) != 9+len(r.payload)) {
 			t.Errorf("%x was parsed as %+v", body, r)
 		}
+	})
+}
+
+func FuzzStoreFrame(f *testing.F) {
+	f.Add(wire(storeRequest{kind: storeSet, id: 9, key: "key", value: []byte("new")}.frame()))
+	f.Add([]byte{0, 0xff, 0xff, 0xff, 1})
+	f.Fuzz(func(t *testing.T, stream []byte) {
+		alloctest.AtMost(t, 4*len(stream)+128<<10, func() {
+			body, err := readStoreFrame(bytes.NewReader(stream))
+			if err == nil && !bytes.HasPrefix(stream[4:], body) {
+				t.Errorf("%x begins with the frame %x", stream, body)
+			}
+		})
 	})
 }
 
