@@ -72,7 +72,9 @@ func (e *Endpoint) dial(p *peer) {
 		}
 		fate := Unknown
 		if errors.Is(err, syscall.ECONNREFUSED) {
-			fate = e.fateOf(p.rank)
+			if fate = e.fateOf(p.rank); fate == Dead {
+				e.awaitNews() // from who has been connected to it, and knows whether it had left
+			}
 		}
 		e.mu.Lock()
 		p.dialing = false
@@ -81,9 +83,7 @@ func (e *Endpoint) dial(p *peer) {
 			e.up(p, conn)
 		case p.state != stateIdle || p.admitted: // the peer's own dial has come through meanwhile, or will
 		case !errors.Is(err, transport.ErrCrossed) || ctx.Err() != nil:
-			if fate == Dead { // one that lives may just not listen any more
-				p.fate = fate
-			}
+			p.fate = fate
 			e.lost(p, fmt.Errorf("cannot be reached: %w", err))
 		}
 		e.mu.Unlock()
@@ -137,8 +137,10 @@ func (e *Endpoint) verdict(p *peer, err error) *Failure {
 	}
 	text := describe(err)
 	var wrong protocolError
-	switch refused := errors.Is(err, syscall.ECONNREFUSED); {
-	case errors.As(err, &wrong), refused: // whose process may have ended since in any way
+	switch {
+	case errors.As(err, &wrong):
+	case p.fate == Dead && errors.Is(err, syscall.ECONNREFUSED): // there was no stream on which it could say goodbye
+		text = "its process has ended: it left, or died"
 	case p.fate == Dead:
 		text = "died"
 	case p.fate == Alive:

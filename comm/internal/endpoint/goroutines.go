@@ -133,20 +133,28 @@ func (e *Endpoint) broke(p *peer, err error) {
 	e.lost(p, err)
 }
 
-// fateOf finds out what became of rank. If it may have gone because of a failure of which this rank has not heard yet, others
-// get a moment to tell.
+// fateOf finds out what became of rank, which had not left when its stream ended.
 func (e *Endpoint) fateOf(rank int) Fate {
 	fate := Unknown
 	if e.opt.Died != nil {
 		fate = e.opt.Died(rank)
 	}
-	if fate != Dead && e.opt.News > 0 {
-		news := time.NewTimer(e.opt.News)
-		defer news.Stop()
-		select {
-		case <-news.C:
-		case <-e.ctx.Done():
-		}
+	if fate != Dead {
+		e.awaitNews()
 	}
 	return fate
+}
+
+// awaitNews gives others a moment to tell of what this rank has not heard yet: the failure because of which a peer may have
+// gone, or how it ended.
+func (e *Endpoint) awaitNews() {
+	if e.opt.News <= 0 {
+		return
+	}
+	news := time.NewTimer(e.opt.News)
+	defer news.Stop()
+	select {
+	case <-news.C:
+	case <-e.ctx.Done():
+	}
 }

@@ -97,7 +97,7 @@ func describe(err error) string {
 	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
 		return lost + " (reset)"
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return "nobody listens at its address: it has left, or died"
+		return "nobody listens at its address: it left, or died"
 	case errors.Is(err, syscall.ETIMEDOUT):
 		return lost + " (its machine did not answer for half a minute)"
 	}
