@@ -28,7 +28,7 @@ var imports = map[string][]string{
 	"rendezvous":                {},
 	"rendezvous/rendezvoustest": {"rendezvous"},
 	"rendezvous/reach":          {"rendezvous", xSys, etcdClient},
-	"rendezvous/tie":            {"env/auth"},
+	"rendezvous/tie":            {"env/auth", xSys},
 	"rendezvous/etcd":           {"rendezvous", "rendezvous/tie", "env/auth", xSys, etcdClient},
 	"rendezvous/etcdstore":      {"env", "env/auth", "comm/...", xSys, cbor, etcdClient},
 	"rendezvous/embedded":       {"env/auth", "rendezvous", "rendezvous/reach", etcdServer},

@@ -37,6 +37,7 @@ func (e *End) answer(conn net.Conn, known func()) {
 		_ = conn.Close() // the caller knows why
 		return
 	}
+	noticeLoss(conn)
 	e.count(caller.From, 1)
 	await(e.ctx, conn)
 	e.count(caller.From, -1)

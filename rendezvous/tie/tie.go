@@ -171,6 +171,7 @@ func (e *End) call(ctx context.Context, addr string, h hello) (net.Conn, error) 
 		_ = conn.Close() // err says it all
 		return nil, err
 	}
+	noticeLoss(conn)
 	return conn, nil
 }
 

@@ -1,0 +1,104 @@
+// Package hosttest gives tests hosts on a network that can be cut: network namespaces, each with a thread of this process in it.
+package hosttest
+
+import (
+	"fmt"
+	"os/exec"
+	"runtime"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// A Network is hosts on a bridge. It is gone when the test ends, and with its process.
+type Network struct {
+	t      testing.TB
+	bridge *Host
+	hosts  []*Host
+}
+
+// A Host is a network namespace.
+type Host struct {
+	Addr string // of the host, without a port
+
+	thread int
+	calls  chan func()
+}
+
+// New makes a network of n hosts. Where that is not allowed, the test is skipped.
+func New(t testing.TB, n int) *Network {
+	t.Helper()
+	if _, err := exec.LookPath("ip"); err != nil {
+		t.Skip("network namespaces take the command ip")
+	}
+	w := &Network{t: t, bridge: newHost(t)}
+	w.bridge.run(t, "ip link add bridge type bridge && ip link set bridge up")
+	for i := range n {
+		h := newHost(t)
+		h.Addr = fmt.Sprintf("10.79.0.%d", i+1)
+		w.hosts = append(w.hosts, h)
+		w.bridge.run(t, fmt.Sprintf("ip link add %s type veth peer name eth0 netns %d && ip link set %[1]s master bridge up", link(i), h.thread))
+		h.run(t, fmt.Sprintf("ip link set lo up && ip addr add %s/24 dev eth0 && ip link set eth0 up", h.Addr))
+	}
+	return w
+}
+
+// Host is host number i, from 0.
+func (w *Network) Host(i int) *Host { return w.hosts[i] }
+
+// Cut cuts host i off. What is sent to it, or by it, is lost.
+func (w *Network) Cut(i int) {
+	w.t.Helper()
+	w.bridge.run(w.t, "ip link set "+link(i)+" down")
+}
+
+// Run runs a command of the shell on host i.
+func (w *Network) Run(i int, command string) {
+	w.t.Helper()
+	w.hosts[i].run(w.t, command)
+}
+
+func link(i int) string { return fmt.Sprint("host", i) }
+
+// newHost starts a thread in a namespace of its own. Both end with the test.
+func newHost(t testing.TB) *Host {
+	t.Helper()
+	h := &Host{calls: make(chan func())}
+	made := make(chan error)
+	go func() {
+		runtime.LockOSThread() // for good: nobody else is to have this thread
+		h.thread = unix.Gettid()
+		err := unix.Unshare(unix.CLONE_NEWNET)
+		if made <- err; err != nil {
+			return
+		}
+		for f := range h.calls {
+			f()
+		}
+	}()
+	if err := <-made; err != nil {
+		t.Skipf("a network namespace cannot be made: %v", err)
+	}
+	t.Cleanup(func() { close(h.calls) })
+	return h
+}
+
+// Do calls f on the host. Sockets that f opens are of that host for as long as they are open; goroutines that it starts are not.
+func (h *Host) Do(f func()) {
+	done := make(chan struct{})
+	h.calls <- func() {
+		defer close(done)
+		f()
+	}
+	<-done
+}
+
+func (h *Host) run(t testing.TB, command string) {
+	t.Helper()
+	h.Do(func() {
+		if said, err := exec.Command("sh", "-c", command).CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v: %s", command, err, strings.TrimSpace(string(said)))
+		}
+	})
+}

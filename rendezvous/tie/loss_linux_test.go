@@ -1,0 +1,47 @@
+package tie
+
+import (
+	"context"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/gorun/gorun/internal/hosttest"
+)
+
+// A tie to a machine that has vanished breaks at both ends, so that nobody is said to be reached by it. Nobody has ended for that.
+func TestAVanishedMachine(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes half a minute")
+	}
+	t.Parallel()
+	w := hosttest.New(t, 2)
+	on := func(i int, key string) (p *process) {
+		w.Host(i).Do(func() {
+			p = start(t, key, func(c *Config) {
+				c.Host = w.Host(i).Addr
+				c.Dial = func(ctx context.Context, network, addr string) (conn net.Conn, err error) {
+					w.Host(i).Do(func() { conn, err = new(net.Dialer).DialContext(ctx, network, addr) })
+					return conn, err
+				}
+			})
+		})
+		return p
+	}
+	a, b := on(0, "a"), on(1, "b")
+	held := a.hold(b)
+	until(t, func() bool { return a.holds(b.addr(), "b") })
+	w.Cut(1)
+	cut := time.Now()
+	until(t, func() bool { return !a.holds(b.addr(), "b") && !b.Tied("a") })
+	if took := time.Since(cut); took > 45*time.Second {
+		t.Errorf("it took %v", took)
+	}
+	select {
+	case <-held:
+		t.Error("b is said to have ended")
+	case key := <-b.ended:
+		t.Errorf("%s is said to have ended", key)
+	default:
+	}
+}

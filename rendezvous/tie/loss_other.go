@@ -1,0 +1,7 @@
+//go:build !linux
+
+package tie
+
+import "time"
+
+func setUserTimeout(int, time.Duration) {}
