@@ -9,12 +9,18 @@ type announcements struct {
 	collectives []uint64
 }
 
-// line is where messages like op wait.
-func (a *announcements) line(op *Op) *[]uint64 {
+// line is where messages like op wait, and how many may be announced of its kind and others.
+func (a *announcements) line(op *Op) (line *[]uint64, most int) {
 	if op.seq > 0 {
-		return &a.collectives
+		return &a.collectives, mostAnnounced
 	}
-	return &a.transfers
+	return &a.transfers, mostAnnounced - announceReserve
+}
+
+// isFree says whether no message like op waits.
+func (a *announcements) isFree(op *Op) bool {
+	line, _ := a.line(op)
+	return len(*line) == 0
 }
 
 // announce tells p of op, or will as soon as it may. The mutex is held.
@@ -22,32 +28,34 @@ func (e *Endpoint) announce(p *peer, op *Op) {
 	e.nextID++
 	op.id = e.nextID
 	e.sends[op.id] = op
-	line := p.announcements.line(op)
-	*line = append(*line, op.id)
-	e.announceMore(p)
+	if line, most := p.announcements.line(op); len(*line) > 0 || p.announcements.unanswered >= most {
+		*line = append(*line, op.id)
+	} else {
+		e.announceNow(p, op)
+	}
 }
 
-// announcementAnswered counts an answer of p's. The mutex is held.
+func (e *Endpoint) announceNow(p *peer, op *Op) {
+	p.announcements.unanswered++
+	e.enqueue(p, frame{header: op.envelope(kindRTS)})
+}
+
+// announcementAnswered counts an answer of p's, after which it may be told of more. The mutex is held.
 func (e *Endpoint) announcementAnswered(p *peer) error {
-	if p.announcements.unanswered--; p.announcements.unanswered < 0 {
+	a := &p.announcements
+	if a.unanswered--; a.unanswered < 0 {
 		return errors.New("answered a message that has not been announced to it")
 	}
-	e.announceMore(p)
+	e.announceMore(p, &a.collectives, mostAnnounced)
+	e.announceMore(p, &a.transfers, mostAnnounced-announceReserve)
 	return nil
 }
 
-// announceMore tells p of as many messages as it may be told of. The mutex is held.
-func (e *Endpoint) announceMore(p *peer) {
-	e.announceLine(p, &p.announcements.collectives, mostAnnounced)
-	e.announceLine(p, &p.announcements.transfers, mostAnnounced-announceReserve)
-}
-
-func (e *Endpoint) announceLine(p *peer, line *[]uint64, most int) {
+func (e *Endpoint) announceMore(p *peer, line *[]uint64, most int) {
 	for len(*line) > 0 && p.announcements.unanswered < most {
 		op := e.sends[(*line)[0]]
 		if *line = (*line)[1:]; op != nil {
-			p.announcements.unanswered++
-			e.enqueue(p, frame{header: op.envelope(kindRTS)})
+			e.announceNow(p, op)
 		}
 	}
 }

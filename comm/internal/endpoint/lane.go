@@ -135,7 +135,7 @@ func (l *Lane) send(op *Op) *Op {
 		return op
 	}
 	e.want(p)
-	if h.size <= h.longest() && h.cost() <= p.allowance(op.seq) && len(*p.announcements.line(op)) == 0 {
+	if h.size <= h.longest() && h.cost() <= p.allowance(op.seq) && p.announcements.isFree(op) {
 		p.budget -= h.cost()
 		e.enqueue(p, frame{header: h, payload: buf, op: op})
 	} else {
