@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"slices"
 	"syscall"
@@ -126,6 +127,9 @@ func (e *Endpoint) lost(p *peer, err error) {
 	if p.state == stateGone {
 		return
 	}
+	if errors.Is(err, io.ErrUnexpectedEOF) && p.broken && !errors.Is(p.fault, syscall.EPIPE) {
+		err = p.fault // which the system tells once: for whoever reads after that, the stream just ends
+	}
 	e.opt.Log.Debug("stream ended", "rank", p.rank, "goodbye", p.left, "error", err)
 	e.drop(p, e.verdict(p, err))
 }
@@ -136,6 +140,9 @@ func (e *Endpoint) verdict(p *peer, err error) *Failure {
 		return &Failure{Kind: Left, Rank: p.rank, Text: "has left (closed its world)"}
 	}
 	text := describe(err)
+	if p.state == stateIdle && !errors.Is(err, syscall.ECONNREFUSED) {
+		text = err.Error() // it has never been connected
+	}
 	var wrong protocolError
 	switch {
 	case errors.As(err, &wrong):

@@ -111,7 +111,7 @@ func (e *Endpoint) landed(p *peer, n int, err error) {
 // cannotWrite says that a write to p has failed. The peer's last words may still wait to be read, a goodbye perhaps: the
 // reader decides, if it does so soon, and drop ends what stays in the queue. The mutex is held.
 func (e *Endpoint) cannotWrite(p *peer, err error) {
-	p.broken = true
+	p.broken, p.fault = true, err
 	time.AfterFunc(time.Second, func() { e.broke(p, err) })
 }
 

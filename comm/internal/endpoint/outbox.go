@@ -18,7 +18,8 @@ type outbox struct {
 	room    []frame // of which out is a part
 	written int     // bytes of the first frame that have been written
 	flying  int     // frames of which bytes are with the writer of a net.Conn
-	broken  bool    // a write has failed; the reader will find out why
+	broken  bool    // a write has failed, because of fault; the reader will find out more
+	fault   error
 	unasked unasked
 
 	heads  [mostFrames][headerSize]byte // of the frames being written

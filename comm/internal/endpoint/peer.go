@@ -98,7 +98,7 @@ func describe(err error) string {
 		return lost + " (reset)"
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return "nobody listens at its address: it left, or died"
-	case errors.Is(err, syscall.ETIMEDOUT):
+	case errors.Is(err, syscall.ETIMEDOUT), errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
 		return lost + " (its machine did not answer for half a minute)"
 	}
 	return err.Error()
