@@ -99,7 +99,7 @@ func TestFailuresOverTLS(t *testing.T) {
 				}
 			}) {
 				if r != victim {
-					wantPeerError(t, r, err, victim, "died")
+					wantPeerError(t, r, err, victim, "the connection to it was lost")
 				}
 			}
 		})

@@ -47,6 +47,7 @@ func (a *storeAccess) hello(conn net.Conn) string {
 
 // dial proves to the server at the other end of conn that this is a client, and returns the connection to go on with.
 func (a *storeAccess) dial(ctx context.Context, conn net.Conn) (net.Conn, error) {
+	noticeLoss(conn)
 	hello := a.hello(conn)
 	if _, err := auth.Dial(conn, a.token, []byte(hello)); err != nil || hello == storeHello {
 		return conn, err
@@ -61,6 +62,7 @@ func (a *storeAccess) accept(conn net.Conn, admit func() error) (net.Conn, error
 	if from, ok := conn.RemoteAddr().(*net.TCPAddr); ok && len(a.token) == 0 && !from.IP.IsLoopback() {
 		return nil, errors.New("it comes from the network and there is no token")
 	}
+	noticeLoss(conn)
 	want := a.hello(conn)
 	_, err := auth.Accept(conn, a.token, func(hello []byte) ([]byte, error) {
 		switch got := string(hello); got {
@@ -78,4 +80,11 @@ func (a *storeAccess) accept(conn net.Conn, admit func() error) (net.Conn, error
 	}
 	secured := tls.Server(conn, a.identity.ServerTLS())
 	return secured, secured.Handshake()
+}
+
+// noticeLoss lets conn end soon after the machine at its other end has vanished, as the streams between ranks do.
+func noticeLoss(conn net.Conn) {
+	if c, ok := conn.(*net.TCPConn); ok {
+		tcp.NoticeLoss(c, !tcp.OnOneMachine(c))
+	}
 }

@@ -6,9 +6,8 @@ import (
 )
 
 const (
-	// userTimeout is how long a peer's machine may leave what has been sent to it unacknowledged, or have no room for
-	// more: longer than a process is likely to be stopped and go on.
-	userTimeout = 2 * time.Minute
+	// lossTime is how long a machine may give no sign before it counts as lost.
+	lossTime = 30 * time.Second
 	// nearby is the round trip up to which no congestion control has to find out what the way is like.
 	nearby = 2 * time.Millisecond
 )
@@ -33,9 +32,17 @@ func (t *Transport) tuned(conn, stream net.Conn) net.Conn {
 }
 
 func (t *Transport) setOptions(c *net.TCPConn) {
-	// Notice a vanished host on an idle connection within half a minute.
+	NoticeLoss(c, !t.cfg.Near(c))
+	chooseControl(c)
+}
+
+// NoticeLoss lets c end lossTime after the last sign of the other machine, whether anything is sent on it or not. far says that
+// it is another machine: then c also ends when the other process has not taken what was sent to it for so long.
+func NoticeLoss(c *net.TCPConn, far bool) {
 	_ = c.SetKeepAliveConfig(net.KeepAliveConfig{
-		Enable: true, Idle: 10 * time.Second, Interval: 5 * time.Second, Count: 4,
+		Enable: true, Idle: lossTime / 3, Interval: lossTime / 6, Count: 4,
 	})
-	setOptions(c, !t.cfg.Near(c))
+	if far {
+		setUserTimeout(c, lossTime)
+	}
 }

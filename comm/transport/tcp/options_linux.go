@@ -2,27 +2,26 @@ package tcp
 
 import (
 	"net"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// setOptions sets what package net has no word for. Failures do not matter: all of it only helps.
-//
-// The buffers are left to the kernel, which makes them as large as the way needs unless it is told a size. BBR, where it
-// is the default, paces what it sends by what it has measured; between neighbours that costs half of the throughput and
-// gains nothing, and there is no queue to be kept short.
-func setOptions(c *net.TCPConn, far bool) {
-	raw, err := c.SyscallConn()
-	if err != nil {
-		return
-	}
-	_ = raw.Control(func(d uintptr) {
-		fd := int(d)
-		if far {
-			_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(userTimeout.Milliseconds()))
-		}
-		control, err := unix.GetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION)
-		if err != nil || control != "bbr" {
+// setUserTimeout bounds how long what has been sent may go unacknowledged, or find no room at the other end. While it is set, the
+// kernel counts no keepalive probes, but goes by this time for them as well.
+func setUserTimeout(c *net.TCPConn, limit time.Duration) {
+	control(c, func(fd int) {
+		_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(limit.Milliseconds()))
+	})
+}
+
+// chooseControl replaces BBR, where it is the default, between neighbours. It paces what it sends by what it has measured; there
+// that costs half of the throughput and gains nothing, and there is no queue to be kept short. The buffers are left to the
+// kernel, which makes them as large as the way needs unless it is told a size.
+func chooseControl(c *net.TCPConn) {
+	control(c, func(fd int) {
+		name, err := unix.GetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION)
+		if err != nil || name != "bbr" {
 			return
 		}
 		info, err := unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO)
@@ -35,4 +34,11 @@ func setOptions(c *net.TCPConn, far bool) {
 			}
 		}
 	})
+}
+
+// control has set set options for which package net has no word. Failures do not matter: all of them only help.
+func control(c *net.TCPConn, set func(fd int)) {
+	if raw, err := c.SyscallConn(); err == nil {
+		_ = raw.Control(func(fd uintptr) { set(int(fd)) })
+	}
 }

@@ -1,0 +1,67 @@
+package comm
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/gorun/gorun/internal/hosttest"
+)
+
+// A store and a client that lose each other's machine notice, while the client waits for an answer and while it sends.
+func TestAStoreOnAVanishedHost(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes half a minute")
+	}
+	t.Parallel()
+	ctx := context.Background()
+	w := hosttest.New(t, 2)
+	var server *StoreServer
+	var clients [2]*TCPStore
+	w.Host(0).Do(func() {
+		var err error
+		if server, err = ListenStore(w.Host(0).Addr+":0", []byte("secret"), nil); err != nil {
+			t.Fatal(err)
+		}
+	})
+	defer server.Close()
+	w.Host(1).Do(func() {
+		for i := range clients {
+			var err error
+			if clients[i], err = NewTCPStore(ctx, server.Addr(), []byte("secret")); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+	errs := make(chan error, len(clients))
+	go func() {
+		_, err := clients[0].Get(ctx, "never set")
+		errs <- err
+	}()
+	time.Sleep(time.Second) // so that it waits
+	w.Cut(1)
+	cut := time.Now()
+	go func() { errs <- clients[1].Set(ctx, "key", make([]byte, 1<<20)) }()
+	for range clients {
+		err := <-errs
+		t.Logf("after %v: %v", time.Since(cut), err)
+		if took := time.Since(cut); err == nil || took > 45*time.Second {
+			t.Errorf("after %v: %v", took, err)
+		}
+	}
+	for {
+		server.mu.Lock()
+		left := len(server.conns)
+		server.mu.Unlock()
+		if left == 0 {
+			break
+		}
+		if time.Since(cut) > 60*time.Second {
+			t.Fatalf("%d clients are there still", left)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	for _, c := range clients {
+		_ = c.Close()
+	}
+}

@@ -1,0 +1,153 @@
+package tcp
+
+import (
+	"context"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gorun/gorun/comm/internal/endpoint"
+	"github.com/gorun/gorun/comm/transport"
+	"github.com/gorun/gorun/internal/hosttest"
+)
+
+// onHost is a transport of which the sockets are a host's.
+type onHost struct {
+	*Transport
+	host *hosttest.Host
+}
+
+func (o onHost) Dial(ctx context.Context, rank int) (conn net.Conn, err error) {
+	o.host.Do(func() { conn, err = o.Transport.Dial(ctx, rank) })
+	return conn, err
+}
+
+// between is the transports of a world with one rank on each of two hosts.
+func between(t *testing.T, w *hosttest.Network) [2]transport.Transport {
+	lns, addrs := make([]net.Listener, 2), make([]string, 2)
+	for r := range lns {
+		w.Host(r).Do(func() {
+			ln, err := net.Listen("tcp", w.Host(r).Addr+":0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			lns[r], addrs[r] = ln, ln.Addr().String()
+		})
+	}
+	var trs [2]transport.Transport
+	for r := range trs {
+		trs[r] = onHost{New(lns[r], Config{Rank: r, Peers: addrs, Token: []byte("secret"), Connections: 1}), w.Host(r)}
+	}
+	return trs
+}
+
+// A pair is both ends of a stream between hosts.
+type pair struct {
+	ends  [2]*endpoint.Endpoint
+	lanes [2]*endpoint.Lane
+}
+
+// connect makes a pair, which ends with the test.
+func connect(t *testing.T, trs [2]transport.Transport) (p pair) {
+	for r, tr := range trs {
+		p.ends[r] = endpoint.New(tr, r, 2, endpoint.Options{})
+		t.Cleanup(func() { _ = p.ends[r].Close() })
+		l, err := p.ends[r].Open(1, []int{0, 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.lanes[r] = l
+	}
+	s, r := p.lanes[0].Send(1, 1, 0, endpoint.Call{}, []byte{1}), p.lanes[1].Recv(0, 1, 0, endpoint.Call{}, make([]byte, 1))
+	for _, op := range []*endpoint.Op{s, r} {
+		if err := op.Wait(t.Context(), time.Minute); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return p
+}
+
+// A host that vanishes is noticed after half a minute, whatever ranks do meanwhile.
+func TestAVanishedHost(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes half a minute")
+	}
+	t.Parallel()
+	w := hosttest.New(t, 2)
+	var start time.Time
+	cut, all := make(chan struct{}), sync.WaitGroup{}
+	for what, begin := range map[string]func(p pair) *endpoint.Op{
+		"wait": func(p pair) *endpoint.Op {
+			go func() { _ = p.lanes[1].Recv(0, 9, 0, endpoint.Call{}, nil).Wait(t.Context(), 0) }()
+			return p.lanes[0].Recv(1, 9, 0, endpoint.Call{}, nil)
+		},
+		"send": func(p pair) *endpoint.Op {
+			go func() { _ = p.lanes[1].Recv(0, 9, 0, endpoint.Call{}, make([]byte, 1<<30)).Wait(t.Context(), 0) }()
+			return p.lanes[0].Send(1, 9, 0, endpoint.Call{}, make([]byte, 1<<30))
+		},
+		"do neither": func(p pair) *endpoint.Op {
+			<-cut
+			time.Sleep(40 * time.Second) // by when it is known
+			return p.lanes[0].Recv(1, 9, 0, endpoint.Call{}, nil)
+		},
+	} {
+		p := connect(t, between(t, w))
+		all.Go(func() {
+			err := begin(p).Wait(t.Context(), 0)
+			t.Logf("ranks that %s notice after %v: %v", what, time.Since(start), err)
+			if took := time.Since(start); took < 25*time.Second || took > 45*time.Second {
+				t.Errorf("ranks that %s notice after %v", what, took)
+			}
+			wantLost(t, err)
+		})
+	}
+	time.Sleep(time.Second) // so that they are at it
+	w.Cut(1)
+	start = time.Now()
+	close(cut)
+	all.Wait()
+}
+
+func wantLost(t *testing.T, err error) {
+	t.Helper()
+	if err == nil || !strings.Contains(err.Error(), "rank 1: the connection to it was lost (its machine did not answer for half a minute") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// deaf takes streams in and reads nothing, as a process that has been stopped.
+type deaf chan net.Conn
+
+func (d deaf) Admit(int) bool                 { return true }
+func (d deaf) Connected(_ int, conn net.Conn) { d <- conn }
+
+// A stream that stalls ends, too: the other machine answers, but its process takes nothing.
+func TestAStalledStream(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes half a minute")
+	}
+	t.Parallel()
+	trs := between(t, hosttest.New(t, 2))
+	other := make(deaf, 1)
+	trs[1].Serve(other)
+	defer trs[1].Close()
+	e := endpoint.New(trs[0], 0, 2, endpoint.Options{})
+	defer e.Close()
+	l, err := e.Open(1, []int{0, 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := time.Now()
+	for range 7 {
+		l.Send(1, 1, 0, endpoint.Call{}, make([]byte, endpoint.EagerLimit))
+	}
+	defer func() { _ = (<-other).Close() }()
+	err = l.Recv(1, 9, 0, endpoint.Call{}, nil).Wait(t.Context(), 0)
+	t.Logf("it ends after %v: %v", time.Since(start), err)
+	if took := time.Since(start); took < 25*time.Second || took > 45*time.Second {
+		t.Errorf("it ends after %v", took)
+	}
+	wantLost(t, err)
+}
