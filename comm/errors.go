@@ -25,6 +25,9 @@ type PeerError struct {
 	Op   string // the operation that failed here, such as "AllReduce"
 	Seq  uint64 // its number among the group's collectives, or among this rank's point-to-point calls on the group
 	Err  error  // what happened
+
+	Finder int  // world rank that found it out
+	told   bool // it is another one than this
 }
 
 func (e *PeerError) Error() string {
@@ -32,7 +35,15 @@ func (e *PeerError) Error() string {
 	if e.Host != "" {
 		where = fmt.Sprintf(" (pid %d on %s)", e.PID, e.Host)
 	}
-	return fmt.Sprintf("comm: %s #%d: rank %d%s: %v", e.Op, e.Seq, e.Rank, where, e.Err)
+	return fmt.Sprintf("comm: %s #%d: %srank %d%s: %v", e.Op, e.Seq, found(e.told, e.Finder), e.Rank, where, e.Err)
+}
+
+// found begins what another rank has found out.
+func found(told bool, finder int) string {
+	if !told {
+		return ""
+	}
+	return fmt.Sprintf("rank %d found: ", finder)
 }
 
 func (e *PeerError) Unwrap() error { return e.Err }
@@ -172,11 +183,20 @@ func (g *Group) failure(op string, seq uint64, elem int, err error) error {
 		return g.absent(op, seq, f)
 	case endpoint.PeerFailed, endpoint.Left:
 	}
-	if f.Rank == endpoint.AnySource {
+	switch {
+	case f.Rank == endpoint.AnySource:
 		return fmt.Errorf("comm: %s #%d from any rank: %w", op, seq, cause)
+	case errors.Is(cause, ErrClosed):
+		return fmt.Errorf("comm: %s #%d: %w", op, seq, cause)
+	case f.Told && f.Rank == g.w.rank: // which need not agree
+		return &AbortError{Rank: f.Finder, Op: op, Seq: seq, Err: fmt.Errorf("it found this rank at fault: %w", cause)}
 	}
-	who := g.w.info[f.Rank]
-	return &PeerError{Rank: f.Rank, Host: who.Host, PID: who.PID, Op: op, Seq: seq, Err: cause}
+	e := &PeerError{Rank: f.Rank, Op: op, Seq: seq, Err: cause, Finder: g.w.rank, told: f.Told}
+	if f.Told {
+		e.Finder = f.Finder
+	}
+	e.Host, e.PID = g.w.info[f.Rank].Host, g.w.info[f.Rank].PID
+	return e
 }
 
 func (g *Group) deadlock(op string, seq uint64, f *endpoint.Failure) error {
@@ -189,7 +209,7 @@ func (g *Group) deadlock(op string, seq uint64, f *endpoint.Failure) error {
 
 // absent is the error of operation op number seq when members did not come to a collective that names them.
 func (g *Group) absent(op string, seq uint64, f *endpoint.Failure) error {
-	return fmt.Errorf("comm: %s #%d: %w", op, seq, &MissingRanksError{
+	return fmt.Errorf("comm: %s #%d: %s%w", op, seq, found(f.Told, f.Finder), &MissingRanksError{
 		Missing: f.Missing, Size: g.Size(), Where: f.Text, After: f.After, Err: ErrTimeout, group: g,
 	})
 }

@@ -150,14 +150,14 @@ func FuzzDecodeFailure(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		alloctest.AtMost(t, 64*len(b), func() { decodeFailure(b, 1, 4) })
 		got := decodeFailure(b, 1, 4)
-		ranks := append([]int{got.Rank}, got.Missing...)
+		ranks := append([]int{got.Rank, got.Finder}, got.Missing...)
 		for _, w := range got.Waits {
 			ranks = append(ranks, w.Rank, w.For)
 		}
 		if slices.ContainsFunc(ranks, func(r int) bool { return r < 0 || r > 3 }) || len(got.Calls) > 2 || got.Kind == "" {
 			t.Errorf("%q was read as %+v", b, got)
 		}
-		if again := got.encode(); len(again) > abortLimit {
+		if again := got.encode(0); len(again) > abortLimit {
 			t.Errorf("%q is told on in %d bytes", b, len(again))
 		}
 	})

@@ -37,6 +37,9 @@ type Failure struct {
 	Late    bool        `json:"late,omitempty"`    // a timeout: Err is ErrTimeout on every rank
 	Err     error       `json:"-"`                 // the local cause, for errors.Is; not sent
 
+	Told   bool `json:"-"`      // by another rank
+	Finder int  `json:"finder"` // world rank that found it out, if Told
+
 	After time.Duration `json:"after,omitempty"` // how long Missing have been waited for
 }
 
@@ -49,7 +52,12 @@ type RankCall struct {
 	Bytes int    `json:"bytes,omitempty"`
 }
 
-func (f *Failure) Error() string { return fmt.Sprintf("rank %d: %s", f.Rank, f.Text) }
+func (f *Failure) Error() string {
+	if f.Kind == Absent {
+		return fmt.Sprintf("ranks %v have not come to %s", f.Missing, f.Text)
+	}
+	return fmt.Sprintf("rank %d: %s", f.Rank, f.Text)
+}
 
 func (f *Failure) Unwrap() error { return f.Err }
 
@@ -63,9 +71,12 @@ func (e protocolError) Unwrap() error { return e.error }
 // abortLimit bounds the document of an abort frame, in bytes.
 const abortLimit = 8 << 10
 
-// encode returns f as an abort frame's document, its text and its lists cut to fit.
-func (f *Failure) encode() []byte {
+// encode returns f as an abort frame's document of rank, its text and its lists cut to fit.
+func (f *Failure) encode(rank int) []byte {
 	g := *f
+	if !f.Told {
+		g.Finder = rank
+	}
 	if len(g.Text) > abortLimit/8 { // JSON may write a byte as six
 		g.Text = g.Text[:abortLimit/8]
 	}
@@ -85,7 +96,7 @@ func (f *Failure) encode() []byte {
 func decodeFailure(b []byte, peer, size int) *Failure {
 	f := &Failure{}
 	isRank := func(r int) bool { return 0 <= r && r < size }
-	bad := json.Unmarshal(b, f) != nil || !isRank(f.Rank) || len(f.Calls) > 2
+	bad := json.Unmarshal(b, f) != nil || !isRank(f.Rank) || !isRank(f.Finder) || len(f.Calls) > 2
 	for _, w := range f.Waits {
 		bad = bad || !isRank(w.Rank) || !isRank(w.For)
 	}
@@ -93,8 +104,9 @@ func decodeFailure(b []byte, peer, size int) *Failure {
 		bad = bad || !isRank(r)
 	}
 	if bad {
-		return &Failure{Kind: Aborted, Rank: peer, Text: "aborted the group and sent no readable reason"}
+		return &Failure{Kind: Aborted, Rank: peer, Text: "aborted the group and sent no readable reason", Told: true, Finder: peer}
 	}
+	f.Told = true
 	if f.Late {
 		f.Err = ErrTimeout
 	}
@@ -102,5 +114,5 @@ func decodeFailure(b []byte, peer, size int) *Failure {
 	case PeerFailed, Aborted, Mismatched, Deadlocked, Absent, Left:
 		return f
 	}
-	return &Failure{Kind: Aborted, Rank: peer, Text: f.Text}
+	return &Failure{Kind: Aborted, Rank: peer, Text: f.Text, Told: true, Finder: f.Finder}
 }

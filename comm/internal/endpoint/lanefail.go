@@ -112,7 +112,7 @@ func (e *Endpoint) aborted(p *peer, id uint64, f *Failure) {
 // abort tells p that the lane with that number has failed with f. What it returns is closed when that has been sent, or never
 // will be. The mutex is held.
 func (e *Endpoint) abort(p *peer, lane uint64, f *Failure) chan struct{} {
-	sent, doc := make(chan struct{}), f.encode()
+	sent, doc := make(chan struct{}), f.encode(e.rank)
 	e.enqueue(p, frame{header: header{kind: kindAbort, group: lane, size: uint64(len(doc))}, payload: doc, sent: sent})
 	return sent
 }

@@ -175,7 +175,7 @@ func (s *stall) reason() ([]Wait, *blame) {
 	case peer < 0:
 		return chain, &blame{peer, doing{Text: "nobody has sent what " + s.op.name() + " waits for"}}
 	case peer == s.op.lane.ep.rank:
-		return chain, &blame{peer, doing{Text: "waits for itself"}}
+		return chain, nil
 	case s.isSilent():
 		return chain, &blame{peer, doing{Text: "does not answer: " + cmp.Or(s.state, "it has stopped, or is cut off")}}
 	case r == nil:
@@ -242,6 +242,9 @@ func (e *Endpoint) name(c Call, seq uint64) string { return fmt.Sprintf("%s #%d"
 // circle puts waits that lead back to the first rank into words.
 func circle(chain []Wait) string {
 	text := "deadlock"
+	if len(chain) == 1 {
+		return text + fmt.Sprintf(": rank %d waits for itself in %s", chain[0].Rank, chain[0].In)
+	}
 	for i, w := range chain {
 		text += [...]string{": ", ", "}[min(i, 1)] + fmt.Sprintf("rank %d waits for rank %d in %s", w.Rank, w.For, w.In)
 	}

@@ -1,0 +1,94 @@
+package endpoint
+
+import (
+	"errors"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gorun/gorun/comm/transport/mem"
+)
+
+// A stopped rank takes streams in, as its kernel does for it, and reads nothing.
+type stopped struct{}
+
+func (stopped) Admit(int) bool          { return true }
+func (stopped) Connected(int, net.Conn) {}
+
+// stuckWorld has ranks that all call collective 1, but for one that has stopped. Each waits for those that waits says.
+// It returns what each waits with, once they have.
+func stuckWorld(t *testing.T, size, victim int, timeout time.Duration, waits func(rank int) (from int)) (errs []error) {
+	synctest.Test(t, func(t *testing.T) {
+		network := mem.NewNetwork(size)
+		members := make([]int, size)
+		for r := range members {
+			members[r] = r
+		}
+		network.Transport(victim).Serve(stopped{})
+		ends, lanes := make([]*Endpoint, size), make([]*Lane, size)
+		for r := range size {
+			if r == victim {
+				continue
+			}
+			ends[r] = New(network.Transport(r), r, size, Options{ConnectTimeout: time.Hour})
+			l, err := ends[r].Open(1, members)
+			if err != nil {
+				t.Fatal(err)
+			}
+			lanes[r] = l
+		}
+		errs = make([]error, size)
+		for r, l := range lanes {
+			if l == nil {
+				continue
+			}
+			go func() {
+				if err := l.Begin(1, Call{Op: 1}); err != nil {
+					errs[r] = err
+					return
+				}
+				errs[r] = l.Recv(waits(r), 0, 1, Call{Op: 1}, nil).Wait(t.Context(), timeout)
+			}()
+		}
+		time.Sleep(timeout + time.Minute)
+		synctest.Wait()
+		for _, e := range ends {
+			if e != nil {
+				_ = e.Close()
+			}
+		}
+		_ = network.Transport(victim).Close()
+	})
+	return errs
+}
+
+func TestTheRankThatStoppedIsNamed(t *testing.T) {
+	const size, victim = 200, 57
+	for name, waits := range map[string]func(r int) int{
+		"ring": func(r int) int { return (r + size - 1) % size },
+		"tree": func(r int) int { // the root waits for the victim, through those between
+			if r == 0 {
+				return victim
+			}
+			return (r - 1) / 2
+		},
+	} {
+		for _, timeout := range []time.Duration{time.Second, 5 * time.Second, minute, 30 * minute} {
+			t.Run(name+" "+timeout.String(), func(t *testing.T) {
+				wrong := 0
+				for r, err := range stuckWorld(t, size, victim, timeout, waits) {
+					var f *Failure
+					if r != victim && (!errors.As(err, &f) || f.Rank != victim) {
+						if wrong++; wrong < 10 {
+							t.Errorf("rank %d: %v", r, err)
+						}
+					}
+				}
+				if wrong > 0 {
+					t.Errorf("%d ranks", wrong)
+				}
+			})
+		}
+	}
+}
