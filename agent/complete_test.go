@@ -44,6 +44,36 @@ func TestRunTells(t *testing.T) {
 	})
 }
 
+// TestRunTellsTheCause: the reason for a restart is the root cause, as it would be in the summary, whoever was reported first.
+func TestRunTellsTheCause(t *testing.T) {
+	for name, c := range map[string]struct {
+		first []script
+		cause string
+	}{
+		"a crash that was seen late": {
+			[]script{{after: time.Minute, code: 1}, {dies: syscall.SIGSEGV}}, "rank 1 on here: signal 11 (SIGSEGV)",
+		},
+		"an older error file": {
+			[]script{{after: time.Minute, code: 1, says: `{"message":"it is gone"}`}, {says: `{"message":"it is wrong"}`, early: true, obeys: 3}}, "rank 1 on here: exit code 3",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			synctest.Test(t, func(t *testing.T) {
+				s := newStage(t, 1, c.first, []script{{after: time.Second}, {after: time.Second}})
+				s.config.ErrorDir = dir
+				s.config.Logger = hclog.New(&hclog.LoggerOptions{Output: s, Level: hclog.Warn, DisableTime: true})
+				if err := Run(t.Context(), s.config); err != nil {
+					t.Errorf("Run: %v", err)
+				}
+				if want := "will restart worker group: " + c.cause + "; restart 1 of 1"; !strings.Contains(strings.Join(s.story, "\n"), want) {
+					t.Errorf("got %q, want %q", s.story, want)
+				}
+			})
+		})
+	}
+}
+
 // TestRunReports: what the last gang wrote into its error files is in the error, in the agent's own error file and in
 // the events; what an earlier gang wrote is not.
 func TestRunReports(t *testing.T) {

@@ -102,7 +102,7 @@ func TestSummaryElsewhere(t *testing.T) {
 	f := &rendezvous.Failure{Node: "b/1", Host: "b\x1b[2J", Rank: 5, LocalRank: 1, Pid: 42, Code: 137, Signal: 9, Ending: "signal 9 (SIGKILL)",
 		At: at.In(time.Local), Text: "a note\nand \x1ba text"}
 	e, ok := errors.AsType[*WorkerError](outcomeError(rendezvous.Outcome{Code: 137, Failure: f}, []launcher.Exit{
-		{Rank: 0, Code: 1, At: at}, {Rank: 1, LocalRank: 1, Code: 143, Signal: syscall.SIGTERM, Stopped: true, At: at}, {Rank: 2}}))
+		{Rank: 0, Code: 1, At: at}, {Rank: 1, LocalRank: 1, Code: 143, Signal: syscall.SIGTERM, Stopped: true, At: at}, {Rank: 2, At: at.Add(-time.Second)}}))
 	if !ok {
 		t.Fatal("no WorkerError")
 	}
@@ -135,6 +135,7 @@ Failures:
   exitcode  : -15 (SIGTERM) (pid: 0)
   error_file: <N/A>
   traceback : Signal 15 (SIGTERM) received by PID 0: stopped by gorun after rank 5 failed
+Before that, with exit code 0: rank 2 (pid 0) at 15:04:04.678.
 ============================================================
 `
 	if got := e.Summary(); got != want {

@@ -23,6 +23,7 @@ type past struct {
 	round   *rendezvous.Round // nil: there were none
 	ran     time.Duration
 	backoff backoff
+	failed  *gangFailure // nil: none of them failed
 }
 
 // reportPatience is how long telling the rendezvous of a round's end may take.
@@ -34,7 +35,7 @@ func (l *loop) perform(todo []action) *finish {
 		switch a := a.(type) {
 		case join:
 			l.over, l.reported, l.barrier = nil, nil, nil
-			last := past{round: l.round, ran: time.Since(l.started), backoff: l.backoff}
+			last := past{round: l.round, ran: time.Since(l.started), backoff: l.backoff, failed: l.machine.lastFailure()}
 			go func() { l.joined <- l.join(last) }()
 		case cancelJoin:
 			l.cancelJoin()
@@ -90,16 +91,17 @@ func (l *loop) leave(sig syscall.Signal) {
 	})
 }
 
-// tellAgain and announce say what torchrun says at these times, in its words. last is nil if these workers are the
+// tellAgain and announce say what torchrun says at these times, in its words. last.round is nil if these workers are the
 // first of this node.
-func (l *loop) tellAgain(round, last *rendezvous.Round, delay time.Duration) {
-	if last == nil {
+func (l *loop) tellAgain(round *rendezvous.Round, last past, delay time.Duration) {
+	if last.round == nil {
 		return
 	}
-	text := "starting the workers again: " + printable(round.Why)
-	if isRestart(round, last) {
+	why := printable(last.failed.explain(round.Why, l.Config, last.round))
+	text := "starting the workers again: " + why
+	if isRestart(round, last.round) {
 		text = fmt.Sprintf("[%s] Worker group FAILED. %d/%d attempts left; will restart worker group: %s",
-			l.Node.Role, l.MaxRestarts-round.Restarts+1, l.MaxRestarts, printable(round.Why))
+			l.Node.Role, l.MaxRestarts-round.Restarts+1, l.MaxRestarts, why)
 	}
 	if delay > 0 {
 		text += fmt.Sprintf("; waiting %v first, since they fail again and again", delay)
@@ -130,7 +132,7 @@ func (l *loop) join(last past) joined {
 		"master_addr", round.Master.Addr, "master_port", round.Master.Port)
 	now := last.backoff.after(last.ran, isRestart(round, last.round))
 	delay := now.delay(l.MaxBackoff)
-	l.tellAgain(round, last.round, delay)
+	l.tellAgain(round, last, delay)
 	spec := Plan(l.Config, round)
 	if err := prepareErrorFiles(l.Config, round.Restarts, len(spec.Workers)); err != nil {
 		l.Logger.Warn("workers may not be able to say why they failed", "error", err)

@@ -21,9 +21,11 @@ import (
 type script struct {
 	after time.Duration // it exits by itself; 0: never
 	code  int
-	obeys int           // exit code in answer to a stop; negative: it ignores stops
-	takes time.Duration // to obey
-	says  string        // in its error file, at the end
+	obeys int            // exit code in answer to a stop; negative: it ignores stops
+	takes time.Duration  // to obey
+	says  string         // in its error file, at the end
+	early bool           // or rather as soon as it runs
+	dies  syscall.Signal // of this, just before a stop reaches it
 }
 
 // fakeGang runs scripts on the bubble's clock.
@@ -41,6 +43,11 @@ func (g *fakeGang) Signal(sig syscall.Signal)   { g.record("signal " + sig.Strin
 
 func (g *fakeGang) worker(w launcher.WorkerSpec, local int, s script, grace time.Duration) {
 	x := launcher.Exit{Rank: w.Rank, LocalRank: local, Pid: 100 + w.Rank, Code: 137, Signal: syscall.SIGKILL, Stopped: true}
+	if s.early {
+		g.say(w, s.says)
+		long := time.Unix(1, 0) // the clock of files is not that of the bubble
+		g.record(fmt.Sprint("older: ", os.Chtimes(valuesOf(w.Env, "TORCHELASTIC_ERROR_FILE")[0], long, long)))
+	}
 	var own <-chan time.Time
 	if s.after > 0 {
 		own = time.After(s.after)
@@ -50,6 +57,10 @@ func (g *fakeGang) worker(w launcher.WorkerSpec, local int, s script, grace time
 		x.Code, x.Signal, x.Stopped = s.code, 0, false
 	case <-g.kill:
 	case <-g.stop:
+		if s.dies != 0 {
+			x.Code, x.Signal, x.Stopped = 128+int(s.dies), s.dies, false
+			break
+		}
 		if s.obeys < 0 || s.takes > grace {
 			select {
 			case <-time.After(grace):
@@ -61,10 +72,16 @@ func (g *fakeGang) worker(w launcher.WorkerSpec, local int, s script, grace time
 		x.Code, x.Signal = s.obeys, 0
 	}
 	x.At = time.Now()
-	if s.says != "" {
-		g.record(fmt.Sprint("error file: ", os.WriteFile(valuesOf(w.Env, "TORCHELASTIC_ERROR_FILE")[0], []byte(s.says), 0o600)))
+	if !s.early {
+		g.say(w, s.says)
 	}
 	g.exits <- x
+}
+
+func (g *fakeGang) say(w launcher.WorkerSpec, text string) {
+	if text != "" {
+		g.record(fmt.Sprint("error file: ", os.WriteFile(valuesOf(w.Env, "TORCHELASTIC_ERROR_FILE")[0], []byte(text), 0o600)))
+	}
 }
 
 // A stage is a job in a bubble: one script list per attempt, and what happened, in order.

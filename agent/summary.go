@@ -69,6 +69,9 @@ func (e *WorkerError) Summary() string {
 	if e.Flights != "" {
 		line("What each rank did last (the flight recorder): %s", printable(e.Flights))
 	}
+	if note := e.leftNote(); note != "" {
+		line("%s", note)
+	}
 	if note := e.restartNote(); note != "" {
 		line("%s", note)
 	}
@@ -121,6 +124,21 @@ func restNote(own, stopped int) string {
 		return ""
 	}
 	return "And " + strings.Join(parts, ", ") + "."
+}
+
+// leftNote names the workers that had gone, and so may be what the others missed, though they did not fail.
+func (e *WorkerError) leftNote() string {
+	if len(e.Left) == 0 {
+		return ""
+	}
+	var names []string
+	for _, x := range e.Left[:min(len(e.Left), maxTold)] {
+		names = append(names, fmt.Sprintf("rank %d (pid %d) at %s", x.Rank, x.Pid, x.At.Format("15:04:05.000")))
+	}
+	if more := len(e.Left) - len(names); more > 0 {
+		names = append(names, fmt.Sprintf("%d more", more))
+	}
+	return "Before that, with exit code 0: " + strings.Join(names, ", ") + "."
 }
 
 // restartNote explains why there is no other attempt.

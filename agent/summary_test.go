@@ -27,6 +27,7 @@ func TestSummary(t *testing.T) {
 			File: "/logs/job_x/attempt_2/1/error.json", Message: "RuntimeError: boom", At: at.Truncate(time.Second).Add(-9 * time.Second),
 			Callstack: "Traceback (most recent call last):\n  File \"train.py\", line 7, in main\n    step()\nRuntimeError: boom\n"},
 			6: {File: "/logs/job_x/attempt_2/2/error.json", Message: "RuntimeError: peer is gone", Callstack: "Traceback:\nRuntimeError: peer is gone"}},
+		Left:     []launcher.Exit{{Rank: 3, Pid: 4240, At: at.Add(-time.Second)}},
 		Restarts: 2, MaxRestarts: 2, Program: "train.py", Host: "node-a",
 	}
 	const want = `============================================================
@@ -74,6 +75,7 @@ Failures:
   error_file: /logs/job_x/attempt_2/2/error.json
   traceback : exit code 1: stopped by gorun after rank 5 failed
     RuntimeError: peer is gone
+Before that, with exit code 0: rank 3 (pid 4240) at 15:04:04.678.
 2 restarts were allowed, and all were used.
 ============================================================
 `
