@@ -148,7 +148,7 @@ func FuzzDecodeFailure(f *testing.F) {
 	f.Add([]byte(`{"kind":"absent","rank":1,"missing":[1,2,-1],"late":true}`))
 	f.Add([]byte(`nonsense`))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		alloctest.AtMost(t, 64*len(b), func() { decodeFailure(b, 1, 4) })
+		alloctest.AtMost(t, 64*len(b), func() { _ = decodeFailure(b, 1, 4) })
 		got := decodeFailure(b, 1, 4)
 		ranks := append([]int{got.Rank, got.Finder}, got.Missing...)
 		for _, w := range got.Waits {

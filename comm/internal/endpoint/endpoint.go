@@ -52,7 +52,7 @@ const (
 	creditStep = 512 << 10
 	// maxMessage bounds one message, in bytes: far above any buffer, so that sums of sizes cannot overflow.
 	maxMessage = 1 << 46
-	// flushTimeout is how long Close waits for what is queued to be written to peers that do not read.
+	// flushTimeout is how long Close waits for peers that do not read.
 	flushTimeout = 5 * time.Second
 	// crossTimeout is how long a dial that lost against the peer's own waits for it before it tries again.
 	crossTimeout = time.Second
@@ -206,8 +206,8 @@ func (l *Lane) Go(f func()) {
 	}()
 }
 
-// Close leaves in good order: what is queued is written first, peers are told, and nothing this endpoint started
-// is still running when it returns. Receives under way and sends that nobody has asked for end with ErrClosed.
+// Close leaves in good order: what is queued is written first, peers are told, and have taken it, and nothing this endpoint
+// started is still running when it returns. Receives under way and sends that nobody has asked for end with ErrClosed.
 func (e *Endpoint) Close() error {
 	e.mu.Lock()
 	if e.closed {
@@ -218,17 +218,20 @@ func (e *Endpoint) Close() error {
 	for _, l := range e.lanes {
 		l.close()
 	}
-	var goodbyes []chan struct{}
+	var goodbyes, answers []chan struct{}
 	for _, p := range e.peers {
 		if p.state == stateUp {
-			sent := make(chan struct{})
-			e.enqueue(p, frame{header: header{kind: kindGoodbye}, sent: sent})
-			goodbyes = append(goodbyes, sent)
+			goodbyes = append(goodbyes, e.sayGoodbye(p))
+			if p.window == nil { // otherwise what has been written stays there to be read
+				answers = append(answers, p.gone)
+			}
 		}
 	}
 	e.mu.Unlock()
 
-	waitAll(goodbyes, flushTimeout)
+	limit := time.Now().Add(flushTimeout)
+	waitAll(goodbyes, time.Until(limit))
+	waitAll(answers, time.Until(limit))
 	e.stop()
 	err := e.tr.Close()
 	e.mu.Lock()

@@ -3,6 +3,7 @@ package endpoint
 import (
 	"cmp"
 	"errors"
+	"io"
 	"net"
 	"time"
 )
@@ -23,6 +24,9 @@ func (e *Endpoint) readFrom(p *peer, conn net.Conn) {
 		if p.state == stateUp && n > 0 {
 			if wrong := e.feed(p, piece[:n]); err == nil && wrong != nil {
 				err = protocolError{wrong}
+			}
+			if err == nil && p.left {
+				err = io.EOF // so that the stream ends, for which the peer waits
 			}
 		}
 		e.mu.Unlock()

@@ -116,3 +116,13 @@ func (l *Lane) gone(rank int) *Failure {
 	}
 	return nil
 }
+
+// sayGoodbye tells p that this rank leaves the world. Nothing is sent to p after that, and p ends the stream when it has read all:
+// a stream that this side ended while p still sends would be reset, and what is on its way to p be lost. What it returns is closed
+// when it has been written, or never will be. The mutex is held.
+func (e *Endpoint) sayGoodbye(p *peer) (sent chan struct{}) {
+	sent = make(chan struct{})
+	e.enqueue(p, frame{header: header{kind: kindGoodbye}, sent: sent})
+	p.dismissed = true
+	return sent
+}

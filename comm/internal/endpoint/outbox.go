@@ -44,7 +44,7 @@ func (f *frame) settle() {
 
 // enqueue queues f for p, and writes it at once if that is possible. The mutex is held.
 func (e *Endpoint) enqueue(p *peer, f frame) {
-	if p.state == stateGone {
+	if p.state == stateGone || p.dismissed {
 		f.settle()
 		return
 	}

@@ -19,13 +19,14 @@ const (
 
 // A peer is what this rank knows of another. Guarded by the endpoint's mutex, except where said.
 type peer struct {
-	rank     int
-	state    peerState
-	wanted   bool // some operation needs a stream
-	dialing  bool // Endpoint.dial is running
-	admitted bool // the peer's own dial has been let in and will be handed over
-	left     bool // the peer has said goodbye
-	fate     Fate // once its stream has ended without
+	rank      int
+	state     peerState
+	wanted    bool // some operation needs a stream
+	dialing   bool // Endpoint.dial is running
+	admitted  bool // the peer's own dial has been let in and will be handed over
+	left      bool // the peer has said goodbye
+	dismissed bool // this rank has said goodbye to it
+	fate      Fate // once its stream has ended without
 
 	conn     net.Conn           // while up, if it blocks
 	stream   transport.Stream   // while up, else

@@ -1,6 +1,7 @@
 package endpoint
 
 import (
+	"io"
 	"net"
 	"runtime"
 	"time"
@@ -97,6 +98,9 @@ func (e *Endpoint) pull(p *peer) bool {
 	}
 	if err == nil && wrong != nil {
 		err = protocolError{wrong}
+	}
+	if err == nil && p.left {
+		err = io.EOF // so that the stream ends, for which the peer waits
 	}
 	e.finished(p, err)
 	return n > 0

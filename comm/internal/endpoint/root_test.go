@@ -74,7 +74,7 @@ func TestTheRankThatStoppedIsNamed(t *testing.T) {
 			return (r - 1) / 2
 		},
 	} {
-		for _, timeout := range []time.Duration{time.Second, 5 * time.Second, minute, 30 * minute} {
+		for _, timeout := range []time.Duration{time.Second, minute} {
 			t.Run(name+" "+timeout.String(), func(t *testing.T) {
 				wrong := 0
 				for r, err := range stuckWorld(t, size, victim, timeout, waits) {
