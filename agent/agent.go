@@ -23,6 +23,8 @@ type Gang interface {
 	Stop(syscall.Signal)
 	Kill()
 	Signal(syscall.Signal)
+	Suspend()
+	Resume(passed time.Duration)
 }
 
 // Config is the job as this node sees it. What the comments do not call optional must be set.
@@ -65,7 +67,12 @@ type Config struct {
 	// Interrupts end the job: the first one is what the workers get, with Spec.Grace to obey; the second kills.
 	Interrupts <-chan os.Signal
 	Signals    <-chan os.Signal // handed to the workers, for whom they are
-	Logger     hclog.Logger
+	// Suspends suspend the job on this node: the workers, and then, by Suspend, this process, which returns when somebody
+	// has continued it, with the time that has passed. Both are optional.
+	Suspends <-chan os.Signal
+	Suspend  func() (passed time.Duration)
+	Lease    time.Duration // after which the other nodes give up one that is silent; 0: they do not
+	Logger   hclog.Logger
 }
 
 // Run runs the job on this node to its end, and leaves the rendezvous closed. The error is nil if the job has succeeded,
@@ -115,9 +122,10 @@ type loop struct {
 	exits   <-chan launcher.Exit
 	backoff backoff // that the present workers were started with
 
-	reports  sync.WaitGroup
-	reported <-chan error     // gets the outcome of the pending report
-	barrier  <-chan time.Time // the others have had their time
+	reports     sync.WaitGroup
+	reported    <-chan error     // gets the outcome of the pending report
+	barrier     <-chan time.Time // the others have had their time
+	barrierEnds time.Time
 }
 
 func (l *loop) run() *finish {
@@ -157,6 +165,8 @@ func (l *loop) next() event {
 		return interrupted{number(s)}
 	case s := <-l.Signals:
 		return signalled{number(s)}
+	case <-l.Suspends:
+		return suspended{}
 	case <-l.cancelled:
 		l.cancelled = nil
 		return interrupted{syscall.SIGTERM}

@@ -3,12 +3,18 @@ package agent
 import (
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/gorun/gorun/launcher"
 )
 
-// departs stops the gang, and tells the others.
-func departs(sig syscall.Signal) []action { return []action{stop{sig}, leave{sig}} }
+// departs stops a gang of three, and tells the others, and whoever has sent the signal.
+func departs(sig syscall.Signal) []action {
+	return []action{stop{sig}, leave{sig}, answer{sig, 3, false}}
+}
+
+// says tells whoever has sent a signal what it does; left is negative if there is no gang.
+func says(sig syscall.Signal, left int) []action { return []action{answer{sig, left, false}} }
 
 // TestStepInterrupt: whole stories with an interrupt.
 func TestStepInterrupt(t *testing.T) {
@@ -44,7 +50,7 @@ func TestStepInterrupt(t *testing.T) {
 		{"interrupted twice", []step{
 			{started{3}, nil},
 			{sigint, departs(syscall.SIGINT)},
-			{sigint, []action{kill{}}},
+			{sigint, []action{kill{}, answer{syscall.SIGINT, 3, true}}},
 			{sigint, nil},
 			{workerExited{launcher.Exit{Code: 137, Signal: syscall.SIGKILL, Stopped: true}}, nil},
 			{gangGone{}, stopped(syscall.SIGINT, 1)},
@@ -53,7 +59,7 @@ func TestStepInterrupt(t *testing.T) {
 			{started{3}, nil},
 			{exited(0, 3), tell(exited(0, 3), 2)},
 			{newRound, nil},
-			{sigint, nil},
+			{sigint, says(syscall.SIGINT, 2)},
 			{gangGone{}, ends(&WorkerError{Root: rank0(3), Code: 3})},
 		}, done},
 		{"interrupt while the rendezvous decides on a restart", []step{
@@ -65,14 +71,14 @@ func TestStepInterrupt(t *testing.T) {
 		{"interrupt cancels a pending round", []step{
 			{started{3}, nil},
 			{newRound, termAll},
-			{sigint, nil},
+			{sigint, says(syscall.SIGINT, 3)},
 			{asked(exited(0, 143)), nil},
 			{gangGone{}, stopped(syscall.SIGINT, 0)},
 		}, done},
 		{"interrupt obeyed while stopping for a new round", []step{
 			{started{3}, nil},
 			{newRound, termAll},
-			{sigint, nil},
+			{sigint, says(syscall.SIGINT, 3)},
 			{asked(exited(0, 0)), nil},
 			{gangGone{}, obeyed(syscall.SIGINT)},
 		}, done},
@@ -81,30 +87,59 @@ func TestStepInterrupt(t *testing.T) {
 			{newRound, termAll},
 			{asked(exited(0, 143)), nil},
 			{gangGone{}, again},
-			{sigint, []action{cancelJoin{}}},
-			{sigint, []action{cancelStart{}}},
+			{sigint, append([]action{cancelJoin{}}, says(syscall.SIGINT, -1)...)},
+			{sigint, []action{cancelStart{}, answer{syscall.SIGINT, -1, true}}},
 			{startFailed{errNoRound}, stopped(syscall.SIGINT, 0)},
 		}, done},
 		{"second interrupt while stopping for a restart", []step{
 			{started{3}, nil},
 			{exited(0, 3), tell(exited(0, 3), 2)},
-			{sigint, nil},
-			{sigint, []action{kill{}}},
+			{sigint, says(syscall.SIGINT, 2)},
+			{sigint, []action{kill{}, answer{syscall.SIGINT, 2, true}}},
 		}, stopping},
 		{"interrupt while joining", []step{
-			{sigint, []action{cancelJoin{}}},
+			{sigint, append([]action{cancelJoin{}}, says(syscall.SIGINT, -1)...)},
 			{startFailed{errNoRound}, stopped(syscall.SIGINT, 0)},
 		}, done},
 		{"interrupt while joining comes too late", []step{
-			{sigint, []action{cancelJoin{}}},
+			{sigint, append([]action{cancelJoin{}}, says(syscall.SIGINT, -1)...)},
 			{started{3}, departs(syscall.SIGINT)},
-			{sigint, []action{kill{}}},
+			{sigint, []action{kill{}, answer{syscall.SIGINT, 3, true}}},
 		}, stopping},
 		{"two interrupts while joining", []step{
-			{sigint, []action{cancelJoin{}}},
-			{sigterm, []action{cancelStart{}}},
+			{sigint, append([]action{cancelJoin{}}, says(syscall.SIGINT, -1)...)},
+			{sigterm, []action{cancelStart{}, answer{syscall.SIGTERM, -1, true}}},
 			{sigterm, nil},
 			{started{3}, []action{kill{}}},
 		}, stopping},
 	})
+}
+
+// TestAnswer: what the sender of a signal reads.
+func TestAnswer(t *testing.T) {
+	for _, c := range []struct {
+		answer
+		grace time.Duration
+		want  string
+	}{
+		{answer{syscall.SIGINT, 4, false}, 30 * time.Second, "signal 2 (SIGINT): stopping 4 workers, and killing what has not ended in 30s. Another signal kills at once"},
+		{answer{syscall.SIGTERM, 1, false}, 500 * time.Millisecond, "signal 15 (SIGTERM): stopping 1 worker, and killing what has not ended in 500ms. Another signal kills at once"},
+		{answer{syscall.SIGINT, 0, false}, time.Second, "signal 2 (SIGINT): stopping what the workers have left, and killing what has not ended in 1s. Another signal kills at once"},
+		{answer{syscall.SIGINT, 4, false}, 0, "signal 2 (SIGINT): killing 4 workers"},
+		{answer{syscall.SIGINT, 2, true}, time.Second, "signal 2 (SIGINT): killing 2 workers"},
+		{answer{syscall.SIGINT, -1, false}, time.Second, "signal 2 (SIGINT): ending; no worker runs here. Another signal ends this at once"},
+		{answer{syscall.SIGINT, -1, true}, time.Second, "signal 2 (SIGINT): ending at once"},
+	} {
+		if got := c.text(c.grace); got != c.want {
+			t.Errorf("%+v: %q, want %q", c.answer, got, c.want)
+		}
+	}
+}
+
+// TestReaderGone: that nobody reads the output any more is the agent's business; workers are asked to end as usual.
+func TestReaderGone(t *testing.T) {
+	tellStories(t, []story{{"SIGPIPE", []step{
+		{started{3}, nil},
+		{interrupted{syscall.SIGPIPE}, []action{stop{syscall.SIGTERM}, leave{syscall.SIGPIPE}, answer{syscall.SIGPIPE, 3, false}}},
+	}, stopping}})
 }

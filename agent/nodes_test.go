@@ -3,6 +3,7 @@ package agent
 import (
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -148,4 +149,28 @@ func TestNodesDrain(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestSuspend: gang and agent stand still together, the gang first, and time does not count: not that of the exit barrier,
+// nor a lease without a word.
+func TestSuspend(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStages(t, 0, [][]script{{{after: time.Minute}}}, [][]script{{{after: 10 * time.Hour, obeys: 143}}, {{after: time.Minute}}})
+		suspends := make(chan os.Signal)
+		s[0].config.Suspends, s[0].config.Lease = suspends, time.Minute
+		s[0].config.Suspend = func() time.Duration {
+			s[0].record("suspended")
+			time.Sleep(2 * time.Hour)
+			return 2 * time.Hour
+		}
+		after(time.Second, suspends, syscall.SIGTSTP)             // while the worker runs, and ends at its own time
+		after(2*time.Hour+time.Hour/2, suspends, syscall.SIGTSTP) // while the others are waited for
+		runAll(t, s)
+		s[0].wantStory("0s start", "1s suspend", "1s suspended", "2h0m1s resume after 2h0m0s",
+			"2h0m1s [WARN]  continued after 2h0m0s, in which this node's lease of 1m0s was over: the other nodes may have gone on without it",
+			"2h0m1s [INFO]  every worker of this node exited 0; waiting for those of the others: at_most=1h0m0s",
+			"2h30m0s suspended",
+			"4h30m0s [WARN]  continued after 2h0m0s, in which this node's lease of 1m0s was over: the other nodes may have gone on without it",
+			"5h0m1s [WARN]  leaving before the other nodes' workers have ended: waited=1h0m0s")
+	})
 }

@@ -29,7 +29,7 @@ type past struct {
 // reportPatience is how long telling the rendezvous of a round's end may take.
 const reportPatience = 30 * time.Second
 
-// perform does what the machine wants. It blocks on nothing. It returns the end, if this is it.
+// perform does what the machine wants. It blocks on nothing, unless this process is to be suspended. It returns the end, if this is it.
 func (l *loop) perform(todo []action) *finish {
 	for _, a := range todo {
 		switch a := a.(type) {
@@ -47,6 +47,10 @@ func (l *loop) perform(todo []action) *finish {
 			l.gang.Kill()
 		case forward:
 			l.gang.Signal(a.sig)
+		case answer:
+			l.Logger.Warn(a.text(l.Spec.Grace))
+		case suspend:
+			l.suspend()
 		case announce:
 			l.announce(a)
 		case report:
@@ -55,7 +59,7 @@ func (l *loop) perform(todo []action) *finish {
 			l.leave(a.sig)
 		case barrier:
 			l.Logger.Info("every worker of this node exited 0; waiting for those of the others", "at_most", l.ExitBarrier)
-			l.barrier = time.After(l.ExitBarrier)
+			l.barrier, l.barrierEnds = time.After(l.ExitBarrier), time.Now().Add(l.ExitBarrier)
 		case finish:
 			l.complete(a.err)
 			return &a

@@ -41,6 +41,9 @@ func (g *fakeGang) Stop(sig syscall.Signal)     { g.record("stop " + sig.String(
 func (g *fakeGang) Kill()                       { g.record("kill"); close(g.kill) }
 func (g *fakeGang) Signal(sig syscall.Signal)   { g.record("signal " + sig.String()) }
 
+func (g *fakeGang) Suspend()               { g.record("suspend") }
+func (g *fakeGang) Resume(d time.Duration) { g.record("resume after " + d.String()) }
+
 func (g *fakeGang) worker(w launcher.WorkerSpec, local int, s script, grace time.Duration) {
 	x := launcher.Exit{Rank: w.Rank, LocalRank: local, Pid: 100 + w.Rank, Code: 137, Signal: syscall.SIGKILL, Stopped: true}
 	if s.early {

@@ -46,6 +46,8 @@ type (
 	interrupted struct{ sig syscall.Signal }
 	// signalled: a signal has come that is meant for the workers.
 	signalled struct{ sig syscall.Signal }
+	// suspended: somebody wants the job to stand still.
+	suspended struct{}
 )
 
 func (started) event()      {}
@@ -57,6 +59,7 @@ func (reported) event()     {}
 func (barrierOver) event()  {}
 func (interrupted) event()  {}
 func (signalled) event()    {}
+func (suspended) event()    {}
 
 // An action is something to do now.
 type action interface{ action() }
@@ -74,6 +77,14 @@ type (
 	kill struct{}
 	// forward hands a signal to the workers.
 	forward struct{ sig syscall.Signal }
+	// answer tells whoever has sent an interrupt what it does.
+	answer struct {
+		sig   syscall.Signal
+		left  int  // workers that have not ended; negative: there is no gang
+		kills bool // it is not the first one
+	}
+	// suspend suspends the gang and this process, until this is continued.
+	suspend struct{}
 	// announce tells of the first failure of a gang, long before a summary can.
 	announce struct {
 		launcher.Exit
@@ -95,6 +106,8 @@ func (cancelStart) action() {}
 func (stop) action()        {}
 func (kill) action()        {}
 func (forward) action()     {}
+func (answer) action()      {}
+func (suspend) action()     {}
 func (announce) action()    {}
 func (report) action()      {}
 func (leave) action()       {}

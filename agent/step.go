@@ -69,6 +69,10 @@ func (m *machine) Step(e event) []action {
 		if m.state == running {
 			return []action{forward(e)}
 		}
+	case suspended:
+		if m.state != done {
+			return []action{suspend{}}
+		}
 	}
 	return nil
 }
@@ -84,7 +88,7 @@ func (m *machine) onStarted(workers int) []action {
 		m.reason = interruption
 		return []action{kill{}}
 	default: // the cancelled join was faster
-		return m.depart(m.interrupt)
+		return append(m.depart(m.interrupt), m.answer(m.interrupt))
 	}
 }
 
@@ -143,20 +147,30 @@ func (m *machine) onInterrupt(sig syscall.Signal) []action {
 	if m.interrupt != 0 {
 		m.killed = true
 		if m.gang {
-			return []action{kill{}}
+			return []action{kill{}, m.answer(sig)}
 		}
-		return []action{cancelStart{}}
+		return []action{cancelStart{}, m.answer(sig)}
 	}
 	m.interrupt = sig
 	switch m.state {
 	case joining:
 		m.become(stopping, signalName(sig))
-		return []action{cancelJoin{}}
+		return []action{cancelJoin{}, m.answer(sig)}
 	case running:
-		return m.depart(sig)
-	default: // already asked to stop; what is new is that nothing follows
+		return append(m.depart(sig), m.answer(sig))
+	case stopping: // already asked to; what is new is that nothing follows
+		return []action{m.answer(sig)}
+	default:
 		return m.onNews()
 	}
+}
+
+func (m *machine) answer(sig syscall.Signal) answer {
+	left := -1
+	if m.gang {
+		left = m.workers - len(m.exits)
+	}
+	return answer{sig, left, m.killed}
 }
 
 // depart ends the gang, and tells the other nodes, who may lose some of its workers long before the last.

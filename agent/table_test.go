@@ -33,15 +33,17 @@ func TestTable(t *testing.T) {
 	const want = `
 joining   started          -> running
 joining   startFailed      -> done      finish{no round}
-joining   interrupted      -> stopping  cancelJoin{}
+joining   interrupted      -> stopping  cancelJoin{} answer{2 -1 false}
 joining   signalled        -> joining
+joining   suspended        -> joining   suspend{}
 running   workerExited 0   -> running
 running   workerExited 1   -> stopping  stop{15} report{rank 0} announce{rank 0, 1 others}
 running   gangGone         -> waiting   report{success}
 running   roundOver new    -> stopping  stop{15}
 running   roundOver closed -> stopping  stop{15}
-running   interrupted      -> stopping  stop{2} leave{2}
+running   interrupted      -> stopping  stop{2} leave{2} answer{2 2 false}
 running   signalled        -> running   forward{10}
+running   suspended        -> running   suspend{}
 stopping  workerExited 0   -> stopping
 stopping  workerExited 1   -> stopping
 stopping  gangGone         -> waiting
@@ -49,8 +51,9 @@ stopping  roundOver new    -> stopping
 stopping  roundOver closed -> stopping
 stopping  reported ok      -> stopping
 stopping  reported failed  -> stopping
-stopping  interrupted      -> stopping
+stopping  interrupted      -> stopping  answer{2 1 false}
 stopping  signalled        -> stopping
+stopping  suspended        -> stopping  suspend{}
 waiting   roundOver new    -> joining   join{}
 waiting   roundOver closed -> done      finish{the job is closed: too few nodes}
 waiting   reported ok      -> waiting   barrier{}
@@ -58,8 +61,10 @@ waiting   reported failed  -> done      finish{<nil>}
 waiting   barrierOver      -> done      finish{<nil>}
 waiting   interrupted      -> done      finish{<nil>}
 waiting   signalled        -> waiting
+waiting   suspended        -> waiting   suspend{}
 done      interrupted      -> done
 done      signalled        -> done
+done      suspended        -> done
 `
 	into := map[state][]event{
 		joining:  nil,
@@ -70,7 +75,7 @@ done      signalled        -> done
 	}
 	whileJoining, exits, whileGang := []event{started{2}, startFailed{errNoRound}}, []event{exited(0, 0), exited(0, 1)}, []event{gangGone{}}
 	inRound, answers := []event{newRound, roundOver{reasoned}}, []event{reported{nil}, reported{errAway}}
-	always := []event{sigint, signalled{syscall.SIGUSR1}}
+	always := []event{sigint, signalled{syscall.SIGUSR1}, suspended{}}
 	possible := map[state][][]event{
 		joining:  {whileJoining, always},
 		running:  {exits, whileGang, inRound, always},

@@ -28,7 +28,8 @@
 //  1. Nothing that a worker started outlives the gang: not after a normal end, a stop, or a SIGKILL of
 //     the agent or of the guard (one of them; if both die at once, the workers die but what they
 //     daemonised is left to the system). Needs no privileges. Exempt is what became another user's
-//     process through setuid; that is reported through Spec.Warn.
+//     process through setuid, and what SIGKILL does not end in some time, frozen or asleep in the kernel; both are
+//     reported through Spec.Warn.
 //  2. Exits are events, in the order in which they happened. The first failure is the first delivered.
 //  3. What a worker wrote before it exited is in Exit.Tail, and on its way to the console and the logs, before its
 //     Exit is delivered, even if a process that it left behind still holds its output open. What a log file

@@ -17,10 +17,13 @@ type Gang struct {
 	spec      Spec
 	guard     *guard.Guard
 	workers   []worker
-	exits     chan Exit   // has room for all, so that nobody needs to listen
-	timerFile *timerFile  // nil: the workers set no timers
-	drains    bool        // the spool is its own
-	stopping  atomic.Bool // a stop or kill has been sent
+	exits     chan Exit     // has room for all, so that nobody needs to listen
+	timerFile *timerFile    // nil: the workers set no timers
+	drains    bool          // the spool is its own
+	stopping  atomic.Bool   // a stop or kill has been sent
+	suspended chan struct{} // has room for one; the guard has suspended all
+	followed  chan struct{} // closed when the guard has nothing more to tell
+	clock     clock
 }
 
 // worker is the agent's view of one.
@@ -63,14 +66,6 @@ func (g *Gang) Kill() {
 	g.answerIn(0)
 }
 
-// answerIn gives up a guard that has not told the gang's end when that is due: some time after all are to be killed.
-func (g *Gang) answerIn(grace time.Duration) {
-	g.guard.AnswerBy(time.Now().Add(grace + g.spec.killPatience() + guardPatience))
-}
-
-// guardPatience is how much later than its workers' time is over a guard may tell so.
-const guardPatience = 5 * time.Second
-
 // Signal passes sig to the workers, and not to their helpers, without stopping them. It does not wait.
 func (g *Gang) Signal(sig syscall.Signal) { g.guard.Signal(sig) }
 
@@ -78,6 +73,7 @@ func (g *Gang) Signal(sig syscall.Signal) { g.guard.Signal(sig) }
 func (g *Gang) run() {
 	defer close(g.exits)
 	guardLost := !g.follow()
+	close(g.followed)
 	if guardLost {
 		g.endGuard()
 	}
@@ -107,6 +103,11 @@ func (g *Gang) follow() bool {
 			g.warnLeft(e.Left)
 		case e.Stuck != nil:
 			g.warnStuck(e.Stuck)
+		case e.Suspended:
+			select {
+			case g.suspended <- struct{}{}:
+			default:
+			}
 		case e.Warning != "":
 			g.spec.warn("%s", e.Warning)
 		case e.Gone:

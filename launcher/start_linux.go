@@ -61,7 +61,8 @@ func newGang(spec Spec) (g *Gang, pipes []*os.File, err error) {
 		closeAll(theirs)
 		return nil, nil, err
 	}
-	g = &Gang{spec: spec, guard: guard, workers: make([]worker, len(spec.Workers)), exits: make(chan Exit, len(spec.Workers))}
+	g = &Gang{spec: spec, guard: guard, workers: make([]worker, len(spec.Workers)), exits: make(chan Exit, len(spec.Workers)),
+		suspended: make(chan struct{}, 1), followed: make(chan struct{})}
 	if spec.Spool == nil {
 		g.ownSpool()
 	}

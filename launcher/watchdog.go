@@ -109,6 +109,14 @@ func (ts timers) set(t timer) bool {
 
 func (ts timers) release(key timerKey) { delete(ts, key) }
 
+// move makes all timers run out later.
+func (ts timers) move(by time.Duration) {
+	for key, t := range ts {
+		t.deadline = t.deadline.Add(by)
+		ts[key] = t
+	}
+}
+
 // next returns the earliest deadline; ok is false if there is none.
 func (ts timers) next() (at time.Time, ok bool) {
 	for _, t := range ts {
@@ -152,8 +160,8 @@ type watchdog struct {
 	complains int
 }
 
-// run goes on until quit is closed. ready says that there is something to read.
-func (w *watchdog) run(ready, quit <-chan struct{}) {
+// run goes on until the file is closed. ready says that there is something to read.
+func (w *watchdog) run(ready <-chan struct{}, f *timerFile) {
 	in := lines{max: maxGlued, emit: func(line []byte, _ bool) { w.obey(line) }}
 	alarm := time.NewTimer(0)
 	for {
@@ -167,7 +175,16 @@ func (w *watchdog) run(ready, quit <-chan struct{}) {
 		case <-alarm.C:
 			in.feed(w.gang.read()) // a release that is there is in time, however late this process is
 			w.expire(time.Now())
-		case <-quit:
+		case <-f.holds:
+			select {
+			case by := <-f.passed:
+				in.feed(w.gang.read()) // of the time before: the gang is still suspended
+				w.timers.move(by)
+				f.moved <- struct{}{}
+			case <-f.quit:
+				return
+			}
+		case <-f.quit:
 			return
 		}
 	}
@@ -231,9 +248,16 @@ func (w *watchdog) complain(format string, args ...any) {
 	}
 }
 
+func newTimerFile(file *os.File) *timerFile {
+	return &timerFile{file: file, quit: make(chan struct{}), holds: make(chan struct{}), passed: make(chan time.Duration), moved: make(chan struct{}, 1)}
+}
+
 // A timerFile is the FIFO into which workers write what their watchdog is to do.
 type timerFile struct {
 	file    *os.File
 	quit    chan struct{}
+	holds   chan struct{}      // hold
+	passed  chan time.Duration // goOn
+	moved   chan struct{}      // the answer to that
 	running sync.WaitGroup
 }

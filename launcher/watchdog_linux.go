@@ -35,7 +35,7 @@ func openTimerFile(path string) (*timerFile, error) {
 		_ = os.Remove(path)
 		return fail(errors.Unwrap(err))
 	}
-	return &timerFile{file: file, quit: make(chan struct{})}, nil
+	return newTimerFile(file), nil
 }
 
 // removeLeft removes a FIFO that nobody reads from.
@@ -79,7 +79,7 @@ func (g *Gang) watch() {
 	f.running.Go(func() { f.announce(ready) })
 	f.running.Go(func() {
 		w := watchdog{gang: &watchedGang{Gang: g, buf: make([]byte, 64<<10)}, warn: g.spec.warn, timers: timers{}}
-		w.run(ready, f.quit)
+		w.run(ready, f)
 	})
 }
 

@@ -196,15 +196,17 @@ func (k *kennel) warn(format string, args ...any) {
 	k.record = append(k.record, fmt.Sprintf("%v: ", time.Since(k.begun))+fmt.Sprintf(format, args...))
 }
 
+// set is a line that sets a timer; seconds puts in when it runs out.
+func set(pid int, scope, seconds string, signal int) string {
+	return fmt.Sprintf(`{"version":1,"pid":%d,"scope_id":"%s","expiration_time":{%s},"signal":%d}`+"\n", pid, scope, seconds, signal)
+}
+
 func TestWatchdog(t *testing.T) {
 	const day = 24 * time.Hour
 	type step struct {
 		after time.Duration
 		write string // {N} is N seconds after the begin
 		quiet bool   // it is not told that there is something to read
-	}
-	set := func(pid int, scope, seconds string, signal int) string {
-		return fmt.Sprintf(`{"version":1,"pid":%d,"scope_id":"%s","expiration_time":{%s},"signal":%d}`+"\n", pid, scope, seconds, signal)
 	}
 	release := func(pid int, scope string) string {
 		return fmt.Sprintf(`{"version":1,"pid":%d,"scope_id":"%s","expiration_time":-1,"signal":0}`+"\n", pid, scope)
@@ -256,8 +258,8 @@ func TestWatchdog(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				k := &kennel{begun: time.Now()}
-				ready, quit := make(chan struct{}), make(chan struct{})
-				go (&watchdog{gang: k, warn: k.warn, timers: timers{}}).run(ready, quit)
+				ready, f := make(chan struct{}), newTimerFile(nil)
+				go (&watchdog{gang: k, warn: k.warn, timers: timers{}}).run(ready, f)
 				for _, s := range tt.steps {
 					time.Sleep(time.Until(k.begun.Add(s.after)))
 					synctest.Wait()
@@ -267,7 +269,7 @@ func TestWatchdog(t *testing.T) {
 					}
 				}
 				time.Sleep(day)
-				close(quit)
+				close(f.quit)
 				synctest.Wait()
 				if !slices.Equal(k.record, tt.want) {
 					t.Errorf("got\n%s\nwant\n%s", strings.Join(k.record, "\n"), strings.Join(tt.want, "\n"))
@@ -291,6 +293,33 @@ func seconds(text string, begin time.Time) string {
 		}
 		text = fmt.Sprintf("%s:%.3f%s", before, float64(begin.Add(n).UnixMilli())/1e3, after)
 	}
+}
+
+// TestTimersOfASuspendedGang: the time in which a gang is suspended does not count, neither for timers that the watchdog
+// knows of nor for those that it has not read yet.
+func TestTimersOfASuspendedGang(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := &kennel{begun: time.Now()}
+		ready, f := make(chan struct{}), newTimerFile(nil)
+		go (&watchdog{gang: k, warn: k.warn, timers: timers{}}).run(ready, f)
+		k.write(seconds(set(1, "a", "2", 9), k.begun))
+		ready <- struct{}{}
+		time.Sleep(time.Second)
+		k.write(seconds(set(1, "b", "3", 9), k.begun)) // and nobody has told
+		f.hold()
+		time.Sleep(time.Hour)
+		f.goOn(time.Hour)
+		time.Sleep(time.Hour)
+		close(f.quit)
+		synctest.Wait()
+		want := []string{
+			"1h0m2s: signal 9 to process 1, born 101, for a", `1h0m2s: timer "a" of process 1 (local rank 0) ran out: it was sent signal 9 (SIGKILL)`,
+			"1h0m3s: signal 9 to process 1, born 101, for b", `1h0m3s: timer "b" of process 1 (local rank 0) ran out: it was sent signal 9 (SIGKILL)`,
+		}
+		if !slices.Equal(k.record, want) {
+			t.Errorf("got\n%s\nwant\n%s", strings.Join(k.record, "\n"), strings.Join(want, "\n"))
+		}
+	})
 }
 
 func TestExitAfterATimer(t *testing.T) {

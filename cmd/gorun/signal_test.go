@@ -78,7 +78,7 @@ func (j *job) signal(sig syscall.Signal) {
 	}
 }
 
-// end waits for gorun, and wants this exit code and these words of its own on stderr.
+// end waits for gorun, and wants this exit code and these words of its own on stderr, beside the answers to signals.
 func (j *job) end(code int, stderr string) {
 	j.t.Helper()
 	for j.lines.Scan() {
@@ -93,7 +93,7 @@ func (j *job) end(code int, stderr string) {
 	}
 	var own strings.Builder // without the workers' lines
 	for line := range strings.Lines(j.stderr.String()) {
-		if !strings.HasPrefix(line, "[") {
+		if _, answer, _ := strings.Cut(line, "[WARN]  gorun: signal "); !strings.HasPrefix(line, "[") && answer == "" {
 			own.WriteString(line)
 		}
 	}
@@ -149,6 +149,14 @@ func TestSecondInterruptKills(t *testing.T) {
 	j.expect("no")
 	j.signal(syscall.SIGTERM)
 	j.end(130, "gorun: stopped by signal 2 (SIGINT); 2 workers did not stop by themselves and were killed\n")
+	for _, want := range []string{
+		"gorun: signal 2 (SIGINT): stopping 2 workers, and killing what has not ended in 10m0s. Another signal kills at once\n",
+		"gorun: signal 15 (SIGTERM): killing 2 workers\n",
+	} {
+		if n := strings.Count(j.stderr.String(), want); n != 1 {
+			t.Errorf("%q comes %d times in %q", want, n, j.stderr.String())
+		}
+	}
 }
 
 // TestSignalsToTheEnd: whenever they come, the temporary files go, of which there are enough here to take some time.

@@ -146,6 +146,12 @@ func (g *Guard) Kill() { g.send(command{Verb: verbKill}) }
 // Signal makes the guard pass sig on to the workers.
 func (g *Guard) Signal(sig syscall.Signal) { g.send(command{Verb: verbSignal, Signal: int(sig)}) }
 
+// Suspend makes the guard suspend all that it guards; Next will tell when that is done. Time does not count then.
+func (g *Guard) Suspend() { g.send(command{Verb: verbSuspend}) }
+
+// Resume undoes Suspend.
+func (g *Guard) Resume() { g.send(command{Verb: verbResume}) }
+
 // send fails only when the guard is gone, which Next tells.
 func (g *Guard) send(c command) {
 	g.sending.Lock()

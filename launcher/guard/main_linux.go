@@ -98,6 +98,8 @@ type gang struct {
 	phase     phase
 	signal    syscall.Signal   // to stop with
 	grace     <-chan time.Time // nil until a stop is asked
+	graceEnds time.Time
+	suspended *suspension      // nil: the gang is not
 	patience  time.Duration    // with processes that have got SIGKILL
 	hopeless  <-chan time.Time // it is over; nil until they are killed
 	agentLost bool
@@ -119,6 +121,10 @@ func (g *gang) loop(fromAgent *json.Decoder) {
 			g.send(Event{Gone: true})
 			return
 		}
+		grace, hopeless := g.grace, g.hopeless
+		if g.suspended != nil {
+			grace, hopeless = nil, nil
+		}
 		select {
 		case <-exited:
 			g.reap()
@@ -131,11 +137,12 @@ func (g *gang) loop(fromAgent *json.Decoder) {
 			if !ok {
 				commands, g.agentLost = nil, true
 				c.Verb = verbKill
+				g.resume()
 			}
 			g.obey(c)
-		case <-g.grace:
+		case <-grace:
 			g.happened(graceOver)
-		case <-g.hopeless:
+		case <-hopeless:
 			g.leaveStuck()
 		}
 	}
@@ -145,11 +152,15 @@ func (g *gang) obey(c command) {
 	switch {
 	case c.Verb == verbSignal:
 		g.signalWorkers(syscall.Signal(c.Signal))
+	case c.Verb == verbSuspend:
+		g.suspend()
+	case c.Verb == verbResume:
+		g.resume()
 	case c.Verb == verbKill || c.Grace <= 0:
 		g.happened(killAsked)
 	case g.phase == running:
 		g.signal = syscall.Signal(c.Signal)
-		g.grace = time.After(c.Grace)
+		g.startGrace(c.Grace)
 		g.happened(stopAsked)
 	}
 }

@@ -41,6 +41,12 @@ func (g *Guard) Kill() {}
 // Signal does nothing on this system.
 func (g *Guard) Signal(syscall.Signal) {}
 
+// Suspend does nothing on this system.
+func (g *Guard) Suspend() {}
+
+// Resume does nothing on this system.
+func (g *Guard) Resume() {}
+
 // Close does nothing on this system.
 func (g *Guard) Close() {}
 

@@ -44,9 +44,11 @@ const socketFD = 3
 type verb string
 
 const (
-	verbStop   verb = "stop"   // end the gang with Signal, after Grace with SIGKILL
-	verbKill   verb = "kill"   // end it with SIGKILL
-	verbSignal verb = "signal" // pass Signal on
+	verbStop    verb = "stop"    // end the gang with Signal, after Grace with SIGKILL
+	verbKill    verb = "kill"    // end it with SIGKILL
+	verbSignal  verb = "signal"  // pass Signal on
+	verbSuspend verb = "suspend" // suspend all, and let no time count until verbResume
+	verbResume  verb = "resume"  // continue those that verbSuspend has suspended
 )
 
 type command struct {
@@ -62,6 +64,7 @@ type Event struct {
 	Exit       *Exit       `json:",omitempty"`
 	Left       []int       `json:",omitempty"` // pids that may not be killed: they are another user's
 	Stuck      []int       `json:",omitempty"` // pids that SIGKILL has not ended
+	Suspended  bool        `json:",omitempty"` // all are, as asked
 	Warning    string      `json:",omitempty"` // for people to read
 	Gone       bool        `json:",omitempty"` // no descendant is left but those of Left and Stuck
 }

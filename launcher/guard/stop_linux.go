@@ -32,16 +32,12 @@ func (g *gang) signalSessions(sig syscall.Signal) {
 		_ = syscall.Kill(-pid, sig) // fails if all in it are dead, or other users'
 		_ = syscall.Kill(-pid, syscall.SIGCONT)
 	}
-	type process struct {
-		pid  int
-		born uint64
-	}
-	told := map[process]bool{}
+	told := map[processID]bool{}
 	for fresh := true; fresh; {
 		fresh = false
 		for _, p := range g.members() {
 			_, led := g.workers[p.Group]
-			if key := (process{p.Pid, p.StartTicks}); !led && !told[key] {
+			if key := (processID{p.Pid, p.StartTicks}); !led && !told[key] {
 				fresh, told[key] = true, true
 				_, _ = p.Signal(sig), p.Signal(syscall.SIGCONT) // it may have ended, or be another user's
 			}

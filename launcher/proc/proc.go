@@ -15,6 +15,7 @@ type Process struct {
 	Pid, Parent    int
 	Group, Session int
 	Zombie         bool   // dead and not yet reaped
+	Suspended      bool   // by a signal, or a tracer
 	StartTicks     uint64 // since boot
 }
 
@@ -40,6 +41,7 @@ func parseStat(b []byte) (Process, bool) {
 	errs[5] = err
 	// The main thread alone may have ended, which looks like a zombie but for the number of threads.
 	p.Zombie = fields[0] == "Z" && threads <= 1
+	p.Suspended = fields[0] == "T" || fields[0] == "t"
 	for _, err := range errs {
 		if err != nil {
 			return Process{}, false

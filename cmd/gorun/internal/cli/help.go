@@ -43,6 +43,7 @@ var exitCodes = []struct{ code, meaning string }{
 	{"126", "the program cannot be executed"},
 	{"127", "there is no such program"},
 	{"128+S", "gorun got signal S, and not all workers exited 0"},
+	{"141", "nobody reads the output any more; the workers were stopped"},
 }
 
 // help is the text of --help.

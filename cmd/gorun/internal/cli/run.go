@@ -104,6 +104,10 @@ func runJob(ctx context.Context, o *options, command []string, std *stdio, stdou
 	}
 	config.Start, config.Logger = start, logger
 	config.Interrupts, config.Signals = interrupts, signals
+	config.Suspends, config.Suspend = notify(o.held()), suspend
+	if o.elastic() {
+		config.Lease = o.conf.ttl()
+	}
 	return agent.Run(ctx, config)
 }
 

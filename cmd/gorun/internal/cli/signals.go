@@ -7,12 +7,14 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
 
 var (
 	stopSignals = []os.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT}
+	holdSignals = []os.Signal{syscall.SIGTSTP, syscall.SIGTTOU} // suspend the job
 	passSignals = []os.Signal{syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH, syscall.SIGCONT}
 
 	// signalChoices are those that somebody may want to end a job with; any other that can be caught will do as well.
@@ -45,8 +47,26 @@ func setSignals(o *options, s string) error {
 }
 
 // passed are the signals that go to the workers without ending the job.
-func (o *options) passed() []os.Signal {
-	return slices.DeleteFunc(slices.Clone(passSignals), func(s os.Signal) bool { return slices.Contains(o.stopSignals, s) })
+func (o *options) passed() []os.Signal { return o.butToStop(passSignals) }
+
+// held are the signals that suspend the job. Who starts gorun may have seen to it that nothing does.
+func (o *options) held() []os.Signal {
+	return slices.DeleteFunc(o.butToStop(holdSignals), signal.Ignored)
+}
+
+func (o *options) butToStop(list []os.Signal) []os.Signal {
+	return slices.DeleteFunc(slices.Clone(list), func(s os.Signal) bool { return slices.Contains(o.stopSignals, s) })
+}
+
+// suspend suspends this process until somebody continues it, and returns how long that took.
+func suspend() time.Duration {
+	continued := make(chan os.Signal, 1)
+	signal.Notify(continued, syscall.SIGCONT)
+	defer signal.Stop(continued)
+	begun := time.Now()
+	_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP) // one may do that to oneself
+	<-continued
+	return time.Since(begun)
 }
 
 // notify delivers the signals on a list.

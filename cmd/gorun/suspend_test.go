@@ -1,0 +1,112 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gorun/gorun/launcher/proc"
+)
+
+// awaitSuspended waits until a process is suspended, or is not: nobody tells.
+func awaitSuspended(t *testing.T, pid int, want bool) {
+	t.Helper()
+	for begun := time.Now(); ; time.Sleep(5 * time.Millisecond) {
+		p, ok := proc.Read(pid)
+		if ok && p.Suspended == want {
+			return
+		}
+		if !ok || time.Since(begun) > patience {
+			t.Fatalf("process %d: suspended %t, is there %t", pid, p.Suspended, ok)
+		}
+	}
+}
+
+// pidsIn waits for files that hold pids.
+func pidsIn(t *testing.T, dir string, names ...string) (pids []int) {
+	t.Helper()
+	for _, name := range names {
+		path := filepath.Join(dir, name)
+		awaitFile(t, path)
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		pids = append(pids, pid)
+	}
+	return pids
+}
+
+// TestSuspendedJob: SIGTSTP suspends the workers, what they have started in sessions of their own, and gorun; SIGCONT
+// continues all of them but what was suspended before. The grace period of a stop that was under way does not run out.
+func TestSuspendedJob(t *testing.T) {
+	t.Parallel()
+	if isIgnored(t, syscall.SIGTSTP) {
+		t.Skip("SIGTSTP is ignored by who started this test, and so it stays")
+	}
+	dir := t.TempDir()
+	const write = `echo $$ >x.$0; mv x.$0 pid.$0; `
+	j := startJob(t, `cd `+dir+`
+		setsid sh -c '`+write+`while :; do sleep 0.01; done' helper$RANK &
+		setsid sh -c '`+write+`while :; do sleep 0.01; done' still$RANK &
+		echo $$ >x.$RANK; mv x.$RANK pid.$RANK
+		trap 'echo asked; until [ -e finish ]; do sleep 0.01; done; exit 7' TERM
+		while :; do sleep 0.01; done`, "--shutdown-timeout=3")
+	running := pidsIn(t, dir, "pid.0", "pid.1", "pid.helper0", "pid.helper1")
+	still := pidsIn(t, dir, "pid.still0", "pid.still1")
+	for _, pid := range still { // somebody looks at them
+		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+		awaitSuspended(t, pid, true)
+	}
+	hold := func() {
+		j.signal(syscall.SIGTSTP)
+		for _, pid := range append(running, j.cmd.Process.Pid) {
+			awaitSuspended(t, pid, true)
+		}
+	}
+	goOn := func() {
+		j.signal(syscall.SIGCONT)
+		for _, pid := range append(running, j.cmd.Process.Pid) {
+			awaitSuspended(t, pid, false)
+		}
+	}
+	hold()
+	goOn()
+	for _, pid := range still {
+		awaitSuspended(t, pid, true)
+	}
+	j.signal(syscall.SIGTERM)
+	j.expect("asked")
+	hold()
+	time.Sleep(4 * time.Second) // longer than the grace period: only time can show that it does not count
+	goOn()
+	if err := os.WriteFile(filepath.Join(dir, "finish"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	j.end(143, "gorun: stopped by signal 15 (SIGTERM)\n")
+}
+
+// isIgnored: a process inherits what is ignored.
+func isIgnored(t *testing.T, sig syscall.Signal) bool {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "sed", "-n", `s/^SigIgn:\t//p`, "/proc/self/status").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	mask, err := strconv.ParseUint(strings.TrimSpace(string(out)), 16, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return mask&(1<<(sig-1)) != 0
+}

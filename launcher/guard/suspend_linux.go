@@ -1,0 +1,67 @@
+package guard
+
+import (
+	"syscall"
+	"time"
+
+	"github.com/gorun/gorun/launcher/proc"
+)
+
+// A suspension is from verbSuspend to verbResume.
+type suspension struct {
+	processes []proc.Process // that were suspended for it
+	grace     time.Duration  // that was left
+}
+
+// processID is what no other process ever has.
+type processID struct {
+	pid  int
+	born uint64
+}
+
+// suspend suspends all descendants that are not suspended already, parents first, until none is left that was not there
+// before. The clock of the gang stands still.
+func (g *gang) suspend() {
+	if g.suspended == nil {
+		g.suspended = &suspension{grace: time.Until(g.graceEnds)}
+	}
+	if g.phase != killing {
+		seen := map[processID]bool{}
+		for fresh := true; fresh; {
+			fresh = false
+			for _, p := range g.descendants() {
+				if id := (processID{p.Pid, p.StartTicks}); !p.Zombie && !p.Suspended && !seen[id] {
+					fresh, seen[id] = true, true
+					if p.Signal(syscall.SIGSTOP) == nil { // else it has ended, or is another user's
+						g.suspended.processes = append(g.suspended.processes, p)
+					}
+				}
+			}
+		}
+	}
+	g.send(Event{Suspended: true})
+}
+
+// resume undoes suspend.
+func (g *gang) resume() {
+	was := g.suspended
+	if was == nil {
+		return
+	}
+	g.suspended = nil
+	for _, p := range was.processes {
+		_ = p.Signal(syscall.SIGCONT) // it may have been killed
+	}
+	if g.grace != nil {
+		g.startGrace(was.grace)
+	}
+	if g.hopeless != nil {
+		g.hopeless = time.After(g.patience)
+	}
+}
+
+// startGrace gives the gang some time to stop.
+func (g *gang) startGrace(d time.Duration) {
+	g.graceEnds = time.Now().Add(d)
+	g.grace = time.After(d)
+}

@@ -1,0 +1,84 @@
+package launcher
+
+import (
+	"sync"
+	"time"
+)
+
+// suspendPatience is how long the suspension of a gang is waited for.
+const suspendPatience = 2 * time.Second
+
+// A clock is what the agent's side of a gang knows of time that does not count while the gang is suspended.
+type clock struct {
+	mu       sync.Mutex
+	answerBy time.Time // when a guard that has not told the gang's end is given up; zero: it has time
+}
+
+// Suspend suspends every process of the gang, but for those that are suspended already, and returns when that is done. From
+// now to Resume no time counts: no grace period, and no worker's timer, runs out.
+func (g *Gang) Suspend() {
+	g.timerFile.hold()
+	g.guard.AnswerBy(time.Time{})
+	select {
+	case <-g.suspended: // of an earlier time, when it came late
+	default:
+	}
+	g.guard.Suspend()
+	select {
+	case <-g.suspended:
+	case <-g.followed:
+	case <-time.After(suspendPatience):
+		g.spec.warn("the workers may not all be suspended: their guard does not answer")
+	}
+}
+
+// Resume continues what Suspend has suspended. All time limits move by the time that has passed.
+func (g *Gang) Resume(passed time.Duration) {
+	g.timerFile.goOn(passed)
+	g.guard.Resume()
+	g.clock.mu.Lock()
+	defer g.clock.mu.Unlock()
+	if !g.clock.answerBy.IsZero() {
+		g.clock.answerBy = g.clock.answerBy.Add(passed)
+		g.guard.AnswerBy(g.clock.answerBy)
+	}
+}
+
+// answerIn gives up a guard that has not told the gang's end when that is due: some time after all are to be killed.
+func (g *Gang) answerIn(grace time.Duration) {
+	g.clock.mu.Lock()
+	defer g.clock.mu.Unlock()
+	g.clock.answerBy = time.Now().Add(grace + g.spec.killPatience() + guardPatience)
+	g.guard.AnswerBy(g.clock.answerBy)
+}
+
+// guardPatience is how much later than its workers' time is over a guard may tell so.
+const guardPatience = 5 * time.Second
+
+// hold lets no timer run out until goOn.
+func (f *timerFile) hold() {
+	if f == nil {
+		return
+	}
+	select {
+	case f.holds <- struct{}{}:
+	case <-f.quit:
+	}
+}
+
+// goOn moves all timers by the time that has passed since hold: those that were set before, too, and have not been read
+// yet.
+func (f *timerFile) goOn(passed time.Duration) {
+	if f == nil {
+		return
+	}
+	select {
+	case f.passed <- passed:
+	case <-f.quit:
+		return
+	}
+	select {
+	case <-f.moved:
+	case <-f.quit:
+	}
+}
