@@ -59,6 +59,8 @@ var (
 	ErrWrongToken = errors.New("wrong token")
 	// ErrNotGorun says that the other end does not speak this protocol at all.
 	ErrNotGorun = errors.New("not a gorun connection")
+
+	errLongField = fmt.Errorf("handshake: a field of more than %d bytes", MaxHello)
 )
 
 // A RefusedError is what the dialer gets when the acceptor, which holds the same token, does not want it.
@@ -209,7 +211,7 @@ func readField(conn net.Conn) ([]byte, error) {
 	}
 	n := int(binary.BigEndian.Uint16(size[:]))
 	if n > MaxHello {
-		return nil, fmt.Errorf("handshake: field of %d bytes: the most is %d", n, MaxHello)
+		return nil, errLongField
 	}
 	field := make([]byte, n)
 	return field, read(conn, field)

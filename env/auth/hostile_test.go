@@ -162,8 +162,8 @@ func TestStrangers(t *testing.T) {
 		})
 	}
 	t.Run("lying length", func(t *testing.T) {
-		if _, err := Accept(&scripted{in: lying}, token, welcome); err == nil || !strings.Contains(err.Error(), "65535 bytes") {
-			t.Errorf("Accept: %v; want an error that names the length", err)
+		if _, err := Accept(&scripted{in: lying}, token, welcome); err == nil || !strings.Contains(err.Error(), "more than 256 bytes") {
+			t.Errorf("Accept: %v; want one that says so", err)
 		}
 	})
 }

@@ -1,0 +1,100 @@
+package admission
+
+import (
+	"container/list"
+	"net"
+	"net/netip"
+	"syscall"
+	"time"
+)
+
+// A Conn is a connection that has to prove itself until Admit.
+type Conn struct {
+	net.Conn
+	listener *Listener
+	source   netip.Prefix
+	late     *time.Timer
+
+	// The listener's mutex guards what follows.
+	in     *queue // nil: it has been admitted, dropped or closed
+	place  *list.Element
+	order  uint64
+	spoke  time.Time
+	reason error // why it was dropped
+}
+
+// Admit says that the other end has proven itself. After false it is too late: the connection has been dropped.
+func (c *Conn) Admit() bool { return c.listener.leave(c, nil) }
+
+// TurnedAway notes that the other end has been refused, or has failed to prove itself, with err. One that has hung up has not been
+// turned away.
+func (c *Conn) TurnedAway(err error) {
+	c.listener.mu.Lock()
+	noted := c.reason != nil // when it was dropped
+	c.listener.mu.Unlock()
+	if !noted && !HungUp(err) {
+		c.listener.tally.add(c.RemoteAddr(), err)
+	}
+}
+
+// NetConn is the connection itself, for use after Admit.
+func (c *Conn) NetConn() net.Conn { return c.Conn }
+
+// Close closes the connection.
+func (c *Conn) Close() error {
+	c.listener.leave(c, nil)
+	return c.Conn.Close()
+}
+
+// Read reads. The error says so if the connection has been dropped.
+func (c *Conn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	return n, c.explain(err)
+}
+
+// Write writes. The error says so if the connection has been dropped.
+func (c *Conn) Write(b []byte) (int, error) {
+	n, err := c.Conn.Write(b)
+	return n, c.explain(err)
+}
+
+func (c *Conn) explain(err error) error {
+	if err == nil {
+		return nil
+	}
+	c.listener.mu.Lock()
+	defer c.listener.mu.Unlock()
+	if c.reason != nil {
+		return c.reason
+	}
+	return err
+}
+
+// listen reports whether there is something to read, or nothing will be. It may wait for that.
+func (c *Conn) listen(wait bool) (speaks, gone bool) {
+	s, ok := c.Conn.(syscall.Conn)
+	if !ok {
+		return true, false // its reader finds out
+	}
+	raw, err := s.SyscallConn()
+	if err != nil {
+		return false, true
+	}
+	err = raw.Read(func(fd uintptr) bool {
+		speaks, gone = peek(int(fd))
+		return speaks || gone || !wait
+	})
+	return speaks, gone || err != nil
+}
+
+// number is the connection's descriptor; 0 if it has none.
+func number(conn net.Conn) (n int) {
+	s, ok := conn.(syscall.Conn)
+	if !ok {
+		return 0
+	}
+	if raw, err := s.SyscallConn(); err == nil {
+		_ = raw.Control(func(fd uintptr) { n = int(fd) })
+	}
+	return n
+}

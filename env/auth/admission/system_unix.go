@@ -1,0 +1,33 @@
+//go:build unix
+
+package admission
+
+import (
+	"errors"
+	"syscall"
+)
+
+// descriptors is how many this process may have. The Go runtime has raised the soft limit to the hard one, and gives children
+// the one that was there before.
+func descriptors() int {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return 256 // what any system allows
+	}
+	return int(min(uint64(limit.Cur), 1<<20))
+}
+
+// peek looks for what is there to read. gone: nothing is, and nothing will be.
+func peek(fd int) (speaks, gone bool) {
+	var b [1]byte
+	for {
+		n, _, err := syscall.Recvfrom(fd, b[:], syscall.MSG_PEEK)
+		switch {
+		case errors.Is(err, syscall.EINTR):
+		case errors.Is(err, syscall.EAGAIN):
+			return false, false
+		default:
+			return err == nil && n > 0, err != nil || n == 0
+		}
+	}
+}

@@ -1,0 +1,86 @@
+package admission
+
+import (
+	"errors"
+	"net"
+	"sync"
+	"time"
+)
+
+const (
+	// kinds is how many kinds of strangers have a line of their own.
+	kinds = 8
+	// firstPeriod and longestPeriod are between two lines with the number of those that had none.
+	firstPeriod, longestPeriod = time.Minute, time.Hour
+)
+
+// A tally lets strangers fill no log: the first of a kind has a line, and of the others there is a number now and then.
+type tally struct {
+	log func(msg string, args ...any)
+
+	mu     sync.Mutex
+	told   map[string]bool
+	more   int
+	from   string // the last one
+	reason string
+	period time.Duration
+	timer  *time.Timer // runs while more is not 0
+	closed bool
+}
+
+// add notes one that is turned away. from may be nil.
+func (t *tally) add(from net.Addr, err error) {
+	reason, name := cause(err).Error(), ""
+	if from != nil {
+		name = from.String()
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return
+	}
+	if !t.told[reason] && len(t.told) < kinds {
+		if t.told == nil {
+			t.told, t.period = make(map[string]bool), firstPeriod
+		}
+		t.told[reason] = true
+		t.log("turned away a connection", "from", name, "reason", reason)
+		return
+	}
+	t.more++
+	t.from, t.reason = name, reason
+	if t.timer == nil {
+		t.timer = time.AfterFunc(t.period, t.sum)
+	}
+}
+
+// sum tells the number.
+func (t *tally) sum() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.timer == nil {
+		return
+	}
+	t.timer = nil
+	t.log("turned away more connections", "number", t.more, "last", t.from, "reason", t.reason)
+	t.more, t.period = 0, min(2*t.period, longestPeriod)
+}
+
+// close tells what has not been told.
+func (t *tally) close() {
+	t.mu.Lock()
+	t.closed = true
+	if t.timer != nil {
+		t.timer.Stop()
+	}
+	t.mu.Unlock()
+	t.sum()
+}
+
+// cause is err without the addresses of the connection, which differ each time.
+func cause(err error) error {
+	if op, ok := errors.AsType[*net.OpError](err); ok {
+		return op.Err
+	}
+	return err
+}
