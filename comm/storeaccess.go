@@ -9,6 +9,7 @@ import (
 
 	"github.com/gorun/gorun/comm/transport/tcp"
 	"github.com/gorun/gorun/env/auth"
+	"github.com/gorun/gorun/env/auth/admission"
 )
 
 // What a client asks for in the handshake; the number is the version of the format.
@@ -56,13 +57,18 @@ func (a *storeAccess) dial(ctx context.Context, conn net.Conn) (net.Conn, error)
 	return secured, secured.HandshakeContext(ctx)
 }
 
+// allow says whether the client at the other end of conn may try to prove itself.
+func (a *storeAccess) allow(conn net.Conn) error {
+	if from, ok := conn.RemoteAddr().(*net.TCPAddr); ok && len(a.token) == 0 && !from.IP.IsLoopback() {
+		return errors.New("it comes from the network and there is no token")
+	}
+	return nil
+}
+
 // accept lets the client at the other end of conn prove itself, and returns the connection to go on with. admit may still
 // refuse it.
-func (a *storeAccess) accept(conn net.Conn, admit func() error) (net.Conn, error) {
-	if from, ok := conn.RemoteAddr().(*net.TCPAddr); ok && len(a.token) == 0 && !from.IP.IsLoopback() {
-		return nil, errors.New("it comes from the network and there is no token")
-	}
-	noticeLoss(conn)
+func (a *storeAccess) accept(conn *admission.Conn, admit func() error) (net.Conn, error) {
+	noticeLoss(conn.NetConn())
 	want := a.hello(conn)
 	_, err := auth.Accept(conn, a.token, func(hello []byte) ([]byte, error) {
 		switch got := string(hello); got {
@@ -76,10 +82,12 @@ func (a *storeAccess) accept(conn net.Conn, admit func() error) (net.Conn, error
 		}
 	})
 	if err != nil || want == storeHello {
-		return conn, err
+		return conn.NetConn(), err
 	}
-	secured := tls.Server(conn, a.identity.ServerTLS())
-	return secured, secured.Handshake()
+	ctx, cancel := context.WithTimeout(context.Background(), admission.DefaultTime)
+	defer cancel()
+	secured := tls.Server(conn.NetConn(), a.identity.ServerTLS())
+	return secured, secured.HandshakeContext(ctx)
 }
 
 // noticeLoss lets conn end soon after the machine at its other end has vanished, as the streams between ranks do.

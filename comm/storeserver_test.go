@@ -183,19 +183,18 @@ func TestStrangersAreTurnedAwayAndDisturbNobody(t *testing.T) {
 	if sum, err := watcher.Add(t.Context(), "sum", 0); err != nil || sum != want {
 		t.Errorf("the real clients have counted to %d, the store to %d, %v", want, sum, err)
 	}
-	if n := strings.Count(log.String(), "turned a connection away"); n != 1 {
-		t.Errorf("the log speaks of %d strangers aloud; want 1:\n%s", n, log)
+	if n := strings.Count(log.String(), "turned away a connection"); n != 3 { // no gorun, a field that is too long, a wrong token
+		t.Errorf("the log speaks of %d kinds of strangers; want 3:\n%s", n, log)
 	}
 }
 
 func TestSilentConnectionsCannotKeepOthersOut(t *testing.T) {
 	leaveNothing(t)
 	server := serveStore(t, "secret")
-	for range 140 { // more than may shake hands at once
+	for range 1500 { // more than may shake hands at once
 		rude(t, server)
 	}
-	// The silent ones have 10 s, but less once they are many.
-	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second) // the silent ones have more
 	defer cancel()
 	s, err := comm.NewTCPStore(ctx, server.Addr(), []byte("secret"))
 	if err != nil {

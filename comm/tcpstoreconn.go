@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/env/auth"
+	"github.com/gorun/gorun/env/auth/admission"
 )
 
 // A storeCall is a request that is under way.
@@ -191,12 +192,11 @@ func isOver(ctx context.Context) bool {
 }
 
 func dialStoreOnce(ctx context.Context, addr string, access storeAccess) (net.Conn, error) {
-	dialer := net.Dialer{Timeout: storeHandshake}
-	conn, err := dialer.DialContext(ctx, "tcp", addr)
+	conn, err := admission.Connect(ctx, new(net.Dialer).DialContext, "tcp", addr)
 	if err != nil {
 		return nil, err
 	}
-	_ = conn.SetDeadline(time.Now().Add(storeHandshake))
+	_ = conn.SetDeadline(time.Now().Add(admission.DefaultTime))
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Now()) })
 	stream, err := access.dial(ctx, conn)
 	if !stop() && err == nil {

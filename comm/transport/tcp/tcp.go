@@ -3,8 +3,8 @@
 // several where one would not carry what the network does, see connections.
 //
 // Every connection opens with a mutual challenge on the job's token (package auth), so that a stranger, a port
-// scanner or a worker of another job is turned away before it can send a frame. What has not proven itself costs
-// at most maxUnproven connections for handshakeTimeout.
+// scanner or a worker of another job is turned away before it can send a frame. Package admission bounds what those cost who
+// have not proven themselves.
 package tcp
 
 import (
@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"net"
 	"sync"
 	"syscall"
@@ -19,11 +20,11 @@ import (
 
 	"github.com/gorun/gorun/comm/transport"
 	"github.com/gorun/gorun/env/auth"
+	"github.com/gorun/gorun/env/auth/admission"
 )
 
 const (
-	handshakeTimeout = 10 * time.Second
-	maxUnproven      = 128
+	handshakeTimeout = admission.DefaultTime
 	firstPause       = 10 * time.Millisecond
 	longestPause     = 500 * time.Millisecond
 )
@@ -45,13 +46,12 @@ type Config struct {
 
 // Transport implements transport.Transport over TCP.
 type Transport struct {
-	cfg     Config
-	ln      net.Listener
-	ctx     context.Context // ends with Close
-	stop    context.CancelFunc
-	wg      sync.WaitGroup
-	unknown chan struct{} // a slot for every connection that has not proven itself
-	stripe  int           // see bundle
+	cfg    Config
+	ln     net.Listener
+	ctx    context.Context // ends with Close
+	stop   context.CancelFunc
+	wg     sync.WaitGroup
+	stripe int // see bundle
 
 	gatherings gatherings
 }
@@ -64,7 +64,7 @@ func New(ln net.Listener, cfg Config) *Transport {
 	if cfg.Near == nil {
 		cfg.Near = OnOneMachine
 	}
-	t := &Transport{cfg: cfg, ln: ln, unknown: make(chan struct{}, maxUnproven), stripe: stripe}
+	t := &Transport{cfg: cfg, ln: ln, stripe: stripe}
 	t.ctx, t.stop = context.WithCancel(context.Background())
 	return t
 }
@@ -74,38 +74,17 @@ func (t *Transport) Addr() net.Addr { return t.ln.Addr() }
 
 // Serve implements transport.Transport.
 func (t *Transport) Serve(h transport.Handler) {
-	t.wg.Add(1)
-	go func() {
-		defer t.wg.Done()
+	ln := admission.Listen(t.ln, admission.Config{Log: t.cfg.Log.With("rank", t.cfg.Rank).Info})
+	t.ln = ln
+	t.wg.Go(func() {
 		for {
-			conn, err := t.ln.Accept()
-			if t.ctx.Err() != nil {
-				if err == nil {
-					_ = conn.Close()
-				}
-				return
-			}
+			conn, err := ln.AcceptConn()
 			if err != nil {
-				t.cfg.Log.Warn("cannot accept a connection", "error", err)
-				select { // most likely out of descriptors: let some go
-				case <-time.After(longestPause):
-				case <-t.ctx.Done():
-				}
-				continue
-			}
-			select {
-			case t.unknown <- struct{}{}:
-			case <-t.ctx.Done():
-				_ = conn.Close()
 				return
 			}
-			t.wg.Add(1)
-			go func() {
-				defer t.wg.Done()
-				t.accept(conn, h)
-			}()
+			t.wg.Go(func() { t.accept(conn, h) })
 		}
-	}()
+	})
 }
 
 // Close implements transport.Transport.
@@ -119,17 +98,24 @@ func (t *Transport) Close() error {
 	return err
 }
 
-// accept runs the handshake with whoever opened conn, and hands a peer to h once its stream is whole.
-func (t *Transport) accept(conn net.Conn, h transport.Handler) {
+// accept runs the handshake with whoever opened c, and hands a peer to h once its stream is whole.
+func (t *Transport) accept(c *admission.Conn, h transport.Handler) {
+	conn := c.NetConn()
 	defer context.AfterFunc(t.ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })()
-	_ = conn.SetDeadline(time.Now().Add(handshakeTimeout))
 	var from hello
 	var whole *gathering
 	admitted := false
-	_, err := auth.Accept(conn, t.cfg.Token, func(said []byte) (reply []byte, err error) {
+	_, err := auth.Accept(c, t.cfg.Token, func(said []byte) (reply []byte, err error) {
 		switch from, err = t.checkHello(said); {
 		case err != nil:
 			return nil, err
+		case !c.Admit():
+			return nil, net.ErrClosed
+		}
+		_ = conn.SetDeadline(time.Now().Add(handshakeTimeout)) // for what is left to do
+		switch {
+		case t.ctx.Err() != nil:
+			return nil, net.ErrClosed
 		case from.part > 0:
 			return replyWelcome, t.gatherings.add(from, nil)
 		case !h.Admit(int(from.rank)):
@@ -138,7 +124,6 @@ func (t *Transport) accept(conn net.Conn, h transport.Handler) {
 		admitted, whole = true, t.gatherings.begin(from)
 		return replyWelcome, nil
 	})
-	<-t.unknown
 	switch {
 	case err == nil && from.part > 0:
 		if err = t.gatherings.add(from, conn); err == nil {
@@ -150,9 +135,9 @@ func (t *Transport) accept(conn net.Conn, h transport.Handler) {
 		}
 	}
 	if err != nil && t.ctx.Err() == nil {
-		t.cfg.Log.Info("turned away a connection", "from", conn.RemoteAddr().String(), "reason", err)
+		c.TurnedAway(err)
 	}
-	_ = conn.Close()
+	_ = c.Close()
 	if admitted {
 		h.Connected(int(from.rank), nil)
 	}
@@ -192,7 +177,7 @@ func (t *Transport) Dial(ctx context.Context, rank int) (net.Conn, error) {
 			return conn, err
 		}
 		select {
-		case <-time.After(pause):
+		case <-time.After(pause/2 + rand.N(pause)): // those who were sent away together are not to come back together
 		case <-ctx.Done():
 			return nil, fmt.Errorf("%w (last error: %w)", context.Cause(ctx), err)
 		}
@@ -244,7 +229,7 @@ func (t *Transport) connect(ctx context.Context, rank int) (net.Conn, error) {
 // call opens one connection and says h, in which it completes how many there will be.
 func (t *Transport) call(ctx context.Context, h *hello) (net.Conn, error) {
 	address := t.cfg.Peers[h.to]
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
+	conn, err := admission.Connect(ctx, new(net.Dialer).DialContext, "tcp", address)
 	if err != nil {
 		return nil, err
 	}
