@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/comm/transport"
-	"github.com/gorun/gorun/env/auth"
 )
 
 // A Place is a rank's in a world.
@@ -153,22 +152,13 @@ func (p Place) Call(ctx context.Context, address string, token []byte, to int) (
 	if err := joinFences(); err != nil {
 		return nil, err
 	}
-	c, err := new(net.Dialer).DialContext(ctx, "unix", address)
+	socket, reply, err := ask(ctx, address, token, p.hello(to))
 	if err != nil {
 		return nil, err
 	}
-	socket := c.(*net.UnixConn)
 	defer context.AfterFunc(ctx, func() { _ = socket.SetDeadline(time.Unix(1, 0)) })()
 	defer func() { _ = socket.Close() }()
-	return p.connect(socket, token, to)
-}
-
-func (p Place) connect(socket *net.UnixConn, token []byte, to int) (net.Conn, error) {
-	reply, err := auth.Dial(socket, token, p.hello(to))
-	switch {
-	case err != nil:
-		return nil, err
-	case string(reply) == string(replyCrossed):
+	if string(reply) == string(replyCrossed) {
 		return nil, transport.ErrCrossed
 	}
 	segment, err := receive(socket)

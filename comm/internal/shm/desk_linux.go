@@ -15,26 +15,22 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gorun/gorun/env/auth"
+	"github.com/gorun/gorun/env/auth/admission"
 )
 
-const (
-	// handshakeTimeout is how long a stranger may take to prove that it is none.
-	handshakeTimeout = 10 * time.Second
-	// maxCallers bounds the connections that a desk has open at a time.
-	maxCallers = 1024
-)
+// handshakeTimeout is how long a caller that has proven itself may take for each step.
+const handshakeTimeout = admission.DefaultTime
 
 // A Desk hands segments to other ranks of this machine, which name them by a key, and takes their calls for streams. It listens
 // on an abstract Unix socket: that has no file which could be left behind, and only processes of this machine and network
-// namespace reach it. Callers prove that they know the token (package auth), and run for the same user.
+// namespace reach it. Callers run for the same user, and prove that they know the token (package auth).
 type Desk struct {
-	ln    *net.UnixListener
+	ln    *admission.Listener
 	token []byte
 	log   *slog.Logger
 	ctx   context.Context // ends with Close
 	stop  context.CancelFunc
 	wg    sync.WaitGroup
-	slots chan struct{} // one for every caller
 
 	mu     sync.Mutex
 	offers map[uint64]*Segment
@@ -48,9 +44,8 @@ func OpenDesk(token []byte, log *slog.Logger) (*Desk, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Desk{
-		ln: ln, token: token, log: log, slots: make(chan struct{}, maxCallers), offers: map[uint64]*Segment{}, taken: make(chan struct{}),
-	}
+	d := &Desk{token: token, log: log, offers: map[uint64]*Segment{}, taken: make(chan struct{})}
+	d.ln = admission.Listen(ln, admission.Config{Allow: sameUser, Log: log.With("port", "shared memory").Info})
 	d.ctx, d.stop = context.WithCancel(context.Background())
 	d.wg.Go(d.serve)
 	d.wg.Go(func() { _ = joinFences() }) // which takes the kernel many milliseconds, and the first stream would wait for
@@ -90,45 +85,36 @@ func (d *Desk) Close() error {
 
 func (d *Desk) serve() {
 	for {
-		conn, err := d.ln.AcceptUnix()
-		if d.ctx.Err() != nil {
-			if err == nil {
-				_ = conn.Close()
-			}
-			return
-		}
-		if err != nil { // most likely out of descriptors: let some go
-			select {
-			case <-time.After(handshakeTimeout / 20):
-			case <-d.ctx.Done():
-			}
-			continue
-		}
-		select {
-		case d.slots <- struct{}{}:
-		case <-d.ctx.Done():
-			_ = conn.Close()
+		conn, err := d.ln.AcceptConn()
+		if err != nil {
 			return
 		}
 		d.wg.Go(func() {
-			if err := d.answer(conn); err != nil && d.ctx.Err() == nil {
-				d.log.Info("turned away a process that asked for shared memory", "reason", err)
+			defer func() { _ = conn.Close() }()
+			switch proven, err := d.answer(conn); {
+			case err == nil || d.ctx.Err() != nil:
+			case proven: // it hears of it, unless it has lost interest
+				d.log.Debug("a call for shared memory has failed", "error", err)
+			default:
+				conn.TurnedAway(err)
 			}
-			_ = conn.Close()
-			<-d.slots
 		})
 	}
 }
 
-// answer hands what the caller asks for to it.
-func (d *Desk) answer(conn *net.UnixConn) error {
+// answer hands what the caller asks for to it, once it has proven itself.
+func (d *Desk) answer(caller *admission.Conn) (proven bool, err error) {
+	conn := caller.NetConn().(*net.UnixConn)
 	defer context.AfterFunc(d.ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })()
-	_ = conn.SetDeadline(time.Now().Add(handshakeTimeout))
-	if err := sameUser(conn); err != nil {
-		return err
-	}
 	var c *call
-	hello, err := auth.Accept(conn, d.token, func(hello []byte) (reply []byte, err error) {
+	hello, err := auth.Accept(caller, d.token, func(hello []byte) (reply []byte, err error) {
+		if proven = caller.Admit(); !proven {
+			return nil, net.ErrClosed
+		}
+		_ = conn.SetDeadline(time.Now().Add(handshakeTimeout))
+		if d.ctx.Err() != nil {
+			return nil, net.ErrClosed
+		}
 		switch len(hello) {
 		case keySize:
 			return nil, nil
@@ -139,14 +125,14 @@ func (d *Desk) answer(conn *net.UnixConn) error {
 		return nil, fmt.Errorf("asks for something by %d bytes", len(hello))
 	})
 	if c != nil {
-		return c.connect(conn, err)
+		return proven, c.connect(conn, err)
 	}
 	if err != nil || len(hello) != keySize {
-		return err
+		return proven, err
 	}
 	d.mu.Lock() // the segment stays open
 	defer d.mu.Unlock()
-	return hand(conn, d.offers[binary.LittleEndian.Uint64(hello)])
+	return proven, hand(conn, d.offers[binary.LittleEndian.Uint64(hello)])
 }
 
 // keySize is the bytes of the hello that asks for a segment.
@@ -163,8 +149,8 @@ func hand(conn *net.UnixConn, s *Segment) error {
 }
 
 // sameUser refuses processes of other users.
-func sameUser(conn *net.UnixConn) error {
-	raw, err := conn.SyscallConn()
+func sameUser(conn net.Conn) error {
+	raw, err := conn.(*net.UnixConn).SyscallConn()
 	if err != nil {
 		return err
 	}
@@ -179,24 +165,44 @@ func sameUser(conn *net.UnixConn) error {
 	case credErr != nil:
 		return os.NewSyscallError("getsockopt", credErr)
 	case int(cred.Uid) != os.Geteuid():
-		return fmt.Errorf("process %d runs for user %d", cred.Pid, cred.Uid)
+		return fmt.Errorf("it runs for user %d", cred.Uid)
 	}
 	return nil
 }
 
 // Fetch gets the segment of that key from the desk at address.
-func Fetch(ctx context.Context, address string, token []byte, key uint64) (*Segment, error) {
-	c, err := new(net.Dialer).DialContext(ctx, "unix", address)
+func Fetch(ctx context.Context, address string, token []byte, key uint64) (s *Segment, err error) {
+	conn, _, err := ask(ctx, address, token, binary.LittleEndian.AppendUint64(nil, key))
 	if err != nil {
 		return nil, err
 	}
-	conn := c.(*net.UnixConn)
 	defer func() { _ = conn.Close() }()
 	defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })()
-	if _, err := auth.Dial(conn, token, binary.LittleEndian.AppendUint64(nil, key)); err != nil {
-		return nil, err
-	}
 	return receive(conn)
+}
+
+// ask connects to the desk at address, where both sides prove themselves, and says hello. It calls again when the desk hangs up
+// on it, which may have had no room.
+func ask(ctx context.Context, address string, token, hello []byte) (*net.UnixConn, []byte, error) {
+	for {
+		c, err := admission.Connect(ctx, new(net.Dialer).DialContext, "unix", address)
+		if err != nil {
+			return nil, nil, err
+		}
+		conn := c.(*net.UnixConn)
+		stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
+		var reply []byte
+		if err = sameUser(conn); err == nil { // whose desk would only hang up
+			reply, err = auth.Dial(conn, token, hello)
+		}
+		if stop(); err == nil {
+			return conn, reply, nil
+		}
+		_ = conn.Close()
+		if ctx.Err() != nil || !admission.HungUp(err) {
+			return nil, nil, err
+		}
+	}
 }
 
 // receive takes a segment off conn.

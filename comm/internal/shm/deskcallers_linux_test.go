@@ -1,0 +1,141 @@
+package shm
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gorun/gorun/env/auth"
+)
+
+// A journal is a log that tests read.
+type journal struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (j *journal) Write(b []byte) (int, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.Write(b)
+}
+
+func (j *journal) String() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.String()
+}
+
+// A caller that loses interest, at whatever point, is no stranger that was turned away: ranks that end do so.
+func TestCallersThatLeaveAreNoNews(t *testing.T) {
+	log := &journal{}
+	d, err := OpenDesk(secret, slog.New(slog.NewTextHandler(log, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.Serve(Place{World: 7, Rank: 1, Ranks: 2, Here: 2}, nobodyIsWanted{})
+	segment, err := Create(5000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.Offer(1, segment)
+	for _, hello := range [][]byte{binary.LittleEndian.AppendUint64(nil, 1), Place{World: 7}.hello(1)} {
+		for leaves := range 3 { // before a step of the handshake, of which this side writes two
+			for range 20 {
+				c, err := net.Dial("unix", d.Address())
+				if err != nil {
+					t.Fatal(err)
+				}
+				_, _ = auth.Dial(&leaving{Conn: c, writes: leaves}, secret, hello)
+				_ = c.Close()
+			}
+		}
+	}
+	c, err := net.Dial("unix", d.Address()) // a stranger is news
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = auth.Dial(c, []byte("another secret, also long"), nil)
+	_ = c.Close()
+	for begun := time.Now(); !strings.Contains(log.String(), "turned away a connection") && time.Since(begun) < time.Minute; {
+		time.Sleep(time.Millisecond)
+	}
+	if err := d.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := segment.Close(); err != nil {
+		t.Error(err)
+	}
+	if text := log.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, auth.ErrWrongToken.Error()) {
+		t.Errorf("the log says:\n%s", text)
+	}
+}
+
+// nobodyIsWanted admits no stream.
+type nobodyIsWanted struct{}
+
+func (nobodyIsWanted) Admit(int) bool          { return false }
+func (nobodyIsWanted) Connected(int, net.Conn) {}
+
+// A leaving connection is closed right after so many writes.
+type leaving struct {
+	net.Conn
+	writes int
+}
+
+func (l *leaving) Write(b []byte) (int, error) {
+	if l.writes == 0 {
+		_ = l.Conn.Close()
+		return 0, net.ErrClosed
+	}
+	n, err := l.Conn.Write(b)
+	if l.writes--; l.writes == 0 {
+		_ = l.Conn.Close()
+	}
+	return n, err
+}
+
+// Processes that say nothing, more than a desk lets be silent and more than wait in its queue, keep no rank from what is offered.
+func TestSilentProcessesKeepNobodyOut(t *testing.T) {
+	d := desk(t)
+	segment, err := Create(5000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer segment.Close()
+	d.Offer(1, segment)
+	ctx, cancel := context.WithCancel(t.Context())
+	var strangers sync.WaitGroup
+	defer strangers.Wait()
+	defer cancel()
+	for range 1200 {
+		strangers.Go(func() {
+			for ctx.Err() == nil {
+				c, err := net.Dial("unix", d.Address())
+				if err != nil {
+					time.Sleep(10 * time.Millisecond) // the queue is full
+					continue
+				}
+				stop := context.AfterFunc(ctx, func() { _ = c.Close() })
+				_, _ = c.Read(make([]byte, 1))
+				stop()
+				_ = c.Close()
+			}
+		})
+	}
+	for range 5 {
+		got, err := fetch(t, d, secret, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := got.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
