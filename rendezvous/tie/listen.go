@@ -7,33 +7,29 @@ import (
 	"fmt"
 	"net"
 	"strconv"
+	"time"
 
 	"github.com/gorun/gorun/env/auth"
+	"github.com/gorun/gorun/env/auth/admission"
 )
 
-// listen lets in as many strangers at a time as there may be; the others wait in the kernel's queue.
+// listen answers callers until the listener is closed.
 func (e *End) listen() {
-	room := make(chan struct{}, strangers)
 	for {
-		room <- struct{}{}
-		conn, err := e.listener.Accept()
-		switch {
-		case errors.Is(err, net.ErrClosed):
+		conn, err := e.listener.AcceptConn()
+		if err != nil {
 			return
-		case err != nil: // such as no descriptor left
-			<-room
-			pause(e.ctx, minPause)
-		default:
-			e.all.Go(func() { e.answer(conn, func() { <-room }) })
 		}
+		e.all.Go(func() { e.answer(conn) })
 	}
 }
 
-// answer calls known when the caller is a stranger no more, or has been turned away.
-func (e *End) answer(conn net.Conn, known func()) {
+func (e *End) answer(conn *admission.Conn) {
 	caller, err := e.welcome(conn)
-	known()
 	if err != nil || !caller.Stay {
+		if err != nil {
+			conn.TurnedAway(err)
+		}
 		_ = conn.Close() // the caller knows why
 		return
 	}
@@ -47,11 +43,13 @@ func (e *End) answer(conn net.Conn, known func()) {
 	}
 }
 
-func (e *End) welcome(conn net.Conn) (caller hello, err error) {
-	ctx, cancel := context.WithTimeout(e.ctx, strangerTime)
-	defer cancel()
-	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+func (e *End) welcome(conn *admission.Conn) (caller hello, err error) {
+	defer context.AfterFunc(e.ctx, func() { _ = conn.Close() })()
 	_, err = auth.Accept(conn, e.token(), func(text []byte) ([]byte, error) {
+		if !conn.Admit() {
+			return nil, net.ErrClosed
+		}
+		_ = conn.SetDeadline(time.Now().Add(callLimit)) // for what is left to say
 		if err := json.Unmarshal(text, &caller); err != nil {
 			return nil, fmt.Errorf("not a hello: %w", err)
 		}
@@ -60,8 +58,5 @@ func (e *End) welcome(conn net.Conn) (caller hello, err error) {
 		}
 		return nil, nil
 	})
-	if !stop() {
-		err = ctx.Err()
-	}
-	return caller, err
+	return caller, errors.Join(err, conn.SetDeadline(time.Time{}))
 }

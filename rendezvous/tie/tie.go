@@ -15,8 +15,8 @@
 // call, or cannot be called: it has no tie, or its port does not refuse. For all of them a lease has to run out. Only who
 // begins to refuse connections in the name of a machine that others run on could deceive an End.
 //
-// The secret is not sent, see package auth. Who does not prove to hold it is answered nothing; there are at most 256 of
-// them at a time, for 2 s each. Who has proven it can still only be silent: a tie ends with the first byte.
+// The secret is not sent, see package auth. Who does not prove to hold it is answered nothing, and package admission bounds what
+// they cost. Who has proven it can still only be silent: a tie ends with the first byte.
 package tie
 
 import (
@@ -24,19 +24,20 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"sync"
 	"syscall"
 	"time"
 
 	"github.com/gorun/gorun/env/auth"
+	"github.com/gorun/gorun/env/auth/admission"
 )
 
 const (
 	grace        = 300 * time.Millisecond
 	graceStep    = 100 * time.Millisecond // between two calls in it
 	callLimit    = 3 * time.Second        // of one call
-	strangers    = 256
 	strangerTime = 2 * time.Second
 	minPause     = 50 * time.Millisecond // between two calls that have failed, first and later
 	maxPause     = 5 * time.Second
@@ -44,10 +45,11 @@ const (
 
 // Config is what Listen needs.
 type Config struct {
-	Key    string           // tells this process from others, also from one that comes after it; at most 64 bytes
-	Host   string           // the address to listen at; empty: all
-	Secret []byte           // that all processes hold
-	Ended  func(key string) // the process that has called from there has ended; is called from any goroutine
+	Key    string                        // tells this process from others, also from one that comes after it; at most 64 bytes
+	Host   string                        // the address to listen at; empty: all
+	Secret []byte                        // that all processes hold
+	Ended  func(key string)              // the process that has called from there has ended; is called from any goroutine
+	Log    func(msg string, args ...any) // is told of strangers; nil: nobody is
 	// Dial connects to another process; nil: as package net does.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 }
@@ -55,7 +57,7 @@ type Config struct {
 // An End is one process's end of its ties. Its methods may be called from several goroutines.
 type End struct {
 	config   Config
-	listener net.Listener
+	listener *admission.Listener
 	ctx      context.Context // ends with Close
 	cancel   context.CancelFunc
 	all      sync.WaitGroup
@@ -83,7 +85,7 @@ func Listen(c Config) (*End, error) {
 	if c.Dial == nil {
 		c.Dial = new(net.Dialer).DialContext
 	}
-	e := &End{config: c, listener: listener, secret: c.Secret, ties: make(map[string]int), held: make(map[string]string)}
+	e := &End{config: c, listener: admission.Listen(listener, admission.Config{Time: strangerTime, Log: c.Log}), secret: c.Secret, ties: make(map[string]int), held: make(map[string]string)}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	e.all.Go(e.listen)
 	return e, nil
@@ -115,8 +117,10 @@ func (e *End) Hold(ctx context.Context, key, addr string) (ended bool) {
 	for ctx.Err() == nil {
 		conn, err := e.call(ctx, addr, hello{From: e.config.Key, To: key, Port: e.Port(), Stay: true})
 		if err != nil {
-			pause(ctx, wait)
-			wait = min(2*wait, maxPause)
+			pause(ctx, wait/2+rand.N(wait)) // those who were sent away together are not to come back together
+			if wait = min(2*wait, maxPause); admission.HungUp(err) {
+				wait = minPause // there was no room, for a moment
+			}
 			continue
 		}
 		wait = minPause
@@ -158,7 +162,7 @@ func (e *End) call(ctx context.Context, addr string, h hello) (net.Conn, error) 
 	}
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
-	conn, err := e.config.Dial(ctx, "tcp", addr)
+	conn, err := admission.Connect(ctx, e.config.Dial, "tcp", addr)
 	if err != nil {
 		return nil, err
 	}
