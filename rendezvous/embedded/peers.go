@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"time"
 
-	"go.etcd.io/etcd/client/pkg/v3/transport"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/rafthttp"
 )
@@ -66,17 +65,18 @@ func (s *Server) servePeers() error {
 	}
 	s.peers = &http.Server{
 		Handler:           http.HandlerFunc(s.answerPeer),
+		ConnState:         admitMember,
 		ReadHeaderTimeout: handshake,
 		ReadTimeout:       snapshotTime,
 		ErrorLog:          log.New(io.Discard, "", 0), // what strangers do is no news
 	}
 	for _, client := range s.config.Listeners {
 		a := addrOf(client)
-		l, err := transport.NewListenerWithOpts(net.JoinHostPort(a.Addr().String(), peerPort(a.Port())), "http",
-			transport.WithTimeout(rafthttp.ConnReadTimeout, rafthttp.ConnWriteTimeout))
+		bound, err := net.Listen("tcp", net.JoinHostPort(a.Addr().String(), peerPort(a.Port())))
 		if err != nil {
 			return err
 		}
+		var l net.Listener = &timedListener{s.admissions(bound, "members"), rafthttp.ConnReadTimeout, rafthttp.ConnWriteTimeout}
 		if credentials != nil {
 			credentials = credentials.Clone()
 			credentials.NextProtos = nil // HTTP/1.1

@@ -214,7 +214,8 @@ func (s *Server) serve() error {
 	if err != nil {
 		return err
 	}
-	s.grpc = v3rpc.Server(s.member.Server, credentials, nil,
+	s.grpc = v3rpc.Server(s.member.Server, nil, nil,
+		grpc.Creds(clientCredentials(credentials)),
 		grpc.ConnectionTimeout(handshake),
 		grpc.StatsHandler(s.clients),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: time.Second, PermitWithoutStream: true}),
@@ -222,7 +223,7 @@ func (s *Server) serve() error {
 		grpc.WaitForHandlers(true),
 	)
 	for _, l := range s.config.Listeners {
-		l := newDoorway(l)
+		l := newDoorway(s.admissions(l, "clients"))
 		s.doors = append(s.doors, l)
 		s.serving.Go(func() {
 			if err := s.grpc.Serve(l); err != nil {

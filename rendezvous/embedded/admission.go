@@ -1,0 +1,138 @@
+package embedded
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"time"
+
+	"google.golang.org/grpc/credentials"
+
+	"github.com/gorun/gorun/env/auth/admission"
+)
+
+// Whoever connects, as a client or as another member, has to prove itself first, see package admission: by TLS with the secret or
+// the certificates of the rendezvous. Where there are none, on loopback, it only has to speak the language.
+
+// admissions is what bounds those who have not proven themselves at a port.
+func (s *Server) admissions(l net.Listener, port string) *admission.Listener {
+	return admission.Listen(l, admission.Config{Time: handshake, Log: s.config.Logger.With("port", port).Info})
+}
+
+// clientCredentials are those of the server, for gRPC.
+func clientCredentials(config *tls.Config) credentials.TransportCredentials {
+	if config == nil {
+		return &admitting{&plain{}}
+	}
+	return &admitting{credentials.NewTLS(config)}
+}
+
+// An admitting server admits who has completed the handshake.
+type admitting struct {
+	credentials.TransportCredentials
+}
+
+func (a *admitting) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	client := raw.(*visit).Conn.(*admission.Conn)
+	conn, info, err := a.TransportCredentials.ServerHandshake(raw)
+	if err == nil && !client.Admit() {
+		err = errors.Join(net.ErrClosed, raw.Close())
+	}
+	if err != nil {
+		client.TurnedAway(err)
+	}
+	return conn, info, err
+}
+
+func (a *admitting) Clone() credentials.TransportCredentials {
+	return &admitting{a.TransportCredentials.Clone()}
+}
+
+// http2Preface is what a client of HTTP/2 says first.
+const http2Preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+
+// plain is a handshake without secrets: the beginning of HTTP/2.
+type plain struct {
+	credentials.TransportCredentials
+}
+
+func (*plain) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	preface := make([]byte, len(http2Preface))
+	if _, err := io.ReadFull(raw, preface); err != nil {
+		return nil, nil, errors.Join(err, raw.Close())
+	}
+	if string(preface) != http2Preface {
+		return nil, nil, errors.Join(errors.New("not HTTP/2"), raw.Close())
+	}
+	return &unread{raw, bytes.NewReader(preface)}, nil, nil
+}
+
+func (*plain) ClientHandshake(context.Context, string, net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	return nil, nil, errors.ErrUnsupported
+}
+func (*plain) Info() credentials.ProtocolInfo            { return credentials.ProtocolInfo{} }
+func (p *plain) Clone() credentials.TransportCredentials { return p }
+func (*plain) OverrideServerName(string) error           { return nil }
+
+// An unread connection begins with bytes that have been read before.
+type unread struct {
+	net.Conn
+	begin *bytes.Reader
+}
+
+func (u *unread) Read(b []byte) (int, error) {
+	if u.begin.Len() > 0 {
+		return u.begin.Read(b)
+	}
+	return u.Conn.Read(b)
+}
+
+// admitMember is told by the server for members how a connection gets on: one that has made a request has proven itself.
+func admitMember(conn net.Conn, state http.ConnState) {
+	if state != http.StateActive {
+		return
+	}
+	if secured, ok := conn.(*tls.Conn); ok {
+		conn = secured.NetConn()
+	}
+	if c, ok := conn.(*timed); ok && !c.Conn.(*admission.Conn).Admit() {
+		_ = c.Close()
+	}
+}
+
+// A timedListener gives connections on which no read and no write lasts longer than a time.
+type timedListener struct {
+	net.Listener
+	read, write time.Duration
+}
+
+func (l *timedListener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return &timed{c, l}, nil
+}
+
+type timed struct {
+	net.Conn
+	limits *timedListener
+}
+
+func (c *timed) Read(b []byte) (int, error) {
+	if err := c.SetReadDeadline(time.Now().Add(c.limits.read)); err != nil {
+		return 0, err
+	}
+	return c.Conn.Read(b)
+}
+
+func (c *timed) Write(b []byte) (int, error) {
+	if err := c.SetWriteDeadline(time.Now().Add(c.limits.write)); err != nil {
+		return 0, err
+	}
+	return c.Conn.Write(b)
+}
