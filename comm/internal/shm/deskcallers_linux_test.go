@@ -91,12 +91,12 @@ type leaving struct {
 
 func (l *leaving) Write(b []byte) (int, error) {
 	if l.writes == 0 {
-		_ = l.Conn.Close()
+		_ = l.Close()
 		return 0, net.ErrClosed
 	}
 	n, err := l.Conn.Write(b)
 	if l.writes--; l.writes == 0 {
-		_ = l.Conn.Close()
+		_ = l.Close()
 	}
 	return n, err
 }

@@ -334,7 +334,7 @@ func TestNoDescriptors(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer c.Close()
+		t.Cleanup(func() { _ = c.Close() })
 	}
 	_ = silent.SetReadDeadline(time.Now().Add(5 * time.Second)) // less than it has
 	if _, err := silent.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {

@@ -14,7 +14,7 @@ func descriptors() int {
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
 		return 256 // what any system allows
 	}
-	return int(min(uint64(limit.Cur), 1<<20))
+	return int(min(limit.Cur, 1<<20))
 }
 
 // peek looks for what is there to read. gone: nothing is, and nothing will be.
