@@ -297,3 +297,57 @@ func (j *hostedJob) awaitMembers(by string) {
 		}
 	}
 }
+
+// TestTwoHostsDie: without a majority nobody becomes a member again. Who waits for one says so, and gives up in time.
+func TestTwoHostsDie(t *testing.T) {
+	t.Parallel()
+	args := []string{
+		"--nnodes=1:3", "--rdzv-backend=embedded", "--rdzv-endpoint=" + loopback(t, 3), "--rdzv-token-file=" + tokenFile(t, secretToken),
+		"--rdzv-conf=ttl=5,last_call_timeout=20,join_timeout=8", "sh", "-c", "echo one of $WORLD_SIZE; exec sleep 1000",
+	}
+	var nodes []*node
+	for range 3 {
+		nodes = append(nodes, startNode(t, args...))
+	}
+	for _, n := range nodes {
+		n.expect("one of 3$")
+	}
+	for _, n := range nodes[:2] {
+		n.signal(syscall.SIGKILL)
+	}
+	for _, n := range nodes[:2] {
+		n.end(-1)
+	}
+	said := startNode(t, args...).end(75)
+	const want = "it has lost its data, and cannot become a member again: the others are too few to decide (two of 3 must have their data)"
+	if !strings.Contains(said, "waiting: ") || strings.Count(said, want) != 2 { // while it waits, and when it gives up
+		t.Errorf("it says\n%s", said)
+	}
+	nodes[2].signal(syscall.SIGTERM)
+	nodes[2].end(143)
+}
+
+// TestEtcdIsKilled: of three that are hosted by hand one is killed, and started again by the same command. Then another one is.
+func TestEtcdIsKilled(t *testing.T) {
+	t.Parallel()
+	args := []string{"etcd", "--rdzv-endpoint=" + loopback(t, 3), "--rdzv-token-file=" + tokenFile(t, secretToken)}
+	var nodes []*node
+	for range 3 {
+		nodes = append(nodes, startNode(t, args...))
+	}
+	for _, n := range nodes {
+		n.expect("serving: ")
+	}
+	for i := range 2 {
+		nodes[i].signal(syscall.SIGKILL)
+		for nodes[i].next() {
+		}
+		_ = nodes[i].cmd.Wait() // it was killed, and has left its data
+		nodes[i] = startNode(t, args...)
+		nodes[i].expect("serving: ")
+	}
+	for _, n := range nodes {
+		n.signal(syscall.SIGTERM)
+		n.end(0)
+	}
+}

@@ -155,26 +155,14 @@ func (s *Server) begin(ctx context.Context) (members []rendezvous.Endpoint, err 
 	if err != nil {
 		return nil, err
 	}
+	wait := s.config.nobody()
 	for {
-		reports := s.survey(ctx)
-		wait := s.config.nobody()
-		for _, r := range reports {
-			if errors.Is(r.err, errForeign) {
-				wait = r.err.Error()
-			}
-		}
-		c := settle(reports, own)
-		s.founds.Store(c != joins)
-		switch c {
-		case founds:
-			return nil, nil
-		case joins:
-			members, err := s.join(ctx, own)
-			if err == nil {
-				return members, nil
-			}
-			wait = fmt.Sprintf("it has lost its data, and cannot become a member again: %v", err)
-		case waits:
+		members, begun, why := s.tryBegin(ctx, own)
+		switch {
+		case begun:
+			return members, nil
+		case ctx.Err() == nil: // otherwise that is all there is to why
+			wait = why
 		}
 		s.config.Waiting(fmt.Sprintf("the rendezvous at %s: %s", s.config.Self, wait))
 		select {
@@ -183,6 +171,30 @@ func (s *Server) begin(ctx context.Context) (members []rendezvous.Endpoint, err 
 			return nil, fmt.Errorf("%w: %s", context.Cause(ctx), wait)
 		}
 	}
+}
+
+// tryBegin says what this server waits for, unless it can begin.
+func (s *Server) tryBegin(ctx context.Context, own *membership.Member) (members []rendezvous.Endpoint, begun bool, wait string) {
+	reports := s.survey(ctx)
+	c := settle(reports, own)
+	s.founds.Store(c != joins)
+	switch c {
+	case founds:
+		return nil, true, ""
+	case joins:
+		members, err := s.join(ctx, own)
+		if err == nil {
+			return members, true, ""
+		}
+		return nil, false, fmt.Sprintf("it has lost its data, and cannot become a member again: %v", err)
+	case waits:
+		for _, r := range reports {
+			if errors.Is(r.err, errForeign) {
+				return nil, false, r.err.Error()
+			}
+		}
+	}
+	return nil, false, s.config.nobody()
 }
 
 var (
