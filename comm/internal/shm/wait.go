@@ -17,7 +17,6 @@ import (
 
 const (
 	yieldTime  = time.Millisecond       // how long ranks let others run before they sleep
-	yields     = 100                    // how often instead, where there are more ranks than processors
 	alertTime  = 20 * time.Millisecond  // how long ranks sleep before they ask what has become of the other
 	crowdAlert = 5 * alertTime          // the same, where there are more ranks than processors
 	firstNap   = 500 * time.Microsecond // how long at first
@@ -92,14 +91,17 @@ func (t *Team) nap(r int, target uint64, limit time.Duration, stop *atomic.Bool)
 	cpu.Store(&me.wakeAt, target)
 	cpu.Store32(&me.awaits, uint32(r)+1)
 	cpu.Add32(&t.head.sleepers, 1)
-	pause := firstNap
-	for until := timeNow().Add(limit); ; pause = limit {
+	for begun := timeNow(); ; {
 		bell := cpu.Load32(&me.bell)
-		left := until.Sub(timeNow())
-		if cpu.Load(clock) >= target || stop.Load() || left <= 0 {
+		slept := timeNow().Sub(begun)
+		if cpu.Load(clock) >= target || stop.Load() || slept >= limit {
 			break
 		}
-		sleepOn(&me.bell, bell, min(pause, left))
+		pause := limit - slept
+		if slept < firstNap { // also if a signal has ended the first sleep at once
+			pause = min(pause, firstNap-slept)
+		}
+		sleepOn(&me.bell, bell, pause)
 	}
 	cpu.Store32(&me.awaits, 0)
 	cpu.Add32(&t.head.sleepers, ^uint32(0))
