@@ -1,3 +1,5 @@
+//go:build !schedule
+
 package cpu
 
 import "unsafe"
@@ -7,6 +9,10 @@ import "unsafe"
 //
 //go:noescape
 func StoreRelease(p *uint64, v uint64)
+
+// Fence is atomic_thread_fence(memory_order_acq_rel) of C: what is read before it is read before, and what is written after it is
+// written after, all else there. A processor of this kind does that in any case.
+func Fence() {}
 
 // Await looks at *p until it is at least least, or has been looked at tries times, and returns it.
 //

@@ -1,4 +1,4 @@
-//go:build !amd64
+//go:build !amd64 && !schedule
 
 package cpu
 
@@ -9,6 +9,14 @@ import (
 
 // StoreRelease sets *p to v after everything written before it, as seen by other processors.
 func StoreRelease(p *uint64, v uint64) { atomic.StoreUint64(p, v) }
+
+// Fence is atomic_thread_fence(memory_order_acq_rel) of C: what is read before it is read before, and what is written after it is
+// written after, all else there. An atomic store waits for what is read before it, and an atomic load for that store.
+func Fence() {
+	var word uint64
+	atomic.StoreUint64(&word, 1)
+	_ = atomic.LoadUint64(&word)
+}
 
 // Await looks at *p until it is at least least, or has been looked at tries times, and returns it.
 func Await(p *uint64, least uint64, tries int) uint64 {

@@ -14,17 +14,19 @@ import (
 // Reading is the smaller part of what it costs to use what another processor has written: see [cpu.Claim]. So ranks put what they
 // have for each other into its place themselves, where they can (push), and claim what they only read (pull).
 //
-// A rank that gives an operation up takes the spot back, as what lies there may change from then on. Others look whether it is
-// still shown when they have read.
+// A rank that gives an operation up takes the spot back, and says so: what lies there may change from then on, and what it has
+// told of its steps is not what a rank without a spot would have. Others look whether it is still shown when they have read.
 
 // begun is the first step of a rank that shows a buffer.
 const begun = 1
 
 // shown is where a rank's buffer in an operation lies.
 type shown struct {
-	seq uint64 // of the operation
+	seq uint64 // of the operation; with givenUp, if that has been given up
 	spot
 }
+
+const givenUp = 1 << 63
 
 // A part is what a rank takes of others' buffers: n bytes from byte at on, in pieces of so many bytes, which in their slots
 // begin at byte slot.
@@ -76,23 +78,39 @@ func (t *Team) show(buf []byte, p part) bool {
 // Abandon is for when the operation has failed: nobody must count on what this rank has shown.
 func (t *Team) Abandon() {
 	if s := &t.ranks[t.me].shows; cpu.LoadPlain(&s.seq) == t.seq {
-		cpu.Store(&s.seq, 0)
+		cpu.Store(&s.seq, t.seq|givenUp)
+		cpu.Fence() // whatever the caller writes there from now on comes later
 		t.heap.Spoil()
 	}
 }
 
 func (t *Team) shows(r int) bool { return cpu.Load(&t.ranks[r].shows.seq) == t.seq }
 
+// showsSoon is shows when r has begun. It waits for that, and fails if r has given the operation up.
+func (t *Team) showsSoon(r int) (bool, error) {
+	if err := t.wait(r, begun); err != nil {
+		return false, err
+	}
+	switch cpu.Load(&t.ranks[r].shows.seq) {
+	case t.seq:
+		return true, nil
+	case t.seq | givenUp:
+		return false, t.lost(r)
+	default:
+		return false, nil
+	}
+}
+
 // look waits until r has begun, and returns what this rank takes from it where that lies in a heap, or else nil.
 func (t *Team) look(r int, p part) ([]byte, error) {
 	t.views[r].mem = nil
-	if err := t.wait(r, begun); err != nil || !t.shows(r) {
+	if shows, err := t.showsSoon(r); !shows {
 		return nil, err
 	}
 	s, last := &t.ranks[r].shows, &t.last[r]
 	at := spot{cpu.Load(&s.segment), cpu.Load(&s.offset)}
-	if !t.shows(r) { // it has found that others show nothing, and gone on
-		return nil, nil
+	if shows, err := t.showsSoon(r); !shows { // it has found that others show nothing, and gone on
+		return nil, err
 	}
 	if last.mem == nil || last.id != at.segment {
 		mem, err := t.heap.reach(t.desks[r], at.segment)
@@ -160,6 +178,7 @@ func (t *Team) take(dst []byte, r, i int, p part) error {
 // used is done, for a step after which the others may go on with what they have shown; it makes sure that this rank has not
 // used anything else.
 func (t *Team) used(step int) error {
+	cpu.Fence() // all that it has read comes before
 	for r := range t.views {
 		if v := &t.views[r]; v.id == t.seq && v.mem != nil && !t.shows(r) {
 			return t.lost(r)

@@ -163,7 +163,7 @@ func (t *Team) pushes(r, i int, mine bool) (bool, error) {
 	if !mine {
 		return false, nil
 	}
-	if err := t.wait(r, begun); err != nil || !t.shows(r) {
+	if shows, err := t.showsSoon(r); !shows {
 		return false, err
 	}
 	return true, t.wait(r, taken(i))

@@ -318,7 +318,7 @@ func TestAbandonedBuffersAreNotUsed(t *testing.T) {
 	if err := teams[1].used(taken(0)); !errors.Is(err, told) {
 		t.Errorf("got %v", err)
 	}
-	if mem, err := teams[1].look(0, all); mem != nil || err != nil {
+	if mem, err := teams[1].look(0, all); mem != nil || !errors.Is(err, told) {
 		t.Errorf("it is still shown: %v", err)
 	}
 	before := start(bufs[0])
