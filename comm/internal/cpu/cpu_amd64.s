@@ -1,3 +1,5 @@
+//go:build !schedule
+
 #include "textflag.h"
 
 // func StoreRelease(p *uint64, v uint64)

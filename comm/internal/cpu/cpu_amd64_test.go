@@ -1,3 +1,5 @@
+//go:build !schedule
+
 package cpu
 
 import "testing"

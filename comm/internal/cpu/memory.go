@@ -1,9 +1,11 @@
+//go:build !schedule
+
 package cpu
 
 import "sync/atomic"
 
-// Whatever processes share is read and written by the functions of this package, so that there is one place where tests can
-// come between. These cost nothing.
+// Whatever processes share is read and written by the functions of this package, so that tests can run it in orders of their
+// choice: see cpu_schedule.go. Otherwise these cost nothing.
 
 // Load is atomic.LoadUint64.
 func Load(p *uint64) uint64 { return atomic.LoadUint64(p) }

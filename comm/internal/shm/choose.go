@@ -2,15 +2,7 @@ package shm
 
 import "github.com/gorun/gorun/comm/internal/choice"
 
-const (
-	lineSize = 64
-
-	leastDirect  = 16 << 10  // bytes that ranks take from each other at least when they look where these lie
-	leastInCrowd = 256 << 10 // the same in a broadcast by a rank that shares its processor with others
-	spreadBlock  = 256 << 10 // what is copied to everybody at a time
-
-	allCaches = 24 << 20 // bytes, of all ranks' buffers together, from which on copies are not worth the room in the caches
-)
+const lineSize = 64
 
 // Ways are those of a team, for bytes of the whole buffer. Where buffers that lie in heaps are used in place (see direct.go)
 // it is none of them, but as letters are never.
@@ -51,11 +43,11 @@ func flatAllReduce(ranks int) int {
 	if ranks == 2 {
 		return choice.Any
 	}
-	return 8 << 10
+	return largestFlat
 }
 
 // isFlat says whether so many ranks all look at each other in a barrier.
-func isFlat(ranks int) bool { return ranks <= 8 }
+func isFlat(ranks int) bool { return ranks <= mostFlat }
 
 func lettersToAll(ranks int) int {
 	if isFlat(ranks) {

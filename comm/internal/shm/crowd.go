@@ -13,11 +13,7 @@ import (
 //
 // A kernel takes a tenth of a second to spread processes that always have something to do, so ranks do it themselves.
 
-const (
-	farLooks   = 50 // where what is waited for is done elsewhere
-	firstTurns = 8  // that others get before it is asked how long this has been going on
-	turnsToAsk = 64 // that others get before a rank asks again where it is
-)
+const farLooks = 50 // where what is waited for is done elsewhere
 
 // A crowd is what a rank of a crowded team knows of where ranks are.
 type crowd struct {

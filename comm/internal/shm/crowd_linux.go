@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// processor is the one that this thread is on, from 1.
-func processor() uint32 {
+// thisProcessor is the one that this thread is on, from 1.
+func thisProcessor() uint32 {
 	var cpu uint32
 	if _, _, err := unix.RawSyscall(unix.SYS_GETCPU, uintptr(unsafe.Pointer(&cpu)), 0, 0); err != 0 {
 		return 0
@@ -16,9 +16,9 @@ func processor() uint32 {
 	return cpu + 1
 }
 
-// moveTo moves this thread to the first processor that isWanted and that it may use. It stays as free to be taken elsewhere as
+// moveThread moves this thread to the first processor that isWanted and that it may use. It stays as free to be taken elsewhere as
 // before.
-func moveTo(isWanted func(processor uint32) bool) {
+func moveThread(isWanted func(processor uint32) bool) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	var allowed, one unix.CPUSet

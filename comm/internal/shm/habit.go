@@ -8,7 +8,6 @@ import "github.com/gorun/gorun/comm/internal/cpu"
 // and keeps to what is better. It need not ask others, as these read what there is.
 
 const (
-	leastPast  = 4 << 10   // bytes of the shortest copy that may go past the caches
 	trialEvery = 32 << 20  // bytes between trials
 	trialSize  = 128 << 10 // bytes of a trial, each way
 	trialPiece = 16 << 10  // bytes that go one way, before as many go the other

@@ -13,12 +13,7 @@ import (
 // stays in the caches next to the processors. An operation in which every rank reads from every other leaves entries vacant as
 // soon as the next one has been heard of; otherwise readers tell by their clocks: they have done step 1 when they have read.
 
-const (
-	entrySize   = 40 * lineSize // at most
-	mailboxSize = 8 << 10       // three entries at least: none is where the one before it has been
-	entries     = 64            // that may not be vacant at most: how far ranks are ahead of others in short operations
-	tagSize     = 8
-)
+const tagSize = 8
 
 type mailbox [mailboxSize]byte
 

@@ -60,11 +60,11 @@ func (Place) Call(context.Context, string, []byte, int) (net.Conn, error) { retu
 
 func Fetch(context.Context, string, []byte, uint64) (*Segment, error) { return nil, errUnsupported }
 
-func sleepOn(*uint32, uint32, time.Duration) {}
-func wake(*uint32)                           {}
-func yield()                                 { runtime.Gosched() }
-func processor() uint32                      { return 0 }
-func moveTo(func(uint32) bool)               {}
+func futexWait(*uint32, uint32, time.Duration) {}
+func futexWake(*uint32)                        {}
+func schedYield()                              { runtime.Gosched() }
+func thisProcessor() uint32                    { return 0 }
+func moveThread(func(uint32) bool)             {}
 
 // CPUs tells nothing about the processors that this process may use.
 func CPUs() string { return "" }

@@ -13,9 +13,6 @@ type Reduction struct {
 	Copies bool                               // the operands of others must be copies, as they may be changed
 }
 
-// foldBlock is how many bytes are reduced at a time: they stay in the first-level cache.
-const foldBlock = 8 << 10
-
 // fold sets dst and also, if it is not nil, to what the sources are together, in order of rank. dst may be one of the
 // sources; also is none of them, but in a slot.
 func (t *Team) fold(red Reduction, dst, also []byte, sources [][]byte) {

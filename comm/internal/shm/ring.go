@@ -16,14 +16,11 @@ import (
 // The other way goes only how much the reader has taken, at which the writer looks when it runs out of room.
 
 const (
-	wordSize = 8
-	// longestRecord is from how many bytes on what is written is cut, so that the reader is at the first part while the writer
-	// is at the next. Go copies pieces this short through the cache.
-	longestRecord = 16 << 10
-	smallestRing  = 64 << 10
-	largestRing   = 2 << 20
-	allRings      = 64 << 20 // bytes, of all ranks of a machine together
-	ringPiece     = 64 << 10 // a ring gets its memory in pieces of this many bytes
+	wordSize     = 8
+	smallestRing = 64 << 10
+	largestRing  = 2 << 20
+	allRings     = 64 << 20 // bytes, of all ranks of a machine together
+	ringPiece    = 64 << 10 // a ring gets its memory in pieces of this many bytes
 )
 
 // errNonsense says that the other end has written what no ring says.

@@ -7,16 +7,6 @@ package shm
 // others have read it there, and has come to rest in the one that all have in common, from where it is had soon. To write
 // where somebody's cache still has a copy takes up to five times as long, as that one has to be told, line by line.
 
-const (
-	longestStretch  = 2 << 20
-	shortestStretch = 64 << 10
-	allStretches    = 16 << 20 // bytes, of all ranks together
-	largestSlot     = 256 << 10
-	slotForEach     = 64 << 10 // bytes of a slot for each of few ranks
-	backedPiece     = 16 << 10 // a stretch gets its memory in pieces of at least so many bytes
-	mostLent        = 512      // slots, a power of two
-)
-
 // stretchSize is the bytes of a stretch in a team of n.
 func stretchSize(n int) int {
 	size := longestStretch

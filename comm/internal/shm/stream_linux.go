@@ -31,9 +31,6 @@ type stream struct {
 	closed bool
 }
 
-// vainLooks is after how many looks in vain it is worth one at the socket.
-const vainLooks = 1024
-
 // streamSize is the bytes of a segment for rings of that size.
 func streamSize(ring int) int { return pageSize + 2*ring }
 
@@ -221,18 +218,18 @@ var joinFences = sync.OnceValue(func() error {
 	return nil
 })
 
-// fence lets all that this thread has stored be seen by all processes that have part, and all that they have stored by it.
-func fence() { _, _, _ = syscall.RawSyscall(unix.SYS_MEMBARRIER, fenceAll, 0, 0) }
+// fenceProcesses lets all that this thread has stored be seen by all processes that have part, and all that they have stored by it.
+func fenceProcesses() { _, _, _ = syscall.RawSyscall(unix.SYS_MEMBARRIER, fenceAll, 0, 0) }
 
-// takeBells takes what is in the socket fd into b, without waiting.
-func takeBells(fd int, b []byte, flags uintptr) (n uintptr, errno syscall.Errno) {
+// receiveBells takes what is in the socket fd into b, without waiting.
+func receiveBells(fd int, b []byte, flags uintptr) (n uintptr, errno syscall.Errno) {
 	n, _, errno = syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd),
 		uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)), unix.MSG_DONTWAIT|flags, 0, 0)
 	return n, errno
 }
 
-// sendBell puts a byte into the socket fd, if there is room.
-func sendBell(fd int) {
+// sendByte puts a byte into the socket fd, if there is room.
+func sendByte(fd int) {
 	bell := byte(0)
 	_, _, _ = syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(fd),
 		uintptr(unsafe.Pointer(&bell)), 1, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, 0, 0)

@@ -129,6 +129,9 @@ type memory func([]byte) []byte
 
 func ordinary(buf []byte) []byte { return buf }
 
+// see is what a rank sees in a buffer of its own.
+var see = func(buf []byte) []byte { return buf }
+
 // operations carry out one operation on a rank, on blocks of n bytes, and compare the result with what it should be. Buffers
 // are where in puts them.
 var operations = []struct {
@@ -175,7 +178,7 @@ var operations = []struct {
 	{"reduce", func(t *Team, in memory, seq uint64, n, root int, red Reduction) error {
 		n *= red.Elem
 		buf := in(input(seq, t.me, n))
-		want := slices.Clone(buf)
+		want := slices.Clone(see(buf))
 		if t.me == root {
 			want = combined(seq, t.n, n, red)
 		}
@@ -190,7 +193,7 @@ var operations = []struct {
 	{"reduce parts", func(t *Team, in memory, seq uint64, n, root int, red Reduction) error {
 		buf := in(input(seq, t.me, n*red.Elem))
 		parts := unevenParts(len(buf), t.n, root, red.Elem)
-		want, own := slices.Clone(buf), parts[t.me]
+		want, own := slices.Clone(see(buf)), parts[t.me]
 		copy(rangeOf(want, own), rangeOf(combined(seq, t.n, len(buf), red), own))
 		return same(t.ReduceParts(buf, parts, red), buf, want)
 	}},
@@ -200,7 +203,7 @@ var operations = []struct {
 	}},
 	{"gather parts", func(t *Team, in memory, seq uint64, n, root int, _ Reduction) error {
 		buf := in(input(seq, t.me, n))
-		want := slices.Clone(buf)
+		want := slices.Clone(see(buf))
 		if t.me == root {
 			want = joined(seq, t.n, n, root)
 		}
@@ -252,14 +255,25 @@ func joined(seq uint64, ranks, n, root int) []byte {
 }
 
 func same(err error, got, want []byte) error {
+	got = see(got)
 	if err == nil && !bytes.Equal(got, want) {
 		i := 0
 		for got[i] == want[i] {
 			i++
 		}
-		return fmt.Errorf("byte %d of %d is %d, want %d", i, len(got), got[i], want[i])
+		return &wrongResult{i, len(got), got[i], want[i]}
 	}
 	return err
+}
+
+// A wrongResult is one of an operation that has gone well, as it says.
+type wrongResult struct {
+	at, of    int
+	got, want byte
+}
+
+func (w *wrongResult) Error() string {
+	return fmt.Sprintf("byte %d of %d is %d, want %d", w.at, w.of, w.got, w.want)
 }
 
 func TestOperations(t *testing.T) {

@@ -1,0 +1,231 @@
+package schedule
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+)
+
+// A Chooser chooses the order of a run.
+type Chooser interface {
+	// Next is which of those that can go on does: the index in ready. current is that of the one that was running, or -1.
+	Next(ready []Actor, current int) int
+	// Idle says that a thread has looked in vain.
+	Idle(a Actor)
+	// Pick is one of n possibilities, at least two, of which 0 is what happens mostly.
+	Pick(n int) int
+}
+
+// PCT chooses at random, but changes its mind seldom (Burckhardt, Kothari, Musuvathi and Nagarakatte: A Randomized Scheduler with
+// Probabilistic Guarantees of Finding Bugs, ASPLOS 2010): all have priorities, and the first that can goes on. At some points
+// the one that would go on becomes the last, and so does who has looked in vain.
+type PCT struct {
+	rng       *rand.Rand
+	priority  []int // of threads and buffers
+	last      int   // the least priority
+	count     int
+	changes   []int // when priorities change
+	odd       int   // in how many picks of 16 it is not what happens mostly
+	farthest  bool  // it is the last possibility then
+	impatient int   // how often of 16 who has looked in vain goes on
+	slow      int   // how often of 16 a buffer waits when a store of it has reached the memory
+}
+
+// NewPCT is the order of that number. The same threads run in the same order again.
+func NewPCT(seed uint64) *PCT {
+	rng := rand.New(rand.NewPCG(seed, 0x5c4ed))
+	p := &PCT{rng: rng}
+	p.odd = [...]int{0, 1, 4, 8, 15}[rng.IntN(5)]
+	p.impatient = [...]int{0, 0, 4, 12}[rng.IntN(4)]
+	p.farthest = rng.IntN(3) == 0
+	p.slow = [...]int{0, 0, 4, 12}[rng.IntN(4)]
+	length := 32 << (2 * rng.IntN(5)) // how long the run may be
+	for range rng.IntN(6) {
+		p.changes = append(p.changes, 1+rng.IntN(length))
+	}
+	return p
+}
+
+// Next implements [Chooser].
+func (p *PCT) Next(ready []Actor, _ int) int {
+	p.count++
+	best := p.best(ready)
+	for _, at := range p.changes {
+		if at == p.count {
+			p.lower(ready[best])
+			best = p.best(ready)
+		}
+	}
+	if ready[best].Buffer && p.rng.IntN(16) < p.slow {
+		p.lower(ready[best])
+	}
+	return best
+}
+
+func (p *PCT) best(ready []Actor) int {
+	best, most := 0, 0
+	for i, a := range ready {
+		k := number(a)
+		for k >= len(p.priority) {
+			p.priority = append(p.priority, 1+p.rng.IntN(1<<20))
+		}
+		pr := p.priority[k]
+		if i == 0 || pr > most {
+			best, most = i, pr
+		}
+	}
+	return best
+}
+
+func (p *PCT) lower(a Actor) {
+	p.last--
+	p.priority[number(a)] = p.last
+}
+
+func number(a Actor) int {
+	if a.Buffer {
+		return 2*a.Thread + 1
+	}
+	return 2 * a.Thread
+}
+
+// Idle implements [Chooser].
+func (p *PCT) Idle(a Actor) {
+	if p.rng.IntN(16) >= p.impatient {
+		p.lower(a)
+	}
+}
+
+// Pick implements [Chooser].
+func (p *PCT) Pick(n int) int {
+	if p.rng.IntN(16) >= p.odd {
+		return 0
+	}
+	if p.farthest {
+		return n - 1
+	}
+	return 1 + p.rng.IntN(n-1)
+}
+
+// Exhaustive chooses one order after the other, until there have been all in which at most so many choices are not the usual one:
+// that the thread that runs goes on, and that a pick is 0. Where the thread cannot go on, or has looked in vain, all others are
+// as usual. Stores wait for as long as they can.
+type Exhaustive struct {
+	bound  int
+	path   []choice // of the run under way, or the one before
+	at     int
+	spent  int
+	replay bool
+}
+
+// A choice is one of n.
+type choice struct {
+	n, chosen int
+	free      int // so many of the first ones are usual
+	spent     int // before it
+}
+
+// NewExhaustive is the first of the orders with at most bound unusual choices.
+func NewExhaustive(bound int) *Exhaustive { return &Exhaustive{bound: bound} }
+
+// More goes on to the next order, if there is one.
+func (e *Exhaustive) More() bool {
+	e.at, e.spent = 0, 0
+	for n := len(e.path); n > 0 && !e.replay; n = len(e.path) {
+		last := &e.path[n-1]
+		if last.chosen+1 < last.n && (last.chosen+1 < last.free || last.spent < e.bound) {
+			last.chosen++
+			return true
+		}
+		e.path = e.path[:n-1]
+	}
+	return false
+}
+
+func (e *Exhaustive) take(n, free int) int {
+	if e.at == len(e.path) {
+		e.path = append(e.path, choice{n: n, free: free, spent: e.spent})
+	}
+	c := &e.path[e.at]
+	if e.at++; c.n == 0 {
+		c.n, c.free, c.spent = n, free, e.spent
+	}
+	if c.chosen >= c.free {
+		e.spent++
+	}
+	return min(c.chosen, n-1)
+}
+
+// Next implements [Chooser].
+func (e *Exhaustive) Next(ready []Actor, current int) int {
+	order, free := preferred(ready, current)
+	return order[e.take(len(order), free)]
+}
+
+// preferred are the indexes of those who may well go on, the usual ones first, and how many these are. Who has looked in vain
+// goes on if nobody else can, or unusually if it was running.
+func preferred(ready []Actor, current int) (order []int, usual int) {
+	var vain []int
+	busy := current >= 0 && !ready[current].Idle
+	if busy {
+		order = append(order, current)
+	}
+	for k := range ready {
+		i := (k + max(current, 0)) % len(ready)
+		switch {
+		case ready[i].Idle:
+			vain = append(vain, i)
+		case i != current:
+			order = append(order, i)
+		}
+	}
+	switch usual = len(order); {
+	case usual == 0:
+		return vain[len(vain)-1:], 1 // in turn
+	case busy:
+		return order, 1
+	case current >= 0:
+		return append(order, current), usual
+	default:
+		return order, usual
+	}
+}
+
+// Idle implements [Chooser].
+func (*Exhaustive) Idle(Actor) {}
+
+// Pick implements [Chooser].
+func (e *Exhaustive) Pick(n int) int { return e.take(n, 1) }
+
+// String is the order, for [ParseChoices].
+func (e *Exhaustive) String() string {
+	var b strings.Builder
+	for i, c := range e.path {
+		if c.chosen > 0 {
+			fmt.Fprintf(&b, ",%d:%d", i, c.chosen)
+		}
+	}
+	return "0:0" + b.String()
+}
+
+// ParseChoices is that order, and no other.
+func ParseChoices(s string) (*Exhaustive, error) {
+	e := &Exhaustive{replay: true}
+	for part := range strings.SplitSeq(s, ",") {
+		where, which, _ := strings.Cut(part, ":")
+		i, err := strconv.Atoi(where)
+		if err != nil {
+			return nil, err
+		}
+		k, err := strconv.Atoi(which)
+		if err != nil {
+			return nil, err
+		}
+		for len(e.path) <= i {
+			e.path = append(e.path, choice{})
+		}
+		e.path[i].chosen = k
+	}
+	return e, nil
+}

@@ -1,0 +1,307 @@
+//go:build schedule && linux
+
+package shm
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/gorun/gorun/comm/internal/cpu"
+	"github.com/gorun/gorun/comm/internal/schedule"
+)
+
+// The protocols of this package, in orders that a scheduler chooses: see package schedule. Each run comes from a number, which says
+// what ranks call and in which order they do what; a failure says which, and -schedule.seed runs it again.
+
+var (
+	budget   = flag.Duration("schedule.for", 40*time.Second, "how long to look for orders that fail, in all")
+	onlySeed = flag.Uint64("schedule.seed", 0, "run that one only, and tell what is done")
+	first    = flag.Uint64("schedule.from", 1, "the first seed")
+)
+
+// A scenario is what ranks do, in a world that is new.
+type scenario struct {
+	name  string
+	share int // of the time
+	begin func(w *world)
+}
+
+var models = []schedule.Model{schedule.TSO, schedule.Weak}
+
+func TestSchedules(t *testing.T) {
+	shares := 0
+	for _, s := range scenarios {
+		shares += s.share * len(models)
+	}
+	for _, s := range scenarios {
+		for _, model := range models {
+			t.Run(s.name+"/"+model.String(), func(t *testing.T) {
+				w := newWorld(t, model)
+				if *onlySeed != 0 {
+					w.m.Trace = t.Logf
+					if err := w.run(s, *onlySeed); err != nil {
+						t.Fatal(err)
+					}
+					return
+				}
+				runs := 0
+				for end := time.Now().Add(*budget * time.Duration(s.share) / time.Duration(shares)); time.Now().Before(end); runs++ {
+					seed := *first + uint64(runs)
+					if err := w.run(s, seed); err != nil {
+						t.Fatalf("seed %d: %v\nrun it again: go test -tags schedule ./comm/internal/shm -run '%s' -schedule.seed %d", seed, err, t.Name(), seed)
+					}
+				}
+				t.Logf("%d orders, %d accesses each; %d naps were short because a wake-up was missed", runs, w.accesses/max(runs, 1), w.missed)
+			})
+		}
+	}
+}
+
+// A world is memory for a machine, and what threads use in it.
+type world struct {
+	t     testing.TB
+	m     *schedule.Machine
+	arena []byte
+	rng   *rand.Rand // of the run: what is called
+
+	n        int
+	teams    []*Team
+	threads  []*schedule.Thread
+	heaps    [][]byte // those of the ranks
+	used     []int    // bytes of each
+	waits    []*Doze  // those that last
+	told     []error  // what a rank is told of another one's end
+	failures []error
+
+	allIsWell bool // nobody dies or gives up
+	impatient int  // the rank that gives up when a wait lasts; -1: none
+
+	beforeCall func(t *Team) // what is spoilt on purpose; may be nil
+
+	accesses, missed int
+}
+
+const (
+	mostRanks = 4
+	heapSize  = 16 << 10
+)
+
+// newWorld has memory of the simulated kind.
+func newWorld(t testing.TB, model schedule.Model) *world {
+	size := Size(mostRanks) + mostRanks*heapSize
+	segment, err := Create(wholePages(size))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{t: t, arena: segment.Bytes()}
+	if err := back(w.arena); err != nil {
+		t.Fatal(err)
+	}
+	w.m = schedule.New(w.arena, model)
+	w.m.Overslept = w.overslept
+	cpu.Simulate(w.m)
+	was := see
+	see = cpu.Read
+	t.Cleanup(func() {
+		see = was
+		cpu.Simulate(nil)
+		_ = segment.Close()
+	})
+	return w
+}
+
+// run runs s as seed says.
+func (w *world) run(s scenario, seed uint64) error {
+	w.rng = rand.New(rand.NewPCG(seed, 1))
+	return w.runIn(schedule.NewPCT(seed), s)
+}
+
+func (w *world) runIn(order schedule.Chooser, s scenario) error {
+	if w.rng == nil {
+		w.rng = rand.New(rand.NewPCG(1, 1))
+	}
+	err := w.m.Run(order, func() { s.begin(w) })
+	w.accesses += w.m.Steps()
+	return err
+}
+
+// ranks makes a team of n, of which each runs its part. Whoever returns an error has failed, and the others are told.
+func (w *world) ranks(n int, part func(t *Team) error) {
+	w.n, w.teams, w.threads, w.heaps = n, w.teams[:0], w.threads[:0], w.heaps[:0]
+	w.waits, w.told, w.failures, w.used = make([]*Doze, n), make([]error, n), make([]error, n), make([]int, n)
+	w.impatient, w.allIsWell = -1, true
+	crowded := w.chance(3)
+	for r := range n {
+		segment := &Segment{fd: -1, mem: w.arena[:Size(n)]}
+		t, err := New(segment, n, r, Processors{CPUs: 64, Ranks: n}, nil, w.lasting(r))
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		t.crowded, t.backed, t.habit = crowded, t.stretch, habit{past: w.chance(3)}
+		if crowded {
+			t.looks = 1
+		}
+		w.teams = append(w.teams, t)
+		at := Size(mostRanks) + r*heapSize
+		w.heaps = append(w.heaps, w.arena[at:at+heapSize:at+heapSize])
+	}
+	for r, t := range w.teams {
+		w.threads = append(w.threads, w.m.Go(fmt.Sprintf("rank %d", r), func() {
+			if w.failures[r] = part(t); w.failures[r] != nil {
+				w.scribble(r)
+			}
+		}))
+	}
+	w.m.Go("news", w.tell)
+}
+
+func (w *world) chance(n int) bool { return w.rng.IntN(n) == 0 }
+
+var errGivesUp = errors.New("gives up")
+
+var errTold = errors.New("told that another one has failed")
+
+// lasting waits as package comm does, for news as well.
+func (w *world) lasting(me int) Lasting {
+	return func(_ int, d Doze) error {
+		if w.impatient == me {
+			return errGivesUp
+		}
+		if w.told[me] == nil {
+			w.waits[me] = &d
+			d.Sleep()
+			w.waits[me] = nil
+		}
+		if w.told[me] == nil && !d.Over() {
+			return errors.New("woken without a reason")
+		}
+		return w.told[me]
+	}
+}
+
+// tell tells the others when a rank is gone, until all are.
+func (w *world) tell() {
+	gone := func(r int) bool { return w.threads[r].Dead() || w.threads[r].Ended() && w.failures[r] != nil }
+	over := func() bool {
+		for _, t := range w.threads {
+			if !t.Dead() && !t.Ended() {
+				return false
+			}
+		}
+		return true
+	}
+	news := func() bool {
+		for r := range w.n {
+			if gone(r) {
+				return true
+			}
+		}
+		return over()
+	}
+	if w.m.Block(news); over() {
+		return
+	}
+	for r := range w.n {
+		w.told[r] = errTold
+		if d := w.waits[r]; d != nil {
+			d.Rouse()
+		}
+	}
+}
+
+// share gives the ranks heaps, each of one area, which all have.
+func (w *world) share() {
+	areas := make([]*area, w.n)
+	for r := range areas {
+		areas[r] = &area{id: uint64(r + 1), mem: w.heaps[r], segment: &Segment{fd: -1, mem: w.heaps[r]}}
+	}
+	desks := make([]string, w.n)
+	for r, t := range w.teams {
+		heap := NewHeap(nil, nil)
+		heap.areas = areas[r : r+1]
+		heap.own.Store(&heap.areas)
+		for other, a := range areas {
+			heap.fetched[foreign{desks[other], a.id}] = a.segment
+		}
+		t.Share(heap, desks)
+		t.pushing.past = w.chance(3)
+		t.pushing.since = 0
+	}
+}
+
+// inHeap puts a buffer into r's heap.
+func (w *world) inHeap(r int) memory {
+	return func(b []byte) []byte {
+		from := w.used[r]
+		if from+len(b) > heapSize {
+			panic("the heap is full")
+		}
+		w.used[r] = from + len(b) + 8
+		mem := w.heaps[r][from:][:len(b):len(b)]
+		cpu.CopyPlain(mem, b)
+		return mem
+	}
+}
+
+// scribble is what a program may do with its buffers after an operation.
+func (w *world) scribble(r int) {
+	junk := make([]byte, w.used[r])
+	for i := range junk {
+		junk[i] = 0xee
+	}
+	cpu.CopyPlain(w.heaps[r], junk)
+	w.used[r] = 0
+}
+
+// overslept makes sure that nobody sleeps for long after what it waits for has come, and that not all do where nobody fails.
+func (w *world) overslept(t *schedule.Thread, limit time.Duration) {
+	if limit > firstNap && w.allIsWell {
+		w.m.Fail(fmt.Errorf("lost wake-up: all sleep, %s for %v", t.Name, limit))
+	}
+	for r, t := range w.teams {
+		c := t.ranks[r]
+		if c.awaits == 0 || !w.isUp(c) || w.threads[r].Dead() || w.threads[c.awaits-1].Dead() { // before it could wake anybody
+			continue
+		}
+		if limit > firstNap {
+			w.m.Fail(fmt.Errorf("lost wake-up: rank %d sleeps for rank %d, which has come", r, c.awaits-1))
+		}
+		w.missed++
+	}
+}
+
+func (w *world) isUp(c *control) bool { return w.teams[0].ranks[c.awaits-1].clock >= c.wakeAt }
+
+// modelled is red of memory that the machine has.
+func modelled(red Reduction) Reduction {
+	kernel, fold := red.Kernel, red.Fold
+	red.Kernel = func(dst, a, b []byte) {
+		sum := make([]byte, len(dst))
+		kernel(sum, cpu.Read(a), cpu.Read(b))
+		cpu.CopyPlain(dst, sum)
+	}
+	if fold != nil {
+		red.Fold = func(dst []byte, sources [][]byte) {
+			sum := make([]byte, len(dst))
+			read := make([][]byte, len(sources))
+			for i, s := range sources {
+				read[i] = cpu.Read(s)
+			}
+			fold(sum, read)
+			cpu.CopyPlain(dst, sum)
+		}
+	}
+	return red
+}
+
+// begin starts call number seq.
+func (w *world) begin(t *Team, seq uint64, call Call) {
+	if w.beforeCall != nil {
+		w.beforeCall(t)
+	}
+	t.Begin(seq, call)
+}

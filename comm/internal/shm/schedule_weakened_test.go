@@ -1,0 +1,124 @@
+//go:build schedule && linux
+
+package shm
+
+import (
+	"testing"
+	"unsafe"
+
+	"github.com/gorun/gorun/comm/internal/schedule"
+)
+
+// The scheduler finds what it is there to find: with any one order weakened, or one part of a protocol left out, runs fail soon.
+
+// A weakening makes accesses of a kind to a place another kind of access.
+type weakening struct {
+	name     string
+	models   []schedule.Model
+	scenario string
+	place    place
+	from, to schedule.Access
+	spoil    func(t *Team) // instead: done before every call
+}
+
+// mostOrders is how many orders may have to be tried to find one that fails.
+const mostOrders = 30_000
+
+// A place is what some bytes of the memory are.
+type place int
+
+const (
+	anywhere place = iota
+	sleepers
+	clocks
+	spots
+	bells
+	awaits
+	letters_
+)
+
+var (
+	onTSO  = []schedule.Model{schedule.TSO}
+	onWeak = []schedule.Model{schedule.Weak}
+)
+
+var weakenings = []weakening{
+	{name: "a clock is ahead of what has been stored before it", models: models, scenario: "calls", place: clocks, from: schedule.StoreRelease, to: schedule.StoreAny},
+	{name: "what is read after a clock is older", models: onWeak, scenario: "calls", place: clocks, from: schedule.LoadAcquire, to: schedule.LoadPlain},
+	{name: "the word behind a letter is ahead of it", models: models, scenario: "calls", place: letters_, from: schedule.StoreRelease, to: schedule.StoreAny},
+	{name: "a letter is older than the word behind it", models: onWeak, scenario: "calls", place: letters_, from: schedule.LoadAcquire, to: schedule.LoadPlain},
+	{name: "what goes past the caches is late", models: onTSO, scenario: "calls", from: schedule.StoreFence, to: schedule.Nothing},
+	{name: "nobody says that he sleeps", models: models, scenario: "calls", place: sleepers, from: schedule.Update, to: schedule.Nothing},
+	{name: "nobody says for whom he sleeps", models: models, scenario: "calls", place: awaits, from: schedule.StoreFull, to: schedule.Nothing},
+	{name: "nobody is woken", models: models, scenario: "calls", from: schedule.WakeUp, to: schedule.Nothing},
+	{name: "an entry is used again before it is vacant", models: models, scenario: "calls", spoil: func(t *Team) {
+		for i := range t.lent {
+			t.lent[i].until.time = 0
+		}
+	}},
+	{name: "a slot is used again before it is vacant", models: models, scenario: "calls", spoil: func(t *Team) {
+		for i := range t.loans {
+			t.loans[i].until.time = 0
+		}
+	}},
+}
+
+func TestWeakenedOrdersAreFound(t *testing.T) {
+	for _, k := range weakenings {
+		for _, model := range k.models {
+			t.Run(k.name+"/"+model.String(), func(t *testing.T) {
+				w := newWorld(t, model)
+				w.beforeCall = k.spoil
+				if k.spoil == nil {
+					w.m.Weaken = func(a schedule.Access, at int) schedule.Access {
+						if a == k.from && (k.place == anywhere || w.place(at) == k.place) {
+							return k.to
+						}
+						return a
+					}
+				}
+				for seed := uint64(1); seed <= mostOrders; seed++ {
+					if err := w.run(scenarioOf(k.scenario), seed); err != nil {
+						t.Logf("found by order %d: %v", seed, err)
+						return
+					}
+				}
+				t.Errorf("not found by %d orders", mostOrders)
+			})
+		}
+	}
+}
+
+func scenarioOf(name string) scenario {
+	for _, s := range scenarios {
+		if s.name == name {
+			return s
+		}
+	}
+	panic("no scenario " + name)
+}
+
+// place is what is at a byte of the memory.
+func (w *world) place(at int) place {
+	controls := int(unsafe.Sizeof(header{}))
+	switch mail := mailAt(w.n); {
+	case at < controls:
+		return sleepers
+	case at >= mail && at < slotsAt(w.n):
+		return letters_
+	case at >= mail:
+		return anywhere
+	}
+	var c control
+	switch off := uintptr(at-controls) % unsafe.Sizeof(c); {
+	case off == unsafe.Offsetof(c.clock):
+		return clocks
+	case off >= unsafe.Offsetof(c.shows) && off < unsafe.Offsetof(c.shows)+unsafe.Sizeof(c.shows):
+		return spots
+	case off == unsafe.Offsetof(c.bell):
+		return bells
+	case off == unsafe.Offsetof(c.awaits):
+		return awaits
+	}
+	return anywhere
+}

@@ -1,0 +1,42 @@
+//go:build schedule
+
+package shm
+
+// How much there is of everything; so little that short runs come to its ends.
+const (
+	// Letters.
+	entrySize   = 4 * lineSize // at most
+	mailboxSize = 1 << 10      // three entries at least: none is where the one before it has been
+	entries     = 4            // that may not be vacant at most: how far ranks are ahead of others in short operations
+
+	// Slots.
+	longestStretch  = 1 << 10
+	shortestStretch = 1 << 10
+	allStretches    = 1 << 20 // bytes, of all ranks together
+	largestSlot     = 256
+	slotForEach     = 128     // bytes of a slot for each of few ranks
+	backedPiece     = 1 << 10 // a stretch gets its memory in pieces of at least so many bytes
+	mostLent        = 4       // slots, a power of two
+
+	// Ways to go about an operation.
+	largestFlat  = 256     // bytes that each of several ranks works out for itself
+	mostFlat     = 2       // ranks that all look at each other in a barrier
+	leastDirect  = 384     // bytes that ranks take from each other at least when they look where these lie
+	leastInCrowd = 512     // the same in a broadcast by a rank that shares its processor with others
+	spreadBlock  = 256     // what is copied to everybody at a time
+	foldBlock    = 128     // bytes that are reduced at a time: they stay in the first-level cache
+	leastPast    = 128     // bytes of the shortest copy that may go past the caches
+	allCaches    = 3 << 10 // bytes, of all ranks' buffers together, from which on copies are not worth the room in the caches
+
+	// Waits where there are more ranks than processors.
+	yields     = 2 // how often ranks let others run before they sleep
+	firstTurns = 2 // that others get before it is asked how long this has been going on
+	turnsToAsk = 2 // that others get before a rank asks again where it is
+
+	// Streams.
+
+	// longestRecord is from how many bytes on what is written is cut, so that the reader is at the first part while the writer
+	// is at the next. Go copies pieces this short through the cache.
+	longestRecord = 160
+	vainLooks     = 2 // after how many looks in vain it is worth one at the socket
+)
