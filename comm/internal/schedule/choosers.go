@@ -108,22 +108,22 @@ func (p *PCT) Pick(n int) int {
 	return 1 + p.rng.IntN(n-1)
 }
 
-// Exhaustive chooses one order after the other, until there have been all in which at most so many choices are not the usual one:
-// that the thread that runs goes on, and that a pick is 0. Where the thread cannot go on, or has looked in vain, all others are
-// as usual. Stores wait for as long as they can.
+// Exhaustive chooses one order after the other, until there have been all in which at most so many choices are not the usual one
+// (delay-bounded scheduling: Emmi, Qadeer and Rakamaric, POPL 2011). Usually the thread that runs goes on, or the next one if it
+// cannot or has looked in vain, stores wait for as long as any thread has something else to do, and a pick is 0.
 type Exhaustive struct {
 	bound  int
 	path   []choice // of the run under way, or the one before
 	at     int
 	spent  int
 	replay bool
+	order  []int // room
 }
 
 // A choice is one of n.
 type choice struct {
 	n, chosen int
-	free      int // so many of the first ones are usual
-	spent     int // before it
+	spent     int // on those before it
 }
 
 // NewExhaustive is the first of the orders with at most bound unusual choices.
@@ -134,7 +134,7 @@ func (e *Exhaustive) More() bool {
 	e.at, e.spent = 0, 0
 	for n := len(e.path); n > 0 && !e.replay; n = len(e.path) {
 		last := &e.path[n-1]
-		if last.chosen+1 < last.n && (last.chosen+1 < last.free || last.spent < e.bound) {
+		if last.chosen+1 < last.n && last.spent < e.bound {
 			last.chosen++
 			return true
 		}
@@ -143,15 +143,13 @@ func (e *Exhaustive) More() bool {
 	return false
 }
 
-func (e *Exhaustive) take(n, free int) int {
+func (e *Exhaustive) take(n int) int {
 	if e.at == len(e.path) {
-		e.path = append(e.path, choice{n: n, free: free, spent: e.spent})
+		e.path = append(e.path, choice{n: n, spent: e.spent})
 	}
 	c := &e.path[e.at]
-	if e.at++; c.n == 0 {
-		c.n, c.free, c.spent = n, free, e.spent
-	}
-	if c.chosen >= c.free {
+	e.at++
+	if c.chosen > 0 {
 		e.spent++
 	}
 	return min(c.chosen, n-1)
@@ -159,44 +157,39 @@ func (e *Exhaustive) take(n, free int) int {
 
 // Next implements [Chooser].
 func (e *Exhaustive) Next(ready []Actor, current int) int {
-	order, free := preferred(ready, current)
-	return order[e.take(len(order), free)]
+	e.order = preferred(e.order[:0], ready, current)
+	return e.order[e.take(len(e.order))]
 }
 
-// preferred are the indexes of those who may well go on, the usual ones first, and how many these are. Who has looked in vain
-// goes on if nobody else can, or unusually if it was running.
-func preferred(ready []Actor, current int) (order []int, usual int) {
-	var vain []int
-	busy := current >= 0 && !ready[current].Idle
-	if busy {
-		order = append(order, current)
-	}
-	for k := range ready {
-		i := (k + max(current, 0)) % len(ready)
-		switch {
-		case ready[i].Idle:
-			vain = append(vain, i)
-		case i != current:
+// preferred are the indexes of those who may well go on, the usual one first. Who has looked in vain goes on if nobody else can, or
+// unusually if it was running.
+func preferred(order []int, ready []Actor, current int) []int {
+	busy := func(i int) bool { return !ready[i].Idle && !ready[i].Buffer }
+	last := max(current, 0)
+	for k := range ready { // beginning with current
+		if i := (k + last) % len(ready); busy(i) {
 			order = append(order, i)
 		}
 	}
-	switch usual = len(order); {
-	case usual == 0:
-		return vain[len(vain)-1:], 1 // in turn
-	case busy:
-		return order, 1
-	case current >= 0:
-		return append(order, current), usual
-	default:
-		return order, usual
+	for i, a := range ready {
+		if a.Buffer {
+			order = append(order, i)
+		}
 	}
+	switch {
+	case len(order) == 0: // all have looked in vain: in turn
+		return append(order, (last+1)%len(ready))
+	case current >= 0 && ready[current].Idle:
+		return append(order, current)
+	}
+	return order
 }
 
 // Idle implements [Chooser].
 func (*Exhaustive) Idle(Actor) {}
 
 // Pick implements [Chooser].
-func (e *Exhaustive) Pick(n int) int { return e.take(n, 1) }
+func (e *Exhaustive) Pick(n int) int { return e.take(n) }
 
 // String is the order, for [ParseChoices].
 func (e *Exhaustive) String() string {

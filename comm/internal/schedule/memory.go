@@ -241,7 +241,6 @@ func (m *Machine) Fence(a Access) {
 				t.floor = max(t.floor, s.writes)
 			}
 		}
-	default: // it is not there
 	case StoreFence:
 		m.running.buffer = append(m.running.buffer, store{access: StoreFence})
 	case FenceAll:
@@ -254,6 +253,7 @@ func (m *Machine) Fence(a Access) {
 		for _, t := range m.threads {
 			m.catchUp(t)
 		}
+	default: // it is not there
 	}
 }
 
@@ -272,10 +272,23 @@ func (m *Machine) drain(t *Thread) {
 func (m *Machine) release(t *Thread) {
 	for i := len(t.buffer) - 1; i >= 0; i-- {
 		if a := t.buffer[i].access; a == StoreRelease || a == StoreFull {
-			m.drainUpTo(t, i+1)
+			m.drainBefore(t, i+1)
 			return
 		}
 	}
+}
+
+// drainBefore lets the first n stores of t's buffer reach the memory, but for those in no order.
+func (m *Machine) drainBefore(t *Thread, n int) {
+	left := t.buffer[:0]
+	for i := range t.buffer {
+		if s := &t.buffer[i]; i < n && s.access != StoreAny {
+			m.write(t, s)
+		} else {
+			left = append(left, *s)
+		}
+	}
+	t.buffer = left
 }
 
 // drainOver lets what waits for those bytes reach the memory, and all before that.

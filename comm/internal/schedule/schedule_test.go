@@ -82,7 +82,7 @@ func TestLitmus(t *testing.T) {
 		for model, want := range map[Model]bool{TSO: c.tso, Weak: c.weak} {
 			m := New(make([]byte, 512), model)
 			found, runs := false, 0
-			for e := NewExhaustive(3); runs == 0 || e.More(); runs++ {
+			for e := NewExhaustive(5); runs == 0 || e.More(); runs++ {
 				seen := make([]string, len(c.threads))
 				err := m.Run(e, func() {
 					for i, ops := range c.threads {

@@ -106,7 +106,9 @@ func (m *Machine) Ring(socket int) {
 		if m.Trace != nil {
 			m.trace("rings socket %d", socket)
 		}
-		m.bells[socket] = min(m.bells[socket]+1, roomForBells)
+		if n := m.bells[socket]; n >= 0 {
+			m.bells[socket] = min(n+1, roomForBells)
+		}
 	}
 }
 
@@ -121,9 +123,14 @@ func (m *Machine) Bells(socket, take int) int {
 	m.drain(m.running)
 	m.catchUp(m.running)
 	n := m.bells[socket]
-	m.bells[socket] = max(n-take, 0)
+	if n > 0 {
+		m.bells[socket] = max(n-take, 0)
+	}
 	return n
 }
 
-// Listen waits until there is something in a socket.
-func (m *Machine) Listen(socket int) { m.Block(func() bool { return m.bells[socket] > 0 }) }
+// HangUp lets a socket end: Bells is -1 from now on.
+func (m *Machine) HangUp(socket int) { m.bells[socket] = -1 }
+
+// Listen waits until there is something in a socket, or it has ended.
+func (m *Machine) Listen(socket int) { m.Block(func() bool { return m.bells[socket] != 0 }) }

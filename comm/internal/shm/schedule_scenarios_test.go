@@ -14,6 +14,10 @@ var scenarios = []scenario{
 	{"naps", 1, func(w *world) { w.naps() }},
 	{"deaths", 2, func(w *world) { w.calls().dies() }},
 	{"failures", 2, func(w *world) { w.calls().givesUp() }},
+	{"buffers", 1, func(w *world) { w.buffers() }},
+	{"buffers given up", 1, func(w *world) { w.buffers().givesUp() }},
+	{"streams", 2, func(w *world) { w.streams() }},
+	{"streams that end", 1, func(w *world) { w.streams()[w.rng.IntN(2)].DiesAt = 1 + w.rng.IntN(1<<(3+w.rng.IntN(8))) }},
 }
 
 // A called collective: number op of operations, on blocks of size bytes.
@@ -71,6 +75,22 @@ func (w *world) calls() *program {
 	return p
 }
 
+// buffers lets ranks use each other's where they lie.
+func (w *world) buffers() *program {
+	p := &program{w: w, loser: -1, until: -1}
+	n := 2 + w.rng.IntN(2)
+	for range 1 + w.rng.IntN(2) {
+		c := called{op: 1 + w.rng.IntN(8), size: leastDirect + w.rng.IntN(100), root: w.rng.IntN(n), red: "sum"}
+		for range n {
+			c.inHeap = append(c.inHeap, !w.chance(8))
+		}
+		p.calls = append(p.calls, c)
+	}
+	w.ranks(n, p.part)
+	w.share()
+	return p
+}
+
 // naps lets two ranks meet that soon go to sleep.
 func (w *world) naps() {
 	p := &program{w: w, loser: -1, until: -1}
@@ -87,6 +107,7 @@ func (w *world) naps() {
 func (p *program) dies() {
 	p.w.allIsWell, p.loser = false, p.w.rng.IntN(p.w.n)
 	p.w.threads[p.loser].DiesAt = 1 + p.w.rng.IntN(1<<(3+p.w.rng.IntN(9)))
+	p.w.m.Go("news", p.w.tell)
 }
 
 // givesUp lets a rank not take part in a call any more, or give up when it has waited for long.
@@ -100,6 +121,7 @@ func (p *program) givesUp() {
 	} else {
 		p.until = p.w.rng.IntN(len(p.calls))
 	}
+	p.w.m.Go("news", p.w.tell)
 }
 
 // part is what rank t.me does.

@@ -77,6 +77,9 @@ type world struct {
 	told     []error  // what a rank is told of another one's end
 	failures []error
 
+	streaming bool // it is streams that are run, not a team
+	dialogues [2]*dialogue
+
 	allIsWell bool // nobody dies or gives up
 	impatient int  // the rank that gives up when a wait lasts; -1: none
 
@@ -117,14 +120,12 @@ func newWorld(t testing.TB, model schedule.Model) *world {
 // run runs s as seed says.
 func (w *world) run(s scenario, seed uint64) error {
 	w.rng = rand.New(rand.NewPCG(seed, 1))
-	return w.runIn(schedule.NewPCT(seed), s)
+	return w.runIn(schedule.NewPCT(seed), s.begin)
 }
 
-func (w *world) runIn(order schedule.Chooser, s scenario) error {
-	if w.rng == nil {
-		w.rng = rand.New(rand.NewPCG(1, 1))
-	}
-	err := w.m.Run(order, func() { s.begin(w) })
+func (w *world) runIn(order schedule.Chooser, begin func(w *world)) error {
+	w.streaming = false
+	err := w.m.Run(order, func() { begin(w) })
 	w.accesses += w.m.Steps()
 	return err
 }
@@ -156,10 +157,9 @@ func (w *world) ranks(n int, part func(t *Team) error) {
 			}
 		}))
 	}
-	w.m.Go("news", w.tell)
 }
 
-func (w *world) chance(n int) bool { return w.rng.IntN(n) == 0 }
+func (w *world) chance(n int) bool { return w.rng != nil && w.rng.IntN(n) == 0 }
 
 var errGivesUp = errors.New("gives up")
 

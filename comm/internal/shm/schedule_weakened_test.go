@@ -19,6 +19,7 @@ type weakening struct {
 	place    place
 	from, to schedule.Access
 	spoil    func(t *Team) // instead: done before every call
+	bound    int           // of unusual choices, for the scenario of which all orders are run
 }
 
 // mostOrders is how many orders may have to be tried to find one that fails.
@@ -34,7 +35,9 @@ const (
 	spots
 	bells
 	awaits
-	letters_
+	letterBytes
+	ringBytes
+	waysBytes
 )
 
 var (
@@ -45,12 +48,22 @@ var (
 var weakenings = []weakening{
 	{name: "a clock is ahead of what has been stored before it", models: models, scenario: "calls", place: clocks, from: schedule.StoreRelease, to: schedule.StoreAny},
 	{name: "what is read after a clock is older", models: onWeak, scenario: "calls", place: clocks, from: schedule.LoadAcquire, to: schedule.LoadPlain},
-	{name: "the word behind a letter is ahead of it", models: models, scenario: "calls", place: letters_, from: schedule.StoreRelease, to: schedule.StoreAny},
-	{name: "a letter is older than the word behind it", models: onWeak, scenario: "calls", place: letters_, from: schedule.LoadAcquire, to: schedule.LoadPlain},
+	{name: "the word behind a letter is ahead of it", models: models, scenario: "calls", place: letterBytes, from: schedule.StoreRelease, to: schedule.StoreAny},
+	{name: "a letter is older than the word behind it", models: onWeak, scenario: "calls", place: letterBytes, from: schedule.LoadAcquire, to: schedule.LoadPlain},
 	{name: "what goes past the caches is late", models: onTSO, scenario: "calls", from: schedule.StoreFence, to: schedule.Nothing},
 	{name: "nobody says that he sleeps", models: models, scenario: "calls", place: sleepers, from: schedule.Update, to: schedule.Nothing},
 	{name: "nobody says for whom he sleeps", models: models, scenario: "calls", place: awaits, from: schedule.StoreFull, to: schedule.Nothing},
 	{name: "nobody is woken", models: models, scenario: "calls", from: schedule.WakeUp, to: schedule.Nothing},
+	{name: "a spot is told of before it is known", models: models, scenario: "buffers", place: spots, from: schedule.StoreFull, to: schedule.StoreAny},
+	{name: "what lies at a spot is read too late", models: onWeak, scenario: "buffers given up", from: schedule.FenceThread, to: schedule.Nothing},
+	{name: "a bell is not raised", models: models, bound: 3, place: bells, from: schedule.Update, to: schedule.Nothing},
+	{name: "a futex does not look at its word", models: models, bound: 3, from: schedule.SleepIf, to: schedule.Nothing},
+	{name: "a record is ahead of its bytes", models: models, scenario: "streams", place: ringBytes, from: schedule.StoreRelease, to: schedule.StoreAny},
+	{name: "a record's bytes are read too soon", models: onWeak, scenario: "streams", place: ringBytes, from: schedule.LoadAcquire, to: schedule.LoadPlain},
+	{name: "the next record's word is late", models: models, scenario: "streams", place: ringBytes, from: schedule.StorePlain, to: schedule.StoreAny},
+	{name: "what is taken is told before it is given back", models: onTSO, scenario: "streams", place: waysBytes, from: schedule.StoreRelease, to: schedule.StoreAny},
+	{name: "who sleeps makes no fence", models: onTSO, scenario: "streams", from: schedule.FenceAll, to: schedule.Nothing},
+	{name: "a bell is not rung", models: models, scenario: "streams", from: schedule.WakeUp, to: schedule.Nothing},
 	{name: "an entry is used again before it is vacant", models: models, scenario: "calls", spoil: func(t *Team) {
 		for i := range t.lent {
 			t.lent[i].until.time = 0
@@ -77,6 +90,14 @@ func TestWeakenedOrdersAreFound(t *testing.T) {
 						return a
 					}
 				}
+				if k.bound > 0 {
+					n, _, err := w.all(k.bound, (*world).sleeper)
+					if err == nil {
+						t.Fatalf("not found by all %d orders", n)
+					}
+					t.Logf("found by order %d of all: %v", n, err)
+					return
+				}
 				for seed := uint64(1); seed <= mostOrders; seed++ {
 					if err := w.run(scenarioOf(k.scenario), seed); err != nil {
 						t.Logf("found by order %d: %v", seed, err)
@@ -100,12 +121,18 @@ func scenarioOf(name string) scenario {
 
 // place is what is at a byte of the memory.
 func (w *world) place(at int) place {
+	switch {
+	case w.streaming && at < pageSize:
+		return waysBytes
+	case w.streaming:
+		return ringBytes
+	}
 	controls := int(unsafe.Sizeof(header{}))
 	switch mail := mailAt(w.n); {
 	case at < controls:
 		return sleepers
 	case at >= mail && at < slotsAt(w.n):
-		return letters_
+		return letterBytes
 	case at >= mail:
 		return anywhere
 	}

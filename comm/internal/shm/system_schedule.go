@@ -93,10 +93,14 @@ func takeBells(fd int, b []byte, flags uintptr) (n uintptr, errno syscall.Errno)
 	if flags&unix.MSG_PEEK != 0 {
 		take = 0
 	}
-	if n := m.Bells(fd, take); n > 0 {
+	switch n := m.Bells(fd, take); {
+	case n > 0:
 		return uintptr(n), 0
+	case n < 0: // its end
+		return 0, 0
+	default:
+		return 0, unix.EAGAIN
 	}
-	return 0, unix.EAGAIN
 }
 
 func sendBell(fd int) {
