@@ -32,7 +32,7 @@ type Scenario struct {
 
 // Scenarios are all there are.
 var Scenarios = []*Scenario{
-	&workerKill, &agentKill, &leaderKill, &agentStop, &etcdKill, &memberKill, &hostVanished, &partition, &scaleUp, &scaleDown,
+	&workerKill, &consoleBlocked, &agentKill, &leaderKill, &agentStop, &etcdKill, &memberKill, &hostVanished, &partition, &scaleUp, &scaleDown,
 }
 
 // A job is what is started first. The zero value is one that is to lose no node, whose first node hosts the rendezvous.
@@ -42,6 +42,7 @@ type job struct {
 	network  bool          // every node has its own, which can be cut
 	first    int           // nodes that are there first; 0: all; negative: all but so many
 	spare    int           // nodes that the job can do without
+	unread   bool          // workers of the last node write all the time, and nobody reads it
 	hang     bool          // workers that cannot compute any more hang; otherwise they fail
 	ttl      time.Duration // after which a silent node is gone; 0: gorun's
 	lastCall time.Duration // for which a round that is not full waits for more nodes; 0: long

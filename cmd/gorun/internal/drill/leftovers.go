@@ -32,6 +32,9 @@ func (s *stage) clear() (left Left) {
 	left.Processes = len(list)
 	proc.KillAll(list)
 	s.die()
+	for _, p := range s.agents {
+		p.console.close()
+	}
 	s.network.Close()
 	s.others.Wait()
 	for _, p := range s.ports {

@@ -23,8 +23,9 @@ const longCall = 10 * time.Second
 type process struct {
 	name    string
 	cmd     *exec.Cmd
-	serving bool // it hosts an etcd, and has said so
-	mayEnd  bool // somebody has seen to that
+	console *console // nil: what it says goes to a file
+	serving bool     // it hosts an etcd, and has said so
+	mayEnd  bool     // somebody has seen to that
 	ended   bool
 }
 
@@ -50,12 +51,15 @@ func (s *stage) startAgent(node int) error {
 		"--rdzv-backend=embedded", "--rdzv-endpoint=" + s.endpoints, "--rdzv-id=drill", "--rdzv-conf=" + conf,
 	}
 	args = append(args, s.access()...)
-	way := fails
+	way, unread := fails, j.unread && node == n-1
 	if j.hang {
 		way = hangs
 	}
+	if unread {
+		way = writes
+	}
 	args = append(args, s.options.Gorun, WorkerCommand, s.socket(), strconv.Itoa(node), way)
-	p, err := s.start(fmt.Sprint("node", node), node, args)
+	p, err := s.start(fmt.Sprint("node", node), node, unread, args)
 	if err == nil {
 		s.agents[node] = p
 	}
@@ -66,7 +70,7 @@ func (s *stage) startAgent(node int) error {
 func (s *stage) startEtcd(member int) error {
 	name := fmt.Sprint("etcd", member)
 	args := []string{"etcd", "--rdzv-endpoint=" + s.endpoints, "--data-dir=" + filepath.Join(s.dir, name)}
-	p, err := s.start(name, etcdHost, append(args, s.access()...))
+	p, err := s.start(name, etcdHost, false, append(args, s.access()...))
 	if err == nil {
 		s.etcds[member] = p
 	}
@@ -80,8 +84,8 @@ func (s *stage) access() []string {
 	return []string{"--rdzv-token-file=" + s.tokenFile()}
 }
 
-// start starts gorun, on a host of the network if there is one. What it says goes to a file.
-func (s *stage) start(name string, host int, args []string) (*process, error) {
+// start starts gorun, on a host of the network if there is one. What it says goes to a file, or nobody reads it.
+func (s *stage) start(name string, host int, unread bool, args []string) (*process, error) {
 	log, err := os.OpenFile(filepath.Join(s.dir, name+".log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, err
@@ -94,6 +98,13 @@ func (s *stage) start(name string, host int, args []string) (*process, error) {
 	}
 	p.cmd.Stdout = log
 	p.cmd.Stderr = &listener{to: log, word: []byte(word), heard: func() { s.post(func(time.Time) { p.serving = true }) }}
+	if unread {
+		if p.console, err = newConsole(); err != nil {
+			_ = log.Close()
+			return nil, err
+		}
+		p.cmd.Stdout, p.cmd.Stderr = p.console.writer, p.console.writer
+	}
 	setApart(p.cmd)
 	if s.network != nil {
 		err = s.network.Start(p.cmd, host)
@@ -102,6 +113,7 @@ func (s *stage) start(name string, host int, args []string) (*process, error) {
 	}
 	if err != nil {
 		_ = log.Close()
+		p.console.close()
 		return nil, err
 	}
 	s.others.Go(func() {

@@ -58,6 +58,8 @@ const (
 const (
 	fails = "fails" // it ends
 	hangs = "hangs" // it does nothing, until gorun ends it
+	// writes is fails of a worker that writes all the time, whether or not somebody reads.
+	writes = "writes"
 )
 
 // Work is a worker of a drill. It computes with all the others, over and over, until it is told to end, or the drill ends.
@@ -68,6 +70,9 @@ func Work(ctx context.Context, socket, node, way string) error {
 	d, err := meetDrill(socket, node)
 	if err != nil {
 		return err
+	}
+	if way == writes {
+		go writeAlways()
 	}
 	over := make(chan error, 1)
 	go func() { over <- d.compute(ctx) }()
@@ -81,10 +86,18 @@ func Work(ctx context.Context, socket, node, way string) error {
 			if err == nil {
 				return nil
 			}
-			if told := d.tell(message{Kind: stuck, Error: err.Error()}); told != nil || way == fails {
+			if told := d.tell(message{Kind: stuck, Error: err.Error()}); told != nil || way != hangs {
 				return errors.Join(err, told)
 			}
 		}
+	}
+}
+
+// writeAlways fills stdout and stderr.
+func writeAlways() {
+	for {
+		_, _ = fmt.Println("there is always something to say") // if nobody reads that any more, gorun ends this process
+		_, _ = fmt.Fprintln(os.Stderr, "and to complain of")
 	}
 }
 
