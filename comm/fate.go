@@ -10,7 +10,7 @@ import (
 // course of its exit, microseconds before the end.
 const exitTimeout = time.Second
 
-// died tells whether the process of rank has ended, if it is one of this machine.
+// died tells whether the process of rank has ended, if it is another one that can be looked at.
 func (w *world) died(rank int) endpoint.Fate {
 	if pid := w.neighbour(rank); pid > 0 {
 		return awaitExit(pid, exitTimeout)
@@ -18,7 +18,7 @@ func (w *world) died(rank int) endpoint.Fate {
 	return endpoint.Unknown
 }
 
-// state tells what the process of rank does, if it is one of this machine.
+// state tells what the process of rank does, if it is another one that can be looked at.
 func (w *world) state(rank int) string {
 	if pid := w.neighbour(rank); pid > 0 {
 		return processState(pid)
@@ -26,10 +26,10 @@ func (w *world) state(rank int) string {
 	return ""
 }
 
-// neighbour is the process of rank, or 0 if it is not another one of this machine.
+// neighbour is the process of rank, or 0 if it is this one, or its number means nothing here.
 func (w *world) neighbour(rank int) int {
 	me, other := w.info[w.rank], w.info[rank]
-	if other.Host != me.Host || other.PID == me.PID {
+	if !me.SameProcesses(other.Place) || other.PID == me.PID {
 		return 0
 	}
 	return other.PID

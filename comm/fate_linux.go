@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gorun/gorun/comm/internal/endpoint"
+	"github.com/gorun/gorun/comm/internal/machine"
 )
 
 // awaitExit waits until the process pid has ended, at most for limit. It returns when the kernel has told the
@@ -40,6 +41,9 @@ func awaitExit(pid int, limit time.Duration) endpoint.Fate {
 
 // processState says what the process pid does, or nothing if that does not explain why it is silent.
 func processState(pid int) string {
+	if !machine.HasProc() {
+		return ""
+	}
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return ""

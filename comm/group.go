@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/gorun/gorun/comm/internal/endpoint"
+	"github.com/gorun/gorun/comm/internal/machine"
 	"github.com/gorun/gorun/comm/internal/plan"
 	"github.com/gorun/gorun/comm/internal/shm"
 )
@@ -78,15 +78,12 @@ type rankInfo struct {
 
 	Tuning string `json:"tuning,omitempty"` // that it has been given; rank 0's counts
 
-	Machine string `json:"machine,omitempty"` // the same for ranks that may share memory
-	Desk    string `json:"desk,omitempty"`    // where others get the memory that it makes; empty: it shares none
+	machine.Place        // where it runs
+	Desk          string `json:"desk,omitempty"` // where others get the memory that it makes; empty: it shares none
 }
 
-// machine tells r's machine from those of others: by its address, if ranks cannot share memory.
-func (r *rankInfo) machine() string {
-	host, _, _ := net.SplitHostPort(r.Addr)
-	return cmp.Or(r.Machine, host)
-}
+// memory tells ranks that may share memory, as all have a desk, from others.
+func (r *rankInfo) memory() string { return r.Kernel + " " + r.Network }
 
 func newGroup(w *world, id uint64, ranks []int, cfg config) (*Group, error) {
 	lane, err := w.ep.Open(id, ranks)

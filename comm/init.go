@@ -185,7 +185,7 @@ func join(ctx context.Context, cfg config, p place) (*Group, error) {
 	cfg.without = cfg.doWithout()
 	far := tcp.New(ln, tcp.Config{
 		World: world.ID, Rank: p.rank, Peers: addresses(world.Ranks), Token: token, Log: cfg.log,
-		Connections: cfg.ofStream, Here: world.on(me.machine()), TLS: identity, Near: cfg.near,
+		Connections: cfg.ofStream, Here: world.beside(p.rank), TLS: identity, Near: cfg.near,
 	})
 	g, err := newWorld(cfg, p.rank, world.ID, world.Ranks, cfg.nearby(far, desk, world.ID, p.rank, world.Ranks), desk)
 	if err == nil {

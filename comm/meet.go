@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gorun/gorun/comm/internal/machine"
 	"github.com/gorun/gorun/comm/internal/shm"
 )
 
@@ -181,17 +182,18 @@ func (w worldDoc) check(p place, me rankInfo) error {
 		if other.TLS != me.TLS {
 			return badArgument("Init", "rank %d has TLS: %t, this rank has TLS: %t", r, other.TLS, me.TLS)
 		}
-		if ip := net.ParseIP(host); ip.IsLoopback() && other.Host != me.Host {
-			return badArgument("Init", "rank %d on %s listens on loopback only, this is %s: give every rank the same secret in GORUN_TOKEN", r, other.Host, me.Host)
+		if ip := net.ParseIP(host); ip.IsLoopback() && r != p.rank && !other.SameNetwork(me.Place) {
+			return badArgument("Init", "rank %d on %s listens on loopback only, and this one on %s has another network: give every rank the same secret in GORUN_TOKEN", r, other.Host, me.Host)
 		}
 	}
 	return nil
 }
 
-// on is how many ranks are on a machine.
-func (w worldDoc) on(machine string) (ranks int) {
-	for _, other := range w.Ranks {
-		if other.machine() == machine {
+// beside is how many ranks run where rank does, which is one of them.
+func (w worldDoc) beside(rank int) int {
+	ranks := 1
+	for r, other := range w.Ranks {
+		if r != rank && other.SameKernel(w.Ranks[rank].Place) {
 			ranks++
 		}
 	}
@@ -203,7 +205,8 @@ func self(addr string) rankInfo {
 	if err != nil {
 		host = "unknown host"
 	}
-	return rankInfo{Addr: addr, Host: host, PID: os.Getpid(), CPUs: shm.CPUs()}
+	place, _ := machine.Here() // openDesk tells
+	return rankInfo{Addr: addr, Host: host, PID: os.Getpid(), CPUs: shm.CPUs(), Place: place}
 }
 
 func addresses(ranks []rankInfo) []string {

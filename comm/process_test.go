@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -110,6 +111,12 @@ type process struct {
 // startProcesses starts size worker processes that meet at a free port, as torchrun or a shell would.
 func startProcesses(t *testing.T, program string, size int) []*process {
 	t.Helper()
+	return startProcessesAs(t, program, size, func(int, *exec.Cmd) {})
+}
+
+// startProcessesAs is startProcesses of commands that change has had a look at. Where the system refuses them the test is skipped.
+func startProcessesAs(t *testing.T, program string, size int, change func(rank int, cmd *exec.Cmd)) []*process {
+	t.Helper()
 	host, port, err := net.SplitHostPort(freePort(t))
 	if err != nil {
 		t.Fatal(err)
@@ -125,7 +132,10 @@ func startProcesses(t *testing.T, program string, size int) []*process {
 			t.Fatal(err)
 		}
 		p.stdout = bufio.NewReader(out)
-		if err := p.cmd.Start(); err != nil {
+		change(r, p.cmd)
+		if err := p.cmd.Start(); errors.Is(err, syscall.EPERM) {
+			t.Skipf("namespaces cannot be made here: %v", err)
+		} else if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = p.cmd.Process.Kill(); _ = p.cmd.Wait() })

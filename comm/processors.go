@@ -6,15 +6,15 @@ import (
 	"github.com/gorun/gorun/comm/internal/shm"
 )
 
-// processors is what the ranks of this one's machine have to run on.
+// processors is what the ranks that run on this one's processors have to run on.
 func (w *world) processors() shm.Processors {
 	here := w.info[w.rank]
 	p := shm.Processors{}
 	var cpus []string
 	for r, other := range w.info {
-		if other.Host == here.Host {
+		if r == w.rank || other.SameKernel(here.Place) {
 			p.Ranks++
-			p.Shared = p.Shared || r != w.rank && other.PID == here.PID
+			p.Shared = p.Shared || r != w.rank && other.SameProcesses(here.Place) && other.PID == here.PID
 			cpus = append(cpus, other.CPUs)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 
+	"github.com/gorun/gorun/comm/internal/machine"
 	"github.com/gorun/gorun/comm/transport/tcp"
 	"github.com/gorun/gorun/env/auth"
 	"github.com/gorun/gorun/env/auth/admission"
@@ -29,7 +30,7 @@ type storeAccess struct {
 func (c *config) storeAccess() (storeAccess, error) {
 	a := storeAccess{token: []byte(c.token), near: c.near}
 	if a.near == nil {
-		a.near = tcp.OnOneMachine
+		a.near = machine.Inside
 	}
 	var err error
 	if c.tls {
@@ -93,6 +94,6 @@ func (a *storeAccess) accept(conn *admission.Conn, admit func() error) (net.Conn
 // noticeLoss lets conn end soon after the machine at its other end has vanished, as the streams between ranks do.
 func noticeLoss(conn net.Conn) {
 	if c, ok := conn.(*net.TCPConn); ok {
-		tcp.NoticeLoss(c, !tcp.OnOneMachine(c))
+		tcp.NoticeLoss(c, !machine.Inside(c))
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gorun/gorun/comm/internal/machine"
 	"github.com/gorun/gorun/comm/internal/plan"
 	"github.com/gorun/gorun/comm/internal/shm"
 	"github.com/gorun/gorun/comm/transport"
@@ -27,14 +28,14 @@ func (c *config) openDesk(me *rankInfo) (*shm.Desk, error) {
 	if c.transport == "tcp" {
 		return nil, nil
 	}
-	machine, err := shm.Machine()
+	_, err := machine.Here()
 	var desk *shm.Desk
 	if err == nil {
 		desk, err = shm.OpenDesk([]byte(c.token), c.log)
 	}
 	switch {
 	case err == nil:
-		me.Machine, me.Desk = machine, desk.Address()
+		me.Desk = desk.Address()
 	case c.transport == "shm":
 		return nil, fmt.Errorf("transport shm: no shared memory: %w", err)
 	default:
@@ -46,7 +47,7 @@ func (c *config) openDesk(me *rankInfo) (*shm.Desk, error) {
 // checkShared makes sure that all ranks may share memory.
 func (w worldDoc) checkShared(me rankInfo) error {
 	for r, other := range w.Ranks {
-		if other.Desk == "" || other.Machine != me.Machine {
+		if other.Desk == "" || !other.SameNetwork(me.Place) {
 			return fmt.Errorf("transport shm: rank %d on %s does not share memory with this one on %s", r, other.Host, me.Host)
 		}
 	}
@@ -60,7 +61,7 @@ func (w *world) canShare(ranks []int) bool {
 		if w.info[r].Desk == "" {
 			return false
 		}
-		machines[w.info[r].Machine] = true
+		machines[w.info[r].memory()] = true
 	}
 	return len(machines) < len(ranks)
 }
@@ -69,7 +70,7 @@ func (w *world) canShare(ranks []int) bool {
 func (g *Group) placed() plan.Nodes {
 	machines := make([]string, g.Size())
 	for i, r := range g.ranks {
-		machines[i] = g.w.info[r].Machine
+		machines[i] = g.w.info[r].memory()
 	}
 	return plan.Placed(g.rank, machines)
 }
@@ -188,7 +189,7 @@ func (c *config) nearby(tr transport.Transport, desk *shm.Desk, world uint64, ra
 	}
 	desks := make([]string, len(info))
 	for r, other := range info {
-		if other.Machine == info[rank].Machine {
+		if other.SameNetwork(info[rank].Place) {
 			desks[r] = other.Desk
 		}
 	}

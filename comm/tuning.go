@@ -19,8 +19,8 @@ func parseTuning(rules string) (choice.Tuning, error) {
 
 // ways are those that ranks choose from by themselves to exchange messages.
 func (w *world) ways(ranks []int) choice.Table {
-	machine := w.info[ranks[0]].machine()
-	if slices.ContainsFunc(ranks, func(r int) bool { return w.info[r].machine() != machine }) {
+	first := w.info[ranks[0]].Place
+	if slices.ContainsFunc(ranks, func(r int) bool { return !first.SameNetwork(w.info[r].Place) }) {
 		return plan.Ways
 	}
 	return plan.WaysNearby

@@ -12,6 +12,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/gorun/gorun/comm/internal/machine"
 	"github.com/gorun/gorun/comm/internal/shm"
 	"github.com/gorun/gorun/comm/transport"
 	"github.com/gorun/gorun/comm/transport/mem"
@@ -139,7 +140,7 @@ func newSharingWorld(t testing.TB, trs []transport.Transport, machines []string)
 	w := &testWorld{t: t, shared: len(machines) > 0}
 	info, desks := make([]rankInfo, len(trs)), make([]*shm.Desk, len(trs))
 	for r := range info {
-		info[r] = rankInfo{Host: "here", PID: os.Getpid()}
+		info[r] = rankInfo{Host: "here", PID: os.Getpid(), Place: machine.Place{Kernel: "here", Network: "here", Processes: "here"}}
 		if len(machines) == 0 {
 			continue
 		}
@@ -147,7 +148,7 @@ func newSharingWorld(t testing.TB, trs []transport.Transport, machines []string)
 		if desks[r], err = shm.OpenDesk(nil, slog.New(slog.DiscardHandler)); err != nil {
 			t.Fatal(err)
 		}
-		info[r].Desk, info[r].Machine = desks[r].Address(), machines[r]
+		info[r].Desk, info[r].Network = desks[r].Address(), machines[r]
 	}
 	for r, tr := range trs {
 		cfg := config{timeout: time.Minute, log: slog.New(slog.DiscardHandler)}

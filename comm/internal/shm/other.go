@@ -37,8 +37,6 @@ func backLarge([]byte)                {}
 func (*Segment) punch(_, _ int) error { return errors.ErrUnsupported }
 func available() int                  { return math.MaxInt }
 
-func Machine() (string, error) { return "", errUnsupported }
-
 // A Desk hands segments to other ranks.
 type Desk struct{}
 

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -135,17 +134,6 @@ func (s *Segment) Close() error {
 		return nil
 	}
 	return os.NewSyscallError("munmap", unix.MunmapPtr(unsafe.Pointer(unsafe.SliceData(mem)), uintptr(len(mem))))
-}
-
-// Machine names what processes can share memory in: the machine since it has been started, and the network namespace, beyond
-// which a [Desk] cannot be reached.
-func Machine() (string, error) {
-	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	if err != nil {
-		return "", err
-	}
-	network, err := os.Readlink("/proc/self/ns/net")
-	return strings.TrimSpace(string(boot)) + " " + network, err
 }
 
 func retry(f func() error) error {

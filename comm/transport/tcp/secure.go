@@ -28,13 +28,6 @@ func (t *Transport) secure(conn net.Conn, from, to int) (net.Conn, error) {
 	return secureConn{secured, conn}, nil
 }
 
-// OnOneMachine says whether conn's ends are. Both ends see the same addresses, so they agree.
-func OnOneMachine(conn net.Conn) bool {
-	here, ok1 := conn.LocalAddr().(*net.TCPAddr)
-	there, ok2 := conn.RemoteAddr().(*net.TCPAddr)
-	return ok1 && ok2 && (here.IP.Equal(there.IP) || here.IP.IsLoopback() && there.IP.IsLoopback())
-}
-
 // A secureConn closes at once, without the alert that TLS would send, and wait for: the endpoint has its own goodbye.
 type secureConn struct {
 	*tls.Conn

@@ -18,6 +18,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/gorun/gorun/comm/internal/machine"
 	"github.com/gorun/gorun/comm/transport"
 	"github.com/gorun/gorun/env/auth"
 	"github.com/gorun/gorun/env/auth/admission"
@@ -62,7 +63,7 @@ func New(ln net.Listener, cfg Config) *Transport {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	if cfg.Near == nil {
-		cfg.Near = OnOneMachine
+		cfg.Near = machine.Inside
 	}
 	t := &Transport{cfg: cfg, ln: ln, stripe: stripe}
 	t.ctx, t.stop = context.WithCancel(context.Background())

@@ -1,0 +1,30 @@
+package machine
+
+import (
+	"os"
+	"strconv"
+	"strings"
+)
+
+// Here is where this process runs.
+func Here() (p Place, err error) {
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return Place{}, err
+	}
+	network, err := os.Readlink("/proc/self/ns/net")
+	if err != nil {
+		return Place{}, err
+	}
+	processes, err := os.Readlink("/proc/self/ns/pid")
+	if err != nil {
+		return Place{}, err
+	}
+	return Place{Kernel: strings.TrimSpace(string(boot)), Network: network, Processes: processes}, nil
+}
+
+// HasProc says whether /proc lists processes by the numbers that this process knows, and not by those of another namespace.
+func HasProc() bool {
+	self, err := os.Readlink("/proc/self")
+	return err == nil && self == strconv.Itoa(os.Getpid())
+}
