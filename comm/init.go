@@ -10,10 +10,8 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"syscall"
-	"time"
 
 	"github.com/gorun/gorun/comm/internal/endpoint"
 	"github.com/gorun/gorun/comm/internal/plan"
@@ -44,6 +42,11 @@ func Init(ctx context.Context, opts ...Option) (*Group, error) {
 	if cfg.tls && place.size > 1 && len(cfg.token) < auth.MinSecret {
 		return nil, badArgument("Init", "TLS between ranks needs a token of at least %d bytes, the same for every rank, in GORUN_TOKEN", auth.MinSecret)
 	}
+	if place.size > 1 {
+		if err := cfg.chooseAddress(ctx); err != nil {
+			return nil, &ArgumentError{Op: "Init", Err: err}
+		}
+	}
 	g, err := join(ctx, cfg, place)
 	if argument, ok := errors.AsType[*ArgumentError](err); ok {
 		return nil, argument
@@ -60,6 +63,7 @@ func Init(ctx context.Context, opts ...Option) (*Group, error) {
 // A place is who this rank is and where it meets the others.
 type place struct {
 	rank, size int
+	here       int    // ranks of this node; 0: not known
 	round      int    // gorun's round; 0 outside gorun
 	meet       string // how to name the meeting place in errors
 	master     string // host:port of the store, unless path or a Store is given
@@ -106,7 +110,7 @@ func (c *config) place() (place, error) {
 		if err != nil {
 			return p, err
 		}
-		p.rank, p.size, p.round = w.Rank, w.WorldSize, w.Round
+		p.rank, p.size, p.here, p.round = w.Rank, w.WorldSize, w.LocalWorldSize, w.Round
 		p.master, p.hosted = net.JoinHostPort(w.MasterAddr, strconv.Itoa(w.MasterPort)), w.StoreAddr != ""
 		if p.hosted {
 			p.master = w.StoreAddr
@@ -155,7 +159,7 @@ func join(ctx context.Context, cfg config, p place) (*Group, error) {
 			return nil, err
 		}
 	}
-	ln, err := net.Listen("tcp", listenAddress(p.master, len(token) > 0))
+	ln, doubt, err := cfg.listen(ctx, p)
 	if err != nil {
 		return nil, err
 	}
@@ -177,6 +181,9 @@ func join(ctx context.Context, cfg config, p place) (*Group, error) {
 	if err != nil {
 		leave()
 		return nil, errors.Join(err, ln.Close(), desk.Close())
+	}
+	if doubt != "" && !world.isOneNetwork() {
+		cfg.log.Warn("it is a guess how other machines reach this one: say it in GORUN_COMM_ADDR (gorun: --local-addr)", "address", me.Addr, "because", doubt)
 	}
 	if cfg.rules, err = cfg.agreed(me, world.Ranks[0]); err != nil {
 		leave()
@@ -239,7 +246,11 @@ func openStore(ctx context.Context, cfg config, p place) (Store, func(), error) 
 	}
 	stop := func() {}
 	if p.rank == 0 && !p.hosted {
-		server, err := listenStore(p.master, access, cfg.log)
+		at, err := p.storeAddress(ctx, len(access.token) > 0)
+		if err != nil {
+			return nil, nil, err
+		}
+		server, err := listenStore(at, access, cfg.log)
 		if errors.Is(err, syscall.EADDRNOTAVAIL) && len(access.token) > 0 { // behind a name or address that is not the machine's own
 			_, port, _ := net.SplitHostPort(p.master)
 			server, err = listenStore(net.JoinHostPort("", port), access, cfg.log)
@@ -258,46 +269,4 @@ func openStore(ctx context.Context, cfg config, p place) (Store, func(), error) 
 		return nil, nil, err
 	}
 	return s, func() { _ = s.Close(); stop() }, nil
-}
-
-// listenAddress is where this rank waits for its peers: on loopback when the master is, or when there is no token;
-// else on the address from which the master is reached.
-func listenAddress(master string, authenticated bool) string {
-	const loopback = "127.0.0.1:0"
-	if !authenticated {
-		return loopback
-	}
-	if master == "" {
-		return firstAddress(loopback)
-	}
-	c, err := net.Dial("udp", master) // sends nothing: asks the kernel for a route
-	if err != nil {
-		return loopback
-	}
-	defer func() { _ = c.Close() }()
-	host, _, _ := net.SplitHostPort(c.LocalAddr().String())
-	return net.JoinHostPort(host, "0")
-}
-
-// firstAddress is the first address of this machine that others may reach.
-func firstAddress(otherwise string) string {
-	addrs, _ := net.InterfaceAddrs()
-	for _, a := range addrs {
-		if n, ok := a.(*net.IPNet); ok && n.IP.IsGlobalUnicast() {
-			return net.JoinHostPort(n.IP.String(), "0")
-		}
-	}
-	return otherwise
-}
-
-// isExposed reports whether others than this machine can reach the master. A name that means nothing yet may.
-func (p place) isExposed(ctx context.Context) bool {
-	if p.master == "" || p.size == 1 {
-		return false
-	}
-	host, _, _ := net.SplitHostPort(p.master) // made by JoinHostPort
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	ips, err := net.DefaultResolver.LookupIPAddr(ctx, host)
-	return err != nil || slices.ContainsFunc(ips, func(ip net.IPAddr) bool { return !ip.IP.IsLoopback() })
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -183,10 +184,15 @@ func (w worldDoc) check(p place, me rankInfo) error {
 			return badArgument("Init", "rank %d has TLS: %t, this rank has TLS: %t", r, other.TLS, me.TLS)
 		}
 		if ip := net.ParseIP(host); ip.IsLoopback() && r != p.rank && !other.SameNetwork(me.Place) {
-			return badArgument("Init", "rank %d on %s listens on loopback only, and this one on %s has another network: give every rank the same secret in GORUN_TOKEN", r, other.Host, me.Host)
+			return badArgument("Init", "rank %d on %s listens on loopback only, and this one on %s has another network: give every rank the same secret in GORUN_TOKEN and, if that is not enough, that one the address by which others reach it in GORUN_COMM_ADDR (gorun: --local-addr)", r, other.Host, me.Host)
 		}
 	}
 	return nil
+}
+
+// isOneNetwork says whether all ranks have one.
+func (w worldDoc) isOneNetwork() bool {
+	return !slices.ContainsFunc(w.Ranks, func(r rankInfo) bool { return !r.SameNetwork(w.Ranks[0].Place) })
 }
 
 // beside is how many ranks run where rank does, which is one of them.

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"math"
 	"net"
+	"net/netip"
 	"os"
 	"strconv"
 	"time"
@@ -33,6 +34,8 @@ type config struct {
 	transport  string
 	log        *slog.Logger
 	token      string
+	address    string     // of this machine, by which others reach it, in the words of package addr; empty: see listenAddress
+	chosen     netip.Addr // that address means
 	tuning     string
 	rules      choice.Tuning // that tuning means
 
@@ -51,7 +54,7 @@ type config struct {
 func newConfig(opts []Option) config {
 	c := config{
 		method: "env://", timeout: DefaultTimeout, transport: auto, news: newsTimeout, token: os.Getenv("GORUN_TOKEN"),
-		tuning: os.Getenv("GORUN_COMM_TUNE"), connections: os.Getenv("GORUN_COMM_CONNECTIONS"), tls: os.Getenv("GORUN_TLS") == "True", flightOnQuit: true, log: slog.Default(),
+		address: os.Getenv("GORUN_COMM_ADDR"), tuning: os.Getenv("GORUN_COMM_TUNE"), connections: os.Getenv("GORUN_COMM_CONNECTIONS"), tls: os.Getenv("GORUN_TLS") == "True", flightOnQuit: true, log: slog.Default(),
 	}
 	for _, o := range opts {
 		o(&c)
@@ -107,6 +110,11 @@ func WithTransport(name string) Option { return func(c *config) { c.transport = 
 // default, which is that of GORUN_COMM_CONNECTIONS or else "auto", it is one, and more to other machines where one would not fill
 // the network: see "Several connections" in docs/comm.md.
 func WithConnections(n int) Option { return func(c *config) { c.connections = strconv.Itoa(n) } }
+
+// WithAddress says by which address of this machine other ranks reach it: an interface such as eth1, an address, a prefix such as
+// 10.1.0.0/16 in which it lies, or a name. The default is that of GORUN_COMM_ADDR, which gorun sets by --local-addr, or else the
+// address on the way to the master; where ranks meet in a file or a Store, the address on the default route.
+func WithAddress(choice string) Option { return func(c *config) { c.address = choice } }
 
 // WithLogger says where comm tells of strangers that it turned away, of operations that take long, and of all that led to a
 // failure (see [Flight]). The default is [slog.Default], which writes to stderr; nil is silent.

@@ -20,6 +20,9 @@ import (
 // asWorker names the program that the test binary is when it runs as a worker process.
 const asWorker = "COMM_TEST_WORKER"
 
+// initFile names the file in which worker processes meet, if they do.
+const initFile = "COMM_TEST_FILE"
+
 var workerPrograms = map[string]func(ctx context.Context, g *Group) error{
 	// loop reduces until something fails, and says so when it has begun.
 	"loop": func(ctx context.Context, g *Group) error {
@@ -90,7 +93,11 @@ var workerPrograms = map[string]func(ctx context.Context, g *Group) error{
 // runWorker is main of a worker process; it prints its error as users' programs do.
 func runWorker(program string) int {
 	ctx := context.Background()
-	g, err := Init(ctx, WithTimeout(30*time.Second))
+	options := []Option{WithTimeout(30 * time.Second)}
+	if path := os.Getenv(initFile); path != "" {
+		options = append(options, WithInitMethod("file://"+path))
+	}
+	g, err := Init(ctx, options...)
 	if err == nil {
 		err = errors.Join(workerPrograms[program](ctx, g), g.Close())
 	}

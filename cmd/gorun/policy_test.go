@@ -24,13 +24,13 @@ const module = "github.com/gorun/gorun"
 var imports = map[string][]string{
 	"env":                       {},
 	"env/auth/...":              {"env/auth/..."},
-	"comm/...":                  {"env", "env/auth/...", "comm/...", xSys, cbor},
+	"comm/...":                  {"env", "env/addr", "env/auth/...", "comm/...", xSys, cbor},
 	"rendezvous":                {},
 	"rendezvous/rendezvoustest": {"rendezvous"},
 	"rendezvous/reach":          {"rendezvous", xSys, etcdClient},
 	"rendezvous/tie":            {"env/auth/...", xSys},
 	"rendezvous/etcd":           {"rendezvous", "rendezvous/tie", "env/auth/...", xSys, etcdClient},
-	"rendezvous/etcdstore":      {"env", "env/auth/...", "comm/...", xSys, cbor, etcdClient},
+	"rendezvous/etcdstore":      {"env", "env/addr", "env/auth/...", "comm/...", xSys, cbor, etcdClient},
 	"rendezvous/embedded":       {"env/auth/...", "rendezvous", "rendezvous/reach", etcdServer},
 	"launcher/cgroup":           {},
 	"launcher/topology":         {"launcher/cgroup", xSys},
@@ -39,11 +39,11 @@ var imports = map[string][]string{
 	"launcher/guard":            {"launcher/cgroup", "launcher/topology", "launcher/proc", xSys},
 	"launcher":                  {"launcher/...", xSys, timberjack},
 	"agent":                     {"env", "rendezvous", "launcher/...", xSys, timberjack, hclog},
-	"cmd/gorun/internal/bench":  {"env", "env/auth/...", "comm/...", xSys, cbor},
+	"cmd/gorun/internal/bench":  {"env", "env/addr", "env/auth/...", "comm/...", xSys, cbor},
 	"cmd/gorun/internal/hosts":  {},
-	"cmd/gorun/internal/drill":  {"cmd/gorun/internal/hosts", "env", "env/auth/...", "comm/...", "launcher/...", xSys, timberjack, cbor},
+	"cmd/gorun/internal/drill":  {"cmd/gorun/internal/hosts", "env", "env/addr", "env/auth/...", "comm/...", "launcher/...", xSys, timberjack, cbor},
 	// Not etcd: what brings it is slow to be initialised.
-	"cmd/gorun/internal/cli": {"cmd/gorun/internal/bench", "cmd/gorun/internal/drill", "cmd/gorun/internal/hosts", "env", "env/auth/...", "comm/...", "rendezvous", "launcher/...", "agent", xSys, timberjack, hclog, cobra, cbor},
+	"cmd/gorun/internal/cli": {"cmd/gorun/internal/bench", "cmd/gorun/internal/drill", "cmd/gorun/internal/hosts", "env", "env/addr", "env/auth/...", "comm/...", "rendezvous", "launcher/...", "agent", xSys, timberjack, hclog, cobra, cbor},
 }
 
 // What is not ours, with what it brings.

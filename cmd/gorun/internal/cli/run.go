@@ -162,7 +162,7 @@ func (o *options) config(command []string) (program *launcher.Program, c agent.C
 	}
 	c = agent.Config{
 		Program: command[0], RunID: o.runID, Node: o.node(), Backend: o.backend, MaxRestarts: o.maxRestarts, WorkerTLS: o.workerTLS, ExitBarrier: o.exitBarrier, MaxBackoff: o.maxBackoff,
-		Environ: o.environ(os.Environ(), procs.threads), Prefix: &o.prefix,
+		Environ: o.tellAddress(o.environ(os.Environ(), procs.threads)), Prefix: &o.prefix,
 		Args: len(command) - 1, LocalRankArg: !o.useEnv,
 		MaxProcs: procs.maxProcs,
 		Devices:  procs.devices.Names, DeviceVariable: procs.devices.Variable,

@@ -22,8 +22,9 @@ var table = []flag{
 		set: setNumber(0, maxNodes-1, func(o *options) *int { return &o.nodeRank })},
 	{group: groupNodes, name: "role", value: "NAME", help: "role of this node's workers (default)",
 		set: orEmpty(setText("a name", func(o *options) *string { return &o.role }))},
-	{group: groupNodes, name: "local-addr", value: "HOST", help: "address of this node (its host name; where nodes meet over etcd, that by which it reaches it)",
-		set: orEmpty(setHost(func(o *options) *string { return &o.localAddr }))},
+	{group: groupNodes, name: "local-addr", value: "ADDR", alias: commAddr, set: orEmpty(setLocalAddr),
+		help: "address by which others reach this node, and its workers that use package comm: a name, an address, a prefix such as 10.1.0.0/16 in which it lies, " +
+			"or an interface (its host name; where nodes meet over etcd, the address by which it reaches that)"},
 
 	{group: groupProgram, name: "module", short: "m", help: "program is a Python module, run as python -u -m program",
 		set: setSwitch(func(o *options) *bool { return &o.module })},

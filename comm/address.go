@@ -1,0 +1,94 @@
+package comm
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/gorun/gorun/env/addr"
+)
+
+// listen listens for the other ranks, at the address by which they are to reach this one, and says what is in doubt about that.
+func (c *config) listen(ctx context.Context, p place) (ln net.Listener, doubt string, err error) {
+	at, doubt, err := c.listenAddress(ctx, p)
+	if err != nil {
+		return nil, "", err
+	}
+	ln, err = net.Listen("tcp", netip.AddrPortFrom(at, 0).String())
+	return ln, doubt, err
+}
+
+// listenAddress is the one that has been chosen; else loopback, when there is no token or the master is there; else the address
+// on the way to the master. A name that means loopback on the master's own machine, as a host's own name often does, means
+// something else to others: then it is as if there were no master.
+func (c *config) listenAddress(ctx context.Context, p place) (at netip.Addr, doubt string, err error) {
+	switch {
+	case c.chosen.IsValid():
+		return c.chosen, "", nil
+	case c.token == "":
+		return netip.AddrFrom4([4]byte{127, 0, 0, 1}), "", nil
+	case p.master != "":
+		host, _, _ := net.SplitHostPort(p.master) // made by JoinHostPort
+		if at, err = addr.Facing(ctx, host); err != nil {
+			return at, "", fmt.Errorf("no way to %s, where ranks meet: %w", p.master, err)
+		}
+		if !at.IsLoopback() || isLoopback(host) || p.here == p.size {
+			return at, "", nil
+		}
+	}
+	return addr.Outward(ctx)
+}
+
+// chooseAddress finds out which address has been chosen, if one has.
+func (c *config) chooseAddress(ctx context.Context) (err error) {
+	if c.address == "" {
+		return nil
+	}
+	c.chosen, err = addr.Choose(ctx, c.address)
+	switch {
+	case err != nil:
+		return fmt.Errorf("address %q (GORUN_COMM_ADDR, or gorun's --local-addr): %w", c.address, err)
+	case c.token == "" && !c.chosen.IsLoopback():
+		return fmt.Errorf("%v, which is address %q, can be reached from the network and there is no token: give every rank the same secret in GORUN_TOKEN (under gorun: --rdzv-token-file)", c.chosen, c.address)
+	}
+	return nil
+}
+
+// isLoopback says whether host means loopback on every machine.
+func isLoopback(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
+}
+
+// storeAddress is where rank 0 serves the store: at the master's address, or at all addresses where its name means loopback here,
+// and something else to the ranks of other nodes.
+func (p place) storeAddress(ctx context.Context, authenticated bool) (string, error) {
+	host, port, _ := net.SplitHostPort(p.master) // made by JoinHostPort
+	if isLoopback(host) || p.here == p.size || p.means(ctx, func(a netip.Addr) bool { return !a.IsLoopback() }) {
+		return p.master, nil
+	}
+	switch {
+	case authenticated:
+		return net.JoinHostPort("", port), nil
+	case p.here > 0:
+		return "", badArgument("Init", "%s means loopback here, and something else to ranks of other nodes, who need a token: give every rank the same secret in GORUN_TOKEN (under gorun: --rdzv-token-file)", host)
+	}
+	return p.master, nil
+}
+
+// isExposed reports whether others than this machine can reach the master. A name that means nothing yet may.
+func (p place) isExposed(ctx context.Context) bool {
+	return p.master != "" && p.size > 1 && p.means(ctx, func(a netip.Addr) bool { return !a.IsLoopback() })
+}
+
+// means says whether the master's name may mean an address of a kind. One that means nothing yet may.
+func (p place) means(ctx context.Context, kind func(netip.Addr) bool) bool {
+	host, _, _ := net.SplitHostPort(p.master) // made by JoinHostPort
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	found, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+	return err != nil || slices.ContainsFunc(found, func(a netip.Addr) bool { return kind(a.Unmap()) })
+}

@@ -1,0 +1,148 @@
+// Package addr finds the address by which other machines reach this one: the one that somebody has named, or the one that faces
+// them. It sends nothing but questions to name servers.
+package addr
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// A machine is what is asked.
+type machine struct {
+	interfaces func() ([]Interface, error)
+	lookup     func(ctx context.Context, network, host string) ([]netip.Addr, error)
+	source     func(ctx context.Context, to string) (netip.Addr, error)
+}
+
+var here = machine{interfaces, net.DefaultResolver.LookupNetIP, source}
+
+// Choose returns the address of this machine that choice means: an interface, an address, a prefix such as 10.1.0.0/16 in which
+// it lies, or a name. The error says which there are.
+func Choose(ctx context.Context, choice string) (netip.Addr, error) { return here.choose(ctx, choice) }
+
+// Facing returns the address of this machine from which packets go to host, a name or an address.
+func Facing(ctx context.Context, host string) (netip.Addr, error) { return here.source(ctx, host) }
+
+// Outward returns the address of this machine that faces other machines when none of them is known: the one on the default
+// route, or else that of the first interface, but for bridges of containers. If that is one of several it says so in doubt. Without
+// any it is loopback.
+func Outward(ctx context.Context) (found netip.Addr, doubt string, err error) {
+	return here.outward(ctx)
+}
+
+// IsInterface says whether this machine has an interface of that name.
+func IsInterface(name string) bool {
+	list, err := here.interfaces()
+	return err == nil && slices.ContainsFunc(list, func(i Interface) bool { return i.Name == name })
+}
+
+func (m machine) choose(ctx context.Context, choice string) (netip.Addr, error) {
+	list, err := m.interfaces()
+	if err != nil {
+		return netip.Addr{}, err
+	}
+	fail := func(format string, args ...any) (netip.Addr, error) {
+		return netip.Addr{}, fmt.Errorf("%s; this machine has %s", fmt.Sprintf(format, args...), describe(list))
+	}
+	if i := slices.IndexFunc(list, func(i Interface) bool { return i.Name == choice }); i >= 0 {
+		switch found := list[i].best(); {
+		case !list[i].Up:
+			return fail("interface %s is down", choice)
+		case !found.IsValid():
+			return fail("interface %s has no address that others could reach", choice)
+		default:
+			return found, nil
+		}
+	}
+	if prefix, err := netip.ParsePrefix(choice); err == nil {
+		return within(prefix.Masked(), list, fail)
+	}
+	if a, err := netip.ParseAddr(choice); err == nil {
+		if !has(list, a.Unmap()) {
+			return fail("%s is no address of this machine", choice)
+		}
+		return a.Unmap(), nil
+	}
+	if strings.Contains(choice, "/") {
+		return fail("%q is no prefix such as 10.1.0.0/16", choice)
+	}
+	found, err := m.lookup(ctx, "ip", choice)
+	if err != nil {
+		return fail("%q is no interface, and cannot be looked up as a name (%v)", choice, err)
+	}
+	return named(choice, found, list, fail)
+}
+
+// within returns the address in prefix, on the only interface that has any.
+func within(prefix netip.Prefix, list []Interface, fail func(string, ...any) (netip.Addr, error)) (netip.Addr, error) {
+	var found netip.Addr
+	var on string
+	for _, i := range list {
+		for _, a := range i.Addrs {
+			switch {
+			case !i.Up || !prefix.Contains(a):
+			case !found.IsValid():
+				found, on = a, i.Name
+			case on != i.Name:
+				return fail("%v means %v of interface %s and %v of %s: want one of them", prefix, found, on, a, i.Name)
+			}
+		}
+	}
+	if !found.IsValid() {
+		return fail("%v has no address of this machine", prefix)
+	}
+	return found, nil
+}
+
+// named returns that of the addresses that a name means which is this machine's, and not loopback, unless it is localhost.
+func named(name string, means []netip.Addr, list []Interface, fail func(string, ...any) (netip.Addr, error)) (netip.Addr, error) {
+	loopback := false
+	for _, a := range means {
+		switch a = a.Unmap(); {
+		case !has(list, a):
+		case !a.IsLoopback() || name == "localhost":
+			return a, nil
+		default:
+			loopback = true
+		}
+	}
+	if loopback {
+		return fail("%s means %v here, which no other machine reaches", name, means)
+	}
+	return fail("%s means %v, which is another machine", name, means)
+}
+
+func (m machine) outward(ctx context.Context) (netip.Addr, string, error) {
+	for _, outside := range []string{"192.0.2.1", "2001:db8::1"} { // for documentation: nobody has them
+		if a, err := m.source(ctx, outside); err == nil && !a.IsLoopback() {
+			return a, "", nil
+		}
+	}
+	list, err := m.interfaces()
+	if err != nil {
+		return netip.Addr{}, "", err
+	}
+	list = slices.DeleteFunc(list, func(i Interface) bool { return !i.Up || i.Loopback || i.Containers || !i.best().IsValid() })
+	if len(list) == 0 {
+		return netip.AddrFrom4([4]byte{127, 0, 0, 1}), "this machine has no address but loopback", nil
+	}
+	if len(list) > 1 {
+		return list[0].best(), fmt.Sprintf("there is no default route, and this machine has %s: took the first", describe(list)), nil
+	}
+	return list[0].best(), "", nil
+}
+
+// source asks the kernel for a route.
+func source(ctx context.Context, to string) (netip.Addr, error) {
+	c, err := new(net.Dialer).DialContext(ctx, "udp", net.JoinHostPort(to, "9")) // sends nothing
+	if err != nil {
+		return netip.Addr{}, err
+	}
+	defer func() { _ = c.Close() }()
+	a, err := netip.ParseAddrPort(c.LocalAddr().String())
+	return a.Addr().Unmap(), err
+}
