@@ -20,7 +20,7 @@ func (l *loop) listen(host string) (err error) {
 		return nil
 	}
 	l.end, err = tie.Listen(tie.Config{
-		Key: l.etcd.key, Host: rendezvous.Master{Addr: host}.BindHost(), Secret: []byte(l.secret),
+		Key: l.etcd.key, Host: host, Secret: []byte(l.secret),
 		Ended: func(key string) { l.post(func() { l.onEnded(key) }) },
 		Dial:  l.config.dial,
 		Log:   l.config.Log.With("for", "ties").Info,

@@ -46,7 +46,7 @@ const (
 // Config is what Listen needs.
 type Config struct {
 	Key    string                        // tells this process from others, also from one that comes after it; at most 64 bytes
-	Host   string                        // the address to listen at; empty: all
+	Host   string                        // what others call this machine; empty: that is not known
 	Secret []byte                        // that all processes hold
 	Ended  func(key string)              // the process that has called from there has ended; is called from any goroutine
 	Log    func(msg string, args ...any) // is told of strangers; nil: nobody is
@@ -78,7 +78,7 @@ type hello struct {
 
 // Listen makes an End and answers those who call.
 func Listen(c Config) (*End, error) {
-	listener, err := net.Listen("tcp", net.JoinHostPort(c.Host, "0"))
+	listener, err := listenAt(c.Host)
 	if err != nil {
 		return nil, fmt.Errorf("cannot listen for the other nodes: %w", err)
 	}
