@@ -33,7 +33,7 @@ func (e *End) answer(conn *admission.Conn) {
 		_ = conn.Close() // the caller knows why
 		return
 	}
-	noticeLoss(conn)
+	noticeLoss(conn.NetConn())
 	e.count(caller.From, 1)
 	await(e.ctx, conn)
 	e.count(caller.From, -1)

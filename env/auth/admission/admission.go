@@ -277,10 +277,10 @@ func (l *Listener) drop(c *Conn, reason error) {
 	if !l.leave(c, reason) {
 		return
 	}
-	abort(c.Conn)
 	if !errors.Is(reason, net.ErrClosed) {
 		l.tally.add(c.RemoteAddr(), reason)
 	}
+	abort(c.Conn)
 }
 
 // dropSilent makes a descriptor free, if that can be done.
