@@ -27,6 +27,18 @@ func ranks() {
 var rankPrograms = map[string]func(ctx context.Context, odd int) error{
 	"sum": func(ctx context.Context, _ int) error { return inWorld(ctx, printSum) },
 
+	// holds: the world is there until gorun stops it.
+	"holds": func(ctx context.Context, _ int) error {
+		return inWorld(ctx, func(ctx context.Context, g *comm.Group) error {
+			if err := comm.Barrier(ctx, g); err != nil {
+				return err
+			}
+			fmt.Println("holds")
+			time.Sleep(time.Hour)
+			return nil
+		})
+	},
+
 	// absent: one rank never calls Init.
 	"absent": func(ctx context.Context, odd int) error {
 		if os.Getenv("RANK") == strconv.Itoa(odd) {
