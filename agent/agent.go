@@ -126,6 +126,8 @@ type loop struct {
 	reported    <-chan error     // gets the outcome of the pending report
 	barrier     <-chan time.Time // the others have had their time
 	barrierEnds time.Time
+	// barrierLasts: it is worth a line that this node waits.
+	barrierLasts <-chan time.Time
 }
 
 func (l *loop) run() *finish {
@@ -155,6 +157,10 @@ func (l *loop) next() event {
 	case <-l.barrier:
 		l.Logger.Warn("leaving before the other nodes' workers have ended", "waited", l.ExitBarrier)
 		return barrierOver{}
+	case <-l.barrierLasts:
+		l.barrierLasts = nil
+		l.Logger.Info("every worker of this node exited 0; waiting for those of the others", "at_most", l.ExitBarrier)
+		return l.next()
 	case x, more := <-l.exits:
 		if more {
 			return workerExited{x}

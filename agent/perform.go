@@ -6,6 +6,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
+
 	"github.com/gorun/gorun/launcher"
 	"github.com/gorun/gorun/rendezvous"
 )
@@ -34,7 +36,7 @@ func (l *loop) perform(todo []action) *finish {
 	for _, a := range todo {
 		switch a := a.(type) {
 		case join:
-			l.over, l.reported, l.barrier = nil, nil, nil
+			l.over, l.reported, l.barrier, l.barrierLasts = nil, nil, nil, nil
 			last := past{round: l.round, ran: time.Since(l.started), backoff: l.backoff, failed: l.machine.lastFailure()}
 			go func() { l.joined <- l.join(last) }()
 		case cancelJoin:
@@ -58,7 +60,7 @@ func (l *loop) perform(todo []action) *finish {
 		case leave:
 			l.leave(a.sig)
 		case barrier:
-			l.Logger.Info("every worker of this node exited 0; waiting for those of the others", "at_most", l.ExitBarrier)
+			l.barrierLasts = time.After(time.Second)
 			l.barrier, l.barrierEnds = time.After(l.ExitBarrier), time.Now().Add(l.ExitBarrier)
 		case finish:
 			l.complete(a.err)
@@ -102,15 +104,15 @@ func (l *loop) tellAgain(round *rendezvous.Round, last past, delay time.Duration
 		return
 	}
 	why := printable(last.failed.explain(round.Why, l.Config, last.round))
-	text := "starting the workers again: " + why
+	level, text := hclog.Info, "starting the workers again: "+why
 	if isRestart(round, last.round) {
-		text = fmt.Sprintf("[%s] Worker group FAILED. %d/%d attempts left; will restart worker group: %s",
+		level, text = hclog.Warn, fmt.Sprintf("[%s] Worker group FAILED. %d/%d attempts left; will restart worker group: %s",
 			l.Node.Role, l.MaxRestarts-round.Restarts+1, l.MaxRestarts, why)
 	}
 	if delay > 0 {
 		text += fmt.Sprintf("; waiting %v first, since they fail again and again", delay)
 	}
-	l.Logger.Warn(text)
+	l.Logger.Log(level, text)
 }
 
 func isRestart(round, last *rendezvous.Round) bool {

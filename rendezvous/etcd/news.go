@@ -73,7 +73,7 @@ func (l *loop) onRead(now *view, err error) {
 		l.config.Log.Warn("left out", "error", bad)
 	}
 	if !l.outage.IsZero() {
-		l.config.Log.Warn("etcd can be used again", "after", time.Since(l.outage).Round(time.Millisecond))
+		l.config.Log.Info("etcd can be used again", "after", time.Since(l.outage).Round(time.Millisecond))
 	}
 	l.view, l.readAt, l.outage, l.stale, l.written = now, time.Now(), time.Time{}, 0, false
 	l.follow()

@@ -19,7 +19,7 @@ var levels = map[string]hclog.Level{
 
 // newLogger returns gorun's own voice: one line for each message.
 func newLogger(stderr io.Writer) (hclog.Logger, error) {
-	level := hclog.Warn
+	level := hclog.Info
 	if name := os.Getenv("LOGLEVEL"); name != "" {
 		var ok bool
 		if level, ok = levels[strings.ToUpper(name)]; !ok {

@@ -34,7 +34,7 @@ func etcdCommand(etcd Etcd) *cobra.Command {
 				return err
 			}
 			if own != "" {
-				logger.Warn("no token was given: jobs of this user get in by --rdzv-token-file=" + own)
+				logger.Info("no token was given: jobs of this user get in by --rdzv-token-file=" + own)
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 			defer stop()

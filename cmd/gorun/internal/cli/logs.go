@@ -24,7 +24,7 @@ func (o *options) logs(logger hclog.Logger) (launcher.LogSpec, error) {
 		return spec, usagef("%w", err)
 	}
 	if o.logDir == "" {
-		logger.Warn("log files are in " + dir + "; --log-dir chooses another place")
+		logger.Info("log files are in " + dir + "; --log-dir chooses another place")
 	}
 	spec.Dir = dir
 	return spec, nil

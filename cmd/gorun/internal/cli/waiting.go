@@ -49,6 +49,6 @@ func (w *waiting) say() {
 	w.timer = nil
 	if w.reason != w.said {
 		w.said = w.reason
-		w.logger.Warn("waiting: " + w.reason)
+		w.logger.Info("waiting: " + w.reason)
 	}
 }

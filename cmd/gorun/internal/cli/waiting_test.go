@@ -18,7 +18,7 @@ func TestWaiting(t *testing.T) {
 			t.Helper()
 			time.Sleep(2 * impatience)
 			synctest.Wait()
-			if got := strings.ReplaceAll(said.String(), "[WARN]  waiting: ", ""); got != want {
+			if got := strings.ReplaceAll(said.String(), "[INFO]  waiting: ", ""); got != want {
 				t.Errorf("said %q, want %q", got, want)
 			}
 			said.Reset()

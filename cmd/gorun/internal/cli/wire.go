@@ -72,7 +72,7 @@ func (d departure) ExitCode() int { return exitCode(d.error) }
 // still be asked who is missing when that is rank 0.
 func hostStore(logger hclog.Logger) storeHost {
 	return func(token string) (string, io.Closer, error) {
-		log := slog.New(slog.NewTextHandler(logger.StandardWriter(&hclog.StandardLoggerOptions{ForceLevel: hclog.Info}), nil))
+		log := slog.New(slog.NewTextHandler(logger.StandardWriter(&hclog.StandardLoggerOptions{ForceLevel: hclog.Debug}), nil))
 		server, err := comm.ListenStore("127.0.0.1:0", []byte(token), log)
 		if err != nil {
 			return "", nil, err

@@ -20,7 +20,7 @@ func (Etcd) Serve(ctx context.Context, a cli.Access, dir string, logger hclog.Lo
 	}
 	h := hosting{
 		Access: a, in: in, server: embedded.Config{Job: "gorun etcd", Dir: dir},
-		waiting: func(reason string) { logger.Warn("waiting: " + reason) }, logger: logger,
+		waiting: func(reason string) { logger.Info("waiting: " + reason) }, logger: logger,
 	}
 	host, err := h.start(ctx)
 	if host != nil {
@@ -34,7 +34,7 @@ func (Etcd) Serve(ctx context.Context, a cli.Access, dir string, logger hclog.Lo
 	case host == nil:
 		return misuse(fmt.Errorf("cannot host an etcd: %s", strings.Join(h.findings, "; ")))
 	}
-	logger.Warn("serving", "endpoint", host.endpoint.String())
+	logger.Info("serving", "endpoint", host.endpoint.String())
 	select {
 	case <-ctx.Done():
 		ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
