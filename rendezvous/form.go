@@ -12,7 +12,6 @@ type Rules struct {
 	MaxRestarts int           // the job's budget
 	LastCall    time.Duration // how long more nodes are waited for once there are Min
 	JoinTimeout time.Duration // how long fewer than Min are put up with
-	Patience    time.Duration // how long a dead node may look alive
 	ScaleUp     ScaleUp
 }
 
@@ -92,11 +91,8 @@ type Decision struct {
 	After time.Duration // 0: ask again on news only
 }
 
-// The exit codes of jobs that no worker has ended.
-const (
-	codeMisused  = 2
-	codeUnformed = 75
-)
+// codeUnformed is the exit code of jobs for which there are too few nodes.
+const codeUnformed = 75
 
 // Form says what follows from a situation.
 func Form(s Situation) Decision {
@@ -154,13 +150,6 @@ func (s *Situation) gather() Decision {
 			return Decision{Close: &Outcome{Code: codeUnformed, Reason: fmt.Sprintf("%s after %v%s", what, s.JoinTimeout, s.missing())}}
 		}
 		return s.wait(next.ID, Enough, s.JoinTimeout, what+s.missing()+ending(busy), "gives up")
-	}
-	if a, b, ok := clash(chosen); ok {
-		reason := fmt.Sprintf("%s and %s both ask for node rank %d", a.name(), b.name(), a.Node.NodeRank)
-		if s.over(next.ID, Clash, s.Patience) {
-			return Decision{Close: &Outcome{Code: codeMisused, Reason: reason}}
-		}
-		return s.wait(next.ID, Clash, s.Patience, fmt.Sprintf("round %d: %s", next.ID, reason), "gives up")
 	}
 	// Whoever was in the last round is waited for: to end its workers takes longer than to wait as a spare.
 	all := s.Settled && len(busy) == 0 && s.Last != nil

@@ -29,7 +29,7 @@ const waits = time.Hour
 func newCluster(least, most, maxRestarts int) *cluster {
 	return &cluster{s: rendezvous.Situation{Settled: true, Rules: rendezvous.Rules{
 		Min: least, Max: most, MaxRestarts: maxRestarts,
-		ScaleUp: rendezvous.ScaleImmediate, LastCall: 30 * time.Second, JoinTimeout: 10 * time.Minute, Patience: 20 * time.Second,
+		ScaleUp: rendezvous.ScaleImmediate, LastCall: 30 * time.Second, JoinTimeout: 10 * time.Minute,
 	}}}
 }
 
@@ -255,22 +255,28 @@ func TestNodeRanks(t *testing.T) {
 	c.come(0)
 	c.settle(0)
 	c.again("n1", "n3")
-	wantReason(t, c.settle(0), "round 2: n3 and n4 both ask for node rank 0; gives up in 20s")
-	c.die("n4")
+	wantReason(t, c.settle(0), "round 2: 2 of 3 to 4 nodes; n2 is gone; gives up in 10m0s") // n3 has rank 0
 	c.come(1)
 	c.settle(0)
 	c.wantRound(t, 2, "n3 n5 n1", 0, "n2 is lost")
 }
 
+// TestTwoNodesAskForOneRank: the later one gets in when the other is gone, and disturbs nobody before.
 func TestTwoNodesAskForOneRank(t *testing.T) {
-	c := newCluster(2, 2, 1)
+	c := newCluster(2, 3, 1)
 	c.come(1)
 	c.come(1)
-	wantReason(t, c.settle(0), "round 1: n1 and n2 both ask for node rank 1; gives up in 20s")
-	c.settle(20 * time.Second)
-	if want := (rendezvous.Outcome{Code: 2, Reason: "n1 and n2 both ask for node rank 1"}); c.closed == nil || *c.closed != want {
-		t.Errorf("closed: %+v, want %+v", c.closed, want)
-	}
+	wantReason(t, c.settle(waits/10), "round 1: 1 of 2 to 3 nodes; gives up in 10m0s")
+	c.come(0)
+	c.settle(0)
+	c.settle(30 * time.Second)
+	c.wantRound(t, 1, "n3 n1", 0, "")
+	wantReason(t, c.settle(waits), "round 1 is running with 2 of 2 to 3 nodes")
+	c.die("n1")
+	c.settle(0)
+	c.again("n3")
+	c.settle(0)
+	c.wantRound(t, 2, "n3 n2", 0, "n1 is lost")
 }
 
 func TestHowJobsEnd(t *testing.T) {

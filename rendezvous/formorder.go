@@ -62,19 +62,20 @@ func order(members []Candidate, last ranks) []Candidate {
 	return seats
 }
 
-// clash finds two members that ask for one rank, the older one first.
-func clash(members []Candidate) (a, b Candidate, ok bool) {
-	first := make(map[int]Candidate)
-	for _, b := range slices.SortedFunc(slices.Values(members), older) {
-		if b.Node.NodeRank < 0 {
+// holders are the nodes that have the ranks which they ask for, by rank: of several, the one that was in the last round, or
+// else the oldest.
+func (s *Situation) holders() map[int]Candidate {
+	holders := make(map[int]Candidate)
+	for _, n := range s.Nodes {
+		if n.Node.NodeRank < 0 {
 			continue
 		}
-		if a, taken := first[b.Node.NodeRank]; taken {
-			return a, b, true
+		other, taken := holders[n.Node.NodeRank]
+		if !taken || cmp.Or(cmp.Compare(s.ranks.of(n), s.ranks.of(other)), older(n, other)) < 0 {
+			holders[n.Node.NodeRank] = n
 		}
-		first[b.Node.NodeRank] = b
 	}
-	return Candidate{}, Candidate{}, false
+	return holders
 }
 
 func older(a, b Candidate) int {

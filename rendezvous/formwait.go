@@ -21,7 +21,6 @@ const (
 	Enough            // the JoinTimeout ends it
 	LastCall          // the LastCall ends it
 	Newcomers         // the LastCall ends it
-	Clash             // two nodes ask for one rank; the Patience ends it
 	Hearing           // a second ends it
 )
 
@@ -55,10 +54,15 @@ func (d Decision) Reason() string {
 	return fmt.Sprintf("%s; %s in %v", d.Wait, d.Then, d.After.Round(time.Second))
 }
 
-// joining is who waits for the next round, and who of them is kept out of it.
+// joining is who waits for the next round, and who of them is kept out of it. Who asks for a rank that another has is
+// neither: it is in nobody's way.
 func (s *Situation) joining() (welcome, out []Candidate) {
+	holders := s.holders()
 	for _, n := range s.Nodes {
 		if !n.Joining || s.got(n) {
+			continue
+		}
+		if holder, asked := holders[n.Node.NodeRank]; asked && holder.Key != n.Key {
 			continue
 		}
 		if ban, _ := s.banned(n); ban > 0 {

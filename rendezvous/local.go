@@ -50,6 +50,9 @@ func (l *Local) Join(ctx context.Context, self Node) (*Round, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	if err := self.Check(); err != nil {
+		return nil, &MisuseError{Err: err}
+	}
 	return l.rounds.next(func() (Round, io.Closer, io.Closer, error) { return l.form(self) })
 }
 

@@ -33,7 +33,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 )
 
 var (
@@ -58,6 +61,9 @@ type Rendezvous interface {
 	// success.
 	Close(ctx context.Context, why error) error
 }
+
+// WorldLimit is how many workers a round may have.
+const WorldLimit = 1 << 20
 
 // A Failure says how a worker failed, to nodes that have not seen it. As JSON it has at most 64 KiB.
 type Failure struct {
@@ -129,6 +135,25 @@ type Node struct {
 	NodeRank int    // the place asked for, from 0; negative: any
 	Nproc    int    // workers, at least 1
 	Role     string // of all its workers
+}
+
+// nameLimit is in bytes: what a round is written down as has room for the names of thousands of nodes.
+const nameLimit = 255
+
+// Check says what is wrong with the node, whatever job it is for.
+func (n Node) Check() error {
+	if n.Nproc < 1 || n.Nproc > WorldLimit {
+		return fmt.Errorf("%d workers: want 1 to %d", n.Nproc, WorldLimit)
+	}
+	for _, name := range []struct{ what, is string }{{"ID", n.ID}, {"host", n.Host}, {"address", n.Addr}, {"role", n.Role}} {
+		if len(name.is) > nameLimit {
+			return fmt.Errorf("node %.40q...: its %s has %d bytes, want at most %d", n.ID, name.what, len(name.is), nameLimit)
+		}
+		if strings.ContainsFunc(name.is, unicode.IsControl) || !utf8.ValidString(name.is) {
+			return fmt.Errorf("node %q: its %s is %q, want one line of text", n.ID, name.what, name.is)
+		}
+	}
+	return nil
 }
 
 // Reach is where others reach the node.

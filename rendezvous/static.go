@@ -40,6 +40,12 @@ func (s *Static) Join(ctx context.Context, self Node) (*Round, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	if err := self.Check(); err != nil {
+		return nil, &MisuseError{Err: err}
+	}
+	if n := s.config.Nodes; n*self.Nproc > WorldLimit {
+		return nil, &MisuseError{Err: fmt.Errorf("%d nodes with %d workers each: want at most %d workers", n, self.Nproc, WorldLimit)}
+	}
 	return s.rounds.next(func() (Round, io.Closer, io.Closer, error) {
 		r := Round{Size: s.config.Nodes, Self: s.config.NodeRank, Node: self, Master: s.config.Master, Token: s.config.Token}
 		r.Place = Assign(slices.Repeat([]Node{self}, r.Size))[r.Self]

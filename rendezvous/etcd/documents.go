@@ -3,7 +3,7 @@ package etcd
 import (
 	"encoding/json"
 	"fmt"
-	"strings"
+	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
@@ -81,9 +81,17 @@ func checkSize(text []byte) error {
 
 // configDoc is what job/config says.
 type configDoc struct {
+	Job      string              `json:"job"`  // tells it from others of its name, which have ended
 	Host     string              `json:"host"` // of the node that has written it
 	Settings rendezvous.Settings `json:"settings"`
 	Secret   string              `json:"secret"` // by which the agents know each other
+}
+
+// rankDoc is what ranks/<r> says.
+type rankDoc struct {
+	Key  string `json:"key"` // of the node that has it
+	ID   string `json:"id"`
+	Host string `json:"host"`
 }
 
 // leaderDoc is what job/leader says.
@@ -95,8 +103,10 @@ type leaderDoc struct {
 
 // currentDoc is what job/current says.
 type currentDoc struct {
-	Round int     `json:"round"`
-	Over  *ending `json:"over,omitempty"` // nil: it is running
+	Round    int     `json:"round"`
+	ID       string  `json:"id"`                 // tells the round from any other of that number
+	Over     *ending `json:"over,omitempty"`     // nil: it is running
+	Restored bool    `json:"restored,omitempty"` // its documents may not all be there
 }
 
 type ending struct {
@@ -114,7 +124,9 @@ func (d *currentDoc) check() error {
 
 // stateDoc is what job/state says.
 type stateDoc struct {
+	Job     string             `json:"job"` // configDoc.Job
 	Outcome rendezvous.Outcome `json:"outcome"`
+	At      time.Time          `json:"at"` // by the clock of the node that led
 }
 
 // statusDoc is what job/status says.
@@ -141,18 +153,10 @@ type node struct {
 }
 
 func (d *nodeDoc) check() error {
-	if d.Node.Host == "" || d.Node.Nproc < 1 || d.Port < 1 || d.Port > 65535 {
-		return fmt.Errorf("host %q, %d workers, port %d", d.Node.Host, d.Node.Nproc, d.Port)
+	if d.Node.Host == "" || d.Port < 1 || d.Port > 65535 {
+		return fmt.Errorf("host %q, port %d", d.Node.Host, d.Port)
 	}
-	return d.Node.check()
-}
-
-// check wants names of one line.
-func (n node) check() error {
-	if strings.Contains(n.ID+n.Host+n.Addr, "\n") {
-		return fmt.Errorf("node %q on host %q at %q: want one line", n.ID, n.Host, n.Addr)
-	}
-	return nil
+	return rendezvous.Node(d.Node).Check()
 }
 
 func (d *nodeDoc) candidate(key string, since int64) rendezvous.Candidate {

@@ -2,14 +2,30 @@ package etcd
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"time"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
+
+// An enrolment is how a node gets into a job: as one of its nodes if the job has any, and otherwise as the first one, which
+// begins it. A node that differs from the job gets no place in it.
+type enrolment struct {
+	lease clientv3.LeaseID
+	job   string        // that this node is in; empty: none
+	mine  configDoc     // what the job's settings are to be
+	self  nodeDoc       // what is to be known of the node
+	keep  time.Duration // for which what is written of a job outlasts its leader
+}
 
 // A setting is what job/config says, as it was written at a revision; the zero value: there is none.
 type setting struct {
 	configDoc
-	rev int64
+	rev   int64
+	lease clientv3.LeaseID // of all that is written of the job
 }
 
 // conflict says where the nodes' settings differ.
@@ -20,57 +36,207 @@ func (s configDoc) conflict(theirs configDoc) error {
 // A conflictError is one of conflict.
 type conflictError struct{ error }
 
-// enrol registers the node, if the job's settings are its own, or are nobody's: then it sets them. known is what they were.
-func (w *writer) enrol(ctx context.Context, lease clientv3.LeaseID, mine configDoc, self nodeDoc, known setting) error {
-	for {
-		now, err := w.tryEnrol(ctx, lease, mine, self, known)
-		switch {
-		case err != nil || now == nil:
-			return err
-		case now.rev == known.rev:
-			return &conflictError{mine.conflict(now.configDoc)}
+// A takenError says that another node has the node rank.
+type takenError struct {
+	rankDoc
+	rank int
+}
+
+// Error is one line.
+func (e *takenError) Error() string {
+	return fmt.Sprintf("node rank %d is taken by %s on %s: give this node another --node-rank, or none", e.rank, e.ID, e.Host)
+}
+
+// errForgotten: etcd does not know of a job that has nodes. They put it back.
+var errForgotten = errors.New("etcd does not know the job's settings")
+
+// A standing is all that an enrolment depends on.
+type standing struct {
+	config    setting
+	led       bool // there is a leader
+	inhabited bool // there are nodes
+	closed    bool
+	rank      rankDoc // who has the node's rank
+	rankRev   int64   // at which that was written; 0: nobody has it
+}
+
+// An enrolled node is in the job with these settings, if there are any: otherwise the job has been closed.
+type enrolled struct {
+	config setting
+	rev    int64
+	begins bool // it is the first
+}
+
+// enrol registers the node. known is what the settings were, and led whether there was a leader, when the node last looked.
+func (w *writer) enrol(ctx context.Context, e enrolment, known setting, led bool) (in enrolled, err error) {
+	s := standing{config: known, led: led, inhabited: led}
+	if known.rev > 0 && (!led || e.mine.conflict(known.configDoc) != nil) {
+		if s, err = w.standing(ctx, e.self.Node.NodeRank); err != nil {
+			return in, err
 		}
-		known = *now
+	}
+	for {
+		begins, refusal := s.admit(e, w.key)
+		switch {
+		case refusal != nil || s.closed:
+			return in, refusal
+		case begins:
+			in, err = w.begin(ctx, e, &s)
+		default:
+			in, err = w.follow(ctx, e, &s)
+		}
+		if !errors.Is(err, errChanged) {
+			return in, err
+		}
 	}
 }
 
-// tryEnrol returns nil, or the settings if they are not as known, or conflict. It looks for other nodes, of which there may
-// be many, only if there is a conflict.
-func (w *writer) tryEnrol(ctx context.Context, lease clientv3.LeaseID, mine configDoc, self nodeDoc, known setting) (*setting, error) {
-	config, err := encode(w.keys.config(), mine)
-	if err != nil {
-		return nil, err
-	}
-	node, err := encode(w.keys.node(w.key), self)
-	if err != nil {
-		return nil, err
-	}
-	set, register := clientv3.OpPut(w.keys.config(), config), clientv3.OpPut(w.keys.node(w.key), node, clientv3.WithLease(lease))
-	var when []clientv3.Cmp
-	then := []clientv3.Op{register, set}
+// admit reports whether the node begins the job, or fails if it may not be in it.
+func (s *standing) admit(e enrolment, key string) (begins bool, err error) {
+	forgotten := s.config.rev == 0 && s.inhabited || e.job != "" && s.config.Job != e.job
 	switch {
-	case known.rev == 0:
-		when = []clientv3.Cmp{
-			clientv3.Compare(clientv3.CreateRevision(w.keys.config()), "=", 0),
-			clientv3.Compare(clientv3.CreateRevision(w.keys.state()), "=", 0),
-		}
-	case mine.conflict(known.configDoc) == nil:
-		when = []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(w.keys.config()), "=", known.rev)}
-		then = then[:1]
-	default:
-		when = []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(w.keys.nodes()).WithPrefix(), "=", 0)}
+	case s.closed:
+		return false, nil
+	case forgotten:
+		return false, errForgotten
+	case e.job == "" && !s.inhabited:
+		return true, nil
 	}
-	answer, err := w.client.Txn(ctx).If(when...).Then(then...).Else(clientv3.OpGet(w.keys.config())).Commit()
-	if err != nil || answer.Succeeded {
-		return nil, err
+	if err := e.mine.conflict(s.config.configDoc); err != nil {
+		return false, &conflictError{err}
 	}
-	kvs := answer.Responses[0].GetResponseRange().Kvs
-	switch {
-	case len(kvs) > 0:
-		theirs, err := decode[configDoc](kvs[0])
-		return &setting{theirs, kvs[0].ModRevision}, err
-	case known.rev == 0: // the job has been closed
-		return nil, nil
+	if s.rankRev > 0 && s.rank.Key != key {
+		return false, &takenError{s.rank, e.self.Node.NodeRank}
 	}
-	return &setting{}, nil
+	return false, nil
 }
+
+// errChanged: etcd says something else by now.
+var errChanged = errors.New("etcd has changed")
+
+// begin makes a job of which the node is the first. Nothing is left of one before it.
+func (w *writer) begin(ctx context.Context, e enrolment, s *standing) (in enrolled, err error) {
+	kept, err := w.client.Grant(ctx, seconds(e.keep))
+	if err != nil {
+		return in, err
+	}
+	config, err := encode(w.keys.config(), e.mine)
+	if err != nil {
+		return in, err
+	}
+	rev, err := w.tryEnrol(ctx, e, s,
+		[]clientv3.Cmp{
+			clientv3.Compare(clientv3.CreateRevision(w.keys.state()), "=", 0),
+			clientv3.Compare(clientv3.CreateRevision(w.keys.nodes()).WithPrefix(), "=", 0),
+		},
+		clientv3.OpPut(w.keys.config(), config, clientv3.WithLease(kept.ID)),
+		clientv3.OpDelete(w.keys.current()),
+		clientv3.OpDelete(w.keys.status()),
+		clientv3.OpDelete(w.keys.rounds(), clientv3.WithPrefix()),
+		clientv3.OpDelete(w.keys.reports(), clientv3.WithPrefix()),
+	)
+	if err != nil {
+		return in, errors.Join(err, w.revoke(ctx, kept.ID))
+	}
+	return enrolled{config: setting{e.mine, rev, kept.ID}, rev: rev, begins: true}, nil
+}
+
+// follow makes the node one of those that the job has. A leader is one of them; whether there are others is asked only if
+// there is no leader, since they may be many.
+func (w *writer) follow(ctx context.Context, e enrolment, s *standing) (in enrolled, err error) {
+	var when []clientv3.Cmp
+	switch {
+	case e.job != "":
+	case s.led:
+		when = append(when, clientv3.Compare(clientv3.CreateRevision(w.keys.leader()), ">", 0))
+	default:
+		when = append(when, clientv3.Compare(clientv3.CreateRevision(w.keys.nodes()).WithPrefix(), ">", 0))
+	}
+	was := s.config
+	rev, err := w.tryEnrol(ctx, e, s, when)
+	return enrolled{config: was, rev: rev}, err
+}
+
+// tryEnrol registers the node and does more, at the revision that it returns, if the settings and the holder of the rank are as s says, and all of when holds.
+// Otherwise it fails with errChanged, and s is what is.
+func (w *writer) tryEnrol(ctx context.Context, e enrolment, s *standing, when []clientv3.Cmp, more ...clientv3.Op) (rev int64, err error) {
+	when = append([]clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(w.keys.config()), "=", s.config.rev)}, when...)
+	node, err := encode(w.keys.node(w.key), e.self)
+	if err != nil {
+		return 0, err
+	}
+	then := append(more, clientv3.OpPut(w.keys.node(w.key), node, clientv3.WithLease(e.lease)))
+	if r := e.self.Node.NodeRank; r >= 0 {
+		rank, err := encode(w.keys.rank(r), rankDoc{Key: w.key, ID: e.self.Node.ID, Host: e.self.Node.Host})
+		if err != nil {
+			return 0, err
+		}
+		when = append(when, clientv3.Compare(clientv3.ModRevision(w.keys.rank(r)), "=", s.rankRev))
+		then = append(then, clientv3.OpPut(w.keys.rank(r), rank, clientv3.WithLease(e.lease)))
+	}
+	answer, err := w.client.Txn(ctx).If(when...).Then(then...).Else(w.ask(e.self.Node.NodeRank)...).Commit()
+	switch {
+	case err != nil:
+		return 0, err
+	case answer.Succeeded:
+		return answer.Header.Revision, nil
+	}
+	if *s, err = w.answered(answer.Responses); err != nil {
+		return 0, err
+	}
+	return 0, errChanged
+}
+
+func (w *writer) standing(ctx context.Context, rank int) (standing, error) {
+	answer, err := w.client.Txn(ctx).Then(w.ask(rank)...).Commit()
+	if err != nil {
+		return standing{}, err
+	}
+	return w.answered(answer.Responses)
+}
+
+// ask is how to find out about a standing.
+func (w *writer) ask(rank int) []clientv3.Op {
+	return []clientv3.Op{
+		clientv3.OpGet(w.keys.config()),
+		clientv3.OpGet(w.keys.leader(), clientv3.WithCountOnly()),
+		clientv3.OpGet(w.keys.nodes(), clientv3.WithPrefix(), clientv3.WithLimit(1), clientv3.WithKeysOnly()),
+		clientv3.OpGet(w.keys.state(), clientv3.WithCountOnly()),
+		clientv3.OpGet(w.keys.rank(max(rank, 0))),
+	}
+}
+
+func (w *writer) answered(answers []*pb.ResponseOp) (s standing, err error) {
+	some := func(i int) bool { return answers[i].GetResponseRange().Count > 0 }
+	s.led, s.inhabited, s.closed = some(1), some(2), some(3)
+	if some(0) {
+		if s.config, err = readSetting(answers[0].GetResponseRange().Kvs[0]); err != nil {
+			return s, err
+		}
+	}
+	if some(4) {
+		kv := answers[4].GetResponseRange().Kvs[0]
+		s.rankRev = kv.ModRevision
+		s.rank, err = decode[rankDoc](kv)
+	}
+	return s, err
+}
+
+func readSetting(kv *mvccpb.KeyValue) (setting, error) {
+	doc, err := decode[configDoc](kv)
+	return setting{doc, kv.ModRevision, clientv3.LeaseID(kv.Lease)}, err
+}
+
+// awaitRank returns when nobody has a rank, or ctx ends.
+func (w *writer) awaitRank(ctx context.Context, rank int) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	watch(ctx, w.client, w.keys.rank(rank), w.keys.rank(rank)+"\x00", func([]*clientv3.Event) {
+		if now, err := w.client.Get(ctx, w.keys.rank(rank), clientv3.WithCountOnly()); err == nil && now.Count == 0 {
+			cancel()
+		}
+	})
+}
+
+// seconds is how etcd counts.
+func seconds(d time.Duration) int64 { return max(1, int64(d.Seconds()+0.5)) }

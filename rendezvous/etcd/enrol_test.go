@@ -18,9 +18,14 @@ func TestEnrol(t *testing.T) {
 		t.Fatal(err)
 	}
 	config := func(value string) configDoc {
-		return configDoc{Host: "host-" + value, Settings: rendezvous.Settings{"nnodes": value}}
+		return configDoc{Job: "job-" + value, Host: "host-" + value, Settings: rendezvous.Settings{"nnodes": value}}
 	}
-	outdated := setting{config("1"), 1}
+	outdated := setting{configDoc: config("1"), rev: 1}
+	in := func(w *writer, mine configDoc, known setting) error {
+		self := nodeDoc{Node: node{Host: "h", NodeRank: -1, Nproc: 1}, Port: 1}
+		_, err := w.enrol(t.Context(), enrolment{lease: lease.ID, mine: mine, self: self}, known, known.rev > 0)
+		return err
+	}
 	for what, c := range map[string]struct {
 		known    setting
 		first    string // has been there
@@ -32,7 +37,7 @@ func TestEnrol(t *testing.T) {
 		"nobody":                       {keys: 2},
 		"nobody now":                   {known: outdated, keys: 2},
 		"the same":                     {first: "1", keys: 3},
-		"the same, and others before":  {known: setting{config("2"), 1}, first: "1", keys: 3},
+		"the same, and others before":  {known: setting{configDoc: config("2"), rev: 1}, first: "1", keys: 3},
 		"others":                       {first: "2", conflict: `nnodes is "1" on host-1 and "2" on host-2`, keys: 2},
 		"others, and the same before":  {known: outdated, first: "2", conflict: `nnodes is "1" on host-1 and "2" on host-2`, keys: 2},
 		"others who are gone":          {first: "2", gone: true, keys: 2},
@@ -41,11 +46,10 @@ func TestEnrol(t *testing.T) {
 		"a job that was open, and has": {known: outdated, closed: true, keys: 1},
 	} {
 		w := writer{client: client, keys: keysOf(DefaultPrefix, what), key: "n"}
-		self := nodeDoc{Node: node{Host: "h", Nproc: 1}, Port: 1}
 		if c.first != "" {
 			other := w
 			other.key = "other"
-			if err := other.enrol(t.Context(), lease.ID, config(c.first), self, setting{}); err != nil {
+			if err := in(&other, config(c.first), setting{}); err != nil {
 				t.Fatal(err)
 			}
 			if c.gone {
@@ -55,7 +59,7 @@ func TestEnrol(t *testing.T) {
 		if c.closed {
 			put(t, &w, w.keys.state())
 		}
-		err := w.enrol(t.Context(), lease.ID, config("1"), self, c.known)
+		err := in(&w, config("1"), c.known)
 		var conflict *conflictError
 		switch {
 		case c.conflict == "" && err != nil:
@@ -84,7 +88,8 @@ func TestEnrolTogether(t *testing.T) {
 		w := writer{client: client, keys: keys, key: string(rune('a' + i))}
 		mine := configDoc{Host: w.key, Settings: rendezvous.Settings{"parity": string(rune('0' + i%2))}}
 		all.Go(func() {
-			errs[i] = w.enrol(t.Context(), lease.ID, mine, nodeDoc{Node: node{Host: "h", Nproc: 1}, Port: 1}, setting{})
+			self := nodeDoc{Node: node{Host: "h", NodeRank: -1, Nproc: 1}, Port: 1}
+			_, errs[i] = w.enrol(t.Context(), enrolment{lease: lease.ID, mine: mine, self: self}, setting{}, false)
 		})
 	}
 	all.Wait()

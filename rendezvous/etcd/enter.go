@@ -43,7 +43,7 @@ func (l *loop) prepare(doc *roundDoc, s seat) {
 		return
 	}
 	l.hangUp()
-	ctx, cancel := context.WithTimeout(l.ctx, l.config.rules().Patience)
+	ctx, cancel := context.WithTimeout(l.ctx, l.config.patience())
 	c := &calling{j, doc.ID, cancel}
 	l.calling = c
 	l.others.Go(func() {
@@ -165,7 +165,7 @@ func (l *loop) enter(doc *roundDoc, s seat) {
 		port = nil
 	}
 	round, end := begin(r, port)
-	l.round = &membership{id: doc.ID, jobRev: l.view.jobRev, end: end}
+	l.round = &membership{id: doc.ID, end: end}
 	j.answer <- joined{round: round}
 }
 

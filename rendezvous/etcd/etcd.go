@@ -49,6 +49,8 @@ type Config struct {
 	ScaleUp     rendezvous.ScaleUp // empty: ScaleImmediate
 	MasterPort  int                // for rank 0 to listen on, wherever that is; 0: any
 	Options     map[string]string  // more of what must be the same on all nodes
+	AfterEnd    AfterEnd           // empty: AfterEndRefuse
+	Started     time.Time          // when this node was; zero: now
 
 	Reserve rendezvous.ReserveFunc
 	Waiting func(reason string)         // is called when there is news of what a Join waits for; must return at once
@@ -60,6 +62,17 @@ type Config struct {
 	// fault, in tests, is called before and after a leader's writes; if it returns true, the agent is dead.
 	fault func(point string) bool
 }
+
+// AfterEnd is what a node does that finds that the job has ended.
+type AfterEnd string
+
+const (
+	// AfterEndRefuse fails, for somebody has used the name again. A node that was started before the job had ended has not:
+	// it is late, and ends as the others did.
+	AfterEndRefuse AfterEnd = "refuse"
+	// AfterEndResult ends as the others did, whenever the node was started.
+	AfterEndResult AfterEnd = "result"
+)
 
 // nodesLimit keeps what forms a round below what etcd takes at a time, which is 1.5 MiB.
 const nodesLimit = 4000
@@ -132,6 +145,16 @@ func (c *Config) complete() error {
 	if c.Prefix == "" {
 		c.Prefix = DefaultPrefix
 	}
+	switch c.AfterEnd {
+	case "":
+		c.AfterEnd = AfterEndRefuse
+	case AfterEndRefuse, AfterEndResult:
+	default:
+		return fmt.Errorf("etcd: after the end %q: want %s or %s", c.AfterEnd, AfterEndRefuse, AfterEndResult)
+	}
+	if c.Started.IsZero() {
+		c.Started = time.Now()
+	}
 	if c.Waiting == nil {
 		c.Waiting = func(string) {}
 	}
@@ -150,15 +173,22 @@ func (c *Config) complete() error {
 func (c *Config) rules() rendezvous.Rules {
 	return rendezvous.Rules{
 		Min: c.Min, Max: c.Max, MaxRestarts: c.MaxRestarts,
-		LastCall: c.LastCall, JoinTimeout: c.JoinTimeout, Patience: 2 * c.TTL, ScaleUp: c.ScaleUp,
+		LastCall: c.LastCall, JoinTimeout: c.JoinTimeout, ScaleUp: c.ScaleUp,
 	}
 }
+
+// patience is how long a dead node may look alive.
+func (c *Config) patience() time.Duration { return 2 * c.TTL }
+
+// keep is for how long what is written of the job outlasts its leader. Another one comes to office long before.
+func (c *Config) keep() time.Duration { return 3*c.TTL + 5*time.Second }
 
 // settings are what must be the same on every node, since any may come to decide.
 func (c *Config) settings() rendezvous.Settings {
 	s := rendezvous.Settings{
 		"nnodes":            fmt.Sprintf("%d:%d", c.Min, c.Max),
 		"max_restarts":      strconv.Itoa(c.MaxRestarts),
+		"ttl":               c.TTL.String(),
 		"last_call_timeout": c.LastCall.String(),
 		"join_timeout":      c.JoinTimeout.String(),
 		"scale_up":          string(c.ScaleUp),
@@ -174,16 +204,8 @@ func (r *Rendezvous) Join(ctx context.Context, self rendezvous.Node) (*rendezvou
 		return nil, err
 	}
 	c := r.loop.config
-	switch {
-	case self.Reach() == "":
-		return nil, errors.New("this node has no address at which others reach it")
-	case self.Nproc < 1:
-		return nil, fmt.Errorf("%d workers: want at least 1", self.Nproc)
-	case self.NodeRank >= c.Max:
-		return nil, fmt.Errorf("node rank %d: want 0 to %d for %d nodes", self.NodeRank, c.Max-1, c.Max)
-	}
-	if err := node(self).check(); err != nil {
-		return nil, err
+	if err := c.check(self); err != nil {
+		return nil, &rendezvous.MisuseError{Err: err}
 	}
 	j := &join{self: self, answer: make(chan joined, 1)}
 	if c.MasterPort == 0 {
@@ -203,6 +225,23 @@ func (r *Rendezvous) Join(ctx context.Context, self rendezvous.Node) (*rendezvou
 		a := <-j.answer // which may be a round: it was faster
 		return a.round, a.err
 	}
+}
+
+// check says what is wrong with a node that is to join.
+func (c *Config) check(n rendezvous.Node) error {
+	switch {
+	case n.Host == "" || n.Reach() == "":
+		return errors.New("this node has no address at which others reach it")
+	case n.NodeRank >= c.Max:
+		return fmt.Errorf("node rank %d: want 0 to %d for %d nodes", n.NodeRank, c.Max-1, c.Max)
+	}
+	if err := n.Check(); err != nil {
+		return err
+	}
+	if n.Nproc > rendezvous.WorldLimit/c.Max {
+		return fmt.Errorf("%d workers: want at most %d, since there may be %d nodes", n.Nproc, rendezvous.WorldLimit/c.Max, c.Max)
+	}
+	return nil
 }
 
 // Report returns when etcd has the report. Of those of one node on one round the first one counts.
@@ -237,7 +276,7 @@ func (r *Rendezvous) report(ctx context.Context, round *rendezvous.Round, doc re
 
 // Close leaves the job at once: what is in etcd of this node is deleted, and the others find out that it is gone. If why
 // is not nil and fewer nodes than Min are left, the job is closed for that reason. If no node is left, etcd forgets the
-// job, so that its run ID can be used again; how a job was closed is remembered for an hour. Without etcd the
+// job, so that its run ID can be used again; how a job was closed is kept for an hour. Without etcd the
 // node's lease runs out; Close tries for 5 s at most, and fails if it was not known that etcd is away.
 func (r *Rendezvous) Close(ctx context.Context, why error) error {
 	r.mu.Lock()

@@ -439,9 +439,6 @@ func TestNothingIsLeft(t *testing.T) {
 		a.leave(nil)
 	}
 	awaitKeys(t, j, "", 1)
-	if _, err := j.agent("late", nil).join(); closed(t, err) != (rendezvous.Outcome{}) {
-		t.Errorf("a late Join = %v, want success", err)
-	}
 }
 
 func TestWaiting(t *testing.T) {

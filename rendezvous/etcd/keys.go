@@ -12,14 +12,18 @@ const DefaultPrefix = "/gorun/v1/"
 
 // keys are those of one job. job/ is what every agent watches; from nodes/ to reports/ what the leader watches too.
 //
-//	job/config         what the first node has set; the others must have set the same
+//	job/config         which job this is, and what the first node has set; the others must have set the same
 //	job/leader         leased: who decides
 //	job/current        which round is the newest, and whether it is over
 //	job/state          how the job has ended; missing: it has not
 //	job/status         what the next round waits for, for people
 //	nodes/<key>        leased: a node that is here, and whether it waits for a round
+//	ranks/<r>          leased: which node has the node rank r that it has asked for
 //	reports/<n>/<key>  how a node's part of round n has ended
 //	rounds/<n>/<c>     who is in round n, of those whose keys begin with c, and its secrets
+//
+// What is said to be leased goes with its node. All else goes some time after the last leader, who renews the lease of
+// job/config, under which the rest is; but how the job has ended is kept for an hour.
 //
 // Only the leader writes to current, state, status and rounds, and only while job/leader is what it has written.
 type keys struct{ root string }
@@ -35,6 +39,8 @@ func (k keys) status() string  { return k.job() + "status" }
 
 func (k keys) nodes() string          { return k.root + "nodes/" }
 func (k keys) node(key string) string { return k.nodes() + key }
+
+func (k keys) rank(r int) string { return k.root + "ranks/" + strconv.Itoa(r) }
 
 func (k keys) reports() string { return k.root + "reports/" }
 

@@ -4,8 +4,10 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/gorun/gorun/rendezvous"
@@ -22,7 +24,7 @@ func (l *loop) leads() bool {
 // stand makes this node the leader if there is none.
 func (l *loop) stand() {
 	lease := l.pulse.lease
-	if l.view.rev == 0 || l.view.leader != nil || lease == 0 || l.under != lease || l.written {
+	if l.view.rev == 0 || l.view.leader != nil || lease == 0 || l.under != lease || l.written || l.forgotten {
 		return
 	}
 	self := leaderDoc{Key: l.etcd.key, Host: l.self.Node.Host, Door: l.door()}
@@ -41,16 +43,18 @@ func (l *loop) onWritten(err error) {
 
 // lead does a leader's work.
 func (l *loop) lead() {
-	if !l.leads() {
+	if !l.leads() || l.forgotten {
 		l.resign()
 		return
 	}
 	if l.unwatch == nil {
 		l.takeOffice()
 	}
-	switch {
-	case !l.view.whole:
+	switch v := l.view; {
+	case !v.whole:
 		l.dirty = true
+	case v.current != nil && v.current.Restored && time.Now().Before(l.settled):
+		l.again = l.settled // others may know of a later round
 	case !l.written && !l.requests[deciding] && l.undecided():
 		l.act(l.decide())
 	}
@@ -76,6 +80,27 @@ func (l *loop) resign() {
 		l.unwatch()
 		l.unwatch, l.again = nil, time.Time{}
 	}
+}
+
+// keep renews the lease of what is written of the job, which goes some time after its last leader.
+func (l *loop) keep() {
+	lease := l.view.config.lease
+	if l.unwatch == nil || lease == 0 || time.Now().Before(l.keepAt) {
+		return
+	}
+	l.start(keeping, func(ctx context.Context) error {
+		_, err := l.config.Client.KeepAliveOnce(ctx, lease)
+		return err
+	}, func(err error) {
+		switch {
+		case err == nil:
+			l.keepAt = time.Now().Add(l.config.TTL)
+		case errors.Is(err, rpctypes.ErrLeaseNotFound):
+			l.dirty, l.keepAt = true, time.Now().Add(retryPause) // the job is put back under another
+		default:
+			l.onFailure(err)
+		}
+	})
 }
 
 // decide asks what follows from the newest view, at this time.

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/gorun/gorun/rendezvous"
@@ -36,6 +37,9 @@ type loop struct {
 	pulse     pulse
 	settled   time.Time // until then absent nodes may only have been cut off, as this one was
 	view      *view     // the newest
+	past      *view     // the newest that has a round of this job; nil: none has
+	forgotten bool      // etcd has lost some of that
+	unwatched func()    // ends the watch of the job
 	dirty     bool      // there may be news since
 	stale     int       // reads that were older than view, in a row
 	readAt    time.Time // of view
@@ -49,6 +53,9 @@ type loop struct {
 	self       nodeDoc // what etcd should know
 	registered int     // self.Try that it knows of
 	under      clientv3.LeaseID
+	job        string   // configDoc.Job of the one that this node is in; empty: none
+	refused    bool     // there is no place for the node in the job
+	taken      taken    // what is known of another node that has its rank
 	secret     string   // by which the agents of the job know each other
 	end        *tie.End // nil: no Join has waited yet
 	tiedTo     int64    // view.leaderRev; 0: to none
@@ -69,7 +76,8 @@ type loop struct {
 	again   time.Time // to look again then; zero: on news
 	status  string    // what the others have been told
 
-	led      int // the last round that it has led
+	keepAt   time.Time // when the job's lease is to be renewed
+	led      int       // the last round that it has led
 	ledSince time.Time
 }
 
@@ -85,26 +93,39 @@ const (
 	recording
 	burying
 	explaining
+	restoring
+	keeping
+	dating
 )
 
 func startLoop(c *Config, key string) *loop {
-	k := keysOf(c.Prefix, c.RunID)
 	l := &loop{
-		config: c, etcd: writer{client: c.Client, keys: k, key: key},
+		config: c, etcd: writer{client: c.Client, keys: keysOf(c.Prefix, c.RunID), key: key},
 		events: make(chan func()), done: make(chan struct{}),
 		view: new(view), readAt: time.Now(), requests: make(map[request]bool), secret: newToken(),
 	}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
+	l.rewatch()
 	go l.run()
 	l.others.Go(func() {
 		keepLease(l.ctx, c.Client, c.TTL, func(p pulse) { l.post(func() { l.onPulse(p) }) })
 	})
+	return l
+}
+
+// rewatch watches the job, from now on: an etcd that has lost its history has nothing to say to who waits for what follows it.
+func (l *loop) rewatch() {
+	if l.unwatched != nil {
+		l.unwatched()
+	}
+	ctx, cancel := context.WithCancel(l.ctx)
+	l.unwatched = cancel
+	k := l.etcd.keys
 	l.others.Go(func() {
-		watch(l.ctx, c.Client, k.job(), clientv3.GetPrefixRangeEnd(k.job()), func(events []*clientv3.Event) {
+		watch(ctx, l.config.Client, k.job(), clientv3.GetPrefixRangeEnd(k.job()), func(events []*clientv3.Event) {
 			l.post(func() { l.hear(events) })
 		})
 	})
-	return l
 }
 
 // post has the loop call f. It reports whether the loop will.
@@ -139,9 +160,11 @@ func (l *loop) step() {
 	if l.closed != nil {
 		return
 	}
+	l.restore()
 	l.enrol()
 	l.stand()
 	l.lead()
+	l.keep()
 	l.hold()
 	l.bury()
 	l.record()
@@ -159,6 +182,9 @@ func (l *loop) rest() time.Duration {
 	}
 	if !l.again.IsZero() && !l.written && !l.requests[deciding] {
 		rest = min(rest, time.Until(l.again))
+	}
+	if l.unwatch != nil && !l.requests[keeping] {
+		rest = min(rest, time.Until(l.keepAt))
 	}
 	return max(rest, time.Millisecond)
 }
@@ -206,6 +232,9 @@ func (l *loop) onFailure(err error) {
 	var document *DocumentError
 	switch {
 	case errors.As(err, &document):
+	case errors.Is(err, rpctypes.ErrLeaseNotFound): // of which news is to come
+		l.dirty = true
+		return
 	case isRefusal(err):
 		err = l.config.refusal(err)
 	default:
@@ -276,7 +305,7 @@ func (l *loop) leave(ctx context.Context, why error) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	err := l.etcd.leave(ctx, l.pulse.lease, round, why)
+	err := l.etcd.leave(ctx, l.view, l.pulse.lease, round, why)
 	unknown := l.under == 0 && isRefusal(err)
 	if err == nil || futile || unknown {
 		return nil

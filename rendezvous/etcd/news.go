@@ -52,7 +52,13 @@ func (l *loop) read() {
 			err = errStale
 		}
 		return err
-	}, func(err error) { l.onRead(now, err) })
+	}, func(err error) {
+		if err == nil && now.rev < l.view.rev { // this node has written meanwhile
+			l.dirty = true
+			return
+		}
+		l.onRead(now, err)
+	})
 }
 
 // errStale is what etcd should never give cause for, and has: https://github.com/etcd-io/etcd/issues/20418.

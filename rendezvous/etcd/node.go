@@ -3,8 +3,9 @@ package etcd
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
 	"github.com/gorun/gorun/rendezvous"
 )
@@ -23,9 +24,8 @@ type joined struct {
 
 // A membership is this node's part in a round that is not over.
 type membership struct {
-	id     int
-	jobRev int64 // view.jobRev
-	end    func(why error) error
+	id  int
+	end func(why error) error
 }
 
 // reporting is the one report of this node on the round.
@@ -62,6 +62,7 @@ func (l *loop) ask() {
 		l.self.Joining = false
 		return
 	}
+	l.refused, l.taken = false, taken{}
 	j, port := l.joins[0], l.config.MasterPort
 	if j.port != nil {
 		port = j.port.Number()
@@ -154,25 +155,20 @@ func (l *loop) endRound(why error) {
 
 // follow does what the newest view says.
 func (l *loop) follow() {
+	if !l.recall() {
+		return
+	}
 	v := l.view
+	if v.state != nil && l.job == "" {
+		l.tooLate(v)
+		return
+	}
 	if v.state != nil {
-		if l.under == 0 {
-			l.config.Log.Warn("the job had ended before this node came; to run it again, choose another run ID", "run_id", l.config.RunID)
-		}
 		l.finish(&rendezvous.ClosedError{Outcome: v.state.Outcome})
 		return
 	}
-	if r := l.round; r != nil {
-		switch {
-		case v.jobRev != r.jobRev || v.current.Round < r.id:
-			l.finish(&rendezvous.ClosedError{Outcome: rendezvous.Outcome{
-				Code:   codeUnformed,
-				Reason: fmt.Sprintf("etcd has no record of round %d: its data are lost, or the job ended long ago", r.id),
-			}})
-			return
-		case v.current.Round > r.id || v.current.Over != nil:
-			l.endRound(rendezvous.ErrNewRound)
-		}
+	if r := l.round; r != nil && (v.current.Round > r.id || v.current.Over != nil) {
+		l.endRound(rendezvous.ErrNewRound)
 	}
 	if len(l.joins) == 0 {
 		return
@@ -206,35 +202,6 @@ func (l *loop) tell(reason string) {
 	}
 }
 
-// enrol lets etcd know what self says.
-func (l *loop) enrol() {
-	lease, self, config := l.pulse.lease, l.self, l.config
-	if self.Try == 0 || lease == 0 || l.view.rev == 0 || l.under == lease && l.registered == self.Try {
-		return
-	}
-	anew, known, mine := l.under != lease, l.view.config, configDoc{self.Node.Host, config.settings(), l.secret}
-	l.start(registering, func(ctx context.Context) error {
-		if anew {
-			return l.etcd.enrol(ctx, lease, mine, self, known)
-		}
-		return l.etcd.register(ctx, lease, self)
-	}, func(err error) {
-		var conflict *conflictError
-		switch {
-		case err == nil:
-			l.registered, l.under = self.Try, lease
-			if l.view.leader == nil { // perhaps there is one meanwhile
-				l.dirty, l.written = true, true
-			}
-		case errors.As(err, &conflict):
-			l.self.Try = 0 // not to be known, until the next Join
-			l.fail(&rendezvous.MisuseError{Err: conflict})
-		default:
-			l.onFailure(err)
-		}
-	})
-}
-
 // report answers when the report is recorded, or of no consequence.
 func (l *loop) report(round int, doc reportDoc, answer chan<- error) {
 	switch {
@@ -252,13 +219,17 @@ func (l *loop) report(round int, doc reportDoc, answer chan<- error) {
 // record lets etcd know of the report.
 func (l *loop) record() {
 	r := l.reporting
-	if r == nil || r.recorded {
+	if r == nil || r.recorded || l.forgotten {
 		return
 	}
-	round := l.round.id
+	v, round := l.view, l.round.id
 	l.start(recording, func(ctx context.Context) error {
-		return l.etcd.report(ctx, round, r.doc)
+		return l.etcd.report(ctx, v, round, r.doc)
 	}, func(err error) {
+		if errors.Is(err, rpctypes.ErrLeaseNotFound) { // the job is put back first
+			l.dirty = true
+			return
+		}
 		if err != nil && !isRefusal(err) {
 			l.onOutage(err)
 			return

@@ -204,22 +204,6 @@ func TestOneLeaseIsLost(t *testing.T) {
 	}
 }
 
-// TestLostData: a round that etcd knows nothing of cannot be followed by another.
-func TestLostData(t *testing.T) {
-	t.Parallel()
-	j := newJob(t, startServer(t).client(), 2, 2)
-	rounds := together(t, j.agents(2))
-	if _, err := j.client.Delete(t.Context(), keysOf(DefaultPrefix, j.config.RunID).root, clientv3.WithPrefix()); err != nil {
-		t.Fatal(err)
-	}
-	want := rendezvous.Outcome{Code: 75, Reason: "etcd has no record of round 1: its data are lost, or the job ended long ago"}
-	for _, r := range rounds {
-		if o := closed(t, over(t, r)); o != want {
-			t.Errorf("the job ended with %+v, want %+v", o, want)
-		}
-	}
-}
-
 // TestLeaderIsCutOff: the others go on without it, and it finds out when it is back.
 func TestLeaderIsCutOff(t *testing.T) {
 	t.Parallel()

@@ -54,7 +54,8 @@ func (v *view) readRoll(k keys, before *view, answers []*pb.ResponseOp) (all boo
 	for _, kv := range reports.Kvs {
 		v.readReport(k, kv)
 	}
-	if v.rev < before.rev || nodes.Count != int64(len(v.nodeRev)) {
+	putBack := v.current != nil && v.current.Restored && before.last != nil && len(rounds.Kvs) > 0 // more of what is known
+	if v.rev < before.rev || nodes.Count != int64(len(v.nodeRev)) || putBack {
 		return false, nil
 	}
 	return true, v.readLast(k, before, rounds.Kvs)
@@ -74,7 +75,7 @@ func (v *view) readLast(k keys, before *view, kvs []*mvccpb.KeyValue) (err error
 			return err
 		}
 	}
-	if v.last, err = formed(docs); err != nil {
+	if v.last, err = formed(docs, v.current.Restored); err != nil {
 		return &DocumentError{k.roundOf(v.current.Round), err}
 	}
 	return nil

@@ -94,9 +94,10 @@ func (d *roundDoc) check() error {
 	return nil
 }
 
-// formed is the round that all of its documents make. Of its members there is what a leader has to remember: Key, Try, and ID
+// formed is the round that all of its documents make. Where documents may be missing, so may members: they have gone, and
+// have not put theirs back. Of its members there is what a leader has to remember: Key, Try, and ID
 // and Host of Node.
-func formed(docs []roundDoc) (*rendezvous.Formed, error) {
+func formed(docs []roundDoc, some bool) (*rendezvous.Formed, error) {
 	if len(docs) == 0 {
 		return nil, errors.New("it is missing")
 	}
@@ -113,6 +114,11 @@ func formed(docs []roundDoc) (*rendezvous.Formed, error) {
 		}
 		maps.Copy(f.Late, d.Late)
 		f.Flaps = append(f.Flaps, d.Flaps...)
+	}
+	for rank, m := range f.Members {
+		if some && m.Key == "" {
+			f.Members[rank].Key, f.Members[rank].Node.ID = fmt.Sprint("?", rank), fmt.Sprint("node ", rank)
+		}
 	}
 	if rank := slices.IndexFunc(f.Members, func(m rendezvous.Candidate) bool { return m.Key == "" }); rank >= 0 {
 		return nil, fmt.Errorf("round %d of %d nodes has none of rank %d", one.ID, one.Size, rank)

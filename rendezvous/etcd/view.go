@@ -18,6 +18,7 @@ type view struct {
 	currentRev  int64       // at which it was written; 0: it is not
 	jobRev      int64       // at which the job's first round was formed
 	state       *stateDoc   // nil: the job is not closed
+	stateLease  clientv3.LeaseID
 	status      string
 	round       *roundDoc // the current one, for nodes like this one; nil: none of them is in it, or the job is closed
 
@@ -61,11 +62,21 @@ func read(ctx context.Context, w *writer, whole bool, before *view) (*view, erro
 	return v, nil
 }
 
+// enrolled is the view after this node has enrolled.
+func (v *view) enrolled(in enrolled) *view {
+	now := &view{rev: in.rev, config: in.config}
+	if !in.begins {
+		*now = *v
+		now.rev, now.config = in.rev, in.config
+		now.whole, now.roll = false, roll{}
+	}
+	return now
+}
+
 func (v *view) job(k keys, kv *mvccpb.KeyValue) (err error) {
 	switch string(kv.Key) {
 	case k.config():
-		v.config.rev = kv.ModRevision
-		v.config.configDoc, err = decode[configDoc](kv)
+		v.config, err = readSetting(kv)
 	case k.leader():
 		v.leaderRev, v.leaderLease = kv.CreateRevision, clientv3.LeaseID(kv.Lease)
 		v.leader, err = pointer(decode[leaderDoc](kv))
@@ -73,6 +84,7 @@ func (v *view) job(k keys, kv *mvccpb.KeyValue) (err error) {
 		v.currentRev, v.jobRev = kv.ModRevision, kv.CreateRevision
 		v.current, err = pointer(decode[currentDoc](kv))
 	case k.state():
+		v.stateLease = clientv3.LeaseID(kv.Lease)
 		v.state, err = pointer(decode[stateDoc](kv))
 	case k.status():
 		var status statusDoc
@@ -86,7 +98,7 @@ func pointer[T any](doc T, err error) (*T, error) { return &doc, err }
 
 // readRound finds the current round, which may be in the view before, or among kvs if its number is next.
 func (v *view) readRound(ctx context.Context, w *writer, before *view, next int, kvs []*mvccpb.KeyValue) (*roundDoc, error) {
-	if v.sameRound(before) {
+	if v.sameRound(before) && (before.round != nil || !v.current.Restored) {
 		return before.round, nil
 	}
 	if v.current.Round != next {

@@ -49,7 +49,7 @@ func (w *writer) campaign(ctx context.Context, lease clientv3.LeaseID, self lead
 }
 
 // report writes how the node's part of a round has ended, unless it has done that or the job is closed.
-func (w *writer) report(ctx context.Context, round int, doc reportDoc) error {
+func (w *writer) report(ctx context.Context, v *view, round int, doc reportDoc) error {
 	key := w.keys.report(round, w.key)
 	text, err := encode(key, doc)
 	if err != nil {
@@ -57,7 +57,7 @@ func (w *writer) report(ctx context.Context, round int, doc reportDoc) error {
 	}
 	_, err = w.client.Txn(ctx).
 		If(clientv3.Compare(clientv3.CreateRevision(key), "=", 0), clientv3.Compare(clientv3.CreateRevision(w.keys.state()), "=", 0)).
-		Then(clientv3.OpPut(key, text)).
+		Then(clientv3.OpPut(key, text, v.keep())).
 		Commit()
 	return err
 }
@@ -68,17 +68,20 @@ func (w *writer) tell(ctx context.Context, v *view, wait string) error {
 	if err != nil {
 		return err
 	}
-	_, err = w.client.Txn(ctx).If(w.inOffice(v)...).Then(clientv3.OpPut(w.keys.status(), text)).Commit()
+	_, err = w.client.Txn(ctx).If(w.inOffice(v)...).Then(clientv3.OpPut(w.keys.status(), text, v.keep())).Commit()
 	return err
 }
 
 // end says that the current round is over.
 func (w *writer) end(ctx context.Context, v *view, why rendezvous.Ending) error {
-	current, err := encode(w.keys.current(), currentDoc{Round: v.current.Round, Over: &ending{why.Why, why.Restarts, why.Lost}})
+	current, err := encode(w.keys.current(), currentDoc{
+		Round: v.current.Round, ID: v.current.ID, Restored: v.current.Restored,
+		Over: &ending{why.Why, why.Restarts, why.Lost},
+	})
 	if err != nil {
 		return err
 	}
-	_, err = w.client.Txn(ctx).If(w.inOffice(v)...).Then(clientv3.OpPut(w.keys.current(), current)).Commit()
+	_, err = w.client.Txn(ctx).If(w.inOffice(v)...).Then(clientv3.OpPut(w.keys.current(), current, v.keep())).Commit()
 	return err
 }
 
@@ -88,12 +91,12 @@ func (w *writer) form(ctx context.Context, v *view, f rendezvous.Formed, token s
 	for _, m := range f.Members[:min(len(f.Members), membersChecked)] {
 		when = append(when, clientv3.Compare(clientv3.ModRevision(w.keys.node(m.Key)), "=", v.nodeRev[m.Key]))
 	}
-	current, err := encode(w.keys.current(), currentDoc{Round: f.ID})
+	current, err := encode(w.keys.current(), currentDoc{Round: f.ID, ID: newKey()})
 	if err != nil {
 		return err
 	}
 	then := []clientv3.Op{
-		clientv3.OpPut(w.keys.current(), current),
+		clientv3.OpPut(w.keys.current(), current, v.keep()),
 		clientv3.OpDelete(w.keys.roundOf(f.ID-1), clientv3.WithPrefix()),
 		clientv3.OpDelete(w.keys.reports(), clientv3.WithPrefix()),
 	}
@@ -103,7 +106,7 @@ func (w *writer) form(ctx context.Context, v *view, f rendezvous.Formed, token s
 		if err != nil {
 			return err
 		}
-		then = append(then, clientv3.OpPut(key, text))
+		then = append(then, clientv3.OpPut(key, text, v.keep()))
 	}
 	_, err = w.client.Txn(ctx).If(when...).Then(then...).Commit()
 	return err
@@ -111,7 +114,7 @@ func (w *writer) form(ctx context.Context, v *view, f rendezvous.Formed, token s
 
 // close writes how the job has ended, which is all that is kept of it.
 func (w *writer) close(ctx context.Context, v *view, outcome rendezvous.Outcome) error {
-	state, err := encode(w.keys.state(), stateDoc{outcome})
+	state, err := encode(w.keys.state(), stateDoc{Job: v.config.Job, Outcome: outcome, At: time.Now().UTC()})
 	if err != nil {
 		return err
 	}
@@ -119,7 +122,7 @@ func (w *writer) close(ctx context.Context, v *view, outcome rendezvous.Outcome)
 	if err != nil {
 		return err
 	}
-	_, err = w.client.Txn(ctx).If(w.inOffice(v)...).Then(
+	answer, err := w.client.Txn(ctx).If(w.inOffice(v)...).Then(
 		clientv3.OpPut(w.keys.state(), state, clientv3.WithLease(kept.ID)),
 		clientv3.OpDelete(w.keys.config()),
 		clientv3.OpDelete(w.keys.current()),
@@ -127,8 +130,14 @@ func (w *writer) close(ctx context.Context, v *view, outcome rendezvous.Outcome)
 		clientv3.OpDelete(w.keys.rounds(), clientv3.WithPrefix()),
 		clientv3.OpDelete(w.keys.reports(), clientv3.WithPrefix()),
 	).Commit()
+	if err == nil && !answer.Succeeded {
+		err = w.revoke(ctx, kept.ID)
+	}
 	return err
 }
+
+// keep has what is written go with all else that is of the job.
+func (v *view) keep() clientv3.OpOption { return clientv3.WithLease(v.config.lease) }
 
 // inOffice is what holds as long as the node is the leader that it was in v, and nothing has been decided since.
 func (w *writer) inOffice(v *view) []clientv3.Cmp {
@@ -141,7 +150,7 @@ func (w *writer) inOffice(v *view) []clientv3.Cmp {
 
 // leave takes the node out of the job, and out of the round unless that is 0: the others are told why. When the last node has
 // left a job that is not closed, nothing is left of the job.
-func (w *writer) leave(ctx context.Context, lease clientv3.LeaseID, round int, why error) error {
+func (w *writer) leave(ctx context.Context, v *view, lease clientv3.LeaseID, round int, why error) error {
 	then := []clientv3.Op{clientv3.OpDelete(w.keys.node(w.key))}
 	if round > 0 {
 		key, left := w.keys.report(round, w.key), rendezvous.OutcomeOf(why)
@@ -149,7 +158,7 @@ func (w *writer) leave(ctx context.Context, lease clientv3.LeaseID, round int, w
 		if err != nil {
 			return err
 		}
-		then = append(then, clientv3.OpPut(key, text))
+		then = append(then, clientv3.OpPut(key, text, v.keep()))
 	}
 	then = append(then, clientv3.OpGet(w.keys.nodes(), clientv3.WithPrefix(), clientv3.WithLimit(1), clientv3.WithKeysOnly()))
 	answer, err := w.client.Txn(ctx).Then(then...).Commit()

@@ -58,8 +58,8 @@ func prepare(t *testing.T, w *writer) *view {
 	if err != nil {
 		t.Fatal(err)
 	}
-	self := nodeDoc{Node: node{ID: "n", Host: "h", Nproc: 1}, Port: 1, Joining: true, Try: 1}
-	if err := w.enrol(t.Context(), lease.ID, configDoc{Host: "h"}, self, setting{}); err != nil {
+	self := nodeDoc{Node: node{ID: "n", Host: "h", NodeRank: -1, Nproc: 1}, Port: 1, Joining: true, Try: 1}
+	if _, err := w.enrol(t.Context(), enrolment{lease: lease.ID, mine: configDoc{Host: "h"}, self: self}, setting{}, false); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.campaign(t.Context(), lease.ID, leaderDoc{Key: w.key, Host: "h"}); err != nil {
@@ -108,7 +108,7 @@ func TestFirstReportCounts(t *testing.T) {
 	w := &writer{client: startServer(t).client(), keys: keysOf(DefaultPrefix, "job"), key: "n"}
 	prepare(t, w)
 	for _, code := range []int{3, 4} {
-		if err := w.report(t.Context(), 1, reportDoc{Failure: &rendezvous.Failure{Code: code}}); err != nil {
+		if err := w.report(t.Context(), new(view), 1, reportDoc{Failure: &rendezvous.Failure{Code: code}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -139,7 +139,7 @@ func TestTheLastNodeTakesTheJobWithIt(t *testing.T) {
 		put(t, &w, w.keys.config())
 		for i, key := range order {
 			w.key = key
-			if err := w.leave(t.Context(), leases[key], 0, nil); err != nil {
+			if err := w.leave(t.Context(), new(view), leases[key], 0, nil); err != nil {
 				t.Fatal(err)
 			}
 			want := []int{3, 2, 0}[i]

@@ -32,7 +32,7 @@ var confKeys = []confKey{
 	{"use_libuv", oneOf("true", "false", "1", "0")},
 	{"protocol", oneOf("http", "https")},
 	{"ssl_cert", isFile}, {"ssl_cert_key", isFile}, {"ca_cert", isFile}, {"etcd_prefix", isPrefix},
-	{"ttl", isDuration}, {"username", isName}, {"password_file", isFile},
+	{"ttl", isDuration}, {"after_end", oneOf("refuse", "result")}, {"username", isName}, {"password_file", isFile},
 }
 
 var truths = map[string]bool{

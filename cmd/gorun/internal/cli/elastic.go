@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"strconv"
 	"strings"
 	"time"
 
@@ -29,6 +30,7 @@ type Elastic struct {
 	TTL, LastCall, JoinTimeout time.Duration
 	ScaleUp                    rendezvous.ScaleUp
 	MasterPort                 int               // 0: any
+	EndAsOthers                bool              // this node ends as the job has that ended before it came; otherwise that is a mistake
 	Settings                   map[string]string // more of what must be the same on every node
 	Reserve                    rendezvous.ReserveFunc
 	Waiting                    func(reason string) // is told what a node waits for
@@ -134,8 +136,9 @@ func (o *options) elasticConfig(tempDir string, reserve rendezvous.ReserveFunc, 
 		Min: o.minNodes, Max: o.nnodes, MaxRestarts: o.maxRestarts,
 		TTL: o.conf.ttl(), LastCall: o.conf.seconds(30*time.Second, "last_call_timeout"), JoinTimeout: o.conf.seconds(10*time.Minute, "join_timeout", "timeout"),
 		ScaleUp: rendezvous.ScaleUp(o.scaleUp), MasterPort: o.masterPort,
-		Settings: map[string]string{"gorun": version},
-		Reserve:  reserve, Waiting: newWaiting(logger).tell, Logger: logger,
+		EndAsOthers: strings.EqualFold(o.conf["after_end"], "result"),
+		Settings:    map[string]string{"gorun": version, "worker_tls": strconv.FormatBool(o.workerTLS)},
+		Reserve:     reserve, Waiting: newWaiting(logger).tell, Logger: logger,
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+	"time"
 
 	"github.com/hashicorp/go-hclog"
 
@@ -20,11 +21,14 @@ import (
 type Etcd struct{}
 
 // Rendezvous returns one that starts with its first Join.
-func (Etcd) Rendezvous(c cli.Elastic) rendezvous.Rendezvous { return &meeting{config: c} }
+func (Etcd) Rendezvous(c cli.Elastic) rendezvous.Rendezvous {
+	return &meeting{config: c, started: time.Now()}
+}
 
 // A meeting is a rendezvous over an etcd that has to be found first, or started.
 type meeting struct {
-	config cli.Elastic
+	config  cli.Elastic
+	started time.Time
 
 	mu    sync.Mutex
 	host  *host            // nil: another node hosts the etcd
@@ -105,11 +109,15 @@ func (m *meeting) open(ctx context.Context) (*etcd.Rendezvous, string, error) {
 		}
 	}
 	m.addr = address(ctx, c.Endpoints)
+	after := etcd.AfterEndRefuse
+	if c.EndAsOthers {
+		after = etcd.AfterEndResult
+	}
 	m.inner, err = etcd.New(etcd.Config{
 		Endpoints: texts(c.Endpoints), TLS: in.tls, User: c.User, Password: in.password,
 		Prefix: c.Prefix, RunID: c.RunID, Min: c.Min, Max: c.Max, MaxRestarts: c.MaxRestarts,
 		TTL: c.TTL, LastCall: c.LastCall, JoinTimeout: c.JoinTimeout, ScaleUp: c.ScaleUp, MasterPort: c.MasterPort,
-		Options: c.Settings, Reserve: c.Reserve, Waiting: c.Waiting, Log: logTo(c.Logger),
+		Options: c.Settings, AfterEnd: after, Started: m.started, Reserve: c.Reserve, Waiting: c.Waiting, Log: logTo(c.Logger),
 		Explain: func(ctx context.Context) error { return oneLine(diagnose(ctx, c.Access, in, c.Endpoints)) },
 	})
 	return m.inner, m.addr, err

@@ -1,0 +1,82 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/gorun/gorun/rendezvous"
+)
+
+// tooLate is for a node that finds that the job has ended. Either it belongs to that run and is late, or somebody uses the
+// name for another one, which must not be taken to have run. What tells them apart is whether the node was started before the
+// job had ended: etcd knows how long ago the one was, and the node the other, so that no clocks are compared.
+func (l *loop) tooLate(v *view) {
+	if l.refused || l.self.Try == 0 {
+		return
+	}
+	if l.config.AfterEnd == AfterEndResult {
+		l.endAsOthers(v)
+		return
+	}
+	var ended time.Duration // ago
+	l.start(dating, func(ctx context.Context) (err error) {
+		ended, err = l.etcd.age(ctx, v.stateLease)
+		return err
+	}, func(err error) {
+		switch {
+		case err != nil:
+			l.dirty = true
+			l.onFailure(err)
+		case time.Since(l.config.Started) > ended:
+			l.endAsOthers(v)
+		default:
+			l.refuse(&EndedError{RunID: l.config.RunID, Outcome: v.state.Outcome, At: v.state.At})
+		}
+	})
+}
+
+func (l *loop) endAsOthers(v *view) {
+	l.config.Log.Warn("the job had ended before this node came; to run it again, choose another run ID", "run_id", l.config.RunID)
+	l.finish(&rendezvous.ClosedError{Outcome: v.state.Outcome})
+}
+
+// An EndedError says that a job of that name has ended, and this node cannot be one of its.
+type EndedError struct {
+	RunID   string
+	Outcome rendezvous.Outcome
+	At      time.Time // by the clock of the node that led
+}
+
+// Error is one line, with what to do.
+func (e *EndedError) Error() string {
+	return fmt.Sprintf("a job of the name %q ended at %s: %v; its name is kept for an hour: choose another --rdzv-id, "+
+		"or, for a node that comes back to it, after_end=result in --rdzv-conf",
+		e.RunID, e.At.UTC().Format("2006-01-02 15:04:05 MST"), e.how())
+}
+
+func (e *EndedError) how() string {
+	switch o := e.Outcome; {
+	case o.Failure != nil:
+		return o.Failure.String()
+	case o.Reason != "":
+		return o.Reason
+	default:
+		return "all workers succeeded"
+	}
+}
+
+// age is how long ago something was written under a lease that is not renewed.
+func (w *writer) age(ctx context.Context, lease clientv3.LeaseID) (time.Duration, error) {
+	answer, err := w.client.TimeToLive(ctx, lease)
+	switch {
+	case err != nil:
+		return 0, err
+	case answer.TTL < 0:
+		return 0, errors.New("etcd has just forgotten the job")
+	}
+	return time.Duration(answer.GrantedTTL-answer.TTL) * time.Second, nil
+}

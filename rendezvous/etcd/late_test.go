@@ -1,0 +1,53 @@
+package etcd
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gorun/gorun/rendezvous"
+)
+
+// TestNameOfAnEndedJob: a node that was started after a job had ended has not run in it, and must not end as if it had. A late
+// node of the same run ends as the others did.
+func TestNameOfAnEndedJob(t *testing.T) {
+	t.Parallel()
+	client := startServer(t).client()
+	for what, end := range map[string]struct {
+		failure *rendezvous.Failure
+		want    string
+	}{
+		"well":  {nil, ": all workers succeeded; its name is kept for an hour: choose another --rdzv-id, or"},
+		"badly": {&rendezvous.Failure{Host: "h", Rank: 2, Code: 3, Ending: "exit code 3", Final: true}, ": rank 2 on h: exit code 3; its name"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			j := newJob(t, client, 1, 2)
+			first := j.agent("n0", nil)
+			round := together(t, []*agent{first})[0]
+			first.report(round, end.failure)
+			want := closed(t, over(t, round))
+			first.leave(nil)
+			awaitKeys(t, j, "", 1)
+
+			_, err := j.agent("new", nil).join()
+			ended, ok := errors.AsType[*EndedError](err)
+			_, misuse := errors.AsType[*rendezvous.MisuseError](err)
+			if !ok || !misuse || !strings.Contains(err.Error(), end.want) || time.Since(ended.At) > time.Hour {
+				t.Errorf("a new Join = %v, want a MisuseError with %s", err, end.want)
+			}
+			for what, change := range map[string]func(*Config){
+				"of a late node":            func(c *Config) { c.Started = time.Now().Add(-time.Minute) },
+				"with after_end=result":     func(c *Config) { c.AfterEnd = AfterEndResult },
+				"of a late node, of others": func(c *Config) { c.Started, c.Max = time.Now().Add(-time.Minute), 7 },
+			} {
+				_, err := j.agent("late", change).join()
+				if o := closed(t, err); o.Code != want.Code || o.Success() != want.Success() {
+					t.Errorf("a Join %s ends with %+v, want %+v", what, o, want)
+				}
+			}
+			awaitKeys(t, j, "", 1)
+		})
+	}
+}

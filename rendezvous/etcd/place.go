@@ -1,0 +1,91 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/gorun/gorun/rendezvous"
+)
+
+// taken is what a node knows whose rank another one has. That one may be dead and look alive, as one does that this node comes
+// instead of.
+type taken struct {
+	by    string    // its key; empty: nobody is known to have it
+	since time.Time // when this node found out
+}
+
+// enrol lets etcd know what self says.
+func (l *loop) enrol() {
+	lease, self, config := l.pulse.lease, l.self, l.config
+	if l.refused || l.forgotten || self.Try == 0 || lease == 0 || l.view.rev == 0 || l.view.state != nil || l.under == lease && l.registered == self.Try {
+		return
+	}
+	anew, known, led, waits := l.under != lease, l.view.config, l.view.leader != nil, l.taken.by != ""
+	e := enrolment{
+		lease: lease, job: l.job, self: self, keep: config.keep(),
+		mine: configDoc{Job: newKey(), Host: self.Node.Host, Settings: config.settings(), Secret: l.secret},
+	}
+	var in enrolled
+	l.start(registering, func(ctx context.Context) (err error) {
+		if !anew {
+			return l.etcd.register(ctx, lease, self)
+		}
+		if waits {
+			waiting, cancel := context.WithTimeout(ctx, rankPause)
+			l.etcd.awaitRank(waiting, self.Node.NodeRank)
+			cancel()
+		}
+		in, err = l.etcd.enrol(ctx, e, known, led)
+		return err
+	}, func(err error) {
+		if err != nil {
+			l.notEnrolled(err)
+			return
+		}
+		if anew && in.config.rev == 0 { // the job has been closed
+			l.dirty = true
+			return
+		}
+		l.registered, l.under = self.Try, lease
+		if anew {
+			l.job, l.view = in.config.Job, l.view.enrolled(in)
+		}
+		if l.view.leader == nil { // perhaps there is one meanwhile
+			l.dirty, l.written = true, true
+		}
+	})
+}
+
+// rankPause is between two looks at who has a rank, if nothing is heard meanwhile.
+const rankPause = time.Second
+
+// notEnrolled: a node that differs from the job is refused, at once or when the one whose rank it wants has proved to be alive.
+func (l *loop) notEnrolled(err error) {
+	var conflict *conflictError
+	var other *takenError
+	switch {
+	case errors.As(err, &conflict):
+		l.refuse(conflict)
+	case errors.As(err, &other):
+		patience := l.config.patience()
+		if l.taken.by != other.Key {
+			l.taken = taken{other.Key, time.Now()}
+			l.tell(fmt.Sprintf("node rank %d is taken by %s on %s; gives up in %v", other.rank, other.ID, other.Host, patience))
+		}
+		if time.Since(l.taken.since) >= patience {
+			l.refuse(other)
+		}
+	case errors.Is(err, errForgotten):
+		l.dirty = true
+	default:
+		l.onFailure(err)
+	}
+}
+
+// refuse: the node is not to be known until the next Join.
+func (l *loop) refuse(err error) {
+	l.refused = true
+	l.fail(&rendezvous.MisuseError{Err: err})
+}
