@@ -29,13 +29,14 @@ type Gang interface {
 
 // Config is the job as this node sees it. What the comments do not call optional must be set.
 type Config struct {
-	Program     string          // as the user named it, for messages
-	RunID       string          // optional
-	Node        rendezvous.Node // this node
-	WorkerTLS   bool            // workers encrypt what they send from machine to machine
-	MaxRestarts int             // that of Rendezvous, whose budget it is; workers are told
-	ExitBarrier time.Duration   // how long this node, when its workers have succeeded, waits for those of the others
-	MaxBackoff  time.Duration   // the longest wait before a restart, for workers that fail again and again; 0: none
+	Program       string          // as the user named it, for messages
+	RunID         string          // optional
+	Node          rendezvous.Node // this node
+	WorkerTLS     bool            // workers encrypt what they send from machine to machine
+	MaxRestarts   int             // that of Rendezvous, whose budget it is; workers are told
+	ReportTimeout time.Duration   // how long Rendezvous may take to take note of how workers ended
+	ExitBarrier   time.Duration   // how long this node, when its workers have succeeded, waits for those of the others
+	MaxBackoff    time.Duration   // the longest wait before a restart, for workers that fail again and again; 0: none
 
 	// Spec is what all attempts have in common. The agent fills in Workers and, if Spec.Logs.Dir names the
 	// directory of the job (launcher.RunDir), makes it that of the attempt.

@@ -36,10 +36,35 @@ func TestUnreachableRendezvous(t *testing.T) {
 				if code != 0 {
 					want = append(want, "1m0s stop terminated")
 				}
-				s.wantStory(append(want, `1m30s [WARN]  the rendezvous was not told how the workers ended: error="context deadline exceeded"`)...)
+				s.wantStory(append(want, "1m1s [WARN]  waiting: the rendezvous has not been told yet how the workers of this node ended; gives up in 10m0s",
+					`11m0s [WARN]  the rendezvous was not told how the workers ended: error="context deadline exceeded"`)...)
 			})
 		})
 	}
+}
+
+// away is a rendezvous that cannot be used for some minutes, once a round has formed.
+type away struct{ rendezvous.Rendezvous }
+
+func (a away) Report(ctx context.Context, round *rendezvous.Round, failure *rendezvous.Failure) error {
+	select {
+	case <-time.After(5 * time.Minute):
+		return a.Rendezvous.Report(ctx, round, failure)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// TestReportsArePatient: a failure while the rendezvous is away ends no node that has restarts left.
+func TestReportsArePatient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t, 1, []script{{after: time.Minute, code: 3}}, []script{{after: time.Minute}})
+		s.config.Rendezvous = away{s.config.Rendezvous}
+		if err := Run(t.Context(), s.config); err != nil {
+			t.Errorf("Run: %v", err)
+		}
+		s.wantStory("0s start", "0s port released", "1m0s stop terminated", "6m0s start", "6m0s port released")
+	})
 }
 
 // late is a rendezvous whose answer to a report comes after its consequence.

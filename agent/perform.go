@@ -28,8 +28,10 @@ type past struct {
 	failed  *gangFailure // nil: none of them failed
 }
 
-// reportPatience is how long telling the rendezvous of a round's end may take.
-const reportPatience = 30 * time.Second
+const (
+	leavePatience = 30 * time.Second // for telling the rendezvous that this node leaves
+	impatience    = time.Second      // after which a wait is told of
+)
 
 // perform does what the machine wants. It blocks on nothing, unless this process is to be suspended. It returns the end, if this is it.
 func (l *loop) perform(todo []action) *finish {
@@ -70,13 +72,19 @@ func (l *loop) perform(todo []action) *finish {
 	return nil
 }
 
-// report tells the rendezvous, beside the loop.
+// report tells the rendezvous, beside the loop. It is as patient as a Join: where nobody can be told, nobody else can decide
+// what follows either.
 func (l *loop) report(a report) {
 	answer, round := make(chan error, 1), l.round
 	l.reported = answer
 	l.reports.Go(func() {
-		ctx, cancel := context.WithTimeout(l.startCtx, reportPatience)
+		ctx, cancel := context.WithTimeout(l.startCtx, l.ReportTimeout)
 		defer cancel()
+		defer time.AfterFunc(impatience, func() {
+			if round.Err() == nil {
+				l.Logger.Warn("waiting: the rendezvous has not been told yet how the workers of this node ended; gives up in " + l.ReportTimeout.String())
+			}
+		}).Stop()
 		var failure *rendezvous.Failure
 		if a.failed != nil {
 			failure = failureOf(l.Config, round, *a.failed)
@@ -89,7 +97,7 @@ func (l *loop) report(a report) {
 func (l *loop) leave(sig syscall.Signal) {
 	round := l.round
 	l.reports.Go(func() {
-		ctx, cancel := context.WithTimeout(l.startCtx, reportPatience)
+		ctx, cancel := context.WithTimeout(l.startCtx, leavePatience)
 		defer cancel()
 		if err := l.Rendezvous.Leave(ctx, round, &InterruptError{Signal: sig}); err != nil {
 			l.Logger.Debug("the other nodes do not know that this one leaves", "error", err)

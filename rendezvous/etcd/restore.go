@@ -76,6 +76,7 @@ func (l *loop) recall() bool {
 		}
 		l.forgotten = true
 		return false
+	case intact:
 	}
 	if l.forgotten {
 		l.forgotten = false

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -14,7 +16,8 @@ import (
 	"github.com/gorun/gorun/rendezvous"
 )
 
-// ask talks to one that speaks HTTP/2: whether it is an etcd, has a leader, and lets this user in.
+// ask talks to one that speaks HTTP/2: whether it is an etcd, has a leader, and lets this user in. Who has once answered as an
+// etcd does is one, whatever it answers next.
 func (t Target) ask(ctx context.Context, e rendezvous.Endpoint) *Problem {
 	config := clientv3.Config{Endpoints: []string{e.String()}, TLS: t.TLS, Context: ctx, DialTimeout: diagnosis, Logger: zap.NewNop()}
 	anybody, err := clientv3.New(config)
@@ -28,21 +31,44 @@ func (t Target) ask(ctx context.Context, e rendezvous.Endpoint) *Problem {
 	case err != nil:
 		return t.askProblem(err)
 	case member.Leader == 0:
-		return t.askProblem(rpctypes.ErrNoLeader)
+		return leaderless(ctx, anybody)
 	}
 	config.Username, config.Password = t.Username, t.Password
 	user, err := clientv3.New(config)
-	if err != nil {
-		return t.askProblem(err)
+	if err == nil {
+		defer func() { _ = user.Close() }() // nothing was written
+		_, err = user.Get(ctx, "gorun", clientv3.WithCountOnly())
 	}
-	defer func() { _ = user.Close() }() // nothing was written
-	if _, err = user.Get(ctx, "gorun", clientv3.WithCountOnly()); err != nil {
-		return t.askProblem(err)
+	switch p := t.askProblem(err); {
+	case err == nil:
+		return nil
+	case p == nil:
+		return nil
+	case p.Kind == NoLeader:
+		return leaderless(ctx, anybody)
+	case p.Kind == Stranger:
+		return failing(err)
+	default:
+		return p
 	}
-	return nil
 }
 
-// askProblem is nil for an error that only somebody who has been let in gets.
+// leaderless says what to do about an etcd without a leader, which depends on how many members it has.
+func leaderless(ctx context.Context, c *clientv3.Client) *Problem {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), politely)
+	defer cancel()
+	if list, err := c.MemberList(ctx, clientv3.WithSerializable()); err == nil && len(list.Members) == 1 {
+		return &Problem{Kind: NoLeader, Err: errors.New("its etcd, which has no other members, does not answer: look at its log, and whether its disk is full or slow")}
+	}
+	return &Problem{Kind: NoLeader, Err: errors.New("its etcd has no leader: start its other members, or see to it that they reach each other")}
+}
+
+func failing(err error) *Problem {
+	return &Problem{Kind: Failing, Err: fmt.Errorf("its etcd cannot answer now (%.200q): look at its log", status.Convert(err).Message())}
+}
+
+// askProblem is nil for an error that only somebody who has been let in gets. Only an answer that says so is one of somebody
+// who is no etcd: silence is none, nor is one that there is no time, or no room, for the question.
 func (t Target) askProblem(err error) *Problem {
 	switch {
 	case errors.Is(err, rpctypes.ErrPermissionDenied):
@@ -53,6 +79,12 @@ func (t Target) askProblem(err error) *Problem {
 		return &Problem{Kind: Login, Err: errors.New("its etcd knows no such user with this password: correct username= and password_file= in --rdzv-conf")}
 	case errors.Is(err, context.DeadlineExceeded), status.Code(err) == codes.DeadlineExceeded, isLeaderless(err):
 		return &Problem{Kind: NoLeader, Err: errors.New("its etcd has no leader: start its other members, or see to it that they reach each other")}
+	}
+	var known rpctypes.EtcdError
+	isEtcd := errors.As(err, &known) && strings.HasPrefix(known.Error(), "etcdserver: ")
+	passes := slices.Contains([]codes.Code{codes.Canceled, codes.Unavailable, codes.ResourceExhausted, codes.Aborted}, status.Code(err))
+	if isEtcd || passes || errors.Is(err, context.Canceled) {
+		return failing(err)
 	}
 	return &Problem{Kind: Stranger, Err: fmt.Errorf("it does not answer as an etcd does (%.200q): %s", status.Convert(err).Message(), t.elsewhere())}
 }

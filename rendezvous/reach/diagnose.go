@@ -78,7 +78,7 @@ func (t Target) diagnose(ctx context.Context, e rendezvous.Endpoint) *Problem {
 	case saysHTTP2:
 		return t.ask(ctx, e)
 	case saysOther:
-		return &Problem{Kind: Stranger, Err: fmt.Errorf("another service listens there (it says %q): %s", said, t.elsewhere())}
+		return t.stranger(said)
 	case distrusted:
 		return &Problem{Kind: Credentials, Err: fmt.Errorf("its certificate is not believed (%w): %s", cause(err),
 			t.advise("give every node the same --rdzv-token-file, or ca_cert= in --rdzv-conf", "correct ca_cert= in --rdzv-conf, the certificate of its authority"))}
@@ -102,7 +102,7 @@ func (t Target) otherwise(ctx context.Context, e rendezvous.Endpoint, first repl
 	if t.TLS == nil {
 		other = &tls.Config{InsecureSkipVerify: true} // nothing is told
 	}
-	second, _, _ := greet(ctx, conn, e.Host, other)
+	second, said, _ := greet(ctx, conn, e.Host, other)
 	switch {
 	case other == nil && second == saysHTTP2:
 		return &Problem{Kind: Credentials, Err: errors.New("it has been started without TLS: " +
@@ -110,10 +110,17 @@ func (t Target) otherwise(ctx context.Context, e rendezvous.Endpoint, first repl
 	case other != nil && (second == saysHTTP2 || second == saysOther || second == distrusts):
 		return &Problem{Kind: Credentials, Err: errors.New("it wants TLS: " +
 			t.advise("give this node the --rdzv-token-file of the others, or certificates", "give ca_cert= in --rdzv-conf, or protocol=https if this machine knows its authority"))}
+	case second == saysOther:
+		return t.stranger(said)
 	case first == saysNothing:
 		return &Problem{Kind: Silent, Err: errors.New("it takes connections and says nothing: it is an etcd that waits for its other members to start, or another service")}
 	}
-	return &Problem{Kind: Stranger, Err: errors.New("another service listens there (it hangs up): " + t.elsewhere())}
+	return &Problem{Kind: HangsUp, Err: errors.New("it takes connections and ends them: it is an etcd that is starting or ending, or another service")}
+}
+
+// stranger is for one that speaks another language.
+func (t Target) stranger(said []byte) *Problem {
+	return &Problem{Kind: Stranger, Err: fmt.Errorf("another service listens there (it says %q): %s", said, t.elsewhere())}
 }
 
 // elsewhere is what to do where no etcd is.
@@ -134,6 +141,10 @@ func (t Target) dial(ctx context.Context, e rendezvous.Endpoint) (net.Conn, *Pro
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return nil, &Problem{Kind: Refused, Err: errors.New("connection refused: nothing listens there; " +
 			t.advise("start gorun on that node, or correct the port", "start etcd, or correct the endpoint"))}
+	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
+		return nil, &Problem{Kind: Exhausted, Err: fmt.Errorf("this node cannot connect to it (%w): allow more open files (ulimit -n)", cause(err))}
+	case errors.Is(err, syscall.ENOBUFS), errors.Is(err, syscall.ENOMEM), errors.Is(err, syscall.EADDRNOTAVAIL):
+		return nil, &Problem{Kind: Exhausted, Err: fmt.Errorf("this node cannot connect to it (%w): this machine has no memory or no port left for a connection", cause(err))}
 	case errors.Is(err, context.DeadlineExceeded), isTimeout(err):
 		return nil, &Problem{Kind: Unreachable, Err: errors.New("no answer: that machine is down, or a firewall lets nothing through")}
 	}

@@ -12,15 +12,20 @@ import (
 	"net"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/goleak"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	grpccredentials "google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/status"
 
 	"github.com/gorun/gorun/rendezvous"
 	"github.com/gorun/gorun/rendezvous/embedded"
@@ -130,7 +135,7 @@ func TestDiagnose(t *testing.T) {
 		"SSH":                   {reach.Target{Endpoints: []rendezvous.Endpoint{ssh}}, reach.Stranger, `: another service listens there \(it says "SSH-2\.0-OpenSSH_9\.2\\r\\n"\): choose another port$`},
 		"SSH with TLS":          {reach.Target{Endpoints: []rendezvous.Endpoint{ssh}, TLS: credentials(t, right)}, reach.Stranger, `: another service listens there`},
 		"web":                   {reach.Target{Endpoints: []rendezvous.Endpoint{web}}, reach.Stranger, `: another service listens there \(it says "HTTP/1\.1 `},
-		"hangs up":              {reach.Target{Endpoints: []rendezvous.Endpoint{rude}}, reach.Stranger, `: another service listens there \(it hangs up\): choose another port$`},
+		"hangs up":              {reach.Target{Endpoints: []rendezvous.Endpoint{rude}}, reach.HangsUp, `: it takes connections and ends them: it is an etcd that is starting or ending, or another service$`},
 		"another gRPC":          {reach.Target{Endpoints: []rendezvous.Endpoint{otherGRPC}}, reach.Stranger, `: it does not answer as an etcd does \("unknown service etcdserverpb\.Maintenance"\): choose another port$`},
 		"TLS wanted":            {reach.Target{Endpoints: []rendezvous.Endpoint{secured}}, reach.Credentials, `: it wants TLS: give this node the --rdzv-token-file of the others`},
 		"TLS not spoken":        {reach.Target{Endpoints: []rendezvous.Endpoint{plain}, TLS: credentials(t, right)}, reach.Credentials, `: it has been started without TLS: give every node the same`},
@@ -248,6 +253,73 @@ func TestDiagnoseLogin(t *testing.T) {
 	} {
 		expect(t, reach.Target{Endpoints: []rendezvous.Endpoint{e}, Username: u.name, Password: u.password}, u.kind, u.want)
 	}
+}
+
+// TestTroubleIsNoMistake: whoever does not answer in time, or cannot now, may do so later. A server that speaks gRPC answers
+// with each code, to the first question and to a later one.
+func TestTroubleIsNoMistake(t *testing.T) {
+	for code := codes.Canceled; code <= codes.Unauthenticated; code++ {
+		for _, first := range []bool{true, false} {
+			l, e := listen(t)
+			server := grpc.NewServer(grpc.UnknownServiceHandler(func(_ any, s grpc.ServerStream) error {
+				method, _ := grpc.MethodFromServerStream(s)
+				if !first && method == "/etcdserverpb.Maintenance/Status" {
+					return s.SendMsg(&pb.StatusResponse{Header: &pb.ResponseHeader{ClusterId: 1, MemberId: 2}, Leader: 2})
+				}
+				return status.Error(code, "trouble")
+			}))
+			go func() { _ = server.Serve(l) }()
+			err := reach.Diagnose(t.Context(), reach.Target{Endpoints: []rendezvous.Endpoint{e}})
+			var p *reach.Problem
+			if !errors.As(err, &p) {
+				t.Fatalf("%v: got %v, want a Problem", code, err)
+			}
+			later := []codes.Code{codes.Canceled, codes.DeadlineExceeded, codes.ResourceExhausted, codes.Aborted, codes.Unavailable}
+			if want := first && !slices.Contains(later, code); p.Lasting() != want {
+				t.Errorf("%v, to the first question: %t: lasting: %t (%v)", code, first, p.Lasting(), err)
+			}
+			server.Stop()
+		}
+	}
+}
+
+// TestDiagnoseOnlyMember: an etcd that answers no question has no other members to start.
+func TestDiagnoseOnlyMember(t *testing.T) {
+	l, e := listen(t)
+	server := grpc.NewServer(grpc.UnknownServiceHandler(func(_ any, s grpc.ServerStream) error {
+		switch method, _ := grpc.MethodFromServerStream(s); method {
+		case "/etcdserverpb.Maintenance/Status":
+			return s.SendMsg(&pb.StatusResponse{Header: &pb.ResponseHeader{ClusterId: 1, MemberId: 2}, Leader: 2})
+		case "/etcdserverpb.Cluster/MemberList":
+			return s.SendMsg(&pb.MemberListResponse{Members: []*pb.Member{{ID: 2}}})
+		default: // its disk is full
+			<-s.Context().Done()
+			return nil
+		}
+	}))
+	go func() { _ = server.Serve(l) }()
+	t.Cleanup(server.Stop)
+	expect(t, reach.Target{Endpoints: []rendezvous.Endpoint{e}}, reach.NoLeader, `: its etcd, which has no other members, does not answer: look at its log, and whether its disk is full or slow$`)
+}
+
+// TestDiagnoseNoDescriptor: that this process has no descriptor left says nothing of the address.
+func TestDiagnoseNoDescriptor(t *testing.T) {
+	_, e := listen(t)
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	none := limit
+	none.Cur = 0
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &none); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+			t.Error(err)
+		}
+	}()
+	expect(t, reach.Target{Endpoints: []rendezvous.Endpoint{e}}, reach.Exhausted, `: this node cannot connect to it \(socket: too many open files\): allow more open files \(ulimit -n\)$`)
 }
 
 // TestDiagnoseNoLeader: a member whose others are gone answers, and is of no use.

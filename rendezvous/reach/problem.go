@@ -19,6 +19,9 @@ const (
 	Credentials                 // one side does not believe the other, or only one of them uses TLS
 	Login                       // etcd wants another user name or password
 	NoLeader                    // etcd's members are too few
+	Failing                     // who listens is an etcd, and cannot answer now
+	HangsUp                     // who listens takes connections and ends them
+	Exhausted                   // this machine has no room for a connection
 )
 
 // A Problem is why an endpoint cannot be used.

@@ -134,12 +134,17 @@ func (o *options) elasticConfig(tempDir string, reserve rendezvous.ReserveFunc, 
 	return Elastic{
 		Access: o.access(), RunID: o.runID, Prefix: o.conf.prefix(), TempDir: tempDir,
 		Min: o.minNodes, Max: o.nnodes, MaxRestarts: o.maxRestarts,
-		TTL: o.conf.ttl(), LastCall: o.conf.seconds(30*time.Second, "last_call_timeout"), JoinTimeout: o.conf.seconds(10*time.Minute, "join_timeout", "timeout"),
+		TTL: o.conf.ttl(), LastCall: o.conf.seconds(30*time.Second, "last_call_timeout"), JoinTimeout: o.joinTimeout(),
 		ScaleUp: rendezvous.ScaleUp(o.scaleUp), MasterPort: o.masterPort,
 		EndAsOthers: strings.EqualFold(o.conf["after_end"], "result"),
 		Settings:    map[string]string{"gorun": version, "worker_tls": strconv.FormatBool(o.workerTLS)},
 		Reserve:     reserve, Waiting: newWaiting(logger).tell, Logger: logger,
 	}
+}
+
+// joinTimeout is how long nodes, and where they meet, are waited for.
+func (o *options) joinTimeout() time.Duration {
+	return o.conf.seconds(10*time.Minute, "join_timeout", "timeout")
 }
 
 var scaleUps = []string{string(rendezvous.ScaleImmediate), string(rendezvous.ScaleOnRestart), string(rendezvous.ScaleNever)}

@@ -161,7 +161,8 @@ func (o *options) config(command []string) (program *launcher.Program, c agent.C
 		return nil, c, err
 	}
 	c = agent.Config{
-		Program: command[0], RunID: o.runID, Node: o.node(), Backend: o.backend, MaxRestarts: o.maxRestarts, WorkerTLS: o.workerTLS, ExitBarrier: o.exitBarrier, MaxBackoff: o.maxBackoff,
+		Program: command[0], RunID: o.runID, Node: o.node(), Backend: o.backend, MaxRestarts: o.maxRestarts, WorkerTLS: o.workerTLS,
+		ReportTimeout: o.joinTimeout(), ExitBarrier: o.exitBarrier, MaxBackoff: o.maxBackoff,
 		Environ: o.tellAddress(o.environ(os.Environ(), procs.threads)), Prefix: &o.prefix,
 		Args: len(command) - 1, LocalRankArg: !o.useEnv,
 		MaxProcs: procs.maxProcs,

@@ -99,28 +99,41 @@ func (m *meeting) open(ctx context.Context) (*etcd.Rendezvous, string, error) {
 			return nil, "", err
 		}
 		if m.host != nil {
-			err = h.await(ctx, m.host, true)
-		} else {
-			err = await(ctx, c.Access, in, c.Waiting)
-		}
-		if err != nil {
-			m.host = nil
-			return nil, "", err
+			if err := h.await(ctx, m.host, true); err != nil {
+				m.host = nil
+				return nil, "", err
+			}
 		}
 	}
-	m.addr = address(ctx, c.Endpoints)
+	for {
+		if m.host == nil {
+			if err := await(ctx, c.Access, in, c.Waiting); err != nil {
+				return nil, "", err
+			}
+		}
+		m.addr = address(ctx, c.Endpoints)
+		m.inner, err = m.connect(in)
+		if err == nil || !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
+			return m.inner, m.addr, err
+		}
+		c.Waiting(err.Error()) // it has lost its leader just now
+	}
+}
+
+// connect makes the rendezvous over an etcd that can be used.
+func (m *meeting) connect(in secrets) (*etcd.Rendezvous, error) {
+	c := m.config
 	after := etcd.AfterEndRefuse
 	if c.EndAsOthers {
 		after = etcd.AfterEndResult
 	}
-	m.inner, err = etcd.New(etcd.Config{
+	return etcd.New(etcd.Config{
 		Endpoints: texts(c.Endpoints), TLS: in.tls, User: c.User, Password: in.password,
 		Prefix: c.Prefix, RunID: c.RunID, Min: c.Min, Max: c.Max, MaxRestarts: c.MaxRestarts,
 		TTL: c.TTL, LastCall: c.LastCall, JoinTimeout: c.JoinTimeout, ScaleUp: c.ScaleUp, MasterPort: c.MasterPort,
 		Options: c.Settings, AfterEnd: after, Started: m.started, Reserve: c.Reserve, Waiting: c.Waiting, Log: logTo(c.Logger),
 		Explain: func(ctx context.Context) error { return oneLine(diagnose(ctx, c.Access, in, c.Endpoints)) },
 	})
-	return m.inner, m.addr, err
 }
 
 func texts(endpoints []rendezvous.Endpoint) []string {
