@@ -1,6 +1,7 @@
 package rendezvous
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -45,14 +46,16 @@ type Formed struct {
 	Restarts int         // of the job's budget, used before it
 	Why      string      // it follows another; empty: it is the first
 	Flaps    []Flap
-	Late     map[string]int // who was not waiting then, but busy with an earlier round: Try, by Key
+	New      map[string]bool // who came when the job had a round already, and has not stayed for long, by Key
+	Late     map[string]int  // who was not waiting then, but busy with an earlier round: Try, by Key
 }
 
 // An Ending says why a round is over although the job is not.
 type Ending struct {
 	Why      string
 	Restarts int      // of the job's budget, used with it
-	Lost     []string // hosts that were lost soon after the round had formed
+	Lost     []string // hosts that were lost soon after the round had formed; empty: a new one
+	Soon     bool     // it was then
 }
 
 // A Report is what a node has said of the last round: success, if the others are nil.
@@ -102,10 +105,14 @@ func Form(s Situation) Decision {
 		s.Nodes = s.staying()
 		s.flaps = s.flapsNow()
 	}
-	if s.Last != nil && s.Over == nil {
-		return s.watch()
+	if s.Last == nil || s.Over != nil {
+		return s.gather()
 	}
-	return s.gather()
+	d := s.watch()
+	if d.Over != nil {
+		d.Over.Soon = s.soon()
+	}
+	return d
 }
 
 // staying is who is here, but for members of the last round that have said that they leave: they are ending their workers.
@@ -127,8 +134,12 @@ func (s *Situation) gather() Decision {
 	next := Formed{ID: 1}
 	limit := s.Max
 	if s.Last != nil {
-		if m, gone := s.gone(); gone && s.Over.Restarts > s.Last.Restarts {
-			return s.miss(m) // which is why others failed
+		if m, gone := s.gone(); gone && s.Over.Restarts > s.Last.Restarts && len(s.Over.Lost) == 0 {
+			d := s.miss(m) // which is why others failed
+			if d.Over != nil {
+				d.Over.Soon = s.Over.Soon
+			}
+			return d
 		}
 		next = Formed{ID: s.Last.ID + 1, Restarts: s.Over.Restarts, Why: s.Over.Why, Flaps: s.flaps}
 		if s.ScaleUp == ScaleNever {
@@ -157,7 +168,7 @@ func (s *Situation) gather() Decision {
 	if !all && !full && !s.over(next.ID, LastCall, s.LastCall) {
 		return s.wait(next.ID, LastCall, s.LastCall, what+s.missing()+ending(busy), "closes")
 	}
-	next.Members, next.Late = order(chosen, s.ranks), s.late
+	next.Members, next.Late, next.New = order(chosen, s.ranks), s.late, s.newcomers(chosen)
 	return Decision{Form: &next}
 }
 
@@ -178,9 +189,9 @@ func (s *Situation) watch() Decision {
 		now, found := here[m.Key]
 		switch {
 		case found && now.Try != m.Try && now.Joining:
-			return s.end(m.name() + " joins again")
+			return s.drop(m, m.name()+" joins again", codeUnformed)
 		case found && now.Try != m.Try:
-			return s.end(m.name() + " does not take part")
+			return s.drop(m, m.name()+" does not take part", codeUnformed)
 		}
 	}
 	return s.grow(len(succeeded) > 0)
@@ -208,15 +219,13 @@ func (s *Situation) miss(m Candidate) Decision {
 		return Decision{Close: end}
 	}
 	if left := s.left(m); left != nil {
-		return s.end(m.name() + " has left" + because(left))
+		return s.drop(m, m.name()+" has left"+because(left), cmp.Or(left.Code, codeUnformed))
 	}
-	d := s.end(m.name() + " is lost")
-	d.Over.Lost = s.lost()
-	return d
+	return s.drop(m, m.name()+" is lost", codeUnformed)
 }
 
 // deserted is how the job ends if too few nodes are here since a member of the last round has left for a reason; nil: it
-// goes on.
+// goes on. A newcomer does not end it: the others wait for a better one.
 func (s *Situation) deserted() *Outcome {
 	if s.Last == nil || !s.Settled || len(s.Nodes) >= s.Min {
 		return nil
@@ -224,7 +233,7 @@ func (s *Situation) deserted() *Outcome {
 	here := s.here()
 	for _, r := range s.Reports {
 		rank, member := s.ranks[r.Key]
-		if _, found := here[r.Key]; found || !member || r.Left == nil || r.Left.Success() {
+		if _, found := here[r.Key]; found || !member || s.Last.New[r.Key] || r.Left == nil || r.Left.Success() {
 			continue
 		}
 		return &Outcome{Code: r.Left.Code, Reason: s.Last.Members[rank].name() + " has left" + because(r.Left)}

@@ -7,47 +7,107 @@ import (
 	"time"
 )
 
-// A Flap is a host that was lost soon after it had come, several times in a row. It is kept out of rounds for a while,
-// unless they cannot do without it: every time that it comes and goes, the workers of all others start again.
+// A Flap is a host that went soon after it had come, several times in a row: it was lost, it left, or it never took part. It is
+// kept out of rounds for a while, unless they cannot do without it: every time that it comes and goes, the workers of all others
+// start again. If many newcomers in a row go soon, from whatever hosts, all that come are kept out like that.
 //
 // Losses are counted from one round document to the next, and time as the leaders see it, by none but their own clocks.
 // One that takes over does not know how old the round is, and begins with 0.
 type Flap struct {
-	Host   string        `json:"host"`
+	Host   string        `json:"host"`   // empty: any newcomer's
 	Losses int           `json:"losses"` // the last ones in a row
 	Since  time.Duration `json:"since"`  // from the last one until the round formed
 }
 
 const (
 	freeLosses = 2  // for which a host is not kept out
-	doublings  = 4  // of the time for which it is
+	freeRounds = 8  // that newcomers may cost in a row before all are kept out
+	doublings  = 4  // of the time for which they are
 	flapsLimit = 64 // on record
 )
 
-// soon is how long after a round has formed the loss of a host is a sign of something.
-func (r Rules) soon() time.Duration { return 4 * r.LastCall }
+// free is how many losses have no consequence.
+func (f Flap) free() int {
+	if f.Host == "" {
+		return freeRounds
+	}
+	return freeLosses
+}
 
-// ban is for how long a host is kept out after so many losses.
-func (r Rules) ban(losses int) time.Duration {
-	if losses <= freeLosses {
+// soon reports whether the last round is so young that the loss of a host is a sign of something.
+func (s *Situation) soon() bool { return s.Age < 4*s.LastCall }
+
+// ban is for how long hosts are kept out.
+func (r Rules) ban(f Flap) time.Duration {
+	if f.Losses <= f.free() {
 		return 0
 	}
-	return r.LastCall << min(losses-freeLosses-1, doublings)
+	return r.LastCall << min(f.Losses-f.free()-1, doublings)
 }
 
 // memory is how long a host must have been away for its losses to be forgotten.
-func (r Rules) memory(losses int) time.Duration { return r.ban(losses) + r.LastCall<<doublings }
+func (r Rules) memory(f Flap) time.Duration { return r.ban(f) + r.LastCall<<doublings }
 
-// lost are the hosts of members that are gone, if that is soon.
-func (s *Situation) lost() (hosts []string) {
-	if s.Age >= s.soon() {
+// newcomers are those of the members who came when the job had a round already, and have not stayed for long.
+func (s *Situation) newcomers(members []Candidate) map[string]bool {
+	if s.Last == nil {
+		return nil
+	}
+	fresh := make(map[string]bool)
+	for _, m := range members {
+		if _, stays := s.ranks[m.Key]; !stays || s.Last.New[m.Key] && s.Over.Soon {
+			fresh[m.Key] = true
+		}
+	}
+	return fresh
+}
+
+// drop ends the round since m, and perhaps others, are not in it. That is free of charge, unless the job cannot do without
+// newcomers and has had too many who did not stay.
+func (s *Situation) drop(m Candidate, why string, code int) Decision {
+	d := s.end(why)
+	d.Over.Lost = s.lost(m)
+	n := s.losses("")
+	if !slices.Contains(d.Over.Lost, "") || n < freeRounds || len(s.Nodes) >= s.Min {
+		return d
+	}
+	why += fmt.Sprintf("; it is the newcomer number %d in a row that did not stay", n+1)
+	if s.Last.Restarts >= s.MaxRestarts {
+		return Decision{Close: &Outcome{Code: code, Reason: why}}
+	}
+	d.Over.Restarts++
+	d.Over.Why = fmt.Sprintf("%s; restart %d of %d", why, d.Over.Restarts, s.MaxRestarts)
+	return d
+}
+
+// losses are those on record.
+func (s *Situation) losses(host string) int {
+	if i := slices.IndexFunc(s.flaps, func(f Flap) bool { return f.Host == host }); i >= 0 {
+		return s.flaps[i].Losses
+	}
+	return 0
+}
+
+// lost are the hosts of members that are gone, and of m, if that is soon.
+func (s *Situation) lost(m Candidate) (hosts []string) {
+	if !s.soon() {
 		return nil
 	}
 	here := s.here()
-	for _, m := range s.Last.Members {
-		if _, found := here[m.Key]; !found && s.left(m) == nil && !slices.Contains(hosts, m.Node.Host) && len(hosts) < flapsLimit {
-			hosts = append(hosts, m.Node.Host)
+	succeeded, _ := s.reported()
+	add := func(host string) {
+		if !slices.Contains(hosts, host) && len(hosts) < flapsLimit {
+			hosts = append(hosts, host)
 		}
+	}
+	for _, c := range s.Last.Members {
+		if _, found := here[c.Key]; found && c.Key != m.Key || succeeded[c.Key] {
+			continue
+		}
+		if s.Last.New[c.Key] {
+			add("")
+		}
+		add(c.Node.Host)
 	}
 	return hosts
 }
@@ -67,7 +127,7 @@ func (s *Situation) flapsNow() (flaps []Flap) {
 	for _, f := range s.Last.Flaps {
 		losses[f.Host] = f.Losses
 		f.Since += s.Age
-		if !stayed[f.Host] && f.Since < s.memory(f.Losses) {
+		if !stayed[f.Host] && !slices.Contains(lost, f.Host) && f.Since < s.memory(f) {
 			flaps = append(flaps, f)
 		}
 	}
@@ -79,23 +139,29 @@ func (s *Situation) flapsNow() (flaps []Flap) {
 }
 
 // banned is for how long a node is kept out, and for what; 0: it is not. Who was in the last round is not.
-func (s *Situation) banned(c Candidate) (time.Duration, Flap) {
+func (s *Situation) banned(c Candidate) (longest time.Duration, why Flap) {
 	if _, member := s.ranks[c.Key]; member {
 		return 0, Flap{}
 	}
-	i := slices.IndexFunc(s.flaps, func(f Flap) bool { return f.Host == c.Node.Host })
-	if i < 0 {
-		return 0, Flap{}
+	for _, f := range s.flaps {
+		if left := s.ban(f) - f.Since; left > longest && (f.Host == c.Node.Host || f.Host == "") {
+			longest, why = left, f
+		}
 	}
-	return max(0, s.ban(s.flaps[i].Losses)-s.flaps[i].Since), s.flaps[i]
+	return longest, why
 }
 
 // cool waits until the first of those who are kept out may come in.
 func (s *Situation) cool(what string, out []Candidate) Decision {
 	d := Decision{Stage: Stage{Round: s.Last.ID}}
 	for _, c := range out {
-		if left, flap := s.banned(c); d.After == 0 || left < d.After {
-			d.Wait, d.Then, d.After = fmt.Sprintf("%s; host %s was lost %d times in a row", what, flap.Host, flap.Losses), "it is let in again", left
+		left, flap := s.banned(c)
+		if d.After > 0 && left >= d.After {
+			continue
+		}
+		d.After = left
+		if d.Wait, d.Then = fmt.Sprintf("%s; host %s was lost %d times in a row", what, flap.Host, flap.Losses), "it is let in again"; flap.Host == "" {
+			d.Wait, d.Then = fmt.Sprintf("%s; %d newcomers in a row did not stay", what, flap.Losses), "others are let in again"
 		}
 	}
 	return d

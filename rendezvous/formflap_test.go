@@ -2,6 +2,7 @@ package rendezvous_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -88,7 +89,7 @@ func TestFlappingHost(t *testing.T) {
 	}
 }
 
-// TestRestartsAreNoFlaps: hosts are held responsible for being lost, and for nothing else.
+// TestRestartsAreNoFlaps: hosts are held responsible for going soon after they have come, and for nothing else.
 func TestRestartsAreNoFlaps(t *testing.T) {
 	c := newCluster(1, 3, 20)
 	a, b := c.come(-1), c.come(-1)
@@ -108,6 +109,7 @@ func TestRestartsAreNoFlaps(t *testing.T) {
 		if !c.member(x) {
 			t.Fatalf("x is not in round %d", c.s.Last.ID)
 		}
+		c.settle(time.Hour)
 		c.leave(x, rendezvous.Outcome{Code: 143, Reason: "stopped"})
 		c.settle(0)
 		c.rejoin()
@@ -115,6 +117,106 @@ func TestRestartsAreNoFlaps(t *testing.T) {
 	}
 	if c.closed != nil || len(c.s.Last.Flaps) != 0 || c.s.Last.Why != "n7 on x has left: stopped" {
 		t.Errorf("%+v; on record are %+v, and %q", c.closed, c.s.Last.Flaps, c.s.Last.Why)
+	}
+}
+
+// TestWhoLeavesEarlyFlaps, in whatever way: it waits longer and longer, and the others pay nothing.
+func TestWhoLeavesEarlyFlaps(t *testing.T) {
+	for what, leave := range map[string]func(c *cluster, key string){
+		"its program cannot be started": func(c *cluster, key string) { c.leave(key, rendezvous.Outcome{Code: 127, Reason: "no such file"}) },
+		"it cannot reach rank 0":        func(c *cluster, key string) { c.withdraw(key); c.settle(0); c.die(key) },
+		"it joins again and again":      func(c *cluster, key string) { c.again(key); c.settle(0); c.die(key) },
+		"it is lost":                    func(c *cluster, key string) { c.die(key) },
+	} {
+		c := newCluster(2, 4, 0)
+		c.come(-1)
+		c.come(-1)
+		c.settle(0)
+		c.settle(30 * time.Second)
+		var took []time.Duration
+		for range 6 {
+			key := c.comeFrom("x", -1)
+			passed := time.Duration(0)
+			for ; c.s.Over != nil || !c.member(key); passed += time.Second {
+				c.rejoin()
+				c.settle(time.Second)
+			}
+			took = append(took, (passed-30*time.Second).Round(10*time.Second)/time.Second)
+			leave(c, key)
+			c.settle(0)
+			c.rejoin()
+			c.settle(0)
+		}
+		if want := []time.Duration{0, 0, 0, 30, 60, 120}; !slices.Equal(took, want) {
+			t.Errorf("%s: beside the last call it waits for %d s, want %d", what, took, want)
+		}
+		if c.closed != nil || c.s.Last.Restarts != 0 {
+			t.Errorf("%s: closed: %+v, %d restarts", what, c.closed, c.s.Last.Restarts)
+		}
+	}
+}
+
+// TestNewcomersOfManyHosts that do not stay: each has another name, as pods have.
+func TestNewcomersOfManyHosts(t *testing.T) {
+	c := newCluster(2, 4, 0)
+	c.come(-1)
+	c.come(-1)
+	c.settle(0)
+	c.settle(30 * time.Second)
+	for n := range 9 {
+		key := c.come(-1)
+		c.settle(0)
+		c.settle(30 * time.Second)
+		c.rejoin()
+		c.settle(0)
+		if !c.member(key) {
+			t.Fatalf("newcomer number %d is not let in", n+1)
+		}
+		c.leave(key, rendezvous.Outcome{Code: 127, Reason: "no such file"})
+		c.settle(0)
+		c.rejoin()
+		c.settle(0)
+	}
+	c.come(-1)
+	wantReason(t, c.settle(0), "round 19 is running with 2 of 2 to 4 nodes; 9 newcomers in a row did not stay; others are let in again in 30s")
+	c.settle(30 * time.Second)
+	c.settle(30 * time.Second)
+	c.rejoin()
+	c.settle(0)
+	c.wantRound(t, 20, "n1 n2 n12", 0, "more nodes have come: 1")
+}
+
+// TestNewcomersThatAreNeeded and do not stay: the job waits for a better one, and that has a limit.
+func TestNewcomersThatAreNeeded(t *testing.T) {
+	c := newCluster(2, 2, 2)
+	c.come(-1)
+	c.come(-1)
+	c.settle(0)
+	c.settle(time.Hour)
+	c.die("n2")
+	c.settle(0)
+	c.rejoin()
+	c.settle(0)
+	for n := range 10 {
+		key := c.come(-1)
+		c.settle(0)
+		if want := max(0, n-8); c.closed != nil || !c.member(key) || c.s.Last.Restarts != want {
+			t.Fatalf("with newcomer number %d round %d has %d restarts, want %d; closed: %+v", n+1, c.s.Last.ID, c.s.Last.Restarts, want, c.closed)
+		}
+		c.leave(key, rendezvous.Outcome{Code: 127, Reason: "no such file"})
+		c.settle(0)
+		c.rejoin()
+		c.settle(0)
+	}
+	if want := "n12 has left: no such file; it is the newcomer number 10 in a row that did not stay; restart 2 of 2"; c.s.Over == nil || c.s.Over.Why != want {
+		t.Errorf("the round is over: %+v, want %s", c.s.Over, want)
+	}
+	last := c.come(-1)
+	c.settle(0)
+	c.leave(last, rendezvous.Outcome{Code: 127, Reason: "no such file"})
+	c.settle(0)
+	if want := (rendezvous.Outcome{Code: 127, Reason: "n13 has left: no such file; it is the newcomer number 11 in a row that did not stay"}); c.closed == nil || *c.closed != want {
+		t.Errorf("closed: %+v, want %+v", c.closed, want)
 	}
 }
 
@@ -199,10 +301,14 @@ func checkFlaps(t *rapid.T, s rendezvous.Situation, f rendezvous.Formed) {
 		if flap.Losses < 1 || flap.Losses > before[flap.Host]+1 || flap.Since < 0 || waits[flap.Host] || i > 0 && flap.Losses > f.Flaps[i-1].Losses {
 			t.Fatalf("on record are %+v, after %v", f.Flaps, before)
 		}
-		waits[flap.Host] = flap.Losses > 2 && flap.Since < s.LastCall<<min(flap.Losses-3, 4)
+		free := 2
+		if flap.Host == "" { // of all newcomers together
+			free = 8
+		}
+		waits[flap.Host] = flap.Losses > free && flap.Since < s.LastCall<<min(flap.Losses-free-1, 4)
 	}
 	for _, m := range f.Members {
-		if waits[m.Node.Host] && !old[m.Key] && len(f.Members) > s.Min {
+		if (waits[m.Node.Host] || waits[""]) && !old[m.Key] && len(f.Members) > s.Min {
 			t.Fatalf("%s gets in, of %d: %+v", m.Key, len(f.Members), f.Flaps)
 		}
 	}

@@ -113,6 +113,7 @@ type ending struct {
 	Why      string   `json:"why"`
 	Restarts int      `json:"restarts"`
 	Lost     []string `json:"lost,omitempty"`
+	Soon     bool     `json:"soon,omitempty"`
 }
 
 func (d *currentDoc) check() error {

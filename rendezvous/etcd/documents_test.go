@@ -19,13 +19,17 @@ func TestRoundDocuments(t *testing.T) {
 	for _, n := range []int{1, 2, 100, nodesLimit} {
 		f := &rendezvous.Formed{
 			ID: 2, Restarts: 1, Why: "b is lost",
-			Flaps: []rendezvous.Flap{{Host: "x", Losses: 1}}, Late: map[string]int{"late": 3, "k": 1},
+			Flaps: []rendezvous.Flap{{Host: "x", Losses: 1}}, Late: map[string]int{"late": 3, "k": 1}, New: make(map[string]bool),
 		}
 		var nodes []rendezvous.Node
 		for i := range n {
 			host := fmt.Sprintf("node-%d.a-cluster-with-a-long-name.example.com", i)
 			nodes = append(nodes, rendezvous.Node{ID: host + "/1", Host: host, Addr: fmt.Sprint("a", i), NodeRank: i%2 - 1, Nproc: 1 + i%5, Role: []string{"", "default"}[i/50%2]})
-			f.Members = append(f.Members, rendezvous.Candidate{Key: newKey(), Try: 1 + i/3, Port: 4000, Door: 7, Node: nodes[i]})
+			key := newKey()
+			if i%3 == 1 {
+				f.New[key] = true
+			}
+			f.Members = append(f.Members, rendezvous.Candidate{Key: key, Try: 1 + i/3, Port: 4000, Door: 7, Node: nodes[i]})
 		}
 		var docs []roundDoc
 		all, longest := 0, 0
@@ -78,8 +82,8 @@ func TestBadDocuments(t *testing.T) {
 		{`{"version":2,"is":[]}`, "version 2, and this gorun knows version 1: all nodes need the same gorun"},
 		{`{"version":1,"is":{"seats":7}}`, "not a document of gorun's: json: cannot unmarshal number into Go struct field roundDoc.is.seats of type map[string]etcd.seat"},
 		{`{"version":1}`, "round 0 of 0 nodes with port 0"},
-		{`{"version":1,"is":` + round(-1, 1) + `}`, "round 1 of 1 nodes with k in {Rank:-1 Try:1 ID: Host:h Place:{FirstRank:0 WorldSize:1 FirstRoleRank:0 RoleWorldSize:1}}"},
-		{`{"version":1,"is":` + round(0, 0) + `}`, "round 1 of 1 nodes with k in {Rank:0 Try:1 ID: Host:h Place:{FirstRank:0 WorldSize:0 FirstRoleRank:0 RoleWorldSize:1}}"},
+		{`{"version":1,"is":` + round(-1, 1) + `}`, "round 1 of 1 nodes with k in {Rank:-1 Try:1 New:false ID: Host:h Place:{FirstRank:0 WorldSize:1 FirstRoleRank:0 RoleWorldSize:1}}"},
+		{`{"version":1,"is":` + round(0, 0) + `}`, "round 1 of 1 nodes with k in {Rank:0 Try:1 New:false ID: Host:h Place:{FirstRank:0 WorldSize:0 FirstRoleRank:0 RoleWorldSize:1}}"},
 		{`{"version":1,"is":{"token":"` + long + `"}}`, "a document of 1048607 bytes: want at most 1048576"},
 	} {
 		_, err := decode[roundDoc](&mvccpb.KeyValue{Key: []byte("rounds/1"), Value: []byte(c.text)})

@@ -39,6 +39,7 @@ type head struct {
 type seat struct {
 	Rank  int    `json:"rank"`
 	Try   int    `json:"try"` // which Join has got it
+	New   bool   `json:"new,omitempty"`
 	ID    string `json:"id"`
 	Host  string `json:"host"`
 	Place place  `json:"place"`
@@ -72,7 +73,7 @@ func roundDocs(f *rendezvous.Formed, token string) map[string]*roundDoc {
 	}
 	places := rendezvous.Assign(nodes)
 	for rank, m := range f.Members {
-		at(m.Key).Seats[m.Key] = seat{Rank: rank, Try: m.Try, ID: m.Node.ID, Host: m.Node.Host, Place: place(places[rank])}
+		at(m.Key).Seats[m.Key] = seat{Rank: rank, Try: m.Try, New: f.New[m.Key], ID: m.Node.ID, Host: m.Node.Host, Place: place(places[rank])}
 	}
 	for key, try := range f.Late {
 		at(key).Late[key] = try
@@ -104,10 +105,13 @@ func formed(docs []roundDoc, some bool) (*rendezvous.Formed, error) {
 	one := docs[0]
 	f := &rendezvous.Formed{
 		ID: one.ID, Restarts: one.Restarts, Why: one.Why,
-		Members: make([]rendezvous.Candidate, one.Size), Late: make(map[string]int),
+		Members: make([]rendezvous.Candidate, one.Size), Late: make(map[string]int), New: make(map[string]bool),
 	}
 	for _, d := range docs {
 		for key, s := range d.Seats {
+			if s.New {
+				f.New[key] = true
+			}
 			if s.Rank < one.Size {
 				f.Members[s.Rank] = rendezvous.Candidate{Key: key, Try: s.Try, Node: rendezvous.Node{ID: s.ID, Host: s.Host}}
 			}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -59,7 +60,7 @@ func prepare(t *testing.T, w *writer) *view {
 		t.Fatal(err)
 	}
 	self := nodeDoc{Node: node{ID: "n", Host: "h", NodeRank: -1, Nproc: 1}, Port: 1, Joining: true, Try: 1}
-	if _, err := w.enrol(t.Context(), enrolment{lease: lease.ID, mine: configDoc{Host: "h"}, self: self}, setting{}, false); err != nil {
+	if _, err := w.enrol(t.Context(), enrolment{lease: lease.ID, keep: time.Minute, mine: configDoc{Host: "h"}, self: self}, setting{}, false); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.campaign(t.Context(), lease.ID, leaderDoc{Key: w.key, Host: "h"}); err != nil {
