@@ -107,6 +107,7 @@ func (l *loop) keep() {
 func (l *loop) decide() rendezvous.Decision {
 	v, now := l.view, time.Now()
 	l.decided = v
+	l.waitForMore(now)
 	s := rendezvous.Situation{
 		Rules: l.config.rules(), Nodes: v.nodes, Reports: v.reports,
 		Settled: !now.Before(l.settled), Stage: l.stage, Waited: now.Sub(l.since),
@@ -129,6 +130,31 @@ func (l *loop) decide() rendezvous.Decision {
 		l.again = l.settled
 	}
 	return d
+}
+
+// unsettle: for some time absent nodes may be coming back, as this one is.
+func (l *loop) unsettle(d time.Duration) {
+	if until := time.Now().Add(d + l.config.TTL + retryPause); until.After(l.settled) {
+		l.settled = until
+	}
+	l.back = 0
+}
+
+// waitForMore: as long as members of the round come back, so may others.
+func (l *loop) waitForMore(now time.Time) {
+	if l.view.last == nil || !now.Before(l.settled) {
+		return
+	}
+	back := 0
+	for _, m := range l.view.last.Members {
+		if l.view.nodeRev[m.Key] > 0 {
+			back++
+		}
+	}
+	if back > l.back {
+		l.unsettle(0)
+		l.back = back
+	}
 }
 
 // age is how long this node has known the round as its leader.

@@ -36,6 +36,7 @@ type loop struct {
 	closed    error // wraps ErrClosed; nil: the job is open
 	pulse     pulse
 	settled   time.Time // until then absent nodes may only have been cut off, as this one was
+	back      int       // members of the round that are not, or not any more
 	view      *view     // the newest
 	past      *view     // the newest that has a round of this job; nil: none has
 	forgotten bool      // etcd has lost some of that
@@ -219,7 +220,7 @@ func (l *loop) onPulse(p pulse) {
 	case l.pulse.err != nil || l.pulse.lease != 0:
 		// Whatever cut this node off may have cut off the others, who are coming back as well.
 		l.dirty = true
-		l.settled = time.Now().Add(l.config.TTL + retryPause)
+		l.unsettle(0)
 	}
 	if p.lease != l.pulse.lease {
 		l.config.Log.Debug("lease", "now", p.lease, "before", l.pulse.lease)

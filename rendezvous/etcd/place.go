@@ -50,7 +50,10 @@ func (l *loop) enrol() {
 		}
 		l.registered, l.under = self.Try, lease
 		if anew {
-			l.job, l.view = in.config.Job, l.view.enrolled(in)
+			l.job = in.config.Job
+		}
+		if in.rev > l.view.rev {
+			l.view = l.view.enrolled(in)
 		}
 		if l.view.leader == nil { // perhaps there is one meanwhile
 			l.dirty, l.written = true, true

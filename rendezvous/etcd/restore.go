@@ -58,6 +58,9 @@ func (v *view) compare(job string, past *view) recollection {
 // recall makes the newest view that of this node's job, if it is. Otherwise the job is put back, or is over.
 func (l *loop) recall() bool {
 	v := l.view
+	if _, has := v.seat(l.etcd.key); has && l.job == "" { // this node does not know yet that it has enrolled
+		l.job = v.config.Job
+	}
 	switch v.compare(l.job, l.past) {
 	case another:
 		l.finish(&rendezvous.ClosedError{Outcome: rendezvous.Outcome{
@@ -85,7 +88,7 @@ func (l *loop) recall() bool {
 		}
 	}
 	if v.current != nil && v.current.Restored && (l.past == nil || l.past.current.Round != v.current.Round || !l.past.current.Restored) {
-		l.settled = time.Now().Add(l.config.TTL + retryPause) // others may know of a later round
+		l.unsettle(staleLimit * retryPause) // for which others, who may know of a later round, do not believe what they read
 	}
 	if l.job != "" && v.current != nil {
 		l.past = v
