@@ -109,7 +109,7 @@ func startLoop(c *Config, key string) *loop {
 	l.rewatch()
 	go l.run()
 	l.others.Go(func() {
-		keepLease(l.ctx, c.Client, c.TTL, func(p pulse) { l.post(func() { l.onPulse(p) }) })
+		keepLease(l.ctx, c.Client, c.TTL, func() bool { return l.post(func() {}) }, func(p pulse) { l.post(func() { l.onPulse(p) }) })
 	})
 	return l
 }
