@@ -127,7 +127,7 @@ func TestUnreachableMaster(t *testing.T) {
 func TestMasterDiesFirst(t *testing.T) {
 	t.Parallel()
 	j := newJob(t, startServer(t).client(), 2, 3)
-	j.config.TTL = time.Hour
+	j.config.TTL, j.config.LastCall = time.Hour, patience // so that the head is in the first round
 	dead := make(chan struct{})
 	j.config.dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		if strings.HasPrefix(addr, "n2.test:") {
