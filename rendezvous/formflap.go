@@ -113,14 +113,14 @@ func (s *Situation) lost(m Candidate) (hosts []string) {
 }
 
 // flapsNow are those of the last round as they are now. When it is over, a host that was in it begins anew, unless it was
-// lost with it.
+// lost with it, or the round was too short to tell.
 func (s *Situation) flapsNow() (flaps []Flap) {
 	var lost []string
 	stayed := make(map[string]bool)
 	if s.Over != nil {
 		lost = s.Over.Lost
 		for _, m := range s.Last.Members {
-			stayed[m.Node.Host] = true
+			stayed[m.Node.Host] = !s.Over.Soon
 		}
 	}
 	losses := make(map[string]int)
