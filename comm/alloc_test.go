@@ -38,7 +38,7 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 	}
 	step := func(ctx context.Context, g *Group, buf []byte) func() error {
 		c := &collective{g: g, elem: 1, call: endpoint.Call{Op: uint8(callAllGather)}, ctx: ctx, seq: 1, deadline: time.Now().Add(time.Minute)}
-		if err := g.lane.Begin(c.seq, c.call); err != nil {
+		if err := g.lane.Begin(c.seq, c.call, c.before); err != nil {
 			return func() error { return err }
 		}
 		in, peer, all := make([]byte, len(buf)), 1-g.Rank(), plan.Range{Hi: len(buf)}

@@ -151,15 +151,17 @@ func (g *Group) mismatch(op string, seq uint64, f *endpoint.Failure) error {
 		return e
 	}
 	a, b := &f.Calls[0], &f.Calls[1]
+	e.First, e.Last = min(a.Seq, b.Seq), min(a.Seq, b.Seq)
 	switch {
-	case a.Seq != b.Seq:
+	case f.Earlier || a.Seq != b.Seq:
+		e.First = min(f.Agreed+1, e.Last)
 		e.Calls[0].Call = fmt.Sprintf("#%d %s", a.Seq, e.Calls[0].Call)
 		e.Calls[1].Call = fmt.Sprintf("#%d %s", b.Seq, e.Calls[1].Call)
 	case a.Call != b.Call && e.Calls[0].Call == e.Calls[1].Call: // lengths of AllReduceCoalesced, for instance
 		e.Calls[0].Call += fmt.Sprintf(" with checksum %08x", a.Call.Detail)
 		e.Calls[1].Call += fmt.Sprintf(" with checksum %08x", b.Call.Detail)
 	case a.Call == b.Call:
-		elem := g.wireSize(a.Call)
+		elem := max(g.wireSize(a.Call), 1)
 		e.Calls[0].Call += fmt.Sprintf(" expecting %d elements from rank %d", a.Bytes/elem, b.Rank)
 		e.Calls[1].Call += fmt.Sprintf(" sending %d elements to rank %d", b.Bytes/elem, a.Rank)
 	}

@@ -28,6 +28,7 @@ type collective struct {
 	deadline time.Time // see left
 	team     *shm.Team // of the members here, which have begun it; may be nil
 	seq      uint64
+	before   uint32        // what travels of the group's history before it
 	behind   *collective   // the next in the order
 	done     chan struct{} // closed when it has ended; nil if nobody else can wait for it
 	err      error         // at first: what is wrong with the call

@@ -64,11 +64,16 @@ func (e *AbortError) Unwrap() error { return e.Err }
 
 // A MismatchError says that ranks which should have made the same call made different ones, or gave lengths that do not
 // fit together. After a collective every member gets it: a rank whose own part had ended well before that was found, from its
-// next call. After a message of another element type only the receiver gets it, and the group goes on.
+// next call or from [Group.Close]. What ranks tell each other in a collective tells of all calls that they have made on the group, so
+// that a difference shows when they next meet. After a message of another element type only the receiver gets it, and the group goes on.
 type MismatchError struct {
 	Op    string // what this rank called
 	Seq   uint64
 	Calls []RankCall // two ranks that differ, in order of rank
+
+	// The first calls that differ are between First and Last, as the group's collectives are numbered: where the two are equal, they
+	// are Calls, else those are where the difference was found. Both are 0 for a message.
+	First, Last uint64
 }
 
 // A RankCall is what one rank called.
@@ -79,7 +84,15 @@ type RankCall struct {
 
 func (e *MismatchError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "comm: %s #%d: calls do not match: ", e.Op, e.Seq)
+	fmt.Fprintf(&b, "comm: %s #%d: ", e.Op, e.Seq)
+	switch {
+	case e.First < e.Last:
+		fmt.Fprintf(&b, "calls do not match since one of #%d to #%d: ", e.First, e.Last)
+	case e.First == 0 || e.First == e.Seq:
+		b.WriteString("calls do not match: ")
+	default:
+		fmt.Fprintf(&b, "calls #%d do not match: ", e.First)
+	}
 	for i, c := range e.Calls {
 		if i > 0 {
 			b.WriteString("; ")

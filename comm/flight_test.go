@@ -143,7 +143,7 @@ func TestRememberingAllocatesNothing(t *testing.T) {
 	seq, call := uint64(0), meeting(new(collective), g, callBarrier).call
 	if n := testing.AllocsPerRun(100, func() {
 		seq++
-		if err := g.lane.Begin(seq, call); err != nil {
+		if err := g.lane.Begin(seq, call, 0); err != nil {
 			t.Error(err)
 		}
 		g.lane.End(seq, nil)

@@ -33,7 +33,9 @@ type Group struct {
 	objectLimit int
 	choose      plan.Choices // by what way members do what they do
 	turns       turns
-	logged      sync.Once // the failure
+	history     endpoint.History // of the collectives whose turn has come
+	logged      sync.Once        // the failure
+	told        atomic.Bool      // a call has returned that calls do not match
 	flow        flow
 	flat        atomic.Bool                 // members share no memory
 	left        atomic.Pointer[collective]  // see spare
@@ -169,18 +171,22 @@ func (g *Group) String() string {
 // Close leaves the group. Operations under way fail with [ErrClosed]; members that still need this rank get a
 // [PeerError], so call [Barrier] first when they might. Closing the world leaves all groups: what has been sent is written
 // out, and all that comm has started in this process ends. Close is local and idempotent. If the group has failed less than a
-// second ago, it waits for so long at most until the members that can be reached know why.
+// second ago, it waits for so long at most until the members that can be reached know why. If it turns out only now that members have
+// made other calls than this rank, Close returns the [MismatchError].
 func (g *Group) Close() error {
 	if g == nil {
 		return nil
 	}
-	g.lane.Settle(lastNewsTimeout)
-	g.lane.Close()
 	closed := open.remove(g)
 	var err error
+	for _, other := range closed {
+		err = errors.Join(err, other.compare())
+	}
+	g.lane.Settle(lastNewsTimeout)
+	g.lane.Close()
 	if g.isWorld {
 		lately.CompareAndSwap(g, nil)
-		err = errors.Join(g.w.ep.Close(), g.w.desk.Close())
+		err = errors.Join(err, g.w.ep.Close(), g.w.desk.Close())
 		for _, leave := range g.w.leave {
 			leave()
 		}

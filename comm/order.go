@@ -32,6 +32,9 @@ func (t *turns) seize() (seq uint64, ok bool) {
 	return w/turnOne + 1, w&busy == 0 && t.word.CompareAndSwap(w, w+turnOne+busy)
 }
 
+// started is how many collectives have been.
+func (t *turns) started() uint64 { return t.word.Load() / turnOne }
+
 // release ends what began with seize, unless there is something else to do by now.
 func (t *turns) release(seq uint64) bool {
 	return t.word.CompareAndSwap(seq*turnOne+busy, seq*turnOne)
@@ -157,6 +160,7 @@ func (c *collective) start() *Work {
 func (c *collective) settled() error {
 	if c.err != nil {
 		c.g.lane.Settle(newsTimeout)
+		c.g.tells(c.err)
 	}
 	return c.err
 }
@@ -186,5 +190,8 @@ func (c *collective) ended() <-chan struct{} {
 	return c.done
 }
 
-func (c *collective) result() error  { return c.err }
+func (c *collective) result() error {
+	c.g.tells(c.err)
+	return c.err
+}
 func (c *collective) status() Status { return Status{} }

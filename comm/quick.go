@@ -42,8 +42,9 @@ func (g *Group) enter(ctx context.Context, t *shm.Team, call endpoint.Words, ele
 	if g.running != c { // which takes longer to say than to see
 		g.running = c
 	}
+	call = g.history.Add(call)
 	g.lane.Track().Begin(seq, call)
-	t.Begin(seq, shm.Call(call))
+	t.Begin(seq, shm.Call(call), g.history.Digest())
 	return true
 }
 
@@ -70,6 +71,7 @@ func (g *Group) leave(t *shm.Team, err error) error {
 	g.pass(c.seq)
 	if err != nil {
 		g.lane.Settle(newsTimeout)
+		g.tells(err)
 	}
 	return err
 }

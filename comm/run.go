@@ -68,12 +68,14 @@ func (v *vector) emptied() vector {
 // perform carries c out. An error leaves the group failed.
 func (c *collective) perform() {
 	g := c.g
-	err := g.lane.Begin(c.seq, c.call)
+	words := g.history.Add(c.call.Words())
+	c.before = words.Before()
+	err := g.lane.Begin(c.seq, c.call, c.before)
 	if err == nil && callKind(c.call.Op).isForTeams() {
 		err = c.attach()
 	}
 	if err == nil {
-		c.convene()
+		c.convene(words)
 	}
 	g.taken = 0
 	c.widen()

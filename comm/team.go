@@ -28,8 +28,8 @@ func (c *collective) hasTeam() bool {
 	return t != nil && callKind(c.call.Op).isForTeams() && t.Fits(c.elem)
 }
 
-// convene lets the team of the members here, if they are one, begin the collective.
-func (c *collective) convene() {
+// convene lets the team of the members here, if they are one, begin the collective, which in words is w.
+func (c *collective) convene(w endpoint.Words) {
 	if !callKind(c.call.Op).isForTeams() {
 		return
 	}
@@ -39,7 +39,7 @@ func (c *collective) convene() {
 	}
 	if c.team != nil {
 		c.g.running = c
-		c.team.Begin(c.seq, shm.Call(c.call.Words()))
+		c.team.Begin(c.seq, shm.Call(w), c.g.history.Digest())
 	}
 }
 
@@ -109,13 +109,19 @@ func (c *collective) teamFailure(err error) error {
 	case !errors.As(err, &m):
 		return err
 	}
-	mate := g.mate(m.Rank)
+	return g.asMismatch(m)
+}
+
+// asMismatch is m in the words of the endpoint.
+func (g *Group) asMismatch(m *shm.Mismatch) *endpoint.Failure {
+	mine, theirs, mate := endpoint.Words(m.Mine.Call), endpoint.Words(m.Theirs.Call), g.mate(m.Rank)
 	return &endpoint.Failure{
 		Kind: endpoint.Mismatched, Rank: mate, Text: "called something else",
 		Calls: []endpoint.RankCall{
-			{Rank: g.w.rank, Seq: c.seq, Call: c.call},
-			{Rank: mate, Seq: c.seq, Call: endpoint.CallOf(endpoint.Words(m.Call))},
+			{Rank: g.w.rank, Seq: m.Mine.Seq, Call: endpoint.CallOf(mine)},
+			{Rank: mate, Seq: m.Theirs.Seq, Call: endpoint.CallOf(theirs)},
 		},
+		Agreed: m.Agreed, Earlier: m.Mine.Seq != m.Theirs.Seq || mine.Before() != theirs.Before(),
 	}
 }
 

@@ -120,7 +120,7 @@ func (c *collective) attach() error {
 	} else {
 		g.nodes = &nodes{at, g.choose, team}
 	}
-	return g.lane.Begin(c.seq, c.call) // once more: what this has moved does not count
+	return g.lane.Begin(c.seq, c.call, c.before) // once more: what this has moved does not count
 }
 
 // share gets the memory of that key, which the first rank of every machine makes, and returns what all have agreed on, and why

@@ -130,6 +130,7 @@ func blameTheVictim(t *testing.T, w *testWorld, p program, victim, when int, fau
 	t.Helper()
 	var mu sync.Mutex
 	guilty := map[int]bool{victim: true}
+	w.odd = true
 	w.results(func(ctx context.Context, g *Group) error {
 		me := g.Rank()
 		err := p.run(ctx, g, func(s step, g *Group) (bool, error) {

@@ -139,5 +139,7 @@ func (t *transfer) status() Status {
 }
 
 func (t *transfer) failure(err error) error {
-	return t.g.failure(t.kind.String(), t.op.Number(), t.elem, err)
+	err = t.g.failure(t.kind.String(), t.op.Number(), t.elem, err)
+	t.g.tells(err)
+	return err
 }

@@ -4,6 +4,10 @@ package cpu
 
 import "time"
 
+// Reached says whether v, which counts on and after the largest number from 0, has reached least: it is no more than half of all
+// numbers further.
+func Reached(v, least uint64) bool { return int64(v-least) >= 0 }
+
 // A Stamp is a point in time that costs little to take.
 type Stamp uint64
 

@@ -14,7 +14,7 @@ func StoreRelease(p *uint64, v uint64)
 // written after, all else there. A processor of this kind does that in any case.
 func Fence() {}
 
-// Await looks at *p until it is at least least, or has been looked at tries times, and returns it.
+// Await looks at *p until it has [Reached] least, or has been looked at tries times, and returns it.
 //
 //go:noescape
 func Await(p *uint64, least uint64, tries int) uint64

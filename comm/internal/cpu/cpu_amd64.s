@@ -16,8 +16,9 @@ TEXT ·Await(SB), NOSPLIT, $0-32
 	MOVQ tries+16(FP), CX
 look:
 	MOVQ (AX), DX
-	CMPQ DX, BX
-	JCC  done
+	MOVQ DX, R8
+	SUBQ BX, R8
+	JPL  done
 	DECQ CX
 	JLE  done
 	PAUSE

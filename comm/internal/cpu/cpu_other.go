@@ -18,11 +18,11 @@ func Fence() {
 	_ = atomic.LoadUint64(&word)
 }
 
-// Await looks at *p until it is at least least, or has been looked at tries times, and returns it.
+// Await looks at *p until it has [Reached] least, or has been looked at tries times, and returns it.
 func Await(p *uint64, least uint64, tries int) uint64 {
 	for {
 		v := atomic.LoadUint64(p)
-		if tries--; v >= least || tries <= 0 {
+		if tries--; Reached(v, least) || tries <= 0 {
 			return v
 		}
 	}

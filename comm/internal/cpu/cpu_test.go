@@ -23,6 +23,14 @@ func TestAwait(t *testing.T) {
 	if v := Await(&word, 4, 10); v != 3 {
 		t.Errorf("got %d, want 3", v)
 	}
+	if v := Await(&word, ^uint64(0), 10); v != 3 {
+		t.Errorf("numbers that go on from 0: got %d, want 3", v)
+	}
+	word = 1<<63 + 5
+	if Reached(word, 5) || !Reached(word, 6) || !Reached(4, word) {
+		t.Error("the half of all numbers that has been reached is another one")
+	}
+	word = 3
 	go StoreRelease(&word, 1<<40)
 	for Await(&word, 4, 10) == 3 {
 	}

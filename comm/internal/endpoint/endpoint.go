@@ -169,7 +169,7 @@ func (e *Endpoint) Open(id uint64, members []int) (*Lane, error) {
 	for _, m := range e.early[id] {
 		if m.kind == kindLeave {
 			e.peers[m.source].unasked.left--
-			l.leave(m.source)
+			l.leave(m.source, m.called())
 			m.free()
 		} else {
 			l.arrived = append(l.arrived, m)

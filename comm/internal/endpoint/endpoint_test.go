@@ -406,7 +406,7 @@ func TestDifferentCallsAreFoundAndTold(t *testing.T) {
 				calls := []Call{{Op: 1, Count: 8}, {Op: 1, Count: 8}, {Op: 1, Count: 9}}
 				var ops []*Op
 				begin := func(r int) {
-					if err := w.lanes[r].Begin(1, calls[r]); err != nil {
+					if err := w.lanes[r].Begin(1, calls[r], 0); err != nil {
 						return // found at once; the lane's error is checked below
 					}
 					ops = append(ops,

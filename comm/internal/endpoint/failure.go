@@ -41,6 +41,11 @@ type Failure struct {
 	Finder int  `json:"finder"` // world rank that found it out, if Told
 
 	After time.Duration `json:"after,omitempty"` // how long Missing have been waited for
+
+	// Of calls that differ: up to which collective of the group they are known to be alike, and whether Calls are not the first that
+	// differ, but those at which it was found.
+	Agreed  uint64 `json:"agreed,omitempty"`
+	Earlier bool   `json:"earlier,omitempty"`
 }
 
 // A RankCall is the call of one rank, and its number in the group. Where two calls are alike, Bytes is the length of the

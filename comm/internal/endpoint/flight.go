@@ -14,7 +14,8 @@ const flightLength = 64
 type Record struct {
 	Seq            uint64 // its number among the lane's collectives, or among its sends, receives and probes
 	Call           Call
-	Peer           int // world rank or AnySource, of a send, receive or probe
+	Before         uint32 // of a collective: what travels of the history before it
+	Peer           int    // world rank or AnySource, of a send, receive or probe
 	Tag            int
 	Sent, Received uint64    // bytes that have been moved
 	Began, Ended   time.Time // Ended is zero as long as it is under way

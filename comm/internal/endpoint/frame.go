@@ -29,13 +29,20 @@ const headerSize = 64
 // header is the envelope of a frame. Numbers travel in little-endian order.
 type header struct {
 	kind  kind
-	tag   int32  // point to point: the caller's tag; collective: 0
+	tag   int32  // point to point: the caller's tag; collective: 0; see hasHistory
 	group uint64 // which lane
-	seq   uint64 // collective: its number in the group, from 1; point to point: 0
+	seq   uint64 // collective, leave: its number in the group, from 1; point to point: 0
 	size  uint64 // bytes of the message (eager, RTS, data), of the document (abort, answer) or of credit
 	id    uint64 // RTS, CTS, decline, data: the sender's number of the message
 	whole uint64 // collective: bytes of the message of which this is a piece
 	call  Call
+
+	before uint32 // instead of tag: what travels of the history before call
+}
+
+// hasHistory says whether there is one in the frame, instead of a tag.
+func (h *header) hasHistory() bool {
+	return h.seq > 0 && (h.kind == kindEager || h.kind == kindRTS || h.kind == kindLeave)
 }
 
 // longest is how long a message like h may be that nobody has asked for.
@@ -48,7 +55,11 @@ func (h *header) longest() uint64 {
 
 func (h header) append(b []byte) []byte {
 	b = append(b, byte(h.kind), h.call.Op, h.call.Type, h.call.Reduce)
-	b = binary.LittleEndian.AppendUint32(b, uint32(h.tag))
+	tag := uint32(h.tag)
+	if h.hasHistory() {
+		tag = h.before
+	}
+	b = binary.LittleEndian.AppendUint32(b, tag)
 	b = binary.LittleEndian.AppendUint64(b, h.group)
 	b = binary.LittleEndian.AppendUint64(b, h.seq)
 	b = binary.LittleEndian.AppendUint64(b, h.size)
@@ -74,6 +85,9 @@ func parseHeader(b []byte) (header, error) {
 			Root:  int32(binary.LittleEndian.Uint32(b[48:])),
 			Count: binary.LittleEndian.Uint64(b[52:]), Detail: binary.LittleEndian.Uint32(b[60:]),
 		},
+	}
+	if h.hasHistory() {
+		h.before, h.tag = uint32(h.tag), 0
 	}
 	switch {
 	case h.kind < kindEager || h.kind > kindAnswer:

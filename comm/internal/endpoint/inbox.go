@@ -166,7 +166,7 @@ func (e *Endpoint) took(p *peer, n int) error {
 // claim finds the receive that awaits the eager message h, if it fits: its bytes can then go straight to their place.
 func (e *Endpoint) claim(p *peer, h header) *Op {
 	l := e.lanes[h.group]
-	if l == nil || l.err != nil || h.seq > 0 && (h.seq != l.seq || h.call != l.call) {
+	if l == nil || l.err != nil || h.seq > 0 && h.called() != l.called() {
 		return nil
 	}
 	m := message{header: h, source: p.rank}
@@ -178,6 +178,9 @@ func (e *Endpoint) claim(p *peer, h header) *Op {
 			return nil
 		}
 		l.posted = slices.Delete(l.posted, i, i+1)
+		if h.seq > 0 {
+			p.agreed = agreed{l, h.seq}
+		}
 		op.take(&m)
 		return op
 	}

@@ -20,6 +20,8 @@ type Lane struct {
 	ops     []*Op          // every operation that has not ended, in no order
 	seq     uint64         // the collective under way, or the last one
 	call    Call           // what this rank called there
+	before  uint32         // what travels of the history before it
+	last    map[int]called // the last collective of members that have closed the lane, if this rank has not come so far
 	askers  map[int]uint64 // members that have asked while this rank waits, and about which collective
 	roll    *roll          // whom RollCall looks for
 	rolled  uint64         // the collective for which another member calls the roll
@@ -53,37 +55,70 @@ func (e *TruncateError) Error() string {
 	return fmt.Sprintf("message of %d bytes from rank %d does not fit into %d bytes", e.Got, e.Source, e.Room)
 }
 
-// Begin says that this rank starts collective seq with call; End follows. A member that has called something else at seq
-// fails the lane.
-func (l *Lane) Begin(seq uint64, call Call) error {
+// Begin says that this rank starts collective seq with call, before which the group's history is before; End follows. A member that
+// has called something else by then fails the lane.
+func (l *Lane) Begin(seq uint64, call Call, before uint32) error {
 	l.ep.mu.Lock()
 	defer l.ep.mu.Unlock()
 	if err := l.usable(); err != nil {
 		return err
 	}
 	l.catchUp()
-	l.seq, l.call = seq, call
+	l.seq, l.call, l.before = seq, call, before
 	l.collectives.begin(seq, call, 0, 0)
+	l.collectives.at(seq).Before = before
 	return l.compare()
 }
 
-// compare fails the lane if a message has come from a member that has called something else. The mutex is held.
+// compare fails the lane if a message has come from a member that has called something else, or that was sent in a collective in
+// which this rank has not awaited it. The mutex is held.
 func (l *Lane) compare() error {
 	for _, m := range l.arrived {
-		if m.seq == l.seq && m.call != l.call {
-			f := l.mismatch(m.source, m.header)
-			l.fail(f, -1)
-			return f
+		if m.seq == 0 {
+			continue
+		}
+		if err := l.agree(m.source, m.called()); err != nil {
+			return err
+		}
+		if m.seq < l.seq || m.seq == l.seq && l.hasEnded() {
+			return l.unwanted(m)
+		}
+	}
+	for source, c := range l.last {
+		if err := l.agree(source, c); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// mismatch is the failure of a lane in which source called h.call while this rank called l.call.
-func (l *Lane) mismatch(source int, h header) *Failure {
-	return &Failure{
-		Kind: Mismatched, Rank: source, Text: "called something else",
-		Calls: []RankCall{{Rank: l.ep.rank, Seq: l.seq, Call: l.call}, {Rank: source, Seq: h.seq, Call: h.call}},
+// hasEnded says whether the last collective has.
+func (l *Lane) hasEnded() bool {
+	r := l.collectives.at(l.seq)
+	return r != nil && !r.Ended.IsZero()
+}
+
+// takeInTime is how long Compare takes in what one member sends without end.
+const takeInTime = 10 * time.Millisecond
+
+// Compare takes in what has come from other members, and fails the lane if that tells of other calls than this rank has made.
+func (l *Lane) Compare() {
+	e := l.ep
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if l.usable() != nil {
+		return
+	}
+	for _, r := range l.members {
+		for begun := now(); time.Since(begun) < takeInTime; {
+			if p := e.peers[r]; p.stream == nil || !e.pull(p) {
+				break
+			}
+		}
+	}
+	l.catchUp()
+	if l.usable() == nil {
+		_ = l.compare() // the lane has failed with it
 	}
 }
 
@@ -148,6 +183,7 @@ func (l *Lane) send(op *Op) *Op {
 func (op *Op) envelope(k kind) header {
 	return header{
 		kind: k, tag: op.tag, group: op.lane.id, seq: op.seq, size: uint64(len(op.buf)), id: op.id, whole: uint64(op.whole), call: op.call,
+		before: op.lane.before,
 	}
 }
 

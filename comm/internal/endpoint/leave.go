@@ -8,6 +8,7 @@ import (
 // A retired lane is one that this rank has closed.
 type retired struct {
 	id     uint64
+	last   called   // its last collective
 	failed *Failure // why it had failed before, or nil
 	untold []int    // members that do not know yet, because there is no stream to them
 }
@@ -23,12 +24,13 @@ func (l *Lane) Close() {
 	}
 	l.close()
 	delete(e.lanes, l.id)
-	end := retired{id: l.id, failed: l.err}
+	l.catchUp()
+	end := retired{id: l.id, last: l.called(), failed: l.err}
 	for _, r := range l.members {
 		switch {
 		case r == e.rank || l.gone(r) != nil: // it does not care any more
 		case e.peers[r].state == stateUp:
-			e.takeLeave(e.peers[r], l.id)
+			e.takeLeave(e.peers[r], &end)
 		default:
 			end.untold = append(end.untold, r)
 		}
@@ -55,9 +57,10 @@ func (l *Lane) close() {
 	}
 }
 
-// takeLeave tells p that this rank has closed lane id. The mutex is held.
-func (e *Endpoint) takeLeave(p *peer, id uint64) {
-	e.enqueue(p, frame{header: header{kind: kindLeave, group: id}})
+// takeLeave tells p that this rank has closed a lane. The mutex is held.
+func (e *Endpoint) takeLeave(p *peer, end *retired) {
+	c := &end.last
+	e.enqueue(p, frame{header: header{kind: kindLeave, group: end.id, seq: c.Seq, call: c.Call, before: c.Before}})
 }
 
 // takeLeaves tells p, which has just connected, of the lanes that this rank has closed before, and why if they had failed. The
@@ -69,7 +72,7 @@ func (e *Endpoint) takeLeaves(p *peer) {
 			if end.failed != nil {
 				e.abort(p, end.id, end.failed)
 			}
-			e.takeLeave(p, end.id)
+			e.takeLeave(p, end)
 		}
 	}
 }
@@ -84,7 +87,7 @@ func (e *Endpoint) left(p *peer, h header) error {
 	l := e.lanes[h.group]
 	switch {
 	case l != nil:
-		l.leave(p.rank)
+		l.leave(p.rank, h.called())
 	case e.closed || e.hasRetired(h.group):
 	default:
 		if p.unasked.left++; p.unasked.left > mostUnopened {
@@ -95,11 +98,16 @@ func (e *Endpoint) left(p *peer, h header) error {
 	return nil
 }
 
-// leave records that rank has closed the lane, and ends the operations that need it. Like a rank that has left the world in
-// good order, it is the matter of whoever needs it. The mutex is held.
-func (l *Lane) leave(rank int) {
+// leave records that rank has closed the lane after collective last, and ends the operations that need it. Like a rank that has left
+// the world in good order, it is the matter of whoever needs it, unless it has made other calls. The mutex is held.
+func (l *Lane) leave(rank int, last called) {
+	l.catchUp()
+	_ = l.agree(rank, last) // the lane has failed with it
 	if l.left == nil {
-		l.left = map[int]*Failure{}
+		l.left, l.last = map[int]*Failure{}, map[int]called{}
+	}
+	if last.Seq > l.seq {
+		l.last[rank] = last
 	}
 	f := &Failure{Kind: Left, Rank: rank, Text: "has left (closed the group)"}
 	l.left[rank] = f

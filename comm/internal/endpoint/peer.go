@@ -44,6 +44,7 @@ type peer struct {
 	since uint64        // which wait that was
 	wake  chan struct{} // tells the writer of a net.Conn of work
 
+	agreed        agreed
 	budget        int // eager bytes that this rank may still send
 	announcements announcements
 

@@ -75,7 +75,7 @@ func TestACollectivesMessageOfAnotherLengthIsTold(t *testing.T) {
 	for _, sizes := range [][2]int{{3, 4}, {4, 3}, {0, 1}, {EagerLimit + 9, 3}, {3, EagerLimit + 9}} {
 		bubble(t, 2, func(t *testing.T, w *testWorld) {
 			for _, l := range w.lanes {
-				if err := l.Begin(1, Call{Op: 1}); err != nil {
+				if err := l.Begin(1, Call{Op: 1}, 0); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -82,10 +82,15 @@ func (l *Lane) arrive(m *message) {
 	if m.seq > 0 {
 		l.catchUp()
 	}
-	if m.seq > 0 && (m.seq < l.seq || (m.seq == l.seq && m.call != l.call)) {
-		l.fail(l.mismatch(m.source, m.header), -1)
-		l.ep.refuse(l.ep.peers[m.source], m)
-		return
+	if m.seq > 0 {
+		err := l.agree(m.source, m.called())
+		if err == nil && m.seq < l.seq {
+			err = l.unwanted(m)
+		}
+		if err != nil {
+			l.ep.refuse(l.ep.peers[m.source], m)
+			return
+		}
 	}
 	for i, op := range l.posted {
 		if !op.probe && op.matches(m) {
@@ -102,6 +107,14 @@ func (l *Lane) arrive(m *message) {
 		op.see(m)
 		return true
 	})
+}
+
+// unwanted fails the lane because m was sent in a collective in which this rank has awaited no such message. The mutex is held.
+func (l *Lane) unwanted(m *message) error {
+	f := l.mismatch(m.source, m.called())
+	f.Text, f.Calls[1].Bytes = "sent a message of another length", int(m.whole)
+	l.fail(f, -1)
+	return f
 }
 
 // see ends op, a probe, with m.

@@ -21,7 +21,7 @@ const (
 // A report is what a rank says to one that waits for it in a lane.
 type report struct {
 	Seq   uint64 `json:"seq"`             // the last collective that it has begun there
-	At    *Call  `json:"at,omitempty"`    // what it called as the collective that it was asked about
+	At    called `json:"at"`              // the collective that it was asked about, if it remembers that, or the last one
 	Doing doing  `json:"doing"`           // what it is in, or was in last
 	Chain []Wait `json:"chain,omitempty"` // its own wait, and that of the rank which it waits for, and so on
 	Blame *blame `json:"blame,omitempty"` // who is at the end of Chain; nil if that is a circle
@@ -133,9 +133,9 @@ func (e *Endpoint) report(l *Lane, seq uint64) *report {
 	if l == nil {
 		return &report{Doing: doing{Text: "it has not made the group"}}
 	}
-	r := &report{Seq: l.seq, Doing: e.doing(l)}
+	r := &report{Seq: l.seq, At: l.called(), Doing: e.doing(l)}
 	if c := l.collectives.at(seq); c != nil {
-		r.At = &c.Call
+		r.At = c.called()
 	}
 	// Of several waits the one in the collective under way counts, then one in this lane.
 	rank := func(s *stall) int {
@@ -216,8 +216,7 @@ func (e *Endpoint) answered(p *peer, h header, doc []byte) error {
 	if l == nil || l.err != nil {
 		return nil
 	}
-	if r.At != nil && h.seq == l.seq && *r.At != l.call {
-		l.fail(l.mismatch(p.rank, header{seq: h.seq, call: *r.At}), -1)
+	if l.agree(p.rank, r.At) != nil {
 		return nil
 	}
 	news := false

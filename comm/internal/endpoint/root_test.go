@@ -44,7 +44,7 @@ func stuckWorld(t *testing.T, size, victim int, timeout time.Duration, waits fun
 				continue
 			}
 			go func() {
-				if err := l.Begin(1, Call{Op: 1}); err != nil {
+				if err := l.Begin(1, Call{Op: 1}, 0); err != nil {
 					errs[r] = err
 					return
 				}

@@ -35,22 +35,22 @@ func answerTo(t *testing.T, conn net.Conn, group, seq uint64) *report {
 
 func TestQuestionsAreAnsweredByTheReader(t *testing.T) {
 	byHand(t, func(t *testing.T, l *Lane, conn net.Conn) {
-		if got := answerTo(t, conn, 9, 1); got.Doing.String() != "it has not made the group" || got.At != nil {
+		if got := answerTo(t, conn, 9, 1); got.Doing.String() != "it has not made the group" || got.At != (called{}) {
 			t.Errorf("of a group that it does not know it says %+v", got)
 		}
-		if got := answerTo(t, conn, 1, 1); got.Seq != 0 || got.At != nil || got.Doing.String() != "it has called nothing on the group" {
+		if got := answerTo(t, conn, 1, 1); got.Seq != 0 || got.At != (called{}) || got.Doing.String() != "it has called nothing on the group" {
 			t.Errorf("before any call it says %+v", got)
 		}
-		if err := l.Begin(1, Call{Op: 7}); err != nil {
+		if err := l.Begin(1, Call{Op: 7}, 0); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(3 * time.Second)
-		if got := answerTo(t, conn, 1, 1); got.Seq != 1 || got.At == nil || got.At.Op != 7 || got.Doing.String() != "it is in call 7 #1, which began 3s ago" {
+		if got := answerTo(t, conn, 1, 1); got.Seq != 1 || got.At.Seq != 1 || got.At.Call.Op != 7 || got.Doing.String() != "it is in call 7 #1, which began 3s ago" {
 			t.Errorf("in a collective it says %+v", got)
 		}
 		l.End(1, nil)
 		time.Sleep(time.Second)
-		if got := answerTo(t, conn, 1, 2); got.Seq != 1 || got.At != nil || got.Doing.String() != "its last call was call 7 #1, which ended 1s ago" {
+		if got := answerTo(t, conn, 1, 2); got.Seq != 1 || got.At.Call.Op != 7 || got.Doing.String() != "its last call was call 7 #1, which ended 1s ago" {
 			t.Errorf("after it it says %+v", got)
 		}
 	})
@@ -128,7 +128,7 @@ func TestReportsAreBounded(t *testing.T) {
 func TestARollCallEndsWithTheEndpoint(t *testing.T) {
 	byHand(t, func(t *testing.T, l *Lane, conn net.Conn) {
 		go func() { _, _ = io.Copy(io.Discard, conn) }()
-		if err := l.Begin(1, Call{}); err != nil {
+		if err := l.Begin(1, Call{}, 0); err != nil {
 			t.Fatal(err)
 		}
 		start := time.Now()

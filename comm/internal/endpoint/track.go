@@ -82,15 +82,17 @@ func (l *Lane) catchUp() {
 			continue
 		}
 		if r == nil {
-			l.collectives.begin(seq, CallOf(Words{n[noteCall], n[noteCall+1], n[noteCall+2]}), 0, 0)
+			w := Words{n[noteCall], n[noteCall+1], n[noteCall+2]}
+			l.collectives.begin(seq, CallOf(w), 0, 0)
 			r = l.collectives.at(seq)
+			r.Before = w.Before()
 		}
 		r.Began = cpu.Stamp(n[noteBegan]).Time()
 		if n[noteEnded] != 0 {
 			r.Ended, r.Sent, r.Received = cpu.Stamp(n[noteEnded]).Time(), n[noteSent], n[noteReceived]
 		}
 		if seq > l.seq {
-			l.seq, l.call = seq, r.Call
+			l.seq, l.call, l.before = seq, r.Call, r.Before
 		}
 	}
 }
@@ -104,7 +106,8 @@ func (t *Track) read(seq uint64) (n note, ok bool) {
 	return n, n[noteSeq] == seq && atomic.LoadUint64(&from[noteSeq]) == seq
 }
 
-// Words are what a call consists of, as numbers that are quickly passed on.
+// Words are what a call consists of, as numbers that are quickly passed on. In the upper half of Root there may be what travels of the
+// history before the call.
 type Words struct{ What, Root, Count uint64 }
 
 // Words are what c consists of.

@@ -103,7 +103,7 @@ func TestMoreMessagesThanMayBeAnnounced(t *testing.T) {
 		}
 		buf := make([]byte, 2*EagerLimit)
 		c := w.lanes[0].Send(1, 0, 1, Call{Op: 1}, pattern(LongestPiece, 2))
-		if err := w.lanes[1].Begin(1, Call{Op: 1}); err != nil {
+		if err := w.lanes[1].Begin(1, Call{Op: 1}, 0); err != nil {
 			t.Fatal(err)
 		}
 		must(t, w.lanes[1].Recv(0, 0, 1, Call{Op: 1}, make([]byte, LongestPiece)), c)

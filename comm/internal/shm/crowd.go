@@ -27,10 +27,10 @@ func (t *Team) isCrowd() bool { return t.crowded && !t.shared }
 
 // makeRoom lets others run until r's clock says target, for a few turns, and returns what it says.
 func (t *Team) makeRoom(r int, target uint64) uint64 {
-	t.tell()
+	t.come()
 	clock := &t.ranks[r].clock
 	for range firstTurns {
-		if now := cpu.Await(clock, target, t.glances(r)); now >= target {
+		if now := cpu.Await(clock, target, t.glances(r)); cpu.Reached(now, target) {
 			return now
 		}
 		t.giveTurn()
@@ -45,7 +45,7 @@ func (t *Team) glances(r int) int {
 	}
 	mine := cpu.Load(&t.ranks[t.me].clock)
 	for i, other := range t.ranks {
-		if i != t.me && cpu.Load32(&other.on) == t.on && (i == r || cpu.Load(&other.clock) < mine) {
+		if i != t.me && cpu.Load32(&other.on) == t.on && (i == r || !cpu.Reached(cpu.Load(&other.clock), mine)) {
 			return 1
 		}
 	}

@@ -22,7 +22,7 @@ const begun = 1
 
 // shown is where a rank's buffer in an operation lies.
 type shown struct {
-	seq uint64 // of the operation; with givenUp, if that has been given up
+	op uint64 // the number of the operation; with givenUp, if that has been given up
 	spot
 }
 
@@ -66,10 +66,10 @@ func (t *Team) show(buf []byte, p part) bool {
 	at, ok := t.heap.find(buf)
 	if ok {
 		s := &t.ranks[t.me].shows
-		cpu.Store(&s.seq, 0)
+		cpu.Store(&s.op, 0)
 		cpu.Store(&s.segment, at.segment)
 		cpu.Store(&s.offset, at.offset)
-		cpu.Store(&s.seq, t.seq)
+		cpu.Store(&s.op, t.op)
 		t.done(begun)
 	}
 	return ok
@@ -77,24 +77,24 @@ func (t *Team) show(buf []byte, p part) bool {
 
 // Abandon is for when the operation has failed: nobody must count on what this rank has shown.
 func (t *Team) Abandon() {
-	if s := &t.ranks[t.me].shows; cpu.LoadPlain(&s.seq) == t.seq {
-		cpu.Store(&s.seq, t.seq|givenUp)
+	if s := &t.ranks[t.me].shows; cpu.LoadPlain(&s.op) == t.op {
+		cpu.Store(&s.op, t.op|givenUp)
 		cpu.Fence() // whatever the caller writes there from now on comes later
 		t.heap.Spoil()
 	}
 }
 
-func (t *Team) shows(r int) bool { return cpu.Load(&t.ranks[r].shows.seq) == t.seq }
+func (t *Team) shows(r int) bool { return cpu.Load(&t.ranks[r].shows.op) == t.op }
 
 // showsSoon is shows when r has begun. It waits for that, and fails if r has given the operation up.
 func (t *Team) showsSoon(r int) (bool, error) {
 	if err := t.wait(r, begun); err != nil {
 		return false, err
 	}
-	switch cpu.Load(&t.ranks[r].shows.seq) {
-	case t.seq:
+	switch cpu.Load(&t.ranks[r].shows.op) {
+	case t.op:
 		return true, nil
-	case t.seq | givenUp:
+	case t.op | givenUp:
 		return false, t.lost(r)
 	default:
 		return false, nil
@@ -123,7 +123,7 @@ func (t *Team) look(r int, p part) ([]byte, error) {
 	if err != nil {
 		return nil, &Unreachable{r, err}
 	}
-	t.views[r] = view{t.seq, mem}
+	t.views[r] = view{t.op, mem}
 	return mem, nil
 }
 
@@ -180,7 +180,7 @@ func (t *Team) take(dst []byte, r, i int, p part) error {
 func (t *Team) used(step int) error {
 	cpu.Fence() // all that it has read comes before
 	for r := range t.views {
-		if v := &t.views[r]; v.id == t.seq && v.mem != nil && !t.shows(r) {
+		if v := &t.views[r]; v.id == t.op && v.mem != nil && !t.shows(r) {
 			return t.lost(r)
 		}
 	}
@@ -190,7 +190,7 @@ func (t *Team) used(step int) error {
 
 // lost waits until it is known why r has given the operation up.
 func (t *Team) lost(r int) error {
-	if err := t.until(r, at(t.seq+1, 0)); err != nil {
+	if err := t.until(r, at(t.op+1, 0)); err != nil {
 		return err
 	}
 	return fmt.Errorf("rank %d of the team has gone on without the others", r)

@@ -262,7 +262,7 @@ func TestOperationsOnHeaps(t *testing.T) {
 						together(t, teams, func(team *Team) error {
 							put, giveBack := someWhere(t, heaps[team.me], who>>team.me&1 != 0, int(seq)%3*8)
 							defer giveBack()
-							team.Begin(seq, Call{What: seq})
+							team.Begin(seq, Call{What: seq}, 0)
 							return op.run(team, put, seq, size, int(seq)%n, reductions[[]string{"compose", "fold"}[seq/2%2]])
 						})
 					})
@@ -286,7 +286,7 @@ func TestOperationsOnHeapsInARow(t *testing.T) {
 					sleepOn(new(uint32), 0, time.Millisecond) // let others go first
 				}
 				put, giveBack := someWhere(t, heaps[team.me], who>>team.me&1 != 0, rng.IntN(100))
-				team.Begin(seq, Call{What: seq})
+				team.Begin(seq, Call{What: seq}, 0)
 				err := op.run(team, put, seq, size, root, reductions["compose"])
 				giveBack()
 				if err != nil {
@@ -307,7 +307,7 @@ func TestAbandonedBuffersAreNotUsed(t *testing.T) {
 	for r, team := range teams {
 		team.lasting = func(int, Doze) error { return told }
 		bufs[r] = allocate(t, heaps[r], all.n)
-		team.Begin(1, Call{What: 1})
+		team.Begin(1, Call{What: 1}, 0)
 		team.show(bufs[r], all)
 	}
 	mem, err := teams[1].look(0, all)
@@ -342,7 +342,7 @@ func TestBuffersInHeapsNeedNoSlots(t *testing.T) {
 			together(t, teams, func(team *Team) error {
 				put, giveBack := someWhere(t, heaps[team.me], true, 0)
 				defer giveBack()
-				team.Begin(uint64(i+1), Call{What: uint64(i + 1)})
+				team.Begin(uint64(i+1), Call{What: uint64(i + 1)}, 0)
 				err := op.run(team, put, uint64(i+1), 50_000, 0, reductions["sum"])
 				if team.backed != 0 {
 					t.Errorf("%s of %d ranks has used slots", op.name, n)
@@ -366,14 +366,14 @@ func TestRootLeavesACrowd(t *testing.T) {
 	}{{leastInCrowd - 1, nil}, {leastInCrowd, told}} {
 		buf := allocate(t, heaps[0], c.size)
 		copy(buf, input(1, 0, c.size))
-		teams[0].Begin(uint64(i+1), Call{})
+		teams[0].Begin(uint64(i+1), Call{}, 0)
 		if err := teams[0].Broadcast(buf, 0); !errors.Is(err, c.err) {
 			t.Fatalf("the root of %d bytes, alone: %v", c.size, err)
 		} else if err != nil {
 			continue
 		}
 		got := allocate(t, heaps[1], c.size)
-		teams[1].Begin(uint64(i+1), Call{})
+		teams[1].Begin(uint64(i+1), Call{}, 0)
 		if err := same(teams[1].Broadcast(got, 0), got, buf); err != nil {
 			t.Error(err)
 		}
@@ -387,7 +387,7 @@ func TestOutputsInHeapsNeedNoSlots(t *testing.T) {
 	heaps := sharing(t, teams)
 	together(t, teams, func(team *Team) error {
 		out := allocate(t, heaps[team.me], n*team.n)
-		team.Begin(1, Call{What: 1})
+		team.Begin(1, Call{What: 1}, 0)
 		if err := same(team.AllGather(out, input(1, team.me, n)), out, concat(1, team.n, n)); err != nil {
 			return err
 		}
@@ -395,7 +395,7 @@ func TestOutputsInHeapsNeedNoSlots(t *testing.T) {
 		for r := range team.n {
 			want = append(want, block(input(2, r, n*team.n), team.me, team.n)...)
 		}
-		team.Begin(2, Call{What: 2})
+		team.Begin(2, Call{What: 2}, 0)
 		err := same(team.AllToAll(out, input(2, team.me, n*team.n)), out, want)
 		if team.backed != 0 {
 			t.Error("slots have been used")
@@ -415,7 +415,7 @@ func TestSomeShowAndGoOn(t *testing.T) {
 			buf = allocate(t, heaps[team.me], size)
 		}
 		for seq := uint64(1); seq <= 1000; seq++ {
-			team.Begin(seq, Call{What: 1})
+			team.Begin(seq, Call{What: 1}, 0)
 			if err := team.Broadcast(buf, 3); err != nil {
 				return fmt.Errorf("broadcast #%d: %w", seq, err)
 			}

@@ -58,9 +58,12 @@ func (m *mail) nextEntry(size int) entry {
 func (t *Team) forOne(reader int) error { return t.lend(vacancy{reader, t.time(1)}) }
 
 // forAll is forOne where all ranks read from all: free again when they have come to the next operation.
-func (t *Team) forAll() error { return t.lend(vacancy{everybody, at(t.seq+1, 0)}) }
+func (t *Team) forAll() error { return t.lend(vacancy{everybody, at(t.op+1, 0)}) }
 
 func (t *Team) lend(until vacancy) error {
+	if err := t.notTooFar(); err != nil {
+		return err
+	}
 	m := &t.mail
 	for m.oldest < m.newest {
 		l := &m.lent[m.oldest%entries]
@@ -114,7 +117,9 @@ func (t *Team) read(r int, e entry, from, n int) ([]byte, error) {
 			return nil, err
 		}
 	}
-	t.seen[r] = max(t.seen[r], at(t.seq, 0))
+	if now := at(t.op, 0); !cpu.Reached(t.seen[r], now) {
+		t.seen[r] = now
+	}
 	t.Received += uint64(n)
 	return letter, nil
 }

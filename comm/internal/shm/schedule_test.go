@@ -303,5 +303,5 @@ func (w *world) begin(t *Team, seq uint64, call Call) {
 	if w.beforeCall != nil {
 		w.beforeCall(t)
 	}
-	t.Begin(seq, call)
+	t.Begin(seq, call, (call.What^call.Root<<16)<<32)
 }

@@ -202,4 +202,4 @@ func delay(rng *rand.Rand) {
 }
 
 // beginStressed starts call number seq.
-func beginStressed(t *Team, seq uint64) { t.Begin(seq, Call{What: seq}) }
+func beginStressed(t *Team, seq uint64) { t.Begin(seq, Call{What: seq}, seq<<32) }

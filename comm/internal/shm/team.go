@@ -9,35 +9,14 @@ import (
 	"github.com/gorun/gorun/comm/internal/cpu"
 )
 
-// A Call is what ranks agree on when they make one: words that are equal on all of them.
-type Call struct{ What, Root, Count uint64 }
-
-// sum is a 32-bit checksum of c.
-func (c Call) sum() uint32 {
-	h := c.What*0x9e3779b97f4a7c15 ^ c.Root*0xff51afd7ed558ccd ^ c.Count*0xc4ceb9fe1a85ec53
-	return uint32(h ^ h>>32)
-}
-
-// store sets c, which is shared, to v.
-func (c *Call) store(v Call) {
-	cpu.StorePlain(&c.What, v.What)
-	cpu.StorePlain(&c.Root, v.Root)
-	cpu.StorePlain(&c.Count, v.Count)
-}
-
-// load is c, which is shared.
-func (c *Call) load() Call {
-	return Call{cpu.LoadPlain(&c.What), cpu.LoadPlain(&c.Root), cpu.LoadPlain(&c.Count)}
-}
-
 // control is what a rank tells the others. It alone writes there, except for bell.
 type control struct {
 	clock uint64 // see at
-	tag   uint64 // of the last operation that it has told of: number (its lower half), checksum of the call
+	tag   uint64 // of the last operation that it has told of; see tagOf
 	shows shown  // see show
 	_     [3]uint64
 
-	past [remembered]deed // the last operations that it has told of
+	past [remembered]Deed // the last operations that it has told of
 
 	bell   uint32 // a futex, raised for this rank when it sleeps
 	awaits uint32 // the rank that it sleeps for, from 1; 0 if it does not
@@ -45,15 +24,6 @@ type control struct {
 	on     uint32 // the processor that it is on, from 1; 0: not known
 	_      [11]uint32
 }
-
-// A deed is an operation that a rank has told of.
-type deed struct {
-	tag  uint64
-	call Call
-}
-
-// remembered is how many operations back a rank's calls can be read: as far as it may be ahead of others, if they are short.
-const remembered = 2 * entries
 
 // header is the first of a team's segment.
 type header struct {
@@ -93,11 +63,12 @@ type Team struct {
 	never atomic.Bool
 	direct
 
-	seq     uint64 // of the operation under way
-	call    Call   // the operation under way, or the one before
-	sum     uint64 // its checksum
-	tag     uint64 // its number and checksum
+	op      uint64 // the number of the operation under way, or the last one, among the team's
+	seq     uint64 // its number among the group's calls
+	call    Call
+	tag     uint64 // see tagOf
 	told    bool   // of it
+	free    uint64 // the last operation in which it need not look how far behind others are; see notTooFar
 	base    int    // the steps of the methods that have been part of it
 	counted uint64 // what chunks was when the method under way began
 	lasting Lasting
@@ -147,21 +118,24 @@ func New(segment *Segment, n, me int, p Processors, tuning choice.Tuning, lastin
 // Close lets go of the segment. Nothing of the team is under way.
 func (t *Team) Close() error { return t.segment.Close() }
 
-// at is the time at which a rank has done step of operation seq, or has not begun it for step 0.
-func at(seq uint64, step int) uint64 { return seq<<stepBits | uint64(step) }
+// at is the time at which a rank has done step of operation op, or has come to it for step 0. After the largest number time goes on
+// from 0; see [cpu.Reached].
+func at(op uint64, step int) uint64 { return op<<stepBits | uint64(step) }
 
 const stepBits = 24
 
-// Begin starts operation seq, the call of which is the same on all ranks. What follows is one of the methods below, or several
+// Begin starts the team's next operation, which is call number seq of the group. history is a digest of all the group's calls up to
+// and including this one: the same on ranks that have made the same calls. What follows is one of the methods below, or several
 // with Next between them. The others learn of an operation's end with the next one: the clock is for steps that somebody may
 // wait for, and to take its line from them twice an operation would cost more than a short one does.
-func (t *Team) Begin(seq uint64, call Call) {
-	t.seq, t.base, t.counted = seq, 0, t.chunks
+func (t *Team) Begin(seq uint64, call Call, history uint64) {
+	t.op++
+	t.seq, t.call, t.base, t.counted = seq, call, 0, t.chunks
 	t.Sent, t.Received, t.Waited = 0, 0, false
-	if call != t.call { // which is sooner seen than summed up
-		t.call, t.sum = call, uint64(call.sum())
+	t.tag, t.told = tagOf(t.op, history), false
+	if uint32(t.op) == 0 {
+		t.forgetOldTimes()
 	}
-	t.tag, t.told = seq<<32|t.sum, false
 }
 
 // Next lets one more method be part of the operation: its steps come after all those of the one before. Ranks that make the
@@ -179,7 +153,7 @@ const (
 )
 
 // time is when a rank has done step of the method under way.
-func (t *Team) time(step int) uint64 { return at(t.seq, t.base+step) }
+func (t *Team) time(step int) uint64 { return at(t.op, t.base+step) }
 
 // Call is the operation's.
 func (t *Team) Call() Call { return t.call }
@@ -194,41 +168,13 @@ func (t *Team) done(step int) {
 	}
 }
 
-// tell lets the others know what the operation is, just before they look at the clock, which is in the same line.
-func (t *Team) tell() {
-	if !t.told {
-		t.told = true
-		did := &t.ranks[t.me].past[t.seq%remembered]
-		did.call.store(t.call)
-		cpu.StoreRelease(&did.tag, t.tag)
-		cpu.StoreRelease(&t.ranks[t.me].tag, t.tag)
+// come tells the others that this rank has come to the operation, unless it has done a step of it.
+func (t *Team) come() {
+	t.tell()
+	if now := at(t.op, 0); !cpu.Reached(cpu.Load(&t.ranks[t.me].clock), now) {
+		cpu.StoreRelease(&t.ranks[t.me].clock, now)
+		t.wakeAll(now)
 	}
-}
-
-// A Mismatch says that another rank has called something else.
-type Mismatch struct {
-	Rank int
-	Call Call // what it has called
-}
-
-func (m *Mismatch) Error() string { return fmt.Sprintf("rank %d called something else", m.Rank) }
-
-// match makes sure that r, if it has begun this rank's operation, has called the same.
-func (t *Team) match(r int) error {
-	if t.tagged[r] == t.seq {
-		return nil
-	}
-	other := t.ranks[r]
-	tag := cpu.Load(&other.tag)
-	if tag == t.tag {
-		t.tagged[r] = t.seq
-		return nil
-	}
-	did := &other.past[t.seq%remembered] // it may be further on
-	if tag = cpu.Load(&did.tag); tag>>32 == t.tag>>32 && tag != t.tag {
-		return &Mismatch{Rank: r, Call: did.call.load()}
-	}
-	return nil
 }
 
 // wait waits until r has done step.
@@ -241,14 +187,14 @@ func (t *Team) wait(r, step int) error {
 
 // until waits for r's clock.
 func (t *Team) until(r int, time uint64) error {
-	if t.seen[r] >= time {
+	if cpu.Reached(t.seen[r], time) {
 		return nil
 	}
 	now := cpu.Await(&t.ranks[r].clock, time, t.looks)
-	if now < time && t.isCrowd() {
+	if !cpu.Reached(now, time) && t.isCrowd() {
 		now = t.makeRoom(r, time)
 	}
-	if now < time {
+	if !cpu.Reached(now, time) {
 		var err error
 		if now, err = t.patiently(r, time); err != nil {
 			return err
@@ -275,4 +221,28 @@ func (t *Team) await(v *vacancy) error {
 		}
 	}
 	return nil
+}
+
+// forgetOldTimes lets go of times that are so long ago that they would soon seem to be to come: those of other ranks, and those at which
+// slots and entries have become vacant. Ranks are never so far apart that what is left could be as old.
+func (t *Team) forgetOldTimes() {
+	for r, other := range t.ranks {
+		t.seen[r] = cpu.Load(&other.clock)
+	}
+	for t.slots.oldest < t.slots.newest && t.isVacant(&t.loans[t.slots.oldest%mostLent].until) {
+		t.slots.oldest++
+	}
+	for t.mail.oldest < t.mail.newest && t.isVacant(&t.lent[t.mail.oldest%entries].until) {
+		t.mail.oldest++
+	}
+}
+
+// isVacant says whether v is vacant, as far as this rank has seen.
+func (t *Team) isVacant(v *vacancy) bool {
+	for r, seen := range t.seen {
+		if r != t.me && (v.reader == r || v.reader == everybody) && !cpu.Reached(seen, v.time) {
+			return false
+		}
+	}
+	return true
 }

@@ -286,7 +286,7 @@ func TestOperations(t *testing.T) {
 					seq++
 					t.Run(fmt.Sprintf("%s/%s/%d ranks/%d bytes", op.name, name, n, size), func(t *testing.T) {
 						together(t, teams, func(team *Team) error {
-							team.Begin(seq, Call{What: seq})
+							team.Begin(seq, Call{What: seq}, seq<<40)
 							return op.run(team, ordinary, seq, size, int(seq)%n, red)
 						})
 					})
@@ -308,7 +308,7 @@ func TestOperationsInARow(t *testing.T) {
 				if seq%50 == 0 && slow == team.me {
 					sleepOn(new(uint32), 0, time.Millisecond) // let others go first
 				}
-				team.Begin(seq, Call{What: seq})
+				team.Begin(seq, Call{What: seq}, seq<<40)
 				err := op.run(team, ordinary, seq, size, root, reductions["compose"])
 				if err != nil {
 					return fmt.Errorf("%s #%d of %d bytes: %w", op.name, seq, size, err)
@@ -331,7 +331,7 @@ func TestMismatch(t *testing.T) {
 				<-failed[r]
 				return told
 			}
-			team.Begin(5, Call{What: 5, Root: uint64(team.me)})
+			team.Begin(5, Call{What: 5, Root: uint64(team.me)}, uint64(team.me)<<32)
 			if team.me == 0 {
 				errs[0] = team.Barrier()
 			} else {
@@ -344,7 +344,7 @@ func TestMismatch(t *testing.T) {
 		for r, err := range errs {
 			m, ok := errors.AsType[*Mismatch](err)
 			switch {
-			case ok && m.Rank == 1-r && m.Call == Call{What: 5, Root: uint64(1 - r)}:
+			case ok && m.Rank == 1-r && m.Theirs.Call == (Call{What: 5, Root: uint64(1 - r)}) && m.Mine.Call.Root == uint64(r) && m.Mine.Seq == 5 && m.Theirs.Seq == 5 && m.Agreed == 0:
 				found++
 			case !errors.Is(err, told):
 				t.Errorf("rank %d: %v", r, err)
@@ -385,7 +385,7 @@ func TestLettersInARow(t *testing.T) {
 					op, longest = operations[5], longestLetter(n) // all-to-all
 				}
 				size := int(seq) * 331 % (longest + 1)
-				team.Begin(seq, Call{What: seq})
+				team.Begin(seq, Call{What: seq}, seq<<40)
 				if err := op.run(team, ordinary, seq, size, 0, Reduction{}); err != nil {
 					return fmt.Errorf("#%d of %d bytes: %w", seq, size, err)
 				}
@@ -409,7 +409,7 @@ func BenchmarkAllReduce(b *testing.B) {
 			together(b, teams, func(team *Team) error {
 				buf := make([]byte, size)
 				for seq := uint64(1); seq <= uint64(b.N); seq++ {
-					team.Begin(seq, Call{What: 1})
+					team.Begin(seq, Call{What: 1}, seq<<40)
 					if err := team.AllReduce(buf, Reduction{Elem: 1, Kernel: func(d, a, _ []byte) { move(d, a) }}); err != nil {
 						return err
 					}

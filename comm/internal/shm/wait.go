@@ -60,13 +60,13 @@ func (p Processors) Serve(n int) bool { return n <= mostPerProcessor*p.CPUs }
 // patiently goes on waiting for r's clock.
 func (t *Team) patiently(r int, target uint64) (uint64, error) {
 	t.Waited = true
-	t.tell()
+	t.come()
 	begun := timeNow()
 	for i := 0; ; i++ {
-		if now := cpu.Await(&t.ranks[r].clock, target, t.glances(r)); now >= target {
+		if now := cpu.Await(&t.ranks[r].clock, target, t.glances(r)); cpu.Reached(now, target) {
 			return now, nil
 		}
-		if err := t.match(r); err != nil {
+		if err := t.agree(r); err != nil {
 			return 0, err
 		}
 		switch waited := timeNow().Sub(begun); {
@@ -94,7 +94,7 @@ func (t *Team) nap(r int, target uint64, limit time.Duration, stop *atomic.Bool)
 	for begun := timeNow(); ; {
 		bell := cpu.Load32(&me.bell)
 		slept := timeNow().Sub(begun)
-		if cpu.Load(clock) >= target || stop.Load() || slept >= limit {
+		if cpu.Reached(cpu.Load(clock), target) || stop.Load() || slept >= limit {
 			break
 		}
 		pause := limit - slept
@@ -116,7 +116,7 @@ type Doze struct {
 }
 
 // Over says whether what is waited for has happened. It may be called by any goroutine until the wait has ended.
-func (d Doze) Over() bool { return cpu.Load(&d.t.ranks[d.rank].clock) >= d.until }
+func (d Doze) Over() bool { return cpu.Reached(cpu.Load(&d.t.ranks[d.rank].clock), d.until) }
 
 // Sleep returns when it is over, or Rouse has been called.
 func (d Doze) Sleep() {
@@ -134,7 +134,7 @@ func (d Doze) Rouse() {
 // wakeAll wakes the ranks that sleep until this one's clock says now.
 func (t *Team) wakeAll(now uint64) {
 	for r, other := range t.ranks {
-		if cpu.Load32(&other.awaits) == uint32(t.me)+1 && cpu.Load(&other.wakeAt) <= now {
+		if cpu.Load32(&other.awaits) == uint32(t.me)+1 && cpu.Reached(now, cpu.Load(&other.wakeAt)) {
 			t.ring(r)
 		}
 	}
