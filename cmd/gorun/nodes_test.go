@@ -32,19 +32,25 @@ func startNodeFor(t *testing.T, life time.Duration, args ...string) *node {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return startAs(t, life, exe, append([]string{"gorun"}, args...)...)
+}
+
+// startAs starts a program that becomes gorun, with all its arguments.
+func startAs(t *testing.T, life time.Duration, program string, args ...string) *node {
+	t.Helper()
 	from, to, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = to.Close() }() // the node has its own
 	ctx, cancel := context.WithTimeout(t.Context(), life)
-	n := &node{t: t, cmd: exec.CommandContext(ctx, exe), temp: t.TempDir(), from: from, said: bufio.NewScanner(from)}
+	n := &node{t: t, cmd: exec.CommandContext(ctx, program), temp: t.TempDir(), from: from, said: bufio.NewScanner(from)}
 	t.Cleanup(func() {
 		cancel()
 		_ = n.cmd.Wait() // if nothing else has
 		_ = from.Close()
 	})
-	n.cmd.Args = append([]string{"gorun"}, args...)
+	n.cmd.Args = args
 	n.cmd.Env = append(os.Environ(), "TMPDIR="+n.temp, raceExitsAtOnce)
 	n.cmd.Stdout, n.cmd.Stderr = to, to
 	if err := n.cmd.Start(); err != nil {

@@ -104,6 +104,29 @@ var rankPrograms = map[string]func(ctx context.Context, odd int) error{
 		})
 	},
 
+	// steady: all ranks compute until a file is there, and tell how long it took them to begin.
+	"steady": func(ctx context.Context, _ int) error {
+		begun := time.Now()
+		return inWorld(ctx, func(ctx context.Context, g *comm.Group) error {
+			for i := 0; ; i++ {
+				done := []int{0}
+				if _, err := os.Stat(os.Args[2]); err == nil {
+					done[0] = 1
+				}
+				if err := comm.AllReduce(ctx, g, done, comm.Min); err != nil {
+					return err
+				}
+				switch {
+				case i == 0:
+					fmt.Printf("up: %d ranks in round %s, pid %d, after %v\n", g.Size(), os.Getenv("GORUN_ROUND"), os.Getpid(), time.Since(begun).Round(time.Millisecond))
+				case done[0] == 1:
+					return nil
+				}
+				time.Sleep(5 * time.Millisecond)
+			}
+		})
+	},
+
 	// flaky: one rank fails in the middle of the first attempt; the second computes.
 	"flaky": func(ctx context.Context, odd int) error {
 		return inWorld(ctx, func(ctx context.Context, g *comm.Group) error {

@@ -2,6 +2,7 @@ package admission
 
 import (
 	"container/list"
+	"errors"
 	"net"
 	"net/netip"
 	"syscall"
@@ -26,13 +27,13 @@ type Conn struct {
 // Admit says that the other end has proven itself. After false it is too late: the connection has been dropped.
 func (c *Conn) Admit() bool { return c.listener.leave(c, nil) }
 
-// TurnedAway notes that the other end has been refused, or has failed to prove itself, with err. One that has hung up has not been
-// turned away.
+// TurnedAway notes that the other end has been refused, or has failed to prove itself, with err. One that has hung up, or
+// whose server closes, has not been turned away.
 func (c *Conn) TurnedAway(err error) {
 	c.listener.mu.Lock()
 	noted := c.reason != nil // when it was dropped
 	c.listener.mu.Unlock()
-	if !noted && !HungUp(err) {
+	if !noted && !HungUp(err) && !errors.Is(err, net.ErrClosed) {
 		c.listener.tally.add(c.RemoteAddr(), err)
 	}
 }
