@@ -133,7 +133,7 @@ func TestTwoOfThreeSuffice(t *testing.T) {
 }
 
 // startAgain starts a server at the same place, with new data unless dir has some.
-func startAgain(t *testing.T, ctx context.Context, c Config, dir string) (*Server, error) {
+func startAgain(ctx context.Context, t *testing.T, c Config, dir string) (*Server, error) {
 	t.Helper()
 	l, err := net.Listen("tcp", c.Self.String())
 	if err != nil {
@@ -174,7 +174,7 @@ func TestLostData(t *testing.T) {
 				leave(t, servers[gone])
 				putSomehow(t, all, "a", fmt.Sprint(i))
 				var err error
-				if servers[gone], err = startAgain(t, bounded(t), configs[gone], t.TempDir()); err != nil {
+				if servers[gone], err = startAgain(bounded(t), t, configs[gone], t.TempDir()); err != nil {
 					t.Fatalf("death %d: %v", i, err)
 				}
 				own := client(t, clientTLS(t, credentials), configs[gone].Self)
@@ -229,7 +229,7 @@ func TestLostDataHalfway(t *testing.T) {
 					halfway(t, c, m.ID, m.PeerURLs[0])
 				}
 			}
-			if servers[2], err = startAgain(t, bounded(t), configs[2], t.TempDir()); err != nil {
+			if servers[2], err = startAgain(bounded(t), t, configs[2], t.TempDir()); err != nil {
 				t.Fatal(err)
 			}
 			if got := voters(t, c); !slices.Equal(got, want) {
@@ -262,7 +262,7 @@ func TestLostQuorum(t *testing.T) {
 		}
 		dir := t.TempDir()
 		go func() {
-			s, err := startAgain(t, ctx, c, dir)
+			s, err := startAgain(ctx, t, c, dir)
 			if err == nil {
 				leave(t, s)
 			}
@@ -290,14 +290,14 @@ func TestReplaced(t *testing.T) {
 	servers := startAll(t, configs)
 	leave(t, servers[2])
 	var err error
-	if servers[2], err = startAgain(t, bounded(t), configs[2], t.TempDir()); err != nil {
+	if servers[2], err = startAgain(bounded(t), t, configs[2], t.TempDir()); err != nil {
 		t.Fatal(err)
 	}
 	leave(t, servers[2])
-	if _, err = startAgain(t, bounded(t), configs[2], configs[2].Dir); err == nil || !strings.Contains(err.Error(), "have replaced this one while it was away: remove its data, directory "+configs[2].Dir) {
+	if _, err = startAgain(bounded(t), t, configs[2], configs[2].Dir); err == nil || !strings.Contains(err.Error(), "have replaced this one while it was away: remove its data, directory "+configs[2].Dir) {
 		t.Errorf("with old data: %v", err)
 	}
-	if servers[2], err = startAgain(t, bounded(t), configs[2], t.TempDir()); err != nil {
+	if servers[2], err = startAgain(bounded(t), t, configs[2], t.TempDir()); err != nil {
 		t.Fatal(err)
 	}
 }

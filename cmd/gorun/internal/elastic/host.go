@@ -108,7 +108,7 @@ func (h *hosting) await(ctx context.Context, s *host, othersDo bool) error {
 	defer func() {
 		stop()
 		if !ended {
-			<-looked
+			_ = <-looked // which only says that it was stopped
 		}
 	}()
 	select {
