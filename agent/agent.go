@@ -112,8 +112,9 @@ type loop struct {
 	cancelJoin  context.CancelFunc
 	startCtx    context.Context // for the launcher, and for reports; when it ends so does joinCtx
 	cancelStart context.CancelFunc
-	joined      chan joined     // gets the outcome of the pending join, if there is one
-	cancelled   <-chan struct{} // the caller's context
+	joined      chan joined      // gets the outcome of the pending join, if there is one
+	abandon     <-chan time.Time // the pending join has had its time to end
+	cancelled   <-chan struct{}  // the caller's context
 
 	begun   time.Time         // the job
 	round   *rendezvous.Round // the last one with workers in it; nil: none so far
@@ -149,7 +150,10 @@ func (l *loop) run() *finish {
 func (l *loop) next() event {
 	select {
 	case j := <-l.joined:
+		l.abandon = nil
 		return l.enter(j)
+	case <-l.abandon:
+		return l.abandonJoin()
 	case <-l.over:
 		l.over = nil
 		return roundOver{l.round.Err()}
@@ -178,6 +182,23 @@ func (l *loop) next() event {
 		l.cancelled = nil
 		return interrupted{syscall.SIGTERM}
 	}
+}
+
+// abandonPatience is how long a join may take to end when it is told to do so now. It may be in a file system that does
+// not answer.
+const abandonPatience = 2 * time.Second
+
+// abandonJoin leaves a join behind that does not end.
+func (l *loop) abandonJoin() event {
+	l.Logger.Warn("the start of the workers does not end: it is left behind")
+	go func() {
+		if late := <-l.joined; late.gang != nil {
+			late.gang.Kill()
+			for range late.gang.Exits() {
+			}
+		}
+	}()
+	return startFailed{context.Cause(l.startCtx)}
 }
 
 // onReported: if the round is over by now, that is the news.

@@ -228,3 +228,27 @@ func (d deaf) Join(_ context.Context, self rendezvous.Node) (*rendezvous.Round, 
 	time.Sleep(time.Minute)
 	return d.Rendezvous.Join(context.Background(), self)
 }
+
+// TestStartThatDoesNotEnd: the second interrupt ends a start that is stuck, in a file system that does not answer, and
+// workers that it still brings about are killed.
+func TestStartThatDoesNotEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t, 0, []script{{after: time.Hour}})
+		answers := make(chan struct{})
+		start := s.config.Start
+		s.config.Start = func(ctx context.Context, spec launcher.Spec) (Gang, error) {
+			<-answers
+			return start(ctx, spec)
+		}
+		after(time.Second, s.interrupts, syscall.SIGINT)
+		after(2*time.Second, s.interrupts, syscall.SIGINT)
+		err := Run(t.Context(), s.config)
+		if stopped, ok := errors.AsType[*InterruptError](err); !ok || stopped.Signal != syscall.SIGINT {
+			t.Errorf("%v", err)
+		}
+		s.record("over")
+		close(answers)
+		synctest.Wait()
+		s.wantStory("4s port released", "4s over", "4s start", "4s kill")
+	})
+}

@@ -45,6 +45,7 @@ func (l *loop) perform(todo []action) *finish {
 			l.cancelJoin()
 		case cancelStart:
 			l.cancelStart()
+			l.abandon = time.After(abandonPatience)
 		case stop:
 			l.gang.Stop(a.sig)
 		case kill:

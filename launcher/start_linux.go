@@ -1,6 +1,7 @@
 package launcher
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -142,8 +143,8 @@ func (g *Gang) begin(ctx context.Context, pipes []*os.File) error {
 	}
 	switch {
 	case err != nil:
-		return errors.New("the guard of the workers ended before it started them: " +
-			"the program's main must call guard.Main first")
+		return fmt.Errorf("the guard of the workers ended before it started them: %s",
+			cmp.Or(g.guard.Words(), "the program's main must call guard.Main first"))
 	case first.NotStarted != nil:
 		if first.NotStarted.LocalRank >= len(g.workers) {
 			return fmt.Errorf("launcher: the guard reports local rank %d of %d", first.NotStarted.LocalRank, len(g.workers))
@@ -254,7 +255,9 @@ func (g *Gang) abandon() {
 
 // release gives back what an ended gang has held.
 func (g *Gang) release() {
-	g.guard.Release()
+	if words := g.guard.Release(); words != "" {
+		g.spec.warn("the guard of the workers says: %s", words)
+	}
 	g.timerFile.close()
 	if g.drains {
 		g.spec.Spool.Drain(spool.Patience{Still: forever, Total: forever}, nil)

@@ -110,3 +110,21 @@ func TestGuardThatDoesNotAnswer(t *testing.T) {
 	}
 	gone(t, g.Pids()...)
 }
+
+// TestGuardThatCrashes: what it says as it dies is told.
+func TestGuardThatCrashes(t *testing.T) {
+	var warned warnings
+	s, con := spec(t, 1, "wait")
+	s.Warn = warned.add
+	g := start(t, s)
+	con.wait(t, "ready", 1)
+	if err := syscall.Kill(g.guard.Pid(), syscall.SIGABRT); err != nil {
+		t.Fatal(err)
+	}
+	if e := exits(t, g)[0]; !e.GuardLost {
+		t.Errorf("%+v", e)
+	}
+	if want := "the guard of the workers says: SIGABRT: abort; "; !strings.HasPrefix(warned.String(), want) {
+		t.Errorf("warnings %.200q, want %q", warned.String(), want)
+	}
+}

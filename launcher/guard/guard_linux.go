@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -21,6 +22,7 @@ type Guard struct {
 	since   uint64   // its start, in clock ticks
 	socket  *os.File // to it
 	events  *json.Decoder
+	words   *os.File // its stderr
 	taken   atomic.Bool
 	waiting sync.Once
 	ended   chan struct{} // closed when it has been waited for
@@ -67,6 +69,7 @@ func start() (g *Guard, err error) {
 		return nil, err
 	}
 	defer func() { _ = devnull.Close() }()
+	words := memory(devnull)
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, err
@@ -76,7 +79,7 @@ func start() (g *Guard, err error) {
 	defer func() { _ = theirs.Close() }()
 	process, err := enlist(func() (*os.Process, error) {
 		return os.StartProcess("/proc/self/exe", []string{argv0}, &os.ProcAttr{
-			Env: runtimeSettings(), Files: []*os.File{devnull, devnull, os.Stderr, theirs}, // socketFD
+			Env: runtimeSettings(), Files: []*os.File{devnull, devnull, words, theirs}, // socketFD
 			Sys: &syscall.SysProcAttr{Setsid: true}})
 	})
 	if err != nil {
@@ -84,8 +87,34 @@ func start() (g *Guard, err error) {
 		return nil, err
 	}
 	self, _ := proc.Read(process.Pid) // it has not been waited for, so it is there
-	return &Guard{process: process, pid: process.Pid, since: self.StartTicks, socket: socket,
+	return &Guard{process: process, words: words, pid: process.Pid, since: self.StartTicks, socket: socket,
 		events: json.NewDecoder(socket), commands: json.NewEncoder(socket)}, nil
+}
+
+// memory is a file for what a guard says, which is little: why it cannot guard, or crashes. A write to it never waits, as one
+// to this process's stderr may. Without such files it is instead.
+func memory(instead *os.File) *os.File {
+	fd, err := unix.MemfdCreate("guard-stderr", unix.MFD_CLOEXEC)
+	if err != nil {
+		fd, err = unix.FcntlInt(instead.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	}
+	if err != nil {
+		return nil // which the guard finds closed
+	}
+	return os.NewFile(uintptr(fd), "what the guard says")
+}
+
+// maxWords is how much of what a guard says is told.
+const maxWords = 4 << 10
+
+// Words is what the guard has said on stderr, in one line. It is empty when all is well.
+func (g *Guard) Words() string {
+	if g.words == nil {
+		return ""
+	}
+	text := make([]byte, maxWords)
+	n, _ := g.words.ReadAt(text, 0) // short, as a rule
+	return strings.ReplaceAll(strings.TrimSpace(string(text[:n])), "\n", "; ")
 }
 
 // makeRoom grows this process's table of open files. The kernel doubles it when it is full, and whenever it does so in
@@ -202,8 +231,8 @@ func (g *Guard) wait(patience time.Duration) bool {
 // releasePatience is what a guard that has nothing to do any more may take to end.
 const releasePatience = 5 * time.Second
 
-// Release waits for the end of the guard, and gives back what it has held here.
-func (g *Guard) Release() {
+// Release waits for the end of the guard, and gives back what it has held here. It returns the guard's last Words.
+func (g *Guard) Release() (words string) {
 	if !g.wait(releasePatience) {
 		_ = g.process.Kill() // whenever it can
 	}
@@ -211,4 +240,7 @@ func (g *Guard) Release() {
 	g.sending.Lock()
 	defer g.sending.Unlock()
 	_ = g.socket.Close()
+	words = g.Words()
+	_ = g.words.Close() // fails if there is none
+	return words
 }

@@ -25,13 +25,13 @@ func Main() int {
 	// A worker's parent-death signal comes when the thread that forked it ends: this one never does.
 	runtime.LockOSThread()
 	if err := shield(); err != nil {
-		fmt.Fprintln(os.Stderr, "gorun: guard:", err)
+		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	oom := newOOMKills() // while the agent writes to it
 	files, err := receiveFiles(socketFD)
 	if errors.Is(err, syscall.EMFILE) {
-		fmt.Fprintln(os.Stderr, "gorun: guard:", err)
+		fmt.Fprintln(os.Stderr, err)
 	}
 	if err != nil {
 		return 1 // or the agent died

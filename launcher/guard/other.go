@@ -41,6 +41,9 @@ func (g *Guard) Kill() {}
 // Signal does nothing on this system.
 func (g *Guard) Signal(syscall.Signal) {}
 
+// Words is empty on this system.
+func (g *Guard) Words() string { return "" }
+
 // Suspend does nothing on this system.
 func (g *Guard) Suspend() {}
 

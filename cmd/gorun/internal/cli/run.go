@@ -91,7 +91,8 @@ func runJob(ctx context.Context, o *options, command []string, std *stdio, stdou
 	if o.events == "console" {
 		config.Events = std.err
 	}
-	if config.Spec.Logs, err = o.logs(logger); err != nil {
+	config.Spec.Logs, err = interruptible(interrupts, func() (launcher.LogSpec, error) { return o.logs(logger) })
+	if err != nil {
 		return err
 	}
 	if o.nnodes > 1 {

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gorun/gorun/agent"
 )
 
 var (
@@ -56,6 +58,24 @@ func (o *options) held() []os.Signal {
 
 func (o *options) butToStop(list []os.Signal) []os.Signal {
 	return slices.DeleteFunc(slices.Clone(list), func(s os.Signal) bool { return slices.Contains(o.stopSignals, s) })
+}
+
+// interruptible does something in a file system, which may not answer, unless an interrupt comes first: then it is left
+// behind.
+func interruptible[T any](interrupts <-chan os.Signal, do func() (T, error)) (result T, err error) {
+	done := make(chan struct{})
+	var answer T
+	var failed error
+	go func() {
+		defer close(done)
+		answer, failed = do()
+	}()
+	select {
+	case <-done:
+		return answer, failed
+	case sig := <-interrupts:
+		return result, &agent.InterruptError{Signal: sig.(syscall.Signal)}
+	}
 }
 
 // suspend suspends this process until somebody continues it, and returns how long that took.
