@@ -39,7 +39,12 @@ func (s *stdio) watch(logger hclog.Logger, interrupts chan<- os.Signal) {
 				logger.Warn(fmt.Sprintf("the workers' output is lost, %s cannot be written: %v", w.Name(), cause(err)))
 				return
 			}
-			once.Do(func() { interrupts <- syscall.SIGPIPE }) // which has room
+			once.Do(func() {
+				select {
+				case interrupts <- syscall.SIGPIPE:
+				default: // there are others
+				}
+			})
 		})
 	}
 }
