@@ -111,10 +111,10 @@ func Looked[T uint32 | uint64](p *T) {
 	}
 }
 
-// Await looks at *p until it is at least least, or has been looked at tries times, and returns it.
+// Await looks at *p until it has [Reached] least, or has been looked at tries times, and returns it.
 func Await(p *uint64, least uint64, tries int) (v uint64) {
 	for range looks(p, tries) {
-		if v = Load(p); v >= least {
+		if v = Load(p); Reached(v, least) {
 			return v
 		}
 		Looked(p)

@@ -17,6 +17,9 @@
 // A [Heap] is memory for buffers that other ranks use where they lie: they get its segments when a collective of theirs first
 // comes to them. A rank shows where its buffer is, and waits until the others have done with it; see direct.go.
 //
+// No test with real processors meets all orders in which these see what others have stored. With the build tag schedule all that
+// is shared is on a machine of package schedule, and tests go through orders: see schedule_test.go.
+//
 // Ranks that wait look at the clock for some microseconds, then give the processor to others in between, and after about
 // a millisecond sleep until a clock has been advanced; see wait.go.
 package shm

@@ -42,12 +42,8 @@ type Deed struct {
 	Call Call
 }
 
-const (
-	// remembered is how many operations back a rank's deeds can be read.
-	remembered = 128
-	// farthest is how many operations a rank whose data others read goes ahead of any. Those who read it may be one further.
-	farthest = remembered / 2
-)
+// farthest is how many operations a rank whose data others read goes ahead of any. Those who read it may be one further.
+const farthest = remembered / 2
 
 // tell lets the others know what the operation is, just before they look at the clock, which is in the same line.
 func (t *Team) tell() {

@@ -5,6 +5,8 @@ package shm
 import (
 	"flag"
 	"fmt"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -15,50 +17,101 @@ import (
 
 var (
 	bound   = flag.Int("schedule.bound", 2, "how many choices may be unusual, of the orders that are all gone through")
-	choices = flag.String("schedule.choices", "", "run that order only, of those that are all gone through, and tell what is done")
+	choices = flag.String("schedule.choices", "", "run that order only, of those that are all gone through, and tell what is done; before a / stands before which access a rank dies")
 )
 
-// All orders of two ranks in every short operation, and of one that sleeps while the other comes, with few unusual choices.
-func TestSchedulesOneAfterTheOther(t *testing.T) {
-	type short struct {
-		name  string
-		bound int
-		begin func(w *world)
-	}
-	shorts := []short{{"sleep", *bound + 1, (*world).sleeper}}
+// A short is what two ranks do in few accesses.
+type short struct {
+	name  string
+	bound int
+	begin func(w *world) *program
+}
+
+// shorts are the short operations.
+func shorts(bound int) (all []short) {
 	for i, op := range operations {
 		if op.name == "one after the other" {
 			continue // the others, one after the other
 		}
-		shorts = append(shorts, short{op.name, *bound, func(w *world) {
-			p := &program{w: w, loser: -1, until: -1}
+		all = append(all, short{op.name, bound, func(w *world) *program {
+			p := newProgram(w)
 			p.calls = []called{{op: i, size: 8, root: 1, red: "sum", inHeap: make([]bool, 2)}}
 			w.ranks(2, p.part)
+			return p
 		}})
 	}
-	for _, s := range shorts {
+	return all
+}
+
+// All orders of two ranks in every short operation, and of one that sleeps while the other comes, with few unusual choices.
+func TestSchedulesOneAfterTheOther(t *testing.T) {
+	for _, s := range append(shorts(*bound), short{"sleep", *bound + 1, (*world).sleeper}) {
 		for _, model := range models {
 			t.Run(s.name+"/"+model.String(), func(t *testing.T) {
 				w := newWorld(t, model)
-				if *choices != "" {
-					order, err := schedule.ParseChoices(*choices)
-					if err != nil {
-						t.Fatal(err)
-					}
-					w.m.Trace = t.Logf
-					if err := w.runIn(order, s.begin); err != nil {
-						t.Fatal(err)
-					}
-					return
-				}
-				n, order, err := w.all(s.bound, s.begin)
-				if err != nil {
-					t.Fatalf("order %d: %v\nrun it again: go test -tags schedule ./comm/internal/shm -run '%s' -schedule.choices %s", n, err, t.Name(), order)
-				}
-				t.Logf("%d orders", n)
+				t.Logf("%d orders", w.inAll(t, s.bound, 0, func(w *world) { s.begin(w) }))
 			})
 		}
 	}
+}
+
+// The same, with a rank that stops for ever before any of its accesses. The other one gets its result, or is told.
+func TestSchedulesOfDeaths(t *testing.T) {
+	for _, s := range shorts(*bound - 1) {
+		for _, model := range models {
+			for loser := range 2 {
+				t.Run(fmt.Sprintf("%s/%v/rank %d", s.name, model, loser), func(t *testing.T) {
+					w := newWorld(t, model)
+					point, n := 1, 0
+					if *choices != "" {
+						point, _ = chosenOrder(t)
+					}
+					for died := true; died; point++ {
+						died = point == 1
+						n += w.inAll(t, s.bound, point, func(w *world) {
+							died = died || len(w.threads) > 0 && w.threads[loser].Dead() // in the order before
+							p := s.begin(w)
+							p.loser, w.allIsWell = loser, false
+							w.threads[loser].DiesAt = point
+							w.m.Go("news", w.tell)
+						})
+					}
+					t.Logf("%d orders, %d points", n, point-1)
+				})
+			}
+		}
+	}
+}
+
+// chosenOrder is the one that the flag says, and before which access a rank dies.
+func chosenOrder(t *testing.T) (point int, order schedule.Chooser) {
+	before, after, _ := strings.Cut(*choices, "/")
+	point, err := strconv.Atoi(before)
+	if err == nil {
+		order, err = schedule.ParseChoices(after)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return point, order
+}
+
+// inAll runs one order after the other, and fails the test with one that fails; or that one only which the flag says. Before access
+// number point a rank dies; 0: none.
+func (w *world) inAll(t *testing.T, bound, point int, begin func(w *world)) int {
+	if *choices != "" {
+		_, order := chosenOrder(t)
+		w.m.Trace = t.Logf
+		if err := w.runIn(order, begin); err != nil {
+			t.Fatal(err)
+		}
+		return 1
+	}
+	n, order, err := w.all(bound, begin)
+	if err != nil {
+		t.Fatalf("order %d: %v\nrun it again: go test -tags schedule ./comm/internal/shm -run '%s' -schedule.choices %d/%s", n, err, t.Name(), point, order)
+	}
+	return n
 }
 
 // all runs one order after the other, until one fails.
@@ -75,9 +128,9 @@ func (w *world) all(bound int, begin func(w *world)) (n int, failed fmt.Stringer
 }
 
 // sleeper lets a rank sleep for another one that comes.
-func (w *world) sleeper() {
+func (w *world) sleeper() *program {
 	w.ranks(2, func(t *Team) error {
-		w.begin(t, 1, Call{})
+		w.begin(t, 1, Call{}, 1)
 		if t.me == 0 {
 			t.done(1)
 			return nil
@@ -87,4 +140,5 @@ func (w *world) sleeper() {
 		}
 		return nil
 	})
+	return nil
 }

@@ -14,6 +14,8 @@ var scenarios = []scenario{
 	{"naps", 1, func(w *world) { w.naps() }},
 	{"deaths", 2, func(w *world) { w.calls().dies() }},
 	{"failures", 2, func(w *world) { w.calls().givesUp() }},
+	{"differences", 2, func(w *world) { w.calls().differs() }},
+	{"panics", 1, func(w *world) { w.calls().panics() }},
 	{"buffers", 1, func(w *world) { w.buffers() }},
 	{"buffers given up", 1, func(w *world) { w.buffers().givesUp() }},
 	{"streams", 2, func(w *world) { w.streams() }},
@@ -33,12 +35,20 @@ type program struct {
 	calls []called
 	loser int // the rank that gives up, or dies; -1: none
 	until int // before which call it gives up
+
+	panicAt    int    // in which call its operation panics; -1: in none
+	odd, oddAt int    // the rank that calls something else, in place of which call; -1: none
+	other      called // this
+}
+
+func newProgram(w *world) *program {
+	return &program{w: w, loser: -1, until: -1, panicAt: -1, odd: -1}
 }
 
 // calls lets ranks call what the run's number says.
 func (w *world) calls() *program {
 	n := 2 + w.rng.IntN(3)*w.rng.IntN(2)
-	p := &program{w: w, loser: -1, until: -1}
+	p := newProgram(w)
 	direct := w.chance(2)
 	var kinds []int // few, so that ranks get far ahead with some
 	for range 1 + w.rng.IntN(3) {
@@ -77,7 +87,7 @@ func (w *world) calls() *program {
 
 // buffers lets ranks use each other's where they lie.
 func (w *world) buffers() *program {
-	p := &program{w: w, loser: -1, until: -1}
+	p := newProgram(w)
 	n := 2 + w.rng.IntN(2)
 	for range 1 + w.rng.IntN(2) {
 		c := called{op: 1 + w.rng.IntN(8), size: leastDirect + w.rng.IntN(100), root: w.rng.IntN(n), red: "sum"}
@@ -93,7 +103,7 @@ func (w *world) buffers() *program {
 
 // naps lets two ranks meet that soon go to sleep.
 func (w *world) naps() {
-	p := &program{w: w, loser: -1, until: -1}
+	p := newProgram(w)
 	for range 1 + w.rng.IntN(3) {
 		p.calls = append(p.calls, called{root: w.rng.IntN(2), red: "sum", inHeap: make([]bool, 2)})
 	}
@@ -124,30 +134,99 @@ func (p *program) givesUp() {
 	p.w.m.Go("news", p.w.tell)
 }
 
+// differs lets a rank make another call than the others, or one call less.
+func (p *program) differs() {
+	w := p.w
+	w.allIsWell, p.odd, p.oddAt = false, w.rng.IntN(w.n), w.rng.IntN(len(p.calls))
+	usual := p.calls[p.oddAt]
+	for p.other = usual; p.other.same(&usual); {
+		switch p.other = usual; w.rng.IntN(4) {
+		case 0:
+			p.other.root = w.rng.IntN(w.n)
+		case 1:
+			p.other.op = w.rng.IntN(len(operations) - 1) // but for the last, which is several
+		case 2:
+			p.other.size = w.rng.IntN(1 << (4 + w.rng.IntN(7)))
+		case 3:
+			p.other.op = none
+		}
+	}
+	p.calls = append(p.calls, called{red: "sum", inHeap: make([]bool, w.n)}) // a barrier
+	w.m.Go("news", w.tell)
+}
+
+// none is no call at all.
+const none = -1
+
+func (c *called) same(other *called) bool {
+	return c.op == other.op && c.root == other.root && c.size == other.size
+}
+
+// panics lets a rank's operation panic in a reduction.
+func (p *program) panics() {
+	p.w.allIsWell, p.loser, p.panicAt = false, p.w.rng.IntN(p.w.n), p.w.rng.IntN(len(p.calls))
+	p.w.m.Go("news", p.w.tell)
+}
+
 // part is what rank t.me does.
 func (p *program) part(t *Team) error {
+	history := uint64(0)
 	for i, c := range p.calls {
 		if p.loser == t.me && p.until == i {
 			return errGivesUp
 		}
-		seq, op := uint64(i+1), operations[c.op]
-		p.w.begin(t, seq, Call{What: seq})
-		where := ordinary
-		if p.w.used[t.me] = 0; c.inHeap[t.me] {
-			where = p.w.inHeap(t.me)
+		if p.odd == t.me && p.oddAt == i {
+			if c = p.other; c.op == none {
+				continue
+			}
 		}
-		if err := op.run(t, where, seq, c.size, c.root, modelled(reductions[c.red])); err != nil {
-			t.Abandon()
-			p.check(fmt.Errorf("rank %d of %d: call %d, %s of %d bytes with root %d: %w", t.me, t.n, seq, op.name, c.size, c.root, err))
+		call := Call{What: uint64(i<<8 | c.op), Root: uint64(c.root), Count: uint64(c.size)}
+		for _, word := range []uint64{call.What, call.Root, call.Count} {
+			history = (history + word + 1) * 0x9e3779b97f4a7c15
+		}
+		if err := p.call(t, i, &c, call, history); err != nil {
 			return err
 		}
+	}
+	if p.odd >= 0 {
+		p.w.m.Fail(fmt.Errorf("rank %d of %d has not noticed that calls differ", t.me, t.n))
 	}
 	return nil
 }
 
+// call carries out c, number i of the program.
+func (p *program) call(t *Team, i int, c *called, call Call, history uint64) (err error) {
+	seq, op := uint64(i+1), operations[c.op]
+	p.w.begin(t, seq, call, history)
+	where := ordinary
+	if p.w.used[t.me] = 0; c.inHeap[t.me] {
+		where = p.w.inHeap(t.me)
+	}
+	red := reductions[c.red]
+	if p.loser == t.me && p.panicAt == i {
+		red.Kernel, red.Fold = func(_, _, _ []byte) { panic(errPanics) }, nil
+		defer func() {
+			if r := recover(); r == errPanics { //nolint:errorlint // it is this one
+				t.Abandon()
+				err = errPanics
+			} else if r != nil {
+				panic(r)
+			}
+		}()
+	}
+	err = op.run(t, where, seq, c.size, c.root, modelled(red))
+	if err != nil {
+		t.Abandon()
+		p.check(fmt.Errorf("rank %d of %d: call %d, %s of %d bytes with root %d: %w", t.me, t.n, seq, op.name, c.size, c.root, err))
+	}
+	return err
+}
+
+var errPanics = errors.New("panics")
+
 // check fails the run if err must not be.
 func (p *program) check(err error) {
-	if _, isWrong := errors.AsType[*wrongResult](err); isWrong || p.loser < 0 {
+	if _, isWrong := errors.AsType[*wrongResult](err); isWrong || p.loser < 0 && p.odd < 0 {
 		p.w.m.Fail(err)
 	}
 }

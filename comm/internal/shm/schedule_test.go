@@ -299,9 +299,9 @@ func modelled(red Reduction) Reduction {
 }
 
 // begin starts call number seq.
-func (w *world) begin(t *Team, seq uint64, call Call) {
+func (w *world) begin(t *Team, seq uint64, call Call, history uint64) {
 	if w.beforeCall != nil {
 		w.beforeCall(t)
 	}
-	t.Begin(seq, call, (call.What^call.Root<<16)<<32)
+	t.Begin(seq, call, history)
 }

@@ -35,6 +35,7 @@ const (
 	spots
 	bells
 	awaits
+	tags
 	letterBytes
 	ringBytes
 	waysBytes
@@ -51,6 +52,7 @@ var weakenings = []weakening{
 	{name: "the word behind a letter is ahead of it", models: models, scenario: "calls", place: letterBytes, from: schedule.StoreRelease, to: schedule.StoreAny},
 	{name: "a letter is older than the word behind it", models: onWeak, scenario: "calls", place: letterBytes, from: schedule.LoadAcquire, to: schedule.LoadPlain},
 	{name: "what goes past the caches is late", models: onTSO, scenario: "calls", from: schedule.StoreFence, to: schedule.Nothing},
+	{name: "what a rank has called is told late", models: models, scenario: "calls", place: tags, from: schedule.StoreRelease, to: schedule.StoreAny},
 	{name: "nobody says that he sleeps", models: models, scenario: "calls", place: sleepers, from: schedule.Update, to: schedule.Nothing},
 	{name: "nobody says for whom he sleeps", models: models, scenario: "calls", place: awaits, from: schedule.StoreFull, to: schedule.Nothing},
 	{name: "nobody is woken", models: models, scenario: "calls", from: schedule.WakeUp, to: schedule.Nothing},
@@ -91,7 +93,7 @@ func TestWeakenedOrdersAreFound(t *testing.T) {
 					}
 				}
 				if k.bound > 0 {
-					n, _, err := w.all(k.bound, (*world).sleeper)
+					n, _, err := w.all(k.bound, func(w *world) { w.sleeper() })
 					if err == nil {
 						t.Fatalf("not found by all %d orders", n)
 					}
@@ -142,6 +144,8 @@ func (w *world) place(at int) place {
 		return clocks
 	case off >= unsafe.Offsetof(c.shows) && off < unsafe.Offsetof(c.shows)+unsafe.Sizeof(c.shows):
 		return spots
+	case off == unsafe.Offsetof(c.tag), off >= unsafe.Offsetof(c.past) && off < unsafe.Offsetof(c.bell):
+		return tags
 	case off == unsafe.Offsetof(c.bell):
 		return bells
 	case off == unsafe.Offsetof(c.awaits):

@@ -9,6 +9,8 @@ const (
 	mailboxSize = 8 << 10       // three entries at least: none is where the one before it has been
 	entries     = 64            // that may not be vacant at most: how far ranks are ahead of others in short operations
 
+	remembered = 128 // how many operations back can be read what a rank has called
+
 	// Slots.
 	longestStretch  = 2 << 20
 	shortestStretch = 64 << 10

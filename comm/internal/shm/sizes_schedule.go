@@ -2,12 +2,14 @@
 
 package shm
 
-// How much there is of everything; so little that short runs come to its ends.
+// How much there is of everything; so little that short runs come to its ends. Other tests want more.
 const (
 	// Letters.
 	entrySize   = 4 * lineSize // at most
 	mailboxSize = 1 << 10      // three entries at least: none is where the one before it has been
 	entries     = 4            // that may not be vacant at most: how far ranks are ahead of others in short operations
+
+	remembered = 16 // how many operations back can be read what a rank has called
 
 	// Slots.
 	longestStretch  = 1 << 10
