@@ -73,6 +73,13 @@ type Gatherer interface {
 	Acknowledge()
 }
 
+// A Diagnoser is a Stream that may know why the other side seems to be silent.
+type Diagnoser interface {
+	Stream
+	// Diagnose says so, or nothing.
+	Diagnose() string
+}
+
 // A Window is a Stream whose bytes can be had where they lie. To read or write takes no call of the system, so that there is no
 // need to do much at once.
 type Window interface {

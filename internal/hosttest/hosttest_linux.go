@@ -53,6 +53,12 @@ func (w *Network) Cut(i int) {
 	w.bridge.run(w.t, "ip link set "+link(i)+" down")
 }
 
+// Shrink has the way to host i and back lose packets that are longer than mtu, though the host does not know.
+func (w *Network) Shrink(i, mtu int) {
+	w.t.Helper()
+	w.bridge.run(w.t, fmt.Sprintf("ip link set %s mtu %d", link(i), mtu))
+}
+
 // Run runs a command of the shell on host i.
 func (w *Network) Run(i int, command string) {
 	w.t.Helper()

@@ -149,9 +149,13 @@ func (e *Endpoint) verdict(p *peer, err error) *Failure {
 	case p.fate == Dead && errors.Is(err, syscall.ECONNREFUSED): // there was no stream on which it could say goodbye
 		text = "its process has ended: it left, or died"
 	case p.fate == Dead:
-		text = "died"
+		text = "died" + e.lastWords(p)
 	case p.fate == Alive:
 		text += ", though its process still runs"
+	case p.suspect != "":
+		text += ": " + p.suspect
+	default:
+		text += e.lastWords(p)
 	}
 	return &Failure{Kind: PeerFailed, Rank: p.rank, Text: text, Err: err}
 }

@@ -35,6 +35,7 @@ type peer struct {
 	armed    bool               // watch is woken when stream is ready
 	ended    bool               // there is no more to read from stream
 	failure  *Failure           // once gone
+	suspect  string             // what its stream has last been suspected of, by who waited for it
 	settled  chan struct{}      // closed when up or gone
 	gone     chan struct{}      // closed when gone
 

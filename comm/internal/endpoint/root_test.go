@@ -3,6 +3,7 @@ package endpoint
 import (
 	"errors"
 	"net"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -91,4 +92,22 @@ func TestTheRankThatStoppedIsNamed(t *testing.T) {
 			})
 		}
 	}
+}
+
+// A rank whose connection is lost while it waits may have gone because of that, as others will because of it.
+func TestAVictimsVictimSaysWhomItWaitedFor(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, w *testWorld) {
+		r1 := w.recv(1, 2, 0, nil)
+		go func() { _ = r1.Wait(t.Context(), 0) }()
+		failed := make(chan error)
+		r0 := w.recv(0, 1, 0, nil)
+		go func() { failed <- r0.Wait(t.Context(), 0) }()
+		time.Sleep(minute)
+		w.kill(1)
+		err := <-failed
+		wantFailure(t, err, PeerFailed, 1)
+		if err == nil || !strings.Contains(err.Error(), "; it waited for rank 2, which has not sent what call 0 #1 waits for: ") {
+			t.Errorf("got %v", err)
+		}
+	})
 }

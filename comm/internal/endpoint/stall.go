@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/gorun/gorun/comm/transport"
 )
 
 // Ranks that wait too long ask why. The question goes to the rank that is waited for, and its reader answers, whatever its
@@ -50,7 +52,7 @@ type stall struct {
 	timeout time.Duration
 	pause   time.Duration // before the next question
 	asked   time.Time     // the oldest question that has not been answered; zero: there is none
-	state   string        // of the peer that has not, if anything is known of it
+	state   string        // of the peer that has not, or of the way to it, if anything is known
 	heard   *report       // the last answer
 	when    time.Time     // it came
 	told    time.Duration // how long it had been waited for when the log was told
@@ -92,6 +94,10 @@ func (s *stall) ask() time.Duration {
 	e.mu.Lock()
 	peer := s.op.awaited()
 	missed := !s.asked.IsZero()
+	suspect := ""
+	if missed {
+		suspect = e.peers[peer].diagnose()
+	}
 	if peer >= 0 && peer != e.rank {
 		s.op.lane.ask(peer, s.op.seq, 0)
 		if !missed {
@@ -103,12 +109,30 @@ func (s *stall) ask() time.Duration {
 	if missed && e.opt.State != nil {
 		state = e.opt.State(peer)
 	}
-	s.warn(waited, state)
+	s.warn(waited, cmp.Or(state, suspect))
 	s.pause = min(2*s.pause, longestPause(s.timeout))
 	if s.timeout > 0 {
 		s.pause = min(s.pause, s.timeout-waited)
 	}
 	return s.pause
+}
+
+// diagnose is what p's stream is suspected of, or nothing.
+func (p *peer) diagnose() string {
+	if d, ok := p.stream.(transport.Diagnoser); ok {
+		p.suspect = d.Diagnose()
+	}
+	return p.suspect
+}
+
+// lastWords is whom p, which is gone, has said to wait for, or nothing: its end may be no more than a consequence.
+func (e *Endpoint) lastWords(p *peer) string {
+	for _, s := range e.stalls {
+		if s.op.awaited() == p.rank && s.heard != nil && s.heard.Blame != nil && s.heard.Blame.Rank >= 0 && s.heard.Blame.Rank != e.rank {
+			return fmt.Sprintf("; it waited for rank %d, which %s", s.heard.Blame.Rank, s.heard.Blame.aged(time.Since(s.when)))
+		}
+	}
+	return ""
 }
 
 // warn tells the log whom the wait is for, if it is time to. state is what the peer is in if it does not answer.

@@ -2,6 +2,7 @@ package tcp
 
 import (
 	"context"
+	"log/slog"
 	"net"
 	"strings"
 	"sync"
@@ -50,9 +51,10 @@ type pair struct {
 }
 
 // connect makes a pair, which ends with the test.
-func connect(t *testing.T, trs [2]transport.Transport) (p pair) {
+func connect(t *testing.T, trs [2]transport.Transport, log *slog.Logger) (p pair) {
 	for r, tr := range trs {
-		p.ends[r] = endpoint.New(tr, r, 2, endpoint.Options{})
+		p.ends[r] = endpoint.New(tr, r, 2, endpoint.Options{Log: log})
+		log = nil // it is that of rank 0
 		t.Cleanup(func() { _ = p.ends[r].Close() })
 		l, err := p.ends[r].Open(1, []int{0, 1})
 		if err != nil {
@@ -93,7 +95,7 @@ func TestAVanishedHost(t *testing.T) {
 			return p.lanes[0].Recv(1, 9, 0, endpoint.Call{}, nil)
 		},
 	} {
-		p := connect(t, between(t, w))
+		p := connect(t, between(t, w), nil)
 		all.Go(func() {
 			err := begin(p).Wait(t.Context(), 0)
 			t.Logf("ranks that %s notice after %v: %v", what, time.Since(start), err)
@@ -150,4 +152,29 @@ func TestAStalledStream(t *testing.T) {
 		t.Errorf("it ends after %v", took)
 	}
 	wantLost(t, err)
+}
+
+// On a way that loses large packets without a word, who waits is told of that suspicion before the stream ends, and then.
+func TestAnMTUBlackHole(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes half a minute")
+	}
+	t.Parallel()
+	w := hosttest.New(t, 2)
+	w.Run(0, "ip link set eth0 gso_max_segs 1") // or packets travel here before they are cut
+	w.Shrink(1, 600)
+	var log strings.Builder
+	trs := between(t, w)
+	p := connect(t, trs, slog.New(slog.NewTextHandler(&log, nil)))
+	go func() { _ = p.lanes[1].Recv(0, 9, 0, endpoint.Call{}, make([]byte, 1<<20)).Wait(t.Context(), 0) }()
+	s := p.lanes[0].Send(1, 9, 0, endpoint.Call{}, make([]byte, 1<<20))
+	err := s.Wait(t.Context(), 0)
+	_ = p.ends[0].Close() // no more goes into the log
+	const suspicion = "the MTU on the way may be smaller"
+	if err == nil || !strings.Contains(err.Error(), suspicion) {
+		t.Errorf("got %v", err)
+	}
+	if !strings.Contains(log.String(), suspicion) {
+		t.Errorf("the log says %q", log.String())
+	}
 }
