@@ -48,7 +48,8 @@ func found(told bool, finder int) string {
 
 func (e *PeerError) Unwrap() error { return e.Err }
 
-// An AbortError says that a member gave the group up: it called Abort, or cancelled an operation under way.
+// An AbortError says that a member gave the group up: it called Abort, cancelled an operation under way, or found this very rank
+// at fault, which need not agree.
 type AbortError struct {
 	Rank int // world rank that gave up
 	Op   string
