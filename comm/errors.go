@@ -223,7 +223,9 @@ func (g *Group) deadlock(op string, seq uint64, f *endpoint.Failure) error {
 
 // absent is the error of operation op number seq when members did not come to a collective that names them.
 func (g *Group) absent(op string, seq uint64, f *endpoint.Failure) error {
-	return fmt.Errorf("comm: %s #%d: %s%w", op, seq, found(f.Told, f.Finder), &MissingRanksError{
-		Missing: f.Missing, Size: g.Size(), Where: f.Text, After: f.After, Err: ErrTimeout, group: g,
-	})
+	e := &MissingRanksError{Missing: f.Missing, Size: g.Size(), Where: f.Text, After: f.After, Err: ErrTimeout, group: g}
+	for _, w := range f.Waits {
+		e.Waits = append(e.Waits, Wait(w))
+	}
+	return fmt.Errorf("comm: %s #%d: %s%w", op, seq, found(f.Told, f.Finder), e)
 }

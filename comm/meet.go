@@ -19,8 +19,9 @@ import (
 
 // A MissingRanksError says which ranks did not call [Init], or [MonitoredBarrier], in time.
 type MissingRanksError struct {
-	Missing []int // world ranks
-	Size    int   // ranks in the world, or in the group
+	Missing []int  // world ranks
+	Waits   []Wait // of those that wait in another call; For is who holds them up
+	Size    int    // ranks in the world, or in the group
 	Where   string
 	After   time.Duration // how long they were waited for
 	Err     error
@@ -29,16 +30,21 @@ type MissingRanksError struct {
 }
 
 func (e *MissingRanksError) Error() string {
-	names := make([]string, len(e.Missing))
-	for i, r := range e.Missing {
-		names[i] = fmt.Sprint(r)
+	var idle, held []string // those that are held up by others come last
+	for _, r := range e.Missing {
+		name := fmt.Sprint(r)
 		if g := e.group; g != nil {
 			who := g.w.info[r]
-			names[i] += fmt.Sprintf(" (group rank %d, pid %d on %s)", g.GroupRank(r), who.PID, who.Host)
+			name += fmt.Sprintf(" (group rank %d, pid %d on %s)", g.GroupRank(r), who.PID, who.Host)
+		}
+		if i := slices.IndexFunc(e.Waits, func(w Wait) bool { return w.Rank == r }); i >= 0 {
+			held = append(held, fmt.Sprintf("%s, which waits for rank %d in %s", name, e.Waits[i].For, e.Waits[i].In))
+		} else {
+			idle = append(idle, name)
 		}
 	}
 	return fmt.Sprintf("%d of %d ranks came to %s within %v: missing rank %s",
-		e.Size-len(e.Missing), e.Size, e.Where, e.After.Round(time.Millisecond), strings.Join(names, ", "))
+		e.Size-len(e.Missing), e.Size, e.Where, e.After.Round(time.Millisecond), strings.Join(slices.Concat(idle, held), ", "))
 }
 
 func (e *MissingRanksError) Unwrap() error { return e.Err }

@@ -127,6 +127,9 @@ func (g *Group) asMismatch(m *shm.Mismatch) *endpoint.Failure {
 
 // unreachable is the error of a collective for which memory that rank shares cannot be had.
 func (g *Group) unreachable(rank int, err error) error {
+	if f := g.lane.Gone(rank); f != nil {
+		return f
+	}
 	if g.w.died(rank) == endpoint.Dead {
 		return &endpoint.Failure{Kind: endpoint.PeerFailed, Rank: rank, Text: "died"}
 	}

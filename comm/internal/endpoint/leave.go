@@ -114,6 +114,13 @@ func (l *Lane) leave(rank int, last called) {
 	l.without(rank, f)
 }
 
+// Gone is why nothing more comes from rank in this lane, or nil.
+func (l *Lane) Gone(rank int) *Failure {
+	l.ep.mu.Lock()
+	defer l.ep.mu.Unlock()
+	return l.gone(rank)
+}
+
 // gone is why nothing more comes from rank in this lane, or nil. The mutex is held.
 func (l *Lane) gone(rank int) *Failure {
 	if f := l.left[rank]; f != nil {

@@ -231,8 +231,10 @@ func (e *Endpoint) answered(p *peer, h header, doc []byte) error {
 			e.answer(e.peers[rank], l, l.id, seq)
 		}
 	}
-	if l.roll != nil && l.roll.seq == h.seq && r.Seq >= h.seq {
-		l.roll.found(p.rank)
+	if l.roll != nil && l.roll.seq == h.seq {
+		if l.roll.answered(p.rank, r); r.Seq >= h.seq {
+			l.roll.found(p.rank)
+		}
 	}
 	return nil
 }

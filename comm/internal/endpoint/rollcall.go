@@ -14,7 +14,33 @@ const rollTag = 1
 type roll struct {
 	seq     uint64
 	missing []int
-	done    chan struct{} // closed when it is empty
+	waits   map[int]Wait  // of those that do not come because they wait elsewhere; For is who is at the end of that
+	done    chan struct{} // closed when nobody is missing
+}
+
+// answered takes in what rank, which has not come, says of itself.
+func (r *roll) answered(rank int, says *report) {
+	delete(r.waits, rank)
+	if len(says.Chain) > 0 && says.Blame != nil && says.Blame.Rank >= 0 && says.Blame.Rank != rank {
+		r.waits[rank] = Wait{Rank: rank, For: says.Blame.Rank, In: says.Chain[0].In}
+	}
+}
+
+// failure is that of a collective to which ranks have not come. At fault is one that does not wait itself, if there is one.
+func (r *roll) failure(what string, after time.Duration) *Failure {
+	slices.Sort(r.missing)
+	f := &Failure{
+		Kind: Absent, Rank: r.missing[0], Text: what, Missing: r.missing, Late: true, After: after, Err: ErrTimeout,
+	}
+	for _, rank := range slices.Backward(r.missing) {
+		if w, waits := r.waits[rank]; waits {
+			f.Waits = append(f.Waits, w)
+		} else {
+			f.Rank = rank
+		}
+	}
+	slices.Reverse(f.Waits)
+	return f
 }
 
 // found takes rank off the list.
@@ -34,7 +60,7 @@ func (l *Lane) RollCall(ctx context.Context, seq uint64, every time.Duration) {
 	if l.isRolled(seq) {
 		return
 	}
-	r := &roll{seq: seq, done: make(chan struct{})}
+	r := &roll{seq: seq, waits: map[int]Wait{}, done: make(chan struct{})}
 	for _, rank := range l.members {
 		if rank != e.rank {
 			r.missing = append(r.missing, rank)
@@ -60,12 +86,8 @@ func (l *Lane) RollCall(ctx context.Context, seq uint64, every time.Duration) {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	slices.Sort(r.missing)
 	if c := l.collectives.at(seq); errors.Is(ctx.Err(), context.DeadlineExceeded) && len(r.missing) > 0 && c != nil && l.waitsIn(seq) {
-		l.fail(&Failure{
-			Kind: Absent, Rank: r.missing[0], Text: e.name(c.Call, seq), Missing: r.missing,
-			Late: true, After: time.Since(c.Began), Err: ErrTimeout,
-		}, -1)
+		l.fail(r.failure(e.name(c.Call, seq), time.Since(c.Began)), -1)
 	}
 }
 

@@ -1,8 +1,10 @@
 package endpoint
 
 import (
+	"context"
 	"errors"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -65,6 +67,9 @@ func stuckWorld(t *testing.T, size, victim int, timeout time.Duration, waits fun
 }
 
 func TestTheRankThatStoppedIsNamed(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it has 800 ranks")
+	}
 	const size, victim = 200, 57
 	for name, waits := range map[string]func(r int) int{
 		"ring": func(r int) int { return (r + size - 1) % size },
@@ -108,6 +113,31 @@ func TestAVictimsVictimSaysWhomItWaitedFor(t *testing.T) {
 		wantFailure(t, err, PeerFailed, 1)
 		if err == nil || !strings.Contains(err.Error(), "; it waited for rank 2, which has not sent what call 0 #1 waits for: ") {
 			t.Errorf("got %v", err)
+		}
+	})
+}
+
+// Of ranks that do not come to a barrier, those that are held up by another are told apart from that.
+func TestARollCallTellsWhoIsHeldUp(t *testing.T) {
+	bubble(t, 4, func(t *testing.T, w *testWorld) { // rank 3 sleeps, rank 2 waits for it, and rank 1 for that
+		r2, r1 := w.recv(2, 3, 0, nil), w.recv(1, 2, 0, nil)
+		go func() { _ = r2.Wait(t.Context(), 0) }()
+		go func() { _ = r1.Wait(t.Context(), 0) }()
+		time.Sleep(10 * time.Second)
+		l := w.lanes[0]
+		if err := l.Begin(1, Call{Op: 1}); err != nil {
+			t.Fatal(err)
+		}
+		op := l.Recv(1, 0, 1, Call{Op: 1}, nil)
+		ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
+		defer cancel()
+		l.Go(func() { l.RollCall(ctx, 1, time.Second) })
+		err := op.Wait(t.Context(), minute)
+		wantFailure(t, err, Absent, 3)
+		var f *Failure
+		want := []Wait{{Rank: 1, For: 3, In: "call 0 #1"}, {Rank: 2, For: 3, In: "call 0 #1"}}
+		if errors.As(err, &f); f == nil || !slices.Equal(f.Missing, []int{1, 2, 3}) || !slices.Equal(f.Waits, want) {
+			t.Errorf("got %+v", f)
 		}
 	})
 }
