@@ -16,23 +16,21 @@ func TestAStoreOnAVanishedHost(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	w := hosttest.New(t, 2)
+	token := []byte("a secret that nobody guesses, of some length")
 	var server *StoreServer
 	var clients [2]*TCPStore
-	w.Host(0).Do(func() {
-		var err error
-		if server, err = ListenStore(w.Host(0).Addr+":0", []byte("secret"), nil); err != nil {
+	var err error
+	w.Host(0).Do(func() { server, err = ListenStore(w.Host(0).Addr+":0", token, nil) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	for i := range clients {
+		w.Host(1).Do(func() { clients[i], err = NewTCPStore(ctx, server.Addr(), token) })
+		if err != nil {
 			t.Fatal(err)
 		}
-	})
-	defer server.Close()
-	w.Host(1).Do(func() {
-		for i := range clients {
-			var err error
-			if clients[i], err = NewTCPStore(ctx, server.Addr(), []byte("secret")); err != nil {
-				t.Fatal(err)
-			}
-		}
-	})
+	}
 	errs := make(chan error, len(clients))
 	go func() {
 		_, err := clients[0].Get(ctx, "never set")

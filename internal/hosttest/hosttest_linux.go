@@ -90,7 +90,8 @@ func newHost(t testing.TB) *Host {
 	return h
 }
 
-// Do calls f on the host. Sockets that f opens are of that host for as long as they are open; goroutines that it starts are not.
+// Do calls f, which must not end the test, on the host. Sockets that f opens are of that host for as long as they are open;
+// goroutines that it starts are not.
 func (h *Host) Do(f func()) {
 	done := make(chan struct{})
 	h.calls <- func() {
@@ -102,9 +103,10 @@ func (h *Host) Do(f func()) {
 
 func (h *Host) run(t testing.TB, command string) {
 	t.Helper()
-	h.Do(func() {
-		if said, err := exec.Command("sh", "-c", command).CombinedOutput(); err != nil {
-			t.Fatalf("%s: %v: %s", command, err, strings.TrimSpace(string(said)))
-		}
-	})
+	var said []byte
+	var err error
+	h.Do(func() { said, err = exec.Command("sh", "-c", command).CombinedOutput() })
+	if err != nil {
+		t.Fatalf("%s: %v: %s", command, err, strings.TrimSpace(string(said)))
+	}
 }

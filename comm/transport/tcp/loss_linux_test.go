@@ -29,13 +29,12 @@ func (o onHost) Dial(ctx context.Context, rank int) (conn net.Conn, err error) {
 func between(t *testing.T, w *hosttest.Network) [2]transport.Transport {
 	lns, addrs := make([]net.Listener, 2), make([]string, 2)
 	for r := range lns {
-		w.Host(r).Do(func() {
-			ln, err := net.Listen("tcp", w.Host(r).Addr+":0")
-			if err != nil {
-				t.Fatal(err)
-			}
-			lns[r], addrs[r] = ln, ln.Addr().String()
-		})
+		var err error
+		w.Host(r).Do(func() { lns[r], err = net.Listen("tcp", w.Host(r).Addr+":0") })
+		if err != nil {
+			t.Fatal(err)
+		}
+		addrs[r] = lns[r].Addr().String()
 	}
 	var trs [2]transport.Transport
 	for r := range trs {
