@@ -125,7 +125,7 @@ func TestARollCallTellsWhoIsHeldUp(t *testing.T) {
 		go func() { _ = r1.Wait(t.Context(), 0) }()
 		time.Sleep(10 * time.Second)
 		l := w.lanes[0]
-		if err := l.Begin(1, Call{Op: 1}); err != nil {
+		if err := l.Begin(1, Call{Op: 1}, 0); err != nil {
 			t.Fatal(err)
 		}
 		op := l.Recv(1, 0, 1, Call{Op: 1}, nil)
