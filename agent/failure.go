@@ -49,7 +49,7 @@ func (e *WorkerError) noRestart() bool {
 func lastText(lines []string) string {
 	size, first := 0, len(lines)
 	for ; first > 0; first-- {
-		line := printable(lines[first-1])
+		line := Printable(lines[first-1])
 		if size += len(line) + 1; size > maxText {
 			break
 		}

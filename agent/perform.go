@@ -112,7 +112,7 @@ func (l *loop) tellAgain(round *rendezvous.Round, last past, delay time.Duration
 	if last.round == nil {
 		return
 	}
-	why := printable(last.failed.explain(round.Why, l.Config, last.round))
+	why := Printable(last.failed.explain(round.Why, l.Config, last.round))
 	level, text := hclog.Info, "starting the workers again: "+why
 	if isRestart(round, last.round) {
 		level, text = hclog.Warn, fmt.Sprintf("[%s] Worker group FAILED. %d/%d attempts left; will restart worker group: %s",

@@ -135,9 +135,9 @@ func memoryNote(x launcher.Exit, r Report) string {
 // colors are the escape sequences that change no more than the looks of a text.
 var colors = regexp.MustCompile("\x1b\\[[0-9;:]*m")
 
-// printable makes a line safe for a terminal: without colors, and with what else could move the cursor, or change
+// Printable makes a line safe for a terminal: without colors, and with what else could move the cursor, or change
 // the order of characters, in Go's escapes. Tabs stay.
-func printable(line string) string {
+func Printable(line string) string {
 	if strings.IndexFunc(line, unsafeRune) < 0 && utf8.ValidString(line) {
 		return line
 	}

@@ -46,7 +46,7 @@ func (e *WorkerError) Summary() string {
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 
 	line("%s", strings.Repeat("=", ruler))
-	line("%s FAILED", printable(e.Program))
+	line("%s FAILED", Printable(e.Program))
 	line("%s", strings.Repeat("-", ruler))
 	line("Root Cause (first observed failure):")
 	e.tell(line, 0, e.Root, rootLines)
@@ -67,7 +67,7 @@ func (e *WorkerError) Summary() string {
 		line("%s", rest)
 	}
 	if e.Flights != "" {
-		line("What each rank did last (the flight recorder): %s", printable(e.Flights))
+		line("What each rank did last (the flight recorder): %s", Printable(e.Flights))
 	}
 	if note := e.leftNote(); note != "" {
 		line("%s", note)
@@ -91,11 +91,11 @@ func (e *WorkerError) tell(line func(string, ...any), index int, x launcher.Exit
 		at += " (its error is of " + r.At.In(x.At.Location()).Format("15:04:05") + ")"
 	}
 	if left {
-		file = printable(r.File)
+		file = Printable(r.File)
 	}
 	line("[%d]:", index)
 	line("  time      : %s", at)
-	line("  host      : %s", printable(host))
+	line("  host      : %s", Printable(host))
 	line("  rank      : %d (local_rank: %d)", x.Rank, x.LocalRank)
 	line("  exitcode  : %s (pid: %d)", exitText(x), x.Pid)
 	line("  error_file: %s", file)
@@ -107,7 +107,7 @@ func (e *WorkerError) tell(line func(string, ...any), index int, x launcher.Exit
 		if i == 0 {
 			lead = "  traceback : "
 		}
-		line("%s", strings.TrimRight(lead+printable(text), " "))
+		line("%s", strings.TrimRight(lead+Printable(text), " "))
 	}
 }
 

@@ -27,7 +27,7 @@ func newLogger(stderr io.Writer) (hclog.Logger, error) {
 				didYouMean(name, []string{"debug", "info", "warning", "error"}))
 		}
 	}
-	return hclog.New(&hclog.LoggerOptions{Name: "gorun", Level: level, Output: stderr, TimeFormat: "15:04:05.000"}), nil
+	return hclog.New(&hclog.LoggerOptions{Name: "gorun", Level: level, Output: printableWriter{stderr}, TimeFormat: "15:04:05.000"}), nil
 }
 
 // wantsColor: on a terminal that has not been told otherwise (https://no-color.org).

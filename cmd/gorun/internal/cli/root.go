@@ -74,7 +74,7 @@ func explain(err error) string {
 	if failed, ok := errors.AsType[*agent.WorkerError](err); ok {
 		return failed.Summary()
 	}
-	return "gorun: " + strings.ReplaceAll(err.Error(), "\n", "; ") + "\n"
+	return "gorun: " + agent.Printable(strings.ReplaceAll(err.Error(), "\n", "; ")) + "\n"
 }
 
 // A startFunc runs a job, given the checked options, and the program with its arguments.
