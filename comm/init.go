@@ -36,6 +36,11 @@ func Init(ctx context.Context, opts ...Option) (*Group, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, cfg.timeout)
 	defer cancel()
+	waits := startWaiting(cfg.log, place.patience())
+	defer waits.end()
+	if place.master != "" {
+		waits.on(func(context.Context) string { return "the name servers to say what " + place.master + " means" })
+	}
 	if cfg.token == "" && place.isExposed(ctx) {
 		return nil, badArgument("Init", "%s can be reached from the network and there is no token: give every rank the same secret in GORUN_TOKEN (under gorun: --rdzv-token-file)", place.master)
 	}
@@ -47,7 +52,7 @@ func Init(ctx context.Context, opts ...Option) (*Group, error) {
 			return nil, &ArgumentError{Op: "Init", Err: err}
 		}
 	}
-	g, err := join(ctx, cfg, place)
+	g, err := join(ctx, cfg, place, waits)
 	if argument, ok := errors.AsType[*ArgumentError](err); ok {
 		return nil, argument
 	}
@@ -64,6 +69,7 @@ func Init(ctx context.Context, opts ...Option) (*Group, error) {
 type place struct {
 	rank, size int
 	here       int    // ranks of this node; 0: not known
+	local      int    // how many of them are before this one
 	round      int    // gorun's round; 0 outside gorun
 	meet       string // how to name the meeting place in errors
 	master     string // host:port of the store, unless path or a Store is given
@@ -110,7 +116,10 @@ func (c *config) place() (place, error) {
 		if err != nil {
 			return p, err
 		}
-		p.rank, p.size, p.here, p.round = w.Rank, w.WorldSize, w.LocalWorldSize, w.Round
+		p.rank, p.size, p.round = w.Rank, w.WorldSize, w.Round
+		if !c.ranked {
+			p.here, p.local = w.LocalWorldSize, w.LocalRank
+		}
 		p.master, p.hosted = net.JoinHostPort(w.MasterAddr, strconv.Itoa(w.MasterPort)), w.StoreAddr != ""
 		if p.hosted {
 			p.master = w.StoreAddr
@@ -143,12 +152,12 @@ func overridden(set map[string]string, lookup func(string) (string, bool)) func(
 }
 
 // join meets the other ranks and connects the world.
-func join(ctx context.Context, cfg config, p place) (*Group, error) {
+func join(ctx context.Context, cfg config, p place, waits *waiting) (*Group, error) {
 	if p.size == 1 {
 		return newWorld(cfg, 0, 0, []rankInfo{self("")}, mem.NewNetwork(1).Transport(0), nil)
 	}
 	token := []byte(cfg.token)
-	store, closeStore, err := openStore(ctx, cfg, p)
+	store, closeStore, err := openStore(ctx, cfg, p, waits)
 	if err != nil {
 		return nil, err
 	}
@@ -174,6 +183,7 @@ func join(ctx context.Context, cfg config, p place) (*Group, error) {
 	if err != nil {
 		return nil, errors.Join(err, ln.Close(), desk.Close())
 	}
+	waits.on(func(ctx context.Context) string { return p.missing(ctx, store, turn) })
 	world, err := meet(ctx, store, turn, p, me)
 	if err == nil && cfg.transport == "shm" {
 		err = world.checkShared(me)
@@ -229,7 +239,7 @@ func newWorld(cfg config, rank int, id uint64, info []rankInfo, tr transport.Tra
 }
 
 // openStore returns the store in which ranks meet, and how to let go of it. Rank 0 serves it where nobody else does.
-func openStore(ctx context.Context, cfg config, p place) (Store, func(), error) {
+func openStore(ctx context.Context, cfg config, p place, waits *waiting) (Store, func(), error) {
 	switch {
 	case cfg.store != nil:
 		return cfg.store, func() {}, nil
@@ -260,10 +270,14 @@ func openStore(ctx context.Context, cfg config, p place) (Store, func(), error) 
 		}
 		stop = func() { _ = server.Close() }
 	}
+	access.failed = func(err error) {
+		waits.on(func(context.Context) string { return p.unanswered(err) })
+	}
+	access.failed(nil)
 	s, err := dialTCPStore(ctx, p.master, access)
 	if err != nil {
 		stop()
-		if p.rank != 0 && !p.hosted {
+		if p.rank != 0 && !p.hosted && !errors.Is(err, syscall.EMFILE) && !errors.Is(err, syscall.ENFILE) {
 			err = fmt.Errorf("rank 0, which serves the store, has not come: %w", err)
 		}
 		return nil, nil, err

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"os"
 	"os/exec"
@@ -90,8 +91,19 @@ var workerPrograms = map[string]func(ctx context.Context, g *Group) error{
 	},
 }
 
+// onlyErrors leaves out for whom Init waits where the machine is slow.
+type onlyErrors struct{}
+
+func (onlyErrors) Write(line []byte) (int, error) {
+	if bytes.Contains(line, []byte("INFO comm: Init waits for ")) {
+		return len(line), nil
+	}
+	return os.Stderr.Write(line)
+}
+
 // runWorker is main of a worker process; it prints its error as users' programs do.
 func runWorker(program string) int {
+	log.SetOutput(onlyErrors{})
 	ctx := context.Background()
 	options := []Option{WithTimeout(30 * time.Second)}
 	if path := os.Getenv(initFile); path != "" {

@@ -23,6 +23,7 @@ const (
 type storeAccess struct {
 	token    []byte
 	identity *auth.Identity           // nil: nothing is encrypted
+	failed   func(err error)          // is told of each attempt to connect that is not the last; may be nil
 	near     func(conn net.Conn) bool // does conn stay on this machine? It is then not encrypted
 }
 

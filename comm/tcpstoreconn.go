@@ -176,6 +176,9 @@ func dialStore(ctx context.Context, addr string, access storeAccess) (net.Conn, 
 			return nil, fmt.Errorf("store at %s: something else listens there: %w", addr, err)
 		case last == nil || !isOver(ctx): // an attempt that was cut short tells less than those before it
 			last = err
+			if access.failed != nil {
+				access.failed(err)
+			}
 		}
 		select {
 		case <-time.After(pause/2 + rand.N(pause)):
@@ -217,13 +220,17 @@ type storeDialError struct {
 }
 
 func (e *storeDialError) Error() string {
-	why := e.last.Error()
-	if errno, ok := errors.AsType[syscall.Errno](e.last); ok {
-		why = errno.Error() // the rest repeats the address
-	} else if op, ok := errors.AsType[*net.OpError](e.last); ok {
-		why = op.Err.Error()
+	return fmt.Sprintf("store at %s does not answer: %s (after %v)", e.addr, withoutAddress(e.last), e.after.Round(time.Millisecond))
+}
+
+// withoutAddress is why a connection could not be made, where the address has been said.
+func withoutAddress(err error) string {
+	if errno, ok := errors.AsType[syscall.Errno](err); ok {
+		return errno.Error()
+	} else if op, ok := errors.AsType[*net.OpError](err); ok {
+		return op.Err.Error()
 	}
-	return fmt.Sprintf("store at %s does not answer: %s (after %v)", e.addr, why, e.after.Round(time.Millisecond))
+	return err.Error()
 }
 
 func (e *storeDialError) Unwrap() []error { return []error{e.last, e.ended} }

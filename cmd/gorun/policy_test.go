@@ -23,6 +23,7 @@ const module = "github.com/gorun/gorun"
 // own, with the reason.
 var imports = map[string][]string{
 	"env":                       {},
+	"env/addr":                  {},
 	"env/auth/...":              {"env/auth/..."},
 	"comm/...":                  {"env", "env/addr", "env/auth/...", "comm/...", xSys, cbor},
 	"rendezvous":                {},

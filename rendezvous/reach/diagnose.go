@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"syscall"
 	"time"
 
@@ -134,6 +135,8 @@ func (t Target) dial(ctx context.Context, e rendezvous.Endpoint) (net.Conn, *Pro
 	}
 	var dns *net.DNSError
 	switch {
+	case errors.As(err, &dns) && !canOpen():
+		return nil, &Problem{Kind: Exhausted, Err: errors.New("this node cannot look up the name: allow more open files (ulimit -n)")}
 	case errors.As(err, &dns) && dns.IsNotFound:
 		return nil, &Problem{Kind: NoSuchHost, Err: errors.New("no such host: correct the name, or give an IP address")}
 	case errors.As(err, &dns):
@@ -149,6 +152,15 @@ func (t Target) dial(ctx context.Context, e rendezvous.Endpoint) (net.Conn, *Pro
 		return nil, &Problem{Kind: Unreachable, Err: errors.New("no answer: that machine is down, or a firewall lets nothing through")}
 	}
 	return nil, &Problem{Kind: Unreachable, Err: fmt.Errorf("it cannot be reached from here (%w): correct the address, or see to the network", cause(err))}
+}
+
+// canOpen reports whether there are descriptors left. Without one, a name that cannot be looked up seems to mean nothing.
+func canOpen() bool {
+	f, err := os.Open(os.DevNull)
+	if err == nil {
+		_ = f.Close()
+	}
+	return !errors.Is(err, syscall.EMFILE) && !errors.Is(err, syscall.ENFILE)
 }
 
 func isTimeout(err error) bool {

@@ -1,0 +1,146 @@
+package comm
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	// firstWord is after how long Init says for whom it waits. The ranks of a node leave that to the first of them, as far as it
+	// has come; secondWord is for the others, if it has not.
+	firstWord  = time.Second
+	secondWord = 10 * time.Second
+	// longestSilence is for how long Init then says no more.
+	longestSilence = time.Minute
+)
+
+// A waiting tells a logger for whom Init waits.
+type waiting struct {
+	log  *slog.Logger
+	stop context.CancelFunc
+	over sync.WaitGroup
+
+	mu     sync.Mutex
+	reason func(ctx context.Context) string // in words; nil or empty: nothing to tell
+}
+
+// startWaiting begins one that first speaks after a time, and then ever more rarely until end.
+func startWaiting(log *slog.Logger, first time.Duration) *waiting {
+	ctx, stop := context.WithCancel(context.Background())
+	w := &waiting{log: log, stop: stop}
+	w.over.Go(func() {
+		start, pause := time.Now(), first
+		for {
+			select {
+			case <-time.After(pause):
+			case <-ctx.Done():
+				return
+			}
+			if reason := w.why(ctx); reason != "" && ctx.Err() == nil {
+				log.Info("comm: Init waits for "+reason, "since", time.Since(start).Round(time.Second))
+			}
+			pause = min(2*pause, longestSilence)
+		}
+	})
+	return w
+}
+
+func (w *waiting) why(ctx context.Context) string {
+	w.mu.Lock()
+	reason := w.reason
+	w.mu.Unlock()
+	if reason == nil {
+		return ""
+	}
+	return reason(ctx)
+}
+
+// on says for what is waited from now on.
+func (w *waiting) on(reason func(ctx context.Context) string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.reason = reason
+}
+
+// end ends what startWaiting has begun.
+func (w *waiting) end() {
+	w.stop()
+	w.over.Wait()
+}
+
+// patience is how long Init waits without a word.
+func (p place) patience() time.Duration {
+	if p.local > 0 {
+		return secondWord
+	}
+	return firstWord
+}
+
+// unanswered says that the store does not answer, and why the last attempt failed, if one has.
+func (p place) unanswered(err error) string {
+	reason := "the store at " + p.master
+	if !p.hosted {
+		reason = fmt.Sprintf("rank 0, which serves the store at %s", p.master)
+	}
+	if err != nil {
+		reason += ": " + withoutAddress(err)
+	}
+	return reason
+}
+
+// missing says which ranks have not come to a turn, if this rank is the one of its node to tell.
+func (p place) missing(ctx context.Context, round Store, turn int64) string {
+	isMissing := func(rank int) (bool, error) {
+		n, err := round.Add(ctx, fmt.Sprintf("joined/%d", rank), 0) // never waits
+		return n < turn, err
+	}
+	for rank := p.rank - p.local; rank < p.rank; rank++ {
+		if absent, err := isMissing(rank); err != nil || !absent {
+			return "" // that one tells
+		}
+	}
+	var missing []int
+	for rank := range p.size {
+		absent, err := isMissing(rank)
+		if err != nil {
+			return ""
+		}
+		if absent {
+			missing = append(missing, rank)
+		}
+	}
+	if len(missing) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s: %d of %d ranks have come to %s", inRanges(missing), p.size-len(missing), p.size, p.meet)
+}
+
+// inRanges is ranks, which are sorted, in words; of many ranges the first.
+func inRanges(ranks []int) string {
+	const most = 16
+	var parts []string
+	for i := 0; i < len(ranks); {
+		first := i
+		for i++; i < len(ranks) && ranks[i] == ranks[i-1]+1; {
+			i++
+		}
+		switch {
+		case len(parts) == most:
+			return fmt.Sprintf("ranks %s and %d more", strings.Join(parts, ", "), len(ranks)-first)
+		case i-first < 3:
+			for _, r := range ranks[first:i] {
+				parts = append(parts, fmt.Sprint(r))
+			}
+		default:
+			parts = append(parts, fmt.Sprintf("%d to %d", ranks[first], ranks[i-1]))
+		}
+	}
+	if len(ranks) == 1 {
+		return "rank " + parts[0]
+	}
+	return "ranks " + strings.Join(parts, ", ")
+}

@@ -1,0 +1,145 @@
+package comm
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A record keeps what is logged.
+type record struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (r *record) Write(b []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.text.Write(b)
+}
+
+func (r *record) String() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.text.String()
+}
+
+func (r *record) logger() Option { return WithLogger(slog.New(slog.NewTextHandler(r, nil))) }
+
+// Who waits in Init says after a second for whom: the first rank, for all who have come; the others leave it to that one.
+func TestInitSaysForWhomItWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := NewMemStore()
+		defer store.Close()
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Second)
+		defer cancel()
+		var said [5]record
+		var wg sync.WaitGroup
+		for _, rank := range []int{0, 2} {
+			wg.Go(func() {
+				_, err := Init(ctx, WithStore(store), WithRank(rank, 5), WithTransport("tcp"), WithToken(""), said[rank].logger())
+				if missing := new(MissingRanksError); !errors.As(err, &missing) {
+					t.Errorf("rank %d: %v", rank, err)
+				}
+			})
+		}
+		time.Sleep(firstWord - time.Millisecond)
+		synctest.Wait()
+		if got := said[0].String() + said[2].String(); got != "" {
+			t.Errorf("within a second they say %q", got)
+		}
+		time.Sleep(2 * time.Millisecond)
+		synctest.Wait()
+		for _, rank := range []int{0, 2} { // of different nodes, as far as they know
+			if got, want := said[rank].String(), `msg="comm: Init waits for ranks 1, 3, 4: 2 of 5 ranks have come to the store given" since=1s`; !strings.Contains(got, want) || strings.Count(got, "\n") != 1 {
+				t.Errorf("rank %d says %q, want %s", rank, got, want)
+			}
+		}
+		wg.Wait()
+		if n := strings.Count(said[0].String(), "\n"); n != 6 { // after 1, 3, 7, 15, 31 and 63 seconds
+			t.Errorf("in 100 seconds it says %d lines: %s", n, said[0].String())
+		}
+	})
+}
+
+// Of a node one rank tells: the first that has come.
+func TestOneRankOfANodeTells(t *testing.T) {
+	store := NewMemStore()
+	defer store.Close()
+	ctx := t.Context()
+	for _, rank := range []int{0, 3, 5} {
+		if _, err := store.Add(ctx, fmt.Sprintf("joined/%d", rank), 2); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		rank, local int
+		want        string
+	}{
+		{0, 0, "ranks 1, 2, 4, 6, 7: 3 of 8 ranks have come to here"},
+		{3, 1, "ranks 1, 2, 4, 6, 7: 3 of 8 ranks have come to here"}, // rank 2, the first of its node, has not come
+		{5, 3, ""}, // rank 3 tells
+	} {
+		p := place{rank: c.rank, size: 8, local: c.local, meet: "here"}
+		if got := p.missing(ctx, store, 2); got != c.want {
+			t.Errorf("rank %d says %q, want %q", c.rank, got, c.want)
+		}
+	}
+	all := place{rank: 0, size: 1, meet: "here"}
+	if got := all.missing(ctx, store, 2); got != "" {
+		t.Errorf("nobody is missing, and it says %q", got)
+	}
+}
+
+// A master that does not answer, and a name that means nothing, are told after a second.
+func TestInitSaysThatTheMasterIsNotThere(t *testing.T) {
+	host, port, err := net.SplitHostPort(freePort(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for url, want := range map[string]string{
+		"tcp://" + net.JoinHostPort(host, port): "comm: Init waits for rank 0, which serves the store at " + net.JoinHostPort(host, port) + ": connection refused",
+		"tcp://no-such-host.invalid:1":          "comm: Init waits for rank 0, which serves the store at no-such-host.invalid:1: ",
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		var said record
+		done := make(chan error)
+		go func() {
+			_, err := Init(ctx, WithInitMethod(url), WithRank(1, 2), WithToken("a secret of 16 bytes and more"), said.logger())
+			done <- err
+		}()
+		for deadline := time.Now().Add(time.Minute); !strings.Contains(said.String(), want) && time.Now().Before(deadline); {
+			time.Sleep(time.Millisecond)
+		}
+		cancel()
+		if err := <-done; err == nil || !strings.Contains(said.String(), want) {
+			t.Errorf("%s: it ends with %v and says %q, want %s", url, err, said.String(), want)
+		}
+	}
+}
+
+func TestInRanges(t *testing.T) {
+	many := []int{}
+	for r := range 40 {
+		many = append(many, 2*r)
+	}
+	for want, ranks := range map[string][]int{
+		"rank 3":             {3},
+		"ranks 3, 4":         {3, 4},
+		"ranks 0, 3 to 5, 7": {0, 3, 4, 5, 7},
+		"ranks 1 to 199":     upTo(200)[1:],
+		"ranks 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30 and 24 more": many,
+	} {
+		if got := inRanges(ranks); got != want {
+			t.Errorf("%v: %s", ranks, got)
+		}
+	}
+}
