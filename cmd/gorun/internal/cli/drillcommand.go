@@ -38,7 +38,7 @@ func drillCommand() *cobra.Command {
 			}
 			if list {
 				for _, s := range scenarios {
-					_, _ = fmt.Fprintf(cmd.OutOrStdout(), "%-17s %s\n", s.Name, s.About)
+					_, _ = fmt.Fprintf(cmd.OutOrStdout(), "%-18s %s\n", s.Name, s.About)
 				}
 				return nil
 			}

@@ -33,6 +33,7 @@ type Scenario struct {
 // Scenarios are all there are.
 var Scenarios = []*Scenario{
 	&workerKill, &consoleBlocked, &agentKill, &leaderKill, &agentStop, &etcdKill, &memberKill, &hostVanished, &partition, &scaleUp, &scaleDown,
+	&newcomerClash, &newcomerFlapping, &etcdEmpty, &etcdNoLeader,
 }
 
 // A job is what is started first. The zero value is one that is to lose no node, whose first node hosts the rendezvous.
@@ -47,6 +48,7 @@ type job struct {
 	ttl      time.Duration // after which a silent node is gone; 0: gorun's
 	lastCall time.Duration // for which a round that is not full waits for more nodes; 0: long
 	restarts int           // that the fault costs
+	ranks    bool          // nodes ask for theirs
 }
 
 // members are how many there are of etcd.

@@ -41,6 +41,15 @@ func running(group map[int]*process) (list []*process) {
 
 // startAgent starts the agent of a node.
 func (s *stage) startAgent(node int) error {
+	p, err := s.startNode(fmt.Sprint("node", node), node, s.options.Gorun)
+	if err == nil {
+		s.agents[node] = p
+	}
+	return err
+}
+
+// startNode starts an agent with that name, on a host of the network if there is one, whose workers are processes of program.
+func (s *stage) startNode(name string, node int, program string) (*process, error) {
 	j, n := s.job, s.options.Nodes
 	conf := fmt.Sprintf("is_host=%t,last_call_timeout=%v", j.etcd == 0 && node < max(1, j.hosts), cmp.Or(j.lastCall, longCall).Seconds())
 	if j.ttl > 0 {
@@ -58,12 +67,10 @@ func (s *stage) startAgent(node int) error {
 	if unread {
 		way = writes
 	}
-	args = append(args, s.options.Gorun, WorkerCommand, s.socket(), strconv.Itoa(node), way)
-	p, err := s.start(fmt.Sprint("node", node), node, unread, args)
-	if err == nil {
-		s.agents[node] = p
+	if j.ranks {
+		args = append(args, fmt.Sprint("--node-rank=", node))
 	}
-	return err
+	return s.start(name, node, unread, append(args, program, WorkerCommand, s.socket(), strconv.Itoa(node), way))
 }
 
 // startEtcd starts a member of etcd, or starts it again.

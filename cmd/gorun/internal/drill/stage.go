@@ -25,6 +25,7 @@ type stage struct {
 	network   *hosts.Network // nil: all are on the network that this process is on
 	agents    map[int]*process
 	etcds     map[int]*process
+	newcomer  *process // an agent that is none of the job's; nil: there is none
 
 	world     *world
 	fault     string    // empty: not yet

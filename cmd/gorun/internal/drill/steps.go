@@ -1,6 +1,7 @@
 package drill
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -152,6 +153,23 @@ func signalAgent(sig syscall.Signal, node int) step {
 // pause lets time pass.
 func pause(d time.Duration) step {
 	return step{fmt.Sprintf("%v pass", d), func(ctx context.Context, s *stage) error { return s.pass(ctx, d) }}
+}
+
+// undisturbedUntil waits for something, while all compute and nothing happens to them.
+func undisturbedUntil(what string, is func(*stage) (bool, error)) step {
+	return step{what, func(ctx context.Context, s *stage) error {
+		newest := s.world.newest()
+		var failed error
+		err := s.await(ctx, func(w *world) bool {
+			if w.newest() != newest || slices.ContainsFunc(w.in(newest), func(k *worker) bool { return !k.busy() }) {
+				w.blame(fmt.Errorf("something has happened: %s", w.state()))
+			}
+			so, err := is(s)
+			failed = err
+			return so || err != nil
+		})
+		return cmp.Or(err, failed)
+	}}
 }
 
 // undisturbed lets time pass in which nothing happens but that all compute, and that they still do when it is over.
