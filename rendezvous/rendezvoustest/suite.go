@@ -13,6 +13,7 @@ import (
 	"net"
 	"reflect"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -40,6 +41,7 @@ func Run(t *testing.T, fresh func(t *testing.T, maxRestarts int) rendezvous.Rend
 		{"CloseEndsTheJob", 0, testClose},
 		{"CloseWithoutRound", 0, testCloseWithoutRound},
 		{"CancelledJoin", 0, testCancelledJoin},
+		{"NodeThatCannotBe", 0, testBadNode},
 		{"ConcurrentUse", 0, testConcurrentUse},
 		{"FailuresUseTheBudgetUp", 2, testBudget},
 		{"FinalFailure", 2, testFinalFailure},
@@ -172,6 +174,26 @@ func testCancelledJoin(t *testing.T, r rendezvous.Rendezvous) {
 		t.Errorf("Join = %v, %v, want context.Canceled", round, err)
 	}
 	join(t, r) // the job goes on
+}
+
+// testBadNode: a node that no job has room for is refused at once, as a mistake. The job goes on.
+func testBadNode(t *testing.T, r rendezvous.Rendezvous) {
+	for what, change := range map[string]func(*rendezvous.Node){
+		"no workers":       func(n *rendezvous.Node) { n.Nproc = 0 },
+		"too many workers": func(n *rendezvous.Node) { n.Nproc = rendezvous.WorldLimit + 1 },
+		"an ID of 2 lines": func(n *rendezvous.Node) { n.ID = "a\nb" },
+		"a long role":      func(n *rendezvous.Node) { n.Role = strings.Repeat("x", 1<<20) },
+		"no text":          func(n *rendezvous.Node) { n.Host = "\xff" },
+		"escape sequences": func(n *rendezvous.Node) { n.Addr = "\x1b[2J" },
+	} {
+		bad := Self
+		change(&bad)
+		round, err := r.Join(t.Context(), bad)
+		if _, misuse := errors.AsType[*rendezvous.MisuseError](err); !misuse || round != nil {
+			t.Errorf("%s: Join = %v, %v, want a *MisuseError", what, round, err)
+		}
+	}
+	join(t, r)
 }
 
 // testConcurrentUse finds what the race detector can find.
