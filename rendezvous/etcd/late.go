@@ -13,7 +13,9 @@ import (
 
 // tooLate is for a node that finds that the job has ended. Either it belongs to that run and is late, or somebody uses the
 // name for another one, which must not be taken to have run. What tells them apart is whether the node was started before the
-// job had ended: etcd knows how long ago the one was, and the node the other, so that no clocks are compared.
+// job had ended. Two witnesses must say so, for to run nothing by mistake is worse than to be refused by mistake. Etcd knows how
+// long ago the job ended, but an etcd that was started again takes it to be just now; and the leader has told by its clock, which
+// may differ from this node's.
 func (l *loop) tooLate(v *view) {
 	if l.refused || l.self.Try == 0 {
 		return
@@ -31,7 +33,7 @@ func (l *loop) tooLate(v *view) {
 		case err != nil:
 			l.dirty = true
 			l.onFailure(err)
-		case time.Since(l.config.Started) > ended:
+		case time.Since(l.config.Started) > ended && l.config.Started.Before(v.state.At):
 			l.endAsOthers(v)
 		default:
 			l.refuse(&EndedError{RunID: l.config.RunID, Outcome: v.state.Outcome, At: v.state.At})

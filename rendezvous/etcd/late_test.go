@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
+
 	"github.com/gorun/gorun/rendezvous"
 )
 
@@ -36,6 +38,26 @@ func TestNameOfAnEndedJob(t *testing.T) {
 			_, misuse := errors.AsType[*rendezvous.MisuseError](err)
 			if !ok || !misuse || !strings.Contains(err.Error(), end.want) || time.Since(ended.At) > time.Hour {
 				t.Errorf("a new Join = %v, want a MisuseError with %s", err, end.want)
+			}
+			// As if etcd had been started again half an hour later: it takes the end to be just now.
+			state := keysOf(DefaultPrefix, j.config.RunID).state()
+			kept, err := client.Grant(t.Context(), int64(memory.Seconds()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			old, err := encode(state, stateDoc{Job: "j", Outcome: want, At: time.Now().Add(-30 * time.Minute)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			before, err := client.Put(t.Context(), state, old, clientv3.WithLease(kept.ID), clientv3.WithPrevKV())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := j.agent("new", func(c *Config) { c.Started = time.Now().Add(-10 * time.Minute) }).join(); !errors.As(err, &ended) {
+				t.Errorf("a new Join, after etcd was started again = %v, want an EndedError", err)
+			}
+			if _, err := client.Put(t.Context(), state, string(before.PrevKv.Value), clientv3.WithLease(kept.ID)); err != nil {
+				t.Fatal(err)
 			}
 			for what, change := range map[string]func(*Config){
 				"of a late node":            func(c *Config) { c.Started = time.Now().Add(-time.Minute) },

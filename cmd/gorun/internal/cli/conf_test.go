@@ -34,3 +34,19 @@ func TestConf(t *testing.T) {
 		}
 	}
 }
+
+// TestSettingsOfAJob: what the nodes of a job must have the same is told to the rendezvous, which refuses others.
+func TestSettingsOfAJob(t *testing.T) {
+	args := []string{"--nnodes=2", "--rdzv-backend=embedded", "--rdzv-endpoint=localhost", "x"}
+	settings := func(more ...string) map[string]string {
+		o, _, err := parse(t, append(more, args...)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return o.elasticConfig("", nil, nil).Settings
+	}
+	plain, secured := settings(), settings("--worker-tls")
+	if plain["gorun"] != version || plain["worker_tls"] != "false" || secured["worker_tls"] != "true" {
+		t.Errorf("the settings are %v, and with --worker-tls %v", plain, secured)
+	}
+}

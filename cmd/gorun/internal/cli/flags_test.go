@@ -359,7 +359,7 @@ func TestUsageErrors(t *testing.T) {
 		{"--nnodes=2 --rdzv-backend=etcd --rdzv-endpoint=h --rdzv-id=a --rdzv-conf=protocol=http,ca_cert=c x", "--rdzv-conf=protocol=http,ca_cert=c: certificates are for protocol=https"},
 		{"--scale-up=imediate x", "--scale-up=imediate: want immediate, on-restart or never (did you mean immediate?)"},
 		{"--rdzv-conf=timout=3 x", "--rdzv-conf=timout=3: no such key timout (did you mean timeout?): want rank, timeout, read_timeout, join_timeout, last_call_timeout, " +
-			"close_timeout, heartbeat_timeout, keep_alive_interval, keep_alive_max_attempt, store_type, is_host, use_libuv, protocol, ssl_cert, ssl_cert_key, ca_cert, etcd_prefix, ttl, username or password_file"},
+			"close_timeout, heartbeat_timeout, keep_alive_interval, keep_alive_max_attempt, store_type, is_host, use_libuv, protocol, ssl_cert, ssl_cert_key, ca_cert, etcd_prefix, ttl, after_end, username or password_file"},
 		{"--rdzv-conf=timeout=soon x", "--rdzv-conf=timeout=soon: timeout: want a number of seconds, 0 or more"},
 		{"--rdzv-conf=rank x", "--rdzv-conf=rank: rank has no value: want pairs key=value with commas between"},
 		{"--rdzv-token-file=/nonexistent x", "--rdzv-token-file=/nonexistent: cannot read the token: open /nonexistent: no such file or directory"},
