@@ -15,7 +15,7 @@ import (
 // to different bytes reach the memory in any order, but a release after all that comes before it. A load may have been
 // satisfied early: it returns what was there at some time since the last acquire, though nothing older than what the thread has
 // seen or written there. An acquire may be early as well, as others that come before it may be late, but not before a release
-// (RCsc). Left out is that a store may be seen before a load that precedes it has been satisfied. Only a store in no order can be,
+// (RCsc). An update is in order with all else of its thread, as it is where processors have instructions for it (LSE). Left out is that a store may be seen before a load that precedes it has been satisfied. Only a store in no order can be,
 // of which others learn by a release, and that waits for the load.
 
 // A Model is a kind of processor.
@@ -43,7 +43,6 @@ const (
 	StoreRelease        // after all accesses before it
 	StoreFull           // atomic.Store
 	Update              // atomic.Add, atomic.Swap
-	UpdateAny           // the same in no order: for what Weaken returns
 	StoreFence          // stores before it reach the memory before those after it
 	FenceThread         // loads before it are in order with those after it, and stores as well
 	FenceAll            // membarrier: of all threads
@@ -206,22 +205,15 @@ func (m *Machine) Update(at int, change func(uint32) uint32) uint32 {
 		return m.word32(at)
 	}
 	t := m.running
-	a := m.weakened(Update, at)
-	if a == Update {
-		m.drain(t)
-	} else {
-		m.drainOver(t, at, 4)
+	if m.weakened(Update, at) == Nothing {
+		return m.word32(at)
 	}
+	m.drain(t)
 	was := m.word32(at)
-	if a == Nothing {
-		return was
-	}
 	s := store{at: at, n: 4}
 	binary.NativeEndian.PutUint32(s.data[:], change(was))
 	m.write(t, &s)
-	if a == Update {
-		m.catchUp(t)
-	}
+	m.catchUp(t)
 	if m.Trace != nil {
 		m.trace("update [%#x] = %d, was %d", at, m.word32(at), was)
 	}
@@ -289,23 +281,6 @@ func (m *Machine) drainBefore(t *Thread, n int) {
 		}
 	}
 	t.buffer = left
-}
-
-// drainOver lets what waits for those bytes reach the memory, and all before that.
-func (m *Machine) drainOver(t *Thread, at, n int) {
-	for i := len(t.buffer) - 1; i >= 0; i-- {
-		if overlap(t.buffer[i].at, t.buffer[i].n, at, n) {
-			m.drainUpTo(t, i+1)
-			return
-		}
-	}
-}
-
-func (m *Machine) drainUpTo(t *Thread, n int) {
-	for i := range n {
-		m.write(t, &t.buffer[i])
-	}
-	t.buffer = append(t.buffer[:0], t.buffer[n:]...)
 }
 
 // drainOne lets one store reach the memory that may be the next: the oldest, or another one.
