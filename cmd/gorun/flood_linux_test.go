@@ -66,7 +66,8 @@ func holdUnder(t *testing.T, name string, files int) {
 	begun = time.Now()
 	last := j.nodes[2]
 	last.signal(syscall.SIGKILL)
-	last.end(-1)
+	for last.next() { // until its workers have ended, too
+	}
 	j.nodes = j.nodes[:2]
 	j.up(4, "2")
 	t.Logf("gets over an agent's death after %v", time.Since(begun).Round(time.Millisecond))
