@@ -41,5 +41,5 @@ func (l *loop) suspend() {
 			passed.Round(time.Millisecond), l.Lease))
 		return
 	}
-	l.Logger.Info("continued", "after", passed)
+	l.Logger.Debug("continued", "after", passed)
 }
