@@ -19,6 +19,7 @@ import (
 	"errors"
 	"net"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -51,7 +52,7 @@ type Config struct {
 type Listener struct {
 	net.Listener
 	config  Config
-	ceiling int // descriptors from this number on are kept back
+	ceiling atomic.Int64 // descriptors from this number on are kept back
 	ready   chan *Conn
 	done    chan struct{} // closed by Close
 	running sync.WaitGroup
@@ -77,10 +78,11 @@ func Listen(l net.Listener, config Config) *Listener {
 		config.Log = func(string, ...any) {}
 	}
 	a := &Listener{
-		Listener: l, config: config, ceiling: ceiling, tally: tally{log: config.Log},
+		Listener: l, config: config, tally: tally{log: config.Log},
 		ready: make(chan *Conn), done: make(chan struct{}), fewer: make(chan struct{}, 1),
 		silent: newQueue(limit), spoken: newQueue(limit),
 	}
+	a.ceiling.Store(int64(ceiling))
 	a.running.Go(a.run)
 	return a
 }
@@ -190,7 +192,7 @@ func (l *Listener) enter(conn net.Conn) {
 			return
 		}
 	}
-	if number(conn) >= l.ceiling && !l.dropSilent() {
+	if number(conn) >= int(l.ceiling.Load()) && !l.dropSilent() {
 		l.tally.add(conn.RemoteAddr(), errNoFiles)
 		abort(conn)
 		return

@@ -362,9 +362,7 @@ func TestDescriptorsAreKeptBack(t *testing.T) {
 	for s.has(0) {
 		time.Sleep(time.Millisecond)
 	}
-	s.mu.Lock()
-	s.ceiling = 1 // now all are too many
-	s.mu.Unlock()
+	s.ceiling.Store(1) // now all are too many
 	c := dial(t, s)
 	if !isDropped(silent) {
 		t.Error("nobody is dropped for one who takes one of the last descriptors")
