@@ -32,6 +32,7 @@ type collective struct {
 	behind   *collective   // the next in the order
 	done     chan struct{} // closed when it has ended; nil if nobody else can wait for it
 	err      error         // at first: what is wrong with the call
+	panicked any           // the value of a panic in perform, in another goroutine than the call's
 }
 
 // nobody stands for a group that is nil, on which every call is wrong.

@@ -49,7 +49,7 @@ func found(told bool, finder int) string {
 func (e *PeerError) Unwrap() error { return e.Err }
 
 // An AbortError says that a member gave the group up: it called Abort, cancelled an operation under way, or found this very rank
-// at fault, which need not agree.
+// at fault, which need not agree; or an operation of NewOp or a codec of its program panicked in a collective, or ended its goroutine.
 type AbortError struct {
 	Rank int // world rank that gave up
 	Op   string

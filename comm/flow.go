@@ -48,6 +48,14 @@ func (c *collective) execute(t *task) error {
 	if err != nil {
 		c.g.lane.Fail(c.g.asFailure(err)) // so that everything under way ends
 	}
+	if ended := f.end(); err == nil {
+		err = ended
+	}
+	return err
+}
+
+// end waits until nothing is under way, and returns the first error.
+func (f *flow) end() (err error) {
 	for !f.sent.isEmpty() || !f.awaited.isEmpty() {
 		q := &f.awaited
 		if q.isEmpty() {
@@ -63,7 +71,6 @@ func (c *collective) execute(t *task) error {
 
 func (f *flow) begin(c *collective, t *task) {
 	f.c, f.t = c, *t
-	f.sent.n, f.awaited.n = 0, 0 // an operation of the caller's own may have panicked
 	f.whole = t.src.is(&t.dst)
 	f.most, f.piece = mostPieces, max(c.g.w.piece/c.elem, 1)
 	if t.kernel != nil {

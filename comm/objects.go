@@ -26,7 +26,7 @@ func BroadcastObjects(ctx context.Context, g *Group, objs []any, src int) error 
 		o.refuse(err)
 	}
 	if g.rank == src {
-		o.give(g.encodeList(objs))
+		g.guarded(callBroadcastObjects, func() { o.give(g.encodeList(objs)) })
 	}
 	size := []int64{o.size()}
 	o.begin = func(*collective) task {
@@ -49,7 +49,7 @@ func BroadcastObjects(ctx context.Context, g *Group, objs []any, src int) error 
 		err = fmt.Errorf("is a list of %d: want %d", list.count, len(objs))
 	}
 	if err == nil {
-		_, err = g.decodeList(list, objs)
+		g.guarded(callBroadcastObjects, func() { _, err = g.decodeList(list, objs) })
 	}
 	return o.about(src, err)
 }
@@ -58,7 +58,7 @@ func BroadcastObjects(ctx context.Context, g *Group, objs []any, src int) error 
 func AllGatherObject[T any](ctx context.Context, g *Group, in T) ([]T, error) {
 	o := newObjects(g, callAllGatherObject)
 	g = o.g
-	o.give(g.encode(in))
+	g.guarded(callAllGatherObject, func() { o.give(g.encode(in)) })
 	return collect[T](ctx, o, true, func(all vector) task {
 		return task{plan: g.choose.AllGatherApart(nil, g.rank, all.blocks, 1), src: all, dst: all}
 	})
@@ -70,7 +70,7 @@ func GatherObject[T any](ctx context.Context, g *Group, in T, dst int) ([]T, err
 	o := newObjects(g, callGatherObject)
 	g = o.g
 	o.root(dst)
-	o.give(g.encode(in))
+	g.guarded(callGatherObject, func() { o.give(g.encode(in)) })
 	return collect[T](ctx, o, g.rank == dst, func(all vector) task {
 		return task{
 			plan: plan.LinearGather(nil, g.rank, dst, len(o.payload), all.blocks),
@@ -108,7 +108,9 @@ func collect[T any](ctx context.Context, o *objects, wanted bool, move func(all 
 	}
 	all := make([]T, len(parts))
 	for r, b := range parts {
-		if err := o.g.decode(b, &all[r]); err != nil {
+		var err error
+		o.g.guarded(callKind(o.call.Op), func() { err = o.g.decode(b, &all[r]) })
+		if err != nil {
 			return nil, o.about(r, err)
 		}
 	}
@@ -127,7 +129,7 @@ func ScatterObject[T any](ctx context.Context, g *Group, in []T, src int) (T, er
 		if len(in) != g.Size() {
 			o.refusef("len(in) is %d: want Size = %d", len(in), g.Size())
 		}
-		parts, sizes = encodeAll(o, in)
+		g.guarded(callScatterObject, func() { parts, sizes = encodeAll(o, in) })
 	}
 	size := []int64{0}
 	o.begin = func(*collective) task {
@@ -150,7 +152,7 @@ func ScatterObject[T any](ctx context.Context, g *Group, in []T, src int) (T, er
 	var out T
 	err := o.run(ctx)
 	if err == nil {
-		err = o.about(src, g.decode(o.payload, &out))
+		g.guarded(callScatterObject, func() { err = o.about(src, g.decode(o.payload, &out)) })
 	}
 	return out, err
 }

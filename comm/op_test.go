@@ -77,22 +77,6 @@ func TestOperationsThatDoNotCommuteAreAppliedInOrderOfRank(t *testing.T) {
 	})
 }
 
-func TestAPanicInAnOwnOperationDoesNotHoldUpTheGroup(t *testing.T) {
-	w := newTestWorld(t, transports["mem"](t, 2))
-	defer w.close()
-	bad := NewOp("bad", true, func(_, _ []int) { panic("bad") })
-	w.run(func(ctx context.Context, g *Group) error {
-		caught := func() (caught any) {
-			defer func() { caught = recover() }()
-			return AllReduce(ctx, g, []int{1}, bad)
-		}()
-		if caught != "bad" {
-			return fmt.Errorf("caught %v", caught)
-		}
-		return errors.Join(Barrier(ctx, g), IBarrier(g).Wait(ctx))
-	})
-}
-
 // Case 76 of MPICH's suite: pieces of any length, of vectors of any length.
 func TestAnOperationOfTheCallersOwn(t *testing.T) {
 	type money float64

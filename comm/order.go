@@ -116,9 +116,16 @@ func (t *turns) retire(f func()) {
 
 // serve carries out what waits.
 func (g *Group) serve() {
+	done := false
+	defer func() {
+		if !done && g.turns.more() { // the caller's code has ended this goroutine
+			g.lane.Go(g.serve)
+		}
+	}()
 	for c := g.turns.next(); c != nil; c = g.turns.next() {
-		c.perform()
+		c.perform(false)
 	}
+	done = true
 }
 
 // run carries c out, or waits until it has been.
@@ -131,15 +138,19 @@ func (c *collective) run(ctx context.Context) error {
 	}
 	c.ctx = ctx
 	if !c.g.turns.enter(c) {
-		return c.wait(ctx)
+		err := c.wait(ctx)
+		if c.panicked != nil {
+			panic(c.panicked)
+		}
+		return err
 	}
-	defer func() { // also when the caller's own operation panics
+	defer func() { // also when the caller's code panics
 		if c.g.turns.more() {
 			c.g.lane.Go(c.g.serve)
 		}
 	}()
 	c.g.turns.next()
-	c.perform()
+	c.perform(true)
 	return c.settled()
 }
 

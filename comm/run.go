@@ -65,8 +65,14 @@ func (v *vector) emptied() vector {
 	return vector{parts: v.parts[:0], blocks: v.blocks[:0]}
 }
 
-// perform carries c out. An error leaves the group failed.
-func (c *collective) perform() {
+// perform carries c out. An error leaves the group failed. mine says that this is the goroutine of the call.
+func (c *collective) perform(mine bool) {
+	returned := false
+	defer func() {
+		if !returned {
+			c.end(recover(), mine)
+		}
+	}()
 	g := c.g
 	words := g.history.Add(c.call.Words())
 	c.before = words.Before()
@@ -93,6 +99,7 @@ func (c *collective) perform() {
 		c.err = c.fail(err)
 	}
 	c.forget()
+	returned = true
 	if c.done != nil {
 		close(c.done)
 	}

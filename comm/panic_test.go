@@ -1,0 +1,209 @@
+package comm
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+var errOwn = errors.New("no such unit")
+
+// endings are how the caller's code may end without returning.
+var endings = map[string]func(){
+	"panic":  func() { panic("worn out") },
+	"error":  func() { panic(errOwn) },
+	"fault":  func() { var none []int; none[len(none)] = 1 },
+	"goexit": runtime.Goexit,
+}
+
+// A fuse lets the caller's code on one rank go so many times, and ends it then.
+type fuse struct {
+	left atomic.Int64
+	end  func()
+}
+
+func (f *fuse) burn() {
+	if f != nil && f.left.Add(-1) == 0 {
+		f.end()
+	}
+}
+
+// sumOf is an operation that burns f.
+func sumOf(f *fuse) Op {
+	return NewOp("sum", true, func(acc, in []int) {
+		for i := range acc {
+			acc[i] += in[i]
+		}
+		f.burn()
+	})
+}
+
+// A codecOf burns f.
+type codecOf struct{ *fuse }
+
+func (c codecOf) Marshal(v any) ([]byte, error) {
+	c.burn()
+	return json.Marshal(v)
+}
+
+func (c codecOf) Unmarshal(data []byte, v any) error {
+	c.burn()
+	return json.Unmarshal(data, v)
+}
+
+// brokenCalls run the caller's code, n elements at a time; they say whether what they have got is right.
+var brokenCalls = map[string]func(ctx context.Context, g *Group, op Op, n int) (right bool, err error){
+	"AllReduce": func(ctx context.Context, g *Group, op Op, n int) (bool, error) {
+		buf := ones(n)
+		err := AllReduce(ctx, g, buf, op)
+		return all(buf, g.Size()), err
+	},
+	"IAllReduce": func(ctx context.Context, g *Group, op Op, n int) (bool, error) {
+		buf := ones(n)
+		err := IAllReduce(g, buf, op).Wait(ctx)
+		return all(buf, g.Size()), err
+	},
+	"AllReduce behind another": func(ctx context.Context, g *Group, op Op, n int) (bool, error) {
+		IBarrier(g)
+		buf := ones(n)
+		err := AllReduce(ctx, g, buf, op)
+		return all(buf, g.Size()), err
+	},
+	"AllReduceCoalesced": func(ctx context.Context, g *Group, op Op, n int) (bool, error) {
+		one, other := ones(n), ones(3)
+		err := AllReduceCoalesced(ctx, g, [][]int{one, other}, op)
+		return all(one, g.Size()) && all(other, g.Size()), err
+	},
+	"Reduce": func(ctx context.Context, g *Group, op Op, n int) (bool, error) {
+		buf := ones(n)
+		err := Reduce(ctx, g, buf, op, brokenRank)
+		return g.Rank() != brokenRank || all(buf, g.Size()), err
+	},
+	"ReduceScatter": func(ctx context.Context, g *Group, op Op, n int) (bool, error) {
+		buf := make([]int, n)
+		err := ReduceScatter(ctx, g, buf, ones(n*g.Size()), op)
+		return all(buf, g.Size()), err
+	},
+	"Scan": func(ctx context.Context, g *Group, op Op, n int) (bool, error) {
+		buf := ones(n)
+		err := Scan(ctx, g, buf, op)
+		return all(buf, g.Rank()+1), err
+	},
+	"BroadcastObjects": func(ctx context.Context, g *Group, _ Op, n int) (bool, error) {
+		v := n * g.Rank()
+		err := BroadcastObjects(ctx, g, []any{&v}, g.Size()-1)
+		return v == n*(g.Size()-1), err
+	},
+	"AllGatherObject": func(ctx context.Context, g *Group, _ Op, n int) (bool, error) {
+		v, err := AllGatherObject(ctx, g, n)
+		return len(v) == g.Size() && all(v, n), err
+	},
+	"GatherObject": func(ctx context.Context, g *Group, _ Op, n int) (bool, error) {
+		v, err := GatherObject(ctx, g, n, brokenRank)
+		return g.Rank() != brokenRank || len(v) == g.Size() && all(v, n), err
+	},
+	"ScatterObject": func(ctx context.Context, g *Group, _ Op, n int) (bool, error) {
+		v, err := ScatterObject(ctx, g, ones(g.Size()), brokenRank)
+		return v == 1, err
+	},
+}
+
+const brokenRank = 1
+
+func ones(n int) []int {
+	buf := make([]int, n)
+	for i := range buf {
+		buf[i] = 1
+	}
+	return buf
+}
+
+func all(buf []int, want int) bool {
+	for _, v := range buf {
+		if v != want {
+			return false
+		}
+	}
+	return true
+}
+
+// When an operation or a codec of the caller's ends a collective on one rank, in whatever way, the program may go on there. No
+// rank ever gets wrong numbers without an error, all get an error that says which rank and what, and other groups go on.
+func TestACallersCodeThatPanicsFailsTheGroup(t *testing.T) {
+	onTransports(t, []string{"mem", "tcp", "shm", "mixed"}, func(t *testing.T, world func(int) *testWorld) {
+		for name, call := range brokenCalls {
+			for how, end := range endings {
+				for _, n := range []int{1, 40_000} {
+					t.Run(fmt.Sprintf("%s/%s/%d", name, how, n), func(t *testing.T) {
+						w := world(4)
+						w.t = t
+						defer w.close()
+						w.run(func(ctx context.Context, world *Group) (wrong error) {
+							defer func() {
+								if wrong != nil {
+									world.Abort(wrong)
+								}
+							}()
+							var f *fuse
+							if world.Rank() == brokenRank {
+								f = &fuse{end: end}
+								f.left.Store(1)
+							}
+							g, err := NewGroup(ctx, world, []int{0, 1, 2, 3}, WithCodec(codecOf{f}))
+							if err != nil {
+								return err
+							}
+							err = Barrier(ctx, g)
+							right, thrown := true, any(nil)
+							if err == nil { // or rank 1 has come further already
+								right, err, thrown = runs(func() (bool, error) { return call(ctx, g, sumOf(f), n) })
+							}
+							switch {
+							case f == nil && thrown != nil:
+								return fmt.Errorf("thrown: %v", thrown)
+							case f == nil && err == nil && !right:
+								return errors.New("wrong numbers")
+							case f != nil && err == nil && thrown == nil:
+								return errors.New("the panic has gone")
+							case how == "error" && f != nil && !errors.Is(err, errOwn) && thrown != any(errOwn):
+								return fmt.Errorf("got %w and %v, want %v", err, thrown, errOwn)
+							}
+							for i := 0; i < 3 && err == nil; i++ { // who had all it needed hears of it next
+								err = Barrier(ctx, g)
+							}
+							abort, ok := errors.AsType[*AbortError](err)
+							want := map[bool]string{true: "runtime.Goexit in ", false: "panic in "}[how == "goexit"]
+							if !ok || abort.Rank != brokenRank || !strings.Contains(err.Error(), want) {
+								return fmt.Errorf("got %w, want an AbortError of rank %d that says %q", err, brokenRank, want)
+							}
+							return AllReduce(ctx, world, ones(n), Sum)
+						})
+					})
+				}
+			}
+		}
+	})
+}
+
+// runs is what f returns, or what it panics with; neither, if it ends its goroutine.
+func runs(f func() (bool, error)) (right bool, err error, thrown any) {
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		defer func() {
+			if v := recover(); v != nil {
+				thrown = v
+			}
+		}()
+		thrown = "gone"
+		right, err = f()
+		thrown = nil
+	})
+	wg.Wait()
+	return right, err, thrown
+}
