@@ -108,7 +108,7 @@ func (h *hosting) await(ctx context.Context, s *host, othersDo bool) error {
 	defer func() {
 		stop()
 		if !ended {
-			_ = <-looked // which only says that it was stopped
+			<-looked //nolint:errcheck // it only says that it was stopped
 		}
 	}()
 	select {
