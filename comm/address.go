@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/env/addr"
+	"github.com/gorun/gorun/env/auth"
 )
 
 // listen listens for the other ranks, at the address by which they are to reach this one, and says what is in doubt about that.
@@ -16,6 +17,9 @@ func (c *config) listen(ctx context.Context, p place) (ln net.Listener, doubt st
 	at, doubt, err := c.listenAddress(ctx, p)
 	if err != nil {
 		return nil, "", err
+	}
+	if weak := auth.CheckSecret([]byte(c.token)); weak != nil && !at.IsLoopback() {
+		return nil, "", badArgument("Init", "others can reach this rank, at %v: %w (GORUN_TOKEN)", at, weak)
 	}
 	ln, err = net.Listen("tcp", netip.AddrPortFrom(at, 0).String())
 	return ln, doubt, err

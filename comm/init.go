@@ -41,8 +41,11 @@ func Init(ctx context.Context, opts ...Option) (*Group, error) {
 	if place.master != "" {
 		waits.on(func(context.Context) string { return "the name servers to say what " + place.master + " means" })
 	}
-	if cfg.token == "" && place.isExposed(ctx) {
-		return nil, badArgument("Init", "%s can be reached from the network and there is no token: give every rank the same secret in GORUN_TOKEN (under gorun: --rdzv-token-file)", place.master)
+	if weak := auth.CheckSecret([]byte(cfg.token)); weak != nil && place.isExposed(ctx) {
+		if cfg.token == "" {
+			return nil, badArgument("Init", "%s can be reached from the network and there is no token: give every rank the same secret in GORUN_TOKEN (under gorun: --rdzv-token-file)", place.master)
+		}
+		return nil, badArgument("Init", "%s can be reached from the network: %w (GORUN_TOKEN)", place.master, weak)
 	}
 	if cfg.tls && place.size > 1 && len(cfg.token) < auth.MinSecret {
 		return nil, badArgument("Init", "TLS between ranks needs a token of at least %d bytes, the same for every rank, in GORUN_TOKEN", auth.MinSecret)

@@ -148,3 +148,30 @@ func TestRanksAgreeOnTLS(t *testing.T) {
 		t.Errorf("got %v, want an ArgumentError", err)
 	}
 }
+
+// TestGuessableTokens: where others can see what is made of a token, one that can be guessed is refused.
+func TestGuessableTokens(t *testing.T) {
+	exposed := map[string]Option{"meeting place": WithInitMethod("tcp://192.0.2.1:29500")}
+	addrs, err := net.InterfaceAddrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range addrs {
+		if n, ok := a.(*net.IPNet); ok && n.IP.IsGlobalUnicast() {
+			exposed["rank"] = WithAddress(n.IP.String())
+		}
+	}
+	for what, option := range exposed {
+		for _, token := range []string{"zulu", strings.Repeat("zulu", 16)} {
+			_, err := Init(t.Context(), WithStore(NewMemStore()), option, WithRank(0, 2), WithToken(token), WithTimeout(time.Second))
+			if !isArgument(err) || !strings.Contains(err.Error(), "could be guessed") || strings.Contains(err.Error(), token) {
+				t.Errorf("token %q, and others can reach the %s: %v", token, what, err)
+			}
+		}
+	}
+}
+
+func isArgument(err error) bool {
+	_, ok := errors.AsType[*ArgumentError](err)
+	return ok
+}
