@@ -84,7 +84,8 @@ func ExampleWithTimeout() {
 		comm.WithRank(0, 2),
 		comm.WithTimeout(50*time.Millisecond),
 		comm.WithLogger(slog.New(slog.NewTextHandler(os.Stderr, nil))),
-		comm.WithFlightOnQuit(false), // this program does something else on SIGQUIT
+		comm.WithAddress("127.0.0.1"), // or a name, a prefix such as 10.1.0.0/16, or an interface
+		comm.WithFlightOnQuit(false),  // this program does something else on SIGQUIT
 	)
 	if missing, ok := errors.AsType[*comm.MissingRanksError](err); ok {
 		fmt.Println("missing:", missing.Missing)
