@@ -135,10 +135,13 @@ func (w *writer) begin(ctx context.Context, e enrolment, s *standing) (in enroll
 		clientv3.OpDelete(w.keys.rounds(), clientv3.WithPrefix()),
 		clientv3.OpDelete(w.keys.reports(), clientv3.WithPrefix()),
 	)
-	if err != nil {
-		return in, errors.Join(err, w.revoke(ctx, kept.ID))
+	switch {
+	case err == nil:
+		return enrolled{config: setting{e.mine, rev, kept.ID}, rev: rev, begins: true}, nil
+	case errors.Is(err, errChanged) && s.config.lease == kept.ID: // by this request: etcd may have been asked twice
+		return enrolled{config: s.config, rev: s.config.rev, begins: true}, nil
 	}
-	return enrolled{config: setting{e.mine, rev, kept.ID}, rev: rev, begins: true}, nil
+	return in, errors.Join(err, w.revoke(ctx, kept.ID))
 }
 
 // follow makes the node one of those that the job has. A leader is one of them; whether there are others is asked only if

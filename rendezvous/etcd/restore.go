@@ -153,9 +153,9 @@ func (w *writer) restore(ctx context.Context, now, past *view, keep time.Duratio
 		clientv3.Compare(clientv3.ModRevision(w.keys.config()), "=", now.config.rev),
 		clientv3.Compare(clientv3.ModRevision(w.keys.current()), "=", now.currentRev),
 		clientv3.Compare(clientv3.CreateRevision(w.keys.state()), "=", 0),
-	).Then(then...).Commit()
-	if lease != now.config.lease && (err != nil || !answer.Succeeded) {
-		err = errors.Join(err, w.revoke(ctx, lease))
+	).Then(then...).Else(clientv3.OpGet(w.keys.config())).Commit()
+	if lease == now.config.lease || err == nil && (answer.Succeeded || leaseOf(answer.Responses[0]) == lease) {
+		return err
 	}
-	return err
+	return errors.Join(err, w.revoke(ctx, lease))
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -129,11 +130,20 @@ func (w *writer) close(ctx context.Context, v *view, outcome rendezvous.Outcome)
 		clientv3.OpDelete(w.keys.status()),
 		clientv3.OpDelete(w.keys.rounds(), clientv3.WithPrefix()),
 		clientv3.OpDelete(w.keys.reports(), clientv3.WithPrefix()),
-	).Commit()
-	if err == nil && !answer.Succeeded {
-		err = w.revoke(ctx, kept.ID)
+	).Else(clientv3.OpGet(w.keys.state())).Commit()
+	if err != nil || answer.Succeeded || leaseOf(answer.Responses[0]) == kept.ID {
+		return err
 	}
-	return err
+	return w.revoke(ctx, kept.ID)
+}
+
+// leaseOf is that of the key that an answer is about; 0: there is none. It tells whether a request has found what it did
+// itself: etcd may have been asked twice. (etcd leaves the lease out where only keys are asked for.)
+func leaseOf(answer *pb.ResponseOp) clientv3.LeaseID {
+	if kvs := answer.GetResponseRange().Kvs; len(kvs) > 0 {
+		return clientv3.LeaseID(kvs[0].Lease)
+	}
+	return 0
 }
 
 // keep has what is written go with all else that is of the job.
