@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gorun/gorun/launcher/cgroup"
+	"github.com/gorun/gorun/env/cgroup"
 )
 
 // limitedGroup makes a cgroup in which memory is short, and removes it with the test.

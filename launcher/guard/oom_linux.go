@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/gorun/gorun/launcher/cgroup"
+	"github.com/gorun/gorun/env/cgroup"
 )
 
 // oomKills counts the processes that the kernel has killed because memory was short, in the memory cgroup in which the

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/gorun/gorun/launcher/cgroup"
+	"github.com/gorun/gorun/env/cgroup"
 )
 
 // quota returns how many CPUs' time the cgroup of this process and all above it grant, rounded up; 0: no limit.

@@ -219,18 +219,34 @@ func receiveDescriptor(conn *net.UnixConn) (fd, size int, err error) {
 	var data [8]byte
 	rights := make([]byte, unix.CmsgSpace(4))
 	n, m, _, _, err := conn.ReadMsgUnix(data[:], rights)
-	if err != nil {
-		return -1, 0, err
-	}
+	fds, rightsErr := descriptorsIn(rights[:m])
 	size = int(binary.LittleEndian.Uint64(data[:]))
-	messages, err := unix.ParseSocketControlMessage(rights[:m])
-	if err != nil || n != len(data) || len(messages) != 1 || size <= 0 {
-		return -1, 0, errors.Join(errors.New("it is not there, or not any more"), err)
+	switch {
+	case err != nil:
+	case rightsErr != nil:
+		err = errors.Join(errors.New("no descriptor came with it"), rightsErr)
+	case n != len(data) || len(fds) == 0 || size <= 0:
+		err = errors.New("it is not there, or not any more")
+	case len(fds) > 1:
+		err = fmt.Errorf("%d descriptors came, want one", len(fds))
+	default:
+		return fds[0], size, nil
 	}
-	fds, err := unix.ParseUnixRights(&messages[0])
-	if err != nil || len(fds) != 1 {
-		return -1, 0, errors.Join(errors.New("no descriptor came with it"), err)
+	for _, fd := range fds {
+		_ = unix.Close(fd) // whoever sent them has its own
 	}
-	unix.CloseOnExec(fds[0])
-	return fds[0], size, nil
+	return -1, 0, err
+}
+
+// descriptorsIn returns all descriptors that came with a message. They are this process's now, whatever else is wrong with it.
+func descriptorsIn(rights []byte) (fds []int, err error) {
+	messages, err := unix.ParseSocketControlMessage(rights)
+	for i := range messages {
+		some, parseErr := unix.ParseUnixRights(&messages[i])
+		fds, err = append(fds, some...), errors.Join(err, parseErr)
+	}
+	for _, fd := range fds {
+		unix.CloseOnExec(fd)
+	}
+	return fds, err
 }

@@ -1,10 +1,7 @@
 package shm
 
 import (
-	"bytes"
 	"errors"
-	"fmt"
-	"math"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -53,15 +50,4 @@ func (s *Segment) punch(from, n int) error {
 	return retry(func() error {
 		return unix.Fallocate(s.fd, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, int64(from), int64(n))
 	})
-}
-
-// available is how many bytes of memory this machine can spare: whoever takes more gets killed, or another process.
-func available() int {
-	text, _ := os.ReadFile("/proc/meminfo")
-	_, rest, _ := bytes.Cut(text, []byte("\nMemAvailable:"))
-	kib := 0
-	if _, err := fmt.Sscan(string(rest), &kib); err != nil {
-		return math.MaxInt
-	}
-	return kib << 10
 }
