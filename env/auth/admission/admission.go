@@ -248,17 +248,18 @@ func (l *Listener) register(c *Conn, q *queue, full error) bool {
 		c.spoke = time.Now()
 	}
 	victim := q.push(c)
+	if victim != nil {
+		l.leave(victim, full) // at once, so that nobody else drops the same one and the queue grows
+	}
 	l.mu.Unlock()
 	if victim != nil {
-		l.drop(victim, full)
+		l.turnAway(victim, full)
 	}
 	return true
 }
 
-// leave takes c out of the books. It returns whether c was there.
+// leave takes c out of the books. It returns whether c was there. The mutex is held.
 func (l *Listener) leave(c *Conn, reason error) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	if c.in == nil {
 		return false
 	}
@@ -276,9 +277,16 @@ func (l *Listener) leave(c *Conn, reason error) bool {
 
 // drop ends a connection that has not proven itself.
 func (l *Listener) drop(c *Conn, reason error) {
-	if !l.leave(c, reason) {
-		return
+	l.mu.Lock()
+	there := l.leave(c, reason)
+	l.mu.Unlock()
+	if there {
+		l.turnAway(c, reason)
 	}
+}
+
+// turnAway ends a connection that is in the books no more.
+func (l *Listener) turnAway(c *Conn, reason error) {
 	if !errors.Is(reason, net.ErrClosed) {
 		l.tally.add(c.RemoteAddr(), reason)
 	}

@@ -25,7 +25,11 @@ type Conn struct {
 }
 
 // Admit says that the other end has proven itself. After false it is too late: the connection has been dropped.
-func (c *Conn) Admit() bool { return c.listener.leave(c, nil) }
+func (c *Conn) Admit() bool {
+	c.listener.mu.Lock()
+	defer c.listener.mu.Unlock()
+	return c.listener.leave(c, nil)
+}
 
 // TurnedAway notes that the other end has been refused, or has failed to prove itself, with err. One that has hung up, or
 // whose server closes, has not been turned away.
@@ -43,7 +47,9 @@ func (c *Conn) NetConn() net.Conn { return c.Conn }
 
 // Close closes the connection.
 func (c *Conn) Close() error {
+	c.listener.mu.Lock()
 	c.listener.leave(c, nil)
+	c.listener.mu.Unlock()
 	return c.Conn.Close()
 }
 

@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"sync"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 )
@@ -110,4 +112,27 @@ func TestQueueIsRight(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Many who speak at the same time are no more than the limit, and each newcomer drops somebody else.
+func TestManyAtATime(t *testing.T) {
+	const limit, callers = 4, 1000
+	l := Listen(local(t), Config{Limit: limit})
+	defer l.Close()
+	var all sync.WaitGroup
+	l.mu.Lock()
+	for range callers {
+		here, there := net.Pipe()
+		t.Cleanup(func() { _ = there.Close() })
+		c := &Conn{Conn: here, listener: l}
+		all.Go(func() { l.register(c, &l.spoken, errCrowded) })
+	}
+	time.Sleep(5 * time.Millisecond) // a mutex that is waited for this long goes from one to the next
+	l.mu.Unlock()
+	all.Wait()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.spoken.n != limit {
+		t.Errorf("%d connections are kept, limit %d", l.spoken.n, limit)
+	}
 }
