@@ -301,6 +301,26 @@ func TestTooLate(t *testing.T) {
 	}
 }
 
+// One that has been admitted may be admitted again, as a server does that is told of every request.
+func TestAdmittedTwice(t *testing.T) {
+	l := Listen(local(t), Config{})
+	defer l.Close()
+	c, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	_, _ = io.WriteString(c, "x")
+	got, err := l.AcceptConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer got.Close()
+	if !got.Admit() || !got.Admit() {
+		t.Error("a connection was not admitted that is there")
+	}
+}
+
 // A scarce listener has no descriptors left, for a while.
 type scarce struct {
 	net.Listener

@@ -17,18 +17,23 @@ type Conn struct {
 	late     *time.Timer
 
 	// The listener's mutex guards what follows.
-	in     *queue // nil: it has been admitted, dropped or closed
-	place  *list.Element
-	order  uint64
-	spoke  time.Time
-	reason error // why it was dropped
+	in       *queue // nil: it has been admitted, dropped or closed
+	place    *list.Element
+	order    uint64
+	spoke    time.Time
+	admitted bool
+	reason   error // why it was dropped
 }
 
-// Admit says that the other end has proven itself. After false it is too late: the connection has been dropped.
+// Admit says that the other end has proven itself, which it may do more than once. After false it is too late: the connection has
+// been dropped or closed.
 func (c *Conn) Admit() bool {
 	c.listener.mu.Lock()
 	defer c.listener.mu.Unlock()
-	return c.listener.leave(c, nil)
+	if c.listener.leave(c, nil) {
+		c.admitted = true
+	}
+	return c.admitted
 }
 
 // TurnedAway notes that the other end has been refused, or has failed to prove itself, with err. One that has hung up, or
