@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"github.com/gorun/gorun/env/auth"
 )
 
 // userTokenName is the name of the file with the token of a user's nodes that meet on one machine and were given none.
@@ -76,7 +78,7 @@ func makeUserToken(dir, file string) error {
 	return nil
 }
 
-// readUserToken reads the file if nobody else can have read or written it.
+// readUserToken reads the file if nobody else can have read or written it. After a power failure the file may be there and empty.
 func readUserToken(file string) (string, error) {
 	if err := checkOwn(filepath.Dir(file)); err != nil {
 		return "", err
@@ -84,7 +86,14 @@ func readUserToken(file string) (string, error) {
 	if err := checkOwn(file); err != nil {
 		return "", err
 	}
-	return readToken(file)
+	token, err := readToken(file)
+	if err == nil {
+		err = auth.CheckSecret([]byte(token))
+	}
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", file, err)
+	}
+	return token, nil
 }
 
 // settleToken gives nodes that meet on this machine, and were given no token, the user's. file is where it came from; empty: they

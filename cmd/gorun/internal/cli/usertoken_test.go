@@ -44,10 +44,11 @@ func TestUserToken(t *testing.T) {
 	}
 }
 
-// TestUserTokenOfOthers: what somebody else may have written or read is refused, and the next directory taken.
+// TestUserTokenOfOthers: what somebody else may have written or read is refused, as what is no token, and the next directory taken.
 func TestUserTokenOfOthers(t *testing.T) {
 	for name, spoil := range map[string]func(dir, file string) error{
 		"a readable file":          func(_, file string) error { return os.Chmod(file, 0o644) },
+		"an empty file":            func(_, file string) error { return os.Truncate(file, 0) },
 		"a writable file":          func(_, file string) error { return os.Chmod(file, 0o620) },
 		"a writable directory":     func(dir, _ string) error { return os.Chmod(dir, 0o777) },
 		"another user's file":      func(_, file string) error { return os.Chown(file, 65534, 65534) },
