@@ -33,7 +33,8 @@ const (
 	impatience    = time.Second      // after which a wait is told of
 )
 
-// perform does what the machine wants. It blocks on nothing, unless this process is to be suspended. It returns the end, if this is it.
+// perform does what the machine wants. It blocks on nothing, unless this process is to be suspended. It returns the end, if this
+// is it.
 func (l *loop) perform(todo []action) *finish {
 	for _, a := range todo {
 		switch a := a.(type) {
@@ -63,7 +64,7 @@ func (l *loop) perform(todo []action) *finish {
 		case leave:
 			l.leave(a.sig)
 		case barrier:
-			l.barrierLasts = time.After(time.Second)
+			l.barrierLasts = time.After(impatience)
 			l.barrier, l.barrierEnds = time.After(l.ExitBarrier), time.Now().Add(l.ExitBarrier)
 		case finish:
 			l.complete(a.err)

@@ -75,7 +75,7 @@ func (g *Group) saveFlight(err error) {
 		path, err := failedFlights.add(g.Flight())
 		switch {
 		case err != nil:
-			g.w.log.Warn("the group has failed, and its flight recorder cannot be written", "group", len(g.ranks), "error", err)
+			g.w.log.Warn("the group has failed, and its flight recorder cannot be written", "ranks", len(g.ranks), "error", err)
 		case errorFileDir() != "":
 			g.w.log.Debug("the group has failed", "ranks", len(g.ranks), "flight_recorder", path)
 		default:
