@@ -8,9 +8,9 @@
 //     [tls.Config] of [ClientTLS].
 //  2. A server listens on the addresses of its endpoint and, in a cluster, on the port above for the other members;
 //     nowhere else.
-//  3. On loopback everybody may connect. Anywhere else nobody may who cannot prove who they are: with a certificate that
-//     holders of the job's secret make for themselves, or with one that a given authority has signed. Members prove
-//     themselves to each other in the same way.
+//  3. To a server on loopback that has no credentials everybody may connect. To any other one nobody may who cannot prove who
+//     they are: with a certificate that holders of the job's secret make for themselves, or with one that a given authority has
+//     signed. Members prove themselves to each other in the same way.
 //  4. Start returns a server that serves, or leaves nothing behind. After Close no port, no goroutine and no temporary file
 //     is left, and Close takes as long as its context says, and three seconds at most beyond.
 //  5. etcd never ends the process. What would have is the server's Err, and closes Done.

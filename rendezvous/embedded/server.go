@@ -8,16 +8,12 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"go.etcd.io/etcd/server/v3/embed"
-	"go.etcd.io/etcd/server/v3/etcdserver/api/etcdhttp"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3rpc"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/keepalive"
@@ -27,13 +23,10 @@ import (
 )
 
 const (
-	patience  = 3 * time.Second        // with which etcd is awaited once it has been told to stop
-	handover  = 500 * time.Millisecond // for another member to become the leader instead of one that leaves
-	handshake = 5 * time.Second        // for who connects to prove itself
-	silence   = 6 * time.Second        // after which a client is asked whether it is there: those of agents say so before
-	pong      = 3 * time.Second        // for its answer
-
-	withdrawal = time.Second // for the others to let a member go
+	patience  = 3 * time.Second // with which etcd is awaited once it has been told to stop
+	handshake = 5 * time.Second // for who connects to prove itself
+	silence   = 6 * time.Second // after which a client is asked whether it is there: those of agents say so before
+	pong      = 3 * time.Second // for its answer
 )
 
 // A Server is a member of an etcd cluster, most often its only one. Its methods may be called from several goroutines.
@@ -105,107 +98,6 @@ func (s *Server) start(ctx context.Context) (err error) {
 		return fmt.Errorf("the rendezvous at %s: %w", s.config.Self, err)
 	}
 	return s.serve()
-}
-
-// startMember returns when the member is one of a cluster with a leader, and has a vote.
-func (s *Server) startMember(ctx context.Context) error {
-	if !s.config.several() {
-		return s.runMember(ctx, nil)
-	}
-	if err := s.connectPeers(); err != nil {
-		return err
-	}
-	empty := !s.dir.hasMember()
-	s.founds.Store(empty)
-	if err := s.servePeers(); err != nil {
-		return s.explain(err)
-	}
-	for {
-		var members []rendezvous.Endpoint
-		if empty {
-			var err error
-			if members, err = s.begin(ctx); err != nil {
-				return err
-			}
-			if err := s.dir.clearMember(); err != nil {
-				return err
-			}
-		}
-		err := s.runMember(ctx, members)
-		if err == nil {
-			s.founds.Store(false)
-			return s.promote(ctx)
-		}
-		if s.member != nil && s.isReplaced(ctx) {
-			return &rendezvous.MisuseError{Err: fmt.Errorf("the other members have replaced this one while it was away: remove its data, directory %s, and start again", s.dir.path)}
-		}
-		if s.member != nil || ctx.Err() != nil || !isOutdated(err) {
-			return err
-		}
-	}
-}
-
-// isOutdated reports whether a member could not start because the others' cluster is not what it was a moment ago.
-func isOutdated(err error) bool {
-	return slices.ContainsFunc([]string{"already been bootstrapped", "error validating peerURLs"}, func(text string) bool {
-		return strings.Contains(err.Error(), text)
-	})
-}
-
-// runMember returns when the member is one of a cluster with a leader. members are those of the cluster that it joins, if
-// there is one.
-func (s *Server) runMember(ctx context.Context, members []rendezvous.Endpoint) error {
-	config := s.config.etcd(s.dir.path, members)
-	config.ZapLoggerBuilder = embed.NewZapLoggerBuilder(newLogger(s.config.Logger, s.fail))
-	if err := s.peerTLS(config); err != nil {
-		return err
-	}
-	type result struct {
-		member *embed.Etcd
-		err    error
-	}
-	started := make(chan result, 1)
-	go func() { // which may be ended for what would have ended the process
-		member, err := embed.StartEtcd(config)
-		started <- result{member, err}
-	}()
-	select {
-	case r := <-started:
-		if r.err != nil {
-			return r.err
-		}
-		s.member = r.member
-	case err := <-s.failed:
-		return err
-	}
-	if s.config.several() {
-		handler := etcdhttp.NewPeerHandler(s.member.GetLogger(), s.member.Server)
-		s.peerHandler.Store(&handler)
-	}
-	select {
-	case <-s.member.Server.ReadyNotify():
-		return nil
-	case <-ctx.Done():
-		if !s.config.several() {
-			return ctx.Err()
-		}
-		return fmt.Errorf("%w: %s", context.Cause(ctx), s.config.nobody())
-	case err := <-s.failed:
-		return err
-	case <-s.member.Server.StopNotify():
-		return errStopped
-	}
-}
-
-var errStopped = errors.New("etcd has stopped by itself")
-
-// explain says what to do about an error of etcd.
-func (s *Server) explain(err error) error {
-	switch {
-	case errors.Is(err, syscall.EADDRINUSE):
-		return fmt.Errorf("port %d, the one above its endpoint's, is in use by another process (members of the cluster use it)", s.config.Self.Port+1)
-	}
-	return err
 }
 
 // serve lets clients in. etcd's own way of doing so has a multiplexer in it that waits for who connects and says nothing.
@@ -331,39 +223,6 @@ func (s *Server) stop() error {
 		return late
 	}
 	return errors.Join(late, s.dir.close())
-}
-
-// stopMember hands leadership over first, if there is somebody to take it: without a leader nothing can be written until
-// the others have held an election.
-func (s *Server) stopMember() {
-	server := s.member.Server
-	moved := make(chan struct{})
-	go func() {
-		defer close(moved)
-		_ = server.TryTransferLeadershipOnShutdown() // there may be nobody
-	}()
-	select {
-	case <-moved:
-		s.withdraw()
-	case <-time.After(handover):
-	}
-	server.HardStop() // which ends a handover as well
-	<-moved
-	s.stopPeers()
-	s.member.Close()
-}
-
-// withdraw takes a member whose data goes with it out of the cluster, so that those who are left need no majority with it.
-// They refuse if they are too few.
-func (s *Server) withdraw() {
-	if !s.config.several() || !s.dir.temporary || !s.needed {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), withdrawal)
-	defer cancel()
-	if _, err := s.member.Server.RemoveMember(ctx, uint64(s.member.Server.MemberID())); err != nil {
-		s.config.Logger.Debug("cannot leave the cluster", "error", err)
-	}
 }
 
 func (s *Server) stopPeers() {
