@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
 
-	"github.com/gorun/gorun/internal/alloctest"
+	"github.com/gorun/gorun/env/alloctest"
 )
 
 // fileEntry is one record, as it was written or read.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/gorun/gorun/comm/internal/machine"
 	"github.com/gorun/gorun/comm/internal/shm"
+	"github.com/gorun/gorun/env/auth"
 )
 
 // A MissingRanksError says which ranks did not call [Init], or [MonitoredBarrier], in time.
@@ -132,6 +133,9 @@ func readWorld(ctx context.Context, s Store, p place) (worldDoc, error) {
 	}
 	if err := json.Unmarshal(b, &w); err != nil {
 		return w, fmt.Errorf("rank 0 wrote nonsense about the world: %w", err)
+	}
+	for r := range w.Ranks {
+		w.Ranks[r].Host = auth.Printable(w.Ranks[r].Host)
 	}
 	if len(w.Missing) > 0 {
 		err = context.DeadlineExceeded

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gorun/gorun/internal/alloctest"
+	"github.com/gorun/gorun/env/alloctest"
 )
 
 func TestObjectsFromRankToRank(t *testing.T) {

@@ -98,7 +98,7 @@ func (g *Group) guarded(op callKind, f func()) {
 			return
 		}
 		v := recover()
-		g.broken(op.String(), v)
+		_ = g.broken(op.String(), v) // later calls return it
 		g.lane.Settle(newsTimeout)
 		if v != nil {
 			panic(v)

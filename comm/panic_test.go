@@ -162,7 +162,7 @@ func TestACallersCodeThatPanicsFailsTheGroup(t *testing.T) {
 							err = Barrier(ctx, g)
 							right, thrown := true, any(nil)
 							if err == nil { // or rank 1 has come further already
-								right, err, thrown = runs(func() (bool, error) { return call(ctx, g, sumOf(f), n) })
+								right, thrown, err = runs(func() (bool, error) { return call(ctx, g, sumOf(f), n) })
 							}
 							switch {
 							case f == nil && thrown != nil:
@@ -192,7 +192,7 @@ func TestACallersCodeThatPanicsFailsTheGroup(t *testing.T) {
 }
 
 // runs is what f returns, or what it panics with; neither, if it ends its goroutine.
-func runs(f func() (bool, error)) (right bool, err error, thrown any) {
+func runs(f func() (bool, error)) (right bool, thrown any, err error) {
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		defer func() {
@@ -205,5 +205,5 @@ func runs(f func() (bool, error)) (right bool, err error, thrown any) {
 		thrown = nil
 	})
 	wg.Wait()
-	return right, err, thrown
+	return right, thrown, err
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gorun/gorun/internal/hosttest"
+	"github.com/gorun/gorun/env/hosttest"
 )
 
 // A store and a client that lose each other's machine notice, while the client waits for an answer and while it sends.

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gorun/gorun/internal/flood"
+	"github.com/gorun/gorun/scripts/flood/attack"
 )
 
 var (
@@ -37,11 +37,11 @@ func TestFloodedJob(t *testing.T) {
 // holdUnder lets a job live under an attack of that name.
 func holdUnder(t *testing.T, name string, files int) {
 	t.Helper()
-	attack, ok := flood.Attacks[name]
+	how, ok := attack.Attacks[name]
 	if !ok && name != "none" {
 		t.Fatalf("there is no attack %q", name)
 	}
-	f := flood.Start(attack, *floodPause)
+	f := attack.Start(how, *floodPause)
 	defer f.Stop()
 	release := filepath.Join(t.TempDir(), "release")
 	j := floodedJob(t, release, files)

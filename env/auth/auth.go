@@ -188,7 +188,7 @@ func (t *transcript) readVerdict(conn net.Conn) ([]byte, error) {
 		return nil, ErrWrongToken
 	}
 	if status[0] != statusWelcome {
-		return nil, &RefusedError{Reason: string(reply)}
+		return nil, &RefusedError{Reason: Printable(string(reply))}
 	}
 	return reply, nil
 }

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/gorun/gorun/internal/alloctest"
+	"github.com/gorun/gorun/env/alloctest"
 )
 
 // recorder keeps what was written through it.

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gorun/gorun/internal/hosttest"
+	"github.com/gorun/gorun/env/hosttest"
 )
 
 // A tie to a machine that has vanished breaks at both ends, so that nobody is said to be reached by it. Nobody has ended for that.

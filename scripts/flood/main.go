@@ -18,24 +18,24 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/gorun/gorun/internal/flood"
+	"github.com/gorun/gorun/scripts/flood/attack"
 )
 
 func main() {
-	names := slices.Sorted(maps.Keys(flood.Attacks))
+	names := slices.Sorted(maps.Keys(attack.Attacks))
 	n := flag.Int("n", 10_000, "strangers at each port")
-	attack := flag.String("attack", "silent", "what they do: "+strings.Join(names, ", "))
+	kind := flag.String("attack", "silent", "what they do: "+strings.Join(names, ", "))
 	pause := flag.Duration("pause", 0, "how long one that was dropped stays away")
 	flag.Parse()
 	pid, err := strconv.Atoi(flag.Arg(0))
-	does, ok := flood.Attacks[*attack]
+	does, ok := attack.Attacks[*kind]
 	if err != nil || !ok {
 		flag.Usage()
 		os.Exit(2)
 	}
 	end := make(chan os.Signal, 1)
 	signal.Notify(end, os.Interrupt, syscall.SIGTERM)
-	f := flood.Start(does, *pause)
+	f := attack.Start(does, *pause)
 	f.Job(pid, *n)
 	for tell := time.NewTicker(time.Second); ; {
 		select {

@@ -13,7 +13,8 @@ import (
 
 	"github.com/gorun/gorun/comm/transport"
 	"github.com/gorun/gorun/comm/transport/mem"
-	"github.com/gorun/gorun/internal/alloctest"
+	"github.com/gorun/gorun/env/alloctest"
+	"github.com/gorun/gorun/env/auth"
 )
 
 // byHand runs body with rank 1 as an endpoint and a bare stream to it in the place of rank 0.
@@ -146,6 +147,7 @@ func FuzzDecodeFailure(f *testing.F) {
 	f.Add([]byte(`{"kind":"mismatch","rank":1,"calls":[{},{},{}]}`))
 	f.Add([]byte(`{"kind":"deadlock","rank":1,"waits":[{"rank":0,"for":7}]}`))
 	f.Add([]byte(`{"kind":"absent","rank":1,"missing":[1,2,-1],"late":true}`))
+	f.Add([]byte(`{"kind":"abort","rank":1,"text":"\u001b[2J\nnext"}`))
 	f.Add([]byte(`nonsense`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		alloctest.AtMost(t, 64*len(b), func() { _ = decodeFailure(b, 1, 4) })
@@ -153,6 +155,9 @@ func FuzzDecodeFailure(f *testing.F) {
 		ranks := append([]int{got.Rank, got.Finder}, got.Missing...)
 		for _, w := range got.Waits {
 			ranks = append(ranks, w.Rank, w.For)
+		}
+		if text := got.Text; text != auth.Printable(text) {
+			t.Errorf("%q is told as %q", b, text)
 		}
 		if slices.ContainsFunc(ranks, func(r int) bool { return r < 0 || r > 3 }) || len(got.Calls) > 2 || got.Kind == "" {
 			t.Errorf("%q was read as %+v", b, got)

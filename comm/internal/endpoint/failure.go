@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"time"
+
+	"github.com/gorun/gorun/env/auth"
 )
 
 // FailureKind says why a lane has failed.
@@ -110,6 +112,10 @@ func decodeFailure(b []byte, peer, size int) *Failure {
 	}
 	if bad {
 		return &Failure{Kind: Aborted, Rank: peer, Text: "aborted the group and sent no readable reason", Told: true, Finder: peer}
+	}
+	f.Text = auth.Printable(f.Text)
+	for i := range f.Waits {
+		f.Waits[i].In = auth.Printable(f.Waits[i].In)
 	}
 	f.Told = true
 	if f.Late {

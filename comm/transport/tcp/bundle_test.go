@@ -11,7 +11,7 @@ import (
 
 	"github.com/gorun/gorun/comm/transport"
 	"github.com/gorun/gorun/comm/transport/transporttest"
-	"github.com/gorun/gorun/internal/alloctest"
+	"github.com/gorun/gorun/env/alloctest"
 )
 
 // bundled makes transports whose streams have so many connections, with stripes of so many bytes.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/gorun/gorun/comm/internal/endpoint"
 	"github.com/gorun/gorun/comm/transport"
-	"github.com/gorun/gorun/internal/hosttest"
+	"github.com/gorun/gorun/env/hosttest"
 )
 
 // onHost is a transport of which the sockets are a host's.

@@ -1,6 +1,6 @@
-// Package flood attacks ports as a stranger would who has no secret: with connections that prove nothing, which are opened again as
+// Package attack attacks ports as a stranger would who has no secret: with connections that prove nothing, which are opened again as
 // soon as they are dropped. Tests and scripts/flood hold jobs against it.
-package flood
+package attack
 
 import (
 	"context"

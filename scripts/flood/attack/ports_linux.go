@@ -1,4 +1,4 @@
-package flood
+package attack
 
 import (
 	"encoding/hex"

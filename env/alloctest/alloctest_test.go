@@ -3,7 +3,7 @@ package alloctest_test
 import (
 	"testing"
 
-	"github.com/gorun/gorun/internal/alloctest"
+	"github.com/gorun/gorun/env/alloctest"
 )
 
 var kept []byte
