@@ -52,13 +52,13 @@ var table = []flag{
 		set: orEmpty(setText("a name", func(o *options) *string { return &o.runID }))},
 	{group: groupRendezvous, name: "rdzv-conf", value: "K=V,...", set: setConf,
 		help: "settings of the backend: join_timeout, last_call_timeout, keep_alive_interval, keep_alive_max_attempt or ttl, is_host, " +
-			"ca_cert, ssl_cert, ssl_cert_key, username, password_file, etcd_prefix; for static: rank=R; seconds and PEM files"},
+			"protocol, ca_cert, ssl_cert, ssl_cert_key, username, password_file, etcd_prefix, after_end; for static: rank=R; seconds and PEM files"},
 	{group: groupRendezvous, name: "scale-up", value: "WHEN", choices: scaleUps, own: true, set: setChoice(scaleUps, func(o *options) *string { return &o.scaleUp }),
 		help: "when a job with room takes nodes that come late: immediate, on-restart (with the next round), or never (but for lost ones) (immediate)"},
 	{group: groupRendezvous, name: "worker-tls", own: true, set: setSwitch(func(o *options) *bool { return &o.workerTLS }),
 		help: "workers that use package comm encrypt what they send from machine to machine"},
 	{group: groupRendezvous, name: "rdzv-token-file", value: "FILE", own: true, set: setText("a file name", func(o *options) *string { return &o.tokenFile }),
-		help: "several nodes: file with a secret, the same on every node, by which nodes and workers know each other ($GORUN_TOKEN)"},
+		help: "several nodes: file with a secret, the same on every node, by which nodes and workers know each other ($GORUN_TOKEN; on loopback one of this user's)"},
 
 	{group: groupStopping, name: "max-restarts", value: "N", help: "how often all workers are started again after a failure (0)",
 		set: setNumber(0, maxRestarts, func(o *options) *int { return &o.maxRestarts })},
