@@ -27,8 +27,8 @@ type Spec struct {
 	// Stdin is what local rank 0 reads; nil: /dev/null, as the others. The gang does not close it.
 	Stdin *os.File
 	// Stdout and Stderr are the console: whole lines of the workers' streams arrive here with the worker's
-	// Prefix in front, in one Write for as many lines as there are, up to 16 KiB. A line longer than 1 MiB is cut into lines of 1 MiB, or up to 3 bytes fewer where that would split a
-	// character. What is not UTF-8 becomes U+FFFD. nil discards.
+	// Prefix in front, in one Write for as many lines as there are, up to 16 KiB. A line longer than 1 MiB is cut into lines
+	// of 1 MiB, or up to 3 bytes fewer where that would split a character. What is not UTF-8 becomes U+FFFD. nil discards.
 	Stdout, Stderr io.Writer
 	// Spool writes to the console and to the log files, and outlives the gang: what has been put into it when Exits ends
 	// may not be written yet. nil: one of the gang's own, for which its end waits.

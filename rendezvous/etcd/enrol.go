@@ -160,8 +160,8 @@ func (w *writer) follow(ctx context.Context, e enrolment, s *standing) (in enrol
 	return enrolled{config: was, rev: rev}, err
 }
 
-// tryEnrol registers the node and does more, at the revision that it returns, if the settings and the holder of the rank are as s says, and all of when holds.
-// Otherwise it fails with errChanged, and s is what is.
+// tryEnrol registers the node and does more, at the revision that it returns, if the settings and the holder of the rank are as s
+// says, and all of when holds. Otherwise it fails with errChanged, and sets s to what there is now.
 func (w *writer) tryEnrol(ctx context.Context, e enrolment, s *standing, when []clientv3.Cmp, more ...clientv3.Op) (rev int64, err error) {
 	when = append([]clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(w.keys.config()), "=", s.config.rev)}, when...)
 	node, err := encode(w.keys.node(w.key), e.self)

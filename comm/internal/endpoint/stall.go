@@ -12,8 +12,8 @@ import (
 // Ranks that wait too long ask why. The question goes to the rank that is waited for, and its reader answers, whatever its
 // program does: what the rank is in, what it called as the collective in question, and, if it waits and asks itself, whom
 // it waits for in turn and who is to blame as far as it knows; it answers again when it knows more. So the reason for a wait
-// travels from rank to rank against the chain of waits, over streams that are there already. Calls that differ fail the lane as soon as they are known; all
-// else is for the error of whoever's time is up first.
+// travels from rank to rank against the chain of waits, over streams that are there already. Calls that differ fail the lane as soon
+// as they are known; all else is for the error of whoever's time is up first.
 
 const (
 	// firstPause is how long an operation is waited for before the first question.

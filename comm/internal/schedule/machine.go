@@ -218,7 +218,7 @@ func (m *Machine) choose(last *Thread) *Thread {
 	}
 }
 
-// oversleep ends the shortest sleep that has a limit, the one that is over first if there are several, and says whether anything goes on, or all has ended.
+// oversleep ends the sleep that has the shortest limit; of several, the one that began first. It says whether anything goes on.
 func (m *Machine) oversleep() bool {
 	var first *Thread
 	stuck := ""

@@ -6,10 +6,10 @@ import (
 	"github.com/gorun/gorun/comm/internal/cpu"
 )
 
-// Nobody takes bytes of another rank before both are known to have made the same calls. With all that ranks tell of an operation
-// goes its tag, in which there is a digest of all calls of the group up to that one: so a difference shows whenever ranks
-// meet, however long ago it was. What has been told of the last operations is kept, for those who come later, and to find out which calls
-// differed first. A rank goes no further ahead of others than that is kept; see notTooFar.
+// Nobody takes bytes of another rank before both are known to have made the same calls. Whatever ranks tell of an operation carries
+// its tag, which holds a digest of all calls of the group up to that one: so a difference shows whenever ranks meet, however long
+// ago it was. What has been told of the last operations is kept, for ranks that come later, and to find out which calls differed
+// first. No rank goes further ahead of the others than that reaches back; see notTooFar.
 //
 // The digest has 64 bits, of which 32 travel. So one comparison in 2^32 of different histories fails to tell, but the next one
 // of the same histories is another chance: the digests differ for good, and other bits of that travel with every operation.
