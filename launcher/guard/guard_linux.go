@@ -204,10 +204,12 @@ func (g *Guard) Close() {
 func (g *Guard) End(patience time.Duration) (denied, stuck []int) {
 	until := time.Now().Add(patience)
 	_ = g.process.Kill()
-	if !g.wait(patience) { // only then its children have become ours
+	living := noGuard // once it has been waited for its children are ours, and its pid may be anybody's
+	if !g.wait(patience) {
+		living = g.pid
 		stuck = append(stuck, g.pid)
 	}
-	denied, others := killOrphans(g.since, g.pid, until)
+	denied, others := killOrphans(g.since, living, until)
 	return denied, append(stuck, others...)
 }
 

@@ -50,8 +50,11 @@ func setSubreaper(on bool) error {
 	return unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, arg, 0, 0, 0)
 }
 
+// noGuard is the pid of nobody, and of nobody's parent.
+const noGuard = -1
+
 // killOrphans kills and reaps what a guard that died, or has to die, leaves to this process; since is the guard's start in
-// clock ticks. It returns when nothing is left but the processes denied, which are another user's, and those that are
+// clock ticks, guard its pid as long as it lives. It returns when nothing is left but the processes denied, which are another user's, and those that are
 // stuck.
 func killOrphans(since uint64, guard int, until time.Time) (denied, stuck []int) {
 	for {
