@@ -128,8 +128,8 @@ type loop struct {
 	reported    <-chan error     // gets the outcome of the pending report
 	barrier     <-chan time.Time // the others have had their time
 	barrierEnds time.Time
-	// barrierLasts: it is worth a line that this node waits.
-	barrierLasts <-chan time.Time
+
+	barrierLasts <-chan time.Time // this node waits for long enough to say so
 }
 
 func (l *loop) run() *finish {

@@ -132,7 +132,7 @@ func (l *loop) decide() rendezvous.Decision {
 	return d
 }
 
-// unsettle: for some time absent nodes may be coming back, as this one is.
+// unsettle gives absent nodes some time to come back, as this one does.
 func (l *loop) unsettle(d time.Duration) {
 	if until := time.Now().Add(d + l.config.TTL + retryPause); until.After(l.settled) {
 		l.settled = until
@@ -140,7 +140,7 @@ func (l *loop) unsettle(d time.Duration) {
 	l.back = 0
 }
 
-// waitForMore: as long as members of the round come back, so may others.
+// waitForMore gives the other members of the round more time whenever one of them has come back.
 func (l *loop) waitForMore(now time.Time) {
 	if l.view.last == nil || !now.Before(l.settled) {
 		return

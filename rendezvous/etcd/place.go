@@ -64,7 +64,8 @@ func (l *loop) enrol() {
 // rankPause is between two looks at who has a rank, if nothing is heard meanwhile.
 const rankPause = time.Second
 
-// notEnrolled: a node that differs from the job is refused, at once or when the one whose rank it wants has proved to be alive.
+// notEnrolled refuses a node that differs from the job: at once, or, if it wants the rank of another node, when that one has proved
+// to be alive.
 func (l *loop) notEnrolled(err error) {
 	var conflict *conflictError
 	var other *takenError
@@ -87,7 +88,7 @@ func (l *loop) notEnrolled(err error) {
 	}
 }
 
-// refuse: the node is not to be known until the next Join.
+// refuse fails the Join, and keeps the node out of etcd until the next one.
 func (l *loop) refuse(err error) {
 	l.refused = true
 	l.fail(&rendezvous.MisuseError{Err: err})
