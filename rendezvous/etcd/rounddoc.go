@@ -95,10 +95,9 @@ func (d *roundDoc) check() error {
 	return nil
 }
 
-// formed is the round that all of its documents make. Where documents may be missing, so may members: they have gone, and
-// have not put theirs back. Of its members there is what a leader has to remember: Key, Try, and ID
-// and Host of Node.
-func formed(docs []roundDoc, some bool) (*rendezvous.Formed, error) {
+// formed is the round that all of its documents make. If it has been restored, members may be missing: they have gone, and have
+// not put their documents back. Of the others there is what a leader has to remember: Key, Try, and ID and Host of Node.
+func formed(docs []roundDoc, restored bool) (*rendezvous.Formed, error) {
 	if len(docs) == 0 {
 		return nil, errors.New("it is missing")
 	}
@@ -120,7 +119,7 @@ func formed(docs []roundDoc, some bool) (*rendezvous.Formed, error) {
 		f.Flaps = append(f.Flaps, d.Flaps...)
 	}
 	for rank, m := range f.Members {
-		if some && m.Key == "" {
+		if restored && m.Key == "" {
 			f.Members[rank].Key, f.Members[rank].Node.ID = fmt.Sprint("?", rank), fmt.Sprint("node ", rank)
 		}
 	}
