@@ -193,8 +193,8 @@ func FuzzStream(f *testing.F) {
 				}
 			}
 		})
-		if p.unasked.eager > eagerBudget+eagerCost(LongestPiece) || p.unasked.eager < 0 || len(e.early)+len(e.doomed) > len(stream)/headerSize+1 {
-			t.Errorf("%d bytes, %d groups and %d failures are kept", p.unasked.eager, len(e.early), len(e.doomed))
+		if p.unasked.eager > eagerBudget+eagerCost(LongestPiece) || p.unasked.eager < 0 || len(e.early)+len(e.earlyFailures) > len(stream)/headerSize+1 {
+			t.Errorf("%d bytes, %d groups and %d failures are kept", p.unasked.eager, len(e.early), len(e.earlyFailures))
 		}
 	})
 }

@@ -100,16 +100,16 @@ type Endpoint struct {
 	stop context.CancelFunc
 	wg   sync.WaitGroup // readers, writers, dials
 
-	mu      sync.Mutex
-	peers   []*peer
-	lanes   map[uint64]*Lane
-	early   map[uint64][]*message // for lanes that this rank has not opened yet
-	doomed  map[uint64]doom       // failures of such lanes
-	retired []retired             // closed lanes, oldest first
-	stalls  []*stall              // oldest first
-	sends   map[uint64]*Op        // rendezvous sends that wait for clear to send
-	nextID  uint64
-	closed  bool
+	mu            sync.Mutex
+	peers         []*peer
+	lanes         map[uint64]*Lane
+	early         map[uint64][]*message   // for lanes that this rank has not opened yet
+	earlyFailures map[uint64]earlyFailure // failures of such lanes
+	retired       []retired               // closed lanes, oldest first
+	stalls        []*stall                // oldest first
+	sends         map[uint64]*Op          // rendezvous sends that wait for clear to send
+	nextID        uint64
+	closed        bool
 
 	// See poll, watch and Op.Wait.
 	streams []*peer       // that are polled
@@ -138,13 +138,13 @@ func New(tr transport.Transport, rank, size int, opt Options) *Endpoint {
 	}
 	e := &Endpoint{
 		rank: rank, tr: tr, opt: opt,
-		peers:  make([]*peer, size),
-		lanes:  map[uint64]*Lane{},
-		early:  map[uint64][]*message{},
-		doomed: map[uint64]doom{},
-		sends:  map[uint64]*Op{},
-		piece:  make([]byte, readAhead),
-		nudged: make(chan struct{}, 1),
+		peers:         make([]*peer, size),
+		lanes:         map[uint64]*Lane{},
+		early:         map[uint64][]*message{},
+		earlyFailures: map[uint64]earlyFailure{},
+		sends:         map[uint64]*Op{},
+		piece:         make([]byte, readAhead),
+		nudged:        make(chan struct{}, 1),
 	}
 	e.ctx, e.stop = context.WithCancel(context.Background())
 	for r := range e.peers {
@@ -176,10 +176,10 @@ func (e *Endpoint) Open(id uint64, members []int) (*Lane, error) {
 		}
 	}
 	delete(e.early, id)
-	if d, is := e.doomed[id]; is {
-		e.peers[d.source].unasked.failed--
-		delete(e.doomed, id)
-		l.fail(d.failure, -1)
+	if f, failed := e.earlyFailures[id]; failed {
+		e.peers[f.source].unasked.failed--
+		delete(e.earlyFailures, id)
+		l.fail(f.failure, -1)
 	}
 	for _, r := range members {
 		if p := e.peers[r]; p.state == stateGone && !p.left && l.left[r] == nil {

@@ -89,8 +89,8 @@ func (l *Lane) tell(rank int) {
 	l.told[rank] = l.ep.abort(l.ep.peers[rank], l.id, l.err)
 }
 
-// A doom is a failure of a lane that this rank has not opened yet.
-type doom struct {
+// An earlyFailure is that of a lane that this rank has not opened yet.
+type earlyFailure struct {
 	failure *Failure
 	source  int // who has told
 }
@@ -98,14 +98,14 @@ type doom struct {
 // aborted takes in that lane id has failed, as p says. The mutex is held.
 func (e *Endpoint) aborted(p *peer, id uint64, f *Failure) {
 	l := e.lanes[id]
-	_, known := e.doomed[id]
+	_, known := e.earlyFailures[id]
 	switch {
 	case l != nil:
 		l.fail(f, p.rank)
 	case e.hasRetired(id), known, p.unasked.failed == retiredLanes:
 	default:
 		p.unasked.failed++
-		e.doomed[id] = doom{f, p.rank}
+		e.earlyFailures[id] = earlyFailure{f, p.rank}
 	}
 }
 

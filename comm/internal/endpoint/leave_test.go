@@ -149,9 +149,9 @@ func TestLanesLeaveNothingBehind(t *testing.T) {
 		}
 		synctest.Wait()
 		for r, e := range w.ends {
-			if len(e.lanes) != 1 || len(e.early) != 0 || len(e.doomed) != 0 || len(e.retired) > retiredLanes || len(e.sends) != 0 {
-				t.Errorf("rank %d remembers %d lanes, %d early, %d doomed, %d retired, %d sends",
-					r, len(e.lanes), len(e.early), len(e.doomed), len(e.retired), len(e.sends))
+			if len(e.lanes) != 1 || len(e.early) != 0 || len(e.earlyFailures) != 0 || len(e.retired) > retiredLanes || len(e.sends) != 0 {
+				t.Errorf("rank %d remembers %d lanes, %d early, %d early failures, %d retired, %d sends",
+					r, len(e.lanes), len(e.early), len(e.earlyFailures), len(e.retired), len(e.sends))
 			}
 		}
 	})
