@@ -116,8 +116,8 @@ func WithConnections(n int) Option { return func(c *config) { c.connections = st
 // address on the way to the master; where ranks meet in a file or a Store, the address on the default route.
 func WithAddress(choice string) Option { return func(c *config) { c.address = choice } }
 
-// WithLogger says where comm tells of strangers that it turned away, of operations that take long, and of all that led to a
-// failure (see [Flight]). The default is [slog.Default], which writes to stderr; nil is silent.
+// WithLogger says where comm tells of strangers that it turned away, of operations that take long, and of the file with all that
+// led to a failure (see [Flight]). The default is [slog.Default], which writes to stderr; nil is silent.
 func WithLogger(l *slog.Logger) Option { return func(c *config) { c.log = l } }
 
 // WithToken gives the secret by which ranks know each other; the default is GORUN_TOKEN. All ranks have the same.
