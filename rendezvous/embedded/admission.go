@@ -16,7 +16,7 @@ import (
 )
 
 // Whoever connects, as a client or as another member, has to prove itself first, see package admission: by TLS with the secret or
-// the certificates of the rendezvous. Where there are none, on loopback, it only has to speak the language.
+// the certificates of the rendezvous. Where there are none, on loopback, it only has to speak HTTP.
 
 // admissions is what bounds those who have not proven themselves at a port.
 func (s *Server) admissions(l net.Listener, port string) *admission.Listener {

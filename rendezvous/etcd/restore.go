@@ -16,17 +16,17 @@ import (
 // is further on wins. So there is one history, unless a job of the same name has begun meanwhile, with a round of its own: then
 // this one is over.
 
-// A recollection is how what is read of a job compares with what has been read before.
-type recollection int
+// A comparison says how what is read of a job compares with what was read before.
+type comparison int
 
 const (
-	intact  recollection = iota // it is what is known, or later
-	lost                        // some of what is known is missing, or not yet told
-	another                     // it is another job's, or another round has the same number
+	intact  comparison = iota // it is what is known, or later
+	lost                      // some of what is known is missing, or not yet told
+	another                   // it is another job's, or another round has the same number
 )
 
 // compare says what has become of the job with that ID, of which past was read last.
-func (v *view) compare(job string, past *view) recollection {
+func (v *view) compare(job string, past *view) comparison {
 	switch {
 	case job == "":
 		return intact
