@@ -110,7 +110,7 @@ func (t Target) otherwise(ctx context.Context, e rendezvous.Endpoint, first repl
 			t.advise("give every node the same --rdzv-token-file or certificates, or none", "leave protocol=https and certificates out of --rdzv-conf"))}
 	case other != nil && (second == saysHTTP2 || second == saysOther || second == distrusts):
 		return &Problem{Kind: Credentials, Err: errors.New("it wants TLS: " +
-			t.advise("give this node the --rdzv-token-file of the others, or certificates", "give ca_cert= in --rdzv-conf, or protocol=https if this machine knows its authority"))}
+			t.advise("give this node the --rdzv-token-file of the others, or certificates", "give the --rdzv-token-file of gorun etcd; for another etcd ca_cert= in --rdzv-conf, or protocol=https if this machine knows its authority"))}
 	case second == saysOther:
 		return t.stranger(said)
 	case first == saysNothing:

@@ -161,11 +161,11 @@ func TestDiagnoseAlone(t *testing.T) {
 	closed, refused := listen(t)
 	closed.Close()
 	for want, target := range map[string]reach.Target{
-		`nothing listens there; start etcd, or correct the endpoint$`:                                    {Endpoints: []rendezvous.Endpoint{refused}},
-		`it wants TLS: give ca_cert= in --rdzv-conf, or protocol=https`:                                  {Endpoints: []rendezvous.Endpoint{secured}},
-		`started without TLS: leave protocol=https and certificates out of --rdzv-conf$`:                 {Endpoints: []rendezvous.Endpoint{plain}, TLS: credentials(t, right)},
-		`its certificate is not believed \(signed by an authority .*\): correct ca_cert= in --rdzv-conf`: {Endpoints: []rendezvous.Endpoint{secured}, TLS: credentials(t, wrong)},
-		`it does not believe this node's certificate \(.*\): give ssl_cert= and ssl_cert_key`:            {Endpoints: []rendezvous.Endpoint{secured}, TLS: &tls.Config{InsecureSkipVerify: true}},
+		`nothing listens there; start etcd, or correct the endpoint$`:                                                         {Endpoints: []rendezvous.Endpoint{refused}},
+		`it wants TLS: give the --rdzv-token-file of gorun etcd; for another etcd ca_cert= in --rdzv-conf, or protocol=https`: {Endpoints: []rendezvous.Endpoint{secured}},
+		`started without TLS: leave protocol=https and certificates out of --rdzv-conf$`:                                      {Endpoints: []rendezvous.Endpoint{plain}, TLS: credentials(t, right)},
+		`its certificate is not believed \(signed by an authority .*\): correct ca_cert= in --rdzv-conf`:                      {Endpoints: []rendezvous.Endpoint{secured}, TLS: credentials(t, wrong)},
+		`it does not believe this node's certificate \(.*\): give ssl_cert= and ssl_cert_key`:                                 {Endpoints: []rendezvous.Endpoint{secured}, TLS: &tls.Config{InsecureSkipVerify: true}},
 	} {
 		if err := reach.Diagnose(t.Context(), target); err == nil || !regexp.MustCompile(want).MatchString(err.Error()) {
 			t.Errorf("got %v, want %s", err, want)
