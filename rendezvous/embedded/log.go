@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/hashicorp/go-hclog"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/membership"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 )
@@ -48,11 +49,23 @@ func (c *logCore) Check(e zapcore.Entry, ce *zapcore.CheckedEntry) *zapcore.Chec
 	return ce
 }
 
-// harmless is what etcd calls an error in every cluster that is new.
-const harmless = "failed to update storage version"
+// isHarmless reports whether etcd calls an error what happens in every cluster that is new, or when a learner gets its vote: it is asked
+// for again until it is there, too early or once too often.
+func isHarmless(e zapcore.Entry, fields []zapcore.Field) bool {
+	switch e.Message {
+	case "failed to update storage version", "rejecting promote learner: learner is not ready":
+		return true
+	case "Validation on configuration change failed":
+		return slices.ContainsFunc(fields, func(f zapcore.Field) bool {
+			err, is := f.Interface.(error)
+			return is && errors.Is(err, membership.ErrMemberNotLearner)
+		})
+	}
+	return false
+}
 
 func (c *logCore) Write(e zapcore.Entry, fields []zapcore.Field) error {
-	if e.Message == harmless {
+	if isHarmless(e, fields) {
 		e.Level = zapcore.DebugLevel
 	}
 	values := zapcore.NewMapObjectEncoder()

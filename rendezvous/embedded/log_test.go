@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/hashicorp/go-hclog"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/membership"
 	"go.uber.org/zap"
 )
 
@@ -27,6 +28,22 @@ func TestLog(t *testing.T) {
 		if out.String() != want {
 			t.Errorf("%v:\n got %q\nwant %q", level, out.String(), want)
 		}
+	}
+}
+
+// TestHarmless: what etcd calls an error when a learner gets its vote is no warning.
+func TestHarmless(t *testing.T) {
+	var out strings.Builder
+	l := newLogger(hclog.New(&hclog.LoggerOptions{Level: hclog.Info, Output: &out, DisableTime: true}), func(error) {})
+	l.Error("failed to update storage version")
+	l.Error("rejecting promote learner: learner is not ready", zap.Float64("learner-ready-percent", 0))
+	l.Error("Validation on configuration change failed", zap.Error(membership.ErrMemberNotLearner))
+	if out.Len() > 0 {
+		t.Errorf("got %q", out.String())
+	}
+	l.Error("Validation on configuration change failed", zap.Error(membership.ErrIDRemoved))
+	if want := "[WARN]  Validation on configuration change failed: error=\"" + membership.ErrIDRemoved.Error() + "\"\n"; out.String() != want {
+		t.Errorf("got %q, want %q", out.String(), want)
 	}
 }
 
