@@ -134,6 +134,9 @@ func (s *Situation) gather() Decision {
 	next := Formed{ID: 1}
 	limit := s.Max
 	if s.Last != nil {
+		if f := s.final(); f != nil {
+			return Decision{Close: &Outcome{Code: f.Code, Failure: f}}
+		}
 		if m, gone := s.gone(); gone && s.Over.Restarts > s.Last.Restarts && len(s.Over.Lost) == 0 {
 			d := s.miss(m) // which is why others failed
 			if d.Over != nil {
@@ -178,6 +181,9 @@ func (s *Situation) watch() Decision {
 	if len(succeeded) == len(s.Last.Members) {
 		return Decision{Close: &Outcome{}}
 	}
+	if f := s.final(); f != nil {
+		return Decision{Close: &Outcome{Code: f.Code, Failure: f}}
+	}
 	if failure != nil {
 		return s.failed(failure)
 	}
@@ -211,6 +217,16 @@ func (s *Situation) reported() (succeeded map[string]bool, failure *Failure) {
 		}
 	}
 	return succeeded, failure
+}
+
+// final is the first failure of a member that asks for no restart. Others may fail before it is told, and because of it.
+func (s *Situation) final() *Failure {
+	for _, r := range s.Reports {
+		if _, member := s.ranks[r.Key]; member && r.Left == nil && r.Failure != nil && r.Failure.Final {
+			return r.Failure
+		}
+	}
+	return nil
 }
 
 // miss follows the absence of a member.

@@ -290,6 +290,13 @@ func TestHowJobsEnd(t *testing.T) {
 		{"success", func(c *cluster) { c.report("n1", nil); c.report("n2", nil) }, rendezvous.Outcome{}},
 		{"success, then lost", func(c *cluster) { c.report("n1", nil); c.die("n1"); c.settle(0); c.report("n2", nil) }, rendezvous.Outcome{}},
 		{"final", func(c *cluster) { c.report("n1", final) }, rendezvous.Outcome{Code: 5, Failure: final}},
+		{"final, though another was first", func(c *cluster) { c.report("n1", first); c.report("n2", final) }, rendezvous.Outcome{Code: 5, Failure: final}},
+		{"final, when the round was already over", func(c *cluster) {
+			c.report("n1", first)
+			c.settle(0)
+			c.report("n2", final)
+			c.again("n1", "n2")
+		}, rendezvous.Outcome{Code: 5, Failure: final}},
 		{"first of two", func(c *cluster) {
 			c.report("n1", &rendezvous.Failure{})
 			c.settle(0)

@@ -16,8 +16,6 @@ const hearing = time.Second
 func (s *Situation) failed(f *Failure) Decision {
 	m, gone := s.gone()
 	switch {
-	case f.Final:
-		return Decision{Close: &Outcome{Code: f.Code, Failure: f}}
 	case gone:
 		return s.miss(m)
 	case s.Last.Restarts < s.MaxRestarts:
