@@ -32,11 +32,11 @@ func TestUnreachableRendezvous(t *testing.T) {
 				if got := exitOfJob(Run(t.Context(), s.config)); got != code {
 					t.Errorf("exit code %d, want %d", got, code)
 				}
-				want := []string{"0s start", "0s port released"}
+				want, how := []string{"0s start", "0s port released"}, ""
 				if code != 0 {
-					want = append(want, "1m0s stop terminated")
+					want, how = append(want, "1m0s stop terminated"), `: failed="rank 0 (local rank 0, pid 100): exit code 3"`
 				}
-				s.wantStory(append(want, "1m1s [WARN]  waiting: the rendezvous has not been told yet how the workers of this node ended; gives up in 10m0s",
+				s.wantStory(append(want, "1m1s [WARN]  waiting: the rendezvous has not been told yet how the workers of this node ended; gives up in 10m0s"+how,
 					`11m0s [WARN]  the rendezvous was not told how the workers ended: error="context deadline exceeded"`)...)
 			})
 		})

@@ -83,9 +83,14 @@ func (l *loop) report(a report) {
 		ctx, cancel := context.WithTimeout(l.startCtx, l.ReportTimeout)
 		defer cancel()
 		defer time.AfterFunc(impatience, func() {
-			if round.Err() == nil {
-				l.Logger.Warn("waiting: the rendezvous has not been told yet how the workers of this node ended; gives up in " + l.ReportTimeout.String())
+			if round.Err() != nil {
+				return
 			}
+			var how []any
+			if a.failed != nil { // of which nothing may have been said, as there was to be a summary in a moment
+				how = []any{"failed", describe(*a.failed)}
+			}
+			l.Logger.Warn("waiting: the rendezvous has not been told yet how the workers of this node ended; gives up in "+l.ReportTimeout.String(), how...)
 		}).Stop()
 		var failure *rendezvous.Failure
 		if a.failed != nil {
