@@ -168,7 +168,9 @@ func TestCallsThatDifferAreFoundWhoeverWaits(t *testing.T) {
 					if slices.Contains(oneWay, kind) && length == 8 {
 						aheads = append(aheads, 130, 200, 600)
 					}
-					for _, d.ahead = range aheads {
+					for _, ahead := range aheads {
+						d := d
+						d.ahead = ahead
 						if d.ahead > 0 && slices.Contains([]string{"Reduce", "Gather", "GatherV"}, kind) { // to where rank 0 does not wait
 							d.usual.root, d.strange.root, d.want = 2, map[bool]int{true: odd, false: 2}[way == "root"], nil
 						}

@@ -97,6 +97,7 @@ func TestAVanishedHost(t *testing.T) {
 		p := connect(t, between(t, w), nil)
 		all.Go(func() {
 			err := begin(p).Wait(t.Context(), 0)
+			<-cut // start is known
 			t.Logf("ranks that %s notice after %v: %v", what, time.Since(start), err)
 			if took := time.Since(start); took < 25*time.Second || took > 45*time.Second {
 				t.Errorf("ranks that %s notice after %v", what, took)
