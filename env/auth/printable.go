@@ -5,7 +5,7 @@ import (
 	"unicode"
 )
 
-// Printable is text that another process said, as a terminal may get it: in one line, without control characters.
+// Printable makes text of another process safe to print: it is one line then, without control characters.
 func Printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
