@@ -74,7 +74,7 @@ func (l *Lane) Begin(seq uint64, call Call, before uint32) error {
 // which this rank has not awaited it. The mutex is held.
 func (l *Lane) compare() error {
 	for _, m := range l.arrived {
-		if m.seq == 0 {
+		if m.seq == 0 || m.seq > l.seq {
 			continue
 		}
 		if err := l.agree(m.source, m.called()); err != nil {
