@@ -104,6 +104,20 @@ var rankPrograms = map[string]func(ctx context.Context, odd int) error{
 		})
 	},
 
+	// leaves: one rank exits with code 0 in the middle of its work.
+	"leaves": func(ctx context.Context, odd int) error {
+		return inWorld(ctx, func(ctx context.Context, g *comm.Group) error {
+			for i := 0; ; i++ {
+				if g.Rank() == odd && i == 100 {
+					os.Exit(0)
+				}
+				if err := comm.AllReduce(ctx, g, make([]float32, 1000), comm.Sum); err != nil {
+					return err
+				}
+			}
+		})
+	},
+
 	// steady: all ranks compute until a file is there, and tell how long it took them to begin.
 	"steady": func(ctx context.Context, _ int) error {
 		begun := time.Now()
