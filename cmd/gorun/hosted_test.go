@@ -78,6 +78,25 @@ func TestKilledWhileWaiting(t *testing.T) {
 	n.end(-1)
 }
 
+// TestKilledWhileBuilding: the directory of the program goes with a gorun that is killed before there is a program.
+func TestKilledWhileBuilding(t *testing.T) {
+	t.Parallel()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for name, text := range map[string]string{"go": "#!/bin/sh\necho building >&2\nexec sleep 1000\n", "main.go": "package main\n"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n := startAs(t, 2*patience, "/bin/bash", "bash", "-c", fmt.Sprintf("PATH=%s:$PATH exec -a gorun %s %[1]s/main.go", dir, exe))
+	n.expect("building$")
+	n.signal(syscall.SIGKILL)
+	n.end(-1)
+}
+
 // TestAnyMemberMayDie: of three nodes that each host a third of the etcd one is killed, and the others go on.
 func TestAnyMemberMayDie(t *testing.T) {
 	t.Parallel()

@@ -36,7 +36,7 @@ var ahead atomic.Pointer[Guard]
 
 // StartAhead starts the guard that the next Start returns, before it is known what it is for.
 func StartAhead() {
-	if g, err := start(); err == nil { // else Start will tell
+	if g, err := start(forGang); err == nil { // else Start will tell
 		ahead.Store(g)
 	}
 }
@@ -55,10 +55,10 @@ func Start(workers int) (*Guard, error) {
 	if g := ahead.Swap(nil); g != nil {
 		return g, nil
 	}
-	return start()
+	return start(forGang)
 }
 
-func start() (g *Guard, err error) {
+func start(what purpose) (g *Guard, err error) {
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("cannot start the guard of the workers: %w", err)
@@ -77,7 +77,7 @@ func start() (g *Guard, err error) {
 	_ = unix.SetNonblock(pair[0], true) // a fresh descriptor: cannot fail
 	socket, theirs := os.NewFile(uintptr(pair[0]), "guard"), os.NewFile(uintptr(pair[1]), "agent")
 	defer func() { _ = theirs.Close() }()
-	process, err := enlist(func() (*os.Process, error) {
+	process, err := enlist(what, func() (*os.Process, error) {
 		return os.StartProcess("/proc/self/exe", []string{argv0}, &os.ProcAttr{
 			Env: runtimeSettings(), Files: []*os.File{devnull, devnull, words, theirs}, // socketFD
 			Sys: &syscall.SysProcAttr{Setsid: true}})

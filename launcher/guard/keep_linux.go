@@ -4,11 +4,12 @@ import (
 	"encoding/json"
 	"io"
 	"os"
+	"time"
 )
 
 // Keep starts a guard that has no workers, only a directory: should this process die before Close, it removes that.
 func Keep(dir string) (*Guard, error) {
-	g, err := start()
+	g, err := start(forDirectory)
 	if err != nil {
 		return nil, err
 	}
@@ -22,8 +23,13 @@ func Keep(dir string) (*Guard, error) {
 // keep is Main for a guard of Keep, which is killed if there is nothing to do for it.
 func keep(dir string, fromAgent *json.Decoder, socket *os.File) int {
 	_, _ = io.Copy(io.Discard, io.MultiReader(fromAgent.Buffered(), socket)) // until the agent dies
-	if os.RemoveAll(dir) != nil {
-		return 1
+	for end := time.Now().Add(keepPatience); os.RemoveAll(dir) != nil; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			return 1
+		}
 	}
 	return 0
 }
+
+// keepPatience is how long the directory may not be empty, since processes that end with the agent still write there.
+const keepPatience = 10 * time.Second

@@ -12,25 +12,35 @@ import (
 	"github.com/gorun/gorun/launcher/proc"
 )
 
-// guards are the guards that this process has. While there is one, the process is a subreaper: should the
-// guard be killed, all it guarded becomes the agent's.
+// guards are the guards that this process has, by pid, and for what. While there is one for a gang, the process is a subreaper:
+// should the guard be killed, all it guarded becomes the agent's.
 var guards = struct {
 	sync.Mutex
-	pids map[int]bool
-}{pids: map[int]bool{}}
+	pids map[int]purpose
+}{pids: map[int]purpose{}}
+
+// A purpose is what a guard is for.
+type purpose int
+
+const (
+	forGang purpose = iota
+	forDirectory
+)
 
 // enlist starts a guard with start, and takes it on the list before anybody else looks at it.
-func enlist(start func() (*os.Process, error)) (*os.Process, error) {
+func enlist(what purpose, start func() (*os.Process, error)) (*os.Process, error) {
 	guards.Lock()
 	defer guards.Unlock()
-	if err := setSubreaper(true); err != nil {
-		return nil, err
+	if what == forGang {
+		if err := setSubreaper(true); err != nil {
+			return nil, err
+		}
 	}
 	guard, err := start()
 	if err == nil {
-		guards.pids[guard.Pid] = true
+		guards.pids[guard.Pid] = what
 	}
-	_ = setSubreaper(len(guards.pids) > 0) // it did not fail above
+	settleSubreaper()
 	return guard, err
 }
 
@@ -39,7 +49,18 @@ func forget(pid int) {
 	guards.Lock()
 	defer guards.Unlock()
 	delete(guards.pids, pid)
-	_ = setSubreaper(len(guards.pids) > 0)
+	settleSubreaper()
+}
+
+// settleSubreaper is called with guards locked, when their number has changed.
+func settleSubreaper() {
+	gangs := 0
+	for _, what := range guards.pids {
+		if what == forGang {
+			gangs++
+		}
+	}
+	_ = setSubreaper(gangs > 0) // it did not fail before
 }
 
 func setSubreaper(on bool) error {
@@ -111,6 +132,12 @@ func orphans(since uint64, guard int) []proc.Process {
 		return nil
 	}
 	return proc.Descendants(proc.All(), func(p proc.Process) bool {
-		return p.Parent == guard || p.Parent == self.Pid && p.Session != self.Session && p.StartTicks >= since && !guards.pids[p.Pid]
+		return p.Parent == guard || p.Parent == self.Pid && p.Session != self.Session && p.StartTicks >= since && !isGuard(p.Pid)
 	})
+}
+
+// isGuard is called with guards locked.
+func isGuard(pid int) bool {
+	_, ok := guards.pids[pid]
+	return ok
 }

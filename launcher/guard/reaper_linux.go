@@ -46,7 +46,7 @@ func reapStrangers() {
 	defer guards.Unlock()
 	self := os.Getpid()
 	for _, p := range proc.All() {
-		if p.Parent == self && p.Zombie && !guards.pids[p.Pid] {
+		if p.Parent == self && p.Zombie && !isGuard(p.Pid) {
 			proc.Reap(p.Pid)
 		}
 	}

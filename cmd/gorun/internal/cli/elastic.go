@@ -16,7 +16,7 @@ import (
 type Etcd interface {
 	// Rendezvous returns the rendezvous that flags describe. It does not wait for anything.
 	Rendezvous(Elastic) rendezvous.Rendezvous
-	// Serve hosts an etcd at an endpoint of this machine until ctx ends, with its data in dir, or in a temporary directory.
+	// Serve hosts an etcd at an endpoint of this machine until ctx ends, with its data in dir.
 	Serve(ctx context.Context, a Access, dir string, logger hclog.Logger) error
 }
 

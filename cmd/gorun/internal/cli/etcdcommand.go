@@ -1,12 +1,17 @@
 package cli
 
 import (
+	"context"
+	"errors"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 
+	"github.com/hashicorp/go-hclog"
 	"github.com/spf13/cobra"
 
+	"github.com/gorun/gorun/launcher/guard"
 	"github.com/gorun/gorun/rendezvous"
 )
 
@@ -38,7 +43,11 @@ func etcdCommand(etcd Etcd) *cobra.Command {
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 			defer stop()
-			err = etcd.Serve(ctx, o.access(), dir, logger)
+			if dir == "" {
+				err = serveTemporarily(ctx, etcd, o.access(), logger)
+			} else {
+				err = etcd.Serve(ctx, o.access(), dir, logger)
+			}
 			return std.finish(err, afterInterrupt, nil)
 		},
 	}
@@ -53,6 +62,23 @@ func etcdCommand(etcd Etcd) *cobra.Command {
 		_ = cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions)
 	}
 	return cmd
+}
+
+// serveTemporarily hosts an etcd with its data in a temporary directory, which goes with this process, however that ends.
+func serveTemporarily(ctx context.Context, etcd Etcd, a Access, logger hclog.Logger) (err error) {
+	temp, err := newScratch("etcd")
+	if err != nil {
+		return err
+	}
+	keeper, err := guard.Keep(temp.dir)
+	if err != nil {
+		return errors.Join(err, temp.close(false))
+	}
+	defer func() {
+		keeper.Close()
+		err = errors.Join(err, temp.close(false))
+	}()
+	return etcd.Serve(ctx, a, filepath.Join(temp.dir, "data"), logger)
 }
 
 // hostedOptions reads the flags of gorun etcd as those of a node are read.

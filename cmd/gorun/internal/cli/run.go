@@ -62,7 +62,7 @@ func runJob(ctx context.Context, o *options, command []string, std *stdio, stdou
 	}
 	temp, err := newScratch(o.runID)
 	if err != nil {
-		return fmt.Errorf("no directory for temporary files ($TMPDIR chooses another): %w", err)
+		return err
 	}
 	defer func() {
 		_, failed := errors.AsType[*agent.WorkerError](err)
@@ -70,7 +70,7 @@ func runJob(ctx context.Context, o *options, command []string, std *stdio, stdou
 			logger.Warn("removing temporary files", "error", closeErr)
 		}
 	}()
-	if o.elastic() { // which may be long without workers, whose guard would do this
+	if o.elastic() || program.Source != "" { // it may be long without workers, whose guard would do this
 		keeper, err := guard.Keep(temp.dir)
 		if err != nil {
 			return err

@@ -1,11 +1,13 @@
 package cli
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/gorun/gorun/launcher"
 )
@@ -18,16 +20,33 @@ type scratch struct{ dir string }
 // bin is where the program is built.
 func (s scratch) bin() string { return filepath.Join(s.dir, "bin") }
 
-func newScratch(runID string) (scratch, error) {
-	dir, err := os.MkdirTemp("", "gorun-"+launcher.FileName(runID)+"-*")
+func newScratch(name string) (scratch, error) {
+	dir, err := os.MkdirTemp("", "gorun-"+launcher.FileName(name)+"-*")
 	if err == nil {
 		dir, err = filepath.Abs(dir) // $TMPDIR may be relative, and workers may change their directory
 	}
-	return scratch{dir}, err
+	if err != nil {
+		return scratch{}, fmt.Errorf("no directory for temporary files ($TMPDIR chooses another): %w", err)
+	}
+	return scratch{dir}, nil
 }
+
+// removalTimeout is how long removing temporary files may take. Their file system may hang.
+const removalTimeout = 5 * time.Second
 
 // close removes the directory. What workers have written of their failure stays, if keep says so: the summary names it.
 func (s scratch) close(keep bool) error {
+	removed := make(chan error, 1)
+	go func() { removed <- s.remove(keep) }()
+	select {
+	case err := <-removed:
+		return err
+	case <-time.After(removalTimeout):
+		return fmt.Errorf("%s: no answer within %s", s.dir, removalTimeout)
+	}
+}
+
+func (s scratch) remove(keep bool) error {
 	if !keep {
 		return os.RemoveAll(s.dir)
 	}

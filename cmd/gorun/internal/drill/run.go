@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/cmd/gorun/internal/hosts"
+	"github.com/gorun/gorun/launcher/guard"
 )
 
 // Options say how to drill.
@@ -41,6 +42,11 @@ func Run(ctx context.Context, o Options, scenarios []*Scenario) (results []Resul
 	if err != nil {
 		return nil, err
 	}
+	keeper, err := guard.Keep(dir)
+	if err != nil {
+		return nil, errors.Join(err, os.Remove(dir))
+	}
+	defer keeper.Close()
 	for _, sc := range scenarios {
 		r, err := run(ctx, o, sc, filepath.Join(dir, sc.Name))
 		if err != nil {
