@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"sync"
@@ -14,8 +15,10 @@ import (
 	"github.com/gorun/gorun/rendezvous"
 )
 
-// closeTimeout is how long telling the others that the job is over may take.
-const closeTimeout = 5 * time.Second
+const (
+	closeTimeout  = 5 * time.Second  // for telling the others that the job is over
+	closePatience = 30 * time.Second // for what else ends then
+)
 
 // A Gang is what the agent needs of the workers that it started; *launcher.Gang is one.
 type Gang interface {
@@ -96,12 +99,27 @@ func Run(ctx context.Context, config Config) error {
 	cancelStart()
 	l.reports.Wait()
 
-	closeCtx, cancelClose := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
-	defer cancelClose()
-	if err := config.Rendezvous.Close(closeCtx, end.why); err != nil {
+	if err := closeRendezvous(ctx, config.Rendezvous, end.why); err != nil {
 		config.Logger.Warn("closing the rendezvous", "error", err)
 	}
 	return end.err
+}
+
+// closeRendezvous tells the others that the job is over. One that does not end then is left behind: the files of an etcd that this
+// node hosts may be in a file system that does not answer.
+func closeRendezvous(ctx context.Context, r rendezvous.Rendezvous, why error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
+	closed := make(chan error, 1)
+	go func() {
+		defer cancel()
+		closed <- r.Close(ctx, why)
+	}()
+	select {
+	case err := <-closed:
+		return err
+	case <-time.After(closePatience):
+		return fmt.Errorf("it does not end within %s, and is left behind", closePatience)
+	}
 }
 
 // A loop owns the machine and all that it acts on. A nil channel switches its case off.

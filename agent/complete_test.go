@@ -16,6 +16,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/gorun/gorun/launcher"
+	"github.com/gorun/gorun/rendezvous"
 )
 
 // TestRunTells: a failure is in the log when it happens, in the words that people search for in torchrun's.
@@ -187,4 +188,26 @@ func TestEventsOfAnEarlyEnd(t *testing.T) {
 	if worker, _, _ := strings.Cut(got, "\n"); !strings.HasSuffix(worker, `"duration_ms":0}}`) {
 		t.Errorf("%s, want a duration of 0", worker)
 	}
+}
+
+// A stuckRendezvous does not end until it is released.
+type stuckRendezvous struct {
+	rendezvous.Rendezvous
+	release chan struct{}
+}
+
+func (r stuckRendezvous) Close(context.Context, error) error {
+	<-r.release
+	return nil
+}
+
+// TestCloseInTime: what does not end when the job does is left behind, and that is told.
+func TestCloseInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, begun := stuckRendezvous{release: make(chan struct{})}, time.Now()
+		defer close(r.release)
+		if err := closeRendezvous(t.Context(), r, nil); err == nil || time.Since(begun) != closePatience {
+			t.Errorf("after %v: %v", time.Since(begun), err)
+		}
+	})
 }

@@ -20,17 +20,20 @@ import (
 
 const (
 	maxReport     = 1 << 20         // bytes of an error file that are read
-	reportTimeout = 5 * time.Second // for all of them: their file system may hang
+	reportTimeout = 5 * time.Second // for all of them, and for the agent's own: their file system may hang
 )
 
-var errNotRegular = errors.New("it is no regular file")
+var (
+	errNotRegular = errors.New("it is no regular file")
+	errNoAnswer   = fmt.Errorf("no answer within %s", reportTimeout)
+)
 
 // readReports reads the error files of workers that have ended. file names that of a local rank. A worker that has
 // left none is not in the answer, which is by rank. It takes reportTimeout at most.
 func readReports(exits []launcher.Exit, file func(local int) string) map[int]Report {
 	reports := make(map[int]Report)
 	for _, x := range exits {
-		reports[x.Rank] = Report{File: file(x.LocalRank), Problem: fmt.Sprintf("no answer within %s", reportTimeout)}
+		reports[x.Rank] = Report{File: file(x.LocalRank), Problem: errNoAnswer.Error()}
 	}
 	type answer struct {
 		rank   int
@@ -166,9 +169,20 @@ func (e *WorkerError) document() ([]byte, error) {
 	return json.Marshal(document)
 }
 
-// writeErrorFile puts a document in the place of a regular file, or of none. A file that cannot be replaced, as one
-// that is mounted into a container, is overwritten.
+// writeErrorFile puts a document in the place of a regular file, or of none. It takes reportTimeout at most.
 func writeErrorFile(path string, document []byte) error {
+	written := make(chan error, 1)
+	go func() { written <- replaceErrorFile(path, document) }()
+	select {
+	case err := <-written:
+		return err
+	case <-time.After(reportTimeout):
+		return errNoAnswer
+	}
+}
+
+// replaceErrorFile overwrites a file that cannot be replaced, as one that is mounted into a container.
+func replaceErrorFile(path string, document []byte) error {
 	if target, err := filepath.EvalSymlinks(path); err == nil {
 		path = target
 	}

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -66,8 +67,19 @@ func (f *timerFile) close() {
 	close(f.quit)
 	_ = f.file.Close()
 	f.running.Wait()
-	_ = os.Remove(f.file.Name()) // somebody else may have done it
+	removed := make(chan struct{})
+	go func() {
+		defer close(removed)
+		_ = os.Remove(f.file.Name()) // somebody else may have done it
+	}()
+	select {
+	case <-removed:
+	case <-time.After(removalTimeout):
+	}
 }
+
+// removalTimeout is how long removing the file may take. Its file system may hang.
+const removalTimeout = time.Second
 
 // watch obeys what the workers write to the gang's timer file, if it has one, until that is closed.
 func (g *Gang) watch() {

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// hang puts a file system over a folder that answers nothing. Where that is not allowed the test is skipped.
+func hang(t *testing.T, dir string) {
+	t.Helper()
+	fuse, err := os.OpenFile("/dev/fuse", os.O_RDWR, 0)
+	if err != nil {
+		t.Skip("needs /dev/fuse:", err)
+	}
+	options := fmt.Sprintf("fd=%d,rootmode=40000,user_id=%d,group_id=%d", fuse.Fd(), os.Getuid(), os.Getgid())
+	if err := syscall.Mount("dead", dir, "fuse", 0, options); err != nil {
+		_ = fuse.Close()
+		t.Skip("needs the right to mount:", err)
+	}
+	t.Cleanup(func() {
+		_ = fuse.Close() // fails whatever waits for it
+		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestDeadFileSystem: whatever of gorun's files is in a file system that has stopped answering, the job ends with its own exit code,
+// and what was not written or removed is told.
+func TestDeadFileSystem(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		env, want string
+	}{
+		"error file":      {env: "TORCHELASTIC_ERROR_FILE=DEAD/error.json", want: "the error file was not written: .*no answer within 5s"},
+		"temporary files": {env: "TMPDIR=DEAD", want: "removing temporary files: .*no answer within 5s"},
+		"timer file":      {env: "TORCHELASTIC_ENABLE_FILE_TIMER=1 TORCHELASTIC_TIMER_FILE=DEAD/timer"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dead, release := t.TempDir(), filepath.Join(t.TempDir(), "release")
+			exe, err := os.Executable()
+			if err != nil {
+				t.Fatal(err)
+			}
+			command := "export " + strings.ReplaceAll(c.env, "DEAD", dead) + "; exec -a gorun " + exe
+			command += ` sh -c 'echo runs; until test -e ` + release + `; do sleep 0.05; done; exit 3'`
+			n := startAs(t, patience, "/bin/bash", "bash", "-c", command)
+			n.expect("runs$")
+			hang(t, dead)
+			if err := os.WriteFile(release, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			n.expect(c.want)
+			n.end(3)
+		})
+	}
+}
