@@ -23,6 +23,7 @@ func TestDrill(t *testing.T) {
 	}
 	t.Run("all", d.all)
 	t.Run("json", d.json)
+	t.Run("random", d.random)
 	t.Run("fails", d.fails)
 	t.Run("interrupted", d.interrupted)
 	t.Run("killed", d.killed)
@@ -123,6 +124,24 @@ func (d driller) json(t *testing.T) {
 		if r.Fault != fault || !r.Held || r.Skipped || r.Why+r.Logs != "" || r.Noticed <= 0 || r.Running <= r.Noticed {
 			t.Errorf("result %d is %+v\n%s", i, r, stderr)
 		}
+	}
+}
+
+// random: of every fault it is told how long it took until all computed again.
+func (d driller) random(t *testing.T) {
+	c, stderr, _ := d.command(t, "--random", "--seed=7", "--minutes=0.05", "--nproc-per-node=1")
+	out, err := c.Output()
+	if err != nil {
+		t.Errorf("%v\n%s", err, stderr)
+	}
+	if strings.Contains(string(out), " skipped: ") {
+		return // as in all
+	}
+	if !regexp.MustCompile(`(?m)^random +[0-9]+ random faults, seed 7 +- +[0-9]+ ms +yes +none$`).Match(out) {
+		t.Errorf("the table is\n%s", out)
+	}
+	if !regexp.MustCompile(`(?m)^random: 1: .*: computing together again after [0-9.]+ s$`).MatchString(stderr.String()) {
+		t.Errorf("stderr is\n%s", stderr)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"os"
 	"slices"
 	"strings"
@@ -22,16 +23,34 @@ import (
 const aboutDrill = "Each scenario is a job of its own on several agents of this machine, and one fault. What became of them is a table on stdout. " +
 	"The exit code is 1 if a scenario did not hold."
 
+// mostMinutes is the longest that --random may take: a year.
+const mostMinutes = 365 * 24 * 60
+
 // drillCommand is gorun drill: faults on purpose.
 func drillCommand() *cobra.Command {
 	var o drill.Options
-	var list, asJSON bool
+	var list, asJSON, random bool
+	var seed uint64
+	var minutes float64
 	cmd := &cobra.Command{
 		Use: "drill [scenario...]", Short: "Break jobs on purpose, and see whether they go on", Long: aboutDrill, ValidArgs: drillNames(),
 		RunE: func(cmd *cobra.Command, names []string) error {
 			scenarios, err := drillsOf(names)
 			if err != nil {
 				return err
+			}
+			switch seeded, timed := cmd.Flags().Changed("seed"), cmd.Flags().Changed("minutes"); {
+			case random && len(names) > 0:
+				return usagef("gorun drill: --random is instead of scenarios, of which %s is one", quote(names[0]))
+			case !random && (seeded || timed):
+				return usagef("gorun drill: --seed and --minutes are for --random")
+			case random && !(minutes > 0 && minutes <= mostMinutes):
+				return usagef("gorun drill: --minutes=%v: want more than 0 and at most %d", minutes, mostMinutes)
+			case random:
+				if !seeded {
+					seed = rand.Uint64()
+				}
+				scenarios = []*drill.Scenario{drill.Random(seed, time.Duration(minutes*float64(time.Minute)))}
 			}
 			if o.Nodes < 2 || o.Nproc < 1 || o.Timeout <= 0 {
 				return usagef("gorun drill: want --nodes of at least 2, --nproc-per-node of at least 1, and a positive --timeout")
@@ -63,6 +82,9 @@ func drillCommand() *cobra.Command {
 	flags.DurationVar(&o.Timeout, "timeout", time.Minute, "`DURATION` that a scenario may take (1m)")
 	flags.BoolVar(&o.Keep, "keep", false, "keep the logs of what holds, too")
 	flags.BoolVarP(&o.Verbose, "verbose", "v", false, "tell every step")
+	flags.BoolVar(&random, "random", false, "random faults instead of scenarios")
+	flags.Uint64Var(&seed, "seed", 0, "`SEED` of --random: the same one chooses the same faults (a new one, which is told)")
+	flags.Float64Var(&minutes, "minutes", 1, "`M` minutes of --random (1)")
 	flags.BoolVar(&list, "list", false, "only say what scenarios there are")
 	flags.BoolVar(&asJSON, "json", false, "print JSON instead of a table")
 	return cmd

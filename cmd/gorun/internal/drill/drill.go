@@ -26,8 +26,9 @@ type Scenario struct {
 	Name  string
 	About string // one line, for people
 
-	job   job
-	steps func(nodes int) []step // from when the nodes that are there first compute together until the job is to end well
+	job    job
+	length time.Duration          // of the steps, beyond the timeout
+	steps  func(nodes int) []step // from when the nodes that are there first compute together until the job is to end well
 }
 
 // Scenarios are all there are.
@@ -43,11 +44,13 @@ type job struct {
 	network  bool          // every node has its own, which can be cut
 	first    int           // nodes that are there first; 0: all; negative: all but so many
 	spare    int           // nodes that the job can do without
+	keep     int           // nodes that it cannot do without, whatever their number, instead of spare
 	unread   bool          // workers of the last node write all the time, and nobody reads it
 	hang     bool          // workers that cannot compute any more hang; otherwise they fail
 	ttl      time.Duration // after which a silent node is gone; 0: gorun's
 	lastCall time.Duration // for which a round that is not full waits for more nodes; 0: long
-	restarts int           // that the fault costs
+	budget   int           // restarts that there are; 0: some
+	restarts int           // that the fault costs; negative: what the steps say
 	ranks    bool          // nodes ask for theirs
 }
 
@@ -63,7 +66,12 @@ func (j job) begin(nodes int) int {
 }
 
 // least is how many nodes are enough.
-func (j job) least(nodes int) int { return max(1, nodes-j.spare) }
+func (j job) least(nodes int) int {
+	if j.keep > 0 {
+		return min(j.keep, nodes)
+	}
+	return max(1, nodes-j.spare)
+}
 
 // upTo is the nodes from first, without last.
 func upTo(first, last int) (nodes []int) {

@@ -40,25 +40,48 @@ var newcomerFlapping = Scenario{
 	About: "a node comes that cannot start its workers, again and again: it is kept out longer and longer, and the job pays nothing",
 	job:   job{etcd: 1, first: -1, spare: 1, ttl: leaseTime, lastCall: flappingCall},
 	steps: func(n int) []step {
-		steps := []step{fault("a node comes that fails", nobody, (*stage).startBroken)}
-		for i := range 5 {
-			if i > 0 {
-				steps = append(steps, step{"it comes again", func(_ context.Context, s *stage) error { return s.startBroken() }})
+		return []step{
+			fault("a node comes that fails", nobody, (*stage).startBroken),
+			newcomerEnds(),
+			again(upTo(0, n-1)),
+			keptOut(upTo(0, n-1)),
+			{"it is told to go", func(_ context.Context, s *stage) error { return s.signal(s.newcomer, syscall.SIGTERM) }},
+			newcomerEnds(),
+		}
+	},
+}
+
+// flappingLimit is after how many times at most a node that fails is kept out: where all is slow, some do not count.
+const flappingLimit = 20
+
+// keptOut lets the node come again until it is kept out for a while, in which nothing happens to the others.
+func keptOut(others []int) step {
+	return step{"it comes again until it is kept out", func(ctx context.Context, s *stage) error {
+		for range flappingLimit {
+			if err := s.startBroken(); err != nil {
+				return err
 			}
-			steps = append(steps, newcomerEnds())
-			if i == 0 {
-				steps = append(steps, again(upTo(0, n-1)))
-			} else {
-				steps = append(steps, together(upTo(0, n-1)))
+			round := s.world.newest()
+			limited, cancel := context.WithTimeout(ctx, 3*flappingCall)
+			err := s.await(limited, func(*world) bool { return s.newcomer.ended })
+			over := limited.Err() != nil
+			cancel()
+			switch {
+			case err == nil:
+			case over && ctx.Err() == nil && s.world.newest() == round:
+				return together(others).do(ctx, s)
+			case over && ctx.Err() == nil: // it has got in at the last moment
+				err = newcomerEnds().do(ctx, s)
+			}
+			if err == nil {
+				err = together(others).do(ctx, s)
+			}
+			if err != nil {
+				return err
 			}
 		}
-		return append(steps,
-			step{"it comes once more", func(_ context.Context, s *stage) error { return s.startBroken() }},
-			undisturbed(2*flappingCall),
-			step{"it is told to go", func(_ context.Context, s *stage) error { return s.signal(s.newcomer, syscall.SIGTERM) }},
-			newcomerEnds(),
-		)
-	},
+		return fmt.Errorf("it has come %d times and is let in", flappingLimit)
+	}}
 }
 
 // startBroken starts an agent whose program is none.

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// etcdHost is what etcd runs on, instead of a node.
-const etcdHost = -1
+// etcdHost is what a member of etcd runs on, instead of a node.
+func etcdHost(member int) int { return -1 - member }
 
 // longCall is enough for a node that is dead to be noticed.
 const longCall = 10 * time.Second
@@ -56,7 +56,7 @@ func (s *stage) startNode(name string, node int, program string) (*process, erro
 		conf += fmt.Sprint(",ttl=", j.ttl.Seconds())
 	}
 	args := []string{
-		fmt.Sprintf("--nnodes=%d:%d", j.least(n), n), fmt.Sprint("--nproc-per-node=", s.options.Nproc), "--max-restarts=3",
+		fmt.Sprintf("--nnodes=%d:%d", j.least(n), n), fmt.Sprint("--nproc-per-node=", s.options.Nproc), fmt.Sprint("--max-restarts=", cmp.Or(j.budget, 3)),
 		"--rdzv-backend=embedded", "--rdzv-endpoint=" + s.endpoints, "--rdzv-id=drill", "--rdzv-conf=" + conf,
 	}
 	args = append(args, s.access()...)
@@ -77,7 +77,7 @@ func (s *stage) startNode(name string, node int, program string) (*process, erro
 func (s *stage) startEtcd(member int) error {
 	name := fmt.Sprint("etcd", member)
 	args := []string{"etcd", "--rdzv-endpoint=" + s.endpoints, "--data-dir=" + filepath.Join(s.dir, name)}
-	p, err := s.start(name, etcdHost, false, append(args, s.access()...))
+	p, err := s.start(name, etcdHost(member), false, append(args, s.access()...))
 	if err == nil {
 		s.etcds[member] = p
 	}
@@ -100,7 +100,7 @@ func (s *stage) start(name string, host int, unread bool, args []string) (*proce
 	p := &process{name: name, cmd: exec.Command(s.options.Gorun, args...)}
 	p.cmd.Dir, p.cmd.Env = s.dir, s.environ()
 	word := "hosting the rendezvous"
-	if host == etcdHost {
+	if host < 0 {
 		word = "serving"
 	}
 	p.cmd.Stdout = log

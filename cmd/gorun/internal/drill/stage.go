@@ -78,9 +78,9 @@ func (s *stage) set() (err error) {
 		if err := os.WriteFile(s.tokenFile(), []byte(newSecret()), 0o600); err != nil {
 			return err
 		}
-		at := []int{etcdHost}
-		if s.job.hosts > 0 {
-			at = upTo(0, s.job.hosts)
+		at := upTo(0, s.job.members())
+		for i := range s.job.etcd {
+			at[i] = etcdHost(i)
 		}
 		var endpoints []string
 		for _, host := range at {

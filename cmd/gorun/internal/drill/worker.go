@@ -25,7 +25,7 @@ const WorkerCommand = "drill-worker"
 type message struct {
 	Kind  kind   `json:"kind"`
 	Place *place `json:"place,omitempty"` // of started
-	Error string `json:"error,omitempty"` // of stuck
+	Error string `json:"error,omitempty"` // of stuck and wrong
 }
 
 type kind string
@@ -34,6 +34,7 @@ const (
 	started  kind = "started"
 	computed kind = "computed" // together with all others, once more
 	stuck    kind = "stuck"    // an operation has failed
+	wrong    kind = "wrong"    // an operation has had a wrong result, and no error
 	stopping kind = "stopping" // it was told to
 )
 
@@ -144,24 +145,48 @@ func (d *drillLine) tell(m message) error {
 	return err
 }
 
+// lengths are how many numbers workers add up in turn.
+var lengths = []int{2, 1000, 40_000}
+
+// numbers are those that a rank brings in a turn: 0, and others than in any other place, turn or rank nearby.
+func numbers(turn, rank int) []int {
+	list := make([]int, lengths[turn%len(lengths)])
+	for i := 1; i < len(list); i++ {
+		list[i] = turn + rank + i
+	}
+	return list
+}
+
+// checkSum wants sum to be what the numbers of all ranks are together.
+func checkSum(turn, size int, sum []int) error {
+	for i, got := range sum {
+		if want := size*(turn+i) + size*(size-1)/2; i > 0 && got != want {
+			return fmt.Errorf("element %d of turn %d is %d, want %d", i, turn, got, want)
+		}
+	}
+	return nil
+}
+
 // compute ends well when one worker has been told to finish, at the same time in all.
 func (d *drillLine) compute(ctx context.Context) error {
 	world, err := comm.Init(ctx)
 	if err != nil {
 		return err
 	}
-	for last := (time.Time{}); ; time.Sleep(computePause) {
-		sum := []int{1, 0}
+	last := time.Time{}
+	for turn := 0; ; turn++ {
+		time.Sleep(computePause)
+		sum := numbers(turn, world.Rank())
 		if d.finish.Load() {
-			sum[1] = 1
+			sum[0] = 1
 		}
 		if err := comm.AllReduce(ctx, world, sum, comm.Sum); err != nil {
 			return err
 		}
-		if sum[0] != world.Size() {
-			return fmt.Errorf("%d workers have computed together, want %d", sum[0], world.Size())
+		if err := checkSum(turn, world.Size(), sum); err != nil {
+			return errors.Join(err, d.tell(message{Kind: wrong, Error: err.Error()}))
 		}
-		if sum[1] > 0 {
+		if sum[0] > 0 {
 			return world.Close()
 		}
 		if time.Since(last) > tellPause {

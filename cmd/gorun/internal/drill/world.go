@@ -59,6 +59,8 @@ func (w *world) hear(at time.Time, k *worker, m message) {
 		return // as if nothing had happened
 	case stuck:
 		k.failure = m.Error
+	case wrong:
+		w.blame(fmt.Errorf("%v has a wrong result: %s", k, m.Error))
 	case stopping:
 		k.stopping = true
 	default:

@@ -18,8 +18,8 @@ type Network struct {
 	answers  *bufio.Scanner
 }
 
-// Addr is the address of a host, which is a number from -1.
-func Addr(host int) string { return fmt.Sprintf("10.77.0.%d", host+2) }
+// Addr is the address of a host, which is a number from -99 to 154.
+func Addr(host int) string { return fmt.Sprintf("10.77.0.%d", host+100) }
 
 // An UnavailableError says what this machine lacks.
 type UnavailableError struct{ err error }

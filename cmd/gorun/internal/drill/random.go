@@ -1,0 +1,115 @@
+package drill
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+)
+
+// Random is a job on nodes of which the first two are enough, and three members of etcd, each with a network of its own. For so long
+// one fault follows another, sometimes two at once, as seed chooses. After each of them all nodes must compute together again.
+func Random(seed uint64, length time.Duration) *Scenario {
+	return &Scenario{
+		Name:   "random",
+		About:  fmt.Sprintf("random faults for %v, one after the other and two at once (--seed=%d)", length, seed),
+		length: length,
+		job: job{
+			etcd: 3, network: true, keep: 2, ttl: randomLease, lastCall: time.Second,
+			budget: 1 << 20, restarts: -1,
+		},
+		steps: func(nodes int) []step { return []step{randomFaults(seed, length, nodes)} },
+	}
+}
+
+const (
+	randomLease = 4 * time.Second
+	// recoveryLimit is how long it may take until all compute again: a host that has been lost several times is kept out for a while.
+	recoveryLimit = 90 * time.Second
+)
+
+// randomFaults lets one follow another, and tells of each how long it took until all computed again.
+func randomFaults(seed uint64, length time.Duration, nodes int) step {
+	return step{fmt.Sprintf("random faults for %v", length), func(ctx context.Context, s *stage) error {
+		r := rand.New(rand.NewPCG(seed, 0))
+		var slowest time.Duration
+		restarts, begun := 0, time.Now()
+		for n := 1; n == 1 || time.Since(begun) < length; n++ {
+			list := chooseFaults(r, nodes, s.job.etcd)
+			pauses := choosePauses(r, len(list)+1)
+			what := describeFaults(list)
+			s.fault = fmt.Sprintf("%d random faults, seed %d", n, seed)
+			for _, t := range list {
+				restarts += t.costs
+			}
+			took, err := s.inject(ctx, list, pauses, upTo(0, nodes))
+			if err == nil {
+				if used := s.world.in(s.world.newest())[0].Restarts; used > restarts {
+					err = fmt.Errorf("restarts used: %d, where faults have cost %d", used, restarts)
+				}
+			}
+			if err != nil {
+				return fmt.Errorf("fault %d after %.0f s: %s: %w", n, time.Since(begun).Seconds(), what, err)
+			}
+			s.options.tell("random: %d: %s: computing together again after %.1f s", n, what, took.Seconds())
+			if took > slowest {
+				slowest, s.world.fault, s.recovered = took, time.Now().Add(-took), time.Now()
+			}
+			if err := s.pass(ctx, time.Duration(r.Int64N(int64(2*time.Second)))); err != nil {
+				return err
+			}
+		}
+		return nil
+	}}
+}
+
+// inject lets the faults begin, one after the other, and end in the same order. It returns how long it took, after the last of them
+// was over, until all computed together.
+func (s *stage) inject(ctx context.Context, list []randomFault, pauses []time.Duration, all []int) (took time.Duration, err error) {
+	for i, t := range list {
+		if err := t.begin(ctx, s); err != nil {
+			return 0, err
+		}
+		if err := s.pass(ctx, pauses[i]); err != nil {
+			return 0, err
+		}
+	}
+	for _, t := range list {
+		if t.end == nil {
+			continue
+		}
+		if err := t.end(ctx, s); err != nil {
+			return 0, err
+		}
+	}
+	over := time.Now()
+	if err := s.pass(ctx, pauses[len(list)]); err != nil { // what follows from it may not have begun
+		return 0, err
+	}
+	limited, cancel := context.WithTimeoutCause(ctx, recoveryLimit, fmt.Errorf("not within %v", recoveryLimit))
+	defer cancel()
+	err = s.await(limited, func(w *world) bool { return w.together(all) })
+	if err == nil {
+		err = s.stillCompute(limited, all)
+	}
+	return time.Since(over), err
+}
+
+// stillCompute waits until all have computed once more.
+func (s *stage) stillCompute(ctx context.Context, all []int) error {
+	then := make(map[*worker]int)
+	for _, k := range s.world.workers {
+		then[k] = k.computations
+	}
+	return s.await(ctx, func(w *world) bool {
+		if !w.together(all) {
+			return false
+		}
+		for _, k := range w.in(w.newest()) {
+			if k.computations <= then[k] {
+				return false
+			}
+		}
+		return true
+	})
+}
