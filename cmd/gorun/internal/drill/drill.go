@@ -49,6 +49,7 @@ type job struct {
 	hang     bool          // workers that cannot compute any more hang; otherwise they fail
 	ttl      time.Duration // after which a silent node is gone; 0: gorun's
 	lastCall time.Duration // for which a round that is not full waits for more nodes; 0: long
+	eager    bool          // workers that fail again and again are started again at once
 	budget   int           // restarts that there are; 0: some
 	restarts int           // that the fault costs; negative: what the steps say
 	ranks    bool          // nodes ask for theirs

@@ -67,6 +67,9 @@ func (s *stage) startNode(name string, node int, program string) (*process, erro
 	if unread {
 		way = writes
 	}
+	if j.eager {
+		args = append(args, "--max-restart-backoff=0")
+	}
 	if j.ranks {
 		args = append(args, fmt.Sprint("--node-rank=", node))
 	}

@@ -15,8 +15,8 @@ func Random(seed uint64, length time.Duration) *Scenario {
 		About:  fmt.Sprintf("random faults for %v, one after the other and two at once (--seed=%d)", length, seed),
 		length: length,
 		job: job{
-			etcd: 3, network: true, keep: 2, ttl: randomLease, lastCall: time.Second,
-			budget: 1 << 20, restarts: -1,
+			etcd: 3, network: true, keep: 2, ttl: randomLease, lastCall: randomCall,
+			budget: 1 << 20, eager: true, restarts: -1,
 		},
 		steps: func(nodes int) []step { return []step{randomFaults(seed, length, nodes)} },
 	}
@@ -24,8 +24,10 @@ func Random(seed uint64, length time.Duration) *Scenario {
 
 const (
 	randomLease = 4 * time.Second
+	// randomCall is longer than it takes to lose a node. Otherwise a round may form that knows of its absence only.
+	randomCall = randomLease + time.Second
 	// recoveryLimit is how long it may take until all compute again: a host that has been lost several times is kept out for a while.
-	recoveryLimit = 90 * time.Second
+	recoveryLimit = 3 * time.Minute
 )
 
 // randomFaults lets one follow another, and tells of each how long it took until all computed again.

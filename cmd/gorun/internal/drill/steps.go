@@ -110,9 +110,7 @@ func finish() step {
 			p.mayEnd = true
 		}
 		for _, k := range s.world.live(anywhere) {
-			if err := k.finish(); err != nil {
-				return err
-			}
+			_ = k.finish() // it may have ended, as another had been told
 		}
 		if err := s.awaitEnd(ctx, agents...); err != nil {
 			return err

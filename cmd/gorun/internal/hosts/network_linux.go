@@ -1,4 +1,5 @@
-// Package hosts has hosts for processes of this machine: network namespaces on a bridge, each of which can be cut off.
+// Package hosts has hosts for processes of this machine: network namespaces on a bridge, each with a name of its own, each of which
+// can be cut off.
 package hosts
 
 import (
@@ -70,7 +71,7 @@ func (n *Network) do(command string) error {
 
 // Start starts a command on a host that is new, or whose processes have ended. It waits until the host is connected.
 func (n *Network) Start(cmd *exec.Cmd, host int) error {
-	const connected = `ip link set lo up && read -r addr && ip addr add "$addr" dev eth0 && ip link set eth0 up && exec "$@" </dev/null`
+	const connected = `ip link set lo up && read -r name addr && echo "$name" >/proc/sys/kernel/hostname && ip addr add "$addr" dev eth0 && ip link set eth0 up && exec "$@" </dev/null`
 	cmd.Args = append([]string{"sh", "-c", connected, "sh", cmd.Path}, cmd.Args[1:]...)
 	sh, err := exec.LookPath("sh")
 	if err != nil {
@@ -80,7 +81,7 @@ func (n *Network) Start(cmd *exec.Cmd, host int) error {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = new(syscall.SysProcAttr)
 	}
-	cmd.SysProcAttr.Cloneflags = syscall.CLONE_NEWNET
+	cmd.SysProcAttr.Cloneflags = syscall.CLONE_NEWNET | syscall.CLONE_NEWUTS
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		return err
@@ -92,7 +93,7 @@ func (n *Network) Start(cmd *exec.Cmd, host int) error {
 	// What is left of a host whose processes have ended goes, but not at once.
 	err = n.do(fmt.Sprintf("ip link del %[1]s 2>/dev/null; ip link add %[1]s type veth peer name eth0 netns %[2]d && ip link set %[1]s master bridge up", link, cmd.Process.Pid))
 	if err == nil {
-		_, err = fmt.Fprintf(in, "%s/24\n", Addr(host))
+		_, err = fmt.Fprintf(in, "%s %s/24\n", link, Addr(host))
 	}
 	if err = errors.Join(err, in.Close()); err != nil {
 		_, _ = cmd.Process.Kill(), cmd.Wait()
