@@ -8,9 +8,9 @@ import (
 	"net"
 
 	"github.com/gorun/gorun/comm/internal/machine"
-	"github.com/gorun/gorun/comm/transport/tcp"
 	"github.com/gorun/gorun/env/auth"
 	"github.com/gorun/gorun/env/auth/admission"
+	"github.com/gorun/gorun/env/keepalive"
 )
 
 // What a client asks for in the handshake; the number is the version of the format.
@@ -50,7 +50,7 @@ func (a *storeAccess) hello(conn net.Conn) string {
 
 // dial proves to the server at the other end of conn that this is a client, and returns the connection to go on with.
 func (a *storeAccess) dial(ctx context.Context, conn net.Conn) (net.Conn, error) {
-	noticeLoss(conn)
+	keepAlive(conn)
 	hello := a.hello(conn)
 	if _, err := auth.Dial(conn, a.token, []byte(hello)); err != nil || hello == storeHello {
 		return conn, err
@@ -70,7 +70,7 @@ func (a *storeAccess) allow(conn net.Conn) error {
 // accept lets the client at the other end of conn prove itself, and returns the connection to go on with. admit may still
 // refuse it.
 func (a *storeAccess) accept(conn *admission.Conn, admit func() error) (net.Conn, error) {
-	noticeLoss(conn.NetConn())
+	keepAlive(conn.NetConn())
 	want := a.hello(conn)
 	_, err := auth.Accept(conn, a.token, func(hello []byte) ([]byte, error) {
 		switch got := string(hello); got {
@@ -92,9 +92,5 @@ func (a *storeAccess) accept(conn *admission.Conn, admit func() error) (net.Conn
 	return secured, secured.HandshakeContext(ctx)
 }
 
-// noticeLoss lets conn end soon after the machine at its other end has vanished, as the streams between ranks do.
-func noticeLoss(conn net.Conn) {
-	if c, ok := conn.(*net.TCPConn); ok {
-		tcp.NoticeLoss(c, !machine.Inside(c))
-	}
-}
+// keepAlive lets conn end soon after the machine at its other end has vanished, as the streams between ranks do.
+func keepAlive(conn net.Conn) { keepalive.Set(conn, !machine.Inside(conn)) }

@@ -26,13 +26,14 @@ var imports = map[string][]string{
 	"env/addr":                  {},
 	"env/auth/...":              {"env/auth/..."},
 	"env/cgroup":                {},
-	"comm/...":                  {"env", "env/addr", "env/auth/...", "env/cgroup", "comm/...", xSys, cbor},
+	"env/keepalive":             {xSys},
+	"comm/...":                  {"env", "env/addr", "env/auth/...", "env/cgroup", "env/keepalive", "comm/...", xSys, cbor},
 	"rendezvous":                {},
 	"rendezvous/rendezvoustest": {"rendezvous"},
 	"rendezvous/reach":          {"rendezvous", xSys, etcdClient},
-	"rendezvous/tie":            {"env/auth/...", xSys},
-	"rendezvous/etcd":           {"rendezvous", "rendezvous/tie", "env/auth/...", xSys, etcdClient},
-	"rendezvous/etcdstore":      {"env/cgroup", "env", "env/addr", "env/auth/...", "comm/...", xSys, cbor, etcdClient},
+	"rendezvous/tie":            {"env/auth/...", "env/keepalive", xSys},
+	"rendezvous/etcd":           {"rendezvous", "rendezvous/tie", "env/auth/...", "env/keepalive", xSys, etcdClient},
+	"rendezvous/etcdstore":      {"env/cgroup", "env/keepalive", "env", "env/addr", "env/auth/...", "comm/...", xSys, cbor, etcdClient},
 	"rendezvous/embedded":       {"env/auth/...", "rendezvous", "rendezvous/reach", etcdServer},
 	"launcher/topology":         {"env/cgroup", xSys},
 	"launcher/proc":             {},
@@ -40,11 +41,11 @@ var imports = map[string][]string{
 	"launcher/guard":            {"env/cgroup", "launcher/topology", "launcher/proc", xSys},
 	"launcher":                  {"env/cgroup", "launcher/...", xSys, timberjack},
 	"agent":                     {"env/cgroup", "env", "rendezvous", "launcher/...", xSys, timberjack, hclog},
-	"cmd/gorun/internal/bench":  {"env/cgroup", "env", "env/addr", "env/auth/...", "comm/...", xSys, cbor},
+	"cmd/gorun/internal/bench":  {"env/cgroup", "env/keepalive", "env", "env/addr", "env/auth/...", "comm/...", xSys, cbor},
 	"cmd/gorun/internal/hosts":  {},
-	"cmd/gorun/internal/drill":  {"env/cgroup", "cmd/gorun/internal/hosts", "env", "env/addr", "env/auth/...", "comm/...", "launcher/...", xSys, timberjack, cbor},
+	"cmd/gorun/internal/drill":  {"env/cgroup", "env/keepalive", "cmd/gorun/internal/hosts", "env", "env/addr", "env/auth/...", "comm/...", "launcher/...", xSys, timberjack, cbor},
 	// Not etcd: what brings it is slow to be initialised.
-	"cmd/gorun/internal/cli": {"env/cgroup", "cmd/gorun/internal/bench", "cmd/gorun/internal/drill", "cmd/gorun/internal/hosts", "env", "env/addr", "env/auth/...", "comm/...", "rendezvous", "launcher/...", "agent", xSys, timberjack, hclog, cobra, cbor},
+	"cmd/gorun/internal/cli": {"env/cgroup", "env/keepalive", "cmd/gorun/internal/bench", "cmd/gorun/internal/drill", "cmd/gorun/internal/hosts", "env", "env/addr", "env/auth/...", "comm/...", "rendezvous", "launcher/...", "agent", xSys, timberjack, hclog, cobra, cbor},
 }
 
 // What is not ours, with what it brings.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gorun/gorun/env/auth"
 	"github.com/gorun/gorun/env/auth/admission"
+	"github.com/gorun/gorun/env/keepalive"
 )
 
 // listen answers callers until the listener is closed.
@@ -33,7 +34,7 @@ func (e *End) answer(conn *admission.Conn) {
 		_ = conn.Close() // the caller knows why
 		return
 	}
-	noticeLoss(conn.NetConn())
+	keepalive.Set(conn.NetConn(), true)
 	e.count(caller.From, 1)
 	await(e.ctx, conn)
 	e.count(caller.From, -1)

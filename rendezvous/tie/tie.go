@@ -32,6 +32,7 @@ import (
 
 	"github.com/gorun/gorun/env/auth"
 	"github.com/gorun/gorun/env/auth/admission"
+	"github.com/gorun/gorun/env/keepalive"
 )
 
 const (
@@ -175,7 +176,7 @@ func (e *End) call(ctx context.Context, addr string, h hello) (net.Conn, error) 
 		_ = conn.Close() // err says it all
 		return nil, err
 	}
-	noticeLoss(conn)
+	keepalive.Set(conn, true)
 	return conn, nil
 }
 

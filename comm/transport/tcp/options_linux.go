@@ -2,18 +2,9 @@ package tcp
 
 import (
 	"net"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
-
-// setUserTimeout bounds how long what has been sent may go unacknowledged, or find no room at the other end. While it is set, the
-// kernel counts no keepalive probes, but goes by this time for them as well.
-func setUserTimeout(c *net.TCPConn, limit time.Duration) {
-	control(c, func(fd int) {
-		_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(limit.Milliseconds()))
-	})
-}
 
 // chooseControl replaces BBR, where it is the default, between neighbours. It paces what it sends by what it has measured; there
 // that costs half of the throughput and gains nothing, and there is no queue to be kept short. The buffers are left to the

@@ -2,18 +2,12 @@
 
 package tcp
 
-import (
-	"net"
-	"time"
-)
+import "net"
 
 // Elsewhere goroutines read and write.
 func pollable(c *net.TCPConn) net.Conn { return c }
 
 func pollableBundle(b *bundle) net.Conn { return b }
-
-// Elsewhere the keepalives alone count, while nothing is sent.
-func setUserTimeout(*net.TCPConn, time.Duration) {}
 
 func chooseControl(*net.TCPConn) {}
 

@@ -1,0 +1,18 @@
+package keepalive
+
+import (
+	"net"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// setUserTimeout bounds how long what has been sent may go unacknowledged, or find no room at the other end. While it is set, the
+// kernel counts no keepalive probes, but goes by this time for them as well.
+func setUserTimeout(c *net.TCPConn, limit time.Duration) {
+	if raw, err := c.SyscallConn(); err == nil {
+		_ = raw.Control(func(fd uintptr) {
+			_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(limit.Milliseconds()))
+		})
+	}
+}

@@ -1,0 +1,44 @@
+package keepalive
+
+import (
+	"net"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// The last probe has been answered or not when Limit is over, and to another machine nothing waits longer than that.
+func TestSet(t *testing.T) {
+	for _, far := range []bool{false, true} {
+		ln, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer ln.Close()
+		conn, err := net.Dial("tcp", ln.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		Set(conn, far)
+		raw, err := conn.(*net.TCPConn).SyscallConn()
+		if err != nil {
+			t.Fatal(err)
+		}
+		get := func(option int) (n int) {
+			if err := raw.Control(func(fd uintptr) { n, err = unix.GetsockoptInt(int(fd), unix.IPPROTO_TCP, option) }); err != nil {
+				t.Fatal(err)
+			}
+			return n
+		}
+		probed := get(unix.TCP_KEEPIDLE) + get(unix.TCP_KEEPINTVL)*get(unix.TCP_KEEPCNT)
+		if d := time.Duration(probed) * time.Second; d != Limit {
+			t.Errorf("far %t: probes take %v, want %v", far, d, Limit)
+		}
+		want := map[bool]int{true: int(Limit.Milliseconds())}[far]
+		if got := get(unix.TCP_USER_TIMEOUT); got != want {
+			t.Errorf("far %t: what is sent waits %d ms, want %d", far, got, want)
+		}
+	}
+}

@@ -1,7 +1,0 @@
-//go:build !linux
-
-package tie
-
-import "time"
-
-func setUserTimeout(int, time.Duration) {}
