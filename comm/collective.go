@@ -41,8 +41,8 @@ var nobody = &Group{codec: defaultCodec}
 // errNoGroup is what is wrong then.
 func errNoGroup() error {
 	const text = "the group is nil, as it is on ranks that are none of its members"
-	if name := unknownDimension.Load(); name != nil {
-		return fmt.Errorf("%s, and where Mesh.Group finds no such dimension: %s", text, *name)
+	if unknown := unknownDimension(); unknown != "" {
+		return fmt.Errorf("%s, and where Mesh.Group finds no such dimension: %s", text, unknown)
 	}
 	return errors.New(text)
 }

@@ -117,16 +117,12 @@ func each[T any](axes []axis, of func(axis) T) []T {
 	return all
 }
 
-// unknownDimension is for which dimension a Mesh was last asked that has none of that name, and which it has.
-var unknownDimension atomic.Pointer[string]
-
 // Group is this rank's group along the dimension called name, or nil when m has none of that name; the error of a call on
 // that says which there are.
 func (m *Mesh) Group(name string) *Group {
 	i := slices.IndexFunc(m.all(), func(a axis) bool { return a.name == name })
 	if i < 0 {
-		asked := fmt.Sprintf("%q was asked for, there are %q", name, m.Names())
-		unknownDimension.Store(&asked)
+		m.asked(name)
 		return nil
 	}
 	g, _ := m.shared.group(m.axes[i : i+1]) // made by NewMesh
@@ -182,8 +178,31 @@ func (m *Mesh) Close() error {
 type meshGroups struct {
 	of *collective // the NewMesh that made it
 
+	unknown atomic.Pointer[string] // for which dimension it was last asked that is none of its own, and which are
+
 	mu     sync.Mutex
 	groups map[string]*Group
+}
+
+// askedInVain is the open mesh that was last asked for a dimension which it does not have: a nil group cannot say whose it is.
+var askedInVain atomic.Pointer[meshGroups]
+
+// asked notes that m was asked for the group of a dimension which it does not have.
+func (m *Mesh) asked(name string) {
+	if m == nil || m.shared == nil {
+		return
+	}
+	text := fmt.Sprintf("%q was asked for, there are %q", name, m.Names())
+	m.shared.unknown.Store(&text)
+	askedInVain.Store(m.shared)
+}
+
+// unknownDimension is the dimension that an open mesh was last asked for in vain, and which it has, or nothing.
+func unknownDimension() string {
+	if s := askedInVain.Load(); s != nil {
+		return *s.unknown.Load()
+	}
+	return ""
 }
 
 // group is this rank's group across axes. All its ranks derive it from the one barrier of the mesh.
@@ -219,6 +238,7 @@ func (s *meshGroups) group(axes []axis) (*Group, error) {
 }
 
 func (s *meshGroups) close() error {
+	askedInVain.CompareAndSwap(s, nil)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var errs []error

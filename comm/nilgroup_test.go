@@ -214,7 +214,6 @@ func TestMistypedDimension(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		defer m.Close()
 		err = Barrier(ctx, m.Group("pt"))
 		if want := `finds no such dimension: "pt" was asked for, there are ["dp" "tp"]`; err == nil || !strings.Contains(err.Error(), want) {
 			return fmt.Errorf("got %w, want one with %s", err, want)
@@ -222,8 +221,11 @@ func TestMistypedDimension(t *testing.T) {
 		if _, err := m.Slice("pt"); err == nil || !strings.Contains(err.Error(), `want different ones of ["dp" "tp"]`) {
 			return fmt.Errorf("a slice: got %w", err)
 		}
-		return nil
+		return m.Close()
 	})
+	if err := Barrier(t.Context(), nil); err == nil || strings.Contains(err.Error(), "dimension") {
+		t.Errorf("once the mesh has been closed: got %v", err)
+	}
 }
 
 // A program may close what NewGroup gives it on whichever rank.
