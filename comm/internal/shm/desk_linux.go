@@ -2,11 +2,12 @@ package shm
 
 import (
 	"context"
-	"crypto/rand"
+	cryptorand "crypto/rand"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"net"
 	"os"
 	"sync"
@@ -40,7 +41,7 @@ type Desk struct {
 
 // OpenDesk returns a desk.
 func OpenDesk(token []byte, log *slog.Logger) (*Desk, error) {
-	ln, err := net.ListenUnix("unix", &net.UnixAddr{Net: "unix", Name: "@gorun-" + rand.Text()})
+	ln, err := net.ListenUnix("unix", &net.UnixAddr{Net: "unix", Name: "@gorun-" + cryptorand.Text()})
 	if err != nil {
 		return nil, err
 	}
@@ -181,10 +182,16 @@ func Fetch(ctx context.Context, address string, token []byte, key uint64) (s *Se
 	return receive(conn)
 }
 
-// ask connects to the desk at address, where both sides prove themselves, and says hello. It calls again when the desk hangs up
-// on it, which may have had no room.
+// firstPause is how long ask waits before it calls again, mostPause the longest that it does.
+const (
+	firstPause = 10 * time.Millisecond
+	mostPause  = time.Second
+)
+
+// ask connects to the desk at address, where both sides prove themselves, and says hello. It calls again, ever more rarely, when the
+// desk hangs up on it, which may have had no room.
 func ask(ctx context.Context, address string, token, hello []byte) (*net.UnixConn, []byte, error) {
-	for {
+	for pause := firstPause; ; pause = min(2*pause, mostPause) {
 		c, err := admission.Connect(ctx, new(net.Dialer).DialContext, "unix", address)
 		if err != nil {
 			return nil, nil, err
@@ -200,6 +207,11 @@ func ask(ctx context.Context, address string, token, hello []byte) (*net.UnixCon
 		}
 		_ = conn.Close()
 		if ctx.Err() != nil || !admission.HungUp(err) {
+			return nil, nil, err
+		}
+		select {
+		case <-time.After(pause/2 + rand.N(pause)): // those who were sent away together are not to come back together
+		case <-ctx.Done():
 			return nil, nil, err
 		}
 	}

@@ -2,12 +2,15 @@ package shm
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -92,6 +95,38 @@ func TestDeskThatCloses(t *testing.T) {
 	_ = c.Close()
 	if _, err := fetch(t, d, secret, 1); err == nil {
 		t.Error("a closed desk has handed out something")
+	}
+}
+
+// A desk that hangs up on everybody is called a few times, not all the time.
+func TestAFullDeskIsCalledRarely(t *testing.T) {
+	ln, err := net.Listen("unix", "@gorun-test-"+rand.Text())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var calls atomic.Int64
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		for {
+			c, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			calls.Add(1)
+			_ = c.Close()
+		}
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	if _, err := Fetch(ctx, ln.Addr().String(), secret, 1); err == nil {
+		t.Error("it has handed out something")
+	}
+	if err := ln.Close(); err != nil {
+		t.Error(err)
+	}
+	serving.Wait()
+	if n := calls.Load(); n < 2 || n > 20 {
+		t.Errorf("%d calls in half a second", n)
 	}
 }
 
