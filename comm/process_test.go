@@ -71,6 +71,32 @@ var workerPrograms = map[string]func(ctx context.Context, g *Group) error{
 			}
 		}
 	},
+	// pairs exchanges messages in groups of two neighbours, until something fails: then it ends, as programs do.
+	"pairs": func(ctx context.Context, g *Group) error {
+		n := g.Size()
+		var pairs []*Group
+		for i := range 2 {
+			pair, err := Split(ctx, g, (g.Rank()+i)%n/2, g.Rank())
+			if err != nil {
+				return err
+			}
+			pairs = append(pairs, pair)
+		}
+		for i := 0; ; i++ {
+			for _, pair := range pairs {
+				other := 1 - pair.Rank()
+				out := ISend(pair, make([]byte, 1000), other)
+				_, err := Recv(ctx, pair, make([]byte, 1000), other)
+				if err = errors.Join(err, out.Wait(ctx)); err != nil {
+					fmt.Fprintln(os.Stderr, strings.SplitN(err.Error(), "\n", 2)[0])
+					os.Exit(1)
+				}
+			}
+			if i == 10 {
+				fmt.Println("running")
+			}
+		}
+	},
 	// hang lets rank 0 wait for what rank 1 never sends.
 	"hang": func(ctx context.Context, g *Group) error {
 		fmt.Println("running")
@@ -186,6 +212,27 @@ func TestAKilledProcessIsNamedByAllOthers(t *testing.T) {
 	}
 	if d := time.Since(start); d > 10*time.Second {
 		t.Errorf("the others took %v to notice", d)
+	}
+}
+
+// One process is killed, and the others end one after the other, as each has a group with its neighbours alone: all of them name the
+// first.
+func TestAKilledProcessIsNamedAcrossGroups(t *testing.T) {
+	const size, victim = 16, 6
+	ps := startProcesses(t, "pairs", size)
+	if line, err := ps[victim].stdout.ReadString('\n'); line != "running\n" {
+		t.Fatalf("rank %d says %q, %v", victim, line, err)
+	}
+	if err := ps[victim].cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	for r, p := range ps {
+		_, _ = io.Copy(io.Discard, p.stdout)
+		err := p.cmd.Wait()
+		want := fmt.Sprintf("rank %d (pid %d on %s): died\n", victim, ps[victim].cmd.Process.Pid, self("").Host)
+		if got := p.stderr.String(); r != victim && (err == nil || !strings.HasSuffix(got, want)) {
+			t.Errorf("rank %d ended with %v and said %q, want one line with %q", r, err, got, want)
+		}
 	}
 }
 

@@ -113,6 +113,7 @@ func (e *Endpoint) up(p *peer, conn net.Conn) {
 			l.tell(p.rank) // it may have connected to wait for what will not come
 		}
 	}
+	e.tellCause(p)
 	e.takeLeaves(p)
 	if len(p.out) > 0 {
 		e.write(p)
@@ -137,7 +138,10 @@ func (e *Endpoint) lost(p *peer, err error) {
 // verdict is what has become of p, whose stream broke with err.
 func (e *Endpoint) verdict(p *peer, err error) *Failure {
 	if p.left {
-		return &Failure{Kind: Left, Rank: p.rank, Text: "has left (closed its world)"}
+		return p.rootOf(&Failure{Kind: Left, Rank: p.rank, Text: "has left (closed its world)"})
+	}
+	if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) {
+		return &Failure{Kind: Aborted, Rank: e.rank, Text: fmt.Sprintf("it has no descriptor left to reach rank %d: %v", p.rank, err)}
 	}
 	text := describe(err)
 	if p.state == stateIdle && !errors.Is(err, syscall.ECONNREFUSED) {
@@ -157,7 +161,11 @@ func (e *Endpoint) verdict(p *peer, err error) *Failure {
 	default:
 		text += e.lastWords(p)
 	}
-	return &Failure{Kind: PeerFailed, Rank: p.rank, Text: text, Err: err}
+	f := &Failure{Kind: PeerFailed, Rank: p.rank, Text: text, Err: err}
+	if wrong.error == nil {
+		f = p.rootOf(f)
+	}
+	return f
 }
 
 // drop closes the stream to p and ends the operations that need p with f. If p has died, that fails their lanes;

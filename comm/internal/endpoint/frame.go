@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// kind says what a frame is. Eager and data frames are followed by a payload of header.size bytes, abort
-// and answer frames by a JSON document of that size; the others are bare headers.
+// kind says what a frame is. Eager and data frames are followed by a payload of header.size bytes, abort,
+// answer and cause frames by a JSON document of that size; the others are bare headers.
 type kind uint8
 
 const (
@@ -21,6 +21,7 @@ const (
 	kindLeave                   // the peer has closed the group
 	kindAsk                     // what are you in, and what did you call as collective seq of the group?
 	kindAnswer                  // the payload says
+	kindCause                   // an operation of the peer's has failed through no fault of its own; the payload says why
 )
 
 // headerSize is the length of every frame's header in bytes: a cache line.
@@ -32,7 +33,7 @@ type header struct {
 	tag   int32  // point to point: the caller's tag; collective: 0; see hasHistory
 	group uint64 // which lane
 	seq   uint64 // collective, leave: its number in the group, from 1; point to point: 0
-	size  uint64 // bytes of the message (eager, RTS, data), of the document (abort, answer) or of credit
+	size  uint64 // bytes of the message (eager, RTS, data), of the document (abort, answer, cause) or of credit
 	id    uint64 // RTS, CTS, decline, data: the sender's number of the message
 	whole uint64 // collective: bytes of the message of which this is a piece
 	call  Call
@@ -90,12 +91,12 @@ func parseHeader(b []byte) (header, error) {
 		h.before, h.tag = uint32(h.tag), 0
 	}
 	switch {
-	case h.kind < kindEager || h.kind > kindAnswer:
+	case h.kind < kindEager || h.kind > kindCause:
 		return h, fmt.Errorf("frame of unknown kind %d", h.kind)
 	case h.kind == kindEager && h.size > h.longest():
 		return h, fmt.Errorf("eager frame of %d bytes, limit %d", h.size, h.longest())
-	case h.kind == kindAbort && h.size > abortLimit:
-		return h, fmt.Errorf("abort frame of %d bytes, limit %d", h.size, abortLimit)
+	case (h.kind == kindAbort || h.kind == kindCause) && h.size > abortLimit:
+		return h, fmt.Errorf("frame of a failure, of %d bytes, limit %d", h.size, abortLimit)
 	case h.kind == kindAnswer && h.size > reportLimit:
 		return h, fmt.Errorf("answer frame of %d bytes, limit %d", h.size, reportLimit)
 	case max(h.size, h.whole) > maxMessage:

@@ -19,7 +19,7 @@ type inbox struct {
 	into []byte   // where they go; nil: they are thrown away
 	op   *Op      // the receive whose buffer that is part of
 	m    *message // or the message that keeps them
-	doc  []byte   // or the document of an abort or answer frame
+	doc  []byte   // or the document of an abort, answer or cause frame
 }
 
 // A message has arrived. Of one that is only announced (kindRTS) the payload is still at the sender.
@@ -120,7 +120,7 @@ func (e *Endpoint) begin(p *peer) error {
 			return fmt.Errorf("announced a message of %d bytes and sent %d", in.op.n, h.size)
 		}
 		in.into = in.op.buf[:h.size]
-	case kindAbort, kindAnswer:
+	case kindAbort, kindAnswer, kindCause:
 		in.rest = int(h.size)
 		in.doc = slices.Grow(in.doc[:0], in.rest)[:in.rest]
 		in.into = in.doc

@@ -45,6 +45,7 @@ func (l *Lane) fail(f *Failure, except int) {
 			l.tell(r)
 		}
 	}
+	l.ep.suffers(f)
 }
 
 // without ends the operations that need rank, which is gone because of f. The mutex is held.
@@ -76,7 +77,9 @@ func (l *Lane) without(rank int, f *Failure) {
 // failBy fails the lane because somebody needs the rank that is gone because of f; if it has left in good order, that is
 // the matter of whoever needs it. The mutex is held.
 func (l *Lane) failBy(f *Failure) {
-	if f.Kind == PeerFailed {
+	if f.Kind == Left {
+		l.ep.suffers(f)
+	} else {
 		l.fail(f, f.Rank)
 	}
 }
@@ -117,19 +120,22 @@ func (e *Endpoint) abort(p *peer, lane uint64, f *Failure) chan struct{} {
 	return sent
 }
 
-// Settle waits until the members know of the lane's failure, as far as they are connected and at most until it is limit
-// old: a program that ends because of an error must not take the reason with it.
+// Settle waits until the members know of the lane's failure, and other ranks of its cause, as far as they are connected and at most
+// until it is limit old: a program that ends because of an error must not take the reason with it.
 func (l *Lane) Settle(limit time.Duration) {
-	l.ep.mu.Lock()
-	var news []chan struct{}
+	e := l.ep
+	e.mu.Lock()
+	news, since := slices.Clone(e.cause.told), e.cause.at
 	for _, sent := range l.told {
 		if sent != nil {
 			news = append(news, sent)
 		}
 	}
-	left := limit - time.Since(l.failed)
-	l.ep.mu.Unlock()
-	waitAll(news, left)
+	if l.failed.After(since) {
+		since = l.failed
+	}
+	e.mu.Unlock()
+	waitAll(news, limit-time.Since(since))
 }
 
 // detach takes op out of every queue that it may be in. The mutex is held.

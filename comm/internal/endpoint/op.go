@@ -107,6 +107,7 @@ func (op *Op) cancel(f *Failure) {
 		return
 	}
 	if op.seq == 0 && op.withdraw(f) {
+		e.suffers(f)
 		return
 	}
 	if f.Rank == AnySource {

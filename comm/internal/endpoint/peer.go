@@ -27,6 +27,7 @@ type peer struct {
 	left      bool // the peer has said goodbye
 	dismissed bool // this rank has said goodbye to it
 	fate      Fate // once its stream has ended without
+	cause     cause
 
 	conn     net.Conn           // while up, if it blocks
 	stream   transport.Stream   // while up, else

@@ -38,6 +38,8 @@ func (e *Endpoint) receive(p *peer, h header, payload []byte) error {
 		}
 	case kindAbort:
 		e.aborted(p, h.group, decodeFailure(payload, p.rank, len(e.peers)))
+	case kindCause:
+		e.hearCause(p, decodeFailure(payload, p.rank, len(e.peers)))
 	case kindGoodbye:
 		p.left = true
 	case kindAsk:
