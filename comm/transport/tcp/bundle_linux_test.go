@@ -15,7 +15,12 @@ import (
 
 // bundleStreams are both ends of a bundle that is polled.
 func bundleStreams(t *testing.T, connections, stripe int) [2]transport.Stream {
-	trs := bundled(t, 2, connections, stripe, nil)
+	return polled(t, connections, stripe, nil)
+}
+
+// polled are both ends of a stream that is polled.
+func polled(t *testing.T, connections, stripe int, tweak func(rank int, cfg *Config)) [2]transport.Stream {
+	trs := bundled(t, 2, connections, stripe, tweak)
 	t.Cleanup(func() { closeAll(t, trs) })
 	a, b := connected(t, trs)
 	var ends [2]transport.Stream
@@ -72,9 +77,16 @@ func (w *waiter) wait() {
 }
 
 // Whatever has been read and written between, who waits is woken when there is something to read or room.
-func TestBundlesWake(t *testing.T) {
-	for _, c := range []struct{ connections, stripe, length int }{{2, 10, 20_000}, {4, 1000, 1 << 20}, {3, stripe, 32 << 20}} {
-		s := bundleStreams(t, c.connections, c.stripe)
+func TestStreamsWake(t *testing.T) {
+	tls := far(t)
+	for _, c := range []struct {
+		connections, stripe, length int
+		tweak                       func(rank int, cfg *Config)
+	}{
+		{2, 10, 20_000, nil}, {4, 1000, 1 << 20, nil}, {3, stripe, 32 << 20, nil},
+		{1, stripe, 32 << 20, tls}, {1, 10, 20_000, tls}, {3, 1000, 1 << 20, tls}, {3, stripe, 32 << 20, tls},
+	} {
+		s := polled(t, c.connections, c.stripe, c.tweak)
 		sent := make([]byte, c.length)
 		for i := range sent {
 			sent[i] = byte(rand.Uint32())

@@ -12,21 +12,21 @@ const nearby = 2 * time.Millisecond
 
 // tuned sets conn's options and returns stream, which is conn or is made of it, as the endpoint is to have it.
 func (t *Transport) tuned(conn, stream net.Conn) net.Conn {
+	polled := conn
 	switch c := conn.(type) {
 	case *net.TCPConn:
 		t.setOptions(c)
-		if stream == conn {
-			return pollable(c)
-		}
+		polled = pollable(c)
 	case *bundle:
 		for _, part := range c.conns {
 			t.setOptions(part.(*net.TCPConn))
 		}
-		if stream == conn {
-			return pollableBundle(c)
-		}
+		polled = pollableBundle(c)
 	}
-	return stream
+	if secured, ok := stream.(secureConn); ok {
+		return pollableOver(secured, polled)
+	}
+	return polled
 }
 
 func (t *Transport) setOptions(c *net.TCPConn) {

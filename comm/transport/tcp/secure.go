@@ -4,6 +4,8 @@ import (
 	"crypto/tls"
 	"fmt"
 	"net"
+
+	"github.com/gorun/gorun/comm/transport"
 )
 
 // secure puts TLS on conn, whose ends have proven to each other that from has called to. The server name binds the TLS to
@@ -13,25 +15,75 @@ func (t *Transport) secure(conn net.Conn, from, to int) (net.Conn, error) {
 		return conn, nil
 	}
 	call := fmt.Sprintf("%x.%d.%d", t.cfg.World, from, to)
-	secured := tls.Server(conn, t.cfg.TLS.ServerTLS())
+	config, side := t.cfg.TLS.ServerTLS(), tls.Server
 	if t.cfg.Rank == from {
-		config := t.cfg.TLS.ClientTLS()
+		config, side = t.cfg.TLS.ClientTLS(), tls.Client
 		config.ServerName = call
-		secured = tls.Client(conn, config)
 	}
+	config.DynamicRecordSizingDisabled = true // short records are for who shows the first bytes of a page early
+	config.SessionTicketsDisabled = true      // nobody comes back
+	below := &wire{Conn: conn}
+	secured := side(below, config)
 	if err := secured.HandshakeContext(t.ctx); err != nil {
 		return nil, err
 	}
 	if got := secured.ConnectionState().ServerName; got != call {
 		return nil, fmt.Errorf("TLS of call %q in call %q", got, call)
 	}
-	return secureConn{secured, conn}, nil
+	return secureConn{secured, below}, nil
 }
 
 // A secureConn closes at once, without the alert that TLS would send, and wait for: the endpoint has its own goodbye.
 type secureConn struct {
 	*tls.Conn
-	raw net.Conn
+	below *wire
 }
 
-func (c secureConn) Close() error { return c.raw.Close() }
+func (c secureConn) Close() error { return c.below.Close() }
+
+// A wire is what TLS goes over: a connection, and then the stream that this has become, on which nothing waits.
+type wire struct {
+	net.Conn
+	stream transport.Stream // nil: not yet
+	out    []byte           // has been written to the stream, which has had no room for it
+}
+
+// errNotNow says that there is nothing to read yet. TLS goes on after an error that is temporary.
+var errNotNow net.Error = notNow{}
+
+type notNow struct{}
+
+func (notNow) Error() string   { return "nothing to read yet" }
+func (notNow) Timeout() bool   { return true }
+func (notNow) Temporary() bool { return true }
+
+func (w *wire) Read(b []byte) (int, error) {
+	if w.stream == nil {
+		return w.Conn.Read(b)
+	}
+	n, err := w.stream.TryRead(b)
+	if n == 0 && err == nil {
+		err = errNotNow
+	}
+	return n, err
+}
+
+// Write to a stream takes all of b, but flush may have no room for it.
+func (w *wire) Write(b []byte) (int, error) {
+	if w.stream == nil {
+		return w.Conn.Write(b)
+	}
+	w.out = append(w.out, b...)
+	return len(b), nil
+}
+
+// flush writes what is left over, as far as there is room, and says whether that was all.
+func (w *wire) flush() (all bool, err error) {
+	for len(w.out) > 0 {
+		n, err := w.stream.TryWrite([][]byte{w.out})
+		if w.out = w.out[:copy(w.out, w.out[n:])]; err != nil || n == 0 {
+			return false, err
+		}
+	}
+	return true, nil
+}

@@ -9,6 +9,8 @@ func pollable(c *net.TCPConn) net.Conn { return c }
 
 func pollableBundle(b *bundle) net.Conn { return b }
 
+func pollableOver(c secureConn, _ net.Conn) net.Conn { return c }
+
 func chooseControl(*net.TCPConn) {}
 
 func measure(*net.TCPConn) way { return way{} }

@@ -1,0 +1,195 @@
+package tcp
+
+import (
+	"crypto/tls"
+	"errors"
+	"net"
+	"os"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gorun/gorun/comm/transport"
+)
+
+const (
+	// recordLength is how many bytes TLS puts into one record at most.
+	recordLength = 16 << 10
+	// secureLimit is how many bytes are encrypted before they are written: one call of the system for some records.
+	secureLimit = 8 * recordLength
+)
+
+// pollableOver lets c, which is made of conn, be had as a stream that never waits if conn can be.
+func pollableOver(c secureConn, conn net.Conn) net.Conn {
+	if p, ok := conn.(transport.Pollable); ok {
+		return pollableSecure{c, p}
+	}
+	return c
+}
+
+type pollableSecure struct {
+	secureConn
+	conn transport.Pollable
+}
+
+// Stream implements transport.Pollable.
+func (c pollableSecure) Stream() (transport.Stream, error) {
+	below, err := c.conn.Stream()
+	if err != nil {
+		return nil, err
+	}
+	s := &secureStream{tls: c.Conn, wire: c.below, full: true}
+	s.wire.stream = below
+	if s.poll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err == nil {
+		err = s.control(unix.EPOLL_CTL_ADD, below.Descriptor(), below.Arm(false))
+	}
+	if err == nil {
+		err = s.wake(true) // the handshake may have read more than its own
+	}
+	if err != nil {
+		return nil, errors.Join(os.NewSyscallError("epoll", err), s.Close())
+	}
+	if g, ok := below.(transport.Gatherer); ok {
+		return secureGatherer{s, g}, nil
+	}
+	return s, nil
+}
+
+// A secureStream implements transport.Stream by TLS over another stream.
+type secureStream struct {
+	tls    *tls.Conn
+	wire   *wire
+	record [recordLength]byte
+
+	// What has been encrypted must go as it is. So as long as a part of it has found no room, its last byte counts as not written:
+	// then there is always something to be written, and when it comes again it is left out.
+	held bool
+
+	poll int  // an epoll of the stream below and, if full, of what is always ready: one descriptor for both
+	full bool // the last read has not come to the end of what is there: TLS may have more that the stream below does not show
+}
+
+// A secureGatherer is a secureStream over a transport.Gatherer.
+type secureGatherer struct {
+	*secureStream
+	transport.Gatherer
+}
+
+func (g secureGatherer) TryRead(b []byte) (int, error)    { return g.secureStream.TryRead(b) }
+func (g secureGatherer) TryWrite(v [][]byte) (int, error) { return g.secureStream.TryWrite(v) }
+func (g secureGatherer) Descriptor() int                  { return g.secureStream.Descriptor() }
+func (g secureGatherer) Arm(room bool) uint32             { return g.secureStream.Arm(room) }
+func (g secureGatherer) Shutdown()                        { g.secureStream.Shutdown() }
+func (g secureGatherer) Close() error                     { return g.secureStream.Close() }
+
+func (s *secureStream) TryRead(b []byte) (read int, err error) {
+	for err == nil && read < len(b) {
+		var n int
+		n, err = s.tls.Read(b[read:])
+		read += n
+	}
+	if errors.Is(err, errNotNow) {
+		err = nil
+	}
+	if full := read == len(b); err == nil && full != s.full {
+		s.full, err = full, os.NewSyscallError("epoll_ctl", s.wake(full))
+	}
+	return read, err
+}
+
+func (s *secureStream) TryWrite(v [][]byte) (written int, err error) {
+	if all, err := s.wire.flush(); !all {
+		return 0, err
+	}
+	if s.held {
+		s.held, written = false, 1
+	}
+	for err == nil {
+		before := written
+		for len(s.wire.out) < secureLimit {
+			record := s.next(v, written)
+			if len(record) == 0 {
+				break
+			}
+			if _, err = s.tls.Write(record); err != nil {
+				return written, err
+			}
+			written += len(record)
+		}
+		if written == before {
+			break
+		}
+		if all, err := s.wire.flush(); !all {
+			s.held = true
+			return written - 1, err
+		}
+	}
+	return written, err
+}
+
+// next is the next record's worth of v, but for the first bytes of that. It never ends with the first byte of a slice that has
+// more: with that held, the slice would seem untouched, and may be withdrawn.
+func (s *secureStream) next(v [][]byte, skip int) []byte {
+	record := s.record[:0]
+	for _, b := range v {
+		n := min(skip, len(b))
+		skip -= n
+		b = b[n:]
+		room := cap(record) - len(record)
+		if len(record) == 0 && len(b) >= room {
+			return b[:room]
+		}
+		if room == 1 && n == 0 && len(b) > 1 {
+			break
+		}
+		record = append(record, b[:min(len(b), room)]...)
+		if len(record) == cap(record) {
+			break
+		}
+	}
+	return record
+}
+
+func (s *secureStream) Descriptor() int { return s.poll }
+
+func (s *secureStream) Arm(room bool) uint32 {
+	if s.control(unix.EPOLL_CTL_MOD, s.wire.stream.Descriptor(), s.wire.stream.Arm(room || len(s.wire.out) > 0)) != nil {
+		s.Shutdown() // which the descriptor tells of
+	}
+	return unix.POLLIN // of an epoll: one of its events is there
+}
+
+func (s *secureStream) control(op, fd int, events uint32) error {
+	return unix.EpollCtl(s.poll, op, fd, &unix.EpollEvent{Events: events})
+}
+
+// wake says whether the descriptor is ready whatever the stream below is.
+func (s *secureStream) wake(on bool) error {
+	fd, err := alwaysReady()
+	if err != nil {
+		return err
+	}
+	op := unix.EPOLL_CTL_DEL
+	if on {
+		op = unix.EPOLL_CTL_ADD
+	}
+	return s.control(op, fd, unix.EPOLLIN)
+}
+
+// alwaysReady is a descriptor that is, for as long as the process lives.
+var alwaysReady = sync.OnceValues(func() (int, error) { return unix.Eventfd(1, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK) })
+
+func (s *secureStream) Shutdown() { s.wire.stream.Shutdown() }
+
+// Close is called once.
+func (s *secureStream) Close() error {
+	return errors.Join(s.wire.stream.Close(), os.NewSyscallError("close", unix.Close(s.poll)))
+}
+
+// Diagnose implements transport.Diagnoser.
+func (s *secureStream) Diagnose() string {
+	if d, ok := s.wire.stream.(transport.Diagnoser); ok {
+		return d.Diagnose()
+	}
+	return ""
+}

@@ -1,0 +1,59 @@
+package tcp
+
+import (
+	"bytes"
+	"testing"
+)
+
+// What a write has not taken can be another's from then on, but for the rest of a slice that has begun. So where the last byte of
+// a record counts as not written, its slice must have begun.
+func TestARecordDoesNotEndWithTheFirstByteOfASlice(t *testing.T) {
+	s := &secureStream{}
+	of := func(lengths ...int) (v [][]byte) {
+		for _, n := range lengths {
+			v = append(v, make([]byte, n))
+		}
+		return v
+	}
+	for _, c := range []struct {
+		v          [][]byte
+		skip, want int
+	}{
+		{of(recordLength-1, 64), 0, recordLength - 1},
+		{of(recordLength-1, 64), recordLength - 1, 64},
+		{of(recordLength-2, 64), 0, recordLength},
+		{of(recordLength, 64), 0, recordLength},
+		{of(recordLength-1, 1, 64), 0, recordLength}, // a slice that is done
+		{of(5, recordLength), 5, recordLength},
+		{of(5, recordLength+5), 6, recordLength},
+		{of(64, 2*recordLength), 0, recordLength},
+		{of(64, 8), 64 + 8, 0},
+		{of(64, 0, 8), 3, 69},
+	} {
+		if got := len(s.next(c.v, c.skip)); got != c.want {
+			t.Errorf("after %d bytes of %d slices: a record of %d bytes, want %d", c.skip, len(c.v), got, c.want)
+		}
+	}
+}
+
+// What TLS has taken from the stream below, and nobody has read, wakes who waits: that stream is not ready for it.
+func TestWhatHasBeenDecryptedWakes(t *testing.T) {
+	s := polled(t, 1, stripe, far(t))
+	if n, err := s[1].TryRead(make([]byte, 1)); n != 0 || err != nil {
+		t.Fatal(n, err)
+	}
+	if _, err := s[0].TryWrite([][]byte{bytes.Repeat([]byte("x"), 1000)}); err != nil {
+		t.Fatal(err)
+	}
+	w := newWaiter(t, s[1])
+	one, read := make([]byte, 1), 0
+	for read < 1000 {
+		n, err := s[1].TryRead(one)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if read += n; n == 0 || read%10 == 0 && read < 1000 {
+			w.wait()
+		}
+	}
+}
