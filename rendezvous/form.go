@@ -14,6 +14,7 @@ type Rules struct {
 	LastCall    time.Duration // how long more nodes are waited for once there are Min
 	JoinTimeout time.Duration // how long fewer than Min are put up with
 	ScaleUp     ScaleUp
+	Lease       time.Duration // after which a node is gone that gives no sign
 }
 
 // A ScaleUp says when a newcomer gets into a job that has a round with room for it. Its zero value is none.
@@ -36,6 +37,7 @@ type Candidate struct {
 	Door    int   // there, at which the agent answers others
 	Since   int64 // the lower, the longer it has been here
 	Try     int   // number of the agent's last Join
+	Untied  bool  // nothing shows the leader at once whether the agent has ended
 	Joining bool  // that waits, or has got its round; otherwise it has been withdrawn
 }
 

@@ -8,8 +8,22 @@ import (
 
 // hearing is how long a failure that would be the last one is not believed to be a cause. When a node goes, its peers' workers
 // lose their connections to its workers and fail, which may be reported before anybody has noticed that the node is gone.
-// An agent that has left, or ended, is noticed within this time.
+// An agent that has left is noticed within this time, and so is one that has ended while it had a tie to the leader. Of one without
+// a tie, and without a report of this round, nothing is known: its lease tells, if it lives.
 const hearing = time.Second
+
+func (s *Situation) hearing() time.Duration {
+	heard := make(map[string]bool)
+	for _, r := range s.Reports {
+		heard[r.Key] = true
+	}
+	for _, n := range s.Nodes {
+		if _, member := s.ranks[n.Key]; member && n.Untied && !heard[n.Key] {
+			return hearing + s.Lease
+		}
+	}
+	return hearing
+}
 
 // failed follows the first failure. With a restart left the round is over at once. What the cause was is settled before the
 // next one forms: a node that is gone by then is, and a restart for it is free of charge.
@@ -23,8 +37,8 @@ func (s *Situation) failed(f *Failure) Decision {
 			Why:      fmt.Sprintf("%s; restart %d of %d", f, s.Last.Restarts+1, s.MaxRestarts),
 			Restarts: s.Last.Restarts + 1,
 		}}
-	case len(s.Last.Members) > 1 && f.mayFollow() && !s.over(s.Last.ID, Hearing, hearing):
-		return s.wait(s.Last.ID, Hearing, hearing, fmt.Sprintf("round %d: %s", s.Last.ID, f), "ends")
+	case len(s.Last.Members) > 1 && f.mayFollow() && !s.over(s.Last.ID, Hearing, s.hearing()):
+		return s.wait(s.Last.ID, Hearing, s.hearing(), fmt.Sprintf("round %d: %s", s.Last.ID, f), "ends")
 	default:
 		return Decision{Close: &Outcome{Code: f.Code, Failure: f}}
 	}

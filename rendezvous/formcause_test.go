@@ -66,3 +66,44 @@ func TestLastFailure(t *testing.T) {
 		}
 	}
 }
+
+// TestUnheardMembers: the last failure is not believed as long as a member may have ended unnoticed: one that has no tie, and has not
+// reported. Its lease tells.
+func TestUnheardMembers(t *testing.T) {
+	failed := &rendezvous.Failure{Host: "n1", Rank: 0, Code: 1, Ending: "exit code 1"}
+	begin := func() *cluster {
+		c := newCluster(2, 3, 0)
+		c.s.Lease = 10 * time.Second
+		for range 3 {
+			c.come(-1)
+		}
+		c.settle(0)
+		for i := range c.s.Nodes {
+			c.s.Nodes[i].Untied = c.s.Nodes[i].Key != "n3"
+		}
+		c.report("n1", failed)
+		if d := c.settle(0); d.After != 11*time.Second {
+			t.Errorf("it waits for %v, want 11 s: %+v", d.After, d)
+		}
+		c.settle(10 * time.Second)
+		return c
+	}
+	c := begin()
+	c.die("n2")
+	c.settle(0)
+	c.again("n1", "n3")
+	c.settle(0)
+	c.wantRound(t, 2, "n1 n3", 0, "n2 is lost")
+	for name, heard := range map[string]func(*cluster){
+		"tied":     func(c *cluster) { c.s.Nodes[1].Untied = false },
+		"reported": func(c *cluster) { c.report("n2", &rendezvous.Failure{Host: "n2", Rank: 1, Code: 2}) },
+		"alive":    func(c *cluster) { c.settle(time.Second) },
+	} {
+		c := begin()
+		heard(c)
+		c.settle(0)
+		if c.closed == nil || c.closed.Failure != failed {
+			t.Errorf("%s: the job is closed: %+v", name, c.closed)
+		}
+	}
+}

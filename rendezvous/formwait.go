@@ -21,7 +21,7 @@ const (
 	Enough            // the JoinTimeout ends it
 	LastCall          // the LastCall ends it
 	Newcomers         // the LastCall ends it
-	Hearing           // a second ends it
+	Hearing           // a second ends it, or a lease
 )
 
 // over reports whether the stage is the present one and has lasted for limit.

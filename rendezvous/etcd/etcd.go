@@ -173,7 +173,7 @@ func (c *Config) complete() error {
 func (c *Config) rules() rendezvous.Rules {
 	return rendezvous.Rules{
 		Min: c.Min, Max: c.Max, MaxRestarts: c.MaxRestarts,
-		LastCall: c.LastCall, JoinTimeout: c.JoinTimeout, ScaleUp: c.ScaleUp,
+		LastCall: c.LastCall, JoinTimeout: c.JoinTimeout, ScaleUp: c.ScaleUp, Lease: c.TTL,
 	}
 }
 

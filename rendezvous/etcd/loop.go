@@ -61,9 +61,9 @@ type loop struct {
 	end        *tie.End // nil: no Join has waited yet
 	tiedTo     int64    // view.leaderRev; 0: to none
 	untie      context.CancelFunc
-	ended      []string // keys of agents that are no more
-	calling    *calling // nil: rank 0's agent is not
-	met        string   // key of the last agent that was called there, and has answered
+	ended      map[string]string // agents that are no more: where they answered, by their keys
+	calling    *calling          // nil: rank 0's agent is not
+	met        string            // key of the last agent that was called there, and has answered
 	round      *membership
 	reporting  *reporting
 	told       string // of what a Join waits for

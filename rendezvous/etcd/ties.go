@@ -2,7 +2,9 @@ package etcd
 
 import (
 	"context"
+	"maps"
 	"net"
+	"slices"
 	"strconv"
 	"time"
 
@@ -10,9 +12,8 @@ import (
 	"github.com/gorun/gorun/rendezvous/tie"
 )
 
-// buryLimit is how long etcd may take to forget an agent that has ended. If it takes longer, this node may be the one that
-// is cut off.
-const buryLimit = time.Second
+// buryLimit is how long etcd may take to forget an agent that has ended. What was found out of it may not be so any more then.
+const buryLimit = 2 * time.Second
 
 // listen lets the other agents call this one.
 func (l *loop) listen(host string) (err error) {
@@ -21,7 +22,8 @@ func (l *loop) listen(host string) (err error) {
 	}
 	l.end, err = tie.Listen(tie.Config{
 		Key: l.etcd.key, Host: host, Secret: []byte(l.secret),
-		Ended: func(key string) { l.post(func() { l.onEnded(key) }) },
+		Ended: func(key, addr string) { l.post(func() { l.onEnded(key, addr) }) },
+		Tied:  func() { l.post(l.onTied) },
 		Dial:  l.config.dial,
 		Log:   l.config.Log.With("for", "ties").Info,
 	})
@@ -54,7 +56,7 @@ func (l *loop) hold() {
 	ctx, l.untie = context.WithCancel(l.ctx)
 	l.others.Go(func() {
 		if l.end.Hold(ctx, leader.Key, leader.Door) {
-			l.post(func() { l.onEnded(leader.Key) })
+			l.post(func() { l.onEnded(leader.Key, leader.Door) })
 		}
 	})
 }
@@ -64,32 +66,64 @@ func (l *loop) door() string { return address(rendezvous.Node(l.self.Node).Reach
 
 func address(host string, port int) string { return net.JoinHostPort(host, strconv.Itoa(port)) }
 
-// onEnded: the agent with that key is no more. All may act on the leader's end, and the leader on that of others, if etcd can
-// be used: otherwise this node may be the one that is cut off.
-func (l *loop) onEnded(key string) {
-	leader := l.view.leader
-	if l.outage.IsZero() && (l.leads() || leader != nil && leader.Key == key) {
-		l.ended = append(l.ended, key)
+// onEnded: the agent with that key, which answered at addr, is no more.
+func (l *loop) onEnded(key, addr string) {
+	if l.ended == nil {
+		l.ended = make(map[string]string)
+	}
+	l.ended[key] = addr
+}
+
+// onTied: a decision may wait for the tie of a member.
+func (l *loop) onTied() {
+	if l.stage.For == rendezvous.Hearing {
+		l.decided = nil
 	}
 }
 
-// bury has etcd forget agents that have ended. That is tried once: their leases run out.
+// bury has etcd forget agents that have ended. All may act on the leader's end, and the leader on that of others. etcd may be slow, or
+// may have lost a member with the agent, so this is tried again until it is done, or their leases have run out. Each time
+// they are looked at anew; as long as etcd cannot be used, this node may be the one that is cut off.
 func (l *loop) bury() {
-	if len(l.ended) == 0 || l.requests[burying] {
+	for key := range l.ended {
+		if !l.remembers(key) {
+			delete(l.ended, key)
+		}
+	}
+	if len(l.ended) == 0 || !l.outage.IsZero() || l.requests[burying] {
 		return
 	}
-	keys := l.ended
-	l.ended = nil
+	left := maps.Clone(l.ended)
 	l.start(burying, func(ctx context.Context) error {
-		ctx, cancel := context.WithTimeout(ctx, buryLimit)
-		defer cancel()
-		for _, key := range keys {
-			if err := l.etcd.bury(ctx, key); err != nil {
-				return err
+		for key, addr := range left {
+			if l.end.HasEnded(ctx, key, addr) {
+				limited, cancel := context.WithTimeout(ctx, buryLimit)
+				err := l.etcd.bury(limited, key)
+				cancel()
+				if err != nil {
+					return err
+				}
 			}
+			delete(left, key)
 		}
 		return nil
 	}, func(err error) {
-		l.config.Log.Debug("agents have ended", "keys", keys, "error", err)
+		l.config.Log.Debug("agents have ended", "keys", slices.Collect(maps.Keys(l.ended)), "to_be_tried_again", len(left), "error", err)
+		maps.DeleteFunc(l.ended, func(key, _ string) bool { _, again := left[key]; return !again })
 	})
+}
+
+// remembers reports whether it is this node's to have etcd forget an agent, which it has not done, as far as is known.
+func (l *loop) remembers(key string) bool {
+	leader := l.view.leader
+	return leader != nil && leader.Key == key || l.leads() && (!l.view.whole || l.view.nodeRev[key] > 0)
+}
+
+// withTies says of each node whether the leader, which this node is, has a tie from it.
+func (l *loop) withTies(nodes []rendezvous.Candidate) []rendezvous.Candidate {
+	nodes = slices.Clone(nodes)
+	for i, n := range nodes {
+		nodes[i].Untied = n.Key != l.etcd.key && !l.end.Tied(n.Key)
+	}
+	return nodes
 }

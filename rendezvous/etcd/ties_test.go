@@ -3,6 +3,7 @@ package etcd
 import (
 	"context"
 	"net"
+	"slices"
 	"sync"
 	"syscall"
 	"testing"
@@ -125,4 +126,23 @@ func TestCutTies(t *testing.T) {
 			t.Errorf("the job ended with %+v", o)
 		}
 	}
+}
+
+// TestAgentEndsWhileEtcdIsSlow: that etcd does not answer for longer than it is waited for does not make a lease of an agent's end.
+func TestAgentEndsWhileEtcdIsSlow(t *testing.T) {
+	t.Parallel()
+	server := startServer(t)
+	j := newJob(t, server.client(), 2, 3)
+	j.config.TTL = time.Hour
+	agents, ways := j.apart(server, 3)
+	rounds := together(t, agents)
+	leader, rest, left := j.split(t, agents, rounds)
+	tied(t, leader, rest)
+	way := ways[slices.Index(agents, leader)]
+	way.hush(true)
+	rest[0].kill()
+	await(t, leader, func(l *loop) bool { return len(l.ended) > 0 })
+	time.Sleep(buryLimit + retryPause) // one attempt
+	way.hush(false)
+	wantNewRound(t, left[1:])
 }

@@ -39,8 +39,11 @@ func (e *End) answer(conn *admission.Conn) {
 	await(e.ctx, conn)
 	e.count(caller.From, -1)
 	host, _, err := net.SplitHostPort(conn.RemoteAddr().String()) // what it calls itself may mean something else here
-	if err == nil && e.ended(e.ctx, caller.From, net.JoinHostPort(host, strconv.Itoa(caller.Port))) {
-		e.config.Ended(caller.From)
+	if err != nil {
+		return
+	}
+	if addr := net.JoinHostPort(host, strconv.Itoa(caller.Port)); e.ended(e.ctx, caller.From, addr) {
+		e.config.Ended(caller.From, addr)
 	}
 }
 

@@ -49,7 +49,8 @@ type Config struct {
 	Key    string                        // tells this process from others, also from one that comes after it; at most 64 bytes
 	Host   string                        // what others call this machine; empty: that is not known
 	Secret []byte                        // that all processes hold
-	Ended  func(key string)              // the process that has called from there has ended; is called from any goroutine
+	Ended  func(key, addr string)        // the process with key, which would answer at addr, has ended; is called from any goroutine
+	Tied   func()                        // Tied says something else than before; may be nil; is called from any goroutine
 	Log    func(msg string, args ...any) // is told of strangers; nil: nobody is
 	// Dial connects to another process; nil: as package net does.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
@@ -85,6 +86,9 @@ func Listen(c Config) (*End, error) {
 	}
 	if c.Dial == nil {
 		c.Dial = new(net.Dialer).DialContext
+	}
+	if c.Tied == nil {
+		c.Tied = func() {}
 	}
 	e := &End{config: c, listener: admission.Listen(listener, admission.Config{Time: strangerTime, Log: c.Log}), secret: c.Secret, ties: make(map[string]int), held: make(map[string]string)}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
@@ -196,6 +200,11 @@ func (e *End) ended(ctx context.Context, key, addr string) bool {
 	return refused && !e.Tied(key) && ctx.Err() == nil
 }
 
+// HasEnded reports whether a process that has ended, as far as was found out before, still looks so.
+func (e *End) HasEnded(ctx context.Context, key, addr string) bool {
+	return !e.Tied(key) && errors.Is(e.Reach(ctx, key, addr), syscall.ECONNREFUSED)
+}
+
 func (e *End) token() []byte {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -226,10 +235,11 @@ func (e *End) set(addr, key string) {
 
 func (e *End) count(key string, more int) {
 	e.mu.Lock()
-	defer e.mu.Unlock()
 	if e.ties[key] += more; e.ties[key] == 0 {
 		delete(e.ties, key)
 	}
+	e.mu.Unlock()
+	e.config.Tied()
 }
 
 // await returns when the connection has broken, or ctx has ended, and closes it.

@@ -37,7 +37,7 @@ type process struct {
 func start(t *testing.T, key string, change func(*Config)) *process {
 	t.Helper()
 	p := &process{t: t, key: key, ended: make(chan string, 10)}
-	c := Config{Key: key, Host: "127.0.0.1", Secret: secret, Ended: func(key string) { p.ended <- key }, Dial: p.dial}
+	c := Config{Key: key, Host: "127.0.0.1", Secret: secret, Ended: func(key, _ string) { p.ended <- key }, Dial: p.dial}
 	if change != nil {
 		change(&c)
 	}
