@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync/atomic"
 	"testing"
+
+	"github.com/gorun/gorun/comm/internal/plan"
 )
 
 func TestBarrierHoldsEverybody(t *testing.T) {
@@ -83,6 +85,9 @@ func TestHalfFloatsAreRoundedOnce(t *testing.T) {
 func TestAllRanksComputeTheSameBits(t *testing.T) {
 	inWorldsOfEverySize(t, func(ctx context.Context, g *Group) error {
 		for _, n := range []int{1, 7, 5000, 20000} {
+			if n > 5000 && g.w.piece < plan.Piece && g.Size() != 7 { // it takes long, and once is enough
+				continue
+			}
 			buf := make([]float32, n)
 			for i := range buf {
 				buf[i] = float32(math.Sin(float64(g.Rank()*n+i))) * 1e3 // sums depend on their order

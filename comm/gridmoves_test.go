@@ -147,7 +147,7 @@ func (m moves[T]) allToAll(ctx context.Context) error {
 
 func TestMoves(t *testing.T) {
 	onGrid(t, func(ctx context.Context, g *Group) error {
-		if err := moving(ctx, g, lengths(g.Size()), func(v int) int64 { return int64(v) }); err != nil {
+		if err := moving(ctx, g, lengths(g), func(v int) int64 { return int64(v) }); err != nil {
 			return err
 		}
 		few := []int{10}

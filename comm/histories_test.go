@@ -158,6 +158,9 @@ func TestCallsThatDifferAreFoundWhoeverWaits(t *testing.T) {
 	for _, transport := range []string{"shm", "mem", "tcp", "mixed"} {
 		for kind, ways := range sampleKinds {
 			for _, length := range []int{8, 3000} {
+				if transport == "mem" && length > 8 { // above its streams all is as over tcp
+					continue
+				}
 				usual := sample{kind: kind, typ: "int32", op: Sum, length: length}
 				want := usual.inOrder(t, transport)
 				for _, way := range ways {

@@ -57,8 +57,10 @@ func (c codecOf) Unmarshal(data []byte, v any) error {
 	return json.Unmarshal(data, v)
 }
 
-// brokenCalls run the caller's code, n elements at a time; they say whether what they have got is right.
-var brokenCalls = map[string]func(ctx context.Context, g *Group, op Op, n int) (right bool, err error){
+// A brokenCall runs the caller's code, n elements at a time; it says whether what it has got is right.
+type brokenCall func(ctx context.Context, g *Group, op Op, n int) (right bool, err error)
+
+var brokenCalls = map[string]brokenCall{
 	"AllReduce": func(ctx context.Context, g *Group, op Op, n int) (bool, error) {
 		buf := ones(n)
 		err := AllReduce(ctx, g, buf, op)
@@ -138,57 +140,64 @@ func all(buf []int, want int) bool {
 func TestACallersCodeThatPanicsFailsTheGroup(t *testing.T) {
 	onTransports(t, []string{"mem", "tcp", "shm", "mixed"}, func(t *testing.T, world func(int) *testWorld) {
 		for name, call := range brokenCalls {
-			for how, end := range endings {
-				for _, n := range []int{1, 40_000} {
-					t.Run(fmt.Sprintf("%s/%s/%d", name, how, n), func(t *testing.T) {
-						w := world(4)
-						w.t = t
-						defer w.close()
-						w.run(func(ctx context.Context, world *Group) (wrong error) {
-							defer func() {
-								if wrong != nil {
-									world.Abort(wrong)
-								}
-							}()
-							var f *fuse
-							if world.Rank() == brokenRank {
-								f = &fuse{end: end}
-								f.left.Store(1)
-							}
-							g, err := NewGroup(ctx, world, []int{0, 1, 2, 3}, WithCodec(codecOf{f}))
-							if err != nil {
-								return err
-							}
-							err = Barrier(ctx, g)
-							right, thrown := true, any(nil)
-							if err == nil { // or rank 1 has come further already
-								right, thrown, err = runs(func() (bool, error) { return call(ctx, g, sumOf(f), n) })
-							}
-							switch {
-							case f == nil && thrown != nil:
-								return fmt.Errorf("thrown: %v", thrown)
-							case f == nil && err == nil && !right:
-								return errors.New("wrong numbers")
-							case f != nil && err == nil && thrown == nil:
-								return errors.New("the panic has gone")
-							case how == "error" && f != nil && !errors.Is(err, errOwn) && thrown != any(errOwn):
-								return fmt.Errorf("got %w and %v, want %v", err, thrown, errOwn)
-							}
-							for i := 0; i < 3 && err == nil; i++ { // who had all it needed hears of it next
-								err = Barrier(ctx, g)
-							}
-							abort, ok := errors.AsType[*AbortError](err)
-							want := map[bool]string{true: "runtime.Goexit in ", false: "panic in "}[how == "goexit"]
-							if !ok || abort.Rank != brokenRank || !strings.Contains(err.Error(), want) {
-								return fmt.Errorf("got %w, want an AbortError of rank %d that says %q", err, brokenRank, want)
-							}
-							return AllReduce(ctx, world, ones(n), Sum)
+			t.Run(name, func(t *testing.T) {
+				w := world(4)
+				w.t = t
+				defer w.close()
+				for how := range endings {
+					for _, n := range []int{1, 40_000} {
+						t.Run(fmt.Sprintf("%s/%d", how, n), func(t *testing.T) {
+							w.t = t
+							w.run(func(ctx context.Context, world *Group) error { return breaks(ctx, world, call, how, n) })
 						})
-					})
+					}
 				}
-			}
+			})
 		}
 	})
+}
+
+// breaks makes call on a group of all ranks of world, of which one ends it as how says, and checks what becomes of that.
+func breaks(ctx context.Context, world *Group, call brokenCall, how string, n int) (wrong error) {
+	defer func() {
+		if wrong != nil {
+			world.Abort(wrong)
+		}
+	}()
+	var f *fuse
+	if world.Rank() == brokenRank {
+		f = &fuse{end: endings[how]}
+		f.left.Store(1)
+	}
+	g, err := NewGroup(ctx, world, []int{0, 1, 2, 3}, WithCodec(codecOf{f}))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = g.Close() }()
+	err = Barrier(ctx, g)
+	right, thrown := true, any(nil)
+	if err == nil { // or rank 1 has come further already
+		right, thrown, err = runs(func() (bool, error) { return call(ctx, g, sumOf(f), n) })
+	}
+	switch {
+	case f == nil && thrown != nil:
+		return fmt.Errorf("thrown: %v", thrown)
+	case f == nil && err == nil && !right:
+		return errors.New("wrong numbers")
+	case f != nil && err == nil && thrown == nil:
+		return errors.New("the panic has gone")
+	case how == "error" && f != nil && !errors.Is(err, errOwn) && thrown != any(errOwn):
+		return fmt.Errorf("got %w and %v, want %v", err, thrown, errOwn)
+	}
+	for i := 0; i < 3 && err == nil; i++ { // who had all it needed hears of it next
+		err = Barrier(ctx, g)
+	}
+	abort, ok := errors.AsType[*AbortError](err)
+	want := map[bool]string{true: "runtime.Goexit in ", false: "panic in "}[how == "goexit"]
+	if !ok || abort.Rank != brokenRank || !strings.Contains(err.Error(), want) {
+		return fmt.Errorf("got %w, want an AbortError of rank %d that says %q", err, brokenRank, want)
+	}
+	return AllReduce(ctx, world, ones(n), Sum)
 }
 
 // runs is what f returns, or what it panics with; neither, if it ends its goroutine.
