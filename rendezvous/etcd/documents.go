@@ -123,11 +123,16 @@ func (d *currentDoc) check() error {
 	return nil
 }
 
+// establishedText is what job/established says.
+const establishedText = `{"version":1}`
+
 // stateDoc is what job/state says.
 type stateDoc struct {
 	Job     string             `json:"job"` // configDoc.Job
 	Outcome rendezvous.Outcome `json:"outcome"`
 	At      time.Time          `json:"at"` // by the clock of the node that led
+
+	Established bool `json:"established,omitempty"` // the job was
 }
 
 // statusDoc is what job/status says.

@@ -19,6 +19,7 @@ type enrolment struct {
 	mine  configDoc     // what the job's settings are to be
 	self  nodeDoc       // what is to be known of the node
 	keep  time.Duration // for which what is written of a job outlasts its leader
+	seat  int64         // the revision of the current round, if the node is in it; 0: it is not
 }
 
 // A setting is what job/config says, as it was written at a revision; the zero value: there is none.
@@ -58,13 +59,16 @@ type standing struct {
 	closed    bool
 	rank      rankDoc // who has the node's rank
 	rankRev   int64   // at which that was written; 0: nobody has it
+	node      *found  // what is known of the node
+	current   int64   // the revision of the current round; 0: none
 }
 
 // An enrolled node is in the job with these settings, if there are any: otherwise the job has been closed.
 type enrolled struct {
-	config setting
-	rev    int64
-	begins bool // it is the first
+	config  setting
+	rev     int64
+	begins  bool   // it is the first
+	instead string // of the node with this key, which had its rank; empty: of none
 }
 
 // enrol registers the node. known is what the settings were, and led whether there was a leader, when the node last looked.
@@ -105,11 +109,18 @@ func (s *standing) admit(e enrolment, key string) (begins bool, err error) {
 	if err := e.mine.conflict(s.config.configDoc); err != nil {
 		return false, &conflictError{err}
 	}
-	if s.rankRev > 0 && s.rank.Key != key {
+	if s.isTaken(key) && !e.isMember(s) {
 		return false, &takenError{s.rank, e.self.Node.NodeRank}
 	}
 	return false, nil
 }
+
+// isTaken reports whether another node has the rank.
+func (s *standing) isTaken(key string) bool { return s.rankRev > 0 && s.rank.Key != key }
+
+// isMember reports whether the node is in the current round. Then its rank is its own, also if it was away, and a newcomer has
+// taken it meanwhile.
+func (e *enrolment) isMember(s *standing) bool { return e.seat > 0 && e.seat == s.current }
 
 // errChanged: etcd says something else by now.
 var errChanged = errors.New("etcd has changed")
@@ -131,6 +142,7 @@ func (w *writer) begin(ctx context.Context, e enrolment, s *standing) (in enroll
 		},
 		clientv3.OpPut(w.keys.config(), config, clientv3.WithLease(kept.ID)),
 		clientv3.OpDelete(w.keys.current()),
+		clientv3.OpDelete(w.keys.established()),
 		clientv3.OpDelete(w.keys.status()),
 		clientv3.OpDelete(w.keys.rounds(), clientv3.WithPrefix()),
 		clientv3.OpDelete(w.keys.reports(), clientv3.WithPrefix()),
@@ -139,7 +151,7 @@ func (w *writer) begin(ctx context.Context, e enrolment, s *standing) (in enroll
 	case err == nil:
 		return enrolled{config: setting{e.mine, rev, kept.ID}, rev: rev, begins: true}, nil
 	case errors.Is(err, errChanged) && s.config.lease == kept.ID: // by this request: etcd may have been asked twice
-		return enrolled{config: s.config, rev: s.config.rev, begins: true}, nil
+		return enrolled{config: s.config, rev: s.node.rev(), begins: true}, nil
 	}
 	return in, errors.Join(err, w.revoke(ctx, kept.ID))
 }
@@ -155,28 +167,28 @@ func (w *writer) follow(ctx context.Context, e enrolment, s *standing) (in enrol
 	default:
 		when = append(when, clientv3.Compare(clientv3.CreateRevision(w.keys.nodes()).WithPrefix(), ">", 0))
 	}
-	was := s.config
-	rev, err := w.tryEnrol(ctx, e, s, when)
-	return enrolled{config: was, rev: rev}, err
+	in = enrolled{config: s.config}
+	if s.isTaken(w.key) {
+		in.instead = s.rank.Key
+		when = append(when, clientv3.Compare(clientv3.ModRevision(w.keys.current()), "=", s.current))
+	}
+	in.rev, err = w.tryEnrol(ctx, e, s, when)
+	return in, err
 }
 
-// tryEnrol registers the node and does more, at the revision that it returns, if the settings and the holder of the rank are as s
-// says, and all of when holds. Otherwise it fails with errChanged, and sets s to what there is now.
+// tryEnrol registers the node and does more, at the revision that it returns, if the settings, the holder of the rank and what is
+// known of the node are as s says, and all of when holds. Otherwise it fails with errChanged, and sets s to what there is now.
 func (w *writer) tryEnrol(ctx context.Context, e enrolment, s *standing, when []clientv3.Cmp, more ...clientv3.Op) (rev int64, err error) {
-	when = append([]clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(w.keys.config()), "=", s.config.rev)}, when...)
-	node, err := encode(w.keys.node(w.key), e.self)
+	when = append(w.isStill(s.config), when...)
+	when = append(when, clientv3.Compare(clientv3.ModRevision(w.keys.node(w.key)), "=", s.node.rev())) // or this request is late
+	if r := e.self.Node.NodeRank; r >= 0 {
+		when = append(when, clientv3.Compare(clientv3.ModRevision(w.keys.rank(r)), "=", s.rankRev))
+	}
+	own, err := w.place(e.self)
 	if err != nil {
 		return 0, err
 	}
-	then := append(more, clientv3.OpPut(w.keys.node(w.key), node, clientv3.WithLease(e.lease)))
-	if r := e.self.Node.NodeRank; r >= 0 {
-		rank, err := encode(w.keys.rank(r), rankDoc{Key: w.key, ID: e.self.Node.ID, Host: e.self.Node.Host})
-		if err != nil {
-			return 0, err
-		}
-		when = append(when, clientv3.Compare(clientv3.ModRevision(w.keys.rank(r)), "=", s.rankRev))
-		then = append(then, clientv3.OpPut(w.keys.rank(r), rank, clientv3.WithLease(e.lease)))
-	}
+	then := append(more, putAll(own, e.lease)...)
 	answer, err := w.client.Txn(ctx).If(when...).Then(then...).Else(w.ask(e.self.Node.NodeRank)...).Commit()
 	switch {
 	case err != nil:
@@ -184,10 +196,28 @@ func (w *writer) tryEnrol(ctx context.Context, e enrolment, s *standing, when []
 	case answer.Succeeded:
 		return answer.Header.Revision, nil
 	}
+	was := s.config
 	if *s, err = w.answered(answer.Responses); err != nil {
 		return 0, err
 	}
+	if s.config.rev == was.rev && s.config.lease == was.lease && s.node.holds(own[w.keys.node(w.key)], e.lease) {
+		return s.node.rev(), nil // etcd may have been asked twice
+	}
 	return 0, errChanged
+}
+
+// place is what there is to write of a node, by key.
+func (w *writer) place(self nodeDoc) (texts map[string]string, err error) {
+	texts = make(map[string]string)
+	put := func(key string, is any) {
+		text, e := encode(key, is)
+		texts[key], err = text, errors.Join(err, e)
+	}
+	put(w.keys.node(w.key), self)
+	if r := self.Node.NodeRank; r >= 0 {
+		put(w.keys.rank(r), rankDoc{Key: w.key, ID: self.Node.ID, Host: self.Node.Host})
+	}
+	return texts, err
 }
 
 func (w *writer) standing(ctx context.Context, rank int) (standing, error) {
@@ -206,12 +236,15 @@ func (w *writer) ask(rank int) []clientv3.Op {
 		clientv3.OpGet(w.keys.nodes(), clientv3.WithPrefix(), clientv3.WithLimit(1), clientv3.WithKeysOnly()),
 		clientv3.OpGet(w.keys.state(), clientv3.WithCountOnly()),
 		clientv3.OpGet(w.keys.rank(max(rank, 0))),
+		clientv3.OpGet(w.keys.node(w.key)),
+		clientv3.OpGet(w.keys.current(), clientv3.WithKeysOnly()),
 	}
 }
 
 func (w *writer) answered(answers []*pb.ResponseOp) (s standing, err error) {
 	some := func(i int) bool { return answers[i].GetResponseRange().Count > 0 }
 	s.led, s.inhabited, s.closed = some(1), some(2), some(3)
+	s.node, s.current = onlyKey(answers[5]), onlyKey(answers[6]).rev()
 	if some(0) {
 		if s.config, err = readSetting(answers[0].GetResponseRange().Kvs[0]); err != nil {
 			return s, err

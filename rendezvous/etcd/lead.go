@@ -5,6 +5,8 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
+	"fmt"
+	"slices"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -53,11 +55,30 @@ func (l *loop) lead() {
 	switch v := l.view; {
 	case !v.whole:
 		l.dirty = true
-	case v.current != nil && v.current.Restored && time.Now().Before(l.settled):
-		l.again = l.settled // others may know of a later round
+	case l.uncertain():
+		l.again = l.settled
+		l.inform(rendezvous.Decision{
+			Wait: fmt.Sprintf("etcd had lost the job: round %d is put back, and its nodes are waited for", v.current.Round),
+			Then: "goes on without those that are missing", After: time.Until(l.settled),
+		})
 	case !l.written && !l.requests[deciding] && l.undecided():
 		l.act(l.decide())
 	}
+}
+
+// uncertain reports whether nodes that know more of a job that has been put back may not be here yet. Who is here has put back what it
+// knows before; and of a round that follows a running one, one of its members would know.
+func (l *loop) uncertain() bool {
+	v := l.view
+	if v.current == nil || !v.current.Restored || v.last == nil || !time.Now().Before(l.settled) {
+		return false
+	}
+	missing := func(m rendezvous.Candidate) bool { return v.nodeRev[m.Key] == 0 }
+	if v.current.Over != nil || slices.ContainsFunc(v.last.Members, missing) {
+		return true
+	}
+	l.settled = time.Now()
+	return false
 }
 
 // undecided reports whether there is something to decide from.
@@ -82,14 +103,20 @@ func (l *loop) resign() {
 	}
 }
 
-// keep renews the lease of what is written of the job, which goes some time after its last leader.
+// keep renews the lease of what is written of the job, which goes some time after its last leader. A round that has run for as long
+// makes the job an established one.
 func (l *loop) keep() {
 	lease := l.view.config.lease
 	if l.unwatch == nil || lease == 0 || time.Now().Before(l.keepAt) {
 		return
 	}
+	v := l.view
+	lasts := v.last != nil && !v.established && l.age(v.last.ID, time.Now()) >= l.config.keep()
 	l.start(keeping, func(ctx context.Context) error {
 		_, err := l.config.Client.KeepAliveOnce(ctx, lease)
+		if err == nil && lasts {
+			err = l.etcd.establish(ctx, v)
+		}
 		return err
 	}, func(err error) {
 		switch {

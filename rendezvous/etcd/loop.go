@@ -15,9 +15,8 @@ import (
 )
 
 const (
-	recheck    = 30 * time.Second      // the job is read that often though nothing seems to have changed
-	staleLimit = 25                    // so many reads in a row may be older than one before
-	breath     = 10 * time.Microsecond // for each node, between two reads of a leader
+	recheck = 30 * time.Second      // the job is read that often though nothing seems to have changed
+	breath  = 10 * time.Microsecond // for each node, between two reads of a leader
 )
 
 // A loop owns the state of one node. What comes from outside it comes as a function, which it calls; requests to etcd
@@ -42,7 +41,6 @@ type loop struct {
 	forgotten bool      // etcd has lost some of that
 	unwatched func()    // ends the watch of the job
 	dirty     bool      // there may be news since
-	stale     int       // reads that were older than view, in a row
 	readAt    time.Time // of view
 	outage    time.Time // since when etcd cannot be used; zero: it can
 	trouble   error     // why, as far as is known
@@ -53,6 +51,7 @@ type loop struct {
 	joins      []*join // that wait; the first is the one that self says
 	self       nodeDoc // what etcd should know
 	registered int     // self.Try that it knows of
+	nodeRev    int64   // at which that was written
 	under      clientv3.LeaseID
 	job        string   // configDoc.Job of the one that this node is in; empty: none
 	refused    bool     // there is no place for the node in the job

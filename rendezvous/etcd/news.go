@@ -13,21 +13,25 @@ import (
 func (l *loop) onChange([]*clientv3.Event) { l.post(func() { l.dirty = true }) }
 
 // hear is for changes of the job. They are read, but for those by which nothing is decided: what people are told, that there
-// is a leader, and what the settings are, which etcd checks.
+// is a leader, and what the settings are, if there were none, which etcd checks.
 func (l *loop) hear(events []*clientv3.Event) {
-	l.dirty = l.dirty || len(events) == 0
-	k := l.etcd.keys
+	now, news, read := *l.view, false, len(events) == 0
+	hints := []string{l.etcd.keys.status(), l.etcd.keys.leader()}
+	if now.config.rev == 0 && now.current == nil {
+		hints = append(hints, l.etcd.keys.config())
+	}
 	for _, e := range events {
-		hint := e.Type == clientv3.EventTypePut && slices.Contains([]string{k.status(), k.leader(), k.config()}, string(e.Kv.Key))
-		now := *l.view
-		switch {
-		case e.Kv.ModRevision <= now.rev:
-		case !hint || now.job(k, e.Kv) != nil:
-			l.dirty = true
-		case now.rev > 0:
-			l.view = &now
-			l.follow()
+		hint := e.Type == clientv3.EventTypePut && slices.Contains(hints, string(e.Kv.Key))
+		if e.Kv.ModRevision > now.rev {
+			news, read = true, read || !hint || now.job(l.etcd.keys, e.Kv) != nil
 		}
+	}
+	switch {
+	case read:
+		l.dirty = true
+	case news && now.rev > 0:
+		l.view = &now
+		l.follow()
 	}
 }
 
@@ -46,14 +50,30 @@ func (l *loop) read() {
 	l.dirty = false
 	before, whole := l.view, l.leads()
 	var now *view
+	var back bool // etcd has lost some of its history
 	l.start(reading, func(ctx context.Context) (err error) {
 		now, err = read(ctx, &l.etcd, whole, before)
-		if err == nil && now.rev < before.rev {
+		if err != nil || now.rev >= before.rev {
+			return err
+		}
+		rev, err := l.etcd.revision(ctx)
+		switch {
+		case err != nil:
+			return err
+		case rev >= before.rev:
+			return errStale
+		}
+		back = true
+		now, err = read(ctx, &l.etcd, whole, new(view))
+		if err == nil && now.rev < rev {
 			err = errStale
 		}
 		return err
 	}, func(err error) {
-		if err == nil && now.rev < l.view.rev { // this node has written meanwhile
+		switch {
+		case err == nil && back && l.view == before:
+			l.under = 0 // etcd may know an older state of this node, or none
+		case err == nil && (back || now.rev < l.view.rev): // this node has written meanwhile
 			l.dirty = true
 			return
 		}
@@ -65,11 +85,6 @@ func (l *loop) read() {
 var errStale = errors.New("etcd has answered with an older state than before")
 
 func (l *loop) onRead(now *view, err error) {
-	if errors.Is(err, errStale) {
-		if l.stale++; l.stale > staleLimit { // it has been set up anew
-			l.stale, err = 0, nil
-		}
-	}
 	if err != nil {
 		l.dirty = true
 		l.onFailure(err)
@@ -81,6 +96,6 @@ func (l *loop) onRead(now *view, err error) {
 	if !l.outage.IsZero() {
 		l.config.Log.Info("etcd can be used again", "after", time.Since(l.outage).Round(time.Millisecond))
 	}
-	l.view, l.readAt, l.outage, l.stale, l.written = now, time.Now(), time.Time{}, 0, false
+	l.view, l.readAt, l.outage, l.written = now, time.Now(), time.Time{}, false
 	l.follow()
 }

@@ -22,15 +22,19 @@ func (l *loop) enrol() {
 	if l.refused || l.forgotten || self.Try == 0 || lease == 0 || l.view.rev == 0 || l.view.state != nil || l.under == lease && l.registered == self.Try {
 		return
 	}
-	anew, known, led, waits := l.under != lease, l.view.config, l.view.leader != nil, l.taken.by != ""
+	anew, known, led, waits, rev := l.under != lease, l.view.config, l.view.leader != nil, l.taken.by != "", l.nodeRev
 	e := enrolment{
 		lease: lease, job: l.job, self: self, keep: config.keep(),
 		mine: configDoc{Job: newKey(), Host: self.Node.Host, Settings: config.settings(), Secret: l.secret},
 	}
+	if _, has := l.view.seat(l.etcd.key); has {
+		e.seat = l.view.currentRev
+	}
 	var in enrolled
 	l.start(registering, func(ctx context.Context) (err error) {
 		if !anew {
-			return l.etcd.register(ctx, lease, self)
+			rev, err = l.etcd.register(ctx, lease, self, known, rev)
+			return err
 		}
 		if waits {
 			waiting, cancel := context.WithTimeout(ctx, rankPause)
@@ -38,6 +42,7 @@ func (l *loop) enrol() {
 			cancel()
 		}
 		in, err = l.etcd.enrol(ctx, e, known, led)
+		rev = in.rev
 		return err
 	}, func(err error) {
 		if err != nil {
@@ -48,11 +53,18 @@ func (l *loop) enrol() {
 			l.dirty = true
 			return
 		}
-		l.registered, l.under = self.Try, lease
+		l.registered, l.under, l.nodeRev = self.Try, lease, rev
 		if anew {
 			l.job = in.config.Job
 		}
-		if in.rev > l.view.rev {
+		if in.instead != "" {
+			l.ended = append(l.ended, in.instead) // so that it finds out
+		}
+		switch {
+		case in.rev <= l.view.rev:
+		case e.job != "" && in.config.rev != l.view.config.rev: // the rest of the view is not of this job
+			l.dirty = true
+		default:
 			l.view = l.view.enrolled(in)
 		}
 		if l.view.leader == nil { // perhaps there is one meanwhile
@@ -82,7 +94,7 @@ func (l *loop) notEnrolled(err error) {
 			l.refuse(other)
 		}
 	case errors.Is(err, errForgotten):
-		l.dirty = true
+		l.dirty, l.under = true, 0
 	default:
 		l.onFailure(err)
 	}

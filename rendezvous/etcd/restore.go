@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -13,42 +15,57 @@ import (
 
 // An etcd may lose what it has been told: it comes back empty, or as it was long ago, or all agents have been cut off for so
 // long that leases have run out. The agents know the job: each puts back what it has read last, for all of them the same. What
-// is further on wins. So there is one history, unless a job of the same name has begun meanwhile, with a round of its own: then
-// this one is over.
+// is further on wins.
+//
+// Meanwhile nodes may have come that find an empty etcd, and begin another job of the same name. It has to give way as long as
+// it is not established: its nodes become newcomers of the job that is put back, whose workers go on. A job that is put back is
+// established, so that there is no way back. Where both are, there were two etcds, and the one that is told of last is over.
 
 // A comparison says how what is read of a job compares with what was read before.
 type comparison int
 
 const (
-	intact  comparison = iota // it is what is known, or later
-	lost                      // some of what is known is missing, or not yet told
-	another                   // it is another job's, or another round has the same number
+	intact   comparison = iota // it is what is known, or later
+	lost                       // some of what is known is missing, or not yet told: it is to be put back
+	replaced                   // there is another job, to which this one gives way
+	disputed                   // there is another job, and neither gives way; or another round has the same number
 )
 
-// compare says what has become of the job with that ID, of which past was read last.
+// compare says what has become of the job with that ID, of which past was read last; nil: no round of it.
 func (v *view) compare(job string, past *view) comparison {
 	switch {
 	case job == "":
 		return intact
 	case v.state != nil && v.state.Job == job:
 		return intact
-	case v.state != nil || v.config.Job != job && v.current != nil:
-		return another
-	case v.config.Job != job:
+	case v.state == nil && v.config.Job == job:
+		return v.compareRounds(past)
+	case past == nil: // the job had not begun
+		return replaced
+	case v.state == nil && (v.config.Job == "" || !v.established), v.state != nil && !v.state.Established:
 		return lost
-	case past == nil:
+	case past.established:
+		return disputed
+	default:
+		return replaced
+	}
+}
+
+// compareRounds is compare where etcd has the job.
+func (v *view) compareRounds(past *view) comparison {
+	if past == nil {
 		return intact
-	case v.current == nil:
-		return lost
 	}
 	now, then := v.current, past.current
 	switch {
+	case now == nil:
+		return lost
 	case now.Round > then.Round:
 		return intact
 	case now.Round < then.Round:
 		return lost
 	case now.ID != then.ID:
-		return another
+		return disputed
 	case now.Over == nil && then.Over != nil, v.round == nil && past.round != nil:
 		return lost
 	}
@@ -62,38 +79,54 @@ func (l *loop) recall() bool {
 		l.job = v.config.Job
 	}
 	switch v.compare(l.job, l.past) {
-	case another:
+	case disputed:
 		l.finish(&rendezvous.ClosedError{Outcome: rendezvous.Outcome{
 			Code:   codeUnformed,
 			Reason: fmt.Sprintf("etcd has lost this job, and has another one of the name %q: choose another run ID for one of them", l.config.RunID),
 		}})
 		return false
 	case lost:
-		if l.past == nil { // no round was formed: the job has not begun
-			l.job, l.under = "", 0
-			return true
-		}
 		if !l.forgotten {
 			l.config.Log.Warn("etcd has lost what it knew of the job; this node puts back what it knows", "round", l.past.current.Round)
 			l.rewatch()
 		}
 		l.forgotten = true
 		return false
+	case replaced:
+		l.startOver()
+		return true
 	case intact:
 	}
 	if l.forgotten {
 		l.forgotten = false
+		l.under = 0 // etcd may know an older state of this node, too
 		if l.reporting != nil {
 			l.reporting.recorded = false
 		}
 	}
-	if v.current != nil && v.current.Restored && (l.past == nil || l.past.current.Round != v.current.Round || !l.past.current.Restored) {
-		l.unsettle(staleLimit * retryPause) // for which others, who may know of a later round, do not believe what they read
+	if l.job == "" || v.current == nil {
+		return true
 	}
-	if l.job != "" && v.current != nil {
-		l.past = v
+	if v.current.Restored && (l.past == nil || l.past.current.Round != v.current.Round || !l.past.current.Restored) {
+		l.unsettle(noticeTime)
+		l.config.Log.Info("the job is put back", "round", v.current.Round, "waits_for_missing_nodes", time.Until(l.settled).Round(100*time.Millisecond))
 	}
+	l.past = v
 	return true
+}
+
+// noticeTime is within which every node that reaches etcd finds out that it has lost something: a pause of grpc's before it
+// connects again, and some requests.
+const noticeTime = 2 * time.Second
+
+// startOver makes this node a newcomer of the job that etcd has.
+func (l *loop) startOver() {
+	if l.past != nil {
+		l.config.Log.Warn("etcd had lost another job of this name, whose nodes have put it back: this node joins that one, as a newcomer")
+	}
+	l.hangUp()
+	l.endRound(rendezvous.ErrNewRound)
+	l.job, l.under, l.past, l.forgotten = "", 0, nil, false
 }
 
 // restore puts the job back.
@@ -102,8 +135,9 @@ func (l *loop) restore() {
 		return
 	}
 	now, past := l.view, l.past
+	e := enrolment{lease: l.pulse.lease, self: l.self, keep: l.config.keep()}
 	l.start(restoring, func(ctx context.Context) error {
-		return l.etcd.restore(ctx, now, past, l.config.keep())
+		return l.etcd.restore(ctx, e, now, past)
 	}, func(err error) {
 		l.dirty = true
 		if err != nil {
@@ -112,50 +146,83 @@ func (l *loop) restore() {
 	})
 }
 
-// restore writes what is missing in now of what was read before, if now is still what is.
-func (w *writer) restore(ctx context.Context, now, past *view, keep time.Duration) (err error) {
+// restore writes what is missing in now of what was read before, if now is still what is. A job that has to be put back as a whole comes
+// with this node, or it would look as if all of its nodes were gone.
+func (w *writer) restore(ctx context.Context, e enrolment, now, past *view) (err error) {
 	lease := now.config.lease
-	var then []clientv3.Op
-	if now.config.Job != past.config.Job {
-		kept, err := w.client.Grant(ctx, seconds(keep))
+	other := now.config.Job != past.config.Job // or none
+	if other {
+		kept, err := w.client.Grant(ctx, seconds(e.keep))
 		if err != nil {
 			return err
 		}
 		lease = kept.ID
-		config, err := encode(w.keys.config(), past.config.configDoc)
+	}
+	texts, err := w.missing(now, past)
+	if err != nil {
+		return err
+	}
+	then := putAll(texts, lease)
+	switch {
+	case other: // its nodes find out
+		own, err := w.place(e.self)
 		if err != nil {
 			return err
 		}
-		then = append(then, clientv3.OpPut(w.keys.config(), config, clientv3.WithLease(lease)))
+		then = append(then, putAll(own, e.lease)...)
+		maps.Copy(texts, own)
+		then = append(then, deleteOthers(w.keys.root, texts)...)
+	case now.current != nil && now.current.Round != past.current.Round:
+		then = append(then, clientv3.OpDelete(w.keys.roundOf(now.current.Round), clientv3.WithPrefix()))
 	}
-	put := clientv3.WithLease(lease)
-	if now.current == nil || now.current.Round != past.current.Round || now.current.Over == nil && past.current.Over != nil {
-		doc := *past.current
-		doc.Restored = true
-		current, err := encode(w.keys.current(), doc)
-		if err != nil {
-			return err
-		}
-		then = append(then, clientv3.OpPut(w.keys.current(), current, put))
-		if now.current != nil && now.current.Round != past.current.Round {
-			then = append(then, clientv3.OpDelete(w.keys.roundOf(now.current.Round), clientv3.WithPrefix()))
-		}
-	}
-	if past.round != nil && past.round.ID == past.current.Round {
-		key := w.keys.round(past.round.ID, initial(w.key))
-		text, err := encode(key, *past.round)
-		if err != nil {
-			return err
-		}
-		then = append(then, clientv3.OpPut(key, text, put))
-	}
-	answer, err := w.client.Txn(ctx).If(
-		clientv3.Compare(clientv3.ModRevision(w.keys.config()), "=", now.config.rev),
+	answer, err := w.client.Txn(ctx).If(append(w.isStill(now.config),
 		clientv3.Compare(clientv3.ModRevision(w.keys.current()), "=", now.currentRev),
-		clientv3.Compare(clientv3.CreateRevision(w.keys.state()), "=", 0),
-	).Then(then...).Else(clientv3.OpGet(w.keys.config())).Commit()
-	if lease == now.config.lease || err == nil && (answer.Succeeded || leaseOf(answer.Responses[0]) == lease) {
+		clientv3.Compare(clientv3.ModRevision(w.keys.state()), "=", now.stateRev),
+	)...).Then(then...).Else(clientv3.OpGet(w.keys.config())).Commit()
+	if !other || err == nil && (answer.Succeeded || onlyKey(answer.Responses[0]).lease() == lease) {
 		return err
 	}
 	return errors.Join(err, w.revoke(ctx, lease))
+}
+
+// missing is what there is to write where etcd has now, and had past, by key.
+func (w *writer) missing(now, past *view) (texts map[string]string, err error) {
+	texts = make(map[string]string)
+	put := func(key string, is any) {
+		text, e := encode(key, is)
+		texts[key], err = text, errors.Join(err, e)
+	}
+	other := now.config.Job != past.config.Job
+	if other {
+		put(w.keys.config(), past.config.configDoc)
+	}
+	if other || !now.established {
+		texts[w.keys.established()] = establishedText
+	}
+	if other || now.current == nil || now.current.Round != past.current.Round || now.current.Over == nil && past.current.Over != nil {
+		doc := *past.current
+		doc.Restored = true
+		put(w.keys.current(), doc)
+	}
+	if past.round != nil && past.round.ID == past.current.Round {
+		put(w.keys.round(past.round.ID, initial(w.key)), *past.round)
+	}
+	return texts, err
+}
+
+func putAll(texts map[string]string, lease clientv3.LeaseID) (ops []clientv3.Op) {
+	for key, text := range texts {
+		ops = append(ops, clientv3.OpPut(key, text, clientv3.WithLease(lease)))
+	}
+	return ops
+}
+
+// deleteOthers deletes what is below root, but for some keys. (etcd does not take that a key is written and deleted at once.)
+func deleteOthers[T any](root string, but map[string]T) (ops []clientv3.Op) {
+	first := root
+	for _, key := range slices.Sorted(maps.Keys(but)) {
+		ops = append(ops, clientv3.OpDelete(first, clientv3.WithRange(key)))
+		first = key + "\x00"
+	}
+	return append(ops, clientv3.OpDelete(first, clientv3.WithRange(clientv3.GetPrefixRangeEnd(root))))
 }

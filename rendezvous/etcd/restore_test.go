@@ -1,6 +1,8 @@
 package etcd
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -97,33 +99,49 @@ func TestEtcdLosesAMember(t *testing.T) {
 	}
 }
 
-// TestTwoHistories: where another job of the name has formed a round meanwhile, this one is over.
+// TestTwoHistories: where another job of the name has been established meanwhile, this one is over. Before that the other one gives way.
 func TestTwoHistories(t *testing.T) {
 	t.Parallel()
 	server := startServer(t)
-	j := newJob(t, server.client(), 1, 2)
-	j.config.LastCall = time.Millisecond
-	way := newRelay(t, server.addr())
-	cut := j.agent("cut", func(c *Config) { c.Client = server.clientBy(way) })
-	round, err := cut.join()
-	if err != nil {
-		t.Fatal(err)
-	}
-	way.set(true)
-	if _, err := j.client.Delete(t.Context(), keysOf(DefaultPrefix, j.config.RunID).root, clientv3.WithPrefix()); err != nil {
-		t.Fatal(err)
-	}
-	other := j.agent("other", nil)
-	its, err := other.join()
-	if err != nil {
-		t.Fatal(err)
-	}
-	way.set(false)
-	if o := closed(t, over(t, round)); o.Code != 75 || !strings.Contains(o.Reason, "etcd has lost this job, and has another one of the name") {
-		t.Errorf("the job ended with %+v", o)
-	}
-	if err := its.Err(); err != nil {
-		t.Errorf("the other job's round is over: %v", err)
+	for _, established := range []bool{false, true} {
+		t.Run(fmt.Sprint("established ", established), func(t *testing.T) {
+			t.Parallel()
+			j := newJob(t, server.client(), 1, 1)
+			j.config.LastCall = time.Millisecond
+			way := newRelay(t, server.addr())
+			cut := j.agent("cut", func(c *Config) { c.Client = server.clientBy(way) })
+			round := together(t, []*agent{cut})[0]
+			cut.report(round, failure(cut, 0, 3))
+			wantNewRound(t, []*rendezvous.Round{round})
+			round = together(t, []*agent{cut})[0] // it is established
+			way.set(true)
+			if _, err := j.client.Delete(t.Context(), keysOf(DefaultPrefix, j.config.RunID).root, clientv3.WithPrefix()); err != nil {
+				t.Fatal(err)
+			}
+			other := j.agent("other", nil)
+			its := together(t, []*agent{other})[0]
+			if established {
+				awaitKeys(t, j, "job/established", 1)
+			}
+			way.set(false)
+			loser, stays := round, its
+			if !established {
+				loser, stays = its, round
+			}
+			err := over(t, loser)
+			if stays.Err() != nil {
+				t.Errorf("the other job's round is over: %v", stays.Err())
+			}
+			if !established {
+				if !errors.Is(err, rendezvous.ErrNewRound) {
+					t.Errorf("the round ended with %v", err)
+				}
+				return
+			}
+			if o := closed(t, err); o.Code != 75 || !strings.Contains(o.Reason, "etcd has lost this job, and has another one of the name") {
+				t.Errorf("the job ended with %+v", o)
+			}
+		})
 	}
 }
 

@@ -54,7 +54,7 @@ func (v *view) readRoll(k keys, before *view, answers []*pb.ResponseOp) (all boo
 	for _, kv := range reports.Kvs {
 		v.readReport(k, kv)
 	}
-	putBack := v.current != nil && v.current.Restored && before.last != nil && len(rounds.Kvs) > 0 // more of what is known
+	putBack := before.whole && v.current != nil && v.current.Restored && (!v.sameRound(before) || len(rounds.Kvs) > 0)
 	if v.rev < before.rev || nodes.Count != int64(len(v.nodeRev)) || putBack {
 		return false, nil
 	}
@@ -69,11 +69,14 @@ func (v *view) readLast(k keys, before *view, kvs []*mvccpb.KeyValue) (err error
 	if v.last = before.last; v.last != nil && v.sameRound(before) {
 		return nil
 	}
-	docs := make([]roundDoc, len(kvs))
+	docs := make([]roundDoc, len(kvs), len(kvs)+1)
 	for i, kv := range kvs {
 		if docs[i], err = decode[roundDoc](kv); err != nil {
 			return err
 		}
+	}
+	if v.current.Restored && len(docs) == 0 { // none of its members has come back
+		docs = append(docs, roundDoc{ID: v.current.Round, Size: 1})
 	}
 	if v.last, err = formed(docs, v.current.Restored); err != nil {
 		return &DocumentError{k.roundOf(v.current.Round), err}

@@ -16,8 +16,9 @@ type view struct {
 	leaderLease clientv3.LeaseID
 	current     *currentDoc // nil: no round has formed
 	currentRev  int64       // at which it was written; 0: it is not
-	jobRev      int64       // at which the job's first round was formed
+	established bool        // see job/established
 	state       *stateDoc   // nil: the job is not closed
+	stateRev    int64
 	stateLease  clientv3.LeaseID
 	status      string
 	round       *roundDoc // the current one, for nodes like this one; nil: none of them is in it, or the job is closed
@@ -81,10 +82,12 @@ func (v *view) job(k keys, kv *mvccpb.KeyValue) (err error) {
 		v.leaderRev, v.leaderLease = kv.CreateRevision, clientv3.LeaseID(kv.Lease)
 		v.leader, err = pointer(decode[leaderDoc](kv))
 	case k.current():
-		v.currentRev, v.jobRev = kv.ModRevision, kv.CreateRevision
+		v.currentRev = kv.ModRevision
 		v.current, err = pointer(decode[currentDoc](kv))
+	case k.established():
+		v.established = true
 	case k.state():
-		v.stateLease = clientv3.LeaseID(kv.Lease)
+		v.stateRev, v.stateLease = kv.ModRevision, clientv3.LeaseID(kv.Lease)
 		v.state, err = pointer(decode[stateDoc](kv))
 	case k.status():
 		var status statusDoc
@@ -98,7 +101,7 @@ func pointer[T any](doc T, err error) (*T, error) { return &doc, err }
 
 // readRound finds the current round, which may be in the view before, or among kvs if its number is next.
 func (v *view) readRound(ctx context.Context, w *writer, before *view, next int, kvs []*mvccpb.KeyValue) (*roundDoc, error) {
-	if v.sameRound(before) && (before.round != nil || !v.current.Restored) {
+	if v.sameRound(before) && !v.current.Restored {
 		return before.round, nil
 	}
 	if v.current.Round != next {
@@ -122,7 +125,9 @@ func (v *view) seat(key string) (s seat, has bool) {
 	return s, has
 }
 
-// sameRound reports whether the current round is what it was before.
+// sameRound reports whether the current round is what it was before, and has not been put back since.
 func (v *view) sameRound(before *view) bool {
-	return v.current != nil && before.current != nil && v.current.Round == before.current.Round && v.jobRev == before.jobRev
+	now, then := v.current, before.current
+	return now != nil && then != nil && now.Round == then.Round && now.ID == then.ID && now.Restored == then.Restored &&
+		v.config.lease == before.config.lease
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -26,24 +27,48 @@ const memory = time.Hour
 // there are more, one that has changed meanwhile is found by the news of it.
 const membersChecked = 100
 
-// register writes what is to be known of the node.
-func (w *writer) register(ctx context.Context, lease clientv3.LeaseID, self nodeDoc) error {
-	node, err := encode(w.keys.node(w.key), self)
+// register writes anew what is to be known of the node, at the revision that it returns, if it was written at rev and the settings
+// are as they were. A request that a member of etcd carries out late, when the node has gone on, changes nothing.
+func (w *writer) register(ctx context.Context, lease clientv3.LeaseID, self nodeDoc, config setting, rev int64) (int64, error) {
+	key := w.keys.node(w.key)
+	node, err := encode(key, self)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	_, err = w.client.Put(ctx, w.keys.node(w.key), node, clientv3.WithLease(lease))
-	return err
+	for {
+		answer, err := w.client.Txn(ctx).
+			If(append(w.isStill(config), clientv3.Compare(clientv3.ModRevision(key), "=", rev))...).
+			Then(clientv3.OpPut(key, node, clientv3.WithLease(lease))).
+			Else(clientv3.OpGet(key)).
+			Commit()
+		if err != nil {
+			return 0, err
+		}
+		if answer.Succeeded {
+			return answer.Header.Revision, nil
+		}
+		switch is := onlyKey(answer.Responses[0]); {
+		case is.holds(node, lease): // etcd may have been asked twice
+			return is.rev(), nil
+		case is == nil || is.rev() == rev:
+			return 0, errForgotten
+		default: // nobody else writes it
+			rev = is.rev()
+		}
+	}
 }
 
-// campaign makes the node the leader if there is none.
+// campaign makes the node the leader if there is none, and the job has this node.
 func (w *writer) campaign(ctx context.Context, lease clientv3.LeaseID, self leaderDoc) error {
 	doc, err := encode(w.keys.leader(), self)
 	if err != nil {
 		return err
 	}
 	_, err = w.client.Txn(ctx).
-		If(clientv3.Compare(clientv3.CreateRevision(w.keys.leader()), "=", 0)).
+		If(
+			clientv3.Compare(clientv3.CreateRevision(w.keys.leader()), "=", 0),
+			clientv3.Compare(clientv3.LeaseValue(w.keys.node(w.key)), "=", lease),
+		).
 		Then(clientv3.OpPut(w.keys.leader(), doc, clientv3.WithLease(lease))).
 		Commit()
 	return err
@@ -101,6 +126,9 @@ func (w *writer) form(ctx context.Context, v *view, f rendezvous.Formed, token s
 		clientv3.OpDelete(w.keys.roundOf(f.ID-1), clientv3.WithPrefix()),
 		clientv3.OpDelete(w.keys.reports(), clientv3.WithPrefix()),
 	}
+	if f.ID > 1 && !v.established {
+		then = append(then, clientv3.OpPut(w.keys.established(), establishedText, v.keep()))
+	}
 	for c, doc := range roundDocs(&f, token) {
 		key := w.keys.round(f.ID, c)
 		text, err := encode(key, doc)
@@ -113,9 +141,15 @@ func (w *writer) form(ctx context.Context, v *view, f rendezvous.Formed, token s
 	return err
 }
 
+// establish writes that the job has lasted.
+func (w *writer) establish(ctx context.Context, v *view) error {
+	_, err := w.client.Txn(ctx).If(w.inOffice(v)...).Then(clientv3.OpPut(w.keys.established(), establishedText, v.keep())).Commit()
+	return err
+}
+
 // close writes how the job has ended, which is all that is kept of it.
 func (w *writer) close(ctx context.Context, v *view, outcome rendezvous.Outcome) error {
-	state, err := encode(w.keys.state(), stateDoc{Job: v.config.Job, Outcome: outcome, At: time.Now().UTC()})
+	state, err := encode(w.keys.state(), stateDoc{Job: v.config.Job, Outcome: outcome, At: time.Now().UTC(), Established: v.established})
 	if err != nil {
 		return err
 	}
@@ -126,32 +160,78 @@ func (w *writer) close(ctx context.Context, v *view, outcome rendezvous.Outcome)
 	answer, err := w.client.Txn(ctx).If(w.inOffice(v)...).Then(
 		clientv3.OpPut(w.keys.state(), state, clientv3.WithLease(kept.ID)),
 		clientv3.OpDelete(w.keys.config()),
+		clientv3.OpDelete(w.keys.established()),
 		clientv3.OpDelete(w.keys.current()),
 		clientv3.OpDelete(w.keys.status()),
 		clientv3.OpDelete(w.keys.rounds(), clientv3.WithPrefix()),
 		clientv3.OpDelete(w.keys.reports(), clientv3.WithPrefix()),
 	).Else(clientv3.OpGet(w.keys.state())).Commit()
-	if err != nil || answer.Succeeded || leaseOf(answer.Responses[0]) == kept.ID {
+	if err != nil || answer.Succeeded || onlyKey(answer.Responses[0]).lease() == kept.ID {
 		return err
 	}
 	return w.revoke(ctx, kept.ID)
 }
 
-// leaseOf is that of the key that an answer is about; 0: there is none. It tells whether a request has found what it did
-// itself: etcd may have been asked twice. (etcd leaves the lease out where only keys are asked for.)
-func leaseOf(answer *pb.ResponseOp) clientv3.LeaseID {
+// found is what etcd has of a key; nil: nothing. It tells whether a request has found what it did itself: etcd may have been asked
+// twice. (etcd leaves the lease out where only keys are asked for.)
+type found mvccpb.KeyValue
+
+// onlyKey is what an answer about one key says.
+func onlyKey(answer *pb.ResponseOp) *found {
 	if kvs := answer.GetResponseRange().Kvs; len(kvs) > 0 {
-		return clientv3.LeaseID(kvs[0].Lease)
+		return (*found)(kvs[0])
 	}
-	return 0
+	return nil
+}
+
+func (f *found) lease() clientv3.LeaseID {
+	if f == nil {
+		return 0
+	}
+	return clientv3.LeaseID(f.Lease)
+}
+
+// rev is the revision at which it was written; 0: never.
+func (f *found) rev() int64 {
+	if f == nil {
+		return 0
+	}
+	return f.ModRevision
+}
+
+// holds reports whether it is that text under that lease.
+func (f *found) holds(text string, lease clientv3.LeaseID) bool {
+	return f != nil && string(f.Value) == text && f.lease() == lease
+}
+
+// revision is etcd's. It is asked for as what would write is, which no member answers from an older state.
+func (w *writer) revision(ctx context.Context) (int64, error) {
+	answer, err := w.client.Txn(ctx).
+		If(clientv3.Compare(clientv3.CreateRevision(w.keys.config()), "<", 0)). // never
+		Then(clientv3.OpDelete(w.keys.config())).
+		Commit()
+	if err != nil {
+		return 0, err
+	}
+	return answer.Header.Revision, nil
 }
 
 // keep has what is written go with all else that is of the job.
 func (v *view) keep() clientv3.OpOption { return clientv3.WithLease(v.config.lease) }
 
+// isStill is what holds as long as etcd has these settings. An etcd that has lost its data may count to the same revision again, but
+// it gives out other leases.
+func (w *writer) isStill(s setting) []clientv3.Cmp {
+	return []clientv3.Cmp{
+		clientv3.Compare(clientv3.ModRevision(w.keys.config()), "=", s.rev),
+		clientv3.Compare(clientv3.LeaseValue(w.keys.config()), "=", s.lease),
+	}
+}
+
 // inOffice is what holds as long as the node is the leader that it was in v, and nothing has been decided since.
 func (w *writer) inOffice(v *view) []clientv3.Cmp {
 	return []clientv3.Cmp{
+		clientv3.Compare(clientv3.LeaseValue(w.keys.leader()), "=", v.leaderLease),
 		clientv3.Compare(clientv3.CreateRevision(w.keys.leader()), "=", v.leaderRev),
 		clientv3.Compare(clientv3.ModRevision(w.keys.current()), "=", v.currentRev),
 		clientv3.Compare(clientv3.CreateRevision(w.keys.state()), "=", 0),

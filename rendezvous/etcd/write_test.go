@@ -31,6 +31,7 @@ func TestFence(t *testing.T) {
 	}{
 		"nothing":         {func(*testing.T, *writer, *view) {}, nil},
 		"another leader":  {func(_ *testing.T, _ *writer, v *view) { v.leaderRev-- }, all},
+		"another etcd":    {func(_ *testing.T, _ *writer, v *view) { v.leaderLease-- }, all},
 		"another round":   {func(_ *testing.T, _ *writer, v *view) { v.currentRev-- }, all},
 		"a closed job":    {func(t *testing.T, w *writer, _ *view) { put(t, w, w.keys.state()) }, all},
 		"another member":  {func(_ *testing.T, _ *writer, v *view) { v.nodeRev["n"]-- }, []string{"form"}},
@@ -60,7 +61,7 @@ func prepare(t *testing.T, w *writer) *view {
 		t.Fatal(err)
 	}
 	self := nodeDoc{Node: node{ID: "n", Host: "h", NodeRank: -1, Nproc: 1}, Port: 1, Joining: true, Try: 1}
-	if _, err := w.enrol(t.Context(), enrolment{lease: lease.ID, keep: time.Minute, mine: configDoc{Host: "h"}, self: self}, setting{}, false); err != nil {
+	if _, err := w.enrol(t.Context(), enrolment{lease: lease.ID, keep: time.Minute, mine: configDoc{Job: "j", Host: "h"}, self: self}, setting{}, false); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.campaign(t.Context(), lease.ID, leaderDoc{Key: w.key, Host: "h"}); err != nil {
@@ -133,7 +134,7 @@ func TestTheLastNodeTakesTheJobWithIt(t *testing.T) {
 			}
 			leases[w.key] = lease.ID
 			self := nodeDoc{Node: node{ID: w.key, Host: "h", Nproc: 1}, Port: 1}
-			if err := w.register(t.Context(), lease.ID, self); err != nil {
+			if _, err := w.register(t.Context(), lease.ID, self, setting{}, 0); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -23,8 +23,8 @@ var etcdEmpty = Scenario{
 				}
 				return s.startEtcd(0)
 			}),
-			// For so long agents may not believe what they read, and miss others.
-			undisturbed(5*time.Second + 2*steadyLease),
+			// For so long agents may miss others.
+			undisturbed(2*time.Second + 2*steadyLease),
 		}
 	},
 }

@@ -1,0 +1,149 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/gorun/gorun/rendezvous"
+)
+
+// without has etcd come back without its data, and calls f before the agents find out.
+func (j *job) without(ways []*relay, f func()) {
+	j.t.Helper()
+	for _, way := range ways {
+		way.set(true)
+	}
+	empty(j.t, j.client, keysOf(DefaultPrefix, j.config.RunID).root)
+	f()
+	for _, way := range ways {
+		way.set(false)
+	}
+}
+
+// empty has etcd forget all leases, and what is below root.
+func empty(t *testing.T, client *clientv3.Client, root string) {
+	t.Helper()
+	leases, err := client.Leases(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range leases.Leases {
+		if _, err := client.Revoke(t.Context(), l.ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if left := keysLeft(t, client, root); len(left) > 0 {
+		t.Fatalf("there is left %q", left)
+	}
+}
+
+// TestNewcomerInAnEmptyEtcd with a node rank that a live node has: it is refused, though it was there first, and the others go on.
+func TestNewcomerInAnEmptyEtcd(t *testing.T) {
+	t.Parallel()
+	server := startServer(t)
+	for _, rank := range []int{0, 1} {
+		j := newJob(t, server.client(), 2, 2)
+		j.config.RunID += string(rune('a' + rank))
+		agents, ways := j.apart(server, 2)
+		for i, a := range agents {
+			a.node.NodeRank = i
+		}
+		rounds := together(t, agents)
+		newcomer := j.agent("new", nil)
+		newcomer.node.NodeRank = rank
+		refused := make(chan error, 1)
+		j.without(ways, func() {
+			go func() { _, err := newcomer.join(); refused <- err }()
+			awaitKeys(t, j, "job/leader", 1)
+			awaitKeys(t, j, "ranks/", 1)
+		})
+		err := <-refused
+		if _, misuse := errors.AsType[*rendezvous.MisuseError](err); !misuse {
+			t.Errorf("rank %d: Join = %v, want a MisuseError", rank, err)
+		}
+		newcomer.leave(nil)
+		awaitKeys(t, j, "nodes/", 2)
+		awaitKeys(t, j, "ranks/", 2)
+		for i, a := range agents {
+			if err := rounds[i].Err(); err != nil {
+				t.Fatalf("rank %d: the round is over: %v", rank, err)
+			}
+			a.report(rounds[i], failure(a, rounds[i].Self, 3))
+		}
+		wantNewRound(t, rounds)
+		if r := together(t, agents)[0]; r.ID != 2 || r.Restarts != 1 {
+			t.Errorf("rank %d: the second round is %s", rank, show(r))
+		}
+	}
+}
+
+// TestNewcomersRoundInAnEmptyEtcd gives way to the job that is put back, whose workers go on. The newcomers are spares of that job.
+func TestNewcomersRoundInAnEmptyEtcd(t *testing.T) {
+	t.Parallel()
+	server := startServer(t)
+	for what, end := range map[string]bool{"running": false, "closed": true} {
+		j := newJob(t, server.client(), 2, 2)
+		j.config.RunID += what
+		agents, ways := j.apart(server, 2)
+		rounds := together(t, agents)
+		newcomers := []*agent{j.agent("new0", nil), j.agent("new1", nil)}
+		var theirs []*rendezvous.Round
+		j.without(ways, func() {
+			theirs = together(t, newcomers)
+			if end {
+				for i, a := range newcomers {
+					a.report(theirs[i], nil)
+				}
+				closed(t, over(t, theirs[0]))
+			}
+		})
+		if !end {
+			wantNewRound(t, theirs)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			for _, a := range newcomers {
+				go func() { _, _ = a.Join(ctx, a.node) }()
+			}
+			awaitKeys(t, j, "nodes/", 4)
+		}
+		for i, a := range agents {
+			if err := rounds[i].Err(); err != nil {
+				t.Fatalf("%s: the round is over: %v", what, err)
+			}
+			a.report(rounds[i], nil)
+		}
+		for _, r := range rounds {
+			if o := closed(t, over(t, r)); !o.Success() {
+				t.Errorf("%s: the job ended with %+v", what, o)
+			}
+		}
+	}
+}
+
+// TestPutBackSoon: when all members are back the leader decides at once; it need not wait for others who would know more.
+func TestPutBackSoon(t *testing.T) {
+	t.Parallel()
+	server := startServer(t)
+	j := newJob(t, server.client(), 2, 2)
+	j.config.TTL = time.Minute // for which missing nodes would be waited for
+	agents := j.agents(2)
+	rounds := together(t, agents)
+	server.stop()
+	server.anew()
+	awaitKeys(t, j, "nodes/", 2)
+	for i, a := range agents {
+		a.report(rounds[i], failure(a, rounds[i].Self, 3))
+	}
+	wantNewRound(t, rounds)
+	back := time.Now()
+	if r := together(t, agents)[0]; r.ID != 2 || r.Restarts != 1 {
+		t.Errorf("the second round is %s", show(r))
+	}
+	if took := time.Since(back); took > j.config.TTL/2 {
+		t.Errorf("the next round took %v", took)
+	}
+}
