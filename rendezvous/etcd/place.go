@@ -43,6 +43,9 @@ func (l *loop) enrol() {
 		}
 		in, err = l.etcd.enrol(ctx, e, known, led)
 		rev = in.rev
+		if err == nil && in.instead != "" {
+			_ = l.etcd.bury(ctx, in.instead) // so that it finds out; otherwise it is in nobody's way
+		}
 		return err
 	}, func(err error) {
 		if err != nil {
@@ -56,9 +59,6 @@ func (l *loop) enrol() {
 		l.registered, l.under, l.nodeRev = self.Try, lease, rev
 		if anew {
 			l.job = in.config.Job
-		}
-		if in.instead != "" {
-			l.ended = append(l.ended, in.instead) // so that it finds out
 		}
 		switch {
 		case in.rev <= l.view.rev:
