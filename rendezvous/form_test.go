@@ -480,14 +480,14 @@ func checkTries(t *rapid.T, tries map[string]int, f rendezvous.Formed) {
 }
 
 func TestSettingsConflict(t *testing.T) {
-	mine := rendezvous.Settings{"nnodes": "2:4", "version": "1.0", "same": "x"}
-	theirs := rendezvous.Settings{"nnodes": "4:4", "same": "x"}
-	err := mine.Conflict("a", theirs, "b")
-	want := `the nodes of a job need the same settings: nnodes is "2:4" on a and "4:4" on b; version is "1.0" on a and not set on b`
+	mine := rendezvous.Settings{"nnodes": "2:4", "version": "1.0", "same": "x", "odd": "a, b"}
+	theirs := rendezvous.Settings{"nnodes": "4:4", "same": "x", "odd": ""}
+	err := mine.Conflict(theirs, "b")
+	want := `the nodes of a job need the same settings; this node: nnodes 2:4, odd "a, b", version 1.0; the job: nnodes 4:4, odd "", version not set (set by b)`
 	if err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
-	if err := mine.Conflict("a", maps.Clone(mine), "b"); err != nil {
+	if err := mine.Conflict(maps.Clone(mine), "b"); err != nil {
 		t.Error(err)
 	}
 }

@@ -4,37 +4,42 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 )
 
 // Settings are what must be the same on every node of a job, by name.
 type Settings map[string]string
 
-// Conflict says where the settings of two nodes differ, in one line that names every such setting, both values and
-// both hosts; nil: nowhere.
-func (s Settings) Conflict(host string, other Settings, otherHost string) error {
+// Conflict says where a node's settings differ from those of its job, which another node has set, in one line; nil: nowhere.
+func (s Settings) Conflict(job Settings, setBy string) error {
 	names := maps.Clone(s)
 	if names == nil {
 		names = Settings{}
 	}
-	maps.Copy(names, other)
-	var differ []string
+	maps.Copy(names, job)
+	var mine, theirs []string
 	for _, name := range slices.Sorted(maps.Keys(names)) {
-		mine, theirs := s.show(name), other.show(name)
-		if mine != theirs {
-			differ = append(differ, fmt.Sprintf("%s is %s on %s and %s on %s", name, mine, host, theirs, otherHost))
+		if m, t := s.show(name), job.show(name); m != t {
+			mine, theirs = append(mine, m), append(theirs, t)
 		}
 	}
-	if differ == nil {
+	if mine == nil {
 		return nil
 	}
-	return fmt.Errorf("the nodes of a job need the same settings: %s", strings.Join(differ, "; "))
+	return fmt.Errorf("the nodes of a job need the same settings; this node: %s; the job: %s (set by %s)",
+		strings.Join(mine, ", "), strings.Join(theirs, ", "), setBy)
 }
 
+// show is a setting, with quotes if it does not read as one word.
 func (s Settings) show(name string) string {
 	value, set := s[name]
-	if !set {
-		return "not set"
+	switch odd := func(r rune) bool { return r <= ' ' || r == '"' || r == ',' || r == ';' || !strconv.IsPrint(r) }; {
+	case !set:
+		return name + " not set"
+	case value == "" || strings.ContainsFunc(value, odd):
+		return fmt.Sprintf("%s %q", name, value)
+	default:
+		return name + " " + value
 	}
-	return fmt.Sprintf("%q", value)
 }

@@ -2,7 +2,6 @@ package rendezvous
 
 import (
 	"fmt"
-	"strings"
 	"time"
 )
 
@@ -158,9 +157,4 @@ func clause(nodes []Candidate, does, do string) string {
 }
 
 // name is what people call the node.
-func (c Candidate) name() string {
-	if strings.Contains(c.Node.ID, c.Node.Host) {
-		return c.Node.ID
-	}
-	return c.Node.ID + " on " + c.Node.Host
-}
+func (c Candidate) name() string { return c.Node.Name() }

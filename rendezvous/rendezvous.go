@@ -137,6 +137,14 @@ type Node struct {
 	Role     string // of all its workers
 }
 
+// Name is what people call the node.
+func (n Node) Name() string {
+	if strings.Contains(n.ID, n.Host) {
+		return n.ID
+	}
+	return n.ID + " on " + n.Host
+}
+
 // nameLimit is in bytes: what a round is written down as has room for the names of thousands of nodes.
 const nameLimit = 255
 

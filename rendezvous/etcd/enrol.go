@@ -9,6 +9,8 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/gorun/gorun/rendezvous"
 )
 
 // An enrolment is how a node gets into a job: as one of its nodes if the job has any, and otherwise as the first one, which
@@ -31,7 +33,7 @@ type setting struct {
 
 // conflict says where the nodes' settings differ.
 func (s configDoc) conflict(theirs configDoc) error {
-	return s.Settings.Conflict(s.Host, theirs.Settings, theirs.Host)
+	return s.Settings.Conflict(theirs.Settings, theirs.Host)
 }
 
 // A conflictError is one of conflict.
@@ -45,8 +47,11 @@ type takenError struct {
 
 // Error is one line.
 func (e *takenError) Error() string {
-	return fmt.Sprintf("node rank %d is taken by %s on %s: give this node another --node-rank, or none", e.rank, e.ID, e.Host)
+	return fmt.Sprintf("node rank %d is taken by %s: give this node another --node-rank, or none", e.rank, e.by())
 }
+
+// by is what people call the node that has it.
+func (e *takenError) by() string { return rendezvous.Node{ID: e.ID, Host: e.Host}.Name() }
 
 // errForgotten: etcd does not know of a job that has nodes. They put it back.
 var errForgotten = errors.New("etcd does not know the job's settings")

@@ -375,7 +375,7 @@ func TestSettingsConflict(t *testing.T) {
 		c.Options = map[string]string{"version": "1.1"}
 	})
 	_, err := second.join()
-	want := `the nodes of a job need the same settings: max_restarts is "7" on second.test and "1" on first.test; version is "1.1" on second.test and "1.0" on first.test`
+	want := `the nodes of a job need the same settings; this node: max_restarts 7, version 1.1; the job: max_restarts 1, version 1.0 (set by first.test)`
 	if err == nil || err.Error() != want {
 		t.Errorf("Join = %v, want %s", err, want)
 	}

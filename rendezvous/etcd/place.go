@@ -88,7 +88,7 @@ func (l *loop) notEnrolled(err error) {
 		patience := l.config.patience()
 		if l.taken.by != other.Key {
 			l.taken = taken{other.Key, time.Now()}
-			l.tell(fmt.Sprintf("node rank %d is taken by %s on %s; gives up in %v", other.rank, other.ID, other.Host, patience))
+			l.tell(fmt.Sprintf("node rank %d is taken by %s; gives up in %v", other.rank, other.by(), patience))
 		}
 		if time.Since(l.taken.since) >= patience {
 			l.refuse(other)
