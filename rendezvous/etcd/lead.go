@@ -26,7 +26,7 @@ func (l *loop) leads() bool {
 // stand makes this node the leader if there is none.
 func (l *loop) stand() {
 	lease := l.pulse.lease
-	if l.view.rev == 0 || l.view.leader != nil || lease == 0 || l.under != lease || l.written || l.forgotten {
+	if l.view.rev == 0 || l.view.leader != nil || lease == 0 || l.under != lease || l.written || l.forgotten || time.Now().Before(l.abstains) {
 		return
 	}
 	self := leaderDoc{Key: l.etcd.key, Host: l.self.Node.Host, Door: l.door()}
@@ -55,13 +55,16 @@ func (l *loop) lead() {
 	switch v := l.view; {
 	case !v.whole:
 		l.dirty = true
+	case l.written || l.requests[deciding]:
+	case l.futile.lasts(1, l.config.patience()):
+		l.abdicate()
 	case l.uncertain():
 		l.again = l.settled
 		l.inform(rendezvous.Decision{
 			Wait: fmt.Sprintf("etcd had lost the job: round %d is put back, and its nodes are waited for", v.current.Round),
 			Then: "goes on without those that are missing", After: time.Until(l.settled),
 		})
-	case !l.written && !l.requests[deciding] && l.undecided():
+	case l.undecided():
 		l.act(l.decide())
 	}
 }
@@ -99,7 +102,7 @@ func (l *loop) takeOffice() {
 func (l *loop) resign() {
 	if l.unwatch != nil {
 		l.unwatch()
-		l.unwatch, l.again = nil, time.Time{}
+		l.unwatch, l.again, l.futile = nil, time.Time{}, futility{}
 	}
 }
 
@@ -205,9 +208,11 @@ func (l *loop) act(d rendezvous.Decision) {
 	case d.Form != nil:
 		point, write = "form", func(ctx context.Context) error { return l.etcd.form(ctx, v, *d.Form, newToken()) }
 	default:
+		l.futile = futility{}
 		l.inform(d)
 		return
 	}
+	l.futile.try(v)
 	l.start(deciding, func(ctx context.Context) error {
 		return l.commit(point, func() error { return write(ctx) })
 	}, l.onWritten)

@@ -19,12 +19,20 @@ type pulse struct {
 // that it is gone, and not for silence: after an outage leases have their full time again.
 //
 // Before each request it waits for its turn, which the node's loop gives it: the lease says that the node does its work, and so
-// it must not outlast a loop that is stuck.
+// it must not outlast a loop that is stuck, or a leader that cannot write.
 //
 // It does not use the client's KeepAlive, which gives up after one time to live without an answer.
-func keepLease(ctx context.Context, client *clientv3.Client, ttl time.Duration, turn func() bool, tell func(pulse)) {
+func keepLease(ctx context.Context, client *clientv3.Client, ttl time.Duration, turn func() (renew, on bool), tell func(pulse)) {
 	var last pulse
-	for ctx.Err() == nil && turn() {
+	for ctx.Err() == nil {
+		renew, on := turn()
+		if !on {
+			return
+		}
+		if !renew {
+			pause(ctx, ttl/6)
+			continue
+		}
 		next := pulse{lease: last.lease}
 		wait := retryPause
 		call, cancel := context.WithTimeout(ctx, min(callTimeout, max(ttl*3/4, time.Second)))

@@ -76,6 +76,8 @@ type loop struct {
 	again   time.Time // to look again then; zero: on news
 	status  string    // what the others have been told
 
+	futile   futility
+	abstains time.Time // until then it leaves the office to others
 	keepAt   time.Time // when the job's lease is to be renewed
 	led      int       // the last round that it has led
 	ledSince time.Time
@@ -108,7 +110,7 @@ func startLoop(c *Config, key string) *loop {
 	l.rewatch()
 	go l.run()
 	l.others.Go(func() {
-		keepLease(l.ctx, c.Client, c.TTL, func() bool { return l.post(func() {}) }, func(p pulse) { l.post(func() { l.onPulse(p) }) })
+		keepLease(l.ctx, c.Client, c.TTL, l.turn, func(p pulse) { l.post(func() { l.onPulse(p) }) })
 	})
 	return l
 }
@@ -182,6 +184,9 @@ func (l *loop) rest() time.Duration {
 	}
 	if !l.again.IsZero() && !l.written && !l.requests[deciding] {
 		rest = min(rest, time.Until(l.again))
+	}
+	if l.view.leader == nil && time.Now().Before(l.abstains) {
+		rest = min(rest, time.Until(l.abstains))
 	}
 	if l.unwatch != nil && !l.requests[keeping] {
 		rest = min(rest, time.Until(l.keepAt))
