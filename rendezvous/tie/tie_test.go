@@ -232,6 +232,9 @@ func TestStrangers(t *testing.T) {
 	}
 	a.hold(b)
 	for _, c := range silent {
+		_, _ = io.WriteString(c, "no hello") // until it speaks the kernel may have it wait
+	}
+	for _, c := range silent {
 		if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
 			t.Fatal(err)
 		}

@@ -97,13 +97,14 @@ func (s *server) echo(c *Conn) {
 	}
 }
 
+// local is a listener of which the kernel holds nobody back.
 func local(t *testing.T) net.Listener {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return l
+	return struct{ net.Listener }{l}
 }
 
 func dial(t *testing.T, s *server) net.Conn {
