@@ -22,8 +22,11 @@ func TestMain(m *testing.M) {
 	if guard.Is() {
 		os.Exit(guard.Main())
 	}
-	testscript.Main(m, map[string]func(){"gorun": main, "ranks": ranks})
+	testscript.Main(m, commands)
 }
+
+// commands are what this test binary can be, by the name under which it is started.
+var commands = map[string]func(){"gorun": main, "ranks": ranks}
 
 // TestScripts runs testdata/script/*.txtar, one behaviour of the command in each.
 func TestScripts(t *testing.T) {

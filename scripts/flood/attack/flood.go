@@ -65,6 +65,7 @@ type Flood struct {
 	Held  atomic.Int64 // of them, those that are open
 
 	attack Attack
+	first  int // number of the first stranger at a port, of whom other processes send some
 	pause  time.Duration
 	ctx    context.Context
 	stop   context.CancelFunc
@@ -81,7 +82,7 @@ func Start(attack Attack, pause time.Duration) *Flood {
 // At sends strangers to a port, until nobody listens there or the flood is stopped.
 func (f *Flood) At(p Port, strangers int) {
 	for i := range strangers {
-		f.all.Go(func() { f.stranger(p, i) })
+		f.all.Go(func() { f.stranger(p, f.first+i) })
 	}
 }
 

@@ -8,29 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"time"
 )
-
-// Job sends strangers to every port of a process and its descendants, also to those that come, until the flood is stopped.
-func (f *Flood) Job(pid, strangers int) {
-	f.all.Go(func() {
-		seen := make(map[Port]bool)
-		for look := time.NewTicker(20 * time.Millisecond); ; {
-			for _, p := range Ports(pid) {
-				if !seen[p] {
-					seen[p] = true
-					f.At(p, strangers)
-				}
-			}
-			select {
-			case <-look.C:
-			case <-f.ctx.Done():
-				look.Stop()
-				return
-			}
-		}
-	})
-}
 
 // Ports are those where a process and its descendants listen.
 func Ports(pid int) (ports []Port) {

@@ -1,0 +1,157 @@
+package attack
+
+import (
+	"bufio"
+	"flag"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"os/signal"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// A job of three nodes has somePorts or fewer. A process can have someFiles at least.
+const somePorts, someFiles = 24, 16_000
+
+// A command is what the command line asks for.
+type command struct {
+	kind      string
+	strangers int
+	pause     time.Duration
+	processes int
+	share     int // of this process, from 0; -1: this one starts the others
+	jobs      []int
+}
+
+// Main floods the ports of processes and of their descendants, whose pids are the arguments, until it gets SIGTERM. Since a process
+// may have so many descriptors only, several share the strangers.
+func Main() {
+	var c command
+	flag.IntVar(&c.strangers, "n", 10_000, "strangers at each port")
+	flag.StringVar(&c.kind, "attack", "silent", "what they do: "+strings.Join(slices.Sorted(maps.Keys(Attacks)), ", "))
+	flag.DurationVar(&c.pause, "pause", 0, "how long one that was dropped stays away")
+	flag.IntVar(&c.processes, "processes", 0, "how many processes share them (as many as they take)")
+	flag.IntVar(&c.share, "share", -1, "internal")
+	flag.Parse()
+	if c.processes <= 0 {
+		c.processes = 1 + c.strangers*somePorts/someFiles
+	}
+	for _, arg := range flag.Args() {
+		pid, err := strconv.Atoi(arg)
+		if err != nil {
+			flag.Usage()
+			os.Exit(2)
+		}
+		c.jobs = append(c.jobs, pid)
+	}
+	err := fmt.Errorf("there is no attack %q", c.kind)
+	if does, ok := Attacks[c.kind]; ok && c.share >= 0 {
+		err = c.flood(does)
+	} else if ok {
+		err = c.lead()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "flood:", err)
+		os.Exit(2)
+	}
+}
+
+// flood sends strangers to the ports that are on stdin, one a line, until that ends.
+func (c *command) flood(does Attack) error {
+	each := c.strangers / c.processes
+	f := Start(does, c.pause)
+	f.first = c.share * each
+	defer f.Stop()
+	go func() {
+		for range time.Tick(time.Second) {
+			fmt.Println(f.Held.Load(), f.Calls.Load())
+		}
+	}()
+	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+		network, address, _ := strings.Cut(lines.Text(), " ")
+		f.At(Port{network, address}, each)
+	}
+	return nil
+}
+
+// lead starts the processes that flood, and tells them the ports.
+func (c *command) lead() error {
+	end := make(chan os.Signal, 1)
+	signal.Notify(end, os.Interrupt, syscall.SIGTERM)
+	exe, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	counts := make(chan [3]int64)
+	var inputs []io.WriteCloser
+	for share := range c.processes {
+		p := exec.Command(exe, "-n", strconv.Itoa(c.strangers), "-attack", c.kind, "-pause", c.pause.String(), "-processes", strconv.Itoa(c.processes), "-share", strconv.Itoa(share))
+		p.Args[0], p.Stderr = os.Args[0], os.Stderr
+		p.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
+		in, err := p.StdinPipe()
+		if err != nil {
+			return err
+		}
+		out, err := p.StdoutPipe()
+		if err != nil {
+			return err
+		}
+		if err := p.Start(); err != nil {
+			return err
+		}
+		defer func() { _, _ = in.Close(), p.Wait() }()
+		inputs = append(inputs, in)
+		go func() {
+			for lines := bufio.NewScanner(out); lines.Scan(); {
+				var held, calls int64
+				_, _ = fmt.Sscan(lines.Text(), &held, &calls)
+				counts <- [3]int64{int64(share), held, calls}
+			}
+		}()
+	}
+	held, calls := make([]int64, c.processes), make([]int64, c.processes)
+	seen := make(map[Port]bool)
+	tell := time.NewTicker(time.Second)
+	for look := time.NewTicker(20 * time.Millisecond); ; {
+		select {
+		case <-look.C:
+			for _, p := range c.news(seen) {
+				for _, in := range inputs {
+					_, _ = fmt.Fprintln(in, p.Network, p.Address)
+				}
+			}
+		case count := <-counts:
+			held[count[0]], calls[count[0]] = count[1], count[2]
+		case <-tell.C:
+			fmt.Printf("%d are open at %d ports, of %d until now\n", sum(held), len(seen), sum(calls))
+		case <-end:
+			return nil
+		}
+	}
+}
+
+// news are the ports that have come.
+func (c *command) news(seen map[Port]bool) (ports []Port) {
+	for _, pid := range c.jobs {
+		for _, p := range Ports(pid) {
+			if !seen[p] {
+				seen[p] = true
+				ports = append(ports, p)
+			}
+		}
+	}
+	return ports
+}
+
+func sum(list []int64) (total int64) {
+	for _, n := range list {
+		total += n
+	}
+	return total
+}
