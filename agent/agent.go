@@ -144,6 +144,7 @@ type loop struct {
 
 	reports     sync.WaitGroup
 	reported    <-chan error     // gets the outcome of the pending report
+	told        <-chan struct{}  // closed when the rendezvous is being told
 	barrier     <-chan time.Time // the others have had their time
 	barrierEnds time.Time
 

@@ -1,6 +1,8 @@
 package agent
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -9,7 +11,7 @@ import (
 )
 
 // maxText bounds the text of a failure in bytes. JSON may make 6 bytes of each, which leaves room for the rest.
-const maxText = 10_000
+const maxText = 9_000
 
 // failureOf tells other nodes of a worker's failure, with what it has said in its error file, or else on stderr. It
 // reads the error files of this node's workers, for which it may take reportTimeout. No restart follows if one of them asks for
@@ -23,6 +25,7 @@ func failureOf(c Config, round *rendezvous.Round, x launcher.Exit) *rendezvous.F
 	return &rendezvous.Failure{
 		Node: c.Node.ID, Host: c.Node.Host, Rank: x.Rank, LocalRank: x.LocalRank, Pid: x.Pid,
 		Code: x.Code, Signal: int(x.Signal), Ending: x.String(), At: x.At, Text: lastText(lines), Final: x.Code == NoRestart || e.noRestart(),
+		Unreachable: e.unreachable(),
 	}
 }
 
@@ -43,6 +46,18 @@ func (e *WorkerError) noRestart() bool {
 		}
 	}
 	return false
+}
+
+// unreachable are the peers that gave workers no answer.
+func (e *WorkerError) unreachable() (peers []rendezvous.Peer) {
+	for _, rank := range slices.Sorted(maps.Keys(e.Reports)) {
+		for _, p := range e.Reports[rank].Unreachable {
+			if !slices.Contains(peers, p) && len(peers) < maxPeers {
+				peers = append(peers, p)
+			}
+		}
+	}
+	return peers
 }
 
 // lastText joins the last of the lines, maxText bytes of them at most.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"syscall"
@@ -25,7 +26,7 @@ func TestFailureOf(t *testing.T) {
 	want := rendezvous.Failure{Node: "a/1", Host: "a", Rank: 1, LocalRank: 1, Pid: 42, Code: 137, Signal: 9, Ending: "signal 9 (SIGKILL)", At: at,
 		Text: "the kernel's out-of-memory killer ended it; fewer workers, or more memory for the container, may help\n" +
 			"Signal 9 (SIGKILL) received by PID 42\nlast lines on stderr:\none\ntwo"}
-	if *got != want {
+	if !reflect.DeepEqual(*got, want) {
 		t.Errorf("got  %+v\nwant %+v", *got, want)
 	}
 
@@ -36,6 +37,15 @@ func TestFailureOf(t *testing.T) {
 	write(t, file, `{"message":"boom"}`)
 	if got := failureOf(c, duo(2), launcher.Exit{Rank: 1, LocalRank: 1, Code: NoRestart}); got.Text != "boom" || !got.Final {
 		t.Errorf("%+v, want the error file's message, and no restart", got)
+	}
+
+	// Whom workers could not reach, each peer once, and not more than there is room for.
+	write(t, filepath.Join(dir, "attempt_2", "0", "error.json"), `{"message":"m","unreachable":[{"rank":3,"address":"10.0.0.2:4711"}]}`)
+	many := strings.Repeat(`{"rank":4,"address":"[fe80::1%eth0]:4711"},{"rank":5,"address":"`+strings.Repeat("x", 290)+`:1"},`, 20)
+	write(t, file, `{"message":"m","unreachable":[{"rank":3,"address":"10.0.0.2:4711"},`+many+`{"rank":6,"address":"a:1"}]}`)
+	peers := failureOf(c, duo(2), x).Unreachable
+	if len(peers) != 3 || peers[0] != (rendezvous.Peer{Rank: 3, Addr: "10.0.0.2:4711"}) || peers[1].Rank != 4 || peers[2].Rank != 5 {
+		t.Errorf("workers could not reach %+v", peers)
 	}
 
 	write(t, file, `{"message":"calls do not match","restart":false}`)

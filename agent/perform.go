@@ -26,6 +26,8 @@ type past struct {
 	ran     time.Duration
 	backoff backoff
 	failed  *gangFailure // nil: none of them failed
+
+	reports <-chan struct{} // closed when the rendezvous is being told of that; nil: it is not to be told
 }
 
 const (
@@ -40,7 +42,8 @@ func (l *loop) perform(todo []action) *finish {
 		switch a := a.(type) {
 		case join:
 			l.over, l.reported, l.barrier, l.barrierLasts = nil, nil, nil, nil
-			last := past{round: l.round, ran: time.Since(l.started), backoff: l.backoff, failed: l.machine.lastFailure()}
+			last := past{round: l.round, ran: time.Since(l.started), backoff: l.backoff, failed: l.machine.lastFailure(), reports: l.told}
+			l.told = nil
 			go func() { l.joined <- l.join(last) }()
 		case cancelJoin:
 			l.cancelJoin()
@@ -78,7 +81,8 @@ func (l *loop) perform(todo []action) *finish {
 // what follows either.
 func (l *loop) report(a report) {
 	answer, round := make(chan error, 1), l.round
-	l.reported = answer
+	told := make(chan struct{})
+	l.reported, l.told = answer, told
 	l.reports.Go(func() {
 		ctx, cancel := context.WithTimeout(l.startCtx, l.ReportTimeout)
 		defer cancel()
@@ -96,6 +100,7 @@ func (l *loop) report(a report) {
 		if a.failed != nil {
 			failure = failureOf(l.Config, round, *a.failed)
 		}
+		close(told)
 		answer <- l.Rendezvous.Report(ctx, round, failure)
 	})
 }
@@ -145,6 +150,12 @@ func (l *loop) announce(a announce) {
 // join gets a round and starts this node's workers in it. It runs beside the loop, of which it uses only what
 // never changes.
 func (l *loop) join(last past) joined {
+	if last.reports != nil { // whom workers could not reach matters to the next round
+		select {
+		case <-last.reports:
+		case <-l.joinCtx.Done():
+		}
+	}
 	round, err := l.Rendezvous.Join(l.joinCtx, l.Node)
 	if err != nil {
 		return joined{err: err}

@@ -3,9 +3,13 @@ package agent
 import (
 	"bytes"
 	"encoding/json"
+	"net"
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
+
+	"github.com/gorun/gorun/rendezvous"
 )
 
 // A Report is what a worker has left in its error file (TORCHELASTIC_ERROR_FILE).
@@ -18,6 +22,8 @@ type Report struct {
 	Document  json.RawMessage // all of the file, a JSON object; nil: it is none
 	Problem   string          // why it is of little use; Message is then how its text begins. Empty: none
 	NoRestart bool            // the worker says that another attempt would fail as well: "restart": false
+
+	Unreachable []rendezvous.Peer // that gave the worker no answer: "unreachable": [{"rank": 3, "address": "10.0.0.2:4711"}]
 }
 
 // parseReport reads either of the shapes that torchrun takes, and makes the best of anything else:
@@ -25,7 +31,8 @@ type Report struct {
 //	{"message": {"message": "boom", "extraInfo": {"py_callstack": "...", "timestamp": "1700000000"}}}
 //	{"message": "boom", "timestamp": 1700000000}
 //
-// Beside the message, "restart": false asks for no other attempt, as package comm does.
+// Beside the message, "restart": false asks for no other attempt, and "unreachable" names ranks that gave no answer, as package comm
+// does.
 func parseReport(data []byte) Report {
 	text := bytes.TrimSpace(bytes.ToValidUTF8(data, []byte("\uFFFD")))
 	var document, message, extra map[string]json.RawMessage
@@ -38,6 +45,7 @@ func parseReport(data []byte) Report {
 		return Report{Problem: "it is no JSON object", Message: beginning(string(text))}
 	}
 	r, stamp := Report{Document: text, NoRestart: string(document["restart"]) == "false"}, document["timestamp"]
+	r.Unreachable = asPeers(document["unreachable"])
 	if json.Unmarshal(document["message"], &message) == nil && message != nil {
 		_ = json.Unmarshal(message["extraInfo"], &extra) // one that is no object says nothing
 		r.Message, r.Callstack = asText(message["message"]), asText(extra["py_callstack"])
@@ -52,6 +60,36 @@ func parseReport(data []byte) Report {
 		r.Problem, r.Message = "it has no message", beginning(string(text))
 	}
 	return r
+}
+
+// What is read of peers that gave no answer.
+const (
+	maxPeers   = 16
+	maxAddress = 300 // bytes: a name has at most 255
+)
+
+// asPeers takes those that have an address; anything else says nothing.
+func asPeers(value json.RawMessage) (peers []rendezvous.Peer) {
+	var all []rendezvous.Peer
+	if json.Unmarshal(value, &all) != nil {
+		return nil
+	}
+	for _, p := range all {
+		if len(peers) < maxPeers && p.Rank >= 0 && isAddress(p.Addr) {
+			peers = append(peers, p)
+		}
+	}
+	return peers
+}
+
+// isAddress reports whether text is a host and a port, and all of it such characters as names and IP addresses have.
+func isAddress(text string) bool {
+	host, port, err := net.SplitHostPort(text)
+	number, bad := strconv.ParseUint(port, 10, 16)
+	odd := func(c rune) bool {
+		return !strings.ContainsRune(".-_:%", c) && !unicode.IsLetter(c) && !unicode.IsDigit(c) || c > unicode.MaxASCII
+	}
+	return err == nil && bad == nil && number > 0 && host != "" && len(text) <= maxAddress && !strings.ContainsFunc(host, odd)
 }
 
 // asText is a string as it is, and anything else as it is written.

@@ -46,8 +46,28 @@ func TestParseReport(t *testing.T) {
 			t.Errorf("%s: document %q", c.name, got.Document)
 		}
 		got.Document = nil
+		if got.Unreachable != nil {
+			t.Errorf("%s: unreachable: %+v", c.name, got.Unreachable)
+		}
 		if got.Message != c.want.Message || got.Callstack != c.want.Callstack || !got.At.Equal(c.want.At) || got.Problem != c.want.Problem {
 			t.Errorf("%s:\n got %+v\nwant %+v", c.name, got, c.want)
+		}
+	}
+}
+
+// TestUnreachablePeers: those are read that have an address, and no more than a few.
+func TestUnreachablePeers(t *testing.T) {
+	for text, want := range map[string]int{
+		`[{"rank":3,"address":"10.0.0.2:4711"}]`:                                                                                                             1,
+		`[{"rank":0,"address":"[::1]:1"},{"rank":1,"address":"node-1.example:65535"}]`:                                                                       2,
+		`[{"rank":-1,"address":"a:1"},{"rank":1},{"rank":1,"address":"a"}]`:                                                                                  0,
+		`[{"rank":1,"address":"a:0"},{"rank":1,"address":":1"},{"rank":1,"address":"a:65536"},{"rank":1,"address":"a b:1"},{"rank":1,"address":"\u001b:1"}]`: 0,
+		`[{"rank":1,"address":"` + strings.Repeat("a", 400) + `:1"}]`:                                                                                        0,
+		`{"rank":1,"address":"a:1"}`:                                       0,
+		`[` + strings.Repeat(`{"rank":1,"address":"a:1"},`, 100) + `null]`: 16,
+	} {
+		if got := parseReport([]byte(`{"message":"m","unreachable":` + text + `}`)); len(got.Unreachable) != want || got.Message != "m" {
+			t.Errorf("%s: %+v, want %d", text, got.Unreachable, want)
 		}
 	}
 }

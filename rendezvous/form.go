@@ -50,6 +50,7 @@ type Formed struct {
 	Flaps    []Flap
 	New      map[string]bool // who came when the job had a round already, and has not stayed for long, by Key
 	Late     map[string]int  // who was not waiting then, but busy with an earlier round: Try, by Key
+	Apart    []Candidate     // who waited, and is left out since it and a member cannot reach each other
 }
 
 // An Ending says why a round is over although the job is not.
@@ -79,9 +80,12 @@ type Situation struct {
 	Stage   Stage         // of the last decision
 	Waited  time.Duration
 
+	Unreachable []Unreachable
+
 	ranks ranks // in Last
 	late  map[string]int
 	flaps []Flap
+	gaps  gaps
 }
 
 // A Decision is one of four: the job is closed, the last round is over, a round is formed, or nothing is to be done
@@ -101,6 +105,7 @@ const codeUnformed = 75
 
 // Form says what follows from a situation.
 func Form(s Situation) Decision {
+	s.gaps = gapsOf(s.Unreachable)
 	if s.Last != nil {
 		s.ranks = ranksOf(s.Last.Members)
 		s.late = s.lateNow()
@@ -146,6 +151,12 @@ func (s *Situation) gather() Decision {
 			}
 			return d
 		}
+		if s.Over.Restarts > s.Last.Restarts && len(s.Over.Lost) == 0 {
+			if d, divided := s.divided(); divided { // the same
+				d.Over.Soon = s.Over.Soon
+				return d
+			}
+		}
 		next = Formed{ID: s.Last.ID + 1, Restarts: s.Over.Restarts, Why: s.Over.Why, Flaps: s.flaps}
 		if s.ScaleUp == ScaleNever {
 			limit = max(s.Min, len(s.ranks))
@@ -153,26 +164,27 @@ func (s *Situation) gather() Decision {
 	}
 	welcome, out := s.joining()
 	busy := s.busy()
-	chosen := choose(welcome, s.ranks, limit)
-	if few := s.Min - len(chosen); few > 0 {
-		chosen = append(chosen, choose(out, s.ranks, few)...) // better than none
-	}
-	what := fmt.Sprintf("round %d: %d of %s nodes", next.ID, len(welcome)+len(out), s.size())
+	waiting := slices.Concat(welcome, out)
+	chosen := s.pick(welcome, out, limit)
+	what := fmt.Sprintf("round %d: %d of %s nodes", next.ID, len(waiting), s.size())
+	more := s.missing() + ending(busy) + s.apartNow(waiting)
 	if len(chosen) < s.Min {
 		switch end := s.deserted(); {
 		case end != nil:
 			return Decision{Close: end}
 		case s.over(next.ID, Enough, s.JoinTimeout):
-			return Decision{Close: &Outcome{Code: codeUnformed, Reason: fmt.Sprintf("%s after %v%s", what, s.JoinTimeout, s.missing())}}
+			return Decision{Close: &Outcome{Code: codeUnformed, Reason: fmt.Sprintf("%s after %v%s%s", what, s.JoinTimeout, s.missing(), s.apartNow(waiting))}}
 		}
-		return s.wait(next.ID, Enough, s.JoinTimeout, what+s.missing()+ending(busy), "gives up")
+		return s.wait(next.ID, Enough, s.JoinTimeout, what+more, "gives up")
 	}
 	// Whoever was in the last round is waited for: to end its workers takes longer than to wait as a spare.
 	all := s.Settled && len(busy) == 0 && s.Last != nil
 	full := len(busy) == 0 && len(chosen) == limit
 	if !all && !full && !s.over(next.ID, LastCall, s.LastCall) {
-		return s.wait(next.ID, LastCall, s.LastCall, what+s.missing()+ending(busy), "closes")
+		return s.wait(next.ID, LastCall, s.LastCall, what+more, "closes")
 	}
+	next.Apart = s.unreached(waiting, chosen)
+	next.Why = s.without(next.Apart, chosen, next.Why)
 	next.Members, next.Late, next.New = order(chosen, s.ranks), s.late, s.newcomers(chosen)
 	return Decision{Form: &next}
 }
@@ -191,6 +203,9 @@ func (s *Situation) watch() Decision {
 	}
 	if m, gone := s.gone(); gone {
 		return s.miss(m)
+	}
+	if d, divided := s.divided(); divided && s.Settled {
+		return d
 	}
 	here := s.here()
 	for _, m := range s.Last.Members {
@@ -284,8 +299,13 @@ func (s *Situation) end(why string) Decision {
 // grow ends a running round for newcomers. If some of its workers are done, it is not worth it.
 func (s *Situation) grow(ending bool) Decision {
 	welcome, out := s.joining()
-	newcomers, size := len(welcome), len(s.Last.Members)
-	what := fmt.Sprintf("round %d is running with %d of %s nodes", s.Last.ID, size, s.size())
+	members := s.Last.Members
+	waiting := slices.Concat(welcome, out)
+	left := s.unreached(waiting, members)
+	apart := func(c Candidate) bool { return slices.Contains(left, c) }
+	welcome, out = slices.DeleteFunc(welcome, apart), slices.DeleteFunc(out, apart)
+	newcomers, size := len(welcome), len(members)
+	what := fmt.Sprintf("round %d is running with %d of %s nodes%s", s.Last.ID, size, s.size(), s.apartNow(slices.Concat(left, members)))
 	switch {
 	case newcomers+len(out) == 0:
 	case size >= s.Max:

@@ -10,28 +10,39 @@ import (
 // lose their connections to its workers and fail, which may be reported before anybody has noticed that the node is gone.
 // An agent that has left is noticed within this time, and so is one that has ended while it had a tie to the leader. Of one without
 // a tie, and without a report of this round, nothing is known: its lease tells, if it lives.
-const hearing = time.Second
+// If a worker could not reach another one, its agent calls there as well, and says so if it cannot either.
+const (
+	hearing      = time.Second
+	reachHearing = 10 * time.Second
+)
 
 func (s *Situation) hearing() time.Duration {
+	limit := hearing
 	heard := make(map[string]bool)
 	for _, r := range s.Reports {
 		heard[r.Key] = true
+		if _, member := s.ranks[r.Key]; member && r.Failure != nil && len(r.Failure.Unreachable) > 0 {
+			limit = reachHearing
+		}
 	}
 	for _, n := range s.Nodes {
 		if _, member := s.ranks[n.Key]; member && n.Untied && !heard[n.Key] {
-			return hearing + s.Lease
+			limit = max(limit, hearing+s.Lease)
 		}
 	}
-	return hearing
+	return limit
 }
 
 // failed follows the first failure. With a restart left the round is over at once. What the cause was is settled before the
 // next one forms: a node that is gone by then is, and a restart for it is free of charge.
 func (s *Situation) failed(f *Failure) Decision {
 	m, gone := s.gone()
+	d, divided := s.divided()
 	switch {
 	case gone:
 		return s.miss(m)
+	case divided:
+		return d
 	case s.Last.Restarts < s.MaxRestarts:
 		return Decision{Over: &Ending{
 			Why:      fmt.Sprintf("%s; restart %d of %d", f, s.Last.Restarts+1, s.MaxRestarts),

@@ -71,7 +71,12 @@ func (s *Situation) drop(m Candidate, why string, code int) Decision {
 	if !slices.Contains(d.Over.Lost, "") || n < freeRounds || len(s.Nodes) >= s.Min {
 		return d
 	}
-	why += fmt.Sprintf("; it is the newcomer number %d in a row that did not stay", n+1)
+	return s.charge(d, fmt.Sprintf("it is the newcomer number %d in a row that did not stay", n+1), code)
+}
+
+// charge makes the end cost a restart, after too many that did not. With none left it is the job's.
+func (s *Situation) charge(d Decision, count string, code int) Decision {
+	why := d.Over.Why + "; " + count
 	if s.Last.Restarts >= s.MaxRestarts {
 		return Decision{Close: &Outcome{Code: code, Reason: why}}
 	}
@@ -88,8 +93,8 @@ func (s *Situation) losses(host string) int {
 	return 0
 }
 
-// lost are the hosts of members that are gone, and of m, if that is soon.
-func (s *Situation) lost(m Candidate) (hosts []string) {
+// lost are the hosts of members that are gone, and of some more members, if that is soon.
+func (s *Situation) lost(more ...Candidate) (hosts []string) {
 	if !s.soon() {
 		return nil
 	}
@@ -101,7 +106,8 @@ func (s *Situation) lost(m Candidate) (hosts []string) {
 		}
 	}
 	for _, c := range s.Last.Members {
-		if _, found := here[c.Key]; found && c.Key != m.Key || succeeded[c.Key] {
+		_, found := here[c.Key]
+		if goes := slices.ContainsFunc(more, func(m Candidate) bool { return m.Key == c.Key }); found && !goes || succeeded[c.Key] {
 			continue
 		}
 		if s.Last.New[c.Key] {

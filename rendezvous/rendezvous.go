@@ -78,6 +78,14 @@ type Failure struct {
 	At        time.Time `json:"at"`     // by the clock of its node
 	Text      string    `json:"text"`   // what there is to say of it, for people
 	Final     bool      `json:"final"`  // starting it again is of no use
+
+	Unreachable []Peer `json:"unreachable,omitempty"` // that it could not reach
+}
+
+// A Peer is another worker, and where it was called.
+type Peer struct {
+	Rank int    `json:"rank"`
+	Addr string `json:"address"`
 }
 
 // String says who failed, and how, in one line: "rank 1 on node-a: exit code 3".

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -288,7 +289,7 @@ func TestFailuresCountOnce(t *testing.T) {
 	all.Wait()
 	want := closed(t, over(t, second[0]))
 	for _, r := range second {
-		if got := closed(t, over(t, r)); got.Failure == nil || got.Code != want.Code || *got.Failure != *want.Failure || got.Code < 10 {
+		if got := closed(t, over(t, r)); got.Failure == nil || got.Code != want.Code || !reflect.DeepEqual(got.Failure, want.Failure) || got.Code < 10 {
 			t.Errorf("the job ended with %+v, and with %+v", got, want)
 		}
 	}

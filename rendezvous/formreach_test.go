@@ -1,0 +1,319 @@
+package rendezvous_test
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/gorun/gorun/rendezvous"
+)
+
+// cut has nodes unable to reach another: "n1>n2 n3>n2".
+func (c *cluster) cut(pairs string) {
+	for _, pair := range strings.Fields(pairs) {
+		from, to, _ := strings.Cut(pair, ">")
+		c.s.Unreachable = append(c.s.Unreachable, rendezvous.Unreachable{From: from, To: to, Addr: "10.0.0." + to[1:] + ":4711"})
+	}
+}
+
+// mend has all reach each other.
+func (c *cluster) mend() { c.s.Unreachable = nil }
+
+// started is a cluster whose first round has all nodes.
+func started(least, most, maxRestarts, nodes int) *cluster {
+	c := newCluster(least, most, maxRestarts)
+	for range nodes {
+		c.come(-1)
+	}
+	c.settle(0)
+	c.settle(30 * time.Second)
+	return c
+}
+
+const advice = " (see to the network and the firewalls between them, or to --local-addr)"
+
+// TestWhoIsLeftOut: whoever fewer reach, and of two that are reached by as many the one with the higher rank.
+func TestWhoIsLeftOut(t *testing.T) {
+	for _, test := range []struct {
+		nodes int
+		cut   string
+		stay  string
+		why   string
+	}{
+		{3, "n1>n2", "n1 n3", "n1 cannot reach n2 at 10.0.0.2:4711; going on without n2 until they reach each other"},
+		{3, "n2>n1", "n1 n3", "n2 cannot reach n1 at 10.0.0.1:4711; going on without n2 until they reach each other"},
+		{3, "n2>n3 n3>n2", "n1 n2", "n2 cannot reach n3 at 10.0.0.3:4711; going on without n3 until they reach each other"},
+		{3, "n2>n1 n3>n1", "n2 n3", "n2 cannot reach n1 at 10.0.0.1:4711; n3 cannot reach n1 at 10.0.0.1:4711; going on without n1 until they reach each other"},
+		{3, "n1>n2 n1>n3", "n2 n3", "n1 cannot reach n2 at 10.0.0.2:4711; n1 cannot reach n3 at 10.0.0.3:4711; going on without n1 until they reach each other"},
+		{4, "n1>n3 n1>n4 n2>n3 n2>n4", "n1 n2", "n1 cannot reach n3 at 10.0.0.3:4711; n1 cannot reach n4 at 10.0.0.4:4711; " +
+			"n2 cannot reach n3 at 10.0.0.3:4711; and 1 more; going on without n3, n4 until they reach each other"},
+		{5, "n2>n1 n2>n3 n3>n4 n5>n4", "n1 n3 n5", "n2 cannot reach n1 at 10.0.0.1:4711; n2 cannot reach n3 at 10.0.0.3:4711; " +
+			"n3 cannot reach n4 at 10.0.0.4:4711; and 1 more; going on without n2, n4 until they reach each other"},
+	} {
+		c := started(2, test.nodes, 0, test.nodes)
+		c.cut(test.cut)
+		c.settle(0)
+		c.rejoin()
+		c.settle(0)
+		c.wantRound(t, 2, test.stay, 0, test.why+advice)
+	}
+}
+
+// TestApartAndBack: who was left out says why it waits, and is a newcomer when it can be reached.
+func TestApartAndBack(t *testing.T) {
+	c := started(2, 3, 0, 3)
+	c.cut("n3>n1")
+	c.settle(0)
+	c.rejoin()
+	wantReason(t, c.settle(waits), "round 2 is running with 2 of 2 to 3 nodes; n3 cannot reach n1 at 10.0.0.1:4711"+advice)
+	c.mend()
+	c.settle(0)
+	c.rejoin()
+	c.settle(0)
+	c.wantRound(t, 3, "n1 n2 n3", 0, "more nodes have come: 1")
+}
+
+// TestApartWithoutRoom: the job waits for both, which uses up no restart, and has an end.
+func TestApartWithoutRoom(t *testing.T) {
+	c := started(2, 2, 0, 2)
+	c.cut("n1>n2 n2>n1")
+	c.settle(0)
+	c.rejoin()
+	const what = "; n1 cannot reach n2 at 10.0.0.2:4711" + advice
+	wantReason(t, c.settle(0), "round 2: 2 of 2 nodes"+what+"; gives up in 10m0s")
+	c.settle(time.Minute)
+	c.mend()
+	c.settle(0)
+	c.wantRound(t, 2, "n1 n2", 0, "n1 cannot reach n2 at 10.0.0.2:4711")
+	c.cut("n1>n2 n2>n1")
+	c.settle(0)
+	c.rejoin()
+	c.settle(0)
+	c.settle(10 * time.Minute)
+	if want := (rendezvous.Outcome{Code: 75, Reason: "round 3: 2 of 2 nodes after 10m0s" + what}); c.closed == nil || *c.closed != want {
+		t.Errorf("closed: %+v, want %+v", c.closed, want)
+	}
+}
+
+// TestApartIsWhyOthersFail: the failures of workers that could not reach each other, and of those who needed them, are free of charge,
+// whichever is told first.
+func TestApartIsWhyOthersFail(t *testing.T) {
+	other := &rendezvous.Failure{Host: "n3", Rank: 2, Code: 1, Ending: "exit code 1"}
+	names := &rendezvous.Failure{Host: "n1", Code: 1, Ending: "exit code 1", Unreachable: []rendezvous.Peer{{Rank: 1, Addr: "10.0.0.2:4711"}}}
+	for _, restarts := range []int{0, 1} {
+		c := started(2, 3, restarts, 3)
+		c.report("n3", other)
+		c.settle(0)
+		c.settle(time.Second / 2)
+		c.report("n1", names)
+		c.settle(0)
+		c.settle(9 * time.Second)
+		c.cut("n1>n2")
+		c.settle(0)
+		c.rejoin()
+		c.settle(0)
+		c.wantRound(t, 2, "n1 n3", 0, "n1 cannot reach n2 at 10.0.0.2:4711; going on without n2 until they reach each other"+advice)
+	}
+
+	// A worker whose agent reaches the other one is like any other that fails.
+	c := started(2, 3, 1, 3)
+	c.report("n1", names)
+	c.settle(0)
+	c.rejoin()
+	c.settle(0)
+	c.wantRound(t, 2, "n1 n2 n3", 1, "rank 0 on n1: exit code 1; restart 1 of 1")
+	c.report("n1", names)
+	c.settle(0)
+	c.settle(10 * time.Second)
+	if c.closed == nil || c.closed.Failure != names {
+		t.Errorf("closed: %+v", c.closed)
+	}
+}
+
+// TestNewcomerAsRankZero that others cannot reach is left out, and they go on.
+func TestNewcomerAsRankZero(t *testing.T) {
+	for _, size := range []int{1, 2} {
+		c := newCluster(1, size+1, 0)
+		for range size {
+			c.come(-1)
+		}
+		c.settle(0)
+		c.settle(30 * time.Second)
+		head := c.come(0)
+		c.settle(0)
+		c.rejoin()
+		c.settle(0)
+		if got := c.s.Last.Members[0].Key; got != head {
+			t.Fatalf("rank 0 is %s", got)
+		}
+		c.cut("n1>" + head)
+		c.settle(0)
+		c.rejoin()
+		c.settle(0)
+		if got, want := keys(c.s.Last.Members), "n1 n2"[:3*size-1]; got != want || c.s.Over != nil || c.s.Last.Restarts != 0 {
+			t.Errorf("the round is %s, want %s; over: %+v, closed: %+v", got, want, c.s.Over, c.closed)
+		}
+	}
+}
+
+// TestNewcomerApart from a member disturbs nobody, and takes no member's place when there is a new round for another reason.
+func TestNewcomerApart(t *testing.T) {
+	c := started(2, 4, 1, 2)
+	a, b := c.come(-1), c.come(-1)
+	c.cut(a + ">n2 " + b + ">n2")
+	wantReason(t, c.settle(waits), "round 1 is running with 2 of 2 to 4 nodes; n3 cannot reach n2 at 10.0.0.2:4711; n4 cannot reach n2 at 10.0.0.2:4711"+advice)
+	c.report("n1", &rendezvous.Failure{Host: "n1", Code: 1, Ending: "exit code 1"})
+	c.settle(0)
+	c.rejoin()
+	c.settle(0)
+	if got := keys(c.s.Last.Members); got != "n1 n2" || c.s.Last.ID != 2 {
+		t.Errorf("round %d is %s", c.s.Last.ID, got)
+	}
+
+	// If there are too few without them, they get in.
+	c = started(3, 4, 1, 3)
+	c.come(-1)
+	c.come(-1)
+	c.die("n3")
+	c.cut("n4>n2 n5>n2")
+	c.settle(0)
+	c.rejoin()
+	c.settle(0)
+	if got := keys(c.s.Last.Members); got != "n1 n5 n4" && got != "n1 n4 n5" {
+		t.Errorf("the round is %s", got)
+	}
+}
+
+// TestApartAgainAndAgain: who is left out waits longer and longer. A job that cannot do without it pays in the end.
+func TestApartAgainAndAgain(t *testing.T) {
+	c := started(2, 3, 0, 3)
+	var took []time.Duration
+	for range 6 {
+		c.cut("n1>n3")
+		c.settle(0)
+		c.rejoin()
+		c.settle(0)
+		c.mend()
+		passed := time.Duration(0)
+		for ; c.s.Over != nil || !c.member("n3"); passed += time.Second {
+			c.rejoin()
+			c.settle(time.Second)
+		}
+		took = append(took, passed.Round(10*time.Second)/time.Second)
+	}
+	if want := []time.Duration{0, 0, 30, 60, 120, 240}; !slices.Equal(took, want) || c.s.Last.Restarts != 0 {
+		t.Errorf("it waits for %d s, want %d; %d restarts", took, want, c.s.Last.Restarts)
+	}
+
+	c = started(2, 2, 1, 2)
+	for n := range 9 {
+		if want := 0; c.closed != nil || c.s.Last.Restarts != want || c.s.Over != nil {
+			t.Fatalf("after %d times: %+v, closed: %+v", n, c.s.Last, c.closed)
+		}
+		c.cut("n1>n2")
+		c.settle(time.Minute)
+		c.rejoin()
+		c.mend()
+		c.settle(0)
+	}
+	c.wantRound(t, 10, "n1 n2", 1, "n1 cannot reach n2 at 10.0.0.2:4711; it is the time number 9 in a row; restart 1 of 1")
+	c.cut("n1>n2")
+	c.settle(0)
+	if want := "n1 cannot reach n2 at 10.0.0.2:4711; it is the time number 10 in a row"; c.closed == nil || c.closed.Reason != want || c.closed.Code != 75 {
+		t.Errorf("closed: %+v, want %s", c.closed, want)
+	}
+}
+
+// TestNobodyIsApartUntilSettled, nor from one that has done its work, or is not here.
+func TestNobodyIsApartUntilSettled(t *testing.T) {
+	c := started(2, 3, 0, 3)
+	c.cut("n1>n2 n1>n9 n9>n1 n2>n2")
+	c.s.Settled = false
+	c.settle(waits)
+	c.wantRound(t, 1, "n1 n2 n3", 0, "")
+	c.report("n2", nil)
+	c.s.Settled = true
+	c.settle(waits)
+	c.wantRound(t, 1, "n1 n2 n3", 0, "")
+}
+
+// TestApartProperties: nobody is in a round with somebody from whom it is apart, and nobody is left out who is not.
+func TestApartProperties(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		least := rapid.IntRange(1, 3).Draw(t, "min")
+		c := newCluster(least, least+rapid.IntRange(0, 4).Draw(t, "more"), rapid.IntRange(0, 2).Draw(t, "restarts"))
+		some := func(t *rapid.T) string {
+			if len(c.s.Nodes) == 0 {
+				t.Skip("nobody is here")
+			}
+			return rapid.SampledFrom(c.s.Nodes).Draw(t, "node").Key
+		}
+		t.Repeat(map[string]func(*rapid.T){
+			"come":   func(t *rapid.T) { c.come(rapid.IntRange(-1, 3).Draw(t, "rank")) },
+			"die":    func(t *rapid.T) { c.die(some(t)) },
+			"cut":    func(t *rapid.T) { c.cut(some(t) + ">" + some(t)) },
+			"mend":   func(t *rapid.T) { c.s.Unreachable = c.s.Unreachable[len(c.s.Unreachable)/2:] },
+			"rejoin": func(*rapid.T) { c.rejoin() },
+			"fail": func(t *rapid.T) {
+				c.report(some(t), &rendezvous.Failure{Code: 1, Unreachable: make([]rendezvous.Peer, rapid.IntRange(0, 1).Draw(t, "named"))})
+			},
+			"": func(t *rapid.T) {
+				before, rounds := c.s, len(c.formed)
+				again := rendezvous.Form(c.s)
+				if now := rendezvous.Form(c.s); !reflect.DeepEqual(now, again) {
+					t.Fatalf("%+v follows, and %+v", now, again)
+				}
+				c.settle(rapid.SampledFrom([]time.Duration{0, time.Second, 30 * time.Second, waits}).Draw(t, "passed"))
+				for _, f := range c.formed[rounds:] {
+					checkFormed(t, before, f)
+					checkApart(t, before, f)
+				}
+				if c.closed != nil {
+					t.Skip("closed")
+				}
+			},
+		})
+	})
+}
+
+// checkApart holds a round against who cannot reach whom.
+func checkApart(t *rapid.T, s rendezvous.Situation, f rendezvous.Formed) {
+	apart := func(a, b rendezvous.Candidate) bool {
+		return a.Key != b.Key && slices.ContainsFunc(s.Unreachable, func(u rendezvous.Unreachable) bool {
+			return u.From == a.Key && u.To == b.Key || u.From == b.Key && u.To == a.Key
+		})
+	}
+	fits := func(c rendezvous.Candidate) bool {
+		return !slices.ContainsFunc(f.Members, func(m rendezvous.Candidate) bool { return apart(c, m) })
+	}
+	for _, m := range f.Members {
+		if !fits(m) {
+			t.Fatalf("round %d is %s, with %+v", f.ID, keys(f.Members), s.Unreachable)
+		}
+	}
+	for _, c := range f.Apart {
+		if fits(c) || slices.Contains(f.Members, c) || !strings.Contains(f.Why, c.Key) {
+			t.Fatalf("round %d is %s without %s, with %+v: %q", f.ID, keys(f.Members), c.Key, s.Unreachable, f.Why)
+		}
+	}
+	if s.Last == nil {
+		return
+	}
+	// Of the members of the last round nobody is left out for nothing.
+	for _, m := range s.Last.Members {
+		i := slices.IndexFunc(s.Nodes, func(c rendezvous.Candidate) bool { return c.Key == m.Key })
+		if i < 0 || !s.Nodes[i].Joining || s.Nodes[i].Try == m.Try || slices.ContainsFunc(f.Members, func(c rendezvous.Candidate) bool { return c.Key == m.Key }) {
+			continue
+		}
+		asked := slices.ContainsFunc(s.Nodes, func(c rendezvous.Candidate) bool { // another has the rank
+			return c.Key != m.Key && c.Node.NodeRank >= 0 && c.Node.NodeRank == s.Nodes[i].Node.NodeRank
+		})
+		if fits(s.Nodes[i]) && !asked && len(f.Members) < s.Max {
+			t.Fatalf("round %d is %s, and not %s, with %+v", f.ID, keys(f.Members), m.Key, s.Unreachable)
+		}
+	}
+}
