@@ -55,7 +55,7 @@ func (l *loop) hold() {
 	var ctx context.Context
 	ctx, l.untie = context.WithCancel(l.ctx)
 	l.others.Go(func() {
-		if l.end.Hold(ctx, leader.Key, leader.Door) {
+		if l.end.Hold(ctx, leader.Key, leader.Door, nil) {
 			l.post(func() { l.onEnded(leader.Key, leader.Door) })
 		}
 	})

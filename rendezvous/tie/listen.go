@@ -36,7 +36,7 @@ func (e *End) answer(conn *admission.Conn) {
 	}
 	keepalive.Set(conn.NetConn(), true)
 	e.count(caller.From, 1)
-	await(e.ctx, conn)
+	_ = await(e.ctx, conn) // however it has ended
 	e.count(caller.From, -1)
 	host, _, err := net.SplitHostPort(conn.RemoteAddr().String()) // what it calls itself may mean something else here
 	if err != nil {

@@ -114,14 +114,19 @@ func (e *End) Close() {
 }
 
 // Hold keeps a tie to the process that answers to key at addr, until ctx ends, or until that process has ended: then it
-// returns true.
-func (e *End) Hold(ctx context.Context, key, addr string) (ended bool) {
+// returns true. heard, unless it is nil, is told of every sign of that process, and of every call that has failed, and when that was.
+func (e *End) Hold(ctx context.Context, key, addr string, heard func(at time.Time, err error)) (ended bool) {
+	if heard == nil {
+		heard = func(time.Time, error) {}
+	}
 	ctx, cancel := e.within(ctx)
 	defer cancel()
 	wait := minPause
 	for ctx.Err() == nil {
+		begun := time.Now()
 		conn, err := e.call(ctx, addr, hello{From: e.config.Key, To: key, Port: e.Port(), Stay: true})
 		if err != nil {
+			heard(begun, err)
 			pause(ctx, wait/2+rand.N(wait)) // those who were sent away together are not to come back together
 			if wait = min(2*wait, maxPause); admission.HungUp(err) {
 				wait = minPause // there was no room, for a moment
@@ -130,8 +135,10 @@ func (e *End) Hold(ctx context.Context, key, addr string) (ended bool) {
 		}
 		wait = minPause
 		e.set(addr, key)
-		await(ctx, conn)
+		heard(time.Now(), nil)
+		err = await(ctx, conn)
 		e.set(addr, "")
+		heard(lastSign(err), nil)
 		if e.ended(ctx, key, conn.RemoteAddr().String()) {
 			return true
 		}
@@ -242,12 +249,13 @@ func (e *End) count(key string, more int) {
 	e.config.Tied()
 }
 
-// await returns when the connection has broken, or ctx has ended, and closes it.
-func await(ctx context.Context, conn net.Conn) {
+// await returns when the connection has broken, or ctx has ended, and closes it. It returns how the connection has ended.
+func await(ctx context.Context, conn net.Conn) error {
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer stop()
-	_, _ = conn.Read(make([]byte, 1)) // whatever it returns, that was it
+	_, err := conn.Read(make([]byte, 1)) // even a byte is the end
 	_ = conn.Close()
+	return err
 }
 
 // pause returns early if ctx ends.

@@ -68,7 +68,7 @@ func (p *process) hold(to *process) <-chan bool {
 	ctx, cancel := context.WithCancel(context.Background())
 	held := make(chan bool, 1)
 	var all sync.WaitGroup
-	all.Go(func() { held <- p.Hold(ctx, to.key, to.addr()) })
+	all.Go(func() { held <- p.Hold(ctx, to.key, to.addr(), nil) })
 	p.t.Cleanup(func() { cancel(); all.Wait() })
 	until(p.t, func() bool { return to.Tied(p.key) })
 	return held
@@ -165,7 +165,7 @@ func TestNoAnswerIsNoEvidence(t *testing.T) {
 	a := start(t, "a", nil)
 	held := make(chan bool, 1)
 	ctx, cancel := context.WithCancel(t.Context())
-	go func() { held <- a.Hold(ctx, "stopped", l.Addr().String()) }()
+	go func() { held <- a.Hold(ctx, "stopped", l.Addr().String(), nil) }()
 	c, err := l.Accept()
 	if err != nil {
 		t.Fatal(err)

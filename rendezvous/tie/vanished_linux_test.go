@@ -3,6 +3,8 @@ package tie
 import (
 	"context"
 	"net"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -29,12 +31,25 @@ func TestAVanishedMachine(t *testing.T) {
 		return p
 	}
 	a, b := on(0, "a"), on(1, "b")
-	held := a.hold(b)
+	var last atomic.Pointer[time.Time] // sign of b
+	ctx, cancel := context.WithCancel(t.Context())
+	held := make(chan bool, 1)
+	var all sync.WaitGroup
+	all.Go(func() {
+		held <- a.Hold(ctx, b.key, b.addr(), func(at time.Time, err error) {
+			if err == nil {
+				last.Store(&at)
+			}
+		})
+	})
+	defer func() { cancel(); all.Wait() }()
 	until(t, func() bool { return a.holds(b.addr(), "b") })
 	w.Cut(1)
 	cut := time.Now()
 	until(t, func() bool { return !a.holds(b.addr(), "b") && !b.Tied("a") })
-	if took := time.Since(cut); took > 45*time.Second {
+	took := time.Since(cut)
+	until(t, func() bool { return !last.Load().After(cut.Add(took - 25*time.Second)) })
+	if took > 45*time.Second {
 		t.Errorf("it took %v", took)
 	}
 	select {

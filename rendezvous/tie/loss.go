@@ -1,0 +1,21 @@
+package tie
+
+import (
+	"errors"
+	"net"
+	"syscall"
+	"time"
+
+	"github.com/gorun/gorun/env/keepalive"
+)
+
+// LossTime is how long the machine at the other end of a tie may give no sign before the tie breaks.
+const LossTime = keepalive.Limit
+
+// lastSign is when the machine at the other end of a tie, which has just broken with err, was there at the latest.
+func lastSign(err error) time.Time {
+	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() || errors.Is(err, syscall.EHOSTUNREACH) || errors.Is(err, syscall.ENETUNREACH) {
+		return time.Now().Add(-LossTime)
+	}
+	return time.Now()
+}
