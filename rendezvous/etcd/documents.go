@@ -3,7 +3,10 @@ package etcd
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
@@ -147,6 +150,13 @@ type nodeDoc struct {
 	Door    int  `json:"door"`    // the agent answers the others there
 	Try     int  `json:"try"`     // number of the last Join
 	Joining bool `json:"joining"` // that waits, or has got its round
+
+	Unreached []unreachedDoc `json:"unreached,omitempty"` // nodes that this one cannot reach
+}
+
+type unreachedDoc struct {
+	Key  string `json:"key"`
+	Addr string `json:"addr"` // at which it was called
 }
 
 type node struct {
@@ -162,8 +172,19 @@ func (d *nodeDoc) check() error {
 	if d.Node.Host == "" || d.Port < 1 || d.Port > 65535 {
 		return fmt.Errorf("host %q, port %d", d.Node.Host, d.Port)
 	}
+	if len(d.Unreached) > reachLimit {
+		return fmt.Errorf("%d nodes that it cannot reach: want at most %d", len(d.Unreached), reachLimit)
+	}
+	for _, u := range d.Unreached {
+		if len(u.Addr) > addrLimit || strings.ContainsFunc(u.Addr, unicode.IsControl) || !utf8.ValidString(u.Addr) {
+			return fmt.Errorf("an address of %d bytes, %.40q: want one line of text", len(u.Addr), u.Addr)
+		}
+	}
 	return rendezvous.Node(d.Node).Check()
 }
+
+// addrLimit is in bytes: a name has at most 255.
+const addrLimit = 300
 
 func (d *nodeDoc) candidate(key string, since int64) rendezvous.Candidate {
 	return rendezvous.Candidate{Key: key, Since: since, Node: rendezvous.Node(d.Node), Port: d.Port, Door: d.Door, Try: d.Try, Joining: d.Joining}

@@ -75,6 +75,27 @@ func TestRoundDocuments(t *testing.T) {
 	}
 }
 
+// TestPeers: the members of a round call each other if they are not too many, and whoever was left out since it is apart.
+func TestPeers(t *testing.T) {
+	for n, want := range map[int]int{2: 3, peersLimit: peersLimit + 1, peersLimit + 1: 1} {
+		f := &rendezvous.Formed{ID: 1, Apart: []rendezvous.Candidate{{Key: "out", Door: 8, Node: rendezvous.Node{Host: "h", Addr: "10.0.0.9"}}}}
+		for i := range n {
+			f.Members = append(f.Members, rendezvous.Candidate{Key: fmt.Sprint("k", i), Port: 4000, Door: 7, Node: rendezvous.Node{Host: "h", Nproc: 1}})
+		}
+		doc := roundDocs(f, "secret")["k"]
+		if err := doc.check(); err != nil {
+			t.Error(err)
+		}
+		if last := len(doc.Peers) - 1; len(doc.Peers) != want || doc.Peers[last] != (peerDoc{Key: "out", Host: "h", Addr: "10.0.0.9", Door: 8}) {
+			t.Errorf("of %d nodes each calls %d: %+v", n, len(doc.Peers), doc.Peers)
+		}
+		doc.Peers = make([]peerDoc, 2*peersLimit+1)
+		if doc.check() == nil {
+			t.Errorf("each calls %d", len(doc.Peers))
+		}
+	}
+}
+
 func TestBadDocuments(t *testing.T) {
 	long := strings.Repeat("x", docLimit)
 	for _, c := range []struct{ text, want string }{
@@ -90,6 +111,19 @@ func TestBadDocuments(t *testing.T) {
 		var bad *DocumentError
 		if !errors.As(err, &bad) || bad.Key != "rounds/1" || bad.Err.Error() != c.want {
 			t.Errorf("%.60s: %v, want %s", c.text, err, c.want)
+		}
+	}
+	for what, d := range map[string]unreachedDoc{"a long address": {Addr: strings.Repeat("x", addrLimit+1)}, "an escape": {Addr: "\x1b[1m:1"}} {
+		doc := nodeDoc{Node: node{ID: "a", Host: "h", Nproc: 1}, Port: 1}
+		if err := doc.check(); err != nil {
+			t.Error(err)
+		}
+		doc.Unreached = []unreachedDoc{d}
+		if doc.check() == nil {
+			t.Errorf("a node cannot reach another one at %s", what)
+		}
+		if doc.Unreached = make([]unreachedDoc, reachLimit+1); doc.check() == nil {
+			t.Errorf("a node cannot reach %d others", len(doc.Unreached))
 		}
 	}
 	if _, err := encode("k", long); err == nil {
@@ -110,6 +144,7 @@ func round(rank, workers int) string {
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"version":1,"is":` + round(0, 1) + `}`))
 	f.Add([]byte(`{"version":1,"is":{"failure":{"code":3},"outcome":{"code":1},"round":4,"over":{"why":"w"}}}`))
+	f.Add([]byte(`{"version":1,"is":{"node":{"id":"a","host":"h","nproc":1},"port":1,"unreached":[{"key":"b","addr":"h:1"}]}}`))
 	f.Add([]byte(`{"version":9}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		kv := &mvccpb.KeyValue{Key: []byte("k"), Value: text}

@@ -13,6 +13,7 @@ import (
 
 const (
 	callPause = 100 * time.Millisecond // between two calls of rank 0's agent
+	callFor   = 5 * time.Second        // before the leader is told that it cannot be reached
 	passLimit = time.Second            // for its machine to answer in its stead
 )
 
@@ -43,7 +44,7 @@ func (l *loop) prepare(doc *roundDoc, s seat) {
 		return
 	}
 	l.hangUp()
-	ctx, cancel := context.WithTimeout(l.ctx, l.config.patience())
+	ctx, cancel := context.WithTimeout(l.ctx, max(l.config.JoinTimeout, l.config.patience()))
 	c := &calling{j, doc.ID, cancel}
 	l.calling = c
 	l.others.Go(func() {
@@ -70,11 +71,13 @@ func (l *loop) hangUp() {
 	}
 }
 
-// call calls rank 0's agent until it answers, or ctx ends.
+// call calls rank 0's agent until it answers, or ctx ends. If it cannot be reached, which may be its fault, the leader is told, and the
+// next round is without one of the two. If it is reached and does not answer, or cannot be called for a fault of this node, this
+// node has no patience for it.
 func (l *loop) call(ctx context.Context, c *calling, doc *roundDoc) error {
 	head, door := doc.Head, address(doc.Head.Addr, doc.Head.Door)
 	var unreachable error
-	for {
+	for begun := time.Now(); ; {
 		err := l.end.Reach(ctx, head.Key, door)
 		if err == nil || filtered(err) && l.passes(ctx, address(head.Addr, head.Port)) {
 			return nil
@@ -82,13 +85,18 @@ func (l *loop) call(ctx context.Context, c *calling, doc *roundDoc) error {
 		if unreachable == nil || ctx.Err() == nil {
 			unreachable = &UnreachableError{Self: c.join.self, Master: head.Host, Door: door, Err: err}
 		}
-		if pause(ctx, callPause); ctx.Err() != nil {
+		lasted, apart := time.Since(begun), isUnreachable(err)
+		if pause(ctx, callPause); ctx.Err() != nil || !apart && lasted >= l.config.patience() {
 			return unreachable
 		}
 		reason := fmt.Sprintf("round %d: %v", doc.ID, unreachable)
 		l.post(func() {
-			if l.calling == c {
-				l.tell(reason)
+			if l.calling != c {
+				return
+			}
+			l.tell(reason)
+			if apart && lasted >= callFor && l.outage.IsZero() {
+				l.callAgent(peerDoc{Key: head.Key, Host: head.Host, Addr: head.Addr, Door: head.Door}, true)
 			}
 		})
 	}
@@ -170,6 +178,7 @@ func (l *loop) enter(doc *roundDoc, s seat) {
 	}
 	round, end := begin(r, port)
 	l.round = &membership{id: doc.ID, end: end}
+	l.meet(doc)
 	j.answer <- joined{round: round}
 }
 

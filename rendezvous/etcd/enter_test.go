@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -41,7 +43,8 @@ func TestFirewall(t *testing.T) {
 	}
 }
 
-// TestUnreachableMaster: a node that cannot reach rank 0's does not start workers there.
+// TestUnreachableMaster: a node that cannot reach rank 0's does not start workers there. If the job cannot do without one of them, it
+// waits until they reach each other, which uses up no restart, or until it has waited for too long.
 func TestUnreachableMaster(t *testing.T) {
 	t.Parallel()
 	client := startServer(t).client()
@@ -82,44 +85,59 @@ func TestUnreachableMaster(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			j := newJob(t, client, 2, 2)
-			j.config.TTL = 3 * time.Second // so that somebody who does not answer is talked about
+			j.config.TTL, j.config.MaxRestarts, j.config.JoinTimeout = 3*time.Second, 0, 10*time.Second
 			head := j.agent("n0", nil)
 			joined := later(head)
 			await(t, head, func(l *loop) bool { return l.leads() }) // and gets rank 0
 			reasons := make(chan string, 100)
+			var mended atomic.Bool
 			other := j.agent("n1", func(conf *Config) {
-				conf.dial, conf.Waiting = c.dial, func(reason string) { reasons <- reason }
-			})
-			_, err := other.join()
-			want := &UnreachableError{}
-			if !errors.As(err, &want) {
-				t.Fatalf("Join = %v, want an UnreachableError", err)
-			}
-			for _, part := range []string{"n1.test cannot reach n0.test, where rank 0 is, at n0.test:", c.want, "; give n0.test an address that the others reach, with --local-addr"} {
-				if !strings.Contains(err.Error(), part) {
-					t.Errorf("%q, want %q in it", err, part)
+				conf.Waiting = func(reason string) { reasons <- reason }
+				conf.dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
+					if mended.Load() {
+						return dial(ctx, network, addr)
+					}
+					return c.dial(ctx, network, addr)
 				}
+			})
+			second := later(other)
+			wantNewRound(t, []*rendezvous.Round{joined(t)})
+			want := []string{"round 1: n1.test cannot reach n0.test, where rank 0 is, at n0.test:", c.want, "; give n0.test an address that the others reach, with --local-addr"}
+			hear(t, reasons, want...)
+			if name == "route" { // until it is mended
+				joined = later(head)
+				hear(t, reasons, "round 2: 2 of 2 nodes; n1 on n1.test cannot reach n0 on n0.test at n0.test:", "gives up in ")
+				mended.Store(true)
+				rounds := []*rendezvous.Round{joined(t), second(t)}
+				same(t, rounds)
+				if r := rounds[0]; r.ID != 2 || r.Restarts != 0 || !strings.HasPrefix(r.Why, "n1 on n1.test cannot reach n0 on n0.test at n0.test:") {
+					t.Errorf("the round is %s", show(r))
+				}
+				return
 			}
-			told := false
-			for len(reasons) > 0 {
-				told = told || <-reasons == "round 1: "+err.Error()
-			}
-			if !told {
-				t.Error("nothing was said before")
-			}
-
-			// The others are told when it leaves, as gorun then does.
-			round := joined(t)
-			other.leave(err)
-			end := over(t, round)
-			if errors.Is(end, rendezvous.ErrNewRound) { // for the Join has failed
-				_, end = head.join()
-			}
+			_, end := head.join()
 			o := closed(t, end)
-			if o.Code != 75 || o.Reason != "n1 on n1.test has left: "+err.Error() {
+			if o.Code != 75 || !strings.HasPrefix(o.Reason, "round 2: 2 of 2 nodes after 10s; n1 on n1.test cannot reach n0 on n0.test at n0.test:") {
 				t.Errorf("the job ended with %+v", o)
 			}
 		})
+	}
+}
+
+// hear waits for a reason to wait that has all parts.
+func hear(t *testing.T, reasons <-chan string, parts ...string) {
+	t.Helper()
+	var heard []string
+	for limit := time.After(patience); ; {
+		select {
+		case reason := <-reasons:
+			heard = append(heard, reason)
+			if !slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(reason, part) }) {
+				return
+			}
+		case <-limit:
+			t.Fatalf("nobody says %q, but %q", parts, heard)
+		}
 	}
 }
 

@@ -249,6 +249,9 @@ func (r *Rendezvous) Report(ctx context.Context, round *rendezvous.Round, failur
 	if err := checkFailure(failure); err != nil {
 		return err
 	}
+	if failure != nil && len(failure.Unreachable) > 0 {
+		r.loop.post(func() { r.loop.confirm(round.ID, failure.Unreachable) })
+	}
 	return r.report(ctx, round, reportDoc{Failure: failure})
 }
 

@@ -139,7 +139,7 @@ func (l *loop) decide() rendezvous.Decision {
 	l.decided = v
 	l.waitForMore(now)
 	s := rendezvous.Situation{
-		Rules: l.config.rules(), Nodes: l.withTies(v.nodes), Reports: v.reports,
+		Rules: l.config.rules(), Nodes: l.withTies(v.nodes), Reports: v.reports, Unreachable: v.unreachable(),
 		Settled: !now.Before(l.settled), Stage: l.stage, Waited: now.Sub(l.since),
 	}
 	if v.last != nil {

@@ -43,15 +43,17 @@ type loop struct {
 	dirty     bool      // there may be news since
 	readAt    time.Time // of view
 	outage    time.Time // since when etcd cannot be used; zero: it can
+	usable    time.Time // since when it can
 	trouble   error     // why, as far as is known
 	complaint string    // the last one that was logged
 	requests  map[request]bool
 
 	// Of this node:
-	joins      []*join // that wait; the first is the one that self says
-	self       nodeDoc // what etcd should know
-	registered int     // self.Try that it knows of
-	nodeRev    int64   // at which that was written
+	joins      []*join        // that wait; the first is the one that self says
+	self       nodeDoc        // what etcd should know
+	registered int            // self.Try that it knows of
+	nodeRev    int64          // at which that was written
+	claimed    []unreachedDoc // self.Unreached that it knows of
 	under      clientv3.LeaseID
 	job        string   // configDoc.Job of the one that this node is in; empty: none
 	refused    bool     // there is no place for the node in the job
@@ -62,7 +64,9 @@ type loop struct {
 	untie      context.CancelFunc
 	ended      map[string]string // agents that are no more: where they answered, by their keys
 	calling    *calling          // nil: rank 0's agent is not
-	met        string            // key of the last agent that was called there, and has answered
+	peers      map[string]*peer
+	confirming int    // reports of workers that could not reach others
+	met        string // key of the last agent that was called there, and has answered
 	round      *membership
 	reporting  *reporting
 	told       string // of what a Join waits for
@@ -104,7 +108,7 @@ func startLoop(c *Config, key string) *loop {
 	l := &loop{
 		config: c, etcd: writer{client: c.Client, keys: keysOf(c.Prefix, c.RunID), key: key},
 		events: make(chan func()), done: make(chan struct{}),
-		view: new(view), readAt: time.Now(), requests: make(map[request]bool), secret: newToken(),
+		view: new(view), readAt: time.Now(), requests: make(map[request]bool), peers: make(map[string]*peer), secret: newToken(),
 	}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	l.rewatch()

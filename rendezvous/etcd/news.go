@@ -95,6 +95,7 @@ func (l *loop) onRead(now *view, err error) {
 	}
 	if !l.outage.IsZero() {
 		l.config.Log.Info("etcd can be used again", "after", time.Since(l.outage).Round(time.Millisecond))
+		l.usableAgain()
 	}
 	l.futile.see(now)
 	l.view, l.readAt, l.outage, l.written = now, time.Now(), time.Time{}, false

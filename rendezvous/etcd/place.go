@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/gorun/gorun/rendezvous"
@@ -19,7 +20,9 @@ type taken struct {
 // enrol lets etcd know what self says.
 func (l *loop) enrol() {
 	lease, self, config := l.pulse.lease, l.self, l.config
-	if l.refused || l.forgotten || self.Try == 0 || lease == 0 || l.view.rev == 0 || l.view.state != nil || l.under == lease && l.registered == self.Try {
+	self.Unreached = l.unreached()
+	told := l.under == lease && l.registered == self.Try && slices.Equal(l.claimed, self.Unreached)
+	if told || l.refused || l.forgotten || self.Try == 0 || lease == 0 || l.view.rev == 0 || l.view.state != nil || l.confirming > 0 {
 		return
 	}
 	anew, known, led, waits, rev := l.under != lease, l.view.config, l.view.leader != nil, l.taken.by != "", l.nodeRev
@@ -56,7 +59,7 @@ func (l *loop) enrol() {
 			l.dirty = true
 			return
 		}
-		l.registered, l.under, l.nodeRev = self.Try, lease, rev
+		l.registered, l.claimed, l.under, l.nodeRev = self.Try, self.Unreached, lease, rev
 		if anew {
 			l.job = in.config.Job
 		}

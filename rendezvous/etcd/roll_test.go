@@ -39,7 +39,10 @@ func TestRollIsComplete(t *testing.T) {
 			key, n := fmt.Sprint("k", random.IntN(6)), random.IntN(100)
 			switch random.IntN(8) {
 			case 0, 1, 2:
-				set(w.keys.node(key), nodeDoc{Node: node{ID: key, Host: "h", Nproc: 1}, Port: 1, Try: n})
+				set(w.keys.node(key), nodeDoc{
+					Node: node{ID: key, Host: "h", Nproc: 1}, Port: 1, Try: n,
+					Unreached: make([]unreachedDoc, random.IntN(3)),
+				})
 			case 3, 4:
 				remove(t, w, w.keys.node(key))
 			case 5, 6:
@@ -62,7 +65,7 @@ func TestRollIsComplete(t *testing.T) {
 
 // show is all that v says of the round and the nodes.
 func (v *view) show() string {
-	text := fmt.Sprintf("%+v\n%+v\n%v\n%v", *v.last, v.nodes, v.nodeRev, v.bad)
+	text := fmt.Sprintf("%+v\n%+v\n%v\n%v\n%v", *v.last, v.nodes, v.nodeRev, v.bad, v.unreachable())
 	for _, r := range v.reports {
 		text += fmt.Sprintf("\n%s %+v", r.Key, *r.Failure)
 	}

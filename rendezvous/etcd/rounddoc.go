@@ -20,6 +20,7 @@ type roundDoc struct {
 	Head     head   `json:"head"`
 
 	Seats map[string]seat `json:"seats,omitempty"` // by the members' keys
+	Peers []peerDoc       `json:"peers,omitempty"` // whom they call, beside the head
 
 	// For the leader, what rendezvous.Formed says.
 	Late  map[string]int    `json:"late,omitempty"`
@@ -33,6 +34,14 @@ type head struct {
 	Addr string `json:"addr"` // where others reach it
 	Port int    `json:"port"` // of the master
 	Door int    `json:"door"` // at which its agent answers the others
+}
+
+// A peerDoc is a node that others call.
+type peerDoc struct {
+	Key  string `json:"key"`
+	Host string `json:"host"`
+	Addr string `json:"addr"`
+	Door int    `json:"door"`
 }
 
 // A seat is what a member has in the round.
@@ -79,12 +88,31 @@ func roundDocs(f *rendezvous.Formed, token string) map[string]*roundDoc {
 		at(key).Late[key] = try
 	}
 	at(first.Key).Flaps = f.Flaps
+	peers := peersOf(f)
+	for _, doc := range docs {
+		doc.Peers = peers
+	}
 	return docs
+}
+
+// peersOf are the members, if they are not too many, and who was left out since it is apart from one of them.
+func peersOf(f *rendezvous.Formed) (peers []peerDoc) {
+	nodes := f.Apart[:min(len(f.Apart), peersLimit)]
+	if len(f.Members) <= peersLimit {
+		nodes = slices.Concat(f.Members, nodes)
+	}
+	for _, c := range nodes {
+		peers = append(peers, peerDoc{Key: c.Key, Host: c.Node.Host, Addr: c.Node.Reach(), Door: c.Door})
+	}
+	return peers
 }
 
 func (d *roundDoc) check() error {
 	if d.ID < 1 || d.Size < 1 || d.Size > nodesLimit || d.Head.Port < 1 || d.Head.Port > 65535 {
 		return fmt.Errorf("round %d of %d nodes with port %d", d.ID, d.Size, d.Head.Port)
+	}
+	if len(d.Peers) > 2*peersLimit {
+		return fmt.Errorf("round %d of %d nodes, of which each calls %d", d.ID, d.Size, len(d.Peers))
 	}
 	for key, s := range d.Seats {
 		p := s.Place

@@ -1,0 +1,207 @@
+package etcd
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/gorun/gorun/rendezvous/tie"
+)
+
+const (
+	// peersLimit is how many nodes a round has at most whose agents all call each other. Where there are more, an agent calls those
+	// that its workers could not reach, and that of rank 0.
+	peersLimit = 32
+	// reachLimit bounds how many nodes an agent says that it cannot reach, and how many are believed.
+	reachLimit = 64
+
+	firstCalls = 500 * time.Millisecond // during which the members of a round begin to call each other
+	callTime   = 3 * time.Second        // for a call where a worker could not reach another one
+	callWait   = 5 * time.Second        // between two of them
+	firstDoubt = 5 * time.Second        // after which one says whom one could not reach yet
+)
+
+// A peer is another node that this one has to reach. That it could once and cannot any more is told to the leader, and so is that a
+// worker cannot, if its agent cannot either. That it never could is only told to people: there are programs whose workers talk to
+// rank 0 alone, and firewalls to go with them.
+type peer struct {
+	key, host, addr string
+	stop            context.CancelFunc
+
+	begun     time.Time // of the calls
+	contact   time.Time // the last sign; zero: there was none
+	worker    bool      // addr is a worker's
+	unreached bool
+	doubted   bool // people have been told
+}
+
+// heard takes note of a sign, or of a call that began at that time and has failed. It returns whether somebody is to be told of
+// the failure for the first time.
+func (p *peer) heard(at time.Time, err error) (tell bool) {
+	switch {
+	case err == nil:
+		if at.After(p.contact) {
+			p.contact = at
+		}
+		p.unreached, p.doubted = false, false
+	case !isUnreachable(err):
+	case p.contact.IsZero() && !p.worker:
+		tell = !p.doubted && at.Sub(p.begun) >= firstDoubt
+	case p.worker || at.Sub(p.contact) >= tie.LossTime:
+		p.unreached, tell = true, !p.doubted
+	}
+	p.doubted = p.doubted || tell
+	return tell
+}
+
+// isUnreachable reports whether a call has failed for what lies between the two machines: not for want of something here, nor
+// because a process that has accepted the call says nothing.
+func isUnreachable(err error) bool {
+	op, ok := errors.AsType[*net.OpError](err)
+	if !ok || op.Op != "dial" {
+		return false
+	}
+	if dns, ok := errors.AsType[*net.DNSError](err); ok {
+		return dns.IsNotFound
+	}
+	for _, own := range []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.EADDRNOTAVAIL, syscall.EADDRINUSE} {
+		if errors.Is(err, own) {
+			return false
+		}
+	}
+	return true
+}
+
+// meet has this node call the peers of a round that it has got. They are ended who are not among them.
+func (l *loop) meet(doc *roundDoc) {
+	wanted := make(map[string]bool)
+	for _, other := range doc.Peers {
+		wanted[other.Key] = other.Key != l.etcd.key
+	}
+	for id, p := range l.peers {
+		if !wanted[p.key] {
+			p.stop()
+			delete(l.peers, id)
+		}
+	}
+	for _, other := range doc.Peers {
+		if wanted[other.Key] {
+			l.callAgent(other, false)
+		}
+	}
+}
+
+// callAgent ties this node to another one. unreached says that it could not be reached just now.
+func (l *loop) callAgent(other peerDoc, unreached bool) {
+	if p := l.peers[other.Key]; p != nil {
+		p.unreached = p.unreached || unreached
+		return
+	}
+	p, ctx := l.newPeer(other.Key, other, address(other.Addr, other.Door))
+	if p == nil {
+		return
+	}
+	p.unreached, p.doubted = unreached, unreached
+	l.others.Go(func() {
+		pause(ctx, rand.N(firstCalls))
+		l.end.Hold(ctx, p.key, p.addr, func(at time.Time, err error) { l.post(func() { l.onCall(p.key, p, at, err) }) })
+	})
+}
+
+// callWorker calls where a worker of another node could not be reached, until somebody answers.
+func (l *loop) callWorker(other peerDoc, addr string) {
+	id := other.Key + " " + addr
+	if l.peers[id] != nil {
+		return
+	}
+	p, ctx := l.newPeer(id, other, addr)
+	if p == nil {
+		return
+	}
+	p.worker, p.unreached = true, true
+	l.others.Go(func() {
+		for ctx.Err() == nil {
+			pause(ctx, callWait/2+rand.N(callWait))
+			begun := time.Now()
+			err := l.dial(ctx, addr)
+			if ctx.Err() == nil {
+				l.post(func() { l.onCall(id, p, begun, err) })
+			}
+		}
+	})
+}
+
+// newPeer is nil if there are too many.
+func (l *loop) newPeer(id string, other peerDoc, addr string) (*peer, context.Context) {
+	if len(l.peers) >= 2*reachLimit || l.end == nil {
+		return nil, nil
+	}
+	ctx, stop := context.WithCancel(l.ctx)
+	p := &peer{key: other.Key, host: other.Host, addr: addr, stop: stop, begun: time.Now()}
+	l.peers[id] = p
+	return p, ctx
+}
+
+// dial fails if nothing answers at addr. A refusal is an answer.
+func (l *loop) dial(ctx context.Context, addr string) error {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	dial := l.config.dial
+	if dial == nil {
+		dial = new(net.Dialer).DialContext
+	}
+	conn, err := dial(ctx, "tcp", addr)
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		return nil
+	}
+	if err == nil {
+		_ = conn.Close() // nothing was to be said
+	}
+	return err
+}
+
+// onCall: of what happens while etcd cannot be used nothing is made. This node may be the one that is cut off.
+func (l *loop) onCall(id string, p *peer, at time.Time, err error) {
+	if l.peers[id] != p || err != nil && (!l.outage.IsZero() || at.Before(l.usable)) {
+		return
+	}
+	was := p.unreached
+	tell := p.heard(at, err)
+	switch {
+	case was && !p.unreached:
+		l.config.Log.Info("reaches " + p.host + " again at " + p.addr)
+	case tell && p.unreached:
+		l.config.Log.Warn("cannot reach "+p.host+" any more at "+p.addr, "error", err)
+	case tell:
+		l.config.Log.Warn("cannot reach "+p.host+" at "+p.addr+": if workers here need those there, they wait in vain (see to firewalls, or to --local-addr)", "error", err)
+	}
+	if p.worker && err == nil {
+		p.stop()
+		delete(l.peers, id)
+	}
+}
+
+// unreached is what etcd should know of that.
+func (l *loop) unreached() (list []unreachedDoc) {
+	for _, p := range l.peers {
+		if p.unreached {
+			list = append(list, unreachedDoc{p.key, p.addr})
+		}
+	}
+	slices.SortFunc(list, func(a, b unreachedDoc) int { return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Addr, b.Addr)) })
+	list = slices.CompactFunc(list, func(a, b unreachedDoc) bool { return a.Key == b.Key })
+	return list[:min(len(list), reachLimit)]
+}
+
+// usableAgain: what was found out during an outage, and not told, is to be found out again.
+func (l *loop) usableAgain() {
+	l.usable = time.Now()
+	for _, p := range l.peers {
+		p.unreached = p.unreached && slices.ContainsFunc(l.claimed, func(u unreachedDoc) bool { return u.Key == p.key })
+	}
+}
