@@ -18,15 +18,19 @@ import (
 // A worker also writes err to its error file (TORCHELASTIC_ERROR_FILE), unless the file exists, if another attempt would
 // surely fail as well: for all that the code is 2 for, but ranks that never came. gorun then shows err in its summary and does
 // not start the workers again. A program that exits with 2 by itself, without that file, is started again like any other.
+//
+// A [PeerError] with an address is written there as well: gorun calls that address. If it gets no answer either, the next attempt
+// does without one of the two nodes, or waits until they reach each other, and uses up no restart.
 func ExitCode(err error) int {
 	switch {
 	case err == nil:
 		return 0
 	case failsAgain(err):
-		if w, parseErr := env.Parse(os.LookupEnv); parseErr == nil && w.ErrorFile != "" {
-			_ = writeErrorFile(w.ErrorFile, err, time.Now()) // the caller has err, and reports it
-		}
+		tell(err, "restart", false)
 		return 2
+	}
+	if silent, ok := errors.AsType[*PeerError](err); ok && silent.Addr != "" {
+		tell(err, "unreachable", []unreachable{{silent.Rank, silent.Addr}})
 	}
 	if _, missing := errors.AsType[*MissingRanksError](err); missing {
 		return 2
@@ -48,15 +52,28 @@ func failsAgain(err error) bool {
 		errors.As(err, &deadlock) || errors.Is(err, auth.ErrWrongToken) || errors.As(err, &refused)
 }
 
-// writeErrorFile writes err in the form of torch.distributed.elastic's error files, with "restart": false. It does not overwrite
+// unreachable is a rank that gave no answer.
+type unreachable struct {
+	Rank    int    `json:"rank"`
+	Address string `json:"address"`
+}
+
+// tell writes err to the error file, if there is to be one, with something else that gorun is to know.
+func tell(err error, what string, is any) {
+	if w, parseErr := env.Parse(os.LookupEnv); parseErr == nil && w.ErrorFile != "" {
+		_ = writeErrorFile(w.ErrorFile, err, what, is, time.Now()) // the caller has err, and reports it
+	}
+}
+
+// writeErrorFile writes err in the form of torch.distributed.elastic's error files, with something else beside it. It does not overwrite
 // a file.
-func writeErrorFile(path string, err error, at time.Time) (failed error) {
+func writeErrorFile(path string, err error, what string, is any, at time.Time) (failed error) {
 	document, failed := json.Marshal(map[string]any{
 		"message": map[string]any{
 			"message":   err.Error(),
 			"extraInfo": map[string]any{"timestamp": strconv.FormatInt(at.Unix(), 10)},
 		},
-		"restart": false,
+		what: is,
 	})
 	if failed != nil {
 		return failed

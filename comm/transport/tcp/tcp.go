@@ -22,10 +22,12 @@ import (
 	"github.com/gorun/gorun/comm/transport"
 	"github.com/gorun/gorun/env/auth"
 	"github.com/gorun/gorun/env/auth/admission"
+	"github.com/gorun/gorun/env/keepalive"
 )
 
 const (
 	handshakeTimeout = admission.DefaultTime
+	firstWord        = time.Second // after which a connection that is awaited is told of
 	firstPause       = 10 * time.Millisecond
 	longestPause     = 500 * time.Millisecond
 )
@@ -165,13 +167,23 @@ func (t *Transport) admit(first net.Conn, from hello, whole *gathering, err erro
 	return nil
 }
 
-// Dial implements transport.Transport.
+// Dial implements transport.Transport. A machine that gives no answer is lost after keepalive.Limit, as it is later.
 func (t *Transport) Dial(ctx context.Context, rank int) (net.Conn, error) {
 	if rank < 0 || rank >= len(t.cfg.Peers) {
 		return nil, fmt.Errorf("no rank %d in a world of %d", rank, len(t.cfg.Peers))
 	}
+	defer time.AfterFunc(firstWord, func() {
+		t.cfg.Log.Warn("waiting for a connection", "to_rank", rank, "at", t.cfg.Peers[rank], "rank", t.cfg.Rank)
+	}).Stop()
+	answered := time.Now()
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
 		conn, err := t.dialOnce(ctx, rank)
+		switch silent := isSilent(err); {
+		case !silent:
+			answered = time.Now()
+		case time.Since(answered) >= keepalive.Limit:
+			return nil, fmt.Errorf("its machine did not answer for half a minute: %w", err)
+		}
 		var refused *auth.RefusedError
 		if err == nil || errors.Is(err, transport.ErrCrossed) || errors.Is(err, syscall.ECONNREFUSED) ||
 			errors.Is(err, auth.ErrWrongToken) || errors.As(err, &refused) {
@@ -183,6 +195,12 @@ func (t *Transport) Dial(ctx context.Context, rank int) (net.Conn, error) {
 			return nil, fmt.Errorf("%w (last error: %w)", context.Cause(ctx), err)
 		}
 	}
+}
+
+// isSilent reports whether a machine has not answered a call.
+func isSilent(err error) bool {
+	call, ok := errors.AsType[*net.OpError](err)
+	return ok && call.Op == "dial" && (call.Timeout() || errors.Is(err, syscall.EHOSTUNREACH) || errors.Is(err, syscall.ENETUNREACH))
 }
 
 func (t *Transport) dialOnce(ctx context.Context, rank int) (net.Conn, error) {
@@ -227,10 +245,13 @@ func (t *Transport) connect(ctx context.Context, rank int) (net.Conn, error) {
 	return newBundle(conns, t.stripe), nil
 }
 
-// call opens one connection and says h, in which it completes how many there will be.
+// call opens one connection and says h, in which it completes how many there will be. For the other machine it waits for keepalive.Limit at
+// most, and then for its process until ctx ends.
 func (t *Transport) call(ctx context.Context, h *hello) (net.Conn, error) {
 	address := t.cfg.Peers[h.to]
-	conn, err := admission.Connect(ctx, new(net.Dialer).DialContext, "tcp", address)
+	limited, cancel := context.WithTimeout(ctx, keepalive.Limit)
+	defer cancel()
+	conn, err := admission.Connect(limited, new(net.Dialer).DialContext, "tcp", address)
 	if err != nil {
 		return nil, err
 	}
