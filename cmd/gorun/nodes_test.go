@@ -38,6 +38,12 @@ func startNodeFor(t *testing.T, life time.Duration, args ...string) *node {
 // startAs starts a program that becomes gorun, with all its arguments.
 func startAs(t *testing.T, life time.Duration, program string, args ...string) *node {
 	t.Helper()
+	return startBy(t, (*exec.Cmd).Start, life, program, args...)
+}
+
+// startBy does that in a way of its own.
+func startBy(t *testing.T, start func(*exec.Cmd) error, life time.Duration, program string, args ...string) *node {
+	t.Helper()
 	from, to, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -53,7 +59,7 @@ func startAs(t *testing.T, life time.Duration, program string, args ...string) *
 	n.cmd.Args = args
 	n.cmd.Env = append(os.Environ(), "TMPDIR="+n.temp, raceExitsAtOnce)
 	n.cmd.Stdout, n.cmd.Stderr = to, to
-	if err := n.cmd.Start(); err != nil {
+	if err := start(n.cmd); err != nil {
 		t.Fatal(err)
 	}
 	return n

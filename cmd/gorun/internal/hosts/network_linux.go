@@ -17,6 +17,8 @@ type Network struct {
 	bridge   *exec.Cmd // a shell that does what it is told, next to the bridge
 	commands io.WriteCloser
 	answers  *bufio.Scanner
+	started  map[int]bool
+	parted   map[int]bool // hosts that cannot reach each other
 }
 
 // Addr is the address of a host, which is a number from -99 to 154.
@@ -34,7 +36,7 @@ func New() (*Network, error) {
 	if _, err := exec.LookPath("ip"); err != nil {
 		return nil, &UnavailableError{err}
 	}
-	n := &Network{bridge: exec.Command("sh", "-c", `while read -r line; do eval "$line" 2>&1 | tr '\n' ' '; echo; done`)}
+	n := &Network{started: make(map[int]bool), parted: make(map[int]bool), bridge: exec.Command("sh", "-c", `while read -r line; do eval "$line" 2>&1 | tr '\n' ' '; echo; done`)}
 	n.bridge.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL, Cloneflags: syscall.CLONE_NEWNET}
 	var err error
 	if n.commands, err = n.bridge.StdinPipe(); err != nil {
@@ -91,7 +93,8 @@ func (n *Network) Start(cmd *exec.Cmd, host int) error {
 	}
 	link := linkOf(host)
 	// What is left of a host whose processes have ended goes, but not at once.
-	err = n.do(fmt.Sprintf("ip link del %[1]s 2>/dev/null; ip link add %[1]s type veth peer name eth0 netns %[2]d && ip link set %[1]s master bridge up", link, cmd.Process.Pid))
+	err = n.do(fmt.Sprintf("ip link del %[1]s 2>/dev/null; ip link add %[1]s type veth peer name eth0 netns %[2]d && ip link set %[1]s master bridge up && %[3]s", link, cmd.Process.Pid, n.isolation(host)))
+	n.started[host] = err == nil
 	if err == nil {
 		_, err = fmt.Fprintf(in, "%s %s/24\n", link, Addr(host))
 	}
@@ -108,6 +111,34 @@ func (n *Network) Cut(host int) error { return n.do("ip link set " + linkOf(host
 
 // Mend connects it again.
 func (n *Network) Mend(host int) error { return n.do("ip link set " + linkOf(host) + " up") }
+
+// Part has hosts lose each other, and nobody else: also those that are started later. What one sends to another is lost.
+func (n *Network) Part(list ...int) error { return n.isolate(true, list) }
+
+// Rejoin lets them reach each other again.
+func (n *Network) Rejoin(list ...int) error { return n.isolate(false, list) }
+
+func (n *Network) isolate(parted bool, list []int) error {
+	for _, host := range list {
+		n.parted[host] = parted
+		if !n.started[host] {
+			continue
+		}
+		if err := n.do(n.isolation(host)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// isolation is the command by which the bridge passes nothing between hosts that are parted.
+func (n *Network) isolation(host int) string {
+	how := "off"
+	if n.parted[host] {
+		how = "on"
+	}
+	return fmt.Sprintf("ip link set %s type bridge_slave isolated %s", linkOf(host), how)
+}
 
 // Close ends what holds the bridge.
 func (n *Network) Close() {

@@ -1,0 +1,184 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gorun/gorun/cmd/gorun/internal/hosts"
+)
+
+// A partedJob has each node on a host of its own, named node0 and so on, and an etcd on another. Some of the hosts lose each other, and
+// nobody loses the etcd.
+type partedJob struct {
+	t       *testing.T
+	network *hosts.Network
+	args    []string
+	nodes   map[int]*node
+	release string // a file, with which workers end
+}
+
+const etcdAlone = -1 // number of the host that has the etcd
+
+func newPartedJob(t *testing.T, nnodes string) *partedJob {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("to lose each other takes half a minute")
+	}
+	unshare, err := exec.LookPath("unshare")
+	if err != nil {
+		t.Skip(err)
+	}
+	network, err := hosts.New()
+	if unavailable, ok := errors.AsType[*hosts.UnavailableError](err); ok {
+		t.Skip(unavailable)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(network.Close)
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	j := &partedJob{t: t, network: network, nodes: make(map[int]*node), release: filepath.Join(t.TempDir(), "release")}
+	endpoint, token := "--rdzv-endpoint="+hosts.Addr(etcdAlone)+":2379", "--rdzv-token-file="+tokenFile(t, secretToken)
+	j.args = []string{
+		unshare, "--uts", "bash", "-c", "hostname $0 && exec -a gorun " + exe + ` "$@"`, "HOST",
+		"--nnodes=" + nnodes, "--max-restarts=0", "--rdzv-backend=etcd", "--rdzv-id=parted", endpoint, token, "--rdzv-conf=ttl=4,last_call_timeout=3",
+		"bash", "-c", "exec -a ranks " + exe + " patient " + j.release,
+	}
+	j.start(etcdAlone, unshare, "bash", "-c", "exec -a gorun "+exe+` "$@"`, "bash", "etcd", endpoint, token)
+	j.nodes[etcdAlone].expect("serving: ")
+	return j
+}
+
+func (j *partedJob) start(host int, args ...string) {
+	j.t.Helper()
+	start := func(cmd *exec.Cmd) error { return j.network.Start(cmd, host) }
+	j.nodes[host] = startBy(j.t, start, 4*patience, args[0], args...)
+}
+
+// join starts nodes, which ask for the node rank that their host has.
+func (j *partedJob) join(list ...int) {
+	j.t.Helper()
+	for _, host := range list {
+		args := append([]string(nil), j.args...)
+		args[5] = fmt.Sprint("node", host)
+		rank := append(args[:6:6], fmt.Sprint("--node-rank=", host))
+		j.start(host, append(rank, args[6:]...)...)
+	}
+}
+
+// up waits until the workers of these nodes compute together.
+func (j *partedJob) up(round int, list ...int) {
+	j.t.Helper()
+	for _, host := range list {
+		j.nodes[host].expect(fmt.Sprintf("up: %d ranks in round %d,", len(list), round))
+	}
+}
+
+func (j *partedJob) check(err error) {
+	j.t.Helper()
+	if err != nil {
+		j.t.Fatal(err)
+	}
+}
+
+// finish lets all workers end, and returns what each node has said.
+func (j *partedJob) finish() map[int]string {
+	j.t.Helper()
+	j.check(os.WriteFile(j.release, nil, 0o600))
+	said := make(map[int]string)
+	for host, n := range j.nodes {
+		if host != etcdAlone {
+			said[host] = n.end(0)
+		}
+	}
+	return said
+}
+
+// wantSaid wants a line with all parts.
+func wantSaid(t *testing.T, who int, said string, parts ...string) {
+	t.Helper()
+	for line := range strings.Lines(said) {
+		has := true
+		for _, part := range parts {
+			has = has && strings.Contains(line, part)
+		}
+		if has {
+			return
+		}
+	}
+	t.Errorf("node %d has no line with %q; it says\n%s", who, parts, said)
+}
+
+// TestNodesLoseEachOther where there is room for one less: the one with the lower rank goes on with all others, the other says why it
+// waits, and comes back when they reach each other. That uses up no restart.
+func TestNodesLoseEachOther(t *testing.T) {
+	t.Parallel()
+	j := newPartedJob(t, "2:3")
+	j.join(0, 1, 2)
+	j.up(1, 0, 1, 2)
+	j.check(j.network.Part(1, 2))
+	begun := time.Now()
+	j.up(2, 0, 1)
+	t.Logf("the others go on after %v", time.Since(begun).Round(time.Second))
+	j.nodes[2].expect("waiting: round 2 is running with 2 of 2 to 3 nodes; .*cannot reach")
+	j.check(j.network.Rejoin(1, 2))
+	j.up(3, 0, 1, 2)
+	said := j.finish()
+	for host := range 2 {
+		wantSaid(t, host, said[host], "node1/", " cannot reach node", " at 10.77.0.", "; going on without node2/")
+	}
+}
+
+// TestNodesLoseEachOtherWithoutRoom: the job waits, says so, and goes on when they reach each other.
+func TestNodesLoseEachOtherWithoutRoom(t *testing.T) {
+	t.Parallel()
+	j := newPartedJob(t, "2")
+	j.join(0, 1)
+	j.up(1, 0, 1)
+	j.check(j.network.Part(0, 1))
+	for host := range 2 {
+		j.nodes[host].expect("waiting: round 2: 2 of 2 nodes; .*cannot reach node")
+	}
+	j.check(j.network.Rejoin(0, 1))
+	j.up(2, 0, 1)
+	j.finish()
+}
+
+// TestNodesNeverReachEachOther: it is told after a second whom a rank waits for. The round ends when it has waited for half a minute,
+// which uses up no restart.
+func TestNodesNeverReachEachOther(t *testing.T) {
+	t.Parallel()
+	j := newPartedJob(t, "2:3")
+	j.check(j.network.Part(1, 2))
+	j.join(0, 1, 2)
+	j.nodes[1].expect("WARN waiting for a connection to_rank=2 at=" + hosts.Addr(2) + ":")
+	j.up(2, 0, 1)
+	j.nodes[2].expect("waiting: round 2 is running with 2 of 2 to 3 nodes; .*cannot reach")
+	j.check(j.network.Rejoin(1, 2))
+	j.up(3, 0, 1, 2)
+	j.finish()
+}
+
+// TestNewcomerTakesRankZeroUnreached: a member that cannot reach it does not end. The newcomer waits.
+func TestNewcomerTakesRankZeroUnreached(t *testing.T) {
+	t.Parallel()
+	j := newPartedJob(t, "2:3")
+	j.join(1, 2)
+	j.up(1, 1, 2)
+	j.check(j.network.Part(0, 1))
+	j.join(0)
+	j.up(3, 1, 2)
+	j.nodes[0].expect("waiting: round 3 is running with 2 of 2 to 3 nodes; .*cannot reach node0")
+	j.check(j.network.Rejoin(0, 1))
+	j.up(4, 0, 1, 2)
+	j.finish()
+}
