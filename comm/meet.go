@@ -107,7 +107,7 @@ func gather(ctx context.Context, s Store, size int) (worldDoc, error) {
 		if err != nil {
 			return worldDoc{}, err
 		}
-		if err := json.Unmarshal(b, &w.Ranks[r]); err != nil {
+		if w.Ranks[r], err = parseInfo(b); err != nil {
 			return worldDoc{}, fmt.Errorf("rank %d wrote nonsense about itself: %w", r, err)
 		}
 	}
@@ -125,17 +125,46 @@ func publish(ctx context.Context, s Store, w worldDoc) error {
 	return s.Set(ctx, "world", b)
 }
 
+// longestInfo bounds what a rank says of itself, in bytes.
+const longestInfo = 16 << 10
+
+// parseInfo reads what a rank says of itself.
+func parseInfo(b []byte) (r rankInfo, err error) {
+	if len(b) > longestInfo {
+		return r, fmt.Errorf("%d bytes, limit %d", len(b), longestInfo)
+	}
+	err = json.Unmarshal(b, &r)
+	r.Host = auth.Printable(r.Host)
+	return r, err
+}
+
+// parseWorld reads what rank 0 says of the world, which has size ranks.
+func parseWorld(b []byte, size int) (w worldDoc, err error) {
+	if most := (size + 1) * longestInfo; len(b) > most {
+		return w, fmt.Errorf("%d bytes, limit %d", len(b), most)
+	}
+	if err := json.Unmarshal(b, &w); err != nil {
+		return w, err
+	}
+	for r := range w.Ranks {
+		w.Ranks[r].Host = auth.Printable(w.Ranks[r].Host)
+	}
+	for _, r := range w.Missing {
+		if r < 0 || r >= size {
+			return worldDoc{}, fmt.Errorf("rank %d of %d is missing", r, size)
+		}
+	}
+	return w, nil
+}
+
 func readWorld(ctx context.Context, s Store, p place) (worldDoc, error) {
 	var w worldDoc
 	b, err := s.Get(ctx, "world")
 	if err != nil {
 		return w, err
 	}
-	if err := json.Unmarshal(b, &w); err != nil {
+	if w, err = parseWorld(b, p.size); err != nil {
 		return w, fmt.Errorf("rank 0 wrote nonsense about the world: %w", err)
-	}
-	for r := range w.Ranks {
-		w.Ranks[r].Host = auth.Printable(w.Ranks[r].Host)
 	}
 	if len(w.Missing) > 0 {
 		err = context.DeadlineExceeded

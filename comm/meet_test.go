@@ -1,0 +1,64 @@
+package comm
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/gorun/gorun/env/alloctest"
+	"github.com/gorun/gorun/env/auth"
+)
+
+// What ranks say of themselves and of the world takes memory in proportion to it, however short, and to no more than a world needs.
+
+func FuzzParseInfo(f *testing.F) {
+	f.Add([]byte(`{"addr":"127.0.0.1:1","host":"a","pid":1,"cpus":"0-3","tls":true}`))
+	f.Add([]byte("{\"host\":\"\\u001b[2Ja\"}"))
+	f.Add([]byte(`{"host":"` + strings.Repeat("a", longestInfo) + `"}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		alloctest.AtMost(t, 8*min(len(b), longestInfo), func() { _, _ = parseInfo(b) })
+		if r, err := parseInfo(b); err == nil && (len(b) > longestInfo || r.Host != auth.Printable(r.Host)) {
+			t.Errorf("%q was read as %+v", b, r)
+		}
+	})
+}
+
+func FuzzParseWorld(f *testing.F) {
+	const size = 3
+	f.Add([]byte(`{"id":"1","ranks":[{"addr":"127.0.0.1:1"},{"addr":"127.0.0.1:2"},{"addr":"127.0.0.1:3","host":"\u001b"}]}`))
+	f.Add([]byte(`{"missing":[1,2]}`))
+	f.Add([]byte(`{"missing":[1,3]}`))
+	f.Add([]byte(`{"ranks":[` + strings.Repeat("{},", 1<<20) + `{}]}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		const most = (size + 1) * longestInfo
+		alloctest.AtMost(t, 256*min(len(b), most), func() { _, _ = parseWorld(b, size) })
+		w, err := parseWorld(b, size)
+		if err != nil {
+			return
+		}
+		_ = w.check(place{rank: 1, size: size}, rankInfo{})
+		for _, r := range w.Missing {
+			if r < 0 || r >= size {
+				t.Errorf("%q: rank %d is missing", b, r)
+			}
+		}
+		for _, r := range w.Ranks {
+			if r.Host != auth.Printable(r.Host) {
+				t.Errorf("%q: host %q", b, r.Host)
+			}
+		}
+	})
+}
+
+// The most that a rank can have to say is taken.
+func TestInfoThatIsLong(t *testing.T) {
+	r := self("127.0.0.1:1")
+	r.Tuning, r.CPUs = strings.Repeat("all_reduce=ring,", 200), strings.Repeat("1000-1001,", 500)
+	b, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := parseInfo(b); err != nil {
+		t.Error(err)
+	}
+}
