@@ -14,13 +14,13 @@ func (g *Group) compare() error {
 	seq, idle := g.turns.seize()
 	if idle {
 		if t := g.localTeam(); t != nil && g.lane.Usable() {
-			if m, ok := errors.AsType[*shm.Mismatch](t.Compare()); ok {
+			if m, ok := errors.AsType[*shm.Mismatch](t.CompareAll()); ok {
 				g.lane.Fail(g.asMismatch(m))
 			}
 		}
 		g.pass(seq)
 	}
-	g.lane.Compare()
+	g.lane.CompareAll()
 	err := g.lane.Err()
 	if f, ok := errors.AsType[*endpoint.Failure](err); !ok || f.Kind != endpoint.Mismatched || g.told.Load() {
 		return nil

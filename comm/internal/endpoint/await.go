@@ -8,7 +8,7 @@ const awaitTag = -3
 func (l *Lane) Await(src int, seq uint64, call Call, over func() bool) *Op {
 	l.ep.mu.Lock()
 	l.catchUp()
-	_ = l.compare() // the wait ends with it
+	_ = l.compareAll() // the wait ends with it
 	l.ep.mu.Unlock()
 	op := newOp(src, awaitTag, call)
 	op.seq, op.over = seq, over

@@ -17,19 +17,19 @@ func (h *History) Add(w Words) Words {
 	if w != h.last { // which is sooner seen than mixed
 		h.last, h.mixed = w, w.mix()
 	}
-	w.Root |= h.digest &^ (1<<32 - 1)
+	w.RootAndBefore |= h.digest &^ (1<<32 - 1)
 	h.digest = (h.digest ^ h.mixed) * 0x9e3779b97f4a7c15
 	return w
 }
 
 // mix is a number in which every bit of w counts.
 func (w Words) mix() uint64 {
-	h := w.What*0xbf58476d1ce4e5b9 ^ w.Root*0xff51afd7ed558ccd ^ w.Count*0xc4ceb9fe1a85ec53
+	h := w.What*0xbf58476d1ce4e5b9 ^ w.RootAndBefore*0xff51afd7ed558ccd ^ w.Count*0xc4ceb9fe1a85ec53
 	return h ^ h>>32
 }
 
 // Before is what travels of the history before a call that Add has returned.
-func (w Words) Before() uint32 { return uint32(w.Root >> 32) }
+func (w Words) Before() uint32 { return uint32(w.RootAndBefore >> 32) }
 
 // A called is a collective that a rank has begun: its number in the group, the call, and what travels of the history before it.
 type called struct {
@@ -42,9 +42,9 @@ func (h *header) called() called { return called{h.seq, h.call, h.before} }
 func (l *Lane) called() called   { return called{l.seq, l.call, l.before} }
 func (r *Record) called() called { return called{r.Seq, r.Call, r.Before} }
 
-// agree fails the lane if source, which has begun c, has made other calls than this rank. What this rank does not remember, or has
+// compare fails the lane if source, which has begun c, has made other calls than this rank. What this rank does not remember, or has
 // not come to, it cannot tell. The mutex is held.
-func (l *Lane) agree(source int, c called) error {
+func (l *Lane) compare(source int, c called) error {
 	mine := l.called()
 	if c.Seq < l.seq {
 		r := l.collectives.at(c.Seq)

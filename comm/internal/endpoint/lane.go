@@ -67,17 +67,17 @@ func (l *Lane) Begin(seq uint64, call Call, before uint32) error {
 	l.seq, l.call, l.before = seq, call, before
 	l.collectives.begin(seq, call, 0, 0)
 	l.collectives.at(seq).Before = before
-	return l.compare()
+	return l.compareAll()
 }
 
-// compare fails the lane if a message has come from a member that has called something else, or that was sent in a collective in
+// compareAll fails the lane if a message has come from a member that has called something else, or that was sent in a collective in
 // which this rank has not awaited it. The mutex is held.
-func (l *Lane) compare() error {
+func (l *Lane) compareAll() error {
 	for _, m := range l.arrived {
 		if m.seq == 0 || m.seq > l.seq {
 			continue
 		}
-		if err := l.agree(m.source, m.called()); err != nil {
+		if err := l.compare(m.source, m.called()); err != nil {
 			return err
 		}
 		if m.seq < l.seq || m.seq == l.seq && l.hasEnded() {
@@ -85,7 +85,7 @@ func (l *Lane) compare() error {
 		}
 	}
 	for source, c := range l.last {
-		if err := l.agree(source, c); err != nil {
+		if err := l.compare(source, c); err != nil {
 			return err
 		}
 	}
@@ -98,11 +98,11 @@ func (l *Lane) hasEnded() bool {
 	return r != nil && !r.Ended.IsZero()
 }
 
-// takeInTime is how long Compare takes in what one member sends without end.
+// takeInTime is how long CompareAll takes in what one member sends without end.
 const takeInTime = 10 * time.Millisecond
 
-// Compare takes in what has come from other members, and fails the lane if that tells of other calls than this rank has made.
-func (l *Lane) Compare() {
+// CompareAll takes in what has come from other members, and fails the lane if that tells of other calls than this rank has made.
+func (l *Lane) CompareAll() {
 	e := l.ep
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -118,7 +118,7 @@ func (l *Lane) Compare() {
 	}
 	l.catchUp()
 	if l.usable() == nil {
-		_ = l.compare() // the lane has failed with it
+		_ = l.compareAll() // the lane has failed with it
 	}
 }
 

@@ -102,7 +102,7 @@ func (e *Endpoint) left(p *peer, h header) error {
 // the world in good order, it is the matter of whoever needs it, unless it has made other calls. The mutex is held.
 func (l *Lane) leave(rank int, last called) {
 	l.catchUp()
-	_ = l.agree(rank, last) // the lane has failed with it
+	_ = l.compare(rank, last) // the lane has failed with it
 	if l.left == nil {
 		l.left, l.last = map[int]*Failure{}, map[int]called{}
 	}

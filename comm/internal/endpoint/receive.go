@@ -85,7 +85,7 @@ func (l *Lane) arrive(m *message) {
 		l.catchUp()
 	}
 	if m.seq > 0 {
-		err := l.agree(m.source, m.called())
+		err := l.compare(m.source, m.called())
 		if err == nil && m.seq < l.seq {
 			err = l.unwanted(m)
 		}

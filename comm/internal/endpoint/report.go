@@ -216,7 +216,7 @@ func (e *Endpoint) answered(p *peer, h header, doc []byte) error {
 	if l == nil || l.err != nil {
 		return nil
 	}
-	if l.agree(p.rank, r.At) != nil {
+	if l.compare(p.rank, r.At) != nil {
 		return nil
 	}
 	news := false

@@ -40,7 +40,7 @@ func (l *Lane) Usable() bool { return !l.over.Load() }
 
 // Begin notes that collective seq begins with the call that consists of w.
 func (t *Track) Begin(seq uint64, w Words) {
-	cpu.Note((*[8]uint64)(&t.notes[seq%flightLength]), seq, w.What, w.Root, w.Count)
+	cpu.Note((*[8]uint64)(&t.notes[seq%flightLength]), seq, w.What, w.RootAndBefore, w.Count)
 }
 
 // End notes that collective seq has ended well, and how many bytes this rank has sent and received. Of one that was short
@@ -106,9 +106,9 @@ func (t *Track) read(seq uint64) (n note, ok bool) {
 	return n, n[noteSeq] == seq && atomic.LoadUint64(&from[noteSeq]) == seq
 }
 
-// Words are what a call consists of, as numbers that are quickly passed on. In the upper half of Root there may be what travels of the
-// history before the call.
-type Words struct{ What, Root, Count uint64 }
+// Words are what a call consists of, as numbers that are quickly passed on. The lower half of RootAndBefore is the root, the upper half
+// what travels of the history before the call; see History.Add.
+type Words struct{ What, RootAndBefore, Count uint64 }
 
 // Words are what c consists of.
 func (c Call) Words() Words {
@@ -124,6 +124,6 @@ func InWords(op, typ, reduce uint8, root, count int) Words {
 func CallOf(w Words) Call {
 	return Call{
 		Op: uint8(w.What), Type: uint8(w.What >> 8), Reduce: uint8(w.What >> 16), Detail: uint32(w.What >> 32),
-		Root: int32(uint32(w.Root)), Count: w.Count,
+		Root: int32(uint32(w.RootAndBefore)), Count: w.Count,
 	}
 }

@@ -9,24 +9,24 @@ import (
 // Nobody takes bytes of another rank before both are known to have made the same calls. Whatever ranks tell of an operation carries
 // its tag, which holds a digest of all calls of the group up to that one: so a difference shows whenever ranks meet, however long
 // ago it was. What has been told of the last operations is kept, for ranks that come later, and to find out which calls differed
-// first. No rank goes further ahead of the others than that reaches back; see notTooFar.
+// first. No rank goes further ahead of the others than that reaches back; see stayInReach.
 //
 // The digest has 64 bits, of which 32 travel. So one comparison in 2^32 of different histories fails to tell, but the next one
 // of the same histories is another chance: the digests differ for good, and other bits of that travel with every operation.
 
-// A Call is what ranks agree on when they make one: words that are equal on all of them.
-type Call struct{ What, Root, Count uint64 }
+// A Call is what ranks agree on when they make one: words that are equal on all of them. They are those of endpoint.Words.
+type Call struct{ What, RootAndBefore, Count uint64 }
 
 // store sets c, which is shared, to v.
 func (c *Call) store(v Call) {
 	cpu.StorePlain(&c.What, v.What)
-	cpu.StorePlain(&c.Root, v.Root)
+	cpu.StorePlain(&c.RootAndBefore, v.RootAndBefore)
 	cpu.StorePlain(&c.Count, v.Count)
 }
 
 // load is c, which is shared.
 func (c *Call) load() Call {
-	return Call{cpu.Load(&c.What), cpu.Load(&c.Root), cpu.Load(&c.Count)}
+	return Call{cpu.Load(&c.What), cpu.Load(&c.RootAndBefore), cpu.Load(&c.Count)}
 }
 
 // tagOf is the tag of operation op of a team, with which the group's history has that digest.
@@ -57,8 +57,8 @@ func (t *Team) tell() {
 	}
 }
 
-// notTooFar makes sure that all ranks can read this one's deeds as long as they need them, before they may take its data and go on.
-func (t *Team) notTooFar() error {
+// stayInReach makes sure that all ranks can read this one's deeds as long as they need them, before they may take its data and go on.
+func (t *Team) stayInReach() error {
 	if t.op <= t.free {
 		return nil
 	}
@@ -70,7 +70,7 @@ func (t *Team) notTooFar() error {
 		if err := t.until(r, at(t.op-farthest, 0)); err != nil {
 			return err
 		}
-		if err := t.agree(r); err != nil {
+		if err := t.compare(r); err != nil {
 			return err
 		}
 		behind = max(behind, int(int64(at(t.op, 0)-t.seen[r]&^(1<<stepBits-1))>>stepBits))
@@ -79,49 +79,49 @@ func (t *Team) notTooFar() error {
 	return nil
 }
 
-// match makes sure that r, which has come to this rank's operation, has called the same, and all the same before.
-func (t *Team) match(r int) error {
-	if t.tagged[r] == t.op {
+// compareArrived makes sure that r, which has come to this rank's operation, has called the same, and all the same before.
+func (t *Team) compareArrived(r int) error {
+	if t.agreed[r] == t.op {
 		return nil
 	}
 	if tag := cpu.Load(&t.ranks[r].tag); tag != t.tag && cpu.Load(&t.ranks[r].past[t.op%remembered].tag) != t.tag {
 		t.tell()
 		return t.mismatch(r) // or it is further ahead than it could be if calls were alike
 	}
-	t.tagged[r] = t.op
+	t.agreed[r] = t.op
 	return nil
 }
 
-// agree makes sure that r and this rank have made the same calls, as far as both have told.
-func (t *Team) agree(r int) error {
-	if t.tagged[r] == t.op || t.agrees(r, t.tag) {
+// compare makes sure that r and this rank have made the same calls, as far as both have told.
+func (t *Team) compare(r int) error {
+	if t.agreed[r] == t.op || !t.differs(r, t.tag) {
 		return nil
 	}
 	t.tell()
 	return t.mismatch(r)
 }
 
-// agrees says whether r's calls and those of this rank up to tag are not known to differ.
-func (t *Team) agrees(r int, tag uint64) bool {
+// differs says whether r's calls and those of this rank up to tag are known to differ.
+func (t *Team) differs(r int, tag uint64) bool {
 	other := cpu.Load(&t.ranks[r].tag)
 	ahead, deeds := apart(other, tag), t.ranks[r]
 	switch {
 	case other == 0 || tag == 0: // one of them has told of nothing
-		return true
+		return false
 	case ahead < 0:
 		tag, other, ahead, deeds = other, tag, -ahead, t.ranks[t.me]
 	}
 	if ahead > 0 {
 		other = cpu.Load(&deeds.past[tag>>32%remembered].tag)
 	}
-	return apart(other, tag) != 0 || other == tag
+	return apart(other, tag) == 0 && other != tag
 }
 
-// Compare compares what this rank has told of last with what others have told. Nothing is under way: it may be called by any goroutine.
-func (t *Team) Compare() error {
+// CompareAll compares what this rank has told of last with what others have told. Nothing is under way: it may be called by any goroutine.
+func (t *Team) CompareAll() error {
 	tag := cpu.Load(&t.ranks[t.me].tag)
 	for r := range t.ranks {
-		if r != t.me && !t.agrees(r, tag) {
+		if r != t.me && t.differs(r, tag) {
 			return t.mismatch(r)
 		}
 	}
@@ -141,7 +141,7 @@ func (m *Mismatch) Error() string { return fmt.Sprintf("rank %d has called somet
 func (t *Team) mismatch(r int) *Mismatch {
 	mine, theirs := t.ranks[t.me], t.ranks[r]
 	tag, other := cpu.Load(&mine.tag), cpu.Load(&theirs.tag)
-	m := &Mismatch{Rank: r, Mine: mine.deed(tag >> 32), Theirs: theirs.deed(other >> 32), Agreed: t.tagged[r]}
+	m := &Mismatch{Rank: r, Mine: mine.deed(tag >> 32), Theirs: theirs.deed(other >> 32), Agreed: t.agreed[r]}
 	op := tag >> 32
 	if apart(other, tag) < 0 {
 		op = other >> 32

@@ -25,7 +25,7 @@ func TestTheFirstDifferenceIsTold(t *testing.T) {
 		teams := crew(t, 2)
 		call := func(r int, seq uint64) Call {
 			if seq == c.different {
-				return Call{What: seq, Root: uint64(r)}
+				return Call{What: seq, RootAndBefore: uint64(r)}
 			}
 			return Call{What: seq}
 		}
@@ -48,7 +48,7 @@ func TestTheFirstDifferenceIsTold(t *testing.T) {
 			last = c.different + 5
 		}
 		made(1, last)
-		m, ok := errors.AsType[*Mismatch](teams[1].Compare())
+		m, ok := errors.AsType[*Mismatch](teams[1].CompareAll())
 		first := c.different
 		if c.skipped {
 			first++
@@ -56,7 +56,7 @@ func TestTheFirstDifferenceIsTold(t *testing.T) {
 		if !ok || m.Rank != 0 || m.Agreed != c.different-1 || m.Mine.Seq != first || m.Theirs.Seq != first || m.Mine.Call != call(1, first) || m.Theirs.Call != call(0, first) {
 			t.Errorf("%s: got %+v", c.name, m)
 		}
-		if err := teams[1].agree(0); !errors.As(err, &m) {
+		if err := teams[1].compare(0); !errors.As(err, &m) {
 			t.Errorf("%s: %v", c.name, err)
 		}
 	}

@@ -61,7 +61,7 @@ func (t *Team) forOne(reader int) error { return t.lend(vacancy{reader, t.time(1
 func (t *Team) forAll() error { return t.lend(vacancy{everybody, at(t.op+1, 0)}) }
 
 func (t *Team) lend(until vacancy) error {
-	if err := t.notTooFar(); err != nil {
+	if err := t.stayInReach(); err != nil {
 		return err
 	}
 	m := &t.mail

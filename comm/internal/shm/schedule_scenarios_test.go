@@ -180,8 +180,8 @@ func (p *program) part(t *Team) error {
 				continue
 			}
 		}
-		call := Call{What: uint64(i<<8 | c.op), Root: uint64(c.root), Count: uint64(c.size)}
-		for _, word := range []uint64{call.What, call.Root, call.Count} {
+		call := Call{What: uint64(i<<8 | c.op), RootAndBefore: uint64(c.root), Count: uint64(c.size)}
+		for _, word := range []uint64{call.What, call.RootAndBefore, call.Count} {
 			history = (history + word + 1) * 0x9e3779b97f4a7c15
 		}
 		if err := p.call(t, i, &c, call, history); err != nil {

@@ -83,7 +83,7 @@ func (s *slots) slotOf(r, i int) []byte {
 // own is this rank's slot for chunk number i of the method, free to be written. It is free again for another one when reader has
 // done step.
 func (t *Team) own(i, step, reader int) ([]byte, error) {
-	if err := t.notTooFar(); err != nil {
+	if err := t.stayInReach(); err != nil {
 		return nil, err
 	}
 	at := t.at(i)

@@ -68,12 +68,12 @@ type Team struct {
 	call    Call
 	tag     uint64 // see tagOf
 	told    bool   // of it
-	free    uint64 // the last operation in which it need not look how far behind others are; see notTooFar
+	free    uint64 // the last operation in which it need not look how far behind others are; see stayInReach
 	base    int    // the steps of the methods that have been part of it
 	counted uint64 // what chunks was when the method under way began
 	lasting Lasting
 	seen    []uint64 // where other ranks' clocks are at least
-	tagged  []uint64 // the last operation of other ranks that has been found to match
+	agreed  []uint64 // the last operation up to which other ranks' calls are known to be this rank's
 
 	Sent, Received uint64 // bytes, in this operation: shown to others, and taken from them
 	Waited         bool   // in this operation: longer than it takes to be told
@@ -104,7 +104,7 @@ func New(segment *Segment, n, me int, p Processors, tuning choice.Tuning, lastin
 	t := &Team{
 		segment: segment, n: n, me: me, slot: slotSize(n), largest: partOf(slotSize(n), n), head: (*header)(unsafe.Pointer(&mem[0])),
 		slots: newSlots(mem[slotsAt(n):], n), habit: newHabit(stretchSize(n)),
-		patience: p.patience(), ways: chosen(n, tuning), lasting: lasting, seen: make([]uint64, n), tagged: make([]uint64, n),
+		patience: p.patience(), ways: chosen(n, tuning), lasting: lasting, seen: make([]uint64, n), agreed: make([]uint64, n),
 		crowd: crowd{places: make([]uint32, 0, n)},
 	}
 	for r := range n {
@@ -182,7 +182,7 @@ func (t *Team) wait(r, step int) error {
 	if err := t.until(r, t.time(step)); err != nil {
 		return err
 	}
-	return t.match(r)
+	return t.compareArrived(r)
 }
 
 // until waits for r's clock.

@@ -331,7 +331,7 @@ func TestMismatch(t *testing.T) {
 				<-failed[r]
 				return told
 			}
-			team.Begin(5, Call{What: 5, Root: uint64(team.me)}, uint64(team.me)<<32)
+			team.Begin(5, Call{What: 5, RootAndBefore: uint64(team.me)}, uint64(team.me)<<32)
 			if team.me == 0 {
 				errs[0] = team.Barrier()
 			} else {
@@ -344,7 +344,7 @@ func TestMismatch(t *testing.T) {
 		for r, err := range errs {
 			m, ok := errors.AsType[*Mismatch](err)
 			switch {
-			case ok && m.Rank == 1-r && m.Theirs.Call == (Call{What: 5, Root: uint64(1 - r)}) && m.Mine.Call.Root == uint64(r) && m.Mine.Seq == 5 && m.Theirs.Seq == 5 && m.Agreed == 0:
+			case ok && m.Rank == 1-r && m.Theirs.Call == (Call{What: 5, RootAndBefore: uint64(1 - r)}) && m.Mine.Call.RootAndBefore == uint64(r) && m.Mine.Seq == 5 && m.Theirs.Seq == 5 && m.Agreed == 0:
 				found++
 			case !errors.Is(err, told):
 				t.Errorf("rank %d: %v", r, err)

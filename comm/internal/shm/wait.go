@@ -66,7 +66,7 @@ func (t *Team) patiently(r int, target uint64) (uint64, error) {
 		if now := cpu.Await(&t.ranks[r].clock, target, t.glances(r)); cpu.Reached(now, target) {
 			return now, nil
 		}
-		if err := t.agree(r); err != nil {
+		if err := t.compare(r); err != nil {
 			return 0, err
 		}
 		switch waited := timeNow().Sub(begun); {
