@@ -1,12 +1,10 @@
 package comm_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"os"
 	"strings"
@@ -16,6 +14,7 @@ import (
 
 	"github.com/gorun/gorun/comm"
 	"github.com/gorun/gorun/env/auth"
+	"github.com/gorun/gorun/env/logtest"
 )
 
 func TestListenStoreWantsATokenOnTheNetwork(t *testing.T) {
@@ -76,24 +75,6 @@ func TestServeStoreWithoutATokenServesThisMachineOnly(t *testing.T) {
 	}
 }
 
-// lines is a log that a test can read.
-type lines struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (l *lines) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.Write(b)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.String()
-}
-
 // rude is a connection to the server that does not mind its manners.
 func rude(t *testing.T, server *comm.StoreServer) net.Conn {
 	t.Helper()
@@ -120,8 +101,8 @@ func member(t *testing.T, server *comm.StoreServer) net.Conn {
 
 func TestStrangersAreTurnedAwayAndDisturbNobody(t *testing.T) {
 	leaveNothing(t)
-	log := &lines{}
-	server, err := comm.ListenStore("127.0.0.1:0", []byte("secret"), slog.New(slog.NewTextHandler(log, nil)))
+	log := &logtest.Log{}
+	server, err := comm.ListenStore("127.0.0.1:0", []byte("secret"), log.Logger())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,38 +1,18 @@
 package comm
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/gorun/gorun/env/logtest"
 )
-
-// A record keeps what is logged.
-type record struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (r *record) Write(b []byte) (int, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.text.Write(b)
-}
-
-func (r *record) String() string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.text.String()
-}
-
-func (r *record) logger() Option { return WithLogger(slog.New(slog.NewTextHandler(r, nil))) }
 
 // Who waits in Init says after a second for whom: the first rank, for all who have come; the others leave it to that one.
 func TestInitSaysForWhomItWaits(t *testing.T) {
@@ -41,11 +21,11 @@ func TestInitSaysForWhomItWaits(t *testing.T) {
 		defer store.Close()
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Second)
 		defer cancel()
-		var said [5]record
+		var said [5]logtest.Log
 		var wg sync.WaitGroup
 		for _, rank := range []int{0, 2} {
 			wg.Go(func() {
-				_, err := Init(ctx, WithStore(store), WithRank(rank, 5), WithTransport("tcp"), WithToken(""), said[rank].logger())
+				_, err := Init(ctx, WithStore(store), WithRank(rank, 5), WithTransport("tcp"), WithToken(""), WithLogger(said[rank].Logger()))
 				if missing := new(MissingRanksError); !errors.As(err, &missing) {
 					t.Errorf("rank %d: %v", rank, err)
 				}
@@ -110,10 +90,10 @@ func TestInitSaysThatTheMasterIsNotThere(t *testing.T) {
 		"tcp://no-such-host.invalid:1":          "comm: Init waits for rank 0, which serves the store at no-such-host.invalid:1: ",
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
-		var said record
+		var said logtest.Log
 		done := make(chan error)
 		go func() {
-			_, err := Init(ctx, WithInitMethod(url), WithRank(1, 2), WithToken("a secret of 16 bytes and more"), said.logger())
+			_, err := Init(ctx, WithInitMethod(url), WithRank(1, 2), WithToken("a secret of 16 bytes and more"), WithLogger(said.Logger()))
 			done <- err
 		}()
 		for deadline := time.Now().Add(time.Minute); !strings.Contains(said.String(), want) && time.Now().Before(deadline); {

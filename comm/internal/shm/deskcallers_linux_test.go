@@ -1,10 +1,8 @@
 package shm
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
-	"log/slog"
 	"net"
 	"strings"
 	"sync"
@@ -12,30 +10,13 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/env/auth"
+	"github.com/gorun/gorun/env/logtest"
 )
-
-// A journal is a log that tests read.
-type journal struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (j *journal) Write(b []byte) (int, error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.text.Write(b)
-}
-
-func (j *journal) String() string {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.text.String()
-}
 
 // A caller that loses interest, at whatever point, is no stranger that was turned away: ranks that end do so.
 func TestCallersThatLeaveAreNoNews(t *testing.T) {
-	log := &journal{}
-	d, err := OpenDesk(secret, slog.New(slog.NewTextHandler(log, nil)))
+	log := &logtest.Log{}
+	d, err := OpenDesk(secret, log.Logger())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"io"
-	"log/slog"
 	"net"
 	"os"
 	"slices"
@@ -17,6 +16,7 @@ import (
 	"github.com/gorun/gorun/comm/transport"
 	"github.com/gorun/gorun/comm/transport/transporttest"
 	"github.com/gorun/gorun/env/auth"
+	"github.com/gorun/gorun/env/logtest"
 )
 
 // far makes every peer one of another machine.
@@ -214,10 +214,10 @@ func TestWhatTravelsIsEncrypted(t *testing.T) {
 }
 
 func TestCallsCannotBeJoined(t *testing.T) {
-	log := &safeBuffer{}
+	log := &logtest.Log{}
 	trs := world(t, 4, func(rank int, cfg *Config) {
 		far(t)(rank, cfg)
-		cfg.Log = slog.New(slog.NewTextHandler(log, nil))
+		cfg.Log = log.Logger()
 		cfg.Peers = slices.Clone(cfg.Peers)
 	})
 	peers := trs[0].(*Transport).cfg.Peers
@@ -238,8 +238,8 @@ func TestCallsCannotBeJoined(t *testing.T) {
 	}
 	<-m.done
 	closeAll(t, trs)
-	if n := strings.Count(log.b.String(), "TLS of call"); n != 2 {
-		t.Errorf("%d were turned away, want 2:\n%s", n, log.b.String())
+	if n := strings.Count(log.String(), "TLS of call"); n != 2 {
+		t.Errorf("%d were turned away, want 2:\n%s", n, log.String())
 	}
 }
 

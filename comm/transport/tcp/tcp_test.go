@@ -1,13 +1,10 @@
 package tcp
 
 import (
-	"bytes"
 	"errors"
 	"io"
-	"log/slog"
 	"net"
 	"strings"
-	"sync"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -15,6 +12,7 @@ import (
 	"github.com/gorun/gorun/comm/transport"
 	"github.com/gorun/gorun/comm/transport/transporttest"
 	"github.com/gorun/gorun/env/auth"
+	"github.com/gorun/gorun/env/logtest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -79,22 +77,10 @@ func TestOutsidersAreTurnedAway(t *testing.T) {
 	}
 }
 
-// safeBuffer is a bytes.Buffer that goroutines may share.
-type safeBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (s *safeBuffer) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(p)
-}
-
 // Strangers of one kind have one line, and then a number. Who hangs up without a word is none.
 func TestAStrangerIsLoggedAndDisturbsNobody(t *testing.T) {
-	log := &safeBuffer{}
-	trs := world(t, 2, func(_ int, cfg *Config) { cfg.Log = slog.New(slog.NewTextHandler(log, nil)) })
+	log := &logtest.Log{}
+	trs := world(t, 2, func(_ int, cfg *Config) { cfg.Log = log.Logger() })
 	trs[1].Serve(rejecting{t})
 	for _, say := range []string{"GET / HTTP/1.1\r\nHost: you\r\n\r\n", "", strings.Repeat("\xff", 1000)} {
 		c, err := net.Dial("tcp", trs[1].(*Transport).cfg.Peers[1])
@@ -117,7 +103,7 @@ func TestAStrangerIsLoggedAndDisturbsNobody(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if text := log.b.String(); strings.Count(text, "turned away a connection") != 1 || !strings.Contains(text, "turned away more connections\" rank=1 number=1 ") {
+	if text := log.String(); strings.Count(text, "turned away a connection") != 1 || !strings.Contains(text, "turned away more connections\" rank=1 number=1 ") {
 		t.Errorf("the log says of two strangers:\n%s", text)
 	}
 }

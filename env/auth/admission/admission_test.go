@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -19,41 +18,24 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/gorun/gorun/env/auth"
+	"github.com/gorun/gorun/env/logtest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var token = []byte("the token of this test")
 
-// A log is lines that tests read.
-type log struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *log) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(b)
-}
-
-func (l *log) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
-
 // A server lets in who has the token, and echoes.
 type server struct {
 	*Listener
-	log     log
+	log     logtest.Log
 	running sync.WaitGroup
 }
 
 func serve(t *testing.T, inner net.Listener, c Config) *server {
 	t.Helper()
 	s := &server{}
-	c.Log = slog.New(slog.NewTextHandler(&s.log, nil)).Info
+	c.Log = s.log.Logger().Info
 	s.Listener = Listen(inner, c)
 	s.running.Go(func() {
 		for {
@@ -409,8 +391,8 @@ func isDropped(c net.Conn) bool {
 
 // The log has one line for each kind, then numbers.
 func TestTally(t *testing.T) {
-	var text log
-	tally := tally{log: slog.New(slog.NewTextHandler(&text, nil)).Info}
+	var text logtest.Log
+	tally := tally{log: text.Logger().Info}
 	at := &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1), Port: 5}
 	for i := range 1000 {
 		tally.add(at, &net.OpError{Op: "read", Addr: &net.TCPAddr{Port: i}, Err: errLate})
