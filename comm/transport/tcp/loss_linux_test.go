@@ -112,6 +112,25 @@ func TestAVanishedHost(t *testing.T) {
 	all.Wait()
 }
 
+// A machine that never answers is given up after half a minute, however long the caller would wait.
+func TestAMachineThatNeverAnswers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes half a minute")
+	}
+	t.Parallel()
+	w := hosttest.New(t, 2)
+	trs := between(t, w)
+	w.Cut(1)
+	start := time.Now()
+	_, err := trs[0].Dial(t.Context(), 1)
+	if took := time.Since(start); took < 25*time.Second || took > 65*time.Second {
+		t.Errorf("it took %v", took)
+	}
+	if err == nil || !strings.Contains(err.Error(), "its machine did not answer for half a minute") {
+		t.Errorf("got %v", err)
+	}
+}
+
 func wantLost(t *testing.T, err error) {
 	t.Helper()
 	if err == nil || !strings.Contains(err.Error(), "rank 1: the connection to it was lost (its machine did not answer for half a minute") {
