@@ -65,6 +65,7 @@ type loop struct {
 	ended      map[string]string // agents that are no more: where they answered, by their keys
 	calling    *calling          // nil: rank 0's agent is not
 	peers      map[string]*peer
+	doubted    bool   // people have been told that one of them could never be reached
 	confirming int    // reports of workers that could not reach others
 	met        string // key of the last agent that was called there, and has answered
 	round      *membership

@@ -177,8 +177,11 @@ func (l *loop) onCall(id string, p *peer, at time.Time, err error) {
 		l.config.Log.Info("reaches " + p.host + " again at " + p.addr)
 	case tell && p.unreached:
 		l.config.Log.Warn("cannot reach "+p.host+" any more at "+p.addr, "error", err)
-	case tell:
+	case tell && !l.doubted: // of what may be meant to be so, one line is enough
+		l.doubted = true
 		l.config.Log.Warn("cannot reach "+p.host+" at "+p.addr+": if workers here need those there, they wait in vain (see to firewalls, or to --local-addr)", "error", err)
+	case tell:
+		l.config.Log.Debug("cannot reach "+p.host+" at "+p.addr, "error", err)
 	}
 	if p.worker && err == nil {
 		p.stop()
