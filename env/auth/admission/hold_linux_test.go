@@ -20,7 +20,7 @@ func TestSilentAreHeldBack(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer c.Close()
+		t.Cleanup(func() { _ = c.Close() })
 	}
 	if !s.has(0) || s.log.String() != "" {
 		t.Errorf("silent connections were accepted; the log has\n%s", s.log.String())

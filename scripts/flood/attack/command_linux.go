@@ -90,6 +90,12 @@ func (c *command) lead() error {
 	}
 	counts := make(chan [3]int64)
 	var inputs []io.WriteCloser
+	var others []*exec.Cmd
+	defer func() {
+		for i, p := range others {
+			_, _ = inputs[i].Close(), p.Wait() // its input ends it
+		}
+	}()
 	for share := range c.processes {
 		p := exec.Command(exe, "-n", strconv.Itoa(c.strangers), "-attack", c.kind, "-pause", c.pause.String(), "-processes", strconv.Itoa(c.processes), "-share", strconv.Itoa(share))
 		p.Args[0], p.Stderr = os.Args[0], os.Stderr
@@ -105,8 +111,7 @@ func (c *command) lead() error {
 		if err := p.Start(); err != nil {
 			return err
 		}
-		defer func() { _, _ = in.Close(), p.Wait() }()
-		inputs = append(inputs, in)
+		inputs, others = append(inputs, in), append(others, p)
 		go func() {
 			for lines := bufio.NewScanner(out); lines.Scan(); {
 				var held, calls int64
