@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/gorun/gorun/env/alloctest"
 )
 
 func TestParseEndpoint(t *testing.T) {
@@ -92,7 +94,9 @@ func FuzzParseEndpoint(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		e, err := ParseEndpoint(text, EtcdPort)
+		var e Endpoint
+		var err error
+		alloctest.AtMost(t, 64*len(text), func() { e, err = ParseEndpoint(text, EtcdPort) })
 		if err != nil {
 			if strings.ContainsAny(err.Error(), "\r\n\x00\x1b") {
 				t.Errorf("%q: %q", text, err)

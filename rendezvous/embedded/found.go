@@ -95,7 +95,11 @@ func (s *Server) get(ctx context.Context, from rendezvous.Endpoint, path string,
 	if answer.StatusCode != http.StatusOK {
 		return fmt.Errorf("%s%s: %s", u.Host, path, answer.Status)
 	}
-	return json.NewDecoder(io.LimitReader(answer.Body, maxSurvey)).Decode(to)
+	return readAnswer(answer.Body, to)
+}
+
+func readAnswer(from io.Reader, to any) error {
+	return json.NewDecoder(io.LimitReader(from, maxSurvey)).Decode(to)
 }
 
 // A course is how a server without data begins.

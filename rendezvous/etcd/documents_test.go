@@ -10,6 +10,7 @@ import (
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
+	"github.com/gorun/gorun/env/alloctest"
 	"github.com/gorun/gorun/rendezvous"
 )
 
@@ -146,16 +147,30 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"version":1,"is":{"failure":{"code":3},"outcome":{"code":1},"round":4,"over":{"why":"w"}}}`))
 	f.Add([]byte(`{"version":1,"is":{"node":{"id":"a","host":"h","nproc":1},"port":1,"unreached":[{"key":"b","addr":"h:1"}]}}`))
 	f.Add([]byte(`{"version":9}`))
+	f.Add([]byte(`{"version":1,"is":` + strings.Replace(round(0, 1), `"size":1`, `"size":4000`, 1) + `}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		kv := &mvccpb.KeyValue{Key: []byte("k"), Value: text}
-		if doc, err := decode[roundDoc](kv); err == nil {
-			if f, err := formed([]roundDoc{doc}, true); err == nil && doc.Seats[f.Members[0].Key].Rank != 0 {
-				t.Errorf("%q is a round of %+v", text, f.Members)
+		of := 64 * len(text)
+		alloctest.AtMost(t, of+nodesLimit*512, func() {
+			if doc, err := decode[roundDoc](kv); err == nil {
+				if f, err := formed([]roundDoc{doc}, true); err == nil && doc.Seats[f.Members[0].Key].Rank != 0 {
+					t.Errorf("%q is a round of %+v", text, f.Members)
+				}
+			}
+		})
+		alloctest.AtMost(t, 8*of, func() {
+			_, _ = decode[nodeDoc](kv)
+			_, _ = decode[reportDoc](kv)
+			_, _ = decode[stateDoc](kv)
+			_, _ = decode[rankDoc](kv)
+			_, _ = decode[leaderDoc](kv)
+			_, _ = decode[statusDoc](kv)
+		})
+		if doc, err := decode[configDoc](kv); err == nil {
+			if err := doc.Settings.Conflict(nil, doc.Host); err != nil && len(err.Error()) > 16*len(text)+1000 {
+				t.Errorf("%q conflicts in %d bytes", text, len(err.Error()))
 			}
 		}
-		_, _ = decode[nodeDoc](kv)
-		_, _ = decode[reportDoc](kv)
-		_, _ = decode[stateDoc](kv)
 		if doc, err := decode[currentDoc](kv); err == nil && doc.Round < 1 {
 			t.Errorf("%q is round %d", text, doc.Round)
 		}

@@ -142,7 +142,7 @@ func (s *store) try(ctx context.Context, key string, decide func(*record) ([]byt
 	if err != nil || change == keep {
 		return true, err
 	}
-	then := r.forget()
+	then := s.forget(r)
 	var next *record
 	if change == put {
 		if next, err = s.upload(ctx, value); err != nil {

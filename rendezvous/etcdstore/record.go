@@ -45,26 +45,30 @@ func (s *store) read(ctx context.Context, key string) (*record, error) {
 	return r, nil
 }
 
-// pieces is where r's chunks are, and how many; 0 if the value is in one piece.
-func (r *record) pieces() (prefix string, n int) {
-	if len(r.text) == 0 || r.text[0] != inChunks {
+// pieces is where the chunks of a record with that text are, and how many; 0 if the value is in one piece, or the chunks are not below
+// root: nothing else is read or deleted, whatever somebody has written there.
+func pieces(text []byte, root string) (prefix string, n int) {
+	if len(text) == 0 || text[0] != inChunks {
 		return "", 0
 	}
-	count, prefix, _ := strings.Cut(string(r.text[1:]), " ")
-	n, _ = strconv.Atoi(count)
+	count, prefix, _ := strings.Cut(string(text[1:]), " ")
+	name, below := strings.CutPrefix(prefix, root)
+	if n, _ = strconv.Atoi(count); n < 1 || !below || len(name) < 2 || strings.Index(name, "/") != len(name)-1 {
+		return "", 0
+	}
 	return prefix, n
 }
 
 // forget is what removes r's chunks.
-func (r *record) forget() []clientv3.Op {
-	if prefix, n := r.pieces(); n > 0 {
+func (s *store) forget(r *record) []clientv3.Op {
+	if prefix, n := pieces(r.text, s.chunks); n > 0 {
 		return []clientv3.Op{clientv3.OpDelete(prefix, clientv3.WithPrefix())}
 	}
 	return nil
 }
 
 func (s *store) discard(ctx context.Context, r *record) error {
-	for _, op := range r.forget() {
+	for _, op := range s.forget(r) {
 		if _, err := s.client.Do(ctx, op); err != nil {
 			return err
 		}
@@ -74,7 +78,7 @@ func (s *store) discard(ctx context.Context, r *record) error {
 
 // value is what r stands for; nothing if there is no such key.
 func (s *store) value(ctx context.Context, r *record) ([]byte, error) {
-	prefix, n := r.pieces()
+	prefix, n := pieces(r.text, s.chunks)
 	switch {
 	case !r.exists():
 		return nil, nil

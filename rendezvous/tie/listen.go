@@ -54,13 +54,21 @@ func (e *End) welcome(conn *admission.Conn) (caller hello, err error) {
 			return nil, net.ErrClosed
 		}
 		_ = conn.SetDeadline(time.Now().Add(callLimit)) // for what is left to say
-		if err := json.Unmarshal(text, &caller); err != nil {
-			return nil, fmt.Errorf("not a hello: %w", err)
+		caller, err = parseHello(text)
+		if err == nil && caller.To != e.config.Key {
+			err = errors.New("another process answers here")
 		}
-		if caller.To != e.config.Key {
-			return nil, errors.New("another process answers here")
-		}
-		return nil, nil
+		return nil, err
 	})
 	return caller, errors.Join(err, conn.SetDeadline(time.Time{}))
+}
+
+func parseHello(text []byte) (h hello, err error) {
+	if err := json.Unmarshal(text, &h); err != nil {
+		return hello{}, fmt.Errorf("not a hello: %w", err)
+	}
+	if len(h.From) > maxKey || h.Port < 0 || h.Port > 65535 || h.Stay && h.Port == 0 {
+		return hello{}, fmt.Errorf("not a hello: it is from %.80q at port %d", h.From, h.Port)
+	}
+	return h, nil
 }

@@ -40,6 +40,7 @@ const (
 	graceStep    = 100 * time.Millisecond // between two calls in it
 	callLimit    = 3 * time.Second        // of one call
 	strangerTime = 2 * time.Second
+	maxKey       = 64                    // bytes
 	minPause     = 50 * time.Millisecond // between two calls that have failed, first and later
 	maxPause     = 5 * time.Second
 )
