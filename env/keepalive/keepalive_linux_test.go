@@ -15,12 +15,12 @@ func TestSet(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer ln.Close()
+		t.Cleanup(func() { _ = ln.Close() })
 		conn, err := net.Dial("tcp", ln.Addr().String())
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer conn.Close()
+		t.Cleanup(func() { _ = conn.Close() })
 		Set(conn, far)
 		raw, err := conn.(*net.TCPConn).SyscallConn()
 		if err != nil {
