@@ -104,7 +104,7 @@ func TestNewcomersRoundInAnEmptyEtcd(t *testing.T) {
 		if !end {
 			wantNewRound(t, theirs)
 			ctx, cancel := context.WithCancel(t.Context())
-			defer cancel()
+			t.Cleanup(cancel)
 			for _, a := range newcomers {
 				go func() { _, _ = a.Join(ctx, a.node) }()
 			}
