@@ -26,6 +26,8 @@ const (
 	randomLease = 4 * time.Second
 	// randomCall is longer than it takes to lose a node. Otherwise a round may form that knows of its absence only.
 	randomCall = randomLease + time.Second
+	// silenceTime is after how long a connection on which nothing comes through is lost.
+	silenceTime = 30 * time.Second
 	// recoveryLimit is how long it may take until all compute again: a host that has been lost several times is kept out for a while.
 	recoveryLimit = 3 * time.Minute
 )
@@ -72,7 +74,7 @@ func (s *stage) inject(ctx context.Context, list []randomFault, pauses []time.Du
 		if err := t.begin(ctx, s); err != nil {
 			return 0, err
 		}
-		if err := s.pass(ctx, pauses[i]); err != nil {
+		if err := s.pass(ctx, max(pauses[i], t.lasts)); err != nil {
 			return 0, err
 		}
 	}

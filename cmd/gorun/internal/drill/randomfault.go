@@ -14,8 +14,9 @@ import (
 // A randomFault is one that lasts for a while, and is then over.
 type randomFault struct {
 	what  string
-	costs int    // restarts
-	on    target // two at once hit different ones
+	costs int           // restarts
+	on    target        // two at once hit different ones
+	lasts time.Duration // at least
 	begin func(context.Context, *stage) error
 	end   func(context.Context, *stage) error // nil: it is over at once
 }
@@ -63,7 +64,7 @@ func chooseFaults(r *rand.Rand, nodes, members int) []randomFault {
 func chooseFault(r *rand.Rand, nodes, members int) randomFault {
 	node, member := target{number: r.IntN(nodes)}, target{true, r.IntN(members)}
 	fatal := []syscall.Signal{syscall.SIGKILL, syscall.SIGSEGV, syscall.SIGABRT}[r.IntN(3)]
-	switch r.IntN(8) {
+	switch r.IntN(9) {
 	case 0, 1:
 		return workerDies(node, fatal)
 	case 2:
@@ -76,6 +77,8 @@ func chooseFault(r *rand.Rand, nodes, members int) randomFault {
 		return isCut(node, fmt.Sprintf("node %d is cut off", node.number), node.number)
 	case 6:
 		return memberDies(member)
+	case 7:
+		return loseEachOther(node, (node.number+1+r.IntN(nodes-1))%nodes, r.IntN(2) == 0)
 	default:
 		if r.IntN(2) == 0 {
 			return isCut(member, fmt.Sprintf("member %d of etcd is cut off", member.number), etcdHost(member.number))
@@ -142,6 +145,20 @@ func stops(h target, what string, of func(*stage) *process) randomFault {
 		},
 		end: func(_ context.Context, s *stage) error { return s.signal(p, syscall.SIGCONT) },
 	}
+}
+
+// loseEachOther is two nodes that do, while both reach all others: for a moment, or so long that it is noticed.
+func loseEachOther(node target, other int, long bool) randomFault {
+	f := randomFault{
+		what: fmt.Sprintf("nodes %d and %d lose each other", node.number, other), on: node,
+		begin: func(_ context.Context, s *stage) error { return s.network.Part(node.number, other) },
+		end:   func(_ context.Context, s *stage) error { return s.network.Rejoin(node.number, other) },
+	}
+	if long {
+		f.what += " for long"
+		f.lasts = silenceTime + randomLease
+	}
+	return f
 }
 
 // isCut is a host whose network is gone for a while.
