@@ -156,7 +156,7 @@ func loseEachOther(node target, other int, long bool) randomFault {
 	}
 	if long {
 		f.what += " for long"
-		f.lasts = silenceTime + randomLease
+		f.lasts = silenceTime + silenceTime/2 // until after it has been noticed
 	}
 	return f
 }
