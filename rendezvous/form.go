@@ -50,7 +50,7 @@ type Formed struct {
 	Flaps    []Flap
 	New      map[string]bool // who came when the job had a round already, and has not stayed for long, by Key
 	Late     map[string]int  // who was not waiting then, but busy with an earlier round: Try, by Key
-	Apart    []Candidate     // who waited, and is left out since it and a member cannot reach each other
+	Apart    []Candidate     // who waited, and is left out since it is apart from a member
 }
 
 // An Ending says why a round is over although the job is not.
@@ -85,7 +85,7 @@ type Situation struct {
 	ranks ranks // in Last
 	late  map[string]int
 	flaps []Flap
-	gaps  gaps
+	apart pairs
 }
 
 // A Decision is one of four: the job is closed, the last round is over, a round is formed, or nothing is to be done
@@ -105,7 +105,7 @@ const codeUnformed = 75
 
 // Form says what follows from a situation.
 func Form(s Situation) Decision {
-	s.gaps = gapsOf(s.Unreachable)
+	s.apart = pairsOf(s.Unreachable)
 	if s.Last != nil {
 		s.ranks = ranksOf(s.Last.Members)
 		s.late = s.lateNow()
@@ -152,7 +152,7 @@ func (s *Situation) gather() Decision {
 			return d
 		}
 		if s.Over.Restarts > s.Last.Restarts && len(s.Over.Lost) == 0 {
-			if d, divided := s.divided(); divided { // the same
+			if d, apart := s.membersApart(); apart { // the same
 				d.Over.Soon = s.Over.Soon
 				return d
 			}
@@ -165,15 +165,15 @@ func (s *Situation) gather() Decision {
 	welcome, out := s.joining()
 	busy := s.busy()
 	waiting := slices.Concat(welcome, out)
-	chosen := s.pick(welcome, out, limit)
+	chosen := s.selectMembers(welcome, out, limit)
 	what := fmt.Sprintf("round %d: %d of %s nodes", next.ID, len(waiting), s.size())
-	more := s.missing() + ending(busy) + s.apartNow(waiting)
+	more := s.missing() + ending(busy) + s.apartNote(waiting)
 	if len(chosen) < s.Min {
 		switch end := s.deserted(); {
 		case end != nil:
 			return Decision{Close: end}
 		case s.over(next.ID, Enough, s.JoinTimeout):
-			return Decision{Close: &Outcome{Code: codeUnformed, Reason: fmt.Sprintf("%s after %v%s%s", what, s.JoinTimeout, s.missing(), s.apartNow(waiting))}}
+			return Decision{Close: &Outcome{Code: codeUnformed, Reason: fmt.Sprintf("%s after %v%s%s", what, s.JoinTimeout, s.missing(), s.apartNote(waiting))}}
 		}
 		return s.wait(next.ID, Enough, s.JoinTimeout, what+more, "gives up")
 	}
@@ -183,8 +183,8 @@ func (s *Situation) gather() Decision {
 	if !all && !full && !s.over(next.ID, LastCall, s.LastCall) {
 		return s.wait(next.ID, LastCall, s.LastCall, what+more, "closes")
 	}
-	next.Apart = s.unreached(waiting, chosen)
-	next.Why = s.without(next.Apart, chosen, next.Why)
+	next.Apart = s.apartFrom(waiting, chosen)
+	next.Why = s.whyWithout(next.Apart, chosen, next.Why)
 	next.Members, next.Late, next.New = order(chosen, s.ranks), s.late, s.newcomers(chosen)
 	return Decision{Form: &next}
 }
@@ -204,7 +204,7 @@ func (s *Situation) watch() Decision {
 	if m, gone := s.gone(); gone {
 		return s.miss(m)
 	}
-	if d, divided := s.divided(); divided && s.Settled {
+	if d, apart := s.membersApart(); apart && s.Settled {
 		return d
 	}
 	here := s.here()
@@ -301,11 +301,11 @@ func (s *Situation) grow(ending bool) Decision {
 	welcome, out := s.joining()
 	members := s.Last.Members
 	waiting := slices.Concat(welcome, out)
-	left := s.unreached(waiting, members)
+	left := s.apartFrom(waiting, members)
 	apart := func(c Candidate) bool { return slices.Contains(left, c) }
 	welcome, out = slices.DeleteFunc(welcome, apart), slices.DeleteFunc(out, apart)
 	newcomers, size := len(welcome), len(members)
-	what := fmt.Sprintf("round %d is running with %d of %s nodes%s", s.Last.ID, size, s.size(), s.apartNow(slices.Concat(left, members)))
+	what := fmt.Sprintf("round %d is running with %d of %s nodes%s", s.Last.ID, size, s.size(), s.apartNote(slices.Concat(left, members)))
 	switch {
 	case newcomers+len(out) == 0:
 	case size >= s.Max:

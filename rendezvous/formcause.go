@@ -37,11 +37,11 @@ func (s *Situation) hearing() time.Duration {
 // next one forms: a node that is gone by then is, and a restart for it is free of charge.
 func (s *Situation) failed(f *Failure) Decision {
 	m, gone := s.gone()
-	d, divided := s.divided()
+	d, apart := s.membersApart()
 	switch {
 	case gone:
 		return s.miss(m)
-	case divided:
+	case apart:
 		return d
 	case s.Last.Restarts < s.MaxRestarts:
 		return Decision{Over: &Ending{

@@ -7,26 +7,28 @@ import (
 	"strings"
 )
 
-// An Unreachable says that a node cannot reach another one. The agent of the first one has found that out, perhaps since a worker
-// of its has.
+// Two nodes are apart if one of them cannot reach the other: they cannot be in one round. So the members of a round are a clique of
+// those who reach each other. It is found one node after the other, not as the largest there is.
+
+// An Unreachable says that a node cannot reach another one: its agent has found that out, alone or after one of its workers.
 type Unreachable struct {
 	From, To string // Candidate.Key
 	Addr     string // at which To was called
 }
 
-// gaps are, by Key, the nodes with which each cannot be in one round: one of the two cannot reach the other.
-type gaps map[string]map[string]bool
+// pairs are the nodes that are apart: by Key, from whom each is.
+type pairs map[string]map[string]bool
 
-func gapsOf(list []Unreachable) gaps {
+func pairsOf(list []Unreachable) pairs {
 	if len(list) == 0 {
 		return nil
 	}
-	g := make(gaps)
+	p := make(pairs)
 	add := func(a, b string) {
-		if g[a] == nil {
-			g[a] = make(map[string]bool)
+		if p[a] == nil {
+			p[a] = make(map[string]bool)
 		}
-		g[a][b] = true
+		p[a][b] = true
 	}
 	for _, u := range list {
 		if u.From != u.To {
@@ -34,12 +36,12 @@ func gapsOf(list []Unreachable) gaps {
 			add(u.To, u.From)
 		}
 	}
-	return g
+	return p
 }
 
-// count is with how many of those in a set c cannot be.
-func (g gaps) count(c Candidate, set map[string]bool) (n int) {
-	for other := range g[c.Key] {
+// count is from how many nodes of a set c is apart.
+func (p pairs) count(c Candidate, set map[string]bool) (n int) {
+	for other := range p[c.Key] {
 		if set[other] {
 			n++
 		}
@@ -55,31 +57,32 @@ func keysOf(nodes []Candidate) map[string]bool {
 	return set
 }
 
-// first are the nodes in the order in which they stay: who was in the last round and is no newcomer, by rank, then who has been
-// here the longest.
-func (s *Situation) first(nodes []Candidate) []Candidate {
-	place := func(c Candidate) int {
+// bySeniority sorts nodes; of two that are apart the first one stays. Members of the last round come in the order of their ranks, then
+// who has been here the longest, but those whom the last round took in as newcomers come at the end.
+func (s *Situation) bySeniority(nodes []Candidate) []Candidate {
+	newcomer := func(c Candidate) int {
 		if s.Last != nil && s.Last.New[c.Key] {
 			return 1
 		}
 		return 0
 	}
 	return slices.SortedFunc(slices.Values(nodes), func(a, b Candidate) int {
-		return cmp.Or(cmp.Compare(place(a), place(b)), cmp.Compare(s.ranks.of(a), s.ranks.of(b)), older(a, b))
+		return cmp.Or(cmp.Compare(newcomer(a), newcomer(b)), cmp.Compare(s.ranks.of(a), s.ranks.of(b)), older(a, b))
 	})
 }
 
-// connected leaves out of the nodes whoever fewer of them reach, until all that are kept reach each other.
-func (s *Situation) connected(nodes []Candidate) (kept, out []Candidate) {
-	if len(s.gaps) == 0 {
+// clique leaves out who is apart from the most of the nodes, until all that are kept reach each other; of several the last one by
+// seniority. In the end who is apart from nobody that is kept gets back in.
+func (s *Situation) clique(nodes []Candidate) (kept, out []Candidate) {
+	if len(s.apart) == 0 {
 		return nodes, nil
 	}
 	set := keysOf(nodes)
-	kept = s.first(nodes)
+	kept = s.bySeniority(nodes)
 	for {
 		worst, most := 0, 0
 		for i, c := range kept {
-			if n := s.gaps.count(c, set); n > 0 && n >= most {
+			if n := s.apart.count(c, set); n > 0 && n >= most {
 				worst, most = i, n
 			}
 		}
@@ -90,26 +93,26 @@ func (s *Situation) connected(nodes []Candidate) (kept, out []Candidate) {
 		delete(set, kept[worst].Key)
 		kept = slices.Delete(kept, worst, worst+1)
 	}
-	out = s.first(out)
-	return slices.Concat(kept, s.fitting(&out, set)), out
+	out = s.bySeniority(out)
+	return slices.Concat(kept, s.extend(&out, set)), out
 }
 
-// fitting takes from the nodes, in their order, those that can be in one round with all of the set, and adds them to it.
-func (s *Situation) fitting(nodes *[]Candidate, set map[string]bool) (fit []Candidate) {
+// extend moves from nodes to set, in their order, those that are apart from nobody in it, and returns them.
+func (s *Situation) extend(nodes *[]Candidate, set map[string]bool) (added []Candidate) {
 	*nodes = slices.DeleteFunc(*nodes, func(c Candidate) bool {
-		fits := s.gaps.count(c, set) == 0
+		fits := s.apart.count(c, set) == 0
 		if fits {
 			set[c.Key] = true
-			fit = append(fit, c)
+			added = append(added, c)
 		}
 		return fits
 	})
-	return fit
+	return added
 }
 
-// pick takes at most limit of those who wait, of whom all reach each other. Members of the last round come before newcomers, and
-// those who are to be kept out come in only if there would be too few.
-func (s *Situation) pick(welcome, out []Candidate, limit int) []Candidate {
+// selectMembers selects at most limit of the nodes that wait, a clique. Members of the last round come before newcomers, and out,
+// those who are to be kept out, get in only if there would be too few.
+func (s *Situation) selectMembers(welcome, out []Candidate, limit int) []Candidate {
 	var members, others []Candidate
 	for _, c := range welcome {
 		if _, member := s.ranks[c.Key]; member {
@@ -118,12 +121,12 @@ func (s *Situation) pick(welcome, out []Candidate, limit int) []Candidate {
 			others = append(others, c)
 		}
 	}
-	chosen, _ := s.connected(members)
+	chosen, _ := s.clique(members)
 	chosen = choose(chosen, s.ranks, limit)
 	add := func(nodes []Candidate, limit int) {
 		set := keysOf(chosen)
 		nodes = choose(nodes, s.ranks, len(nodes))
-		chosen = append(chosen, s.fitting(&nodes, set)...)
+		chosen = append(chosen, s.extend(&nodes, set)...)
 		chosen = chosen[:min(len(chosen), limit)]
 	}
 	add(others, limit)
@@ -131,27 +134,27 @@ func (s *Situation) pick(welcome, out []Candidate, limit int) []Candidate {
 		add(out, s.Min) // better than none
 	}
 	if len(chosen) < s.Min { // members may be in the way of more others
-		if all, _ := s.connected(slices.Concat(welcome, out)); len(all) >= s.Min {
+		if all, _ := s.clique(slices.Concat(welcome, out)); len(all) >= s.Min {
 			return choose(all, s.ranks, limit)
 		}
 	}
 	return chosen
 }
 
-// unreached are who waits, and cannot be in one round with those that are chosen.
-func (s *Situation) unreached(waiting, chosen []Candidate) (left []Candidate) {
+// apartFrom are those who wait, are not chosen, and are apart from somebody who is.
+func (s *Situation) apartFrom(waiting, chosen []Candidate) (left []Candidate) {
 	set := keysOf(chosen)
 	for _, c := range waiting {
-		if !set[c.Key] && s.gaps.count(c, set) > 0 {
+		if !set[c.Key] && s.apart.count(c, set) > 0 {
 			left = append(left, c)
 		}
 	}
 	return left
 }
 
-// between are those of what is unreachable that are between two of the nodes.
-func (s *Situation) between(nodes []Candidate) (list []Unreachable) {
-	if len(s.gaps) == 0 {
+// unreachableAmong is what is known of two nodes of the list.
+func (s *Situation) unreachableAmong(nodes []Candidate) (list []Unreachable) {
+	if len(s.apart) == 0 {
 		return nil
 	}
 	set := keysOf(nodes)
@@ -163,10 +166,10 @@ func (s *Situation) between(nodes []Candidate) (list []Unreachable) {
 	return list
 }
 
-// divided follows from members who cannot reach each other. That is free of charge, and of the hosts that are left out it is on
-// record, as if they were lost: so they wait longer and longer, and a job that cannot do without them has a limit to it.
-func (s *Situation) divided() (d Decision, is bool) {
-	if len(s.gaps) == 0 {
+// membersApart ends the round if members are apart. That uses up no restart. The hosts that are to be left out count as lost, and so
+// they wait longer and longer; a job that cannot do without them pays for each time after freeRounds in a row.
+func (s *Situation) membersApart() (d Decision, apart bool) {
+	if len(s.apart) == 0 {
 		return d, false
 	}
 	here := s.here()
@@ -177,27 +180,27 @@ func (s *Situation) divided() (d Decision, is bool) {
 			members = append(members, now)
 		}
 	}
-	_, out := s.connected(members)
+	_, out := s.clique(members)
 	if len(out) == 0 {
 		return d, false
 	}
-	d = s.end(s.explain(s.between(members)))
+	d = s.end(s.describe(s.unreachableAmong(members)))
 	d.Over.Lost = s.lost(out...)
 	times := 0
 	for _, host := range d.Over.Lost {
 		times = max(times, s.losses(host)+1)
 	}
 	if times > freeRounds && len(s.Nodes)-len(out) < s.Min {
-		return s.charge(d, fmt.Sprintf("it is the time number %d in a row", times), codeUnformed), true
+		return s.charge(d, fmt.Sprintf("that makes %d times in a row", times), codeUnformed), true
 	}
 	return d, true
 }
 
-// gapsTold is how many pairs are named; of the others there is their number.
-const gapsTold = 3
+// maxNamed is how many pairs, and how many nodes, are named; of the others there is their number.
+const maxNamed = 3
 
-// explain names pairs, each once, and where one was called: "a cannot reach b at 10.0.0.2:4711".
-func (s *Situation) explain(list []Unreachable) string {
+// describe names pairs, each once, and where one was called: "a cannot reach b at 10.0.0.2:4711".
+func (s *Situation) describe(list []Unreachable) string {
 	names := make(map[string]string)
 	for _, n := range s.Nodes {
 		names[n.Key] = n.name()
@@ -213,39 +216,46 @@ func (s *Situation) explain(list []Unreachable) string {
 			parts = append(parts, fmt.Sprintf("%s cannot reach %s at %s", names[u.From], names[u.To], u.Addr))
 		}
 	}
-	if more := len(parts) - gapsTold; more > 0 {
-		parts = append(parts[:gapsTold], fmt.Sprintf("and %d more", more))
+	if more := len(parts) - maxNamed; more > 0 {
+		parts = append(parts[:maxNamed], fmt.Sprintf("and %d more", more))
 	}
 	return strings.Join(parts, "; ")
 }
 
-// apartNow says who of the nodes cannot reach each other, and what would help: "; a cannot reach b at ..."; empty: all can.
-func (s *Situation) apartNow(nodes []Candidate) string {
-	list := s.between(nodes)
+// apartAdvice is what people can do about it.
+const apartAdvice = " (see to the network and the firewalls between them, or to --local-addr)"
+
+// apartNote says who of the nodes are apart, and what would help: "; a cannot reach b at ..."; empty: nobody is.
+func (s *Situation) apartNote(nodes []Candidate) string {
+	list := s.unreachableAmong(nodes)
 	if len(list) == 0 {
 		return ""
 	}
-	return "; " + s.explain(list) + " (see to the network and the firewalls between them, or to --local-addr)"
+	return "; " + s.describe(list) + apartAdvice
 }
 
-// without says why a round has to do without some who wait.
-func (s *Situation) without(left, chosen []Candidate, why string) string {
+// whyWithout adds to why a round forms that it goes on without left, who wait: see apartFrom.
+func (s *Situation) whyWithout(left, chosen []Candidate, why string) string {
 	if len(left) == 0 {
 		return why
+	}
+	var parts []string
+	if why != "" {
+		parts = append(parts, why)
 	}
 	untold := func(c Candidate) bool {
 		return !strings.Contains(why, c.name()+" cannot reach ") && !strings.Contains(why, " cannot reach "+c.name()+" at ")
 	}
 	if slices.ContainsFunc(left, untold) {
-		why += "; " + s.explain(s.between(slices.Concat(left, chosen)))
+		parts = append(parts, s.describe(s.unreachableAmong(slices.Concat(left, chosen))))
 	}
 	var names []string
-	for _, c := range left[:min(len(left), gapsTold)] {
+	for _, c := range left[:min(len(left), maxNamed)] {
 		names = append(names, c.name())
 	}
 	if more := len(left) - len(names); more > 0 {
 		names = append(names, fmt.Sprintf("%d more", more))
 	}
-	return fmt.Sprintf("%s; going on without %s until they reach each other (see to the network and the firewalls between them, or to --local-addr)",
-		why, strings.Join(names, ", "))
+	parts = append(parts, "going on without "+strings.Join(names, ", ")+" until they reach each other"+apartAdvice)
+	return strings.Join(parts, "; ")
 }

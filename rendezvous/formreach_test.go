@@ -220,10 +220,10 @@ func TestApartAgainAndAgain(t *testing.T) {
 		c.mend()
 		c.settle(0)
 	}
-	c.wantRound(t, 10, "n1 n2", 1, "n1 cannot reach n2 at 10.0.0.2:4711; it is the time number 9 in a row; restart 1 of 1")
+	c.wantRound(t, 10, "n1 n2", 1, "n1 cannot reach n2 at 10.0.0.2:4711; that makes 9 times in a row; restart 1 of 1")
 	c.cut("n1>n2")
 	c.settle(0)
-	if want := "n1 cannot reach n2 at 10.0.0.2:4711; it is the time number 10 in a row"; c.closed == nil || c.closed.Reason != want || c.closed.Code != 75 {
+	if want := "n1 cannot reach n2 at 10.0.0.2:4711; that makes 10 times in a row"; c.closed == nil || c.closed.Reason != want || c.closed.Code != 75 {
 		t.Errorf("closed: %+v, want %s", c.closed, want)
 	}
 }
