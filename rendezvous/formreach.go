@@ -57,8 +57,8 @@ func keysOf(nodes []Candidate) map[string]bool {
 	return set
 }
 
-// bySeniority sorts nodes; of two that are apart the first one stays. Members of the last round come in the order of their ranks, then
-// who has been here the longest, but those whom the last round took in as newcomers come at the end.
+// bySeniority sorts nodes; of two that are apart the first one stays. Members of the last round come in the order of their ranks,
+// then who has been here the longest, but those whom the last round took in as newcomers come at the end.
 func (s *Situation) bySeniority(nodes []Candidate) []Candidate {
 	newcomer := func(c Candidate) int {
 		if s.Last != nil && s.Last.New[c.Key] {
@@ -166,8 +166,8 @@ func (s *Situation) unreachableAmong(nodes []Candidate) (list []Unreachable) {
 	return list
 }
 
-// membersApart ends the round if members are apart. That uses up no restart. The hosts that are to be left out count as lost, and so
-// they wait longer and longer; a job that cannot do without them pays for each time after freeRounds in a row.
+// membersApart ends the round if members are apart. That uses up no restart. The hosts that are to be left out count as lost, and
+// so they wait longer and longer; a job that cannot do without them pays for each time after freeRounds in a row.
 func (s *Situation) membersApart() (d Decision, apart bool) {
 	if len(s.apart) == 0 {
 		return d, false

@@ -99,8 +99,8 @@ func TestApartWithoutRoom(t *testing.T) {
 	}
 }
 
-// TestApartIsWhyOthersFail: the failures of workers that could not reach each other, and of those who needed them, are free of charge,
-// whichever is told first.
+// TestApartIsWhyOthersFail: the failures of workers that could not reach each other, and of those who needed them, are free of
+// charge, whichever is told first.
 func TestApartIsWhyOthersFail(t *testing.T) {
 	other := &rendezvous.Failure{Host: "n3", Rank: 2, Code: 1, Ending: "exit code 1"}
 	names := &rendezvous.Failure{Host: "n1", Code: 1, Ending: "exit code 1", Unreachable: []rendezvous.Peer{{Rank: 1, Addr: "10.0.0.2:4711"}}}

@@ -24,8 +24,8 @@ type enrolment struct {
 	seat  int64         // the revision of the current round, if the node is in it; 0: it is not
 }
 
-// A setting is what job/config says, as it was written at a revision; the zero value: there is none.
-type setting struct {
+// A jobConfig is what job/config says, as it was written at a revision; the zero value: there is none.
+type jobConfig struct {
 	configDoc
 	rev   int64
 	lease clientv3.LeaseID // of all that is written of the job
@@ -58,26 +58,26 @@ var errForgotten = errors.New("etcd does not know the job's settings")
 
 // A standing is all that an enrolment depends on.
 type standing struct {
-	config    setting
+	config    jobConfig
 	led       bool // there is a leader
 	inhabited bool // there are nodes
 	closed    bool
 	rank      rankDoc // who has the node's rank
 	rankRev   int64   // at which that was written; 0: nobody has it
-	node      *found  // what is known of the node
+	node      *stored // what is known of the node
 	current   int64   // the revision of the current round; 0: none
 }
 
 // An enrolled node is in the job with these settings, if there are any: otherwise the job has been closed.
 type enrolled struct {
-	config  setting
+	config  jobConfig
 	rev     int64
 	begins  bool   // it is the first
 	instead string // of the node with this key, which had its rank; empty: of none
 }
 
 // enrol registers the node. known is what the settings were, and led whether there was a leader, when the node last looked.
-func (w *writer) enrol(ctx context.Context, e enrolment, known setting, led bool) (in enrolled, err error) {
+func (w *writer) enrol(ctx context.Context, e enrolment, known jobConfig, led bool) (in enrolled, err error) {
 	s := standing{config: known, led: led, inhabited: led}
 	if known.rev > 0 && (!led || e.mine.conflict(known.configDoc) != nil) {
 		if s, err = w.standing(ctx, e.self.Node.NodeRank); err != nil {
@@ -154,7 +154,7 @@ func (w *writer) begin(ctx context.Context, e enrolment, s *standing) (in enroll
 	)
 	switch {
 	case err == nil:
-		return enrolled{config: setting{e.mine, rev, kept.ID}, rev: rev, begins: true}, nil
+		return enrolled{config: jobConfig{e.mine, rev, kept.ID}, rev: rev, begins: true}, nil
 	case errors.Is(err, errChanged) && s.config.lease == kept.ID: // by this request: etcd may have been asked twice
 		return enrolled{config: s.config, rev: s.node.rev(), begins: true}, nil
 	}
@@ -251,7 +251,7 @@ func (w *writer) answered(answers []*pb.ResponseOp) (s standing, err error) {
 	s.led, s.inhabited, s.closed = some(1), some(2), some(3)
 	s.node, s.current = onlyKey(answers[5]), onlyKey(answers[6]).rev()
 	if some(0) {
-		if s.config, err = readSetting(answers[0].GetResponseRange().Kvs[0]); err != nil {
+		if s.config, err = readJobConfig(answers[0].GetResponseRange().Kvs[0]); err != nil {
 			return s, err
 		}
 	}
@@ -263,9 +263,9 @@ func (w *writer) answered(answers []*pb.ResponseOp) (s standing, err error) {
 	return s, err
 }
 
-func readSetting(kv *mvccpb.KeyValue) (setting, error) {
+func readJobConfig(kv *mvccpb.KeyValue) (jobConfig, error) {
 	doc, err := decode[configDoc](kv)
-	return setting{doc, kv.ModRevision, clientv3.LeaseID(kv.Lease)}, err
+	return jobConfig{doc, kv.ModRevision, clientv3.LeaseID(kv.Lease)}, err
 }
 
 // awaitRank returns when nobody has a rank, or ctx ends.

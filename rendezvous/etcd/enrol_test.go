@@ -21,14 +21,14 @@ func TestEnrol(t *testing.T) {
 	config := func(value string) configDoc {
 		return configDoc{Job: "job-" + value, Host: "host-" + value, Settings: rendezvous.Settings{"nnodes": value}}
 	}
-	outdated := setting{configDoc: config("1"), rev: 1}
-	in := func(w *writer, mine configDoc, known setting) error {
+	outdated := jobConfig{configDoc: config("1"), rev: 1}
+	in := func(w *writer, mine configDoc, known jobConfig) error {
 		self := nodeDoc{Node: node{Host: "h", NodeRank: -1, Nproc: 1}, Port: 1}
 		_, err := w.enrol(t.Context(), enrolment{lease: lease.ID, keep: time.Minute, mine: mine, self: self}, known, known.rev > 0)
 		return err
 	}
 	for what, c := range map[string]struct {
-		known    setting
+		known    jobConfig
 		first    string // has been there
 		gone     bool   // and is not any more
 		closed   bool
@@ -38,7 +38,7 @@ func TestEnrol(t *testing.T) {
 		"nobody":                       {keys: 2},
 		"nobody now":                   {known: outdated, keys: 2},
 		"the same":                     {first: "1", keys: 3},
-		"the same, and others before":  {known: setting{configDoc: config("2"), rev: 1}, first: "1", keys: 3},
+		"the same, and others before":  {known: jobConfig{configDoc: config("2"), rev: 1}, first: "1", keys: 3},
 		"others":                       {first: "2", conflict: `this node: nnodes 1; the job: nnodes 2 (set by host-2)`, keys: 2},
 		"others, and the same before":  {known: outdated, first: "2", conflict: `this node: nnodes 1; the job: nnodes 2 (set by host-2)`, keys: 2},
 		"others who are gone":          {first: "2", gone: true, keys: 2},
@@ -50,7 +50,7 @@ func TestEnrol(t *testing.T) {
 		if c.first != "" {
 			other := w
 			other.key = "other"
-			if err := in(&other, config(c.first), setting{}); err != nil {
+			if err := in(&other, config(c.first), jobConfig{}); err != nil {
 				t.Fatal(err)
 			}
 			if c.gone {
@@ -90,7 +90,7 @@ func TestEnrolTogether(t *testing.T) {
 		mine := configDoc{Host: w.key, Settings: rendezvous.Settings{"parity": string(rune('0' + i%2))}}
 		all.Go(func() {
 			self := nodeDoc{Node: node{Host: "h", NodeRank: -1, Nproc: 1}, Port: 1}
-			_, errs[i] = w.enrol(t.Context(), enrolment{lease: lease.ID, keep: time.Minute, mine: mine, self: self}, setting{}, false)
+			_, errs[i] = w.enrol(t.Context(), enrolment{lease: lease.ID, keep: time.Minute, mine: mine, self: self}, jobConfig{}, false)
 		})
 	}
 	all.Wait()

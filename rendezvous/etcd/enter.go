@@ -71,9 +71,9 @@ func (l *loop) hangUp() {
 	}
 }
 
-// call calls rank 0's agent until it answers, or ctx ends. If it cannot be reached, which may be its fault, the leader is told, and the
-// next round is without one of the two. If it is reached and does not answer, or cannot be called for a fault of this node, this
-// node has no patience for it.
+// call calls rank 0's agent until it answers, or ctx ends. If it cannot be reached, which may be its fault, the leader is told, and
+// the next round is without one of the two. If it is reached and does not answer, or cannot be called for a fault of this node,
+// this node has no patience for it.
 func (l *loop) call(ctx context.Context, c *calling, doc *roundDoc) error {
 	head, door := doc.Head, address(doc.Head.Addr, doc.Head.Door)
 	var unreachable error
@@ -85,8 +85,8 @@ func (l *loop) call(ctx context.Context, c *calling, doc *roundDoc) error {
 		if unreachable == nil || ctx.Err() == nil {
 			unreachable = &UnreachableError{Self: c.join.self, Master: head.Host, Door: door, Err: err}
 		}
-		lasted, apart := time.Since(begun), isUnreachable(err)
-		if pause(ctx, callPause); ctx.Err() != nil || !apart && lasted >= l.config.patience() {
+		lasted, unreached := time.Since(begun), isUnreachable(err)
+		if pause(ctx, callPause); ctx.Err() != nil || !unreached && lasted >= l.config.patience() {
 			return unreachable
 		}
 		reason := fmt.Sprintf("round %d: %v", doc.ID, unreachable)
@@ -95,7 +95,7 @@ func (l *loop) call(ctx context.Context, c *calling, doc *roundDoc) error {
 				return
 			}
 			l.tell(reason)
-			if apart && lasted >= callFor && l.outage.IsZero() {
+			if unreached && lasted >= callFor && l.outage.IsZero() {
 				l.callAgent(peerDoc{Key: head.Key, Host: head.Host, Addr: head.Addr, Door: head.Door}, true)
 			}
 		})
@@ -178,7 +178,7 @@ func (l *loop) enter(doc *roundDoc, s seat) {
 	}
 	round, end := begin(r, port)
 	l.round = &membership{id: doc.ID, end: end}
-	l.meet(doc)
+	l.callPeers(doc)
 	j.answer <- joined{round: round}
 }
 

@@ -46,7 +46,7 @@ func (l *loop) onWritten(err error) {
 // lead does a leader's work.
 func (l *loop) lead() {
 	if !l.leads() || l.forgotten {
-		l.resign()
+		l.leaveOffice()
 		return
 	}
 	if l.unwatch == nil {
@@ -56,8 +56,8 @@ func (l *loop) lead() {
 	case !v.whole:
 		l.dirty = true
 	case l.written || l.requests[deciding]:
-	case l.futile.lasts(1, l.config.patience()):
-		l.abdicate()
+	case l.attempts.failing(1, l.config.patience()):
+		l.stepDown()
 	case l.uncertain():
 		l.again = l.settled
 		l.inform(rendezvous.Decision{
@@ -69,8 +69,9 @@ func (l *loop) lead() {
 	}
 }
 
-// uncertain reports whether nodes that know more of a job that has been put back may not be here yet. Who is here has put back what it
-// knows before; and of a round that follows a running one, one of its members would know.
+// uncertain reports whether nodes that know more of a job that has been put back may not be here yet. Who is here has put back what
+// it knows before; and of a round that follows a running one, one of its members would know. If all members are here, nobody is
+// waited for any more.
 func (l *loop) uncertain() bool {
 	v := l.view
 	if v.current == nil || !v.current.Restored || v.last == nil || !time.Now().Before(l.settled) {
@@ -98,11 +99,11 @@ func (l *loop) takeOffice() {
 	l.config.Log.Debug("this node leads")
 }
 
-// resign stops what takeOffice has started.
-func (l *loop) resign() {
+// leaveOffice stops what takeOffice has started.
+func (l *loop) leaveOffice() {
 	if l.unwatch != nil {
 		l.unwatch()
-		l.unwatch, l.again, l.futile = nil, time.Time{}, futility{}
+		l.unwatch, l.again, l.attempts = nil, time.Time{}, attempts{}
 	}
 }
 
@@ -208,11 +209,11 @@ func (l *loop) act(d rendezvous.Decision) {
 	case d.Form != nil:
 		point, write = "form", func(ctx context.Context) error { return l.etcd.form(ctx, v, *d.Form, newToken()) }
 	default:
-		l.futile = futility{}
+		l.attempts = attempts{}
 		l.inform(d)
 		return
 	}
-	l.futile.try(v)
+	l.attempts.begin(v)
 	l.start(deciding, func(ctx context.Context) error {
 		return l.commit(point, func() error { return write(ctx) })
 	}, l.onWritten)

@@ -65,8 +65,8 @@ type loop struct {
 	ended      map[string]string // agents that are no more: where they answered, by their keys
 	calling    *calling          // nil: rank 0's agent is not
 	peers      map[string]*peer
-	doubted    bool   // people have been told that one of them could never be reached
-	confirming int    // reports of workers that could not reach others
+	warned     bool   // people have been warned of one that could never be reached
+	confirming int    // calls of confirm that are under way
 	met        string // key of the last agent that was called there, and has answered
 	round      *membership
 	reporting  *reporting
@@ -81,8 +81,8 @@ type loop struct {
 	again   time.Time // to look again then; zero: on news
 	status  string    // what the others have been told
 
-	futile   futility
-	abstains time.Time // until then it leaves the office to others
+	attempts attempts
+	abstains time.Time // until then it does not stand for leader
 	keepAt   time.Time // when the job's lease is to be renewed
 	led      int       // the last round that it has led
 	ledSince time.Time

@@ -97,7 +97,7 @@ func (l *loop) onRead(now *view, err error) {
 		l.config.Log.Info("etcd can be used again", "after", time.Since(l.outage).Round(time.Millisecond))
 		l.usableAgain()
 	}
-	l.futile.see(now)
+	l.attempts.settle(now)
 	l.view, l.readAt, l.outage, l.written = now, time.Now(), time.Time{}, false
 	l.follow()
 }

@@ -138,7 +138,7 @@ func (l *loop) finish(why error) {
 	l.closed = why
 	l.endRound(why)
 	l.fail(why)
-	l.resign()
+	l.leaveOffice()
 }
 
 func (l *loop) endRound(why error) {

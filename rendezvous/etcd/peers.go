@@ -20,42 +20,42 @@ const (
 	// reachLimit bounds how many nodes an agent says that it cannot reach, and how many are believed.
 	reachLimit = 64
 
-	firstCalls = 500 * time.Millisecond // during which the members of a round begin to call each other
-	callTime   = 3 * time.Second        // for a call where a worker could not reach another one
-	callWait   = 5 * time.Second        // between two of them
-	firstDoubt = 5 * time.Second        // after which one says whom one could not reach yet
+	spreadTime  = 500 * time.Millisecond // over which the members of a round spread their first calls to each other
+	dialTimeout = 3 * time.Second        // of a call to where a worker could not reach another one
+	redialPause = 5 * time.Second        // between two of them, on average
+	warnAfter   = 5 * time.Second        // without a sign of a peer, from the first call on
 )
 
-// A peer is another node that this one has to reach. That it could once and cannot any more is told to the leader, and so is that a
-// worker cannot, if its agent cannot either. That it never could is only told to people: there are programs whose workers talk to
-// rank 0 alone, and firewalls to go with them.
+// A peer is another node that this one has to reach, or a worker there. The leader is told of one that could be reached and cannot
+// any more, and of a worker that neither a worker here nor this agent can reach. Of one that could never be reached only people are
+// told: there are programs whose workers talk to rank 0 alone, and firewalls to go with them.
 type peer struct {
 	key, host, addr string
 	stop            context.CancelFunc
 
-	begun     time.Time // of the calls
-	contact   time.Time // the last sign; zero: there was none
+	begun     time.Time // the first call
+	lastSeen  time.Time // zero: never
 	worker    bool      // addr is a worker's
-	unreached bool
-	doubted   bool // people have been told
+	unreached bool      // the leader is to know that this node cannot reach it
+	warned    bool      // people have been told
 }
 
-// heard takes note of a sign, or of a call that began at that time and has failed. It returns whether somebody is to be told of
-// the failure for the first time.
+// heard takes note of a sign of the peer at that time, or of a call that began then and has failed with err. tell reports whether
+// people are to be told that it has.
 func (p *peer) heard(at time.Time, err error) (tell bool) {
 	switch {
 	case err == nil:
-		if at.After(p.contact) {
-			p.contact = at
+		if at.After(p.lastSeen) {
+			p.lastSeen = at
 		}
-		p.unreached, p.doubted = false, false
+		p.unreached, p.warned = false, false
 	case !isUnreachable(err):
-	case p.contact.IsZero() && !p.worker:
-		tell = !p.doubted && at.Sub(p.begun) >= firstDoubt
-	case p.worker || at.Sub(p.contact) >= tie.LossTime:
-		p.unreached, tell = true, !p.doubted
+	case p.lastSeen.IsZero() && !p.worker:
+		tell = !p.warned && at.Sub(p.begun) >= warnAfter
+	case p.worker || at.Sub(p.lastSeen) >= tie.LossTime:
+		p.unreached, tell = true, !p.warned
 	}
-	p.doubted = p.doubted || tell
+	p.warned = p.warned || tell
 	return tell
 }
 
@@ -77,8 +77,8 @@ func isUnreachable(err error) bool {
 	return true
 }
 
-// meet has this node call the peers of a round that it has got. They are ended who are not among them.
-func (l *loop) meet(doc *roundDoc) {
+// callPeers has this node call its peers in the round that it has got, and no others any more.
+func (l *loop) callPeers(doc *roundDoc) {
 	wanted := make(map[string]bool)
 	for _, other := range doc.Peers {
 		wanted[other.Key] = other.Key != l.etcd.key
@@ -96,7 +96,7 @@ func (l *loop) meet(doc *roundDoc) {
 	}
 }
 
-// callAgent ties this node to another one. unreached says that it could not be reached just now.
+// callAgent keeps a tie to another node's agent, or tries to. unreached says that it could not be reached just now.
 func (l *loop) callAgent(other peerDoc, unreached bool) {
 	if p := l.peers[other.Key]; p != nil {
 		p.unreached = p.unreached || unreached
@@ -106,14 +106,14 @@ func (l *loop) callAgent(other peerDoc, unreached bool) {
 	if p == nil {
 		return
 	}
-	p.unreached, p.doubted = unreached, unreached
+	p.unreached, p.warned = unreached, unreached
 	l.others.Go(func() {
-		pause(ctx, rand.N(firstCalls))
+		pause(ctx, rand.N(spreadTime))
 		l.end.Hold(ctx, p.key, p.addr, func(at time.Time, err error) { l.post(func() { l.onCall(p.key, p, at, err) }) })
 	})
 }
 
-// callWorker calls where a worker of another node could not be reached, until somebody answers.
+// callWorker calls addr, where a worker of another node could not be reached, again and again until somebody answers.
 func (l *loop) callWorker(other peerDoc, addr string) {
 	id := other.Key + " " + addr
 	if l.peers[id] != nil {
@@ -126,7 +126,7 @@ func (l *loop) callWorker(other peerDoc, addr string) {
 	p.worker, p.unreached = true, true
 	l.others.Go(func() {
 		for ctx.Err() == nil {
-			pause(ctx, callWait/2+rand.N(callWait))
+			pause(ctx, redialPause/2+rand.N(redialPause))
 			begun := time.Now()
 			err := l.dial(ctx, addr)
 			if ctx.Err() == nil {
@@ -136,7 +136,7 @@ func (l *loop) callWorker(other peerDoc, addr string) {
 	})
 }
 
-// newPeer is nil if there are too many.
+// newPeer returns a peer and the context of its calls, or nil if there are too many peers.
 func (l *loop) newPeer(id string, other peerDoc, addr string) (*peer, context.Context) {
 	if len(l.peers) >= 2*reachLimit || l.end == nil {
 		return nil, nil
@@ -149,7 +149,7 @@ func (l *loop) newPeer(id string, other peerDoc, addr string) (*peer, context.Co
 
 // dial fails if nothing answers at addr. A refusal is an answer.
 func (l *loop) dial(ctx context.Context, addr string) error {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
 	dial := l.config.dial
 	if dial == nil {
@@ -165,7 +165,8 @@ func (l *loop) dial(ctx context.Context, addr string) error {
 	return err
 }
 
-// onCall: of what happens while etcd cannot be used nothing is made. This node may be the one that is cut off.
+// onCall takes note of a sign of p or of a failed call, see heard. A call that fails while etcd cannot be used says nothing: this
+// node may be the one that is cut off.
 func (l *loop) onCall(id string, p *peer, at time.Time, err error) {
 	if l.peers[id] != p || err != nil && (!l.outage.IsZero() || at.Before(l.usable)) {
 		return
@@ -177,9 +178,10 @@ func (l *loop) onCall(id string, p *peer, at time.Time, err error) {
 		l.config.Log.Info("reaches " + p.host + " again at " + p.addr)
 	case tell && p.unreached:
 		l.config.Log.Warn("cannot reach "+p.host+" any more at "+p.addr, "error", err)
-	case tell && !l.doubted: // of what may be meant to be so, one line is enough
-		l.doubted = true
-		l.config.Log.Warn("cannot reach "+p.host+" at "+p.addr+": if workers here need those there, they wait in vain (see to firewalls, or to --local-addr)", "error", err)
+	case tell && !l.warned: // it may be meant to be so: one line is enough
+		l.warned = true
+		l.config.Log.Warn("cannot reach "+p.host+" at "+p.addr+
+			": if workers here need those there, they wait in vain (see to firewalls, or to --local-addr)", "error", err)
 	case tell:
 		l.config.Log.Debug("cannot reach "+p.host+" at "+p.addr, "error", err)
 	}
@@ -189,7 +191,7 @@ func (l *loop) onCall(id string, p *peer, at time.Time, err error) {
 	}
 }
 
-// unreached is what etcd should know of that.
+// unreached is what etcd should know of the peers that this node cannot reach: one address of each, and reachLimit at most.
 func (l *loop) unreached() (list []unreachedDoc) {
 	for _, p := range l.peers {
 		if p.unreached {
@@ -201,7 +203,7 @@ func (l *loop) unreached() (list []unreachedDoc) {
 	return list[:min(len(list), reachLimit)]
 }
 
-// usableAgain: what was found out during an outage, and not told, is to be found out again.
+// usableAgain forgets what was found out during an outage of etcd, and not told: it is to be found out again.
 func (l *loop) usableAgain() {
 	l.usable = time.Now()
 	for _, p := range l.peers {

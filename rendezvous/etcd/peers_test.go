@@ -42,8 +42,8 @@ func TestWhatIsUnreachable(t *testing.T) {
 	}
 }
 
-// TestEvidence: a node is said to be unreachable that was there and has given no sign for half a minute. Of one that never was people
-// are told.
+// TestEvidence: a node is said to be unreachable that was there and has given no sign for half a minute. Of one that never was
+// people are told.
 func TestEvidence(t *testing.T) {
 	begun := time.Now()
 	type step struct {
@@ -76,8 +76,9 @@ func TestEvidence(t *testing.T) {
 	}
 }
 
-// TestWorkersNameUnreached: where a worker got no answer its agent calls as well. If it gets none either, the next round is without one
-// of the two, and no restart is used up; it comes back when somebody answers there. Otherwise the worker has failed like any other.
+// TestWorkersNameUnreached: where a worker got no answer its agent calls as well. If it gets none either, the next round is without
+// one of the two, and no restart is used up; it comes back when somebody answers there. Otherwise the worker has failed like any
+// other.
 func TestWorkersNameUnreached(t *testing.T) {
 	t.Parallel()
 	const worker = "n2.test:4711"
@@ -135,7 +136,7 @@ func TestNothingIsToldInAnOutage(t *testing.T) {
 	l := &loop{config: &Config{Log: slog.New(slog.DiscardHandler)}, peers: make(map[string]*peer), claimed: []unreachedDoc{{Key: "told", Addr: "told:1"}}}
 	l.outage = old.Add(-time.Minute)
 	for _, key := range []string{"told", "untold", "lost"} {
-		l.peers[key] = &peer{key: key, addr: key + ":1", contact: old.Add(-time.Hour), unreached: key == "told"}
+		l.peers[key] = &peer{key: key, addr: key + ":1", lastSeen: old.Add(-time.Hour), unreached: key == "told"}
 	}
 	l.onCall("untold", l.peers["untold"], old, silence)
 	l.peers["lost"].unreached = true // before the outage was noticed

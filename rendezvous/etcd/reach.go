@@ -10,11 +10,11 @@ import (
 	"github.com/gorun/gorun/rendezvous"
 )
 
-// namedLimit is how many of the peers that a failed worker names are called.
+// namedLimit is how many of the peers that a failed worker names its agent calls.
 const namedLimit = 16
 
-// confirm calls the peers that a worker of this node could not reach in a round. Until that is done no Join of this node waits for
-// the next one, which depends on it.
+// confirm calls the peers that a worker of this node could not reach in a round. Until that is done this node does not enrol for
+// the next round, whose members depend on it.
 func (l *loop) confirm(round int, named []rendezvous.Peer) {
 	if !l.outage.IsZero() {
 		return
@@ -28,7 +28,7 @@ func (l *loop) confirm(round int, named []rendezvous.Peer) {
 		if err != nil {
 			l.config.Log.Debug("who has the ranks that a worker could not reach", "error", err)
 		}
-		failed := make(chan rendezvous.Peer, len(named))
+		called := make(chan rendezvous.Peer, len(named)) // without an address: it answers
 		var calls int
 		for _, n := range named {
 			if owner, ok := owners[n.Rank]; ok && owner.Key != l.etcd.key {
@@ -37,14 +37,14 @@ func (l *loop) confirm(round int, named []rendezvous.Peer) {
 					if !isUnreachable(l.dial(ctx, n.Addr)) {
 						n.Addr = ""
 					}
-					failed <- n
+					called <- n
 				}()
 			}
 		}
-		var lost []rendezvous.Peer
+		var unreached []rendezvous.Peer
 		for range calls {
-			if n := <-failed; n.Addr != "" {
-				lost = append(lost, n)
+			if n := <-called; n.Addr != "" {
+				unreached = append(unreached, n)
 			}
 		}
 		l.post(func() {
@@ -52,7 +52,7 @@ func (l *loop) confirm(round int, named []rendezvous.Peer) {
 			if !l.outage.IsZero() {
 				return
 			}
-			for _, n := range lost {
+			for _, n := range unreached {
 				l.callWorker(owners[n.Rank], n.Addr)
 			}
 		})
@@ -65,26 +65,26 @@ func (w *writer) owners(ctx context.Context, round int, named []rendezvous.Peer)
 	if err != nil {
 		return nil, err
 	}
-	type first struct {
-		rank  int
-		owner peerDoc
+	type member struct {
+		firstRank int
+		peerDoc
 	}
-	var all []first
+	var all []member
 	for _, kv := range answer.Kvs {
 		doc, err := decode[roundDoc](kv)
 		if err != nil {
 			return nil, err
 		}
 		for key, s := range doc.Seats {
-			all = append(all, first{s.Place.FirstRank, peerDoc{Key: key, Host: s.Host}})
+			all = append(all, member{s.Place.FirstRank, peerDoc{Key: key, Host: s.Host}})
 		}
 	}
-	slices.SortFunc(all, func(a, b first) int { return cmp.Compare(a.rank, b.rank) })
+	slices.SortFunc(all, func(a, b member) int { return cmp.Compare(a.firstRank, b.firstRank) })
 	owners := make(map[int]peerDoc)
 	for _, n := range named {
-		after, _ := slices.BinarySearchFunc(all, n.Rank+1, func(f first, rank int) int { return cmp.Compare(f.rank, rank) })
+		after, _ := slices.BinarySearchFunc(all, n.Rank+1, func(m member, rank int) int { return cmp.Compare(m.firstRank, rank) })
 		if after > 0 && n.Rank >= 0 {
-			owners[n.Rank] = all[after-1].owner
+			owners[n.Rank] = all[after-1].peerDoc
 		}
 	}
 	return owners, nil

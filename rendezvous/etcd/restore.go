@@ -14,8 +14,8 @@ import (
 )
 
 // An etcd may lose what it has been told: it comes back empty, or as it was long ago, or all agents have been cut off for so
-// long that leases have run out. The agents know the job: each puts back what it has read last, for all of them the same. What
-// is further on wins.
+// long that leases have run out. The agents know the job: each puts back what it has read last, for all of them the same. The
+// later round wins.
 //
 // Meanwhile nodes may have come that find an empty etcd, and begin another job of the same name. It has to give way as long as
 // it is not established: its nodes become newcomers of the job that is put back, whose workers go on. A job that is put back is
@@ -146,11 +146,11 @@ func (l *loop) restore() {
 	})
 }
 
-// restore writes what is missing in now of what was read before, if now is still what is. A job that has to be put back as a whole comes
+// restore writes what past has and now lacks, if etcd has not changed since now was read. A job that is put back as a whole comes
 // with this node, or it would look as if all of its nodes were gone.
 func (w *writer) restore(ctx context.Context, e enrolment, now, past *view) (err error) {
 	lease := now.config.lease
-	other := now.config.Job != past.config.Job // or none
+	other := now.config.Job != past.config.Job // etcd has another job, or none
 	if other {
 		kept, err := w.client.Grant(ctx, seconds(e.keep))
 		if err != nil {
@@ -164,7 +164,7 @@ func (w *writer) restore(ctx context.Context, e enrolment, now, past *view) (err
 	}
 	then := putAll(texts, lease)
 	switch {
-	case other: // its nodes find out
+	case other: // the other job goes; its nodes find out
 		own, err := w.place(e.self)
 		if err != nil {
 			return err
@@ -185,7 +185,7 @@ func (w *writer) restore(ctx context.Context, e enrolment, now, past *view) (err
 	return errors.Join(err, w.revoke(ctx, lease))
 }
 
-// missing is what there is to write where etcd has now, and had past, by key.
+// missing is what past has and now lacks, as text by key.
 func (w *writer) missing(now, past *view) (texts map[string]string, err error) {
 	texts = make(map[string]string)
 	put := func(key string, is any) {

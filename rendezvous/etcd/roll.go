@@ -16,12 +16,12 @@ import (
 // A roll is what a leader knows of the nodes: who is here, and how their parts of the current round have ended. It is read
 // once; after that only what has changed.
 type roll struct {
-	nodes   []rendezvous.Candidate              // in the order of their keys
-	nodeRev map[string]int64                    // at which the nodes were written that are here, by key
-	reports []rendezvous.Report                 // the first one first
-	apart   map[string][]rendezvous.Unreachable // what nodes say that they cannot reach, by key
-	bad     map[string]error                    // why nodes and reports are left out, by etcd's key
-	last    *rendezvous.Formed                  // the current round; nil: none, or the job is closed
+	nodes     []rendezvous.Candidate              // in the order of their keys
+	nodeRev   map[string]int64                    // at which the nodes were written that are here, by key
+	reports   []rendezvous.Report                 // the first one first
+	unreached map[string][]rendezvous.Unreachable // what nodes say that they cannot reach, by key
+	bad       map[string]error                    // why nodes and reports are left out, by etcd's key
+	last      *rendezvous.Formed                  // the current round; nil: none, or the job is closed
 }
 
 // callRoll is how to read what has changed since v.
@@ -41,7 +41,7 @@ func (v *view) callRoll(k keys) []clientv3.Op {
 // then fewer are here than are known.
 func (v *view) readRoll(k keys, before *view, answers []*pb.ResponseOp) (all bool, err error) {
 	nodes, reports, rounds := answers[0].GetResponseRange(), answers[1].GetResponseRange(), answers[2].GetResponseRange()
-	v.roll = roll{nodes: slices.Clone(before.nodes), nodeRev: make(map[string]int64), apart: maps.Clone(before.apart), bad: make(map[string]error)}
+	v.roll = roll{nodes: slices.Clone(before.nodes), nodeRev: make(map[string]int64), unreached: maps.Clone(before.unreached), bad: make(map[string]error)}
 	maps.Copy(v.nodeRev, before.nodeRev)
 	maps.Copy(v.bad, before.bad)
 	for _, kv := range nodes.Kvs {
@@ -93,22 +93,22 @@ func (v *view) readNode(k keys, kv *mvccpb.KeyValue) {
 		v.nodes = slices.Delete(v.nodes, i, i+1)
 	}
 	doc, err := decode[nodeDoc](kv)
-	delete(v.apart, key)
+	delete(v.unreached, key)
 	if v.judge(kv, err) {
 		v.nodes = slices.Insert(v.nodes, i, doc.candidate(key, kv.CreateRevision))
-		if len(doc.Unreached) > 0 && v.apart == nil {
-			v.apart = make(map[string][]rendezvous.Unreachable)
+		if len(doc.Unreached) > 0 && v.unreached == nil {
+			v.unreached = make(map[string][]rendezvous.Unreachable)
 		}
 		for _, u := range doc.Unreached {
-			v.apart[key] = append(v.apart[key], rendezvous.Unreachable{From: key, To: u.Key, Addr: u.Addr})
+			v.unreached[key] = append(v.unreached[key], rendezvous.Unreachable{From: key, To: u.Key, Addr: u.Addr})
 		}
 	}
 }
 
 // unreachable is what all nodes say that they cannot reach.
 func (r *roll) unreachable() (list []rendezvous.Unreachable) {
-	for _, key := range slices.Sorted(maps.Keys(r.apart)) {
-		list = append(list, r.apart[key]...)
+	for _, key := range slices.Sorted(maps.Keys(r.unreached)) {
+		list = append(list, r.unreached[key]...)
 	}
 	return list
 }

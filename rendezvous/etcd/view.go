@@ -10,7 +10,7 @@ import (
 // A view is a job as it was at one revision. It does not change.
 type view struct {
 	rev         int64
-	config      setting
+	config      jobConfig
 	leader      *leaderDoc // nil: none
 	leaderRev   int64      // at which it came to office
 	leaderLease clientv3.LeaseID
@@ -77,7 +77,7 @@ func (v *view) enrolled(in enrolled) *view {
 func (v *view) job(k keys, kv *mvccpb.KeyValue) (err error) {
 	switch string(kv.Key) {
 	case k.config():
-		v.config, err = readSetting(kv)
+		v.config, err = readJobConfig(kv)
 	case k.leader():
 		v.leaderRev, v.leaderLease = kv.CreateRevision, clientv3.LeaseID(kv.Lease)
 		v.leader, err = pointer(decode[leaderDoc](kv))

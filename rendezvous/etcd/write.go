@@ -29,7 +29,7 @@ const membersChecked = 100
 
 // register writes anew what is to be known of the node, at the revision that it returns, if it was written at rev and the settings
 // are as they were. A request that a member of etcd carries out late, when the node has gone on, changes nothing.
-func (w *writer) register(ctx context.Context, lease clientv3.LeaseID, self nodeDoc, config setting, rev int64) (int64, error) {
+func (w *writer) register(ctx context.Context, lease clientv3.LeaseID, self nodeDoc, config jobConfig, rev int64) (int64, error) {
 	key := w.keys.node(w.key)
 	node, err := encode(key, self)
 	if err != nil {
@@ -172,19 +172,19 @@ func (w *writer) close(ctx context.Context, v *view, outcome rendezvous.Outcome)
 	return w.revoke(ctx, kept.ID)
 }
 
-// found is what etcd has of a key; nil: nothing. It tells whether a request has found what it did itself: etcd may have been asked
+// stored is what etcd has of a key; nil: nothing. It tells whether a request has found what it did itself: etcd may have been asked
 // twice. (etcd leaves the lease out where only keys are asked for.)
-type found mvccpb.KeyValue
+type stored mvccpb.KeyValue
 
 // onlyKey is what an answer about one key says.
-func onlyKey(answer *pb.ResponseOp) *found {
+func onlyKey(answer *pb.ResponseOp) *stored {
 	if kvs := answer.GetResponseRange().Kvs; len(kvs) > 0 {
-		return (*found)(kvs[0])
+		return (*stored)(kvs[0])
 	}
 	return nil
 }
 
-func (f *found) lease() clientv3.LeaseID {
+func (f *stored) lease() clientv3.LeaseID {
 	if f == nil {
 		return 0
 	}
@@ -192,7 +192,7 @@ func (f *found) lease() clientv3.LeaseID {
 }
 
 // rev is the revision at which it was written; 0: never.
-func (f *found) rev() int64 {
+func (f *stored) rev() int64 {
 	if f == nil {
 		return 0
 	}
@@ -200,7 +200,7 @@ func (f *found) rev() int64 {
 }
 
 // holds reports whether it is that text under that lease.
-func (f *found) holds(text string, lease clientv3.LeaseID) bool {
+func (f *stored) holds(text string, lease clientv3.LeaseID) bool {
 	return f != nil && string(f.Value) == text && f.lease() == lease
 }
 
@@ -219,9 +219,9 @@ func (w *writer) revision(ctx context.Context) (int64, error) {
 // keep has what is written go with all else that is of the job.
 func (v *view) keep() clientv3.OpOption { return clientv3.WithLease(v.config.lease) }
 
-// isStill is what holds as long as etcd has these settings. An etcd that has lost its data may count to the same revision again, but
-// it gives out other leases.
-func (w *writer) isStill(s setting) []clientv3.Cmp {
+// isStill is what holds as long as etcd has these settings. An etcd that has lost its data may count to the same revision again,
+// but it gives out other leases.
+func (w *writer) isStill(s jobConfig) []clientv3.Cmp {
 	return []clientv3.Cmp{
 		clientv3.Compare(clientv3.ModRevision(w.keys.config()), "=", s.rev),
 		clientv3.Compare(clientv3.LeaseValue(w.keys.config()), "=", s.lease),

@@ -61,7 +61,7 @@ func prepare(t *testing.T, w *writer) *view {
 		t.Fatal(err)
 	}
 	self := nodeDoc{Node: node{ID: "n", Host: "h", NodeRank: -1, Nproc: 1}, Port: 1, Joining: true, Try: 1}
-	if _, err := w.enrol(t.Context(), enrolment{lease: lease.ID, keep: time.Minute, mine: configDoc{Job: "j", Host: "h"}, self: self}, setting{}, false); err != nil {
+	if _, err := w.enrol(t.Context(), enrolment{lease: lease.ID, keep: time.Minute, mine: configDoc{Job: "j", Host: "h"}, self: self}, jobConfig{}, false); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.campaign(t.Context(), lease.ID, leaderDoc{Key: w.key, Host: "h"}); err != nil {
@@ -134,7 +134,7 @@ func TestTheLastNodeTakesTheJobWithIt(t *testing.T) {
 			}
 			leases[w.key] = lease.ID
 			self := nodeDoc{Node: node{ID: w.key, Host: "h", Nproc: 1}, Port: 1}
-			if _, err := w.register(t.Context(), lease.ID, self, setting{}, 0); err != nil {
+			if _, err := w.register(t.Context(), lease.ID, self, jobConfig{}, 0); err != nil {
 				t.Fatal(err)
 			}
 		}
