@@ -13,9 +13,9 @@ import (
 	"github.com/gorun/gorun/cmd/gorun/internal/hosts"
 )
 
-// A partedJob has each node on a host of its own, named node0 and so on, and an etcd on another. Some of the hosts lose each other, and
+// An apartJob has each node on a host of its own, named node0 and so on, and an etcd on another. Some of the hosts lose each other, and
 // nobody loses the etcd.
-type partedJob struct {
+type apartJob struct {
 	t       *testing.T
 	network *hosts.Network
 	args    []string
@@ -25,7 +25,7 @@ type partedJob struct {
 
 const etcdAlone = -1 // number of the host that has the etcd
 
-func newPartedJob(t *testing.T, nnodes string) *partedJob {
+func newApartJob(t *testing.T, nnodes string) *apartJob {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("to lose each other takes half a minute")
@@ -46,11 +46,11 @@ func newPartedJob(t *testing.T, nnodes string) *partedJob {
 	if err != nil {
 		t.Fatal(err)
 	}
-	j := &partedJob{t: t, network: network, nodes: make(map[int]*node), release: filepath.Join(t.TempDir(), "release")}
+	j := &apartJob{t: t, network: network, nodes: make(map[int]*node), release: filepath.Join(t.TempDir(), "release")}
 	endpoint, token := "--rdzv-endpoint="+hosts.Addr(etcdAlone)+":2379", "--rdzv-token-file="+tokenFile(t, secretToken)
 	j.args = []string{
 		unshare, "--uts", "bash", "-c", "hostname $0 && exec -a gorun " + exe + ` "$@"`, "HOST",
-		"--nnodes=" + nnodes, "--max-restarts=0", "--rdzv-backend=etcd", "--rdzv-id=parted", endpoint, token, "--rdzv-conf=ttl=4,last_call_timeout=3",
+		"--nnodes=" + nnodes, "--max-restarts=0", "--rdzv-backend=etcd", "--rdzv-id=apart", endpoint, token, "--rdzv-conf=ttl=4,last_call_timeout=3",
 		"bash", "-c", "exec -a ranks " + exe + " patient " + j.release,
 	}
 	j.start(etcdAlone, unshare, "bash", "-c", "exec -a gorun "+exe+` "$@"`, "bash", "etcd", endpoint, token)
@@ -58,14 +58,14 @@ func newPartedJob(t *testing.T, nnodes string) *partedJob {
 	return j
 }
 
-func (j *partedJob) start(host int, args ...string) {
+func (j *apartJob) start(host int, args ...string) {
 	j.t.Helper()
 	start := func(cmd *exec.Cmd) error { return j.network.Start(cmd, host) }
 	j.nodes[host] = startBy(j.t, start, 4*patience, args[0], args...)
 }
 
 // join starts nodes, which ask for the node rank that their host has.
-func (j *partedJob) join(list ...int) {
+func (j *apartJob) join(list ...int) {
 	j.t.Helper()
 	for _, host := range list {
 		args := append([]string(nil), j.args...)
@@ -76,14 +76,14 @@ func (j *partedJob) join(list ...int) {
 }
 
 // up waits until the workers of these nodes compute together.
-func (j *partedJob) up(round int, list ...int) {
+func (j *apartJob) up(round int, list ...int) {
 	j.t.Helper()
 	for _, host := range list {
 		j.nodes[host].expect(fmt.Sprintf("up: %d ranks in round %d,", len(list), round))
 	}
 }
 
-func (j *partedJob) check(err error) {
+func (j *apartJob) check(err error) {
 	j.t.Helper()
 	if err != nil {
 		j.t.Fatal(err)
@@ -91,7 +91,7 @@ func (j *partedJob) check(err error) {
 }
 
 // finish lets all workers end, and returns what each node has said.
-func (j *partedJob) finish() map[int]string {
+func (j *apartJob) finish() map[int]string {
 	j.t.Helper()
 	j.check(os.WriteFile(j.release, nil, 0o600))
 	said := make(map[int]string)
@@ -122,10 +122,10 @@ func wantSaid(t *testing.T, who int, said string, parts ...string) {
 // waits, and comes back when they reach each other. That uses up no restart.
 func TestNodesLoseEachOther(t *testing.T) {
 	t.Parallel()
-	j := newPartedJob(t, "2:3")
+	j := newApartJob(t, "2:3")
 	j.join(0, 1, 2)
 	j.up(1, 0, 1, 2)
-	j.check(j.network.Part(1, 2))
+	j.check(j.network.Isolate(1, 2))
 	begun := time.Now()
 	j.up(2, 0, 1)
 	t.Logf("the others go on after %v", time.Since(begun).Round(time.Second))
@@ -141,10 +141,10 @@ func TestNodesLoseEachOther(t *testing.T) {
 // TestNodesLoseEachOtherWithoutRoom: the job waits, says so, and goes on when they reach each other.
 func TestNodesLoseEachOtherWithoutRoom(t *testing.T) {
 	t.Parallel()
-	j := newPartedJob(t, "2")
+	j := newApartJob(t, "2")
 	j.join(0, 1)
 	j.up(1, 0, 1)
-	j.check(j.network.Part(0, 1))
+	j.check(j.network.Isolate(0, 1))
 	for host := range 2 {
 		j.nodes[host].expect("waiting: round 2: 2 of 2 nodes; .*cannot reach node")
 	}
@@ -157,8 +157,8 @@ func TestNodesLoseEachOtherWithoutRoom(t *testing.T) {
 // which uses up no restart.
 func TestNodesNeverReachEachOther(t *testing.T) {
 	t.Parallel()
-	j := newPartedJob(t, "2:3")
-	j.check(j.network.Part(1, 2))
+	j := newApartJob(t, "2:3")
+	j.check(j.network.Isolate(1, 2))
 	j.join(0, 1, 2)
 	j.nodes[1].expect("WARN waiting for a connection to_rank=2 at=" + hosts.Addr(2) + ":")
 	j.up(2, 0, 1)
@@ -171,10 +171,10 @@ func TestNodesNeverReachEachOther(t *testing.T) {
 // TestNewcomerTakesRankZeroUnreached: a member that cannot reach it does not end. The newcomer waits.
 func TestNewcomerTakesRankZeroUnreached(t *testing.T) {
 	t.Parallel()
-	j := newPartedJob(t, "2:3")
+	j := newApartJob(t, "2:3")
 	j.join(1, 2)
 	j.up(1, 1, 2)
-	j.check(j.network.Part(0, 1))
+	j.check(j.network.Isolate(0, 1))
 	j.join(0)
 	j.up(3, 1, 2)
 	j.nodes[0].expect("waiting: round 3 is running with 2 of 2 to 3 nodes; .*cannot reach node0")

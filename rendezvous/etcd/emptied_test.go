@@ -48,7 +48,7 @@ func TestNewcomerInAnEmptyEtcd(t *testing.T) {
 	for _, rank := range []int{0, 1} {
 		j := newJob(t, server.client(), 2, 2)
 		j.config.RunID += string(rune('a' + rank))
-		agents, ways := j.apart(server, 2)
+		agents, ways := j.agentsBehindRelays(server, 2)
 		for i, a := range agents {
 			a.node.NodeRank = i
 		}
@@ -88,7 +88,7 @@ func TestNewcomersRoundInAnEmptyEtcd(t *testing.T) {
 	for what, end := range map[string]bool{"running": false, "closed": true} {
 		j := newJob(t, server.client(), 2, 2)
 		j.config.RunID += what
-		agents, ways := j.apart(server, 2)
+		agents, ways := j.agentsBehindRelays(server, 2)
 		rounds := together(t, agents)
 		newcomers := []*agent{j.agent("new0", nil), j.agent("new1", nil)}
 		var theirs []*rendezvous.Round

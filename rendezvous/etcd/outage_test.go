@@ -102,7 +102,7 @@ func TestAllAreCutOff(t *testing.T) {
 	server := startServer(t)
 	j := newJob(t, server.client(), 3, 3)
 	j.config.TTL = 10 * time.Second
-	agents, ways := j.apart(server, 3)
+	agents, ways := j.agentsBehindRelays(server, 3)
 	rounds := together(t, agents)
 	for _, way := range ways {
 		way.set(true)
@@ -133,8 +133,8 @@ func TestAllAreCutOff(t *testing.T) {
 	}
 }
 
-// apart starts agents of which each has its own way to etcd.
-func (j *job) apart(s *server, n int) (agents []*agent, ways []*relay) {
+// agentsBehindRelays starts agents of which each has its own way to etcd.
+func (j *job) agentsBehindRelays(s *server, n int) (agents []*agent, ways []*relay) {
 	j.t.Helper()
 	for i := range n {
 		way := newRelay(j.t, s.addr())
@@ -150,7 +150,7 @@ func TestMissedRound(t *testing.T) {
 	server := startServer(t)
 	j := newJob(t, server.client(), 2, 2)
 	j.config.TTL = 10 * time.Second
-	agents, ways := j.apart(server, 2)
+	agents, ways := j.agentsBehindRelays(server, 2)
 	missing := later(agents[1])
 	awaitKeys(t, j, "nodes/", 1)
 	ways[1].set(true)
@@ -183,7 +183,7 @@ func TestOneLeaseIsLost(t *testing.T) {
 	t.Parallel()
 	server := startServer(t)
 	j := newJob(t, server.client(), 2, 2)
-	agents, ways := j.apart(server, 2)
+	agents, ways := j.agentsBehindRelays(server, 2)
 	first := together(t, agents)
 	leader := j.leader(t)
 	lost := slices.IndexFunc(agents, func(a *agent) bool { return a.loop.etcd.key != leader })
@@ -209,7 +209,7 @@ func TestLeaderIsCutOff(t *testing.T) {
 	t.Parallel()
 	server := startServer(t)
 	j := newJob(t, server.client(), 2, 3)
-	agents, ways := j.apart(server, 3)
+	agents, ways := j.agentsBehindRelays(server, 3)
 	first := together(t, agents)
 	var way *relay
 	var its *rendezvous.Round

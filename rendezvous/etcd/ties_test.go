@@ -2,13 +2,16 @@ package etcd
 
 import (
 	"context"
+	"log/slog"
 	"net"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/gorun/gorun/env/logtest"
 	"github.com/gorun/gorun/rendezvous"
 )
 
@@ -134,15 +137,16 @@ func TestAgentEndsWhileEtcdIsSlow(t *testing.T) {
 	server := startServer(t)
 	j := newJob(t, server.client(), 2, 3)
 	j.config.TTL = time.Hour
-	agents, ways := j.apart(server, 3)
+	var log logtest.Log
+	j.config.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	agents, ways := j.agentsBehindRelays(server, 3)
 	rounds := together(t, agents)
 	leader, rest, left := j.split(t, agents, rounds)
 	tied(t, leader, rest)
 	way := ways[slices.Index(agents, leader)]
 	way.hush(true)
 	rest[0].kill()
-	await(t, leader, func(l *loop) bool { return len(l.ended) > 0 })
-	time.Sleep(buryLimit + retryPause) // one attempt
+	await(t, leader, func(*loop) bool { return strings.Contains(log.String(), "to_be_tried_again=1") })
 	way.hush(false)
 	wantNewRound(t, left[1:])
 }

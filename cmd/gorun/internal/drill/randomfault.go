@@ -151,7 +151,7 @@ func stops(h target, what string, of func(*stage) *process) randomFault {
 func loseEachOther(node target, other int, long bool) randomFault {
 	f := randomFault{
 		what: fmt.Sprintf("nodes %d and %d lose each other", node.number, other), on: node,
-		begin: func(_ context.Context, s *stage) error { return s.network.Part(node.number, other) },
+		begin: func(_ context.Context, s *stage) error { return s.network.Isolate(node.number, other) },
 		end:   func(_ context.Context, s *stage) error { return s.network.Rejoin(node.number, other) },
 	}
 	if long {

@@ -18,7 +18,7 @@ type Network struct {
 	commands io.WriteCloser
 	answers  *bufio.Scanner
 	started  map[int]bool
-	parted   map[int]bool // hosts that cannot reach each other
+	isolated map[int]bool // hosts that cannot reach each other
 }
 
 // Addr is the address of a host, which is a number from -99 to 154.
@@ -36,7 +36,7 @@ func New() (*Network, error) {
 	if _, err := exec.LookPath("ip"); err != nil {
 		return nil, &UnavailableError{err}
 	}
-	n := &Network{started: make(map[int]bool), parted: make(map[int]bool), bridge: exec.Command("sh", "-c", `while read -r line; do eval "$line" 2>&1 | tr '\n' ' '; echo; done`)}
+	n := &Network{started: make(map[int]bool), isolated: make(map[int]bool), bridge: exec.Command("sh", "-c", `while read -r line; do eval "$line" 2>&1 | tr '\n' ' '; echo; done`)}
 	n.bridge.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL, Cloneflags: syscall.CLONE_NEWNET}
 	var err error
 	if n.commands, err = n.bridge.StdinPipe(); err != nil {
@@ -112,15 +112,16 @@ func (n *Network) Cut(host int) error { return n.do("ip link set " + linkOf(host
 // Mend connects it again.
 func (n *Network) Mend(host int) error { return n.do("ip link set " + linkOf(host) + " up") }
 
-// Part has hosts lose each other, and nobody else: also those that are started later. What one sends to another is lost.
-func (n *Network) Part(list ...int) error { return n.isolate(true, list) }
+// Isolate has hosts lose each other and all that have been isolated before, but no others: what one of them sends to another is lost.
+// They may be started later.
+func (n *Network) Isolate(list ...int) error { return n.setIsolated(list, true) }
 
 // Rejoin lets them reach each other again.
-func (n *Network) Rejoin(list ...int) error { return n.isolate(false, list) }
+func (n *Network) Rejoin(list ...int) error { return n.setIsolated(list, false) }
 
-func (n *Network) isolate(parted bool, list []int) error {
+func (n *Network) setIsolated(list []int, on bool) error {
 	for _, host := range list {
-		n.parted[host] = parted
+		n.isolated[host] = on
 		if !n.started[host] {
 			continue
 		}
@@ -131,10 +132,10 @@ func (n *Network) isolate(parted bool, list []int) error {
 	return nil
 }
 
-// isolation is the command by which the bridge passes nothing between hosts that are parted.
+// isolation is the command by which the bridge passes nothing between hosts that are isolated.
 func (n *Network) isolation(host int) string {
 	how := "off"
-	if n.parted[host] {
+	if n.isolated[host] {
 		how = "on"
 	}
 	return fmt.Sprintf("ip link set %s type bridge_slave isolated %s", linkOf(host), how)

@@ -23,6 +23,6 @@ func Addr(int) string                         { return "" }
 func (n *Network) Start(*exec.Cmd, int) error { return errLinux }
 func (n *Network) Cut(int) error              { return errLinux }
 func (n *Network) Mend(int) error             { return errLinux }
-func (n *Network) Part(...int) error          { return errLinux }
+func (n *Network) Isolate(...int) error       { return errLinux }
 func (n *Network) Rejoin(...int) error        { return errLinux }
 func (n *Network) Close()                     {}
