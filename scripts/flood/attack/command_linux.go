@@ -16,17 +16,17 @@ import (
 	"time"
 )
 
-// A job of three nodes has somePorts or fewer. A process can have someFiles at least.
+// somePorts is how many ports a job of three nodes has at most, and someFiles how many descriptors a process can have at least.
 const somePorts, someFiles = 24, 16_000
 
 // A command is what the command line asks for.
 type command struct {
-	kind      string
-	strangers int
-	pause     time.Duration
-	processes int
-	share     int // of this process, from 0; -1: this one starts the others
-	jobs      []int
+	kind      string        // a key of Attacks
+	strangers int           // at each port
+	pause     time.Duration // see Start
+	processes int           // that share the strangers
+	share     int           // number of this process, from 0; -1: it starts the others
+	jobs      []int         // pids
 }
 
 // Main floods the ports of processes and of their descendants, whose pids are the arguments, until it gets SIGTERM. Since a process
@@ -49,6 +49,11 @@ func Main() {
 			os.Exit(2)
 		}
 		c.jobs = append(c.jobs, pid)
+	}
+	if len(c.jobs) == 0 && c.share < 0 {
+		fmt.Fprintln(os.Stderr, "flood: whose ports? Give the pid of one process or more")
+		flag.Usage()
+		os.Exit(2)
 	}
 	err := fmt.Errorf("there is no attack %q", c.kind)
 	if does, ok := Attacks[c.kind]; ok && c.share >= 0 {

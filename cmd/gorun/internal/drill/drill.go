@@ -27,7 +27,7 @@ type Scenario struct {
 	About string // one line, for people
 
 	job    job
-	length time.Duration          // of the steps, beyond the timeout
+	length time.Duration          // that the steps take beside Options.Timeout
 	steps  func(nodes int) []step // from when the nodes that are there first compute together until the job is to end well
 }
 
@@ -44,14 +44,14 @@ type job struct {
 	network  bool          // every node has its own, which can be cut
 	first    int           // nodes that are there first; 0: all; negative: all but so many
 	spare    int           // nodes that the job can do without
-	keep     int           // nodes that it cannot do without, whatever their number, instead of spare
+	enough   int           // how many nodes are enough for the job; 0: all but spare
 	unread   bool          // workers of the last node write all the time, and nobody reads it
 	hang     bool          // workers that cannot compute any more hang; otherwise they fail
 	ttl      time.Duration // after which a silent node is gone; 0: gorun's
 	lastCall time.Duration // for which a round that is not full waits for more nodes; 0: long
-	eager    bool          // workers that fail again and again are started again at once
-	budget   int           // restarts that there are; 0: some
-	restarts int           // that the fault costs; negative: what the steps say
+	eager    bool          // workers that fail again and again are started again without a pause
+	budget   int           // --max-restarts; 0: 3
+	restarts int           // that the fault costs; negative: the steps check that
 	ranks    bool          // nodes ask for theirs
 }
 
@@ -68,8 +68,8 @@ func (j job) begin(nodes int) int {
 
 // least is how many nodes are enough.
 func (j job) least(nodes int) int {
-	if j.keep > 0 {
-		return min(j.keep, nodes)
+	if j.enough > 0 {
+		return min(j.enough, nodes)
 	}
 	return max(1, nodes-j.spare)
 }

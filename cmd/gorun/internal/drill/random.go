@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// Random is a job on nodes of which the first two are enough, and three members of etcd, each with a network of its own. For so long
-// one fault follows another, sometimes two at once, as seed chooses. After each of them all nodes must compute together again.
+// Random is a job that two nodes are enough for, over three members of etcd; each node and each member has a network of its own. For
+// length one fault follows another, sometimes two at once, as seed chooses. After each of them all nodes must compute together again.
 func Random(seed uint64, length time.Duration) *Scenario {
 	return &Scenario{
 		Name:   "random",
 		About:  fmt.Sprintf("random faults for %v, one after the other and two at once (--seed=%d)", length, seed),
 		length: length,
 		job: job{
-			etcd: 3, network: true, keep: 2, ttl: randomLease, lastCall: randomCall,
+			etcd: 3, network: true, enough: 2, ttl: randomLease, lastCall: randomCall,
 			budget: 1 << 20, eager: true, restarts: -1,
 		},
 		steps: func(nodes int) []step { return []step{randomFaults(seed, length, nodes)} },
@@ -26,7 +26,7 @@ const (
 	randomLease = 4 * time.Second
 	// randomCall is longer than it takes to lose a node. Otherwise a round may form that knows of its absence only.
 	randomCall = randomLease + time.Second
-	// silenceTime is after how long a connection on which nothing comes through is lost.
+	// silenceTime is how long nothing comes through a connection before it counts as lost.
 	silenceTime = 30 * time.Second
 	// recoveryLimit is how long it may take until all compute again: a host that has been lost several times is kept out for a while.
 	recoveryLimit = 3 * time.Minute
@@ -43,8 +43,8 @@ func randomFaults(seed uint64, length time.Duration, nodes int) step {
 			pauses := choosePauses(r, len(list)+1)
 			what := describeFaults(list)
 			s.fault = fmt.Sprintf("%d random faults, seed %d", n, seed)
-			for _, t := range list {
-				restarts += t.costs
+			for _, f := range list {
+				restarts += f.costs
 			}
 			took, err := s.inject(ctx, list, pauses, upTo(0, nodes))
 			if err == nil {
@@ -70,19 +70,19 @@ func randomFaults(seed uint64, length time.Duration, nodes int) step {
 // inject lets the faults begin, one after the other, and end in the same order. It returns how long it took, after the last of them
 // was over, until all computed together.
 func (s *stage) inject(ctx context.Context, list []randomFault, pauses []time.Duration, all []int) (took time.Duration, err error) {
-	for i, t := range list {
-		if err := t.begin(ctx, s); err != nil {
+	for i, f := range list {
+		if err := f.begin(ctx, s); err != nil {
 			return 0, err
 		}
-		if err := s.pass(ctx, max(pauses[i], t.lasts)); err != nil {
+		if err := s.pass(ctx, max(pauses[i], f.lasts)); err != nil {
 			return 0, err
 		}
 	}
-	for _, t := range list {
-		if t.end == nil {
+	for _, f := range list {
+		if f.end == nil {
 			continue
 		}
-		if err := t.end(ctx, s); err != nil {
+		if err := f.end(ctx, s); err != nil {
 			return 0, err
 		}
 	}

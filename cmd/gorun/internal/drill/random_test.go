@@ -1,13 +1,18 @@
 package drill
 
 import (
+	"maps"
 	"math/rand/v2"
+	"regexp"
+	"slices"
 	"testing"
 )
 
-// What a seed chooses does not depend on how it went; two faults at once hit different things; and none is never chosen.
+// A seed always chooses the same faults. Two at once hit different targets. Every kind of fault and every target is chosen.
 func TestRandomFaults(t *testing.T) {
 	const nodes, members, turns = 4, 3, 1000
+	digits := regexp.MustCompile(`[0-9]+`)
+	kinds := make(map[string]bool)
 	choose := func(seed uint64) (what []string, targets map[target]bool) {
 		r := rand.New(rand.NewPCG(seed, 0))
 		targets = make(map[target]bool)
@@ -18,6 +23,7 @@ func TestRandomFaults(t *testing.T) {
 			}
 			for _, f := range list {
 				targets[f.on] = true
+				kinds[digits.ReplaceAllString(f.what, "N")] = true
 			}
 			what = append(what, describeFaults(list))
 		}
@@ -41,9 +47,20 @@ func TestRandomFaults(t *testing.T) {
 	if len(targets) != nodes+members {
 		t.Errorf("hit are %d, want %d: %v", len(targets), nodes+members, targets)
 	}
+	want := []string{
+		"SIGABRT to a worker of node N", "SIGKILL to a worker of node N", "SIGSEGV to a worker of node N",
+		"SIGKILL to the agent of node N, which is started again", "SIGTERM to the agent of node N, which is started again",
+		"SIGKILL to member N of etcd, which is started again",
+		"the agent of node N is stopped", "member N of etcd is stopped",
+		"node N is cut off", "member N of etcd is cut off",
+		"nodes N and N lose each other", "nodes N and N lose each other for long",
+	}
+	if got := slices.Sorted(maps.Keys(kinds)); !slices.Equal(got, slices.Sorted(slices.Values(want))) {
+		t.Errorf("chosen are %q, want %q", got, want)
+	}
 }
 
-// A wrong sum is seen wherever it is, and a right one is not taken for one.
+// checkSum takes the right sum, and no other.
 func TestCheckSum(t *testing.T) {
 	const size = 3
 	for turn := range len(lengths) {

@@ -11,11 +11,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A randomFault is one that lasts for a while, and is then over.
+// A randomFault lasts for a while, and is then over.
 type randomFault struct {
-	what  string
-	costs int           // restarts
-	on    target        // two at once hit different ones
+	what  string // for people
+	costs int    // restarts of the job
+	on    target
 	lasts time.Duration // at least
 	begin func(context.Context, *stage) error
 	end   func(context.Context, *stage) error // nil: it is over at once
@@ -24,18 +24,18 @@ type randomFault struct {
 // A target is what a fault hits.
 type target struct {
 	etcd   bool
-	number int // of the node, or the member
+	number int // of the node, or of the member of etcd
 }
 
 func describeFaults(list []randomFault) string {
 	var what []string
-	for _, t := range list {
-		what = append(what, t.what)
+	for _, f := range list {
+		what = append(what, f.what)
 	}
 	return strings.Join(what, ", and ")
 }
 
-// choosePauses is how long each fault lasts before the next one, and a while after the last.
+// choosePauses returns n pauses: how long each fault lasts before the next one begins, and how long it is quiet after the last.
 func choosePauses(r *rand.Rand, n int) (pauses []time.Duration) {
 	for range n {
 		pause := time.Duration(r.Int64N(int64(time.Second)))
@@ -48,7 +48,7 @@ func choosePauses(r *rand.Rand, n int) (pauses []time.Duration) {
 	return pauses
 }
 
-// chooseFaults is one, or sometimes two that hit different things.
+// chooseFaults returns one fault, or sometimes two with different targets.
 func chooseFaults(r *rand.Rand, nodes, members int) []randomFault {
 	list := []randomFault{chooseFault(r, nodes, members)}
 	if r.IntN(4) > 0 {
@@ -66,28 +66,28 @@ func chooseFault(r *rand.Rand, nodes, members int) randomFault {
 	fatal := []syscall.Signal{syscall.SIGKILL, syscall.SIGSEGV, syscall.SIGABRT}[r.IntN(3)]
 	switch r.IntN(9) {
 	case 0, 1:
-		return workerDies(node, fatal)
+		return killWorker(node, fatal)
 	case 2:
-		return agentEnds(node, syscall.SIGKILL)
+		return restartAgent(node, syscall.SIGKILL)
 	case 3:
-		return agentEnds(node, syscall.SIGTERM)
+		return restartAgent(node, syscall.SIGTERM)
 	case 4:
-		return stops(node, fmt.Sprintf("the agent of node %d is stopped", node.number), func(s *stage) *process { return s.agents[node.number] })
+		return suspend(node, fmt.Sprintf("the agent of node %d is stopped", node.number), func(s *stage) *process { return s.agents[node.number] })
 	case 5:
-		return isCut(node, fmt.Sprintf("node %d is cut off", node.number), node.number)
+		return cutOff(node, fmt.Sprintf("node %d is cut off", node.number), node.number)
 	case 6:
-		return memberDies(member)
+		return restartMember(member)
 	case 7:
-		return loseEachOther(node, (node.number+1+r.IntN(nodes-1))%nodes, r.IntN(2) == 0)
+		return isolate(node, (node.number+1+r.IntN(nodes-1))%nodes, r.IntN(2) == 0)
 	default:
 		if r.IntN(2) == 0 {
-			return isCut(member, fmt.Sprintf("member %d of etcd is cut off", member.number), etcdHost(member.number))
+			return cutOff(member, fmt.Sprintf("member %d of etcd is cut off", member.number), etcdHost(member.number))
 		}
-		return stops(member, fmt.Sprintf("member %d of etcd is stopped", member.number), func(s *stage) *process { return s.etcds[member.number] })
+		return suspend(member, fmt.Sprintf("member %d of etcd is stopped", member.number), func(s *stage) *process { return s.etcds[member.number] })
 	}
 }
 
-func workerDies(node target, sig syscall.Signal) randomFault {
+func killWorker(node target, sig syscall.Signal) randomFault {
 	return randomFault{
 		what: fmt.Sprintf("%s to a worker of node %d", unix.SignalName(sig), node.number), costs: 1, on: node,
 		begin: func(_ context.Context, s *stage) error {
@@ -99,8 +99,8 @@ func workerDies(node target, sig syscall.Signal) randomFault {
 	}
 }
 
-// agentEnds is an agent that ends by a signal, and is started again by the same command.
-func agentEnds(node target, sig syscall.Signal) randomFault {
+// restartAgent has an agent end by a signal, and starts it again by the same command.
+func restartAgent(node target, sig syscall.Signal) randomFault {
 	var p *process
 	return randomFault{
 		what: fmt.Sprintf("%s to the agent of node %d, which is started again", unix.SignalName(sig), node.number), on: node,
@@ -117,7 +117,7 @@ func agentEnds(node target, sig syscall.Signal) randomFault {
 	}
 }
 
-func memberDies(member target) randomFault {
+func restartMember(member target) randomFault {
 	var p *process
 	return randomFault{
 		what: fmt.Sprintf("SIGKILL to member %d of etcd, which is started again", member.number), on: member,
@@ -134,11 +134,11 @@ func memberDies(member target) randomFault {
 	}
 }
 
-// stops is a process that is stopped, and goes on.
-func stops(h target, what string, of func(*stage) *process) randomFault {
+// suspend stops a process (SIGSTOP), and lets it go on.
+func suspend(on target, what string, of func(*stage) *process) randomFault {
 	var p *process
 	return randomFault{
-		what: what, on: h,
+		what: what, on: on,
 		begin: func(_ context.Context, s *stage) error {
 			p = of(s)
 			return s.signal(p, syscall.SIGSTOP)
@@ -147,8 +147,8 @@ func stops(h target, what string, of func(*stage) *process) randomFault {
 	}
 }
 
-// loseEachOther is two nodes that do, while both reach all others: for a moment, or so long that it is noticed.
-func loseEachOther(node target, other int, long bool) randomFault {
+// isolate has two nodes lose each other, while both reach all others: for a moment, or so long that it is noticed.
+func isolate(node target, other int, long bool) randomFault {
 	f := randomFault{
 		what: fmt.Sprintf("nodes %d and %d lose each other", node.number, other), on: node,
 		begin: func(_ context.Context, s *stage) error { return s.network.Isolate(node.number, other) },
@@ -161,10 +161,10 @@ func loseEachOther(node target, other int, long bool) randomFault {
 	return f
 }
 
-// isCut is a host whose network is gone for a while.
-func isCut(h target, what string, host int) randomFault {
+// cutOff has a host reach nobody.
+func cutOff(on target, what string, host int) randomFault {
 	return randomFault{
-		what: what, on: h,
+		what: what, on: on,
 		begin: func(_ context.Context, s *stage) error { return s.network.Cut(host) },
 		end:   func(_ context.Context, s *stage) error { return s.network.Mend(host) },
 	}
