@@ -28,7 +28,7 @@ type PeerError struct {
 	Seq  uint64 // its number among the group's collectives, or among this rank's point-to-point calls on the group
 	Err  error  // what happened
 
-	Addr   string // where this rank called it, if no answer came from there; otherwise empty
+	Addr   string // host and port at which this rank got no answer from it; empty: it answered, or another rank found it out
 	Finder int    // world rank that found it out
 	told   bool   // it is another one than this
 }
@@ -211,15 +211,15 @@ func (g *Group) failure(op string, seq uint64, elem int, err error) error {
 	e := &PeerError{Rank: f.Rank, Op: op, Seq: seq, Err: cause, Finder: g.w.rank, told: f.Told}
 	if f.Told {
 		e.Finder = f.Finder
-	} else if isSilence(f.Err) {
+	} else if noAnswer(f.Err) {
 		e.Addr = g.w.info[f.Rank].Addr
 	}
 	e.Host, e.PID = g.w.info[f.Rank].Host, g.w.info[f.Rank].PID
 	return e
 }
 
-// isSilence reports whether err is that another rank gave no answer, in whatever way that was found out.
-func isSilence(err error) bool {
+// noAnswer reports whether err is that another rank gave no answer, in whatever way that was found out.
+func noAnswer(err error) bool {
 	for _, silence := range []error{ErrTimeout, syscall.ETIMEDOUT, syscall.EHOSTUNREACH, syscall.ENETUNREACH} {
 		if errors.Is(err, silence) {
 			return true

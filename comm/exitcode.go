@@ -26,11 +26,11 @@ func ExitCode(err error) int {
 	case err == nil:
 		return 0
 	case failsAgain(err):
-		tell(err, "restart", false)
+		writeError(err, "restart", false)
 		return 2
 	}
 	if silent, ok := errors.AsType[*PeerError](err); ok && silent.Addr != "" {
-		tell(err, "unreachable", []unreachable{{silent.Rank, silent.Addr}})
+		writeError(err, "unreachable", []unreachable{{silent.Rank, silent.Addr}})
 	}
 	if _, missing := errors.AsType[*MissingRanksError](err); missing {
 		return 2
@@ -58,22 +58,22 @@ type unreachable struct {
 	Address string `json:"address"`
 }
 
-// tell writes err to the error file, if there is to be one, with something else that gorun is to know.
-func tell(err error, what string, is any) {
+// writeError writes err to the error file, if there is to be one, with one more key for gorun.
+func writeError(err error, key string, value any) {
 	if w, parseErr := env.Parse(os.LookupEnv); parseErr == nil && w.ErrorFile != "" {
-		_ = writeErrorFile(w.ErrorFile, err, what, is, time.Now()) // the caller has err, and reports it
+		_ = writeErrorFile(w.ErrorFile, err, key, value, time.Now()) // the caller has err, and reports it
 	}
 }
 
-// writeErrorFile writes err in the form of torch.distributed.elastic's error files, with something else beside it. It does not overwrite
-// a file.
-func writeErrorFile(path string, err error, what string, is any, at time.Time) (failed error) {
+// writeErrorFile writes err in the form of torch.distributed.elastic's error files, with one more key. It does not overwrite a
+// file.
+func writeErrorFile(path string, err error, key string, value any, at time.Time) (failed error) {
 	document, failed := json.Marshal(map[string]any{
 		"message": map[string]any{
 			"message":   err.Error(),
 			"extraInfo": map[string]any{"timestamp": strconv.FormatInt(at.Unix(), 10)},
 		},
-		what: is,
+		key: value,
 	})
 	if failed != nil {
 		return failed

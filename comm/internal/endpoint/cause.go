@@ -2,26 +2,26 @@ package endpoint
 
 import "time"
 
-// A rank whose operation fails because of another rank mostly ends, and then those that wait for it on other groups find that it has
-// died. So it tells every rank that it is connected to, whatever their groups, why its operation has failed: if it goes soon after, that
-// is the cause of what fails there in turn.
+// A rank whose operation fails because of another rank mostly ends, and then those that wait for it on other groups find that it
+// has died. So it tells every rank that it is connected to, whatever their groups, why its operation has failed. If it is gone soon
+// after, that is the root cause of what fails there.
 
-// aftermath is how soon after a failure the end of a rank counts as its consequence.
-const aftermath = 10 * time.Second
+// causeTime is how long after a failure of an operation of a rank the end of that rank counts as its consequence.
+const causeTime = 10 * time.Second
 
-// A cause is why an operation of a rank has failed, through no fault of its own.
+// A cause is why an operation of a rank has failed, through no fault of its own. The zero value is none.
 type cause struct {
 	failure *Failure
-	at      time.Time
-	told    []chan struct{} // closed when somebody has been told of it, or never will be
+	at      time.Time       // by this rank's clock
+	told    []chan struct{} // of this rank's own cause: each is closed when a peer has been told of it, or never will be
 }
 
-// isRecent says whether there is a cause, of which what happens now may be a consequence.
-func (c *cause) isRecent() bool { return c.failure != nil && time.Since(c.at) < aftermath }
+// isRecent reports whether there is a cause, of which what happens now may be a consequence.
+func (c *cause) isRecent() bool { return c.failure != nil && time.Since(c.at) < causeTime }
 
-// suffers notes that an operation of this rank has failed because of f, and tells the others. What fails in its aftermath is taken for
-// a consequence. The mutex is held.
-func (e *Endpoint) suffers(f *Failure) {
+// noteCause notes that an operation of this rank has failed because of f, and tells the others. What fails within causeTime of it
+// is taken for a consequence, and not told. The mutex is held.
+func (e *Endpoint) noteCause(f *Failure) {
 	if f.Rank == e.rank || f.Rank == AnySource || e.closed || e.cause.isRecent() {
 		return
 	}
@@ -50,8 +50,8 @@ func (e *Endpoint) hearCause(p *peer, f *Failure) {
 	}
 }
 
-// rootOf is the failure at the root of f, which says that p is gone: f itself, or what p has told of shortly before.
-func (p *peer) rootOf(f *Failure) *Failure {
+// rootCause is the failure at the root of f, which says that p is gone: f itself, or what p has told of shortly before.
+func (p *peer) rootCause(f *Failure) *Failure {
 	if !p.cause.isRecent() {
 		return f
 	}

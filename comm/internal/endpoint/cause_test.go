@@ -144,7 +144,7 @@ func TestAnOldFailureIsNoCause(t *testing.T) {
 	for _, c := range []struct {
 		after time.Duration
 		want  int
-	}{{aftermath / 2, 0}, {2 * aftermath, 1}} {
+	}{{causeTime / 2, 0}, {2 * causeTime, 1}} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newRing(t, 4)
 			waits := make(chan error)
@@ -180,7 +180,7 @@ func TestRootOf(t *testing.T) {
 	} {
 		e, p := New(slowTransport{make(chan error)}, 0, 4, Options{}), newPeer(1)
 		e.hearCause(p, c.told)
-		if got := p.rootOf(gone); got.Kind != PeerFailed || got.Error() != c.want {
+		if got := p.rootCause(gone); got.Kind != PeerFailed || got.Error() != c.want {
 			t.Errorf("told of %+v: got %v, want %s", c.told, got, c.want)
 		}
 		_ = e.Close()

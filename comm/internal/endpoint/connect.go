@@ -138,7 +138,7 @@ func (e *Endpoint) lost(p *peer, err error) {
 // verdict is what has become of p, whose stream broke with err.
 func (e *Endpoint) verdict(p *peer, err error) *Failure {
 	if p.left {
-		return p.rootOf(&Failure{Kind: Left, Rank: p.rank, Text: "has left (closed its world)"})
+		return p.rootCause(&Failure{Kind: Left, Rank: p.rank, Text: "has left (closed its world)"})
 	}
 	if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) {
 		return &Failure{Kind: Aborted, Rank: e.rank, Text: fmt.Sprintf("it has no descriptor left to reach rank %d: %v", p.rank, err)}
@@ -163,7 +163,7 @@ func (e *Endpoint) verdict(p *peer, err error) *Failure {
 	}
 	f := &Failure{Kind: PeerFailed, Rank: p.rank, Text: text, Err: err}
 	if wrong.error == nil {
-		f = p.rootOf(f)
+		f = p.rootCause(f)
 	}
 	return f
 }

@@ -110,7 +110,7 @@ type Endpoint struct {
 	sends         map[uint64]*Op          // rendezvous sends that wait for clear to send
 	nextID        uint64
 	closed        bool
-	cause         cause // of the last failure
+	cause         cause // of this rank's last failure
 
 	// See poll, watch and Op.Wait.
 	streams []*peer       // that are polled

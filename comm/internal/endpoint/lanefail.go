@@ -45,7 +45,7 @@ func (l *Lane) fail(f *Failure, except int) {
 			l.tell(r)
 		}
 	}
-	l.ep.suffers(f)
+	l.ep.noteCause(f)
 }
 
 // without ends the operations that need rank, which is gone because of f. The mutex is held.
@@ -78,7 +78,7 @@ func (l *Lane) without(rank int, f *Failure) {
 // the matter of whoever needs it. The mutex is held.
 func (l *Lane) failBy(f *Failure) {
 	if f.Kind == Left {
-		l.ep.suffers(f)
+		l.ep.noteCause(f)
 	} else {
 		l.fail(f, f.Rank)
 	}

@@ -109,7 +109,7 @@ func (l *Lane) leave(rank int, last called) {
 	if last.Seq > l.seq {
 		l.last[rank] = last
 	}
-	f := l.ep.peers[rank].rootOf(&Failure{Kind: Left, Rank: rank, Text: "has left (closed the group)"})
+	f := l.ep.peers[rank].rootCause(&Failure{Kind: Left, Rank: rank, Text: "has left (closed the group)"})
 	l.left[rank] = f
 	l.without(rank, f)
 }

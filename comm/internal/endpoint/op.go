@@ -107,7 +107,7 @@ func (op *Op) cancel(f *Failure) {
 		return
 	}
 	if op.seq == 0 && op.withdraw(f) {
-		e.suffers(f)
+		e.noteCause(f)
 		return
 	}
 	if f.Rank == AnySource {

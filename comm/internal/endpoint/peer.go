@@ -21,13 +21,13 @@ const (
 type peer struct {
 	rank      int
 	state     peerState
-	wanted    bool // some operation needs a stream
-	dialing   bool // Endpoint.dial is running
-	admitted  bool // the peer's own dial has been let in and will be handed over
-	left      bool // the peer has said goodbye
-	dismissed bool // this rank has said goodbye to it
-	fate      Fate // once its stream has ended without
-	cause     cause
+	wanted    bool  // some operation needs a stream
+	dialing   bool  // Endpoint.dial is running
+	admitted  bool  // the peer's own dial has been let in and will be handed over
+	left      bool  // the peer has said goodbye
+	dismissed bool  // this rank has said goodbye to it
+	fate      Fate  // once its stream has ended without
+	cause     cause // that the peer has told of
 
 	conn     net.Conn           // while up, if it blocks
 	stream   transport.Stream   // while up, else

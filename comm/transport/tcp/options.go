@@ -24,7 +24,7 @@ func (t *Transport) tuned(conn, stream net.Conn) net.Conn {
 		polled = pollableBundle(c)
 	}
 	if secured, ok := stream.(secureConn); ok {
-		return pollableOver(secured, polled)
+		return pollableSecured(secured, polled)
 	}
 	return polled
 }

@@ -41,21 +41,21 @@ type secureConn struct {
 
 func (c secureConn) Close() error { return c.below.Close() }
 
-// A wire is what TLS goes over: a connection, and then the stream that this has become, on which nothing waits.
+// A wire is what TLS goes over: a connection that blocks, for the handshake, and then the stream made of it, which never does.
 type wire struct {
 	net.Conn
-	stream transport.Stream // nil: not yet
-	out    []byte           // has been written to the stream, which has had no room for it
+	stream transport.Stream // nil: the connection is used
+	out    []byte           // encrypted, and not yet taken by the stream
 }
 
-// errNotNow says that there is nothing to read yet. TLS goes on after an error that is temporary.
-var errNotNow net.Error = notNow{}
+// errWouldBlock says that there is nothing to read yet. Package tls can go on after it, since it is temporary.
+var errWouldBlock net.Error = wouldBlock{}
 
-type notNow struct{}
+type wouldBlock struct{}
 
-func (notNow) Error() string   { return "nothing to read yet" }
-func (notNow) Timeout() bool   { return true }
-func (notNow) Temporary() bool { return true }
+func (wouldBlock) Error() string   { return "nothing to read yet" }
+func (wouldBlock) Timeout() bool   { return true }
+func (wouldBlock) Temporary() bool { return true }
 
 func (w *wire) Read(b []byte) (int, error) {
 	if w.stream == nil {
@@ -63,12 +63,12 @@ func (w *wire) Read(b []byte) (int, error) {
 	}
 	n, err := w.stream.TryRead(b)
 	if n == 0 && err == nil {
-		err = errNotNow
+		err = errWouldBlock
 	}
 	return n, err
 }
 
-// Write to a stream takes all of b, but flush may have no room for it.
+// Write takes all of b. If there is a stream, flush writes it there.
 func (w *wire) Write(b []byte) (int, error) {
 	if w.stream == nil {
 		return w.Conn.Write(b)
@@ -77,7 +77,7 @@ func (w *wire) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// flush writes what is left over, as far as there is room, and says whether that was all.
+// flush writes what is left to the stream, as far as that has room, and reports whether that was all.
 func (w *wire) flush() (all bool, err error) {
 	for len(w.out) > 0 {
 		n, err := w.stream.TryWrite([][]byte{w.out})

@@ -13,14 +13,14 @@ import (
 )
 
 const (
-	// recordLength is how many bytes TLS puts into one record at most.
+	// recordLength is how many bytes of a message TLS puts into one record at most.
 	recordLength = 16 << 10
-	// secureLimit is how many bytes are encrypted before they are written: one call of the system for some records.
-	secureLimit = 8 * recordLength
+	// batchLength is how many bytes are encrypted before they are written: one system call writes several records.
+	batchLength = 8 * recordLength
 )
 
-// pollableOver lets c, which is made of conn, be had as a stream that never waits if conn can be.
-func pollableOver(c secureConn, conn net.Conn) net.Conn {
+// pollableSecured lets c, TLS over conn, be had as a stream that never waits if conn can be.
+func pollableSecured(c secureConn, conn net.Conn) net.Conn {
 	if p, ok := conn.(transport.Pollable); ok {
 		return pollableSecure{c, p}
 	}
@@ -38,13 +38,13 @@ func (c pollableSecure) Stream() (transport.Stream, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &secureStream{tls: c.Conn, wire: c.below, full: true}
+	s := &secureStream{tls: c.Conn, wire: c.below, more: true}
 	s.wire.stream = below
 	if s.poll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err == nil {
 		err = s.control(unix.EPOLL_CTL_ADD, below.Descriptor(), below.Arm(false))
 	}
 	if err == nil {
-		err = s.wake(true) // the handshake may have read more than its own
+		err = s.setReady(true) // the handshake may have read more than its own
 	}
 	if err != nil {
 		return nil, errors.Join(os.NewSyscallError("epoll", err), s.Close())
@@ -61,12 +61,12 @@ type secureStream struct {
 	wire   *wire
 	record [recordLength]byte
 
-	// What has been encrypted must go as it is. So as long as a part of it has found no room, its last byte counts as not written:
-	// then there is always something to be written, and when it comes again it is left out.
+	// What has been encrypted must be sent as it is. While a part of it has found no room, its last byte counts as not written, so
+	// that the caller writes again; then that byte is skipped.
 	held bool
 
-	poll int  // an epoll of the stream below and, if full, of what is always ready: one descriptor for both
-	full bool // the last read has not come to the end of what is there: TLS may have more that the stream below does not show
+	poll int  // an epoll of the stream below and, if more is set, of alwaysReady: one descriptor for both
+	more bool // the last read filled its buffer: TLS may have decrypted more, of which the stream below shows nothing
 }
 
 // A secureGatherer is a secureStream over a transport.Gatherer.
@@ -88,11 +88,11 @@ func (s *secureStream) TryRead(b []byte) (read int, err error) {
 		n, err = s.tls.Read(b[read:])
 		read += n
 	}
-	if errors.Is(err, errNotNow) {
+	if errors.Is(err, errWouldBlock) {
 		err = nil
 	}
-	if full := read == len(b); err == nil && full != s.full {
-		s.full, err = full, os.NewSyscallError("epoll_ctl", s.wake(full))
+	if more := read == len(b); err == nil && more != s.more {
+		s.more, err = more, os.NewSyscallError("epoll_ctl", s.setReady(more))
 	}
 	return read, err
 }
@@ -106,8 +106,8 @@ func (s *secureStream) TryWrite(v [][]byte) (written int, err error) {
 	}
 	for err == nil {
 		before := written
-		for len(s.wire.out) < secureLimit {
-			record := s.next(v, written)
+		for len(s.wire.out) < batchLength {
+			record := s.nextRecord(v, written)
 			if len(record) == 0 {
 				break
 			}
@@ -127,9 +127,9 @@ func (s *secureStream) TryWrite(v [][]byte) (written int, err error) {
 	return written, err
 }
 
-// next is the next record's worth of v, but for the first bytes of that. It never ends with the first byte of a slice that has
-// more: with that held, the slice would seem untouched, and may be withdrawn.
-func (s *secureStream) next(v [][]byte, skip int) []byte {
+// nextRecord is what the next record carries: recordLength bytes of v, or what is left, after the first skip bytes of v. It never
+// ends with the first byte of a longer slice: were that byte held, the slice would seem untouched, and could be withdrawn.
+func (s *secureStream) nextRecord(v [][]byte, skip int) []byte {
 	record := s.record[:0]
 	for _, b := range v {
 		n := min(skip, len(b))
@@ -154,17 +154,17 @@ func (s *secureStream) Descriptor() int { return s.poll }
 
 func (s *secureStream) Arm(room bool) uint32 {
 	if s.control(unix.EPOLL_CTL_MOD, s.wire.stream.Descriptor(), s.wire.stream.Arm(room || len(s.wire.out) > 0)) != nil {
-		s.Shutdown() // which the descriptor tells of
+		s.Shutdown() // which makes the descriptor ready
 	}
-	return unix.POLLIN // of an epoll: one of its events is there
+	return unix.POLLIN // of the epoll: it has an event
 }
 
 func (s *secureStream) control(op, fd int, events uint32) error {
 	return unix.EpollCtl(s.poll, op, fd, &unix.EpollEvent{Events: events})
 }
 
-// wake says whether the descriptor is ready whatever the stream below is.
-func (s *secureStream) wake(on bool) error {
+// setReady makes the descriptor ready, whatever the stream below is, or not any more.
+func (s *secureStream) setReady(on bool) error {
 	fd, err := alwaysReady()
 	if err != nil {
 		return err
@@ -176,7 +176,7 @@ func (s *secureStream) wake(on bool) error {
 	return s.control(op, fd, unix.EPOLLIN)
 }
 
-// alwaysReady is a descriptor that is, for as long as the process lives.
+// alwaysReady is a descriptor that can be read from for as long as the process lives.
 var alwaysReady = sync.OnceValues(func() (int, error) { return unix.Eventfd(1, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK) })
 
 func (s *secureStream) Shutdown() { s.wire.stream.Shutdown() }

@@ -30,7 +30,7 @@ func TestARecordDoesNotEndWithTheFirstByteOfASlice(t *testing.T) {
 		{of(64, 8), 64 + 8, 0},
 		{of(64, 0, 8), 3, 69},
 	} {
-		if got := len(s.next(c.v, c.skip)); got != c.want {
+		if got := len(s.nextRecord(c.v, c.skip)); got != c.want {
 			t.Errorf("after %d bytes of %d slices: a record of %d bytes, want %d", c.skip, len(c.v), got, c.want)
 		}
 	}

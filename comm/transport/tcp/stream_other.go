@@ -9,7 +9,7 @@ func pollable(c *net.TCPConn) net.Conn { return c }
 
 func pollableBundle(b *bundle) net.Conn { return b }
 
-func pollableOver(c secureConn, _ net.Conn) net.Conn { return c }
+func pollableSecured(c secureConn, _ net.Conn) net.Conn { return c }
 
 func chooseControl(*net.TCPConn) {}
 

@@ -178,7 +178,7 @@ func (t *Transport) Dial(ctx context.Context, rank int) (net.Conn, error) {
 	answered := time.Now()
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
 		conn, err := t.dialOnce(ctx, rank)
-		switch silent := isSilent(err); {
+		switch silent := noAnswer(err); {
 		case !silent:
 			answered = time.Now()
 		case time.Since(answered) >= keepalive.Limit:
@@ -197,8 +197,8 @@ func (t *Transport) Dial(ctx context.Context, rank int) (net.Conn, error) {
 	}
 }
 
-// isSilent reports whether a machine has not answered a call.
-func isSilent(err error) bool {
+// noAnswer reports whether a machine has not answered a call.
+func noAnswer(err error) bool {
 	call, ok := errors.AsType[*net.OpError](err)
 	return ok && call.Op == "dial" && (call.Timeout() || errors.Is(err, syscall.EHOSTUNREACH) || errors.Is(err, syscall.ENETUNREACH))
 }
@@ -245,8 +245,8 @@ func (t *Transport) connect(ctx context.Context, rank int) (net.Conn, error) {
 	return newBundle(conns, t.stripe), nil
 }
 
-// call opens one connection and says h, in which it completes how many there will be. For the other machine it waits for keepalive.Limit at
-// most, and then for its process until ctx ends.
+// call opens one connection and says h, in which it completes how many there will be. For the other machine it waits for
+// keepalive.Limit at most, and then for its process until ctx ends.
 func (t *Transport) call(ctx context.Context, h *hello) (net.Conn, error) {
 	address := t.cfg.Peers[h.to]
 	limited, cancel := context.WithTimeout(ctx, keepalive.Limit)
