@@ -6,17 +6,16 @@ import (
 	"time"
 )
 
-// hearing is how long a failure that would be the last one is not believed to be a cause. When a node goes, its peers' workers
-// lose their connections to its workers and fail, which may be reported before anybody has noticed that the node is gone.
-// An agent that has left is noticed within this time, and so is one that has ended while it had a tie to the leader. Of one without
-// a tie, and without a report of this round, nothing is known: its lease tells, if it lives.
-// If a worker could not reach another one, its agent calls there as well, and says so if it cannot either.
+// When a node goes, its peers' workers lose their connections to its workers and fail, which may be reported before anybody has noticed
+// that the node is gone. So a failure that would be the last one is not believed to be the cause for a while.
 const (
-	hearing      = time.Second
-	reachHearing = 10 * time.Second
+	hearing      = time.Second      // an agent that has left is noticed within it, and so is one that has ended and had a tie to the leader
+	reachHearing = 10 * time.Second // for an agent to call where its worker could not reach another one, and to say that it cannot either
 )
 
-func (s *Situation) hearing() time.Duration {
+// hearingTime is how long the first failure of the round is not believed. Of an agent without a tie, and without a report on this round,
+// nothing is known: it takes its lease to tell whether it lives.
+func (s *Situation) hearingTime() time.Duration {
 	limit := hearing
 	heard := make(map[string]bool)
 	for _, r := range s.Reports {
@@ -48,8 +47,8 @@ func (s *Situation) failed(f *Failure) Decision {
 			Why:      fmt.Sprintf("%s; restart %d of %d", f, s.Last.Restarts+1, s.MaxRestarts),
 			Restarts: s.Last.Restarts + 1,
 		}}
-	case len(s.Last.Members) > 1 && f.mayFollow() && !s.over(s.Last.ID, Hearing, s.hearing()):
-		return s.wait(s.Last.ID, Hearing, s.hearing(), fmt.Sprintf("round %d: %s", s.Last.ID, f), "ends")
+	case len(s.Last.Members) > 1 && f.mayFollow() && !s.over(s.Last.ID, Hearing, s.hearingTime()):
+		return s.wait(s.Last.ID, Hearing, s.hearingTime(), fmt.Sprintf("round %d: %s", s.Last.ID, f), "ends")
 	default:
 		return Decision{Close: &Outcome{Code: f.Code, Failure: f}}
 	}

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The last probe has been answered or not when Limit is over, and to another machine nothing waits longer than that.
+// The keepalive probes take Limit together. What is sent waits for Limit at most, to another machine; to this one there is no limit.
 func TestSet(t *testing.T) {
 	for _, far := range []bool{false, true} {
 		ln, err := net.Listen("tcp", "127.0.0.1:0")

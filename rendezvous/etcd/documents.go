@@ -177,13 +177,13 @@ func (d *nodeDoc) check() error {
 	}
 	for _, u := range d.Unreached {
 		if len(u.Addr) > addrLimit || strings.ContainsFunc(u.Addr, unicode.IsControl) || !utf8.ValidString(u.Addr) {
-			return fmt.Errorf("an address of %d bytes, %.40q: want one line of text", len(u.Addr), u.Addr)
+			return fmt.Errorf("an address of %d bytes, %.40q: want one line of text, at most %d bytes", len(u.Addr), u.Addr, addrLimit)
 		}
 	}
 	return rendezvous.Node(d.Node).Check()
 }
 
-// addrLimit is in bytes: a name has at most 255.
+// addrLimit bounds an address, in bytes. The name of a host has at most 255.
 const addrLimit = 300
 
 func (d *nodeDoc) candidate(key string, since int64) rendezvous.Candidate {

@@ -51,7 +51,7 @@ var newcomerFlapping = Scenario{
 	},
 }
 
-// flappingLimit is after how many times at most a node that fails is kept out: where all is slow, some do not count.
+// flappingLimit is how often a node that fails may get in before it is kept out: where the machine is slow, some times do not count.
 const flappingLimit = 20
 
 // keptOut lets the node come again until it is kept out for a while, in which nothing happens to the others.
@@ -80,7 +80,7 @@ func keptOut(others []int) step {
 				return err
 			}
 		}
-		return fmt.Errorf("it has come %d times and is let in", flappingLimit)
+		return fmt.Errorf("the node has come %d times, and still gets in", flappingLimit)
 	}}
 }
 
