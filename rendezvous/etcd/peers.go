@@ -109,7 +109,10 @@ func (l *loop) callAgent(other peerDoc, unreached bool) {
 	p.unreached, p.warned = unreached, unreached
 	l.others.Go(func() {
 		pause(ctx, rand.N(spreadTime))
-		l.end.Hold(ctx, p.key, p.addr, func(at time.Time, err error) { l.post(func() { l.onCall(p.key, p, at, err) }) })
+		heard := func(at time.Time, err error) { l.post(func() { l.onCall(p.key, p, at, err) }) }
+		if l.end.Hold(ctx, p.key, p.addr, heard) { // of all ties to a process the last one that breaks tells
+			l.post(func() { l.onEnded(p.key, p.addr) })
+		}
 	})
 }
 

@@ -131,6 +131,47 @@ func TestCutTies(t *testing.T) {
 	}
 }
 
+// TestAgentThatCannotCallEnds: the last tie to an agent that ends may be the leader's own.
+func TestAgentThatCannotCallEnds(t *testing.T) {
+	t.Parallel()
+	j := newJob(t, startServer(t).client(), 1, 2)
+	j.config.TTL = time.Hour
+	var mu sync.Mutex
+	var calls []net.Conn
+	mute := false
+	leader := j.agent("n0", nil)
+	joined := later(leader)
+	await(t, leader, func(l *loop) bool { return l.leads() })
+	other := j.agent("n1", func(c *Config) {
+		c.dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			if mute {
+				return nil, syscall.EHOSTUNREACH
+			}
+			conn, err := dial(ctx, network, addr)
+			if err == nil {
+				calls = append(calls, conn)
+			}
+			return conn, err
+		}
+	})
+	rounds := append(together(t, []*agent{other}), joined(t))
+	mu.Lock()
+	mute = true
+	for _, c := range calls {
+		_ = c.Close()
+	}
+	mu.Unlock()
+	key := other.loop.etcd.key
+	await(t, leader, func(l *loop) bool {
+		p := l.peers[key]
+		return p != nil && !p.lastSeen.IsZero() && !l.end.Tied(key)
+	})
+	other.kill()
+	wantNewRound(t, rounds[1:])
+}
+
 // TestAgentEndsWhileEtcdIsSlow: that etcd does not answer for longer than it is waited for does not make a lease of an agent's end.
 func TestAgentEndsWhileEtcdIsSlow(t *testing.T) {
 	t.Parallel()
