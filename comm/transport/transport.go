@@ -50,7 +50,8 @@ type Pollable interface {
 type Stream interface {
 	// TryRead reads what is there into b: 0 and nil if that is nothing, io.EOF if nothing will be.
 	TryRead(b []byte) (int, error)
-	// TryWrite writes as much of v, one slice after the other, as there is room for.
+	// TryWrite writes as much of v, one slice after the other, as there is room for. Next time a slice that has been written in part
+	// is continued; others may come in the place of those after it. None of v is the first byte alone of what may not come.
 	TryWrite(v [][]byte) (int, error)
 	// Descriptor is what tells, as poll(2) does, when to try again, once Arm has been called.
 	Descriptor() int

@@ -78,11 +78,15 @@ func (e *Endpoint) giveBack(p *peer, n int) {
 	}
 }
 
-// next is what is to be written next, at most limit bytes, and of how many frames it is. It is good until the next call.
+// next is what is to be written next, at most limit bytes, and of how many frames it is. It is good until the next call. Of a frame
+// that has not begun it has the whole header or nothing: a stream that has to take back the last byte it was given leaves it begun.
 func (o *outbox) next(limit int) (v [][]byte, frames int) {
 	v = o.slices[:0]
 	skip := o.written
 	for i := range o.out[:min(len(o.out), mostFrames)] {
+		if i > 0 && limit < headerSize {
+			break
+		}
 		f := &o.out[i]
 		for _, b := range [...][]byte{f.append(o.heads[i][:0]), f.payload} {
 			n := min(skip, len(b))

@@ -80,3 +80,25 @@ func TestAReceiveWithdrawnInTheMiddleOfItsMessage(t *testing.T) {
 		}
 	})
 }
+
+// A piece does not end within the header of a frame that it begins.
+func TestAPieceEndsOutsideOfHeaders(t *testing.T) {
+	const first = 500
+	for limit := 1; limit < 4*headerSize+first; limit++ {
+		var o outbox
+		for _, n := range []int{first, 0, 10, 0} {
+			o.out = append(o.out, frame{header: header{kind: kindEager, size: uint64(n)}, payload: pattern(n, n)})
+		}
+		v, frames := o.next(limit)
+		length := len(slices.Concat(v...))
+		for i := range frames {
+			if i > 0 && length < headerSize {
+				t.Fatalf("with room for %d bytes: %d of the header of frame %d", limit, length, i)
+			}
+			length -= min(length, o.out[i].len())
+		}
+		if length > 0 || len(v) == 0 {
+			t.Fatalf("with room for %d bytes: %d slices, and %d bytes too many", limit, len(v), length)
+		}
+	}
+}
