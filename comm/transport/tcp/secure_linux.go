@@ -91,6 +91,9 @@ func (s *secureStream) TryRead(b []byte) (read int, err error) {
 	if errors.Is(err, errWouldBlock) {
 		err = nil
 	}
+	if len(s.wire.out) > 0 { // TLS may have answered, and nobody writes
+		_, _ = s.wire.flush() // the next write has the error
+	}
 	if more := read == len(b); err == nil && more != s.more {
 		s.more, err = more, os.NewSyscallError("epoll_ctl", s.setReady(more))
 	}

@@ -57,3 +57,30 @@ func TestWhatHasBeenDecryptedWakes(t *testing.T) {
 		}
 	}
 }
+
+// What TLS writes by itself, as it does when it is asked for new keys, goes though nobody writes.
+func TestWhatTLSSaysByItselfIsWritten(t *testing.T) {
+	s := polled(t, 1, stripe, far(t))
+	w := s[0].(secureGatherer)
+	if _, err := w.tls.Write([]byte("abc")); err != nil {
+		t.Fatal(err)
+	}
+	if w.Arm(false); len(w.wire.out) == 0 {
+		t.Fatal("it has been written already")
+	}
+	waits := newWaiter(t, s[0])
+	waits.wait() // for room
+	if n, err := s[0].TryRead(make([]byte, 1)); n != 0 || err != nil {
+		t.Fatal(n, err)
+	}
+	got := make([]byte, 4)
+	for n := 0; n == 0; {
+		var err error
+		if n, err = s[1].TryRead(got); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if string(got[:3]) != "abc" {
+		t.Errorf("got %q", got)
+	}
+}
