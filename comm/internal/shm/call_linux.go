@@ -73,6 +73,9 @@ func (d *Desk) called() (*callee, error) {
 	return d.callee, nil
 }
 
+// streamName is what the memory of a stream is called in /proc.
+const streamName = "gorun-stream"
+
 // take decides on the call of a rank that has proven itself. There is none to connect if it is not wanted.
 func (d *Desk) take(conn *net.UnixConn, hello []byte) (*call, []byte, error) {
 	_ = conn.SetDeadline(time.Time{}) // this rank may still be on its way
@@ -87,7 +90,7 @@ func (d *Desk) take(conn *net.UnixConn, hello []byte) (*call, []byte, error) {
 	}
 	var segment *Segment
 	if err == nil {
-		segment, err = create("gorun-stream", streamSize(ringSize(e.Here)))
+		segment, err = create(streamName, streamSize(ringSize(e.Here)))
 	}
 	if err == nil && e.ctx.Err() == nil && e.handler.Admit(from) {
 		return &call{e, from, segment}, replyWelcome, nil

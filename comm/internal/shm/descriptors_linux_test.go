@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -99,7 +100,8 @@ func TestReceivedDescriptorsAreClosed(t *testing.T) {
 // A call that is not wanted leaves no memory behind, at neither end.
 func TestARefusedCallLeavesNothing(t *testing.T) {
 	d := desk(t)
-	d.Serve(Place{World: 1, Rank: 1, Ranks: 2, Here: 2}, refusing{})
+	var asked atomic.Int32
+	d.Serve(Place{World: 1, Rank: 1, Ranks: 2, Here: 2}, nobodyIsWanted{&asked})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if conn, err := (Place{World: 1, Rank: 0, Ranks: 2, Here: 2}).Call(ctx, d.Address(), secret, 1); err == nil {
@@ -107,16 +109,13 @@ func TestARefusedCallLeavesNothing(t *testing.T) {
 		_ = conn.Close()
 	}
 	d.Leave()
-	if n := openFiles(t, "gorun-stream"); n != 0 {
+	if n := asked.Load(); n != 1 {
+		t.Errorf("asked about %d calls, want 1", n)
+	}
+	if n := openFiles(t, streamName); n != 0 {
 		t.Errorf("%d descriptors of streams are open", n)
 	}
 }
-
-// refusing wants no stream.
-type refusing struct{}
-
-func (refusing) Admit(int) bool          { return false }
-func (refusing) Connected(int, net.Conn) {}
 
 // FuzzHello has a caller that has proven itself say anything.
 func FuzzHello(f *testing.F) {

@@ -6,6 +6,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,7 +21,7 @@ func TestCallersThatLeaveAreNoNews(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.Serve(Place{World: 7, Rank: 1, Ranks: 2, Here: 2}, nobodyIsWanted{})
+	d.Serve(Place{World: 7, Rank: 1, Ranks: 2, Here: 2}, nobodyIsWanted{new(atomic.Int32)})
 	segment, err := Create(5000)
 	if err != nil {
 		t.Fatal(err)
@@ -58,10 +59,13 @@ func TestCallersThatLeaveAreNoNews(t *testing.T) {
 	}
 }
 
-// nobodyIsWanted admits no stream.
-type nobodyIsWanted struct{}
+// nobodyIsWanted admits no stream, and counts those that it is asked about.
+type nobodyIsWanted struct{ asked *atomic.Int32 }
 
-func (nobodyIsWanted) Admit(int) bool          { return false }
+func (n nobodyIsWanted) Admit(int) bool {
+	n.asked.Add(1)
+	return false
+}
 func (nobodyIsWanted) Connected(int, net.Conn) {}
 
 // A leaving connection is closed right after so many writes.
