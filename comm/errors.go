@@ -51,8 +51,8 @@ func found(told bool, finder int) string {
 
 func (e *PeerError) Unwrap() error { return e.Err }
 
-// An AbortError says that a member gave the group up: it called Abort, cancelled an operation under way, or found this very rank
-// at fault, which need not agree; or an operation of NewOp or a codec of its program panicked in a collective, or ended its goroutine.
+// An AbortError says that a member gave the group up: it called Abort, cancelled an operation under way, or found this very rank at
+// fault, which need not agree; or an operation of NewOp or a codec of its program panicked in a collective, or ended its goroutine.
 type AbortError struct {
 	Rank int // world rank that gave up
 	Op   string
@@ -66,17 +66,17 @@ func (e *AbortError) Error() string {
 
 func (e *AbortError) Unwrap() error { return e.Err }
 
-// A MismatchError says that ranks which should have made the same call made different ones, or gave lengths that do not
-// fit together. After a collective every member gets it: a rank whose own part had ended well before that was found, from its
-// next call or from [Group.Close]. What ranks tell each other in a collective tells of all calls that they have made on the group, so
-// that a difference shows when they next meet. After a message of another element type only the receiver gets it, and the group goes on.
+// A MismatchError says that ranks which should have made the same call made different ones, or gave lengths that do not fit
+// together. After a collective every member gets it: a rank whose own part had ended well before that was found, from its next call
+// or from [Group.Close]. What ranks tell each other in a collective tells of all calls that they have made on the group, so that a
+// difference shows when they next meet. After a message of another element type only the receiver gets it, and the group goes on.
 type MismatchError struct {
 	Op    string // what this rank called
 	Seq   uint64
 	Calls []RankCall // two ranks that differ, in order of rank
 
-	// The first calls that differ are between First and Last, as the group's collectives are numbered: where the two are equal, they
-	// are Calls, else those are where the difference was found. Both are 0 for a message.
+	// The first calls that differ are between First and Last, as the group's collectives are numbered: where the two are equal,
+	// they are Calls, else those are where the difference was found. Both are 0 for a message.
 	First, Last uint64
 }
 

@@ -12,8 +12,8 @@ import (
 // The grid: every collective against a sequential reference, for numbers of ranks, lengths, element types and
 // operations. What follows from length does not depend on type and operation, so not everything meets everything.
 
-// lengths are the vector lengths, in elements, that collectives are tested with in g. Where pieces are very short, the longest has no
-// more kinds of pieces than the one before it.
+// lengths are the vector lengths, in elements, that collectives are tested with in g. Where pieces are very short, the longest has
+// no more kinds of pieces than the one before it.
 func lengths(g *Group) []int {
 	list := []int{0, 1, g.Size() - 1, 10, 1000, 10007}
 	if g.w.piece < plan.Piece {
@@ -208,7 +208,8 @@ func (k grid[T]) scattered(ctx context.Context, g *Group, op Op, n int, check fu
 	return nil
 }
 
-// TestReductions holds int64 and float32 against every number of ranks, and the other types against two numbers: a power of two, and another.
+// TestReductions holds int64 and float32 against every number of ranks, and the other types against two numbers: a power of two,
+// and another.
 func TestReductions(t *testing.T) {
 	complex64s := grid[complex64]{
 		arithmetic, func(v int64) complex64 { return complex(float32(v), 0) },

@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// When a node goes, its peers' workers lose their connections to its workers and fail, which may be reported before anybody has noticed
-// that the node is gone. So a failure that would be the last one is not believed to be the cause for a while.
+// When a node goes, its peers' workers lose their connections to its workers and fail, which may be reported before anybody has
+// noticed that the node is gone. So a failure that would be the last one is not believed to be the cause for a while.
 const (
 	hearing      = time.Second      // an agent that has left is noticed within it, and so is one that has ended and had a tie to the leader
 	reachHearing = 10 * time.Second // for an agent to call where its worker could not reach another one, and to say that it cannot either
 )
 
-// hearingTime is how long the first failure of the round is not believed. Of an agent without a tie, and without a report on this round,
-// nothing is known: it takes its lease to tell whether it lives.
+// hearingTime is how long the first failure of the round is not believed. Of an agent without a tie, and without a report on this
+// round, nothing is known: it takes its lease to tell whether it lives.
 func (s *Situation) hearingTime() time.Duration {
 	limit := hearing
 	heard := make(map[string]bool)

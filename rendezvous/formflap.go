@@ -74,7 +74,8 @@ func (s *Situation) drop(m Candidate, why string, code int) Decision {
 	return s.charge(d, fmt.Sprintf("it is the newcomer number %d in a row that did not stay", n+1), code)
 }
 
-// charge makes the end cost a restart, after too many that did not. With none left it is the job's.
+// charge makes the round's end use up a restart, after too many that were free of charge. With none left the job ends, with code.
+// count says how many there were.
 func (s *Situation) charge(d Decision, count string, code int) Decision {
 	why := d.Over.Why + "; " + count
 	if s.Last.Restarts >= s.MaxRestarts {
@@ -93,7 +94,7 @@ func (s *Situation) losses(host string) int {
 	return 0
 }
 
-// lost are the hosts of members that are gone, and of some more members, if that is soon.
+// lost are the hosts of members that are gone, and of some more members, if the round has ended soon after it began: see soon.
 func (s *Situation) lost(more ...Candidate) (hosts []string) {
 	if !s.soon() {
 		return nil

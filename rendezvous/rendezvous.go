@@ -82,10 +82,10 @@ type Failure struct {
 	Unreachable []Peer `json:"unreachable,omitempty"` // that it could not reach
 }
 
-// A Peer is another worker, and where it was called.
+// A Peer is another worker that was called.
 type Peer struct {
 	Rank int    `json:"rank"`
-	Addr string `json:"address"`
+	Addr string `json:"address"` // host:port at which it was called
 }
 
 // String says who failed, and how, in one line: "rank 1 on node-a: exit code 3".

@@ -13,8 +13,8 @@ import (
 	"github.com/gorun/gorun/cmd/gorun/internal/hosts"
 )
 
-// An apartJob has each node on a host of its own, named node0 and so on, and an etcd on another. Some of the hosts lose each other, and
-// nobody loses the etcd.
+// An apartJob has each node on a host of its own, named node0 and so on, and an etcd on another. Some of the hosts lose each other,
+// and nobody loses the etcd.
 type apartJob struct {
 	t       *testing.T
 	network *hosts.Network
@@ -118,8 +118,8 @@ func wantSaid(t *testing.T, who int, said string, parts ...string) {
 	t.Errorf("node %d has no line with %q; it says\n%s", who, parts, said)
 }
 
-// TestNodesLoseEachOther where there is room for one less: the one with the lower rank goes on with all others, the other says why it
-// waits, and comes back when they reach each other. That uses up no restart.
+// TestNodesLoseEachOther where there is room for one less: the one with the lower rank goes on with all others, the other says why
+// it waits, and comes back when they reach each other. That uses up no restart.
 func TestNodesLoseEachOther(t *testing.T) {
 	t.Parallel()
 	j := newApartJob(t, "2:3")
@@ -153,8 +153,8 @@ func TestNodesLoseEachOtherWithoutRoom(t *testing.T) {
 	j.finish()
 }
 
-// TestNodesNeverReachEachOther: it is told after a second whom a rank waits for. The round ends when it has waited for half a minute,
-// which uses up no restart.
+// TestNodesNeverReachEachOther: it is told after a second whom a rank waits for. The round ends when it has waited for half a
+// minute, which uses up no restart.
 func TestNodesNeverReachEachOther(t *testing.T) {
 	t.Parallel()
 	j := newApartJob(t, "2:3")

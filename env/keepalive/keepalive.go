@@ -9,9 +9,9 @@ import (
 // Limit is how long a machine may give no sign before it counts as lost.
 const Limit = 30 * time.Second
 
-// Set has conn, if it is a TCP connection, end Limit after the last sign of the other machine, whether anything is sent on it or not. far
-// says that it is another machine: then conn also ends when the other process has taken nothing of what was sent to it for Limit. Where
-// the system does not take these options, conn stays as it is, and a machine that has vanished is noticed later.
+// Set has conn, if it is a TCP connection, end Limit after the last sign of the other machine, whether anything is sent on it or
+// not. far says that it is another machine: then conn also ends when the other process has taken nothing of what was sent to it for
+// Limit. Where the system does not take these options, conn stays as it is, and a machine that has vanished is noticed later.
 func Set(conn net.Conn, far bool) {
 	c, ok := conn.(*net.TCPConn)
 	if !ok {

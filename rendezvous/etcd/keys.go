@@ -37,10 +37,9 @@ func (k keys) config() string  { return k.job() + "config" }
 func (k keys) leader() string  { return k.job() + "leader" }
 func (k keys) current() string { return k.job() + "current" }
 func (k keys) state() string   { return k.job() + "state" }
+func (k keys) status() string  { return k.job() + "status" }
 
 func (k keys) established() string { return k.job() + "established" }
-
-func (k keys) status() string { return k.job() + "status" }
 
 func (k keys) nodes() string          { return k.root + "nodes/" }
 func (k keys) node(key string) string { return k.nodes() + key }

@@ -99,7 +99,8 @@ func TestEtcdLosesAMember(t *testing.T) {
 	}
 }
 
-// TestTwoHistories: where another job of the name has been established meanwhile, this one is over. Before that the other one gives way.
+// TestTwoHistories: where another job of the name has been established meanwhile, this one is over. Before that the other one gives
+// way.
 func TestTwoHistories(t *testing.T) {
 	t.Parallel()
 	server := startServer(t)

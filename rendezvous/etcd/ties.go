@@ -81,9 +81,9 @@ func (l *loop) onTied() {
 	}
 }
 
-// bury has etcd forget agents that have ended. All may act on the leader's end, and the leader on that of others. etcd may be slow, or
-// may have lost a member with the agent, so this is tried again until it is done, or their leases have run out. Each time
-// they are looked at anew; as long as etcd cannot be used, this node may be the one that is cut off.
+// bury has etcd forget agents that have ended. All may act on the leader's end, and the leader on that of others. etcd may be slow,
+// or may have lost a member with the agent, so this is tried again until it is done, or their leases have run out. Each time they
+// are looked at anew; as long as etcd cannot be used, this node may be the one that is cut off.
 func (l *loop) bury() {
 	for key := range l.ended {
 		if !l.remembers(key) {

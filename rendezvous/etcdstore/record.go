@@ -45,8 +45,8 @@ func (s *store) read(ctx context.Context, key string) (*record, error) {
 	return r, nil
 }
 
-// pieces is where the chunks of a record with that text are, and how many; 0 if the value is in one piece, or the chunks are not below
-// root: nothing else is read or deleted, whatever somebody has written there.
+// pieces is where the chunks of a record with that text are, and how many; 0 if the value is in one piece, or the chunks are not
+// below root: nothing else is read or deleted, whatever somebody has written there.
 func pieces(text []byte, root string) (prefix string, n int) {
 	if len(text) == 0 || text[0] != inChunks {
 		return "", 0

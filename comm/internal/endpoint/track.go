@@ -106,8 +106,8 @@ func (t *Track) read(seq uint64) (n note, ok bool) {
 	return n, n[noteSeq] == seq && atomic.LoadUint64(&from[noteSeq]) == seq
 }
 
-// Words are what a call consists of, as numbers that are quickly passed on. The lower half of RootAndBefore is the root, the upper half
-// what travels of the history before the call; see History.Add.
+// Words are what a call consists of, as numbers that are quickly passed on. The lower half of RootAndBefore is the root, the upper
+// half what travels of the history before the call; see History.Add.
 type Words struct{ What, RootAndBefore, Count uint64 }
 
 // Words are what c consists of.

@@ -57,7 +57,8 @@ func (t *Team) tell() {
 	}
 }
 
-// stayInReach makes sure that all ranks can read this one's deeds as long as they need them, before they may take its data and go on.
+// stayInReach makes sure that all ranks can read this one's deeds as long as they need them, before they may take its data and go
+// on.
 func (t *Team) stayInReach() error {
 	if t.op <= t.free {
 		return nil
@@ -117,7 +118,8 @@ func (t *Team) differs(r int, tag uint64) bool {
 	return apart(other, tag) == 0 && other != tag
 }
 
-// CompareAll compares what this rank has told of last with what others have told. Nothing is under way: it may be called by any goroutine.
+// CompareAll compares what this rank has told of last with what others have told. Nothing is under way: it may be called by any
+// goroutine.
 func (t *Team) CompareAll() error {
 	tag := cpu.Load(&t.ranks[t.me].tag)
 	for r := range t.ranks {

@@ -8,8 +8,8 @@ import (
 	"github.com/gorun/gorun/comm/internal/cpu"
 )
 
-// A rank that finds that another one has called something else, now or long ago, is told the first calls that differ, or between which
-// numbers they are.
+// A rank that finds that another one has called something else, now or long ago, is told the first calls that differ, or between
+// which numbers they are.
 func TestTheFirstDifferenceIsTold(t *testing.T) {
 	const calls = 50
 	for _, c := range []struct {

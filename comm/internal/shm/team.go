@@ -223,8 +223,8 @@ func (t *Team) await(v *vacancy) error {
 	return nil
 }
 
-// forgetOldTimes lets go of times that are so long ago that they would soon seem to be to come: those of other ranks, and those at which
-// slots and entries have become vacant. Ranks are never so far apart that what is left could be as old.
+// forgetOldTimes lets go of times that are so long ago that they would soon seem to be to come: those of other ranks, and those at
+// which slots and entries have become vacant. Ranks are never so far apart that what is left could be as old.
 func (t *Team) forgetOldTimes() {
 	for r, other := range t.ranks {
 		t.seen[r] = cpu.Load(&other.clock)

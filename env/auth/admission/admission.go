@@ -9,8 +9,8 @@
 // all others. Who has spoken is given time to finish before it is dropped, and as long nobody is accepted. All have the same
 // total time.
 //
-// On Linux the kernel does that for TCP: it keeps the first thousands of silent connections to itself for a minute, and they cost this
-// process nothing. One that has been dropped there is told so when it speaks.
+// On Linux the kernel does that for TCP: it keeps the first thousands of silent connections to itself for a minute, and they cost
+// this process nothing. One that has been dropped there is told so when it speaks.
 //
 // Descriptors are kept back for what else the process does: the kernel gives out the lowest number that is free, so the number of
 // a new connection says how many there are. Running out of them does not end Accept.
