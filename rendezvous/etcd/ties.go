@@ -93,9 +93,10 @@ func (l *loop) bury() {
 	if len(l.ended) == 0 || !l.outage.IsZero() || l.requests[burying] {
 		return
 	}
-	left := maps.Clone(l.ended)
+	all := maps.Clone(l.ended)
+	var done []string
 	l.start(burying, func(ctx context.Context) error {
-		for key, addr := range left {
+		for key, addr := range all {
 			if l.end.HasEnded(ctx, key, addr) {
 				limited, cancel := context.WithTimeout(ctx, buryLimit)
 				err := l.etcd.bury(limited, key)
@@ -104,12 +105,14 @@ func (l *loop) bury() {
 					return err
 				}
 			}
-			delete(left, key)
+			done = append(done, key)
 		}
 		return nil
 	}, func(err error) {
-		l.config.Log.Debug("agents have ended", "keys", slices.Collect(maps.Keys(l.ended)), "to_be_tried_again", len(left), "error", err)
-		maps.DeleteFunc(l.ended, func(key, _ string) bool { _, again := left[key]; return !again })
+		l.config.Log.Debug("agents have ended", "keys", slices.Collect(maps.Keys(l.ended)), "to_be_tried_again", len(all)-len(done), "error", err)
+		for _, key := range done { // and not one that has ended meanwhile
+			delete(l.ended, key)
+		}
 	})
 }
 
