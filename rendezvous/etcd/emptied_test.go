@@ -68,16 +68,12 @@ func TestNewcomerInAnEmptyEtcd(t *testing.T) {
 		newcomer.leave(nil)
 		awaitKeys(t, j, "nodes/", 2)
 		awaitKeys(t, j, "ranks/", 2)
-		for i, a := range agents {
-			if err := rounds[i].Err(); err != nil {
+		for _, r := range rounds {
+			if err := r.Err(); err != nil {
 				t.Fatalf("rank %d: the round is over: %v", rank, err)
 			}
-			a.report(rounds[i], failure(a, rounds[i].Self, 3))
 		}
-		wantNewRound(t, rounds)
-		if r := together(t, agents)[0]; r.ID != 2 || r.Restarts != 1 {
-			t.Errorf("rank %d: the second round is %s", rank, show(r))
-		}
+		fail(t, agents, rounds)
 	}
 }
 
@@ -110,17 +106,12 @@ func TestNewcomersRoundInAnEmptyEtcd(t *testing.T) {
 			}
 			awaitKeys(t, j, "nodes/", 4)
 		}
-		for i, a := range agents {
-			if err := rounds[i].Err(); err != nil {
+		for _, r := range rounds {
+			if err := r.Err(); err != nil {
 				t.Fatalf("%s: the round is over: %v", what, err)
 			}
-			a.report(rounds[i], nil)
 		}
-		for _, r := range rounds {
-			if o := closed(t, over(t, r)); !o.Success() {
-				t.Errorf("%s: the job ended with %+v", what, o)
-			}
-		}
+		succeed(t, agents, rounds)
 	}
 }
 
@@ -135,14 +126,8 @@ func TestPutBackSoon(t *testing.T) {
 	server.stop()
 	server.anew()
 	awaitKeys(t, j, "nodes/", 2)
-	for i, a := range agents {
-		a.report(rounds[i], failure(a, rounds[i].Self, 3))
-	}
-	wantNewRound(t, rounds)
 	back := time.Now()
-	if r := together(t, agents)[0]; r.ID != 2 || r.Restarts != 1 {
-		t.Errorf("the second round is %s", show(r))
-	}
+	fail(t, agents, rounds)
 	if took := time.Since(back); took > j.config.TTL/2 {
 		t.Errorf("the next round took %v", took)
 	}

@@ -26,6 +26,7 @@ func TestNameOfAnEndedJob(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			j := newJob(t, client, 1, 2)
+			j.config.LastCall = short
 			first := j.agent("n0", nil)
 			round := together(t, []*agent{first})[0]
 			first.report(round, end.failure)

@@ -13,11 +13,11 @@ import (
 func TestNewcomersThatDiffer(t *testing.T) {
 	t.Parallel()
 	j := newJob(t, startServer(t).client(), 2, 3)
-	agents := j.agents(2)
+	agents := j.agents(3)
 	for i, a := range agents {
 		a.node.NodeRank = i
 	}
-	rounds := together(t, agents)
+	agents, rounds := fewer(t, agents, 2)
 	awaitKeys(t, j, "nodes/", 2)
 	for what, c := range map[string]struct {
 		config func(*Config)
@@ -31,7 +31,7 @@ func TestNewcomersThatDiffer(t *testing.T) {
 		"fewer nodes":  {config: func(c *Config) { c.Min = 1 }, want: `this node: nnodes 1:3; the job: nnodes 2:3 (set by n`},
 		"restarts":     {config: func(c *Config) { c.MaxRestarts = 7 }, want: `this node: max_restarts 7; the job: max_restarts 1 (set by n`},
 		"lease":        {config: func(c *Config) { c.TTL = time.Hour }, want: `this node: ttl 1h0m0s; the job: ttl 1s (set by n`},
-		"last call":    {config: func(c *Config) { c.LastCall = time.Hour }, want: `this node: last_call_timeout 1h0m0s; the job: last_call_timeout `},
+		"last call":    {config: func(c *Config) { c.LastCall = time.Minute }, want: `this node: last_call_timeout 1m0s; the job: last_call_timeout `},
 		"patience":     {config: func(c *Config) { c.JoinTimeout = time.Hour }, want: `this node: join_timeout 1h0m0s; the job: join_timeout `},
 		"scale up":     {config: func(c *Config) { c.ScaleUp = rendezvous.ScaleNever }, want: `this node: scale_up never; the job: scale_up `},
 		"master port":  {config: func(c *Config) { c.MasterPort = 1 }, want: `this node: master_port 1; the job: master_port `},

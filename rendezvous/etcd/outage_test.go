@@ -2,7 +2,6 @@ package etcd
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -30,38 +29,9 @@ func TestOutage(t *testing.T) {
 		}
 	}
 	server.again()
-	server.compact(t)
+	server.compact()
 
-	// In round 1 as if nothing had been.
-	for i, a := range agents {
-		a.report(rounds[i], failure(a, rounds[i].Self, 3))
-	}
-	wantNewRound(t, rounds)
-	rounds = together(t, agents)
-	if r := rounds[0]; r.ID != 2 || r.Restarts != 1 {
-		t.Errorf("the second round is %s", show(r))
-	}
-	for i, a := range agents {
-		a.report(rounds[i], nil)
-	}
-	for _, r := range rounds {
-		if o := closed(t, over(t, r)); o != (rendezvous.Outcome{}) {
-			t.Errorf("the job ended with %+v", o)
-		}
-	}
-}
-
-// compact forgets all history.
-func (s *server) compact(t *testing.T) {
-	t.Helper()
-	c := s.client()
-	answer, err := c.Put(t.Context(), "/other", "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.Compact(t.Context(), answer.Header.Revision, clientv3.WithCompactPhysical()); err != nil {
-		t.Fatal(err)
-	}
+	succeed(t, agents, fail(t, agents, rounds)) // in round 1 as if nothing had been
 }
 
 // TestReportDuringAnOutage is recorded after it.
@@ -123,25 +93,7 @@ func TestAllAreCutOff(t *testing.T) {
 			await(t, agents[0], func(l *loop) bool { return l.leads() && l.view.whole })
 		}
 	}
-	for i, a := range agents {
-		a.report(rounds[i], nil)
-	}
-	for _, r := range rounds {
-		if o := closed(t, over(t, r)); o != (rendezvous.Outcome{}) {
-			t.Errorf("the job ended with %+v, want success in round 1", o)
-		}
-	}
-}
-
-// agentsBehindRelays starts agents of which each has its own way to etcd.
-func (j *job) agentsBehindRelays(s *server, n int) (agents []*agent, ways []*relay) {
-	j.t.Helper()
-	for i := range n {
-		way := newRelay(j.t, s.addr())
-		agents = append(agents, j.agent(fmt.Sprint("n", i), func(c *Config) { c.Client = s.clientBy(way) }))
-		ways = append(ways, way)
-	}
-	return agents, ways
+	succeed(t, agents, rounds) // of round 1
 }
 
 // TestMissedRound: a round is over, and its history compacted, before one of its members has heard of it.
@@ -168,7 +120,7 @@ func TestMissedRound(t *testing.T) {
 	agents[0].report(round, failure(agents[0], 0, 3))
 	wantNewRound(t, []*rendezvous.Round{round})
 	next := later(agents[0])
-	server.compact(t)
+	server.compact()
 	ways[1].set(false)
 	both := []*rendezvous.Round{next(t), missing(t)}
 	same(t, both)

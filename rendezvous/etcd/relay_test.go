@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"fmt"
 	"io"
 	"net"
 	"sync"
@@ -126,4 +127,15 @@ func (r *relay) remove(c net.Conn) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.conns, c)
+}
+
+// agentsBehindRelays starts agents of which each has its own way to etcd.
+func (j *job) agentsBehindRelays(s *server, n int) (agents []*agent, ways []*relay) {
+	j.t.Helper()
+	for i := range n {
+		way := newRelay(j.t, s.addr())
+		agents = append(agents, j.agent(fmt.Sprint("n", i), func(c *Config) { c.Client = s.clientBy(way) }))
+		ways = append(ways, way)
+	}
+	return agents, ways
 }

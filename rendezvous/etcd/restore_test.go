@@ -3,37 +3,21 @@ package etcd
 import (
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
-	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/gorun/gorun/rendezvous"
 )
 
-// anew starts the server again without its data.
-func (s *server) anew() {
-	s.t.Helper()
-	if err := os.RemoveAll(s.config.Dir); err != nil {
-		s.t.Fatal(err)
-	}
-	s.again()
-}
-
 // TestEtcdComesBackEmpty: the agents put the job back, with its round, its budget, and what they have reported.
 func TestEtcdComesBackEmpty(t *testing.T) {
 	t.Parallel()
 	server := startServer(t)
-	j := newJob(t, server.client(), 3, 4)
+	j := newJob(t, server.client(), 3, 3)
 	agents := j.agents(3)
-	rounds := together(t, agents)
-	for i, a := range agents {
-		a.report(rounds[i], failure(a, rounds[i].Self, 3))
-	}
-	wantNewRound(t, rounds)
-	rounds = together(t, agents)
+	rounds := fail(t, agents, together(t, agents))
 	agents[0].report(rounds[0], nil)
 
 	server.stop()
@@ -46,17 +30,10 @@ func TestEtcdComesBackEmpty(t *testing.T) {
 		}
 	}
 
-	// It goes on as if nothing had been: with a newcomer, and a loss.
-	late := j.agent("late", nil)
-	for i, a := range agents[1:] {
-		a.report(rounds[i+1], nil)
+	succeed(t, agents[1:], rounds[1:])
+	if o := closed(t, over(t, rounds[0])); !o.Success() {
+		t.Errorf("the job ended with %+v for who had reported before", o)
 	}
-	for _, r := range rounds {
-		if o := closed(t, over(t, r)); !o.Success() {
-			t.Errorf("the job ended with %+v", o)
-		}
-	}
-	late.leave(nil)
 }
 
 // TestEtcdComesBackEmptyBetweenTwoRounds: the next one has the next number, and the budget is as it was.
@@ -108,13 +85,10 @@ func TestTwoHistories(t *testing.T) {
 		t.Run(fmt.Sprint("established ", established), func(t *testing.T) {
 			t.Parallel()
 			j := newJob(t, server.client(), 1, 1)
-			j.config.LastCall = time.Millisecond
 			way := newRelay(t, server.addr())
 			cut := j.agent("cut", func(c *Config) { c.Client = server.clientBy(way) })
 			round := together(t, []*agent{cut})[0]
-			cut.report(round, failure(cut, 0, 3))
-			wantNewRound(t, []*rendezvous.Round{round})
-			round = together(t, []*agent{cut})[0] // it is established
+			round = fail(t, []*agent{cut}, []*rendezvous.Round{round})[0] // it is established
 			way.set(true)
 			if _, err := j.client.Delete(t.Context(), keysOf(DefaultPrefix, j.config.RunID).root, clientv3.WithPrefix()); err != nil {
 				t.Fatal(err)
@@ -172,12 +146,8 @@ func TestAnOldStateIsNotTheEnd(t *testing.T) {
 	if _, err := j.client.Txn(t.Context()).Then(then...).Commit(); err != nil {
 		t.Fatal(err)
 	}
-	for i, a := range agents {
-		a.report(rounds[i], nil)
+	if rounds[0].ID != 2 {
+		t.Errorf("the second round is %s", show(rounds[0]))
 	}
-	for _, r := range rounds {
-		if o := closed(t, over(t, r)); r.ID != 2 || !o.Success() {
-			t.Errorf("round %d: the job ended with %+v", r.ID, o)
-		}
-	}
+	succeed(t, agents, rounds)
 }

@@ -10,8 +10,6 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-
-	"github.com/gorun/gorun/rendezvous"
 )
 
 // ways are several to one etcd, as if they led to its members, and a client that knows them.
@@ -183,22 +181,9 @@ func TestAgentsWithASilentMember(t *testing.T) {
 		})
 	}
 	begun := time.Now()
-	for i, a := range agents {
-		a.report(rounds[i], failure(a, rounds[i].Self, 3))
-	}
-	wantNewRound(t, rounds)
-	if rounds = together(t, agents); rounds[0].ID != 2 || rounds[0].Restarts != 1 {
-		t.Errorf("the second round is %s", show(rounds[0]))
-	}
+	rounds = fail(t, agents, rounds)
 	if took := time.Since(begun); took > callTimeout {
 		t.Errorf("a new round has taken %v", took)
 	}
-	for i, a := range agents {
-		a.report(rounds[i], nil)
-	}
-	for _, r := range rounds {
-		if o := closed(t, over(t, r)); o != (rendezvous.Outcome{}) {
-			t.Errorf("the job ended with %+v", o)
-		}
-	}
+	succeed(t, agents, rounds)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"os"
 	"testing"
 	"time"
 
@@ -76,6 +77,28 @@ func (s *server) again() {
 	s.t.Helper()
 	s.start()
 	s.front.set(false)
+}
+
+// anew starts the server again without its data.
+func (s *server) anew() {
+	s.t.Helper()
+	if err := os.RemoveAll(s.config.Dir); err != nil {
+		s.t.Fatal(err)
+	}
+	s.again()
+}
+
+// compact forgets all history.
+func (s *server) compact() {
+	s.t.Helper()
+	c := s.client()
+	answer, err := c.Put(s.t.Context(), "/other", "")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if _, err := c.Compact(s.t.Context(), answer.Header.Revision, clientv3.WithCompactPhysical()); err != nil {
+		s.t.Fatal(err)
+	}
 }
 
 func (s *server) client() *clientv3.Client { return s.clientBy(s.front) }

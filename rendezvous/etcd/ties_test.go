@@ -118,17 +118,12 @@ func TestCutTies(t *testing.T) {
 	mu.Unlock()
 	time.Sleep(time.Second) // what is tested is that nothing happens meanwhile
 	tied(t, leader, rest)
-	for i, a := range append(rest, leader) {
-		if err := rounds[i].Err(); err != nil {
+	for _, r := range rounds {
+		if err := r.Err(); err != nil {
 			t.Errorf("the round is over: %v", err)
 		}
-		a.report(rounds[i], nil)
 	}
-	for _, r := range rounds {
-		if o := closed(t, over(t, r)); o != (rendezvous.Outcome{}) {
-			t.Errorf("the job ended with %+v", o)
-		}
-	}
+	succeed(t, append(rest, leader), rounds)
 }
 
 // TestAgentThatCannotCallEnds: the last tie to an agent that ends may be the leader's own.
@@ -172,22 +167,30 @@ func TestAgentThatCannotCallEnds(t *testing.T) {
 	wantNewRound(t, rounds[1:])
 }
 
-// TestAgentEndsWhileEtcdIsSlow: that etcd does not answer for longer than it is waited for does not make a lease of an agent's end.
-func TestAgentEndsWhileEtcdIsSlow(t *testing.T) {
+// TestAgentsEndWhileEtcdIsSlow: that etcd does not answer for longer than it is waited for does not make a lease of an agent's end, nor
+// of that of another one meanwhile.
+func TestAgentsEndWhileEtcdIsSlow(t *testing.T) {
 	t.Parallel()
 	server := startServer(t)
-	j := newJob(t, server.client(), 2, 3)
+	j := newJob(t, server.client(), 1, 3)
 	j.config.TTL = time.Hour
 	var log logtest.Log
 	j.config.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	agents, ways := j.agentsBehindRelays(server, 3)
 	rounds := together(t, agents)
-	leader, rest, left := j.split(t, agents, rounds)
+	leader, rest, _ := j.split(t, agents, rounds)
 	tied(t, leader, rest)
-	way := ways[slices.Index(agents, leader)]
+	at := slices.Index(agents, leader)
+	way := ways[at]
 	way.hush(true)
 	rest[0].kill()
+	await(t, leader, func(l *loop) bool { return len(l.ended) == 1 && l.requests[burying] })
+	rest[1].kill()
+	await(t, leader, func(l *loop) bool { return len(l.ended) == 2 })
 	await(t, leader, func(*loop) bool { return strings.Contains(log.String(), "to_be_tried_again=1") })
 	way.hush(false)
-	wantNewRound(t, left[1:])
+	wantNewRound(t, rounds[at:at+1])
+	if r := together(t, []*agent{leader})[0]; r.Size != 1 {
+		t.Errorf("the next round is %s", show(r))
+	}
 }
