@@ -15,6 +15,7 @@ var scenarios = []scenario{
 	{"deaths", 2, func(w *world) { w.calls().dies() }},
 	{"failures", 2, func(w *world) { w.calls().givesUp() }},
 	{"differences", 2, func(w *world) { w.calls().differs() }},
+	{"older differences", 2, func(w *world) { w.oneWay().differsElsewhere() }},
 	{"panics", 1, func(w *world) { w.calls().panics() }},
 	{"buffers", 1, func(w *world) { w.buffers() }},
 	{"buffers given up", 1, func(w *world) { w.buffers().givesUp() }},
@@ -39,6 +40,7 @@ type program struct {
 	panicAt    int    // in which call its operation panics; -1: in none
 	odd, oddAt int    // the rank that calls something else, in place of which call; -1: none
 	other      called // this
+	elsewhere  bool   // instead: a call before that one, which is none of the team's
 }
 
 func newProgram(w *world) *program {
@@ -82,6 +84,27 @@ func (w *world) calls() *program {
 			t.ways = ways{all, all}
 		}
 	}
+	return p
+}
+
+// oneWay lets ranks call what mostly goes from one rank to the others, or mostly from them to it: who sends gets as far ahead as it
+// may.
+func (w *world) oneWay() *program {
+	p := newProgram(w)
+	n := 2 + w.rng.IntN(3)*w.rng.IntN(2)
+	root := w.rng.IntN(n)
+	ways := [][]int{{1, 3}, {2, 11}}[w.rng.IntN(2)] // broadcast and scatter, or gather and gather parts
+	for range 1 + w.rng.IntN(1<<(1+w.rng.IntN(5))) {
+		c := called{op: w.rng.IntN(len(operations) - 1), root: root, red: "sum", inHeap: make([]bool, n)}
+		if !w.chance(32) {
+			c.op = ways[w.rng.IntN(2)]
+		}
+		if c.size = w.rng.IntN(64); w.chance(4) { // through slots
+			c.size = 300 + w.rng.IntN(300)
+		}
+		p.calls = append(p.calls, c)
+	}
+	w.ranks(n, p.part)
 	return p
 }
 
@@ -151,8 +174,19 @@ func (p *program) differs() {
 			p.other.op = none
 		}
 	}
-	p.calls = append(p.calls, called{red: "sum", inHeap: make([]bool, w.n)}) // a barrier
-	w.m.Go("news", w.tell)
+	p.mustBeNoticed()
+}
+
+// differsElsewhere lets a rank make another call than the others where the team has no part in it. All that the team does is alike.
+func (p *program) differsElsewhere() {
+	p.w.allIsWell, p.elsewhere, p.odd, p.oddAt = false, true, p.w.rng.IntN(p.w.n), p.w.rng.IntN(len(p.calls))
+	p.mustBeNoticed()
+}
+
+// mustBeNoticed lets all meet at the end.
+func (p *program) mustBeNoticed() {
+	p.calls = append(p.calls, called{red: "sum", inHeap: make([]bool, p.w.n)}) // a barrier
+	p.w.m.Go("news", p.w.tell)
 }
 
 // none is no call at all.
@@ -175,12 +209,16 @@ func (p *program) part(t *Team) error {
 		if p.loser == t.me && p.until == i {
 			return errGivesUp
 		}
-		if p.odd == t.me && p.oddAt == i {
+		switch {
+		case p.odd != t.me || p.oddAt != i:
+		case p.elsewhere:
+			history++
+		default:
 			if c = p.other; c.op == none {
 				continue
 			}
 		}
-		call := Call{What: uint64(i<<8 | c.op), RootAndBefore: uint64(c.root), Count: uint64(c.size)}
+		call := c.words(i)
 		for _, word := range []uint64{call.What, call.RootAndBefore, call.Count} {
 			history = (history + word + 1) * 0x9e3779b97f4a7c15
 		}
@@ -192,6 +230,11 @@ func (p *program) part(t *Team) error {
 		p.w.m.Fail(fmt.Errorf("rank %d of %d has not noticed that calls differ", t.me, t.n))
 	}
 	return nil
+}
+
+// words are those of c, number i of the program.
+func (c *called) words(i int) Call {
+	return Call{What: uint64(i<<8 | c.op), RootAndBefore: uint64(c.root), Count: uint64(c.size)}
 }
 
 // call carries out c, number i of the program.
@@ -214,15 +257,34 @@ func (p *program) call(t *Team, i int, c *called, call Call, history uint64) (er
 			}
 		}()
 	}
-	err = op.run(t, where, seq, c.size, c.root, modelled(red))
+	values := seq
+	if p.odd == t.me && i >= p.oddAt { // so that a result is wrong for which bytes have passed between it and others
+		values += 1 << 20
+	}
+	err = op.run(t, where, values, c.size, c.root, modelled(red))
 	if err != nil {
 		t.Abandon()
+		if m, ok := errors.AsType[*Mismatch](err); ok && p.elsewhere {
+			p.checkMismatch(t.me, m)
+		}
 		p.check(fmt.Errorf("rank %d of %d: call %d, %s of %d bytes with root %d: %w", t.me, t.n, seq, op.name, c.size, c.root, err))
 	}
 	return err
 }
 
 var errPanics = errors.New("panics")
+
+// checkMismatch fails the run if what rank me is told of its difference from others is not so.
+func (p *program) checkMismatch(me int, m *Mismatch) {
+	first := uint64(p.oddAt + 1)
+	wrong := me != p.odd && m.Rank != p.odd || m.Agreed >= first
+	for _, d := range []Deed{m.Mine, m.Theirs} {
+		wrong = wrong || d.Seq < first && d != Deed{} || d.Seq > 0 && d.Call != p.calls[d.Seq-1].words(int(d.Seq-1))
+	}
+	if wrong {
+		p.w.m.Fail(fmt.Errorf("rank %d is told %+v, and the first call in which rank %d differs has number %d", me, m, p.odd, first))
+	}
+}
 
 // check fails the run if err must not be.
 func (p *program) check(err error) {

@@ -3,6 +3,7 @@
 package shm
 
 import (
+	"math"
 	"testing"
 	"unsafe"
 
@@ -20,6 +21,7 @@ type weakening struct {
 	from, to schedule.Access
 	spoil    func(t *Team) // instead: done before every call
 	bound    int           // of unusual choices, for the scenario of which all orders are run
+	forgets  bool          // instead: histories
 }
 
 // mostOrders is how many orders may have to be tried to find one that fails.
@@ -76,6 +78,8 @@ var weakenings = []weakening{
 			t.loans[i].until.time = 0
 		}
 	}},
+	{name: "only the call under way is compared", models: models, scenario: "older differences", forgets: true},
+	{name: "ranks get further ahead than is remembered", models: models, scenario: "older differences", spoil: func(t *Team) { t.free = math.MaxUint64 }},
 }
 
 func TestWeakenedOrdersAreFound(t *testing.T) {
@@ -83,8 +87,8 @@ func TestWeakenedOrdersAreFound(t *testing.T) {
 		for _, model := range k.models {
 			t.Run(k.name+"/"+model.String(), func(t *testing.T) {
 				w := newWorld(t, model)
-				w.beforeCall = k.spoil
-				if k.spoil == nil {
+				w.beforeCall, w.forgetful = k.spoil, k.forgets
+				if k.spoil == nil && !k.forgets {
 					w.m.Weaken = func(a schedule.Access, at int) schedule.Access {
 						if a == k.from && (k.place == anywhere || w.place(at) == k.place) {
 							return k.to

@@ -18,7 +18,7 @@ const (
 	largestSlot     = 256
 	slotForEach     = 128     // bytes of a slot for each of few ranks
 	backedPiece     = 1 << 10 // a stretch gets its memory in pieces of at least so many bytes
-	mostLent        = 4       // slots, a power of two
+	mostLent        = 16      // slots, a power of two
 
 	// Ways to go about an operation.
 	largestFlat  = 256     // bytes that each of several ranks works out for itself
