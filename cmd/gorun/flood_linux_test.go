@@ -151,7 +151,7 @@ func floodedJob(t *testing.T, release string, files int) *flooded {
 	}
 	limited := fmt.Sprintf(`ulimit -n %d && exec -a gorun %s "$@"`, files, exe)
 	for range 3 {
-		j.nodes = append(j.nodes, startAs(t, 4*patience, "/bin/bash", append([]string{"bash", "-c", limited, "bash"}, flags...)...))
+		j.nodes = append(j.nodes, startAs(t, 4*patience+time.Duration(*floodSize)*100*time.Millisecond, "/bin/bash", append([]string{"bash", "-c", limited, "bash"}, flags...)...))
 	}
 	return j
 }
@@ -163,8 +163,9 @@ func (j *flooded) flood(kind string) (rises func()) {
 	if err != nil {
 		j.t.Fatal(err)
 	}
-	c := exec.Command(exe, "-n", strconv.Itoa(*floodSize), "-attack", kind)
-	c.Args[0], c.Stderr = "flood", os.Stderr
+	// Strangers have machines of their own: what they do here is to take no time that the job wants.
+	c := exec.Command("nice", "-n", "19", "bash", "-c", `exec -a flood "$@"`, "bash", exe, "-n", strconv.Itoa(*floodSize), "-attack", kind)
+	c.Stderr = os.Stderr
 	for _, n := range j.nodes {
 		c.Args = append(c.Args, strconv.Itoa(n.cmd.Process.Pid))
 	}
