@@ -59,6 +59,7 @@ type Ending struct {
 	Restarts int      // of the job's budget, used with it
 	Lost     []string // hosts that were lost soon after the round had formed; empty: a new one
 	Soon     bool     // it was then
+	Apart    []string // members, by Key, that were to be left out, as others cannot reach them
 }
 
 // A Report is what a node has said of the last round: success, if the others are nil.

@@ -145,9 +145,10 @@ func (s *Situation) flapsNow() (flaps []Flap) {
 	return flaps[:min(flapsLimit, len(flaps))]
 }
 
-// banned is for how long a node is kept out, and for what; 0: it is not. Who was in the last round is not.
+// banned is for how long a node is kept out, and for what; 0: it is not. Who was in the last round is not, unless
+// that ended because others could not reach it.
 func (s *Situation) banned(c Candidate) (longest time.Duration, why Flap) {
-	if _, member := s.ranks[c.Key]; member {
+	if _, member := s.ranks[c.Key]; member && (s.Over == nil || !slices.Contains(s.Over.Apart, c.Key)) {
 		return 0, Flap{}
 	}
 	for _, f := range s.flaps {

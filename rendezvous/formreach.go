@@ -186,6 +186,9 @@ func (s *Situation) membersApart() (d Decision, apart bool) {
 	}
 	d = s.end(s.describe(s.unreachableAmong(members)))
 	d.Over.Lost = s.lost(out...)
+	for _, c := range out {
+		d.Over.Apart = append(d.Over.Apart, c.Key)
+	}
 	times := 0
 	for _, host := range d.Over.Lost {
 		times = max(times, s.losses(host)+1)

@@ -317,3 +317,23 @@ func checkApart(t *rapid.T, s rendezvous.Situation, f rendezvous.Formed) {
 		}
 	}
 }
+
+// TestBriefClaims: members that claim again and again for a moment that they cannot reach another do not start everybody again
+// without end, although all reach each other whenever the next round forms: from the third time on the other is kept out for a while.
+func TestBriefClaims(t *testing.T) {
+	c := started(2, 3, 0, 3)
+	claim := func() {
+		c.cut("n1>n3")
+		c.settle(0)
+		c.mend()
+		c.rejoin()
+		c.settle(0)
+	}
+	for n := range 2 {
+		claim()
+		c.wantRound(t, n+2, "n1 n2 n3", 0, "n1 cannot reach n3 at 10.0.0.3:4711")
+	}
+	claim()
+	c.wantRound(t, 4, "n1 n2", 0, "n1 cannot reach n3 at 10.0.0.3:4711")
+	wantReason(t, c.settle(0), "round 4 is running with 2 of 2 to 3 nodes; host n3 was lost 3 times in a row; it is let in again in 30s")
+}

@@ -117,6 +117,7 @@ type ending struct {
 	Restarts int      `json:"restarts"`
 	Lost     []string `json:"lost,omitempty"`
 	Soon     bool     `json:"soon,omitempty"`
+	Apart    []string `json:"apart,omitempty"`
 }
 
 func (d *currentDoc) check() error {

@@ -146,7 +146,7 @@ func (l *loop) decide() rendezvous.Decision {
 	if v.last != nil {
 		s.Last, s.Age = v.last, l.age(v.last.ID, now)
 		if over := v.current.Over; over != nil {
-			s.Over = &rendezvous.Ending{Why: over.Why, Restarts: over.Restarts, Lost: over.Lost, Soon: over.Soon}
+			s.Over = &rendezvous.Ending{Why: over.Why, Restarts: over.Restarts, Lost: over.Lost, Soon: over.Soon, Apart: over.Apart}
 		}
 	}
 	d := rendezvous.Form(s)

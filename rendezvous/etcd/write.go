@@ -102,7 +102,7 @@ func (w *writer) tell(ctx context.Context, v *view, wait string) error {
 func (w *writer) end(ctx context.Context, v *view, why rendezvous.Ending) error {
 	current, err := encode(w.keys.current(), currentDoc{
 		Round: v.current.Round, ID: v.current.ID, Restored: v.current.Restored,
-		Over: &ending{why.Why, why.Restarts, why.Lost, why.Soon},
+		Over: &ending{why.Why, why.Restarts, why.Lost, why.Soon, why.Apart},
 	})
 	if err != nil {
 		return err
