@@ -132,3 +132,31 @@ func TestPutBackSoon(t *testing.T) {
 		t.Errorf("the next round took %v", took)
 	}
 }
+
+// TestIsPutBack: a round can be put back more than once.
+func TestIsPutBack(t *testing.T) {
+	of := func(lease clientv3.LeaseID, round int, restored bool, over *ending, rev int64) *view {
+		v := &view{current: &currentDoc{Round: round, Restored: restored, Over: over}, currentRev: rev}
+		v.config.lease = lease
+		return v
+	}
+	over := &ending{Why: "it is"}
+	for what, c := range map[string]struct {
+		now, past *view
+		want      bool
+	}{
+		"never":                       {of(1, 2, false, nil, 5), of(1, 2, false, nil, 5), false},
+		"the first time":              {of(2, 2, true, nil, 5), of(1, 2, false, nil, 5), true},
+		"read first":                  {of(2, 2, true, nil, 5), nil, true},
+		"read again":                  {of(2, 2, true, nil, 5), of(2, 2, true, nil, 5), false},
+		"the job, once more":          {of(3, 2, true, nil, 5), of(2, 2, true, nil, 5), true},
+		"the round, once more":        {of(2, 2, true, nil, 9), of(2, 2, true, nil, 5), true},
+		"over since":                  {of(2, 2, true, over, 9), of(2, 2, true, nil, 5), false},
+		"over, and the job once more": {of(3, 2, true, over, 9), of(2, 2, true, over, 9), true},
+		"a later round":               {of(2, 3, false, nil, 9), of(2, 2, true, nil, 5), false},
+	} {
+		if got := c.now.isPutBack(c.past); got != c.want {
+			t.Errorf("%s: %t", what, got)
+		}
+	}
+}

@@ -10,7 +10,7 @@ import (
 // DefaultPrefix is below what key the jobs are.
 const DefaultPrefix = "/gorun/v1/"
 
-// keys are those of one job. job/ is what every agent watches; from nodes/ to reports/ what the leader watches too.
+// keys are those of one job. job/ is what every agent watches; from nodes/ to rounds/ what the leader watches too.
 //
 //	job/config         which job this is, and what the first node has set; the others must have set the same
 //	job/leader         leased: who decides

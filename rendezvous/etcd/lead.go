@@ -94,7 +94,7 @@ func (l *loop) takeOffice() {
 	ctx, cancel := context.WithCancel(l.ctx)
 	l.unwatch, l.stage, l.status, l.decided = cancel, rendezvous.Stage{}, "", nil
 	l.others.Go(func() {
-		watch(ctx, l.config.Client, l.etcd.keys.nodes(), clientv3.GetPrefixRangeEnd(l.etcd.keys.reports()), l.onChange)
+		watch(ctx, l.config.Client, l.etcd.keys.nodes(), clientv3.GetPrefixRangeEnd(l.etcd.keys.rounds()), l.onChange)
 	})
 	l.config.Log.Debug("this node leads")
 }

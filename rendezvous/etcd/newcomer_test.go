@@ -97,3 +97,21 @@ func TestTheSameNodeComesBack(t *testing.T) {
 		})
 	}
 }
+
+// TestNewcomerWithoutRank: who asks for no rank is not refused because of who has one.
+func TestNewcomerWithoutRank(t *testing.T) {
+	t.Parallel()
+	j := newJob(t, startServer(t).client(), 1, 1)
+	first, newcomer := j.agent("n0", nil), j.agent("n1", nil)
+	first.node.NodeRank = 0
+	together(t, []*agent{first})
+	for rank, want := range map[int]bool{-1: false, 0: true, 1: false} {
+		s, err := newcomer.loop.etcd.standing(t.Context(), rank)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := s.isTaken(newcomer.loop.etcd.key); got != want {
+			t.Errorf("node rank %d is taken: %t", rank, got)
+		}
+	}
+}

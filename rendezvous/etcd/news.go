@@ -73,6 +73,7 @@ func (l *loop) read() {
 		switch {
 		case err == nil && back && l.view == before:
 			l.under = 0 // etcd may know an older state of this node, or none
+			l.rewatch()
 		case err == nil && (back || now.rev < l.view.rev): // this node has written meanwhile
 			l.dirty = true
 			return

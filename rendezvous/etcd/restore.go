@@ -88,7 +88,7 @@ func (l *loop) recall() bool {
 	case lost:
 		if !l.forgotten {
 			l.config.Log.Warn("etcd has lost what it knew of the job; this node puts back what it knows", "round", l.past.current.Round)
-			l.rewatch()
+			l.rewatch() // a state as old as that may have been told as none
 		}
 		l.forgotten = true
 		return false
@@ -107,12 +107,23 @@ func (l *loop) recall() bool {
 	if l.job == "" || v.current == nil {
 		return true
 	}
-	if v.current.Restored && (l.past == nil || l.past.current.Round != v.current.Round || !l.past.current.Restored) {
+	if v.isPutBack(l.past) {
 		l.unsettle(noticeTime)
 		l.config.Log.Info("the job is put back", "round", v.current.Round, "waits_for_missing_nodes", time.Until(l.settled).Round(100*time.Millisecond))
 	}
 	l.past = v
 	return true
+}
+
+// isPutBack reports whether the round has been put back since past was read; nil: nothing was. A round that runs is written only then.
+func (v *view) isPutBack(past *view) bool {
+	switch {
+	case !v.current.Restored:
+		return false
+	case past == nil || past.current.Round != v.current.Round || !past.current.Restored || past.config.lease != v.config.lease:
+		return true
+	}
+	return v.current.Over == nil && past.currentRev != v.currentRev
 }
 
 // noticeTime is within which every node that reaches etcd finds out that it has lost something: a pause of grpc's before it
