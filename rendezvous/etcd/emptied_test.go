@@ -160,3 +160,28 @@ func TestIsPutBack(t *testing.T) {
 		}
 	}
 }
+
+// TestLeaderHearsOfRounds: the leader reads the job when a member puts a round's document back, though nothing else changes.
+func TestLeaderHearsOfRounds(t *testing.T) {
+	t.Parallel()
+	j := newJob(t, startServer(t).client(), 2, 2)
+	j.config.TTL = time.Minute // for longer than recheck nothing else is written
+	agents := j.agents(2)
+	rounds := together(t, agents)
+	leader, _, _ := j.split(t, agents, rounds)
+	k := keysOf(DefaultPrefix, j.config.RunID)
+	docs, err := j.client.Get(t.Context(), k.rounds(), clientv3.WithPrefix())
+	if err != nil || len(docs.Kvs) == 0 {
+		t.Fatal(err, docs)
+	}
+	kv := docs.Kvs[0]
+	put, err := j.client.Put(t.Context(), string(kv.Key), string(kv.Value), clientv3.WithLease(clientv3.LeaseID(kv.Lease)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	begun := time.Now()
+	await(t, leader, func(l *loop) bool { return l.view.rev >= put.Header.Revision })
+	if took := time.Since(begun); took > recheck/2 {
+		t.Errorf("it took %v", took)
+	}
+}

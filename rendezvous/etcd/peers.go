@@ -206,7 +206,8 @@ func (l *loop) unreached() (list []unreachedDoc) {
 	return list[:min(len(list), reachLimit)]
 }
 
-// usableAgain forgets what was found out during an outage of etcd, and not told: it is to be found out again.
+// usableAgain is for when etcd can be used again. It forgets the peers that were found unreachable during the outage, as etcd was not
+// told of them: they are called again.
 func (l *loop) usableAgain() {
 	l.usable = time.Now()
 	for _, p := range l.peers {

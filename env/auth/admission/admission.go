@@ -289,7 +289,7 @@ func (l *Listener) drop(c *Conn, reason error) {
 	}
 }
 
-// turnAway ends a connection that is in the books no more.
+// turnAway ends a connection that is no longer counted.
 func (l *Listener) turnAway(c *Conn, reason error) {
 	if !errors.Is(reason, net.ErrClosed) {
 		l.tally.add(c.RemoteAddr(), reason)

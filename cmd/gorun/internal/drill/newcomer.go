@@ -84,7 +84,7 @@ func keptOut(others []int) step {
 	}}
 }
 
-// startBroken starts an agent whose program is none.
+// startBroken starts an agent whose program cannot be executed.
 func (s *stage) startBroken() error {
 	program := filepath.Join(s.dir, "broken")
 	if err := os.WriteFile(program, []byte("\x7fELF, and no more"), 0o700); err != nil {
