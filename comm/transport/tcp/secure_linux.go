@@ -72,15 +72,11 @@ type secureStream struct {
 // A secureGatherer is a secureStream over a transport.Gatherer.
 type secureGatherer struct {
 	*secureStream
-	transport.Gatherer
+	below transport.Gatherer
 }
 
-func (g secureGatherer) TryRead(b []byte) (int, error)    { return g.secureStream.TryRead(b) }
-func (g secureGatherer) TryWrite(v [][]byte) (int, error) { return g.secureStream.TryWrite(v) }
-func (g secureGatherer) Descriptor() int                  { return g.secureStream.Descriptor() }
-func (g secureGatherer) Arm(room bool) uint32             { return g.secureStream.Arm(room) }
-func (g secureGatherer) Shutdown()                        { g.secureStream.Shutdown() }
-func (g secureGatherer) Close() error                     { return g.secureStream.Close() }
+func (g secureGatherer) Gather(on bool) { g.below.Gather(on) }
+func (g secureGatherer) Acknowledge()   { g.below.Acknowledge() }
 
 func (s *secureStream) TryRead(b []byte) (read int, err error) {
 	for err == nil && read < len(b) {
