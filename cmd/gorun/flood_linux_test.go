@@ -24,8 +24,9 @@ var (
 	floodSize  = flag.Int("flood-size", 150, "how many flood each port of a job")
 	floodKinds = flag.String("flood-kinds", "silent,unproven", "what they do, of silent, slow, unproven, garbage and scan")
 	floodFiles = flag.Int("flood-files", 4096, "how many descriptors each process of the job may have")
-	// Strangers have machines of their own. On a machine that does nothing else 19 has them take no time that the job wants.
-	floodNice  = flag.Int("flood-nice", 0, "how nice they are to the job")
+	// Strangers have machines of their own.
+	floodIdle  = flag.Bool("flood-idle", false, "let them run only when nobody else wants a processor")
+	floodPause = flag.Duration("flood-pause", 0, "how long one that was dropped stays away")
 	floodTurns = flag.Int("flood-turns", 1, "how often the job runs alone, and under each attack")
 )
 
@@ -165,7 +166,12 @@ func (j *flooded) flood(kind string) (rises func()) {
 	if err != nil {
 		j.t.Fatal(err)
 	}
-	c := exec.Command("nice", "-n", strconv.Itoa(*floodNice), "bash", "-c", `exec -a flood "$@"`, "bash", exe, "-n", strconv.Itoa(*floodSize), "-attack", kind)
+	policy := "--other"
+	if *floodIdle {
+		policy = "--idle"
+	}
+	c := exec.Command("chrt", policy, "0", "bash", "-c", `exec -a flood "$@"`, "bash", exe,
+		"-n", strconv.Itoa(*floodSize), "-attack", kind, "-pause", floodPause.String())
 	c.Stderr = os.Stderr
 	for _, n := range j.nodes {
 		c.Args = append(c.Args, strconv.Itoa(n.cmd.Process.Pid))

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -69,6 +70,7 @@ func Main() {
 
 // flood sends strangers to the ports that are on stdin, one a line, until that ends.
 func (c *command) flood(does Attack) error {
+	debug.SetGCPercent(1000) // marking so many goroutines is most of the work
 	each := c.strangers / c.processes
 	f := Start(does, c.pause)
 	f.first = c.share * each

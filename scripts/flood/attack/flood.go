@@ -30,7 +30,14 @@ var Attacks = map[string]Attack{
 // opening is all that gorun's handshake takes, but for the proof.
 var opening = "gorun1\r\n" + strings.Repeat("n", 32) + "\x00\x05hello"
 
-func hold(c net.Conn) { _, _ = io.Copy(io.Discard, c) }
+// hold reads into a small buffer, for there are many.
+func hold(c net.Conn) {
+	for b := make([]byte, 16); ; {
+		if _, err := c.Read(b); err != nil {
+			return
+		}
+	}
+}
 
 func say(c net.Conn, text string) { _, _ = io.WriteString(c, text) }
 

@@ -1,30 +1,20 @@
 package attack
 
 import (
-	"encoding/hex"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 )
 
 // Ports are those where a process and its descendants listen.
 func Ports(pid int) (ports []Port) {
 	listening := make(map[string]Port)
-	for _, name := range []string{"tcp", "tcp6"} {
-		for _, f := range table("/proc/net/" + name) {
-			if len(f) > 9 && f[3] == "0A" {
-				if a := address(f[1]); a != "" {
-					listening["socket:["+f[9]+"]"] = Port{"tcp", a}
-				}
-			}
-		}
-	}
-	for _, f := range table("/proc/net/unix") {
-		if len(f) > 7 && f[3] == "00010000" {
-			listening["socket:["+f[6]+"]"] = Port{"unix", f[7]}
+	for _, family := range []byte{syscall.AF_INET, syscall.AF_INET6, syscall.AF_UNIX} {
+		for _, l := range listeners(family) {
+			listening[fmt.Sprintf("socket:[%d]", l.inode)] = l.port
 		}
 	}
 	for _, p := range family(pid) {
@@ -38,31 +28,6 @@ func Ports(pid int) (ports []Port) {
 		}
 	}
 	return ports
-}
-
-func table(name string) (lines [][]string) {
-	text, _ := os.ReadFile(name)
-	for line := range strings.Lines(string(text)) {
-		lines = append(lines, strings.Fields(line))
-	}
-	return lines
-}
-
-// address reads one as the kernel prints it: 0100007F:1F90.
-func address(text string) string {
-	host, port, _ := strings.Cut(text, ":")
-	ip, err := hex.DecodeString(host)
-	n, err2 := strconv.ParseUint(port, 16, 16)
-	if err != nil || err2 != nil {
-		return ""
-	}
-	for i := 0; i+4 <= len(ip); i += 4 {
-		ip[i], ip[i+1], ip[i+2], ip[i+3] = ip[i+3], ip[i+2], ip[i+1], ip[i]
-	}
-	if net.IP(ip).IsUnspecified() {
-		ip = net.IPv4(127, 0, 0, 1)
-	}
-	return net.JoinHostPort(net.IP(ip).String(), strconv.FormatUint(n, 10))
 }
 
 // family is a process and its descendants.
