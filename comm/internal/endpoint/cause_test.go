@@ -14,6 +14,7 @@ import (
 
 	"github.com/gorun/gorun/comm/transport/mem"
 	"github.com/gorun/gorun/comm/transport/transporttest"
+	"github.com/gorun/gorun/env/fulltest"
 )
 
 // A ring of ranks in which every two neighbours have a group of their own, so that nobody shares one with more than two others.
@@ -94,7 +95,7 @@ var ends = map[string]func(w *ring, r int){
 // failed first, and how.
 func TestTheFirstToFailIsNamedAcrossGroups(t *testing.T) {
 	const size = 16
-	tries := 20
+	tries := fulltest.Else(20, 5)
 	if testing.Short() {
 		tries = 2
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/comm/transport/mem"
+	"github.com/gorun/gorun/env/fulltest"
 )
 
 // A stopped rank takes streams in, as its kernel does for it, and reads nothing.
@@ -68,9 +69,10 @@ func stuckWorld(t *testing.T, size, victim int, timeout time.Duration, waits fun
 
 func TestTheRankThatStoppedIsNamed(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it has 800 ranks")
+		t.Skip("it has 520 ranks")
 	}
-	const size, victim = 200, 57
+	const victim = 57
+	size := fulltest.Else(200, 2*longestChain+2)
 	for name, waits := range map[string]func(r int) int{
 		"ring": func(r int) int { return (r + size - 1) % size },
 		"tree": func(r int) int { // the root waits for the victim, through those between
