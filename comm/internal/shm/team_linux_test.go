@@ -97,12 +97,19 @@ func composeAll(dst []byte, sources [][]byte) {
 	copy(dst, sum)
 }
 
+// noise is what inputs are cut from.
+var noise = func() []byte {
+	b := make([]byte, 1<<20)
+	_, _ = rand.NewChaCha8([32]byte{1}).Read(b)
+	return b
+}()
+
 // input is what rank r has in operation seq.
 func input(seq uint64, r, n int) []byte {
 	b := make([]byte, n)
-	rng := rand.New(rand.NewPCG(seq, uint64(r)))
-	for i := range b {
-		b[i] = byte(rng.Uint32())
+	at := rand.New(rand.NewPCG(seq, uint64(r))).IntN(len(noise) / 2)
+	for done := 0; done < n; at = 0 {
+		done += copy(b[done:], noise[at:])
 	}
 	return b
 }
