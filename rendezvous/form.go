@@ -39,6 +39,7 @@ type Candidate struct {
 	Try     int   // number of the agent's last Join
 	Untied  bool  // nothing shows the leader at once whether the agent has ended
 	Joining bool  // that waits, or has got its round; otherwise it has been withdrawn
+	Probed  int   // the last round for which its agent was asked for a Probe, and has made it
 }
 
 // A Formed is a round on record.
@@ -99,6 +100,7 @@ type Decision struct {
 	Then  string        // what happens After
 	Stage Stage         // to be passed to the next Form, with how long it has been the same
 	After time.Duration // 0: ask again on news only
+	Probe bool          // every member is to find out whether it reaches the others, and to say so
 }
 
 // codeUnformed is the exit code of jobs for which there are too few nodes.
@@ -145,14 +147,14 @@ func (s *Situation) gather() Decision {
 		if f := s.final(); f != nil {
 			return Decision{Close: &Outcome{Code: f.Code, Failure: f}}
 		}
-		if m, gone := s.gone(); gone && s.Over.Restarts > s.Last.Restarts && len(s.Over.Lost) == 0 {
+		if m, gone := s.gone(); gone && s.charged() {
 			d := s.miss(m) // which is why others failed
 			if d.Over != nil {
 				d.Over.Soon = s.Over.Soon
 			}
 			return d
 		}
-		if s.Over.Restarts > s.Last.Restarts && len(s.Over.Lost) == 0 {
+		if s.charged() {
 			if d, apart := s.membersApart(); apart { // the same
 				d.Over.Soon = s.Over.Soon
 				return d
@@ -181,8 +183,9 @@ func (s *Situation) gather() Decision {
 	// Whoever was in the last round is waited for: to end its workers takes longer than to wait as a spare.
 	all := s.Settled && len(busy) == 0 && s.Last != nil
 	full := len(busy) == 0 && len(chosen) == limit
-	if !all && !full && !s.over(next.ID, LastCall, s.LastCall) {
-		return s.wait(next.ID, LastCall, s.LastCall, what+more, "closes")
+	lastCall := s.lastCall(busy)
+	if !all && !full && !s.over(next.ID, LastCall, lastCall) {
+		return s.wait(next.ID, LastCall, lastCall, what+more, "closes")
 	}
 	next.Apart = s.apartFrom(waiting, chosen)
 	next.Why = s.whyWithout(next.Apart, chosen, next.Why)

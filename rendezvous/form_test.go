@@ -21,6 +21,7 @@ type cluster struct {
 	came   int
 	closed *rendezvous.Outcome
 	formed []rendezvous.Formed
+	slow   bool // agents do not say at once whom they reach
 }
 
 // waits is how long it takes until every stage ends.
@@ -102,10 +103,22 @@ func (c *cluster) settle(passed time.Duration) rendezvous.Decision {
 			if d.Stage != c.s.Stage {
 				c.s.Stage, c.s.Waited = d.Stage, 0
 			}
-			return d
+			if !d.Probe || !c.probe() {
+				return d
+			}
 		}
 	}
 	return rendezvous.Decision{}
+}
+
+// probe has the nodes do as Decision.Probe says. It reports whether they have not done so before.
+func (c *cluster) probe() (news bool) {
+	for i := range c.s.Nodes {
+		if n := &c.s.Nodes[i]; !c.slow && n.Probed != c.s.Last.ID {
+			n.Probed, news = c.s.Last.ID, true
+		}
+	}
+	return news
 }
 
 func keys(members []rendezvous.Candidate) string {

@@ -10,11 +10,17 @@ import (
 // noticed that the node is gone. So a failure that would be the last one is not believed to be the cause for a while.
 const (
 	hearing      = time.Second      // an agent that has left is noticed within it, and so is one that has ended and had a tie to the leader
-	reachHearing = 10 * time.Second // for an agent to call where its worker could not reach another one, and to say that it cannot either
+	reachHearing = 10 * time.Second // for agents to call other nodes that may not be reached any more, and to say so
 )
 
-// hearingTime is how long the first failure of the round is not believed. Of an agent without a tie, and without a report on this
-// round, nothing is known: it takes its lease to tell whether it lives.
+// PeersLimit is how many nodes a round has at most whose agents all keep connections to each other.
+const PeersLimit = 32
+
+// probes reports whether the members, when a worker has failed, find out whether they reach each other: it may be why.
+func (f *Formed) probes() bool { return len(f.Members) > 1 && len(f.Members) <= PeersLimit }
+
+// hearingTime is how long the first failure of the round is not believed, whose members are asked for a Probe. Of an agent without
+// a tie that has neither probed nor reported on this round nothing is known: it takes its lease to tell whether it lives.
 func (s *Situation) hearingTime() time.Duration {
 	limit := hearing
 	heard := make(map[string]bool)
@@ -25,7 +31,13 @@ func (s *Situation) hearingTime() time.Duration {
 		}
 	}
 	for _, n := range s.Nodes {
-		if _, member := s.ranks[n.Key]; member && n.Untied && !heard[n.Key] {
+		if _, member := s.ranks[n.Key]; !member || n.Probed == s.Last.ID {
+			continue
+		}
+		if s.Last.probes() {
+			limit = max(limit, reachHearing)
+		}
+		if n.Untied && !heard[n.Key] {
 			limit = max(limit, hearing+s.Lease)
 		}
 	}
@@ -33,7 +45,8 @@ func (s *Situation) hearingTime() time.Duration {
 }
 
 // failed follows the first failure. With a restart left the round is over at once. What the cause was is settled before the
-// next one forms: a node that is gone by then is, and a restart for it is free of charge.
+// next one forms: a node that is gone by then is, or one that others cannot reach, as members find out before they join it. A restart
+// for it is free of charge.
 func (s *Situation) failed(f *Failure) Decision {
 	m, gone := s.gone()
 	d, apart := s.membersApart()
@@ -48,10 +61,17 @@ func (s *Situation) failed(f *Failure) Decision {
 			Restarts: s.Last.Restarts + 1,
 		}}
 	case len(s.Last.Members) > 1 && f.mayFollow() && !s.over(s.Last.ID, Hearing, s.hearingTime()):
-		return s.wait(s.Last.ID, Hearing, s.hearingTime(), fmt.Sprintf("round %d: %s", s.Last.ID, f), "ends")
+		d := s.wait(s.Last.ID, Hearing, s.hearingTime(), fmt.Sprintf("round %d: %s", s.Last.ID, f), "ends")
+		d.Probe = s.Last.probes()
+		return d
 	default:
 		return Decision{Close: &Outcome{Code: f.Code, Failure: f}}
 	}
+}
+
+// charged reports whether a failure has ended the last round, and the job has paid for it.
+func (s *Situation) charged() bool {
+	return s.Over != nil && s.Over.Restarts > s.Last.Restarts && len(s.Over.Lost) == 0
 }
 
 // mayFollow reports whether a worker may fail like this because it has lost a peer. It ends by itself then.

@@ -73,7 +73,7 @@ func TestUnheardMembers(t *testing.T) {
 	failed := &rendezvous.Failure{Host: "n1", Rank: 0, Code: 1, Ending: "exit code 1"}
 	begin := func() *cluster {
 		c := newCluster(2, 3, 0)
-		c.s.Lease = 10 * time.Second
+		c.s.Lease, c.slow = 10*time.Second, true
 		for range 3 {
 			c.come(-1)
 		}

@@ -134,6 +134,72 @@ func TestApartIsWhyOthersFail(t *testing.T) {
 	}
 }
 
+// TestMembersProbe: the last failure is not believed until all members have said whom they cannot reach, though workers name nobody.
+func TestMembersProbe(t *testing.T) {
+	failed := &rendezvous.Failure{Host: "n3", Rank: 2, Code: 1, Ending: "exit code 1"}
+	begin := func(nodes, maxRestarts int) *cluster {
+		c := started(2, nodes, maxRestarts, nodes)
+		c.slow = true
+		c.report("n3", failed)
+		return c
+	}
+
+	c := begin(3, 0)
+	if d := c.settle(0); !d.Probe || d.After != 10*time.Second {
+		t.Errorf("%+v follows", d)
+	}
+	c.settle(4 * time.Second)
+	c.cut("n1>n2")
+	c.settle(0)
+	c.rejoin()
+	c.settle(0)
+	c.wantRound(t, 2, "n1 n3", 0, "n1 cannot reach n2 at 10.0.0.2:4711; going on without n2 until they reach each other"+advice)
+
+	// Those who reach each other say so at once.
+	c = begin(3, 0)
+	c.settle(0)
+	c.slow = false
+	if d := c.settle(time.Second / 2); d.After != time.Second/2 {
+		t.Errorf("%+v follows", d)
+	}
+	c.settle(time.Second / 2)
+	if c.closed == nil || c.closed.Failure != failed {
+		t.Errorf("closed: %+v", c.closed)
+	}
+
+	// Who says nothing is not waited for without end.
+	c = begin(3, 0)
+	c.settle(0)
+	c.settle(9 * time.Second)
+	if c.closed != nil {
+		t.Errorf("closed: %+v", c.closed)
+	}
+	c.settle(time.Second)
+	if c.closed == nil || c.closed.Failure != failed {
+		t.Errorf("closed: %+v", c.closed)
+	}
+
+	// Where there are too many for ties, nobody is asked.
+	c = begin(rendezvous.PeersLimit+1, 0)
+	if d := c.settle(0); d.Probe || d.After != time.Second {
+		t.Errorf("%+v follows", d)
+	}
+
+	// With a restart left the round is over at once. Members probe before they join the next one, and however short a last call is,
+	// it waits for them: not all of them may be needed.
+	c = begin(4, 1)
+	c.s.LastCall = time.Second
+	c.settle(0)
+	c.again("n1", "n3")
+	wantReason(t, c.settle(0), "round 2: 2 of 2 to 4 nodes; n2 and n4 are ending their workers; closes in 10s")
+	c.settle(4 * time.Second)
+	c.cut("n2>n4 n4>n2")
+	c.settle(0)
+	c.again("n2", "n4")
+	c.settle(0)
+	c.wantRound(t, 2, "n1 n2 n3", 0, "n2 cannot reach n4 at 10.0.0.4:4711; going on without n4 until they reach each other"+advice)
+}
+
 // TestNewcomerAsRankZero that others cannot reach is left out, and they go on.
 func TestNewcomerAsRankZero(t *testing.T) {
 	for _, size := range []int{1, 2} {

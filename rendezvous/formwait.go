@@ -20,7 +20,7 @@ const (
 	Enough            // the JoinTimeout ends it
 	LastCall          // the LastCall ends it
 	Newcomers         // the LastCall ends it
-	Hearing           // a second ends it, or a lease
+	Hearing           // a second ends it, or some more, or a lease
 )
 
 // over reports whether the stage is the present one and has lasted for limit.
@@ -120,6 +120,14 @@ func (s *Situation) size() string {
 		return fmt.Sprint(s.Min)
 	}
 	return fmt.Sprintf("%d to %d", s.Min, s.Max)
+}
+
+// lastCall is for how long more nodes are waited for once there are Min. Who is busy may be finding out why the round has failed.
+func (s *Situation) lastCall(busy []Candidate) time.Duration {
+	if len(busy) > 0 && s.Last.probes() && (s.charged() || len(s.Over.Apart) > 0) {
+		return max(s.LastCall, reachHearing)
+	}
+	return s.LastCall
 }
 
 // missing says who of the last round is gone: "; a and b are gone".

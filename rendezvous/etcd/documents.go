@@ -144,6 +144,11 @@ type statusDoc struct {
 	Wait string `json:"wait"`
 }
 
+// probeDoc is what job/probe says.
+type probeDoc struct {
+	Round int `json:"round"`
+}
+
 // nodeDoc is what nodes/<key> says.
 type nodeDoc struct {
 	Node    node `json:"node"`
@@ -153,6 +158,7 @@ type nodeDoc struct {
 	Joining bool `json:"joining"` // that waits, or has got its round
 
 	Unreached []unreachedDoc `json:"unreached,omitempty"` // nodes that this one cannot reach
+	Probed    int            `json:"probed,omitempty"`    // the round of the last job/probe that this node has done
 }
 
 type unreachedDoc struct {
@@ -188,7 +194,7 @@ func (d *nodeDoc) check() error {
 const addrLimit = 300
 
 func (d *nodeDoc) candidate(key string, since int64) rendezvous.Candidate {
-	return rendezvous.Candidate{Key: key, Since: since, Node: rendezvous.Node(d.Node), Port: d.Port, Door: d.Door, Try: d.Try, Joining: d.Joining}
+	return rendezvous.Candidate{Key: key, Since: since, Node: rendezvous.Node(d.Node), Port: d.Port, Door: d.Door, Try: d.Try, Joining: d.Joining, Probed: d.Probed}
 }
 
 // reportDoc is what reports/<n>/<key> says: success, if it is empty.

@@ -78,7 +78,7 @@ func TestRoundDocuments(t *testing.T) {
 
 // TestPeers: the members of a round call each other if they are not too many, and whoever was left out since it is apart.
 func TestPeers(t *testing.T) {
-	for n, want := range map[int]int{2: 3, peersLimit: peersLimit + 1, peersLimit + 1: 1} {
+	for n, want := range map[int]int{2: 3, rendezvous.PeersLimit: rendezvous.PeersLimit + 1, rendezvous.PeersLimit + 1: 1} {
 		f := &rendezvous.Formed{ID: 1, Apart: []rendezvous.Candidate{{Key: "out", Door: 8, Node: rendezvous.Node{Host: "h", Addr: "10.0.0.9"}}}}
 		for i := range n {
 			f.Members = append(f.Members, rendezvous.Candidate{Key: fmt.Sprint("k", i), Port: 4000, Door: 7, Node: rendezvous.Node{Host: "h", Nproc: 1}})
@@ -90,7 +90,7 @@ func TestPeers(t *testing.T) {
 		if last := len(doc.Peers) - 1; len(doc.Peers) != want || doc.Peers[last] != (peerDoc{Key: "out", Host: "h", Addr: "10.0.0.9", Door: 8}) {
 			t.Errorf("of %d nodes each calls %d: %+v", n, len(doc.Peers), doc.Peers)
 		}
-		doc.Peers = make([]peerDoc, 2*peersLimit+1)
+		doc.Peers = make([]peerDoc, 2*rendezvous.PeersLimit+1)
 		if doc.check() == nil {
 			t.Errorf("each calls %d", len(doc.Peers))
 		}

@@ -149,6 +149,7 @@ func (w *writer) begin(ctx context.Context, e enrolment, s *standing) (in enroll
 		clientv3.OpDelete(w.keys.current()),
 		clientv3.OpDelete(w.keys.established()),
 		clientv3.OpDelete(w.keys.status()),
+		clientv3.OpDelete(w.keys.probe()),
 		clientv3.OpDelete(w.keys.rounds(), clientv3.WithPrefix()),
 		clientv3.OpDelete(w.keys.reports(), clientv3.WithPrefix()),
 	)

@@ -113,15 +113,7 @@ func filtered(err error) bool {
 func (l *loop) passes(ctx context.Context, addr string) bool {
 	ctx, cancel := context.WithTimeout(ctx, passLimit)
 	defer cancel()
-	dial := l.config.dial
-	if dial == nil {
-		dial = new(net.Dialer).DialContext
-	}
-	conn, err := dial(ctx, "tcp", addr)
-	if err == nil {
-		_ = conn.Close()
-	}
-	return err == nil || errors.Is(err, syscall.ECONNREFUSED)
+	return dialAndClose(ctx, l.dialer(), addr) == nil
 }
 
 // An UnreachableError says that a node cannot reach the one of rank 0, where the workers are to meet.

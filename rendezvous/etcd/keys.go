@@ -16,6 +16,7 @@ const DefaultPrefix = "/gorun/v1/"
 //	job/leader         leased: who decides
 //	job/current        which round is the newest, and whether it is over
 //	job/established    the job has lasted: another of its name does not take its place
+//	job/probe          the members of which round are to find out whether they reach each other
 //	job/state          how the job has ended; missing: it has not
 //	job/status         what the next round waits for, for people
 //	nodes/<key>        leased: a node that is here, and whether it waits for a round
@@ -26,8 +27,8 @@ const DefaultPrefix = "/gorun/v1/"
 // What is said to be leased goes with its node. All else goes some time after the last leader, who renews the lease of
 // job/config, under which the rest is; but how the job has ended is kept for an hour.
 //
-// Only the leader writes to current, established, state, status and rounds, and only while job/leader is what it has written; but
-// what etcd has lost any node puts back.
+// Only the leader writes to current, established, probe, state, status and rounds, and only while job/leader is what it has
+// written; but what etcd has lost any node puts back.
 type keys struct{ root string }
 
 func keysOf(prefix, runID string) keys { return keys{prefix + url.PathEscape(runID) + "/"} }
@@ -38,6 +39,7 @@ func (k keys) leader() string  { return k.job() + "leader" }
 func (k keys) current() string { return k.job() + "current" }
 func (k keys) state() string   { return k.job() + "state" }
 func (k keys) status() string  { return k.job() + "status" }
+func (k keys) probe() string   { return k.job() + "probe" }
 
 func (k keys) established() string { return k.job() + "established" }
 

@@ -208,6 +208,9 @@ func (l *loop) act(d rendezvous.Decision) {
 		point, write = "end", func(ctx context.Context) error { return l.etcd.end(ctx, v, *d.Over) }
 	case d.Form != nil:
 		point, write = "form", func(ctx context.Context) error { return l.etcd.form(ctx, v, *d.Form, newToken()) }
+	case d.Probe && v.probe != v.current.Round:
+		l.start(deciding, func(ctx context.Context) error { return l.etcd.probe(ctx, v) }, l.onWritten)
+		return
 	default:
 		l.attempts = attempts{}
 		l.inform(d)

@@ -67,6 +67,9 @@ type loop struct {
 	peers      map[string]*peer
 	warned     bool   // people have been warned of one that could never be reached
 	confirming int    // calls of confirm that are under way
+	probing    bool   // this node finds out whom it reaches
+	probed     int    // the last round for which it has
+	toldProbed int    // self.Probed that etcd knows of
 	met        string // key of the last agent that was called there, and has answered
 	round      *membership
 	reporting  *reporting
@@ -168,6 +171,7 @@ func (l *loop) step() {
 		return
 	}
 	l.restore()
+	l.probe()
 	l.enrol()
 	l.stand()
 	l.lead()

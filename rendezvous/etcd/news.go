@@ -13,10 +13,10 @@ import (
 func (l *loop) onChange([]*clientv3.Event) { l.post(func() { l.dirty = true }) }
 
 // hear is for changes of the job. They are read, but for those by which nothing is decided: what people are told, that there
-// is a leader, and what the settings are, if there were none, which etcd checks.
+// is a leader, that members are to probe, and what the settings are, if there were none, which etcd checks.
 func (l *loop) hear(events []*clientv3.Event) {
 	now, news, read := *l.view, false, len(events) == 0
-	hints := []string{l.etcd.keys.status(), l.etcd.keys.leader()}
+	hints := []string{l.etcd.keys.status(), l.etcd.keys.leader(), l.etcd.keys.probe()}
 	if now.config.rev == 0 && now.current == nil {
 		hints = append(hints, l.etcd.keys.config())
 	}

@@ -14,9 +14,6 @@ import (
 )
 
 const (
-	// peersLimit is how many nodes a round has at most whose agents all call each other. Where there are more, an agent calls those
-	// that its workers could not reach, and that of rank 0.
-	peersLimit = 32
 	// reachLimit bounds how many nodes an agent says that it cannot reach, and how many are believed.
 	reachLimit = 64
 
@@ -96,13 +93,18 @@ func (l *loop) callPeers(doc *roundDoc) {
 	}
 }
 
-// callAgent keeps a tie to another node's agent, or tries to. unreached says that it could not be reached just now.
+// callAgent keeps a tie to another node's agent, or tries to. unreached says that it could not be reached just now. Where a round has
+// more than rendezvous.PeersLimit members, an agent calls those that it could not reach, and that of rank 0.
 func (l *loop) callAgent(other peerDoc, unreached bool) {
 	if p := l.peers[other.Key]; p != nil {
 		p.unreached = p.unreached || unreached
 		return
 	}
-	p, ctx := l.newPeer(other.Key, other, address(other.Addr, other.Door))
+	l.callAt(other, address(other.Addr, other.Door), unreached)
+}
+
+func (l *loop) callAt(other peerDoc, addr string, unreached bool) {
+	p, ctx := l.newPeer(other.Key, other, addr)
 	if p == nil {
 		return
 	}
@@ -154,18 +156,7 @@ func (l *loop) newPeer(id string, other peerDoc, addr string) (*peer, context.Co
 func (l *loop) dial(ctx context.Context, addr string) error {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
-	dial := l.config.dial
-	if dial == nil {
-		dial = new(net.Dialer).DialContext
-	}
-	conn, err := dial(ctx, "tcp", addr)
-	if errors.Is(err, syscall.ECONNREFUSED) {
-		return nil
-	}
-	if err == nil {
-		_ = conn.Close() // nothing was to be said
-	}
-	return err
+	return dialAndClose(ctx, l.dialer(), addr)
 }
 
 // onCall takes note of a sign of p or of a failed call, see heard. A call that fails while etcd cannot be used says nothing: this
@@ -174,11 +165,13 @@ func (l *loop) onCall(id string, p *peer, at time.Time, err error) {
 	if l.peers[id] != p || err != nil && (!l.outage.IsZero() || at.Before(l.usable)) {
 		return
 	}
-	was := p.unreached
+	was, first := p.unreached, p.lastSeen.IsZero()
 	tell := p.heard(at, err)
 	switch {
 	case was && !p.unreached:
 		l.config.Log.Info("reaches " + p.host + " again at " + p.addr)
+	case first && err == nil:
+		l.config.Log.Debug("reaches " + p.host + " at " + p.addr)
 	case tell && p.unreached:
 		l.config.Log.Warn("cannot reach "+p.host+" any more at "+p.addr, "error", err)
 	case tell && !l.warned: // it may be meant to be so: one line is enough

@@ -20,9 +20,9 @@ type taken struct {
 // enrol lets etcd know what self says.
 func (l *loop) enrol() {
 	lease, self, config := l.pulse.lease, l.self, l.config
-	self.Unreached = l.unreached()
-	told := l.under == lease && l.registered == self.Try && slices.Equal(l.claimed, self.Unreached)
-	if told || l.refused || l.forgotten || self.Try == 0 || lease == 0 || l.view.rev == 0 || l.view.state != nil || l.confirming > 0 {
+	self.Unreached, self.Probed = l.unreached(), l.probedAsAsked()
+	told := l.under == lease && l.registered == self.Try && l.toldProbed == self.Probed && slices.Equal(l.claimed, self.Unreached)
+	if told || l.refused || l.forgotten || self.Try == 0 || lease == 0 || l.view.rev == 0 || l.view.state != nil || l.confirming > 0 || l.mustProbe() > 0 {
 		return
 	}
 	anew, known, led, waits, rev := l.under != lease, l.view.config, l.view.leader != nil, l.taken.by != "", l.nodeRev
@@ -59,7 +59,7 @@ func (l *loop) enrol() {
 			l.dirty = true
 			return
 		}
-		l.registered, l.claimed, l.under, l.nodeRev = self.Try, self.Unreached, lease, rev
+		l.registered, l.claimed, l.toldProbed, l.under, l.nodeRev = self.Try, self.Unreached, self.Probed, lease, rev
 		if anew {
 			l.job = in.config.Job
 		}

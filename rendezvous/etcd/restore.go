@@ -138,6 +138,7 @@ func (l *loop) startOver() {
 	l.hangUp()
 	l.endRound(rendezvous.ErrNewRound)
 	l.job, l.under, l.past, l.forgotten = "", 0, nil, false
+	l.probed, l.toldProbed = 0, 0
 }
 
 // restore puts the job back.

@@ -97,8 +97,8 @@ func roundDocs(f *rendezvous.Formed, token string) map[string]*roundDoc {
 
 // peersOf are the members, if they are not too many, and who was left out since it is apart from one of them.
 func peersOf(f *rendezvous.Formed) (peers []peerDoc) {
-	nodes := f.Apart[:min(len(f.Apart), peersLimit)]
-	if len(f.Members) <= peersLimit {
+	nodes := f.Apart[:min(len(f.Apart), rendezvous.PeersLimit)]
+	if len(f.Members) <= rendezvous.PeersLimit {
 		nodes = slices.Concat(f.Members, nodes)
 	}
 	for _, c := range nodes {
@@ -111,7 +111,7 @@ func (d *roundDoc) check() error {
 	if d.ID < 1 || d.Size < 1 || d.Size > nodesLimit || d.Head.Port < 1 || d.Head.Port > 65535 {
 		return fmt.Errorf("round %d of %d nodes with port %d", d.ID, d.Size, d.Head.Port)
 	}
-	if len(d.Peers) > 2*peersLimit {
+	if len(d.Peers) > 2*rendezvous.PeersLimit {
 		return fmt.Errorf("round %d of %d nodes, of which each calls %d", d.ID, d.Size, len(d.Peers))
 	}
 	for key, s := range d.Seats {

@@ -21,6 +21,7 @@ type view struct {
 	stateRev    int64
 	stateLease  clientv3.LeaseID
 	status      string
+	probe       int       // the round whose members are to find out whether they reach each other; 0: none
 	round       *roundDoc // the current one, for nodes like this one; nil: none of them is in it, or the job is closed
 
 	whole bool // it is what a leader reads
@@ -93,6 +94,10 @@ func (v *view) job(k keys, kv *mvccpb.KeyValue) (err error) {
 		var status statusDoc
 		status, err = decode[statusDoc](kv)
 		v.status = status.Wait
+	case k.probe():
+		var probe probeDoc
+		probe, err = decode[probeDoc](kv)
+		v.probe = probe.Round
 	}
 	return err
 }

@@ -98,6 +98,16 @@ func (w *writer) tell(ctx context.Context, v *view, wait string) error {
 	return err
 }
 
+// probe asks the members of the current round to find out whether they reach each other.
+func (w *writer) probe(ctx context.Context, v *view) error {
+	text, err := encode(w.keys.probe(), probeDoc{v.current.Round})
+	if err != nil {
+		return err
+	}
+	_, err = w.client.Txn(ctx).If(w.inOffice(v)...).Then(clientv3.OpPut(w.keys.probe(), text, v.keep())).Commit()
+	return err
+}
+
 // end says that the current round is over.
 func (w *writer) end(ctx context.Context, v *view, why rendezvous.Ending) error {
 	current, err := encode(w.keys.current(), currentDoc{
@@ -163,6 +173,7 @@ func (w *writer) close(ctx context.Context, v *view, outcome rendezvous.Outcome)
 		clientv3.OpDelete(w.keys.established()),
 		clientv3.OpDelete(w.keys.current()),
 		clientv3.OpDelete(w.keys.status()),
+		clientv3.OpDelete(w.keys.probe()),
 		clientv3.OpDelete(w.keys.rounds(), clientv3.WithPrefix()),
 		clientv3.OpDelete(w.keys.reports(), clientv3.WithPrefix()),
 	).Else(clientv3.OpGet(w.keys.state())).Commit()

@@ -1,0 +1,192 @@
+package etcd
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gorun/gorun/rendezvous"
+)
+
+// TestMembersProbe: when a worker has failed and names nobody, members that do not reach each other any more find out, though the ties
+// between them look as before. That uses up no restart, whether one is left or not, and the next round is without one of the two.
+func TestMembersProbe(t *testing.T) {
+	t.Parallel()
+	for maxRestarts := range 2 {
+		t.Run(fmt.Sprint("restarts ", maxRestarts), func(t *testing.T) {
+			t.Parallel()
+			j := newJob(t, startServer(t).client(), 2, 3)
+			j.config.TTL, j.config.MaxRestarts = 3*time.Second, maxRestarts
+			var apart atomic.Bool
+			agents := make([]*agent, 3)
+			reasons := make(chan string, 100)
+			for i := range agents {
+				agents[i] = j.agent(fmt.Sprint("n", i), func(c *Config) {
+					c.dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
+						host, _, _ := strings.Cut(addr, ".")
+						if lost := map[int]string{1: "n2", 2: "n1"}[i]; apart.Load() && host == lost {
+							<-ctx.Done()
+							return nil, dialError(ctx.Err())
+						}
+						return dial(ctx, network, addr)
+					}
+					if i == 2 {
+						c.Waiting = func(reason string) { reasons <- reason }
+					}
+				})
+				agents[i].node.NodeRank = i
+			}
+			rounds := together(t, agents)
+			for _, a := range agents {
+				await(t, a, reachesAll(2))
+			}
+			apart.Store(true)
+			agents[0].report(rounds[0], failure(agents[0], 0, 1))
+			wantNewRound(t, rounds)
+			back := later(agents[2])
+			rounds = together(t, agents[:2])
+			either := regexp.MustCompile(`^n(1 on n1|2 on n2)\.test cannot reach n(1 on n1|2 on n2)\.test at n[12]\.test:\d+; going on without n2 on n2\.test until`)
+			if r := rounds[0]; r.ID != 2 || r.Size != 2 || r.Restarts != 0 || !either.MatchString(r.Why) {
+				t.Errorf("the round is %s", show(r))
+			}
+			hear(t, reasons, "round 2 is running with 2 of 2 to 3 nodes; n", "cannot reach n")
+			apart.Store(false)
+			wantNewRound(t, rounds)
+			rounds = append(together(t, agents[:2]), back(t))
+			same(t, rounds)
+
+			// Those who reach each other pay.
+			for _, a := range agents {
+				await(t, a, reachesAll(2))
+			}
+			agents[0].report(rounds[0], failure(agents[0], 0, 1))
+			if maxRestarts == 0 {
+				if o := closed(t, over(t, rounds[0])); o.Code != 1 {
+					t.Errorf("the job ended with %+v", o)
+				}
+				return
+			}
+			wantNewRound(t, rounds)
+			if r := together(t, agents)[0]; r.ID != 4 || r.Restarts != 1 {
+				t.Errorf("the round is %s", show(r))
+			}
+		})
+	}
+}
+
+// reachesAll reports whether an agent has a tie to so many others.
+func reachesAll(n int) func(*loop) bool {
+	return func(l *loop) bool {
+		reached := 0
+		for _, p := range l.peers {
+			if !p.lastSeen.IsZero() && !p.unreached {
+				reached++
+			}
+		}
+		return reached == n
+	}
+}
+
+// TestProbe: one answer in time is enough, of whatever kind; silence is not believed before several calls have met with it.
+func TestProbe(t *testing.T) {
+	silence := func(ctx context.Context) error { <-ctx.Done(); return dialError(ctx.Err()) }
+	at := func(err error) func(context.Context) error { return func(context.Context) error { return err } }
+	for name, c := range map[string]struct {
+		calls []func(context.Context) error // the last one goes on
+		lost  bool
+		took  time.Duration
+	}{
+		"at once":              {[]func(context.Context) error{at(dialError(syscall.ECONNREFUSED))}, false, 0},
+		"lost packets":         {[]func(context.Context) error{silence, silence, silence, silence, silence, at(dialError(syscall.ECONNREFUSED))}, false, 3 * time.Second},
+		"silence":              {[]func(context.Context) error{silence}, true, 3800 * time.Millisecond},
+		"a route that is lost": {[]func(context.Context) error{at(dialError(syscall.ENETUNREACH))}, true, 3800 * time.Millisecond},
+		"a route that is back": {[]func(context.Context) error{at(dialError(syscall.ENETUNREACH)), at(dialError(syscall.ECONNREFUSED))}, false, 200 * time.Millisecond},
+		"no descriptors":       {[]func(context.Context) error{at(dialError(syscall.EMFILE))}, false, 0},
+		"a pause of ours": {[]func(context.Context) error{
+			func(ctx context.Context) error { time.Sleep(10 * time.Second); return dialError(ctx.Err()) },
+			at(dialError(syscall.ECONNREFUSED)),
+		}, false, 10 * time.Second},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			begun, calls := time.Now(), 0
+			err := probe(t.Context(), func(ctx context.Context, _, _ string) (net.Conn, error) {
+				err := c.calls[min(calls, len(c.calls)-1)](ctx)
+				calls++
+				return nil, err
+			}, "n1:1")
+			if got := isUnreachable(err); got != c.lost || time.Since(begun) != c.took {
+				t.Errorf("%s: lost: %t after %v (%v), want %t after %v", name, got, time.Since(begun), err, c.lost, c.took)
+			}
+		})
+	}
+}
+
+// TestWhatAProbeShows: that a peer is not reached any more which was, and has given no sign since the probe began; in an outage of
+// etcd, nothing.
+func TestWhatAProbeShows(t *testing.T) {
+	begun := time.Now()
+	silence := dialError(context.DeadlineExceeded)
+	for name, c := range map[string]struct {
+		err    error
+		change func(*loop, *peer)
+		lost   bool
+		probed int
+	}{
+		"silence":               {silence, nil, true, 3},
+		"an answer":             {nil, nil, false, 3},
+		"a sign meanwhile":      {silence, func(_ *loop, p *peer) { p.lastSeen = begun.Add(time.Millisecond) }, false, 3},
+		"a peer of another one": {silence, func(l *loop, p *peer) { q := *p; l.peers[p.key] = &q }, false, 3},
+		"an outage":             {silence, func(l *loop, _ *peer) { l.outage = begun }, false, 0},
+		"after an outage":       {silence, func(l *loop, _ *peer) { l.usable = begun.Add(time.Millisecond) }, false, 0},
+	} {
+		l := &loop{config: &Config{Log: slog.New(slog.DiscardHandler)}, peers: make(map[string]*peer), probing: true}
+		stopped := false
+		p := &peer{key: "k", addr: "n1:1", lastSeen: begun.Add(-time.Hour), stop: func() { stopped = true }}
+		l.peers["k"] = p
+		if c.change != nil {
+			c.change(l, p)
+		}
+		l.onProbed(3, begun, map[*peer]error{p: c.err})
+		if stopped != c.lost || l.probed != c.probed || l.probing {
+			t.Errorf("%s: lost: %t, probed: %d, probing: %t; want %t, %d", name, stopped, l.probed, l.probing, c.lost, c.probed)
+		}
+	}
+}
+
+// TestWhoProbes: members of a round that a failure has ended, or for which the leader asks, once.
+func TestWhoProbes(t *testing.T) {
+	for name, c := range map[string]struct {
+		size, probe, probed int
+		over                *ending
+		want                int
+	}{
+		"a round that runs":         {size: 3},
+		"it has failed":             {size: 3, over: &ending{Restarts: 2}, want: 7},
+		"it is over for others":     {size: 3, over: &ending{Restarts: 1}},
+		"the leader asks":           {size: 3, probe: 7, want: 7},
+		"it has asked before":       {size: 3, probe: 6},
+		"once":                      {size: 3, probe: 7, over: &ending{Restarts: 2}, probed: 7},
+		"there are too many":        {size: rendezvous.PeersLimit + 1, probe: 7},
+		"there are just few enough": {size: rendezvous.PeersLimit, probe: 7, want: 7},
+	} {
+		l := &loop{etcd: writer{key: "k"}, probed: c.probed, view: &view{
+			current: &currentDoc{Round: 7, Over: c.over}, probe: c.probe,
+			round: &roundDoc{ID: 7, Size: c.size, Restarts: 1, Seats: map[string]seat{"k": {}}},
+		}}
+		if got := l.mustProbe(); got != c.want {
+			t.Errorf("%s: %d, want %d", name, got, c.want)
+		}
+		l.etcd.key = "another"
+		if got := l.mustProbe(); got != 0 {
+			t.Errorf("%s: who is no member probes for round %d", name, got)
+		}
+	}
+}
