@@ -137,6 +137,9 @@ var rankPrograms = map[string]func(ctx context.Context, odd int) error{
 		return g.Close()
 	},
 
+	// pings: ranks hear of each other, without package comm, until a file is there.
+	"pings": func(ctx context.Context, _ int) error { return pingUntil(ctx, os.Args[2]) },
+
 	// flaky: one rank fails in the middle of the first attempt; the second computes.
 	"flaky": func(ctx context.Context, odd int) error {
 		return inWorld(ctx, func(ctx context.Context, g *comm.Group) error {
