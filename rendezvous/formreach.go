@@ -8,7 +8,7 @@ import (
 )
 
 // Two nodes are apart if one of them cannot reach the other: they cannot be in one round. So the members of a round are a clique of
-// those who reach each other. It is found one node after the other, not as the largest there is.
+// those who reach each other.
 
 // An Unreachable says that a node cannot reach another one: its agent has found that out, alone or after one of its workers.
 type Unreachable struct {
@@ -69,32 +69,6 @@ func (s *Situation) bySeniority(nodes []Candidate) []Candidate {
 	return slices.SortedFunc(slices.Values(nodes), func(a, b Candidate) int {
 		return cmp.Or(cmp.Compare(newcomer(a), newcomer(b)), cmp.Compare(s.ranks.of(a), s.ranks.of(b)), older(a, b))
 	})
-}
-
-// clique leaves out who is apart from the most of the nodes, until all that are kept reach each other; of several the last one by
-// seniority. In the end who is apart from nobody that is kept gets back in.
-func (s *Situation) clique(nodes []Candidate) (kept, out []Candidate) {
-	if len(s.apart) == 0 {
-		return nodes, nil
-	}
-	set := keysOf(nodes)
-	kept = s.bySeniority(nodes)
-	for {
-		worst, most := 0, 0
-		for i, c := range kept {
-			if n := s.apart.count(c, set); n > 0 && n >= most {
-				worst, most = i, n
-			}
-		}
-		if most == 0 {
-			break
-		}
-		out = append(out, kept[worst])
-		delete(set, kept[worst].Key)
-		kept = slices.Delete(kept, worst, worst+1)
-	}
-	out = s.bySeniority(out)
-	return slices.Concat(kept, s.extend(&out, set)), out
 }
 
 // extend moves from nodes to set, in their order, those that are apart from nobody in it, and returns them.

@@ -1,6 +1,7 @@
 package rendezvous_test
 
 import (
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -36,7 +37,7 @@ func started(least, most, maxRestarts, nodes int) *cluster {
 
 const advice = " (see to the network and the firewalls between them, or to --local-addr)"
 
-// TestWhoIsLeftOut: whoever fewer reach, and of two that are reached by as many the one with the higher rank.
+// TestWhoIsLeftOut: as few as can be, and of two that are reached by as many the one with the higher rank.
 func TestWhoIsLeftOut(t *testing.T) {
 	for _, test := range []struct {
 		nodes int
@@ -53,6 +54,8 @@ func TestWhoIsLeftOut(t *testing.T) {
 			"n2 cannot reach n3 at 10.0.0.3:4711; and 1 more; going on without n3, n4 until they reach each other"},
 		{5, "n2>n1 n2>n3 n3>n4 n5>n4", "n1 n3 n5", "n2 cannot reach n1 at 10.0.0.1:4711; n2 cannot reach n3 at 10.0.0.3:4711; " +
 			"n3 cannot reach n4 at 10.0.0.4:4711; and 1 more; going on without n2, n4 until they reach each other"},
+		{5, "n1>n3 n1>n4 n2>n3 n2>n5", "n3 n4 n5", "n1 cannot reach n3 at 10.0.0.3:4711; n1 cannot reach n4 at 10.0.0.4:4711; " +
+			"n2 cannot reach n3 at 10.0.0.3:4711; and 1 more; going on without n1, n2 until they reach each other"},
 	} {
 		c := started(2, test.nodes, 0, test.nodes)
 		c.cut(test.cut)
@@ -60,6 +63,25 @@ func TestWhoIsLeftOut(t *testing.T) {
 		c.rejoin()
 		c.settle(0)
 		c.wantRound(t, 2, test.stay, 0, test.why+advice)
+	}
+}
+
+// TestManyAreApart: more than the largest group can be found of, in two halves.
+func TestManyAreApart(t *testing.T) {
+	const half = 20
+	c := started(2, 2*half, 0, 2*half)
+	var stay []string
+	for i := range half {
+		stay = append(stay, fmt.Sprint("n", i+1))
+		for k := range half {
+			c.cut(fmt.Sprintf("n%d>n%d", half+k+1, i+1))
+		}
+	}
+	c.settle(0)
+	c.rejoin()
+	c.settle(0)
+	if got, want := keys(c.s.Last.Members), strings.Join(stay, " "); got != want || c.s.Last.ID != 2 {
+		t.Errorf("round %d is %s, want %s", c.s.Last.ID, got, want)
 	}
 }
 
