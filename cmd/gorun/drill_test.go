@@ -8,25 +8,42 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 )
 
-// TestDrill is about real agents, etcds and workers, and what becomes of them.
+// TestDrill is about real agents, etcds and workers, and what becomes of them. Each scenario is a drill of its own, beside
+// others: it waits most of the time.
 func TestDrill(t *testing.T) {
 	d := driller{gorun: filepath.Join(t.TempDir(), "gorun")}
 	// Without the race detector: a drill starts dozens of processes.
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", d.gorun, ".").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	t.Run("all", d.all)
-	t.Run("json", d.json)
-	t.Run("random", d.random)
-	t.Run("fails", d.fails)
-	t.Run("interrupted", d.interrupted)
-	t.Run("killed", d.killed)
+	head, rows := documentedDrills(t)
+	var documented []string
+	for _, row := range rows {
+		name, _, _ := strings.Cut(row, " ")
+		documented = append(documented, name)
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d.scenario(t, name, head+"\n"+row)
+		})
+	}
+	if all := d.list(t); !slices.Equal(documented, all) {
+		t.Errorf("docs/drills.md has the results of %q, where gorun drill would play %q", documented, all)
+	}
+	for name, test := range map[string]func(*testing.T){
+		"json": d.json, "random": d.random, "fails": d.fails, "interrupted": d.interrupted, "killed": d.killed,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t)
+		})
+	}
 }
 
 // A driller has a gorun to drill with.
@@ -67,30 +84,50 @@ func processesOf(t *testing.T, temp string) (list []string) {
 	return list
 }
 
-// all: the table is the one that docs/drills.md shows, but for the times.
-func (d driller) all(t *testing.T) {
-	c, stderr, _ := d.command(t, "-v")
-	out, err := c.Output()
-	if err != nil {
-		t.Errorf("%v\n%s", err, stderr)
-	}
+// documentedDrills are the lines of the table in docs/drills.md: its head, and one of each scenario.
+func documentedDrills(t *testing.T) (head string, rows []string) {
+	t.Helper()
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "drills.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, sample, _ := bytes.Cut(page, []byte("```text\nSCENARIO "))
-	sample, _, _ = bytes.Cut(sample, []byte("```"))
-	want := normal("SCENARIO " + string(sample))
+	_, table, _ := strings.Cut(string(page), "```text\nSCENARIO ")
+	table, _, _ = strings.Cut(table, "```")
+	lines := strings.Split(normal("SCENARIO "+table), "\n")
+	if len(lines) < 2 {
+		t.Fatal("docs/drills.md has no table")
+	}
+	return lines[0], lines[1:]
+}
+
+// list is the names of all scenarios.
+func (d driller) list(t *testing.T) (names []string) {
+	t.Helper()
+	c, stderr, _ := d.command(t, "--list")
+	out, err := c.Output()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, stderr)
+	}
+	for line := range strings.Lines(string(out)) {
+		name, _, _ := strings.Cut(line, " ")
+		names = append(names, name)
+	}
+	return names
+}
+
+// scenario: the table of one scenario is what docs/drills.md shows of it, but for the times.
+func (d driller) scenario(t *testing.T, name, want string) {
+	c, stderr, _ := d.command(t, "-v", name)
+	out, err := c.Output()
+	if err != nil {
+		t.Errorf("%v\n%s", err, stderr)
+	}
 	got := normal(string(out))
-	for i, line := range strings.Split(got, "\n") {
-		if _, err := exec.LookPath("ip"); strings.Contains(line, " - - - skipped: ") && (err != nil || os.Getuid() != 0) {
-			t.Log(line)
-			continue
-		}
-		if wanted := strings.Split(want, "\n"); i >= len(wanted) || line != wanted[i] {
-			t.Errorf("the table is\n%s\nwhere docs/drills.md has\n%s\n%s", got, want, stderr)
-			break
-		}
+	if _, err := exec.LookPath("ip"); strings.Contains(got, " - - - skipped: ") && (err != nil || os.Getuid() != 0) {
+		t.Skip(got)
+	}
+	if got != want {
+		t.Errorf("the table is\n%s\nwhere docs/drills.md has\n%s\n%s", got, want, stderr)
 	}
 }
 

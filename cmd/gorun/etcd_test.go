@@ -21,7 +21,7 @@ import (
 // none.
 func etcd(ts *testscript.TestScript, _ bool, args []string) {
 	name, kind := args[0], args[1]
-	port := reserve(ts)
+	port := findPort(ts)
 	c := embed.NewConfig()
 	c.Dir = ts.MkAbs("etcd-" + name)
 	c.TickMs, c.ElectionMs = 10, 100
@@ -109,7 +109,7 @@ func keys(ts *testscript.TestScript, neg bool, args []string) {
 func leaderless(ts *testscript.TestScript, _ bool, args []string) {
 	var members []rendezvous.Endpoint
 	for range 3 {
-		port, err := strconv.Atoi(reserve(ts))
+		port, err := strconv.Atoi(findPort(ts))
 		ts.Check(err)
 		members = append(members, rendezvous.Endpoint{Host: "127.0.0.1", Port: port})
 	}

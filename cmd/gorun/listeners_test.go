@@ -32,7 +32,6 @@ func TestWhatListens(t *testing.T) {
 		t.Log("this machine has no address but loopback: jobs that others can reach are not looked at")
 	}
 	rows := documentedListeners(t)
-	ports := strings.Split(loopback(t, 3), ",")
 	for _, c := range []struct {
 		name  string
 		nodes int
@@ -42,24 +41,25 @@ func TestWhatListens(t *testing.T) {
 	}{
 		{"one node", 1, nil,
 			map[string]string{agentStore: "127.0.0.1"}, map[string]string{eachRank: "127.0.0.1"}},
-		{"static nodes on loopback", 2, []string{"--master-addr=127.0.0.1", "--master-port=" + portOf(ports[0])},
+		{"static nodes on loopback", 2, []string{"--master-addr=127.0.0.1", "--master-port=" + portOf(loopback(t, 1))},
 			nil, map[string]string{ranksStore: "127.0.0.1", eachRank: "127.0.0.1"}},
-		{"a hosted etcd on loopback", 2, []string{"--rdzv-backend=embedded", "--rdzv-endpoint=" + ports[1]},
+		{"a hosted etcd on loopback", 2, []string{"--rdzv-backend=embedded", "--rdzv-endpoint=" + loopback(t, 1)},
 			map[string]string{etcdNodes: "127.0.0.1", agentTies: "127.0.0.1"}, map[string]string{ranksStore: "127.0.0.1", eachRank: "127.0.0.1"}},
-		{"three hosted etcds", 3, []string{"--rdzv-backend=embedded", "--rdzv-endpoint=" + strings.Join(ports, ",")},
+		{"three hosted etcds", 3, []string{"--rdzv-backend=embedded", "--rdzv-endpoint=" + loopback(t, 3)},
 			map[string]string{etcdNodes: "127.0.0.1", etcdPeers: "127.0.0.1", agentTies: "127.0.0.1"}, map[string]string{ranksStore: "127.0.0.1", eachRank: "127.0.0.1"}},
-		{"a hosted etcd that others can reach", 2, []string{"--rdzv-backend=embedded", "--rdzv-endpoint=" + net.JoinHostPort(own, portOf(ports[2])), "--rdzv-token-file=" + tokenFile(t, secretToken)},
+		{"a hosted etcd that others can reach", 2, []string{"--rdzv-backend=embedded", "--rdzv-endpoint=" + net.JoinHostPort(own, portOf(loopback(t, 1))), "--rdzv-token-file=" + tokenFile(t, secretToken)},
 			map[string]string{etcdNodes: own, agentTies: own}, map[string]string{ranksStore: own, eachRank: own}},
 	} {
+		for what := range c.agent {
+			rows[what] = true
+		}
+		for what := range c.rank {
+			rows[what] = true
+		}
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			if slices.Contains(slices.Collect(maps.Values(c.rank)), "") {
 				t.Skip("no address but loopback")
-			}
-			for what := range c.agent {
-				rows[what] = true
-			}
-			for what := range c.rank {
-				rows[what] = true
 			}
 			var nodes []*node
 			for rank := range c.nodes {

@@ -13,8 +13,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/gorun/gorun/launcher"
 	"github.com/gorun/gorun/launcher/guard"
+	"github.com/gorun/gorun/rendezvous/rendezvoustest"
 )
 
 // TestMain lets this test binary be gorun (under that name), and the guard that gorun starts from its own binary.
@@ -30,6 +30,7 @@ var commands = map[string]func(){"gorun": main, "ranks": ranks}
 
 // TestScripts runs testdata/script/*.txtar, one behaviour of the command in each.
 func TestScripts(t *testing.T) {
+	t.Parallel()
 	goEnv := goEnv(t, "GOCACHE", "GOMODCACHE", "GOPATH")
 	torch, err := filepath.Abs(filepath.Join("testdata", "torch"))
 	if err != nil {
@@ -113,19 +114,13 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 
 // freeport NAME sets a variable to a port that nobody listens on, nor on the next one.
 func freePort(ts *testscript.TestScript, _ bool, args []string) {
-	ts.Setenv(args[0], reserve(ts))
+	ts.Setenv(args[0], findPort(ts))
 }
 
-func reserve(ts *testscript.TestScript) string {
-	for {
-		p, err := launcher.ReservePort("127.0.0.1", 0) // outgoing connections do not get it either
-		ts.Check(err)
-		ts.Check(p.Close())
-		if next, err := launcher.ReservePort("127.0.0.1", p.Number()+1); err == nil {
-			ts.Check(next.Close())
-			return strconv.Itoa(p.Number())
-		}
-	}
+func findPort(ts *testscript.TestScript) string {
+	port, err := rendezvoustest.FindPort("127.0.0.1")
+	ts.Check(err)
+	return strconv.Itoa(port)
 }
 
 // listen NAME sets a variable to a port that somebody listens on until the script ends.
