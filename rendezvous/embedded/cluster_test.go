@@ -70,8 +70,10 @@ func startAll(t *testing.T, configs []Config) []*Server {
 
 // TestAnyOneMayDie: two members go on without the third, which comes back on its data and lets another one go.
 func TestAnyOneMayDie(t *testing.T) {
+	t.Parallel()
 	for name, credentials := range map[string][]byte{"plain": nil, "tls": secret} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			configs := three(t, credentials)
 			servers := startAll(t, configs)
 			c := client(t, clientTLS(t, credentials), configs[0].Self, configs[1].Self, configs[2].Self)
@@ -479,6 +481,7 @@ func TestVanishedClient(t *testing.T) {
 
 // TestMinimalLease: a cluster's leases are no longer than a server's alone.
 func TestMinimalLease(t *testing.T) {
+	t.Parallel()
 	servers := startAll(t, three(t, nil))
 	lease, err := client(t, nil, servers[0].config.Self).Grant(bounded(t), 1)
 	if err != nil || lease.TTL != 1 {
@@ -488,6 +491,7 @@ func TestMinimalLease(t *testing.T) {
 
 // TestLosesQuorum: a member that is left alone serves, and is a leader no more.
 func TestLosesQuorum(t *testing.T) {
+	t.Parallel()
 	servers := startAll(t, three(t, nil))
 	leave(t, servers[0])
 	leave(t, servers[1])

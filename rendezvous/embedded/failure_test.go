@@ -37,8 +37,10 @@ func TestMain(m *testing.M) {
 
 // TestFullDisk: etcd would end the process when it cannot write. Its server says so instead, and closes in its time.
 func TestFullDisk(t *testing.T) {
+	t.Parallel()
 	for name, early := range map[string]string{"at the start": "yes", "later": ""} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			cmd := exec.CommandContext(bounded(t), os.Args[0])
 			cmd.Env = append(os.Environ(), fullDisk+"="+t.TempDir(), fullEarly+"="+early)
 			out, err := cmd.CombinedOutput()
