@@ -97,12 +97,16 @@ type rankDoc struct {
 	Host string `json:"host"`
 }
 
+func (d *rankDoc) check() error { return checkTexts(d.Key, d.ID, d.Host) }
+
 // leaderDoc is what job/leader says.
 type leaderDoc struct {
 	Key  string `json:"key"`
 	Host string `json:"host"`
 	Door string `json:"door"` // host:port at which its agent answers the others
 }
+
+func (d *leaderDoc) check() error { return checkTexts(d.Key, d.Host, d.Door) }
 
 // currentDoc is what job/current says.
 type currentDoc struct {
@@ -183,15 +187,12 @@ func (d *nodeDoc) check() error {
 		return fmt.Errorf("%d nodes that it cannot reach: want at most %d", len(d.Unreached), reachLimit)
 	}
 	for _, u := range d.Unreached {
-		if len(u.Addr) > addrLimit || strings.ContainsFunc(u.Addr, unicode.IsControl) || !utf8.ValidString(u.Addr) {
-			return fmt.Errorf("an address of %d bytes, %.40q: want one line of text, at most %d bytes", len(u.Addr), u.Addr, addrLimit)
+		if err := checkTexts(u.Key, u.Addr); err != nil {
+			return err
 		}
 	}
 	return rendezvous.Node(d.Node).Check()
 }
-
-// addrLimit bounds an address, in bytes. The name of a host has at most 255.
-const addrLimit = 300
 
 func (d *nodeDoc) candidate(key string, since int64) rendezvous.Candidate {
 	return rendezvous.Candidate{Key: key, Since: since, Node: rendezvous.Node(d.Node), Port: d.Port, Door: d.Door, Try: d.Try, Joining: d.Joining, Probed: d.Probed}
@@ -201,6 +202,21 @@ func (d *nodeDoc) candidate(key string, since int64) rendezvous.Candidate {
 type reportDoc struct {
 	Failure *rendezvous.Failure `json:"failure,omitempty"`
 	Left    *rendezvous.Outcome `json:"left,omitempty"`
+}
+
+func (d *reportDoc) check() error { return checkFailure(d.Failure) }
+
+// textLimit bounds the key, the name, or the address of a node, in bytes. The name of a host has at most 255.
+const textLimit = 300
+
+// checkTexts is for keys, names and addresses of nodes.
+func checkTexts(texts ...string) error {
+	for _, text := range texts {
+		if len(text) > textLimit || strings.ContainsFunc(text, unicode.IsControl) || !utf8.ValidString(text) {
+			return fmt.Errorf("a name of %d bytes, %.40q: want one line of text, at most %d bytes", len(text), text, textLimit)
+		}
+	}
+	return nil
 }
 
 // failureLimit is what rendezvous.Failure promises.

@@ -114,18 +114,12 @@ func TestBadDocuments(t *testing.T) {
 			t.Errorf("%.60s: %v, want %s", c.text, err, c.want)
 		}
 	}
-	for what, d := range map[string]unreachedDoc{"a long address": {Addr: strings.Repeat("x", addrLimit+1)}, "an escape": {Addr: "\x1b[1m:1"}} {
-		doc := nodeDoc{Node: node{ID: "a", Host: "h", Nproc: 1}, Port: 1}
-		if err := doc.check(); err != nil {
-			t.Error(err)
-		}
-		doc.Unreached = []unreachedDoc{d}
-		if doc.check() == nil {
-			t.Errorf("a node cannot reach another one at %s", what)
-		}
-		if doc.Unreached = make([]unreachedDoc, reachLimit+1); doc.check() == nil {
-			t.Errorf("a node cannot reach %d others", len(doc.Unreached))
-		}
+	self := nodeDoc{Node: node{ID: "a", Host: "h", Nproc: 1}, Port: 1, Unreached: make([]unreachedDoc, reachLimit)}
+	if err := self.check(); err != nil {
+		t.Error(err)
+	}
+	if self.Unreached = make([]unreachedDoc, reachLimit+1); self.check() == nil {
+		t.Errorf("a node cannot reach %d others", len(self.Unreached))
 	}
 	if _, err := encode("k", long); err == nil {
 		t.Error("a document is written that nobody would read")
@@ -134,6 +128,59 @@ func TestBadDocuments(t *testing.T) {
 	if err := checkFailure(huge); err == nil {
 		t.Error("a failure of more than 64 KiB is reported")
 	}
+	if (&reportDoc{Failure: huge}).check() == nil {
+		t.Error("a failure of more than 64 KiB is read")
+	}
+}
+
+// TestTextsAreBounded: whatever a document says of a node by its key, its names and its addresses is one line, and not too long.
+func TestTextsAreBounded(t *testing.T) {
+	for what, doc := range map[string]func(text string) checker{
+		"a key that is not reached":    func(s string) checker { return aNode(unreachedDoc{Key: s}) },
+		"an address that is not":       func(s string) checker { return aNode(unreachedDoc{Addr: s}) },
+		"the key of who has a rank":    func(s string) checker { return &rankDoc{Key: s} },
+		"the ID of who has a rank":     func(s string) checker { return &rankDoc{ID: s} },
+		"the host of who has a rank":   func(s string) checker { return &rankDoc{Host: s} },
+		"the leader's key":             func(s string) checker { return &leaderDoc{Key: s} },
+		"the leader's host":            func(s string) checker { return &leaderDoc{Host: s} },
+		"the leader's address":         func(s string) checker { return &leaderDoc{Door: s} },
+		"the key of rank 0's node":     func(s string) checker { return aRound(func(d *roundDoc) { d.Head.Key = s }) },
+		"the host of rank 0's node":    func(s string) checker { return aRound(func(d *roundDoc) { d.Head.Host = s }) },
+		"the address of rank 0's node": func(s string) checker { return aRound(func(d *roundDoc) { d.Head.Addr = s }) },
+		"the key of a peer":            func(s string) checker { return aRound(func(d *roundDoc) { d.Peers = []peerDoc{{Key: s}} }) },
+		"the host of a peer":           func(s string) checker { return aRound(func(d *roundDoc) { d.Peers = []peerDoc{{Host: s}} }) },
+		"the address of a peer":        func(s string) checker { return aRound(func(d *roundDoc) { d.Peers = []peerDoc{{Addr: s}} }) },
+		"the key of a member":          func(s string) checker { return aRound(func(d *roundDoc) { d.Seats = map[string]seat{s: aSeat} }) },
+		"the ID of a member's node":    func(s string) checker { return aMember(func(m *seat) { m.ID = s }) },
+		"the host of a member's node":  func(s string) checker { return aMember(func(m *seat) { m.Host = s }) },
+	} {
+		if err := doc(strings.Repeat("x", textLimit)).check(); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+		for _, bad := range []string{strings.Repeat("x", textLimit+1), "\x1b[1m", "a\nb", "\xff"} {
+			if doc(bad).check() == nil {
+				t.Errorf("%s is %.20q, of %d bytes", what, bad, len(bad))
+			}
+		}
+	}
+}
+
+var aSeat = seat{Place: place{WorldSize: 1, RoleWorldSize: 1}}
+
+func aNode(u unreachedDoc) checker {
+	return &nodeDoc{Node: node{ID: "a", Host: "h", Nproc: 1}, Port: 1, Unreached: []unreachedDoc{u}}
+}
+
+func aRound(change func(*roundDoc)) checker {
+	d := &roundDoc{ID: 1, Size: 1, Head: head{Port: 1}}
+	change(d)
+	return d
+}
+
+func aMember(change func(*seat)) checker {
+	m := aSeat
+	change(&m)
+	return aRound(func(d *roundDoc) { d.Seats = map[string]seat{"k": m} })
 }
 
 // round has one node, with that rank, and so many workers.

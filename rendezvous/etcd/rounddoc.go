@@ -114,7 +114,18 @@ func (d *roundDoc) check() error {
 	if len(d.Peers) > 2*rendezvous.PeersLimit {
 		return fmt.Errorf("round %d of %d nodes, of which each calls %d", d.ID, d.Size, len(d.Peers))
 	}
+	if err := checkTexts(d.Head.Key, d.Head.Host, d.Head.Addr); err != nil {
+		return err
+	}
+	for _, p := range d.Peers {
+		if err := checkTexts(p.Key, p.Host, p.Addr); err != nil {
+			return err
+		}
+	}
 	for key, s := range d.Seats {
+		if err := checkTexts(key, s.ID, s.Host); err != nil {
+			return err
+		}
 		p := s.Place
 		if s.Rank < 0 || s.Rank >= d.Size || p.FirstRank < 0 || p.FirstRank >= p.WorldSize || p.FirstRoleRank < 0 || p.FirstRoleRank >= p.RoleWorldSize {
 			return fmt.Errorf("round %d of %d nodes with %s in %+v", d.ID, d.Size, key, s)
