@@ -78,6 +78,7 @@ func (w *waiter) wait() {
 
 // Whatever has been read and written between, who waits is woken when there is something to read or room.
 func TestStreamsWake(t *testing.T) {
+	t.Parallel()
 	tls := far(t)
 	for _, c := range []struct {
 		connections, stripe, length int
@@ -88,9 +89,7 @@ func TestStreamsWake(t *testing.T) {
 	} {
 		s := polled(t, c.connections, c.stripe, c.tweak)
 		sent := make([]byte, c.length)
-		for i := range sent {
-			sent[i] = byte(rand.Uint32())
-		}
+		_, _ = rand.NewChaCha8([32]byte{1}).Read(sent)
 		done := make(chan struct{})
 		go func() {
 			defer close(done)

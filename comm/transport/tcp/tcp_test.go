@@ -2,6 +2,7 @@ package tcp
 
 import (
 	"errors"
+	"flag"
 	"io"
 	"net"
 	"strings"
@@ -15,7 +16,11 @@ import (
 	"github.com/gorun/gorun/env/logtest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	flag.Parse()
+	_ = flag.Set("test.parallel", "5") // all but one of those that are only wait
+	goleak.VerifyTestMain(m)
+}
 
 // world makes transports whose configurations tweak may change before they listen.
 func world(t *testing.T, size int, tweak func(rank int, cfg *Config)) []transport.Transport {
