@@ -44,7 +44,7 @@ func TestNumbersOfRanksThatAreHardToHalve(t *testing.T) {
 				}
 			}
 			for n := range 34 { // with a root of its own each, and up to what is too long for a tree
-				m := moves[int64]{g, n, func(v int) int64 { return int64(v) }}
+				m := newMoves(g, n, func(v int) int64 { return int64(v) })
 				if err := errors.Join(m.toRoot(ctx), m.fromRoot(ctx), m.allToAll(ctx)); err != nil {
 					return err
 				}

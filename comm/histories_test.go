@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/comm/internal/reduce"
+	"github.com/gorun/gorun/env/fulltest"
 )
 
 // A sample is a call of some kind, in numbers that may differ between ranks.
@@ -158,7 +159,7 @@ func TestCallsThatDifferAreFoundWhoeverWaits(t *testing.T) {
 	for _, transport := range []string{"shm", "mem", "tcp", "mixed"} {
 		for kind, ways := range sampleKinds {
 			for _, length := range []int{8, 3000} {
-				if transport == "mem" && length > 8 { // above its streams all is as over tcp
+				if transport == "mem" && length > 8 || transport == "tcp" && length == 8 && !fulltest.Full() { // above their streams all is alike
 					continue
 				}
 				usual := sample{kind: kind, typ: "int32", op: Sum, length: length}

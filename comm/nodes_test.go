@@ -110,7 +110,7 @@ func TestCallsThatComeAgainOnSeveralMachines(t *testing.T) {
 		defer w.close()
 		w.run(func(ctx context.Context, g *Group) error {
 			for _, n := range []int{7, 9000, 7, 9000} { // short, and longer than what goes by leaders
-				m := moves[int64]{g, n, func(v int) int64 { return int64(v) }}
+				m := newMoves(g, n, func(v int) int64 { return int64(v) })
 				err := errors.Join(integers[int64]().reduction(ctx, g, Sum, n), m.toAll(ctx), m.toRoot(ctx), m.fromRoot(ctx), m.allToAll(ctx))
 				if err != nil {
 					return fmt.Errorf("of %d: %w", n, err)
@@ -138,14 +138,12 @@ func longVectors(ctx context.Context, g *Group) error {
 	sum := func(i int) int64 { return reference(Sum, 0, size, i) }
 	out := make([]int64, block)
 	err := ReduceScatter(ctx, g, out, k.vector(g, 0, block*size), Sum)
-	if err := same("ReduceScatter", err, out, func(i int) int64 { return sum(rank*block + i) }); err != nil {
+	if err := samePeriods("ReduceScatter", err, out, func(i int) int64 { return sum(rank*block + i) }); err != nil {
 		return err
 	}
 	half := make([]Float16, 4*n)
-	for i := range half {
-		half[i] = NewFloat16(float32(input(rank, i)))
-	}
-	if err := same("AllReduce", AllReduce(ctx, g, half, Sum), half, func(i int) Float16 { return NewFloat16(float32(sum(i))) }); err != nil {
+	repeat(half, period, func(i int) Float16 { return NewFloat16(float32(input(rank, i))) })
+	if err := samePeriods("AllReduce", AllReduce(ctx, g, half, Sum), half, func(i int) Float16 { return NewFloat16(float32(sum(i))) }); err != nil {
 		return err
 	}
 	for root := range size {
@@ -154,20 +152,20 @@ func longVectors(ctx context.Context, g *Group) error {
 		if rank == root {
 			want = sum
 		}
-		if err := same("Reduce", Reduce(ctx, g, buf, Sum, root), buf, want); err != nil {
+		if err := samePeriods("Reduce", Reduce(ctx, g, buf, Sum, root), buf, want); err != nil {
 			return fmt.Errorf("to rank %d: %w", root, err)
 		}
 		buf = k.vector(g, 0, n)
-		if err := same("Broadcast", Broadcast(ctx, g, buf, root), buf, func(i int) int64 { return input(root, i) }); err != nil {
+		if err := samePeriods("Broadcast", Broadcast(ctx, g, buf, root), buf, func(i int) int64 { return input(root, i) }); err != nil {
 			return fmt.Errorf("from rank %d: %w", root, err)
 		}
 	}
 	all, result := maps(rank, n), composed(0, size, n)
-	if err := same("AllReduce", AllReduce(ctx, g, all, affine), all, func(i int) uint64 { return result[i] }); err != nil {
+	if err := sameAs("AllReduce", AllReduce(ctx, g, all, affine), all, result); err != nil {
 		return err
 	}
 	mine := make([]uint64, 2*block)
-	result = composed(0, size, block*size)[2*rank*block:]
+	result = composed(0, size, block*size)[2*rank*block:][:2*block]
 	err = ReduceScatter(ctx, g, mine, maps(rank, block*size), affine)
-	return same("ReduceScatter", err, mine, func(i int) uint64 { return result[i] })
+	return sameAs("ReduceScatter", err, mine, result)
 }

@@ -1,15 +1,19 @@
 package comm
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/gorun/gorun/comm/internal/reduce"
 )
 
 var errOwn = errors.New("no such unit")
@@ -119,20 +123,11 @@ var brokenCalls = map[string]brokenCall{
 const brokenRank = 1
 
 func ones(n int) []int {
-	buf := make([]int, n)
-	for i := range buf {
-		buf[i] = 1
-	}
-	return buf
+	return slices.Repeat([]int{1}, n)
 }
 
 func all(buf []int, want int) bool {
-	for _, v := range buf {
-		if v != want {
-			return false
-		}
-	}
-	return true
+	return bytes.Equal(reduce.Bytes(buf), reduce.Bytes(slices.Repeat([]int{want}, len(buf))))
 }
 
 // When an operation or a codec of the caller's ends a collective on one rank, in whatever way, the program may go on there. No

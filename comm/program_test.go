@@ -1,10 +1,13 @@
 package comm
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
+
+	"github.com/gorun/gorun/comm/internal/reduce"
 )
 
 // A program is a random sequence of calls on random groups, the same for all ranks. Group 0 is the world.
@@ -131,20 +134,21 @@ func (w wrongResult) Error() string { return w.text }
 // perform makes the call of s, or starts it, and returns how to check its result.
 func perform[T int64 | float32 | uint8](ctx context.Context, g *Group, s step) (*Work, func() error, error) {
 	size, me := g.Size(), g.Rank()
+	const period = 11
+	element := func(rank, k int) T { return T((s.number*7 + g.WorldRank(rank)*3 + k) % period) }
 	input := func(rank, n int) []T { // of a group rank
 		buf := make([]T, n)
-		for k := range buf {
-			buf[k] = T((s.number*7 + g.WorldRank(rank)*3 + k) % 11)
-		}
+		repeat(buf, period, func(k int) T { return element(rank, k) })
 		return buf
 	}
 	sum := func(ranks, n int) []T { // of the first ranks
 		total := make([]T, n)
-		for r := range ranks {
-			for k, v := range input(r, n) {
-				total[k] += v
+		repeat(total, period, func(k int) (v T) {
+			for r := range ranks {
+				v += element(r, k)
 			}
-		}
+			return v
+		})
 		return total
 	}
 	all := func(n int, of func(rank int) []T) []T {
@@ -236,7 +240,7 @@ func perform[T int64 | float32 | uint8](ctx context.Context, g *Group, s step) (
 		}
 	}
 	check := func() error {
-		if !slices.Equal(got, want) {
+		if !bytes.Equal(reduce.Bytes(got), reduce.Bytes(want)) {
 			return wrongResult{fmt.Sprintf("step %+v on %v: rank %d got %v, want %v", s, g, me, got, want)}
 		}
 		return nil

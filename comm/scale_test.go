@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"runtime"
 	"testing"
+
+	"github.com/gorun/gorun/env/fulltest"
 )
 
 func TestManyRanks(t *testing.T) {
@@ -107,14 +109,14 @@ func TestGroupsLeaveNothingBehind(t *testing.T) {
 			runtime.ReadMemStats(&m)
 			return runtime.NumGoroutine(), m.HeapAlloc
 		}
-		goroutines, heap := makeGroups(1000) // what is remembered of the last groups is full
-		streams := w.mortal[0].Streams()
-		goroutines2, heap2 := makeGroups(1000)
+		goroutines, heap := makeGroups(fulltest.Else(1000, 60))
+		streams, more := w.mortal[0].Streams(), fulltest.Else(1000, 140)
+		goroutines2, heap2 := makeGroups(more)
 		if n := w.mortal[0].Streams(); n != streams || goroutines2 > goroutines+100 {
 			t.Errorf("from %d streams and %d goroutines to %d and %d", streams, goroutines, n, goroutines2)
 		}
 		if heap2 > heap+1<<20 {
-			t.Errorf("8000 groups took %d bytes", heap2-heap)
+			t.Errorf("%d groups took %d bytes", more*len(w.groups)*2, heap2-heap)
 		}
 	})
 }
