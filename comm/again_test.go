@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"runtime"
 	"testing"
+
+	"github.com/gorun/gorun/env/fulltest"
 )
 
 // Case 58: buffers are used again at once, for calls of every short length, as fast as they go.
@@ -31,7 +33,7 @@ func TestBuffersAreUsedAgainAtOnce(t *testing.T) {
 
 // Case 59 of gloo's suite: numbers of ranks that are hard to halve, with short and long vectors and blocks.
 func TestNumbersOfRanksThatAreHardToHalve(t *testing.T) {
-	for _, size := range []int{13, 24, 31} {
+	for _, size := range fulltest.Else([]int{13, 24, 31}, []int{13, 24}) {
 		inMemory(t, size, func(ctx context.Context, g *Group) error {
 			for _, n := range []int{0, 1, size - 1, 100, 10_000} {
 				v := make([]float64, n)

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+
+	"github.com/gorun/gorun/env/fulltest"
 )
 
 // No honest program comes to the limits of what may be sent before anybody wants it, however far ahead one rank is: with
 // messages, with collectives, and with groups.
 func TestARankFarAhead(t *testing.T) {
-	onEveryTransport(t, func(t *testing.T, world func(int) *testWorld) {
+	onTransports(t, fulltest.Else([]string{"mem", "tcp", "shm", "mixed"}, []string{"tcp", "shm"}), func(t *testing.T, world func(int) *testWorld) {
 		w := world(2)
 		defer w.close()
 		const messages, collectives, groups = 10_000, 2000, 20

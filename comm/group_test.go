@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+
+	"github.com/gorun/gorun/env/fulltest"
 )
 
 func TestGroupRanks(t *testing.T) {
@@ -111,12 +113,12 @@ func TestGroupsRunSideBySide(t *testing.T) {
 	})
 }
 
-func TestAThousandGroupsOneAfterTheOther(t *testing.T) {
+func TestManyGroupsOneAfterTheOther(t *testing.T) {
 	onEveryTransport(t, func(t *testing.T, world func(int) *testWorld) {
 		w := world(3)
 		defer w.close()
 		w.run(func(ctx context.Context, g *Group) error {
-			for i := range 1000 {
+			for i := range fulltest.Else(1000, 300) {
 				sub, err := NewGroup(ctx, g, []int{0, 1, 2})
 				if err != nil {
 					return err

@@ -170,7 +170,10 @@ func TestCallsThatDifferAreFoundWhoeverWaits(t *testing.T) {
 					d := divergence{t, fmt.Sprintf("%s: %s of %d, rank %d differs in %s", transport, kind, length, odd, way), transport, usual, strange, 0, want}
 					aheads := []int{alone, 0}
 					if slices.Contains(oneWay, kind) && length == 8 {
-						aheads = append(aheads, 130, 200, 600)
+						aheads = append(aheads, 600)
+						if transport == "shm" || fulltest.Full() { // where calls are remembered, and these are forgotten
+							aheads = append(aheads, 130, 200)
+						}
 					}
 					for _, ahead := range aheads {
 						d := d

@@ -99,7 +99,7 @@ func TestAnySourceTellsWhoSent(t *testing.T) {
 }
 
 func TestTenThousandSendsUnderWay(t *testing.T) {
-	onEveryTransport(t, func(t *testing.T, world func(int) *testWorld) {
+	onTransports(t, fulltest.Else([]string{"mem", "tcp", "shm", "mixed"}, []string{"tcp", "shm"}), func(t *testing.T, world func(int) *testWorld) {
 		const n = 10_000
 		w := world(2)
 		defer w.close()

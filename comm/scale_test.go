@@ -11,14 +11,21 @@ import (
 )
 
 func TestManyRanks(t *testing.T) {
-	const size = 256
-	inWorldOf(t, size, func(ctx context.Context, g *Group) error {
-		v := []int{g.Rank(), 1}
-		if err := AllReduce(ctx, g, v, Sum); err != nil || v[0] != size*(size-1)/2 || v[1] != size {
-			return fmt.Errorf("got %v, %w", v, err)
-		}
-		return nil
-	})
+	for transport, size := range map[string]int{
+		"mem": 256, "shm": 256, "tcp": fulltest.Else(256, 64), "mixed": fulltest.Else(256, 64),
+	} {
+		t.Run(transport, func(t *testing.T) {
+			w := worldOver(t, transport, size)
+			defer w.close()
+			w.run(func(ctx context.Context, g *Group) error {
+				v := []int{g.Rank(), 1}
+				if err := AllReduce(ctx, g, v, Sum); err != nil || v[0] != size*(size-1)/2 || v[1] != size {
+					return fmt.Errorf("got %v, %w", v, err)
+				}
+				return nil
+			})
+		})
+	}
 }
 
 func TestManyRanksInAMesh(t *testing.T) {

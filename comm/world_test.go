@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"runtime/debug"
 	"sync"
 	"testing"
 	"time"
@@ -27,6 +28,10 @@ func TestMain(m *testing.M) {
 	failedFlights.path = os.DevNull // tests that fail groups on purpose leave no files
 	if program := os.Getenv(asWorker); program != "" {
 		os.Exit(runWorker(program))
+	}
+	if raceEnabled {
+		debug.SetGCPercent(400) // a collection is slow then
+		debug.SetMemoryLimit(1 << 30)
 	}
 	goleak.VerifyTestMain(m)
 }
