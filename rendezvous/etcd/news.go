@@ -74,6 +74,7 @@ func (l *loop) read() {
 		case err == nil && back && l.view == before:
 			l.under = 0 // etcd may know an older state of this node, or none
 			l.rewatch()
+			l.leaveOffice() // a leader watches more: it begins that anew as well
 		case err == nil && (back || now.rev < l.view.rev): // this node has written meanwhile
 			l.dirty = true
 			return

@@ -1,0 +1,68 @@
+package etcd
+
+import (
+	"os"
+	"testing"
+	"time"
+)
+
+// TestNewsFromAnEtcdThatWentBack: an etcd is put back from a copy of its data that has all of the job, and less of what came after. It
+// tells of nothing to who waits for what follows that; so the agents begin to watch anew, and hear at once what happens next.
+func TestNewsFromAnEtcdThatWentBack(t *testing.T) {
+	t.Parallel()
+	server := startServer(t)
+	j := newJob(t, server.client(), 2, 2)
+	j.config.TTL = 5 * time.Second
+	agents := j.agents(2)
+	rounds := together(t, agents)
+	_, rest, left := j.split(t, agents, rounds)
+
+	server.stop()
+	kept := t.TempDir()
+	if err := os.CopyFS(kept, os.DirFS(server.config.Dir)); err != nil {
+		t.Fatal(err)
+	}
+	server.again()
+	k := keysOf(DefaultPrefix, j.config.RunID)
+	put := func(key string) int64 {
+		t.Helper()
+		answer, err := j.client.Put(t.Context(), key, `{"version":1,"is":{}}`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return answer.Header.Revision
+	}
+	for range 200 {
+		put("/other")
+	}
+	put(k.report(0, "nobody")) // of which the leader hears
+	last := put(k.status())    // and all
+	for _, a := range agents {
+		await(t, a, func(l *loop) bool { return l.view.rev >= last })
+	}
+
+	server.stop()
+	if err := os.RemoveAll(server.config.Dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.CopyFS(server.config.Dir, os.DirFS(kept)); err != nil {
+		t.Fatal(err)
+	}
+	server.again()
+	for _, a := range agents {
+		a.loop.post(func() { a.loop.dirty = true })
+		await(t, a, func(l *loop) bool {
+			return l.view.rev < last && l.under == l.pulse.lease && l.outage.IsZero() && !l.dirty
+		})
+	}
+	begun := time.Now()
+	rest[0].report(left[0], failure(rest[0], left[0].Self, 3))
+	wantNewRound(t, rounds)
+	ended := time.Since(begun)
+	if r := together(t, agents)[0]; r.ID != 2 || r.Restarts != 1 {
+		t.Errorf("the round is %s", show(r))
+	}
+	if took := time.Since(begun); took > recheck/2 {
+		t.Errorf("the round that has failed is over after %v, and the next one begins after %v", ended, took)
+	}
+}
