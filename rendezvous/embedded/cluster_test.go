@@ -163,6 +163,7 @@ func voters(t *testing.T, c *clientv3.Client) (list []string) {
 
 // TestLostData: members that lose their data one after the other, and come back, are members again, each of which may die.
 func TestLostData(t *testing.T) {
+	t.Parallel()
 	for name, credentials := range map[string][]byte{"plain": nil, "tls": secret} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -194,6 +195,7 @@ func TestLostData(t *testing.T) {
 
 // TestLostDataHalfway: whatever was left of an earlier try to become a member again is no obstacle.
 func TestLostDataHalfway(t *testing.T) {
+	t.Parallel()
 	for name, halfway := range map[string]func(t *testing.T, c *clientv3.Client, id uint64, peer string){
 		"removed": func(t *testing.T, c *clientv3.Client, id uint64, _ string) {
 			if _, err := c.MemberRemove(bounded(t), id); err != nil {
