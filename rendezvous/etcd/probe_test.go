@@ -190,3 +190,21 @@ func TestWhoProbes(t *testing.T) {
 		}
 	}
 }
+
+// TestCallsHaveALimit: a machine that does not answer holds up neither who confirms what a worker has found, nor who enters a round.
+func TestCallsHaveALimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &loop{config: &Config{dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			<-ctx.Done()
+			return nil, dialError(ctx.Err())
+		}}}
+		begun := time.Now()
+		if err := l.dial(t.Context(), "n1:1"); !isUnreachable(err) || time.Since(begun) != dialTimeout {
+			t.Errorf("%v after %v", err, time.Since(begun))
+		}
+		begun = time.Now()
+		if l.passes(t.Context(), "n1:1") || time.Since(begun) != passLimit {
+			t.Errorf("after %v", time.Since(begun))
+		}
+	})
+}
