@@ -1,4 +1,4 @@
-package cli
+package tokenfile
 
 import (
 	"errors"
@@ -29,11 +29,8 @@ func checkPrivate(file *os.File) error {
 }
 
 // checkOwn refuses a file or directory that others can write to, a symbolic link, and what belongs to another user.
-func checkOwn(path string) error {
-	info, err := os.Lstat(path)
+func checkOwn(path string, info fs.FileInfo) error {
 	switch {
-	case err != nil:
-		return err
 	case info.Mode()&fs.ModeSymlink != 0:
 		return fmt.Errorf("%s is a symbolic link", path)
 	case !isOurs(info):

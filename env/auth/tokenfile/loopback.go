@@ -1,0 +1,153 @@
+package tokenfile
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/gorun/gorun/env/auth"
+)
+
+// loopbackName is the name of the file with the token of a user.
+const loopbackName = "loopback-token"
+
+// Loopback is the token by which the programs of one user on this machine know each other when none was given, and the file that
+// it is in. Only this user can read that, and whoever needs it first makes it: in $XDG_CONFIG_HOME/gorun or ~/.config/gorun,
+// or, where that cannot be, in a directory of the user's in /tmp.
+func Loopback() (token, file string, err error) { return loopbackIn(directories()) }
+
+// loopbackIn is the token in the first of the directories that can have one.
+func loopbackIn(dirs iter.Seq[string]) (token, file string, err error) {
+	var problems []string
+	for dir := range dirs {
+		file := filepath.Join(dir, loopbackName)
+		token, err := readLoopback(dir, file)
+		if errors.Is(err, fs.ErrNotExist) {
+			if err = makeLoopback(dir, file); err == nil {
+				token, err = readLoopback(dir, file)
+			}
+		}
+		if err == nil {
+			return token, file, nil
+		}
+		problems = append(problems, err.Error())
+	}
+	return "", "", fmt.Errorf("%w, and no place for one of your own (%s)", auth.ErrNoToken, strings.Join(problems, "; "))
+}
+
+// directories are those for the file, the best first.
+func directories() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		uid := strconv.Itoa(os.Geteuid())
+		tried := ""
+		for parent := range configDirectories(uid) {
+			if parent != tried && !yield(filepath.Join(parent, "gorun")) {
+				return
+			}
+			tried = parent
+		}
+		yield(filepath.Join("/tmp", "gorun-"+uid))
+	}
+}
+
+// configDirectories are where the user's programs have their settings. The environment counts if it names what belongs to the user:
+// sudo can leave another's. The user's entry comes last, because it may have to come over the network.
+func configDirectories(uid string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		if config := os.Getenv("XDG_CONFIG_HOME"); isOurDirectory(config) && !yield(filepath.Clean(config)) {
+			return
+		}
+		if home := os.Getenv("HOME"); isOurDirectory(home) && !yield(filepath.Join(home, ".config")) {
+			return
+		}
+		u, err := user.LookupId(uid)
+		if err != nil || !filepath.IsAbs(u.HomeDir) {
+			return
+		}
+		if _, err := os.Stat(u.HomeDir); err == nil { // it is not ours to make
+			yield(filepath.Join(u.HomeDir, ".config"))
+		}
+	}
+}
+
+func isOurDirectory(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && filepath.IsAbs(path) && info.IsDir() && isOurs(info)
+}
+
+// makeLoopback makes the file, unless another program is faster.
+func makeLoopback(dir, file string) error {
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+		return err
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	info, err := os.Lstat(dir)
+	if err == nil {
+		err = checkOwn(dir, info)
+	}
+	if err != nil {
+		return err
+	}
+	secret := make([]byte, 32)
+	_, _ = rand.Read(secret) // never fails
+	temp, err := os.CreateTemp(dir, "."+loopbackName+"-*")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.Remove(temp.Name()) }() // the file has another link then
+	_, err = temp.WriteString(hex.EncodeToString(secret) + "\n")
+	if err := errors.Join(err, temp.Close()); err != nil {
+		return err
+	}
+	if err := os.Link(temp.Name(), file); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return nil
+}
+
+// readLoopback reads the file if nobody else can have read or written it. After a power failure the file may be there and empty.
+func readLoopback(dir, path string) (string, error) {
+	info, err := os.Lstat(dir)
+	if err == nil {
+		err = checkOwn(dir, info)
+	}
+	if err != nil {
+		return "", err
+	}
+	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if errors.Is(err, syscall.ELOOP) {
+		return "", fmt.Errorf("%s is a symbolic link", path)
+	}
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = file.Close() }() // it was only read
+	if info, err = file.Stat(); err == nil {
+		err = checkOwn(path, info)
+	}
+	if err != nil {
+		return "", err
+	}
+	var token string
+	if err = errNotPrivate; info.Mode().IsRegular() && info.Mode().Perm()&0o077 == 0 {
+		token, err = read(file)
+	}
+	if err == nil {
+		err = auth.CheckSecret([]byte(token))
+	}
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", path, err)
+	}
+	return token, nil
+}

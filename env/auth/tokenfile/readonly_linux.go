@@ -1,0 +1,13 @@
+package tokenfile
+
+import (
+	"os"
+	"syscall"
+)
+
+// isReadOnly reports whether the mount that a file is in takes no changes.
+func isReadOnly(file *os.File) bool {
+	const readOnly = 1 // ST_RDONLY, which package syscall lacks
+	var st syscall.Statfs_t
+	return syscall.Fstatfs(int(file.Fd()), &st) == nil && st.Flags&readOnly != 0
+}
