@@ -18,7 +18,7 @@ func (c *config) listen(ctx context.Context, p place) (ln net.Listener, doubt st
 	if err != nil {
 		return nil, "", err
 	}
-	if weak := auth.CheckSecret([]byte(c.token)); weak != nil && !at.IsLoopback() {
+	if weak := auth.CheckSecret(c.secret.token); weak != nil && !at.IsLoopback() {
 		return nil, "", badArgument("Init", "others can reach this rank, at %v: %w (GORUN_TOKEN)", at, weak)
 	}
 	ln, err = net.Listen("tcp", netip.AddrPortFrom(at, 0).String())
@@ -32,7 +32,7 @@ func (c *config) listenAddress(ctx context.Context, p place) (at netip.Addr, dou
 	switch {
 	case c.chosen.IsValid():
 		return c.chosen, "", nil
-	case c.token == "":
+	case c.given == "":
 		return netip.AddrFrom4([4]byte{127, 0, 0, 1}), "", nil
 	case p.master != "":
 		host, _, _ := net.SplitHostPort(p.master) // made by JoinHostPort
@@ -55,7 +55,7 @@ func (c *config) chooseAddress(ctx context.Context) (err error) {
 	switch {
 	case err != nil:
 		return fmt.Errorf("address %q (GORUN_COMM_ADDR, or gorun's --local-addr): %w", c.address, err)
-	case c.token == "" && !c.chosen.IsLoopback():
+	case c.given == "" && !c.chosen.IsLoopback():
 		return fmt.Errorf("%v, which is address %q, can be reached from the network and there is no token: give every rank the same secret in GORUN_TOKEN (under gorun: --rdzv-token-file)", c.chosen, c.address)
 	}
 	return nil

@@ -60,9 +60,9 @@
 // # Trust
 //
 // Ranks prove to each other that they know the job's token (gorun makes one for every round; else GORUN_TOKEN).
-// Without a token nothing listens except on loopback. What a peer sends is bounded before memory is taken for it, and
-// objects are never decoded into code. With [WithTLS] all that leaves the machine is encrypted,
-// the meeting at rank 0's store included.
+// Without a token nothing listens except on loopback, for programs of the same user, which have one in a file. What a peer sends
+// is bounded before memory is taken for it, and objects are never decoded into code. With [WithTLS] all that leaves the machine is
+// encrypted, the meeting at rank 0's store included.
 //
 // # Arithmetic
 //

@@ -49,7 +49,7 @@ func failsAgain(err error) bool {
 		refused  *auth.RefusedError // by a store of the same token
 	)
 	return errors.As(err, &argument) || errors.As(err, &mismatch) || errors.As(err, &truncate) || errors.As(err, &object) ||
-		errors.As(err, &deadlock) || errors.Is(err, auth.ErrWrongToken) || errors.As(err, &refused)
+		errors.As(err, &deadlock) || errors.Is(err, auth.ErrWrongToken) || errors.Is(err, auth.ErrNoToken) || errors.As(err, &refused)
 }
 
 // unreachable is a rank that gave no answer.

@@ -4,7 +4,7 @@ import "context"
 
 // afar is the access to a store that is not on this machine.
 func afar(token string, tls bool) (storeAccess, error) {
-	cfg := config{token: token, tls: tls}
+	cfg := config{secret: secret{token: []byte(token)}, tls: tls}
 	notNear(&cfg)
 	return cfg.storeAccess()
 }

@@ -78,6 +78,8 @@ type rankInfo struct {
 	CPUs string `json:"cpus,omitempty"` // that it may use; see shm.CPUs
 	TLS  bool   `json:"tls,omitempty"`  // whether it encrypts what leaves the machine
 
+	OwnToken string `json:"own_token,omitempty"` // marks the token of its user, if it was given none; see secret
+
 	Tuning string `json:"tuning,omitempty"` // that it has been given; rank 0's counts
 
 	machine.Place        // where it runs

@@ -41,17 +41,20 @@ func Init(ctx context.Context, opts ...Option) (*Group, error) {
 	if place.master != "" {
 		waits.on(func(context.Context) string { return "the name servers to say what " + place.master + " means" })
 	}
-	if weak := auth.CheckSecret([]byte(cfg.token)); weak != nil && place.isExposed(ctx) {
-		if cfg.token == "" {
+	if weak := auth.CheckSecret([]byte(cfg.given)); weak != nil && place.isExposed(ctx) {
+		if cfg.given == "" {
 			return nil, badArgument("Init", "%s can be reached from the network and there is no token: give every rank the same secret in GORUN_TOKEN (under gorun: --rdzv-token-file)", place.master)
 		}
 		return nil, badArgument("Init", "%s can be reached from the network: %w (GORUN_TOKEN)", place.master, weak)
 	}
-	if cfg.tls && place.size > 1 && len(cfg.token) < auth.MinSecret {
+	if cfg.tls && place.size > 1 && len(cfg.given) < auth.MinSecret {
 		return nil, badArgument("Init", "TLS between ranks needs a token of at least %d bytes, the same for every rank, in GORUN_TOKEN", auth.MinSecret)
 	}
 	if place.size > 1 {
-		if err := cfg.chooseAddress(ctx); err != nil {
+		if cfg.secret, err = secretOf([]byte(cfg.given)); err == nil {
+			err = cfg.chooseAddress(ctx)
+		}
+		if err != nil {
 			return nil, &ArgumentError{Op: "Init", Err: err}
 		}
 	}
@@ -159,7 +162,6 @@ func join(ctx context.Context, cfg config, p place, waits *waiting) (*Group, err
 	if p.size == 1 {
 		return newWorld(cfg, 0, 0, []rankInfo{self("")}, mem.NewNetwork(1).Transport(0), nil)
 	}
-	token := []byte(cfg.token)
 	store, closeStore, err := openStore(ctx, cfg, p, waits)
 	if err != nil {
 		return nil, err
@@ -167,7 +169,7 @@ func join(ctx context.Context, cfg config, p place, waits *waiting) (*Group, err
 	defer closeStore()
 	var identity *auth.Identity
 	if cfg.tls {
-		if identity, err = auth.NewIdentity(token, "workers"); err != nil {
+		if identity, err = auth.NewIdentity(cfg.secret.token, "workers"); err != nil {
 			return nil, err
 		}
 	}
@@ -176,7 +178,7 @@ func join(ctx context.Context, cfg config, p place, waits *waiting) (*Group, err
 		return nil, err
 	}
 	me := self(ln.Addr().String())
-	me.TLS, me.Tuning = cfg.tls, cfg.rules.String()
+	me.TLS, me.Tuning, me.OwnToken = cfg.tls, cfg.rules.String(), cfg.secret.mark()
 	desk, err := cfg.openDesk(&me)
 	if err != nil {
 		return nil, errors.Join(err, ln.Close())
@@ -204,7 +206,7 @@ func join(ctx context.Context, cfg config, p place, waits *waiting) (*Group, err
 	}
 	cfg.without = cfg.doWithout()
 	far := tcp.New(ln, tcp.Config{
-		World: world.ID, Rank: p.rank, Peers: addresses(world.Ranks), Token: token, Log: cfg.log,
+		World: world.ID, Rank: p.rank, Peers: addresses(world.Ranks), Token: cfg.secret.token, Log: cfg.log,
 		Connections: cfg.ofStream, Here: world.beside(p.rank), TLS: identity, Near: cfg.near,
 	})
 	g, err := newWorld(cfg, p.rank, world.ID, world.Ranks, cfg.nearby(far, desk, world.ID, p.rank, world.Ranks), desk)
@@ -216,7 +218,7 @@ func join(ctx context.Context, cfg config, p place, waits *waiting) (*Group, err
 
 func newWorld(cfg config, rank int, id uint64, info []rankInfo, tr transport.Transport, desk *shm.Desk) (*Group, error) {
 	w := &world{
-		rank: rank, info: info, log: cfg.log, desk: desk, token: []byte(cfg.token), mustShare: cfg.transport == "shm",
+		rank: rank, info: info, log: cfg.log, desk: desk, token: cfg.secret.token, mustShare: cfg.transport == "shm",
 		without: cfg.without, piece: cmp.Or(cfg.piece, plan.Piece),
 	}
 	if w.log == nil {
@@ -259,12 +261,12 @@ func openStore(ctx context.Context, cfg config, p place, waits *waiting) (Store,
 	}
 	stop := func() {}
 	if p.rank == 0 && !p.hosted {
-		at, err := p.storeAddress(ctx, len(access.token) > 0)
+		at, err := p.storeAddress(ctx, !access.secret.isOwn())
 		if err != nil {
 			return nil, nil, err
 		}
 		server, err := listenStore(at, access, cfg.log)
-		if errors.Is(err, syscall.EADDRNOTAVAIL) && len(access.token) > 0 { // behind a name or address that is not the machine's own
+		if errors.Is(err, syscall.EADDRNOTAVAIL) && !access.secret.isOwn() { // behind a name or address that is not the machine's own
 			_, port, _ := net.SplitHostPort(p.master)
 			server, err = listenStore(net.JoinHostPort("", port), access, cfg.log)
 		}

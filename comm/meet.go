@@ -225,6 +225,9 @@ func (w worldDoc) check(p place, me rankInfo) error {
 		if ip := net.ParseIP(host); ip.IsLoopback() && r != p.rank && !other.SameNetwork(me.Place) {
 			return badArgument("Init", "rank %d on %s listens on loopback only, and this one on %s has another network: give every rank the same secret in GORUN_TOKEN and, if that is not enough, that one the address by which others reach it in GORUN_COMM_ADDR (gorun: --local-addr)", r, other.Host, me.Host)
 		}
+		if other.OwnToken != me.OwnToken {
+			return badArgument("Init", "rank %d belongs to another user or container, or only one of the two was given a token: give every rank the same secret in GORUN_TOKEN", r)
+		}
 	}
 	return nil
 }

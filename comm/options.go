@@ -33,7 +33,8 @@ type config struct {
 	news       time.Duration // see endpoint.Options
 	transport  string
 	log        *slog.Logger
-	token      string
+	given      string     // token; empty: none
+	secret     secret     // that Init makes of it
 	address    string     // of this machine, by which others reach it, in the words of package addr; empty: see listenAddress
 	chosen     netip.Addr // that address means
 	tuning     string
@@ -53,7 +54,7 @@ type config struct {
 
 func newConfig(opts []Option) config {
 	c := config{
-		method: "env://", timeout: DefaultTimeout, transport: auto, news: newsTimeout, token: os.Getenv("GORUN_TOKEN"),
+		method: "env://", timeout: DefaultTimeout, transport: auto, news: newsTimeout, given: os.Getenv("GORUN_TOKEN"),
 		address: os.Getenv("GORUN_COMM_ADDR"), tuning: os.Getenv("GORUN_COMM_TUNE"), connections: os.Getenv("GORUN_COMM_CONNECTIONS"), tls: os.Getenv("GORUN_TLS") == "True", flightOnQuit: true, log: slog.Default(),
 	}
 	for _, o := range opts {
@@ -120,8 +121,9 @@ func WithAddress(choice string) Option { return func(c *config) { c.address = ch
 // led to a failure (see [Flight]). The default is [slog.Default], which writes to stderr; nil is silent.
 func WithLogger(l *slog.Logger) Option { return func(c *config) { c.log = l } }
 
-// WithToken gives the secret by which ranks know each other; the default is GORUN_TOKEN. All ranks have the same.
-func WithToken(token string) Option { return func(c *config) { c.token = token } }
+// WithToken gives the secret by which ranks know each other; the default is GORUN_TOKEN. All ranks have the same. Without one all
+// are of one user and on one machine: see "A token" in docs/comm.md.
+func WithToken(token string) Option { return func(c *config) { c.given = token } }
 
 // WithTuning overrules the choice of algorithms that [Explain] prints: rules such as "all_reduce=doubling:32K,ring", which lets
 // all-reduces of up to 32 KiB go by recursive doubling and longer ones round the ring, or "all_reduce@4=ring", which is for groups

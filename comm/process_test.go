@@ -105,16 +105,24 @@ var workerPrograms = map[string]func(ctx context.Context, g *Group) error{
 		}
 		return AllReduce(ctx, g, []int{1}, Sum)
 	},
+	"sum": printSum,
 	// silent computes one sum and returns from main without closing anything.
 	"silent": func(ctx context.Context, g *Group) error {
-		v := []int{g.Rank()}
-		if err := AllReduce(ctx, g, v, Sum); err != nil {
-			return err
+		err := printSum(ctx, g)
+		if err == nil {
+			os.Exit(0)
 		}
-		fmt.Println("sum", v[0])
-		os.Exit(0)
-		return nil
+		return err
 	},
+}
+
+func printSum(ctx context.Context, g *Group) error {
+	v := []int{g.Rank()}
+	if err := AllReduce(ctx, g, v, Sum); err != nil {
+		return err
+	}
+	fmt.Println("sum", v[0])
+	return nil
 }
 
 // onlyErrors leaves out for whom Init waits where the machine is slow.

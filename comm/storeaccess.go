@@ -21,7 +21,7 @@ const (
 
 // A storeAccess is what both ends of a connection to a store have in common.
 type storeAccess struct {
-	token    []byte
+	secret   secret
 	identity *auth.Identity           // nil: nothing is encrypted
 	failed   func(err error)          // is told of each attempt to connect that is not the last; may be nil
 	near     func(conn net.Conn) bool // does conn stay on this machine? It is then not encrypted
@@ -29,15 +29,24 @@ type storeAccess struct {
 
 // storeAccess is that of the store in which ranks with these settings meet.
 func (c *config) storeAccess() (storeAccess, error) {
-	a := storeAccess{token: []byte(c.token), near: c.near}
+	a := storeAccess{secret: c.secret, near: c.near}
 	if a.near == nil {
 		a.near = machine.Inside
 	}
 	var err error
 	if c.tls {
-		a.identity, err = auth.NewIdentity(a.token, "store")
+		a.identity, err = auth.NewIdentity(a.secret.token, "store")
 	}
 	return a, err
+}
+
+// byToken is the access of those who were given token, which may be empty.
+func byToken(token []byte) (storeAccess, error) {
+	s, err := secretOf(token)
+	if err != nil {
+		err = fmt.Errorf("store: %w", err)
+	}
+	return storeAccess{secret: s}, err
 }
 
 // hello is what the client of conn says, and its server expects.
@@ -48,11 +57,17 @@ func (a *storeAccess) hello(conn net.Conn) string {
 	return storeHelloTLS
 }
 
+// errNoToken: whoever answers on the network may be anybody.
+var errNoToken = fmt.Errorf("it is on the network and %w: give every rank the same secret in GORUN_TOKEN", auth.ErrNoToken)
+
 // dial proves to the server at the other end of conn that this is a client, and returns the connection to go on with.
 func (a *storeAccess) dial(ctx context.Context, conn net.Conn) (net.Conn, error) {
+	if !a.secret.isFor(conn.RemoteAddr()) {
+		return nil, errNoToken
+	}
 	keepAlive(conn)
 	hello := a.hello(conn)
-	if _, err := auth.Dial(conn, a.token, []byte(hello)); err != nil || hello == storeHello {
+	if _, err := auth.Dial(conn, a.secret.token, []byte(hello)); err != nil || hello == storeHello {
 		return conn, err
 	}
 	secured := tls.Client(conn, a.identity.ClientTLS())
@@ -61,7 +76,7 @@ func (a *storeAccess) dial(ctx context.Context, conn net.Conn) (net.Conn, error)
 
 // allow says whether the client at the other end of conn may try to prove itself.
 func (a *storeAccess) allow(conn net.Conn) error {
-	if from, ok := conn.RemoteAddr().(*net.TCPAddr); ok && len(a.token) == 0 && !from.IP.IsLoopback() {
+	if !a.secret.isFor(conn.RemoteAddr()) {
 		return errors.New("it comes from the network and there is no token")
 	}
 	return nil
@@ -72,7 +87,7 @@ func (a *storeAccess) allow(conn net.Conn) error {
 func (a *storeAccess) accept(conn *admission.Conn, admit func() error) (net.Conn, error) {
 	keepAlive(conn.NetConn())
 	want := a.hello(conn)
-	_, err := auth.Accept(conn, a.token, func(hello []byte) ([]byte, error) {
+	_, err := auth.Accept(conn, a.secret.token, func(hello []byte) ([]byte, error) {
 		switch got := string(hello); got {
 		case want:
 			return nil, admit()

@@ -35,10 +35,15 @@ type StoreServer struct {
 	conns  map[net.Conn]struct{} // of clients
 }
 
-// ListenStore serves a store on addr, host:port; port 0 takes a free one. Without a token, or with one that can be guessed, it
-// serves this machine only, and refuses an addr that others can reach. A nil log discards.
+// ListenStore serves a store on addr, host:port; port 0 takes a free one. Without a token it serves programs of this user on this
+// machine only, which have one of their own (see "A token" in docs/comm.md). Without one, or with one that can be guessed, it
+// refuses an addr that other machines can reach. A nil log discards.
 func ListenStore(addr string, token []byte, log *slog.Logger) (*StoreServer, error) {
-	return listenStore(addr, storeAccess{token: token}, log)
+	access, err := byToken(token)
+	if err != nil {
+		return nil, err
+	}
+	return listenStore(addr, access, log)
 }
 
 func listenStore(addr string, access storeAccess, log *slog.Logger) (*StoreServer, error) {
@@ -46,10 +51,10 @@ func listenStore(addr string, access storeAccess, log *slog.Logger) (*StoreServe
 	if err != nil {
 		return nil, fmt.Errorf("store: %w", err)
 	}
-	if len(access.token) == 0 && !at.IP.IsLoopback() {
+	if access.secret.isOwn() && !at.IP.IsLoopback() {
 		return nil, fmt.Errorf("store: %s can be reached from the network and there is no token: give every rank the same secret in GORUN_TOKEN", addr)
 	}
-	if err := auth.CheckSecret(access.token); err != nil && !at.IP.IsLoopback() {
+	if err := auth.CheckSecret(access.secret.token); err != nil && !at.IP.IsLoopback() {
 		return nil, fmt.Errorf("store: %s can be reached from the network: %w", addr, err)
 	}
 	l, err := net.ListenTCP("tcp", at)
@@ -59,10 +64,15 @@ func listenStore(addr string, access storeAccess, log *slog.Logger) (*StoreServe
 	return serveStore(l, access, log), nil
 }
 
-// ServeStore serves a store on l, which it closes in the end. Without a token it turns away every connection that does
-// not come from this machine. A nil log discards.
+// ServeStore serves a store on l, which it closes in the end. Without a token it turns away every connection but those of programs
+// of this user on this machine, which have one of their own; if there is no place for that, it turns away all, as the log is told.
+// A nil log discards.
 func ServeStore(l net.Listener, token []byte, log *slog.Logger) *StoreServer {
-	return serveStore(l, storeAccess{token: token}, log)
+	access, err := byToken(token)
+	if err != nil && log != nil {
+		log.Error("nobody gets in", "error", err)
+	}
+	return serveStore(l, access, log)
 }
 
 func serveStore(l net.Listener, access storeAccess, log *slog.Logger) *StoreServer {

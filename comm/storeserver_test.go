@@ -14,6 +14,7 @@ import (
 
 	"github.com/gorun/gorun/comm"
 	"github.com/gorun/gorun/env/auth"
+	"github.com/gorun/gorun/env/auth/tokenfile"
 	"github.com/gorun/gorun/env/logtest"
 )
 
@@ -59,20 +60,56 @@ func (distant) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(10, 0, 0
 
 func TestServeStoreWithoutATokenServesThisMachineOnly(t *testing.T) {
 	leaveNothing(t)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	token, _, err := tokenfile.Loopback()
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := comm.ServeStore(fromAfar{l}, nil, nil)
-	defer server.Close()
-	conn, err := net.Dial("tcp", server.Addr())
+	for _, far := range []bool{false, true} {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if far {
+			l = fromAfar{l}
+		}
+		server := comm.ServeStore(l, nil, nil)
+		defer server.Close()
+		conn, err := net.Dial("tcp", server.Addr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if _, err := auth.Dial(conn, []byte(token), []byte("gorun store 1")); (err != nil) != far {
+			t.Errorf("from another machine: %t; got %v", far, err)
+		}
+	}
+}
+
+// A client without a token does not take whoever answers on the network for its store.
+func TestTCPStoreWithoutATokenStaysOnThisMachine(t *testing.T) {
+	leaveNothing(t)
+	addrs, err := net.InterfaceAddrs()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close()
-	if _, err := auth.Dial(conn, nil, []byte("gorun store 1")); err == nil {
-		t.Error("somebody on the network was let in without a token")
+	for _, a := range addrs {
+		n, ok := a.(*net.IPNet)
+		if !ok || !n.IP.IsGlobalUnicast() {
+			continue
+		}
+		server, err := comm.ListenStore(net.JoinHostPort(n.IP.String(), "0"), []byte("0123456789abcdef"), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer server.Close()
+		_, err = comm.NewTCPStore(t.Context(), server.Addr(), nil)
+		want := "store at " + server.Addr() + ": it is on the network and there is no token: give every rank the same secret in GORUN_TOKEN"
+		if err == nil || err.Error() != want || comm.ExitCode(err) != 2 {
+			t.Errorf("NewTCPStore: %v, exit code %d\nwant: %s", err, comm.ExitCode(err), want)
+		}
+		return
 	}
+	t.Skip("this machine has no address but loopback")
 }
 
 // rude is a connection to the server that does not mind its manners.

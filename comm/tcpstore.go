@@ -25,9 +25,13 @@ type TCPStore struct {
 
 // NewTCPStore connects to the server at addr, host:port, and proves to it that it has the same token. While nobody answers
 // there it tries again until ctx ends: rank 0 may not be up yet. A server with another token, or one that is
-// not a store, is an error at once.
+// not a store, is an error at once. Without a token the server is on loopback, and of this user: see [ListenStore].
 func NewTCPStore(ctx context.Context, addr string, token []byte) (*TCPStore, error) {
-	return dialTCPStore(ctx, addr, storeAccess{token: token})
+	access, err := byToken(token)
+	if err != nil {
+		return nil, err
+	}
+	return dialTCPStore(ctx, addr, access)
 }
 
 func dialTCPStore(ctx context.Context, addr string, access storeAccess) (*TCPStore, error) {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/gorun/gorun/comm"
 	"github.com/gorun/gorun/env/auth"
+	"github.com/gorun/gorun/env/auth/tokenfile"
 )
 
 // freeAddr is an address of this machine on which nobody listens.
@@ -88,12 +89,17 @@ func TestTCPStoreWaitsForItsServer(t *testing.T) {
 
 func TestTCPStoreRefusedIsFinal(t *testing.T) {
 	leaveNothing(t)
-	const text = " refused our token: give every rank the same secret in GORUN_TOKEN: wrong token"
-	for _, tokens := range [][2]string{{"secret", "guess"}, {"secret", ""}, {"", "secret"}} {
-		server := serveStore(t, tokens[0])
-		_, err := comm.NewTCPStore(t.Context(), server.Addr(), []byte(tokens[1]))
-		if want := "store at " + server.Addr() + text; err == nil || err.Error() != want {
-			t.Errorf("server %q, client %q: %v\nwant: %s", tokens[0], tokens[1], err, want)
+	_, own, err := tokenfile.Loopback()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const given = " refused our token: give every rank the same secret in GORUN_TOKEN: wrong token"
+	none := " refused this user's own token, of " + own + ": ranks of several users, or of containers, want the same secret in GORUN_TOKEN: wrong token"
+	for _, c := range [][3]string{{"secret", "guess", given}, {"secret", "", none}, {"", "secret", given}} {
+		server := serveStore(t, c[0])
+		_, err := comm.NewTCPStore(t.Context(), server.Addr(), []byte(c[1]))
+		if want := "store at " + server.Addr() + c[2]; err == nil || err.Error() != want {
+			t.Errorf("server %q, client %q: %v\nwant: %s", c[0], c[1], err, want)
 		}
 	}
 
@@ -115,10 +121,10 @@ func TestTCPStoreRefusedIsFinal(t *testing.T) {
 			return
 		}
 		defer conn.Close()
-		_, _ = auth.Accept(conn, nil, func([]byte) ([]byte, error) { return nil, errors.New("this is rank 3") })
+		_, _ = auth.Accept(conn, []byte("secret"), func([]byte) ([]byte, error) { return nil, errors.New("this is rank 3") })
 	}()
 	want := "store at " + l.Addr().String() + " refused: this is rank 3"
-	if _, err := comm.NewTCPStore(t.Context(), l.Addr().String(), nil); err == nil || err.Error() != want {
+	if _, err := comm.NewTCPStore(t.Context(), l.Addr().String(), []byte("secret")); err == nil || err.Error() != want {
 		t.Errorf("error %v; want %s", err, want)
 	}
 }

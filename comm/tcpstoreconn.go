@@ -169,9 +169,11 @@ func dialStore(ctx context.Context, addr string, access storeAccess) (net.Conn, 
 		case err == nil:
 			return conn, nil
 		case errors.Is(err, auth.ErrWrongToken):
-			return nil, fmt.Errorf("store at %s refused our token: give every rank the same secret in GORUN_TOKEN: %w", addr, err)
+			return nil, access.secret.refusedBy("store at " + addr)
 		case refused:
 			return nil, fmt.Errorf("store at %s %w", addr, err)
+		case errors.Is(err, auth.ErrNoToken):
+			return nil, fmt.Errorf("store at %s: %w", addr, err)
 		case errors.Is(err, auth.ErrNotGorun):
 			return nil, fmt.Errorf("store at %s: something else listens there: %w", addr, err)
 		case last == nil || !isOver(ctx): // an attempt that was cut short tells less than those before it

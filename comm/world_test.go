@@ -21,6 +21,7 @@ import (
 	"github.com/gorun/gorun/comm/transport/tcp"
 	"github.com/gorun/gorun/comm/transport/transporttest"
 	"github.com/gorun/gorun/env/auth"
+	"github.com/gorun/gorun/env/configtest"
 	"github.com/gorun/gorun/env/fulltest"
 )
 
@@ -29,12 +30,17 @@ func TestMain(m *testing.M) {
 	if program := os.Getenv(asWorker); program != "" {
 		os.Exit(runWorker(program))
 	}
+	if store := os.Getenv(asReader); store != "" {
+		os.Exit(runReader(store))
+	}
 	if raceEnabled {
 		debug.SetGCPercent(400) // a collection is slow then
 		debug.SetMemoryLimit(1 << 30)
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(configtest.With(m))
 }
+
+var testToken = []byte("a secret of 16 bytes and more")
 
 // transports are what the conformance tests run on.
 var transports = map[string]func(t testing.TB, size int) []transport.Transport{
@@ -46,17 +52,18 @@ var transports = map[string]func(t testing.TB, size int) []transport.Transport{
 		}
 		return trs
 	},
-	"tcp": func(t testing.TB, size int) []transport.Transport { return overTCP(t, size, tcp.Config{}) },
+	"tcp": func(t testing.TB, size int) []transport.Transport {
+		return overTCP(t, size, tcp.Config{Token: testToken})
+	},
 	"bundles": func(t testing.TB, size int) []transport.Transport {
-		return overTCP(t, size, tcp.Config{Connections: 3})
+		return overTCP(t, size, tcp.Config{Token: testToken, Connections: 3})
 	},
 	"tls": func(t testing.TB, size int) []transport.Transport {
-		token := []byte("a secret of 16 bytes and more")
-		identity, err := auth.NewIdentity(token, "workers")
+		identity, err := auth.NewIdentity(testToken, "workers")
 		if err != nil {
 			t.Fatal(err)
 		}
-		return overTCP(t, size, tcp.Config{Token: token, TLS: identity, Near: func(net.Conn) bool { return false }})
+		return overTCP(t, size, tcp.Config{Token: testToken, TLS: identity, Near: func(net.Conn) bool { return false }})
 	},
 }
 
@@ -153,13 +160,13 @@ func newSharingWorld(t testing.TB, trs []transport.Transport, machines []string)
 			continue
 		}
 		var err error
-		if desks[r], err = shm.OpenDesk(nil, slog.New(slog.DiscardHandler)); err != nil {
+		if desks[r], err = shm.OpenDesk(testToken, slog.New(slog.DiscardHandler)); err != nil {
 			t.Fatal(err)
 		}
 		info[r].Desk, info[r].Network = desks[r].Address(), machines[r]
 	}
 	for r, tr := range trs {
-		cfg := config{timeout: time.Minute, log: slog.New(slog.DiscardHandler)}
+		cfg := config{timeout: time.Minute, log: slog.New(slog.DiscardHandler), secret: secret{token: testToken}}
 		cfg.without = cfg.doWithout()
 		m := transporttest.Mortal(cfg.nearby(tr, desks[r], 1, r, info))
 		g, err := newWorld(cfg, r, 1, info, m, desks[r])

@@ -88,6 +88,25 @@ func TestWhatListens(t *testing.T) {
 			}
 		})
 	}
+	t.Run("ranks without gorun and a token", func(t *testing.T) {
+		host, port, _ := net.SplitHostPort(loopback(t, 1))
+		var ranks []*node
+		for rank := range 2 {
+			ranks = append(ranks, startAs(t, 2*patience, "/usr/bin/env", "env", "GORUN_TOKEN=", "WORLD_SIZE=2", fmt.Sprintf("RANK=%d", rank),
+				"MASTER_ADDR="+host, "MASTER_PORT="+port, ranksBinary(t), "holds"))
+		}
+		listening := make(map[string]bool)
+		for _, r := range ranks {
+			r.expect("holds$")
+		}
+		for _, r := range ranks {
+			collectListeners(t, r.cmd.Process.Pid, listening)
+			_ = r.cmd.Process.Kill()
+		}
+		if got := slices.Sorted(maps.Keys(listening)); !slices.Equal(got, []string{"127.0.0.1"}) {
+			t.Errorf("they listen at %q", got)
+		}
+	})
 	for what, shown := range rows {
 		if !shown && !strings.HasPrefix(what, "shared memory") { // TestDesk of package shm
 			t.Errorf("docs/security.md says that %q listens: no job here has shown it", what)

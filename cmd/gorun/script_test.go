@@ -13,6 +13,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/gorun/gorun/env/configtest"
 	"github.com/gorun/gorun/launcher/guard"
 	"github.com/gorun/gorun/rendezvous/rendezvoustest"
 )
@@ -22,7 +23,7 @@ func TestMain(m *testing.M) {
 	if guard.Is() {
 		os.Exit(guard.Main())
 	}
-	testscript.Main(m, commands)
+	testscript.Main(configtest.With(m), commands)
 }
 
 // commands are what this test binary can be, by the name under which it is started.
@@ -44,7 +45,7 @@ func TestScripts(t *testing.T) {
 			for name, value := range goEnv {
 				e.Setenv(name, value)
 			}
-			e.Vars = append(e.Vars, "OMP_NUM_THREADS=1", raceExitsAtOnce, "TORCH="+torch)
+			e.Vars = append(e.Vars, "OMP_NUM_THREADS=1", "XDG_CONFIG_HOME="+os.Getenv("XDG_CONFIG_HOME"), raceExitsAtOnce, "TORCH="+torch)
 			if python := pythonWithTorch(); python != "" {
 				e.Vars = append(e.Vars, "PYTHON_EXEC="+python)
 			}

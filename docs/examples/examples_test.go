@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/gorun/gorun/env/configtest"
 )
 
 const root = "../.."
@@ -34,7 +36,7 @@ func TestMain(m *testing.M) {
 			return 1
 		}
 		gorun = dir
-		return m.Run()
+		return configtest.With(m).Run()
 	}())
 }
 

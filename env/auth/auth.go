@@ -57,6 +57,8 @@ const (
 var (
 	// ErrWrongToken says that the other end holds another token.
 	ErrWrongToken = errors.New("wrong token")
+	// ErrNoToken says that this end has no token, without which anybody could prove to hold it.
+	ErrNoToken = errors.New("there is no token")
 	// ErrNotGorun says that the other end does not speak this protocol at all.
 	ErrNotGorun = errors.New("not a gorun connection")
 
@@ -73,8 +75,11 @@ func (e *RefusedError) Error() string { return "refused: " + e.Reason }
 
 // Dial runs the dialer's side. hello, at most [MaxHello] bytes, tells the acceptor what this connection is
 // for; it travels in clear. The reply is the acceptor's answer, nil after an error. The error is
-// [ErrWrongToken], [ErrNotGorun], a [*RefusedError], or wraps that of the connection.
+// [ErrNoToken], [ErrWrongToken], [ErrNotGorun], a [*RefusedError], or wraps that of the connection.
 func Dial(conn net.Conn, token, hello []byte) (reply []byte, err error) {
+	if len(token) == 0 {
+		return nil, ErrNoToken
+	}
 	if len(hello) > MaxHello {
 		return nil, fmt.Errorf("handshake: hello of %d bytes: the most is %d", len(hello), MaxHello)
 	}
@@ -105,9 +110,12 @@ func Dial(conn net.Conn, token, hello []byte) (reply []byte, err error) {
 
 // Accept runs the acceptor's side. Once the dialer is proven, decide is called with its hello: what it returns
 // goes to the dialer, either as the reply, at most [MaxHello] bytes, or as the text of a [RefusedError]. Accept
-// returns the hello of a dialer that was proven and wanted. The error is [ErrWrongToken], [ErrNotGorun],
+// returns the hello of a dialer that was proven and wanted. The error is [ErrNoToken], [ErrWrongToken], [ErrNotGorun],
 // decide's own, or wraps that of the connection.
 func Accept(conn net.Conn, token []byte, decide func(hello []byte) (reply []byte, err error)) (hello []byte, err error) {
+	if len(token) == 0 {
+		return nil, ErrNoToken
+	}
 	t := transcript{token: token}
 	if err := readMagic(conn); err != nil {
 		return nil, err

@@ -81,7 +81,6 @@ func TestHandshake(t *testing.T) {
 		for _, c := range []struct{ token, hello, reply string }{
 			{"secret", "rank 3", "rank 0"},
 			{"secret", "", ""},
-			{"", "no token", "no token either"},
 			{"secret", long, long},
 			{strings.Repeat("t", 1000), "\x00\xff", "\xff\x00"},
 		} {
@@ -171,5 +170,20 @@ func TestOversizeHelloAndReply(t *testing.T) {
 	}
 	if got := <-done; got.err == nil {
 		t.Error("a reply of 257 bytes gave the acceptor no error")
+	}
+}
+
+// TestNoToken: without a token neither end says anything, or believes anybody.
+func TestNoToken(t *testing.T) {
+	for _, none := range [][]byte{nil, {}} {
+		near, far := net.Pipe()
+		far.Close() // whoever reads or writes gets another error
+		if reply, err := Dial(near, none, nil); !errors.Is(err, ErrNoToken) {
+			t.Errorf("Dial: %q, %v", reply, err)
+		}
+		if hello, err := Accept(near, none, welcome); !errors.Is(err, ErrNoToken) {
+			t.Errorf("Accept: %q, %v", hello, err)
+		}
+		near.Close()
 	}
 }

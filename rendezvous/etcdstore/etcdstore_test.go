@@ -13,11 +13,12 @@ import (
 
 	"github.com/gorun/gorun/comm"
 	"github.com/gorun/gorun/comm/storetest"
+	"github.com/gorun/gorun/env/configtest"
 	"github.com/gorun/gorun/rendezvous"
 	"github.com/gorun/gorun/rendezvous/embedded"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(configtest.With(m)) }
 
 // serve starts an etcd and returns how to get a client of it.
 func serve(t *testing.T) func() *clientv3.Client {

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/gorun/gorun/env/configtest"
 )
 
 // TestMain is a rank of comm's side, too: contenders start this very program.
@@ -23,7 +25,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	os.Exit(m.Run())
+	os.Exit(configtest.With(m).Run())
 }
 
 // TestQuick measures with all peers that are there, and judges no time.

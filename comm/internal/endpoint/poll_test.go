@@ -25,7 +25,7 @@ func overTCPWith(t *testing.T, opt Options, body func(t *testing.T, w *testWorld
 	}
 	w := &testWorld{}
 	for r, ln := range lns {
-		e := New(tcp.New(ln, tcp.Config{World: 1, Rank: r, Peers: peers}), r, 2, opt)
+		e := New(tcp.New(ln, tcp.Config{World: 1, Rank: r, Peers: peers, Token: []byte("a secret of 16 bytes and more")}), r, 2, opt)
 		l, err := e.Open(1, []int{0, 1})
 		if err != nil {
 			t.Fatal(err)

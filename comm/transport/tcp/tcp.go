@@ -37,7 +37,7 @@ type Config struct {
 	World uint64       // names the world; ranks of different worlds refuse each other
 	Rank  int          // this rank
 	Peers []string     // host:port by rank
-	Token []byte       // shared secret; may be empty on loopback
+	Token []byte       // shared secret
 	Log   *slog.Logger // nil: silent
 
 	Connections int // of a stream that this rank opens, at most MostConnections; 0: as many as its way needs

@@ -3,11 +3,15 @@ package bench
 import (
 	"context"
 	"fmt"
+	"os"
 	"sync"
 	"testing"
 
 	"github.com/gorun/gorun/comm"
+	"github.com/gorun/gorun/env/configtest"
 )
+
+func TestMain(m *testing.M) { os.Exit(configtest.With(m).Run()) }
 
 // inWorld runs program as so many ranks.
 func inWorld(t *testing.T, ranks int, program func(ctx context.Context, g *comm.Group) error) {
