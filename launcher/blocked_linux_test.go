@@ -12,20 +12,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gorun/gorun/env/fdtest"
 	"github.com/gorun/gorun/launcher/spool"
 )
-
-// unreadPipe is a pipe that nobody reads, until somebody does, and whose writer is in blocking mode.
-func unreadPipe(t *testing.T) (r, w *os.File) {
-	t.Helper()
-	var fds [2]int
-	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
-		t.Fatal(err)
-	}
-	r, w = os.NewFile(uintptr(fds[0]), "reader"), os.NewFile(uintptr(fds[1]), "writer")
-	t.Cleanup(func() { _, _ = r.Close(), w.Close() })
-	return r, w
-}
 
 // floodsAndFails is a gang in which rank 0 writes for ever, and rank 1 fails with a last line.
 const floodsAndFails = `if [ $RANK = 0 ]; then exec yes "a line of rank 0"; fi; echo why >&2; exit 3`
@@ -45,7 +34,7 @@ func TestBlockedOutputHidesNothing(t *testing.T) {
 			s.Argv = []string{"/bin/sh", "-c", floodsAndFails}
 			s.Workers[0].Env, s.Workers[1].Env = append(s.Workers[0].Env, os.Environ()...), append(s.Workers[1].Env, os.Environ()...)
 			s.Spool = spool.New()
-			r, w := unreadPipe(t)
+			r, w := fdtest.Pipe(t)
 			if c.stdout {
 				s.Stdout = w
 			}
@@ -102,7 +91,7 @@ func TestFloodOfOneDelaysNobody(t *testing.T) {
 	gate := filepath.Join(t.TempDir(), "gate")
 	fifo(t, gate)
 	s.Argv = []string{"/bin/sh", "-c", `if [ $RANK = 0 ]; then exec yes "a line of rank 0"; fi; read x <` + gate + `; echo here; echo >` + gate + `; read x <` + gate}
-	r, w := unreadPipe(t)
+	r, w := fdtest.Pipe(t)
 	s.Stdout, s.Spool = w, spool.New()
 	g := start(t, s)
 	first := make([]byte, 1<<20) // rank 0 is under way, and everything is full
@@ -139,7 +128,7 @@ func TestLastWordsOfWhoIsStopped(t *testing.T) {
 	fifo(t, gate)
 	s.Argv = []string{"/bin/sh", "-c", fmt.Sprintf(`trap 'yes words | head -c %d; exit 7' TERM; echo >%s; while :; do sleep 0.01; done`, 400<<10, gate)}
 	s.Workers[0].Env = append(s.Workers[0].Env, os.Environ()...)
-	r, w := unreadPipe(t)
+	r, w := fdtest.Pipe(t)
 	s.Stdout, s.Spool = w, spool.New()
 	g := start(t, s)
 	if _, err := os.ReadFile(gate); err != nil {

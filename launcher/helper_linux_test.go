@@ -15,7 +15,6 @@ import (
 
 	"github.com/gorun/gorun/launcher/guard"
 	"github.com/gorun/gorun/launcher/proc"
-	"github.com/gorun/gorun/launcher/spool"
 )
 
 const patience = 30 * time.Second // when a test gives up; none waits so long if all is well
@@ -110,11 +109,6 @@ func gone(t *testing.T, pids ...int) {
 		}
 	}
 	t.Logf("%v gone after %v", pids, time.Since(begin))
-}
-
-// written waits until all that has been put into the spool of an output is written.
-func written(o *output) {
-	o.spec.Spool.Drain(spool.Patience{Still: patience, Total: patience}, nil)
 }
 
 // screen is a console that tests can read while it is written.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"pgregory.net/rapid"
@@ -111,4 +112,9 @@ func TestLinesDoNotAllocate(t *testing.T) {
 	if n := testing.AllocsPerRun(100, func() { s.take(chunk) }); n > 1 { // the goroutine that writes
 		t.Errorf("%v allocations for 100 lines", n)
 	}
+}
+
+// written waits until all that has been put into the spool of an output is written.
+func written(o *output) {
+	o.spec.Spool.Drain(spool.Patience{Still: time.Minute, Total: time.Minute}, nil)
 }

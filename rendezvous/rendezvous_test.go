@@ -13,6 +13,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/gorun/gorun/env/fdtest"
 	"github.com/gorun/gorun/rendezvous"
 	"github.com/gorun/gorun/rendezvous/rendezvoustest"
 )
@@ -37,7 +38,7 @@ func (p heldPort) Close() error {
 }
 
 func (p *ports) reserve(host string, port int) (rendezvous.Port, error) {
-	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+	fd, err := fdtest.Socket()
 	if err != nil {
 		return nil, err
 	}

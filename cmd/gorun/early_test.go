@@ -5,8 +5,9 @@ import (
 	"os"
 	"os/exec"
 	"strings"
-	"syscall"
 	"testing"
+
+	"github.com/gorun/gorun/env/fdtest"
 )
 
 // TestEarly: a guard, and a job of one node, end before etcd's packages are initialised.
@@ -50,13 +51,7 @@ func initTrace(t *testing.T, args []string, coverDir string, code int) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = syscall.Close(pair[0])
-	toNobody := os.NewFile(uintptr(pair[1]), "agent")
-	defer func() { _ = toNobody.Close() }()
+	toNobody := fdtest.HungUp(t)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	var stderr strings.Builder

@@ -12,6 +12,7 @@ import (
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.uber.org/zap"
 
+	"github.com/gorun/gorun/env/fdtest"
 	"github.com/gorun/gorun/rendezvous"
 	"github.com/gorun/gorun/rendezvous/embedded"
 )
@@ -149,7 +150,7 @@ func leaderless(ts *testscript.TestScript, _ bool, args []string) {
 
 // deaf NAME sets a variable to a port that answers nobody: more wait to be accepted than may.
 func deaf(ts *testscript.TestScript, _ bool, args []string) {
-	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+	fd, err := fdtest.Socket()
 	ts.Check(err)
 	ts.Defer(func() { _ = syscall.Close(fd) })
 	ts.Check(syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}))

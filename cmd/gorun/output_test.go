@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/gorun/gorun/env/fdtest"
 )
 
 // An unreadJob is a running gorun whose output nobody reads.
@@ -30,12 +30,7 @@ func startUnread(t *testing.T, stderr bool, script string, flags ...string) *unr
 	if err != nil {
 		t.Fatal(err)
 	}
-	var fds [2]int
-	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
-		t.Fatal(err)
-	}
-	reader, writer := os.NewFile(uintptr(fds[0]), "reader"), os.NewFile(uintptr(fds[1]), "writer")
-	t.Cleanup(func() { _ = reader.Close() })
+	reader, writer := fdtest.Pipe(t)
 	defer func() { _ = writer.Close() }()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
 	t.Cleanup(cancel)

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gorun/gorun/env/fdtest"
 )
 
 // A reader takes what is written to it when it is told to.
@@ -179,22 +181,10 @@ func TestMessagesNeverWait(t *testing.T) {
 	})
 }
 
-// pipe is a pipe whose writer is in blocking mode, as stdout is.
-func pipe(t *testing.T) (r, w *os.File) {
-	t.Helper()
-	var fds [2]int
-	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
-		t.Fatal(err)
-	}
-	r, w = os.NewFile(uintptr(fds[0]), "reader"), os.NewFile(uintptr(fds[1]), "writer")
-	t.Cleanup(func() { _, _ = r.Close(), w.Close() })
-	return r, w
-}
-
 // TestOneOpenFile: stdout and stderr that are one pipe get whole lines in the order in which they were put, whatever
 // fits into a pipe at once.
 func TestOneOpenFile(t *testing.T) {
-	r, w := pipe(t)
+	r, w := fdtest.Pipe(t)
 	fd, err := unix.Dup(int(w.Fd()))
 	if err != nil {
 		t.Fatal(err)
@@ -218,7 +208,7 @@ func TestOneOpenFile(t *testing.T) {
 
 // TestNonBlocking: somebody who shares the open file may make it non-blocking, which loses nothing.
 func TestNonBlocking(t *testing.T) {
-	r, w := pipe(t)
+	r, w := fdtest.Pipe(t)
 	if err := unix.SetNonblock(int(w.Fd()), true); err != nil {
 		t.Fatal(err)
 	}
