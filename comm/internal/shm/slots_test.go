@@ -62,7 +62,7 @@ func TestTrialIsOfItsBestPiece(t *testing.T) {
 // Trials are as short as they are rare, and change nothing of what is copied.
 func TestHabitTries(t *testing.T) {
 	h := newHabit(leastPast)
-	src, dst := bytes.Repeat([]byte{1, 2, 3, 4, 5, 6, 7}, trialSize/28), make([]byte, trialSize/28*7)
+	src, dst := bytes.Repeat([]byte{1, 2, 3, 4, 5, 6, 7, 8}, trialSize/32), make([]byte, trialSize/4)
 	for range 9 {
 		clear(dst)
 		h.fill(dst, src)
