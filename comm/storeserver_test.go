@@ -73,12 +73,12 @@ func TestServeStoreWithoutATokenServesThisMachineOnly(t *testing.T) {
 			l = fromAfar{l}
 		}
 		server := comm.ServeStore(l, nil, nil)
-		defer server.Close()
+		t.Cleanup(func() { _ = server.Close() })
 		conn, err := net.Dial("tcp", server.Addr())
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer conn.Close()
+		t.Cleanup(func() { _ = conn.Close() })
 		if _, err := auth.Dial(conn, []byte(token), []byte("gorun store 1")); (err != nil) != far {
 			t.Errorf("from another machine: %t; got %v", far, err)
 		}
@@ -101,7 +101,7 @@ func TestTCPStoreWithoutATokenStaysOnThisMachine(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer server.Close()
+		t.Cleanup(func() { _ = server.Close() })
 		_, err = comm.NewTCPStore(t.Context(), server.Addr(), nil)
 		want := "store at " + server.Addr() + ": it is on the network and there is no token: give every rank the same secret in GORUN_TOKEN"
 		if err == nil || err.Error() != want || comm.ExitCode(err) != 2 {
