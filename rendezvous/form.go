@@ -51,7 +51,7 @@ type Formed struct {
 	Flaps    []Flap
 	New      map[string]bool // who came when the job had a round already, and has not stayed for long, by Key
 	Late     map[string]int  // who was not waiting then, but busy with an earlier round: Try, by Key
-	Apart    []Candidate     // who waited, and is left out since it is apart from a member
+	Apart    []Candidate     // who is here, and is left out since it is apart from a member
 }
 
 // An Ending says why a round is over although the job is not.
@@ -187,7 +187,7 @@ func (s *Situation) gather() Decision {
 	if !all && !full && !s.over(next.ID, LastCall, lastCall) {
 		return s.wait(next.ID, LastCall, lastCall, what+more, "closes")
 	}
-	next.Apart = s.apartFrom(waiting, chosen)
+	next.Apart = s.apartFrom(slices.Concat(waiting, busy), chosen)
 	next.Why = s.whyWithout(next.Apart, chosen, next.Why)
 	next.Members, next.Late, next.New = order(chosen, s.ranks), s.late, s.newcomers(chosen)
 	return Decision{Form: &next}

@@ -115,10 +115,10 @@ func (s *Situation) selectMembers(welcome, out []Candidate, limit int) []Candida
 	return chosen
 }
 
-// apartFrom are those who wait, are not chosen, and are apart from somebody who is.
-func (s *Situation) apartFrom(waiting, chosen []Candidate) (left []Candidate) {
+// apartFrom are those who are here, are not chosen, and are apart from somebody who is.
+func (s *Situation) apartFrom(here, chosen []Candidate) (left []Candidate) {
 	set := keysOf(chosen)
-	for _, c := range waiting {
+	for _, c := range here {
 		if !set[c.Key] && s.apart.count(c, set) > 0 {
 			left = append(left, c)
 		}

@@ -99,6 +99,20 @@ func TestApartAndBack(t *testing.T) {
 	c.wantRound(t, 3, "n1 n2 n3", 0, "more nodes have come: 1")
 }
 
+// TestApartAndBusy: who is left out while it ends its workers is remembered, too. A member goes on to call those who are.
+func TestApartAndBusy(t *testing.T) {
+	c := started(2, 3, 1, 3)
+	c.cut("n2>n3")
+	c.settle(0)
+	c.again("n1", "n2")
+	c.settle(0)
+	c.settle(30 * time.Second)
+	c.wantRound(t, 2, "n1 n2", 0, "n2 cannot reach n3 at 10.0.0.3:4711; going on without n3 until they reach each other"+advice)
+	if apart := c.s.Last.Apart; len(apart) != 1 || apart[0].Key != "n3" {
+		t.Errorf("apart: %v", apart)
+	}
+}
+
 // TestApartWithoutRoom: the job waits for both, which uses up no restart, and has an end.
 func TestApartWithoutRoom(t *testing.T) {
 	c := started(2, 2, 0, 2)
