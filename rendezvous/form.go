@@ -187,7 +187,7 @@ func (s *Situation) gather() Decision {
 	if !all && !full && !s.over(next.ID, LastCall, lastCall) {
 		return s.wait(next.ID, LastCall, lastCall, what+more, "closes")
 	}
-	next.Apart = s.apartFrom(slices.Concat(waiting, busy), chosen)
+	next.Apart = s.apartFrom(s.Nodes, chosen)
 	next.Why = s.whyWithout(next.Apart, chosen, next.Why)
 	next.Members, next.Late, next.New = order(chosen, s.ranks), s.late, s.newcomers(chosen)
 	return Decision{Form: &next}
