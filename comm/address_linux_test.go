@@ -49,6 +49,11 @@ func onTwoHosts(t *testing.T, hosts [2]host) [2]*process {
 				t.Fatal(err)
 			}
 		})[0]
+		network, err := os.Open(fmt.Sprintf("/proc/%d/ns/net", ps[rank].cmd.Process.Pid)) // which would end with the process, and the links with it
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = network.Close() })
 	}
 	for n := range 2 {
 		out, err := exec.Command("ip", "link", "add", fmt.Sprint("eth", n), "netns", strconv.Itoa(ps[0].cmd.Process.Pid), "type", "veth",

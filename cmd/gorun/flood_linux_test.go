@@ -39,6 +39,9 @@ func TestFloodedJob(t *testing.T) {
 	if testing.Short() {
 		t.Skip("seven processes at a time")
 	}
+	if *floodTurns < 1 {
+		t.Fatalf("-flood-turns=%d: give it a number above 0", *floodTurns)
+	}
 	alone := "nobody"
 	kinds := append([]string{alone}, strings.Split(*floodKinds, ",")...)
 	took := make(map[string][]times)

@@ -266,6 +266,7 @@ func (l *loop) onOutage(err error) {
 	now := time.Now()
 	if l.outage.IsZero() {
 		l.outage = now
+		l.dirty = true // a read shows when it is over
 		l.explain(err)
 	}
 	err = fmt.Errorf("etcd cannot be used: %w", l.trouble)

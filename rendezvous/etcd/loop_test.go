@@ -1,7 +1,10 @@
 package etcd
 
 import (
+	"context"
+	"log/slog"
 	"testing"
+	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -40,5 +43,17 @@ func TestHear(t *testing.T) {
 	l := &loop{view: new(view)}
 	if l.hear(nil); !l.dirty {
 		t.Error("nothing is read when the watch begins")
+	}
+}
+
+// TestOutageIsLookedInto: a request that has failed may be the only one, and what waits for etcd is not to wait for the next look.
+func TestOutageIsLookedInto(t *testing.T) {
+	t.Parallel()
+	l := &loop{ctx: t.Context(), requests: map[request]bool{explaining: true}, view: new(view), etcd: writer{client: clientv3.NewCtxClient(t.Context())}, config: &Config{
+		Log: slog.New(slog.DiscardHandler), JoinTimeout: time.Hour,
+	}}
+	l.onFailure(context.DeadlineExceeded)
+	if l.outage.IsZero() || !l.dirty {
+		t.Errorf("an outage since %v; to be read: %t", l.outage, l.dirty)
 	}
 }

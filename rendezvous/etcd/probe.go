@@ -59,7 +59,7 @@ func (l *loop) probe() {
 		return
 	}
 	l.probing = true
-	begun := time.Now()
+	job, begun := l.job, time.Now()
 	l.others.Go(func() {
 		type answer struct {
 			of  *peer
@@ -73,14 +73,14 @@ func (l *loop) probe() {
 			a := <-answers
 			called[a.of] = a.err
 		}
-		l.post(func() { l.onProbed(round, begun, called) })
+		l.post(func() { l.onProbed(job, round, begun, called) })
 	})
 }
 
-// onProbed takes what has come of the calls, which began then.
-func (l *loop) onProbed(round int, begun time.Time, called map[*peer]error) {
+// onProbed takes what has come of the calls, which began then, for a round of job.
+func (l *loop) onProbed(job string, round int, begun time.Time, called map[*peer]error) {
 	l.probing = false
-	if !l.outage.IsZero() || begun.Before(l.usable) { // they are made again
+	if l.job != job || !l.outage.IsZero() || begun.Before(l.usable) { // they are made again, if they are to be
 		return
 	}
 	l.probed = round

@@ -145,16 +145,17 @@ func TestWhatAProbeShows(t *testing.T) {
 		"a sign meanwhile":      {silence, func(_ *loop, p *peer) { p.lastSeen = begun.Add(time.Millisecond) }, false, 3},
 		"a peer of another one": {silence, func(l *loop, p *peer) { q := *p; l.peers[p.key] = &q }, false, 3},
 		"an outage":             {silence, func(l *loop, _ *peer) { l.outage = begun }, false, 0},
+		"for a job before":      {silence, func(l *loop, _ *peer) { l.job = "other" }, false, 0},
 		"after an outage":       {silence, func(l *loop, _ *peer) { l.usable = begun.Add(time.Millisecond) }, false, 0},
 	} {
-		l := &loop{config: &Config{Log: slog.New(slog.DiscardHandler)}, peers: make(map[string]*peer), probing: true}
+		l := &loop{config: &Config{Log: slog.New(slog.DiscardHandler)}, job: "job", peers: make(map[string]*peer), probing: true}
 		stopped := false
 		p := &peer{key: "k", addr: "n1:1", lastSeen: begun.Add(-time.Hour), stop: func() { stopped = true }}
 		l.peers["k"] = p
 		if c.change != nil {
 			c.change(l, p)
 		}
-		l.onProbed(3, begun, map[*peer]error{p: c.err})
+		l.onProbed("job", 3, begun, map[*peer]error{p: c.err})
 		if stopped != c.lost || l.probed != c.probed || l.probing {
 			t.Errorf("%s: lost: %t, probed: %d, probing: %t; want %t, %d", name, stopped, l.probed, l.probing, c.lost, c.probed)
 		}

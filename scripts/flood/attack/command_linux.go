@@ -45,8 +45,11 @@ func Main() {
 	}
 	for _, arg := range flag.Args() {
 		pid, err := strconv.Atoi(arg)
+		if err == nil {
+			_, err = os.Stat("/proc/" + arg)
+		}
 		if err != nil {
-			flag.Usage()
+			fmt.Fprintf(os.Stderr, "flood: there is no process %q\n", arg)
 			os.Exit(2)
 		}
 		c.jobs = append(c.jobs, pid)
@@ -54,6 +57,10 @@ func Main() {
 	if len(c.jobs) == 0 && c.share < 0 {
 		fmt.Fprintln(os.Stderr, "flood: whose ports? Give the pid of one process or more")
 		flag.Usage()
+		os.Exit(2)
+	}
+	if c.strangers < 1 || c.pause < 0 {
+		fmt.Fprintf(os.Stderr, "flood: %d strangers, who stay away for %v: give -n a number above 0, and -pause a time of 0 or more\n", c.strangers, c.pause)
 		os.Exit(2)
 	}
 	err := fmt.Errorf("there is no attack %q", c.kind)
