@@ -43,6 +43,7 @@ type loop struct {
 	dirty     bool      // there may be news since
 	readAt    time.Time // of view
 	outage    time.Time // since when etcd cannot be used; zero: it can
+	warnedOf  time.Time // the last outage of which people have been warned
 	usable    time.Time // since when it can
 	trouble   error     // why, as far as is known
 	complaint string    // the last one that was logged
@@ -287,10 +288,17 @@ func (l *loop) explain(err error) {
 			err = why
 		}
 		return nil
-	}, func(error) {
-		l.trouble = err
-		l.config.Log.Warn(fmt.Sprintf("etcd cannot be used: %v (rounds go on, and none begins until it can)", err))
-	})
+	}, func(error) { l.onExplained(err) })
+}
+
+// onExplained warns of an outage, if it is not over by now.
+func (l *loop) onExplained(err error) {
+	l.trouble = err
+	if l.outage.IsZero() {
+		return
+	}
+	l.warnedOf = l.outage
+	l.config.Log.Warn(fmt.Sprintf("etcd cannot be used: %v (rounds go on, and none begins until it can)", err))
 }
 
 // leave ends the loop and takes the node out of the job.

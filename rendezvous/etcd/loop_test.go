@@ -3,11 +3,14 @@ package etcd
 import (
 	"context"
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/gorun/gorun/env/logtest"
 )
 
 // TestHear: of what has been read already nothing is read again, nor of what decides nothing.
@@ -55,5 +58,21 @@ func TestOutageIsLookedInto(t *testing.T) {
 	l.onFailure(context.DeadlineExceeded)
 	if l.outage.IsZero() || !l.dirty {
 		t.Errorf("an outage since %v; to be read: %t", l.outage, l.dirty)
+	}
+}
+
+// TestBriefOutage: people are warned of an outage that lasts until its cause is known.
+func TestBriefOutage(t *testing.T) {
+	t.Parallel()
+	var log logtest.Log
+	l := &loop{config: &Config{Log: log.Logger()}}
+	l.onExplained(context.DeadlineExceeded)
+	if said := log.String(); said != "" {
+		t.Errorf("of one that is over it says %q", said)
+	}
+	l.outage = time.Now()
+	l.onExplained(context.DeadlineExceeded)
+	if said := log.String(); !strings.Contains(said, "etcd cannot be used") || !l.warnedOf.Equal(l.outage) {
+		t.Errorf("of one that lasts it says %q", said)
 	}
 }

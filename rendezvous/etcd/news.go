@@ -96,7 +96,9 @@ func (l *loop) onRead(now *view, err error) {
 		l.config.Log.Warn("left out", "error", bad)
 	}
 	if !l.outage.IsZero() {
-		l.config.Log.Info("etcd can be used again", "after", time.Since(l.outage).Round(time.Millisecond))
+		if l.warnedOf.Equal(l.outage) {
+			l.config.Log.Info("etcd can be used again", "after", time.Since(l.outage).Round(time.Millisecond))
+		}
 		l.usableAgain()
 	}
 	l.attempts.settle(now)
