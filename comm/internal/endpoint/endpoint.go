@@ -173,7 +173,7 @@ func (e *Endpoint) Open(id uint64, members []int) (*Lane, error) {
 			l.leave(m.source, m.called())
 			m.free()
 		} else {
-			l.arrived = append(l.arrived, m)
+			l.arrived.push(m)
 		}
 	}
 	delete(e.early, id)

@@ -188,7 +188,7 @@ func TestAFloodOfMessagesIsHeldBackAtItsSender(t *testing.T) {
 		synctest.Wait()
 		held := 0
 		w.ends[1].mu.Lock()
-		for _, m := range w.lanes[1].arrived {
+		for _, m := range w.lanes[1].arrived.all() {
 			held += len(m.payload)
 		}
 		w.ends[1].mu.Unlock()

@@ -170,14 +170,14 @@ func (e *Endpoint) claim(p *peer, h header) *Op {
 		return nil
 	}
 	m := message{header: h, source: p.rank}
-	for i, op := range l.posted {
+	for i, op := range l.posted.all() {
 		if op.probe || !op.matches(&m) {
 			continue
 		}
 		if op.limit > 0 || op.refusal(&m) != nil {
 			return nil
 		}
-		l.posted = slices.Delete(l.posted, i, i+1)
+		l.posted.remove(i)
 		if h.seq > 0 {
 			p.agreed = agreed{l, h.seq}
 		}

@@ -2,7 +2,6 @@ package endpoint
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -15,16 +14,16 @@ type Lane struct {
 	members []int // world ranks
 
 	// Guarded by ep.mu.
-	posted  []*Op          // receives that nothing has matched, oldest first
-	arrived []*message     // messages that no receive has matched, oldest first
-	ops     []*Op          // every operation that has not ended, in no order
-	seq     uint64         // the collective under way, or the last one
-	call    Call           // what this rank called there
-	before  uint32         // what travels of the history before it
-	last    map[int]called // the last collective of members that have closed the lane, if this rank has not come so far
-	askers  map[int]uint64 // members that have asked while this rank waits, and about which collective
-	roll    *roll          // whom RollCall looks for
-	rolled  uint64         // the collective for which another member calls the roll
+	posted  queue[*Op]      // receives that nothing has matched, oldest first
+	arrived queue[*message] // messages that no receive has matched, oldest first
+	ops     []*Op           // every operation that has not ended, in no order
+	seq     uint64          // the collective under way, or the last one
+	call    Call            // what this rank called there
+	before  uint32          // what travels of the history before it
+	last    map[int]called  // the last collective of members that have closed the lane, if this rank has not come so far
+	askers  map[int]uint64  // members that have asked while this rank waits, and about which collective
+	roll    *roll           // whom RollCall looks for
+	rolled  uint64          // the collective for which another member calls the roll
 	err     *Failure
 	failed  time.Time // since when err
 	closed  bool
@@ -73,7 +72,7 @@ func (l *Lane) Begin(seq uint64, call Call, before uint32) error {
 // compareAll fails the lane if a message has come from a member that has called something else, or that was sent in a collective in
 // which this rank has not awaited it. The mutex is held.
 func (l *Lane) compareAll() error {
-	for _, m := range l.arrived {
+	for _, m := range l.arrived.all() {
 		if m.seq == 0 || m.seq > l.seq {
 			continue
 		}
@@ -212,11 +211,11 @@ func (l *Lane) recv(op *Op) *Op {
 	l.ep.mu.Lock()
 	defer l.ep.mu.Unlock()
 	l.addOp(op)
-	for i, m := range l.arrived {
+	for i, m := range l.arrived.all() {
 		if !op.matches(m) || (l.err != nil && m.kind != kindEager) {
 			continue // what has arrived whole is delivered even after a failure
 		}
-		l.arrived = slices.Delete(l.arrived, i, i+1)
+		l.arrived.remove(i)
 		l.deliver(op, m)
 		return op
 	}
@@ -231,7 +230,7 @@ func (l *Lane) Probe(src, tag int, call Call) *Op {
 	op := newOp(src, tag, call)
 	op.probe = true
 	l.addOp(op)
-	for _, m := range l.arrived {
+	for _, m := range l.arrived.all() {
 		if op.matches(m) && (l.err == nil || m.kind == kindEager) {
 			op.see(m)
 			return op
@@ -262,7 +261,7 @@ func (l *Lane) post(op *Op) {
 	} else {
 		e.want(e.peers[op.peer])
 	}
-	l.posted = append(l.posted, op)
+	l.posted.push(op)
 	l.endDeserted()
 }
 

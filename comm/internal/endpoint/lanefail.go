@@ -141,8 +141,8 @@ func (l *Lane) Settle(limit time.Duration) {
 // detach takes op out of every queue that it may be in. The mutex is held.
 func (l *Lane) detach(op *Op) {
 	e := l.ep
-	if i := slices.Index(l.posted, op); i >= 0 {
-		l.posted = slices.Delete(l.posted, i, i+1)
+	if i := slices.Index(l.posted.all(), op); i >= 0 {
+		l.posted.remove(i)
 	}
 	switch {
 	case op.send:
@@ -196,7 +196,7 @@ func (l *Lane) endDeserted() {
 	if last == nil { // a group of one: its member may still send to itself
 		return
 	}
-	for _, op := range slices.Clone(l.posted) {
+	for _, op := range slices.Clone(l.posted.all()) {
 		if op.peer == AnySource {
 			l.end(op, last)
 		}

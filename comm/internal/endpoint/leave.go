@@ -35,12 +35,12 @@ func (l *Lane) Close() {
 			end.untold = append(end.untold, r)
 		}
 	}
-	for _, m := range l.arrived {
+	for _, m := range l.arrived.all() {
 		if m.source != e.rank {
 			e.refuse(e.peers[m.source], m) // which says nothing new to a sender that has been told
 		}
 	}
-	l.arrived = nil
+	l.arrived = queue[*message]{}
 	if e.retired = append(e.retired, end); len(e.retired) > retiredLanes {
 		e.retired = slices.Delete(e.retired, 0, 1)
 	}

@@ -57,7 +57,7 @@ func (l *Lane) RecvNow(src, tag int, call Call, buf []byte) (n int, ok bool) {
 	}
 	began := cpu.Now()
 	e.polls++
-	for l.isClear(p) && !e.polling && len(l.posted) == 0 && len(l.arrived) == 0 && p.in.rest == 0 && p.in.have == 0 {
+	for l.isClear(p) && !e.polling && l.posted.len() == 0 && l.arrived.len() == 0 && p.in.rest == 0 && p.in.have == 0 {
 		b := p.window.Peek(looks)
 		if len(b) < headerSize {
 			break

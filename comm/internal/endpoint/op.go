@@ -128,11 +128,11 @@ func (op *Op) Withdraw() bool {
 
 func (op *Op) withdraw(err error) bool {
 	l := op.lane
-	i := slices.Index(l.posted, op)
+	i := slices.Index(l.posted.all(), op)
 	if i < 0 {
 		return false
 	}
-	l.posted = slices.Delete(l.posted, i, i+1)
+	l.posted.remove(i)
 	op.finish(err)
 	return true
 }

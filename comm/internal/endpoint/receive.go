@@ -2,7 +2,6 @@ package endpoint
 
 import (
 	"fmt"
-	"slices"
 )
 
 // receive acts on a frame from p that brings no bytes of a message. payload is the inbox's. The mutex is held.
@@ -94,15 +93,15 @@ func (l *Lane) arrive(m *message) {
 			return
 		}
 	}
-	for i, op := range l.posted {
+	for i, op := range l.posted.all() {
 		if !op.probe && op.matches(m) {
-			l.posted = slices.Delete(l.posted, i, i+1)
+			l.posted.remove(i)
 			l.deliver(op, m)
 			return
 		}
 	}
-	l.arrived = append(l.arrived, m)
-	l.posted = slices.DeleteFunc(l.posted, func(op *Op) bool {
+	l.arrived.push(m)
+	l.posted.removeFunc(func(op *Op) bool {
 		if !op.probe || !op.matches(m) {
 			return false
 		}

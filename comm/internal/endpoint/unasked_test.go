@@ -91,19 +91,9 @@ func TestAnswersToNothing(t *testing.T) {
 func TestMoreMessagesThanMayBeAnnounced(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, w *testWorld) {
 		const n = mostAnnounced + 5_000
-		lanes := [2][]*Lane{{w.lanes[0]}, {w.lanes[1]}} // many, as a lane is slow to find the first of very many messages
-		for group := range uint64(63) {
-			for r := range lanes {
-				l, err := w.ends[r].Open(2+group, []int{0, 1})
-				if err != nil {
-					t.Fatal(err)
-				}
-				lanes[r] = append(lanes[r], l)
-			}
-		}
 		sent := make([]*Op, n)
 		for i := range sent {
-			sent[i] = lanes[0][i%len(lanes[0])].Send(1, 5, 0, Call{}, pattern(4, i))
+			sent[i] = w.send(0, 1, 5, pattern(4, i))
 		}
 		large := w.send(0, 1, 6, pattern(EagerLimit+1, 1))
 		synctest.Wait()
@@ -118,7 +108,7 @@ func TestMoreMessagesThanMayBeAnnounced(t *testing.T) {
 		}
 		must(t, w.lanes[1].Recv(0, 0, 1, Call{Op: 1}, make([]byte, LongestPiece)), c)
 		for i := range sent {
-			r := lanes[1][i%len(lanes[1])].Recv(0, 5, 0, Call{}, buf)
+			r := w.recv(1, 0, 5, buf)
 			must(t, r, sent[i])
 			if string(r.Message()) != string(pattern(4, i)) {
 				t.Fatalf("message %d is another one", i)
