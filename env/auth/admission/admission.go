@@ -1,21 +1,24 @@
-// Package admission keeps strangers from using up a port: connections that have not proven themselves are bounded in number, in
-// time and in memory, whatever they do.
+// Package admission protects a port from strangers: whatever they do, connections that have not proven themselves are bounded in
+// number, in time and in memory.
 //
-// A [Listener] takes connections from another one as fast as they come, so that none waits long in the kernel's queue. Those
-// that say nothing stay with it: like the accept filters of other systems, Accept returns only who has said something. Those
-// that have stay in its books until Admit, which their server calls when they have proven themselves. Each of both groups has a
-// limit. When one is full, a connection is dropped for the newcomer: the oldest of the source address that has most, if that is
-// more than a fair share, else the oldest of all. So who says nothing never keeps out who does, and one address never
-// all others. Who has spoken is given time to finish before it is dropped, and as long nobody is accepted. All have the same
-// total time.
+// A [Listener] accepts connections from another listener as fast as they come, so that none waits long in the kernel's queue. It
+// has one queue for connections that have said nothing, and one for those that have spoken but are not proven. Accept returns
+// a connection once it has spoken, as the accept filters of other systems do. The server calls Admit when a connection has proven
+// itself, and it leaves its queue.
 //
-// On Linux the kernel does that for TCP: it keeps the first thousands of silent connections to itself for a minute, and they cost
-// this process nothing. One that has been dropped there is told so when it speaks.
+// Each queue has a limit. When it is full, the Listener drops a connection for each new one: the oldest from the source address
+// with the most connections, if that address has more than its fair share, or else the oldest of all. So silent connections
+// never keep out one that speaks, and one address never keeps out all others. A connection that has spoken is not dropped for a
+// moment, which it needs to finish; if the next one to drop is still within that moment, and the queue is half full, the Listener
+// accepts nobody until the moment is over. All connections have the same total time to prove themselves.
 //
-// Descriptors are kept back for what else the process does: the kernel gives out the lowest number that is free, so the number of
-// a new connection says how many there are. Running out of them does not end Accept.
+// On Linux the kernel does the waiting for TCP: it keeps thousands of silent connections to itself for a minute, and they cost
+// this process nothing. A client that the kernel has dropped finds out when it speaks.
 //
-// A client that is dropped sees its connection end, and is to dial again: see [Connect] and [HungUp].
+// The Listener leaves some descriptors to the rest of the process. The kernel gives out the lowest free number, so the number of a
+// new connection shows how many are in use. Accept survives that the process runs out of them.
+//
+// A client whose connection is dropped sees it end, and should dial again: see [Connect] and [HungUp].
 package admission
 
 import (
@@ -30,10 +33,10 @@ import (
 const (
 	// DefaultTime is how long a connection has to prove itself.
 	DefaultTime = 10 * time.Second
-	// turn is how long one that has spoken is not dropped for another.
+	// turn is how long a connection that has spoken is not dropped for another.
 	turn = 100 * time.Millisecond
 
-	firstPause, longestPause = 5 * time.Millisecond, time.Second // when there are no descriptors
+	firstPause, longestPause = 5 * time.Millisecond, time.Second // between two tries to accept, when that fails
 )
 
 var (
@@ -43,19 +46,19 @@ var (
 	errNoFiles = errors.New("too many open files (ulimit -n)")
 )
 
-// Config says whom a Listener lets in. The zero value is good.
+// Config has the limits of a Listener. The zero value is good.
 type Config struct {
-	Limit int                           // connections that may be silent, and as many that have spoken; 0: as descriptors allow
+	Limit int                           // of silent connections, and of those that have spoken; 0: as descriptors allow
 	Time  time.Duration                 // to prove itself; 0: DefaultTime
-	Allow func(net.Conn) error          // says whether a connection may try at all; nil: all may
-	Log   func(msg string, args ...any) // is told who is turned away: the first of each kind, then numbers; nil: nobody is
+	Allow func(net.Conn) error          // returns why a connection may not even try; nil: all may
+	Log   func(msg string, args ...any) // says who is turned away: the first of each kind, then numbers; nil: nothing is logged
 }
 
-// A Listener is a net.Listener whose connections are a [*Conn] each.
+// A Listener is a net.Listener whose Accept returns a [*Conn].
 type Listener struct {
 	net.Listener
 	config  Config
-	ceiling atomic.Int64 // descriptors from this number on are kept back
+	ceiling atomic.Int64 // descriptors from this number on are for the rest of the process
 	ready   chan *Conn
 	done    chan struct{} // closed by Close
 	running sync.WaitGroup
@@ -65,10 +68,10 @@ type Listener struct {
 	closed bool
 	silent queue
 	spoken queue
-	fewer  chan struct{} // has an entry when there are fewer who have spoken
+	fewer  chan struct{} // has an entry when spoken has become shorter
 }
 
-// Listen takes the connections of l, which the Listener closes in the end.
+// Listen returns a Listener for the connections of l. Its Close closes l.
 func Listen(l net.Listener, config Config) *Listener {
 	limit, ceiling := bounds(descriptors())
 	if config.Limit > 0 {
@@ -91,13 +94,13 @@ func Listen(l net.Listener, config Config) *Listener {
 	return a
 }
 
-// bounds are how many connections of a kind may be unproven, and which descriptors connections leave alone, if a process may
-// have so many. It has a handful of ports.
+// bounds returns the limit of each queue, and the first descriptor that connections may not use, for a process that may have so
+// many descriptors. It has a handful of ports.
 func bounds(descriptors int) (limit, ceiling int) {
 	return min(max(descriptors/16, 8), 512), descriptors - min(max(descriptors/4, 32), 512)
 }
 
-// Accept returns the next connection that has said something. The only error is net.ErrClosed.
+// Accept returns the next connection that has spoken. The only error is net.ErrClosed.
 func (l *Listener) Accept() (net.Conn, error) {
 	c, err := l.AcceptConn()
 	if err != nil {
@@ -116,7 +119,7 @@ func (l *Listener) AcceptConn() (*Conn, error) {
 	}
 }
 
-// Close ends Accept, and drops whoever has not proven itself.
+// Close ends Accept, and drops every connection that has not proven itself.
 func (l *Listener) Close() error {
 	l.mu.Lock()
 	if l.closed {
@@ -136,7 +139,7 @@ func (l *Listener) Close() error {
 	return err
 }
 
-// run takes connections until the listener is closed.
+// run accepts connections until the listener is closed.
 func (l *Listener) run() {
 	pause := firstPause
 	for l.awaitRoom() {
@@ -164,7 +167,8 @@ func isOutOfFiles(err error) bool {
 	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
 }
 
-// awaitRoom returns when there is room for one more, or one may be dropped for it; false when the listener is closed.
+// awaitRoom waits until there is room for one more connection, or one may be dropped for it. It returns false when the listener
+// is closed.
 func (l *Listener) awaitRoom() bool {
 	for {
 		l.mu.Lock()
@@ -187,7 +191,7 @@ func (l *Listener) awaitRoom() bool {
 	}
 }
 
-// enter begins to wait for what a new connection has to say.
+// enter puts a new connection into a queue, and waits for it to speak.
 func (l *Listener) enter(conn net.Conn) {
 	if l.config.Allow != nil {
 		if err := l.config.Allow(conn); err != nil {
@@ -219,7 +223,7 @@ func (l *Listener) enter(conn net.Conn) {
 	}
 }
 
-// offer lets Accept return a connection that has spoken.
+// offer passes a connection that has spoken to Accept.
 func (l *Listener) offer(c *Conn) {
 	if !l.register(c, &l.spoken, errCrowded) {
 		return
@@ -231,8 +235,8 @@ func (l *Listener) offer(c *Conn) {
 	}
 }
 
-// register puts c, which may be new, into a queue, from which another may have to be dropped for it. After false, c has been
-// dropped itself.
+// register puts c, which may be in the other queue, into q. It drops another connection if q is full. It returns false if c itself
+// has been dropped.
 func (l *Listener) register(c *Conn, q *queue, full error) bool {
 	l.mu.Lock()
 	switch {
@@ -253,7 +257,7 @@ func (l *Listener) register(c *Conn, q *queue, full error) bool {
 	}
 	victim := q.push(c)
 	if victim != nil {
-		l.leave(victim, full) // at once, so that nobody else drops the same one and the queue grows
+		l.leave(victim, full) // before the mutex is free: nobody else may choose the same victim
 	}
 	l.mu.Unlock()
 	if victim != nil {
@@ -262,7 +266,7 @@ func (l *Listener) register(c *Conn, q *queue, full error) bool {
 	return true
 }
 
-// leave takes c out of the books. It returns whether c was there. The mutex is held.
+// leave takes c out of its queue. It returns false if c was in none. The mutex is held.
 func (l *Listener) leave(c *Conn, reason error) bool {
 	if c.in == nil {
 		return false
@@ -279,7 +283,7 @@ func (l *Listener) leave(c *Conn, reason error) bool {
 	return true
 }
 
-// drop ends a connection that has not proven itself.
+// drop closes a connection, if it has not proven itself.
 func (l *Listener) drop(c *Conn, reason error) {
 	l.mu.Lock()
 	there := l.leave(c, reason)
@@ -289,7 +293,7 @@ func (l *Listener) drop(c *Conn, reason error) {
 	}
 }
 
-// turnAway ends a connection that is no longer counted.
+// turnAway closes a connection that has left its queue.
 func (l *Listener) turnAway(c *Conn, reason error) {
 	if !errors.Is(reason, net.ErrClosed) {
 		l.tally.add(c.RemoteAddr(), reason)
@@ -297,7 +301,7 @@ func (l *Listener) turnAway(c *Conn, reason error) {
 	abort(c.Conn)
 }
 
-// dropSilent makes a descriptor free, if that can be done.
+// dropSilent frees a descriptor by dropping a silent connection. It returns false if there is none.
 func (l *Listener) dropSilent() bool {
 	l.mu.Lock()
 	c := l.silent.next()
@@ -309,7 +313,7 @@ func (l *Listener) dropSilent() bool {
 	return true
 }
 
-// abort closes conn at once: its other end is told, and the kernel keeps nothing of it.
+// abort resets conn, so that its other end finds out and the kernel keeps nothing of it.
 func abort(conn net.Conn) {
 	if c, ok := conn.(interface{ SetLinger(int) error }); ok {
 		_ = c.SetLinger(0)

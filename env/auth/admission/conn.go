@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// A Conn is a connection that has to prove itself until Admit.
+// A Conn is a connection that is bounded until Admit.
 type Conn struct {
 	net.Conn
 	listener *Listener
@@ -17,7 +17,7 @@ type Conn struct {
 	late     *time.Timer
 
 	// The listener's mutex guards what follows.
-	in       *queue // nil: it has been admitted, dropped or closed
+	in       *queue // nil: not yet registered, or admitted, dropped or closed
 	place    *list.Element
 	order    uint64
 	spoke    time.Time
@@ -25,8 +25,8 @@ type Conn struct {
 	reason   error // why it was dropped
 }
 
-// Admit says that the other end has proven itself, which it may do more than once. After false it is too late: the connection has
-// been dropped or closed.
+// Admit says that the other end has proven itself. It may be called more than once. It returns false if it comes too late: the
+// connection has been dropped or closed.
 func (c *Conn) Admit() bool {
 	c.listener.mu.Lock()
 	defer c.listener.mu.Unlock()
@@ -36,8 +36,8 @@ func (c *Conn) Admit() bool {
 	return c.admitted
 }
 
-// TurnedAway notes that the other end has been refused, or has failed to prove itself, with err. One that has hung up, or
-// whose server closes, has not been turned away.
+// TurnedAway notes for the log that the server has refused the other end, because of err. It does not count a client that has hung
+// up, or whose server closes.
 func (c *Conn) TurnedAway(err error) {
 	c.listener.mu.Lock()
 	noted := c.reason != nil // when it was dropped
@@ -47,7 +47,7 @@ func (c *Conn) TurnedAway(err error) {
 	}
 }
 
-// NetConn is the connection itself, for use after Admit.
+// NetConn returns the connection itself, for use after Admit.
 func (c *Conn) NetConn() net.Conn { return c.Conn }
 
 // Close closes the connection.
@@ -58,13 +58,13 @@ func (c *Conn) Close() error {
 	return c.Conn.Close()
 }
 
-// Read reads. The error says so if the connection has been dropped.
+// Read reads. If the connection has been dropped, the error says why.
 func (c *Conn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	return n, c.explain(err)
 }
 
-// Write writes. The error says so if the connection has been dropped.
+// Write writes. If the connection has been dropped, the error says why.
 func (c *Conn) Write(b []byte) (int, error) {
 	n, err := c.Conn.Write(b)
 	return n, c.explain(err)
@@ -82,11 +82,11 @@ func (c *Conn) explain(err error) error {
 	return err
 }
 
-// listen reports whether there is something to read, or nothing will be. It may wait for that.
+// listen reports whether there is something to read, or there never will be. It waits for one of the two if wait is true.
 func (c *Conn) listen(wait bool) (speaks, gone bool) {
 	s, ok := c.Conn.(syscall.Conn)
 	if !ok {
-		return true, false // its reader finds out
+		return true, false // whoever reads finds out
 	}
 	raw, err := s.SyscallConn()
 	if err != nil {
@@ -99,7 +99,7 @@ func (c *Conn) listen(wait bool) (speaks, gone bool) {
 	return speaks, gone || err != nil
 }
 
-// number is the connection's descriptor; 0 if it has none.
+// number returns the connection's descriptor; 0 if it has none.
 func number(conn net.Conn) (n int) {
 	s, ok := conn.(syscall.Conn)
 	if !ok {

@@ -11,16 +11,16 @@ import (
 )
 
 const (
-	// firstPatience is how long Connect waits for an answer before it asks again. The kernel itself does so after a second.
+	// firstPatience is how long Connect waits for an answer before it dials again. The kernel itself tries again after a second.
 	firstPatience, mostPatience = 250 * time.Millisecond, 5 * time.Second
-	pause                       = 10 * time.Millisecond // before it does
+	pause                       = 10 * time.Millisecond // between two calls
 )
 
-// A DialFunc connects, as that of net.Dialer does.
+// A DialFunc connects like net.Dialer.DialContext.
 type DialFunc func(ctx context.Context, network, address string) (net.Conn, error)
 
-// Connect is dial, but calls again as long as there is no answer, or no room: where many call, the kernel forgets some. Once it is
-// connected a caller has its place in the queue, and keeps it by waiting.
+// Connect calls dial, again and again while there is no answer or no room: where many dial at once, the kernel drops some. Once
+// it is connected, a client has a place in the server's queue, and should wait: a new connection would be the last in the queue.
 func Connect(ctx context.Context, dial DialFunc, network, address string) (net.Conn, error) {
 	for patience := firstPatience; ; {
 		attempt, cancel := context.WithTimeout(ctx, jitter(patience))
@@ -42,10 +42,10 @@ func Connect(ctx context.Context, dial DialFunc, network, address string) (net.C
 	}
 }
 
-// jitter is about d: those who were dropped together are not to come back together.
+// jitter returns about d, so that clients which were dropped together do not come back together.
 func jitter(d time.Duration) time.Duration { return d/2 + rand.N(d) }
 
-// HungUp reports whether err, of a connection, says that its other end has closed it.
+// HungUp reports whether err, of a connection, means that the other end has closed it.
 func HungUp(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
 		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)

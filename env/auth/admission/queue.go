@@ -7,7 +7,7 @@ import (
 	"net/netip"
 )
 
-// A queue holds connections of many sources. It is pure: nothing here reads a clock or a connection.
+// A queue holds connections, by source. It is pure: nothing here reads a clock or a connection.
 type queue struct {
 	limit   int
 	share   int // of the limit, for each source
@@ -17,11 +17,11 @@ type queue struct {
 	order   sources
 }
 
-// A source is who has connected from one address.
+// A source has the connections from one address.
 type source struct {
 	conns list.List // of *Conn, the oldest in front
 	at    netip.Prefix
-	over  int // how many it has beyond its share
+	over  int // how many connections it has beyond its share
 	index int // in the heap
 }
 
@@ -29,7 +29,7 @@ func newQueue(limit int) queue {
 	return queue{limit: limit, share: max(limit/16, 1), by: make(map[netip.Prefix]*source)}
 }
 
-// push lets c in, and returns who is to be dropped for it, if somebody is.
+// push adds c. If the queue was full, it returns the connection to drop for it.
 func (q *queue) push(c *Conn) (victim *Conn) {
 	if q.n >= q.limit {
 		victim = q.next()
@@ -62,7 +62,7 @@ func (q *queue) remove(c *Conn) {
 	q.weigh(s)
 }
 
-// next is who is dropped next; nil: nobody is there.
+// next returns the connection to drop next; nil if the queue is empty.
 func (q *queue) next() *Conn {
 	if len(q.order) == 0 {
 		return nil
@@ -86,7 +86,8 @@ func (q *queue) weigh(s *source) {
 
 func (s *source) oldest() *Conn { return s.conns.Front().Value.(*Conn) }
 
-// sources are a heap: in front is the one that has most beyond its share, and of several that whose oldest connection is the oldest.
+// sources are a heap. In front is the source with the most connections beyond its share; of several, the one with the oldest
+// connection.
 type sources []*source
 
 func (s sources) Len() int { return len(s) }
@@ -108,8 +109,8 @@ func (s *sources) Pop() any {
 	return last
 }
 
-// sourceOf is the source of connections from an address. Whoever has an IPv6 address has 2^64 of them, and whoever is on this
-// machine has all of its loopback addresses.
+// sourceOf returns the source of connections from an address. All 2^64 addresses of an IPv6 network are one source, since one
+// machine can have them all; so are all loopback addresses.
 func sourceOf(a net.Addr) netip.Prefix {
 	from, ok := a.(*net.TCPAddr)
 	if !ok {

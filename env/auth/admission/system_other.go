@@ -4,5 +4,5 @@ package admission
 
 func descriptors() int { return 8192 }
 
-// peek lets the reader find out.
+// peek leaves it to the reader to find out.
 func peek(int) (speaks, gone bool) { return true, false }

@@ -8,27 +8,27 @@ import (
 )
 
 const (
-	// kinds is how many kinds of strangers have a line of their own.
+	// kinds is for how many reasons there is a line of their own in the log.
 	kinds = 8
-	// firstPeriod and longestPeriod are between two lines with the number of those that had none.
+	// firstPeriod and longestPeriod are the times between two lines that sum up the rest.
 	firstPeriod, longestPeriod = time.Minute, time.Hour
 )
 
-// A tally lets strangers fill no log: the first of a kind has a line, and of the others there is a number now and then.
+// A tally keeps strangers from filling the log: it logs the first one of each kind, and the number of the others now and then.
 type tally struct {
 	log func(msg string, args ...any)
 
 	mu     sync.Mutex
 	told   map[string]bool
 	more   int
-	from   string // the last one
+	from   string // address of the last one
 	reason string
 	period time.Duration
 	timer  *time.Timer // runs while more is not 0
 	closed bool
 }
 
-// add notes one that is turned away. from may be nil.
+// add notes a connection that has been turned away because of err. from may be nil.
 func (t *tally) add(from net.Addr, err error) {
 	reason, name := cause(err).Error(), ""
 	if from != nil {
@@ -54,7 +54,7 @@ func (t *tally) add(from net.Addr, err error) {
 	}
 }
 
-// sum tells the number.
+// sum logs the number of connections that had no line.
 func (t *tally) sum() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -66,7 +66,7 @@ func (t *tally) sum() {
 	t.more, t.period = 0, min(2*t.period, longestPeriod)
 }
 
-// close tells what has not been told.
+// close logs the last sum.
 func (t *tally) close() {
 	t.mu.Lock()
 	t.closed = true
@@ -77,7 +77,7 @@ func (t *tally) close() {
 	t.sum()
 }
 
-// cause is err without the addresses of the connection, which differ each time.
+// cause returns err without the addresses of the connection, which differ each time.
 func cause(err error) error {
 	if op, ok := errors.AsType[*net.OpError](err); ok {
 		return op.Err
