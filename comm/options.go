@@ -34,7 +34,7 @@ type config struct {
 	transport  string
 	log        *slog.Logger
 	given      string     // token; empty: none
-	secret     secret     // that Init makes of it
+	secret     secret     // what Init makes of given
 	address    string     // of this machine, by which others reach it, in the words of package addr; empty: see listenAddress
 	chosen     netip.Addr // that address means
 	tuning     string
@@ -122,7 +122,7 @@ func WithAddress(choice string) Option { return func(c *config) { c.address = ch
 func WithLogger(l *slog.Logger) Option { return func(c *config) { c.log = l } }
 
 // WithToken gives the secret by which ranks know each other; the default is GORUN_TOKEN. All ranks have the same. Without one all
-// are of one user and on one machine: see "A token" in docs/comm.md.
+// ranks must be of one user and on one machine: see "A token" in docs/comm.md.
 func WithToken(token string) Option { return func(c *config) { c.given = token } }
 
 // WithTuning overrules the choice of algorithms that [Explain] prints: rules such as "all_reduce=doubling:32K,ring", which lets

@@ -40,7 +40,7 @@ func (c *config) storeAccess() (storeAccess, error) {
 	return a, err
 }
 
-// byToken is the access of those who were given token, which may be empty.
+// byToken returns the access with a given token; without one, with that of secretOf.
 func byToken(token []byte) (storeAccess, error) {
 	s, err := secretOf(token)
 	if err != nil {
@@ -57,7 +57,7 @@ func (a *storeAccess) hello(conn net.Conn) string {
 	return storeHelloTLS
 }
 
-// errNoToken: whoever answers on the network may be anybody.
+// errNoToken is why a client without a token does not connect to a store on another machine: anybody may answer there.
 var errNoToken = fmt.Errorf("it is on the network and %w: give every rank the same secret in GORUN_TOKEN", auth.ErrNoToken)
 
 // dial proves to the server at the other end of conn that this is a client, and returns the connection to go on with.

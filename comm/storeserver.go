@@ -35,9 +35,9 @@ type StoreServer struct {
 	conns  map[net.Conn]struct{} // of clients
 }
 
-// ListenStore serves a store on addr, host:port; port 0 takes a free one. Without a token it serves programs of this user on this
-// machine only, which have one of their own (see "A token" in docs/comm.md). Without one, or with one that can be guessed, it
-// refuses an addr that other machines can reach. A nil log discards.
+// ListenStore serves a store on addr, host:port; port 0 takes a free one. Without a token it serves only programs of this user on
+// this machine: they have a token of their own (see "A token" in docs/comm.md). Without a token, or with one that can be guessed,
+// it refuses an addr that other machines can reach. A nil log discards.
 func ListenStore(addr string, token []byte, log *slog.Logger) (*StoreServer, error) {
 	access, err := byToken(token)
 	if err != nil {
@@ -64,13 +64,13 @@ func listenStore(addr string, access storeAccess, log *slog.Logger) (*StoreServe
 	return serveStore(l, access, log), nil
 }
 
-// ServeStore serves a store on l, which it closes in the end. Without a token it turns away every connection but those of programs
-// of this user on this machine, which have one of their own; if there is no place for that, it turns away all, as the log is told.
+// ServeStore serves a store on l, which it closes in the end. Without a token it serves only programs of this user on this machine:
+// they have a token of their own. If there is no place for the file of that token, ServeStore logs an error and serves nobody.
 // A nil log discards.
 func ServeStore(l net.Listener, token []byte, log *slog.Logger) *StoreServer {
 	access, err := byToken(token)
 	if err != nil && log != nil {
-		log.Error("nobody gets in", "error", err)
+		log.Error("this store lets nobody in", "error", err)
 	}
 	return serveStore(l, access, log)
 }

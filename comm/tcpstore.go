@@ -25,7 +25,7 @@ type TCPStore struct {
 
 // NewTCPStore connects to the server at addr, host:port, and proves to it that it has the same token. While nobody answers
 // there it tries again until ctx ends: rank 0 may not be up yet. A server with another token, or one that is
-// not a store, is an error at once. Without a token the server is on loopback, and of this user: see [ListenStore].
+// not a store, is an error at once. Without a token it connects only to a server of this user on loopback: see [ListenStore].
 func NewTCPStore(ctx context.Context, addr string, token []byte) (*TCPStore, error) {
 	access, err := byToken(token)
 	if err != nil {

@@ -94,7 +94,7 @@ func TestTCPStoreRefusedIsFinal(t *testing.T) {
 		t.Fatal(err)
 	}
 	const given = " refused our token: give every rank the same secret in GORUN_TOKEN: wrong token"
-	none := " refused this user's own token, of " + own + ": ranks of several users, or of containers, want the same secret in GORUN_TOKEN: wrong token"
+	none := " refused this user's own token, from " + own + ": give ranks of several users, or in several containers, the same secret in GORUN_TOKEN: wrong token"
 	for _, c := range [][3]string{{"secret", "guess", given}, {"secret", "", none}, {"", "secret", given}} {
 		server := serveStore(t, c[0])
 		_, err := comm.NewTCPStore(t.Context(), server.Addr(), []byte(c[1]))

@@ -19,7 +19,7 @@ import (
 	"github.com/gorun/gorun/env/auth/tokenfile"
 )
 
-// asReader names the store from which the test binary reads a key, without a token, and which it then changes.
+// asReader is the variable with the address of a store. The test binary connects to it without a token, reads a key and sets it.
 const asReader = "COMM_TEST_READER"
 
 func runReader(store string) int {
@@ -35,7 +35,8 @@ func runReader(store string) int {
 	return 0
 }
 
-// asUser returns the test binary as a command of another user, who has settings of their own. Only root may start it.
+// asUser returns a command that runs the test binary as another user, who has a settings directory of their own. Only root may
+// start it.
 func asUser(t *testing.T, uid int, environment ...string) *exec.Cmd {
 	t.Helper()
 	if runtime.GOOS != "linux" || os.Geteuid() != 0 {
@@ -47,34 +48,34 @@ func asUser(t *testing.T, uid int, environment ...string) *exec.Cmd {
 	}
 	t.Cleanup(func() {
 		_ = os.RemoveAll(settings)
-		if uid != os.Geteuid() { // whose programs may have had to do without
+		if uid != os.Geteuid() { // a program that cannot use its settings directory makes this one
 			_ = os.RemoveAll(fmt.Sprint("/tmp/gorun-", uid))
 		}
 	})
 	if err := os.Chown(settings, uid, uid); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), "/proc/self/exe") // in a directory that others may not enter
+	cmd := exec.CommandContext(t.Context(), "/proc/self/exe") // others may not enter the directory of os.Args[0]
 	cmd.Dir = "/"
 	cmd.Env = append(os.Environ(), append([]string{"XDG_CONFIG_HOME=" + settings, "TMPDIR=/tmp"}, environment...)...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}}
 	return cmd
 }
 
-// someUser is one whom nobody else is, who may run tests on this machine too.
+// someUser returns the number of a user that exists nowhere. It is random, as others may run this test on this machine too.
 func someUser() int { return 1_000_000 + rand.IntN(1_000_000_000) }
 
-// asRank is the environment of one of two ranks that meet at an address.
+// asRank returns the environment of one of two ranks that meet at an address.
 func asRank(address string, rank int) []string {
 	host, port, _ := net.SplitHostPort(address)
 	return []string{asWorker + "=sum", fmt.Sprint("RANK=", rank), "WORLD_SIZE=2", "MASTER_ADDR=" + host, "MASTER_PORT=" + port}
 }
 
-// refusal is what another user is told.
-const refusal = "refused this user's own token, of %s/gorun/loopback-token: ranks of several users, or of containers, want the same secret in GORUN_TOKEN: wrong token\n"
+// refusal is the error that another user gets.
+const refusal = "refused this user's own token, from %s/gorun/loopback-token: give ranks of several users, or in several containers, the same secret in GORUN_TOKEN: wrong token\n"
 
-// TestAnotherUserReadsNothing: who runs for another user of the machine neither reads a store without a token nor changes it; the
-// same user does both.
+// TestAnotherUserReadsNothing: a program of another user can neither read nor change a store without a token. One of the same user
+// can do both.
 func TestAnotherUserReadsNothing(t *testing.T) {
 	server, err := ListenStore("127.0.0.1:0", nil, nil)
 	if err != nil {
@@ -103,12 +104,12 @@ func TestAnotherUserReadsNothing(t *testing.T) {
 		t.Errorf("another user got %v and %q\nwant %q", err, out, want)
 	}
 	if value, err := s.Get(t.Context(), "key"); string(value) != "value" {
-		t.Errorf("it is %q, %v, now", value, err)
+		t.Errorf("after another user tried to change it: %q, %v", value, err)
 	}
 
 	cmd = asUser(t, someUser(), asReader+"="+server.Addr(), "XDG_CONFIG_HOME="+settings, "HOME=")
 	if out, err := cmd.Output(); err == nil {
-		t.Errorf("another user, who knows where the token is, got %q", out)
+		t.Errorf("another user, who is told where the token is, got %q", out)
 	}
 
 	cmd = asUser(t, os.Geteuid(), asReader+"="+server.Addr(), "XDG_CONFIG_HOME="+settings)
@@ -117,7 +118,7 @@ func TestAnotherUserReadsNothing(t *testing.T) {
 	}
 }
 
-// settingsOf is where a command of asUser has its settings.
+// settingsOf returns the settings directory of a command from asUser.
 func settingsOf(cmd *exec.Cmd) (path string) {
 	for _, variable := range cmd.Env {
 		if value, ok := strings.CutPrefix(variable, "XDG_CONFIG_HOME="); ok {
@@ -127,7 +128,7 @@ func settingsOf(cmd *exec.Cmd) (path string) {
 	return path
 }
 
-// TestAnotherUserDoesNotJoin: ranks of several users form a world if they were given a token, and otherwise are told to.
+// TestAnotherUserDoesNotJoin: ranks of several users form a world if they are given a token. Otherwise the error says so.
 func TestAnotherUserDoesNotJoin(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -175,7 +176,7 @@ func TestAnotherUserDoesNotJoin(t *testing.T) {
 	}
 }
 
-// TestNoPlaceForAToken: who can have no token is told what to do, and leaves nothing.
+// TestNoPlaceForAToken: where the file of the token can be made nowhere, the error says what to do, and nothing is left behind.
 func TestNoPlaceForAToken(t *testing.T) {
 	uid := someUser()
 	taken := fmt.Sprint("/tmp/gorun-", uid)
@@ -194,8 +195,8 @@ func TestNoPlaceForAToken(t *testing.T) {
 	}
 }
 
-// TestATokenOnOneSide: ranks that meet in a store, which lets everybody in, find out before they compute that only one was given
-// a token.
+// TestATokenOnOneSide: when only one of two ranks was given a token, Init fails on both, even if they meet in a store that lets
+// everybody in.
 func TestATokenOnOneSide(t *testing.T) {
 	store := NewMemStore()
 	var ranks sync.WaitGroup

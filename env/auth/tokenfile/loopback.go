@@ -17,15 +17,15 @@ import (
 	"github.com/gorun/gorun/env/auth"
 )
 
-// loopbackName is the name of the file with the token of a user.
+// loopbackName is the name of the file with the user's own token.
 const loopbackName = "loopback-token"
 
-// Loopback is the token by which the programs of one user on this machine know each other when none was given, and the file that
-// it is in. Only this user can read that, and whoever needs it first makes it: in $XDG_CONFIG_HOME/gorun or ~/.config/gorun,
-// or, where that cannot be, in a directory of the user's in /tmp.
+// Loopback returns the user's own token, and the path of its file. By it the user's programs on this machine know each other when
+// they were given no token. Only this user can read the file. The first program that needs it makes it, in
+// $XDG_CONFIG_HOME/gorun or ~/.config/gorun, or, if that is not possible, in a directory of the user's in /tmp.
 func Loopback() (token, file string, err error) { return loopbackIn(directories()) }
 
-// loopbackIn is the token in the first of the directories that can have one.
+// loopbackIn returns the token in the first of the directories in which there is one, or can be.
 func loopbackIn(dirs iter.Seq[string]) (token, file string, err error) {
 	var problems []string
 	for dir := range dirs {
@@ -44,7 +44,7 @@ func loopbackIn(dirs iter.Seq[string]) (token, file string, err error) {
 	return "", "", fmt.Errorf("%w, and no place for one of your own (%s)", auth.ErrNoToken, strings.Join(problems, "; "))
 }
 
-// directories are those for the file, the best first.
+// directories yields the directories for the file, the best one first.
 func directories() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		uid := strconv.Itoa(os.Geteuid())
@@ -59,8 +59,9 @@ func directories() iter.Seq[string] {
 	}
 }
 
-// configDirectories are where the user's programs have their settings. The environment counts if it names what belongs to the user:
-// sudo can leave another's. The user's entry comes last, because it may have to come over the network.
+// configDirectories yields the directories in which the user's programs may have their settings. It believes the environment only if
+// that names a directory of this user: sudo can leave another user's. The home in the user database comes last, since to look it up
+// may take a request over the network.
 func configDirectories(uid string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		if config := os.Getenv("XDG_CONFIG_HOME"); isOurDirectory(config) && !yield(filepath.Clean(config)) {
@@ -73,7 +74,7 @@ func configDirectories(uid string) iter.Seq[string] {
 		if err != nil || !filepath.IsAbs(u.HomeDir) {
 			return
 		}
-		if _, err := os.Stat(u.HomeDir); err == nil { // it is not ours to make
+		if _, err := os.Stat(u.HomeDir); err == nil { // we do not make homes
 			yield(filepath.Join(u.HomeDir, ".config"))
 		}
 	}
@@ -84,7 +85,7 @@ func isOurDirectory(path string) bool {
 	return err == nil && filepath.IsAbs(path) && info.IsDir() && isOurs(info)
 }
 
-// makeLoopback makes the file, unless another program is faster.
+// makeLoopback makes the file. If another program has made it meanwhile, that one stays.
 func makeLoopback(dir, file string) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return err
@@ -105,7 +106,7 @@ func makeLoopback(dir, file string) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.Remove(temp.Name()) }() // the file has another link then
+	defer func() { _ = os.Remove(temp.Name()) }() // the token has its final name by then
 	_, err = temp.WriteString(hex.EncodeToString(secret) + "\n")
 	if err := errors.Join(err, temp.Close()); err != nil {
 		return err
@@ -116,7 +117,8 @@ func makeLoopback(dir, file string) error {
 	return nil
 }
 
-// readLoopback reads the file if nobody else can have read or written it. After a power failure the file may be there and empty.
+// readLoopback reads the file, unless another user can have read or written it. After a power failure the file may be empty: then it
+// returns an error.
 func readLoopback(dir, path string) (string, error) {
 	info, err := os.Lstat(dir)
 	if err == nil {

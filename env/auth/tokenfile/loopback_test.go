@@ -12,13 +12,13 @@ import (
 	"github.com/gorun/gorun/env/auth"
 )
 
-// loopbackOf is what Loopback does with one directory.
+// loopbackOf calls loopbackIn with one directory.
 func loopbackOf(dir string) (string, error) {
 	token, _, err := loopbackIn(slices.Values([]string{dir}))
 	return token, err
 }
 
-// TestLoopback: whoever comes first makes it, and all have the same.
+// TestLoopback: of many callers at a time one makes the file, and all get the same token.
 func TestLoopback(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), ".config", "gorun")
 	tokens := make([]string, 20)
@@ -46,7 +46,8 @@ func TestLoopback(t *testing.T) {
 	}
 }
 
-// TestLoopbackOfOthers: what somebody else may have written or read is refused, as what is no token, and the next directory taken.
+// TestLoopbackOfOthers: a file that another user may have written or read, or that has no token, is refused. The next directory is
+// used.
 func TestLoopbackOfOthers(t *testing.T) {
 	for name, spoil := range map[string]func(dir, file string) error{
 		"a readable file":          func(_, file string) error { return os.Chmod(file, 0o644) },
@@ -89,7 +90,7 @@ func TestLoopbackOfOthers(t *testing.T) {
 	}
 }
 
-// TestDirectories: the environment says where the file is if it names what belongs to this user.
+// TestDirectories: the environment says where the file is, if it names a directory of this user.
 func TestDirectories(t *testing.T) {
 	ours, theirs := t.TempDir(), t.TempDir()
 	last := filepath.Join("/tmp", "gorun-"+strconv.Itoa(os.Geteuid()))
@@ -100,7 +101,7 @@ func TestDirectories(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name, config, home string
-		first              string // empty: not said by the environment
+		first              string // empty: the environment is not believed
 	}{
 		{"a home", "", ours, inHome},
 		{"settings elsewhere", ours, theirs, filepath.Join(ours, "gorun")},
@@ -131,7 +132,7 @@ func TestDirectories(t *testing.T) {
 	}
 }
 
-// swap puts a symbolic link in the place of what is at path.
+// swap moves a file or directory, and leaves a symbolic link to it in its place.
 func swap(path, moved string) error {
 	if err := os.Rename(path, moved); err != nil {
 		return err

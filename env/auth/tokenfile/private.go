@@ -10,9 +10,9 @@ import (
 
 var errNotPrivate = errors.New("other users can read it, and so could join the job: chmod 600 it")
 
-// checkPrivate refuses a file that other users can read. The group may read one that belongs to another user, who gave it to
-// the group, as Kubernetes does by fsGroup. Everybody may in a read-only mount, where nobody can change the mode: Kubernetes
-// mounts secrets like this, into containers that have no other users.
+// checkPrivate refuses a file that other users can read, with two exceptions. The group may read a file that belongs to another
+// user: this user has given it to the group, as Kubernetes does by fsGroup. And everybody may read a file in a read-only mount,
+// where nobody can change the mode: so Kubernetes mounts secrets, into containers that have no other users.
 func checkPrivate(file *os.File) error {
 	info, err := file.Stat()
 	if err != nil {

@@ -1,5 +1,6 @@
-// Package tokenfile reads tokens from files that nobody else can read: one that somebody has written ([Read]), and the one by
-// which the programs of a user on one machine know each other when nobody gave them a token ([Loopback]).
+// Package tokenfile reads tokens from files that other users cannot read. [Read] reads a file that somebody has written.
+// [Loopback] reads, or makes, the file with the user's own token: by it the user's programs on this machine know each other when
+// nobody has given them one.
 package tokenfile
 
 import (
@@ -9,10 +10,10 @@ import (
 	"os"
 )
 
-// MaxToken is the most bytes of a token: it travels in the environment of workers.
+// MaxToken is how many bytes a token may have: it travels in the environment of workers.
 const MaxToken = 1024
 
-// Read is the token in a file, which it refuses if other users can read it.
+// Read returns the token in a file. It refuses a file that other users can read.
 func Read(name string) (string, error) {
 	file, err := os.Open(name)
 	if err != nil {
@@ -25,7 +26,7 @@ func Read(name string) (string, error) {
 	return read(file)
 }
 
-// read returns what is in the file but for white space around it; of a long one enough to see that it is too long.
+// read returns what is in the file, without the white space around it. Of a token that is too long it returns enough to show that.
 func read(file *os.File) (string, error) {
 	text, err := io.ReadAll(io.LimitReader(file, MaxToken+64))
 	if err != nil {

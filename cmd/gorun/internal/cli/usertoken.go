@@ -6,8 +6,9 @@ import (
 	"github.com/gorun/gorun/env/auth/tokenfile"
 )
 
-// settleToken gives nodes that meet on this machine, and were given no token, the user's. file is where it came from; empty: they
-// have one, or know each other by certificates, or others can reach them, and a token is to be given.
+// settleToken takes the user's own token if the nodes meet on this machine and were given none. file is where it comes from. It is
+// empty if they have a token, if they know each other by certificates, or if other machines can reach them, so that somebody must
+// give them one.
 func (o *options) settleToken() (file string, err error) {
 	if o.token != "" || !o.meetsHere() {
 		return "", nil
