@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// TestNewsFromAnEtcdThatWentBack: an etcd is put back from a copy of its data that has all of the job, and less of what came after. It
-// tells of nothing to who waits for what follows that; so the agents begin to watch anew, and hear at once what happens next.
+// TestNewsFromAnEtcdThatWentBack: etcd is restored from a copy of its data. The copy has the whole job, but the agents have seen later
+// revisions. A watch that waits for the revision after those would hear nothing for a long time. So the agents begin to watch anew,
+// and hear at once what happens next.
 func TestNewsFromAnEtcdThatWentBack(t *testing.T) {
 	t.Parallel()
 	server := startServer(t)
@@ -35,8 +36,8 @@ func TestNewsFromAnEtcdThatWentBack(t *testing.T) {
 	for range 200 {
 		put("/other")
 	}
-	put(k.report(0, "nobody")) // of which the leader hears
-	last := put(k.status())    // and all
+	put(k.report(0, "nobody")) // the leader watches this
+	last := put(k.status())    // all agents watch this
 	for _, a := range agents {
 		await(t, a, func(l *loop) bool { return l.view.rev >= last })
 	}

@@ -162,7 +162,7 @@ type nodeDoc struct {
 	Joining bool `json:"joining"` // that waits, or has got its round
 
 	Unreached []unreachedDoc `json:"unreached,omitempty"` // nodes that this one cannot reach
-	Probed    int            `json:"probed,omitempty"`    // the round of the last job/probe that this node has done
+	Probed    int            `json:"probed,omitempty"`    // the last round of job/probe for which this node has probed
 }
 
 type unreachedDoc struct {
@@ -209,11 +209,11 @@ func (d *reportDoc) check() error { return checkFailure(d.Failure) }
 // textLimit bounds the key, the name, or the address of a node, in bytes. The name of a host has at most 255.
 const textLimit = 300
 
-// checkTexts is for keys, names and addresses of nodes.
+// checkTexts checks keys, names and addresses of nodes.
 func checkTexts(texts ...string) error {
 	for _, text := range texts {
 		if len(text) > textLimit || strings.ContainsFunc(text, unicode.IsControl) || !utf8.ValidString(text) {
-			return fmt.Errorf("a name of %d bytes, %.40q: want one line of text, at most %d bytes", len(text), text, textLimit)
+			return fmt.Errorf("a key, name or address of %d bytes, %.40q: want one line of text, at most %d bytes", len(text), text, textLimit)
 		}
 	}
 	return nil

@@ -76,7 +76,8 @@ func TestRoundDocuments(t *testing.T) {
 	}
 }
 
-// TestPeers: the members of a round call each other if they are not too many, and whoever was left out since it is apart.
+// TestPeers: the members of a round call each other, if they are not too many, and the nodes that were left out because they are
+// apart.
 func TestPeers(t *testing.T) {
 	for n, want := range map[int]int{2: 3, rendezvous.PeersLimit: rendezvous.PeersLimit + 1, rendezvous.PeersLimit + 1: 1} {
 		f := &rendezvous.Formed{ID: 1, Apart: []rendezvous.Candidate{{Key: "out", Door: 8, Node: rendezvous.Node{Host: "h", Addr: "10.0.0.9"}}}}
@@ -133,33 +134,33 @@ func TestBadDocuments(t *testing.T) {
 	}
 }
 
-// TestTextsAreBounded: whatever a document says of a node by its key, its names and its addresses is one line, and not too long.
+// TestTextsAreBounded: every key, name and address of a node in a document is one line, and not too long.
 func TestTextsAreBounded(t *testing.T) {
 	for what, doc := range map[string]func(text string) checker{
-		"a key that is not reached":    func(s string) checker { return aNode(unreachedDoc{Key: s}) },
-		"an address that is not":       func(s string) checker { return aNode(unreachedDoc{Addr: s}) },
-		"the key of who has a rank":    func(s string) checker { return &rankDoc{Key: s} },
-		"the ID of who has a rank":     func(s string) checker { return &rankDoc{ID: s} },
-		"the host of who has a rank":   func(s string) checker { return &rankDoc{Host: s} },
-		"the leader's key":             func(s string) checker { return &leaderDoc{Key: s} },
-		"the leader's host":            func(s string) checker { return &leaderDoc{Host: s} },
-		"the leader's address":         func(s string) checker { return &leaderDoc{Door: s} },
-		"the key of rank 0's node":     func(s string) checker { return aRound(func(d *roundDoc) { d.Head.Key = s }) },
-		"the host of rank 0's node":    func(s string) checker { return aRound(func(d *roundDoc) { d.Head.Host = s }) },
-		"the address of rank 0's node": func(s string) checker { return aRound(func(d *roundDoc) { d.Head.Addr = s }) },
-		"the key of a peer":            func(s string) checker { return aRound(func(d *roundDoc) { d.Peers = []peerDoc{{Key: s}} }) },
-		"the host of a peer":           func(s string) checker { return aRound(func(d *roundDoc) { d.Peers = []peerDoc{{Host: s}} }) },
-		"the address of a peer":        func(s string) checker { return aRound(func(d *roundDoc) { d.Peers = []peerDoc{{Addr: s}} }) },
-		"the key of a member":          func(s string) checker { return aRound(func(d *roundDoc) { d.Seats = map[string]seat{s: aSeat} }) },
-		"the ID of a member's node":    func(s string) checker { return aMember(func(m *seat) { m.ID = s }) },
-		"the host of a member's node":  func(s string) checker { return aMember(func(m *seat) { m.Host = s }) },
+		"the key of an unreached node":     func(s string) checker { return aNode(unreachedDoc{Key: s}) },
+		"the address of an unreached node": func(s string) checker { return aNode(unreachedDoc{Addr: s}) },
+		"the key of a node rank":           func(s string) checker { return &rankDoc{Key: s} },
+		"the ID of a node rank":            func(s string) checker { return &rankDoc{ID: s} },
+		"the host of a node rank":          func(s string) checker { return &rankDoc{Host: s} },
+		"the leader's key":                 func(s string) checker { return &leaderDoc{Key: s} },
+		"the leader's host":                func(s string) checker { return &leaderDoc{Host: s} },
+		"the leader's address":             func(s string) checker { return &leaderDoc{Door: s} },
+		"the key of rank 0's node":         func(s string) checker { return aRound(func(d *roundDoc) { d.Head.Key = s }) },
+		"the host of rank 0's node":        func(s string) checker { return aRound(func(d *roundDoc) { d.Head.Host = s }) },
+		"the address of rank 0's node":     func(s string) checker { return aRound(func(d *roundDoc) { d.Head.Addr = s }) },
+		"the key of a peer":                func(s string) checker { return aRound(func(d *roundDoc) { d.Peers = []peerDoc{{Key: s}} }) },
+		"the host of a peer":               func(s string) checker { return aRound(func(d *roundDoc) { d.Peers = []peerDoc{{Host: s}} }) },
+		"the address of a peer":            func(s string) checker { return aRound(func(d *roundDoc) { d.Peers = []peerDoc{{Addr: s}} }) },
+		"the key of a member":              func(s string) checker { return aRound(func(d *roundDoc) { d.Seats = map[string]seat{s: aSeat} }) },
+		"the ID of a member's node":        func(s string) checker { return aMember(func(m *seat) { m.ID = s }) },
+		"the host of a member's node":      func(s string) checker { return aMember(func(m *seat) { m.Host = s }) },
 	} {
 		if err := doc(strings.Repeat("x", textLimit)).check(); err != nil {
 			t.Errorf("%s: %v", what, err)
 		}
 		for _, bad := range []string{strings.Repeat("x", textLimit+1), "\x1b[1m", "a\nb", "\xff"} {
 			if doc(bad).check() == nil {
-				t.Errorf("%s is %.20q, of %d bytes", what, bad, len(bad))
+				t.Errorf("%s is accepted: %.20q, of %d bytes", what, bad, len(bad))
 			}
 		}
 	}

@@ -161,11 +161,11 @@ func TestIsPutBack(t *testing.T) {
 	}
 }
 
-// TestLeaderHearsOfRounds: the leader reads the job when a member puts a round's document back, though nothing else changes.
+// TestLeaderHearsOfRounds: the leader reads the job when a member puts a round's document back, even if nothing else changes.
 func TestLeaderHearsOfRounds(t *testing.T) {
 	t.Parallel()
 	j := newJob(t, startServer(t).client(), 2, 2)
-	j.config.TTL = time.Minute // for longer than recheck nothing else is written
+	j.config.TTL = time.Minute // so that nothing else is written for longer than recheck
 	agents := j.agents(2)
 	rounds := together(t, agents)
 	leader, _, _ := j.split(t, agents, rounds)

@@ -241,7 +241,7 @@ func (w *writer) ask(rank int) []clientv3.Op {
 		clientv3.OpGet(w.keys.leader(), clientv3.WithCountOnly()),
 		clientv3.OpGet(w.keys.nodes(), clientv3.WithPrefix(), clientv3.WithLimit(1), clientv3.WithKeysOnly()),
 		clientv3.OpGet(w.keys.state(), clientv3.WithCountOnly()),
-		clientv3.OpGet(w.keys.rank(rank)), // of a node that asks for none it is -1, which nobody has
+		clientv3.OpGet(w.keys.rank(rank)), // -1 if the node asks for none: nobody has that rank
 		clientv3.OpGet(w.keys.node(w.key)),
 		clientv3.OpGet(w.keys.current(), clientv3.WithKeysOnly()),
 	}

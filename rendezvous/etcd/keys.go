@@ -16,7 +16,7 @@ const DefaultPrefix = "/gorun/v1/"
 //	job/leader         leased: who decides
 //	job/current        which round is the newest, and whether it is over
 //	job/established    the job has lasted: another of its name does not take its place
-//	job/probe          the members of which round are to find out whether they reach each other
+//	job/probe          the round whose members are to find out whether they reach each other
 //	job/state          how the job has ended; missing: it has not
 //	job/status         what the next round waits for, for people
 //	nodes/<key>        leased: a node that is here, and whether it waits for a round

@@ -43,7 +43,7 @@ type loop struct {
 	dirty     bool      // there may be news since
 	readAt    time.Time // of view
 	outage    time.Time // since when etcd cannot be used; zero: it can
-	warnedOf  time.Time // the last outage of which people have been warned
+	warnedOf  time.Time // the last outage that has been logged
 	usable    time.Time // since when it can
 	trouble   error     // why, as far as is known
 	complaint string    // the last one that was logged
@@ -68,8 +68,8 @@ type loop struct {
 	peers      map[string]*peer
 	warned     bool   // people have been warned of one that could never be reached
 	confirming int    // calls of confirm that are under way
-	probing    bool   // this node finds out whom it reaches
-	probed     int    // the last round for which it has
+	probing    bool   // a probe is under way
+	probed     int    // the last round for which this node has probed
 	toldProbed int    // self.Probed that etcd knows of
 	met        string // key of the last agent that was called there, and has answered
 	round      *membership
@@ -291,7 +291,7 @@ func (l *loop) explain(err error) {
 	}, func(error) { l.onExplained(err) })
 }
 
-// onExplained warns of an outage, if it is not over by now.
+// onExplained logs a warning, unless the outage is over by now.
 func (l *loop) onExplained(err error) {
 	l.trouble = err
 	if l.outage.IsZero() {

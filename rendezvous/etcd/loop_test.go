@@ -13,7 +13,7 @@ import (
 	"github.com/gorun/gorun/env/logtest"
 )
 
-// TestHear: of what has been read already nothing is read again, nor of what decides nothing.
+// TestHear: a change that has been read already, or that decides nothing, does not cause a read.
 func TestHear(t *testing.T) {
 	t.Parallel()
 	k := keysOf(DefaultPrefix, "job")
@@ -49,7 +49,8 @@ func TestHear(t *testing.T) {
 	}
 }
 
-// TestOutageIsLookedInto: a request that has failed may be the only one, and what waits for etcd is not to wait for the next look.
+// TestOutageIsLookedInto: a request that fails causes a read. No other request may follow, and what waits for etcd should not wait
+// until the job is read anyway.
 func TestOutageIsLookedInto(t *testing.T) {
 	t.Parallel()
 	l := &loop{ctx: t.Context(), requests: map[request]bool{explaining: true}, view: new(view), etcd: writer{client: clientv3.NewCtxClient(t.Context())}, config: &Config{
@@ -61,7 +62,7 @@ func TestOutageIsLookedInto(t *testing.T) {
 	}
 }
 
-// TestBriefOutage: people are warned of an outage that lasts until its cause is known.
+// TestBriefOutage: an outage is logged only if it still lasts when its cause is known.
 func TestBriefOutage(t *testing.T) {
 	t.Parallel()
 	var log logtest.Log

@@ -98,7 +98,7 @@ func TestTheSameNodeComesBack(t *testing.T) {
 	}
 }
 
-// TestNewcomerWithoutRank: who asks for no rank is not refused because of who has one.
+// TestNewcomerWithoutRank: a node that asks for no rank is not refused because another node has one.
 func TestNewcomerWithoutRank(t *testing.T) {
 	t.Parallel()
 	j := newJob(t, startServer(t).client(), 1, 1)

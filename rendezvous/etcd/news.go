@@ -12,8 +12,8 @@ import (
 // onChange is for changes that a leader reads.
 func (l *loop) onChange([]*clientv3.Event) { l.post(func() { l.dirty = true }) }
 
-// hear is for changes of the job. They are read, but for those by which nothing is decided: what people are told, that there
-// is a leader, that members are to probe, and what the settings are, if there were none, which etcd checks.
+// hear takes changes of the job. They cause a read, except those that decide nothing: what people are told, who leads, for which
+// round members are to probe, and the first settings of a job, which etcd checks.
 func (l *loop) hear(events []*clientv3.Event) {
 	now, news, read := *l.view, false, len(events) == 0
 	hints := []string{l.etcd.keys.status(), l.etcd.keys.leader(), l.etcd.keys.probe()}
@@ -74,7 +74,7 @@ func (l *loop) read() {
 		case err == nil && back && l.view == before:
 			l.under = 0 // etcd may know an older state of this node, or none
 			l.rewatch()
-			l.leaveOffice() // a leader watches more: it begins that anew as well
+			l.leaveOffice() // and a leader begins the watch of its own anew
 		case err == nil && (back || now.rev < l.view.rev): // this node has written meanwhile
 			l.dirty = true
 			return

@@ -20,9 +20,9 @@ type taken struct {
 // enrol lets etcd know what self says.
 func (l *loop) enrol() {
 	lease, self, config := l.pulse.lease, l.self, l.config
-	self.Unreached, self.Probed = l.unreached(), l.probedAsAsked()
+	self.Unreached, self.Probed = l.unreached(), l.probeAnswer()
 	told := l.under == lease && l.registered == self.Try && l.toldProbed == self.Probed && slices.Equal(l.claimed, self.Unreached)
-	if told || l.refused || l.forgotten || self.Try == 0 || lease == 0 || l.view.rev == 0 || l.view.state != nil || l.confirming > 0 || l.mustProbe() > 0 {
+	if told || l.refused || l.forgotten || self.Try == 0 || lease == 0 || l.view.rev == 0 || l.view.state != nil || l.confirming > 0 || l.probeDue() > 0 {
 		return
 	}
 	anew, known, led, waits, rev := l.under != lease, l.view.config, l.view.leader != nil, l.taken.by != "", l.nodeRev

@@ -10,19 +10,20 @@ import (
 	"github.com/gorun/gorun/rendezvous"
 )
 
-// When a worker has failed, every member of the round finds out whether it still reaches the others: a worker may give up on
-// another long before silence tells the agents. With a restart left they do so between two rounds, while their workers end, and join
-// the next one when they know. Otherwise the leader asks for it, and waits for what they say.
+// A worker may have failed because two nodes have lost each other: workers may give up on each other long before the agents' ties
+// show that. So when a worker has failed, each member of the round probes the others: it finds out whether it still reaches them.
+// If a restart is left, the members do so between two rounds, while their workers end, and join the next round when they know.
+// Otherwise the leader asks them to, and waits for their answers before it ends the job.
 //
-// To connect is enough: the other machine's kernel answers, however slow the agent there is.
+// A probe only connects. The other machine's kernel answers, however slow the agent there is.
 
 const (
-	probeCalls                            = 6 // in a row that nobody has answered show that a node cannot be reached
+	probeCalls                            = 6 // without an answer, one after the other, show that a node cannot be reached
 	firstProbePatience, mostProbePatience = 200 * time.Millisecond, 800 * time.Millisecond
 )
 
-// mustProbe is the round for which this node has still to find out whether it reaches the other members; 0: none.
-func (l *loop) mustProbe() int {
+// probeDue returns the round whose other members this node still has to probe; 0: none.
+func (l *loop) probeDue() int {
 	v := l.view
 	if _, member := v.seat(l.etcd.key); !member || v.state != nil || v.round.Size > rendezvous.PeersLimit || v.round.ID == l.probed {
 		return 0
@@ -34,17 +35,17 @@ func (l *loop) mustProbe() int {
 	return 0
 }
 
-// probedAsAsked is what self.Probed is to be. What the leader has not asked for it need not be told.
-func (l *loop) probedAsAsked() int {
+// probeAnswer returns what self.Probed should be. It changes only for a probe that the leader has asked for.
+func (l *loop) probeAnswer() int {
 	if l.probed == l.view.probe {
 		return l.probed
 	}
 	return l.toldProbed
 }
 
-// probe calls those of the peers that have been reached before. In an outage of etcd it waits, as this node may be cut off itself.
+// probe calls the peers that have been reached before. It waits while etcd cannot be used, as this node may be cut off itself.
 func (l *loop) probe() {
-	round := l.mustProbe()
+	round := l.probeDue()
 	if round == 0 || l.probing || !l.outage.IsZero() {
 		return
 	}
@@ -77,10 +78,10 @@ func (l *loop) probe() {
 	})
 }
 
-// onProbed takes what has come of the calls, which began then, for a round of job.
+// onProbed takes the results of a probe for a round of job. The calls began at begun.
 func (l *loop) onProbed(job string, round int, begun time.Time, called map[*peer]error) {
 	l.probing = false
-	if l.job != job || !l.outage.IsZero() || begun.Before(l.usable) { // they are made again, if they are to be
+	if l.job != job || !l.outage.IsZero() || begun.Before(l.usable) { // step begins another probe, if one is still due
 		return
 	}
 	l.probed = round
@@ -89,14 +90,14 @@ func (l *loop) onProbed(job string, round int, begun time.Time, called map[*peer
 			continue
 		}
 		l.config.Log.Warn("cannot reach "+p.host+" any more at "+p.addr, "error", err)
-		p.stop() // the tie would look the same for half a minute; a new one shows that the peer is reached again
+		p.stop() // the old tie shows nothing for half a minute; a new one shows when the peer is reached again
 		delete(l.peers, p.key)
 		l.callAt(peerDoc{Key: p.key, Host: p.host}, p.addr, true)
 	}
 }
 
-// probe fails as isUnreachable says if nobody answers at addr, although that is called again and again. So neither a packet that is
-// lost, nor a pause of this process, is held against the other one.
+// probe calls addr again and again, until somebody answers or probeCalls have had no answer: then isUnreachable is true of the
+// error. Several calls are needed, since a lost packet or a pause of this process can cost one of them its answer.
 func probe(ctx context.Context, dial dialFunc, addr string) (err error) {
 	patience := firstProbePatience
 	for range probeCalls {
@@ -106,7 +107,7 @@ func probe(ctx context.Context, dial dialFunc, addr string) (err error) {
 			cancel()
 			return err
 		}
-		<-limited.Done() // an error may come at once
+		<-limited.Done() // also after an error that came at once, such as a missing route
 		cancel()
 		patience = min(2*patience, mostProbePatience)
 	}
@@ -115,7 +116,7 @@ func probe(ctx context.Context, dial dialFunc, addr string) (err error) {
 
 type dialFunc = func(ctx context.Context, network, addr string) (net.Conn, error)
 
-// dialer is how this node calls others.
+// dialer returns how this node calls others.
 func (l *loop) dialer() dialFunc {
 	if l.config.dial != nil {
 		return l.config.dial
@@ -123,7 +124,7 @@ func (l *loop) dialer() dialFunc {
 	return new(net.Dialer).DialContext
 }
 
-// dialAndClose fails if nothing answers at addr. A refusal is an answer.
+// dialAndClose fails if nobody answers at addr. A refusal is an answer.
 func dialAndClose(ctx context.Context, dial dialFunc, addr string) error {
 	conn, err := dial(ctx, "tcp", addr)
 	if errors.Is(err, syscall.ECONNREFUSED) {

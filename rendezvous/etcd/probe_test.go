@@ -16,8 +16,8 @@ import (
 	"github.com/gorun/gorun/rendezvous"
 )
 
-// TestMembersProbe: when a worker has failed and names nobody, members that do not reach each other any more find out, though the ties
-// between them look as before. That uses up no restart, whether one is left or not, and the next round is without one of the two.
+// TestMembersProbe: two members lose each other, though the ties between them look as before, and a worker fails that names nobody.
+// The members find out. The next round leaves out one of the two, and no restart is used up, whether one is left or not.
 func TestMembersProbe(t *testing.T) {
 	t.Parallel()
 	for maxRestarts := range 2 {
@@ -82,7 +82,7 @@ func TestMembersProbe(t *testing.T) {
 	}
 }
 
-// reachesAll reports whether an agent has a tie to so many others.
+// reachesAll returns whether an agent reaches exactly n others.
 func reachesAll(n int) func(*loop) bool {
 	return func(l *loop) bool {
 		reached := 0
@@ -95,12 +95,12 @@ func reachesAll(n int) func(*loop) bool {
 	}
 }
 
-// TestProbe: one answer in time is enough, of whatever kind; silence is not believed before several calls have met with it.
+// TestProbe: one answer of any kind is enough. Only several calls without an answer show that a node cannot be reached.
 func TestProbe(t *testing.T) {
 	silence := func(ctx context.Context) error { <-ctx.Done(); return dialError(ctx.Err()) }
 	at := func(err error) func(context.Context) error { return func(context.Context) error { return err } }
 	for name, c := range map[string]struct {
-		calls []func(context.Context) error // the last one goes on
+		calls []func(context.Context) error // the last one is repeated
 		lost  bool
 		took  time.Duration
 	}{
@@ -110,7 +110,7 @@ func TestProbe(t *testing.T) {
 		"a route that is lost": {[]func(context.Context) error{at(dialError(syscall.ENETUNREACH))}, true, 3800 * time.Millisecond},
 		"a route that is back": {[]func(context.Context) error{at(dialError(syscall.ENETUNREACH)), at(dialError(syscall.ECONNREFUSED))}, false, 200 * time.Millisecond},
 		"no descriptors":       {[]func(context.Context) error{at(dialError(syscall.EMFILE))}, false, 0},
-		"a pause of ours": {[]func(context.Context) error{
+		"a pause of this process": {[]func(context.Context) error{
 			func(ctx context.Context) error { time.Sleep(10 * time.Second); return dialError(ctx.Err()) },
 			at(dialError(syscall.ECONNREFUSED)),
 		}, false, 10 * time.Second},
@@ -129,9 +129,9 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-// TestWhatAProbeShows: that a peer is not reached any more which was, and has given no sign since the probe began; in an outage of
-// etcd, nothing.
-func TestWhatAProbeShows(t *testing.T) {
+// TestProbeResults: a peer is unreachable if it has not answered, nor given a sign since the probe began. Results are thrown away
+// if there has been an outage of etcd since, or if they are of another job.
+func TestProbeResults(t *testing.T) {
 	begun := time.Now()
 	silence := dialError(context.DeadlineExceeded)
 	for name, c := range map[string]struct {
@@ -140,13 +140,13 @@ func TestWhatAProbeShows(t *testing.T) {
 		lost   bool
 		probed int
 	}{
-		"silence":               {silence, nil, true, 3},
-		"an answer":             {nil, nil, false, 3},
-		"a sign meanwhile":      {silence, func(_ *loop, p *peer) { p.lastSeen = begun.Add(time.Millisecond) }, false, 3},
-		"a peer of another one": {silence, func(l *loop, p *peer) { q := *p; l.peers[p.key] = &q }, false, 3},
-		"an outage":             {silence, func(l *loop, _ *peer) { l.outage = begun }, false, 0},
-		"for a job before":      {silence, func(l *loop, _ *peer) { l.job = "other" }, false, 0},
-		"after an outage":       {silence, func(l *loop, _ *peer) { l.usable = begun.Add(time.Millisecond) }, false, 0},
+		"silence":            {silence, nil, true, 3},
+		"an answer":          {nil, nil, false, 3},
+		"a sign since":       {silence, func(_ *loop, p *peer) { p.lastSeen = begun.Add(time.Millisecond) }, false, 3},
+		"another tie by now": {silence, func(l *loop, p *peer) { q := *p; l.peers[p.key] = &q }, false, 3},
+		"an outage":          {silence, func(l *loop, _ *peer) { l.outage = begun }, false, 0},
+		"another job by now": {silence, func(l *loop, _ *peer) { l.job = "other" }, false, 0},
+		"after an outage":    {silence, func(l *loop, _ *peer) { l.usable = begun.Add(time.Millisecond) }, false, 0},
 	} {
 		l := &loop{config: &Config{Log: slog.New(slog.DiscardHandler)}, job: "job", peers: make(map[string]*peer), probing: true}
 		stopped := false
@@ -162,37 +162,38 @@ func TestWhatAProbeShows(t *testing.T) {
 	}
 }
 
-// TestWhoProbes: members of a round that a failure has ended, or for which the leader asks, once.
+// TestWhoProbes: the members of a round probe once, when a failure has ended it or the leader asks.
 func TestWhoProbes(t *testing.T) {
 	for name, c := range map[string]struct {
 		size, probe, probed int
 		over                *ending
 		want                int
 	}{
-		"a round that runs":         {size: 3},
-		"it has failed":             {size: 3, over: &ending{Restarts: 2}, want: 7},
-		"it is over for others":     {size: 3, over: &ending{Restarts: 1}},
-		"the leader asks":           {size: 3, probe: 7, want: 7},
-		"it has asked before":       {size: 3, probe: 6},
-		"once":                      {size: 3, probe: 7, over: &ending{Restarts: 2}, probed: 7},
-		"there are too many":        {size: rendezvous.PeersLimit + 1, probe: 7},
-		"there are just few enough": {size: rendezvous.PeersLimit, probe: 7, want: 7},
+		"a round that runs":          {size: 3},
+		"a failure has ended it":     {size: 3, over: &ending{Restarts: 2}, want: 7},
+		"it ended without a failure": {size: 3, over: &ending{Restarts: 1}},
+		"the leader asks":            {size: 3, probe: 7, want: 7},
+		"for an earlier round":       {size: 3, probe: 6},
+		"it has probed":              {size: 3, probe: 7, over: &ending{Restarts: 2}, probed: 7},
+		"there are too many":         {size: rendezvous.PeersLimit + 1, probe: 7},
+		"there are just few enough":  {size: rendezvous.PeersLimit, probe: 7, want: 7},
 	} {
 		l := &loop{etcd: writer{key: "k"}, probed: c.probed, view: &view{
 			current: &currentDoc{Round: 7, Over: c.over}, probe: c.probe,
 			round: &roundDoc{ID: 7, Size: c.size, Restarts: 1, Seats: map[string]seat{"k": {}}},
 		}}
-		if got := l.mustProbe(); got != c.want {
+		if got := l.probeDue(); got != c.want {
 			t.Errorf("%s: %d, want %d", name, got, c.want)
 		}
 		l.etcd.key = "another"
-		if got := l.mustProbe(); got != 0 {
-			t.Errorf("%s: who is no member probes for round %d", name, got)
+		if got := l.probeDue(); got != 0 {
+			t.Errorf("%s: a node that is no member probes for round %d", name, got)
 		}
 	}
 }
 
-// TestCallsHaveALimit: a machine that does not answer holds up neither who confirms what a worker has found, nor who enters a round.
+// TestCallsHaveALimit: a call to a machine that does not answer ends in time, whether it confirms what a worker has found or is made
+// on the way into a round.
 func TestCallsHaveALimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &loop{config: &Config{dial: func(ctx context.Context, _, _ string) (net.Conn, error) {

@@ -88,7 +88,7 @@ func (l *loop) recall() bool {
 	case lost:
 		if !l.forgotten {
 			l.config.Log.Warn("etcd has lost what it knew of the job; this node puts back what it knows", "round", l.past.current.Round)
-			l.rewatch() // a state as old as that may have been told as none
+			l.rewatch() // if etcd has gone back, the old watch waits for a revision far ahead
 		}
 		l.forgotten = true
 		return false
@@ -115,7 +115,8 @@ func (l *loop) recall() bool {
 	return true
 }
 
-// isPutBack reports whether the round has been put back since past was read; nil: nothing was. A round that runs is written only then.
+// isPutBack reports whether the round has been put back since past was read (nil: nothing was). While a round runs, job/current is
+// written for nothing else.
 func (v *view) isPutBack(past *view) bool {
 	switch {
 	case !v.current.Restored:
@@ -126,8 +127,8 @@ func (v *view) isPutBack(past *view) bool {
 	return v.current.Over == nil && past.currentRev != v.currentRev
 }
 
-// noticeTime is within which every node that reaches etcd finds out that it has lost something: a pause of grpc's before it
-// connects again, and some requests.
+// noticeTime is how long it takes until every node that reaches etcd has found out that etcd has lost something: a pause before
+// grpc connects again, and some requests.
 const noticeTime = 2 * time.Second
 
 // startOver makes this node a newcomer of the job that etcd has.

@@ -95,7 +95,8 @@ func roundDocs(f *rendezvous.Formed, token string) map[string]*roundDoc {
 	return docs
 }
 
-// peersOf are the members, if they are not too many, and who was left out since it is apart from one of them.
+// peersOf returns whom the members call: each other, if they are not too many, and nodes that were left out because they are apart
+// from one of them.
 func peersOf(f *rendezvous.Formed) (peers []peerDoc) {
 	nodes := f.Apart[:min(len(f.Apart), rendezvous.PeersLimit)]
 	if len(f.Members) <= rendezvous.PeersLimit {
