@@ -39,7 +39,7 @@ type Candidate struct {
 	Try     int   // number of the agent's last Join
 	Untied  bool  // nothing shows the leader at once whether the agent has ended
 	Joining bool  // that waits, or has got its round; otherwise it has been withdrawn
-	Probed  int   // the last round for which its agent was asked for a Probe, and has made it
+	Probed  int   // the last round for which its agent was asked to probe, and has
 }
 
 // A Formed is a round on record.
@@ -51,7 +51,7 @@ type Formed struct {
 	Flaps    []Flap
 	New      map[string]bool // who came when the job had a round already, and has not stayed for long, by Key
 	Late     map[string]int  // who was not waiting then, but busy with an earlier round: Try, by Key
-	Apart    []Candidate     // who is here, and is left out since it is apart from a member
+	Apart    []Candidate     // nodes that are here, but left out because they are apart from a member
 }
 
 // An Ending says why a round is over although the job is not.
@@ -60,7 +60,7 @@ type Ending struct {
 	Restarts int      // of the job's budget, used with it
 	Lost     []string // hosts that were lost soon after the round had formed; empty: a new one
 	Soon     bool     // it was then
-	Apart    []string // members, by Key, that were to be left out, as others cannot reach them
+	Apart    []string // members, by Key, to leave out next, as others cannot reach them
 }
 
 // A Report is what a node has said of the last round: success, if the others are nil.
@@ -100,7 +100,7 @@ type Decision struct {
 	Then  string        // what happens After
 	Stage Stage         // to be passed to the next Form, with how long it has been the same
 	After time.Duration // 0: ask again on news only
-	Probe bool          // every member is to find out whether it reaches the others, and to say so
+	Probe bool          // asks every member to find out whether it reaches the others, and to say so
 }
 
 // codeUnformed is the exit code of jobs for which there are too few nodes.
@@ -147,16 +147,15 @@ func (s *Situation) gather() Decision {
 		if f := s.final(); f != nil {
 			return Decision{Close: &Outcome{Code: f.Code, Failure: f}}
 		}
-		if m, gone := s.gone(); gone && s.charged() {
-			d := s.miss(m) // which is why others failed
+		if s.charged() { // others may have failed because a member is gone, or cannot be reached
+			d, found := s.membersApart()
+			if m, gone := s.gone(); gone {
+				d, found = s.miss(m), true
+			}
 			if d.Over != nil {
 				d.Over.Soon = s.Over.Soon
 			}
-			return d
-		}
-		if s.charged() {
-			if d, apart := s.membersApart(); apart { // the same
-				d.Over.Soon = s.Over.Soon
+			if found {
 				return d
 			}
 		}

@@ -21,7 +21,7 @@ type cluster struct {
 	came   int
 	closed *rendezvous.Outcome
 	formed []rendezvous.Formed
-	slow   bool // agents do not say at once whom they reach
+	slow   bool // agents do not probe at once
 }
 
 // waits is how long it takes until every stage ends.
@@ -111,7 +111,7 @@ func (c *cluster) settle(passed time.Duration) rendezvous.Decision {
 	return rendezvous.Decision{}
 }
 
-// probe has the nodes do as Decision.Probe says. It reports whether they have not done so before.
+// probe lets the nodes do what Decision.Probe asks for. It returns false if they had done it before.
 func (c *cluster) probe() (news bool) {
 	for i := range c.s.Nodes {
 		if n := &c.s.Nodes[i]; !c.slow && n.Probed != c.s.Last.ID {

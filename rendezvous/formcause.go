@@ -6,21 +6,22 @@ import (
 	"time"
 )
 
-// When a node goes, its peers' workers lose their connections to its workers and fail, which may be reported before anybody has
-// noticed that the node is gone. So a failure that would be the last one is not believed to be the cause for a while.
+// When a node goes, its peers' workers lose their connections to its workers and fail. Those failures may be reported before anybody
+// has noticed that the node is gone. So the job does not end at once with a failure that leaves no restart: it waits for a while
+// whether there is another cause.
 const (
-	hearing      = time.Second      // an agent that has left is noticed within it, and so is one that has ended and had a tie to the leader
-	reachHearing = 10 * time.Second // for agents to call other nodes that may not be reached any more, and to say so
+	hearing      = time.Second      // to notice an agent that has left, or that has ended and had a tie to the leader
+	reachHearing = 10 * time.Second // for agents to call nodes that they may not reach any more, and to say so
 )
 
-// PeersLimit is how many nodes a round has at most whose agents all keep connections to each other.
+// PeersLimit is up to how many members of a round all keep connections to each other.
 const PeersLimit = 32
 
-// probes reports whether the members, when a worker has failed, find out whether they reach each other: it may be why.
+// probes reports whether the members probe each other when a worker has failed: that they have lost each other may be why.
 func (f *Formed) probes() bool { return len(f.Members) > 1 && len(f.Members) <= PeersLimit }
 
-// hearingTime is how long the first failure of the round is not believed, whose members are asked for a Probe. Of an agent without
-// a tie that has neither probed nor reported on this round nothing is known: it takes its lease to tell whether it lives.
+// hearingTime returns how long the leader waits, after the first failure, whether there is another cause. Meanwhile the members
+// probe. If an agent without a tie has neither probed nor reported on this round, only its lease shows whether it lives.
 func (s *Situation) hearingTime() time.Duration {
 	limit := hearing
 	heard := make(map[string]bool)
@@ -44,9 +45,9 @@ func (s *Situation) hearingTime() time.Duration {
 	return limit
 }
 
-// failed follows the first failure. With a restart left the round is over at once. What the cause was is settled before the
-// next one forms: a node that is gone by then is, or one that others cannot reach, as members find out before they join it. A restart
-// for it is free of charge.
+// failed decides what follows from the first failure. If a restart is left, the round is over at once. What the cause was is settled
+// before the next round forms: the cause is a member that is gone by then, or one that others cannot reach, as members find out
+// before they join that round. A restart for such a cause is free of charge.
 func (s *Situation) failed(f *Failure) Decision {
 	m, gone := s.gone()
 	d, apart := s.membersApart()

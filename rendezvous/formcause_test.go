@@ -38,7 +38,7 @@ func TestLostNodesMakeOthersFail(t *testing.T) {
 	}
 }
 
-// TestLastFailure is not believed at once, unless it can be no other's fault.
+// TestLastFailure: the job does not end with it at once, unless nobody else can have caused it.
 func TestLastFailure(t *testing.T) {
 	for _, test := range []struct {
 		nodes   int
@@ -67,8 +67,8 @@ func TestLastFailure(t *testing.T) {
 	}
 }
 
-// TestUnheardMembers: the last failure is not believed as long as a member may have ended unnoticed: one that has no tie, and has not
-// reported. Its lease tells.
+// TestUnheardMembers: the job does not end with the last failure while a member may have ended unnoticed: one that has no tie, and has
+// not reported. Its lease shows whether it lives.
 func TestUnheardMembers(t *testing.T) {
 	failed := &rendezvous.Failure{Host: "n1", Rank: 0, Code: 1, Ending: "exit code 1"}
 	begin := func() *cluster {

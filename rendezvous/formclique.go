@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// cliqueLimit is for how many nodes that are apart from others the largest group is found of those who all reach each other. Of more
-// some are left out before.
+// cliqueLimit is among how many nodes that are apart from others largestGroup searches. If there are more, clique first leaves out
+// those that are apart from the most.
 const cliqueLimit = 32
 
 // A nodeSet has bit i for node i.
@@ -17,8 +17,8 @@ func (s nodeSet) size() int { return bits.OnesCount32(uint32(s)) }
 // without is the set less node i.
 func (s nodeSet) without(i int) nodeSet { return s &^ (1 << i) }
 
-// largestGroup is the largest set of nodes of which no two are apart, where apart says from whom each is. Of several it is the one
-// without the last node; if none of them has it, or all do, the one before decides, and so on.
+// largestGroup returns the largest set of nodes of which no two are apart; node i is apart from apart[i]. Of several such sets it
+// returns the one without the last node. If that does not decide it, the node before does, and so on.
 func largestGroup(apart []nodeSet) nodeSet {
 	left := nodeSet(1<<len(apart) - 1)
 	want := groupSize(apart, left)
@@ -30,8 +30,9 @@ func largestGroup(apart []nodeSet) nodeSet {
 	return left
 }
 
-// groupSize is how many nodes the largest group has within a set. Who is apart from one other at most is in some largest group.
-// Otherwise it branches at the node that is apart from the most: without it, or with it and without those.
+// groupSize returns how many nodes of a set the largest group has. A node that is apart from one other at most is in one of the
+// largest groups. If there is no such node, groupSize branches at the node that is apart from the most: it leaves out this node, or
+// all that this node is apart from.
 func groupSize(apart []nodeSet, set nodeSet) (size int) {
 	for set != 0 {
 		worst, most := 0, -1
@@ -56,15 +57,15 @@ func groupSize(apart []nodeSet, set nodeSet) (size int) {
 	return size
 }
 
-// clique is the largest group of nodes of which no two are apart, and who is not in it, both by seniority. Of several groups it is the
-// one without the last node by seniority, see largestGroup.
+// clique returns the largest group of nodes of which no two are apart, and the nodes that are not in it, both by seniority. Of several
+// groups it returns the one without the last node by seniority: see largestGroup.
 func (s *Situation) clique(nodes []Candidate) (kept, out []Candidate) {
 	if len(s.apart) == 0 {
 		return nodes, nil
 	}
 	set := keysOf(nodes)
 	kept = s.bySeniority(nodes)
-	for { // too many for largestGroup: who is apart from the most is left out
+	for { // while there are too many for largestGroup, leave out who is apart from the most
 		worst, most, n := 0, 0, 0
 		for i, c := range kept {
 			if from := s.apart.count(c, set); from > 0 {
@@ -81,7 +82,7 @@ func (s *Situation) clique(nodes []Candidate) (kept, out []Candidate) {
 		delete(set, kept[worst].Key)
 		kept = slices.Delete(kept, worst, worst+1)
 	}
-	for _, c := range s.inNoGroup(kept, set) {
+	for _, c := range s.outsideGroup(kept, set) {
 		out = append(out, c)
 		delete(set, c.Key)
 	}
@@ -90,8 +91,8 @@ func (s *Situation) clique(nodes []Candidate) (kept, out []Candidate) {
 	return s.bySeniority(slices.Concat(kept, s.extend(&out, set))), out
 }
 
-// inNoGroup is who of the nodes, which are in the order of seniority, is not in their largest group. set has their keys.
-func (s *Situation) inNoGroup(nodes []Candidate, set map[string]bool) (out []Candidate) {
+// outsideGroup returns the nodes that are not in the largest group. nodes are sorted by seniority; set has their keys.
+func (s *Situation) outsideGroup(nodes []Candidate, set map[string]bool) (out []Candidate) {
 	var some []Candidate // those who are apart from others
 	number := make(map[string]int)
 	for _, c := range nodes {

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// pairsApart are sets of n nodes, of which some pairs are apart.
+// pairsApart returns from whom each of n nodes is apart, if is says which pairs are.
 func pairsApart(n int, is func(i, j int) bool) []nodeSet {
 	apart := make([]nodeSet, n)
 	for i := range n {
@@ -34,7 +34,7 @@ func inGroup(apart []nodeSet, set nodeSet) bool {
 	return true
 }
 
-// TestLargestGroup against all sets there are. Read as a number, a set is the smaller the earlier the last nodes are left out.
+// TestLargestGroup compares with the best of all sets. Of several it is the smallest as a number, which is without the last nodes.
 func TestLargestGroup(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(0, 10).Draw(t, "nodes")
@@ -52,7 +52,7 @@ func TestLargestGroup(t *testing.T) {
 	})
 }
 
-// TestLargestGroupIsFoundSoon: whoever says what of whom it cannot reach does not hold up the leader.
+// TestLargestGroupIsFoundSoon: the search does not hold up the leader, whatever nodes say about whom they cannot reach.
 func TestLargestGroupIsFoundSoon(t *testing.T) {
 	graphs := map[string]func(i, j int) bool{
 		"nobody":    func(int, int) bool { return false },

@@ -145,8 +145,8 @@ func (s *Situation) flapsNow() (flaps []Flap) {
 	return flaps[:min(flapsLimit, len(flaps))]
 }
 
-// banned is for how long a node is kept out, and for what; 0: it is not. Who was in the last round is not, unless
-// that ended because others could not reach it.
+// banned returns for how long a node is kept out, and for what; 0: it is not. A member of the last round is not kept out, unless the
+// round ended because others could not reach it.
 func (s *Situation) banned(c Candidate) (longest time.Duration, why Flap) {
 	if _, member := s.ranks[c.Key]; member && (s.Over == nil || !slices.Contains(s.Over.Apart, c.Key)) {
 		return 0, Flap{}

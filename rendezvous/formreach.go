@@ -115,7 +115,7 @@ func (s *Situation) selectMembers(welcome, out []Candidate, limit int) []Candida
 	return chosen
 }
 
-// apartFrom are those who are here, are not chosen, and are apart from somebody who is.
+// apartFrom returns the nodes that are here, are not chosen, and are apart from one that is.
 func (s *Situation) apartFrom(here, chosen []Candidate) (left []Candidate) {
 	set := keysOf(chosen)
 	for _, c := range here {

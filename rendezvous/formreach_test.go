@@ -37,7 +37,7 @@ func started(least, most, maxRestarts, nodes int) *cluster {
 
 const advice = " (see to the network and the firewalls between them, or to --local-addr)"
 
-// TestWhoIsLeftOut: as few as can be, and of two that are reached by as many the one with the higher rank.
+// TestWhoIsLeftOut: as few nodes as possible are left out. If there is a choice, that is the node with the higher rank.
 func TestWhoIsLeftOut(t *testing.T) {
 	for _, test := range []struct {
 		nodes int
@@ -66,7 +66,7 @@ func TestWhoIsLeftOut(t *testing.T) {
 	}
 }
 
-// TestManyAreApart: more than the largest group can be found of, in two halves.
+// TestManyAreApart: two halves lose each other, which are too many nodes for largestGroup.
 func TestManyAreApart(t *testing.T) {
 	const half = 20
 	c := started(2, 2*half, 0, 2*half)
@@ -99,7 +99,7 @@ func TestApartAndBack(t *testing.T) {
 	c.wantRound(t, 3, "n1 n2 n3", 0, "more nodes have come: 1")
 }
 
-// TestApartAndBusy: who is left out while it ends its workers is remembered, too. A member goes on to call those who are.
+// TestApartAndBusy: a node that is left out while it still ends its workers is on record, too. So members go on to call it.
 func TestApartAndBusy(t *testing.T) {
 	c := started(2, 3, 1, 3)
 	c.cut("n2>n3")
@@ -116,7 +116,7 @@ func TestApartAndBusy(t *testing.T) {
 	}
 	wantApart()
 
-	// It may take longer than the next round lasts, in which it is not.
+	// To end its workers may take it longer than the next round lasts.
 	c.report("n1", &rendezvous.Failure{Host: "n1", Code: 1, Ending: "exit code 1"})
 	c.settle(0)
 	c.again("n1", "n2")
@@ -184,7 +184,8 @@ func TestApartIsWhyOthersFail(t *testing.T) {
 	}
 }
 
-// TestMembersProbe: the last failure is not believed until all members have said whom they cannot reach, though workers name nobody.
+// TestMembersProbe: the job does not end with the last failure until all members have said whom they cannot reach, even if the worker
+// that failed names nobody.
 func TestMembersProbe(t *testing.T) {
 	failed := &rendezvous.Failure{Host: "n3", Rank: 2, Code: 1, Ending: "exit code 1"}
 	begin := func(nodes, maxRestarts int) *cluster {
@@ -205,7 +206,7 @@ func TestMembersProbe(t *testing.T) {
 	c.settle(0)
 	c.wantRound(t, 2, "n1 n3", 0, "n1 cannot reach n2 at 10.0.0.2:4711; going on without n2 until they reach each other"+advice)
 
-	// Those who reach each other say so at once.
+	// Members that reach each other say so at once.
 	c = begin(3, 0)
 	c.settle(0)
 	c.slow = false
@@ -217,7 +218,7 @@ func TestMembersProbe(t *testing.T) {
 		t.Errorf("closed: %+v", c.closed)
 	}
 
-	// Who says nothing is not waited for without end.
+	// If a member says nothing, the job ends all the same.
 	c = begin(3, 0)
 	c.settle(0)
 	c.settle(9 * time.Second)
@@ -229,14 +230,14 @@ func TestMembersProbe(t *testing.T) {
 		t.Errorf("closed: %+v", c.closed)
 	}
 
-	// Where there are too many for ties, nobody is asked.
+	// If the round has more members than PeersLimit, nobody is asked.
 	c = begin(rendezvous.PeersLimit+1, 0)
 	if d := c.settle(0); d.Probe || d.After != time.Second {
 		t.Errorf("%+v follows", d)
 	}
 
-	// With a restart left the round is over at once. Members probe before they join the next one, and however short a last call is,
-	// it waits for them: not all of them may be needed.
+	// If a restart is left, the round is over at once, and members probe before they join the next one. The last call waits for them,
+	// however short it is: without that, the next round could do without some of them.
 	c = begin(4, 1)
 	c.s.LastCall = time.Second
 	c.settle(0)
@@ -434,8 +435,8 @@ func checkApart(t *rapid.T, s rendezvous.Situation, f rendezvous.Formed) {
 	}
 }
 
-// TestBriefClaims: members that claim again and again for a moment that they cannot reach another do not start everybody again
-// without end, although all reach each other whenever the next round forms: from the third time on the other is kept out for a while.
+// TestBriefClaims: a member claims again and again, for a moment, that it cannot reach another one. Whenever the next round forms, all
+// reach each other. That does not restart the job for ever: from the third time on the other one is kept out for a while.
 func TestBriefClaims(t *testing.T) {
 	c := started(2, 3, 0, 3)
 	claim := func() {

@@ -20,7 +20,7 @@ const (
 	Enough            // the JoinTimeout ends it
 	LastCall          // the LastCall ends it
 	Newcomers         // the LastCall ends it
-	Hearing           // a second ends it, or some more, or a lease
+	Hearing           // the hearingTime ends it
 )
 
 // over reports whether the stage is the present one and has lasted for limit.
@@ -122,7 +122,8 @@ func (s *Situation) size() string {
 	return fmt.Sprintf("%d to %d", s.Min, s.Max)
 }
 
-// lastCall is for how long more nodes are waited for once there are Min. Who is busy may be finding out why the round has failed.
+// lastCall returns how long more nodes are waited for once there are Min. If some are busy, they may be finding out why the round has
+// failed, which takes up to reachHearing.
 func (s *Situation) lastCall(busy []Candidate) time.Duration {
 	if len(busy) > 0 && s.Last.probes() && (s.charged() || len(s.Over.Apart) > 0) {
 		return max(s.LastCall, reachHearing)
