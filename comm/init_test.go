@@ -286,7 +286,7 @@ func TestSettingsThatDiffer(t *testing.T) {
 func TestMissingRanksSaysHowLongItWaited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := NewMemStore()
-		if _, err := s.Add(t.Context(), "joined/1", 1); err != nil { // it came, and never reads that rank 0 gives up
+		if _, err := s.CompareAndSwap(t.Context(), "1/rank/1", nil, []byte("{}")); err != nil { // it came, and never reads that rank 0 gives up
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -57,6 +57,20 @@ func (e *MissingRanksError) Unwrap() error { return e.Err }
 //	<turn>/rank/<rank>  rankInfo of the rank, by itself
 //	<turn>/world        worldDoc, by rank 0 when all have come, or when it gives up
 //	<turn>/seen/<rank>  set by the rank once it has read world
+const worldKey = "world"
+
+func infoKey(rank int) string { return fmt.Sprintf("rank/%d", rank) }
+func seenKey(rank int) string { return fmt.Sprintf("seen/%d", rank) }
+
+func ofTurn(round Store, turn int64) Store { return NewPrefixStore(round, fmt.Sprintf("%d/", turn)) }
+
+// has reports whether the store has a key of a turn. It never waits.
+func has(ctx context.Context, s Store, key string) (bool, error) {
+	none := []byte{0} // which no key holds
+	now, err := s.CompareAndSwap(ctx, key, none, none)
+	return err == nil && string(now) != string(none), err
+}
+
 type worldDoc struct {
 	ID      uint64     `json:"id,string"`
 	Ranks   []rankInfo `json:"ranks,omitempty"`
@@ -69,12 +83,12 @@ const probeTimeout = 2 * time.Second
 // meet tells the others about this rank and returns the world, once all ranks have come and, on rank 0, have seen it.
 func meet(ctx context.Context, round Store, turn int64, p place, me rankInfo) (worldDoc, error) {
 	start := time.Now()
-	s := NewPrefixStore(round, fmt.Sprintf("%d/", turn))
+	s := ofTurn(round, turn)
 	doc, err := json.Marshal(me)
 	if err != nil {
 		return worldDoc{}, err
 	}
-	if err := s.Set(ctx, fmt.Sprintf("rank/%d", p.rank), doc); err != nil {
+	if err := s.Set(ctx, infoKey(p.rank), doc); err != nil {
 		return worldDoc{}, err
 	}
 	var w worldDoc
@@ -85,7 +99,7 @@ func meet(ctx context.Context, round Store, turn int64, p place, me rankInfo) (w
 	}
 	waited := time.Since(start)
 	if len(w.Missing) == 0 && errors.Is(err, context.DeadlineExceeded) {
-		w.Missing = whoIsMissing(round, turn, p.size)
+		w.Missing = whoIsMissing(s, p)
 	}
 	if len(w.Missing) > 0 {
 		if p.rank == 0 {
@@ -103,7 +117,7 @@ func meet(ctx context.Context, round Store, turn int64, p place, me rankInfo) (w
 func gather(ctx context.Context, s Store, size int) (worldDoc, error) {
 	w := worldDoc{ID: randomID(), Ranks: make([]rankInfo, size)}
 	for r := range size {
-		b, err := s.Get(ctx, fmt.Sprintf("rank/%d", r))
+		b, err := s.Get(ctx, infoKey(r))
 		if err != nil {
 			return worldDoc{}, err
 		}
@@ -122,7 +136,7 @@ func publish(ctx context.Context, s Store, w worldDoc) error {
 	if err != nil {
 		return err
 	}
-	return s.Set(ctx, "world", b)
+	return s.Set(ctx, worldKey, b)
 }
 
 // longestInfo bounds what a rank says of itself, in bytes.
@@ -159,7 +173,7 @@ func parseWorld(b []byte, size int) (w worldDoc, err error) {
 
 func readWorld(ctx context.Context, s Store, p place) (worldDoc, error) {
 	var w worldDoc
-	b, err := s.Get(ctx, "world")
+	b, err := s.Get(ctx, worldKey)
 	if err != nil {
 		return w, err
 	}
@@ -169,7 +183,7 @@ func readWorld(ctx context.Context, s Store, p place) (worldDoc, error) {
 	if len(w.Missing) > 0 {
 		err = context.DeadlineExceeded
 	}
-	return w, errors.Join(err, s.Set(ctx, fmt.Sprintf("seen/%d", p.rank), nil))
+	return w, errors.Join(err, s.Set(ctx, seenKey(p.rank), nil))
 }
 
 // giveUp tells those who have come why rank 0 stops waiting, and lets them read it before the store goes.
@@ -190,23 +204,42 @@ func seenKeys(size int, missing []int) []string {
 	var keys []string
 	for r := 1; r < size; r++ {
 		if !absent[r] {
-			keys = append(keys, fmt.Sprintf("seen/%d", r))
+			keys = append(keys, seenKey(r))
 		}
 	}
 	return keys
 }
 
-// whoIsMissing asks the store which ranks have not joined so many times. Add of nothing never waits.
-func whoIsMissing(s Store, turn int64, size int) []int {
+// whoIsMissing asks the store for whom p has waited.
+func whoIsMissing(s Store, p place) []int {
 	ctx, cancel := context.WithTimeout(context.Background(), probeTimeout)
 	defer cancel()
-	var missing []int
-	for r := range size {
-		if n, err := s.Add(ctx, fmt.Sprintf("joined/%d", r), 0); err == nil && n < turn {
-			missing = append(missing, r)
+	missing, _ := missingRanks(ctx, s, p.size)
+	return slices.DeleteFunc(missing, func(rank int) bool { return rank == p.rank })
+}
+
+// missingRanks are those without which a turn does not go on: who has not told about itself; or else rank 0, if it does not
+// publish the world; or else who has not seen that. A rank may have begun to join, and have ended or stopped then.
+func missingRanks(ctx context.Context, s Store, size int) (missing []int, err error) {
+	look := func(first int, key func(rank int) string) error {
+		for r := first; r < size; r++ {
+			there, err := has(ctx, s, key(r))
+			if err != nil {
+				return err
+			}
+			if !there {
+				missing = append(missing, r)
+			}
 		}
+		return nil
 	}
-	return missing
+	if err := look(0, infoKey); err != nil || len(missing) > 0 {
+		return missing, err
+	}
+	if published, err := has(ctx, s, worldKey); err != nil || !published {
+		return []int{0}, err
+	}
+	return missing, look(1, seenKey)
 }
 
 // check refuses a world that this rank cannot talk to.

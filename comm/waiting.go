@@ -92,29 +92,20 @@ func (p place) unanswered(err error) string {
 	return reason
 }
 
-// missing says which ranks have not come to a turn, if this rank is the one of its node to tell.
+// missing says for which ranks a turn waits, if this rank is the one of its node to tell: the first that is not waited for.
 func (p place) missing(ctx context.Context, round Store, turn int64) string {
-	isMissing := func(rank int) (bool, error) {
-		n, err := round.Add(ctx, fmt.Sprintf("joined/%d", rank), 0) // never waits
-		return n < turn, err
-	}
-	for rank := p.rank - p.local; rank < p.rank; rank++ {
-		if absent, err := isMissing(rank); err != nil || !absent {
+	s := ofTurn(round, turn)
+	for rank := max(p.rank-p.local, 1); rank < p.rank; rank++ {
+		if come, err := has(ctx, s, infoKey(rank)); err != nil || come {
 			return "" // that one tells
 		}
 	}
-	var missing []int
-	for rank := range p.size {
-		absent, err := isMissing(rank)
-		if err != nil {
-			return ""
-		}
-		if absent {
-			missing = append(missing, rank)
-		}
-	}
-	if len(missing) == 0 {
+	missing, err := missingRanks(ctx, s, p.size)
+	switch {
+	case err != nil || len(missing) == 0:
 		return ""
+	case p.local == p.rank && p.rank > 0 && missing[0] != 0:
+		return "" // rank 0, which is on this node, tells
 	}
 	return fmt.Sprintf("%s: %d of %d ranks have come to %s", inRanges(missing), p.size-len(missing), p.size, p.meet)
 }
