@@ -69,6 +69,9 @@ func TestRoundDocuments(t *testing.T) {
 		if !reflect.DeepEqual(got, &want) {
 			t.Errorf("%d nodes: %+v, want %+v", n, got, want)
 		}
+		if _, err := formed(append(slices.Clone(docs), roundDoc{ID: f.ID, Size: n, Seats: map[string]seat{got.Members[n-1].Key: {}}}), false); err == nil {
+			t.Errorf("%d nodes: there is a round although a node has two seats", n)
+		}
 		rest := slices.DeleteFunc(docs, func(d roundDoc) bool { return d.Seats[got.Members[0].Key].Try > 0 })
 		if _, err := formed(rest, false); err == nil {
 			t.Errorf("%d nodes: there is a round although a document is missing", n)

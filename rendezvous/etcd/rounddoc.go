@@ -146,8 +146,13 @@ func formed(docs []roundDoc, restored bool) (*rendezvous.Formed, error) {
 		ID: one.ID, Restarts: one.Restarts, Why: one.Why,
 		Members: make([]rendezvous.Candidate, one.Size), Late: make(map[string]int), New: make(map[string]bool),
 	}
+	seated := make(map[string]bool)
 	for _, d := range docs {
 		for key, s := range d.Seats {
+			if seated[key] {
+				return nil, fmt.Errorf("round %d has two seats for %s", one.ID, key)
+			}
+			seated[key] = true
 			if s.New {
 				f.New[key] = true
 			}
