@@ -2,13 +2,12 @@
 // stores their output, reports how each of them ended, and stops them. It knows nothing of rounds,
 // ranks of other machines or restarts: those are the agent's.
 //
-// Use it in four steps. The first is needed because the launcher starts its own binary again as the
+// Use it in four steps. The first is needed because the launcher executes its own binary again as the
 // guard (see package guard):
 //
+//	import _ "github.com/gorun/gorun/launcher/guard/reexec"
+//
 //	func main() {
-//		if guard.Is() {
-//			os.Exit(guard.Main())
-//		}
 //		program, err := launcher.Resolve("./train", args)
 //		err = program.Build(ctx, dir, os.Stderr) // if it is Go source; removing dir is up to you
 //		gang, err := launcher.Start(ctx, launcher.Spec{Argv: program.Argv, Workers: workers, ...})

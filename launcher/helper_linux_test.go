@@ -13,7 +13,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/gorun/gorun/launcher/guard"
+	_ "github.com/gorun/gorun/launcher/guard/reexec" // the test binary is also the guard
 	"github.com/gorun/gorun/launcher/proc"
 )
 
@@ -21,15 +21,16 @@ const patience = 30 * time.Second // when a test gives up; none waits so long if
 
 // The test binary is also the guard and the workers of its tests.
 func TestMain(m *testing.M) {
-	if guard.Is() {
-		exit(guard.Main())
-	}
 	if os.Getenv("LAUNCHER_TEST_WORKER") != "" {
 		behaviours[os.Args[1]](os.Args[2:])
 		exit(0)
 	}
+	_ = os.Setenv("GORACE", strings.TrimSpace(os.Getenv("GORACE")+" "+raceExitsAtOnce)) // a guard gets it
 	goleak.VerifyTestMain(m)
 }
+
+// raceExitsAtOnce keeps the race detector from waiting a second for other goroutines at every exit.
+const raceExitsAtOnce = "atexit_sleep_ms=0"
 
 // exit ends a process without the second that the race detector takes for os.Exit.
 func exit(code int) { syscall.Exit(code) }

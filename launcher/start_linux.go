@@ -22,7 +22,7 @@ import (
 // bounds the start only: the gang goes on until its workers exit or it is stopped.
 func Start(ctx context.Context, spec Spec) (*Gang, error) {
 	if guard.Is() {
-		return nil, errors.New("launcher: this process is a guard: its main must call guard.Main")
+		return nil, errors.New("launcher: this process is a guard: its program must import launcher/guard/reexec")
 	}
 	if err := spec.check(); err != nil {
 		return nil, err
@@ -144,7 +144,7 @@ func (g *Gang) begin(ctx context.Context, pipes []*os.File) error {
 	switch {
 	case err != nil:
 		return fmt.Errorf("the guard of the workers ended before it started them: %s",
-			cmp.Or(g.guard.Words(), "the program's main must call guard.Main first"))
+			cmp.Or(g.guard.Words(), "the program must import launcher/guard/reexec"))
 	case first.NotStarted != nil:
 		if first.NotStarted.LocalRank >= len(g.workers) {
 			return fmt.Errorf("launcher: the guard reports local rank %d of %d", first.NotStarted.LocalRank, len(g.workers))

@@ -38,14 +38,13 @@ var imports = map[string][]string{
 	"launcher/topology":         {"env/cgroup", xSys},
 	"launcher/proc":             {},
 	"launcher/spool":            {xSys},
-	"launcher/guard":            {"env/cgroup", "launcher/topology", "launcher/proc", xSys},
+	"launcher/guard/...":        {"launcher/guard", "env/cgroup", "launcher/topology", "launcher/proc", xSys},
 	"launcher":                  {"env/cgroup", "launcher/...", xSys, timberjack},
 	"agent":                     {"env/cgroup", "env", "rendezvous", "launcher/...", xSys, timberjack, hclog},
 	"cmd/gorun/internal/bench":  {"env/cgroup", "env/keepalive", "env", "env/addr", "env/auth/...", "comm/...", xSys, cbor},
 	"cmd/gorun/internal/hosts":  {},
 	"cmd/gorun/internal/drill":  {"env/cgroup", "env/keepalive", "cmd/gorun/internal/hosts", "env", "env/addr", "env/auth/...", "comm/...", "launcher/...", xSys, timberjack, cbor},
-	// Not etcd: what brings it is slow to be initialised.
-	"cmd/gorun/internal/cli": {"env/cgroup", "env/keepalive", "cmd/gorun/internal/bench", "cmd/gorun/internal/drill", "cmd/gorun/internal/hosts", "env", "env/addr", "env/auth/...", "comm/...", "rendezvous", "launcher/...", "agent", xSys, timberjack, hclog, cobra, cbor},
+	"cmd/gorun/internal/cli":    {"env/cgroup", "env/keepalive", "cmd/gorun/internal/bench", "cmd/gorun/internal/drill", "cmd/gorun/internal/hosts", "env", "env/addr", "env/auth/...", "comm/...", "rendezvous", "launcher/...", "agent", xSys, timberjack, hclog, cobra, cbor},
 }
 
 // What is not ours, with what it brings.
@@ -123,7 +122,11 @@ func TestImportPolicy(t *testing.T) {
 // TestGuardIsLight: what imports these is not initialised before etcd's packages, or not soon.
 func TestGuardIsLight(t *testing.T) {
 	all, _ := list(t)
-	for _, dep := range all[module+"/cmd/gorun/internal/early/first"].Deps {
+	reexec, ok := all[module+"/launcher/guard/reexec"]
+	if !ok {
+		t.Error("there is no such package")
+	}
+	for _, dep := range reexec.Deps {
 		first, _, _ := strings.Cut(dep, "/")
 		if slices.Contains([]string{"crypto", "log", "net", "regexp", "text", "vendor"}, first) {
 			t.Errorf("the guard imports %s", dep)

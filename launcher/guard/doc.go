@@ -2,11 +2,6 @@
 // start, so a process that its parents left (a double fork, with or without setsid) becomes a child of the guard and is
 // found in /proc. A socket joins agent and guard; its end of file tells the guard that the agent is gone.
 //
-// A guard is the agent's own binary, started again: in a program that starts one, main begins with
-//
-//	if guard.Is() {
-//		os.Exit(guard.Main())
-//	}
-//
-// The agent's side is Start and the Guard that it returns. The package imports little, for a guard is to be there soon.
+// A guard is the agent's own binary, executed again: a program that starts one imports package reexec, below this one. The
+// agent's side is Start and the Guard that it returns. The package imports little, for a guard is to be there soon.
 package guard
