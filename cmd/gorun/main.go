@@ -6,14 +6,8 @@ import (
 	"os"
 
 	"github.com/gorun/gorun/cmd/gorun/internal/cli"
-	_ "github.com/gorun/gorun/cmd/gorun/internal/early" // does most of this before main is reached
 	"github.com/gorun/gorun/cmd/gorun/internal/elastic"
-	"github.com/gorun/gorun/launcher/guard"
+	_ "github.com/gorun/gorun/launcher/guard/reexec" // this binary is also the parent of the workers
 )
 
-func main() {
-	if guard.Is() { // this binary is also the parent of the workers
-		os.Exit(guard.Main())
-	}
-	os.Exit(cli.Main(os.Args[1:], os.Stdout, os.Stderr, elastic.Etcd{}))
-}
+func main() { os.Exit(cli.Main(os.Args[1:], os.Stdout, os.Stderr, elastic.Etcd{})) }

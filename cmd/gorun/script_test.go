@@ -14,17 +14,12 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/gorun/gorun/env/configtest"
-	"github.com/gorun/gorun/launcher/guard"
 	"github.com/gorun/gorun/rendezvous/rendezvoustest"
 )
 
-// TestMain lets this test binary be gorun (under that name), and the guard that gorun starts from its own binary.
-func TestMain(m *testing.M) {
-	if guard.Is() {
-		os.Exit(guard.Main())
-	}
-	testscript.Main(configtest.With(m), commands)
-}
+// TestMain lets this test binary be gorun, under that name. The guard that gorun starts from its own binary does not come
+// as far.
+func TestMain(m *testing.M) { testscript.Main(configtest.With(m), commands) }
 
 // commands are what this test binary can be, by the name under which it is started.
 var commands = map[string]func(){"gorun": main, "ranks": ranks}

@@ -31,30 +31,10 @@ type Guard struct {
 	commands *json.Encoder
 }
 
-// ahead is what StartAhead has started, until it is used or closed.
-var ahead atomic.Pointer[Guard]
-
-// StartAhead starts the guard that the next Start returns, before it is known what it is for.
-func StartAhead() {
-	if g, err := start(forGang); err == nil { // else Start will tell
-		ahead.Store(g)
-	}
-}
-
-// CloseAhead ends a guard from StartAhead that no Start has returned.
-func CloseAhead() {
-	if g := ahead.Swap(nil); g != nil {
-		g.Close()
-	}
-}
-
 // Start starts a guard for about so many workers. To do so ahead, while the rest of the gang is being found out, saves
 // the time that a process takes to start.
 func Start(workers int) (*Guard, error) {
 	go makeRoom(4 * workers) // both ends of two pipes each
-	if g := ahead.Swap(nil); g != nil {
-		return g, nil
-	}
 	return start(forGang)
 }
 
@@ -133,7 +113,7 @@ func makeRoom(files int) {
 // for it.
 func runtimeSettings() []string {
 	env := []string{}
-	for _, name := range []string{"GODEBUG", "GORACE", "GOTRACEBACK", "GOCOVERDIR"} {
+	for _, name := range []string{"GODEBUG", "GORACE", "GOTRACEBACK"} {
 		if v, ok := os.LookupEnv(name); ok {
 			env = append(env, name+"="+v)
 		}

@@ -33,31 +33,6 @@ func TestGuardThatIsNotNeeded(t *testing.T) {
 	noChildren(t)
 }
 
-func TestStartAhead(t *testing.T) {
-	CloseAhead() // there is none
-	StartAhead()
-	first := ahead.Load()
-	guards := [2]*Guard{}
-	for i := range guards {
-		var err error
-		if guards[i], err = Start(1); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if guards[0] != first || guards[1] == first {
-		t.Errorf("ahead was %p, started %p", first, guards)
-	}
-	CloseAhead() // it has been returned, so it lives
-	if p, ok := proc.Read(first.Pid()); !ok || p.Zombie {
-		t.Error("a guard in use was ended")
-	}
-	guards[0].Close()
-	guards[1].Close()
-	StartAhead()
-	CloseAhead()
-	noChildren(t)
-}
-
 // TestReusedPid: the pid of a guard that has been waited for may be another process's, whose children are not the guard's.
 func TestReusedPid(t *testing.T) {
 	other := exec.Command("/bin/sh", "-c", "sleep 1000 & echo $!; wait")

@@ -17,12 +17,6 @@ func Main() int { return 1 }
 // A Guard is not to be had on this system.
 type Guard struct{}
 
-// StartAhead does nothing on this system.
-func StartAhead() {}
-
-// CloseAhead does nothing on this system.
-func CloseAhead() {}
-
 // Start fails on this system.
 func Start(int) (*Guard, error) { return nil, errors.ErrUnsupported }
 

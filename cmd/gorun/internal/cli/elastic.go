@@ -11,8 +11,7 @@ import (
 	"github.com/gorun/gorun/rendezvous"
 )
 
-// Etcd is what a gorun can do that has etcd in it. Package cli has not: what brings etcd takes longer to be initialised
-// than a worker to start, and most jobs have one node.
+// Etcd is what gorun does with etcd. Package cli does without its packages, of which there are hundreds.
 type Etcd interface {
 	// Rendezvous returns the rendezvous that flags describe. It does not wait for anything.
 	Rendezvous(Elastic) rendezvous.Rendezvous

@@ -17,20 +17,11 @@ import (
 // version is what --version prints.
 const version = "0.1.0"
 
-// NeedsEtcd is what Main returns without etcd when that is what it needs. It has done nothing then.
-const NeedsEtcd = -1
-
-// errNeedsEtcd makes Main return NeedsEtcd.
-var errNeedsEtcd = errors.New("this needs etcd")
-
 // Main runs gorun with args, which do not include its own name, and returns the exit code. stdout gets what was
-// asked for: the workers' output, help, the version. stderr gets the rest. etcd may be nil.
+// asked for: the workers' output, help, the version. stderr gets the rest.
 func Main(args []string, stdout, stderr *os.File, etcd Etcd) int {
 	here := host{lookup: os.LookupEnv, root: os.DirFS("/")}
 	start := func(ctx context.Context, o *options, command []string) error {
-		if o.elastic() && !o.dryRun && etcd == nil {
-			return errNeedsEtcd
-		}
 		return run(ctx, o, command, stdout, stderr, etcd)
 	}
 	cmd := newCommand(here, start)
@@ -43,9 +34,6 @@ func Main(args []string, stdout, stderr *os.File, etcd Etcd) int {
 	cmd.SetOut(out)
 	cmd.SetErr(stderr)
 	err := cmd.Execute()
-	if errors.Is(err, errNeedsEtcd) {
-		return NeedsEtcd
-	}
 	if err == nil && out.err != nil {
 		err = fmt.Errorf("stdout cannot be written: %w", cause(out.err))
 	}
@@ -115,20 +103,13 @@ func newCommand(here host, start startFunc) *cobra.Command {
 	return cmd
 }
 
-// addCommands adds what stands instead of a program. Without etcd, what would not be complete is left to a gorun
-// that has it.
+// addCommands adds what stands instead of a program.
 func addCommands(cmd *cobra.Command, etcd Etcd) {
 	cmd.AddCommand(
 		printCommand("version", "Print the version", func() string { return "gorun " + version + "\n" }),
 		drillCommand(), drillWorkerCommand(),
+		completionCommand(), printCommand("man", "Print the manual page, in roff", manual), etcdCommand(etcd),
 	)
-	if etcd != nil {
-		cmd.AddCommand(completionCommand(), printCommand("man", "Print the manual page, in roff", manual), etcdCommand(etcd))
-		return
-	}
-	for _, name := range []string{"completion", "man", "etcd", "help", cobra.ShellCompRequestCmd, cobra.ShellCompNoDescRequestCmd} {
-		cmd.AddCommand(&cobra.Command{Use: name, DisableFlagParsing: true, RunE: func(*cobra.Command, []string) error { return errNeedsEtcd }})
-	}
 }
 
 // printCommand is a command that prints a text.

@@ -19,7 +19,7 @@ import (
 // A storeHost serves a store for the workers of a round that know token.
 type storeHost func(token string) (addr string, store io.Closer, err error)
 
-// rendezvous is that of the job. etcd may be nil if no node meets others over it.
+// rendezvous is that of the job.
 func (o *options) rendezvous(etcd Etcd, tempDir string, logger hclog.Logger) (rendezvous.Rendezvous, error) {
 	switch {
 	case o.elastic():
