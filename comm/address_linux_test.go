@@ -49,7 +49,7 @@ func onTwoHosts(t *testing.T, hosts [2]host) [2]*process {
 				t.Fatal(err)
 			}
 		})[0]
-		network, err := os.Open(fmt.Sprintf("/proc/%d/ns/net", ps[rank].cmd.Process.Pid)) // which would end with the process, and the links with it
+		network, err := os.Open(fmt.Sprintf("/proc/%d/ns/net", ps[rank].cmd.Process.Pid)) // keeps the network, and its links, if the process ends
 		if err != nil {
 			t.Fatal(err)
 		}

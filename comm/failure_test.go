@@ -90,8 +90,9 @@ var operations = map[string]func(ctx context.Context, g *Group) error{
 	},
 }
 
-// likeOthers are transports that are like one of the others in how a death gets known: each has its share of the operations.
-var likeOthers = []string{"bundles", "pieces", "halves", "one apart", "one pair", "uneven", "scattered"}
+// variants are transports on which ranks notice a death in the same way as on another transport. Each of them runs some of the
+// operations; together they run all.
+var variants = []string{"bundles", "pieces", "halves", "one apart", "one pair", "uneven", "scattered"}
 
 // The first case of every transport: a peer is killed in the middle of an operation. All others return an error
 // that names its rank, at once, and nothing they started is left (TestMain and close see to that).
@@ -104,9 +105,9 @@ func TestAKilledPeerIsNamedByEverybody(t *testing.T) {
 	slices.Sort(names)
 	onTransports(t, everywhere, func(t *testing.T, world func(int) *testWorld) {
 		_, transport, _ := strings.Cut(t.Name(), "/")
-		kin := slices.Index(likeOthers, transport)
+		variant := slices.Index(variants, transport)
 		for i, name := range names {
-			if kin >= 0 && i%len(likeOthers) != kin && !fulltest.Full() {
+			if variant >= 0 && i%len(variants) != variant && !fulltest.Full() {
 				continue
 			}
 			t.Run(name, func(t *testing.T) {

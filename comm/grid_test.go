@@ -15,8 +15,9 @@ import (
 // The grid: every collective against a sequential reference, for numbers of ranks, lengths, element types and
 // operations. What follows from length does not depend on type and operation, so not everything meets everything.
 
-// lengths are the vector lengths, in elements, that collectives are tested with in g. Where pieces are very short, the longest has
-// no more kinds of pieces than the one before it; of many ranks it takes long, and is as of few.
+// lengths returns the vector lengths, in elements, that collectives are tested with in g. The longest is left out where pieces are
+// very short, since it has no more kinds of pieces than the one before it, and where ranks are many, since it takes long and shows
+// no more than with few.
 func lengths(g *Group) []int {
 	list := []int{0, 1, g.Size() - 1, 10, 1000, 10007}
 	if g.w.piece < plan.Piece || g.Size() > 8 && !fulltest.Full() {
@@ -28,12 +29,12 @@ func lengths(g *Group) []int {
 // period is that of input in i, and so that of what becomes of it.
 const period = 6
 
-// repeat sets each v[i] to f(i), of which every period values are the same.
+// repeat sets each v[i] to f(i); f has that period.
 func repeat[T any](v []T, period int, f func(i int) T) {
 	for i := range min(len(v), period) {
 		v[i] = f(i)
 	}
-	for done := period; done < len(v); done *= 2 { // the race detector looks at a copy once, at a loop every time
+	for done := period; done < len(v); done *= 2 { // for the race detector a copy is one access, and a loop many
 		copy(v[done:], v[:done])
 	}
 }
@@ -137,7 +138,7 @@ func same[T Element](call string, err error, got []T, want func(i int) T) error 
 	return nil
 }
 
-// sameAs checks that op left want in got.
+// sameAs checks that call left want in got.
 func sameAs[T Element](call string, err error, got, want []T) error {
 	if err == nil && bytes.Equal(reduce.Bytes(got), reduce.Bytes(want)) {
 		return nil
@@ -145,7 +146,7 @@ func sameAs[T Element](call string, err error, got, want []T) error {
 	return same(call, err, got, func(i int) T { return want[i] })
 }
 
-// samePeriods is same for what has the period of input.
+// samePeriods is same for a want that has the period of input.
 func samePeriods[T Element](call string, err error, got []T, want func(i int) T) error {
 	all := make([]T, len(got))
 	repeat(all, period, want)
@@ -225,8 +226,8 @@ func (k grid[T]) scattered(ctx context.Context, g *Group, op Op, n int, check fu
 	return nil
 }
 
-// TestReductions holds int64 against every number of ranks, float32 against those up to 5, and the other types against two
-// numbers: a power of two, and another.
+// TestReductions tests int64 with every number of ranks, float32 with up to 5, and the other types with two numbers: a power of
+// two, and another.
 func TestReductions(t *testing.T) {
 	complex64s := grid[complex64]{
 		arithmetic, func(v int64) complex64 { return complex(float32(v), 0) },

@@ -33,7 +33,7 @@ func moving[T Element](ctx context.Context, g *Group, lengths []int, of func(int
 type moves[T Element] struct {
 	g     *Group
 	n     int
-	marks []T // elements 0, 1, ...
+	marks []T // the elements that are made of marks 0, 1, ...
 }
 
 func newMoves[T Element](g *Group, n int, of func(int) T) moves[T] {
@@ -44,7 +44,7 @@ func newMoves[T Element](g *Group, n int, of func(int) T) moves[T] {
 	return moves[T]{g, n, marks}
 }
 
-// had are the n elements that rank from has for rank to.
+// had returns the n elements that rank from has for rank to.
 func (m moves[T]) had(from, to, n int) []T { return m.marks[mark(from, to, 0):][:n] }
 
 func (m moves[T]) vector(from, to, n int) []T {
@@ -160,7 +160,7 @@ func TestMoves(t *testing.T) {
 		if err := moving(ctx, g, lengths(g), func(v int) int64 { return int64(v) }); err != nil {
 			return err
 		}
-		if g.Size() > 4 && !fulltest.Full() { // what follows from the type is as of few
+		if g.Size() > 4 && !fulltest.Full() { // with more ranks, types show nothing new
 			return nil
 		}
 		few := []int{10}

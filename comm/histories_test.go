@@ -159,7 +159,7 @@ func TestCallsThatDifferAreFoundWhoeverWaits(t *testing.T) {
 	for _, transport := range []string{"shm", "mem", "tcp", "mixed"} {
 		for kind, ways := range sampleKinds {
 			for _, length := range []int{8, 3000} {
-				if transport == "mem" && length > 8 || transport == "tcp" && length == 8 && !fulltest.Full() { // above their streams all is alike
+				if transport == "mem" && length > 8 || transport == "tcp" && length == 8 && !fulltest.Full() { // above their streams, mem and tcp are the same
 					continue
 				}
 				usual := sample{kind: kind, typ: "int32", op: Sum, length: length}
@@ -171,7 +171,7 @@ func TestCallsThatDifferAreFoundWhoeverWaits(t *testing.T) {
 					aheads := []int{alone, 0}
 					if slices.Contains(oneWay, kind) && length == 8 {
 						aheads = append(aheads, 600)
-						if transport == "shm" || fulltest.Full() { // where calls are remembered, and these are forgotten
+						if transport == "shm" || fulltest.Full() { // where the last calls are remembered, but fewer than these
 							aheads = append(aheads, 130, 200)
 						}
 					}

@@ -31,10 +31,10 @@ var odds = func() []uint64 {
 // maps are n affine maps of rank r.
 func maps(r, n int) []uint64 { return slices.Clone(odds[r*1000:][:2*n]) }
 
-// compositions are those that there have been: every rank asks for the same ones.
+// compositions caches the results of composed: all ranks ask for the same ones.
 var compositions sync.Map
 
-// composed is the composition of maps of ranks lo to hi-1, in order of rank. It belongs to all who ask.
+// composed returns the composition of maps of ranks lo to hi-1, in order of rank. Callers share it, and do not change it.
 func composed(lo, hi, n int) []uint64 {
 	key := [3]int{lo, hi, n}
 	if known, ok := compositions.Load(key); ok {

@@ -13,13 +13,13 @@ import (
 
 func TestSendAndRecvOfEveryPairAndLength(t *testing.T) {
 	const eager, longest = endpoint.EagerLimit / 8, 100_000
-	all := make([]float64, 9*longest) // of n elements each rank has its own
+	all := make([]float64, 9*longest) // each rank sends n of them, its own
 	for i := range all {
 		all[i] = float64(i)
 	}
 	inWorldsOfEverySize(t, func(ctx context.Context, g *Group) error {
 		for _, n := range []int{0, 1, 1000, eager - 1, eager, eager + 1, longest} {
-			if n > eager+1 && g.Size() > 4 && !fulltest.Full() { // it is as of two ranks
+			if n > eager+1 && g.Size() > 4 && !fulltest.Full() { // more ranks show nothing new
 				continue
 			}
 			out := all[g.Rank()*n:][:n]

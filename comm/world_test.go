@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 		os.Exit(runReader(store))
 	}
 	if raceEnabled {
-		debug.SetGCPercent(400) // a collection is slow then
+		debug.SetGCPercent(400) // collections are slow under the race detector
 		debug.SetMemoryLimit(1 << 30)
 	}
 	goleak.VerifyTestMain(configtest.With(m))
@@ -215,8 +215,8 @@ func (w *testWorld) close() {
 // sizes are the numbers of ranks that collectives are tested with.
 var sizes = []int{1, 2, 3, 4, 5, 6, 7, 8, 9}
 
-// sizesOn are those for a transport. What follows from the number of ranks alone, the choice of an algorithm and its steps, is
-// the same on all of them: one has every size, the others have each kind of size.
+// sizesOn returns the sizes for a transport. The choice of an algorithm and its steps follow from the number of ranks alone, and
+// are the same on all transports. So one of them has every size, and the others have each kind of size.
 func sizesOn(transport string) []int {
 	if transport == "mem" || fulltest.Full() {
 		return sizes

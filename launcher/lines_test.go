@@ -114,7 +114,7 @@ func TestLinesDoNotAllocate(t *testing.T) {
 	}
 }
 
-// written waits until all that has been put into the spool of an output is written.
+// written waits until everything in the spool of an output is written.
 func written(o *output) {
 	o.spec.Spool.Drain(spool.Patience{Still: time.Minute, Total: time.Minute}, nil)
 }

@@ -1,5 +1,5 @@
-// Package configtest lets tests, and the programs that they start, have a directory for settings of their own, so that they leave
-// that of who runs them alone.
+// Package configtest gives the tests of a package, and the programs that they start, a settings directory of their own
+// (XDG_CONFIG_HOME). They leave that of the user alone.
 package configtest
 
 import (
@@ -10,17 +10,16 @@ import (
 	"testing"
 )
 
-// M runs the tests of a package.
+// M runs the tests of a package, like [testing.M].
 type M struct{ tests *testing.M }
 
-// With returns m with a directory for settings of its own.
+// With returns m with a settings directory of its own.
 func With(m *testing.M) M { return M{m} }
 
-// prefix begins the names of the directories.
+// prefix begins the name of every such directory.
 const prefix = "gorun-settings-"
 
-// Run runs the tests and returns their exit code, as that of [testing.M]. Those of a test binary that a test has started use its
-// directory.
+// Run runs the tests and returns their exit code. A test binary that was started by a test uses the directory of that test.
 func (m M) Run() int {
 	if strings.HasPrefix(filepath.Base(os.Getenv("XDG_CONFIG_HOME")), prefix) {
 		return m.tests.Run()
@@ -31,9 +30,9 @@ func (m M) Run() int {
 		return 1
 	}
 	defer func() { _ = os.RemoveAll(settings) }()
-	if theirs, err := os.UserConfigDir(); err == nil && os.Getenv("GOENV") == "" { // the go command's stay as they are
+	if theirs, err := os.UserConfigDir(); err == nil && os.Getenv("GOENV") == "" { // the go command keeps its settings
 		_ = os.Setenv("GOENV", filepath.Join(theirs, "go", "env"))
 	}
-	_ = os.Setenv("XDG_CONFIG_HOME", settings) // these names are good ones
+	_ = os.Setenv("XDG_CONFIG_HOME", settings) // fails only for malformed names
 	return m.tests.Run()
 }

@@ -1,4 +1,5 @@
-// Package fdtest makes descriptors in blocking mode, which package os does not, and which programs that tests start do not inherit.
+// Package fdtest makes descriptors for tests. They are in blocking mode, unlike those of package os. Programs that tests start do not
+// inherit them.
 package fdtest
 
 import (
@@ -7,7 +8,7 @@ import (
 	"testing"
 )
 
-// Pipe returns both ends of a pipe, whose writer blocks as stdout does. They are closed when the test ends.
+// Pipe returns the two ends of a pipe. Both are in blocking mode, as stdout usually is. They are closed when the test ends.
 func Pipe(t *testing.T) (reader, writer *os.File) {
 	t.Helper()
 	var fds [2]int
@@ -17,7 +18,7 @@ func Pipe(t *testing.T) (reader, writer *os.File) {
 	return reader, writer
 }
 
-// HungUp returns one end of a connection whose other end is closed. It is closed when the test ends.
+// HungUp returns one end of a connection whose other end has been closed. It is closed when the test ends.
 func HungUp(t *testing.T) *os.File {
 	t.Helper()
 	var pair []int
@@ -32,7 +33,7 @@ func HungUp(t *testing.T) *os.File {
 	return f
 }
 
-// Socket returns a TCP socket of IPv4 that the caller closes.
+// Socket returns a TCP socket for IPv4. The caller closes it.
 func Socket() (fd int, err error) {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
@@ -42,6 +43,7 @@ func Socket() (fd int, err error) {
 	return fd, err
 }
 
+// keepFromChildren opens descriptors that programs started meanwhile do not inherit.
 func keepFromChildren(t *testing.T, open func() ([]int, error)) {
 	t.Helper()
 	syscall.ForkLock.RLock()

@@ -1,15 +1,15 @@
-// Package fulltest lets tests have more cases than are run at every change.
+// Package fulltest lets a test have more cases than it runs at every change.
 //
-// A test that goes through a grid runs cases that cover it: every type at few lengths, every length with few types. With
+// A test of a grid usually runs only as many cases as cover it: every type with few lengths, every length with few types. With
 // GORUN_TESTS=full in the environment it runs all of them, which takes long.
 package fulltest
 
 import "os"
 
-// Full is whether all cases are to be run.
+// Full reports whether to run all cases.
 func Full() bool { return os.Getenv("GORUN_TESTS") == "full" }
 
-// Else is all if all cases are to be run, else few.
+// Else returns all if all cases are to be run, else few.
 func Else[T any](all, few T) T {
 	if Full() {
 		return all

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// FreePort is FindPort for a test.
+// FreePort is FindPort, but fails the test if there is none.
 func FreePort(t testing.TB, host string) int {
 	t.Helper()
 	port, err := FindPort(host)
@@ -20,9 +20,9 @@ func FreePort(t testing.TB, host string) int {
 	return port
 }
 
-// FindPort returns a port of host, an address of this machine, on which nobody listens, nor on the next one. They stay free for
-// what the caller wants to start there: they are none of those that the system gives away, nor of those that other callers in
-// this process have got.
+// FindPort returns a port of host, an address of this machine. Nobody listens on it or on the next one. Both stay free for what the
+// caller wants to start there: the system does not assign them to anybody, and FindPort gives them to no other caller in this
+// process.
 func FindPort(host string) (int, error) {
 	err := errors.New("all have been given away")
 	for range 100 {
@@ -37,7 +37,7 @@ func FindPort(host string) (int, error) {
 	return 0, fmt.Errorf("no port of %s is free: %w", host, err)
 }
 
-var given sync.Map // ports
+var given sync.Map // ports that FindPort has tried or returned
 
 // try listens for a moment.
 func try(host string, port int) error {

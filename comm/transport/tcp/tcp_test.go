@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	_ = flag.Set("test.parallel", "5") // all but one of those that are only wait
+	_ = flag.Set("test.parallel", "5") // all parallel tests but one only wait
 	goleak.VerifyTestMain(m)
 }
 
