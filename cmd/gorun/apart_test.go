@@ -28,7 +28,7 @@ type apartJob struct {
 
 const etcdAlone = -1 // number of the host that has the etcd
 
-// newApartJob has one of the rankPrograms as its workers, which is told the name of the file.
+// newApartJob prepares a job whose workers run one of the rankPrograms, until the file j.release is there.
 func newApartJob(t *testing.T, nnodes string, maxRestarts int, program string) *apartJob {
 	t.Helper()
 	if testing.Short() {
@@ -158,7 +158,7 @@ func TestNodesLoseEachOtherWithoutRoom(t *testing.T) {
 }
 
 // TestProgramsThatGiveUpEarly: workers without package comm fail when they have not heard of each other for three seconds, and name
-// nobody. That is no restart either.
+// nobody. That uses up no restart either.
 func TestProgramsThatGiveUpEarly(t *testing.T) {
 	t.Parallel()
 	for maxRestarts := range 2 {

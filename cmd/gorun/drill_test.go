@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// TestDrill is about real agents, etcds and workers, and what becomes of them. Each scenario is a drill of its own, beside
-// others: it waits most of the time.
+// TestDrill plays each scenario, with real agents, etcds and workers, in a drill of its own. They run beside each other, as they
+// mostly wait.
 func TestDrill(t *testing.T) {
 	d := driller{gorun: filepath.Join(t.TempDir(), "gorun")}
 	// Without the race detector: a drill starts dozens of processes.
@@ -84,7 +84,7 @@ func processesOf(t *testing.T, temp string) (list []string) {
 	return list
 }
 
-// documentedDrills are the lines of the table in docs/drills.md: its head, and one of each scenario.
+// documentedDrills returns the lines of the table in docs/drills.md: its head, and one for each scenario.
 func documentedDrills(t *testing.T) (head string, rows []string) {
 	t.Helper()
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "drills.md"))
@@ -100,7 +100,7 @@ func documentedDrills(t *testing.T) (head string, rows []string) {
 	return lines[0], lines[1:]
 }
 
-// list is the names of all scenarios.
+// list returns the names of all scenarios.
 func (d driller) list(t *testing.T) (names []string) {
 	t.Helper()
 	c, stderr, _ := d.command(t, "--list")
@@ -115,7 +115,7 @@ func (d driller) list(t *testing.T) (names []string) {
 	return names
 }
 
-// scenario: the table of one scenario is what docs/drills.md shows of it, but for the times.
+// scenario plays one scenario. Its table is the one in docs/drills.md, but for the times.
 func (d driller) scenario(t *testing.T, name, want string) {
 	c, stderr, _ := d.command(t, "-v", name)
 	out, err := c.Output()

@@ -24,9 +24,9 @@ var (
 	floodSize  = flag.Int("flood-size", 150, "how many flood each port of a job")
 	floodKinds = flag.String("flood-kinds", "silent,unproven", "what they do, of silent, slow, unproven, garbage and scan")
 	floodFiles = flag.Int("flood-files", 4096, "how many descriptors each process of the job may have")
-	// Strangers have machines of their own.
-	floodIdle  = flag.Bool("flood-idle", false, "let them run only when nobody else wants a processor")
-	floodPause = flag.Duration("flood-pause", 0, "how long one that was dropped stays away")
+	// With these two, strangers cost the job as little time as if they had machines of their own.
+	floodIdle  = flag.Bool("flood-idle", false, "let strangers run only when nobody else wants a processor")
+	floodPause = flag.Duration("flood-pause", 0, "how long a stranger that was dropped stays away")
 	floodTurns = flag.Int("flood-turns", 1, "how often the job runs alone, and under each attack")
 )
 

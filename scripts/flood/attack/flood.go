@@ -30,7 +30,7 @@ var Attacks = map[string]Attack{
 // opening is all that gorun's handshake takes, but for the proof.
 var opening = "gorun1\r\n" + strings.Repeat("n", 32) + "\x00\x05hello"
 
-// hold reads into a small buffer, for there are many.
+// hold reads until the other end hangs up. Its buffer is small, as there are many strangers.
 func hold(c net.Conn) {
 	for b := make([]byte, 16); ; {
 		if _, err := c.Read(b); err != nil {

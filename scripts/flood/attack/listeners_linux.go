@@ -27,7 +27,8 @@ type listener struct {
 	port  Port
 }
 
-// listeners asks the kernel for those of an address family. /proc/net has every connection of a flood as well: to read it takes seconds.
+// listeners asks the kernel for the listeners of an address family. To read them from /proc/net would take seconds: every connection
+// of the flood is there as well.
 func listeners(family byte) (list []listener) {
 	fd, err := syscall.Socket(syscall.AF_NETLINK, syscall.SOCK_RAW|syscall.SOCK_CLOEXEC, netlinkSockDiag)
 	if err != nil {
@@ -101,7 +102,7 @@ func unix(b []byte) (l listener) {
 		return l
 	}
 	size := int(binary.NativeEndian.Uint16(b[unixAnswer:]))
-	if size < 4 || unixAnswer+size > len(b) || b[unixAnswer+2] != 0 || b[unixAnswer+3] != 0 { // the first attribute is its name
+	if size < 4 || unixAnswer+size > len(b) || b[unixAnswer+2] != 0 || b[unixAnswer+3] != 0 { // the first attribute, of type 0, is the name
 		return l
 	}
 	name := string(bytes.TrimRight(b[unixAnswer+4:unixAnswer+size], "\x00"))
