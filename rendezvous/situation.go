@@ -1,0 +1,99 @@
+package rendezvous
+
+import "time"
+
+// Rules are what all nodes of a job go by.
+type Rules struct {
+	Min, Max    int           // nodes of a round
+	MaxRestarts int           // the job's budget
+	LastCall    time.Duration // how long more nodes are waited for once there are Min
+	JoinTimeout time.Duration // how long fewer than Min are put up with
+	ScaleUp     ScaleUp
+	Lease       time.Duration // after which a node is gone that gives no sign
+}
+
+// A ScaleUp says when a newcomer gets into a job that has a round with room for it. Its zero value is none.
+type ScaleUp string
+
+const (
+	// ScaleImmediate ends the round for it, after the last call or when the next one would be full.
+	ScaleImmediate ScaleUp = "immediate"
+	// ScaleOnRestart lets it in when there is a new round for another reason.
+	ScaleOnRestart ScaleUp = "on-restart"
+	// ScaleNever lets it in only for a node that the last round had.
+	ScaleNever ScaleUp = "never"
+)
+
+// A Candidate is a node that may become a member of a round.
+type Candidate struct {
+	Key     string // of the agent, the same for all its life
+	Node    Node
+	Port    int   // there, for the master if this becomes rank 0
+	Door    int   // there, at which the agent answers others
+	Since   int64 // the lower, the longer it has been here
+	Try     int   // number of the agent's last Join
+	Untied  bool  // nothing shows the leader at once whether the agent has ended
+	Joining bool  // that waits, or has got its round; otherwise it has been withdrawn
+	Probed  int   // the last round for which its agent was asked to probe, and has
+}
+
+// A Formed is a round on record.
+type Formed struct {
+	ID       int
+	Members  []Candidate // in rank order
+	Restarts int         // of the job's budget, used before it
+	Why      string      // it follows another; empty: it is the first
+	Flaps    []Flap
+	New      map[string]bool // who came when the job had a round already, and has not stayed for long, by Key
+	Late     map[string]int  // who was not waiting then, but busy with an earlier round: Try, by Key
+	Apart    []Candidate     // nodes that are here, but left out because they are apart from a member
+}
+
+// An Ending says why a round is over although the job is not.
+type Ending struct {
+	Why      string
+	Restarts int      // of the job's budget, used with it
+	Lost     []string // hosts that were lost soon after the round had formed; empty: a new one
+	Soon     bool     // it was then
+	Apart    []string // members, by Key, to leave out next, as others cannot reach them
+}
+
+// A Report is what a node has said of the last round: success, if the others are nil.
+type Report struct {
+	Key     string // Candidate.Key
+	Failure *Failure
+	Left    *Outcome // it has left the job, which is the job's outcome if too few nodes are left; success: it never is
+}
+
+// A Situation is all that Form goes by.
+type Situation struct {
+	Rules
+	Last    *Formed       // nil: no round has formed; Key, Try, and ID and Host of Node are all that counts of its members
+	Age     time.Duration // of Last, as far as the leader knows
+	Over    *Ending       // of Last; nil: it is running
+	Nodes   []Candidate   // that are here now
+	Reports []Report      // on Last, the first one first
+	Settled bool          // absent nodes are really gone: the leader has not just been cut off itself
+	Stage   Stage         // of the last decision
+	Waited  time.Duration
+
+	Unreachable []Unreachable
+
+	ranks ranks // in Last
+	late  map[string]int
+	flaps []Flap
+	apart pairs
+}
+
+// A Decision is one of four: the job is closed, the last round is over, a round is formed, or nothing is to be done
+// until there is news or After has passed.
+type Decision struct {
+	Close *Outcome
+	Over  *Ending
+	Form  *Formed
+	Wait  string        // for people who wait to get in: what for
+	Then  string        // what happens After
+	Stage Stage         // to be passed to the next Form, with how long it has been the same
+	After time.Duration // 0: ask again on news only
+	Probe bool          // asks every member to find out whether it reaches the others, and to say so
+}
