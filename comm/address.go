@@ -18,7 +18,7 @@ func (c *config) listen(ctx context.Context, p place) (ln net.Listener, doubt st
 	if err != nil {
 		return nil, "", err
 	}
-	if weak := auth.CheckSecret(c.secret.token); weak != nil && !at.IsLoopback() {
+	if weak := auth.CheckSecret(c.token.Bytes()); weak != nil && !at.IsLoopback() {
 		return nil, "", badArgument("Init", "others can reach this rank, at %v: %w (GORUN_TOKEN)", at, weak)
 	}
 	ln, err = net.Listen("tcp", netip.AddrPortFrom(at, 0).String())

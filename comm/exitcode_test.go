@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/gorun/gorun/env"
+	"github.com/gorun/gorun/env/auth"
 )
 
 func TestExitCode(t *testing.T) {
@@ -26,6 +27,7 @@ func TestExitCode(t *testing.T) {
 		{&ArgumentError{Op: "Send", Err: errors.New("no such rank")}, 2, `"restart":false`},
 		{fmt.Errorf("step 7: %w", &MismatchError{Op: "AllReduce"}), 2, `"restart":false`},
 		{&DeadlockError{Op: "Recv", Err: ErrTimeout}, 2, `"restart":false`},
+		{fmt.Errorf("store at 10.0.0.2:4711: %w", auth.ErrNoToken), 2, `"restart":false`},
 	} {
 		file := filepath.Join(t.TempDir(), "error.json")
 		for _, kv := range (env.Worker{WorldSize: 1, MasterAddr: "localhost", MasterPort: 1, LocalWorldSize: 1, ErrorFile: file}).Environ() {

@@ -78,7 +78,7 @@ type rankInfo struct {
 	CPUs string `json:"cpus,omitempty"` // that it may use; see shm.CPUs
 	TLS  bool   `json:"tls,omitempty"`  // whether it encrypts what leaves the machine
 
-	OwnToken string `json:"own_token,omitempty"` // secret.mark, if it was given no token
+	OwnToken string `json:"own_token,omitempty"` // the fingerprint of its loopback token, if it was given none
 
 	Tuning string `json:"tuning,omitempty"` // that it has been given; rank 0's counts
 

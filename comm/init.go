@@ -17,6 +17,8 @@ import (
 	"github.com/gorun/gorun/comm/internal/plan"
 	"github.com/gorun/gorun/comm/internal/reduce"
 	"github.com/gorun/gorun/comm/internal/shm"
+	"github.com/gorun/gorun/comm/internal/token"
+	"github.com/gorun/gorun/comm/store/tcpstore"
 	"github.com/gorun/gorun/comm/transport"
 	"github.com/gorun/gorun/comm/transport/mem"
 	"github.com/gorun/gorun/comm/transport/tcp"
@@ -51,7 +53,7 @@ func Init(ctx context.Context, opts ...Option) (*Group, error) {
 		return nil, badArgument("Init", "TLS between ranks needs a token of at least %d bytes, the same for every rank, in GORUN_TOKEN", auth.MinSecret)
 	}
 	if place.size > 1 {
-		if cfg.secret, err = secretOf([]byte(cfg.given)); err == nil {
+		if cfg.token, err = token.Or([]byte(cfg.given)); err == nil {
 			err = cfg.chooseAddress(ctx)
 		}
 		if err != nil {
@@ -169,7 +171,7 @@ func join(ctx context.Context, cfg config, p place, waits *waiting) (*Group, err
 	defer closeStore()
 	var identity *auth.Identity
 	if cfg.tls {
-		if identity, err = auth.NewIdentity(cfg.secret.token, "workers"); err != nil {
+		if identity, err = auth.NewIdentity(cfg.token.Bytes(), "workers"); err != nil {
 			return nil, err
 		}
 	}
@@ -178,7 +180,7 @@ func join(ctx context.Context, cfg config, p place, waits *waiting) (*Group, err
 		return nil, err
 	}
 	me := self(ln.Addr().String())
-	me.TLS, me.Tuning, me.OwnToken = cfg.tls, cfg.rules.String(), cfg.secret.mark()
+	me.TLS, me.Tuning, me.OwnToken = cfg.tls, cfg.rules.String(), cfg.token.Fingerprint()
 	desk, err := cfg.openDesk(&me)
 	if err != nil {
 		return nil, errors.Join(err, ln.Close())
@@ -206,7 +208,7 @@ func join(ctx context.Context, cfg config, p place, waits *waiting) (*Group, err
 	}
 	cfg.without = cfg.doWithout()
 	far := tcp.New(ln, tcp.Config{
-		World: world.ID, Rank: p.rank, Peers: addresses(world.Ranks), Token: cfg.secret.token, Log: cfg.log,
+		World: world.ID, Rank: p.rank, Peers: addresses(world.Ranks), Token: cfg.token.Bytes(), Log: cfg.log,
 		Connections: cfg.ofStream, Here: world.beside(p.rank), TLS: identity, Near: cfg.near,
 	})
 	g, err := newWorld(cfg, p.rank, world.ID, world.Ranks, cfg.nearby(far, desk, world.ID, p.rank, world.Ranks), desk)
@@ -218,7 +220,7 @@ func join(ctx context.Context, cfg config, p place, waits *waiting) (*Group, err
 
 func newWorld(cfg config, rank int, id uint64, info []rankInfo, tr transport.Transport, desk *shm.Desk) (*Group, error) {
 	w := &world{
-		rank: rank, info: info, log: cfg.log, desk: desk, token: cfg.secret.token, mustShare: cfg.transport == "shm",
+		rank: rank, info: info, log: cfg.log, desk: desk, token: cfg.token.Bytes(), mustShare: cfg.transport == "shm",
 		without: cfg.without, piece: cmp.Or(cfg.piece, plan.Piece),
 	}
 	if w.log == nil {
@@ -255,31 +257,28 @@ func openStore(ctx context.Context, cfg config, p place, waits *waiting) (Store,
 		}
 		return s, func() { _ = s.Close() }, nil
 	}
-	access, err := cfg.storeAccess()
-	if err != nil {
-		return nil, nil, err
-	}
+	config := tcpstore.Config{Token: []byte(cfg.given), TLS: cfg.tls, Near: cfg.near, Log: cfg.log}
 	stop := func() {}
 	if p.rank == 0 && !p.hosted {
-		at, err := p.storeAddress(ctx, !access.secret.isOwn())
+		at, err := p.storeAddress(ctx, !cfg.token.IsLoopback())
 		if err != nil {
 			return nil, nil, err
 		}
-		server, err := listenStore(at, access, cfg.log)
-		if errors.Is(err, syscall.EADDRNOTAVAIL) && !access.secret.isOwn() { // behind a name or address that is not the machine's own
+		server, err := tcpstore.Listen(at, config)
+		if errors.Is(err, syscall.EADDRNOTAVAIL) && !cfg.token.IsLoopback() { // behind a name or address that is not the machine's own
 			_, port, _ := net.SplitHostPort(p.master)
-			server, err = listenStore(net.JoinHostPort("", port), access, cfg.log)
+			server, err = tcpstore.Listen(net.JoinHostPort("", port), config)
 		}
 		if err != nil {
 			return nil, nil, err
 		}
 		stop = func() { _ = server.Close() }
 	}
-	access.failed = func(err error) {
+	config.OnRetry = func(err error) {
 		waits.on(func(context.Context) string { return p.unanswered(err) })
 	}
-	access.failed(nil)
-	s, err := dialTCPStore(ctx, p.master, access)
+	config.OnRetry(nil)
+	s, err := tcpstore.Dial(ctx, p.master, config)
 	if err != nil {
 		stop()
 		if p.rank != 0 && !p.hosted && !errors.Is(err, syscall.EMFILE) && !errors.Is(err, syscall.ENFILE) {

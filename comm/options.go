@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/comm/internal/choice"
+	"github.com/gorun/gorun/comm/internal/token"
 	"github.com/gorun/gorun/comm/transport/tcp"
 )
 
@@ -33,10 +34,10 @@ type config struct {
 	news       time.Duration // see endpoint.Options
 	transport  string
 	log        *slog.Logger
-	given      string     // token; empty: none
-	secret     secret     // what Init makes of given
-	address    string     // of this machine, by which others reach it, in the words of package addr; empty: see listenAddress
-	chosen     netip.Addr // that address means
+	given      string      // token; empty: none
+	token      token.Token // what Init makes of given
+	address    string      // of this machine, by which others reach it, in the words of package addr; empty: see listenAddress
+	chosen     netip.Addr  // that address means
 	tuning     string
 	rules      choice.Tuning // that tuning means
 

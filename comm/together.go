@@ -31,7 +31,7 @@ func (c *config) openDesk(me *rankInfo) (*shm.Desk, error) {
 	_, err := machine.Here()
 	var desk *shm.Desk
 	if err == nil {
-		desk, err = shm.OpenDesk(c.secret.token, c.log)
+		desk, err = shm.OpenDesk(c.token.Bytes(), c.log)
 	}
 	switch {
 	case err == nil:
@@ -193,7 +193,7 @@ func (c *config) nearby(tr transport.Transport, desk *shm.Desk, world uint64, ra
 			desks[r] = other.Desk
 		}
 	}
-	return near.New(desk, tr, near.Config{World: world, Rank: rank, Peers: desks, Token: c.secret.token, Without: c.without})
+	return near.New(desk, tr, near.Config{World: world, Rank: rank, Peers: desks, Token: c.token.Bytes(), Without: c.without})
 }
 
 // desks is where the group's ranks get memory of each other's.

@@ -87,7 +87,7 @@ func (p place) unanswered(err error) string {
 		reason = fmt.Sprintf("rank 0, which serves the store at %s", p.master)
 	}
 	if err != nil {
-		reason += ": " + withoutAddress(err)
+		reason += ": " + err.Error()
 	}
 	return reason
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/gorun/gorun/comm/internal/machine"
 	"github.com/gorun/gorun/comm/internal/shm"
+	"github.com/gorun/gorun/comm/internal/token"
 	"github.com/gorun/gorun/comm/transport"
 	"github.com/gorun/gorun/comm/transport/mem"
 	"github.com/gorun/gorun/comm/transport/tcp"
@@ -166,7 +167,7 @@ func newSharingWorld(t testing.TB, trs []transport.Transport, machines []string)
 		info[r].Desk, info[r].Network = desks[r].Address(), machines[r]
 	}
 	for r, tr := range trs {
-		cfg := config{timeout: time.Minute, log: slog.New(slog.DiscardHandler), secret: secret{token: testToken}}
+		cfg := config{timeout: time.Minute, log: slog.New(slog.DiscardHandler), token: token.Given(testToken)}
 		cfg.without = cfg.doWithout()
 		m := transporttest.Mortal(cfg.nearby(tr, desks[r], 1, r, info))
 		g, err := newWorld(cfg, r, 1, info, m, desks[r])

@@ -1,4 +1,4 @@
-package comm
+package store
 
 import (
 	"context"
@@ -6,18 +6,18 @@ import (
 	"strings"
 )
 
-// prefixStore shows the part of a store whose keys begin with prefix, under the rest of their names.
+// A prefixStore is a view of the keys of another store that begin with prefix. Its callers do not see the prefix.
 type prefixStore struct {
 	parent Store
 	prefix string
-	open   context.Context // ends with this view
+	open   context.Context // ends when the view is closed
 	end    context.CancelFunc
 }
 
-// NewPrefixStore returns a view of s that puts prefix, as it stands, before every key. Keys in a [MissingKeysError]
-// are without it; together they may have [MaxStoreKey] bytes. Closing the view ends the calls made through it and
-// leaves s open.
-func NewPrefixStore(s Store, prefix string) Store {
+// NewPrefix returns a view of s that puts prefix before every key, without a separator. A [MissingKeysError] names keys
+// without the prefix. Prefix and key together may have [MaxKey] bytes. Closing the view ends the calls made through it
+// and leaves s open.
+func NewPrefix(s Store, prefix string) Store {
 	open, end := context.WithCancel(context.Background())
 	return &prefixStore{parent: s, prefix: prefix, open: open, end: end}
 }
@@ -65,15 +65,15 @@ func (s *prefixStore) Close() error {
 	return nil
 }
 
-// prefixCall makes one call on the parent that ends with ctx or with the view, whichever is first.
+// prefixCall makes one call on the parent. The call ends when ctx ends or the view is closed.
 func prefixCall[R any](ctx context.Context, s *prefixStore, keys []string, call func(context.Context, []string) (R, error)) (R, error) {
 	var none R
 	if s.open.Err() != nil {
-		return none, ErrStoreClosed
+		return none, ErrClosed
 	}
 	full := make([]string, len(keys))
 	for i, key := range keys {
-		if err := checkStoreSizes(key); err != nil {
+		if err := CheckKey(key); err != nil {
 			return none, err
 		}
 		full[i] = s.prefix + key
@@ -88,7 +88,7 @@ func prefixCall[R any](ctx context.Context, s *prefixStore, keys []string, call 
 	case err == nil:
 		return r, nil
 	case s.open.Err() != nil:
-		return none, ErrStoreClosed
+		return none, ErrClosed
 	case isMissing:
 		short := make([]string, len(missing.Keys))
 		for i, key := range missing.Keys {

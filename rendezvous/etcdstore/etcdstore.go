@@ -1,67 +1,53 @@
-// Package etcdstore keeps a [comm.Store] in etcd, for ranks that meet where their job already has one.
+// Package etcdstore keeps a [store.Store] in etcd, for ranks that meet where their job already has one.
 //
-// It is no part of package comm, whose workers must not pay for an etcd client unless they want one:
+// It is a package of its own, so that only a worker that uses it links an etcd client:
 //
 //	client, err := clientv3.New(clientv3.Config{Endpoints: []string{"etcd.example:2379"}})
 //	...
 //	world, err := comm.Init(ctx, comm.WithStore(etcdstore.New(client, "jobs/17/")))
 //
-// Who uses a store with the same prefix later finds what is there; nothing is removed by itself.
+// A later store with the same prefix finds what is there. Nothing is removed by itself.
 package etcdstore
 
 import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
-	"math"
-	"strconv"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/gorun/gorun/comm"
+	"github.com/gorun/gorun/comm/store"
 )
 
-// New returns the store whose keys are those of etcd that begin with prefix. The client stays the caller's to close.
-func New(client *clientv3.Client, prefix string) comm.Store {
+// New returns a store whose keys in etcd begin with prefix. The caller closes the client.
+func New(client *clientv3.Client, prefix string) store.Store {
 	values := prefix + "values/"
-	return comm.NewPrefixStore(&store{client: client, values: values, chunks: prefix + "chunks/"}, values)
+	return store.NewPrefix(&etcdStore{client: client, values: values, chunks: prefix + "chunks/"}, values)
 }
 
-// A store has the keys of [New]'s as they are in etcd. Its own errors and its end are the prefix store's to make.
-type store struct {
+// An etcdStore uses the keys as they are in etcd. The prefix store around it checks the caller's keys, and implements Close.
+type etcdStore struct {
 	client *clientv3.Client
 	values string // before every key
 	chunks string // before the pieces of values that are too long for one
 }
 
-// errNotANumber is what comm's own stores say as well.
-var errNotANumber = errors.New("the value is not a number")
-
-// Set implements [comm.Store].
-func (s *store) Set(ctx context.Context, key string, value []byte) error {
+// Set implements [store.Store].
+func (s *etcdStore) Set(ctx context.Context, key string, value []byte) error {
 	return s.update(ctx, "set", key, func(*record) ([]byte, change, error) { return value, put, nil }, value)
 }
 
-// Add implements [comm.Store].
-func (s *store) Add(ctx context.Context, key string, n int64) (sum int64, err error) {
+// Add implements [store.Store].
+func (s *etcdStore) Add(ctx context.Context, key string, n int64) (sum int64, err error) {
 	err = s.update(ctx, "add", key, func(r *record) ([]byte, change, error) {
-		sum = n
-		if r.exists() {
-			text, err := s.value(ctx, r)
-			if err != nil {
-				return nil, keep, err
-			}
-			now, err := strconv.ParseInt(string(text), 10, 64)
-			switch {
-			case err != nil:
-				return nil, keep, errNotANumber
-			case n > 0 && now > math.MaxInt64-n, n < 0 && now < math.MinInt64-n:
-				return nil, keep, errors.New("the sum does not fit in 64 bits")
-			}
-			sum += now
+		value, err := s.value(ctx, r)
+		if err == nil {
+			sum, err = store.Sum(value, r.exists(), n)
 		}
-		return strconv.AppendInt(nil, sum, 10), put, nil
+		if err != nil {
+			return nil, keep, err
+		}
+		return store.FormatNumber(sum), put, nil
 	})
 	if err != nil {
 		return 0, err
@@ -69,28 +55,27 @@ func (s *store) Add(ctx context.Context, key string, n int64) (sum int64, err er
 	return sum, nil
 }
 
-// CompareAndSwap implements [comm.Store].
-func (s *store) CompareAndSwap(ctx context.Context, key string, old, new []byte) (now []byte, err error) {
-	err = s.update(ctx, "compare and swap", key, func(r *record) (_ []byte, _ change, err error) {
-		switch now, err = s.value(ctx, r); {
-		case err != nil:
+// CompareAndSwap implements [store.Store].
+func (s *etcdStore) CompareAndSwap(ctx context.Context, key string, old, new []byte) (result []byte, err error) {
+	err = s.update(ctx, "compare and swap", key, func(r *record) ([]byte, change, error) {
+		value, err := s.value(ctx, r)
+		if err != nil {
 			return nil, keep, err
-		case bytes.Equal(now, old): // a missing key holds nothing
-			now = bytes.Clone(new)
-			return new, put, nil
-		case !r.exists():
-			now = bytes.Clone(old)
 		}
-		return nil, keep, nil
+		var swap bool
+		if result, swap = store.Swap(value, r.exists(), old, new); !swap {
+			return nil, keep, nil
+		}
+		return new, put, nil
 	}, old, new)
 	if err != nil {
 		return nil, err
 	}
-	return now, nil
+	return bytes.Clone(result), nil
 }
 
-// Delete implements [comm.Store].
-func (s *store) Delete(ctx context.Context, key string) (existed bool, err error) {
+// Delete implements [store.Store].
+func (s *etcdStore) Delete(ctx context.Context, key string) (existed bool, err error) {
 	err = s.update(ctx, "delete", key, func(r *record) ([]byte, change, error) {
 		if existed = r.exists(); existed {
 			return nil, remove, nil
@@ -100,8 +85,8 @@ func (s *store) Delete(ctx context.Context, key string) (existed bool, err error
 	return existed && err == nil, err
 }
 
-// Close implements [comm.Store].
-func (s *store) Close() error { return nil }
+// Close implements [store.Store].
+func (s *etcdStore) Close() error { return nil }
 
 // A change is what an update does to a key.
 type change int
@@ -112,25 +97,24 @@ const (
 	remove
 )
 
-// update does to key what decide makes of its record, and asks again when somebody else was faster. sizes are checked first.
-func (s *store) update(ctx context.Context, op, key string, decide func(*record) ([]byte, change, error), sizes ...[]byte) error {
-	err := ctx.Err()
-	for _, v := range sizes {
-		if len(v) > comm.MaxStoreValue {
-			return fmt.Errorf("store: value of %d bytes for key %q: the most is %d", len(v), short(key), comm.MaxStoreValue)
-		}
+// update makes the change of key that decide returns for its record. It calls decide again if another client has changed the
+// record meanwhile. values are the arguments of the call.
+func (s *etcdStore) update(ctx context.Context, op, key string, decide func(*record) ([]byte, change, error), values ...[]byte) error {
+	if err := store.CheckValues(key, values...); err != nil {
+		return err
 	}
+	err := ctx.Err()
 	for done := false; err == nil && !done; {
 		done, err = s.try(ctx, key, decide)
 	}
 	if err != nil {
-		return fmt.Errorf("store: %s %q: %w", op, short(key), ended(ctx, err))
+		return store.CallError(op, key, ended(ctx, err))
 	}
 	return nil
 }
 
 // try is one attempt of an update.
-func (s *store) try(ctx context.Context, key string, decide func(*record) ([]byte, change, error)) (done bool, err error) {
+func (s *etcdStore) try(ctx context.Context, key string, decide func(*record) ([]byte, change, error)) (done bool, err error) {
 	r, err := s.read(ctx, key)
 	if err != nil {
 		return false, err
@@ -168,13 +152,4 @@ func ended(ctx context.Context, err error) error {
 		return ctx.Err()
 	}
 	return err
-}
-
-// short keeps a long key from filling the screen.
-func short(key string) string {
-	const most = 100
-	if len(key) <= most {
-		return key
-	}
-	return key[:most] + "..."
 }

@@ -12,7 +12,8 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/gorun/gorun/comm"
-	"github.com/gorun/gorun/comm/storetest"
+	"github.com/gorun/gorun/comm/store"
+	"github.com/gorun/gorun/comm/store/storetest"
 	"github.com/gorun/gorun/env/configtest"
 	"github.com/gorun/gorun/rendezvous"
 	"github.com/gorun/gorun/rendezvous/embedded"
@@ -55,10 +56,10 @@ func serve(t *testing.T) func() *clientv3.Client {
 func TestConformance(t *testing.T) {
 	client := serve(t)
 	var stores atomic.Int32
-	storetest.Run(t, func(*testing.T) func() comm.Store {
+	storetest.Run(t, func(*testing.T) func() store.Store {
 		prefix := fmt.Sprintf("test/%d/", stores.Add(1))
 		shared := client()
-		return func() comm.Store { return New(shared, prefix) }
+		return func() store.Store { return New(shared, prefix) }
 	})
 }
 

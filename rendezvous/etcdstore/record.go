@@ -33,7 +33,7 @@ type record struct {
 func (r *record) exists() bool { return r.revision > 0 }
 
 // read reads the record of key.
-func (s *store) read(ctx context.Context, key string) (*record, error) {
+func (s *etcdStore) read(ctx context.Context, key string) (*record, error) {
 	answer, err := s.client.Get(ctx, key)
 	if err != nil {
 		return nil, err
@@ -60,14 +60,14 @@ func pieces(text []byte, root string) (prefix string, n int) {
 }
 
 // forget is what removes r's chunks.
-func (s *store) forget(r *record) []clientv3.Op {
+func (s *etcdStore) forget(r *record) []clientv3.Op {
 	if prefix, n := pieces(r.text, s.chunks); n > 0 {
 		return []clientv3.Op{clientv3.OpDelete(prefix, clientv3.WithPrefix())}
 	}
 	return nil
 }
 
-func (s *store) discard(ctx context.Context, r *record) error {
+func (s *etcdStore) discard(ctx context.Context, r *record) error {
 	for _, op := range s.forget(r) {
 		if _, err := s.client.Do(ctx, op); err != nil {
 			return err
@@ -77,7 +77,7 @@ func (s *store) discard(ctx context.Context, r *record) error {
 }
 
 // value is what r stands for; nothing if there is no such key.
-func (s *store) value(ctx context.Context, r *record) ([]byte, error) {
+func (s *etcdStore) value(ctx context.Context, r *record) ([]byte, error) {
 	prefix, n := pieces(r.text, s.chunks)
 	switch {
 	case !r.exists():
@@ -102,7 +102,7 @@ func (s *store) value(ctx context.Context, r *record) ([]byte, error) {
 }
 
 // upload makes a record of value, and its chunks if it is long.
-func (s *store) upload(ctx context.Context, value []byte) (*record, error) {
+func (s *etcdStore) upload(ctx context.Context, value []byte) (*record, error) {
 	if len(value) <= chunkSize {
 		return &record{text: append([]byte{inOne}, value...)}, nil
 	}

@@ -3,16 +3,15 @@ package etcdstore
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/gorun/gorun/comm"
+	"github.com/gorun/gorun/comm/store"
 )
 
-// Get implements [comm.Store].
-func (s *store) Get(ctx context.Context, key string) ([]byte, error) {
+// Get implements [store.Store].
+func (s *etcdStore) Get(ctx context.Context, key string) ([]byte, error) {
 	for {
 		r, err := s.read(ctx, key)
 		var value []byte
@@ -21,11 +20,11 @@ func (s *store) Get(ctx context.Context, key string) ([]byte, error) {
 		}
 		switch {
 		case ctx.Err() != nil:
-			return nil, &comm.MissingKeysError{Keys: []string{key}, Err: ctx.Err()}
+			return nil, &store.MissingKeysError{Keys: []string{key}, Err: ctx.Err()}
 		case errors.Is(err, errReplaced):
 			continue
 		case err != nil:
-			return nil, fmt.Errorf("store: get %q: %w", short(key), err)
+			return nil, store.CallError("get", key, err)
 		case r.exists():
 			return value, nil
 		}
@@ -35,8 +34,8 @@ func (s *store) Get(ctx context.Context, key string) ([]byte, error) {
 	}
 }
 
-// Wait implements [comm.Store].
-func (s *store) Wait(ctx context.Context, keys ...string) error {
+// Wait implements [store.Store].
+func (s *etcdStore) Wait(ctx context.Context, keys ...string) error {
 	missing, since, err := s.missing(ctx, keys)
 	for err == nil && len(missing) > 0 {
 		missing, err = s.watch(ctx, missing, since)
@@ -46,15 +45,15 @@ func (s *store) Wait(ctx context.Context, keys ...string) error {
 	}
 	switch {
 	case ctx.Err() != nil && (err != nil || len(missing) > 0):
-		return &comm.MissingKeysError{Keys: missing, Err: ctx.Err()}
+		return &store.MissingKeysError{Keys: missing, Err: ctx.Err()}
 	case err != nil:
-		return fmt.Errorf("store: wait for %q: %w", short(keys[0]), err)
+		return store.CallError("wait for", keys[0], err)
 	}
 	return nil
 }
 
 // missing are the keys that do not exist, and the first revision at which one may appear.
-func (s *store) missing(ctx context.Context, keys []string) (missing []string, since int64, err error) {
+func (s *etcdStore) missing(ctx context.Context, keys []string) (missing []string, since int64, err error) {
 	const most = 100 // that etcd is asked for at once
 	if ctx.Err() != nil {
 		return keys, 0, ctx.Err()
@@ -84,7 +83,7 @@ func (s *store) missing(ctx context.Context, keys []string) (missing []string, s
 var errForgotten = errors.New("the revision has been compacted")
 
 // watch waits until the keys have been set, at a revision or later, and returns those that have not.
-func (s *store) watch(ctx context.Context, keys []string, since int64) ([]string, error) {
+func (s *etcdStore) watch(ctx context.Context, keys []string, since int64) ([]string, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	watched, options := keys[0], []clientv3.OpOption{clientv3.WithRev(since), clientv3.WithFilterDelete()}

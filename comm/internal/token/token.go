@@ -1,4 +1,5 @@
-package comm
+// Package token has the secret by which both ends of a connection between ranks, or to a store, know each other.
+package token
 
 import (
 	"fmt"
@@ -8,46 +9,53 @@ import (
 	"github.com/gorun/gorun/env/auth/tokenfile"
 )
 
-// A secret is what both ends of a connection prove that they have: the token that ranks were given, or else the user's own (see
-// package tokenfile), which is good on loopback only.
-type secret struct {
-	token []byte
-	file  string // of the user's own token; empty: the token was given
+// A Token is what both ends of a connection prove that they have. It is the one that was given, or else the loopback
+// token: the one that all programs of this user have on this machine, which counts on loopback only.
+type Token struct {
+	bytes []byte
+	file  string // of the loopback token; empty: the token was given
 }
 
-// secretOf returns the secret for a given token, or the user's own if that is empty.
-func secretOf(token []byte) (secret, error) {
-	if len(token) > 0 {
-		return secret{token: token}, nil
+// Given returns the Token that was given.
+func Given(token []byte) Token { return Token{bytes: token} }
+
+// Or returns the Token that was given or, if given is empty, the loopback token.
+func Or(given []byte) (Token, error) {
+	if len(given) > 0 {
+		return Given(given), nil
 	}
-	own, file, err := tokenfile.Loopback()
+	loopback, file, err := tokenfile.Loopback()
 	if err != nil {
-		return secret{}, fmt.Errorf("%w: give every rank the same secret in GORUN_TOKEN", err)
+		return Token{}, fmt.Errorf("%w: give every rank the same secret in GORUN_TOKEN", err)
 	}
-	return secret{token: []byte(own), file: file}, nil
+	return Token{bytes: []byte(loopback), file: file}, nil
 }
 
-// isOwn reports whether the token is the user's own.
-func (s secret) isOwn() bool { return s.file != "" }
+// Bytes returns the secret. It is empty for the zero Token, with which nobody can connect.
+func (t Token) Bytes() []byte { return t.bytes }
 
-// isFor reports whether the secret is good for a connection to other.
-func (s secret) isFor(other net.Addr) bool {
-	at, ok := other.(*net.TCPAddr)
-	return !s.isOwn() || !ok || at.IP.IsLoopback()
+// IsLoopback reports whether t is the loopback token.
+func (t Token) IsLoopback() bool { return t.file != "" }
+
+// Allows reports whether t counts for connections with remote.
+func (t Token) Allows(remote net.Addr) bool {
+	tcp, ok := remote.(*net.TCPAddr)
+	return !t.IsLoopback() || !ok || tcp.IP.IsLoopback()
 }
 
-// mark tells the own tokens of different users apart, and gives nothing of the token away. It is empty if the token was given.
-func (s secret) mark() string {
-	if !s.isOwn() {
+// Fingerprint tells the loopback tokens of different users apart, without giving them away. It is empty for a token that
+// was given.
+func (t Token) Fingerprint() string {
+	if !t.IsLoopback() {
 		return ""
 	}
-	return auth.Derive(s.token, "mark of a user's own token")[:16]
+	return auth.Derive(t.bytes, "mark of a user's own token")[:16]
 }
 
-// refusedBy returns the error of a connection whose other end has another secret.
-func (s secret) refusedBy(other string) error {
-	if s.isOwn() {
-		return fmt.Errorf("%s refused this user's own token, from %s: give ranks of several users, or in several containers, the same secret in GORUN_TOKEN: %w", other, s.file, auth.ErrWrongToken)
+// RefusedBy returns the error of a connection whose other end has another token. It wraps [auth.ErrWrongToken].
+func (t Token) RefusedBy(other string) error {
+	if t.IsLoopback() {
+		return fmt.Errorf("%s refused this user's own token, from %s: give ranks of several users, or in several containers, the same secret in GORUN_TOKEN: %w", other, t.file, auth.ErrWrongToken)
 	}
 	return fmt.Errorf("%s refused our token: give every rank the same secret in GORUN_TOKEN: %w", other, auth.ErrWrongToken)
 }

@@ -1,6 +1,6 @@
 //go:build linux
 
-package comm_test
+package filestore_test
 
 import (
 	"bytes"
@@ -15,23 +15,28 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gorun/gorun/comm"
-	"github.com/gorun/gorun/comm/storetest"
+	"go.uber.org/goleak"
+
+	"github.com/gorun/gorun/comm/store"
+	"github.com/gorun/gorun/comm/store/filestore"
+	"github.com/gorun/gorun/comm/store/storetest"
+	"github.com/gorun/gorun/env/configtest"
 )
 
-func TestFileStore(t *testing.T) {
-	leaveNothing(t)
-	storetest.Run(t, func(t *testing.T) func() comm.Store {
+func TestMain(m *testing.M) { goleak.VerifyTestMain(configtest.With(m)) }
+
+func TestConformance(t *testing.T) {
+	storetest.Run(t, func(t *testing.T) func() store.Store {
 		path := filepath.Join(t.TempDir(), "store")
-		return func() comm.Store {
-			return openFile(t, path)
+		return func() store.Store {
+			return open(t, path)
 		}
 	})
 }
 
-func openFile(t *testing.T, path string) *comm.FileStore {
+func open(t *testing.T, path string) *filestore.Store {
 	t.Helper()
-	s, err := comm.NewFileStore(path)
+	s, err := filestore.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,13 +56,13 @@ const (
 // pattern is a value that shows whether it is whole.
 func pattern(i int) []byte { return bytes.Repeat([]byte{byte(i), byte(i >> 8), 0xa5}, 50<<10) }
 
-// TestFileStoreChild is not a test: it is what the processes do that the tests below start.
-func TestFileStoreChild(t *testing.T) {
+// TestChild is not a test: it is what the processes do that the tests below start.
+func TestChild(t *testing.T) {
 	path, what, ok := strings.Cut(os.Getenv(childVariable), "|")
 	if !ok {
 		t.Skip("runs as a child of other tests only")
 	}
-	s := openFile(t, path)
+	s := open(t, path)
 	if what == "count" {
 		for range childAdds {
 			if _, err := s.Add(t.Context(), "count", 1); err != nil {
@@ -78,7 +83,7 @@ func TestFileStoreChild(t *testing.T) {
 
 func child(t *testing.T, path, what string) *exec.Cmd {
 	t.Helper()
-	c := exec.Command(os.Args[0], "-test.run=^TestFileStoreChild$")
+	c := exec.Command(os.Args[0], "-test.run=^TestChild$")
 	c.Env = append(os.Environ(), childVariable+"="+path+"|"+what)
 	c.Stdout, c.Stderr = os.Stderr, os.Stderr
 	if err := c.Start(); err != nil {
@@ -88,10 +93,9 @@ func child(t *testing.T, path, what string) *exec.Cmd {
 	return c
 }
 
-func TestFileStoreProcessesAddUp(t *testing.T) {
-	leaveNothing(t)
+func TestProcessesAddUp(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store")
-	s := openFile(t, path)
+	s := open(t, path)
 	var children [3]*exec.Cmd
 	for i := range children {
 		children[i] = child(t, path, "count")
@@ -107,12 +111,11 @@ func TestFileStoreProcessesAddUp(t *testing.T) {
 }
 
 // A writer is killed again and again, mostly in the middle of a write.
-func TestFileStoreSurvivesKilledWriters(t *testing.T) {
-	leaveNothing(t)
+func TestSurvivesKilledWriters(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	path := filepath.Join(t.TempDir(), "store")
-	s, reader := openFile(t, path), openFile(t, path)
+	s, reader := open(t, path), open(t, path)
 	for round := range 12 {
 		name := fmt.Sprint("round", round)
 		writer := child(t, path, name)
@@ -146,10 +149,9 @@ func TestFileStoreSurvivesKilledWriters(t *testing.T) {
 	}
 }
 
-func TestFileStoreLivesAsLongAsItIsOpen(t *testing.T) {
-	leaveNothing(t)
+func TestLivesAsLongAsItIsOpen(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store")
-	first, second := openFile(t, path), openFile(t, path)
+	first, second := open(t, path), open(t, path)
 	if err := first.Set(t.Context(), "key", []byte("v")); err != nil {
 		t.Fatal(err)
 	}
@@ -167,8 +169,7 @@ func TestFileStoreLivesAsLongAsItIsOpen(t *testing.T) {
 	}
 }
 
-func TestFileStoreDoesNotMixRuns(t *testing.T) {
-	leaveNothing(t)
+func TestDoesNotMixRuns(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store")
 	killed := child(t, path, "earlier")
 	waitForFile(t, path, 1<<20)
@@ -176,7 +177,7 @@ func TestFileStoreDoesNotMixRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = killed.Wait()
-	s := openFile(t, path)
+	s := open(t, path)
 	for _, key := range []string{"earlier", "earlier/0"} {
 		if existed, err := s.Delete(t.Context(), key); err != nil || existed {
 			t.Errorf("%s of the killed run: %v, %v; want it gone", key, existed, err)
@@ -195,16 +196,15 @@ func waitForFile(t *testing.T, path string, size int64) {
 	t.Fatalf("%s did not grow to %d bytes", path, size)
 }
 
-func TestFileStoreLeavesWhatIsNotAStore(t *testing.T) {
-	leaveNothing(t)
+func TestLeavesWhatIsNotAStore(t *testing.T) {
 	dir := t.TempDir()
 	foreign := filepath.Join(dir, "thesis.txt")
 	const text = "gorun is not mentioned here"
 	if err := os.WriteFile(foreign, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := comm.NewFileStore(foreign); err == nil || !strings.Contains(err.Error(), foreign+", offset 0: this is not a store") {
-		t.Errorf("NewFileStore on a text: %v", err)
+	if _, err := filestore.Open(foreign); err == nil || !strings.Contains(err.Error(), foreign+", offset 0: this is not a store") {
+		t.Errorf("Open on a text: %v", err)
 	}
 	if got, err := os.ReadFile(foreign); err != nil || string(got) != text {
 		t.Errorf("the text is now %q, %v", got, err)
@@ -213,19 +213,18 @@ func TestFileStoreLeavesWhatIsNotAStore(t *testing.T) {
 	if err := errors.Join(os.WriteFile(open, nil, 0o600), os.Chmod(open, 0o666)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := comm.NewFileStore(open); err == nil || !strings.Contains(err.Error(), "can be written by everybody") {
-		t.Errorf("NewFileStore on a file that everybody can write: %v", err)
+	if _, err := filestore.Open(open); err == nil || !strings.Contains(err.Error(), "can be written by everybody") {
+		t.Errorf("Open on a file that everybody can write: %v", err)
 	}
 	for _, path := range []string{dir, filepath.Join(dir, "no", "such", "directory"), "/dev/null"} {
-		if _, err := comm.NewFileStore(path); err == nil || !strings.Contains(err.Error(), path) {
-			t.Errorf("NewFileStore(%s): %v; want an error that names it", path, err)
+		if _, err := filestore.Open(path); err == nil || !strings.Contains(err.Error(), path) {
+			t.Errorf("Open(%s): %v; want an error that names it", path, err)
 		}
 	}
 }
 
 // Whatever happens to the file, who waits is told.
-func TestFileStoreSaysWhatHappenedToItsFile(t *testing.T) {
-	leaveNothing(t)
+func TestSaysWhatHappenedToItsFile(t *testing.T) {
 	for want, harm := range map[string]func(path string, size int64) error{
 		"was removed while it was in use":   func(path string, _ int64) error { return os.Remove(path) },
 		"offset 16: it was cut short":       func(path string, _ int64) error { return os.Truncate(path, 16) },
@@ -233,7 +232,7 @@ func TestFileStoreSaysWhatHappenedToItsFile(t *testing.T) {
 		": there is no record of a store\n": func(path string, size int64) error { return scribble(path, size, strings.Repeat("\x00", 64)) },
 	} {
 		path := filepath.Join(t.TempDir(), "store")
-		s := openFile(t, path)
+		s := open(t, path)
 		if err := s.Set(t.Context(), "key", []byte("value")); err != nil {
 			t.Fatal(err)
 		}

@@ -1,6 +1,6 @@
 //go:build linux
 
-package comm
+package filestore
 
 import (
 	"context"
@@ -11,53 +11,55 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gorun/gorun/comm/store"
+	"github.com/gorun/gorun/comm/store/internal/kv"
 )
 
-// The locks are on bytes that no file has, so that they are in nobody's way. They belong to the open file, not to the
-// process: two handles in one process exclude each other like two processes. The kernel gives back those of a process
-// that is killed.
+// The locks are on bytes beyond the end of every file. They belong to the open file, not to the process, so that two
+// handles in one process exclude each other like two processes. When a process is killed, the kernel releases its locks.
 const (
-	fileTurnLock = 1<<62 + iota // held while reading (shared) or writing
-	fileUseLock                 // held shared by every open store
+	accessLock = 1<<62 + iota // held while reading (shared) or writing
+	openLock                  // held, shared, by every open store
 )
 
 const (
-	// fileJoinLimit is how long NewFileStore waits for its turn, fileLeaveLimit how long Close does.
-	fileJoinLimit  = 10 * time.Second
-	fileLeaveLimit = time.Second
+	// openLimit is how long Open waits for the access lock, closeLimit how long Close does.
+	openLimit  = 10 * time.Second
+	closeLimit = time.Second
 
-	fileFirstTry   = 50 * time.Microsecond
-	fileLongestTry = 10 * time.Millisecond
+	firstTry   = 50 * time.Microsecond
+	longestTry = 10 * time.Millisecond
 )
 
-var errFileReplaced = errors.New("the file was removed by the last who had it open")
+var errRemoved = errors.New("the file was removed by the last handle to be closed")
 
-// openFileLog opens the file at path and marks it as in use.
-func openFileLog(path string) (*fileLog, error) {
+// openLog opens the file at path and marks it as open.
+func openLog(path string) (*logFile, error) {
 	for {
-		file, folder, err := openStoreFile(path)
+		file, dir, err := openFile(path)
 		if err != nil {
 			return nil, fmt.Errorf("store: %w", err)
 		}
-		l := &fileLog{file: file, folder: folder, path: path}
+		l := &logFile{file: file, dir: dir, path: path}
 		err = l.join()
 		if err == nil {
 			return l, nil
 		}
 		_ = l.close()
-		if !errors.Is(err, errFileReplaced) {
+		if !errors.Is(err, errRemoved) {
 			return nil, err
 		}
 	}
 }
 
-// join marks the file as in use, and empties it if nobody else uses it.
-func (l *fileLog) join() error {
-	ctx, cancel := context.WithTimeout(context.Background(), fileJoinLimit)
+// join marks the file as open, and empties it if no other handle is.
+func (l *logFile) join() error {
+	ctx, cancel := context.WithTimeout(context.Background(), openLimit)
 	defer cancel()
-	if err := l.lock(ctx, nil, fileTurnLock, unix.F_WRLCK); err != nil {
-		if endedBy(ctx, err) {
-			return fmt.Errorf("store: file %s is locked by another process for more than %v", l.path, fileJoinLimit)
+	if err := l.lock(ctx, nil, accessLock, unix.F_WRLCK); err != nil {
+		if kv.Ended(ctx, err) {
+			return fmt.Errorf("store: file %s is locked by another process for more than %v", l.path, openLimit)
 		}
 		return err
 	}
@@ -65,12 +67,12 @@ func (l *fileLog) join() error {
 	if there, err := l.isThere(); err != nil {
 		return err
 	} else if !there {
-		return errFileReplaced
+		return errRemoved
 	}
 	if err := l.recognise(); err != nil {
 		return err
 	}
-	first, err := l.tryLock(fileUseLock, unix.F_WRLCK)
+	first, err := l.tryLock(openLock, unix.F_WRLCK)
 	if err != nil {
 		return err
 	}
@@ -79,31 +81,31 @@ func (l *fileLog) join() error {
 			return err
 		}
 	}
-	return l.lock(ctx, nil, fileUseLock, unix.F_RDLCK)
+	return l.lock(ctx, nil, openLock, unix.F_RDLCK)
 }
 
-// isThere reports whether the file is still the one of its name in the folder.
-func (l *fileLog) isThere() (bool, error) {
+// isThere reports whether the file still has its name in the directory.
+func (l *logFile) isThere() (bool, error) {
 	var open, named unix.Stat_t
 	if err := unix.Fstat(int(l.file.Fd()), &open); err != nil {
 		return false, fmt.Errorf("store: %s: %w", l.path, err)
 	}
-	err := unix.Fstatat(int(l.folder.Fd()), filepath.Base(l.path), &named, unix.AT_SYMLINK_NOFOLLOW)
+	err := unix.Fstatat(int(l.dir.Fd()), filepath.Base(l.path), &named, unix.AT_SYMLINK_NOFOLLOW)
 	if err != nil && !errors.Is(err, unix.ENOENT) {
 		return false, fmt.Errorf("store: %s: %w", l.path, err)
 	}
 	return err == nil && open.Dev == named.Dev && open.Ino == named.Ino, nil
 }
 
-// leave closes the file, and removes it if nobody else uses it. If another process is stopped in its turn, the file stays:
-// the next who opens it finds that nobody uses it.
-func (l *fileLog) leave() error {
-	ctx, cancel := context.WithTimeout(context.Background(), fileLeaveLimit)
+// leave closes the file, and removes it if no other handle is open. If another process holds the access lock and is
+// stopped, the file stays. The next one to open it finds that no handle is open, and empties it.
+func (l *logFile) leave() error {
+	ctx, cancel := context.WithTimeout(context.Background(), closeLimit)
 	defer cancel()
-	if l.lock(ctx, nil, fileTurnLock, unix.F_WRLCK) == nil {
-		last, _ := l.tryLock(fileUseLock, unix.F_WRLCK)
+	if l.lock(ctx, nil, accessLock, unix.F_WRLCK) == nil {
+		last, _ := l.tryLock(openLock, unix.F_WRLCK)
 		if there, _ := l.isThere(); last && there {
-			_ = unix.Unlinkat(int(l.folder.Fd()), filepath.Base(l.path), 0)
+			_ = unix.Unlinkat(int(l.dir.Fd()), filepath.Base(l.path), 0)
 		}
 	}
 	if err := l.close(); err != nil {
@@ -112,12 +114,12 @@ func (l *fileLog) leave() error {
 	return nil
 }
 
-func (l *fileLog) close() error { return errors.Join(l.file.Close(), l.folder.Close()) }
+func (l *logFile) close() error { return errors.Join(l.file.Close(), l.dir.Close()) }
 
-// lock takes byte at of the file with typ F_RDLCK or F_WRLCK, or gives it back with F_UNLCK. It tries until ctx ends or
-// stop is closed, since the kernel's own wait could not be ended by either.
-func (l *fileLog) lock(ctx context.Context, stop <-chan struct{}, at int64, typ int16) error {
-	for pause := fileFirstTry; ; pause = min(2*pause, fileLongestTry) {
+// lock locks byte at of the file; typ is F_RDLCK or F_WRLCK. It tries again until ctx ends or stop is closed, because
+// neither could end a wait in the kernel.
+func (l *logFile) lock(ctx context.Context, stop <-chan struct{}, at int64, typ int16) error {
+	for pause := firstTry; ; pause = min(2*pause, longestTry) {
 		ok, err := l.tryLock(at, typ)
 		if ok || err != nil {
 			return err
@@ -127,13 +129,13 @@ func (l *fileLog) lock(ctx context.Context, stop <-chan struct{}, at int64, typ 
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-stop:
-			return ErrStoreClosed
+			return store.ErrClosed
 		}
 	}
 }
 
-// tryLock reports whether the lock was free.
-func (l *fileLog) tryLock(at int64, typ int16) (bool, error) {
+// tryLock reports whether it got the lock. F_UNLCK releases it.
+func (l *logFile) tryLock(at int64, typ int16) (bool, error) {
 	err := unix.FcntlFlock(l.file.Fd(), unix.F_OFD_SETLK, &unix.Flock_t{Type: typ, Whence: io.SeekStart, Start: at, Len: 1})
 	switch {
 	case err == nil:
@@ -144,4 +146,4 @@ func (l *fileLog) tryLock(at int64, typ int16) (bool, error) {
 	return false, fmt.Errorf("store: file %s cannot be locked: %w", l.path, err)
 }
 
-func (l *fileLog) unlock() { _, _ = l.tryLock(fileTurnLock, unix.F_UNLCK) } // cannot fail: what is not held is not given back
+func (l *logFile) unlock() { _, _ = l.tryLock(accessLock, unix.F_UNLCK) } // does not fail

@@ -1,6 +1,6 @@
 //go:build linux
 
-package comm
+package filestore
 
 import (
 	"bytes"
@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
 
+	"github.com/gorun/gorun/comm/store"
 	"github.com/gorun/gorun/env/alloctest"
 )
 
@@ -26,9 +27,9 @@ type fileEntry struct {
 
 func (e fileEntry) record() []byte {
 	if e.deleted {
-		return fileRecord(e.key, nil)
+		return encode(e.key, nil)
 	}
-	return fileRecord(e.key, []byte(e.value))
+	return encode(e.key, []byte(e.value))
 }
 
 var fileEntries = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) fileEntry {
@@ -39,16 +40,16 @@ var fileEntries = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) fileEntry {
 }), 1, 6)
 
 // replayed opens contents as a file of a store and returns what is in it.
-func replayed(t testing.TB, path string, contents []byte) (entries []fileEntry, l *fileLog, err error) {
+func replayed(t testing.TB, path string, contents []byte) (entries []fileEntry, l *logFile, err error) {
 	t.Helper()
-	if err := os.WriteFile(path, append([]byte(fileMagic), contents...), 0o600); err != nil {
+	if err := os.WriteFile(path, append([]byte(magic), contents...), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	l = &fileLog{file: f, path: path, end: int64(len(fileMagic))}
+	l = &logFile{file: f, path: path, end: int64(len(magic))}
 	err = l.replay(func(key string, value []byte) {
 		entries = append(entries, fileEntry{key, string(value), value == nil})
 	})
@@ -92,7 +93,7 @@ func TestATornRecordNeverHappened(t *testing.T) {
 		if err != nil {
 			rt.Fatal(err)
 		}
-		got, again, err := replayed(t, path, onDisk[len(fileMagic):])
+		got, again, err := replayed(t, path, onDisk[len(magic):])
 		defer again.file.Close()
 		if want := append(written[:whole:whole], fileEntry{key: "next", value: "record"}); err != nil || len(got) != len(want) || !isPrefix(want, got) {
 			rt.Fatalf("after the next writer: %v, %v; want %v", got, err, want)
@@ -122,15 +123,15 @@ func TestADamagedRecordIsAnError(t *testing.T) {
 	})
 }
 
-func FuzzFileStoreReplay(f *testing.F) {
-	f.Add(fileRecord("key", []byte("value")))
-	f.Add(append(fileRecord("key", nil), "torn"...))
+func FuzzReplay(f *testing.F) {
+	f.Add(encode("key", []byte("value")))
+	f.Add(append(encode("key", nil), "torn"...))
 	f.Add([]byte(strings.Repeat("\x00", 40)))
 	path := filepath.Join(f.TempDir(), "store")
 	f.Fuzz(func(t *testing.T, contents []byte) {
 		var (
 			entries []fileEntry
-			l       *fileLog
+			l       *logFile
 			err     error
 		)
 		alloctest.AtMost(t, 64*len(contents), func() {
@@ -144,7 +145,7 @@ func FuzzFileStoreReplay(f *testing.F) {
 		for _, e := range entries {
 			again = append(again, e.record()...)
 		}
-		if !bytes.HasPrefix(contents, again) || l.end != int64(len(fileMagic)+len(again)) {
+		if !bytes.HasPrefix(contents, again) || l.end != int64(len(magic)+len(again)) {
 			t.Errorf("%x replays to %v, up to %d, %v", contents, entries, l.end, err)
 		}
 	})
@@ -157,28 +158,28 @@ func TestAFullDiskTakesNothingBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.file.Close()
-	l.end = fileMaxSize - 20
+	l.end = maxSize - 20
 	if err := l.append("key", make([]byte, 100)); err == nil || !strings.Contains(err.Error(), path+" is full") {
 		t.Errorf("append to a full store: %v", err)
 	}
-	if st, err := os.Stat(path); err != nil || st.Size() != int64(len(fileMagic)) {
+	if st, err := os.Stat(path); err != nil || st.Size() != int64(len(magic)) {
 		t.Errorf("the file was touched: %v, %v", st.Size(), err)
 	}
 }
 
 // A process that is stopped while it has the lock must not take the others with it.
-func TestFileStoreCallsEndWhileAnotherHasTheLock(t *testing.T) {
+func TestCallsEndWhileAnotherHasTheLock(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store")
-	s, err := NewFileStore(path)
+	s, err := Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	stopped, err := openFileLog(path)
+	stopped, err := openLog(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer stopped.file.Close()
-	if err := stopped.lock(t.Context(), nil, fileTurnLock, unix.F_WRLCK); err != nil {
+	if err := stopped.lock(t.Context(), nil, accessLock, unix.F_WRLCK); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
@@ -188,7 +189,7 @@ func TestFileStoreCallsEndWhileAnotherHasTheLock(t *testing.T) {
 	}
 	ctx, cancel = context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	var missing *MissingKeysError
+	var missing *store.MissingKeysError
 	if _, err := s.Get(ctx, "key"); !errors.As(err, &missing) {
 		t.Errorf("Get: %v", err)
 	}
@@ -200,29 +201,38 @@ func TestFileStoreCallsEndWhileAnotherHasTheLock(t *testing.T) {
 		t.Errorf("Close: %v", err)
 	}
 	for range 2 {
-		if err := <-pending; !errors.Is(err, ErrStoreClosed) {
+		if err := <-pending; !errors.Is(err, store.ErrClosed) {
 			t.Errorf("a call that waits for the lock when the store is closed: %v", err)
 		}
 	}
 }
 
+func eventually(t *testing.T, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); !holds(); time.Sleep(100 * time.Microsecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("this did not come about within a minute")
+		}
+	}
+}
+
 // Where the kernel tells of no changes, the store looks for itself, and only while somebody waits.
-func TestFileStorePolls(t *testing.T) {
+func TestPolls(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store")
-	writer, err := NewFileStore(path)
+	writer, err := Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer writer.Close()
-	log, err := openFileLog(path)
+	log, err := openLog(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	deaf, err := deafFileWatch()
+	deaf, err := newPoller()
 	if err != nil {
 		t.Fatal(err)
 	}
-	reader := newFileStore(log, deaf)
+	reader := newStore(log, deaf)
 	defer reader.Close()
 	for _, key := range []string{"first", "second"} {
 		got := make(chan error, 1)
@@ -237,6 +247,6 @@ func TestFileStorePolls(t *testing.T) {
 		if err := <-got; err != nil {
 			t.Errorf("Get(%s): %v", key, err)
 		}
-		time.Sleep(2 * fileLongestPause) // nobody waits, so the next Get finds it idle
+		time.Sleep(2 * longestPause) // nobody waits, so the next Get finds it idle
 	}
 }

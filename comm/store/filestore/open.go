@@ -1,6 +1,6 @@
 //go:build linux
 
-package comm
+package filestore
 
 import (
 	"cmp"
@@ -13,25 +13,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A store is opened folder by folder, from the root on, and each is looked at once it is open. So nothing that another user of
-// the machine puts in the way, be it a file, a folder or a symbolic link, is taken for one's own, whatever the kernel allows.
+// A store is opened directory by directory, from the root on, and each directory is checked once it is open. So another user
+// of this machine can put nothing in the way, be it a file, a directory or a symbolic link, that is taken for one's own,
+// whatever the kernel allows.
 
 const (
-	folderFlags = unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC
-	storeFlags  = unix.O_RDWR | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_NOCTTY | unix.O_CLOEXEC // it may be no file
+	dirFlags  = unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC
+	fileFlags = unix.O_RDWR | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_NOCTTY | unix.O_CLOEXEC // it may be no file
 
-	mostLinks = 40 // on the way, as the kernel has it
+	maxLinks = 40 // that a path may lead through, as in the kernel
 )
 
-// openStoreFile opens the file at path, which it makes if there is none, and the folder in which that is.
-func openStoreFile(path string) (file, folder *os.File, err error) {
+// openFile opens the file at path and its directory. It makes the file if there is none.
+func openFile(path string) (file, dir *os.File, err error) {
 	whole, err := filepath.Abs(path)
 	if err != nil {
 		return nil, nil, err
 	}
-	dir, name := filepath.Split(whole)
-	w := fileWalk{owners: folderOwners()}
-	if err := w.to(dir); err != nil {
+	parent, name := filepath.Split(whole)
+	w := walk{owners: trustedOwners()}
+	if err := w.to(parent); err != nil {
 		return nil, nil, fmt.Errorf("file %s: %w", path, err)
 	}
 	fd, err := w.openFile(name)
@@ -42,29 +43,29 @@ func openStoreFile(path string) (file, folder *os.File, err error) {
 	return os.NewFile(uintptr(fd), path), os.NewFile(uintptr(w.fd), w.at), nil
 }
 
-// A fileWalk is on its way to a file.
-type fileWalk struct {
-	fd     int    // of the folder that it has come to
-	at     string // the path of that
+// A walk leads along a path, directory by directory.
+type walk struct {
+	fd     int    // of the directory that it has reached
+	at     string // the path of that directory
 	links  int    // that it has followed
 	owners owners
 }
 
-func (w *fileWalk) close() { _ = unix.Close(w.fd) }
+func (w *walk) close() { _ = unix.Close(w.fd) }
 
-// enter makes fd, at that path, the folder that w has come to.
-func (w *fileWalk) enter(fd int, at string) error {
+// enter makes fd the directory that w has reached, and checks it.
+func (w *walk) enter(fd int, at string) error {
 	w.close()
 	w.fd, w.at = fd, at
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
 		return &os.PathError{Op: "stat", Path: at, Err: err}
 	}
-	return w.owners.checkFolder(&st, at)
+	return w.owners.checkDir(&st, at)
 }
 
-// to goes to the folder at dir, an absolute path.
-func (w *fileWalk) to(dir string) (err error) {
+// to leads to the directory at an absolute path.
+func (w *walk) to(dir string) (err error) {
 	w.fd = -1
 	defer func() {
 		if err != nil {
@@ -81,10 +82,10 @@ func (w *fileWalk) to(dir string) (err error) {
 	return nil
 }
 
-// step goes on to name, and returns what is still to go there: the parts of a path, or of what a symbolic link says.
-func (w *fileWalk) step(name string) (more []string, err error) {
+// step leads to name. It returns the elements that are still to be walked, if name is a path or a symbolic link.
+func (w *walk) step(name string) (more []string, err error) {
 	if path, absolute := strings.CutPrefix(name, "/"); absolute {
-		root, err := unix.Open("/", folderFlags, 0)
+		root, err := unix.Open("/", dirFlags, 0)
 		if err != nil {
 			return nil, &os.PathError{Op: "open", Path: "/", Err: err}
 		}
@@ -94,7 +95,7 @@ func (w *fileWalk) step(name string) (more []string, err error) {
 		return nil, nil
 	}
 	at := filepath.Join(w.at, name)
-	fd, err := unix.Openat(w.fd, name, folderFlags, 0)
+	fd, err := unix.Openat(w.fd, name, dirFlags, 0)
 	if err != nil {
 		return nil, &os.PathError{Op: "open", Path: at, Err: err}
 	}
@@ -107,7 +108,7 @@ func (w *fileWalk) step(name string) (more []string, err error) {
 		w.links++
 		err = w.owners.check(&st, at)
 	}
-	if err == nil && w.links > mostLinks {
+	if err == nil && w.links > maxLinks {
 		err = &os.PathError{Op: "open", Path: at, Err: unix.ELOOP}
 	}
 	if err != nil {
@@ -124,15 +125,15 @@ func (w *fileWalk) step(name string) (more []string, err error) {
 	return strings.Split(string(target[:n]), "/"), nil
 }
 
-// openFile opens the file of that name in the folder.
-func (w *fileWalk) openFile(name string) (fd int, err error) {
+// openFile opens the file of that name in the directory.
+func (w *walk) openFile(name string) (fd int, err error) {
 	path := filepath.Join(w.at, name)
 	for {
-		fd, err = unix.Openat(w.fd, name, storeFlags, 0)
+		fd, err = unix.Openat(w.fd, name, fileFlags, 0)
 		if errors.Is(err, unix.ENOENT) {
-			fd, err = unix.Openat(w.fd, name, storeFlags|unix.O_CREAT|unix.O_EXCL, 0o600)
+			fd, err = unix.Openat(w.fd, name, fileFlags|unix.O_CREAT|unix.O_EXCL, 0o600)
 		}
-		if !errors.Is(err, unix.EEXIST) && !errors.Is(err, unix.EINTR) { // somebody was faster
+		if !errors.Is(err, unix.EEXIST) && !errors.Is(err, unix.EINTR) { // another process was faster
 			break
 		}
 	}

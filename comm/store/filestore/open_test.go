@@ -1,6 +1,6 @@
 //go:build linux
 
-package comm_test
+package filestore_test
 
 import (
 	"errors"
@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/gorun/gorun/comm"
+	"github.com/gorun/gorun/comm/store/filestore"
 )
 
 // A trap is what somebody has put where a store is to be, in an empty folder that this user owns.
@@ -90,8 +90,7 @@ var traps = map[string]trap{
 }
 
 // What others put in the way of a store is refused, and stays as it is.
-func TestFileStoreRefusesWhatOthersPutInItsWay(t *testing.T) {
-	leaveNothing(t)
+func TestRefusesWhatOthersPutInItsWay(t *testing.T) {
 	for name, trap := range traps {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -103,7 +102,7 @@ func TestFileStoreRefusesWhatOthersPutInItsWay(t *testing.T) {
 				t.Fatal(err)
 			}
 			before := listing(t, dir)
-			s, err := comm.NewFileStore(path)
+			s, err := filestore.Open(path)
 			if trap.want == "" {
 				if err != nil {
 					t.Fatal(err)

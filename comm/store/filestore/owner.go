@@ -1,6 +1,6 @@
 //go:build linux
 
-package comm
+package filestore
 
 import (
 	"fmt"
@@ -12,15 +12,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// owners are the users who may own the folders on the way to a store.
+// owners are the users that may own the directories on the way to a store.
 type owners struct {
 	known   []uint32
-	unknown uint32 // stands for users that mean nothing in this user namespace, among whom root may be
-	foreign bool   // there are such users
-	shared  bool   // others may put something into the folder looked at last
+	unknown uint32 // stands for all users that do not exist in this user namespace, perhaps root among them
+	foreign bool   // whether there are such users
+	shared  bool   // whether others may put something into the directory that was checked last
 }
 
-func folderOwners() owners {
+// trustedOwners returns root and this user.
+func trustedOwners() owners {
 	o := owners{known: []uint32{0, uint32(os.Geteuid())}}
 	users, err := os.ReadFile("/proc/self/uid_map")
 	if err != nil || slices.Equal(strings.Fields(string(users)), []string{"0", "0", "4294967295"}) {
@@ -33,7 +34,7 @@ func folderOwners() owners {
 	return o
 }
 
-// check refuses what another user owns. Of unknown users only root can have put it where nobody else may.
+// check refuses what another user owns. What an unknown user owns is of root if nobody else could have put it there.
 func (o *owners) check(st *unix.Stat_t, path string) error {
 	if slices.Contains(o.known, st.Uid) || o.foreign && st.Uid == o.unknown && !o.shared {
 		return nil
@@ -41,8 +42,8 @@ func (o *owners) check(st *unix.Stat_t, path string) error {
 	return fmt.Errorf("%s belongs to user %d, who could put another file in place of the store's: choose a folder of your own", path, st.Uid)
 }
 
-// checkFolder refuses the folder of another user, and one in which others may replace what they do not own.
-func (o *owners) checkFolder(st *unix.Stat_t, path string) error {
+// checkDir refuses the directory of another user, and one in which others may replace files that they do not own.
+func (o *owners) checkDir(st *unix.Stat_t, path string) error {
 	if err := o.check(st, path); err != nil {
 		return err
 	}
@@ -54,7 +55,7 @@ func (o *owners) checkFolder(st *unix.Stat_t, path string) error {
 	return nil
 }
 
-// othersWrite says who else may write to what st is about, or nothing.
+// othersWrite says who else may write to a file or directory. It is empty if nobody may.
 func othersWrite(st *unix.Stat_t) string {
 	groups, _ := os.Getgroups()
 	switch {
@@ -66,7 +67,7 @@ func othersWrite(st *unix.Stat_t) string {
 	return ""
 }
 
-// checkFile refuses what is not this user's file, has other names, or can be written by others.
+// checkFile refuses what is not a regular file of this user, has another name, or can be written by others.
 func checkFile(st *unix.Stat_t, path string) error {
 	switch writers := othersWrite(st); {
 	case st.Mode&unix.S_IFMT == unix.S_IFLNK:

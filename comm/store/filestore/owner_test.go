@@ -1,6 +1,6 @@
 //go:build linux
 
-package comm
+package filestore
 
 import (
 	"testing"
@@ -28,12 +28,12 @@ func TestFoldersOfUnknownUsers(t *testing.T) {
 		if c.path == "/tmp" {
 			o.shared = false
 		}
-		if err := o.checkFolder(&c.st, c.path); (err == nil) != c.good {
+		if err := o.checkDir(&c.st, c.path); (err == nil) != c.good {
 			t.Errorf("%s: %v", c.path, err)
 		}
 	}
 	o = owners{known: []uint32{0, me}}
-	if o.checkFolder(&unix.Stat_t{Uid: unknown, Mode: unix.S_IFDIR | 0o755}, "/") == nil {
+	if o.checkDir(&unix.Stat_t{Uid: unknown, Mode: unix.S_IFDIR | 0o755}, "/") == nil {
 		t.Error("where every user is known, nobody is unknown")
 	}
 }

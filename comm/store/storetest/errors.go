@@ -8,30 +8,30 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gorun/gorun/comm"
+	"github.com/gorun/gorun/comm/store"
 )
 
 // calls lists every method that takes a key, with a value that counts for those that take one.
-var calls = map[string]func(ctx context.Context, h comm.Store, key string, value []byte) error{
-	"Set": func(ctx context.Context, h comm.Store, key string, value []byte) error {
+var calls = map[string]func(ctx context.Context, h store.Store, key string, value []byte) error{
+	"Set": func(ctx context.Context, h store.Store, key string, value []byte) error {
 		return h.Set(ctx, key, value)
 	},
-	"Get": func(ctx context.Context, h comm.Store, key string, _ []byte) error {
+	"Get": func(ctx context.Context, h store.Store, key string, _ []byte) error {
 		_, err := h.Get(ctx, key)
 		return err
 	},
-	"Add": func(ctx context.Context, h comm.Store, key string, _ []byte) error {
+	"Add": func(ctx context.Context, h store.Store, key string, _ []byte) error {
 		_, err := h.Add(ctx, key, 1)
 		return err
 	},
-	"CompareAndSwap": func(ctx context.Context, h comm.Store, key string, value []byte) error {
+	"CompareAndSwap": func(ctx context.Context, h store.Store, key string, value []byte) error {
 		_, err := h.CompareAndSwap(ctx, key, nil, value)
 		return err
 	},
-	"Wait": func(ctx context.Context, h comm.Store, key string, _ []byte) error {
+	"Wait": func(ctx context.Context, h store.Store, key string, _ []byte) error {
 		return h.Wait(ctx, key)
 	},
-	"Delete": func(ctx context.Context, h comm.Store, key string, _ []byte) error {
+	"Delete": func(ctx context.Context, h store.Store, key string, _ []byte) error {
 		_, err := h.Delete(ctx, key)
 		return err
 	},
@@ -39,7 +39,7 @@ var calls = map[string]func(ctx context.Context, h comm.Store, key string, value
 
 func badSizes(t *testing.T, s *suite) {
 	a := s.handle()
-	long := strings.Repeat("k", comm.MaxStoreKey+1)
+	long := strings.Repeat("k", store.MaxKey+1)
 	for name, call := range calls {
 		if err := call(s.ctx, a, "", nil); err == nil || !strings.Contains(err.Error(), "0 bytes") {
 			t.Errorf("%s with an empty key: %v; want an error that says so", name, err)
@@ -48,7 +48,7 @@ func badSizes(t *testing.T, s *suite) {
 			t.Errorf("%s with a key of %d bytes: %v; want an error that says so", name, len(long), err)
 		}
 	}
-	huge := make([]byte, comm.MaxStoreValue+1)
+	huge := make([]byte, store.MaxValue+1)
 	for _, name := range []string{"Set", "CompareAndSwap"} {
 		err := calls[name](s.ctx, a, "huge", huge)
 		if err == nil || !strings.Contains(err.Error(), fmt.Sprint(len(huge))) || !strings.Contains(err.Error(), "huge") {
@@ -88,7 +88,7 @@ func closedStore(t *testing.T, s *suite) {
 		}
 	}
 	for name, call := range calls {
-		if err := call(s.ctx, a, "key", nil); !errors.Is(err, comm.ErrStoreClosed) {
+		if err := call(s.ctx, a, "key", nil); !errors.Is(err, store.ErrClosed) {
 			t.Errorf("%s after Close: %v; want ErrStoreClosed", name, err)
 		}
 	}
@@ -108,7 +108,7 @@ func closeEndsWaits(t *testing.T, s *suite) {
 		t.Fatal(err)
 	}
 	for _, p := range pending {
-		if r := <-p; !errors.Is(r.err, comm.ErrStoreClosed) || r.value != nil {
+		if r := <-p; !errors.Is(r.err, store.ErrClosed) || r.value != nil {
 			t.Errorf("a call that waits when the store is closed gets %q, %v; want ErrStoreClosed", r.value, r.err)
 		}
 	}
@@ -134,7 +134,7 @@ func waitNames(t *testing.T, s *suite) {
 		ctx, cancel := context.WithTimeout(s.ctx, limit)
 		err := a.Wait(ctx, "rank/0", "rank/1", "rank/2")
 		cancel()
-		var missing *comm.MissingKeysError
+		var missing *store.MissingKeysError
 		if errors.As(err, &missing) && !slices.Equal(missing.Keys, want) && limit < patience/4 {
 			continue
 		}

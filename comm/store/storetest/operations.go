@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/gorun/gorun/comm"
+	"github.com/gorun/gorun/comm/store"
 )
 
 func getWaits(t *testing.T, s *suite) {
@@ -129,7 +129,7 @@ func addWantsNumber(t *testing.T, s *suite) {
 
 func addConcurrently(t *testing.T, s *suite) {
 	const handles, each, times = 4, 3, 20
-	var stores [handles]comm.Store
+	var stores [handles]store.Store
 	for i := range stores {
 		stores[i] = s.handle()
 	}
@@ -172,7 +172,7 @@ func compareAndSwap(t *testing.T, s *suite) {
 
 func electOne(t *testing.T, s *suite) {
 	const candidates = 12
-	var stores [4]comm.Store
+	var stores [4]store.Store
 	for i := range stores {
 		stores[i] = s.handle()
 	}

@@ -1,11 +1,11 @@
-// Package storetest holds what every [comm.Store] has to do, as a test suite.
+// Package storetest holds what every [store.Store] has to do, as a test suite.
 //
 // A store of your own is tested in ten lines:
 //
 //	func TestMyStore(t *testing.T) {
-//		storetest.Run(t, func(t *testing.T) func() comm.Store {
+//		storetest.Run(t, func(t *testing.T) func() store.Store {
 //			server := startMine(t)
-//			return func() comm.Store { return connectMine(t, server) }
+//			return func() store.Store { return connectMine(t, server) }
 //		})
 //	}
 //
@@ -22,7 +22,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gorun/gorun/comm"
+	"github.com/gorun/gorun/comm/store"
 )
 
 const (
@@ -32,7 +32,7 @@ const (
 
 // Run runs the suite. Each test calls open once for a new, empty store, and what that returns for every handle that
 // it wants: another one, or the same where a store has only one. The suite closes the handles.
-func Run(t *testing.T, open func(t *testing.T) func() comm.Store) {
+func Run(t *testing.T, open func(t *testing.T) func() store.Store) {
 	t.Helper()
 	for name, test := range map[string]func(t *testing.T, s *suite){
 		"Set and Get":                       setAndGet,
@@ -61,7 +61,7 @@ func Run(t *testing.T, open func(t *testing.T) func() comm.Store) {
 			ctx, cancel := context.WithTimeout(context.Background(), patience)
 			defer cancel()
 			handle := open(t)
-			test(t, &suite{ctx: ctx, handle: func() comm.Store {
+			test(t, &suite{ctx: ctx, handle: func() store.Store {
 				s := handle()
 				t.Cleanup(func() {
 					if err := s.Close(); err != nil {
@@ -77,31 +77,31 @@ func Run(t *testing.T, open func(t *testing.T) func() comm.Store) {
 // suite is what one test works with.
 type suite struct {
 	ctx    context.Context
-	handle func() comm.Store
+	handle func() store.Store
 }
 
-func (s *suite) set(t *testing.T, h comm.Store, key, value string) {
+func (s *suite) set(t *testing.T, h store.Store, key, value string) {
 	t.Helper()
 	if err := h.Set(s.ctx, key, []byte(value)); err != nil {
 		t.Fatalf("Set(%q): %v", key, err)
 	}
 }
 
-func (s *suite) wantGet(t *testing.T, h comm.Store, key, want string) {
+func (s *suite) wantGet(t *testing.T, h store.Store, key, want string) {
 	t.Helper()
 	if got, err := h.Get(s.ctx, key); err != nil || string(got) != want {
 		t.Fatalf("Get(%q) = %q, %v; want %q", key, got, err, want)
 	}
 }
 
-func (s *suite) wantAdd(t *testing.T, h comm.Store, key string, n, want int64) {
+func (s *suite) wantAdd(t *testing.T, h store.Store, key string, n, want int64) {
 	t.Helper()
 	if got, err := h.Add(s.ctx, key, n); err != nil || got != want {
 		t.Fatalf("Add(%q, %d) = %d, %v; want %d", key, n, got, err, want)
 	}
 }
 
-func (s *suite) wantSwap(t *testing.T, h comm.Store, key, old, new, want string) {
+func (s *suite) wantSwap(t *testing.T, h store.Store, key, old, new, want string) {
 	t.Helper()
 	if got, err := h.CompareAndSwap(s.ctx, key, []byte(old), []byte(new)); err != nil || string(got) != want {
 		t.Fatalf("CompareAndSwap(%q, %q, %q) = %q, %v; want %q", key, old, new, got, err, want)
@@ -109,7 +109,7 @@ func (s *suite) wantSwap(t *testing.T, h comm.Store, key, old, new, want string)
 }
 
 // wantMissing fails if key exists, and leaves it missing.
-func (s *suite) wantMissing(t *testing.T, h comm.Store, key string) {
+func (s *suite) wantMissing(t *testing.T, h store.Store, key string) {
 	t.Helper()
 	if existed, err := h.Delete(s.ctx, key); err != nil || existed {
 		t.Fatalf("Delete(%q) = %v, %v; want it to be missing", key, existed, err)
@@ -117,7 +117,7 @@ func (s *suite) wantMissing(t *testing.T, h comm.Store, key string) {
 }
 
 // letWait gives calls that were started a moment to get as far as waiting.
-func letWait(t *testing.T, h comm.Store) {
+func letWait(t *testing.T, h store.Store) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), moment)
 	defer cancel()
@@ -152,7 +152,7 @@ func together(n int, f func(i int)) {
 
 func wantMissingKeys(t *testing.T, err, cause error, keys ...string) {
 	t.Helper()
-	var missing *comm.MissingKeysError
+	var missing *store.MissingKeysError
 	if !errors.As(err, &missing) || !errors.Is(err, cause) || !slices.Equal(missing.Keys, keys) {
 		t.Errorf("error %v; want a MissingKeysError that wraps %v and names %q", err, cause, keys)
 	}
@@ -218,7 +218,7 @@ func copied(t *testing.T, s *suite) {
 
 func biggest(t *testing.T, s *suite) {
 	a, b := s.handle(), s.handle()
-	big := bytes.Repeat([]byte("0123456789abcdef"), comm.MaxStoreValue/16)
+	big := bytes.Repeat([]byte("0123456789abcdef"), store.MaxValue/16)
 	if err := a.Set(s.ctx, "big", big); err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package comm_test
+package tcpstore_test
 
 import (
 	"context"
@@ -13,7 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gorun/gorun/comm"
+	"github.com/gorun/gorun/comm/store"
+	"github.com/gorun/gorun/comm/store/tcpstore"
 	"github.com/gorun/gorun/env/auth"
 	"github.com/gorun/gorun/env/auth/tokenfile"
 )
@@ -29,12 +30,11 @@ func freeAddr(t *testing.T) string {
 	return l.Addr().String()
 }
 
-func TestTCPStoreSaysWhoDoesNotAnswer(t *testing.T) {
-	leaveNothing(t)
+func TestClientSaysWhoDoesNotAnswer(t *testing.T) {
 	addr := freeAddr(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
-	_, err := comm.NewTCPStore(ctx, addr, nil)
+	_, err := tcpstore.Dial(ctx, addr, tcpstore.Config{})
 	want := regexp.MustCompile(`^store at ` + regexp.QuoteMeta(addr) + ` does not answer: connection refused \(after \d+ms\)$`)
 	if err == nil || !want.MatchString(err.Error()) {
 		t.Errorf("error %v; want %v", err, want)
@@ -42,13 +42,12 @@ func TestTCPStoreSaysWhoDoesNotAnswer(t *testing.T) {
 	if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, syscall.ECONNREFUSED) {
 		t.Errorf("error %v wraps not both of its reasons", err)
 	}
-	if _, err := comm.NewTCPStore(t.Context(), "localhost", nil); err == nil || !strings.Contains(err.Error(), "missing port") {
+	if _, err := tcpstore.Dial(t.Context(), "localhost", tcpstore.Config{}); err == nil || !strings.Contains(err.Error(), "missing port") {
 		t.Errorf("an address without a port: %v", err)
 	}
 }
 
-func TestTCPStoreDoesNotWaitForASilentServer(t *testing.T) {
-	leaveNothing(t)
+func TestClientDoesNotWaitForASilentServer(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0") // the kernel accepts, nobody answers
 	if err != nil {
 		t.Fatal(err)
@@ -56,17 +55,16 @@ func TestTCPStoreDoesNotWaitForASilentServer(t *testing.T) {
 	defer l.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if _, err := comm.NewTCPStore(ctx, l.Addr().String(), nil); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), l.Addr().String()) {
+	if _, err := tcpstore.Dial(ctx, l.Addr().String(), tcpstore.Config{}); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), l.Addr().String()) {
 		t.Errorf("error %v; want one that names the address and wraps the context's", err)
 	}
 }
 
-func TestTCPStoreWaitsForItsServer(t *testing.T) {
-	leaveNothing(t)
+func TestClientWaitsForItsServer(t *testing.T) {
 	addr := freeAddr(t)
 	opened := make(chan error, 1)
 	go func() {
-		s, err := comm.NewTCPStore(t.Context(), addr, []byte("secret"))
+		s, err := tcpstore.Dial(t.Context(), addr, tcpstore.Config{Token: []byte("secret")})
 		if err == nil {
 			err = errors.Join(s.Set(t.Context(), "key", nil), s.Close())
 		}
@@ -77,7 +75,7 @@ func TestTCPStoreWaitsForItsServer(t *testing.T) {
 		t.Fatalf("without a server: %v", err)
 	case <-time.After(20 * time.Millisecond): // some attempts fail, most likely
 	}
-	server, err := comm.ListenStore(addr, []byte("secret"), nil)
+	server, err := tcpstore.Listen(addr, tcpstore.Config{Token: []byte("secret")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,8 +85,7 @@ func TestTCPStoreWaitsForItsServer(t *testing.T) {
 	}
 }
 
-func TestTCPStoreRefusedIsFinal(t *testing.T) {
-	leaveNothing(t)
+func TestClientRefusedIsFinal(t *testing.T) {
 	_, own, err := tokenfile.Loopback()
 	if err != nil {
 		t.Fatal(err)
@@ -97,7 +94,7 @@ func TestTCPStoreRefusedIsFinal(t *testing.T) {
 	none := " refused this user's own token, from " + own + ": give ranks of several users, or in several containers, the same secret in GORUN_TOKEN: wrong token"
 	for _, c := range [][3]string{{"secret", "guess", given}, {"secret", "", none}, {"", "secret", given}} {
 		server := serveStore(t, c[0])
-		_, err := comm.NewTCPStore(t.Context(), server.Addr(), []byte(c[1]))
+		_, err := tcpstore.Dial(t.Context(), server.Addr(), tcpstore.Config{Token: []byte(c[1])})
 		if want := "store at " + server.Addr() + c[2]; err == nil || err.Error() != want {
 			t.Errorf("server %q, client %q: %v\nwant: %s", c[0], c[1], err, want)
 		}
@@ -106,7 +103,7 @@ func TestTCPStoreRefusedIsFinal(t *testing.T) {
 	web := httptest.NewServer(http.NotFoundHandler())
 	defer web.Close()
 	addr := web.Listener.Addr().String()
-	if _, err := comm.NewTCPStore(t.Context(), addr, nil); !errors.Is(err, auth.ErrNotGorun) || !strings.Contains(err.Error(), addr) {
+	if _, err := tcpstore.Dial(t.Context(), addr, tcpstore.Config{}); !errors.Is(err, auth.ErrNotGorun) || !strings.Contains(err.Error(), addr) {
 		t.Errorf("a web server was taken for a store: %v", err)
 	}
 
@@ -124,13 +121,12 @@ func TestTCPStoreRefusedIsFinal(t *testing.T) {
 		_, _ = auth.Accept(conn, []byte("secret"), func([]byte) ([]byte, error) { return nil, errors.New("this is rank 3") })
 	}()
 	want := "store at " + l.Addr().String() + " refused: this is rank 3"
-	if _, err := comm.NewTCPStore(t.Context(), l.Addr().String(), []byte("secret")); err == nil || err.Error() != want {
+	if _, err := tcpstore.Dial(t.Context(), l.Addr().String(), tcpstore.Config{Token: []byte("secret")}); err == nil || err.Error() != want {
 		t.Errorf("error %v; want %s", err, want)
 	}
 }
 
-func TestTCPStoreFailsWithItsServer(t *testing.T) {
-	leaveNothing(t)
+func TestClientFailsWithItsServer(t *testing.T) {
 	server := serveStore(t, "secret")
 	s := dialStore(t, server, "secret")
 	pending := make(chan error, 2)
@@ -145,14 +141,13 @@ func TestTCPStoreFailsWithItsServer(t *testing.T) {
 	errs := []error{<-pending, <-pending, s.Set(t.Context(), "key", nil)}
 	_, err := s.Add(t.Context(), "key", 1)
 	for _, err := range append(errs, err) {
-		if err == nil || errors.Is(err, comm.ErrStoreClosed) || !strings.Contains(err.Error(), "store at "+server.Addr()+" is gone") {
+		if err == nil || errors.Is(err, store.ErrClosed) || !strings.Contains(err.Error(), "store at "+server.Addr()+" is gone") {
 			t.Errorf("without its server a call gives %v; want an error that names the address", err)
 		}
 	}
 }
 
 func TestWaitsThatEndAreForgotten(t *testing.T) {
-	leaveNothing(t)
 	s := dialStore(t, serveStore(t, "secret"), "secret")
 	keys := make([]string, 1<<16+1) // one more than a client may wait for
 	for i := range keys {
@@ -166,7 +161,7 @@ func TestWaitsThatEndAreForgotten(t *testing.T) {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-		var missing *comm.MissingKeysError
+		var missing *store.MissingKeysError
 		if err := s.Wait(ctx, keys...); !errors.As(err, &missing) || len(missing.Keys) != len(keys) {
 			t.Errorf("Wait for %d keys: %v", len(keys), err)
 		}
@@ -174,11 +169,10 @@ func TestWaitsThatEndAreForgotten(t *testing.T) {
 	}
 }
 
-func TestATCPStoreIsOneConnectionAndLeavesNothing(t *testing.T) {
-	leaveNothing(t)
+func TestAClientIsOneConnectionAndLeavesNothing(t *testing.T) {
 	server := serveStore(t, "secret")
 	for range 100 {
-		s, err := comm.NewTCPStore(t.Context(), server.Addr(), []byte("secret"))
+		s, err := tcpstore.Dial(t.Context(), server.Addr(), tcpstore.Config{Token: []byte("secret")})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-package comm
+package tcpstore
 
 import (
 	"context"
@@ -17,16 +17,16 @@ func TestAStoreOnAVanishedHost(t *testing.T) {
 	ctx := context.Background()
 	w := hosttest.New(t, 2)
 	token := []byte("a secret that nobody guesses, of some length")
-	var server *StoreServer
-	var clients [2]*TCPStore
+	var server *Server
+	var clients [2]*Client
 	var err error
-	w.Host(0).Do(func() { server, err = ListenStore(w.Host(0).Addr+":0", token, nil) })
+	w.Host(0).Do(func() { server, err = Listen(w.Host(0).Addr+":0", Config{Token: token}) })
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer server.Close()
 	for i := range clients {
-		w.Host(1).Do(func() { clients[i], err = NewTCPStore(ctx, server.Addr(), token) })
+		w.Host(1).Do(func() { clients[i], err = Dial(ctx, server.Addr(), Config{Token: token}) })
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-package comm
+package tcpstore
 
 import (
 	"net"
@@ -6,79 +6,79 @@ import (
 )
 
 const (
-	// storeOutboxFull is how many bytes may wait for a connection before the other end counts as too slow.
-	storeOutboxFull = 256 << 20
-	// storeOutboxHigh is from where on no more questions are read from that end.
-	storeOutboxHigh = 1 << 20
-	// storeFrameCost is what a frame counts beside its bytes, so that small ones are bounded as well.
-	storeFrameCost = 64
+	// queueFull is how many bytes may be queued for a connection before its other end counts as too slow.
+	queueFull = 256 << 20
+	// queueHigh is how many bytes may be queued before no more requests are read from that end.
+	queueHigh = 1 << 20
+	// frameCost is what a piece of a frame counts in addition to its bytes, so that many small ones are bounded as well.
+	frameCost = 64
 )
 
-// A storeOutbox is the bounded queue between those who make frames and the one goroutine that writes them to a
-// connection, so that making one never waits for the network.
-type storeOutbox struct {
+// A sendQueue is the bounded queue of the frames that one goroutine writes to a connection. Queueing a frame never waits
+// for the network.
+type sendQueue struct {
 	mu      sync.Mutex
 	changed sync.Cond
 	pieces  net.Buffers
-	size    int // what is queued or being written
+	size    int // of what is queued or being written
 	closed  bool
 }
 
-func newStoreOutbox() *storeOutbox {
-	o := &storeOutbox{}
-	o.changed.L = &o.mu
-	return o
+func newSendQueue() *sendQueue {
+	q := &sendQueue{}
+	q.changed.L = &q.mu
+	return q
 }
 
-// put queues a frame and reports whether there was room.
-func (o *storeOutbox) put(frame [][]byte) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.closed || o.size > storeOutboxFull {
+// push queues a frame and reports whether there was room.
+func (q *sendQueue) push(frame [][]byte) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed || q.size > queueFull {
 		return false
 	}
-	o.pieces = append(o.pieces, frame...)
-	o.size += sizeOf(frame) + storeFrameCost*len(frame)
-	o.changed.Broadcast()
+	q.pieces = append(q.pieces, frame...)
+	q.size += sizeOf(frame) + frameCost*len(frame)
+	q.changed.Broadcast()
 	return true
 }
 
-// drain writes what is put, until the outbox is closed and empty or writing fails.
-func (o *storeOutbox) drain(conn net.Conn) error {
+// writeTo writes what is queued to conn until the queue is closed and empty, or writing fails.
+func (q *sendQueue) writeTo(conn net.Conn) error {
 	for {
-		o.mu.Lock()
-		for len(o.pieces) == 0 && !o.closed {
-			o.changed.Wait()
+		q.mu.Lock()
+		for len(q.pieces) == 0 && !q.closed {
+			q.changed.Wait()
 		}
-		batch, size := o.pieces, o.size
-		o.pieces = nil
-		o.mu.Unlock()
+		batch, size := q.pieces, q.size
+		q.pieces = nil
+		q.mu.Unlock()
 		if len(batch) == 0 {
 			return nil
 		}
 		if _, err := batch.WriteTo(conn); err != nil {
 			return err
 		}
-		o.mu.Lock()
-		o.size -= size
-		o.changed.Broadcast()
-		o.mu.Unlock()
+		q.mu.Lock()
+		q.size -= size
+		q.changed.Broadcast()
+		q.mu.Unlock()
 	}
 }
 
-// settle waits until little is queued, or the outbox is closed.
-func (o *storeOutbox) settle() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for o.size > storeOutboxHigh && !o.closed {
-		o.changed.Wait()
+// waitLow waits until less than queueHigh is queued, or the queue is closed.
+func (q *sendQueue) waitLow() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for q.size > queueHigh && !q.closed {
+		q.changed.Wait()
 	}
 }
 
-// close ends put; what is queued is still written.
-func (o *storeOutbox) close() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.closed = true
-	o.changed.Broadcast()
+// close refuses further frames. What is queued is still written.
+func (q *sendQueue) close() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.closed = true
+	q.changed.Broadcast()
 }

@@ -1,4 +1,4 @@
-package comm
+package tcpstore
 
 import (
 	"fmt"
@@ -12,21 +12,21 @@ import (
 )
 
 const (
-	storeMaxClients = 65536
-	// storeFarewell is how long Close lets clients take what they have been answered.
-	storeFarewell = time.Second
+	maxClients = 65536
+	// closeTimeout is how long Close gives clients to read the replies that they have been sent.
+	closeTimeout = time.Second
 )
 
-// A StoreServer keeps a store in memory for the [TCPStore] clients that hold its token. One goroutine owns what is
-// stored. A client that does not take its answers is disconnected and never holds up the others; so is one
-// that does not know the token, or speaks another language.
-type StoreServer struct {
+// A Server keeps a store in memory for the [Client]s that have its token. One goroutine owns the values. The server
+// disconnects a client that does not read its replies, and one that does not have the token or sends a malformed
+// request. None of them holds up the others.
+type Server struct {
 	listener *admission.Listener
-	access   storeAccess
+	creds    credentials
 	log      *slog.Logger
 
-	events  chan storeEvent // unbuffered: one that was received comes after all that were received before it
-	settled chan struct{}   // closed when no event is handled any more
+	events  chan event    // unbuffered: an event that was received comes after all that were received before it
+	settled chan struct{} // closed when no event is handled any more
 	closing chan struct{}
 	running sync.WaitGroup
 
@@ -35,67 +35,61 @@ type StoreServer struct {
 	conns  map[net.Conn]struct{} // of clients
 }
 
-// ListenStore serves a store on addr, host:port; port 0 takes a free one. Without a token it serves only programs of this user on
-// this machine: they have a token of their own (see "A token" in docs/comm.md). Without a token, or with one that can be guessed,
-// it refuses an addr that other machines can reach. A nil log discards.
-func ListenStore(addr string, token []byte, log *slog.Logger) (*StoreServer, error) {
-	access, err := byToken(token)
+// Listen starts a server on addr, host:port. Port 0 stands for a free port. Without a token, or with one that can be
+// guessed, Listen refuses an addr that other machines can reach.
+func Listen(addr string, cfg Config) (*Server, error) {
+	creds, err := cfg.credentials()
 	if err != nil {
 		return nil, err
 	}
-	return listenStore(addr, access, log)
-}
-
-func listenStore(addr string, access storeAccess, log *slog.Logger) (*StoreServer, error) {
 	at, err := net.ResolveTCPAddr("tcp", addr)
 	if err != nil {
 		return nil, fmt.Errorf("store: %w", err)
 	}
-	if access.secret.isOwn() && !at.IP.IsLoopback() {
+	if creds.token.IsLoopback() && !at.IP.IsLoopback() {
 		return nil, fmt.Errorf("store: %s can be reached from the network and there is no token: give every rank the same secret in GORUN_TOKEN", addr)
 	}
-	if err := auth.CheckSecret(access.secret.token); err != nil && !at.IP.IsLoopback() {
+	if err := auth.CheckSecret(creds.token.Bytes()); err != nil && !at.IP.IsLoopback() {
 		return nil, fmt.Errorf("store: %s can be reached from the network: %w", addr, err)
 	}
 	l, err := net.ListenTCP("tcp", at)
 	if err != nil {
 		return nil, fmt.Errorf("store: %w", err)
 	}
-	return serveStore(l, access, log), nil
+	return serve(l, creds, cfg.Log), nil
 }
 
-// ServeStore serves a store on l, which it closes in the end. Without a token it serves only programs of this user on this machine:
-// they have a token of their own. If there is no place for the file of that token, ServeStore logs an error and serves nobody.
-// A nil log discards.
-func ServeStore(l net.Listener, token []byte, log *slog.Logger) *StoreServer {
-	access, err := byToken(token)
-	if err != nil && log != nil {
-		log.Error("this store lets nobody in", "error", err)
+// Serve starts a server on l, which Close closes. Without a token it turns away every connection from another machine. If
+// the credentials of cfg cannot be had, Serve says so in the log, and the server turns away every connection.
+func Serve(l net.Listener, cfg Config) *Server {
+	creds, err := cfg.credentials()
+	if err != nil && cfg.Log != nil {
+		cfg.Log.Error("this store lets nobody in", "error", err)
 	}
-	return serveStore(l, access, log)
+	return serve(l, creds, cfg.Log)
 }
 
-func serveStore(l net.Listener, access storeAccess, log *slog.Logger) *StoreServer {
+func serve(l net.Listener, creds credentials, log *slog.Logger) *Server {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	s := &StoreServer{
-		listener: admission.Listen(l, admission.Config{Allow: access.allow, Log: log.With("store", l.Addr().String()).Info}),
-		access:   access, log: log,
-		events: make(chan storeEvent), settled: make(chan struct{}), closing: make(chan struct{}),
+	s := &Server{
+		listener: admission.Listen(l, admission.Config{Allow: creds.allow, Log: log.With("store", l.Addr().String()).Info}),
+		creds:    creds, log: log,
+		events: make(chan event), settled: make(chan struct{}), closing: make(chan struct{}),
 		conns: map[net.Conn]struct{}{},
 	}
-	s.running.Go(s.own)
+	s.running.Go(s.handleEvents)
 	s.running.Go(s.accept)
 	return s
 }
 
-// Addr returns the address that is listened on, as host:port.
-func (s *StoreServer) Addr() string { return s.listener.Addr().String() }
+// Addr returns the address of the listener as host:port.
+func (s *Server) Addr() string { return s.listener.Addr().String() }
 
-// Close ends the store. What clients were answered before, they still get, within a second; then their connections
-// are closed, and what they ask for fails. Closing again does nothing.
-func (s *StoreServer) Close() error {
+// Close ends the store. Clients still get the replies to what the server has done, within a second. Then their
+// connections are closed, and their calls fail. Closing again does nothing.
+func (s *Server) Close() error {
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()
@@ -104,7 +98,7 @@ func (s *StoreServer) Close() error {
 	s.closed = true
 	close(s.closing)
 	for conn := range s.conns {
-		_ = conn.SetReadDeadline(time.Now()) // wakes its reader, which takes leave
+		_ = conn.SetReadDeadline(time.Now()) // wakes its reader
 	}
 	s.mu.Unlock()
 	err := s.listener.Close()
@@ -115,8 +109,8 @@ func (s *StoreServer) Close() error {
 	return nil
 }
 
-// accept takes connections until the listener is closed.
-func (s *StoreServer) accept() {
+// accept accepts connections until the listener is closed.
+func (s *Server) accept() {
 	for {
 		conn, err := s.listener.AcceptConn()
 		if err != nil {
@@ -126,27 +120,27 @@ func (s *StoreServer) accept() {
 	}
 }
 
-// serve has one connection from its handshake to its end.
-func (s *StoreServer) serve(conn *admission.Conn) {
+// serve serves one connection from its handshake to its end.
+func (s *Server) serve(conn *admission.Conn) {
 	defer func() { _ = conn.Close() }()
-	defer s.forget(conn)
-	stream, err := s.access.accept(conn, func() error { return s.admit(conn) })
+	defer s.remove(conn)
+	stream, err := s.creds.serverHandshake(conn, func() error { return s.admit(conn) })
 	if err != nil {
 		conn.TurnedAway(err)
 		return
 	}
-	(&storeClient{server: s, conn: stream, out: newStoreOutbox(), waits: map[uint64]*storeWaiter{}}).serve()
+	newServerConn(s, stream).serve()
 }
 
-// admit makes the other end of conn, which has proven itself, one more client, if there is room. Close finds it from now on.
-func (s *StoreServer) admit(conn *admission.Conn) error {
+// admit counts conn, which has proven itself, among the clients if there is room. Close finds it from now on.
+func (s *Server) admit(conn *admission.Conn) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case s.closed:
 		return net.ErrClosed
-	case len(s.conns) >= storeMaxClients:
-		return fmt.Errorf("there are %d clients already", storeMaxClients)
+	case len(s.conns) >= maxClients:
+		return fmt.Errorf("there are %d clients already", maxClients)
 	case !conn.Admit():
 		return net.ErrClosed
 	}
@@ -154,7 +148,8 @@ func (s *StoreServer) admit(conn *admission.Conn) error {
 	return nil
 }
 
-func (s *StoreServer) forget(conn net.Conn) {
+// remove no longer counts conn among the clients.
+func (s *Server) remove(conn net.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.conns, conn)

@@ -1,4 +1,4 @@
-package comm_test
+package tcpstore_test
 
 import (
 	"context"
@@ -12,54 +12,53 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gorun/gorun/comm"
+	"github.com/gorun/gorun/comm/store"
+	"github.com/gorun/gorun/comm/store/tcpstore"
 	"github.com/gorun/gorun/env/auth"
 	"github.com/gorun/gorun/env/auth/tokenfile"
 	"github.com/gorun/gorun/env/logtest"
 )
 
-func TestListenStoreWantsATokenOnTheNetwork(t *testing.T) {
-	leaveNothing(t)
+func TestListenWantsATokenOnTheNetwork(t *testing.T) {
 	const want = "store: 10.0.0.5:29500 can be reached from the network and there is no token: give every rank the same secret in GORUN_TOKEN"
-	if _, err := comm.ListenStore("10.0.0.5:29500", nil, nil); err == nil || err.Error() != want {
-		t.Errorf("ListenStore: %v\nwant: %s", err, want)
+	if _, err := tcpstore.Listen("10.0.0.5:29500", tcpstore.Config{}); err == nil || err.Error() != want {
+		t.Errorf("Listen: %v\nwant: %s", err, want)
 	}
 	for addr, refused := range map[string]bool{":0": true, "0.0.0.0:0": true, "[::]:0": true, "127.0.0.1:0": false, "localhost:0": false} {
-		server, err := comm.ListenStore(addr, nil, nil)
+		server, err := tcpstore.Listen(addr, tcpstore.Config{})
 		if (err != nil) != refused {
-			t.Errorf("ListenStore(%q) without a token: %v; want it refused: %v", addr, err, refused)
+			t.Errorf("Listen(%q) without a token: %v; want it refused: %v", addr, err, refused)
 		}
 		if err == nil {
 			server.Close()
 		}
 	}
 	const guessable = "store: :0 can be reached from the network: the token has 4 bytes and could be guessed: want at least 16, as of openssl rand -hex 32"
-	if _, err := comm.ListenStore(":0", []byte("zulu"), nil); err == nil || err.Error() != guessable {
-		t.Errorf("ListenStore: %v\nwant: %s", err, guessable)
+	if _, err := tcpstore.Listen(":0", tcpstore.Config{Token: []byte("zulu")}); err == nil || err.Error() != guessable {
+		t.Errorf("Listen: %v\nwant: %s", err, guessable)
 	}
-	server, err := comm.ListenStore(":0", []byte("0123456789abcdef"), nil)
+	server, err := tcpstore.Listen(":0", tcpstore.Config{Token: []byte("0123456789abcdef")})
 	if err != nil {
-		t.Fatalf("ListenStore on all addresses with a token: %v", err)
+		t.Fatalf("Listen on all addresses with a token: %v", err)
 	}
 	if err := errors.Join(server.Close(), server.Close()); err != nil {
 		t.Error(err)
 	}
 }
 
-// fromAfar makes every connection look as if it came from another machine.
-type fromAfar struct{ net.Listener }
+// fromRemote makes every connection look as if it came from another machine.
+type fromRemote struct{ net.Listener }
 
 type distant struct{ net.Conn }
 
-func (l fromAfar) Accept() (net.Conn, error) {
+func (l fromRemote) Accept() (net.Conn, error) {
 	conn, err := l.Listener.Accept()
 	return distant{conn}, err
 }
 
 func (distant) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(10, 0, 0, 9), Port: 4711} }
 
-func TestServeStoreWithoutATokenServesThisMachineOnly(t *testing.T) {
-	leaveNothing(t)
+func TestServeWithoutATokenServesThisMachineOnly(t *testing.T) {
 	token, _, err := tokenfile.Loopback()
 	if err != nil {
 		t.Fatal(err)
@@ -70,9 +69,9 @@ func TestServeStoreWithoutATokenServesThisMachineOnly(t *testing.T) {
 			t.Fatal(err)
 		}
 		if far {
-			l = fromAfar{l}
+			l = fromRemote{l}
 		}
-		server := comm.ServeStore(l, nil, nil)
+		server := tcpstore.Serve(l, tcpstore.Config{})
 		t.Cleanup(func() { _ = server.Close() })
 		conn, err := net.Dial("tcp", server.Addr())
 		if err != nil {
@@ -86,8 +85,7 @@ func TestServeStoreWithoutATokenServesThisMachineOnly(t *testing.T) {
 }
 
 // A client without a token does not take whoever answers on the network for its store.
-func TestTCPStoreWithoutATokenStaysOnThisMachine(t *testing.T) {
-	leaveNothing(t)
+func TestClientWithoutATokenStaysOnThisMachine(t *testing.T) {
 	addrs, err := net.InterfaceAddrs()
 	if err != nil {
 		t.Fatal(err)
@@ -97,15 +95,15 @@ func TestTCPStoreWithoutATokenStaysOnThisMachine(t *testing.T) {
 		if !ok || !n.IP.IsGlobalUnicast() {
 			continue
 		}
-		server, err := comm.ListenStore(net.JoinHostPort(n.IP.String(), "0"), []byte("0123456789abcdef"), nil)
+		server, err := tcpstore.Listen(net.JoinHostPort(n.IP.String(), "0"), tcpstore.Config{Token: []byte("0123456789abcdef")})
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = server.Close() })
-		_, err = comm.NewTCPStore(t.Context(), server.Addr(), nil)
+		_, err = tcpstore.Dial(t.Context(), server.Addr(), tcpstore.Config{})
 		want := "store at " + server.Addr() + ": it is on the network and there is no token: give every rank the same secret in GORUN_TOKEN"
-		if err == nil || err.Error() != want || comm.ExitCode(err) != 2 {
-			t.Errorf("NewTCPStore: %v, exit code %d\nwant: %s", err, comm.ExitCode(err), want)
+		if err == nil || err.Error() != want || !errors.Is(err, auth.ErrNoToken) {
+			t.Errorf("Dial: %v\nwant: %s", err, want)
 		}
 		return
 	}
@@ -113,7 +111,7 @@ func TestTCPStoreWithoutATokenStaysOnThisMachine(t *testing.T) {
 }
 
 // rude is a connection to the server that does not mind its manners.
-func rude(t *testing.T, server *comm.StoreServer) net.Conn {
+func rude(t *testing.T, server *tcpstore.Server) net.Conn {
 	t.Helper()
 	conn, err := net.Dial("tcp", server.Addr())
 	if err != nil {
@@ -127,7 +125,7 @@ func rude(t *testing.T, server *comm.StoreServer) net.Conn {
 }
 
 // member is a rude connection that knows the token.
-func member(t *testing.T, server *comm.StoreServer) net.Conn {
+func member(t *testing.T, server *tcpstore.Server) net.Conn {
 	t.Helper()
 	conn := rude(t, server)
 	if _, err := auth.Dial(conn, []byte("secret"), []byte("gorun store 1")); err != nil {
@@ -137,9 +135,8 @@ func member(t *testing.T, server *comm.StoreServer) net.Conn {
 }
 
 func TestStrangersAreTurnedAwayAndDisturbNobody(t *testing.T) {
-	leaveNothing(t)
 	log := &logtest.Log{}
-	server, err := comm.ListenStore("127.0.0.1:0", []byte("secret"), log.Logger())
+	server, err := tcpstore.Listen("127.0.0.1:0", tcpstore.Config{Token: []byte("secret"), Log: log.Logger()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +159,7 @@ func TestStrangersAreTurnedAwayAndDisturbNobody(t *testing.T) {
 	}
 	garbage := strings.Repeat("\xde\xad\xbe\xef", 1<<10)
 	for name, stranger := range map[string]struct {
-		connect func(*testing.T, *comm.StoreServer) net.Conn
+		connect func(*testing.T, *tcpstore.Server) net.Conn
 		says    string
 	}{
 		"a web browser":       {rude, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"},
@@ -207,14 +204,13 @@ func TestStrangersAreTurnedAwayAndDisturbNobody(t *testing.T) {
 }
 
 func TestSilentConnectionsCannotKeepOthersOut(t *testing.T) {
-	leaveNothing(t)
 	server := serveStore(t, "secret")
 	for range 1500 { // more than may shake hands at once
 		rude(t, server)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second) // the silent ones have more
 	defer cancel()
-	s, err := comm.NewTCPStore(ctx, server.Addr(), []byte("secret"))
+	s, err := tcpstore.Dial(ctx, server.Addr(), tcpstore.Config{Token: []byte("secret")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -234,7 +230,6 @@ func request(kind byte, id uint64, rest string) string {
 }
 
 func TestAClientThatTakesNothingIsHungUpOn(t *testing.T) {
-	leaveNothing(t)
 	server := serveStore(t, "secret")
 	good, bad := dialStore(t, server, "secret"), member(t, server)
 	for id := range uint64(20) { // 20 times 16 MiB is more than the server keeps for one client
@@ -249,19 +244,18 @@ func TestAClientThatTakesNothingIsHungUpOn(t *testing.T) {
 	if _, err := good.Get(t.Context(), "sign"); err != nil {
 		t.Fatal(err)
 	}
-	if err := good.Set(t.Context(), "big", make([]byte, comm.MaxStoreValue)); err != nil {
+	if err := good.Set(t.Context(), "big", make([]byte, store.MaxValue)); err != nil {
 		t.Fatal(err)
 	}
 	if n, err := good.Add(t.Context(), "count", 1); err != nil || n != 1 {
 		t.Errorf("beside a client that takes nothing, Add = %d, %v", n, err)
 	}
-	if n, _ := io.Copy(io.Discard, bad); n >= 20*comm.MaxStoreValue {
+	if n, _ := io.Copy(io.Discard, bad); n >= 20*store.MaxValue {
 		t.Errorf("the server kept all of %d bytes for a client that took none", n)
 	}
 }
 
 func TestAClientThatAsksForMuchGetsItAll(t *testing.T) {
-	leaveNothing(t)
 	server := serveStore(t, "secret")
 	s := dialStore(t, server, "secret")
 	const size, times = 4 << 20, 80 // more than the server keeps for one client
@@ -283,13 +277,12 @@ func TestAClientThatAsksForMuchGetsItAll(t *testing.T) {
 
 // Rank 0 closes the server as soon as all have come. Who came last must still hear that it did.
 func TestCloseOfTheServerAnswersFirst(t *testing.T) {
-	leaveNothing(t)
 	for range 4 {
 		server := serveStore(t, "secret")
 		first, last := dialStore(t, server, "secret"), dialStore(t, server, "secret")
 		came := make(chan error, 1)
 		go func() { // the answer is long, so that it is still being sent
-			_, err := last.CompareAndSwap(t.Context(), "last", nil, make([]byte, comm.MaxStoreValue))
+			_, err := last.CompareAndSwap(t.Context(), "last", nil, make([]byte, store.MaxValue))
 			came <- err
 		}()
 		if err := first.Wait(t.Context(), "last"); err != nil {

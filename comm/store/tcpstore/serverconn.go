@@ -1,4 +1,4 @@
-package comm
+package tcpstore
 
 import (
 	"bufio"
@@ -10,29 +10,31 @@ import (
 	"net"
 	"sync/atomic"
 	"time"
+
+	"github.com/gorun/gorun/comm/store/internal/kv"
 )
 
-// storeMaxWaits is how many gets and waits of one client may be pending.
-const storeMaxWaits = 1 << 16
+// maxWaits is how many gets and waits of one client may be pending.
+const maxWaits = 1 << 16
 
-// A storeEvent is what the owner of the state gets to know: a request, or that a client is gone.
-type storeEvent struct {
-	from    *storeClient
-	request storeRequest
+// An event is what the goroutine that owns the values hears of: a request, or the end of a connection.
+type event struct {
+	from    *serverConn
+	request request
 	gone    bool
 }
 
-// own is the goroutine that owns the state. It never waits for anything but the next event.
-func (s *StoreServer) own() {
+// handleEvents owns the values. It waits for nothing but the next event.
+func (s *Server) handleEvents() {
 	defer close(s.settled)
-	state := newStoreState()
+	state := kv.NewState()
 	for {
 		select {
 		case e := <-s.events:
 			if e.gone {
-				e.from.leave(&state)
+				e.from.cancelAll(state)
 			} else {
-				e.from.handle(&state, e.request)
+				e.from.handle(state, e.request)
 			}
 		case <-s.closing:
 			return
@@ -40,87 +42,92 @@ func (s *StoreServer) own() {
 	}
 }
 
-// A storeClient is one connection to a StoreServer, past its handshake.
-type storeClient struct {
-	server *StoreServer
+// A serverConn is the server's end of a connection, after the handshake.
+type serverConn struct {
+	server *Server
 	conn   net.Conn
-	out    *storeOutbox
-	kicked atomic.Pointer[error]   // why the server hung up
-	waits  map[uint64]*storeWaiter // by request; belongs to the owner of the state
+	out    *sendQueue
+	reason atomic.Pointer[error] // why the server has disconnected the client; nil: it has not
+	waits  map[uint64]*kv.Waiter // by request; belongs to handleEvents
 }
 
-// serve reads requests until the client or the server goes.
-func (c *storeClient) serve() {
+func newServerConn(server *Server, conn net.Conn) *serverConn {
+	return &serverConn{server: server, conn: conn, out: newSendQueue(), waits: map[uint64]*kv.Waiter{}}
+}
+
+// serve reads requests until the client or the server ends.
+func (c *serverConn) serve() {
 	written := make(chan struct{})
 	go func() {
 		defer close(written)
-		if c.out.drain(c.conn) != nil {
+		if c.out.writeTo(c.conn) != nil {
 			_ = c.conn.Close() // wakes the reader
 		}
 	}()
 	err := c.read()
-	if errors.Is(err, errStoreServerClosing) {
+	if errors.Is(err, errClosing) {
 		<-c.server.settled
-		c.takeLeave(written)
+		c.flush(written)
 		return
 	}
 	_ = c.conn.Close()
 	c.out.close()
 	<-written
-	level := slog.LevelDebug // processes end, and it is not the store's to say whether they should have
-	if why := c.kicked.Load(); why != nil {
-		level, err = slog.LevelInfo, *why
-	} else if errors.Is(err, errStoreFrame) {
+	level := slog.LevelDebug // processes end, and the store cannot tell whether they should have
+	if reason := c.reason.Load(); reason != nil {
+		level, err = slog.LevelInfo, *reason
+	} else if errors.Is(err, errMalformed) {
 		level = slog.LevelInfo
 	}
 	c.server.log.Log(context.Background(), level, "store: a client is gone",
 		"addr", c.server.Addr(), "client", c.conn.RemoteAddr().String(), "error", err)
-	_ = c.tell(storeEvent{from: c, gone: true})
+	_ = c.submit(event{from: c, gone: true})
 }
 
 var (
-	errStoreServerClosing = errors.New("the store is closing")
-	errStoreSlowClient    = errors.New("it does not take its answers")
-	errStoreTwice         = errors.New("two waits with the same id")
+	errClosing    = errors.New("the store is closing")
+	errSlowClient = errors.New("it does not take its answers")
+	errSameID     = errors.New("two waits with the same id")
 )
 
-// read returns why it ended, never nil.
-func (c *storeClient) read() error {
+// read submits requests and returns why it ended, never nil.
+func (c *serverConn) read() error {
 	r := bufio.NewReader(c.conn)
 	for {
-		body, err := readStoreFrame(r)
+		body, err := readFrame(r)
 		select {
 		case <-c.server.closing:
-			return errStoreServerClosing
+			return errClosing
 		default:
 		}
 		if err != nil {
 			return err
 		}
-		request, err := parseStoreRequest(body)
+		request, err := parseRequest(body)
 		if err != nil {
 			return err
 		}
-		c.out.settle()
-		if err := c.tell(storeEvent{from: c, request: request}); err != nil {
+		c.out.waitLow()
+		if err := c.submit(event{from: c, request: request}); err != nil {
 			return err
 		}
 	}
 }
 
-func (c *storeClient) tell(e storeEvent) error {
+// submit hands e to handleEvents.
+func (c *serverConn) submit(e event) error {
 	select {
 	case c.server.events <- e:
 		return nil
 	case <-c.server.closing:
-		return errStoreServerClosing
+		return errClosing
 	}
 }
 
-// takeLeave writes what is queued, then waits for the client to hang up: closing a connection with unread bytes in
-// it would take back what the client has not read yet.
-func (c *storeClient) takeLeave(written <-chan struct{}) {
-	_ = c.conn.SetDeadline(time.Now().Add(storeFarewell))
+// flush writes the queued replies, then waits for the client to close the connection. If the server closed it first, with
+// bytes in it that it has not read, the kernel would drop replies that the client has not read.
+func (c *serverConn) flush(written <-chan struct{}) {
+	_ = c.conn.SetDeadline(time.Now().Add(closeTimeout))
 	c.out.close()
 	<-written
 	if half, ok := c.conn.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {
@@ -128,80 +135,80 @@ func (c *storeClient) takeLeave(written <-chan struct{}) {
 	}
 }
 
-// handle does what the client asks for. The owner of the state calls it.
-func (c *storeClient) handle(state *storeState, r storeRequest) {
+// handle does what the client asks for. Only handleEvents calls it, and the methods below.
+func (c *serverConn) handle(state *kv.State, r request) {
 	switch r.kind {
-	case storeSet:
-		state.set(r.key, r.value)
+	case setKind:
+		state.Set(r.key, r.value)
 		c.done(r.id, nil)
-	case storeGet, storeWait:
+	case getKind, waitKind:
 		c.await(state, r)
-	case storeAdd:
-		sum, err := state.add(r.key, r.n)
+	case addKind:
+		sum, err := state.Add(r.key, r.n)
 		if err != nil {
-			c.reply(storeReply{kind: storeFailed, id: r.id, payload: []byte(err.Error())})
+			c.send(reply{kind: failedKind, id: r.id, payload: []byte(err.Error())})
 			return
 		}
 		c.done(r.id, binary.BigEndian.AppendUint64(nil, uint64(sum)))
-	case storeSwap:
-		c.done(r.id, state.compareAndSwap(r.key, r.old, r.value))
-	case storeDelete:
+	case swapKind:
+		c.done(r.id, state.CompareAndSwap(r.key, r.old, r.value))
+	case deleteKind:
 		existed := []byte{0}
-		if state.remove(r.key) {
+		if state.Delete(r.key) {
 			existed[0] = 1
 		}
 		c.done(r.id, existed)
-	case storeForget:
+	case cancelKind:
 		if w := c.waits[r.id]; w != nil {
-			state.forget(w)
+			state.Cancel(w)
 			delete(c.waits, r.id)
 		}
-	default: // parseStoreRequest lets nothing else through
+	default: // parseRequest returns no other kind
 	}
 }
 
-func (c *storeClient) await(state *storeState, r storeRequest) {
+func (c *serverConn) await(state *kv.State, r request) {
 	answer := func(value []byte) {
-		if r.kind == storeWait {
+		if r.kind == waitKind {
 			value = nil
 		}
 		delete(c.waits, r.id)
 		c.done(r.id, value)
 	}
-	value, ok := state.values[r.key]
+	value, exists := state.Get(r.key)
 	switch {
 	case c.waits[r.id] != nil:
-		c.kick(errStoreTwice)
-	case ok:
+		c.disconnect(errSameID)
+	case exists:
 		answer(value)
-	case len(c.waits) >= storeMaxWaits:
-		c.reply(storeReply{kind: storeFailed, id: r.id, payload: []byte("store: too many keys are waited for at once")})
+	case len(c.waits) >= maxWaits:
+		c.send(reply{kind: failedKind, id: r.id, payload: []byte("store: too many keys are waited for at once")})
 	default:
-		c.waits[r.id] = state.await(r.key, answer)
+		c.waits[r.id] = state.Await(r.key, answer)
 	}
 }
 
-func (c *storeClient) done(id uint64, payload []byte) {
-	c.reply(storeReply{kind: storeDone, id: id, payload: payload})
+func (c *serverConn) done(id uint64, payload []byte) {
+	c.send(reply{kind: doneKind, id: id, payload: payload})
 }
 
-func (c *storeClient) reply(r storeReply) {
-	if !c.out.put(r.frame()) {
-		c.kick(errStoreSlowClient)
+func (c *serverConn) send(r reply) {
+	if !c.out.push(r.frame()) {
+		c.disconnect(errSlowClient)
 	}
 }
 
-// kick hangs up; the reader finds out, and says so in the log.
-func (c *storeClient) kick(why error) {
-	c.kicked.CompareAndSwap(nil, &why)
+// disconnect closes the connection. The reader notices, and logs the reason.
+func (c *serverConn) disconnect(reason error) {
+	c.reason.CompareAndSwap(nil, &reason)
 	_ = c.conn.Close()
 	c.out.close()
 }
 
-// leave ends what the client still waits for.
-func (c *storeClient) leave(state *storeState) {
+// cancelAll ends what the client waits for.
+func (c *serverConn) cancelAll(state *kv.State) {
 	for _, w := range c.waits {
-		state.forget(w)
+		state.Cancel(w)
 	}
 	clear(c.waits)
 }

@@ -1,4 +1,4 @@
-package comm_test
+package tcpstore_test
 
 import (
 	"bytes"
@@ -9,16 +9,22 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/gorun/gorun/comm"
-	"github.com/gorun/gorun/comm/storetest"
+	"github.com/gorun/gorun/comm/store"
+	"github.com/gorun/gorun/comm/store/storetest"
+	"github.com/gorun/gorun/comm/store/tcpstore"
 )
 
 const longSecret = "a secret of 16 bytes and more"
 
-// serveAfar starts a server for clients that are not on this machine.
-func serveAfar(t *testing.T, tls bool) *comm.StoreServer {
+// remote is the configuration of an end whose connections all lead to other machines.
+func remote(token string, tls bool) tcpstore.Config {
+	return tcpstore.Config{Token: []byte(token), TLS: tls, Near: func(net.Conn) bool { return false }}
+}
+
+// serveRemote starts a server for clients that are not on this machine.
+func serveRemote(t *testing.T, tls bool) *tcpstore.Server {
 	t.Helper()
-	server, err := comm.ListenStoreAfar("127.0.0.1:0", longSecret, tls)
+	server, err := tcpstore.Listen("127.0.0.1:0", remote(longSecret, tls))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,9 +36,9 @@ func serveAfar(t *testing.T, tls bool) *comm.StoreServer {
 	return server
 }
 
-func dialAfar(t *testing.T, addr string, tls bool) *comm.TCPStore {
+func dialRemote(t *testing.T, addr string, tls bool) *tcpstore.Client {
 	t.Helper()
-	s, err := comm.NewTCPStoreAfar(t.Context(), addr, longSecret, tls)
+	s, err := tcpstore.Dial(t.Context(), addr, remote(longSecret, tls))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,11 +46,10 @@ func dialAfar(t *testing.T, addr string, tls bool) *comm.TCPStore {
 	return s
 }
 
-func TestTCPStoreOverTLS(t *testing.T) {
-	leaveNothing(t)
-	storetest.Run(t, func(t *testing.T) func() comm.Store {
-		server := serveAfar(t, true)
-		return func() comm.Store { return dialAfar(t, server.Addr(), true) }
+func TestConformanceOverTLS(t *testing.T) {
+	storetest.Run(t, func(t *testing.T) func() store.Store {
+		server := serveRemote(t, true)
+		return func() store.Store { return dialRemote(t, server.Addr(), true) }
 	})
 }
 
@@ -85,9 +90,8 @@ func (p *tap) serve(t *testing.T, l net.Listener, addr string) {
 }
 
 func TestWhatAStoreOverTLSIsToldIsNotSeen(t *testing.T) {
-	leaveNothing(t)
 	for _, tls := range []bool{false, true} {
-		server := serveAfar(t, tls)
+		server := serveRemote(t, tls)
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)
@@ -95,7 +99,7 @@ func TestWhatAStoreOverTLSIsToldIsNotSeen(t *testing.T) {
 		wire := &tap{}
 		var relay sync.WaitGroup
 		relay.Go(func() { wire.serve(t, l, server.Addr()) })
-		s := dialAfar(t, l.Addr().String(), tls)
+		s := dialRemote(t, l.Addr().String(), tls)
 		if err := s.Set(t.Context(), "rank/0", []byte("node-a.example")); err != nil {
 			t.Fatal(err)
 		}
@@ -112,10 +116,9 @@ func TestWhatAStoreOverTLSIsToldIsNotSeen(t *testing.T) {
 }
 
 func TestAStoreAndAClientThatDisagreeAboutTLS(t *testing.T) {
-	leaveNothing(t)
 	for _, tls := range []bool{false, true} {
-		server := serveAfar(t, tls)
-		_, err := comm.NewTCPStoreAfar(t.Context(), server.Addr(), longSecret, !tls)
+		server := serveRemote(t, tls)
+		_, err := tcpstore.Dial(t.Context(), server.Addr(), remote(longSecret, !tls))
 		want := fmt.Sprintf("store at %s refused: its end of this connection has TLS: %t, and the rank's TLS: %t: "+
 			"all ranks have WithTLS (gorun: --worker-tls), or none", server.Addr(), tls, !tls)
 		if err == nil || err.Error() != want {
@@ -125,7 +128,7 @@ func TestAStoreAndAClientThatDisagreeAboutTLS(t *testing.T) {
 }
 
 func TestTLSWantsATokenThatCannotBeGuessed(t *testing.T) {
-	if _, err := comm.ListenStoreAfar("127.0.0.1:0", "short", true); err == nil {
+	if _, err := tcpstore.Listen("127.0.0.1:0", remote("short", true)); err == nil {
 		t.Error("no error")
 	}
 }

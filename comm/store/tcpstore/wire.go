@@ -1,50 +1,54 @@
-package comm
+package tcpstore
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
+
+	"github.com/gorun/gorun/comm/store"
 )
 
-// The wire format between a TCPStore and a StoreServer, after the handshake. Integers are big-endian.
+// A kind is what a frame is for.
+type kind byte
+
+// The wire format between a Client and a Server, after the handshake. Integers are big-endian.
 //
 //	frame    length u32 of what follows, kind u8, id u64, then by kind:
 //	set      key, value to the end
 //	get      key                    answered once the key exists, with its value
 //	wait     key                    answered once the key exists, with nothing
 //	add      key, n i64             answered with the sum, i64
-//	swap     key, length u32 of old, old, new to the end; answered with what the key holds then
+//	swap     key, length u32 of old, old, new to the end; answered with what the key holds afterwards
 //	delete   key                    answered with one byte: 1 if it existed
-//	forget                          ends the get or wait of the same id without an answer
+//	cancel                          ends the get or wait of the same id without an answer
 //	done     the answer to the request of the same id
 //	failed   text, instead of that answer
 //	key      length u16, bytes
 const (
-	storeSet storeKind = iota + 1
-	storeGet
-	storeWait
-	storeAdd
-	storeSwap
-	storeDelete
-	storeForget
-	storeDone
-	storeFailed
+	setKind kind = iota + 1
+	getKind
+	waitKind
+	addKind
+	swapKind
+	deleteKind
+	cancelKind
+	doneKind
+	failedKind
 )
-
-type storeKind byte
 
 const (
-	storeHeader   = 4 + 1 + 8 // length, kind, id
-	storeMaxFrame = storeHeader + 2 + MaxStoreKey + 4 + 2*MaxStoreValue
+	headerSize = 4 + 1 + 8 // length, kind, id
+	maxFrame   = headerSize + 2 + store.MaxKey + 4 + 2*store.MaxValue
 )
 
-var errStoreFrame = errors.New("malformed frame")
+var errMalformed = errors.New("malformed frame")
 
-// A storeRequest is one question; which fields count depends on the kind.
-type storeRequest struct {
-	kind       storeKind
+// A request is what a client asks for. Which fields count depends on the kind.
+type request struct {
+	kind       kind
 	id         uint64
 	key        string
 	n          int64
@@ -52,43 +56,43 @@ type storeRequest struct {
 }
 
 // frame returns the request in pieces, so that values need not be copied.
-func (r storeRequest) frame() [][]byte {
-	head := make([]byte, 4, storeHeader+2+len(r.key)+8)
+func (r request) frame() [][]byte {
+	head := make([]byte, 4, headerSize+2+len(r.key)+8)
 	head = append(head, byte(r.kind))
 	head = binary.BigEndian.AppendUint64(head, r.id)
-	if r.kind != storeForget {
+	if r.kind != cancelKind {
 		head = binary.BigEndian.AppendUint16(head, uint16(len(r.key)))
 		head = append(head, r.key...)
 	}
 	pieces := [][]byte{head}
 	switch r.kind {
-	case storeAdd:
+	case addKind:
 		pieces[0] = binary.BigEndian.AppendUint64(head, uint64(r.n))
-	case storeSet:
+	case setKind:
 		pieces = append(pieces, r.value)
-	case storeSwap:
+	case swapKind:
 		pieces[0] = binary.BigEndian.AppendUint32(head, uint32(len(r.old)))
 		pieces = append(pieces, r.old, r.value)
 	default: // the key is all
 	}
-	return sealStoreFrame(pieces)
+	return seal(pieces)
 }
 
-// A storeReply is the answer to one request, or the text of its failure.
-type storeReply struct {
-	kind    storeKind // storeDone or storeFailed
+// A reply is the answer to one request, or the text of its error.
+type reply struct {
+	kind    kind // doneKind or failedKind
 	id      uint64
 	payload []byte
 }
 
-func (r storeReply) frame() [][]byte {
-	head := append(make([]byte, 4, storeHeader), byte(r.kind))
+func (r reply) frame() [][]byte {
+	head := append(make([]byte, 4, headerSize), byte(r.kind))
 	head = binary.BigEndian.AppendUint64(head, r.id)
-	return sealStoreFrame([][]byte{head, r.payload})
+	return seal([][]byte{head, r.payload})
 }
 
-// sealStoreFrame fills in the length, the first four bytes of the first piece.
-func sealStoreFrame(pieces [][]byte) [][]byte {
+// seal fills in the length, the first four bytes of the first piece.
+func seal(pieces [][]byte) [][]byte {
 	binary.BigEndian.PutUint32(pieces[0], uint32(sizeOf(pieces)-4))
 	return pieces
 }
@@ -100,16 +104,16 @@ func sizeOf(pieces [][]byte) (n int) {
 	return n
 }
 
-// readStoreFrame returns the next frame without its length. What a frame claims to be long is not believed
-// until it has come: the buffer grows with what arrives.
-func readStoreFrame(r io.Reader) ([]byte, error) {
+// readFrame returns the next frame without its length. The buffer grows with what arrives, not by the length that a frame
+// claims to have.
+func readFrame(r io.Reader) ([]byte, error) {
 	var length [4]byte
 	if _, err := io.ReadFull(r, length[:]); err != nil {
 		return nil, err
 	}
 	n := int(binary.BigEndian.Uint32(length[:]))
-	if n < storeHeader-4 || n > storeMaxFrame-4 {
-		return nil, fmt.Errorf("%w: %d bytes", errStoreFrame, n)
+	if n < headerSize-4 || n > maxFrame-4 {
+		return nil, fmt.Errorf("%w: %d bytes", errMalformed, n)
 	}
 	const ahead = 64 << 10
 	body := make([]byte, 0, min(n, ahead))
@@ -124,53 +128,54 @@ func readStoreFrame(r io.Reader) ([]byte, error) {
 	return body, nil
 }
 
-// parseStoreRequest reads a frame's body. The request keeps parts of it. Sizes are within a store's limits, and
-// nothing is left over.
-func parseStoreRequest(body []byte) (storeRequest, error) {
-	p := storeParser{rest: body}
-	r := storeRequest{kind: storeKind(p.byte()), id: p.uint64()}
-	if r.kind != storeForget {
+// parseRequest parses the body of a frame. The request keeps parts of the body. Its sizes are within the limits of a store,
+// and no bytes are left over.
+func parseRequest(body []byte) (request, error) {
+	p := parser{rest: body}
+	r := request{kind: kind(p.byte()), id: p.uint64()}
+	if r.kind != cancelKind {
 		r.key = string(p.take(int(p.uint16())))
 	}
 	switch r.kind {
-	case storeSet:
+	case setKind:
 		r.value = p.take(len(p.rest))
-	case storeAdd:
+	case addKind:
 		r.n = int64(p.uint64())
-	case storeSwap:
+	case swapKind:
 		r.old = p.take(int(p.uint32()))
 		r.value = p.take(len(p.rest))
-	case storeGet, storeWait, storeDelete:
-	case storeForget:
+	case getKind, waitKind, deleteKind:
+	case cancelKind:
 		return r, p.end()
 	default:
 		p.bad = true
 	}
 	if err := p.end(); err != nil {
-		return storeRequest{}, err
+		return request{}, err
 	}
-	if err := checkStoreSizes(r.key, r.old, r.value); err != nil {
-		return storeRequest{}, fmt.Errorf("%w: %w", errStoreFrame, err)
+	if err := cmp.Or(store.CheckKey(r.key), store.CheckValues(r.key, r.old, r.value)); err != nil {
+		return request{}, fmt.Errorf("%w: %w", errMalformed, err)
 	}
 	return r, nil
 }
 
-func parseStoreReply(body []byte) (storeReply, error) {
-	p := storeParser{rest: body}
-	r := storeReply{kind: storeKind(p.byte()), id: p.uint64()}
+// parseReply parses the body of a frame. The reply keeps parts of the body.
+func parseReply(body []byte) (reply, error) {
+	p := parser{rest: body}
+	r := reply{kind: kind(p.byte()), id: p.uint64()}
 	r.payload = p.take(len(p.rest))
-	p.bad = p.bad || r.kind != storeDone && r.kind != storeFailed
+	p.bad = p.bad || r.kind != doneKind && r.kind != failedKind
 	return r, p.end()
 }
 
-// A storeParser takes a body apart; what is not there reads as zero and makes end fail.
-type storeParser struct {
+// A parser takes a body apart. What is missing reads as zero, and makes end return an error.
+type parser struct {
 	rest []byte
 	bad  bool
 }
 
-func (p *storeParser) take(n int) []byte {
-	if n < 0 || n > len(p.rest) { // negative: where an int has 32 bits
+func (p *parser) take(n int) []byte {
+	if n < 0 || n > len(p.rest) { // negative: an int may have 32 bits
 		p.bad, n = true, 0
 	}
 	taken := p.rest[:n:n]
@@ -178,21 +183,21 @@ func (p *storeParser) take(n int) []byte {
 	return taken
 }
 
-func (p *storeParser) number(size int) (n uint64) {
+func (p *parser) number(size int) (n uint64) {
 	for _, b := range p.take(size) {
 		n = n<<8 | uint64(b)
 	}
 	return n
 }
 
-func (p *storeParser) byte() byte     { return byte(p.number(1)) }
-func (p *storeParser) uint16() uint16 { return uint16(p.number(2)) }
-func (p *storeParser) uint32() uint32 { return uint32(p.number(4)) }
-func (p *storeParser) uint64() uint64 { return p.number(8) }
+func (p *parser) byte() byte     { return byte(p.number(1)) }
+func (p *parser) uint16() uint16 { return uint16(p.number(2)) }
+func (p *parser) uint32() uint32 { return uint32(p.number(4)) }
+func (p *parser) uint64() uint64 { return p.number(8) }
 
-func (p *storeParser) end() error {
+func (p *parser) end() error {
 	if p.bad || len(p.rest) > 0 {
-		return errStoreFrame
+		return errMalformed
 	}
 	return nil
 }

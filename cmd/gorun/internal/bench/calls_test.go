@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/gorun/gorun/comm"
+	"github.com/gorun/gorun/comm/store/memstore"
 	"github.com/gorun/gorun/env/configtest"
 )
 
@@ -16,7 +17,7 @@ func TestMain(m *testing.M) { os.Exit(configtest.With(m).Run()) }
 // inWorld runs program as so many ranks.
 func inWorld(t *testing.T, ranks int, program func(ctx context.Context, g *comm.Group) error) {
 	t.Helper()
-	store := comm.NewMemStore()
+	store := memstore.New()
 	defer func() { _ = store.Close() }()
 	var wg sync.WaitGroup
 	for rank := range ranks {

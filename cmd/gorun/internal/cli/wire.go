@@ -10,7 +10,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/gorun/gorun/agent"
-	"github.com/gorun/gorun/comm"
+	"github.com/gorun/gorun/comm/store/tcpstore"
 	"github.com/gorun/gorun/env/auth"
 	"github.com/gorun/gorun/launcher"
 	"github.com/gorun/gorun/rendezvous"
@@ -73,7 +73,7 @@ func (d departure) ExitCode() int { return exitCode(d.error) }
 func hostStore(logger hclog.Logger) storeHost {
 	return func(token string) (string, io.Closer, error) {
 		log := slog.New(slog.NewTextHandler(logger.StandardWriter(&hclog.StandardLoggerOptions{ForceLevel: hclog.Debug}), nil))
-		server, err := comm.ListenStore("127.0.0.1:0", []byte(token), log)
+		server, err := tcpstore.Listen("127.0.0.1:0", tcpstore.Config{Token: []byte(token), Log: log})
 		if err != nil {
 			return "", nil, err
 		}

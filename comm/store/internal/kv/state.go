@@ -1,29 +1,34 @@
-package comm
+package kv
 
-import (
-	"errors"
-	"math"
-	"strconv"
-)
+import "github.com/gorun/gorun/comm/store"
 
-// storeState is what a store holds and who waits for what: the meaning of the operations, without locks or I/O. It
-// keeps the slices that it is given and hands out its own; nobody may change either.
-type storeState struct {
+// A State is the keys and values of a store, and who waits for which key. It has no locks and does no I/O: its owner
+// calls it from one goroutine at a time. It keeps the slices that it is given and returns its own. Nobody may change
+// either.
+type State struct {
 	values  map[string][]byte
-	waiters map[string]map[*storeWaiter]struct{}
+	waiters map[string]map[*Waiter]struct{}
 }
 
-// A storeWaiter is told once, when its key is set.
-type storeWaiter struct {
+// A Waiter waits for the next Set of one key.
+type Waiter struct {
 	key   string
-	ready func(value []byte) // must not block, nor touch the state
+	ready func(value []byte)
 }
 
-func newStoreState() storeState {
-	return storeState{values: map[string][]byte{}, waiters: map[string]map[*storeWaiter]struct{}{}}
+// NewState returns an empty State.
+func NewState() *State {
+	return &State{values: map[string][]byte{}, waiters: map[string]map[*Waiter]struct{}{}}
 }
 
-func (s *storeState) set(key string, value []byte) {
+// Get returns the value of key, and whether key exists.
+func (s *State) Get(key string) (value []byte, exists bool) {
+	value, exists = s.values[key]
+	return value, exists
+}
+
+// Set stores value under key, and tells those that wait for key.
+func (s *State) Set(key string, value []byte) {
 	s.values[key] = value
 	woken := s.waiters[key]
 	delete(s.waiters, key)
@@ -32,71 +37,61 @@ func (s *storeState) set(key string, value []byte) {
 	}
 }
 
-// await has ready called at the next set of key; forget takes it back.
-func (s *storeState) await(key string, ready func(value []byte)) *storeWaiter {
-	w := &storeWaiter{key: key, ready: ready}
+// Await has the next Set of key call ready, once. ready must neither block nor use the State.
+func (s *State) Await(key string, ready func(value []byte)) *Waiter {
+	w := &Waiter{key: key, ready: ready}
 	if s.waiters[key] == nil {
-		s.waiters[key] = map[*storeWaiter]struct{}{}
+		s.waiters[key] = map[*Waiter]struct{}{}
 	}
 	s.waiters[key][w] = struct{}{}
 	return w
 }
 
-func (s *storeState) forget(w *storeWaiter) {
+// Cancel takes back an Await. It does nothing if the Waiter has been told.
+func (s *State) Cancel(w *Waiter) {
 	delete(s.waiters[w.key], w)
 	if len(s.waiters[w.key]) == 0 {
 		delete(s.waiters, w.key)
 	}
 }
 
-func (s *storeState) add(key string, n int64) (int64, error) {
-	sum, err := s.sum(key, n)
+// Add adds n to the number under key and returns the sum.
+func (s *State) Add(key string, n int64) (int64, error) {
+	sum, err := s.Sum(key, n)
 	if err == nil {
-		s.set(key, storeNumber(sum))
+		s.Set(key, store.FormatNumber(sum))
 	}
 	return sum, err
 }
 
-// sum is what add would store.
-func (s *storeState) sum(key string, n int64) (int64, error) {
-	value, ok := s.values[key]
-	if !ok {
-		return n, nil
+// Sum returns what Add would store.
+func (s *State) Sum(key string, n int64) (int64, error) {
+	value, exists := s.values[key]
+	sum, err := store.Sum(value, exists, n)
+	if err != nil {
+		return 0, store.CallError("add", key, err)
 	}
-	now, err := strconv.ParseInt(string(value), 10, 64)
-	switch {
-	case err != nil:
-		return 0, storeCallError("add", key, errors.New("the value is not a number"))
-	case n > 0 && now > math.MaxInt64-n, n < 0 && now < math.MinInt64-n:
-		return 0, storeCallError("add", key, errors.New("the sum does not fit in 64 bits"))
-	}
-	return now + n, nil
+	return sum, nil
 }
 
-func storeNumber(n int64) []byte { return strconv.AppendInt(nil, n, 10) }
-
-func (s *storeState) compareAndSwap(key string, old, new []byte) []byte {
-	now, swap := s.swapped(key, old, new)
+// CompareAndSwap stores new if key holds old, and returns what key holds afterwards; see [store.Store].
+func (s *State) CompareAndSwap(key string, old, new []byte) []byte {
+	result, swap := s.Swap(key, old, new)
 	if swap {
-		s.set(key, new)
+		s.Set(key, new)
 	}
-	return now
+	return result
 }
 
-// swapped says what compareAndSwap would return, and whether it would store new.
-func (s *storeState) swapped(key string, old, new []byte) (now []byte, swap bool) {
-	now, ok := s.values[key]
-	switch {
-	case string(now) == string(old): // a missing key holds nothing
-		return new, true
-	case !ok:
-		return old, false
-	}
-	return now, false
+// Swap returns what CompareAndSwap would return, and whether it would store new.
+func (s *State) Swap(key string, old, new []byte) (result []byte, swap bool) {
+	value, exists := s.values[key]
+	return store.Swap(value, exists, old, new)
 }
 
-func (s *storeState) remove(key string) bool {
-	_, ok := s.values[key]
+// Delete removes key and reports whether it existed.
+func (s *State) Delete(key string) bool {
+	_, existed := s.values[key]
 	delete(s.values, key)
-	return ok
+	return existed
 }

@@ -1,50 +1,16 @@
-package comm
+package kv
 
 import (
-	"context"
-	"errors"
 	"strconv"
 	"testing"
-	"time"
 
 	"pgregory.net/rapid"
 )
 
-func TestMemStoreForgetsWaitsThatEnd(t *testing.T) {
-	s := NewMemStore()
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 2)
-	go func() { _, err := s.Get(ctx, "a"); ended <- err }()
-	go func() { ended <- s.Wait(ctx, "a", "b") }()
-	eventually(t, func() bool {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		return len(s.state.waiters["a"]) == 2
-	})
-	cancel()
-	for range 2 {
-		if err := <-ended; !errors.Is(err, context.Canceled) {
-			t.Errorf("a wait that was cancelled: %v", err)
-		}
-	}
-	if len(s.state.waiters) != 0 {
-		t.Errorf("nobody waits, but there are waiters %v", s.state.waiters)
-	}
-}
-
-func eventually(t *testing.T, holds func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !holds(); time.Sleep(100 * time.Microsecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("this did not come about within a minute")
-		}
-	}
-}
-
 // The state does what a plain map with the words of Store does, and wakes exactly those whose key was set.
-func TestStoreStateAgainstAModel(t *testing.T) {
+func TestStateAgainstAModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		state := newStoreState()
+		state := NewState()
 		model := map[string]string{}
 		waiting := map[string]int{}
 		woken := 0
@@ -59,16 +25,16 @@ func TestStoreStateAgainstAModel(t *testing.T) {
 		t.Repeat(map[string]func(*rapid.T){
 			"set": func(t *rapid.T) {
 				k, v := key.Draw(t, "key"), value.Draw(t, "value")
-				state.set(k, []byte(v))
+				state.Set(k, []byte(v))
 				woken -= wrote(k, v)
 			},
 			"add": func(t *rapid.T) {
 				k, n := key.Draw(t, "key"), int64(rapid.IntRange(-5, 5).Draw(t, "n"))
-				sum, err := state.add(k, n)
+				sum, err := state.Add(k, n)
 				now, ok := model[k]
 				was, notNumber := strconv.ParseInt(now, 10, 64)
 				if (err != nil) != (ok && notNumber != nil) || err == nil && sum != was+n {
-					t.Fatalf("add(%q, %d) to %q = %d, %v", k, n, now, sum, err)
+					t.Fatalf("Add(%q, %d) to %q = %d, %v", k, n, now, sum, err)
 				}
 				if err == nil {
 					woken -= wrote(k, strconv.FormatInt(sum, 10))
@@ -85,22 +51,22 @@ func TestStoreStateAgainstAModel(t *testing.T) {
 				case !ok:
 					want = old
 				}
-				if got := state.compareAndSwap(k, []byte(old), []byte(new)); string(got) != want {
-					t.Fatalf("compareAndSwap(%q, %q, %q) of %q, %v = %q", k, old, new, now, ok, got)
+				if got := state.CompareAndSwap(k, []byte(old), []byte(new)); string(got) != want {
+					t.Fatalf("CompareAndSwap(%q, %q, %q) of %q, %v = %q", k, old, new, now, ok, got)
 				}
 			},
-			"remove": func(t *rapid.T) {
+			"delete": func(t *rapid.T) {
 				k := key.Draw(t, "key")
-				if _, ok := model[k]; state.remove(k) != ok {
-					t.Fatalf("remove(%q) does not say %v", k, ok)
+				if _, ok := model[k]; state.Delete(k) != ok {
+					t.Fatalf("Delete(%q) does not say %v", k, ok)
 				}
 				delete(model, k)
 			},
 			"await": func(t *rapid.T) {
 				k := key.Draw(t, "key")
-				w := state.await(k, func([]byte) { woken++ })
-				if rapid.Bool().Draw(t, "forget") {
-					state.forget(w)
+				w := state.Await(k, func([]byte) { woken++ })
+				if rapid.Bool().Draw(t, "cancel") {
+					state.Cancel(w)
 				} else {
 					waiting[k]++
 				}

@@ -1,0 +1,50 @@
+package tcpstore_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/gorun/gorun/comm/store"
+	"github.com/gorun/gorun/comm/store/storetest"
+	"github.com/gorun/gorun/comm/store/tcpstore"
+	"github.com/gorun/gorun/env/configtest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(configtest.With(m)) }
+
+func TestConformance(t *testing.T) {
+	storetest.Run(t, func(t *testing.T) func() store.Store {
+		server := serveStore(t, "secret")
+		return func() store.Store { return dialStore(t, server, "secret") }
+	})
+}
+
+// serveStore starts a server on a free port of this machine.
+func serveStore(t *testing.T, token string) *tcpstore.Server {
+	t.Helper()
+	server, err := tcpstore.Listen("127.0.0.1:0", tcpstore.Config{Token: []byte(token)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Close(); err != nil {
+			t.Errorf("Close of the server: %v", err)
+		}
+	})
+	return server
+}
+
+func dialStore(t *testing.T, server *tcpstore.Server, token string) *tcpstore.Client {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	s, err := tcpstore.Dial(ctx, server.Addr(), tcpstore.Config{Token: []byte(token)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
