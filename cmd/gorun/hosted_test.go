@@ -138,7 +138,7 @@ func TestWrongToken(t *testing.T) {
 			first := start(secretToken)
 			first.expect("waiting: ")
 			wrong, second := start("another-"+secretToken), start(secretToken)
-			if said := wrong.end(2); !strings.Contains(said, "its certificate is not believed (") || !strings.HasSuffix(said, ": give every node the same --rdzv-token-file, or ca_cert= in --rdzv-conf\n") {
+			if said := wrong.end(2); !strings.Contains(said, "its certificate is not trusted (") || !strings.HasSuffix(said, ": give every node the same --rdzv-token-file, or ca_cert= in --rdzv-conf\n") {
 				t.Errorf("with a wrong token it says %s", said)
 			}
 			if err := os.WriteFile(release, nil, 0o600); err != nil {

@@ -81,7 +81,7 @@ func (t Target) diagnose(ctx context.Context, e rendezvous.Endpoint) *Problem {
 	case saysOther:
 		return t.stranger(said)
 	case distrusted:
-		return &Problem{Kind: Credentials, Err: fmt.Errorf("its certificate is not believed (%w): %s", cause(err),
+		return &Problem{Kind: Credentials, Err: fmt.Errorf("its certificate is not trusted (%w): %s", cause(err),
 			t.advise("give every node the same --rdzv-token-file, or ca_cert= in --rdzv-conf", "correct ca_cert= in --rdzv-conf, the certificate of its authority"))}
 	case distrusts:
 		return &Problem{Kind: Credentials, Err: fmt.Errorf("it does not believe this node's certificate (%w): %s", cause(err),

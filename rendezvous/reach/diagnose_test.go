@@ -139,7 +139,7 @@ func TestDiagnose(t *testing.T) {
 		"another gRPC":          {reach.Target{Endpoints: []rendezvous.Endpoint{otherGRPC}}, reach.Stranger, `: it does not answer as an etcd does \("unknown service etcdserverpb\.Maintenance"\): choose another port$`},
 		"TLS wanted":            {reach.Target{Endpoints: []rendezvous.Endpoint{secured}}, reach.Credentials, `: it wants TLS: give this node the --rdzv-token-file of the others`},
 		"TLS not spoken":        {reach.Target{Endpoints: []rendezvous.Endpoint{plain}, TLS: credentials(t, right)}, reach.Credentials, `: it has been started without TLS: give every node the same`},
-		"wrong secret":          {reach.Target{Endpoints: []rendezvous.Endpoint{secured}, TLS: credentials(t, wrong)}, reach.Credentials, `: its certificate is not believed \(signed by an authority .*\): give every node the same --rdzv-token-file`},
+		"wrong secret":          {reach.Target{Endpoints: []rendezvous.Endpoint{secured}, TLS: credentials(t, wrong)}, reach.Credentials, `: its certificate is not trusted \(signed by an authority .*\): give every node the same --rdzv-token-file`},
 		"no certificate":        {reach.Target{Endpoints: []rendezvous.Endpoint{secured}, TLS: &tls.Config{InsecureSkipVerify: true}}, reach.Credentials, `: it does not believe this node's certificate \(tls: certificate required\): give every node`},
 		"another's certificate": {reach.Target{Endpoints: []rendezvous.Endpoint{secured}, TLS: &tls.Config{InsecureSkipVerify: true, GetClientCertificate: credentials(t, wrong).GetClientCertificate}}, reach.Credentials, `: it does not believe this node's certificate \(tls: `},
 	} {
@@ -164,7 +164,7 @@ func TestDiagnoseAlone(t *testing.T) {
 		`nothing listens there; start etcd, or correct the endpoint$`:                                                         {Endpoints: []rendezvous.Endpoint{refused}},
 		`it wants TLS: give the --rdzv-token-file of gorun etcd; for another etcd ca_cert= in --rdzv-conf, or protocol=https`: {Endpoints: []rendezvous.Endpoint{secured}},
 		`started without TLS: leave protocol=https and certificates out of --rdzv-conf$`:                                      {Endpoints: []rendezvous.Endpoint{plain}, TLS: credentials(t, right)},
-		`its certificate is not believed \(signed by an authority .*\): correct ca_cert= in --rdzv-conf`:                      {Endpoints: []rendezvous.Endpoint{secured}, TLS: credentials(t, wrong)},
+		`its certificate is not trusted \(signed by an authority .*\): correct ca_cert= in --rdzv-conf`:                       {Endpoints: []rendezvous.Endpoint{secured}, TLS: credentials(t, wrong)},
 		`it does not believe this node's certificate \(.*\): give ssl_cert= and ssl_cert_key`:                                 {Endpoints: []rendezvous.Endpoint{secured}, TLS: &tls.Config{InsecureSkipVerify: true}},
 	} {
 		if err := reach.Diagnose(t.Context(), target); err == nil || !regexp.MustCompile(want).MatchString(err.Error()) {
@@ -216,7 +216,7 @@ func TestDiagnoseByName(t *testing.T) {
 		want string
 	}{
 		"localhost": {reach.Stranger, `unknown service`},
-		"127.0.0.1": {reach.Credentials, `its certificate is not believed \(x509: `},
+		"127.0.0.1": {reach.Credentials, `its certificate is not trusted \(x509: `},
 	} {
 		expect(t, reach.Target{Endpoints: []rendezvous.Endpoint{{Host: host, Port: e.Port}}, TLS: &tls.Config{RootCAs: roots}}, c.kind, c.want)
 	}

@@ -18,7 +18,7 @@ const (
 	saysOther                    // bytes that are nothing of HTTP/2
 	saysNothing                  // for as long as one waits
 	hangsUp                      // before anything else
-	distrusted                   // has a certificate that is not believed
+	distrusted                   // has a certificate that is not trusted
 	distrusts                    // wants another certificate, or some
 	noTLS                        // does not answer a TLS handshake as TLS does
 )
