@@ -19,7 +19,7 @@ func (l *loop) onFailure(err error) {
 	var document *DocumentError
 	switch {
 	case errors.As(err, &document):
-	case errors.Is(err, rpctypes.ErrLeaseNotFound): // of which news is to come
+	case errors.Is(err, rpctypes.ErrLeaseNotFound): // onPulse hears of a new lease
 		l.dirty = true
 		return
 	case isRefusal(err):

@@ -63,7 +63,7 @@ func TestMembersProbe(t *testing.T) {
 			rounds = append(together(t, agents[:2]), back(t))
 			same(t, rounds)
 
-			// Those who reach each other pay.
+			// If the members reach each other, the failure costs a restart, or ends the job.
 			for _, a := range agents {
 				await(t, a, reachesAll(2))
 			}
