@@ -77,7 +77,8 @@ func (l *logFile) join() error {
 		return err
 	}
 	if first {
-		if err := l.start(); err != nil {
+		if err := l.start(); err != nil { // the disk may be full
+			l.remove()
 			return err
 		}
 	}
@@ -105,7 +106,7 @@ func (l *logFile) leave() error {
 	if l.lock(ctx, nil, accessLock, unix.F_WRLCK) == nil {
 		last, _ := l.tryLock(openLock, unix.F_WRLCK)
 		if there, _ := l.isThere(); last && there {
-			_ = unix.Unlinkat(int(l.dir.Fd()), filepath.Base(l.path), 0)
+			l.remove()
 		}
 	}
 	if err := l.close(); err != nil {
@@ -113,6 +114,8 @@ func (l *logFile) leave() error {
 	}
 	return nil
 }
+
+func (l *logFile) remove() { _ = unix.Unlinkat(int(l.dir.Fd()), filepath.Base(l.path), 0) }
 
 func (l *logFile) close() error { return errors.Join(l.file.Close(), l.dir.Close()) }
 
