@@ -7,21 +7,21 @@ import (
 )
 
 // When a node goes, its peers' workers lose their connections to its workers and fail. Those failures may be reported before anybody
-// has noticed that the node is gone. So the job does not end at once with a failure that leaves no restart: it waits for a while
-// whether there is another cause.
+// has noticed that the node is gone. So the job does not end at once with a failure when no restart is left: it waits for a while,
+// in case there is another cause.
 const (
 	hearing      = time.Second      // to notice an agent that has left, or that has ended and had a tie to the leader
 	reachHearing = 10 * time.Second // for agents to call nodes that they may not reach any more, and to say so
 )
 
-// PeersLimit is up to how many members of a round all keep connections to each other.
+// PeersLimit is the largest number of members of a round that all keep connections to each other.
 const PeersLimit = 32
 
 // probes reports whether the members probe each other when a worker has failed: that they have lost each other may be why.
 func (f *Formed) probes() bool { return len(f.Members) > 1 && len(f.Members) <= PeersLimit }
 
-// hearingTime returns how long the leader waits, after the first failure, whether there is another cause. Meanwhile the members
-// probe. If an agent without a tie has neither probed nor reported on this round, only its lease shows whether it lives.
+// hearingTime returns how long the leader waits, after the first failure, for news of another cause. Meanwhile the members probe. If
+// an agent without a tie has neither probed nor reported on this round, only its lease shows whether it lives.
 func (s *Situation) hearingTime() time.Duration {
 	limit := hearing
 	heard := make(map[string]bool)

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// cliqueLimit is among how many nodes that are apart from others largestGroup searches. If there are more, clique first leaves out
+// cliqueLimit is the largest number of nodes that largestGroup searches. If more nodes are apart from others, clique first leaves out
 // those that are apart from the most.
 const cliqueLimit = 32
 

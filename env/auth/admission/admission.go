@@ -16,7 +16,7 @@
 // this process nothing. A client that the kernel has dropped finds out when it speaks.
 //
 // The Listener leaves some descriptors to the rest of the process. The kernel gives out the lowest free number, so the number of a
-// new connection shows how many are in use. Accept survives that the process runs out of them.
+// new connection shows how many are in use. Accept goes on when the process runs out of them.
 //
 // A client whose connection is dropped sees it end, and should dial again: see [Connect] and [HungUp].
 package admission

@@ -37,7 +37,7 @@ func (c *Conn) Admit() bool {
 }
 
 // TurnedAway notes for the log that the server has refused the other end, because of err. It does not count a client that has hung
-// up, or whose server closes.
+// up, or a connection that ends because the server closes.
 func (c *Conn) TurnedAway(err error) {
 	c.listener.mu.Lock()
 	noted := c.reason != nil // when it was dropped

@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// kinds is for how many reasons there is a line of their own in the log.
+	// kinds is how many reasons get a line of their own in the log.
 	kinds = 8
 	// firstPeriod and longestPeriod are the times between two lines that sum up the rest.
 	firstPeriod, longestPeriod = time.Minute, time.Hour
