@@ -37,6 +37,9 @@ func TestExitCode(t *testing.T) {
 		{&agent.StartError{Err: &launcher.PortError{Err: syscall.EMFILE}}, 71},
 		{fmt.Errorf("cannot start the guard of the workers: %w", syscall.ENOMEM), 71},
 		{&rendezvous.ClosedError{Outcome: rendezvous.Outcome{Code: 7, Reason: "too few nodes"}}, 7},
+		{&rendezvous.ClosedError{Outcome: rendezvous.Outcome{Reason: "no code"}}, 1},
+		{&rendezvous.ClosedError{Outcome: rendezvous.Outcome{Code: -1, Reason: "no exit code"}}, 1},
+		{&agent.WorkerError{Code: 256}, 1}, // of which the system would make 0
 		{errors.New("unforeseen"), 1},
 	} {
 		if got := exitCode(c.err); got != c.want {

@@ -22,13 +22,24 @@ const (
 	exitNotExecutable = 126
 	exitNotFound      = 127
 	exitSignal        = 128 // plus the signal
+
+	maxExitCode = 255 // of a larger one the system keeps the lowest byte
 )
 
-// exitCode is what the caller of gorun sees of how the job ended.
+// exitCode is what the caller of gorun sees of how the job ended: 0 only if that was without an error, whatever code another node
+// has told.
 func exitCode(err error) int {
-	switch {
-	case err == nil:
+	if err == nil {
 		return exitOK
+	}
+	if code := errorCode(err); code > 0 && code <= maxExitCode {
+		return code
+	}
+	return exitInternal
+}
+
+func errorCode(err error) int {
+	switch {
 	case is[*usageError](err), is[*bench.UsageError](err), is[*comm.ArgumentError](err),
 		is[*rendezvous.MisuseError](err), is[*launcher.BuildError](err), is[*launcher.TimerFileError](err), isBusyPort(err):
 		return exitUsage
