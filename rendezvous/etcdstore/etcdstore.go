@@ -29,7 +29,7 @@ func New(client *clientv3.Client, prefix string) store.Store {
 type etcdStore struct {
 	client *clientv3.Client
 	values string // before every key
-	chunks string // before the pieces of values that are too long for one
+	chunks string // before the chunks of values that are too long for one key
 }
 
 // Set implements [store.Store].
@@ -113,7 +113,7 @@ func (s *etcdStore) update(ctx context.Context, op, key string, decide func(*rec
 	return nil
 }
 
-// try is one attempt of an update.
+// try is one attempt of update. It is not done if another client has changed the key meanwhile.
 func (s *etcdStore) try(ctx context.Context, key string, decide func(*record) ([]byte, change, error)) (done bool, err error) {
 	r, err := s.read(ctx, key)
 	if err != nil {
@@ -126,7 +126,7 @@ func (s *etcdStore) try(ctx context.Context, key string, decide func(*record) ([
 	if err != nil || change == keep {
 		return true, err
 	}
-	then := s.forget(r)
+	then := s.deletion(r)
 	var next *record
 	if change == put {
 		if next, err = s.upload(ctx, value); err != nil {
@@ -146,7 +146,7 @@ func (s *etcdStore) try(ctx context.Context, key string, decide func(*record) ([
 	return answer.Succeeded, nil
 }
 
-// ended is the context's error if that is why a request failed, else the request's.
+// ended returns the error of ctx if ctx has ended, else err, that of a request.
 func ended(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()

@@ -11,16 +11,16 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// chunkSize is the longest value that is stored in one piece: etcd takes requests of 1.5 MiB.
+// chunkSize is the longest value that is stored in one key: etcd takes requests of 1.5 MiB.
 const chunkSize = 1 << 20
 
 // The first byte of a record's text says what the rest is.
 const (
 	inOne    = 'v' // the value
-	inChunks = 'c' // how many chunks there are and where: "16 <prefix>"
+	inChunks = 'c' // the number of chunks and their prefix: "16 <prefix>"
 )
 
-// errReplaced is what reading chunks gives when somebody has replaced their record meanwhile.
+// errReplaced says that another client has replaced a record while its chunks were read.
 var errReplaced = errors.New("the value has been replaced")
 
 // A record is what etcd has under a key.
@@ -45,8 +45,8 @@ func (s *etcdStore) read(ctx context.Context, key string) (*record, error) {
 	return r, nil
 }
 
-// pieces is where the chunks of a record with that text are, and how many; 0 if the value is in one piece, or the chunks are not
-// below root: nothing else is read or deleted, whatever somebody has written there.
+// pieces returns the prefix and the number of the chunks of a record with that text. The number is 0 if the value is in the
+// record itself, or if the chunks are not below root: whatever a record says, the store reads and deletes nothing else.
 func pieces(text []byte, root string) (prefix string, n int) {
 	if len(text) == 0 || text[0] != inChunks {
 		return "", 0
@@ -59,16 +59,17 @@ func pieces(text []byte, root string) (prefix string, n int) {
 	return prefix, n
 }
 
-// forget is what removes r's chunks.
-func (s *etcdStore) forget(r *record) []clientv3.Op {
+// deletion returns the operations that delete r's chunks.
+func (s *etcdStore) deletion(r *record) []clientv3.Op {
 	if prefix, n := pieces(r.text, s.chunks); n > 0 {
 		return []clientv3.Op{clientv3.OpDelete(prefix, clientv3.WithPrefix())}
 	}
 	return nil
 }
 
+// discard deletes r's chunks.
 func (s *etcdStore) discard(ctx context.Context, r *record) error {
-	for _, op := range s.forget(r) {
+	for _, op := range s.deletion(r) {
 		if _, err := s.client.Do(ctx, op); err != nil {
 			return err
 		}
@@ -76,7 +77,7 @@ func (s *etcdStore) discard(ctx context.Context, r *record) error {
 	return nil
 }
 
-// value is what r stands for; nothing if there is no such key.
+// value returns the value of r. It is nil if the key does not exist.
 func (s *etcdStore) value(ctx context.Context, r *record) ([]byte, error) {
 	prefix, n := pieces(r.text, s.chunks)
 	switch {
@@ -101,7 +102,7 @@ func (s *etcdStore) value(ctx context.Context, r *record) ([]byte, error) {
 	return value, nil
 }
 
-// upload makes a record of value, and its chunks if it is long.
+// upload returns a record of value. It first writes the chunks of a long value.
 func (s *etcdStore) upload(ctx context.Context, value []byte) (*record, error) {
 	if len(value) <= chunkSize {
 		return &record{text: append([]byte{inOne}, value...)}, nil

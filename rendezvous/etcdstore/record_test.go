@@ -7,7 +7,8 @@ import (
 	"github.com/gorun/gorun/env/alloctest"
 )
 
-// FuzzPieces: a record has its chunks below the store's own root, in a folder, or none; to forget it deletes nothing else.
+// FuzzPieces: the chunks of a record are below the store's own root, in a directory of their own. Deleting a record deletes nothing
+// else.
 func FuzzPieces(f *testing.F) {
 	const root = "/p/chunks/"
 	for _, text := range []string{"v", "c2 /p/chunks/A/", "c2 ", "c2 /p/chunks/", "c2 /p/chunks//", "c-1 /p/chunks/A/", "c9 /p/values/", "c1 /p/chunks/A/B/"} {

@@ -39,7 +39,7 @@ func (s *etcdStore) Wait(ctx context.Context, keys ...string) error {
 	missing, since, err := s.missing(ctx, keys)
 	for err == nil && len(missing) > 0 {
 		missing, err = s.watch(ctx, missing, since)
-		if errors.Is(err, errForgotten) {
+		if errors.Is(err, errCompacted) {
 			missing, since, err = s.missing(ctx, missing)
 		}
 	}
@@ -52,9 +52,9 @@ func (s *etcdStore) Wait(ctx context.Context, keys ...string) error {
 	return nil
 }
 
-// missing are the keys that do not exist, and the first revision at which one may appear.
+// missing returns the keys that do not exist, and the first revision at which one may appear.
 func (s *etcdStore) missing(ctx context.Context, keys []string) (missing []string, since int64, err error) {
-	const most = 100 // that etcd is asked for at once
+	const most = 100 // operations of one transaction; etcd takes 128
 	if ctx.Err() != nil {
 		return keys, 0, ctx.Err()
 	}
@@ -79,10 +79,10 @@ func (s *etcdStore) missing(ctx context.Context, keys []string) (missing []strin
 	return missing, since, nil
 }
 
-// errForgotten says that etcd no longer knows what has happened since.
-var errForgotten = errors.New("the revision has been compacted")
+// errCompacted says that etcd has dropped the revisions that a watch was to begin with.
+var errCompacted = errors.New("the revision has been compacted")
 
-// watch waits until the keys have been set, at a revision or later, and returns those that have not.
+// watch waits until the keys have been set, at revision since or later. It returns those that have not.
 func (s *etcdStore) watch(ctx context.Context, keys []string, since int64) ([]string, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -94,7 +94,7 @@ func (s *etcdStore) watch(ctx context.Context, keys []string, since int64) ([]st
 	for news := range s.client.Watch(ctx, watched, options...) {
 		switch {
 		case news.CompactRevision > 0:
-			return left, errForgotten
+			return left, errCompacted
 		case news.Err() != nil:
 			return left, news.Err()
 		}
