@@ -53,10 +53,10 @@ const (
 	childAdds     = 200
 )
 
-// pattern is a value that shows whether it is whole.
+// pattern returns a value that differs from every part of it.
 func pattern(i int) []byte { return bytes.Repeat([]byte{byte(i), byte(i >> 8), 0xa5}, 50<<10) }
 
-// TestChild is not a test: it is what the processes do that the tests below start.
+// TestChild is not a test. It is what the child processes of the tests below do.
 func TestChild(t *testing.T) {
 	path, what, ok := strings.Cut(os.Getenv(childVariable), "|")
 	if !ok {
@@ -185,7 +185,7 @@ func TestDoesNotMixRuns(t *testing.T) {
 	}
 }
 
-// waitForFile waits until the file at path has size bytes, without taking part in the store.
+// waitForFile waits until the file at path has size bytes, without opening the store.
 func waitForFile(t *testing.T, path string, size int64) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
@@ -223,7 +223,7 @@ func TestLeavesWhatIsNotAStore(t *testing.T) {
 	}
 }
 
-// Whatever happens to the file, who waits is told.
+// Whatever happens to the file, a call that waits returns an error that says so.
 func TestSaysWhatHappenedToItsFile(t *testing.T) {
 	for want, harm := range map[string]func(path string, size int64) error{
 		"was removed while it was in use":   func(path string, _ int64) error { return os.Remove(path) },

@@ -16,7 +16,7 @@ import (
 	"github.com/gorun/gorun/comm/store/internal/kv"
 )
 
-// The locks are on bytes beyond the end of every file. They belong to the open file, not to the process, so that two
+// The locks are on bytes beyond the end of every file, so that they keep nobody from reading it. They belong to the open file, not to the process, so that two
 // handles in one process exclude each other like two processes. When a process is killed, the kernel releases its locks.
 const (
 	accessLock = 1<<62 + iota // held while reading (shared) or writing
@@ -64,12 +64,12 @@ func (l *logFile) join() error {
 		return err
 	}
 	defer l.unlock()
-	if there, err := l.isThere(); err != nil {
+	if linked, err := l.isLinked(); err != nil {
 		return err
-	} else if !there {
+	} else if !linked {
 		return errRemoved
 	}
-	if err := l.recognise(); err != nil {
+	if err := l.checkMagic(); err != nil {
 		return err
 	}
 	first, err := l.tryLock(openLock, unix.F_WRLCK)
@@ -77,7 +77,7 @@ func (l *logFile) join() error {
 		return err
 	}
 	if first {
-		if err := l.start(); err != nil { // the disk may be full
+		if err := l.reset(); err != nil { // the disk may be full
 			l.remove()
 			return err
 		}
@@ -85,8 +85,8 @@ func (l *logFile) join() error {
 	return l.lock(ctx, nil, openLock, unix.F_RDLCK)
 }
 
-// isThere reports whether the file still has its name in the directory.
-func (l *logFile) isThere() (bool, error) {
+// isLinked reports whether the file still has its name in the directory.
+func (l *logFile) isLinked() (bool, error) {
 	var open, named unix.Stat_t
 	if err := unix.Fstat(int(l.file.Fd()), &open); err != nil {
 		return false, fmt.Errorf("store: %s: %w", l.path, err)
@@ -105,7 +105,7 @@ func (l *logFile) leave() error {
 	defer cancel()
 	if l.lock(ctx, nil, accessLock, unix.F_WRLCK) == nil {
 		last, _ := l.tryLock(openLock, unix.F_WRLCK)
-		if there, _ := l.isThere(); last && there {
+		if linked, _ := l.isLinked(); last && linked {
 			l.remove()
 		}
 	}
@@ -115,8 +115,10 @@ func (l *logFile) leave() error {
 	return nil
 }
 
+// remove removes the file. That is best effort: the next one to open it empties it.
 func (l *logFile) remove() { _ = unix.Unlinkat(int(l.dir.Fd()), filepath.Base(l.path), 0) }
 
+// close closes the file and its directory. The kernel releases the locks.
 func (l *logFile) close() error { return errors.Join(l.file.Close(), l.dir.Close()) }
 
 // lock locks byte at of the file; typ is F_RDLCK or F_WRLCK. It tries again until ctx ends or stop is closed, because
@@ -149,4 +151,5 @@ func (l *logFile) tryLock(at int64, typ int16) (bool, error) {
 	return false, fmt.Errorf("store: file %s cannot be locked: %w", l.path, err)
 }
 
-func (l *logFile) unlock() { _, _ = l.tryLock(accessLock, unix.F_UNLCK) } // does not fail
+// unlock releases the access lock. That cannot fail.
+func (l *logFile) unlock() { _, _ = l.tryLock(accessLock, unix.F_UNLCK) }

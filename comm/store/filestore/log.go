@@ -47,12 +47,13 @@ type logFile struct {
 	end  int64 // of the records that have been read
 }
 
+// failure returns an error that names the file and an offset in it.
 func (l *logFile) failure(at int64, format string, args ...any) error {
 	return fmt.Errorf("store: file %s, offset %d: %w", l.path, at, fmt.Errorf(format, args...))
 }
 
-// start empties the file. Only the first handle may.
-func (l *logFile) start() error {
+// reset empties the file. Only the first handle may.
+func (l *logFile) reset() error {
 	if err := l.file.Truncate(0); err != nil {
 		return fmt.Errorf("store: %w", err)
 	}
@@ -63,8 +64,8 @@ func (l *logFile) start() error {
 	return nil
 }
 
-// recognise returns an error unless the file begins like a store, or is empty.
-func (l *logFile) recognise() error {
+// checkMagic returns an error unless the file begins like a store, or is empty.
+func (l *logFile) checkMagic() error {
 	head := make([]byte, len(magic))
 	n, err := l.file.ReadAt(head, 0)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -142,6 +143,7 @@ func (l *logFile) append(key string, value []byte) error {
 	return nil
 }
 
+// encode returns a record. A nil value deletes the key.
 func encode(key string, value []byte) []byte {
 	record := make([]byte, headerSize, headerSize+bodyStart+len(key)+len(value))
 	kind := byte(setRecord)

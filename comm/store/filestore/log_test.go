@@ -19,7 +19,7 @@ import (
 	"github.com/gorun/gorun/env/alloctest"
 )
 
-// fileEntry is one record, as it was written or read.
+// A fileEntry is one record, as it was written or read.
 type fileEntry struct {
 	key, value string
 	deleted    bool
@@ -39,7 +39,7 @@ var fileEntries = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) fileEntry {
 	return fileEntry{key: rapid.StringN(1, 8, 8).Draw(t, "key"), value: rapid.String().Draw(t, "value")}
 }), 1, 6)
 
-// replayed opens contents as a file of a store and returns what is in it.
+// replayed opens a file with these records and returns what replay finds in it.
 func replayed(t testing.TB, path string, contents []byte) (entries []fileEntry, l *logFile, err error) {
 	t.Helper()
 	if err := os.WriteFile(path, append([]byte(magic), contents...), 0o600); err != nil {
@@ -65,7 +65,7 @@ func isPrefix(of, entries []fileEntry) bool {
 	return true
 }
 
-// Wherever a writer is killed, the records before it are there, and the next writer's record comes after them.
+// Wherever a writer is killed, the records before its own stay, and the next record comes after them.
 func TestATornRecordNeverHappened(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store")
 	rapid.Check(t, func(rt *rapid.T) {
@@ -101,7 +101,7 @@ func TestATornRecordNeverHappened(t *testing.T) {
 	})
 }
 
-// No changed bit goes unnoticed, and none makes a record look torn.
+// Every changed bit is noticed, and none makes a record look like one that was cut short.
 func TestADamagedRecordIsAnError(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store")
 	rapid.Check(t, func(rt *rapid.T) {
@@ -167,7 +167,7 @@ func TestAFullDiskTakesNothingBack(t *testing.T) {
 	}
 }
 
-// A process that is stopped while it has the lock must not take the others with it.
+// A process that is stopped while it holds the lock does not stop the others.
 func TestCallsEndWhileAnotherHasTheLock(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store")
 	s, err := Open(path)
@@ -216,7 +216,7 @@ func eventually(t *testing.T, holds func() bool) {
 	}
 }
 
-// Where the kernel tells of no changes, the store looks for itself, and only while somebody waits.
+// Where the kernel reports no changes, the store polls, and only while a call waits.
 func TestPolls(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store")
 	writer, err := Open(path)

@@ -14,7 +14,7 @@ import (
 	"github.com/gorun/gorun/comm/store/filestore"
 )
 
-// A trap is what somebody has put where a store is to be, in an empty folder that this user owns.
+// A trap is what somebody has put in place of a store, in an empty directory of this user.
 type trap struct {
 	want    string                                  // part of the error; empty: it is none
 	owner   bool                                    // another user has, which takes root to set up
@@ -89,7 +89,7 @@ var traps = map[string]trap{
 	}},
 }
 
-// What others put in the way of a store is refused, and stays as it is.
+// Open refuses what others have put in place of a store, and leaves it as it is.
 func TestRefusesWhatOthersPutInItsWay(t *testing.T) {
 	for name, trap := range traps {
 		t.Run(name, func(t *testing.T) {
@@ -120,7 +120,7 @@ func TestRefusesWhatOthersPutInItsWay(t *testing.T) {
 	}
 }
 
-// listing is what lies in dir, one entry a line, with the sizes of files.
+// listing returns what lies in dir, one entry a line, with the sizes of files.
 func listing(t *testing.T, dir string) string {
 	var b strings.Builder
 	err := filepath.Walk(dir, func(path string, info os.FileInfo, err error) error {

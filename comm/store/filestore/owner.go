@@ -34,7 +34,7 @@ func trustedOwners() owners {
 	return o
 }
 
-// check refuses what another user owns. What an unknown user owns is of root if nobody else could have put it there.
+// check refuses what another user owns. An unknown user is root if nobody else could have put it there.
 func (o *owners) check(st *unix.Stat_t, path string) error {
 	if slices.Contains(o.known, st.Uid) || o.foreign && st.Uid == o.unknown && !o.shared {
 		return nil
@@ -47,7 +47,7 @@ func (o *owners) checkDir(st *unix.Stat_t, path string) error {
 	if err := o.check(st, path); err != nil {
 		return err
 	}
-	writers := othersWrite(st)
+	writers := otherWriters(st)
 	o.shared = writers != ""
 	if writers != "" && st.Mode&unix.S_ISVTX == 0 {
 		return fmt.Errorf("folder %s can be written by %s, and has no sticky bit: choose another, or chmod it", path, writers)
@@ -55,8 +55,8 @@ func (o *owners) checkDir(st *unix.Stat_t, path string) error {
 	return nil
 }
 
-// othersWrite says who else may write to a file or directory. It is empty if nobody may.
-func othersWrite(st *unix.Stat_t) string {
+// otherWriters returns who else may write to a file or directory. It is empty if nobody may.
+func otherWriters(st *unix.Stat_t) string {
 	groups, _ := os.Getgroups()
 	switch {
 	case st.Mode&0o002 != 0:
@@ -69,7 +69,7 @@ func othersWrite(st *unix.Stat_t) string {
 
 // checkFile refuses what is not a regular file of this user, has another name, or can be written by others.
 func checkFile(st *unix.Stat_t, path string) error {
-	switch writers := othersWrite(st); {
+	switch writers := otherWriters(st); {
 	case st.Mode&unix.S_IFMT == unix.S_IFLNK:
 		return fmt.Errorf("%s is a symbolic link: name the file itself", path)
 	case st.Mode&unix.S_IFMT != unix.S_IFREG:

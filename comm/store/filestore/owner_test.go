@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// In a user namespace that does not know root, what root has made looks like what any unknown user has: it is root's where
-// nobody else could have made it.
+// In a user namespace without root, what belongs to root looks like what belongs to any other unknown user. It is root's if
+// nobody else could have put it there.
 func TestFoldersOfUnknownUsers(t *testing.T) {
 	const me, unknown, sticky = 1000, 65534, unix.S_IFDIR | unix.S_ISVTX | 0o777
 	o := owners{known: []uint32{0, me}, unknown: unknown, foreign: true}

@@ -81,4 +81,5 @@ func (w *watcher) wake() {
 	}
 }
 
+// close ends next.
 func (w *watcher) close() { _ = w.events.Close() }

@@ -11,7 +11,7 @@ import (
 	"github.com/gorun/gorun/comm/store"
 )
 
-// calls lists every method that takes a key, with a value that counts for those that take one.
+// calls lists every method that takes a key. value is for those that take one.
 var calls = map[string]func(ctx context.Context, h store.Store, key string, value []byte) error{
 	"Set": func(ctx context.Context, h store.Store, key string, value []byte) error {
 		return h.Set(ctx, key, value)
@@ -129,7 +129,7 @@ func waitNames(t *testing.T, s *suite) {
 	a, b := s.handle(), s.handle()
 	s.set(t, b, "rank/1", "here")
 	want := []string{"rank/0", "rank/2"}
-	// The store needs some time to say that rank/1 is there, and nobody knows how much.
+	// It is not known how long the store needs to say that rank/1 is there.
 	for limit := moment; ; limit *= 4 {
 		ctx, cancel := context.WithTimeout(s.ctx, limit)
 		err := a.Wait(ctx, "rank/0", "rank/1", "rank/2")

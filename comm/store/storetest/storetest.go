@@ -1,6 +1,6 @@
-// Package storetest holds what every [store.Store] has to do, as a test suite.
+// Package storetest is the conformance suite of [store.Store]: it tests what every store has to do.
 //
-// A store of your own is tested in ten lines:
+// Ten lines test a store of your own:
 //
 //	func TestMyStore(t *testing.T) {
 //		storetest.Run(t, func(t *testing.T) func() store.Store {
@@ -9,8 +9,8 @@
 //		})
 //	}
 //
-// The suite uses several handles of one store at once, from several goroutines; it is meant to be run with the
-// race detector. It waits for events, never for time to pass, and gives up after a minute.
+// The suite uses several handles of one store at once, from several goroutines. Run it with the race detector. It waits for
+// events, never for time to pass, and gives up after a minute.
 package storetest
 
 import (
@@ -30,8 +30,9 @@ const (
 	moment   = 20 * time.Millisecond // in which a call has most likely begun to wait; nothing depends on it
 )
 
-// Run runs the suite. Each test calls open once for a new, empty store, and what that returns for every handle that
-// it wants: another one, or the same where a store has only one. The suite closes the handles.
+// Run runs the suite. Each test calls open once, for a new and empty store. It then calls the function that open returned
+// for every handle that it needs. That returns a new handle, or always the same one if the store has only one. The suite
+// closes the handles.
 func Run(t *testing.T, open func(t *testing.T) func() store.Store) {
 	t.Helper()
 	for name, test := range map[string]func(t *testing.T, s *suite){
@@ -74,7 +75,7 @@ func Run(t *testing.T, open func(t *testing.T) func() store.Store) {
 	}
 }
 
-// suite is what one test works with.
+// A suite is what one test uses.
 type suite struct {
 	ctx    context.Context
 	handle func() store.Store
@@ -116,7 +117,7 @@ func (s *suite) wantMissing(t *testing.T, h store.Store, key string) {
 	}
 }
 
-// letWait gives calls that were started a moment to get as far as waiting.
+// letWait gives calls that were started the time to begin to wait.
 func letWait(t *testing.T, h store.Store) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), moment)
@@ -131,7 +132,7 @@ type result struct {
 	err   error
 }
 
-// start makes a call beside the test.
+// start makes a call in another goroutine.
 func start(call func() ([]byte, error)) <-chan result {
 	done := make(chan result, 1)
 	go func() {
@@ -141,7 +142,7 @@ func start(call func() ([]byte, error)) <-chan result {
 	return done
 }
 
-// together runs f(0) to f(n-1) at once.
+// together runs f(0) to f(n-1) concurrently.
 func together(n int, f func(i int)) {
 	var wg sync.WaitGroup
 	for i := range n {
@@ -231,7 +232,7 @@ func biggest(t *testing.T, s *suite) {
 	}
 }
 
-// ordered: who sees the last of a series sees all of it.
+// ordered: a handle that sees the last of several writes sees all of them.
 func ordered(t *testing.T, s *suite) {
 	const n = 50
 	a, b := s.handle(), s.handle()

@@ -19,7 +19,7 @@ import (
 	"github.com/gorun/gorun/env/auth/tokenfile"
 )
 
-// freeAddr is an address of this machine on which nobody listens.
+// freeAddr returns an address of this machine at which nobody listens.
 func freeAddr(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -93,7 +93,7 @@ func TestClientRefusedIsFinal(t *testing.T) {
 	const given = " refused our token: give every rank the same secret in GORUN_TOKEN: wrong token"
 	none := " refused this user's own token, from " + own + ": give ranks of several users, or in several containers, the same secret in GORUN_TOKEN: wrong token"
 	for _, c := range [][3]string{{"secret", "guess", given}, {"secret", "", none}, {"", "secret", given}} {
-		server := serveStore(t, c[0])
+		server := listen(t, c[0])
 		_, err := tcpstore.Dial(t.Context(), server.Addr(), tcpstore.Config{Token: []byte(c[1])})
 		if want := "store at " + server.Addr() + c[2]; err == nil || err.Error() != want {
 			t.Errorf("server %q, client %q: %v\nwant: %s", c[0], c[1], err, want)
@@ -127,8 +127,8 @@ func TestClientRefusedIsFinal(t *testing.T) {
 }
 
 func TestClientFailsWithItsServer(t *testing.T) {
-	server := serveStore(t, "secret")
-	s := dialStore(t, server, "secret")
+	server := listen(t, "secret")
+	s := dial(t, server, "secret")
 	pending := make(chan error, 2)
 	go func() { _, err := s.Get(t.Context(), "never"); pending <- err }()
 	go func() { pending <- s.Wait(t.Context(), "never", "ever") }()
@@ -148,7 +148,7 @@ func TestClientFailsWithItsServer(t *testing.T) {
 }
 
 func TestWaitsThatEndAreForgotten(t *testing.T) {
-	s := dialStore(t, serveStore(t, "secret"), "secret")
+	s := dial(t, listen(t, "secret"), "secret")
 	keys := make([]string, 1<<16+1) // one more than a client may wait for
 	for i := range keys {
 		keys[i] = fmt.Sprint("key", i)
@@ -170,7 +170,7 @@ func TestWaitsThatEndAreForgotten(t *testing.T) {
 }
 
 func TestAClientIsOneConnectionAndLeavesNothing(t *testing.T) {
-	server := serveStore(t, "secret")
+	server := listen(t, "secret")
 	for range 100 {
 		s, err := tcpstore.Dial(t.Context(), server.Addr(), tcpstore.Config{Token: []byte("secret")})
 		if err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/gorun/gorun/env/hosttest"
 )
 
-// A store and a client that lose each other's machine notice, while the client waits for an answer and while it sends.
-func TestAStoreOnAVanishedHost(t *testing.T) {
+// When their hosts lose each other, server and client notice, whether the client waits for a reply or sends a request.
+func TestTheOtherHostVanishes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes half a minute")
 	}

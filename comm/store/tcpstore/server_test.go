@@ -46,17 +46,17 @@ func TestListenWantsATokenOnTheNetwork(t *testing.T) {
 	}
 }
 
-// fromRemote makes every connection look as if it came from another machine.
-type fromRemote struct{ net.Listener }
+// A remoteListener makes every connection look as if it came from another machine.
+type remoteListener struct{ net.Listener }
 
-type distant struct{ net.Conn }
+type remoteConn struct{ net.Conn }
 
-func (l fromRemote) Accept() (net.Conn, error) {
+func (l remoteListener) Accept() (net.Conn, error) {
 	conn, err := l.Listener.Accept()
-	return distant{conn}, err
+	return remoteConn{conn}, err
 }
 
-func (distant) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(10, 0, 0, 9), Port: 4711} }
+func (remoteConn) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(10, 0, 0, 9), Port: 4711} }
 
 func TestServeWithoutATokenServesThisMachineOnly(t *testing.T) {
 	token, _, err := tokenfile.Loopback()
@@ -69,7 +69,7 @@ func TestServeWithoutATokenServesThisMachineOnly(t *testing.T) {
 			t.Fatal(err)
 		}
 		if far {
-			l = fromRemote{l}
+			l = remoteListener{l}
 		}
 		server := tcpstore.Serve(l, tcpstore.Config{})
 		t.Cleanup(func() { _ = server.Close() })
@@ -84,7 +84,7 @@ func TestServeWithoutATokenServesThisMachineOnly(t *testing.T) {
 	}
 }
 
-// A client without a token does not take whoever answers on the network for its store.
+// A client without a token does not trust a server on the network.
 func TestClientWithoutATokenStaysOnThisMachine(t *testing.T) {
 	addrs, err := net.InterfaceAddrs()
 	if err != nil {
@@ -110,8 +110,8 @@ func TestClientWithoutATokenStaysOnThisMachine(t *testing.T) {
 	t.Skip("this machine has no address but loopback")
 }
 
-// rude is a connection to the server that does not mind its manners.
-func rude(t *testing.T, server *tcpstore.Server) net.Conn {
+// rawConn is a connection to the server without a handshake.
+func rawConn(t *testing.T, server *tcpstore.Server) net.Conn {
 	t.Helper()
 	conn, err := net.Dial("tcp", server.Addr())
 	if err != nil {
@@ -124,10 +124,10 @@ func rude(t *testing.T, server *tcpstore.Server) net.Conn {
 	return conn
 }
 
-// member is a rude connection that knows the token.
-func member(t *testing.T, server *tcpstore.Server) net.Conn {
+// authenticated is a connection to the server after the handshake.
+func authenticated(t *testing.T, server *tcpstore.Server) net.Conn {
 	t.Helper()
-	conn := rude(t, server)
+	conn := rawConn(t, server)
 	if _, err := auth.Dial(conn, []byte("secret"), []byte("gorun store 1")); err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +146,7 @@ func TestStrangersAreTurnedAwayAndDisturbNobody(t *testing.T) {
 	var work sync.WaitGroup
 	var counts [3]int64
 	for i := range counts {
-		s := dialStore(t, server, "secret")
+		s := dial(t, server, "secret")
 		work.Go(func() {
 			for ctx.Err() == nil {
 				if _, err := s.Add(t.Context(), "sum", 1); err != nil {
@@ -162,27 +162,27 @@ func TestStrangersAreTurnedAwayAndDisturbNobody(t *testing.T) {
 		connect func(*testing.T, *tcpstore.Server) net.Conn
 		says    string
 	}{
-		"a web browser":       {rude, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"},
-		"tls":                 {rude, "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"},
-		"garbage":             {rude, garbage},
-		"a hello of 64 KiB":   {rude, "gorun1\r\n" + strings.Repeat("n", 32) + "\xff\xff" + garbage},
-		"a guess":             {rude, "gorun1\r\n" + strings.Repeat("n", 32) + "\x00\x00" + strings.Repeat("g", 32)},
-		"a frame of 4 GiB":    {member, "\xff\xff\xff\xff" + garbage},
-		"an unknown request":  {member, "\x00\x00\x00\x09\xff12345678"},
-		"an empty frame":      {member, "\x00\x00\x00\x00"},
-		"a request cut short": {member, "\x00\x00\x00\x0b\x0212345678\x00\x05"},
+		"a web browser":       {rawConn, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"},
+		"tls":                 {rawConn, "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"},
+		"garbage":             {rawConn, garbage},
+		"a hello of 64 KiB":   {rawConn, "gorun1\r\n" + strings.Repeat("n", 32) + "\xff\xff" + garbage},
+		"a guess":             {rawConn, "gorun1\r\n" + strings.Repeat("n", 32) + "\x00\x00" + strings.Repeat("g", 32)},
+		"a frame of 4 GiB":    {authenticated, "\xff\xff\xff\xff" + garbage},
+		"an unknown request":  {authenticated, "\x00\x00\x00\x09\xff12345678"},
+		"an empty frame":      {authenticated, "\x00\x00\x00\x00"},
+		"a request cut short": {authenticated, "\x00\x00\x00\x0b\x0212345678\x00\x05"},
 	} {
 		conn := stranger.connect(t, server)
 		_, _ = io.WriteString(conn, stranger.says) // the server may hang up in the middle
 		if _, err := io.Copy(io.Discard, conn); errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Errorf("%s was not hung up on", name)
+			t.Errorf("%s was not disconnected", name)
 		}
 	}
 	for range 20 {
-		rude(t, server).Close() // a port scanner
-		rude(t, server)         // says nothing
+		rawConn(t, server).Close() // a port scanner
+		rawConn(t, server)         // says nothing
 	}
-	watcher := dialStore(t, server, "secret")
+	watcher := dial(t, server, "secret")
 	for sum, more := int64(0), int64(0); more == 0 || sum < more; { // the clients still get on
 		var err error
 		if sum, err = watcher.Add(t.Context(), "sum", 0); err != nil {
@@ -204,9 +204,9 @@ func TestStrangersAreTurnedAwayAndDisturbNobody(t *testing.T) {
 }
 
 func TestSilentConnectionsCannotKeepOthersOut(t *testing.T) {
-	server := serveStore(t, "secret")
+	server := listen(t, "secret")
 	for range 1500 { // more than may shake hands at once
-		rude(t, server)
+		rawConn(t, server)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second) // the silent ones have more
 	defer cancel()
@@ -229,15 +229,15 @@ func request(kind byte, id uint64, rest string) string {
 	return string([]byte{byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)}) + body
 }
 
-func TestAClientThatTakesNothingIsHungUpOn(t *testing.T) {
-	server := serveStore(t, "secret")
-	good, bad := dialStore(t, server, "secret"), member(t, server)
+func TestAClientThatReadsNothingIsDisconnected(t *testing.T) {
+	server := listen(t, "secret")
+	good, bad := dial(t, server, "secret"), authenticated(t, server)
 	for id := range uint64(20) { // 20 times 16 MiB is more than the server keeps for one client
 		if _, err := io.WriteString(bad, request(2, id, "\x00\x03big")); err != nil {
 			t.Fatal(err)
 		}
 	}
-	// The last of them is there when this one is answered, which comes after it.
+	// The server handles this request after those.
 	if _, err := io.WriteString(bad, request(1, 99, "\x00\x04sign")); err != nil {
 		t.Fatal(err)
 	}
@@ -248,7 +248,7 @@ func TestAClientThatTakesNothingIsHungUpOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n, err := good.Add(t.Context(), "count", 1); err != nil || n != 1 {
-		t.Errorf("beside a client that takes nothing, Add = %d, %v", n, err)
+		t.Errorf("beside a client that reads nothing, Add = %d, %v", n, err)
 	}
 	if n, _ := io.Copy(io.Discard, bad); n >= 20*store.MaxValue {
 		t.Errorf("the server kept all of %d bytes for a client that took none", n)
@@ -256,13 +256,13 @@ func TestAClientThatTakesNothingIsHungUpOn(t *testing.T) {
 }
 
 func TestAClientThatAsksForMuchGetsItAll(t *testing.T) {
-	server := serveStore(t, "secret")
-	s := dialStore(t, server, "secret")
+	server := listen(t, "secret")
+	s := dial(t, server, "secret")
 	const size, times = 4 << 20, 80 // more than the server keeps for one client
 	if err := s.Set(t.Context(), "big", make([]byte, size)); err != nil {
 		t.Fatal(err)
 	}
-	bulk := member(t, server)
+	bulk := authenticated(t, server)
 	go func() {
 		for id := range uint64(times) {
 			if _, err := io.WriteString(bulk, request(2, id, "\x00\x03big")); err != nil {
@@ -275,11 +275,11 @@ func TestAClientThatAsksForMuchGetsItAll(t *testing.T) {
 	}
 }
 
-// Rank 0 closes the server as soon as all have come. Who came last must still hear that it did.
-func TestCloseOfTheServerAnswersFirst(t *testing.T) {
+// Rank 0 closes the server as soon as all ranks have come. The last one must still get its reply.
+func TestCloseOfTheServerSendsRepliesFirst(t *testing.T) {
 	for range 4 {
-		server := serveStore(t, "secret")
-		first, last := dialStore(t, server, "secret"), dialStore(t, server, "secret")
+		server := listen(t, "secret")
+		first, last := dial(t, server, "secret"), dial(t, server, "secret")
 		came := make(chan error, 1)
 		go func() { // the answer is long, so that it is still being sent
 			_, err := last.CompareAndSwap(t.Context(), "last", nil, make([]byte, store.MaxValue))

@@ -15,7 +15,7 @@ func (c *serverConn) replies() int {
 	return len(c.out.pieces) / 2 // head and payload
 }
 
-func TestAClientThatLeavesIsForgotten(t *testing.T) {
+func TestWaitsOfAClosedConnectionAreCancelled(t *testing.T) {
 	state := kv.NewState()
 	mine, theirs := net.Pipe()
 	defer mine.Close()

@@ -17,13 +17,13 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(configtest.With(m)) }
 
 func TestConformance(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) func() store.Store {
-		server := serveStore(t, "secret")
-		return func() store.Store { return dialStore(t, server, "secret") }
+		server := listen(t, "secret")
+		return func() store.Store { return dial(t, server, "secret") }
 	})
 }
 
-// serveStore starts a server on a free port of this machine.
-func serveStore(t *testing.T, token string) *tcpstore.Server {
+// listen starts a server on a free port of this machine.
+func listen(t *testing.T, token string) *tcpstore.Server {
 	t.Helper()
 	server, err := tcpstore.Listen("127.0.0.1:0", tcpstore.Config{Token: []byte(token)})
 	if err != nil {
@@ -37,7 +37,7 @@ func serveStore(t *testing.T, token string) *tcpstore.Server {
 	return server
 }
 
-func dialStore(t *testing.T, server *tcpstore.Server, token string) *tcpstore.Client {
+func dial(t *testing.T, server *tcpstore.Server, token string) *tcpstore.Client {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()

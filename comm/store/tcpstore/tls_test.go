@@ -21,7 +21,7 @@ func remote(token string, tls bool) tcpstore.Config {
 	return tcpstore.Config{Token: []byte(token), TLS: tls, Near: func(net.Conn) bool { return false }}
 }
 
-// serveRemote starts a server for clients that are not on this machine.
+// serveRemote starts a server that takes its clients for those of other machines.
 func serveRemote(t *testing.T, tls bool) *tcpstore.Server {
 	t.Helper()
 	server, err := tcpstore.Listen("127.0.0.1:0", remote(longSecret, tls))
@@ -53,7 +53,7 @@ func TestConformanceOverTLS(t *testing.T) {
 	})
 }
 
-// A tap is a network that keeps all that goes over it, in both directions.
+// A tap records what passes over a connection, in both directions.
 type tap struct {
 	mu   sync.Mutex
 	seen bytes.Buffer
@@ -65,7 +65,7 @@ func (p *tap) Write(b []byte) (int, error) {
 	return p.seen.Write(b)
 }
 
-// serve relays one connection made to l to addr.
+// serve relays one connection from l to addr.
 func (p *tap) serve(t *testing.T, l net.Listener, addr string) {
 	in, err := l.Accept()
 	if err != nil {
@@ -89,7 +89,7 @@ func (p *tap) serve(t *testing.T, l net.Listener, addr string) {
 	way.Wait()
 }
 
-func TestWhatAStoreOverTLSIsToldIsNotSeen(t *testing.T) {
+func TestTLSHidesRequestsAndReplies(t *testing.T) {
 	for _, tls := range []bool{false, true} {
 		server := serveRemote(t, tls)
 		l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -115,7 +115,7 @@ func TestWhatAStoreOverTLSIsToldIsNotSeen(t *testing.T) {
 	}
 }
 
-func TestAStoreAndAClientThatDisagreeAboutTLS(t *testing.T) {
+func TestServerAndClientDisagreeAboutTLS(t *testing.T) {
 	for _, tls := range []bool{false, true} {
 		server := serveRemote(t, tls)
 		_, err := tcpstore.Dial(t.Context(), server.Addr(), remote(longSecret, !tls))

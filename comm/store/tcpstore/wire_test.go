@@ -18,7 +18,7 @@ import (
 // wire returns the bytes of a frame, as they are sent.
 func wire(frame [][]byte) []byte { return bytes.Join(frame, nil) }
 
-// requests draws every kind of request, with those fields set that count for it.
+// requests draws requests of all kinds, with the fields set that count for the kind.
 var requests = rapid.Custom(func(t *rapid.T) request {
 	r := request{
 		kind: kind(rapid.IntRange(int(setKind), int(cancelKind)).Draw(t, "kind")),
@@ -123,7 +123,7 @@ func TestMalformedRequests(t *testing.T) {
 	}
 }
 
-// greedy remembers the most that was asked of it at once.
+// A greedy records the longest read.
 type greedy struct {
 	in   io.Reader
 	most int

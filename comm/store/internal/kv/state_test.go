@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The state does what a plain map with the words of Store does, and wakes exactly those whose key was set.
+// A State does what a plain map does, and calls exactly the waiters whose key was set.
 func TestStateAgainstAModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		state := NewState()
