@@ -20,7 +20,7 @@ import (
 // at any moment without harm to the others. While the store is open it reclaims nothing: it has room for 1 GiB of writes.
 type Store struct {
 	values  *kv.Shared    // what the records say, as far as they have been read
-	turn    chan struct{} // holds something while a goroutine uses log
+	busy    chan struct{} // full while a goroutine uses log: a mutex for which a wait can end
 	log     *logFile
 	watch   *watcher
 	waiting atomic.Int64 // calls that need to know what others write
@@ -44,7 +44,7 @@ func Open(path string) (*Store, error) {
 }
 
 func newStore(log *logFile, watch *watcher) *Store {
-	s := &Store{values: kv.NewShared(), turn: make(chan struct{}, 1), log: log, watch: watch}
+	s := &Store{values: kv.NewShared(), busy: make(chan struct{}, 1), log: log, watch: watch}
 	s.running.Go(s.follow)
 	return s
 }
@@ -122,7 +122,7 @@ func (s *Store) Close() (err error) {
 		s.values.Fail(store.ErrClosed) // ends pending calls
 		s.watch.close()
 		s.running.Wait()
-		s.turn <- struct{}{} // for ever
+		s.busy <- struct{}{} // for ever
 		err = s.log.leave()
 	})
 	return err
@@ -185,13 +185,13 @@ func (s *Store) catchUp(ctx context.Context, keys ...string) error {
 // locked calls f with the values up to date, while nobody writes to the file. If typ is F_WRLCK, nobody reads it either.
 func (s *Store) locked(ctx context.Context, typ int16, f func() error) error {
 	select {
-	case s.turn <- struct{}{}:
+	case s.busy <- struct{}{}:
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-s.values.Failed():
 		return s.values.Err()
 	}
-	defer func() { <-s.turn }()
+	defer func() { <-s.busy }()
 	if err := s.log.lock(ctx, s.values.Failed(), accessLock, typ); err != nil {
 		return err
 	}

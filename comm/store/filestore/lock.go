@@ -16,7 +16,7 @@ import (
 	"github.com/gorun/gorun/comm/store/internal/kv"
 )
 
-// The locks are on bytes beyond the end of every file, so that they keep nobody from reading it. They belong to the open file, not to the process, so that two
+// The locks are on bytes beyond the end of every file. They belong to the open file, not to the process, so that two
 // handles in one process exclude each other like two processes. When a process is killed, the kernel releases its locks.
 const (
 	accessLock = 1<<62 + iota // held while reading (shared) or writing

@@ -196,7 +196,7 @@ func TestCallsEndWhileAnotherHasTheLock(t *testing.T) {
 	pending := make(chan error, 2)
 	go func() { pending <- s.Set(context.Background(), "key", nil) }()
 	go func() { _, err := s.Get(context.Background(), "key"); pending <- err }()
-	eventually(t, func() bool { return len(s.turn) == 1 && s.waiting.Load() == 1 })
+	eventually(t, func() bool { return len(s.busy) == 1 && s.waiting.Load() == 1 })
 	if err := s.Close(); err != nil {
 		t.Errorf("Close: %v", err)
 	}

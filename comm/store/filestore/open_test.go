@@ -21,7 +21,7 @@ type trap struct {
 	prepare func(dir string) (path string, _ error) // of the store
 }
 
-const stranger = 54321 // a user
+const otherUser = 54321
 
 func makeFile(path string, mode os.FileMode, text string) error {
 	return errors.Join(os.WriteFile(path, []byte(text), mode), os.Chmod(path, mode))
@@ -66,26 +66,26 @@ var traps = map[string]trap{
 		return dir + "/a/store", errors.Join(os.Symlink("b", dir+"/a"), os.Symlink("a", dir+"/b"))
 	}},
 	"a file of another user": {"belongs to user 54321", true, func(dir string) (string, error) {
-		return dir + "/store", errors.Join(makeFile(dir+"/store", 0o600, ""), os.Chown(dir+"/store", stranger, stranger))
+		return dir + "/store", errors.Join(makeFile(dir+"/store", 0o600, ""), os.Chown(dir+"/store", otherUser, otherUser))
 	}},
 	"a file of another user in a sticky folder": {"belongs to user 54321", true, func(dir string) (string, error) {
 		return dir + "/tmp/store", errors.Join(makeDir(dir+"/tmp", 0o777|os.ModeSticky),
-			makeFile(dir+"/tmp/store", 0o666, ""), os.Chown(dir+"/tmp/store", stranger, stranger))
+			makeFile(dir+"/tmp/store", 0o666, ""), os.Chown(dir+"/tmp/store", otherUser, otherUser))
 	}},
 	"a folder of another user": {"belongs to user 54321", true, func(dir string) (string, error) {
-		return dir + "/theirs/store", errors.Join(makeDir(dir+"/theirs", 0o755), os.Chown(dir+"/theirs", stranger, stranger))
+		return dir + "/theirs/store", errors.Join(makeDir(dir+"/theirs", 0o755), os.Chown(dir+"/theirs", otherUser, otherUser))
 	}},
 	"a folder in one of another user": {"/theirs belongs to user 54321", true, func(dir string) (string, error) {
-		return dir + "/theirs/own/store", errors.Join(makeDir(dir+"/theirs", 0o755), makeDir(dir+"/theirs/own", 0o700), os.Chown(dir+"/theirs", stranger, stranger))
+		return dir + "/theirs/own/store", errors.Join(makeDir(dir+"/theirs", 0o755), makeDir(dir+"/theirs/own", 0o700), os.Chown(dir+"/theirs", otherUser, otherUser))
 	}},
 	"a symbolic link of another user on the way": {"/way belongs to user 54321", true, func(dir string) (string, error) {
-		return dir + "/way/store", errors.Join(makeDir(dir+"/own", 0o700), os.Symlink(dir+"/own", dir+"/way"), os.Lchown(dir+"/way", stranger, stranger))
+		return dir + "/way/store", errors.Join(makeDir(dir+"/own", 0o700), os.Symlink(dir+"/own", dir+"/way"), os.Lchown(dir+"/way", otherUser, otherUser))
 	}},
 	"a folder that a group can write of which this user is none": {"can be written by group 54321", true, func(dir string) (string, error) {
-		return dir + "/team/store", errors.Join(makeDir(dir+"/team", 0o770), os.Chown(dir+"/team", -1, stranger))
+		return dir + "/team/store", errors.Join(makeDir(dir+"/team", 0o770), os.Chown(dir+"/team", -1, otherUser))
 	}},
 	"a file that a group can write of which this user is none": {"can be written by group 54321", true, func(dir string) (string, error) {
-		return dir + "/store", errors.Join(makeFile(dir+"/store", 0o660, ""), os.Chown(dir+"/store", -1, stranger))
+		return dir + "/store", errors.Join(makeFile(dir+"/store", 0o660, ""), os.Chown(dir+"/store", -1, otherUser))
 	}},
 }
 

@@ -173,7 +173,7 @@ func TestStrangersAreTurnedAwayAndDisturbNobody(t *testing.T) {
 		"a request cut short": {authenticated, "\x00\x00\x00\x0b\x0212345678\x00\x05"},
 	} {
 		conn := stranger.connect(t, server)
-		_, _ = io.WriteString(conn, stranger.says) // the server may hang up in the middle
+		_, _ = io.WriteString(conn, stranger.says) // the server may close the connection in the middle
 		if _, err := io.Copy(io.Discard, conn); errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Errorf("%s was not disconnected", name)
 		}
