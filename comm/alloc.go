@@ -31,7 +31,7 @@ func Alloc[T Element](g *Group, n int) ([]T, error) {
 	case n == 0:
 		return []T{}, nil
 	}
-	mem, err := g.w.heap.Alloc(n * size)
+	mem, err := g.world.Heap.Alloc(n * size)
 	if errors.Is(err, shm.ErrGone) {
 		err = ErrClosed
 	}
@@ -47,7 +47,7 @@ func Free[T Element](g *Group, buf []T) error {
 	if err := someGroup("Free", g); err != nil {
 		return err
 	}
-	if cap(buf) == 0 || g.w.heap.Free(unsafe.Pointer(unsafe.SliceData(buf))) {
+	if cap(buf) == 0 || g.world.Heap.Free(unsafe.Pointer(unsafe.SliceData(buf))) {
 		return nil
 	}
 	return badArgument("Free", "no memory of Alloc begins at %p, or not any more", unsafe.SliceData(buf))

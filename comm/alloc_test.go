@@ -7,9 +7,10 @@ import (
 	"math"
 	"runtime"
 	"testing"
-	"time"
 
+	"github.com/gorun/gorun/comm/internal/core"
 	"github.com/gorun/gorun/comm/internal/endpoint"
+	"github.com/gorun/gorun/comm/internal/pipeline"
 	"github.com/gorun/gorun/comm/internal/plan"
 	"github.com/gorun/gorun/comm/internal/reduce"
 )
@@ -37,15 +38,15 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 		}
 	}
 	step := func(ctx context.Context, g *Group, buf []byte) func() error {
-		c := &collective{g: g, elem: 1, call: endpoint.Call{Op: uint8(callAllGather)}, ctx: ctx, seq: 1, deadline: time.Now().Add(time.Minute)}
-		if err := g.lane.Begin(c.seq, c.call, c.before); err != nil {
+		c := pipeline.Call{Seq: 1, Call: endpoint.Call{Op: uint8(core.KindAllGather)}, Elem: 1, Caller: aMinute{ctx}}
+		if err := g.core.Lane.Begin(c.Seq, c.Call, 0); err != nil {
 			return func() error { return err }
 		}
 		in, peer, all := make([]byte, len(buf)), 1-g.Rank(), plan.Range{Hi: len(buf)}
-		t := &task{plan: plan.Plan{{To: peer, Send: all, From: peer, Recv: all}}, src: vector{buf: buf}, dst: vector{buf: in}}
-		return func() error {
-			return c.execute(t)
+		t := &pipeline.Task{
+			Plan: plan.Plan{{To: peer, Send: all, From: peer, Recv: all}}, Src: pipeline.Vector{Buf: buf}, Dst: pipeline.Vector{Buf: in},
 		}
+		return func() error { return g.core.Pipeline.Run(c, t) }
 	}
 	for name, of := range map[string]func(context.Context, *Group, []byte) func() error{"send and receive": sendAndReceive, "step": step} {
 		for _, transport := range []string{"tcp", "shm"} {

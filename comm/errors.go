@@ -1,12 +1,8 @@
 package comm
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"net"
 	"strings"
-	"syscall"
 
 	"github.com/gorun/gorun/comm/internal/endpoint"
 )
@@ -164,84 +160,4 @@ func (e *ObjectError) Unwrap() error { return e.Err }
 
 func badArgument(op, format string, args ...any) error {
 	return &ArgumentError{Op: op, Err: fmt.Errorf(format, args...)}
-}
-
-// failure puts an endpoint's error into the package's own, for operation op number seq of g. elem is the size of an
-// element in bytes.
-func (g *Group) failure(op string, seq uint64, elem int, err error) error {
-	if err == nil {
-		return nil
-	}
-	var short *endpoint.TruncateError
-	if errors.As(err, &short) {
-		return &TruncateError{Source: short.Source, Got: short.Got / elem, Room: short.Room / elem}
-	}
-	var f *endpoint.Failure
-	if !errors.As(err, &f) {
-		return fmt.Errorf("comm: %s #%d: %w", op, seq, err)
-	}
-	cause := f.Err
-	if cause == nil || f.Kind == endpoint.PeerFailed && !errors.Is(cause, ErrTimeout) {
-		cause = errors.New(f.Text)
-	} else if errors.Is(cause, ErrTimeout) {
-		cause = fmt.Errorf("%w after %v: %s", cause, g.timeout, f.Text)
-	}
-	switch f.Kind {
-	case endpoint.Mismatched:
-		return g.mismatch(op, seq, f)
-	case endpoint.Aborted:
-		if f.Rank == g.w.rank && (errors.Is(cause, context.Canceled) || errors.Is(cause, context.DeadlineExceeded)) {
-			return fmt.Errorf("comm: %s #%d: %w", op, seq, cause)
-		}
-		return &AbortError{Rank: f.Rank, Op: op, Seq: seq, Err: cause}
-	case endpoint.Deadlocked:
-		return g.deadlock(op, seq, f)
-	case endpoint.Absent:
-		return g.absent(op, seq, f)
-	case endpoint.PeerFailed, endpoint.Left:
-	}
-	switch {
-	case f.Rank == endpoint.AnySource:
-		return fmt.Errorf("comm: %s #%d from any rank: %w", op, seq, cause)
-	case errors.Is(cause, ErrClosed):
-		return fmt.Errorf("comm: %s #%d: %w", op, seq, cause)
-	case f.Told && f.Rank == g.w.rank: // which need not agree
-		return &AbortError{Rank: f.Finder, Op: op, Seq: seq, Err: fmt.Errorf("it found this rank at fault: %w", cause)}
-	}
-	e := &PeerError{Rank: f.Rank, Op: op, Seq: seq, Err: cause, Finder: g.w.rank, told: f.Told}
-	if f.Told {
-		e.Finder = f.Finder
-	} else if noAnswer(f.Err) {
-		e.Addr = g.w.info[f.Rank].Addr
-	}
-	e.Host, e.PID = g.w.info[f.Rank].Host, g.w.info[f.Rank].PID
-	return e
-}
-
-// noAnswer reports whether err is that another rank gave no answer, in whatever way that was found out.
-func noAnswer(err error) bool {
-	for _, silence := range []error{ErrTimeout, syscall.ETIMEDOUT, syscall.EHOSTUNREACH, syscall.ENETUNREACH} {
-		if errors.Is(err, silence) {
-			return true
-		}
-	}
-	timeout, ok := errors.AsType[net.Error](err)
-	return ok && timeout.Timeout()
-}
-
-func (g *Group) deadlock(op string, seq uint64, f *endpoint.Failure) error {
-	e := &DeadlockError{Op: op, Seq: seq, Err: fmt.Errorf("%w after %v: %s", ErrTimeout, g.timeout, f.Text)}
-	for _, w := range f.Waits {
-		e.Waits = append(e.Waits, Wait(w))
-	}
-	return e
-}
-
-// absent is the error of operation op number seq when members did not come to a collective that names them.
-func (g *Group) absent(op string, seq uint64, f *endpoint.Failure) error {
-	e := &MissingRanksError{Missing: f.Missing, Size: g.Size(), Where: f.Text, After: f.After, Err: ErrTimeout, group: g}
-	for _, w := range f.Waits {
-		e.Waits = append(e.Waits, Wait(w))
-	}
-	return fmt.Errorf("comm: %s #%d: %s%w", op, seq, found(f.Told, f.Finder), e)
 }

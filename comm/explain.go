@@ -14,8 +14,8 @@ import (
 	"github.com/gorun/gorun/comm/internal/shm"
 )
 
-// lately is the world that was opened last and has not been closed.
-var lately atomic.Pointer[Group]
+// latest is the world that was opened last and has not been closed.
+var latest atomic.Pointer[Group]
 
 // Explain says by which algorithm the world that this process has open carries out op on buffers of so many bytes, and what
 // there is to choose from: a text of a few lines, the same on every rank. Operations are named as gorun bench names them:
@@ -24,7 +24,7 @@ var lately atomic.Pointer[Group]
 //
 // Without a world it is about one of WORLD_SIZE ranks, or of two. See [WithTuning] for how to overrule the choice.
 func Explain(op string, bytes int) string {
-	if g := lately.Load(); g != nil {
+	if g := latest.Load(); g != nil {
 		return g.Explain(op, bytes)
 	}
 	ranks, _ := strconv.Atoi(os.Getenv("WORLD_SIZE"))
@@ -50,11 +50,11 @@ func (g *Group) Explain(op string, bytes int) string {
 	if g == nil {
 		return errNoGroup().Error() + "\n"
 	}
-	e := explanation{op: operationName(op), bytes: bytes, plans: g.choose}
+	e := explanation{op: operationName(op), bytes: bytes, plans: g.core.Choose}
 	if !e.isKnown() {
 		return e.unknown(op)
 	}
-	n, at := g.Size(), g.placed()
+	n, at := g.Size(), g.core.Placed()
 	switch {
 	case n == 1:
 		e.title("1 rank")
@@ -62,13 +62,13 @@ func (g *Group) Explain(op string, bytes int) string {
 	case !e.has(shm.Ways):
 		e.title("%d ranks", n)
 		e.table("by messages, through memory where ranks share it", e.messages(), n, bytes)
-	case g.flat.Load() || !g.w.canShare(g.ranks):
+	case !g.core.SharesMemory():
 		e.title("%d ranks that share no memory", n)
 		e.table("by messages", e.messages(), n, bytes)
 	case len(at.Members) == 1:
 		e.title("%d ranks on one machine", n)
 		e.inMemory(n)
-		if g.team.Load() == nil {
+		if g.core.TeamOfAll() == nil {
 			e.line("That is if they can share memory, which the first collective finds out.")
 		}
 	default:
@@ -87,9 +87,9 @@ func (g *Group) Ways(op string) []string {
 	}
 	c := choice.Chooser{Table: shm.Ways}
 	switch {
-	case g.flat.Load() || !g.w.canShare(g.ranks):
+	case !g.core.SharesMemory():
 		c.Table = plan.Ways
-	case len(g.placed().Members) > 1:
+	case len(g.core.Placed().Members) > 1:
 		return nil
 	}
 	return c.Free(operationName(op))

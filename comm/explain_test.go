@@ -67,7 +67,7 @@ func TestExplain(t *testing.T) {
 			}
 			texts := map[string]int{}
 			for _, g := range w.groups {
-				g.choose.Tuning = rules
+				g.core.Choose.Tuning = rules
 				texts[g.Explain(c.op, c.bytes)]++
 			}
 			for text, n := range texts {

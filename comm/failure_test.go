@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/gorun/gorun/comm/internal/core"
 	"github.com/gorun/gorun/comm/transport"
 	"github.com/gorun/gorun/comm/transport/mem"
 	"github.com/gorun/gorun/env/fulltest"
@@ -114,7 +115,7 @@ func TestAKilledPeerIsNamedByEverybody(t *testing.T) {
 				operation, w := operations[name], world(4)
 				defer w.close()
 				for _, g := range w.groups {
-					g.w.piece = max(g.w.piece, 4000) // shorter ones take long, and break no other way
+					g.world.Piece = max(g.world.Piece, 4000) // shorter ones take long, and break no other way
 				}
 				errs := w.results(func(ctx context.Context, g *Group) error {
 					for i := 0; ; i++ {
@@ -315,7 +316,7 @@ func TestAbortReachesWhoHasNeverTalked(t *testing.T) {
 type slowly struct{ transport.Transport }
 
 func (s slowly) Dial(ctx context.Context, rank int) (net.Conn, error) {
-	time.Sleep(lastNewsTimeout / 2)
+	time.Sleep(core.LastNewsTimeout / 2)
 	return s.Transport.Dial(ctx, rank)
 }
 
@@ -332,7 +333,7 @@ func TestAbortReachesWhoIsFarAway(t *testing.T) {
 				g.Abort(errors.New("no data"))
 				return g.Close()
 			}
-			time.Sleep(lastNewsTimeout) // it has nobody to talk to
+			time.Sleep(core.LastNewsTimeout) // it has nobody to talk to
 			return Barrier(ctx, g)
 		})
 		if abort, ok := errors.AsType[*AbortError](errs[0]); !ok || abort.Rank != 1 || errs[1] != nil {

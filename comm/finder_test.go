@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gorun/gorun/comm/internal/core"
 	"github.com/gorun/gorun/comm/internal/endpoint"
 )
 
@@ -15,15 +16,18 @@ func TestFindersAreNamed(t *testing.T) {
 		if g.Rank() != 1 {
 			return nil
 		}
+		told := func(f *endpoint.Failure) string {
+			return public(&core.Error{Group: g.core, Op: "Barrier", Seq: 3, Err: f}).Error()
+		}
 		for _, f := range []*endpoint.Failure{
 			{Kind: endpoint.PeerFailed, Rank: 2, Text: "died"},
 			{Kind: endpoint.Absent, Missing: []int{2}, Text: "Barrier #3", After: time.Second},
 		} {
-			if said := g.failure("Barrier", 3, 0, f).Error(); strings.Contains(said, "found") {
+			if said := told(f); strings.Contains(said, "found") {
 				t.Errorf("of its own finding a rank says %q", said)
 			}
 			f.Told, f.Finder = true, 0
-			if said, want := g.failure("Barrier", 3, 0, f).Error(), "comm: Barrier #3: rank 0 found: "; !strings.HasPrefix(said, want) {
+			if said, want := told(f), "comm: Barrier #3: rank 0 found: "; !strings.HasPrefix(said, want) {
 				t.Errorf("of another's finding a rank says %q, want %q first", said, want)
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gorun/gorun/comm/internal/core"
 	"github.com/gorun/gorun/comm/internal/endpoint"
 )
 
@@ -48,8 +49,8 @@ func (g *Group) Flight() Flight {
 	if g == nil {
 		return Flight{}
 	}
-	from := g.lane.Flight()
-	f := Flight{Rank: g.w.rank, Group: g.Ranks(), Collectives: flightCalls(from.Collectives, false), Transfers: flightCalls(from.Transfers, true)}
+	from := g.core.Lane.Flight()
+	f := Flight{Rank: g.world.Rank, Group: g.Ranks(), Collectives: flightCalls(from.Collectives, false), Transfers: flightCalls(from.Transfers, true)}
 	if from.Err != nil {
 		f.Failed = from.Err.Error()
 	}
@@ -62,12 +63,12 @@ func (g *Group) Flight() Flight {
 func flightCalls(records []endpoint.Record, transfers bool) []FlightCall {
 	calls := make([]FlightCall, len(records))
 	for i, r := range records {
-		kind := callKind(r.Call.Op)
+		kind := core.Kind(r.Call.Op)
 		c := FlightCall{
-			Seq: r.Seq, Call: describeCall(r.Call), Op: kind.String(), Sent: r.Sent, Received: r.Received,
+			Seq: r.Seq, Call: core.Describe(r.Call), Op: kind.String(), Sent: r.Sent, Received: r.Received,
 			Began: r.Began, State: "under way", Seconds: time.Since(r.Began).Seconds(),
 		}
-		if c.Type = typeName(r.Call); c.Type != "" && kind.hasCount() {
+		if c.Type = core.TypeName(r.Call); c.Type != "" && kind.HasCount() {
 			c.Count = r.Call.Count
 		}
 		if transfers {
@@ -103,7 +104,7 @@ func (o *openGroups) remove(g *Group) (removed []*Group) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.groups = slices.DeleteFunc(o.groups, func(other *Group) bool {
-		is := other == g || g.isWorld && other.w == g.w
+		is := other == g || g.isWorld && other.world == g.world
 		if is {
 			removed = append(removed, other)
 		}

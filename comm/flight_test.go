@@ -10,6 +10,9 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/gorun/gorun/comm/internal/core"
+	"github.com/gorun/gorun/comm/internal/endpoint"
 )
 
 func TestAFlightRemembersWhatWasCalled(t *testing.T) {
@@ -140,13 +143,13 @@ func TestRememberingAllocatesNothing(t *testing.T) {
 	w := newTestWorld(t, transports["mem"](t, 1))
 	defer w.close()
 	g := w.groups[0]
-	seq, call := uint64(0), meeting(new(collective), g, callBarrier).call
+	seq, call := uint64(0), endpoint.Call{Op: uint8(core.KindBarrier)}
 	if n := testing.AllocsPerRun(100, func() {
 		seq++
-		if err := g.lane.Begin(seq, call, 0); err != nil {
+		if err := g.core.Lane.Begin(seq, call, 0); err != nil {
 			t.Error(err)
 		}
-		g.lane.End(seq, nil)
+		g.core.Lane.End(seq, nil)
 	}); n > 0 {
 		t.Errorf("%v allocations", n)
 	}

@@ -64,22 +64,23 @@ func errorFileDir() string {
 	return filepath.Dir(w.ErrorFile)
 }
 
-// saveFlight writes g's flight to the file, once for a group, unless err says that a rank has died or given up: what led to
-// such a failure is not in what was called. The log has one line; gorun tells of the file in its summary.
+// saveFlight writes g's flight to the file, once for a group, unless err says that a rank has died or given up: what led to such a
+// failure is not in what was called. The log has one line; gorun tells of the file in its summary.
 func (g *Group) saveFlight(err error) {
-	var f *endpoint.Failure
-	if !errors.As(err, &f) || !f.Late && f.Kind != endpoint.Mismatched || g.lane.Err() == nil {
+	f, ok := errors.AsType[*endpoint.Failure](err)
+	if !ok || !f.Late && f.Kind != endpoint.Mismatched || g.core.Lane.Err() == nil {
 		return
 	}
 	g.logged.Do(func() {
+		log, ranks := g.world.Log, g.Size()
 		path, err := failedFlights.add(g.Flight())
 		switch {
 		case err != nil:
-			g.w.log.Warn("the group has failed, and its flight recorder cannot be written", "ranks", len(g.ranks), "error", err)
+			log.Warn("the group has failed, and its flight recorder cannot be written", "ranks", ranks, "error", err)
 		case errorFileDir() != "":
-			g.w.log.Debug("the group has failed", "ranks", len(g.ranks), "flight_recorder", path)
+			log.Debug("the group has failed", "ranks", ranks, "flight_recorder", path)
 		default:
-			g.w.log.Warn("the group has failed", "ranks", len(g.ranks), "flight_recorder", path)
+			log.Warn("the group has failed", "ranks", ranks, "flight_recorder", path)
 		}
 	})
 }

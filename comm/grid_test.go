@@ -20,7 +20,7 @@ import (
 // no more than with few.
 func lengths(g *Group) []int {
 	list := []int{0, 1, g.Size() - 1, 10, 1000, 10007}
-	if g.w.piece < plan.Piece || g.Size() > 8 && !fulltest.Full() {
+	if g.world.Piece < plan.Piece || g.Size() > 8 && !fulltest.Full() {
 		list = list[:5]
 	}
 	return list
@@ -51,7 +51,7 @@ func input(r, i int) int64 {
 func reference(op Op, lo, hi, i int) int64 {
 	truth := map[bool]int64{true: 1}
 	acc := input(lo, i)
-	if hi-lo == 1 && op.reduction().normalize {
+	if hi-lo == 1 && op.reduction().Normalize {
 		return truth[acc != 0]
 	}
 	for r := lo + 1; r < hi; r++ {

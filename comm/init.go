@@ -1,11 +1,9 @@
 package comm
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"net/url"
 	"os"
@@ -13,13 +11,9 @@ import (
 	"strconv"
 	"syscall"
 
-	"github.com/gorun/gorun/comm/internal/endpoint"
-	"github.com/gorun/gorun/comm/internal/plan"
 	"github.com/gorun/gorun/comm/internal/reduce"
-	"github.com/gorun/gorun/comm/internal/shm"
 	"github.com/gorun/gorun/comm/internal/token"
 	"github.com/gorun/gorun/comm/store/tcpstore"
-	"github.com/gorun/gorun/comm/transport"
 	"github.com/gorun/gorun/comm/transport/mem"
 	"github.com/gorun/gorun/comm/transport/tcp"
 	"github.com/gorun/gorun/env"
@@ -68,7 +62,7 @@ func Init(ctx context.Context, opts ...Option) (*Group, error) {
 		return nil, fmt.Errorf("comm: Init: %w", err)
 	}
 	if cfg.flightOnQuit {
-		g.w.leave = append(g.w.leave, onQuit.enter())
+		g.world.leave = append(g.world.leave, onQuit.enter())
 	}
 	return g, nil
 }
@@ -213,36 +207,9 @@ func join(ctx context.Context, cfg config, p place, waits *waiting) (*Group, err
 	})
 	g, err := newWorld(cfg, p.rank, world.ID, world.Ranks, cfg.nearby(far, desk, world.ID, p.rank, world.Ranks), desk)
 	if err == nil {
-		g.w.leave = append(g.w.leave, leave)
+		g.world.leave = append(g.world.leave, leave)
 	}
 	return g, err
-}
-
-func newWorld(cfg config, rank int, id uint64, info []rankInfo, tr transport.Transport, desk *shm.Desk) (*Group, error) {
-	w := &world{
-		rank: rank, info: info, log: cfg.log, desk: desk, token: cfg.token.Bytes(), mustShare: cfg.transport == "shm",
-		without: cfg.without, piece: cmp.Or(cfg.piece, plan.Piece),
-	}
-	if w.log == nil {
-		w.log = slog.New(slog.DiscardHandler)
-	}
-	w.heap = shm.NewHeap(desk, w.token)
-	w.ep = endpoint.New(tr, rank, len(info), endpoint.Options{
-		ConnectTimeout: cfg.timeout, News: cfg.news, Died: w.died, State: w.state, Log: w.log,
-		Name:    func(c endpoint.Call) string { return callKind(c.Op).String() },
-		Crowded: w.processors().Crowded(), Shared: w.processors().Shared,
-	})
-	ranks := make([]int, len(info))
-	for r := range ranks {
-		ranks[r] = r
-	}
-	g, err := newGroup(w, id, ranks, cfg)
-	if err != nil {
-		return nil, err
-	}
-	g.isWorld = true
-	lately.Store(g)
-	return g, nil
 }
 
 // openStore returns the store in which ranks meet, and how to let go of it. Rank 0 serves it where nobody else does.

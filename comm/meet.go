@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gorun/gorun/comm/internal/core"
 	"github.com/gorun/gorun/comm/internal/machine"
 	"github.com/gorun/gorun/comm/internal/shm"
 	"github.com/gorun/gorun/env/auth"
@@ -27,7 +28,7 @@ type MissingRanksError struct {
 	After   time.Duration // how long they were waited for
 	Err     error
 
-	group *Group // of a barrier
+	group *core.Group // of a barrier
 }
 
 func (e *MissingRanksError) Error() string {
@@ -35,7 +36,7 @@ func (e *MissingRanksError) Error() string {
 	for _, r := range e.Missing {
 		name := fmt.Sprint(r)
 		if g := e.group; g != nil {
-			who := g.w.info[r]
+			who := g.World.Peers[r]
 			name += fmt.Sprintf(" (group rank %d, pid %d on %s)", g.GroupRank(r), who.PID, who.Host)
 		}
 		if i := slices.IndexFunc(e.Waits, func(w Wait) bool { return w.Rank == r }); i >= 0 {
@@ -49,6 +50,14 @@ func (e *MissingRanksError) Error() string {
 }
 
 func (e *MissingRanksError) Unwrap() error { return e.Err }
+
+// rankInfo is what ranks tell each other when they join.
+type rankInfo struct {
+	core.Peer
+	TLS      bool   `json:"tls,omitempty"`       // whether it encrypts what leaves the machine
+	OwnToken string `json:"own_token,omitempty"` // the fingerprint of its loopback token, if it was given none
+	Tuning   string `json:"tuning,omitempty"`    // that it has been given; rank 0's counts
+}
 
 // Keys in the store, under a prefix of the round:
 //
@@ -287,7 +296,7 @@ func self(addr string) rankInfo {
 		host = "unknown host"
 	}
 	place, _ := machine.Here() // openDesk tells
-	return rankInfo{Addr: addr, Host: host, PID: os.Getpid(), CPUs: shm.CPUs(), Place: place}
+	return rankInfo{Peer: core.Peer{Addr: addr, Host: host, PID: os.Getpid(), CPUs: shm.CPUs(), Place: place}}
 }
 
 func addresses(ranks []rankInfo) []string {

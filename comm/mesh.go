@@ -31,35 +31,21 @@ func NewMesh(ctx context.Context, g *Group, shape []int, names ...string) (*Mesh
 	if err := someGroup("NewMesh", g); err != nil {
 		return nil, err
 	}
-	axes, err := arrange(g.rank, g.Size(), shape, names)
+	axes, err := arrange(g.Rank(), g.Size(), shape, names)
 	if err != nil {
-		return nil, g.refused(&ArgumentError{Op: "NewMesh", Err: err})
+		return nil, g.core.Refused(&ArgumentError{Op: "NewMesh", Err: err})
 	}
-	c := meeting(new(collective), g, callNewMesh)
-	give(&c.call, shape)
-	c.call.Detail = uint32(checksum(names))
-	meshNames.Store(c.call.Detail, names)
-	if err := c.run(ctx); err != nil {
-		return nil, err
+	seq, err := g.core.AgreeOnMesh(ctx, shape, names)
+	if err != nil {
+		return nil, public(err)
 	}
-	m := &Mesh{shared: &meshGroups{of: c, groups: map[string]*Group{}}, axes: axes}
+	m := &Mesh{shared: &meshGroups{parent: g, seq: seq, groups: map[string]*Group{}}, axes: axes}
 	for _, a := range axes {
 		if _, err := m.shared.group([]axis{a}); err != nil {
 			return nil, errors.Join(err, m.Close())
 		}
 	}
 	return m, nil
-}
-
-// meshNames are the names of dimensions that this rank has used, by what travels of them, to tell what was called.
-var meshNames sync.Map
-
-// describeNames are the names in words of which detail travels.
-func describeNames(detail uint32) string {
-	if names, ok := meshNames.Load(detail); ok {
-		return fmt.Sprintf("names %q", names)
-	}
-	return fmt.Sprintf("other names, with checksum %08x", detail)
 }
 
 // arrange is the place of rank in a mesh.
@@ -176,7 +162,8 @@ func (m *Mesh) Close() error {
 
 // meshGroups are the groups that a mesh and its slices have, by the names of the dimensions that they span.
 type meshGroups struct {
-	of *collective // the NewMesh that made it
+	parent *Group
+	seq    uint64 // of the NewMesh that made it
 
 	unknown atomic.Pointer[string] // for which dimension it was last asked that is none of its own, and which are
 
@@ -213,8 +200,7 @@ func (s *meshGroups) group(axes []axis) (*Group, error) {
 	if g := s.groups[name]; g != nil {
 		return g, nil
 	}
-	parent := s.of.g
-	ranks := []int{parent.rank}
+	ranks := []int{s.parent.Rank()}
 	for _, a := range axes {
 		ranks[0] -= a.at * a.step
 	}
@@ -228,9 +214,9 @@ func (s *meshGroups) group(axes []axis) (*Group, error) {
 		ranks = wider
 	}
 	for i, r := range ranks {
-		ranks[i] = parent.ranks[r]
+		ranks[i] = s.parent.WorldRank(r)
 	}
-	g, err := s.of.newGroup(name, ranks, parent.settings())
+	g, err := s.parent.part("NewMesh", s.seq, name, ranks, s.parent.settings())
 	if err == nil {
 		s.groups[name] = g
 	}

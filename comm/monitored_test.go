@@ -38,7 +38,7 @@ func TestMonitoredBarrierNamesWhoIsMissing(t *testing.T) {
 				}
 				start := time.Now()
 				for r, err := range w.results(func(ctx context.Context, g *Group) error {
-					reversed := slices.Clone(g.ranks)
+					reversed := slices.Clone(g.core.Ranks)
 					slices.Reverse(reversed)
 					g, err := NewGroup(ctx, g, reversed, WithTimeout(limit))
 					if err != nil {
@@ -46,10 +46,10 @@ func TestMonitoredBarrierNamesWhoIsMissing(t *testing.T) {
 					}
 					time.Sleep(time.Second) // until all have made it
 					switch {
-					case slices.Contains(c.stopped, g.w.rank):
-						w.mortal[g.w.rank].Stop()
+					case slices.Contains(c.stopped, g.world.Rank):
+						w.mortal[g.world.Rank].Stop()
 						return nil
-					case slices.Contains(c.absent, g.w.rank):
+					case slices.Contains(c.absent, g.world.Rank):
 						return nil
 					}
 					err = MonitoredBarrier(ctx, g)

@@ -66,7 +66,7 @@ func TestWhoDoesNotCallIsBlamedOnSeveralMachines(t *testing.T) {
 						if err := Barrier(ctx, g); err != nil {
 							return err
 						}
-						g.timeout = 5 * time.Second
+						g.core.Timeout = 5 * time.Second
 						if g.Rank() == culprit {
 							return nil
 						}

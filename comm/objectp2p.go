@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
+
+	"github.com/gorun/gorun/comm/internal/core"
 )
 
 // The first byte of a message of objects says what follows.
@@ -23,16 +25,13 @@ func SendObjects(ctx context.Context, g *Group, objs []any, dst int) error {
 	message := append([]byte{objectsFollow}, list...)
 	if cause != nil {
 		reason := []byte(cause.Error())
-		message = append([]byte{reasonFollows}, reason[:min(len(reason), maxReason)]...)
+		message = append([]byte{reasonFollows}, reason[:min(len(reason), core.MaxReason)]...)
 	}
-	op := newP2P(g, callSendObjects, message, dst, nil)
-	op.typ = typeObject
-	op.mustBeOne()
-	t, err := op.run(ctx)
+	t, err := core.NewMessage(g.core, core.KindSendObjects, core.TypeObject, message, dst, nil).Run(ctx)
 	if err == nil && cause != nil {
-		err = t.about(g.rank, cause)
+		err = t.About(g.core.Rank(), cause)
 	}
-	return err
+	return public(err)
 }
 
 // RecvObjects receives the objects of a SendObjects of rank src of g (or AnySource) into what objs point to: every element
@@ -41,41 +40,31 @@ func RecvObjects(ctx context.Context, g *Group, objs []any, src int) (Status, er
 	if err := someGroup("RecvObjects", g); err != nil {
 		return Status{}, err
 	}
-	op := newP2P[byte](g, callRecvObjects, nil, src, nil)
-	op.typ = typeObject
-	op.mayBeAny()
-	if err := wantPointers(objs); err != nil && op.err == nil {
-		op.err = &ArgumentError{Op: op.kind.String(), Err: err}
+	m := core.NewMessage(g.core, core.KindRecvObjects, core.TypeObject, nil, src, nil)
+	if err := wantPointers(objs); err != nil {
+		m.Refuse(err)
 	}
-	op.limit = g.objectLimit + 1
-	t, err := op.run(ctx)
-	if err != nil {
+	m.Limit(g.objectLimit + 1)
+	t, err := m.Run(ctx)
+	if err = public(err); err != nil {
 		var long *TruncateError
 		if errors.As(err, &long) {
-			err = t.about(g.GroupRank(long.Source), g.fits(long.Got))
+			err = public(t.About(g.GroupRank(long.Source), g.fits(long.Got)))
 		}
 		return Status{}, err
 	}
-	st, message := t.status(), t.op.Message()
+	st, message := Status(t.Status()), t.Message()
 	st.Count = 0
 	if reason, ok := bytes.CutPrefix(message, []byte{reasonFollows}); ok {
-		return st, t.about(st.Source, errors.New(string(reason)))
+		return st, public(t.About(st.Source, errors.New(string(reason))))
 	}
 	encoded, _ := bytes.CutPrefix(message, []byte{objectsFollow})
 	list, err := openList(encoded)
 	if list.count > len(objs) {
-		return st, &TruncateError{Source: g.ranks[st.Source], Got: list.count, Room: len(objs)}
+		return st, &TruncateError{Source: g.core.Ranks[st.Source], Got: list.count, Room: len(objs)}
 	}
 	if err == nil {
 		st.Count, err = g.decodeList(list, objs)
 	}
-	return st, t.about(st.Source, err)
-}
-
-// about is err, if there is one, as an error about the objects of rank.
-func (t *transfer) about(rank int, err error) error {
-	if err == nil {
-		return nil
-	}
-	return &ObjectError{Rank: t.g.ranks[rank], Op: t.kind.String(), Seq: t.op.Number(), Err: err}
+	return st, public(t.About(st.Source, err))
 }

@@ -3,10 +3,8 @@ package comm
 import (
 	"context"
 	"fmt"
-	"slices"
 
-	"github.com/gorun/gorun/comm/internal/plan"
-	"github.com/gorun/gorun/comm/internal/reduce"
+	"github.com/gorun/gorun/comm/internal/core"
 )
 
 // BroadcastObjects copies the values that objs of rank src point to into those that objs of every other rank point to.
@@ -18,155 +16,111 @@ import (
 // the type of its destination for instance, that is an ObjectError of this rank alone, and its destination and those after it are
 // left as they were. The group goes on in both cases.
 func BroadcastObjects(ctx context.Context, g *Group, objs []any, src int) error {
-	o := newObjects(g, callBroadcastObjects)
-	g = o.g
-	o.call.Count = uint64(len(objs))
-	o.root(src)
+	o := newObjects(g, core.KindBroadcastObjects)
+	o.Count(len(objs))
+	o.Root(src)
 	if err := wantPointers(objs); err != nil {
-		o.refuse(err)
+		o.Refuse(err)
 	}
-	if g.rank == src {
-		g.guarded(callBroadcastObjects, func() { o.give(g.encodeList(objs)) })
+	if g.Rank() == src {
+		o.guard(func() { o.Give(g.encodeList(objs)) })
 	}
-	size := []int64{o.size()}
-	o.begin = func(*collective) task {
-		return inPlace(plan.BinomialBroadcast(g.rank, g.Size(), sizeBytes, src), reduce.Bytes(size))
+	encoded, err := o.Broadcast(ctx, src)
+	if err != nil || g.Rank() == src {
+		return public(err)
 	}
-	o.then = func(*collective) task {
-		if t, none := o.excuse(src, size[0]); none {
-			return t
-		}
-		if g.rank != src {
-			o.payload = make([]byte, size[0])
-		}
-		return inPlace(plan.BinomialBroadcast(g.rank, g.Size(), len(o.payload), src), o.payload)
-	}
-	if err := o.run(ctx); err != nil || g.rank == src {
-		return err
-	}
-	list, err := openList(o.payload)
+	list, err := openList(encoded)
 	if err == nil && list.count != len(objs) {
 		err = fmt.Errorf("is a list of %d: want %d", list.count, len(objs))
 	}
 	if err == nil {
-		g.guarded(callBroadcastObjects, func() { _, err = g.decodeList(list, objs) })
+		o.guard(func() { _, err = g.decodeList(list, objs) })
 	}
-	return o.about(src, err)
+	return public(o.About(src, err))
 }
 
 // AllGatherObject returns in of every rank, in order of rank, on every rank. See [BroadcastObjects] for how objects travel.
 func AllGatherObject[T any](ctx context.Context, g *Group, in T) ([]T, error) {
-	o := newObjects(g, callAllGatherObject)
-	g = o.g
-	g.guarded(callAllGatherObject, func() { o.give(g.encode(in)) })
-	return collect[T](ctx, o, true, func(all vector) task {
-		return task{plan: g.choose.AllGatherApart(nil, g.rank, all.blocks, 1), src: all, dst: all}
-	})
+	o := newObjects(g, core.KindAllGatherObject)
+	o.guard(func() { o.Give(o.group.encode(in)) })
+	encoded, err := o.AllGather(ctx)
+	return decodeAll[T](o, encoded, err)
 }
 
 // GatherObject returns in of every rank, in order of rank, on rank dst, and nil elsewhere. See [BroadcastObjects] for how
 // objects travel.
 func GatherObject[T any](ctx context.Context, g *Group, in T, dst int) ([]T, error) {
-	o := newObjects(g, callGatherObject)
-	g = o.g
-	o.root(dst)
-	g.guarded(callGatherObject, func() { o.give(g.encode(in)) })
-	return collect[T](ctx, o, g.rank == dst, func(all vector) task {
-		return task{
-			plan: plan.LinearGather(nil, g.rank, dst, len(o.payload), all.blocks),
-			src:  vector{buf: o.payload}, dst: all,
-		}
-	})
-}
-
-// collect carries out o, which is about an object of every rank: move takes them to the ranks that want them.
-func collect[T any](ctx context.Context, o *objects, wanted bool, move func(all vector) task) ([]T, error) {
-	sizes := make([]int64, o.g.Size())
-	var parts [][]byte
-	o.begin = func(*collective) task { // the sizes go to all, so that all know of one that is missing
-		sizes[o.g.rank] = o.size()
-		return inPlace(o.g.choose.AllGather(o.g.rank, o.g.Size(), sizeBytes, 1), reduce.Bytes(sizes))
-	}
-	o.then = func(*collective) task {
-		for r, n := range sizes {
-			if t, none := o.excuse(r, n); none {
-				return t
-			}
-		}
-		if !wanted {
-			return move(vector{})
-		}
-		parts = make([][]byte, len(sizes))
-		for r, n := range sizes {
-			parts[r] = make([]byte, n)
-		}
-		copy(parts[o.g.rank], o.payload)
-		return move(partsOf(parts))
-	}
-	if err := o.run(ctx); err != nil || !wanted {
-		return nil, err
-	}
-	all := make([]T, len(parts))
-	for r, b := range parts {
-		var err error
-		o.g.guarded(callKind(o.call.Op), func() { err = o.g.decode(b, &all[r]) })
-		if err != nil {
-			return nil, o.about(r, err)
-		}
-	}
-	return all, nil
+	o := newObjects(g, core.KindGatherObject)
+	o.Root(dst)
+	o.guard(func() { o.Give(o.group.encode(in)) })
+	encoded, err := o.Gather(ctx, dst)
+	return decodeAll[T](o, encoded, err)
 }
 
 // ScatterObject returns in[Rank] of rank src on every rank. len(in) is Size at src; elsewhere in does not matter. See
 // [BroadcastObjects] for how objects travel.
 func ScatterObject[T any](ctx context.Context, g *Group, in []T, src int) (T, error) {
-	o := newObjects(g, callScatterObject)
-	g = o.g
-	o.root(src)
+	o := newObjects(g, core.KindScatterObject)
+	o.Root(src)
 	var parts [][]byte
-	var sizes []int64
-	if g.rank == src {
+	var cause error
+	if g.Rank() == src {
 		if len(in) != g.Size() {
-			o.refusef("len(in) is %d: want Size = %d", len(in), g.Size())
+			o.Refuse(fmt.Errorf("len(in) is %d: want Size = %d", len(in), g.Size()))
 		}
-		g.guarded(callScatterObject, func() { parts, sizes = encodeAll(o, in) })
-	}
-	size := []int64{0}
-	o.begin = func(*collective) task {
-		return task{
-			plan: plan.LinearScatter(nil, g.rank, src, sizeBytes, equalBlocks(g.Size(), sizeBytes)),
-			src:  vector{buf: reduce.Bytes(sizes)}, dst: vector{buf: reduce.Bytes(size)},
-		}
-	}
-	o.then = func(*collective) task {
-		if t, none := o.excuse(src, size[0]); none {
-			return t
-		}
-		o.payload = make([]byte, size[0])
-		v := partsOf(parts)
-		return task{
-			plan: plan.LinearScatter(nil, g.rank, src, len(o.payload), v.blocks),
-			src:  v, dst: vector{buf: o.payload},
-		}
+		o.guard(func() { parts, cause = encodeAll(g, in) })
 	}
 	var out T
-	err := o.run(ctx)
+	encoded, err := o.Scatter(ctx, parts, cause, src)
 	if err == nil {
-		g.guarded(callScatterObject, func() { err = o.about(src, g.decode(o.payload, &out)) })
+		o.guard(func() { err = o.About(src, g.decode(encoded, &out)) })
 	}
-	return out, err
+	return out, public(err)
+}
+
+// objects is a call that moves objects.
+type objects struct {
+	*core.Objects
+	group *Group
+	kind  core.Kind
+}
+
+// noGroup is what calls of a nil group encode and decode with, which go no further.
+var noGroup = &Group{codec: defaultCodec}
+
+func newObjects(g *Group, kind core.Kind) objects {
+	if g == nil {
+		return objects{core.NewObjects(nil, kind, 0), noGroup, kind}
+	}
+	return objects{core.NewObjects(g.core, kind, g.objectLimit), g, kind}
+}
+
+// guard runs f, which calls the codec of the caller's program. If f does not return, the group fails.
+func (o *objects) guard(f func()) { o.group.core.Guard(o.kind, f) }
+
+// decodeAll decodes the objects of all ranks, if this one got them.
+func decodeAll[T any](o objects, encoded [][]byte, err error) ([]T, error) {
+	if err != nil || encoded == nil {
+		return nil, public(err)
+	}
+	all := make([]T, len(encoded))
+	for r, b := range encoded {
+		var err error
+		o.guard(func() { err = o.group.decode(b, &all[r]) })
+		if err != nil {
+			return nil, public(o.About(r, err))
+		}
+	}
+	return all, nil
 }
 
 // encodeAll encodes the objects for all ranks. If that fails with one of them, nobody gets any.
-func encodeAll[T any](o *objects, in []T) (parts [][]byte, sizes []int64) {
-	parts, sizes = make([][]byte, len(in)), make([]int64, len(in))
+func encodeAll[T any](g *Group, in []T) (parts [][]byte, err error) {
+	parts = make([][]byte, len(in))
 	for i, obj := range in {
-		var err error
-		if parts[i], err = o.g.encode(obj); err != nil {
-			o.give(nil, fmt.Errorf("number %d of %d %w", i+1, len(in), err))
-			return nil, slices.Repeat([]int64{o.size()}, len(in))
+		if parts[i], err = g.encode(obj); err != nil {
+			return nil, fmt.Errorf("number %d of %d %w", i+1, len(in), err)
 		}
-		sizes[i] = int64(len(parts[i]))
 	}
-	return parts, sizes
+	return parts, nil
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/comm/internal/choice"
+	"github.com/gorun/gorun/comm/internal/core"
 	"github.com/gorun/gorun/comm/internal/token"
 	"github.com/gorun/gorun/comm/transport/tcp"
 )
@@ -55,7 +56,7 @@ type config struct {
 
 func newConfig(opts []Option) config {
 	c := config{
-		method: "env://", timeout: DefaultTimeout, transport: auto, news: newsTimeout, given: os.Getenv("GORUN_TOKEN"),
+		method: "env://", timeout: DefaultTimeout, transport: auto, news: core.NewsTimeout, given: os.Getenv("GORUN_TOKEN"),
 		address: os.Getenv("GORUN_COMM_ADDR"), tuning: os.Getenv("GORUN_COMM_TUNE"), connections: os.Getenv("GORUN_COMM_CONNECTIONS"), tls: os.Getenv("GORUN_TLS") == "True", flightOnQuit: true, log: slog.Default(),
 	}
 	for _, o := range opts {

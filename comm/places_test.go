@@ -20,9 +20,9 @@ func init() {
 			return err
 		}
 		other := 1 - g.Rank()
-		fmt.Println("memory", g.team.Load() != nil, "process", g.w.neighbour(other) > 0, "processors", g.w.processors().Ranks)
+		fmt.Println("memory", g.core.TeamOfAll() != nil, "process", g.world.Neighbour(other) > 0, "processors", g.world.Processors().Ranks)
 		if g.Rank() == 1 {
-			fmt.Println("state", g.w.state(other) != "")
+			fmt.Println("state", g.world.State(other) != "")
 			_, _ = io.Copy(io.Discard, waitForever{})
 		}
 		return Barrier(ctx, g)

@@ -34,15 +34,15 @@ func TestRandomPrograms(t *testing.T) {
 // faults are what may become of a rank in the middle of a program. Each gives the error with which the rank itself ends.
 var faults = map[string]func(ctx context.Context, w *testWorld, g *Group) error{
 	"killed": func(_ context.Context, w *testWorld, g *Group) error {
-		w.mortal[g.w.rank].Kill()
+		w.mortal[g.world.Rank].Kill()
 		return nil
 	},
 	"stopped": func(_ context.Context, w *testWorld, g *Group) error {
-		w.mortal[g.w.rank].Stop()
+		w.mortal[g.world.Rank].Stop()
 		return nil
 	},
 	"calls no more": func(context.Context, *testWorld, *Group) error { return nil },
-	"leaves":        func(_ context.Context, w *testWorld, g *Group) error { return w.groups[g.w.rank].Close() },
+	"leaves":        func(_ context.Context, w *testWorld, g *Group) error { return w.groups[g.world.Rank].Close() },
 	"aborts": func(_ context.Context, _ *testWorld, g *Group) error {
 		g.Abort(errors.New("enough"))
 		return nil

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/gorun/gorun/comm/internal/core"
 )
 
 // A call that is wrong in itself on one rank leaves the others waiting, which are told so within seconds; and if the rank
@@ -72,7 +74,7 @@ func TestARefusedCallIsToldToWhoWaits(t *testing.T) {
 					for r, tr := range transports["mem"](t, 3) {
 						info := make([]rankInfo, 3)
 						for r := range info {
-							info[r] = rankInfo{Host: "here", PID: os.Getpid()}
+							info[r] = rankInfo{Peer: core.Peer{Host: "here", PID: os.Getpid()}}
 						}
 						g, err := newWorld(config{timeout: time.Minute, log: slog.New(slog.NewTextHandler(log, nil))}, r, 1, info, tr, nil)
 						if err != nil {

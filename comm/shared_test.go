@@ -20,7 +20,7 @@ var places sync.Map // from *world to func() bool
 
 // buffer is n zeros for rank g.Rank.
 func buffer[T Element](g *Group, n int) []T {
-	if allocate, ok := places.Load(g.w); ok && allocate.(func() bool)() {
+	if allocate, ok := places.Load(g.world); ok && allocate.(func() bool)() {
 		return allocated[T](g, n)
 	}
 	return make([]T, n)
@@ -29,11 +29,11 @@ func buffer[T Element](g *Group, n int) []T {
 // allocating lets buffers of those ranks of a world for which where says so be in memory of Alloc, until what it returns is called.
 func allocating(ranks []*Group, where func(r int) bool) (over func()) {
 	for r, g := range ranks {
-		places.Store(g.w, func() bool { return where(r) })
+		places.Store(g.world, func() bool { return where(r) })
 	}
 	return func() {
 		for _, g := range ranks {
-			places.Delete(g.w)
+			places.Delete(g.world)
 		}
 	}
 }
@@ -275,7 +275,7 @@ func TestMemoryThatCannotBeHad(t *testing.T) {
 		}
 		buf := allocated[int32](g, 10_000)
 		if g.Rank() == 2 {
-			if err := g.w.desk.Close(); err != nil {
+			if err := g.world.Desk.Close(); err != nil {
 				return err
 			}
 		}
@@ -313,7 +313,7 @@ func TestNothingIsAllocatedWhereAFailureWas(t *testing.T) {
 			return err
 		}
 		again := allocated[int32](g, 10_000)
-		if _, err := g.w.heap.Alloc(1); err != nil {
+		if _, err := g.world.Heap.Alloc(1); err != nil {
 			return err
 		}
 		at := func(b []int32) uintptr { return uintptr(unsafe.Pointer(&b[0])) }

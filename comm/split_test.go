@@ -111,7 +111,7 @@ func TestThreeKindsOfGroupsAtOnce(t *testing.T) {
 				go func() {
 					for i := range 50 {
 						v := []int{r + i}
-						if err := AllReduce(ctx, sub, v, Sum); err != nil || v[0] != sub.ranks[0]+sub.ranks[1]+2*i {
+						if err := AllReduce(ctx, sub, v, Sum); err != nil || v[0] != sub.core.Ranks[0]+sub.core.Ranks[1]+2*i {
 							errs <- fmt.Errorf("%v: got %d, %w", sub, v[0], err)
 							return
 						}

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/gorun/gorun/comm/internal/core"
 )
 
 // inBubble runs body with a world in virtual time. Whatever its ranks do, they end and leave nothing.
@@ -75,7 +77,7 @@ func TestAReasonTravelsFar(t *testing.T) {
 	const size, culprit = 60, 30
 	inBubble(t, size, func(t *testing.T, w *testWorld) {
 		for r, err := range w.results(func(ctx context.Context, g *Group) error {
-			g.timeout = time.Second
+			g.core.Timeout = time.Second
 			if g.Rank() == culprit {
 				return nil
 			}
@@ -300,7 +302,7 @@ func TestLongWaitsAreLogged(t *testing.T) {
 		log := &lines{}
 		info := make([]rankInfo, 4)
 		for r := range info {
-			info[r] = rankInfo{Host: "here", PID: os.Getpid()}
+			info[r] = rankInfo{Peer: core.Peer{Host: "here", PID: os.Getpid()}}
 		}
 		w := &testWorld{t: t}
 		for r, tr := range transports["mem"](t, 4) {

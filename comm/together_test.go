@@ -73,9 +73,9 @@ func TestWithoutSharedMemory(t *testing.T) {
 		logs := make([]bytes.Buffer, 3) // each of one rank
 		for r, g := range w.groups {
 			cfg := config{log: slog.New(slog.NewTextHandler(&logs[r], nil)), transport: map[bool]string{true: "shm", false: "auto"}[must]}
-			g.w.without, g.w.mustShare = cfg.doWithout(), must
+			g.world.Without, g.world.MustShare = cfg.doWithout(), must
 			if r == 2 {
-				g.w.token = []byte("another one's")
+				g.world.Token = []byte("another one's")
 			}
 		}
 		errs := w.results(func(ctx context.Context, g *Group) error {

@@ -2,7 +2,6 @@ package comm
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/gorun/gorun/comm/internal/choice"
 	"github.com/gorun/gorun/comm/internal/plan"
@@ -15,15 +14,6 @@ import (
 // parseTuning reads rules for all that ranks choose.
 func parseTuning(rules string) (choice.Tuning, error) {
 	return choice.Parse(rules, plan.Ways, shm.Ways)
-}
-
-// ways are those that ranks choose from by themselves to exchange messages.
-func (w *world) ways(ranks []int) choice.Table {
-	first := w.info[ranks[0]].Place
-	if slices.ContainsFunc(ranks, func(r int) bool { return !first.SameNetwork(w.info[r].Place) }) {
-		return plan.Ways
-	}
-	return plan.WaysNearby
 }
 
 // agreed is the tuning of first, which is rank 0. This rank may have been given another one, which does not count.

@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"testing"
 	"time"
+
+	"github.com/gorun/gorun/comm/internal/core"
 )
 
 // The group's timeout holds for a Work from its start, whoever waits, and how.
@@ -30,7 +32,7 @@ func TestTheTimeOfAWorkCountsFromItsStart(t *testing.T) {
 		"Wait, too late": {func(ctx context.Context, w *Work) {
 			time.Sleep(2 * limit)
 			_ = w.Wait(ctx)
-		}, 2*limit + lastQuestions},
+		}, 2*limit + core.LastQuestions},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, 2, func(t *testing.T, w *testWorld) {
@@ -46,7 +48,7 @@ func TestTheTimeOfAWorkCountsFromItsStart(t *testing.T) {
 					if took := time.Since(start); took < limit || took > c.after {
 						return fmt.Errorf("it took %v, want %v", took, c.after)
 					}
-					return g.lane.Err() // that of the group, which goes on
+					return g.core.Lane.Err() // that of the group, which goes on
 				})
 			})
 		})
@@ -74,8 +76,8 @@ func TestTenThousandSendsThatOnlyAreLookedAt(t *testing.T) {
 					failed++
 				}
 			}
-			if took := time.Since(start); took != time.Minute || failed < len(works)/2 || g.lane.Err() == nil {
-				return fmt.Errorf("%d failed after %v, the group has failed: %v", failed, took, g.lane.Err())
+			if took := time.Since(start); took != time.Minute || failed < len(works)/2 || g.core.Lane.Err() == nil {
+				return fmt.Errorf("%d failed after %v, the group has failed: %v", failed, took, g.core.Lane.Err())
 			}
 			return nil
 		})

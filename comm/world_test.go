@@ -14,6 +14,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/gorun/gorun/comm/internal/core"
 	"github.com/gorun/gorun/comm/internal/machine"
 	"github.com/gorun/gorun/comm/internal/shm"
 	"github.com/gorun/gorun/comm/internal/token"
@@ -123,7 +124,7 @@ func worldOver(t testing.TB, name string, size int) *testWorld {
 	if name == "pieces" {
 		w := newTestWorld(t, transports["mem"](t, size))
 		for _, g := range w.groups {
-			g.w.piece = 40
+			g.world.Piece = 40
 		}
 		return w
 	}
@@ -156,7 +157,7 @@ func newSharingWorld(t testing.TB, trs []transport.Transport, machines []string)
 	w := &testWorld{t: t, shared: len(machines) > 0}
 	info, desks := make([]rankInfo, len(trs)), make([]*shm.Desk, len(trs))
 	for r := range info {
-		info[r] = rankInfo{Host: "here", PID: os.Getpid(), Place: machine.Place{Kernel: "here", Network: "here", Processes: "here"}}
+		info[r] = rankInfo{Peer: core.Peer{Host: "here", PID: os.Getpid(), Place: machine.Place{Kernel: "here", Network: "here", Processes: "here"}}}
 		if len(machines) == 0 {
 			continue
 		}

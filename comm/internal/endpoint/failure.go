@@ -2,6 +2,7 @@ package endpoint
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -126,4 +127,12 @@ func decodeFailure(b []byte, peer, size int) *Failure {
 		return f
 	}
 	return &Failure{Kind: Aborted, Rank: peer, Text: f.Text, Told: true, Finder: f.Finder}
+}
+
+// AsFailure is err as the other members are told of it: the failure that it wraps, or else that this rank has given up.
+func (l *Lane) AsFailure(err error) *Failure {
+	if f, ok := errors.AsType[*Failure](err); ok {
+		return f
+	}
+	return &Failure{Kind: Aborted, Rank: l.ep.rank, Text: err.Error(), Err: err}
 }

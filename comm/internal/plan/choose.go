@@ -136,15 +136,15 @@ func (c Choices) AllGather(rank, size, n, elem int) Plan {
 	case "bruck":
 		return BruckAllGather(rank, size, n)
 	case bothWays:
-		return BidirectionalAllGather(nil, rank, equal(size, n), messages(n*elem))
+		return BidirectionalAllGather(nil, rank, EqualBlocks(size, n), messages(n*elem))
 	}
-	return RingAllGather(nil, rank, equal(size, n))
+	return RingAllGather(nil, rank, EqualBlocks(size, n))
 }
 
 // AllGatherV is the plan for collecting blocks of any lengths.
 func (c Choices) AllGatherV(rank int, blocks []Range, elem int) Plan {
 	n := blocks[0].Len()
-	if slices.Equal(blocks, equal(len(blocks), n)) {
+	if slices.Equal(blocks, EqualBlocks(len(blocks), n)) {
 		return c.AllGather(rank, len(blocks), n, elem)
 	}
 	return c.AllGatherApart(nil, rank, blocks, elem)
@@ -165,8 +165,8 @@ func (c Choices) AllGatherApart(p Plan, rank int, blocks []Range, elem int) Plan
 // messages is in how many messages half a block of so many bytes travels.
 func messages(block int) int { return max(block/2/mostMessage, 1) }
 
-// equal are blocks of n elements.
-func equal(size, n int) []Range {
+// EqualBlocks are size blocks of n elements.
+func EqualBlocks(size, n int) []Range {
 	blocks := make([]Range, size)
 	for i := range blocks {
 		blocks[i] = Range{i * n, (i + 1) * n}

@@ -110,7 +110,7 @@ func TestAllGatherCollectsEveryBlock(t *testing.T) {
 		}
 
 		n = rapid.IntRange(0, 3).Draw(t, "n")
-		blocks = equal(size, n)
+		blocks = EqualBlocks(size, n)
 		for _, elem := range []int{1, 4 * Piece} {
 			vec = own(size, size*n)
 			simulate(t, plansOf(size, func(r int) Plan { return chosen.AllGather(r, size, n, elem) }), vec, vec)
@@ -263,7 +263,7 @@ func TestGatherAndScatterInATree(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		size, n := drawSize(t), rapid.IntRange(0, 3).Draw(t, "n")
 		root := rapid.IntRange(0, size-1).Draw(t, "root")
-		blocks := equal(size, n)
+		blocks := EqualBlocks(size, n)
 		vec := own(size, size*n)
 		simulate(t, plansOf(size, func(r int) Plan { return BinomialGather(r, size, n, root) }), vec, vec)
 		checkGathered(t, vec[root:root+1], blocks)

@@ -1,0 +1,140 @@
+package comm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"syscall"
+
+	"github.com/gorun/gorun/comm/internal/core"
+	"github.com/gorun/gorun/comm/internal/endpoint"
+)
+
+// public is err, which comes from below the API, as the package's own error.
+func public(err error) error {
+	if err == nil {
+		return nil
+	}
+	switch e := err.(type) { // not one that others have wrapped
+	case *core.Error:
+		return failure(e)
+	case *core.ArgumentError:
+		if errors.Is(e, core.ErrNoGroup) {
+			return &ArgumentError{Op: e.Op, Err: errNoGroup()}
+		}
+		return &ArgumentError{Op: e.Op, Err: e.Err}
+	case *core.ObjectError:
+		return &ObjectError{Rank: e.Rank, Op: e.Op, Seq: e.Seq, Err: e.Err}
+	}
+	return err
+}
+
+// failure is e, the error of a call on a group, as the package's own.
+func failure(e *core.Error) error {
+	op, seq, g := e.Op, e.Seq, e.Group
+	var short *endpoint.TruncateError
+	if errors.As(e.Err, &short) {
+		return &TruncateError{Source: short.Source, Got: short.Got / e.Elem, Room: short.Room / e.Elem}
+	}
+	var f *endpoint.Failure
+	if !errors.As(e.Err, &f) {
+		return fmt.Errorf("comm: %s #%d: %w", op, seq, e.Err)
+	}
+	cause := f.Err
+	if cause == nil || f.Kind == endpoint.PeerFailed && !errors.Is(cause, ErrTimeout) {
+		cause = errors.New(f.Text)
+	} else if errors.Is(cause, ErrTimeout) {
+		cause = fmt.Errorf("%w after %v: %s", cause, g.Timeout, f.Text)
+	}
+	me := g.World.Rank
+	switch f.Kind {
+	case endpoint.Mismatched:
+		return mismatch(e, f)
+	case endpoint.Aborted:
+		if f.Rank == me && (errors.Is(cause, context.Canceled) || errors.Is(cause, context.DeadlineExceeded)) {
+			return fmt.Errorf("comm: %s #%d: %w", op, seq, cause)
+		}
+		return &AbortError{Rank: f.Rank, Op: op, Seq: seq, Err: cause}
+	case endpoint.Deadlocked:
+		return deadlock(e, f)
+	case endpoint.Absent:
+		return absent(e, f)
+	case endpoint.PeerFailed, endpoint.Left:
+	}
+	switch {
+	case f.Rank == endpoint.AnySource:
+		return fmt.Errorf("comm: %s #%d from any rank: %w", op, seq, cause)
+	case errors.Is(cause, ErrClosed):
+		return fmt.Errorf("comm: %s #%d: %w", op, seq, cause)
+	case f.Told && f.Rank == me: // which need not agree
+		return &AbortError{Rank: f.Finder, Op: op, Seq: seq, Err: fmt.Errorf("it found this rank at fault: %w", cause)}
+	}
+	who := g.World.Peers[f.Rank]
+	p := &PeerError{Rank: f.Rank, Host: who.Host, PID: who.PID, Op: op, Seq: seq, Err: cause, Finder: me, told: f.Told}
+	if f.Told {
+		p.Finder = f.Finder
+	} else if noAnswer(f.Err) {
+		p.Addr = who.Addr
+	}
+	return p
+}
+
+// noAnswer reports whether err is that another rank gave no answer, in whatever way that was found out.
+func noAnswer(err error) bool {
+	for _, silence := range []error{ErrTimeout, syscall.ETIMEDOUT, syscall.EHOSTUNREACH, syscall.ENETUNREACH} {
+		if errors.Is(err, silence) {
+			return true
+		}
+	}
+	timeout, ok := errors.AsType[net.Error](err)
+	return ok && timeout.Timeout()
+}
+
+// mismatch is e when members have called different things.
+func mismatch(e *core.Error, f *endpoint.Failure) error {
+	m := &MismatchError{Op: e.Op, Seq: e.Seq}
+	for _, c := range f.Calls {
+		m.Calls = append(m.Calls, RankCall{Rank: c.Rank, Call: core.Describe(c.Call)})
+	}
+	if len(f.Calls) != 2 {
+		return m
+	}
+	a, b := &f.Calls[0], &f.Calls[1]
+	m.First, m.Last = min(a.Seq, b.Seq), min(a.Seq, b.Seq)
+	switch {
+	case f.Earlier || a.Seq != b.Seq:
+		m.First = min(f.Agreed+1, m.Last)
+		m.Calls[0].Call = fmt.Sprintf("#%d %s", a.Seq, m.Calls[0].Call)
+		m.Calls[1].Call = fmt.Sprintf("#%d %s", b.Seq, m.Calls[1].Call)
+	case a.Call != b.Call && m.Calls[0].Call == m.Calls[1].Call: // lengths of AllReduceCoalesced, for instance
+		m.Calls[0].Call += fmt.Sprintf(" with checksum %08x", a.Call.Detail)
+		m.Calls[1].Call += fmt.Sprintf(" with checksum %08x", b.Call.Detail)
+	case a.Call == b.Call:
+		elem := max(e.Group.WireSize(a.Call), 1)
+		m.Calls[0].Call += fmt.Sprintf(" expecting %d elements from rank %d", a.Bytes/elem, b.Rank)
+		m.Calls[1].Call += fmt.Sprintf(" sending %d elements to rank %d", b.Bytes/elem, a.Rank)
+	}
+	if a.Rank > b.Rank {
+		m.Calls[0], m.Calls[1] = m.Calls[1], m.Calls[0]
+	}
+	return m
+}
+
+// deadlock is e when members wait for each other in a circle.
+func deadlock(e *core.Error, f *endpoint.Failure) error {
+	d := &DeadlockError{Op: e.Op, Seq: e.Seq, Err: fmt.Errorf("%w after %v: %s", ErrTimeout, e.Group.Timeout, f.Text)}
+	for _, w := range f.Waits {
+		d.Waits = append(d.Waits, Wait(w))
+	}
+	return d
+}
+
+// absent is e when members did not come to a collective that names them.
+func absent(e *core.Error, f *endpoint.Failure) error {
+	m := &MissingRanksError{Missing: f.Missing, Size: e.Group.Size(), Where: f.Text, After: f.After, Err: ErrTimeout, group: e.Group}
+	for _, w := range f.Waits {
+		m.Waits = append(m.Waits, Wait(w))
+	}
+	return fmt.Errorf("comm: %s #%d: %s%w", e.Op, e.Seq, found(f.Told, f.Finder), m)
+}

@@ -1,0 +1,87 @@
+package core
+
+import (
+	"context"
+
+	"github.com/gorun/gorun/comm/internal/pipeline"
+	"github.com/gorun/gorun/comm/internal/plan"
+)
+
+// AllToAll copies block r of in to rank r, into its block of this rank in out.
+func (g *Group) AllToAll(ctx context.Context, out, in Data) error {
+	if t := g.TeamOfAll(); t != nil && out.Count == in.Count && in.Count%g.Size() == 0 {
+		if call, elem := inShortMove(KindAllToAll, &in, in.Count, 0); g.enter(ctx, t, call, elem) {
+			return g.leave(t, t.AllToAll(out.Bytes, in.Bytes))
+		}
+	}
+	return g.Spare().AllToAll(g, out, in).Do(ctx)
+}
+
+// AllToAll makes c an AllToAll.
+func (c *Collective) AllToAll(g *Group, out, in Data) *Collective {
+	c.is(g, KindAllToAll, in.Type, in.Count)
+	if out.Count != in.Count {
+		c.refusef("len(out) is %d: want len(in) = %d", out.Count, in.Count)
+	}
+	if size := c.g.Size(); c.err == nil && in.Count%size != 0 {
+		c.refusef("len(in) is %d: want a multiple of Size = %d", in.Count, size)
+	}
+	c.out.Buf, c.in.Buf = out.Bytes, in.Bytes
+	c.body = (*Collective).allToAll
+	return c
+}
+
+func (c *Collective) allToAll() error {
+	block := len(c.in.Buf) / c.g.Size()
+	if t := c.teamOfAll(); t != nil {
+		return c.inMemory(t.AllToAll(c.out.Buf, c.in.Buf))
+	}
+	if h := c.inStages(false); h != nil {
+		return h.AllToAll()
+	}
+	if c.g.Choose.TogetherAllToAll(c.g.Size(), block) {
+		return c.allToAllTogether(block)
+	}
+	return c.exchange(&pipeline.Task{
+		Plan: c.planned(func() plan.Plan {
+			blocks := plan.EqualBlocks(c.g.Size(), block/c.elem)
+			return plan.PairwiseAllToAll(nil, c.g.rank, blocks, blocks)
+		}),
+		Src: c.in, Dst: c.out,
+	})
+}
+
+// allToAllTogether is an AllToAll of blocks of n bytes that travel together.
+func (c *Collective) allToAllTogether(n int) error {
+	in, out, rank, size := c.in.Buf, c.out.Buf, c.g.rank, c.g.Size()
+	turned := c.g.memory((size + size/2*2) * n) // block i is that for rank i behind this one
+	copy(turned[copy(turned, in[rank*n:]):], in[:rank*n])
+	t := pipeline.InPlace(c.planned(func() plan.Plan { return plan.BruckAllToAll(rank, size, n/c.elem) }), turned)
+	if err := c.exchange(&t); err != nil {
+		return err
+	}
+	for i := range size {
+		from := (rank - i + size) % size
+		copy(out[from*n:(from+1)*n], turned[i*n:])
+	}
+	return nil
+}
+
+// AllToAllV makes c an AllToAllV of blocks of so many elements each.
+func (c *Collective) AllToAllV(g *Group, out Data, outCounts []int, in Data, inCounts []int) *Collective {
+	c.is(g, KindAllToAllV, in.Type, 0)
+	c.wantCounts("out", outCounts, out.Count)
+	c.wantCounts("in", inCounts, in.Count)
+	if rank := c.g.rank; c.err == nil && inCounts[rank] != outCounts[rank] {
+		c.refusef("rank %d sends itself %d elements and expects %d", rank, inCounts[rank], outCounts[rank])
+	}
+	c.out.SetBlocks(out.Bytes, outCounts...)
+	c.in.SetBlocks(in.Bytes, inCounts...)
+	c.body = (*Collective).allToAllV
+	return c
+}
+
+func (c *Collective) allToAllV() error {
+	c.g.lastPlan = plan.PairwiseAllToAll(c.g.lastPlan[:0], c.g.rank, c.in.Blocks, c.out.Blocks)
+	return c.exchange(&pipeline.Task{Plan: c.g.lastPlan, Src: c.in, Dst: c.out})
+}

@@ -1,0 +1,77 @@
+package core
+
+import "github.com/gorun/gorun/comm/internal/pipeline"
+
+// root says that the call is about rank r.
+func (c *Collective) root(r int) {
+	if !c.g.Has(r) {
+		c.refusef("no rank %d in a group of %d", r, c.g.Size())
+	}
+	c.call.Root = int32(r)
+}
+
+// wantBlocks checks that whole, of n elements, holds a block of m for every rank.
+func (c *Collective) wantBlocks(whole string, n int, block string, m int) {
+	if size := c.g.Size(); n != size*m {
+		c.refusef("len(%s) is %d: want Size × len(%s) = %d × %d", whole, n, block, size, m)
+	}
+}
+
+// wantParts checks that v has a part for every rank, and that this rank's is as long as block, which has n elements of elem bytes.
+func (c *Collective) wantParts(name string, v *pipeline.Vector, block string, n, elem int) {
+	if size := c.g.Size(); len(v.Parts) != size {
+		c.refusef("len(%s) is %d: want Size = %d", name, len(v.Parts), size)
+		return
+	}
+	if c.err != nil {
+		return
+	}
+	if got := len(v.Parts[c.g.rank]) / elem; got != n {
+		c.refusef("len(%s[%d]) is %d: want len(%s) = %d", name, c.g.rank, got, block, n)
+	}
+}
+
+// wantValues checks that all parts of v, of elements of elem bytes, are whole values of the operation.
+func (c *Collective) wantValues(name string, v *pipeline.Vector, elem int) {
+	for i, p := range v.Parts {
+		if w := c.op.Width; w > 1 && len(p)/elem%w != 0 {
+			c.refusef("%v: len(%s[%d]) is %d: want a multiple of %d", c.op, name, i, len(p)/elem, w)
+		}
+	}
+}
+
+// wantCounts checks that counts has one for every rank, and that they fill a buffer of n.
+func (c *Collective) wantCounts(name string, counts []int, n int) {
+	if size := c.g.Size(); len(counts) != size {
+		c.refusef("len(%sCounts) is %d: want Size = %d", name, len(counts), size)
+	}
+	left := n
+	for r, m := range counts {
+		if m < 0 {
+			c.refusef("%sCounts[%d] is %d", name, r, m)
+		}
+		if m > left {
+			c.refusef("%sCounts add up to more than len(%s) = %d", name, name, n)
+		}
+		left -= m
+	}
+	if left != 0 {
+		c.refusef("%sCounts add up to %d: want len(%s) = %d", name, n-left, name, n)
+	}
+}
+
+// cut makes the parts of v blocks in values of elem bytes.
+func cut(v *pipeline.Vector, elem int) {
+	for _, p := range v.Parts {
+		v.AddBlock(len(p) / elem)
+	}
+}
+
+// lengths is a hash of the lengths of v's blocks, as FNV-1a makes them.
+func lengths(v *pipeline.Vector) uint32 {
+	h := uint64(14695981039346656037)
+	for _, b := range v.Blocks {
+		h = (h ^ uint64(b.Len())) * 1099511628211
+	}
+	return uint32(h ^ h>>32)
+}

@@ -1,0 +1,138 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/gorun/gorun/comm/internal/hier"
+	"github.com/gorun/gorun/comm/internal/pipeline"
+	"github.com/gorun/gorun/comm/internal/plan"
+	"github.com/gorun/gorun/comm/internal/shm"
+)
+
+// Ranks of one machine talk through memory that they share, see package near. Members of a group that are on one machine carry
+// out its collectives through memory of their own: all of them, or, where they are on several machines, their stage of them.
+//
+// They attach to it when they first need it. The first member on a machine makes it and tells the others there whether it could; they
+// fetch it; and the whole group agrees whether everybody has what there is to have. If one has not, the group does without, and a
+// line of the log says so.
+
+// fetchTimeout is how long a rank may take to get memory that has been made.
+const fetchTimeout = 10 * time.Second
+
+// Placed is where the group's members are.
+func (g *Group) Placed() plan.Nodes {
+	machines := make([]string, g.Size())
+	for i, r := range g.Ranks {
+		machines[i] = g.World.Peers[r].memory()
+	}
+	return plan.Placed(g.rank, machines)
+}
+
+// SharesMemory reports whether some members share memory, or may: the first collective finds that out.
+func (g *Group) SharesMemory() bool { return !g.flat.Load() && g.World.canShare(g.Ranks) }
+
+// The steps of attaching to shared memory end with a verdict of each rank; the least counts.
+const (
+	tooMany = iota // ranks for the processors: they are better off without
+	cannotShare
+	shares
+)
+
+// attach lets the group have a team, or one on every machine where it has more than one member, if it can have that and does
+// not yet.
+func (c *Collective) attach() error {
+	g := c.g
+	if !g.unattached {
+		return nil
+	}
+	g.unattached = false
+	at := g.Placed()
+	segment, verdict, problem, err := c.share(Checksum(g.id, "memory"), at)
+	switch {
+	case err != nil:
+		return errors.Join(err, segment.Close())
+	case verdict == tooMany:
+		g.flat.Store(true)
+		return segment.Close()
+	case verdict == cannotShare && len(at.Here()) == 1:
+		g.flat.Store(true)
+		return nil
+	case verdict == cannotShare:
+		g.flat.Store(true)
+		if problem == nil {
+			problem = errors.New("another rank has none")
+		}
+		return errors.Join(g.World.Without(problem), segment.Close())
+	}
+	var team *shm.Team
+	if segment != nil {
+		if team, err = shm.New(segment, len(at.Here()), at.Place, g.World.Processors(), g.Choose.Tuning, g.waitLong); err != nil {
+			return errors.Join(err, segment.Close())
+		}
+	}
+	if len(at.Members) == 1 {
+		team.Share(g.World.Heap, g.desks())
+		g.team.Store(team)
+	} else {
+		g.layout = &hier.Layout{Nodes: at, Choose: g.Choose, Team: team}
+	}
+	return g.Lane.Begin(c.seq, c.call, c.before) // once more: what this has moved does not count
+}
+
+// share gets the memory of that key, which the first rank of every machine makes, and returns what all have agreed on, and why
+// this rank has none if that is so.
+func (c *Collective) share(key uint64, at plan.Nodes) (segment *shm.Segment, verdict byte, problem, err error) {
+	g, here := c.g, at.Here()
+	word := make([]byte, c.elem) // the first byte is the verdict; an element is what a plan moves
+	if at.Place == 0 {
+		if len(here) > 1 {
+			segment, problem = shm.Create(shm.Size(len(here)))
+		}
+		if segment != nil {
+			g.World.Desk.Offer(key, segment)
+			defer g.World.Desk.Withdraw(key)
+		}
+		word[0] = g.verdict(segment, len(here))
+	}
+	told := pipeline.InPlace(plan.BinomialBroadcast(at.Place, len(here), 1, 0).Among(here), word)
+	if err := c.exchange(&told); err != nil {
+		return segment, cannotShare, problem, err
+	}
+	if at.Place != 0 && word[0] > cannotShare {
+		segment, problem = g.fetch(key, here[0])
+		word[0] = min(word[0], g.verdict(segment, len(here)))
+	}
+	agreed := pipeline.InPlace(g.Choose.AllReduce(g.rank, g.Size(), 1, c.elem, false), word)
+	agreed.Kernel = func(dst, a, b []byte) { dst[0] = min(a[0], b[0]) }
+	err = c.exchange(&agreed)
+	return segment, word[0], problem, err
+}
+
+// verdict is this rank's, which has the memory of the members here, or nil.
+func (g *Group) verdict(segment *shm.Segment, here int) byte {
+	switch {
+	case !g.World.MustShare && !g.World.Processors().Serve(here):
+		return tooMany
+	case segment == nil && here > 1:
+		return cannotShare
+	}
+	return shares
+}
+
+// fetch gets the memory of that key from rank.
+func (g *Group) fetch(key uint64, rank int) (*shm.Segment, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), fetchTimeout)
+	defer cancel()
+	return shm.Fetch(ctx, g.World.Peers[g.Ranks[rank]].Desk, g.World.Token, key)
+}
+
+// desks is where the group's ranks get memory of each other's.
+func (g *Group) desks() []string {
+	desks := make([]string, g.Size())
+	for r, world := range g.Ranks {
+		desks[r] = g.World.Peers[world].Desk
+	}
+	return desks
+}

@@ -1,0 +1,34 @@
+package core
+
+// AllReduceCoalesced makes c an AllReduce of all buffers that AddOut has added, of the type and the length of all, at once.
+func (c *Collective) AllReduceCoalesced(g *Group, all Data, op Reduction) *Collective {
+	cut(&c.out, all.Type.Size())
+	c.reduces(g, KindAllReduceCoalesced, all.Type, op, all.Count)
+	if len(c.out.Parts) == 0 {
+		c.refusef("no buffers given: want at least one")
+	}
+	c.wantValues("bufs", &c.out, all.Type.Size())
+	c.call.Root = int32(len(c.out.Parts))
+	c.call.Detail ^= lengths(&c.out)
+	c.body = (*Collective).allReduceCoalesced
+	return c
+}
+
+func (c *Collective) allReduceCoalesced() error {
+	if len(c.out.Parts) == 1 {
+		return c.reduceEverywhere(c.out.Parts[0])
+	}
+	flat := c.g.memory(c.out.Blocks[len(c.out.Blocks)-1].Hi * c.given.Size())
+	rest := flat
+	for _, part := range c.out.Parts {
+		rest = rest[copy(rest, part):]
+	}
+	if err := c.reduceEverywhere(flat); err != nil {
+		return err
+	}
+	rest = flat
+	for _, part := range c.out.Parts {
+		rest = rest[copy(part, rest):]
+	}
+	return nil
+}

@@ -1,0 +1,80 @@
+package core
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/gorun/gorun/comm/internal/endpoint"
+	"github.com/gorun/gorun/comm/internal/reduce"
+)
+
+// Describe writes a call as its caller would have: "Broadcast(float32 × 8, from 2)".
+func Describe(c endpoint.Call) string {
+	kind := Kind(c.Op)
+	switch kind {
+	case KindBarrier, KindMonitoredBarrier, KindSplit, KindSendObjects, KindRecvObjects:
+		return kind.String()
+	case KindNewGroup:
+		tuned := ""
+		if c.Detail != 0 {
+			tuned = fmt.Sprintf(", tuning with checksum %08x", c.Detail)
+		}
+		return fmt.Sprintf("NewGroup(%s%s)", describeList(c, "ranks"), tuned)
+	case KindNewMesh:
+		return fmt.Sprintf("NewMesh(%s, %s)", describeList(c, "shape"), describeNames(c.Detail))
+	default:
+	}
+	what, more := TypeName(c), ""
+	if reduce.Type(c.Type) == TypeObject {
+		more = fmt.Sprintf(", at most %d bytes", c.Detail)
+	}
+	if kind.HasCount() {
+		what += fmt.Sprintf(" × %d", c.Count)
+	}
+	switch {
+	case kind == KindAllReduceCoalesced:
+		what += fmt.Sprintf(" in buffers: %d", c.Root)
+		more = ", " + opName(c.Reduce, 0)
+	case c.Reduce != 0:
+		more = ", " + opName(c.Reduce, c.Detail)
+	}
+	if int(kind) < len(kindNames) && kindNames[kind].root != "" {
+		more += fmt.Sprintf(", %s %d", kindNames[kind].root, c.Root)
+	}
+	return fmt.Sprintf("%v(%s%s)", kind, what, more)
+}
+
+// TypeName is what c moves; empty if that is nothing.
+func TypeName(c endpoint.Call) string {
+	switch t := reduce.Type(c.Type); t {
+	case 0:
+		return ""
+	case TypeObject:
+		return "object"
+	default:
+		return t.String()
+	}
+}
+
+// WireSize is how many bytes an element takes in the messages of c.
+func (g *Group) WireSize(c endpoint.Call) int {
+	t, kernel, more := reduce.Type(c.Type), reduce.Sum, c.Reduce == codePreMulSum || c.Reduce == CodeAvg
+	if c.Reduce > 0 && int(c.Reduce) < len(Basic) {
+		kernel = Basic[c.Reduce].Kernel
+	}
+	if c.Reduce == 0 || c.Reduce == codeOwn || !g.widens(t, kernel, more, false) {
+		return t.Size()
+	}
+	return reduce.Float32.Size()
+}
+
+// meshNames are the names of dimensions that this rank has used, by what travels of them, to tell what was called.
+var meshNames sync.Map
+
+// describeNames are the names in words of which detail travels.
+func describeNames(detail uint32) string {
+	if names, ok := meshNames.Load(detail); ok {
+		return fmt.Sprintf("names %q", names)
+	}
+	return fmt.Sprintf("other names, with checksum %08x", detail)
+}

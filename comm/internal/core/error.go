@@ -1,0 +1,45 @@
+package core
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/gorun/gorun/comm/internal/endpoint"
+)
+
+// An Error is why a call on a group has failed.
+type Error struct {
+	Group *Group
+	Op    string // what this rank called
+	Seq   uint64 // its number
+	Elem  int    // bytes of what the call counts in
+	Err   error
+}
+
+func (e *Error) Error() string { return fmt.Sprintf("%s #%d: %v", e.Op, e.Seq, e.Err) }
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// An ArgumentError says that a call was wrong in itself.
+type ArgumentError struct {
+	Op  string // the call
+	Err error  // what is wrong with it
+}
+
+func (e *ArgumentError) Error() string { return fmt.Sprintf("comm: %s: %v", e.Op, e.Err) }
+
+func (e *ArgumentError) Unwrap() error { return e.Err }
+
+// noteFailure tells g's owner that a call on it has failed because of err.
+func (g *Group) noteFailure(err error) {
+	if g.Failed != nil {
+		g.Failed(err)
+	}
+}
+
+// noteTold notes that a call on g returns err: if that is that calls differ, Close need not say so.
+func (g *Group) noteTold(err error) {
+	if f, ok := errors.AsType[*endpoint.Failure](err); ok && f.Kind == endpoint.Mismatched && len(f.Calls) == 2 {
+		g.told.Store(true)
+	}
+}

@@ -1,0 +1,157 @@
+package core
+
+import (
+	"context"
+
+	"github.com/gorun/gorun/comm/internal/pipeline"
+	"github.com/gorun/gorun/comm/internal/plan"
+)
+
+// Gather collects in of every rank into out of rank dst.
+func (g *Group) Gather(ctx context.Context, out, in Data, dst int) error {
+	if t := g.TeamOfAll(); t != nil && g.Has(dst) && (g.rank != dst || out.Count == g.Size()*in.Count) {
+		if call, elem := inShortMove(KindGather, &in, in.Count, dst); g.enter(ctx, t, call, elem) {
+			return g.leave(t, t.Gather(out.Bytes, in.Bytes, dst))
+		}
+	}
+	return g.Spare().Gather(g, out, in, dst).Do(ctx)
+}
+
+// Gather makes c a Gather.
+func (c *Collective) Gather(g *Group, out, in Data, dst int) *Collective {
+	c.is(g, KindGather, in.Type, in.Count)
+	c.root(dst)
+	if c.g.rank == dst {
+		c.wantBlocks("out", out.Count, "in", in.Count)
+	}
+	c.out.Buf, c.in.Buf = out.Bytes, in.Bytes
+	c.body = (*Collective).gather
+	return c
+}
+
+func (c *Collective) gather() error {
+	out, in, dst := c.out.Buf, c.in.Buf, int(c.call.Root)
+	if t := c.teamOfAll(); t != nil {
+		return c.inMemory(t.Gather(out, in, dst))
+	}
+	if h := c.inStages(false); h != nil {
+		return h.Gather()
+	}
+	if c.g.Choose.TogetherGather(c.g.Size(), len(in)) {
+		return c.gatherInTree(out, in, dst)
+	}
+	return c.exchange(&pipeline.Task{
+		Plan: c.planned(func() plan.Plan {
+			n := len(in) / c.elem
+			return plan.LinearGather(nil, c.g.rank, dst, n, plan.EqualBlocks(c.g.Size(), n))
+		}),
+		Src: pipeline.Vector{Buf: in}, Dst: pipeline.Vector{Buf: out},
+	})
+}
+
+// gatherInTree is a Gather by way of other ranks.
+func (c *Collective) gatherInTree(out, in []byte, dst int) error {
+	rank, size := c.g.rank, c.g.Size()
+	if rank != dst {
+		out = c.g.memory(size * len(in))
+	}
+	copy(out[rank*len(in):], in)
+	t := pipeline.InPlace(c.planned(func() plan.Plan { return plan.BinomialGather(rank, size, len(in)/c.elem, dst) }), out)
+	return c.exchange(&t)
+}
+
+// GatherV makes c a GatherV of in to what AddOut has added on rank dst.
+func (c *Collective) GatherV(g *Group, in Data, dst int) *Collective {
+	c.is(g, KindGatherV, in.Type, 0)
+	c.root(dst)
+	if c.g.rank == dst {
+		c.wantParts("out", &c.out, "in", in.Count, c.elem)
+		cut(&c.out, c.elem)
+	} else {
+		c.out = c.out.Emptied()
+	}
+	c.in.SetBlocks(in.Bytes, in.Count)
+	c.body = (*Collective).gatherV
+	return c
+}
+
+func (c *Collective) gatherV() error {
+	c.g.lastPlan = plan.LinearGather(c.g.lastPlan[:0], c.g.rank, int(c.call.Root), c.in.Blocks[0].Len(), c.out.Blocks)
+	return c.exchange(&pipeline.Task{Plan: c.g.lastPlan, Src: c.in, Dst: c.out})
+}
+
+// Scatter copies block r of in of rank src to out of rank r.
+func (g *Group) Scatter(ctx context.Context, out, in Data, src int) error {
+	if t := g.TeamOfAll(); t != nil && g.Has(src) && (g.rank != src || in.Count == g.Size()*out.Count) {
+		if call, elem := inShortMove(KindScatter, &out, out.Count, src); g.enter(ctx, t, call, elem) {
+			return g.leave(t, t.Scatter(out.Bytes, in.Bytes, src))
+		}
+	}
+	return g.Spare().Scatter(g, out, in, src).Do(ctx)
+}
+
+// Scatter makes c a Scatter.
+func (c *Collective) Scatter(g *Group, out, in Data, src int) *Collective {
+	c.is(g, KindScatter, out.Type, out.Count)
+	c.root(src)
+	if c.g.rank == src {
+		c.wantBlocks("in", in.Count, "out", out.Count)
+	}
+	c.out.Buf, c.in.Buf = out.Bytes, in.Bytes
+	c.body = (*Collective).scatter
+	return c
+}
+
+func (c *Collective) scatter() error {
+	out, in, src := c.out.Buf, c.in.Buf, int(c.call.Root)
+	if t := c.teamOfAll(); t != nil {
+		return c.inMemory(t.Scatter(out, in, src))
+	}
+	if h := c.inStages(false); h != nil {
+		return h.Scatter()
+	}
+	if c.g.Choose.TogetherScatter(c.g.Size(), len(out)) {
+		return c.scatterInTree(out, in, src)
+	}
+	return c.exchange(&pipeline.Task{
+		Plan: c.planned(func() plan.Plan {
+			n := len(out) / c.elem
+			return plan.LinearScatter(nil, c.g.rank, src, n, plan.EqualBlocks(c.g.Size(), n))
+		}),
+		Src: pipeline.Vector{Buf: in}, Dst: pipeline.Vector{Buf: out},
+	})
+}
+
+// scatterInTree is a Scatter by way of other ranks.
+func (c *Collective) scatterInTree(out, in []byte, src int) error {
+	rank, size, n := c.g.rank, c.g.Size(), len(out)
+	if rank != src {
+		in = c.g.memory(size * n)
+	}
+	t := pipeline.InPlace(c.planned(func() plan.Plan { return plan.BinomialScatter(rank, size, n/c.elem, src) }), in)
+	err := c.exchange(&t)
+	if err == nil {
+		copy(out, in[rank*n:][:n])
+	}
+	return err
+}
+
+// ScatterV makes c a ScatterV to out of what AddIn has added on rank src.
+func (c *Collective) ScatterV(g *Group, out Data, src int) *Collective {
+	c.is(g, KindScatterV, out.Type, 0)
+	c.root(src)
+	if c.g.rank == src {
+		c.wantParts("in", &c.in, "out", out.Count, c.elem)
+		cut(&c.in, c.elem)
+	} else {
+		c.in = c.in.Emptied()
+	}
+	c.out.SetBlocks(out.Bytes, out.Count)
+	c.body = (*Collective).scatterV
+	return c
+}
+
+func (c *Collective) scatterV() error {
+	c.g.lastPlan = plan.LinearScatter(c.g.lastPlan[:0], c.g.rank, int(c.call.Root), c.out.Blocks[0].Len(), c.in.Blocks)
+	return c.exchange(&pipeline.Task{Plan: c.g.lastPlan, Src: c.in, Dst: c.out})
+}

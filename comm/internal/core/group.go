@@ -1,0 +1,150 @@
+package core
+
+import (
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"sync/atomic"
+	"time"
+
+	"github.com/gorun/gorun/comm/internal/choice"
+	"github.com/gorun/gorun/comm/internal/endpoint"
+	"github.com/gorun/gorun/comm/internal/hier"
+	"github.com/gorun/gorun/comm/internal/pipeline"
+	"github.com/gorun/gorun/comm/internal/plan"
+	"github.com/gorun/gorun/comm/internal/reduce"
+	"github.com/gorun/gorun/comm/internal/shm"
+)
+
+// A Group is an ordered set of ranks that talk to each other: a communicator. This rank is one of them.
+type Group struct {
+	World   *World
+	Lane    *endpoint.Lane
+	Ranks   []int // world ranks in group order
+	Timeout time.Duration
+	Choose  plan.Choices // which algorithms members use
+	Failed  func(error)  // is told of every call that fails; nil: nobody is
+
+	id    uint64
+	index map[int]int // world rank -> group rank
+	rank  int         // this rank's group rank
+
+	order   order
+	history endpoint.History // of the collectives whose turn has come
+	told    atomic.Bool      // a call has returned that calls do not match
+	flat    atomic.Bool      // members share no memory
+	team    atomic.Pointer[shm.Team]
+	spare   atomic.Pointer[Collective] // see Spare
+	short   Collective                 // the one that enter has begun
+
+	// For whoever carries out a collective:
+	unattached bool         // members may share memory and have not tried
+	layout     *hier.Layout // where members are, if they share memory on several machines
+	running    *Collective  // the one that a team carries out
+	Pipeline   pipeline.Pipeline
+	staged     hier.Call
+	plans      map[endpoint.Call]*cached
+	lastPlan   plan.Plan // memory for the plan of a call whose lengths may differ from those of the last one
+	partial    []uint64  // see memory
+	taken      int       // words of it
+}
+
+// NewGroup makes the group of the given world ranks that all of them know by id.
+func NewGroup(w *World, id uint64, ranks []int, timeout time.Duration, rules choice.Tuning) (*Group, error) {
+	lane, err := w.Endpoint.Open(id, ranks)
+	if err != nil {
+		return nil, err
+	}
+	g := &Group{
+		World: w, Lane: lane, id: id, Ranks: ranks, index: make(map[int]int, len(ranks)), Timeout: timeout,
+		Choose: plan.NewChoices(w.algorithms(ranks), rules),
+	}
+	for i, r := range ranks {
+		g.index[r] = i
+	}
+	g.rank = g.index[w.Rank]
+	g.Pipeline = pipeline.New(lane, ranks, g.rank, w.Piece)
+	g.unattached = w.canShare(ranks)
+	g.flat.Store(!g.unattached)
+	g.short.g = g
+	w.Heap.Hold()
+	return g, nil
+}
+
+// Rank is this process's rank in the group.
+func (g *Group) Rank() int { return g.rank }
+
+// Size is the number of ranks in the group.
+func (g *Group) Size() int { return len(g.Ranks) }
+
+// Has reports whether there is such a rank.
+func (g *Group) Has(rank int) bool { return rank >= 0 && rank < len(g.Ranks) }
+
+// WorldRank is the world rank of a group rank, or -1 if there is none.
+func (g *Group) WorldRank(rank int) int {
+	if !g.Has(rank) {
+		return -1
+	}
+	return g.Ranks[rank]
+}
+
+// GroupRank is the group rank of a world rank, or -1 if it is not a member.
+func (g *Group) GroupRank(world int) int {
+	if i, ok := g.index[world]; ok {
+		return i
+	}
+	return -1
+}
+
+// Settle waits until the members that can be reached know why the group has failed, for a second at most.
+func (g *Group) Settle() { g.Lane.Settle(LastNewsTimeout) }
+
+// Release ends the group's hold on memory as soon as nobody carries anything out. The lane is closed.
+func (g *Group) Release() { g.order.retire(g.release) }
+
+// Abort fails the group on every member because of cause.
+func (g *Group) Abort(cause error) {
+	g.Lane.Abort(&endpoint.Failure{Kind: endpoint.Aborted, Rank: g.World.Rank, Text: cause.Error(), Err: cause})
+	g.Lane.Settle(NewsTimeout)
+}
+
+// Compare makes sure that other members have made the same calls as this rank, as far as they have told: it waits for nobody. It
+// returns the error if they have not, unless a call has returned that already.
+func (g *Group) Compare() error {
+	last := g.order.started()
+	seq, idle := g.order.seize()
+	if idle {
+		if t := g.teamHere(); t != nil && g.Lane.Usable() {
+			if m, ok := errors.AsType[*shm.Mismatch](t.CompareAll()); ok {
+				g.Lane.Fail(g.mismatch(m))
+			}
+		}
+		g.pass(seq)
+	}
+	g.Lane.CompareAll()
+	err := g.Lane.Err()
+	if f, ok := errors.AsType[*endpoint.Failure](err); !ok || f.Kind != endpoint.Mismatched || g.told.Load() {
+		return nil
+	}
+	g.noteFailure(err)
+	return &Error{Group: g, Op: "Close", Seq: last, Elem: 1, Err: err}
+}
+
+// memory is n bytes for the collective whose turn it is, aligned for any element: for operands, and for what is on its way to
+// other ranks. The next collective uses it again.
+func (g *Group) memory(n int) []byte {
+	words := (n + 7) / 8
+	if g.taken+words > len(g.partial) { // the next time there is enough
+		g.partial = make([]uint64, g.taken+words)
+	}
+	m := reduce.Bytes(g.partial[g.taken : g.taken+words])
+	g.taken += words
+	return m[:n]
+}
+
+// Checksum is a 64-bit FNV-1a hash of values, the same on every rank.
+func Checksum(values ...any) uint64 {
+	h := fnv.New64a()
+	fmt.Fprintf(h, "%#v", values)
+	return h.Sum64()
+}

@@ -1,0 +1,94 @@
+package core
+
+import (
+	"fmt"
+
+	"github.com/gorun/gorun/comm/internal/reduce"
+)
+
+// A Kind is the operation of an endpoint.Call. The numbers travel between ranks.
+type Kind uint8
+
+// The kinds of calls.
+const (
+	KindSend Kind = iota + 1
+	KindRecv
+	KindProbe
+	KindAllReduce
+	KindReduce
+	KindReduceScatter
+	KindReduceScatterV
+	KindScan
+	KindExScan
+	KindBroadcast
+	KindAllGather
+	KindAllGatherV
+	KindGather
+	KindGatherV
+	KindScatter
+	KindScatterV
+	KindAllToAll
+	KindAllToAllV
+	KindBarrier
+	KindNewGroup
+	KindSplit
+	KindNewMesh
+	KindAllReduceCoalesced
+	KindSendObjects
+	KindRecvObjects
+	KindBroadcastObjects
+	KindAllGatherObject
+	KindGatherObject
+	KindScatterObject
+	KindMonitoredBarrier
+)
+
+// TypeObject is the type of messages that are objects.
+const TypeObject reduce.Type = 255
+
+// kindNames has the call of every kind, and where its root is if it has one.
+var kindNames = [...]struct{ name, root string }{
+	KindSend: {name: "Send"}, KindRecv: {name: "Recv"}, KindProbe: {name: "Probe"},
+	KindAllReduce: {name: "AllReduce"}, KindReduce: {"Reduce", "to"},
+	KindReduceScatter: {name: "ReduceScatter"}, KindReduceScatterV: {name: "ReduceScatterV"},
+	KindScan: {name: "Scan"}, KindExScan: {name: "ExScan"}, KindBroadcast: {"Broadcast", "from"},
+	KindAllGather: {name: "AllGather"}, KindAllGatherV: {name: "AllGatherV"},
+	KindGather: {"Gather", "to"}, KindGatherV: {"GatherV", "to"},
+	KindScatter: {"Scatter", "from"}, KindScatterV: {"ScatterV", "from"},
+	KindAllToAll: {name: "AllToAll"}, KindAllToAllV: {name: "AllToAllV"},
+	KindBarrier: {name: "Barrier"}, KindNewGroup: {name: "NewGroup"}, KindSplit: {name: "Split"},
+	KindNewMesh: {name: "NewMesh"}, KindAllReduceCoalesced: {name: "AllReduceCoalesced"},
+	KindSendObjects: {name: "SendObjects"}, KindRecvObjects: {name: "RecvObjects"},
+	KindBroadcastObjects: {"BroadcastObjects", "from"}, KindAllGatherObject: {name: "AllGatherObject"},
+	KindGatherObject: {"GatherObject", "to"}, KindScatterObject: {"ScatterObject", "from"},
+	KindMonitoredBarrier: {name: "MonitoredBarrier"},
+}
+
+func (k Kind) String() string {
+	if k > 0 && int(k) < len(kindNames) {
+		return kindNames[k].name
+	}
+	return fmt.Sprintf("Call(%d)", uint8(k))
+}
+
+// HasCount reports whether all ranks give the same length.
+func (k Kind) HasCount() bool {
+	switch k {
+	case KindSend, KindRecv, KindProbe, KindReduceScatterV, KindAllGatherV, KindGatherV, KindScatterV, KindAllToAllV,
+		KindAllGatherObject, KindGatherObject, KindScatterObject:
+		return false
+	default:
+		return true
+	}
+}
+
+// usesMemory reports whether ranks that share memory carry out k there. All ranks say the same.
+func (k Kind) usesMemory() bool {
+	switch k {
+	case KindAllReduce, KindReduce, KindReduceScatter, KindBroadcast, KindAllGather, KindGather, KindScatter, KindAllToAll,
+		KindBarrier, KindAllReduceCoalesced:
+		return true
+	default:
+		return false
+	}
+}

@@ -1,0 +1,89 @@
+package core
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/gorun/gorun/comm/internal/pipeline"
+	"github.com/gorun/gorun/comm/internal/reduce"
+)
+
+// Members are the world ranks of ranks, which are to be a group.
+func (g *Group) Members(ranks []int) ([]int, error) {
+	members := make([]int, 0, len(ranks))
+	for _, r := range ranks {
+		w := g.WorldRank(r)
+		if w < 0 {
+			return nil, fmt.Errorf("no rank %d in a group of %d", r, g.Size())
+		}
+		if slices.Contains(members, w) {
+			return nil, fmt.Errorf("rank %d is named twice in %v", r, ranks)
+		}
+		members = append(members, w)
+	}
+	if len(members) == 0 {
+		return nil, errors.New("no ranks given: a group has at least one")
+	}
+	return members, nil
+}
+
+// AgreeOnGroup makes sure that all ranks of g mean the same ranks and tuning. The result identifies the group: see [Group.IDAfter].
+func (g *Group) AgreeOnGroup(ctx context.Context, ranks []int, tuning string) (seq uint64, err error) {
+	c := new(Collective).meeting(g, KindNewGroup)
+	setList(&c.call, ranks)
+	if tuning != "" {
+		c.call.Detail = uint32(Checksum(tuning))
+	}
+	return c.seqAfter(ctx)
+}
+
+// AgreeOnMesh makes sure that all ranks of g mean the same shape and names. The result identifies the mesh's groups.
+func (g *Group) AgreeOnMesh(ctx context.Context, shape []int, names []string) (seq uint64, err error) {
+	c := new(Collective).meeting(g, KindNewMesh)
+	setList(&c.call, shape)
+	c.call.Detail = uint32(Checksum(names))
+	meshNames.Store(c.call.Detail, names)
+	return c.seqAfter(ctx)
+}
+
+func (c *Collective) seqAfter(ctx context.Context) (uint64, error) {
+	err := c.Run(ctx)
+	return c.seq, err
+}
+
+// IDAfter tells a group of the given members from every other one, on all its ranks alike: they have made it after call number seq of
+// g, under a name that is its own among those made there.
+func (g *Group) IDAfter(seq uint64, name string, members []int) uint64 {
+	return Checksum(g.id, seq, name, members)
+}
+
+// Split returns the world ranks that give the same color as this one, in the order of their keys and, where these are equal, of their
+// ranks in g; none for a negative color.
+func (g *Group) Split(ctx context.Context, color, key int) (members []int, seq uint64, err error) {
+	type place struct{ color, key int64 }
+	c := new(Collective)
+	c.is(g, KindSplit, 0, 0)
+	c.elem = 16
+	places := make([]place, c.g.Size())
+	c.body = func(c *Collective) error {
+		places[c.g.rank] = place{int64(color), int64(key)}
+		t := pipeline.InPlace(c.g.Choose.AllGather(c.g.rank, c.g.Size(), 1, c.elem), reduce.Bytes(places))
+		return c.exchange(&t)
+	}
+	if err := c.Run(ctx); err != nil || color < 0 {
+		return nil, 0, err
+	}
+	for r, p := range places {
+		if p.color == int64(color) {
+			members = append(members, r)
+		}
+	}
+	slices.SortStableFunc(members, func(a, b int) int { return cmp.Compare(places[a].key, places[b].key) })
+	for i, r := range members {
+		members[i] = g.Ranks[r]
+	}
+	return members, c.seq, nil
+}

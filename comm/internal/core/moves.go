@@ -1,0 +1,142 @@
+package core
+
+import (
+	"context"
+
+	"github.com/gorun/gorun/comm/internal/cpu"
+	"github.com/gorun/gorun/comm/internal/endpoint"
+	"github.com/gorun/gorun/comm/internal/pipeline"
+	"github.com/gorun/gorun/comm/internal/plan"
+)
+
+// inShortMove is the call of kind on n elements of d's type, and how long these are.
+func inShortMove(kind Kind, d *Data, n, root int) (endpoint.Words, int) {
+	return endpoint.InWords(uint8(kind), uint8(d.Type), 0, root, n), d.Type.Size()
+}
+
+// Barrier returns when every rank of g has called it.
+func (g *Group) Barrier(ctx context.Context) error {
+	if t := g.TeamOfAll(); t != nil && g.enter(ctx, t, endpoint.InWords(uint8(KindBarrier), 0, 0, 0, 0), 1) {
+		return g.leave(t, t.Barrier())
+	}
+	return g.Spare().Barrier(g).Do(ctx)
+}
+
+// Barrier makes c a Barrier.
+func (c *Collective) Barrier(g *Group) *Collective { return c.meeting(g, KindBarrier) }
+
+// meeting makes c a collective that moves nothing: it makes sure that all ranks make the same call.
+func (c *Collective) meeting(g *Group, kind Kind) *Collective {
+	c.is(g, kind, 0, 0)
+	c.body = (*Collective).meet
+	return c
+}
+
+func (c *Collective) meet() error {
+	if t := c.teamOfAll(); t != nil {
+		return c.inMemory(t.Barrier())
+	}
+	if h := c.inStages(false); h != nil {
+		return h.Barrier()
+	}
+	return c.exchange(&pipeline.Task{Plan: c.planned(func() plan.Plan {
+		return plan.DisseminationBarrier(c.g.rank, c.g.Size())
+	})})
+}
+
+// Broadcast copies buf of rank src to buf of every rank of g.
+func (g *Group) Broadcast(ctx context.Context, buf Data, src int) error {
+	if t := g.TeamOfAll(); t != nil && g.Has(src) {
+		if call, elem := inShortMove(KindBroadcast, &buf, buf.Count, src); g.enter(ctx, t, call, elem) {
+			return g.leave(t, t.Broadcast(buf.Bytes, src))
+		}
+	}
+	return g.Spare().Broadcast(g, buf, src).Do(ctx)
+}
+
+// Broadcast makes c a Broadcast.
+func (c *Collective) Broadcast(g *Group, buf Data, src int) *Collective {
+	c.is(g, KindBroadcast, buf.Type, buf.Count)
+	c.root(src)
+	c.out.Buf = buf.Bytes
+	c.body = (*Collective).broadcast
+	return c
+}
+
+func (c *Collective) broadcast() error {
+	buf, src := c.out.Buf, int(c.call.Root)
+	if t := c.teamOfAll(); t != nil {
+		return c.inMemory(t.Broadcast(buf, src))
+	}
+	if h := c.inStages(false); h != nil {
+		return h.Broadcast()
+	}
+	t := pipeline.InPlace(c.planned(func() plan.Plan {
+		return c.g.Choose.Broadcast(c.g.rank, c.g.Size(), len(buf)/c.elem, c.elem, src)
+	}), buf)
+	return c.exchange(&t)
+}
+
+// AllGather collects in of every rank into out on every rank.
+func (g *Group) AllGather(ctx context.Context, out, in Data) error {
+	if t := g.TeamOfAll(); t != nil && out.Count == g.Size()*in.Count {
+		if call, elem := inShortMove(KindAllGather, &in, in.Count, 0); g.enter(ctx, t, call, elem) {
+			return g.leave(t, t.AllGather(out.Bytes, in.Bytes))
+		}
+	}
+	return g.Spare().AllGather(g, out, in).Do(ctx)
+}
+
+// AllGather makes c an AllGather.
+func (c *Collective) AllGather(g *Group, out, in Data) *Collective {
+	c.is(g, KindAllGather, in.Type, in.Count)
+	c.wantBlocks("out", out.Count, "in", in.Count)
+	c.out.Buf, c.in.Buf = out.Bytes, in.Bytes
+	c.body = (*Collective).allGather
+	return c
+}
+
+func (c *Collective) allGather() error {
+	out, in := c.out.Buf, c.in.Buf
+	if t := c.teamOfAll(); t != nil {
+		return c.inMemory(t.AllGather(out, in))
+	}
+	if h := c.inStages(false); h != nil {
+		return h.AllGather()
+	}
+	copyNear(out[c.g.rank*len(in):], in)
+	t := pipeline.InPlace(c.planned(func() plan.Plan {
+		return c.g.Choose.AllGather(c.g.rank, c.g.Size(), len(in)/c.elem, c.elem)
+	}), out)
+	return c.exchange(&t)
+}
+
+// AllGatherV makes c an AllGatherV of in to what AddOut has added.
+func (c *Collective) AllGatherV(g *Group, in Data) *Collective {
+	c.is(g, KindAllGatherV, in.Type, 0)
+	c.wantParts("out", &c.out, "in", in.Count, c.elem)
+	cut(&c.out, c.elem)
+	c.in.Buf = in.Bytes
+	c.body = (*Collective).allGatherV
+	return c
+}
+
+func (c *Collective) allGatherV() error {
+	copyNear(c.out.Parts[c.g.rank], c.in.Buf)
+	c.g.lastPlan = c.g.Choose.AllGatherApart(c.g.lastPlan[:0], c.g.rank, c.out.Blocks, c.elem)
+	return c.exchange(&pipeline.Task{Plan: c.g.lastPlan, Src: c.out, Dst: c.out})
+}
+
+// nearLimit is up to how many bytes that are needed next there is room in the caches.
+const nearLimit = 4 << 20
+
+// copyNear copies src to dst, which is sent from next, or combined with. They may be the same memory.
+func copyNear(dst, src []byte) {
+	switch {
+	case len(src) == 0 || &src[0] == &dst[0]:
+	case len(src) <= nearLimit:
+		cpu.Copy(dst[:len(src)], src)
+	default:
+		copy(dst, src)
+	}
+}

@@ -1,0 +1,186 @@
+package core
+
+import (
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"math"
+	"sync"
+
+	"github.com/gorun/gorun/comm/internal/reduce"
+)
+
+// A Reduction is what an operation does: scale what goes in, combine, divide or normalize what comes out. The zero value is none.
+type Reduction struct {
+	Code      uint8 // the same number on every rank
+	Kernel    reduce.Op
+	Scaled    bool
+	Average   bool
+	Normalize bool
+	Width     int     // elements that make one value
+	Scale     float64 // used when Scaled
+	Own       *Own    // instead of Kernel
+}
+
+// The codes of operations. They travel between ranks.
+const (
+	CodeSum uint8 = iota + 1
+	CodeProd
+	CodeMin
+	CodeMax
+	CodeBitAnd
+	CodeBitOr
+	CodeBitXor
+	CodeLogicalAnd
+	CodeLogicalOr
+	CodeLogicalXor
+	CodeMinLoc
+	CodeMaxLoc
+	CodeAvg
+	codePreMulSum
+	codeOwn
+)
+
+// Basic are the operations that need no more than their code.
+var Basic = [...]Reduction{
+	CodeSum:        {Code: CodeSum, Kernel: reduce.Sum, Width: 1},
+	CodeProd:       {Code: CodeProd, Kernel: reduce.Prod, Width: 1},
+	CodeMin:        {Code: CodeMin, Kernel: reduce.Min, Width: 1},
+	CodeMax:        {Code: CodeMax, Kernel: reduce.Max, Width: 1},
+	CodeBitAnd:     {Code: CodeBitAnd, Kernel: reduce.And, Width: 1},
+	CodeBitOr:      {Code: CodeBitOr, Kernel: reduce.Or, Width: 1},
+	CodeBitXor:     {Code: CodeBitXor, Kernel: reduce.Xor, Width: 1},
+	CodeLogicalAnd: {Code: CodeLogicalAnd, Kernel: reduce.LogicalAnd, Width: 1, Normalize: true},
+	CodeLogicalOr:  {Code: CodeLogicalOr, Kernel: reduce.LogicalOr, Width: 1, Normalize: true},
+	CodeLogicalXor: {Code: CodeLogicalXor, Kernel: reduce.LogicalXor, Width: 1, Normalize: true},
+	CodeMinLoc:     {Code: CodeMinLoc, Kernel: reduce.MinLoc, Width: 2},
+	CodeMaxLoc:     {Code: CodeMaxLoc, Kernel: reduce.MaxLoc, Width: 2},
+	CodeAvg:        {Code: CodeAvg, Kernel: reduce.Sum, Width: 1, Average: true},
+}
+
+var basicNames = [...]string{
+	CodeSum:        "Sum",
+	CodeProd:       "Prod",
+	CodeMin:        "Min",
+	CodeMax:        "Max",
+	CodeBitAnd:     "BitAnd",
+	CodeBitOr:      "BitOr",
+	CodeBitXor:     "BitXor",
+	CodeLogicalAnd: "LogicalAnd",
+	CodeLogicalOr:  "LogicalOr",
+	CodeLogicalXor: "LogicalXor",
+	CodeMinLoc:     "MinLoc",
+	CodeMaxLoc:     "MaxLoc",
+	CodeAvg:        "Avg",
+}
+
+// PreMulSum multiplies this rank's elements by factor and sums the products.
+func PreMulSum(factor float64) Reduction {
+	return Reduction{Code: codePreMulSum, Kernel: reduce.Sum, Width: 1, Scale: factor, Scaled: true}
+}
+
+// An Own operation is one of the caller's, on values of some elements each.
+type Own struct {
+	name        string
+	typ         reduce.Type
+	commutative bool
+	kernel      reduce.Kernel
+	checksum    uint32 // of what ranks must agree on beyond the code
+}
+
+// NewOwn is the operation called name, on values of block elements of type t, which kernel combines; nil: the caller gave none.
+func NewOwn(name string, t reduce.Type, block int, commutative bool, kernel reduce.Kernel) Reduction {
+	o := &Own{name: name, typ: t, commutative: commutative, kernel: kernel}
+	o.checksum = crc32.ChecksumIEEE(fmt.Appendf(nil, "%s %d %v", name, block, commutative))
+	described := name
+	if block > 1 {
+		described += fmt.Sprintf(" in blocks of %d", block)
+	}
+	if !commutative {
+		described += " in order of rank"
+	}
+	ownNames.Store(o.checksum, described)
+	return Reduction{Code: codeOwn, Width: block, Own: o}
+}
+
+// ownNames describes every operation of the caller's own by what travels of it, to tell what another rank has called: a rank of
+// the same program, as a rule, which has made the operations that this one has.
+var ownNames sync.Map
+
+func (r Reduction) String() string {
+	switch {
+	case r.Own != nil:
+		return r.Own.name
+	case r.Scaled:
+		return fmt.Sprintf("PreMulSum(%v)", r.Scale)
+	}
+	return opName(r.Code, 0)
+}
+
+// ordered reports whether the order of operands matters to r.
+func (r Reduction) ordered() bool { return r.Own != nil && !r.Own.commutative }
+
+// isShort reports whether a kernel, and a division at most, is all there is to r.
+func (r Reduction) isShort() bool { return r.Width == 1 && !r.Scaled && !r.Normalize && r.Own == nil }
+
+// detail is what ranks must agree on beyond r's code.
+func (r Reduction) detail() uint32 {
+	if r.Own == nil {
+		return 0
+	}
+	return r.Own.checksum
+}
+
+// resolve checks that r makes sense for n elements of type t in a call of kind, and returns what combines them.
+func (r Reduction) resolve(kind Kind, t reduce.Type, n int) (reduce.Kernel, error) {
+	if r.Code == 0 {
+		return nil, errors.New("no operation given: want Sum, Prod, Min, Max or another Op")
+	}
+	k := reduce.For(t, r.Kernel)
+	if r.Own != nil {
+		if err := r.checkOwn(t); err != nil {
+			return nil, err
+		}
+		k = r.Own.kernel
+	}
+	switch {
+	case k == nil:
+		return nil, fmt.Errorf("%v has no meaning for %v", r, t)
+	case r.Average && (kind == KindScan || kind == KindExScan):
+		return nil, fmt.Errorf("%v has no meaning for %v", r, kind)
+	case r.Scaled && t < reduce.Float32 && (r.Scale != math.Trunc(r.Scale) || math.Abs(r.Scale) > 1<<53):
+		return nil, fmt.Errorf("%v: the factor must be a whole number for %v", r, t)
+	case n%r.Width != 0:
+		return nil, fmt.Errorf("%v: %d elements given: want a multiple of %d", r, n, r.Width)
+	}
+	return k, nil
+}
+
+// checkOwn checks that r, an operation of the caller's own, can combine elements of type t.
+func (r Reduction) checkOwn(t reduce.Type) error {
+	switch {
+	case r.Own.kernel == nil:
+		return fmt.Errorf("%v was made without a function", r)
+	case r.Width < 1:
+		return fmt.Errorf("%v was made for blocks of %d: want at least 1", r, r.Width)
+	case r.Own.typ != t:
+		return fmt.Errorf("%v is an operation on %v, not on %v", r, r.Own.typ, t)
+	}
+	return nil
+}
+
+// opName is the name of a reduction by the numbers that travel.
+func opName(code uint8, detail uint32) string {
+	switch {
+	case code == codePreMulSum:
+		return "PreMulSum"
+	case code == codeOwn:
+		if text, ok := ownNames.Load(detail); ok {
+			return text.(string)
+		}
+		return fmt.Sprintf("own operation with checksum %08x", detail)
+	case code > 0 && int(code) < len(basicNames):
+		return basicNames[code]
+	}
+	return fmt.Sprintf("Op(%d)", code)
+}

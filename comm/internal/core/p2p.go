@@ -1,0 +1,271 @@
+package core
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/gorun/gorun/comm/internal/endpoint"
+	"github.com/gorun/gorun/comm/internal/reduce"
+)
+
+// AnySource and AnyTag match messages from every rank and with every tag.
+const (
+	AnySource = endpoint.AnySource
+	AnyTag    = endpoint.AnyTag
+)
+
+// MaxTag is the largest tag; the smallest is 0.
+const MaxTag = math.MaxInt32
+
+// Status says what a receive got.
+type Status struct {
+	Source int // the sender's rank in the group
+	Tag    int
+	Count  int // elements received
+}
+
+// A Message describes a send, a receive or a probe.
+type Message struct {
+	g     *Group
+	Kind  Kind
+	peer  int
+	tag   int
+	buf   []byte
+	limit int // of RecvObjects: how long the message may be
+	elem  int
+	typ   reduce.Type
+	err   error
+}
+
+// NewMessage describes a call of kind on elements of type t in buf, with rank peer of g and tag, which is 0 unless given.
+func NewMessage(g *Group, kind Kind, t reduce.Type, buf []byte, peer int, tag []int) Message {
+	m := Message{g: g, Kind: kind, peer: peer, buf: buf, elem: max(t.Size(), 1), typ: t}
+	switch {
+	case g == nil:
+		m.g, m.err = nobody, &ArgumentError{Op: kind.String(), Err: ErrNoGroup}
+		return m
+	case len(tag) > 1:
+		m.refusef("%d tags given: want one at most", len(tag))
+	case len(tag) == 1 && tag[0] > MaxTag:
+		m.refusef("tag %d: want 0 to %d", tag[0], MaxTag)
+	case len(tag) == 1:
+		m.tag = tag[0]
+	}
+	switch isSend := kind == KindSend || kind == KindSendObjects; {
+	case m.err != nil:
+	case (isSend || peer != AnySource) && !g.Has(peer):
+		m.refusef("no rank %d in a group of %d", peer, g.Size())
+	case isSend && m.tag < 0:
+		m.refusef("tag %d: want 0 to %d", m.tag, MaxTag)
+	case m.tag < 0 && m.tag != AnyTag:
+		m.refusef("tag %d: want 0 to %d, or AnyTag", m.tag, MaxTag)
+	}
+	return m
+}
+
+func (m *Message) refusef(format string, args ...any) { m.Refuse(fmt.Errorf(format, args...)) }
+
+// Refuse records what is wrong with the call; the first reason stays.
+func (m *Message) Refuse(err error) {
+	if m.err == nil {
+		m.err = &ArgumentError{Op: m.Kind.String(), Err: err}
+	}
+}
+
+// Limit bounds the message that a RecvObjects takes, in bytes.
+func (m *Message) Limit(bytes int) { m.limit = bytes }
+
+// SendNow is a send if that can be over at once; else it returns false, and nothing has happened.
+func (g *Group) SendNow(ctx context.Context, t reduce.Type, buf []byte, dst int, tag []int) bool {
+	n, ok := g.shortMessage(ctx, dst, tag)
+	return ok && g.Lane.SendNow(g.Ranks[dst], n, messageCall(KindSend, t), buf)
+}
+
+// RecvNow is a receive if that can be over at once; else it returns false, and nothing has happened. n is in bytes.
+func (g *Group) RecvNow(ctx context.Context, t reduce.Type, buf []byte, src int, tag []int) (recvTag, n int, ok bool) {
+	recvTag, ok = g.shortMessage(ctx, src, tag)
+	if ok {
+		n, ok = g.Lane.RecvNow(g.Ranks[src], recvTag, messageCall(KindRecv, t), buf)
+	}
+	return recvTag, n, ok
+}
+
+// shortMessage says whether a blocking call may try to be over at once, and its tag: nothing is wrong with it, as far as can be seen
+// without much ado.
+func (g *Group) shortMessage(ctx context.Context, peer int, tag []int) (t int, ok bool) {
+	if len(tag) == 1 {
+		t = tag[0]
+	}
+	return t, g != nil && len(tag) <= 1 && uint(t) <= MaxTag && uint(peer) < uint(len(g.Ranks)) && ctx.Err() == nil
+}
+
+func messageCall(kind Kind, t reduce.Type) endpoint.Call {
+	return endpoint.Call{Op: uint8(kind), Type: uint8(t)}
+}
+
+// A Transfer is a send, a receive or a probe under way.
+type Transfer struct {
+	g    *Group
+	op   *endpoint.Op
+	kind Kind
+	elem int
+	err  error // of a call that was wrong in itself; op is then nil
+
+	begun   time.Time // of one that somebody waits for later
+	watched sync.Once
+}
+
+// Run starts the message, unless ctx has ended, and waits for it.
+func (m Message) Run(ctx context.Context) (*Transfer, error) {
+	t := new(Transfer)
+	m.checkTime(ctx)
+	m.begin(t)
+	return t, t.Wait(ctx)
+}
+
+// Do is Run for whoever asks for no more than the status: it leaves no memory behind.
+func (m Message) Do(ctx context.Context) (Status, error) {
+	m.checkTime(ctx)
+	var t Transfer
+	m.begin(&t)
+	err := t.Wait(ctx)
+	st := t.Status()
+	if t.op != nil {
+		t.op.Free()
+	}
+	return st, err
+}
+
+// Start makes t the message, under way, for which somebody waits later.
+func (m Message) Start(t *Transfer) {
+	m.begin(t)
+	t.begun = time.Now()
+}
+
+// checkTime checks that ctx has not ended.
+func (m *Message) checkTime(ctx context.Context) {
+	if err := ctx.Err(); err != nil && m.err == nil {
+		m.err = fmt.Errorf("comm: %v: %w", m.Kind, err)
+	}
+}
+
+// begin makes t the message, under way.
+func (m Message) begin(t *Transfer) {
+	t.g, t.kind, t.elem, t.err = m.g, m.Kind, m.elem, m.err
+	if m.err != nil {
+		_ = m.g.Refused(m.err)
+		return
+	}
+	peer := m.peer
+	if peer != AnySource {
+		peer = m.g.Ranks[peer]
+	}
+	call := messageCall(m.Kind, m.typ)
+	switch m.Kind {
+	case KindSend, KindSendObjects:
+		t.op = m.g.Lane.Send(peer, m.tag, 0, call, m.buf)
+	case KindRecvObjects:
+		t.op = m.g.Lane.RecvNew(peer, m.tag, call, m.limit)
+	case KindProbe:
+		t.op = m.g.Lane.Probe(peer, m.tag, call)
+	default:
+		t.op = m.g.Lane.Recv(peer, m.tag, 0, call, m.buf)
+	}
+}
+
+// Try starts m, a probe, and returns whether there is a message.
+func (m Message) Try() (st Status, found bool, err error) {
+	t := new(Transfer)
+	m.begin(t)
+	if t.op != nil && t.op.Withdraw() {
+		return Status{}, false, nil
+	}
+	if err := t.Result(); err != nil {
+		return Status{}, false, err
+	}
+	return t.Probed(), true, nil
+}
+
+// LastQuestions is how long Wait may take, of a transfer whose time is up before, to find out whose fault that is.
+const LastQuestions = time.Second
+
+// left is how long t may still be waited for.
+func (t *Transfer) left() time.Duration {
+	limit := t.g.Timeout
+	if t.begun.IsZero() {
+		return limit
+	}
+	return max(limit-time.Since(t.begun), min(limit/4, LastQuestions))
+}
+
+// Wait waits until t has ended and returns its error.
+func (t *Transfer) Wait(ctx context.Context) error {
+	if t.op == nil {
+		return t.err
+	}
+	err := t.op.Wait(ctx, t.left())
+	if err != nil {
+		t.g.noteFailure(err)
+		t.g.Lane.Settle(NewsTimeout)
+	}
+	return t.failed(err)
+}
+
+// Done is closed when t has ended. The group waits for t, so that its time ends for those too who only look whether it is done.
+func (t *Transfer) Done() <-chan struct{} {
+	if t.op == nil {
+		return alreadyDone
+	}
+	select {
+	case <-t.op.Done():
+	default:
+		t.watched.Do(func() { t.g.Lane.Go(func() { _ = t.Wait(context.Background()) }) })
+	}
+	return t.op.Done()
+}
+
+// Result is t's error, once it has ended.
+func (t *Transfer) Result() error {
+	if t.op == nil {
+		return t.err
+	}
+	return t.failed(t.op.Err())
+}
+
+// Status says what t, a receive, got.
+func (t *Transfer) Status() Status {
+	if t.op == nil || t.kind == KindSend || t.op.Err() != nil {
+		return Status{}
+	}
+	source, tag, bytes := t.op.Received()
+	return Status{Source: t.g.GroupRank(source), Tag: tag, Count: bytes / t.elem}
+}
+
+// Probed is the status of t, a probe that has seen a message: its elements are of the sender's type.
+func (t *Transfer) Probed() Status {
+	t.elem = reduce.Type(t.op.Type()).Size()
+	return t.Status()
+}
+
+// Message is what t, a RecvObjects, got.
+func (t *Transfer) Message() []byte { return t.op.Message() }
+
+// About is err, if there is one, as an error about the objects of rank.
+func (t *Transfer) About(rank int, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &ObjectError{Rank: t.g.Ranks[rank], Op: t.kind.String(), Seq: t.op.Number(), Err: err}
+}
+
+func (t *Transfer) failed(err error) error {
+	if err == nil {
+		return nil
+	}
+	err = &Error{Group: t.g, Op: t.kind.String(), Seq: t.op.Number(), Elem: t.elem, Err: err}
+	t.g.noteTold(err)
+	return err
+}

@@ -1,0 +1,109 @@
+package core
+
+import (
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/gorun/gorun/comm/internal/endpoint"
+)
+
+// The caller's own code runs in the midst of collectives: operations of NewOp, and codecs. If it panics, or ends its goroutine by
+// runtime.Goexit, this rank has done a part of what the others count on. So the group fails, and they hear of it. The panic goes on in the
+// goroutine of a blocking call. What the group's own goroutine carries out has nobody to catch a panic: it becomes the call's error.
+
+// longestPanic bounds what others are told of a panic, in bytes.
+const longestPanic = 512
+
+// broken fails g because the caller's code has ended call without returning: by a panic with value v, or by Goexit if that is nil. It
+// returns the failure. It is called while that goes on.
+func (g *Group) broken(call string, v any) *endpoint.Failure {
+	what, after := "panic", "runtime.gopanic"
+	if v == nil {
+		what, after = "runtime.Goexit", "runtime.Goexit"
+	}
+	text := fmt.Sprintf("%s in %s", what, call)
+	if at := codeBelow(after); at != "" {
+		text += ", in " + at
+	}
+	f := &endpoint.Failure{Kind: endpoint.Aborted, Rank: g.World.Rank}
+	if v != nil {
+		said := fmt.Sprint(v)
+		said, _, _ = strings.Cut(said[:min(len(said), longestPanic)], "\n")
+		text += ": " + strings.ToValidUTF8(said, "")
+	}
+	f.Text = text
+	f.Err = &panicError{text, v}
+	g.Lane.Fail(f)
+	return f
+}
+
+// A panicError is a panic of the caller's code. It wraps an error that has been the panic's value.
+type panicError struct {
+	text  string
+	value any
+}
+
+func (e *panicError) Error() string { return e.text }
+
+func (e *panicError) Unwrap() error {
+	err, _ := e.value.(error)
+	return err
+}
+
+// codeBelow is the place in the caller's code that called the given function of the runtime, while that still runs.
+func codeBelow(function string) string {
+	pcs := make([]uintptr, 64)
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs)])
+	for found := false; ; {
+		frame, more := frames.Next()
+		if found && !strings.HasPrefix(frame.Function, "runtime.") {
+			return fmt.Sprintf("%s (%s:%d)", filepath.Base(frame.Function), filepath.Base(frame.File), frame.Line)
+		}
+		found = found || frame.Function == function
+		if !more {
+			return ""
+		}
+	}
+}
+
+// endBroken ends c, of which the caller's code has ended perform: by a panic with value v, or by Goexit if that is nil. In the goroutine of
+// the call, the panic goes on.
+func (c *Collective) endBroken(v any, mine bool) {
+	g := c.g
+	f := g.broken(fmt.Sprintf("%v #%d", c.kind(), c.seq), v)
+	_ = g.Pipeline.End() // with f
+	c.endInMemory(f)
+	g.Lane.End(c.seq, f)
+	c.err = c.failed(f)
+	g.Lane.Settle(NewsTimeout)
+	c.forget()
+	if !mine {
+		c.panicked = v
+	}
+	if c.done != nil {
+		close(c.done)
+	}
+	if mine && v != nil {
+		panic(v)
+	}
+}
+
+// Guard runs f, code of the caller's that is part of a call of op. If f does not return, the group fails.
+func (g *Group) Guard(op Kind, f func()) {
+	returned := false
+	defer func() {
+		if returned || g == nil {
+			return
+		}
+		v := recover()
+		_ = g.broken(op.String(), v) // later calls return it
+		g.Lane.Settle(NewsTimeout)
+		if v != nil {
+			panic(v)
+		}
+	}()
+	f()
+	returned = true
+}

@@ -1,0 +1,92 @@
+package core
+
+import (
+	"context"
+	"time"
+
+	"github.com/gorun/gorun/comm/internal/pipeline"
+)
+
+const (
+	// NewsTimeout is how long a call that fails may take to tell the other members why.
+	NewsTimeout = 100 * time.Millisecond
+	// LastNewsTimeout is that of the last call on a group: a connection may have to be made first.
+	LastNewsTimeout = time.Second
+)
+
+// perform carries c out. An error leaves the group failed. mine says that this is the goroutine of the call.
+func (c *Collective) perform(mine bool) {
+	returned := false
+	defer func() {
+		if !returned {
+			c.endBroken(recover(), mine)
+		}
+	}()
+	g := c.g
+	words := g.history.Add(c.call.Words())
+	c.before = words.Before()
+	err := g.Lane.Begin(c.seq, c.call, c.before)
+	if err == nil && c.kind().usesMemory() {
+		err = c.attach()
+	}
+	if err == nil {
+		c.beginInMemory(words)
+	}
+	g.taken = 0
+	c.widen()
+	if err == nil {
+		err = c.body(c)
+	}
+	c.endInMemory(err)
+	if err == nil {
+		g.Lane.End(c.seq, nil)
+	} else {
+		c.err = c.fail(err)
+	}
+	c.forget()
+	returned = true
+	if c.done != nil {
+		close(c.done)
+	}
+}
+
+// fail ends c, and the group, with err, and returns what the caller is told.
+func (c *Collective) fail(err error) error {
+	g := c.g
+	g.Lane.End(c.seq, err)
+	g.Lane.Fail(g.Lane.AsFailure(err))
+	g.noteFailure(err)
+	return c.failed(err)
+}
+
+// failed is err as the error of c.
+func (c *Collective) failed(err error) error {
+	return &Error{Group: c.g, Op: c.kind().String(), Seq: c.seq, Elem: c.elem, Err: err}
+}
+
+// exchange carries out t, a stage of c by messages.
+func (c *Collective) exchange(t *pipeline.Task) error {
+	if c.kind() == KindMonitoredBarrier {
+		defer c.callRoll()()
+	}
+	return c.g.Pipeline.Run(pipeline.Call{Seq: c.seq, Call: c.call, Elem: c.elem, Caller: (*stages)(c)}, t)
+}
+
+// stages is a collective as those see it who carry out a stage of it.
+type stages Collective
+
+func (s *stages) Context() context.Context { return s.ctx }
+
+func (s *stages) Left() time.Duration { return (*Collective)(s).left() }
+
+func (s *stages) Memory(n int) []byte { return s.g.memory(n) }
+
+func (s *stages) InMemory(err error) error { return (*Collective)(s).inMemory(err) }
+
+func (s *stages) Exchange(t pipeline.Task) error { return (*Collective)(s).exchange(&t) }
+
+var alreadyDone = func() chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}()

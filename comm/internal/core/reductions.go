@@ -1,0 +1,207 @@
+package core
+
+import (
+	"context"
+
+	"github.com/gorun/gorun/comm/internal/pipeline"
+	"github.com/gorun/gorun/comm/internal/plan"
+)
+
+// AllReduce combines buf over all ranks of g and leaves the result in buf on every rank.
+func (g *Group) AllReduce(ctx context.Context, buf Data, op Reduction) error {
+	if t := g.TeamOfAll(); t != nil {
+		if q := g.inShort(KindAllReduce, buf.Type, op, buf.Count, 0); q.Kernel != nil && g.enter(ctx, t, q.call, q.Elem) {
+			return g.leaveReduction(t, &q, buf.Type, buf.Bytes, t.AllReduce(buf.Bytes, q.Reduction))
+		}
+	}
+	return g.Spare().AllReduce(g, buf, op).Do(ctx)
+}
+
+// AllReduce makes c an AllReduce.
+func (c *Collective) AllReduce(g *Group, buf Data, op Reduction) *Collective {
+	c.reduces(g, KindAllReduce, buf.Type, op, buf.Count)
+	c.out.Buf = buf.Bytes
+	c.body = (*Collective).allReduce
+	return c
+}
+
+func (c *Collective) allReduce() error { return c.reduceEverywhere(c.out.Buf) }
+
+// reduceEverywhere leaves the reduction of buf in it on every rank.
+func (c *Collective) reduceEverywhere(buf []byte) (err error) {
+	c.combine(buf, true)
+	if t := c.teamOfAll(); t != nil {
+		err = c.inMemory(t.AllReduce(c.operands, c.folding()))
+	} else if h := c.reducesInStages(); h != nil {
+		h.Operands = c.operands
+		err = h.AllReduce()
+	} else {
+		err = c.exchangeOperands(c.planned(func() plan.Plan {
+			return c.g.Choose.AllReduce(c.g.rank, c.g.Size(), c.values(buf), c.elem, c.op.ordered())
+		}))
+	}
+	c.finish(err == nil)
+	return err
+}
+
+// Reduce combines buf over all ranks of g and leaves the result in buf of rank dst. Elsewhere buf keeps its input.
+func (g *Group) Reduce(ctx context.Context, buf Data, op Reduction, dst int) error {
+	if t := g.TeamOfAll(); t != nil && g.Has(dst) {
+		if q := g.inShort(KindReduce, buf.Type, op, buf.Count, dst); q.Kernel != nil && g.enter(ctx, t, q.call, q.Elem) {
+			q.average = q.average && g.rank == dst
+			return g.leaveReduction(t, &q, buf.Type, buf.Bytes, t.Reduce(buf.Bytes, q.Reduction, dst))
+		}
+	}
+	return g.Spare().Reduce(g, buf, op, dst).Do(ctx)
+}
+
+// Reduce makes c a Reduce.
+func (c *Collective) Reduce(g *Group, buf Data, op Reduction, dst int) *Collective {
+	c.reduces(g, KindReduce, buf.Type, op, buf.Count)
+	c.root(dst)
+	c.out.Buf = buf.Bytes
+	c.body = (*Collective).reduce
+	return c
+}
+
+func (c *Collective) reduce() (err error) {
+	buf, dst := c.out.Buf, int(c.call.Root)
+	result := c.g.rank == dst
+	if t := c.teamOfAll(); t != nil {
+		c.combine(buf, result || !c.op.Scaled) // a team leaves it as it is otherwise
+		err = c.inMemory(t.Reduce(c.operands, c.folding(), dst))
+	} else if h := c.reducesInStages(); h != nil {
+		c.combine(buf, result)
+		h.Operands = c.operands
+		err = h.Reduce()
+	} else {
+		err = c.exchangeTowards(c.planned(func() plan.Plan {
+			return c.g.Choose.Reduce(c.g.rank, c.g.Size(), c.values(buf), c.elem, dst, c.op.ordered())
+		}), buf, result)
+	}
+	c.finish(result && err == nil)
+	return err
+}
+
+// exchangeTowards runs p, which leaves the result in buf of one rank, which this may be. Elsewhere buf stays as it is: it is sent from,
+// or combined into memory of the group's.
+func (c *Collective) exchangeTowards(p plan.Plan, buf []byte, result bool) error {
+	if result || c.isWide() || c.op.Scaled || p.Reductions() > 1 {
+		c.combine(buf, result)
+		return c.exchangeOperands(p)
+	}
+	t := pipeline.InPlace(p, buf)
+	t.Kernel = c.kernel
+	if p.Reductions() == 1 {
+		work := pipeline.Vector{Buf: c.g.memory(len(buf))}
+		t.Own, t.Src, t.Dst = t.Dst, work, work
+	}
+	return c.exchange(&t)
+}
+
+// ReduceScatter combines in over all ranks of g and leaves block Rank of the result in out.
+func (g *Group) ReduceScatter(ctx context.Context, out, in Data, op Reduction) error {
+	if t := g.TeamOfAll(); t != nil && in.Count == g.Size()*out.Count {
+		if q := g.inShort(KindReduceScatter, in.Type, op, out.Count, 0); q.Kernel != nil && g.enter(ctx, t, q.call, q.Elem) {
+			return g.leaveReduction(t, &q, in.Type, out.Bytes, t.ReduceScatter(out.Bytes, in.Bytes, q.Reduction))
+		}
+	}
+	return g.Spare().ReduceScatter(g, out, in, op).Do(ctx)
+}
+
+// ReduceScatter makes c a ReduceScatter.
+func (c *Collective) ReduceScatter(g *Group, out, in Data, op Reduction) *Collective {
+	c.reduces(g, KindReduceScatter, in.Type, op, out.Count)
+	c.wantBlocks("in", in.Count, "out", out.Count)
+	c.out.Buf, c.in.Buf = out.Bytes, in.Bytes
+	c.body = (*Collective).reduceScatter
+	return c
+}
+
+func (c *Collective) reduceScatter() (err error) {
+	if t := c.teamOfAll(); t != nil {
+		c.leaveIn(c.out.Buf)
+		err = c.inMemory(t.ReduceScatter(c.operands, c.operandsOf(c.in.Buf, !c.op.Scaled), c.folding()))
+	} else if h := c.reducesInStages(); h != nil {
+		h.Operands = c.operandsOf(c.in.Buf, !c.op.Scaled) // not overwritten
+		err = h.ReduceScatter()
+		c.into, c.operands = c.out.Buf, h.Operands
+		if err == nil && !c.isWide() {
+			c.operands = c.into[:copy(c.into, c.operands)]
+		}
+	} else {
+		return c.exchangeScattered()
+	}
+	c.finish(err == nil)
+	return err
+}
+
+// ReduceScatterV makes c a ReduceScatterV to out of what AddIn has added.
+func (c *Collective) ReduceScatterV(g *Group, out Data, op Reduction) *Collective {
+	c.reduces(g, KindReduceScatterV, out.Type, op, out.Count)
+	c.call.Count = 0
+	c.wantParts("in", &c.in, "out", out.Count, out.Type.Size())
+	c.wantValues("in", &c.in, out.Type.Size())
+	cut(&c.in, c.elem)
+	c.out.Buf = out.Bytes
+	c.body = (*Collective).exchangeScattered
+	return c
+}
+
+// exchangeScattered leaves in out this rank's block of the reduction of in, which has a block for every rank: parts, or equal ones end
+// to end.
+func (c *Collective) exchangeScattered() error {
+	for len(c.in.Blocks) < c.g.Size() {
+		c.in.AddBlock(c.values(c.out.Buf))
+	}
+	src := c.in
+	src.Buf = c.operandsOf(src.Buf, !c.op.Scaled) // not overwritten
+	for i, part := range src.Parts {
+		src.Parts[i] = c.operandsOf(part, !c.op.Scaled)
+	}
+	own := src.Blocks[c.g.rank]
+	c.leaveIn(c.out.Buf)
+	copyNear(c.operands, src.At(own, c.elem))
+	c.g.lastPlan = plan.ReduceScatter(c.g.lastPlan[:0], c.g.rank, src.Blocks, c.op.ordered())
+	err := c.exchange(&pipeline.Task{
+		Plan: c.g.lastPlan, Src: src, Dst: pipeline.Vector{Buf: c.operands, Base: own.Lo}, Kernel: c.kernel,
+	})
+	c.finish(err == nil)
+	return err
+}
+
+// leaveIn makes out the result, with memory for its operands.
+func (c *Collective) leaveIn(out []byte) {
+	c.into, c.operands = out, out
+	if c.isWide() {
+		c.operands = c.roomFor(out)
+	}
+}
+
+// Scan makes c a Scan.
+func (c *Collective) Scan(g *Group, buf Data, op Reduction) *Collective {
+	c.reduces(g, KindScan, buf.Type, op, buf.Count)
+	c.out.Buf = buf.Bytes
+	c.body = (*Collective).scan
+	return c
+}
+
+func (c *Collective) scan() error { return c.exchangeScan(plan.DoublingScan, true) }
+
+// ExScan makes c an ExScan.
+func (c *Collective) ExScan(g *Group, buf Data, op Reduction) *Collective {
+	c.reduces(g, KindExScan, buf.Type, op, buf.Count)
+	c.out.Buf = buf.Bytes
+	c.body = (*Collective).exScan
+	return c
+}
+
+func (c *Collective) exScan() error { return c.exchangeScan(plan.DoublingExScan, c.g.rank > 0) }
+
+// exchangeScan runs what scan plans on out, in which the result is then left if this rank is to have one.
+func (c *Collective) exchangeScan(scan func(rank, size, n int) plan.Plan, result bool) error {
+	c.combine(c.out.Buf, result)
+	err := c.exchangeOperands(c.planned(func() plan.Plan { return scan(c.g.rank, c.g.Size(), c.values(c.out.Buf)) }))
+	c.finish(result && err == nil)
+	return err
+}

@@ -1,0 +1,171 @@
+package core
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/gorun/gorun/comm/internal/endpoint"
+	"github.com/gorun/gorun/comm/internal/hier"
+	"github.com/gorun/gorun/comm/internal/shm"
+)
+
+// The members of a group that share memory are a team: all of them, or those of one machine.
+
+// release ends the group's teams, and its hold on the world's memory. Nothing of them is under way, nor will be.
+func (g *Group) release() {
+	t := g.team.Swap(nil)
+	if g.layout != nil {
+		t, g.layout = g.layout.Team, nil
+	}
+	if t != nil {
+		_ = t.Close() // memory of its own: nothing can be wrong
+	}
+	g.World.Heap.Release()
+}
+
+// TeamOfAll is the team of all members, or nil if they are none.
+func (g *Group) TeamOfAll() *shm.Team {
+	if g == nil {
+		return nil
+	}
+	return g.team.Load()
+}
+
+// teamHere is the team of the members on this machine, or nil if there is none. It is for who has the turn.
+func (g *Group) teamHere() *shm.Team {
+	if g.layout != nil {
+		return g.layout.Team
+	}
+	return g.team.Load()
+}
+
+// teamOfAll is the team that carries out c, whose turn has come; nil if its ranks are none, or none for such a call.
+func (c *Collective) teamOfAll() *shm.Team {
+	if t := c.g.team.Load(); t != nil && c.kind().usesMemory() && t.Fits(c.elem) {
+		return t
+	}
+	return nil
+}
+
+// inStages is c, whose turn has come, as a collective that goes by nodes; nil if it does not. ordered says that operands are combined
+// in order of rank.
+func (c *Collective) inStages(ordered bool) *hier.Call {
+	l := c.g.layout
+	if l == nil || !c.kind().usesMemory() || ordered && !l.InOrder() {
+		return nil
+	}
+	if _, most := l.Sizes(); !shm.Fits(most, c.elem) {
+		return nil
+	}
+	h := &c.g.staged
+	*h = hier.Call{
+		Layout: l, Rank: c.g.rank, Size: c.g.Size(), RootRank: int(c.call.Root), Elem: c.elem, Out: c.out.Buf, In: c.in.Buf,
+		Route: &c.cached().route, Stages: (*stages)(c),
+	}
+	return h
+}
+
+// beginInMemory lets the team of the members here, if they are one, begin the collective, which in words is w.
+func (c *Collective) beginInMemory(w endpoint.Words) {
+	if !c.kind().usesMemory() {
+		return
+	}
+	c.team = c.g.teamHere()
+	if c.team != nil {
+		c.g.running = c
+		c.team.Begin(c.seq, shm.Call(w), c.g.history.Digest())
+	}
+}
+
+// endInMemory ends what beginInMemory has begun, well or with err.
+func (c *Collective) endInMemory(err error) {
+	if c.team == nil {
+		return
+	}
+	c.g.Lane.Moved(c.seq, c.team.Sent, c.team.Received)
+	if err != nil {
+		c.team.Abandon()
+	}
+	c.team = nil
+}
+
+// inMemory ends a stage that ranks here have carried out as a team: well, or with err.
+func (c *Collective) inMemory(err error) error {
+	c.team.Next()
+	if err != nil {
+		return c.teamFailure(err)
+	}
+	return nil
+}
+
+// worldRank is the world rank of a rank of the team here.
+func (g *Group) worldRank(place int) int {
+	if g.layout != nil {
+		place = g.layout.Here()[place]
+	}
+	return g.Ranks[place]
+}
+
+// waitLong waits for a rank of the team here, for as long as it may take.
+func (g *Group) waitLong(place int, d shm.Doze) error {
+	c := g.running
+	if c == &g.short {
+		c.call = endpoint.CallOf(endpoint.Words(g.team.Load().Call()))
+	}
+	return c.await(g.worldRank(place), d)
+}
+
+// await waits for d, which is up to the given world rank.
+func (c *Collective) await(rank int, d shm.Doze) error {
+	op := c.g.Lane.Await(rank, c.seq, c.call, d.Over)
+	awake := make(chan struct{})
+	go func() {
+		defer close(awake)
+		d.Sleep()
+		op.Withdraw()
+	}()
+	err := op.Wait(c.ctx, c.left())
+	d.Rouse()
+	<-awake
+	return err
+}
+
+// teamFailure is err, of a team, as a failure of the group.
+func (c *Collective) teamFailure(err error) error {
+	g := c.g
+	var (
+		m *shm.Mismatch
+		u *shm.Unreachable
+	)
+	switch {
+	case errors.As(err, &u):
+		return g.unreachable(g.Ranks[u.Rank], u.Err)
+	case !errors.As(err, &m):
+		return err
+	}
+	return g.mismatch(m)
+}
+
+// mismatch is m as a failure of the group.
+func (g *Group) mismatch(m *shm.Mismatch) *endpoint.Failure {
+	mine, theirs, other := endpoint.Words(m.Mine.Call), endpoint.Words(m.Theirs.Call), g.worldRank(m.Rank)
+	return &endpoint.Failure{
+		Kind: endpoint.Mismatched, Rank: other, Text: "called something else",
+		Calls: []endpoint.RankCall{
+			{Rank: g.World.Rank, Seq: m.Mine.Seq, Call: endpoint.CallOf(mine)},
+			{Rank: other, Seq: m.Theirs.Seq, Call: endpoint.CallOf(theirs)},
+		},
+		Agreed: m.Agreed, Earlier: m.Mine.Seq != m.Theirs.Seq || mine.Before() != theirs.Before(),
+	}
+}
+
+// unreachable is the error of a collective for which memory that rank shares cannot be had.
+func (g *Group) unreachable(rank int, err error) error {
+	if f := g.Lane.Gone(rank); f != nil {
+		return f
+	}
+	if g.World.died(rank) == endpoint.Dead {
+		return &endpoint.Failure{Kind: endpoint.PeerFailed, Rank: rank, Text: "died"}
+	}
+	return fmt.Errorf("memory that rank %d shares: %w", rank, err)
+}

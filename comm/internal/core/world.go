@@ -1,0 +1,99 @@
+package core
+
+import (
+	"log/slog"
+	"runtime"
+
+	"github.com/gorun/gorun/comm/internal/choice"
+	"github.com/gorun/gorun/comm/internal/endpoint"
+	"github.com/gorun/gorun/comm/internal/machine"
+	"github.com/gorun/gorun/comm/internal/plan"
+	"github.com/gorun/gorun/comm/internal/shm"
+	"github.com/gorun/gorun/comm/transport"
+)
+
+// A World is what the groups of a process share.
+type World struct {
+	WorldConfig
+	Endpoint *endpoint.Endpoint
+	Heap     *shm.Heap // of Alloc; every group holds it
+}
+
+// WorldConfig says what a World is made of.
+type WorldConfig struct {
+	Rank  int
+	Peers []Peer // by world rank
+	Log   *slog.Logger
+	Piece int // how many bytes of a plan's message travel at once
+
+	Desk      *shm.Desk // where ranks of this machine get the memory that this one makes; nil: they get none
+	Token     []byte
+	MustShare bool                      // ranks share memory, or calls fail
+	Without   func(problem error) error // is told that there is no shared memory; an error if there must be
+}
+
+// A Peer is what ranks tell each other of themselves when they join, as far as groups need it.
+type Peer struct {
+	Addr string `json:"addr"` // host:port of its listener
+	Host string `json:"host"` // its machine's name
+	PID  int    `json:"pid"`
+	CPUs string `json:"cpus,omitempty"` // that it may use; see shm.CPUs
+
+	machine.Place        // where it runs
+	Desk          string `json:"desk,omitempty"` // where others get the memory that it makes; empty: it shares none
+}
+
+// memory tells ranks that may share memory, as all have a desk, from others.
+func (p *Peer) memory() string { return p.Kernel + " " + p.Network }
+
+// NewWorld returns the world of a rank, whose endpoint serves on tr from now on.
+func NewWorld(cfg WorldConfig, tr transport.Transport, opt endpoint.Options) *World {
+	w := &World{WorldConfig: cfg, Heap: shm.NewHeap(cfg.Desk, cfg.Token)}
+	opt.Died, opt.State, opt.Log = w.died, w.State, w.Log
+	opt.Name = func(c endpoint.Call) string { return Kind(c.Op).String() }
+	opt.Crowded, opt.Shared = w.Processors().Crowded(), w.Processors().Shared
+	w.Endpoint = endpoint.New(tr, w.Rank, len(w.Peers), opt)
+	return w
+}
+
+// Processors are what the ranks have to run on that share this one's processors.
+func (w *World) Processors() shm.Processors {
+	here := w.Peers[w.Rank]
+	p := shm.Processors{}
+	var cpus []string
+	for r, other := range w.Peers {
+		if r == w.Rank || other.SameKernel(here.Place) {
+			p.Ranks++
+			p.Shared = p.Shared || r != w.Rank && other.SameProcesses(here.Place) && other.PID == here.PID
+			cpus = append(cpus, other.CPUs)
+		}
+	}
+	p.CPUs = shm.CountCPUs(cpus...)
+	if p.CPUs == 0 || p.Shared {
+		p.CPUs = runtime.GOMAXPROCS(0)
+	}
+	return p
+}
+
+// canShare reports whether some members of ranks are on one machine, and all may share memory with whoever is on theirs.
+func (w *World) canShare(ranks []int) bool {
+	machines := map[string]bool{}
+	for _, r := range ranks {
+		if w.Peers[r].Desk == "" {
+			return false
+		}
+		machines[w.Peers[r].memory()] = true
+	}
+	return len(machines) < len(ranks)
+}
+
+// algorithms are those that ranks choose from by themselves to exchange messages.
+func (w *World) algorithms(ranks []int) choice.Table {
+	first := w.Peers[ranks[0]].Place
+	for _, r := range ranks {
+		if !first.SameNetwork(w.Peers[r].Place) {
+			return plan.Ways
+		}
+	}
+	return plan.WaysNearby
+}

@@ -1,0 +1,116 @@
+// Package hier carries out collectives of groups that are on several machines, in stages: the ranks of every machine work together
+// in memory that they share, and some ranks of all machines exchange by messages what that leaves. (NCCL and Open MPI call such
+// algorithms hierarchical.)
+//
+// Every byte goes to another machine at most once. One rank combines an element in each stage and the others copy it, so all ranks
+// get the same bits. A stage ends before the next one begins: no piece of a long vector is on the wire while another is combined in
+// memory.
+//
+// Package plan says what nodes, rails and slices are: see plan.Nodes. The comments on the calls below give their costs as what a node
+// sends to others, for N nodes and S bytes.
+package hier
+
+import (
+	"github.com/gorun/gorun/comm/internal/pipeline"
+	"github.com/gorun/gorun/comm/internal/plan"
+	"github.com/gorun/gorun/comm/internal/reduce"
+	"github.com/gorun/gorun/comm/internal/shm"
+)
+
+// A Layout is where the members of a group are.
+type Layout struct {
+	plan.Nodes
+	Choose plan.Choices
+	Team   *shm.Team // of the ranks of this node; nil if there is one
+}
+
+// A Call is a collective that a group carries out in stages.
+type Call struct {
+	*Layout
+	Rank, Size int // of the group
+	RootRank   int // of a call that has one
+	Elem       int // bytes of what a plan counts in
+	Out, In    []byte
+	Route      **Route // of the last call like this one; nil: there was none
+	Stages     Stages
+
+	// Of a call that reduces:
+	Operands []byte // what is combined, and the result
+	Kernel   reduce.Kernel
+	Fold     shm.Reduction // the same for ranks that share memory
+	Ordered  bool          // operands are combined in order of rank
+}
+
+// Stages carry out the stages of a call.
+type Stages interface {
+	// Memory is n bytes that the call may use until it ends, aligned for any element.
+	Memory(n int) []byte
+	// InMemory ends a stage of ranks that share memory, which has ended with err.
+	InMemory(err error) error
+	// Exchange carries out a stage by messages.
+	Exchange(t pipeline.Task) error
+}
+
+// inMemory is the stage of what the ranks of this node do together, if there are several.
+func (c *Call) inMemory(r *Route, part func(t *shm.Team) error) error {
+	if r.Team == nil {
+		return nil
+	}
+	return c.Stages.InMemory(part(r.Team))
+}
+
+// onRail is the stage of this rank's rail, if it is on one: t without its plan.
+func (c *Call) onRail(r *Route, t pipeline.Task) error {
+	if len(r.plan) == 0 {
+		return nil
+	}
+	t.Plan = r.plan
+	return c.Stages.Exchange(t)
+}
+
+// combineSlices is the stage that leaves this rank's slices of what ranks here have together in work.
+func (c *Call) combineSlices(r *Route, work []byte) error {
+	return c.inMemory(r, func(t *shm.Team) error {
+		if r.rails == 1 {
+			return t.Reduce(work, c.Fold, r.Leader())
+		}
+		for _, parts := range r.parts {
+			if err := t.ReduceParts(work, parts, c.Fold); err != nil {
+				return err
+			}
+			t.Next()
+		}
+		return nil
+	})
+}
+
+// shareSlices is the stage that gives ranks here each other's slices of work.
+func (c *Call) shareSlices(r *Route, work []byte) error {
+	return c.inMemory(r, func(t *shm.Team) error {
+		if r.rails == 1 {
+			return t.Broadcast(work, r.Leader())
+		}
+		for _, parts := range r.parts {
+			if err := t.ShareParts(work, parts); err != nil {
+				return err
+			}
+			t.Next()
+		}
+		return nil
+	})
+}
+
+// Barrier returns when all ranks have called it: the ranks of a node meet their leader, leaders of all nodes wait for each other,
+// and let the others go. ceil(log2 N) steps between nodes.
+func (c *Call) Barrier() error {
+	r := c.route(func() *Route {
+		return c.ofLeaders().by(plan.DisseminationBarrier(c.Node, c.nodes()))
+	})
+	if err := c.inMemory(r, func(t *shm.Team) error { return t.Gather(nil, nil, r.Leader()) }); err != nil {
+		return err
+	}
+	if err := c.onRail(r, pipeline.Task{}); err != nil {
+		return err
+	}
+	return c.inMemory(r, func(t *shm.Team) error { return t.Broadcast(nil, r.Leader()) })
+}
