@@ -7,6 +7,7 @@ import (
 	"net"
 	"syscall"
 
+	"github.com/gorun/gorun/comm/internal/call"
 	"github.com/gorun/gorun/comm/internal/core"
 	"github.com/gorun/gorun/comm/internal/endpoint"
 )
@@ -95,7 +96,7 @@ func noAnswer(err error) bool {
 func mismatch(e *core.Error, f *endpoint.Failure) error {
 	m := &MismatchError{Op: e.Op, Seq: e.Seq}
 	for _, c := range f.Calls {
-		m.Calls = append(m.Calls, RankCall{Rank: c.Rank, Call: core.Describe(c.Call)})
+		m.Calls = append(m.Calls, RankCall{Rank: c.Rank, Call: call.Describe(c.Call)})
 	}
 	if len(f.Calls) != 2 {
 		return m

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/gorun/gorun/comm/internal/core"
+	"github.com/gorun/gorun/comm/internal/call"
 	"github.com/gorun/gorun/comm/internal/endpoint"
 )
 
@@ -63,12 +63,12 @@ func (g *Group) Flight() Flight {
 func flightCalls(records []endpoint.Record, transfers bool) []FlightCall {
 	calls := make([]FlightCall, len(records))
 	for i, r := range records {
-		kind := core.Kind(r.Call.Op)
+		kind := call.Kind(r.Call.Op)
 		c := FlightCall{
-			Seq: r.Seq, Call: core.Describe(r.Call), Op: kind.String(), Sent: r.Sent, Received: r.Received,
+			Seq: r.Seq, Call: call.Describe(r.Call), Op: kind.String(), Sent: r.Sent, Received: r.Received,
 			Began: r.Began, State: "under way", Seconds: time.Since(r.Began).Seconds(),
 		}
-		if c.Type = core.TypeName(r.Call); c.Type != "" && kind.HasCount() {
+		if c.Type = call.TypeName(r.Call); c.Type != "" && kind.HasCount() {
 			c.Count = r.Call.Count
 		}
 		if transfers {

@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/gorun/gorun/comm/internal/core"
+	"github.com/gorun/gorun/comm/internal/call"
 	"github.com/gorun/gorun/comm/internal/endpoint"
 )
 
@@ -143,7 +143,7 @@ func TestRememberingAllocatesNothing(t *testing.T) {
 	w := newTestWorld(t, transports["mem"](t, 1))
 	defer w.close()
 	g := w.groups[0]
-	seq, call := uint64(0), endpoint.Call{Op: uint8(core.KindBarrier)}
+	seq, call := uint64(0), endpoint.Call{Op: uint8(call.KindBarrier)}
 	if n := testing.AllocsPerRun(100, func() {
 		seq++
 		if err := g.core.Lane.Begin(seq, call, 0); err != nil {

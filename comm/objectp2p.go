@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/gorun/gorun/comm/internal/call"
 	"github.com/gorun/gorun/comm/internal/core"
 )
 
@@ -27,7 +28,7 @@ func SendObjects(ctx context.Context, g *Group, objs []any, dst int) error {
 		reason := []byte(cause.Error())
 		message = append([]byte{reasonFollows}, reason[:min(len(reason), core.MaxReason)]...)
 	}
-	t, err := core.NewMessage(g.core, core.KindSendObjects, core.TypeObject, message, dst, nil).Run(ctx)
+	t, err := core.NewMessage(g.core, call.KindSendObjects, call.TypeObject, message, dst, nil).Run(ctx)
 	if err == nil && cause != nil {
 		err = t.About(g.core.Rank(), cause)
 	}
@@ -40,7 +41,7 @@ func RecvObjects(ctx context.Context, g *Group, objs []any, src int) (Status, er
 	if err := someGroup("RecvObjects", g); err != nil {
 		return Status{}, err
 	}
-	m := core.NewMessage(g.core, core.KindRecvObjects, core.TypeObject, nil, src, nil)
+	m := core.NewMessage(g.core, call.KindRecvObjects, call.TypeObject, nil, src, nil)
 	if err := wantPointers(objs); err != nil {
 		m.Refuse(err)
 	}

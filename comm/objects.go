@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/gorun/gorun/comm/internal/call"
 	"github.com/gorun/gorun/comm/internal/core"
 )
 
@@ -16,7 +17,7 @@ import (
 // the type of its destination for instance, that is an ObjectError of this rank alone, and its destination and those after it are
 // left as they were. The group goes on in both cases.
 func BroadcastObjects(ctx context.Context, g *Group, objs []any, src int) error {
-	o := newObjects(g, core.KindBroadcastObjects)
+	o := newObjects(g, call.KindBroadcastObjects)
 	o.Count(len(objs))
 	o.Root(src)
 	if err := wantPointers(objs); err != nil {
@@ -41,7 +42,7 @@ func BroadcastObjects(ctx context.Context, g *Group, objs []any, src int) error 
 
 // AllGatherObject returns in of every rank, in order of rank, on every rank. See [BroadcastObjects] for how objects travel.
 func AllGatherObject[T any](ctx context.Context, g *Group, in T) ([]T, error) {
-	o := newObjects(g, core.KindAllGatherObject)
+	o := newObjects(g, call.KindAllGatherObject)
 	o.guard(func() { o.Give(o.group.encode(in)) })
 	encoded, err := o.AllGather(ctx)
 	return decodeAll[T](o, encoded, err)
@@ -50,7 +51,7 @@ func AllGatherObject[T any](ctx context.Context, g *Group, in T) ([]T, error) {
 // GatherObject returns in of every rank, in order of rank, on rank dst, and nil elsewhere. See [BroadcastObjects] for how
 // objects travel.
 func GatherObject[T any](ctx context.Context, g *Group, in T, dst int) ([]T, error) {
-	o := newObjects(g, core.KindGatherObject)
+	o := newObjects(g, call.KindGatherObject)
 	o.Root(dst)
 	o.guard(func() { o.Give(o.group.encode(in)) })
 	encoded, err := o.Gather(ctx, dst)
@@ -60,7 +61,7 @@ func GatherObject[T any](ctx context.Context, g *Group, in T, dst int) ([]T, err
 // ScatterObject returns in[Rank] of rank src on every rank. len(in) is Size at src; elsewhere in does not matter. See
 // [BroadcastObjects] for how objects travel.
 func ScatterObject[T any](ctx context.Context, g *Group, in []T, src int) (T, error) {
-	o := newObjects(g, core.KindScatterObject)
+	o := newObjects(g, call.KindScatterObject)
 	o.Root(src)
 	var parts [][]byte
 	var cause error
@@ -82,13 +83,13 @@ func ScatterObject[T any](ctx context.Context, g *Group, in []T, src int) (T, er
 type objects struct {
 	*core.Objects
 	group *Group
-	kind  core.Kind
+	kind  call.Kind
 }
 
 // noGroup is what calls of a nil group encode and decode with, which go no further.
 var noGroup = &Group{codec: defaultCodec}
 
-func newObjects(g *Group, kind core.Kind) objects {
+func newObjects(g *Group, kind call.Kind) objects {
 	if g == nil {
 		return objects{core.NewObjects(nil, kind, 0), noGroup, kind}
 	}

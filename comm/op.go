@@ -3,7 +3,7 @@ package comm
 import (
 	"fmt"
 
-	"github.com/gorun/gorun/comm/internal/core"
+	"github.com/gorun/gorun/comm/internal/call"
 	"github.com/gorun/gorun/comm/internal/reduce"
 )
 
@@ -12,16 +12,16 @@ import (
 // [NewOp].
 type Op interface {
 	fmt.Stringer
-	reduction() core.Reduction
+	reduction() call.Reduction
 }
 
 // reductionOf is what op does; nothing if none was given.
-func reductionOf(op Op) core.Reduction {
+func reductionOf(op Op) call.Reduction {
 	if o, ok := op.(basicOp); ok { // the usual ones, at once
 		return o.reduction()
 	}
 	if op == nil {
-		return core.Reduction{}
+		return call.Reduction{}
 	}
 	return op.reduction()
 }
@@ -30,35 +30,35 @@ type basicOp uint8
 
 // The operations. BitAnd to LogicalXor are for integers; Min, Max, MinLoc and MaxLoc for everything but complex numbers.
 const (
-	Sum        = basicOp(core.CodeSum)
-	Prod       = basicOp(core.CodeProd)
-	Min        = basicOp(core.CodeMin)
-	Max        = basicOp(core.CodeMax)
-	BitAnd     = basicOp(core.CodeBitAnd)
-	BitOr      = basicOp(core.CodeBitOr)
-	BitXor     = basicOp(core.CodeBitXor)
-	LogicalAnd = basicOp(core.CodeLogicalAnd) // an element that is not 0 is true; the result is 0 or 1
-	LogicalOr  = basicOp(core.CodeLogicalOr)
-	LogicalXor = basicOp(core.CodeLogicalXor) // whether an odd number of ranks has true
+	Sum        = basicOp(call.CodeSum)
+	Prod       = basicOp(call.CodeProd)
+	Min        = basicOp(call.CodeMin)
+	Max        = basicOp(call.CodeMax)
+	BitAnd     = basicOp(call.CodeBitAnd)
+	BitOr      = basicOp(call.CodeBitOr)
+	BitXor     = basicOp(call.CodeBitXor)
+	LogicalAnd = basicOp(call.CodeLogicalAnd) // an element that is not 0 is true; the result is 0 or 1
+	LogicalOr  = basicOp(call.CodeLogicalOr)
+	LogicalXor = basicOp(call.CodeLogicalXor) // whether an odd number of ranks has true
 	// MinLoc and MaxLoc combine pairs of elements, a value and the place where it was found, such as the rank: the least or
 	// greatest value wins, of equal ones that with the lowest place, and NaN over all.
-	MinLoc = basicOp(core.CodeMinLoc)
-	MaxLoc = basicOp(core.CodeMaxLoc)
-	Avg    = basicOp(core.CodeAvg) // the sum divided by the number of ranks in the group
+	MinLoc = basicOp(call.CodeMinLoc)
+	MaxLoc = basicOp(call.CodeMaxLoc)
+	Avg    = basicOp(call.CodeAvg) // the sum divided by the number of ranks in the group
 )
 
 func (o basicOp) String() string { return o.reduction().String() }
 
-func (o basicOp) reduction() core.Reduction { return core.Basic[o] }
+func (o basicOp) reduction() call.Reduction { return call.Basic[o] }
 
 // madeOp is an operation that a call has made.
-type madeOp struct{ core.Reduction }
+type madeOp struct{ call.Reduction }
 
-func (o madeOp) reduction() core.Reduction { return o.Reduction }
+func (o madeOp) reduction() call.Reduction { return o.Reduction }
 
 // PreMulSum multiplies this rank's elements by factor and sums the products. Ranks may use different factors. For
 // integer elements factor must be a whole number.
-func PreMulSum(factor float64) Op { return madeOp{core.PreMulSum(factor)} }
+func PreMulSum(factor float64) Op { return madeOp{call.PreMulSum(factor)} }
 
 // NewOp is an operation of the caller's own on elements of type T, known to all ranks by name. combine sets every
 // element of acc to acc op in; the two are equally long pieces of the vectors. The operation must be associative. One
@@ -73,5 +73,5 @@ func NewBlockOp[T Element](name string, block int, commutative bool, combine fun
 	if combine != nil {
 		kernel = reduce.Custom(combine)
 	}
-	return madeOp{core.NewOwn(name, typeOf[T](), block, commutative, kernel)}
+	return madeOp{call.NewOwn(name, typeOf[T](), block, commutative, kernel)}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"unsafe"
 
+	"github.com/gorun/gorun/comm/internal/call"
 	"github.com/gorun/gorun/comm/internal/core"
 )
 
@@ -22,7 +23,7 @@ func Send[T Element](ctx context.Context, g *Group, buf []T, dst int, tag ...int
 	if g.untyped().SendNow(ctx, d.Type, d.Bytes, dst, tag) {
 		return nil
 	}
-	_, err := message(g, core.KindSend, d, dst, tag).Do(ctx)
+	_, err := message(g, call.KindSend, d, dst, tag).Do(ctx)
 	return public(err)
 }
 
@@ -34,23 +35,23 @@ func Recv[T Element](ctx context.Context, g *Group, buf []T, src int, tag ...int
 		var e T
 		return Status{Source: src, Tag: t, Count: n / int(unsafe.Sizeof(e))}, nil
 	}
-	st, err := message(g, core.KindRecv, d, src, tag).Do(ctx)
+	st, err := message(g, call.KindRecv, d, src, tag).Do(ctx)
 	return Status(st), public(err)
 }
 
 // message describes a call of kind on d.
-func message(g *Group, kind core.Kind, d core.Data, peer int, tag []int) core.Message {
+func message(g *Group, kind call.Kind, d core.Data, peer int, tag []int) core.Message {
 	return core.NewMessage(g.untyped(), kind, d.Type, d.Bytes, peer, tag)
 }
 
 // ISend starts a Send and returns at once.
 func ISend[T Element](g *Group, buf []T, dst int, tag ...int) *Work {
-	return startMessage(message(g, core.KindSend, data(buf), dst, tag))
+	return startMessage(message(g, call.KindSend, data(buf), dst, tag))
 }
 
 // IRecv starts a Recv and returns at once.
 func IRecv[T Element](g *Group, buf []T, src int, tag ...int) *Work {
-	return startMessage(message(g, core.KindRecv, data(buf), src, tag))
+	return startMessage(message(g, call.KindRecv, data(buf), src, tag))
 }
 
 // A P2POp is a send or receive that [Batch] will start.
@@ -58,19 +59,19 @@ type P2POp struct{ message core.Message }
 
 // SendOp describes a Send for [Batch].
 func SendOp[T Element](g *Group, buf []T, dst int, tag ...int) P2POp {
-	return P2POp{message(g, core.KindSend, data(buf), dst, tag)}
+	return P2POp{message(g, call.KindSend, data(buf), dst, tag)}
 }
 
 // RecvOp describes a Recv for [Batch].
 func RecvOp[T Element](g *Group, buf []T, src int, tag ...int) P2POp {
-	return P2POp{message(g, core.KindRecv, data(buf), src, tag)}
+	return P2POp{message(g, call.KindRecv, data(buf), src, tag)}
 }
 
 // Batch starts all operations, receives first, and returns their Work in the order of ops. No order of sends and
 // receives in a batch can deadlock.
 func Batch(ops ...P2POp) []*Work {
 	works := make([]*Work, len(ops))
-	for _, kind := range []core.Kind{core.KindRecv, core.KindSend} {
+	for _, kind := range []call.Kind{call.KindRecv, call.KindSend} {
 		for i, op := range ops {
 			if op.message.Kind == kind {
 				works[i] = startMessage(op.message)
@@ -89,7 +90,7 @@ func Batch(ops ...P2POp) []*Work {
 // taken, and tells what a Recv would get: source, tag and length, by which to choose a buffer. The message stays where
 // it is. When several goroutines receive, another may take it first.
 func Probe(ctx context.Context, g *Group, src int, tag ...int) (Status, error) {
-	t, err := message(g, core.KindProbe, data[byte](nil), src, tag).Run(ctx)
+	t, err := message(g, call.KindProbe, data[byte](nil), src, tag).Run(ctx)
 	if err != nil {
 		return Status{}, public(err)
 	}
@@ -98,6 +99,6 @@ func Probe(ctx context.Context, g *Group, src int, tag ...int) (Status, error) {
 
 // TryProbe is Probe without waiting: found says whether there is a message.
 func TryProbe(g *Group, src int, tag ...int) (st Status, found bool, err error) {
-	s, found, err := message(g, core.KindProbe, data[byte](nil), src, tag).Try()
+	s, found, err := message(g, call.KindProbe, data[byte](nil), src, tag).Try()
 	return Status(s), found, public(err)
 }

@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"github.com/gorun/gorun/comm/internal/call"
 
 	"github.com/gorun/gorun/comm/internal/pipeline"
 	"github.com/gorun/gorun/comm/internal/plan"
@@ -10,7 +11,7 @@ import (
 // AllToAll copies block r of in to rank r, into its block of this rank in out.
 func (g *Group) AllToAll(ctx context.Context, out, in Data) error {
 	if t := g.TeamOfAll(); t != nil && out.Count == in.Count && in.Count%g.Size() == 0 {
-		if call, elem := inShortMove(KindAllToAll, &in, in.Count, 0); g.enter(ctx, t, call, elem) {
+		if call, elem := inShortMove(call.KindAllToAll, &in, in.Count, 0); g.enter(ctx, t, call, elem) {
 			return g.leave(t, t.AllToAll(out.Bytes, in.Bytes))
 		}
 	}
@@ -19,7 +20,7 @@ func (g *Group) AllToAll(ctx context.Context, out, in Data) error {
 
 // AllToAll makes c an AllToAll.
 func (c *Collective) AllToAll(g *Group, out, in Data) *Collective {
-	c.is(g, KindAllToAll, in.Type, in.Count)
+	c.is(g, call.KindAllToAll, in.Type, in.Count)
 	if out.Count != in.Count {
 		c.refusef("len(out) is %d: want len(in) = %d", out.Count, in.Count)
 	}
@@ -69,7 +70,7 @@ func (c *Collective) allToAllTogether(n int) error {
 
 // AllToAllV makes c an AllToAllV of blocks of so many elements each.
 func (c *Collective) AllToAllV(g *Group, out Data, outCounts []int, in Data, inCounts []int) *Collective {
-	c.is(g, KindAllToAllV, in.Type, 0)
+	c.is(g, call.KindAllToAllV, in.Type, 0)
 	c.wantCounts("out", outCounts, out.Count)
 	c.wantCounts("in", inCounts, in.Count)
 	if rank := c.g.rank; c.err == nil && inCounts[rank] != outCounts[rank] {

@@ -3,6 +3,7 @@ package core
 import (
 	"context"
 	"errors"
+	"github.com/gorun/gorun/comm/internal/call"
 	"time"
 
 	"github.com/gorun/gorun/comm/internal/hier"
@@ -49,7 +50,7 @@ func (c *Collective) attach() error {
 	}
 	g.unattached = false
 	at := g.Placed()
-	segment, verdict, problem, err := c.share(Checksum(g.id, "memory"), at)
+	segment, verdict, problem, err := c.share(call.Checksum(g.id, "memory"), at)
 	switch {
 	case err != nil:
 		return errors.Join(err, segment.Close())

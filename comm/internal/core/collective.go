@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/gorun/gorun/comm/internal/call"
 	"time"
 
 	"github.com/gorun/gorun/comm/internal/endpoint"
@@ -67,7 +68,7 @@ func (c *Collective) Do(ctx context.Context) error {
 }
 
 // is makes c a call of kind on n elements of type t, which is what all ranks of g agree on.
-func (c *Collective) is(g *Group, kind Kind, t reduce.Type, n int) {
+func (c *Collective) is(g *Group, kind call.Kind, t reduce.Type, n int) {
 	c.g, c.elem = g, t.Size()
 	c.call = endpoint.Call{Op: uint8(kind), Type: uint8(t), Count: uint64(n)}
 	if g == nil {
@@ -77,7 +78,7 @@ func (c *Collective) is(g *Group, kind Kind, t reduce.Type, n int) {
 }
 
 // kind is which call c is.
-func (c *Collective) kind() Kind { return Kind(c.call.Op) }
+func (c *Collective) kind() call.Kind { return call.Kind(c.call.Op) }
 
 // Group is c's group.
 func (c *Collective) Group() *Group { return c.g }

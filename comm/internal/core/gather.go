@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"github.com/gorun/gorun/comm/internal/call"
 
 	"github.com/gorun/gorun/comm/internal/pipeline"
 	"github.com/gorun/gorun/comm/internal/plan"
@@ -10,7 +11,7 @@ import (
 // Gather collects in of every rank into out of rank dst.
 func (g *Group) Gather(ctx context.Context, out, in Data, dst int) error {
 	if t := g.TeamOfAll(); t != nil && g.Has(dst) && (g.rank != dst || out.Count == g.Size()*in.Count) {
-		if call, elem := inShortMove(KindGather, &in, in.Count, dst); g.enter(ctx, t, call, elem) {
+		if call, elem := inShortMove(call.KindGather, &in, in.Count, dst); g.enter(ctx, t, call, elem) {
 			return g.leave(t, t.Gather(out.Bytes, in.Bytes, dst))
 		}
 	}
@@ -19,7 +20,7 @@ func (g *Group) Gather(ctx context.Context, out, in Data, dst int) error {
 
 // Gather makes c a Gather.
 func (c *Collective) Gather(g *Group, out, in Data, dst int) *Collective {
-	c.is(g, KindGather, in.Type, in.Count)
+	c.is(g, call.KindGather, in.Type, in.Count)
 	c.root(dst)
 	if c.g.rank == dst {
 		c.wantBlocks("out", out.Count, "in", in.Count)
@@ -62,7 +63,7 @@ func (c *Collective) gatherInTree(out, in []byte, dst int) error {
 
 // GatherV makes c a GatherV of in to what AddOut has added on rank dst.
 func (c *Collective) GatherV(g *Group, in Data, dst int) *Collective {
-	c.is(g, KindGatherV, in.Type, 0)
+	c.is(g, call.KindGatherV, in.Type, 0)
 	c.root(dst)
 	if c.g.rank == dst {
 		c.wantParts("out", &c.out, "in", in.Count, c.elem)
@@ -83,7 +84,7 @@ func (c *Collective) gatherV() error {
 // Scatter copies block r of in of rank src to out of rank r.
 func (g *Group) Scatter(ctx context.Context, out, in Data, src int) error {
 	if t := g.TeamOfAll(); t != nil && g.Has(src) && (g.rank != src || in.Count == g.Size()*out.Count) {
-		if call, elem := inShortMove(KindScatter, &out, out.Count, src); g.enter(ctx, t, call, elem) {
+		if call, elem := inShortMove(call.KindScatter, &out, out.Count, src); g.enter(ctx, t, call, elem) {
 			return g.leave(t, t.Scatter(out.Bytes, in.Bytes, src))
 		}
 	}
@@ -92,7 +93,7 @@ func (g *Group) Scatter(ctx context.Context, out, in Data, src int) error {
 
 // Scatter makes c a Scatter.
 func (c *Collective) Scatter(g *Group, out, in Data, src int) *Collective {
-	c.is(g, KindScatter, out.Type, out.Count)
+	c.is(g, call.KindScatter, out.Type, out.Count)
 	c.root(src)
 	if c.g.rank == src {
 		c.wantBlocks("in", in.Count, "out", out.Count)
@@ -138,7 +139,7 @@ func (c *Collective) scatterInTree(out, in []byte, src int) error {
 
 // ScatterV makes c a ScatterV to out of what AddIn has added on rank src.
 func (c *Collective) ScatterV(g *Group, out Data, src int) *Collective {
-	c.is(g, KindScatterV, out.Type, 0)
+	c.is(g, call.KindScatterV, out.Type, 0)
 	c.root(src)
 	if c.g.rank == src {
 		c.wantParts("in", &c.in, "out", out.Count, c.elem)

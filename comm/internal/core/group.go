@@ -2,8 +2,7 @@ package core
 
 import (
 	"errors"
-	"fmt"
-	"hash/fnv"
+	"github.com/gorun/gorun/comm/internal/call"
 	"sync/atomic"
 	"time"
 
@@ -142,9 +141,14 @@ func (g *Group) memory(n int) []byte {
 	return m[:n]
 }
 
-// Checksum is a 64-bit FNV-1a hash of values, the same on every rank.
-func Checksum(values ...any) uint64 {
-	h := fnv.New64a()
-	fmt.Fprintf(h, "%#v", values)
-	return h.Sum64()
+// WireSize is how many bytes an element takes in the messages of c.
+func (g *Group) WireSize(c endpoint.Call) int {
+	t, kernel, more := reduce.Type(c.Type), reduce.Sum, c.Reduce == call.CodePreMulSum || c.Reduce == call.CodeAvg
+	if c.Reduce > 0 && int(c.Reduce) < len(call.Basic) {
+		kernel = call.Basic[c.Reduce].Kernel
+	}
+	if c.Reduce == 0 || c.Reduce == call.CodeOwn || !g.widens(t, kernel, more, false) {
+		return t.Size()
+	}
+	return reduce.Float32.Size()
 }

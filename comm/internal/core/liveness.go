@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/comm/internal/endpoint"
+	"github.com/gorun/gorun/comm/internal/machine"
 )
 
 // exitTimeout is how long a process whose connections have closed may take to be gone: the kernel closes them in the
@@ -12,16 +13,23 @@ const exitTimeout = time.Second
 
 // died says whether the process of rank has ended, if it is another one that can be looked at.
 func (w *World) died(rank int) endpoint.Fate {
-	if pid := w.Neighbour(rank); pid > 0 {
-		return awaitExit(pid, exitTimeout)
+	pid := w.Neighbour(rank)
+	if pid == 0 {
+		return endpoint.Unknown
 	}
-	return endpoint.Unknown
+	switch ended, known := machine.AwaitExit(pid, exitTimeout); {
+	case !known:
+		return endpoint.Unknown
+	case ended:
+		return endpoint.Dead
+	}
+	return endpoint.Alive
 }
 
 // State says what the process of rank does, if it is another one that can be looked at.
 func (w *World) State(rank int) string {
 	if pid := w.Neighbour(rank); pid > 0 {
-		return processState(pid)
+		return machine.ProcessState(pid)
 	}
 	return ""
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/gorun/gorun/comm/internal/call"
 	"slices"
 
 	"github.com/gorun/gorun/comm/internal/pipeline"
@@ -32,20 +33,18 @@ func (g *Group) Members(ranks []int) ([]int, error) {
 
 // AgreeOnGroup makes sure that all ranks of g mean the same ranks and tuning. The result identifies the group: see [Group.IDAfter].
 func (g *Group) AgreeOnGroup(ctx context.Context, ranks []int, tuning string) (seq uint64, err error) {
-	c := new(Collective).meeting(g, KindNewGroup)
-	setList(&c.call, ranks)
+	c := new(Collective).meeting(g, call.KindNewGroup)
+	call.SetList(&c.call, ranks)
 	if tuning != "" {
-		c.call.Detail = uint32(Checksum(tuning))
+		c.call.Detail = uint32(call.Checksum(tuning))
 	}
 	return c.seqAfter(ctx)
 }
 
 // AgreeOnMesh makes sure that all ranks of g mean the same shape and names. The result identifies the mesh's groups.
 func (g *Group) AgreeOnMesh(ctx context.Context, shape []int, names []string) (seq uint64, err error) {
-	c := new(Collective).meeting(g, KindNewMesh)
-	setList(&c.call, shape)
-	c.call.Detail = uint32(Checksum(names))
-	meshNames.Store(c.call.Detail, names)
+	c := new(Collective).meeting(g, call.KindNewMesh)
+	call.SetMesh(&c.call, shape, names)
 	return c.seqAfter(ctx)
 }
 
@@ -57,7 +56,7 @@ func (c *Collective) seqAfter(ctx context.Context) (uint64, error) {
 // IDAfter tells a group of the given members from every other one, on all its ranks alike: they have made it after call number seq of
 // g, under a name that is its own among those made there.
 func (g *Group) IDAfter(seq uint64, name string, members []int) uint64 {
-	return Checksum(g.id, seq, name, members)
+	return call.Checksum(g.id, seq, name, members)
 }
 
 // Split returns the world ranks that give the same color as this one, in the order of their keys and, where these are equal, of their
@@ -65,7 +64,7 @@ func (g *Group) IDAfter(seq uint64, name string, members []int) uint64 {
 func (g *Group) Split(ctx context.Context, color, key int) (members []int, seq uint64, err error) {
 	type place struct{ color, key int64 }
 	c := new(Collective)
-	c.is(g, KindSplit, 0, 0)
+	c.is(g, call.KindSplit, 0, 0)
 	c.elem = 16
 	places := make([]place, c.g.Size())
 	c.body = func(c *Collective) error {

@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"github.com/gorun/gorun/comm/internal/call"
 	"time"
 )
 
@@ -11,7 +12,7 @@ const rollCallTime = 4 * time.Second
 
 // MonitoredBarrier is a Barrier that names every rank that does not come.
 func (g *Group) MonitoredBarrier(ctx context.Context) error {
-	return new(Collective).meeting(g, KindMonitoredBarrier).Run(ctx)
+	return new(Collective).meeting(g, call.KindMonitoredBarrier).Run(ctx)
 }
 
 // callRoll lets c, a MonitoredBarrier, ask all ranks whether they have come, unless stop is called in time. One rank does so

@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"github.com/gorun/gorun/comm/internal/call"
 
 	"github.com/gorun/gorun/comm/internal/cpu"
 	"github.com/gorun/gorun/comm/internal/endpoint"
@@ -10,23 +11,23 @@ import (
 )
 
 // inShortMove is the call of kind on n elements of d's type, and how long these are.
-func inShortMove(kind Kind, d *Data, n, root int) (endpoint.Words, int) {
+func inShortMove(kind call.Kind, d *Data, n, root int) (endpoint.Words, int) {
 	return endpoint.InWords(uint8(kind), uint8(d.Type), 0, root, n), d.Type.Size()
 }
 
 // Barrier returns when every rank of g has called it.
 func (g *Group) Barrier(ctx context.Context) error {
-	if t := g.TeamOfAll(); t != nil && g.enter(ctx, t, endpoint.InWords(uint8(KindBarrier), 0, 0, 0, 0), 1) {
+	if t := g.TeamOfAll(); t != nil && g.enter(ctx, t, endpoint.InWords(uint8(call.KindBarrier), 0, 0, 0, 0), 1) {
 		return g.leave(t, t.Barrier())
 	}
 	return g.Spare().Barrier(g).Do(ctx)
 }
 
 // Barrier makes c a Barrier.
-func (c *Collective) Barrier(g *Group) *Collective { return c.meeting(g, KindBarrier) }
+func (c *Collective) Barrier(g *Group) *Collective { return c.meeting(g, call.KindBarrier) }
 
 // meeting makes c a collective that moves nothing: it makes sure that all ranks make the same call.
-func (c *Collective) meeting(g *Group, kind Kind) *Collective {
+func (c *Collective) meeting(g *Group, kind call.Kind) *Collective {
 	c.is(g, kind, 0, 0)
 	c.body = (*Collective).meet
 	return c
@@ -47,7 +48,7 @@ func (c *Collective) meet() error {
 // Broadcast copies buf of rank src to buf of every rank of g.
 func (g *Group) Broadcast(ctx context.Context, buf Data, src int) error {
 	if t := g.TeamOfAll(); t != nil && g.Has(src) {
-		if call, elem := inShortMove(KindBroadcast, &buf, buf.Count, src); g.enter(ctx, t, call, elem) {
+		if call, elem := inShortMove(call.KindBroadcast, &buf, buf.Count, src); g.enter(ctx, t, call, elem) {
 			return g.leave(t, t.Broadcast(buf.Bytes, src))
 		}
 	}
@@ -56,7 +57,7 @@ func (g *Group) Broadcast(ctx context.Context, buf Data, src int) error {
 
 // Broadcast makes c a Broadcast.
 func (c *Collective) Broadcast(g *Group, buf Data, src int) *Collective {
-	c.is(g, KindBroadcast, buf.Type, buf.Count)
+	c.is(g, call.KindBroadcast, buf.Type, buf.Count)
 	c.root(src)
 	c.out.Buf = buf.Bytes
 	c.body = (*Collective).broadcast
@@ -80,7 +81,7 @@ func (c *Collective) broadcast() error {
 // AllGather collects in of every rank into out on every rank.
 func (g *Group) AllGather(ctx context.Context, out, in Data) error {
 	if t := g.TeamOfAll(); t != nil && out.Count == g.Size()*in.Count {
-		if call, elem := inShortMove(KindAllGather, &in, in.Count, 0); g.enter(ctx, t, call, elem) {
+		if call, elem := inShortMove(call.KindAllGather, &in, in.Count, 0); g.enter(ctx, t, call, elem) {
 			return g.leave(t, t.AllGather(out.Bytes, in.Bytes))
 		}
 	}
@@ -89,7 +90,7 @@ func (g *Group) AllGather(ctx context.Context, out, in Data) error {
 
 // AllGather makes c an AllGather.
 func (c *Collective) AllGather(g *Group, out, in Data) *Collective {
-	c.is(g, KindAllGather, in.Type, in.Count)
+	c.is(g, call.KindAllGather, in.Type, in.Count)
 	c.wantBlocks("out", out.Count, "in", in.Count)
 	c.out.Buf, c.in.Buf = out.Bytes, in.Bytes
 	c.body = (*Collective).allGather
@@ -113,7 +114,7 @@ func (c *Collective) allGather() error {
 
 // AllGatherV makes c an AllGatherV of in to what AddOut has added.
 func (c *Collective) AllGatherV(g *Group, in Data) *Collective {
-	c.is(g, KindAllGatherV, in.Type, 0)
+	c.is(g, call.KindAllGatherV, in.Type, 0)
 	c.wantParts("out", &c.out, "in", in.Count, c.elem)
 	cut(&c.out, c.elem)
 	c.in.Buf = in.Bytes

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/gorun/gorun/comm/internal/call"
 	"slices"
 
 	"github.com/gorun/gorun/comm/internal/pipeline"
@@ -43,9 +44,9 @@ func (e *ObjectError) Error() string {
 func (e *ObjectError) Unwrap() error { return e.Err }
 
 // NewObjects begins to describe a call of kind on g, of objects of at most limit bytes each.
-func NewObjects(g *Group, kind Kind, limit int) *Objects {
+func NewObjects(g *Group, kind call.Kind, limit int) *Objects {
 	o := &Objects{limit: limit}
-	o.is(g, kind, TypeObject, 1)
+	o.is(g, kind, call.TypeObject, 1)
 	o.call.Detail = uint32(limit)
 	return o
 }

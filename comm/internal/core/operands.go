@@ -1,6 +1,7 @@
 package core
 
 import (
+	"github.com/gorun/gorun/comm/internal/call"
 	"github.com/gorun/gorun/comm/internal/hier"
 	"github.com/gorun/gorun/comm/internal/pipeline"
 	"github.com/gorun/gorun/comm/internal/plan"
@@ -11,7 +12,7 @@ import (
 // reducing is what a collective that combines elements has beyond others. What it sends and combines is called its operands:
 // the caller's elements, scaled if the operation asks for it, and half floats that are added or multiplied as float32.
 type reducing struct {
-	op      Reduction // none: c only moves elements
+	op      call.Reduction // none: c only moves elements
 	kernel  reduce.Kernel
 	given   reduce.Type // of elements
 	operand reduce.Type // of operands
@@ -21,18 +22,18 @@ type reducing struct {
 }
 
 // reduces makes c a call of kind that combines n elements of type t.
-func (c *Collective) reduces(g *Group, kind Kind, t reduce.Type, op Reduction, n int) {
+func (c *Collective) reduces(g *Group, kind call.Kind, t reduce.Type, op call.Reduction, n int) {
 	c.is(g, kind, t, n)
 	c.given, c.operand = t, t
 	c.op = op
 	var err error
-	if c.kernel, err = op.resolve(kind, t, n); err != nil {
-		c.op = Reduction{}
+	if c.kernel, err = op.Resolve(kind, t, n); err != nil {
+		c.op = call.Reduction{}
 		c.refuse(err)
 		return
 	}
 	c.elem *= op.Width
-	c.call.Reduce, c.call.Detail = op.Code, op.detail()
+	c.call.Reduce, c.call.Detail = op.Code, op.Detail()
 }
 
 // widens reports whether elements of type t that o combines travel as float32, to be rounded once: half floats that are added or
@@ -116,9 +117,9 @@ func (c *Collective) folding() shm.Reduction {
 
 // reducesInStages is inStages of a call that reduces operands.
 func (c *Collective) reducesInStages() *hier.Call {
-	h := c.inStages(c.op.ordered())
+	h := c.inStages(c.op.Ordered())
 	if h != nil {
-		h.Kernel, h.Fold, h.Ordered = c.kernel, c.folding(), c.op.ordered()
+		h.Kernel, h.Fold, h.Ordered = c.kernel, c.folding(), c.op.Ordered()
 	}
 	return h
 }

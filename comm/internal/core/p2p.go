@@ -3,6 +3,7 @@ package core
 import (
 	"context"
 	"fmt"
+	"github.com/gorun/gorun/comm/internal/call"
 	"math"
 	"sync"
 	"time"
@@ -30,7 +31,7 @@ type Status struct {
 // A Message describes a send, a receive or a probe.
 type Message struct {
 	g     *Group
-	Kind  Kind
+	Kind  call.Kind
 	peer  int
 	tag   int
 	buf   []byte
@@ -41,7 +42,7 @@ type Message struct {
 }
 
 // NewMessage describes a call of kind on elements of type t in buf, with rank peer of g and tag, which is 0 unless given.
-func NewMessage(g *Group, kind Kind, t reduce.Type, buf []byte, peer int, tag []int) Message {
+func NewMessage(g *Group, kind call.Kind, t reduce.Type, buf []byte, peer int, tag []int) Message {
 	m := Message{g: g, Kind: kind, peer: peer, buf: buf, elem: max(t.Size(), 1), typ: t}
 	switch {
 	case g == nil:
@@ -54,7 +55,7 @@ func NewMessage(g *Group, kind Kind, t reduce.Type, buf []byte, peer int, tag []
 	case len(tag) == 1:
 		m.tag = tag[0]
 	}
-	switch isSend := kind == KindSend || kind == KindSendObjects; {
+	switch isSend := kind == call.KindSend || kind == call.KindSendObjects; {
 	case m.err != nil:
 	case (isSend || peer != AnySource) && !g.Has(peer):
 		m.refusef("no rank %d in a group of %d", peer, g.Size())
@@ -81,14 +82,14 @@ func (m *Message) Limit(bytes int) { m.limit = bytes }
 // SendNow is a send if that can be over at once; else it returns false, and nothing has happened.
 func (g *Group) SendNow(ctx context.Context, t reduce.Type, buf []byte, dst int, tag []int) bool {
 	n, ok := g.shortMessage(ctx, dst, tag)
-	return ok && g.Lane.SendNow(g.Ranks[dst], n, messageCall(KindSend, t), buf)
+	return ok && g.Lane.SendNow(g.Ranks[dst], n, messageCall(call.KindSend, t), buf)
 }
 
 // RecvNow is a receive if that can be over at once; else it returns false, and nothing has happened. n is in bytes.
 func (g *Group) RecvNow(ctx context.Context, t reduce.Type, buf []byte, src int, tag []int) (recvTag, n int, ok bool) {
 	recvTag, ok = g.shortMessage(ctx, src, tag)
 	if ok {
-		n, ok = g.Lane.RecvNow(g.Ranks[src], recvTag, messageCall(KindRecv, t), buf)
+		n, ok = g.Lane.RecvNow(g.Ranks[src], recvTag, messageCall(call.KindRecv, t), buf)
 	}
 	return recvTag, n, ok
 }
@@ -102,7 +103,7 @@ func (g *Group) shortMessage(ctx context.Context, peer int, tag []int) (t int, o
 	return t, g != nil && len(tag) <= 1 && uint(t) <= MaxTag && uint(peer) < uint(len(g.Ranks)) && ctx.Err() == nil
 }
 
-func messageCall(kind Kind, t reduce.Type) endpoint.Call {
+func messageCall(kind call.Kind, t reduce.Type) endpoint.Call {
 	return endpoint.Call{Op: uint8(kind), Type: uint8(t)}
 }
 
@@ -110,7 +111,7 @@ func messageCall(kind Kind, t reduce.Type) endpoint.Call {
 type Transfer struct {
 	g    *Group
 	op   *endpoint.Op
-	kind Kind
+	kind call.Kind
 	elem int
 	err  error // of a call that was wrong in itself; op is then nil
 
@@ -163,16 +164,16 @@ func (m Message) begin(t *Transfer) {
 	if peer != AnySource {
 		peer = m.g.Ranks[peer]
 	}
-	call := messageCall(m.Kind, m.typ)
+	c := messageCall(m.Kind, m.typ)
 	switch m.Kind {
-	case KindSend, KindSendObjects:
-		t.op = m.g.Lane.Send(peer, m.tag, 0, call, m.buf)
-	case KindRecvObjects:
-		t.op = m.g.Lane.RecvNew(peer, m.tag, call, m.limit)
-	case KindProbe:
-		t.op = m.g.Lane.Probe(peer, m.tag, call)
+	case call.KindSend, call.KindSendObjects:
+		t.op = m.g.Lane.Send(peer, m.tag, 0, c, m.buf)
+	case call.KindRecvObjects:
+		t.op = m.g.Lane.RecvNew(peer, m.tag, c, m.limit)
+	case call.KindProbe:
+		t.op = m.g.Lane.Probe(peer, m.tag, c)
 	default:
-		t.op = m.g.Lane.Recv(peer, m.tag, 0, call, m.buf)
+		t.op = m.g.Lane.Recv(peer, m.tag, 0, c, m.buf)
 	}
 }
 
@@ -237,7 +238,7 @@ func (t *Transfer) Result() error {
 
 // Status says what t, a receive, got.
 func (t *Transfer) Status() Status {
-	if t.op == nil || t.kind == KindSend || t.op.Err() != nil {
+	if t.op == nil || t.kind == call.KindSend || t.op.Err() != nil {
 		return Status{}
 	}
 	source, tag, bytes := t.op.Received()

@@ -2,6 +2,7 @@ package core
 
 import (
 	"fmt"
+	"github.com/gorun/gorun/comm/internal/call"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -91,7 +92,7 @@ func (c *Collective) endBroken(v any, mine bool) {
 }
 
 // Guard runs f, code of the caller's that is part of a call of op. If f does not return, the group fails.
-func (g *Group) Guard(op Kind, f func()) {
+func (g *Group) Guard(op call.Kind, f func()) {
 	returned := false
 	defer func() {
 		if returned || g == nil {

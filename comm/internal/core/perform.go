@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"github.com/gorun/gorun/comm/internal/call"
 	"time"
 
 	"github.com/gorun/gorun/comm/internal/pipeline"
@@ -26,7 +27,7 @@ func (c *Collective) perform(mine bool) {
 	words := g.history.Add(c.call.Words())
 	c.before = words.Before()
 	err := g.Lane.Begin(c.seq, c.call, c.before)
-	if err == nil && c.kind().usesMemory() {
+	if err == nil && c.kind().UsesMemory() {
 		err = c.attach()
 	}
 	if err == nil {
@@ -66,7 +67,7 @@ func (c *Collective) failed(err error) error {
 
 // exchange carries out t, a stage of c by messages.
 func (c *Collective) exchange(t *pipeline.Task) error {
-	if c.kind() == KindMonitoredBarrier {
+	if c.kind() == call.KindMonitoredBarrier {
 		defer c.callRoll()()
 	}
 	return c.g.Pipeline.Run(pipeline.Call{Seq: c.seq, Call: c.call, Elem: c.elem, Caller: (*stages)(c)}, t)

@@ -2,15 +2,16 @@ package core
 
 import (
 	"context"
+	"github.com/gorun/gorun/comm/internal/call"
 
 	"github.com/gorun/gorun/comm/internal/pipeline"
 	"github.com/gorun/gorun/comm/internal/plan"
 )
 
 // AllReduce combines buf over all ranks of g and leaves the result in buf on every rank.
-func (g *Group) AllReduce(ctx context.Context, buf Data, op Reduction) error {
+func (g *Group) AllReduce(ctx context.Context, buf Data, op call.Reduction) error {
 	if t := g.TeamOfAll(); t != nil {
-		if q := g.inShort(KindAllReduce, buf.Type, op, buf.Count, 0); q.Kernel != nil && g.enter(ctx, t, q.call, q.Elem) {
+		if q := g.inShort(call.KindAllReduce, buf.Type, op, buf.Count, 0); q.Kernel != nil && g.enter(ctx, t, q.call, q.Elem) {
 			return g.leaveReduction(t, &q, buf.Type, buf.Bytes, t.AllReduce(buf.Bytes, q.Reduction))
 		}
 	}
@@ -18,8 +19,8 @@ func (g *Group) AllReduce(ctx context.Context, buf Data, op Reduction) error {
 }
 
 // AllReduce makes c an AllReduce.
-func (c *Collective) AllReduce(g *Group, buf Data, op Reduction) *Collective {
-	c.reduces(g, KindAllReduce, buf.Type, op, buf.Count)
+func (c *Collective) AllReduce(g *Group, buf Data, op call.Reduction) *Collective {
+	c.reduces(g, call.KindAllReduce, buf.Type, op, buf.Count)
 	c.out.Buf = buf.Bytes
 	c.body = (*Collective).allReduce
 	return c
@@ -37,7 +38,7 @@ func (c *Collective) reduceEverywhere(buf []byte) (err error) {
 		err = h.AllReduce()
 	} else {
 		err = c.exchangeOperands(c.planned(func() plan.Plan {
-			return c.g.Choose.AllReduce(c.g.rank, c.g.Size(), c.values(buf), c.elem, c.op.ordered())
+			return c.g.Choose.AllReduce(c.g.rank, c.g.Size(), c.values(buf), c.elem, c.op.Ordered())
 		}))
 	}
 	c.finish(err == nil)
@@ -45,9 +46,9 @@ func (c *Collective) reduceEverywhere(buf []byte) (err error) {
 }
 
 // Reduce combines buf over all ranks of g and leaves the result in buf of rank dst. Elsewhere buf keeps its input.
-func (g *Group) Reduce(ctx context.Context, buf Data, op Reduction, dst int) error {
+func (g *Group) Reduce(ctx context.Context, buf Data, op call.Reduction, dst int) error {
 	if t := g.TeamOfAll(); t != nil && g.Has(dst) {
-		if q := g.inShort(KindReduce, buf.Type, op, buf.Count, dst); q.Kernel != nil && g.enter(ctx, t, q.call, q.Elem) {
+		if q := g.inShort(call.KindReduce, buf.Type, op, buf.Count, dst); q.Kernel != nil && g.enter(ctx, t, q.call, q.Elem) {
 			q.average = q.average && g.rank == dst
 			return g.leaveReduction(t, &q, buf.Type, buf.Bytes, t.Reduce(buf.Bytes, q.Reduction, dst))
 		}
@@ -56,8 +57,8 @@ func (g *Group) Reduce(ctx context.Context, buf Data, op Reduction, dst int) err
 }
 
 // Reduce makes c a Reduce.
-func (c *Collective) Reduce(g *Group, buf Data, op Reduction, dst int) *Collective {
-	c.reduces(g, KindReduce, buf.Type, op, buf.Count)
+func (c *Collective) Reduce(g *Group, buf Data, op call.Reduction, dst int) *Collective {
+	c.reduces(g, call.KindReduce, buf.Type, op, buf.Count)
 	c.root(dst)
 	c.out.Buf = buf.Bytes
 	c.body = (*Collective).reduce
@@ -76,7 +77,7 @@ func (c *Collective) reduce() (err error) {
 		err = h.Reduce()
 	} else {
 		err = c.exchangeTowards(c.planned(func() plan.Plan {
-			return c.g.Choose.Reduce(c.g.rank, c.g.Size(), c.values(buf), c.elem, dst, c.op.ordered())
+			return c.g.Choose.Reduce(c.g.rank, c.g.Size(), c.values(buf), c.elem, dst, c.op.Ordered())
 		}), buf, result)
 	}
 	c.finish(result && err == nil)
@@ -100,9 +101,9 @@ func (c *Collective) exchangeTowards(p plan.Plan, buf []byte, result bool) error
 }
 
 // ReduceScatter combines in over all ranks of g and leaves block Rank of the result in out.
-func (g *Group) ReduceScatter(ctx context.Context, out, in Data, op Reduction) error {
+func (g *Group) ReduceScatter(ctx context.Context, out, in Data, op call.Reduction) error {
 	if t := g.TeamOfAll(); t != nil && in.Count == g.Size()*out.Count {
-		if q := g.inShort(KindReduceScatter, in.Type, op, out.Count, 0); q.Kernel != nil && g.enter(ctx, t, q.call, q.Elem) {
+		if q := g.inShort(call.KindReduceScatter, in.Type, op, out.Count, 0); q.Kernel != nil && g.enter(ctx, t, q.call, q.Elem) {
 			return g.leaveReduction(t, &q, in.Type, out.Bytes, t.ReduceScatter(out.Bytes, in.Bytes, q.Reduction))
 		}
 	}
@@ -110,8 +111,8 @@ func (g *Group) ReduceScatter(ctx context.Context, out, in Data, op Reduction) e
 }
 
 // ReduceScatter makes c a ReduceScatter.
-func (c *Collective) ReduceScatter(g *Group, out, in Data, op Reduction) *Collective {
-	c.reduces(g, KindReduceScatter, in.Type, op, out.Count)
+func (c *Collective) ReduceScatter(g *Group, out, in Data, op call.Reduction) *Collective {
+	c.reduces(g, call.KindReduceScatter, in.Type, op, out.Count)
 	c.wantBlocks("in", in.Count, "out", out.Count)
 	c.out.Buf, c.in.Buf = out.Bytes, in.Bytes
 	c.body = (*Collective).reduceScatter
@@ -137,8 +138,8 @@ func (c *Collective) reduceScatter() (err error) {
 }
 
 // ReduceScatterV makes c a ReduceScatterV to out of what AddIn has added.
-func (c *Collective) ReduceScatterV(g *Group, out Data, op Reduction) *Collective {
-	c.reduces(g, KindReduceScatterV, out.Type, op, out.Count)
+func (c *Collective) ReduceScatterV(g *Group, out Data, op call.Reduction) *Collective {
+	c.reduces(g, call.KindReduceScatterV, out.Type, op, out.Count)
 	c.call.Count = 0
 	c.wantParts("in", &c.in, "out", out.Count, out.Type.Size())
 	c.wantValues("in", &c.in, out.Type.Size())
@@ -162,7 +163,7 @@ func (c *Collective) exchangeScattered() error {
 	own := src.Blocks[c.g.rank]
 	c.leaveIn(c.out.Buf)
 	copyNear(c.operands, src.At(own, c.elem))
-	c.g.lastPlan = plan.ReduceScatter(c.g.lastPlan[:0], c.g.rank, src.Blocks, c.op.ordered())
+	c.g.lastPlan = plan.ReduceScatter(c.g.lastPlan[:0], c.g.rank, src.Blocks, c.op.Ordered())
 	err := c.exchange(&pipeline.Task{
 		Plan: c.g.lastPlan, Src: src, Dst: pipeline.Vector{Buf: c.operands, Base: own.Lo}, Kernel: c.kernel,
 	})
@@ -179,8 +180,8 @@ func (c *Collective) leaveIn(out []byte) {
 }
 
 // Scan makes c a Scan.
-func (c *Collective) Scan(g *Group, buf Data, op Reduction) *Collective {
-	c.reduces(g, KindScan, buf.Type, op, buf.Count)
+func (c *Collective) Scan(g *Group, buf Data, op call.Reduction) *Collective {
+	c.reduces(g, call.KindScan, buf.Type, op, buf.Count)
 	c.out.Buf = buf.Bytes
 	c.body = (*Collective).scan
 	return c
@@ -189,8 +190,8 @@ func (c *Collective) Scan(g *Group, buf Data, op Reduction) *Collective {
 func (c *Collective) scan() error { return c.exchangeScan(plan.DoublingScan, true) }
 
 // ExScan makes c an ExScan.
-func (c *Collective) ExScan(g *Group, buf Data, op Reduction) *Collective {
-	c.reduces(g, KindExScan, buf.Type, op, buf.Count)
+func (c *Collective) ExScan(g *Group, buf Data, op call.Reduction) *Collective {
+	c.reduces(g, call.KindExScan, buf.Type, op, buf.Count)
 	c.out.Buf = buf.Bytes
 	c.body = (*Collective).exScan
 	return c

@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"github.com/gorun/gorun/comm/internal/call"
 	"time"
 
 	"github.com/gorun/gorun/comm/internal/endpoint"
@@ -76,8 +77,8 @@ type shortReduction struct {
 }
 
 // inShort is the call of kind on n elements of type t, if op needs no more than to combine elements, or to average them.
-func (g *Group) inShort(kind Kind, t reduce.Type, op Reduction, n, root int) (q shortReduction) {
-	if !op.isShort() || g.widens(t, op.Kernel, op.Average, true) {
+func (g *Group) inShort(kind call.Kind, t reduce.Type, op call.Reduction, n, root int) (q shortReduction) {
+	if !op.IsShort() || g.widens(t, op.Kernel, op.Average, true) {
 		return q
 	}
 	q.call = endpoint.InWords(uint8(kind), uint8(t), op.Code, root, n)

@@ -41,7 +41,7 @@ func (g *Group) teamHere() *shm.Team {
 
 // teamOfAll is the team that carries out c, whose turn has come; nil if its ranks are none, or none for such a call.
 func (c *Collective) teamOfAll() *shm.Team {
-	if t := c.g.team.Load(); t != nil && c.kind().usesMemory() && t.Fits(c.elem) {
+	if t := c.g.team.Load(); t != nil && c.kind().UsesMemory() && t.Fits(c.elem) {
 		return t
 	}
 	return nil
@@ -51,7 +51,7 @@ func (c *Collective) teamOfAll() *shm.Team {
 // in order of rank.
 func (c *Collective) inStages(ordered bool) *hier.Call {
 	l := c.g.layout
-	if l == nil || !c.kind().usesMemory() || ordered && !l.InOrder() {
+	if l == nil || !c.kind().UsesMemory() || ordered && !l.InOrder() {
 		return nil
 	}
 	if _, most := l.Sizes(); !shm.Fits(most, c.elem) {
@@ -67,7 +67,7 @@ func (c *Collective) inStages(ordered bool) *hier.Call {
 
 // beginInMemory lets the team of the members here, if they are one, begin the collective, which in words is w.
 func (c *Collective) beginInMemory(w endpoint.Words) {
-	if !c.kind().usesMemory() {
+	if !c.kind().UsesMemory() {
 		return
 	}
 	c.team = c.g.teamHere()

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"github.com/gorun/gorun/comm/internal/call"
 	"log/slog"
 	"runtime"
 
@@ -50,7 +51,7 @@ func (p *Peer) memory() string { return p.Kernel + " " + p.Network }
 func NewWorld(cfg WorldConfig, tr transport.Transport, opt endpoint.Options) *World {
 	w := &World{WorldConfig: cfg, Heap: shm.NewHeap(cfg.Desk, cfg.Token)}
 	opt.Died, opt.State, opt.Log = w.died, w.State, w.Log
-	opt.Name = func(c endpoint.Call) string { return Kind(c.Op).String() }
+	opt.Name = func(c endpoint.Call) string { return call.Kind(c.Op).String() }
 	opt.Crowded, opt.Shared = w.Processors().Crowded(), w.Processors().Shared
 	w.Endpoint = endpoint.New(tr, w.Rank, len(w.Peers), opt)
 	return w

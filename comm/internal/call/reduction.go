@@ -1,4 +1,4 @@
-package core
+package call
 
 import (
 	"errors"
@@ -37,8 +37,8 @@ const (
 	CodeMinLoc
 	CodeMaxLoc
 	CodeAvg
-	codePreMulSum
-	codeOwn
+	CodePreMulSum
+	CodeOwn
 )
 
 // Basic are the operations that need no more than their code.
@@ -76,7 +76,7 @@ var basicNames = [...]string{
 
 // PreMulSum multiplies this rank's elements by factor and sums the products.
 func PreMulSum(factor float64) Reduction {
-	return Reduction{Code: codePreMulSum, Kernel: reduce.Sum, Width: 1, Scale: factor, Scaled: true}
+	return Reduction{Code: CodePreMulSum, Kernel: reduce.Sum, Width: 1, Scale: factor, Scaled: true}
 }
 
 // An Own operation is one of the caller's, on values of some elements each.
@@ -100,7 +100,7 @@ func NewOwn(name string, t reduce.Type, block int, commutative bool, kernel redu
 		described += " in order of rank"
 	}
 	ownNames.Store(o.checksum, described)
-	return Reduction{Code: codeOwn, Width: block, Own: o}
+	return Reduction{Code: CodeOwn, Width: block, Own: o}
 }
 
 // ownNames describes every operation of the caller's own by what travels of it, to tell what another rank has called: a rank of
@@ -117,22 +117,22 @@ func (r Reduction) String() string {
 	return opName(r.Code, 0)
 }
 
-// ordered reports whether the order of operands matters to r.
-func (r Reduction) ordered() bool { return r.Own != nil && !r.Own.commutative }
+// Ordered reports whether the order of operands matters to r.
+func (r Reduction) Ordered() bool { return r.Own != nil && !r.Own.commutative }
 
-// isShort reports whether a kernel, and a division at most, is all there is to r.
-func (r Reduction) isShort() bool { return r.Width == 1 && !r.Scaled && !r.Normalize && r.Own == nil }
+// IsShort reports whether a kernel, and a division at most, is all there is to r.
+func (r Reduction) IsShort() bool { return r.Width == 1 && !r.Scaled && !r.Normalize && r.Own == nil }
 
-// detail is what ranks must agree on beyond r's code.
-func (r Reduction) detail() uint32 {
+// Detail is what ranks must agree on beyond r's code.
+func (r Reduction) Detail() uint32 {
 	if r.Own == nil {
 		return 0
 	}
 	return r.Own.checksum
 }
 
-// resolve checks that r makes sense for n elements of type t in a call of kind, and returns what combines them.
-func (r Reduction) resolve(kind Kind, t reduce.Type, n int) (reduce.Kernel, error) {
+// Resolve checks that r makes sense for n elements of type t in a call of kind, and returns what combines them.
+func (r Reduction) Resolve(kind Kind, t reduce.Type, n int) (reduce.Kernel, error) {
 	if r.Code == 0 {
 		return nil, errors.New("no operation given: want Sum, Prod, Min, Max or another Op")
 	}
@@ -172,9 +172,9 @@ func (r Reduction) checkOwn(t reduce.Type) error {
 // opName is the name of a reduction by the numbers that travel.
 func opName(code uint8, detail uint32) string {
 	switch {
-	case code == codePreMulSum:
+	case code == CodePreMulSum:
 		return "PreMulSum"
-	case code == codeOwn:
+	case code == CodeOwn:
 		if text, ok := ownNames.Load(detail); ok {
 			return text.(string)
 		}

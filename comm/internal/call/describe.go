@@ -1,7 +1,8 @@
-package core
+package call
 
 import (
 	"fmt"
+	"hash/fnv"
 	"sync"
 
 	"github.com/gorun/gorun/comm/internal/endpoint"
@@ -56,18 +57,6 @@ func TypeName(c endpoint.Call) string {
 	}
 }
 
-// WireSize is how many bytes an element takes in the messages of c.
-func (g *Group) WireSize(c endpoint.Call) int {
-	t, kernel, more := reduce.Type(c.Type), reduce.Sum, c.Reduce == codePreMulSum || c.Reduce == CodeAvg
-	if c.Reduce > 0 && int(c.Reduce) < len(Basic) {
-		kernel = Basic[c.Reduce].Kernel
-	}
-	if c.Reduce == 0 || c.Reduce == codeOwn || !g.widens(t, kernel, more, false) {
-		return t.Size()
-	}
-	return reduce.Float32.Size()
-}
-
 // meshNames are the names of dimensions that this rank has used, by what travels of them, to tell what was called.
 var meshNames sync.Map
 
@@ -77,4 +66,18 @@ func describeNames(detail uint32) string {
 		return fmt.Sprintf("names %q", names)
 	}
 	return fmt.Sprintf("other names, with checksum %08x", detail)
+}
+
+// SetMesh makes shape and names what ranks agree on in a NewMesh.
+func SetMesh(call *endpoint.Call, shape []int, names []string) {
+	SetList(call, shape)
+	call.Detail = uint32(Checksum(names))
+	meshNames.Store(call.Detail, names)
+}
+
+// Checksum is a 64-bit FNV-1a hash of values, the same on every rank.
+func Checksum(values ...any) uint64 {
+	h := fnv.New64a()
+	fmt.Fprintf(h, "%#v", values)
+	return h.Sum64()
 }

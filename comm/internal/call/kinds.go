@@ -1,4 +1,6 @@
-package core
+// Package call says what a call is in numbers: its kind, and what it does to elements. Ranks tell each other these numbers to make sure
+// that they have made the same call, and this package puts them into words again.
+package call
 
 import (
 	"fmt"
@@ -82,8 +84,8 @@ func (k Kind) HasCount() bool {
 	}
 }
 
-// usesMemory reports whether ranks that share memory carry out k there. All ranks say the same.
-func (k Kind) usesMemory() bool {
+// UsesMemory reports whether ranks that share memory carry out k there. All ranks say the same.
+func (k Kind) UsesMemory() bool {
 	switch k {
 	case KindAllReduce, KindReduce, KindReduceScatter, KindBroadcast, KindAllGather, KindGather, KindScatter, KindAllToAll,
 		KindBarrier, KindAllReduceCoalesced:

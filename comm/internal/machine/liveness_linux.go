@@ -1,4 +1,4 @@
-package core
+package machine
 
 import (
 	"errors"
@@ -8,20 +8,17 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/gorun/gorun/comm/internal/endpoint"
-	"github.com/gorun/gorun/comm/internal/machine"
 )
 
-// awaitExit waits until the process pid has ended, at most for limit. It returns when the kernel has told the
-// process's parent as well, so that whoever dies of this death is reported after it.
-func awaitExit(pid int, limit time.Duration) endpoint.Fate {
+// AwaitExit waits until the process pid has ended, at most for limit, and reports whether it has, and whether that can be known. It
+// returns when the kernel has told the process's parent as well, so that whoever dies of this death is reported after it.
+func AwaitExit(pid int, limit time.Duration) (ended, known bool) {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if errors.Is(err, unix.ESRCH) {
-		return endpoint.Dead
+		return true, true
 	}
 	if err != nil {
-		return endpoint.Unknown
+		return false, false
 	}
 	defer func() { _ = unix.Close(fd) }()
 	for deadline := time.Now().Add(limit); ; {
@@ -30,18 +27,18 @@ func awaitExit(pid int, limit time.Duration) endpoint.Fate {
 		switch {
 		case errors.Is(err, unix.EINTR):
 		case err != nil:
-			return endpoint.Unknown
+			return false, false
 		case n > 0:
-			return endpoint.Dead
+			return true, true
 		case left == 0:
-			return endpoint.Alive
+			return false, true
 		}
 	}
 }
 
-// processState says what the process pid does, or nothing if that does not explain why it is silent.
-func processState(pid int) string {
-	if !machine.HasProc() {
+// ProcessState says what the process pid does, or nothing if that does not explain why it is silent.
+func ProcessState(pid int) string {
+	if !HasProc() {
 		return ""
 	}
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))

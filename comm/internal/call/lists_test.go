@@ -1,4 +1,4 @@
-package core
+package call
 
 import (
 	"slices"
@@ -19,7 +19,7 @@ func TestListsInCalls(t *testing.T) {
 		{slices.Repeat([]int{1}, 65), "ranks: 65, with checksum e433a040"},
 	} {
 		var call endpoint.Call
-		setList(&call, c.list)
+		SetList(&call, c.list)
 		if got := describeList(call, "ranks"); got != c.want {
 			t.Errorf("got %s, want %s", got, c.want)
 		}

@@ -1,4 +1,4 @@
-package core
+package call
 
 import (
 	"fmt"
@@ -8,9 +8,9 @@ import (
 	"github.com/gorun/gorun/comm/internal/endpoint"
 )
 
-// setList makes list, of numbers that are not negative, what ranks agree on in call: the numbers themselves, in as few bits as the
+// SetList makes list, of numbers that are not negative, what ranks agree on in call: the numbers themselves, in as few bits as the
 // largest of them takes, or a checksum if they are too many for that.
-func setList(call *endpoint.Call, list []int) {
+func SetList(call *endpoint.Call, list []int) {
 	width := max(bits.Len(uint(max(0, slices.Max(list)))), 1)
 	call.Root = int32(len(list))
 	if width*len(list) > 64 {
