@@ -17,16 +17,17 @@ func public(err error) error {
 	if err == nil {
 		return nil
 	}
-	switch e := err.(type) { // not one that others have wrapped
-	case *core.Error:
-		return failure(e)
-	case *core.ArgumentError:
+	if e, ok := errors.AsType[*core.ObjectError](err); ok {
+		return &ObjectError{Rank: e.Rank, Op: e.Op, Seq: e.Seq, Err: e.Err}
+	}
+	if e, ok := errors.AsType[*core.ArgumentError](err); ok {
 		if errors.Is(e, core.ErrNoGroup) {
 			return &ArgumentError{Op: e.Op, Err: errNoGroup()}
 		}
 		return &ArgumentError{Op: e.Op, Err: e.Err}
-	case *core.ObjectError:
-		return &ObjectError{Rank: e.Rank, Op: e.Op, Seq: e.Seq, Err: e.Err}
+	}
+	if e, ok := errors.AsType[*core.Error](err); ok {
+		return failure(e)
 	}
 	return err
 }

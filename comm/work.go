@@ -2,6 +2,7 @@ package comm
 
 import (
 	"context"
+	"errors"
 	"sync"
 
 	"github.com/gorun/gorun/comm/internal/core"
@@ -95,7 +96,7 @@ func (w *Work) public(err error) error {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.err != err {
+	if !errors.Is(w.err, err) {
 		w.err, w.api = err, public(err)
 	}
 	return w.api

@@ -3,9 +3,9 @@ package core
 import (
 	"context"
 	"errors"
-	"github.com/gorun/gorun/comm/internal/call"
 	"time"
 
+	"github.com/gorun/gorun/comm/internal/call"
 	"github.com/gorun/gorun/comm/internal/hier"
 	"github.com/gorun/gorun/comm/internal/pipeline"
 	"github.com/gorun/gorun/comm/internal/plan"

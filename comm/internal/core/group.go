@@ -2,10 +2,10 @@ package core
 
 import (
 	"errors"
-	"github.com/gorun/gorun/comm/internal/call"
 	"sync/atomic"
 	"time"
 
+	"github.com/gorun/gorun/comm/internal/call"
 	"github.com/gorun/gorun/comm/internal/choice"
 	"github.com/gorun/gorun/comm/internal/endpoint"
 	"github.com/gorun/gorun/comm/internal/hier"

@@ -2,8 +2,9 @@ package core
 
 import (
 	"context"
-	"github.com/gorun/gorun/comm/internal/call"
 	"time"
+
+	"github.com/gorun/gorun/comm/internal/call"
 )
 
 // rollCallTime is how long before its time is up a MonitoredBarrier begins to ask who is there, at most; half of its time

@@ -3,11 +3,11 @@ package core
 import (
 	"context"
 	"fmt"
-	"github.com/gorun/gorun/comm/internal/call"
 	"math"
 	"sync"
 	"time"
 
+	"github.com/gorun/gorun/comm/internal/call"
 	"github.com/gorun/gorun/comm/internal/endpoint"
 	"github.com/gorun/gorun/comm/internal/reduce"
 )

@@ -2,11 +2,11 @@ package core
 
 import (
 	"fmt"
-	"github.com/gorun/gorun/comm/internal/call"
 	"path/filepath"
 	"runtime"
 	"strings"
 
+	"github.com/gorun/gorun/comm/internal/call"
 	"github.com/gorun/gorun/comm/internal/endpoint"
 )
 

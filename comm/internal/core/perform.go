@@ -2,9 +2,9 @@ package core
 
 import (
 	"context"
-	"github.com/gorun/gorun/comm/internal/call"
 	"time"
 
+	"github.com/gorun/gorun/comm/internal/call"
 	"github.com/gorun/gorun/comm/internal/pipeline"
 )
 

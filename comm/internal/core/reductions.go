@@ -2,8 +2,8 @@ package core
 
 import (
 	"context"
-	"github.com/gorun/gorun/comm/internal/call"
 
+	"github.com/gorun/gorun/comm/internal/call"
 	"github.com/gorun/gorun/comm/internal/pipeline"
 	"github.com/gorun/gorun/comm/internal/plan"
 )

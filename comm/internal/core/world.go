@@ -1,10 +1,10 @@
 package core
 
 import (
-	"github.com/gorun/gorun/comm/internal/call"
 	"log/slog"
 	"runtime"
 
+	"github.com/gorun/gorun/comm/internal/call"
 	"github.com/gorun/gorun/comm/internal/choice"
 	"github.com/gorun/gorun/comm/internal/endpoint"
 	"github.com/gorun/gorun/comm/internal/machine"
