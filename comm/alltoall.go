@@ -1,17 +1,24 @@
 package comm
 
-import "context"
+import (
+	"context"
+
+	"github.com/gorun/gorun/comm/internal/reduce"
+)
 
 // AllToAll cuts in into Size blocks of equal length and copies block r to rank r; block r of out gets what rank r has
 // sent here. len(out) == len(in), a multiple of Size, the same on all ranks. out and in must not overlap.
 func AllToAll[T Element](ctx context.Context, g *Group, out, in []T) error {
-	return public(g.untyped().AllToAll(ctx, data(out), data(in)))
+	if done, err := g.untyped().ShortAllToAll(ctx, typeOf[T](), len(in), reduce.Bytes(out), reduce.Bytes(in)); done {
+		return public(err)
+	}
+	return public(g.untyped().Spare().AllToAll(g.untyped(), reduce.Bytes(out), data(in)).Do(ctx))
 }
 
 // IAllToAll starts an AllToAll and returns at once.
 func IAllToAll[T Element](g *Group, out, in []T) *Work {
 	w := new(started)
-	w.AllToAll(g.untyped(), data(out), data(in))
+	w.AllToAll(g.untyped(), reduce.Bytes(out), data(in))
 	return w.start()
 }
 

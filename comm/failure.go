@@ -14,9 +14,13 @@ import (
 
 // public is err, which comes from below the API, as the package's own error.
 func public(err error) error {
-	if err == nil {
+	if err == nil { // in as few words as the compiler inlines
 		return nil
 	}
+	return translated(err)
+}
+
+func translated(err error) error {
 	if e, ok := errors.AsType[*core.ObjectError](err); ok {
 		return &ObjectError{Rank: e.Rank, Op: e.Op, Seq: e.Seq, Err: e.Err}
 	}

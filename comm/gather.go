@@ -1,18 +1,25 @@
 package comm
 
-import "context"
+import (
+	"context"
+
+	"github.com/gorun/gorun/comm/internal/reduce"
+)
 
 // Gather collects in of every rank, in order of rank, into out of rank dst, where len(out) == Size*len(in). in has the
 // same length on all ranks. Elsewhere out does not matter. in may be dst's block of out, and must not overlap it
 // otherwise.
 func Gather[T Element](ctx context.Context, g *Group, out, in []T, dst int) error {
-	return public(g.untyped().Gather(ctx, data(out), data(in), dst))
+	if done, err := g.untyped().ShortGather(ctx, typeOf[T](), len(in), reduce.Bytes(out), reduce.Bytes(in), dst); done {
+		return public(err)
+	}
+	return public(g.untyped().Spare().Gather(g.untyped(), reduce.Bytes(out), data(in), dst).Do(ctx))
 }
 
 // IGather starts a Gather and returns at once.
 func IGather[T Element](g *Group, out, in []T, dst int) *Work {
 	w := new(started)
-	w.Gather(g.untyped(), data(out), data(in), dst)
+	w.Gather(g.untyped(), reduce.Bytes(out), data(in), dst)
 	return w.start()
 }
 
@@ -21,7 +28,7 @@ func IGather[T Element](g *Group, out, in []T, dst int) *Work {
 func GatherV[T Element](ctx context.Context, g *Group, out [][]T, in []T, dst int) error {
 	c := g.untyped().Spare()
 	for _, block := range out {
-		c.AddOut(data(block).Bytes)
+		c.AddOut(reduce.Bytes(block))
 	}
 	return public(c.GatherV(g.untyped(), data(in), dst).Do(ctx))
 }
@@ -30,13 +37,16 @@ func GatherV[T Element](ctx context.Context, g *Group, out [][]T, in []T, dst in
 // len(in) == Size*len(out); elsewhere in does not matter. out has the same length on all ranks. It may be src's block of
 // in, and must not overlap it otherwise.
 func Scatter[T Element](ctx context.Context, g *Group, out, in []T, src int) error {
-	return public(g.untyped().Scatter(ctx, data(out), data(in), src))
+	if done, err := g.untyped().ShortScatter(ctx, typeOf[T](), len(out), reduce.Bytes(out), reduce.Bytes(in), src); done {
+		return public(err)
+	}
+	return public(g.untyped().Spare().Scatter(g.untyped(), data(out), reduce.Bytes(in), src).Do(ctx))
 }
 
 // IScatter starts a Scatter and returns at once.
 func IScatter[T Element](g *Group, out, in []T, src int) *Work {
 	w := new(started)
-	w.Scatter(g.untyped(), data(out), data(in), src)
+	w.Scatter(g.untyped(), data(out), reduce.Bytes(in), src)
 	return w.start()
 }
 
@@ -45,7 +55,7 @@ func IScatter[T Element](g *Group, out, in []T, src int) *Work {
 func ScatterV[T Element](ctx context.Context, g *Group, out []T, in [][]T, src int) error {
 	c := g.untyped().Spare()
 	for _, block := range in {
-		c.AddIn(data(block).Bytes)
+		c.AddIn(reduce.Bytes(block))
 	}
 	return public(c.ScatterV(g.untyped(), data(out), src).Do(ctx))
 }

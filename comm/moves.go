@@ -1,9 +1,18 @@
 package comm
 
-import "context"
+import (
+	"context"
+
+	"github.com/gorun/gorun/comm/internal/reduce"
+)
 
 // Barrier returns when every rank of g has called it, and all collectives that this rank has started on g have ended.
-func Barrier(ctx context.Context, g *Group) error { return public(g.untyped().Barrier(ctx)) }
+func Barrier(ctx context.Context, g *Group) error {
+	if done, err := g.untyped().ShortBarrier(ctx); done {
+		return public(err)
+	}
+	return public(g.untyped().Spare().Barrier(g.untyped()).Do(ctx))
+}
 
 // IBarrier starts a Barrier and returns at once.
 func IBarrier(g *Group) *Work {
@@ -21,7 +30,10 @@ func MonitoredBarrier(ctx context.Context, g *Group) error {
 
 // Broadcast copies buf of rank src to buf of every rank of g. buf has the same length on all ranks.
 func Broadcast[T Element](ctx context.Context, g *Group, buf []T, src int) error {
-	return public(g.untyped().Broadcast(ctx, data(buf), src))
+	if done, err := g.untyped().ShortBroadcast(ctx, typeOf[T](), len(buf), reduce.Bytes(buf), src); done {
+		return public(err)
+	}
+	return public(g.untyped().Spare().Broadcast(g.untyped(), data(buf), src).Do(ctx))
 }
 
 // IBroadcast starts a Broadcast and returns at once.
@@ -34,13 +46,16 @@ func IBroadcast[T Element](g *Group, buf []T, src int) *Work {
 // AllGather collects in of every rank, in order of rank, into out on every rank. len(out) == Size*len(in), the same on
 // all ranks. in may be this rank's block of out, and must not overlap it otherwise.
 func AllGather[T Element](ctx context.Context, g *Group, out, in []T) error {
-	return public(g.untyped().AllGather(ctx, data(out), data(in)))
+	if done, err := g.untyped().ShortAllGather(ctx, typeOf[T](), len(in), reduce.Bytes(out), reduce.Bytes(in)); done {
+		return public(err)
+	}
+	return public(g.untyped().Spare().AllGather(g.untyped(), reduce.Bytes(out), data(in)).Do(ctx))
 }
 
 // IAllGather starts an AllGather and returns at once.
 func IAllGather[T Element](g *Group, out, in []T) *Work {
 	w := new(started)
-	w.AllGather(g.untyped(), data(out), data(in))
+	w.AllGather(g.untyped(), reduce.Bytes(out), data(in))
 	return w.start()
 }
 
@@ -50,7 +65,7 @@ func IAllGather[T Element](g *Group, out, in []T) *Work {
 func AllGatherV[T Element](ctx context.Context, g *Group, out [][]T, in []T) error {
 	c := g.untyped().Spare()
 	for _, block := range out {
-		c.AddOut(data(block).Bytes)
+		c.AddOut(reduce.Bytes(block))
 	}
 	return public(c.AllGatherV(g.untyped(), data(in)).Do(ctx))
 }

@@ -17,9 +17,6 @@ type Op interface {
 
 // reductionOf is what op does; nothing if none was given.
 func reductionOf(op Op) call.Reduction {
-	if o, ok := op.(basicOp); ok { // the usual ones, at once
-		return o.reduction()
-	}
 	if op == nil {
 		return call.Reduction{}
 	}
@@ -46,6 +43,14 @@ const (
 	MaxLoc = basicOp(call.CodeMaxLoc)
 	Avg    = basicOp(call.CodeAvg) // the sum divided by the number of ranks in the group
 )
+
+// basic is what op does if it is one of the constants, else nil.
+func basic(op Op) *call.Reduction {
+	if o, ok := op.(basicOp); ok {
+		return &call.Basic[o]
+	}
+	return nil
+}
 
 func (o basicOp) String() string { return o.reduction().String() }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/gorun/gorun/comm/internal/call"
 	"github.com/gorun/gorun/comm/internal/core"
+	"github.com/gorun/gorun/comm/internal/reduce"
 )
 
 // AnySource and AnyTag match messages from every rank and with every tag.
@@ -19,23 +20,21 @@ const MaxTag = core.MaxTag
 
 // Send sends buf to rank dst of g, with tag (0 unless given), and returns when buf may be used again.
 func Send[T Element](ctx context.Context, g *Group, buf []T, dst int, tag ...int) error {
-	d := data(buf)
-	if g.untyped().SendNow(ctx, d.Type, d.Bytes, dst, tag) {
+	if g.untyped().SendNow(ctx, typeOf[T](), reduce.Bytes(buf), dst, tag) {
 		return nil
 	}
-	_, err := message(g, call.KindSend, d, dst, tag).Do(ctx)
+	_, err := message(g, call.KindSend, data(buf), dst, tag).Do(ctx)
 	return public(err)
 }
 
 // Recv receives a message of at most len(buf) elements from rank src of g (or AnySource) with tag (0 unless given;
 // or AnyTag). A longer message is a [TruncateError], a shorter one sets only Status.Count elements.
 func Recv[T Element](ctx context.Context, g *Group, buf []T, src int, tag ...int) (Status, error) {
-	d := data(buf)
-	if t, n, ok := g.untyped().RecvNow(ctx, d.Type, d.Bytes, src, tag); ok {
+	if t, n, ok := g.untyped().RecvNow(ctx, typeOf[T](), reduce.Bytes(buf), src, tag); ok {
 		var e T
 		return Status{Source: src, Tag: t, Count: n / int(unsafe.Sizeof(e))}, nil
 	}
-	st, err := message(g, call.KindRecv, d, src, tag).Do(ctx)
+	st, err := message(g, call.KindRecv, data(buf), src, tag).Do(ctx)
 	return Status(st), public(err)
 }
 

@@ -1,11 +1,18 @@
 package comm
 
-import "context"
+import (
+	"context"
+
+	"github.com/gorun/gorun/comm/internal/reduce"
+)
 
 // AllReduce combines buf over all ranks of g, element by element, and leaves the result in buf on every rank.
 // buf has the same length on all ranks.
 func AllReduce[T Element](ctx context.Context, g *Group, buf []T, op Op) error {
-	return public(g.untyped().AllReduce(ctx, data(buf), reductionOf(op)))
+	if done, err := g.untyped().ShortAllReduce(ctx, typeOf[T](), len(buf), reduce.Bytes(buf), basic(op)); done {
+		return public(err)
+	}
+	return public(g.untyped().Spare().AllReduce(g.untyped(), data(buf), reductionOf(op)).Do(ctx))
 }
 
 // IAllReduce starts an AllReduce and returns at once.
@@ -18,7 +25,10 @@ func IAllReduce[T Element](g *Group, buf []T, op Op) *Work {
 // Reduce combines buf over all ranks of g and leaves the result in buf of rank dst. Elsewhere buf keeps its input.
 // buf has the same length on all ranks.
 func Reduce[T Element](ctx context.Context, g *Group, buf []T, op Op, dst int) error {
-	return public(g.untyped().Reduce(ctx, data(buf), reductionOf(op), dst))
+	if done, err := g.untyped().ShortReduce(ctx, typeOf[T](), len(buf), reduce.Bytes(buf), basic(op), dst); done {
+		return public(err)
+	}
+	return public(g.untyped().Spare().Reduce(g.untyped(), data(buf), reductionOf(op), dst).Do(ctx))
 }
 
 // IReduce starts a Reduce and returns at once.
@@ -32,13 +42,16 @@ func IReduce[T Element](g *Group, buf []T, op Op, dst int) *Work {
 // block Rank in out. len(in) == Size*len(out), the same on all ranks. out may be this rank's block of in, and must not
 // overlap it otherwise.
 func ReduceScatter[T Element](ctx context.Context, g *Group, out, in []T, op Op) error {
-	return public(g.untyped().ReduceScatter(ctx, data(out), data(in), reductionOf(op)))
+	if done, err := g.untyped().ShortReduceScatter(ctx, typeOf[T](), len(out), reduce.Bytes(out), reduce.Bytes(in), basic(op)); done {
+		return public(err)
+	}
+	return public(g.untyped().Spare().ReduceScatter(g.untyped(), data(out), reduce.Bytes(in), reductionOf(op)).Do(ctx))
 }
 
 // IReduceScatter starts a ReduceScatter and returns at once.
 func IReduceScatter[T Element](g *Group, out, in []T, op Op) *Work {
 	w := new(started)
-	w.ReduceScatter(g.untyped(), data(out), data(in), reductionOf(op))
+	w.ReduceScatter(g.untyped(), data(out), reduce.Bytes(in), reductionOf(op))
 	return w.start()
 }
 
@@ -48,7 +61,7 @@ func IReduceScatter[T Element](g *Group, out, in []T, op Op) *Work {
 func ReduceScatterV[T Element](ctx context.Context, g *Group, out []T, in [][]T, op Op) error {
 	c := g.untyped().Spare()
 	for _, block := range in {
-		c.AddIn(data(block).Bytes)
+		c.AddIn(reduce.Bytes(block))
 	}
 	return public(c.ReduceScatterV(g.untyped(), data(out), reductionOf(op)).Do(ctx))
 }

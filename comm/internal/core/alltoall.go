@@ -1,33 +1,21 @@
 package core
 
 import (
-	"context"
-
 	"github.com/gorun/gorun/comm/internal/call"
 	"github.com/gorun/gorun/comm/internal/pipeline"
 	"github.com/gorun/gorun/comm/internal/plan"
 )
 
-// AllToAll copies block r of in to rank r, into its block of this rank in out.
-func (g *Group) AllToAll(ctx context.Context, out, in Data) error {
-	if t := g.TeamOfAll(); t != nil && out.Count == in.Count && in.Count%g.Size() == 0 {
-		if call, elem := inShortMove(call.KindAllToAll, &in, in.Count, 0); g.enter(ctx, t, call, elem) {
-			return g.leave(t, t.AllToAll(out.Bytes, in.Bytes))
-		}
-	}
-	return g.Spare().AllToAll(g, out, in).Do(ctx)
-}
-
 // AllToAll makes c an AllToAll.
-func (c *Collective) AllToAll(g *Group, out, in Data) *Collective {
+func (c *Collective) AllToAll(g *Group, out []byte, in Data) *Collective {
 	c.is(g, call.KindAllToAll, in.Type, in.Count)
-	if out.Count != in.Count {
-		c.refusef("len(out) is %d: want len(in) = %d", out.Count, in.Count)
+	if len(out) != len(in.Bytes) {
+		c.refusef("len(out) is %d: want len(in) = %d", len(out)/c.elem, in.Count)
 	}
 	if size := c.g.Size(); c.err == nil && in.Count%size != 0 {
 		c.refusef("len(in) is %d: want a multiple of Size = %d", in.Count, size)
 	}
-	c.out.Buf, c.in.Buf = out.Bytes, in.Bytes
+	c.out.Buf, c.in.Buf = out, in.Bytes
 	c.body = (*Collective).allToAll
 	return c
 }

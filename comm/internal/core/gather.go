@@ -1,31 +1,19 @@
 package core
 
 import (
-	"context"
-
 	"github.com/gorun/gorun/comm/internal/call"
 	"github.com/gorun/gorun/comm/internal/pipeline"
 	"github.com/gorun/gorun/comm/internal/plan"
 )
 
-// Gather collects in of every rank into out of rank dst.
-func (g *Group) Gather(ctx context.Context, out, in Data, dst int) error {
-	if t := g.TeamOfAll(); t != nil && g.Has(dst) && (g.rank != dst || out.Count == g.Size()*in.Count) {
-		if call, elem := inShortMove(call.KindGather, &in, in.Count, dst); g.enter(ctx, t, call, elem) {
-			return g.leave(t, t.Gather(out.Bytes, in.Bytes, dst))
-		}
-	}
-	return g.Spare().Gather(g, out, in, dst).Do(ctx)
-}
-
 // Gather makes c a Gather.
-func (c *Collective) Gather(g *Group, out, in Data, dst int) *Collective {
+func (c *Collective) Gather(g *Group, out []byte, in Data, dst int) *Collective {
 	c.is(g, call.KindGather, in.Type, in.Count)
 	c.root(dst)
 	if c.g.rank == dst {
-		c.wantBlocks("out", out.Count, "in", in.Count)
+		c.wantBlocks("out", len(out)/c.elem, "in", in.Count)
 	}
-	c.out.Buf, c.in.Buf = out.Bytes, in.Bytes
+	c.out.Buf, c.in.Buf = out, in.Bytes
 	c.body = (*Collective).gather
 	return c
 }
@@ -81,24 +69,14 @@ func (c *Collective) gatherV() error {
 	return c.exchange(&pipeline.Task{Plan: c.g.lastPlan, Src: c.in, Dst: c.out})
 }
 
-// Scatter copies block r of in of rank src to out of rank r.
-func (g *Group) Scatter(ctx context.Context, out, in Data, src int) error {
-	if t := g.TeamOfAll(); t != nil && g.Has(src) && (g.rank != src || in.Count == g.Size()*out.Count) {
-		if call, elem := inShortMove(call.KindScatter, &out, out.Count, src); g.enter(ctx, t, call, elem) {
-			return g.leave(t, t.Scatter(out.Bytes, in.Bytes, src))
-		}
-	}
-	return g.Spare().Scatter(g, out, in, src).Do(ctx)
-}
-
 // Scatter makes c a Scatter.
-func (c *Collective) Scatter(g *Group, out, in Data, src int) *Collective {
+func (c *Collective) Scatter(g *Group, out Data, in []byte, src int) *Collective {
 	c.is(g, call.KindScatter, out.Type, out.Count)
 	c.root(src)
 	if c.g.rank == src {
-		c.wantBlocks("in", in.Count, "out", out.Count)
+		c.wantBlocks("in", len(in)/c.elem, "out", out.Count)
 	}
-	c.out.Buf, c.in.Buf = out.Bytes, in.Bytes
+	c.out.Buf, c.in.Buf = out.Bytes, in
 	c.body = (*Collective).scatter
 	return c
 }

@@ -1,27 +1,11 @@
 package core
 
 import (
-	"context"
-
 	"github.com/gorun/gorun/comm/internal/call"
 	"github.com/gorun/gorun/comm/internal/cpu"
-	"github.com/gorun/gorun/comm/internal/endpoint"
 	"github.com/gorun/gorun/comm/internal/pipeline"
 	"github.com/gorun/gorun/comm/internal/plan"
 )
-
-// inShortMove is the call of kind on n elements of d's type, and how long these are.
-func inShortMove(kind call.Kind, d *Data, n, root int) (endpoint.Words, int) {
-	return endpoint.InWords(uint8(kind), uint8(d.Type), 0, root, n), d.Type.Size()
-}
-
-// Barrier returns when every rank of g has called it.
-func (g *Group) Barrier(ctx context.Context) error {
-	if t := g.TeamOfAll(); t != nil && g.enter(ctx, t, endpoint.InWords(uint8(call.KindBarrier), 0, 0, 0, 0), 1) {
-		return g.leave(t, t.Barrier())
-	}
-	return g.Spare().Barrier(g).Do(ctx)
-}
 
 // Barrier makes c a Barrier.
 func (c *Collective) Barrier(g *Group) *Collective { return c.meeting(g, call.KindBarrier) }
@@ -43,16 +27,6 @@ func (c *Collective) meet() error {
 	return c.exchange(&pipeline.Task{Plan: c.planned(func() plan.Plan {
 		return plan.DisseminationBarrier(c.g.rank, c.g.Size())
 	})})
-}
-
-// Broadcast copies buf of rank src to buf of every rank of g.
-func (g *Group) Broadcast(ctx context.Context, buf Data, src int) error {
-	if t := g.TeamOfAll(); t != nil && g.Has(src) {
-		if call, elem := inShortMove(call.KindBroadcast, &buf, buf.Count, src); g.enter(ctx, t, call, elem) {
-			return g.leave(t, t.Broadcast(buf.Bytes, src))
-		}
-	}
-	return g.Spare().Broadcast(g, buf, src).Do(ctx)
 }
 
 // Broadcast makes c a Broadcast.
@@ -78,21 +52,11 @@ func (c *Collective) broadcast() error {
 	return c.exchange(&t)
 }
 
-// AllGather collects in of every rank into out on every rank.
-func (g *Group) AllGather(ctx context.Context, out, in Data) error {
-	if t := g.TeamOfAll(); t != nil && out.Count == g.Size()*in.Count {
-		if call, elem := inShortMove(call.KindAllGather, &in, in.Count, 0); g.enter(ctx, t, call, elem) {
-			return g.leave(t, t.AllGather(out.Bytes, in.Bytes))
-		}
-	}
-	return g.Spare().AllGather(g, out, in).Do(ctx)
-}
-
 // AllGather makes c an AllGather.
-func (c *Collective) AllGather(g *Group, out, in Data) *Collective {
+func (c *Collective) AllGather(g *Group, out []byte, in Data) *Collective {
 	c.is(g, call.KindAllGather, in.Type, in.Count)
-	c.wantBlocks("out", out.Count, "in", in.Count)
-	c.out.Buf, c.in.Buf = out.Bytes, in.Bytes
+	c.wantBlocks("out", len(out)/c.elem, "in", in.Count)
+	c.out.Buf, c.in.Buf = out, in.Bytes
 	c.body = (*Collective).allGather
 	return c
 }

@@ -1,22 +1,10 @@
 package core
 
 import (
-	"context"
-
 	"github.com/gorun/gorun/comm/internal/call"
 	"github.com/gorun/gorun/comm/internal/pipeline"
 	"github.com/gorun/gorun/comm/internal/plan"
 )
-
-// AllReduce combines buf over all ranks of g and leaves the result in buf on every rank.
-func (g *Group) AllReduce(ctx context.Context, buf Data, op call.Reduction) error {
-	if t := g.TeamOfAll(); t != nil {
-		if q := g.inShort(call.KindAllReduce, buf.Type, op, buf.Count, 0); q.Kernel != nil && g.enter(ctx, t, q.call, q.Elem) {
-			return g.leaveReduction(t, &q, buf.Type, buf.Bytes, t.AllReduce(buf.Bytes, q.Reduction))
-		}
-	}
-	return g.Spare().AllReduce(g, buf, op).Do(ctx)
-}
 
 // AllReduce makes c an AllReduce.
 func (c *Collective) AllReduce(g *Group, buf Data, op call.Reduction) *Collective {
@@ -43,17 +31,6 @@ func (c *Collective) reduceEverywhere(buf []byte) (err error) {
 	}
 	c.finish(err == nil)
 	return err
-}
-
-// Reduce combines buf over all ranks of g and leaves the result in buf of rank dst. Elsewhere buf keeps its input.
-func (g *Group) Reduce(ctx context.Context, buf Data, op call.Reduction, dst int) error {
-	if t := g.TeamOfAll(); t != nil && g.Has(dst) {
-		if q := g.inShort(call.KindReduce, buf.Type, op, buf.Count, dst); q.Kernel != nil && g.enter(ctx, t, q.call, q.Elem) {
-			q.average = q.average && g.rank == dst
-			return g.leaveReduction(t, &q, buf.Type, buf.Bytes, t.Reduce(buf.Bytes, q.Reduction, dst))
-		}
-	}
-	return g.Spare().Reduce(g, buf, op, dst).Do(ctx)
 }
 
 // Reduce makes c a Reduce.
@@ -100,21 +77,11 @@ func (c *Collective) exchangeTowards(p plan.Plan, buf []byte, result bool) error
 	return c.exchange(&t)
 }
 
-// ReduceScatter combines in over all ranks of g and leaves block Rank of the result in out.
-func (g *Group) ReduceScatter(ctx context.Context, out, in Data, op call.Reduction) error {
-	if t := g.TeamOfAll(); t != nil && in.Count == g.Size()*out.Count {
-		if q := g.inShort(call.KindReduceScatter, in.Type, op, out.Count, 0); q.Kernel != nil && g.enter(ctx, t, q.call, q.Elem) {
-			return g.leaveReduction(t, &q, in.Type, out.Bytes, t.ReduceScatter(out.Bytes, in.Bytes, q.Reduction))
-		}
-	}
-	return g.Spare().ReduceScatter(g, out, in, op).Do(ctx)
-}
-
 // ReduceScatter makes c a ReduceScatter.
-func (c *Collective) ReduceScatter(g *Group, out, in Data, op call.Reduction) *Collective {
-	c.reduces(g, call.KindReduceScatter, in.Type, op, out.Count)
-	c.wantBlocks("in", in.Count, "out", out.Count)
-	c.out.Buf, c.in.Buf = out.Bytes, in.Bytes
+func (c *Collective) ReduceScatter(g *Group, out Data, in []byte, op call.Reduction) *Collective {
+	c.reduces(g, call.KindReduceScatter, out.Type, op, out.Count)
+	c.wantBlocks("in", len(in)/out.Type.Size(), "out", out.Count)
+	c.out.Buf, c.in.Buf = out.Bytes, in
 	c.body = (*Collective).reduceScatter
 	return c
 }
