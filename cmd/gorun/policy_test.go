@@ -18,49 +18,66 @@ import (
 
 const module = "github.com/gorun/gorun"
 
-// imports is the table of docs/architecture.md: what the packages of each row may import, by itself or through
-// others, beside the standard library. A row ending in /... is every package below. Change it in a commit of its
-// own, with the reason.
-var imports = map[string][]string{
-	"env":                       {},
-	"env/addr":                  {},
-	"env/auth/...":              {"env/auth/..."},
-	"env/cgroup":                {},
-	"env/keepalive":             {xSys},
-	"comm/store":                {},
-	"comm/store/...":            {"env/auth/...", "env/keepalive", "comm/store/...", "comm/internal/machine", "comm/internal/token", xSys},
-	"comm/...":                  {"env", "env/addr", "env/auth/...", "env/cgroup", "env/keepalive", "comm/...", xSys, cbor},
-	"rendezvous":                {},
-	"rendezvous/rendezvoustest": {"rendezvous"},
-	"rendezvous/reach":          {"rendezvous", xSys, etcdClient},
-	"rendezvous/tie":            {"env/auth/...", "env/keepalive", xSys},
-	"rendezvous/etcd":           {"rendezvous", "rendezvous/tie", "env/auth/...", "env/keepalive", xSys, etcdClient},
-	"rendezvous/etcdstore":      {"comm/store", etcdClient},
-	"rendezvous/embedded":       {"env/auth/...", "rendezvous", "rendezvous/reach", etcdServer},
-	"launcher/topology":         {"env/cgroup", xSys},
-	"launcher/proc":             {},
-	"launcher/spool":            {xSys},
-	"launcher/guard/...":        {"launcher/guard", "env/cgroup", "launcher/topology", "launcher/proc", xSys},
-	"launcher":                  {"env/cgroup", "launcher/...", xSys, timberjack},
-	"agent":                     {"env/cgroup", "env", "rendezvous", "launcher/...", xSys, timberjack, hclog},
-	"cmd/gorun/internal/bench":  {"env/cgroup", "env/keepalive", "env", "env/addr", "env/auth/...", "comm/...", xSys, cbor},
-	"cmd/gorun/internal/hosts":  {},
-	"cmd/gorun/internal/drill":  {"env/cgroup", "env/keepalive", "cmd/gorun/internal/hosts", "env", "env/addr", "env/auth/...", "comm/...", "launcher/...", xSys, timberjack, cbor},
-	"cmd/gorun/internal/cli":    {"env/cgroup", "env/keepalive", "cmd/gorun/internal/bench", "cmd/gorun/internal/drill", "cmd/gorun/internal/hosts", "env", "env/addr", "env/auth/...", "comm/...", "rendezvous", "launcher/...", "agent", xSys, timberjack, hclog, cobra, cbor},
+// outside says what the names in the import table mean that are not packages of this module: modules, with what they bring.
+var outside = map[string]string{
+	"x/sys":      "golang.org/x/sys/...",
+	"timberjack": "github.com/DeRuina/timberjack|github.com/klauspost/compress/...",
+	"hclog":      "github.com/hashicorp/go-hclog|github.com/fatih/color|github.com/mattn/...",
+	"cobra":      "github.com/spf13/...",
+	"cbor":       "github.com/fxamacker/...|github.com/x448/...",
+	"etcd client": "go.etcd.io/etcd/api/...|go.etcd.io/etcd/client/...|google.golang.org/...|golang.org/x/...|go.uber.org/...|" +
+		"github.com/coreos/...|github.com/golang/protobuf/...|github.com/grpc-ecosystem/grpc-gateway/...",
+	"etcd server": "github.com/...|go.etcd.io/...|go.opentelemetry.io/...|go.uber.org/...|go.yaml.in/...|golang.org/x/...|" +
+		"google.golang.org/...|gopkg.in/...|k8s.io/...|sigs.k8s.io/...",
 }
 
-// What is not ours, with what it brings.
-const (
-	xSys       = "golang.org/x/sys/..."
-	timberjack = "github.com/DeRuina/timberjack|github.com/klauspost/compress/..."
-	hclog      = "github.com/hashicorp/go-hclog|github.com/fatih/color|github.com/mattn/..."
-	cobra      = "github.com/spf13/..."
-	cbor       = "github.com/fxamacker/...|github.com/x448/..."
-	etcdClient = "go.etcd.io/etcd/api/...|go.etcd.io/etcd/client/...|google.golang.org/...|golang.org/x/...|go.uber.org/...|" +
-		"github.com/coreos/...|github.com/golang/protobuf/...|github.com/grpc-ecosystem/grpc-gateway/..."
-	etcdServer = "github.com/...|go.etcd.io/...|go.opentelemetry.io/...|go.uber.org/...|go.yaml.in/...|golang.org/x/...|" +
-		"google.golang.org/...|gopkg.in/...|k8s.io/...|sigs.k8s.io/..."
-)
+// unbound matches what may import everything: programs, and what only tests import.
+var unbound = regexp.MustCompile(`^(cmd/gorun|cmd/gorun/internal/elastic|docs/examples(/.*)?|scripts/.*|.*/[a-z]+test)$`)
+
+// section returns the lines of docs/architecture.md below a heading.
+func section(t *testing.T, heading string) []string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "architecture.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, below, found := strings.Cut(string(text), "\n"+heading+"\n")
+	if !found {
+		t.Fatalf("docs/architecture.md has no heading %q", heading)
+	}
+	below, _, _ = strings.Cut(below, "\n## ")
+	return strings.Split(below, "\n")
+}
+
+// readImports reads the import table of docs/architecture.md: patterns of packages, and of what these may import beside std.
+func readImports(t *testing.T) map[string][]string {
+	t.Helper()
+	table := make(map[string][]string)
+	for _, line := range section(t, "## Who may import whom") {
+		cells := strings.Split(line, "|")
+		if len(cells) != 4 || strings.Contains(line, "---") || strings.Contains(line, "may import") {
+			continue
+		}
+		row := pattern(cells[1])
+		if _, twice := table[row]; twice {
+			t.Errorf("the import table has %s twice", row)
+		}
+		table[row] = nil
+		for name := range strings.SplitSeq(cells[2], ",") {
+			if name = pattern(name); name == "" {
+				continue
+			}
+			if modules, ok := outside[name]; ok {
+				name = modules
+			}
+			table[row] = append(table[row], name)
+		}
+	}
+	return table
+}
+
+// pattern is a cell, or a part of one, as go list writes patterns.
+func pattern(cell string) string { return strings.ReplaceAll(strings.TrimSpace(cell), "…", "...") }
 
 // A pkg is what go list says of a package.
 type pkg struct {
@@ -98,14 +115,16 @@ func list(t *testing.T) (all map[string]pkg, ours []pkg) {
 }
 
 func TestImportPolicy(t *testing.T) {
+	imports := readImports(t)
 	all, ours := list(t)
 	checked := make(map[string]bool)
 	for _, p := range ours {
+		bound := false
 		for row, allowed := range imports {
 			if !matches(row, p.ImportPath) {
 				continue
 			}
-			checked[row] = true
+			checked[row], bound = true, true
 			for _, dep := range p.Deps {
 				if all[dep].Standard || strings.HasPrefix(dep, "vendor/") || matchesAny(allowed, dep) {
 					continue
@@ -113,10 +132,38 @@ func TestImportPolicy(t *testing.T) {
 				t.Errorf("%s imports %s, which docs/architecture.md does not allow", p.ImportPath, dep)
 			}
 		}
+		if path := strings.TrimPrefix(p.ImportPath, module+"/"); !bound && !unbound.MatchString(path) {
+			t.Errorf("the import table of docs/architecture.md has no row for %s", path)
+		}
 	}
 	for row := range imports {
 		if !checked[row] {
-			t.Errorf("there is no package %s", row)
+			t.Errorf("docs/architecture.md has a row for %s, and there is no such package", row)
+		}
+	}
+}
+
+// TestPackagesOnPage: docs/architecture.md has a line for each package, and names no folder that is not there.
+func TestPackagesOnPage(t *testing.T) {
+	_, ours := list(t)
+	here := make(map[string]bool)
+	for _, p := range ours {
+		here[strings.TrimPrefix(p.ImportPath, module+"/")] = true
+	}
+	named := make(map[string]bool)
+	for _, line := range section(t, "## Folders and packages") {
+		folder, _, found := strings.Cut(line, "/ ")
+		if !found || strings.HasPrefix(line, " ") || strings.HasPrefix(folder, "comm") {
+			continue
+		}
+		named[folder] = true
+		if info, err := os.Stat(filepath.Join("..", "..", folder)); err != nil || !info.IsDir() {
+			t.Errorf("docs/architecture.md names the folder %s, which is not there", folder)
+		}
+	}
+	for path := range here {
+		if !named[path] && !strings.HasPrefix(path, "comm") && !strings.HasPrefix(path, "docs/") && !strings.Contains(path, "/peers") {
+			t.Errorf("docs/architecture.md has no line for %s", path)
 		}
 	}
 }
@@ -169,11 +216,11 @@ func TestMatches(t *testing.T) {
 		{"comm/...", module + "/comm", true},
 		{"comm/...", module + "/comm/internal/plan", true},
 		{"comm/...", module + "/community", false},
-		{xSys, "golang.org/x/sys/unix", true},
-		{hclog, "github.com/mattn/go-isatty", true},
-		{hclog, "github.com/fatih/colors", false},
-		{etcdServer, "github.com/prometheus/client_golang/prometheus", true},
-		{etcdServer, module + "/agent", false},
+		{outside["x/sys"], "golang.org/x/sys/unix", true},
+		{outside["hclog"], "github.com/mattn/go-isatty", true},
+		{outside["hclog"], "github.com/fatih/colors", false},
+		{outside["etcd server"], "github.com/prometheus/client_golang/prometheus", true},
+		{outside["etcd server"], module + "/agent", false},
 	} {
 		if got := matches(c.pattern, c.path); got != c.want {
 			t.Errorf("matches(%q, %q) = %t", c.pattern, c.path, got)
