@@ -29,8 +29,7 @@
 //	GORUN_STORE_ADDR               host:port of a store that the agent serves; empty: rank 0 serves one at
 //	                               MASTER_ADDR:MASTER_PORT
 //
-// Beside them, GORUN_COMM_ADDR, GORUN_COMM_CONNECTIONS, GORUN_COMM_TUNE and GORUN_KERNELS are what users say to package comm. gorun
-// hands them on; of several nodes it sets the first to what --local-addr means.
+// docs/environment.md lists these and every other variable that gorun, workers and package comm use.
 //
 // What holds:
 //
