@@ -54,6 +54,9 @@ type AbortError struct {
 	Op   string
 	Seq  uint64
 	Err  error // its reason
+
+	own     bool // it is this rank
+	accused bool // it found this rank at fault
 }
 
 func (e *AbortError) Error() string {

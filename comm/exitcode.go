@@ -19,18 +19,19 @@ import (
 // surely fail as well: for all that the code is 2 for, but ranks that never came. gorun then shows err in its summary and does
 // not start the workers again. A program that exits with 2 by itself, without that file, is started again like any other.
 //
-// A [PeerError] with an address is written there as well: gorun calls that address. If it gets no answer either, the next attempt
-// does without one of the two nodes, or waits until they reach each other, and uses up no restart.
+// A [PeerError], and an [AbortError] of another rank, is written there as well, with the rank at fault: if that rank has failed too,
+// gorun names it as the root cause, and ends with its exit code. If a PeerError has an address, gorun calls that address. If it gets
+// no answer either, the next attempt does without one of the two nodes, or waits until they reach each other, and uses up no restart.
 func ExitCode(err error) int {
 	switch {
 	case err == nil:
 		return 0
 	case failsAgain(err):
-		writeError(err, "restart", false)
+		writeError(err, map[string]any{"restart": false})
 		return 2
 	}
-	if silent, ok := errors.AsType[*PeerError](err); ok && silent.Addr != "" {
-		writeError(err, "unreachable", []unreachable{{silent.Rank, silent.Addr}})
+	if more := becauseOf(err); more != nil {
+		writeError(err, more)
 	}
 	if _, missing := errors.AsType[*MissingRanksError](err); missing {
 		return 2
@@ -52,29 +53,48 @@ func failsAgain(err error) bool {
 		errors.As(err, &deadlock) || errors.Is(err, auth.ErrWrongToken) || errors.Is(err, auth.ErrNoToken) || errors.As(err, &refused)
 }
 
+// becauseOf is what an error file says of the rank because of which this one has failed; nil: there is none.
+func becauseOf(err error) map[string]any {
+	if e, ok := errors.AsType[*PeerError](err); ok {
+		more := map[string]any{"failed_peer": failedPeer{e.Rank, e.Finder}}
+		if e.Addr != "" {
+			more["unreachable"] = []unreachable{{e.Rank, e.Addr}}
+		}
+		return more
+	}
+	if e, ok := errors.AsType[*AbortError](err); ok && !e.own && !e.accused {
+		return map[string]any{"failed_peer": failedPeer{e.Rank, e.Rank}}
+	}
+	return nil
+}
+
+// failedPeer is a rank because of which another one has failed.
+type failedPeer struct {
+	Rank   int `json:"rank"`
+	Finder int `json:"finder"` // rank that found it out
+}
+
 // unreachable is a rank that gave no answer.
 type unreachable struct {
 	Rank    int    `json:"rank"`
 	Address string `json:"address"`
 }
 
-// writeError writes err to the error file, if there is to be one, with one more key for gorun.
-func writeError(err error, key string, value any) {
+// writeError writes err to the error file, if there is to be one, with more keys for gorun.
+func writeError(err error, more map[string]any) {
 	if w, parseErr := env.Parse(os.LookupEnv); parseErr == nil && w.ErrorFile != "" {
-		_ = writeErrorFile(w.ErrorFile, err, key, value, time.Now()) // the caller has err, and reports it
+		_ = writeErrorFile(w.ErrorFile, err, more, time.Now()) // the caller has err, and reports it
 	}
 }
 
-// writeErrorFile writes err in the form of torch.distributed.elastic's error files, with one more key. It does not overwrite a
+// writeErrorFile writes err in the form of torch.distributed.elastic's error files, with more keys. It does not overwrite a
 // file.
-func writeErrorFile(path string, err error, key string, value any, at time.Time) (failed error) {
-	document, failed := json.Marshal(map[string]any{
-		"message": map[string]any{
-			"message":   err.Error(),
-			"extraInfo": map[string]any{"timestamp": strconv.FormatInt(at.Unix(), 10)},
-		},
-		key: value,
-	})
+func writeErrorFile(path string, err error, more map[string]any, at time.Time) (failed error) {
+	more["message"] = map[string]any{
+		"message":   err.Error(),
+		"extraInfo": map[string]any{"timestamp": strconv.FormatInt(at.Unix(), 10)},
+	}
+	document, failed := json.Marshal(more)
 	if failed != nil {
 		return failed
 	}

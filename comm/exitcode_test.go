@@ -21,7 +21,11 @@ func TestExitCode(t *testing.T) {
 	}{
 		{nil, 0, ""},
 		{errors.New("disk full"), 1, ""},
-		{&PeerError{Rank: 1, Err: errors.New("died")}, 1, ""},
+		{&PeerError{Rank: 1, Finder: 2, Err: errors.New("died")}, 1, `"failed_peer":{"rank":1,"finder":2}`},
+		{fmt.Errorf("step 7: %w", &AbortError{Rank: 1, Err: errors.New("disk full")}), 1, `"failed_peer":{"rank":1,"finder":1}`},
+		{&AbortError{Rank: 0, Err: errors.New("disk full"), own: true}, 1, ""},
+		{&AbortError{Rank: 1, Err: errors.New("it found this rank at fault"), accused: true}, 1, ""},
+		{fmt.Errorf("step 7: %w", &PeerError{Rank: 1, Err: ErrTimeout, Addr: "10.0.0.2:4711"}), 1, `"failed_peer":{"rank":1,"finder":0}`},
 		{fmt.Errorf("step 7: %w", &PeerError{Rank: 1, Err: ErrTimeout, Addr: "10.0.0.2:4711"}), 1, `"unreachable":[{"rank":1,"address":"10.0.0.2:4711"}]`},
 		{&MissingRanksError{Missing: []int{1}, Size: 2}, 2, ""},
 		{&ArgumentError{Op: "Send", Err: errors.New("no such rank")}, 2, `"restart":false`},
@@ -47,7 +51,7 @@ func TestExitCode(t *testing.T) {
 		var document struct {
 			Message struct{ Message string }
 		}
-		if err := json.Unmarshal(text, &document); err != nil || document.Message.Message != c.err.Error() || !strings.Contains(string(text), c.more) || strings.Count(string(text), `"restart":`)+strings.Count(string(text), `"unreachable":`) != 1 {
+		if err := json.Unmarshal(text, &document); err != nil || document.Message.Message != c.err.Error() || !strings.Contains(string(text), c.more) || strings.Count(string(text), `"restart":`)+strings.Count(string(text), `"failed_peer":`) != 1 {
 			t.Errorf("%v: the error file says %q, %v, want %s in it", c.err, text, err, c.more)
 		}
 

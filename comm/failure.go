@@ -61,7 +61,7 @@ func failure(e *core.Error) error {
 		if f.Rank == me && (errors.Is(cause, context.Canceled) || errors.Is(cause, context.DeadlineExceeded)) {
 			return fmt.Errorf("comm: %s #%d: %w", op, seq, cause)
 		}
-		return &AbortError{Rank: f.Rank, Op: op, Seq: seq, Err: cause}
+		return &AbortError{Rank: f.Rank, Op: op, Seq: seq, Err: cause, own: f.Rank == me}
 	case endpoint.Deadlocked:
 		return deadlock(e, f)
 	case endpoint.Absent:
@@ -74,7 +74,7 @@ func failure(e *core.Error) error {
 	case errors.Is(cause, ErrClosed):
 		return fmt.Errorf("comm: %s #%d: %w", op, seq, cause)
 	case f.Told && f.Rank == me: // which need not agree
-		return &AbortError{Rank: f.Finder, Op: op, Seq: seq, Err: fmt.Errorf("it found this rank at fault: %w", cause)}
+		return &AbortError{Rank: f.Finder, Op: op, Seq: seq, Err: fmt.Errorf("it found this rank at fault: %w", cause), accused: true}
 	}
 	who := g.World.Peers[f.Rank]
 	p := &PeerError{Rank: f.Rank, Host: who.Host, PID: who.PID, Op: op, Seq: seq, Err: cause, Finder: me, told: f.Told}
