@@ -48,7 +48,7 @@ func (s *Situation) gather() Decision {
 	limit := s.Max
 	if s.Last != nil {
 		if f := s.final(); f != nil {
-			return Decision{Close: &Outcome{Code: f.Code, Failure: f}}
+			return s.failedForGood(f)
 		}
 		if s.charged() { // others may have failed because a member is gone, or cannot be reached
 			d, found := s.membersApart()
@@ -62,7 +62,7 @@ func (s *Situation) gather() Decision {
 				return d
 			}
 		}
-		next = Formed{ID: s.Last.ID + 1, Restarts: s.Over.Restarts, Why: s.Over.Why, Flaps: s.flaps}
+		next = Formed{ID: s.Last.ID + 1, Restarts: s.Over.Restarts, Why: s.why(), Flaps: s.flaps}
 		if s.ScaleUp == ScaleNever {
 			limit = max(s.Min, len(s.ranks))
 		}
@@ -102,7 +102,7 @@ func (s *Situation) watch() Decision {
 		return Decision{Close: &Outcome{}}
 	}
 	if f := s.final(); f != nil {
-		return Decision{Close: &Outcome{Code: f.Code, Failure: f}}
+		return s.failedForGood(f)
 	}
 	if failure != nil {
 		return s.failed(failure)

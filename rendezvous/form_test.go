@@ -390,7 +390,12 @@ func TestFormProperties(t *testing.T) {
 				c.report(some(t), nil)
 			},
 			"fail": func(t *rapid.T) {
-				c.report(some(t), &rendezvous.Failure{Code: rapid.IntRange(1, 255).Draw(t, "code")})
+				f := &rendezvous.Failure{Code: rapid.IntRange(1, 255).Draw(t, "code")}
+				if rapid.Bool().Draw(t, "follows") {
+					rank := rapid.IntRange(-1, 8)
+					f.FailedPeer = &rendezvous.FailedPeer{Rank: rank.Draw(t, "because of"), Finder: rank.Draw(t, "finder")}
+				}
+				c.report(some(t), f)
 			},
 			"": func(t *rapid.T) {
 				before := c.s
@@ -400,6 +405,7 @@ func TestFormProperties(t *testing.T) {
 					if len(c.formed) > rounds && c.closed.Failure != nil {
 						t.Fatalf("a round failed that nobody has heard of")
 					}
+					checkRootCause(t, c.s, c.closed.Failure)
 					t.Skip("closed")
 				}
 				if d.Wait == "" || d.After < 0 {
@@ -413,6 +419,22 @@ func TestFormProperties(t *testing.T) {
 			},
 		})
 	})
+}
+
+// checkRootCause: no job is closed with a failure that happened because of a worker whose own failure is known. Nodes have a worker each.
+func checkRootCause(t *rapid.T, s rendezvous.Situation, f *rendezvous.Failure) {
+	if f == nil || f.FailedPeer == nil || f.FailedPeer.Rank < 0 || f.FailedPeer.Rank >= len(s.Last.Members) {
+		return
+	}
+	peer := s.Last.Members[f.FailedPeer.Rank].Key
+	for _, r := range s.Reports {
+		if r.Key == peer && r.Failure != nil { // the first that it has reported
+			if r.Failure.FailedPeer == nil {
+				t.Fatalf("the job is closed with %+v, which happened because of %+v", f, r.Failure)
+			}
+			return
+		}
+	}
 }
 
 // checkFormed holds f against the situation that it has come of, or one shortly before.

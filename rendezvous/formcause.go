@@ -11,6 +11,7 @@ import (
 // in case there is another cause.
 const (
 	hearing      = time.Second      // to notice an agent that has left, or that has ended and had a tie to the leader
+	peerHearing  = 5 * time.Second  // for the agent of a worker that others have failed because of, to report its failure
 	reachHearing = 10 * time.Second // for agents to call nodes that they may not reach any more, and to say so
 )
 
@@ -20,10 +21,14 @@ const PeersLimit = 32
 // probes reports whether the members probe each other when a worker has failed: that they have lost each other may be why.
 func (f *Formed) probes() bool { return len(f.Members) > 1 && len(f.Members) <= PeersLimit }
 
-// hearingTime returns how long the leader waits, after the first failure, for news of another cause. Meanwhile the members probe. If
-// an agent without a tie has neither probed nor reported on this round, only its lease shows whether it lives.
-func (s *Situation) hearingTime() time.Duration {
+// hearingTime returns how long the leader waits, after the first failure, of which root is the root cause as far as it is known, for
+// news of another cause. Meanwhile the members probe. If an agent without a tie has neither probed nor reported on this round, only
+// its lease shows whether it lives.
+func (s *Situation) hearingTime(root *Failure) time.Duration {
 	limit := hearing
+	if s.awaitsPeer(root) {
+		limit = peerHearing
+	}
 	heard := make(map[string]bool)
 	for _, r := range s.Reports {
 		heard[r.Key] = true
@@ -45,29 +50,64 @@ func (s *Situation) hearingTime() time.Duration {
 	return limit
 }
 
-// failed decides what follows from the first failure. If a restart is left, the round is over at once. What the cause was is settled
-// before the next round forms: the cause is a member that is gone by then, or one that others cannot reach, as members find out
-// before they join that round. A restart for such a cause is free of charge.
+// failed decides what follows from the first failure. If a restart is left, the round is over at once, or in a moment if the root cause
+// is yet to be reported. What the cause was is settled before the next round forms: the cause is a member that is gone by then, or one
+// that others cannot reach, as members find out before they join that round. A restart for such a cause is free of charge.
 func (s *Situation) failed(f *Failure) Decision {
 	m, gone := s.gone()
 	d, apart := s.membersApart()
+	root := s.rootCause(f)
+	restart := s.Last.Restarts < s.MaxRestarts
 	switch {
 	case gone:
 		return s.miss(m)
 	case apart:
 		return d
-	case s.Last.Restarts < s.MaxRestarts:
-		return Decision{Over: &Ending{
-			Why:      fmt.Sprintf("%s; restart %d of %d", f, s.Last.Restarts+1, s.MaxRestarts),
-			Restarts: s.Last.Restarts + 1,
-		}}
-	case len(s.Last.Members) > 1 && f.mayFollow() && !s.over(s.Last.ID, Hearing, s.hearingTime()):
-		d := s.wait(s.Last.ID, Hearing, s.hearingTime(), fmt.Sprintf("round %d: %s", s.Last.ID, f), "ends")
+	case restart && s.awaitsPeer(root) && !s.over(s.Last.ID, Hearing, hearing):
+		return s.hear(f, hearing)
+	case restart:
+		return Decision{Over: &Ending{Why: s.restartFor(root), Restarts: s.Last.Restarts + 1}}
+	case len(s.Last.Members) > 1 && f.mayFollow() && !s.over(s.Last.ID, Hearing, s.hearingTime(root)):
+		d := s.hear(f, s.hearingTime(root))
 		d.Probe = s.Last.probes()
 		return d
 	default:
-		return Decision{Close: &Outcome{Code: f.Code, Failure: f}}
+		return failWith(root)
 	}
+}
+
+// failedForGood decides what follows from a failure that asks for no restart: the end, at once or in a moment.
+func (s *Situation) failedForGood(f *Failure) Decision {
+	root := s.rootCause(f)
+	if s.Over == nil && s.awaitsPeer(root) && !s.over(s.Last.ID, Hearing, hearing) {
+		return s.hear(f, hearing)
+	}
+	return failWith(root)
+}
+
+// hear waits for news of what has caused f.
+func (s *Situation) hear(f *Failure, limit time.Duration) Decision {
+	return s.wait(s.Last.ID, Hearing, limit, fmt.Sprintf("round %d: %s", s.Last.ID, f), "ends")
+}
+
+// failWith closes the job.
+func failWith(root *Failure) Decision {
+	return Decision{Close: &Outcome{Code: root.Code, Failure: root}}
+}
+
+func (s *Situation) restartFor(f *Failure) string {
+	return fmt.Sprintf("%s; restart %d of %d", f, s.Last.Restarts+1, s.MaxRestarts)
+}
+
+// why is why the last round was over. If that was a failure, its root cause may have been reported since.
+func (s *Situation) why() string {
+	failures := s.failures()
+	for _, r := range failures {
+		if s.charged() && s.Over.Why == s.restartFor(r.Failure) {
+			return s.restartFor(s.rootCause(failures[0].Failure))
+		}
+	}
+	return s.Over.Why
 }
 
 // charged reports whether a failure has ended the last round, and the job has paid for it.

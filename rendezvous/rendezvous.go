@@ -25,7 +25,8 @@
 //     else on the machine takes it; a worker that binds it with SO_REUSEADDR (Go, Python and torch do) need not wait.
 //  4. After Close, the current round is over with ErrClosed, every Join fails with ErrClosed, and nothing that
 //     the rendezvous opened is left.
-//  5. Of several failures that are reported in one round the first one counts, on every node the same.
+//  5. Of several failures that are reported in one round the first one counts, on every node the same; or, if its worker has
+//     failed because of another one whose failure is reported as well, that one.
 package rendezvous
 
 import (
@@ -79,7 +80,14 @@ type Failure struct {
 	Text      string    `json:"text"`   // what there is to say of it, for people
 	Final     bool      `json:"final"`  // starting it again is of no use
 
-	Unreachable []Peer `json:"unreachable,omitempty"` // that it could not reach
+	Unreachable []Peer      `json:"unreachable,omitempty"` // that it could not reach
+	FailedPeer  *FailedPeer `json:"failed_peer,omitempty"` // because of which it has failed, as it says itself; nil: none that it knows of
+}
+
+// A FailedPeer is another worker because of which one has failed.
+type FailedPeer struct {
+	Rank   int `json:"rank"`
+	Finder int `json:"finder"` // of the worker that has found that out
 }
 
 // A Peer is another worker that was called.

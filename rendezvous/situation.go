@@ -68,7 +68,7 @@ type Report struct {
 // A Situation is all that Form goes by.
 type Situation struct {
 	Rules
-	Last    *Formed       // nil: no round has formed; Key, Try, and ID and Host of Node are all that counts of its members
+	Last    *Formed       // nil: no round has formed; Key, Try, and ID, Host and Nproc of Node are all that counts of its members
 	Age     time.Duration // of Last, as far as the leader knows
 	Over    *Ending       // of Last; nil: it is running
 	Nodes   []Candidate   // that are here now

@@ -57,7 +57,7 @@ func TestRoundDocuments(t *testing.T) {
 		want := *f
 		want.Members = slices.Clone(f.Members)
 		for i, m := range f.Members {
-			want.Members[i] = rendezvous.Candidate{Key: m.Key, Try: m.Try, Node: rendezvous.Node{ID: m.Node.ID, Host: m.Node.Host}}
+			want.Members[i] = rendezvous.Candidate{Key: m.Key, Try: m.Try, Node: rendezvous.Node{ID: m.Node.ID, Host: m.Node.Host, Nproc: m.Node.Nproc}}
 			doc := docs[slices.IndexFunc(docs, func(d roundDoc) bool { return d.Seats[m.Key].Try > 0 })]
 			if s := doc.Seats[m.Key]; s.Rank != i || s.Try != m.Try || rendezvous.Place(s.Place) != places[i] || doc.Size != n || doc.Token != "secret" {
 				t.Fatalf("%s has %+v in round %+v, want rank %d and %+v", m.Key, s, doc, i, places[i])

@@ -136,7 +136,7 @@ func (d *roundDoc) check() error {
 }
 
 // formed is the round that all of its documents make. If it has been restored, members may be missing: they have gone, and have
-// not put their documents back. Of the others there is what a leader has to remember: Key, Try, and ID and Host of Node.
+// not put their documents back. Of the others there is what a leader has to remember: Key, Try, and ID, Host and Nproc of Node.
 func formed(docs []roundDoc, restored bool) (*rendezvous.Formed, error) {
 	if len(docs) == 0 {
 		return nil, errors.New("it is missing")
@@ -147,6 +147,7 @@ func formed(docs []roundDoc, restored bool) (*rendezvous.Formed, error) {
 		Members: make([]rendezvous.Candidate, one.Size), Late: make(map[string]int), New: make(map[string]bool),
 	}
 	seated := make(map[string]bool)
+	places := make([]place, one.Size)
 	for _, d := range docs {
 		for key, s := range d.Seats {
 			if seated[key] {
@@ -158,10 +159,19 @@ func formed(docs []roundDoc, restored bool) (*rendezvous.Formed, error) {
 			}
 			if s.Rank < one.Size {
 				f.Members[s.Rank] = rendezvous.Candidate{Key: key, Try: s.Try, Node: rendezvous.Node{ID: s.ID, Host: s.Host}}
+				places[s.Rank] = s.Place
 			}
 		}
 		maps.Copy(f.Late, d.Late)
 		f.Flaps = append(f.Flaps, d.Flaps...)
+	}
+	for rank, p := range places { // of a member that is missing, and of the one before it, it stays 0
+		switch {
+		case rank+1 == one.Size:
+			f.Members[rank].Node.Nproc = p.WorldSize - p.FirstRank
+		case places[rank+1].WorldSize > 0:
+			f.Members[rank].Node.Nproc = places[rank+1].FirstRank - p.FirstRank
+		}
 	}
 	for rank, m := range f.Members {
 		if restored && m.Key == "" {
