@@ -140,7 +140,8 @@ type loop struct {
 	over    <-chan struct{}   // the end of the round
 	gang    Gang
 	exits   <-chan launcher.Exit
-	backoff backoff // that the present workers were started with
+	ended   chan launcher.Exit // the same exits, one for each worker, for whoever reports a failure
+	backoff backoff            // that the present workers were started with
 
 	reports     sync.WaitGroup
 	reported    <-chan error     // gets the outcome of the pending report
@@ -187,6 +188,7 @@ func (l *loop) next() event {
 		return l.next()
 	case x, more := <-l.exits:
 		if more {
+			l.ended <- x
 			return workerExited{x}
 		}
 		l.exits = nil

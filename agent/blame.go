@@ -1,25 +1,42 @@
 package agent
 
 import (
+	"maps"
 	"slices"
+	"time"
 
 	"github.com/gorun/gorun/launcher"
+	"github.com/gorun/gorun/rendezvous"
 )
 
-// accuse makes the worker whose error file is the oldest the root cause. A worker writes it when its error happens, and
-// may take long to end after that; the connections that it then closes can fail a peer that ends before it. The files
-// are compared with one another only: exit times are of another clock, and a crash needs no witness.
+// peerPatience is how long the report of a failure waits for the end of another worker of this node, because of which it happened.
+const peerPatience = time.Second / 2
+
+// accuse makes the worker at fault the root cause, as far as error files tell: the one because of which others failed, and of those
+// that do not know of any other the one whose file is the oldest. A worker writes it when its error happens, and may take long to end
+// after that; the connections that it then closes can fail a peer that ends before it. The files are compared with one another only:
+// exit times are of another clock, and a crash needs no witness.
 func (e *WorkerError) accuse() {
+	if e.Elsewhere != nil {
+		return
+	}
+	failed := append([]launcher.Exit{e.Root}, slices.Concat(e.Others, e.Stopped)...)
+	e.blame(failed[rootOf(failed, 0, e.Reports)])
 	first, left := e.Reports[e.Root.Rank]
 	if !left || first.Written.IsZero() || crashed(e.Root) {
 		return
 	}
 	accused := e.Root
 	for _, x := range slices.Concat(e.Others, e.Stopped) {
-		if r := e.Reports[x.Rank]; !r.Written.IsZero() && r.Written.Before(first.Written) {
+		if r := e.Reports[x.Rank]; !r.Written.IsZero() && r.Written.Before(first.Written) && r.FailedPeer == nil {
 			accused, first = x, r
 		}
 	}
+	e.blame(accused)
+}
+
+// blame makes a failure of this node the root cause.
+func (e *WorkerError) blame(accused launcher.Exit) {
 	if accused.Rank == e.Root.Rank {
 		return
 	}
@@ -30,4 +47,57 @@ func (e *WorkerError) accuse() {
 	if !accused.Stopped || accused.Signal == 0 { // otherwise its exit code is of the agent's doing
 		e.Code = accused.Code
 	}
+}
+
+// rootOf returns the index of the failure because of which one of them happened, as far as the workers know.
+func rootOf(failed []launcher.Exit, first int, reports map[int]Report) int {
+	return rendezvous.RootCause(first, func(i int) int {
+		r := reports[failed[i].Rank]
+		if r.FailedPeer == nil || crashed(failed[i]) {
+			return -1
+		}
+		for _, rank := range []int{r.FailedPeer.Rank, r.FailedPeer.Finder} {
+			other := slices.IndexFunc(failed, func(x launcher.Exit) bool { return x.Rank == rank && x.Failed() })
+			if other >= 0 && other != i && isOwn(failed[other], reports[rank], r) {
+				return other
+			}
+		}
+		return -1
+	})
+}
+
+// isOwn reports whether x failed by itself. If the agent has stopped it, that shows in its error file, which is older then than that of
+// the worker that failed because of it.
+func isOwn(x launcher.Exit, its, later Report) bool {
+	return !x.Stopped || !its.Written.IsZero() && its.Written.Before(later.Written)
+}
+
+// reportable is the failure of this node to be reported, as one of its workers has failed: that of another one, if the first failed
+// because of it. That one may not have ended yet. ended are all exits so far, and those that follow.
+func reportable(c Config, round *rendezvous.Round, first launcher.Exit, ended <-chan launcher.Exit) launcher.Exit {
+	failed, gone := []launcher.Exit{first}, map[int]bool{first.Rank: true}
+	reports := readErrorFiles(c, round, failed)
+	for limit := time.After(peerPatience); ; {
+		root := failed[rootOf(failed, 0, reports)]
+		peer := reports[root.Rank].FailedPeer
+		if peer == nil || crashed(root) || gone[peer.Rank] || !isOn(round, peer.Rank) {
+			return root
+		}
+		select {
+		case x := <-ended:
+			killed := x.Stopped && x.Signal != 0 // its exit code is of the agent's doing
+			if gone[x.Rank] = true; x.Failed() && !killed && x.Rank != first.Rank {
+				failed = append(failed, x)
+				maps.Copy(reports, readErrorFiles(c, round, []launcher.Exit{x}))
+			}
+		case <-limit:
+			return root
+		}
+	}
+}
+
+// isOn reports whether this node has a rank in a round.
+func isOn(round *rendezvous.Round, rank int) bool {
+	first := round.Place.FirstRank
+	return first <= rank && rank < first+round.Node.Nproc
 }

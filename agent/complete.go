@@ -54,7 +54,7 @@ func (l *loop) completeFailure(w *WorkerError) {
 func readErrorFiles(c Config, round *rendezvous.Round, failed []launcher.Exit) map[int]Report {
 	file := func(local int) string { return errorFile(c, round.Restarts, local) }
 	if file(0) == "" {
-		return nil
+		return make(map[int]Report)
 	}
 	return readReports(failed, file)
 }

@@ -48,6 +48,12 @@ func TestFailureOf(t *testing.T) {
 		t.Errorf("workers could not reach %+v", peers)
 	}
 
+	// Because of whom the worker failed.
+	write(t, file, `{"message":"m","failed_peer":{"rank":3,"finder":0}}`)
+	if got := failureOf(c, duo(2), x).FailedPeer; got == nil || *got != (rendezvous.FailedPeer{Rank: 3}) {
+		t.Errorf("it failed because of %+v", got)
+	}
+
 	write(t, file, `{"message":"calls do not match","restart":false}`)
 	for local := range 2 { // whichever of the two is seen to end first
 		if got := failureOf(c, duo(2), launcher.Exit{Rank: local, LocalRank: local, Code: 1}); !got.Final {

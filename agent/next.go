@@ -88,10 +88,17 @@ func crashed(x launcher.Exit) bool {
 // outcomeError is how a job that has been decided ends on this node. Of the failure that was reported here, more is
 // known here.
 func (m *machine) outcomeError(o rendezvous.Outcome) error {
-	if o.Failure != nil && m.reason == failure && o.Failure.Rank == m.exits[m.root].Rank {
-		return m.workerError(m.rootCause())
+	if o.Failure == nil || m.reason != failure {
+		return outcomeError(o, m.exits)
 	}
-	return outcomeError(o, m.exits)
+	switch i := slices.IndexFunc(m.exits, func(x launcher.Exit) bool { return x.Rank == o.Failure.Rank && x.Failed() }); i {
+	case -1:
+		return outcomeError(o, m.exits)
+	case m.root:
+		return m.workerError(m.rootCause())
+	default: // it was found to be at fault for the first
+		return m.workerError(i)
+	}
 }
 
 // outcomeError is a job's end that this node has not caused; exits are those of its own gang.

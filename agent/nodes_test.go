@@ -91,6 +91,27 @@ func TestNodesFail(t *testing.T) {
 	})
 }
 
+// TestNodesVictimFirst: the worker that failed because of another one is seen first. Every node names the other one, for the restart as
+// well as in the end.
+func TestNodesVictimFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		victim := script{after: time.Minute, code: 1, says: `{"message":"rank 1 died","failed_peer":{"rank":1,"finder":0}}`}
+		gang := []script{victim, {dies: syscall.SIGABRT}}
+		s := newStages(t, 1, [][]script{gang, gang}, [][]script{{{obeys: 143}}, {{obeys: 143}}})
+		s[0].config.ErrorDir = t.TempDir()
+		for i, err := range runAll(t, s) {
+			failed, ok := errors.AsType[*WorkerError](err)
+			if !ok || failed.Code != 134 || failed.Root.Rank != 1 || (i == 0) != (len(failed.Others) == 1 && failed.Others[0].Rank == 0) {
+				t.Errorf("node %d: %+v", i, err)
+			}
+			again := "will restart worker group: rank 1 on a: signal 6 (SIGABRT); restart 1 of 1"
+			if story := strings.Join(s[i].story, "\n"); !strings.Contains(story, again) {
+				t.Errorf("node %d: want %q in\n%s", i, again, story)
+			}
+		}
+	})
+}
+
 // TestNodesExitBarrier: a node that is done waits for the others, and for as long as it was told.
 func TestNodesExitBarrier(t *testing.T) {
 	for _, c := range []struct {

@@ -80,7 +80,7 @@ func (l *loop) perform(todo []action) *finish {
 // report tells the rendezvous, beside the loop. It is as patient as a Join: where nobody can be told, nobody else can decide
 // what follows either.
 func (l *loop) report(a report) {
-	answer, round := make(chan error, 1), l.round
+	answer, round, ended := make(chan error, 1), l.round, l.ended
 	told := make(chan struct{})
 	l.reported, l.told = answer, told
 	l.reports.Go(func() {
@@ -98,7 +98,8 @@ func (l *loop) report(a report) {
 		}).Stop()
 		var failure *rendezvous.Failure
 		if a.failed != nil {
-			failure = failureOf(l.Config, round, *a.failed)
+			failure = failureOf(l.Config, round, reportable(l.Config, round, *a.failed, ended))
+			failure.Final = failure.Final || a.failed.Code == NoRestart
 		}
 		close(told)
 		answer <- l.Rendezvous.Report(ctx, round, failure)
@@ -198,6 +199,7 @@ func (l *loop) enter(j joined) event {
 	}
 	l.round, l.over = j.round, j.round.Done()
 	l.gang, l.exits, l.started, l.backoff = j.gang, j.gang.Exits(), time.Now(), j.backoff
+	l.ended = make(chan launcher.Exit, j.round.Node.Nproc)
 	return started{j.round.Node.Nproc}
 }
 

@@ -23,7 +23,8 @@ type Report struct {
 	Problem   string          // why it is of little use; Message is then how its text begins. Empty: none
 	NoRestart bool            // the worker says that another attempt would fail as well: "restart": false
 
-	Unreachable []rendezvous.Peer // that gave the worker no answer: "unreachable": [{"rank": 3, "address": "10.0.0.2:4711"}]
+	Unreachable []rendezvous.Peer      // that gave the worker no answer: "unreachable": [{"rank": 3, "address": "10.0.0.2:4711"}]
+	FailedPeer  *rendezvous.FailedPeer // because of which it failed: "failed_peer": {"rank": 3, "finder": 0}; nil: none
 }
 
 // parseReport reads either of the shapes that torchrun takes, and makes the best of anything else:
@@ -31,8 +32,8 @@ type Report struct {
 //	{"message": {"message": "boom", "extraInfo": {"py_callstack": "...", "timestamp": "1700000000"}}}
 //	{"message": "boom", "timestamp": 1700000000}
 //
-// Beside the message, "restart": false asks for no other attempt, and "unreachable" names ranks that gave no answer, as package comm
-// does.
+// Beside the message, "restart": false asks for no other attempt, "failed_peer" names the rank because of which this one failed, and
+// "unreachable" those that gave no answer, as package comm does.
 func parseReport(data []byte) Report {
 	text := bytes.TrimSpace(bytes.ToValidUTF8(data, []byte("\uFFFD")))
 	var document, message, extra map[string]json.RawMessage
@@ -45,7 +46,7 @@ func parseReport(data []byte) Report {
 		return Report{Problem: "it is no JSON object", Message: beginning(string(text))}
 	}
 	r, stamp := Report{Document: text, NoRestart: string(document["restart"]) == "false"}, document["timestamp"]
-	r.Unreachable = asPeers(document["unreachable"])
+	r.Unreachable, r.FailedPeer = asPeers(document["unreachable"]), asFailedPeer(document["failed_peer"])
 	if json.Unmarshal(document["message"], &message) == nil && message != nil {
 		_ = json.Unmarshal(message["extraInfo"], &extra) // one that is no object says nothing
 		r.Message, r.Callstack = asText(message["message"]), asText(extra["py_callstack"])
@@ -80,6 +81,18 @@ func asPeers(value json.RawMessage) (peers []rendezvous.Peer) {
 		}
 	}
 	return peers
+}
+
+// asFailedPeer takes ranks that there can be; anything else says nothing. If no finder is given, it is the rank itself.
+func asFailedPeer(value json.RawMessage) *rendezvous.FailedPeer {
+	p := rendezvous.FailedPeer{Rank: -1, Finder: -1}
+	if json.Unmarshal(value, &p) != nil || p.Rank < 0 || max(p.Rank, p.Finder) >= rendezvous.WorldLimit {
+		return nil
+	}
+	if p.Finder < 0 {
+		p.Finder = p.Rank
+	}
+	return &p
 }
 
 // isAddress reports whether text is a host and a port, and all of it such characters as names and IP addresses have.

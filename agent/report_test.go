@@ -3,12 +3,14 @@ package agent
 import (
 	"encoding/json"
 	"errors"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
 	"unicode/utf8"
 
 	"github.com/gorun/gorun/env/alloctest"
+	"github.com/gorun/gorun/rendezvous"
 )
 
 func TestParseReport(t *testing.T) {
@@ -68,6 +70,30 @@ func TestUnreachablePeers(t *testing.T) {
 	} {
 		if got := parseReport([]byte(`{"message":"m","unreachable":` + text + `}`)); len(got.Unreachable) != want || got.Message != "m" {
 			t.Errorf("%s: %+v, want %d", text, got.Unreachable, want)
+		}
+	}
+}
+
+// TestFailedPeer: what is read of the rank because of which a worker failed.
+func TestFailedPeer(t *testing.T) {
+	for text, want := range map[string]*rendezvous.FailedPeer{
+		`{"rank":3,"finder":1}`:       {Rank: 3, Finder: 1},
+		`{"rank":0}`:                  {},
+		`{"rank":3}`:                  {Rank: 3, Finder: 3},
+		`{"rank":1048575,"finder":0}`: {Rank: 1048575},
+		`{"rank":1048576,"finder":0}`: nil,
+		`{"rank":0,"finder":1048576}`: nil,
+		`{"rank":-1,"finder":0}`:      nil,
+		`{"rank":1e99}`:               nil,
+		`{"rank":"3"}`:                nil,
+		`{"finder":3}`:                nil,
+		`{}`:                          nil,
+		`null`:                        nil,
+		`3`:                           nil,
+		`[{"rank":3}]`:                nil,
+	} {
+		if got := parseReport([]byte(`{"message":"m","failed_peer":` + text + `}`)); !reflect.DeepEqual(got.FailedPeer, want) || got.Message != "m" {
+			t.Errorf("%s: %+v, want %+v", text, got.FailedPeer, want)
 		}
 	}
 }
