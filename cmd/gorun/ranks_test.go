@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -104,6 +105,23 @@ var rankPrograms = map[string]func(ctx context.Context, odd int) error{
 		})
 	},
 
+	// stops: one rank stops its agent, whose process ID it writes to a file, and exits with code 3.
+	"stops": func(ctx context.Context, odd int) error {
+		return inWorld(ctx, func(ctx context.Context, g *comm.Group) error {
+			for i := 0; ; i++ {
+				if g.Rank() == odd && i == 100 {
+					if err := stopAgent(os.Args[3]); err != nil {
+						return err
+					}
+					os.Exit(3)
+				}
+				if err := comm.AllReduce(ctx, g, make([]float32, 1000), comm.Sum); err != nil {
+					return err
+				}
+			}
+		})
+	},
+
 	// leaves: one rank exits with code 0 in the middle of its work.
 	"leaves": func(ctx context.Context, odd int) error {
 		return inWorld(ctx, func(ctx context.Context, g *comm.Group) error {
@@ -149,6 +167,23 @@ var rankPrograms = map[string]func(ctx context.Context, odd int) error{
 			return printSum(ctx, g)
 		})
 	},
+}
+
+// stopAgent stops the agent of this worker, which is the parent of the guard, its own parent.
+func stopAgent(file string) error {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", os.Getppid()))
+	if err != nil {
+		return err
+	}
+	_, fields, _ := strings.Cut(string(stat), ") ")
+	agent, err := strconv.Atoi(strings.Fields(fields)[1])
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(file, []byte(strconv.Itoa(agent)), 0o600); err != nil {
+		return err
+	}
+	return syscall.Kill(agent, syscall.SIGSTOP)
 }
 
 func inWorld(ctx context.Context, program func(context.Context, *comm.Group) error) error {
