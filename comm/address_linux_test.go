@@ -10,8 +10,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-
-	"github.com/gorun/gorun/env/addr"
 )
 
 // A host is a network namespace in which a rank runs.
@@ -118,29 +116,6 @@ func TestRanksReachEachOther(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// Without a token nobody else is waited for where nobody else could come.
-func TestAddressesWithoutAToken(t *testing.T) {
-	ctx, p := t.Context(), place{size: 2, here: 1, master: "self.test:1"}
-	if at, err := p.storeAddress(ctx, false); err != nil || at != "self.test:1" { // a name that means nothing yet
-		t.Errorf("got %s, %v", at, err)
-	}
-	if at, _, err := new(config).listenAddress(ctx, p); err != nil || !at.IsLoopback() {
-		t.Errorf("without a token: %v, %v", at, err)
-	}
-	c := config{address: "127.0.0.1"}
-	if err := c.chooseAddress(ctx); err != nil {
-		t.Error(err)
-	}
-	outward, _, err := addr.Outward(ctx)
-	if err != nil || outward.IsLoopback() {
-		t.Skipf("this machine has no address but loopback: %v", err)
-	}
-	c.address = outward.String()
-	if err := c.chooseAddress(ctx); err == nil || !strings.Contains(err.Error(), "there is no token") {
-		t.Errorf("an address that others reach: %v", err)
 	}
 }
 

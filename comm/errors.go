@@ -2,8 +2,11 @@ package comm
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
+	"github.com/gorun/gorun/comm/internal/core"
 	"github.com/gorun/gorun/comm/internal/endpoint"
 )
 
@@ -64,6 +67,38 @@ func (e *AbortError) Error() string {
 }
 
 func (e *AbortError) Unwrap() error { return e.Err }
+
+// A MissingRanksError says which ranks did not call [Init], or [MonitoredBarrier], in time.
+type MissingRanksError struct {
+	Missing []int  // world ranks
+	Waits   []Wait // of those that wait in another call; For is who holds them up
+	Size    int    // ranks in the world, or in the group
+	Where   string
+	After   time.Duration // how long they were waited for
+	Err     error
+
+	group *core.Group // of a barrier
+}
+
+func (e *MissingRanksError) Error() string {
+	var idle, held []string // those that are held up by others come last
+	for _, r := range e.Missing {
+		name := fmt.Sprint(r)
+		if g := e.group; g != nil {
+			who := g.World.Peers[r]
+			name += fmt.Sprintf(" (group rank %d, pid %d on %s)", g.GroupRank(r), who.PID, who.Host)
+		}
+		if i := slices.IndexFunc(e.Waits, func(w Wait) bool { return w.Rank == r }); i >= 0 {
+			held = append(held, fmt.Sprintf("%s, which waits for rank %d in %s", name, e.Waits[i].For, e.Waits[i].In))
+		} else {
+			idle = append(idle, name)
+		}
+	}
+	return fmt.Sprintf("%d of %d ranks came to %s within %v: missing rank %s",
+		e.Size-len(e.Missing), e.Size, e.Where, e.After.Round(time.Millisecond), strings.Join(slices.Concat(idle, held), ", "))
+}
+
+func (e *MissingRanksError) Unwrap() error { return e.Err }
 
 // A MismatchError says that ranks which should have made the same call made different ones, or gave lengths that do not fit
 // together. After a collective every member gets it: a rank whose own part had ended well before that was found, from its next call

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/gorun/gorun/comm/internal/choice"
+	"github.com/gorun/gorun/comm/internal/core"
 	"github.com/gorun/gorun/comm/internal/endpoint"
 	"github.com/gorun/gorun/comm/internal/plan"
 	"github.com/gorun/gorun/comm/internal/shm"
@@ -29,7 +30,7 @@ func Explain(op string, bytes int) string {
 	}
 	ranks, _ := strconv.Atoi(os.Getenv("WORLD_SIZE"))
 	ranks = max(ranks, 2)
-	rules, err := parseTuning(os.Getenv("GORUN_COMM_TUNE"))
+	rules, err := core.ParseTuning(os.Getenv("GORUN_COMM_TUNE"))
 	if err != nil {
 		return err.Error() + "\n"
 	}

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/gorun/gorun/comm/internal/core"
 )
 
 // picked has what an explanation points at, way by way.
@@ -61,7 +63,7 @@ func TestExplain(t *testing.T) {
 		t.Run(fmt.Sprint(c.world, c.size, c.tuning, c.op, c.bytes), func(t *testing.T) {
 			w := worldOver(t, c.world, c.size)
 			defer w.close()
-			rules, err := parseTuning(c.tuning)
+			rules, err := core.ParseTuning(c.tuning)
 			if err != nil {
 				t.Fatal(err)
 			}

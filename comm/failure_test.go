@@ -154,7 +154,7 @@ func TestARankThatDoesNotComeTimesOut(t *testing.T) {
 		network := mem.NewNetwork(3)
 		w := &testWorld{t: t}
 		for r := range 3 {
-			g, err := newWorld(config{timeout: time.Minute}, r, 1, make([]rankInfo, 3), network.Transport(r), nil)
+			g, err := joined(r, make([]core.Peer, 3), network.Transport(r), io.Discard)
 			if err != nil {
 				t.Fatal(err)
 			}

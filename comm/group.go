@@ -4,15 +4,13 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"sync"
 
+	"github.com/gorun/gorun/comm/internal/bootstrap"
 	"github.com/gorun/gorun/comm/internal/core"
 	"github.com/gorun/gorun/comm/internal/endpoint"
 	"github.com/gorun/gorun/comm/internal/plan"
-	"github.com/gorun/gorun/comm/internal/shm"
-	"github.com/gorun/gorun/comm/transport"
 )
 
 // A Group is an ordered set of ranks that talk to each other: the world that [Init] returns, or a part of it made
@@ -34,20 +32,19 @@ type world struct {
 	leave []func() // end what Init has begun beside it
 }
 
-func newWorld(cfg config, rank int, id uint64, info []rankInfo, tr transport.Transport, desk *shm.Desk) (*Group, error) {
-	log := cfg.log
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
+// newWorld is the group of all ranks that have met.
+func newWorld(cfg config, met *bootstrap.World) (*Group, error) {
+	met.Piece = cmp.Or(cfg.piece, plan.Piece)
+	w := &world{
+		World: core.NewWorld(met.WorldConfig, met.Transport, endpoint.Options{ConnectTimeout: cfg.Timeout, News: cfg.news}),
+		leave: []func(){met.Leave},
 	}
-	ranks, peers := make([]int, len(info)), make([]core.Peer, len(info))
-	for r := range info {
-		ranks[r], peers[r] = r, info[r].Peer
+	cfg.Tuning = met.Tuning
+	ranks := make([]int, len(met.Peers))
+	for r := range ranks {
+		ranks[r] = r
 	}
-	w := &world{World: core.NewWorld(core.WorldConfig{
-		Rank: rank, Peers: peers, Log: log, Piece: cmp.Or(cfg.piece, plan.Piece), Desk: desk, Token: cfg.token.Bytes(),
-		MustShare: cfg.transport == "shm", Without: cfg.without,
-	}, tr, endpoint.Options{ConnectTimeout: cfg.timeout, News: cfg.news})}
-	g, err := newGroup(w, id, ranks, cfg)
+	g, err := newGroup(w, met.ID, ranks, cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +54,7 @@ func newWorld(cfg config, rank int, id uint64, info []rankInfo, tr transport.Tra
 }
 
 func newGroup(w *world, id uint64, ranks []int, cfg config) (*Group, error) {
-	c, err := core.NewGroup(w.World, id, ranks, cfg.timeout, cfg.rules)
+	c, err := core.NewGroup(w.World, id, ranks, cfg.Timeout, cfg.Tuning)
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +69,9 @@ func newGroup(w *world, id uint64, ranks []int, cfg config) (*Group, error) {
 // settings are what a part of g has from it.
 func (g *Group) settings() config {
 	rules := g.core.Choose.Tuning
-	return config{timeout: g.core.Timeout, codec: g.codec, objectLimit: g.objectLimit, tuning: rules.String(), rules: rules}
+	return config{
+		Config: bootstrap.Config{Timeout: g.core.Timeout, Tuning: rules}, tuning: rules.String(), codec: g.codec, objectLimit: g.objectLimit,
+	}
 }
 
 // untyped is g below the API; nil for a nil group, on which every call is wrong.

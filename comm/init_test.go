@@ -13,7 +13,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 )
 
@@ -101,7 +100,7 @@ func TestWaysToMeet(t *testing.T) {
 const longToken = "a secret that all know"
 
 // notNear makes every connection one that leaves the machine.
-func notNear(c *config) { c.near = func(net.Conn) bool { return false } }
+func notNear(c *config) { c.Near = func(net.Conn) bool { return false } }
 
 func TestRankFromTheURL(t *testing.T) {
 	url := "tcp://" + freePort(t) + "?world_size=2&rank="
@@ -280,24 +279,6 @@ func TestSettingsThatDiffer(t *testing.T) {
 			zero.Wait()
 		})
 	}
-}
-
-// How long ranks were waited for does not count the time in which rank 0 then lets the others know.
-func TestMissingRanksSaysHowLongItWaited(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := NewMemStore()
-		if _, err := s.CompareAndSwap(t.Context(), "1/rank/1", nil, []byte("{}")); err != nil { // it came, and never reads that rank 0 gives up
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		start := time.Now()
-		_, err := meet(ctx, s, 1, place{size: 3, meet: "the store"}, self("127.0.0.1:1"))
-		missing, ok := errors.AsType[*MissingRanksError](err)
-		if !ok || missing.After != time.Minute || time.Since(start) <= time.Minute {
-			t.Errorf("got %v after %v", err, time.Since(start))
-		}
-	})
 }
 
 func TestPlacesThatMakeNoSense(t *testing.T) {

@@ -24,7 +24,7 @@ func NewGroup(ctx context.Context, parent *Group, ranks []int, opts ...Option) (
 	if err != nil {
 		return nil, parent.core.Refused(&ArgumentError{Op: "NewGroup", Err: err})
 	}
-	seq, err := parent.core.AgreeOnGroup(ctx, ranks, cfg.rules.String())
+	seq, err := parent.core.AgreeOnGroup(ctx, ranks, cfg.Tuning.String())
 	if err != nil || !slices.Contains(members, parent.world.Rank) {
 		return nil, public(err)
 	}

@@ -4,84 +4,64 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
-	"net"
-	"net/netip"
 	"os"
 	"strconv"
 	"time"
 
-	"github.com/gorun/gorun/comm/internal/choice"
+	"github.com/gorun/gorun/comm/internal/bootstrap"
 	"github.com/gorun/gorun/comm/internal/core"
-	"github.com/gorun/gorun/comm/internal/token"
 	"github.com/gorun/gorun/comm/transport/tcp"
 )
 
 // DefaultTimeout is the limit of one operation, and of Init, unless [WithTimeout] says otherwise.
 const DefaultTimeout = 30 * time.Minute
 
-// auto lets comm see what suits.
-const auto = "auto"
-
 // An Option changes how [Init] joins, or what [NewGroup] makes.
 type Option func(*config)
 
 type config struct {
-	method     string
-	rank, size int
-	ranked     bool
-	store      Store
-	timeout    time.Duration
-	piece      int           // see world; 0: as plans have it
-	news       time.Duration // see endpoint.Options
-	transport  string
-	log        *slog.Logger
-	given      string      // token; empty: none
-	token      token.Token // what Init makes of given
-	address    string      // of this machine, by which others reach it, in the words of package addr; empty: see listenAddress
-	chosen     netip.Addr  // that address means
-	tuning     string
-	rules      choice.Tuning // that tuning means
+	bootstrap.Config
+	piece       int           // how many bytes of a plan's message travel at once; 0: as plans have it
+	news        time.Duration // see endpoint.Options
+	tuning      string        // in the words of WithTuning; Tuning is what it means
+	connections string        // of a stream: a number, or auto; empty: auto
 
-	connections string // of a stream: a number, or auto; empty: auto
-	ofStream    int    // that connections means; 0: auto
-
-	codec       Codec
-	objectLimit int
-
-	tls          bool
-	near         func(net.Conn) bool       // whether both ends of a connection are on this machine; nil: by its addresses
-	without      func(problem error) error // see doWithout
+	codec        Codec
+	objectLimit  int
 	flightOnQuit bool
 }
 
 func newConfig(opts []Option) config {
 	c := config{
-		method: "env://", timeout: DefaultTimeout, transport: auto, news: core.NewsTimeout, given: os.Getenv("GORUN_TOKEN"),
-		address: os.Getenv("GORUN_COMM_ADDR"), tuning: os.Getenv("GORUN_COMM_TUNE"), connections: os.Getenv("GORUN_COMM_CONNECTIONS"), tls: os.Getenv("GORUN_TLS") == "True", flightOnQuit: true, log: slog.Default(),
+		Config: bootstrap.Config{
+			Method: "env://", Timeout: DefaultTimeout, Transport: bootstrap.Auto, Token: os.Getenv("GORUN_TOKEN"),
+			Address: os.Getenv("GORUN_COMM_ADDR"), TLS: os.Getenv("GORUN_TLS") == "True", Log: slog.Default(),
+		},
+		news: core.NewsTimeout, tuning: os.Getenv("GORUN_COMM_TUNE"), connections: os.Getenv("GORUN_COMM_CONNECTIONS"), flightOnQuit: true,
 	}
 	for _, o := range opts {
 		o(&c)
 	}
-	if c.log == nil {
-		c.log = slog.New(slog.DiscardHandler)
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
 	}
 	return c
 }
 
 // check refuses settings that make no sense for any group, and reads those that are text.
 func (c *config) check() (err error) {
-	if c.rules, err = parseTuning(c.tuning); err != nil {
+	if c.Tuning, err = core.ParseTuning(c.tuning); err != nil {
 		return err
 	}
-	if c.connections != "" && c.connections != auto {
-		c.ofStream, err = strconv.Atoi(c.connections)
-		if err != nil || c.ofStream < 1 || c.ofStream > tcp.MostConnections {
+	if c.connections != "" && c.connections != bootstrap.Auto {
+		c.Connections, err = strconv.Atoi(c.connections)
+		if err != nil || c.Connections < 1 || c.Connections > tcp.MostConnections {
 			return fmt.Errorf("%q connections: want auto or 1 to %d (GORUN_COMM_CONNECTIONS)", c.connections, tcp.MostConnections)
 		}
 	}
 	switch {
-	case c.timeout <= 0:
-		return fmt.Errorf("timeout %v: want a positive duration", c.timeout)
+	case c.Timeout <= 0:
+		return fmt.Errorf("timeout %v: want a positive duration", c.Timeout)
 	case c.objectLimit < 0 || c.objectLimit > math.MaxInt32:
 		return fmt.Errorf("object limit %d: want 0 to %d bytes", c.objectLimit, math.MaxInt32)
 	}
@@ -92,22 +72,22 @@ func (c *config) check() (err error) {
 // port that is free on rank 0's machine) or "file:///path" (a file on a file system that all ranks share; the last
 // rank to have met removes it). The last two take rank and world size from [WithRank], from ?rank=R&world_size=N, or else from
 // RANK and WORLD_SIZE.
-func WithInitMethod(url string) Option { return func(c *config) { c.method = url } }
+func WithInitMethod(url string) Option { return func(c *config) { c.Method = url } }
 
 // WithRank says which rank this is, of how many.
 func WithRank(rank, size int) Option {
-	return func(c *config) { c.rank, c.size, c.ranked = rank, size, true }
+	return func(c *config) { c.Rank, c.Size, c.Ranked = rank, size, true }
 }
 
 // WithStore lets ranks meet in s, which stays the caller's to close.
-func WithStore(s Store) Option { return func(c *config) { c.store = s } }
+func WithStore(s Store) Option { return func(c *config) { c.Store = s } }
 
 // WithTimeout limits one operation, and Init itself. The default is 30 minutes.
-func WithTimeout(d time.Duration) Option { return func(c *config) { c.timeout = d } }
+func WithTimeout(d time.Duration) Option { return func(c *config) { c.Timeout = d } }
 
 // WithTransport says how bytes move: "tcp", or "auto" (the default), which lets ranks of one machine share memory where they
 // can. "shm" is "auto" for those who rely on it: an error where they cannot.
-func WithTransport(name string) Option { return func(c *config) { c.transport = name } }
+func WithTransport(name string) Option { return func(c *config) { c.Transport = name } }
 
 // WithConnections says how many TCP connections carry what goes to another rank, 1 to 16, of streams that this rank opens. By
 // default, which is that of GORUN_COMM_CONNECTIONS or else "auto", it is one, and more to other machines where one would not fill
@@ -117,15 +97,15 @@ func WithConnections(n int) Option { return func(c *config) { c.connections = st
 // WithAddress says by which address of this machine other ranks reach it: an interface such as eth1, an address, a prefix such as
 // 10.1.0.0/16 in which it lies, or a name. The default is that of GORUN_COMM_ADDR, which gorun sets by --local-addr, or else the
 // address on the way to the master; where ranks meet in a file or a Store, the address on the default route.
-func WithAddress(choice string) Option { return func(c *config) { c.address = choice } }
+func WithAddress(choice string) Option { return func(c *config) { c.Address = choice } }
 
 // WithLogger says where comm tells of strangers that it turned away, of operations that take long, and of the file with all that
 // led to a failure (see [Flight]). The default is [slog.Default], which writes to stderr; nil is silent.
-func WithLogger(l *slog.Logger) Option { return func(c *config) { c.log = l } }
+func WithLogger(l *slog.Logger) Option { return func(c *config) { c.Log = l } }
 
 // WithToken gives the secret by which ranks know each other; the default is GORUN_TOKEN. All ranks have the same. Without one all
 // ranks must be of one user and on one machine: see "A token" in docs/comm.md.
-func WithToken(token string) Option { return func(c *config) { c.given = token } }
+func WithToken(token string) Option { return func(c *config) { c.Token = token } }
 
 // WithTuning overrules the choice of algorithms that [Explain] prints: rules such as "all_reduce=doubling:32K,ring", which lets
 // all-reduces of up to 32 KiB go by recursive doubling and longer ones round the ring, or "all_reduce@4=ring", which is for groups
@@ -143,7 +123,7 @@ func WithObjectLimit(bytes int) Option { return func(c *config) { c.objectLimit 
 // WithTLS encrypts what travels between machines, from the meeting at rank 0's store on, with keys made of the token, which
 // has at least 16 bytes then. All ranks say so, or none; gorun does by --worker-tls. A store of [WithStore] is not comm's to
 // encrypt.
-func WithTLS() Option { return func(c *config) { c.tls = true } }
+func WithTLS() Option { return func(c *config) { c.TLS = true } }
 
 // WithFlightOnQuit says whether SIGQUIT, which makes Go print the stacks of all goroutines and exit, prints the [Flight] of
 // every group first; it does by default. A program that handles SIGQUIT itself gets it twice, unless it says false and

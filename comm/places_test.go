@@ -85,7 +85,7 @@ func TestRanksOfTwoMachinesOfOneName(t *testing.T) {
 		}
 	})
 	for r, p := range ps {
-		want := fmt.Sprintf("rank %d on %s listens on loopback only, and this one on %[2]s has another network", 1-r, self("").Host)
+		want := fmt.Sprintf("rank %d on %s listens on loopback only, and this one on %[2]s has another network", 1-r, hostname(t))
 		if err, said := waited(p), p.stderr.String(); err == nil || !strings.Contains(said, want) {
 			t.Errorf("rank %d ends with %v and says %q, want %s", r, err, said, want)
 		}

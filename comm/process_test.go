@@ -213,7 +213,7 @@ func TestAKilledProcessIsNamedByAllOthers(t *testing.T) {
 		if r == victim {
 			continue
 		}
-		want := fmt.Sprintf(": rank %d (pid %d on %s): died\n", victim, ps[victim].cmd.Process.Pid, self("").Host)
+		want := fmt.Sprintf(": rank %d (pid %d on %s): died\n", victim, ps[victim].cmd.Process.Pid, hostname(t))
 		if got := p.stderr.String(); err == nil || !strings.HasSuffix(got, want) || !strings.HasPrefix(got, "comm: AllReduce #") || strings.Count(got, "\n") != 1 {
 			t.Errorf("rank %d ended with %v and said %q, want one line with %q", r, err, got, want)
 		}
@@ -237,7 +237,7 @@ func TestAKilledProcessIsNamedAcrossGroups(t *testing.T) {
 	for r, p := range ps {
 		_, _ = io.Copy(io.Discard, p.stdout)
 		err := p.cmd.Wait()
-		want := fmt.Sprintf("rank %d (pid %d on %s): died\n", victim, ps[victim].cmd.Process.Pid, self("").Host)
+		want := fmt.Sprintf("rank %d (pid %d on %s): died\n", victim, ps[victim].cmd.Process.Pid, hostname(t))
 		if got := p.stderr.String(); r != victim && (err == nil || !strings.HasSuffix(got, want)) {
 			t.Errorf("rank %d ended with %v and said %q, want one line with %q", r, err, got, want)
 		}
@@ -262,4 +262,14 @@ func TestUnknownKernelsAreRefused(t *testing.T) {
 	if err := p.cmd.Wait(); err == nil || !strings.Contains(p.stderr.String(), "GORUN_KERNELS=none: this machine has portable") {
 		t.Errorf("it ended with %v and said %q", err, p.stderr.String())
 	}
+}
+
+// hostname is the name of this machine.
+func hostname(t *testing.T) string {
+	t.Helper()
+	name, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return name
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"strings"
 	"testing"
@@ -72,11 +71,11 @@ func TestARefusedCallIsToldToWhoWaits(t *testing.T) {
 					log := &lines{}
 					w := &testWorld{t: t}
 					for r, tr := range transports["mem"](t, 3) {
-						info := make([]rankInfo, 3)
+						info := make([]core.Peer, 3)
 						for r := range info {
-							info[r] = rankInfo{Peer: core.Peer{Host: "here", PID: os.Getpid()}}
+							info[r] = core.Peer{Host: "here", PID: os.Getpid()}
 						}
-						g, err := newWorld(config{timeout: time.Minute, log: slog.New(slog.NewTextHandler(log, nil))}, r, 1, info, tr, nil)
+						g, err := joined(r, info, tr, log)
 						if err != nil {
 							t.Fatal(err)
 						}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"sync"
@@ -12,6 +13,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/gorun/gorun/comm/internal/core"
 	"github.com/gorun/gorun/comm/transport/mem"
 )
 
@@ -66,7 +68,7 @@ func inMemory(t interface{ Fatalf(string, ...any) }, size int, program func(ctx 
 	errs := make([]error, size)
 	var wg sync.WaitGroup
 	for r := range size {
-		g, err := newWorld(config{timeout: DefaultTimeout}, r, 1, make([]rankInfo, size), network.Transport(r), nil)
+		g, err := joined(r, make([]core.Peer, size), network.Transport(r), io.Discard)
 		if err != nil {
 			t.Fatalf("%v", err)
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -300,13 +299,13 @@ func TestLongWaitsAreLogged(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		log := &lines{}
-		info := make([]rankInfo, 4)
+		info := make([]core.Peer, 4)
 		for r := range info {
-			info[r] = rankInfo{Peer: core.Peer{Host: "here", PID: os.Getpid()}}
+			info[r] = core.Peer{Host: "here", PID: os.Getpid()}
 		}
 		w := &testWorld{t: t}
 		for r, tr := range transports["mem"](t, 4) {
-			g, err := newWorld(config{timeout: time.Minute, log: slog.New(slog.NewTextHandler(log, nil))}, r, 1, info, tr, nil)
+			g, err := joined(r, info, tr, log)
 			if err != nil {
 				t.Fatal(err)
 			}

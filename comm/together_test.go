@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/gorun/gorun/comm/internal/bootstrap"
 )
 
 // mapped is how many pieces of memory this process has mapped: of teams, or, called gorun-stream, of streams.
@@ -72,8 +74,7 @@ func TestWithoutSharedMemory(t *testing.T) {
 		w := worldOver(t, c.placement, 3)
 		logs := make([]bytes.Buffer, 3) // each of one rank
 		for r, g := range w.groups {
-			cfg := config{log: slog.New(slog.NewTextHandler(&logs[r], nil)), transport: map[bool]string{true: "shm", false: "auto"}[must]}
-			g.world.Without, g.world.MustShare = cfg.doWithout(), must
+			g.world.Without, g.world.MustShare = bootstrap.Without(slog.New(slog.NewTextHandler(&logs[r], nil)), must), must
 			if r == 2 {
 				g.world.Token = []byte("another one's")
 			}

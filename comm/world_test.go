@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"os"
@@ -14,10 +15,10 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/gorun/gorun/comm/internal/bootstrap"
 	"github.com/gorun/gorun/comm/internal/core"
 	"github.com/gorun/gorun/comm/internal/machine"
 	"github.com/gorun/gorun/comm/internal/shm"
-	"github.com/gorun/gorun/comm/internal/token"
 	"github.com/gorun/gorun/comm/transport"
 	"github.com/gorun/gorun/comm/transport/mem"
 	"github.com/gorun/gorun/comm/transport/tcp"
@@ -152,12 +153,24 @@ func newTestWorld(t testing.TB, trs []transport.Transport) *testWorld {
 	return newSharingWorld(t, trs, nil)
 }
 
+// joined is the group of ranks that have met, for rank r.
+func joined(r int, peers []core.Peer, tr transport.Transport, log io.Writer) (*Group, error) {
+	met := metWorld(r, peers, slog.New(slog.NewTextHandler(log, nil)))
+	met.Transport = tr
+	return newWorld(config{Config: bootstrap.Config{Timeout: time.Minute}}, met)
+}
+
+// metWorld is what rank r knows of ranks that have met, but for how it reaches them.
+func metWorld(r int, peers []core.Peer, log *slog.Logger) *bootstrap.World {
+	return &bootstrap.World{WorldConfig: core.WorldConfig{Rank: r, Peers: peers, Log: log}, ID: 1, Leave: func() {}}
+}
+
 // newSharingWorld makes a world whose ranks are on the given machines, and share memory there, or on none.
 func newSharingWorld(t testing.TB, trs []transport.Transport, machines []string) *testWorld {
 	w := &testWorld{t: t, shared: len(machines) > 0}
-	info, desks := make([]rankInfo, len(trs)), make([]*shm.Desk, len(trs))
-	for r := range info {
-		info[r] = rankInfo{Peer: core.Peer{Host: "here", PID: os.Getpid(), Place: machine.Place{Kernel: "here", Network: "here", Processes: "here"}}}
+	peers, desks := make([]core.Peer, len(trs)), make([]*shm.Desk, len(trs))
+	for r := range peers {
+		peers[r] = core.Peer{Host: "here", PID: os.Getpid(), Place: machine.Place{Kernel: "here", Network: "here", Processes: "here"}}
 		if len(machines) == 0 {
 			continue
 		}
@@ -165,13 +178,15 @@ func newSharingWorld(t testing.TB, trs []transport.Transport, machines []string)
 		if desks[r], err = shm.OpenDesk(testToken, slog.New(slog.DiscardHandler)); err != nil {
 			t.Fatal(err)
 		}
-		info[r].Desk, info[r].Network = desks[r].Address(), machines[r]
+		peers[r].Desk, peers[r].Network = desks[r].Address(), machines[r]
 	}
 	for r, tr := range trs {
-		cfg := config{timeout: time.Minute, log: slog.New(slog.DiscardHandler), token: token.Given(testToken)}
-		cfg.without = cfg.doWithout()
-		m := transporttest.Mortal(cfg.nearby(tr, desks[r], 1, r, info))
-		g, err := newWorld(cfg, r, 1, info, m, desks[r])
+		log := slog.New(slog.DiscardHandler)
+		met := metWorld(r, peers, log)
+		met.Desk, met.Token, met.Without = desks[r], testToken, bootstrap.Without(log, false)
+		m := transporttest.Mortal(bootstrap.Nearby(&met.WorldConfig, met.ID, tr))
+		met.Transport = m
+		g, err := newWorld(config{Config: bootstrap.Config{Timeout: time.Minute}}, met)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-package comm
+package bootstrap
 
 import (
 	"context"
@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/gorun/gorun/comm/store"
 )
 
 const (
@@ -93,7 +95,7 @@ func (p place) unanswered(err error) string {
 }
 
 // missing says for which ranks a turn waits, if this rank is the one of its node to tell: the first that is not waited for.
-func (p place) missing(ctx context.Context, round Store, turn int64) string {
+func (p place) missing(ctx context.Context, round store.Store, turn int64) string {
 	s := ofTurn(round, turn)
 	for rank := max(p.rank-p.local, 1); rank < p.rank; rank++ {
 		if come, err := has(ctx, s, infoKey(rank)); err != nil || come {

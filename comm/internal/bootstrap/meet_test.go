@@ -1,10 +1,15 @@
-package comm
+package bootstrap
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"github.com/gorun/gorun/comm/store/memstore"
 	"github.com/gorun/gorun/env/alloctest"
 	"github.com/gorun/gorun/env/auth"
 )
@@ -36,7 +41,7 @@ func FuzzParseWorld(f *testing.F) {
 		if err != nil {
 			return
 		}
-		_ = w.check(place{rank: 1, size: size}, rankInfo{})
+		_ = w.check(place{rank: 1, size: size}, Info{})
 		for _, r := range w.Missing {
 			if r < 0 || r >= size {
 				t.Errorf("%q: rank %d is missing", b, r)
@@ -61,4 +66,22 @@ func TestInfoThatIsLong(t *testing.T) {
 	if _, err := parseInfo(b); err != nil {
 		t.Error(err)
 	}
+}
+
+// How long ranks were waited for does not count the time in which rank 0 then lets the others know.
+func TestMissingRanksSaysHowLongItWaited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := memstore.New()
+		if _, err := s.CompareAndSwap(t.Context(), "1/rank/1", nil, []byte("{}")); err != nil { // it came, and never reads that rank 0 gives up
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		start := time.Now()
+		_, err := meet(ctx, s, 1, place{size: 3, meet: "the store"}, self("127.0.0.1:1"))
+		missing, ok := errors.AsType[*MissingError](err)
+		if !ok || missing.After != time.Minute || time.Since(start) <= time.Minute {
+			t.Errorf("got %v after %v", err, time.Since(start))
+		}
+	})
 }

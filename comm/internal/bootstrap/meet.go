@@ -1,4 +1,4 @@
-package comm
+package bootstrap
 
 import (
 	"context"
@@ -10,49 +10,17 @@ import (
 	"net"
 	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/gorun/gorun/comm/internal/core"
 	"github.com/gorun/gorun/comm/internal/machine"
 	"github.com/gorun/gorun/comm/internal/shm"
+	"github.com/gorun/gorun/comm/store"
 	"github.com/gorun/gorun/env/auth"
 )
 
-// A MissingRanksError says which ranks did not call [Init], or [MonitoredBarrier], in time.
-type MissingRanksError struct {
-	Missing []int  // world ranks
-	Waits   []Wait // of those that wait in another call; For is who holds them up
-	Size    int    // ranks in the world, or in the group
-	Where   string
-	After   time.Duration // how long they were waited for
-	Err     error
-
-	group *core.Group // of a barrier
-}
-
-func (e *MissingRanksError) Error() string {
-	var idle, held []string // those that are held up by others come last
-	for _, r := range e.Missing {
-		name := fmt.Sprint(r)
-		if g := e.group; g != nil {
-			who := g.World.Peers[r]
-			name += fmt.Sprintf(" (group rank %d, pid %d on %s)", g.GroupRank(r), who.PID, who.Host)
-		}
-		if i := slices.IndexFunc(e.Waits, func(w Wait) bool { return w.Rank == r }); i >= 0 {
-			held = append(held, fmt.Sprintf("%s, which waits for rank %d in %s", name, e.Waits[i].For, e.Waits[i].In))
-		} else {
-			idle = append(idle, name)
-		}
-	}
-	return fmt.Sprintf("%d of %d ranks came to %s within %v: missing rank %s",
-		e.Size-len(e.Missing), e.Size, e.Where, e.After.Round(time.Millisecond), strings.Join(slices.Concat(idle, held), ", "))
-}
-
-func (e *MissingRanksError) Unwrap() error { return e.Err }
-
-// rankInfo is what ranks tell each other when they join.
-type rankInfo struct {
+// Info is what ranks tell each other when they join.
+type Info struct {
 	core.Peer
 	TLS      bool   `json:"tls,omitempty"`       // whether it encrypts what leaves the machine
 	OwnToken string `json:"own_token,omitempty"` // the fingerprint of its loopback token, if it was given none
@@ -61,9 +29,9 @@ type rankInfo struct {
 
 // Keys in the store, under a prefix of the round:
 //
-//	seat/<rank>         mark of the process that is the rank, see seats
+//	seat/<rank>         mark of the process that is the rank, see claims
 //	joined/<rank>       how many times it has joined: its turn
-//	<turn>/rank/<rank>  rankInfo of the rank, by itself
+//	<turn>/rank/<rank>  Info of the rank, by itself
 //	<turn>/world        worldDoc, by rank 0 when all have come, or when it gives up
 //	<turn>/seen/<rank>  set by the rank once it has read world
 const worldKey = "world"
@@ -71,26 +39,28 @@ const worldKey = "world"
 func infoKey(rank int) string { return fmt.Sprintf("rank/%d", rank) }
 func seenKey(rank int) string { return fmt.Sprintf("seen/%d", rank) }
 
-func ofTurn(round Store, turn int64) Store { return NewPrefixStore(round, fmt.Sprintf("%d/", turn)) }
+func ofTurn(round store.Store, turn int64) store.Store {
+	return store.NewPrefix(round, fmt.Sprintf("%d/", turn))
+}
 
 // has reports whether the store has a key of a turn. It never waits.
-func has(ctx context.Context, s Store, key string) (bool, error) {
+func has(ctx context.Context, s store.Store, key string) (bool, error) {
 	none := []byte{0} // which no key holds
 	now, err := s.CompareAndSwap(ctx, key, none, none)
 	return err == nil && string(now) != string(none), err
 }
 
 type worldDoc struct {
-	ID      uint64     `json:"id,string"`
-	Ranks   []rankInfo `json:"ranks,omitempty"`
-	Missing []int      `json:"missing,omitempty"` // rank 0 gave up because these did not come
+	ID      uint64 `json:"id,string"`
+	Ranks   []Info `json:"ranks,omitempty"`
+	Missing []int  `json:"missing,omitempty"` // rank 0 gave up because these did not come
 }
 
 // probeTimeout bounds the questions asked after the time is up.
 const probeTimeout = 2 * time.Second
 
 // meet tells the others about this rank and returns the world, once all ranks have come and, on rank 0, have seen it.
-func meet(ctx context.Context, round Store, turn int64, p place, me rankInfo) (worldDoc, error) {
+func meet(ctx context.Context, round store.Store, turn int64, p place, me Info) (worldDoc, error) {
 	start := time.Now()
 	s := ofTurn(round, turn)
 	doc, err := json.Marshal(me)
@@ -114,7 +84,7 @@ func meet(ctx context.Context, round Store, turn int64, p place, me rankInfo) (w
 		if p.rank == 0 {
 			giveUp(s, p.size, w)
 		}
-		return w, &MissingRanksError{Missing: w.Missing, Size: p.size, Where: p.meet, After: waited, Err: err}
+		return w, &MissingError{Missing: w.Missing, Size: p.size, Where: p.meet, After: waited, Err: err}
 	}
 	if err != nil {
 		return w, err
@@ -123,8 +93,8 @@ func meet(ctx context.Context, round Store, turn int64, p place, me rankInfo) (w
 }
 
 // gather collects what the ranks say, publishes the world, and waits until all have seen it.
-func gather(ctx context.Context, s Store, size int) (worldDoc, error) {
-	w := worldDoc{ID: randomID(), Ranks: make([]rankInfo, size)}
+func gather(ctx context.Context, s store.Store, size int) (worldDoc, error) {
+	w := worldDoc{ID: randomID(), Ranks: make([]Info, size)}
 	for r := range size {
 		b, err := s.Get(ctx, infoKey(r))
 		if err != nil {
@@ -140,7 +110,7 @@ func gather(ctx context.Context, s Store, size int) (worldDoc, error) {
 	return w, s.Wait(ctx, seenKeys(size, nil)...)
 }
 
-func publish(ctx context.Context, s Store, w worldDoc) error {
+func publish(ctx context.Context, s store.Store, w worldDoc) error {
 	b, err := json.Marshal(w)
 	if err != nil {
 		return err
@@ -152,7 +122,7 @@ func publish(ctx context.Context, s Store, w worldDoc) error {
 const longestInfo = 16 << 10
 
 // parseInfo reads what a rank says of itself.
-func parseInfo(b []byte) (r rankInfo, err error) {
+func parseInfo(b []byte) (r Info, err error) {
 	if len(b) > longestInfo {
 		return r, fmt.Errorf("%d bytes, limit %d", len(b), longestInfo)
 	}
@@ -180,7 +150,7 @@ func parseWorld(b []byte, size int) (w worldDoc, err error) {
 	return w, nil
 }
 
-func readWorld(ctx context.Context, s Store, p place) (worldDoc, error) {
+func readWorld(ctx context.Context, s store.Store, p place) (worldDoc, error) {
 	var w worldDoc
 	b, err := s.Get(ctx, worldKey)
 	if err != nil {
@@ -196,7 +166,7 @@ func readWorld(ctx context.Context, s Store, p place) (worldDoc, error) {
 }
 
 // giveUp tells those who have come why rank 0 stops waiting, and lets them read it before the store goes.
-func giveUp(s Store, size int, w worldDoc) {
+func giveUp(s store.Store, size int, w worldDoc) {
 	ctx, cancel := context.WithTimeout(context.Background(), probeTimeout)
 	defer cancel()
 	if publish(ctx, s, w) == nil {
@@ -220,7 +190,7 @@ func seenKeys(size int, missing []int) []string {
 }
 
 // whoIsMissing asks the store for whom p has waited.
-func whoIsMissing(s Store, p place) []int {
+func whoIsMissing(s store.Store, p place) []int {
 	ctx, cancel := context.WithTimeout(context.Background(), probeTimeout)
 	defer cancel()
 	missing, _ := missingRanks(ctx, s, p.size)
@@ -229,7 +199,7 @@ func whoIsMissing(s Store, p place) []int {
 
 // missingRanks are those without which a turn does not go on: who has not told about itself; or else rank 0, if it does not
 // publish the world; or else who has not seen that. A rank may have begun to join, and have ended or stopped then.
-func missingRanks(ctx context.Context, s Store, size int) (missing []int, err error) {
+func missingRanks(ctx context.Context, s store.Store, size int) (missing []int, err error) {
 	look := func(first int, key func(rank int) string) error {
 		for r := first; r < size; r++ {
 			there, err := has(ctx, s, key(r))
@@ -252,9 +222,9 @@ func missingRanks(ctx context.Context, s Store, size int) (missing []int, err er
 }
 
 // check refuses a world that this rank cannot talk to.
-func (w worldDoc) check(p place, me rankInfo) error {
+func (w worldDoc) check(p place, me Info) error {
 	if len(w.Ranks) != p.size {
-		return badArgument("Init", "WORLD_SIZE is %d here and %d on rank 0", p.size, len(w.Ranks))
+		return refusef("WORLD_SIZE is %d here and %d on rank 0", p.size, len(w.Ranks))
 	}
 	for r, other := range w.Ranks {
 		host, _, err := net.SplitHostPort(other.Addr)
@@ -262,13 +232,13 @@ func (w worldDoc) check(p place, me rankInfo) error {
 			return fmt.Errorf("rank %d says that it listens on %q: %w", r, other.Addr, err)
 		}
 		if other.TLS != me.TLS {
-			return badArgument("Init", "rank %d has TLS: %t, this rank has TLS: %t", r, other.TLS, me.TLS)
+			return refusef("rank %d has TLS: %t, this rank has TLS: %t", r, other.TLS, me.TLS)
 		}
 		if ip := net.ParseIP(host); ip.IsLoopback() && r != p.rank && !other.SameNetwork(me.Place) {
-			return badArgument("Init", "rank %d on %s listens on loopback only, and this one on %s has another network: give every rank the same secret in GORUN_TOKEN and, if that is not enough, that one the address by which others reach it in GORUN_COMM_ADDR (gorun: --local-addr)", r, other.Host, me.Host)
+			return refusef("rank %d on %s listens on loopback only, and this one on %s has another network: give every rank the same secret in GORUN_TOKEN and, if that is not enough, that one the address by which others reach it in GORUN_COMM_ADDR (gorun: --local-addr)", r, other.Host, me.Host)
 		}
 		if other.OwnToken != me.OwnToken {
-			return badArgument("Init", "rank %d belongs to another user or container, or only one of the two was given a token: give every rank the same secret in GORUN_TOKEN", r)
+			return refusef("rank %d belongs to another user or container, or only one of the two was given a token: give every rank the same secret in GORUN_TOKEN", r)
 		}
 	}
 	return nil
@@ -276,7 +246,7 @@ func (w worldDoc) check(p place, me rankInfo) error {
 
 // isOneNetwork says whether all ranks have one.
 func (w worldDoc) isOneNetwork() bool {
-	return !slices.ContainsFunc(w.Ranks, func(r rankInfo) bool { return !r.SameNetwork(w.Ranks[0].Place) })
+	return !slices.ContainsFunc(w.Ranks, func(r Info) bool { return !r.SameNetwork(w.Ranks[0].Place) })
 }
 
 // beside is how many ranks run where rank does, which is one of them.
@@ -290,21 +260,32 @@ func (w worldDoc) beside(rank int) int {
 	return ranks
 }
 
-func self(addr string) rankInfo {
+// peers are what groups need to know of the ranks.
+func (w worldDoc) peers() []core.Peer {
+	peers := make([]core.Peer, len(w.Ranks))
+	for r := range w.Ranks {
+		peers[r] = w.Ranks[r].Peer
+	}
+	return peers
+}
+
+// addresses are where the ranks listen.
+func (w worldDoc) addresses() []string {
+	addrs := make([]string, len(w.Ranks))
+	for r := range w.Ranks {
+		addrs[r] = w.Ranks[r].Addr
+	}
+	return addrs
+}
+
+// self is what this rank tells of itself, which listens at addr.
+func self(addr string) Info {
 	host, err := os.Hostname()
 	if err != nil {
 		host = "unknown host"
 	}
 	place, _ := machine.Here() // openDesk tells
-	return rankInfo{Peer: core.Peer{Addr: addr, Host: host, PID: os.Getpid(), CPUs: shm.CPUs(), Place: place}}
-}
-
-func addresses(ranks []rankInfo) []string {
-	addrs := make([]string, len(ranks))
-	for r := range ranks {
-		addrs[r] = ranks[r].Addr
-	}
-	return addrs
+	return Info{Peer: core.Peer{Addr: addr, Host: host, PID: os.Getpid(), CPUs: shm.CPUs(), Place: place}}
 }
 
 func randomID() uint64 {

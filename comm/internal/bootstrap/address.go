@@ -1,4 +1,4 @@
-package comm
+package bootstrap
 
 import (
 	"context"
@@ -13,13 +13,13 @@ import (
 )
 
 // listen listens for the other ranks, at the address by which they are to reach this one, and says what is in doubt about that.
-func (c *config) listen(ctx context.Context, p place) (ln net.Listener, doubt string, err error) {
+func (c *Config) listen(ctx context.Context, p place) (ln net.Listener, doubt string, err error) {
 	at, doubt, err := c.listenAddress(ctx, p)
 	if err != nil {
 		return nil, "", err
 	}
 	if weak := auth.CheckSecret(c.token.Bytes()); weak != nil && !at.IsLoopback() {
-		return nil, "", badArgument("Init", "others can reach this rank, at %v: %w (GORUN_TOKEN)", at, weak)
+		return nil, "", refusef("others can reach this rank, at %v: %w (GORUN_TOKEN)", at, weak)
 	}
 	ln, err = net.Listen("tcp", netip.AddrPortFrom(at, 0).String())
 	return ln, doubt, err
@@ -28,11 +28,11 @@ func (c *config) listen(ctx context.Context, p place) (ln net.Listener, doubt st
 // listenAddress is the one that has been chosen; else loopback, when there is no token or the master is there; else the address
 // on the way to the master. A name that means loopback on the master's own machine, as a host's own name often does, means
 // something else to others: then it is as if there were no master.
-func (c *config) listenAddress(ctx context.Context, p place) (at netip.Addr, doubt string, err error) {
+func (c *Config) listenAddress(ctx context.Context, p place) (at netip.Addr, doubt string, err error) {
 	switch {
 	case c.chosen.IsValid():
 		return c.chosen, "", nil
-	case c.given == "":
+	case c.Token == "":
 		return netip.AddrFrom4([4]byte{127, 0, 0, 1}), "", nil
 	case p.master != "":
 		host, _, _ := net.SplitHostPort(p.master) // made by JoinHostPort
@@ -47,16 +47,16 @@ func (c *config) listenAddress(ctx context.Context, p place) (at netip.Addr, dou
 }
 
 // chooseAddress finds out which address has been chosen, if one has.
-func (c *config) chooseAddress(ctx context.Context) (err error) {
-	if c.address == "" {
+func (c *Config) chooseAddress(ctx context.Context) (err error) {
+	if c.Address == "" {
 		return nil
 	}
-	c.chosen, err = addr.Choose(ctx, c.address)
+	c.chosen, err = addr.Choose(ctx, c.Address)
 	switch {
 	case err != nil:
-		return fmt.Errorf("address %q (GORUN_COMM_ADDR, or gorun's --local-addr): %w", c.address, err)
-	case c.given == "" && !c.chosen.IsLoopback():
-		return fmt.Errorf("%v, which is address %q, can be reached from the network and there is no token: give every rank the same secret in GORUN_TOKEN (under gorun: --rdzv-token-file)", c.chosen, c.address)
+		return fmt.Errorf("address %q (GORUN_COMM_ADDR, or gorun's --local-addr): %w", c.Address, err)
+	case c.Token == "" && !c.chosen.IsLoopback():
+		return fmt.Errorf("%v, which is address %q, can be reached from the network and there is no token: give every rank the same secret in GORUN_TOKEN (under gorun: --rdzv-token-file)", c.chosen, c.Address)
 	}
 	return nil
 }
@@ -78,7 +78,7 @@ func (p place) storeAddress(ctx context.Context, authenticated bool) (string, er
 	case authenticated:
 		return net.JoinHostPort("", port), nil
 	case p.here > 0:
-		return "", badArgument("Init", "%s means loopback here, and something else to ranks of other nodes, who need a token: give every rank the same secret in GORUN_TOKEN (under gorun: --rdzv-token-file)", host)
+		return "", refusef("%s means loopback here, and something else to ranks of other nodes, who need a token: give every rank the same secret in GORUN_TOKEN (under gorun: --rdzv-token-file)", host)
 	}
 	return p.master, nil
 }
