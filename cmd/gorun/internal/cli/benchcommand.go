@@ -15,16 +15,20 @@ import (
 	"github.com/gorun/gorun/launcher/topology"
 )
 
-const aboutBench = "It runs calls of package comm, all if none is named, in a job of its own, over sizes of messages, and prints nccl-tests' table on stdout. " +
-	"Flags that nccl-tests has mean the same here; a rank is a process, and its calls block, so that -g, -t, -m, -p, -z and -G have no meaning. " +
-	"Flags of gorun say where the ranks are; without --nproc-per-node there are as many as CPUs, and 2 at least. " +
+const aboutBench = "It starts a job that runs the operations that you name, or all of them, with messages of many sizes, and prints the table of nccl-tests on stdout. " +
+	"Flags of nccl-tests mean the same here. Every rank is a process and its calls block, so there is no -g, -t, -m, -p, -z or -G. " +
+	"gorun's own flags place the ranks; without --nproc-per-node there is one for each CPU, and at least 2. " +
 	"The exit code is 1 if a result is wrong."
+
+const benchExamples = `gorun bench all_reduce
+gorun bench all_gather broadcast -b 1K -e 16M --nproc-per-node=2
+gorun bench all_reduce --explain -e 1M`
 
 // benchCommand is gorun bench: a job whose workers are this binary, and measure.
 func benchCommand(here host, start startFunc) *cobra.Command {
 	c := bench.Config{Sizes: bench.Sizes{Min: 8, Max: 64 << 20, Factor: 2}, Type: "float", Op: "sum", Warmup: 5, Checks: 1, Transport: "auto"}
 	cmd := &cobra.Command{
-		Use: "bench [operation...]", Short: "Measure how fast ranks talk to each other", Long: aboutBench,
+		Use: "bench [operation...]", Short: "Measure how fast ranks talk to each other", Long: aboutBench, Example: benchExamples,
 	}
 	for _, name := range bench.Operations() {
 		cmd.ValidArgs = append(cmd.ValidArgs, name+"\t"+bench.About(name))
@@ -38,23 +42,23 @@ func benchCommand(here host, start startFunc) *cobra.Command {
 		}
 		_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(choices, cobra.ShellCompDirectiveNoFileComp)) // there is such a flag
 	}
-	own("minbytes", "b", "SIZE", "least size of a message, such as 8, 1K, 1M or 1G (8)", setTo(&c.Sizes.Min, size))
-	own("maxbytes", "e", "SIZE", "largest size (64M)", setTo(&c.Sizes.Max, size))
-	own("stepfactor", "f", "N", "how many times the size before each size is (2)", setTo(&c.Sizes.Factor, between(2, bench.MaxFactor)))
-	own("stepbytes", "i", "SIZE", "how much more each size is than the one before, instead of a factor", setTo(&c.Sizes.Step, size))
-	own("iters", "n", "N", "calls that are measured (as many as take a tenth of a second, from 5 to 20000)", setTo(&c.Iterations, between(1, maxCalls)))
-	own("warmup-iters", "w", "N", "calls before them (5)", setTo(&c.Warmup, between(0, maxCalls)))
-	own("check", "c", "N", "how often the result is checked; 0: never (1)", setTo(&c.Checks, between(0, maxCalls)))
+	own("minbytes", "b", "SIZE", "smallest message, such as 8, 1K, 1M or 1G (8)", setTo(&c.Sizes.Min, size))
+	own("maxbytes", "e", "SIZE", "largest message (64M)", setTo(&c.Sizes.Max, size))
+	own("stepfactor", "f", "N", "factor from each size to the next (2)", setTo(&c.Sizes.Factor, between(2, bench.MaxFactor)))
+	own("stepbytes", "i", "SIZE", "step from each size to the next, instead of a factor", setTo(&c.Sizes.Step, size))
+	own("iters", "n", "N", "calls to measure (as many as fit in a tenth of a second, from 5 to 20000)", setTo(&c.Iterations, between(1, maxCalls)))
+	own("warmup-iters", "w", "N", "calls before the measured ones (5)", setTo(&c.Warmup, between(0, maxCalls)))
+	own("check", "c", "N", "how often to check the result; 0: never (1)", setTo(&c.Checks, between(0, maxCalls)))
 	own("datatype", "d", "TYPE", "type of the elements: "+anyOf(bench.Types())+"; or all (float)", setTo(&c.Type, benchType), append(bench.Types(), bench.All)...)
-	own("op", "o", "OP", "what reduces them: "+anyOf(bench.Ops)+"; or all (sum)", setTo(&c.Op, benchOp), append(bench.Ops[:len(bench.Ops):len(bench.Ops)], bench.All)...)
-	own("root", "r", "RANK", "root of operations that have one; or all, one after the other (0)", setTo(&c.Root, benchRoot))
-	own("dirty", "", "", "every rank rewrites what it gives before each call, as programs do; the time that takes is not counted", setTo(&c.Dirty, parseSwitch))
-	own("alloc", "", "", "buffers are memory of comm.Alloc, which the ranks of a node share", setTo(&c.Alloc, parseSwitch))
-	own("p99", "", "", "also the median of all calls, and what 99 of 100 do not exceed", setTo(&c.P99, parseSwitch))
+	own("op", "o", "OP", "reduction: "+anyOf(bench.Ops)+"; or all (sum)", setTo(&c.Op, benchOp), append(bench.Ops[:len(bench.Ops):len(bench.Ops)], bench.All)...)
+	own("root", "r", "RANK", "root, for operations that have one; or all, one after the other (0)", setTo(&c.Root, benchRoot))
+	own("dirty", "", "", "rewrite the input before each call, as programs do; the time for that does not count", setTo(&c.Dirty, parseSwitch))
+	own("alloc", "", "", "use buffers of comm.Alloc, which the ranks of a node share", setTo(&c.Alloc, parseSwitch))
+	own("p99", "", "", "also print the median of all calls, and the time that 99 of 100 calls do not exceed", setTo(&c.P99, parseSwitch))
 	own("transport", "", "NAME", "how bytes move: "+anyOf(transports)+" (auto)", setTo(&c.Transport, choice(transports)), transports...)
 	own("json", "", "", "print a line of JSON for each size instead of a table", setTo(&c.JSON, parseSwitch))
-	own("explain", "", "", "print by which algorithm each size goes, and from what it is chosen, instead of measuring", setTo(&c.Explain, parseSwitch))
-	own("tune", "", "", "measure all algorithms that each operation has to choose from, and print rules for GORUN_COMM_TUNE that choose the fastest", setTo(&c.Tune, parseSwitch))
+	own("explain", "", "", "print which algorithm each size uses, and which others there are, instead of measuring", setTo(&c.Explain, parseSwitch))
+	own("tune", "", "", "measure all algorithms of each operation, and print rules for GORUN_COMM_TUNE that choose the fastest", setTo(&c.Tune, parseSwitch))
 	launch := newValues(groupNodes, groupRendezvous, groupProcessors)
 	launch.add(cmd)
 	cmd.SetFlagErrorFunc(commandFlagError)

@@ -20,8 +20,12 @@ import (
 	"github.com/gorun/gorun/cmd/gorun/internal/drill"
 )
 
-const aboutDrill = "Each scenario is a job of its own on several agents of this machine, and one fault. What became of them is a table on stdout. " +
-	"The exit code is 1 if a scenario did not hold."
+const aboutDrill = "Each scenario starts a job with several agents on this machine, and injects one fault. A table on stdout shows the results. " +
+	"The exit code is 1 if a job did not do what it should."
+
+const drillExamples = `gorun drill
+gorun drill worker-kill agent-kill
+gorun drill --random --minutes=30 --nodes=4`
 
 // mostMinutes is the longest that --random may take: a year.
 const mostMinutes = 365 * 24 * 60
@@ -33,7 +37,7 @@ func drillCommand() *cobra.Command {
 	var seed uint64
 	var minutes float64
 	cmd := &cobra.Command{
-		Use: "drill [scenario...]", Short: "Break jobs on purpose, and see whether they go on", Long: aboutDrill, ValidArgs: drillNames(),
+		Use: "drill [scenario...]", Short: "Break jobs on purpose, and see whether they go on", Long: aboutDrill, Example: drillExamples, ValidArgs: drillNames(),
 		RunE: func(cmd *cobra.Command, names []string) error {
 			scenarios, err := drillsOf(names)
 			if err != nil {
@@ -78,14 +82,14 @@ func drillCommand() *cobra.Command {
 		return pflag.NormalizedName(strings.ReplaceAll(name, "_", "-"))
 	})
 	flags.IntVar(&o.Nodes, "nodes", 3, "`N` agents (3)")
-	flags.IntVar(&o.Nproc, "nproc-per-node", 2, "`N` workers of each (2)")
-	flags.DurationVar(&o.Timeout, "timeout", time.Minute, "`DURATION` that a scenario may take (1m)")
-	flags.BoolVar(&o.Keep, "keep", false, "keep the logs of what holds, too")
-	flags.BoolVarP(&o.Verbose, "verbose", "v", false, "tell every step")
-	flags.BoolVar(&random, "random", false, "random faults instead of scenarios")
-	flags.Uint64Var(&seed, "seed", 0, "`SEED` of --random: the same one chooses the same faults (a new one, which is told)")
-	flags.Float64Var(&minutes, "minutes", 1, "`M` minutes of --random (1)")
-	flags.BoolVar(&list, "list", false, "only say what scenarios there are")
+	flags.IntVar(&o.Nproc, "nproc-per-node", 2, "`N` workers for each agent (2)")
+	flags.DurationVar(&o.Timeout, "timeout", time.Minute, "longest `DURATION` of a scenario (1m)")
+	flags.BoolVar(&o.Keep, "keep", false, "keep the logs of all scenarios, not only of those that fail")
+	flags.BoolVarP(&o.Verbose, "verbose", "v", false, "log every step")
+	flags.BoolVar(&random, "random", false, "inject random faults instead of playing scenarios")
+	flags.Uint64Var(&seed, "seed", 0, "`SEED` of --random: the same seed chooses the same faults (a new one, which gorun logs)")
+	flags.Float64Var(&minutes, "minutes", 1, "length of --random in `MINUTES` (1)")
+	flags.BoolVar(&list, "list", false, "list the scenarios")
 	flags.BoolVar(&asJSON, "json", false, "print JSON instead of a table")
 	return cmd
 }

@@ -15,14 +15,20 @@ import (
 	"github.com/gorun/gorun/rendezvous"
 )
 
-const aboutEtcd = "It outlives jobs, which meet there by --rdzv-backend=etcd with the same --rdzv-endpoint and --rdzv-token-file. Three of them, " +
-	"one on each of three machines and with the same three endpoints, are a cluster of which any one may die. SIGTERM ends it."
+const aboutEtcd = "The etcd serves any number of jobs, until SIGTERM ends it. A job uses it by --rdzv-backend=etcd, with the same --rdzv-endpoint " +
+	"and --rdzv-token-file. If you start it on three machines, with the same three endpoints, any one of the machines may die."
+
+const etcdExamples = `# on node0, with a secret that you copy to every node
+(umask 077; openssl rand -hex 32 >token)
+gorun etcd --rdzv-endpoint=node0 --rdzv-token-file=token
+# a job of two nodes that meet there: this on each of them
+gorun --nnodes=2 --rdzv-backend=etcd --rdzv-endpoint=node0 --rdzv-token-file=token --rdzv-id=job1 ./train`
 
 // etcdCommand is gorun etcd: an etcd such as an agent would host, which outlives jobs.
 func etcdCommand(etcd Etcd) *cobra.Command {
 	var endpoint, tokenFile, conf, dir string
 	cmd := &cobra.Command{
-		Use: "etcd", Short: "Host an etcd, where the nodes of jobs meet, until it is stopped", Long: aboutEtcd,
+		Use: "etcd", Short: "Host an etcd where the nodes of jobs meet", Long: aboutEtcd, Example: etcdExamples,
 		Args: noArguments, ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o, err := hostedOptions(endpoint, tokenFile, conf)
@@ -53,10 +59,10 @@ func etcdCommand(etcd Etcd) *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.SetNormalizeFunc(normalize)
-	flags.StringVar(&endpoint, "rdzv-endpoint", "", "where: `HOST:PORT` of this machine, or three with commas between, of which one is this machine's (port 2379)")
-	flags.StringVar(&tokenFile, "rdzv-token-file", "", "secret `FILE` of all nodes ($GORUN_TOKEN; on loopback: one of this user's)")
-	flags.StringVar(&conf, "rdzv-conf", "", "as `K=V,...`: ca_cert, ssl_cert and ssl_cert_key, instead of a secret; is_host=true if the endpoint is an address that others translate to this machine's")
-	flags.StringVar(&dir, "data-dir", "", "a `DIR` where data stays for the next time (a temporary one)")
+	flags.StringVar(&endpoint, "rdzv-endpoint", "", "address at which it listens: `HOST:PORT` of this machine, or three separated by commas, of which one is this machine's (port 2379)")
+	flags.StringVar(&tokenFile, "rdzv-token-file", "", "`FILE` with the secret of all nodes ($GORUN_TOKEN; on loopback a file that gorun makes for you)")
+	flags.StringVar(&conf, "rdzv-conf", "", "settings, as `K=V,...`: ca_cert, ssl_cert and ssl_cert_key instead of a secret; is_host=true if something between translates the endpoint's address to this machine's")
+	flags.StringVar(&dir, "data-dir", "", "`DIR` in which it keeps its data for the next time (a temporary one)")
 	_ = cmd.RegisterFlagCompletionFunc("data-dir", cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs)) // there is such a flag
 	for _, name := range []string{"rdzv-endpoint", "rdzv-conf"} {
 		_ = cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions)

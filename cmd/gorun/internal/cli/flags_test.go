@@ -391,7 +391,7 @@ func TestUsageErrors(t *testing.T) {
 		{"--signals-to-handle=SIGTREM x", "--signals-to-handle=SIGTREM: no signal SIGTREM (did you mean SIGTERM?): want names with commas between, such as SIGTERM,SIGUSR1"},
 		{"--nproc-per-node=gppu x", "--nproc-per-node=gppu: want a positive number, auto, cpu, gpu or xpu (did you mean gpu?)"},
 		{"--nproc-per-node=xpu x", "--nproc-per-node=xpu: no such device is to be seen on this machine: want a number, or cpu for one worker on each CPU"},
-		{"--nnodes", "--nnodes needs a value, as in --nnodes=N: nodes of the job: a number, or MIN:MAX for one that goes on with fewer and takes more (1)"},
+		{"--nnodes", "--nnodes needs a value, as in --nnodes=N: number of nodes: N, or MIN:MAX if nodes may come and go (1)"},
 		{"--nnodes=1", "no program to run: give one, as in gorun --nproc-per-node=2 ./train --epochs=3"},
 	} {
 		o, _, err := parse(t, strings.Split(c.args, " ")...)

@@ -8,13 +8,13 @@ import (
 	"github.com/spf13/pflag"
 )
 
-const summary = "start copies of a program on this and other machines, tell each who it is, and keep them alive"
+const summary = "start copies of a program on this and other machines, tell each copy who it is, and keep them running"
 
-const aboutProgram = "program is an executable, a Python script (x.py, or a file that begins with #! and names python), " +
-	"a Go package directory or a .go file. What follows it is its own."
+const aboutProgram = "The program is an executable, a Python script (x.py, or a file whose first line is #! with python), " +
+	"the folder of a Go program or a .go file. gorun passes it all arguments that follow it."
 
-const aboutFlags = "Every flag --a-b may be written --a_b, or shorter as long as it is clear, and has its default in $PET_A_B. " +
-	"$LOGLEVEL says what gorun itself tells: debug, info, warning, error."
+const aboutFlags = "You may write a flag --a-b as --a_b, or shorten it as long as it stays clear. $PET_A_B sets its default. " +
+	"$LOGLEVEL sets how much gorun logs: debug, info, warning or error. docs/environment.md lists all variables."
 
 var usages = []string{
 	"gorun [flags] program [args...]",
@@ -26,40 +26,44 @@ var usages = []string{
 	"gorun version",
 }
 
-var examples = []struct{ command, about string }{
-	{"gorun --nproc-per-node=4 train.py --epochs 3", ""},
-	{"gorun --nnodes=2 --node-rank=0 --master-addr=10.0.0.1 --nproc-per-node=8 ./train", "on 10.0.0.1"},
-	{"gorun --nnodes=2 --node-rank=1 --master-addr=10.0.0.1 --nproc-per-node=8 ./train", "on the other"},
-	{"gorun --nnodes=2:4 --rdzv-backend=embedded --rdzv-endpoint=node0 --rdzv-token-file=token ./train", "on each"},
+// examples come first in the help. A test runs all of them, with programs that use package comm.
+var examples = []struct{ about, command string }{
+	{"four workers on this machine", "gorun --nproc-per-node=4 ./train"},
+	{"two, with arguments, started again up to three times after a failure", "gorun --nproc-per-node=2 --max-restarts=3 train.py --epochs 3"},
+	{"for several nodes: a secret, which you copy to every node", "(umask 077; openssl rand -hex 32 >token)"},
+	{"two nodes: this on node0", "gorun --nnodes=2 --node-rank=0 --master-addr=node0 --rdzv-token-file=token ./train"},
+	{"and this on the other", "gorun --nnodes=2 --node-rank=1 --master-addr=node0 --rdzv-token-file=token ./train"},
+	{"two to four nodes, which may come and go: this on each of them", "gorun --nnodes=2:4 --rdzv-backend=embedded --rdzv-endpoint=node0 --rdzv-token-file=token ./train"},
 }
+
+const aboutExamples = "./train and train.py stand for your program, and node0 for one of your machines. " +
+	"In a clone of gorun's repository, ./docs/examples/batch will do for ./train."
 
 var exitCodes = []struct{ code, meaning string }{
 	{"0", "all workers exited 0"},
 	{"N", "the code of the first worker that failed; 128+S for signal S"},
-	{"93", "of a worker that wants no restart"},
-	{"2", "usage"},
-	{"71", "too few open files, processes or too little memory on this machine"},
-	{"75", "no rendezvous"},
+	{"93", "a worker that exits with it is not started again"},
+	{"2", "you have to correct something, such as a flag"},
+	{"71", "this machine has too few open files or processes, or too little memory"},
+	{"75", "the nodes did not meet"},
 	{"126", "the program cannot be executed"},
 	{"127", "there is no such program"},
 	{"128+S", "gorun got signal S, and not all workers exited 0"},
-	{"141", "nobody reads the output any more; the workers were stopped"},
+	{"141", "nobody reads the output any more, so gorun stopped the workers"},
 }
 
 // help is the text of --help.
 func help() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "gorun: %s.\n\nUsage:\n", summary)
+	fmt.Fprintf(&b, "gorun: %s.\n\nExamples:\n", summary)
+	for _, e := range examples {
+		fmt.Fprintf(&b, "  # %s\n  %s\n", e.about, e.command)
+	}
+	fmt.Fprintf(&b, "\n%s\n\nUsage:\n", wrap(aboutExamples, 0))
 	for _, u := range usages {
 		fmt.Fprintf(&b, "  %s\n", u)
 	}
-	fmt.Fprintf(&b, "\n%s\n\nExamples:\n", wrap(aboutProgram, 0))
-	for _, e := range examples {
-		if e.about != "" {
-			e.command += "   # " + e.about
-		}
-		fmt.Fprintf(&b, "  %s\n", e.command)
-	}
+	fmt.Fprintf(&b, "\n%s\n", wrap(aboutProgram, 0))
 	group := ""
 	for i := range table {
 		f := &table[i]
@@ -82,7 +86,11 @@ func help() string {
 // commandHelp is the text of --help of a command that stands instead of a program.
 func commandHelp(cmd *cobra.Command) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s.\n\nUsage:\n  %s\n", cmd.CommandPath(), strings.ToLower(cmd.Short[:1])+cmd.Short[1:], cmd.UseLine())
+	fmt.Fprintf(&b, "%s: %s.\n", cmd.CommandPath(), strings.ToLower(cmd.Short[:1])+cmd.Short[1:])
+	if cmd.Example != "" {
+		fmt.Fprintf(&b, "\nExamples:\n  %s\n", strings.ReplaceAll(cmd.Example, "\n", "\n  "))
+	}
+	fmt.Fprintf(&b, "\nUsage:\n  %s\n", cmd.UseLine())
 	if cmd.Long != "" {
 		fmt.Fprintf(&b, "\n%s\n", wrap(cmd.Long, 0))
 	}
