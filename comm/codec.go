@@ -2,11 +2,10 @@ package comm
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"reflect"
 
-	"github.com/fxamacker/cbor/v2"
+	"github.com/gorun/gorun/comm/internal/cborcodec"
 )
 
 // DefaultObjectLimit is the limit of [WithObjectLimit] unless it is given.
@@ -18,38 +17,8 @@ type Codec interface {
 	Unmarshal(data []byte, v any) error
 }
 
-// defaultCodec is CBOR. What arrives as an any is a bool, int64, float64, string, []byte, time.Time, []any, map[any]any, or
-// nil. Bytes of a peer cannot make it take memory out of proportion: they are checked before any is taken.
-var defaultCodec Codec = func() cborCodec {
-	enc, err := cbor.EncOptions{
-		Time: cbor.TimeRFC3339Nano, TimeTag: cbor.EncTagRequired, NaNConvert: cbor.NaNConvertNone, InfConvert: cbor.InfConvertNone,
-	}.EncMode()
-	dec, decErr := cbor.DecOptions{
-		MaxNestedLevels: maxNesting, MaxArrayElements: 1 << 24, MaxMapPairs: 1 << 22,
-		IndefLength: cbor.IndefLengthForbidden,
-		IntDec:      cbor.IntDecConvertSignedOrBigInt,
-		UTF8:        cbor.UTF8DecodeInvalid, // any Go string
-	}.DecMode()
-	if err := errors.Join(err, decErr); err != nil {
-		panic(err) // the options are constants
-	}
-	return cborCodec{enc, dec}
-}()
-
-type cborCodec struct {
-	cbor.EncMode
-	dec cbor.DecMode
-}
-
-// Marshal refuses what would lose something on its way.
-func (c cborCodec) Marshal(v any) ([]byte, error) {
-	if err := c.checkWhole(v); err != nil {
-		return nil, err
-	}
-	return c.EncMode.Marshal(v)
-}
-
-func (c cborCodec) Unmarshal(data []byte, v any) error { return c.dec.Unmarshal(data, v) }
+// defaultCodec is CBOR.
+var defaultCodec Codec = cborcodec.New()
 
 // wantPointers checks that objs can be decoded into.
 func wantPointers(objs []any) error {

@@ -289,3 +289,30 @@ func TestCodecOfTheCallersOwn(t *testing.T) {
 		return nil
 	})
 }
+
+// Every rank of a call learns whose object would have lost something, and what; the group goes on.
+func TestEveryRankLearnsWhatAnObjectWouldLose(t *testing.T) {
+	inWorldOf(t, 3, func(ctx context.Context, g *Group) error {
+		mine := any("whole")
+		if g.Rank() == 1 {
+			mine = map[string]any{"config": struct {
+				Name string
+				rate float64
+			}{"a", 2.5}}
+		}
+		_, err := AllGatherObject(ctx, g, mine)
+		var object *ObjectError
+		if !errors.As(err, &object) || object.Rank != 1 || !strings.Contains(err.Error(), "rate is not exported") {
+			return fmt.Errorf("AllGatherObject: got %w", err)
+		}
+		if g.Rank() == 1 {
+			err = SendObjects(ctx, g, []any{mine}, 2)
+		} else if g.Rank() == 2 {
+			_, err = RecvObjects(ctx, g, []any{new(any)}, 1)
+		}
+		if !errors.As(err, &object) || object.Rank != 1 {
+			return fmt.Errorf("SendObjects: got %w", err)
+		}
+		return Barrier(ctx, g)
+	})
+}

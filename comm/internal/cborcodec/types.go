@@ -1,4 +1,4 @@
-package comm
+package cborcodec
 
 import (
 	"encoding"
@@ -13,9 +13,6 @@ import (
 
 	"github.com/fxamacker/cbor/v2"
 )
-
-// CBOR takes what a value shows of itself. What it does not show, such as fields that are not exported, would be missing on the
-// other side without a word.
 
 // An objectType is what is known of all values of a type.
 type objectType struct {

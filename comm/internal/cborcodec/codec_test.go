@@ -1,9 +1,7 @@
-package comm
+package cborcodec
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"math"
 	"math/big"
 	"net/netip"
@@ -16,6 +14,15 @@ import (
 
 	"github.com/fxamacker/cbor/v2"
 )
+
+var codec = New()
+
+type shard struct {
+	Name   string
+	Files  []string
+	Counts map[string]int
+	Next   *shard
+}
 
 type (
 	secretive struct {
@@ -103,36 +110,36 @@ func (t *textOnly) UnmarshalText(b []byte) error { t.text = string(b); return ni
 // What cannot be whole on the other side is refused, wherever in an object it lies.
 func TestObjectsThatWouldLoseSomething(t *testing.T) {
 	for want, lossy := range map[string]any{
-		"field comm.secretive.rate is not exported":                     secretive{"a", 2.5},
-		"field comm.tagged.id is not exported":                          tagged{3},
-		"fields comm.base.ID and comm.shadows.ID have one name":         shadows{base{1, 2}, 3},
-		"fields comm.left.X and comm.right.X have one name":             both{left{1}, right{2}},
-		"of the fields Time, Name of comm.event one is embedded":        event{time.Unix(5, 0).UTC(), "start"},
-		"of the fields sealed, Label of comm.sealedIn one is embedded":  sealedIn{sealed{1, 2}, "a"},
-		"the fields of comm.within.within are those of comm.within":     within{&within{nil, 1}, 2},
-		"fields comm.numbers.A and comm.numbers.B have one name":        numbers{1, 2},
-		"field time.Time.wall is not exported":                          twoMethods{time.Unix(5, 0), netip.IPv6Unspecified()},
-		"field comm.textOnly.text is not exported":                      textOnly{"a"},
-		"field big.Float.prec is not exported":                          *big.NewFloat(2.5),
-		"field big.Rat.a is not exported":                               *big.NewRat(1, 3),
-		"field errors.errorString.s is not exported":                    errors.New("disk full"),
-		"of map[interface {}]string are encoded alike, and one of them": map[any]string{1: "a", int8(1): "b"},
-		"of map[float64]int are encoded alike":                          map[float64]int{math.NaN(): 1, math.Float64frombits(0x7ff8000000000001): 2},
-		"of map[*int]int are encoded alike":                             map[*int]int{new(int): 1, new(int): 2},
+		"field cborcodec.secretive.rate is not exported":                      secretive{"a", 2.5},
+		"field cborcodec.tagged.id is not exported":                           tagged{3},
+		"fields cborcodec.base.ID and cborcodec.shadows.ID have one name":     shadows{base{1, 2}, 3},
+		"fields cborcodec.left.X and cborcodec.right.X have one name":         both{left{1}, right{2}},
+		"of the fields Time, Name of cborcodec.event one is embedded":         event{time.Unix(5, 0).UTC(), "start"},
+		"of the fields sealed, Label of cborcodec.sealedIn one is embedded":   sealedIn{sealed{1, 2}, "a"},
+		"the fields of cborcodec.within.within are those of cborcodec.within": within{&within{nil, 1}, 2},
+		"fields cborcodec.numbers.A and cborcodec.numbers.B have one name":    numbers{1, 2},
+		"field time.Time.wall is not exported":                                twoMethods{time.Unix(5, 0), netip.IPv6Unspecified()},
+		"field cborcodec.textOnly.text is not exported":                       textOnly{"a"},
+		"field big.Float.prec is not exported":                                *big.NewFloat(2.5),
+		"field big.Rat.a is not exported":                                     *big.NewRat(1, 3),
+		"field errors.errorString.s is not exported":                          errors.New("disk full"),
+		"of map[interface {}]string are encoded alike, and one of them":       map[any]string{1: "a", int8(1): "b"},
+		"of map[float64]int are encoded alike":                                map[float64]int{math.NaN(): 1, math.Float64frombits(0x7ff8000000000001): 2},
+		"of map[*int]int are encoded alike":                                   map[*int]int{new(int): 1, new(int): 2},
 	} {
 		for where, v := range nestings(lossy) {
-			if _, err := defaultCodec.Marshal(v); err == nil || !strings.Contains(err.Error(), want) {
+			if _, err := codec.Marshal(v); err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: got %v, want %s", where, err, want)
 			}
 		}
 		// That is why: without a look at it, nothing is said, and another value arrives.
-		b, err := defaultCodec.(cborCodec).EncMode.Marshal(lossy)
+		b, err := codec.EncMode.Marshal(lossy)
 		if err != nil {
 			t.Errorf("%T is refused anyhow: %v", lossy, err)
 			continue
 		}
 		got := reflect.New(reflect.TypeOf(lossy))
-		if err := defaultCodec.Unmarshal(b, got.Interface()); err == nil && reflect.DeepEqual(got.Elem().Interface(), lossy) {
+		if err := codec.Unmarshal(b, got.Interface()); err == nil && reflect.DeepEqual(got.Elem().Interface(), lossy) {
 			t.Errorf("%#v loses nothing", lossy)
 		}
 	}
@@ -162,32 +169,32 @@ func TestObjectsThatArriveWhole(t *testing.T) {
 	for _, whole := range []any{
 		1, "text \xff", []byte{1}, [2]bool{true, false}, math.Inf(-1), []float32{1.5}, struct{}{}, map[string][]int{"a": nil, "b": {}},
 		time.Unix(7, 8).UTC(), *big.NewInt(1 << 62), netip.MustParseAddr("fd00::1%eth0"), url.URL{Scheme: "http", Host: "a", Path: "/b"},
-		shardOf(3), &n, &label, tree{Kids: []*tree{nil, {Kids: []*tree{{}}}}}, renames{base{1, 2}, 3}, stamp{time.Unix(5, 0).UTC()},
+		shard{Name: "bytes that are no text: \xff", Counts: map[string]int{"rank": 3}, Next: &shard{Files: []string{"a"}}}, &n, &label, tree{Kids: []*tree{nil, {Kids: []*tree{{}}}}}, renames{base{1, 2}, 3}, stamp{time.Unix(5, 0).UTC()},
 		sealed{1, 2}, &sealedAll{sealed{1, 2}, "a"}, []sealedAll{{sealed{3, 4}, "b"}}, struct{ Base *Shell }{nil},
 		struct{ *Shell }{}, struct{ Shell }{Shell{&label}}, map[float64]string{1: "a", -1: "b"}, map[[2]int]string{{1, 2}: "c"},
 		map[any]any{int64(1): "a", "1": "b", 1.0: "c", true: nil}, cbor.RawMessage{0x01}, []any{int64(1), "a", nil, []any{}},
 		struct{ Err error }{},
 	} {
-		b, err := defaultCodec.Marshal(whole)
+		b, err := codec.Marshal(whole)
 		if err != nil {
 			t.Errorf("%#v: %v", whole, err)
 			continue
 		}
 		got := reflect.New(reflect.TypeOf(whole))
-		if err := defaultCodec.Unmarshal(b, got.Interface()); err != nil || !reflect.DeepEqual(got.Elem().Interface(), whole) {
+		if err := codec.Unmarshal(b, got.Interface()); err != nil || !reflect.DeepEqual(got.Elem().Interface(), whole) {
 			t.Errorf("%#v arrives as %#v, %v", whole, got.Elem().Interface(), err)
 		}
 	}
 	for _, bits := range []uint64{0x7ff8000000000123, 0xfff0000000000001} {
-		b, err := defaultCodec.Marshal(math.Float64frombits(bits))
+		b, err := codec.Marshal(math.Float64frombits(bits))
 		var got float64
-		if err := errors.Join(err, defaultCodec.Unmarshal(b, &got)); err != nil || math.Float64bits(got) != bits {
+		if err := errors.Join(err, codec.Unmarshal(b, &got)); err != nil || math.Float64bits(got) != bits {
 			t.Errorf("%x arrives as %x, %v", bits, math.Float64bits(got), err)
 		}
 	}
-	b, err := defaultCodec.Marshal(&onPurpose{Name: "a", cache: map[string]int{"b": 1}})
+	b, err := codec.Marshal(&onPurpose{Name: "a", cache: map[string]int{"b": 1}})
 	var got onPurpose
-	if err := errors.Join(err, defaultCodec.Unmarshal(b, &got)); err != nil || got.Name != "a" || got.cache != nil {
+	if err := errors.Join(err, codec.Unmarshal(b, &got)); err != nil || got.Name != "a" || got.cache != nil {
 		t.Errorf("what is left behind on purpose: %+v, %v", &got, err)
 	}
 	if !got.mu.TryLock() {
@@ -206,12 +213,12 @@ func TestObjectsThatAreDeepOrEndless(t *testing.T) {
 			node = &tree{Kids: []*tree{node}}
 		}
 		for _, v := range []any{list, node} {
-			b, err := defaultCodec.(cborCodec).EncMode.Marshal(v)
+			b, err := codec.EncMode.Marshal(v)
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, refused := defaultCodec.Marshal(v)
-			if taken := defaultCodec.Unmarshal(b, new(any)); (refused == nil) != (taken == nil) {
+			_, refused := codec.Marshal(v)
+			if taken := codec.Unmarshal(b, new(any)); (refused == nil) != (taken == nil) {
 				t.Errorf("%T, %d deep, is encoded with %v and decoded with %v", v, depth, refused, taken)
 			}
 		}
@@ -225,32 +232,8 @@ func TestObjectsThatAreDeepOrEndless(t *testing.T) {
 	ring := &tree{}
 	ring.Kids = []*tree{ring}
 	for _, v := range []any{loop, circle, self, ring, map[string]any{"loop": loop}} {
-		if _, err := defaultCodec.Marshal(v); err == nil || !strings.Contains(err.Error(), "itself") {
+		if _, err := codec.Marshal(v); err == nil || !strings.Contains(err.Error(), "itself") {
 			t.Errorf("%T: %v", v, err)
 		}
 	}
-}
-
-// Every rank of a call learns whose object would have lost something, and what; the group goes on.
-func TestEveryRankLearnsWhatAnObjectWouldLose(t *testing.T) {
-	inWorldOf(t, 3, func(ctx context.Context, g *Group) error {
-		mine := any("whole")
-		if g.Rank() == 1 {
-			mine = map[string]any{"config": secretive{"a", 2.5}}
-		}
-		_, err := AllGatherObject(ctx, g, mine)
-		var object *ObjectError
-		if !errors.As(err, &object) || object.Rank != 1 || !strings.Contains(err.Error(), "field comm.secretive.rate is not exported") {
-			return fmt.Errorf("AllGatherObject: got %w", err)
-		}
-		if g.Rank() == 1 {
-			err = SendObjects(ctx, g, []any{mine}, 2)
-		} else if g.Rank() == 2 {
-			_, err = RecvObjects(ctx, g, []any{new(any)}, 1)
-		}
-		if !errors.As(err, &object) || object.Rank != 1 {
-			return fmt.Errorf("SendObjects: got %w", err)
-		}
-		return Barrier(ctx, g)
-	})
 }

@@ -1,4 +1,4 @@
-package comm
+package cborcodec
 
 import (
 	"fmt"
@@ -9,7 +9,7 @@ import (
 const maxNesting = 64
 
 // checkWhole says what of v would be lost on its way, if anything.
-func (c cborCodec) checkWhole(v any) error {
+func (c Codec) checkWhole(v any) error {
 	if v == nil {
 		return nil
 	}
@@ -17,7 +17,7 @@ func (c cborCodec) checkWhole(v any) error {
 }
 
 // checkValue looks at what is nested so deep, after so many pointers and interfaces one behind the other.
-func (c cborCodec) checkValue(v reflect.Value, nested, hops int) error {
+func (c Codec) checkValue(v reflect.Value, nested, hops int) error {
 	t := objectTypeOf(v.Type())
 	switch {
 	case t.lost != nil || !t.open:
@@ -54,7 +54,7 @@ func (c cborCodec) checkValue(v reflect.Value, nested, hops int) error {
 }
 
 // checkMap looks at keys and values, and whether no two keys are the same to others.
-func (c cborCodec) checkMap(v reflect.Value, nested int) error {
+func (c Codec) checkMap(v reflect.Value, nested int) error {
 	var seen map[string]any
 	if mayCoincide(v.Type().Key()) {
 		seen = make(map[string]any, v.Len())
