@@ -7,7 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/gorun/gorun/comm/internal/reduce"
-	"github.com/gorun/gorun/comm/internal/shm"
+	"github.com/gorun/gorun/comm/internal/shm/heap"
 )
 
 // Alloc returns n zeros in memory that the ranks of a machine share. It is used like any other slice, and collectives on it,
@@ -32,7 +32,7 @@ func Alloc[T Element](g *Group, n int) ([]T, error) {
 		return []T{}, nil
 	}
 	mem, err := g.world.Heap.Alloc(n * size)
-	if errors.Is(err, shm.ErrGone) {
+	if errors.Is(err, heap.ErrReleased) {
 		err = ErrClosed
 	}
 	if err != nil {

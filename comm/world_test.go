@@ -18,7 +18,7 @@ import (
 	"github.com/gorun/gorun/comm/internal/bootstrap"
 	"github.com/gorun/gorun/comm/internal/core"
 	"github.com/gorun/gorun/comm/internal/machine"
-	"github.com/gorun/gorun/comm/internal/shm"
+	"github.com/gorun/gorun/comm/internal/shm/acceptor"
 	"github.com/gorun/gorun/comm/transport"
 	"github.com/gorun/gorun/comm/transport/mem"
 	"github.com/gorun/gorun/comm/transport/tcp"
@@ -168,14 +168,14 @@ func metWorld(r int, peers []core.Peer, log *slog.Logger) *bootstrap.World {
 // newSharingWorld makes a world whose ranks are on the given machines, and share memory there, or on none.
 func newSharingWorld(t testing.TB, trs []transport.Transport, machines []string) *testWorld {
 	w := &testWorld{t: t, shared: len(machines) > 0}
-	peers, desks := make([]core.Peer, len(trs)), make([]*shm.Desk, len(trs))
+	peers, desks := make([]core.Peer, len(trs)), make([]*acceptor.Acceptor, len(trs))
 	for r := range peers {
 		peers[r] = core.Peer{Host: "here", PID: os.Getpid(), Place: machine.Place{Kernel: "here", Network: "here", Processes: "here"}}
 		if len(machines) == 0 {
 			continue
 		}
 		var err error
-		if desks[r], err = shm.OpenDesk(testToken, slog.New(slog.DiscardHandler)); err != nil {
+		if desks[r], err = acceptor.Listen(testToken, slog.New(slog.DiscardHandler)); err != nil {
 			t.Fatal(err)
 		}
 		peers[r].Desk, peers[r].Network = desks[r].Address(), machines[r]

@@ -14,7 +14,7 @@ import (
 
 	"github.com/gorun/gorun/comm/internal/core"
 	"github.com/gorun/gorun/comm/internal/machine"
-	"github.com/gorun/gorun/comm/internal/shm"
+	"github.com/gorun/gorun/comm/internal/shm/wait"
 	"github.com/gorun/gorun/comm/store"
 	"github.com/gorun/gorun/env/auth"
 )
@@ -285,7 +285,7 @@ func self(addr string) Info {
 		host = "unknown host"
 	}
 	place, _ := machine.Here() // openDesk tells
-	return Info{Peer: core.Peer{Addr: addr, Host: host, PID: os.Getpid(), CPUs: shm.CPUs(), Place: place}}
+	return Info{Peer: core.Peer{Addr: addr, Host: host, PID: os.Getpid(), CPUs: wait.CPUs(), Place: place}}
 }
 
 func randomID() uint64 {

@@ -7,20 +7,20 @@ import (
 
 	"github.com/gorun/gorun/comm/internal/core"
 	"github.com/gorun/gorun/comm/internal/machine"
-	"github.com/gorun/gorun/comm/internal/shm"
+	"github.com/gorun/gorun/comm/internal/shm/acceptor"
 	"github.com/gorun/gorun/comm/transport"
 	"github.com/gorun/gorun/comm/transport/near"
 )
 
 // openDesk opens a desk for this rank, and lets me tell of it, unless ranks are to do without or it cannot be had.
-func (c *Config) openDesk(me *Info) (*shm.Desk, error) {
+func (c *Config) openDesk(me *Info) (*acceptor.Acceptor, error) {
 	if c.Transport == "tcp" {
 		return nil, nil
 	}
 	_, err := machine.Here()
-	var desk *shm.Desk
+	var desk *acceptor.Acceptor
 	if err == nil {
-		desk, err = shm.OpenDesk(c.token.Bytes(), c.Log)
+		desk, err = acceptor.Listen(c.token.Bytes(), c.Log)
 	}
 	switch {
 	case err == nil:

@@ -10,6 +10,8 @@ import (
 	"github.com/gorun/gorun/comm/internal/pipeline"
 	"github.com/gorun/gorun/comm/internal/plan"
 	"github.com/gorun/gorun/comm/internal/shm"
+	"github.com/gorun/gorun/comm/internal/shm/acceptor"
+	"github.com/gorun/gorun/comm/internal/shm/segment"
 )
 
 // Ranks of one machine talk through memory that they share, see package near. Members of a group that are on one machine carry
@@ -50,13 +52,13 @@ func (c *Collective) attach() error {
 	}
 	g.unattached = false
 	at := g.Placed()
-	segment, verdict, problem, err := c.share(call.Checksum(g.id, "memory"), at)
+	mem, verdict, problem, err := c.share(call.Checksum(g.id, "memory"), at)
 	switch {
 	case err != nil:
-		return errors.Join(err, segment.Close())
+		return errors.Join(err, mem.Close())
 	case verdict == tooMany:
 		g.flat.Store(true)
-		return segment.Close()
+		return mem.Close()
 	case verdict == cannotShare && len(at.Here()) == 1:
 		g.flat.Store(true)
 		return nil
@@ -65,12 +67,12 @@ func (c *Collective) attach() error {
 		if problem == nil {
 			problem = errors.New("another rank has none")
 		}
-		return errors.Join(g.World.Without(problem), segment.Close())
+		return errors.Join(g.World.Without(problem), mem.Close())
 	}
 	var team *shm.Team
-	if segment != nil {
-		if team, err = shm.New(segment, len(at.Here()), at.Place, g.World.Processors(), g.Choose.Tuning, g.waitLong); err != nil {
-			return errors.Join(err, segment.Close())
+	if mem != nil {
+		if team, err = shm.New(mem, len(at.Here()), at.Place, g.World.Processors(), g.Choose.Tuning, g.waitLong); err != nil {
+			return errors.Join(err, mem.Close())
 		}
 	}
 	if len(at.Members) == 1 {
@@ -84,49 +86,49 @@ func (c *Collective) attach() error {
 
 // share gets the memory of that key, which the first rank of every machine makes, and returns what all have agreed on, and why
 // this rank has none if that is so.
-func (c *Collective) share(key uint64, at plan.Nodes) (segment *shm.Segment, verdict byte, problem, err error) {
+func (c *Collective) share(key uint64, at plan.Nodes) (mem *segment.Segment, verdict byte, problem, err error) {
 	g, here := c.g, at.Here()
 	word := make([]byte, c.elem) // the first byte is the verdict; an element is what a plan moves
 	if at.Place == 0 {
 		if len(here) > 1 {
-			segment, problem = shm.Create(shm.Size(len(here)))
+			mem, problem = segment.Create(shm.Size(len(here)))
 		}
-		if segment != nil {
-			g.World.Desk.Offer(key, segment)
-			defer g.World.Desk.Withdraw(key)
+		if mem != nil {
+			g.World.Desk.Export(key, mem)
+			defer g.World.Desk.Remove(key)
 		}
-		word[0] = g.verdict(segment, len(here))
+		word[0] = g.verdict(mem, len(here))
 	}
 	told := pipeline.InPlace(plan.BinomialBroadcast(at.Place, len(here), 1, 0).Among(here), word)
 	if err := c.exchange(&told); err != nil {
-		return segment, cannotShare, problem, err
+		return mem, cannotShare, problem, err
 	}
 	if at.Place != 0 && word[0] > cannotShare {
-		segment, problem = g.fetch(key, here[0])
-		word[0] = min(word[0], g.verdict(segment, len(here)))
+		mem, problem = g.fetch(key, here[0])
+		word[0] = min(word[0], g.verdict(mem, len(here)))
 	}
 	agreed := pipeline.InPlace(g.Choose.AllReduce(g.rank, g.Size(), 1, c.elem, false), word)
 	agreed.Kernel = func(dst, a, b []byte) { dst[0] = min(a[0], b[0]) }
 	err = c.exchange(&agreed)
-	return segment, word[0], problem, err
+	return mem, word[0], problem, err
 }
 
 // verdict is this rank's, which has the memory of the members here, or nil.
-func (g *Group) verdict(segment *shm.Segment, here int) byte {
+func (g *Group) verdict(mem *segment.Segment, here int) byte {
 	switch {
-	case !g.World.MustShare && !g.World.Processors().Serve(here):
+	case !g.World.MustShare && !g.World.Processors().Suffice(here):
 		return tooMany
-	case segment == nil && here > 1:
+	case mem == nil && here > 1:
 		return cannotShare
 	}
 	return shares
 }
 
 // fetch gets the memory of that key from rank.
-func (g *Group) fetch(key uint64, rank int) (*shm.Segment, error) {
+func (g *Group) fetch(key uint64, rank int) (*segment.Segment, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), fetchTimeout)
 	defer cancel()
-	return shm.Fetch(ctx, g.World.Peers[g.Ranks[rank]].Desk, g.World.Token, key)
+	return acceptor.Attach(ctx, g.World.Peers[g.Ranks[rank]].Desk, g.World.Token, key)
 }
 
 // desks is where the group's ranks get memory of each other's.

@@ -66,7 +66,7 @@ func NewGroup(w *World, id uint64, ranks []int, timeout time.Duration, rules cho
 	g.unattached = w.canShare(ranks)
 	g.flat.Store(!g.unattached)
 	g.short.g = g
-	w.Heap.Hold()
+	w.Heap.Retain()
 	return g, nil
 }
 

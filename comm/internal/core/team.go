@@ -7,6 +7,7 @@ import (
 	"github.com/gorun/gorun/comm/internal/endpoint"
 	"github.com/gorun/gorun/comm/internal/hier"
 	"github.com/gorun/gorun/comm/internal/shm"
+	"github.com/gorun/gorun/comm/internal/shm/wait"
 )
 
 // The members of a group that share memory are a team: all of them, or those of one machine.
@@ -107,7 +108,7 @@ func (g *Group) worldRank(place int) int {
 }
 
 // waitLong waits for a rank of the team here, for as long as it may take.
-func (g *Group) waitLong(place int, d shm.Doze) error {
+func (g *Group) waitLong(place int, d wait.LongWait) error {
 	c := g.running
 	if c == &g.short {
 		c.call = endpoint.CallOf(endpoint.Words(g.team.Load().Call()))
@@ -116,16 +117,16 @@ func (g *Group) waitLong(place int, d shm.Doze) error {
 }
 
 // await waits for d, which is up to the given world rank.
-func (c *Collective) await(rank int, d shm.Doze) error {
-	op := c.g.Lane.Await(rank, c.seq, c.call, d.Over)
+func (c *Collective) await(rank int, d wait.LongWait) error {
+	op := c.g.Lane.Await(rank, c.seq, c.call, d.Done)
 	awake := make(chan struct{})
 	go func() {
 		defer close(awake)
-		d.Sleep()
+		d.Park()
 		op.Withdraw()
 	}()
 	err := op.Wait(c.ctx, c.left())
-	d.Rouse()
+	d.Wake()
 	<-awake
 	return err
 }

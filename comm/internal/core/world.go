@@ -9,7 +9,9 @@ import (
 	"github.com/gorun/gorun/comm/internal/endpoint"
 	"github.com/gorun/gorun/comm/internal/machine"
 	"github.com/gorun/gorun/comm/internal/plan"
-	"github.com/gorun/gorun/comm/internal/shm"
+	"github.com/gorun/gorun/comm/internal/shm/acceptor"
+	"github.com/gorun/gorun/comm/internal/shm/heap"
+	"github.com/gorun/gorun/comm/internal/shm/wait"
 	"github.com/gorun/gorun/comm/transport"
 )
 
@@ -17,7 +19,7 @@ import (
 type World struct {
 	WorldConfig
 	Endpoint *endpoint.Endpoint
-	Heap     *shm.Heap // of Alloc; every group holds it
+	Heap     *heap.Heap // of Alloc; every group holds it
 }
 
 // WorldConfig says what a World is made of.
@@ -27,7 +29,7 @@ type WorldConfig struct {
 	Log   *slog.Logger
 	Piece int // how many bytes of a plan's message travel at once
 
-	Desk      *shm.Desk // where ranks of this machine get the memory that this one makes; nil: they get none
+	Desk      *acceptor.Acceptor // where ranks of this machine get the memory that this one makes; nil: they get none
 	Token     []byte
 	MustShare bool                      // ranks share memory, or calls fail
 	Without   func(problem error) error // is told that there is no shared memory; an error if there must be
@@ -38,7 +40,7 @@ type Peer struct {
 	Addr string `json:"addr"` // host:port of its listener
 	Host string `json:"host"` // its machine's name
 	PID  int    `json:"pid"`
-	CPUs string `json:"cpus,omitempty"` // that it may use; see shm.CPUs
+	CPUs string `json:"cpus,omitempty"` // that it may use; see wait.CPUs
 
 	machine.Place        // where it runs
 	Desk          string `json:"desk,omitempty"` // where others get the memory that it makes; empty: it shares none
@@ -49,18 +51,18 @@ func (p *Peer) memory() string { return p.Kernel + " " + p.Network }
 
 // NewWorld returns the world of a rank, whose endpoint serves on tr from now on.
 func NewWorld(cfg WorldConfig, tr transport.Transport, opt endpoint.Options) *World {
-	w := &World{WorldConfig: cfg, Heap: shm.NewHeap(cfg.Desk, cfg.Token)}
+	w := &World{WorldConfig: cfg, Heap: heap.New(cfg.Desk, cfg.Token)}
 	opt.Died, opt.State, opt.Log = w.died, w.State, w.Log
 	opt.Name = func(c endpoint.Call) string { return call.Kind(c.Op).String() }
-	opt.Crowded, opt.Shared = w.Processors().Crowded(), w.Processors().Shared
+	opt.Crowded, opt.Shared = w.Processors().Oversubscribed(), w.Processors().Shared
 	w.Endpoint = endpoint.New(tr, w.Rank, len(w.Peers), opt)
 	return w
 }
 
 // Processors are what the ranks have to run on that share this one's processors.
-func (w *World) Processors() shm.Processors {
+func (w *World) Processors() wait.Processors {
 	here := w.Peers[w.Rank]
-	p := shm.Processors{}
+	p := wait.Processors{}
 	var cpus []string
 	for r, other := range w.Peers {
 		if r == w.Rank || other.SameKernel(here.Place) {
@@ -69,7 +71,7 @@ func (w *World) Processors() shm.Processors {
 			cpus = append(cpus, other.CPUs)
 		}
 	}
-	p.CPUs = shm.CountCPUs(cpus...)
+	p.CPUs = wait.CountCPUs(cpus...)
 	if p.CPUs == 0 || p.Shared {
 		p.CPUs = runtime.GOMAXPROCS(0)
 	}

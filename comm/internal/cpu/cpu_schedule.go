@@ -18,6 +18,14 @@ var machine *schedule.Machine
 // Simulate lets m have its memory from now on; nil: nothing is simulated. No thread of m runs meanwhile.
 func Simulate(m *schedule.Machine) { machine = m }
 
+// Running is the machine of which the caller is a thread, or nil.
+func Running() *schedule.Machine {
+	if machine != nil && machine.Running() != nil {
+		return machine
+	}
+	return nil
+}
+
 // Simulated is the machine that there is, or nil.
 func Simulated() *schedule.Machine { return machine }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/gorun/gorun/comm/internal/cpu"
+	"github.com/gorun/gorun/comm/internal/shm/heap"
 )
 
 // Buffers that lie in a heap are used where they are: nobody puts them into slots. A rank whose buffer does shows where, as
@@ -23,7 +24,7 @@ const begun = 1
 // shown is where a rank's buffer in an operation lies.
 type shown struct {
 	op uint64 // the number of the operation; with givenUp, if that has been given up
-	spot
+	heap.Handle
 }
 
 const givenUp = 1 << 63
@@ -35,7 +36,7 @@ type part struct{ at, n, size, slot int }
 // direct is what a team knows of heaps.
 type direct struct {
 	pushing habit // into others' buffers
-	heap    *Heap
+	heap    *heap.Heap
 	desks   []string // by rank
 	last    []view   // the segment of each rank that was used last
 	views   []view   // what is taken from each rank, of the operation with that number
@@ -47,10 +48,10 @@ type view struct {
 	mem []byte
 }
 
-// Share lets the ranks use each other's heaps: heap is this one's, desks is where all get segments of each other's.
-func (t *Team) Share(heap *Heap, desks []string) {
+// Share lets the ranks use each other's heaps: mine is this one's, desks is where all get segments of each other's.
+func (t *Team) Share(mine *heap.Heap, desks []string) {
 	t.direct = direct{
-		pushing: newHabit(0), heap: heap, desks: desks,
+		pushing: newHabit(0), heap: mine, desks: desks,
 		last: make([]view, t.n), views: make([]view, t.n),
 	}
 }
@@ -63,12 +64,12 @@ func (t *Team) show(buf []byte, p part) bool {
 	if !t.isDirect(p) {
 		return false
 	}
-	at, ok := t.heap.find(buf)
+	at, ok := t.heap.Handle(buf)
 	if ok {
 		s := &t.ranks[t.me].shows
 		cpu.Store(&s.op, 0)
-		cpu.Store(&s.segment, at.segment)
-		cpu.Store(&s.offset, at.offset)
+		cpu.Store(&s.Segment, at.Segment)
+		cpu.Store(&s.Offset, at.Offset)
 		cpu.Store(&s.op, t.op)
 		t.done(begun)
 	}
@@ -80,7 +81,7 @@ func (t *Team) Abandon() {
 	if s := &t.ranks[t.me].shows; cpu.LoadPlain(&s.op) == t.op {
 		cpu.Store(&s.op, t.op|givenUp)
 		cpu.Fence() // whatever the caller writes there from now on comes later
-		t.heap.Spoil()
+		t.heap.RetireRegions()
 	}
 }
 
@@ -108,18 +109,18 @@ func (t *Team) look(r int, p part) ([]byte, error) {
 		return nil, err
 	}
 	s, last := &t.ranks[r].shows, &t.last[r]
-	at := spot{cpu.Load(&s.segment), cpu.Load(&s.offset)}
+	at := heap.Handle{Segment: cpu.Load(&s.Segment), Offset: cpu.Load(&s.Offset)}
 	if shows, err := t.showsSoon(r); !shows { // it has found that others show nothing, and gone on
 		return nil, err
 	}
-	if last.mem == nil || last.id != at.segment {
-		mem, err := t.heap.reach(t.desks[r], at.segment)
+	if last.mem == nil || last.id != at.Segment {
+		mem, err := t.heap.Attach(t.desks[r], at.Segment)
 		if err != nil {
 			return nil, &Unreachable{r, err}
 		}
-		*last = view{at.segment, mem}
+		*last = view{at.Segment, mem}
 	}
-	mem, err := within(last.mem, at.offset, p)
+	mem, err := within(last.mem, at.Offset, p)
 	if err != nil {
 		return nil, &Unreachable{r, err}
 	}

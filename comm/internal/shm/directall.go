@@ -46,7 +46,7 @@ func (t *Team) everyonesIf(root int, buf []byte, mine bool, p part) ([][]byte, e
 
 // leaves says whether a root does better to put n bytes into slots and go on than to wait for the others: where these wait for
 // their turns on its processor.
-func (t *Team) leaves(n int) bool { return t.isCrowd() && n < leastInCrowd }
+func (t *Team) leaves(n int) bool { return t.waiter.SharesCPU() && n < leastInCrowd }
 
 // finished is the step of a rank that has done its part on buffers that all show.
 const finished = 2

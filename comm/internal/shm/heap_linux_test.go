@@ -1,33 +1,38 @@
 package shm
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"math/rand/v2"
-	"os"
-	"slices"
-	"strings"
 	"testing"
 	"time"
 	"unsafe"
 
-	"golang.org/x/sys/unix"
+	"github.com/gorun/gorun/comm/internal/shm/acceptor"
+	"github.com/gorun/gorun/comm/internal/shm/heap"
+	"github.com/gorun/gorun/comm/internal/shm/wait"
 )
 
-// heap returns a heap that others can get at.
-func heap(t testing.TB) (*Heap, *Desk) {
+var secret = []byte("a secret of 16 bytes and more")
+
+// newHeap returns a heap that others can attach.
+func newHeap(t testing.TB) (*heap.Heap, *acceptor.Acceptor) {
 	t.Helper()
-	d := desk(t)
-	h := NewHeap(d, secret)
-	h.Hold()
+	a, err := acceptor.Listen(secret, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = a.Close() })
+	h := heap.New(a, secret)
+	h.Retain()
 	t.Cleanup(h.Release)
-	return h, d
+	return h, a
 }
 
 // allocate allocates, or fails the test.
-func allocate(t testing.TB, h *Heap, n int) []byte {
+func allocate(t testing.TB, h *heap.Heap, n int) []byte {
 	t.Helper()
 	mem, err := h.Alloc(n)
 	if err != nil {
@@ -40,85 +45,6 @@ func allocate(t testing.TB, h *Heap, n int) []byte {
 }
 
 func start(mem []byte) unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(mem)) }
-
-func TestHeap(t *testing.T) {
-	h, d := heap(t)
-	rng := rand.New(rand.NewPCG(1, 1))
-	type kept struct {
-		mem  []byte
-		mark byte
-	}
-	var all []kept
-	for i := range 300 {
-		if len(all) > 20 || len(all) > 0 && rng.IntN(2) == 0 {
-			k := rng.IntN(len(all))
-			for _, b := range []byte{all[k].mem[0], all[k].mem[len(all[k].mem)-1]} {
-				if b != all[k].mark {
-					t.Fatalf("step %d: %d has become %d", i, all[k].mark, b)
-				}
-			}
-			if h.Free(unsafe.Add(start(all[k].mem), 1)) || !h.Free(start(all[k].mem)) || h.Free(start(all[k].mem)) {
-				t.Fatalf("step %d: what can be given back is not what has been allocated", i)
-			}
-			all = slices.Delete(all, k, k+1)
-			continue
-		}
-		mem := allocate(t, h, 1+rng.IntN(1<<rng.IntN(24)))
-		if zeros := bytes.Count(mem, []byte{0}); zeros < len(mem) {
-			t.Fatalf("%d of %d bytes are zero", zeros, len(mem))
-		}
-		if at := uintptr(start(mem)); at%4096 != 0 || len(mem) >= largePage && at%largePage != 0 {
-			t.Fatalf("%d bytes begin at %#x", len(mem), at)
-		}
-		mark := byte(1 + rng.IntN(255))
-		copy(mem, bytes.Repeat([]byte{mark}, len(mem)))
-		all = append(all, kept{mem, mark})
-	}
-	for _, k := range all {
-		from := rng.IntN(len(k.mem))
-		mem := k.mem[from:]
-		at, ok := h.find(mem)
-		if !ok {
-			t.Fatal("a part of an allocation is not found")
-		}
-		theirs, err := h.reach(d.Address(), at.segment)
-		if err != nil {
-			t.Fatal(err)
-		}
-		same, err := within(theirs, at.offset, part{n: len(mem)})
-		if err != nil || !bytes.Equal(same, mem) || start(same) == start(mem) {
-			t.Errorf("others find something else: %v", err)
-		}
-	}
-	if _, ok := h.find(make([]byte, 10)); ok {
-		t.Error("ordinary memory has been found")
-	}
-	if n := len(h.areas); n > 4 {
-		t.Errorf("it has %d areas", n)
-	}
-}
-
-func TestLargeMemoryIsInLargePages(t *testing.T) {
-	h, _ := heap(t)
-	mem := allocate(t, h, 2*largePage+10)
-	smaps, err := os.ReadFile("/proc/self/smaps")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, rest, _ := strings.Cut(string(smaps), fmt.Sprintf("\n%x-", start(mem)))
-	_, rest, _ = strings.Cut(rest, "\nShmemPmdMapped:")
-	var kib int
-	if _, err := fmt.Sscan(rest, &kib); err != nil {
-		t.Fatal(err)
-	}
-	if kib == 2*largePage>>10 {
-		return
-	}
-	if err := unix.Madvise(mem[:2*largePage], unix.MADV_COLLAPSE); err != nil {
-		t.Skip("this system has none: ", err)
-	}
-	t.Errorf("%d KiB of %d bytes are in large pages", kib, len(mem))
-}
 
 // What others say of their memory is not trusted.
 func TestPlacesOutOfBounds(t *testing.T) {
@@ -139,86 +65,12 @@ func TestPlacesOutOfBounds(t *testing.T) {
 	}
 }
 
-func TestMemoryThatThereIsNot(t *testing.T) {
-	h, d := heap(t)
-	for _, n := range []int{1 << 46, math.MaxInt} {
-		if _, err := h.Alloc(n); err == nil || !strings.Contains(err.Error(), "cannot allocate memory") {
-			t.Errorf("%d bytes: %v", n, err)
-		}
-	}
-	if _, err := h.reach(d.Address(), 1); err == nil {
-		t.Error("got a segment that there is not")
-	}
-	allocate(t, h, 1) // goes on
-}
-
-// After a failure nothing is allocated where others may still write.
-func TestSpoiltMemoryIsNotUsedAgain(t *testing.T) {
-	h, _ := heap(t)
-	old := allocate(t, h, 100)
-	h.Spoil()
-	if !h.Free(start(old)) {
-		t.Error("what is spoilt cannot be given back")
-	}
-	if young := allocate(t, h, 100); start(old) == start(young) {
-		t.Error("spoilt memory is used again")
-	}
-}
-
-// Nothing is left of a heap whose last user has released it, on neither side.
-func TestReleaseLeavesNothing(t *testing.T) {
-	maps, fds := leftovers(t)
-	d := desk(t)
-	h, other := NewHeap(d, secret), NewHeap(nil, secret)
-	for range 2 {
-		h.Hold()
-	}
-	other.Hold()
-	for _, n := range []int{1, 5 << 20, 100 << 20} {
-		at, _ := h.find(allocate(t, h, n))
-		if _, err := other.reach(d.Address(), at.segment); err != nil {
-			t.Fatal(err)
-		}
-	}
-	h.Release()
-	allocate(t, h, 10)
-	h.Release()
-	other.Release()
-	if err := d.Close(); err != nil {
-		t.Error(err)
-	}
-	if m, f := leftovers(t); m > maps || f > fds {
-		t.Errorf("from %d to %d mappings, from %d to %d descriptors", maps, m, fds, f)
-	}
-	if _, err := h.Alloc(1); !errors.Is(err, ErrGone) {
-		t.Errorf("after the end: %v", err)
-	}
-}
-
-// leftovers counts mappings of segments, and descriptors of these and of sockets.
-func leftovers(t *testing.T) (maps, fds int) {
-	text, err := os.ReadFile("/proc/self/maps")
-	if err != nil {
-		t.Fatal(err)
-	}
-	list, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, fd := range list {
-		if to, _ := os.Readlink("/proc/self/fd/" + fd.Name()); strings.Contains(to, "memfd") || strings.Contains(to, "socket") {
-			fds++
-		}
-	}
-	return bytes.Count(text, []byte("memfd:gorun")), fds
-}
-
 // sharing lets the ranks of teams use each other's heaps, and returns these.
-func sharing(t testing.TB, teams []*Team) []*Heap {
-	heaps, desks := make([]*Heap, len(teams)), make([]string, len(teams))
+func sharing(t testing.TB, teams []*Team) []*heap.Heap {
+	heaps, desks := make([]*heap.Heap, len(teams)), make([]string, len(teams))
 	for r := range teams {
-		var d *Desk
-		heaps[r], d = heap(t)
+		var d *acceptor.Acceptor
+		heaps[r], d = newHeap(t)
 		desks[r] = d.Address()
 	}
 	for r, team := range teams {
@@ -228,7 +80,7 @@ func sharing(t testing.TB, teams []*Team) []*Heap {
 }
 
 // someWhere puts buffers into h, if they are to be shared, a little after the start of a page, and gives them back in the end.
-func someWhere(t testing.TB, h *Heap, shared bool, shift int) (put memory, giveBack func()) {
+func someWhere(t testing.TB, h *heap.Heap, shared bool, shift int) (put memory, giveBack func()) {
 	if !shared {
 		return ordinary, func() {}
 	}
@@ -283,7 +135,7 @@ func TestOperationsOnHeapsInARow(t *testing.T) {
 				op := operations[rng.IntN(len(operations))]
 				size, root, slow, who := rng.IntN(1<<rng.IntN(18)), rng.IntN(n), rng.IntN(n), rng.IntN(1<<n)
 				if seq%50 == 0 && slow == team.me {
-					sleepOn(new(uint32), 0, time.Millisecond) // let others go first
+					time.Sleep(time.Millisecond) // let others go first
 				}
 				put, giveBack := someWhere(t, heaps[team.me], who>>team.me&1 != 0, rng.IntN(100))
 				team.Begin(seq, Call{What: seq}, 0)
@@ -305,7 +157,7 @@ func TestAbandonedBuffersAreNotUsed(t *testing.T) {
 	told := errors.New("told that the other has failed")
 	bufs, all := make([][]byte, 2), part{n: 100_000}
 	for r, team := range teams {
-		team.lasting = func(int, Doze) error { return told }
+		team.lasting = func(int, wait.LongWait) error { return told }
 		bufs[r] = allocate(t, heaps[r], all.n)
 		team.Begin(1, Call{What: 1}, 0)
 		team.show(bufs[r], all)
@@ -358,8 +210,8 @@ func TestRootLeavesACrowd(t *testing.T) {
 	teams := crew(t, 2)
 	heaps := sharing(t, teams)
 	told := errors.New("told that it waits")
-	teams[0].crowded, teams[0].shared = true, false
-	teams[0].lasting = func(int, Doze) error { return told }
+	teams[0].waiter.Oversubscribed, teams[0].waiter.Shared = true, false
+	teams[0].lasting = func(int, wait.LongWait) error { return told }
 	for i, c := range []struct {
 		size int
 		err  error

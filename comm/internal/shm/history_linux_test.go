@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/gorun/gorun/comm/internal/cpu"
+	"github.com/gorun/gorun/comm/internal/shm/wait"
 )
 
 // A rank that finds that another one has called something else, now or long ago, is told the first calls that differ, or between
@@ -72,7 +73,7 @@ func TestRanksStayWithinReach(t *testing.T) {
 		"to another":        func(t *Team) error { return t.Gather(nil, make([]byte, 3000), 2) },
 	} {
 		team := crew(t, 3)[0]
-		team.lasting = func(int, Doze) error { return far }
+		team.lasting = func(int, wait.LongWait) error { return far }
 		made := 0
 		var err error
 		for ; made < 1000 && err == nil; made++ {
@@ -92,7 +93,7 @@ func TestOperationsWithoutEnd(t *testing.T) {
 		teams := crew(t, n)
 		for _, team := range teams {
 			waits := 0
-			team.lasting = func(int, Doze) error {
+			team.lasting = func(int, wait.LongWait) error {
 				if waits++; waits > 3000 { // of 20 ms
 					return lost
 				}

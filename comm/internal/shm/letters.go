@@ -112,7 +112,7 @@ func (t *Team) read(r int, e entry, from, n int) ([]byte, error) {
 	if letterSize(n) == 2*lineSize { // of longer ones the lines come together in any case
 		beside = &t.boxes[r][int(e)+from]
 	}
-	if !cpu.AwaitEqual(tag, t.tag, t.looks, beside) {
+	if !cpu.AwaitEqual(tag, t.tag, t.waiter.Spins, beside) {
 		if err := t.wait(r, 1); err != nil { // or it has called something else
 			return nil, err
 		}

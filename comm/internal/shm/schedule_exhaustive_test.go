@@ -136,7 +136,7 @@ func (w *world) sleeper() *program {
 			return nil
 		}
 		for cpu.Load(&t.ranks[0].clock) < t.time(1) {
-			t.nap(0, t.time(1), time.Hour, new(atomic.Bool))
+			t.waiter.Park(0, t.time(1), time.Hour, new(atomic.Bool))
 		}
 		return nil
 	})

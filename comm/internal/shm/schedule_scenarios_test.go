@@ -132,7 +132,7 @@ func (w *world) naps() {
 	}
 	w.ranks(2, p.part)
 	for _, t := range w.teams {
-		t.crowded, t.looks = true, 1
+		t.waiter.Oversubscribed, t.waiter.Spins = true, 1
 	}
 }
 
@@ -149,7 +149,7 @@ func (p *program) givesUp() {
 	if p.w.chance(2) {
 		p.w.impatient = p.loser
 		if p.w.chance(2) {
-			p.w.teams[p.loser].alert = 0 // as soon as it has looked in vain
+			p.w.teams[p.loser].waiter.Alert = 0 // as soon as it has looked in vain
 		}
 	} else {
 		p.until = p.w.rng.IntN(len(p.calls))

@@ -6,13 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"math/rand/v2"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/gorun/gorun/comm/internal/schedule"
+	"github.com/gorun/gorun/comm/internal/shm/stream"
 )
 
 // ringInSchedules is the bytes of a ring: enough for a few records.
@@ -21,15 +21,9 @@ const ringInSchedules = 512
 // streams lets two threads write to each other, and read what the other one writes.
 func (w *world) streams() []*schedule.Thread {
 	w.streaming = true
-	ways := newWays(w.arena)
-	ring := func(i int) []byte { return w.arena[pageSize+i*ringInSchedules:][:ringInSchedules:ringInSchedules] }
 	var ends []*schedule.Thread
 	for k := range 2 {
-		s := &stream{
-			fd:  socketOf(k),
-			in:  ringReader{end: end{way: &ways[1-k], mem: ring(1 - k)}},
-			out: ringWriter{end: end{way: &ways[k], mem: ring(k)}, limit: ringInSchedules, backed: math.MaxUint64},
-		}
+		s := stream.Simulated(w.arena, k, ringInSchedules)
 		d := &dialogue{w: w, s: s, rng: rand.New(rand.NewPCG(w.rng.Uint64(), uint64(k)))}
 		d.left, d.expected = w.rng.IntN(1<<w.rng.IntN(13)), -1
 		ends = append(ends, w.m.Go(fmt.Sprintf("end %d", k), func() {
@@ -48,20 +42,17 @@ func (w *world) streams() []*schedule.Thread {
 		w.m.Block(func() bool { return ends[0].Dead() || ends[1].Dead() || done(ends[0]) && done(ends[1]) })
 		for k, t := range ends {
 			if t.Dead() {
-				w.m.HangUp(socketOf(1 - k))
+				w.m.HangUp(stream.SimulatedFD(1 - k))
 			}
 		}
 	})
 	return ends
 }
 
-// socketOf is the simulated socket of end k.
-func socketOf(k int) int { return -2 - k }
-
 // A dialogue is one end's part: it writes numbers in turn, and reads the other's.
 type dialogue struct {
 	w              *world
-	s              *stream
+	s              *stream.Stream
 	rng            *rand.Rand
 	left, expected int // bytes to write, and to read
 	wrote, read    int
@@ -82,7 +73,7 @@ func (d *dialogue) run() error {
 			return err
 		}
 		if wrote+read == 0 && d.s.Arm(d.left > 0) == unix.POLLIN {
-			d.w.m.Listen(d.s.fd)
+			d.w.m.Listen(d.s.Descriptor())
 		}
 	}
 	return nil
@@ -100,7 +91,7 @@ func (d *dialogue) write() (int, error) {
 	}
 	cut := d.rng.IntN(n + 1)
 	var err error
-	if n <= longestRecord && d.rng.IntN(2) == 0 {
+	if n <= stream.LongestRecord && d.rng.IntN(2) == 0 {
 		if !d.s.Put(b[:cut], b[cut:]) {
 			n = 0
 		}

@@ -12,6 +12,9 @@ import (
 
 	"github.com/gorun/gorun/comm/internal/cpu"
 	"github.com/gorun/gorun/comm/internal/schedule"
+	"github.com/gorun/gorun/comm/internal/shm/heap"
+	"github.com/gorun/gorun/comm/internal/shm/segment"
+	"github.com/gorun/gorun/comm/internal/shm/wait"
 )
 
 // The protocols of this package, in orders that a scheduler chooses: see package schedule. Each run comes from a number, which says
@@ -71,10 +74,10 @@ type world struct {
 	n        int
 	teams    []*Team
 	threads  []*schedule.Thread
-	heaps    [][]byte // those of the ranks
-	used     []int    // bytes of each
-	waits    []*Doze  // those that last
-	told     []error  // what a rank is told of another one's end
+	heaps    [][]byte         // those of the ranks
+	used     []int            // bytes of each
+	waits    []*wait.LongWait // those that last
+	told     []error          // what a rank is told of another one's end
 	failures []error
 
 	streaming bool // it is streams that are run, not a team
@@ -97,12 +100,12 @@ const (
 // newWorld has memory of the simulated kind.
 func newWorld(t testing.TB, model schedule.Model) *world {
 	size := Size(mostRanks) + mostRanks*heapSize
-	segment, err := Create(wholePages(size))
+	memory, err := segment.Create(segment.WholePages(size))
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, arena: segment.Bytes()}
-	if err := back(w.arena); err != nil {
+	w := &world{t: t, arena: memory.Bytes()}
+	if err := segment.Populate(w.arena); err != nil {
 		t.Fatal(err)
 	}
 	w.m = schedule.New(w.arena, model)
@@ -113,7 +116,7 @@ func newWorld(t testing.TB, model schedule.Model) *world {
 	t.Cleanup(func() {
 		see = was
 		cpu.Simulate(nil)
-		_ = segment.Close()
+		_ = memory.Close()
 	})
 	return w
 }
@@ -134,18 +137,17 @@ func (w *world) runIn(order schedule.Chooser, begin func(w *world)) error {
 // ranks makes a team of n, of which each runs its part. Whoever returns an error has failed, and the others are told.
 func (w *world) ranks(n int, part func(t *Team) error) {
 	w.n, w.teams, w.threads, w.heaps = n, w.teams[:0], w.threads[:0], w.heaps[:0]
-	w.waits, w.told, w.failures, w.used = make([]*Doze, n), make([]error, n), make([]error, n), make([]int, n)
+	w.waits, w.told, w.failures, w.used = make([]*wait.LongWait, n), make([]error, n), make([]error, n), make([]int, n)
 	w.impatient, w.allIsWell = -1, true
 	crowded := w.chance(3)
 	for r := range n {
-		segment := &Segment{fd: -1, mem: w.arena[:Size(n)]}
-		t, err := New(segment, n, r, Processors{CPUs: 64, Ranks: n}, nil, w.lasting(r))
+		t, err := New(segment.Simulated(w.arena[:Size(n)]), n, r, wait.Processors{CPUs: 64, Ranks: n}, nil, w.lasting(r))
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		t.crowded, t.backed, t.habit = crowded, t.stretch, habit{past: w.chance(3)}
+		t.waiter.Oversubscribed, t.backed, t.habit = crowded, t.stretch, habit{past: w.chance(3)}
 		if crowded {
-			t.looks = 1
+			t.waiter.Spins = 1
 		}
 		w.teams = append(w.teams, t)
 		at := Size(mostRanks) + r*heapSize
@@ -167,17 +169,17 @@ var errGivesUp = errors.New("gives up")
 var errTold = errors.New("told that another one has failed")
 
 // lasting waits as package comm does, for news as well.
-func (w *world) lasting(me int) Lasting {
-	return func(_ int, d Doze) error {
+func (w *world) lasting(me int) OnLongWait {
+	return func(_ int, d wait.LongWait) error {
 		if w.impatient == me {
 			return errGivesUp
 		}
 		if w.told[me] == nil {
 			w.waits[me] = &d
-			d.Sleep()
+			d.Park()
 			w.waits[me] = nil
 		}
-		if w.told[me] == nil && !d.Over() {
+		if w.told[me] == nil && !d.Done() {
 			return errors.New("woken without a reason")
 		}
 		return w.told[me]
@@ -209,26 +211,17 @@ func (w *world) tell() {
 	for r := range w.n {
 		w.told[r] = errTold
 		if d := w.waits[r]; d != nil {
-			d.Rouse()
+			d.Wake()
 		}
 	}
 }
 
-// share gives the ranks heaps, each of one area, which all have.
+// share gives the ranks heaps, which all have attached.
 func (w *world) share() {
-	areas := make([]*area, w.n)
-	for r := range areas {
-		areas[r] = &area{id: uint64(r + 1), mem: w.heaps[r], segment: &Segment{fd: -1, mem: w.heaps[r]}}
-	}
-	desks := make([]string, w.n)
-	for r, t := range w.teams {
-		heap := NewHeap(nil, nil)
-		heap.areas = areas[r : r+1]
-		heap.own.Store(&heap.areas)
-		for other, a := range areas {
-			heap.fetched[foreign{desks[other], a.id}] = a.segment
-		}
-		t.Share(heap, desks)
+	addresses := make([]string, w.n)
+	for r, h := range heap.Simulated(w.heaps, addresses) {
+		t := w.teams[r]
+		t.Share(h, addresses)
 		t.pushing.past = w.chance(3)
 		t.pushing.since = 0
 	}
@@ -260,22 +253,22 @@ func (w *world) scribble(r int) {
 
 // overslept makes sure that nobody sleeps for long after what it waits for has come, and that not all do where nobody fails.
 func (w *world) overslept(t *schedule.Thread, limit time.Duration) {
-	if limit > firstNap && w.allIsWell {
+	if limit > wait.FirstPark && w.allIsWell {
 		w.m.Fail(fmt.Errorf("lost wake-up: all sleep, %s for %v", t.Name, limit))
 	}
 	for r, t := range w.teams {
-		c := t.ranks[r]
-		if c.awaits == 0 || !w.isUp(c) || w.threads[r].Dead() || w.threads[c.awaits-1].Dead() { // before it could wake anybody
+		c := &t.ranks[r].wait
+		if c.Awaits == 0 || !w.isUp(c) || w.threads[r].Dead() || w.threads[c.Awaits-1].Dead() { // before it could wake anybody
 			continue
 		}
-		if limit > firstNap {
-			w.m.Fail(fmt.Errorf("lost wake-up: rank %d sleeps for rank %d, which has come", r, c.awaits-1))
+		if limit > wait.FirstPark {
+			w.m.Fail(fmt.Errorf("lost wake-up: rank %d sleeps for rank %d, which has come", r, c.Awaits-1))
 		}
 		w.missed++
 	}
 }
 
-func (w *world) isUp(c *control) bool { return w.teams[0].ranks[c.awaits-1].clock >= c.wakeAt }
+func (w *world) isUp(c *wait.State) bool { return w.teams[0].ranks[c.Awaits-1].clock >= c.WakeAt }
 
 // modelled is red of memory that the machine has.
 func modelled(red Reduction) Reduction {

@@ -8,6 +8,7 @@ import (
 	"unsafe"
 
 	"github.com/gorun/gorun/comm/internal/schedule"
+	"github.com/gorun/gorun/comm/internal/shm/segment"
 )
 
 // The scheduler finds what it is there to find: with any one order weakened, or one part of a protocol left out, runs fail soon.
@@ -128,7 +129,7 @@ func scenarioOf(name string) scenario {
 // place is what is at a byte of the memory.
 func (w *world) place(at int) place {
 	switch {
-	case w.streaming && at < pageSize:
+	case w.streaming && at < segment.PageSize:
 		return waysBytes
 	case w.streaming:
 		return ringBytes
@@ -148,11 +149,11 @@ func (w *world) place(at int) place {
 		return clocks
 	case off >= unsafe.Offsetof(c.shows) && off < unsafe.Offsetof(c.shows)+unsafe.Sizeof(c.shows):
 		return spots
-	case off == unsafe.Offsetof(c.tag), off >= unsafe.Offsetof(c.past) && off < unsafe.Offsetof(c.bell):
+	case off == unsafe.Offsetof(c.tag), off >= unsafe.Offsetof(c.past) && off < unsafe.Offsetof(c.wait):
 		return tags
-	case off == unsafe.Offsetof(c.bell):
+	case off == unsafe.Offsetof(c.wait)+unsafe.Offsetof(c.wait.Doorbell):
 		return bells
-	case off == unsafe.Offsetof(c.awaits):
+	case off == unsafe.Offsetof(c.wait)+unsafe.Offsetof(c.wait.Awaits):
 		return awaits
 	}
 	return anywhere

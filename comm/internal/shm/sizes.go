@@ -29,16 +29,4 @@ const (
 	foldBlock    = 8 << 10   // bytes that are reduced at a time: they stay in the first-level cache
 	leastPast    = 4 << 10   // bytes of the shortest copy that may go past the caches
 	allCaches    = 24 << 20  // bytes, of all ranks' buffers together, from which on copies are not worth the room in the caches
-
-	// Waits where there are more ranks than processors.
-	yields     = 100 // how often ranks let others run before they sleep
-	firstTurns = 8   // that others get before it is asked how long this has been going on
-	turnsToAsk = 64  // that others get before a rank asks again where it is
-
-	// Streams.
-
-	// longestRecord is from how many bytes on what is written is cut, so that the reader is at the first part while the writer
-	// is at the next. Go copies pieces this short through the cache.
-	longestRecord = 16 << 10
-	vainLooks     = 1024 // after how many looks in vain it is worth one at the socket
 )

@@ -1,5 +1,7 @@
 package shm
 
+import "github.com/gorun/gorun/comm/internal/shm/segment"
+
 // Every rank has a stretch of memory for others to read from, which it writes from the beginning to the end, and then again:
 // what it puts there in chunks lies in slots, one after the other.
 //
@@ -95,7 +97,7 @@ func (t *Team) own(i, step, reader int) ([]byte, error) {
 	slot := t.slotOf(t.me, i)
 	if end := int(at%uint64(t.stretch)) + len(slot); end > t.backed {
 		to := min((end+backedPiece-1)/backedPiece*backedPiece, t.stretch)
-		if err := back(t.mem[t.me*t.stretch:][t.backed:to]); err != nil {
+		if err := segment.Populate(t.mem[t.me*t.stretch:][t.backed:to]); err != nil {
 			return nil, err
 		}
 		t.backed = to

@@ -15,6 +15,12 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gorun/gorun/comm/internal/shm/heap"
+	"github.com/gorun/gorun/comm/internal/shm/segment"
+	"github.com/gorun/gorun/comm/internal/shm/wait"
 )
 
 // Processes that share a segment make calls at random, with delays at random, and look at every result. The scheduler of
@@ -61,11 +67,11 @@ func TestStress(t *testing.T) {
 
 // stressed runs the ranks of s. When one fails, the others are killed.
 func stressed(t *testing.T, s stress) {
-	segment, err := Create(Size(s.Ranks))
+	memory, err := segment.Create(Size(s.Ranks))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = segment.Close() }()
+	defer func() { _ = memory.Close() }()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var ranks sync.WaitGroup
@@ -82,7 +88,7 @@ func stressed(t *testing.T, s stress) {
 		}
 		cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 		cmd.Env = append(os.Environ(), asStressed+"="+string(about))
-		cmd.ExtraFiles = []*os.File{os.NewFile(uintptr(dup(t, segment.fd)), "segment"), says1, hears0}
+		cmd.ExtraFiles = []*os.File{os.NewFile(uintptr(dup(t, memory.FD())), "segment"), says1, hears0}
 		var out bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &out, &out
 		if err := cmd.Start(); err != nil {
@@ -131,19 +137,19 @@ func TestStressedRank(t *testing.T) {
 	if err := json.Unmarshal([]byte(about), &s); err != nil {
 		t.Fatal(err)
 	}
-	h, d := heap(t)
+	h, a := newHeap(t)
 	says, hears := os.NewFile(stressSays, "says"), os.NewFile(stressHears, "hears")
-	if _, err := fmt.Fprintln(says, d.Address()); err != nil {
+	if _, err := fmt.Fprintln(says, a.Address()); err != nil {
 		t.Fatal(err)
 	}
 	if err := json.NewDecoder(hears).Decode(&s.Desks); err != nil {
 		t.Fatal(err)
 	}
-	segment, err := open(stressSegment, Size(s.Ranks))
+	memory, err := segment.Open(stressSegment, Size(s.Ranks))
 	if err != nil {
 		t.Fatal(err)
 	}
-	team, err := New(segment, s.Ranks, s.Me, Processors{CPUs: s.CPUs, Ranks: s.Ranks}, nil, sleeping)
+	team, err := New(memory, s.Ranks, s.Me, wait.Processors{CPUs: s.CPUs, Ranks: s.Ranks}, nil, sleeping)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +160,7 @@ func TestStressedRank(t *testing.T) {
 }
 
 // calls makes calls for as long as rank 0 says: it asks the others along after so many calls each time.
-func (s *stress) calls(t *testing.T, team *Team, h *Heap) error {
+func (s *stress) calls(t *testing.T, team *Team, h *heap.Heap) error {
 	const between = 50
 	rng, mine := rand.New(rand.NewPCG(s.Seed, 0)), rand.New(rand.NewPCG(s.Seed, uint64(s.Me+1)))
 	end := time.Now().Add(s.For)
@@ -185,6 +191,8 @@ func (s *stress) calls(t *testing.T, team *Team, h *Heap) error {
 	}
 }
 
+func schedYield() { _, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0) }
+
 // delay lets others go first, now and then.
 func delay(rng *rand.Rand) {
 	switch rng.IntN(20) {
@@ -193,7 +201,7 @@ func delay(rng *rand.Rand) {
 			runtime.Gosched()
 		}
 	case 1:
-		yield()
+		schedYield()
 	case 2:
 		if rng.IntN(10) == 0 {
 			time.Sleep(time.Duration(rng.IntN(1500)) * time.Microsecond)

@@ -2,11 +2,12 @@ package shm
 
 import (
 	"fmt"
-	"sync/atomic"
 	"unsafe"
 
 	"github.com/gorun/gorun/comm/internal/choice"
 	"github.com/gorun/gorun/comm/internal/cpu"
+	"github.com/gorun/gorun/comm/internal/shm/segment"
+	"github.com/gorun/gorun/comm/internal/shm/wait"
 )
 
 // control is what a rank tells the others. It alone writes there, except for bell.
@@ -18,11 +19,7 @@ type control struct {
 
 	past [remembered]Deed // the last operations that it has told of
 
-	bell   uint32 // a futex, raised for this rank when it sleeps
-	awaits uint32 // the rank that it sleeps for, from 1; 0 if it does not
-	wakeAt uint64 // until that one's clock says so
-	on     uint32 // the processor that it is on, from 1; 0: not known
-	_      [11]uint32
+	wait wait.State
 }
 
 // header is the first of a team's segment.
@@ -31,22 +28,18 @@ type header struct {
 	_        [31]uint32
 }
 
-const pageSize = 4 << 10
-
 // mailAt and slotsAt are where the mailboxes and the slots of a team of n begin.
 func mailAt(n int) int {
-	return wholePages(int(unsafe.Sizeof(header{}) + uintptr(n)*unsafe.Sizeof(control{})))
+	return segment.WholePages(int(unsafe.Sizeof(header{}) + uintptr(n)*unsafe.Sizeof(control{})))
 }
-func slotsAt(n int) int { return mailAt(n) + wholePages(n*int(unsafe.Sizeof(mailbox{}))) }
-
-func wholePages(n int) int { return (n + pageSize - 1) / pageSize * pageSize }
+func slotsAt(n int) int { return mailAt(n) + segment.WholePages(n*int(unsafe.Sizeof(mailbox{}))) }
 
 // Size is the bytes of the segment that a team of n needs.
 func Size(n int) int { return slotsAt(n) + n*stretchSize(n) }
 
 // A Team is this rank's part in the ranks of a group that share a segment. One goroutine at a time uses it.
 type Team struct {
-	segment *Segment
+	segment *segment.Segment
 	n, me   int
 	slot    int // the most bytes of one
 	largest int // the most bytes of a value
@@ -54,13 +47,11 @@ type Team struct {
 	ranks   []*control
 	boxes   []*mailbox
 
-	patience
-	crowd
-	ways ways
+	waiter wait.Waiter
+	ways   ways
 	mail
 	slots
 	habit
-	never atomic.Bool
 	direct
 
 	op      uint64 // the number of the operation under way, or the last one, among the team's
@@ -71,7 +62,7 @@ type Team struct {
 	free    uint64 // the last operation in which it need not look how far behind others are; see stayInReach
 	base    int    // the steps of the methods that have been part of it
 	counted uint64 // what chunks was when the method under way began
-	lasting Lasting
+	lasting OnLongWait
 	seen    []uint64 // where other ranks' clocks are at least
 	agreed  []uint64 // the last operation up to which other ranks' calls are known to be this rank's
 
@@ -83,35 +74,37 @@ type Team struct {
 	scratch []byte   // room for room
 }
 
-// A Lasting wait is one for rank that goes on for so long that somebody should ask what has become of it. It returns when d is
-// over, or the reason why that is not to be waited for.
-type Lasting func(rank int, d Doze) error
+// OnLongWait is called when a wait for rank lasts so long that somebody should ask what has become of it. It returns nil when w is
+// done, or the reason not to wait for that.
+type OnLongWait func(rank int, w wait.LongWait) error
 
 // New is the part of rank me in a team of n that shares segment, which it owns from now on. It goes by Ways, and by tuning, which
 // is the same on all ranks.
-func New(segment *Segment, n, me int, p Processors, tuning choice.Tuning, lasting Lasting) (*Team, error) {
-	mem := segment.Bytes()
+func New(memory *segment.Segment, n, me int, p wait.Processors, tuning choice.Tuning, lasting OnLongWait) (*Team, error) {
+	mem := memory.Bytes()
 	if len(mem) != Size(n) {
 		return nil, fmt.Errorf("segment of %d bytes for a team of %d: want %d", len(mem), n, Size(n))
 	}
-	segment.seal()
-	if err := back(mem[:slotsAt(n)]); err != nil {
+	memory.CloseFD()
+	if err := segment.Populate(mem[:slotsAt(n)]); err != nil {
 		return nil, err
 	}
 	box := func(r int) *mailbox {
 		return (*mailbox)(unsafe.Pointer(&mem[mailAt(n)+r*int(unsafe.Sizeof(mailbox{}))]))
 	}
 	t := &Team{
-		segment: segment, n: n, me: me, slot: slotSize(n), largest: partOf(slotSize(n), n), head: (*header)(unsafe.Pointer(&mem[0])),
+		segment: memory, n: n, me: me, slot: slotSize(n), largest: partOf(slotSize(n), n), head: (*header)(unsafe.Pointer(&mem[0])),
 		slots: newSlots(mem[slotsAt(n):], n), habit: newHabit(stretchSize(n)),
-		patience: p.patience(), ways: chosen(n, tuning), lasting: lasting, seen: make([]uint64, n), agreed: make([]uint64, n),
-		crowd: crowd{places: make([]uint32, 0, n)},
+		ways: chosen(n, tuning), lasting: lasting, seen: make([]uint64, n), agreed: make([]uint64, n),
 	}
+	clocks, states := make([]*uint64, n), make([]*wait.State, n)
 	for r := range n {
 		at := unsafe.Sizeof(header{}) + uintptr(r)*unsafe.Sizeof(control{})
 		t.ranks = append(t.ranks, (*control)(unsafe.Pointer(&mem[at])))
 		t.boxes = append(t.boxes, box(r))
+		clocks[r], states[r] = &t.ranks[r].clock, &t.ranks[r].wait
 	}
+	t.waiter.Init(p, me, clocks, states, &t.head.sleepers)
 	return t, nil
 }
 
@@ -164,7 +157,7 @@ func (t *Team) done(step int) {
 	now := t.time(step)
 	cpu.StoreRelease(&t.ranks[t.me].clock, now)
 	if cpu.Load32(&t.head.sleepers) != 0 {
-		t.wakeAll(now)
+		t.waiter.WakeAll(now)
 	}
 }
 
@@ -173,7 +166,7 @@ func (t *Team) come() {
 	t.tell()
 	if now := at(t.op, 0); !cpu.Reached(cpu.Load(&t.ranks[t.me].clock), now) {
 		cpu.StoreRelease(&t.ranks[t.me].clock, now)
-		t.wakeAll(now)
+		t.waiter.WakeAll(now)
 	}
 }
 
@@ -190,9 +183,10 @@ func (t *Team) until(r int, time uint64) error {
 	if cpu.Reached(t.seen[r], time) {
 		return nil
 	}
-	now := cpu.Await(&t.ranks[r].clock, time, t.looks)
-	if !cpu.Reached(now, time) && t.isCrowd() {
-		now = t.makeRoom(r, time)
+	now := cpu.Await(&t.ranks[r].clock, time, t.waiter.Spins)
+	if !cpu.Reached(now, time) && t.waiter.SharesCPU() {
+		t.come()
+		now = t.waiter.Yield(r, time)
 	}
 	if !cpu.Reached(now, time) {
 		var err error
@@ -202,6 +196,30 @@ func (t *Team) until(r int, time uint64) error {
 	}
 	t.seen[r] = now
 	return nil
+}
+
+// patiently goes on waiting for r's clock.
+func (t *Team) patiently(r int, target uint64) (uint64, error) {
+	t.Waited = true
+	t.come()
+	begun := wait.Now()
+	for i := 0; ; i++ {
+		if now := t.waiter.Spin(r, target); cpu.Reached(now, target) {
+			return now, nil
+		}
+		if err := t.compare(r); err != nil {
+			return 0, err
+		}
+		waited := wait.Now().Sub(begun)
+		if waited < t.waiter.Alert {
+			t.waiter.Pause(i, r, target, waited)
+			continue
+		}
+		if err := t.lasting(r, t.waiter.Long(r, target)); err != nil {
+			return 0, err
+		}
+		begun = wait.Now()
+	}
 }
 
 // A vacancy is when a slot may be used again: when its reader, or everybody, has come so far.

@@ -12,28 +12,32 @@ import (
 	"time"
 	"unsafe"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/gorun/gorun/comm/internal/plan"
+	"github.com/gorun/gorun/comm/internal/shm/segment"
+	"github.com/gorun/gorun/comm/internal/shm/wait"
 )
 
 // A crew is the teams of n ranks, which are goroutines here; each has its own mapping of the segment.
 func crew(t testing.TB, n int) []*Team {
 	t.Helper()
-	first, err := Create(Size(n))
+	first, err := segment.Create(Size(n))
 	if err != nil {
 		t.Fatal(err)
 	}
-	segments, teams := make([]*Segment, n), make([]*Team, n)
+	segments, teams := make([]*segment.Segment, n), make([]*Team, n)
 	for r := range teams {
 		s := first
 		if r > 0 {
-			if s, err = open(dup(t, first.fd), Size(n)); err != nil {
+			if s, err = segment.Open(dup(t, first.FD()), Size(n)); err != nil {
 				t.Fatal(err)
 			}
 		}
 		segments[r] = s
 	}
 	for r, s := range segments {
-		if teams[r], err = New(s, n, r, Processors{CPUs: runtime.GOMAXPROCS(0), Ranks: n, Shared: true}, nil, sleeping); err != nil {
+		if teams[r], err = New(s, n, r, wait.Processors{CPUs: runtime.GOMAXPROCS(0), Ranks: n, Shared: true}, nil, sleeping); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -47,10 +51,19 @@ func crew(t testing.TB, n int) []*Team {
 	return teams
 }
 
-// patiently waits for as long as it takes.
-func sleeping(_ int, d Doze) error {
-	d.Sleep()
+// sleeping waits for as long as it takes.
+func sleeping(_ int, w wait.LongWait) error {
+	w.Park()
 	return nil
+}
+
+func dup(t testing.TB, fd int) int {
+	t.Helper()
+	fd, err := unix.Dup(fd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fd
 }
 
 // together runs f on every rank.
@@ -313,7 +326,7 @@ func TestOperationsInARow(t *testing.T) {
 				op := operations[rng.IntN(len(operations))]
 				size, root, slow := rng.IntN(1<<rng.IntN(17)), rng.IntN(n), rng.IntN(n)
 				if seq%50 == 0 && slow == team.me {
-					sleepOn(new(uint32), 0, time.Millisecond) // let others go first
+					time.Sleep(time.Millisecond) // let others go first
 				}
 				team.Begin(seq, Call{What: seq}, seq<<40)
 				err := op.run(team, ordinary, seq, size, root, reductions["compose"])
@@ -334,7 +347,7 @@ func TestMismatch(t *testing.T) {
 		failed := []chan struct{}{make(chan struct{}), make(chan struct{})}
 		told := errors.New("told that the other has failed")
 		together(t, teams, func(team *Team) error {
-			team.lasting = func(r int, _ Doze) error {
+			team.lasting = func(r int, _ wait.LongWait) error {
 				<-failed[r]
 				return told
 			}
@@ -374,7 +387,7 @@ func TestLayout(t *testing.T) {
 	if mailboxSize < 3*entrySize {
 		t.Errorf("a mailbox of %d bytes for entries of %d", mailboxSize, entrySize)
 	}
-	for _, at := range []uintptr{unsafe.Offsetof(control{}.past), unsafe.Offsetof(control{}.bell), unsafe.Sizeof(mailbox{})} {
+	for _, at := range []uintptr{unsafe.Offsetof(control{}.past), unsafe.Offsetof(control{}.wait), unsafe.Sizeof(mailbox{})} {
 		if at%lineSize != 0 {
 			t.Errorf("byte %d is not the first of a line", at)
 		}

@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"net"
 
-	"github.com/gorun/gorun/comm/internal/shm"
+	"github.com/gorun/gorun/comm/internal/shm/acceptor"
 	"github.com/gorun/gorun/comm/transport"
 )
 
@@ -25,14 +25,14 @@ type Config struct {
 // Transport implements transport.Transport.
 type Transport struct {
 	cfg    Config
-	place  shm.Place
-	desk   *shm.Desk
+	place  acceptor.Place
+	desk   *acceptor.Acceptor
 	others transport.Transport
 }
 
 // New returns a transport whose desk, which stays the caller's, takes calls from ranks that are near. The transport of all
 // others is its own from now on.
-func New(desk *shm.Desk, others transport.Transport, cfg Config) *Transport {
+func New(desk *acceptor.Acceptor, others transport.Transport, cfg Config) *Transport {
 	here := 1
 	for r, address := range cfg.Peers {
 		if address != "" && r != cfg.Rank {
@@ -41,7 +41,7 @@ func New(desk *shm.Desk, others transport.Transport, cfg Config) *Transport {
 	}
 	return &Transport{
 		cfg: cfg, desk: desk, others: others,
-		place: shm.Place{World: cfg.World, Rank: cfg.Rank, Ranks: len(cfg.Peers), Here: here},
+		place: acceptor.Place{World: cfg.World, Rank: cfg.Rank, Ranks: len(cfg.Peers), Here: here},
 	}
 }
 
@@ -53,7 +53,7 @@ func (t *Transport) Serve(h transport.Handler) {
 
 // Close implements transport.Transport.
 func (t *Transport) Close() error {
-	t.desk.Leave()
+	t.desk.StopServing()
 	return t.others.Close()
 }
 
@@ -62,7 +62,7 @@ func (t *Transport) Dial(ctx context.Context, rank int) (net.Conn, error) {
 	if rank < 0 || rank >= len(t.cfg.Peers) || t.cfg.Peers[rank] == "" {
 		return t.others.Dial(ctx, rank)
 	}
-	conn, reason := t.place.Call(ctx, t.cfg.Peers[rank], t.cfg.Token, rank)
+	conn, reason := t.place.Dial(ctx, t.cfg.Peers[rank], t.cfg.Token, rank)
 	switch {
 	case reason == nil, errors.Is(reason, transport.ErrCrossed):
 		return conn, reason

@@ -8,7 +8,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/gorun/gorun/comm/internal/shm"
+	"github.com/gorun/gorun/comm/internal/shm/acceptor"
 	"github.com/gorun/gorun/comm/transport"
 	"github.com/gorun/gorun/comm/transport/mem"
 	"github.com/gorun/gorun/comm/transport/transporttest"
@@ -18,9 +18,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // world makes the transports of ranks that are near, of which tweak may change the configurations.
 func world(t *testing.T, size int, tweak func(rank int, cfg *Config)) []transport.Transport {
-	desks, addresses := make([]*shm.Desk, size), make([]string, size)
+	desks, addresses := make([]*acceptor.Acceptor, size), make([]string, size)
 	for r := range desks {
-		d, err := shm.OpenDesk([]byte("secret"), slog.New(slog.DiscardHandler))
+		d, err := acceptor.Listen([]byte("secret"), slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Skip(err)
 		}

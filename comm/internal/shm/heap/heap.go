@@ -1,0 +1,213 @@
+package heap
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"github.com/gorun/gorun/comm/internal/shm/acceptor"
+	"github.com/gorun/gorun/comm/internal/shm/segment"
+)
+
+// A Heap has this rank's registered memory, and the segments of other ranks' heaps that it has attached. It ends when its last
+// user has released it.
+type Heap struct {
+	acceptor *acceptor.Acceptor // nil: nobody can attach this rank's memory
+	token    []byte
+	exported atomic.Pointer[[]*region] // the regions that others can attach, by address; never changed, only replaced
+
+	mu      sync.Mutex
+	users   int // or released
+	regions []*region
+
+	attachMu sync.Mutex
+	attached map[remote]*segment.Segment
+}
+
+// released is the number of users of a heap that has ended.
+const released = -1
+
+// remote names a segment of another rank's heap.
+type remote struct {
+	address string
+	segment uint64
+}
+
+// attachTimeout is how long another rank may take to pass a segment.
+const attachTimeout = 10 * time.Second
+
+// ErrReleased says that a heap has ended.
+var ErrReleased = errors.New("the heap is gone")
+
+// New returns a heap without users; see [Heap.Retain]. Other ranks attach its segments through a, if there is one. They have to
+// know the token.
+func New(a *acceptor.Acceptor, token []byte) *Heap {
+	return &Heap{acceptor: a, token: token, attached: map[remote]*segment.Segment{}}
+}
+
+// Retain adds a user.
+func (h *Heap) Retain() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.users++
+}
+
+// Release removes a user. The last one ends the heap with all that is in it.
+func (h *Heap) Release() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.users--; h.users > 0 {
+		return
+	}
+	h.users = released
+	h.exported.Store(nil)
+	for _, r := range h.regions {
+		if h.acceptor != nil {
+			h.acceptor.Remove(r.id)
+		}
+		_ = r.segment.Close() // cannot fail: the mapping is this heap's own
+	}
+	h.attachMu.Lock()
+	defer h.attachMu.Unlock()
+	for _, s := range h.attached {
+		_ = s.Close()
+	}
+	h.regions, h.attached = nil, nil
+}
+
+// Alloc returns n bytes, at least one, at the start of a page. They are zero and have memory behind them.
+func (h *Heap) Alloc(n int) ([]byte, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.users == released {
+		return nil, ErrReleased
+	}
+	if n > math.MaxInt-segment.LargePage || n >= segment.LargePage && n > available() {
+		return nil, errNoMemory
+	}
+	unit := unitFor(n)
+	for _, r := range h.regions {
+		if r.unit == unit && !r.retired {
+			if from, ok := r.firstFit(n); ok {
+				return r.alloc(from, n)
+			}
+		}
+	}
+	r, err := h.grow(n, unit)
+	if err != nil {
+		return nil, err
+	}
+	return r.alloc(0, n)
+}
+
+// grow adds a region that has room for n bytes, in such units. The more regions there are already, the larger it is.
+func (h *Heap) grow(n, unit int) (*region, error) {
+	size := leastRegion
+	for _, r := range h.regions {
+		size += len(r.mem) / 2
+	}
+	r, err := newRegion(roundUp(max(size, n), segment.LargePage), unit)
+	if err != nil {
+		return nil, err
+	}
+	r.id = rand.Uint64()
+	h.regions = append(h.regions, r)
+	if h.acceptor != nil && r.segment != nil {
+		h.acceptor.Export(r.id, r.segment)
+		var exported []*region
+		for _, r := range h.regions {
+			if r.segment != nil {
+				exported = append(exported, r)
+			}
+		}
+		slices.SortFunc(exported, func(a, b *region) int { return cmp.Compare(a.base(), b.base()) })
+		h.exported.Store(&exported)
+	}
+	return r, nil
+}
+
+// Free frees what Alloc has returned at that address, and says whether there is such a buffer.
+func (h *Heap) Free(start unsafe.Pointer) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, r := range h.regions {
+		at := uintptr(start) - r.base()
+		if at >= uintptr(len(r.mem)) {
+			continue
+		}
+		i, found := r.index(int(at))
+		if found {
+			r.free(i)
+		}
+		return found
+	}
+	return false
+}
+
+// RetireRegions is for when other ranks may still write to this rank's memory after a failure. What is allocated from now on lies
+// elsewhere.
+func (h *Heap) RetireRegions() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, r := range h.regions {
+		r.retired = true
+	}
+}
+
+// A Handle names a place in the heap of a rank.
+type Handle struct{ Segment, Offset uint64 }
+
+// Handle returns the handle of buf, if other ranks can attach it.
+func (h *Heap) Handle(buf []byte) (Handle, bool) {
+	if h == nil {
+		return Handle{}, false
+	}
+	exported := h.exported.Load()
+	if exported == nil || len(buf) == 0 {
+		return Handle{}, false
+	}
+	at := uintptr(unsafe.Pointer(unsafe.SliceData(buf)))
+	lo, hi := 0, len(*exported) // regions before lo begin at or below at, those from hi on do not
+	for lo < hi {
+		if mid := (lo + hi) / 2; (*exported)[mid].base() <= at {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	if lo == 0 {
+		return Handle{}, false
+	}
+	r := (*exported)[lo-1]
+	offset := at - r.base()
+	if offset >= uintptr(len(r.mem)) || uintptr(len(buf)) > uintptr(len(r.mem))-offset {
+		return Handle{}, false
+	}
+	return Handle{r.id, uint64(offset)}, true
+}
+
+// Attach returns that segment of the heap of the rank whose acceptor is at address.
+func (h *Heap) Attach(address string, id uint64) ([]byte, error) {
+	h.attachMu.Lock()
+	defer h.attachMu.Unlock()
+	key := remote{address, id}
+	s := h.attached[key]
+	if s == nil {
+		ctx, cancel := context.WithTimeout(context.Background(), attachTimeout)
+		defer cancel()
+		var err error
+		if s, err = acceptor.Attach(ctx, address, h.token, id); err != nil {
+			return nil, err
+		}
+		segment.AdviseLarge(s.Bytes())
+		h.attached[key] = s
+	}
+	return s.Bytes(), nil
+}

@@ -1,0 +1,35 @@
+//go:build !linux
+
+package segment
+
+import "errors"
+
+// errUnsupported says why there is no shared memory.
+var errUnsupported = errors.New("it takes Linux")
+
+// A Segment is memory that processes share.
+type Segment struct{}
+
+// Create fails: there is no shared memory here.
+func Create(int) (*Segment, error) { return nil, errUnsupported }
+
+// Bytes returns nothing.
+func (*Segment) Bytes() []byte { return nil }
+
+// CloseFD does nothing.
+func (*Segment) CloseFD() {}
+
+// Close does nothing.
+func (*Segment) Close() error { return nil }
+
+// Punch fails.
+func (*Segment) Punch(_, _ int) error { return errors.ErrUnsupported }
+
+// Populate does nothing.
+func Populate([]byte) error { return nil }
+
+// PopulateLarge does nothing.
+func PopulateLarge([]byte) {}
+
+// AdviseLarge does nothing.
+func AdviseLarge([]byte) {}

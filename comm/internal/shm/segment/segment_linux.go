@@ -1,0 +1,176 @@
+package segment
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// A Segment is memory that processes share.
+type Segment struct {
+	fd  int
+	mem []byte
+}
+
+// seals keep every process that has the segment from changing its size, so that no access to it can fail.
+const seals = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_SEAL
+
+// Create makes a segment of size bytes, all zero. It takes memory only when it is written to; see [Populate].
+func Create(size int) (*Segment, error) { return CreateNamed("gorun", size) }
+
+// CreateNamed is Create with a name, which /proc shows in the list of a process's memory.
+func CreateNamed(name string, size int) (*Segment, error) {
+	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	if err != nil {
+		return nil, os.NewSyscallError("memfd_create", err)
+	}
+	s := &Segment{fd: fd}
+	if err := s.reserve(size); err != nil {
+		_ = s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *Segment) reserve(size int) error {
+	if err := retry(func() error { return unix.Ftruncate(s.fd, int64(size)) }); err != nil {
+		return os.NewSyscallError("ftruncate", err)
+	}
+	if _, err := unix.FcntlInt(uintptr(s.fd), unix.F_ADD_SEALS, seals); err != nil {
+		return os.NewSyscallError("fcntl", err)
+	}
+	return s.mapAligned(size)
+}
+
+// Open maps fd, which another process has made, as a segment of size bytes. The segment owns fd from now on, also if this fails.
+func Open(fd, size int) (*Segment, error) {
+	s := &Segment{fd: fd}
+	err := s.check(size)
+	if err == nil {
+		err = s.mapAligned(size)
+	}
+	if err != nil {
+		_ = s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// check makes sure that the file behind s has size bytes and keeps them.
+func (s *Segment) check(size int) error {
+	got, err := unix.FcntlInt(uintptr(s.fd), unix.F_GET_SEALS, 0)
+	if err != nil {
+		return os.NewSyscallError("fcntl", err)
+	}
+	if got&seals != seals {
+		return errors.New("its size could be changed")
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(s.fd, &st); err != nil {
+		return os.NewSyscallError("fstat", err)
+	}
+	if st.Size != int64(size) {
+		return fmt.Errorf("has %d bytes: want %d", st.Size, size)
+	}
+	return nil
+}
+
+// mapAligned maps s, which has size bytes, at an address where large pages fit. It reserves more addresses than it needs, maps s
+// in their middle, and returns the rest.
+func (s *Segment) mapAligned(size int) error {
+	room := uintptr(size) + LargePage
+	start, err := unix.MmapPtr(-1, 0, nil, room, unix.PROT_NONE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_NORESERVE)
+	if err != nil {
+		return fmt.Errorf("%d bytes: %w", size, os.NewSyscallError("mmap", err))
+	}
+	before := -uintptr(start) % LargePage
+	mem, err := unix.MmapPtr(s.fd, 0, unsafe.Add(start, before), uintptr(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_FIXED)
+	if err != nil {
+		return errors.Join(fmt.Errorf("%d bytes: %w", size, os.NewSyscallError("mmap", err)), unix.MunmapPtr(start, room))
+	}
+	s.mem = unsafe.Slice((*byte)(mem), size)
+	var errs []error
+	if before > 0 {
+		errs = append(errs, unix.MunmapPtr(start, before))
+	}
+	if end := before + uintptr(WholePages(size)); end < room {
+		errs = append(errs, unix.MunmapPtr(unsafe.Add(start, end), room-end))
+	}
+	return os.NewSyscallError("munmap", errors.Join(errs...))
+}
+
+// Populate makes the kernel put memory behind mem, whole pages of a segment. A process that writes to a page for which there is
+// no memory left is killed.
+func Populate(mem []byte) error {
+	err := retry(func() error { return unix.Madvise(mem, unix.MADV_POPULATE_WRITE) })
+	if errors.Is(err, unix.EINVAL) { // a kernel before 5.14
+		return nil
+	}
+	return os.NewSyscallError("madvise", err)
+}
+
+// AdviseLarge asks the kernel for large pages where mem has none yet. Small ones do as well.
+func AdviseLarge(mem []byte) {
+	if len(mem) >= LargePage {
+		_ = unix.Madvise(mem, unix.MADV_HUGEPAGE)
+	}
+}
+
+// PopulateLarge puts large pages behind mem as far as it can, also where the kernel gives shared memory none by itself. The kernel
+// makes a large page of small ones, of which there has to be one. That takes a tenth of the time of populating all the small ones.
+func PopulateLarge(mem []byte) {
+	for ; len(mem) > 0; mem = mem[LargePage:] {
+		if Populate(mem[:os.Getpagesize()]) != nil || unix.Madvise(mem[:LargePage], unix.MADV_COLLAPSE) != nil {
+			return
+		}
+	}
+}
+
+// Punch returns the memory behind n bytes of s to the kernel; they are zero then.
+func (s *Segment) Punch(from, n int) error {
+	if s == nil {
+		return errors.ErrUnsupported
+	}
+	return retry(func() error {
+		return unix.Fallocate(s.fd, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, int64(from), int64(n))
+	})
+}
+
+// Bytes is the memory, until Close.
+func (s *Segment) Bytes() []byte { return s.mem }
+
+// FD is the descriptor, until CloseFD.
+func (s *Segment) FD() int { return s.fd }
+
+// CloseFD closes the descriptor. The memory stays mapped, but the segment can be passed to no further process.
+func (s *Segment) CloseFD() {
+	if s.fd >= 0 {
+		_ = unix.Close(s.fd)
+		s.fd = -1
+	}
+}
+
+// Close unmaps the segment, if there is one. Nobody may use Bytes any more.
+func (s *Segment) Close() error {
+	if s == nil {
+		return nil
+	}
+	s.CloseFD()
+	mem := s.mem
+	s.mem = nil
+	if mem == nil {
+		return nil
+	}
+	return os.NewSyscallError("munmap", unix.MunmapPtr(unsafe.Pointer(unsafe.SliceData(mem)), uintptr(len(mem))))
+}
+
+func retry(f func() error) error {
+	for {
+		if err := f(); !errors.Is(err, unix.EINTR) {
+			return err
+		}
+	}
+}

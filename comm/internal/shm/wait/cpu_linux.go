@@ -1,0 +1,39 @@
+package wait
+
+import (
+	"runtime"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// thisCPU is the processor of this thread, from 1.
+func thisCPU() uint32 {
+	var cpu uint32
+	if _, _, err := unix.RawSyscall(unix.SYS_GETCPU, uintptr(unsafe.Pointer(&cpu)), 0, 0); err != 0 {
+		return 0
+	}
+	return cpu + 1
+}
+
+// moveThread moves this thread to the first processor that isWanted and that it may use. The kernel may move it again, as before.
+func moveThread(isWanted func(cpu uint32) bool) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	var allowed, one unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &allowed); err != nil {
+		return
+	}
+	for cpu, left := 0, allowed.Count(); left > 0; cpu++ {
+		if !allowed.IsSet(cpu) {
+			continue
+		}
+		if left--; isWanted(uint32(cpu) + 1) {
+			one.Set(cpu)
+			if unix.SchedSetaffinity(0, &one) == nil {
+				_ = unix.SchedSetaffinity(0, &allowed) // cannot fail: these were allowed before
+			}
+			return
+		}
+	}
+}

@@ -1,0 +1,17 @@
+//go:build !linux
+
+package wait
+
+import (
+	"runtime"
+	"time"
+)
+
+func futexWait(*uint32, uint32, time.Duration) {}
+func futexWake(*uint32)                        {}
+func schedYield()                              { runtime.Gosched() }
+func thisCPU() uint32                          { return 0 }
+func moveThread(func(uint32) bool)             {}
+
+// CPUs tells nothing about the processors that this process may use.
+func CPUs() string { return "" }

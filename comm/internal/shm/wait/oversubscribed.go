@@ -1,0 +1,85 @@
+package wait
+
+import (
+	"slices"
+
+	"github.com/gorun/gorun/comm/internal/cpu"
+)
+
+// Where there are more ranks than processors, ranks that wait must let others run, and it matters whom. Each rank publishes its
+// processor. A rank that waits yields at once if another rank on its processor is behind it: only then can that rank go on. If none
+// is behind, a rank on another processor is at work on what it waits for, at this moment, and so it goes on spinning. So each rank
+// runs once in an operation. Most of the cost of an operation is in these switches.
+//
+// A kernel takes a tenth of a second to spread processes that never sleep over its processors. So ranks do it themselves.
+
+const spinsForOtherCPU = 50 // where another processor is at work on what a rank waits for
+
+// SharesCPU says whether this rank has to let others of its processor run. Goroutines of one process need no help for that.
+func (w *Waiter) SharesCPU() bool { return w.Oversubscribed && !w.Shared }
+
+// Yield yields a few times until r's clock has reached target, and returns what the clock says.
+func (w *Waiter) Yield(r int, target uint64) uint64 {
+	for range firstYields {
+		if now := w.Spin(r, target); cpu.Reached(now, target) {
+			return now
+		}
+		w.yieldCPU()
+	}
+	return cpu.Load(w.clocks[r])
+}
+
+// spinsFor is how often this rank polls r's clock before it yields.
+func (w *Waiter) spinsFor(r int) int {
+	if !w.SharesCPU() {
+		return spinsPerYield
+	}
+	mine := cpu.Load(w.clocks[w.me])
+	for i, other := range w.states {
+		if i != w.me && cpu.Load32(&other.CPU) == w.cpu && (i == r || !cpu.Reached(cpu.Load(w.clocks[i]), mine)) {
+			return 1
+		}
+	}
+	return spinsForOtherCPU
+}
+
+// yieldCPU lets others of this processor run. Now and then it finds out which processor that is, and moves to another one that has
+// fewer ranks.
+func (w *Waiter) yieldCPU() {
+	yieldThread()
+	if w.yields++; w.yields%yieldsPerLook != 1 {
+		return
+	}
+	if now := currentCPU(); now != w.cpu {
+		w.cpu = now
+		cpu.Store32(&w.states[w.me].CPU, now)
+	}
+	w.cpus = w.cpus[:0]
+	for _, other := range w.states {
+		w.cpus = append(w.cpus, cpu.Load32(&other.CPU))
+	}
+	if isLastOfSeveral(w.cpus, w.me) {
+		moveTo(func(to uint32) bool { return hasFewer(w.cpus, w.me, to) })
+	}
+}
+
+// isLastOfSeveral says whether rank me is the last of several ranks on its processor: then it is the one to move. cpus has the
+// processor of every rank.
+func isLastOfSeveral(cpus []uint32, me int) bool {
+	here := cpus[me]
+	return here != 0 && slices.Contains(cpus[:me], here) && !slices.Contains(cpus[me+1:], here)
+}
+
+// hasFewer says whether processor to has fewer ranks than rank me would leave behind on its own.
+func hasFewer(cpus []uint32, me int, to uint32) bool {
+	here, there := 0, 0
+	for _, on := range cpus {
+		switch on {
+		case cpus[me]:
+			here++
+		case to:
+			there++
+		}
+	}
+	return to != cpus[me] && there < here-1
+}

@@ -1,0 +1,145 @@
+package wait
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/gorun/gorun/comm/internal/cpu"
+)
+
+// A rank first spins, for as long as it takes to learn that a rank which does the same is a little late. Then it yields between
+// polls: other goroutines and processes run. Then it parks: it sleeps until the other rank wakes it. Where there are more ranks
+// than processors it parks soon, because a kernel may keep a thread that yields waiting for long.
+//
+// A rank that is about to park says so in shared memory, and looks at the clock once more. A rank that has advanced its clock looks
+// whether anybody is parked. It makes no fence between the two, which would cost every operation more than all else. So a wake-up
+// may be missed, and therefore the first sleep is short. By its end the other rank has long known of the sleeper.
+const (
+	yieldTime           = time.Millisecond       // how long ranks yield before they park
+	alertTime           = 20 * time.Millisecond  // how long ranks park before they ask what has become of the other one
+	oversubscribedAlert = 5 * alertTime          // the same, where there are more ranks than processors
+	FirstPark           = 500 * time.Microsecond // the longest first sleep
+	manySpins           = 1000
+	spinsPerYield       = 4
+)
+
+// A State is what a rank that waits shares with the others. It alone writes there, except for Doorbell.
+type State struct {
+	Doorbell uint32 // a futex; other ranks add one to wake this rank
+	Awaits   uint32 // the rank for which it is parked, from 1; 0 if it is not parked
+	WakeAt   uint64 // the time on that rank's clock at which to wake it
+	CPU      uint32 // the processor on which it runs, from 1; 0: not known
+	_        [11]uint32
+}
+
+// A Waiter waits for one rank. One goroutine at a time uses it, but for Ring.
+type Waiter struct {
+	Spins          int           // polls before anything else
+	Alert          time.Duration // after this time the caller asks what has become of the other rank
+	Oversubscribed bool          // there are more ranks than processors
+	Shared         bool          // some ranks are goroutines of one process
+
+	me       int
+	clocks   []*uint64 // by rank, in shared memory
+	states   []*State  // the same
+	sleepers *uint32   // how many ranks are parked, in shared memory
+	never    atomic.Bool
+
+	cpu    uint32   // the processor of this rank, from 1; 0: not known
+	yields int      // how often this rank has yielded its processor
+	cpus   []uint32 // scratch: the processors of all ranks
+}
+
+// Init makes w the waiter of rank me. The clocks, states and the number of parked ranks are in shared memory.
+func (w *Waiter) Init(p Processors, me int, clocks []*uint64, states []*State, sleepers *uint32) {
+	w.Spins, w.Alert, w.Oversubscribed, w.Shared = manySpins, alertTime, p.Oversubscribed(), p.Shared
+	if w.Oversubscribed {
+		w.Spins, w.Alert = 1, oversubscribedAlert
+	}
+	w.me, w.clocks, w.states, w.sleepers = me, clocks, states, sleepers
+	w.cpus = make([]uint32, 0, len(clocks))
+}
+
+// Spin polls r's clock a few times, until it has reached target, and returns what it says.
+func (w *Waiter) Spin(r int, target uint64) uint64 {
+	return cpu.Await(w.clocks[r], target, w.spinsFor(r))
+}
+
+// Pause is what to do after spinning number i, at which r's clock had not reached target: yield, or after a while park.
+func (w *Waiter) Pause(i, r int, target uint64, waited time.Duration) {
+	switch {
+	case w.SharesCPU() && i >= yieldsBeforePark, waited >= yieldTime:
+		w.Park(r, target, w.Alert-waited, &w.never)
+	case w.SharesCPU():
+		w.yieldCPU()
+	default:
+		yieldGoroutine()
+	}
+}
+
+// Park sleeps until r's clock has reached target, until stop is set and this rank's doorbell has been rung, or for limit.
+func (w *Waiter) Park(r int, target uint64, limit time.Duration, stop *atomic.Bool) {
+	me, clock := w.states[w.me], w.clocks[r]
+	cpu.Store(&me.WakeAt, target)
+	cpu.Store32(&me.Awaits, uint32(r)+1)
+	cpu.Add32(w.sleepers, 1)
+	for begun := Now(); ; {
+		bell := cpu.Load32(&me.Doorbell)
+		slept := Now().Sub(begun)
+		if cpu.Reached(cpu.Load(clock), target) || stop.Load() || slept >= limit {
+			break
+		}
+		pause := limit - slept
+		if slept < FirstPark { // also if a signal has ended the first sleep at once
+			pause = min(pause, FirstPark-slept)
+		}
+		sleepOn(&me.Doorbell, bell, pause)
+	}
+	cpu.Store32(&me.Awaits, 0)
+	cpu.Add32(w.sleepers, ^uint32(0))
+}
+
+// WakeAll wakes the ranks that are parked until this one's clock says now.
+func (w *Waiter) WakeAll(now uint64) {
+	for r, other := range w.states {
+		if cpu.Load32(&other.Awaits) == uint32(w.me)+1 && cpu.Reached(now, cpu.Load(&other.WakeAt)) {
+			w.ring(r)
+		}
+	}
+}
+
+// ring rings r's doorbell.
+func (w *Waiter) ring(r int) {
+	bell := &w.states[r].Doorbell
+	cpu.Add32(bell, 1)
+	wake(bell)
+}
+
+// A LongWait is a wait for a rank that lasts so long that the caller should ask what has become of that rank.
+type LongWait struct {
+	w      *Waiter
+	rank   int
+	target uint64
+	woken  *atomic.Bool
+}
+
+// Long is a long wait for r's clock to reach target.
+func (w *Waiter) Long(r int, target uint64) LongWait {
+	return LongWait{w: w, rank: r, target: target, woken: new(atomic.Bool)}
+}
+
+// Done says whether the clock has reached its target. Any goroutine may call it until the wait has ended.
+func (l LongWait) Done() bool { return cpu.Reached(cpu.Load(l.w.clocks[l.rank]), l.target) }
+
+// Park returns when the wait is done, or Wake has been called.
+func (l LongWait) Park() {
+	for !l.Done() && !l.woken.Load() {
+		l.w.Park(l.rank, l.target, time.Hour, l.woken)
+	}
+}
+
+// Wake ends Park. Any goroutine may call it.
+func (l LongWait) Wake() {
+	l.woken.Store(true)
+	l.w.ring(l.w.me)
+}
