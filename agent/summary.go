@@ -87,7 +87,9 @@ func (e *WorkerError) tell(line func(string, ...any), index int, x launcher.Exit
 		host, note = e.Elsewhere.Host, "" // its text has one
 	}
 	at, file := x.At.Format("2006-01-02_15:04:05.000"), "<N/A>"
-	if !r.At.IsZero() && x.At.Sub(r.At).Seconds() >= 2 { // r.At is cut to the second
+	if x.At.IsZero() {
+		at = "<N/A>"
+	} else if !r.At.IsZero() && x.At.Sub(r.At).Seconds() >= 2 { // r.At is cut to the second
 		at += " (its error is of " + r.At.In(x.At.Location()).Format("15:04:05") + ")"
 	}
 	if left {

@@ -93,7 +93,7 @@ func (l *loop) onRead(now *view, err error) {
 		return
 	}
 	for _, bad := range now.newlyBad(&l.view.roll) {
-		l.config.Log.Warn("left out", "error", bad)
+		l.config.Log.Warn("cannot be read", "error", bad)
 	}
 	if !l.outage.IsZero() {
 		if l.warnedOf.Equal(l.outage) {

@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -20,7 +21,7 @@ type roll struct {
 	nodeRev   map[string]int64                    // at which the nodes were written that are here, by key
 	reports   []rendezvous.Report                 // the first one first
 	unreached map[string][]rendezvous.Unreachable // what nodes say that they cannot reach, by key
-	bad       map[string]error                    // why nodes and reports are left out, by etcd's key
+	bad       map[string]error                    // why nodes are left out, and reports cannot be read, by etcd's key
 	last      *rendezvous.Formed                  // the current round; nil: none, or the job is closed
 }
 
@@ -47,6 +48,13 @@ func (v *view) readRoll(k keys, before *view, answers []*pb.ResponseOp) (all boo
 	for _, kv := range nodes.Kvs {
 		v.readNode(k, kv)
 	}
+	putBack := before.whole && v.current != nil && v.current.Restored && (!v.sameRound(before) || len(rounds.Kvs) > 0)
+	if v.rev < before.rev || nodes.Count != int64(len(v.nodeRev)) || putBack {
+		return false, nil
+	}
+	if err := v.readLast(k, before, rounds.Kvs); err != nil {
+		return true, err
+	}
 	if v.sameRound(before) {
 		v.reports = slices.Clone(before.reports)
 	} else {
@@ -55,11 +63,7 @@ func (v *view) readRoll(k keys, before *view, answers []*pb.ResponseOp) (all boo
 	for _, kv := range reports.Kvs {
 		v.readReport(k, kv)
 	}
-	putBack := before.whole && v.current != nil && v.current.Restored && (!v.sameRound(before) || len(rounds.Kvs) > 0)
-	if v.rev < before.rev || nodes.Count != int64(len(v.nodeRev)) || putBack {
-		return false, nil
-	}
-	return true, v.readLast(k, before, rounds.Kvs)
+	return true, nil
 }
 
 // readLast finds the current round, which may be in the view before, or else is in kvs.
@@ -125,9 +129,27 @@ func (v *view) readReport(k keys, kv *mvccpb.KeyValue) {
 	}
 	v.reports = slices.DeleteFunc(v.reports, func(r rendezvous.Report) bool { return r.Key == key })
 	doc, err := decode[reportDoc](kv)
-	if v.judge(kv, err) {
-		v.reports = append(v.reports, rendezvous.Report{Key: key, Failure: doc.Failure, Left: doc.Left})
+	if !v.judge(kv, err) {
+		doc = reportDoc{Failure: v.unreadable(key, err)}
 	}
+	v.reports = append(v.reports, rendezvous.Report{Key: key, Failure: doc.Failure, Left: doc.Left})
+}
+
+// unreadable is a failure of the first worker of a node whose report cannot be read: the node has nothing more to say, and would wait
+// for ever.
+func (v *view) unreadable(key string, err error) *rendezvous.Failure {
+	f := &rendezvous.Failure{Code: 1, Ending: "the report of its node cannot be read", Text: fmt.Sprintf("the report of its node cannot be read: %.1000s", err)}
+	if v.last == nil {
+		return f
+	}
+	for _, m := range v.last.Members {
+		if m.Key == key {
+			f.Node, f.Host = m.Node.ID, m.Node.Host
+			break
+		}
+		f.Rank += m.Node.Nproc
+	}
+	return f
 }
 
 // judge reports whether kv is good.

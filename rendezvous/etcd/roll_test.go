@@ -3,6 +3,7 @@ package etcd
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/gorun/gorun/rendezvous"
@@ -60,6 +61,43 @@ func TestRollIsComplete(t *testing.T) {
 			t.Fatalf("seed %d: the view is\n%s, want\n%s", seed, now.show(), want.show())
 		}
 		known = now
+	}
+}
+
+// TestUnreadableReport: a member's report that cannot be read is a failure of its first worker, and no other's.
+func TestUnreadableReport(t *testing.T) {
+	t.Parallel()
+	w := &writer{client: startServer(t).client(), keys: keysOf(DefaultPrefix, "job"), key: "n"}
+	v := prepare(t, w)
+	member := func(key string, nproc int) rendezvous.Candidate {
+		return rendezvous.Candidate{Key: key, Port: 1, Node: rendezvous.Node{ID: key + "/1", Host: key, Nproc: nproc}}
+	}
+	next := rendezvous.Formed{ID: 2, Members: []rendezvous.Candidate{v.nodes[0], member("b", 2), member("c", 3), member("d", 4)}}
+	if err := w.form(t.Context(), v, next, "token"); err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{`{"version":1,"is":7}`, `{"version":1,"is":{"failure":{"code":` + strings.Repeat("9", 500<<10) + `}}}`, `{"version":2}`, "", "\xff"} {
+		if _, err := w.client.Put(t.Context(), w.keys.report(2, "c"), text); err != nil {
+			t.Fatal(err)
+		}
+		now, err := read(t.Context(), w, true, v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(now.reports) != 1 || now.reports[0].Key != "c" || now.reports[0].Failure == nil {
+			t.Fatalf("%.40q: reports: %+v", text, now.reports)
+		}
+		f := now.reports[0].Failure
+		if f.Code != 1 || f.Rank != 3 || f.Host != "c" || f.Node != "c/1" || !strings.Contains(f.Text, "/reports/2/c: ") || len(f.Text) > 1100 {
+			t.Errorf("%.40q: it failed: %+v", text, f)
+		}
+		v = now
+	}
+	if _, err := w.client.Put(t.Context(), w.keys.report(2, "c"), `{"version":1,"is":{}}`); err != nil {
+		t.Fatal(err)
+	}
+	if now, err := read(t.Context(), w, true, v); err != nil || len(now.reports) != 1 || now.reports[0].Failure != nil || len(now.bad) > 0 {
+		t.Errorf("mended: %v, %+v, %v", err, now.reports, now.bad)
 	}
 }
 
