@@ -28,6 +28,9 @@ func TestDrill(t *testing.T) {
 	for _, row := range rows {
 		name, _, _ := strings.Cut(row, " ")
 		documented = append(documented, name)
+		if testing.Short() && name != "worker-kill" { // the others take up to 15 seconds each
+			continue
+		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d.scenario(t, name, head+"\n"+row)
@@ -35,6 +38,9 @@ func TestDrill(t *testing.T) {
 	}
 	if all := d.list(t); !slices.Equal(documented, all) {
 		t.Errorf("docs/drills.md has the results of %q, where gorun drill would play %q", documented, all)
+	}
+	if testing.Short() {
+		return
 	}
 	for name, test := range map[string]func(*testing.T){
 		"json": d.json, "random": d.random, "fails": d.fails, "interrupted": d.interrupted, "killed": d.killed,

@@ -53,7 +53,7 @@ func TestHelpExamples(t *testing.T) {
 	}
 	number := regexp.MustCompile(`--(nproc-per-node|nnodes)=(\d+)`)
 	node := regexp.MustCompile(`--node-rank=(\d)`)
-	lines := examplesOf(t, ctx)
+	lines := examplesOf(ctx, t)
 	for i, line := range lines {
 		if strings.Contains(line, "openssl") {
 			if _, err := exec.LookPath("openssl"); err != nil {
@@ -105,7 +105,7 @@ func TestHelpExamples(t *testing.T) {
 }
 
 // examplesOf returns the command lines with which the help begins.
-func examplesOf(t *testing.T, ctx context.Context) (lines []string) {
+func examplesOf(ctx context.Context, t *testing.T) (lines []string) {
 	t.Helper()
 	out, err := exec.CommandContext(ctx, "gorun", "--help").Output()
 	if err != nil {
