@@ -51,12 +51,12 @@ func TestPlacesOutOfBounds(t *testing.T) {
 	mem := make([]byte, 100)
 	for _, c := range []struct {
 		offset uint64
-		p      part
+		p      span
 		ok     bool
 	}{
-		{0, part{n: 100}, true}, {100, part{}, true}, {40, part{at: 20, n: 40}, true},
-		{0, part{n: 101}, false}, {101, part{}, false}, {40, part{at: 21, n: 40}, false},
-		{math.MaxUint64, part{n: 2}, false}, {math.MaxUint64 - 10, part{at: 20, n: 40}, false},
+		{0, span{n: 100}, true}, {100, span{}, true}, {40, span{at: 20, n: 40}, true},
+		{0, span{n: 101}, false}, {101, span{}, false}, {40, span{at: 21, n: 40}, false},
+		{math.MaxUint64, span{n: 2}, false}, {math.MaxUint64 - 10, span{at: 20, n: 40}, false},
 	} {
 		got, err := within(mem, c.offset, c.p)
 		if ok := err == nil; ok != c.ok || ok && len(got) != c.p.n {
@@ -80,7 +80,7 @@ func sharing(t testing.TB, teams []*Team) []*heap.Heap {
 }
 
 // someWhere puts buffers into h, if they are to be shared, a little after the start of a page, and gives them back in the end.
-func someWhere(t testing.TB, h *heap.Heap, shared bool, shift int) (put memory, giveBack func()) {
+func placeBuffers(t testing.TB, h *heap.Heap, shared bool, shift int) (put memory, giveBack func()) {
 	if !shared {
 		return ordinary, func() {}
 	}
@@ -103,7 +103,7 @@ func someWhere(t testing.TB, h *heap.Heap, shared bool, shift int) (put memory, 
 // Ranks have buffers in heaps, or not, in any combination.
 func TestOperationsOnHeaps(t *testing.T) {
 	for _, n := range []int{2, 3} {
-		teams := crew(t, n)
+		teams := newTeams(t, n)
 		heaps := sharing(t, teams)
 		seq := uint64(0)
 		for _, op := range operations {
@@ -112,7 +112,7 @@ func TestOperationsOnHeaps(t *testing.T) {
 					seq++
 					t.Run(fmt.Sprintf("%s/%d bytes/%0*b", op.name, size, n, who), func(t *testing.T) {
 						together(t, teams, func(team *Team) error {
-							put, giveBack := someWhere(t, heaps[team.me], who>>team.me&1 != 0, int(seq)%3*8)
+							put, giveBack := placeBuffers(t, heaps[team.me], who>>team.me&1 != 0, int(seq)%3*8)
 							defer giveBack()
 							team.Begin(seq, Call{What: seq}, 0)
 							return op.run(team, put, seq, size, int(seq)%n, reductions[[]string{"compose", "fold"}[seq/2%2]])
@@ -127,7 +127,7 @@ func TestOperationsOnHeaps(t *testing.T) {
 // Ranks that run ahead, or fall behind, take each other's buffers for what they are.
 func TestOperationsOnHeapsInARow(t *testing.T) {
 	for _, n := range []int{2, 4} {
-		teams := crew(t, n)
+		teams := newTeams(t, n)
 		heaps := sharing(t, teams)
 		together(t, teams, func(team *Team) error {
 			rng := rand.New(rand.NewPCG(7, 8)) // the same on all ranks
@@ -137,7 +137,7 @@ func TestOperationsOnHeapsInARow(t *testing.T) {
 				if seq%50 == 0 && slow == team.me {
 					time.Sleep(time.Millisecond) // let others go first
 				}
-				put, giveBack := someWhere(t, heaps[team.me], who>>team.me&1 != 0, rng.IntN(100))
+				put, giveBack := placeBuffers(t, heaps[team.me], who>>team.me&1 != 0, rng.IntN(100))
 				team.Begin(seq, Call{What: seq}, 0)
 				err := op.run(team, put, seq, size, root, reductions["compose"])
 				giveBack()
@@ -152,25 +152,25 @@ func TestOperationsOnHeapsInARow(t *testing.T) {
 
 // What a rank has shown, and then given up, is nothing that others have got.
 func TestAbandonedBuffersAreNotUsed(t *testing.T) {
-	teams := crew(t, 2)
+	teams := newTeams(t, 2)
 	heaps := sharing(t, teams)
 	told := errors.New("told that the other has failed")
-	bufs, all := make([][]byte, 2), part{n: 100_000}
+	bufs, all := make([][]byte, 2), span{n: 100_000}
 	for r, team := range teams {
-		team.lasting = func(int, wait.LongWait) error { return told }
+		team.onLongWait = func(int, wait.LongWait) error { return told }
 		bufs[r] = allocate(t, heaps[r], all.n)
 		team.Begin(1, Call{What: 1}, 0)
-		team.show(bufs[r], all)
+		team.exportBuffer(bufs[r], all)
 	}
-	mem, err := teams[1].look(0, all)
+	mem, err := teams[1].attach(0, all)
 	if err != nil || start(mem) == start(bufs[0]) {
 		t.Fatalf("got %p, %v", start(mem), err)
 	}
 	teams[0].Abandon()
-	if err := teams[1].used(taken(0)); !errors.Is(err, told) {
+	if err := teams[1].finishReading(taken(0)); !errors.Is(err, told) {
 		t.Errorf("got %v", err)
 	}
-	if mem, err := teams[1].look(0, all); mem != nil || !errors.Is(err, told) {
+	if mem, err := teams[1].attach(0, all); mem != nil || !errors.Is(err, told) {
 		t.Errorf("it is still shown: %v", err)
 	}
 	before := start(bufs[0])
@@ -185,18 +185,18 @@ var throughSlots = map[string]bool{"reduce parts": true, "share parts": true, "g
 // Where all ranks of a group on one machine have their buffers in heaps, nothing goes through slots.
 func TestBuffersInHeapsNeedNoSlots(t *testing.T) {
 	for _, n := range []int{2, 3} {
-		teams := crew(t, n)
+		teams := newTeams(t, n)
 		heaps := sharing(t, teams)
 		for i, op := range operations[1:] { // a barrier has no buffers
 			if throughSlots[op.name] {
 				continue
 			}
 			together(t, teams, func(team *Team) error {
-				put, giveBack := someWhere(t, heaps[team.me], true, 0)
+				put, giveBack := placeBuffers(t, heaps[team.me], true, 0)
 				defer giveBack()
 				team.Begin(uint64(i+1), Call{What: uint64(i + 1)}, 0)
 				err := op.run(team, put, uint64(i+1), 50_000, 0, reductions["sum"])
-				if team.backed != 0 {
+				if team.populated != 0 {
 					t.Errorf("%s of %d ranks has used slots", op.name, n)
 				}
 				return err
@@ -207,15 +207,15 @@ func TestBuffersInHeapsNeedNoSlots(t *testing.T) {
 
 // In a crowd the root of a short broadcast does not wait for others to have their turns, wherever its buffer lies.
 func TestRootLeavesACrowd(t *testing.T) {
-	teams := crew(t, 2)
+	teams := newTeams(t, 2)
 	heaps := sharing(t, teams)
 	told := errors.New("told that it waits")
 	teams[0].waiter.Oversubscribed, teams[0].waiter.Shared = true, false
-	teams[0].lasting = func(int, wait.LongWait) error { return told }
+	teams[0].onLongWait = func(int, wait.LongWait) error { return told }
 	for i, c := range []struct {
 		size int
 		err  error
-	}{{leastInCrowd - 1, nil}, {leastInCrowd, told}} {
+	}{{leastOversubscribed - 1, nil}, {leastOversubscribed, told}} {
 		buf := allocate(t, heaps[0], c.size)
 		copy(buf, input(1, 0, c.size))
 		teams[0].Begin(uint64(i+1), Call{}, 0)
@@ -235,7 +235,7 @@ func TestRootLeavesACrowd(t *testing.T) {
 // What ranks get is put where they want it, wherever that has been.
 func TestOutputsInHeapsNeedNoSlots(t *testing.T) {
 	const n = 50_000
-	teams := crew(t, 3)
+	teams := newTeams(t, 3)
 	heaps := sharing(t, teams)
 	together(t, teams, func(team *Team) error {
 		out := allocate(t, heaps[team.me], n*team.n)
@@ -249,7 +249,7 @@ func TestOutputsInHeapsNeedNoSlots(t *testing.T) {
 		}
 		team.Begin(2, Call{What: 2}, 0)
 		err := same(team.AllToAll(out, input(2, team.me, n*team.n)), out, want)
-		if team.backed != 0 {
+		if team.populated != 0 {
 			t.Error("slots have been used")
 		}
 		return err
@@ -259,7 +259,7 @@ func TestOutputsInHeapsNeedNoSlots(t *testing.T) {
 // Ranks that have looked at a buffer and then done without it do not mind that whoever showed it goes on.
 func TestSomeShowAndGoOn(t *testing.T) {
 	const size = 200_000
-	teams := crew(t, 4)
+	teams := newTeams(t, 4)
 	heaps := sharing(t, teams)
 	together(t, teams, func(team *Team) error {
 		buf := make([]byte, size)

@@ -23,7 +23,7 @@ func TestTheFirstDifferenceIsTold(t *testing.T) {
 		{"the first, seen from behind", 1, false, true}, {"in the midst, seen from behind", 20, false, true},
 		{"one of another kind", 20, true, false}, {"one of another kind, seen from behind", 20, true, true},
 	} {
-		teams := crew(t, 2)
+		teams := newTeams(t, 2)
 		call := func(r int, seq uint64) Call {
 			if seq == c.different {
 				return Call{What: seq, RootAndBefore: uint64(r)}
@@ -72,15 +72,15 @@ func TestRanksStayWithinReach(t *testing.T) {
 		"one and the other": func(t *Team) error { return t.Scatter(make([]byte, 1+t.op%2*3000), make([]byte, 3*(1+t.op%2*3000)), 0) },
 		"to another":        func(t *Team) error { return t.Gather(nil, make([]byte, 3000), 2) },
 	} {
-		team := crew(t, 3)[0]
-		team.lasting = func(int, wait.LongWait) error { return far }
+		team := newTeams(t, 3)[0]
+		team.onLongWait = func(int, wait.LongWait) error { return far }
 		made := 0
 		var err error
 		for ; made < 1000 && err == nil; made++ {
 			team.Begin(uint64(made+1), Call{}, uint64(made)<<40)
 			err = call(team)
 		}
-		if !errors.Is(err, far) || made < farthest || made > farthest+2 {
+		if !errors.Is(err, far) || made < mostAhead || made > mostAhead+2 {
 			t.Errorf("%s: %d calls, %v", name, made, err)
 		}
 	}
@@ -90,10 +90,10 @@ func TestRanksStayWithinReach(t *testing.T) {
 func TestOperationsWithoutEnd(t *testing.T) {
 	lost := errors.New("waits for what has been")
 	for _, n := range []int{2, 3} {
-		teams := crew(t, n)
+		teams := newTeams(t, n)
 		for _, team := range teams {
 			waits := 0
-			team.lasting = func(int, wait.LongWait) error {
+			team.onLongWait = func(int, wait.LongWait) error {
 				if waits++; waits > 3000 { // of 20 ms
 					return lost
 				}
@@ -102,9 +102,9 @@ func TestOperationsWithoutEnd(t *testing.T) {
 		}
 		for lap := uint64(1); lap < 300; lap++ { // of 2^32 operations each, of which a few are carried out
 			for r, team := range teams {
-				team.op, team.free = lap<<32-2, 0
+				team.op, team.unboundedUntil = lap<<32-2, 0
 				cpu.Store(&team.ranks[r].clock, at(team.op, 1))
-				team.ranks[r].tag, team.ranks[r].past = 0, [remembered]Deed{}
+				team.ranks[r].tag, team.ranks[r].records = 0, [recordsKept]OpRecord{}
 			}
 			together(t, teams, func(team *Team) error {
 				for i := range 8 {

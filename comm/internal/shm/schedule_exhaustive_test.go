@@ -73,7 +73,7 @@ func TestSchedulesOfDeaths(t *testing.T) {
 							p := s.begin(w)
 							p.loser, w.allIsWell = loser, false
 							w.threads[loser].DiesAt = point
-							w.m.Go("news", w.tell)
+							w.m.Go("news", w.announce)
 						})
 					}
 					t.Logf("%d orders, %d points", n, point-1)

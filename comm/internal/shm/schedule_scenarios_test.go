@@ -11,7 +11,7 @@ import (
 
 var scenarios = []scenario{
 	{"calls", 4, func(w *world) { w.calls() }},
-	{"naps", 1, func(w *world) { w.naps() }},
+	{"naps", 1, func(w *world) { w.parks() }},
 	{"deaths", 2, func(w *world) { w.calls().dies() }},
 	{"failures", 2, func(w *world) { w.calls().givesUp() }},
 	{"differences", 2, func(w *world) { w.calls().differs() }},
@@ -113,7 +113,7 @@ func (w *world) buffers() *program {
 	p := newProgram(w)
 	n := 2 + w.rng.IntN(2)
 	for range 1 + w.rng.IntN(2) {
-		c := called{op: 1 + w.rng.IntN(8), size: leastDirect + w.rng.IntN(100), root: w.rng.IntN(n), red: "sum"}
+		c := called{op: 1 + w.rng.IntN(8), size: leastInPlace + w.rng.IntN(100), root: w.rng.IntN(n), red: "sum"}
 		for range n {
 			c.inHeap = append(c.inHeap, !w.chance(8))
 		}
@@ -125,7 +125,7 @@ func (w *world) buffers() *program {
 }
 
 // naps lets two ranks meet that soon go to sleep.
-func (w *world) naps() {
+func (w *world) parks() {
 	p := newProgram(w)
 	for range 1 + w.rng.IntN(3) {
 		p.calls = append(p.calls, called{root: w.rng.IntN(2), red: "sum", inHeap: make([]bool, 2)})
@@ -140,7 +140,7 @@ func (w *world) naps() {
 func (p *program) dies() {
 	p.w.allIsWell, p.loser = false, p.w.rng.IntN(p.w.n)
 	p.w.threads[p.loser].DiesAt = 1 + p.w.rng.IntN(1<<(3+p.w.rng.IntN(9)))
-	p.w.m.Go("news", p.w.tell)
+	p.w.m.Go("news", p.w.announce)
 }
 
 // givesUp lets a rank not take part in a call any more, or give up when it has waited for long.
@@ -154,7 +154,7 @@ func (p *program) givesUp() {
 	} else {
 		p.until = p.w.rng.IntN(len(p.calls))
 	}
-	p.w.m.Go("news", p.w.tell)
+	p.w.m.Go("news", p.w.announce)
 }
 
 // differs lets a rank make another call than the others, or one call less.
@@ -186,7 +186,7 @@ func (p *program) differsElsewhere() {
 // mustBeNoticed lets all meet at the end.
 func (p *program) mustBeNoticed() {
 	p.calls = append(p.calls, called{red: "sum", inHeap: make([]bool, p.w.n)}) // a barrier
-	p.w.m.Go("news", p.w.tell)
+	p.w.m.Go("news", p.w.announce)
 }
 
 // none is no call at all.
@@ -199,7 +199,7 @@ func (c *called) same(other *called) bool {
 // panics lets a rank's operation panic in a reduction.
 func (p *program) panics() {
 	p.w.allIsWell, p.loser, p.panicAt = false, p.w.rng.IntN(p.w.n), p.w.rng.IntN(len(p.calls))
-	p.w.m.Go("news", p.w.tell)
+	p.w.m.Go("news", p.w.announce)
 }
 
 // part is what rank t.me does.
@@ -278,8 +278,8 @@ var errPanics = errors.New("panics")
 func (p *program) checkMismatch(me int, m *Mismatch) {
 	first := uint64(p.oddAt + 1)
 	wrong := me != p.odd && m.Rank != p.odd || m.Agreed >= first
-	for _, d := range []Deed{m.Mine, m.Theirs} {
-		wrong = wrong || d.Seq < first && d != Deed{} || d.Seq > 0 && d.Call != p.calls[d.Seq-1].words(int(d.Seq-1))
+	for _, d := range []OpRecord{m.Mine, m.Theirs} {
+		wrong = wrong || d.Seq < first && d != OpRecord{} || d.Seq > 0 && d.Call != p.calls[d.Seq-1].words(int(d.Seq-1))
 	}
 	if wrong {
 		p.w.m.Fail(fmt.Errorf("rank %d is told %+v, and the first call in which rank %d differs has number %d", me, m, p.odd, first))

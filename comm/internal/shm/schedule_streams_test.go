@@ -116,7 +116,7 @@ func (d *dialogue) take() (int, error) {
 	var err error
 	if d.rng.IntN(2) == 0 {
 		if there := d.s.Peek(1); there != nil {
-			n = copy(b, see(there))
+			n = copy(b, visible(there))
 			d.s.Skip(n)
 		}
 	}

@@ -71,14 +71,14 @@ type world struct {
 	arena []byte
 	rng   *rand.Rand // of the run: what is called
 
-	n        int
-	teams    []*Team
-	threads  []*schedule.Thread
-	heaps    [][]byte         // those of the ranks
-	used     []int            // bytes of each
-	waits    []*wait.LongWait // those that last
-	told     []error          // what a rank is told of another one's end
-	failures []error
+	n         int
+	teams     []*Team
+	threads   []*schedule.Thread
+	heaps     [][]byte         // those of the ranks
+	used      []int            // bytes of each
+	waits     []*wait.LongWait // those that last
+	announced []error          // what a rank is told of another one's end
+	failures  []error
 
 	streaming bool // it is streams that are run, not a team
 	dialogues [2]*dialogue
@@ -111,10 +111,10 @@ func newWorld(t testing.TB, model schedule.Model) *world {
 	w.m = schedule.New(w.arena, model)
 	w.m.Overslept = w.overslept
 	cpu.Simulate(w.m)
-	was := see
-	see = cpu.Read
+	was := visible
+	visible = cpu.Read
 	t.Cleanup(func() {
-		see = was
+		visible = was
 		cpu.Simulate(nil)
 		_ = memory.Close()
 	})
@@ -137,7 +137,7 @@ func (w *world) runIn(order schedule.Chooser, begin func(w *world)) error {
 // ranks makes a team of n, of which each runs its part. Whoever returns an error has failed, and the others are told.
 func (w *world) ranks(n int, part func(t *Team) error) {
 	w.n, w.teams, w.threads, w.heaps = n, w.teams[:0], w.threads[:0], w.heaps[:0]
-	w.waits, w.told, w.failures, w.used = make([]*wait.LongWait, n), make([]error, n), make([]error, n), make([]int, n)
+	w.waits, w.announced, w.failures, w.used = make([]*wait.LongWait, n), make([]error, n), make([]error, n), make([]int, n)
 	w.impatient, w.allIsWell = -1, true
 	crowded := w.chance(3)
 	for r := range n {
@@ -145,7 +145,7 @@ func (w *world) ranks(n int, part func(t *Team) error) {
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		t.waiter.Oversubscribed, t.backed, t.habit = crowded, t.stretch, habit{past: w.chance(3)}
+		t.waiter.Oversubscribed, t.populated, t.copyPolicy = crowded, t.stagingSize, copyPolicy{nonTemporal: w.chance(3)}
 		if crowded {
 			t.waiter.Spins = 1
 		}
@@ -166,7 +166,7 @@ func (w *world) chance(n int) bool { return w.rng != nil && w.rng.IntN(n) == 0 }
 
 var errGivesUp = errors.New("gives up")
 
-var errTold = errors.New("told that another one has failed")
+var errAnnounced = errors.New("told that another one has failed")
 
 // lasting waits as package comm does, for news as well.
 func (w *world) lasting(me int) OnLongWait {
@@ -174,20 +174,20 @@ func (w *world) lasting(me int) OnLongWait {
 		if w.impatient == me {
 			return errGivesUp
 		}
-		if w.told[me] == nil {
+		if w.announced[me] == nil {
 			w.waits[me] = &d
 			d.Park()
 			w.waits[me] = nil
 		}
-		if w.told[me] == nil && !d.Done() {
+		if w.announced[me] == nil && !d.Done() {
 			return errors.New("woken without a reason")
 		}
-		return w.told[me]
+		return w.announced[me]
 	}
 }
 
 // tell tells the others when a rank is gone, until all are.
-func (w *world) tell() {
+func (w *world) announce() {
 	gone := func(r int) bool { return w.threads[r].Dead() || w.threads[r].Ended() && w.failures[r] != nil }
 	over := func() bool {
 		for _, t := range w.threads {
@@ -209,7 +209,7 @@ func (w *world) tell() {
 		return
 	}
 	for r := range w.n {
-		w.told[r] = errTold
+		w.announced[r] = errAnnounced
 		if d := w.waits[r]; d != nil {
 			d.Wake()
 		}
@@ -222,8 +222,8 @@ func (w *world) share() {
 	for r, h := range heap.Simulated(w.heaps, addresses) {
 		t := w.teams[r]
 		t.Share(h, addresses)
-		t.pushing.past = w.chance(3)
-		t.pushing.since = 0
+		t.pushPolicy.nonTemporal = w.chance(3)
+		t.pushPolicy.sinceSampled = 0
 	}
 }
 

@@ -20,7 +20,7 @@ type weakening struct {
 	scenario string
 	place    place
 	from, to schedule.Access
-	spoil    func(t *Team) // instead: done before every call
+	corrupt  func(t *Team) // instead: done before every call
 	bound    int           // of unusual choices, for the scenario of which all orders are run
 	forgets  bool          // instead: histories
 }
@@ -35,13 +35,13 @@ const (
 	anywhere place = iota
 	sleepers
 	clocks
-	spots
-	bells
+	exports
+	doorbells
 	awaits
-	tags
-	letterBytes
+	recordTags
+	llBytes
 	ringBytes
-	waysBytes
+	headerBytes
 )
 
 var (
@@ -52,35 +52,35 @@ var (
 var weakenings = []weakening{
 	{name: "a clock is ahead of what has been stored before it", models: models, scenario: "calls", place: clocks, from: schedule.StoreRelease, to: schedule.StoreAny},
 	{name: "what is read after a clock is older", models: onWeak, scenario: "calls", place: clocks, from: schedule.LoadAcquire, to: schedule.LoadPlain},
-	{name: "the word behind a letter is ahead of it", models: models, scenario: "calls", place: letterBytes, from: schedule.StoreRelease, to: schedule.StoreAny},
-	{name: "a letter is older than the word behind it", models: onWeak, scenario: "calls", place: letterBytes, from: schedule.LoadAcquire, to: schedule.LoadPlain},
+	{name: "the word behind a letter is ahead of it", models: models, scenario: "calls", place: llBytes, from: schedule.StoreRelease, to: schedule.StoreAny},
+	{name: "a letter is older than the word behind it", models: onWeak, scenario: "calls", place: llBytes, from: schedule.LoadAcquire, to: schedule.LoadPlain},
 	{name: "what goes past the caches is late", models: onTSO, scenario: "calls", from: schedule.StoreFence, to: schedule.Nothing},
-	{name: "what a rank has called is told late", models: models, scenario: "calls", place: tags, from: schedule.StoreRelease, to: schedule.StoreAny},
+	{name: "what a rank has called is told late", models: models, scenario: "calls", place: recordTags, from: schedule.StoreRelease, to: schedule.StoreAny},
 	{name: "nobody says that he sleeps", models: models, scenario: "calls", place: sleepers, from: schedule.Update, to: schedule.Nothing},
 	{name: "nobody says for whom he sleeps", models: models, scenario: "calls", place: awaits, from: schedule.StoreFull, to: schedule.Nothing},
 	{name: "nobody is woken", models: models, scenario: "calls", from: schedule.WakeUp, to: schedule.Nothing},
-	{name: "a spot is told of before it is known", models: models, scenario: "buffers", place: spots, from: schedule.StoreFull, to: schedule.StoreAny},
+	{name: "a spot is told of before it is known", models: models, scenario: "buffers", place: exports, from: schedule.StoreFull, to: schedule.StoreAny},
 	{name: "what lies at a spot is read too late", models: onWeak, scenario: "buffers given up", from: schedule.FenceThread, to: schedule.Nothing},
-	{name: "a bell is not raised", models: models, bound: 3, place: bells, from: schedule.Update, to: schedule.Nothing},
+	{name: "a bell is not raised", models: models, bound: 3, place: doorbells, from: schedule.Update, to: schedule.Nothing},
 	{name: "a futex does not look at its word", models: models, bound: 3, from: schedule.SleepIf, to: schedule.Nothing},
 	{name: "a record is ahead of its bytes", models: models, scenario: "streams", place: ringBytes, from: schedule.StoreRelease, to: schedule.StoreAny},
 	{name: "a record's bytes are read too soon", models: onWeak, scenario: "streams", place: ringBytes, from: schedule.LoadAcquire, to: schedule.LoadPlain},
 	{name: "the next record's word is late", models: models, scenario: "streams", place: ringBytes, from: schedule.StorePlain, to: schedule.StoreAny},
-	{name: "what is taken is told before it is given back", models: onTSO, scenario: "streams", place: waysBytes, from: schedule.StoreRelease, to: schedule.StoreAny},
+	{name: "what is taken is told before it is given back", models: onTSO, scenario: "streams", place: headerBytes, from: schedule.StoreRelease, to: schedule.StoreAny},
 	{name: "who sleeps makes no fence", models: onTSO, scenario: "streams", from: schedule.FenceAll, to: schedule.Nothing},
 	{name: "a bell is not rung", models: models, scenario: "streams", from: schedule.WakeUp, to: schedule.Nothing},
-	{name: "an entry is used again before it is vacant", models: models, scenario: "calls", spoil: func(t *Team) {
-		for i := range t.lent {
-			t.lent[i].until.time = 0
+	{name: "an entry is used again before it is vacant", models: models, scenario: "calls", corrupt: func(t *Team) {
+		for i := range t.llState.inUse {
+			t.llState.inUse[i].reuse.time = 0
 		}
 	}},
-	{name: "a slot is used again before it is vacant", models: models, scenario: "calls", spoil: func(t *Team) {
-		for i := range t.loans {
-			t.loans[i].until.time = 0
+	{name: "a slot is used again before it is vacant", models: models, scenario: "calls", corrupt: func(t *Team) {
+		for i := range t.slots.inUse {
+			t.slots.inUse[i].reuse.time = 0
 		}
 	}},
 	{name: "only the call under way is compared", models: models, scenario: "older differences", forgets: true},
-	{name: "ranks get further ahead than is remembered", models: models, scenario: "older differences", spoil: func(t *Team) { t.free = math.MaxUint64 }},
+	{name: "ranks get further ahead than is remembered", models: models, scenario: "older differences", corrupt: func(t *Team) { t.unboundedUntil = math.MaxUint64 }},
 }
 
 func TestWeakenedOrdersAreFound(t *testing.T) {
@@ -88,8 +88,8 @@ func TestWeakenedOrdersAreFound(t *testing.T) {
 		for _, model := range k.models {
 			t.Run(k.name+"/"+model.String(), func(t *testing.T) {
 				w := newWorld(t, model)
-				w.beforeCall, w.forgetful = k.spoil, k.forgets
-				if k.spoil == nil && !k.forgets {
+				w.beforeCall, w.forgetful = k.corrupt, k.forgets
+				if k.corrupt == nil && !k.forgets {
 					w.m.Weaken = func(a schedule.Access, at int) schedule.Access {
 						if a == k.from && (k.place == anywhere || w.place(at) == k.place) {
 							return k.to
@@ -130,16 +130,16 @@ func scenarioOf(name string) scenario {
 func (w *world) place(at int) place {
 	switch {
 	case w.streaming && at < segment.PageSize:
-		return waysBytes
+		return headerBytes
 	case w.streaming:
 		return ringBytes
 	}
 	controls := int(unsafe.Sizeof(header{}))
-	switch mail := mailAt(w.n); {
+	switch mail := llAt(w.n); {
 	case at < controls:
 		return sleepers
 	case at >= mail && at < slotsAt(w.n):
-		return letterBytes
+		return llBytes
 	case at >= mail:
 		return anywhere
 	}
@@ -147,12 +147,12 @@ func (w *world) place(at int) place {
 	switch off := uintptr(at-controls) % unsafe.Sizeof(c); {
 	case off == unsafe.Offsetof(c.clock):
 		return clocks
-	case off >= unsafe.Offsetof(c.shows) && off < unsafe.Offsetof(c.shows)+unsafe.Sizeof(c.shows):
-		return spots
-	case off == unsafe.Offsetof(c.tag), off >= unsafe.Offsetof(c.past) && off < unsafe.Offsetof(c.wait):
-		return tags
+	case off >= unsafe.Offsetof(c.export) && off < unsafe.Offsetof(c.export)+unsafe.Sizeof(c.export):
+		return exports
+	case off == unsafe.Offsetof(c.tag), off >= unsafe.Offsetof(c.records) && off < unsafe.Offsetof(c.wait):
+		return recordTags
 	case off == unsafe.Offsetof(c.wait)+unsafe.Offsetof(c.wait.Doorbell):
-		return bells
+		return doorbells
 	case off == unsafe.Offsetof(c.wait)+unsafe.Offsetof(c.wait.Awaits):
 		return awaits
 	}

@@ -12,10 +12,10 @@ import (
 func TestSlotsLieOneAfterTheOther(t *testing.T) {
 	for _, n := range []int{2, 3, 16, 1000} {
 		s := newSlots(nil, n)
-		stretch, end := uint64(s.stretch), uint64(0)
+		stretch, end := uint64(s.stagingSize), uint64(0)
 		rng := rand.New(rand.NewPCG(1, uint64(n)))
 		for range 1000 {
-			s.lay(rng.IntN(slotSize(n) + 1))
+			s.layOut(rng.IntN(slotSize(n) + 1))
 			chunks := 1 + rng.IntN(70)
 			for i := range chunks {
 				at := s.at(i)
@@ -26,51 +26,51 @@ func TestSlotsLieOneAfterTheOther(t *testing.T) {
 					t.Fatalf("a slot of %d bytes at byte %d goes beyond the end of a stretch of %d", s.size, at, stretch)
 				}
 			}
-			s.passed(chunks)
+			s.advance(chunks)
 		}
 	}
 }
 
 // A rank goes past the caches when it costs more than readers gain to write through them, and returns when it does not any more.
 func TestHabitKeepsToWhatIsBetter(t *testing.T) {
-	h := newHabit(0)
+	h := newCopyPolicy(0)
 	for _, c := range []struct {
 		through, past float64
 		goesPast      bool
 	}{
 		{2, 1, false}, {16, 1, true}, {20, 10, true}, {2, 1, false}, {7, 4, false},
 	} {
-		h.trials.through, h.trials.past = trial{100, c.through}, trial{100, c.past}
+		h.samples.cached, h.samples.nonTemporal = sample{100, c.through}, sample{100, c.past}
 		h.decide()
-		if h.past != c.goesPast || h.since != 0 {
-			t.Errorf("%g through the caches and %g past them: goes past them: %v", c.through, c.past, h.past)
+		if h.nonTemporal != c.goesPast || h.sinceSampled != 0 {
+			t.Errorf("%g through the caches and %g past them: goes past them: %v", c.through, c.past, h.nonTemporal)
 		}
 	}
 }
 
 // What interrupts a rank once does not tell anything of a way.
 func TestTrialIsOfItsBestPiece(t *testing.T) {
-	var way trial
+	var way sample
 	for _, took := range []cpu.Stamp{5000, 300, 200, 9000} {
 		way.add(100, took)
 	}
-	if want := (trial{400, 2}); way != want {
+	if want := (sample{400, 2}); way != want {
 		t.Errorf("got %v, want %v", way, want)
 	}
 }
 
 // Trials are as short as they are rare, and change nothing of what is copied.
 func TestHabitTries(t *testing.T) {
-	h := newHabit(leastPast)
-	src, dst := bytes.Repeat([]byte{1, 2, 3, 4, 5, 6, 7, 8}, trialSize/32), make([]byte, trialSize/4)
+	h := newCopyPolicy(leastNonTemporal)
+	src, dst := bytes.Repeat([]byte{1, 2, 3, 4, 5, 6, 7, 8}, sampleSize/32), make([]byte, sampleSize/4)
 	for range 9 {
 		clear(dst)
-		h.fill(dst, src)
+		h.write(dst, src)
 		if !bytes.Equal(dst, src) {
 			t.Fatal("the copy differs")
 		}
 	}
-	if h.least == 0 || h.since >= trialEvery {
-		t.Errorf("after two trials of %d bytes, %d bytes since the last one", trialSize, h.since)
+	if h.cheapest == 0 || h.sinceSampled >= sampleEvery {
+		t.Errorf("after two trials of %d bytes, %d bytes since the last one", sampleSize, h.sinceSampled)
 	}
 }

@@ -182,7 +182,7 @@ func (s *stress) calls(t *testing.T, team *Team, h *heap.Heap) error {
 			op = operations[0]
 		}
 		delay(mine)
-		put, giveBack := someWhere(t, h, who>>s.Me&1 != 0, mine.IntN(100))
+		put, giveBack := placeBuffers(t, h, who>>s.Me&1 != 0, mine.IntN(100))
 		err := op.run(team, put, seq, size, root, reductions[[]string{"sum", "compose", "fold"}[rng.IntN(3)]])
 		giveBack()
 		if err != nil {

@@ -20,7 +20,7 @@ import (
 )
 
 // A crew is the teams of n ranks, which are goroutines here; each has its own mapping of the segment.
-func crew(t testing.TB, n int) []*Team {
+func newTeams(t testing.TB, n int) []*Team {
 	t.Helper()
 	first, err := segment.Create(Size(n))
 	if err != nil {
@@ -150,7 +150,7 @@ type memory func([]byte) []byte
 func ordinary(buf []byte) []byte { return buf }
 
 // see is what a rank sees in a buffer of its own.
-var see = func(buf []byte) []byte { return buf }
+var visible = func(buf []byte) []byte { return buf }
 
 // operations carry out one operation on a rank, on blocks of n bytes, and compare the result with what it should be. Buffers
 // are where in puts them.
@@ -198,7 +198,7 @@ var operations = []struct {
 	{"reduce", func(t *Team, in memory, seq uint64, n, root int, red Reduction) error {
 		n *= red.Elem
 		buf := in(input(seq, t.me, n))
-		want := slices.Clone(see(buf))
+		want := slices.Clone(visible(buf))
 		if t.me == root {
 			want = combined(seq, t.n, n, red)
 		}
@@ -213,7 +213,7 @@ var operations = []struct {
 	{"reduce parts", func(t *Team, in memory, seq uint64, n, root int, red Reduction) error {
 		buf := in(input(seq, t.me, n*red.Elem))
 		parts := unevenParts(len(buf), t.n, root, red.Elem)
-		want, own := slices.Clone(see(buf)), parts[t.me]
+		want, own := slices.Clone(visible(buf)), parts[t.me]
 		copy(rangeOf(want, own), rangeOf(combined(seq, t.n, len(buf), red), own))
 		return same(t.ReduceParts(buf, parts, red), buf, want)
 	}},
@@ -223,7 +223,7 @@ var operations = []struct {
 	}},
 	{"gather parts", func(t *Team, in memory, seq uint64, n, root int, _ Reduction) error {
 		buf := in(input(seq, t.me, n))
-		want := slices.Clone(see(buf))
+		want := slices.Clone(visible(buf))
 		if t.me == root {
 			want = joined(seq, t.n, n, root)
 		}
@@ -275,7 +275,7 @@ func joined(seq uint64, ranks, n, root int) []byte {
 }
 
 func same(err error, got, want []byte) error {
-	got = see(got)
+	got = visible(got)
 	if err == nil && !bytes.Equal(got, want) {
 		i := 0
 		for got[i] == want[i] {
@@ -298,7 +298,7 @@ func (w *wrongResult) Error() string {
 
 func TestOperations(t *testing.T) {
 	for _, n := range []int{2, 3, 5} {
-		teams := crew(t, n)
+		teams := newTeams(t, n)
 		seq := uint64(0)
 		for _, op := range operations {
 			for name, red := range reductions {
@@ -319,7 +319,7 @@ func TestOperations(t *testing.T) {
 // Ranks that run ahead, or fall behind, meet in the right slots.
 func TestOperationsInARow(t *testing.T) {
 	for _, n := range []int{2, 4} {
-		teams := crew(t, n)
+		teams := newTeams(t, n)
 		together(t, teams, func(team *Team) error {
 			rng := rand.New(rand.NewPCG(7, 7)) // the same on all ranks
 			for seq := uint64(1); seq <= 500; seq++ {
@@ -342,12 +342,12 @@ func TestOperationsInARow(t *testing.T) {
 // The rank that comes second finds out; the other one is told by other means when its wait has lasted.
 func TestMismatch(t *testing.T) {
 	for range 100 {
-		teams := crew(t, 2)
+		teams := newTeams(t, 2)
 		errs := make([]error, 2)
 		failed := []chan struct{}{make(chan struct{}), make(chan struct{})}
 		told := errors.New("told that the other has failed")
 		together(t, teams, func(team *Team) error {
-			team.lasting = func(r int, _ wait.LongWait) error {
+			team.onLongWait = func(r int, _ wait.LongWait) error {
 				<-failed[r]
 				return told
 			}
@@ -384,10 +384,10 @@ func TestLayout(t *testing.T) {
 	if size := unsafe.Sizeof(header{}); size != 128 {
 		t.Errorf("the header takes %d bytes", size)
 	}
-	if mailboxSize < 3*entrySize {
-		t.Errorf("a mailbox of %d bytes for entries of %d", mailboxSize, entrySize)
+	if llBufferSize < 3*llEntrySize {
+		t.Errorf("a mailbox of %d bytes for entries of %d", llBufferSize, llEntrySize)
 	}
-	for _, at := range []uintptr{unsafe.Offsetof(control{}.past), unsafe.Offsetof(control{}.wait), unsafe.Sizeof(mailbox{})} {
+	for _, at := range []uintptr{unsafe.Offsetof(control{}.records), unsafe.Offsetof(control{}.wait), unsafe.Sizeof(llBuffer{})} {
 		if at%lineSize != 0 {
 			t.Errorf("byte %d is not the first of a line", at)
 		}
@@ -397,12 +397,12 @@ func TestLayout(t *testing.T) {
 // Ranks that all read from each other never wait for an entry that only becomes vacant with their own next operation.
 func TestLettersInARow(t *testing.T) {
 	for _, n := range []int{2, 3} {
-		teams := crew(t, n)
+		teams := newTeams(t, n)
 		together(t, teams, func(team *Team) error {
 			for seq := uint64(1); seq <= 200; seq++ {
-				op, longest := operations[4], longestLetter(1) // all-gather
+				op, longest := operations[4], longestLL(1) // all-gather
 				if seq%2 == 0 {
-					op, longest = operations[5], longestLetter(n) // all-to-all
+					op, longest = operations[5], longestLL(n) // all-to-all
 				}
 				size := int(seq) * 331 % (longest + 1)
 				team.Begin(seq, Call{What: seq}, seq<<40)
@@ -413,8 +413,8 @@ func TestLettersInARow(t *testing.T) {
 			return nil
 		})
 		for _, team := range teams {
-			if team.backed != 0 {
-				t.Errorf("%d bytes have gone through slots", team.backed)
+			if team.populated != 0 {
+				t.Errorf("%d bytes have gone through slots", team.populated)
 			}
 		}
 	}
@@ -423,7 +423,7 @@ func TestLettersInARow(t *testing.T) {
 func BenchmarkAllReduce(b *testing.B) {
 	for _, size := range []int{64, 4 << 10, 64 << 10, 1 << 20, 16 << 20} {
 		b.Run(fmt.Sprint(size), func(b *testing.B) {
-			teams := crew(b, 2)
+			teams := newTeams(b, 2)
 			b.SetBytes(int64(size))
 			b.ResetTimer()
 			together(b, teams, func(team *Team) error {

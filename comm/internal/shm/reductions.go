@@ -10,13 +10,13 @@ type Reduction struct {
 	Elem   int
 	Kernel Kernel
 	Fold   func(dst []byte, sources [][]byte) // instead of Kernel: of all sources at once, of which dst may be one
-	Copies bool                               // the operands of others must be copies, as they may be changed
+	Copies bool                               // the operands of others must be copies, because the operation may change them
 }
 
-// fold sets dst and also, if it is not nil, to what the sources are together, in order of rank. dst may be one of the
-// sources; also is none of them, but in a slot.
+// fold combines the sources into dst and, if it is not nil, also, in order of rank. dst may be one of the sources; also is in a slot
+// and none of them.
 func (t *Team) fold(red Reduction, dst, also []byte, sources [][]byte) {
-	if n := len(sources[0]); n > 0 && n <= foldBlock && also == nil { // in less time than it takes to cut it
+	if n := len(sources[0]); n > 0 && n <= foldBlock && also == nil { // short: do not spend time on cutting it
 		t.foldInto(red, dst, sources, 0)
 		return
 	}
@@ -25,24 +25,24 @@ func (t *Team) fold(red Reduction, dst, also []byte, sources [][]byte) {
 		hi := min(lo+size, len(sources[0]))
 		var sum []byte
 		switch {
-		case also != nil && !t.past:
+		case also != nil && !t.nonTemporal:
 			sum = also[lo:hi]
 		case dst != nil:
 			sum = dst[lo:hi]
 		default:
-			sum = t.room(hi - lo)
+			sum = t.scratchOf(hi - lo)
 		}
 		t.foldInto(red, sum, sources, lo)
 		if dst != nil {
 			move(dst[lo:hi], sum)
 		}
-		if also != nil && t.past {
-			t.fill(also[lo:hi], sum)
+		if also != nil && t.nonTemporal {
+			t.write(also[lo:hi], sum)
 		}
 	}
 }
 
-// foldInto sets dst to what the sources are together there, from byte lo on, in order of rank. It may be one of them.
+// foldInto combines the sources from byte lo on into dst, in order of rank. dst may be one of them.
 func (t *Team) foldInto(red Reduction, dst []byte, sources [][]byte, lo int) {
 	hi := lo + len(dst)
 	if red.Fold != nil {
@@ -51,14 +51,14 @@ func (t *Team) foldInto(red Reduction, dst []byte, sources [][]byte, lo int) {
 	}
 	sum := sources[0][lo:hi]
 	for _, s := range sources[1 : len(sources)-1] {
-		part := t.room(len(dst))
+		part := t.scratchOf(len(dst))
 		red.Kernel(part, sum, s[lo:hi])
 		sum = part
 	}
 	red.Kernel(dst, sum, sources[len(sources)-1][lo:hi])
 }
 
-// cutAll are bytes lo to hi of the sources.
+// cutAll is bytes lo to hi of the sources.
 func (t *Team) cutAll(sources [][]byte, lo, hi int) [][]byte {
 	t.blocks = t.blocks[:0]
 	for _, s := range sources {
@@ -67,16 +67,16 @@ func (t *Team) cutAll(sources [][]byte, lo, hi int) [][]byte {
 	return t.blocks
 }
 
-// room is scratch memory, aligned for any element.
-func (t *Team) room(n int) []byte {
+// scratchOf is n bytes of scratch memory, aligned for any element.
+func (t *Team) scratchOf(n int) []byte {
 	if len(t.scratch) < n {
 		t.scratch = make([]byte, n)
 	}
 	return t.scratch[:n]
 }
 
-// gatherSources waits until all ranks have done step and returns where their parts lie: this rank's own, others' in their
-// slots for chunk i from byte at on.
+// gatherSources waits until all ranks have done step, and returns their operands: own of this rank, those of the others in their
+// slots for chunk i, from byte at on.
 func (t *Team) gatherSources(own []byte, i, at, step int) ([][]byte, error) {
 	t.sources = t.sources[:0]
 	for r := range t.n {
@@ -97,130 +97,103 @@ func (t *Team) gatherSources(own []byte, i, at, step int) ([][]byte, error) {
 
 // AllReduce combines buf of all ranks and leaves the result in buf on all of them.
 func (t *Team) AllReduce(buf []byte, red Reduction) error {
-	if isShort(len(buf), 1) {
-		return t.shortAllReduce(buf, red)
+	if fitsLL(len(buf), 1) {
+		return t.allReduceLL(buf, red)
 	}
-	whole := part{n: len(buf)}
-	if bufs, err := t.everyones(buf, !red.Copies && t.show(buf, whole), whole); err != nil {
+	whole := span{n: len(buf)}
+	if bufs, err := t.attachAll(buf, !red.Copies && t.exportBuffer(buf, whole), whole); err != nil {
 		return err
 	} else if bufs != nil {
-		return t.reduceShared(bufs, red, everybody)
+		return t.reduceInPlace(bufs, red, everybody)
 	}
 	if t.ways.allReduce.Pick(len(buf)) == "flat" {
 		return t.allReduceFlat(buf, red)
 	}
-	return t.sharedReduce(buf, red, everybody)
+	return t.reduceRabenseifner(buf, red, everybody)
 }
 
-// allReduceFlat shows buf to all ranks, chunk by chunk, and each combines all of them.
+// allReduceFlat lets every rank read all of buf of all others, and combine it.
 func (t *Team) allReduceFlat(buf []byte, red Reduction) error {
 	size, chunks := t.values(len(buf), t.slot, red.Elem)
-	t.lay(size)
-	for u := range chunks + 1 {
-		if u < chunks {
-			slot, err := t.own(u, taken(u), everybody)
-			if err != nil {
-				return err
-			}
-			t.put(slot, cut(buf, u, size))
-			t.done(filled(u))
-		}
-		if u == 0 {
-			continue
-		}
-		piece := cut(buf, u-1, size)
-		sources, err := t.gatherSources(piece, u-1, 0, filled(u-1))
-		if err != nil {
-			return err
-		}
-		t.fold(red, piece, nil, sources)
-		t.done(taken(u - 1))
+	t.layOut(size)
+	return t.pipeline(chunks, func(i int) error {
+		return t.fillSlot(i, everybody, cut(buf, i, size))
+	}, func(i int) error {
+		piece := cut(buf, i, size)
+		return t.foldChunk(red, piece, piece, i, 0)
+	})
+}
+
+// foldChunk combines own and the other ranks' operands into dst. Those are in their slots for chunk i, from byte at on.
+func (t *Team) foldChunk(red Reduction, dst, own []byte, i, at int) error {
+	sources, err := t.gatherSources(own, i, at, filled(i))
+	if err != nil {
+		return err
 	}
-	t.passed(chunks)
+	t.fold(red, dst, nil, sources)
 	return nil
 }
 
 // Reduce is AllReduce with the result in buf of rank root only; elsewhere buf keeps its input.
 func (t *Team) Reduce(buf []byte, red Reduction, root int) error {
-	if isShort(len(buf), 1) {
-		return t.shortReduce(buf, red, root)
+	if fitsLL(len(buf), 1) {
+		return t.reduceLL(buf, red, root)
 	}
-	whole := part{n: len(buf)}
-	mine := !red.Copies && t.show(buf, whole)
-	if !mine && t.me == root && t.isDirect(whole) {
-		t.done(begun) // before it waits for the others, which may be waiting to see what it shows
+	whole := span{n: len(buf)}
+	mine := !red.Copies && t.exportBuffer(buf, whole)
+	if !mine && t.me == root && t.isInPlace(whole) {
+		t.done(exportStep) // before it waits for the others, which may wait for this step
 	}
-	if bufs, err := t.everyones(buf, mine, whole); err != nil {
+	if bufs, err := t.attachAll(buf, mine, whole); err != nil {
 		return err
 	} else if bufs != nil {
-		return t.reduceShared(bufs, red, root)
+		return t.reduceInPlace(bufs, red, root)
 	}
 	if t.ways.reduce.Pick(len(buf)) == "shared" {
-		return t.sharedReduce(buf, red, root)
+		return t.reduceRabenseifner(buf, red, root)
 	}
 	size, chunks := t.values(len(buf), t.slot, red.Elem)
-	t.lay(size)
+	t.layOut(size)
 	for i := range chunks {
 		piece := cut(buf, i, size)
 		if t.me != root {
-			slot, err := t.own(i, taken(i), root)
-			if err != nil {
+			if err := t.fillSlot(i, root, piece); err != nil {
 				return err
 			}
-			t.put(slot, piece)
-			t.done(filled(i))
 			continue
 		}
-		sources, err := t.gatherSources(piece, i, 0, filled(i))
-		if err != nil {
+		if err := t.foldChunk(red, piece, piece, i, 0); err != nil {
 			return err
 		}
-		t.fold(red, piece, nil, sources)
 		t.done(taken(i))
 	}
-	t.passed(chunks)
+	t.advance(chunks)
 	return nil
 }
 
 // ReduceScatter combines in of all ranks and leaves the r'th of the result's equal blocks in out of rank r. out may be this
 // rank's block of in.
 func (t *Team) ReduceScatter(out, in []byte, red Reduction) error {
-	if isShort(len(out), t.n) {
-		return t.shortReduceScatter(out, in, red)
+	if fitsLL(len(out), t.n) {
+		return t.reduceScatterLL(out, in, red)
 	}
 	own := block(in, t.me, t.n)
-	mine := part{at: t.me * len(out), n: len(out)}
-	if blocks, err := t.everyones(own, !red.Copies && t.show(in, mine), mine); err != nil {
+	mine := span{at: t.me * len(out), n: len(out)}
+	if blocks, err := t.attachAll(own, !red.Copies && t.exportBuffer(in, mine), mine); err != nil {
 		return err
 	} else if blocks != nil {
-		return t.combine(out, nil, blocks, red)
+		return t.combineInPlace(out, nil, blocks, red)
 	}
-	size, chunks := t.values(len(out), t.part(), red.Elem)
-	t.lay(t.n * size)
-	for u := range chunks + 1 {
-		if u < chunks {
-			slot, err := t.own(u, taken(u), everybody)
-			if err != nil {
-				return err
-			}
-			t.deal(slot, in, u, size)
-			t.done(filled(u))
-		}
-		if u == 0 {
-			continue
-		}
-		sources, err := t.gatherSources(cut(own, u-1, size), u-1, t.me*size, filled(u-1))
-		if err != nil {
-			return err
-		}
-		t.fold(red, cut(out, u-1, size), nil, sources)
-		t.done(taken(u - 1))
-	}
-	t.passed(chunks)
-	return nil
+	size, chunks := t.values(len(out), t.slotShare(), red.Elem)
+	t.layOut(t.n * size)
+	return t.pipeline(chunks, func(i int) error {
+		return t.dealSlot(i, in, size)
+	}, func(i int) error {
+		return t.foldChunk(red, cut(out, i, size), cut(own, i, size), i, t.me*size)
+	})
 }
 
-// values is pieces, of whole values.
+// values is pieces, for pieces of whole values.
 func (t *Team) values(n, limit, elem int) (size, count int) {
 	size, _ = t.pieces(n, limit)
 	size = max(size/elem, 1) * elem

@@ -1,22 +1,22 @@
 package shm
 
-// sharedReduce combines buf of all ranks: a reduce-scatter and an all-gather through the slots, chunk by chunk
-// (Rabenseifner's scheme; with slots, as in DPML, Bayatpour et al., SC'17). Of every chunk each rank owns a share. It
-// puts the other shares into its slot, combines its own share straight out of the others' slots, leaves the result in its
-// buffer and, for the others, in its slot, where its own share has been free so far, and takes the other results.
-// For n ranks and S bytes a rank reads and writes (4(n-1)+n+2)/n S bytes.
+// reduceRabenseifner combines buf of all ranks: a reduce-scatter and an all-gather through the slots, chunk by chunk (Rabenseifner's
+// algorithm; with slots, as in DPML, Bayatpour et al., SC'17). Of every chunk each rank owns a share. It puts the other shares into
+// its slot. It combines its own share straight out of the others' slots, and leaves the result in its buffer and, for the others, in
+// its slot, where it has left room for its own share. Then it takes the other results. For n ranks and S bytes a rank reads and
+// writes (4(n-1)+n+2)/n S bytes.
 //
-// With root not everybody only that rank takes results, and buf of others keeps its input.
+// With a root only that rank takes results, and buf of others keeps its input.
 //
-// The three steps of a chunk are done 2, 6 and 10 after three times its number: a rank puts chunk i+1 into its slot
-// before it reduces chunk i, and reduces that before it takes the results of chunk i-1.
-func (t *Team) sharedReduce(buf []byte, red Reduction, root int) error {
+// The three steps of a chunk are done 2, 6 and 10 after three times its number: a rank puts chunk i+1 into its slot before it reduces
+// chunk i, and reduces that before it takes the results of chunk i-1.
+func (t *Team) reduceRabenseifner(buf []byte, red Reduction, root int) error {
 	limit := t.slot / red.Elem * red.Elem
 	size, chunks := t.values(len(buf), limit, red.Elem)
-	t.lay(size)
+	t.layOut(size)
 	for u := range chunks + 2 {
 		if u < chunks {
-			if err := t.offer(buf, red, u, size); err != nil {
+			if err := t.putShares(buf, red, u, size); err != nil {
 				return err
 			}
 			t.done(offered(u))
@@ -36,7 +36,7 @@ func (t *Team) sharedReduce(buf []byte, red Reduction, root int) error {
 			t.done(collected(i))
 		}
 	}
-	t.passed(chunks)
+	t.advance(chunks)
 	return nil
 }
 
@@ -54,8 +54,9 @@ func (t *Team) share(r, n, elem int) (from, to int) {
 	return min(r*each, n), min((r+1)*each, n)
 }
 
-func (t *Team) offer(buf []byte, red Reduction, i, size int) error {
-	slot, err := t.own(i, collected(i), everybody)
+// putShares puts chunk i into this rank's slot, without its own share.
+func (t *Team) putShares(buf []byte, red Reduction, i, size int) error {
+	slot, err := t.reserveSlot(i, collected(i), everybody)
 	if err != nil {
 		return err
 	}
@@ -66,6 +67,7 @@ func (t *Team) offer(buf []byte, red Reduction, i, size int) error {
 	return nil
 }
 
+// reduceShare combines this rank's share of chunk i.
 func (t *Team) reduceShare(buf []byte, red Reduction, i, size, root int) error {
 	chunk := cut(buf, i, size)
 	from, to := t.share(t.me, len(chunk), red.Elem)
@@ -84,6 +86,7 @@ func (t *Team) reduceShare(buf []byte, red Reduction, i, size, root int) error {
 	return nil
 }
 
+// takeResults copies the other results of chunk i out of the others' slots.
 func (t *Team) takeResults(buf []byte, red Reduction, i, size int) error {
 	chunk := cut(buf, i, size)
 	for d := 1; d < t.n; d++ {

@@ -1,0 +1,208 @@
+package shm
+
+import (
+	"fmt"
+
+	"github.com/gorun/gorun/comm/internal/cpu"
+	"github.com/gorun/gorun/comm/internal/shm/heap"
+)
+
+// Buffers in a heap are used in place: nobody copies them into slots. A rank with such a buffer exports it as its first step: it
+// publishes the handle. It stays in the operation until all readers are done. A rank with another buffer exports nothing, and uses
+// slots as ever. If a rank has done its first step without an export for this operation, there will be none. So some ranks may
+// export, and others not.
+//
+// The smaller part of the cost of another processor's data is reading it: see [cpu.Claim]. So ranks write what they have for others
+// into its place themselves, where they can (push), and claim what they only read (pull).
+//
+// A rank that abandons an operation revokes its export. Its buffer may change from then on, and its steps are not those of a rank
+// without an export. So others check after reading whether the export is still there.
+
+// exportStep is the first step of a rank that exports a buffer.
+const exportStep = 1
+
+// An export is where a rank's buffer in an operation lies.
+type export struct {
+	op uint64 // the number of the operation; with revoked, if the rank has abandoned it
+	heap.Handle
+}
+
+const revoked = 1 << 63
+
+// A span is what a rank uses of others' buffers: n bytes from byte at on. Through slots it comes in pieces of size bytes, which begin
+// at byte slot.
+type span struct{ at, n, size, slot int }
+
+// inPlace is what a team knows of heaps.
+type inPlace struct {
+	pushPolicy   copyPolicy // for stores into others' buffers
+	heap         *heap.Heap
+	addresses    []string     // of acceptors, by rank
+	lastAttached []attachment // the segment of each rank that was attached last
+	attached     []attachment // what is used of each rank, in the operation with that number
+}
+
+// An attachment is memory of another rank's heap.
+type attachment struct {
+	id  uint64
+	mem []byte
+}
+
+// Share lets the ranks use each other's heaps. The heap of this rank is mine; addresses are those of all ranks' acceptors.
+func (t *Team) Share(mine *heap.Heap, addresses []string) {
+	t.inPlace = inPlace{
+		pushPolicy: newCopyPolicy(0), heap: mine, addresses: addresses,
+		lastAttached: make([]attachment, t.n), attached: make([]attachment, t.n),
+	}
+}
+
+// isInPlace says whether ranks look for each other's exports in an operation.
+func (t *Team) isInPlace(p span) bool { return p.n >= leastInPlace && t.heap != nil }
+
+// exportBuffer exports buf if it lies in the heap, and says whether it has.
+func (t *Team) exportBuffer(buf []byte, p span) bool {
+	if !t.isInPlace(p) {
+		return false
+	}
+	at, ok := t.heap.Handle(buf)
+	if ok {
+		s := &t.ranks[t.me].export
+		cpu.Store(&s.op, 0)
+		cpu.Store(&s.Segment, at.Segment)
+		cpu.Store(&s.Offset, at.Offset)
+		cpu.Store(&s.op, t.op)
+		t.done(exportStep)
+	}
+	return ok
+}
+
+// Abandon ends an operation that has failed. It revokes the export of this rank.
+func (t *Team) Abandon() {
+	if s := &t.ranks[t.me].export; cpu.LoadPlain(&s.op) == t.op {
+		cpu.Store(&s.op, t.op|revoked)
+		cpu.Fence() // the stores of the caller come after it
+		t.heap.RetireRegions()
+	}
+}
+
+func (t *Team) exports(r int) bool { return cpu.Load(&t.ranks[r].export.op) == t.op }
+
+// awaitExport waits for r's first step, and says whether r exports a buffer. It fails if r has abandoned the operation.
+func (t *Team) awaitExport(r int) (bool, error) {
+	if err := t.wait(r, exportStep); err != nil {
+		return false, err
+	}
+	switch cpu.Load(&t.ranks[r].export.op) {
+	case t.op:
+		return true, nil
+	case t.op | revoked:
+		return false, t.awaitFailure(r)
+	default:
+		return false, nil
+	}
+}
+
+// attach waits for r's first step, and returns what this rank uses of r's buffer, or nil if r exports none.
+func (t *Team) attach(r int, p span) ([]byte, error) {
+	t.attached[r].mem = nil
+	if shows, err := t.awaitExport(r); !shows {
+		return nil, err
+	}
+	s, last := &t.ranks[r].export, &t.lastAttached[r]
+	at := heap.Handle{Segment: cpu.Load(&s.Segment), Offset: cpu.Load(&s.Offset)}
+	if shows, err := t.awaitExport(r); !shows { // it has found that others export nothing, and gone on
+		return nil, err
+	}
+	if last.mem == nil || last.id != at.Segment {
+		mem, err := t.heap.Attach(t.addresses[r], at.Segment)
+		if err != nil {
+			return nil, &Unreachable{r, err}
+		}
+		*last = attachment{at.Segment, mem}
+	}
+	mem, err := within(last.mem, at.Offset, p)
+	if err != nil {
+		return nil, &Unreachable{r, err}
+	}
+	t.attached[r] = attachment{t.op, mem}
+	return mem, nil
+}
+
+// detachAll forgets all attached buffers. Their ranks may go on at any time.
+func (t *Team) detachAll() {
+	for r := range t.attached {
+		t.attached[r].mem = nil
+	}
+}
+
+// within is p of a buffer that begins at byte offset of mem. Another rank has said so: it is not trusted.
+func within(mem []byte, offset uint64, p span) ([]byte, error) {
+	size := uint64(len(mem))
+	if offset > size || size-offset < uint64(p.at+p.n) {
+		return nil, fmt.Errorf("there are no %d bytes from byte %d on in a segment of %d", p.at+p.n, offset, size)
+	}
+	from := int(offset) + p.at
+	return mem[from : from+p.n : from+p.n], nil
+}
+
+// An Unreachable says that a buffer that another rank exports cannot be attached.
+type Unreachable struct {
+	Rank int
+	Err  error
+}
+
+func (u *Unreachable) Error() string { return u.Err.Error() }
+func (u *Unreachable) Unwrap() error { return u.Err }
+
+// takePiece copies piece i of what r has for this rank to its place in dst, or all at once if r exports it.
+func (t *Team) takePiece(dst []byte, r, i int, p span) error {
+	if t.isInPlace(p) {
+		if i == 0 {
+			mem, err := t.attach(r, p)
+			if err != nil {
+				return err
+			}
+			pull(dst, mem, t.exceedsCaches(len(mem)))
+			t.Received += uint64(len(mem))
+		}
+		if t.attached[r].mem != nil {
+			return nil
+		}
+	}
+	if err := t.wait(r, filled(i)); err != nil {
+		return err
+	}
+	t.get(cut(dst, i, p.size), t.slotOf(r, i)[p.slot:], p.n)
+	return nil
+}
+
+// finishReading does a step after which the others may change their buffers. It fails if one of them has abandoned the operation
+// meanwhile: then this rank may have read something else.
+func (t *Team) finishReading(step int) error {
+	cpu.Fence() // all loads come before it
+	for r := range t.attached {
+		if v := &t.attached[r]; v.id == t.op && v.mem != nil && !t.exports(r) {
+			return t.awaitFailure(r)
+		}
+	}
+	t.done(step)
+	return nil
+}
+
+// awaitFailure waits until it is known why r has abandoned the operation.
+func (t *Team) awaitFailure(r int) error {
+	if err := t.waitClock(r, at(t.op+1, 0)); err != nil {
+		return err
+	}
+	return fmt.Errorf("rank %d of the team has gone on without the others", r)
+}
+
+// awaitAll waits, if mine, until all others have done step: then they do not need this rank's buffer any more.
+func (t *Team) awaitAll(mine bool, step int) error {
+	for d := 1; mine && d < t.n; d++ {
+		if err := t.wait((t.me+d)%t.n, step); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,199 @@
+package shm
+
+import (
+	"slices"
+
+	"github.com/gorun/gorun/comm/internal/cpu"
+)
+
+// Where all ranks export their buffers, every rank does its share of the work of an operation, from any buffers to any others, and
+// waits until all have done theirs.
+
+// attachAll returns the buffers of all ranks if every one exports its own, or else nil. mine says whether this rank exports buf.
+func (t *Team) attachAll(buf []byte, mine bool, p span) ([][]byte, error) {
+	if !mine {
+		return nil, nil
+	}
+	t.sources = t.sources[:0]
+	for r := range t.n {
+		mem := buf
+		if r != t.me {
+			var err error
+			if mem, err = t.attach(r, p); mem == nil {
+				t.detachAll()
+				return nil, err
+			}
+		}
+		t.sources = append(t.sources, mem)
+	}
+	return t.sources, nil
+}
+
+// attachAllIf is attachAll for an operation in which only root has data. If it does not export its buffer, those of the others do not
+// matter.
+func (t *Team) attachAllIf(root int, buf []byte, mine bool, p span) ([][]byte, error) {
+	if t.me != root && t.isInPlace(p) {
+		if mem, err := t.attach(root, p); mem == nil {
+			return nil, err
+		}
+		if !mine {
+			t.done(exportStep)
+		}
+	}
+	return t.attachAll(buf, mine, p)
+}
+
+// rootStages says whether a root does better to put n bytes into slots and go on than to wait for the others. That is so where
+// others wait for its processor.
+func (t *Team) rootStages(n int) bool { return t.waiter.SharesCPU() && n < leastOversubscribed }
+
+// finished is the step of a rank that has done its share of the work on buffers that all export.
+const finished = 2
+
+// finish waits until all have done their shares.
+func (t *Team) finish() error {
+	if err := t.finishReading(finished); err != nil {
+		return err
+	}
+	return t.awaitAll(true, finished)
+}
+
+// reduceInPlace leaves the reduction of bufs in all of them, or in root's. Every rank combines its share.
+func (t *Team) reduceInPlace(bufs [][]byte, red Reduction, root int) error {
+	from, to := t.share(t.me, len(bufs[0]), red.Elem)
+	for r, b := range bufs {
+		bufs[r] = b[from:to]
+	}
+	if root == everybody {
+		return t.combineInPlace(bufs[t.me], bufs, bufs, red)
+	}
+	return t.combineInPlace(bufs[root], nil, bufs, red)
+}
+
+// combineInPlace combines bufs into dst and its copies, block by block, so that it reads and writes each byte once. dst may be one of
+// bufs; copies are none, or bufs.
+func (t *Team) combineInPlace(dst []byte, copies, bufs [][]byte, red Reduction) error {
+	large := t.exceedsCaches(len(dst) * t.n)
+	claims := copies == nil && !large // otherwise it writes there anyway
+	bypass := large && !slices.ContainsFunc(bufs, func(b []byte) bool { return &b[0] == &dst[0] })
+	size := max(foldBlock/red.Elem, 1) * red.Elem
+	for lo := 0; lo < len(dst); lo += size {
+		hi := min(lo+size, len(dst))
+		for r, b := range bufs {
+			if claims && r != t.me {
+				cpu.Claim(b[lo:hi])
+			}
+		}
+		sum := dst[lo:hi]
+		if bypass {
+			sum = t.scratchOf(hi - lo)
+		}
+		t.foldInto(red, sum, bufs, lo)
+		if bypass {
+			cpu.CopyPast(dst[lo:hi], sum)
+		}
+		for _, c := range copies {
+			move(c[lo:hi], sum)
+		}
+	}
+	t.Received += uint64(len(dst)) * uint64(t.n-1)
+	t.Sent += uint64(len(dst)) * uint64(len(copies))
+	return t.finish()
+}
+
+// broadcastInPlace copies bufs[root] to the others: every rank copies its share.
+func (t *Team) broadcastInPlace(bufs [][]byte, root int) error {
+	from, to := t.share(t.me, len(bufs[root]), 1)
+	bypass := t.exceedsCaches(len(bufs[root]))
+	for lo := from; lo < to; lo += spreadBlock {
+		hi := min(lo+spreadBlock, to)
+		for r, b := range bufs {
+			switch r {
+			case root:
+			case t.me:
+				pull(b[lo:hi], bufs[root][lo:hi], bypass)
+			default:
+				t.push(b[lo:hi], bufs[root][lo:hi], bypass)
+			}
+		}
+	}
+	t.Received += uint64(to - from)
+	return t.finish()
+}
+
+// distributeInPlace copies blocks of in, which begin so many bytes apart, to one place after the other.
+func (t *Team) distributeInPlace(places [][]byte, in []byte, apart int) error {
+	n := len(places[0])
+	bypass := t.exceedsCaches(2 * n * t.n) // as much is read as is written
+	for lo := 0; lo < n; lo += spreadBlock {
+		hi := min(lo+spreadBlock, n)
+		for d := range t.n {
+			r := (t.me + d) % t.n
+			dst, src := places[r][lo:hi], in[r*apart:][lo:hi]
+			switch {
+			case r != t.me:
+				t.push(dst, src, bypass)
+			case !bypass:
+				move(dst, src)
+			case &dst[0] != &src[0]:
+				cpu.CopyPast(dst, src)
+			}
+		}
+	}
+	t.Received += uint64(n) * uint64(t.n-1)
+	return t.finish()
+}
+
+// exportToRoot exports out on root, and in elsewhere. Root does its first step in any case, because ranks that export wait for it.
+func (t *Team) exportToRoot(out, in []byte, root int, p span) bool {
+	if t.me != root {
+		return t.exportBuffer(in, p)
+	}
+	mine := t.exportBuffer(out, p)
+	if !mine && t.isInPlace(p) {
+		t.done(exportStep)
+	}
+	return mine
+}
+
+// waitPushed says whether r writes its data into the buffer that this rank, the root, exports. If so it waits for piece i.
+func (t *Team) waitPushed(r, i int, mine bool) (bool, error) {
+	if !mine {
+		return false, nil
+	}
+	if shows, err := t.awaitExport(r); !shows {
+		return false, err
+	}
+	return true, t.wait(r, taken(i))
+}
+
+// exceedsCaches says whether buffers of n bytes, of all ranks together, are larger than the caches.
+func (t *Team) exceedsCaches(n int) bool { return n*t.n >= allCaches }
+
+// push copies src to dst, which is another rank's: with non-temporal stores if bypass, or with those that have been faster.
+func (t *Team) push(dst, src []byte, bypass bool) {
+	t.Sent += uint64(len(src))
+	if bypass {
+		cpu.CopyPast(dst, src)
+		return
+	}
+	for len(src) > 0 {
+		n := min(len(src), spreadBlock)
+		t.pushPolicy.write(dst[:n], src[:n])
+		dst, src = dst[n:], src[n:]
+	}
+}
+
+// pull copies src, which is another rank's, to dst: with non-temporal stores if bypass, or so that the other rank keeps its cache lines.
+func pull(dst, src []byte, bypass bool) {
+	if bypass {
+		cpu.CopyPast(dst, src)
+		return
+	}
+	for len(src) > 0 {
+		n := min(len(src), foldBlock)
+		cpu.Claim(src[:n])
+		cpu.Copy(dst[:n], src[:n])
+		dst, src = dst[n:], src[n:]
+	}
+}

@@ -1,0 +1,128 @@
+package shm
+
+import (
+	"unsafe"
+
+	"github.com/gorun/gorun/comm/internal/cpu"
+)
+
+// Short operations use an LL protocol (low latency, as in NCCL): data and flag travel together. A message is a few cache lines, and
+// the last word is the tag of its operation, which is written last. A reader polls nothing but this word, and reads the data in
+// place.
+//
+// The messages of a rank in one operation are in an entry of its LL buffer. It writes the buffer from the beginning to the end, and
+// then again, like the staging buffer of slots. But the LL buffer is so short that it stays in the caches next to the processors. In
+// an operation in which every rank reads from every other, an entry can be reused as soon as all have begun the next operation. In
+// others the readers' clocks say so: they have done step 1 when they have read.
+
+const tagSize = 8
+
+type llBuffer [llBufferSize]byte
+
+// llSize is the bytes that a message of n bytes takes. It shares no cache line with another one.
+func llSize(n int) int { return (tagSize + n + lineSize - 1) / lineSize * lineSize }
+
+// longestLL is the most bytes of a message if count messages share an entry. It is negative if so many do not fit.
+func longestLL(count int) int { return llEntrySize/count/lineSize*lineSize - tagSize }
+
+// fitsLL says whether count messages of n bytes each fit into an entry.
+func fitsLL(n, count int) bool { return n <= longestLL(count) }
+
+// An llEntry is where the operation's messages are, in the LL buffer of every rank.
+type llEntry int
+
+// An llState is what a rank knows of the entries.
+type llState struct {
+	operations uint64 // how many operations have used entries
+	from, to   uint64 // the operation's entry, counted in bytes as slots are
+
+	inUse          [llEntries]llInUse // entries that this rank has filled, in turn
+	oldest, newest uint64             // of those that may still be read: the first one, and the one after the last
+}
+
+// An llInUse is an entry that others read.
+type llInUse struct {
+	operation, from uint64
+	reuse           reuse
+}
+
+// next is the operation's entry, of size bytes.
+func (m *llState) next(size int) llEntry {
+	m.operations++
+	if m.from = m.to; m.from%llBufferSize+uint64(size) > llBufferSize {
+		m.from += llBufferSize - m.from%llBufferSize
+	}
+	m.to = m.from + uint64(size)
+	return llEntry(m.from % llBufferSize)
+}
+
+// reserveLL waits until this rank may write to its entry. The entry can be reused when reader, or everybody, has done step 1.
+func (t *Team) reserveLL(reader int) error { return t.reserveLLUntil(reuse{reader, t.time(1)}) }
+
+// reserveLLForAll is reserveLL where all ranks read from all: the entry can be reused when they have begun the next operation.
+func (t *Team) reserveLLForAll() error { return t.reserveLLUntil(reuse{everybody, at(t.op+1, 0)}) }
+
+// reserveLLUntil is reserveLL for an entry that can be reused then.
+func (t *Team) reserveLLUntil(until reuse) error {
+	if err := t.boundLead(); err != nil {
+		return err
+	}
+	m := &t.llState
+	for m.oldest < m.newest {
+		l := &m.inUse[m.oldest%llEntries]
+		if l.operation+llEntries > m.operations && l.from+llBufferSize >= m.to {
+			break
+		}
+		if err := t.awaitReaders(&l.reuse); err != nil {
+			return err
+		}
+		m.oldest++
+	}
+	m.inUse[m.newest%llEntries] = llInUse{m.operations, m.from, until}
+	m.newest++
+	return nil
+}
+
+// llMessage is r's message of n bytes at byte from of its entry, and the word behind it.
+func (t *Team) llMessage(r int, e llEntry, from, n int) ([]byte, *uint64) {
+	message := t.llBuffers[r][int(e)+from:][:llSize(n)]
+	return message[:n:n], (*uint64)(unsafe.Pointer(&message[len(message)-tagSize]))
+}
+
+// writeLL puts data into this rank's entry, as a message at byte from.
+func (t *Team) writeLL(e llEntry, from int, data []byte) {
+	message, tag := t.llMessage(t.me, e, from, len(data))
+	cpu.CopyPlain(message, data)
+	t.Sent += uint64(len(data))
+	cpu.StoreRelease(tag, t.tag)
+}
+
+// sentLL does step 1, after all messages of n bytes have been written. While those of the others are on their way, it claims the
+// cache lines of the next operation, which is likely to be of the same kind. For messages of several lines that gains nothing.
+func (t *Team) sentLL(n int) {
+	t.done(1)
+	m := &t.llState
+	if next, size := m.to%llBufferSize, m.to-m.from; llSize(n) == lineSize && next+size <= llBufferSize {
+		cpu.ClaimAhead(t.llBuffers[t.me][next : next+size])
+	}
+}
+
+// readLL waits for r's message of n bytes at byte from of its entry, and returns it in place. It stays there until this rank has
+// done step 1, or begins the next operation.
+func (t *Team) readLL(r int, e llEntry, from, n int) ([]byte, error) {
+	message, tag := t.llMessage(r, e, from, n)
+	beside := (*byte)(unsafe.Pointer(tag))
+	if llSize(n) == 2*lineSize { // the lines of longer ones are fetched together in any case
+		beside = &t.llBuffers[r][int(e)+from]
+	}
+	if !cpu.AwaitEqual(tag, t.tag, t.waiter.Spins, beside) {
+		if err := t.wait(r, 1); err != nil { // or it has called something else
+			return nil, err
+		}
+	}
+	if now := at(t.op, 0); !cpu.Reached(t.seen[r], now) {
+		t.seen[r] = now
+	}
+	t.Received += uint64(n)
+	return message, nil
+}

@@ -1,0 +1,158 @@
+package shm
+
+import "github.com/gorun/gorun/comm/internal/cpu"
+
+// broadcastLL is Broadcast of short buffers.
+func (t *Team) broadcastLL(buf []byte, root int) error {
+	e := t.next(llSize(len(buf)))
+	var err error
+	if t.me == root {
+		if err = t.reserveLL(everybody); err == nil {
+			t.writeLL(e, 0, buf)
+		}
+	} else {
+		err = t.copyLL(root, e, 0, buf)
+	}
+	return t.finishLL(err)
+}
+
+// gatherLL is Gather of short buffers.
+func (t *Team) gatherLL(out, in []byte, root int) error {
+	e := t.next(llSize(len(in)))
+	if t.me != root {
+		return t.sendLL(e, in, root)
+	}
+	move(block(out, root, t.n), in)
+	return t.finishLL(t.readBlocksLL(e, 0, out))
+}
+
+// scatterLL is Scatter of short buffers.
+func (t *Team) scatterLL(out, in []byte, root int) error {
+	e := t.next(t.n * llSize(len(out)))
+	if t.me != root {
+		return t.finishLL(t.copyLL(root, e, t.me*llSize(len(out)), out))
+	}
+	move(out, block(in, root, t.n))
+	err := t.reserveLL(everybody)
+	if err == nil {
+		t.writeBlocksLL(e, in)
+	}
+	return t.finishLL(err)
+}
+
+// allGatherLL is AllGather of short buffers.
+func (t *Team) allGatherLL(out, in []byte) error {
+	e := t.next(llSize(len(in)))
+	if err := t.reserveLLForAll(); err != nil {
+		return err
+	}
+	t.writeLL(e, 0, in)
+	t.sentLL(len(in))
+	move(block(out, t.me, t.n), in)
+	return t.readBlocksLL(e, 0, out)
+}
+
+// allToAllLL is AllToAll of short buffers.
+func (t *Team) allToAllLL(out, in []byte) error {
+	e := t.next(t.n * llSize(len(in)/t.n))
+	if err := t.reserveLLForAll(); err != nil {
+		return err
+	}
+	t.writeBlocksLL(e, in)
+	t.sentLL(len(in) / t.n)
+	move(block(out, t.me, t.n), block(in, t.me, t.n))
+	return t.readBlocksLL(e, t.me*llSize(len(in)/t.n), out)
+}
+
+// allReduceLL is AllReduce of short buffers: every rank combines all inputs itself.
+func (t *Team) allReduceLL(buf []byte, red Reduction) error {
+	e := t.next(llSize(len(buf)))
+	if err := t.reserveLLForAll(); err != nil {
+		return err
+	}
+	t.writeLL(e, 0, buf)
+	t.sentLL(len(buf))
+	return t.foldLL(e, 0, red, buf, buf)
+}
+
+// reduceLL is Reduce of short buffers.
+func (t *Team) reduceLL(buf []byte, red Reduction, root int) error {
+	e := t.next(llSize(len(buf)))
+	if t.me != root {
+		return t.sendLL(e, buf, root)
+	}
+	return t.finishLL(t.foldLL(e, 0, red, buf, buf))
+}
+
+// reduceScatterLL is ReduceScatter of short buffers.
+func (t *Team) reduceScatterLL(out, in []byte, red Reduction) error {
+	e := t.next(t.n * llSize(len(out)))
+	if err := t.reserveLLForAll(); err != nil {
+		return err
+	}
+	t.writeBlocksLL(e, in)
+	t.sentLL(len(out))
+	return t.foldLL(e, t.me*llSize(len(out)), red, out, block(in, t.me, t.n))
+}
+
+// sendLL writes data to this rank's entry, for reader.
+func (t *Team) sendLL(e llEntry, data []byte, reader int) error {
+	err := t.reserveLL(reader)
+	if err == nil {
+		t.writeLL(e, 0, data)
+	}
+	return t.finishLL(err)
+}
+
+// finishLL does step 1, unless err is not nil.
+func (t *Team) finishLL(err error) error {
+	if err == nil {
+		t.done(1)
+	}
+	return err
+}
+
+// copyLL copies r's message to data.
+func (t *Team) copyLL(r int, e llEntry, from int, data []byte) error {
+	message, err := t.readLL(r, e, from, len(data))
+	cpu.CopyPlain(data, message)
+	return err
+}
+
+// writeBlocksLL makes a message of every other rank's block of in.
+func (t *Team) writeBlocksLL(e llEntry, in []byte) {
+	each := llSize(len(in) / t.n)
+	for r := range t.n {
+		if r != t.me {
+			t.writeLL(e, r*each, block(in, r, t.n))
+		}
+	}
+}
+
+// readBlocksLL reads every other rank's block of out.
+func (t *Team) readBlocksLL(e llEntry, from int, out []byte) error {
+	for d := 1; d < t.n; d++ {
+		r := (t.me + d) % t.n
+		if err := t.copyLL(r, e, from, block(out, r, t.n)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// foldLL combines own and the other ranks' values into dst, in order of rank.
+func (t *Team) foldLL(e llEntry, from int, red Reduction, dst, own []byte) error {
+	t.sources = t.sources[:0]
+	for r := range t.n {
+		values := own
+		if r != t.me {
+			var err error
+			if values, err = t.readLL(r, e, from, len(own)); err != nil {
+				return err
+			}
+		}
+		t.sources = append(t.sources, values)
+	}
+	t.fold(red, dst, nil, t.sources)
+	return nil
+}

@@ -1,0 +1,212 @@
+package shm
+
+import "github.com/gorun/gorun/comm/internal/cpu"
+
+// Barrier returns when all ranks have called it. A few ranks read empty LL messages from each other. If there are many, they use a
+// dissemination barrier (Hensgen, Finkel and Manber 1988): in round k every rank signals the one 2^k further on, so nobody waits for
+// more than log2(n) others.
+func (t *Team) Barrier() error {
+	if isFlat(t.n) {
+		return t.allGatherLL(nil, nil)
+	}
+	for k, distance := 0, 1; distance < t.n; k, distance = k+1, 2*distance {
+		t.done(k + 1)
+		if err := t.wait((t.me-distance+t.n)%t.n, k+1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Broadcast copies buf of rank root to buf of all ranks.
+func (t *Team) Broadcast(buf []byte, root int) error {
+	if fitsLL(len(buf), 1) {
+		return t.broadcastLL(buf, root)
+	}
+	size, chunks := t.pieces(len(buf), t.slot)
+	t.layOut(size)
+	whole := span{n: len(buf), size: size}
+	mine := (t.me != root || !t.rootStages(len(buf))) && t.exportBuffer(buf, whole)
+	if bufs, err := t.attachAllIf(root, buf, mine, whole); err != nil {
+		return err
+	} else if bufs != nil {
+		return t.broadcastInPlace(bufs, root)
+	}
+	for i := range chunks {
+		if t.me != root {
+			if err := t.takePiece(buf, root, i, whole); err != nil {
+				return err
+			}
+			if err := t.finishReading(taken(i)); err != nil {
+				return err
+			}
+			continue
+		}
+		if mine {
+			break
+		}
+		if err := t.fillSlot(i, everybody, cut(buf, i, size)); err != nil {
+			return err
+		}
+	}
+	t.advance(chunks)
+	return t.awaitAll(mine && t.me == root, taken(chunks-1))
+}
+
+// Gather copies in of every rank r to the r'th of the equal blocks of out of rank root. There in may be its block of out.
+func (t *Team) Gather(out, in []byte, root int) error {
+	if fitsLL(len(in), 1) {
+		return t.gatherLL(out, in, root)
+	}
+	size, chunks := t.pieces(len(in), t.slot)
+	t.layOut(size)
+	there := span{at: t.me * len(in), n: len(in), size: size} // where in belongs in out
+	mine := t.exportToRoot(out, in, root, there)
+	if mine && t.me != root {
+		if to, err := t.attach(root, there); err != nil {
+			return err
+		} else if to != nil {
+			t.advance(chunks)
+			t.push(to, in, t.exceedsCaches(len(in)*t.n))
+			if err := t.finishReading(taken(chunks - 1)); err != nil {
+				return err
+			}
+			return t.wait(root, taken(chunks-1)) // root has to notice first
+		}
+	}
+	for i := range chunks {
+		if t.me != root {
+			if err := t.fillSlot(i, root, cut(in, i, size)); err != nil {
+				return err
+			}
+			continue
+		}
+		for d := 1; d < t.n; d++ {
+			r := (root + d) % t.n
+			if pushes, err := t.waitPushed(r, i, mine); err != nil {
+				return err
+			} else if pushes {
+				continue
+			}
+			if err := t.wait(r, filled(i)); err != nil {
+				return err
+			}
+			t.get(cut(block(out, r, t.n), i, size), t.slotOf(r, i), len(in))
+		}
+		t.done(taken(i))
+	}
+	if t.me == root {
+		t.copyOut(block(out, root, t.n), in, len(in))
+	}
+	t.advance(chunks)
+	return nil
+}
+
+// Scatter copies the r'th of the equal blocks of in of rank root to out of every rank r. There out may be its block of in.
+func (t *Team) Scatter(out, in []byte, root int) error {
+	if fitsLL(len(out), t.n) {
+		return t.scatterLL(out, in, root)
+	}
+	size, chunks := t.pieces(len(out), t.slotShare())
+	t.layOut(t.n * size)
+	own := span{at: t.me * len(out), n: len(out), size: size, slot: t.me * size}
+	mine := t.me == root && t.exportBuffer(in, own)
+	for i := range chunks {
+		if t.me != root {
+			if err := t.takePiece(out, root, i, own); err != nil {
+				return err
+			}
+			if err := t.finishReading(taken(i)); err != nil {
+				return err
+			}
+			continue
+		}
+		if mine {
+			break
+		}
+		if err := t.dealSlot(i, in, size); err != nil {
+			return err
+		}
+	}
+	if t.me == root {
+		t.copyOut(out, block(in, root, t.n), len(out))
+	}
+	t.advance(chunks)
+	return t.awaitAll(mine, taken(chunks-1))
+}
+
+// AllGather is a Gather to every rank.
+func (t *Team) AllGather(out, in []byte) error {
+	if fitsLL(len(in), 1) {
+		return t.allGatherLL(out, in)
+	}
+	there := span{at: t.me * len(in), n: len(in)} // where in belongs in every out
+	if places, err := t.attachAll(block(out, t.me, t.n), t.exportBuffer(out, there), there); err != nil {
+		return err
+	} else if places != nil {
+		return t.distributeInPlace(places, in, 0)
+	}
+	size, chunks := t.pieces(len(in), t.slot)
+	t.layOut(size)
+	return t.pipeline(chunks, func(i int) error {
+		piece := cut(in, i, size)
+		if err := t.fillSlot(i, everybody, piece); err != nil {
+			return err
+		}
+		t.copyOut(cut(block(out, t.me, t.n), i, size), piece, len(out))
+		return nil
+	}, func(i int) error { return t.collect(out, i, size, 0) })
+}
+
+// AllToAll copies the r'th of the equal blocks of in to rank r, to the block of out that is numbered as the rank where it
+// comes from.
+func (t *Team) AllToAll(out, in []byte) error {
+	if fitsLL(len(in)/t.n, t.n) {
+		return t.allToAllLL(out, in)
+	}
+	each := len(in) / t.n
+	there := span{at: t.me * each, n: each} // where this rank's blocks belong in every out
+	if places, err := t.attachAll(block(out, t.me, t.n), t.exportBuffer(out, there), there); err != nil {
+		return err
+	} else if places != nil {
+		return t.distributeInPlace(places, in, each)
+	}
+	size, chunks := t.pieces(each, t.slotShare())
+	t.layOut(t.n * size)
+	return t.pipeline(chunks, func(i int) error {
+		if err := t.dealSlot(i, in, size); err != nil {
+			return err
+		}
+		t.copyOut(cut(block(out, t.me, t.n), i, size), cut(block(in, t.me, t.n), i, size), len(out))
+		return nil
+	}, func(i int) error { return t.collect(out, i, size, t.me*size) })
+}
+
+// cut is the i'th piece of buf, of size bytes. The last one may be shorter, and pieces after the end are empty.
+func cut(buf []byte, i, size int) []byte {
+	from := min(i*size, len(buf))
+	return buf[from:min(from+size, len(buf))]
+}
+
+// block is the r'th of n equal blocks of buf.
+func block(buf []byte, r, n int) []byte {
+	size := len(buf) / n
+	return buf[r*size : (r+1)*size]
+}
+
+// copyOut copies src to dst, unless they are the same memory, as part of whole bytes. It bypasses the caches if so many bytes would
+// only evict all else.
+func (t *Team) copyOut(dst, src []byte, whole int) {
+	if t.exceedsCaches(whole) && len(src) > 0 && &dst[0] != &src[0] {
+		cpu.CopyPast(dst, src)
+		return
+	}
+	move(dst, src)
+}
+
+// move copies src to dst, unless they are the same memory.
+func move(dst, src []byte) {
+	if len(src) > 0 && &dst[0] != &src[0] {
+		cpu.Copy(dst, src)
+	}
+}

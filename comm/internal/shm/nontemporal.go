@@ -1,0 +1,88 @@
+package shm
+
+import "github.com/gorun/gorun/comm/internal/cpu"
+
+// A rank writes for others, into a slot or into their buffers, with ordinary stores, which go through the caches, or with
+// non-temporal ones, which bypass them. Readers find what has bypassed the caches farther away. But where processors have no cache
+// in common, ordinary stores take ten times as long as non-temporal ones. No system says so, and on a virtual machine it changes
+// while a program runs. So a rank measures both now and then, and keeps to the better one. It need not ask others, because they read
+// either.
+
+const (
+	sampleEvery = 32 << 20  // bytes between measurements
+	sampleSize  = 128 << 10 // bytes of a measurement, for each kind of stores
+	samplePiece = 16 << 10  // bytes that are written with one kind, before as many with the other
+	readPenalty = 4         // what readers lose by non-temporal stores, in times of what these stores take
+)
+
+// A copyPolicy decides which kind of stores a rank uses.
+type copyPolicy struct {
+	nonTemporal  bool
+	sinceSampled int // bytes since the last measurement
+	samples      struct{ cached, nonTemporal sample }
+	cheapest     float64 // what a byte has cost at least with non-temporal stores, ever; 0: not known
+}
+
+// A sample is what one kind of stores has cost.
+type sample struct {
+	bytes    int
+	cheapest float64 // what a byte of the fastest piece has cost: others may have been interrupted
+}
+
+// newCopyPolicy is a policy that first measures when so many bytes have been written.
+func newCopyPolicy(first int) copyPolicy { return copyPolicy{sinceSampled: sampleEvery - first} }
+
+// write copies src to dst.
+func (h *copyPolicy) write(dst, src []byte) {
+	if len(src) < leastNonTemporal || !cpu.CopiesPast {
+		cpu.Copy(dst, src)
+		return
+	}
+	for h.sinceSampled >= sampleEvery && len(src) >= leastNonTemporal {
+		n := min(len(src), samplePiece)
+		h.sample(dst[:n], src[:n])
+		dst, src = dst[n:], src[n:]
+	}
+	store(dst, src, h.nonTemporal)
+	h.sinceSampled += len(src)
+}
+
+// store copies src to dst with that kind of stores.
+func store(dst, src []byte, past bool) {
+	if past {
+		cpu.CopyPast(dst, src)
+	} else {
+		cpu.Copy(dst, src)
+	}
+}
+
+// sample copies a piece with the kind of stores that has been measured less. It decides when both have been measured enough.
+func (h *copyPolicy) sample(dst, src []byte) {
+	way := &h.samples.cached
+	past := h.samples.nonTemporal.bytes < way.bytes
+	if past {
+		way = &h.samples.nonTemporal
+	}
+	begun := cpu.Now()
+	store(dst, src, past)
+	way.add(len(src), cpu.Now()-begun)
+	if h.samples.nonTemporal.bytes >= sampleSize {
+		h.decide()
+	}
+}
+
+func (t *sample) add(bytes int, took cpu.Stamp) {
+	if cost := float64(took) / float64(bytes); t.bytes == 0 || cost < t.cheapest {
+		t.cheapest = cost
+	}
+	t.bytes += bytes
+}
+
+// decide ends a measurement.
+func (h *copyPolicy) decide() {
+	through, past := h.samples.cached.cheapest, h.samples.nonTemporal.cheapest
+	if h.cheapest == 0 || past < h.cheapest {
+		h.cheapest = past
+	}
+	*h = copyPolicy{nonTemporal: through-past > readPenalty*h.cheapest, cheapest: h.cheapest}
+}
