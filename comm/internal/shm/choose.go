@@ -6,29 +6,29 @@ const lineSize = 64
 
 // Ways are the algorithms of a team, by bytes of the whole buffer. Long buffers in heaps are used in place instead (see inplace.go).
 var Ways = choice.Table{
-	{Op: "all_reduce", Way: "letters", UpTo: mostLL, Fixed: true, What: oneOrFewLines},
+	{Op: "all_reduce", Way: "ll", UpTo: mostLL, Fixed: true, What: oneOrFewLines},
 	{Op: "all_reduce", Way: "flat", UpTo: flatAllReduce, What: "every rank combines all, through slots"},
 	{Op: "all_reduce", Way: "shared", What: "every rank combines its share: reduce-scatter and all-gather through slots"},
-	{Op: "reduce", Way: "letters", UpTo: mostLL, Fixed: true, What: oneOrFewLines},
+	{Op: "reduce", Way: "ll", UpTo: mostLL, Fixed: true, What: oneOrFewLines},
 	{Op: "reduce", Way: "flat", UpTo: flatAllReduce, What: "the root combines all, through slots"},
 	{Op: "reduce", Way: "shared", What: "every rank combines its share, of which the root takes the results from slots"},
-	{Op: "broadcast", Way: "letters", UpTo: mostLL, Fixed: true, What: oneOrFewLines},
+	{Op: "broadcast", Way: "ll", UpTo: mostLL, Fixed: true, What: oneOrFewLines},
 	{Op: "broadcast", Way: "slots", What: "ranks read from the root's slots"},
-	{Op: "all_gather", Way: "letters", UpTo: mostLLOfEach, Fixed: true, What: oneOrFewLines},
+	{Op: "all_gather", Way: "ll", UpTo: mostLLOfEach, Fixed: true, What: oneOrFewLines},
 	{Op: "all_gather", Way: "slots", What: "ranks read from each other's slots"},
-	{Op: "reduce_scatter", Way: "letters", UpTo: mostLLToEach, Fixed: true, What: oneOrFewLines},
+	{Op: "reduce_scatter", Way: "ll", UpTo: mostLLToEach, Fixed: true, What: oneOrFewLines},
 	{Op: "reduce_scatter", Way: "slots", What: "every rank combines its block out of the others' slots"},
-	{Op: "all_to_all", Way: "letters", UpTo: mostLLToEach, Fixed: true, What: oneOrFewLines},
+	{Op: "all_to_all", Way: "ll", UpTo: mostLLToEach, Fixed: true, What: oneOrFewLines},
 	{Op: "all_to_all", Way: "slots", What: "ranks read their blocks from each other's slots"},
-	{Op: "gather", Way: "letters", UpTo: mostLLOfEach, Fixed: true, What: oneOrFewLines},
+	{Op: "gather", Way: "ll", UpTo: mostLLOfEach, Fixed: true, What: oneOrFewLines},
 	{Op: "gather", Way: "slots", What: "the root reads from slots"},
-	{Op: "scatter", Way: "letters", UpTo: mostLLToEach, Fixed: true, What: oneOrFewLines},
+	{Op: "scatter", Way: "ll", UpTo: mostLLToEach, Fixed: true, What: oneOrFewLines},
 	{Op: "scatter", Way: "slots", What: "ranks read their blocks from the root's slots"},
-	{Op: "barrier", Way: "letters", UpTo: mostLLBarrier, Fixed: true, What: "ranks read empty letters from each other"},
+	{Op: "barrier", Way: "ll", UpTo: mostLLBarrier, Fixed: true, What: "ranks read empty LL messages from each other"},
 	{Op: "barrier", Way: "dissemination", What: "dissemination: over distances that double"},
 }
 
-const oneOrFewLines = "a tag and the data in one or a few cache lines"
+const oneOrFewLines = "low latency: data and tag in one or a few cache lines"
 
 // mostLL is the longest buffer that fits one LL message, mostLLOfEach the longest that fits one message of every rank, and mostLLToEach
 // the longest that fits one message for every rank.

@@ -46,8 +46,8 @@ func allocate(t testing.TB, h *heap.Heap, n int) []byte {
 
 func start(mem []byte) unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(mem)) }
 
-// What others say of their memory is not trusted.
-func TestPlacesOutOfBounds(t *testing.T) {
+// Offsets from other ranks are not trusted.
+func TestOffsetsOutOfBounds(t *testing.T) {
 	mem := make([]byte, 100)
 	for _, c := range []struct {
 		offset uint64
@@ -67,20 +67,20 @@ func TestPlacesOutOfBounds(t *testing.T) {
 
 // sharing lets the ranks of teams use each other's heaps, and returns these.
 func sharing(t testing.TB, teams []*Team) []*heap.Heap {
-	heaps, desks := make([]*heap.Heap, len(teams)), make([]string, len(teams))
+	heaps, addresses := make([]*heap.Heap, len(teams)), make([]string, len(teams))
 	for r := range teams {
 		var d *acceptor.Acceptor
 		heaps[r], d = newHeap(t)
-		desks[r] = d.Address()
+		addresses[r] = d.Address()
 	}
 	for r, team := range teams {
-		team.Share(heaps[r], desks)
+		team.Share(heaps[r], addresses)
 	}
 	return heaps
 }
 
-// someWhere puts buffers into h, if they are to be shared, a little after the start of a page, and gives them back in the end.
-func placeBuffers(t testing.TB, h *heap.Heap, shared bool, shift int) (put memory, giveBack func()) {
+// placeBuffers puts buffers into h if shared, a little after the start of a page, and frees them in the end.
+func placeBuffers(t testing.TB, h *heap.Heap, shared bool, shift int) (put memory, free func()) {
 	if !shared {
 		return ordinary, func() {}
 	}
@@ -94,7 +94,7 @@ func placeBuffers(t testing.TB, h *heap.Heap, shared bool, shift int) (put memor
 	return put, func() {
 		for _, mem := range all {
 			if !h.Free(start(mem)) {
-				t.Error("cannot be given back")
+				t.Error("cannot be freed")
 			}
 		}
 	}
@@ -112,8 +112,8 @@ func TestOperationsOnHeaps(t *testing.T) {
 					seq++
 					t.Run(fmt.Sprintf("%s/%d bytes/%0*b", op.name, size, n, who), func(t *testing.T) {
 						together(t, teams, func(team *Team) error {
-							put, giveBack := placeBuffers(t, heaps[team.me], who>>team.me&1 != 0, int(seq)%3*8)
-							defer giveBack()
+							put, free := placeBuffers(t, heaps[team.me], who>>team.me&1 != 0, int(seq)%3*8)
+							defer free()
 							team.Begin(seq, Call{What: seq}, 0)
 							return op.run(team, put, seq, size, int(seq)%n, reductions[[]string{"compose", "fold"}[seq/2%2]])
 						})
@@ -124,7 +124,7 @@ func TestOperationsOnHeaps(t *testing.T) {
 	}
 }
 
-// Ranks that run ahead, or fall behind, take each other's buffers for what they are.
+// Ranks that run ahead, or fall behind, use the right buffers of each other.
 func TestOperationsOnHeapsInARow(t *testing.T) {
 	for _, n := range []int{2, 4} {
 		teams := newTeams(t, n)
@@ -137,10 +137,10 @@ func TestOperationsOnHeapsInARow(t *testing.T) {
 				if seq%50 == 0 && slow == team.me {
 					time.Sleep(time.Millisecond) // let others go first
 				}
-				put, giveBack := placeBuffers(t, heaps[team.me], who>>team.me&1 != 0, rng.IntN(100))
+				put, free := placeBuffers(t, heaps[team.me], who>>team.me&1 != 0, rng.IntN(100))
 				team.Begin(seq, Call{What: seq}, 0)
 				err := op.run(team, put, seq, size, root, reductions["compose"])
-				giveBack()
+				free()
 				if err != nil {
 					return fmt.Errorf("%s #%d of %d bytes: %w", op.name, seq, size, err)
 				}
@@ -150,14 +150,14 @@ func TestOperationsOnHeapsInARow(t *testing.T) {
 	}
 }
 
-// What a rank has shown, and then given up, is nothing that others have got.
+// Ranks do not use a buffer that another one has exported and then revoked.
 func TestAbandonedBuffersAreNotUsed(t *testing.T) {
 	teams := newTeams(t, 2)
 	heaps := sharing(t, teams)
-	told := errors.New("told that the other has failed")
+	otherFailed := errors.New("the other rank has failed")
 	bufs, all := make([][]byte, 2), span{n: 100_000}
 	for r, team := range teams {
-		team.onLongWait = func(int, wait.LongWait) error { return told }
+		team.onLongWait = func(int, wait.LongWait) error { return otherFailed }
 		bufs[r] = allocate(t, heaps[r], all.n)
 		team.Begin(1, Call{What: 1}, 0)
 		team.exportBuffer(bufs[r], all)
@@ -167,11 +167,11 @@ func TestAbandonedBuffersAreNotUsed(t *testing.T) {
 		t.Fatalf("got %p, %v", start(mem), err)
 	}
 	teams[0].Abandon()
-	if err := teams[1].finishReading(taken(0)); !errors.Is(err, told) {
+	if err := teams[1].finishReading(taken(0)); !errors.Is(err, otherFailed) {
 		t.Errorf("got %v", err)
 	}
-	if mem, err := teams[1].attach(0, all); mem != nil || !errors.Is(err, told) {
-		t.Errorf("it is still shown: %v", err)
+	if mem, err := teams[1].attach(0, all); mem != nil || !errors.Is(err, otherFailed) {
+		t.Errorf("it is still exported: %v", err)
 	}
 	before := start(bufs[0])
 	if heaps[0].Free(before); start(allocate(t, heaps[0], all.n)) == before {
@@ -192,8 +192,8 @@ func TestBuffersInHeapsNeedNoSlots(t *testing.T) {
 				continue
 			}
 			together(t, teams, func(team *Team) error {
-				put, giveBack := placeBuffers(t, heaps[team.me], true, 0)
-				defer giveBack()
+				put, free := placeBuffers(t, heaps[team.me], true, 0)
+				defer free()
 				team.Begin(uint64(i+1), Call{What: uint64(i + 1)}, 0)
 				err := op.run(team, put, uint64(i+1), 50_000, 0, reductions["sum"])
 				if team.populated != 0 {
@@ -205,17 +205,17 @@ func TestBuffersInHeapsNeedNoSlots(t *testing.T) {
 	}
 }
 
-// In a crowd the root of a short broadcast does not wait for others to have their turns, wherever its buffer lies.
-func TestRootLeavesACrowd(t *testing.T) {
+// Where ranks share processors, the root of a short broadcast does not wait for the others, wherever its buffer lies.
+func TestRootStagesWhenOversubscribed(t *testing.T) {
 	teams := newTeams(t, 2)
 	heaps := sharing(t, teams)
-	told := errors.New("told that it waits")
+	waits := errors.New("it waits")
 	teams[0].waiter.Oversubscribed, teams[0].waiter.Shared = true, false
-	teams[0].onLongWait = func(int, wait.LongWait) error { return told }
+	teams[0].onLongWait = func(int, wait.LongWait) error { return waits }
 	for i, c := range []struct {
 		size int
 		err  error
-	}{{leastOversubscribed - 1, nil}, {leastOversubscribed, told}} {
+	}{{leastOversubscribed - 1, nil}, {leastOversubscribed, waits}} {
 		buf := allocate(t, heaps[0], c.size)
 		copy(buf, input(1, 0, c.size))
 		teams[0].Begin(uint64(i+1), Call{}, 0)
@@ -232,7 +232,7 @@ func TestRootLeavesACrowd(t *testing.T) {
 	}
 }
 
-// What ranks get is put where they want it, wherever that has been.
+// Ranks write each other's outputs in place, wherever the inputs lie.
 func TestOutputsInHeapsNeedNoSlots(t *testing.T) {
 	const n = 50_000
 	teams := newTeams(t, 3)
@@ -256,8 +256,8 @@ func TestOutputsInHeapsNeedNoSlots(t *testing.T) {
 	})
 }
 
-// Ranks that have looked at a buffer and then done without it do not mind that whoever showed it goes on.
-func TestSomeShowAndGoOn(t *testing.T) {
+// Ranks that have attached a buffer and then not used it do not mind if its rank goes on.
+func TestSomeExportAndGoOn(t *testing.T) {
 	const size = 200_000
 	teams := newTeams(t, 4)
 	heaps := sharing(t, teams)

@@ -9,9 +9,9 @@ import (
 	"github.com/gorun/gorun/comm/internal/shm/wait"
 )
 
-// A rank that finds that another one has called something else, now or long ago, is told the first calls that differ, or between
-// which numbers they are.
-func TestTheFirstDifferenceIsTold(t *testing.T) {
+// A rank that finds that another one has made another call, now or long ago, finds the first calls that differ, or between which
+// numbers they are.
+func TestTheFirstDifferenceIsFound(t *testing.T) {
 	const calls = 50
 	for _, c := range []struct {
 		name      string
@@ -63,8 +63,8 @@ func TestTheFirstDifferenceIsTold(t *testing.T) {
 	}
 }
 
-// No rank leaves the others so far behind that they could not compare their calls with its own any more, whatever it calls.
-func TestRanksStayWithinReach(t *testing.T) {
+// No rank runs so far ahead that the others could not compare their calls with its own any more, whatever it calls.
+func TestRanksBoundTheirLead(t *testing.T) {
 	far := errors.New("far ahead")
 	for name, call := range map[string]func(t *Team) error{
 		"short":             func(t *Team) error { return t.Broadcast(make([]byte, 8), 0) },
@@ -86,7 +86,7 @@ func TestRanksStayWithinReach(t *testing.T) {
 	}
 }
 
-// Operations go on when their numbers, and the times that have them in it, begin anew.
+// Operations go on when their numbers, and the times with these numbers, overflow.
 func TestOperationsWithoutEnd(t *testing.T) {
 	lost := errors.New("waits for what has been")
 	for _, n := range []int{2, 3} {

@@ -17,10 +17,10 @@ import (
 
 var (
 	bound   = flag.Int("schedule.bound", 2, "how many choices may be unusual, of the orders that are all gone through")
-	choices = flag.String("schedule.choices", "", "run that order only, of those that are all gone through, and tell what is done; before a / stands before which access a rank dies")
+	choices = flag.String("schedule.choices", "", "run that order only, of those that are all gone through, and log what is done; before a / stands before which access a rank dies")
 )
 
-// A short is what two ranks do in few accesses.
+// A short scenario is what two ranks do in few accesses.
 type short struct {
 	name  string
 	bound int
@@ -55,7 +55,7 @@ func TestSchedulesOneAfterTheOther(t *testing.T) {
 	}
 }
 
-// The same, with a rank that stops for ever before any of its accesses. The other one gets its result, or is told.
+// The same, with a rank that stops for ever before any of its accesses. The other one gets its result, or an error.
 func TestSchedulesOfDeaths(t *testing.T) {
 	for _, s := range shorts(*bound - 1) {
 		for _, model := range models {
@@ -127,7 +127,7 @@ func (w *world) all(bound int, begin func(w *world)) (n int, failed fmt.Stringer
 	return n, nil, nil
 }
 
-// sleeper lets a rank sleep for another one that comes.
+// sleeper lets a rank park until another one comes.
 func (w *world) sleeper() *program {
 	w.ranks(2, func(t *Team) error {
 		w.begin(t, 1, Call{}, 1)

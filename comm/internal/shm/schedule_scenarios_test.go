@@ -11,19 +11,19 @@ import (
 
 var scenarios = []scenario{
 	{"calls", 4, func(w *world) { w.calls() }},
-	{"naps", 1, func(w *world) { w.parks() }},
+	{"parks", 1, func(w *world) { w.parks() }},
 	{"deaths", 2, func(w *world) { w.calls().dies() }},
 	{"failures", 2, func(w *world) { w.calls().givesUp() }},
 	{"differences", 2, func(w *world) { w.calls().differs() }},
 	{"older differences", 2, func(w *world) { w.oneWay().differsElsewhere() }},
 	{"panics", 1, func(w *world) { w.calls().panics() }},
 	{"buffers", 1, func(w *world) { w.buffers() }},
-	{"buffers given up", 1, func(w *world) { w.buffers().givesUp() }},
+	{"abandoned buffers", 1, func(w *world) { w.buffers().givesUp() }},
 	{"streams", 2, func(w *world) { w.streams() }},
 	{"streams that end", 1, func(w *world) { w.streams()[w.rng.IntN(2)].DiesAt = 1 + w.rng.IntN(1<<(3+w.rng.IntN(8))) }},
 }
 
-// A called collective: number op of operations, on blocks of size bytes.
+// A called is a call of a collective: number op of operations, on blocks of size bytes.
 type called struct {
 	op, size, root int
 	red            string
@@ -47,7 +47,7 @@ func newProgram(w *world) *program {
 	return &program{w: w, loser: -1, until: -1, panicAt: -1, odd: -1}
 }
 
-// calls lets ranks call what the run's number says.
+// calls lets ranks make the calls of the run's number.
 func (w *world) calls() *program {
 	n := 2 + w.rng.IntN(3)*w.rng.IntN(2)
 	p := newProgram(w)
@@ -108,7 +108,7 @@ func (w *world) oneWay() *program {
 	return p
 }
 
-// buffers lets ranks use each other's where they lie.
+// buffers lets ranks use each other's buffers in place.
 func (w *world) buffers() *program {
 	p := newProgram(w)
 	n := 2 + w.rng.IntN(2)
@@ -124,7 +124,7 @@ func (w *world) buffers() *program {
 	return p
 }
 
-// naps lets two ranks meet that soon go to sleep.
+// parks lets two ranks meet that park soon.
 func (w *world) parks() {
 	p := newProgram(w)
 	for range 1 + w.rng.IntN(3) {
@@ -136,14 +136,14 @@ func (w *world) parks() {
 	}
 }
 
-// dies lets a rank stop for ever somewhere.
+// dies kills a rank somewhere.
 func (p *program) dies() {
 	p.w.allIsWell, p.loser = false, p.w.rng.IntN(p.w.n)
 	p.w.threads[p.loser].DiesAt = 1 + p.w.rng.IntN(1<<(3+p.w.rng.IntN(9)))
 	p.w.m.Go("news", p.w.announce)
 }
 
-// givesUp lets a rank not take part in a call any more, or give up when it has waited for long.
+// givesUp lets a rank not take part in a call, or fail when it has waited for long.
 func (p *program) givesUp() {
 	p.w.allIsWell, p.loser = false, p.w.rng.IntN(p.w.n)
 	if p.w.chance(2) {
@@ -183,7 +183,7 @@ func (p *program) differsElsewhere() {
 	p.mustBeNoticed()
 }
 
-// mustBeNoticed lets all meet at the end.
+// mustBeNoticed makes all ranks meet at the end.
 func (p *program) mustBeNoticed() {
 	p.calls = append(p.calls, called{red: "sum", inHeap: make([]bool, p.w.n)}) // a barrier
 	p.w.m.Go("news", p.w.announce)
@@ -274,7 +274,7 @@ func (p *program) call(t *Team, i int, c *called, call Call, history uint64) (er
 
 var errPanics = errors.New("panics")
 
-// checkMismatch fails the run if what rank me is told of its difference from others is not so.
+// checkMismatch fails the run if the mismatch that rank me has found is wrong.
 func (p *program) checkMismatch(me int, m *Mismatch) {
 	first := uint64(p.oddAt + 1)
 	wrong := me != p.odd && m.Rank != p.odd || m.Agreed >= first
@@ -282,7 +282,7 @@ func (p *program) checkMismatch(me int, m *Mismatch) {
 		wrong = wrong || d.Seq < first && d != OpRecord{} || d.Seq > 0 && d.Call != p.calls[d.Seq-1].words(int(d.Seq-1))
 	}
 	if wrong {
-		p.w.m.Fail(fmt.Errorf("rank %d is told %+v, and the first call in which rank %d differs has number %d", me, m, p.odd, first))
+		p.w.m.Fail(fmt.Errorf("rank %d has found %+v, and the first call in which rank %d differs has number %d", me, m, p.odd, first))
 	}
 }
 

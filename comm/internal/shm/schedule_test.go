@@ -22,7 +22,7 @@ import (
 
 var (
 	budget   = flag.Duration("schedule.for", 40*time.Second, "how long to look for orders that fail, in all")
-	onlySeed = flag.Uint64("schedule.seed", 0, "run that one only, and tell what is done")
+	onlySeed = flag.Uint64("schedule.seed", 0, "run that one only, and log what is done")
 	first    = flag.Uint64("schedule.from", 1, "the first seed")
 )
 
@@ -58,7 +58,7 @@ func TestSchedules(t *testing.T) {
 						t.Fatalf("seed %d: %v\nrun it again: go test -tags schedule ./comm/internal/shm -run '%s' -schedule.seed %d", seed, err, t.Name(), seed)
 					}
 				}
-				t.Logf("%d orders, %d accesses each; %d naps were short because a wake-up was missed", runs, w.accesses/max(runs, 1), w.missed)
+				t.Logf("%d orders, %d accesses each; %d sleeps lasted until their first limit because a wake-up was missed", runs, w.accesses/max(runs, 1), w.missed)
 			})
 		}
 	}
@@ -76,17 +76,17 @@ type world struct {
 	threads   []*schedule.Thread
 	heaps     [][]byte         // those of the ranks
 	used      []int            // bytes of each
-	waits     []*wait.LongWait // those that last
-	announced []error          // what a rank is told of another one's end
+	waits     []*wait.LongWait // the long ones, by rank
+	announced []error          // the news of another rank's end, by rank
 	failures  []error
 
 	streaming bool // it is streams that are run, not a team
 	dialogues [2]*dialogue
 
 	allIsWell bool // nobody dies or gives up
-	impatient int  // the rank that gives up when a wait lasts; -1: none
+	impatient int  // the rank that gives up in a long wait; -1: none
 
-	beforeCall func(t *Team) // what is spoilt on purpose; may be nil
+	beforeCall func(t *Team) // breaks something on purpose; may be nil
 	forgetful  bool          // so are histories: only the call under way counts
 
 	accesses, missed int
@@ -134,19 +134,19 @@ func (w *world) runIn(order schedule.Chooser, begin func(w *world)) error {
 	return err
 }
 
-// ranks makes a team of n, of which each runs its part. Whoever returns an error has failed, and the others are told.
+// ranks makes a team of n ranks, and runs part on each. A rank that returns an error has failed, and the others get to know.
 func (w *world) ranks(n int, part func(t *Team) error) {
 	w.n, w.teams, w.threads, w.heaps = n, w.teams[:0], w.threads[:0], w.heaps[:0]
 	w.waits, w.announced, w.failures, w.used = make([]*wait.LongWait, n), make([]error, n), make([]error, n), make([]int, n)
 	w.impatient, w.allIsWell = -1, true
-	crowded := w.chance(3)
+	oversubscribed := w.chance(3)
 	for r := range n {
-		t, err := New(segment.Simulated(w.arena[:Size(n)]), n, r, wait.Processors{CPUs: 64, Ranks: n}, nil, w.lasting(r))
+		t, err := New(segment.Simulated(w.arena[:Size(n)]), n, r, wait.Processors{CPUs: 64, Ranks: n}, nil, w.onLongWait(r))
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		t.waiter.Oversubscribed, t.populated, t.copyPolicy = crowded, t.stagingSize, copyPolicy{nonTemporal: w.chance(3)}
-		if crowded {
+		t.waiter.Oversubscribed, t.populated, t.copyPolicy = oversubscribed, t.stagingSize, copyPolicy{nonTemporal: w.chance(3)}
+		if oversubscribed {
 			t.waiter.Spins = 1
 		}
 		w.teams = append(w.teams, t)
@@ -166,10 +166,10 @@ func (w *world) chance(n int) bool { return w.rng != nil && w.rng.IntN(n) == 0 }
 
 var errGivesUp = errors.New("gives up")
 
-var errAnnounced = errors.New("told that another one has failed")
+var errAnnounced = errors.New("another rank has failed")
 
-// lasting waits as package comm does, for news as well.
-func (w *world) lasting(me int) OnLongWait {
+// onLongWait waits as package core does: also for news of other ranks.
+func (w *world) onLongWait(me int) OnLongWait {
 	return func(_ int, d wait.LongWait) error {
 		if w.impatient == me {
 			return errGivesUp
@@ -186,7 +186,7 @@ func (w *world) lasting(me int) OnLongWait {
 	}
 }
 
-// tell tells the others when a rank is gone, until all are.
+// announce wakes the ranks that wait when another one is gone. It returns when all are.
 func (w *world) announce() {
 	gone := func(r int) bool { return w.threads[r].Dead() || w.threads[r].Ended() && w.failures[r] != nil }
 	over := func() bool {
@@ -251,14 +251,14 @@ func (w *world) scribble(r int) {
 	w.used[r] = 0
 }
 
-// overslept makes sure that nobody sleeps for long after what it waits for has come, and that not all do where nobody fails.
+// overslept makes sure that no rank sleeps for long after what it waits for has happened, and that not all sleep if nobody fails.
 func (w *world) overslept(t *schedule.Thread, limit time.Duration) {
 	if limit > wait.FirstPark && w.allIsWell {
 		w.m.Fail(fmt.Errorf("lost wake-up: all sleep, %s for %v", t.Name, limit))
 	}
 	for r, t := range w.teams {
 		c := &t.ranks[r].wait
-		if c.Awaits == 0 || !w.isUp(c) || w.threads[r].Dead() || w.threads[c.Awaits-1].Dead() { // before it could wake anybody
+		if c.Awaits == 0 || !w.isUp(c) || w.threads[r].Dead() || w.threads[c.Awaits-1].Dead() { // it died before it could wake the sleeper
 			continue
 		}
 		if limit > wait.FirstPark {

@@ -11,7 +11,7 @@ import (
 	"github.com/gorun/gorun/comm/internal/shm/segment"
 )
 
-// The scheduler finds what it is there to find: with any one order weakened, or one part of a protocol left out, runs fail soon.
+// The scheduler finds errors: with one order of accesses weakened, or one part of a protocol left out, runs fail soon.
 
 // A weakening makes accesses of a kind to a place another kind of access.
 type weakening struct {
@@ -20,15 +20,15 @@ type weakening struct {
 	scenario string
 	place    place
 	from, to schedule.Access
-	corrupt  func(t *Team) // instead: done before every call
-	bound    int           // of unusual choices, for the scenario of which all orders are run
-	forgets  bool          // instead: histories
+	corrupt  func(t *Team) // instead of from and to: what to break before every call
+	bound    int           // on unusual choices, for the scenario of which all orders are run
+	forgets  bool          // instead of from and to: leave out histories
 }
 
 // mostOrders is how many orders may have to be tried to find one that fails.
 const mostOrders = 30_000
 
-// A place is what some bytes of the memory are.
+// A place is what some bytes of the memory are used for.
 type place int
 
 const (
@@ -52,35 +52,35 @@ var (
 var weakenings = []weakening{
 	{name: "a clock is ahead of what has been stored before it", models: models, scenario: "calls", place: clocks, from: schedule.StoreRelease, to: schedule.StoreAny},
 	{name: "what is read after a clock is older", models: onWeak, scenario: "calls", place: clocks, from: schedule.LoadAcquire, to: schedule.LoadPlain},
-	{name: "the word behind a letter is ahead of it", models: models, scenario: "calls", place: llBytes, from: schedule.StoreRelease, to: schedule.StoreAny},
-	{name: "a letter is older than the word behind it", models: onWeak, scenario: "calls", place: llBytes, from: schedule.LoadAcquire, to: schedule.LoadPlain},
-	{name: "what goes past the caches is late", models: onTSO, scenario: "calls", from: schedule.StoreFence, to: schedule.Nothing},
-	{name: "what a rank has called is told late", models: models, scenario: "calls", place: recordTags, from: schedule.StoreRelease, to: schedule.StoreAny},
-	{name: "nobody says that he sleeps", models: models, scenario: "calls", place: sleepers, from: schedule.Update, to: schedule.Nothing},
-	{name: "nobody says for whom he sleeps", models: models, scenario: "calls", place: awaits, from: schedule.StoreFull, to: schedule.Nothing},
-	{name: "nobody is woken", models: models, scenario: "calls", from: schedule.WakeUp, to: schedule.Nothing},
-	{name: "a spot is told of before it is known", models: models, scenario: "buffers", place: exports, from: schedule.StoreFull, to: schedule.StoreAny},
-	{name: "what lies at a spot is read too late", models: onWeak, scenario: "buffers given up", from: schedule.FenceThread, to: schedule.Nothing},
-	{name: "a bell is not raised", models: models, bound: 3, place: doorbells, from: schedule.Update, to: schedule.Nothing},
+	{name: "the tag of an LL message is ahead of its data", models: models, scenario: "calls", place: llBytes, from: schedule.StoreRelease, to: schedule.StoreAny},
+	{name: "the data of an LL message is older than its tag", models: onWeak, scenario: "calls", place: llBytes, from: schedule.LoadAcquire, to: schedule.LoadPlain},
+	{name: "non-temporal stores are late", models: onTSO, scenario: "calls", from: schedule.StoreFence, to: schedule.Nothing},
+	{name: "an op record is published late", models: models, scenario: "calls", place: recordTags, from: schedule.StoreRelease, to: schedule.StoreAny},
+	{name: "a parked rank does not count itself", models: models, scenario: "calls", place: sleepers, from: schedule.Update, to: schedule.Nothing},
+	{name: "a parked rank does not say for whom it waits", models: models, scenario: "calls", place: awaits, from: schedule.StoreFull, to: schedule.Nothing},
+	{name: "parked ranks are not woken", models: models, scenario: "calls", from: schedule.WakeUp, to: schedule.Nothing},
+	{name: "an export is ahead of its handle", models: models, scenario: "buffers", place: exports, from: schedule.StoreFull, to: schedule.StoreAny},
+	{name: "an export is checked before its data is read", models: onWeak, scenario: "abandoned buffers", from: schedule.FenceThread, to: schedule.Nothing},
+	{name: "a doorbell is not counted", models: models, bound: 3, place: doorbells, from: schedule.Update, to: schedule.Nothing},
 	{name: "a futex does not look at its word", models: models, bound: 3, from: schedule.SleepIf, to: schedule.Nothing},
 	{name: "a record is ahead of its bytes", models: models, scenario: "streams", place: ringBytes, from: schedule.StoreRelease, to: schedule.StoreAny},
 	{name: "a record's bytes are read too soon", models: onWeak, scenario: "streams", place: ringBytes, from: schedule.LoadAcquire, to: schedule.LoadPlain},
 	{name: "the next record's word is late", models: models, scenario: "streams", place: ringBytes, from: schedule.StorePlain, to: schedule.StoreAny},
-	{name: "what is taken is told before it is given back", models: onTSO, scenario: "streams", place: headerBytes, from: schedule.StoreRelease, to: schedule.StoreAny},
-	{name: "who sleeps makes no fence", models: onTSO, scenario: "streams", from: schedule.FenceAll, to: schedule.Nothing},
-	{name: "a bell is not rung", models: models, scenario: "streams", from: schedule.WakeUp, to: schedule.Nothing},
-	{name: "an entry is used again before it is vacant", models: models, scenario: "calls", corrupt: func(t *Team) {
+	{name: "a reader frees a record before it has read it", models: onTSO, scenario: "streams", place: headerBytes, from: schedule.StoreRelease, to: schedule.StoreAny},
+	{name: "an end that sleeps makes no fence", models: onTSO, scenario: "streams", from: schedule.FenceAll, to: schedule.Nothing},
+	{name: "a doorbell is not rung", models: models, scenario: "streams", from: schedule.WakeUp, to: schedule.Nothing},
+	{name: "an entry is reused while others read it", models: models, scenario: "calls", corrupt: func(t *Team) {
 		for i := range t.llState.inUse {
 			t.llState.inUse[i].reuse.time = 0
 		}
 	}},
-	{name: "a slot is used again before it is vacant", models: models, scenario: "calls", corrupt: func(t *Team) {
+	{name: "a slot is reused while others read it", models: models, scenario: "calls", corrupt: func(t *Team) {
 		for i := range t.slots.inUse {
 			t.slots.inUse[i].reuse.time = 0
 		}
 	}},
 	{name: "only the call under way is compared", models: models, scenario: "older differences", forgets: true},
-	{name: "ranks get further ahead than is remembered", models: models, scenario: "older differences", corrupt: func(t *Team) { t.unboundedUntil = math.MaxUint64 }},
+	{name: "ranks get further ahead than records are kept", models: models, scenario: "older differences", corrupt: func(t *Team) { t.unboundedUntil = math.MaxUint64 }},
 }
 
 func TestWeakenedOrdersAreFound(t *testing.T) {

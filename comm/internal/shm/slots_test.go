@@ -8,22 +8,22 @@ import (
 	"github.com/gorun/gorun/comm/internal/cpu"
 )
 
-// Slots follow one another, and none goes beyond the end of the stretch.
+// Slots follow one another, and none crosses the end of the staging buffer.
 func TestSlotsLieOneAfterTheOther(t *testing.T) {
 	for _, n := range []int{2, 3, 16, 1000} {
 		s := newSlots(nil, n)
-		stretch, end := uint64(s.stagingSize), uint64(0)
+		staging, end := uint64(s.stagingSize), uint64(0)
 		rng := rand.New(rand.NewPCG(1, uint64(n)))
 		for range 1000 {
 			s.layOut(rng.IntN(slotSize(n) + 1))
 			chunks := 1 + rng.IntN(70)
 			for i := range chunks {
 				at := s.at(i)
-				if skipped := at - end; at < end || skipped > 0 && (at%stretch != 0 || skipped >= s.size) {
+				if skipped := at - end; at < end || skipped > 0 && (at%staging != 0 || skipped >= s.size) {
 					t.Fatalf("a slot of %d bytes at byte %d, after one that ends at %d", s.size, at, end)
 				}
-				if end = at + s.size; at/stretch != (end-1)/stretch {
-					t.Fatalf("a slot of %d bytes at byte %d goes beyond the end of a stretch of %d", s.size, at, stretch)
+				if end = at + s.size; at/staging != (end-1)/staging {
+					t.Fatalf("a slot of %d bytes at byte %d crosses the end of a staging buffer of %d", s.size, at, staging)
 				}
 			}
 			s.advance(chunks)
@@ -31,25 +31,25 @@ func TestSlotsLieOneAfterTheOther(t *testing.T) {
 	}
 }
 
-// A rank goes past the caches when it costs more than readers gain to write through them, and returns when it does not any more.
-func TestHabitKeepsToWhatIsBetter(t *testing.T) {
+// A rank uses non-temporal stores where ordinary ones cost more than readers gain by them, and only as long as that is so.
+func TestCopyPolicyUsesTheBetterStores(t *testing.T) {
 	h := newCopyPolicy(0)
 	for _, c := range []struct {
 		through, past float64
-		goesPast      bool
+		nonTemporal   bool
 	}{
 		{2, 1, false}, {16, 1, true}, {20, 10, true}, {2, 1, false}, {7, 4, false},
 	} {
 		h.samples.cached, h.samples.nonTemporal = sample{100, c.through}, sample{100, c.past}
 		h.decide()
-		if h.nonTemporal != c.goesPast || h.sinceSampled != 0 {
-			t.Errorf("%g through the caches and %g past them: goes past them: %v", c.through, c.past, h.nonTemporal)
+		if h.nonTemporal != c.nonTemporal || h.sinceSampled != 0 {
+			t.Errorf("ordinary stores cost %g, non-temporal ones %g: non-temporal: %v", c.through, c.past, h.nonTemporal)
 		}
 	}
 }
 
-// What interrupts a rank once does not tell anything of a way.
-func TestTrialIsOfItsBestPiece(t *testing.T) {
+// One interrupt does not change a measurement.
+func TestSampleIsOfItsFastestPiece(t *testing.T) {
 	var way sample
 	for _, took := range []cpu.Stamp{5000, 300, 200, 9000} {
 		way.add(100, took)
@@ -59,8 +59,8 @@ func TestTrialIsOfItsBestPiece(t *testing.T) {
 	}
 }
 
-// Trials are as short as they are rare, and change nothing of what is copied.
-func TestHabitTries(t *testing.T) {
+// Measurements are short and rare, and do not change what is copied.
+func TestCopyPolicyMeasures(t *testing.T) {
 	h := newCopyPolicy(leastNonTemporal)
 	src, dst := bytes.Repeat([]byte{1, 2, 3, 4, 5, 6, 7, 8}, sampleSize/32), make([]byte, sampleSize/4)
 	for range 9 {
@@ -71,6 +71,6 @@ func TestHabitTries(t *testing.T) {
 		}
 	}
 	if h.cheapest == 0 || h.sinceSampled >= sampleEvery {
-		t.Errorf("after two trials of %d bytes, %d bytes since the last one", sampleSize, h.sinceSampled)
+		t.Errorf("after two measurements of %d bytes, %d bytes since the last one", sampleSize, h.sinceSampled)
 	}
 }

@@ -23,8 +23,8 @@ import (
 	"github.com/gorun/gorun/comm/internal/shm/wait"
 )
 
-// Processes that share a segment make calls at random, with delays at random, and look at every result. The scheduler of
-// schedule_test.go goes through more orders; here are the real processors, sizes and system calls.
+// Processes that share a segment make random calls, with random delays, and check every result. The scheduler of schedule_test.go
+// goes through more orders; this test has the real processors, sizes and system calls.
 
 var (
 	stressFor  = flag.Duration("stress.for", 3*time.Second, "how long processes make calls, in all")
@@ -38,7 +38,7 @@ type stress struct {
 	CPUs      int
 	Seed      uint64
 	For       time.Duration
-	Desks     []string
+	Addresses []string // of the ranks' acceptors
 }
 
 // asStressed is where a process finds that it is a rank of a stress.
@@ -75,11 +75,11 @@ func stressed(t *testing.T, s stress) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var ranks sync.WaitGroup
-	says, tell := make([]*bufio.Reader, s.Ranks), make([]*os.File, s.Ranks)
+	says, answers := make([]*bufio.Reader, s.Ranks), make([]*os.File, s.Ranks)
 	for r := range s.Ranks {
 		says0, says1 := pipe(t)
 		hears0, hears1 := pipe(t)
-		says[r], tell[r] = bufio.NewReader(says0), hears1
+		says[r], answers[r] = bufio.NewReader(says0), hears1
 		s.Me = r
 		about, _ := json.Marshal(s)
 		args := []string{os.Args[0], "-test.run=^TestStressedRank$", "-test.timeout=10m"}
@@ -105,15 +105,15 @@ func stressed(t *testing.T, s stress) {
 		})
 	}
 	for r := range says {
-		desk, err := says[r].ReadString('\n')
+		address, err := says[r].ReadString('\n')
 		if err != nil {
 			t.Errorf("rank %d says nothing: %v", r, err)
 			cancel()
 		}
-		s.Desks = append(s.Desks, strings.TrimSpace(desk))
+		s.Addresses = append(s.Addresses, strings.TrimSpace(address))
 	}
-	for _, f := range tell {
-		_ = json.NewEncoder(f).Encode(s.Desks)
+	for _, f := range answers {
+		_ = json.NewEncoder(f).Encode(s.Addresses)
 	}
 	ranks.Wait()
 }
@@ -142,7 +142,7 @@ func TestStressedRank(t *testing.T) {
 	if _, err := fmt.Fprintln(says, a.Address()); err != nil {
 		t.Fatal(err)
 	}
-	if err := json.NewDecoder(hears).Decode(&s.Desks); err != nil {
+	if err := json.NewDecoder(hears).Decode(&s.Addresses); err != nil {
 		t.Fatal(err)
 	}
 	memory, err := segment.Open(stressSegment, Size(s.Ranks))
@@ -153,7 +153,7 @@ func TestStressedRank(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	team.Share(h, s.Desks)
+	team.Share(h, s.Addresses)
 	if err := s.calls(t, team, h); err != nil {
 		t.Fatal(err)
 	}
@@ -182,9 +182,9 @@ func (s *stress) calls(t *testing.T, team *Team, h *heap.Heap) error {
 			op = operations[0]
 		}
 		delay(mine)
-		put, giveBack := placeBuffers(t, h, who>>s.Me&1 != 0, mine.IntN(100))
+		put, free := placeBuffers(t, h, who>>s.Me&1 != 0, mine.IntN(100))
 		err := op.run(team, put, seq, size, root, reductions[[]string{"sum", "compose", "fold"}[rng.IntN(3)]])
-		giveBack()
+		free()
 		if err != nil {
 			return fmt.Errorf("call %d, %s of %d bytes with root %d: %w", seq, op.name, size, root, err)
 		}

@@ -19,7 +19,7 @@ import (
 	"github.com/gorun/gorun/comm/internal/shm/wait"
 )
 
-// A crew is the teams of n ranks, which are goroutines here; each has its own mapping of the segment.
+// newTeams is the teams of n ranks, which are goroutines here. Each has its own mapping of the segment.
 func newTeams(t testing.TB, n int) []*Team {
 	t.Helper()
 	first, err := segment.Create(Size(n))
@@ -149,7 +149,7 @@ type memory func([]byte) []byte
 
 func ordinary(buf []byte) []byte { return buf }
 
-// see is what a rank sees in a buffer of its own.
+// visible is what a rank sees in a buffer of its own.
 var visible = func(buf []byte) []byte { return buf }
 
 // operations carry out one operation on a rank, on blocks of n bytes, and compare the result with what it should be. Buffers
@@ -339,17 +339,17 @@ func TestOperationsInARow(t *testing.T) {
 	}
 }
 
-// The rank that comes second finds out; the other one is told by other means when its wait has lasted.
+// The rank that comes second finds the mismatch. The other one gets an error when its wait has lasted.
 func TestMismatch(t *testing.T) {
 	for range 100 {
 		teams := newTeams(t, 2)
 		errs := make([]error, 2)
 		failed := []chan struct{}{make(chan struct{}), make(chan struct{})}
-		told := errors.New("told that the other has failed")
+		otherFailed := errors.New("the other rank has failed")
 		together(t, teams, func(team *Team) error {
 			team.onLongWait = func(r int, _ wait.LongWait) error {
 				<-failed[r]
-				return told
+				return otherFailed
 			}
 			team.Begin(5, Call{What: 5, RootAndBefore: uint64(team.me)}, uint64(team.me)<<32)
 			if team.me == 0 {
@@ -366,12 +366,12 @@ func TestMismatch(t *testing.T) {
 			switch {
 			case ok && m.Rank == 1-r && m.Theirs.Call == (Call{What: 5, RootAndBefore: uint64(1 - r)}) && m.Mine.Call.RootAndBefore == uint64(r) && m.Mine.Seq == 5 && m.Theirs.Seq == 5 && m.Agreed == 0:
 				found++
-			case !errors.Is(err, told):
+			case !errors.Is(err, otherFailed):
 				t.Errorf("rank %d: %v", r, err)
 			}
 		}
 		if found == 0 {
-			t.Error("nobody has noticed")
+			t.Error("no rank has noticed")
 		}
 	}
 }
@@ -379,13 +379,13 @@ func TestMismatch(t *testing.T) {
 // No two ranks write to one cache line, nor to two that are fetched together.
 func TestLayout(t *testing.T) {
 	if size := unsafe.Sizeof(control{}); size%128 != 0 {
-		t.Errorf("what a rank tells takes %d bytes", size)
+		t.Errorf("a control has %d bytes", size)
 	}
 	if size := unsafe.Sizeof(header{}); size != 128 {
 		t.Errorf("the header takes %d bytes", size)
 	}
 	if llBufferSize < 3*llEntrySize {
-		t.Errorf("a mailbox of %d bytes for entries of %d", llBufferSize, llEntrySize)
+		t.Errorf("an LL buffer of %d bytes for entries of %d", llBufferSize, llEntrySize)
 	}
 	for _, at := range []uintptr{unsafe.Offsetof(control{}.records), unsafe.Offsetof(control{}.wait), unsafe.Sizeof(llBuffer{})} {
 		if at%lineSize != 0 {
@@ -394,8 +394,8 @@ func TestLayout(t *testing.T) {
 	}
 }
 
-// Ranks that all read from each other never wait for an entry that only becomes vacant with their own next operation.
-func TestLettersInARow(t *testing.T) {
+// Ranks that all read from each other never wait for an entry that can be reused only after their own next operation.
+func TestLLMessagesInARow(t *testing.T) {
 	for _, n := range []int{2, 3} {
 		teams := newTeams(t, n)
 		together(t, teams, func(team *Team) error {

@@ -16,23 +16,23 @@ import (
 type Config struct {
 	World uint64
 	Rank  int
-	Peers []string // addresses of desks by rank; empty: not to be reached through memory
-	Token []byte   // as the desks have it
-	// Without is told why there is no memory for a stream that could be had without. An error of its refuses the stream.
+	Peers []string // addresses of acceptors by rank; empty: not to be reached through memory
+	Token []byte   // as the acceptors have it
+	// Without is called with the reason if a stream gets no memory but can do without. Its error refuses the stream.
 	Without func(reason error) error
 }
 
 // Transport implements transport.Transport.
 type Transport struct {
-	cfg    Config
-	place  acceptor.Place
-	desk   *acceptor.Acceptor
-	others transport.Transport
+	cfg      Config
+	place    acceptor.Place
+	acceptor *acceptor.Acceptor
+	others   transport.Transport
 }
 
-// New returns a transport whose desk, which stays the caller's, takes calls from ranks that are near. The transport of all
-// others is its own from now on.
-func New(desk *acceptor.Acceptor, others transport.Transport, cfg Config) *Transport {
+// New returns a transport. The acceptor a, which stays the caller's, accepts streams from ranks of this machine. The transport owns
+// others, which carries all other streams, from now on.
+func New(a *acceptor.Acceptor, others transport.Transport, cfg Config) *Transport {
 	here := 1
 	for r, address := range cfg.Peers {
 		if address != "" && r != cfg.Rank {
@@ -40,7 +40,7 @@ func New(desk *acceptor.Acceptor, others transport.Transport, cfg Config) *Trans
 		}
 	}
 	return &Transport{
-		cfg: cfg, desk: desk, others: others,
+		cfg: cfg, acceptor: a, others: others,
 		place: acceptor.Place{World: cfg.World, Rank: cfg.Rank, Ranks: len(cfg.Peers), Here: here},
 	}
 }
@@ -48,12 +48,12 @@ func New(desk *acceptor.Acceptor, others transport.Transport, cfg Config) *Trans
 // Serve implements transport.Transport.
 func (t *Transport) Serve(h transport.Handler) {
 	t.others.Serve(h)
-	t.desk.Serve(t.place, h)
+	t.acceptor.Serve(t.place, h)
 }
 
 // Close implements transport.Transport.
 func (t *Transport) Close() error {
-	t.desk.StopServing()
+	t.acceptor.StopServing()
 	return t.others.Close()
 }
 

@@ -18,18 +18,18 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // world makes the transports of ranks that are near, of which tweak may change the configurations.
 func world(t *testing.T, size int, tweak func(rank int, cfg *Config)) []transport.Transport {
-	desks, addresses := make([]*acceptor.Acceptor, size), make([]string, size)
-	for r := range desks {
-		d, err := acceptor.Listen([]byte("secret"), slog.New(slog.DiscardHandler))
+	acceptors, addresses := make([]*acceptor.Acceptor, size), make([]string, size)
+	for r := range acceptors {
+		a, err := acceptor.Listen([]byte("secret"), slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Skip(err)
 		}
 		t.Cleanup(func() {
-			if err := d.Close(); err != nil {
+			if err := a.Close(); err != nil {
 				t.Error(err)
 			}
 		})
-		desks[r], addresses[r] = d, d.Address()
+		acceptors[r], addresses[r] = a, a.Address()
 	}
 	network, trs := mem.NewNetwork(size), make([]transport.Transport, size)
 	for r := range trs {
@@ -37,7 +37,7 @@ func world(t *testing.T, size int, tweak func(rank int, cfg *Config)) []transpor
 		if tweak != nil {
 			tweak(r, &cfg)
 		}
-		trs[r] = New(desks[r], network.Transport(r), cfg)
+		trs[r] = New(acceptors[r], network.Transport(r), cfg)
 	}
 	return trs
 }
