@@ -163,7 +163,7 @@ func (g *Group) Close() error {
 	g.core.Lane.Close()
 	if g.isWorld {
 		latest.CompareAndSwap(g, nil)
-		err = errors.Join(err, g.world.Endpoint.Close(), g.world.Desk.Close())
+		err = errors.Join(err, g.world.Endpoint.Close(), g.world.Acceptor.Close())
 		for _, leave := range g.world.leave {
 			leave()
 		}

@@ -275,7 +275,7 @@ func TestMemoryThatCannotBeHad(t *testing.T) {
 		}
 		buf := allocated[int32](g, 10_000)
 		if g.Rank() == 2 {
-			if err := g.world.Desk.Close(); err != nil {
+			if err := g.world.Acceptor.Close(); err != nil {
 				return err
 			}
 		}

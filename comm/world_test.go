@@ -168,22 +168,22 @@ func metWorld(r int, peers []core.Peer, log *slog.Logger) *bootstrap.World {
 // newSharingWorld makes a world whose ranks are on the given machines, and share memory there, or on none.
 func newSharingWorld(t testing.TB, trs []transport.Transport, machines []string) *testWorld {
 	w := &testWorld{t: t, shared: len(machines) > 0}
-	peers, desks := make([]core.Peer, len(trs)), make([]*acceptor.Acceptor, len(trs))
+	peers, acceptors := make([]core.Peer, len(trs)), make([]*acceptor.Acceptor, len(trs))
 	for r := range peers {
 		peers[r] = core.Peer{Host: "here", PID: os.Getpid(), Place: machine.Place{Kernel: "here", Network: "here", Processes: "here"}}
 		if len(machines) == 0 {
 			continue
 		}
 		var err error
-		if desks[r], err = acceptor.Listen(testToken, slog.New(slog.DiscardHandler)); err != nil {
+		if acceptors[r], err = acceptor.Listen(testToken, slog.New(slog.DiscardHandler)); err != nil {
 			t.Fatal(err)
 		}
-		peers[r].Desk, peers[r].Network = desks[r].Address(), machines[r]
+		peers[r].Acceptor, peers[r].Network = acceptors[r].Address(), machines[r]
 	}
 	for r, tr := range trs {
 		log := slog.New(slog.DiscardHandler)
 		met := metWorld(r, peers, log)
-		met.Desk, met.Token, met.Without = desks[r], testToken, bootstrap.Without(log, false)
+		met.Acceptor, met.Token, met.Without = acceptors[r], testToken, bootstrap.Without(log, false)
 		m := transporttest.Mortal(bootstrap.Nearby(&met.WorldConfig, met.ID, tr))
 		met.Transport = m
 		g, err := newWorld(config{Config: bootstrap.Config{Timeout: time.Minute}}, met)

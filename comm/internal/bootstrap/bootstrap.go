@@ -158,11 +158,11 @@ func (c *Config) join(ctx context.Context, p place, waits *waiting) (w *World, e
 	undo = append(undo, ln.Close)
 	me := self(ln.Addr().String())
 	me.TLS, me.Tuning, me.OwnToken = c.TLS, c.Tuning.String(), c.token.Fingerprint()
-	desk, err := c.openDesk(&me)
+	a, err := c.openAcceptor(&me)
 	if err != nil {
 		return nil, err
 	}
-	undo = append(undo, desk.Close)
+	undo = append(undo, a.Close)
 	kv = store.NewPrefix(kv, fmt.Sprintf("gorun/round/%d/", p.round))
 	turn, leave, err := ownClaims.claim(ctx, kv, p)
 	if err != nil {
@@ -181,7 +181,7 @@ func (c *Config) join(ctx context.Context, p place, waits *waiting) (w *World, e
 		c.Log.Warn("it is a guess how other machines reach this one: say it in GORUN_COMM_ADDR (gorun: --local-addr)", "address", me.Addr, "because", doubt)
 	}
 	w = &World{ID: met.ID, Leave: leave, WorldConfig: core.WorldConfig{
-		Rank: p.rank, Peers: met.peers(), Log: c.Log, Desk: desk, Token: c.token.Bytes(),
+		Rank: p.rank, Peers: met.peers(), Log: c.Log, Acceptor: a, Token: c.token.Bytes(),
 		MustShare: c.Transport == "shm", Without: Without(c.Log, c.Transport == "shm"),
 	}}
 	if w.Tuning, err = c.agreed(me, met.Ranks[0]); err != nil {

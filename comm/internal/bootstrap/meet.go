@@ -284,7 +284,7 @@ func self(addr string) Info {
 	if err != nil {
 		host = "unknown host"
 	}
-	place, _ := machine.Here() // openDesk tells
+	place, _ := machine.Here() // openAcceptor reports the error
 	return Info{Peer: core.Peer{Addr: addr, Host: host, PID: os.Getpid(), CPUs: wait.CPUs(), Place: place}}
 }
 

@@ -12,38 +12,40 @@ import (
 	"github.com/gorun/gorun/comm/transport/near"
 )
 
-// openDesk opens a desk for this rank, and lets me tell of it, unless ranks are to do without or it cannot be had.
-func (c *Config) openDesk(me *Info) (*acceptor.Acceptor, error) {
+// openAcceptor opens the acceptor of this rank and puts its address into me. There is none if ranks use TCP only, or if the kernel refuses
+// it.
+func (c *Config) openAcceptor(me *Info) (*acceptor.Acceptor, error) {
 	if c.Transport == "tcp" {
 		return nil, nil
 	}
 	_, err := machine.Here()
-	var desk *acceptor.Acceptor
+	var a *acceptor.Acceptor
 	if err == nil {
-		desk, err = acceptor.Listen(c.token.Bytes(), c.Log)
+		a, err = acceptor.Listen(c.token.Bytes(), c.Log)
 	}
 	switch {
 	case err == nil:
-		me.Desk = desk.Address()
+		me.Acceptor = a.Address()
 	case c.Transport == "shm":
 		return nil, fmt.Errorf("transport shm: no shared memory: %w", err)
 	default:
 		c.Log.Warn("no shared memory: ranks of this machine talk over TCP", "reason", err)
 	}
-	return desk, nil
+	return a, nil
 }
 
 // checkShared makes sure that all ranks may share memory.
 func (w worldDoc) checkShared(me Info) error {
 	for r, other := range w.Ranks {
-		if other.Desk == "" || !other.SameNetwork(me.Place) {
+		if other.Acceptor == "" || !other.SameNetwork(me.Place) {
 			return fmt.Errorf("transport shm: rank %d on %s does not share memory with this one on %s", r, other.Host, me.Host)
 		}
 	}
 	return nil
 }
 
-// Without returns what is told that ranks of this machine cannot share memory: it is an error if they must, else one line of the log.
+// Without returns the function that is called if ranks of this machine cannot share memory. It returns an error if they must, and
+// otherwise logs one line.
 func Without(log *slog.Logger, must bool) func(problem error) error {
 	once := new(sync.Once)
 	return func(problem error) error {
@@ -57,14 +59,14 @@ func Without(log *slog.Logger, must bool) func(problem error) error {
 
 // Nearby is tr for ranks of other machines, and a transport through memory for those of this one that can share it.
 func Nearby(w *core.WorldConfig, id uint64, tr transport.Transport) transport.Transport {
-	if w.Desk == nil {
+	if w.Acceptor == nil {
 		return tr
 	}
-	desks := make([]string, len(w.Peers))
+	addresses := make([]string, len(w.Peers))
 	for r, other := range w.Peers {
 		if other.SameNetwork(w.Peers[w.Rank].Place) {
-			desks[r] = other.Desk
+			addresses[r] = other.Acceptor
 		}
 	}
-	return near.New(w.Desk, tr, near.Config{World: id, Rank: w.Rank, Peers: desks, Token: w.Token, Without: w.Without})
+	return near.New(w.Acceptor, tr, near.Config{World: id, Rank: w.Rank, Peers: addresses, Token: w.Token, Without: w.Without})
 }

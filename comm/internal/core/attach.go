@@ -21,8 +21,8 @@ import (
 // fetch it; and the whole group agrees whether everybody has what there is to have. If one has not, the group does without, and a
 // line of the log says so.
 
-// fetchTimeout is how long a rank may take to get memory that has been made.
-const fetchTimeout = 10 * time.Second
+// attachTimeout is how long a rank may take to attach memory.
+const attachTimeout = 10 * time.Second
 
 // Placed is where the group's members are.
 func (g *Group) Placed() plan.Nodes {
@@ -76,7 +76,7 @@ func (c *Collective) attach() error {
 		}
 	}
 	if len(at.Members) == 1 {
-		team.Share(g.World.Heap, g.desks())
+		team.Share(g.World.Heap, g.acceptors())
 		g.team.Store(team)
 	} else {
 		g.layout = &hier.Layout{Nodes: at, Choose: g.Choose, Team: team}
@@ -94,8 +94,8 @@ func (c *Collective) share(key uint64, at plan.Nodes) (mem *segment.Segment, ver
 			mem, problem = segment.Create(shm.Size(len(here)))
 		}
 		if mem != nil {
-			g.World.Desk.Export(key, mem)
-			defer g.World.Desk.Remove(key)
+			g.World.Acceptor.Export(key, mem)
+			defer g.World.Acceptor.Remove(key)
 		}
 		word[0] = g.verdict(mem, len(here))
 	}
@@ -104,7 +104,7 @@ func (c *Collective) share(key uint64, at plan.Nodes) (mem *segment.Segment, ver
 		return mem, cannotShare, problem, err
 	}
 	if at.Place != 0 && word[0] > cannotShare {
-		mem, problem = g.fetch(key, here[0])
+		mem, problem = g.attachMemory(key, here[0])
 		word[0] = min(word[0], g.verdict(mem, len(here)))
 	}
 	agreed := pipeline.InPlace(g.Choose.AllReduce(g.rank, g.Size(), 1, c.elem, false), word)
@@ -124,18 +124,18 @@ func (g *Group) verdict(mem *segment.Segment, here int) byte {
 	return shares
 }
 
-// fetch gets the memory of that key from rank.
-func (g *Group) fetch(key uint64, rank int) (*segment.Segment, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), fetchTimeout)
+// attachMemory attaches the memory that rank exports by that key.
+func (g *Group) attachMemory(key uint64, rank int) (*segment.Segment, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), attachTimeout)
 	defer cancel()
-	return acceptor.Attach(ctx, g.World.Peers[g.Ranks[rank]].Desk, g.World.Token, key)
+	return acceptor.Attach(ctx, g.World.Peers[g.Ranks[rank]].Acceptor, g.World.Token, key)
 }
 
-// desks is where the group's ranks get memory of each other's.
-func (g *Group) desks() []string {
-	desks := make([]string, g.Size())
+// acceptors is the addresses of the acceptors of the group's ranks.
+func (g *Group) acceptors() []string {
+	addresses := make([]string, g.Size())
 	for r, world := range g.Ranks {
-		desks[r] = g.World.Peers[world].Desk
+		addresses[r] = g.World.Peers[world].Acceptor
 	}
-	return desks
+	return addresses
 }

@@ -29,7 +29,7 @@ type WorldConfig struct {
 	Log   *slog.Logger
 	Piece int // how many bytes of a plan's message travel at once
 
-	Desk      *acceptor.Acceptor // where ranks of this machine get the memory that this one makes; nil: they get none
+	Acceptor  *acceptor.Acceptor // where other ranks of this machine attach the memory of this one; nil: they cannot
 	Token     []byte
 	MustShare bool                      // ranks share memory, or calls fail
 	Without   func(problem error) error // is told that there is no shared memory; an error if there must be
@@ -43,15 +43,15 @@ type Peer struct {
 	CPUs string `json:"cpus,omitempty"` // that it may use; see wait.CPUs
 
 	machine.Place        // where it runs
-	Desk          string `json:"desk,omitempty"` // where others get the memory that it makes; empty: it shares none
+	Acceptor      string `json:"desk,omitempty"` // the address where others attach its memory; empty: they cannot
 }
 
-// memory tells ranks that may share memory, as all have a desk, from others.
+// memory is the same for ranks that can share memory if both have an acceptor.
 func (p *Peer) memory() string { return p.Kernel + " " + p.Network }
 
 // NewWorld returns the world of a rank, whose endpoint serves on tr from now on.
 func NewWorld(cfg WorldConfig, tr transport.Transport, opt endpoint.Options) *World {
-	w := &World{WorldConfig: cfg, Heap: heap.New(cfg.Desk, cfg.Token)}
+	w := &World{WorldConfig: cfg, Heap: heap.New(cfg.Acceptor, cfg.Token)}
 	opt.Died, opt.State, opt.Log = w.died, w.State, w.Log
 	opt.Name = func(c endpoint.Call) string { return call.Kind(c.Op).String() }
 	opt.Crowded, opt.Shared = w.Processors().Oversubscribed(), w.Processors().Shared
@@ -82,7 +82,7 @@ func (w *World) Processors() wait.Processors {
 func (w *World) canShare(ranks []int) bool {
 	machines := map[string]bool{}
 	for _, r := range ranks {
-		if w.Peers[r].Desk == "" {
+		if w.Peers[r].Acceptor == "" {
 			return false
 		}
 		machines[w.Peers[r].memory()] = true
