@@ -62,7 +62,7 @@ func (s *Situation) gather() Decision {
 				return d
 			}
 		}
-		next = Formed{ID: s.Last.ID + 1, Restarts: s.Over.Restarts, Why: s.why(), Flaps: s.flaps}
+		next = Formed{ID: s.Last.ID + 1, Restarts: s.Over.Restarts, Flaps: s.flaps}
 		if s.ScaleUp == ScaleNever {
 			limit = max(s.Min, len(s.ranks))
 		}
@@ -90,7 +90,7 @@ func (s *Situation) gather() Decision {
 		return s.wait(next.ID, LastCall, lastCall, what+more, "closes")
 	}
 	next.Apart = s.apartFrom(s.Nodes, chosen)
-	next.Why = s.whyWithout(next.Apart, chosen, next.Why)
+	next.Why = s.whyWithout(next.Apart, chosen, s.why())
 	next.Members, next.Late, next.New = order(chosen, s.ranks), s.late, s.newcomers(chosen)
 	return Decision{Form: &next}
 }

@@ -99,8 +99,11 @@ func (s *Situation) restartFor(f *Failure) string {
 	return fmt.Sprintf("%s; restart %d of %d", f, s.Last.Restarts+1, s.MaxRestarts)
 }
 
-// why is why the last round was over. If that was a failure, its root cause may have been reported since.
+// why is why the last round was over; empty: there was none. If it was a failure, its root cause may have been reported since.
 func (s *Situation) why() string {
+	if s.Over == nil {
+		return ""
+	}
 	failures := s.failures()
 	for _, r := range failures {
 		if s.charged() && s.Over.Why == s.restartFor(r.Failure) {
