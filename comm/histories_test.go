@@ -156,7 +156,7 @@ func runSample[T Element](ctx context.Context, g *Group, s sample) (uint64, erro
 func TestCallsThatDifferAreFoundWhoeverWaits(t *testing.T) {
 	running := make(chan struct{}, 100) // worlds, most of which wait
 	var all sync.WaitGroup
-	for _, transport := range []string{"shm", "mem", "tcp", "mixed"} {
+	for at, transport := range []string{"shm", "mem", "tcp", "mixed"} {
 		for kind, ways := range sampleKinds {
 			for _, length := range []int{8, 3000} {
 				if transport == "mem" && length > 8 || transport == "tcp" && length == 8 && !fulltest.Full() { // above their streams, mem and tcp are the same
@@ -164,7 +164,10 @@ func TestCallsThatDifferAreFoundWhoeverWaits(t *testing.T) {
 				}
 				usual := sample{kind: kind, typ: "int32", op: Sum, length: length}
 				want := usual.inOrder(t, transport)
-				for _, way := range ways {
+				for i, way := range ways {
+					if i > 0 && transport != "shm" && (i+at)%3 != 0 && !fulltest.Full() { // each way in memory, and on one of the others
+						continue
+					}
 					strange := usual
 					deviations[way](&strange)
 					d := divergence{t, fmt.Sprintf("%s: %s of %d, rank %d differs in %s", transport, kind, length, odd, way), transport, usual, strange, 0, want}

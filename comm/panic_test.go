@@ -134,8 +134,17 @@ func all(buf []int, want int) bool {
 // When an operation or a codec of the caller's ends a collective on one rank, in whatever way, the program may go on there. No
 // rank ever gets wrong numbers without an error, all get an error that says which rank and what, and other groups go on.
 func TestACallersCodeThatPanicsFailsTheGroup(t *testing.T) {
+	var names []string
+	for name := range brokenCalls {
+		names = append(names, name)
+	}
+	slices.Sort(names)
 	onTransports(t, []string{"mem", "tcp", "shm", "mixed"}, func(t *testing.T, world func(int) *testWorld) {
-		for name, call := range brokenCalls {
+		for i, name := range names {
+			call := brokenCalls[name]
+			if strings.HasSuffix(t.Name(), "/mixed") && i%3 != 0 && !fulltest.Full() { // its parts are those of tcp and of shm
+				continue
+			}
 			t.Run(name, func(t *testing.T) {
 				w := world(4)
 				w.t = t

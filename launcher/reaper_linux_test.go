@@ -7,10 +7,12 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strconv"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/gorun/gorun/env/fulltest"
 	"github.com/gorun/gorun/launcher/guard"
 	"github.com/gorun/gorun/launcher/proc"
 )
@@ -87,7 +89,7 @@ func TestInitReapsUnderLoad(t *testing.T) {
 	}
 	defer func() { _ = write.Close() }()
 	agent, cmd, stdin, con := startInit(t, read,
-		`(i=0; while [ $i -lt 150 ]; do (true &); (setsid true &); i=$((i+1)); done) & exec "$0" manygangs "$0"`)
+		`(i=0; while [ $i -lt `+strconv.Itoa(fulltest.Else(150, 50))+` ]; do (true &); (setsid true &); i=$((i+1)); done) & exec "$0" manygangs "$0"`)
 	_ = read.Close()
 	con.wait(t, "done", 1)
 	waitForChildren(t, agent, 0)
@@ -128,7 +130,7 @@ func initMain(args []string) {
 func manyGangs(args []string) {
 	stop := guard.ReapAsInit()
 	fmt.Println("ready")
-	for i := range 30 {
+	for i := range fulltest.Else(30, 10) {
 		s := Spec{Argv: []string{"/bin/sh", "-c", "(true &); (setsid true &); (setsid sleep 100 &); exit $((RANK+1))"}, Workers: workersOf(4)}
 		lost := i%5 == 4
 		if lost {

@@ -14,6 +14,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/gorun/gorun/env/configtest"
+	"github.com/gorun/gorun/env/fulltest"
 	"github.com/gorun/gorun/rendezvous/rendezvoustest"
 )
 
@@ -48,6 +49,8 @@ func TestScripts(t *testing.T) {
 		},
 		Condition: func(name string) (bool, error) {
 			switch name {
+			case "full":
+				return fulltest.Full(), nil
 			case "torch":
 				return pythonWithTorch() != "", nil
 			case "ipv6":
