@@ -53,7 +53,7 @@ func TestNewsFromAnEtcdThatWentBack(t *testing.T) {
 	for _, a := range agents {
 		a.loop.post(func() { a.loop.dirty = true })
 		await(t, a, func(l *loop) bool {
-			return l.view.rev < last && l.under == l.pulse.lease && l.outage.IsZero() && !l.dirty
+			return l.view.rev < last && l.under == l.lease.id && l.outage.IsZero() && !l.dirty
 		})
 	}
 	begun := time.Now()

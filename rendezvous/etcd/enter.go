@@ -94,7 +94,7 @@ func (l *loop) call(ctx context.Context, c *calling, doc *roundDoc) error {
 			if l.calling != c {
 				return
 			}
-			l.tell(reason)
+			l.say(reason)
 			if unreached && lasted >= callFor && l.outage.IsZero() {
 				l.callAgent(peerDoc{Key: head.Key, Host: head.Host, Addr: head.Addr, Door: head.Door}, true)
 			}

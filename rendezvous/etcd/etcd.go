@@ -180,7 +180,7 @@ func (c *Config) rules() rendezvous.Rules {
 // patience is how long a dead node may look alive.
 func (c *Config) patience() time.Duration { return 2 * c.TTL }
 
-// keep is for how long what is written of the job outlasts its leader. Another one comes to office long before.
+// keep is for how long what is written of the job outlasts its leader. Another leader is elected long before.
 func (c *Config) keep() time.Duration { return 3*c.TTL + 5*time.Second }
 
 // settings are what must be the same on every node, since any may come to decide.

@@ -20,18 +20,18 @@ const tellPause = time.Second
 
 // leads reports whether this node is the leader, as far as it knows.
 func (l *loop) leads() bool {
-	return l.pulse.lease != 0 && l.view.leader != nil && l.view.leader.Key == l.etcd.key && l.view.leaderLease == l.pulse.lease
+	return l.lease.id != 0 && l.view.leader != nil && l.view.leader.Key == l.etcd.key && l.view.leaderLease == l.lease.id
 }
 
-// stand makes this node the leader if there is none.
-func (l *loop) stand() {
-	lease := l.pulse.lease
+// campaign makes this node the leader if there is none.
+func (l *loop) campaign() {
+	lease := l.lease.id
 	if l.view.rev == 0 || l.view.leader != nil || lease == 0 || l.under != lease || l.written || l.forgotten || time.Now().Before(l.abstains) {
 		return
 	}
-	self := leaderDoc{Key: l.etcd.key, Host: l.self.Node.Host, Door: l.door()}
+	self := leaderDoc{Key: l.etcd.key, Host: l.self.Node.Host, Door: l.agentAddr()}
 	l.start(campaigning, func(ctx context.Context) error {
-		return l.commit("stand", func() error { return l.etcd.campaign(ctx, lease, self) })
+		return l.commit("campaign", func() error { return l.etcd.campaign(ctx, lease, self) })
 	}, l.onWritten)
 }
 
@@ -46,11 +46,11 @@ func (l *loop) onWritten(err error) {
 // lead does a leader's work.
 func (l *loop) lead() {
 	if !l.leads() || l.forgotten {
-		l.leaveOffice()
+		l.becomeFollower()
 		return
 	}
 	if l.unwatch == nil {
-		l.takeOffice()
+		l.becomeLeader()
 	}
 	switch v := l.view; {
 	case !v.whole:
@@ -90,7 +90,7 @@ func (l *loop) undecided() bool {
 	return l.decided != l.view || !l.again.IsZero() && !time.Now().Before(l.again)
 }
 
-func (l *loop) takeOffice() {
+func (l *loop) becomeLeader() {
 	ctx, cancel := context.WithCancel(l.ctx)
 	l.unwatch, l.stage, l.status, l.decided = cancel, rendezvous.Stage{}, "", nil
 	l.others.Go(func() {
@@ -99,8 +99,8 @@ func (l *loop) takeOffice() {
 	l.config.Log.Debug("this node leads")
 }
 
-// leaveOffice stops what takeOffice has started.
-func (l *loop) leaveOffice() {
+// becomeFollower stops what becomeLeader has started.
+func (l *loop) becomeFollower() {
 	if l.unwatch != nil {
 		l.unwatch()
 		l.unwatch, l.again, l.attempts = nil, time.Time{}, attempts{}

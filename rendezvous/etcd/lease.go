@@ -9,10 +9,10 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// A pulse is what there is to know of the node's lease.
-type pulse struct {
-	lease clientv3.LeaseID // 0: none
-	err   error            // why it could not be granted or kept; nil: all is well
+// A leaseState is what there is to know of the node's lease.
+type leaseState struct {
+	id  clientv3.LeaseID // 0: none
+	err error            // why it could not be granted or kept; nil: all is well
 }
 
 // keepLease has one lease after the other until ctx ends, and tells of each change. A lease is given up when etcd says
@@ -22,8 +22,8 @@ type pulse struct {
 // it must not outlast a loop that is stuck, or a leader that cannot write.
 //
 // It does not use the client's KeepAlive, which gives up after one time to live without an answer.
-func keepLease(ctx context.Context, client *clientv3.Client, ttl time.Duration, turn func() (renew, on bool), tell func(pulse)) {
-	var last pulse
+func keepLease(ctx context.Context, client *clientv3.Client, ttl time.Duration, turn func() (renew, on bool), tell func(leaseState)) {
+	var last leaseState
 	for ctx.Err() == nil {
 		renew, on := turn()
 		if !on {
@@ -33,29 +33,29 @@ func keepLease(ctx context.Context, client *clientv3.Client, ttl time.Duration, 
 			pause(ctx, ttl/6)
 			continue
 		}
-		next := pulse{lease: last.lease}
+		next := leaseState{id: last.id}
 		wait := retryPause
 		call, cancel := context.WithTimeout(ctx, min(callTimeout, max(ttl*3/4, time.Second)))
-		if last.lease == 0 {
+		if last.id == 0 {
 			answer, err := client.Grant(call, int64(ttl.Seconds()+0.5))
 			if next.err = err; err == nil {
-				next.lease = answer.ID
+				next.id = answer.ID
 				ttl = time.Duration(answer.TTL) * time.Second
 				wait = ttl / 6
 			}
 		} else {
-			_, err := client.KeepAliveOnce(call, last.lease)
+			_, err := client.KeepAliveOnce(call, last.id)
 			switch {
 			case err == nil:
 				wait = ttl / 6
 			case errors.Is(err, rpctypes.ErrLeaseNotFound):
-				next, wait = pulse{}, 0
+				next, wait = leaseState{}, 0
 			default:
 				next.err = err
 			}
 		}
 		cancel()
-		if next.lease != last.lease || next.err != nil || last.err != nil {
+		if next.id != last.id || next.err != nil || last.err != nil {
 			tell(next)
 		}
 		last = next

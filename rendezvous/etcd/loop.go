@@ -31,7 +31,7 @@ type loop struct {
 
 	// The rest is the loop's own, until it has ended.
 	closed    error // wraps ErrClosed; nil: the job is open
-	pulse     pulse
+	lease     leaseState
 	settled   time.Time // until then absent nodes may only have been cut off, as this one was
 	back      int       // members of the round that are not, or not any more
 	view      *view     // the newest
@@ -100,7 +100,7 @@ const (
 	deciding
 	telling
 	recording
-	burying
+	evicting
 	explaining
 	restoring
 	keeping
@@ -117,7 +117,7 @@ func startLoop(c *Config, key string) *loop {
 	l.rewatch()
 	go l.run()
 	l.others.Go(func() {
-		keepLease(l.ctx, c.Client, c.TTL, l.turn, func(p pulse) { l.post(func() { l.onPulse(p) }) })
+		keepLease(l.ctx, c.Client, c.TTL, l.turn, func(s leaseState) { l.post(func() { l.onLease(s) }) })
 	})
 	return l
 }
@@ -132,7 +132,7 @@ func (l *loop) rewatch() {
 	k := l.etcd.keys
 	l.others.Go(func() {
 		watch(ctx, l.config.Client, k.job(), clientv3.GetPrefixRangeEnd(k.job()), func(events []*clientv3.Event) {
-			l.post(func() { l.hear(events) })
+			l.post(func() { l.onEvents(events) })
 		})
 	})
 }
@@ -172,11 +172,11 @@ func (l *loop) step() {
 	l.restore()
 	l.probe()
 	l.enrol()
-	l.stand()
+	l.campaign()
 	l.lead()
 	l.keep()
 	l.hold()
-	l.bury()
+	l.evict()
 	l.record()
 	l.read()
 }
@@ -225,19 +225,19 @@ func (l *loop) start(kind request, call func(context.Context) error, then func(e
 	})
 }
 
-func (l *loop) onPulse(p pulse) {
+func (l *loop) onLease(s leaseState) {
 	switch {
-	case p.err != nil:
-		l.onOutage(p.err)
-	case l.pulse.err != nil || l.pulse.lease != 0:
+	case s.err != nil:
+		l.onOutage(s.err)
+	case l.lease.err != nil || l.lease.id != 0:
 		// Whatever cut this node off may have cut off the others, who are coming back as well.
 		l.dirty = true
 		l.unsettle(0)
 	}
-	if p.lease != l.pulse.lease {
-		l.config.Log.Debug("lease", "now", p.lease, "before", l.pulse.lease)
+	if s.id != l.lease.id {
+		l.config.Log.Debug("lease", "now", s.id, "before", l.lease.id)
 	}
-	l.pulse = p
+	l.lease = s
 }
 
 // leave ends the loop and takes the node out of the job.
@@ -257,7 +257,7 @@ func (l *loop) leave(ctx context.Context, why error) error {
 	if l.end != nil {
 		defer l.end.Close() // not before etcd has been told: this is no agent that has been killed
 	}
-	if l.pulse.lease == 0 {
+	if l.lease.id == 0 {
 		return nil
 	}
 	limit := callTimeout
@@ -267,7 +267,7 @@ func (l *loop) leave(ctx context.Context, why error) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	err := l.etcd.leave(ctx, l.view, l.pulse.lease, round, why)
+	err := l.etcd.leave(ctx, l.view, l.lease.id, round, why)
 	unknown := l.under == 0 && isRefusal(err)
 	if err == nil || futile || unknown {
 		return nil

@@ -38,13 +38,13 @@ func TestHear(t *testing.T) {
 		{"a status that is none", put, k.status(), 11, "nonsense", true, "before"},
 	} {
 		l := &loop{etcd: writer{keys: k}, view: &view{rev: 10, status: "before"}}
-		l.hear([]*clientv3.Event{{Type: c.kind, Kv: &mvccpb.KeyValue{Key: []byte(c.key), ModRevision: c.rev, CreateRevision: c.rev, Value: []byte(c.text)}}})
+		l.onEvents([]*clientv3.Event{{Type: c.kind, Kv: &mvccpb.KeyValue{Key: []byte(c.key), ModRevision: c.rev, CreateRevision: c.rev, Value: []byte(c.text)}}})
 		if l.dirty != c.read || l.view.status != c.status || (l.view.leader != nil) != (c.what == "a leader") {
 			t.Errorf("%s: to be read: %t, the view is %+v", c.what, l.dirty, l.view)
 		}
 	}
 	l := &loop{view: new(view)}
-	if l.hear(nil); !l.dirty {
+	if l.onEvents(nil); !l.dirty {
 		t.Error("nothing is read when the watch begins")
 	}
 }

@@ -12,9 +12,9 @@ import (
 // onChange is for changes that a leader reads.
 func (l *loop) onChange([]*clientv3.Event) { l.post(func() { l.dirty = true }) }
 
-// hear takes changes of the job. They cause a read, except those that decide nothing: what people are told, who leads, for which
+// onEvents takes changes of the job. They cause a read, except those that decide nothing: what people are told, who leads, for which
 // round members are to probe, and the first settings of a job, which etcd checks.
-func (l *loop) hear(events []*clientv3.Event) {
+func (l *loop) onEvents(events []*clientv3.Event) {
 	now, news, read := *l.view, false, len(events) == 0
 	hints := []string{l.etcd.keys.status(), l.etcd.keys.leader(), l.etcd.keys.probe()}
 	if now.config.rev == 0 && now.current == nil {
@@ -74,7 +74,7 @@ func (l *loop) read() {
 		case err == nil && back && l.view == before:
 			l.under = 0 // etcd may know an older state of this node, or none
 			l.rewatch()
-			l.leaveOffice() // and a leader begins the watch of its own anew
+			l.becomeFollower() // and a leader begins the watch of its own anew
 		case err == nil && (back || now.rev < l.view.rev): // this node has written meanwhile
 			l.dirty = true
 			return
@@ -92,7 +92,7 @@ func (l *loop) onRead(now *view, err error) {
 		l.onFailure(err)
 		return
 	}
-	for _, bad := range now.newlyBad(&l.view.roll) {
+	for _, bad := range now.newlyBad(&l.view.nodeTable) {
 		l.config.Log.Warn("cannot be read", "error", bad)
 	}
 	if !l.outage.IsZero() {

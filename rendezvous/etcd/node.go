@@ -138,7 +138,7 @@ func (l *loop) finish(why error) {
 	l.closed = why
 	l.endRound(why)
 	l.fail(why)
-	l.leaveOffice()
+	l.becomeFollower()
 }
 
 func (l *loop) endRound(why error) {
@@ -177,7 +177,7 @@ func (l *loop) follow() {
 	case !has || s.Try != l.self.Try:
 		l.hangUp()
 		if v.status != "" {
-			l.tell(v.status)
+			l.say(v.status)
 		}
 	case v.current.Over != nil: // it was over before it was seen
 		l.ask()
@@ -194,8 +194,8 @@ func (l *loop) leaves() int {
 	return 0
 }
 
-// tell says once what a Join waits for.
-func (l *loop) tell(reason string) {
+// say says once what a Join waits for.
+func (l *loop) say(reason string) {
 	if len(l.joins) > 0 && reason != l.told {
 		l.told = reason
 		l.config.Waiting(reason)

@@ -19,7 +19,7 @@ func (l *loop) onFailure(err error) {
 	var document *DocumentError
 	switch {
 	case errors.As(err, &document):
-	case errors.Is(err, rpctypes.ErrLeaseNotFound): // onPulse hears of a new lease
+	case errors.Is(err, rpctypes.ErrLeaseNotFound): // onLease hears of a new lease
 		l.dirty = true
 		return
 	case isRefusal(err):
@@ -47,7 +47,7 @@ func (l *loop) onOutage(err error) {
 		l.fail(err)
 	}
 	if l.closed == nil && now.Sub(l.outage) > callTimeout {
-		l.tell(err.Error())
+		l.say(err.Error())
 	}
 }
 

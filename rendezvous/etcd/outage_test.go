@@ -106,7 +106,7 @@ func TestMissedRound(t *testing.T) {
 	missing := later(agents[1])
 	awaitKeys(t, j, "nodes/", 1)
 	ways[1].set(true)
-	await(t, agents[1], func(l *loop) bool { return !l.outage.IsZero() || l.pulse.err != nil })
+	await(t, agents[1], func(l *loop) bool { return !l.outage.IsZero() || l.lease.err != nil })
 
 	// Another one leads, since the missing node may not know that it does.
 	leader := keysOf(DefaultPrefix, j.config.RunID).leader()

@@ -19,7 +19,7 @@ type taken struct {
 
 // enrol lets etcd know what self says.
 func (l *loop) enrol() {
-	lease, self, config := l.pulse.lease, l.self, l.config
+	lease, self, config := l.lease.id, l.self, l.config
 	self.Unreached, self.Probed = l.unreached(), l.probeAnswer()
 	told := l.under == lease && l.registered == self.Try && l.toldProbed == self.Probed && slices.Equal(l.claimed, self.Unreached)
 	if told || l.refused || l.forgotten || self.Try == 0 || lease == 0 || l.view.rev == 0 || l.view.state != nil || l.confirming > 0 || l.probeDue() > 0 {
@@ -47,7 +47,7 @@ func (l *loop) enrol() {
 		in, err = l.etcd.enrol(ctx, e, known, led)
 		rev = in.rev
 		if err == nil && in.instead != "" {
-			_ = l.etcd.bury(ctx, in.instead) // so that it finds out; otherwise it is in nobody's way
+			_ = l.etcd.evict(ctx, in.instead) // so that it finds out; otherwise it is in nobody's way
 		}
 		return err
 	}, func(err error) {
@@ -91,7 +91,7 @@ func (l *loop) notEnrolled(err error) {
 		patience := l.config.patience()
 		if l.taken.by != other.Key {
 			l.taken = taken{other.Key, time.Now()}
-			l.tell(fmt.Sprintf("node rank %d is taken by %s; gives up in %v", other.rank, other.by(), patience))
+			l.say(fmt.Sprintf("node rank %d is taken by %s; gives up in %v", other.rank, other.by(), patience))
 		}
 		if time.Since(l.taken.since) >= patience {
 			l.refuse(other)

@@ -144,11 +144,11 @@ func (l *loop) startOver() {
 
 // restore puts the job back.
 func (l *loop) restore() {
-	if !l.forgotten || l.pulse.lease == 0 {
+	if !l.forgotten || l.lease.id == 0 {
 		return
 	}
 	now, past := l.view, l.past
-	e := enrolment{lease: l.pulse.lease, self: l.self, keep: l.config.keep()}
+	e := enrolment{lease: l.lease.id, self: l.self, keep: l.config.keep()}
 	l.start(restoring, func(ctx context.Context) error {
 		return l.etcd.restore(ctx, e, now, past)
 	}, func(err error) {

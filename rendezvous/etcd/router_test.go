@@ -174,8 +174,8 @@ func TestAgentsWithASilentMember(t *testing.T) {
 	time.Sleep(3 * j.config.TTL) // what is tested is that nothing happens meanwhile
 	for i, a := range agents {
 		await(t, a, func(l *loop) bool {
-			if l.pulse.lease != leases[a] || l.pulse.err != nil || !l.outage.IsZero() {
-				t.Errorf("agent %d had lease %x, and has %x: %v", i, leases[a], l.pulse.lease, l.pulse.err)
+			if l.lease.id != leases[a] || l.lease.err != nil || !l.outage.IsZero() {
+				t.Errorf("agent %d had lease %x, and has %x: %v", i, leases[a], l.lease.id, l.lease.err)
 			}
 			return true
 		})

@@ -47,7 +47,7 @@ func writes(in *pb.TxnRequest) bool {
 	return false
 }
 
-// TestLeaderThatCannotWrite loses its office although it reads, and renews its lease. If it cannot even give it up it is lost.
+// TestLeaderThatCannotWrite is no longer the leader although it reads, and renews its lease. If it cannot even resign, its lease runs out.
 func TestLeaderThatCannotWrite(t *testing.T) {
 	t.Parallel()
 	server := startServer(t)

@@ -6,7 +6,7 @@ import (
 	"github.com/gorun/gorun/rendezvous"
 )
 
-// TestStuckLoop: a node whose loop makes no progress loses its lease, and with it its office and its place. When it goes on it
+// TestStuckLoop: a node whose loop makes no progress loses its lease, and with it leadership and its place. When it goes on it
 // finds out.
 func TestStuckLoop(t *testing.T) {
 	t.Parallel()

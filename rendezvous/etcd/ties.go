@@ -12,8 +12,8 @@ import (
 	"github.com/gorun/gorun/rendezvous/tie"
 )
 
-// buryLimit is how long etcd may take to forget an agent that has ended. What was found out of it may not be so any more then.
-const buryLimit = 2 * time.Second
+// evictLimit is how long etcd may take to forget an agent that has ended. What was found out of it may not be so any more then.
+const evictLimit = 2 * time.Second
 
 // listen lets the other agents call this one.
 func (l *loop) listen(host string) (err error) {
@@ -61,8 +61,8 @@ func (l *loop) hold() {
 	})
 }
 
-// door is where this node's agent answers the others.
-func (l *loop) door() string { return address(rendezvous.Node(l.self.Node).Reach(), l.end.Port()) }
+// agentAddr is where this node's agent answers the others.
+func (l *loop) agentAddr() string { return address(rendezvous.Node(l.self.Node).Reach(), l.end.Port()) }
 
 func address(host string, port int) string { return net.JoinHostPort(host, strconv.Itoa(port)) }
 
@@ -81,25 +81,25 @@ func (l *loop) onTied() {
 	}
 }
 
-// bury has etcd forget agents that have ended. All may act on the leader's end, and the leader on that of others. etcd may be slow,
+// evict has etcd forget agents that have ended. All may act on the leader's end, and the leader on that of others. etcd may be slow,
 // or may have lost a member with the agent, so this is tried again until it is done, or their leases have run out. Each time they
 // are looked at anew; as long as etcd cannot be used, this node may be the one that is cut off.
-func (l *loop) bury() {
+func (l *loop) evict() {
 	for key := range l.ended {
 		if !l.remembers(key) {
 			delete(l.ended, key)
 		}
 	}
-	if len(l.ended) == 0 || !l.outage.IsZero() || l.requests[burying] {
+	if len(l.ended) == 0 || !l.outage.IsZero() || l.requests[evicting] {
 		return
 	}
 	all := maps.Clone(l.ended)
 	var done []string
-	l.start(burying, func(ctx context.Context) error {
+	l.start(evicting, func(ctx context.Context) error {
 		for key, addr := range all {
 			if l.end.HasEnded(ctx, key, addr) {
-				limited, cancel := context.WithTimeout(ctx, buryLimit)
-				err := l.etcd.bury(limited, key)
+				limited, cancel := context.WithTimeout(ctx, evictLimit)
+				err := l.etcd.evict(limited, key)
 				cancel()
 				if err != nil {
 					return err

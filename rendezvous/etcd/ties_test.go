@@ -184,7 +184,7 @@ func TestAgentsEndWhileEtcdIsSlow(t *testing.T) {
 	way := ways[at]
 	way.hush(true)
 	rest[0].kill()
-	await(t, leader, func(l *loop) bool { return len(l.ended) == 1 && l.requests[burying] })
+	await(t, leader, func(l *loop) bool { return len(l.ended) == 1 && l.requests[evicting] })
 	rest[1].kill()
 	await(t, leader, func(l *loop) bool { return len(l.ended) == 2 })
 	await(t, leader, func(*loop) bool { return strings.Contains(log.String(), "to_be_tried_again=1") })

@@ -12,7 +12,7 @@ type view struct {
 	rev         int64
 	config      jobConfig
 	leader      *leaderDoc // nil: none
-	leaderRev   int64      // at which it came to office
+	leaderRev   int64      // at which it was elected
 	leaderLease clientv3.LeaseID
 	current     *currentDoc // nil: no round has formed
 	currentRev  int64       // at which it was written; 0: it is not
@@ -25,7 +25,7 @@ type view struct {
 	round       *roundDoc // the current one, for nodes like this one; nil: none of them is in it, or the job is closed
 
 	whole bool // it is what a leader reads
-	roll
+	nodeTable
 }
 
 // read reads w's job at one revision, for w's node. What the view before has, and has not changed, is not read again.
@@ -36,7 +36,7 @@ func read(ctx context.Context, w *writer, whole bool, before *view) (*view, erro
 	}
 	gets := []clientv3.Op{clientv3.OpGet(k.job(), clientv3.WithPrefix()), clientv3.OpGet(k.round(next, initial(w.key)))}
 	if whole {
-		gets = append(gets, before.callRoll(k)...)
+		gets = append(gets, before.readChanges(k)...)
 	}
 	answer, err := w.client.Txn(ctx).Then(gets...).Commit()
 	if err != nil {
@@ -54,7 +54,7 @@ func read(ctx context.Context, w *writer, whole bool, before *view) (*view, erro
 		}
 	}
 	if whole {
-		switch all, err := v.readRoll(k, before, answer.Responses[2:]); {
+		switch all, err := v.applyChanges(k, before, answer.Responses[2:]); {
 		case err != nil:
 			return nil, err
 		case !all:
@@ -70,7 +70,7 @@ func (v *view) enrolled(in enrolled) *view {
 	if !in.begins {
 		*now = *v
 		now.rev, now.config = in.rev, in.config
-		now.whole, now.roll = false, roll{}
+		now.whole, now.nodeTable = false, nodeTable{}
 	}
 	return now
 }

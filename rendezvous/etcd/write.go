@@ -94,7 +94,7 @@ func (w *writer) tell(ctx context.Context, v *view, wait string) error {
 	if err != nil {
 		return err
 	}
-	_, err = w.client.Txn(ctx).If(w.inOffice(v)...).Then(clientv3.OpPut(w.keys.status(), text, v.keep())).Commit()
+	_, err = w.client.Txn(ctx).If(w.asLeader(v)...).Then(clientv3.OpPut(w.keys.status(), text, v.keep())).Commit()
 	return err
 }
 
@@ -104,7 +104,7 @@ func (w *writer) probe(ctx context.Context, v *view) error {
 	if err != nil {
 		return err
 	}
-	_, err = w.client.Txn(ctx).If(w.inOffice(v)...).Then(clientv3.OpPut(w.keys.probe(), text, v.keep())).Commit()
+	_, err = w.client.Txn(ctx).If(w.asLeader(v)...).Then(clientv3.OpPut(w.keys.probe(), text, v.keep())).Commit()
 	return err
 }
 
@@ -117,13 +117,13 @@ func (w *writer) end(ctx context.Context, v *view, why rendezvous.Ending) error 
 	if err != nil {
 		return err
 	}
-	_, err = w.client.Txn(ctx).If(w.inOffice(v)...).Then(clientv3.OpPut(w.keys.current(), current, v.keep())).Commit()
+	_, err = w.client.Txn(ctx).If(w.asLeader(v)...).Then(clientv3.OpPut(w.keys.current(), current, v.keep())).Commit()
 	return err
 }
 
 // form writes a round, and that it is the current one, if its members are as they were read.
 func (w *writer) form(ctx context.Context, v *view, f rendezvous.Formed, token string) error {
-	when := w.inOffice(v)
+	when := w.asLeader(v)
 	for _, m := range f.Members[:min(len(f.Members), membersChecked)] {
 		when = append(when, clientv3.Compare(clientv3.ModRevision(w.keys.node(m.Key)), "=", v.nodeRev[m.Key]))
 	}
@@ -153,7 +153,7 @@ func (w *writer) form(ctx context.Context, v *view, f rendezvous.Formed, token s
 
 // establish writes that the job has lasted.
 func (w *writer) establish(ctx context.Context, v *view) error {
-	_, err := w.client.Txn(ctx).If(w.inOffice(v)...).Then(clientv3.OpPut(w.keys.established(), establishedText, v.keep())).Commit()
+	_, err := w.client.Txn(ctx).If(w.asLeader(v)...).Then(clientv3.OpPut(w.keys.established(), establishedText, v.keep())).Commit()
 	return err
 }
 
@@ -167,7 +167,7 @@ func (w *writer) close(ctx context.Context, v *view, outcome rendezvous.Outcome)
 	if err != nil {
 		return err
 	}
-	answer, err := w.client.Txn(ctx).If(w.inOffice(v)...).Then(
+	answer, err := w.client.Txn(ctx).If(w.asLeader(v)...).Then(
 		clientv3.OpPut(w.keys.state(), state, clientv3.WithLease(kept.ID)),
 		clientv3.OpDelete(w.keys.config()),
 		clientv3.OpDelete(w.keys.established()),
@@ -239,8 +239,8 @@ func (w *writer) isStill(s jobConfig) []clientv3.Cmp {
 	}
 }
 
-// inOffice is what holds as long as the node is the leader that it was in v, and nothing has been decided since.
-func (w *writer) inOffice(v *view) []clientv3.Cmp {
+// asLeader is what holds as long as the node is the leader that it was in v, and nothing has been decided since.
+func (w *writer) asLeader(v *view) []clientv3.Cmp {
 	return []clientv3.Cmp{
 		clientv3.Compare(clientv3.LeaseValue(w.keys.leader()), "=", v.leaderLease),
 		clientv3.Compare(clientv3.CreateRevision(w.keys.leader()), "=", v.leaderRev),
@@ -283,8 +283,8 @@ func (w *writer) revoke(ctx context.Context, lease clientv3.LeaseID) error {
 	return err
 }
 
-// bury deletes what is leased by another node, which has ended.
-func (w *writer) bury(ctx context.Context, key string) error {
+// evict deletes what is leased by another node, which has ended.
+func (w *writer) evict(ctx context.Context, key string) error {
 	answer, err := w.client.Get(ctx, w.keys.node(key))
 	if err != nil || len(answer.Kvs) == 0 {
 		return err

@@ -14,9 +14,9 @@ import (
 	"github.com/gorun/gorun/rendezvous"
 )
 
-// A roll is what a leader knows of the nodes: who is here, and how their parts of the current round have ended. It is read
+// A nodeTable is what a leader knows of the nodes: who is here, and how their parts of the current round have ended. It is read
 // once; after that only what has changed.
-type roll struct {
+type nodeTable struct {
 	nodes     []rendezvous.Candidate              // in the order of their keys
 	nodeRev   map[string]int64                    // at which the nodes were written that are here, by key
 	reports   []rendezvous.Report                 // the first one first
@@ -25,8 +25,8 @@ type roll struct {
 	last      *rendezvous.Formed                  // the current round; nil: none, or the job is closed
 }
 
-// callRoll is how to read what has changed since v.
-func (v *view) callRoll(k keys) []clientv3.Op {
+// readChanges is how to read what has changed since v.
+func (v *view) readChanges(k keys) []clientv3.Op {
 	var news clientv3.OpOption = func(*clientv3.Op) {}
 	if v.whole {
 		news = clientv3.WithMinModRev(v.rev + 1)
@@ -38,11 +38,11 @@ func (v *view) callRoll(k keys) []clientv3.Op {
 	}
 }
 
-// readRoll brings the roll before up to date. It reports whether that is all: of nodes that are gone there is no news, but
+// applyChanges brings the table before up to date. It reports whether that is all: of nodes that are gone there is no news, but
 // then fewer are here than are known.
-func (v *view) readRoll(k keys, before *view, answers []*pb.ResponseOp) (all bool, err error) {
+func (v *view) applyChanges(k keys, before *view, answers []*pb.ResponseOp) (all bool, err error) {
 	nodes, reports, rounds := answers[0].GetResponseRange(), answers[1].GetResponseRange(), answers[2].GetResponseRange()
-	v.roll = roll{nodes: slices.Clone(before.nodes), nodeRev: make(map[string]int64), unreached: maps.Clone(before.unreached), bad: make(map[string]error)}
+	v.nodeTable = nodeTable{nodes: slices.Clone(before.nodes), nodeRev: make(map[string]int64), unreached: maps.Clone(before.unreached), bad: make(map[string]error)}
 	maps.Copy(v.nodeRev, before.nodeRev)
 	maps.Copy(v.bad, before.bad)
 	for _, kv := range nodes.Kvs {
@@ -110,9 +110,9 @@ func (v *view) readNode(k keys, kv *mvccpb.KeyValue) {
 }
 
 // unreachable is what all nodes say that they cannot reach.
-func (r *roll) unreachable() (list []rendezvous.Unreachable) {
-	for _, key := range slices.Sorted(maps.Keys(r.unreached)) {
-		list = append(list, r.unreached[key]...)
+func (t *nodeTable) unreachable() (list []rendezvous.Unreachable) {
+	for _, key := range slices.Sorted(maps.Keys(t.unreached)) {
+		list = append(list, t.unreached[key]...)
 	}
 	return list
 }
@@ -162,8 +162,8 @@ func (v *view) judge(kv *mvccpb.KeyValue, err error) bool {
 }
 
 // newlyBad is what there is to complain of that was not in before.
-func (r *roll) newlyBad(before *roll) (news []error) {
-	for key, err := range r.bad {
+func (t *nodeTable) newlyBad(before *nodeTable) (news []error) {
+	for key, err := range t.bad {
 		if old := before.bad[key]; old == nil || old.Error() != err.Error() {
 			news = append(news, err)
 		}
