@@ -66,10 +66,10 @@ func chosen(n int, tuning choice.Tuning) ways {
 // LeastInPlace is how many bytes a rank takes from another one at least if they use buffers of heaps in place.
 const LeastInPlace = leastInPlace
 
-// pieces is how long the pieces of n bytes are, at most limit, and how many there are. There is one if n is 0, so that ranks meet.
-// Pieces are as long as can be: with two ranks on two cores, shorter ones lost more by more waits, and by writing while the other
+// chunking is how long the chunks of n bytes are, at most limit, and how many there are. There is one if n is 0, so that ranks meet.
+// Chunks are as long as can be: with two ranks on two cores, shorter ones lost more by more waits, and by writing while the other
 // rank reads, than they gained by earlier reads.
-func (t *Team) pieces(n, limit int) (size, count int) {
+func (t *Team) chunking(n, limit int) (size, count int) {
 	size = min((n+lineSize-1)/lineSize*lineSize, limit)
 	return size, max((n+size-1)/max(size, 1), 1)
 }
@@ -80,7 +80,7 @@ func (t *Team) slotShare() int { return slotShareOf(t.slot, t.n) }
 func slotShareOf(slot, n int) int { return slot / n / lineSize * lineSize }
 
 // Fits says whether values of elem bytes can be reduced: a slot holds one for every rank.
-func (t *Team) Fits(elem int) bool { return t.largest >= elem }
+func (t *Team) Fits(elem int) bool { return t.mostElem >= elem }
 
 // Fits says the same of a team of n.
 func Fits(n, elem int) bool { return slotShareOf(slotSize(n), n) >= elem }

@@ -29,7 +29,7 @@ type export struct {
 
 const revoked = 1 << 63
 
-// A span is what a rank uses of others' buffers: n bytes from byte at on. Through slots it comes in pieces of size bytes, which begin
+// A span is what a rank uses of others' buffers: n bytes from byte at on. Through slots it comes in chunks of size bytes, which begin
 // at byte slot.
 type span struct{ at, n, size, slot int }
 
@@ -154,8 +154,8 @@ type Unreachable struct {
 func (u *Unreachable) Error() string { return u.Err.Error() }
 func (u *Unreachable) Unwrap() error { return u.Err }
 
-// takePiece copies piece i of what r has for this rank to its place in dst, or all at once if r exports it.
-func (t *Team) takePiece(dst []byte, r, i int, p span) error {
+// takeChunk copies chunk i of what r has for this rank to its place in dst, or all at once if r exports it.
+func (t *Team) takeChunk(dst []byte, r, i int, p span) error {
 	if t.isInPlace(p) {
 		if i == 0 {
 			mem, err := t.attach(r, p)

@@ -156,7 +156,7 @@ func (t *Team) exportToRoot(out, in []byte, root int, p span) bool {
 	return mine
 }
 
-// waitPushed says whether r writes its data into the buffer that this rank, the root, exports. If so it waits for piece i.
+// waitPushed says whether r writes its data into the buffer that this rank, the root, exports. If so it waits for chunk i.
 func (t *Team) waitPushed(r, i int, mine bool) (bool, error) {
 	if !mine {
 		return false, nil

@@ -23,7 +23,7 @@ func (t *Team) Broadcast(buf []byte, root int) error {
 	if fitsLL(len(buf), 1) {
 		return t.broadcastLL(buf, root)
 	}
-	size, chunks := t.pieces(len(buf), t.slot)
+	size, chunks := t.chunking(len(buf), t.slot)
 	t.layOut(size)
 	whole := span{n: len(buf), size: size}
 	mine := (t.me != root || !t.rootStages(len(buf))) && t.exportBuffer(buf, whole)
@@ -32,24 +32,10 @@ func (t *Team) Broadcast(buf []byte, root int) error {
 	} else if bufs != nil {
 		return t.broadcastInPlace(bufs, root)
 	}
-	for i := range chunks {
-		if t.me != root {
-			if err := t.takePiece(buf, root, i, whole); err != nil {
-				return err
-			}
-			if err := t.finishReading(taken(i)); err != nil {
-				return err
-			}
-			continue
-		}
-		if mine {
-			break
-		}
-		if err := t.fillSlot(i, everybody, cut(buf, i, size)); err != nil {
-			return err
-		}
+	fill := func(i int) error { return t.fillSlot(i, everybody, cut(buf, i, size)) }
+	if err := t.fromRoot(root, chunks, mine, fill, buf, whole); err != nil {
+		return err
 	}
-	t.advance(chunks)
 	return t.awaitAll(mine && t.me == root, taken(chunks-1))
 }
 
@@ -58,7 +44,7 @@ func (t *Team) Gather(out, in []byte, root int) error {
 	if fitsLL(len(in), 1) {
 		return t.gatherLL(out, in, root)
 	}
-	size, chunks := t.pieces(len(in), t.slot)
+	size, chunks := t.chunking(len(in), t.slot)
 	t.layOut(size)
 	there := span{at: t.me * len(in), n: len(in), size: size} // where in belongs in out
 	mine := t.exportToRoot(out, in, root, there)
@@ -74,13 +60,9 @@ func (t *Team) Gather(out, in []byte, root int) error {
 			return t.wait(root, taken(chunks-1)) // root has to notice first
 		}
 	}
-	for i := range chunks {
-		if t.me != root {
-			if err := t.fillSlot(i, root, cut(in, i, size)); err != nil {
-				return err
-			}
-			continue
-		}
+	err := t.toRoot(root, chunks, func(i int) error {
+		return t.fillSlot(i, root, cut(in, i, size))
+	}, func(i int) error {
 		for d := 1; d < t.n; d++ {
 			r := (root + d) % t.n
 			if pushes, err := t.waitPushed(r, i, mine); err != nil {
@@ -93,13 +75,12 @@ func (t *Team) Gather(out, in []byte, root int) error {
 			}
 			t.get(cut(block(out, r, t.n), i, size), t.slotOf(r, i), len(in))
 		}
-		t.done(taken(i))
-	}
-	if t.me == root {
+		return nil
+	})
+	if err == nil && t.me == root {
 		t.copyOut(block(out, root, t.n), in, len(in))
 	}
-	t.advance(chunks)
-	return nil
+	return err
 }
 
 // Scatter copies the r'th of the equal blocks of in of rank root to out of every rank r. There out may be its block of in.
@@ -107,31 +88,17 @@ func (t *Team) Scatter(out, in []byte, root int) error {
 	if fitsLL(len(out), t.n) {
 		return t.scatterLL(out, in, root)
 	}
-	size, chunks := t.pieces(len(out), t.slotShare())
+	size, chunks := t.chunking(len(out), t.slotShare())
 	t.layOut(t.n * size)
 	own := span{at: t.me * len(out), n: len(out), size: size, slot: t.me * size}
 	mine := t.me == root && t.exportBuffer(in, own)
-	for i := range chunks {
-		if t.me != root {
-			if err := t.takePiece(out, root, i, own); err != nil {
-				return err
-			}
-			if err := t.finishReading(taken(i)); err != nil {
-				return err
-			}
-			continue
-		}
-		if mine {
-			break
-		}
-		if err := t.dealSlot(i, in, size); err != nil {
-			return err
-		}
+	fill := func(i int) error { return t.dealSlot(i, in, size) }
+	if err := t.fromRoot(root, chunks, mine, fill, out, own); err != nil {
+		return err
 	}
 	if t.me == root {
 		t.copyOut(out, block(in, root, t.n), len(out))
 	}
-	t.advance(chunks)
 	return t.awaitAll(mine, taken(chunks-1))
 }
 
@@ -146,14 +113,14 @@ func (t *Team) AllGather(out, in []byte) error {
 	} else if places != nil {
 		return t.distributeInPlace(places, in, 0)
 	}
-	size, chunks := t.pieces(len(in), t.slot)
+	size, chunks := t.chunking(len(in), t.slot)
 	t.layOut(size)
 	return t.pipeline(chunks, func(i int) error {
-		piece := cut(in, i, size)
-		if err := t.fillSlot(i, everybody, piece); err != nil {
+		chunk := cut(in, i, size)
+		if err := t.fillSlot(i, everybody, chunk); err != nil {
 			return err
 		}
-		t.copyOut(cut(block(out, t.me, t.n), i, size), piece, len(out))
+		t.copyOut(cut(block(out, t.me, t.n), i, size), chunk, len(out))
 		return nil
 	}, func(i int) error { return t.collect(out, i, size, 0) })
 }
@@ -171,7 +138,7 @@ func (t *Team) AllToAll(out, in []byte) error {
 	} else if places != nil {
 		return t.distributeInPlace(places, in, each)
 	}
-	size, chunks := t.pieces(each, t.slotShare())
+	size, chunks := t.chunking(each, t.slotShare())
 	t.layOut(t.n * size)
 	return t.pipeline(chunks, func(i int) error {
 		if err := t.dealSlot(i, in, size); err != nil {
@@ -182,7 +149,7 @@ func (t *Team) AllToAll(out, in []byte) error {
 	}, func(i int) error { return t.collect(out, i, size, t.me*size) })
 }
 
-// cut is the i'th piece of buf, of size bytes. The last one may be shorter, and pieces after the end are empty.
+// cut is the i'th chunk of buf, of size bytes. The last one may be shorter, and chunks after the end are empty.
 func cut(buf []byte, i, size int) []byte {
 	from := min(i*size, len(buf))
 	return buf[from:min(from+size, len(buf))]

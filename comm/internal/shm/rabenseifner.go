@@ -12,7 +12,7 @@ package shm
 // chunk i, and reduces that before it takes the results of chunk i-1.
 func (t *Team) reduceRabenseifner(buf []byte, red Reduction, root int) error {
 	limit := t.slot / red.Elem * red.Elem
-	size, chunks := t.values(len(buf), limit, red.Elem)
+	size, chunks := t.chunkingOf(len(buf), limit, red.Elem)
 	t.layOut(size)
 	for u := range chunks + 2 {
 		if u < chunks {

@@ -114,13 +114,13 @@ func (t *Team) AllReduce(buf []byte, red Reduction) error {
 
 // allReduceFlat lets every rank read all of buf of all others, and combine it.
 func (t *Team) allReduceFlat(buf []byte, red Reduction) error {
-	size, chunks := t.values(len(buf), t.slot, red.Elem)
+	size, chunks := t.chunkingOf(len(buf), t.slot, red.Elem)
 	t.layOut(size)
 	return t.pipeline(chunks, func(i int) error {
 		return t.fillSlot(i, everybody, cut(buf, i, size))
 	}, func(i int) error {
-		piece := cut(buf, i, size)
-		return t.foldChunk(red, piece, piece, i, 0)
+		chunk := cut(buf, i, size)
+		return t.foldChunk(red, chunk, chunk, i, 0)
 	})
 }
 
@@ -152,23 +152,14 @@ func (t *Team) Reduce(buf []byte, red Reduction, root int) error {
 	if t.ways.reduce.Pick(len(buf)) == "shared" {
 		return t.reduceRabenseifner(buf, red, root)
 	}
-	size, chunks := t.values(len(buf), t.slot, red.Elem)
+	size, chunks := t.chunkingOf(len(buf), t.slot, red.Elem)
 	t.layOut(size)
-	for i := range chunks {
-		piece := cut(buf, i, size)
-		if t.me != root {
-			if err := t.fillSlot(i, root, piece); err != nil {
-				return err
-			}
-			continue
-		}
-		if err := t.foldChunk(red, piece, piece, i, 0); err != nil {
-			return err
-		}
-		t.done(taken(i))
-	}
-	t.advance(chunks)
-	return nil
+	return t.toRoot(root, chunks, func(i int) error {
+		return t.fillSlot(i, root, cut(buf, i, size))
+	}, func(i int) error {
+		chunk := cut(buf, i, size)
+		return t.foldChunk(red, chunk, chunk, i, 0)
+	})
 }
 
 // ReduceScatter combines in of all ranks and leaves the r'th of the result's equal blocks in out of rank r. out may be this
@@ -184,7 +175,7 @@ func (t *Team) ReduceScatter(out, in []byte, red Reduction) error {
 	} else if blocks != nil {
 		return t.combineInPlace(out, nil, blocks, red)
 	}
-	size, chunks := t.values(len(out), t.slotShare(), red.Elem)
+	size, chunks := t.chunkingOf(len(out), t.slotShare(), red.Elem)
 	t.layOut(t.n * size)
 	return t.pipeline(chunks, func(i int) error {
 		return t.dealSlot(i, in, size)
@@ -193,9 +184,9 @@ func (t *Team) ReduceScatter(out, in []byte, red Reduction) error {
 	})
 }
 
-// values is pieces, for pieces of whole values.
-func (t *Team) values(n, limit, elem int) (size, count int) {
-	size, _ = t.pieces(n, limit)
+// chunkingOf is chunking, for chunks of whole elements.
+func (t *Team) chunkingOf(n, limit, elem int) (size, count int) {
+	size, _ = t.chunking(n, limit)
 	size = max(size/elem, 1) * elem
 	return size, max((n+size-1)/size, 1)
 }

@@ -20,20 +20,20 @@ var (
 	choices = flag.String("schedule.choices", "", "run that order only, of those that are all gone through, and log what is done; before a / stands before which access a rank dies")
 )
 
-// A short scenario is what two ranks do in few accesses.
-type short struct {
+// A shortScenario is what two ranks do in few accesses.
+type shortScenario struct {
 	name  string
 	bound int
 	begin func(w *world) *program
 }
 
-// shorts are the short operations.
-func shorts(bound int) (all []short) {
+// shortScenarios are the short operations.
+func shortScenarios(bound int) (all []shortScenario) {
 	for i, op := range operations {
 		if op.name == "one after the other" {
 			continue // the others, one after the other
 		}
-		all = append(all, short{op.name, bound, func(w *world) *program {
+		all = append(all, shortScenario{op.name, bound, func(w *world) *program {
 			p := newProgram(w)
 			p.calls = []called{{op: i, size: 8, root: 1, red: "sum", inHeap: make([]bool, 2)}}
 			w.ranks(2, p.part)
@@ -45,7 +45,7 @@ func shorts(bound int) (all []short) {
 
 // All orders of two ranks in every short operation, and of one that sleeps while the other comes, with few unusual choices.
 func TestSchedulesOneAfterTheOther(t *testing.T) {
-	for _, s := range append(shorts(*bound), short{"sleep", *bound + 1, (*world).sleeper}) {
+	for _, s := range append(shortScenarios(*bound), shortScenario{"sleep", *bound + 1, (*world).sleeper}) {
 		for _, model := range models {
 			t.Run(s.name+"/"+model.String(), func(t *testing.T) {
 				w := newWorld(t, model)
@@ -57,7 +57,7 @@ func TestSchedulesOneAfterTheOther(t *testing.T) {
 
 // The same, with a rank that stops for ever before any of its accesses. The other one gets its result, or an error.
 func TestSchedulesOfDeaths(t *testing.T) {
-	for _, s := range shorts(*bound - 1) {
+	for _, s := range shortScenarios(*bound - 1) {
 		for _, model := range models {
 			for loser := range 2 {
 				t.Run(fmt.Sprintf("%s/%v/rank %d", s.name, model, loser), func(t *testing.T) {

@@ -87,8 +87,8 @@ func (w *world) calls() *program {
 	return p
 }
 
-// oneWay lets ranks call what mostly goes from one rank to the others, or mostly from them to it: who sends gets as far ahead as it
-// may.
+// oneWay lets ranks make calls that mostly go from one rank to the others, or mostly from them to it. The sender gets as far ahead as
+// it may.
 func (w *world) oneWay() *program {
 	p := newProgram(w)
 	n := 2 + w.rng.IntN(3)*w.rng.IntN(2)

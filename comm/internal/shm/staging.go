@@ -2,7 +2,7 @@ package shm
 
 // Longer buffers move through slots in chunks. A rank fills a slot with each of its chunks; readers copy chunks out as they come.
 // Step 2i+2 is done when chunk i has been filled, step 2i+5 when it has been taken. A rank that does both fills the next chunk
-// before it takes one: so chunks are there when it comes to them. An exported buffer (inplace.go) is taken in the same pieces, from
+// before it takes one: so chunks are there when it comes to them. An exported buffer (inplace.go) is taken in the same chunks, from
 // where it lies, and its rank waits until the last one has been taken.
 
 func filled(i int) int { return 2*i + 2 }
@@ -31,18 +31,59 @@ func (t *Team) pipeline(chunks int, fill, take func(i int) error) error {
 	return nil
 }
 
-// fillSlot puts piece into this rank's slot as chunk i, for reader.
-func (t *Team) fillSlot(i, reader int, piece []byte) error {
+// toRoot is a pipeline in which root takes what the others fill.
+func (t *Team) toRoot(root, chunks int, fill, take func(i int) error) error {
+	for i := range chunks {
+		if t.me != root {
+			if err := fill(i); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := take(i); err != nil {
+			return err
+		}
+		t.done(taken(i))
+	}
+	t.advance(chunks)
+	return nil
+}
+
+// fromRoot is a pipeline in which the others take to dst what root fills, or what it exports.
+func (t *Team) fromRoot(root, chunks int, exports bool, fill func(i int) error, dst []byte, p span) error {
+	for i := range chunks {
+		if t.me != root {
+			if err := t.takeChunk(dst, root, i, p); err != nil {
+				return err
+			}
+			if err := t.finishReading(taken(i)); err != nil {
+				return err
+			}
+			continue
+		}
+		if exports {
+			break
+		}
+		if err := fill(i); err != nil {
+			return err
+		}
+	}
+	t.advance(chunks)
+	return nil
+}
+
+// fillSlot puts data into this rank's slot as chunk i, for reader.
+func (t *Team) fillSlot(i, reader int, data []byte) error {
 	slot, err := t.reserveSlot(i, taken(i), reader)
 	if err != nil {
 		return err
 	}
-	t.put(slot, piece)
+	t.put(slot, data)
 	t.done(filled(i))
 	return nil
 }
 
-// dealSlot puts piece i of every other rank's block of in into this rank's slot as chunk i, where that rank looks for it.
+// dealSlot puts chunk i of every other rank's block of in into this rank's slot as chunk i, where that rank looks for it.
 func (t *Team) dealSlot(i int, in []byte, size int) error {
 	slot, err := t.reserveSlot(i, taken(i), everybody)
 	if err != nil {

@@ -12,7 +12,7 @@ func (t *Team) ReduceParts(buf []byte, parts []plan.Range, red Reduction) error 
 	}
 	_, before := longestOf(parts[:t.me])
 	own := rangeOf(buf, parts[t.me])
-	size, chunks := t.values(longest, slotShareOf(t.slot, owners), red.Elem)
+	size, chunks := t.chunkingOf(longest, slotShareOf(t.slot, owners), red.Elem)
 	t.layOut(owners * size)
 	return t.pipeline(chunks, func(i int) error {
 		slot, err := t.reserveSlot(i, taken(i), everybody)
@@ -32,11 +32,11 @@ func (t *Team) ReduceParts(buf []byte, parts []plan.Range, red Reduction) error 
 		t.done(filled(i))
 		return nil
 	}, func(i int) error {
-		piece := cut(own, i, size)
-		if len(piece) == 0 {
+		chunk := cut(own, i, size)
+		if len(chunk) == 0 {
 			return nil
 		}
-		return t.foldChunk(red, piece, piece, i, before*size)
+		return t.foldChunk(red, chunk, chunk, i, before*size)
 	})
 }
 
@@ -56,11 +56,11 @@ func (t *Team) takeParts(buf []byte, parts []plan.Range, root int) error {
 	if longest == 0 {
 		return t.Barrier()
 	}
-	size, chunks := t.pieces(longest, t.slot)
+	size, chunks := t.chunking(longest, t.slot)
 	t.layOut(size)
 	return t.pipeline(chunks, func(i int) error {
-		if piece := cut(rangeOf(buf, parts[t.me]), i, size); len(piece) > 0 && root != t.me {
-			return t.fillSlot(i, root, piece)
+		if chunk := cut(rangeOf(buf, parts[t.me]), i, size); len(chunk) > 0 && root != t.me {
+			return t.fillSlot(i, root, chunk)
 		}
 		t.done(filled(i))
 		return nil
@@ -70,14 +70,14 @@ func (t *Team) takeParts(buf []byte, parts []plan.Range, root int) error {
 		}
 		for d := 1; d < t.n; d++ {
 			r := (t.me + d) % t.n
-			piece := cut(rangeOf(buf, parts[r]), i, size)
-			if len(piece) == 0 {
+			chunk := cut(rangeOf(buf, parts[r]), i, size)
+			if len(chunk) == 0 {
 				continue
 			}
 			if err := t.wait(r, filled(i)); err != nil {
 				return err
 			}
-			t.get(piece, t.slotOf(r, i), parts[r].Len())
+			t.get(chunk, t.slotOf(r, i), parts[r].Len())
 		}
 		return nil
 	})

@@ -1,0 +1,129 @@
+package shm
+
+import (
+	"github.com/gorun/gorun/comm/internal/cpu"
+	"github.com/gorun/gorun/comm/internal/shm/wait"
+)
+
+// at is the time at which a rank has done step of operation op, or has begun it for step 0. After the largest number time goes on
+// from 0; see [cpu.Reached].
+func at(op uint64, step int) uint64 { return op<<stepBits | uint64(step) }
+
+const stepBits = 24
+
+// time is when a rank has done step of the method under way.
+func (t *Team) time(step int) uint64 { return at(t.op, t.base+step) }
+
+// done advances this rank's clock: it has done step.
+func (t *Team) done(step int) {
+	t.publish()
+	now := t.time(step)
+	cpu.StoreRelease(&t.ranks[t.me].clock, now)
+	if cpu.Load32(&t.header.sleepers) != 0 {
+		t.waiter.WakeAll(now)
+	}
+}
+
+// arrive advances this rank's clock to the begin of the operation, unless it has done a step of it.
+func (t *Team) arrive() {
+	t.publish()
+	if now := at(t.op, 0); !cpu.Reached(cpu.Load(&t.ranks[t.me].clock), now) {
+		cpu.StoreRelease(&t.ranks[t.me].clock, now)
+		t.waiter.WakeAll(now)
+	}
+}
+
+// wait waits until r has done step.
+func (t *Team) wait(r, step int) error {
+	if err := t.waitClock(r, t.time(step)); err != nil {
+		return err
+	}
+	return t.compareArrived(r)
+}
+
+// waitClock waits until r's clock says time.
+func (t *Team) waitClock(r int, time uint64) error {
+	if cpu.Reached(t.seen[r], time) {
+		return nil
+	}
+	now := cpu.Await(&t.ranks[r].clock, time, t.waiter.Spins)
+	if !cpu.Reached(now, time) && t.waiter.SharesCPU() {
+		t.arrive()
+		now = t.waiter.Yield(r, time)
+	}
+	if !cpu.Reached(now, time) {
+		var err error
+		if now, err = t.waitLong(r, time); err != nil {
+			return err
+		}
+	}
+	t.seen[r] = now
+	return nil
+}
+
+// waitLong goes on waiting for r's clock after the first spins.
+func (t *Team) waitLong(r int, target uint64) (uint64, error) {
+	t.Waited = true
+	t.arrive()
+	begun := wait.Now()
+	for i := 0; ; i++ {
+		if now := t.waiter.Spin(r, target); cpu.Reached(now, target) {
+			return now, nil
+		}
+		if err := t.compare(r); err != nil {
+			return 0, err
+		}
+		waited := wait.Now().Sub(begun)
+		if waited < t.waiter.Alert {
+			t.waiter.Pause(i, r, target, waited)
+			continue
+		}
+		if err := t.onLongWait(r, t.waiter.Long(r, target)); err != nil {
+			return 0, err
+		}
+		begun = wait.Now()
+	}
+}
+
+// A reuse is when memory can be reused: when the clock of its reader, or of everybody, says time.
+type reuse struct {
+	reader int
+	time   uint64
+}
+
+// awaitReaders waits until memory can be reused.
+func (t *Team) awaitReaders(v *reuse) error {
+	for r := range t.n {
+		if r == t.me || v.reader != r && v.reader != everybody {
+			continue
+		}
+		if err := t.waitClock(r, v.time); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// forgetOldClocks replaces times that are so old that they would soon seem to be in the future: what other ranks' clocks have
+// reached, and when slots and entries can be reused. Ranks are never so far apart that the remaining times could be as old.
+func (t *Team) forgetOldClocks() {
+	for r, other := range t.ranks {
+		t.seen[r] = cpu.Load(&other.clock)
+	}
+	for t.slots.oldest < t.slots.newest && t.isReusable(&t.slots.inUse[t.slots.oldest%mostSlotsInUse].reuse) {
+		t.slots.oldest++
+	}
+	for t.llState.oldest < t.llState.newest && t.isReusable(&t.llState.inUse[t.llState.oldest%llEntries].reuse) {
+		t.llState.oldest++
+	}
+}
+
+// isReusable says whether memory can be reused, as far as this rank has seen.
+func (t *Team) isReusable(v *reuse) bool {
+	for r, seen := range t.seen {
+		if r != t.me && (v.reader == r || v.reader == everybody) && !cpu.Reached(seen, v.time) {
+			return false
+		}
+	}
+	return true
+}
