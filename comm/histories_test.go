@@ -330,3 +330,32 @@ func TestTwoRootsAreFoundAtClose(t *testing.T) {
 		}
 	})
 }
+
+// A message of another type than its receive fails alone, and the group goes on: if its collectives differ later, ranks still find that
+// out when they close it.
+func TestTwoRootsAreFoundAtCloseAfterAMessageOfAnotherType(t *testing.T) {
+	onTransports(t, []string{"tcp", "shm"}, func(t *testing.T, world func(int) *testWorld) {
+		w := world(2)
+		errs := w.results(func(ctx context.Context, g *Group) error {
+			if g.Rank() == 0 {
+				if err := Send(ctx, g, make([]int64, 1), 1); err != nil {
+					return err
+				}
+			} else if _, err := Recv(ctx, g, make([]int32, 1), 0); ExitCode(err) != 2 {
+				return fmt.Errorf("another type: got %w", err)
+			}
+			if err := Barrier(ctx, g); err != nil {
+				return err
+			}
+			if err := Broadcast(ctx, g, make([]int, 1), g.Rank()); err != nil { // both are the root, and done at once
+				return errors.Join(err, g.Close())
+			}
+			return nil
+		})
+		for r, g := range w.groups {
+			if _, ok := errors.AsType[*MismatchError](errors.Join(errs[r], g.Close())); !ok {
+				t.Errorf("rank %d has found nothing: %v", r, errs[r])
+			}
+		}
+	})
+}

@@ -37,9 +37,11 @@ func (g *Group) noteFailure(err error) {
 	}
 }
 
-// noteTold notes that a call on g returns err: if that is that calls differ, Close need not say so.
+// noteTold notes that a call on g returns err: if that says that collectives differ, Close need not say so. After a message of another
+// type than its receive the group goes on, and its collectives may still differ.
 func (g *Group) noteTold(err error) {
-	if f, ok := errors.AsType[*endpoint.Failure](err); ok && f.Kind == endpoint.Mismatched && len(f.Calls) == 2 {
+	f, ok := errors.AsType[*endpoint.Failure](err)
+	if ok && f.Kind == endpoint.Mismatched && len(f.Calls) == 2 && f.Calls[0].Seq > 0 && f.Calls[1].Seq > 0 {
 		g.told.Store(true)
 	}
 }
