@@ -8,6 +8,7 @@ import (
 
 	"github.com/gorun/gorun/comm/internal/call"
 	"github.com/gorun/gorun/comm/internal/endpoint"
+	"github.com/gorun/gorun/comm/internal/hier"
 	"github.com/gorun/gorun/comm/internal/pipeline"
 	"github.com/gorun/gorun/comm/internal/reduce"
 	"github.com/gorun/gorun/comm/internal/shm"
@@ -115,8 +116,11 @@ func (c *Collective) left() time.Duration {
 	return max(time.Until(c.deadline), time.Nanosecond)
 }
 
-// forget lets go of the caller's buffers, which a collective that is kept does not keep.
+// forget lets go of the caller's buffers, which neither a collective that is kept nor its group keeps.
 func (c *Collective) forget() {
+	if c.g.layout != nil {
+		c.g.staged = hier.Call{}
+	}
 	c.body = nil
 	c.out, c.in = c.out.Emptied(), c.in.Emptied()
 	c.reducing = reducing{}
