@@ -100,6 +100,30 @@ func TestCallsOnNoGroup(t *testing.T) {
 	}
 }
 
+// The rank in a nil group, which is -1, is no root either.
+func TestRootOfNoGroup(t *testing.T) {
+	ctx, none := t.Context(), (*Group)(nil)
+	root := none.Rank()
+	buf, parts := []int{1, 2}, [][]int{{1}, {2}}
+	for name, call := range map[string]func() error{
+		"Broadcast":        func() error { return Broadcast(ctx, none, buf, root) },
+		"Reduce":           func() error { return Reduce(ctx, none, buf, Sum, root) },
+		"Gather":           func() error { return Gather(ctx, none, buf, buf, root) },
+		"GatherV":          func() error { return GatherV(ctx, none, parts, buf, root) },
+		"Scatter":          func() error { return Scatter(ctx, none, buf, buf, root) },
+		"ScatterV":         func() error { return ScatterV(ctx, none, buf, parts, root) },
+		"BroadcastObjects": func() error { return BroadcastObjects(ctx, none, []any{new(int)}, root) },
+		"GatherObject":     func() error { _, err := GatherObject(ctx, none, 1, root); return err },
+		"ScatterObject":    func() error { _, err := ScatterObject(ctx, none, []int{1}, root); return err },
+		"Send":             func() error { return Send(ctx, none, buf, root) },
+		"SendObjects":      func() error { return SendObjects(ctx, none, []any{new(int)}, root) },
+	} {
+		if err := call(); ExitCode(err) != 2 || !strings.HasPrefix(err.Error(), "comm: "+name+": the group is nil") {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+}
+
 // functionsOfGroups are the package's exported functions that take a Group, read from its source: generic functions are not
 // there at run time.
 func functionsOfGroups(t *testing.T) (functions []*ast.FuncDecl) {

@@ -24,7 +24,7 @@ func BroadcastObjects(ctx context.Context, g *Group, objs []any, src int) error 
 		o.Refuse(err)
 	}
 	if g.Rank() == src {
-		o.guard(func() { o.Give(g.encodeList(objs)) })
+		o.guard(func() { o.Give(o.group.encodeList(objs)) })
 	}
 	encoded, err := o.Broadcast(ctx, src)
 	if err != nil || g.Rank() == src {
@@ -35,7 +35,7 @@ func BroadcastObjects(ctx context.Context, g *Group, objs []any, src int) error 
 		err = fmt.Errorf("is a list of %d: want %d", list.count, len(objs))
 	}
 	if err == nil {
-		o.guard(func() { _, err = g.decodeList(list, objs) })
+		o.guard(func() { _, err = o.group.decodeList(list, objs) })
 	}
 	return public(o.About(src, err))
 }
@@ -69,12 +69,12 @@ func ScatterObject[T any](ctx context.Context, g *Group, in []T, src int) (T, er
 		if len(in) != g.Size() {
 			o.Refuse(fmt.Errorf("len(in) is %d: want Size = %d", len(in), g.Size()))
 		}
-		o.guard(func() { parts, cause = encodeAll(g, in) })
+		o.guard(func() { parts, cause = encodeAll(o.group, in) })
 	}
 	var out T
 	encoded, err := o.Scatter(ctx, parts, cause, src)
 	if err == nil {
-		o.guard(func() { err = o.About(src, g.decode(encoded, &out)) })
+		o.guard(func() { err = o.About(src, o.group.decode(encoded, &out)) })
 	}
 	return out, public(err)
 }
