@@ -75,16 +75,17 @@ func (e *MissingError) Error() string {
 
 func (e *MissingError) Unwrap() error { return e.Err }
 
-// refusef is what is wrong with the options or the environment.
-func refusef(format string, args ...any) error {
-	return &core.ArgumentError{Op: "Init", Err: fmt.Errorf(format, args...)}
-}
+// refuse is err, which says what is wrong with the options or the environment.
+func refuse(err error) error { return &core.ArgumentError{Op: "Init", Err: err} }
+
+// refusef is refuse of what format says.
+func refusef(format string, args ...any) error { return refuse(fmt.Errorf(format, args...)) }
 
 // Join meets the other ranks. Its error is a [core.ArgumentError] or a [MissingError], or wraps what has failed.
 func Join(ctx context.Context, cfg Config) (*World, error) {
 	place, err := cfg.place()
 	if err != nil {
-		return nil, refusef("%w", err)
+		return nil, refuse(err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, cfg.Timeout)
 	defer cancel()
@@ -103,7 +104,7 @@ func Join(ctx context.Context, cfg Config) (*World, error) {
 		err = cfg.chooseAddress(ctx)
 	}
 	if err != nil {
-		return nil, refusef("%w", err)
+		return nil, refuse(err)
 	}
 	return cfg.join(ctx, place, waits)
 }
