@@ -108,25 +108,25 @@ func (g *Group) worldRank(place int) int {
 }
 
 // waitLong waits for a rank of the team here, for as long as it may take.
-func (g *Group) waitLong(place int, d wait.LongWait) error {
+func (g *Group) waitLong(place int, w wait.LongWait) error {
 	c := g.running
 	if c == &g.short {
 		c.call = endpoint.CallOf(endpoint.Words(g.team.Load().Call()))
 	}
-	return c.await(g.worldRank(place), d)
+	return c.await(g.worldRank(place), w)
 }
 
-// await waits for d, which is up to the given world rank.
-func (c *Collective) await(rank int, d wait.LongWait) error {
-	op := c.g.Lane.Await(rank, c.seq, c.call, d.Done)
+// await waits for w, a long wait for a world rank. It fails if that rank dies, or the call is cancelled.
+func (c *Collective) await(rank int, w wait.LongWait) error {
+	op := c.g.Lane.Await(rank, c.seq, c.call, w.Done)
 	awake := make(chan struct{})
 	go func() {
 		defer close(awake)
-		d.Park()
+		w.Park()
 		op.Withdraw()
 	}()
 	err := op.Wait(c.ctx, c.left())
-	d.Wake()
+	w.Wake()
 	<-awake
 	return err
 }

@@ -179,7 +179,7 @@ func TestAbandonedBuffersAreNotUsed(t *testing.T) {
 	}
 }
 
-// throughSlots are the operations of groups that are on several machines, in which a team has but a part.
+// throughSlots are the operations of groups on several machines, of which a team does only a stage.
 var throughSlots = map[string]bool{"reduce parts": true, "share parts": true, "gather parts": true, "one after the other": true}
 
 // Where all ranks of a group on one machine have their buffers in heaps, nothing goes through slots.

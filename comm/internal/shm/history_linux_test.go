@@ -15,8 +15,8 @@ func TestTheFirstDifferenceIsFound(t *testing.T) {
 	const calls = 50
 	for _, c := range []struct {
 		name      string
-		different uint64 // the call that is
-		skipped   bool   // it is not one of the team's
+		different uint64 // the number of the call that differs
+		skipped   bool   // the team has no part in that call
 		behind    bool   // rank 1 compares when rank 0 has made all its calls
 	}{
 		{"the last", calls, false, false}, {"the first", 1, false, false}, {"in the midst", 20, false, false},

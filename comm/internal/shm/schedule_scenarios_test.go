@@ -38,9 +38,9 @@ type program struct {
 	until int // before which call it gives up
 
 	panicAt    int    // in which call its operation panics; -1: in none
-	odd, oddAt int    // the rank that calls something else, in place of which call; -1: none
-	other      called // this
-	elsewhere  bool   // instead: a call before that one, which is none of the team's
+	odd, oddAt int    // the rank that makes another call, and instead of which one; -1: none
+	other      called // that call
+	elsewhere  bool   // instead, the rank makes one more call, in which the team has no part
 }
 
 func newProgram(w *world) *program {
@@ -177,7 +177,7 @@ func (p *program) differs() {
 	p.mustBeNoticed()
 }
 
-// differsElsewhere lets a rank make another call than the others where the team has no part in it. All that the team does is alike.
+// differsElsewhere lets a rank make another call than the others in which the team has no part. The calls of the team are the same.
 func (p *program) differsElsewhere() {
 	p.w.allIsWell, p.elsewhere, p.odd, p.oddAt = false, true, p.w.rng.IntN(p.w.n), p.w.rng.IntN(len(p.calls))
 	p.mustBeNoticed()
@@ -258,7 +258,7 @@ func (p *program) call(t *Team, i int, c *called, call Call, history uint64) (er
 		}()
 	}
 	values := seq
-	if p.odd == t.me && i >= p.oddAt { // so that a result is wrong for which bytes have passed between it and others
+	if p.odd == t.me && i >= p.oddAt { // so that its result is wrong if it has exchanged bytes with others
 		values += 1 << 20
 	}
 	err = op.run(t, where, values, c.size, c.root, modelled(red))

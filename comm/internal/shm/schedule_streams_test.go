@@ -18,7 +18,7 @@ import (
 // ringInSchedules is the bytes of a ring: enough for a few records.
 const ringInSchedules = 512
 
-// streams lets two threads write to each other, and read what the other one writes.
+// streams lets two threads write to each other.
 func (w *world) streams() []*schedule.Thread {
 	w.streaming = true
 	var ends []*schedule.Thread

@@ -17,8 +17,8 @@ import (
 	"github.com/gorun/gorun/comm/internal/shm/wait"
 )
 
-// The protocols of this package, in orders that a scheduler chooses: see package schedule. Each run comes from a number, which says
-// what ranks call and in which order they do what; a failure says which, and -schedule.seed runs it again.
+// The tests of the protocols of this package, in orders that a scheduler chooses: see package schedule. A seed decides what ranks
+// call, and in which order their accesses happen. A failure names its seed, and -schedule.seed runs it again.
 
 var (
 	budget   = flag.Duration("schedule.for", 40*time.Second, "how long to look for orders that fail, in all")
@@ -26,7 +26,7 @@ var (
 	first    = flag.Uint64("schedule.from", 1, "the first seed")
 )
 
-// A scenario is what ranks do, in a world that is new.
+// A scenario is what ranks do in a new world.
 type scenario struct {
 	name  string
 	share int // of the time
@@ -69,7 +69,7 @@ type world struct {
 	t     testing.TB
 	m     *schedule.Machine
 	arena []byte
-	rng   *rand.Rand // of the run: what is called
+	rng   *rand.Rand // of the run: decides what ranks call
 
 	n         int
 	teams     []*Team
@@ -80,14 +80,14 @@ type world struct {
 	announced []error          // the news of another rank's end, by rank
 	failures  []error
 
-	streaming bool // it is streams that are run, not a team
+	streaming bool // the run tests streams, not a team
 	dialogues [2]*dialogue
 
 	allIsWell bool // nobody dies or gives up
 	impatient int  // the rank that gives up in a long wait; -1: none
 
 	beforeCall func(t *Team) // breaks something on purpose; may be nil
-	forgetful  bool          // so are histories: only the call under way counts
+	forgetful  bool          // tags do not depend on earlier calls
 
 	accesses, missed int
 }
@@ -97,7 +97,7 @@ const (
 	heapSize  = 16 << 10
 )
 
-// newWorld has memory of the simulated kind.
+// newWorld makes a world, with memory of a simulated machine.
 func newWorld(t testing.TB, model schedule.Model) *world {
 	size := Size(mostRanks) + mostRanks*heapSize
 	memory, err := segment.Create(segment.WholePages(size))
@@ -121,7 +121,7 @@ func newWorld(t testing.TB, model schedule.Model) *world {
 	return w
 }
 
-// run runs s as seed says.
+// run runs s with that seed.
 func (w *world) run(s scenario, seed uint64) error {
 	w.rng = rand.New(rand.NewPCG(seed, 1))
 	return w.runIn(schedule.NewPCT(seed), s.begin)
@@ -241,7 +241,7 @@ func (w *world) inHeap(r int) memory {
 	}
 }
 
-// scribble is what a program may do with its buffers after an operation.
+// scribble overwrites the buffers of a rank, as a program may do after an operation.
 func (w *world) scribble(r int) {
 	junk := make([]byte, w.used[r])
 	for i := range junk {
@@ -270,7 +270,7 @@ func (w *world) overslept(t *schedule.Thread, limit time.Duration) {
 
 func (w *world) isUp(c *wait.State) bool { return w.teams[0].ranks[c.Awaits-1].clock >= c.WakeAt }
 
-// modelled is red of memory that the machine has.
+// modelled is red for operands in simulated memory.
 func modelled(red Reduction) Reduction {
 	kernel, fold := red.Kernel, red.Fold
 	red.Kernel = func(dst, a, b []byte) {

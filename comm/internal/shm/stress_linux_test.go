@@ -41,10 +41,10 @@ type stress struct {
 	Addresses []string // of the ranks' acceptors
 }
 
-// asStressed is where a process finds that it is a rank of a stress.
+// asStressed is the environment variable by which a process learns that it is a rank of a stress.
 const asStressed = "SHM_TEST_STRESS"
 
-// What a rank of a stress has, beside the first three descriptors.
+// The descriptors of a rank of a stress, after the first three.
 const (
 	stressSegment = 3 + iota
 	stressSays
@@ -159,7 +159,7 @@ func TestStressedRank(t *testing.T) {
 	}
 }
 
-// calls makes calls for as long as rank 0 says: it asks the others along after so many calls each time.
+// calls makes calls until rank 0 ends that, which it broadcasts after so many calls each time.
 func (s *stress) calls(t *testing.T, team *Team, h *heap.Heap) error {
 	const between = 50
 	rng, mine := rand.New(rand.NewPCG(s.Seed, 0)), rand.New(rand.NewPCG(s.Seed, uint64(s.Me+1)))
@@ -193,7 +193,7 @@ func (s *stress) calls(t *testing.T, team *Team, h *heap.Heap) error {
 
 func schedYield() { _, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0) }
 
-// delay lets others go first, now and then.
+// delay lets others go first, sometimes.
 func delay(rng *rand.Rand) {
 	switch rng.IntN(20) {
 	case 0:

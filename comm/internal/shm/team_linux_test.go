@@ -80,9 +80,8 @@ func together(t testing.TB, teams []*Team, f func(team *Team) error) {
 	wg.Wait()
 }
 
-// sum16 adds 16-bit numbers, and concat16 makes of two a number that depends on their order, though not on how they are put
-// in brackets: each is a function x -> a x + b, one byte for either.
-func sum16(dst, a, b []byte) {
+// sumBytes adds bytes. compose is associative but not commutative: a value is a function x -> a x + b, with a byte for a and for b.
+func sumBytes(dst, a, b []byte) {
 	for i := range dst {
 		dst[i] = a[i] + b[i]
 	}
@@ -96,7 +95,7 @@ func compose(dst, a, b []byte) {
 }
 
 var reductions = map[string]Reduction{
-	"sum":     {Elem: 1, Kernel: sum16},
+	"sum":     {Elem: 1, Kernel: sumBytes},
 	"compose": {Elem: 2, Kernel: compose},
 	"fold":    {Elem: 2, Kernel: compose, Fold: composeAll},
 }
@@ -110,7 +109,7 @@ func composeAll(dst []byte, sources [][]byte) {
 	copy(dst, sum)
 }
 
-// noise is what inputs are cut from.
+// noise is random bytes, out of which inputs are cut.
 var noise = func() []byte {
 	b := make([]byte, 1<<20)
 	_, _ = rand.NewChaCha8([32]byte{1}).Read(b)
@@ -127,7 +126,7 @@ func input(seq uint64, r, n int) []byte {
 	return b
 }
 
-// combined is the reduction of all inputs, worked out one after the other.
+// combined is the reduction of all inputs, in order of rank.
 func combined(seq uint64, ranks, n int, red Reduction) []byte {
 	sum := input(seq, 0, n)
 	for r := 1; r < ranks; r++ {
@@ -152,8 +151,8 @@ func ordinary(buf []byte) []byte { return buf }
 // visible is what a rank sees in a buffer of its own.
 var visible = func(buf []byte) []byte { return buf }
 
-// operations carry out one operation on a rank, on blocks of n bytes, and compare the result with what it should be. Buffers
-// are where in puts them.
+// operations carry out one operation on a rank, on blocks of n bytes, and compare the result with the right one. in decides where
+// buffers lie.
 var operations = []struct {
 	name string
 	run  func(t *Team, in memory, seq uint64, n, root int, red Reduction) error
@@ -265,7 +264,7 @@ func unevenParts(bytes, n, root, elem int) []plan.Range {
 	return parts
 }
 
-// joined is what inputs are whose parts have been shared.
+// joined is the vector of all ranks' parts.
 func joined(seq uint64, ranks, n, root int) []byte {
 	var all []byte
 	for r := range ranks {
@@ -286,7 +285,7 @@ func same(err error, got, want []byte) error {
 	return err
 }
 
-// A wrongResult is one of an operation that has gone well, as it says.
+// A wrongResult is a result of an operation that has returned no error.
 type wrongResult struct {
 	at, of    int
 	got, want byte

@@ -12,9 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gorun/gorun/env/auth"
-
 	"github.com/gorun/gorun/comm/internal/shm/segment"
+	"github.com/gorun/gorun/env/auth"
 )
 
 var secret = []byte("a secret of 16 bytes and more")

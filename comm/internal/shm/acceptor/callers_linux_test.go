@@ -10,10 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gorun/gorun/comm/internal/shm/segment"
 	"github.com/gorun/gorun/env/auth"
 	"github.com/gorun/gorun/env/logtest"
-
-	"github.com/gorun/gorun/comm/internal/shm/segment"
 )
 
 // A caller that hangs up, at whatever point, is not logged as a stranger: ranks that end hang up.
@@ -70,7 +69,7 @@ func (n admitsNobody) Admit(int) bool {
 }
 func (admitsNobody) Connected(int, net.Conn) {}
 
-// A leaving connection is closed right after so many writes.
+// A leaving connection closes itself after so many writes.
 type leaving struct {
 	net.Conn
 	writes int

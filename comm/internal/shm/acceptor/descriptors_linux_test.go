@@ -14,9 +14,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gorun/gorun/env/alloctest"
-
 	"github.com/gorun/gorun/comm/internal/shm/stream"
+	"github.com/gorun/gorun/env/alloctest"
 )
 
 // openFiles counts the descriptors that this process has of the memfd with that name.
