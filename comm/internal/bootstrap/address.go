@@ -61,7 +61,7 @@ func (c *Config) chooseAddress(ctx context.Context) (err error) {
 	return nil
 }
 
-// isLoopback says whether host means loopback on every machine.
+// isLoopback reports whether host means loopback on every machine.
 func isLoopback(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
@@ -88,7 +88,7 @@ func (p place) isExposed(ctx context.Context) bool {
 	return p.master != "" && p.size > 1 && p.means(ctx, func(a netip.Addr) bool { return !a.IsLoopback() })
 }
 
-// means says whether the master's name may mean an address of a kind. One that means nothing yet may.
+// means reports whether the master's name may mean an address of a kind. One that means nothing yet may.
 func (p place) means(ctx context.Context, kind func(netip.Addr) bool) bool {
 	host, _, _ := net.SplitHostPort(p.master) // made by JoinHostPort
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)

@@ -72,7 +72,7 @@ func meet(ctx context.Context, round store.Store, turn int64, p place, me Info) 
 	}
 	var w worldDoc
 	if p.rank == 0 {
-		w, err = gather(ctx, s, p.size)
+		w, err = makeWorld(ctx, s, p.size)
 	} else {
 		w, err = readWorld(ctx, s, p)
 	}
@@ -92,8 +92,8 @@ func meet(ctx context.Context, round store.Store, turn int64, p place, me Info) 
 	return w, w.check(p, me)
 }
 
-// gather collects what the ranks say, publishes the world, and waits until all have seen it.
-func gather(ctx context.Context, s store.Store, size int) (worldDoc, error) {
+// makeWorld collects what the ranks say, publishes the world, and waits until all have seen it.
+func makeWorld(ctx context.Context, s store.Store, size int) (worldDoc, error) {
 	w := worldDoc{ID: randomID(), Ranks: make([]Info, size)}
 	for r := range size {
 		b, err := s.Get(ctx, infoKey(r))
@@ -244,7 +244,7 @@ func (w worldDoc) check(p place, me Info) error {
 	return nil
 }
 
-// isOneNetwork says whether all ranks have one.
+// isOneNetwork reports whether all ranks have one.
 func (w worldDoc) isOneNetwork() bool {
 	return !slices.ContainsFunc(w.Ranks, func(r Info) bool { return !r.SameNetwork(w.Ranks[0].Place) })
 }

@@ -99,8 +99,8 @@ func (c *Collective) share(key uint64, at plan.Nodes) (mem *segment.Segment, ver
 		}
 		word[0] = g.verdict(mem, len(here))
 	}
-	told := pipeline.InPlace(plan.BinomialBroadcast(at.Place, len(here), 1, 0).Among(here), word)
-	if err := c.exchange(&told); err != nil {
+	made := pipeline.InPlace(plan.BinomialBroadcast(at.Place, len(here), 1, 0).Among(here), word)
+	if err := c.exchange(&made); err != nil {
 		return mem, cannotShare, problem, err
 	}
 	if at.Place != 0 && word[0] > cannotShare {

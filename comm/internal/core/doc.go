@@ -1,14 +1,21 @@
 // Package core is what package comm's calls are made of below their types: groups of ranks, and the calls on them as a kind, an
 // element type, an operation, a root and bytes. Nothing in it is generic.
 //
-// A blocking call of ranks that share memory takes the short path (short.go) if it can. Any other call becomes a [Collective]
-// (collective.go), which checks its arguments, gets its place in its group's order (order.go), and is performed when its turn has come
-// (perform.go). Each family of calls is a file: reductions.go, moves.go, gather.go, alltoall.go, coalesced.go, objects.go. The body
-// of a call there chooses one of three ways to carry it out:
+// A blocking call of ranks that share memory takes the short path (short.go) if it can. Every other collective takes four steps:
 //
-//   - in memory, if all members are a team (team.go, package shm),
-//   - in stages, if they are on several machines and share memory there (package hier),
-//   - by messages: a plan says who sends what to whom (package plan), and a pipeline carries it out (package pipeline).
+//  1. A function of its family checks the arguments and fills in a [Collective]: reductions.go (with operands.go), moves.go, gather.go,
+//     alltoall.go, coalesced.go, objects.go, membership.go. arguments.go has the checks.
+//  2. [Collective.Do], Run or Start gives it its number and its place among the group's collectives (order.go).
+//  3. When its turn has come, perform begins it at the endpoint, calls its body, and ends it (perform.go). If the caller's own code
+//     panics in it, panic.go fails the group.
+//  4. The body, which is in the family's file, chooses one of three ways to carry the call out:
+//     in memory, if all members share it (team.go, package shm);
+//     in stages, if members are on several machines and share memory there (package hier);
+//     by messages: package plan says who sends what to whom, and package pipeline carries that out. cache.go keeps plans.
 //
-// Sends, receives and probes are p2p.go. attach.go is how members get the memory that they share.
+// attach.go is how members get the memory that they share: in the first collective that can use it. Sends, receives and probes have no
+// order and no body: p2p.go. world.go and liveness.go are what the groups of a process share.
+//
+// The package has more lines than a package here should have. All of them but p2p.go work on one Collective and the Group that has its
+// turn: a cut between them would make the fields of both public.
 package core

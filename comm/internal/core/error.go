@@ -30,18 +30,18 @@ func (e *ArgumentError) Error() string { return fmt.Sprintf("comm: %s: %v", e.Op
 
 func (e *ArgumentError) Unwrap() error { return e.Err }
 
-// noteFailure tells g's owner that a call on it has failed because of err.
+// noteFailure calls g.Failed, if there is one: a call on g has failed because of err.
 func (g *Group) noteFailure(err error) {
 	if g.Failed != nil {
 		g.Failed(err)
 	}
 }
 
-// noteTold notes that a call on g returns err: if that says that collectives differ, Close need not say so. After a message of another
-// type than its receive the group goes on, and its collectives may still differ.
-func (g *Group) noteTold(err error) {
+// noteMismatch notes that a call on g returns err: if err says that collectives differ, Close need not say so again. A message of
+// another type than its receive does not count: the group goes on after it, and its collectives may still differ.
+func (g *Group) noteMismatch(err error) {
 	f, ok := errors.AsType[*endpoint.Failure](err)
 	if ok && f.Kind == endpoint.Mismatched && len(f.Calls) == 2 && f.Calls[0].Seq > 0 && f.Calls[1].Seq > 0 {
-		g.told.Store(true)
+		g.reported.Store(true)
 	}
 }

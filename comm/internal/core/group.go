@@ -22,19 +22,19 @@ type Group struct {
 	Ranks   []int // world ranks in group order
 	Timeout time.Duration
 	Choose  plan.Choices // which algorithms members use
-	Failed  func(error)  // is told of every call that fails; nil: nobody is
+	Failed  func(error)  // called for every call that fails; may be nil
 
 	id    uint64
 	index map[int]int // world rank -> group rank
 	rank  int         // this rank's group rank
 
-	order   order
-	history endpoint.History // of the collectives whose turn has come
-	told    atomic.Bool      // a call has returned that calls do not match
-	flat    atomic.Bool      // members share no memory
-	team    atomic.Pointer[shm.Team]
-	spare   atomic.Pointer[Collective] // see Spare
-	short   Collective                 // the one that enter has begun
+	order    order
+	history  endpoint.History // of the collectives whose turn has come
+	reported atomic.Bool      // a call has returned that collectives do not match
+	flat     atomic.Bool      // members share no memory
+	team     atomic.Pointer[shm.Team]
+	spare    atomic.Pointer[Collective] // see Spare
+	short    Collective                 // the one that enter has begun
 
 	// For whoever carries out a collective:
 	unattached bool         // members may share memory and have not tried
@@ -122,7 +122,7 @@ func (g *Group) Compare() error {
 	}
 	g.Lane.CompareAll()
 	err := g.Lane.Err()
-	if f, ok := errors.AsType[*endpoint.Failure](err); !ok || f.Kind != endpoint.Mismatched || g.told.Load() {
+	if f, ok := errors.AsType[*endpoint.Failure](err); !ok || f.Kind != endpoint.Mismatched || g.reported.Load() {
 		return nil
 	}
 	g.noteFailure(err)

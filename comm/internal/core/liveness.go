@@ -11,7 +11,7 @@ import (
 // course of its exit, microseconds before the end.
 const exitTimeout = time.Second
 
-// died says whether the process of rank has ended, if it is another one that can be looked at.
+// died is what can be found out about the process of rank, if it is another one: whether it has ended.
 func (w *World) died(rank int) endpoint.Fate {
 	pid := w.Neighbour(rank)
 	if pid == 0 {

@@ -77,9 +77,9 @@ func (o *Objects) size() int64 {
 	return int64(len(o.payload))
 }
 
-// excuse reports whether size, which rank has given, means that there is no object. Then it tells all ranks why: all of them call it,
-// as they have seen the size, and have the same limit.
-func (o *Objects) excuse(rank int, size int64) (none bool, err error) {
+// checkSize reports whether size, which rank has given, means that there is no object. If rank has a reason for that, it now goes to all
+// ranks: all of them are here, as they have seen the same size and have the same limit.
+func (o *Objects) checkSize(rank int, size int64) (none bool, err error) {
 	if size > int64(o.limit) || size < -MaxReason { // it must have known
 		o.fault = o.About(rank, fmt.Errorf("is said to take %d bytes: the limit is %d", size, o.limit))
 		return true, nil
@@ -128,7 +128,7 @@ func (o *Objects) Broadcast(ctx context.Context, src int) ([]byte, error) {
 		if err := o.exchange(&t); err != nil {
 			return err
 		}
-		if none, err := o.excuse(src, size[0]); none {
+		if none, err := o.checkSize(src, size[0]); none {
 			return err
 		}
 		if g.rank != src {
@@ -169,7 +169,7 @@ func (o *Objects) collect(ctx context.Context, wanted bool, move func(all pipeli
 			return err
 		}
 		for r, n := range sizes {
-			if none, err := o.excuse(r, n); none {
+			if none, err := o.checkSize(r, n); none {
 				return err
 			}
 		}
@@ -208,7 +208,7 @@ func (o *Objects) Scatter(ctx context.Context, parts [][]byte, cause error, src 
 		if err != nil {
 			return err
 		}
-		if none, err := o.excuse(src, size[0]); none {
+		if none, err := o.checkSize(src, size[0]); none {
 			return err
 		}
 		o.payload = make([]byte, size[0])

@@ -77,7 +77,7 @@ func (t *order) next() *Collective {
 	return c
 }
 
-// more says whether there is more to carry out; if not, that ends.
+// more reports whether there is more to carry out; if not, that ends.
 func (t *order) more() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -169,7 +169,7 @@ func (c *Collective) Start() {
 func (c *Collective) settled() error {
 	if c.err != nil {
 		c.g.Lane.Settle(NewsTimeout)
-		c.g.noteTold(c.err)
+		c.g.noteMismatch(c.err)
 	}
 	return c.err
 }
@@ -203,7 +203,7 @@ func (c *Collective) Done() <-chan struct{} {
 
 // Result is c's error, once it has ended.
 func (c *Collective) Result() error {
-	c.g.noteTold(c.err)
+	c.g.noteMismatch(c.err)
 	return c.err
 }
 

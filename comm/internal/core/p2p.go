@@ -267,6 +267,6 @@ func (t *Transfer) failed(err error) error {
 		return nil
 	}
 	err = &Error{Group: t.g, Op: t.kind.String(), Seq: t.op.Number(), Elem: t.elem, Err: err}
-	t.g.noteTold(err)
+	t.g.noteMismatch(err)
 	return err
 }

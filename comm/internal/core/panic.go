@@ -14,7 +14,7 @@ import (
 // runtime.Goexit, this rank has done a part of what the others count on. So the group fails, and they hear of it. The panic goes on in the
 // goroutine of a blocking call. What the group's own goroutine carries out has nobody to catch a panic: it becomes the call's error.
 
-// longestPanic bounds what others are told of a panic, in bytes.
+// longestPanic bounds what other ranks learn of a panic, in bytes.
 const longestPanic = 512
 
 // broken fails g because the caller's code has ended call without returning: by a panic with value v, or by Goexit if that is nil. It

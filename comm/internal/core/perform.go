@@ -51,7 +51,7 @@ func (c *Collective) perform(mine bool) {
 	}
 }
 
-// fail ends c, and the group, with err, and returns what the caller is told.
+// fail ends c, and the group, with err, and returns the error of the call.
 func (c *Collective) fail(err error) error {
 	g := c.g
 	g.Lane.End(c.seq, err)

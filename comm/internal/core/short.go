@@ -69,7 +69,7 @@ func (g *Group) leave(t *shm.Team, err error) error {
 	g.pass(c.seq)
 	if err != nil {
 		g.Lane.Settle(NewsTimeout)
-		g.noteTold(err)
+		g.noteMismatch(err)
 	}
 	return err
 }

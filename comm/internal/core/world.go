@@ -32,7 +32,7 @@ type WorldConfig struct {
 	Acceptor  *acceptor.Acceptor // where other ranks of this machine attach the memory of this one; nil: they cannot
 	Token     []byte
 	MustShare bool                      // ranks share memory, or calls fail
-	Without   func(problem error) error // is told that there is no shared memory; an error if there must be
+	Without   func(problem error) error // called if there is no shared memory, and why; an error if there must be
 }
 
 // A Peer is what ranks tell each other of themselves when they join, as far as groups need it.

@@ -22,7 +22,7 @@ func (pl *Pipeline) ahead(c *cursor, peer func(*plan.Step) int) *plan.Step {
 func goesTo(s *plan.Step) int    { return s.To }
 func comesFrom(s *plan.Step) int { return s.From }
 
-// mayReceive says whether there is a piece to be awaited next for which there is room.
+// mayReceive reports whether there is a piece to be awaited next for which there is room.
 func (pl *Pipeline) mayReceive() bool {
 	s := pl.ahead(&pl.in, comesFrom)
 	if s == nil {
@@ -49,7 +49,7 @@ func (pl *Pipeline) mayReceive() bool {
 	return !pl.sent.has(r)
 }
 
-// maySend says whether there is a piece to be sent next that is there. A message of nothing says that the steps before have
+// maySend reports whether there is a piece to be sent next that is there. A message of nothing says that the steps before have
 // been taken.
 func (pl *Pipeline) maySend() bool {
 	s := pl.ahead(&pl.out, goesTo)
@@ -60,7 +60,7 @@ func (pl *Pipeline) maySend() bool {
 	return !pl.whole || !pl.merges(at.take(s.Send, pl.piece), pl.out.step)
 }
 
-// merges says whether something of r is still to be merged by steps before step.
+// merges reports whether something of r is still to be merged by steps before step.
 func (pl *Pipeline) merges(r plan.Range, step int) bool {
 	for at := pl.done; at.step < step; at = (cursor{step: at.step + 1}) {
 		if s := &pl.task.Plan[at.step]; s.From != plan.None && at.rest(s.Recv).Overlaps(r) {

@@ -24,7 +24,7 @@ func (c *cursor) take(r plan.Range, n int) plan.Range {
 // rest is what of r is at c and behind.
 func (c *cursor) rest(r plan.Range) plan.Range { return plan.Range{Lo: r.Lo + c.at, Hi: r.Hi} }
 
-// isBefore says whether c's step, or as many elements of the same one, come before d.
+// isBefore reports whether c's step, or as many elements of the same one, come before d.
 func (c *cursor) isBefore(d cursor) bool { return c.step < d.step || c.step == d.step && c.at <= d.at }
 
 // A queue is operations under way, oldest first.
@@ -58,7 +58,7 @@ func (q *queue) pop() under {
 	return u
 }
 
-// has says whether one of the operations that have not ended moves elements of r.
+// has reports whether one of the operations that have not ended moves elements of r.
 func (q *queue) has(r plan.Range) bool {
 	for i := range q.n {
 		if u := &q.ring[(q.first+i)%mostPieces]; u.r.Overlaps(r) {

@@ -137,7 +137,7 @@ func (pl *Pipeline) run() error {
 	}
 }
 
-// isDue says whether the next piece has to be sent before any other is merged.
+// isDue reports whether the next piece has to be sent before any other is merged.
 func (pl *Pipeline) isDue() bool {
 	p, next := pl.task.Plan, pl.done
 	switch {
@@ -170,7 +170,7 @@ func (pl *Pipeline) sendNow() error {
 	return nil
 }
 
-// travels says whether the next piece, which is of s, goes without being asked for.
+// travels reports whether the next piece, which is of s, goes without being asked for.
 func (pl *Pipeline) travels(s *plan.Step) bool {
 	n := min(pl.out.rest(s.Send).Len(), pl.piece) * pl.call.Elem
 	return pl.lane.TravelsAtOnce(pl.ranks[s.To], n)
