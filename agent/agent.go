@@ -205,8 +205,7 @@ func (l *loop) next() event {
 	}
 }
 
-// abandonPatience is how long a join may take to end when it is told to do so now. It may be in a file system that does
-// not answer.
+// abandonPatience is how long a join may take to end after its context. It may hang in a file system that does not answer.
 const abandonPatience = 2 * time.Second
 
 // abandonJoin leaves a join behind that does not end.

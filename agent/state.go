@@ -96,7 +96,7 @@ type (
 	leave struct{ sig syscall.Signal }
 	// barrier gives the workers of the other nodes their time to end.
 	barrier struct{}
-	// finish ends the job on this node. The rendezvous is told why.
+	// finish ends the job on this node, and gives the rendezvous the reason.
 	finish struct{ err, why error }
 )
 

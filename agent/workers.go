@@ -14,7 +14,7 @@ const asyncErrorHandling = "TORCH_NCCL_ASYNC_ERROR_HANDLING"
 // timerFile tells workers of Config.Spec.TimerFile, as torchrun does.
 const timerFile = "TORCHELASTIC_TIMER_FILE"
 
-// workers returns what this node's workers are told in a round, by local rank.
+// workers returns the variables of this node's workers in a round, by local rank.
 func workers(c Config, round *rendezvous.Round) []env.Worker {
 	self, place := round.Node, round.Place
 	list := make([]env.Worker, self.Nproc)

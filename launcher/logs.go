@@ -36,8 +36,8 @@ type LogSpec struct {
 }
 
 // RunDir makes a new directory <base>/<runID>_<random> for the logs of one job on this node, and base if
-// it is missing. An empty base is the system's directory for temporary files. The path is absolute: workers are told of
-// files in it, and may work in another directory.
+// it is missing. An empty base is the system's directory for temporary files. The path is absolute:
+// workers get names of files in it, and may work in another directory.
 func RunDir(base, runID string) (dir string, err error) {
 	if base != "" {
 		err = os.MkdirAll(base, 0o755)

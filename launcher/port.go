@@ -7,9 +7,9 @@ import (
 )
 
 // Port is a TCP port reserved for rank 0. It is bound but does not listen: the system gives the port to
-// nobody else, who asks for it without SO_REUSEADDR does not get it, and connections to it are refused. One
-// who sets SO_REUSEADDR, as servers do (Go's net.Listen, torch's TCPStore), can bind it and listen on it
-// while it is reserved: there is no moment between reservation and use in which the port is free.
+// nobody else, a program that asks for it without SO_REUSEADDR does not get it, and connections to it are refused.
+// A program that sets SO_REUSEADDR, as servers do (Go's net.Listen, torch's TCPStore), can bind it and listen on
+// it while it is reserved: there is no moment between reservation and use in which the port is free.
 type Port struct {
 	number int
 	close  func() error

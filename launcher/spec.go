@@ -52,8 +52,8 @@ type Spec struct {
 	// A process of the gang writes a line there, as FileTimerClient of torch.distributed.elastic.timer does, to be sent
 	// a signal (SIGKILL, as a rule) unless it has released that timer by some time. Exit.Expired then says so.
 	TimerFile string
-	// Warn, if set, is told in one line of what the job survives, a full disk for example. It is called
-	// from several goroutines.
+	// Warn, if set, gets one line about each trouble that the job survives, for example a full disk. Several
+	// goroutines call it.
 	Warn func(msg string)
 }
 

@@ -130,7 +130,7 @@ func (i *Identity) pool() *x509.CertPool {
 	return pool
 }
 
-// ServerTLS lets in who has the same secret.
+// ServerTLS lets in clients that have the same secret.
 func (i *Identity) ServerTLS() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13,

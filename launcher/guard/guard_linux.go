@@ -84,7 +84,7 @@ func memory(instead *os.File) *os.File {
 	return os.NewFile(uintptr(fd), "what the guard says")
 }
 
-// maxWords is how much of what a guard says is told.
+// maxWords is how many bytes of a guard's stderr go into an error.
 const maxWords = 4 << 10
 
 // Words is what the guard has said on stderr, in one line. It is empty when all is well.

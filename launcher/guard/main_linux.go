@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// argv0 is what a guard is told by from the program proper.
+// argv0 is the name by which a process knows that it is a guard.
 const argv0 = "gorun-guard"
 
 // Is reports whether this process was started as a guard.

@@ -59,7 +59,7 @@ func Read(pid int) (Process, bool) {
 	return parseStat(b)
 }
 
-// All lists all that /proc shows. It is no snapshot: who comes or goes meanwhile may be missed.
+// All lists all processes that /proc shows. It is no snapshot: it may miss processes that start or end meanwhile.
 func All() []Process {
 	dir, err := os.Open("/proc")
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 // commAddr is the variable by which users, and gorun, tell package comm by which address of its machine a worker is reached.
 const commAddr = "GORUN_COMM_ADDR"
 
-// setLocalAddr takes an interface or a prefix for the address of this machine that it means. A name or an address is told to the
-// other nodes as it is: with something between that translates addresses, it need not be this machine's.
+// setLocalAddr replaces an interface or a prefix by the address of this machine that it means. It passes on a name or an address to
+// the other nodes as it is: if something between the nodes translates addresses, it need not be this machine's.
 func setLocalAddr(o *options, s string) error {
 	if !strings.Contains(s, "/") && !addr.IsInterface(s) {
 		return setHost(func(o *options) *string { return &o.localAddr })(o, s)

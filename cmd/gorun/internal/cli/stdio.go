@@ -49,7 +49,7 @@ func (s *stdio) watch(logger hclog.Logger, interrupts chan<- os.Signal) {
 	}
 }
 
-// How long the end of a job waits for who reads its output.
+// How long a job, at its end, waits until its output has been read.
 var (
 	afterSuccess   = spool.Patience{Still: 30 * time.Second, Total: 2 * time.Minute}
 	afterFailure   = spool.Patience{Still: 5 * time.Second, Total: 30 * time.Second}

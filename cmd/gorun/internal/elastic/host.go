@@ -159,7 +159,7 @@ func (h *hosting) follow(s *host) {
 	}
 }
 
-// hostPatience is how long becoming a member again may take before that is told.
+// hostPatience is how long a host may take to become a member again before it logs that.
 const hostPatience = 10 * time.Second
 
 // fail ends the start, and says why.
