@@ -193,28 +193,40 @@ func TestLostData(t *testing.T) {
 	}
 }
 
+// whenHealthy changes the members. Those that are left may have to be together for a while before etcd lets anybody do that.
+func whenHealthy(t *testing.T, change func() error) {
+	t.Helper()
+	for {
+		err := change()
+		if err == nil {
+			return
+		}
+		if !errors.Is(err, rpctypes.ErrUnhealthy) {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
 // TestLostDataHalfway: whatever was left of an earlier try to become a member again is no obstacle.
 func TestLostDataHalfway(t *testing.T) {
 	t.Parallel()
 	for name, halfway := range map[string]func(t *testing.T, c *clientv3.Client, id uint64, peer string){
 		"removed": func(t *testing.T, c *clientv3.Client, id uint64, _ string) {
-			if _, err := c.MemberRemove(bounded(t), id); err != nil {
-				t.Fatal(err)
-			}
+			whenHealthy(t, func() error {
+				_, err := c.MemberRemove(bounded(t), id)
+				return err
+			})
 		},
 		"a learner": func(t *testing.T, c *clientv3.Client, id uint64, peer string) {
-			if _, err := c.MemberRemove(bounded(t), id); err != nil {
-				t.Fatal(err)
-			}
-			for { // who are left may have to be together for a while
+			whenHealthy(t, func() error {
+				_, err := c.MemberRemove(bounded(t), id)
+				return err
+			})
+			whenHealthy(t, func() error {
 				_, err := c.MemberAddAsLearner(bounded(t), []string{peer})
-				if err == nil {
-					return
-				}
-				if !errors.Is(err, rpctypes.ErrUnhealthy) {
-					t.Fatal(err)
-				}
-			}
+				return err
+			})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

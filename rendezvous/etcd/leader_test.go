@@ -43,7 +43,7 @@ func TestLeaderDies(t *testing.T) {
 	t.Parallel()
 	server := startServer(t)
 	client := server.client()
-	for _, what := range []string{"stand", "form", "end", "close"} {
+	for _, what := range []string{"campaign", "form", "end", "close"} {
 		for _, when := range []string{"before", "after"} {
 			point := when + " " + what
 			t.Run(point, func(t *testing.T) {
