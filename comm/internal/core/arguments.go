@@ -2,7 +2,7 @@ package core
 
 import "github.com/gorun/gorun/comm/internal/pipeline"
 
-// root says that the call is about rank r.
+// root makes r the root of the call.
 func (c *Collective) root(r int) {
 	if !c.g.Has(r) {
 		c.refusef("no rank %d in a group of %d", r, c.g.Size())
@@ -60,14 +60,7 @@ func (c *Collective) wantCounts(name string, counts []int, n int) {
 	}
 }
 
-// cut makes the parts of v blocks in values of elem bytes.
-func cut(v *pipeline.Vector, elem int) {
-	for _, p := range v.Parts {
-		v.AddBlock(len(p) / elem)
-	}
-}
-
-// lengths is a hash of the lengths of v's blocks, as FNV-1a makes them.
+// lengths returns an FNV-1a hash of the lengths of v's blocks.
 func lengths(v *pipeline.Vector) uint32 {
 	h := uint64(14695981039346656037)
 	for _, b := range v.Blocks {

@@ -9,14 +9,14 @@ import (
 // mostPlans is how many plans a group keeps.
 const mostPlans = 64
 
-// A cached entry is the plan of a call, or its route if it goes by nodes.
+// A cached entry is the plan of a call, or its route if it is carried out in stages.
 type cached struct {
 	plan  plan.Plan
 	built bool
 	route *hier.Route
 }
 
-// cached is what g keeps for calls like c's, which say all that it depends on.
+// cached returns what g keeps for calls like c. It depends on nothing but the call.
 func (c *Collective) cached() *cached {
 	g := c.g
 	if k := g.plans[c.call]; k != nil {

@@ -4,7 +4,7 @@ import "github.com/gorun/gorun/comm/internal/call"
 
 // AllReduceCoalesced makes c an AllReduce of all buffers that AddOut has added, of the type and the length of all, at once.
 func (c *Collective) AllReduceCoalesced(g *Group, all Data, op call.Reduction) *Collective {
-	cut(&c.out, all.Type.Size())
+	c.out.CutParts(all.Type.Size())
 	c.reduces(g, call.KindAllReduceCoalesced, all.Type, op, all.Count)
 	if len(c.out.Parts) == 0 {
 		c.refusef("no buffers given: want at least one")

@@ -49,7 +49,7 @@ var nobody = &Group{}
 // ErrNoGroup is wrapped by the error of calls on a nil group.
 var ErrNoGroup = errors.New("the group is nil, as it is on ranks that are none of its members")
 
-// Spare is a collective for a call that is over when it returns: the one that such a call has left to g, if there is one.
+// Spare returns a Collective for a blocking call: the one that the last such call has left to g, or a new one.
 func (g *Group) Spare() *Collective {
 	if g != nil {
 		if c := g.spare.Swap(nil); c != nil {
@@ -68,7 +68,7 @@ func (c *Collective) Do(ctx context.Context) error {
 	return err
 }
 
-// is makes c a call of kind on n elements of type t, which is what all ranks of g agree on.
+// is makes c a call of kind on n elements of type t. All ranks of g have to agree on these.
 func (c *Collective) is(g *Group, kind call.Kind, t reduce.Type, n int) {
 	c.g, c.elem = g, t.Size()
 	c.call = endpoint.Call{Op: uint8(kind), Type: uint8(t), Count: uint64(n)}
@@ -100,7 +100,7 @@ func (c *Collective) refuse(err error) {
 // refusef is refuse of what format says.
 func (c *Collective) refusef(format string, args ...any) { c.refuse(fmt.Errorf(format, args...)) }
 
-// Refused is err, with which this rank does not make a call that the others may make and wait in: they get to know.
+// Refused returns err, because of which this rank does not make a call. It tells the other ranks, who may make the call and wait in it.
 func (g *Group) Refused(err error) error {
 	if err != nil && g.Lane != nil {
 		g.Lane.Refused(err.Error())
@@ -108,7 +108,7 @@ func (g *Group) Refused(err error) error {
 	return err
 }
 
-// left is how long this rank may wait on: the group's timeout, from when it first looks.
+// left returns how long this rank may still wait. The group's timeout runs from the first call of left.
 func (c *Collective) left() time.Duration {
 	if c.deadline.IsZero() {
 		c.deadline = time.Now().Add(c.g.Timeout)

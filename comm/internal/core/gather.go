@@ -55,7 +55,7 @@ func (c *Collective) GatherV(g *Group, in Data, dst int) *Collective {
 	c.root(dst)
 	if c.g.rank == dst {
 		c.wantParts("out", &c.out, "in", in.Count, c.elem)
-		cut(&c.out, c.elem)
+		c.out.CutParts(c.elem)
 	} else {
 		c.out = c.out.Emptied()
 	}
@@ -121,7 +121,7 @@ func (c *Collective) ScatterV(g *Group, out Data, src int) *Collective {
 	c.root(src)
 	if c.g.rank == src {
 		c.wantParts("in", &c.in, "out", out.Count, c.elem)
-		cut(&c.in, c.elem)
+		c.in.CutParts(c.elem)
 	} else {
 		c.in = c.in.Emptied()
 	}

@@ -80,7 +80,7 @@ func (c *Collective) allGather() error {
 func (c *Collective) AllGatherV(g *Group, in Data) *Collective {
 	c.is(g, call.KindAllGatherV, in.Type, 0)
 	c.wantParts("out", &c.out, "in", in.Count, c.elem)
-	cut(&c.out, c.elem)
+	c.out.CutParts(c.elem)
 	c.in.Buf = in.Bytes
 	c.body = (*Collective).allGatherV
 	return c
@@ -92,7 +92,7 @@ func (c *Collective) allGatherV() error {
 	return c.exchange(&pipeline.Task{Plan: c.g.lastPlan, Src: c.out, Dst: c.out})
 }
 
-// nearLimit is up to how many bytes that are needed next there is room in the caches.
+// nearLimit is how many bytes fit into the caches.
 const nearLimit = 4 << 20
 
 // copyNear copies src to dst, which is sent from next, or combined with. They may be the same memory.

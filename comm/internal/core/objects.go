@@ -51,16 +51,16 @@ func NewObjects(g *Group, kind call.Kind, limit int) *Objects {
 	return o
 }
 
-// Count says how many objects every rank gives as one.
+// Count says how many objects each rank gives in one message.
 func (o *Objects) Count(n int) { o.call.Count = uint64(n) }
 
-// Root says which rank the call is about.
+// Root makes rank the root of the call.
 func (o *Objects) Root(rank int) { o.root(rank) }
 
 // Refuse records what is wrong with the call; the first reason stays.
 func (o *Objects) Refuse(err error) { o.refuse(err) }
 
-// Give makes b what this rank gives, or err its reason not to.
+// Give makes b the object that this rank gives, or err the reason why it gives none.
 func (o *Objects) Give(b []byte, err error) {
 	o.payload, o.cause = b, err
 	if err != nil {
@@ -69,7 +69,7 @@ func (o *Objects) Give(b []byte, err error) {
 	}
 }
 
-// size is what this rank tells the others of its payload.
+// size is the number by which this rank announces its payload.
 func (o *Objects) size() int64 {
 	if o.cause != nil {
 		return -int64(len(o.payload))
@@ -111,7 +111,7 @@ func (o *Objects) run(ctx context.Context, body func() error) error {
 	return o.fault
 }
 
-// About is err, if there is one, as an error about the object of rank.
+// About returns err as an error about the object of rank, or nil if err is nil.
 func (o *Objects) About(rank int, err error) error {
 	if err == nil {
 		return nil
@@ -175,8 +175,9 @@ func (o *Objects) collect(ctx context.Context, wanted bool, move func(all pipeli
 		}
 		if wanted {
 			for _, n := range sizes {
-				all.SetParts(1, make([]byte, n))
+				all.Parts = append(all.Parts, make([]byte, n))
 			}
+			all.CutParts(1)
 			copy(all.Parts[g.rank], o.payload)
 		}
 		t = move(all)
@@ -212,8 +213,8 @@ func (o *Objects) Scatter(ctx context.Context, parts [][]byte, cause error, src 
 			return err
 		}
 		o.payload = make([]byte, size[0])
-		var v pipeline.Vector
-		v.SetParts(1, parts...)
+		v := pipeline.Vector{Parts: parts}
+		v.CutParts(1)
 		return o.exchange(&pipeline.Task{
 			Plan: plan.LinearScatter(nil, g.rank, src, len(o.payload), v.Blocks),
 			Src:  v, Dst: pipeline.Vector{Buf: o.payload},

@@ -43,7 +43,7 @@ func (g *Group) widens(t reduce.Type, o reduce.Op, more, team bool) bool {
 	return (more || len(g.Ranks) > 2 && !team) && reduce.Folds(t, o) != nil
 }
 
-// fold is how a team combines values of type t all at once, unless that is o again and again.
+// fold returns how a team combines the values of all ranks at once, or nil if it applies o again and again.
 func (g *Group) fold(t reduce.Type, o reduce.Op) func(dst []byte, sources [][]byte) {
 	if len(g.Ranks) == 2 {
 		return nil
@@ -51,7 +51,7 @@ func (g *Group) fold(t reduce.Type, o reduce.Op) func(dst []byte, sources [][]by
 	return reduce.Folds(t, o)
 }
 
-// widen makes operands float32 where they are to be that, now that it is known who combines them.
+// widen makes the operands float32 if they travel so. That depends on who combines them, which is known only now.
 func (c *Collective) widen() {
 	if c.op.Code != 0 && c.g.widens(c.given, c.op.Kernel, c.op.Scaled || c.op.Average, c.teamOfAll() != nil) {
 		c.operand, c.elem = reduce.Float32, reduce.Float32.Size()

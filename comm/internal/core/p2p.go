@@ -94,8 +94,7 @@ func (g *Group) RecvNow(ctx context.Context, t reduce.Type, buf []byte, src int,
 	return recvTag, n, ok
 }
 
-// shortMessage says whether a blocking call may try to be over at once, and its tag: nothing is wrong with it, as far as can be seen
-// without much ado.
+// shortMessage returns the tag of a blocking call, and whether the call may try to be over at once: a quick look finds nothing wrong with it.
 func (g *Group) shortMessage(ctx context.Context, peer int, tag []int) (t int, ok bool) {
 	if len(tag) == 1 {
 		t = tag[0]
@@ -127,7 +126,7 @@ func (m Message) Run(ctx context.Context) (*Transfer, error) {
 	return t, t.Wait(ctx)
 }
 
-// Do is Run for whoever asks for no more than the status: it leaves no memory behind.
+// Do is Run for callers who need nothing but the status. It allocates nothing.
 func (m Message) Do(ctx context.Context) (Status, error) {
 	m.checkTime(ctx)
 	var t Transfer
@@ -140,7 +139,7 @@ func (m Message) Do(ctx context.Context) (Status, error) {
 	return st, err
 }
 
-// Start makes t the message, under way, for which somebody waits later.
+// Start begins the message as t. Its time runs from now on, not from the call of Wait.
 func (m Message) Start(t *Transfer) {
 	m.begin(t)
 	t.begun = time.Now()
@@ -153,7 +152,7 @@ func (m *Message) checkTime(ctx context.Context) {
 	}
 }
 
-// begin makes t the message, under way.
+// begin begins the message as t.
 func (m Message) begin(t *Transfer) {
 	t.g, t.kind, t.elem, t.err = m.g, m.Kind, m.elem, m.err
 	if m.err != nil {
@@ -190,7 +189,7 @@ func (m Message) Try() (st Status, found bool, err error) {
 	return t.Probed(), true, nil
 }
 
-// LastQuestions is how long Wait may take, of a transfer whose time is up before, to find out whose fault that is.
+// LastQuestions is how much longer Wait may take, once a transfer has timed out, to find out whose fault that is.
 const LastQuestions = time.Second
 
 // left is how long t may still be waited for.
@@ -215,7 +214,7 @@ func (t *Transfer) Wait(ctx context.Context) error {
 	return t.failed(err)
 }
 
-// Done is closed when t has ended. The group waits for t, so that its time ends for those too who only look whether it is done.
+// Done is closed when t has ended. From the first call on the group waits for t, so that t also times out if nobody calls Wait.
 func (t *Transfer) Done() <-chan struct{} {
 	if t.op == nil {
 		return alreadyDone
@@ -254,7 +253,7 @@ func (t *Transfer) Probed() Status {
 // Message is what t, a RecvObjects, got.
 func (t *Transfer) Message() []byte { return t.op.Message() }
 
-// About is err, if there is one, as an error about the objects of rank.
+// About returns err as an error about the objects of rank, or nil if err is nil.
 func (t *Transfer) About(rank int, err error) error {
 	if err == nil {
 		return nil

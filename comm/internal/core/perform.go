@@ -73,7 +73,7 @@ func (c *Collective) exchange(t *pipeline.Task) error {
 	return c.g.Pipeline.Run(pipeline.Call{Seq: c.seq, Call: c.call, Elem: c.elem, Caller: (*stages)(c)}, t)
 }
 
-// stages is a collective as those see it who carry out a stage of it.
+// stages is the view of a collective that packages hier and pipeline have.
 type stages Collective
 
 func (s *stages) Context() context.Context { return s.ctx }

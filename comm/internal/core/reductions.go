@@ -61,8 +61,8 @@ func (c *Collective) reduce() (err error) {
 	return err
 }
 
-// exchangeTowards runs p, which leaves the result in buf of one rank, which this may be. Elsewhere buf stays as it is: it is sent from,
-// or combined into memory of the group's.
+// exchangeTowards runs p, which leaves the result in buf of one rank; result says whether this is the one. On the others buf does not
+// change: they send from it, or combine into memory of the group.
 func (c *Collective) exchangeTowards(p plan.Plan, buf []byte, result bool) error {
 	if result || c.isWide() || c.op.Scaled || p.Reductions() > 1 {
 		c.combine(buf, result)
@@ -110,7 +110,7 @@ func (c *Collective) ReduceScatterV(g *Group, out Data, op call.Reduction) *Coll
 	c.call.Count = 0
 	c.wantParts("in", &c.in, "out", out.Count, out.Type.Size())
 	c.wantValues("in", &c.in, out.Type.Size())
-	cut(&c.in, c.elem)
+	c.in.CutParts(c.elem)
 	c.out.Buf = out.Bytes
 	c.body = (*Collective).exchangeScattered
 	return c

@@ -18,7 +18,7 @@ import (
 // agree on. Arguments are single words: to pass a Data, whose first field is a byte, costs a call 20 ns, because the processor cannot
 // forward narrow stores to the wide loads that copy it.
 
-// stampedBytes is how much a collective has to move for its end to be noted, if it has not had to wait.
+// stampedBytes is how many bytes a collective moves at least that gets a time stamp at its end although it has not waited.
 const stampedBytes = 4 << 10
 
 // enter lets the caller carry out call at once, with t, the team of all members. It returns false if the call has to take the long
@@ -37,7 +37,7 @@ func (g *Group) enter(ctx context.Context, t *shm.Team, call endpoint.Words, ele
 	}
 	c := &g.short
 	c.seq, c.elem, c.ctx = seq, elem, ctx
-	if g.running != c { // a write costs more than this
+	if g.running != c { // to compare costs less than to write
 		g.running = c
 	}
 	call = g.history.Add(call)

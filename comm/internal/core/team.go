@@ -24,7 +24,7 @@ func (g *Group) release() {
 	g.World.Heap.Release()
 }
 
-// TeamOfAll is the team of all members, or nil if they are none.
+// TeamOfAll returns the team that all members form, or nil if they do not all share memory.
 func (g *Group) TeamOfAll() *shm.Team {
 	if g == nil {
 		return nil
@@ -32,7 +32,7 @@ func (g *Group) TeamOfAll() *shm.Team {
 	return g.team.Load()
 }
 
-// teamHere is the team of the members on this machine, or nil if there is none. It is for who has the turn.
+// teamHere returns the team of the members on this machine, or nil if there is none. Only the goroutine that has the turn may call it.
 func (g *Group) teamHere() *shm.Team {
 	if g.layout != nil {
 		return g.layout.Team
@@ -40,7 +40,8 @@ func (g *Group) teamHere() *shm.Team {
 	return g.team.Load()
 }
 
-// teamOfAll is the team that carries out c, whose turn has come; nil if its ranks are none, or none for such a call.
+// teamOfAll returns the team that carries out c, whose turn has come. It returns nil if the ranks form no team, or if the team does not
+// carry out such calls.
 func (c *Collective) teamOfAll() *shm.Team {
 	if t := c.g.team.Load(); t != nil && c.kind().UsesMemory() && t.Fits(c.elem) {
 		return t
@@ -48,8 +49,8 @@ func (c *Collective) teamOfAll() *shm.Team {
 	return nil
 }
 
-// inStages is c, whose turn has come, as a collective that goes by nodes; nil if it does not. ordered says that operands are combined
-// in order of rank.
+// inStages returns c, whose turn has come, as a collective in stages, or nil if the group does not carry it out so. ordered says that the
+// operands have to be combined in order of rank.
 func (c *Collective) inStages(ordered bool) *hier.Call {
 	l := c.g.layout
 	if l == nil || !c.kind().UsesMemory() || ordered && !l.InOrder() {
@@ -66,7 +67,7 @@ func (c *Collective) inStages(ordered bool) *hier.Call {
 	return h
 }
 
-// beginInMemory lets the team of the members here, if they are one, begin the collective, which in words is w.
+// beginInMemory lets the team of the members here, if there is one, begin the collective, whose call is w.
 func (c *Collective) beginInMemory(w endpoint.Words) {
 	if !c.kind().UsesMemory() {
 		return
@@ -90,7 +91,7 @@ func (c *Collective) endInMemory(err error) {
 	c.team = nil
 }
 
-// inMemory ends a stage that ranks here have carried out as a team: well, or with err.
+// inMemory ends a stage that the team here has carried out, with err if it failed.
 func (c *Collective) inMemory(err error) error {
 	c.team.Next()
 	if err != nil {
@@ -160,7 +161,7 @@ func (g *Group) mismatch(m *shm.Mismatch) *endpoint.Failure {
 	}
 }
 
-// unreachable is the error of a collective for which memory that rank shares cannot be had.
+// unreachable returns the error of a collective that cannot attach the memory of rank.
 func (g *Group) unreachable(rank int, err error) error {
 	if f := g.Lane.Gone(rank); f != nil {
 		return f

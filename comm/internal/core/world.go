@@ -59,7 +59,7 @@ func NewWorld(cfg WorldConfig, tr transport.Transport, opt endpoint.Options) *Wo
 	return w
 }
 
-// Processors are what the ranks have to run on that share this one's processors.
+// Processors returns the processors of this machine and the number of ranks that share them.
 func (w *World) Processors() wait.Processors {
 	here := w.Peers[w.Rank]
 	p := wait.Processors{}
@@ -90,7 +90,7 @@ func (w *World) canShare(ranks []int) bool {
 	return len(machines) < len(ranks)
 }
 
-// algorithms are those that ranks choose from by themselves to exchange messages.
+// algorithms returns those that ranks choose from, unless users tune the choice, to exchange messages.
 func (w *World) algorithms(ranks []int) choice.Table {
 	first := w.Peers[ranks[0]].Place
 	for _, r := range ranks {

@@ -37,15 +37,15 @@ type Call struct {
 	// Of a call that reduces:
 	Operands []byte // what is combined, and the result
 	Kernel   reduce.Kernel
-	Fold     shm.Reduction // the same for ranks that share memory
+	Fold     shm.Reduction // the same as Kernel, for ranks that share memory
 	Ordered  bool          // operands are combined in order of rank
 }
 
-// Stages carry out the stages of a call.
+// Stages is what a call needs to carry out its stages.
 type Stages interface {
 	// Memory is n bytes that the call may use until it ends, aligned for any element.
 	Memory(n int) []byte
-	// InMemory ends a stage of ranks that share memory, which has ended with err.
+	// InMemory ends a stage in memory, which the team has carried out, with err if it failed.
 	InMemory(err error) error
 	// Exchange carries out a stage by messages.
 	Exchange(t pipeline.Task) error

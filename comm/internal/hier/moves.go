@@ -59,8 +59,9 @@ func (c *Call) AllGather() error {
 	return nil
 }
 
-// collected is the route of blocks of so many bytes from or to the root, by the plan that build makes. Short ones of a node travel as
-// one message, which its leader collects or deals out; others go straight to or from the root, but in memory where that can be.
+// collected returns the route of blocks of so many bytes from or to the root. build makes its plan. Short blocks of a node travel as one
+// message, which the node's leader collects or deals out. Longer ones travel directly between their rank and the root: in memory on the
+// root's node, else as messages.
 func (c *Call) collected(bytes int, build func(p plan.Plan, rank, root, n int, blocks []plan.Range) plan.Plan) *Route {
 	return c.route(func() *Route {
 		l := c.Layout

@@ -43,10 +43,9 @@ func (v *Vector) Emptied() Vector {
 	return Vector{Parts: v.Parts[:0], Blocks: v.Blocks[:0]}
 }
 
-// SetParts makes v those parts, each a number of values of elem bytes.
-func (v *Vector) SetParts(elem int, parts ...[]byte) {
-	for _, p := range parts {
-		v.Parts = append(v.Parts, p)
+// CutParts makes every part of v a block, in values of elem bytes.
+func (v *Vector) CutParts(elem int) {
+	for _, p := range v.Parts {
 		v.AddBlock(len(p) / elem)
 	}
 }

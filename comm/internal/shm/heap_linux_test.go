@@ -79,7 +79,8 @@ func sharing(t testing.TB, teams []*Team) []*heap.Heap {
 	return heaps
 }
 
-// placeBuffers puts buffers into h if shared, a little after the start of a page, and frees them in the end.
+// placeBuffers returns put, which places a buffer into h, shift bytes behind the start of a page, and free, which frees all such buffers.
+// If shared is false, put leaves buffers where they are.
 func placeBuffers(t testing.TB, h *heap.Heap, shared bool, shift int) (put memory, free func()) {
 	if !shared {
 		return ordinary, func() {}

@@ -39,7 +39,7 @@ func (t *Team) Broadcast(buf []byte, root int) error {
 	return t.awaitAll(mine && t.me == root, taken(chunks-1))
 }
 
-// Gather copies in of every rank r to the r'th of the equal blocks of out of rank root. There in may be its block of out.
+// Gather copies in of every rank r to block r of out of rank root; the blocks are equally long. On the root, in may be its own block of out.
 func (t *Team) Gather(out, in []byte, root int) error {
 	if fitsLL(len(in), 1) {
 		return t.gatherLL(out, in, root)
@@ -83,7 +83,7 @@ func (t *Team) Gather(out, in []byte, root int) error {
 	return err
 }
 
-// Scatter copies the r'th of the equal blocks of in of rank root to out of every rank r. There out may be its block of in.
+// Scatter cuts in of rank root into equal blocks and copies block r to out of rank r. On the root, out may be its own block of in.
 func (t *Team) Scatter(out, in []byte, root int) error {
 	if fitsLL(len(out), t.n) {
 		return t.scatterLL(out, in, root)

@@ -45,7 +45,7 @@ func (s *Segment) reserve(size int) error {
 	return s.mapAligned(size)
 }
 
-// Open maps fd, which another process has made, as a segment of size bytes. The segment owns fd from now on, also if this fails.
+// Open maps fd, which another process has made, as a segment of size bytes. The segment owns fd from now on, even if Open fails.
 func Open(fd, size int) (*Segment, error) {
 	s := &Segment{fd: fd}
 	err := s.check(size)

@@ -13,7 +13,7 @@ import (
 	"github.com/gorun/gorun/comm/internal/shm/segment"
 )
 
-// With the build tag schedule, threads of a machine of package schedule use its sockets and fences instead of the kernel's.
+// With the build tag schedule, simulated threads (package schedule) use simulated sockets and fences. All others use the kernel's.
 //
 // Simulated sockets have negative numbers: that of end k of a pair, the other end of which is 1-k, is -2-k. A doorbell goes to
 // the other end.

@@ -10,7 +10,7 @@ import (
 	"github.com/gorun/gorun/comm/internal/cpu"
 )
 
-// With the build tag schedule, threads of a machine of package schedule use it instead of the system.
+// With the build tag schedule, simulated threads (package schedule) wait in the simulation. All others wait in the system.
 
 var epoch = time.Now()
 

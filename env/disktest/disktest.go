@@ -1,0 +1,49 @@
+//go:build linux
+
+// Package disktest gives tests a small disk of their own, which they can fill.
+package disktest
+
+import (
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// inside marks the process that has a mount namespace of its own.
+const inside = "GORUN_DISKTEST"
+
+// Small runs test with an empty directory on a disk of 64 KiB. It runs the test t again in another process, which may mount a file system
+// that nobody else sees, so it is all that t consists of. Where that is not allowed, it skips t.
+func Small(t *testing.T, test func(t *testing.T, dir string)) {
+	t.Helper()
+	if os.Getenv(inside) != "" {
+		dir := t.TempDir()
+		if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=64k,mode=700"); err != nil {
+			t.Skipf("NO TEST OF A FULL DISK: cannot mount: %v", err)
+		}
+		defer func() { _ = unix.Unmount(dir, unix.MNT_DETACH) }() // before the directory is removed
+		test(t, dir)
+		return
+	}
+	cmd := exec.Command("/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.v")
+	cmd.Env = append(os.Environ(), inside+"=1")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWUSER, Unshareflags: unix.CLONE_NEWNS,
+		UidMappings: []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}},
+		GidMappings: []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}}}
+	if os.Getuid() == 0 {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: unix.CLONE_NEWNS}
+	}
+	out, err := cmd.CombinedOutput()
+	switch {
+	case cmd.ProcessState == nil:
+		t.Skipf("NO TEST OF A FULL DISK: no mount namespace for this user: %v", err)
+	case strings.Contains(string(out), "--- SKIP"):
+		t.Skip(string(out))
+	case err != nil || !strings.Contains(string(out), "--- PASS: "+t.Name()):
+		t.Errorf("%v\n%s", err, out)
+	}
+}
