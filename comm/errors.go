@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/comm/internal/core"
+	"github.com/gorun/gorun/comm/internal/diagnosis"
 	"github.com/gorun/gorun/comm/internal/endpoint"
 )
 
@@ -14,7 +15,7 @@ import (
 var ErrClosed = endpoint.ErrClosed
 
 // ErrTimeout is wrapped by errors of operations that took longer than the group's timeout.
-var ErrTimeout = endpoint.ErrTimeout
+var ErrTimeout = diagnosis.ErrTimeout
 
 // A PeerError says that an operation failed because of another rank: it died, left, was cut off, or did not answer
 // in time. The group has failed then, and stays so, but for two cases in which the call fails alone: a receive or probe that

@@ -9,6 +9,7 @@ import (
 
 	"github.com/gorun/gorun/comm/internal/call"
 	"github.com/gorun/gorun/comm/internal/core"
+	"github.com/gorun/gorun/comm/internal/diagnosis"
 	"github.com/gorun/gorun/comm/internal/endpoint"
 )
 
@@ -43,30 +44,30 @@ func failure(e *core.Error) error {
 	if errors.As(e.Err, &short) {
 		return &TruncateError{Source: short.Source, Got: short.Got / e.Elem, Room: short.Room / e.Elem}
 	}
-	var f *endpoint.Failure
+	var f *diagnosis.Failure
 	if !errors.As(e.Err, &f) {
 		return fmt.Errorf("comm: %s #%d: %w", op, seq, e.Err)
 	}
 	cause := f.Err
-	if cause == nil || f.Kind == endpoint.PeerFailed && !errors.Is(cause, ErrTimeout) {
+	if cause == nil || f.Kind == diagnosis.PeerFailed && !errors.Is(cause, ErrTimeout) {
 		cause = errors.New(f.Text)
 	} else if errors.Is(cause, ErrTimeout) {
 		cause = fmt.Errorf("%w after %v: %s", cause, g.Timeout, f.Text)
 	}
 	me := g.World.Rank
 	switch f.Kind {
-	case endpoint.Mismatched:
+	case diagnosis.Mismatched:
 		return mismatch(e, f)
-	case endpoint.Aborted:
+	case diagnosis.Aborted:
 		if f.Rank == me && (errors.Is(cause, context.Canceled) || errors.Is(cause, context.DeadlineExceeded)) {
 			return fmt.Errorf("comm: %s #%d: %w", op, seq, cause)
 		}
 		return &AbortError{Rank: f.Rank, Op: op, Seq: seq, Err: cause, own: f.Rank == me}
-	case endpoint.Deadlocked:
+	case diagnosis.Deadlocked:
 		return deadlock(e, f)
-	case endpoint.Absent:
+	case diagnosis.Absent:
 		return absent(e, f)
-	case endpoint.PeerFailed, endpoint.Left:
+	case diagnosis.PeerFailed, diagnosis.Left:
 	}
 	switch {
 	case f.Rank == endpoint.AnySource:
@@ -98,7 +99,7 @@ func noAnswer(err error) bool {
 }
 
 // mismatch is e when members have called different things.
-func mismatch(e *core.Error, f *endpoint.Failure) error {
+func mismatch(e *core.Error, f *diagnosis.Failure) error {
 	m := &MismatchError{Op: e.Op, Seq: e.Seq}
 	for _, c := range f.Calls {
 		m.Calls = append(m.Calls, RankCall{Rank: c.Rank, Call: call.Describe(c.Call)})
@@ -128,7 +129,7 @@ func mismatch(e *core.Error, f *endpoint.Failure) error {
 }
 
 // deadlock is e when members wait for each other in a circle.
-func deadlock(e *core.Error, f *endpoint.Failure) error {
+func deadlock(e *core.Error, f *diagnosis.Failure) error {
 	d := &DeadlockError{Op: e.Op, Seq: e.Seq, Err: fmt.Errorf("%w after %v: %s", ErrTimeout, e.Group.Timeout, f.Text)}
 	for _, w := range f.Waits {
 		d.Waits = append(d.Waits, Wait(w))
@@ -137,7 +138,7 @@ func deadlock(e *core.Error, f *endpoint.Failure) error {
 }
 
 // absent is e when members did not come to a collective that names them.
-func absent(e *core.Error, f *endpoint.Failure) error {
+func absent(e *core.Error, f *diagnosis.Failure) error {
 	m := &MissingRanksError{Missing: f.Missing, Size: e.Group.Size(), Where: f.Text, After: f.After, Err: ErrTimeout, group: e.Group}
 	for _, w := range f.Waits {
 		m.Waits = append(m.Waits, Wait(w))

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/comm/internal/core"
-	"github.com/gorun/gorun/comm/internal/endpoint"
+	"github.com/gorun/gorun/comm/internal/diagnosis"
 )
 
 // What another rank has found out is told with that rank's number; what this one has is not.
@@ -16,12 +16,12 @@ func TestFindersAreNamed(t *testing.T) {
 		if g.Rank() != 1 {
 			return nil
 		}
-		told := func(f *endpoint.Failure) string {
+		told := func(f *diagnosis.Failure) string {
 			return public(&core.Error{Group: g.core, Op: "Barrier", Seq: 3, Err: f}).Error()
 		}
-		for _, f := range []*endpoint.Failure{
-			{Kind: endpoint.PeerFailed, Rank: 2, Text: "died"},
-			{Kind: endpoint.Absent, Missing: []int{2}, Text: "Barrier #3", After: time.Second},
+		for _, f := range []*diagnosis.Failure{
+			{Kind: diagnosis.PeerFailed, Rank: 2, Text: "died"},
+			{Kind: diagnosis.Absent, Missing: []int{2}, Text: "Barrier #3", After: time.Second},
 		} {
 			if said := told(f); strings.Contains(said, "found") {
 				t.Errorf("of its own finding a rank says %q", said)

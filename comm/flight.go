@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/comm/internal/call"
-	"github.com/gorun/gorun/comm/internal/endpoint"
+	"github.com/gorun/gorun/comm/internal/flight"
 )
 
 // A Flight is what a rank remembers of a group: its last 64 collectives, and its last 64 sends and receives.
@@ -60,7 +60,7 @@ func (g *Group) Flight() Flight {
 	return f
 }
 
-func flightCalls(records []endpoint.Record, transfers bool) []FlightCall {
+func flightCalls(records []flight.Record, transfers bool) []FlightCall {
 	calls := make([]FlightCall, len(records))
 	for i, r := range records {
 		kind := call.Kind(r.Call.Op)

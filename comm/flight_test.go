@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/comm/internal/call"
-	"github.com/gorun/gorun/comm/internal/endpoint"
 )
 
 func TestAFlightRemembersWhatWasCalled(t *testing.T) {
@@ -143,7 +142,7 @@ func TestRememberingAllocatesNothing(t *testing.T) {
 	w := newTestWorld(t, transports["mem"](t, 1))
 	defer w.close()
 	g := w.groups[0]
-	seq, call := uint64(0), endpoint.Call{Op: uint8(call.KindBarrier)}
+	seq, call := uint64(0), call.Call{Op: uint8(call.KindBarrier)}
 	if n := testing.AllocsPerRun(100, func() {
 		seq++
 		if err := g.core.Lane.Begin(seq, call, 0); err != nil {

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"sync"
 
-	"github.com/gorun/gorun/comm/internal/endpoint"
+	"github.com/gorun/gorun/comm/internal/diagnosis"
 	"github.com/gorun/gorun/env"
 )
 
@@ -67,8 +67,8 @@ func errorFileDir() string {
 // saveFlight writes g's flight to the file, once for a group, unless err says that a rank has died or given up: what led to such a
 // failure is not in what was called. The log has one line; gorun tells of the file in its summary.
 func (g *Group) saveFlight(err error) {
-	f, ok := errors.AsType[*endpoint.Failure](err)
-	if !ok || !f.Late && f.Kind != endpoint.Mismatched || g.core.Lane.Err() == nil {
+	f, ok := errors.AsType[*diagnosis.Failure](err)
+	if !ok || !f.Late && f.Kind != diagnosis.Mismatched || g.core.Lane.Err() == nil {
 		return
 	}
 	g.logged.Do(func() {

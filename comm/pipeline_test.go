@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/comm/internal/call"
-	"github.com/gorun/gorun/comm/internal/endpoint"
 	"github.com/gorun/gorun/comm/internal/pipeline"
 	"github.com/gorun/gorun/comm/internal/plan"
 )
@@ -42,7 +41,7 @@ func TestPiecesGoAheadForEver(t *testing.T) {
 		}
 		p = append(append(p, receives...), sends...)
 		out, in := bytes.Repeat([]byte{byte(g.Rank())}, before+ahead), make([]byte, before+ahead)
-		call := pipeline.Call{Seq: 1, Call: endpoint.Call{Op: uint8(call.KindAllGather)}, Elem: 1, Caller: aMinute{ctx}}
+		call := pipeline.Call{Seq: 1, Call: call.Call{Op: uint8(call.KindAllGather)}, Elem: 1, Caller: aMinute{ctx}}
 		if err := g.core.Lane.Begin(call.Seq, call.Call, 0); err != nil {
 			return err
 		}

@@ -5,12 +5,11 @@ import (
 	"hash/fnv"
 	"sync"
 
-	"github.com/gorun/gorun/comm/internal/endpoint"
 	"github.com/gorun/gorun/comm/internal/reduce"
 )
 
 // Describe writes a call as its caller would have: "Broadcast(float32 × 8, from 2)".
-func Describe(c endpoint.Call) string {
+func Describe(c Call) string {
 	kind := Kind(c.Op)
 	switch kind {
 	case KindBarrier, KindMonitoredBarrier, KindSplit, KindSendObjects, KindRecvObjects:
@@ -46,7 +45,7 @@ func Describe(c endpoint.Call) string {
 }
 
 // TypeName is what c moves; empty if that is nothing.
-func TypeName(c endpoint.Call) string {
+func TypeName(c Call) string {
 	switch t := reduce.Type(c.Type); t {
 	case 0:
 		return ""
@@ -69,7 +68,7 @@ func describeNames(detail uint32) string {
 }
 
 // SetMesh makes shape and names what ranks agree on in a NewMesh.
-func SetMesh(call *endpoint.Call, shape []int, names []string) {
+func SetMesh(call *Call, shape []int, names []string) {
 	SetList(call, shape)
 	call.Detail = uint32(Checksum(names))
 	meshNames.Store(call.Detail, names)

@@ -4,13 +4,11 @@ import (
 	"fmt"
 	"math/bits"
 	"slices"
-
-	"github.com/gorun/gorun/comm/internal/endpoint"
 )
 
 // SetList makes list, of numbers that are not negative, what ranks agree on in call: the numbers themselves, in as few bits as the
 // largest of them takes, or a checksum if they are too many for that.
-func SetList(call *endpoint.Call, list []int) {
+func SetList(call *Call, list []int) {
 	width := max(bits.Len(uint(max(0, slices.Max(list)))), 1)
 	call.Root = int32(len(list))
 	if width*len(list) > 64 {
@@ -24,7 +22,7 @@ func SetList(call *endpoint.Call, list []int) {
 }
 
 // listOf is the list that a call like that is about, or nil if it was too long.
-func listOf(call endpoint.Call) []int {
+func listOf(call Call) []int {
 	width := int(call.Reduce)
 	if width == 0 || width > 64 || int(call.Root) > 64/width { // as no rank has it
 		return nil
@@ -37,7 +35,7 @@ func listOf(call endpoint.Call) []int {
 }
 
 // describeList is the list that a call like that is about, in words.
-func describeList(call endpoint.Call, of string) string {
+func describeList(call Call, of string) string {
 	if list := listOf(call); list != nil {
 		return fmt.Sprintf("%s %v", of, list)
 	}

@@ -3,8 +3,6 @@ package call
 import (
 	"slices"
 	"testing"
-
-	"github.com/gorun/gorun/comm/internal/endpoint"
 )
 
 func TestListsInCalls(t *testing.T) {
@@ -18,13 +16,13 @@ func TestListsInCalls(t *testing.T) {
 		{[]int{1 << 62}, "ranks [4611686018427387904]"},
 		{slices.Repeat([]int{1}, 65), "ranks: 65, with checksum e433a040"},
 	} {
-		var call endpoint.Call
+		var call Call
 		SetList(&call, c.list)
 		if got := describeList(call, "ranks"); got != c.want {
 			t.Errorf("got %s, want %s", got, c.want)
 		}
 	}
-	for _, call := range []endpoint.Call{{Reduce: 255, Root: 3}, {Reduce: 4, Root: 1 << 30}, {Reduce: 4, Root: -1}} {
+	for _, call := range []Call{{Reduce: 255, Root: 3}, {Reduce: 4, Root: 1 << 30}, {Reduce: 4, Root: -1}} {
 		_ = describeList(call, "ranks") // of a rank that is out of its mind
 	}
 }

@@ -1,7 +1,7 @@
 package core
 
 import (
-	"github.com/gorun/gorun/comm/internal/endpoint"
+	"github.com/gorun/gorun/comm/internal/call"
 	"github.com/gorun/gorun/comm/internal/hier"
 	"github.com/gorun/gorun/comm/internal/plan"
 )
@@ -23,7 +23,7 @@ func (c *Collective) cached() *cached {
 		return k
 	}
 	if g.plans == nil || len(g.plans) == mostPlans {
-		g.plans = make(map[endpoint.Call]*cached, mostPlans)
+		g.plans = make(map[call.Call]*cached, mostPlans)
 	}
 	k := new(cached)
 	g.plans[c.call] = k

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/comm/internal/call"
-	"github.com/gorun/gorun/comm/internal/endpoint"
 	"github.com/gorun/gorun/comm/internal/hier"
 	"github.com/gorun/gorun/comm/internal/pipeline"
 	"github.com/gorun/gorun/comm/internal/reduce"
@@ -25,7 +24,7 @@ type Data struct {
 // that has ended can be another call's, and leaves nothing behind for the garbage collector.
 type Collective struct {
 	g    *Group
-	call endpoint.Call
+	call call.Call
 	elem int                       // bytes of what plans count in: an element, or several that make one value
 	body func(c *Collective) error // carries the call out when its turn has come
 
@@ -71,7 +70,7 @@ func (c *Collective) Do(ctx context.Context) error {
 // is makes c a call of kind on n elements of type t. All ranks of g have to agree on these.
 func (c *Collective) is(g *Group, kind call.Kind, t reduce.Type, n int) {
 	c.g, c.elem = g, t.Size()
-	c.call = endpoint.Call{Op: uint8(kind), Type: uint8(t), Count: uint64(n)}
+	c.call = call.Call{Op: uint8(kind), Type: uint8(t), Count: uint64(n)}
 	if g == nil {
 		c.g = nobody
 		c.refuse(ErrNoGroup)

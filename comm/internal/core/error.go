@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/gorun/gorun/comm/internal/endpoint"
+	"github.com/gorun/gorun/comm/internal/diagnosis"
 )
 
 // An Error is why a call on a group has failed.
@@ -40,8 +40,8 @@ func (g *Group) noteFailure(err error) {
 // noteMismatch notes that a call on g returns err: if err says that collectives differ, Close need not say so again. A message of
 // another type than its receive does not count: the group goes on after it, and its collectives may still differ.
 func (g *Group) noteMismatch(err error) {
-	f, ok := errors.AsType[*endpoint.Failure](err)
-	if ok && f.Kind == endpoint.Mismatched && len(f.Calls) == 2 && f.Calls[0].Seq > 0 && f.Calls[1].Seq > 0 {
+	f, ok := errors.AsType[*diagnosis.Failure](err)
+	if ok && f.Kind == diagnosis.Mismatched && len(f.Calls) == 2 && f.Calls[0].Seq > 0 && f.Calls[1].Seq > 0 {
 		g.reported.Store(true)
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/gorun/gorun/comm/internal/call"
 	"github.com/gorun/gorun/comm/internal/choice"
+	"github.com/gorun/gorun/comm/internal/diagnosis"
 	"github.com/gorun/gorun/comm/internal/endpoint"
 	"github.com/gorun/gorun/comm/internal/hier"
 	"github.com/gorun/gorun/comm/internal/pipeline"
@@ -29,9 +30,9 @@ type Group struct {
 	rank  int         // this rank's group rank
 
 	order    order
-	history  endpoint.History // of the collectives whose turn has come
-	reported atomic.Bool      // a call has returned that collectives do not match
-	flat     atomic.Bool      // members share no memory
+	history  call.History // of the collectives whose turn has come
+	reported atomic.Bool  // a call has returned that collectives do not match
+	flat     atomic.Bool  // members share no memory
 	team     atomic.Pointer[shm.Team]
 	spare    atomic.Pointer[Collective] // see Spare
 	short    Collective                 // the one that enter has begun
@@ -42,7 +43,7 @@ type Group struct {
 	running    *Collective  // the one that a team carries out
 	Pipeline   pipeline.Pipeline
 	staged     hier.Call
-	plans      map[endpoint.Call]*cached
+	plans      map[call.Call]*cached
 	lastPlan   plan.Plan // memory for the plan of a call whose lengths may differ from those of the last one
 	partial    []uint64  // see memory
 	taken      int       // words of it
@@ -103,7 +104,7 @@ func (g *Group) Release() { g.order.retire(g.release) }
 
 // Abort fails the group on every member because of cause.
 func (g *Group) Abort(cause error) {
-	g.Lane.Abort(&endpoint.Failure{Kind: endpoint.Aborted, Rank: g.World.Rank, Text: cause.Error(), Err: cause})
+	g.Lane.Abort(&diagnosis.Failure{Kind: diagnosis.Aborted, Rank: g.World.Rank, Text: cause.Error(), Err: cause})
 	g.Lane.Settle(NewsTimeout)
 }
 
@@ -122,7 +123,7 @@ func (g *Group) Compare() error {
 	}
 	g.Lane.CompareAll()
 	err := g.Lane.Err()
-	if f, ok := errors.AsType[*endpoint.Failure](err); !ok || f.Kind != endpoint.Mismatched || g.reported.Load() {
+	if f, ok := errors.AsType[*diagnosis.Failure](err); !ok || f.Kind != diagnosis.Mismatched || g.reported.Load() {
 		return nil
 	}
 	g.noteFailure(err)
@@ -142,7 +143,7 @@ func (g *Group) memory(n int) []byte {
 }
 
 // WireSize is how many bytes an element takes in the messages of c.
-func (g *Group) WireSize(c endpoint.Call) int {
+func (g *Group) WireSize(c call.Call) int {
 	t, kernel, more := reduce.Type(c.Type), reduce.Sum, c.Reduce == call.CodePreMulSum || c.Reduce == call.CodeAvg
 	if c.Reduce > 0 && int(c.Reduce) < len(call.Basic) {
 		kernel = call.Basic[c.Reduce].Kernel

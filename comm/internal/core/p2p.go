@@ -102,8 +102,8 @@ func (g *Group) shortMessage(ctx context.Context, peer int, tag []int) (t int, o
 	return t, g != nil && len(tag) <= 1 && uint(t) <= MaxTag && uint(peer) < uint(len(g.Ranks)) && ctx.Err() == nil
 }
 
-func messageCall(kind call.Kind, t reduce.Type) endpoint.Call {
-	return endpoint.Call{Op: uint8(kind), Type: uint8(t)}
+func messageCall(kind call.Kind, t reduce.Type) call.Call {
+	return call.Call{Op: uint8(kind), Type: uint8(t)}
 }
 
 // A Transfer is a send, a receive or a probe under way.

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/gorun/gorun/comm/internal/call"
-	"github.com/gorun/gorun/comm/internal/endpoint"
+	"github.com/gorun/gorun/comm/internal/diagnosis"
 )
 
 // The caller's own code runs in the midst of collectives: operations of NewOp, and codecs. If it panics, or ends its goroutine by
@@ -19,7 +19,7 @@ const longestPanic = 512
 
 // broken fails g because the caller's code has ended call without returning: by a panic with value v, or by Goexit if that is nil. It
 // returns the failure. It is called while that goes on.
-func (g *Group) broken(call string, v any) *endpoint.Failure {
+func (g *Group) broken(call string, v any) *diagnosis.Failure {
 	what, after := "panic", "runtime.gopanic"
 	if v == nil {
 		what, after = "runtime.Goexit", "runtime.Goexit"
@@ -28,7 +28,7 @@ func (g *Group) broken(call string, v any) *endpoint.Failure {
 	if at := codeBelow(after); at != "" {
 		text += ", in " + at
 	}
-	f := &endpoint.Failure{Kind: endpoint.Aborted, Rank: g.World.Rank}
+	f := &diagnosis.Failure{Kind: diagnosis.Aborted, Rank: g.World.Rank}
 	if v != nil {
 		said := fmt.Sprint(v)
 		said, _, _ = strings.Cut(said[:min(len(said), longestPanic)], "\n")

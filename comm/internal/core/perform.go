@@ -68,7 +68,7 @@ func (c *Collective) failed(err error) error {
 // exchange carries out t, a stage of c by messages.
 func (c *Collective) exchange(t *pipeline.Task) error {
 	if c.kind() == call.KindMonitoredBarrier {
-		defer c.callRoll()()
+		defer c.monitor()()
 	}
 	return c.g.Pipeline.Run(pipeline.Call{Seq: c.seq, Call: c.call, Elem: c.elem, Caller: (*stages)(c)}, t)
 }

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/comm/internal/call"
-	"github.com/gorun/gorun/comm/internal/endpoint"
 	"github.com/gorun/gorun/comm/internal/reduce"
 	"github.com/gorun/gorun/comm/internal/shm"
 )
@@ -23,7 +22,7 @@ const stampedBytes = 4 << 10
 
 // enter lets the caller carry out call at once, with t, the team of all members. It returns false if the call has to take the long
 // path: something else is under way, or wrong.
-func (g *Group) enter(ctx context.Context, t *shm.Team, call endpoint.Words, elem int) bool {
+func (g *Group) enter(ctx context.Context, t *shm.Team, call call.Words, elem int) bool {
 	if !g.Lane.Usable() || ctx.Err() != nil || !t.Fits(elem) {
 		return false
 	}
@@ -41,7 +40,7 @@ func (g *Group) enter(ctx context.Context, t *shm.Team, call endpoint.Words, ele
 		g.running = c
 	}
 	call = g.history.Add(call)
-	g.Lane.Track().Begin(seq, call)
+	g.Lane.Trace().Begin(seq, call)
 	t.Begin(seq, shm.Call(call), g.history.Digest())
 	return true
 }
@@ -57,10 +56,10 @@ func (g *Group) pass(seq uint64) {
 func (g *Group) leave(t *shm.Team, err error) error {
 	c := &g.short
 	if err == nil {
-		g.Lane.Track().End(c.seq, t.Sent, t.Received, !t.Waited && t.Sent+t.Received < stampedBytes)
+		g.Lane.Trace().End(c.seq, t.Sent, t.Received, !t.Waited && t.Sent+t.Received < stampedBytes)
 	} else {
 		t.Abandon()
-		c.call = endpoint.CallOf(endpoint.Words(t.Call()))
+		c.call = call.Words(t.Call()).Call()
 		err = c.fail(c.teamFailure(err))
 	}
 	if t.Waited {
@@ -75,8 +74,8 @@ func (g *Group) leave(t *shm.Team, err error) error {
 }
 
 // move is the call of kind on n elements of type t, in words.
-func move(kind call.Kind, t reduce.Type, n, root int) endpoint.Words {
-	return endpoint.InWords(uint8(kind), uint8(t), 0, root, n)
+func move(kind call.Kind, t reduce.Type, n, root int) call.Words {
+	return call.InWords(uint8(kind), uint8(t), 0, root, n)
 }
 
 // ShortBarrier is Barrier.
@@ -137,7 +136,7 @@ func (g *Group) ShortAllToAll(ctx context.Context, t reduce.Type, n int, out, in
 
 // A shortReduction is a call, in words, and how it reduces; one without a kernel takes the long path.
 type shortReduction struct {
-	call endpoint.Words
+	call call.Words
 	shm.Reduction
 	average bool
 }
@@ -147,7 +146,7 @@ func (g *Group) inShort(kind call.Kind, t reduce.Type, op *call.Reduction, n, ro
 	if op == nil || !op.IsShort() || g.widens(t, op.Kernel, op.Average, true) {
 		return q
 	}
-	q.call = endpoint.InWords(uint8(kind), uint8(t), op.Code, root, n)
+	q.call = call.InWords(uint8(kind), uint8(t), op.Code, root, n)
 	q.Elem, q.Kernel, q.average = t.Size(), shm.Kernel(reduce.For(t, op.Kernel)), op.Average
 	q.Fold = g.fold(t, op.Kernel)
 	return q

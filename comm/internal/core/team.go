@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/gorun/gorun/comm/internal/call"
+	"github.com/gorun/gorun/comm/internal/diagnosis"
 	"github.com/gorun/gorun/comm/internal/endpoint"
 	"github.com/gorun/gorun/comm/internal/hier"
 	"github.com/gorun/gorun/comm/internal/shm"
@@ -68,7 +70,7 @@ func (c *Collective) inStages(ordered bool) *hier.Call {
 }
 
 // beginInMemory lets the team of the members here, if there is one, begin the collective, whose call is w.
-func (c *Collective) beginInMemory(w endpoint.Words) {
+func (c *Collective) beginInMemory(w call.Words) {
 	if !c.kind().UsesMemory() {
 		return
 	}
@@ -112,7 +114,7 @@ func (g *Group) worldRank(place int) int {
 func (g *Group) waitLong(place int, w wait.LongWait) error {
 	c := g.running
 	if c == &g.short {
-		c.call = endpoint.CallOf(endpoint.Words(g.team.Load().Call()))
+		c.call = call.Words(g.team.Load().Call()).Call()
 	}
 	return c.await(g.worldRank(place), w)
 }
@@ -149,13 +151,13 @@ func (c *Collective) teamFailure(err error) error {
 }
 
 // mismatch is m as a failure of the group.
-func (g *Group) mismatch(m *shm.Mismatch) *endpoint.Failure {
-	mine, theirs, other := endpoint.Words(m.Mine.Call), endpoint.Words(m.Theirs.Call), g.worldRank(m.Rank)
-	return &endpoint.Failure{
-		Kind: endpoint.Mismatched, Rank: other, Text: "called something else",
-		Calls: []endpoint.RankCall{
-			{Rank: g.World.Rank, Seq: m.Mine.Seq, Call: endpoint.CallOf(mine)},
-			{Rank: other, Seq: m.Theirs.Seq, Call: endpoint.CallOf(theirs)},
+func (g *Group) mismatch(m *shm.Mismatch) *diagnosis.Failure {
+	mine, theirs, other := call.Words(m.Mine.Call), call.Words(m.Theirs.Call), g.worldRank(m.Rank)
+	return &diagnosis.Failure{
+		Kind: diagnosis.Mismatched, Rank: other, Text: "called something else",
+		Calls: []diagnosis.RankCall{
+			{Rank: g.World.Rank, Seq: m.Mine.Seq, Call: mine.Call()},
+			{Rank: other, Seq: m.Theirs.Seq, Call: theirs.Call()},
 		},
 		Agreed: m.Agreed, Earlier: m.Mine.Seq != m.Theirs.Seq || mine.Before() != theirs.Before(),
 	}
@@ -167,7 +169,7 @@ func (g *Group) unreachable(rank int, err error) error {
 		return f
 	}
 	if g.World.died(rank) == endpoint.Dead {
-		return &endpoint.Failure{Kind: endpoint.PeerFailed, Rank: rank, Text: "died"}
+		return &diagnosis.Failure{Kind: diagnosis.PeerFailed, Rank: rank, Text: "died"}
 	}
 	return fmt.Errorf("memory that rank %d shares: %w", rank, err)
 }

@@ -11,10 +11,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/gorun/gorun/comm/internal/call"
+	"github.com/gorun/gorun/comm/internal/diagnosis"
 	"github.com/gorun/gorun/comm/transport"
 	"github.com/gorun/gorun/comm/transport/mem"
 	"github.com/gorun/gorun/env/alloctest"
-	"github.com/gorun/gorun/env/auth"
 )
 
 // byHand runs body with rank 1 as an endpoint and a bare stream to it in the place of rank 0.
@@ -40,7 +41,7 @@ func byHand(t *testing.T, body func(t *testing.T, l *Lane, conn net.Conn)) {
 
 func TestDeathInTheMiddleOfAMessage(t *testing.T) {
 	byHand(t, func(t *testing.T, l *Lane, conn net.Conn) {
-		r := l.Recv(0, 0, 0, Call{}, make([]byte, 1<<20))
+		r := l.Recv(0, 0, 0, call.Call{}, make([]byte, 1<<20))
 		write(t, conn, header{kind: kindRTS, group: 1, id: 5, size: 1 << 20}, nil)
 		h, err := readHeader(conn)
 		if err != nil || h.kind != kindCTS || h.id != 5 {
@@ -48,13 +49,13 @@ func TestDeathInTheMiddleOfAMessage(t *testing.T) {
 		}
 		write(t, conn, header{kind: kindData, group: 1, id: 5, size: 1 << 20}, make([]byte, 1<<19))
 		_ = conn.Close()
-		wantFailure(t, r.Wait(t.Context(), minute), PeerFailed, 0)
+		wantFailure(t, r.Wait(t.Context(), minute), diagnosis.PeerFailed, 0)
 	})
 }
 
 func TestAPeerThatStopsInTheMiddleOfAMessage(t *testing.T) {
 	byHand(t, func(t *testing.T, l *Lane, conn net.Conn) {
-		r := l.Recv(0, 0, 0, Call{}, make([]byte, 1<<20))
+		r := l.Recv(0, 0, 0, call.Call{}, make([]byte, 1<<20))
 		write(t, conn, header{kind: kindRTS, group: 1, id: 5, size: 1 << 20}, nil)
 		if _, err := readHeader(conn); err != nil {
 			t.Fatal(err)
@@ -62,8 +63,8 @@ func TestAPeerThatStopsInTheMiddleOfAMessage(t *testing.T) {
 		write(t, conn, header{kind: kindData, group: 1, id: 5, size: 1 << 20}, make([]byte, 1<<19))
 		start := time.Now()
 		err := r.Wait(t.Context(), minute)
-		wantFailure(t, err, PeerFailed, 0)
-		if !errors.Is(err, ErrTimeout) || time.Since(start) != minute {
+		wantFailure(t, err, diagnosis.PeerFailed, 0)
+		if !errors.Is(err, diagnosis.ErrTimeout) || time.Since(start) != minute {
 			t.Errorf("got %v after %v, want a timeout after %v", err, time.Since(start), minute)
 		}
 		h, err := readHeader(conn)
@@ -78,15 +79,15 @@ func TestAPeerThatStopsInTheMiddleOfAMessage(t *testing.T) {
 // A peer whose kernel takes no more, on behalf of a process that has stopped reading.
 func TestSendingToAPeerThatDoesNotReadTimesOut(t *testing.T) {
 	byHand(t, func(t *testing.T, l *Lane, _ net.Conn) {
-		r := l.Recv(0, 0, 0, Call{}, nil)
+		r := l.Recv(0, 0, 0, call.Call{}, nil)
 		synctest.Wait()
 		start := time.Now()
-		err := l.Send(0, 0, 0, Call{}, []byte("x")).Wait(t.Context(), minute)
-		wantFailure(t, err, PeerFailed, 0)
-		if !errors.Is(err, ErrTimeout) || time.Since(start) != minute+time.Second { // the write gets a second more
+		err := l.Send(0, 0, 0, call.Call{}, []byte("x")).Wait(t.Context(), minute)
+		wantFailure(t, err, diagnosis.PeerFailed, 0)
+		if !errors.Is(err, diagnosis.ErrTimeout) || time.Since(start) != minute+time.Second { // the write gets a second more
 			t.Errorf("got %v after %v, want a timeout after %v", err, time.Since(start), minute)
 		}
-		wantFailure(t, r.Wait(t.Context(), minute), PeerFailed, 0)
+		wantFailure(t, r.Wait(t.Context(), minute), diagnosis.PeerFailed, 0)
 	})
 }
 
@@ -95,7 +96,7 @@ func TestNonsenseEndsTheStream(t *testing.T) {
 		"unknown kind":       {kind: 99},
 		"no kind":            {},
 		"eager too long":     {kind: kindEager, size: EagerLimit + 1},
-		"abort too long":     {kind: kindAbort, size: abortLimit + 1},
+		"abort too long":     {kind: kindAbort, size: failureLimit + 1},
 		"answer too long":    {kind: kindAnswer, size: reportLimit + 1},
 		"message too long":   {kind: kindRTS, size: maxMessage + 1},
 		"credit never given": {kind: kindCredit, size: 1},
@@ -103,7 +104,7 @@ func TestNonsenseEndsTheStream(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			byHand(t, func(t *testing.T, l *Lane, conn net.Conn) {
 				write(t, conn, h, nil)
-				wantFailure(t, l.Recv(0, 0, 0, Call{}, nil).Wait(t.Context(), minute), PeerFailed, 0)
+				wantFailure(t, l.Recv(0, 0, 0, call.Call{}, nil).Wait(t.Context(), minute), diagnosis.PeerFailed, 0)
 			})
 		})
 	}
@@ -125,7 +126,7 @@ func readHeader(conn net.Conn) (header, error) {
 }
 
 func FuzzParseHeader(f *testing.F) {
-	f.Add((header{kind: kindEager, tag: -1, group: 1, seq: 2, size: 3, id: 4, call: Call{1, 2, 3, -4, 5, 6}}).append(nil))
+	f.Add((header{kind: kindEager, tag: -1, group: 1, seq: 2, size: 3, id: 4, call: call.Call{Op: 1, Type: 2, Reduce: 3, Root: -4, Count: 5, Detail: 6}}).append(nil))
 	f.Add(make([]byte, headerSize))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if len(b) < headerSize {
@@ -138,32 +139,6 @@ func FuzzParseHeader(f *testing.F) {
 		again, err := parseHeader(h.append(nil))
 		if err != nil || again != h {
 			t.Errorf("%+v came back as %+v, %v", h, again, err)
-		}
-	})
-}
-
-func FuzzDecodeFailure(f *testing.F) {
-	f.Add([]byte(`{"kind":"peer","rank":1,"text":"died"}`))
-	f.Add([]byte(`{"kind":"mismatch","rank":1,"calls":[{},{},{}]}`))
-	f.Add([]byte(`{"kind":"deadlock","rank":1,"waits":[{"rank":0,"for":7}]}`))
-	f.Add([]byte(`{"kind":"absent","rank":1,"missing":[1,2,-1],"late":true}`))
-	f.Add([]byte(`{"kind":"abort","rank":1,"text":"\u001b[2J\nnext"}`))
-	f.Add([]byte(`nonsense`))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		alloctest.AtMost(t, 64*len(b), func() { _ = decodeFailure(b, 1, 4) })
-		got := decodeFailure(b, 1, 4)
-		ranks := append([]int{got.Rank, got.Finder}, got.Missing...)
-		for _, w := range got.Waits {
-			ranks = append(ranks, w.Rank, w.For)
-		}
-		if text := got.Text; text != auth.Printable(text) {
-			t.Errorf("%q is told as %q", b, text)
-		}
-		if slices.ContainsFunc(ranks, func(r int) bool { return r < 0 || r > 3 }) || len(got.Calls) > 2 || got.Kind == "" {
-			t.Errorf("%q was read as %+v", b, got)
-		}
-		if again := got.encode(0); len(again) > abortLimit {
-			t.Errorf("%q is told on in %d bytes", b, len(again))
 		}
 	})
 }
@@ -182,7 +157,7 @@ func FuzzStream(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l.Recv(0, 5, 0, Call{}, make([]byte, 8))
+		l.Recv(0, 5, 0, call.Call{}, make([]byte, 8))
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		p := e.peers[0]
@@ -223,7 +198,7 @@ func TestADialThatFailsAfterThePeersDial(t *testing.T) {
 			t.Fatal(err)
 		}
 		buf := make([]byte, 2)
-		r := l.Recv(0, 0, 0, Call{}, buf) // dials
+		r := l.Recv(0, 0, 0, call.Call{}, buf) // dials
 		synctest.Wait()
 		mine, theirs := net.Pipe()
 		if !e.Admit(0) {

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/gorun/gorun/comm/internal/diagnosis"
 	"github.com/gorun/gorun/comm/transport"
 )
 
@@ -136,12 +137,12 @@ func (e *Endpoint) lost(p *peer, err error) {
 }
 
 // verdict is what has become of p, whose stream broke with err.
-func (e *Endpoint) verdict(p *peer, err error) *Failure {
+func (e *Endpoint) verdict(p *peer, err error) *diagnosis.Failure {
 	if p.left {
-		return p.rootCause(&Failure{Kind: Left, Rank: p.rank, Text: "has left (closed its world)"})
+		return p.rootCause(&diagnosis.Failure{Kind: diagnosis.Left, Rank: p.rank, Text: "has left (closed its world)"})
 	}
 	if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) {
-		return &Failure{Kind: Aborted, Rank: e.rank, Text: fmt.Sprintf("it has no descriptor left to reach rank %d: %v", p.rank, err)}
+		return &diagnosis.Failure{Kind: diagnosis.Aborted, Rank: e.rank, Text: fmt.Sprintf("it has no descriptor left to reach rank %d: %v", p.rank, err)}
 	}
 	text := describe(err)
 	if p.state == stateIdle && !errors.Is(err, syscall.ECONNREFUSED) {
@@ -153,15 +154,15 @@ func (e *Endpoint) verdict(p *peer, err error) *Failure {
 	case p.fate == Dead && errors.Is(err, syscall.ECONNREFUSED): // there was no stream on which it could say goodbye
 		text = "its process has ended: it left, or died"
 	case p.fate == Dead:
-		text = "died" + e.lastWords(p)
+		text = "died" + e.lastWait(p)
 	case p.fate == Alive:
 		text += ", though its process still runs"
 	case p.suspect != "":
 		text += ": " + p.suspect
 	default:
-		text += e.lastWords(p)
+		text += e.lastWait(p)
 	}
-	f := &Failure{Kind: PeerFailed, Rank: p.rank, Text: text, Err: err}
+	f := &diagnosis.Failure{Kind: diagnosis.PeerFailed, Rank: p.rank, Text: text, Err: err}
 	if wrong.error == nil {
 		f = p.rootCause(f)
 	}
@@ -171,7 +172,7 @@ func (e *Endpoint) verdict(p *peer, err error) *Failure {
 // drop closes the stream to p and ends the operations that need p with f. If p has died, that fails their lanes;
 // a lane in which nobody needs p goes on until somebody does: a program may end without goodbye when it is done.
 // The mutex is held.
-func (e *Endpoint) drop(p *peer, f *Failure) {
+func (e *Endpoint) drop(p *peer, f *diagnosis.Failure) {
 	if p.state == stateGone {
 		return
 	}

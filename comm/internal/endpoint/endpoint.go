@@ -33,6 +33,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gorun/gorun/comm/internal/call"
+	"github.com/gorun/gorun/comm/internal/diagnosis"
 	"github.com/gorun/gorun/comm/internal/epoll"
 	"github.com/gorun/gorun/comm/transport"
 )
@@ -82,8 +84,8 @@ type Options struct {
 	// Died says what has become of a rank whose stream ended without goodbye. It may wait a moment to find out.
 	Died func(rank int) Fate // nil: Unknown
 	// State says what a rank that does not answer is in, or nothing.
-	State func(rank int) string // nil: nothing
-	Name  func(Call) string     // what a call is called, for reports
+	State func(rank int) string  // nil: nothing
+	Name  func(call.Call) string // what a call is called, for reports
 	// Crowded says that there are more ranks on this machine than processors: who waits lets others run.
 	Crowded bool
 	// Shared says that there are ranks in this process that wait for each other, each in a goroutine.
@@ -110,7 +112,8 @@ type Endpoint struct {
 	sends         map[uint64]*Op          // rendezvous sends that wait for clear to send
 	nextID        uint64
 	closed        bool
-	cause         cause // of this rank's last failure
+	cause         diagnosis.Cause // of this rank's last failure
+	causeSent     []chan struct{} // each is closed when a peer has been told of it, or never will be
 
 	// See poll, watch and Op.Wait.
 	streams []*peer       // that are polled
@@ -135,7 +138,7 @@ func New(tr transport.Transport, rank, size int, opt Options) *Endpoint {
 		opt.Log = slog.New(slog.DiscardHandler)
 	}
 	if opt.Name == nil {
-		opt.Name = func(c Call) string { return fmt.Sprintf("call %d", c.Op) }
+		opt.Name = func(c call.Call) string { return fmt.Sprintf("call %d", c.Op) }
 	}
 	e := &Endpoint{
 		rank: rank, tr: tr, opt: opt,
@@ -237,7 +240,7 @@ func (e *Endpoint) Close() error {
 	err := e.tr.Close()
 	e.mu.Lock()
 	for _, p := range e.peers {
-		e.drop(p, &Failure{Kind: Left, Rank: e.rank, Text: ErrClosed.Error(), Err: ErrClosed})
+		e.drop(p, &diagnosis.Failure{Kind: diagnosis.Left, Rank: e.rank, Text: ErrClosed.Error(), Err: ErrClosed})
 	}
 	ready := e.ready
 	e.mu.Unlock()

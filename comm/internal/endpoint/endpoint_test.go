@@ -12,6 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/gorun/gorun/comm/internal/call"
+	"github.com/gorun/gorun/comm/internal/diagnosis"
 	"github.com/gorun/gorun/comm/transport/mem"
 	"github.com/gorun/gorun/comm/transport/transporttest"
 )
@@ -55,11 +57,11 @@ type testWorld struct {
 func (w *testWorld) kill(rank int) { w.trs[rank].Kill() }
 
 func (w *testWorld) send(from, to, tag int, buf []byte) *Op {
-	return w.lanes[from].Send(to, tag, 0, Call{}, buf)
+	return w.lanes[from].Send(to, tag, 0, call.Call{}, buf)
 }
 
 func (w *testWorld) recv(at, from, tag int, buf []byte) *Op {
-	return w.lanes[at].Recv(from, tag, 0, Call{}, buf)
+	return w.lanes[at].Recv(from, tag, 0, call.Call{}, buf)
 }
 
 func must(t *testing.T, ops ...*Op) {
@@ -80,9 +82,9 @@ func pattern(n, seed int) []byte {
 }
 
 // wantFailure checks that err is a failure of kind at rank.
-func wantFailure(t *testing.T, err error, kind FailureKind, rank int) {
+func wantFailure(t *testing.T, err error, kind diagnosis.Kind, rank int) {
 	t.Helper()
-	var f *Failure
+	var f *diagnosis.Failure
 	if !errors.As(err, &f) || f.Kind != kind || f.Rank != rank {
 		t.Errorf("got error %v, want one of kind %q about rank %d", err, kind, rank)
 	}
@@ -214,8 +216,8 @@ func TestACancelledReceiveHurtsNobody(t *testing.T) {
 			t.Errorf("got %v, want context.Canceled", err)
 		}
 		err := w.recv(1, 0, 0, make([]byte, 1)).Wait(t.Context(), minute)
-		wantFailure(t, err, PeerFailed, 0)
-		if !errors.Is(err, ErrTimeout) {
+		wantFailure(t, err, diagnosis.PeerFailed, 0)
+		if !errors.Is(err, diagnosis.ErrTimeout) {
 			t.Errorf("got %v, want a timeout", err)
 		}
 		must(t, w.send(0, 1, 0, []byte{1}), w.recv(1, 0, 0, make([]byte, 1)))
@@ -232,16 +234,16 @@ func TestACancelledSendFailsTheGroupForAll(t *testing.T) {
 		if err := s.Wait(ctx, minute); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got %v, want the context's error", err)
 		}
-		wantFailure(t, waiting.Wait(t.Context(), minute), Aborted, 0)
-		wantFailure(t, w.recv(1, 2, 0, nil).Wait(t.Context(), minute), Aborted, 0)
+		wantFailure(t, waiting.Wait(t.Context(), minute), diagnosis.Aborted, 0)
+		wantFailure(t, w.recv(1, 2, 0, nil).Wait(t.Context(), minute), diagnosis.Aborted, 0)
 	})
 }
 
 func TestAFailureIsToldToWhoConnectsLater(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, w *testWorld) {
-		w.lanes[0].Fail(&Failure{Kind: Aborted, Rank: 0, Text: "enough"}) // nobody is connected yet
+		w.lanes[0].Fail(&diagnosis.Failure{Kind: diagnosis.Aborted, Rank: 0, Text: "enough"}) // nobody is connected yet
 		start := time.Now()
-		wantFailure(t, w.recv(1, 0, 0, nil).Wait(t.Context(), minute), Aborted, 0)
+		wantFailure(t, w.recv(1, 0, 0, nil).Wait(t.Context(), minute), diagnosis.Aborted, 0)
 		if d := time.Since(start); d != 0 {
 			t.Errorf("took %v of virtual time, want none", d)
 		}
@@ -259,9 +261,9 @@ func TestADeathEndsEverythingEverywhereAndIsNamed(t *testing.T) {
 		synctest.Wait()
 		w.kill(3)
 		for _, op := range ops {
-			wantFailure(t, op.Wait(t.Context(), minute), PeerFailed, 3)
+			wantFailure(t, op.Wait(t.Context(), minute), diagnosis.PeerFailed, 3)
 		}
-		wantFailure(t, w.send(0, 1, 0, nil).Wait(t.Context(), minute), PeerFailed, 3)
+		wantFailure(t, w.send(0, 1, 0, nil).Wait(t.Context(), minute), diagnosis.PeerFailed, 3)
 		if d := time.Since(start); d != 0 {
 			t.Errorf("took %v of virtual time, want none", d)
 		}
@@ -284,7 +286,7 @@ func TestALossEndsAllThatIsBeingWritten(t *testing.T) {
 		e.mu.Unlock()
 		w.kill(1)
 		for _, op := range ops {
-			wantFailure(t, op.Wait(t.Context(), minute), PeerFailed, 1)
+			wantFailure(t, op.Wait(t.Context(), minute), diagnosis.PeerFailed, 1)
 		}
 	})
 }
@@ -300,7 +302,7 @@ func TestWhatArrivedBeforeADeathIsDelivered(t *testing.T) {
 		if buf[0] != 42 {
 			t.Errorf("got %d, want 42", buf[0])
 		}
-		wantFailure(t, w.recv(1, 0, 0, buf).Wait(t.Context(), minute), PeerFailed, 0)
+		wantFailure(t, w.recv(1, 0, 0, buf).Wait(t.Context(), minute), diagnosis.PeerFailed, 0)
 	})
 }
 
@@ -315,10 +317,10 @@ func TestLeavingInGoodOrder(t *testing.T) {
 		must(t, s)
 		buf := make([]byte, 1)
 		must(t, w.recv(1, 0, 0, buf)) // flushed before the goodbye
-		wantFailure(t, waiting.Wait(t.Context(), minute), Left, 0)
-		wantFailure(t, w.send(1, 0, 0, nil).Wait(t.Context(), minute), Left, 0)
+		wantFailure(t, waiting.Wait(t.Context(), minute), diagnosis.Left, 0)
+		wantFailure(t, w.send(1, 0, 0, nil).Wait(t.Context(), minute), diagnosis.Left, 0)
 		must(t, w.send(1, 2, 0, nil), w.recv(2, 1, 0, nil)) // the others go on
-		if err := w.lanes[0].Send(1, 0, 0, Call{}, nil).Wait(t.Context(), minute); !errors.Is(err, ErrClosed) {
+		if err := w.lanes[0].Send(1, 0, 0, call.Call{}, nil).Wait(t.Context(), minute); !errors.Is(err, ErrClosed) {
 			t.Errorf("got %v, want ErrClosed", err)
 		}
 	})
@@ -338,18 +340,18 @@ func TestAReceiveFromAnyoneEndsWhenAllHaveLeft(t *testing.T) {
 				t.Errorf("after rank %d has left: finished %v", r, waiting.finished())
 			}
 		}
-		wantFailure(t, waiting.Wait(t.Context(), minute), Left, 2)
-		wantFailure(t, w.recv(0, AnySource, 0, nil).Wait(t.Context(), minute), Left, 2)
+		wantFailure(t, waiting.Wait(t.Context(), minute), diagnosis.Left, 2)
+		wantFailure(t, w.recv(0, AnySource, 0, nil).Wait(t.Context(), minute), diagnosis.Left, 2)
 	})
 }
 
 func TestSendsOfAClosedLaneEnd(t *testing.T) {
 	byHand(t, func(t *testing.T, l *Lane, conn net.Conn) {
 		// The peer does not read, so the first message is being written and the second is queued.
-		first := l.Send(0, 0, 0, Call{}, []byte("first"))
+		first := l.Send(0, 0, 0, call.Call{}, []byte("first"))
 		synctest.Wait()
-		second := l.Send(0, 0, 0, Call{}, []byte("second"))
-		third := l.Send(0, 0, 0, Call{}, []byte("third"))
+		second := l.Send(0, 0, 0, call.Call{}, []byte("second"))
+		third := l.Send(0, 0, 0, call.Call{}, []byte("third"))
 		l.Close()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -357,8 +359,8 @@ func TestSendsOfAClosedLaneEnd(t *testing.T) {
 			t.Errorf("got %v, want the context's error", err)
 		}
 		_ = conn.Close()
-		wantFailure(t, first.Wait(t.Context(), minute), PeerFailed, 0)
-		wantFailure(t, second.Wait(t.Context(), minute), PeerFailed, 0)
+		wantFailure(t, first.Wait(t.Context(), minute), diagnosis.PeerFailed, 0)
+		wantFailure(t, second.Wait(t.Context(), minute), diagnosis.PeerFailed, 0)
 	})
 }
 
@@ -368,7 +370,7 @@ func TestLanesAreIndependent(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		must(t, a.Send(1, 0, 0, Call{}, []byte("early")))
+		must(t, a.Send(1, 0, 0, call.Call{}, []byte("early")))
 		synctest.Wait() // the message is there before rank 1 opens the lane
 		b, err := w.ends[1].Open(7, []int{0, 1})
 		if err != nil {
@@ -376,12 +378,12 @@ func TestLanesAreIndependent(t *testing.T) {
 		}
 		in := make([]byte, 5)
 		world := w.recv(1, 0, 0, make([]byte, 5))
-		must(t, b.Recv(0, 0, 0, Call{}, in))
+		must(t, b.Recv(0, 0, 0, call.Call{}, in))
 		if string(in) != "early" {
 			t.Errorf("got %q", in)
 		}
-		a.Fail(&Failure{Kind: Aborted, Rank: 0, Text: "enough"})
-		wantFailure(t, b.Recv(0, 0, 0, Call{}, in).Wait(t.Context(), minute), Aborted, 0)
+		a.Fail(&diagnosis.Failure{Kind: diagnosis.Aborted, Rank: 0, Text: "enough"})
+		wantFailure(t, b.Recv(0, 0, 0, call.Call{}, in).Wait(t.Context(), minute), diagnosis.Aborted, 0)
 		must(t, w.send(0, 1, 0, []byte("world")), world)
 
 		// The death of a rank outside the group does not disturb it.
@@ -394,8 +396,8 @@ func TestLanesAreIndependent(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.kill(2)
-		wantFailure(t, w.recv(0, 2, 0, nil).Wait(t.Context(), minute), PeerFailed, 2)
-		must(t, c.Send(1, 0, 0, Call{}, in), d.Recv(0, 0, 0, Call{}, in))
+		wantFailure(t, w.recv(0, 2, 0, nil).Wait(t.Context(), minute), diagnosis.PeerFailed, 2)
+		must(t, c.Send(1, 0, 0, call.Call{}, in), d.Recv(0, 0, 0, call.Call{}, in))
 	})
 }
 
@@ -403,7 +405,7 @@ func TestDifferentCallsAreFoundAndTold(t *testing.T) {
 	for _, late := range []int{0, 1, 2} { // whose call comes after the others' messages
 		t.Run(fmt.Sprint("late ", late), func(t *testing.T) {
 			bubble(t, 3, func(t *testing.T, w *testWorld) {
-				calls := []Call{{Op: 1, Count: 8}, {Op: 1, Count: 8}, {Op: 1, Count: 9}}
+				calls := []call.Call{{Op: 1, Count: 8}, {Op: 1, Count: 8}, {Op: 1, Count: 9}}
 				var ops []*Op
 				begin := func(r int) {
 					if err := w.lanes[r].Begin(1, calls[r], 0); err != nil {
@@ -422,8 +424,8 @@ func TestDifferentCallsAreFoundAndTold(t *testing.T) {
 				begin(late)
 				synctest.Wait()
 				for r := range 3 {
-					var f *Failure
-					if err := w.lanes[r].Err(); !errors.As(err, &f) || f.Kind != Mismatched || len(f.Calls) != 2 || f.Calls[0].Call == f.Calls[1].Call {
+					var f *diagnosis.Failure
+					if err := w.lanes[r].Err(); !errors.As(err, &f) || f.Kind != diagnosis.Mismatched || len(f.Calls) != 2 || f.Calls[0].Call == f.Calls[1].Call {
 						t.Errorf("rank %d: lane error is %v, want a mismatch with two calls", r, err)
 					}
 				}
@@ -437,9 +439,9 @@ func TestDifferentCallsAreFoundAndTold(t *testing.T) {
 
 func TestTypesOfMessagesAreCompared(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, w *testWorld) {
-		s := w.lanes[0].Send(1, 0, 0, Call{Op: 1, Type: 3}, make([]byte, 4))
-		err := w.lanes[1].Recv(0, 0, 0, Call{Op: 2, Type: 4}, make([]byte, 4)).Wait(t.Context(), minute)
-		wantFailure(t, err, Mismatched, 0)
+		s := w.lanes[0].Send(1, 0, 0, call.Call{Op: 1, Type: 3}, make([]byte, 4))
+		err := w.lanes[1].Recv(0, 0, 0, call.Call{Op: 2, Type: 4}, make([]byte, 4)).Wait(t.Context(), minute)
+		wantFailure(t, err, diagnosis.Mismatched, 0)
 		must(t, s)
 	})
 }

@@ -3,6 +3,8 @@ package endpoint
 import (
 	"encoding/binary"
 	"fmt"
+
+	"github.com/gorun/gorun/comm/internal/call"
 )
 
 // kind says what a frame is. Eager and data frames are followed by a payload of header.size bytes, abort,
@@ -24,6 +26,12 @@ const (
 	kindCause                   // an operation of the peer's has failed through no fault of its own; the payload says why
 )
 
+// failureLimit and reportLimit bound the documents of failures and of answers, in bytes.
+const (
+	failureLimit = 8 << 10
+	reportLimit  = 16 << 10
+)
+
 // headerSize is the length of every frame's header in bytes: a cache line.
 const headerSize = 64
 
@@ -36,9 +44,14 @@ type header struct {
 	size  uint64 // bytes of the message (eager, RTS, data), of the document (abort, answer, cause) or of credit
 	id    uint64 // RTS, CTS, decline, data: the sender's number of the message
 	whole uint64 // collective: bytes of the message of which this is a piece
-	call  Call
+	call  call.Call
 
 	before uint32 // instead of tag: what travels of the history before call
+}
+
+// called is the collective that the sender has begun.
+func (h *header) called() call.Fingerprint {
+	return call.Fingerprint{Seq: h.seq, Call: h.call, Before: h.before}
 }
 
 // hasHistory says whether there is one in the frame, instead of a tag.
@@ -81,7 +94,7 @@ func parseHeader(b []byte) (header, error) {
 		size:  binary.LittleEndian.Uint64(b[24:]),
 		id:    binary.LittleEndian.Uint64(b[32:]),
 		whole: binary.LittleEndian.Uint64(b[40:]),
-		call: Call{
+		call: call.Call{
 			Op: b[1], Type: b[2], Reduce: b[3],
 			Root:  int32(binary.LittleEndian.Uint32(b[48:])),
 			Count: binary.LittleEndian.Uint64(b[52:]), Detail: binary.LittleEndian.Uint32(b[60:]),
@@ -95,8 +108,8 @@ func parseHeader(b []byte) (header, error) {
 		return h, fmt.Errorf("frame of unknown kind %d", h.kind)
 	case h.kind == kindEager && h.size > h.longest():
 		return h, fmt.Errorf("eager frame of %d bytes, limit %d", h.size, h.longest())
-	case (h.kind == kindAbort || h.kind == kindCause) && h.size > abortLimit:
-		return h, fmt.Errorf("frame of a failure, of %d bytes, limit %d", h.size, abortLimit)
+	case (h.kind == kindAbort || h.kind == kindCause) && h.size > failureLimit:
+		return h, fmt.Errorf("frame of a failure, of %d bytes, limit %d", h.size, failureLimit)
 	case h.kind == kindAnswer && h.size > reportLimit:
 		return h, fmt.Errorf("answer frame of %d bytes, limit %d", h.size, reportLimit)
 	case max(h.size, h.whole) > maxMessage:

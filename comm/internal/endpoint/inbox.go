@@ -166,7 +166,7 @@ func (e *Endpoint) took(p *peer, n int) error {
 // claim finds the receive that awaits the eager message h, if it fits: its bytes can then go straight to their place.
 func (e *Endpoint) claim(p *peer, h header) *Op {
 	l := e.lanes[h.group]
-	if l == nil || l.err != nil || h.seq > 0 && h.called() != l.called() {
+	if l == nil || l.err != nil || h.seq > 0 && h.called() != l.collectives.Last() {
 		return nil
 	}
 	m := message{header: h, source: p.rank}

@@ -5,6 +5,10 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/gorun/gorun/comm/internal/call"
+	"github.com/gorun/gorun/comm/internal/diagnosis"
+	"github.com/gorun/gorun/comm/internal/flight"
 )
 
 // A Lane is the traffic of one group: its own space of tags and sequence numbers, and its own failure.
@@ -14,26 +18,23 @@ type Lane struct {
 	members []int // world ranks
 
 	// Guarded by ep.mu.
-	posted  queue[*Op]      // receives that nothing has matched, oldest first
-	arrived queue[*message] // messages that no receive has matched, oldest first
-	ops     []*Op           // every operation that has not ended, in no order
-	seq     uint64          // the collective under way, or the last one
-	call    Call            // what this rank called there
-	before  uint32          // what travels of the history before it
-	last    map[int]called  // the last collective of members that have closed the lane, if this rank has not come so far
-	askers  map[int]uint64  // members that have asked while this rank waits, and about which collective
-	roll    *roll           // whom RollCall looks for
-	rolled  uint64          // the collective for which another member calls the roll
-	err     *Failure
-	failed  time.Time // since when err
-	closed  bool
-	told    map[int]chan struct{} // who has been told of err; closed when that has been written
-	left    map[int]*Failure      // members that have closed the lane
+	posted    queue[*Op]               // receives that nothing has matched, oldest first
+	arrived   queue[*message]          // messages that no receive has matched, oldest first
+	ops       []*Op                    // every operation that has not ended, in no order
+	leftAt    map[int]call.Fingerprint // the last collective of members that have closed the lane, if this rank has not come so far
+	askers    map[int]uint64           // members that have asked while this rank waits, and about which collective
+	monitor   *monitor                 // of this rank
+	monitored uint64                   // the collective that another member monitors
+	err       *diagnosis.Failure
+	failed    time.Time // since when err
+	closed    bool
+	told      map[int]chan struct{}      // who has been told of err; closed when that has been written
+	left      map[int]*diagnosis.Failure // members that have closed the lane
 
-	collectives, transfers flight
+	collectives, transfers flight.Recorder
 	refused                refusal // the last one
 
-	track Track
+	trace flight.Trace
 	over  atomic.Bool // failed or closed
 }
 
@@ -54,75 +55,8 @@ func (e *TruncateError) Error() string {
 	return fmt.Sprintf("message of %d bytes from rank %d does not fit into %d bytes", e.Got, e.Source, e.Room)
 }
 
-// Begin says that this rank starts collective seq with call, before which the group's history is before; End follows. A member that
-// has called something else by then fails the lane.
-func (l *Lane) Begin(seq uint64, call Call, before uint32) error {
-	l.ep.mu.Lock()
-	defer l.ep.mu.Unlock()
-	if err := l.usable(); err != nil {
-		return err
-	}
-	l.catchUp()
-	l.seq, l.call, l.before = seq, call, before
-	l.collectives.begin(seq, call, 0, 0)
-	l.collectives.at(seq).Before = before
-	return l.compareAll()
-}
-
-// compareAll fails the lane if a message has come from a member that has called something else, or that was sent in a collective in
-// which this rank has not awaited it. The mutex is held.
-func (l *Lane) compareAll() error {
-	for _, m := range l.arrived.all() {
-		if m.seq == 0 || m.seq > l.seq {
-			continue
-		}
-		if err := l.compare(m.source, m.called()); err != nil {
-			return err
-		}
-		if m.seq < l.seq || m.seq == l.seq && l.hasEnded() {
-			return l.unwanted(m)
-		}
-	}
-	for source, c := range l.last {
-		if err := l.compare(source, c); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// hasEnded says whether the last collective has.
-func (l *Lane) hasEnded() bool {
-	r := l.collectives.at(l.seq)
-	return r != nil && !r.Ended.IsZero()
-}
-
-// takeInTime is how long CompareAll takes in what one member sends without end.
-const takeInTime = 10 * time.Millisecond
-
-// CompareAll takes in what has come from other members, and fails the lane if that tells of other calls than this rank has made.
-func (l *Lane) CompareAll() {
-	e := l.ep
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if l.usable() != nil {
-		return
-	}
-	for _, r := range l.members {
-		for begun := now(); time.Since(begun) < takeInTime; {
-			if p := e.peers[r]; p.stream == nil || !e.pull(p) {
-				break
-			}
-		}
-	}
-	l.catchUp()
-	if l.usable() == nil {
-		_ = l.compareAll() // the lane has failed with it
-	}
-}
-
 // Send starts sending buf to dst. It does not block. seq is 0 for point to point; tag is then the caller's, else 0.
-func (l *Lane) Send(dst int, tag int, seq uint64, call Call, buf []byte) *Op {
+func (l *Lane) Send(dst int, tag int, seq uint64, call call.Call, buf []byte) *Op {
 	op := newOp(dst, tag, call)
 	op.seq, op.buf, op.whole = seq, buf, len(buf)
 	return l.send(op)
@@ -130,7 +64,7 @@ func (l *Lane) Send(dst int, tag int, seq uint64, call Call, buf []byte) *Op {
 
 // SendPiece is Send of a piece of a collective's message, which has so many bytes on the whole. Pieces of at most
 // LongestPiece bytes mostly travel at once.
-func (l *Lane) SendPiece(dst int, seq uint64, call Call, buf []byte, whole int) *Op {
+func (l *Lane) SendPiece(dst int, seq uint64, call call.Call, buf []byte, whole int) *Op {
 	op := newOp(dst, 0, call)
 	op.seq, op.buf, op.whole = seq, buf, whole
 	return l.send(op)
@@ -182,26 +116,26 @@ func (l *Lane) send(op *Op) *Op {
 func (op *Op) envelope(k kind) header {
 	return header{
 		kind: k, tag: op.tag, group: op.lane.id, seq: op.seq, size: uint64(len(op.buf)), id: op.id, whole: uint64(op.whole), call: op.call,
-		before: op.lane.before,
+		before: op.lane.collectives.Last().Before,
 	}
 }
 
 // Recv starts receiving a message of at most len(buf) bytes from src (or AnySource) with tag (or AnyTag).
-func (l *Lane) Recv(src int, tag int, seq uint64, call Call, buf []byte) *Op {
+func (l *Lane) Recv(src int, tag int, seq uint64, call call.Call, buf []byte) *Op {
 	op := newOp(src, tag, call)
 	op.seq, op.buf, op.whole = seq, buf, len(buf)
 	return l.recv(op)
 }
 
 // RecvPiece is Recv of what SendPiece sends.
-func (l *Lane) RecvPiece(src int, seq uint64, call Call, buf []byte, whole int) *Op {
+func (l *Lane) RecvPiece(src int, seq uint64, call call.Call, buf []byte, whole int) *Op {
 	op := newOp(src, 0, call)
 	op.seq, op.buf, op.whole = seq, buf, whole
 	return l.recv(op)
 }
 
 // RecvNew is Recv of a point-to-point message into memory that is made for it when it is there, at most limit bytes.
-func (l *Lane) RecvNew(src int, tag int, call Call, limit int) *Op {
+func (l *Lane) RecvNew(src int, tag int, call call.Call, limit int) *Op {
 	op := newOp(src, tag, call)
 	op.limit = limit
 	return l.recv(op)
@@ -224,7 +158,7 @@ func (l *Lane) recv(op *Op) *Op {
 }
 
 // Probe starts waiting for a message that a Recv from src with tag would get. The message stays where it is.
-func (l *Lane) Probe(src, tag int, call Call) *Op {
+func (l *Lane) Probe(src, tag int, call call.Call) *Op {
 	l.ep.mu.Lock()
 	defer l.ep.mu.Unlock()
 	op := newOp(src, tag, call)
@@ -269,7 +203,7 @@ func (l *Lane) post(op *Op) {
 func (l *Lane) Refused(text string) {
 	l.ep.mu.Lock()
 	defer l.ep.mu.Unlock()
-	l.refused = refusal{strings.ToValidUTF8(text[:min(len(text), longestText/2)], ""), time.Now()}
+	l.refused = refusal{strings.ToValidUTF8(text[:min(len(text), diagnosis.MaxText/2)], ""), time.Now()}
 }
 
 // Err is the lane's failure, or ErrClosed, or nil.
@@ -289,7 +223,7 @@ func (l *Lane) usable() error {
 	return nil
 }
 
-func newOp(peer, tag int, call Call) *Op {
+func newOp(peer, tag int, call call.Call) *Op {
 	op := ops.Get().(*Op)
 	op.peer, op.tag, op.call, op.source = peer, int32(tag), call, -1
 	return op
@@ -299,10 +233,9 @@ func (l *Lane) addOp(op *Op) {
 	op.lane, op.at = l, len(l.ops)
 	l.ops = append(l.ops, op)
 	if op.seq == 0 {
-		l.transfers.last++
-		op.number = l.transfers.last
+		op.number = l.transfers.Next()
 		if !op.probe { // who probes does so all the time
-			l.transfers.begin(op.number, op.call, op.peer, int(op.tag))
+			l.transfers.Begin(call.Fingerprint{Seq: op.number, Call: op.call}, op.peer, int(op.tag))
 		}
 	}
 }
@@ -314,3 +247,6 @@ func (l *Lane) removeOp(op *Op) {
 	l.ops[last] = nil
 	l.ops = l.ops[:last]
 }
+
+// Usable says whether the lane has neither failed nor been closed.
+func (l *Lane) Usable() bool { return !l.over.Load() }

@@ -1,19 +1,22 @@
 package endpoint
 
 import (
+	"errors"
 	"slices"
 	"time"
+
+	"github.com/gorun/gorun/comm/internal/diagnosis"
 )
 
 // Fail fails the lane with f and tells the other members. Only the first failure counts.
-func (l *Lane) Fail(f *Failure) {
+func (l *Lane) Fail(f *diagnosis.Failure) {
 	l.ep.mu.Lock()
 	defer l.ep.mu.Unlock()
 	l.fail(f, -1)
 }
 
 // Abort is Fail, and connects to the members that are not connected yet to tell them as well.
-func (l *Lane) Abort(f *Failure) {
+func (l *Lane) Abort(f *diagnosis.Failure) {
 	e := l.ep
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -30,7 +33,7 @@ func (l *Lane) Abort(f *Failure) {
 }
 
 // fail ends every operation with f and tells all connected members except the one that told us. The mutex is held.
-func (l *Lane) fail(f *Failure, except int) {
+func (l *Lane) fail(f *diagnosis.Failure, except int) {
 	if l.err != nil || l.closed {
 		return
 	}
@@ -49,7 +52,7 @@ func (l *Lane) fail(f *Failure, except int) {
 }
 
 // without ends the operations that need rank, which is gone because of f. The mutex is held.
-func (l *Lane) without(rank int, f *Failure) {
+func (l *Lane) without(rank int, f *diagnosis.Failure) {
 	needed := false
 	for i := len(l.ops) - 1; i >= 0; i-- { // ending one puts the last in its place
 		op := l.ops[i]
@@ -76,8 +79,8 @@ func (l *Lane) without(rank int, f *Failure) {
 
 // failBy fails the lane because somebody needs the rank that is gone because of f; if it has left in good order, that is
 // the matter of whoever needs it. The mutex is held.
-func (l *Lane) failBy(f *Failure) {
-	if f.Kind == Left {
+func (l *Lane) failBy(f *diagnosis.Failure) {
+	if f.Kind == diagnosis.Left {
 		l.ep.noteCause(f)
 	} else {
 		l.fail(f, f.Rank)
@@ -89,17 +92,17 @@ func (l *Lane) tell(rank int) {
 	if _, ok := l.told[rank]; ok {
 		return
 	}
-	l.told[rank] = l.ep.abort(l.ep.peers[rank], l.id, l.err)
+	l.told[rank] = l.ep.sendFailure(l.ep.peers[rank], kindAbort, l.id, l.err)
 }
 
 // An earlyFailure is that of a lane that this rank has not opened yet.
 type earlyFailure struct {
-	failure *Failure
+	failure *diagnosis.Failure
 	source  int // who has told
 }
 
 // aborted takes in that lane id has failed, as p says. The mutex is held.
-func (e *Endpoint) aborted(p *peer, id uint64, f *Failure) {
+func (e *Endpoint) aborted(p *peer, id uint64, f *diagnosis.Failure) {
 	l := e.lanes[id]
 	_, known := e.earlyFailures[id]
 	switch {
@@ -112,11 +115,11 @@ func (e *Endpoint) aborted(p *peer, id uint64, f *Failure) {
 	}
 }
 
-// abort tells p that the lane with that number has failed with f. What it returns is closed when that has been sent, or never
-// will be. The mutex is held.
-func (e *Endpoint) abort(p *peer, lane uint64, f *Failure) chan struct{} {
-	sent, doc := make(chan struct{}), f.encode(e.rank)
-	e.enqueue(p, frame{header: header{kind: kindAbort, group: lane, size: uint64(len(doc))}, payload: doc, sent: sent})
+// sendFailure tells p why the lane of that number has failed, or another operation of this rank. What it returns is closed when that
+// has been sent, or never will be. The mutex is held.
+func (e *Endpoint) sendFailure(p *peer, k kind, lane uint64, f *diagnosis.Failure) chan struct{} {
+	sent, doc := make(chan struct{}), f.Encode(e.rank, failureLimit)
+	e.enqueue(p, frame{header: header{kind: k, group: lane, size: uint64(len(doc))}, payload: doc, sent: sent})
 	return sent
 }
 
@@ -125,7 +128,7 @@ func (e *Endpoint) abort(p *peer, lane uint64, f *Failure) chan struct{} {
 func (l *Lane) Settle(limit time.Duration) {
 	e := l.ep
 	e.mu.Lock()
-	news, since := slices.Clone(e.cause.told), e.cause.at
+	news, since := slices.Clone(e.causeSent), e.cause.At
 	for _, sent := range l.told {
 		if sent != nil {
 			news = append(news, sent)
@@ -185,7 +188,7 @@ func (l *Lane) endAll(f error) {
 
 // endDeserted ends receives from any source once every other member has gone. The mutex is held.
 func (l *Lane) endDeserted() {
-	var last *Failure
+	var last *diagnosis.Failure
 	for _, r := range l.members {
 		if f := l.gone(r); f != nil {
 			last = f
@@ -201,4 +204,12 @@ func (l *Lane) endDeserted() {
 			l.end(op, last)
 		}
 	}
+}
+
+// AsFailure is err as the other members are told of it: the failure that it wraps, or else that this rank has given up.
+func (l *Lane) AsFailure(err error) *diagnosis.Failure {
+	if f, ok := errors.AsType[*diagnosis.Failure](err); ok {
+		return f
+	}
+	return &diagnosis.Failure{Kind: diagnosis.Aborted, Rank: l.ep.rank, Text: err.Error(), Err: err}
 }

@@ -3,14 +3,17 @@ package endpoint
 import (
 	"fmt"
 	"slices"
+
+	"github.com/gorun/gorun/comm/internal/call"
+	"github.com/gorun/gorun/comm/internal/diagnosis"
 )
 
 // A retired lane is one that this rank has closed.
 type retired struct {
 	id     uint64
-	last   called   // its last collective
-	failed *Failure // why it had failed before, or nil
-	untold []int    // members that do not know yet, because there is no stream to them
+	last   call.Fingerprint   // its last collective
+	failed *diagnosis.Failure // why it had failed before, or nil
+	untold []int              // members that do not know yet, because there is no stream to them
 }
 
 // Close ends this rank's part in the lane; operations under way end with ErrClosed. Members that need this rank are told
@@ -24,8 +27,8 @@ func (l *Lane) Close() {
 	}
 	l.close()
 	delete(e.lanes, l.id)
-	l.catchUp()
-	end := retired{id: l.id, last: l.called(), failed: l.err}
+	l.takeOver()
+	end := retired{id: l.id, last: l.collectives.Last(), failed: l.err}
 	for _, r := range l.members {
 		switch {
 		case r == e.rank || l.gone(r) != nil: // it does not care any more
@@ -70,7 +73,7 @@ func (e *Endpoint) takeLeaves(p *peer) {
 		if end := &e.retired[i]; slices.Contains(end.untold, p.rank) {
 			end.untold = slices.DeleteFunc(end.untold, func(r int) bool { return r == p.rank })
 			if end.failed != nil {
-				e.abort(p, end.id, end.failed)
+				e.sendFailure(p, kindAbort, end.id, end.failed)
 			}
 			e.takeLeave(p, end)
 		}
@@ -100,29 +103,29 @@ func (e *Endpoint) left(p *peer, h header) error {
 
 // leave records that rank has closed the lane after collective last, and ends the operations that need it. Like a rank that has left
 // the world in good order, it is the matter of whoever needs it, unless it has made other calls. The mutex is held.
-func (l *Lane) leave(rank int, last called) {
-	l.catchUp()
+func (l *Lane) leave(rank int, last call.Fingerprint) {
+	l.takeOver()
 	_ = l.compare(rank, last) // the lane has failed with it
 	if l.left == nil {
-		l.left, l.last = map[int]*Failure{}, map[int]called{}
+		l.left, l.leftAt = map[int]*diagnosis.Failure{}, map[int]call.Fingerprint{}
 	}
-	if last.Seq > l.seq {
-		l.last[rank] = last
+	if last.Seq > l.collectives.Last().Seq {
+		l.leftAt[rank] = last
 	}
-	f := l.ep.peers[rank].rootCause(&Failure{Kind: Left, Rank: rank, Text: "has left (closed the group)"})
+	f := l.ep.peers[rank].rootCause(&diagnosis.Failure{Kind: diagnosis.Left, Rank: rank, Text: "has left (closed the group)"})
 	l.left[rank] = f
 	l.without(rank, f)
 }
 
 // Gone is why nothing more comes from rank in this lane, or nil.
-func (l *Lane) Gone(rank int) *Failure {
+func (l *Lane) Gone(rank int) *diagnosis.Failure {
 	l.ep.mu.Lock()
 	defer l.ep.mu.Unlock()
 	return l.gone(rank)
 }
 
 // gone is why nothing more comes from rank in this lane, or nil. The mutex is held.
-func (l *Lane) gone(rank int) *Failure {
+func (l *Lane) gone(rank int) *diagnosis.Failure {
 	if f := l.left[rank]; f != nil {
 		return f
 	}

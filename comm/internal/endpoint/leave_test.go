@@ -5,6 +5,9 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/gorun/gorun/comm/internal/call"
+	"github.com/gorun/gorun/comm/internal/diagnosis"
 )
 
 // subgroup opens a lane of ranks 0 and 1 on both.
@@ -23,10 +26,10 @@ func (w *testWorld) subgroup(t *testing.T, id uint64) (a, b *Lane) {
 
 func TestAClosedLaneIsNewsToWhoNeedsIt(t *testing.T) {
 	for name, need := range map[string]func(l *Lane) *Op{
-		"send":             func(l *Lane) *Op { return l.Send(1, 0, 0, Call{}, make([]byte, 1<<20)) },
-		"receive":          func(l *Lane) *Op { return l.Recv(1, 0, 0, Call{}, nil) },
-		"receive from any": func(l *Lane) *Op { return l.Recv(AnySource, 0, 0, Call{}, nil) },
-		"probe":            func(l *Lane) *Op { return l.Probe(1, 0, Call{}) },
+		"send":             func(l *Lane) *Op { return l.Send(1, 0, 0, call.Call{}, make([]byte, 1<<20)) },
+		"receive":          func(l *Lane) *Op { return l.Recv(1, 0, 0, call.Call{}, nil) },
+		"receive from any": func(l *Lane) *Op { return l.Recv(AnySource, 0, 0, call.Call{}, nil) },
+		"probe":            func(l *Lane) *Op { return l.Probe(1, 0, call.Call{}) },
 	} {
 		for _, when := range []string{"before it connects", "before it asks", "while it waits"} {
 			t.Run(name+" "+when, func(t *testing.T) {
@@ -46,7 +49,7 @@ func TestAClosedLaneIsNewsToWhoNeedsIt(t *testing.T) {
 						op = need(a)
 					}
 					start := time.Now()
-					wantFailure(t, op.Wait(t.Context(), minute), Left, 1)
+					wantFailure(t, op.Wait(t.Context(), minute), diagnosis.Left, 1)
 					if d := time.Since(start); d > 0 {
 						t.Errorf("took %v", d)
 					}
@@ -62,9 +65,9 @@ func TestAClosedLaneIsNewsToWhoNeedsIt(t *testing.T) {
 func TestWhyALaneWasClosedIsNews(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, w *testWorld) {
 		a, b := w.subgroup(t, 7)
-		b.Fail(&Failure{Kind: Aborted, Rank: 1, Text: "gave up"})
+		b.Fail(&diagnosis.Failure{Kind: diagnosis.Aborted, Rank: 1, Text: "gave up"})
 		b.Close()
-		wantFailure(t, a.Recv(1, 0, 0, Call{}, nil).Wait(t.Context(), minute), Aborted, 1)
+		wantFailure(t, a.Recv(1, 0, 0, call.Call{}, nil).Wait(t.Context(), minute), diagnosis.Aborted, 1)
 	})
 }
 
@@ -72,9 +75,9 @@ func TestAShortSendToAClosedLane(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, w *testWorld) {
 		a, b := w.subgroup(t, 7)
 		b.Close()
-		_ = a.Send(1, 0, 0, Call{}, nil).Wait(t.Context(), minute) // may be written before the news comes
+		_ = a.Send(1, 0, 0, call.Call{}, nil).Wait(t.Context(), minute) // may be written before the news comes
 		synctest.Wait()
-		wantFailure(t, a.Send(1, 0, 0, Call{}, nil).Wait(t.Context(), minute), Left, 1)
+		wantFailure(t, a.Send(1, 0, 0, call.Call{}, nil).Wait(t.Context(), minute), diagnosis.Left, 1)
 	})
 }
 
@@ -82,13 +85,13 @@ func TestAShortSendToAClosedLane(t *testing.T) {
 func TestAMessageAnnouncedBeforeLeaving(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, w *testWorld) {
 		a, b := w.subgroup(t, 7)
-		first := b.Send(0, 0, 0, Call{}, make([]byte, 1<<20))
-		b.Send(0, 0, 0, Call{}, make([]byte, 1<<20))
+		first := b.Send(0, 0, 0, call.Call{}, make([]byte, 1<<20))
+		b.Send(0, 0, 0, call.Call{}, make([]byte, 1<<20))
 		synctest.Wait()
-		asked := a.Recv(1, 0, 0, Call{}, make([]byte, 1<<20))
+		asked := a.Recv(1, 0, 0, call.Call{}, make([]byte, 1<<20))
 		b.Close() // before it knows that the first is wanted
-		wantFailure(t, asked.Wait(t.Context(), minute), Left, 1)
-		wantFailure(t, a.Recv(1, 0, 0, Call{}, make([]byte, 1<<20)).Wait(t.Context(), minute), Left, 1)
+		wantFailure(t, asked.Wait(t.Context(), minute), diagnosis.Left, 1)
+		wantFailure(t, a.Recv(1, 0, 0, call.Call{}, make([]byte, 1<<20)).Wait(t.Context(), minute), diagnosis.Left, 1)
 		if err := first.Wait(t.Context(), minute); !errors.Is(err, ErrClosed) {
 			t.Errorf("got %v, want ErrClosed", err)
 		}
@@ -102,15 +105,15 @@ func TestALaneClosedBeforeItsMemberHasOpenedIt(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		must(t, b.Send(0, 0, 0, Call{}, nil))
+		must(t, b.Send(0, 0, 0, call.Call{}, nil))
 		b.Close()
 		synctest.Wait()
 		a, err := w.ends[0].Open(7, []int{0, 1})
 		if err != nil {
 			t.Fatal(err)
 		}
-		must(t, a.Recv(1, 0, 0, Call{}, nil)) // what it sent before it left
-		wantFailure(t, a.Recv(1, 0, 0, Call{}, nil).Wait(t.Context(), minute), Left, 1)
+		must(t, a.Recv(1, 0, 0, call.Call{}, nil)) // what it sent before it left
+		wantFailure(t, a.Recv(1, 0, 0, call.Call{}, nil).Wait(t.Context(), minute), diagnosis.Left, 1)
 		if err := a.Err(); err != nil {
 			t.Errorf("the lane has failed: %v", err)
 		}
@@ -128,12 +131,12 @@ func TestWhoHasLeftALaneMayDie(t *testing.T) {
 			}
 			lanes[r] = l
 		}
-		waiting := lanes[0].Recv(AnySource, 0, 0, Call{}, nil)
+		waiting := lanes[0].Recv(AnySource, 0, 0, call.Call{}, nil)
 		lanes[1].Close()
 		synctest.Wait()
 		w.kill(1)
-		wantFailure(t, w.recv(0, 1, 0, nil).Wait(t.Context(), minute), PeerFailed, 1)
-		must(t, lanes[2].Send(0, 0, 0, Call{}, nil), waiting)
+		wantFailure(t, w.recv(0, 1, 0, nil).Wait(t.Context(), minute), diagnosis.PeerFailed, 1)
+		must(t, lanes[2].Send(0, 0, 0, call.Call{}, nil), waiting)
 	})
 }
 
@@ -143,7 +146,7 @@ func TestLanesLeaveNothingBehind(t *testing.T) {
 		must(t, w.send(0, 1, 0, nil), w.recv(1, 0, 0, nil))
 		for id := range uint64(3 * retiredLanes) {
 			a, b := w.subgroup(t, 100+id)
-			must(t, a.Send(1, 0, 0, Call{}, nil), b.Recv(0, 0, 0, Call{}, nil))
+			must(t, a.Send(1, 0, 0, call.Call{}, nil), b.Recv(0, 0, 0, call.Call{}, nil))
 			a.Close()
 			b.Close()
 		}

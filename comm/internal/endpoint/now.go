@@ -3,6 +3,7 @@ package endpoint
 import (
 	"encoding/binary"
 
+	"github.com/gorun/gorun/comm/internal/call"
 	"github.com/gorun/gorun/comm/internal/cpu"
 )
 
@@ -24,7 +25,7 @@ func (l *Lane) isClear(p *peer) bool {
 }
 
 // SendNow sends buf to dst, point to point, if that can be done at once, and says whether it has.
-func (l *Lane) SendNow(dst, tag int, call Call, buf []byte) bool {
+func (l *Lane) SendNow(dst, tag int, call call.Call, buf []byte) bool {
 	e := l.ep
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -42,12 +43,12 @@ func (l *Lane) SendNow(dst, tag int, call Call, buf []byte) bool {
 		return false
 	}
 	p.budget -= cost
-	l.transfers.note(cpu.Now(), call, dst, tag, len(buf), 0)
+	l.transfers.Note(cpu.Now(), call, dst, tag, len(buf), 0)
 	return true
 }
 
 // RecvNow receives a message of n bytes from src, point to point, if it comes at once, and says whether it has.
-func (l *Lane) RecvNow(src, tag int, call Call, buf []byte) (n int, ok bool) {
+func (l *Lane) RecvNow(src, tag int, call call.Call, buf []byte) (n int, ok bool) {
 	e := l.ep
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -73,7 +74,7 @@ func (l *Lane) RecvNow(src, tag int, call Call, buf []byte) (n int, ok bool) {
 		copy(buf, b[headerSize:headerSize+n])
 		p.window.Skip(headerSize + n)
 		p.unasked.eager += eagerCost(n)
-		l.transfers.note(began, call, src, tag, 0, n)
+		l.transfers.Note(began, call, src, tag, 0, n)
 		e.giveBack(p, eagerCost(n))
 		return n, true
 	}

@@ -1,10 +1,12 @@
 package endpoint
 
 import (
-	"errors"
 	"slices"
 	"sync"
 	"sync/atomic"
+
+	"github.com/gorun/gorun/comm/internal/call"
+	"github.com/gorun/gorun/comm/internal/diagnosis"
 )
 
 // AnySource and AnyTag match every source and every tag in Lane.Recv.
@@ -12,17 +14,6 @@ const (
 	AnySource = -1
 	AnyTag    = -1
 )
-
-// A Call is what a rank asked for: an operation and its arguments, in numbers that mean the same on every rank.
-// It travels in every frame of a collective, so that ranks whose calls differ find out at the first frame.
-type Call struct {
-	Op     uint8  // which operation
-	Type   uint8  // element type
-	Reduce uint8  // reduction
-	Root   int32  // root rank, or 0
-	Count  uint64 // elements, where all ranks give as many
-	Detail uint32 // a checksum of what else they agree on, or 0
-}
 
 // An Op is one send or receive under way.
 type Op struct {
@@ -32,7 +23,7 @@ type Op struct {
 	peer  int  // world rank, or AnySource
 	tag   int32
 	seq   uint64
-	call  Call
+	call  call.Call
 	buf   []byte
 	whole int         // collective: bytes of the message of which buf is a piece
 	limit int         // RecvNew: how long buf may become
@@ -96,10 +87,7 @@ func (op *Op) Number() uint64 { return op.number }
 // Type is, after a successful probe, the element type of the message.
 func (op *Op) Type() uint8 { return op.call.Type }
 
-// ErrTimeout is wrapped by errors of operations that took longer than the group's timeout.
-var ErrTimeout = errors.New("timed out")
-
-func (op *Op) cancel(f *Failure) {
+func (op *Op) cancel(f *diagnosis.Failure) {
 	e := op.lane.ep
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -146,10 +134,8 @@ func (op *Op) Ended() bool { return op.finished() }
 // ended may Free it. The endpoint's mutex is held.
 func (op *Op) finish(err error) {
 	op.lane.removeOp(op)
-	if op.err = err; err == nil {
-		op.lane.moved(op)
-	}
-	op.lane.transfers.end(op.number, err)
+	op.err = err
+	op.lane.record(op)
 	done, w := op.done, op.waiters
 	if done != nil || w != nil {
 		op.lane.ep.woken = true

@@ -6,6 +6,7 @@ import (
 	"net"
 	"syscall"
 
+	"github.com/gorun/gorun/comm/internal/diagnosis"
 	"github.com/gorun/gorun/comm/transport"
 )
 
@@ -21,13 +22,13 @@ const (
 type peer struct {
 	rank      int
 	state     peerState
-	wanted    bool  // some operation needs a stream
-	dialing   bool  // Endpoint.dial is running
-	admitted  bool  // the peer's own dial has been let in and will be handed over
-	left      bool  // the peer has said goodbye
-	dismissed bool  // this rank has said goodbye to it
-	fate      Fate  // once its stream has ended without
-	cause     cause // that the peer has told of
+	wanted    bool            // some operation needs a stream
+	dialing   bool            // Endpoint.dial is running
+	admitted  bool            // the peer's own dial has been let in and will be handed over
+	left      bool            // the peer has said goodbye
+	dismissed bool            // this rank has said goodbye to it
+	fate      Fate            // once its stream has ended without
+	cause     diagnosis.Cause // that the peer has told of
 
 	conn     net.Conn           // while up, if it blocks
 	stream   transport.Stream   // while up, else
@@ -35,7 +36,7 @@ type peer struct {
 	gatherer transport.Gatherer // stream, if it is one
 	armed    bool               // watch is woken when stream is ready
 	ended    bool               // there is no more to read from stream
-	failure  *Failure           // once gone
+	failure  *diagnosis.Failure // once gone
 	suspect  string             // what its stream has last been suspected of, by who waited for it
 	settled  chan struct{}      // closed when up or gone
 	gone     chan struct{}      // closed when gone
@@ -107,3 +108,10 @@ func describe(err error) string {
 	}
 	return err.Error()
 }
+
+// A protocolError says that a peer has sent what no rank sends.
+type protocolError struct{ error }
+
+func (e protocolError) Error() string { return "broke the protocol: " + e.error.Error() }
+
+func (e protocolError) Unwrap() error { return e.error }

@@ -34,6 +34,9 @@ const (
 	otherTurns = 4
 )
 
+// start is when the program began.
+var start = time.Now()
+
 // pollable is conn as a stream that is polled, or nil if that cannot be had. The mutex is held.
 func (e *Endpoint) pollable(p *peer, conn net.Conn) transport.Stream {
 	c, ok := conn.(transport.Pollable)

@@ -2,6 +2,8 @@ package endpoint
 
 import (
 	"fmt"
+
+	"github.com/gorun/gorun/comm/internal/diagnosis"
 )
 
 // receive acts on a frame from p that brings no bytes of a message. payload is the inbox's. The mutex is held.
@@ -36,9 +38,9 @@ func (e *Endpoint) receive(p *peer, h header, payload []byte) error {
 			return fmt.Errorf("gave back %d bytes more than it was sent", p.budget-eagerBudget)
 		}
 	case kindAbort:
-		e.aborted(p, h.group, decodeFailure(payload, p.rank, len(e.peers)))
+		e.aborted(p, h.group, diagnosis.DecodeFailure(payload, p.rank, len(e.peers)))
 	case kindCause:
-		e.hearCause(p, decodeFailure(payload, p.rank, len(e.peers)))
+		e.receiveCause(p, diagnosis.DecodeFailure(payload, p.rank, len(e.peers)))
 	case kindGoodbye:
 		p.left = true
 	case kindAsk:
@@ -81,11 +83,9 @@ func (e *Endpoint) refuse(p *peer, m *message) {
 // arrive matches m with the oldest posted receive that wants it, or keeps it.
 func (l *Lane) arrive(m *message) {
 	if m.seq > 0 {
-		l.catchUp()
-	}
-	if m.seq > 0 {
+		l.takeOver()
 		err := l.compare(m.source, m.called())
-		if err == nil && m.seq < l.seq {
+		if err == nil && m.seq < l.collectives.Last().Seq {
 			err = l.unwanted(m)
 		}
 		if err != nil {
@@ -141,14 +141,14 @@ func (op *Op) refusal(m *message) error {
 	}
 	switch {
 	case m.call.Type != op.call.Type:
-		return &Failure{
-			Kind: Mismatched, Rank: m.source, Text: "sent another element type",
-			Calls: []RankCall{{Rank: rank, Seq: op.seq, Call: op.call}, {Rank: m.source, Seq: m.seq, Call: m.call}},
+		return &diagnosis.Failure{
+			Kind: diagnosis.Mismatched, Rank: m.source, Text: "sent another element type",
+			Calls: []diagnosis.RankCall{{Rank: rank, Seq: op.seq, Call: op.call}, {Rank: m.source, Seq: m.seq, Call: m.call}},
 		}
 	case op.seq > 0 && (int(m.size) != room || int(m.whole) != op.whole):
-		return &Failure{
-			Kind: Mismatched, Rank: m.source, Text: "sent a message of another length",
-			Calls: []RankCall{
+		return &diagnosis.Failure{
+			Kind: diagnosis.Mismatched, Rank: m.source, Text: "sent a message of another length",
+			Calls: []diagnosis.RankCall{
 				{Rank: rank, Seq: op.seq, Call: op.call, Bytes: op.whole},
 				{Rank: m.source, Seq: m.seq, Call: m.call, Bytes: int(m.whole)},
 			},

@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/gorun/gorun/comm/internal/call"
+	"github.com/gorun/gorun/comm/internal/diagnosis"
 	"github.com/gorun/gorun/comm/transport/mem"
 	"github.com/gorun/gorun/env/fulltest"
 )
@@ -48,11 +50,11 @@ func stuckWorld(t *testing.T, size, victim int, timeout time.Duration, waits fun
 				continue
 			}
 			go func() {
-				if err := l.Begin(1, Call{Op: 1}, 0); err != nil {
+				if err := l.Begin(1, call.Call{Op: 1}, 0); err != nil {
 					errs[r] = err
 					return
 				}
-				errs[r] = l.Recv(waits(r), 0, 1, Call{Op: 1}, nil).Wait(t.Context(), timeout)
+				errs[r] = l.Recv(waits(r), 0, 1, call.Call{Op: 1}, nil).Wait(t.Context(), timeout)
 			}()
 		}
 		time.Sleep(timeout + time.Minute)
@@ -72,7 +74,7 @@ func TestTheRankThatStoppedIsNamed(t *testing.T) {
 		t.Skip("it has 520 ranks")
 	}
 	const victim = 57
-	size := fulltest.Else(200, 2*longestChain+2)
+	size := fulltest.Else(200, 130)
 	for name, waits := range map[string]func(r int) int{
 		"ring": func(r int) int { return (r + size - 1) % size },
 		"tree": func(r int) int { // the root waits for the victim, through those between
@@ -86,7 +88,7 @@ func TestTheRankThatStoppedIsNamed(t *testing.T) {
 			t.Run(name+" "+timeout.String(), func(t *testing.T) {
 				wrong := 0
 				for r, err := range stuckWorld(t, size, victim, timeout, waits) {
-					var f *Failure
+					var f *diagnosis.Failure
 					if r != victim && (!errors.As(err, &f) || f.Rank != victim) {
 						if wrong++; wrong < 10 {
 							t.Errorf("rank %d: %v", r, err)
@@ -112,7 +114,7 @@ func TestAVictimsVictimSaysWhomItWaitedFor(t *testing.T) {
 		time.Sleep(minute)
 		w.kill(1)
 		err := <-failed
-		wantFailure(t, err, PeerFailed, 1)
+		wantFailure(t, err, diagnosis.PeerFailed, 1)
 		if err == nil || !strings.Contains(err.Error(), "; it waited for rank 2, which has not sent what call 0 #1 waits for: ") {
 			t.Errorf("got %v", err)
 		}
@@ -120,24 +122,24 @@ func TestAVictimsVictimSaysWhomItWaitedFor(t *testing.T) {
 }
 
 // Of ranks that do not come to a barrier, those that are held up by another are told apart from that.
-func TestARollCallTellsWhoIsHeldUp(t *testing.T) {
+func TestAMonitorTellsWhoIsHeldUp(t *testing.T) {
 	bubble(t, 4, func(t *testing.T, w *testWorld) { // rank 3 sleeps, rank 2 waits for it, and rank 1 for that
 		r2, r1 := w.recv(2, 3, 0, nil), w.recv(1, 2, 0, nil)
 		go func() { _ = r2.Wait(t.Context(), 0) }()
 		go func() { _ = r1.Wait(t.Context(), 0) }()
 		time.Sleep(10 * time.Second)
 		l := w.lanes[0]
-		if err := l.Begin(1, Call{Op: 1}, 0); err != nil {
+		if err := l.Begin(1, call.Call{Op: 1}, 0); err != nil {
 			t.Fatal(err)
 		}
-		op := l.Recv(1, 0, 1, Call{Op: 1}, nil)
+		op := l.Recv(1, 0, 1, call.Call{Op: 1}, nil)
 		ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
 		defer cancel()
-		l.Go(func() { l.RollCall(ctx, 1, time.Second) })
+		l.Go(func() { l.Monitor(ctx, 1, time.Second) })
 		err := op.Wait(t.Context(), minute)
-		wantFailure(t, err, Absent, 3)
-		var f *Failure
-		want := []Wait{{Rank: 1, For: 3, In: "call 0 #1"}, {Rank: 2, For: 3, In: "call 0 #1"}}
+		wantFailure(t, err, diagnosis.Absent, 3)
+		var f *diagnosis.Failure
+		want := []diagnosis.Wait{{Rank: 1, For: 3, In: "call 0 #1"}, {Rank: 2, For: 3, In: "call 0 #1"}}
 		if errors.As(err, &f); f == nil || !slices.Equal(f.Missing, []int{1, 2, 3}) || !slices.Equal(f.Waits, want) {
 			t.Errorf("got %+v", f)
 		}

@@ -9,6 +9,9 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/gorun/gorun/comm/internal/call"
+	"github.com/gorun/gorun/comm/internal/diagnosis"
 )
 
 // heapBytes is how much memory is in use, with what nobody has collected yet.
@@ -66,8 +69,8 @@ func TestAPeerThatFloods(t *testing.T) {
 					t.Errorf("they took %d MiB", took>>20)
 				}
 				synctest.Wait()
-				err = l.Recv(0, 9, 0, Call{}, nil).Wait(t.Context(), minute)
-				wantFailure(t, err, PeerFailed, 0)
+				err = l.Recv(0, 9, 0, call.Call{}, nil).Wait(t.Context(), minute)
+				wantFailure(t, err, diagnosis.PeerFailed, 0)
 				if err == nil || !strings.Contains(err.Error(), "broke the protocol: ") || !strings.Contains(err.Error(), ", limit ") {
 					t.Errorf("got %v", err)
 				}
@@ -81,7 +84,7 @@ func TestAnswersToNothing(t *testing.T) {
 	for _, k := range []kind{kindCTS, kindDecline} {
 		byHand(t, func(t *testing.T, l *Lane, conn net.Conn) {
 			write(t, conn, header{kind: k, id: 1}, nil)
-			wantFailure(t, l.Recv(0, 0, 0, Call{}, nil).Wait(t.Context(), minute), PeerFailed, 0)
+			wantFailure(t, l.Recv(0, 0, 0, call.Call{}, nil).Wait(t.Context(), minute), diagnosis.PeerFailed, 0)
 		})
 	}
 }
@@ -102,11 +105,11 @@ func TestMoreMessagesThanMayBeAnnounced(t *testing.T) {
 			t.Errorf("%d messages are announced, and %d bytes are here", p.unasked.announced, p.unasked.eager)
 		}
 		buf := make([]byte, 2*EagerLimit)
-		c := w.lanes[0].Send(1, 0, 1, Call{Op: 1}, pattern(LongestPiece, 2))
-		if err := w.lanes[1].Begin(1, Call{Op: 1}, 0); err != nil {
+		c := w.lanes[0].Send(1, 0, 1, call.Call{Op: 1}, pattern(LongestPiece, 2))
+		if err := w.lanes[1].Begin(1, call.Call{Op: 1}, 0); err != nil {
 			t.Fatal(err)
 		}
-		must(t, w.lanes[1].Recv(0, 0, 1, Call{Op: 1}, make([]byte, LongestPiece)), c)
+		must(t, w.lanes[1].Recv(0, 0, 1, call.Call{Op: 1}, make([]byte, LongestPiece)), c)
 		for i := range sent {
 			r := w.recv(1, 0, 5, buf)
 			must(t, r, sent[i])
@@ -141,7 +144,7 @@ func TestAGroupClosedWhileMessagesWait(t *testing.T) {
 		sent := make([]*Op, mostAnnounced+100)
 		large := make([]byte, EagerLimit+1)
 		for i := range sent {
-			sent[i] = others[0].Send(1, 0, 0, Call{}, large)
+			sent[i] = others[0].Send(1, 0, 0, call.Call{}, large)
 		}
 		after := w.send(0, 1, 5, []byte("after")) // which they hold up
 		synctest.Wait()
@@ -149,7 +152,7 @@ func TestAGroupClosedWhileMessagesWait(t *testing.T) {
 		r := w.recv(1, 0, 5, make([]byte, 5))
 		must(t, after, r)
 		for _, op := range sent {
-			wantFailure(t, op.Wait(t.Context(), minute), Left, 1)
+			wantFailure(t, op.Wait(t.Context(), minute), diagnosis.Left, 1)
 		}
 		synctest.Wait()
 		if p := w.ends[0].peers[1]; p.announcements.unanswered != 0 || len(p.announcements.transfers) > 0 || len(w.ends[0].sends) > 0 {
@@ -167,7 +170,7 @@ func TestManyGroupsOpenedLate(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			must(t, l.Send(1, 0, 0, Call{}, []byte{1}))
+			must(t, l.Send(1, 0, 0, call.Call{}, []byte{1}))
 			l.Close()
 		}
 		synctest.Wait()
@@ -179,7 +182,7 @@ func TestManyGroupsOpenedLate(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			must(t, l.Recv(0, 0, 0, Call{}, make([]byte, 1)))
+			must(t, l.Recv(0, 0, 0, call.Call{}, make([]byte, 1)))
 			l.Close()
 		}
 		synctest.Wait()
@@ -194,7 +197,7 @@ func TestABrokenProtocolIsNotADeath(t *testing.T) {
 		l.ep.opt.Died = func(int) Fate { time.Sleep(time.Second); return Dead }
 		write(t, conn, header{kind: 99}, nil)
 		start := time.Now()
-		err := l.Recv(0, 0, 0, Call{}, nil).Wait(t.Context(), minute)
+		err := l.Recv(0, 0, 0, call.Call{}, nil).Wait(t.Context(), minute)
 		if err == nil || err.Error() != "rank 0: broke the protocol: frame of unknown kind 99" || errors.Is(err, io.EOF) || time.Since(start) > 0 {
 			t.Errorf("got %v after %v", err, time.Since(start))
 		}

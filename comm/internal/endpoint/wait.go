@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 	"time"
+
+	"github.com/gorun/gorun/comm/internal/diagnosis"
 )
 
 // A waiter is a goroutine that waits for an operation and does not poll. Guarded by the endpoint's mutex, except for wake
@@ -60,7 +62,7 @@ func (op *Op) Sleep(ctx context.Context, timeout time.Duration) error {
 func (w *waiter) wait(ctx context.Context, op *Op, timeout time.Duration) {
 	e := op.lane.ep
 	begun := time.Now()
-	w.alarm.Reset(min(firstPause, longestPause(timeout)))
+	w.alarm.Reset(diagnosis.FirstPause(timeout))
 	defer w.alarm.Stop()
 	var s *stall
 	defer func() { s.close() }()
@@ -72,7 +74,7 @@ func (w *waiter) wait(ctx context.Context, op *Op, timeout time.Duration) {
 			e.poll(op)
 			e.mu.Unlock()
 		case <-ended:
-			op.cancel(&Failure{Kind: Aborted, Rank: e.rank, Text: ctx.Err().Error(), Err: ctx.Err()})
+			op.cancel(&diagnosis.Failure{Kind: diagnosis.Aborted, Rank: e.rank, Text: ctx.Err().Error(), Err: ctx.Err()})
 			ended = nil
 		case <-w.alarm.C:
 			if s == nil {
@@ -81,7 +83,7 @@ func (w *waiter) wait(ctx context.Context, op *Op, timeout time.Duration) {
 			if pause := s.ask(); pause > 0 {
 				w.alarm.Reset(pause)
 			} else {
-				op.cancel(s.verdict())
+				op.cancel(s.failure())
 			}
 		}
 	}

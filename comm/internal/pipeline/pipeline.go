@@ -13,6 +13,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/gorun/gorun/comm/internal/call"
 	"github.com/gorun/gorun/comm/internal/endpoint"
 	"github.com/gorun/gorun/comm/internal/plan"
 	"github.com/gorun/gorun/comm/internal/reduce"
@@ -30,7 +31,7 @@ const (
 // A Call is the collective that a task belongs to.
 type Call struct {
 	Seq    uint64 // its number in the group
-	Call   endpoint.Call
+	Call   call.Call
 	Elem   int // bytes of what the plan counts in
 	Caller Caller
 }

@@ -11,7 +11,7 @@ func (s *stream) Diagnose() string {
 	if err != nil {
 		return ""
 	}
-	return diagnosis(info)
+	return blackHole(info)
 }
 
 // Diagnose implements transport.Diagnoser.
@@ -24,10 +24,10 @@ func (s *bundleStream) Diagnose() string {
 	return ""
 }
 
-// diagnosis suspects that a router on the way drops packets above some size and does not say so: what this side sends is lost
+// blackHole suspects that a router on the way drops packets above some size and does not say so: what this side sends is lost
 // again and again, while what the other side sends, which is short as it only asks, arrives all the time. The time between two
 // attempts doubles, so it is about that since the first one.
-func diagnosis(i *unix.TCPInfo) string {
+func blackHole(i *unix.TCPInfo) string {
 	const microseconds = 1000
 	if i.Retransmits < fewRetransmits || i.Last_data_recv >= i.Rto/microseconds {
 		return ""

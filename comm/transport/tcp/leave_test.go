@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gorun/gorun/comm/internal/call"
+	"github.com/gorun/gorun/comm/internal/diagnosis"
 	"github.com/gorun/gorun/comm/internal/endpoint"
 )
 
@@ -29,7 +31,7 @@ func TestARankThatLeavesWhileOthersSend(t *testing.T) {
 		go func() {
 			defer close(flooded)
 			for i := 0; ; i++ {
-				if err := wait(lanes[1].Send(0, 5, 0, endpoint.Call{}, make([]byte, 1000))); err != nil {
+				if err := wait(lanes[1].Send(0, 5, 0, call.Call{}, make([]byte, 1000))); err != nil {
 					return
 				}
 				if i == 10 {
@@ -38,13 +40,13 @@ func TestARankThatLeavesWhileOthersSend(t *testing.T) {
 			}
 		}()
 		go func() { // lets the flood go on
-			for wait(lanes[0].Recv(1, 5, 0, endpoint.Call{}, make([]byte, 1000))) == nil {
+			for wait(lanes[0].Recv(1, 5, 0, call.Call{}, make([]byte, 1000))) == nil {
 			}
 		}()
 		<-started
 		const messages, size = 7, 250_000
 		for range messages {
-			if err := wait(lanes[0].Send(1, 6, 0, endpoint.Call{}, make([]byte, size))); err != nil {
+			if err := wait(lanes[0].Send(1, 6, 0, call.Call{}, make([]byte, size))); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -53,12 +55,12 @@ func TestARankThatLeavesWhileOthersSend(t *testing.T) {
 		}
 		<-flooded
 		for i := range messages {
-			if err := wait(lanes[1].Recv(0, 6, 0, endpoint.Call{}, make([]byte, size))); err != nil {
+			if err := wait(lanes[1].Recv(0, 6, 0, call.Call{}, make([]byte, size))); err != nil {
 				t.Fatalf("message %d of %d: %v", i+1, messages, err)
 			}
 		}
-		var f *endpoint.Failure
-		if err := wait(lanes[1].Recv(0, 6, 0, endpoint.Call{}, nil)); !errors.As(err, &f) || f.Kind != endpoint.Left {
+		var f *diagnosis.Failure
+		if err := wait(lanes[1].Recv(0, 6, 0, call.Call{}, nil)); !errors.As(err, &f) || f.Kind != diagnosis.Left {
 			t.Fatalf("after that: %v", err)
 		}
 		_ = ends[1].Close()

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gorun/gorun/comm/internal/call"
 	"github.com/gorun/gorun/comm/internal/endpoint"
 	"github.com/gorun/gorun/comm/transport"
 	"github.com/gorun/gorun/env/hosttest"
@@ -61,7 +62,7 @@ func connect(t *testing.T, trs [2]transport.Transport, log *slog.Logger) (p pair
 		}
 		p.lanes[r] = l
 	}
-	s, r := p.lanes[0].Send(1, 1, 0, endpoint.Call{}, []byte{1}), p.lanes[1].Recv(0, 1, 0, endpoint.Call{}, make([]byte, 1))
+	s, r := p.lanes[0].Send(1, 1, 0, call.Call{}, []byte{1}), p.lanes[1].Recv(0, 1, 0, call.Call{}, make([]byte, 1))
 	for _, op := range []*endpoint.Op{s, r} {
 		if err := op.Wait(t.Context(), time.Minute); err != nil {
 			t.Fatal(err)
@@ -81,17 +82,17 @@ func TestAVanishedHost(t *testing.T) {
 	cut, all := make(chan struct{}), sync.WaitGroup{}
 	for what, begin := range map[string]func(p pair) *endpoint.Op{
 		"wait": func(p pair) *endpoint.Op {
-			go func() { _ = p.lanes[1].Recv(0, 9, 0, endpoint.Call{}, nil).Wait(t.Context(), 0) }()
-			return p.lanes[0].Recv(1, 9, 0, endpoint.Call{}, nil)
+			go func() { _ = p.lanes[1].Recv(0, 9, 0, call.Call{}, nil).Wait(t.Context(), 0) }()
+			return p.lanes[0].Recv(1, 9, 0, call.Call{}, nil)
 		},
 		"send": func(p pair) *endpoint.Op {
-			go func() { _ = p.lanes[1].Recv(0, 9, 0, endpoint.Call{}, make([]byte, 1<<30)).Wait(t.Context(), 0) }()
-			return p.lanes[0].Send(1, 9, 0, endpoint.Call{}, make([]byte, 1<<30))
+			go func() { _ = p.lanes[1].Recv(0, 9, 0, call.Call{}, make([]byte, 1<<30)).Wait(t.Context(), 0) }()
+			return p.lanes[0].Send(1, 9, 0, call.Call{}, make([]byte, 1<<30))
 		},
 		"do neither": func(p pair) *endpoint.Op {
 			<-cut
 			time.Sleep(40 * time.Second) // by when it is known
-			return p.lanes[0].Recv(1, 9, 0, endpoint.Call{}, nil)
+			return p.lanes[0].Recv(1, 9, 0, call.Call{}, nil)
 		},
 	} {
 		p := connect(t, between(t, w), nil)
@@ -162,10 +163,10 @@ func TestAStalledStream(t *testing.T) {
 	}
 	start := time.Now()
 	for range 7 {
-		l.Send(1, 1, 0, endpoint.Call{}, make([]byte, endpoint.EagerLimit))
+		l.Send(1, 1, 0, call.Call{}, make([]byte, endpoint.EagerLimit))
 	}
 	defer func() { _ = (<-other).Close() }()
-	err = l.Recv(1, 9, 0, endpoint.Call{}, nil).Wait(t.Context(), 0)
+	err = l.Recv(1, 9, 0, call.Call{}, nil).Wait(t.Context(), 0)
 	t.Logf("it ends after %v: %v", time.Since(start), err)
 	if took := time.Since(start); took < 25*time.Second || took > 45*time.Second {
 		t.Errorf("it ends after %v", took)
@@ -185,8 +186,8 @@ func TestAnMTUBlackHole(t *testing.T) {
 	var log strings.Builder
 	trs := between(t, w)
 	p := connect(t, trs, slog.New(slog.NewTextHandler(&log, nil)))
-	go func() { _ = p.lanes[1].Recv(0, 9, 0, endpoint.Call{}, make([]byte, 1<<20)).Wait(t.Context(), 0) }()
-	s := p.lanes[0].Send(1, 9, 0, endpoint.Call{}, make([]byte, 1<<20))
+	go func() { _ = p.lanes[1].Recv(0, 9, 0, call.Call{}, make([]byte, 1<<20)).Wait(t.Context(), 0) }()
+	s := p.lanes[0].Send(1, 9, 0, call.Call{}, make([]byte, 1<<20))
 	err := s.Wait(t.Context(), 0)
 	_ = p.ends[0].Close() // no more goes into the log
 	const suspicion = "the MTU on the way may be smaller"

@@ -1,4 +1,8 @@
-package endpoint
+// Package diagnosis says why a group does not go on: who is at fault, in words that are the same on every rank. It has the failures of
+// groups and what ranks tell each other about their waits, from which follows a wait-for graph: at its end is a suspect, or the ranks
+// that wait for each other in a circle. It is pure: no clock, no connections, no lock. Package endpoint asks the questions, and owns
+// the state.
+package diagnosis
 
 import (
 	"encoding/json"
@@ -6,39 +10,46 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/gorun/gorun/comm/internal/call"
 	"github.com/gorun/gorun/env/auth"
 )
 
-// FailureKind says why a lane has failed.
-type FailureKind string
+// AnySource is instead of a rank where any will do.
+const AnySource = -1
+
+// ErrTimeout is wrapped by errors of operations that took longer than the group's timeout.
+var ErrTimeout = errors.New("timed out")
+
+// Kind says why a group has failed.
+type Kind string
 
 const (
 	// PeerFailed says that a member died, was cut off or did not answer. Failure.Rank is that member.
-	PeerFailed FailureKind = "peer"
+	PeerFailed Kind = "peer"
 	// Aborted says that a member gave up. Failure.Rank is that member.
-	Aborted FailureKind = "abort"
+	Aborted Kind = "abort"
 	// Mismatched says that members called different operations, or alike but with lengths that do not fit. Failure.Calls
 	// says who called what.
-	Mismatched FailureKind = "mismatch"
+	Mismatched Kind = "mismatch"
 	// Deadlocked says that members wait for each other in a circle, which is in Failure.Waits.
-	Deadlocked FailureKind = "deadlock"
+	Deadlocked Kind = "deadlock"
 	// Absent says that members have not come to a collective that names those: Failure.Missing.
-	Absent FailureKind = "absent"
+	Absent Kind = "absent"
 	// Left says that a member closed the group or its world while it was still needed.
-	Left FailureKind = "left"
+	Left Kind = "left"
 )
 
-// A Failure is why an operation or a whole lane has ended. The first failure of a lane is told to all members,
+// A Failure is why an operation or a whole group has ended. The first failure of a group is told to all members,
 // so every rank reports the same cause.
 type Failure struct {
-	Kind    FailureKind `json:"kind"`
-	Rank    int         `json:"rank"` // world rank at fault
-	Text    string      `json:"text"`
-	Calls   []RankCall  `json:"calls,omitempty"`
-	Waits   []Wait      `json:"waits,omitempty"`
-	Missing []int       `json:"missing,omitempty"` // world ranks; Text is to what they have not come
-	Late    bool        `json:"late,omitempty"`    // a timeout: Err is ErrTimeout on every rank
-	Err     error       `json:"-"`                 // the local cause, for errors.Is; not sent
+	Kind    Kind       `json:"kind"`
+	Rank    int        `json:"rank"` // world rank at fault
+	Text    string     `json:"text"`
+	Calls   []RankCall `json:"calls,omitempty"`
+	Waits   []Wait     `json:"waits,omitempty"`
+	Missing []int      `json:"missing,omitempty"` // world ranks; Text is to what they have not come
+	Late    bool       `json:"late,omitempty"`    // a timeout: Err is ErrTimeout on every rank
+	Err     error      `json:"-"`                 // the local cause, for errors.Is; not sent
 
 	Told   bool `json:"-"`      // by another rank
 	Finder int  `json:"finder"` // world rank that found it out, if Told
@@ -54,10 +65,10 @@ type Failure struct {
 // A RankCall is the call of one rank, and its number in the group. Where two calls are alike, Bytes is the length of the
 // message that the first one's rank awaits from the second one's, and of the one that it gets.
 type RankCall struct {
-	Rank  int    `json:"rank"`
-	Seq   uint64 `json:"seq"`
-	Call  Call   `json:"call"`
-	Bytes int    `json:"bytes,omitempty"`
+	Rank  int       `json:"rank"`
+	Seq   uint64    `json:"seq"`
+	Call  call.Call `json:"call"`
+	Bytes int       `json:"bytes,omitempty"`
 }
 
 func (f *Failure) Error() string {
@@ -69,39 +80,35 @@ func (f *Failure) Error() string {
 
 func (f *Failure) Unwrap() error { return f.Err }
 
-// A protocolError says that a peer has sent what no rank sends.
-type protocolError struct{ error }
-
-func (e protocolError) Error() string { return "broke the protocol: " + e.error.Error() }
-
-func (e protocolError) Unwrap() error { return e.error }
-
-// abortLimit bounds the document of an abort frame, in bytes.
-const abortLimit = 8 << 10
-
-// encode returns f as an abort frame's document of rank, its text and its lists cut to fit.
-func (f *Failure) encode(rank int) []byte {
+// Encode returns f as rank tells it to others, in a document of at most limit bytes: its text and its lists are cut to fit.
+func (f *Failure) Encode(rank, limit int) []byte {
 	g := *f
 	if !f.Told {
 		g.Finder = rank
 	}
-	if len(g.Text) > abortLimit/8 { // JSON may write a byte as six
-		g.Text = g.Text[:abortLimit/8]
+	if len(g.Text) > limit/8 { // JSON may write a byte as six
+		g.Text = g.Text[:limit/8]
 	}
 	for {
-		b, err := json.Marshal(&g)
-		if err != nil {
-			panic(err) // numbers and strings cannot fail
-		}
-		if len(b) <= abortLimit {
+		b := encode(&g)
+		if len(b) <= limit {
 			return b
 		}
 		g.Waits, g.Missing = g.Waits[:len(g.Waits)/2], g.Missing[:len(g.Missing)/2]
 	}
 }
 
-// decodeFailure reads an abort document that came from peer. Whatever is wrong with it, the result is a failure.
-func decodeFailure(b []byte, peer, size int) *Failure {
+// encode returns v, which consists of numbers and strings, as a document.
+func encode(v any) []byte {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // numbers and strings cannot fail
+	}
+	return b
+}
+
+// DecodeFailure reads what peer has encoded, in a world of size. Whatever is wrong with it, the result is a failure.
+func DecodeFailure(b []byte, peer, size int) *Failure {
 	f := &Failure{}
 	isRank := func(r int) bool { return 0 <= r && r < size }
 	bad := json.Unmarshal(b, f) != nil || !isRank(f.Rank) || !isRank(f.Finder) || len(f.Calls) > 2
@@ -127,12 +134,4 @@ func decodeFailure(b []byte, peer, size int) *Failure {
 		return f
 	}
 	return &Failure{Kind: Aborted, Rank: peer, Text: f.Text, Told: true, Finder: f.Finder}
-}
-
-// AsFailure is err as the other members are told of it: the failure that it wraps, or else that this rank has given up.
-func (l *Lane) AsFailure(err error) *Failure {
-	if f, ok := errors.AsType[*Failure](err); ok {
-		return f
-	}
-	return &Failure{Kind: Aborted, Rank: l.ep.rank, Text: err.Error(), Err: err}
 }
