@@ -3,7 +3,6 @@ module github.com/gorun/gorun
 go 1.26.0
 
 require (
-	github.com/DeRuina/timberjack v1.4.9
 	github.com/fxamacker/cbor/v2 v2.9.6
 	github.com/hashicorp/go-hclog v1.6.3
 	github.com/mattn/go-isatty v0.0.24
