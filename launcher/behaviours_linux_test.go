@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gorun/gorun/launcher/proc"
+	"github.com/gorun/gorun/launcher/spool"
 )
 
 // behaviours are the programs that the workers run: argv[1] names one, the rest are its arguments.
@@ -169,7 +170,7 @@ func agentMain(args []string) {
 		timerFile = args[0] + ".timer"
 	}
 	g, err := Start(context.Background(), Spec{Argv: args[1:], Workers: workersOf(2), TempDir: args[0], TimerFile: timerFile,
-		Stdout: os.Stdout, Stderr: os.Stderr, Warn: func(msg string) { fmt.Println("warning:", msg) }})
+		Stdout: os.Stdout, Stderr: os.Stderr, Spool: spool.New(), Warn: func(msg string) { fmt.Println("warning:", msg) }})
 	must(err)
 	fmt.Printf("guard %d\nworker %d\nworker %d\n", g.guard.Pid(), g.Pids()[0], g.Pids()[1])
 	go func() {
@@ -179,4 +180,5 @@ func agentMain(args []string) {
 	for e := range g.Exits() {
 		fmt.Printf("exit of %d: %v, out of memory: %v\n", e.LocalRank, e, e.OutOfMemory)
 	}
+	drain(g)
 }

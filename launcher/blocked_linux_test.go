@@ -135,7 +135,7 @@ func TestLastWordsOfWhoIsStopped(t *testing.T) {
 		t.Fatal(err)
 	}
 	g.Stop(syscall.SIGTERM)
-	if e := exits(t, g)[0]; e.Code != 7 {
+	if e, _ := nextExit(t, g); e.Code != 7 {
 		t.Errorf("%+v", e)
 	}
 	_ = r.Close()

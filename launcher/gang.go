@@ -19,7 +19,6 @@ type Gang struct {
 	workers   []worker
 	exits     chan Exit     // has room for all, so that nobody needs to listen
 	timerFile *timerFile    // nil: the workers set no timers
-	drains    bool          // the spool is its own
 	stopping  atomic.Bool   // a stop or kill has been sent
 	suspended chan struct{} // has room for one; the guard has suspended all
 	followed  chan struct{} // closed when the guard has nothing more to tell

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gorun/gorun/launcher/guard"
 	"github.com/gorun/gorun/launcher/proc"
+	"github.com/gorun/gorun/launcher/spool"
 )
 
 func TestExitsAreDeliveredOnceEach(t *testing.T) {
@@ -70,19 +71,19 @@ func TestWhatAWorkerIsGiven(t *testing.T) {
 	defer func() { _ = syscall.Close(leak) }()
 	args := []string{"", "I am 6' tall", "a\nb", "\xff\xfe", `"`, "--nnodes=9"}
 	s, con := spec(t, 1, append([]string{"look"}, args...)...)
-	s.Dir = t.TempDir()
+	t.Chdir(t.TempDir())
 	s.Workers[0].Env = []string{"LAUNCHER_TEST_WORKER=1", "BYTES=\xff=\x01"}
 	exits(t, start(t, s))
 	for _, want := range []string{"fds=[0 1 2]", "nonblocking=false", "leader=true", "stdin=/dev/null",
 		`args=["" "I am 6' tall" "a\nb" "\xff\xfe" "\"" "--nnodes=9"]`,
-		`env=["LAUNCHER_TEST_WORKER=1" "BYTES=\xff=\x01"]`, "wd=" + s.Dir, "ignored=falsefalse"} {
+		`env=["LAUNCHER_TEST_WORKER=1" "BYTES=\xff=\x01"]`, "wd=" + os.Getenv("PWD"), "ignored=falsefalse"} {
 		if !strings.Contains(con.String(), want) {
 			t.Errorf("no %s in %s", want, con)
 		}
 	}
 }
 
-func TestRelativeProgramWithDir(t *testing.T) {
+func TestRelativeProgram(t *testing.T) {
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -90,7 +91,6 @@ func TestRelativeProgramWithDir(t *testing.T) {
 	t.Chdir(filepath.Dir(exe))
 	s, _ := spec(t, 1, "exit", "3")
 	s.Argv[0] = "./" + filepath.Base(exe)
-	s.Dir = t.TempDir()
 	if e := exits(t, start(t, s))[0]; e.Code != 3 {
 		t.Errorf("%+v", e)
 	}
@@ -119,8 +119,6 @@ func TestStartFailures(t *testing.T) {
 		{"format", Spec{Argv: []string{file("format", "hello", 0o755)}, Workers: workersOf(1)}, notExecutable, "#!"},
 		{"interpreter", Spec{Argv: []string{file("interp", "#!/nowhere/sh\n", 0o755)}, Workers: workersOf(1)}, notExecutable, "interpreter"},
 		{"too long", Spec{Argv: []string{"/bin/sh", strings.Repeat("x", 1<<20)}, Workers: workersOf(1)}, notExecutable, "too long"},
-		{"dir", Spec{Argv: []string{"/bin/sh"}, Dir: "/nowhere", Workers: workersOf(1)}, plain, "working directory /nowhere: no such file"},
-		{"dir is file", Spec{Argv: []string{"/bin/sh"}, Dir: file("f", "", 0o644), Workers: workersOf(1)}, plain, "is not a directory"},
 		{"NUL in argument", Spec{Argv: []string{"/bin/sh", "a\x00"}, Workers: workersOf(1)}, plain, "NUL"},
 		{"NUL in environment", Spec{Argv: []string{"/bin/sh"}, Workers: []WorkerSpec{{Env: []string{"TOKEN=se\x00cret"}}}}, plain, `"TOKEN" has a NUL`},
 		{"no worker", Spec{Argv: []string{"/bin/sh"}}, plain, "at least one worker"},
@@ -129,6 +127,7 @@ func TestStartFailures(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
+			tt.spec.Spool = spool.New()
 			g, err := Start(t.Context(), tt.spec)
 			if err == nil || g != nil {
 				t.Fatalf("started: %v", g)
@@ -168,7 +167,7 @@ func TestRepeatedStartsLeakNothing(t *testing.T) {
 		if n := len(exits(t, g)); n != 2 {
 			t.Fatalf("%d exits", n)
 		}
-		if _, err := Start(t.Context(), Spec{Argv: []string{"/nowhere"}, Workers: workersOf(2)}); err == nil {
+		if _, err := Start(t.Context(), Spec{Argv: []string{"/nowhere"}, Workers: workersOf(2), Spool: spool.New()}); err == nil {
 			t.Fatal("started /nowhere")
 		}
 	}

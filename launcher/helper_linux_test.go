@@ -15,6 +15,7 @@ import (
 
 	_ "github.com/gorun/gorun/launcher/guard/reexec" // the test binary is also the guard
 	"github.com/gorun/gorun/launcher/proc"
+	"github.com/gorun/gorun/launcher/spool"
 )
 
 const patience = 30 * time.Second // when a test gives up; none waits so long if all is well
@@ -52,7 +53,7 @@ func spec(t *testing.T, n int, argv ...string) (Spec, *screen) {
 	}
 	s := newScreen()
 	return Spec{Argv: append([]string{exe}, argv...), Workers: workersOf(n), Grace: patience,
-		Stdout: s, Stderr: s, Warn: func(msg string) { t.Errorf("warning: %s", msg) }}, s
+		Stdout: s, Stderr: s, Spool: spool.New(), Warn: func(msg string) { t.Errorf("warning: %s", msg) }}, s
 }
 
 func start(t *testing.T, s Spec) *Gang {
@@ -76,6 +77,7 @@ func exits(t *testing.T, g *Gang) []Exit {
 	for {
 		e, ok := nextExit(t, g)
 		if !ok {
+			drain(g)
 			return all
 		}
 		all = append(all, e)
@@ -91,6 +93,11 @@ func nextExit(t *testing.T, g *Gang) (Exit, bool) {
 		t.Fatal("the gang does not end")
 		return Exit{}, false
 	}
+}
+
+// drain waits until the output of a gang that has ended is written.
+func drain(g *Gang) {
+	g.spec.Spool.Drain(spool.Patience{Still: patience, Total: patience}, nil)
 }
 
 // gone waits until a process that is not ours has ended: there is no event for that.

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -39,7 +38,7 @@ func TestConsoleBytes(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			s.Argv, s.Dir = []string{"/bin/sh", "-c", "cat out; cat err >&2"}, dir
+			s.Argv = []string{"/bin/sh", "-c", `cat "$0/out"; cat "$0/err" >&2`, dir}
 			s.Workers[0].Env = os.Environ()
 			exits(t, start(t, s))
 			if out.String() != tt.want || errs.String() != tt.wantErr {
@@ -227,15 +226,14 @@ func (w *brokenWriter) Write([]byte) (int, error) {
 func TestBrokenConsole(t *testing.T) {
 	s, _ := spec(t, 3, "write", `one\n`, "", "0")
 	w := &brokenWriter{}
-	var warnings atomic.Int32
-	s.Stdout, s.Warn = w, func(string) { warnings.Add(1) }
+	s.Stdout = w
 	for _, e := range exits(t, start(t, s)) {
 		if e.Failed() {
 			t.Errorf("%+v", e)
 		}
 	}
-	if w.calls.Load() == 0 || warnings.Load() != 1 {
-		t.Errorf("%d writes, %d warnings", w.calls.Load(), warnings.Load())
+	if _, err := s.Spool.To(w, "stdout").Loss(); w.calls.Load() == 0 || err == nil {
+		t.Errorf("%d writes, %v", w.calls.Load(), err)
 	}
 }
 
@@ -247,18 +245,16 @@ func TestFullConsole(t *testing.T) {
 	defer func() { _ = full.Close() }()
 	s, _ := spec(t, 2)
 	s.Argv = []string{"/bin/sh", "-c", "yes | head -50000; echo why >&2; exit 3"}
-	var mu sync.Mutex
-	var warnings []string
 	s.Stdout, s.Stderr, s.Live = full, full, true
-	s.Warn = func(msg string) { mu.Lock(); defer mu.Unlock(); warnings = append(warnings, msg) }
 	for _, e := range exits(t, start(t, s)) {
 		if e.Code != 3 || !slices.Equal(e.Tail, []string{"why"}) {
 			t.Errorf("%+v", e)
 		}
 	}
-	slices.Sort(warnings)
-	if len(warnings) != 2 || !strings.Contains(warnings[0], "stderr cannot be written") || !strings.Contains(warnings[1], "stdout cannot be written") {
-		t.Errorf("warnings %q", warnings)
+	for _, name := range []string{"stdout", "stderr"} {
+		if lost, err := s.Spool.To(full, name).Loss(); lost == 0 || !errors.Is(err, syscall.ENOSPC) {
+			t.Errorf("%s: %d bytes lost, %v", name, lost, err)
+		}
 	}
 }
 

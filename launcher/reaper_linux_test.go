@@ -15,6 +15,7 @@ import (
 	"github.com/gorun/gorun/env/fulltest"
 	"github.com/gorun/gorun/launcher/guard"
 	"github.com/gorun/gorun/launcher/proc"
+	"github.com/gorun/gorun/launcher/spool"
 )
 
 // startInit starts a shell as process 1 of a new PID namespace, as an entrypoint. $0 is this binary, descriptor 3 is
@@ -131,7 +132,7 @@ func manyGangs(args []string) {
 	stop := guard.ReapAsInit()
 	fmt.Println("ready")
 	for i := range fulltest.Else(30, 10) {
-		s := Spec{Argv: []string{"/bin/sh", "-c", "(true &); (setsid true &); (setsid sleep 100 &); exit $((RANK+1))"}, Workers: workersOf(4)}
+		s := Spec{Argv: []string{"/bin/sh", "-c", "(true &); (setsid true &); (setsid sleep 100 &); exit $((RANK+1))"}, Workers: workersOf(4), Spool: spool.New()}
 		lost := i%5 == 4
 		if lost {
 			s.Argv = []string{args[0], "wait"}

@@ -15,10 +15,8 @@ import (
 // Spec is what to start on this node in one attempt.
 type Spec struct {
 	// Argv is the program and its arguments, of every worker that has none of its own (see Resolve). Argv[0] is the path
-	// of the executable: relative means relative to the agent's working directory, whatever Dir is.
+	// of the executable.
 	Argv []string
-	// Dir is the workers' working directory; empty: the agent's.
-	Dir string
 	// Workers are the processes to start. The index is the local rank.
 	Workers []WorkerSpec
 	// Grace is the time from the signal of Stop to SIGKILL; 0: kill at once. Processes that SIGKILL does not end either are
@@ -31,7 +29,7 @@ type Spec struct {
 	// of 1 MiB, or up to 3 bytes fewer where that would split a character. What is not UTF-8 becomes U+FFFD. nil discards.
 	Stdout, Stderr io.Writer
 	// Spool writes to the console and to the log files, and outlives the gang: what has been put into it when Exits ends
-	// may not be written yet. nil: one of the gang's own, for which its end waits.
+	// may not be written yet. It must be set.
 	Spool *spool.Spool
 	// Raw says that the console's charset is not UTF-8: bytes pass as they are.
 	Raw bool
@@ -76,6 +74,9 @@ func (s *Spec) check() error {
 	if len(s.Workers) == 0 {
 		return errors.New("launcher: a gang needs at least one worker")
 	}
+	if s.Spool == nil {
+		return errors.New("launcher: a gang needs a Spool for its output")
+	}
 	if err := checkArgv(s.Argv); err != nil {
 		return err
 	}
@@ -92,16 +93,6 @@ func (s *Spec) check() error {
 				return fmt.Errorf("environment variable %q has a NUL byte, which no process can be given", name)
 			}
 		}
-	}
-	if s.Dir == "" {
-		return nil
-	}
-	info, err := os.Stat(s.Dir)
-	if err != nil {
-		return fmt.Errorf("working directory %s: %w", s.Dir, errors.Unwrap(err))
-	}
-	if !info.IsDir() {
-		return fmt.Errorf("working directory %s is not a directory", s.Dir)
 	}
 	return nil
 }

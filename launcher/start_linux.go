@@ -5,16 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"path/filepath"
 	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/gorun/gorun/launcher/guard"
-	"github.com/gorun/gorun/launcher/spool"
 )
 
 // Start starts the workers of spec and returns when all of them run their program. If one cannot, the error
@@ -64,24 +60,9 @@ func newGang(spec Spec) (g *Gang, pipes []*os.File, err error) {
 	}
 	g = &Gang{spec: spec, guard: guard, workers: make([]worker, len(spec.Workers)), exits: make(chan Exit, len(spec.Workers)),
 		suspended: make(chan struct{}, 1), followed: make(chan struct{})}
-	if spec.Spool == nil {
-		g.ownSpool()
-	}
 	g.attach(ours)
 	return g, theirs, nil
 }
-
-// ownSpool gives the gang a spool for itself.
-func (g *Gang) ownSpool() {
-	g.drains, g.spec.Spool = true, spool.New()
-	for name, to := range map[string]io.Writer{"stdout": g.spec.Stdout, "stderr": g.spec.Stderr} {
-		g.spec.Spool.To(orDiscard(to), name).Broken(func(err error) {
-			g.spec.warn("the workers' output is lost, %s cannot be written: %v", name, err)
-		})
-	}
-}
-
-const forever = 100 * 365 * 24 * time.Hour
 
 // takeGuard is the guard that was started ahead, or else a new one.
 func (s *Spec) takeGuard() (*guard.Guard, error) {
@@ -166,38 +147,25 @@ func (g *Gang) ask(pipes []*os.File) error {
 		files = append([]*os.File{g.spec.Stdin}, pipes...)
 	}
 	defer closeAll(pipes)
-	req, err := newRequest(&g.spec)
-	if err != nil {
-		return err
-	}
-	return g.guard.Begin(req, files)
+	return g.guard.Begin(newRequest(&g.spec), files)
 }
 
-func newRequest(spec *Spec) (guard.Request, error) {
-	req := guard.Request{KillPatience: spec.killPatience(), Stdin: spec.Stdin != nil, Dir: []byte(spec.Dir), TempDir: []byte(spec.TempDir), TimerFile: []byte(spec.TimerFile)}
+func newRequest(spec *Spec) guard.Request {
+	req := guard.Request{KillPatience: spec.killPatience(), Stdin: spec.Stdin != nil, TempDir: []byte(spec.TempDir), TimerFile: []byte(spec.TimerFile)}
 	shared := sharedEnv(spec.Workers)
 	req.Env = guard.Pack(shared)
 	index := map[string]int{} // in Programs, by packed argv
 	for i, w := range spec.Workers {
-		argv := spec.argv(i)
-		packed := guard.Pack(argv)
+		packed := guard.Pack(spec.argv(i))
 		n, ok := index[string(packed)]
 		if !ok {
-			path := argv[0]
-			if spec.Dir != "" {
-				abs, err := filepath.Abs(path)
-				if err != nil {
-					return req, err
-				}
-				path = abs
-			}
 			n = len(req.Programs)
 			index[string(packed)] = n
-			req.Programs = append(req.Programs, guard.Program{Path: []byte(path), Argv: packed})
+			req.Programs = append(req.Programs, packed)
 		}
 		req.Workers = append(req.Workers, guard.Worker{Program: n, Env: guard.Pack(w.Env[len(shared):]), CPUs: w.CPUs, MemNodes: w.MemNodes})
 	}
-	return req, nil
+	return req
 }
 
 // sharedEnv is what the environments of all workers begin with: as a rule, all of the agent's.
@@ -259,9 +227,6 @@ func (g *Gang) release() {
 		g.spec.warn("the guard of the workers says: %s", words)
 	}
 	g.timerFile.close()
-	if g.drains {
-		g.spec.Spool.Drain(spool.Patience{Still: forever, Total: forever}, nil)
-	}
 }
 
 // unread returns how many bytes a pipe holds.

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/gorun/gorun/launcher/guard"
+	"github.com/gorun/gorun/launcher/spool"
 )
 
 func TestWorkersWithProgramsOfTheirOwn(t *testing.T) {
@@ -23,8 +24,7 @@ func TestWorkersWithProgramsOfTheirOwn(t *testing.T) {
 	t.Chdir(filepath.Dir(exe))
 	s, con := spec(t, 3, "exit", "3")
 	s.Workers[1].Argv = []string{"/bin/sh", "-c", `echo "$0 $1"; exit 4`, "an", "argument"}
-	s.Workers[2].Argv = []string{"./" + filepath.Base(exe), "exit", "5"} // relative to here, not to Dir
-	s.Dir = t.TempDir()
+	s.Workers[2].Argv = []string{"./" + filepath.Base(exe), "exit", "5"}
 	for _, e := range exits(t, start(t, s)) {
 		if e.Code != 3+e.LocalRank {
 			t.Errorf("%+v", e)
@@ -47,9 +47,9 @@ func TestRequestCarriesEveryProgramOnce(t *testing.T) {
 	s.Workers[2].Argv = []string{"a b"}
 	s.Workers[3].Argv = []string{"a", "b"}
 	s.Workers[4].Argv = []string{"a b"}
-	req, err := newRequest(&s)
-	if err != nil || len(req.Programs) != 2 {
-		t.Fatalf("%+v, %v", req, err)
+	req := newRequest(&s)
+	if len(req.Programs) != 2 {
+		t.Fatalf("%+v", req)
 	}
 	for i, want := range []int{0, 0, 1, 0, 1} {
 		if req.Workers[i].Program != want {
@@ -67,10 +67,7 @@ func TestRequestCarriesSharedEnvironmentOnce(t *testing.T) {
 		for i := range s.Workers {
 			s.Workers[i].Env = slices.Concat(inherited, rapid.SliceOfN(word, 0, 3).Draw(t, "own"))
 		}
-		req, err := newRequest(&s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		req := newRequest(&s)
 		if !bytes.HasPrefix(req.Env, guard.Pack(inherited)) {
 			t.Fatalf("only %q is shared of %q", req.Env, inherited)
 		}
@@ -98,7 +95,7 @@ func BenchmarkStart(b *testing.B) {
 			var started time.Duration
 			for b.Loop() {
 				begin := time.Now()
-				g, err := Start(b.Context(), Spec{Argv: []string{"/bin/true"}, Workers: workers})
+				g, err := Start(b.Context(), Spec{Argv: []string{"/bin/true"}, Workers: workers, Spool: spool.New()})
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -13,21 +13,14 @@ import (
 // rank 0, if Stdin says so, and the workers' ends of their output pipes: stdout and stderr of local rank 0, of local
 // rank 1, ...
 type Request struct {
-	Stdin     bool      `json:",omitempty"`
-	Programs  []Program // each once, however many workers run it
-	Workers   []Worker  // by local rank
-	Env       []byte    // packed: what the environment of every worker begins with
-	Dir       []byte    // empty: the agent's
-	TempDir   []byte    // removed if the agent dies; empty: none
-	TimerFile []byte    // removed if the agent dies; empty: none
+	Stdin     bool     `json:",omitempty"`
+	Programs  [][]byte // packed: programs and their arguments, each once, however many workers run it
+	Workers   []Worker // by local rank
+	Env       []byte   // packed: what the environment of every worker begins with
+	TempDir   []byte   // removed if the agent dies; empty: none
+	TimerFile []byte   // removed if the agent dies; empty: none
 
 	KillPatience time.Duration // how long processes may take to end after SIGKILL
-}
-
-// A Program is what workers run.
-type Program struct {
-	Path []byte // the executable; argv[0] may be another name
-	Argv []byte // packed
 }
 
 // A Worker is one process to start.

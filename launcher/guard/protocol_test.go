@@ -16,10 +16,9 @@ func TestProtocolRoundTrip(t *testing.T) {
 		text := rapid.Map(rapid.SliceOf(rapid.ByteMin(1)), func(b []byte) string { return string(b) }) // not only UTF-8
 		list := rapid.SliceOf(text)
 		argv, env := list.Draw(t, "argv"), list.Draw(t, "env")
-		req := Request{Programs: []Program{{Path: []byte(text.Draw(t, "path")), Argv: Pack(argv)}},
-			Workers: []Worker{{Env: Pack(env), CPUs: []int{0, 3}}}}
+		req := Request{Programs: [][]byte{Pack(argv)}, Workers: []Worker{{Env: Pack(env), CPUs: []int{0, 3}}}}
 		got := crossed(t, req)
-		if string(got.Programs[0].Path) != string(req.Programs[0].Path) || !slices.Equal(unpack(got.Programs[0].Argv), argv) ||
+		if !slices.Equal(unpack(got.Programs[0]), argv) ||
 			!slices.Equal(unpack(got.Workers[0].Env), env) || !slices.Equal(got.Workers[0].CPUs, []int{0, 3}) {
 			t.Fatalf("sent %+v, got %+v", req, got)
 		}

@@ -16,9 +16,9 @@ func (g *gang) start(req Request, files []int) {
 	if req.Stdin {
 		stdin, pipes = uintptr(files[0]), files[1:]
 	}
-	programs := make([]execArgs, len(req.Programs))
-	for i, p := range req.Programs {
-		programs[i] = execArgs{path: string(p.Path), argv: unpack(p.Argv)}
+	programs := make([][]string, len(req.Programs))
+	for i, argv := range req.Programs {
+		programs[i] = unpack(argv)
 	}
 	shared := unpack(req.Env)
 	pids := make([]int, 0, len(req.Workers))
@@ -26,7 +26,6 @@ func (g *gang) start(req Request, files []int) {
 	var warning string
 	for i, w := range req.Workers {
 		pid, warn, err := startWorker(programs[w.Program], w, &syscall.ProcAttr{
-			Dir:   string(req.Dir),
 			Env:   slices.Concat(shared, unpack(w.Env)),
 			Files: []uintptr{stdin, uintptr(pipes[2*i]), uintptr(pipes[2*i+1])},
 			Sys:   &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
@@ -61,15 +60,9 @@ func (g *gang) start(req Request, files []int) {
 	}
 }
 
-// execArgs is a program as exec(2) takes it.
-type execArgs struct {
-	path string
-	argv []string
-}
-
 // startWorker starts a worker from the calling thread, which its goroutine is locked to, bound to its processors and
 // memory. warning says what had to be left out.
-func startWorker(p execArgs, w Worker, attr *syscall.ProcAttr) (pid int, warning string, err error) {
+func startWorker(argv []string, w Worker, attr *syscall.ProcAttr) (pid int, warning string, err error) {
 	if len(w.CPUs) > 0 || len(w.MemNodes) > 0 {
 		restore, err := topology.Apply(w.CPUs, w.MemNodes)
 		if err != nil {
@@ -80,6 +73,6 @@ func startWorker(p execArgs, w Worker, attr *syscall.ProcAttr) (pid int, warning
 			warning = fmt.Sprintf("the system does not let memory be bound to NUMA nodes %v: the workers run without that", w.MemNodes)
 		}
 	}
-	pid, err = syscall.ForkExec(p.path, p.argv, attr)
+	pid, err = syscall.ForkExec(argv[0], argv, attr)
 	return pid, warning, err
 }

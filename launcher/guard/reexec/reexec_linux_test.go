@@ -12,6 +12,7 @@ import (
 
 	"github.com/gorun/gorun/launcher"
 	_ "github.com/gorun/gorun/launcher/guard/reexec"
+	"github.com/gorun/gorun/launcher/spool"
 )
 
 // asAgent makes this test binary an agent.
@@ -30,7 +31,7 @@ func TestMain(m *testing.M) {
 func agent() int {
 	gang, err := launcher.Start(context.Background(), launcher.Spec{
 		Argv: []string{"/bin/sh", "-c", "read parent </proc/$PPID/comm; echo a worker of $parent"}, Workers: make([]launcher.WorkerSpec, 1),
-		Grace: patience, Stdout: os.Stdout, Stderr: os.Stderr, Warn: func(text string) { fmt.Fprintln(os.Stderr, text) },
+		Grace: patience, Stdout: os.Stdout, Spool: spool.New(), Stderr: os.Stderr, Warn: func(text string) { fmt.Fprintln(os.Stderr, text) },
 	})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
