@@ -9,8 +9,8 @@ import (
 // codeUnformed is the exit code of jobs for which there are too few nodes.
 const codeUnformed = 75
 
-// Form says what follows from a situation.
-func Form(s Situation) Decision {
+// Form says what follows from the state of a job.
+func Form(s State) Decision {
 	s.apart = pairsOf(s.Unreachable)
 	if s.Last != nil {
 		s.ranks = ranksOf(s.Last.Members)
@@ -29,7 +29,7 @@ func Form(s Situation) Decision {
 }
 
 // staying is who is here, but for members of the last round that have said that they leave: they are ending their workers.
-func (s *Situation) staying() []Candidate {
+func (s *State) staying() []Candidate {
 	leaving := make(map[string]bool)
 	for _, r := range s.Reports {
 		if r.Left != nil {
@@ -43,7 +43,7 @@ func (s *Situation) staying() []Candidate {
 }
 
 // gather makes a round of those who are joining.
-func (s *Situation) gather() Decision {
+func (s *State) gather() Decision {
 	next := Formed{ID: 1}
 	limit := s.Max
 	if s.Last != nil {
@@ -96,7 +96,7 @@ func (s *Situation) gather() Decision {
 }
 
 // watch looks for the end of the running round.
-func (s *Situation) watch() Decision {
+func (s *State) watch() Decision {
 	succeeded, failure := s.reported()
 	if len(succeeded) == len(s.Last.Members) {
 		return Decision{Close: &Outcome{}}
@@ -127,7 +127,7 @@ func (s *Situation) watch() Decision {
 }
 
 // reported is which members have done their work, and what the first failure was.
-func (s *Situation) reported() (succeeded map[string]bool, failure *Failure) {
+func (s *State) reported() (succeeded map[string]bool, failure *Failure) {
 	succeeded = make(map[string]bool)
 	for _, r := range s.Reports {
 		_, member := s.ranks[r.Key]
@@ -142,8 +142,8 @@ func (s *Situation) reported() (succeeded map[string]bool, failure *Failure) {
 	return succeeded, failure
 }
 
-// final is the first failure of a member that asks for no restart. Others may fail before it is told, and because of it.
-func (s *Situation) final() *Failure {
+// final is the first failure of a member that asks for no restart. Others may fail because of it, and report that first.
+func (s *State) final() *Failure {
 	for _, r := range s.Reports {
 		if _, member := s.ranks[r.Key]; member && r.Left == nil && r.Failure != nil && r.Failure.Final {
 			return r.Failure
@@ -153,7 +153,7 @@ func (s *Situation) final() *Failure {
 }
 
 // miss follows the absence of a member.
-func (s *Situation) miss(m Candidate) Decision {
+func (s *State) miss(m Candidate) Decision {
 	if end := s.deserted(); end != nil {
 		return Decision{Close: end}
 	}
@@ -165,7 +165,7 @@ func (s *Situation) miss(m Candidate) Decision {
 
 // deserted is how the job ends if too few nodes are here since a member of the last round has left for a reason; nil: it
 // goes on. A newcomer does not end it: the others wait for a better one.
-func (s *Situation) deserted() *Outcome {
+func (s *State) deserted() *Outcome {
 	if s.Last == nil || !s.Settled || len(s.Nodes) >= s.Min {
 		return nil
 	}
@@ -181,7 +181,7 @@ func (s *Situation) deserted() *Outcome {
 }
 
 // left is what m said when it left; nil: nothing.
-func (s *Situation) left(m Candidate) *Outcome {
+func (s *State) left(m Candidate) *Outcome {
 	for _, r := range s.Reports {
 		if r.Key == m.Key {
 			return r.Left
@@ -198,12 +198,12 @@ func because(left *Outcome) string {
 }
 
 // end is an end that is free of charge.
-func (s *Situation) end(why string) Decision {
+func (s *State) end(why string) Decision {
 	return Decision{Over: &Ending{Why: why, Restarts: s.Last.Restarts}}
 }
 
 // grow ends a running round for newcomers. If some of its workers are done, it is not worth it.
-func (s *Situation) grow(ending bool) Decision {
+func (s *State) grow(ending bool) Decision {
 	welcome, out := s.joining()
 	members := s.Last.Members
 	waiting := slices.Concat(welcome, out)

@@ -17,7 +17,7 @@ import (
 
 // cluster is a job as a leader sees it, and what has become of it.
 type cluster struct {
-	s      rendezvous.Situation
+	s      rendezvous.State
 	came   int
 	closed *rendezvous.Outcome
 	formed []rendezvous.Formed
@@ -28,7 +28,7 @@ type cluster struct {
 const waits = time.Hour
 
 func newCluster(least, most, maxRestarts int) *cluster {
-	return &cluster{s: rendezvous.Situation{Settled: true, Rules: rendezvous.Rules{
+	return &cluster{s: rendezvous.State{Settled: true, Rules: rendezvous.Rules{
 		Min: least, Max: most, MaxRestarts: maxRestarts,
 		ScaleUp: rendezvous.ScaleImmediate, LastCall: 30 * time.Second, JoinTimeout: 10 * time.Minute,
 	}}}
@@ -422,7 +422,7 @@ func TestFormProperties(t *testing.T) {
 }
 
 // checkRootCause: no job is closed with a failure that happened because of a worker whose own failure is known. Nodes have a worker each.
-func checkRootCause(t *rapid.T, s rendezvous.Situation, f *rendezvous.Failure) {
+func checkRootCause(t *rapid.T, s rendezvous.State, f *rendezvous.Failure) {
 	if f == nil || f.FailedPeer == nil || f.FailedPeer.Rank < 0 || f.FailedPeer.Rank >= len(s.Last.Members) {
 		return
 	}
@@ -438,7 +438,7 @@ func checkRootCause(t *rapid.T, s rendezvous.Situation, f *rendezvous.Failure) {
 }
 
 // checkFormed holds f against the situation that it has come of, or one shortly before.
-func checkFormed(t *rapid.T, s rendezvous.Situation, f rendezvous.Formed) {
+func checkFormed(t *rapid.T, s rendezvous.State, f rendezvous.Formed) {
 	if n := len(f.Members); n < s.Min || n > s.Max {
 		t.Fatalf("round %d has %d members, want %d to %d", f.ID, n, s.Min, s.Max)
 	}

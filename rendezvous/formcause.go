@@ -10,9 +10,9 @@ import (
 // has noticed that the node is gone. So the job does not end at once with a failure when no restart is left: it waits for a while,
 // in case there is another cause.
 const (
-	hearing      = time.Second      // to notice an agent that has left, or that has ended and had a tie to the leader
-	peerHearing  = 5 * time.Second  // for the agent of a worker that others have failed because of, to report its failure
-	reachHearing = 10 * time.Second // for agents to call nodes that they may not reach any more, and to say so
+	lossTimeout  = time.Second      // to notice an agent that has left, or that has ended and had a connection to the leader
+	peerTimeout  = 5 * time.Second  // for the agent of a worker that others have failed because of, to report its failure
+	probeTimeout = 10 * time.Second // for agents to call nodes that they may not reach any more, and to say so
 )
 
 // PeersLimit is the largest number of members of a round that all keep connections to each other.
@@ -21,19 +21,19 @@ const PeersLimit = 32
 // probes reports whether the members probe each other when a worker has failed: that they have lost each other may be why.
 func (f *Formed) probes() bool { return len(f.Members) > 1 && len(f.Members) <= PeersLimit }
 
-// hearingTime returns how long the leader waits, after the first failure, of which root is the root cause as far as it is known, for
-// news of another cause. Meanwhile the members probe. If an agent without a tie has neither probed nor reported on this round, only
-// its lease shows whether it lives.
-func (s *Situation) hearingTime(root *Failure) time.Duration {
-	limit := hearing
+// causeTimeout returns how long the leader waits, after the first failure, of which root is the root cause as far as it is known, for
+// news of another cause. Meanwhile the members probe. If an agent has neither probed nor reported on this round, and has no
+// connection to the leader, only its lease shows whether it lives.
+func (s *State) causeTimeout(root *Failure) time.Duration {
+	limit := lossTimeout
 	if s.awaitsPeer(root) {
-		limit = peerHearing
+		limit = peerTimeout
 	}
-	heard := make(map[string]bool)
+	reported := make(map[string]bool)
 	for _, r := range s.Reports {
-		heard[r.Key] = true
+		reported[r.Key] = true
 		if _, member := s.ranks[r.Key]; member && r.Failure != nil && len(r.Failure.Unreachable) > 0 {
-			limit = reachHearing
+			limit = probeTimeout
 		}
 	}
 	for _, n := range s.Nodes {
@@ -41,10 +41,10 @@ func (s *Situation) hearingTime(root *Failure) time.Duration {
 			continue
 		}
 		if s.Last.probes() {
-			limit = max(limit, reachHearing)
+			limit = max(limit, probeTimeout)
 		}
-		if n.Untied && !heard[n.Key] {
-			limit = max(limit, hearing+s.Lease)
+		if n.LeaseOnly && !reported[n.Key] {
+			limit = max(limit, lossTimeout+s.Lease)
 		}
 	}
 	return limit
@@ -53,7 +53,7 @@ func (s *Situation) hearingTime(root *Failure) time.Duration {
 // failed decides what follows from the first failure. If a restart is left, the round is over at once, or in a moment if the root cause
 // is yet to be reported. What the cause was is settled before the next round forms: the cause is a member that is gone by then, or one
 // that others cannot reach, as members find out before they join that round. A restart for such a cause is free of charge.
-func (s *Situation) failed(f *Failure) Decision {
+func (s *State) failed(f *Failure) Decision {
 	m, gone := s.gone()
 	d, apart := s.membersApart()
 	root := s.rootCause(f)
@@ -63,12 +63,12 @@ func (s *Situation) failed(f *Failure) Decision {
 		return s.miss(m)
 	case apart:
 		return d
-	case restart && s.awaitsPeer(root) && !s.over(s.Last.ID, Hearing, hearing):
-		return s.hear(f, hearing)
+	case restart && s.awaitsPeer(root) && !s.over(s.Last.ID, Cause, lossTimeout):
+		return s.awaitCause(f, lossTimeout)
 	case restart:
 		return Decision{Over: &Ending{Why: s.restartFor(root), Restarts: s.Last.Restarts + 1}}
-	case len(s.Last.Members) > 1 && f.mayFollow() && !s.over(s.Last.ID, Hearing, s.hearingTime(root)):
-		d := s.hear(f, s.hearingTime(root))
+	case len(s.Last.Members) > 1 && f.mayFollow() && !s.over(s.Last.ID, Cause, s.causeTimeout(root)):
+		d := s.awaitCause(f, s.causeTimeout(root))
 		d.Probe = s.Last.probes()
 		return d
 	default:
@@ -77,17 +77,17 @@ func (s *Situation) failed(f *Failure) Decision {
 }
 
 // failedForGood decides what follows from a failure that asks for no restart: the end, at once or in a moment.
-func (s *Situation) failedForGood(f *Failure) Decision {
+func (s *State) failedForGood(f *Failure) Decision {
 	root := s.rootCause(f)
-	if s.Over == nil && s.awaitsPeer(root) && !s.over(s.Last.ID, Hearing, hearing) {
-		return s.hear(f, hearing)
+	if s.Over == nil && s.awaitsPeer(root) && !s.over(s.Last.ID, Cause, lossTimeout) {
+		return s.awaitCause(f, lossTimeout)
 	}
 	return failWith(root)
 }
 
-// hear waits for news of what has caused f.
-func (s *Situation) hear(f *Failure, limit time.Duration) Decision {
-	return s.wait(s.Last.ID, Hearing, limit, fmt.Sprintf("round %d: %s", s.Last.ID, f), "ends")
+// awaitCause waits for news of what has caused f.
+func (s *State) awaitCause(f *Failure, limit time.Duration) Decision {
+	return s.wait(s.Last.ID, Cause, limit, fmt.Sprintf("round %d: %s", s.Last.ID, f), "ends")
 }
 
 // failWith closes the job.
@@ -95,12 +95,12 @@ func failWith(root *Failure) Decision {
 	return Decision{Close: &Outcome{Code: root.Code, Failure: root}}
 }
 
-func (s *Situation) restartFor(f *Failure) string {
+func (s *State) restartFor(f *Failure) string {
 	return fmt.Sprintf("%s; restart %d of %d", f, s.Last.Restarts+1, s.MaxRestarts)
 }
 
 // why is why the last round was over; empty: there was none. If it was a failure, its root cause may have been reported since.
-func (s *Situation) why() string {
+func (s *State) why() string {
 	if s.Over == nil {
 		return ""
 	}
@@ -114,7 +114,7 @@ func (s *Situation) why() string {
 }
 
 // charged reports whether a failure has ended the last round, and the job has paid for it.
-func (s *Situation) charged() bool {
+func (s *State) charged() bool {
 	return s.Over != nil && s.Over.Restarts > s.Last.Restarts && len(s.Over.Lost) == 0
 }
 
@@ -122,7 +122,7 @@ func (s *Situation) charged() bool {
 func (f *Failure) mayFollow() bool { return f.Signal == 0 || f.Signal == int(syscall.SIGABRT) }
 
 // gone is a member of the last round that is not here any more, and had not done its work.
-func (s *Situation) gone() (m Candidate, ok bool) {
+func (s *State) gone() (m Candidate, ok bool) {
 	if !s.Settled {
 		return m, false
 	}

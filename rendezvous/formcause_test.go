@@ -79,7 +79,7 @@ func TestUnheardMembers(t *testing.T) {
 		}
 		c.settle(0)
 		for i := range c.s.Nodes {
-			c.s.Nodes[i].Untied = c.s.Nodes[i].Key != "n3"
+			c.s.Nodes[i].LeaseOnly = c.s.Nodes[i].Key != "n3"
 		}
 		c.report("n1", failed)
 		if d := c.settle(0); d.After != 11*time.Second {
@@ -95,7 +95,7 @@ func TestUnheardMembers(t *testing.T) {
 	c.settle(0)
 	c.wantRound(t, 2, "n1 n3", 0, "n2 is lost")
 	for name, heard := range map[string]func(*cluster){
-		"tied":     func(c *cluster) { c.s.Nodes[1].Untied = false },
+		"tied":     func(c *cluster) { c.s.Nodes[1].LeaseOnly = false },
 		"reported": func(c *cluster) { c.report("n2", &rendezvous.Failure{Host: "n2", Rank: 1, Code: 2}) },
 		"alive":    func(c *cluster) { c.settle(time.Second) },
 	} {

@@ -59,7 +59,7 @@ func groupSize(apart []nodeSet, set nodeSet) (size int) {
 
 // clique returns the largest group of nodes of which no two are apart, and the nodes that are not in it, both by seniority. Of several
 // groups it returns the one without the last node by seniority: see largestGroup.
-func (s *Situation) clique(nodes []Candidate) (kept, out []Candidate) {
+func (s *State) clique(nodes []Candidate) (kept, out []Candidate) {
 	if len(s.apart) == 0 {
 		return nodes, nil
 	}
@@ -92,7 +92,7 @@ func (s *Situation) clique(nodes []Candidate) (kept, out []Candidate) {
 }
 
 // outsideGroup returns the nodes that are not in the largest group. nodes are sorted by seniority; set has their keys.
-func (s *Situation) outsideGroup(nodes []Candidate, set map[string]bool) (out []Candidate) {
+func (s *State) outsideGroup(nodes []Candidate, set map[string]bool) (out []Candidate) {
 	var some []Candidate // those who are apart from others
 	number := make(map[string]int)
 	for _, c := range nodes {

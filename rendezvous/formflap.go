@@ -35,7 +35,7 @@ func (f Flap) free() int {
 }
 
 // soon reports whether the last round is so young that the loss of a host is a sign of something.
-func (s *Situation) soon() bool { return s.Age < 4*s.LastCall }
+func (s *State) soon() bool { return s.Age < 4*s.LastCall }
 
 // ban is for how long hosts are kept out.
 func (r Rules) ban(f Flap) time.Duration {
@@ -45,11 +45,11 @@ func (r Rules) ban(f Flap) time.Duration {
 	return r.LastCall << min(f.Losses-f.free()-1, doublings)
 }
 
-// memory is how long a host must have been away for its losses to be forgotten.
-func (r Rules) memory(f Flap) time.Duration { return r.ban(f) + r.LastCall<<doublings }
+// retention is how long a host must have been away for its losses to be forgotten.
+func (r Rules) retention(f Flap) time.Duration { return r.ban(f) + r.LastCall<<doublings }
 
 // newcomers are those of the members who came when the job had a round already, and have not stayed for long.
-func (s *Situation) newcomers(members []Candidate) map[string]bool {
+func (s *State) newcomers(members []Candidate) map[string]bool {
 	if s.Last == nil {
 		return nil
 	}
@@ -64,7 +64,7 @@ func (s *Situation) newcomers(members []Candidate) map[string]bool {
 
 // drop ends the round since m, and perhaps others, are not in it. That is free of charge, unless the job cannot do without
 // newcomers and has had too many who did not stay.
-func (s *Situation) drop(m Candidate, why string, code int) Decision {
+func (s *State) drop(m Candidate, why string, code int) Decision {
 	d := s.end(why)
 	d.Over.Lost = s.lost(m)
 	n := s.losses("")
@@ -76,7 +76,7 @@ func (s *Situation) drop(m Candidate, why string, code int) Decision {
 
 // charge makes the round's end use up a restart, after too many that were free of charge. With none left the job ends, with code.
 // count says how many there were.
-func (s *Situation) charge(d Decision, count string, code int) Decision {
+func (s *State) charge(d Decision, count string, code int) Decision {
 	why := d.Over.Why + "; " + count
 	if s.Last.Restarts >= s.MaxRestarts {
 		return Decision{Close: &Outcome{Code: code, Reason: why}}
@@ -87,7 +87,7 @@ func (s *Situation) charge(d Decision, count string, code int) Decision {
 }
 
 // losses are those on record.
-func (s *Situation) losses(host string) int {
+func (s *State) losses(host string) int {
 	if i := slices.IndexFunc(s.flaps, func(f Flap) bool { return f.Host == host }); i >= 0 {
 		return s.flaps[i].Losses
 	}
@@ -95,7 +95,7 @@ func (s *Situation) losses(host string) int {
 }
 
 // lost are the hosts of members that are gone, and of some more members, if the round has ended soon after it began: see soon.
-func (s *Situation) lost(more ...Candidate) (hosts []string) {
+func (s *State) lost(more ...Candidate) (hosts []string) {
 	if !s.soon() {
 		return nil
 	}
@@ -121,7 +121,7 @@ func (s *Situation) lost(more ...Candidate) (hosts []string) {
 
 // flapsNow are those of the last round as they are now. When it is over, a host that was in it begins anew, unless it was
 // lost with it, or the round was too short to tell.
-func (s *Situation) flapsNow() (flaps []Flap) {
+func (s *State) flapsNow() (flaps []Flap) {
 	var lost []string
 	stayed := make(map[string]bool)
 	if s.Over != nil {
@@ -134,7 +134,7 @@ func (s *Situation) flapsNow() (flaps []Flap) {
 	for _, f := range s.Last.Flaps {
 		losses[f.Host] = f.Losses
 		f.Since += s.Age
-		if !stayed[f.Host] && !slices.Contains(lost, f.Host) && f.Since < s.memory(f) {
+		if !stayed[f.Host] && !slices.Contains(lost, f.Host) && f.Since < s.retention(f) {
 			flaps = append(flaps, f)
 		}
 	}
@@ -147,7 +147,7 @@ func (s *Situation) flapsNow() (flaps []Flap) {
 
 // banned returns for how long a node is kept out, and for what; 0: it is not. A member of the last round is not kept out, unless the
 // round ended because others could not reach it.
-func (s *Situation) banned(c Candidate) (longest time.Duration, why Flap) {
+func (s *State) banned(c Candidate) (longest time.Duration, why Flap) {
 	if _, member := s.ranks[c.Key]; member && (s.Over == nil || !slices.Contains(s.Over.Apart, c.Key)) {
 		return 0, Flap{}
 	}
@@ -160,7 +160,7 @@ func (s *Situation) banned(c Candidate) (longest time.Duration, why Flap) {
 }
 
 // cool waits until the first of those who are kept out may come in.
-func (s *Situation) cool(what string, out []Candidate) Decision {
+func (s *State) cool(what string, out []Candidate) Decision {
 	d := Decision{Stage: Stage{Round: s.Last.ID}}
 	for _, c := range out {
 		left, flap := s.banned(c)

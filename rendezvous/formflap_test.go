@@ -285,7 +285,7 @@ func TestFlapProperties(t *testing.T) {
 
 // checkFlaps holds what is on record with f against what was before. Nobody gets in who is to wait, unless there would
 // be too few.
-func checkFlaps(t *rapid.T, s rendezvous.Situation, f rendezvous.Formed) {
+func checkFlaps(t *rapid.T, s rendezvous.State, f rendezvous.Formed) {
 	before := make(map[string]int)
 	old := make(map[string]bool)
 	if s.Last != nil {

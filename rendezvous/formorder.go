@@ -44,27 +44,27 @@ func order(members []Candidate, last ranks) []Candidate {
 	if len(members) != len(last) {
 		return sorted
 	}
-	seats := make([]Candidate, len(last))
+	ranked := make([]Candidate, len(last))
 	taken := make([]bool, len(last))
 	var others []Candidate
 	for _, m := range sorted {
 		if r, stays := last[m.Key]; stays {
-			seats[r], taken[r] = m, true
+			ranked[r], taken[r] = m, true
 		} else {
 			others = append(others, m)
 		}
 	}
-	for r := range seats {
+	for r := range ranked {
 		if !taken[r] {
-			seats[r], others = others[0], others[1:]
+			ranked[r], others = others[0], others[1:]
 		}
 	}
-	return seats
+	return ranked
 }
 
 // holders are the nodes that have the ranks which they ask for, by rank: of several, the one that was in the last round, or
 // else the oldest.
-func (s *Situation) holders() map[int]Candidate {
+func (s *State) holders() map[int]Candidate {
 	holders := make(map[int]Candidate)
 	for _, n := range s.Nodes {
 		if n.Node.NodeRank < 0 {

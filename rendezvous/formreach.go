@@ -59,7 +59,7 @@ func keysOf(nodes []Candidate) map[string]bool {
 
 // bySeniority sorts nodes; of two that are apart the first one stays. Members of the last round come in the order of their ranks,
 // then who has been here the longest, but those whom the last round took in as newcomers come at the end.
-func (s *Situation) bySeniority(nodes []Candidate) []Candidate {
+func (s *State) bySeniority(nodes []Candidate) []Candidate {
 	newcomer := func(c Candidate) int {
 		if s.Last != nil && s.Last.New[c.Key] {
 			return 1
@@ -72,7 +72,7 @@ func (s *Situation) bySeniority(nodes []Candidate) []Candidate {
 }
 
 // extend moves from nodes to set, in their order, those that are apart from nobody in it, and returns them.
-func (s *Situation) extend(nodes *[]Candidate, set map[string]bool) (added []Candidate) {
+func (s *State) extend(nodes *[]Candidate, set map[string]bool) (added []Candidate) {
 	*nodes = slices.DeleteFunc(*nodes, func(c Candidate) bool {
 		fits := s.apart.count(c, set) == 0
 		if fits {
@@ -86,7 +86,7 @@ func (s *Situation) extend(nodes *[]Candidate, set map[string]bool) (added []Can
 
 // selectMembers selects at most limit of the nodes that wait, a clique. Members of the last round come before newcomers, and out,
 // those who are to be kept out, get in only if there would be too few.
-func (s *Situation) selectMembers(welcome, out []Candidate, limit int) []Candidate {
+func (s *State) selectMembers(welcome, out []Candidate, limit int) []Candidate {
 	var members, others []Candidate
 	for _, c := range welcome {
 		if _, member := s.ranks[c.Key]; member {
@@ -116,7 +116,7 @@ func (s *Situation) selectMembers(welcome, out []Candidate, limit int) []Candida
 }
 
 // apartFrom returns the nodes that are here, are not chosen, and are apart from one that is.
-func (s *Situation) apartFrom(here, chosen []Candidate) (left []Candidate) {
+func (s *State) apartFrom(here, chosen []Candidate) (left []Candidate) {
 	set := keysOf(chosen)
 	for _, c := range here {
 		if !set[c.Key] && s.apart.count(c, set) > 0 {
@@ -127,7 +127,7 @@ func (s *Situation) apartFrom(here, chosen []Candidate) (left []Candidate) {
 }
 
 // unreachableAmong is what is known of two nodes of the list.
-func (s *Situation) unreachableAmong(nodes []Candidate) (list []Unreachable) {
+func (s *State) unreachableAmong(nodes []Candidate) (list []Unreachable) {
 	if len(s.apart) == 0 {
 		return nil
 	}
@@ -142,7 +142,7 @@ func (s *Situation) unreachableAmong(nodes []Candidate) (list []Unreachable) {
 
 // membersApart ends the round if members are apart. That uses up no restart. The hosts that are to be left out count as lost, and
 // so they wait longer and longer; a job that cannot do without them pays for each time after freeRounds in a row.
-func (s *Situation) membersApart() (d Decision, apart bool) {
+func (s *State) membersApart() (d Decision, apart bool) {
 	if len(s.apart) == 0 {
 		return d, false
 	}
@@ -177,7 +177,7 @@ func (s *Situation) membersApart() (d Decision, apart bool) {
 const maxNamed = 3
 
 // describe names pairs, each once, and where one was called: "a cannot reach b at 10.0.0.2:4711".
-func (s *Situation) describe(list []Unreachable) string {
+func (s *State) describe(list []Unreachable) string {
 	names := make(map[string]string)
 	for _, n := range s.Nodes {
 		names[n.Key] = n.name()
@@ -185,11 +185,11 @@ func (s *Situation) describe(list []Unreachable) string {
 	sorted := slices.SortedFunc(slices.Values(list), func(a, b Unreachable) int {
 		return cmp.Or(cmp.Compare(names[a.From], names[b.From]), cmp.Compare(names[a.To], names[b.To]), cmp.Compare(a.Addr, b.Addr))
 	})
-	told := make(map[[2]string]bool)
+	listed := make(map[[2]string]bool)
 	var parts []string
 	for _, u := range sorted {
-		if !told[[2]string{u.To, u.From}] && !told[[2]string{u.From, u.To}] {
-			told[[2]string{u.From, u.To}] = true
+		if !listed[[2]string{u.To, u.From}] && !listed[[2]string{u.From, u.To}] {
+			listed[[2]string{u.From, u.To}] = true
 			parts = append(parts, fmt.Sprintf("%s cannot reach %s at %s", names[u.From], names[u.To], u.Addr))
 		}
 	}
@@ -203,7 +203,7 @@ func (s *Situation) describe(list []Unreachable) string {
 const apartAdvice = " (see to the network and the firewalls between them, or to --local-addr)"
 
 // apartNote says who of the nodes are apart, and what would help: "; a cannot reach b at ..."; empty: nobody is.
-func (s *Situation) apartNote(nodes []Candidate) string {
+func (s *State) apartNote(nodes []Candidate) string {
 	list := s.unreachableAmong(nodes)
 	if len(list) == 0 {
 		return ""
@@ -212,7 +212,7 @@ func (s *Situation) apartNote(nodes []Candidate) string {
 }
 
 // whyWithout adds to why a round forms that it goes on without left, who wait: see apartFrom.
-func (s *Situation) whyWithout(left, chosen []Candidate, why string) string {
+func (s *State) whyWithout(left, chosen []Candidate, why string) string {
 	if len(left) == 0 {
 		return why
 	}

@@ -331,7 +331,7 @@ func TestApartProperties(t *testing.T) {
 }
 
 // checkApart holds a round against who cannot reach whom.
-func checkApart(t *rapid.T, s rendezvous.Situation, f rendezvous.Formed) {
+func checkApart(t *rapid.T, s rendezvous.State, f rendezvous.Formed) {
 	apart := func(a, b rendezvous.Candidate) bool {
 		return a.Key != b.Key && slices.ContainsFunc(s.Unreachable, func(u rendezvous.Unreachable) bool {
 			return u.From == a.Key && u.To == b.Key || u.From == b.Key && u.To == a.Key

@@ -23,7 +23,7 @@ func RootCause(failure int, because func(failure int) int) int {
 }
 
 // rootCause is the failure because of which f has happened, if it has been reported, or f.
-func (s *Situation) rootCause(f *Failure) *Failure {
+func (s *State) rootCause(f *Failure) *Failure {
 	failures := s.failures()
 	first := slices.IndexFunc(failures, func(r Report) bool { return r.Failure == f })
 	root := RootCause(first, func(i int) int {
@@ -44,7 +44,7 @@ func (s *Situation) rootCause(f *Failure) *Failure {
 }
 
 // failures are those that members have reported.
-func (s *Situation) failures() (list []Report) {
+func (s *State) failures() (list []Report) {
 	for _, r := range s.Reports {
 		if _, member := s.ranks[r.Key]; member && r.Left == nil && r.Failure != nil {
 			list = append(list, r)
@@ -55,7 +55,7 @@ func (s *Situation) failures() (list []Report) {
 
 // awaitsPeer reports whether the report of the worker because of which f has happened can still come: its node is here, and has not
 // reported.
-func (s *Situation) awaitsPeer(f *Failure) bool {
+func (s *State) awaitsPeer(f *Failure) bool {
 	if !f.follows() {
 		return false
 	}
@@ -68,7 +68,7 @@ func (s *Situation) awaitsPeer(f *Failure) bool {
 func (f *Failure) follows() bool { return f.FailedPeer != nil && f.mayFollow() }
 
 // nodeOf is the member of the last round that has a worker's rank, by Key.
-func (s *Situation) nodeOf(worker int) (key string, known bool) {
+func (s *State) nodeOf(worker int) (key string, known bool) {
 	next := 0
 	for _, m := range s.Last.Members {
 		if m.Node.Nproc < 1 { // it was not there when the round was put back

@@ -20,22 +20,22 @@ const (
 	Enough            // the JoinTimeout ends it
 	LastCall          // the LastCall ends it
 	Newcomers         // the LastCall ends it
-	Hearing           // the hearingTime ends it
+	Cause             // the causeTimeout ends it
 )
 
 // over reports whether the stage is the present one and has lasted for limit.
-func (s *Situation) over(round int, stage Awaited, limit time.Duration) bool {
+func (s *State) over(round int, stage Awaited, limit time.Duration) bool {
 	return s.waited(round, stage) >= limit
 }
 
-func (s *Situation) waited(round int, stage Awaited) time.Duration {
+func (s *State) waited(round int, stage Awaited) time.Duration {
 	if s.Stage != (Stage{round, stage}) {
 		return 0
 	}
 	return s.Waited
 }
 
-func (s *Situation) wait(round int, stage Awaited, limit time.Duration, what, then string) Decision {
+func (s *State) wait(round int, stage Awaited, limit time.Duration, what, then string) Decision {
 	left := limit - s.waited(round, stage)
 	return Decision{
 		Wait:  what,
@@ -55,7 +55,7 @@ func (d Decision) Reason() string {
 
 // joining is who waits for the next round, and who of them is kept out of it. Who asks for a rank that another has is
 // neither: it is in nobody's way.
-func (s *Situation) joining() (welcome, out []Candidate) {
+func (s *State) joining() (welcome, out []Candidate) {
 	holders := s.holders()
 	for _, n := range s.Nodes {
 		if !n.Joining || s.got(n) {
@@ -74,7 +74,7 @@ func (s *Situation) joining() (welcome, out []Candidate) {
 }
 
 // busy is who has not done with the last round yet.
-func (s *Situation) busy() (busy []Candidate) {
+func (s *State) busy() (busy []Candidate) {
 	for _, n := range s.Nodes {
 		if _, member := s.ranks[n.Key]; member && s.got(n) {
 			busy = append(busy, n)
@@ -84,7 +84,7 @@ func (s *Situation) busy() (busy []Candidate) {
 }
 
 // lateNow is who has not done with the last round, or with one before it, whether it stays or not.
-func (s *Situation) lateNow() map[string]int {
+func (s *State) lateNow() map[string]int {
 	late := make(map[string]int)
 	for _, n := range s.Nodes {
 		if s.got(n) {
@@ -95,7 +95,7 @@ func (s *Situation) lateNow() map[string]int {
 }
 
 // got reports whether n has got the round that it has waited for last, even if n does not know that it has formed.
-func (s *Situation) got(n Candidate) bool {
+func (s *State) got(n Candidate) bool {
 	if s.Last == nil {
 		return false
 	}
@@ -107,7 +107,7 @@ func (s *Situation) got(n Candidate) bool {
 }
 
 // here is who is, by key.
-func (s *Situation) here() map[string]Candidate {
+func (s *State) here() map[string]Candidate {
 	here := make(map[string]Candidate, len(s.Nodes))
 	for _, n := range s.Nodes {
 		here[n.Key] = n
@@ -115,7 +115,7 @@ func (s *Situation) here() map[string]Candidate {
 	return here
 }
 
-func (s *Situation) size() string {
+func (s *State) size() string {
 	if s.Min == s.Max {
 		return fmt.Sprint(s.Min)
 	}
@@ -123,16 +123,16 @@ func (s *Situation) size() string {
 }
 
 // lastCall returns how long more nodes are waited for once there are Min. If some are busy, they may be finding out why the round has
-// failed, which takes up to reachHearing.
-func (s *Situation) lastCall(busy []Candidate) time.Duration {
+// failed, which takes up to probeTimeout.
+func (s *State) lastCall(busy []Candidate) time.Duration {
 	if len(busy) > 0 && s.Last.probes() && (s.charged() || len(s.Over.Apart) > 0) {
-		return max(s.LastCall, reachHearing)
+		return max(s.LastCall, probeTimeout)
 	}
 	return s.LastCall
 }
 
 // missing says who of the last round is gone: "; a and b are gone".
-func (s *Situation) missing() string {
+func (s *State) missing() string {
 	if s.Last == nil {
 		return ""
 	}

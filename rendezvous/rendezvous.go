@@ -106,7 +106,7 @@ type Outcome struct {
 	Reason  string   `json:"reason,omitempty"`  // the root cause otherwise
 }
 
-// OutcomeOf is the outcome of a job that ends because a node leaves it: why is what Close has been told. If why has an
+// OutcomeOf is the outcome of a job that ends because a node leaves it: why is the reason that Close got. If why has an
 // exit code, that is the job's.
 func OutcomeOf(why error) Outcome {
 	if why == nil {

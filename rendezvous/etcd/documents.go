@@ -195,7 +195,7 @@ func (d *nodeDoc) check() error {
 }
 
 func (d *nodeDoc) candidate(key string, since int64) rendezvous.Candidate {
-	return rendezvous.Candidate{Key: key, Since: since, Node: rendezvous.Node(d.Node), Port: d.Port, Door: d.Door, Try: d.Try, Joining: d.Joining, Probed: d.Probed}
+	return rendezvous.Candidate{Key: key, Since: since, Node: rendezvous.Node(d.Node), Port: d.Port, AgentPort: d.Door, Try: d.Try, Joining: d.Joining, Probed: d.Probed}
 }
 
 // reportDoc is what reports/<n>/<key> says: success, if it is empty.

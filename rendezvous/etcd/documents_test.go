@@ -30,7 +30,7 @@ func TestRoundDocuments(t *testing.T) {
 			if i%3 == 1 {
 				f.New[key] = true
 			}
-			f.Members = append(f.Members, rendezvous.Candidate{Key: key, Try: 1 + i/3, Port: 4000, Door: 7, Node: nodes[i]})
+			f.Members = append(f.Members, rendezvous.Candidate{Key: key, Try: 1 + i/3, Port: 4000, AgentPort: 7, Node: nodes[i]})
 		}
 		var docs []roundDoc
 		all, longest := 0, 0
@@ -83,9 +83,9 @@ func TestRoundDocuments(t *testing.T) {
 // apart.
 func TestPeers(t *testing.T) {
 	for n, want := range map[int]int{2: 3, rendezvous.PeersLimit: rendezvous.PeersLimit + 1, rendezvous.PeersLimit + 1: 1} {
-		f := &rendezvous.Formed{ID: 1, Apart: []rendezvous.Candidate{{Key: "out", Door: 8, Node: rendezvous.Node{Host: "h", Addr: "10.0.0.9"}}}}
+		f := &rendezvous.Formed{ID: 1, Apart: []rendezvous.Candidate{{Key: "out", AgentPort: 8, Node: rendezvous.Node{Host: "h", Addr: "10.0.0.9"}}}}
 		for i := range n {
-			f.Members = append(f.Members, rendezvous.Candidate{Key: fmt.Sprint("k", i), Port: 4000, Door: 7, Node: rendezvous.Node{Host: "h", Nproc: 1}})
+			f.Members = append(f.Members, rendezvous.Candidate{Key: fmt.Sprint("k", i), Port: 4000, AgentPort: 7, Node: rendezvous.Node{Host: "h", Nproc: 1}})
 		}
 		doc := roundDocs(f, "secret")["k"]
 		if err := doc.check(); err != nil {

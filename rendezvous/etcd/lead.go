@@ -139,7 +139,7 @@ func (l *loop) decide() rendezvous.Decision {
 	v, now := l.view, time.Now()
 	l.decided = v
 	l.waitForMore(now)
-	s := rendezvous.Situation{
+	s := rendezvous.State{
 		Rules: l.config.rules(), Nodes: l.withTies(v.nodes), Reports: v.reports, Unreachable: v.unreachable(),
 		Settled: !now.Before(l.settled), Stage: l.stage, Waited: now.Sub(l.since),
 	}

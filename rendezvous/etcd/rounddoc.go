@@ -70,7 +70,7 @@ func roundDocs(f *rendezvous.Formed, token string) map[string]*roundDoc {
 		if docs[c] == nil {
 			docs[c] = &roundDoc{
 				ID: f.ID, Size: len(f.Members), Token: token, Restarts: f.Restarts, Why: f.Why,
-				Head:  head{Key: first.Key, Host: first.Node.Host, Addr: first.Node.Reach(), Port: first.Port, Door: first.Door},
+				Head:  head{Key: first.Key, Host: first.Node.Host, Addr: first.Node.Reach(), Port: first.Port, Door: first.AgentPort},
 				Seats: make(map[string]seat), Late: make(map[string]int),
 			}
 		}
@@ -103,7 +103,7 @@ func peersOf(f *rendezvous.Formed) (peers []peerDoc) {
 		nodes = slices.Concat(f.Members, nodes)
 	}
 	for _, c := range nodes {
-		peers = append(peers, peerDoc{Key: c.Key, Host: c.Node.Host, Addr: c.Node.Reach(), Door: c.Door})
+		peers = append(peers, peerDoc{Key: c.Key, Host: c.Node.Host, Addr: c.Node.Reach(), Door: c.AgentPort})
 	}
 	return peers
 }

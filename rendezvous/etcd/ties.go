@@ -76,7 +76,7 @@ func (l *loop) onEnded(key, addr string) {
 
 // onTied: a decision may wait for the tie of a member.
 func (l *loop) onTied() {
-	if l.stage.For == rendezvous.Hearing {
+	if l.stage.For == rendezvous.Cause {
 		l.decided = nil
 	}
 }
@@ -126,7 +126,7 @@ func (l *loop) remembers(key string) bool {
 func (l *loop) withTies(nodes []rendezvous.Candidate) []rendezvous.Candidate {
 	nodes = slices.Clone(nodes)
 	for i, n := range nodes {
-		nodes[i].Untied = n.Key != l.etcd.key && !l.end.Tied(n.Key)
+		nodes[i].LeaseOnly = n.Key != l.etcd.key && !l.end.Tied(n.Key)
 	}
 	return nodes
 }

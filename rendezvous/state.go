@@ -2,12 +2,12 @@ package rendezvous
 
 import "time"
 
-// Rules are what all nodes of a job go by.
+// Rules are the settings of a job by which rounds are formed.
 type Rules struct {
 	Min, Max    int           // nodes of a round
 	MaxRestarts int           // the job's budget
 	LastCall    time.Duration // how long more nodes are waited for once there are Min
-	JoinTimeout time.Duration // how long fewer than Min are put up with
+	JoinTimeout time.Duration // how long to wait for Min
 	ScaleUp     ScaleUp
 	Lease       time.Duration // after which a node is gone that gives no sign
 }
@@ -26,15 +26,15 @@ const (
 
 // A Candidate is a node that may become a member of a round.
 type Candidate struct {
-	Key     string // of the agent, the same for all its life
-	Node    Node
-	Port    int   // there, for the master if this becomes rank 0
-	Door    int   // there, at which the agent answers others
-	Since   int64 // the lower, the longer it has been here
-	Try     int   // number of the agent's last Join
-	Untied  bool  // nothing shows the leader at once whether the agent has ended
-	Joining bool  // that waits, or has got its round; otherwise it has been withdrawn
-	Probed  int   // the last round for which its agent was asked to probe, and has
+	Key       string // of the agent, the same for all its life
+	Node      Node
+	Port      int   // on the node, for the master if this becomes rank 0
+	AgentPort int   // on the node, at which the agent answers the others
+	Since     int64 // the lower, the longer it has been here
+	Try       int   // number of the agent's last Join
+	LeaseOnly bool  // only its lease shows the leader whether the agent has ended
+	Joining   bool  // the last Join waits, or has got its round; otherwise it was cancelled
+	Probed    int   // the last round for which its agent was asked to probe, and has
 }
 
 // A Formed is a round on record.
@@ -58,22 +58,22 @@ type Ending struct {
 	Apart    []string // members, by Key, to leave out next, as others cannot reach them
 }
 
-// A Report is what a node has said of the last round: success, if the others are nil.
+// A Report is what a node has reported of the last round: success, if the others are nil.
 type Report struct {
 	Key     string // Candidate.Key
 	Failure *Failure
 	Left    *Outcome // it has left the job, which is the job's outcome if too few nodes are left; success: it never is
 }
 
-// A Situation is all that Form goes by.
-type Situation struct {
+// A State is all that Form decides by.
+type State struct {
 	Rules
 	Last    *Formed       // nil: no round has formed; Key, Try, and ID, Host and Nproc of Node are all that counts of its members
 	Age     time.Duration // of Last, as far as the leader knows
 	Over    *Ending       // of Last; nil: it is running
 	Nodes   []Candidate   // that are here now
 	Reports []Report      // on Last, the first one first
-	Settled bool          // absent nodes are really gone: the leader has not just been cut off itself
+	Settled bool          // absent nodes are really gone: the leader itself has not just been cut off
 	Stage   Stage         // of the last decision
 	Waited  time.Duration
 
@@ -93,7 +93,7 @@ type Decision struct {
 	Form  *Formed
 	Wait  string        // for people who wait to get in: what for
 	Then  string        // what happens After
-	Stage Stage         // to be passed to the next Form, with how long it has been the same
+	Stage Stage         // for the next Form, with how long it has been the same
 	After time.Duration // 0: ask again on news only
-	Probe bool          // asks every member to find out whether it reaches the others, and to say so
+	Probe bool          // every member is to find out whether it reaches the others, and to report it
 }
