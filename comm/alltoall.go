@@ -3,6 +3,7 @@ package comm
 import (
 	"context"
 
+	"github.com/gorun/gorun/comm/internal/core"
 	"github.com/gorun/gorun/comm/internal/reduce"
 )
 
@@ -17,9 +18,7 @@ func AllToAll[T Element](ctx context.Context, g *Group, out, in []T) error {
 
 // IAllToAll starts an AllToAll and returns at once.
 func IAllToAll[T Element](g *Group, out, in []T) *Work {
-	w := new(started)
-	w.AllToAll(g.untyped(), reduce.Bytes(out), data(in))
-	return w.start()
+	return startCollective(func(c *core.Collective) { c.AllToAll(g.untyped(), reduce.Bytes(out), data(in)) })
 }
 
 // AllToAllV is AllToAll with blocks of different lengths: block r of in, of inCounts[r] elements, goes to rank r, and
@@ -32,7 +31,5 @@ func AllToAllV[T Element](ctx context.Context, g *Group, out []T, outCounts []in
 
 // IAllToAllV starts an AllToAllV and returns at once.
 func IAllToAllV[T Element](g *Group, out []T, outCounts []int, in []T, inCounts []int) *Work {
-	w := new(started)
-	w.AllToAllV(g.untyped(), data(out), outCounts, data(in), inCounts)
-	return w.start()
+	return startCollective(func(c *core.Collective) { c.AllToAllV(g.untyped(), data(out), outCounts, data(in), inCounts) })
 }

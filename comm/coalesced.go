@@ -14,9 +14,7 @@ func AllReduceCoalesced[T Element](ctx context.Context, g *Group, bufs [][]T, op
 
 // IAllReduceCoalesced starts an AllReduceCoalesced and returns at once.
 func IAllReduceCoalesced[T Element](g *Group, bufs [][]T, op Op) *Work {
-	w := new(started)
-	allReduceCoalesced(&w.Collective, g, bufs, op)
-	return w.start()
+	return startCollective(func(c *core.Collective) { allReduceCoalesced(c, g, bufs, op) })
 }
 
 func allReduceCoalesced[T Element](c *core.Collective, g *Group, bufs [][]T, op Op) *core.Collective {

@@ -22,19 +22,18 @@ func public(err error) error {
 }
 
 func translated(err error) error {
-	if e, ok := errors.AsType[*core.ObjectError](err); ok {
+	e, ok := errors.AsType[*core.Error](err)
+	switch {
+	case !ok:
+		return err
+	case e.Kind == core.BadObject:
 		return &ObjectError{Rank: e.Rank, Op: e.Op, Seq: e.Seq, Err: e.Err}
-	}
-	if e, ok := errors.AsType[*core.ArgumentError](err); ok {
-		if errors.Is(e, core.ErrNoGroup) {
-			return &ArgumentError{Op: e.Op, Err: errNoGroup()}
-		}
+	case e.Kind == core.BadArgument && errors.Is(e, core.ErrNoGroup):
+		return &ArgumentError{Op: e.Op, Err: errNoGroup()}
+	case e.Kind == core.BadArgument:
 		return &ArgumentError{Op: e.Op, Err: e.Err}
 	}
-	if e, ok := errors.AsType[*core.Error](err); ok {
-		return failure(e)
-	}
-	return err
+	return failure(e)
 }
 
 // failure is e, the error of a call on a group, as the package's own.

@@ -3,6 +3,7 @@ package comm
 import (
 	"context"
 
+	"github.com/gorun/gorun/comm/internal/core"
 	"github.com/gorun/gorun/comm/internal/reduce"
 )
 
@@ -18,9 +19,7 @@ func Gather[T Element](ctx context.Context, g *Group, out, in []T, dst int) erro
 
 // IGather starts a Gather and returns at once.
 func IGather[T Element](g *Group, out, in []T, dst int) *Work {
-	w := new(started)
-	w.Gather(g.untyped(), reduce.Bytes(out), data(in), dst)
-	return w.start()
+	return startCollective(func(c *core.Collective) { c.Gather(g.untyped(), reduce.Bytes(out), data(in), dst) })
 }
 
 // GatherV is Gather with blocks of different lengths: it copies in of every rank r to out[r] of rank dst. out[r] has as
@@ -45,9 +44,7 @@ func Scatter[T Element](ctx context.Context, g *Group, out, in []T, src int) err
 
 // IScatter starts a Scatter and returns at once.
 func IScatter[T Element](g *Group, out, in []T, src int) *Work {
-	w := new(started)
-	w.Scatter(g.untyped(), data(out), reduce.Bytes(in), src)
-	return w.start()
+	return startCollective(func(c *core.Collective) { c.Scatter(g.untyped(), data(out), reduce.Bytes(in), src) })
 }
 
 // ScatterV is Scatter with blocks of different lengths: it copies in[r] of rank src to out of rank r. in[r] has as many

@@ -34,8 +34,8 @@ func Init(ctx context.Context, opts ...Option) (*Group, error) {
 
 // notJoined is err, because of which this rank has not met the others, as the package's own error.
 func notJoined(err error) error {
-	if argument, ok := errors.AsType[*core.ArgumentError](err); ok {
-		return public(argument)
+	if e, ok := errors.AsType[*core.Error](err); ok {
+		return public(e)
 	}
 	if m, ok := errors.AsType[*bootstrap.MissingError](err); ok {
 		err = &MissingRanksError{Missing: m.Missing, Size: m.Size, Where: m.Where, After: m.After, Err: m.Err}

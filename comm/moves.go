@@ -3,6 +3,7 @@ package comm
 import (
 	"context"
 
+	"github.com/gorun/gorun/comm/internal/core"
 	"github.com/gorun/gorun/comm/internal/reduce"
 )
 
@@ -16,9 +17,7 @@ func Barrier(ctx context.Context, g *Group) error {
 
 // IBarrier starts a Barrier and returns at once.
 func IBarrier(g *Group) *Work {
-	w := new(started)
-	w.Barrier(g.untyped())
-	return w.start()
+	return startCollective(func(c *core.Collective) { c.Barrier(g.untyped()) })
 }
 
 // MonitoredBarrier is a [Barrier] that names every rank that does not come: when the group's timeout is nearly over, or
@@ -38,9 +37,7 @@ func Broadcast[T Element](ctx context.Context, g *Group, buf []T, src int) error
 
 // IBroadcast starts a Broadcast and returns at once.
 func IBroadcast[T Element](g *Group, buf []T, src int) *Work {
-	w := new(started)
-	w.Broadcast(g.untyped(), data(buf), src)
-	return w.start()
+	return startCollective(func(c *core.Collective) { c.Broadcast(g.untyped(), data(buf), src) })
 }
 
 // AllGather collects in of every rank, in order of rank, into out on every rank. len(out) == Size*len(in), the same on
@@ -54,9 +51,7 @@ func AllGather[T Element](ctx context.Context, g *Group, out, in []T) error {
 
 // IAllGather starts an AllGather and returns at once.
 func IAllGather[T Element](g *Group, out, in []T) *Work {
-	w := new(started)
-	w.AllGather(g.untyped(), reduce.Bytes(out), data(in))
-	return w.start()
+	return startCollective(func(c *core.Collective) { c.AllGather(g.untyped(), reduce.Bytes(out), data(in)) })
 }
 
 // AllGatherV is AllGather with blocks of different lengths: it copies in of every rank r to out[r] on every rank.

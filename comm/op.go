@@ -27,20 +27,20 @@ type basicOp uint8
 
 // The operations. BitAnd to LogicalXor are for integers; Min, Max, MinLoc and MaxLoc for everything but complex numbers.
 const (
-	Sum        = basicOp(call.CodeSum)
-	Prod       = basicOp(call.CodeProd)
-	Min        = basicOp(call.CodeMin)
-	Max        = basicOp(call.CodeMax)
-	BitAnd     = basicOp(call.CodeBitAnd)
-	BitOr      = basicOp(call.CodeBitOr)
-	BitXor     = basicOp(call.CodeBitXor)
-	LogicalAnd = basicOp(call.CodeLogicalAnd) // an element that is not 0 is true; the result is 0 or 1
-	LogicalOr  = basicOp(call.CodeLogicalOr)
-	LogicalXor = basicOp(call.CodeLogicalXor) // whether an odd number of ranks has true
-	// MinLoc and MaxLoc combine pairs of elements, a value and the place where it was found, such as the rank: the least or
-	// greatest value wins, of equal ones that with the lowest place, and NaN over all.
-	MinLoc = basicOp(call.CodeMinLoc)
-	MaxLoc = basicOp(call.CodeMaxLoc)
+	Sum        = basicOp(reduce.Sum)
+	Prod       = basicOp(reduce.Prod)
+	Min        = basicOp(reduce.Min)
+	Max        = basicOp(reduce.Max)
+	BitAnd     = basicOp(reduce.And)
+	BitOr      = basicOp(reduce.Or)
+	BitXor     = basicOp(reduce.Xor)
+	LogicalAnd = basicOp(reduce.LogicalAnd) // an element that is not 0 is true; the result is 0 or 1
+	LogicalOr  = basicOp(reduce.LogicalOr)
+	LogicalXor = basicOp(reduce.LogicalXor) // true where an odd number of ranks has true
+	// MinLoc and MaxLoc combine pairs of elements: a value and its location, such as the rank. The least or the greatest value
+	// wins. Of equal values the one with the lowest location wins. NaN wins over all other values.
+	MinLoc = basicOp(reduce.MinLoc)
+	MaxLoc = basicOp(reduce.MaxLoc)
 	Avg    = basicOp(call.CodeAvg) // the sum divided by the number of ranks in the group
 )
 

@@ -79,7 +79,7 @@ func Batch(ops ...P2POp) []*Work {
 	}
 	for i, op := range ops {
 		if op.message.Kind == 0 {
-			works[i] = &Work{of: wrongOperation{badArgument("Batch", "number %d of %d has not been made by SendOp or RecvOp", i+1, len(ops))}}
+			works[i] = &Work{of: core.NotStarted(badArgument("Batch", "number %d of %d has not been made by SendOp or RecvOp", i+1, len(ops)))}
 		}
 	}
 	return works

@@ -3,6 +3,7 @@ package comm
 import (
 	"context"
 
+	"github.com/gorun/gorun/comm/internal/core"
 	"github.com/gorun/gorun/comm/internal/reduce"
 )
 
@@ -17,9 +18,7 @@ func AllReduce[T Element](ctx context.Context, g *Group, buf []T, op Op) error {
 
 // IAllReduce starts an AllReduce and returns at once.
 func IAllReduce[T Element](g *Group, buf []T, op Op) *Work {
-	w := new(started)
-	w.AllReduce(g.untyped(), data(buf), reductionOf(op))
-	return w.start()
+	return startCollective(func(c *core.Collective) { c.AllReduce(g.untyped(), data(buf), reductionOf(op)) })
 }
 
 // Reduce combines buf over all ranks of g and leaves the result in buf of rank dst. Elsewhere buf keeps its input.
@@ -33,9 +32,7 @@ func Reduce[T Element](ctx context.Context, g *Group, buf []T, op Op, dst int) e
 
 // IReduce starts a Reduce and returns at once.
 func IReduce[T Element](g *Group, buf []T, op Op, dst int) *Work {
-	w := new(started)
-	w.Reduce(g.untyped(), data(buf), reductionOf(op), dst)
-	return w.start()
+	return startCollective(func(c *core.Collective) { c.Reduce(g.untyped(), data(buf), reductionOf(op), dst) })
 }
 
 // ReduceScatter combines in over all ranks of g, cuts the result into Size blocks of len(out) elements, and leaves
@@ -50,9 +47,7 @@ func ReduceScatter[T Element](ctx context.Context, g *Group, out, in []T, op Op)
 
 // IReduceScatter starts a ReduceScatter and returns at once.
 func IReduceScatter[T Element](g *Group, out, in []T, op Op) *Work {
-	w := new(started)
-	w.ReduceScatter(g.untyped(), data(out), reduce.Bytes(in), reductionOf(op))
-	return w.start()
+	return startCollective(func(c *core.Collective) { c.ReduceScatter(g.untyped(), data(out), reduce.Bytes(in), reductionOf(op)) })
 }
 
 // ReduceScatterV is ReduceScatter with blocks of different lengths: it combines in[r] over all ranks of g and leaves

@@ -31,28 +31,24 @@ type operation interface {
 	Status() core.Status
 }
 
-// A started collective is one with the Work that stands for it.
-type started struct {
-	core.Collective
-	work Work
-}
-
-// start lets the group carry it out.
-func (s *started) start() *Work {
+// startCollective starts the collective that describe describes. It and its Work take one allocation.
+func startCollective(describe func(c *core.Collective)) *Work {
+	var s struct {
+		core.Collective
+		work Work
+	}
+	describe(&s.Collective)
 	s.Start()
 	s.work.of = &s.Collective
 	return &s.work
 }
 
-// A message under way is a send or receive with the Work that stands for it.
-type underWay struct {
-	core.Transfer
-	work Work
-}
-
-// startMessage starts m as something to wait for later.
+// startMessage starts m. It and its Work take one allocation.
 func startMessage(m core.Message) *Work {
-	s := new(underWay)
+	var s struct {
+		core.Transfer
+		work Work
+	}
 	m.Start(&s.Transfer)
 	s.work.of = &s.Transfer
 	return &s.work
@@ -102,27 +98,10 @@ func (w *Work) public(err error) error {
 	return w.api
 }
 
-// operation is what w stands for: one that was wrong in itself, if no call has returned w.
+// operation is what w stands for. If no call has returned w, it is one that has failed.
 func (w *Work) operation() operation {
 	if w == nil || w.of == nil {
-		return wrongOperation{badArgument("Work", "no call has started it")}
+		return core.NotStarted(badArgument("Work", "no call has started it"))
 	}
 	return w.of
 }
-
-// A wrongOperation is one that has not begun, because of an error.
-type wrongOperation struct{ err error }
-
-func (o wrongOperation) Wait(context.Context) error { return o.err }
-
-func (o wrongOperation) Done() <-chan struct{} { return closed }
-
-func (o wrongOperation) Result() error { return o.err }
-
-func (o wrongOperation) Status() core.Status { return core.Status{} }
-
-var closed = func() chan struct{} {
-	c := make(chan struct{})
-	close(c)
-	return c
-}()

@@ -76,12 +76,12 @@ func (e *MissingError) Error() string {
 func (e *MissingError) Unwrap() error { return e.Err }
 
 // refuse is err, which says what is wrong with the options or the environment.
-func refuse(err error) error { return &core.ArgumentError{Op: "Init", Err: err} }
+func refuse(err error) error { return &core.Error{Kind: core.BadArgument, Op: "Init", Err: err} }
 
 // refusef is refuse of what format says.
 func refusef(format string, args ...any) error { return refuse(fmt.Errorf(format, args...)) }
 
-// Join meets the other ranks. Its error is a [core.ArgumentError] or a [MissingError], or wraps what has failed.
+// Join meets the other ranks. Its error is a [core.Error] of kind BadArgument or a [MissingError], or wraps what has failed.
 func Join(ctx context.Context, cfg Config) (*World, error) {
 	place, err := cfg.place()
 	if err != nil {

@@ -22,57 +22,22 @@ type Reduction struct {
 	Own       *Own    // instead of Kernel
 }
 
-// The codes of operations. They travel between ranks.
+// The codes of operations beyond those of package reduce, whose numbers are codes as well. They travel between ranks.
 const (
-	CodeSum uint8 = iota + 1
-	CodeProd
-	CodeMin
-	CodeMax
-	CodeBitAnd
-	CodeBitOr
-	CodeBitXor
-	CodeLogicalAnd
-	CodeLogicalOr
-	CodeLogicalXor
-	CodeMinLoc
-	CodeMaxLoc
-	CodeAvg
+	CodeAvg = uint8(reduce.MaxLoc) + 1 + iota
 	CodePreMulSum
 	CodeOwn
 )
 
-// Basic are the operations that need no more than their code.
-var Basic = [...]Reduction{
-	CodeSum:        {Code: CodeSum, Kernel: reduce.Sum, Width: 1},
-	CodeProd:       {Code: CodeProd, Kernel: reduce.Prod, Width: 1},
-	CodeMin:        {Code: CodeMin, Kernel: reduce.Min, Width: 1},
-	CodeMax:        {Code: CodeMax, Kernel: reduce.Max, Width: 1},
-	CodeBitAnd:     {Code: CodeBitAnd, Kernel: reduce.And, Width: 1},
-	CodeBitOr:      {Code: CodeBitOr, Kernel: reduce.Or, Width: 1},
-	CodeBitXor:     {Code: CodeBitXor, Kernel: reduce.Xor, Width: 1},
-	CodeLogicalAnd: {Code: CodeLogicalAnd, Kernel: reduce.LogicalAnd, Width: 1, Normalize: true},
-	CodeLogicalOr:  {Code: CodeLogicalOr, Kernel: reduce.LogicalOr, Width: 1, Normalize: true},
-	CodeLogicalXor: {Code: CodeLogicalXor, Kernel: reduce.LogicalXor, Width: 1, Normalize: true},
-	CodeMinLoc:     {Code: CodeMinLoc, Kernel: reduce.MinLoc, Width: 2},
-	CodeMaxLoc:     {Code: CodeMaxLoc, Kernel: reduce.MaxLoc, Width: 2},
-	CodeAvg:        {Code: CodeAvg, Kernel: reduce.Sum, Width: 1, Average: true},
-}
-
-var basicNames = [...]string{
-	CodeSum:        "Sum",
-	CodeProd:       "Prod",
-	CodeMin:        "Min",
-	CodeMax:        "Max",
-	CodeBitAnd:     "BitAnd",
-	CodeBitOr:      "BitOr",
-	CodeBitXor:     "BitXor",
-	CodeLogicalAnd: "LogicalAnd",
-	CodeLogicalOr:  "LogicalOr",
-	CodeLogicalXor: "LogicalXor",
-	CodeMinLoc:     "MinLoc",
-	CodeMaxLoc:     "MaxLoc",
-	CodeAvg:        "Avg",
-}
+// Basic are the operations that need no more than their code, which is their index.
+var Basic = func() (basic [CodeAvg + 1]Reduction) {
+	for o := reduce.Sum; o <= reduce.MaxLoc; o++ {
+		basic[o] = Reduction{Code: uint8(o), Kernel: o, Width: 1, Normalize: o >= reduce.LogicalAnd && o <= reduce.LogicalXor}
+	}
+	basic[reduce.MinLoc].Width, basic[reduce.MaxLoc].Width = 2, 2
+	basic[CodeAvg] = Reduction{Code: CodeAvg, Kernel: reduce.Sum, Width: 1, Average: true}
+	return basic
+}()
 
 // PreMulSum multiplies this rank's elements by factor and sums the products.
 func PreMulSum(factor float64) Reduction {
@@ -179,8 +144,10 @@ func opName(code uint8, detail uint32) string {
 			return text.(string)
 		}
 		return fmt.Sprintf("own operation with checksum %08x", detail)
-	case code > 0 && int(code) < len(basicNames):
-		return basicNames[code]
+	case code == CodeAvg:
+		return "Avg"
+	case code > 0 && code <= uint8(reduce.MaxLoc):
+		return reduce.Op(code).String()
 	}
 	return fmt.Sprintf("Op(%d)", code)
 }

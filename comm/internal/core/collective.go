@@ -48,6 +48,9 @@ var nobody = &Group{}
 // ErrNoGroup is wrapped by the error of calls on a nil group.
 var ErrNoGroup = errors.New("the group is nil, as it is on ranks that are none of its members")
 
+// NotStarted returns a Collective that has failed with err before it began.
+func NotStarted(err error) *Collective { return &Collective{g: nobody, err: err} }
+
 // Spare returns a Collective for a blocking call: the one that the last such call has left to g, or a new one.
 func (g *Group) Spare() *Collective {
 	if g != nil {
@@ -92,7 +95,7 @@ func (c *Collective) AddIn(b []byte) { c.in.Parts = append(c.in.Parts, b) }
 // refuse records what is wrong with the call; the first reason stays.
 func (c *Collective) refuse(err error) {
 	if c.err == nil {
-		c.err = c.g.Refused(&ArgumentError{Op: c.kind().String(), Err: err})
+		c.err = c.g.Refused(badArgument(c.kind(), err))
 	}
 }
 

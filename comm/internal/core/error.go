@@ -4,31 +4,45 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/gorun/gorun/comm/internal/call"
 	"github.com/gorun/gorun/comm/internal/diagnosis"
 )
 
-// An Error is why a call on a group has failed.
+// An Error is why a call has failed.
 type Error struct {
-	Group *Group
-	Op    string // what this rank called
-	Seq   uint64 // its number
-	Elem  int    // bytes of what the call counts in
-	Err   error
+	Kind ErrorKind
+	Op   string // what this rank called
+	Seq  uint64 // the number of the call in its group; 0 for BadArgument
+	Err  error
+
+	Group *Group // for CallFailed
+	Elem  int    // for CallFailed: the bytes of what the call counts in
+	Rank  int    // for BadObject: the world rank whose object it is
 }
 
-func (e *Error) Error() string { return fmt.Sprintf("%s #%d: %v", e.Op, e.Seq, e.Err) }
+// An ErrorKind is a kind of Error.
+type ErrorKind uint8
+
+// The kinds of errors.
+const (
+	CallFailed  ErrorKind = iota // the group has failed, or a message does not fit its receive
+	BadArgument                  // the call was wrong in itself, and nothing was sent
+	BadObject                    // an object could not be encoded on its rank, or could not be decoded here
+)
+
+func (e *Error) Error() string {
+	if e.Kind == BadArgument {
+		return fmt.Sprintf("comm: %s: %v", e.Op, e.Err)
+	}
+	return fmt.Sprintf("%s #%d: %v", e.Op, e.Seq, e.Err)
+}
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// An ArgumentError says that a call was wrong in itself.
-type ArgumentError struct {
-	Op  string // the call
-	Err error  // what is wrong with it
+// badArgument says that a call of op is wrong because of err.
+func badArgument(op call.Kind, err error) *Error {
+	return &Error{Kind: BadArgument, Op: op.String(), Err: err}
 }
-
-func (e *ArgumentError) Error() string { return fmt.Sprintf("comm: %s: %v", e.Op, e.Err) }
-
-func (e *ArgumentError) Unwrap() error { return e.Err }
 
 // noteFailure calls g.Failed, if there is one: a call on g has failed because of err.
 func (g *Group) noteFailure(err error) {

@@ -29,20 +29,6 @@ type Objects struct {
 	fault   error  // that of whichever rank has one
 }
 
-// An ObjectError says that the object of a rank could not be encoded there, or not be decoded here.
-type ObjectError struct {
-	Rank int // world rank whose object it is
-	Op   string
-	Seq  uint64
-	Err  error // what is wrong with it
-}
-
-func (e *ObjectError) Error() string {
-	return fmt.Sprintf("comm: %s #%d: object of rank %d: %v", e.Op, e.Seq, e.Rank, e.Err)
-}
-
-func (e *ObjectError) Unwrap() error { return e.Err }
-
 // NewObjects begins to describe a call of kind on g, of objects of at most limit bytes each.
 func NewObjects(g *Group, kind call.Kind, limit int) *Objects {
 	o := &Objects{limit: limit}
@@ -116,7 +102,7 @@ func (o *Objects) About(rank int, err error) error {
 	if err == nil {
 		return nil
 	}
-	return &ObjectError{Rank: o.g.Ranks[rank], Op: o.kind().String(), Seq: o.seq, Err: err}
+	return &Error{Kind: BadObject, Rank: o.g.Ranks[rank], Op: o.kind().String(), Seq: o.seq, Err: err}
 }
 
 // Broadcast returns what rank src gives.

@@ -46,7 +46,7 @@ func NewMessage(g *Group, kind call.Kind, t reduce.Type, buf []byte, peer int, t
 	m := Message{g: g, Kind: kind, peer: peer, buf: buf, elem: max(t.Size(), 1), typ: t}
 	switch {
 	case g == nil:
-		m.g, m.err = nobody, &ArgumentError{Op: kind.String(), Err: ErrNoGroup}
+		m.g, m.err = nobody, badArgument(kind, ErrNoGroup)
 		return m
 	case len(tag) > 1:
 		m.refusef("%d tags given: want one at most", len(tag))
@@ -72,7 +72,7 @@ func (m *Message) refusef(format string, args ...any) { m.Refuse(fmt.Errorf(form
 // Refuse records what is wrong with the call; the first reason stays.
 func (m *Message) Refuse(err error) {
 	if m.err == nil {
-		m.err = &ArgumentError{Op: m.Kind.String(), Err: err}
+		m.err = badArgument(m.Kind, err)
 	}
 }
 
@@ -258,7 +258,7 @@ func (t *Transfer) About(rank int, err error) error {
 	if err == nil {
 		return nil
 	}
-	return &ObjectError{Rank: t.g.Ranks[rank], Op: t.kind.String(), Seq: t.op.Number(), Err: err}
+	return &Error{Kind: BadObject, Rank: t.g.Ranks[rank], Op: t.kind.String(), Seq: t.op.Number(), Err: err}
 }
 
 func (t *Transfer) failed(err error) error {
