@@ -74,7 +74,7 @@ func TestWithoutSharedMemory(t *testing.T) {
 		w := worldOver(t, c.placement, 3)
 		logs := make([]bytes.Buffer, 3) // each of one rank
 		for r, g := range w.groups {
-			g.world.Without, g.world.MustShare = bootstrap.Without(slog.New(slog.NewTextHandler(&logs[r], nil)), must), must
+			g.world.OnFallback, g.world.MustShare = bootstrap.OnFallback(slog.New(slog.NewTextHandler(&logs[r], nil)), must), must
 			if r == 2 {
 				g.world.Token = []byte("another one's")
 			}

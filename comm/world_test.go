@@ -183,7 +183,7 @@ func newSharingWorld(t testing.TB, trs []transport.Transport, machines []string)
 	for r, tr := range trs {
 		log := slog.New(slog.DiscardHandler)
 		met := metWorld(r, peers, log)
-		met.Acceptor, met.Token, met.Without = acceptors[r], testToken, bootstrap.Without(log, false)
+		met.Acceptor, met.Token, met.OnFallback = acceptors[r], testToken, bootstrap.OnFallback(log, false)
 		m := transporttest.Mortal(bootstrap.Nearby(&met.WorldConfig, met.ID, tr))
 		met.Transport = m
 		g, err := newWorld(config{Config: bootstrap.Config{Timeout: time.Minute}}, met)

@@ -183,7 +183,7 @@ func (c *Config) join(ctx context.Context, p place, waits *waiting) (w *World, e
 	}
 	w = &World{ID: met.ID, Leave: leave, WorldConfig: core.WorldConfig{
 		Rank: p.rank, Peers: met.peers(), Log: c.Log, Acceptor: a, Token: c.token.Bytes(),
-		MustShare: c.Transport == "shm", Without: Without(c.Log, c.Transport == "shm"),
+		MustShare: c.Transport == "shm", OnFallback: OnFallback(c.Log, c.Transport == "shm"),
 	}}
 	if w.Tuning, err = c.agreed(me, met.Ranks[0]); err != nil {
 		return nil, err

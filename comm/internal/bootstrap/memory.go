@@ -44,15 +44,15 @@ func (w worldDoc) checkShared(me Info) error {
 	return nil
 }
 
-// Without returns the function that is called if ranks of this machine cannot share memory. It returns an error if they must, and
+// OnFallback returns the function that is called if ranks of this machine cannot share memory. It returns an error if they must, and
 // otherwise logs one line.
-func Without(log *slog.Logger, must bool) func(problem error) error {
+func OnFallback(log *slog.Logger, must bool) func(reason error) error {
 	once := new(sync.Once)
-	return func(problem error) error {
+	return func(reason error) error {
 		if must {
-			return fmt.Errorf("transport shm: no shared memory: %w", problem)
+			return fmt.Errorf("transport shm: no shared memory: %w", reason)
 		}
-		once.Do(func() { log.Warn("no shared memory: ranks of this machine talk over TCP", "reason", problem) })
+		once.Do(func() { log.Warn("no shared memory: ranks of this machine talk over TCP", "reason", reason) })
 		return nil
 	}
 }
@@ -68,5 +68,5 @@ func Nearby(w *core.WorldConfig, id uint64, tr transport.Transport) transport.Tr
 			addresses[r] = other.Acceptor
 		}
 	}
-	return near.New(w.Acceptor, tr, near.Config{World: id, Rank: w.Rank, Peers: addresses, Token: w.Token, Without: w.Without})
+	return near.New(w.Acceptor, tr, near.Config{World: id, Rank: w.Rank, Peers: addresses, Token: w.Token, OnFallback: w.OnFallback})
 }

@@ -67,7 +67,7 @@ func (c *Collective) attach() error {
 		if problem == nil {
 			problem = errors.New("another rank has none")
 		}
-		return errors.Join(g.World.Without(problem), mem.Close())
+		return errors.Join(g.World.OnFallback(problem), mem.Close())
 	}
 	var team *shm.Team
 	if mem != nil {

@@ -31,8 +31,10 @@ type WorldConfig struct {
 
 	Acceptor  *acceptor.Acceptor // where other ranks of this machine attach the memory of this one; nil: they cannot
 	Token     []byte
-	MustShare bool                      // ranks share memory, or calls fail
-	Without   func(problem error) error // called if there is no shared memory, and why; an error if there must be
+	MustShare bool // if ranks cannot share memory, calls fail
+
+	// OnFallback is called if ranks cannot share memory, with the reason. It returns an error if they must.
+	OnFallback func(reason error) error
 }
 
 // A Peer is what ranks tell each other of themselves when they join, as far as groups need it.

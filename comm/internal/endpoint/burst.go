@@ -17,7 +17,7 @@ const (
 // gather counts a frame with header h that is about to be written to p, and begins or ends a burst. The mutex is held.
 func (e *Endpoint) gather(p *peer, h *header) {
 	switch {
-	case p.gatherer == nil:
+	case p.coalescer == nil:
 	case h.kind != kindEager || h.size > burstLimit:
 		p.row = 0
 		e.endBursts()
@@ -25,7 +25,7 @@ func (e *Endpoint) gather(p *peer, h *header) {
 		p.since, p.row = e.waits, 1
 	default:
 		if p.row++; p.row == burstLength {
-			p.gatherer.Gather(true)
+			p.coalescer.Coalesce(true)
 			e.bursts = append(e.bursts, p)
 		}
 	}
@@ -34,8 +34,8 @@ func (e *Endpoint) gather(p *peer, h *header) {
 // endBursts lets go of all that waits. The mutex is held.
 func (e *Endpoint) endBursts() {
 	for _, p := range e.bursts {
-		if p.row = 0; p.gatherer != nil {
-			p.gatherer.Gather(false)
+		if p.row = 0; p.coalescer != nil {
+			p.coalescer.Coalesce(false)
 		}
 	}
 	e.bursts = e.bursts[:0]
@@ -50,8 +50,8 @@ func (e *Endpoint) beginWait() {
 // acknowledge lets those that op waits for know what has been read. The mutex is held.
 func (e *Endpoint) acknowledge(op *Op) {
 	for _, p := range e.streams {
-		if p.gatherer != nil && (op.peer < 0 || op.peer == p.rank) {
-			p.gatherer.Acknowledge()
+		if p.coalescer != nil && (op.peer < 0 || op.peer == p.rank) {
+			p.coalescer.Acknowledge()
 		}
 	}
 }

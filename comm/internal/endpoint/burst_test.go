@@ -7,16 +7,16 @@ import (
 	"github.com/gorun/gorun/comm/transport"
 )
 
-// A gatherer notes whether short writes wait. It has room for all of them.
-type gatherer struct {
+// A coalescer notes whether short writes wait. It has room for all of them.
+type coalescer struct {
 	transport.Stream
 	on           bool
 	acknowledged int
 }
 
-func (g *gatherer) Gather(on bool) { g.on = on }
-func (g *gatherer) Acknowledge()   { g.acknowledged++ }
-func (g *gatherer) TryWrite(v [][]byte) (int, error) {
+func (g *coalescer) Coalesce(on bool) { g.on = on }
+func (g *coalescer) Acknowledge()     { g.acknowledged++ }
+func (g *coalescer) TryWrite(v [][]byte) (int, error) {
 	n := 0
 	for _, b := range v {
 		n += len(b)
@@ -42,12 +42,12 @@ func TestBursts(t *testing.T) {
 		"a long one among few":     {frames: append(append(slices.Clone(row[1:]), long), row[1:]...)},
 		"another kind":             {frames: append(slices.Clone(row), frame{header: header{kind: kindCTS}})},
 		"many, after that":         {frames: append(append(slices.Clone(row), long), row...), want: true},
-		"many to a peer that left": {frames: row, end: func(e *Endpoint) { e.peers[1].gatherer = nil; e.beginWait() }, want: true},
+		"many to a peer that left": {frames: row, end: func(e *Endpoint) { e.peers[1].coalescer = nil; e.beginWait() }, want: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			g := &gatherer{}
+			g := &coalescer{}
 			p := newPeer(1)
-			p.state, p.stream, p.gatherer = stateUp, g, g
+			p.state, p.stream, p.coalescer = stateUp, g, g
 			e := &Endpoint{peers: []*peer{newPeer(0), p}}
 			for _, f := range c.frames {
 				e.enqueue(p, f)

@@ -106,7 +106,7 @@ func (e *Endpoint) up(p *peer, conn net.Conn) {
 		go e.writeTo(p, conn)
 	}
 	p.window, _ = p.stream.(transport.Window)
-	p.gatherer, _ = p.stream.(transport.Gatherer)
+	p.coalescer, _ = p.stream.(transport.Coalescer)
 	p.state = stateUp
 	close(p.settled)
 	for _, l := range e.lanes {
@@ -180,7 +180,7 @@ func (e *Endpoint) drop(p *peer, f *diagnosis.Failure) {
 	case p.stream != nil:
 		e.streams = slices.DeleteFunc(e.streams, func(q *peer) bool { return q == p })
 		_ = p.stream.Close()
-		p.stream, p.window, p.gatherer = nil, nil, nil
+		p.stream, p.window, p.coalescer = nil, nil, nil
 	case p.conn != nil:
 		_ = p.conn.Close()
 	}

@@ -30,16 +30,16 @@ type peer struct {
 	fate      Fate            // once its stream has ended without
 	cause     diagnosis.Cause // that the peer has told of
 
-	conn     net.Conn           // while up, if it blocks
-	stream   transport.Stream   // while up, else
-	window   transport.Window   // stream, if it is one
-	gatherer transport.Gatherer // stream, if it is one
-	armed    bool               // watch is woken when stream is ready
-	ended    bool               // there is no more to read from stream
-	failure  *diagnosis.Failure // once gone
-	suspect  string             // what its stream has last been suspected of, by who waited for it
-	settled  chan struct{}      // closed when up or gone
-	gone     chan struct{}      // closed when gone
+	conn      net.Conn            // while up, if it blocks
+	stream    transport.Stream    // while up, else
+	window    transport.Window    // stream, if it is one
+	coalescer transport.Coalescer // stream, if it is one
+	armed     bool                // watch is woken when stream is ready
+	ended     bool                // there is no more to read from stream
+	failure   *diagnosis.Failure  // once gone
+	suspect   string              // what its stream has last been suspected of, by who waited for it
+	settled   chan struct{}       // closed when up or gone
+	gone      chan struct{}       // closed when gone
 
 	in inbox
 	outbox

@@ -1,7 +1,7 @@
-// Package mem is a transport inside one process: ranks are goroutines, streams are synchronous pipes.
+// Package mem is a transport inside one process: ranks are goroutines, and streams are synchronous pipes.
 //
-// Tests use it to run whole worlds without sockets, also inside a testing/synctest bubble. It makes no promise
-// of speed.
+// Tests use it to run whole worlds without sockets, also inside a testing/synctest bubble. A world of one rank has it as well. It is
+// not made for speed.
 package mem
 
 import (
@@ -57,7 +57,7 @@ func (t *rankTransport) Close() error {
 	return nil
 }
 
-// enter starts a call into t's handler; it fails once t is closed.
+// enter begins a call into t's handler. It returns false once t is closed.
 func (t *rankTransport) enter() bool {
 	t.net.mu.Lock()
 	defer t.net.mu.Unlock()

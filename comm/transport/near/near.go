@@ -1,5 +1,5 @@
-// Package near is the transport between ranks of one machine: streams through memory that they share, and another transport for
-// all other ranks, and where memory is refused.
+// Package near is the transport between ranks of one machine, through streams in shared memory. It uses another transport for ranks
+// of other machines, and for streams that get no shared memory.
 package near
 
 import (
@@ -12,26 +12,27 @@ import (
 	"github.com/gorun/gorun/comm/transport"
 )
 
-// Config says who this rank is and where its neighbours are.
+// Config says who this rank is and where the acceptors of its peers are.
 type Config struct {
 	World uint64
 	Rank  int
-	Peers []string // addresses of acceptors by rank; empty: not to be reached through memory
-	Token []byte   // as the acceptors have it
-	// Without is called with the reason if a stream gets no memory but can do without. Its error refuses the stream.
-	Without func(reason error) error
+	Peers []string // addresses of acceptors by rank; empty: the rank cannot be reached through memory
+	Token []byte   // the same as the acceptors have
+	// OnFallback is called with the reason if a stream gets no memory and the other transport works. If it returns an error, Dial fails
+	// with that.
+	OnFallback func(reason error) error
 }
 
 // Transport implements transport.Transport.
 type Transport struct {
 	cfg      Config
-	place    acceptor.Place
+	self     acceptor.Self
 	acceptor *acceptor.Acceptor
 	others   transport.Transport
 }
 
-// New returns a transport. The acceptor a, which stays the caller's, accepts streams from ranks of this machine. The transport owns
-// others, which carries all other streams, from now on.
+// New returns a transport. The acceptor a accepts streams from ranks of this machine; the caller keeps owning it. The transport owns
+// others, which carries all other streams.
 func New(a *acceptor.Acceptor, others transport.Transport, cfg Config) *Transport {
 	here := 1
 	for r, address := range cfg.Peers {
@@ -41,14 +42,14 @@ func New(a *acceptor.Acceptor, others transport.Transport, cfg Config) *Transpor
 	}
 	return &Transport{
 		cfg: cfg, acceptor: a, others: others,
-		place: acceptor.Place{World: cfg.World, Rank: cfg.Rank, Ranks: len(cfg.Peers), Here: here},
+		self: acceptor.Self{World: cfg.World, Rank: cfg.Rank, Ranks: len(cfg.Peers), Here: here},
 	}
 }
 
 // Serve implements transport.Transport.
 func (t *Transport) Serve(h transport.Handler) {
 	t.others.Serve(h)
-	t.acceptor.Serve(t.place, h)
+	t.acceptor.Serve(t.self, h)
 }
 
 // Close implements transport.Transport.
@@ -62,18 +63,18 @@ func (t *Transport) Dial(ctx context.Context, rank int) (net.Conn, error) {
 	if rank < 0 || rank >= len(t.cfg.Peers) || t.cfg.Peers[rank] == "" {
 		return t.others.Dial(ctx, rank)
 	}
-	conn, reason := t.place.Dial(ctx, t.cfg.Peers[rank], t.cfg.Token, rank)
+	conn, reason := t.self.Dial(ctx, t.cfg.Peers[rank], t.cfg.Token, rank)
 	switch {
 	case reason == nil, errors.Is(reason, transport.ErrCrossed):
 		return conn, reason
 	case ctx.Err() != nil:
 		return nil, fmt.Errorf("%w (last error: %w)", context.Cause(ctx), reason)
 	}
-	conn, err := t.others.Dial(ctx, rank) // which fails too if the rank has gone
+	conn, err := t.others.Dial(ctx, rank) // if the rank has gone, this fails as well
 	if err != nil {
 		return nil, err
 	}
-	if err := t.cfg.Without(reason); err != nil {
+	if err := t.cfg.OnFallback(reason); err != nil {
 		_ = conn.Close()
 		return nil, err
 	}

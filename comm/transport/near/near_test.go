@@ -33,7 +33,7 @@ func world(t *testing.T, size int, tweak func(rank int, cfg *Config)) []transpor
 	}
 	network, trs := mem.NewNetwork(size), make([]transport.Transport, size)
 	for r := range trs {
-		cfg := Config{World: 7, Rank: r, Peers: addresses, Token: []byte("secret"), Without: func(err error) error { return err }}
+		cfg := Config{World: 7, Rank: r, Peers: addresses, Token: []byte("secret"), OnFallback: func(err error) error { return err }}
 		if tweak != nil {
 			tweak(r, &cfg)
 		}
@@ -61,7 +61,7 @@ func TestWithoutMemory(t *testing.T) {
 				return world(t, size, func(r int, cfg *Config) {
 					tweak(r, cfg)
 					cfg.Peers = cfg.Peers[:size]
-					cfg.Without = func(reason error) error { said <- reason; return nil }
+					cfg.OnFallback = func(reason error) error { said <- reason; return nil }
 				})
 			})
 			select {
@@ -74,7 +74,9 @@ func TestWithoutMemory(t *testing.T) {
 	}
 	t.Run("refused", func(t *testing.T) {
 		no := errors.New("no")
-		trs := world(t, 2, func(_ int, cfg *Config) { cfg.World, cfg.Without = uint64(cfg.Rank), func(error) error { return no } })
+		trs := world(t, 2, func(_ int, cfg *Config) {
+			cfg.World, cfg.OnFallback = uint64(cfg.Rank), func(error) error { return no }
+		})
 		trs[1].Serve(nobody{})
 		if _, err := trs[0].Dial(t.Context(), 1); !errors.Is(err, no) {
 			t.Errorf("got %v", err)

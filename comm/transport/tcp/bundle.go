@@ -6,44 +6,44 @@ import (
 )
 
 const (
-	// MostConnections is how many connections a stream can have.
+	// MostConnections is the most connections that a stream can have.
 	MostConnections = 16
-	// stripe is how many bytes go on one connection before the next one has its turn: few, so that all are busy though each has
-	// room for little, but enough for a call of the system to be worth it.
+	// stripe is how many bytes go to one connection before the next one is used. It is short enough that all connections are busy
+	// although the buffer of each is small, and long enough to be worth a system call.
 	stripe = 128 << 10
 )
 
-// A bundle is a stream of several connections. Its bytes are cut into stripes of one length, of which every connection carries
-// one in turn: both sides know where each byte goes, and nothing is said about it. A short message takes one call of the system,
-// as on one connection; of a long one a part is under way on each.
+// A bundle is a stream of several connections. Its bytes are cut into stripes of one length, and the connections carry stripes in
+// turn (round robin). So both sides know on which connection each byte goes, without a header. A short message takes one system
+// call, as on one connection. A long message is under way on all of them.
 //
 // As a net.Conn it has one reader and one writer at a time.
 type bundle struct {
-	net.Conn // the first, whose addresses are those of all
+	net.Conn // the first one, for the addresses
 	conns    []net.Conn
-	in, out  turn
+	in, out  cursor
 }
 
 func newBundle(conns []net.Conn, stripe int) *bundle {
-	begin := turn{of: len(conns), stripe: stripe, left: stripe}
+	begin := cursor{count: len(conns), stripe: stripe, left: stripe}
 	return &bundle{conns[0], conns, begin, begin}
 }
 
-// A turn is whose it is, and how many bytes of its stripe are left.
-type turn struct{ at, left, of, stripe int }
+// A cursor is a position in a striped stream: the connection in use, and how many bytes of its stripe are left.
+type cursor struct{ conn, left, count, stripe int }
 
-// took counts n bytes of the stripe, and says whether that was its end.
-func (t *turn) took(n int) bool {
-	if t.left -= n; t.left > 0 {
+// advance moves c by n bytes of the stripe, and reports whether another connection is next.
+func (c *cursor) advance(n int) bool {
+	if c.left -= n; c.left > 0 {
 		return false
 	}
-	t.at, t.left = (t.at+1)%t.of, t.stripe
+	c.conn, c.left = (c.conn+1)%c.count, c.stripe
 	return true
 }
 
 func (b *bundle) Read(p []byte) (int, error) {
-	n, err := b.conns[b.in.at].Read(p[:min(len(p), b.in.left)])
-	b.in.took(n)
+	n, err := b.conns[b.in.conn].Read(p[:min(len(p), b.in.left)])
+	b.in.advance(n)
 	return n, err
 }
 
@@ -51,8 +51,8 @@ func (b *bundle) Write(p []byte) (written int, err error) {
 	for written < len(p) && err == nil {
 		rest := p[written:]
 		var n int
-		n, err = b.conns[b.out.at].Write(rest[:min(len(rest), b.out.left)])
-		b.out.took(n)
+		n, err = b.conns[b.out.conn].Write(rest[:min(len(rest), b.out.left)])
+		b.out.advance(n)
 		written += n
 	}
 	return written, err
@@ -72,7 +72,7 @@ func (b *bundle) SetWriteDeadline(t time.Time) error {
 	return b.all(func(c net.Conn) error { return c.SetWriteDeadline(t) })
 }
 
-// all does the same with every connection, and returns the first error.
+// all calls do for every connection, and returns the first error.
 func (b *bundle) all(do func(net.Conn) error) (err error) {
 	for _, c := range b.conns {
 		if e := do(c); err == nil {

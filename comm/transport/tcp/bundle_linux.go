@@ -9,7 +9,7 @@ import (
 	"github.com/gorun/gorun/comm/transport"
 )
 
-// pollableBundle lets b be had as a stream that never waits.
+// pollableBundle makes b Pollable.
 func pollableBundle(b *bundle) net.Conn { return pollableBundleConn{b} }
 
 type pollableBundleConn struct{ *bundle }
@@ -41,12 +41,12 @@ func (c pollableBundleConn) Stream() (transport.Stream, error) {
 // A bundleStream implements transport.Stream over the connections of a bundle.
 type bundleStream struct {
 	conns   []*stream
-	in, out turn
-	cut     [mostSlices][]byte // what goes on one connection
+	in, out cursor
+	cut     [mostBuffers][]byte // scratch of next
 
-	poll    int      // an epoll of those whose turn it is: one descriptor for all
-	awaited []uint32 // its events, by connection; 0: it does not have that
-	room    bool     // to write is awaited
+	poll     int      // an epoll of the connections in use: one descriptor for all
+	awaited  []uint32 // its events, by connection; 0: it does not have that connection
+	writable bool     // Arm waits for that
 }
 
 func (s *bundleStream) TryRead(b []byte) (read int, err error) {
@@ -54,9 +54,9 @@ func (s *bundleStream) TryRead(b []byte) (read int, err error) {
 		part := b[read:]
 		part = part[:min(len(part), s.in.left)]
 		var n int
-		n, err = s.conns[s.in.at].TryRead(part)
+		n, err = s.conns[s.in.conn].TryRead(part)
 		read += n
-		if s.in.took(n) {
+		if s.in.advance(n) {
 			s.moved()
 		}
 		if n < len(part) {
@@ -67,16 +67,16 @@ func (s *bundleStream) TryRead(b []byte) (read int, err error) {
 }
 
 func (s *bundleStream) TryWrite(v [][]byte) (written int, err error) {
-	defer clear(s.cut[:]) // which must not keep anybody's memory
+	defer clear(s.cut[:]) // do not keep the caller's memory alive
 	for err == nil {
 		part, length := s.next(v, written)
 		if length == 0 {
 			break
 		}
 		var n int
-		n, err = s.conns[s.out.at].TryWrite(part)
+		n, err = s.conns[s.out.conn].TryWrite(part)
 		written += n
-		if s.out.took(n) {
+		if s.out.advance(n) {
 			s.moved()
 		}
 		if n < length {
@@ -86,10 +86,10 @@ func (s *bundleStream) TryWrite(v [][]byte) (written int, err error) {
 	return written, err
 }
 
-// next is what is left of the stripe takes of v, but for the first bytes of that.
+// next returns the bytes of v after the first skip ones, as many as fit into the rest of the stripe.
 func (s *bundleStream) next(v [][]byte, skip int) (part [][]byte, length int) {
 	part = s.cut[:0]
-	for _, b := range v[:min(len(v), mostSlices)] {
+	for _, b := range v[:min(len(v), mostBuffers)] {
 		n := min(skip, len(b))
 		skip -= n
 		if b = b[n:min(len(b), n+s.out.left-length)]; len(b) > 0 {
@@ -102,29 +102,29 @@ func (s *bundleStream) next(v [][]byte, skip int) (part [][]byte, length int) {
 
 func (s *bundleStream) Descriptor() int { return s.poll }
 
-func (s *bundleStream) Arm(room bool) uint32 {
-	s.room = room
+func (s *bundleStream) Arm(writable bool) uint32 {
+	s.writable = writable
 	s.moved()
-	return unix.POLLIN // of an epoll: one of its events is there
+	return unix.POLLIN // an epoll is readable when it has an event
 }
 
-// moved lets the descriptor tell of the connections whose turn it is now.
+// moved updates the epoll after a cursor has moved.
 func (s *bundleStream) moved() {
 	if s.await() != nil {
-		s.Shutdown() // which it tells of
+		s.Shutdown() // which makes the descriptor ready
 	}
 }
 
-// await has the epoll know of the connections whose turn it is and of no others: those are ready for long before they are of
-// interest, or have ended, which matters when it is their turn. It is never empty.
+// await puts the connections in use into the epoll, and removes the others: they may be ready long before they are used, or may
+// have ended, which does not matter before they are used. The epoll is never empty.
 func (s *bundleStream) await() error {
 	for _, now := range [...]bool{true, false} {
 		for i := range s.conns {
 			events := uint32(0)
-			if i == s.in.at {
+			if i == s.in.conn {
 				events = unix.EPOLLIN
 			}
-			if s.room && i == s.out.at {
+			if s.writable && i == s.out.conn {
 				events |= unix.EPOLLOUT
 			}
 			if had := s.awaited[i]; events != had && (events != 0) == now {

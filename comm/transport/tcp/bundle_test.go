@@ -122,7 +122,7 @@ func TestAPartOfABundle(t *testing.T) {
 	trs[1].Serve(got)
 	caller := trs[0].(*Transport)
 	first := caller.hello(1)
-	first.parts = 3
+	first.count = 3
 	conn, err := caller.call(t.Context(), &first)
 	if err != nil {
 		t.Fatal(err)
@@ -131,7 +131,7 @@ func TestAPartOfABundle(t *testing.T) {
 	refused := func(change func(h *hello)) {
 		t.Helper()
 		h := first
-		h.part = 1
+		h.index = 1
 		change(&h)
 		if c, err := caller.call(t.Context(), &h); err == nil {
 			_ = c.Close()
@@ -139,11 +139,11 @@ func TestAPartOfABundle(t *testing.T) {
 		}
 	}
 	refused(func(h *hello) { h.stream++ })
-	refused(func(h *hello) { h.parts++ })
-	refused(func(h *hello) { h.part = h.parts })
-	refused(func(h *hello) { h.parts = MostConnections + 1 })
+	refused(func(h *hello) { h.count++ })
+	refused(func(h *hello) { h.index = h.count })
+	refused(func(h *hello) { h.count = MostConnections + 1 })
 	second := first
-	second.part = 1
+	second.index = 1
 	other, err := caller.call(t.Context(), &second)
 	if err != nil {
 		t.Fatal(err)
@@ -161,7 +161,7 @@ func TestAPartOfABundle(t *testing.T) {
 			t.Error("a part stays open")
 		}
 	}
-	if n := len(trs[1].(*Transport).gatherings.by); n > 0 {
+	if n := len(trs[1].(*Transport).pending.byRank); n > 0 {
 		t.Errorf("%d are awaited for ever", n)
 	}
 	_ = trs[0].Close()
@@ -169,32 +169,32 @@ func TestAPartOfABundle(t *testing.T) {
 
 // A rank that calls again, because its first stream broke before it was whole, is not harmed when that one's time is up.
 func TestTheEndOfAnEarlierBundle(t *testing.T) {
-	var g gatherings
-	first := hello{rank: 1, stream: 7, parts: 2}
+	var g pendingBundles
+	first := hello{Hello: transport.Hello{From: 1}, stream: 7, count: 2}
 	second := first
 	second.stream++
 	earlier := g.begin(first)
 	later := g.begin(second)
 	g.end(1, earlier)
-	second.part = 1
+	second.index = 1
 	if err := g.add(second, &net.TCPConn{}); err != nil || later.missing != 0 {
 		t.Errorf("the later stream lacks %d connections: %v", later.missing, err)
 	}
 	g.end(1, later)
-	if err := g.add(second, nil); err == nil || len(g.by) > 0 {
-		t.Errorf("%d streams are gathered still", len(g.by))
+	if err := g.add(second, nil); err == nil || len(g.byRank) > 0 {
+		t.Errorf("%d streams are still pending", len(g.byRank))
 	}
 }
 
 func FuzzHello(f *testing.F) {
 	tr := &Transport{cfg: Config{World: 7, Rank: 1, Peers: make([]string, 3)}}
 	good := (&Transport{cfg: Config{World: 7, Rank: 2}}).hello(1)
-	good.parts = 4
+	good.count = 4
 	f.Add(good.bytes())
 	f.Fuzz(func(t *testing.T, b []byte) {
 		alloctest.AtMost(t, 0, func() { _, _ = tr.checkHello(b) })
 		h, err := tr.checkHello(b)
-		if err == nil && (!bytes.Equal(h.bytes(), b) || h.rank > 2 || h.rank == 1 || h.part >= h.parts || h.parts > MostConnections) {
+		if err == nil && (!bytes.Equal(h.bytes(), b) || h.From > 2 || h.From == 1 || h.index >= h.count || h.count > MostConnections) {
 			t.Errorf("%+v", h)
 		}
 	})
@@ -203,32 +203,32 @@ func FuzzHello(f *testing.F) {
 func TestConnectionsOfAWay(t *testing.T) {
 	const gigabit, window = 1e9 / 8, 4 << 20
 	for _, c := range []struct {
-		way  way
+		link link
 		want int
 	}{
-		{way{}, 1},
-		{way{1 * gigabit, 1, 100 * time.Microsecond, window}, 1},
-		{way{10 * gigabit, 1, 100 * time.Microsecond, window}, 1},
-		{way{25 * gigabit, 1, 100 * time.Microsecond, window}, 3},
-		{way{40 * gigabit, 1, 100 * time.Microsecond, window}, 4},
-		{way{100 * gigabit, 1, 100 * time.Microsecond, window}, 8},
-		{way{1 * gigabit, 1, 10 * time.Millisecond, window}, 1},
-		{way{1 * gigabit, 1, 50 * time.Millisecond, window}, 3},
-		{way{10 * gigabit, 1, 2 * time.Millisecond, window}, 2},
-		{way{10 * gigabit, 1, 5 * time.Millisecond, window}, 3},
-		{way{10 * gigabit, 1, 10 * time.Millisecond, window}, 6},
-		{way{10 * gigabit, 1, 100 * time.Millisecond, window}, 8},
-		{way{0, 1, 10 * time.Millisecond, window}, 6},
-		{way{10 * gigabit, 1, 10 * time.Millisecond, 16 * window}, 1},
-		{way{10 * gigabit, 1, 10 * time.Millisecond, 0}, 1},
-		{way{100 * gigabit, 2, 100 * time.Microsecond, window}, 5},
-		{way{100 * gigabit, 8, 100 * time.Microsecond, window}, 2},
-		{way{100 * gigabit, 16, 100 * time.Microsecond, window}, 1},
-		{way{10 * gigabit, 2, 10 * time.Millisecond, window}, 3},
-		{way{1e300, 1, time.Hour, 1}, 8},
+		{link{}, 1},
+		{link{1 * gigabit, 1, 100 * time.Microsecond, window}, 1},
+		{link{10 * gigabit, 1, 100 * time.Microsecond, window}, 1},
+		{link{25 * gigabit, 1, 100 * time.Microsecond, window}, 3},
+		{link{40 * gigabit, 1, 100 * time.Microsecond, window}, 4},
+		{link{100 * gigabit, 1, 100 * time.Microsecond, window}, 8},
+		{link{1 * gigabit, 1, 10 * time.Millisecond, window}, 1},
+		{link{1 * gigabit, 1, 50 * time.Millisecond, window}, 3},
+		{link{10 * gigabit, 1, 2 * time.Millisecond, window}, 2},
+		{link{10 * gigabit, 1, 5 * time.Millisecond, window}, 3},
+		{link{10 * gigabit, 1, 10 * time.Millisecond, window}, 6},
+		{link{10 * gigabit, 1, 100 * time.Millisecond, window}, 8},
+		{link{0, 1, 10 * time.Millisecond, window}, 6},
+		{link{10 * gigabit, 1, 10 * time.Millisecond, 16 * window}, 1},
+		{link{10 * gigabit, 1, 10 * time.Millisecond, 0}, 1},
+		{link{100 * gigabit, 2, 100 * time.Microsecond, window}, 5},
+		{link{100 * gigabit, 8, 100 * time.Microsecond, window}, 2},
+		{link{100 * gigabit, 16, 100 * time.Microsecond, window}, 1},
+		{link{10 * gigabit, 2, 10 * time.Millisecond, window}, 3},
+		{link{1e300, 1, time.Hour, 1}, 8},
 	} {
-		if got := c.way.connections(); got != c.want {
-			t.Errorf("%+v: %d connections, want %d", c.way, got, c.want)
+		if got := c.link.connections(); got != c.want {
+			t.Errorf("%+v: %d connections, want %d", c.link, got, c.want)
 		}
 	}
 }

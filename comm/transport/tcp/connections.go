@@ -8,35 +8,35 @@ import (
 )
 
 const (
-	// usualRate is how many bytes a second a connection carries that has one core at each end. A network of which nothing is known
-	// has that, too.
+	// usualRate is how many bytes a second one connection carries, with one core at each end. It is also assumed for a network whose
+	// speed is not known.
 	usualRate = 10e9 / 8
-	// mostByItself is how many connections a stream has at most unless more are asked for.
-	mostByItself = 8
+	// mostAutomatic is the most connections of a stream, unless the user asks for more.
+	mostAutomatic = 8
 )
 
-// A way is what is known of that between two ranks. Zero is what is not.
-type way struct {
+// A link is what is known of the network between two ranks. A zero field is not known.
+type link struct {
 	rate   float64       // of the interface, bytes a second
-	ranks  int           // that share it
-	rtt    time.Duration // there and back
-	window int           // bytes that a connection may have under way, its bookkeeping included
+	ranks  int           // that share the interface
+	rtt    time.Duration // round trip
+	window int           // the most bytes that a connection may have under way, with the kernel's bookkeeping
 }
 
-// connections is how many a stream has on w: so many that none need carry more than usualRate, nor have more under way than half
-// of its window, which is about what bookkeeping leaves.
-func (w way) connections() int {
-	rate := cmp.Or(w.rate, usualRate) / float64(max(w.ranks, 1))
+// connections is how many connections a stream needs on l. None of them has to carry more than usualRate, or to have more under way
+// than half of its window: bookkeeping takes about the other half.
+func (l link) connections() int {
+	rate := cmp.Or(l.rate, usualRate) / float64(max(l.ranks, 1))
 	n := ceil(rate / usualRate)
-	if w.window > 0 {
-		n = max(n, ceil(rate*w.rtt.Seconds()/(float64(w.window)/2)))
+	if l.window > 0 {
+		n = max(n, ceil(rate*l.rtt.Seconds()/(float64(l.window)/2)))
 	}
-	return min(max(n, 1), mostByItself)
+	return min(max(n, 1), mostAutomatic)
 }
 
-func ceil(f float64) int { return int(math.Ceil(min(f, mostByItself))) }
+func ceil(f float64) int { return int(math.Ceil(min(f, mostAutomatic))) }
 
-// connections is how many the stream has that begins with first.
+// connections is how many connections the stream has that begins with first.
 func (t *Transport) connections(first net.Conn) int {
 	c, ok := first.(*net.TCPConn)
 	switch {
@@ -45,7 +45,7 @@ func (t *Transport) connections(first net.Conn) int {
 	case !ok || t.cfg.Near(first):
 		return 1
 	}
-	w := measure(c)
-	w.ranks = t.cfg.Here
-	return w.connections()
+	l := measure(c)
+	l.ranks = t.cfg.Here
+	return l.connections()
 }

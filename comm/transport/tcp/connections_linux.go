@@ -11,27 +11,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// measure finds out what can be of the way that c takes, which has just been connected.
-func measure(c *net.TCPConn) way {
-	w := way{window: min(largest("tcp_rmem"), largest("tcp_wmem"))}
+// measure returns what the kernel knows of the network under c, which has just been connected.
+func measure(c *net.TCPConn) link {
+	l := link{window: min(largest("tcp_rmem"), largest("tcp_wmem"))}
 	if local, ok := c.LocalAddr().(*net.TCPAddr); ok {
-		w.rate = rateOf(local.IP)
+		l.rate = rateOf(local.IP)
 	}
-	raw, err := c.SyscallConn()
-	if err != nil {
-		return w
-	}
-	_ = raw.Control(func(fd uintptr) {
-		if info, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO); err == nil {
-			w.rtt = time.Duration(info.Rtt) * time.Microsecond
+	control(c, func(fd int) {
+		if info, err := unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO); err == nil {
+			l.rtt = time.Duration(info.Rtt) * time.Microsecond
 		}
 	})
-	return w
+	return l
 }
 
-// largest is to how many bytes the kernel lets a buffer of a connection grow.
+// largest returns the most bytes to which the kernel lets a buffer of a connection grow.
 func largest(name string) int {
-	text, _ := os.ReadFile("/proc/sys/net/ipv4/" + name) // of IPv6, too
+	text, _ := os.ReadFile("/proc/sys/net/ipv4/" + name) // holds for IPv6 as well
 	if sizes := strings.Fields(string(text)); len(sizes) == 3 {
 		n, _ := strconv.Atoi(sizes[2])
 		return n
@@ -39,7 +35,7 @@ func largest(name string) int {
 	return 0
 }
 
-// rateOf is how fast the interface with an address is, in bytes a second; 0 if it does not say so.
+// rateOf returns the speed of the interface with an address, in bytes a second. It is 0 if the interface does not say it.
 func rateOf(ip net.IP) float64 {
 	interfaces, _ := net.Interfaces()
 	for _, i := range interfaces {

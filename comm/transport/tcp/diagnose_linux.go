@@ -2,7 +2,7 @@ package tcp
 
 import "golang.org/x/sys/unix"
 
-// fewRetransmits is after how many times in vain that something was sent it is taken for lost on purpose.
+// fewRetransmits is the least number of retransmissions in a row after which diagnosis suspects a cause.
 const fewRetransmits = 3
 
 // Diagnose implements transport.Diagnoser.
@@ -24,9 +24,9 @@ func (s *bundleStream) Diagnose() string {
 	return ""
 }
 
-// blackHole suspects that a router on the way drops packets above some size and does not say so: what this side sends is lost
-// again and again, while what the other side sends, which is short as it only asks, arrives all the time. The time between two
-// attempts doubles, so it is about that since the first one.
+// blackHole suspects that a router drops packets above some size without an ICMP message (a black hole of path MTU discovery):
+// what this side sends is lost again and again, while the short packets of the other side still arrive. The time between two
+// retransmissions doubles, so the last one took about as long as all before it.
 func blackHole(i *unix.TCPInfo) string {
 	const microseconds = 1000
 	if i.Retransmits < fewRetransmits || i.Last_data_recv >= i.Rto/microseconds {

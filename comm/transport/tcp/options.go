@@ -7,10 +7,10 @@ import (
 	"github.com/gorun/gorun/env/keepalive"
 )
 
-// nearby is the round trip up to which no congestion control has to find out what the way is like.
+// nearby is the longest round trip of a network on which BBR does not pay.
 const nearby = 2 * time.Millisecond
 
-// tuned sets conn's options and returns stream, which is conn or is made of it, as the endpoint is to have it.
+// tuned sets the options of conn. It returns stream, which is conn or TLS over it, as a Pollable if possible.
 func (t *Transport) tuned(conn, stream net.Conn) net.Conn {
 	polled := conn
 	switch c := conn.(type) {

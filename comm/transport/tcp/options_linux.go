@@ -6,9 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// chooseControl replaces BBR, where it is the default, between neighbours. It paces what it sends by what it has measured; there
-// that costs half of the throughput and gains nothing, and there is no queue to be kept short. The buffers are left to the
-// kernel, which makes them as large as the way needs unless it is told a size.
+// chooseControl replaces BBR by another congestion control on nearby connections. BBR paces what it sends by what it has measured.
+// On a short network that halves the throughput and gains nothing, because there is no queue to keep short. chooseControl does not
+// set buffer sizes: the kernel adapts them to the network unless a program sets them.
 func chooseControl(c *net.TCPConn) {
 	control(c, func(fd int) {
 		name, err := unix.GetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION)
@@ -19,7 +19,7 @@ func chooseControl(c *net.TCPConn) {
 		if err != nil || int64(info.Rtt) > nearby.Microseconds() {
 			return
 		}
-		for _, other := range []string{"cubic", "reno"} { // the second is always allowed
+		for _, other := range []string{"cubic", "reno"} { // reno is always allowed
 			if unix.SetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION, other) == nil {
 				return
 			}
@@ -27,9 +27,9 @@ func chooseControl(c *net.TCPConn) {
 	})
 }
 
-// control has set set options for which package net has no word. Failures do not matter: all of them only help.
-func control(c *net.TCPConn, set func(fd int)) {
+// control calls f with the descriptor of c. Errors do not matter: what f does only makes c faster.
+func control(c *net.TCPConn, f func(fd int)) {
 	if raw, err := c.SyscallConn(); err == nil {
-		_ = raw.Control(func(fd uintptr) { set(int(fd)) })
+		_ = raw.Control(func(fd uintptr) { f(int(fd)) })
 	}
 }

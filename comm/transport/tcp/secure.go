@@ -8,8 +8,8 @@ import (
 	"github.com/gorun/gorun/comm/transport"
 )
 
-// secure puts TLS on conn, whose ends have proven to each other that from has called to. The server name binds the TLS to
-// that call: ends of two calls cannot be joined by whoever sits between them.
+// secure puts TLS on conn, by which rank from has called rank to, as the handshake has proven. The server name binds the TLS session
+// to that call, so that a man in the middle cannot join the ends of two calls.
 func (t *Transport) secure(conn net.Conn, from, to int) (net.Conn, error) {
 	if t.cfg.TLS == nil || t.cfg.Near(conn) {
 		return conn, nil
@@ -20,8 +20,8 @@ func (t *Transport) secure(conn net.Conn, from, to int) (net.Conn, error) {
 		config, side = t.cfg.TLS.ClientTLS(), tls.Client
 		config.ServerName = call
 	}
-	config.DynamicRecordSizingDisabled = true // short records are for who shows the first bytes of a page early
-	config.SessionTicketsDisabled = true      // nobody comes back
+	config.DynamicRecordSizingDisabled = true // short first records only help web pages
+	config.SessionTicketsDisabled = true      // no session is resumed
 	below := &wire{Conn: conn}
 	secured := side(below, config)
 	if err := secured.HandshakeContext(t.ctx); err != nil {
@@ -33,7 +33,7 @@ func (t *Transport) secure(conn net.Conn, from, to int) (net.Conn, error) {
 	return secureConn{secured, below}, nil
 }
 
-// A secureConn closes at once, without the alert that TLS would send, and wait for: the endpoint has its own goodbye.
+// A secureConn closes at once, without the closing alert of TLS: the endpoint has a frame of its own for that.
 type secureConn struct {
 	*tls.Conn
 	below *wire
@@ -41,14 +41,14 @@ type secureConn struct {
 
 func (c secureConn) Close() error { return c.below.Close() }
 
-// A wire is what TLS goes over: a connection that blocks, for the handshake, and then the stream made of it, which never does.
+// A wire is the connection under TLS. It blocks during the handshake, and then becomes a stream, which never blocks.
 type wire struct {
 	net.Conn
 	stream transport.Stream // nil: the connection is used
-	out    []byte           // encrypted, and not yet taken by the stream
+	out    []byte           // encrypted, and not yet written to the stream
 }
 
-// errWouldBlock says that there is nothing to read yet. Package tls can go on after it, since it is temporary.
+// errWouldBlock says that there is nothing to read yet. It is temporary, so package tls can go on after it.
 var errWouldBlock net.Error = wouldBlock{}
 
 type wouldBlock struct{}
@@ -68,7 +68,7 @@ func (w *wire) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Write takes all of b. If there is a stream, flush writes it there.
+// Write writes all of b to the connection. If there is a stream, it appends b to out, and flush writes it.
 func (w *wire) Write(b []byte) (int, error) {
 	if w.stream == nil {
 		return w.Conn.Write(b)
@@ -77,7 +77,7 @@ func (w *wire) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// flush writes what is left to the stream, as far as that has room, and reports whether that was all.
+// flush writes out to the stream, as far as there is space, and reports whether that was all.
 func (w *wire) flush() (all bool, err error) {
 	for len(w.out) > 0 {
 		n, err := w.stream.TryWrite([][]byte{w.out})

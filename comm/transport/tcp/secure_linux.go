@@ -15,11 +15,11 @@ import (
 const (
 	// recordLength is how many bytes of a message TLS puts into one record at most.
 	recordLength = 16 << 10
-	// batchLength is how many bytes are encrypted before they are written: one system call writes several records.
+	// batchLength is how many bytes are encrypted before they are written, so that one system call writes several records.
 	batchLength = 8 * recordLength
 )
 
-// pollableSecured lets c, TLS over conn, be had as a stream that never waits if conn can be.
+// pollableSecured makes c, which is TLS over conn, Pollable if conn is.
 func pollableSecured(c secureConn, conn net.Conn) net.Conn {
 	if p, ok := conn.(transport.Pollable); ok {
 		return pollableSecure{c, p}
@@ -49,8 +49,8 @@ func (c pollableSecure) Stream() (transport.Stream, error) {
 	if err != nil {
 		return nil, errors.Join(os.NewSyscallError("epoll", err), s.Close())
 	}
-	if g, ok := below.(transport.Gatherer); ok {
-		return secureGatherer{s, g}, nil
+	if g, ok := below.(transport.Coalescer); ok {
+		return secureCoalescer{s, g}, nil
 	}
 	return s, nil
 }
@@ -61,22 +61,22 @@ type secureStream struct {
 	wire   *wire
 	record [recordLength]byte
 
-	// What has been encrypted must be sent as it is. While a part of it has found no room, its last byte counts as not written, so
-	// that the caller writes again; then that byte is skipped.
+	// Encrypted bytes must be sent as they are. While some of them wait in wire.out, TryWrite reports the last byte as not written, so
+	// that the caller calls it again. Then that byte is skipped.
 	held bool
 
 	poll int  // an epoll of the stream below and, if more is set, of alwaysReady: one descriptor for both
-	more bool // the last read filled its buffer: TLS may have decrypted more, of which the stream below shows nothing
+	more bool // the last read filled its buffer: TLS may hold decrypted bytes that the stream below knows nothing of
 }
 
-// A secureGatherer is a secureStream over a transport.Gatherer.
-type secureGatherer struct {
+// A secureCoalescer is a secureStream over a transport.Coalescer.
+type secureCoalescer struct {
 	*secureStream
-	below transport.Gatherer
+	below transport.Coalescer
 }
 
-func (g secureGatherer) Gather(on bool) { g.below.Gather(on) }
-func (g secureGatherer) Acknowledge()   { g.below.Acknowledge() }
+func (g secureCoalescer) Coalesce(on bool) { g.below.Coalesce(on) }
+func (g secureCoalescer) Acknowledge()     { g.below.Acknowledge() }
 
 func (s *secureStream) TryRead(b []byte) (read int, err error) {
 	for err == nil && read < len(b) {
@@ -87,7 +87,7 @@ func (s *secureStream) TryRead(b []byte) (read int, err error) {
 	if errors.Is(err, errWouldBlock) {
 		err = nil
 	}
-	if len(s.wire.out) > 0 { // TLS may have answered, and nobody writes
+	if len(s.wire.out) > 0 { // TLS may have answered, and no write follows
 		_, _ = s.wire.flush() // the next write has the error
 	}
 	if more := read == len(b); err == nil && more != s.more {
@@ -126,22 +126,22 @@ func (s *secureStream) TryWrite(v [][]byte) (written int, err error) {
 	return written, err
 }
 
-// nextRecord is what the next record carries: recordLength bytes of v, or what is left, after the first skip bytes of v. It never
-// ends with the first byte of a longer slice: were that byte held, the slice would seem untouched, and could be withdrawn.
+// nextRecord returns the bytes of the next record: those of v after the first skip ones, recordLength at most. It never ends with the
+// first byte of a longer buffer. If that byte were held back, the buffer would seem untouched, and the caller could withdraw it.
 func (s *secureStream) nextRecord(v [][]byte, skip int) []byte {
 	record := s.record[:0]
 	for _, b := range v {
 		n := min(skip, len(b))
 		skip -= n
 		b = b[n:]
-		room := cap(record) - len(record)
-		if len(record) == 0 && len(b) >= room {
-			return b[:room]
+		space := cap(record) - len(record)
+		if len(record) == 0 && len(b) >= space {
+			return b[:space]
 		}
-		if room == 1 && n == 0 && len(b) > 1 {
+		if space == 1 && n == 0 && len(b) > 1 {
 			break
 		}
-		record = append(record, b[:min(len(b), room)]...)
+		record = append(record, b[:min(len(b), space)]...)
 		if len(record) == cap(record) {
 			break
 		}
@@ -151,18 +151,18 @@ func (s *secureStream) nextRecord(v [][]byte, skip int) []byte {
 
 func (s *secureStream) Descriptor() int { return s.poll }
 
-func (s *secureStream) Arm(room bool) uint32 {
-	if s.control(unix.EPOLL_CTL_MOD, s.wire.stream.Descriptor(), s.wire.stream.Arm(room || len(s.wire.out) > 0)) != nil {
+func (s *secureStream) Arm(writable bool) uint32 {
+	if s.control(unix.EPOLL_CTL_MOD, s.wire.stream.Descriptor(), s.wire.stream.Arm(writable || len(s.wire.out) > 0)) != nil {
 		s.Shutdown() // which makes the descriptor ready
 	}
-	return unix.POLLIN // of the epoll: it has an event
+	return unix.POLLIN // an epoll is readable when it has an event
 }
 
 func (s *secureStream) control(op, fd int, events uint32) error {
 	return unix.EpollCtl(s.poll, op, fd, &unix.EpollEvent{Events: events})
 }
 
-// setReady makes the descriptor ready, whatever the stream below is, or not any more.
+// setReady(true) makes the descriptor ready, even if the stream below is not. setReady(false) undoes that.
 func (s *secureStream) setReady(on bool) error {
 	fd, err := alwaysReady()
 	if err != nil {
@@ -175,7 +175,7 @@ func (s *secureStream) setReady(on bool) error {
 	return s.control(op, fd, unix.EPOLLIN)
 }
 
-// alwaysReady is a descriptor that can be read from for as long as the process lives.
+// alwaysReady is a descriptor that is always readable.
 var alwaysReady = sync.OnceValues(func() (int, error) { return unix.Eventfd(1, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK) })
 
 func (s *secureStream) Shutdown() { s.wire.stream.Shutdown() }

@@ -13,13 +13,12 @@ import (
 	"github.com/gorun/gorun/comm/transport"
 )
 
-// pollable lets c be had as a stream that never waits.
+// pollable makes c Pollable.
 func pollable(c *net.TCPConn) net.Conn { return pollableConn{c} }
 
 type pollableConn struct{ *net.TCPConn }
 
-// Stream implements transport.Pollable. It takes the socket away from the Go runtime, which would be woken for every
-// packet.
+// Stream implements transport.Pollable. It takes the socket away from the Go runtime, which every packet would wake.
 func (c pollableConn) Stream() (transport.Stream, error) {
 	s, err := socket(c.TCPConn)
 	if err != nil {
@@ -28,7 +27,7 @@ func (c pollableConn) Stream() (transport.Stream, error) {
 	return s, c.Close()
 }
 
-// socket is c's, which c may then be closed without.
+// socket returns a stream over a duplicate of c's socket. c may then be closed.
 func socket(c *net.TCPConn) (*stream, error) {
 	raw, err := c.SyscallConn()
 	if err != nil {
@@ -47,18 +46,18 @@ func socket(c *net.TCPConn) (*stream, error) {
 }
 
 const (
-	// mostSlices is how many slices one system call writes.
-	mostSlices = 16
-	// shortWrite is up to how many bytes it costs less to copy slices into one than to have the kernel collect them.
+	// mostBuffers is the most buffers that one system call writes.
+	mostBuffers = 16
+	// shortWrite is the most bytes that are copied into one buffer, which then costs less than a vectored write.
 	shortWrite = 4 << 10
 )
 
-// A stream implements transport.Gatherer over a socket. Its calls never block, so they are made without telling the Go
-// scheduler of them, at half the price.
+// A stream implements transport.Coalescer over a socket. Its system calls never block, so it makes them without the Go scheduler
+// (RawSyscall), which halves their cost.
 type stream struct {
 	fd    int
 	short [shortWrite]byte
-	vec   [mostSlices]unix.Iovec
+	vec   [mostBuffers]unix.Iovec
 	msg   unix.Msghdr
 
 	mu     sync.Mutex // of Shutdown and Close
@@ -83,7 +82,7 @@ func (s *stream) TryWrite(v [][]byte) (int, error) {
 	n := 0
 	for _, b := range v {
 		if n += len(b); n > shortWrite {
-			return s.writeAll(v)
+			return s.writeVector(v)
 		}
 	}
 	n = 0
@@ -94,21 +93,21 @@ func (s *stream) TryWrite(v [][]byte) (int, error) {
 		uintptr(unsafe.Pointer(&s.short[0])), uintptr(n), sendFlags, 0, 0))
 }
 
-func (s *stream) writeAll(v [][]byte) (int, error) {
-	count := min(len(v), mostSlices)
+func (s *stream) writeVector(v [][]byte) (int, error) {
+	count := min(len(v), mostBuffers)
 	for i, b := range v[:count] {
 		s.vec[i].Base = unsafe.SliceData(b)
 		s.vec[i].SetLen(len(b))
 	}
 	s.msg.Iov = &s.vec[0]
 	s.msg.SetIovlen(count)
-	defer clear(s.vec[:count]) // which must not keep anybody's memory
+	defer clear(s.vec[:count]) // do not keep the caller's memory alive
 	return written(syscall.RawSyscall(unix.SYS_SENDMSG, uintptr(s.fd), uintptr(unsafe.Pointer(&s.msg)), sendFlags))
 }
 
 const sendFlags = unix.MSG_DONTWAIT | unix.MSG_NOSIGNAL
 
-// written is what has become of a write.
+// written is the result of a system call that writes.
 func written(n, _ uintptr, errno syscall.Errno) (int, error) {
 	switch {
 	case errno == unix.EAGAIN || errno == unix.EINTR:
@@ -121,21 +120,21 @@ func written(n, _ uintptr, errno syscall.Errno) (int, error) {
 
 func (s *stream) Descriptor() int { return s.fd }
 
-// Gather implements transport.Gatherer, by Nagle's algorithm.
-func (s *stream) Gather(on bool) {
-	atOnce := 1
+// Coalesce implements transport.Coalescer.
+func (s *stream) Coalesce(on bool) {
+	noDelay := 1
 	if on {
-		atOnce = 0
+		noDelay = 0
 	}
-	_ = unix.SetsockoptInt(s.fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, atOnce)
+	_ = unix.SetsockoptInt(s.fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, noDelay)
 }
 
-// Acknowledge implements transport.Gatherer.
+// Acknowledge implements transport.Coalescer.
 func (s *stream) Acknowledge() { _ = unix.SetsockoptInt(s.fd, unix.IPPROTO_TCP, unix.TCP_QUICKACK, 1) }
 
-func (s *stream) Arm(room bool) uint32 {
-	s.Acknowledge() // for who sleeps may need what waits for that
-	if room {
+func (s *stream) Arm(writable bool) uint32 {
+	s.Acknowledge() // the other side may hold back what this rank waits for until it is acknowledged
+	if writable {
 		return unix.POLLIN | unix.POLLOUT
 	}
 	return unix.POLLIN

@@ -49,13 +49,13 @@ func packets(t *testing.T, s *stream) int {
 
 func TestShortWritesGatherUntilThoseBeforeAreRead(t *testing.T) {
 	for name, release := range map[string]func(a, b *stream){
-		"until it ends":               func(a, _ *stream) { a.Gather(false) },
+		"until it ends":               func(a, _ *stream) { a.Coalesce(false) },
 		"until the other side is due": func(_, b *stream) { b.Acknowledge() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			const writes = 100
 			a, b := joined(t)
-			a.Gather(true)
+			a.Coalesce(true)
 			var sent, got []byte
 			for i := range byte(writes) {
 				if n, err := a.TryWrite([][]byte{{i}, {i}}); n != 2 || err != nil {

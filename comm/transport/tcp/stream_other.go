@@ -4,7 +4,7 @@ package tcp
 
 import "net"
 
-// Elsewhere goroutines read and write.
+// On systems other than Linux no stream is Pollable.
 func pollable(c *net.TCPConn) net.Conn { return c }
 
 func pollableBundle(b *bundle) net.Conn { return b }
@@ -13,4 +13,4 @@ func pollableSecured(c secureConn, _ net.Conn) net.Conn { return c }
 
 func chooseControl(*net.TCPConn) {}
 
-func measure(*net.TCPConn) way { return way{} }
+func measure(*net.TCPConn) link { return link{} }

@@ -1,10 +1,10 @@
-// Package tcp is the transport between nodes, and between processes of one node when shared memory is not to be
-// had: one stream per pair of ranks that talk, opened when it is first needed. It is one TCP connection, or a bundle of
-// several where one would not carry what the network does, see connections.
+// Package tcp is the transport between nodes. Ranks of one node that cannot share memory use it as well. Each pair of ranks that
+// talk has one stream, which is opened when it is first needed. A stream is one TCP connection, or a bundle of several if the
+// network is faster than one connection (connections.go).
 //
-// Every connection opens with a mutual challenge on the job's token (package auth), so that a stranger, a port
-// scanner or a worker of another job is turned away before it can send a frame. Package admission bounds what those cost who
-// have not proven themselves.
+// Every connection begins with a handshake in which both ends prove that they have the job's token (package auth). So a stranger, a
+// port scanner or a worker of another job is turned away before it can send a frame. Package admission bounds how many connections
+// may be in that handshake.
 package tcp
 
 import (
@@ -27,7 +27,7 @@ import (
 
 const (
 	handshakeTimeout = admission.DefaultTime
-	firstWord        = time.Second // after which a connection that is awaited is told of
+	firstWarning     = time.Second // after which Dial logs that it waits
 	firstPause       = 10 * time.Millisecond
 	longestPause     = 500 * time.Millisecond
 )
@@ -40,11 +40,11 @@ type Config struct {
 	Token []byte       // shared secret
 	Log   *slog.Logger // nil: silent
 
-	Connections int // of a stream that this rank opens, at most MostConnections; 0: as many as its way needs
-	Here        int // ranks of this rank's machine, which share its network; 0: it alone
+	Connections int // of a stream that this rank opens, at most MostConnections; 0: as many as the network needs
+	Here        int // ranks of this rank's machine, which share its network interface; 0: only this one
 
 	TLS  *auth.Identity           // encrypts streams that leave the machine; nil: none is encrypted
-	Near func(conn net.Conn) bool // which do not; nil: those whose ends have one address, or loopback ones
+	Near func(conn net.Conn) bool // reports whether conn stays on this machine; nil: machine.Inside
 }
 
 // Transport implements transport.Transport over TCP.
@@ -56,7 +56,7 @@ type Transport struct {
 	wg     sync.WaitGroup
 	stripe int // see bundle
 
-	gatherings gatherings
+	pending pendingBundles
 }
 
 // New returns a transport that accepts peers on ln, which it owns from now on.
@@ -72,7 +72,7 @@ func New(ln net.Listener, cfg Config) *Transport {
 	return t
 }
 
-// Addr is where peers are accepted.
+// Addr is the address of the listener.
 func (t *Transport) Addr() net.Addr { return t.ln.Addr() }
 
 // Serve implements transport.Transport.
@@ -101,12 +101,12 @@ func (t *Transport) Close() error {
 	return err
 }
 
-// accept runs the handshake with whoever opened c, and hands a peer to h once its stream is whole.
+// accept runs the handshake of c. Once all connections of a peer's stream have come, it hands the stream to h.
 func (t *Transport) accept(c *admission.Conn, h transport.Handler) {
 	conn := c.NetConn()
 	defer context.AfterFunc(t.ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })()
 	var from hello
-	var whole *gathering
+	var others *pendingBundle
 	admitted := false
 	_, err := auth.Accept(c, t.cfg.Token, func(said []byte) (reply []byte, err error) {
 		switch from, err = t.checkHello(said); {
@@ -119,21 +119,21 @@ func (t *Transport) accept(c *admission.Conn, h transport.Handler) {
 		switch {
 		case t.ctx.Err() != nil:
 			return nil, net.ErrClosed
-		case from.part > 0:
-			return replyWelcome, t.gatherings.add(from, nil)
-		case !h.Admit(int(from.rank)):
-			return replyCrossed, nil
+		case from.index > 0:
+			return transport.ReplyWelcome, t.pending.add(from, nil)
+		case !h.Admit(int(from.From)):
+			return transport.ReplyCrossed, nil
 		}
-		admitted, whole = true, t.gatherings.begin(from)
-		return replyWelcome, nil
+		admitted, others = true, t.pending.begin(from)
+		return transport.ReplyWelcome, nil
 	})
 	switch {
-	case err == nil && from.part > 0:
-		if err = t.gatherings.add(from, conn); err == nil {
+	case err == nil && from.index > 0:
+		if err = t.pending.add(from, conn); err == nil {
 			return
 		}
 	case admitted:
-		if err = t.admit(conn, from, whole, err, h); err == nil {
+		if err = t.admit(conn, from, others, err, h); err == nil {
 			return
 		}
 	}
@@ -142,14 +142,14 @@ func (t *Transport) accept(c *admission.Conn, h transport.Handler) {
 	}
 	_ = c.Close()
 	if admitted {
-		h.Connected(int(from.rank), nil)
+		h.Connected(int(from.From), nil)
 	}
 }
 
-// admit hands the stream that begins with first to h, unless there is none, because of err or another error.
-func (t *Transport) admit(first net.Conn, from hello, whole *gathering, err error, h transport.Handler) error {
-	rank := int(from.rank)
-	conn, err := t.gathered(whole, from.rank, first, err)
+// admit hands the stream that begins with first to h. If err is not nil, or the stream does not become complete, it returns why.
+func (t *Transport) admit(first net.Conn, from hello, others *pendingBundle, err error, h transport.Handler) error {
+	rank := int(from.From)
+	conn, err := t.assemble(others, from.From, first, err)
 	var stream net.Conn
 	if err == nil {
 		stream, err = t.secure(conn, rank, t.cfg.Rank)
@@ -167,12 +167,13 @@ func (t *Transport) admit(first net.Conn, from hello, whole *gathering, err erro
 	return nil
 }
 
-// Dial implements transport.Transport. A machine that gives no answer is lost after keepalive.Limit, as it is later.
+// Dial implements transport.Transport. If the other machine does not answer for keepalive.Limit, Dial gives up, as an established
+// connection does.
 func (t *Transport) Dial(ctx context.Context, rank int) (net.Conn, error) {
 	if rank < 0 || rank >= len(t.cfg.Peers) {
 		return nil, fmt.Errorf("no rank %d in a world of %d", rank, len(t.cfg.Peers))
 	}
-	defer time.AfterFunc(firstWord, func() {
+	defer time.AfterFunc(firstWarning, func() {
 		t.cfg.Log.Warn("waiting for a connection", "to_rank", rank, "at", t.cfg.Peers[rank], "rank", t.cfg.Rank)
 	}).Stop()
 	answered := time.Now()
@@ -190,14 +191,14 @@ func (t *Transport) Dial(ctx context.Context, rank int) (net.Conn, error) {
 			return conn, err
 		}
 		select {
-		case <-time.After(pause/2 + rand.N(pause)): // those who were sent away together are not to come back together
+		case <-time.After(pause/2 + rand.N(pause)): // jitter: ranks that were turned away together must not come back together
 		case <-ctx.Done():
 			return nil, fmt.Errorf("%w (last error: %w)", context.Cause(ctx), err)
 		}
 	}
 }
 
-// noAnswer reports whether a machine has not answered a call.
+// noAnswer reports whether err says that the other machine does not answer.
 func noAnswer(err error) bool {
 	call, ok := errors.AsType[*net.OpError](err)
 	return ok && call.Op == "dial" && (call.Timeout() || errors.Is(err, syscall.EHOSTUNREACH) || errors.Is(err, syscall.ENETUNREACH))
@@ -220,20 +221,20 @@ func (t *Transport) dialOnce(ctx context.Context, rank int) (net.Conn, error) {
 	return t.tuned(conn, stream), nil
 }
 
-// connect opens all connections of a stream to rank: the first says how many there will be.
+// connect opens all connections of a stream to rank. The hello of the first one says how many there are.
 func (t *Transport) connect(ctx context.Context, rank int) (net.Conn, error) {
 	h := t.hello(rank)
 	first, err := t.call(ctx, &h)
-	if err != nil || h.parts == 1 {
+	if err != nil || h.count == 1 {
 		return first, err
 	}
-	conns, errs := make([]net.Conn, h.parts), make([]error, h.parts)
+	conns, errs := make([]net.Conn, h.count), make([]error, h.count)
 	conns[0] = first
 	var others sync.WaitGroup
 	for i := 1; i < len(conns); i++ {
 		others.Go(func() {
 			h := h
-			h.part = uint8(i)
+			h.index = uint8(i)
 			conns[i], errs[i] = t.call(ctx, &h)
 		})
 	}
@@ -245,10 +246,10 @@ func (t *Transport) connect(ctx context.Context, rank int) (net.Conn, error) {
 	return newBundle(conns, t.stripe), nil
 }
 
-// call opens one connection and says h, in which it completes how many there will be. For the other machine it waits for
-// keepalive.Limit at most, and then for its process until ctx ends.
+// call opens one connection and sends h. If h has no count yet, call sets it. It waits for the other machine for keepalive.Limit at
+// most, and then for the process there until ctx ends.
 func (t *Transport) call(ctx context.Context, h *hello) (net.Conn, error) {
-	address := t.cfg.Peers[h.to]
+	address := t.cfg.Peers[h.To]
 	limited, cancel := context.WithTimeout(ctx, keepalive.Limit)
 	defer cancel()
 	conn, err := admission.Connect(limited, new(net.Dialer).DialContext, "tcp", address)
@@ -256,14 +257,14 @@ func (t *Transport) call(ctx context.Context, h *hello) (net.Conn, error) {
 		return nil, err
 	}
 	defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })()
-	if h.parts == 0 {
-		h.parts = uint8(t.connections(conn))
+	if h.count == 0 {
+		h.count = uint8(t.connections(conn))
 	}
 	reply, err := auth.Dial(conn, t.cfg.Token, h.bytes())
 	switch {
 	case err != nil:
 		err = fmt.Errorf("handshake with %s: %w", address, err)
-	case string(reply) == string(replyCrossed):
+	case string(reply) == string(transport.ReplyCrossed):
 		err = transport.ErrCrossed
 	default:
 		return conn, nil

@@ -135,20 +135,20 @@ func (c mortalPollable) Stream() (transport.Stream, error) {
 	if w, ok := s.(transport.Window); ok {
 		return mortalWindow{mortalStream{s, c.m}, w}, nil
 	}
-	if g, ok := s.(transport.Gatherer); ok {
-		return mortalGatherer{mortalStream{s, c.m}, g}, nil
+	if g, ok := s.(transport.Coalescer); ok {
+		return mortalCoalescer{mortalStream{s, c.m}, g}, nil
 	}
 	return mortalStream{s, c.m}, nil
 }
 
-// A mortalGatherer is a mortalStream that is a Gatherer.
-type mortalGatherer struct {
+// A mortalCoalescer is a mortalStream that is a Coalescer.
+type mortalCoalescer struct {
 	mortalStream
-	gatherer transport.Gatherer
+	coalescer transport.Coalescer
 }
 
-func (g mortalGatherer) Gather(on bool) { g.gatherer.Gather(on) }
-func (g mortalGatherer) Acknowledge()   { g.gatherer.Acknowledge() }
+func (g mortalCoalescer) Coalesce(on bool) { g.coalescer.Coalesce(on) }
+func (g mortalCoalescer) Acknowledge()     { g.coalescer.Acknowledge() }
 
 // A mortalWindow is a mortalStream that is a Window.
 type mortalWindow struct {

@@ -17,16 +17,17 @@ import (
 
 	"github.com/gorun/gorun/comm/internal/shm/segment"
 	"github.com/gorun/gorun/comm/internal/shm/stream"
+	"github.com/gorun/gorun/comm/transport"
 	"github.com/gorun/gorun/env/auth"
 	"github.com/gorun/gorun/env/auth/admission"
 )
 
-// handshakeTimeout is how long a caller that has proven that it knows the token may take for each step.
+// handshakeTimeout is how long a caller may take for each step, once it has proven that it knows the token.
 const handshakeTimeout = admission.DefaultTime
 
-// An Acceptor passes segments to other ranks of this machine, which name them by a key, and accepts their streams. It listens on
-// an abstract Unix socket. Such a socket has no file that could be left behind, and only processes of this machine and network
-// namespace reach it. Callers run for the same user, and prove that they know the token (package auth).
+// An Acceptor passes segments to other ranks of this machine, which name them by a key. It also accepts their streams. It listens on
+// an abstract Unix socket, which leaves no file behind, and which only processes of this machine and network namespace can reach.
+// Callers must run for the same user, and must prove that they know the token (package auth).
 type Acceptor struct {
 	ln    *admission.Listener
 	token []byte
@@ -51,21 +52,21 @@ func Listen(token []byte, log *slog.Logger) (*Acceptor, error) {
 	a.ln = admission.Listen(ln, admission.Config{Allow: sameUser, Log: log.With("port", "shared memory").Info})
 	a.ctx, a.stop = context.WithCancel(context.Background())
 	a.wg.Go(a.accept)
-	a.wg.Go(func() { _ = stream.RegisterFences() }) // takes the kernel many milliseconds, for which the first stream would wait
+	a.wg.Go(func() { _ = stream.RegisterFences() }) // it takes many milliseconds, which the first stream need not wait for
 	return a, nil
 }
 
-// Address is where [Attach] finds the acceptor.
+// Address is the address to give to [Attach].
 func (a *Acceptor) Address() string { return a.ln.Addr().String() }
 
-// Export lets other ranks attach s by that key, until Remove.
+// Export lets other ranks attach s by key, until Remove.
 func (a *Acceptor) Export(key uint64, s *segment.Segment) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.exported[key] = s
 }
 
-// Remove ends an export. The acceptor does not use the segment any more.
+// Remove ends an export. After it the acceptor does not use the segment.
 func (a *Acceptor) Remove(key uint64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -97,7 +98,7 @@ func (a *Acceptor) accept() {
 			defer func() { _ = conn.Close() }()
 			switch proven, err := a.handle(conn); {
 			case err == nil || a.ctx.Err() != nil:
-			case proven: // the caller gets the error as well, unless it has gone
+			case proven: // the caller gets an error as well, unless it has gone
 				a.log.Debug("a call for shared memory has failed", "error", err)
 			default:
 				conn.TurnedAway(err)
@@ -106,7 +107,7 @@ func (a *Acceptor) accept() {
 	}
 }
 
-// handle gives the caller what it asks for, once it has proven that it knows the token.
+// handle answers a caller, once it has proven that it knows the token: with a segment, or with a stream.
 func (a *Acceptor) handle(caller *admission.Conn) (proven bool, err error) {
 	conn := caller.NetConn().(*net.UnixConn)
 	defer context.AfterFunc(a.ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })()
@@ -122,11 +123,11 @@ func (a *Acceptor) handle(caller *admission.Conn) (proven bool, err error) {
 		switch len(hello) {
 		case keySize:
 			return nil, nil
-		case helloSize:
+		case transport.HelloSize:
 			r, reply, err = a.request(conn, hello)
 			return reply, err
 		}
-		return nil, fmt.Errorf("asks for something by %d bytes", len(hello))
+		return nil, fmt.Errorf("hello of %d bytes", len(hello))
 	})
 	if r != nil {
 		return proven, r.connect(conn, err)
@@ -139,10 +140,10 @@ func (a *Acceptor) handle(caller *admission.Conn) (proven bool, err error) {
 	return proven, sendSegment(conn, a.exported[binary.LittleEndian.Uint64(hello)])
 }
 
-// keySize is the bytes of the hello that asks for a segment.
+// keySize is the bytes of a hello that asks for a segment: its key.
 const keySize = 8
 
-// sendSegment passes s to the other side, or says that there is none.
+// sendSegment passes s to the other side, or a size of 0 if s is nil.
 func sendSegment(conn *net.UnixConn, s *segment.Segment) error {
 	if s == nil {
 		_, err := conn.Write(make([]byte, 8))
@@ -174,7 +175,7 @@ func sameUser(conn net.Conn) error {
 	return nil
 }
 
-// Attach maps the segment that the acceptor at address exports by that key.
+// Attach maps the segment that the acceptor at address exports by key.
 func Attach(ctx context.Context, address string, token []byte, key uint64) (s *segment.Segment, err error) {
 	conn, _, err := dial(ctx, address, token, binary.LittleEndian.AppendUint64(nil, key))
 	if err != nil {
@@ -185,14 +186,14 @@ func Attach(ctx context.Context, address string, token []byte, key uint64) (s *s
 	return receiveSegment(conn)
 }
 
-// firstPause is how long dial waits before it tries again, mostPause the longest that it waits.
+// dial waits for firstPause before its second attempt, then longer and longer, but at most for mostPause.
 const (
 	firstPause = 10 * time.Millisecond
 	mostPause  = time.Second
 )
 
-// dial connects to the acceptor at address and says hello. Both sides prove that they know the token. An acceptor without room
-// hangs up: then dial tries again, after longer and longer pauses.
+// dial connects to the acceptor at address and sends hello. Both sides prove that they know the token. An acceptor that has too many
+// callers hangs up; then dial tries again.
 func dial(ctx context.Context, address string, token, hello []byte) (*net.UnixConn, []byte, error) {
 	for pause := firstPause; ; pause = min(2*pause, mostPause) {
 		c, err := admission.Connect(ctx, new(net.Dialer).DialContext, "unix", address)
@@ -202,7 +203,7 @@ func dial(ctx context.Context, address string, token, hello []byte) (*net.UnixCo
 		conn := c.(*net.UnixConn)
 		stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 		var reply []byte
-		if err = sameUser(conn); err == nil { // the acceptor of another user would only hang up
+		if err = sameUser(conn); err == nil { // this says more than an acceptor of another user, which hangs up
 			reply, err = auth.Dial(conn, token, hello)
 		}
 		if stop(); err == nil {
@@ -213,14 +214,14 @@ func dial(ctx context.Context, address string, token, hello []byte) (*net.UnixCo
 			return nil, nil, err
 		}
 		select {
-		case <-time.After(pause/2 + rand.N(pause)): // so that ranks which were sent away together do not come back together
+		case <-time.After(pause/2 + rand.N(pause)): // jitter: ranks that were turned away together must not come back together
 		case <-ctx.Done():
 			return nil, nil, err
 		}
 	}
 }
 
-// receiveSegment takes a segment off conn.
+// receiveSegment receives a segment from conn.
 func receiveSegment(conn *net.UnixConn) (*segment.Segment, error) {
 	fd, size, err := receiveDescriptor(conn)
 	if err != nil {
@@ -229,7 +230,7 @@ func receiveSegment(conn *net.UnixConn) (*segment.Segment, error) {
 	return segment.Open(fd, size)
 }
 
-// receiveDescriptor takes a descriptor, and the size of its file, off conn.
+// receiveDescriptor receives a descriptor from conn, and the size of its file.
 func receiveDescriptor(conn *net.UnixConn) (fd, size int, err error) {
 	var data [8]byte
 	rights := make([]byte, unix.CmsgSpace(4))
@@ -253,7 +254,7 @@ func receiveDescriptor(conn *net.UnixConn) (fd, size int, err error) {
 	return -1, 0, err
 }
 
-// descriptorsIn returns all descriptors that came with a message. They are this process's now, even if the message is wrong.
+// descriptorsIn returns all descriptors that came with a message. This process owns them, even if the message is wrong.
 func descriptorsIn(rights []byte) (fds []int, err error) {
 	messages, err := unix.ParseSocketControlMessage(rights)
 	for i := range messages {

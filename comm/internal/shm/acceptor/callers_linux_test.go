@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/comm/internal/shm/segment"
+	"github.com/gorun/gorun/comm/transport"
 	"github.com/gorun/gorun/env/auth"
 	"github.com/gorun/gorun/env/logtest"
 )
@@ -22,13 +23,13 @@ func TestCallersThatLeaveAreNotLogged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.Serve(Place{World: 7, Rank: 1, Ranks: 2, Here: 2}, admitsNobody{new(atomic.Int32)})
+	d.Serve(Self{World: 7, Rank: 1, Ranks: 2, Here: 2}, admitsNobody{new(atomic.Int32)})
 	memory, err := segment.Create(5000)
 	if err != nil {
 		t.Fatal(err)
 	}
 	d.Export(1, memory)
-	for _, hello := range [][]byte{binary.LittleEndian.AppendUint64(nil, 1), Place{World: 7}.hello(1)} {
+	for _, hello := range [][]byte{binary.LittleEndian.AppendUint64(nil, 1), transport.Hello{World: 7, To: 1}.Bytes()} {
 		for leaves := range 3 { // before a step of the handshake, of which this side writes two
 			for range 20 {
 				c, err := net.Dial("unix", d.Address())

@@ -15,7 +15,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gorun/gorun/comm/internal/shm/stream"
-	"github.com/gorun/gorun/env/alloctest"
 )
 
 // openFiles counts the descriptors that this process has of the memfd with that name.
@@ -103,10 +102,10 @@ func TestReceivedDescriptorsAreClosed(t *testing.T) {
 func TestARefusedStreamLeavesNothing(t *testing.T) {
 	d := listen(t)
 	var asked atomic.Int32
-	d.Serve(Place{World: 1, Rank: 1, Ranks: 2, Here: 2}, admitsNobody{&asked})
+	d.Serve(Self{World: 1, Rank: 1, Ranks: 2, Here: 2}, admitsNobody{&asked})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	if conn, err := (Place{World: 1, Rank: 0, Ranks: 2, Here: 2}).Dial(ctx, d.Address(), secret, 1); err == nil {
+	if conn, err := (Self{World: 1, Rank: 0, Ranks: 2, Here: 2}).Dial(ctx, d.Address(), secret, 1); err == nil {
 		t.Error("a stream that is not wanted is opened")
 		_ = conn.Close()
 	}
@@ -117,21 +116,4 @@ func TestARefusedStreamLeavesNothing(t *testing.T) {
 	if n := openFiles(t, stream.Name); n != 0 {
 		t.Errorf("%d descriptors of streams are open", n)
 	}
-}
-
-// FuzzHello lets a caller that knows the token say anything.
-func FuzzHello(f *testing.F) {
-	p := Place{World: 7, Rank: 1, Ranks: 4, Here: 4}
-	f.Add(Place{World: 7, Rank: 2, Ranks: 4}.hello(1))
-	f.Add(Place{World: 7, Rank: -1, Ranks: 4}.hello(1))
-	f.Add(Place{World: 8, Rank: 1, Ranks: 4}.hello(1))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		if len(b) != helloSize {
-			return
-		}
-		alloctest.AtMost(t, 1<<10, func() { _, _ = p.checkHello(b) })
-		if from, err := p.checkHello(b); err == nil && (from < 0 || from >= p.Ranks || from == p.Rank || string(b) != string(Place{World: 7, Rank: from}.hello(1))) {
-			t.Errorf("%x was read as rank %d", b, from)
-		}
-	})
 }

@@ -34,19 +34,13 @@ func (*Acceptor) Remove(uint64) {}
 func (*Acceptor) Close() error { return nil }
 
 // Serve does nothing.
-func (*Acceptor) Serve(Place, transport.Handler) {}
+func (*Acceptor) Serve(Self, transport.Handler) {}
 
 // StopServing does nothing.
 func (*Acceptor) StopServing() {}
 
-// A Place is the place of a rank in a world.
-type Place struct {
-	World             uint64
-	Rank, Ranks, Here int
-}
-
 // Dial fails.
-func (Place) Dial(context.Context, string, []byte, int) (net.Conn, error) { return nil, errUnsupported }
+func (Self) Dial(context.Context, string, []byte, int) (net.Conn, error) { return nil, errUnsupported }
 
 // Attach fails.
 func Attach(context.Context, string, []byte, uint64) (*segment.Segment, error) {

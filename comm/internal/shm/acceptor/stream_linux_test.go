@@ -28,10 +28,10 @@ func streams(t testing.TB) (here, there transport.Stream) {
 	}
 	t.Cleanup(func() { _ = d.Close() })
 	came := make(arrivals, 1)
-	d.Serve(Place{World: 7, Rank: 1, Ranks: 2, Here: 2}, came)
+	d.Serve(Self{World: 7, Rank: 1, Ranks: 2, Here: 2}, came)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	mine, err := Place{World: 7, Rank: 0, Ranks: 2, Here: 2}.Dial(ctx, d.Address(), secret, 1)
+	mine, err := Self{World: 7, Rank: 0, Ranks: 2, Here: 2}.Dial(ctx, d.Address(), secret, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +147,7 @@ const asCaller = "SHM_TEST_DIAL"
 
 func TestMain(m *testing.M) {
 	if address := os.Getenv(asCaller); address != "" {
-		conn, err := Place{World: 7, Rank: 0, Ranks: 2, Here: 2}.Dial(context.Background(), address, secret, 1)
+		conn, err := Self{World: 7, Rank: 0, Ranks: 2, Here: 2}.Dial(context.Background(), address, secret, 1)
 		if err == nil {
 			_, err = conn.Write([]byte("still alive"))
 		}
@@ -161,7 +161,7 @@ func TestMain(m *testing.M) {
 
 func TestAKilledProcessEndsItsStreams(t *testing.T) {
 	d, came := listen(t), make(arrivals, 1)
-	d.Serve(Place{World: 7, Rank: 1, Ranks: 2, Here: 2}, came)
+	d.Serve(Self{World: 7, Rank: 1, Ranks: 2, Here: 2}, came)
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
 	cmd.Env = append(os.Environ(), asCaller+"="+d.Address())
 	if err := cmd.Start(); err != nil {
