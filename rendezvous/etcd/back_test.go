@@ -39,7 +39,7 @@ func TestNewsFromAnEtcdThatWentBack(t *testing.T) {
 	put(k.report(0, "nobody")) // the leader watches this
 	last := put(k.status())    // all agents watch this
 	for _, a := range agents {
-		await(t, a, func(l *loop) bool { return l.view.rev >= last })
+		await(t, a, func(m *machine) bool { return m.conn.view.rev >= last })
 	}
 
 	server.stop()
@@ -51,9 +51,9 @@ func TestNewsFromAnEtcdThatWentBack(t *testing.T) {
 	}
 	server.again()
 	for _, a := range agents {
-		a.loop.post(func() { a.loop.dirty = true })
-		await(t, a, func(l *loop) bool {
-			return l.view.rev < last && l.under == l.lease.id && l.outage.IsZero() && !l.dirty
+		a.look(func(m *machine) { m.conn.dirty = true })
+		await(t, a, func(m *machine) bool {
+			return m.conn.view.rev < last && m.member.enrolledBy == m.conn.lease && m.conn.outage.IsZero() && !m.conn.dirty
 		})
 	}
 	begun := time.Now()

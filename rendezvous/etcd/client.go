@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	callTimeout = 5 * time.Second        // of one request
-	retryPause  = 200 * time.Millisecond // before the next try of a request that has failed
-	answerLimit = 64 << 20               // bytes; more is not read
+	callTimeout   = 5 * time.Second        // of one request
+	retryInterval = 200 * time.Millisecond // before the next try of a request that has failed
+	answerLimit   = 64 << 20               // bytes; more is not read
 )
 
 // connect makes the client of a Config that has none. It does not wait for etcd, unless that has users.

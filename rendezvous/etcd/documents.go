@@ -18,7 +18,7 @@ const (
 	docLimit   = 1 << 20 // bytes
 )
 
-// A document is the value of a key.
+// A document is the value of a key. Some names in JSON (door, head, seats) differ from those in Go: older agents know them.
 type document[T any] struct {
 	Version int `json:"version"`
 	Is      T   `json:"is"`
@@ -101,12 +101,12 @@ func (d *rankDoc) check() error { return checkTexts(d.Key, d.ID, d.Host) }
 
 // leaderDoc is what job/leader says.
 type leaderDoc struct {
-	Key  string `json:"key"`
-	Host string `json:"host"`
-	Door string `json:"door"` // host:port at which its agent answers the others
+	Key   string `json:"key"`
+	Host  string `json:"host"`
+	Agent string `json:"door"` // host:port at which its agent answers the others
 }
 
-func (d *leaderDoc) check() error { return checkTexts(d.Key, d.Host, d.Door) }
+func (d *leaderDoc) check() error { return checkTexts(d.Key, d.Host, d.Agent) }
 
 // currentDoc is what job/current says.
 type currentDoc struct {
@@ -155,11 +155,11 @@ type probeDoc struct {
 
 // nodeDoc is what nodes/<key> says.
 type nodeDoc struct {
-	Node    node `json:"node"`
-	Port    int  `json:"port"`    // for a master
-	Door    int  `json:"door"`    // the agent answers the others there
-	Try     int  `json:"try"`     // number of the last Join
-	Joining bool `json:"joining"` // that waits, or has got its round
+	Node      node `json:"node"`
+	Port      int  `json:"port"`    // for a master
+	AgentPort int  `json:"door"`    // the agent answers the others there
+	Try       int  `json:"try"`     // number of the last Join
+	Joining   bool `json:"joining"` // that waits, or has got its round
 
 	Unreached []unreachedDoc `json:"unreached,omitempty"` // nodes that this one cannot reach
 	Probed    int            `json:"probed,omitempty"`    // the last round of job/probe for which this node has probed
@@ -195,7 +195,7 @@ func (d *nodeDoc) check() error {
 }
 
 func (d *nodeDoc) candidate(key string, since int64) rendezvous.Candidate {
-	return rendezvous.Candidate{Key: key, Since: since, Node: rendezvous.Node(d.Node), Port: d.Port, AgentPort: d.Door, Try: d.Try, Joining: d.Joining, Probed: d.Probed}
+	return rendezvous.Candidate{Key: key, Since: since, Node: rendezvous.Node(d.Node), Port: d.Port, AgentPort: d.AgentPort, Try: d.Try, Joining: d.Joining, Probed: d.Probed}
 }
 
 // reportDoc is what reports/<n>/<key> says: success, if it is empty.

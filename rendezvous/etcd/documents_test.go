@@ -26,7 +26,7 @@ func TestRoundDocuments(t *testing.T) {
 		for i := range n {
 			host := fmt.Sprintf("node-%d.a-cluster-with-a-long-name.example.com", i)
 			nodes = append(nodes, rendezvous.Node{ID: host + "/1", Host: host, Addr: fmt.Sprint("a", i), NodeRank: i%2 - 1, Nproc: 1 + i%5, Role: []string{"", "default"}[i/50%2]})
-			key := newKey()
+			key := new(writer).newKey()
 			if i%3 == 1 {
 				f.New[key] = true
 			}
@@ -58,21 +58,21 @@ func TestRoundDocuments(t *testing.T) {
 		want.Members = slices.Clone(f.Members)
 		for i, m := range f.Members {
 			want.Members[i] = rendezvous.Candidate{Key: m.Key, Try: m.Try, Node: rendezvous.Node{ID: m.Node.ID, Host: m.Node.Host, Nproc: m.Node.Nproc}}
-			doc := docs[slices.IndexFunc(docs, func(d roundDoc) bool { return d.Seats[m.Key].Try > 0 })]
-			if s := doc.Seats[m.Key]; s.Rank != i || s.Try != m.Try || rendezvous.Place(s.Place) != places[i] || doc.Size != n || doc.Token != "secret" {
+			doc := docs[slices.IndexFunc(docs, func(d roundDoc) bool { return d.Assignments[m.Key].Try > 0 })]
+			if s := doc.Assignments[m.Key]; s.Rank != i || s.Try != m.Try || rendezvous.Place(s.Place) != places[i] || doc.Size != n || doc.Token != "secret" {
 				t.Fatalf("%s has %+v in round %+v, want rank %d and %+v", m.Key, s, doc, i, places[i])
 			}
-			if doc.Head != (head{Key: f.Members[0].Key, Host: nodes[0].Host, Addr: "a0", Port: 4000, Door: 7}) {
-				t.Fatalf("the head is %+v", doc.Head)
+			if doc.Rank0 != (rank0Doc{Key: f.Members[0].Key, Host: nodes[0].Host, Addr: "a0", Port: 4000, AgentPort: 7}) {
+				t.Fatalf("the head is %+v", doc.Rank0)
 			}
 		}
 		if !reflect.DeepEqual(got, &want) {
 			t.Errorf("%d nodes: %+v, want %+v", n, got, want)
 		}
-		if _, err := formed(append(slices.Clone(docs), roundDoc{ID: f.ID, Size: n, Seats: map[string]seat{got.Members[n-1].Key: {}}}), false); err == nil {
+		if _, err := formed(append(slices.Clone(docs), roundDoc{ID: f.ID, Size: n, Assignments: map[string]assignment{got.Members[n-1].Key: {}}}), false); err == nil {
 			t.Errorf("%d nodes: there is a round although a node has two seats", n)
 		}
-		rest := slices.DeleteFunc(docs, func(d roundDoc) bool { return d.Seats[got.Members[0].Key].Try > 0 })
+		rest := slices.DeleteFunc(docs, func(d roundDoc) bool { return d.Assignments[got.Members[0].Key].Try > 0 })
 		if _, err := formed(rest, false); err == nil {
 			t.Errorf("%d nodes: there is a round although a document is missing", n)
 		}
@@ -91,7 +91,7 @@ func TestPeers(t *testing.T) {
 		if err := doc.check(); err != nil {
 			t.Error(err)
 		}
-		if last := len(doc.Peers) - 1; len(doc.Peers) != want || doc.Peers[last] != (peerDoc{Key: "out", Host: "h", Addr: "10.0.0.9", Door: 8}) {
+		if last := len(doc.Peers) - 1; len(doc.Peers) != want || doc.Peers[last] != (peerDoc{Key: "out", Host: "h", Addr: "10.0.0.9", AgentPort: 8}) {
 			t.Errorf("of %d nodes each calls %d: %+v", n, len(doc.Peers), doc.Peers)
 		}
 		doc.Peers = make([]peerDoc, 2*rendezvous.PeersLimit+1)
@@ -106,7 +106,7 @@ func TestBadDocuments(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{`nonsense`, "not a document of gorun's: invalid character 'o' in literal null (expecting 'u')"},
 		{`{"version":2,"is":[]}`, "version 2, and this gorun knows version 1: all nodes need the same gorun"},
-		{`{"version":1,"is":{"seats":7}}`, "not a document of gorun's: json: cannot unmarshal number into Go struct field roundDoc.is.seats of type map[string]etcd.seat"},
+		{`{"version":1,"is":{"seats":7}}`, "not a document of gorun's: json: cannot unmarshal number into Go struct field roundDoc.is.seats of type map[string]etcd.assignment"},
 		{`{"version":1}`, "round 0 of 0 nodes with port 0"},
 		{`{"version":1,"is":` + round(-1, 1) + `}`, "round 1 of 1 nodes with k in {Rank:-1 Try:1 New:false ID: Host:h Place:{FirstRank:0 WorldSize:1 FirstRoleRank:0 RoleWorldSize:1}}"},
 		{`{"version":1,"is":` + round(0, 0) + `}`, "round 1 of 1 nodes with k in {Rank:0 Try:1 New:false ID: Host:h Place:{FirstRank:0 WorldSize:0 FirstRoleRank:0 RoleWorldSize:1}}"},
@@ -147,16 +147,18 @@ func TestTextsAreBounded(t *testing.T) {
 		"the host of a node rank":          func(s string) checker { return &rankDoc{Host: s} },
 		"the leader's key":                 func(s string) checker { return &leaderDoc{Key: s} },
 		"the leader's host":                func(s string) checker { return &leaderDoc{Host: s} },
-		"the leader's address":             func(s string) checker { return &leaderDoc{Door: s} },
-		"the key of rank 0's node":         func(s string) checker { return aRound(func(d *roundDoc) { d.Head.Key = s }) },
-		"the host of rank 0's node":        func(s string) checker { return aRound(func(d *roundDoc) { d.Head.Host = s }) },
-		"the address of rank 0's node":     func(s string) checker { return aRound(func(d *roundDoc) { d.Head.Addr = s }) },
+		"the leader's address":             func(s string) checker { return &leaderDoc{Agent: s} },
+		"the key of rank 0's node":         func(s string) checker { return aRound(func(d *roundDoc) { d.Rank0.Key = s }) },
+		"the host of rank 0's node":        func(s string) checker { return aRound(func(d *roundDoc) { d.Rank0.Host = s }) },
+		"the address of rank 0's node":     func(s string) checker { return aRound(func(d *roundDoc) { d.Rank0.Addr = s }) },
 		"the key of a peer":                func(s string) checker { return aRound(func(d *roundDoc) { d.Peers = []peerDoc{{Key: s}} }) },
 		"the host of a peer":               func(s string) checker { return aRound(func(d *roundDoc) { d.Peers = []peerDoc{{Host: s}} }) },
 		"the address of a peer":            func(s string) checker { return aRound(func(d *roundDoc) { d.Peers = []peerDoc{{Addr: s}} }) },
-		"the key of a member":              func(s string) checker { return aRound(func(d *roundDoc) { d.Seats = map[string]seat{s: aSeat} }) },
-		"the ID of a member's node":        func(s string) checker { return aMember(func(m *seat) { m.ID = s }) },
-		"the host of a member's node":      func(s string) checker { return aMember(func(m *seat) { m.Host = s }) },
+		"the key of a member": func(s string) checker {
+			return aRound(func(d *roundDoc) { d.Assignments = map[string]assignment{s: anAssignment} })
+		},
+		"the ID of a member's node":   func(s string) checker { return aMember(func(m *assignment) { m.ID = s }) },
+		"the host of a member's node": func(s string) checker { return aMember(func(m *assignment) { m.Host = s }) },
 	} {
 		if err := doc(strings.Repeat("x", textLimit)).check(); err != nil {
 			t.Errorf("%s: %v", what, err)
@@ -169,22 +171,22 @@ func TestTextsAreBounded(t *testing.T) {
 	}
 }
 
-var aSeat = seat{Place: place{WorldSize: 1, RoleWorldSize: 1}}
+var anAssignment = assignment{Place: place{WorldSize: 1, RoleWorldSize: 1}}
 
 func aNode(u unreachedDoc) checker {
 	return &nodeDoc{Node: node{ID: "a", Host: "h", Nproc: 1}, Port: 1, Unreached: []unreachedDoc{u}}
 }
 
 func aRound(change func(*roundDoc)) checker {
-	d := &roundDoc{ID: 1, Size: 1, Head: head{Port: 1}}
+	d := &roundDoc{ID: 1, Size: 1, Rank0: rank0Doc{Port: 1}}
 	change(d)
 	return d
 }
 
-func aMember(change func(*seat)) checker {
-	m := aSeat
+func aMember(change func(*assignment)) checker {
+	m := anAssignment
 	change(&m)
-	return aRound(func(d *roundDoc) { d.Seats = map[string]seat{"k": m} })
+	return aRound(func(d *roundDoc) { d.Assignments = map[string]assignment{"k": m} })
 }
 
 // round has one node, with that rank, and so many workers.
@@ -204,7 +206,7 @@ func FuzzDecode(f *testing.F) {
 		of := 64 * len(text)
 		alloctest.AtMost(t, of+nodesLimit*512, func() {
 			if doc, err := decode[roundDoc](kv); err == nil {
-				if f, err := formed([]roundDoc{doc}, true); err == nil && doc.Seats[f.Members[0].Key].Rank != 0 {
+				if f, err := formed([]roundDoc{doc}, true); err == nil && doc.Assignments[f.Members[0].Key].Rank != 0 {
 					t.Errorf("%q is a round of %+v", text, f.Members)
 				}
 			}

@@ -16,12 +16,12 @@ import (
 // An enrolment is how a node gets into a job: as one of its nodes if the job has any, and otherwise as the first one, which
 // begins it. A node that differs from the job gets no place in it.
 type enrolment struct {
-	lease clientv3.LeaseID
-	job   string        // that this node is in; empty: none
-	mine  configDoc     // what the job's settings are to be
-	self  nodeDoc       // what is to be known of the node
-	keep  time.Duration // for which what is written of a job outlasts its leader
-	seat  int64         // the revision of the current round, if the node is in it; 0: it is not
+	lease     clientv3.LeaseID
+	job       string        // that this node is in; empty: none
+	mine      configDoc     // what the job's settings are to be
+	self      nodeDoc       // what is to be known of the node
+	retention time.Duration // for which what is written of a job outlasts its leader
+	current   int64         // the revision of the current round, if the node is in it; 0: it is not
 }
 
 // A jobConfig is what job/config says, as it was written at a revision; the zero value: there is none.
@@ -56,16 +56,16 @@ func (e *takenError) by() string { return rendezvous.Node{ID: e.ID, Host: e.Host
 // errForgotten: etcd does not know of a job that has nodes. They put it back.
 var errForgotten = errors.New("etcd does not know the job's settings")
 
-// A standing is all that an enrolment depends on.
-type standing struct {
-	config    jobConfig
-	led       bool // there is a leader
-	inhabited bool // there are nodes
-	closed    bool
-	rank      rankDoc // who has the node's rank
-	rankRev   int64   // at which that was written; 0: nobody has it
-	node      *stored // what is known of the node
-	current   int64   // the revision of the current round; 0: none
+// A precondition is all that an enrolment depends on.
+type precondition struct {
+	config   jobConfig
+	led      bool // there is a leader
+	hasNodes bool // there are nodes
+	closed   bool
+	rank     rankDoc // who has the node's rank
+	rankRev  int64   // at which that was written; 0: nobody has it
+	node     *stored // what is known of the node
+	current  int64   // the revision of the current round; 0: none
 }
 
 // An enrolled node is in the job with these settings, if there are any: otherwise the job has been closed.
@@ -78,9 +78,9 @@ type enrolled struct {
 
 // enrol registers the node. known is what the settings were, and led whether there was a leader, when the node last looked.
 func (w *writer) enrol(ctx context.Context, e enrolment, known jobConfig, led bool) (in enrolled, err error) {
-	s := standing{config: known, led: led, inhabited: led}
+	s := precondition{config: known, led: led, hasNodes: led}
 	if known.rev > 0 && (!led || e.mine.conflict(known.configDoc) != nil) {
-		if s, err = w.standing(ctx, e.self.Node.NodeRank); err != nil {
+		if s, err = w.precondition(ctx, e.self.Node.NodeRank); err != nil {
 			return in, err
 		}
 	}
@@ -101,14 +101,14 @@ func (w *writer) enrol(ctx context.Context, e enrolment, known jobConfig, led bo
 }
 
 // admit reports whether the node begins the job, or fails if it may not be in it.
-func (s *standing) admit(e enrolment, key string) (begins bool, err error) {
-	forgotten := s.config.rev == 0 && s.inhabited || e.job != "" && s.config.Job != e.job
+func (s *precondition) admit(e enrolment, key string) (begins bool, err error) {
+	forgotten := s.config.rev == 0 && s.hasNodes || e.job != "" && s.config.Job != e.job
 	switch {
 	case s.closed:
 		return false, nil
 	case forgotten:
 		return false, errForgotten
-	case e.job == "" && !s.inhabited:
+	case e.job == "" && !s.hasNodes:
 		return true, nil
 	}
 	if err := e.mine.conflict(s.config.configDoc); err != nil {
@@ -121,18 +121,18 @@ func (s *standing) admit(e enrolment, key string) (begins bool, err error) {
 }
 
 // isTaken reports whether another node has the rank.
-func (s *standing) isTaken(key string) bool { return s.rankRev > 0 && s.rank.Key != key }
+func (s *precondition) isTaken(key string) bool { return s.rankRev > 0 && s.rank.Key != key }
 
 // isMember reports whether the node is in the current round. Then its rank is its own, also if it was away, and a newcomer has
 // taken it meanwhile.
-func (e *enrolment) isMember(s *standing) bool { return e.seat > 0 && e.seat == s.current }
+func (e *enrolment) isMember(s *precondition) bool { return e.current > 0 && e.current == s.current }
 
 // errChanged: etcd says something else by now.
 var errChanged = errors.New("etcd has changed")
 
 // begin makes a job of which the node is the first. Nothing is left of one before it.
-func (w *writer) begin(ctx context.Context, e enrolment, s *standing) (in enrolled, err error) {
-	kept, err := w.client.Grant(ctx, seconds(e.keep))
+func (w *writer) begin(ctx context.Context, e enrolment, s *precondition) (in enrolled, err error) {
+	kept, err := w.client.Grant(ctx, seconds(e.retention))
 	if err != nil {
 		return in, err
 	}
@@ -164,7 +164,7 @@ func (w *writer) begin(ctx context.Context, e enrolment, s *standing) (in enroll
 
 // follow makes the node one of those that the job has. A leader is one of them; whether there are others is asked only if
 // there is no leader, since they may be many.
-func (w *writer) follow(ctx context.Context, e enrolment, s *standing) (in enrolled, err error) {
+func (w *writer) follow(ctx context.Context, e enrolment, s *precondition) (in enrolled, err error) {
 	var when []clientv3.Cmp
 	switch {
 	case e.job != "":
@@ -184,13 +184,13 @@ func (w *writer) follow(ctx context.Context, e enrolment, s *standing) (in enrol
 
 // tryEnrol registers the node and does more, at the revision that it returns, if the settings, the holder of the rank and what is
 // known of the node are as s says, and all of when holds. Otherwise it fails with errChanged, and sets s to what there is now.
-func (w *writer) tryEnrol(ctx context.Context, e enrolment, s *standing, when []clientv3.Cmp, more ...clientv3.Op) (rev int64, err error) {
+func (w *writer) tryEnrol(ctx context.Context, e enrolment, s *precondition, when []clientv3.Cmp, more ...clientv3.Op) (rev int64, err error) {
 	when = append(w.isStill(s.config), when...)
 	when = append(when, clientv3.Compare(clientv3.ModRevision(w.keys.node(w.key)), "=", s.node.rev())) // or this request is late
 	if r := e.self.Node.NodeRank; r >= 0 {
 		when = append(when, clientv3.Compare(clientv3.ModRevision(w.keys.rank(r)), "=", s.rankRev))
 	}
-	own, err := w.place(e.self)
+	own, err := w.ownKeys(e.self)
 	if err != nil {
 		return 0, err
 	}
@@ -212,8 +212,8 @@ func (w *writer) tryEnrol(ctx context.Context, e enrolment, s *standing, when []
 	return 0, errChanged
 }
 
-// place is what there is to write of a node, by key.
-func (w *writer) place(self nodeDoc) (texts map[string]string, err error) {
+// ownKeys is what there is to write of a node, by key.
+func (w *writer) ownKeys(self nodeDoc) (texts map[string]string, err error) {
 	texts = make(map[string]string)
 	put := func(key string, is any) {
 		text, e := encode(key, is)
@@ -226,15 +226,15 @@ func (w *writer) place(self nodeDoc) (texts map[string]string, err error) {
 	return texts, err
 }
 
-func (w *writer) standing(ctx context.Context, rank int) (standing, error) {
+func (w *writer) precondition(ctx context.Context, rank int) (precondition, error) {
 	answer, err := w.client.Txn(ctx).Then(w.ask(rank)...).Commit()
 	if err != nil {
-		return standing{}, err
+		return precondition{}, err
 	}
 	return w.answered(answer.Responses)
 }
 
-// ask is how to find out about a standing.
+// ask is how to find out about a precondition.
 func (w *writer) ask(rank int) []clientv3.Op {
 	return []clientv3.Op{
 		clientv3.OpGet(w.keys.config()),
@@ -247,9 +247,9 @@ func (w *writer) ask(rank int) []clientv3.Op {
 	}
 }
 
-func (w *writer) answered(answers []*pb.ResponseOp) (s standing, err error) {
+func (w *writer) answered(answers []*pb.ResponseOp) (s precondition, err error) {
 	some := func(i int) bool { return answers[i].GetResponseRange().Count > 0 }
-	s.led, s.inhabited, s.closed = some(1), some(2), some(3)
+	s.led, s.hasNodes, s.closed = some(1), some(2), some(3)
 	s.node, s.current = onlyKey(answers[5]), onlyKey(answers[6]).rev()
 	if some(0) {
 		if s.config, err = readJobConfig(answers[0].GetResponseRange().Kvs[0]); err != nil {
@@ -269,12 +269,12 @@ func readJobConfig(kv *mvccpb.KeyValue) (jobConfig, error) {
 	return jobConfig{doc, kv.ModRevision, clientv3.LeaseID(kv.Lease)}, err
 }
 
-// awaitRank returns when nobody has a rank, or ctx ends.
-func (w *writer) awaitRank(ctx context.Context, rank int) {
+// awaitFreeRank returns when nobody has a rank, or ctx ends.
+func awaitFreeRank(ctx context.Context, client *clientv3.Client, k keys, rank int) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	watch(ctx, w.client, w.keys.rank(rank), w.keys.rank(rank)+"\x00", func([]*clientv3.Event) {
-		if now, err := w.client.Get(ctx, w.keys.rank(rank), clientv3.WithCountOnly()); err == nil && now.Count == 0 {
+	watch(ctx, client, k.rank(rank), k.rank(rank)+"\x00", func([]*clientv3.Event) {
+		if now, err := client.Get(ctx, k.rank(rank), clientv3.WithCountOnly()); err == nil && now.Count == 0 {
 			cancel()
 		}
 	})

@@ -8,11 +8,25 @@
 //
 // No clocks of two machines are compared. Of several reports the one with the lowest revision was first.
 //
-// An agent that ends is noticed at once, for it has a connection to the leader, which breaks: see package tie. What is known
+// An agent that ends is noticed at once, for it has a connection to the leader, which breaks: see package liveness. What is known
 // of it is deleted then, as it would be when its lease has run out. The same goes for a leader, whoever notices.
 //
 // Silence is no evidence. While etcd cannot be reached nothing is decided, and rounds go on; a node that etcd has
 // forgotten meanwhile comes back as the one that it was.
+//
+// The code is a pure machine and what drives it:
+//
+//	event ──▶ machine: leader ──▶ member ──▶ connection        machine.go, events.go, actions.go
+//	             │     (each asks those to its right)          leader.go, member.go, connection.go, and files of one idea each
+//	          actions
+//	             ▼
+//	          driver ── goroutines ── executor ── writer         driver.go, calls.go; requests.go; write.go, enrol.go, view.go
+//	             ▲                        │
+//	             └──────── answers ───────┘
+//
+// The machine decides all there is to decide, and has neither clock nor goroutine nor I/O. So its life stories can be printed, see
+// testdata, and thousands of jobs with faults be played in the time of one, see TestSimulation. All parts are in one package since
+// they share the documents in etcd; the types keep them apart.
 package etcd
 
 import (
@@ -77,9 +91,9 @@ const (
 // nodesLimit keeps what forms a round below what etcd takes at a time, which is 1.5 MiB.
 const nodesLimit = 4000
 
-// Rendezvous is one node's part in a job. All of it goes on in one goroutine, see loop.
+// Rendezvous is one node's part in a job.
 type Rendezvous struct {
-	loop   *loop
+	driver *driver
 	client *clientv3.Client // to be closed; nil: it is another's
 
 	mu   sync.Mutex
@@ -102,7 +116,7 @@ func New(c Config) (*Rendezvous, error) {
 		}
 		c.Client, r.client = client, client
 	}
-	r.loop = startLoop(&c, newKey())
+	r.driver = startDriver(&c)
 	return r, nil
 }
 
@@ -177,11 +191,11 @@ func (c *Config) rules() rendezvous.Rules {
 	}
 }
 
-// patience is how long a dead node may look alive.
-func (c *Config) patience() time.Duration { return 2 * c.TTL }
+// failureTimeout is how long a dead node may look alive.
+func (c *Config) failureTimeout() time.Duration { return 2 * c.TTL }
 
-// keep is for how long what is written of the job outlasts its leader. Another leader is elected long before.
-func (c *Config) keep() time.Duration { return 3*c.TTL + 5*time.Second }
+// retention is for how long what is written of the job outlasts its leader. Another leader is elected long before.
+func (c *Config) retention() time.Duration { return 3*c.TTL + 5*time.Second }
 
 // settings are what must be the same on every node, since any may come to decide.
 func (c *Config) settings() rendezvous.Settings {
@@ -203,25 +217,26 @@ func (r *Rendezvous) Join(ctx context.Context, self rendezvous.Node) (*rendezvou
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	c := r.loop.config
+	c := r.driver.config
 	if err := c.check(self); err != nil {
 		return nil, &rendezvous.MisuseError{Err: err}
 	}
-	j := &join{self: self, answer: make(chan joined, 1)}
+	j := &joinCall{self: self, answer: make(chan joined, 1)}
 	if c.MasterPort == 0 {
-		if err := j.reserve(0, c.Reserve); err != nil {
+		var err error
+		if j.port, err = (rendezvous.Master{Addr: self.Reach()}).Reserve(c.Reserve); err != nil {
 			return nil, err
 		}
 	}
-	if !r.loop.post(func() { r.loop.join(j) }) {
-		r.loop.release(j.port)
-		return nil, r.loop.closed
+	if !r.driver.call(j) {
+		r.driver.release(j.port)
+		return nil, r.driver.machine.closed
 	}
 	select {
 	case a := <-j.answer:
 		return a.round, a.err
 	case <-ctx.Done():
-		r.loop.post(func() { r.loop.withdraw(j, ctx.Err()) })
+		r.driver.call(cancelCall{j, ctx.Err()})
 		a := <-j.answer // which may be a round: it was faster
 		return a.round, a.err
 	}
@@ -249,15 +264,12 @@ func (r *Rendezvous) Report(ctx context.Context, round *rendezvous.Round, failur
 	if err := checkFailure(failure); err != nil {
 		return err
 	}
-	if failure != nil && len(failure.Unreachable) > 0 {
-		r.loop.post(func() { r.loop.confirm(round.ID, failure.Unreachable) })
-	}
 	return r.report(ctx, round, reportDoc{Failure: failure})
 }
 
 // Leave is a report as well, if there are enough nodes without this one.
 func (r *Rendezvous) Leave(ctx context.Context, round *rendezvous.Round, why error) error {
-	if round.Size <= r.loop.config.Min {
+	if round.Size <= r.driver.config.Min {
 		return nil
 	}
 	left := rendezvous.OutcomeOf(why)
@@ -266,7 +278,7 @@ func (r *Rendezvous) Leave(ctx context.Context, round *rendezvous.Round, why err
 
 func (r *Rendezvous) report(ctx context.Context, round *rendezvous.Round, doc reportDoc) error {
 	answer := make(chan error, 1)
-	if !r.loop.post(func() { r.loop.report(round.ID, doc, answer) }) {
+	if !r.driver.call(reportCall{round.ID, doc, answer}) {
 		return nil
 	}
 	select {
@@ -288,7 +300,7 @@ func (r *Rendezvous) Close(ctx context.Context, why error) error {
 		return nil
 	}
 	r.left = true
-	err := r.loop.leave(ctx, why)
+	err := r.driver.close(ctx, why)
 	if r.client != nil {
 		err = errors.Join(err, r.client.Close())
 	}

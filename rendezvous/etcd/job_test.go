@@ -13,7 +13,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/gorun/gorun/rendezvous"
-	"github.com/gorun/gorun/rendezvous/tie"
+	"github.com/gorun/gorun/rendezvous/liveness"
 )
 
 const (
@@ -86,10 +86,10 @@ func (a *agent) leave(why error) {
 
 // kill ends the agent as a crash would: nothing is said to etcd, and its connections are closed.
 func (a *agent) kill() {
-	answer := make(chan *tie.End, 1)
-	if a.loop.post(func() { answer <- a.loop.end }) {
-		if end := <-answer; end != nil {
-			end.Close()
+	answer := make(chan *liveness.Detector, 1)
+	if a.driver.call(peek(func(d *driver) { answer <- d.detector })) {
+		if d := <-answer; d != nil {
+			d.Close()
 		}
 	}
 	a.vanish()
@@ -97,16 +97,30 @@ func (a *agent) kill() {
 
 // vanish ends the agent as if its machine were gone. Who calls it gets no answer.
 func (a *agent) vanish() {
-	a.loop.cancel()
-	<-a.loop.done
-	a.loop.others.Wait()
+	a.driver.cancel()
+	<-a.driver.done
+	a.driver.others.Wait()
 	a.mu.Lock()
 	a.left = true
 	a.mu.Unlock()
-	if a.loop.end != nil {
-		a.job.t.Cleanup(a.loop.end.Close)
+	if a.driver.detector != nil {
+		a.job.t.Cleanup(a.driver.detector.Close)
 	}
 }
+
+// A peek is a call that looks into the driver.
+type peek func(*driver)
+
+func (p peek) take(d *driver) { p(d) }
+
+// A look is an event that looks into the machine.
+type look func(*machine)
+
+func (l look) apply(m *machine) { l(m) }
+
+func (a *agent) look(f func(*machine)) bool { return a.driver.post(look(f)) }
+
+func (a *agent) key() string { return a.driver.executor.key }
 
 func (a *agent) join() (*rendezvous.Round, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -210,12 +224,12 @@ func later(a *agent) func(*testing.T) *rendezvous.Round {
 	}
 }
 
-// await waits until the agent's loop is in such a state.
-func await(t *testing.T, a *agent, is func(*loop) bool) {
+// await waits until the agent's machine is in such a state.
+func await(t *testing.T, a *agent, is func(*machine) bool) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		answer := make(chan bool, 1)
-		if a.loop.post(func() { answer <- is(a.loop) }) && <-answer {
+		if a.look(func(m *machine) { answer <- is(m) }) && <-answer {
 			return
 		}
 	}

@@ -3,6 +3,7 @@ package etcd
 import (
 	"crypto/rand"
 	"encoding/base64"
+	"encoding/hex"
 	"net/url"
 	"strconv"
 )
@@ -59,10 +60,19 @@ func (k keys) roundOf(round int) string         { return k.rounds() + strconv.It
 func (k keys) round(round int, c string) string { return k.roundOf(round) + c }
 
 // newKey is one for a node: 72 random bits, of which the first character says 6.
-func newKey() string {
-	key := make([]byte, 9)
-	_, _ = rand.Read(key) // never fails
-	return base64.RawURLEncoding.EncodeToString(key)
+func (w *writer) newKey() string { return base64.RawURLEncoding.EncodeToString(w.randomBytes(9)) }
+
+// newToken is 256 random bits.
+func (w *writer) newToken() string { return hex.EncodeToString(w.randomBytes(32)) }
+
+func (w *writer) randomBytes(n int) []byte {
+	b := make([]byte, n)
+	if w.random != nil {
+		w.random(b)
+	} else {
+		_, _ = rand.Read(b) // never fails
+	}
+	return b
 }
 
 // initial is what a node's key begins with, by which a round's documents go. A transaction has room for all of them.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -16,34 +17,32 @@ import (
 // job had ended. Two witnesses must say so, for to run nothing by mistake is worse than to be refused by mistake. Etcd knows how
 // long ago the job ended, but an etcd that was started again takes it to be just now; and the leader has told by its clock, which
 // may differ from this node's.
-func (l *loop) tooLate(v *view) {
-	if l.refused || l.self.Try == 0 {
-		return
+func (m *machine) tooLate(v *view) {
+	switch {
+	case m.member.refused || m.member.self.Try == 0:
+	case m.config.AfterEnd == AfterEndResult:
+		m.endAsOthers(v)
+	default:
+		m.request(dateEnd{v})
 	}
-	if l.config.AfterEnd == AfterEndResult {
-		l.endAsOthers(v)
-		return
-	}
-	var ended time.Duration // ago
-	l.start(dating, func(ctx context.Context) (err error) {
-		ended, err = l.etcd.age(ctx, v.stateLease)
-		return err
-	}, func(err error) {
-		switch {
-		case err != nil:
-			l.dirty = true
-			l.onFailure(err)
-		case time.Since(l.config.Started) > ended && l.config.Started.Before(v.state.At):
-			l.endAsOthers(v)
-		default:
-			l.refuse(&EndedError{RunID: l.config.RunID, Outcome: v.state.Outcome, At: v.state.At})
-		}
-	})
 }
 
-func (l *loop) endAsOthers(v *view) {
-	l.config.Log.Warn("the job had ended before this node came; to run it again, choose another run ID", "run_id", l.config.RunID)
-	l.finish(&rendezvous.ClosedError{Outcome: v.state.Outcome})
+func (e endDated) apply(m *machine) {
+	state := e.view.state
+	switch started := m.config.Started; {
+	case e.err != nil:
+		m.conn.dirty = true
+		m.onFailure(e.err)
+	case m.now.Sub(started) > e.ago && started.Before(state.At):
+		m.endAsOthers(e.view)
+	default:
+		m.member.refuse(&EndedError{RunID: m.config.RunID, Outcome: state.Outcome, At: state.At})
+	}
+}
+
+func (m *machine) endAsOthers(v *view) {
+	m.log(slog.LevelWarn, "the job had ended before this node came; to run it again, choose another run ID", "run_id", m.config.RunID)
+	m.finish(&rendezvous.ClosedError{Outcome: v.state.Outcome})
 }
 
 // An EndedError says that a job of that name has ended, and this node cannot be one of its.

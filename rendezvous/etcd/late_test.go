@@ -42,7 +42,7 @@ func TestNameOfAnEndedJob(t *testing.T) {
 			}
 			// As if etcd had been started again half an hour later: it takes the end to be just now.
 			state := keysOf(DefaultPrefix, j.config.RunID).state()
-			kept, err := client.Grant(t.Context(), int64(memory.Seconds()))
+			kept, err := client.Grant(t.Context(), int64(outcomeRetention.Seconds()))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -76,7 +76,7 @@ func TestLeaderDies(t *testing.T) {
 				victims := 0
 				seen := make(map[int]string)
 				for i, a := range agents {
-					if a.loop.ctx.Err() != nil {
+					if a.driver.ctx.Err() != nil {
 						a.kill()
 						victims++
 					} else if o := closed(t, ends[i]); o != (rendezvous.Outcome{}) {
@@ -171,7 +171,7 @@ func TestEveryLeaderDies(t *testing.T) {
 		rest := agents[:0:0]
 		var left []*rendezvous.Round
 		for i, a := range agents {
-			if a.loop.etcd.key == leader {
+			if a.key() == leader {
 				a.kill()
 			} else {
 				rest, left = append(rest, a), append(left, rounds[i])

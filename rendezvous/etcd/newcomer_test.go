@@ -106,11 +106,11 @@ func TestNewcomerWithoutRank(t *testing.T) {
 	first.node.NodeRank = 0
 	together(t, []*agent{first})
 	for rank, want := range map[int]bool{-1: false, 0: true, 1: false} {
-		s, err := newcomer.loop.etcd.standing(t.Context(), rank)
+		s, err := newcomer.driver.executor.precondition(t.Context(), rank)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := s.isTaken(newcomer.loop.etcd.key); got != want {
+		if got := s.isTaken(newcomer.key()); got != want {
 			t.Errorf("node rank %d is taken: %t", rank, got)
 		}
 	}

@@ -51,7 +51,7 @@ func TestReportDuringAnOutage(t *testing.T) {
 		all.Wait()
 	}()
 	for _, a := range agents { // until it has been tried in vain
-		await(t, a, func(l *loop) bool { return l.reporting != nil && !l.outage.IsZero() })
+		await(t, a, func(m *machine) bool { return m.member.report != nil && !m.conn.outage.IsZero() })
 	}
 	select {
 	case <-recorded:
@@ -90,7 +90,7 @@ func TestAllAreCutOff(t *testing.T) {
 		way.set(false)
 		awaitKeys(t, j, "nodes/", i+1)
 		if i == 0 { // it leads, and misses the others
-			await(t, agents[0], func(l *loop) bool { return l.leads() && l.view.whole })
+			await(t, agents[0], func(m *machine) bool { return m.leader.leads() && m.conn.view.whole })
 		}
 	}
 	succeed(t, agents, rounds) // of round 1
@@ -106,7 +106,7 @@ func TestMissedRound(t *testing.T) {
 	missing := later(agents[1])
 	awaitKeys(t, j, "nodes/", 1)
 	ways[1].set(true)
-	await(t, agents[1], func(l *loop) bool { return !l.outage.IsZero() || l.lease.err != nil })
+	await(t, agents[1], func(m *machine) bool { return !m.conn.outage.IsZero() || m.conn.leaseErr != nil })
 
 	// Another one leads, since the missing node may not know that it does.
 	leader := keysOf(DefaultPrefix, j.config.RunID).leader()
@@ -138,8 +138,8 @@ func TestOneLeaseIsLost(t *testing.T) {
 	agents, ways := j.agentsBehindRelays(server, 2)
 	first := together(t, agents)
 	leader := j.leader(t)
-	lost := slices.IndexFunc(agents, func(a *agent) bool { return a.loop.etcd.key != leader })
-	key := keysOf(DefaultPrefix, j.config.RunID).node(agents[lost].loop.etcd.key)
+	lost := slices.IndexFunc(agents, func(a *agent) bool { return a.key() != leader })
+	key := keysOf(DefaultPrefix, j.config.RunID).node(agents[lost].key())
 	answer, err := j.client.Get(t.Context(), key)
 	if err != nil || len(answer.Kvs) != 1 {
 		t.Fatalf("node %d: %v, %v", lost, answer, err)
@@ -168,7 +168,7 @@ func TestLeaderIsCutOff(t *testing.T) {
 	var rest []*agent
 	var left []*rendezvous.Round
 	for i, a := range agents {
-		if a.loop.etcd.key == j.leader(t) {
+		if a.key() == j.leader(t) {
 			way, its = ways[i], first[i]
 		} else {
 			rest, left = append(rest, a), append(left, first[i])

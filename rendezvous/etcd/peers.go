@@ -2,25 +2,28 @@ package etcd
 
 import (
 	"cmp"
-	"context"
 	"errors"
-	"math/rand/v2"
+	"log/slog"
+	"maps"
 	"net"
 	"slices"
 	"syscall"
 	"time"
 
-	"github.com/gorun/gorun/rendezvous/tie"
+	"github.com/gorun/gorun/rendezvous"
+	"github.com/gorun/gorun/rendezvous/liveness"
 )
 
 const (
 	// reachLimit bounds how many nodes an agent says that it cannot reach, and how many are believed.
 	reachLimit = 64
+	// namedLimit is how many of the peers that a failed worker names its agent calls.
+	namedLimit = 16
 
-	spreadTime  = 500 * time.Millisecond // over which the members of a round spread their first calls to each other
-	dialTimeout = 3 * time.Second        // of a call to where a worker could not reach another one
-	redialPause = 5 * time.Second        // between two of them, on average
-	warnAfter   = 5 * time.Second        // without a sign of a peer, from the first call on
+	spreadTime     = 500 * time.Millisecond // over which the members of a round spread their first calls to each other
+	dialTimeout    = 3 * time.Second        // of a call to where a worker could not reach another one
+	redialInterval = 5 * time.Second        // between two of them, on average
+	warnAfter      = 5 * time.Second        // without a sign of a peer, from the first call on
 )
 
 // A peer is another node that this one has to reach, or a worker there. The leader is told of one that could be reached and cannot
@@ -28,7 +31,7 @@ const (
 // told: there are programs whose workers talk to rank 0 alone, and firewalls to go with them.
 type peer struct {
 	key, host, addr string
-	stop            context.CancelFunc
+	serial          int // tells it from another of the same id, before or after it
 
 	begun     time.Time // the first call
 	lastSeen  time.Time // zero: never
@@ -49,7 +52,7 @@ func (p *peer) heard(at time.Time, err error) (tell bool) {
 	case !isUnreachable(err):
 	case p.lastSeen.IsZero() && !p.worker:
 		tell = !p.warned && at.Sub(p.begun) >= warnAfter
-	case p.worker || at.Sub(p.lastSeen) >= tie.LossTime:
+	case p.worker || at.Sub(p.lastSeen) >= liveness.LossTime:
 		p.unreached, tell = true, !p.warned
 	}
 	p.warned = p.warned || tell
@@ -74,122 +77,101 @@ func isUnreachable(err error) bool {
 	return true
 }
 
-// callPeers has this node call its peers in the round that it has got, and no others any more.
-func (l *loop) callPeers(doc *roundDoc) {
+// monitorPeers has this node monitor its peers in the round that it has got, and no others any more.
+func (b *member) monitorPeers(doc *roundDoc) {
 	wanted := make(map[string]bool)
 	for _, other := range doc.Peers {
-		wanted[other.Key] = other.Key != l.etcd.key
+		wanted[other.Key] = other.Key != b.key
 	}
-	for id, p := range l.peers {
-		if !wanted[p.key] {
-			p.stop()
-			delete(l.peers, id)
+	for _, id := range slices.Sorted(maps.Keys(b.peers)) {
+		if !wanted[b.peers[id].key] {
+			b.stop(id)
 		}
 	}
 	for _, other := range doc.Peers {
 		if wanted[other.Key] {
-			l.callAgent(other, false)
+			b.monitor(other, false)
 		}
 	}
 }
 
-// callAgent keeps a tie to another node's agent, or tries to. unreached says that it could not be reached just now. Where a round has
-// more than rendezvous.PeersLimit members, an agent calls those that it could not reach, and that of rank 0.
-func (l *loop) callAgent(other peerDoc, unreached bool) {
-	if p := l.peers[other.Key]; p != nil {
+// monitor keeps a liveness connection to another node's agent, or tries to. unreached says that it could not be reached just now. Where
+// a round has more than rendezvous.PeersLimit members, an agent monitors those that it could not reach, and that of rank 0.
+func (b *member) monitor(other peerDoc, unreached bool) {
+	if p := b.peers[other.Key]; p != nil {
 		p.unreached = p.unreached || unreached
 		return
 	}
-	l.callAt(other, address(other.Addr, other.Door), unreached)
+	b.monitorAt(other, address(other.Addr, other.AgentPort), unreached)
 }
 
-func (l *loop) callAt(other peerDoc, addr string, unreached bool) {
-	p, ctx := l.newPeer(other.Key, other, addr)
-	if p == nil {
-		return
+func (b *member) monitorAt(other peerDoc, addr string, unreached bool) {
+	if p := b.newPeer(other.Key, other, addr); p != nil {
+		p.unreached, p.warned = unreached, unreached
+		b.do(monitorPeer{p.key, p.serial, p.key, p.addr})
 	}
-	p.unreached, p.warned = unreached, unreached
-	l.others.Go(func() {
-		pause(ctx, rand.N(spreadTime))
-		heard := func(at time.Time, err error) { l.post(func() { l.onCall(p.key, p, at, err) }) }
-		if l.end.Hold(ctx, p.key, p.addr, heard) { // of all ties to a process the last one that breaks tells
-			l.post(func() { l.onEnded(p.key, p.addr) })
-		}
-	})
 }
 
 // callWorker calls addr, where a worker of another node could not be reached, again and again until somebody answers.
-func (l *loop) callWorker(other peerDoc, addr string) {
+func (b *member) callWorker(other peerDoc, addr string) {
 	id := other.Key + " " + addr
-	if l.peers[id] != nil {
+	if b.peers[id] != nil {
 		return
 	}
-	p, ctx := l.newPeer(id, other, addr)
-	if p == nil {
-		return
+	if p := b.newPeer(id, other, addr); p != nil {
+		p.worker, p.unreached = true, true
+		b.do(callWorker{id, p.serial, addr})
 	}
-	p.worker, p.unreached = true, true
-	l.others.Go(func() {
-		for ctx.Err() == nil {
-			pause(ctx, redialPause/2+rand.N(redialPause))
-			begun := time.Now()
-			err := l.dial(ctx, addr)
-			if ctx.Err() == nil {
-				l.post(func() { l.onCall(id, p, begun, err) })
-			}
-		}
-	})
 }
 
-// newPeer returns a peer and the context of its calls, or nil if there are too many peers.
-func (l *loop) newPeer(id string, other peerDoc, addr string) (*peer, context.Context) {
-	if len(l.peers) >= 2*reachLimit || l.end == nil {
-		return nil, nil
+// newPeer returns a peer, or nil if there are too many.
+func (b *member) newPeer(id string, other peerDoc, addr string) *peer {
+	if len(b.peers) >= 2*reachLimit {
+		return nil
 	}
-	ctx, stop := context.WithCancel(l.ctx)
-	p := &peer{key: other.Key, host: other.Host, addr: addr, stop: stop, begun: time.Now()}
-	l.peers[id] = p
-	return p, ctx
+	b.serial++
+	p := &peer{key: other.Key, host: other.Host, addr: addr, serial: b.serial, begun: b.now}
+	b.peers[id] = p
+	return p
 }
 
-// dial fails if nothing answers at addr. A refusal is an answer.
-func (l *loop) dial(ctx context.Context, addr string) error {
-	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
-	defer cancel()
-	return dialAndClose(ctx, l.dialer(), addr)
+func (b *member) stop(id string) {
+	delete(b.peers, id)
+	b.do(stopPeer{id})
 }
 
-// onCall takes note of a sign of p or of a failed call, see heard. A call that fails while etcd cannot be used says nothing: this
+// apply takes note of a sign of a peer or of a failed call, see heard. A call that fails while etcd cannot be used says nothing: this
 // node may be the one that is cut off.
-func (l *loop) onCall(id string, p *peer, at time.Time, err error) {
-	if l.peers[id] != p || err != nil && (!l.outage.IsZero() || at.Before(l.usable)) {
+func (e peerHeard) apply(m *machine) {
+	b := &m.member
+	p := b.peers[e.id]
+	if p == nil || p.serial != e.serial || e.err != nil && (m.conn.isAway() || e.at.Before(m.conn.usable)) {
 		return
 	}
 	was, first := p.unreached, p.lastSeen.IsZero()
-	tell := p.heard(at, err)
+	tell := p.heard(e.at, e.err)
 	switch {
 	case was && !p.unreached:
-		l.config.Log.Info("reaches " + p.host + " again at " + p.addr)
-	case first && err == nil:
-		l.config.Log.Debug("reaches " + p.host + " at " + p.addr)
+		m.log(slog.LevelInfo, "reaches "+p.host+" again at "+p.addr)
+	case first && e.err == nil:
+		m.log(slog.LevelDebug, "reaches "+p.host+" at "+p.addr)
 	case tell && p.unreached:
-		l.config.Log.Warn("cannot reach "+p.host+" any more at "+p.addr, "error", err)
-	case tell && !l.warned: // it may be meant to be so: one line is enough
-		l.warned = true
-		l.config.Log.Warn("cannot reach "+p.host+" at "+p.addr+
-			": if workers here need those there, they wait in vain (see to firewalls, or to --local-addr)", "error", err)
+		m.log(slog.LevelWarn, "cannot reach "+p.host+" any more at "+p.addr, "error", e.err)
+	case tell && !b.warned: // it may be meant to be so: one line is enough
+		b.warned = true
+		m.log(slog.LevelWarn, "cannot reach "+p.host+" at "+p.addr+
+			": if workers here need those there, they wait in vain (see to firewalls, or to --local-addr)", "error", e.err)
 	case tell:
-		l.config.Log.Debug("cannot reach "+p.host+" at "+p.addr, "error", err)
+		m.log(slog.LevelDebug, "cannot reach "+p.host+" at "+p.addr, "error", e.err)
 	}
-	if p.worker && err == nil {
-		p.stop()
-		delete(l.peers, id)
+	if p.worker && e.err == nil {
+		b.stop(e.id)
 	}
 }
 
 // unreached is what etcd should know of the peers that this node cannot reach: one address of each, and reachLimit at most.
-func (l *loop) unreached() (list []unreachedDoc) {
-	for _, p := range l.peers {
+func (b *member) unreached() (list []unreachedDoc) {
+	for _, p := range b.peers {
 		if p.unreached {
 			list = append(list, unreachedDoc{p.key, p.addr})
 		}
@@ -199,11 +181,29 @@ func (l *loop) unreached() (list []unreachedDoc) {
 	return list[:min(len(list), reachLimit)]
 }
 
-// usableAgain is for when etcd can be used again. It forgets the peers that were found unreachable during the outage, as etcd was not
+// onUsable is for when etcd can be used again. It forgets the peers that were found unreachable during the outage, as etcd was not
 // told of them: they are called again.
-func (l *loop) usableAgain() {
-	l.usable = time.Now()
-	for _, p := range l.peers {
-		p.unreached = p.unreached && slices.ContainsFunc(l.claimed, func(u unreachedDoc) bool { return u.Key == p.key })
+func (b *member) onUsable() {
+	for _, p := range b.peers {
+		p.unreached = p.unreached && slices.ContainsFunc(b.claimed, func(u unreachedDoc) bool { return u.Key == p.key })
+	}
+}
+
+// confirm calls the peers that a worker of this node could not reach in a round. Until that is done this node does not enrol for
+// the next round, whose members depend on it.
+func (b *member) confirm(round int, named []rendezvous.Peer) {
+	if !b.conn.isAway() {
+		b.confirming++
+		b.do(confirmPeers{round, named[:min(len(named), namedLimit)]})
+	}
+}
+
+func (e peersConfirmed) apply(m *machine) {
+	m.member.confirming--
+	if m.conn.isAway() {
+		return
+	}
+	for _, u := range e.unreached {
+		m.member.callWorker(u.node, u.addr)
 	}
 }

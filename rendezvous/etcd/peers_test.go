@@ -3,7 +3,6 @@ package etcd
 import (
 	"context"
 	"io"
-	"log/slog"
 	"net"
 	"os"
 	"strings"
@@ -133,29 +132,33 @@ func TestWorkersNameUnreached(t *testing.T) {
 func TestNothingIsToldInAnOutage(t *testing.T) {
 	silence := dialError(os.ErrDeadlineExceeded)
 	old := time.Now()
-	l := &loop{config: &Config{Log: slog.New(slog.DiscardHandler)}, peers: make(map[string]*peer), claimed: []unreachedDoc{{Key: "told", Addr: "told:1"}}}
-	l.outage = old.Add(-time.Minute)
-	for _, key := range []string{"told", "untold", "lost"} {
-		l.peers[key] = &peer{key: key, addr: key + ":1", lastSeen: old.Add(-time.Hour), unreached: key == "told"}
+	m := idle()
+	b := &m.member
+	b.claimed = []unreachedDoc{{Key: "told", Addr: "told:1"}}
+	m.conn.outage, m.now = old.Add(-time.Minute), old
+	for i, key := range []string{"told", "untold", "lost"} {
+		b.peers[key] = &peer{key: key, addr: key + ":1", serial: i, lastSeen: old.Add(-time.Hour), unreached: key == "told"}
 	}
-	l.onCall("untold", l.peers["untold"], old, silence)
-	l.peers["lost"].unreached = true // before the outage was noticed
-	if got := l.unreached(); len(got) != 2 {
+	heard := func(key string, serial int, at time.Time, err error) { peerHeard{key, serial, at, err}.apply(m) }
+	heard("untold", 1, old, silence)
+	b.peers["lost"].unreached = true // before the outage was noticed
+	if got := b.unreached(); len(got) != 2 {
 		t.Errorf("in the outage: %+v", got)
 	}
-	l.usableAgain()
-	l.outage = time.Time{}
-	l.onCall("untold", l.peers["untold"], old, silence) // a call that began in the outage
-	if got := l.unreached(); len(got) != 1 || got[0].Key != "told" {
+	m.now = old.Add(time.Second)
+	m.conn.onUsable()
+	b.onUsable()
+	heard("untold", 1, old, silence) // a call that began in the outage
+	if got := b.unreached(); len(got) != 1 || got[0].Key != "told" {
 		t.Errorf("after it: %+v", got)
 	}
-	l.onCall("lost", l.peers["lost"], time.Now(), silence)
-	if got := l.unreached(); len(got) != 2 || got[0] != (unreachedDoc{"lost", "lost:1"}) {
+	heard("lost", 2, old.Add(time.Second), silence)
+	if got := b.unreached(); len(got) != 2 || got[0] != (unreachedDoc{"lost", "lost:1"}) {
 		t.Errorf("when that is found out again: %+v", got)
 	}
-	l.onCall("told", l.peers["told"], time.Now(), nil)
-	l.onCall("lost", &peer{key: "lost"}, time.Now(), nil) // of a peer that is not called any more
-	if got := l.unreached(); len(got) != 1 || got[0].Key != "lost" {
+	heard("told", 0, old.Add(time.Second), nil)
+	heard("lost", 7, old.Add(time.Second), nil) // of a peer that is not called any more
+	if got := b.unreached(); len(got) != 1 || got[0].Key != "lost" {
 		t.Errorf("when one of them is reached: %+v", got)
 	}
 }

@@ -3,9 +3,9 @@ package etcd
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"net"
 	"regexp"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -83,10 +83,10 @@ func TestMembersProbe(t *testing.T) {
 }
 
 // reachesAll returns whether an agent reaches exactly n others.
-func reachesAll(n int) func(*loop) bool {
-	return func(l *loop) bool {
+func reachesAll(n int) func(*machine) bool {
+	return func(m *machine) bool {
 		reached := 0
-		for _, p := range l.peers {
+		for _, p := range m.member.peers {
 			if !p.lastSeen.IsZero() && !p.unreached {
 				reached++
 			}
@@ -136,28 +136,29 @@ func TestProbeResults(t *testing.T) {
 	silence := dialError(context.DeadlineExceeded)
 	for name, c := range map[string]struct {
 		err    error
-		change func(*loop, *peer)
+		change func(*machine, *peer)
 		lost   bool
 		probed int
 	}{
-		"silence":            {silence, nil, true, 3},
-		"an answer":          {nil, nil, false, 3},
-		"a sign since":       {silence, func(_ *loop, p *peer) { p.lastSeen = begun.Add(time.Millisecond) }, false, 3},
-		"another tie by now": {silence, func(l *loop, p *peer) { q := *p; l.peers[p.key] = &q }, false, 3},
-		"an outage":          {silence, func(l *loop, _ *peer) { l.outage = begun }, false, 0},
-		"another job by now": {silence, func(l *loop, _ *peer) { l.job = "other" }, false, 0},
-		"after an outage":    {silence, func(l *loop, _ *peer) { l.usable = begun.Add(time.Millisecond) }, false, 0},
+		"silence":                   {silence, nil, true, 3},
+		"an answer":                 {nil, nil, false, 3},
+		"a sign since":              {silence, func(_ *machine, p *peer) { p.lastSeen = begun.Add(time.Millisecond) }, false, 3},
+		"another connection by now": {silence, func(_ *machine, p *peer) { p.serial++ }, false, 3},
+		"an outage":                 {silence, func(m *machine, _ *peer) { m.conn.outage = begun }, false, 0},
+		"another job by now":        {silence, func(m *machine, _ *peer) { m.conn.job = "other" }, false, 0},
+		"after an outage":           {silence, func(m *machine, _ *peer) { m.conn.usable = begun.Add(time.Millisecond) }, false, 0},
 	} {
-		l := &loop{config: &Config{Log: slog.New(slog.DiscardHandler)}, job: "job", peers: make(map[string]*peer), probing: true}
-		stopped := false
-		p := &peer{key: "k", addr: "n1:1", lastSeen: begun.Add(-time.Hour), stop: func() { stopped = true }}
-		l.peers["k"] = p
+		m := idle()
+		m.conn.job, m.member.probing = "job", true
+		p := &peer{key: "k", addr: "n1:1", serial: 1, lastSeen: begun.Add(-time.Hour)}
+		m.member.peers["k"] = p
 		if c.change != nil {
-			c.change(l, p)
+			c.change(m, p)
 		}
-		l.onProbed("job", 3, begun, map[*peer]error{p: c.err})
-		if stopped != c.lost || l.probed != c.probed || l.probing {
-			t.Errorf("%s: lost: %t, probed: %d, probing: %t; want %t, %d", name, stopped, l.probed, l.probing, c.lost, c.probed)
+		peersProbed{probePeers{"job", 3, begun, []probedPeer{{"k", 1, p.addr}}}, map[string]error{"k": c.err}}.apply(m)
+		stopped := slices.ContainsFunc(m.actions, func(a action) bool { return a == action(stopPeer{"k"}) })
+		if stopped != c.lost || m.member.probed != c.probed || m.member.probing {
+			t.Errorf("%s: lost: %t, probed: %d, probing: %t; want %t, %d", name, stopped, m.member.probed, m.member.probing, c.lost, c.probed)
 		}
 	}
 }
@@ -178,15 +179,17 @@ func TestWhoProbes(t *testing.T) {
 		"there are too many":         {size: rendezvous.PeersLimit + 1, probe: 7},
 		"there are just few enough":  {size: rendezvous.PeersLimit, probe: 7, want: 7},
 	} {
-		l := &loop{etcd: writer{key: "k"}, probed: c.probed, view: &view{
+		m := idle()
+		m.member.probed = c.probed
+		m.conn.view = &view{
 			current: &currentDoc{Round: 7, Over: c.over}, probe: c.probe,
-			round: &roundDoc{ID: 7, Size: c.size, Restarts: 1, Seats: map[string]seat{"k": {}}},
-		}}
-		if got := l.probeDue(); got != c.want {
+			round: &roundDoc{ID: 7, Size: c.size, Restarts: 1, Assignments: map[string]assignment{"k": {}}},
+		}
+		if got := m.member.probeDue(); got != c.want {
 			t.Errorf("%s: %d, want %d", name, got, c.want)
 		}
-		l.etcd.key = "another"
-		if got := l.probeDue(); got != 0 {
+		m.key = "another"
+		if got := m.member.probeDue(); got != 0 {
 			t.Errorf("%s: a node that is no member probes for round %d", name, got)
 		}
 	}
@@ -196,16 +199,16 @@ func TestWhoProbes(t *testing.T) {
 // on the way into a round.
 func TestCallsHaveALimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := &loop{config: &Config{dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		d := &driver{config: &Config{dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			<-ctx.Done()
 			return nil, dialError(ctx.Err())
 		}}}
 		begun := time.Now()
-		if err := l.dial(t.Context(), "n1:1"); !isUnreachable(err) || time.Since(begun) != dialTimeout {
+		if err := d.dial(t.Context(), "n1:1"); !isUnreachable(err) || time.Since(begun) != dialTimeout {
 			t.Errorf("%v after %v", err, time.Since(begun))
 		}
 		begun = time.Now()
-		if l.passes(t.Context(), "n1:1") || time.Since(begun) != passLimit {
+		if d.masterAnswers(t.Context(), "n1:1") || time.Since(begun) != masterTimeout {
 			t.Errorf("after %v", time.Since(begun))
 		}
 	})

@@ -3,6 +3,7 @@ package etcd
 import (
 	"context"
 	"testing"
+	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -35,7 +36,7 @@ func TestAskedTwice(t *testing.T) {
 	w := &writer{client: client, keys: keysOf(DefaultPrefix, "twice"), key: "n"}
 	v := prepare(t, w)
 	client.KV = clientv3.NewKVFromKVClient(doubler{clientv3.RetryKVClient(client)}, client)
-	if err := w.close(t.Context(), v, rendezvous.Outcome{Code: 7}); err != nil {
+	if err := w.close(t.Context(), v, rendezvous.Outcome{Code: 7}, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	if left := keysLeft(t, client, w.keys.state()); len(left) != 1 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"time"
@@ -72,46 +73,46 @@ func (v *view) compareRounds(past *view) comparison {
 	return intact
 }
 
-// recall makes the newest view that of this node's job, if it is. Otherwise the job is put back, or is over.
-func (l *loop) recall() bool {
-	v := l.view
-	if _, has := v.seat(l.etcd.key); has && l.job == "" { // this node does not know yet that it has enrolled
-		l.job = v.config.Job
+// reconcile makes the newest view that of this node's job, if it is. Otherwise the job is put back, or is over. It reports whether
+// this node can go by the view.
+func (m *machine) reconcile() bool {
+	c := &m.conn
+	v := c.view
+	if _, member := v.assignment(m.key); member && c.job == "" { // this node does not know yet that it has enrolled
+		c.job = v.config.Job
 	}
-	switch v.compare(l.job, l.past) {
+	switch v.compare(c.job, c.past) {
 	case disputed:
-		l.finish(&rendezvous.ClosedError{Outcome: rendezvous.Outcome{
+		m.finish(&rendezvous.ClosedError{Outcome: rendezvous.Outcome{
 			Code:   codeUnformed,
-			Reason: fmt.Sprintf("etcd has lost this job, and has another one of the name %q: choose another run ID for one of them", l.config.RunID),
+			Reason: fmt.Sprintf("etcd has lost this job, and has another one of the name %q: choose another run ID for one of them", m.config.RunID),
 		}})
 		return false
 	case lost:
-		if !l.forgotten {
-			l.config.Log.Warn("etcd has lost what it knew of the job; this node puts back what it knows", "round", l.past.current.Round)
-			l.rewatch() // if etcd has gone back, the old watch waits for a revision far ahead
+		if !c.lost {
+			m.log(slog.LevelWarn, "etcd has lost what it knew of the job; this node puts back what it knows", "round", c.past.current.Round)
+			m.do(watchJob{}) // if etcd has gone back, the old watch waits for a revision far ahead
 		}
-		l.forgotten = true
+		c.lost = true
 		return false
 	case replaced:
-		l.startOver()
+		m.startOver()
 		return true
 	case intact:
 	}
-	if l.forgotten {
-		l.forgotten = false
-		l.under = 0 // etcd may know an older state of this node, too
-		if l.reporting != nil {
-			l.reporting.recorded = false
-		}
+	if c.lost {
+		c.lost = false
+		m.member.enrolledBy = 0 // etcd may know an older state of this node, too
+		m.member.reportAgain()
 	}
-	if l.job == "" || v.current == nil {
+	if c.job == "" || v.current == nil {
 		return true
 	}
-	if v.isPutBack(l.past) {
-		l.unsettle(noticeTime)
-		l.config.Log.Info("the job is put back", "round", v.current.Round, "waits_for_missing_nodes", time.Until(l.settled).Round(100*time.Millisecond))
+	if v.isPutBack(c.past) {
+		m.leader.unsettle(noticeTime)
+		m.log(slog.LevelInfo, "the job is put back", "round", v.current.Round, "waits_for_missing_nodes", m.leader.settled.Sub(m.now).Round(100*time.Millisecond))
 	}
-	l.past = v
+	c.past = v
 	return true
 }
 
@@ -132,31 +133,26 @@ func (v *view) isPutBack(past *view) bool {
 const noticeTime = 2 * time.Second
 
 // startOver makes this node a newcomer of the job that etcd has.
-func (l *loop) startOver() {
-	if l.past != nil {
-		l.config.Log.Warn("etcd had lost another job of this name, whose nodes have put it back: this node joins that one, as a newcomer")
+func (m *machine) startOver() {
+	if m.conn.past != nil {
+		m.log(slog.LevelWarn, "etcd had lost another job of this name, whose nodes have put it back: this node joins that one, as a newcomer")
 	}
-	l.hangUp()
-	l.endRound(rendezvous.ErrNewRound)
-	l.job, l.under, l.past, l.forgotten = "", 0, nil, false
-	l.probed, l.toldProbed = 0, 0
+	m.conn.job, m.conn.past, m.conn.lost = "", nil, false
+	m.member.startOver()
 }
 
 // restore puts the job back.
-func (l *loop) restore() {
-	if !l.forgotten || l.lease.id == 0 {
-		return
+func (m *machine) restore() {
+	if c := &m.conn; c.lost && c.lease != 0 {
+		m.request(restoreJob{enrolment{lease: c.lease, self: m.member.self, retention: m.config.retention()}, c.view, c.past})
 	}
-	now, past := l.view, l.past
-	e := enrolment{lease: l.lease.id, self: l.self, keep: l.config.keep()}
-	l.start(restoring, func(ctx context.Context) error {
-		return l.etcd.restore(ctx, e, now, past)
-	}, func(err error) {
-		l.dirty = true
-		if err != nil {
-			l.onFailure(err)
-		}
-	})
+}
+
+func (e jobRestored) apply(m *machine) {
+	m.conn.dirty = true
+	if e.err != nil {
+		m.onFailure(e.err)
+	}
 }
 
 // restore writes what past has and now lacks, if etcd has not changed since now was read. A job that is put back as a whole comes
@@ -165,7 +161,7 @@ func (w *writer) restore(ctx context.Context, e enrolment, now, past *view) (err
 	lease := now.config.lease
 	other := now.config.Job != past.config.Job // etcd has another job, or none
 	if other {
-		kept, err := w.client.Grant(ctx, seconds(e.keep))
+		kept, err := w.client.Grant(ctx, seconds(e.retention))
 		if err != nil {
 			return err
 		}
@@ -178,7 +174,7 @@ func (w *writer) restore(ctx context.Context, e enrolment, now, past *view) (err
 	then := putAll(texts, lease)
 	switch {
 	case other: // the other job goes; its nodes find out
-		own, err := w.place(e.self)
+		own, err := w.ownKeys(e.self)
 		if err != nil {
 			return err
 		}

@@ -46,9 +46,9 @@ func TestEtcdComesBackEmptyBetweenTwoRounds(t *testing.T) {
 	agents[0].report(rounds[0], failure(agents[0], rounds[0].Self, 3))
 	wantNewRound(t, rounds)
 	joined := later(agents[0])
-	await(t, agents[0], func(l *loop) bool { return l.registered == 2 })
+	await(t, agents[0], func(m *machine) bool { return m.member.enrolled == 2 })
 	for _, a := range agents {
-		await(t, a, func(l *loop) bool { return l.past.current.Over != nil })
+		await(t, a, func(m *machine) bool { return m.conn.past.current.Over != nil })
 	}
 	server.stop()
 	server.anew()
@@ -134,13 +134,13 @@ func TestAnOldStateIsNotTheEnd(t *testing.T) {
 	agents[0].report(rounds[0], failure(agents[0], rounds[0].Self, 3))
 	wantNewRound(t, rounds)
 	rounds = together(t, agents)
-	then := []clientv3.Op{clientv3.OpDelete(k.round(2, initial(agents[0].loop.etcd.key)))}
+	then := []clientv3.Op{clientv3.OpDelete(k.round(2, initial(agents[0].key())))}
 	for _, kv := range old.Kvs {
 		if key := string(kv.Key); key == k.current() || strings.HasPrefix(key, k.rounds()) {
 			then = append(then, clientv3.OpPut(key, string(kv.Value)))
 		}
 	}
-	if a, b := initial(agents[0].loop.etcd.key), initial(agents[1].loop.etcd.key); a != b {
+	if a, b := initial(agents[0].key()), initial(agents[1].key()); a != b {
 		then = append(then, clientv3.OpDelete(k.round(2, b)))
 	}
 	if _, err := j.client.Txn(t.Context()).Then(then...).Commit(); err != nil {

@@ -12,40 +12,40 @@ import (
 // roundDoc is what rounds/<n>/<c> says: what is to be known of round n by its members whose keys begin with c. A node reads the
 // one that it may be in, so that what it reads does not grow with the number of the others; a leader reads all.
 type roundDoc struct {
-	ID       int    `json:"id"`
-	Size     int    `json:"size"` // nodes, in all documents of the round
-	Token    string `json:"token"`
-	Restarts int    `json:"restarts"`
-	Why      string `json:"why,omitempty"`
-	Head     head   `json:"head"`
+	ID       int      `json:"id"`
+	Size     int      `json:"size"` // nodes, in all documents of the round
+	Token    string   `json:"token"`
+	Restarts int      `json:"restarts"`
+	Why      string   `json:"why,omitempty"`
+	Rank0    rank0Doc `json:"head"`
 
-	Seats map[string]seat `json:"seats,omitempty"` // by the members' keys
-	Peers []peerDoc       `json:"peers,omitempty"` // whom they call, beside the head
+	Assignments map[string]assignment `json:"seats,omitempty"` // by the members' keys
+	Peers       []peerDoc             `json:"peers,omitempty"` // whom they call, beside that of rank 0
 
 	// For the leader, what rendezvous.Formed says.
 	Late  map[string]int    `json:"late,omitempty"`
 	Flaps []rendezvous.Flap `json:"flaps,omitempty"` // in one of the documents
 }
 
-// A head is the node that has rank 0.
-type head struct {
-	Key  string `json:"key"`
-	Host string `json:"host"`
-	Addr string `json:"addr"` // where others reach it
-	Port int    `json:"port"` // of the master
-	Door int    `json:"door"` // at which its agent answers the others
+// A rank0Doc is the node that has rank 0.
+type rank0Doc struct {
+	Key       string `json:"key"`
+	Host      string `json:"host"`
+	Addr      string `json:"addr"` // where others reach it
+	Port      int    `json:"port"` // of the master
+	AgentPort int    `json:"door"` // at which its agent answers the others
 }
 
 // A peerDoc is a node that others call.
 type peerDoc struct {
-	Key  string `json:"key"`
-	Host string `json:"host"`
-	Addr string `json:"addr"`
-	Door int    `json:"door"`
+	Key       string `json:"key"`
+	Host      string `json:"host"`
+	Addr      string `json:"addr"`
+	AgentPort int    `json:"door"`
 }
 
-// A seat is what a member has in the round.
-type seat struct {
+// An assignment is what a member has in the round.
+type assignment struct {
 	Rank  int    `json:"rank"`
 	Try   int    `json:"try"` // which Join has got it
 	New   bool   `json:"new,omitempty"`
@@ -70,8 +70,8 @@ func roundDocs(f *rendezvous.Formed, token string) map[string]*roundDoc {
 		if docs[c] == nil {
 			docs[c] = &roundDoc{
 				ID: f.ID, Size: len(f.Members), Token: token, Restarts: f.Restarts, Why: f.Why,
-				Head:  head{Key: first.Key, Host: first.Node.Host, Addr: first.Node.Reach(), Port: first.Port, Door: first.AgentPort},
-				Seats: make(map[string]seat), Late: make(map[string]int),
+				Rank0:       rank0Doc{Key: first.Key, Host: first.Node.Host, Addr: first.Node.Reach(), Port: first.Port, AgentPort: first.AgentPort},
+				Assignments: make(map[string]assignment), Late: make(map[string]int),
 			}
 		}
 		return docs[c]
@@ -82,7 +82,7 @@ func roundDocs(f *rendezvous.Formed, token string) map[string]*roundDoc {
 	}
 	places := rendezvous.Assign(nodes)
 	for rank, m := range f.Members {
-		at(m.Key).Seats[m.Key] = seat{Rank: rank, Try: m.Try, New: f.New[m.Key], ID: m.Node.ID, Host: m.Node.Host, Place: place(places[rank])}
+		at(m.Key).Assignments[m.Key] = assignment{Rank: rank, Try: m.Try, New: f.New[m.Key], ID: m.Node.ID, Host: m.Node.Host, Place: place(places[rank])}
 	}
 	for key, try := range f.Late {
 		at(key).Late[key] = try
@@ -103,19 +103,19 @@ func peersOf(f *rendezvous.Formed) (peers []peerDoc) {
 		nodes = slices.Concat(f.Members, nodes)
 	}
 	for _, c := range nodes {
-		peers = append(peers, peerDoc{Key: c.Key, Host: c.Node.Host, Addr: c.Node.Reach(), Door: c.AgentPort})
+		peers = append(peers, peerDoc{Key: c.Key, Host: c.Node.Host, Addr: c.Node.Reach(), AgentPort: c.AgentPort})
 	}
 	return peers
 }
 
 func (d *roundDoc) check() error {
-	if d.ID < 1 || d.Size < 1 || d.Size > nodesLimit || d.Head.Port < 1 || d.Head.Port > 65535 {
-		return fmt.Errorf("round %d of %d nodes with port %d", d.ID, d.Size, d.Head.Port)
+	if d.ID < 1 || d.Size < 1 || d.Size > nodesLimit || d.Rank0.Port < 1 || d.Rank0.Port > 65535 {
+		return fmt.Errorf("round %d of %d nodes with port %d", d.ID, d.Size, d.Rank0.Port)
 	}
 	if len(d.Peers) > 2*rendezvous.PeersLimit {
 		return fmt.Errorf("round %d of %d nodes, of which each calls %d", d.ID, d.Size, len(d.Peers))
 	}
-	if err := checkTexts(d.Head.Key, d.Head.Host, d.Head.Addr); err != nil {
+	if err := checkTexts(d.Rank0.Key, d.Rank0.Host, d.Rank0.Addr); err != nil {
 		return err
 	}
 	for _, p := range d.Peers {
@@ -123,7 +123,7 @@ func (d *roundDoc) check() error {
 			return err
 		}
 	}
-	for key, s := range d.Seats {
+	for key, s := range d.Assignments {
 		if err := checkTexts(key, s.ID, s.Host); err != nil {
 			return err
 		}
@@ -146,14 +146,14 @@ func formed(docs []roundDoc, restored bool) (*rendezvous.Formed, error) {
 		ID: one.ID, Restarts: one.Restarts, Why: one.Why,
 		Members: make([]rendezvous.Candidate, one.Size), Late: make(map[string]int), New: make(map[string]bool),
 	}
-	seated := make(map[string]bool)
+	assigned := make(map[string]bool)
 	places := make([]place, one.Size)
 	for _, d := range docs {
-		for key, s := range d.Seats {
-			if seated[key] {
-				return nil, fmt.Errorf("round %d has two seats for %s", one.ID, key)
+		for key, s := range d.Assignments {
+			if assigned[key] {
+				return nil, fmt.Errorf("round %d has two ranks for %s", one.ID, key)
 			}
-			seated[key] = true
+			assigned[key] = true
 			if s.New {
 				f.New[key] = true
 			}

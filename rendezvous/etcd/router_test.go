@@ -166,16 +166,16 @@ func TestAgentsWithASilentMember(t *testing.T) {
 	rounds := together(t, agents)
 	leases := make(map[*agent]clientv3.LeaseID)
 	for _, a := range agents {
-		await(t, a, func(l *loop) bool { leases[a] = l.under; return true })
+		await(t, a, func(m *machine) bool { leases[a] = m.member.enrolledBy; return true })
 	}
 	for _, way := range ways {
 		way.hush(true)
 	}
 	time.Sleep(3 * j.config.TTL) // what is tested is that nothing happens meanwhile
 	for i, a := range agents {
-		await(t, a, func(l *loop) bool {
-			if l.lease.id != leases[a] || l.lease.err != nil || !l.outage.IsZero() {
-				t.Errorf("agent %d had lease %x, and has %x: %v", i, leases[a], l.lease.id, l.lease.err)
+		await(t, a, func(m *machine) bool {
+			if m.conn.lease != leases[a] || m.conn.leaseErr != nil || !m.conn.outage.IsZero() {
+				t.Errorf("agent %d had lease %x, and has %x: %v", i, leases[a], m.conn.lease, m.conn.leaseErr)
 			}
 			return true
 		})

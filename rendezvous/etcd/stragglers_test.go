@@ -91,7 +91,7 @@ func TestLateWrites(t *testing.T) {
 				return err
 			}
 			self.Try = 5
-			e := enrolment{lease: lease.ID, job: v.config.Job, mine: v.config.configDoc, self: self, keep: time.Minute}
+			e := enrolment{lease: lease.ID, job: v.config.Job, mine: v.config.configDoc, self: self, retention: time.Minute}
 			in, err := w.enrol(t.Context(), e, v.config, false)
 			if err != nil {
 				return err
@@ -103,7 +103,7 @@ func TestLateWrites(t *testing.T) {
 			return look()
 		}},
 		{"a Join under the new lease", func() error { return register(6) }},
-		{"the end", func() error { return w.close(t.Context(), v, rendezvous.Outcome{}) }},
+		{"the end", func() error { return w.close(t.Context(), v, rendezvous.Outcome{}, time.Now()) }},
 	} {
 		before := values(t, w)
 		if err := step.do(); err != nil {

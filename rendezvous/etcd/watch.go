@@ -16,6 +16,6 @@ func watch(ctx context.Context, client *clientv3.Client, first, end string, chan
 			changed(answer.Events)
 		}
 		cancel()
-		pause(ctx, retryPause)
+		pause(ctx, retryInterval)
 	}
 }

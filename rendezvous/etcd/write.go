@@ -13,15 +13,25 @@ import (
 	"github.com/gorun/gorun/rendezvous"
 )
 
-// A writer writes for one node of one job. Every method is one transaction.
+// A writer reads and writes for one node of one job.
 type writer struct {
-	client *clientv3.Client
+	client store
 	keys   keys
-	key    string // of the node
+	key    string         // of the node
+	random func(b []byte) // fills b; nil: as package rand does
 }
 
-// memory is how long a closed job's outcome is kept, for nodes that come late or come back. After it the run ID is free.
-const memory = time.Hour
+// A store is what a writer uses of etcd's client.
+type store interface {
+	clientv3.KV
+	Grant(ctx context.Context, ttl int64) (*clientv3.LeaseGrantResponse, error)
+	Revoke(ctx context.Context, id clientv3.LeaseID) (*clientv3.LeaseRevokeResponse, error)
+	KeepAliveOnce(ctx context.Context, id clientv3.LeaseID) (*clientv3.LeaseKeepAliveResponse, error)
+	TimeToLive(ctx context.Context, id clientv3.LeaseID, opts ...clientv3.LeaseOption) (*clientv3.LeaseTimeToLiveResponse, error)
+}
+
+// outcomeRetention is how long a closed job's outcome is kept, for nodes that come late or come back. After it the run ID is free.
+const outcomeRetention = time.Hour
 
 // membersChecked is how many members a transaction can hold against what was read; etcd takes 128 operations. Where
 // there are more, one that has changed meanwhile is found by the news of it.
@@ -83,7 +93,7 @@ func (w *writer) report(ctx context.Context, v *view, round int, doc reportDoc) 
 	}
 	_, err = w.client.Txn(ctx).
 		If(clientv3.Compare(clientv3.CreateRevision(key), "=", 0), clientv3.Compare(clientv3.CreateRevision(w.keys.state()), "=", 0)).
-		Then(clientv3.OpPut(key, text, v.keep())).
+		Then(clientv3.OpPut(key, text, v.lease())).
 		Commit()
 	return err
 }
@@ -94,7 +104,7 @@ func (w *writer) tell(ctx context.Context, v *view, wait string) error {
 	if err != nil {
 		return err
 	}
-	_, err = w.client.Txn(ctx).If(w.asLeader(v)...).Then(clientv3.OpPut(w.keys.status(), text, v.keep())).Commit()
+	_, err = w.client.Txn(ctx).If(w.asLeader(v)...).Then(clientv3.OpPut(w.keys.status(), text, v.lease())).Commit()
 	return err
 }
 
@@ -104,7 +114,7 @@ func (w *writer) probe(ctx context.Context, v *view) error {
 	if err != nil {
 		return err
 	}
-	_, err = w.client.Txn(ctx).If(w.asLeader(v)...).Then(clientv3.OpPut(w.keys.probe(), text, v.keep())).Commit()
+	_, err = w.client.Txn(ctx).If(w.asLeader(v)...).Then(clientv3.OpPut(w.keys.probe(), text, v.lease())).Commit()
 	return err
 }
 
@@ -117,7 +127,7 @@ func (w *writer) end(ctx context.Context, v *view, why rendezvous.Ending) error 
 	if err != nil {
 		return err
 	}
-	_, err = w.client.Txn(ctx).If(w.asLeader(v)...).Then(clientv3.OpPut(w.keys.current(), current, v.keep())).Commit()
+	_, err = w.client.Txn(ctx).If(w.asLeader(v)...).Then(clientv3.OpPut(w.keys.current(), current, v.lease())).Commit()
 	return err
 }
 
@@ -127,17 +137,17 @@ func (w *writer) form(ctx context.Context, v *view, f rendezvous.Formed, token s
 	for _, m := range f.Members[:min(len(f.Members), membersChecked)] {
 		when = append(when, clientv3.Compare(clientv3.ModRevision(w.keys.node(m.Key)), "=", v.nodeRev[m.Key]))
 	}
-	current, err := encode(w.keys.current(), currentDoc{Round: f.ID, ID: newKey()})
+	current, err := encode(w.keys.current(), currentDoc{Round: f.ID, ID: w.newKey()})
 	if err != nil {
 		return err
 	}
 	then := []clientv3.Op{
-		clientv3.OpPut(w.keys.current(), current, v.keep()),
+		clientv3.OpPut(w.keys.current(), current, v.lease()),
 		clientv3.OpDelete(w.keys.roundOf(f.ID-1), clientv3.WithPrefix()),
 		clientv3.OpDelete(w.keys.reports(), clientv3.WithPrefix()),
 	}
 	if f.ID > 1 && !v.established {
-		then = append(then, clientv3.OpPut(w.keys.established(), establishedText, v.keep()))
+		then = append(then, clientv3.OpPut(w.keys.established(), establishedText, v.lease()))
 	}
 	for c, doc := range roundDocs(&f, token) {
 		key := w.keys.round(f.ID, c)
@@ -145,7 +155,7 @@ func (w *writer) form(ctx context.Context, v *view, f rendezvous.Formed, token s
 		if err != nil {
 			return err
 		}
-		then = append(then, clientv3.OpPut(key, text, v.keep()))
+		then = append(then, clientv3.OpPut(key, text, v.lease()))
 	}
 	_, err = w.client.Txn(ctx).If(when...).Then(then...).Commit()
 	return err
@@ -153,17 +163,17 @@ func (w *writer) form(ctx context.Context, v *view, f rendezvous.Formed, token s
 
 // establish writes that the job has lasted.
 func (w *writer) establish(ctx context.Context, v *view) error {
-	_, err := w.client.Txn(ctx).If(w.asLeader(v)...).Then(clientv3.OpPut(w.keys.established(), establishedText, v.keep())).Commit()
+	_, err := w.client.Txn(ctx).If(w.asLeader(v)...).Then(clientv3.OpPut(w.keys.established(), establishedText, v.lease())).Commit()
 	return err
 }
 
-// close writes how the job has ended, which is all that is kept of it.
-func (w *writer) close(ctx context.Context, v *view, outcome rendezvous.Outcome) error {
-	state, err := encode(w.keys.state(), stateDoc{Job: v.config.Job, Outcome: outcome, At: time.Now().UTC(), Established: v.established})
+// close writes how the job has ended and when, which is all that is kept of it.
+func (w *writer) close(ctx context.Context, v *view, outcome rendezvous.Outcome, at time.Time) error {
+	state, err := encode(w.keys.state(), stateDoc{Job: v.config.Job, Outcome: outcome, At: at.UTC(), Established: v.established})
 	if err != nil {
 		return err
 	}
-	kept, err := w.client.Grant(ctx, int64(memory.Seconds()))
+	kept, err := w.client.Grant(ctx, int64(outcomeRetention.Seconds()))
 	if err != nil {
 		return err
 	}
@@ -181,6 +191,15 @@ func (w *writer) close(ctx context.Context, v *view, outcome rendezvous.Outcome)
 		return err
 	}
 	return w.revoke(ctx, kept.ID)
+}
+
+// stepDown deletes job/leader, if it is still what this node wrote as the leader in v.
+func (w *writer) stepDown(ctx context.Context, v *view) error {
+	_, err := w.client.Txn(ctx).
+		If(clientv3.Compare(clientv3.LeaseValue(w.keys.leader()), "=", v.leaderLease)).
+		Then(clientv3.OpDelete(w.keys.leader())).
+		Commit()
+	return err
 }
 
 // stored is what etcd has of a key; nil: nothing. It tells whether a request has found what it did itself: etcd may have been asked
@@ -227,8 +246,8 @@ func (w *writer) revision(ctx context.Context) (int64, error) {
 	return answer.Header.Revision, nil
 }
 
-// keep has what is written go with all else that is of the job.
-func (v *view) keep() clientv3.OpOption { return clientv3.WithLease(v.config.lease) }
+// lease has what is written go with all else that is of the job.
+func (v *view) lease() clientv3.OpOption { return clientv3.WithLease(v.config.lease) }
 
 // isStill is what holds as long as etcd has these settings. An etcd that has lost its data may count to the same revision again,
 // but it gives out other leases.
@@ -259,7 +278,7 @@ func (w *writer) leave(ctx context.Context, v *view, lease clientv3.LeaseID, rou
 		if err != nil {
 			return err
 		}
-		then = append(then, clientv3.OpPut(key, text, v.keep()))
+		then = append(then, clientv3.OpPut(key, text, v.lease()))
 	}
 	then = append(then, clientv3.OpGet(w.keys.nodes(), clientv3.WithPrefix(), clientv3.WithLimit(1), clientv3.WithKeysOnly()))
 	answer, err := w.client.Txn(ctx).Then(then...).Commit()

@@ -22,7 +22,7 @@ func TestFence(t *testing.T) {
 		"form": func(w *writer, v *view) error {
 			return w.form(t.Context(), v, rendezvous.Formed{ID: 2, Members: v.nodes}, "token")
 		},
-		"close": func(w *writer, v *view) error { return w.close(t.Context(), v, rendezvous.Outcome{}) },
+		"close": func(w *writer, v *view) error { return w.close(t.Context(), v, rendezvous.Outcome{}, time.Now()) },
 	}
 	all := []string{"tell", "end", "form", "close"}
 	for what, c := range map[string]struct {
@@ -61,7 +61,7 @@ func prepare(t *testing.T, w *writer) *view {
 		t.Fatal(err)
 	}
 	self := nodeDoc{Node: node{ID: "n", Host: "h", NodeRank: -1, Nproc: 1}, Port: 1, Joining: true, Try: 1}
-	if _, err := w.enrol(t.Context(), enrolment{lease: lease.ID, keep: time.Minute, mine: configDoc{Job: "j", Host: "h"}, self: self}, jobConfig{}, false); err != nil {
+	if _, err := w.enrol(t.Context(), enrolment{lease: lease.ID, retention: time.Minute, mine: configDoc{Job: "j", Host: "h"}, self: self}, jobConfig{}, false); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.campaign(t.Context(), lease.ID, leaderDoc{Key: w.key, Host: "h"}); err != nil {

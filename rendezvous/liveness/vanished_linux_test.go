@@ -1,4 +1,4 @@
-package tie
+package liveness
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 	"github.com/gorun/gorun/env/hosttest"
 )
 
-// A tie to a machine that has vanished breaks at both ends, so that nobody is said to be reached by it. Nobody has ended for that.
+// A connection to a machine that has vanished breaks at both ends, so that nobody is said to be reached by it. Nobody has ended for that.
 func TestAVanishedMachine(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes half a minute")
@@ -33,27 +33,27 @@ func TestAVanishedMachine(t *testing.T) {
 	a, b := on(0, "a"), on(1, "b")
 	var last atomic.Pointer[time.Time] // sign of b
 	ctx, cancel := context.WithCancel(t.Context())
-	held := make(chan bool, 1)
+	ended := make(chan bool, 1)
 	var all sync.WaitGroup
 	all.Go(func() {
-		held <- a.Hold(ctx, b.key, b.addr(), func(at time.Time, err error) {
+		ended <- a.Monitor(ctx, b.key, b.addr(), func(at time.Time, err error) {
 			if err == nil {
 				last.Store(&at)
 			}
 		})
 	})
 	defer func() { cancel(); all.Wait() }()
-	until(t, func() bool { return a.holds(b.addr(), "b") })
+	until(t, func() bool { return a.monitors(b.addr(), "b") })
 	w.Cut(1)
 	cut := time.Now()
-	until(t, func() bool { return !a.holds(b.addr(), "b") && !b.Tied("a") })
+	until(t, func() bool { return !a.monitors(b.addr(), "b") && !b.Connected("a") })
 	took := time.Since(cut)
 	until(t, func() bool { return !last.Load().After(cut.Add(took - 25*time.Second)) })
 	if took > 45*time.Second {
 		t.Errorf("it took %v", took)
 	}
 	select {
-	case <-held:
+	case <-ended:
 		t.Error("b is said to have ended")
 	case key := <-b.ended:
 		t.Errorf("%s is said to have ended", key)

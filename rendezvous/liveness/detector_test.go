@@ -1,4 +1,4 @@
-package tie
+package liveness
 
 import (
 	"context"
@@ -23,9 +23,9 @@ const patience = 60 * time.Second
 
 var secret = []byte("a secret of the job")
 
-// A process is one that has an End.
+// A process is one that has a Detector.
 type process struct {
-	*End
+	*Detector
 	t     *testing.T
 	key   string
 	ended chan string // keys of those who have called and are no more
@@ -45,7 +45,7 @@ func start(t *testing.T, key string, change func(*Config)) *process {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.End = e
+	p.Detector = e
 	t.Cleanup(e.Close)
 	return p
 }
@@ -62,16 +62,16 @@ func (p *process) dial(ctx context.Context, network, addr string) (net.Conn, err
 
 func (p *process) addr() string { return p.listener.Addr().String() }
 
-// hold ties p to another process, and waits for the tie. The result says whether the other one has ended.
-func (p *process) hold(to *process) <-chan bool {
+// monitor connects p to another process, and waits for that. The result says whether the other one has ended.
+func (p *process) monitor(to *process) <-chan bool {
 	p.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	held := make(chan bool, 1)
+	ended := make(chan bool, 1)
 	var all sync.WaitGroup
-	all.Go(func() { held <- p.Hold(ctx, to.key, to.addr(), nil) })
+	all.Go(func() { ended <- p.Monitor(ctx, to.key, to.addr(), nil) })
 	p.t.Cleanup(func() { cancel(); all.Wait() })
-	until(p.t, func() bool { return to.Tied(p.key) })
-	return held
+	until(p.t, func() bool { return to.Connected(p.key) })
+	return ended
 }
 
 func until(t *testing.T, is func() bool) {
@@ -93,26 +93,26 @@ func get[T any](t *testing.T, c <-chan T) (got T) {
 	return got
 }
 
-// TestEnd: whichever of two processes ends, the other one notices.
-func TestEnd(t *testing.T) {
+// TestProcessEnds: whichever of two processes ends, the other one notices.
+func TestProcessEnds(t *testing.T) {
 	t.Parallel()
 	a, b := start(t, "a", nil), start(t, "b", nil)
-	held := a.hold(b)
+	ended := a.monitor(b)
 	a.Close()
 	if key := get(t, b.ended); key != "a" {
 		t.Errorf("%q has ended", key)
 	}
-	if get(t, held) {
+	if get(t, ended) {
 		t.Error("b has ended")
 	}
 
 	c := start(t, "c", nil)
-	held = c.hold(b)
+	ended = c.monitor(b)
 	b.Close()
-	if !get(t, held) {
+	if !get(t, ended) {
 		t.Error("b has not ended")
 	}
-	if err := c.Reach(t.Context(), "b", b.addr()); !errors.Is(err, syscall.ECONNREFUSED) {
+	if err := c.Ping(t.Context(), "b", b.addr()); !errors.Is(err, syscall.ECONNREFUSED) {
 		t.Errorf("b is reached: %v", err)
 	}
 }
@@ -121,39 +121,39 @@ func TestEnd(t *testing.T) {
 func TestCut(t *testing.T) {
 	t.Parallel()
 	a, b := start(t, "a", nil), start(t, "b", nil)
-	held := a.hold(b)
-	until(t, func() bool { return a.holds(b.addr(), "b") })
+	ended := a.monitor(b)
+	until(t, func() bool { return a.monitors(b.addr(), "b") })
 	for range 3 {
 		a.mu.Lock()
 		calls := a.calls
 		a.calls = nil
 		a.mu.Unlock()
-		for _, c := range calls { // the last one is the tie
+		for _, c := range calls { // the last one is monitored
 			_ = c.(*net.TCPConn).SetLinger(0) // so that it is reset
 			_ = c.Close()
 		}
 		until(t, func() bool {
 			a.mu.Lock()
 			defer a.mu.Unlock()
-			return len(a.calls) > 0 && a.holds(b.addr(), "b") && b.Tied("a") // a new one, since a has called again
+			return len(a.calls) > 0 && a.monitors(b.addr(), "b") && b.Connected("a") // a new one, since a has called again
 		})
 	}
-	nothing(t, b, held)
+	nothing(t, b, ended)
 }
 
 // nothing is to happen for a good while.
-func nothing(t *testing.T, p *process, held <-chan bool) {
+func nothing(t *testing.T, p *process, ended <-chan bool) {
 	t.Helper()
 	select {
 	case key := <-p.ended:
 		t.Errorf("%s is taken to have ended", key)
-	case <-held:
+	case <-ended:
 		t.Error("who is called is taken to have ended")
 	case <-time.After(3 * grace):
 	}
 }
 
-// TestNoAnswerIsNoEvidence: ties that break are held against nobody whose port does not refuse.
+// TestNoAnswerIsNoEvidence: connections that break are held against nobody whose port does not refuse.
 func TestNoAnswerIsNoEvidence(t *testing.T) {
 	t.Parallel()
 	// A process that is stopped right after its connection was cut: its kernel still accepts calls.
@@ -163,9 +163,9 @@ func TestNoAnswerIsNoEvidence(t *testing.T) {
 	}
 	defer func() { _ = l.Close() }()
 	a := start(t, "a", nil)
-	held := make(chan bool, 1)
+	ended := make(chan bool, 1)
 	ctx, cancel := context.WithCancel(t.Context())
-	go func() { held <- a.Hold(ctx, "stopped", l.Addr().String(), nil) }()
+	go func() { ended <- a.Monitor(ctx, "stopped", l.Addr().String(), nil) }()
 	c, err := l.Accept()
 	if err != nil {
 		t.Fatal(err)
@@ -176,15 +176,15 @@ func TestNoAnswerIsNoEvidence(t *testing.T) {
 	if err := c.Close(); err != nil {
 		t.Fatal(err)
 	}
-	nothing(t, a, held)
+	nothing(t, a, ended)
 	cancel()
-	<-held
+	<-ended
 
 	// A process that cannot be called, behind a network that swallows its calls after a while.
 	b := start(t, "b", func(c *Config) {
 		c.Dial = func(ctx context.Context, _, _ string) (net.Conn, error) { <-ctx.Done(); return nil, ctx.Err() }
 	})
-	lone := a.hold(b)
+	lone := a.monitor(b)
 	a.Close()
 	if get(t, lone) {
 		t.Error("b has ended")
@@ -192,8 +192,8 @@ func TestNoAnswerIsNoEvidence(t *testing.T) {
 	nothing(t, b, nil)
 }
 
-// TestReach tells who answers.
-func TestReach(t *testing.T) {
+// TestPing tells who answers.
+func TestPing(t *testing.T) {
 	t.Parallel()
 	a, b := start(t, "a", nil), start(t, "b", nil)
 	stranger := start(t, "c", func(c *Config) { c.Secret = []byte("another secret") })
@@ -206,13 +206,13 @@ func TestReach(t *testing.T) {
 		{a, "c", "refused: another process answers here"},
 		{stranger, "b", "wrong token"},
 	} {
-		err := c.from.Reach(t.Context(), c.key, b.addr())
+		err := c.from.Ping(t.Context(), c.key, b.addr())
 		if c.want == "" && err != nil || c.want != "" && (err == nil || err.Error() != c.want) {
 			t.Errorf("%s reaches %s: %v, want %q", c.from.key, c.key, err, c.want)
 		}
 	}
 	stranger.Use(secret)
-	if err := stranger.Reach(t.Context(), "b", b.addr()); err != nil {
+	if err := stranger.Ping(t.Context(), "b", b.addr()); err != nil {
 		t.Errorf("with the secret: %v", err)
 	}
 	nothing(t, b, nil)
@@ -230,7 +230,7 @@ func TestStrangers(t *testing.T) {
 		}
 		silent = append(silent, c)
 	}
-	a.hold(b)
+	a.monitor(b)
 	for _, c := range silent {
 		_, _ = io.WriteString(c, "no hello") // until it speaks the kernel may have it wait
 	}
@@ -254,7 +254,7 @@ func TestStrangers(t *testing.T) {
 		}
 		_ = c.Close()
 	}
-	if !b.Tied("a") {
-		t.Error("the tie has not lasted")
+	if !b.Connected("a") {
+		t.Error("the connection has not lasted")
 	}
 }

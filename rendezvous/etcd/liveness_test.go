@@ -20,7 +20,7 @@ func (j *job) split(t *testing.T, agents []*agent, rounds []*rendezvous.Round) (
 	t.Helper()
 	key := j.leader(t)
 	for i, a := range agents {
-		if a.loop.etcd.key == key {
+		if a.key() == key {
 			leader = a
 		} else {
 			rest, left = append(rest, a), append(left, rounds[i])
@@ -35,9 +35,9 @@ func (j *job) split(t *testing.T, agents []*agent, rounds []*rendezvous.Round) (
 // tied waits until the leader has a tie from so many agents.
 func tied(t *testing.T, leader *agent, rest []*agent) {
 	t.Helper()
-	await(t, leader, func(l *loop) bool {
+	await(t, leader, func(m *machine) bool {
 		for _, a := range rest {
-			if !l.end.Tied(a.loop.etcd.key) {
+			if m.leader.connected[a.key()] == 0 {
 				return false
 			}
 		}
@@ -96,7 +96,7 @@ func TestCutTies(t *testing.T) {
 		c.dial = func(context.Context, string, string) (net.Conn, error) { return nil, syscall.ECONNREFUSED }
 	})
 	joined := later(leader)
-	await(t, leader, func(l *loop) bool { return l.leads() }) // and gets rank 0
+	await(t, leader, func(m *machine) bool { return m.leader.leads() }) // and gets rank 0
 	var mu sync.Mutex
 	var calls []net.Conn
 	j.config.dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -136,7 +136,7 @@ func TestAgentThatCannotCallEnds(t *testing.T) {
 	mute := false
 	leader := j.agent("n0", nil)
 	joined := later(leader)
-	await(t, leader, func(l *loop) bool { return l.leads() })
+	await(t, leader, func(m *machine) bool { return m.leader.leads() })
 	other := j.agent("n1", func(c *Config) {
 		c.dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
 			mu.Lock()
@@ -158,10 +158,10 @@ func TestAgentThatCannotCallEnds(t *testing.T) {
 		_ = c.Close()
 	}
 	mu.Unlock()
-	key := other.loop.etcd.key
-	await(t, leader, func(l *loop) bool {
-		p := l.peers[key]
-		return p != nil && !p.lastSeen.IsZero() && !l.end.Tied(key)
+	key := other.key()
+	await(t, leader, func(m *machine) bool {
+		p := m.member.peers[key]
+		return p != nil && !p.lastSeen.IsZero() && m.leader.connected[key] == 0
 	})
 	other.kill()
 	wantNewRound(t, rounds[1:])
@@ -184,10 +184,10 @@ func TestAgentsEndWhileEtcdIsSlow(t *testing.T) {
 	way := ways[at]
 	way.hush(true)
 	rest[0].kill()
-	await(t, leader, func(l *loop) bool { return len(l.ended) == 1 && l.requests[evicting] })
+	await(t, leader, func(m *machine) bool { return len(m.member.ended) == 1 && m.pending[evicting] })
 	rest[1].kill()
-	await(t, leader, func(l *loop) bool { return len(l.ended) == 2 })
-	await(t, leader, func(*loop) bool { return strings.Contains(log.String(), "to_be_tried_again=1") })
+	await(t, leader, func(m *machine) bool { return len(m.member.ended) == 2 })
+	await(t, leader, func(*machine) bool { return strings.Contains(log.String(), "to_be_tried_again=1") })
 	way.hush(false)
 	wantNewRound(t, rounds[at:at+1])
 	if r := together(t, []*agent{leader})[0]; r.Size != 1 {

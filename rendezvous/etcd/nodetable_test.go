@@ -9,8 +9,8 @@ import (
 	"github.com/gorun/gorun/rendezvous"
 )
 
-// TestRollIsComplete: what a leader knows from reading what has changed is what it would know from reading all.
-func TestRollIsComplete(t *testing.T) {
+// TestNodeTableIsComplete: what a leader knows from reading what has changed is what it would know from reading all.
+func TestNodeTableIsComplete(t *testing.T) {
 	t.Parallel()
 	w := &writer{client: startServer(t).client(), keys: keysOf(DefaultPrefix, "job"), key: "n"}
 	known := prepare(t, w)

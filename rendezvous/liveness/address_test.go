@@ -1,4 +1,4 @@
-package tie
+package liveness
 
 import (
 	"errors"
@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestListensWhereItIsCalled: an End listens at the address that the others are told, and at no other.
+// TestListensWhereItIsCalled: a Detector listens at the address that the others are told, and at no other.
 func TestListensWhereItIsCalled(t *testing.T) {
 	t.Parallel()
 	own := []string{"127.0.0.2", "localhost"}
@@ -21,7 +21,7 @@ func TestListensWhereItIsCalled(t *testing.T) {
 			own = append(own, n.IP.String())
 		}
 	}
-	reach := func(host string, e *End) error {
+	reach := func(host string, e *Detector) error {
 		c, err := net.Dial("tcp", net.JoinHostPort(host, strconv.Itoa(e.Port())))
 		if err == nil {
 			_ = c.Close()
@@ -29,7 +29,7 @@ func TestListensWhereItIsCalled(t *testing.T) {
 		return err
 	}
 	for _, host := range own {
-		e := start(t, host, func(c *Config) { c.Host = host }).End
+		e := start(t, host, func(c *Config) { c.Host = host }).Detector
 		if err := reach(host, e); err != nil {
 			t.Errorf("at %s: %v", host, err)
 		}
@@ -38,7 +38,7 @@ func TestListensWhereItIsCalled(t *testing.T) {
 		}
 	}
 	for _, host := range []string{"", "192.0.2.77", "nowhere.invalid"} { // not this machine's: translated, as a rule
-		e := start(t, host, func(c *Config) { c.Host = host }).End
+		e := start(t, host, func(c *Config) { c.Host = host }).Detector
 		if err := reach("127.0.0.3", e); err != nil {
 			t.Errorf("called %q: %v", host, err)
 		}

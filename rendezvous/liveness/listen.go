@@ -1,4 +1,4 @@
-package tie
+package liveness
 
 import (
 	"context"
@@ -15,18 +15,18 @@ import (
 )
 
 // listen answers callers until the listener is closed.
-func (e *End) listen() {
+func (d *Detector) listen() {
 	for {
-		conn, err := e.listener.AcceptConn()
+		conn, err := d.listener.AcceptConn()
 		if err != nil {
 			return
 		}
-		e.all.Go(func() { e.answer(conn) })
+		d.all.Go(func() { d.answer(conn) })
 	}
 }
 
-func (e *End) answer(conn *admission.Conn) {
-	caller, err := e.welcome(conn)
+func (d *Detector) answer(conn *admission.Conn) {
+	caller, err := d.welcome(conn)
 	if err != nil || !caller.Stay {
 		if err != nil {
 			conn.TurnedAway(err)
@@ -35,27 +35,27 @@ func (e *End) answer(conn *admission.Conn) {
 		return
 	}
 	keepalive.Set(conn.NetConn(), true)
-	e.count(caller.From, 1)
-	_ = await(e.ctx, conn) // however it has ended
-	e.count(caller.From, -1)
+	d.count(caller.From, 1)
+	_ = await(d.ctx, conn) // however it has ended
+	d.count(caller.From, -1)
 	host, _, err := net.SplitHostPort(conn.RemoteAddr().String()) // what it calls itself may mean something else here
 	if err != nil {
 		return
 	}
-	if addr := net.JoinHostPort(host, strconv.Itoa(caller.Port)); e.ended(e.ctx, caller.From, addr) {
-		e.config.Ended(caller.From, addr)
+	if addr := net.JoinHostPort(host, strconv.Itoa(caller.Port)); d.ended(d.ctx, caller.From, addr) {
+		d.config.Ended(caller.From, addr)
 	}
 }
 
-func (e *End) welcome(conn *admission.Conn) (caller hello, err error) {
-	defer context.AfterFunc(e.ctx, func() { _ = conn.Close() })()
-	_, err = auth.Accept(conn, e.token(), func(text []byte) ([]byte, error) {
+func (d *Detector) welcome(conn *admission.Conn) (caller hello, err error) {
+	defer context.AfterFunc(d.ctx, func() { _ = conn.Close() })()
+	_, err = auth.Accept(conn, d.token(), func(text []byte) ([]byte, error) {
 		if !conn.Admit() {
 			return nil, net.ErrClosed
 		}
 		_ = conn.SetDeadline(time.Now().Add(callLimit)) // for what is left to say
 		caller, err = parseHello(text)
-		if err == nil && caller.To != e.config.Key {
+		if err == nil && caller.To != d.config.Key {
 			err = errors.New("another process answers here")
 		}
 		return nil, err

@@ -1,0 +1,146 @@
+package etcd
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+const (
+	recheck      = 30 * time.Second      // the job is read that often though nothing seems to have changed
+	readInterval = 10 * time.Microsecond // for each node, between two reads of a leader
+)
+
+// A connection is what this node knows of etcd: its lease, whether etcd can be used, and what etcd has said last of the job.
+//
+// In an outage etcd cannot be used. It begins when a request fails, or the lease cannot be kept alive. It ends with a read that
+// succeeds.
+type connection struct {
+	*common
+	endpoints []string
+
+	lease    clientv3.LeaseID // 0: none
+	leaseErr error            // why it could not be granted or renewed; nil: all is well
+	ttl      time.Duration
+	renewAt  time.Time
+
+	view   *view     // the newest
+	readAt time.Time // of view
+	dirty  bool      // there may be news since
+
+	job  string // configDoc.Job of the one that this node is in; empty: none
+	past *view  // the newest that has a round of this job; nil: none has
+	lost bool   // etcd has lost some of that
+
+	outage    time.Time // since when etcd cannot be used; zero: it can
+	usable    time.Time // since when it can
+	warnedOf  time.Time // the last outage that has been logged
+	trouble   error     // why, as far as is known
+	complaint string    // the last one that was logged
+}
+
+// keepLease renews the lease, or gets one. A lease is given up when etcd says that it is gone, and not for silence: after an outage
+// leases have their full time again. The lease says that the node does its work, so it is renewed by the same loop that does the
+// work, and not while the node may not live.
+func (c *connection) keepLease(mayLive bool) {
+	switch {
+	case c.pending[leasing] || c.now.Before(c.renewAt):
+	case !mayLive:
+		c.renewAt = c.now.Add(c.ttl / 6)
+	default:
+		c.request(renewLease{c.lease, c.ttl})
+	}
+}
+
+// onLease takes the answer of renewLease. It reports whether etcd and the lease were usable before, and still are.
+func (c *connection) onLease(e leaseAnswered) (usable bool) {
+	usable = c.leaseErr == nil && !e.lost
+	c.lease, c.leaseErr, c.ttl = e.lease, e.err, e.ttl
+	c.renewAt = c.now
+	if e.err == nil && !e.lost {
+		c.renewAt = c.now.Add(c.ttl / 6)
+	}
+	return usable
+}
+
+// onEvents takes changes of the job. They cause a read, except those that decide nothing: what people are told, who leads, for which
+// round members are to probe, and the first settings of a job, which etcd checks. It reports whether there is a newer view.
+func (c *connection) onEvents(events []*clientv3.Event) (newer bool) {
+	now, news, read := *c.view, false, len(events) == 0
+	hints := []string{c.keys.status(), c.keys.leader(), c.keys.probe()}
+	if now.config.rev == 0 && now.current == nil {
+		hints = append(hints, c.keys.config())
+	}
+	for _, e := range events {
+		hint := e.Type == clientv3.EventTypePut && slices.Contains(hints, string(e.Kv.Key))
+		if e.Kv.ModRevision > now.rev {
+			news, read = true, read || !hint || now.job(c.keys, e.Kv) != nil
+		}
+	}
+	if read {
+		c.dirty = true
+		return false
+	}
+	if newer = news && now.rev > 0; newer {
+		c.view = &now
+	}
+	return newer
+}
+
+// nextRead is when the job is to be read again. Where there are many nodes, more than one may have changed by then.
+func (c *connection) nextRead() time.Time {
+	if !c.dirty {
+		return c.readAt.Add(recheck)
+	}
+	return c.readAt.Add(time.Duration(len(c.view.nodes)) * readInterval)
+}
+
+func (c *connection) read(whole bool) {
+	if !c.pending[reading] && !c.now.Before(c.nextRead()) {
+		c.dirty = false
+		c.request(readJob{whole, c.view})
+	}
+}
+
+// isAway reports whether etcd cannot be used.
+func (c *connection) isAway() bool { return !c.outage.IsZero() }
+
+// onOutage returns for how long etcd cannot be used, and why.
+func (c *connection) onOutage(err error) (time.Duration, error) {
+	if !c.isAway() {
+		c.outage = c.now
+		c.dirty = true // a read shows when it is over
+		c.trouble = fmt.Errorf("%v: %w", c.endpoints, err)
+		c.request(explainOutage{c.trouble})
+	}
+	return c.now.Sub(c.outage), fmt.Errorf("etcd cannot be used: %w", c.trouble)
+}
+
+// apply logs a warning, unless the outage is over by now.
+func (e outageExplained) apply(m *machine) {
+	c := &m.conn
+	c.trouble = e.why
+	if c.isAway() {
+		c.warnedOf = c.outage
+		c.log(slog.LevelWarn, fmt.Sprintf("etcd cannot be used: %v (rounds go on, and none begins until it can)", e.why))
+	}
+}
+
+func (c *connection) onUsable() {
+	if c.warnedOf.Equal(c.outage) {
+		c.log(slog.LevelInfo, "etcd can be used again", "after", c.now.Sub(c.outage).Round(time.Millisecond))
+	}
+	c.outage, c.usable = time.Time{}, c.now
+}
+
+func isDocument(err error) bool {
+	_, is := errors.AsType[*DocumentError](err)
+	return is
+}
+
+func isLeaseLost(err error) bool { return errors.Is(err, rpctypes.ErrLeaseNotFound) }

@@ -1,0 +1,125 @@
+package etcd
+
+import (
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/gorun/gorun/rendezvous"
+)
+
+// An event is something that has happened: a call of this package's API, the answer to a request, or news from etcd or another agent.
+// Events are plain data, so that they can be printed and replayed.
+type event interface{ apply(m *machine) }
+
+// An answer is the event that follows a request. At most one request of a kind is under way.
+type answer interface {
+	event
+	kind() kind
+	failure() error
+}
+
+// Calls of the API, and time.
+type (
+	// ticked: the time has come for which machine.wake has asked.
+	ticked struct{}
+	// joinCalled: a Join waits. Other agents reach this one at agentPort.
+	joinCalled struct {
+		id        int
+		self      rendezvous.Node
+		port      int // reserved for a master; 0: none yet
+		agentPort int
+	}
+	// joinCancelled: the context of a Join has ended.
+	joinCancelled struct {
+		id  int
+		err error
+	}
+	// portReserved answers reservePort.
+	portReserved struct {
+		join, port int
+		err        error
+	}
+	// reportCalled: this node's part of a round has ended.
+	reportCalled struct {
+		id, round int
+		doc       reportDoc
+	}
+	// leaveCalled: this node leaves the job.
+	leaveCalled struct{ why error }
+)
+
+// News from etcd.
+type (
+	// jobChanged brings changes of the keys below job/. None: the watch has begun, and changes before it may be missing.
+	jobChanged struct{ events []*clientv3.Event }
+	// nodesChanged: something that only a leader reads has changed.
+	nodesChanged struct{}
+)
+
+// News from other agents.
+type (
+	// agentEnded: the liveness connection of another agent has broken, and its port refuses connections.
+	agentEnded struct{ key, addr string }
+	// agentConnected: the number of liveness connections from another agent to this one has changed.
+	agentConnected struct {
+		key  string
+		more int
+	}
+	// peerHeard: a peer has given a sign of life at that time, or a call that began then has failed.
+	peerHeard struct {
+		id     string
+		serial int
+		at     time.Time
+		err    error
+	}
+	// peersConfirmed answers confirmPeers.
+	peersConfirmed struct{ unreached []unreachedWorker }
+	// peersProbed answers probePeers.
+	peersProbed struct {
+		probePeers
+		errs map[string]error // by the id of the peer
+	}
+	// rank0Reached: the agent of rank 0 has answered.
+	rank0Reached struct{ callRank0 }
+	// rank0Silent: it has not answered so far, and is called again.
+	rank0Silent struct {
+		callRank0
+		err         error
+		unreachable bool // as isUnreachable says
+		lasted      time.Duration
+	}
+	// rank0Failed: it has not answered in time.
+	rank0Failed struct {
+		callRank0
+		err error
+	}
+)
+
+// An unreachedWorker is a worker that neither a worker of this node nor its agent can reach.
+type unreachedWorker struct {
+	node peerDoc
+	addr string
+}
+
+// A kind is a kind of request.
+type kind int
+
+const (
+	leasing kind = iota
+	reading
+	enrolling
+	campaigning
+	deciding
+	publishing
+	reporting
+	evicting
+	explaining
+	restoring
+	retaining
+	dating
+)
+
+func (k kind) String() string {
+	return [...]string{"lease", "read", "enrol", "campaign", "decide", "publish", "report", "evict", "explain", "restore", "retain", "date"}[k]
+}

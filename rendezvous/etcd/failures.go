@@ -1,0 +1,69 @@
+package etcd
+
+import (
+	"log/slog"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/gorun/gorun/rendezvous"
+)
+
+// evictTimeout is how long etcd may take to forget an agent that has ended. What was found out of it may not be so any more then.
+const evictTimeout = 2 * time.Second
+
+// monitorLeader keeps a liveness connection to the leader.
+func (b *member) monitorLeader() {
+	v := b.conn.view
+	if s := v.config.Secret; s != "" && s != b.secret {
+		b.secret = s
+		b.do(useSecret{s})
+	}
+	to := monitorLeader{}
+	rev := int64(0)
+	if v.leader != nil && v.leader.Key != b.key && b.enrolledBy != 0 {
+		to, rev = monitorLeader{v.leader.Key, v.leader.Agent}, v.leaderRev
+	}
+	if rev != b.monitored {
+		b.monitored = rev
+		b.do(to)
+	}
+}
+
+func (e agentEnded) apply(m *machine) { m.member.ended[e.key] = e.addr }
+
+// apply: a decision may wait for the connection of a member.
+func (e agentConnected) apply(m *machine) {
+	l := &m.leader
+	if l.connected[e.key] += e.more; l.connected[e.key] == 0 {
+		delete(l.connected, e.key)
+	}
+	if l.stage.For == rendezvous.Cause {
+		l.decided = nil
+	}
+}
+
+// evict has etcd forget agents that have ended. All may act on the leader's end, and the leader on that of others. etcd may be slow,
+// or may have lost a member with the agent, so this is tried again until it is done, or their leases have run out. Each time they
+// are looked at anew; as long as etcd cannot be used, this node may be the one that is cut off.
+func (m *machine) evict() {
+	ended := m.member.ended
+	maps.DeleteFunc(ended, func(key, _ string) bool { return !m.evicts(key) })
+	if len(ended) > 0 && !m.conn.isAway() && !m.pending[evicting] {
+		m.request(evictAgents{maps.Clone(ended)})
+	}
+}
+
+func (e agentsEvicted) apply(m *machine) {
+	ended := m.member.ended
+	m.log(slog.LevelDebug, "agents have ended", "keys", slices.Sorted(maps.Keys(ended)), "to_be_tried_again", len(e.asked.ended)-len(e.done), "error", e.err)
+	for _, key := range e.done { // and not one that has ended meanwhile
+		delete(ended, key)
+	}
+}
+
+// evicts reports whether it is this node's to have etcd forget an agent, which it has not done, as far as is known.
+func (m *machine) evicts(key string) bool {
+	v := m.conn.view
+	return v.leader != nil && v.leader.Key == key || m.leader.leads() && (!v.whole || v.nodeRev[key] > 0)
+}

@@ -1,0 +1,249 @@
+package etcd
+
+import (
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/gorun/gorun/rendezvous"
+)
+
+// publishInterval is between two news for those who wait, for each thousand nodes and the first.
+const publishInterval = time.Second
+
+// A leader is what this node does, and remembers, to lead the job. A node that does not lead has one as well, and waits.
+type leader struct {
+	*common
+	conn   *connection
+	member *member
+
+	leading  bool
+	attempts attempts
+	abstains time.Time // until then it does not campaign
+	written  bool      // something, since the view was read
+
+	decided  *view // what the last decision went by
+	stage    rendezvous.Stage
+	since    time.Time // of stage
+	decideAt time.Time // to decide again then; zero: on news
+	status   string    // what the others have been told
+
+	settled time.Time // until then absent nodes may only have been cut off, as this one was
+	back    int       // members of the round that have come back since
+
+	retainAt time.Time // when the job's lease is to be renewed
+	led      int       // the last round that it has led
+	ledSince time.Time
+
+	connected map[string]int // liveness connections from others, by their keys
+}
+
+// leads reports whether this node is the leader, as far as it knows.
+func (l *leader) leads() bool {
+	v := l.conn.view
+	return l.conn.lease != 0 && v.leader != nil && v.leader.Key == l.key && v.leaderLease == l.conn.lease
+}
+
+// campaign makes this node the leader if there is none.
+func (l *leader) campaign() {
+	v, lease := l.conn.view, l.conn.lease
+	if v.rev == 0 || v.leader != nil || lease == 0 || l.member.enrolledBy != lease || l.written || l.conn.lost || l.now.Before(l.abstains) {
+		return
+	}
+	self := l.member.self
+	agent := address(rendezvous.Node(self.Node).Reach(), self.AgentPort)
+	l.request(campaign{lease, leaderDoc{Key: l.key, Host: self.Node.Host, Agent: agent}})
+}
+
+// apply: what has come of it is to be read before there is more to decide.
+func (e leaderWrote) apply(m *machine) {
+	m.conn.dirty, m.leader.written = true, true
+	switch {
+	case e.err != nil:
+		m.onFailure(e.err)
+	case e.steppedDown:
+		m.log(slog.LevelWarn, "this node leads, and can read but not write what it decides: it steps down",
+			"for", m.now.Sub(m.leader.attempts.since).Round(time.Second))
+	}
+}
+
+// lead does a leader's work.
+func (l *leader) lead() {
+	if !l.leads() || l.conn.lost {
+		l.becomeFollower()
+		return
+	}
+	if !l.leading {
+		l.leading, l.stage, l.status, l.decided = true, rendezvous.Stage{}, "", nil
+		l.do(watchNodes{true})
+		l.log(slog.LevelDebug, "this node leads")
+	}
+	switch v := l.conn.view; {
+	case !v.whole:
+		l.conn.dirty = true
+	case l.written || l.pending[deciding]:
+	case l.attempts.failing(1, l.config.failureTimeout(), l.now):
+		l.stepDown()
+	case l.uncertain():
+		l.decideAt = l.settled
+		l.publish(rendezvous.Decision{
+			Wait: fmt.Sprintf("etcd had lost the job: round %d is put back, and its nodes are waited for", v.current.Round),
+			Then: "goes on without those that are missing", After: l.settled.Sub(l.now),
+		})
+	case l.undecided():
+		l.act(l.decide())
+	}
+}
+
+// uncertain reports whether nodes that know more of a job that has been put back may not be here yet. Who is here has put back what
+// it knows before; and of a round that follows a running one, one of its members would know. If all members are here, nobody is
+// waited for any more.
+func (l *leader) uncertain() bool {
+	v := l.conn.view
+	if v.current == nil || !v.current.Restored || v.last == nil || !l.now.Before(l.settled) {
+		return false
+	}
+	missing := func(m rendezvous.Candidate) bool { return v.nodeRev[m.Key] == 0 }
+	if v.current.Over != nil || slices.ContainsFunc(v.last.Members, missing) {
+		return true
+	}
+	l.settled = l.now
+	return false
+}
+
+// undecided reports whether there is something to decide from.
+func (l *leader) undecided() bool {
+	return l.decided != l.conn.view || !l.decideAt.IsZero() && !l.now.Before(l.decideAt)
+}
+
+func (l *leader) becomeFollower() {
+	if l.leading {
+		l.do(watchNodes{false})
+		l.leading, l.decideAt, l.attempts = false, time.Time{}, attempts{}
+	}
+}
+
+// retain renews the lease of what is written of the job, which goes some time after its last leader. A round that has run for as long
+// makes the job an established one.
+func (l *leader) retain() {
+	v := l.conn.view
+	if !l.leading || v.config.lease == 0 || l.now.Before(l.retainAt) {
+		return
+	}
+	lasts := v.last != nil && !v.established && l.age(v.last.ID) >= l.config.retention()
+	l.request(retainJob{v, lasts})
+}
+
+func (e jobRetained) apply(m *machine) {
+	l := &m.leader
+	switch {
+	case e.err == nil:
+		l.retainAt = m.now.Add(m.config.TTL)
+	case isLeaseLost(e.err):
+		m.conn.dirty, l.retainAt = true, m.now.Add(retryInterval) // the job is put back under another
+	default:
+		m.onFailure(e.err)
+	}
+}
+
+// decide asks what follows from the newest view, at this time.
+func (l *leader) decide() rendezvous.Decision {
+	v := l.conn.view
+	l.decided = v
+	l.waitForMore()
+	s := rendezvous.State{
+		Rules: l.config.rules(), Nodes: l.candidates(v.nodes), Reports: v.reports, Unreachable: v.unreachable(),
+		Settled: !l.now.Before(l.settled), Stage: l.stage, Waited: l.now.Sub(l.since),
+	}
+	if v.last != nil {
+		s.Last, s.Age = v.last, l.age(v.last.ID)
+		if over := v.current.Over; over != nil {
+			s.Over = &rendezvous.Ending{Why: over.Why, Restarts: over.Restarts, Lost: over.Lost, Soon: over.Soon, Apart: over.Apart}
+		}
+	}
+	d := rendezvous.Form(s)
+	if d.Stage != l.stage {
+		l.stage, l.since = d.Stage, l.now
+	}
+	l.decideAt = time.Time{}
+	if d.After > 0 {
+		l.decideAt = l.now.Add(d.After)
+	}
+	if !s.Settled && (l.decideAt.IsZero() || l.settled.Before(l.decideAt)) {
+		l.decideAt = l.settled
+	}
+	return d
+}
+
+// candidates says of each node whether the leader, which this node is, has a liveness connection from it.
+func (l *leader) candidates(nodes []rendezvous.Candidate) []rendezvous.Candidate {
+	nodes = slices.Clone(nodes)
+	for i, n := range nodes {
+		nodes[i].LeaseOnly = n.Key != l.key && l.connected[n.Key] == 0
+	}
+	return nodes
+}
+
+// unsettle gives absent nodes some time to come back, as this one does.
+func (l *leader) unsettle(d time.Duration) {
+	if until := l.now.Add(d + l.config.TTL + retryInterval); until.After(l.settled) {
+		l.settled = until
+	}
+	l.back = 0
+}
+
+// waitForMore gives the other members of the round more time whenever one of them has come back.
+func (l *leader) waitForMore() {
+	v := l.conn.view
+	if v.last == nil || !l.now.Before(l.settled) {
+		return
+	}
+	back := 0
+	for _, m := range v.last.Members {
+		if v.nodeRev[m.Key] > 0 {
+			back++
+		}
+	}
+	if back > l.back {
+		l.unsettle(0)
+		l.back = back
+	}
+}
+
+// age is how long this node has known the round as its leader.
+func (l *leader) age(round int) time.Duration {
+	if l.led != round {
+		l.led, l.ledSince = round, l.now
+	}
+	return l.now.Sub(l.ledSince)
+}
+
+// act has a decision written.
+func (l *leader) act(d rendezvous.Decision) {
+	v := l.conn.view
+	switch {
+	case d.Close != nil || d.Over != nil || d.Form != nil:
+		l.attempts.begin(v)
+		l.request(writeDecision{v, d, l.now})
+	case d.Probe && v.probe != v.current.Round:
+		l.request(requestProbe{v})
+	default:
+		l.attempts = attempts{}
+		l.publish(d)
+	}
+}
+
+// publish lets those who wait know what for.
+func (l *leader) publish(d rendezvous.Decision) {
+	if d.Wait != l.status {
+		l.request(publishStatus{l.conn.view, d.Wait, d.Reason()})
+	}
+}
+
+func (e statusPublished) apply(m *machine) {
+	m.leader.decided = nil // there may be more to tell
+	if e.err == nil {
+		m.leader.status = e.wait
+	}
+}

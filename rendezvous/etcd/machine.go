@@ -1,0 +1,251 @@
+package etcd
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/gorun/gorun/rendezvous"
+)
+
+// A machine decides for one node. It has no clock, goroutine, I/O or logger. Step takes one event and returns what to do about it.
+//
+// It has three parts. Each has its own state, and asks only those below it:
+//
+//	leader        campaigns, decides by rendezvous.Form, writes decisions, steps down
+//	  │
+//	member        this node in the job: enrolment, Joins, its round, its report, its peers
+//	  │
+//	connection    the lease, outages of etcd, the view: what etcd has said last of the job
+//
+// What an event means for several parts is in this file. After each event, advance compares what is with what should be, and
+// requests what is missing. So a request that has failed is only one to be made again.
+type machine struct {
+	*common
+	conn   connection
+	member member
+	leader leader
+}
+
+// common is what the parts share: who this node is, and the event that is under way.
+type common struct {
+	config *Config
+	keys   keys
+	key    string // of this node
+
+	now     time.Time
+	actions []action
+	pending map[kind]bool // requests that are under way
+	closed  error         // wraps ErrClosed; nil: the job is open
+}
+
+func newMachine(c *Config, key, secret string, endpoints []string, now time.Time) *machine {
+	shared := &common{config: c, keys: keysOf(c.Prefix, c.RunID), key: key, now: now, pending: make(map[kind]bool)}
+	m := &machine{common: shared}
+	m.conn = connection{common: shared, endpoints: endpoints, ttl: c.TTL, renewAt: now, view: new(view), readAt: now}
+	m.member = member{common: shared, conn: &m.conn, secret: secret, peers: make(map[string]*peer), ended: make(map[string]string)}
+	m.leader = leader{common: shared, conn: &m.conn, member: &m.member, connected: make(map[string]int)}
+	return m
+}
+
+// begin returns what to do first.
+func (m *machine) begin() []action {
+	m.do(watchJob{})
+	m.advance()
+	return m.taken()
+}
+
+// Step takes an event, at a time that is not before that of the last one. It returns what to do, in order.
+func (m *machine) Step(now time.Time, e event) []action {
+	m.now = now
+	a, answers := e.(answer)
+	if answers {
+		delete(m.pending, a.kind())
+	}
+	if !answers || m.closed == nil || a.kind() == leasing {
+		e.apply(m)
+	}
+	m.advance()
+	return m.taken()
+}
+
+func (m *machine) taken() []action {
+	all := m.actions
+	m.actions = nil
+	return all
+}
+
+// advance requests what is missing. A node whose job is closed keeps its lease until it leaves.
+func (m *machine) advance() {
+	m.conn.keepLease(m.leader.mayLive())
+	if m.closed != nil {
+		return
+	}
+	m.restore()
+	m.member.probe()
+	m.member.enrol()
+	m.leader.campaign()
+	m.leader.lead()
+	m.leader.retain()
+	m.member.monitorLeader()
+	m.evict()
+	m.member.record()
+	m.conn.read(m.leader.leads())
+}
+
+// wake is when Step wants to be called though nothing happens.
+func (m *machine) wake() time.Time {
+	wake := m.now.Add(recheck)
+	sooner := func(is bool, at time.Time) {
+		if is && at.Before(wake) {
+			wake = at
+		}
+	}
+	sooner(!m.pending[leasing], m.conn.renewAt)
+	if m.closed == nil {
+		sooner(!m.pending[reading], m.conn.nextRead())
+		sooner(!m.leader.decideAt.IsZero() && !m.leader.written && !m.pending[deciding], m.leader.decideAt)
+		sooner(m.conn.view.leader == nil && m.now.Before(m.leader.abstains), m.leader.abstains)
+		sooner(m.leader.leading && !m.pending[retaining], m.leader.retainAt)
+	}
+	if soonest := m.now.Add(time.Millisecond); wake.Before(soonest) {
+		return soonest
+	}
+	return wake
+}
+
+func (c *common) do(a action) { c.actions = append(c.actions, a) }
+
+// request makes a request, unless one of its kind is under way.
+func (c *common) request(r request) {
+	if !c.pending[r.kind()] {
+		c.pending[r.kind()] = true
+		c.do(r)
+	}
+}
+
+func (c *common) log(level slog.Level, text string, args ...any) { c.do(logLine{level, text, args}) }
+
+func (ticked) apply(*machine) {}
+
+// finish closes the job on this node.
+func (m *machine) finish(why error) {
+	if m.closed != nil {
+		return
+	}
+	m.closed = why
+	m.member.endRound(why)
+	m.member.fail(why)
+	m.leader.becomeFollower()
+}
+
+func (e leaveCalled) apply(m *machine) {
+	leave := leaveJob{
+		view: m.conn.view, lease: m.conn.lease, round: m.member.leaves(), why: e.why,
+		futile: m.conn.view.state != nil || m.conn.isAway(), unknown: m.member.enrolledBy == 0,
+	}
+	closed := rendezvous.ErrClosed
+	if e.why != nil {
+		closed = &rendezvous.ClosedError{Outcome: rendezvous.OutcomeOf(e.why)}
+	}
+	m.finish(closed)
+	m.do(leave)
+}
+
+func (e leaseAnswered) apply(m *machine) {
+	before := m.conn.lease
+	switch usable := m.conn.onLease(e); {
+	case e.err != nil:
+		m.onOutage(e.err)
+	case !usable:
+		// Whatever cut this node off may have cut off the others, who are coming back as well.
+		m.conn.dirty = true
+		m.leader.unsettle(0)
+	}
+	if m.conn.lease != before {
+		m.log(slog.LevelDebug, "lease", "now", m.conn.lease, "before", before)
+	}
+}
+
+func (e jobChanged) apply(m *machine) {
+	if m.conn.onEvents(e.events) {
+		m.follow()
+	}
+}
+
+func (nodesChanged) apply(m *machine) { m.conn.dirty = true }
+
+func (e readAnswered) apply(m *machine) {
+	c := &m.conn
+	switch {
+	case e.err == nil && e.back && c.view == e.asked.before:
+		m.member.enrolledBy = 0 // etcd may know an older state of this node, or none
+		c.do(watchJob{})
+		m.leader.becomeFollower() // and a leader begins the watch of its own anew
+	case e.err == nil && (e.back || e.now.rev < c.view.rev): // this node has written meanwhile
+		c.dirty = true
+		return
+	}
+	if e.err != nil {
+		c.dirty = true
+		m.onFailure(e.err)
+		return
+	}
+	for _, bad := range e.now.newlyBad(&c.view.nodeTable) {
+		m.log(slog.LevelWarn, "cannot be read", "error", bad)
+	}
+	if c.isAway() {
+		c.onUsable()
+		m.member.onUsable()
+	}
+	m.leader.attempts.settle(e.now, m.now)
+	m.leader.written = false
+	c.view, c.readAt = e.now, m.now
+	m.follow()
+}
+
+// follow does what the newest view says.
+func (m *machine) follow() {
+	if !m.reconcile() {
+		return
+	}
+	v := m.conn.view
+	if v.state != nil && m.conn.job == "" {
+		m.tooLate(v)
+		return
+	}
+	if v.state != nil {
+		m.finish(&rendezvous.ClosedError{Outcome: v.state.Outcome})
+		return
+	}
+	m.member.follow(v)
+}
+
+// onFailure fails what waits if there is no hope, and otherwise lets it wait.
+func (m *machine) onFailure(err error) {
+	switch {
+	case isDocument(err):
+	case isLeaseLost(err): // onLease hears of a new lease
+		m.conn.dirty = true
+		return
+	case isRefusal(err):
+		err = m.config.refusal(err)
+	default:
+		m.onOutage(err)
+		return
+	}
+	if len(m.member.joins) == 0 && err.Error() != m.conn.complaint { // otherwise they tell
+		m.conn.complaint = err.Error()
+		m.log(slog.LevelWarn, "rendezvous", "error", err)
+	}
+	m.member.fail(&rendezvous.MisuseError{Err: err})
+}
+
+func (m *machine) onOutage(err error) {
+	lasted, err := m.conn.onOutage(err)
+	if lasted >= m.config.JoinTimeout {
+		m.member.fail(err)
+	}
+	if m.closed == nil && lasted > callTimeout {
+		m.member.show(err.Error())
+	}
+}

@@ -1,0 +1,89 @@
+package etcd
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// TestJobChanges: a change that has been read already, or that decides nothing, does not cause a read.
+func TestJobChanges(t *testing.T) {
+	t.Parallel()
+	k := keysOf(DefaultPrefix, "job")
+	put, remove := clientv3.EventTypePut, clientv3.EventTypeDelete
+	const status = `{"version":1,"is":{"wait":"news"}}`
+	for _, c := range []struct {
+		what   string
+		kind   mvccpb.Event_EventType
+		key    string
+		rev    int64
+		text   string
+		read   bool
+		status string
+	}{
+		{"a round", put, k.current(), 11, "", true, "before"},
+		{"a round that has been read", put, k.current(), 10, "", false, "before"},
+		{"the end", put, k.state(), 11, "", true, "before"},
+		{"a leader", put, k.leader(), 11, `{"version":1,"is":{"key":"k","host":"h"}}`, false, "before"},
+		{"a leader's end", remove, k.leader(), 11, "", true, "before"},
+		{"a status", put, k.status(), 11, status, false, "news"},
+		{"a status from before", put, k.status(), 9, status, false, "before"},
+		{"a status that is none", put, k.status(), 11, "nonsense", true, "before"},
+	} {
+		m := idle()
+		m.conn.view = &view{rev: 10, status: "before", state: &stateDoc{}}
+		m.Step(time.Now(), jobChanged{[]*clientv3.Event{{Type: c.kind, Kv: &mvccpb.KeyValue{Key: []byte(c.key), ModRevision: c.rev, CreateRevision: c.rev, Value: []byte(c.text)}}}})
+		if m.pending[reading] != c.read || m.conn.view.status != c.status || (m.conn.view.leader != nil) != (c.what == "a leader") {
+			t.Errorf("%s: is read: %t, the view is %+v", c.what, m.pending[reading], m.conn.view)
+		}
+	}
+	m := idle()
+	if m.Step(time.Now(), jobChanged{}); !m.pending[reading] {
+		t.Error("nothing is read when the watch begins")
+	}
+}
+
+// idle is the machine of a node that has done nothing yet.
+func idle() *machine {
+	c := Config{RunID: "job", Client: clientv3.NewCtxClient(context.Background()), Min: 1, Max: 1, JoinTimeout: time.Hour, Reserve: reserve}
+	if err := c.complete(); err != nil {
+		panic(err)
+	}
+	return newMachine(&c, "k", "secret", nil, time.Now())
+}
+
+// TestOutageIsLookedInto: a request that fails causes a read. No other request may follow, and what waits for etcd should not wait
+// until the job is read anyway.
+func TestOutageIsLookedInto(t *testing.T) {
+	t.Parallel()
+	m := idle()
+	m.Step(time.Now(), reportRecorded{answered{reporting, context.DeadlineExceeded}, 1})
+	if !m.conn.isAway() || !m.pending[reading] {
+		t.Errorf("an outage since %v; is read: %t", m.conn.outage, m.pending[reading])
+	}
+}
+
+// TestBriefOutage: an outage is logged only if it still lasts when its cause is known.
+func TestBriefOutage(t *testing.T) {
+	t.Parallel()
+	said := func(m *machine) (lines []string) {
+		for _, a := range m.Step(time.Now(), outageExplained{answered{of: explaining}, context.DeadlineExceeded}) {
+			if line, ok := a.(logLine); ok {
+				lines = append(lines, line.text)
+			}
+		}
+		return lines
+	}
+	m := idle()
+	if lines := said(m); len(lines) > 0 {
+		t.Errorf("of one that is over it says %q", lines)
+	}
+	m.conn.outage = time.Now()
+	if lines := said(m); len(lines) != 1 || !strings.Contains(lines[0], "etcd cannot be used") || !m.conn.warnedOf.Equal(m.conn.outage) {
+		t.Errorf("of one that lasts it says %q", lines)
+	}
+}

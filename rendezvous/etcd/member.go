@@ -1,0 +1,241 @@
+package etcd
+
+import (
+	"slices"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/gorun/gorun/rendezvous"
+)
+
+// A member is this node in the job.
+type member struct {
+	*common
+	conn *connection
+
+	joins   []*join // that wait; the first is the one that self says
+	joining *joining
+	shown   string // of what a Join waits for
+
+	self       nodeDoc // what etcd should know
+	enrolledBy clientv3.LeaseID
+	enrolled   int            // self.Try that etcd knows of
+	claimed    []unreachedDoc // self.Unreached that it knows of
+	toldProbed int            // self.Probed that it knows of
+	nodeRev    int64          // at which that was written
+	refused    bool           // there is no place for the node in the job
+	taken      takenRank
+
+	round  int // that this node is in; 0: none
+	report *report
+
+	secret    string            // by which the agents of the job know each other
+	monitored int64             // view.leaderRev of the leader to which there is a liveness connection; 0: none
+	ended     map[string]string // agents that are no more: where they answered, by their keys
+
+	peers      map[string]*peer
+	serial     int    // of the last peer
+	warned     bool   // people have been warned of one that could never be reached
+	confirming int    // confirmPeers that are under way
+	probing    bool   // probePeers is under way
+	probed     int    // the last round for which this node has probed
+	rank0      string // key of the last agent that was called there, and has answered
+}
+
+// A join is a Join that waits.
+type join struct {
+	id   int
+	self rendezvous.Node
+	port int // 0: it is reserved when this node has got rank 0
+}
+
+// A report is the one report of this node on its round.
+type report struct {
+	doc      reportDoc
+	recorded bool
+	callers  []int // of Report and Leave, who wait
+}
+
+// codeUnformed is gorun's exit code for want of a round.
+const codeUnformed = 75
+
+func (e joinCalled) apply(m *machine) {
+	if m.closed != nil {
+		m.do(failJoin{e.id, m.closed})
+		return
+	}
+	b := &m.member
+	b.self.AgentPort = e.agentPort
+	b.joins = append(b.joins, &join{e.id, e.self, e.port})
+	if len(b.joins) == 1 {
+		b.ask()
+	}
+}
+
+// ask makes self say that the first Join waits, or that none does, which etcd need not know as long as the last one has got
+// its round and the node is not registered anew.
+func (b *member) ask() {
+	b.stopCalling()
+	b.shown = ""
+	if len(b.joins) == 0 {
+		b.self.Joining = false
+		return
+	}
+	b.refused, b.taken = false, takenRank{}
+	j, port := b.joins[0], b.config.MasterPort
+	if j.port != 0 {
+		port = j.port
+	}
+	b.self = nodeDoc{Node: node(j.self), Port: port, AgentPort: b.self.AgentPort, Joining: true, Try: b.self.Try + 1}
+}
+
+func (e joinCancelled) apply(m *machine) { m.member.withdraw(e.id, e.err) }
+
+// withdraw fails a Join, unless it has been answered.
+func (b *member) withdraw(id int, err error) {
+	i := slices.IndexFunc(b.joins, func(j *join) bool { return j.id == id })
+	if i < 0 {
+		return
+	}
+	b.do(failJoin{id, err})
+	b.joins = slices.Delete(b.joins, i, i+1)
+	if i == 0 {
+		b.askNext()
+	}
+}
+
+// askNext has the next Join wait instead of the one that has failed, for which a round may have formed.
+func (b *member) askNext() {
+	b.ask()
+	if len(b.joins) == 0 && b.self.Try > 0 {
+		b.self.Try++
+	}
+}
+
+// fail fails every Join that waits. The job may be open.
+func (b *member) fail(err error) {
+	if len(b.joins) == 0 {
+		return
+	}
+	for _, j := range b.joins {
+		b.do(failJoin{j.id, err})
+	}
+	b.joins = nil
+	b.askNext()
+}
+
+func (b *member) endRound(why error) {
+	if b.round == 0 {
+		return
+	}
+	b.do(endRound{why})
+	b.round = 0
+	if b.report != nil {
+		b.answer(nil)
+		b.report = nil
+	}
+}
+
+// follow does what v says, which is of this node's job.
+func (b *member) follow(v *view) {
+	if b.round > 0 && (v.current.Round > b.round || v.current.Over != nil) {
+		b.endRound(rendezvous.ErrNewRound)
+	}
+	if len(b.joins) == 0 {
+		return
+	}
+	switch a, has := v.assignment(b.key); {
+	case !has || a.Try != b.self.Try:
+		b.stopCalling()
+		if v.status != "" {
+			b.show(v.status)
+		}
+	case v.current.Over != nil: // it was over before it was seen
+		b.ask()
+	default:
+		b.prepare(v.round, a)
+	}
+}
+
+// startOver makes this node a newcomer.
+func (b *member) startOver() {
+	b.stopCalling()
+	b.endRound(rendezvous.ErrNewRound)
+	b.enrolledBy, b.probed, b.toldProbed = 0, 0, 0
+}
+
+// leaves is the round that must do without this node if it leaves now; 0: none.
+func (b *member) leaves() int {
+	if _, member := b.conn.view.assignment(b.key); member && b.report == nil {
+		return b.conn.view.round.ID
+	}
+	return 0
+}
+
+// show says once what a Join waits for.
+func (b *member) show(reason string) {
+	if len(b.joins) > 0 && reason != b.shown {
+		b.shown = reason
+		b.do(showReason{reason})
+	}
+}
+
+// apply answers when the report is recorded, or of no consequence.
+func (e reportCalled) apply(m *machine) {
+	b := &m.member
+	if f := e.doc.Failure; f != nil && len(f.Unreachable) > 0 {
+		b.confirm(e.round, f.Unreachable)
+	}
+	switch {
+	case b.round != e.round || b.report != nil && b.report.recorded:
+		m.do(answerReport{e.id, nil})
+	case b.report == nil:
+		b.report = &report{doc: e.doc, callers: []int{e.id}}
+	default:
+		b.report.callers = append(b.report.callers, e.id)
+	}
+}
+
+// record lets etcd know of the report.
+func (b *member) record() {
+	if r := b.report; r != nil && !r.recorded && !b.conn.lost {
+		b.request(recordReport{b.conn.view, b.round, r.doc})
+	}
+}
+
+func (e reportRecorded) apply(m *machine) {
+	if isLeaseLost(e.err) { // the job is put back first
+		m.conn.dirty = true
+		return
+	}
+	if e.err != nil && !isRefusal(e.err) {
+		m.onOutage(e.err)
+		return
+	}
+	if b := &m.member; b.report != nil && b.round == e.round {
+		b.report.recorded = e.err == nil
+		b.answer(e.err)
+	}
+}
+
+// reportAgain is for an etcd that may have lost the report.
+func (b *member) reportAgain() {
+	if b.report != nil {
+		b.report.recorded = false
+	}
+}
+
+func (b *member) answer(err error) {
+	for _, id := range b.report.callers {
+		b.do(answerReport{id, err})
+	}
+	b.report.callers = nil
+}
+
+// A takenRank is what a node knows whose rank another one has. That one may be dead and look alive, as one does that this node comes
+// instead of.
+type takenRank struct {
+	by    string    // its key; empty: nobody is known to have it
+	since time.Time // when this node found out
+}

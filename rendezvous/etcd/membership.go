@@ -1,0 +1,92 @@
+package etcd
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/gorun/gorun/rendezvous"
+)
+
+// rankInterval is between two looks at who has a rank, if nothing is heard meanwhile.
+const rankInterval = time.Second
+
+// enrol lets etcd know what self says.
+func (b *member) enrol() {
+	c, self := b.conn, b.self
+	self.Unreached, self.Probed = b.unreached(), b.probeAnswer()
+	known := b.enrolledBy == c.lease && b.enrolled == self.Try && b.toldProbed == self.Probed && slices.Equal(b.claimed, self.Unreached)
+	ready := self.Try > 0 && c.lease != 0 && c.view.rev > 0 && c.view.state == nil && !c.lost && b.confirming == 0 && b.probeDue() == 0
+	if known || b.refused || !ready {
+		return
+	}
+	e := enrolment{
+		lease: c.lease, job: c.job, self: self, retention: b.config.retention(),
+		mine: configDoc{Host: self.Node.Host, Settings: b.config.settings(), Secret: b.secret},
+	}
+	if _, member := c.view.assignment(b.key); member {
+		e.current = c.view.currentRev
+	}
+	b.request(enrolNode{
+		enrolment: e, anew: b.enrolledBy != c.lease, known: c.view.config, led: c.view.leader != nil,
+		waits: b.taken.by != "", rev: b.nodeRev,
+	})
+}
+
+func (e nodeEnrolled) apply(m *machine) {
+	b, c := &m.member, &m.conn
+	if e.err != nil {
+		m.notEnrolled(e.err)
+		return
+	}
+	if e.asked.anew && e.in.config.rev == 0 { // the job has been closed
+		c.dirty = true
+		return
+	}
+	b.enrolled, b.claimed, b.toldProbed, b.enrolledBy, b.nodeRev = e.asked.self.Try, e.asked.self.Unreached, e.asked.self.Probed, e.asked.lease, e.in.rev
+	if e.asked.anew {
+		c.job = e.in.config.Job
+		switch {
+		case e.in.rev <= c.view.rev:
+		case e.asked.job != "" && e.in.config.rev != c.view.config.rev: // the rest of the view is not of this job
+			c.dirty = true
+		default:
+			c.view = c.view.enrolled(e.in)
+		}
+	}
+	if c.view.leader == nil { // perhaps there is one meanwhile
+		c.dirty, m.leader.written = true, true
+	}
+}
+
+// notEnrolled refuses a node that differs from the job: at once, or, if it wants the rank of another node, when that one has proved
+// to be alive.
+func (m *machine) notEnrolled(err error) {
+	b := &m.member
+	var conflict *conflictError
+	var other *takenError
+	switch {
+	case errors.As(err, &conflict):
+		b.refuse(conflict)
+	case errors.As(err, &other):
+		timeout := m.config.failureTimeout()
+		if b.taken.by != other.Key {
+			b.taken = takenRank{other.Key, m.now}
+			b.show(fmt.Sprintf("node rank %d is taken by %s; gives up in %v", other.rank, other.by(), timeout))
+		}
+		if m.now.Sub(b.taken.since) >= timeout {
+			b.refuse(other)
+		}
+	case errors.Is(err, errForgotten):
+		m.conn.dirty, b.enrolledBy = true, 0
+	default:
+		m.onFailure(err)
+	}
+}
+
+// refuse fails the Join, and keeps the node out of etcd until the next one.
+func (b *member) refuse(err error) {
+	b.refused = true
+	b.fail(&rendezvous.MisuseError{Err: err})
+}

@@ -1,0 +1,146 @@
+package etcd
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"syscall"
+	"time"
+
+	"github.com/gorun/gorun/rendezvous"
+)
+
+const (
+	callInterval   = 100 * time.Millisecond // between two calls of rank 0's agent
+	unreachedAfter = 5 * time.Second        // the leader is told that it cannot be reached
+	masterTimeout  = time.Second            // for its machine to answer in its stead
+)
+
+// joining is the way of one Join into a round.
+type joining struct{ join, round int }
+
+// prepare sees to what a round needs before workers start in it, and then enters it. Where rank 0 is that is the master
+// port, if it has to be a certain one. The others find out that they reach rank 0's machine, or their workers would wait
+// for it in vain: they call its agent, at the address that the workers get and by a name that no other answers to. If
+// that is dead, the round is over before they give up. Who has answered once is not called again.
+func (b *member) prepare(doc *roundDoc, a assignment) {
+	j := b.joins[0]
+	way := joining{j.id, doc.ID}
+	switch {
+	case a.Rank == 0 && j.port == 0:
+		if b.joining == nil || *b.joining != way {
+			b.joining = &way
+			b.do(reservePort{j.id, j.self.Reach(), b.config.MasterPort})
+		}
+	case a.Rank == 0 || doc.Rank0.Key == b.rank0:
+		b.enter(doc, a)
+	case b.joining == nil || *b.joining != way:
+		b.stopCalling()
+		b.joining = &way
+		b.do(callRank0{j.id, doc.ID, j.self, doc.Rank0, max(b.config.JoinTimeout, b.config.failureTimeout())})
+	}
+}
+
+func (e portReserved) apply(m *machine) {
+	b := &m.member
+	if b.joining == nil || b.joining.join != e.join {
+		return
+	}
+	b.joining = nil
+	if e.err != nil {
+		b.withdraw(e.join, e.err)
+		return
+	}
+	b.joins[0].port = e.port
+	m.follow()
+}
+
+// stopCalling: there is no sense in calling any more.
+func (b *member) stopCalling() {
+	if b.joining != nil {
+		b.joining = nil
+		b.do(hangUp{})
+	}
+}
+
+// isCalling reports whether an answer is to the call that is under way.
+func (b *member) isCalling(c callRank0) bool {
+	return b.joining != nil && *b.joining == joining{c.join, c.round}
+}
+
+func (e rank0Reached) apply(m *machine) {
+	if b := &m.member; b.isCalling(e.callRank0) {
+		b.joining, b.rank0 = nil, e.rank0.Key
+		m.follow()
+	}
+}
+
+// apply tells the leader if rank 0's agent cannot be reached, which may be its fault: the next round is without one of the two.
+func (e rank0Silent) apply(m *machine) {
+	b := &m.member
+	if !b.isCalling(e.callRank0) {
+		return
+	}
+	b.show(fmt.Sprintf("round %d: %v", e.round, e.err))
+	if e.unreachable && e.lasted >= unreachedAfter && !m.conn.isAway() {
+		b.monitor(peerDoc{Key: e.rank0.Key, Host: e.rank0.Host, Addr: e.rank0.Addr, AgentPort: e.rank0.AgentPort}, true)
+	}
+}
+
+func (e rank0Failed) apply(m *machine) {
+	if b := &m.member; b.isCalling(e.callRank0) {
+		b.joining = nil
+		b.withdraw(e.join, e.err)
+	}
+}
+
+// enter gives the round to the Join that has waited for it.
+func (b *member) enter(doc *roundDoc, a assignment) {
+	b.endRound(rendezvous.ErrNewRound)
+	j := b.joins[0]
+	b.joins = b.joins[1:]
+	b.ask()
+	b.round = doc.ID
+	b.monitorPeers(doc)
+	b.do(enterRound{j.id, rendezvous.Round{
+		ID: doc.ID, Size: doc.Size, Self: a.Rank, Node: j.self, Place: rendezvous.Place(a.Place),
+		Master: rendezvous.Master{Addr: doc.Rank0.Addr, Port: doc.Rank0.Port},
+		Token:  doc.Token, Restarts: doc.Restarts, Why: doc.Why,
+	}})
+}
+
+// An UnreachableError says that a node cannot reach the one of rank 0, where the workers are to meet.
+type UnreachableError struct {
+	Self   rendezvous.Node
+	Master string // host of that one
+	Agent  string // what was called
+	Err    error
+}
+
+// Error is one line, with what to do.
+func (e *UnreachableError) Error() string {
+	if errors.Is(e.Err, syscall.EMFILE) || errors.Is(e.Err, syscall.ENFILE) { // the address may be right
+		return fmt.Sprintf("%s cannot call %s, where rank 0 is: %s: raise the limit of open files (ulimit -n), or end what uses them up",
+			e.Self.Host, e.Master, e.cause())
+	}
+	return fmt.Sprintf("%s cannot reach %s, where rank 0 is, at %s: %v; give %s an address that the others reach, with --local-addr",
+		e.Self.Host, e.Master, e.Agent, e.cause(), e.Master)
+}
+
+// cause leaves out what Error says already.
+func (e *UnreachableError) cause() string {
+	var op *net.OpError
+	if !errors.As(e.Err, &op) {
+		return e.Err.Error()
+	}
+	if to, ok := op.Addr.(*net.TCPAddr); ok && to.IP.IsLoopback() && e.Self.Host != e.Master {
+		return fmt.Sprintf("that is %s, which is %s itself", to.IP, e.Self.Host)
+	}
+	return op.Err.Error()
+}
+
+// Unwrap returns Err.
+func (e *UnreachableError) Unwrap() error { return e.Err }
+
+// ExitCode is gorun's for want of a round.
+func (e *UnreachableError) ExitCode() int { return codeUnformed }
