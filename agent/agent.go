@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	closeTimeout  = 5 * time.Second  // for telling the others that the job is over
-	closePatience = 30 * time.Second // for what else ends then
+	closeTimeout    = 5 * time.Second  // for telling the others that the job is over
+	shutdownTimeout = 30 * time.Second // for what else ends then
 )
 
 // A Gang is what the agent needs of the workers that it started; *launcher.Gang is one.
@@ -117,8 +117,8 @@ func closeRendezvous(ctx context.Context, r rendezvous.Rendezvous, why error) er
 	select {
 	case err := <-closed:
 		return err
-	case <-time.After(closePatience):
-		return fmt.Errorf("it does not end within %s, and is left behind", closePatience)
+	case <-time.After(shutdownTimeout):
+		return fmt.Errorf("it does not end within %s, and is left behind", shutdownTimeout)
 	}
 }
 
@@ -145,7 +145,7 @@ type loop struct {
 
 	reports     sync.WaitGroup
 	reported    <-chan error     // gets the outcome of the pending report
-	told        <-chan struct{}  // closed when the rendezvous is being told
+	reporting   <-chan struct{}  // closed when the rendezvous is being told
 	barrier     <-chan time.Time // the others have had their time
 	barrierEnds time.Time
 
@@ -205,8 +205,8 @@ func (l *loop) next() event {
 	}
 }
 
-// abandonPatience is how long a join may take to end after its context. It may hang in a file system that does not answer.
-const abandonPatience = 2 * time.Second
+// abandonTimeout is how long a join may take to end after its context. It may hang in a file system that does not answer.
+const abandonTimeout = 2 * time.Second
 
 // abandonJoin leaves a join behind that does not end.
 func (l *loop) abandonJoin() event {

@@ -28,7 +28,7 @@ func (f *gangFailure) explain(why string, c Config, last *rendezvous.Round) stri
 		return why
 	}
 	f.Reports = readErrorFiles(c, last, append(append([]launcher.Exit{f.Root}, f.Others...), f.Stopped...))
-	f.accuse()
+	f.findRootCause()
 	told := func(x launcher.Exit) string {
 		return (&rendezvous.Failure{Host: c.Node.Host, Rank: x.Rank, Ending: x.String()}).String()
 	}

@@ -44,7 +44,7 @@ func (l *loop) completeFailure(w *WorkerError) {
 	}
 	w.Reports = readErrorFiles(l.Config, l.round, failed)
 	w.Flights = flightFiles(l.Config, l.round)
-	w.accuse()
+	w.findRootCause()
 	if decided && l.round.Size > 1 {
 		w.Code = closed.Outcome.Code
 	}

@@ -206,7 +206,7 @@ func TestCloseInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, begun := stuckRendezvous{release: make(chan struct{})}, time.Now()
 		defer close(r.release)
-		if err := closeRendezvous(t.Context(), r, nil); err == nil || time.Since(begun) != closePatience {
+		if err := closeRendezvous(t.Context(), r, nil); err == nil || time.Since(begun) != shutdownTimeout {
 			t.Errorf("after %v: %v", time.Since(begun), err)
 		}
 	})

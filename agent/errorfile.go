@@ -159,7 +159,7 @@ func (e *WorkerError) document() ([]byte, error) {
 		message = map[string]any{
 			"message": e.Error(),
 			"extraInfo": map[string]any{
-				"py_callstack": strings.Join(e.story(e.Root, shownLines), "\n"),
+				"py_callstack": strings.Join(e.explanation(e.Root, shownLines), "\n"),
 				"timestamp":    strconv.FormatInt(e.Root.At.Unix(), 10),
 			},
 		}

@@ -18,7 +18,7 @@ const maxText = 9_000
 // none: that worker may have failed first and ended last.
 func failureOf(c Config, round *rendezvous.Round, x launcher.Exit) *rendezvous.Failure {
 	e := WorkerError{Root: x, Reports: readErrorFiles(c, round, everyone(round))}
-	lines := e.story(x, rootLines)
+	lines := e.explanation(x, rootLines)
 	if note := note(x, e.Reports[x.Rank]); note != "" {
 		lines = append([]string{note}, lines...)
 	}

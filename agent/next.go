@@ -49,7 +49,7 @@ func (m *machine) leave() []action {
 // rejoin also announces a failure of which nobody has heard, since there is no summary of it.
 func (m *machine) rejoin() (todo []action) {
 	m.become(joining, m.over.Error())
-	if m.reason == failure && !m.told {
+	if m.reason == failure && !m.announced {
 		todo = append(todo, announce{Exit: m.exits[m.root]})
 	}
 	return append(todo, join{})

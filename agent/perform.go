@@ -31,8 +31,8 @@ type past struct {
 }
 
 const (
-	leavePatience = 30 * time.Second // for telling the rendezvous that this node leaves
-	impatience    = time.Second      // after which a wait is told of
+	leaveTimeout = 30 * time.Second // for telling the rendezvous that this node leaves
+	noticeDelay  = time.Second      // after which a wait is told of
 )
 
 // perform does what the machine wants. It blocks on nothing, unless this process is to be suspended. It returns the end, if this
@@ -42,14 +42,14 @@ func (l *loop) perform(todo []action) *finish {
 		switch a := a.(type) {
 		case join:
 			l.over, l.reported, l.barrier, l.barrierLasts = nil, nil, nil, nil
-			last := past{round: l.round, ran: time.Since(l.started), backoff: l.backoff, failed: l.machine.lastFailure(), reports: l.told}
-			l.told = nil
+			last := past{round: l.round, ran: time.Since(l.started), backoff: l.backoff, failed: l.machine.lastFailure(), reports: l.reporting}
+			l.reporting = nil
 			go func() { l.joined <- l.join(last) }()
 		case cancelJoin:
 			l.cancelJoin()
 		case cancelStart:
 			l.cancelStart()
-			l.abandon = time.After(abandonPatience)
+			l.abandon = time.After(abandonTimeout)
 		case stop:
 			l.gang.Stop(a.sig)
 		case kill:
@@ -67,7 +67,7 @@ func (l *loop) perform(todo []action) *finish {
 		case leave:
 			l.leave(a.sig)
 		case barrier:
-			l.barrierLasts = time.After(impatience)
+			l.barrierLasts = time.After(noticeDelay)
 			l.barrier, l.barrierEnds = time.After(l.ExitBarrier), time.Now().Add(l.ExitBarrier)
 		case finish:
 			l.complete(a.err)
@@ -82,11 +82,11 @@ func (l *loop) perform(todo []action) *finish {
 func (l *loop) report(a report) {
 	answer, round, ended := make(chan error, 1), l.round, l.ended
 	told := make(chan struct{})
-	l.reported, l.told = answer, told
+	l.reported, l.reporting = answer, told
 	l.reports.Go(func() {
 		ctx, cancel := context.WithTimeout(l.startCtx, l.ReportTimeout)
 		defer cancel()
-		defer time.AfterFunc(impatience, func() {
+		defer time.AfterFunc(noticeDelay, func() {
 			if round.Err() != nil {
 				return
 			}
@@ -110,7 +110,7 @@ func (l *loop) report(a report) {
 func (l *loop) leave(sig syscall.Signal) {
 	round := l.round
 	l.reports.Go(func() {
-		ctx, cancel := context.WithTimeout(l.startCtx, leavePatience)
+		ctx, cancel := context.WithTimeout(l.startCtx, leaveTimeout)
 		defer cancel()
 		if err := l.Rendezvous.Leave(ctx, round, &InterruptError{Signal: sig}); err != nil {
 			l.Logger.Debug("the other nodes do not know that this one leaves", "error", err)
@@ -118,9 +118,9 @@ func (l *loop) leave(sig syscall.Signal) {
 	})
 }
 
-// tellAgain and announce say what torchrun says at these times, in its words. last.round is nil if these workers are the
+// logRestart and announce say what torchrun says at these times, in its words. last.round is nil if these workers are the
 // first of this node.
-func (l *loop) tellAgain(round *rendezvous.Round, last past, delay time.Duration) {
+func (l *loop) logRestart(round *rendezvous.Round, last past, delay time.Duration) {
 	if last.round == nil {
 		return
 	}
@@ -165,7 +165,7 @@ func (l *loop) join(last past) joined {
 		"master_addr", round.Master.Addr, "master_port", round.Master.Port)
 	now := last.backoff.after(last.ran, isRestart(round, last.round))
 	delay := now.delay(l.MaxBackoff)
-	l.tellAgain(round, last, delay)
+	l.logRestart(round, last, delay)
 	spec := Plan(l.Config, round)
 	if err := prepareErrorFiles(l.Config, round.Restarts, len(spec.Workers)); err != nil {
 		l.Logger.Warn("workers may not be able to say why they failed", "error", err)

@@ -18,13 +18,13 @@ type machine struct {
 	killed    bool           // a second one has come
 
 	// Of the present round:
-	workers int
-	exits   []launcher.Exit // in the order in which they came
-	reason  reason          // the first reason to stop
-	root    int             // index of the exit that is the reason, if it is a failure
-	told    bool            // it has been announced
-	over    error           // why the round is over; nil: it is not
-	alone   bool            // the others are not waited for, or cannot be reached
+	workers   int
+	exits     []launcher.Exit // in the order in which they came
+	reason    reason          // the first reason to stop
+	root      int             // index of the exit that is the reason, if it is a failure
+	announced bool            // it has been announced
+	over      error           // why the round is over; nil: it is not
+	alone     bool            // the others are not waited for, or cannot be reached
 }
 
 // A reason is why a gang is stopped before all its workers have exited 0.
@@ -79,7 +79,7 @@ func (m *machine) Step(e event) []action {
 
 func (m *machine) onStarted(workers int) []action {
 	m.gang, m.workers, m.exits, m.reason = true, workers, nil, none
-	m.told, m.over, m.alone = false, nil, false
+	m.announced, m.over, m.alone = false, nil, false
 	switch {
 	case m.interrupt == 0:
 		m.become(running, "the workers are started")
@@ -109,7 +109,7 @@ func (m *machine) onFailure(x launcher.Exit) []action {
 	m.root = len(m.exits) - 1
 	todo := append(m.stop(failure, syscall.SIGTERM, describe(x)), report{&x})
 	if others := m.workers - len(m.exits); others > 0 {
-		m.told = true
+		m.announced = true
 		todo = append(todo, announce{x, others})
 	}
 	return todo

@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	maxTold    = 8   // failures that are told one by one, the root cause among them
+	maxListed  = 8   // failures that are told one by one, the root cause among them
 	rootLines  = 100 // last lines of the root cause's call stack
 	otherLines = 5   // last lines of what another failure has to say
 	ruler      = 60
@@ -49,16 +49,16 @@ func (e *WorkerError) Summary() string {
 	line("%s FAILED", Printable(e.Program))
 	line("%s", strings.Repeat("-", ruler))
 	line("Root Cause (first observed failure):")
-	e.tell(line, 0, e.Root, rootLines)
+	e.writeFailure(line, 0, e.Root, rootLines)
 	line("%s", strings.Repeat("-", ruler))
 	line("Failures:")
-	own := e.Others[:min(len(e.Others), maxTold-1)]
-	stopped := e.Stopped[:min(len(e.Stopped), maxTold-1-len(own))]
+	own := e.Others[:min(len(e.Others), maxListed-1)]
+	stopped := e.Stopped[:min(len(e.Stopped), maxListed-1-len(own))]
 	for i, x := range own {
-		e.tell(line, 1+i, x, otherLines)
+		e.writeFailure(line, 1+i, x, otherLines)
 	}
 	for i, x := range stopped {
-		e.tell(line, 1+len(own)+i, x, otherLines)
+		e.writeFailure(line, 1+len(own)+i, x, otherLines)
 	}
 	if len(own)+len(stopped) == 0 {
 		line("  <NO_OTHER_FAILURES>")
@@ -79,8 +79,8 @@ func (e *WorkerError) Summary() string {
 	return b.String()
 }
 
-// tell writes one failure. Of each text in it come the last lines.
-func (e *WorkerError) tell(line func(string, ...any), index int, x launcher.Exit, lines int) {
+// writeFailure writes one failure. Of each text in it come the last lines.
+func (e *WorkerError) writeFailure(line func(string, ...any), index int, x launcher.Exit, lines int) {
 	r, left := e.Reports[x.Rank]
 	host, note := e.Host, note(x, r)
 	if e.Elsewhere != nil && x.Rank == e.Root.Rank {
@@ -104,7 +104,7 @@ func (e *WorkerError) tell(line func(string, ...any), index int, x launcher.Exit
 	if note != "" {
 		line("  note      : %s", note)
 	}
-	for i, text := range e.story(x, lines) {
+	for i, text := range e.explanation(x, lines) {
 		lead := "    "
 		if i == 0 {
 			lead = "  traceback : "
@@ -134,7 +134,7 @@ func (e *WorkerError) leftNote() string {
 		return ""
 	}
 	var names []string
-	for _, x := range e.Left[:min(len(e.Left), maxTold)] {
+	for _, x := range e.Left[:min(len(e.Left), maxListed)] {
 		names = append(names, fmt.Sprintf("rank %d (pid %d) at %s", x.Rank, x.Pid, x.At.Format("15:04:05.000")))
 	}
 	if more := len(e.Left) - len(names); more > 0 {

@@ -193,10 +193,10 @@ func TestSummaryIsSafe(t *testing.T) {
 		if i := strings.IndexFunc(got, func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }); i >= 0 || !utf8.ValidString(got) {
 			t.Fatalf("not fit for a terminal at byte %d: %q", i, got)
 		}
-		if n := strings.Count(got, "\n"); n > 2*rootLines+maxTold*(3*otherLines+12)+20 {
+		if n := strings.Count(got, "\n"); n > 2*rootLines+maxListed*(3*otherLines+12)+20 {
 			t.Fatalf("%d lines", n)
 		}
-		if n := strings.Count(got, "\n  rank      : "); n != min(maxTold, 1+len(e.Others)+len(e.Stopped)) {
+		if n := strings.Count(got, "\n  rank      : "); n != min(maxListed, 1+len(e.Others)+len(e.Stopped)) {
 			t.Fatalf("%d failures are told of %d", n, 1+len(e.Others)+len(e.Stopped))
 		}
 		if !strings.HasPrefix(got[strings.Index(got, "\n  rank      : "):], "\n  rank      : 0 ") {

@@ -61,7 +61,7 @@ func TestBlockedOutputHidesNothing(t *testing.T) {
 				t.Error("more exits than workers")
 			}
 			_ = r.Close() // ends the writes that block
-			s.Spool.Drain(spool.Patience{}, nil)
+			s.Spool.Drain(spool.Timeouts{}, nil)
 		})
 	}
 }
@@ -117,7 +117,7 @@ func TestFloodOfOneDelaysNobody(t *testing.T) {
 	g.Kill()
 	go func() { _, _ = io.Copy(io.Discard, r) }()
 	exits(t, g)
-	s.Spool.Drain(spool.Patience{Still: patience, Total: patience}, nil)
+	s.Spool.Drain(spool.Timeouts{Still: patience, Total: patience}, nil)
 }
 
 // TestLastWordsOfWhoIsStopped: a worker that writes while it is being stopped, more than a pipe holds, comes to its end
@@ -139,5 +139,5 @@ func TestLastWordsOfWhoIsStopped(t *testing.T) {
 		t.Errorf("%+v", e)
 	}
 	_ = r.Close()
-	s.Spool.Drain(spool.Patience{}, nil)
+	s.Spool.Drain(spool.Timeouts{}, nil)
 }

@@ -57,12 +57,12 @@ func (c *console) write(from *spool.Source, lines []byte) {
 
 // show makes the cursor's line the progress bar of s: without its end where the terminal is too narrow, since a
 // second line would stay behind, and with the cursor at its beginning, where the next output goes.
-func (c *console) show(s *stream, text []byte) { c.stand(s, "\x1b[?7l", text, "\x1b[?7h\r", false) }
+func (c *console) show(s *stream, text []byte) { c.draw(s, "\x1b[?7l", text, "\x1b[?7h\r", false) }
 
 // ask makes the cursor's line the question of s, behind which somebody may type.
-func (c *console) ask(s *stream, text []byte) { c.stand(s, "", text, "", true) }
+func (c *console) ask(s *stream, text []byte) { c.draw(s, "", text, "", true) }
 
-func (c *console) stand(s *stream, before string, text []byte, after string, behind bool) {
+func (c *console) draw(s *stream, before string, text []byte, after string, behind bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.barOf != nil && (c.barOf.which != s.which || c.behind) {

@@ -140,7 +140,7 @@ func (g *Gang) report(localRank int, exit Exit) {
 
 // endGuard ends a guard that has died, or does not answer, and its workers.
 func (g *Gang) endGuard() {
-	denied, stuck := g.guard.End(g.spec.killPatience())
+	denied, stuck := g.guard.End(g.spec.killTimeout())
 	g.warnLeft(denied)
 	g.warnStuck(stuck)
 }
@@ -157,7 +157,7 @@ func (g *Gang) warnStuck(pids []int) {
 		}
 	}
 	g.spec.warn("SIGKILL has not ended process %s within %v: frozen, or asleep in the kernel, on a device or file system that does not answer; "+
-		"they are left behind", strings.Join(names, ", "), g.spec.killPatience())
+		"they are left behind", strings.Join(names, ", "), g.spec.killTimeout())
 }
 
 func (g *Gang) warnLeft(pids []int) {

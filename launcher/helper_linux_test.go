@@ -97,7 +97,7 @@ func nextExit(t *testing.T, g *Gang) (Exit, bool) {
 
 // drain waits until the output of a gang that has ended is written.
 func drain(g *Gang) {
-	g.spec.Spool.Drain(spool.Patience{Still: patience, Total: patience}, nil)
+	g.spec.Spool.Drain(spool.Timeouts{Still: patience, Total: patience}, nil)
 }
 
 // gone waits until a process that is not ours has ended: there is no event for that.

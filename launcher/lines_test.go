@@ -116,5 +116,5 @@ func TestLinesDoNotAllocate(t *testing.T) {
 
 // written waits until everything in the spool of an output is written.
 func written(o *output) {
-	o.spec.Spool.Drain(spool.Patience{Still: time.Minute, Total: time.Minute}, nil)
+	o.spec.Spool.Drain(spool.Timeouts{Still: time.Minute, Total: time.Minute}, nil)
 }

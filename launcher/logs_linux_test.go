@@ -286,7 +286,7 @@ func TestEachCauseIsToldOnce(t *testing.T) {
 func opened(o *output, file io.WriteCloser) *spool.Writer {
 	return o.spec.Spool.Open(spool.File{
 		Open:     func() (io.WriteCloser, error) { return file, nil },
-		Failed:   func(err error) { o.failures.add(givenUp, err) },
+		Failed:   func(err error) { o.failures.add(fileFailed, err) },
 		Unclosed: func(err error) { o.failures.add("unclosed", err) },
 	})
 }

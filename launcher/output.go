@@ -41,8 +41,8 @@ func (o *output) addFilter(which Std, texts []string) {
 	o.filters[which] = f
 }
 
-// openPatience is how long workers wait for the directories of their log files.
-const openPatience = time.Second
+// openTimeout is how long workers wait for the directories of their log files.
+const openTimeout = time.Second
 
 // streams prepares the streams of all workers, from their pipes: stdout and stderr of local rank 0, of local rank 1, ...
 // Files are opened all at once, and nobody waits long for a file system that does not answer.
@@ -51,7 +51,7 @@ func (o *output) streams(pipes []*os.File) []*stream {
 	for i := range all {
 		all[i] = o.stream(i/2, [...]Std{Stdout, Stderr}[i%2], pipes[i])
 	}
-	late := time.After(openPatience)
+	late := time.After(openTimeout)
 	for _, opened := range o.opening {
 		select {
 		case <-opened:
@@ -101,7 +101,7 @@ func (o *output) mkdir(dir string) {
 	go func() {
 		defer close(made)
 		if err := os.MkdirAll(dir, 0o755); err != nil {
-			o.failures.add(givenUp, err)
+			o.failures.add(fileFailed, err)
 		}
 	}()
 }
@@ -120,7 +120,7 @@ func (o *output) open(dir, name string) *spool.Writer {
 			if errors.Is(err, spool.ErrUnread) {
 				err = &os.PathError{Op: "write", Path: path, Err: err}
 			}
-			o.failures.add(givenUp, err)
+			o.failures.add(fileFailed, err)
 		},
 		Unclosed: func(err error) { o.failures.add("log file may lack its end", err) },
 	})
@@ -135,7 +135,7 @@ type failures struct {
 	seen map[string]bool // by cause
 }
 
-const givenUp = "log file given up, its output goes to the console, as does that of others that fail so"
+const fileFailed = "log file given up, its output goes to the console, as does that of others that fail so"
 
 func (f *failures) add(what string, err error) {
 	cause := err

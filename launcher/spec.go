@@ -66,8 +66,8 @@ type WorkerSpec struct {
 	Mute     bool     // keeps its output from the console; logs keep all
 }
 
-// killPatience is how long processes may take to end after SIGKILL: as long as they had to stop, within reason.
-func (s *Spec) killPatience() time.Duration { return min(max(s.Grace, 5*time.Second), 30*time.Second) }
+// killTimeout is how long processes may take to end after SIGKILL: as long as they had to stop, within reason.
+func (s *Spec) killTimeout() time.Duration { return min(max(s.Grace, 5*time.Second), 30*time.Second) }
 
 // check finds what would otherwise fail in the guard, where it is harder to explain.
 func (s *Spec) check() error {

@@ -125,7 +125,7 @@ func (g *Gang) begin(ctx context.Context, pipes []*os.File) error {
 	switch {
 	case err != nil:
 		return fmt.Errorf("the guard of the workers ended before it started them: %s",
-			cmp.Or(g.guard.Words(), "the program must import launcher/guard/reexec"))
+			cmp.Or(g.guard.Stderr(), "the program must import launcher/guard/reexec"))
 	case first.NotStarted != nil:
 		if first.NotStarted.LocalRank >= len(g.workers) {
 			return fmt.Errorf("launcher: the guard reports local rank %d of %d", first.NotStarted.LocalRank, len(g.workers))
@@ -151,7 +151,7 @@ func (g *Gang) ask(pipes []*os.File) error {
 }
 
 func newRequest(spec *Spec) guard.Request {
-	req := guard.Request{KillPatience: spec.killPatience(), Stdin: spec.Stdin != nil, TempDir: []byte(spec.TempDir), TimerFile: []byte(spec.TimerFile)}
+	req := guard.Request{KillTimeout: spec.killTimeout(), Stdin: spec.Stdin != nil, TempDir: []byte(spec.TempDir), TimerFile: []byte(spec.TimerFile)}
 	shared := sharedEnv(spec.Workers)
 	req.Env = guard.Pack(shared)
 	index := map[string]int{} // in Programs, by packed argv

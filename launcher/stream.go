@@ -155,8 +155,8 @@ func (s *stream) awaitRoom() {
 	}
 }
 
-// goOn ends a wait for room.
-func (s *stream) goOn() {
+// wake ends a wait for room.
+func (s *stream) wake() {
 	select {
 	case s.hurry <- struct{}{}:
 	default:
@@ -166,7 +166,7 @@ func (s *stream) goOn() {
 // leave is called when the worker is being stopped.
 func (s *stream) leave() {
 	s.leaving.Store(true)
-	s.goOn()
+	s.wake()
 }
 
 // sync returns when all that is in the pipe now has been passed on, with the last lines. The worker having exited, that is
@@ -175,7 +175,7 @@ func (s *stream) leave() {
 func (s *stream) sync() []string {
 	s.syncing.Store(true)
 	_ = s.pipe.SetReadDeadline(time.Unix(1, 0)) // wakes the reader; fails only if it has ended
-	s.goOn()
+	s.wake()
 	select {
 	case last := <-s.synced:
 		return last
@@ -187,7 +187,7 @@ func (s *stream) sync() []string {
 // close ends the stream, whoever holds its pipe.
 func (s *stream) close() {
 	_ = s.pipe.Close()
-	s.goOn()
+	s.wake()
 	<-s.done
 }
 
@@ -209,7 +209,7 @@ func (s *stream) catchUp(buf []byte) error {
 		}
 		pending -= n
 	}
-	s.settle()
+	s.finishLine()
 	return nil
 }
 
@@ -279,8 +279,8 @@ func (s *stream) flush() {
 	}
 }
 
-// settle passes on an unfinished line and leaves no progress bar behind.
-func (s *stream) settle() {
+// finishLine passes on an unfinished line and leaves no progress bar behind.
+func (s *stream) finishLine() {
 	s.lines.flush()
 	s.flush()
 	s.console.erase(s)
@@ -294,7 +294,7 @@ func (s *stream) last() []string {
 }
 
 func (s *stream) end() {
-	s.settle()
+	s.finishLine()
 	if s.filter != nil {
 		s.filter.release()
 	}

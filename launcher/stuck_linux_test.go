@@ -77,7 +77,7 @@ func TestProcessThatCannotBeKilled(t *testing.T) {
 					t.Errorf("%+v", e)
 				}
 			}
-			if took, most := time.Since(begun), 2*s.killPatience()+guardPatience+patience/2; took > most {
+			if took, most := time.Since(begun), 2*s.killTimeout()+guardTimeout+patience/2; took > most {
 				t.Errorf("it took %v, want %v at most", took, most)
 			}
 			// Beside it, what the killed guard of a test that runs at the same time has left to this process.

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// suspendPatience is how long the suspension of a gang is waited for.
-const suspendPatience = 2 * time.Second
+// suspendTimeout is how long the suspension of a gang is waited for.
+const suspendTimeout = 2 * time.Second
 
 // A clock is what the agent's side of a gang knows of time that does not count while the gang is suspended.
 type clock struct {
@@ -17,7 +17,7 @@ type clock struct {
 // Suspend suspends every process of the gang, but for those that are suspended already, and returns when that is done. From
 // now to Resume no time counts: no grace period, and no worker's timer, runs out.
 func (g *Gang) Suspend() {
-	g.timerFile.hold()
+	g.timerFile.suspend()
 	g.guard.AnswerBy(time.Time{})
 	select {
 	case <-g.suspended: // of an earlier time, when it came late
@@ -27,14 +27,14 @@ func (g *Gang) Suspend() {
 	select {
 	case <-g.suspended:
 	case <-g.followed:
-	case <-time.After(suspendPatience):
+	case <-time.After(suspendTimeout):
 		g.spec.warn("the workers may not all be suspended: their guard does not answer")
 	}
 }
 
 // Resume continues what Suspend has suspended. All time limits move by the time that has passed.
 func (g *Gang) Resume(passed time.Duration) {
-	g.timerFile.goOn(passed)
+	g.timerFile.resume(passed)
 	g.guard.Resume()
 	g.clock.mu.Lock()
 	defer g.clock.mu.Unlock()
@@ -48,27 +48,27 @@ func (g *Gang) Resume(passed time.Duration) {
 func (g *Gang) answerIn(grace time.Duration) {
 	g.clock.mu.Lock()
 	defer g.clock.mu.Unlock()
-	g.clock.answerBy = time.Now().Add(grace + g.spec.killPatience() + guardPatience)
+	g.clock.answerBy = time.Now().Add(grace + g.spec.killTimeout() + guardTimeout)
 	g.guard.AnswerBy(g.clock.answerBy)
 }
 
-// guardPatience is how much later than its workers' time is over a guard may tell so.
-const guardPatience = 5 * time.Second
+// guardTimeout is how much later than its workers' time is over a guard may tell so.
+const guardTimeout = 5 * time.Second
 
-// hold lets no timer run out until goOn.
-func (f *timerFile) hold() {
+// suspend lets no timer run out until goOn.
+func (f *timerFile) suspend() {
 	if f == nil {
 		return
 	}
 	select {
-	case f.holds <- struct{}{}:
+	case f.suspends <- struct{}{}:
 	case <-f.quit:
 	}
 }
 
-// goOn moves all timers by the time that has passed since hold: those that were set before, too, and have not been read
+// resume moves all timers by the time that has passed since hold: those that were set before, too, and have not been read
 // yet.
-func (f *timerFile) goOn(passed time.Duration) {
+func (f *timerFile) resume(passed time.Duration) {
 	if f == nil {
 		return
 	}

@@ -143,11 +143,11 @@ func (ts timers) expired(now time.Time) (list []timer) {
 type watched interface {
 	// read returns what has come from the workers, without waiting. It is valid until the next call.
 	read() []byte
-	// whose finds a process of the gang. The error is os.ErrProcessDone if it has ended, and errStranger if it is
+	// owner finds a process of the gang. The error is os.ErrProcessDone if it has ended, and errStranger if it is
 	// not the gang's.
-	whose(pid int) (born uint64, localRank int, err error)
-	// strike sends a process the signal of its timer, 0 being none. The error is os.ErrProcessDone if it has ended.
-	strike(t timer) error
+	owner(pid int) (born uint64, localRank int, err error)
+	// signal sends a process the signal of its timer, 0 being none. The error is os.ErrProcessDone if it has ended.
+	signal(t timer) error
 }
 
 var errStranger = errors.New("it is neither a worker nor started by one")
@@ -175,7 +175,7 @@ func (w *watchdog) run(ready <-chan struct{}, f *timerFile) {
 		case <-alarm.C:
 			in.feed(w.gang.read()) // a release that is there is in time, however late this process is
 			w.expire(time.Now())
-		case <-f.holds:
+		case <-f.suspends:
 			select {
 			case by := <-f.passed:
 				in.feed(w.gang.read()) // of the time before: the gang is still suspended
@@ -208,7 +208,7 @@ func (w *watchdog) obey(line []byte) {
 }
 
 func (w *watchdog) set(key timerKey, r timerRequest) error {
-	born, localRank, err := w.gang.whose(r.pid)
+	born, localRank, err := w.gang.owner(r.pid)
 	if err != nil {
 		return err
 	}
@@ -224,7 +224,7 @@ func (w *watchdog) expire(now time.Time) {
 		if t.localRank >= 0 {
 			who += fmt.Sprintf(" (local rank %d)", t.localRank)
 		}
-		err := w.gang.strike(t)
+		err := w.gang.signal(t)
 		switch {
 		case errors.Is(err, os.ErrProcessDone):
 		case err != nil:
@@ -249,15 +249,15 @@ func (w *watchdog) complain(format string, args ...any) {
 }
 
 func newTimerFile(file *os.File) *timerFile {
-	return &timerFile{file: file, quit: make(chan struct{}), holds: make(chan struct{}), passed: make(chan time.Duration), moved: make(chan struct{}, 1)}
+	return &timerFile{file: file, quit: make(chan struct{}), suspends: make(chan struct{}), passed: make(chan time.Duration), moved: make(chan struct{}, 1)}
 }
 
 // A timerFile is the FIFO into which workers write what their watchdog is to do.
 type timerFile struct {
-	file    *os.File
-	quit    chan struct{}
-	holds   chan struct{}      // hold
-	passed  chan time.Duration // goOn
-	moved   chan struct{}      // the answer to that
-	running sync.WaitGroup
+	file     *os.File
+	quit     chan struct{}
+	suspends chan struct{}      // hold
+	passed   chan time.Duration // goOn
+	moved    chan struct{}      // the answer to that
+	running  sync.WaitGroup
 }

@@ -132,7 +132,7 @@ func (g *watchedGang) read() []byte {
 	return g.buf[:max(0, n)] // -1: there is nothing
 }
 
-func (g *watchedGang) whose(pid int) (born uint64, localRank int, err error) {
+func (g *watchedGang) owner(pid int) (born uint64, localRank int, err error) {
 	p, ok := proc.Read(pid)
 	if !ok || p.Zombie {
 		return 0, 0, os.ErrProcessDone
@@ -158,7 +158,7 @@ func (g *watchedGang) whose(pid int) (born uint64, localRank int, err error) {
 
 const maxGenerations = 256 // from a worker to its youngest descendant
 
-func (g *watchedGang) strike(t timer) error {
+func (g *watchedGang) signal(t timer) error {
 	if p, ok := proc.Read(t.pid); !ok || p.Zombie || p.StartTicks != t.born {
 		return os.ErrProcessDone
 	}

@@ -106,21 +106,21 @@ func TestTimerIsOfOneProcess(t *testing.T) {
 	g := start(t, s)
 	w := watchedGang{Gang: g}
 	pid := g.Pids()[0]
-	born, localRank, err := w.whose(pid)
+	born, localRank, err := w.owner(pid)
 	if err != nil || localRank != 0 {
 		t.Fatal(localRank, err)
 	}
-	if err := w.strike(timer{timerKey: timerKey{pid: pid}, born: born - 1, signal: 9}); !errors.Is(err, os.ErrProcessDone) {
+	if err := w.signal(timer{timerKey: timerKey{pid: pid}, born: born - 1, signal: 9}); !errors.Is(err, os.ErrProcessDone) {
 		t.Error(err)
 	}
-	if err := w.strike(timer{timerKey: timerKey{pid: pid}, born: born, signal: 0}); err != nil {
+	if err := w.signal(timer{timerKey: timerKey{pid: pid}, born: born, signal: 0}); err != nil {
 		t.Error(err)
 	}
 	g.Kill()
 	if e := exits(t, g)[0]; e.Expired != nil || !e.Stopped {
 		t.Errorf("%+v", e)
 	}
-	if _, _, err := w.whose(pid); !errors.Is(err, os.ErrProcessDone) {
+	if _, _, err := w.owner(pid); !errors.Is(err, os.ErrProcessDone) {
 		t.Error(err)
 	}
 }
@@ -142,10 +142,10 @@ func TestTimerOfAZombie(t *testing.T) {
 	if !ok {
 		t.Fatal("it has been waited for")
 	}
-	if _, _, err := w.whose(pid); !errors.Is(err, os.ErrProcessDone) {
+	if _, _, err := w.owner(pid); !errors.Is(err, os.ErrProcessDone) {
 		t.Error(err)
 	}
-	if err := w.strike(timer{timerKey: timerKey{pid: pid}, born: p.StartTicks, signal: 9}); !errors.Is(err, os.ErrProcessDone) {
+	if err := w.signal(timer{timerKey: timerKey{pid: pid}, born: p.StartTicks, signal: 9}); !errors.Is(err, os.ErrProcessDone) {
 		t.Error(err)
 	}
 }

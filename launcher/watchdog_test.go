@@ -169,7 +169,7 @@ func (k *kennel) read() []byte {
 	return []byte(b)
 }
 
-func (k *kennel) whose(pid int) (born uint64, localRank int, err error) {
+func (k *kennel) owner(pid int) (born uint64, localRank int, err error) {
 	switch {
 	case pid == 6:
 		return 0, 0, os.ErrProcessDone
@@ -181,7 +181,7 @@ func (k *kennel) whose(pid int) (born uint64, localRank int, err error) {
 	return uint64(100 + pid), pid - 1, nil
 }
 
-func (k *kennel) strike(t timer) error {
+func (k *kennel) signal(t timer) error {
 	switch t.pid {
 	case 7:
 		return os.ErrProcessDone
@@ -306,9 +306,9 @@ func TestTimersOfASuspendedGang(t *testing.T) {
 		ready <- struct{}{}
 		time.Sleep(time.Second)
 		k.write(seconds(set(1, "b", "3", 9), k.begun)) // and nobody has told
-		f.hold()
+		f.suspend()
 		time.Sleep(time.Hour)
-		f.goOn(time.Hour)
+		f.resume(time.Hour)
 		time.Sleep(time.Hour)
 		close(f.quit)
 		synctest.Wait()

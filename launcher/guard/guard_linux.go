@@ -22,7 +22,7 @@ type Guard struct {
 	since   uint64   // its start, in clock ticks
 	socket  *os.File // to it
 	events  *json.Decoder
-	words   *os.File // its stderr
+	stderr  *os.File // its stderr
 	taken   atomic.Bool
 	waiting sync.Once
 	ended   chan struct{} // closed when it has been waited for
@@ -34,7 +34,7 @@ type Guard struct {
 // Start starts a guard for about so many workers. To do so ahead, while the rest of the gang is being found out, saves
 // the time that a process takes to start.
 func Start(workers int) (*Guard, error) {
-	go makeRoom(4 * workers) // both ends of two pipes each
+	go growFileTable(4 * workers) // both ends of two pipes each
 	return start(forGang)
 }
 
@@ -49,7 +49,7 @@ func start(what purpose) (g *Guard, err error) {
 		return nil, err
 	}
 	defer func() { _ = devnull.Close() }()
-	words := memory(devnull)
+	words := memfd(devnull)
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, err
@@ -67,13 +67,13 @@ func start(what purpose) (g *Guard, err error) {
 		return nil, err
 	}
 	self, _ := proc.Read(process.Pid) // it has not been waited for, so it is there
-	return &Guard{process: process, words: words, pid: process.Pid, since: self.StartTicks, socket: socket,
+	return &Guard{process: process, stderr: words, pid: process.Pid, since: self.StartTicks, socket: socket,
 		events: json.NewDecoder(socket), commands: json.NewEncoder(socket)}, nil
 }
 
-// memory is a file for what a guard says, which is little: why it cannot guard, or crashes. A write to it never waits, as one
+// memfd is a file for what a guard says, which is little: why it cannot guard, or crashes. A write to it never waits, as one
 // to this process's stderr may. Without such files it is instead.
-func memory(instead *os.File) *os.File {
+func memfd(instead *os.File) *os.File {
 	fd, err := unix.MemfdCreate("guard-stderr", unix.MFD_CLOEXEC)
 	if err != nil {
 		fd, err = unix.FcntlInt(instead.Fd(), unix.F_DUPFD_CLOEXEC, 0)
@@ -84,22 +84,22 @@ func memory(instead *os.File) *os.File {
 	return os.NewFile(uintptr(fd), "what the guard says")
 }
 
-// maxWords is how many bytes of a guard's stderr go into an error.
-const maxWords = 4 << 10
+// maxStderr is how many bytes of a guard's stderr go into an error.
+const maxStderr = 4 << 10
 
-// Words is what the guard has said on stderr, in one line. It is empty when all is well.
-func (g *Guard) Words() string {
-	if g.words == nil {
+// Stderr is what the guard has said on stderr, in one line. It is empty when all is well.
+func (g *Guard) Stderr() string {
+	if g.stderr == nil {
 		return ""
 	}
-	text := make([]byte, maxWords)
-	n, _ := g.words.ReadAt(text, 0) // short, as a rule
+	text := make([]byte, maxStderr)
+	n, _ := g.stderr.ReadAt(text, 0) // short, as a rule
 	return strings.ReplaceAll(strings.TrimSpace(string(text[:n])), "\n", "; ")
 }
 
-// makeRoom grows this process's table of open files. The kernel doubles it when it is full, and whenever it does so in
+// growFileTable grows this process's table of open files. The kernel doubles it when it is full, and whenever it does so in
 // a process of several threads, all of them wait for milliseconds until no other CPU uses the old one.
-func makeRoom(files int) {
+func growFileTable(files int) {
 	const inUse, atFirst = 32, 64
 	if files+inUse < atFirst {
 		return
@@ -210,19 +210,19 @@ func (g *Guard) wait(patience time.Duration) bool {
 	}
 }
 
-// releasePatience is what a guard that has nothing to do any more may take to end.
-const releasePatience = 5 * time.Second
+// releaseTimeout is what a guard that has nothing to do any more may take to end.
+const releaseTimeout = 5 * time.Second
 
 // Release waits for the end of the guard, and gives back what it has held here. It returns the guard's last Words.
 func (g *Guard) Release() (words string) {
-	if !g.wait(releasePatience) {
+	if !g.wait(releaseTimeout) {
 		_ = g.process.Kill() // whenever it can
 	}
 	forget(g.pid)
 	g.sending.Lock()
 	defer g.sending.Unlock()
 	_ = g.socket.Close()
-	words = g.Words()
-	_ = g.words.Close() // fails if there is none
+	words = g.Stderr()
+	_ = g.stderr.Close() // fails if there is none
 	return words
 }

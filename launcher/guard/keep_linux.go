@@ -23,7 +23,7 @@ func Keep(dir string) (*Guard, error) {
 // keep is Main for a guard of Keep, which is killed if there is nothing to do for it.
 func keep(dir string, fromAgent *json.Decoder, socket *os.File) int {
 	_, _ = io.Copy(io.Discard, io.MultiReader(fromAgent.Buffered(), socket)) // until the agent dies
-	for end := time.Now().Add(keepPatience); os.RemoveAll(dir) != nil; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(cleanupTimeout); os.RemoveAll(dir) != nil; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
 			return 1
 		}
@@ -31,5 +31,5 @@ func keep(dir string, fromAgent *json.Decoder, socket *os.File) int {
 	return 0
 }
 
-// keepPatience is how long the directory may not be empty, since processes that end with the agent still write there.
-const keepPatience = 10 * time.Second
+// cleanupTimeout is how long the directory may not be empty, since processes that end with the agent still write there.
+const cleanupTimeout = 10 * time.Second

@@ -46,7 +46,7 @@ func Main() int {
 		return keep(string(req.TempDir), fromAgent, socket)
 	}
 	g := &gang{toAgent: json.NewEncoder(socket), workers: map[int]int{}, sessions: map[int]bool{}, order: newExitOrder(),
-		oom: oom, patience: req.KillPatience}
+		oom: oom, killTimeout: req.KillTimeout}
 	g.start(req, files)
 	g.loop(fromAgent)
 	if g.agentLost { // nobody is left to tell
@@ -90,20 +90,20 @@ func shield() error {
 
 // gang is the state of the guard process. Main's goroutine owns it.
 type gang struct {
-	toAgent   *json.Encoder
-	workers   map[int]int  // pid -> local rank, of those that have not been reaped
-	sessions  map[int]bool // of all workers: their pids
-	order     *exitOrder
-	oom       *oomKills
-	phase     phase
-	signal    syscall.Signal   // to stop with
-	grace     <-chan time.Time // nil until a stop is asked
-	graceEnds time.Time
-	suspended *suspension      // nil: the gang is not
-	patience  time.Duration    // with processes that have got SIGKILL
-	hopeless  <-chan time.Time // it is over; nil until they are killed
-	agentLost bool
-	gone      bool // nothing is left
+	toAgent     *json.Encoder
+	workers     map[int]int  // pid -> local rank, of those that have not been reaped
+	sessions    map[int]bool // of all workers: their pids
+	order       *exitOrder
+	oom         *oomKills
+	phase       phase
+	signal      syscall.Signal   // to stop with
+	grace       <-chan time.Time // nil until a stop is asked
+	graceEnds   time.Time
+	suspended   *suspension      // nil: the gang is not
+	killTimeout time.Duration    // with processes that have got SIGKILL
+	killEnds    <-chan time.Time // it is over; nil until they are killed
+	agentLost   bool
+	gone        bool // nothing is left
 }
 
 // loop runs until nothing is left of the gang.
@@ -112,7 +112,7 @@ func (g *gang) loop(fromAgent *json.Decoder) {
 	exited, reaped := watchChildren()
 	for {
 		if g.ended() {
-			g.happened(allEnded)
+			g.transition(allEnded)
 		}
 		if g.phase == killing {
 			g.sweep()
@@ -121,15 +121,15 @@ func (g *gang) loop(fromAgent *json.Decoder) {
 			g.send(Event{Gone: true})
 			return
 		}
-		grace, hopeless := g.grace, g.hopeless
+		grace, hopeless := g.grace, g.killEnds
 		if g.suspended != nil {
 			grace, hopeless = nil, nil
 		}
 		select {
 		case <-exited:
 			g.reap()
-			if g.hopeless != nil {
-				g.hopeless = time.After(g.patience) // it goes on
+			if g.killEnds != nil {
+				g.killEnds = time.After(g.killTimeout) // it goes on
 			}
 			reaped <- struct{}{}
 		case c, ok := <-commands:
@@ -139,16 +139,16 @@ func (g *gang) loop(fromAgent *json.Decoder) {
 				c.Verb = verbKill
 				g.resume()
 			}
-			g.obey(c)
+			g.handle(c)
 		case <-grace:
-			g.happened(graceOver)
+			g.transition(graceOver)
 		case <-hopeless:
-			g.leaveStuck()
+			g.abandonStuck()
 		}
 	}
 }
 
-func (g *gang) obey(c command) {
+func (g *gang) handle(c command) {
 	switch {
 	case c.Verb == verbSignal:
 		g.signalWorkers(syscall.Signal(c.Signal))
@@ -157,11 +157,11 @@ func (g *gang) obey(c command) {
 	case c.Verb == verbResume:
 		g.resume()
 	case c.Verb == verbKill || c.Grace <= 0:
-		g.happened(killAsked)
+		g.transition(killAsked)
 	case g.phase == running:
 		g.signal = syscall.Signal(c.Signal)
 		g.startGrace(c.Grace)
-		g.happened(stopAsked)
+		g.transition(stopAsked)
 	}
 }
 

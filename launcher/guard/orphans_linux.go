@@ -40,7 +40,7 @@ func enlist(what purpose, start func() (*os.Process, error)) (*os.Process, error
 	if err == nil {
 		guards.pids[guard.Pid] = what
 	}
-	settleSubreaper()
+	updateSubreaper()
 	return guard, err
 }
 
@@ -49,11 +49,11 @@ func forget(pid int) {
 	guards.Lock()
 	defer guards.Unlock()
 	delete(guards.pids, pid)
-	settleSubreaper()
+	updateSubreaper()
 }
 
-// settleSubreaper is called with guards locked, when their number has changed.
-func settleSubreaper() {
+// updateSubreaper is called with guards locked, when their number has changed.
+func updateSubreaper() {
 	gangs := 0
 	for _, what := range guards.pids {
 		if what == forGang {

@@ -12,10 +12,10 @@ const (
 	killing        // every descendant gets SIGKILL until none is left
 )
 
-type happening int
+type trigger int
 
 const (
-	stopAsked happening = iota
+	stopAsked trigger = iota
 	killAsked
 	agentLost
 	graceOver
@@ -23,7 +23,7 @@ const (
 )
 
 // next is all there is to decide about stopping.
-func (p phase) next(h happening) phase {
+func (p phase) next(h trigger) phase {
 	if h == stopAsked {
 		return max(p, stopping)
 	}

@@ -9,7 +9,7 @@ import (
 func TestPhases(t *testing.T) {
 	for _, tt := range []struct {
 		from phase
-		on   happening
+		on   trigger
 		want phase
 	}{
 		{running, stopAsked, stopping},
@@ -36,7 +36,7 @@ func TestPhases(t *testing.T) {
 func TestPhasesNeverGoBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := running
-		for _, h := range rapid.SliceOf(rapid.SampledFrom([]happening{stopAsked, killAsked, agentLost, graceOver, allEnded})).Draw(t, "happenings") {
+		for _, h := range rapid.SliceOf(rapid.SampledFrom([]trigger{stopAsked, killAsked, agentLost, graceOver, allEnded})).Draw(t, "happenings") {
 			was := p
 			if p = p.next(h); p < was {
 				t.Fatalf("from %d to %d on %d", was, p, h)

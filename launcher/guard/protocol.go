@@ -20,7 +20,7 @@ type Request struct {
 	TempDir   []byte   // removed if the agent dies; empty: none
 	TimerFile []byte   // removed if the agent dies; empty: none
 
-	KillPatience time.Duration // how long processes may take to end after SIGKILL
+	KillTimeout time.Duration // how long processes may take to end after SIGKILL
 }
 
 // A Worker is one process to start.

@@ -51,7 +51,7 @@ func (g *gang) start(req Request, files []int) {
 	}
 	if failure != nil {
 		g.send(Event{NotStarted: failure})
-		g.happened(killAsked)
+		g.transition(killAsked)
 		return
 	}
 	g.send(Event{Started: pids})

@@ -9,17 +9,17 @@ import (
 	"github.com/gorun/gorun/launcher/proc"
 )
 
-// happened moves the gang to the phase that follows from h. Stopping reads, in full: signal the sessions of
+// transition moves the gang to the phase that follows from h. Stopping reads, in full: signal the sessions of
 // the workers; wait for the first of their end, the end of the grace period, a kill command or the agent's
 // death (the select in loop); then sweep and reap until nothing is left.
-func (g *gang) happened(h happening) {
+func (g *gang) transition(h trigger) {
 	was := g.phase
 	g.phase = was.next(h)
 	if was == running && g.phase == stopping {
 		g.signalSessions(g.signal)
 	}
 	if was != killing && g.phase == killing {
-		g.hopeless = time.After(g.patience)
+		g.killEnds = time.After(g.killTimeout)
 	}
 }
 
@@ -83,9 +83,9 @@ func (g *gang) sweep() {
 	}
 }
 
-// leaveStuck gives up the processes that SIGKILL has not ended: they are asleep in the kernel, or frozen, and never run
+// abandonStuck gives up the processes that SIGKILL has not ended: they are asleep in the kernel, or frozen, and never run
 // again in their program.
-func (g *gang) leaveStuck() {
+func (g *gang) abandonStuck() {
 	var stuck []int
 	for _, p := range g.descendants() {
 		if !p.Zombie {

@@ -55,8 +55,8 @@ func (g *gang) resume() {
 	if g.grace != nil {
 		g.startGrace(was.grace)
 	}
-	if g.hopeless != nil {
-		g.hopeless = time.After(g.patience)
+	if g.killEnds != nil {
+		g.killEnds = time.After(g.killTimeout)
 	}
 }
 

@@ -14,18 +14,18 @@ func TestWordsOfAGuard(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = null.Close() }()
-	g := &Guard{words: memory(null)}
-	defer func() { _ = g.words.Close() }()
+	g := &Guard{stderr: memfd(null)}
+	defer func() { _ = g.stderr.Close() }()
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", "echo one >&2; echo two >&2; yes | head -c 1000000 >&2")
-	cmd.Stderr = g.words
+	cmd.Stderr = g.stderr
 	if err := cmd.Run(); err != nil {
 		t.Fatal(err)
 	}
-	if words := g.Words(); !strings.HasPrefix(words, "one; two; y; y") || len(words) > 2*maxWords {
+	if words := g.Stderr(); !strings.HasPrefix(words, "one; two; y; y") || len(words) > 2*maxStderr {
 		t.Errorf("%d bytes: %.100q", len(words), words)
 	}
 	none := &Guard{}
-	if words := none.Words(); words != "" {
+	if words := none.Stderr(); words != "" {
 		t.Errorf("%q", words)
 	}
 }

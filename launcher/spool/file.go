@@ -55,9 +55,9 @@ func (q *queue) endFile(err error) {
 		end := bytes.LastIndexByte(last.text, '\n') + 1
 		source, line := last.source, last.text[end:] // of which the end may have been put by now
 		last.text = last.text[:end]
-		q.unlocked(func() { giveBack(untaken) })
+		q.unlocked(func() { rescueAll(untaken) })
 		if untaken = q.takeBack(line); len(untaken) == 0 && len(line) > 0 {
-			q.unlocked(func() { giveBack([]untakenText{{source, line}}) })
+			q.unlocked(func() { rescueAll([]unwritten{{source, line}}) })
 			untaken = q.takeBack(line)
 		}
 	}
@@ -69,20 +69,20 @@ func (q *queue) endFile(err error) {
 	}
 }
 
-// An untakenText is what one source has put and a file has not taken.
-type untakenText struct {
+// An unwritten is what one source has put and a file has not taken.
+type unwritten struct {
 	source *Source
 	text   []byte
 }
 
 // takeBack empties the queue. The first text begins with line.
-func (q *queue) takeBack(line []byte) (list []untakenText) {
+func (q *queue) takeBack(line []byte) (list []unwritten) {
 	text, parts := q.takeAll()
 	for _, p := range parts {
 		if last := len(list) - 1; last >= 0 && list[last].source == p.source {
 			list[last].text = append(list[last].text, text[:p.bytes]...)
 		} else {
-			list = append(list, untakenText{p.source, slices.Concat(line, text[:p.bytes])})
+			list = append(list, unwritten{p.source, slices.Concat(line, text[:p.bytes])})
 			line = nil
 		}
 		text = text[p.bytes:]
@@ -90,7 +90,7 @@ func (q *queue) takeBack(line []byte) (list []untakenText) {
 	return list
 }
 
-func giveBack(list []untakenText) {
+func rescueAll(list []unwritten) {
 	for _, u := range list {
 		if u.source.rescue != nil && len(u.text) > 0 {
 			u.source.rescue(u.text)

@@ -228,13 +228,13 @@ func (q *queue) drain(still time.Duration, end time.Time, quit <-chan struct{}) 
 		default:
 		}
 		if hopeless || q.writes == writes {
-			q.giveUp()
+			q.abandon()
 		}
 	}
 }
 
-// giveUp leaves the goroutine behind, and what is not written.
-func (q *queue) giveUp() {
+// abandon leaves the goroutine behind, and what is not written.
+func (q *queue) abandon() {
 	if q.left {
 		return
 	}

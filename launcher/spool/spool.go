@@ -87,15 +87,15 @@ func (s *Spool) forget(w *Writer) {
 	s.files = slices.DeleteFunc(s.files, func(f *Writer) bool { return f == w })
 }
 
-// Patience is how long Drain waits for a destination.
-type Patience struct {
+// Timeouts is how long Drain waits for a destination.
+type Timeouts struct {
 	Still time.Duration // in which nothing is taken
 	Total time.Duration
 }
 
 // Drain waits until everything is written: first to the files, since what they cannot take may go elsewhere. It gives up
 // destinations that take longer than patience allows, and all of them when quit is closed; these take nothing any more.
-func (s *Spool) Drain(patience Patience, quit <-chan struct{}) {
+func (s *Spool) Drain(patience Timeouts, quit <-chan struct{}) {
 	end := time.Now().Add(patience.Total)
 	for _, list := range []*[]*Writer{&s.files, &s.consoles} {
 		s.mu.Lock()

@@ -73,7 +73,7 @@ func TestFairShares(t *testing.T) {
 		}
 		close(r.takes)
 		<-room
-		s.Drain(Patience{Still: time.Second, Total: time.Second}, nil)
+		s.Drain(Timeouts{Still: time.Second, Total: time.Second}, nil)
 		before, _, _ := strings.Cut(r.text(), "other\n")
 		if len(before) > share+len("flood 1000\n") {
 			t.Errorf("a line waited for %d bytes of another source, whose share is %d", len(before), share)
@@ -141,7 +141,7 @@ func TestDrain(t *testing.T) {
 					time.AfterFunc(c.quit, func() { close(quit) })
 				}
 				begun := time.Now()
-				s.Drain(Patience{Still: time.Second, Total: c.total}, quit)
+				s.Drain(Timeouts{Still: time.Second, Total: c.total}, quit)
 				if took := time.Since(begun); took != c.takes {
 					t.Errorf("it took %v, want %v", took, c.takes)
 				}
@@ -171,7 +171,7 @@ func TestMessagesNeverWait(t *testing.T) {
 			}
 		}
 		close(r.takes)
-		s.Drain(Patience{Still: time.Second, Total: time.Second}, nil)
+		s.Drain(Timeouts{Still: time.Second, Total: time.Second}, nil)
 		if n := len(r.text()); n > ownShare+2<<10 {
 			t.Errorf("%d bytes were kept", n)
 		}
@@ -203,7 +203,7 @@ func TestOneOpenFile(t *testing.T) {
 	if _, err := io.ReadFull(r, got); err != nil || string(got) != want.String() {
 		t.Errorf("%v: the lines are mixed", err)
 	}
-	s.Drain(Patience{Still: time.Minute, Total: time.Minute}, nil)
+	s.Drain(Timeouts{Still: time.Minute, Total: time.Minute}, nil)
 }
 
 // TestNonBlocking: somebody who shares the open file may make it non-blocking, which loses nothing.
@@ -220,7 +220,7 @@ func TestNonBlocking(t *testing.T) {
 	if _, err := io.ReadFull(r, got); err != nil || !bytes.Equal(got, text) {
 		t.Errorf("%v: the text is another", err)
 	}
-	s.Drain(Patience{Still: time.Minute, Total: time.Minute}, nil)
+	s.Drain(Timeouts{Still: time.Minute, Total: time.Minute}, nil)
 	if lost, err := writer.Loss(); lost != 0 || err != nil {
 		t.Errorf("lost %d: %v", lost, err)
 	}
@@ -239,7 +239,7 @@ func TestBroken(t *testing.T) {
 		})
 		for range 3 {
 			w.Source(nil).Put([]byte("line\n"))
-			s.Drain(Patience{Still: time.Minute, Total: time.Minute}, nil)
+			s.Drain(Timeouts{Still: time.Minute, Total: time.Minute}, nil)
 		}
 		wantWrites, wantLost := 3, int64(12)
 		if errors.Is(err, syscall.EPIPE) {

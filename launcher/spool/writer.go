@@ -81,13 +81,13 @@ func (w *Writer) Write(b []byte) (int, error) {
 		w.dropped++
 		return len(b), nil
 	}
-	w.tellDropped()
+	w.reportDropped()
 	w.queue.put(w.own, b)
 	return len(b), nil
 }
 
-// tellDropped is called with the lock held.
-func (w *Writer) tellDropped() {
+// reportDropped is called with the lock held.
+func (w *Writer) reportDropped() {
 	if w.dropped > 0 {
 		text := fmt.Sprintf("gorun: messages that are missing here, since nobody read %s: %d\n", w.name, w.dropped)
 		w.dropped = 0
@@ -98,7 +98,7 @@ func (w *Writer) tellDropped() {
 // drain is Drain for one destination.
 func (w *Writer) drain(still time.Duration, end time.Time, quit <-chan struct{}) {
 	w.queue.mu.Lock()
-	w.tellDropped()
+	w.reportDropped()
 	w.queue.mu.Unlock()
 	w.queue.drain(still, end, quit)
 }

@@ -55,23 +55,23 @@ func bindCPUs(cpus []int) (undo func(), err error) {
 
 // CanBindMemory reports whether the system lets the calling thread bind memory: Apply leaves it out where not.
 func CanBindMemory() bool {
-	mode, nodes, err := memory()
-	return err == nil && setMemory(mode, nodes) == nil
+	mode, nodes, err := mempolicy()
+	return err == nil && setMempolicy(mode, nodes) == nil
 }
 
 func bindMemory(nodes []int) (undo func()) {
-	mode, was, err := memory()
+	mode, was, err := mempolicy()
 	if err != nil {
 		return func() {}
 	}
-	if setMemory(unix.MPOL_PREFERRED_MANY, maskOf(nodes, maxNodes)) != nil {
-		_ = setMemory(unix.MPOL_LOCAL, maskOf(nil, maxNodes)) // the CPUs are near
+	if setMempolicy(unix.MPOL_PREFERRED_MANY, maskOf(nodes, maxNodes)) != nil {
+		_ = setMempolicy(unix.MPOL_LOCAL, maskOf(nil, maxNodes)) // the CPUs are near
 	}
-	return func() { _ = setMemory(mode, was) }
+	return func() { _ = setMempolicy(mode, was) }
 }
 
-// memory returns the policy by which the calling thread gets memory, and the nodes that it is about.
-func memory() (mode int, nodes mask, err error) {
+// mempolicy returns the policy by which the calling thread gets mempolicy, and the nodes that it is about.
+func mempolicy() (mode int, nodes mask, err error) {
 	var m int32
 	nodes = maskOf(nil, maxNodes)
 	_, _, errno := unix.Syscall6(unix.SYS_GET_MEMPOLICY, uintptr(unsafe.Pointer(&m)), uintptr(unsafe.Pointer(&nodes[0])), maxNodes, 0, 0, 0)
@@ -82,7 +82,7 @@ func memory() (mode int, nodes mask, err error) {
 }
 
 // The kernel counts one more bit than it reads.
-func setMemory(mode int, of mask) error {
+func setMempolicy(mode int, of mask) error {
 	_, _, errno := unix.Syscall(unix.SYS_SET_MEMPOLICY, uintptr(mode), uintptr(unsafe.Pointer(&of[0])), maxNodes+1)
 	if errno != 0 {
 		return os.NewSyscallError("set_mempolicy", errno)

@@ -39,12 +39,12 @@ func policies(t *testing.T, node, before string) (bound, missing string) {
 		t.Log("memory is not tested: this system does not let it be bound")
 		return before, before
 	}
-	mode, was, err := memory()
+	mode, was, err := mempolicy()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = setMemory(mode, was) }()
-	if err := setMemory(unix.MPOL_PREFERRED_MANY, maskOf([]int{0}, maxNodes)); err != nil {
+	defer func() { _ = setMempolicy(mode, was) }()
+	if err := setMempolicy(unix.MPOL_PREFERRED_MANY, maskOf([]int{0}, maxNodes)); err != nil {
 		t.Logf("this kernel is before 5.15: %v", err)
 		return "local", "local"
 	}

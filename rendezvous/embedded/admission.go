@@ -37,7 +37,7 @@ type admitting struct {
 }
 
 func (a *admitting) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	client := raw.(*visit).Conn.(*admission.Conn)
+	client := raw.(*clientConn).Conn.(*admission.Conn)
 	conn, info, err := a.TransportCredentials.ServerHandshake(raw)
 	if err == nil && !client.Admit() {
 		err = errors.Join(net.ErrClosed, raw.Close())

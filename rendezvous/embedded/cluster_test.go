@@ -379,7 +379,7 @@ func TestSettle(t *testing.T) {
 		"another one has lost its data too": {[]report{empty, in(first(1, true, false))}, joins},
 		"another rendezvous":                {[]report{{err: errForeign}, nobody}, waits},
 	} {
-		if got := settle(c.reports, own); got != c.want {
+		if got := decide(c.reports, own); got != c.want {
 			t.Errorf("%s: course %d, want %d", name, got, c.want)
 		}
 	}
@@ -424,7 +424,7 @@ func TestOccupied(t *testing.T) {
 	}
 	config := three(t, nil)[0]
 	other := &Server{config: config, name: "the other one"}
-	web := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { other.tellFounding(w) })}
+	web := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { other.serveFounding(w) })}
 	go func() { _ = web.Serve(l) }()
 	t.Cleanup(func() { _ = web.Close() })
 	config.Self = rendezvous.Endpoint{Host: "127.0.0.2", Port: int(addrOf(l).Port()) - 1}

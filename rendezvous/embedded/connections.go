@@ -61,29 +61,31 @@ func (c *connections) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.C
 // HandleRPC does nothing.
 func (c *connections) HandleRPC(context.Context, stats.RPCStats) {}
 
-// A doorway is a listener that can hang up on everybody who has come in by it. gRPC forgets those that have not proven
+// A clientListener is a listener that can hang up on everybody who has come in by it. gRPC forgets those that have not proven
 // themselves yet.
-type doorway struct {
+type clientListener struct {
 	net.Listener
 	mu   sync.Mutex
-	open map[*visit]bool // nil: closed for good
+	open map[*clientConn]bool // nil: closed for good
 }
 
-// A visit is a connection that its doorway knows of.
-type visit struct {
+// A clientConn is a connection that its doorway knows of.
+type clientConn struct {
 	net.Conn
-	by *doorway
+	by *clientListener
 }
 
-func newDoorway(l net.Listener) *doorway { return &doorway{Listener: l, open: make(map[*visit]bool)} }
+func newClientListener(l net.Listener) *clientListener {
+	return &clientListener{Listener: l, open: make(map[*clientConn]bool)}
+}
 
 // Accept waits for the next one.
-func (d *doorway) Accept() (net.Conn, error) {
+func (d *clientListener) Accept() (net.Conn, error) {
 	c, err := d.Listener.Accept()
 	if err != nil {
 		return nil, err
 	}
-	v := &visit{Conn: c, by: d}
+	v := &clientConn{Conn: c, by: d}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.open == nil {
@@ -94,15 +96,15 @@ func (d *doorway) Accept() (net.Conn, error) {
 }
 
 // Close ends the visit.
-func (v *visit) Close() error {
+func (v *clientConn) Close() error {
 	v.by.mu.Lock()
 	delete(v.by.open, v)
 	v.by.mu.Unlock()
 	return v.Conn.Close()
 }
 
-// shut closes the listener, and hangs up.
-func (d *doorway) shut() {
+// closeAll closes the listener, and hangs up.
+func (d *clientListener) closeAll() {
 	_ = d.Close() // gRPC may have done so
 	d.mu.Lock()
 	defer d.mu.Unlock()

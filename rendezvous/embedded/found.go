@@ -37,7 +37,7 @@ type founding struct {
 	Founds  bool   `json:"founds"`  // it has no data, and is about to found the cluster, or to find out whether it may
 }
 
-func (s *Server) tellFounding(w http.ResponseWriter) {
+func (s *Server) serveFounding(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(founding{s.config.cluster(), s.name, s.founds.Load()}) // who asks may be gone
 }
@@ -111,9 +111,9 @@ const (
 	joins                // the cluster that there is
 )
 
-// settle decides by what the others say. own is who this server would be among the cluster's first members. A cluster that
+// decide decides by what the others say. own is who this server would be among the cluster's first members. A cluster that
 // knows it as one that has never started needs it to found, perhaps for want of another; any other one has lost it.
-func settle(reports []report, own *membership.Member) course {
+func decide(reports []report, own *membership.Member) course {
 	c := waits
 	for _, r := range reports {
 		switch {
@@ -180,7 +180,7 @@ func (s *Server) begin(ctx context.Context) (members []rendezvous.Endpoint, err 
 // tryBegin says what this server waits for, unless it can begin.
 func (s *Server) tryBegin(ctx context.Context, own *membership.Member) (members []rendezvous.Endpoint, begun bool, wait string) {
 	reports := s.survey(ctx)
-	c := settle(reports, own)
+	c := decide(reports, own)
 	s.founds.Store(c != joins)
 	switch c {
 	case founds:

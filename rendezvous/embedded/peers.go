@@ -49,7 +49,7 @@ func (s *Server) connectPeers() (err error) {
 func (s *Server) answerPeer(w http.ResponseWriter, r *http.Request) {
 	switch h := s.peerHandler.Load(); {
 	case r.URL.Path == foundingPath:
-		s.tellFounding(w)
+		s.serveFounding(w)
 	case h != nil:
 		(*h).ServeHTTP(w, r)
 	default:

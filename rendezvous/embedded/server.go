@@ -23,24 +23,24 @@ import (
 )
 
 const (
-	patience  = 3 * time.Second // with which etcd is awaited once it has been told to stop
-	handshake = 5 * time.Second // for who connects to prove itself
-	silence   = 6 * time.Second // after which a client is asked whether it is there: those of agents say so before
-	pong      = 3 * time.Second // for its answer
+	stopTimeout      = 3 * time.Second // with which etcd is awaited once it has been told to stop
+	handshake        = 5 * time.Second // for who connects to prove itself
+	keepaliveTime    = 6 * time.Second // after which a client is asked whether it is there: those of agents say so before
+	keepaliveTimeout = 3 * time.Second // for its answer
 )
 
 // A Server is a member of an etcd cluster, most often its only one. Its methods may be called from several goroutines.
 type Server struct {
-	config  Config
-	name    string // no other server has it
-	dir     *directory
-	own     *auth.Identity // nil: there is no secret
-	member  *embed.Etcd    // nil: not started
-	peers   *http.Server   // nil: there are none, or not started
-	grpc    *grpc.Server   // nil: not started
-	doors   []*doorway     // by which its clients come
-	serving sync.WaitGroup
-	clients *connections
+	config    Config
+	name      string // no other server has it
+	dir       *directory
+	own       *auth.Identity    // nil: there is no secret
+	member    *embed.Etcd       // nil: not started
+	peers     *http.Server      // nil: there are none, or not started
+	grpc      *grpc.Server      // nil: not started
+	listeners []*clientListener // by which its clients come
+	serving   sync.WaitGroup
+	clients   *connections
 
 	// Of one that has other members:
 	clientTLS   *tls.Config // nil: none
@@ -111,12 +111,12 @@ func (s *Server) serve() error {
 		grpc.ConnectionTimeout(handshake),
 		grpc.StatsHandler(s.clients),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: time.Second, PermitWithoutStream: true}),
-		grpc.KeepaliveParams(keepalive.ServerParameters{Time: silence, Timeout: pong}), // who has vanished is not waited for
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: keepaliveTime, Timeout: keepaliveTimeout}), // who has vanished is not waited for
 		grpc.WaitForHandlers(true),
 	)
 	for _, l := range s.config.Listeners {
-		l := newDoorway(s.admissions(l, "clients"))
-		s.doors = append(s.doors, l)
+		l := newClientListener(s.admissions(l, "clients"))
+		s.listeners = append(s.listeners, l)
 		s.serving.Go(func() {
 			if err := s.grpc.Serve(l); err != nil {
 				s.fail(err)
@@ -202,8 +202,8 @@ func (s *Server) stop() error {
 	go func() {
 		defer close(ended)
 		if s.grpc != nil {
-			for _, d := range s.doors {
-				d.shut()
+			for _, d := range s.listeners {
+				d.closeAll()
 			}
 			s.grpc.Stop()
 		}
@@ -216,8 +216,8 @@ func (s *Server) stop() error {
 	var late error
 	select {
 	case <-ended:
-	case <-time.After(patience):
-		late = fmt.Errorf("the rendezvous at %s has not ended within %v", s.config.Self, patience)
+	case <-time.After(stopTimeout):
+		late = fmt.Errorf("the rendezvous at %s has not ended within %v", s.config.Self, stopTimeout)
 	}
 	if s.dir == nil {
 		return late

@@ -89,7 +89,7 @@ func Listen(l net.Listener, config Config) *Listener {
 		silent: newQueue(limit), spoken: newQueue(limit),
 	}
 	a.ceiling.Store(int64(ceiling))
-	holdSilent(l)
+	deferAccept(l)
 	a.running.Go(a.run)
 	return a
 }

@@ -79,7 +79,7 @@ func (s *server) echo(c *Conn) {
 	}
 }
 
-// local is a listener that accepts silent connections at once: holdSilent does not know its type.
+// local is a listener that accepts silent connections at once: deferAccept does not know its type.
 func local(t *testing.T) net.Listener {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	// firstPatience is how long Connect waits for an answer before it dials again. The kernel itself tries again after a second.
-	firstPatience, mostPatience = 250 * time.Millisecond, 5 * time.Second
-	pause                       = 10 * time.Millisecond // between two calls
+	// firstTimeout is how long Connect waits for an answer before it dials again. The kernel itself tries again after a second.
+	firstTimeout, longestTimeout = 250 * time.Millisecond, 5 * time.Second
+	pause                        = 10 * time.Millisecond // between two calls
 )
 
 // A DialFunc connects like net.Dialer.DialContext.
@@ -22,7 +22,7 @@ type DialFunc func(ctx context.Context, network, address string) (net.Conn, erro
 // Connect calls dial, again and again while there is no answer or no room: where many dial at once, the kernel drops some. Once
 // it is connected, a client has a place in the server's queue, and should wait: a new connection would be the last in the queue.
 func Connect(ctx context.Context, dial DialFunc, network, address string) (net.Conn, error) {
-	for patience := firstPatience; ; {
+	for patience := firstTimeout; ; {
 		attempt, cancel := context.WithTimeout(ctx, jitter(patience))
 		conn, err := dial(attempt, network, address)
 		cancel()
@@ -32,7 +32,7 @@ func Connect(ctx context.Context, dial DialFunc, network, address string) (net.C
 			return conn, err
 		}
 		if !full {
-			patience = min(2*patience, mostPatience)
+			patience = min(2*patience, longestTimeout)
 		}
 		select {
 		case <-time.After(jitter(pause)):

@@ -73,7 +73,7 @@ func drillCommand() *cobra.Command {
 			std.watch(hclog.NewNullLogger(), interrupts)
 			o.Log = std.err
 			err = runDrills(cmd.Context(), o, scenarios, asJSON, std.out, interrupts)
-			return std.finish(err, patienceAfter(err), interrupts)
+			return std.finish(err, drainTimeouts(err), interrupts)
 		},
 	}
 	cmd.SetFlagErrorFunc(commandFlagError)

@@ -47,13 +47,13 @@ type Access struct {
 	User, PasswordFile string // empty: none
 }
 
-// settleElastic: nodes that meet over etcd must know where it is, and what they call their job.
-func (o *options) settleElastic() error {
+// completeElastic: nodes that meet over etcd must know where it is, and what they call their job.
+func (o *options) completeElastic() error {
 	backend := o.given["rdzv-backend"]
 	if o.endpoint == "" {
 		return usagef("%s: where do the nodes meet? Say it on every node, as in --rdzv-endpoint=node0:%d", backend, o.endpointPort())
 	}
-	if err := o.settleEndpoints(o.endpointPort()); err != nil {
+	if err := o.parseEndpoints(o.endpointPort()); err != nil {
 		return err
 	}
 	if o.runID == "" {
@@ -137,7 +137,7 @@ func (o *options) elasticConfig(tempDir string, reserve rendezvous.ReserveFunc, 
 		ScaleUp: rendezvous.ScaleUp(o.scaleUp), MasterPort: o.masterPort,
 		EndAsOthers: strings.EqualFold(o.conf["after_end"], "result"),
 		Settings:    map[string]string{"gorun": version, "worker_tls": strconv.FormatBool(o.workerTLS)},
-		Reserve:     reserve, Waiting: newWaiting(logger).tell, Logger: logger,
+		Reserve:     reserve, Waiting: newWaiting(logger).set, Logger: logger,
 	}
 }
 

@@ -40,7 +40,7 @@ func etcdCommand(etcd Etcd) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			own, err := o.settleToken()
+			own, err := o.loopbackToken()
 			if err != nil {
 				return err
 			}
@@ -114,7 +114,7 @@ func hostedOptions(endpoint, tokenFile, conf string) (*options, error) {
 	if err := o.loadToken(); err != nil {
 		return nil, err
 	}
-	if err := o.settleEndpoints(rendezvous.EtcdPort); err != nil {
+	if err := o.parseEndpoints(rendezvous.EtcdPort); err != nil {
 		return nil, err
 	}
 	if err := o.checkAccess(); err != nil {

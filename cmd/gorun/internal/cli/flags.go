@@ -124,8 +124,8 @@ func (vs values) options(h host) (*options, error) {
 	return o, nil
 }
 
-// strays returns a warning for each PET_ variable that is no flag's but looks like a slip of one.
-func strays(environ []string) (warnings []string) {
+// unknownVariables returns a warning for each PET_ variable that is no flag's but looks like a slip of one.
+func unknownVariables(environ []string) (warnings []string) {
 	var names []string
 	for i := range table {
 		names = append(names, table[i].env())

@@ -461,7 +461,7 @@ func TestOneNodeMeetsNobody(t *testing.T) {
 }
 
 func TestStrays(t *testing.T) {
-	got := strays([]string{"PET_NPROC_PER_NDOE=4", "PET_NNODES=1", "PET_SHOP=open", "NNODES=3"})
+	got := unknownVariables([]string{"PET_NPROC_PER_NDOE=4", "PET_NNODES=1", "PET_SHOP=open", "NNODES=3"})
 	want := []string{"PET_NPROC_PER_NDOE is not the default of any flag: did you mean PET_NPROC_PER_NODE?"}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)

@@ -22,9 +22,9 @@ func setLocalAddr(o *options, s string) error {
 	return err
 }
 
-// tellAddress adds to the environment of workers by which address others reach them, if somebody has said so. comm.Init fails if that
+// withCommAddr adds to the environment of workers by which address others reach them, if somebody has said so. comm.Init fails if that
 // is none of this machine's; a program without comm need not mind.
-func (o *options) tellAddress(environ []string) []string {
+func (o *options) withCommAddr(environ []string) []string {
 	environ = slices.DeleteFunc(slices.Clone(environ), func(kv string) bool { return strings.HasPrefix(kv, commAddr+"=") })
 	if o.localAddr == "" || o.nnodes == 1 {
 		return environ

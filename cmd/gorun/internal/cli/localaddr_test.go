@@ -39,7 +39,7 @@ func TestWorkersAreToldTheLocalAddr(t *testing.T) {
 		{"127.0.0.1", 1, []string{"A=b"}},
 	} {
 		o := &options{localAddr: c.localAddr, nnodes: c.nnodes}
-		got := o.tellAddress([]string{"A=b", "GORUN_COMM_ADDR=eth7"})
+		got := o.withCommAddr([]string{"A=b", "GORUN_COMM_ADDR=eth7"})
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%+v: got %q", c, got)
 		}

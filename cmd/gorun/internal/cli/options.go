@@ -87,7 +87,7 @@ func (o *options) check() error {
 	if err := o.loadToken(); err != nil {
 		return err
 	}
-	return o.settleRendezvous()
+	return o.completeRendezvous()
 }
 
 func (o *options) checkProgram() error {

@@ -53,7 +53,7 @@ func (o *options) processors() (p processors, err error) {
 	}
 	p.threads = max(o.threads, 0)
 	isAuto := (o.numa == "" || o.numa == autoBinding) && o.nproc > 1
-	isTold := o.bindsAsTold() != "" || o.threads == autoThreads
+	isTold := o.requestedPolicy() != "" || o.threads == autoThreads
 	if !isAuto && !isTold {
 		return p, nil
 	}
@@ -64,7 +64,7 @@ func (o *options) processors() (p processors, err error) {
 	case err != nil: // then nothing is better than nobody
 		return p, nil
 	}
-	if policy := o.bindsAsTold(); policy != "" {
+	if policy := o.requestedPolicy(); policy != "" {
 		gpus, err := o.gpus()
 		if err != nil {
 			return p, err
@@ -83,8 +83,8 @@ func (o *options) processors() (p processors, err error) {
 	return p, nil
 }
 
-// bindsAsTold is the policy that the user has asked for; empty: none.
-func (o *options) bindsAsTold() topology.Policy {
+// requestedPolicy is the policy that the user has asked for; empty: none.
+func (o *options) requestedPolicy() topology.Policy {
 	if o.numa == autoBinding || o.numa == noBinding {
 		return ""
 	}

@@ -37,7 +37,7 @@ func Main(args []string, stdout, stderr *os.File, etcd Etcd) int {
 	if err == nil && out.err != nil {
 		err = fmt.Errorf("stdout cannot be written: %w", cause(out.err))
 	}
-	if err != nil && !is[*toldError](err) {
+	if err != nil && !is[*reportedError](err) {
 		_, _ = fmt.Fprint(stderr, explain(err)) // there is nowhere to report that stderr is gone
 	}
 	return exitCode(err)

@@ -41,7 +41,7 @@ func run(ctx context.Context, o *options, command []string, stdout, stderr *os.F
 		std.watch(logger, interrupts)
 	}
 	err = runJob(ctx, o, command, std, stdout, stderr, interrupts, logger, etcd)
-	return std.finish(err, patienceAfter(err), interrupts)
+	return std.finish(err, drainTimeouts(err), interrupts)
 }
 
 // runJob wires the parts together.
@@ -52,7 +52,7 @@ func runJob(ctx context.Context, o *options, command []string, std *stdio, stdou
 		return fmt.Errorf("cannot start the guard of the workers: %w", err)
 	}
 	defer ahead.Close()
-	signals := notify(o.passed())
+	signals := notify(o.forwards())
 	program, config, err := o.config(command)
 	if err != nil {
 		return err
@@ -96,7 +96,7 @@ func runJob(ctx context.Context, o *options, command []string, std *stdio, stdou
 		return err
 	}
 	if o.nnodes > 1 {
-		if _, err := o.settleToken(); err != nil {
+		if _, err := o.loopbackToken(); err != nil {
 			return err
 		}
 	}
@@ -105,7 +105,7 @@ func runJob(ctx context.Context, o *options, command []string, std *stdio, stdou
 	}
 	config.Start, config.Logger = start, logger
 	config.Interrupts, config.Signals = interrupts, signals
-	config.Suspends, config.Suspend = notify(o.held()), suspend
+	config.Suspends, config.Suspend = notify(o.suspends()), suspend
 	if o.elastic() {
 		config.Lease = o.conf.ttl()
 	}
@@ -134,7 +134,7 @@ func (o *options) warnings(environ []string) (list []string) {
 	if o.logDir == os.DevNull && len(o.stdoutFilters)+len(o.stderrFilters) > 0 {
 		list = append(list, "filtered lines go to no file, since --log-dir is "+os.DevNull)
 	}
-	return append(list, strays(environ)...)
+	return append(list, unknownVariables(environ)...)
 }
 
 // find finds the program. It builds nothing.
@@ -164,7 +164,7 @@ func (o *options) config(command []string) (program *launcher.Program, c agent.C
 	c = agent.Config{
 		Program: command[0], RunID: o.runID, Node: o.node(), Backend: o.backend, MaxRestarts: o.maxRestarts, WorkerTLS: o.workerTLS,
 		ReportTimeout: o.joinTimeout(), ExitBarrier: o.exitBarrier, MaxBackoff: o.maxBackoff,
-		Environ: o.tellAddress(o.environ(os.Environ(), procs.threads)), Prefix: &o.prefix,
+		Environ: o.withCommAddr(o.environ(os.Environ(), procs.threads)), Prefix: &o.prefix,
 		Args: len(command) - 1, LocalRankArg: !o.useEnv,
 		MaxProcs: procs.maxProcs,
 		Devices:  procs.devices.Names, DeviceVariable: procs.devices.Variable,

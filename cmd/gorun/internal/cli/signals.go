@@ -15,9 +15,9 @@ import (
 )
 
 var (
-	stopSignals = []os.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT}
-	holdSignals = []os.Signal{syscall.SIGTSTP, syscall.SIGTTOU} // suspend the job
-	passSignals = []os.Signal{syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH, syscall.SIGCONT}
+	stopSignals    = []os.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT}
+	suspendSignals = []os.Signal{syscall.SIGTSTP, syscall.SIGTTOU} // suspend the job
+	forwardSignals = []os.Signal{syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH, syscall.SIGCONT}
 
 	// signalChoices are those that somebody may want to end a job with; any other that can be caught will do as well.
 	signalChoices = []string{"SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGALRM", "SIGXCPU"}
@@ -48,12 +48,12 @@ func setSignals(o *options, s string) error {
 	return nil
 }
 
-// passed are the signals that go to the workers without ending the job.
-func (o *options) passed() []os.Signal { return o.butToStop(passSignals) }
+// forwards are the signals that go to the workers without ending the job.
+func (o *options) forwards() []os.Signal { return o.butToStop(forwardSignals) }
 
-// held are the signals that suspend the job. Who starts gorun may have seen to it that nothing does.
-func (o *options) held() []os.Signal {
-	return slices.DeleteFunc(o.butToStop(holdSignals), signal.Ignored)
+// suspends are the signals that suspend the job. Who starts gorun may have seen to it that nothing does.
+func (o *options) suspends() []os.Signal {
+	return slices.DeleteFunc(o.butToStop(suspendSignals), signal.Ignored)
 }
 
 func (o *options) butToStop(list []os.Signal) []os.Signal {

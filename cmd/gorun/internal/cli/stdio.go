@@ -51,12 +51,12 @@ func (s *stdio) watch(logger hclog.Logger, interrupts chan<- os.Signal) {
 
 // How long a job, at its end, waits until its output has been read.
 var (
-	afterSuccess   = spool.Patience{Still: 30 * time.Second, Total: 2 * time.Minute}
-	afterFailure   = spool.Patience{Still: 5 * time.Second, Total: 30 * time.Second}
-	afterInterrupt = spool.Patience{Still: time.Second, Total: 5 * time.Second}
+	afterSuccess   = spool.Timeouts{Still: 30 * time.Second, Total: 2 * time.Minute}
+	afterFailure   = spool.Timeouts{Still: 5 * time.Second, Total: 30 * time.Second}
+	afterInterrupt = spool.Timeouts{Still: time.Second, Total: 5 * time.Second}
 )
 
-func patienceAfter(err error) spool.Patience {
+func drainTimeouts(err error) spool.Timeouts {
 	switch {
 	case err == nil:
 		return afterSuccess
@@ -69,7 +69,7 @@ func patienceAfter(err error) spool.Patience {
 
 // finish tells how a command has ended, and waits until all is written, as long as its readers go on. Another interrupt
 // ends the wait. Output that was not written makes a failure of a success.
-func (s *stdio) finish(err error, patience spool.Patience, interrupts <-chan os.Signal) error {
+func (s *stdio) finish(err error, patience spool.Timeouts, interrupts <-chan os.Signal) error {
 	if err != nil {
 		s.say(explain(err))
 	}
@@ -77,7 +77,7 @@ func (s *stdio) finish(err error, patience spool.Patience, interrupts <-chan os.
 	defer close(over)
 	go func() {
 		defer close(quit)
-		tell := time.After(impatience)
+		tell := time.After(noticeDelay)
 		for {
 			select {
 			case <-tell:
@@ -101,7 +101,7 @@ func (s *stdio) finish(err error, patience spool.Patience, interrupts <-chan os.
 		err = lost
 	}
 	if err != nil {
-		err = &toldError{err}
+		err = &reportedError{err}
 	}
 	return err
 }
@@ -136,10 +136,10 @@ func (e *outputError) Error() string {
 
 func (e *outputError) Unwrap() error { return e.err }
 
-// A toldError has been told on stderr.
-type toldError struct{ error }
+// A reportedError has been told on stderr.
+type reportedError struct{ error }
 
-func (e *toldError) Unwrap() error { return e.error }
+func (e *reportedError) Unwrap() error { return e.error }
 
 // cause leaves the operation and the file out of an error.
 func cause(err error) error {

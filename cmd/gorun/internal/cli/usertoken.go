@@ -6,10 +6,10 @@ import (
 	"github.com/gorun/gorun/env/auth/tokenfile"
 )
 
-// settleToken takes the user's own token if the nodes meet on this machine and were given none. file is where it comes from. It is
+// loopbackToken takes the user's own token if the nodes meet on this machine and were given none. file is where it comes from. It is
 // empty if they have a token, if they know each other by certificates, or if other machines can reach them, so that somebody must
 // give them one.
-func (o *options) settleToken() (file string, err error) {
+func (o *options) loopbackToken() (file string, err error) {
 	if o.token != "" || !o.meetsHere() {
 		return "", nil
 	}

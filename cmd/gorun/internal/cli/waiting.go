@@ -8,8 +8,8 @@ import (
 	"github.com/hashicorp/go-hclog"
 )
 
-// impatience is how long a node waits before it says what for: most waits are over by then.
-const impatience = time.Second
+// noticeDelay is how long a node waits before it says what for: most waits are over by then.
+const noticeDelay = time.Second
 
 // A waiting says what this node waits for, once for each reason.
 type waiting struct {
@@ -23,8 +23,8 @@ type waiting struct {
 
 func newWaiting(logger hclog.Logger) *waiting { return &waiting{logger: logger} }
 
-// tell takes note of a reason. Empty: the wait is over.
-func (w *waiting) tell(reason string) {
+// set takes note of a reason. Empty: the wait is over.
+func (w *waiting) set(reason string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.reason = strings.ReplaceAll(reason, "\n", "; ")
@@ -36,7 +36,7 @@ func (w *waiting) tell(reason string) {
 			w.timer = nil
 		}
 	case w.reason != w.said && w.timer == nil:
-		w.timer = time.AfterFunc(impatience, w.say)
+		w.timer = time.AfterFunc(noticeDelay, w.say)
 	}
 }
 

@@ -42,7 +42,7 @@ func (c *console) isFull() (full bool, err error) {
 
 // consoleFull waits until nobody can write to the console of a node any more.
 func consoleFull(node int) step {
-	return step{fmt.Sprintf("nobody reads the console of node %d, until it is full", node), func(ctx context.Context, s *stage) error {
+	return step{fmt.Sprintf("nobody reads the console of node %d, until it is full", node), func(ctx context.Context, s *testbed) error {
 		for {
 			full, err := s.agents[node].console.isFull()
 			if full || err != nil {
@@ -57,7 +57,7 @@ func consoleFull(node int) step {
 
 // readConsole reads the console of a node from now on.
 func readConsole(node int) step {
-	return step{fmt.Sprintf("the console of node %d is read", node), func(_ context.Context, s *stage) error {
+	return step{fmt.Sprintf("the console of node %d is read", node), func(_ context.Context, s *testbed) error {
 		c := s.agents[node].console
 		s.others.Go(func() { _, _ = io.Copy(io.Discard, c.reader) }) // until the agent and all of its workers have ended
 		return c.writer.Close()

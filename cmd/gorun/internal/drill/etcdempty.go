@@ -13,11 +13,11 @@ var etcdEmpty = Scenario{
 	job:   job{etcd: 1, ttl: steadyLease},
 	steps: func(int) []step {
 		return []step{
-			fault("etcd loses its data", nobody, func(s *stage) error {
+			fault("etcd loses its data", nobody, func(s *testbed) error {
 				return s.signal(s.etcds[0], syscall.SIGKILL)
 			}),
 			undisturbed(steadyLease / 4),
-			fault("etcd loses its data", nobody, func(s *stage) error {
+			fault("etcd loses its data", nobody, func(s *testbed) error {
 				if err := os.RemoveAll(filepath.Join(s.dir, "etcd0")); err != nil {
 					return err
 				}

@@ -10,10 +10,10 @@ import (
 )
 
 // fault strikes victims, by what it does.
-func fault(what string, victim func(*worker) bool, do func(*stage) error) step {
-	return step{what, func(_ context.Context, s *stage) error {
+func fault(what string, victim func(*worker) bool, do func(*testbed) error) step {
+	return step{what, func(_ context.Context, s *testbed) error {
 		s.fault = what
-		s.world.strike(time.Now(), victim)
+		s.world.inject(time.Now(), victim)
 		return do(s)
 	}}
 }
@@ -25,10 +25,10 @@ func nobody(*worker) bool { return false }
 // faultOfWorker sends a signal to the last worker of a node.
 func faultOfWorker(sig syscall.Signal, node int) step {
 	what := fmt.Sprintf("%s to a worker of node %d", unix.SignalName(sig), node)
-	return step{what, func(ctx context.Context, s *stage) error {
+	return step{what, func(ctx context.Context, s *testbed) error {
 		list := s.world.live(node)
 		k := list[len(list)-1]
-		return fault(what, func(other *worker) bool { return other == k }, func(*stage) error {
+		return fault(what, func(other *worker) bool { return other == k }, func(*testbed) error {
 			return k.process.Signal(sig)
 		}).do(ctx, s)
 	}}
@@ -36,24 +36,24 @@ func faultOfWorker(sig syscall.Signal, node int) step {
 
 // faultOfAgent sends a signal to the agent of a node.
 func faultOfAgent(sig syscall.Signal, node int) step {
-	return fault(fmt.Sprintf("%s to the agent of node %d", unix.SignalName(sig), node), onNode(node), func(s *stage) error {
+	return fault(fmt.Sprintf("%s to the agent of node %d", unix.SignalName(sig), node), onNode(node), func(s *testbed) error {
 		return s.signal(s.agents[node], sig)
 	})
 }
 
 // faultOfEtcd sends a signal to a member of etcd.
 func faultOfEtcd(sig syscall.Signal, member int) step {
-	return fault(fmt.Sprintf("%s to member %d of etcd", unix.SignalName(sig), member), nobody, func(s *stage) error {
+	return fault(fmt.Sprintf("%s to member %d of etcd", unix.SignalName(sig), member), nobody, func(s *testbed) error {
 		return s.signal(s.etcds[member], sig)
 	})
 }
 
 // faultOfNetwork cuts a node off.
 func faultOfNetwork(node int) step {
-	return fault(fmt.Sprintf("node %d is cut off", node), onNode(node), func(s *stage) error { return s.network.Cut(node) })
+	return fault(fmt.Sprintf("node %d is cut off", node), onNode(node), func(s *testbed) error { return s.network.Cut(node) })
 }
 
 // changeByStart adds a node.
 func changeByStart(node int) step {
-	return fault(fmt.Sprintf("node %d is added", node), onNode(node), func(s *stage) error { return s.startAgent(node) })
+	return fault(fmt.Sprintf("node %d is added", node), onNode(node), func(s *testbed) error { return s.startAgent(node) })
 }

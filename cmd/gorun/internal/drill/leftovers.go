@@ -13,20 +13,20 @@ import (
 
 // What still ends by itself has this much time.
 const (
-	endPatience = 5 * time.Second
-	endPause    = 10 * time.Millisecond
+	endTimeout = 5 * time.Second
+	endPause   = 10 * time.Millisecond
 )
 
 // clear ends and gives up whatever is left, and says what that was, beside the agents and etcds of a scenario that has not
 // come to its end.
-func (s *stage) clear() (left Left) {
+func (s *testbed) clear() (left Left) {
 	for _, group := range []map[int]*process{s.agents, s.etcds} {
 		for _, p := range group {
 			_ = p.cmd.Process.Kill() // it may have ended
 		}
 	}
 	list := within(s.dir)
-	for begun := time.Now(); len(list) > 0 && time.Since(begun) < endPatience; list = within(s.dir) {
+	for begun := time.Now(); len(list) > 0 && time.Since(begun) < endTimeout; list = within(s.dir) {
 		time.Sleep(endPause) // nobody tells of the end of a process that is not one's own
 	}
 	left.Processes = len(list)

@@ -15,14 +15,14 @@ var newcomerClash = Scenario{
 	job:   job{etcd: 1, first: -1, spare: 1, ranks: true, ttl: leaseTime, lastCall: leaseTime},
 	steps: func(int) []step {
 		return []step{
-			fault("another node 0 comes", nobody, func(s *stage) error {
+			fault("another node 0 comes", nobody, func(s *testbed) error {
 				p, err := s.startNode("newcomer", 0, s.options.Gorun)
 				if err == nil {
 					s.newcomer, p.mayEnd = p, true
 				}
 				return err
 			}),
-			undisturbedUntil("it ends with exit code 2", func(s *stage) (bool, error) {
+			undisturbedUntil("it ends with exit code 2", func(s *testbed) (bool, error) {
 				if code := s.newcomer.cmd.ProcessState; s.newcomer.ended && code.ExitCode() != 2 {
 					return false, fmt.Errorf("it has ended: %v", code)
 				}
@@ -41,11 +41,11 @@ var newcomerFlapping = Scenario{
 	job:   job{etcd: 1, first: -1, spare: 1, ttl: leaseTime, lastCall: flappingCall},
 	steps: func(n int) []step {
 		return []step{
-			fault("a node comes that fails", nobody, (*stage).startBroken),
+			fault("a node comes that fails", nobody, (*testbed).startBroken),
 			newcomerEnds(),
 			again(upTo(0, n-1)),
-			keptOut(upTo(0, n-1)),
-			{"it is told to go", func(_ context.Context, s *stage) error { return s.signal(s.newcomer, syscall.SIGTERM) }},
+			excluded(upTo(0, n-1)),
+			{"it is told to go", func(_ context.Context, s *testbed) error { return s.signal(s.newcomer, syscall.SIGTERM) }},
 			newcomerEnds(),
 		}
 	},
@@ -54,9 +54,9 @@ var newcomerFlapping = Scenario{
 // flappingLimit is how often a node that fails may get in before it is kept out: where the machine is slow, some times do not count.
 const flappingLimit = 20
 
-// keptOut lets the node come again until it is kept out for a while, in which nothing happens to the others.
-func keptOut(others []int) step {
-	return step{"it comes again until it is kept out", func(ctx context.Context, s *stage) error {
+// excluded lets the node come again until it is kept out for a while, in which nothing happens to the others.
+func excluded(others []int) step {
+	return step{"it comes again until it is kept out", func(ctx context.Context, s *testbed) error {
 		for range flappingLimit {
 			if err := s.startBroken(); err != nil {
 				return err
@@ -85,7 +85,7 @@ func keptOut(others []int) step {
 }
 
 // startBroken starts an agent whose program cannot be executed.
-func (s *stage) startBroken() error {
+func (s *testbed) startBroken() error {
 	program := filepath.Join(s.dir, "broken")
 	if err := os.WriteFile(program, []byte("\x7fELF, and no more"), 0o700); err != nil {
 		return err
@@ -98,7 +98,7 @@ func (s *stage) startBroken() error {
 }
 
 func newcomerEnds() step {
-	return step{"it ends", func(ctx context.Context, s *stage) error {
+	return step{"it ends", func(ctx context.Context, s *testbed) error {
 		return s.await(ctx, func(*world) bool { return s.newcomer.ended })
 	}}
 }

@@ -40,7 +40,7 @@ func running(group map[int]*process) (list []*process) {
 }
 
 // startAgent starts the agent of a node.
-func (s *stage) startAgent(node int) error {
+func (s *testbed) startAgent(node int) error {
 	p, err := s.startNode(fmt.Sprint("node", node), node, s.options.Gorun)
 	if err == nil {
 		s.agents[node] = p
@@ -49,7 +49,7 @@ func (s *stage) startAgent(node int) error {
 }
 
 // startNode starts an agent with that name, on a host of the network if there is one, whose workers are processes of program.
-func (s *stage) startNode(name string, node int, program string) (*process, error) {
+func (s *testbed) startNode(name string, node int, program string) (*process, error) {
 	j, n := s.job, s.options.Nodes
 	conf := fmt.Sprintf("is_host=%t,last_call_timeout=%v", j.etcd == 0 && node < max(1, j.hosts), cmp.Or(j.lastCall, longCall).Seconds())
 	if j.ttl > 0 {
@@ -77,7 +77,7 @@ func (s *stage) startNode(name string, node int, program string) (*process, erro
 }
 
 // startEtcd starts a member of etcd, or starts it again.
-func (s *stage) startEtcd(member int) error {
+func (s *testbed) startEtcd(member int) error {
 	name := fmt.Sprint("etcd", member)
 	args := []string{"etcd", "--rdzv-endpoint=" + s.endpoints, "--data-dir=" + filepath.Join(s.dir, name)}
 	p, err := s.start(name, etcdHost(member), false, append(args, s.access()...))
@@ -87,7 +87,7 @@ func (s *stage) startEtcd(member int) error {
 	return err
 }
 
-func (s *stage) access() []string {
+func (s *testbed) access() []string {
 	if s.network == nil {
 		return nil
 	}
@@ -95,7 +95,7 @@ func (s *stage) access() []string {
 }
 
 // start starts gorun, on a host of the network if there is one. What it says goes to a file, or nobody reads it.
-func (s *stage) start(name string, host int, unread bool, args []string) (*process, error) {
+func (s *testbed) start(name string, host int, unread bool, args []string) (*process, error) {
 	log, err := os.OpenFile(filepath.Join(s.dir, name+".log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, err
@@ -135,15 +135,15 @@ func (s *stage) start(name string, host int, unread bool, args []string) (*proce
 }
 
 // end takes note of a process's end.
-func (s *stage) end(p *process) {
+func (s *testbed) end(p *process) {
 	p.ended = true
 	if !p.mayEnd {
-		s.world.blame(fmt.Errorf("%s has ended: %v", p.name, p.cmd.ProcessState))
+		s.world.fail(fmt.Errorf("%s has ended: %v", p.name, p.cmd.ProcessState))
 	}
 }
 
 // environ is this process's, without what is meant for jobs of the user's.
-func (s *stage) environ() (environ []string) {
+func (s *testbed) environ() (environ []string) {
 	for _, v := range os.Environ() {
 		if !strings.HasPrefix(v, "PET_") && !strings.HasPrefix(v, "GORUN_") {
 			environ = append(environ, v)

@@ -34,7 +34,7 @@ const (
 
 // randomFaults lets one follow another, and tells of each how long it took until all computed again.
 func randomFaults(seed uint64, length time.Duration, nodes int) step {
-	return step{fmt.Sprintf("random faults for %v", length), func(ctx context.Context, s *stage) error {
+	return step{fmt.Sprintf("random faults for %v", length), func(ctx context.Context, s *testbed) error {
 		r := rand.New(rand.NewPCG(seed, 0))
 		var slowest time.Duration
 		restarts, begun := 0, time.Now()
@@ -55,7 +55,7 @@ func randomFaults(seed uint64, length time.Duration, nodes int) step {
 			if err != nil {
 				return fmt.Errorf("fault %d after %.0f s: %s: %w", n, time.Since(begun).Seconds(), what, err)
 			}
-			s.options.tell("random: %d: %s: computing together again after %.1f s", n, what, took.Seconds())
+			s.options.log("random: %d: %s: computing together again after %.1f s", n, what, took.Seconds())
 			if took > slowest {
 				slowest, s.world.fault, s.recovered = took, time.Now().Add(-took), time.Now()
 			}
@@ -69,7 +69,7 @@ func randomFaults(seed uint64, length time.Duration, nodes int) step {
 
 // inject lets the faults begin, one after the other, and end in the same order. It returns how long it took, after the last of them
 // was over, until all computed together.
-func (s *stage) inject(ctx context.Context, list []randomFault, pauses []time.Duration, all []int) (took time.Duration, err error) {
+func (s *testbed) inject(ctx context.Context, list []randomFault, pauses []time.Duration, all []int) (took time.Duration, err error) {
 	for i, f := range list {
 		if err := f.begin(ctx, s); err != nil {
 			return 0, err
@@ -100,7 +100,7 @@ func (s *stage) inject(ctx context.Context, list []randomFault, pauses []time.Du
 }
 
 // stillCompute waits until all have computed once more.
-func (s *stage) stillCompute(ctx context.Context, all []int) error {
+func (s *testbed) stillCompute(ctx context.Context, all []int) error {
 	then := make(map[*worker]int)
 	for _, k := range s.world.workers {
 		then[k] = k.computations

@@ -17,8 +17,8 @@ type randomFault struct {
 	costs int    // restarts of the job
 	on    target
 	lasts time.Duration // at least
-	begin func(context.Context, *stage) error
-	end   func(context.Context, *stage) error // nil: it is over at once
+	begin func(context.Context, *testbed) error
+	end   func(context.Context, *testbed) error // nil: it is over at once
 }
 
 // A target is what a fault hits.
@@ -72,7 +72,7 @@ func chooseFault(r *rand.Rand, nodes, members int) randomFault {
 	case 3:
 		return restartAgent(node, syscall.SIGTERM)
 	case 4:
-		return suspend(node, fmt.Sprintf("the agent of node %d is stopped", node.number), func(s *stage) *process { return s.agents[node.number] })
+		return suspend(node, fmt.Sprintf("the agent of node %d is stopped", node.number), func(s *testbed) *process { return s.agents[node.number] })
 	case 5:
 		return cutOff(node, fmt.Sprintf("node %d is cut off", node.number), node.number)
 	case 6:
@@ -83,14 +83,14 @@ func chooseFault(r *rand.Rand, nodes, members int) randomFault {
 		if r.IntN(2) == 0 {
 			return cutOff(member, fmt.Sprintf("member %d of etcd is cut off", member.number), etcdHost(member.number))
 		}
-		return suspend(member, fmt.Sprintf("member %d of etcd is stopped", member.number), func(s *stage) *process { return s.etcds[member.number] })
+		return suspend(member, fmt.Sprintf("member %d of etcd is stopped", member.number), func(s *testbed) *process { return s.etcds[member.number] })
 	}
 }
 
 func killWorker(node target, sig syscall.Signal) randomFault {
 	return randomFault{
 		what: fmt.Sprintf("%s to a worker of node %d", unix.SignalName(sig), node.number), costs: 1, on: node,
-		begin: func(_ context.Context, s *stage) error {
+		begin: func(_ context.Context, s *testbed) error {
 			if list := s.world.live(node.number); len(list) > 0 { // another fault may have been faster
 				_ = list[0].process.Signal(sig) // it may have ended
 			}
@@ -104,11 +104,11 @@ func restartAgent(node target, sig syscall.Signal) randomFault {
 	var p *process
 	return randomFault{
 		what: fmt.Sprintf("%s to the agent of node %d, which is started again", unix.SignalName(sig), node.number), on: node,
-		begin: func(_ context.Context, s *stage) error {
+		begin: func(_ context.Context, s *testbed) error {
 			p = s.agents[node.number]
 			return s.signal(p, sig)
 		},
-		end: func(ctx context.Context, s *stage) error {
+		end: func(ctx context.Context, s *testbed) error {
 			if err := s.await(ctx, func(w *world) bool { return p.ended && len(w.live(node.number)) == 0 }); err != nil {
 				return err
 			}
@@ -121,11 +121,11 @@ func restartMember(member target) randomFault {
 	var p *process
 	return randomFault{
 		what: fmt.Sprintf("SIGKILL to member %d of etcd, which is started again", member.number), on: member,
-		begin: func(_ context.Context, s *stage) error {
+		begin: func(_ context.Context, s *testbed) error {
 			p = s.etcds[member.number]
 			return s.signal(p, syscall.SIGKILL)
 		},
-		end: func(ctx context.Context, s *stage) error {
+		end: func(ctx context.Context, s *testbed) error {
 			if err := s.await(ctx, func(*world) bool { return p.ended }); err != nil {
 				return err
 			}
@@ -135,15 +135,15 @@ func restartMember(member target) randomFault {
 }
 
 // suspend stops a process (SIGSTOP), and lets it go on.
-func suspend(on target, what string, of func(*stage) *process) randomFault {
+func suspend(on target, what string, of func(*testbed) *process) randomFault {
 	var p *process
 	return randomFault{
 		what: what, on: on,
-		begin: func(_ context.Context, s *stage) error {
+		begin: func(_ context.Context, s *testbed) error {
 			p = of(s)
 			return s.signal(p, syscall.SIGSTOP)
 		},
-		end: func(_ context.Context, s *stage) error { return s.signal(p, syscall.SIGCONT) },
+		end: func(_ context.Context, s *testbed) error { return s.signal(p, syscall.SIGCONT) },
 	}
 }
 
@@ -151,8 +151,8 @@ func suspend(on target, what string, of func(*stage) *process) randomFault {
 func isolate(node target, other int, long bool) randomFault {
 	f := randomFault{
 		what: fmt.Sprintf("nodes %d and %d lose each other", node.number, other), on: node,
-		begin: func(_ context.Context, s *stage) error { return s.network.Isolate(node.number, other) },
-		end:   func(_ context.Context, s *stage) error { return s.network.Rejoin(node.number, other) },
+		begin: func(_ context.Context, s *testbed) error { return s.network.Isolate(node.number, other) },
+		end:   func(_ context.Context, s *testbed) error { return s.network.Rejoin(node.number, other) },
 	}
 	if long {
 		f.what += " for long"
@@ -165,7 +165,7 @@ func isolate(node target, other int, long bool) randomFault {
 func cutOff(on target, what string, host int) randomFault {
 	return randomFault{
 		what: what, on: on,
-		begin: func(_ context.Context, s *stage) error { return s.network.Cut(host) },
-		end:   func(_ context.Context, s *stage) error { return s.network.Mend(host) },
+		begin: func(_ context.Context, s *testbed) error { return s.network.Cut(host) },
+		end:   func(_ context.Context, s *testbed) error { return s.network.Mend(host) },
 	}
 }

@@ -47,7 +47,7 @@ func (l Left) String() string {
 	return cmp.Or(strings.Join(parts, ", "), "none")
 }
 
-func (r *Result) measure(s *stage) {
+func (r *Result) measure(s *testbed) {
 	since := func(t time.Time) *float64 {
 		if t.IsZero() || s.world.fault.IsZero() {
 			return nil
@@ -70,16 +70,16 @@ func (r *Result) judge(err error) {
 // report tells how it has ended, and, if that is badly, what the logs say last.
 func (r *Result) report(o Options) {
 	if r.Held {
-		o.tell("%s: held", r.Scenario)
+		o.log("%s: held", r.Scenario)
 	} else {
-		o.tell("%s: NOT held: %s; leftovers: %v", r.Scenario, r.Why, r.Left)
+		o.log("%s: NOT held: %s; leftovers: %v", r.Scenario, r.Why, r.Left)
 		logs, _ := filepath.Glob(filepath.Join(r.Logs, "*.log")) // the pattern is good
 		for _, name := range logs {
-			o.tell("%s", tail(name))
+			o.log("%s", tail(name))
 		}
 	}
 	if r.Logs != "" {
-		o.tell("%s: logs are in %s", r.Scenario, r.Logs)
+		o.log("%s: logs are in %s", r.Scenario, r.Logs)
 	}
 }
 

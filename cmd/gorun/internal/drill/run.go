@@ -26,7 +26,7 @@ type Options struct {
 	Log     io.Writer // is told how it goes
 }
 
-func (o *Options) tell(format string, args ...any) { _, _ = fmt.Fprintf(o.Log, format+"\n", args...) }
+func (o *Options) log(format string, args ...any) { _, _ = fmt.Fprintf(o.Log, format+"\n", args...) }
 
 // Run plays scenarios, one after the other. The error is for what has nothing to do with them.
 func Run(ctx context.Context, o Options, scenarios []*Scenario) (results []Result, err error) {
@@ -61,15 +61,15 @@ func Run(ctx context.Context, o Options, scenarios []*Scenario) (results []Resul
 // run plays one scenario, in a directory of its own.
 func run(ctx context.Context, o Options, sc *Scenario, dir string) (Result, error) {
 	r := Result{Scenario: sc.Name}
-	o.tell("%s: %s", sc.Name, sc.About)
+	o.log("%s: %s", sc.Name, sc.About)
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return r, err
 	}
 	o.Nodes = max(o.Nodes, sc.job.hosts)
-	s, err := newStage(o, sc.job, dir)
+	s, err := newTestbed(o, sc.job, dir)
 	if unavailable, ok := errors.AsType[*hosts.UnavailableError](err); ok {
 		r.Skipped, r.Why = true, unavailable.Error()
-		o.tell("%s: skipped: %s", sc.Name, r.Why)
+		o.log("%s: skipped: %s", sc.Name, r.Why)
 		return r, os.RemoveAll(dir)
 	}
 	if err != nil {
@@ -92,7 +92,7 @@ func run(ctx context.Context, o Options, sc *Scenario, dir string) (Result, erro
 }
 
 // play does what the scenario says, after a beginning and before an end that all have in common.
-func (s *stage) play(ctx context.Context, sc *Scenario) error {
+func (s *testbed) play(ctx context.Context, sc *Scenario) error {
 	first, begun := sc.job.begin(s.options.Nodes), time.Now()
 	steps := []step{start(upTo(0, first)), together(upTo(0, first))}
 	if sc.job.etcd > 0 {
@@ -101,7 +101,7 @@ func (s *stage) play(ctx context.Context, sc *Scenario) error {
 	steps = append(steps, sc.steps(s.options.Nodes)...)
 	for _, step := range append(steps, restarts(sc.job.restarts), finish()) {
 		if s.options.Verbose {
-			s.options.tell("%s: %5.2f s: %s", sc.Name, time.Since(begun).Seconds(), step.what)
+			s.options.log("%s: %5.2f s: %s", sc.Name, time.Since(begun).Seconds(), step.what)
 		}
 		if err := step.do(ctx, s); err != nil {
 			return fmt.Errorf("%s: %w", step.what, err)

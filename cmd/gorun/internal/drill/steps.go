@@ -22,12 +22,12 @@ const (
 // A step is one thing that a scenario does or waits for.
 type step struct {
 	what string // for people
-	do   func(context.Context, *stage) error
+	do   func(context.Context, *testbed) error
 }
 
 // together waits until the workers of all these nodes compute, in one round without others.
 func together(nodes []int) step {
-	return step{"computing together: " + nodesNamed(nodes), func(ctx context.Context, s *stage) error {
+	return step{"computing together: " + nodesNamed(nodes), func(ctx context.Context, s *testbed) error {
 		if err := s.await(ctx, func(w *world) bool { return w.together(nodes) }); err != nil {
 			return err
 		}
@@ -37,7 +37,7 @@ func together(nodes []int) step {
 
 // again is together after the fault, which is measured.
 func again(nodes []int) step {
-	return step{"computing again: " + nodesNamed(nodes), func(ctx context.Context, s *stage) error {
+	return step{"computing again: " + nodesNamed(nodes), func(ctx context.Context, s *testbed) error {
 		if err := s.await(ctx, func(w *world) bool { return w.newest() > w.before && w.together(nodes) }); err != nil {
 			return err
 		}
@@ -48,7 +48,7 @@ func again(nodes []int) step {
 
 // oneRound wants that to have been one new round: nobody was lost beside the victim, not even for a moment.
 func oneRound() step {
-	return step{"there has been one new round", func(_ context.Context, s *stage) error {
+	return step{"there has been one new round", func(_ context.Context, s *testbed) error {
 		if n := s.world.newest() - s.world.before; n != 1 {
 			return fmt.Errorf("there have been %d", n)
 		}
@@ -58,21 +58,21 @@ func oneRound() step {
 
 // hosting waits until a node hosts the rendezvous.
 func hosting(node int) step {
-	return step{fmt.Sprintf("node %d hosts the rendezvous", node), func(ctx context.Context, s *stage) error {
+	return step{fmt.Sprintf("node %d hosts the rendezvous", node), func(ctx context.Context, s *testbed) error {
 		return s.await(ctx, func(*world) bool { return s.agents[node].serving })
 	}}
 }
 
 func cut(node int) step {
-	return step{fmt.Sprintf("node %d is cut off", node), func(_ context.Context, s *stage) error { return s.network.Cut(node) }}
+	return step{fmt.Sprintf("node %d is cut off", node), func(_ context.Context, s *testbed) error { return s.network.Cut(node) }}
 }
 
 func mend(node int) step {
-	return step{fmt.Sprintf("node %d is back", node), func(_ context.Context, s *stage) error { return s.network.Mend(node) }}
+	return step{fmt.Sprintf("node %d is back", node), func(_ context.Context, s *testbed) error { return s.network.Mend(node) }}
 }
 
 func start(nodes []int) step {
-	return step{"starting " + nodesNamed(nodes), func(_ context.Context, s *stage) error {
+	return step{"starting " + nodesNamed(nodes), func(_ context.Context, s *testbed) error {
 		for _, n := range nodes {
 			if err := s.startAgent(n); err != nil {
 				return err
@@ -84,7 +84,7 @@ func start(nodes []int) step {
 
 // startEtcds starts the members of etcd, and waits until they serve.
 func startEtcds(members int) step {
-	return step{fmt.Sprintf("starting etcd, members: %d", members), func(ctx context.Context, s *stage) error {
+	return step{fmt.Sprintf("starting etcd, members: %d", members), func(ctx context.Context, s *testbed) error {
 		for i := range members {
 			if err := s.startEtcd(i); err != nil {
 				return err
@@ -103,7 +103,7 @@ func startEtcds(members int) step {
 
 // finish lets the job end, as a success, and then etcd.
 func finish() step {
-	return step{"the job ends, every agent with exit code 0", func(ctx context.Context, s *stage) error {
+	return step{"the job ends, every agent with exit code 0", func(ctx context.Context, s *testbed) error {
 		s.world.victim = nil // what happens from now on has nothing to do with the fault
 		agents := running(s.agents)
 		for _, p := range agents {
@@ -127,7 +127,7 @@ func finish() step {
 
 // restarts wants so many to have been used.
 func restarts(n int) step {
-	return step{fmt.Sprintf("restarts used: %d", n), func(_ context.Context, s *stage) error {
+	return step{fmt.Sprintf("restarts used: %d", n), func(_ context.Context, s *testbed) error {
 		w := s.world
 		if used := w.in(w.newest())[0].Restarts; used != n && n >= 0 {
 			return fmt.Errorf("there are %d", used)
@@ -137,30 +137,30 @@ func restarts(n int) step {
 }
 
 func restartEtcd(member int) step {
-	return step{fmt.Sprintf("member %d of etcd starts again", member), func(_ context.Context, s *stage) error {
+	return step{fmt.Sprintf("member %d of etcd starts again", member), func(_ context.Context, s *testbed) error {
 		return s.startEtcd(member)
 	}}
 }
 
 func signalAgent(sig syscall.Signal, node int) step {
-	return step{fmt.Sprintf("%s to the agent of node %d", unix.SignalName(sig), node), func(_ context.Context, s *stage) error {
+	return step{fmt.Sprintf("%s to the agent of node %d", unix.SignalName(sig), node), func(_ context.Context, s *testbed) error {
 		return s.signal(s.agents[node], sig)
 	}}
 }
 
 // pause lets time pass.
 func pause(d time.Duration) step {
-	return step{fmt.Sprintf("%v pass", d), func(ctx context.Context, s *stage) error { return s.pass(ctx, d) }}
+	return step{fmt.Sprintf("%v pass", d), func(ctx context.Context, s *testbed) error { return s.pass(ctx, d) }}
 }
 
 // undisturbedUntil waits for something, while all compute and nothing happens to them.
-func undisturbedUntil(what string, is func(*stage) (bool, error)) step {
-	return step{what, func(ctx context.Context, s *stage) error {
+func undisturbedUntil(what string, is func(*testbed) (bool, error)) step {
+	return step{what, func(ctx context.Context, s *testbed) error {
 		newest := s.world.newest()
 		var failed error
 		err := s.await(ctx, func(w *world) bool {
 			if w.newest() != newest || slices.ContainsFunc(w.in(newest), func(k *worker) bool { return !k.busy() }) {
-				w.blame(fmt.Errorf("something has happened: %s", w.state()))
+				w.fail(fmt.Errorf("something has happened: %s", w.state()))
 			}
 			so, err := is(s)
 			failed = err
@@ -172,7 +172,7 @@ func undisturbedUntil(what string, is func(*stage) (bool, error)) step {
 
 // undisturbed lets time pass in which nothing happens but that all compute, and that they still do when it is over.
 func undisturbed(d time.Duration) step {
-	return step{fmt.Sprintf("for %v nothing happens", d), func(ctx context.Context, s *stage) error {
+	return step{fmt.Sprintf("for %v nothing happens", d), func(ctx context.Context, s *testbed) error {
 		round := s.world.in(s.world.newest())
 		if err := s.pass(ctx, d); err != nil {
 			return err
@@ -183,7 +183,7 @@ func undisturbed(d time.Duration) step {
 		}
 		return s.await(ctx, func(w *world) bool {
 			if len(w.in(w.newest())) != len(round) || w.newest() != round[0].Round || slices.ContainsFunc(round, func(k *worker) bool { return !k.busy() }) {
-				w.blame(fmt.Errorf("something has happened: %s", w.state()))
+				w.fail(fmt.Errorf("something has happened: %s", w.state()))
 			}
 			return !slices.ContainsFunc(round, func(k *worker) bool { return k.computations == then[k] })
 		})
@@ -192,7 +192,7 @@ func undisturbed(d time.Duration) step {
 
 // oldWorkers wants those that a node had before the fault to be there still: nobody can have ended them.
 func oldWorkers(node int) step {
-	return step{fmt.Sprintf("node %d still has its old workers", node), func(_ context.Context, s *stage) error {
+	return step{fmt.Sprintf("node %d still has its old workers", node), func(_ context.Context, s *testbed) error {
 		if n := len(s.world.live(node)); n != s.world.nproc {
 			return fmt.Errorf("it has %d", n)
 		}
@@ -202,7 +202,7 @@ func oldWorkers(node int) step {
 
 // noWorkers waits until nothing is left of a node's.
 func noWorkers(node int) step {
-	return step{fmt.Sprintf("node %d has no workers", node), func(ctx context.Context, s *stage) error {
+	return step{fmt.Sprintf("node %d has no workers", node), func(ctx context.Context, s *testbed) error {
 		return s.await(ctx, func(w *world) bool { return len(w.live(node)) == 0 })
 	}}
 }
@@ -211,7 +211,7 @@ func noWorkers(node int) step {
 // were gone.
 func obeyed(sig syscall.Signal, node int) step {
 	codes := []int{0, 128 + int(sig)}
-	return step{fmt.Sprintf("the agent of node %d ends with exit code %d or %d", node, codes[0], codes[1]), func(ctx context.Context, s *stage) error {
+	return step{fmt.Sprintf("the agent of node %d ends with exit code %d or %d", node, codes[0], codes[1]), func(ctx context.Context, s *testbed) error {
 		p := s.agents[node]
 		if err := s.await(ctx, func(*world) bool { return p.ended }); err != nil {
 			return err

@@ -52,7 +52,7 @@ type place struct {
 // Between two computations, and between two messages that say so.
 const (
 	computePause = 5 * time.Millisecond
-	tellPause    = 50 * time.Millisecond
+	reportPause  = 50 * time.Millisecond
 )
 
 // The ways in which a worker takes it that it cannot compute any more.
@@ -68,7 +68,7 @@ const (
 func Work(ctx context.Context, socket, node, way string) error {
 	stop := make(chan os.Signal, 1)
 	signal.Notify(stop, syscall.SIGTERM)
-	d, err := meetDrill(socket, node)
+	d, err := dialDrill(socket, node)
 	if err != nil {
 		return err
 	}
@@ -80,14 +80,14 @@ func Work(ctx context.Context, socket, node, way string) error {
 	for {
 		select {
 		case <-stop:
-			return d.tell(message{Kind: stopping})
+			return d.send(message{Kind: stopping})
 		case <-d.gone:
 			return errors.New("the drill has ended")
 		case err := <-over:
 			if err == nil {
 				return nil
 			}
-			if told := d.tell(message{Kind: stuck, Error: err.Error()}); told != nil || way != hangs {
+			if told := d.send(message{Kind: stuck, Error: err.Error()}); told != nil || way != hangs {
 				return errors.Join(err, told)
 			}
 		}
@@ -102,14 +102,14 @@ func writeAlways() {
 	}
 }
 
-// A drillLine is a worker's connection to the drill.
-type drillLine struct {
+// A drillConn is a worker's connection to the drill.
+type drillConn struct {
 	conn   net.Conn
 	finish atomic.Bool   // the drill wants the job to end
 	gone   chan struct{} // closed when the drill is
 }
 
-func meetDrill(socket, node string) (*drillLine, error) {
+func dialDrill(socket, node string) (*drillConn, error) {
 	w, err := env.FromOS()
 	if err != nil {
 		return nil, err
@@ -123,20 +123,20 @@ func meetDrill(socket, node string) (*drillLine, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &drillLine{conn: conn, gone: make(chan struct{})}
+	d := &drillConn{conn: conn, gone: make(chan struct{})}
 	go d.listen()
-	return d, d.tell(message{Kind: started, Place: &p})
+	return d, d.send(message{Kind: started, Place: &p})
 }
 
 // listen hears the only thing that the drill ever says, and its end.
-func (d *drillLine) listen() {
+func (d *drillConn) listen() {
 	defer close(d.gone)
 	for lines := bufio.NewScanner(d.conn); lines.Scan(); {
 		d.finish.Store(true)
 	}
 }
 
-func (d *drillLine) tell(m message) error {
+func (d *drillConn) send(m message) error {
 	text, err := json.Marshal(m)
 	if err != nil {
 		return err
@@ -168,7 +168,7 @@ func checkSum(turn, size int, sum []int) error {
 }
 
 // compute ends well when one worker has been told to finish, at the same time in all.
-func (d *drillLine) compute(ctx context.Context) error {
+func (d *drillConn) compute(ctx context.Context) error {
 	world, err := comm.Init(ctx)
 	if err != nil {
 		return err
@@ -184,14 +184,14 @@ func (d *drillLine) compute(ctx context.Context) error {
 			return err
 		}
 		if err := checkSum(turn, world.Size(), sum); err != nil {
-			return errors.Join(err, d.tell(message{Kind: wrong, Error: err.Error()}))
+			return errors.Join(err, d.send(message{Kind: wrong, Error: err.Error()}))
 		}
 		if sum[0] > 0 {
 			return world.Close()
 		}
-		if time.Since(last) > tellPause {
+		if time.Since(last) > reportPause {
 			last = time.Now()
-			if err := d.tell(message{Kind: computed}); err != nil {
+			if err := d.send(message{Kind: computed}); err != nil {
 				return err
 			}
 		}

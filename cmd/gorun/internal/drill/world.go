@@ -48,8 +48,8 @@ func (k *worker) String() string {
 	return fmt.Sprintf("rank %d on node %d in round %d", k.Rank, k.Node, k.Round)
 }
 
-// hear takes note of what a worker tells; the first time it tells who it is.
-func (w *world) hear(at time.Time, k *worker, m message) {
+// receive takes note of what a worker tells; the first time it tells who it is.
+func (w *world) receive(at time.Time, k *worker, m message) {
 	switch m.Kind {
 	case started:
 		w.workers = append(w.workers, k)
@@ -60,11 +60,11 @@ func (w *world) hear(at time.Time, k *worker, m message) {
 	case stuck:
 		k.failure = m.Error
 	case wrong:
-		w.blame(fmt.Errorf("%v has a wrong result: %s", k, m.Error))
+		w.fail(fmt.Errorf("%v has a wrong result: %s", k, m.Error))
 	case stopping:
 		k.stopping = true
 	default:
-		w.blame(fmt.Errorf("%v says %q", k, m.Kind))
+		w.fail(fmt.Errorf("%v says %q", k, m.Kind))
 	}
 	w.notice(at, k)
 }
@@ -75,8 +75,8 @@ func (w *world) lose(at time.Time, k *worker) {
 	w.notice(at, k)
 }
 
-// strike begins a fault that hits the victims.
-func (w *world) strike(at time.Time, victim func(*worker) bool) {
+// inject begins a fault that hits the victims.
+func (w *world) inject(at time.Time, victim func(*worker) bool) {
 	w.fault, w.victim, w.before = at, victim, w.newest()
 }
 
@@ -86,8 +86,8 @@ func (w *world) notice(at time.Time, k *worker) {
 	}
 }
 
-// blame keeps the first thing that is wrong.
-func (w *world) blame(err error) {
+// fail keeps the first thing that is wrong.
+func (w *world) fail(err error) {
 	if w.wrong == nil {
 		w.wrong = err
 	}
@@ -99,19 +99,19 @@ func (w *world) checkStart(k *worker) {
 		switch {
 		case other == k:
 		case other.Round == k.Round && other.Rank == k.Rank:
-			w.blame(fmt.Errorf("%v has started twice", k))
+			w.fail(fmt.Errorf("%v has started twice", k))
 		case other.Round == k.Round && (other.World != k.World || other.Restarts != k.Restarts || other.Master != k.Master):
-			w.blame(fmt.Errorf("%v knows of %s, and %v of %s", k, k.outlook(), other, other.outlook()))
+			w.fail(fmt.Errorf("%v knows of %s, and %v of %s", k, k.view(), other, other.view()))
 		case other.Round >= k.Round && other.Node == k.Node && other.Round != k.Round:
-			w.blame(fmt.Errorf("%v has started after %v", k, other))
+			w.fail(fmt.Errorf("%v has started after %v", k, other))
 		case other.Round < k.Round && other.Node == k.Node && w.alive(other):
-			w.blame(fmt.Errorf("%v has started while %v is alive", k, other))
+			w.fail(fmt.Errorf("%v has started while %v is alive", k, other))
 		}
 	}
 }
 
-// outlook is what all workers of a round know alike.
-func (p place) outlook() string {
+// view is what all workers of a round know alike.
+func (p place) view() string {
 	return fmt.Sprintf("%d workers, %d restarts, master %s", p.World, p.Restarts, p.Master)
 }
 

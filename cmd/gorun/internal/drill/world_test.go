@@ -34,7 +34,7 @@ func (t *tale) gang(round, node, first, world int) (gang []*worker) {
 // tell is a millisecond later.
 func (t *tale) tell(k *worker, what kind) {
 	t.now = t.now.Add(time.Millisecond)
-	t.hear(t.now, k, message{Kind: what, Error: "of stuck only"})
+	t.receive(t.now, k, message{Kind: what, Error: "of stuck only"})
 }
 
 func (t *tale) die(gang ...*worker) {
@@ -76,7 +76,7 @@ func TestTogether(t *testing.T) {
 func TestNoticed(t *testing.T) {
 	w := newTale(1)
 	a, b := w.gang(1, 0, 0, 2), w.gang(1, 1, 1, 2)
-	w.strike(w.now, onNode(1))
+	w.inject(w.now, onNode(1))
 	w.die(b...)
 	w.tell(a[0], computed)
 	if !w.noticed.IsZero() {

@@ -84,7 +84,7 @@ func (m *meeting) open(ctx context.Context) (*etcd.Rendezvous, string, error) {
 		return m.inner, m.addr, nil
 	}
 	c := m.config
-	ctx, cancel := context.WithTimeoutCause(ctx, c.JoinTimeout, errPatience(c.JoinTimeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, c.JoinTimeout, joinTimeout(c.JoinTimeout))
 	defer cancel()
 	in, err := credentials(c.Access)
 	if err != nil {

@@ -148,7 +148,7 @@ func (h *hosting) look(ctx context.Context, self rendezvous.Endpoint, oneWillDo 
 func (h *hosting) follow(s *host) {
 	select {
 	case <-s.started:
-	case <-time.After(hostPatience):
+	case <-time.After(hostWarnDelay):
 		if reason := s.reason.Load(); reason != nil {
 			h.logger.Warn("this node does not host the rendezvous yet, and tries on", "because", *reason)
 		}
@@ -159,8 +159,8 @@ func (h *hosting) follow(s *host) {
 	}
 }
 
-// hostPatience is how long a host may take to become a member again before it logs that.
-const hostPatience = 10 * time.Second
+// hostWarnDelay is how long a host may take to become a member again before it logs that.
+const hostWarnDelay = 10 * time.Second
 
 // fail ends the start, and says why.
 func (s *host) fail(err error) error {

@@ -12,7 +12,7 @@ import (
 )
 
 // listen hears workers as long as the stage lives, and makes news of what they tell.
-func (s *stage) listen() error {
+func (s *testbed) listen() error {
 	l, err := net.Listen("unix", s.socket())
 	if err != nil {
 		return fmt.Errorf("%w (a shorter $TMPDIR may do)", err)
@@ -24,14 +24,14 @@ func (s *stage) listen() error {
 			if err != nil {
 				return
 			}
-			s.others.Go(func() { s.hear(conn) })
+			s.others.Go(func() { s.receive(conn) })
 		}
 	})
 	return nil
 }
 
-// hear hears one worker until its end.
-func (s *stage) hear(conn net.Conn) {
+// receive hears one worker until its end.
+func (s *testbed) receive(conn net.Conn) {
 	defer context.AfterFunc(s.life, func() { _ = conn.Close() })()
 	defer func() { _ = conn.Close() }()
 	var k *worker
@@ -43,10 +43,10 @@ func (s *stage) hear(conn net.Conn) {
 		}
 		if err != nil {
 			err = fmt.Errorf("a worker says %.100q: %w", lines.Text(), err)
-			s.post(func(time.Time) { s.world.blame(err) })
+			s.post(func(time.Time) { s.world.fail(err) })
 			return
 		}
-		s.post(func(at time.Time) { s.world.hear(at, k, m) })
+		s.post(func(at time.Time) { s.world.receive(at, k, m) })
 	}
 	if k != nil {
 		s.post(func(at time.Time) { s.world.lose(at, k) })

@@ -25,13 +25,13 @@ func setEndpoint(o *options, s string) error { o.endpoint = s; return nil }
 // elastic reports whether the job's nodes meet over etcd.
 func (o *options) elastic() bool { return o.nnodes > 1 && o.backend != backendStatic }
 
-// settleRendezvous holds the flags of the rendezvous against each other, and settles what follows from them.
-func (o *options) settleRendezvous() error {
+// completeRendezvous holds the flags of the rendezvous against each other, and settles what follows from them.
+func (o *options) completeRendezvous() error {
 	if o.standalone {
 		if o.nnodes > 1 {
 			return usagef("%s: --standalone is for one node", o.given["nnodes"])
 		}
-		o.standAlone()
+		o.applyStandalone()
 	}
 	if _, given := o.given["node-rank"]; !given {
 		o.nodeRank = o.conf.number(o.nodeRank, "rank")
@@ -45,23 +45,23 @@ func (o *options) settleRendezvous() error {
 	}
 	switch {
 	case o.elastic():
-		return o.settleElastic()
+		return o.completeElastic()
 	case o.minNodes < o.nnodes:
 		return usagef("%s: a range needs nodes that meet over etcd, as with --rdzv-backend=embedded --rdzv-endpoint=node0:%d", o.given["nnodes"], rendezvous.EmbeddedPort)
 	}
-	master, err := o.settleMaster()
+	master, err := o.resolveMaster()
 	if err != nil {
 		return err
 	}
 	o.master = master
 	if o.nnodes == 1 {
-		return o.settleOne()
+		return o.completeLocal()
 	}
-	return o.settleStatic()
+	return o.completeStatic()
 }
 
-// settleMaster: for static nodes, the endpoint is the master's.
-func (o *options) settleMaster() (rendezvous.Master, error) {
+// resolveMaster: for static nodes, the endpoint is the master's.
+func (o *options) resolveMaster() (rendezvous.Master, error) {
 	m := rendezvous.Master{Addr: o.masterAddr, Port: o.masterPort}
 	if o.endpoint == "" || o.backend != backendStatic {
 		return m, nil
@@ -82,8 +82,8 @@ func (o *options) settleMaster() (rendezvous.Master, error) {
 	return m, nil
 }
 
-// settleOne: one node meets nobody, so that an endpoint matters only where it says the master's address.
-func (o *options) settleOne() error {
+// completeLocal: one node meets nobody, so that an endpoint matters only where it says the master's address.
+func (o *options) completeLocal() error {
 	if o.backend != backendStatic && o.endpoint != "" {
 		if err := o.checkAsTorchrun(); err != nil {
 			return err
@@ -102,13 +102,13 @@ func (o *options) settleOne() error {
 func (o *options) checkAsTorchrun() error {
 	static := *o
 	static.backend = backendStatic
-	if _, err := static.settleMaster(); err == nil {
+	if _, err := static.resolveMaster(); err == nil {
 		return nil
 	}
-	return o.settleEndpoints(o.endpointPort())
+	return o.parseEndpoints(o.endpointPort())
 }
 
-func (o *options) settleStatic() error {
+func (o *options) completeStatic() error {
 	if o.master.Addr == "" {
 		return usagef("%s: where is node 0? Say it on every node, as in --master-addr=node0 --master-port=%d", o.given["nnodes"], defaultPort)
 	}
@@ -121,8 +121,8 @@ func (o *options) settleStatic() error {
 	return nil
 }
 
-// standAlone drops what standalone overrides, as torchrun does.
-func (o *options) standAlone() {
+// applyStandalone drops what standalone overrides, as torchrun does.
+func (o *options) applyStandalone() {
 	for _, name := range []string{"rdzv-backend", "rdzv-endpoint", "rdzv-id", "rdzv-conf"} {
 		if _, given := o.given[name]; given {
 			o.overridden = append(o.overridden, "--"+name)
@@ -131,8 +131,8 @@ func (o *options) standAlone() {
 	o.backend, o.endpoint, o.runID, o.conf = backendStatic, "", "", nil
 }
 
-// settleEndpoints reads those of etcd's members; port is for those that name none.
-func (o *options) settleEndpoints(port int) (err error) {
+// parseEndpoints reads those of etcd's members; port is for those that name none.
+func (o *options) parseEndpoints(port int) (err error) {
 	if o.endpoints, err = rendezvous.ParseEndpoints(o.endpoint, port); err != nil {
 		return usagef("%s: %w", o.given["rdzv-endpoint"], err)
 	}

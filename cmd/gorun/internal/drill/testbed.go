@@ -14,9 +14,9 @@ import (
 	"github.com/gorun/gorun/launcher"
 )
 
-// A stage is where a scenario is played: its processes, and what is known of them. It belongs to one goroutine, that of
+// A testbed is where a scenario is played: its processes, and what is known of them. It belongs to one goroutine, that of
 // the scenario; what others find out comes to it as news.
-type stage struct {
+type testbed struct {
 	options   Options
 	job       job
 	dir       string // everything is in here
@@ -45,16 +45,16 @@ type news struct {
 }
 
 // temp is for the temporary files of agents and workers.
-func (s *stage) temp() string { return filepath.Join(s.dir, "tmp") }
+func (s *testbed) temp() string { return filepath.Join(s.dir, "tmp") }
 
 // socket is where workers tell how they are.
-func (s *stage) socket() string { return filepath.Join(s.dir, "socket") }
+func (s *testbed) socket() string { return filepath.Join(s.dir, "socket") }
 
 // tokenFile has the secret that a network makes necessary.
-func (s *stage) tokenFile() string { return filepath.Join(s.dir, "token") }
+func (s *testbed) tokenFile() string { return filepath.Join(s.dir, "token") }
 
-func newStage(o Options, j job, dir string) (*stage, error) {
-	s := &stage{
+func newTestbed(o Options, j job, dir string) (*testbed, error) {
+	s := &testbed{
 		options: o, job: j, dir: dir, agents: make(map[int]*process), etcds: make(map[int]*process),
 		world: &world{nproc: o.Nproc, alive: (*worker).isAlive}, news: make(chan news),
 	}
@@ -67,7 +67,7 @@ func newStage(o Options, j job, dir string) (*stage, error) {
 }
 
 // set gets everything ready that processes need.
-func (s *stage) set() (err error) {
+func (s *testbed) set() (err error) {
 	if err := os.Mkdir(s.temp(), 0o700); err != nil {
 		return err
 	}
@@ -120,7 +120,7 @@ func reservePair() ([]*launcher.Port, error) {
 }
 
 // post passes on what somebody else has found out.
-func (s *stage) post(does func(at time.Time)) {
+func (s *testbed) post(does func(at time.Time)) {
 	select {
 	case s.news <- news{time.Now(), does}:
 	case <-s.life.Done():
@@ -128,7 +128,7 @@ func (s *stage) post(does func(at time.Time)) {
 }
 
 // await takes news until what is waited for is so.
-func (s *stage) await(ctx context.Context, is func(*world) bool) error {
+func (s *testbed) await(ctx context.Context, is func(*world) bool) error {
 	for {
 		switch {
 		case s.world.wrong != nil:
@@ -146,7 +146,7 @@ func (s *stage) await(ctx context.Context, is func(*world) bool) error {
 }
 
 // pass takes news for some time.
-func (s *stage) pass(ctx context.Context, d time.Duration) error {
+func (s *testbed) pass(ctx context.Context, d time.Duration) error {
 	over := time.After(d)
 	for s.world.wrong == nil {
 		select {
@@ -161,13 +161,13 @@ func (s *stage) pass(ctx context.Context, d time.Duration) error {
 	return s.world.wrong
 }
 
-func (s *stage) take(n news) {
+func (s *testbed) take(n news) {
 	s.heard = n.at
 	n.does(n.at)
 }
 
 // awaitEnd waits until processes have ended well.
-func (s *stage) awaitEnd(ctx context.Context, list ...*process) error {
+func (s *testbed) awaitEnd(ctx context.Context, list ...*process) error {
 	for _, p := range list {
 		if err := s.await(ctx, func(*world) bool { return p.ended }); err != nil {
 			return err
@@ -180,7 +180,7 @@ func (s *stage) awaitEnd(ctx context.Context, list ...*process) error {
 }
 
 // signal sends a signal to a process, of which some end it.
-func (s *stage) signal(p *process, sig syscall.Signal) error {
+func (s *testbed) signal(p *process, sig syscall.Signal) error {
 	if sig == syscall.SIGKILL || sig == syscall.SIGTERM {
 		p.mayEnd = true
 	}

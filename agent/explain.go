@@ -28,9 +28,9 @@ func exitText(x launcher.Exit) string {
 	return strconv.Itoa(x.Code)
 }
 
-// story tells why a worker failed, from what it said in its error file, or else on stderr. It is one line at least;
+// explanation tells why a worker failed, from what it said in its error file, or else on stderr. It is one line at least;
 // of each text come the last lines only.
-func (e *WorkerError) story(x launcher.Exit, lines int) []string {
+func (e *WorkerError) explanation(x launcher.Exit, lines int) []string {
 	if e.Elsewhere != nil && x.Rank == e.Root.Rank {
 		return lastLines(e.Elsewhere.Text, lines)
 	}
@@ -93,8 +93,8 @@ func lastLines(text string, n int) []string {
 	return out
 }
 
-// memoryWords are what programs say that have run out of memory.
-var memoryWords = []struct{ said, note string }{
+// outOfMemoryTexts are what programs say that have run out of memory.
+var outOfMemoryTexts = []struct{ said, note string }{
 	{"CUDA out of memory", "it says that the GPU's memory ran out: a smaller batch, or fewer workers to a GPU, may help"},
 	{"DefaultCPUAllocator", outOfMemory},
 	{"MemoryError", outOfMemory},
@@ -124,7 +124,7 @@ func memoryNote(x launcher.Exit, r Report) string {
 		return ""
 	}
 	said := strings.Join(x.Tail, "\n") + "\n" + r.Message + "\n" + r.Callstack
-	for _, w := range memoryWords {
+	for _, w := range outOfMemoryTexts {
 		if strings.Contains(said, w.said) {
 			return w.note
 		}

@@ -41,7 +41,7 @@ func TestAccuse(t *testing.T) {
 				e.Reports[rank] = Report{Written: time.UnixMilli(int64(ms))}
 			}
 		}
-		e.accuse()
+		e.findRootCause()
 		if e.Root.Rank != c.accused || e.Code != c.code {
 			t.Errorf("%s: rank %d with %d, want rank %d with %d", c.name, e.Root.Rank, e.Code, c.accused, c.code)
 		}
@@ -81,14 +81,14 @@ func TestAccuseFailedPeer(t *testing.T) {
 	} {
 		e := &WorkerError{Root: c.root, Code: c.root.Code, Reports: c.reports}
 		e.add([]launcher.Exit{c.other})
-		e.accuse()
+		e.findRootCause()
 		if e.Root.Rank != c.accused || e.Code != c.code || len(e.Others)+len(e.Stopped) != 1 {
 			t.Errorf("%s: rank %d with %d, want rank %d with %d; others: %v, stopped: %v", c.name, e.Root.Rank, e.Code, c.accused, c.code, e.Others, e.Stopped)
 		}
 	}
 	far := &rendezvous.Failure{Rank: 7, Code: 3}
 	e := &WorkerError{Root: exitOf(far), Code: 3, Elsewhere: far, Others: []launcher.Exit{failed}, Reports: map[int]Report{7: because(1, 7)}}
-	if e.accuse(); e.Root.Rank != 7 || e.Code != 3 {
+	if e.findRootCause(); e.Root.Rank != 7 || e.Code != 3 {
 		t.Errorf("rank %d with %d, want the other node's rank 7", e.Root.Rank, e.Code)
 	}
 }
@@ -107,7 +107,7 @@ func TestReportable(t *testing.T) {
 		{"it ends a moment later", `"failed_peer":{"rank":3,"finder":2}`, launcher.Exit{Rank: 3, LocalRank: 1, Code: 3}, time.Millisecond, 3, time.Millisecond},
 		{"it is stopped", `"failed_peer":{"rank":3,"finder":2}`, launcher.Exit{Rank: 3, LocalRank: 1, Code: 143, Stopped: true}, time.Millisecond, 2, time.Millisecond},
 		{"it has left", `"failed_peer":{"rank":3,"finder":2}`, launcher.Exit{Rank: 3, LocalRank: 1}, 0, 2, 0},
-		{"it does not end", `"failed_peer":{"rank":3,"finder":2}`, launcher.Exit{Rank: 3}, time.Hour, 2, peerPatience},
+		{"it does not end", `"failed_peer":{"rank":3,"finder":2}`, launcher.Exit{Rank: 3}, time.Hour, 2, peerTimeout},
 		{"it is on another node", `"failed_peer":{"rank":4,"finder":2}`, launcher.Exit{Rank: 3}, time.Hour, 2, 0},
 		{"no such rank", `"failed_peer":{"rank":-3,"finder":2}`, launcher.Exit{Rank: 3}, time.Hour, 2, 0},
 		{"it is itself", `"failed_peer":{"rank":2,"finder":2}`, launcher.Exit{Rank: 3}, time.Hour, 2, 0},

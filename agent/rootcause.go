@@ -9,19 +9,19 @@ import (
 	"github.com/gorun/gorun/rendezvous"
 )
 
-// peerPatience is how long the report of a failure waits for the end of another worker of this node, because of which it happened.
-const peerPatience = time.Second / 2
+// peerTimeout is how long the report of a failure waits for the end of another worker of this node, because of which it happened.
+const peerTimeout = time.Second / 2
 
-// accuse makes the worker at fault the root cause, as far as error files tell: the one because of which others failed, and of those
+// findRootCause makes the worker at fault the root cause, as far as error files tell: the one because of which others failed, and of those
 // that do not know of any other the one whose file is the oldest. A worker writes it when its error happens, and may take long to end
 // after that; the connections that it then closes can fail a peer that ends before it. The files are compared with one another only:
 // exit times are of another clock, and a crash needs no witness.
-func (e *WorkerError) accuse() {
+func (e *WorkerError) findRootCause() {
 	if e.Elsewhere != nil {
 		return
 	}
 	failed := append([]launcher.Exit{e.Root}, slices.Concat(e.Others, e.Stopped)...)
-	e.blame(failed[rootOf(failed, 0, e.Reports)])
+	e.setRootCause(failed[rootOf(failed, 0, e.Reports)])
 	first, left := e.Reports[e.Root.Rank]
 	if !left || first.Written.IsZero() || crashed(e.Root) {
 		return
@@ -32,11 +32,11 @@ func (e *WorkerError) accuse() {
 			accused, first = x, r
 		}
 	}
-	e.blame(accused)
+	e.setRootCause(accused)
 }
 
-// blame makes a failure of this node the root cause.
-func (e *WorkerError) blame(accused launcher.Exit) {
+// setRootCause makes a failure of this node the root cause.
+func (e *WorkerError) setRootCause(accused launcher.Exit) {
 	if accused.Rank == e.Root.Rank {
 		return
 	}
@@ -77,7 +77,7 @@ func isOwn(x launcher.Exit, its, later Report) bool {
 func reportable(c Config, round *rendezvous.Round, first launcher.Exit, ended <-chan launcher.Exit) launcher.Exit {
 	failed, gone := []launcher.Exit{first}, map[int]bool{first.Rank: true}
 	reports := readErrorFiles(c, round, failed)
-	for limit := time.After(peerPatience); ; {
+	for limit := time.After(peerTimeout); ; {
 		root := failed[rootOf(failed, 0, reports)]
 		peer := reports[root.Rank].FailedPeer
 		if peer == nil || crashed(root) || gone[peer.Rank] || !isOn(round, peer.Rank) {

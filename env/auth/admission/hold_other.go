@@ -1,8 +1,0 @@
-//go:build !linux
-
-package admission
-
-import "net"
-
-// holdSilent does nothing on this system.
-func holdSilent(net.Listener) {}
