@@ -10,9 +10,9 @@ import (
 
 	"github.com/gorun/gorun/comm/internal/choice"
 	"github.com/gorun/gorun/comm/internal/core"
-	"github.com/gorun/gorun/comm/internal/endpoint"
 	"github.com/gorun/gorun/comm/internal/plan"
 	"github.com/gorun/gorun/comm/internal/shm"
+	"github.com/gorun/gorun/comm/internal/wire"
 )
 
 // latest is the world that was opened last and has not been closed.
@@ -126,7 +126,7 @@ const aboutNodes = "nodes"
 // pointToPoint is how single messages travel.
 var pointToPoint = choice.Table{
 	{
-		Op: "sendrecv", Way: "eager", UpTo: func(int) int { return endpoint.EagerLimit }, Fixed: true,
+		Op: "sendrecv", Way: "eager", UpTo: func(int) int { return wire.EagerLimit }, Fixed: true,
 		What: "sent at once, as far as the receiver has room",
 	},
 	{Op: "sendrecv", Way: "rendezvous", Fixed: true, What: "sent when the receiver asks for it"},

@@ -7,12 +7,12 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/gorun/gorun/comm/internal/endpoint"
+	"github.com/gorun/gorun/comm/internal/wire"
 	"github.com/gorun/gorun/env/fulltest"
 )
 
 func TestSendAndRecvOfEveryPairAndLength(t *testing.T) {
-	const eager, longest = endpoint.EagerLimit / 8, 100_000
+	const eager, longest = wire.EagerLimit / 8, 100_000
 	all := make([]float64, 9*longest) // each rank sends n of them, its own
 	for i := range all {
 		all[i] = float64(i)

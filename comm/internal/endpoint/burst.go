@@ -1,5 +1,7 @@
 package endpoint
 
+import "github.com/gorun/gorun/comm/internal/wire"
+
 // A burst is short messages that a rank sends to a peer one after the other, and waits for nothing meanwhile. To send one costs
 // more than all else about it. So from some on they wait, in the system, until the peer has let know that it has read those
 // before, and go together: the peer is never without something to read. A burst ends when this rank waits for anything, or sends
@@ -15,10 +17,10 @@ const (
 )
 
 // gather counts a frame with header h that is about to be written to p, and begins or ends a burst. The mutex is held.
-func (e *Endpoint) gather(p *peer, h *header) {
+func (e *Endpoint) gather(p *peer, h *wire.Header) {
 	switch {
 	case p.coalescer == nil:
-	case h.kind != kindEager || h.size > burstLimit:
+	case h.Kind != wire.Eager || h.Size > burstLimit:
 		p.row = 0
 		e.endBursts()
 	case p.since != e.waits:

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/gorun/gorun/comm/internal/wire"
 	"github.com/gorun/gorun/comm/transport"
 )
 
@@ -25,9 +26,9 @@ func (g *coalescer) TryWrite(v [][]byte) (int, error) {
 }
 
 func TestBursts(t *testing.T) {
-	short := frame{header: header{kind: kindEager}}
-	long := frame{header: header{kind: kindEager}, payload: make([]byte, burstLimit+1)}
-	long.size = burstLimit + 1
+	short := frame{Header: wire.Header{Kind: wire.Eager}}
+	long := frame{Header: wire.Header{Kind: wire.Eager}, Payload: make([]byte, burstLimit+1)}
+	long.Size = burstLimit + 1
 	row := slices.Repeat([]frame{short}, burstLength)
 	for name, c := range map[string]struct {
 		frames []frame
@@ -40,7 +41,7 @@ func TestBursts(t *testing.T) {
 		"long ones":                {frames: slices.Repeat([]frame{long}, burstLength)},
 		"a long one at the end":    {frames: append(slices.Clone(row), long)},
 		"a long one among few":     {frames: append(append(slices.Clone(row[1:]), long), row[1:]...)},
-		"another kind":             {frames: append(slices.Clone(row), frame{header: header{kind: kindCTS}})},
+		"another kind":             {frames: append(slices.Clone(row), frame{Header: wire.Header{Kind: wire.CTS}})},
 		"many, after that":         {frames: append(append(slices.Clone(row), long), row...), want: true},
 		"many to a peer that left": {frames: row, end: func(e *Endpoint) { e.peers[1].coalescer = nil; e.beginWait() }, want: true},
 	} {
@@ -58,8 +59,8 @@ func TestBursts(t *testing.T) {
 			if g.on != c.want {
 				t.Errorf("short writes wait: %v", g.on)
 			}
-			if len(p.out) > 0 {
-				t.Errorf("%d frames have not been written", len(p.out))
+			if p.out.Len() > 0 {
+				t.Errorf("%d frames have not been written", p.out.Len())
 			}
 		})
 	}

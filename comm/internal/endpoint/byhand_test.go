@@ -13,6 +13,7 @@ import (
 
 	"github.com/gorun/gorun/comm/internal/call"
 	"github.com/gorun/gorun/comm/internal/diagnosis"
+	"github.com/gorun/gorun/comm/internal/wire"
 	"github.com/gorun/gorun/comm/transport"
 	"github.com/gorun/gorun/comm/transport/mem"
 	"github.com/gorun/gorun/env/alloctest"
@@ -42,12 +43,12 @@ func byHand(t *testing.T, body func(t *testing.T, l *Lane, conn net.Conn)) {
 func TestDeathInTheMiddleOfAMessage(t *testing.T) {
 	byHand(t, func(t *testing.T, l *Lane, conn net.Conn) {
 		r := l.Recv(0, 0, 0, call.Call{}, make([]byte, 1<<20))
-		write(t, conn, header{kind: kindRTS, group: 1, id: 5, size: 1 << 20}, nil)
+		write(t, conn, wire.Header{Kind: wire.RTS, Context: 1, ID: 5, Size: 1 << 20}, nil)
 		h, err := readHeader(conn)
-		if err != nil || h.kind != kindCTS || h.id != 5 {
+		if err != nil || h.Kind != wire.CTS || h.ID != 5 {
 			t.Fatalf("got %+v, %v, want clear to send", h, err)
 		}
-		write(t, conn, header{kind: kindData, group: 1, id: 5, size: 1 << 20}, make([]byte, 1<<19))
+		write(t, conn, wire.Header{Kind: wire.Data, Context: 1, ID: 5, Size: 1 << 20}, make([]byte, 1<<19))
 		_ = conn.Close()
 		wantFailure(t, r.Wait(t.Context(), minute), diagnosis.PeerFailed, 0)
 	})
@@ -56,11 +57,11 @@ func TestDeathInTheMiddleOfAMessage(t *testing.T) {
 func TestAPeerThatStopsInTheMiddleOfAMessage(t *testing.T) {
 	byHand(t, func(t *testing.T, l *Lane, conn net.Conn) {
 		r := l.Recv(0, 0, 0, call.Call{}, make([]byte, 1<<20))
-		write(t, conn, header{kind: kindRTS, group: 1, id: 5, size: 1 << 20}, nil)
+		write(t, conn, wire.Header{Kind: wire.RTS, Context: 1, ID: 5, Size: 1 << 20}, nil)
 		if _, err := readHeader(conn); err != nil {
 			t.Fatal(err)
 		}
-		write(t, conn, header{kind: kindData, group: 1, id: 5, size: 1 << 20}, make([]byte, 1<<19))
+		write(t, conn, wire.Header{Kind: wire.Data, Context: 1, ID: 5, Size: 1 << 20}, make([]byte, 1<<19))
 		start := time.Now()
 		err := r.Wait(t.Context(), minute)
 		wantFailure(t, err, diagnosis.PeerFailed, 0)
@@ -68,9 +69,9 @@ func TestAPeerThatStopsInTheMiddleOfAMessage(t *testing.T) {
 			t.Errorf("got %v after %v, want a timeout after %v", err, time.Since(start), minute)
 		}
 		h, err := readHeader(conn)
-		for ; err == nil && h.kind == kindAsk; h, err = readHeader(conn) {
+		for ; err == nil && h.Kind == wire.Ask; h, err = readHeader(conn) {
 		}
-		if err != nil || h.kind != kindAbort {
+		if err != nil || h.Kind != wire.Abort {
 			t.Errorf("got %+v, %v, want to be told", h, err)
 		}
 	})
@@ -92,14 +93,14 @@ func TestSendingToAPeerThatDoesNotReadTimesOut(t *testing.T) {
 }
 
 func TestNonsenseEndsTheStream(t *testing.T) {
-	for name, h := range map[string]header{
-		"unknown kind":       {kind: 99},
+	for name, h := range map[string]wire.Header{
+		"unknown kind":       {Kind: 99},
 		"no kind":            {},
-		"eager too long":     {kind: kindEager, size: EagerLimit + 1},
-		"abort too long":     {kind: kindAbort, size: failureLimit + 1},
-		"answer too long":    {kind: kindAnswer, size: reportLimit + 1},
-		"message too long":   {kind: kindRTS, size: maxMessage + 1},
-		"credit never given": {kind: kindCredit, size: 1},
+		"eager too long":     {Kind: wire.Eager, Size: wire.EagerLimit + 1},
+		"abort too long":     {Kind: wire.Abort, Size: wire.FailureLimit + 1},
+		"answer too long":    {Kind: wire.Answer, Size: wire.ReportLimit + 1},
+		"message too long":   {Kind: wire.RTS, Size: wire.MaxMessage + 1},
+		"credit never given": {Kind: wire.Credit, Size: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			byHand(t, func(t *testing.T, l *Lane, conn net.Conn) {
@@ -110,46 +111,28 @@ func TestNonsenseEndsTheStream(t *testing.T) {
 	}
 }
 
-func write(t *testing.T, conn net.Conn, h header, payload []byte) {
+func write(t *testing.T, conn net.Conn, h wire.Header, payload []byte) {
 	t.Helper()
-	if _, err := conn.Write(append(h.append(nil), payload...)); err != nil {
+	if _, err := conn.Write(append(h.Append(nil), payload...)); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func readHeader(conn net.Conn) (header, error) {
-	b := make([]byte, headerSize)
+func readHeader(conn net.Conn) (wire.Header, error) {
+	b := make([]byte, wire.HeaderSize)
 	if _, err := io.ReadFull(conn, b); err != nil {
-		return header{}, err
+		return wire.Header{}, err
 	}
-	return parseHeader(b)
-}
-
-func FuzzParseHeader(f *testing.F) {
-	f.Add((header{kind: kindEager, tag: -1, group: 1, seq: 2, size: 3, id: 4, call: call.Call{Op: 1, Type: 2, Reduce: 3, Root: -4, Count: 5, Detail: 6}}).append(nil))
-	f.Add(make([]byte, headerSize))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		if len(b) < headerSize {
-			return
-		}
-		h, err := parseHeader(b[:headerSize])
-		if err != nil {
-			return
-		}
-		again, err := parseHeader(h.append(nil))
-		if err != nil || again != h {
-			t.Errorf("%+v came back as %+v, %v", h, again, err)
-		}
-	})
+	return wire.Parse(b)
 }
 
 // FuzzStream has a peer send anything. What is kept of it is in proportion to it, and within bounds.
 func FuzzStream(f *testing.F) {
-	f.Add((header{kind: kindEager, group: 1, size: EagerLimit}).append(nil))
-	f.Add((header{kind: kindRTS, group: 1, size: 1 << 40, id: 1}).append(nil))
-	f.Add(append((header{kind: kindAbort, group: 2, size: 2}).append(nil), "{}"...))
-	f.Add(append((header{kind: kindLeave, group: 2}).append(nil), (header{kind: kindAsk, group: 1, seq: 1}).append(nil)...))
-	f.Add(append((header{kind: kindEager, group: 2, size: 3}).append(nil), append([]byte("abc"), (header{kind: kindGoodbye}).append(nil)...)...))
+	f.Add((wire.Header{Kind: wire.Eager, Context: 1, Size: wire.EagerLimit}).Append(nil))
+	f.Add((wire.Header{Kind: wire.RTS, Context: 1, Size: 1 << 40, ID: 1}).Append(nil))
+	f.Add(append((wire.Header{Kind: wire.Abort, Context: 2, Size: 2}).Append(nil), "{}"...))
+	f.Add(append((wire.Header{Kind: wire.Leave, Context: 2}).Append(nil), (wire.Header{Kind: wire.Ask, Context: 1, Fingerprint: call.Fingerprint{Seq: 1}}).Append(nil)...))
+	f.Add(append((wire.Header{Kind: wire.Eager, Context: 2, Size: 3}).Append(nil), append([]byte("abc"), (wire.Header{Kind: wire.Goodbye}).Append(nil)...)...))
 	f.Fuzz(func(t *testing.T, stream []byte) {
 		e := New(slowTransport{make(chan error)}, 1, 2, Options{})
 		defer e.Close()
@@ -161,15 +144,15 @@ func FuzzStream(f *testing.F) {
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		p := e.peers[0]
-		alloctest.AtMost(t, 2*LongestPiece+64*len(stream), func() {
+		alloctest.AtMost(t, 2*wire.LongestPiece+64*len(stream), func() {
 			for part := range slices.Chunk(stream, 100) {
 				if e.feed(p, part) != nil {
 					break
 				}
 			}
 		})
-		if p.unasked.eager > eagerBudget+eagerCost(LongestPiece) || p.unasked.eager < 0 || len(e.early)+len(e.earlyFailures) > len(stream)/headerSize+1 {
-			t.Errorf("%d bytes, %d groups and %d failures are kept", p.unasked.eager, len(e.early), len(e.earlyFailures))
+		if eagerOf(p) > wire.EagerCredit+wire.LongestPiece+wire.MessageCost || eagerOf(p) < 0 || len(e.early)+len(e.earlyFailures) > len(stream)/wire.HeaderSize+1 {
+			t.Errorf("%d bytes, %d groups and %d failures are kept", eagerOf(p), len(e.early), len(e.earlyFailures))
 		}
 	})
 }
@@ -207,7 +190,7 @@ func TestADialThatFailsAfterThePeersDial(t *testing.T) {
 		e.Connected(0, mine)
 		tr.result <- syscall.ECONNREFUSED
 		synctest.Wait()
-		write(t, theirs, header{kind: kindEager, group: 1, size: 2}, []byte("ok"))
+		write(t, theirs, wire.Header{Kind: wire.Eager, Context: 1, Size: 2}, []byte("ok"))
 		must(t, r)
 		_ = theirs.Close()
 		if err := e.Close(); err != nil {

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/comm/internal/diagnosis"
+	"github.com/gorun/gorun/comm/internal/wire"
 )
 
 // noteCause notes that an operation of this rank has failed because of f, and tells the others. What fails soon after is taken for a
@@ -24,7 +25,7 @@ func (e *Endpoint) noteCause(f *diagnosis.Failure) {
 // tellCause tells p why an operation of this rank has failed lately, if one has. The mutex is held.
 func (e *Endpoint) tellCause(p *peer) {
 	if e.cause.IsRecent(time.Now()) {
-		e.causeSent = append(e.causeSent, e.sendFailure(p, kindCause, 0, e.cause.Failure))
+		e.causeSent = append(e.causeSent, e.sendFailure(p, wire.Cause, 0, e.cause.Failure))
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/gorun/gorun/comm/internal/call"
 	"github.com/gorun/gorun/comm/internal/diagnosis"
+	"github.com/gorun/gorun/comm/internal/wire"
 	"github.com/gorun/gorun/comm/transport/mem"
 	"github.com/gorun/gorun/comm/transport/transporttest"
 	"github.com/gorun/gorun/env/fulltest"
@@ -210,13 +211,13 @@ func TestNoDescriptorLeft(t *testing.T) {
 }
 
 func TestCausesAreTold(t *testing.T) {
-	f := &diagnosis.Failure{Kind: diagnosis.PeerFailed, Rank: 2, Text: strings.Repeat("a", 2*failureLimit), Missing: slices.Repeat([]int{1}, failureLimit)}
-	h := header{kind: kindCause, size: uint64(len(f.Encode(0, failureLimit)))}
-	if _, err := parseHeader(h.append(nil)); err != nil {
+	f := &diagnosis.Failure{Kind: diagnosis.PeerFailed, Rank: 2, Text: strings.Repeat("a", 2*wire.FailureLimit), Missing: slices.Repeat([]int{1}, wire.FailureLimit)}
+	h := wire.Header{Kind: wire.Cause, Size: uint64(len(f.Encode(0, wire.FailureLimit)))}
+	if _, err := wire.Parse(h.Append(nil)); err != nil {
 		t.Error(err)
 	}
-	h.size = failureLimit + 1
-	if _, err := parseHeader(h.append(nil)); err == nil {
+	h.Size = wire.FailureLimit + 1
+	if _, err := wire.Parse(h.Append(nil)); err == nil {
 		t.Error("a longer one is taken")
 	}
 }

@@ -50,14 +50,14 @@ func (l *Lane) mismatch(source int, theirs call.Fingerprint) *diagnosis.Failure 
 // which this rank has not awaited it. The mutex is held.
 func (l *Lane) compareAll() error {
 	last := l.collectives.Last().Seq
-	for _, m := range l.arrived.all() {
-		if m.seq == 0 || m.seq > last {
+	for _, m := range l.queues.Unexpected() {
+		if m.Seq == 0 || m.Seq > last {
 			continue
 		}
-		if err := l.compare(m.source, m.called()); err != nil {
+		if err := l.compare(m.Source, m.Fingerprint); err != nil {
 			return err
 		}
-		if m.seq < last || !l.collectives.Latest().IsUnderWay() {
+		if m.Seq < last || !l.collectives.Latest().IsUnderWay() {
 			return l.unwanted(m)
 		}
 	}

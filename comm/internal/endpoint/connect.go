@@ -116,7 +116,7 @@ func (e *Endpoint) up(p *peer, conn net.Conn) {
 	}
 	e.tellCause(p)
 	e.takeLeaves(p)
-	if len(p.out) > 0 {
+	if p.out.Len() > 0 {
 		e.write(p)
 	}
 	if p.stream != nil {
@@ -189,19 +189,15 @@ func (e *Endpoint) drop(p *peer, f *diagnosis.Failure) {
 	}
 	p.state, p.failure = stateGone, f
 	close(p.gone)
-	if p.flying == 0 {
-		p.written = 0 // nothing need be whole any more
-	}
 	for _, l := range e.lanes {
 		if slices.Contains(l.members, p.rank) && l.left[p.rank] == nil {
 			l.without(p.rank, f)
 		}
 	}
-	for _, q := range slices.Clone(p.out[p.flying:]) {
-		q.settle()
-		if q.op != nil { // its lane has been closed
-			q.op.lane.end(q.op, f)
+	for _, q := range p.out.Drop() {
+		q.Settle()
+		if q.Op != nil { // its lane has been closed
+			q.Op.lane.end(q.Op, f)
 		}
 	}
-	p.out = p.out[:p.flying] // see landed
 }

@@ -6,7 +6,7 @@
 // match receives by (source, tag) in the order in which they were sent (MPI's non-overtaking rule), or, for the
 // steps of a collective, by (source, sequence number, step).
 //
-// Messages up to EagerLimit bytes, and pieces of a collective's up to LongestPiece, travel at once (eager), against a
+// Messages up to wire.EagerLimit bytes, and pieces of a collective's up to wire.LongestPiece, travel at once (eager), against a
 // budget per peer that the receiver gives back as it consumes them. Larger ones, and all once the budget is spent, send
 // only an envelope, and their bytes when the receiver has posted a buffer (rendezvous): a sender that floods fills
 // nobody's memory, and a message that nobody awaits blocks nothing behind it.
@@ -36,30 +36,16 @@ import (
 	"github.com/gorun/gorun/comm/internal/call"
 	"github.com/gorun/gorun/comm/internal/diagnosis"
 	"github.com/gorun/gorun/comm/internal/epoll"
+	"github.com/gorun/gorun/comm/internal/matching"
+	"github.com/gorun/gorun/comm/internal/wire"
 	"github.com/gorun/gorun/comm/transport"
 )
 
 const (
-	// EagerLimit is the longest message, in bytes, that is sent before the receiver has asked for it.
-	EagerLimit = 256 << 10
-	// LongestPiece is the same for a piece of a collective's message, for which the receiver is ready, or will be soon.
-	LongestPiece = 1 << 20
-	// eagerBudget bounds what one peer may have sent eagerly and not yet seen consumed: pieces of collectives alone may use the
-	// reserve.
-	eagerBudget  = 8 << 20
-	eagerReserve = 6 << 20
-	// messageCost is what an eager message takes of that beside its bytes.
-	messageCost = 1 << 10
-	// creditStep is how much of that is given back at once.
-	creditStep = 512 << 10
-	// maxMessage bounds one message, in bytes: far above any buffer, so that sums of sizes cannot overflow.
-	maxMessage = 1 << 46
 	// flushTimeout is how long Close waits for peers that do not read.
 	flushTimeout = 5 * time.Second
 	// crossTimeout is how long a dial that lost against the peer's own waits for it before it tries again.
 	crossTimeout = time.Second
-	// retiredLanes is how many closed lanes are remembered, to tell peers that connect later and still need them.
-	retiredLanes = 1024
 )
 
 // ErrClosed is the error of operations on a lane or endpoint that this rank has closed.
@@ -105,11 +91,11 @@ type Endpoint struct {
 	mu            sync.Mutex
 	peers         []*peer
 	lanes         map[uint64]*Lane
-	early         map[uint64][]*message   // for lanes that this rank has not opened yet
-	earlyFailures map[uint64]earlyFailure // failures of such lanes
-	retired       []retired               // closed lanes, oldest first
-	stalls        []*stall                // oldest first
-	sends         map[uint64]*Op          // rendezvous sends that wait for clear to send
+	early         map[uint64][]*matching.Message // for lanes that this rank has not opened yet
+	earlyFailures map[uint64]earlyFailure        // failures of such lanes
+	retired       []retired                      // closed lanes, oldest first
+	stalls        []*stall                       // oldest first
+	sends         map[uint64]*Op                 // rendezvous sends that wait for clear to send
 	nextID        uint64
 	closed        bool
 	cause         diagnosis.Cause // of this rank's last failure
@@ -144,7 +130,7 @@ func New(tr transport.Transport, rank, size int, opt Options) *Endpoint {
 		rank: rank, tr: tr, opt: opt,
 		peers:         make([]*peer, size),
 		lanes:         map[uint64]*Lane{},
-		early:         map[uint64][]*message{},
+		early:         map[uint64][]*matching.Message{},
 		earlyFailures: map[uint64]earlyFailure{},
 		sends:         map[uint64]*Op{},
 		piece:         make([]byte, readAhead),
@@ -171,17 +157,17 @@ func (e *Endpoint) Open(id uint64, members []int) (*Lane, error) {
 	l := &Lane{ep: e, id: id, members: slices.Clone(members), told: map[int]chan struct{}{}}
 	e.lanes[id] = l
 	for _, m := range e.early[id] {
-		if m.kind == kindLeave {
-			e.peers[m.source].unasked.left--
-			l.leave(m.source, m.called())
-			m.free()
+		if m.Kind == wire.Leave {
+			e.peers[m.Source].earlyLeaves--
+			l.leave(m.Source, m.Fingerprint)
+			m.Free()
 		} else {
-			l.arrived.push(m)
+			l.queues.Keep(m)
 		}
 	}
 	delete(e.early, id)
 	if f, failed := e.earlyFailures[id]; failed {
-		e.peers[f.source].unasked.failed--
+		e.peers[f.source].earlyFailures--
 		delete(e.earlyFailures, id)
 		l.fail(f.failure, -1)
 	}

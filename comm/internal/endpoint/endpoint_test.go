@@ -14,6 +14,7 @@ import (
 
 	"github.com/gorun/gorun/comm/internal/call"
 	"github.com/gorun/gorun/comm/internal/diagnosis"
+	"github.com/gorun/gorun/comm/internal/wire"
 	"github.com/gorun/gorun/comm/transport/mem"
 	"github.com/gorun/gorun/comm/transport/transporttest"
 )
@@ -91,7 +92,7 @@ func wantFailure(t *testing.T, err error, kind diagnosis.Kind, rank int) {
 }
 
 func TestMessagesOfEveryLengthArriveWhole(t *testing.T) {
-	lengths := []int{0, 1, headerSize, EagerLimit - 1, EagerLimit, EagerLimit + 1, 1 << 20, 3<<20 + 7}
+	lengths := []int{0, 1, wire.HeaderSize, wire.EagerLimit - 1, wire.EagerLimit, wire.EagerLimit + 1, 1 << 20, 3<<20 + 7}
 	for _, first := range []string{"send", "receive"} {
 		t.Run(first+" first", func(t *testing.T) {
 			bubble(t, 2, func(t *testing.T, w *testWorld) {
@@ -128,13 +129,13 @@ func TestMessagesWithEqualTagsKeepTheirOrder(t *testing.T) {
 		for i := range n {
 			size := 1 + rng.IntN(100)
 			if i%5 == 0 {
-				size = EagerLimit + rng.IntN(1000) // large ones may not be overtaken by small ones either
+				size = wire.EagerLimit + rng.IntN(1000) // large ones may not be overtaken by small ones either
 			}
 			sent = append(sent, pattern(size, i))
 			ops = append(ops, w.send(0, 1, 3, sent[i]))
 		}
 		for i := range n {
-			buf := make([]byte, 2*EagerLimit)
+			buf := make([]byte, 2*wire.EagerLimit)
 			r := w.recv(1, AnySource, AnyTag, buf)
 			must(t, r)
 			if _, _, got := r.Received(); !bytes.Equal(buf[:got], sent[i]) {
@@ -162,7 +163,7 @@ func TestTagsAndSourcesSelect(t *testing.T) {
 }
 
 func TestTooLongAMessageFailsOnlyThatReceive(t *testing.T) {
-	for _, n := range []int{10, EagerLimit + 10} {
+	for _, n := range []int{10, wire.EagerLimit + 10} {
 		bubble(t, 2, func(t *testing.T, w *testWorld) {
 			s := w.send(0, 1, 0, pattern(n, 0))
 			err := w.recv(1, 0, 0, make([]byte, n-1)).Wait(t.Context(), minute)
@@ -190,12 +191,12 @@ func TestAFloodOfMessagesIsHeldBackAtItsSender(t *testing.T) {
 		synctest.Wait()
 		held := 0
 		w.ends[1].mu.Lock()
-		for _, m := range w.lanes[1].arrived.all() {
-			held += len(m.payload)
+		for _, m := range w.lanes[1].queues.Unexpected() {
+			held += len(m.Payload)
 		}
 		w.ends[1].mu.Unlock()
-		if held == 0 || held > eagerBudget {
-			t.Errorf("the receiver holds %d bytes, want some and at most %d", held, eagerBudget)
+		if held == 0 || held > wire.EagerCredit {
+			t.Errorf("the receiver holds %d bytes, want some and at most %d", held, wire.EagerCredit)
 		}
 		for i := range n {
 			in := make([]byte, size)
@@ -274,7 +275,7 @@ func TestADeathEndsEverythingEverywhereAndIsNamed(t *testing.T) {
 func TestALossEndsAllThatIsBeingWritten(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, w *testWorld) {
 		w.trs[1].Stop() // it has begun to read, once
-		w.send(0, 1, 0, make([]byte, goroutinePiece-headerSize))
+		w.send(0, 1, 0, make([]byte, goroutinePiece-wire.HeaderSize))
 		var ops []*Op
 		for range 3 { // before there is a stream: they are written together
 			ops = append(ops, w.send(0, 1, 0, make([]byte, 100)))

@@ -48,13 +48,13 @@ func (e *Endpoint) writeTo(p *peer, conn net.Conn) {
 			return
 		}
 		e.mu.Lock()
-		for p.state == stateUp && !p.broken && len(p.out) > 0 {
-			v, frames := p.next(cap(piece))
+		for p.state == stateUp && !p.broken && p.out.Len() > 0 {
+			v, frames := p.out.Next(cap(piece))
 			piece = piece[:0]
 			for _, b := range v {
 				piece = append(piece, b...)
 			}
-			p.fly(frames, true)
+			setFlying(p.out.Lend(frames), true)
 			e.mu.Unlock()
 			_, err := conn.Write(piece)
 			e.mu.Lock()
@@ -64,39 +64,36 @@ func (e *Endpoint) writeTo(p *peer, conn net.Conn) {
 	}
 }
 
-// fly says of the first frames whether the writer has some of their bytes.
-func (o *outbox) fly(frames int, flying bool) {
-	for _, f := range o.out[:frames] {
-		if f.op != nil {
-			f.op.flying = flying
+// setFlying says whether the writer has bytes of the frames.
+func setFlying(frames []frame, flying bool) {
+	for _, f := range frames {
+		if f.Op != nil {
+			f.Op.flying = flying
 		}
 	}
-	o.flying = frames
 }
 
 // landed says that p's writer has written n bytes, or failed to. An operation that they complete has succeeded even if its
 // lane has failed or the peer has gone in the meantime: a peer may well go once it has what it came for. The mutex is held.
 func (e *Endpoint) landed(p *peer, n int, err error) {
-	queued, flying := len(p.out), p.flying
-	p.fly(flying, false)
-	p.flying = 0
+	lent := p.out.TakeBack()
+	setFlying(lent, false)
 	if err == nil {
-		p.wrote(n)
-		flying -= queued - len(p.out)
+		p.wrote(n) // clears what is whole
 	} else if p.state == stateUp {
 		e.cannotWrite(p, err)
 	}
 	var over []*Op
-	for _, f := range p.out[:flying] {
-		if f.op != nil && (p.state == stateGone || f.op.err != nil) {
-			over = append(over, f.op)
+	for _, f := range lent {
+		if f.Op != nil && (p.state == stateGone || f.Op.err != nil) {
+			over = append(over, f.Op)
 		}
 	}
 	for _, op := range over {
 		if op.finished() { // as the one before failed the lane of both
 			continue
 		}
-		p.let(op)
+		p.out.Release(op)
 		if p.state == stateGone {
 			op.finish(cmp.Or(op.err, error(p.failure)))
 			op.lane.failBy(p.failure)
@@ -105,10 +102,9 @@ func (e *Endpoint) landed(p *peer, n int, err error) {
 		}
 	}
 	if p.state == stateGone {
-		for _, f := range p.out {
-			f.settle()
+		for _, f := range p.out.Drop() {
+			f.Settle()
 		}
-		p.out = nil
 	}
 }
 

@@ -2,65 +2,25 @@ package endpoint
 
 import (
 	"fmt"
-	"math/bits"
 	"slices"
-	"sync"
+
+	"github.com/gorun/gorun/comm/internal/matching"
+	"github.com/gorun/gorun/comm/internal/wire"
 )
 
 // An inbox takes apart the frames of a peer as their bytes come. Guarded by the endpoint's mutex.
 type inbox struct {
-	head [headerSize]byte
+	head [wire.HeaderSize]byte
 	have int // bytes of head that have come
 
 	// Of the frame whose payload is coming.
-	h    header
-	long bool     // it is one to be read straight to where it goes
-	rest int      // bytes that have not come
-	into []byte   // where they go; nil: they are thrown away
-	op   *Op      // the receive whose buffer that is part of
-	m    *message // or the message that keeps them
-	doc  []byte   // or the document of an abort, answer or cause frame
-}
-
-// A message has arrived. Of one that is only announced (kindRTS) the payload is still at the sender.
-type message struct {
-	header
-	source  int
-	payload []byte
-}
-
-// cost is what an eager message takes from its sender's budget: its bytes, and as much again as keeps short ones from coming in
-// such numbers that to look through them takes long.
-func (h *header) cost() int { return eagerCost(int(h.size)) }
-
-func eagerCost(n int) int { return n + messageCost }
-
-// messages has those that are free, by the logarithm of how long they may be: as long as what comes without being asked for.
-var messages [21]sync.Pool
-
-// newMessage is a message from source with room for what follows h.
-func newMessage(h header, source int) *message {
-	size := 0
-	if h.kind == kindEager {
-		size = int(h.size)
-	}
-	if size > LongestPiece { // to oneself
-		return &message{header: h, source: source, payload: make([]byte, size)}
-	}
-	class := bits.Len(uint(max(size, 1) - 1))
-	m, _ := messages[class].Get().(*message)
-	if m == nil {
-		m = &message{payload: make([]byte, 1<<class)}
-	}
-	m.header, m.source, m.payload = h, source, m.payload[:size]
-	return m
-}
-
-// free makes m's memory that of another message.
-func (m *message) free() {
-	if cap(m.payload) <= LongestPiece {
-		messages[bits.Len(uint(cap(m.payload)-1))].Put(m)
-	}
+	h    wire.Header
+	long bool              // it is one to be read straight to where it goes
+	rest int               // bytes that have not come
+	into []byte            // where they go; nil: they are thrown away
+	op   *Op               // the receive whose buffer that is part of
+	m    *matching.Message // or the message that keeps them
+	doc  []byte            // or the document of an abort, answer or cause frame
 }
 
 // feed takes in b, the next bytes from p. The mutex is held.
@@ -78,7 +38,7 @@ func (e *Endpoint) feed(p *peer, b []byte) error {
 		}
 		n := copy(in.head[in.have:], b)
 		b = b[n:]
-		if in.have += n; in.have < headerSize {
+		if in.have += n; in.have < wire.HeaderSize {
 			return nil
 		}
 		in.have = 0
@@ -92,36 +52,36 @@ func (e *Endpoint) feed(p *peer, b []byte) error {
 // begin finds out where the payload of the frame goes whose header has come.
 func (e *Endpoint) begin(p *peer) error {
 	in := &p.in
-	h, err := parseHeader(in.head[:])
+	h, err := wire.Parse(in.head[:])
 	if err != nil {
 		return err
 	}
-	in.h, in.rest, in.into, in.long = h, 0, nil, isMessage(h.kind) && h.size >= directLimit
-	switch h.kind {
-	case kindEager:
-		if err := p.unasked.keepEager(&h); err != nil {
+	in.h, in.rest, in.into, in.long = h, 0, nil, h.IsMessage() && h.Size >= directLimit
+	switch h.Kind {
+	case wire.Eager:
+		if err := p.received.Eager(int(h.Size)); err != nil {
 			return err
 		}
-		in.rest = int(h.size)
+		in.rest = int(h.Size)
 		if in.op = e.claim(p, h); in.op != nil {
-			in.into = in.op.buf[:h.size]
+			in.into = in.op.buf[:h.Size]
 		} else {
-			in.m = newMessage(h, p.rank)
-			in.into = in.m.payload
+			in.m = matching.NewMessage(h, p.rank)
+			in.into = in.m.Payload
 		}
-	case kindData:
-		in.rest = int(h.size)
-		in.op = p.inbound[h.id] // nil: its lane has failed since
-		delete(p.inbound, h.id)
+	case wire.Data:
+		in.rest = int(h.Size)
+		in.op = p.inbound[h.ID] // nil: its lane has failed since
+		delete(p.inbound, h.ID)
 		if in.op == nil {
 			break
 		}
-		if in.op.n != int(h.size) {
-			return fmt.Errorf("announced a message of %d bytes and sent %d", in.op.n, h.size)
+		if in.op.n != int(h.Size) {
+			return fmt.Errorf("announced a message of %d bytes and sent %d", in.op.n, h.Size)
 		}
-		in.into = in.op.buf[:h.size]
-	case kindAbort, kindAnswer, kindCause:
-		in.rest = int(h.size)
+		in.into = in.op.buf[:h.Size]
+	case wire.Abort, wire.Answer, wire.Cause:
+		in.rest = int(h.Size)
 		in.doc = slices.Grow(in.doc[:0], in.rest)[:in.rest]
 		in.into = in.doc
 	default:
@@ -129,9 +89,6 @@ func (e *Endpoint) begin(p *peer) error {
 	}
 	return e.took(p, 0)
 }
-
-// isMessage says whether the payload of a frame is a message.
-func isMessage(k kind) bool { return k == kindEager || k == kindData }
 
 // took counts n bytes of payload that have come to where they go, and acts on the frame once it is whole.
 func (e *Endpoint) took(p *peer, n int) error {
@@ -145,15 +102,15 @@ func (e *Endpoint) took(p *peer, n int) error {
 	}
 	op, m := in.op, in.m
 	in.op, in.m, in.into = nil, nil, nil
-	switch in.h.kind {
-	case kindEager:
+	switch in.h.Kind {
+	case wire.Eager:
 		if m != nil {
 			e.route(p, m)
 			return nil
 		}
-		e.giveBack(p, in.h.cost())
+		e.consume(p, int(in.h.Size))
 		op.finish(nil)
-	case kindData:
+	case wire.Data:
 		if op != nil {
 			op.finish(nil)
 		}
@@ -164,41 +121,35 @@ func (e *Endpoint) took(p *peer, n int) error {
 }
 
 // claim finds the receive that awaits the eager message h, if it fits: its bytes can then go straight to their place.
-func (e *Endpoint) claim(p *peer, h header) *Op {
-	l := e.lanes[h.group]
-	if l == nil || l.err != nil || h.seq > 0 && h.called() != l.collectives.Last() {
+func (e *Endpoint) claim(p *peer, h wire.Header) *Op {
+	l := e.lanes[h.Context]
+	if l == nil || l.err != nil || h.Seq > 0 && h.Fingerprint != l.collectives.Last() {
 		return nil
 	}
-	m := message{header: h, source: p.rank}
-	for i, op := range l.posted.all() {
-		if op.probe || !op.matches(&m) {
-			continue
-		}
-		if op.limit > 0 || op.refusal(&m) != nil {
-			return nil
-		}
-		l.posted.remove(i)
-		if h.seq > 0 {
-			p.agreed = agreed{l, h.seq}
-		}
-		op.take(&m)
-		return op
+	op, place := l.queues.Receive(&h, p.rank)
+	if place < 0 || op.limit > 0 || op.refusal(&h, p.rank) != nil {
+		return nil
 	}
-	return nil
+	l.queues.TakeReceive(place)
+	if h.Seq > 0 {
+		p.agreed = agreed{l, h.Seq}
+	}
+	op.take(&h, p.rank)
+	return op
 }
 
-// let takes op's buffer out of use: what is still to come of an eager message, and has come, is kept as if no receive had
+// release takes op's buffer out of use: what is still to come of an eager message, and has come, is kept as if no receive had
 // claimed it, and that of a large one is thrown away.
-func (in *inbox) let(op *Op) {
+func (in *inbox) release(op *Op) {
 	if in.op != op {
 		return
 	}
 	in.op = nil
-	if in.h.kind == kindData {
+	if in.h.Kind == wire.Data {
 		in.into = nil
 		return
 	}
-	in.m = newMessage(in.h, op.source)
-	come := copy(in.m.payload, op.buf[:int(in.h.size)-in.rest])
-	in.into = in.m.payload[come:]
+	in.m = matching.NewMessage(in.h, op.source)
+	come := copy(in.m.Payload, op.buf[:int(in.h.Size)-in.rest])
+	in.into = in.m.Payload[come:]
 }

@@ -9,6 +9,8 @@ import (
 	"github.com/gorun/gorun/comm/internal/call"
 	"github.com/gorun/gorun/comm/internal/diagnosis"
 	"github.com/gorun/gorun/comm/internal/flight"
+	"github.com/gorun/gorun/comm/internal/matching"
+	"github.com/gorun/gorun/comm/internal/wire"
 )
 
 // A Lane is the traffic of one group: its own space of tags and sequence numbers, and its own failure.
@@ -18,8 +20,7 @@ type Lane struct {
 	members []int // world ranks
 
 	// Guarded by ep.mu.
-	posted    queue[*Op]               // receives that nothing has matched, oldest first
-	arrived   queue[*message]          // messages that no receive has matched, oldest first
+	queues    matching.Queues[*Op]
 	ops       []*Op                    // every operation that has not ended, in no order
 	leftAt    map[int]call.Fingerprint // the last collective of members that have closed the lane, if this rank has not come so far
 	askers    map[int]uint64           // members that have asked while this rank waits, and about which collective
@@ -63,7 +64,7 @@ func (l *Lane) Send(dst int, tag int, seq uint64, call call.Call, buf []byte) *O
 }
 
 // SendPiece is Send of a piece of a collective's message, which has so many bytes on the whole. Pieces of at most
-// LongestPiece bytes mostly travel at once.
+// wire.LongestPiece bytes mostly travel at once.
 func (l *Lane) SendPiece(dst int, seq uint64, call call.Call, buf []byte, whole int) *Op {
 	op := newOp(dst, 0, call)
 	op.seq, op.buf, op.whole = seq, buf, whole
@@ -74,8 +75,7 @@ func (l *Lane) SendPiece(dst int, seq uint64, call call.Call, buf []byte, whole 
 func (l *Lane) TravelsAtOnce(dst, n int) bool {
 	l.ep.mu.Lock()
 	defer l.ep.mu.Unlock()
-	p := l.ep.peers[dst]
-	return n+headerSize <= p.allowance(1) && len(p.announcements.collectives) == 0
+	return l.ep.peers[dst].sent.Fits(&wire.Header{Size: uint64(n), Fingerprint: call.Fingerprint{Seq: 1}})
 }
 
 func (l *Lane) send(op *Op) *Op {
@@ -84,7 +84,7 @@ func (l *Lane) send(op *Op) *Op {
 	defer e.mu.Unlock()
 	op.send = true
 	l.addOp(op)
-	h := op.envelope(kindEager)
+	h := op.envelope(wire.Eager)
 	p := e.peers[dst]
 	gone := l.gone(dst)
 	switch err := l.usable(); {
@@ -92,8 +92,8 @@ func (l *Lane) send(op *Op) *Op {
 		op.finish(err)
 		return op
 	case dst == e.rank:
-		m := newMessage(h, dst)
-		copy(m.payload, buf)
+		m := matching.NewMessage(h, dst)
+		copy(m.Payload, buf)
 		l.arrive(m)
 		op.finish(nil)
 		return op
@@ -103,9 +103,9 @@ func (l *Lane) send(op *Op) *Op {
 		return op
 	}
 	e.want(p)
-	if h.size <= h.longest() && h.cost() <= p.allowance(op.seq) && p.announcements.isFree(op) {
-		p.budget -= h.cost()
-		e.enqueue(p, frame{header: h, payload: buf, op: op})
+	if p.sent.Fits(&h) {
+		p.sent.Use(len(buf))
+		e.enqueue(p, frame{Header: h, Payload: buf, Op: op})
 	} else {
 		e.announce(p, op)
 	}
@@ -113,10 +113,10 @@ func (l *Lane) send(op *Op) *Op {
 }
 
 // envelope is the header of what op sends.
-func (op *Op) envelope(k kind) header {
-	return header{
-		kind: k, tag: op.tag, group: op.lane.id, seq: op.seq, size: uint64(len(op.buf)), id: op.id, whole: uint64(op.whole), call: op.call,
-		before: op.lane.collectives.Last().Before,
+func (op *Op) envelope(k wire.Kind) wire.Header {
+	return wire.Header{
+		Kind: k, Tag: op.tag, Context: op.lane.id, Size: uint64(len(op.buf)), ID: op.id, Whole: uint64(op.whole),
+		Fingerprint: call.Fingerprint{Seq: op.seq, Call: op.call, Before: op.lane.collectives.Last().Before},
 	}
 }
 
@@ -145,11 +145,8 @@ func (l *Lane) recv(op *Op) *Op {
 	l.ep.mu.Lock()
 	defer l.ep.mu.Unlock()
 	l.addOp(op)
-	for i, m := range l.arrived.all() {
-		if !op.matches(m) || (l.err != nil && m.kind != kindEager) {
-			continue // what has arrived whole is delivered even after a failure
-		}
-		l.arrived.remove(i)
+	if m, place := l.queues.Message(op.wants(), l.err != nil); m != nil { // what has arrived whole is delivered even after a failure
+		l.queues.TakeMessage(place)
 		l.deliver(op, m)
 		return op
 	}
@@ -164,11 +161,9 @@ func (l *Lane) Probe(src, tag int, call call.Call) *Op {
 	op := newOp(src, tag, call)
 	op.probe = true
 	l.addOp(op)
-	for _, m := range l.arrived.all() {
-		if op.matches(m) && (l.err == nil || m.kind == kindEager) {
-			op.see(m)
-			return op
-		}
+	if m, _ := l.queues.Message(op.wants(), l.err != nil); m != nil {
+		op.see(m)
+		return op
 	}
 	l.post(op)
 	return op
@@ -195,7 +190,7 @@ func (l *Lane) post(op *Op) {
 	} else {
 		e.want(e.peers[op.peer])
 	}
-	l.posted.push(op)
+	l.queues.Post(op.wants(), op.probe, op)
 	l.endDeserted()
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/comm/internal/diagnosis"
+	"github.com/gorun/gorun/comm/internal/wire"
 )
 
 // Fail fails the lane with f and tells the other members. Only the first failure counts.
@@ -64,7 +65,7 @@ func (l *Lane) without(rank int, f *diagnosis.Failure) {
 			if op.err == nil {
 				op.err = f // unless its writer gets it through
 			}
-		case op.send && l.ep.peers[rank].state == stateUp && l.ep.peers[rank].isWriting(op): // the rest will follow
+		case op.send && l.ep.peers[rank].state == stateUp && l.ep.peers[rank].out.IsWriting(op): // the rest will follow
 		default:
 			l.detach(op)
 			op.finish(f)
@@ -92,7 +93,7 @@ func (l *Lane) tell(rank int) {
 	if _, ok := l.told[rank]; ok {
 		return
 	}
-	l.told[rank] = l.ep.sendFailure(l.ep.peers[rank], kindAbort, l.id, l.err)
+	l.told[rank] = l.ep.sendFailure(l.ep.peers[rank], wire.Abort, l.id, l.err)
 }
 
 // An earlyFailure is that of a lane that this rank has not opened yet.
@@ -108,18 +109,18 @@ func (e *Endpoint) aborted(p *peer, id uint64, f *diagnosis.Failure) {
 	switch {
 	case l != nil:
 		l.fail(f, p.rank)
-	case e.hasRetired(id), known, p.unasked.failed == retiredLanes:
+	case e.hasRetired(id), known, p.earlyFailures == retiredLanes:
 	default:
-		p.unasked.failed++
+		p.earlyFailures++
 		e.earlyFailures[id] = earlyFailure{f, p.rank}
 	}
 }
 
 // sendFailure tells p why the lane of that number has failed, or another operation of this rank. What it returns is closed when that
 // has been sent, or never will be. The mutex is held.
-func (e *Endpoint) sendFailure(p *peer, k kind, lane uint64, f *diagnosis.Failure) chan struct{} {
-	sent, doc := make(chan struct{}), f.Encode(e.rank, failureLimit)
-	e.enqueue(p, frame{header: header{kind: k, group: lane, size: uint64(len(doc))}, payload: doc, sent: sent})
+func (e *Endpoint) sendFailure(p *peer, k wire.Kind, lane uint64, f *diagnosis.Failure) chan struct{} {
+	sent, doc := make(chan struct{}), f.Encode(e.rank, wire.FailureLimit)
+	e.enqueue(p, frame{Header: wire.Header{Kind: k, Context: lane, Size: uint64(len(doc))}, Payload: doc, Sent: sent})
 	return sent
 }
 
@@ -144,16 +145,14 @@ func (l *Lane) Settle(limit time.Duration) {
 // detach takes op out of every queue that it may be in. The mutex is held.
 func (l *Lane) detach(op *Op) {
 	e := l.ep
-	if i := slices.Index(l.posted.all(), op); i >= 0 {
-		l.posted.remove(i)
-	}
+	l.queues.Cancel(op)
 	switch {
 	case op.send:
 		delete(e.sends, op.id)
-		e.peers[op.peer].let(op)
+		e.peers[op.peer].out.Release(op)
 	case op.source >= 0:
 		delete(e.peers[op.source].inbound, op.id)
-		e.peers[op.source].in.let(op)
+		e.peers[op.source].in.release(op)
 	}
 }
 
@@ -199,10 +198,8 @@ func (l *Lane) endDeserted() {
 	if last == nil { // a group of one: its member may still send to itself
 		return
 	}
-	for _, op := range slices.Clone(l.posted.all()) {
-		if op.peer == AnySource {
-			l.end(op, last)
-		}
+	for _, op := range l.queues.PostedFromAny() {
+		l.end(op, last)
 	}
 }
 

@@ -6,6 +6,17 @@ import (
 
 	"github.com/gorun/gorun/comm/internal/call"
 	"github.com/gorun/gorun/comm/internal/diagnosis"
+	"github.com/gorun/gorun/comm/internal/matching"
+	"github.com/gorun/gorun/comm/internal/wire"
+)
+
+const (
+	// retiredLanes is how many closed lanes are remembered, to tell peers that connect later and still need them. Of so many that this
+	// rank has not opened it takes in why they have failed.
+	retiredLanes = 1024
+	// mostUnopened is how many groups one peer may have left before this rank has opened them. To make a group takes all its
+	// ranks, so an honest peer is ahead by one for each group that groups are made of.
+	mostUnopened = 16 << 10
 )
 
 // A retired lane is one that this rank has closed.
@@ -38,12 +49,11 @@ func (l *Lane) Close() {
 			end.untold = append(end.untold, r)
 		}
 	}
-	for _, m := range l.arrived.all() {
-		if m.source != e.rank {
-			e.refuse(e.peers[m.source], m) // which says nothing new to a sender that has been told
+	for _, m := range l.queues.Clear() {
+		if m.Source != e.rank {
+			e.refuse(e.peers[m.Source], m) // which says nothing new to a sender that has been told
 		}
 	}
-	l.arrived = queue[*message]{}
 	if e.retired = append(e.retired, end); len(e.retired) > retiredLanes {
 		e.retired = slices.Delete(e.retired, 0, 1)
 	}
@@ -62,8 +72,7 @@ func (l *Lane) close() {
 
 // takeLeave tells p that this rank has closed a lane. The mutex is held.
 func (e *Endpoint) takeLeave(p *peer, end *retired) {
-	c := &end.last
-	e.enqueue(p, frame{header: header{kind: kindLeave, group: end.id, seq: c.Seq, call: c.Call, before: c.Before}})
+	e.enqueue(p, frame{Header: wire.Header{Kind: wire.Leave, Context: end.id, Fingerprint: end.last}})
 }
 
 // takeLeaves tells p, which has just connected, of the lanes that this rank has closed before, and why if they had failed. The
@@ -73,7 +82,7 @@ func (e *Endpoint) takeLeaves(p *peer) {
 		if end := &e.retired[i]; slices.Contains(end.untold, p.rank) {
 			end.untold = slices.DeleteFunc(end.untold, func(r int) bool { return r == p.rank })
 			if end.failed != nil {
-				e.sendFailure(p, kindAbort, end.id, end.failed)
+				e.sendFailure(p, wire.Abort, end.id, end.failed)
 			}
 			e.takeLeave(p, end)
 		}
@@ -85,18 +94,18 @@ func (e *Endpoint) hasRetired(id uint64) bool {
 	return slices.ContainsFunc(e.retired, func(end retired) bool { return end.id == id })
 }
 
-// left takes in that p has closed lane h.group. The mutex is held.
-func (e *Endpoint) left(p *peer, h header) error {
-	l := e.lanes[h.group]
+// left takes in that p has closed lane h.Context. The mutex is held.
+func (e *Endpoint) left(p *peer, h wire.Header) error {
+	l := e.lanes[h.Context]
 	switch {
 	case l != nil:
-		l.leave(p.rank, h.called())
-	case e.closed || e.hasRetired(h.group):
+		l.leave(p.rank, h.Fingerprint)
+	case e.closed || e.hasRetired(h.Context):
 	default:
-		if p.unasked.left++; p.unasked.left > mostUnopened {
-			return fmt.Errorf("left %d groups that it has not made with this rank, limit %d", p.unasked.left, mostUnopened)
+		if p.earlyLeaves++; p.earlyLeaves > mostUnopened {
+			return fmt.Errorf("left %d groups that it has not made with this rank, limit %d", p.earlyLeaves, mostUnopened)
 		}
-		e.early[h.group] = append(e.early[h.group], newMessage(h, p.rank))
+		e.early[h.Context] = append(e.early[h.Context], matching.NewMessage(h, p.rank))
 	}
 	return nil
 }
@@ -140,7 +149,7 @@ func (l *Lane) gone(rank int) *diagnosis.Failure {
 // when it has been written, or never will be. The mutex is held.
 func (e *Endpoint) sayGoodbye(p *peer) (sent chan struct{}) {
 	sent = make(chan struct{})
-	e.enqueue(p, frame{header: header{kind: kindGoodbye}, sent: sent})
+	e.enqueue(p, frame{Header: wire.Header{Kind: wire.Goodbye}, Sent: sent})
 	p.dismissed = true
 	return sent
 }

@@ -1,18 +1,18 @@
 package endpoint
 
 import (
-	"slices"
 	"sync"
 	"sync/atomic"
 
 	"github.com/gorun/gorun/comm/internal/call"
 	"github.com/gorun/gorun/comm/internal/diagnosis"
+	"github.com/gorun/gorun/comm/internal/matching"
 )
 
 // AnySource and AnyTag match every source and every tag in Lane.Recv.
 const (
-	AnySource = -1
-	AnyTag    = -1
+	AnySource = matching.AnySource
+	AnyTag    = matching.AnyTag
 )
 
 // An Op is one send or receive under way.
@@ -116,11 +116,9 @@ func (op *Op) Withdraw() bool {
 
 func (op *Op) withdraw(err error) bool {
 	l := op.lane
-	i := slices.Index(l.posted.all(), op)
-	if i < 0 {
+	if !l.queues.Cancel(op) {
 		return false
 	}
-	l.posted.remove(i)
 	op.finish(err)
 	return true
 }
@@ -147,4 +145,9 @@ func (op *Op) finish(err error) {
 	for ; w != nil; w = w.next {
 		w.poke()
 	}
+}
+
+// wants is what op, a receive or a probe, matches.
+func (op *Op) wants() matching.Pattern {
+	return matching.Pattern{Source: op.peer, Tag: op.tag, Seq: op.seq}
 }

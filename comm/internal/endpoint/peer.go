@@ -7,6 +7,7 @@ import (
 	"syscall"
 
 	"github.com/gorun/gorun/comm/internal/diagnosis"
+	"github.com/gorun/gorun/comm/internal/wire"
 	"github.com/gorun/gorun/comm/transport"
 )
 
@@ -41,33 +42,26 @@ type peer struct {
 	settled   chan struct{}       // closed when up or gone
 	gone      chan struct{}       // closed when gone
 
-	in inbox
-	outbox
-	row   int           // short messages since this rank has last waited
-	since uint64        // which wait that was
-	wake  chan struct{} // tells the writer of a net.Conn of work
+	in     inbox
+	out    wire.Outbox[*Op]
+	broken bool // a write has failed, because of fault; the reader will find out more
+	fault  error
+	row    int           // short messages since this rank has last waited
+	since  uint64        // which wait that was
+	wake   chan struct{} // tells the writer of a net.Conn of work
 
-	agreed        agreed
-	budget        int // eager bytes that this rank may still send
-	announcements announcements
-
-	owed    int            // eager bytes consumed and not yet given back
-	inbound map[uint64]*Op // receives whose data frame will come, by the sender's id
+	agreed                     agreed
+	sent                       wire.SendCredit
+	received                   wire.ReceiveCredit
+	earlyLeaves, earlyFailures int            // of groups that this rank has not opened
+	inbound                    map[uint64]*Op // receives whose data frame will come, by the sender's id
 }
 
 func newPeer(rank int) *peer {
 	return &peer{
-		rank: rank, budget: eagerBudget, inbound: map[uint64]*Op{}, wake: make(chan struct{}, 1),
+		rank: rank, inbound: map[uint64]*Op{}, wake: make(chan struct{}, 1),
 		settled: make(chan struct{}), gone: make(chan struct{}),
 	}
-}
-
-// allowance is how many bytes may be sent eagerly: of collective seq, or point to point.
-func (p *peer) allowance(seq uint64) int {
-	if seq > 0 {
-		return p.budget
-	}
-	return p.budget - eagerReserve
 }
 
 func (p *peer) isSettled() bool {

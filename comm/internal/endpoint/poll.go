@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/comm/internal/epoll"
+	"github.com/gorun/gorun/comm/internal/wire"
 	"github.com/gorun/gorun/comm/transport"
 )
 
@@ -58,17 +59,17 @@ func (e *Endpoint) write(p *peer) {
 		return
 	}
 	e.push(p)
-	if len(p.out) > 0 && !p.broken && p.armed {
+	if p.out.Len() > 0 && !p.broken && p.armed {
 		e.arm(p)
 	}
 }
 
 // push writes a piece of what is queued for p, and says whether there was room for any. The mutex is held.
 func (e *Endpoint) push(p *peer) bool {
-	if len(p.out) == 0 || p.broken {
+	if p.out.Len() == 0 || p.broken {
 		return false
 	}
-	v, _ := p.next(pieceLimit + headerSize)
+	v, _ := p.out.Next(pieceLimit + wire.HeaderSize)
 	n, err := p.stream.TryWrite(v)
 	p.wrote(n)
 	if err != nil {
@@ -88,7 +89,7 @@ func (e *Endpoint) pull(p *peer) bool {
 	case straight:
 		b = p.in.into[:min(p.in.rest, pieceLimit)]
 	case p.in.rest == 0 && (quick || p.in.long): // what is long is likely to be followed by its like
-		b = b[:headerSize-p.in.have]
+		b = b[:wire.HeaderSize-p.in.have]
 	case quick:
 		b = b[:min(p.in.rest, len(b))]
 	}
@@ -201,7 +202,7 @@ func (e *Endpoint) sleep(limit time.Duration) {
 	e.awaited.Clear()
 	for _, p := range e.streams {
 		if !p.ended {
-			e.awaited.Add(p.stream.Descriptor(), p.rank, p.stream.Arm(len(p.out) > 0 && !p.broken))
+			e.awaited.Add(p.stream.Descriptor(), p.rank, p.stream.Arm(p.out.Len() > 0 && !p.broken))
 		}
 	}
 	e.mu.Unlock()

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gorun/gorun/comm/internal/wire"
 	"github.com/gorun/gorun/comm/transport/tcp"
 )
 
@@ -42,7 +43,7 @@ func overTCPWith(t *testing.T, opt Options, body func(t *testing.T, w *testWorld
 
 func TestBytesMoveWhileNobodyWaits(t *testing.T) {
 	overTCP(t, func(t *testing.T, w *testWorld) {
-		for _, n := range []int{0, 8, EagerLimit, 16 << 20} {
+		for _, n := range []int{0, 8, wire.EagerLimit, 16 << 20} {
 			for range 3 {
 				a, b := pattern(n, 1), pattern(n, 2)
 				fromA, fromB := make([]byte, n), make([]byte, n)

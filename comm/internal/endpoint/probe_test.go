@@ -9,6 +9,7 @@ import (
 
 	"github.com/gorun/gorun/comm/internal/call"
 	"github.com/gorun/gorun/comm/internal/diagnosis"
+	"github.com/gorun/gorun/comm/internal/wire"
 )
 
 func wantSeen(t *testing.T, probe *Op, source, tag, bytes int) {
@@ -20,7 +21,7 @@ func wantSeen(t *testing.T, probe *Op, source, tag, bytes int) {
 }
 
 func TestAProbeLeavesTheMessageWhereItIs(t *testing.T) {
-	for _, size := range []int{3, EagerLimit + 1} {
+	for _, size := range []int{3, wire.EagerLimit + 1} {
 		bubble(t, 2, func(t *testing.T, w *testWorld) {
 			c := call.Call{Type: 7}
 			for _, from := range []int{0, 1} { // the peer and oneself
@@ -75,7 +76,7 @@ func TestAProbeOfWhoIsGoneFails(t *testing.T) {
 
 // The steps of a collective know how long their messages are.
 func TestACollectivesMessageOfAnotherLengthIsTold(t *testing.T) {
-	for _, sizes := range [][2]int{{3, 4}, {4, 3}, {0, 1}, {EagerLimit + 9, 3}, {3, EagerLimit + 9}} {
+	for _, sizes := range [][2]int{{3, 4}, {4, 3}, {0, 1}, {wire.EagerLimit + 9, 3}, {3, wire.EagerLimit + 9}} {
 		bubble(t, 2, func(t *testing.T, w *testWorld) {
 			for _, l := range w.lanes {
 				if err := l.Begin(1, call.Call{Op: 1}, 0); err != nil {
@@ -117,9 +118,9 @@ func TestCloseWaitsForWhatTheLanesStarted(t *testing.T) {
 
 func TestReceivingIntoNewMemory(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, w *testWorld) {
-		for _, n := range []int{0, 10, EagerLimit + 1} {
+		for _, n := range []int{0, 10, wire.EagerLimit + 1} {
 			w.send(0, 1, 5, bytes.Repeat([]byte{7}, n))
-			op := w.lanes[1].RecvNew(AnySource, 5, call.Call{}, EagerLimit+1)
+			op := w.lanes[1].RecvNew(AnySource, 5, call.Call{}, wire.EagerLimit+1)
 			must(t, op)
 			if got := op.Message(); !bytes.Equal(got, bytes.Repeat([]byte{7}, n)) {
 				t.Errorf("got %d bytes, want %d", len(got), n)

@@ -7,7 +7,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/gorun/gorun/comm/internal/call"
 	"github.com/gorun/gorun/comm/internal/diagnosis"
+	"github.com/gorun/gorun/comm/internal/wire"
 )
 
 // mostAnswers is how many may wait to be written to one peer; more questions are not answered.
@@ -17,12 +19,12 @@ const mostAnswers = 8
 func (l *Lane) ask(rank int, seq uint64, tag int32) {
 	p := l.ep.peers[rank]
 	l.ep.want(p)
-	l.ep.enqueue(p, frame{header: header{kind: kindAsk, tag: tag, group: l.id, seq: seq}})
+	l.ep.enqueue(p, frame{Header: wire.Header{Kind: wire.Ask, Tag: tag, Context: l.id, Fingerprint: call.Fingerprint{Seq: seq}}})
 }
 
 // asked answers p's question h. The mutex is held.
-func (e *Endpoint) asked(p *peer, h header) {
-	l := e.lanes[h.group]
+func (e *Endpoint) asked(p *peer, h wire.Header) {
+	l := e.lanes[h.Context]
 	for _, other := range e.lanes {
 		other.takeOver()
 	}
@@ -30,31 +32,25 @@ func (e *Endpoint) asked(p *peer, h header) {
 	case l != nil && l.err != nil:
 		l.tell(p.rank)
 		return
-	case e.closed || e.hasRetired(h.group): // which p is told
+	case e.closed || e.hasRetired(h.Context): // which p is told
 		return
 	}
-	if l != nil && h.tag == monitorTag {
-		l.monitored = h.seq
+	if l != nil && h.Tag == monitorTag {
+		l.monitored = h.Seq
 	}
 	if l != nil && l.askers != nil {
-		l.askers[p.rank] = h.seq
+		l.askers[p.rank] = h.Seq
 	}
-	e.answer(p, l, h.group, h.seq)
+	e.answer(p, l, h.Context, h.Seq)
 }
 
 // answer tells p what this rank is in, in l if that is open, and what it called as collective seq. The mutex is held.
 func (e *Endpoint) answer(p *peer, l *Lane, group, seq uint64) {
-	waiting := 0
-	for _, f := range p.out {
-		if f.kind == kindAnswer {
-			waiting++
-		}
-	}
-	if waiting >= mostAnswers {
+	if p.out.Count(wire.Answer) >= mostAnswers {
 		return
 	}
-	doc := e.report(l, seq).Encode(reportLimit)
-	e.enqueue(p, frame{header: header{kind: kindAnswer, group: group, seq: seq, size: uint64(len(doc))}, payload: doc})
+	doc := e.report(l, seq).Encode(wire.ReportLimit)
+	e.enqueue(p, frame{Header: wire.Header{Kind: wire.Answer, Context: group, Size: uint64(len(doc)), Fingerprint: call.Fingerprint{Seq: seq}}, Payload: doc})
 }
 
 // report is what this rank says of itself in l, which is nil if it has not opened it yet. The mutex is held.
@@ -137,12 +133,12 @@ func (l *Lane) where(asked *Lane) string {
 }
 
 // answered takes in what p says to an earlier question. The mutex is held.
-func (e *Endpoint) answered(p *peer, h header, doc []byte) error {
+func (e *Endpoint) answered(p *peer, h wire.Header, doc []byte) error {
 	r := diagnosis.DecodeReport(doc, len(e.peers))
 	if r == nil {
 		return errors.New("sent a report that makes no sense")
 	}
-	l := e.lanes[h.group]
+	l := e.lanes[h.Context]
 	if l == nil || l.err != nil {
 		return nil
 	}
@@ -151,7 +147,7 @@ func (e *Endpoint) answered(p *peer, h header, doc []byte) error {
 	}
 	news := false
 	for _, s := range e.stalls {
-		if s.op.lane == l && s.op.seq == h.seq && s.op.awaited() == p.rank {
+		if s.op.lane == l && s.op.seq == h.Seq && s.op.awaited() == p.rank {
 			news = s.Answered(r, time.Now()) || news
 		}
 	}
@@ -160,7 +156,7 @@ func (e *Endpoint) answered(p *peer, h header, doc []byte) error {
 			e.answer(e.peers[rank], l, l.id, seq)
 		}
 	}
-	if l.monitor != nil && l.monitor.Seq == h.seq {
+	if l.monitor != nil && l.monitor.Seq == h.Seq {
 		l.monitor.reported(p.rank, r)
 	}
 	return nil

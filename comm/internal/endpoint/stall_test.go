@@ -13,17 +13,18 @@ import (
 
 	"github.com/gorun/gorun/comm/internal/call"
 	"github.com/gorun/gorun/comm/internal/diagnosis"
+	"github.com/gorun/gorun/comm/internal/wire"
 )
 
 // answerTo asks rank 1 about collective seq of a group and returns what it says.
 func answerTo(t *testing.T, conn net.Conn, group, seq uint64) *diagnosis.Report {
 	t.Helper()
-	write(t, conn, header{kind: kindAsk, group: group, seq: seq}, nil)
+	write(t, conn, wire.Header{Kind: wire.Ask, Context: group, Fingerprint: call.Fingerprint{Seq: seq}}, nil)
 	h, err := readHeader(conn)
-	if err != nil || h.kind != kindAnswer || h.group != group || h.seq != seq {
+	if err != nil || h.Kind != wire.Answer || h.Context != group || h.Seq != seq {
 		t.Fatalf("got %+v, %v, want an answer", h, err)
 	}
-	doc := make([]byte, h.size)
+	doc := make([]byte, h.Size)
 	if _, err := io.ReadFull(conn, doc); err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +63,7 @@ func TestWaitsAreToldAlong(t *testing.T) {
 		r := l.Recv(0, 5, 0, call.Call{Op: 2}, nil)
 		failed := make(chan error)
 		go func() { failed <- r.Wait(t.Context(), minute) }()
-		if h, err := readHeader(conn); err != nil || h.kind != kindAsk || h.group != 1 || h.seq != 0 {
+		if h, err := readHeader(conn); err != nil || h.Kind != wire.Ask || h.Context != 1 || h.Seq != 0 {
 			t.Fatalf("got %+v, %v, want a question", h, err)
 		}
 		go func() { _, _ = io.Copy(io.Discard, conn) }()
@@ -70,7 +71,7 @@ func TestWaitsAreToldAlong(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		write(t, conn, header{kind: kindAnswer, group: 1, size: uint64(len(doc))}, doc)
+		write(t, conn, wire.Header{Kind: wire.Answer, Context: 1, Size: uint64(len(doc))}, doc)
 		synctest.Wait()
 		f := l.Flight()
 		if want := []diagnosis.Wait{{Rank: 1, For: 0, In: "call 2 #1"}}; !slices.Equal(f.Waits, want) {
@@ -84,12 +85,12 @@ func TestWaitsAreToldAlong(t *testing.T) {
 func TestQuestionsCannotFillMemory(t *testing.T) {
 	byHand(t, func(t *testing.T, l *Lane, conn net.Conn) {
 		for range 1000 { // and reads no answer
-			write(t, conn, header{kind: kindAsk, group: 1}, nil)
+			write(t, conn, wire.Header{Kind: wire.Ask, Context: 1}, nil)
 		}
 		synctest.Wait()
 		l.ep.mu.Lock()
 		defer l.ep.mu.Unlock()
-		if n := len(l.ep.peers[0].out); n > mostAnswers {
+		if n := l.ep.peers[0].out.Len(); n > mostAnswers {
 			t.Errorf("%d answers wait to be written", n)
 		}
 	})
@@ -103,7 +104,7 @@ func TestAnswersOfNonsenseEndTheStream(t *testing.T) {
 	} {
 		byHand(t, func(t *testing.T, l *Lane, conn net.Conn) {
 			r := l.Recv(0, 0, 0, call.Call{}, nil)
-			write(t, conn, header{kind: kindAnswer, group: 1, size: uint64(len(doc))}, []byte(doc))
+			write(t, conn, wire.Header{Kind: wire.Answer, Context: 1, Size: uint64(len(doc))}, []byte(doc))
 			wantFailure(t, r.Wait(t.Context(), minute), diagnosis.PeerFailed, 0)
 		})
 	}

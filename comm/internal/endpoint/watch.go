@@ -104,7 +104,7 @@ func (e *Endpoint) arm(p *peer) {
 	if p.armed {
 		set = e.ready.Change
 	}
-	if err := set(p.stream.Descriptor(), p.rank, p.stream.Arm(len(p.out) > 0 && !p.broken)); err != nil {
+	if err := set(p.stream.Descriptor(), p.rank, p.stream.Arm(p.out.Len() > 0 && !p.broken)); err != nil {
 		p.ended = true
 		e.wg.Go(func() { e.broke(p, err) })
 	}

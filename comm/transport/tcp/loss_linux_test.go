@@ -163,7 +163,7 @@ func TestAStalledStream(t *testing.T) {
 	}
 	start := time.Now()
 	for range 7 {
-		l.Send(1, 1, 0, call.Call{}, make([]byte, endpoint.EagerLimit))
+		l.Send(1, 1, 0, call.Call{}, make([]byte, 256<<10)) // as much as goes at once
 	}
 	defer func() { _ = (<-other).Close() }()
 	err = l.Recv(1, 9, 0, call.Call{}, nil).Wait(t.Context(), 0)

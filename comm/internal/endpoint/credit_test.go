@@ -12,6 +12,7 @@ import (
 
 	"github.com/gorun/gorun/comm/internal/call"
 	"github.com/gorun/gorun/comm/internal/diagnosis"
+	"github.com/gorun/gorun/comm/internal/wire"
 )
 
 // heapBytes is how much memory is in use, with what nobody has collected yet.
@@ -25,20 +26,22 @@ func heapBytes() int {
 // sends so much of any of it: see the tests below.
 func TestAPeerThatFloods(t *testing.T) {
 	const other, closed = 4, 3 // groups: one that has not been made here, as those after it, and one that has been closed
-	eager := func(group uint64) header { return header{kind: kindEager, group: group, size: EagerLimit} }
+	eager := func(group uint64) wire.Header {
+		return wire.Header{Kind: wire.Eager, Context: group, Size: wire.EagerLimit}
+	}
 	for name, c := range map[string]struct {
-		h    header
+		h    wire.Header
 		most int  // frames that an honest rank may send, and one
 		each bool // for a group of its own
 	}{
-		"messages that nobody receives":      {eager(1), eagerBudget/eagerCost(EagerLimit) + 1, false},
-		"empty messages":                     {header{kind: kindEager, group: 1}, eagerBudget/messageCost + 1, false},
-		"messages of groups never made":      {eager(other), eagerBudget/eagerCost(EagerLimit) + 1, true},
-		"messages of closed groups":          {eager(closed), eagerBudget/eagerCost(EagerLimit) + 1, false},
-		"announcements":                      {header{kind: kindRTS, group: 1, size: 1 << 30}, mostAnnounced + 1, false},
-		"announcements of groups never made": {header{kind: kindRTS, group: other}, mostAnnounced + 1, true},
-		"announcements of closed groups":     {header{kind: kindRTS, group: closed}, mostAnnounced + 1, false},
-		"leaves of groups never made":        {header{kind: kindLeave, group: other}, mostUnopened + 1, true},
+		"messages that nobody receives":      {eager(1), wire.EagerCredit/(wire.EagerLimit+wire.MessageCost) + 1, false},
+		"empty messages":                     {wire.Header{Kind: wire.Eager, Context: 1}, wire.EagerCredit/wire.MessageCost + 1, false},
+		"messages of groups never made":      {eager(other), wire.EagerCredit/(wire.EagerLimit+wire.MessageCost) + 1, true},
+		"messages of closed groups":          {eager(closed), wire.EagerCredit/(wire.EagerLimit+wire.MessageCost) + 1, false},
+		"announcements":                      {wire.Header{Kind: wire.RTS, Context: 1, Size: 1 << 30}, wire.MaxRTS + 1, false},
+		"announcements of groups never made": {wire.Header{Kind: wire.RTS, Context: other}, wire.MaxRTS + 1, true},
+		"announcements of closed groups":     {wire.Header{Kind: wire.RTS, Context: closed}, wire.MaxRTS + 1, false},
+		"leaves of groups never made":        {wire.Header{Kind: wire.Leave, Context: other}, mostUnopened + 1, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			byHand(t, func(t *testing.T, l *Lane, conn net.Conn) { // which reads nothing
@@ -48,24 +51,24 @@ func TestAPeerThatFloods(t *testing.T) {
 				}
 				gone.Close()
 				before, sent := heapBytes(), 0
-				payload := make([]byte, EagerLimit)
+				payload := make([]byte, wire.EagerLimit)
 				for ; err == nil && sent <= 2*c.most; sent++ {
 					n := 0
-					if c.h.kind == kindEager {
-						n = int(c.h.size)
+					if c.h.Kind == wire.Eager {
+						n = int(c.h.Size)
 					}
 					if c.each {
-						c.h.group += 2
+						c.h.Context += 2
 					}
-					_, err = conn.Write(append(c.h.append(nil), payload[:n]...))
+					_, err = conn.Write(append(c.h.Append(nil), payload[:n]...))
 				}
 				if err == nil {
 					t.Errorf("%d frames were taken", sent)
 				}
-				if sent > c.most+mostFrames {
-					t.Errorf("%d frames were taken, want at most %d", sent, c.most+mostFrames)
+				if sent > c.most+8 {
+					t.Errorf("%d frames were taken, want at most %d", sent, c.most+8)
 				}
-				if took := heapBytes() - before; took > 8*eagerBudget {
+				if took := heapBytes() - before; took > 8*wire.EagerCredit {
 					t.Errorf("they took %d MiB", took>>20)
 				}
 				synctest.Wait()
@@ -81,9 +84,9 @@ func TestAPeerThatFloods(t *testing.T) {
 
 // An answer to what has not been announced would let a rank announce more than it may.
 func TestAnswersToNothing(t *testing.T) {
-	for _, k := range []kind{kindCTS, kindDecline} {
+	for _, k := range []wire.Kind{wire.CTS, wire.Decline} {
 		byHand(t, func(t *testing.T, l *Lane, conn net.Conn) {
-			write(t, conn, header{kind: k, id: 1}, nil)
+			write(t, conn, wire.Header{Kind: k, ID: 1}, nil)
 			wantFailure(t, l.Recv(0, 0, 0, call.Call{}, nil).Wait(t.Context(), minute), diagnosis.PeerFailed, 0)
 		})
 	}
@@ -93,23 +96,23 @@ func TestAnswersToNothing(t *testing.T) {
 // peer hears later, in their order. Collectives go on meanwhile.
 func TestMoreMessagesThanMayBeAnnounced(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, w *testWorld) {
-		const n = mostAnnounced + 5_000
+		const n = wire.MaxRTS + 5_000
 		sent := make([]*Op, n)
 		for i := range sent {
 			sent[i] = w.send(0, 1, 5, pattern(4, i))
 		}
-		large := w.send(0, 1, 6, pattern(EagerLimit+1, 1))
+		large := w.send(0, 1, 6, pattern(wire.EagerLimit+1, 1))
 		synctest.Wait()
 		p := w.ends[1].peers[0]
-		if p.unasked.announced != mostAnnounced-announceReserve || p.unasked.eager > eagerBudget-eagerReserve {
-			t.Errorf("%d messages are announced, and %d bytes are here", p.unasked.announced, p.unasked.eager)
+		if eager, rts := p.received.Pending(); rts != wire.MaxRTS-wire.RTSReserve || eager > wire.EagerCredit-wire.EagerReserve {
+			t.Errorf("%d messages are announced, and %d bytes are here", rts, eager)
 		}
-		buf := make([]byte, 2*EagerLimit)
-		c := w.lanes[0].Send(1, 0, 1, call.Call{Op: 1}, pattern(LongestPiece, 2))
+		buf := make([]byte, 2*wire.EagerLimit)
+		c := w.lanes[0].Send(1, 0, 1, call.Call{Op: 1}, pattern(wire.LongestPiece, 2))
 		if err := w.lanes[1].Begin(1, call.Call{Op: 1}, 0); err != nil {
 			t.Fatal(err)
 		}
-		must(t, w.lanes[1].Recv(0, 0, 1, call.Call{Op: 1}, make([]byte, LongestPiece)), c)
+		must(t, w.lanes[1].Recv(0, 0, 1, call.Call{Op: 1}, make([]byte, wire.LongestPiece)), c)
 		for i := range sent {
 			r := w.recv(1, 0, 5, buf)
 			must(t, r, sent[i])
@@ -122,8 +125,8 @@ func TestMoreMessagesThanMayBeAnnounced(t *testing.T) {
 		synctest.Wait()
 		for _, e := range w.ends {
 			for _, p := range e.peers {
-				if u := p.unasked; u.announced != 0 || u.eager > creditStep || p.announcements.unanswered != 0 || len(p.announcements.transfers) > 0 {
-					t.Errorf("rank %d still has %+v of rank %d, and %+v for it", e.rank, u, p.rank, p.announcements)
+				if eager, rts := p.received.Pending(); rts != 0 || eager > wire.CreditStep || p.sent.Unanswered() != 0 || p.sent.HasWaiting(0) {
+					t.Errorf("rank %d still has %+v of rank %d, and %+v for it", e.rank, p.received, p.rank, p.sent)
 				}
 			}
 		}
@@ -141,8 +144,8 @@ func TestAGroupClosedWhileMessagesWait(t *testing.T) {
 			}
 			others[r] = l
 		}
-		sent := make([]*Op, mostAnnounced+100)
-		large := make([]byte, EagerLimit+1)
+		sent := make([]*Op, wire.MaxRTS+100)
+		large := make([]byte, wire.EagerLimit+1)
 		for i := range sent {
 			sent[i] = others[0].Send(1, 0, 0, call.Call{}, large)
 		}
@@ -155,8 +158,8 @@ func TestAGroupClosedWhileMessagesWait(t *testing.T) {
 			wantFailure(t, op.Wait(t.Context(), minute), diagnosis.Left, 1)
 		}
 		synctest.Wait()
-		if p := w.ends[0].peers[1]; p.announcements.unanswered != 0 || len(p.announcements.transfers) > 0 || len(w.ends[0].sends) > 0 {
-			t.Errorf("there still are %d, %d and %d", p.announcements.unanswered, len(p.announcements.transfers), len(w.ends[0].sends))
+		if p := w.ends[0].peers[1]; p.sent.Unanswered() != 0 || p.sent.HasWaiting(0) || len(w.ends[0].sends) > 0 {
+			t.Errorf("there still are %+v, and %d sends", p.sent, len(w.ends[0].sends))
 		}
 	})
 }
@@ -174,8 +177,8 @@ func TestManyGroupsOpenedLate(t *testing.T) {
 			l.Close()
 		}
 		synctest.Wait()
-		if p := w.ends[1].peers[0]; p.unasked.left != n || p.unasked.eager != n*eagerCost(1) {
-			t.Errorf("after %d groups %+v is kept", n, p.unasked)
+		if p := w.ends[1].peers[0]; p.earlyLeaves != n || eagerOf(p) != n*(1+wire.MessageCost) {
+			t.Errorf("after %d groups %+v is kept, and %d leaves", n, p.received, p.earlyLeaves)
 		}
 		for i := range uint64(n) {
 			l, err := w.ends[1].Open(10+i, []int{0, 1})
@@ -186,8 +189,8 @@ func TestManyGroupsOpenedLate(t *testing.T) {
 			l.Close()
 		}
 		synctest.Wait()
-		if p := w.ends[1].peers[0]; len(w.ends[1].early) > 0 || p.unasked.left != 0 || p.unasked.eager > creditStep {
-			t.Errorf("of %d groups and %+v there is something left", len(w.ends[1].early), p.unasked)
+		if p := w.ends[1].peers[0]; len(w.ends[1].early) > 0 || p.earlyLeaves != 0 || eagerOf(p) > wire.CreditStep {
+			t.Errorf("of %d groups and %+v there is something left", len(w.ends[1].early), p.received)
 		}
 	})
 }
@@ -195,11 +198,17 @@ func TestManyGroupsOpenedLate(t *testing.T) {
 func TestABrokenProtocolIsNotADeath(t *testing.T) {
 	byHand(t, func(t *testing.T, l *Lane, conn net.Conn) {
 		l.ep.opt.Died = func(int) Fate { time.Sleep(time.Second); return Dead }
-		write(t, conn, header{kind: 99}, nil)
+		write(t, conn, wire.Header{Kind: 99}, nil)
 		start := time.Now()
 		err := l.Recv(0, 0, 0, call.Call{}, nil).Wait(t.Context(), minute)
 		if err == nil || err.Error() != "rank 0: broke the protocol: frame of unknown kind 99" || errors.Is(err, io.EOF) || time.Since(start) > 0 {
 			t.Errorf("got %v after %v", err, time.Since(start))
 		}
 	})
+}
+
+// eagerOf is how many eager bytes of p are counted.
+func eagerOf(p *peer) int {
+	eager, _ := p.received.Pending()
+	return eager
 }

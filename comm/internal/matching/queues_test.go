@@ -1,0 +1,146 @@
+package matching
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/gorun/gorun/comm/internal/call"
+	"github.com/gorun/gorun/comm/internal/wire"
+	"pgregory.net/rapid"
+)
+
+// A want is a receive or a probe of TestQueues.
+type want struct {
+	Pattern
+	isProbe bool
+}
+
+// TestQueues compares the queues with MPI's rule: a message goes to the receive posted first that wants it, and a receive gets the
+// message that came first; a probe sees that and leaves it.
+func TestQueues(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var (
+			q        Queues[*want]
+			posted   []*want
+			arrived  []*Message
+			matches  = func(w *want, m *Message) bool { return matchesByTheBook(w.Pattern, m) }
+			indexOf  = func(w *want) int { return slices.IndexFunc(arrived, func(m *Message) bool { return matches(w, m) }) }
+			receiver = func(m *Message) int {
+				return slices.IndexFunc(posted, func(w *want) bool { return !w.isProbe && matches(w, m) })
+			}
+		)
+		pattern := func(t *rapid.T, wildcards bool) Pattern {
+			least := 0
+			if wildcards {
+				least = -1
+			}
+			p := Pattern{Source: rapid.IntRange(least, 2).Draw(t, "source"), Seq: uint64(rapid.IntRange(0, 2).Draw(t, "seq"))}
+			if p.Seq == 0 {
+				p.Tag = int32(rapid.IntRange(least, 2).Draw(t, "tag"))
+			}
+			return p
+		}
+		t.Repeat(map[string]func(*rapid.T){
+			"message": func(t *rapid.T) {
+				p := pattern(t, false)
+				kind := rapid.SampledFrom([]wire.Kind{wire.Eager, wire.RTS}).Draw(t, "kind")
+				m := &Message{Header: wire.Header{Kind: kind, Tag: p.Tag, Fingerprint: call.Fingerprint{Seq: p.Seq}}, Source: p.Source}
+				w, place := q.Receive(&m.Header, m.Source)
+				i := receiver(m)
+				if (place >= 0) != (i >= 0) || i >= 0 && w != posted[i] {
+					t.Fatalf("it went to %+v, want number %d of %d", w, i, len(posted))
+				}
+				if place >= 0 {
+					q.TakeReceive(place)
+					posted = slices.Delete(posted, i, i+1)
+					return
+				}
+				saw := q.Keep(m)
+				arrived = append(arrived, m)
+				var should []*want
+				posted = slices.DeleteFunc(posted, func(w *want) bool {
+					sees := w.isProbe && matches(w, m)
+					if sees {
+						should = append(should, w)
+					}
+					return sees
+				})
+				if !slices.Equal(saw, should) {
+					t.Fatalf("%d probes saw it, want %d", len(saw), len(should))
+				}
+			},
+			"receive": func(t *rapid.T) {
+				w := &want{pattern(t, true), rapid.Bool().Draw(t, "probe")}
+				m, place := q.Message(w.Pattern, false)
+				i := indexOf(w)
+				if (place >= 0) != (i >= 0) || i >= 0 && m != arrived[i] {
+					t.Fatalf("it gets message %d, want %d of %d", place, i, len(arrived))
+				}
+				switch {
+				case place < 0:
+					q.Post(w.Pattern, w.isProbe, w)
+					posted = append(posted, w)
+				case !w.isProbe:
+					q.TakeMessage(place)
+					arrived = slices.Delete(arrived, i, i+1)
+				}
+			},
+			"whole": func(t *rapid.T) {
+				w := &want{Pattern: pattern(t, true)}
+				m, _ := q.Message(w.Pattern, true)
+				i := slices.IndexFunc(arrived, func(m *Message) bool { return m.Kind == wire.Eager && matches(w, m) })
+				if (m != nil) != (i >= 0) || m != nil && m != arrived[i] {
+					t.Fatalf("it finds %+v, want number %d", m, i)
+				}
+			},
+			"cancel": func(t *rapid.T) {
+				if len(posted) == 0 {
+					t.Skip("there is none")
+				}
+				i := rapid.IntRange(0, len(posted)-1).Draw(t, "receive")
+				if !q.Cancel(posted[i]) || q.Cancel(posted[i]) {
+					t.Fatal("it could not be cancelled, or twice")
+				}
+				posted = slices.Delete(posted, i, i+1)
+			},
+			"": func(t *rapid.T) {
+				fromAny := slices.DeleteFunc(slices.Clone(posted), func(w *want) bool { return w.Source != AnySource })
+				if q.IsEmpty() != (len(posted)+len(arrived) == 0) || !slices.Equal(q.Unexpected(), arrived) || !slices.Equal(q.PostedFromAny(), fromAny) {
+					t.Fatalf("the queues have %d messages, want %d", len(q.Unexpected()), len(arrived))
+				}
+			},
+		})
+		if !slices.Equal(q.Clear(), arrived) || len(q.Unexpected()) > 0 {
+			t.Fatal("messages are left")
+		}
+	})
+}
+
+// matchesByTheBook says whether m is one that p wants.
+func matchesByTheBook(p Pattern, m *Message) bool {
+	if p.Seq != m.Seq || p.Source != AnySource && p.Source != m.Source {
+		return false
+	}
+	return p.Tag == m.Tag || p.Seq == 0 && p.Tag == AnyTag
+}
+
+// A message's memory is used again for one that is as long.
+func TestMessagesUseMemoryAgain(t *testing.T) {
+	for _, n := range []int{0, 1, 2, 3, 1000, 1024, 1025, wire.EagerLimit, wire.LongestPiece} {
+		h := wire.Header{Kind: wire.Eager, Size: uint64(n)}
+		m := NewMessage(h, 3)
+		if len(m.Payload) != n || m.Source != 3 || m.Header != h {
+			t.Fatalf("got %d bytes of %+v", len(m.Payload), m.Header)
+		}
+		room := cap(m.Payload)
+		m.Free()
+		if again := NewMessage(h, 1); len(again.Payload) != n || cap(again.Payload) != room {
+			t.Errorf("%d bytes: %d, and room for %d", n, len(again.Payload), cap(again.Payload))
+		}
+	}
+	if m := NewMessage(wire.Header{Kind: wire.RTS, Size: 1 << 40}, 0); len(m.Payload) != 0 {
+		t.Errorf("an RTS has %d bytes", len(m.Payload))
+	}
+	long := NewMessage(wire.Header{Kind: wire.Eager, Size: wire.LongestPiece + 1}, 0)
+	long.Free() // which is kept nowhere
+}

@@ -1,0 +1,79 @@
+package wire
+
+import (
+	"bytes"
+	"slices"
+	"testing"
+)
+
+func pattern(n, seed int) []byte {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte(i*7 + seed)
+	}
+	return b
+}
+
+// Who gives up a send gets the buffer back at once, and the peer its bytes all the same.
+func TestASendGivenUpInTheMiddleOfItsFrame(t *testing.T) {
+	const piece = 100
+	for gone := range 2*HeaderSize + 700 { // bytes written before it is given up
+		var o Outbox[*int]
+		var want []byte
+		var bufs [][]byte
+		for i, n := range []int{300, 0, 200, 150} {
+			buf := pattern(n, i)
+			f := Frame[*int]{Header: Header{Kind: Eager, ID: uint64(i), Size: uint64(n)}, Payload: buf, Op: new(int)}
+			o.frames = append(o.frames, f)
+			want = append(f.Append(want), buf...)
+			bufs = append(bufs, buf)
+		}
+		var got []byte
+		write := func(limit int) {
+			v, _ := o.Next(min(limit, piece))
+			b := slices.Concat(v...)
+			got = append(got, b...)
+			clear(o.Wrote(len(b)))
+		}
+		for len(got) < gone {
+			write(gone - len(got))
+		}
+		// The first frame that has not gone, which has partly gone unless its bytes begin here.
+		id := o.frames[0].ID
+		if partly := o.written > 0; partly != o.IsWriting(o.frames[0].Op) {
+			t.Fatalf("after %d bytes: being written %v", gone, !partly)
+		} else if !partly {
+			continue
+		}
+		o.Release(o.frames[0].Op)
+		clear(bufs[id])
+		for len(o.frames) > 0 {
+			write(piece)
+		}
+		if !bytes.Equal(got, want) {
+			t.Fatalf("given up after %d bytes: other bytes were written", gone)
+		}
+	}
+}
+
+// A piece does not end within the header of a frame that it begins.
+func TestAPieceEndsOutsideOfHeaders(t *testing.T) {
+	const first = 500
+	for limit := 1; limit < 4*HeaderSize+first; limit++ {
+		var o Outbox[*int]
+		for _, n := range []int{first, 0, 10, 0} {
+			o.frames = append(o.frames, Frame[*int]{Header: Header{Kind: Eager, Size: uint64(n)}, Payload: pattern(n, n)})
+		}
+		v, frames := o.Next(limit)
+		length := len(slices.Concat(v...))
+		for i := range frames {
+			if i > 0 && length < HeaderSize {
+				t.Fatalf("with room for %d bytes: %d of the header of frame %d", limit, length, i)
+			}
+			length -= min(length, o.frames[i].len())
+		}
+		if length > 0 || len(v) == 0 {
+			t.Fatalf("with room for %d bytes: %d slices, and %d bytes too many", limit, len(v), length)
+		}
+	}
+}
