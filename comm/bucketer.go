@@ -72,7 +72,7 @@ type filling struct {
 	bytes  int   // in this bucket
 }
 
-// add puts so many bytes into the bucket and says whether it is full, and the next one begins.
+// add puts so many bytes into the bucket and reports whether it is full, and the next one begins.
 func (f *filling) add(bytes int) (full bool) {
 	f.bytes += bytes
 	if len(f.limits) > 0 && f.bytes < f.limits[0] {

@@ -125,7 +125,7 @@ func WithObjectLimit(bytes int) Option { return func(c *config) { c.objectLimit 
 // encrypt.
 func WithTLS() Option { return func(c *config) { c.TLS = true } }
 
-// WithFlightOnQuit says whether SIGQUIT, which makes Go print the stacks of all goroutines and exit, prints the [Flight] of
+// WithFlightOnQuit reports whether SIGQUIT, which makes Go print the stacks of all goroutines and exit, prints the [Flight] of
 // every group first; it does by default. A program that handles SIGQUIT itself gets it twice, unless it says false and
 // calls [WriteFlight].
 func WithFlightOnQuit(on bool) Option { return func(c *config) { c.flightOnQuit = on } }

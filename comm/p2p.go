@@ -96,7 +96,7 @@ func Probe(ctx context.Context, g *Group, src int, tag ...int) (Status, error) {
 	return Status(t.Probed()), nil
 }
 
-// TryProbe is Probe without waiting: found says whether there is a message.
+// TryProbe is Probe without waiting: found reports whether there is a message.
 func TryProbe(g *Group, src int, tag ...int) (st Status, found bool, err error) {
 	s, found, err := message(g, call.KindProbe, data[byte](nil), src, tag).Try()
 	return Status(s), found, public(err)

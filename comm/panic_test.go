@@ -62,7 +62,7 @@ func (c codecOf) Unmarshal(data []byte, v any) error {
 	return json.Unmarshal(data, v)
 }
 
-// A brokenCall runs the caller's code, n elements at a time; it says whether what it has got is right.
+// A brokenCall runs the caller's code, n elements at a time; it reports whether what it has got is right.
 type brokenCall func(ctx context.Context, g *Group, op Op, n int) (right bool, err error)
 
 var brokenCalls = map[string]brokenCall{

@@ -81,7 +81,7 @@ func pointee(t reflect.Type) reflect.Type {
 	return t
 }
 
-// isLeftOut says whether the tag of f asks to leave it out.
+// isLeftOut reports whether the tag of f asks to leave it out.
 func isLeftOut(f reflect.StructField) bool {
 	tag := f.Tag.Get("cbor")
 	if tag == "" {

@@ -68,7 +68,7 @@ func allPointers(types []reflect.Type) bool {
 	return !slices.ContainsFunc(types, func(t reflect.Type) bool { return t.Kind() != reflect.Pointer })
 }
 
-// mayCoincide says whether keys that differ may be the same once they are encoded, as an int and an int8 may in a map of any.
+// mayCoincide reports whether keys that differ may be the same once they are encoded, as an int and an int8 may in a map of any.
 func mayCoincide(key reflect.Type) bool {
 	if _, encodes := encoderOf(key); encodes {
 		return true
@@ -96,7 +96,7 @@ func encoderOf(t reflect.Type) (m reflect.Method, ok bool) {
 	return m, ok && m.Func.IsValid()
 }
 
-// isInherited says whether m is an embedded field's: the compiler has made it.
+// isInherited reports whether m is an embedded field's: the compiler has made it.
 func isInherited(m reflect.Method) bool {
 	frames := runtime.CallersFrames([]uintptr{m.Func.Pointer() + 1})
 	for {

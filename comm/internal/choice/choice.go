@@ -142,7 +142,7 @@ func (t Table) Free(op string) []string {
 // What says what a way is.
 func (c Chooser) What(op, way string) string { return c.line(op, way).What }
 
-// IsTuned says whether a tuning has a say.
+// IsTuned reports whether a tuning has a say.
 func (c Chooser) IsTuned(op string, ranks int) bool { return c.tuned(op, ranks) != nil }
 
 // tuned is what the tuning has for the table's ways of op.

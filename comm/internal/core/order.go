@@ -40,7 +40,7 @@ func (t *order) release(seq uint64) bool {
 	return t.word.CompareAndSwap(seq*turnOne+busy, seq*turnOne)
 }
 
-// enter gives c its number and its place, and says whether the caller is to carry it out: nothing else is under way.
+// enter gives c its number and its place, and reports whether the caller is to carry it out: nothing else is under way.
 func (t *order) enter(c *Collective) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

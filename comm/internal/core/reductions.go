@@ -61,7 +61,7 @@ func (c *Collective) reduce() (err error) {
 	return err
 }
 
-// exchangeTowards runs p, which leaves the result in buf of one rank; result says whether this is the one. On the others buf does not
+// exchangeTowards runs p, which leaves the result in buf of one rank; result reports whether this is the one. On the others buf does not
 // change: they send from it, or combine into memory of the group.
 func (c *Collective) exchangeTowards(p plan.Plan, buf []byte, result bool) error {
 	if result || c.isWide() || c.op.Scaled || p.Reductions() > 1 {

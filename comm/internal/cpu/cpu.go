@@ -4,7 +4,7 @@ package cpu
 
 import "time"
 
-// Reached says whether v, which counts on and after the largest number from 0, has reached least: it is no more than half of all
+// Reached reports whether v, which counts on and after the largest number from 0, has reached least: it is no more than half of all
 // numbers further.
 func Reached(v, least uint64) bool { return int64(v-least) >= 0 }
 

@@ -19,7 +19,7 @@ func Fence() {}
 //go:noescape
 func Await(p *uint64, least uint64, tries int) uint64
 
-// AwaitEqual looks at *p until it is want, or has been looked at tries times, and says whether it is. Each time it looks at beside
+// AwaitEqual looks at *p until it is want, or has been looked at tries times, and reports whether it is. Each time it looks at beside
 // as well, which is read next and may be in another cache line: so both lines come at once.
 //
 //go:noescape
@@ -46,7 +46,7 @@ func Copy(dst, src []byte) {
 	}
 }
 
-// isString says whether Copy moves n bytes as a string: shorter ones take longer to begin with than is gained.
+// isString reports whether Copy moves n bytes as a string: shorter ones take longer to begin with than is gained.
 func isString(n int) bool { return n >= 8<<10 && movesStrings }
 
 // movesStrings is what the processor says of itself: fast short REP MOVSB.
@@ -62,18 +62,18 @@ func before(mem []byte) int {
 	return min(-int(uintptr(unsafe.Pointer(unsafe.SliceData(mem))))&(line-1), len(mem))
 }
 
-// CopiesPast says whether CopyPast differs from copy.
-const CopiesPast = true
+// HasNonTemporal reports whether CopyNonTemporal differs from copy.
+const HasNonTemporal = true
 
-// CopyPast is copy, of equal lengths, past the caches: dst's cache lines need not be had from another processor that has them.
+// CopyNonTemporal is copy, of equal lengths, past the caches: dst's cache lines need not be had from another processor that has them.
 // What is written is in memory before anything that is written later.
-func CopyPast(dst, src []byte) {
+func CopyNonTemporal(dst, src []byte) {
 	head := before(dst)
 	copy(dst[:head], src)
 	dst, src = dst[head:], src[head:]
 	for len(dst) >= line {
 		n := min(len(dst), longestCopy) &^ (line - 1)
-		copyPast(&dst[0], &src[0], n)
+		copyNonTemporal(&dst[0], &src[0], n)
 		dst, src = dst[n:], src[n:]
 	}
 	copy(dst, src)
@@ -118,7 +118,7 @@ const line = 64
 const longestCopy = 256 << 10
 
 //go:noescape
-func copyPast(dst, src *byte, n int)
+func copyNonTemporal(dst, src *byte, n int)
 
 // ticks is the processor's time stamp counter, which all processors have in common.
 func ticks() uint64

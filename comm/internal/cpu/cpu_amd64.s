@@ -110,8 +110,8 @@ line:
 	JGT  line
 	RET
 
-// func copyPast(dst, src *byte, n int)
-TEXT ·copyPast(SB), NOSPLIT, $0-24
+// func copyNonTemporal(dst, src *byte, n int)
+TEXT ·copyNonTemporal(SB), NOSPLIT, $0-24
 	MOVQ dst+0(FP), DI
 	MOVQ src+8(FP), SI
 	MOVQ n+16(FP), CX

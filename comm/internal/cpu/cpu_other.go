@@ -28,7 +28,7 @@ func Await(p *uint64, least uint64, tries int) uint64 {
 	}
 }
 
-// AwaitEqual looks at *p until it is want, or has been looked at tries times, and says whether it is.
+// AwaitEqual looks at *p until it is want, or has been looked at tries times, and reports whether it is.
 func AwaitEqual(p *uint64, want uint64, tries int, _ *byte) bool {
 	for range max(tries, 1) {
 		if atomic.LoadUint64(p) == want {
@@ -41,11 +41,11 @@ func AwaitEqual(p *uint64, want uint64, tries int, _ *byte) bool {
 // Copy is copy, of equal lengths.
 func Copy(dst, src []byte) { copy(dst, src) }
 
-// CopiesPast says whether CopyPast differs from copy.
-const CopiesPast = false
+// HasNonTemporal reports whether CopyNonTemporal differs from copy.
+const HasNonTemporal = false
 
-// CopyPast is copy, of equal lengths.
-func CopyPast(dst, src []byte) { copy(dst, src) }
+// CopyNonTemporal is copy, of equal lengths.
+func CopyNonTemporal(dst, src []byte) { copy(dst, src) }
 
 // Claim does nothing here: it would make the processor that has written mem faster when it writes there again.
 func Claim([]byte) {}

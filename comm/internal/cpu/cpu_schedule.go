@@ -130,7 +130,7 @@ func Await(p *uint64, least uint64, tries int) (v uint64) {
 	return v
 }
 
-// AwaitEqual looks at *p until it is want, or has been looked at tries times, and says whether it is.
+// AwaitEqual looks at *p until it is want, or has been looked at tries times, and reports whether it is.
 func AwaitEqual(p *uint64, want uint64, tries int, _ *byte) bool {
 	for range looks(p, tries) {
 		if Load(p) == want {
@@ -175,11 +175,11 @@ func CopyPlain(dst, src []byte) {
 // Copy is copy, of equal lengths.
 func Copy(dst, src []byte) { move(dst, src, schedule.StoreString) }
 
-// CopiesPast says whether CopyPast differs from copy.
-const CopiesPast = true
+// HasNonTemporal reports whether CopyNonTemporal differs from copy.
+const HasNonTemporal = true
 
-// CopyPast is copy, of equal lengths, past the caches.
-func CopyPast(dst, src []byte) {
+// CopyNonTemporal is copy, of equal lengths, past the caches.
+func CopyNonTemporal(dst, src []byte) {
 	move(dst, src, schedule.StorePast)
 	if _, ok := simulated(unsafe.Pointer(unsafe.SliceData(dst))); ok {
 		machine.Fence(schedule.StoreFence)

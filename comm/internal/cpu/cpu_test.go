@@ -39,7 +39,7 @@ func TestAwait(t *testing.T) {
 	}
 }
 
-func TestCopyPast(t *testing.T) {
+func TestCopyNonTemporal(t *testing.T) {
 	src := make([]byte, 1000)
 	for i := range src {
 		src[i] = byte(i * 7)
@@ -47,7 +47,7 @@ func TestCopyPast(t *testing.T) {
 	for n := range 300 {
 		for at := range 70 {
 			dst := make([]byte, 400)
-			CopyPast(dst[at:at+n], src[:n])
+			CopyNonTemporal(dst[at:at+n], src[:n])
 			want := make([]byte, 400)
 			copy(want[at:], src[:n])
 			if !bytes.Equal(dst, want) {

@@ -58,10 +58,10 @@ func NewStall(since time.Time, timeout time.Duration) Stall {
 // Since is when the wait began.
 func (s *Stall) Since() time.Time { return s.since }
 
-// IsTimeUp says whether the wait has lasted as long as it may.
+// IsTimeUp reports whether the wait has lasted as long as it may.
 func (s *Stall) IsTimeUp(now time.Time) bool { return s.timeout > 0 && now.Sub(s.since) >= s.timeout }
 
-// IsUnanswered says whether a question has not been answered.
+// IsUnanswered reports whether a question has not been answered.
 func (s *Stall) IsUnanswered() bool { return !s.asked.IsZero() }
 
 // Asked says that the peer has been asked.
@@ -80,7 +80,7 @@ func (s *Stall) NextPause(now time.Time) time.Duration {
 	return s.pause
 }
 
-// Answered takes in the peer's answer, and says whether that is news.
+// Answered takes in the peer's answer, and reports whether that is news.
 func (s *Stall) Answered(r *Report, now time.Time) (news bool) {
 	news = r.isNews(s.report)
 	s.report, s.at, s.asked = r, now, time.Time{}
@@ -107,7 +107,7 @@ func (s *Stall) patience() time.Duration {
 	return warnAfter
 }
 
-// isSilent says whether the peer is known to be.
+// isSilent reports whether the peer is known to be.
 func (s *Stall) isSilent(now time.Time) bool {
 	return s.IsUnanswered() && now.Sub(s.asked) >= s.patience()
 }

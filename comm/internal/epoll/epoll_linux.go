@@ -72,7 +72,7 @@ func (s *Set) read(look func(fd uintptr) bool) ([]int, error) {
 	return s.ready, s.err
 }
 
-// poll collects what is ready, and says whether there is an end to waiting.
+// poll collects what is ready, and reports whether there is an end to waiting.
 func (s *Set) poll(uintptr) bool {
 	n, err := unix.EpollWait(s.fd, s.events[:], 0) // does not wait, so that no signal interrupts it
 	if err != nil {

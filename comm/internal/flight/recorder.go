@@ -26,7 +26,7 @@ type Record struct {
 	at cpu.Stamp // instead of Began and Ended, of one that was over at once
 }
 
-// IsUnderWay says whether there is a record, of an operation that has not ended.
+// IsUnderWay reports whether there is a record, of an operation that has not ended.
 func (r *Record) IsUnderWay() bool { return r != nil && r.Ended.IsZero() }
 
 // A Recorder is a ring of the last records, the one of operation seq at seq modulo its length.

@@ -75,7 +75,7 @@ func (c *Call) combineSlices(r *Route, work []byte) error {
 			return t.Reduce(work, c.Fold, r.Leader())
 		}
 		for _, parts := range r.parts {
-			if err := t.ReduceParts(work, parts, c.Fold); err != nil {
+			if err := t.ReduceScatterV(work, parts, c.Fold); err != nil {
 				return err
 			}
 			t.Next()
@@ -91,7 +91,7 @@ func (c *Call) shareSlices(r *Route, work []byte) error {
 			return t.Broadcast(work, r.Leader())
 		}
 		for _, parts := range r.parts {
-			if err := t.ShareParts(work, parts); err != nil {
+			if err := t.AllGatherV(work, parts); err != nil {
 				return err
 			}
 			t.Next()

@@ -37,7 +37,7 @@ func (c *Call) Reduce() error {
 	if err := c.onRail(r, c.combining(r.own(c.Operands))); err != nil || r.Node != r.Root || r.rails == 1 { // the root is the rail
 		return err
 	}
-	return c.inMemory(r, func(t *shm.Team) error { return t.GatherParts(c.Operands, r.parts[0], r.Leader()) })
+	return c.inMemory(r, func(t *shm.Team) error { return t.GatherV(c.Operands, r.parts[0], r.Leader()) })
 }
 
 // ReduceScatter leaves this rank's block of the reduction of Operands, which have a block for every rank, in Operands, and nothing
@@ -58,7 +58,7 @@ func (c *Call) ReduceScatter() error {
 		return err
 	}
 	if _, most := c.Sizes(); r.rails < most {
-		err := c.inMemory(r, func(t *shm.Team) error { return t.ShareParts(work, r.parts[c.Node]) })
+		err := c.inMemory(r, func(t *shm.Team) error { return t.AllGatherV(work, r.parts[c.Node]) })
 		if err != nil {
 			return err
 		}

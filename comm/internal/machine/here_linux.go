@@ -23,7 +23,7 @@ func Here() (p Place, err error) {
 	return Place{Kernel: strings.TrimSpace(string(boot)), Network: network, Processes: processes}, nil
 }
 
-// HasProc says whether /proc lists processes by the numbers that this process knows, and not by those of another namespace.
+// HasProc reports whether /proc lists processes by the numbers that this process knows, and not by those of another namespace.
 func HasProc() bool {
 	self, err := os.Readlink("/proc/self")
 	return err == nil && self == strconv.Itoa(os.Getpid())

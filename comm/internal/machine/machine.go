@@ -11,21 +11,21 @@ type Place struct {
 	Processes string `json:"processes,omitempty"`
 }
 
-// SameKernel says whether processes run on the same processors.
+// SameKernel reports whether processes run on the same processors.
 func (p Place) SameKernel(other Place) bool { return p.Kernel != "" && p.Kernel == other.Kernel }
 
-// SameNetwork says whether processes have one network besides: loopback and abstract Unix sockets of one are the other's, and so
+// SameNetwork reports whether processes have one network besides: loopback and abstract Unix sockets of one are the other's, and so
 // one can hand the other memory.
 func (p Place) SameNetwork(other Place) bool {
 	return p.SameKernel(other) && p.Network != "" && p.Network == other.Network
 }
 
-// SameProcesses says whether the number of a process means the same to both.
+// SameProcesses reports whether the number of a process means the same to both.
 func (p Place) SameProcesses(other Place) bool {
 	return p.SameKernel(other) && p.Processes != "" && p.Processes == other.Processes
 }
 
-// Inside says whether what goes over conn, which is of TCP, stays in one network of one kernel. Both ends see the same addresses,
+// Inside reports whether what goes over conn, which is of TCP, stays in one network of one kernel. Both ends see the same addresses,
 // so they agree. Where processes run does not answer that: what is addressed to one's own machine may go by way of others.
 func Inside(conn net.Conn) bool {
 	here, ok1 := conn.LocalAddr().(*net.TCPAddr)

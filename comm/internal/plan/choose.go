@@ -201,7 +201,7 @@ func ReduceScatter(p Plan, rank int, blocks []Range, ordered bool) Plan {
 	return PairwiseReduceScatter(p, rank, blocks)
 }
 
-// TogetherAllToAll says whether an all-to-all of blocks of so many bytes is one for BruckAllToAll.
+// TogetherAllToAll reports whether an all-to-all of blocks of so many bytes is one for BruckAllToAll.
 func (c Choices) TogetherAllToAll(size, bytes int) bool {
 	return c.Pick("all_to_all", size, size*bytes) == "bruck"
 }

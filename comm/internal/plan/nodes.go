@@ -73,7 +73,7 @@ func (n Nodes) Of(rank int) int {
 // those of a node are one range.
 func (n Nodes) Order() []int { return n.order }
 
-// InOrder says whether that is the order of ranks. Only then can operations that do not commute go by nodes.
+// InOrder reports whether that is the order of ranks. Only then can operations that do not commute go by nodes.
 func (n Nodes) InOrder() bool { return slices.IsSorted(n.order) }
 
 // Blocks has for every node the range of its ranks' blocks of size elements each.
@@ -95,7 +95,7 @@ func (n Nodes) Sizes() (least, most int) {
 	return least, most
 }
 
-// Together says whether the ranks of a node, which have so many bytes each, better send them as one message.
+// Together reports whether the ranks of a node, which have so many bytes each, better send them as one message.
 func (n Nodes) Together(bytes int) bool {
 	_, most := n.Sizes()
 	return most*bytes <= oneMessage

@@ -16,7 +16,7 @@ type Range struct{ Lo, Hi int }
 // Len is the number of elements.
 func (r Range) Len() int { return r.Hi - r.Lo }
 
-// Overlaps says whether r and s have elements in common.
+// Overlaps reports whether r and s have elements in common.
 func (r Range) Overlaps(s Range) bool { return max(r.Lo, s.Lo) < min(r.Hi, s.Hi) }
 
 // part is the i-th of size parts of r.
@@ -37,7 +37,7 @@ const (
 	Right                // they are the right operand
 )
 
-// Reduces says whether m combines what arrives with what is there.
+// Reduces reports whether m combines what arrives with what is there.
 func (m Merge) Reduces() bool { return m >= Left }
 
 // A Step of a rank sends Send to To and receives Recv from From, at the same time. Either peer may be None; a

@@ -112,7 +112,7 @@ func upTo(n int) element {
 	return e
 }
 
-// complete says whether e holds every rank once, and if ordered in order.
+// complete reports whether e holds every rank once, and if ordered in order.
 func complete(e element, size int, ordered bool) bool {
 	if !ordered {
 		e = slices.Sorted(slices.Values(e))

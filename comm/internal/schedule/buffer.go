@@ -45,7 +45,7 @@ func (m *Machine) drainOne(t *Thread) {
 	t.buffer = append(t.buffer[:i], t.buffer[i+1:]...)
 }
 
-// mayBeNext says whether the i'th store of t's buffer need not wait for those before it.
+// mayBeNext reports whether the i'th store of t's buffer need not wait for those before it.
 func (m *Machine) mayBeNext(t *Thread, i int) bool {
 	s := &t.buffer[i]
 	for j := range i {
@@ -56,7 +56,7 @@ func (m *Machine) mayBeNext(t *Thread, i int) bool {
 	return true
 }
 
-// inOrder says whether a reaches the memory before b, which has been stored later.
+// inOrder reports whether a reaches the memory before b, which has been stored later.
 func (m *Machine) inOrder(a, b *store) bool {
 	switch {
 	case a.access == StoreFence || b.access == StoreFence:

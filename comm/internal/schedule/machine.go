@@ -146,10 +146,10 @@ func (m *Machine) Steps() int { return m.steps }
 // Accesses is how many accesses t has made.
 func (t *Thread) Accesses() int { return t.accesses }
 
-// Dead says whether t has stopped for ever.
+// Dead reports whether t has stopped for ever.
 func (t *Thread) Dead() bool { return t.dead }
 
-// Ended says whether t has returned.
+// Ended reports whether t has returned.
 func (t *Thread) Ended() bool { return t.ended }
 
 // step is before every access: others may go first. It returns false if the run is over, and the thread unwinds.
@@ -218,7 +218,7 @@ func (m *Machine) choose(last *Thread) *Thread {
 	}
 }
 
-// oversleep ends the sleep that has the shortest limit; of several, the one that began first. It says whether anything goes on.
+// oversleep ends the sleep that has the shortest limit; of several, the one that began first. It reports whether anything goes on.
 func (m *Machine) oversleep() bool {
 	var first *Thread
 	stuck := ""

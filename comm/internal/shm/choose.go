@@ -4,7 +4,8 @@ import "github.com/gorun/gorun/comm/internal/choice"
 
 const lineSize = 64
 
-// Ways are the algorithms of a team, by bytes of the whole buffer. Long buffers in heaps are used in place instead (see inplace.go).
+// Ways are the algorithms of a team, by bytes of the whole buffer. Long buffers in heaps are used in place instead (inplace.go). Users
+// name these algorithms in their tuning.
 var Ways = choice.Table{
 	{Op: "all_reduce", Way: "ll", UpTo: mostLL, Fixed: true, What: oneOrFewLines},
 	{Op: "all_reduce", Way: "flat", UpTo: flatAllReduce, What: "every rank combines all, through slots"},
@@ -24,20 +25,20 @@ var Ways = choice.Table{
 	{Op: "gather", Way: "slots", What: "the root reads from slots"},
 	{Op: "scatter", Way: "ll", UpTo: mostLLToEach, Fixed: true, What: oneOrFewLines},
 	{Op: "scatter", Way: "slots", What: "ranks read their blocks from the root's slots"},
-	{Op: "barrier", Way: "ll", UpTo: mostLLBarrier, Fixed: true, What: "ranks read empty LL messages from each other"},
+	{Op: "barrier", Way: "ll", UpTo: llBarrierLimit, Fixed: true, What: "ranks read empty LL messages from each other"},
 	{Op: "barrier", Way: "dissemination", What: "dissemination: over distances that double"},
 }
 
 const oneOrFewLines = "low latency: data and tag in one or a few cache lines"
 
-// mostLL is the longest buffer that fits one LL message, mostLLOfEach the longest that fits one message of every rank, and mostLLToEach
-// the longest that fits one message for every rank.
+// mostLL is the longest buffer that fits into one LL message, mostLLOfEach the longest that fits into one message from every rank, and
+// mostLLToEach the longest that fits into one message to every rank.
 func mostLL(int) int             { return longestLL(1) }
 func mostLLOfEach(ranks int) int { return ranks * longestLL(1) }
 func mostLLToEach(ranks int) int { return max(ranks*longestLL(ranks), choice.Never) }
 
-// flatAllReduce is the longest buffer that every rank had better combine by itself. Two ranks write and read as much as if they
-// shared the work, and wait half as often.
+// flatAllReduce is the longest buffer that is combined faster if every rank combines all of it. Two ranks then write and read as much as
+// if they shared the work, and wait half as often.
 func flatAllReduce(ranks int) int {
 	if ranks == 2 {
 		return choice.Any
@@ -45,11 +46,11 @@ func flatAllReduce(ranks int) int {
 	return largestFlat
 }
 
-// isFlat says whether in a barrier of so many ranks each reads from all others.
-func isFlat(ranks int) bool { return ranks <= mostFlat }
+// usesLLBarrier reports whether each of so many ranks reads LL messages from all others in a barrier.
+func usesLLBarrier(ranks int) bool { return ranks <= mostLLBarrier }
 
-func mostLLBarrier(ranks int) int {
-	if isFlat(ranks) {
+func llBarrierLimit(ranks int) int {
+	if usesLLBarrier(ranks) {
 		return choice.Any
 	}
 	return choice.Never
@@ -63,24 +64,22 @@ func chosen(n int, tuning choice.Tuning) ways {
 	return ways{allReduce: c.Choice("all_reduce", n), reduce: c.Choice("reduce", n)}
 }
 
-// LeastInPlace is how many bytes a rank takes from another one at least if they use buffers of heaps in place.
+// LeastInPlace is the least number of bytes from one rank to another for which they use buffers of heaps in place.
 const LeastInPlace = leastInPlace
 
-// chunking is how long the chunks of n bytes are, at most limit, and how many there are. There is one if n is 0, so that ranks meet.
-// Chunks are as long as can be: with two ranks on two cores, shorter ones lost more by more waits, and by writing while the other
-// rank reads, than they gained by earlier reads.
+// chunking returns the length of the chunks of n bytes, at most limit, and their number. If n is 0 there is one, so that ranks wait for
+// each other. Chunks are as long as possible: with two ranks on two cores, shorter ones lost more by more waits, and by writing while
+// the other rank reads, than they gained by earlier reads.
 func (t *Team) chunking(n, limit int) (size, count int) {
 	size = min((n+lineSize-1)/lineSize*lineSize, limit)
 	return size, max((n+size-1)/max(size, 1), 1)
 }
 
-// slotShare is the most bytes of a slot for one of the ranks that share it.
-func (t *Team) slotShare() int { return slotShareOf(t.slot, t.n) }
+// slotPerRank is the most bytes for one rank in a slot that has a block for each of n ranks.
+func slotPerRank(slot, n int) int { return slot / n / lineSize * lineSize }
 
-func slotShareOf(slot, n int) int { return slot / n / lineSize * lineSize }
-
-// Fits says whether values of elem bytes can be reduced: a slot holds one for every rank.
+// Fits reports whether values of elem bytes can be reduced: a slot must hold one for every rank.
 func (t *Team) Fits(elem int) bool { return t.mostElem >= elem }
 
-// Fits says the same of a team of n.
-func Fits(n, elem int) bool { return slotShareOf(slotSize(n), n) >= elem }
+// Fits is Team.Fits for a team of n.
+func Fits(n, elem int) bool { return slotPerRank(slotSize(n), n) >= elem }

@@ -5,13 +5,13 @@ import (
 	"github.com/gorun/gorun/comm/internal/shm/wait"
 )
 
-// at is the time at which a rank has done step of operation op, or has begun it for step 0. After the largest number time goes on
-// from 0; see [cpu.Reached].
+// at is the time at which a rank has done step of operation op. It has begun the operation at step 0. After the largest number time
+// continues from 0; see [cpu.Reached].
 func at(op uint64, step int) uint64 { return op<<stepBits | uint64(step) }
 
 const stepBits = 24
 
-// time is when a rank has done step of the method under way.
+// time is the time at which a rank has done step of the method under way.
 func (t *Team) time(step int) uint64 { return at(t.op, t.base+step) }
 
 // done advances this rank's clock: it has done step.
@@ -24,7 +24,7 @@ func (t *Team) done(step int) {
 	}
 }
 
-// arrive advances this rank's clock to the begin of the operation, unless it has done a step of it.
+// arrive advances this rank's clock to the beginning of the operation, unless it is further already.
 func (t *Team) arrive() {
 	t.publish()
 	if now := at(t.op, 0); !cpu.Reached(cpu.Load(&t.ranks[t.me].clock), now) {
@@ -61,7 +61,7 @@ func (t *Team) waitClock(r int, time uint64) error {
 	return nil
 }
 
-// waitLong goes on waiting for r's clock after the first spins.
+// waitLong waits for r's clock after the first spins.
 func (t *Team) waitLong(r int, target uint64) (uint64, error) {
 	t.Waited = true
 	t.arrive()
@@ -85,9 +85,9 @@ func (t *Team) waitLong(r int, target uint64) (uint64, error) {
 	}
 }
 
-// A reuse is when memory can be reused: when the clock of its reader, or of everybody, says time.
+// A reuse says when memory can be reused: when the clock of its reader has reached time.
 type reuse struct {
-	reader int
+	reader int // or everybody
 	time   uint64
 }
 
@@ -104,8 +104,8 @@ func (t *Team) awaitReaders(v *reuse) error {
 	return nil
 }
 
-// forgetOldClocks replaces times that are so old that they would soon seem to be in the future: what other ranks' clocks have
-// reached, and when slots and entries can be reused. Ranks are never so far apart that the remaining times could be as old.
+// forgetOldClocks removes times that are so old that they would soon seem to be in the future: what other ranks' clocks have reached,
+// and when slots and entries can be reused. The skew between ranks is bounded, so no other time can be as old.
 func (t *Team) forgetOldClocks() {
 	for r, other := range t.ranks {
 		t.seen[r] = cpu.Load(&other.clock)
@@ -118,7 +118,7 @@ func (t *Team) forgetOldClocks() {
 	}
 }
 
-// isReusable says whether memory can be reused, as far as this rank has seen.
+// isReusable reports whether memory can be reused, as far as this rank has seen.
 func (t *Team) isReusable(v *reuse) bool {
 	for r, seen := range t.seen {
 		if r != t.me && (v.reader == r || v.reader == everybody) && !cpu.Reached(seen, v.time) {

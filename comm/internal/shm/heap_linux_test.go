@@ -168,7 +168,7 @@ func TestAbandonedBuffersAreNotUsed(t *testing.T) {
 		t.Fatalf("got %p, %v", start(mem), err)
 	}
 	teams[0].Abandon()
-	if err := teams[1].finishReading(taken(0)); !errors.Is(err, otherFailed) {
+	if err := teams[1].finishReading(readStep(0)); !errors.Is(err, otherFailed) {
 		t.Errorf("got %v", err)
 	}
 	if mem, err := teams[1].attach(0, all); mem != nil || !errors.Is(err, otherFailed) {

@@ -6,13 +6,13 @@ import (
 	"github.com/gorun/gorun/comm/internal/cpu"
 )
 
-// No rank takes bytes of another one before it knows that both have made the same calls. All that ranks publish of an operation
-// carries its tag, with a digest of all calls of the group up to that one. So ranks notice a difference when they meet, however long
-// ago it was. Every rank keeps the records of its last operations, for ranks that are behind it, and to find the first calls that
-// differ. No rank runs further ahead than these records reach back; see boundLead.
+// No rank uses bytes of another one before it knows that both have made the same calls. Everything that ranks publish of an operation
+// carries its tag, which has a digest of all calls of the group up to that one. So ranks notice a difference the next time one waits
+// for the other, however long ago it was. Every rank keeps records of its last operations, for ranks that are behind it, and to find the
+// first calls that differ. No rank gets further ahead than these records reach back (boundSkew).
 //
-// The digest has 64 bits, of which a tag has 32. So one comparison in 2^32 misses a difference. The next one may find it: the digests
-// stay different, and every operation carries other bits of them.
+// The digest has 64 bits, of which a tag has 32. So one comparison in 2^32 misses a difference. The next comparison may find it: the
+// digests stay different, and every operation carries other bits of them.
 
 // A Call is the words on which ranks must agree when they make a call. They are those of call.Words.
 type Call struct{ What, RootAndBefore, Count uint64 }
@@ -32,8 +32,8 @@ func (c *Call) load() Call {
 // tagOf is the tag of operation op of a team, up to which the group's calls have that digest.
 func tagOf(op, history uint64) uint64 { return op<<32 | history>>32 }
 
-// apart is how many operations tag is ahead of other, which is less than 2^31 either way.
-func apart(tag, other uint64) int { return int(int32(uint32(tag>>32) - uint32(other>>32))) }
+// opsAhead is how many operations tag is ahead of other, which is less than 2^31 either way.
+func opsAhead(tag, other uint64) int { return int(int32(uint32(tag>>32) - uint32(other>>32))) }
 
 // An OpRecord is an operation that a rank has published.
 type OpRecord struct {
@@ -42,14 +42,14 @@ type OpRecord struct {
 	Call Call
 }
 
-// mostAhead is how many operations a rank whose data others read may be ahead of any of them. Its readers may be one further.
-const mostAhead = recordsKept / 2
+// mostSkew is how many operations a rank whose data others read may be ahead of any of them. Its readers may be one further.
+const mostSkew = recordsPerRank / 2
 
-// publish shows the operation to the others, before they look at the clock, which is in the same cache line.
+// publish publishes the operation to the others, before they see the clock, which is in the same cache line.
 func (t *Team) publish() {
 	if !t.published {
 		t.published = true
-		did := &t.ranks[t.me].records[t.op%recordsKept]
+		did := &t.ranks[t.me].records[t.op%recordsPerRank]
 		cpu.StorePlain(&did.Seq, t.seq)
 		did.Call.store(t.call)
 		cpu.StoreRelease(&did.tag, t.tag)
@@ -57,9 +57,9 @@ func (t *Team) publish() {
 	}
 }
 
-// boundLead waits until this rank is so little ahead of all others that its records will be there as long as they need them.
-func (t *Team) boundLead() error {
-	if t.op <= t.unboundedUntil {
+// boundSkew waits until all others are so little behind this rank that its records will be there for as long as they need them.
+func (t *Team) boundSkew() error {
+	if t.op <= t.skewBoundUntil {
 		return nil
 	}
 	behind := 0
@@ -67,7 +67,7 @@ func (t *Team) boundLead() error {
 		if r == t.me {
 			continue
 		}
-		if err := t.waitClock(r, at(t.op-mostAhead, 0)); err != nil {
+		if err := t.waitClock(r, at(t.op-mostSkew, 0)); err != nil {
 			return err
 		}
 		if err := t.compare(r); err != nil {
@@ -75,7 +75,7 @@ func (t *Team) boundLead() error {
 		}
 		behind = max(behind, int(int64(at(t.op, 0)-t.seen[r]&^(1<<stepBits-1))>>stepBits))
 	}
-	t.unboundedUntil = t.op + uint64(max(mostAhead-behind, 0))
+	t.skewBoundUntil = t.op + uint64(max(mostSkew-behind, 0))
 	return nil
 }
 
@@ -84,7 +84,7 @@ func (t *Team) compareArrived(r int) error {
 	if t.agreed[r] == t.op {
 		return nil
 	}
-	if tag := cpu.Load(&t.ranks[r].tag); tag != t.tag && cpu.Load(&t.ranks[r].records[t.op%recordsKept].tag) != t.tag {
+	if tag := cpu.Load(&t.ranks[r].tag); tag != t.tag && cpu.Load(&t.ranks[r].records[t.op%recordsPerRank].tag) != t.tag {
 		t.publish()
 		return t.mismatch(r) // or it is further ahead than it could be with the same calls
 	}
@@ -101,10 +101,10 @@ func (t *Team) compare(r int) error {
 	return t.mismatch(r)
 }
 
-// differs says whether r's calls and those of this rank up to tag are known to differ.
+// differs reports whether r's calls and those of this rank up to tag are known to differ.
 func (t *Team) differs(r int, tag uint64) bool {
 	other := cpu.Load(&t.ranks[r].tag)
-	ahead, records := apart(other, tag), t.ranks[r]
+	ahead, records := opsAhead(other, tag), t.ranks[r]
 	switch {
 	case other == 0 || tag == 0: // one of them has published nothing
 		return false
@@ -112,9 +112,9 @@ func (t *Team) differs(r int, tag uint64) bool {
 		tag, other, ahead, records = other, tag, -ahead, t.ranks[t.me]
 	}
 	if ahead > 0 {
-		other = cpu.Load(&records.records[tag>>32%recordsKept].tag)
+		other = cpu.Load(&records.records[tag>>32%recordsPerRank].tag)
 	}
-	return apart(other, tag) == 0 && other != tag
+	return opsAhead(other, tag) == 0 && other != tag
 }
 
 // CompareAll compares the last operation that this rank has published with those of the others. Any goroutine may call it while no
@@ -144,10 +144,10 @@ func (t *Team) mismatch(r int) *Mismatch {
 	tag, other := cpu.Load(&mine.tag), cpu.Load(&theirs.tag)
 	m := &Mismatch{Rank: r, Mine: mine.record(tag >> 32), Theirs: theirs.record(other >> 32), Agreed: t.agreed[r]}
 	op := tag >> 32
-	if apart(other, tag) < 0 {
+	if opsAhead(other, tag) < 0 {
 		op = other >> 32
 	}
-	for range recordsKept {
+	for range recordsPerRank {
 		a, b := mine.record(op), theirs.record(op)
 		if a.tag>>32 == op && a.tag == b.tag {
 			m.Agreed = a.Seq
@@ -163,7 +163,7 @@ func (t *Team) mismatch(r int) *Mismatch {
 
 // record is what c's rank has published of the operation whose number ends with op, or of another one.
 func (c *control) record(op uint64) OpRecord {
-	from := &c.records[op%recordsKept]
+	from := &c.records[op%recordsPerRank]
 	d := OpRecord{tag: cpu.Load(&from.tag)}
 	d.Seq, d.Call = cpu.Load(&from.Seq), from.Call.load()
 	if cpu.Load(&from.tag) != d.tag { // it is being overwritten

@@ -80,7 +80,7 @@ func TestRanksBoundTheirLead(t *testing.T) {
 			team.Begin(uint64(made+1), Call{}, uint64(made)<<40)
 			err = call(team)
 		}
-		if !errors.Is(err, far) || made < mostAhead || made > mostAhead+2 {
+		if !errors.Is(err, far) || made < mostSkew || made > mostSkew+2 {
 			t.Errorf("%s: %d calls, %v", name, made, err)
 		}
 	}
@@ -102,9 +102,9 @@ func TestOperationsWithoutEnd(t *testing.T) {
 		}
 		for lap := uint64(1); lap < 300; lap++ { // of 2^32 operations each, of which a few are carried out
 			for r, team := range teams {
-				team.op, team.unboundedUntil = lap<<32-2, 0
+				team.op, team.skewBoundUntil = lap<<32-2, 0
 				cpu.Store(&team.ranks[r].clock, at(team.op, 1))
-				team.ranks[r].tag, team.ranks[r].records = 0, [recordsKept]OpRecord{}
+				team.ranks[r].tag, team.ranks[r].records = 0, [recordsPerRank]OpRecord{}
 			}
 			together(t, teams, func(team *Team) error {
 				for i := range 8 {

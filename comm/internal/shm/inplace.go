@@ -7,16 +7,16 @@ import (
 	"github.com/gorun/gorun/comm/internal/shm/heap"
 )
 
-// Buffers in a heap are used in place: nobody copies them into slots. A rank with such a buffer exports it as its first step: it
+// Buffers in a heap are used in place: no rank copies them into slots. A rank with such a buffer exports it as its first step: it
 // publishes the handle. It stays in the operation until all readers are done. A rank with another buffer exports nothing, and uses
-// slots as ever. If a rank has done its first step without an export for this operation, there will be none. So some ranks may
-// export, and others not.
+// slots. If a rank has done its first step without an export for this operation, there will be none. So some ranks may export while
+// others do not.
 //
-// The smaller part of the cost of another processor's data is reading it: see [cpu.Claim]. So ranks write what they have for others
-// into its place themselves, where they can (push), and claim what they only read (pull).
+// To write into another rank's buffer costs less than to read from it; see [cpu.Claim]. So ranks write what they have for others into
+// its place themselves if they can (push), and claim the cache lines of what they read (pull).
 //
-// A rank that abandons an operation revokes its export. Its buffer may change from then on, and its steps are not those of a rank
-// without an export. So others check after reading whether the export is still there.
+// A rank that abandons an operation revokes its export. From then on its buffer may change, and its steps do not mean that it exports
+// nothing. So after reading, others check whether the export is still there.
 
 // exportStep is the first step of a rank that exports a buffer.
 const exportStep = 1
@@ -29,17 +29,17 @@ type export struct {
 
 const revoked = 1 << 63
 
-// A span is what a rank uses of others' buffers: n bytes from byte at on. Through slots it comes in chunks of size bytes, which begin
-// at byte slot.
+// A span is what a rank uses of others' buffers: n bytes from byte at. Through slots it comes in chunks of size bytes, which begin at
+// byte slot.
 type span struct{ at, n, size, slot int }
 
-// inPlace is what a team knows of heaps.
+// inPlace is the state of a team whose ranks use each other's heaps.
 type inPlace struct {
 	pushPolicy   copyPolicy // for stores into others' buffers
 	heap         *heap.Heap
 	addresses    []string     // of acceptors, by rank
-	lastAttached []attachment // the segment of each rank that was attached last
-	attached     []attachment // what is used of each rank, in the operation with that number
+	lastAttached []attachment // by rank: the segment that was attached last; id is its own
+	attached     []attachment // by rank: what this rank uses of its buffer; id is the operation's number
 }
 
 // An attachment is memory of another rank's heap.
@@ -48,7 +48,7 @@ type attachment struct {
 	mem []byte
 }
 
-// Share lets the ranks use each other's heaps. The heap of this rank is mine; addresses are those of all ranks' acceptors.
+// Share lets the ranks use each other's heaps. mine is the heap of this rank, and addresses are those of all ranks' acceptors.
 func (t *Team) Share(mine *heap.Heap, addresses []string) {
 	t.inPlace = inPlace{
 		pushPolicy: newCopyPolicy(0), heap: mine, addresses: addresses,
@@ -56,10 +56,10 @@ func (t *Team) Share(mine *heap.Heap, addresses []string) {
 	}
 }
 
-// isInPlace says whether ranks look for each other's exports in an operation.
+// isInPlace reports whether ranks look for each other's exports in an operation.
 func (t *Team) isInPlace(p span) bool { return p.n >= leastInPlace && t.heap != nil }
 
-// exportBuffer exports buf if it lies in the heap, and says whether it has.
+// exportBuffer exports buf if it lies in the heap, and reports whether it has.
 func (t *Team) exportBuffer(buf []byte, p span) bool {
 	if !t.isInPlace(p) {
 		return false
@@ -87,7 +87,7 @@ func (t *Team) Abandon() {
 
 func (t *Team) exports(r int) bool { return cpu.Load(&t.ranks[r].export.op) == t.op }
 
-// awaitExport waits for r's first step, and says whether r exports a buffer. It fails if r has abandoned the operation.
+// awaitExport waits for r's first step, and reports whether r exports a buffer. It fails if r has abandoned the operation.
 func (t *Team) awaitExport(r int) (bool, error) {
 	if err := t.wait(r, exportStep); err != nil {
 		return false, err
@@ -105,12 +105,12 @@ func (t *Team) awaitExport(r int) (bool, error) {
 // attach waits for r's first step, and returns what this rank uses of r's buffer, or nil if r exports none.
 func (t *Team) attach(r int, p span) ([]byte, error) {
 	t.attached[r].mem = nil
-	if shows, err := t.awaitExport(r); !shows {
+	if exports, err := t.awaitExport(r); !exports {
 		return nil, err
 	}
 	s, last := &t.ranks[r].export, &t.lastAttached[r]
 	at := heap.Handle{Segment: cpu.Load(&s.Segment), Offset: cpu.Load(&s.Offset)}
-	if shows, err := t.awaitExport(r); !shows { // it has found that others export nothing, and gone on
+	if exports, err := t.awaitExport(r); !exports { // r has found that others export nothing, and has continued
 		return nil, err
 	}
 	if last.mem == nil || last.id != at.Segment {
@@ -128,14 +128,14 @@ func (t *Team) attach(r int, p span) ([]byte, error) {
 	return mem, nil
 }
 
-// detachAll forgets all attached buffers. Their ranks may go on at any time.
+// detachAll forgets all attached buffers. Their ranks may continue at any time.
 func (t *Team) detachAll() {
 	for r := range t.attached {
 		t.attached[r].mem = nil
 	}
 }
 
-// within is p of a buffer that begins at byte offset of mem. Another rank has said so: it is not trusted.
+// within returns p of a buffer that begins at byte offset of mem. Another rank has named the offset, and is not trusted.
 func within(mem []byte, offset uint64, p span) ([]byte, error) {
 	size := uint64(len(mem))
 	if offset > size || size-offset < uint64(p.at+p.n) {
@@ -154,8 +154,8 @@ type Unreachable struct {
 func (u *Unreachable) Error() string { return u.Err.Error() }
 func (u *Unreachable) Unwrap() error { return u.Err }
 
-// takeChunk copies chunk i of what r has for this rank to its place in dst, or all at once if r exports it.
-func (t *Team) takeChunk(dst []byte, r, i int, p span) error {
+// readChunk copies chunk i of what r has for this rank to its place in dst, or all at once if r exports it.
+func (t *Team) readChunk(dst []byte, r, i int, p span) error {
 	if t.isInPlace(p) {
 		if i == 0 {
 			mem, err := t.attach(r, p)
@@ -176,8 +176,8 @@ func (t *Team) takeChunk(dst []byte, r, i int, p span) error {
 	return nil
 }
 
-// finishReading does a step after which the others may change their buffers. It fails if one of them has abandoned the operation
-// meanwhile: then this rank may have read something else.
+// finishReading does a step after which the others may change their buffers. If one of them has abandoned the operation meanwhile, this
+// rank may have read something else, and finishReading fails.
 func (t *Team) finishReading(step int) error {
 	cpu.Fence() // all loads come before it
 	for r := range t.attached {
@@ -197,7 +197,7 @@ func (t *Team) awaitFailure(r int) error {
 	return fmt.Errorf("rank %d of the team has gone on without the others", r)
 }
 
-// awaitAll waits, if mine, until all others have done step: then they do not need this rank's buffer any more.
+// awaitAll waits, if mine is set, until all others have done step and no longer need this rank's buffer.
 func (t *Team) awaitAll(mine bool, step int) error {
 	for d := 1; mine && d < t.n; d++ {
 		if err := t.wait((t.me+d)%t.n, step); err != nil {

@@ -6,10 +6,10 @@ import (
 	"github.com/gorun/gorun/comm/internal/cpu"
 )
 
-// Where all ranks export their buffers, every rank does its share of the work of an operation, from any buffers to any others, and
-// waits until all have done theirs.
+// If all ranks export their buffers, every rank does one slice of the work of an operation, from any buffers to any others, and waits
+// until all have done theirs.
 
-// attachAll returns the buffers of all ranks if every one exports its own, or else nil. mine says whether this rank exports buf.
+// attachAll returns the buffers of all ranks if every one exports its own, or else nil. mine reports whether this rank exports buf.
 func (t *Team) attachAll(buf []byte, mine bool, p span) ([][]byte, error) {
 	if !mine {
 		return nil, nil
@@ -29,8 +29,8 @@ func (t *Team) attachAll(buf []byte, mine bool, p span) ([][]byte, error) {
 	return t.sources, nil
 }
 
-// attachAllIf is attachAll for an operation in which only root has data. If it does not export its buffer, those of the others do not
-// matter.
+// attachAllIf is attachAll for an operation in which only root has data. If root does not export its buffer, the others' buffers are
+// not used.
 func (t *Team) attachAllIf(root int, buf []byte, mine bool, p span) ([][]byte, error) {
 	if t.me != root && t.isInPlace(p) {
 		if mem, err := t.attach(root, p); mem == nil {
@@ -43,14 +43,14 @@ func (t *Team) attachAllIf(root int, buf []byte, mine bool, p span) ([][]byte, e
 	return t.attachAll(buf, mine, p)
 }
 
-// rootStages says whether a root does better to put n bytes into slots and go on than to wait for the others. That is so where
-// others wait for its processor.
-func (t *Team) rootStages(n int) bool { return t.waiter.SharesCPU() && n < leastOversubscribed }
+// rootUsesSlots reports whether it is faster for a root to put n bytes into slots and continue than to wait for the others. That is so
+// if others wait for its processor.
+func (t *Team) rootUsesSlots(n int) bool { return t.waiter.SharesCPU() && n < leastOversubscribed }
 
-// finished is the step of a rank that has done its share of the work on buffers that all export.
+// finished is the step of a rank that has done its slice of the work on buffers that all export.
 const finished = 2
 
-// finish waits until all have done their shares.
+// finish waits until all have done their slices.
 func (t *Team) finish() error {
 	if err := t.finishReading(finished); err != nil {
 		return err
@@ -58,9 +58,9 @@ func (t *Team) finish() error {
 	return t.awaitAll(true, finished)
 }
 
-// reduceInPlace leaves the reduction of bufs in all of them, or in root's. Every rank combines its share.
+// reduceInPlace leaves the reduction of bufs in all of them, or in root's. Every rank combines its slice.
 func (t *Team) reduceInPlace(bufs [][]byte, red Reduction, root int) error {
-	from, to := t.share(t.me, len(bufs[0]), red.Elem)
+	from, to := t.slice(t.me, len(bufs[0]), red.Elem)
 	for r, b := range bufs {
 		bufs[r] = b[from:to]
 	}
@@ -74,7 +74,7 @@ func (t *Team) reduceInPlace(bufs [][]byte, red Reduction, root int) error {
 // bufs; copies are none, or bufs.
 func (t *Team) combineInPlace(dst []byte, copies, bufs [][]byte, red Reduction) error {
 	large := t.exceedsCaches(len(dst) * t.n)
-	claims := copies == nil && !large // otherwise it writes there anyway
+	claims := copies == nil && !large // it writes to copies in any case
 	bypass := large && !slices.ContainsFunc(bufs, func(b []byte) bool { return &b[0] == &dst[0] })
 	size := max(foldBlock/red.Elem, 1) * red.Elem
 	for lo := 0; lo < len(dst); lo += size {
@@ -90,7 +90,7 @@ func (t *Team) combineInPlace(dst []byte, copies, bufs [][]byte, red Reduction) 
 		}
 		t.foldInto(red, sum, bufs, lo)
 		if bypass {
-			cpu.CopyPast(dst[lo:hi], sum)
+			cpu.CopyNonTemporal(dst[lo:hi], sum)
 		}
 		for _, c := range copies {
 			move(c[lo:hi], sum)
@@ -101,9 +101,9 @@ func (t *Team) combineInPlace(dst []byte, copies, bufs [][]byte, red Reduction) 
 	return t.finish()
 }
 
-// broadcastInPlace copies bufs[root] to the others: every rank copies its share.
+// broadcastInPlace copies bufs[root] to the others. Every rank copies its slice.
 func (t *Team) broadcastInPlace(bufs [][]byte, root int) error {
-	from, to := t.share(t.me, len(bufs[root]), 1)
+	from, to := t.slice(t.me, len(bufs[root]), 1)
 	bypass := t.exceedsCaches(len(bufs[root]))
 	for lo := from; lo < to; lo += spreadBlock {
 		hi := min(lo+spreadBlock, to)
@@ -121,7 +121,7 @@ func (t *Team) broadcastInPlace(bufs [][]byte, root int) error {
 	return t.finish()
 }
 
-// distributeInPlace copies blocks of in, which begin so many bytes apart, to one place after the other.
+// distributeInPlace copies block r of in to places[r]. The blocks begin apart bytes after each other.
 func (t *Team) distributeInPlace(places [][]byte, in []byte, apart int) error {
 	n := len(places[0])
 	bypass := t.exceedsCaches(2 * n * t.n) // as much is read as is written
@@ -136,7 +136,7 @@ func (t *Team) distributeInPlace(places [][]byte, in []byte, apart int) error {
 			case !bypass:
 				move(dst, src)
 			case &dst[0] != &src[0]:
-				cpu.CopyPast(dst, src)
+				cpu.CopyNonTemporal(dst, src)
 			}
 		}
 	}
@@ -144,7 +144,7 @@ func (t *Team) distributeInPlace(places [][]byte, in []byte, apart int) error {
 	return t.finish()
 }
 
-// exportToRoot exports out on root, and in elsewhere. Root does its first step in any case, because ranks that export wait for it.
+// exportToRoot exports out on root, and in on other ranks. Root does its first step in any case, because ranks that export wait for it.
 func (t *Team) exportToRoot(out, in []byte, root int, p span) bool {
 	if t.me != root {
 		return t.exportBuffer(in, p)
@@ -156,25 +156,26 @@ func (t *Team) exportToRoot(out, in []byte, root int, p span) bool {
 	return mine
 }
 
-// waitPushed says whether r writes its data into the buffer that this rank, the root, exports. If so it waits for chunk i.
+// waitPushed reports whether r writes its data into the buffer that this rank, the root, exports. If so it waits for chunk i.
 func (t *Team) waitPushed(r, i int, mine bool) (bool, error) {
 	if !mine {
 		return false, nil
 	}
-	if shows, err := t.awaitExport(r); !shows {
+	if exports, err := t.awaitExport(r); !exports {
 		return false, err
 	}
-	return true, t.wait(r, taken(i))
+	return true, t.wait(r, readStep(i))
 }
 
-// exceedsCaches says whether buffers of n bytes, of all ranks together, are larger than the caches.
+// exceedsCaches reports whether buffers of n bytes, of all ranks together, are larger than the caches.
 func (t *Team) exceedsCaches(n int) bool { return n*t.n >= allCaches }
 
-// push copies src to dst, which is another rank's: with non-temporal stores if bypass, or with those that have been faster.
+// push copies src to dst, which is another rank's. It uses non-temporal stores if bypass is set, or else the stores that have been
+// faster.
 func (t *Team) push(dst, src []byte, bypass bool) {
 	t.Sent += uint64(len(src))
 	if bypass {
-		cpu.CopyPast(dst, src)
+		cpu.CopyNonTemporal(dst, src)
 		return
 	}
 	for len(src) > 0 {
@@ -184,10 +185,10 @@ func (t *Team) push(dst, src []byte, bypass bool) {
 	}
 }
 
-// pull copies src, which is another rank's, to dst: with non-temporal stores if bypass, or so that the other rank keeps its cache lines.
+// pull copies src, which is another rank's, to dst. It uses non-temporal stores if bypass is set, or else claims src's cache lines.
 func pull(dst, src []byte, bypass bool) {
 	if bypass {
-		cpu.CopyPast(dst, src)
+		cpu.CopyNonTemporal(dst, src)
 		return
 	}
 	for len(src) > 0 {

@@ -6,38 +6,37 @@ import (
 	"github.com/gorun/gorun/comm/internal/cpu"
 )
 
-// Short operations use an LL protocol (low latency, as in NCCL): data and flag travel together. A message is a few cache lines, and
-// the last word is the tag of its operation, which is written last. A reader polls nothing but this word, and reads the data in
-// place.
+// Short operations use an LL protocol (low latency, as in NCCL): data and flag travel together. A message is a few cache lines. Its last
+// word is the tag of its operation, which is written last. A reader polls only this word, and reads the data in place.
 //
-// The messages of a rank in one operation are in an entry of its LL buffer. It writes the buffer from the beginning to the end, and
-// then again, like the staging buffer of slots. But the LL buffer is so short that it stays in the caches next to the processors. In
-// an operation in which every rank reads from every other, an entry can be reused as soon as all have begun the next operation. In
-// others the readers' clocks say so: they have done step 1 when they have read.
+// The messages of a rank in one operation are in an entry of its LL buffer. The rank fills the buffer from the beginning to the end, and
+// then again, as it fills its staging buffer. But the LL buffer is so short that it stays in the first caches. If every rank reads from
+// every other one in an operation, an entry can be reused as soon as all have begun the next operation. Otherwise the readers' clocks
+// tell: a reader has done step 1 when it has read.
 
 const tagSize = 8
 
 type llBuffer [llBufferSize]byte
 
-// llSize is the bytes that a message of n bytes takes. It shares no cache line with another one.
+// llSize is the bytes that a message of n bytes takes. It shares no cache line with another message.
 func llSize(n int) int { return (tagSize + n + lineSize - 1) / lineSize * lineSize }
 
-// longestLL is the most bytes of a message if count messages share an entry. It is negative if so many do not fit.
+// longestLL is the most bytes of a message if count messages share an entry. It is negative if that many do not fit.
 func longestLL(count int) int { return llEntrySize/count/lineSize*lineSize - tagSize }
 
-// fitsLL says whether count messages of n bytes each fit into an entry.
+// fitsLL reports whether count messages of n bytes each fit into an entry.
 func fitsLL(n, count int) bool { return n <= longestLL(count) }
 
 // An llEntry is where the operation's messages are, in the LL buffer of every rank.
 type llEntry int
 
-// An llState is what a rank knows of the entries.
+// An llState is the state of a rank's entries.
 type llState struct {
 	operations uint64 // how many operations have used entries
-	from, to   uint64 // the operation's entry, counted in bytes as slots are
+	from, to   uint64 // the operation's entry, as bytes since the first entry ever
 
-	inUse          [llEntries]llInUse // entries that this rank has filled, in turn
-	oldest, newest uint64             // of those that may still be read: the first one, and the one after the last
+	inUse          [llEntries]llInUse // a ring of the entries that others may still read
+	oldest, newest uint64             // the first of these, and the one after the last
 }
 
 // An llInUse is an entry that others read.
@@ -64,7 +63,7 @@ func (t *Team) reserveLLForAll() error { return t.reserveLLUntil(reuse{everybody
 
 // reserveLLUntil is reserveLL for an entry that can be reused then.
 func (t *Team) reserveLLUntil(until reuse) error {
-	if err := t.boundLead(); err != nil {
+	if err := t.boundSkew(); err != nil {
 		return err
 	}
 	m := &t.llState
@@ -97,8 +96,8 @@ func (t *Team) writeLL(e llEntry, from int, data []byte) {
 	cpu.StoreRelease(tag, t.tag)
 }
 
-// sentLL does step 1, after all messages of n bytes have been written. While those of the others are on their way, it claims the
-// cache lines of the next operation, which is likely to be of the same kind. For messages of several lines that gains nothing.
+// sentLL does step 1, after all messages of n bytes have been written. While the messages of the others are on their way, it claims the
+// cache lines for the next operation, which is likely to be of the same kind. For messages of several lines that gains nothing.
 func (t *Team) sentLL(n int) {
 	t.done(1)
 	m := &t.llState

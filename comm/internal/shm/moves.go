@@ -3,10 +3,10 @@ package shm
 import "github.com/gorun/gorun/comm/internal/cpu"
 
 // Barrier returns when all ranks have called it. A few ranks read empty LL messages from each other. If there are many, they use a
-// dissemination barrier (Hensgen, Finkel and Manber 1988): in round k every rank signals the one 2^k further on, so nobody waits for
+// dissemination barrier (Hensgen, Finkel and Manber 1988): in round k every rank signals the one 2^k further on, so no rank waits for
 // more than log2(n) others.
 func (t *Team) Barrier() error {
-	if isFlat(t.n) {
+	if usesLLBarrier(t.n) {
 		return t.allGatherLL(nil, nil)
 	}
 	for k, distance := 0, 1; distance < t.n; k, distance = k+1, 2*distance {
@@ -26,7 +26,7 @@ func (t *Team) Broadcast(buf []byte, root int) error {
 	size, chunks := t.chunking(len(buf), t.slot)
 	t.layOut(size)
 	whole := span{n: len(buf), size: size}
-	mine := (t.me != root || !t.rootStages(len(buf))) && t.exportBuffer(buf, whole)
+	mine := (t.me != root || !t.rootUsesSlots(len(buf))) && t.exportBuffer(buf, whole)
 	if bufs, err := t.attachAllIf(root, buf, mine, whole); err != nil {
 		return err
 	} else if bufs != nil {
@@ -36,7 +36,7 @@ func (t *Team) Broadcast(buf []byte, root int) error {
 	if err := t.fromRoot(root, chunks, mine, fill, buf, whole); err != nil {
 		return err
 	}
-	return t.awaitAll(mine && t.me == root, taken(chunks-1))
+	return t.awaitAll(mine && t.me == root, readStep(chunks-1))
 }
 
 // Gather copies in of every rank r to block r of out of rank root; the blocks are equally long. On the root, in may be its own block of out.
@@ -54,10 +54,10 @@ func (t *Team) Gather(out, in []byte, root int) error {
 		} else if to != nil {
 			t.advance(chunks)
 			t.push(to, in, t.exceedsCaches(len(in)*t.n))
-			if err := t.finishReading(taken(chunks - 1)); err != nil {
+			if err := t.finishReading(readStep(chunks - 1)); err != nil {
 				return err
 			}
-			return t.wait(root, taken(chunks-1)) // root has to notice first
+			return t.wait(root, readStep(chunks-1)) // root has to notice first
 		}
 	}
 	err := t.toRoot(root, chunks, func(i int) error {
@@ -75,6 +75,7 @@ func (t *Team) Gather(out, in []byte, root int) error {
 			}
 			t.get(cut(block(out, r, t.n), i, size), t.slotOf(r, i), len(in))
 		}
+		t.done(readStep(i))
 		return nil
 	})
 	if err == nil && t.me == root {
@@ -88,18 +89,18 @@ func (t *Team) Scatter(out, in []byte, root int) error {
 	if fitsLL(len(out), t.n) {
 		return t.scatterLL(out, in, root)
 	}
-	size, chunks := t.chunking(len(out), t.slotShare())
+	size, chunks := t.chunking(len(out), slotPerRank(t.slot, t.n))
 	t.layOut(t.n * size)
 	own := span{at: t.me * len(out), n: len(out), size: size, slot: t.me * size}
 	mine := t.me == root && t.exportBuffer(in, own)
-	fill := func(i int) error { return t.dealSlot(i, in, size) }
+	fill := func(i int) error { return t.fillBlocks(i, size, t.blocksOf(in)) }
 	if err := t.fromRoot(root, chunks, mine, fill, out, own); err != nil {
 		return err
 	}
 	if t.me == root {
 		t.copyOut(out, block(in, root, t.n), len(out))
 	}
-	return t.awaitAll(mine, taken(chunks-1))
+	return t.awaitAll(mine, readStep(chunks-1))
 }
 
 // AllGather is a Gather to every rank.
@@ -122,11 +123,10 @@ func (t *Team) AllGather(out, in []byte) error {
 		}
 		t.copyOut(cut(block(out, t.me, t.n), i, size), chunk, len(out))
 		return nil
-	}, func(i int) error { return t.collect(out, i, size, 0) })
+	}, func(i int) error { return t.readBlocks(i, size, 0, len(out), t.blocksOf(out)) })
 }
 
-// AllToAll copies the r'th of the equal blocks of in to rank r, to the block of out that is numbered as the rank where it
-// comes from.
+// AllToAll copies block r of in to rank r, where it becomes the block of out whose number is this rank. Blocks are equally long.
 func (t *Team) AllToAll(out, in []byte) error {
 	if fitsLL(len(in)/t.n, t.n) {
 		return t.allToAllLL(out, in)
@@ -138,15 +138,15 @@ func (t *Team) AllToAll(out, in []byte) error {
 	} else if places != nil {
 		return t.distributeInPlace(places, in, each)
 	}
-	size, chunks := t.chunking(each, t.slotShare())
+	size, chunks := t.chunking(each, slotPerRank(t.slot, t.n))
 	t.layOut(t.n * size)
 	return t.pipeline(chunks, func(i int) error {
-		if err := t.dealSlot(i, in, size); err != nil {
+		if err := t.fillBlocks(i, size, t.blocksOf(in)); err != nil {
 			return err
 		}
 		t.copyOut(cut(block(out, t.me, t.n), i, size), cut(block(in, t.me, t.n), i, size), len(out))
 		return nil
-	}, func(i int) error { return t.collect(out, i, size, t.me*size) })
+	}, func(i int) error { return t.readBlocks(i, size, t.me*size, len(out), t.blocksOf(out)) })
 }
 
 // cut is the i'th chunk of buf, of size bytes. The last one may be shorter, and chunks after the end are empty.
@@ -161,11 +161,16 @@ func block(buf []byte, r, n int) []byte {
 	return buf[r*size : (r+1)*size]
 }
 
-// copyOut copies src to dst, unless they are the same memory, as part of whole bytes. It bypasses the caches if so many bytes would
-// only evict all else.
+// blocksOf returns the equal blocks of buf, by rank.
+func (t *Team) blocksOf(buf []byte) func(r int) []byte {
+	return func(r int) []byte { return block(buf, r, t.n) }
+}
+
+// copyOut copies src to dst, unless they are the same memory, as part of whole bytes. If so many bytes would evict everything else from
+// the caches, it bypasses them.
 func (t *Team) copyOut(dst, src []byte, whole int) {
 	if t.exceedsCaches(whole) && len(src) > 0 && &dst[0] != &src[0] {
-		cpu.CopyPast(dst, src)
+		cpu.CopyNonTemporal(dst, src)
 		return
 	}
 	move(dst, src)

@@ -2,16 +2,15 @@ package shm
 
 import "github.com/gorun/gorun/comm/internal/cpu"
 
-// A rank writes for others, into a slot or into their buffers, with ordinary stores, which go through the caches, or with
-// non-temporal ones, which bypass them. Readers find what has bypassed the caches farther away. But where processors have no cache
-// in common, ordinary stores take ten times as long as non-temporal ones. No system says so, and on a virtual machine it changes
-// while a program runs. So a rank measures both now and then, and keeps to the better one. It need not ask others, because they read
-// either.
+// A rank writes for others, into a slot or into their buffers, with ordinary stores, which go through the caches, or with non-temporal
+// stores, which bypass them. Data that has bypassed the caches takes longer to read. But between processors without a common cache,
+// ordinary stores take ten times as long as non-temporal ones. The system does not tell, and on a virtual machine it changes while a
+// program runs. So a rank measures both from time to time, and uses the faster one. The readers need not know which.
 
 const (
 	sampleEvery = 32 << 20  // bytes between measurements
 	sampleSize  = 128 << 10 // bytes of a measurement, for each kind of stores
-	samplePiece = 16 << 10  // bytes that are written with one kind, before as many with the other
+	sampleChunk = 16 << 10  // bytes that are written with one kind, before as many with the other
 	readPenalty = 4         // what readers lose by non-temporal stores, in times of what these stores take
 )
 
@@ -20,13 +19,13 @@ type copyPolicy struct {
 	nonTemporal  bool
 	sinceSampled int // bytes since the last measurement
 	samples      struct{ cached, nonTemporal sample }
-	cheapest     float64 // what a byte has cost at least with non-temporal stores, ever; 0: not known
+	cheapest     float64 // the least that a byte has ever cost with non-temporal stores; 0: not known
 }
 
 // A sample is what one kind of stores has cost.
 type sample struct {
 	bytes    int
-	cheapest float64 // what a byte of the fastest piece has cost: others may have been interrupted
+	cheapest float64 // the cost of a byte of the fastest chunk: others may have been interrupted
 }
 
 // newCopyPolicy is a policy that first measures when so many bytes have been written.
@@ -34,12 +33,12 @@ func newCopyPolicy(first int) copyPolicy { return copyPolicy{sinceSampled: sampl
 
 // write copies src to dst.
 func (h *copyPolicy) write(dst, src []byte) {
-	if len(src) < leastNonTemporal || !cpu.CopiesPast {
+	if len(src) < leastNonTemporal || !cpu.HasNonTemporal {
 		cpu.Copy(dst, src)
 		return
 	}
 	for h.sinceSampled >= sampleEvery && len(src) >= leastNonTemporal {
-		n := min(len(src), samplePiece)
+		n := min(len(src), sampleChunk)
 		h.sample(dst[:n], src[:n])
 		dst, src = dst[n:], src[n:]
 	}
@@ -47,25 +46,25 @@ func (h *copyPolicy) write(dst, src []byte) {
 	h.sinceSampled += len(src)
 }
 
-// store copies src to dst with that kind of stores.
-func store(dst, src []byte, past bool) {
-	if past {
-		cpu.CopyPast(dst, src)
+// store copies src to dst with one kind of stores.
+func store(dst, src []byte, nonTemporal bool) {
+	if nonTemporal {
+		cpu.CopyNonTemporal(dst, src)
 	} else {
 		cpu.Copy(dst, src)
 	}
 }
 
-// sample copies a piece with the kind of stores that has been measured less. It decides when both have been measured enough.
+// sample copies a chunk with the kind of stores that has been measured less. It decides when both have been measured enough.
 func (h *copyPolicy) sample(dst, src []byte) {
-	way := &h.samples.cached
-	past := h.samples.nonTemporal.bytes < way.bytes
-	if past {
-		way = &h.samples.nonTemporal
+	s := &h.samples.cached
+	nonTemporal := h.samples.nonTemporal.bytes < s.bytes
+	if nonTemporal {
+		s = &h.samples.nonTemporal
 	}
 	begun := cpu.Now()
-	store(dst, src, past)
-	way.add(len(src), cpu.Now()-begun)
+	store(dst, src, nonTemporal)
+	s.add(len(src), cpu.Now()-begun)
 	if h.samples.nonTemporal.bytes >= sampleSize {
 		h.decide()
 	}
@@ -80,9 +79,9 @@ func (t *sample) add(bytes int, took cpu.Stamp) {
 
 // decide ends a measurement.
 func (h *copyPolicy) decide() {
-	through, past := h.samples.cached.cheapest, h.samples.nonTemporal.cheapest
-	if h.cheapest == 0 || past < h.cheapest {
-		h.cheapest = past
+	cached, nonTemporal := h.samples.cached.cheapest, h.samples.nonTemporal.cheapest
+	if h.cheapest == 0 || nonTemporal < h.cheapest {
+		h.cheapest = nonTemporal
 	}
-	*h = copyPolicy{nonTemporal: through-past > readPenalty*h.cheapest, cheapest: h.cheapest}
+	*h = copyPolicy{nonTemporal: cached-nonTemporal > readPenalty*h.cheapest, cheapest: h.cheapest}
 }

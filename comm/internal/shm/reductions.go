@@ -2,21 +2,21 @@ package shm
 
 import "github.com/gorun/gorun/comm/internal/cpu"
 
-// A Kernel sets every value of dst to a op b. dst is a, b, or neither; nothing else is changed.
+// A Kernel sets every value of dst to a op b. dst is a, b, or neither. A Kernel changes nothing else.
 type Kernel func(dst, a, b []byte)
 
 // A Reduction combines values of Elem bytes in order of rank.
 type Reduction struct {
 	Elem   int
 	Kernel Kernel
-	Fold   func(dst []byte, sources [][]byte) // instead of Kernel: of all sources at once, of which dst may be one
+	Fold   func(dst []byte, sources [][]byte) // combines all sources at once, instead of Kernel; dst may be one of them
 	Copies bool                               // the operands of others must be copies, because the operation may change them
 }
 
-// fold combines the sources into dst and, if it is not nil, also, in order of rank. dst may be one of the sources; also is in a slot
-// and none of them.
+// fold combines the sources into dst, in order of rank, and into also if that is not nil. dst may be one of the sources. also is in a
+// slot, and is none of them.
 func (t *Team) fold(red Reduction, dst, also []byte, sources [][]byte) {
-	if n := len(sources[0]); n > 0 && n <= foldBlock && also == nil { // short: do not spend time on cutting it
+	if n := len(sources[0]); n > 0 && n <= foldBlock && also == nil { // short: save the time to cut it
 		t.foldInto(red, dst, sources, 0)
 		return
 	}
@@ -42,7 +42,7 @@ func (t *Team) fold(red Reduction, dst, also []byte, sources [][]byte) {
 	}
 }
 
-// foldInto combines the sources from byte lo on into dst, in order of rank. dst may be one of them.
+// foldInto combines the sources from byte lo into dst, in order of rank. dst may be one of them.
 func (t *Team) foldInto(red Reduction, dst []byte, sources [][]byte, lo int) {
 	hi := lo + len(dst)
 	if red.Fold != nil {
@@ -51,9 +51,9 @@ func (t *Team) foldInto(red Reduction, dst []byte, sources [][]byte, lo int) {
 	}
 	sum := sources[0][lo:hi]
 	for _, s := range sources[1 : len(sources)-1] {
-		part := t.scratchOf(len(dst))
-		red.Kernel(part, sum, s[lo:hi])
-		sum = part
+		next := t.scratchOf(len(dst))
+		red.Kernel(next, sum, s[lo:hi])
+		sum = next
 	}
 	red.Kernel(dst, sum, sources[len(sources)-1][lo:hi])
 }
@@ -75,9 +75,9 @@ func (t *Team) scratchOf(n int) []byte {
 	return t.scratch[:n]
 }
 
-// gatherSources waits until all ranks have done step, and returns their operands: own of this rank, those of the others in their
-// slots for chunk i, from byte at on.
-func (t *Team) gatherSources(own []byte, i, at, step int) ([][]byte, error) {
+// awaitSources waits until all ranks have done step, and returns their operands: own of this rank, and those of the others in their
+// slots for chunk i, from byte at.
+func (t *Team) awaitSources(own []byte, i, at, step int) ([][]byte, error) {
 	t.sources = t.sources[:0]
 	for r := range t.n {
 		if r == t.me {
@@ -124,17 +124,20 @@ func (t *Team) allReduceFlat(buf []byte, red Reduction) error {
 	})
 }
 
-// foldChunk combines own and the other ranks' operands into dst. Those are in their slots for chunk i, from byte at on.
+// foldChunk combines own and the other ranks' operands, which are in their slots for chunk i from byte at, into dst.
 func (t *Team) foldChunk(red Reduction, dst, own []byte, i, at int) error {
-	sources, err := t.gatherSources(own, i, at, filled(i))
-	if err != nil {
-		return err
+	if len(own) > 0 {
+		sources, err := t.awaitSources(own, i, at, filled(i))
+		if err != nil {
+			return err
+		}
+		t.fold(red, dst, nil, sources)
 	}
-	t.fold(red, dst, nil, sources)
+	t.done(readStep(i))
 	return nil
 }
 
-// Reduce is AllReduce with the result in buf of rank root only; elsewhere buf keeps its input.
+// Reduce is AllReduce with the result in buf of rank root only. On other ranks buf keeps its input.
 func (t *Team) Reduce(buf []byte, red Reduction, root int) error {
 	if fitsLL(len(buf), 1) {
 		return t.reduceLL(buf, red, root)
@@ -142,7 +145,7 @@ func (t *Team) Reduce(buf []byte, red Reduction, root int) error {
 	whole := span{n: len(buf)}
 	mine := !red.Copies && t.exportBuffer(buf, whole)
 	if !mine && t.me == root && t.isInPlace(whole) {
-		t.done(exportStep) // before it waits for the others, which may wait for this step
+		t.done(exportStep) // the others may wait for this step while this rank waits for them
 	}
 	if bufs, err := t.attachAll(buf, mine, whole); err != nil {
 		return err
@@ -162,8 +165,8 @@ func (t *Team) Reduce(buf []byte, red Reduction, root int) error {
 	})
 }
 
-// ReduceScatter combines in of all ranks and leaves the r'th of the result's equal blocks in out of rank r. out may be this
-// rank's block of in.
+// ReduceScatter combines in of all ranks, cuts the result into equal blocks, and leaves block r in out of rank r. out may be this rank's
+// block of in.
 func (t *Team) ReduceScatter(out, in []byte, red Reduction) error {
 	if fitsLL(len(out), t.n) {
 		return t.reduceScatterLL(out, in, red)
@@ -175,10 +178,10 @@ func (t *Team) ReduceScatter(out, in []byte, red Reduction) error {
 	} else if blocks != nil {
 		return t.combineInPlace(out, nil, blocks, red)
 	}
-	size, chunks := t.chunkingOf(len(out), t.slotShare(), red.Elem)
+	size, chunks := t.chunkingOf(len(out), slotPerRank(t.slot, t.n), red.Elem)
 	t.layOut(t.n * size)
 	return t.pipeline(chunks, func(i int) error {
-		return t.dealSlot(i, in, size)
+		return t.fillBlocks(i, size, t.blocksOf(in))
 	}, func(i int) error {
 		return t.foldChunk(red, cut(out, i, size), cut(own, i, size), i, t.me*size)
 	})

@@ -80,7 +80,7 @@ var weakenings = []weakening{
 		}
 	}},
 	{name: "only the call under way is compared", models: models, scenario: "older differences", forgets: true},
-	{name: "ranks get further ahead than records are kept", models: models, scenario: "older differences", corrupt: func(t *Team) { t.unboundedUntil = math.MaxUint64 }},
+	{name: "ranks get further ahead than records are kept", models: models, scenario: "older differences", corrupt: func(t *Team) { t.skewBoundUntil = math.MaxUint64 }},
 }
 
 func TestWeakenedOrdersAreFound(t *testing.T) {

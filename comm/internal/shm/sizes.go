@@ -9,7 +9,7 @@ const (
 	llBufferSize = 8 << 10       // three entries at least: no entry lies where the one before it was
 	llEntries    = 64            // in use at most: how far ranks get ahead of others in short operations
 
-	recordsKept = 128 // how many operations back the records of a rank reach
+	recordsPerRank = 128 // how many operations a rank keeps records of
 
 	// Slots.
 	mostStaging    = 2 << 20
@@ -22,7 +22,7 @@ const (
 
 	// Limits of algorithms.
 	largestFlat         = 8 << 10   // bytes that each of several ranks combines by itself
-	mostFlat            = 8         // ranks that all read from each other in a barrier
+	mostLLBarrier       = 8         // ranks that all read from each other in a barrier
 	leastInPlace        = 16 << 10  // bytes that ranks take from each other at least if they use buffers in place
 	leastOversubscribed = 256 << 10 // the same in a broadcast by a rank that shares its processor
 	spreadBlock         = 256 << 10 // what is copied to everybody at a time

@@ -9,7 +9,7 @@ const (
 	llBufferSize = 1 << 10      // three entries at least: no entry lies where the one before it was
 	llEntries    = 4            // in use at most: how far ranks get ahead of others in short operations
 
-	recordsKept = 16 // how many operations back the records of a rank reach
+	recordsPerRank = 16 // how many operations a rank keeps records of
 
 	// Slots.
 	mostStaging    = 1 << 10
@@ -22,7 +22,7 @@ const (
 
 	// Limits of algorithms.
 	largestFlat         = 256     // bytes that each of several ranks combines by itself
-	mostFlat            = 2       // ranks that all read from each other in a barrier
+	mostLLBarrier       = 2       // ranks that all read from each other in a barrier
 	leastInPlace        = 384     // bytes that ranks take from each other at least if they use buffers in place
 	leastOversubscribed = 512     // the same in a broadcast by a rank that shares its processor
 	spreadBlock         = 256     // what is copied to everybody at a time

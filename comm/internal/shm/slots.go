@@ -2,12 +2,12 @@ package shm
 
 import "github.com/gorun/gorun/comm/internal/shm/segment"
 
-// Every rank has a staging buffer, from which others read. It writes the buffer from the beginning to the end, and then again. It
-// puts data there in chunks, one in a slot.
+// Every rank has a staging buffer, from which others read. The rank fills it from the beginning to the end, and then again. It puts data
+// there in chunks, each into a slot.
 //
-// The staging buffer is longer than the private caches of a processor. So what a rank overwrites has left the caches of those who
-// have read it, and lies in the cache that all share. To write a line of which another cache still has a copy takes up to five
-// times as long, because that copy must be invalidated first.
+// The staging buffer is longer than the private caches of a processor. So what a rank overwrites has left the caches of its readers,
+// and is in the cache that all share. To write a line of which another cache still has a copy takes up to five times as long, because
+// that copy must be invalidated first.
 
 // stagingSize is the bytes of a staging buffer in a team of n.
 func stagingSize(n int) int {
@@ -18,8 +18,8 @@ func stagingSize(n int) int {
 	return size
 }
 
-// slotSize is the most bytes of a slot in a team of n. Two ranks do better with short slots: one writes while the other reads. More
-// ranks may share processors, and do better with long slots: they switch less often.
+// slotSize is the most bytes of a slot in a team of n. Two ranks are faster with short slots: one writes while the other reads. More
+// ranks may share processors, and are faster with long slots: they switch less often.
 func slotSize(n int) int { return min(n*slotForEach, largestSlot, stagingSize(n)/4) }
 
 // slots are the staging buffers of all ranks. The position of a slot, in bytes since the first one ever, is the same on all ranks.
@@ -32,8 +32,8 @@ type slots struct {
 	size   uint64 // of each
 	chunks uint64 // how many have been through the slots
 
-	inUse          [mostSlotsInUse]slotInUse // slots that this rank has filled, in turn
-	oldest, newest uint64                    // of these: the first one, and the one after the last
+	inUse          [mostSlotsInUse]slotInUse // a ring of the slots that others may still read
+	oldest, newest uint64                    // the first of these, and the one after the last
 }
 
 // A slotInUse is a slot that others read.
@@ -45,8 +45,8 @@ type slotInUse struct {
 // newSlots are the slots in mem, which has the staging buffers of n ranks.
 func newSlots(mem []byte, n int) slots { return slots{mem: mem, stagingSize: stagingSize(n)} }
 
-// layOut makes the slots of the method under way size bytes each. The first one is at the beginning of the staging buffer if it
-// would cross its end otherwise.
+// layOut makes the slots of the method under way size bytes each. If the first one would cross the end of the staging buffer, it is at
+// the beginning.
 func (s *slots) layOut(size int) {
 	s.size = uint64(max(size+lineSize-1, lineSize) / lineSize * lineSize)
 	if left := s.left(); left < s.size {
@@ -84,7 +84,7 @@ func (s *slots) slotOf(r, i int) []byte {
 
 // reserveSlot waits until this rank may write its slot for chunk i of the method. The slot can be reused when reader has done step.
 func (t *Team) reserveSlot(i, step, reader int) ([]byte, error) {
-	if err := t.boundLead(); err != nil {
+	if err := t.boundSkew(); err != nil {
 		return nil, err
 	}
 	at := t.at(i)

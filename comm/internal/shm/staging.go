@@ -1,80 +1,60 @@
 package shm
 
-// Longer buffers move through slots in chunks. A rank fills a slot with each of its chunks; readers copy chunks out as they come.
-// Step 2i+2 is done when chunk i has been filled, step 2i+5 when it has been taken. A rank that does both fills the next chunk
-// before it takes one: so chunks are there when it comes to them. An exported buffer (inplace.go) is taken in the same chunks, from
-// where it lies, and its rank waits until the last one has been taken.
+// Longer buffers move through slots in chunks. A rank fills a slot with each of its chunks, and readers copy chunks out as they come.
+// Step 2i+2 is done when chunk i has been filled, step 2i+5 when it has been read. A rank that does both fills the next chunk before
+// it reads one, so that chunks are there when it comes to them. An exported buffer (inplace.go) is read in the same chunks, from
+// where it lies, and its rank waits until the last one has been read.
 
-func filled(i int) int { return 2*i + 2 }
-func taken(i int) int  { return 2*i + 5 }
+func filled(i int) int   { return 2*i + 2 }
+func readStep(i int) int { return 2*i + 5 }
 
-// everybody stands for all other ranks where one could be meant.
+// everybody stands for all other ranks where a rank is expected.
 const everybody = -1
 
-// pipeline fills and takes so many chunks. It fills chunk i+1 before it takes chunk i; fill does step filled(i) itself.
-func (t *Team) pipeline(chunks int, fill, take func(i int) error) error {
-	for u := range chunks + 1 {
-		if u < chunks {
-			if err := fill(u); err != nil {
-				return err
+// pipeline carries out stages for chunk after chunk. Each stage is one chunk behind the stage before it, and does its own steps.
+func (t *Team) pipeline(chunks int, stages ...func(i int) error) error {
+	for u := range chunks + len(stages) - 1 {
+		for k, stage := range stages {
+			if i := u - k; i >= 0 && i < chunks {
+				if err := stage(i); err != nil {
+					return err
+				}
 			}
 		}
-		if u == 0 {
-			continue
-		}
-		if err := take(u - 1); err != nil {
-			return err
-		}
-		t.done(taken(u - 1))
 	}
 	t.advance(chunks)
 	return nil
 }
 
-// toRoot is a pipeline in which root takes what the others fill.
-func (t *Team) toRoot(root, chunks int, fill, take func(i int) error) error {
-	for i := range chunks {
-		if t.me != root {
-			if err := fill(i); err != nil {
-				return err
-			}
-			continue
-		}
-		if err := take(i); err != nil {
-			return err
-		}
-		t.done(taken(i))
+// toRoot is a pipeline in which root reads what the others fill.
+func (t *Team) toRoot(root, chunks int, fill, read func(i int) error) error {
+	if t.me == root {
+		return t.pipeline(chunks, read)
 	}
-	t.advance(chunks)
-	return nil
+	return t.pipeline(chunks, fill)
 }
 
-// fromRoot is a pipeline in which the others take to dst what root fills, or what it exports.
+// fromRoot is a pipeline in which the others read into dst what root fills, or what it exports.
 func (t *Team) fromRoot(root, chunks int, exports bool, fill func(i int) error, dst []byte, p span) error {
-	for i := range chunks {
-		if t.me != root {
-			if err := t.takeChunk(dst, root, i, p); err != nil {
+	switch {
+	case t.me != root:
+		return t.pipeline(chunks, func(i int) error {
+			if err := t.readChunk(dst, root, i, p); err != nil {
 				return err
 			}
-			if err := t.finishReading(taken(i)); err != nil {
-				return err
-			}
-			continue
-		}
-		if exports {
-			break
-		}
-		if err := fill(i); err != nil {
-			return err
-		}
+			return t.finishReading(readStep(i))
+		})
+	case exports:
+		t.advance(chunks)
+		return nil
+	default:
+		return t.pipeline(chunks, fill)
 	}
-	t.advance(chunks)
-	return nil
 }
 
 // fillSlot puts data into this rank's slot as chunk i, for reader.
 func (t *Team) fillSlot(i, reader int, data []byte) error {
-	slot, err := t.reserveSlot(i, taken(i), reader)
+	slot, err := t.reserveSlot(i, readStep(i), reader)
 	if err != nil {
 		return err
 	}
@@ -83,34 +63,46 @@ func (t *Team) fillSlot(i, reader int, data []byte) error {
 	return nil
 }
 
-// dealSlot puts chunk i of every other rank's block of in into this rank's slot as chunk i, where that rank looks for it.
-func (t *Team) dealSlot(i int, in []byte, size int) error {
-	slot, err := t.reserveSlot(i, taken(i), everybody)
+// fillBlocks puts chunk i of the block for every other rank into this rank's slot, in order of rank. Empty blocks get no place there.
+func (t *Team) fillBlocks(i, size int, block func(r int) []byte) error {
+	slot, err := t.reserveSlot(i, readStep(i), everybody)
 	if err != nil {
 		return err
 	}
+	at := 0
 	for r := range t.n {
-		if r != t.me {
-			t.put(cut(slot, r, size), cut(block(in, r, t.n), i, size))
+		b := block(r)
+		if len(b) == 0 {
+			continue
 		}
+		if r != t.me {
+			t.put(cut(slot, at, size), cut(b, i, size))
+		}
+		at++
 	}
 	t.done(filled(i))
 	return nil
 }
 
-// collect takes chunk i, of so many bytes, from every other rank's slot to its block of out. It begins at byte from there.
-func (t *Team) collect(out []byte, i, size, from int) error {
+// readBlocks reads chunk i of every other rank's block from byte from of that rank's slot. whole is the length of what all blocks are
+// part of.
+func (t *Team) readBlocks(i, size, from, whole int, block func(r int) []byte) error {
 	for d := 1; d < t.n; d++ {
 		r := (t.me + d) % t.n
+		chunk := cut(block(r), i, size)
+		if len(chunk) == 0 {
+			continue
+		}
 		if err := t.wait(r, filled(i)); err != nil {
 			return err
 		}
-		t.get(cut(block(out, r, t.n), i, size), t.slotOf(r, i)[from:], len(out))
+		t.get(chunk, t.slotOf(r, i)[from:], whole)
 	}
+	t.done(readStep(i))
 	return nil
 }
 
-// put copies src into this rank's slot, get copies what is in another one's, to be part of whole bytes.
+// put copies src into this rank's slot. get copies from another rank's slot to dst, which is part of whole bytes.
 func (t *Team) put(slot, src []byte) {
 	t.write(slot[:len(src)], src)
 	t.Sent += uint64(len(src))

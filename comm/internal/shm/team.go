@@ -9,19 +9,19 @@ import (
 	"github.com/gorun/gorun/comm/internal/shm/wait"
 )
 
-// control is what a rank shows the others. It alone writes there, except for the doorbell in wait.
+// control is the memory of a rank that all others read. The rank alone writes there, except for the doorbell in wait.
 type control struct {
 	clock  uint64 // see at
 	tag    uint64 // of the last operation that it has published; see tagOf
 	export export // see exportBuffer
 	_      [3]uint64
 
-	records [recordsKept]OpRecord // of the last operations that it has published
+	records [recordsPerRank]OpRecord // of the last operations that it has published
 
 	wait wait.State
 }
 
-// header is the first of a team's segment.
+// header is at the beginning of a team's segment.
 type header struct {
 	sleepers uint32 // how many ranks are parked
 	_        [31]uint32
@@ -36,7 +36,7 @@ func slotsAt(n int) int { return llAt(n) + segment.WholePages(n*int(unsafe.Sizeo
 // Size is the bytes of the segment that a team of n needs.
 func Size(n int) int { return slotsAt(n) + n*stagingSize(n) }
 
-// A Team is this rank's part in the ranks of a group that share a segment. One goroutine at a time uses it.
+// A Team is the ranks of a group that share a segment, as one of them sees them. Only one goroutine at a time may use it.
 type Team struct {
 	segment   *segment.Segment
 	n, me     int
@@ -58,7 +58,7 @@ type Team struct {
 	call           Call
 	tag            uint64 // see tagOf
 	published      bool   // whether this rank has published the operation
-	unboundedUntil uint64 // up to which operation it need not look how far behind others are; see boundLead
+	skewBoundUntil uint64 // the last operation for which the skew is known to be bounded; see boundSkew
 	base           int    // the steps of the methods before the one under way, in this operation
 	chunksBefore   uint64 // the chunks of the methods before that
 	onLongWait     OnLongWait
@@ -68,17 +68,17 @@ type Team struct {
 	Sent, Received uint64 // bytes, in this operation: written for others, and read from them
 	Waited         bool   // in this operation: this rank had to yield or park
 
-	sources [][]byte // scratch of gatherSources
+	sources [][]byte // scratch of awaitSources
 	blocks  [][]byte // scratch of cutAll
 	scratch []byte   // see scratchOf
 }
 
-// OnLongWait is called when a wait for rank lasts so long that somebody should ask what has become of it. It returns nil when w is
-// done, or the reason not to wait for that.
+// OnLongWait is called when a wait for rank lasts so long that the caller should find out whether rank is still there. It returns nil
+// when w is done, or the reason to wait no longer.
 type OnLongWait func(rank int, w wait.LongWait) error
 
-// New is the part of rank me in a team of n ranks. It owns memory, which they share, from now on. It chooses among Ways, and by
-// tuning, which is the same on all ranks.
+// New returns a team of n ranks for rank me. It owns memory, which the ranks share. Its algorithms are those of Ways, as tuning chooses
+// them, which is the same on all ranks.
 func New(memory *segment.Segment, n, me int, p wait.Processors, tuning choice.Tuning, onLongWait OnLongWait) (*Team, error) {
 	mem := memory.Bytes()
 	if len(mem) != Size(n) {
@@ -89,7 +89,7 @@ func New(memory *segment.Segment, n, me int, p wait.Processors, tuning choice.Tu
 		return nil, err
 	}
 	t := &Team{
-		segment: memory, n: n, me: me, slot: slotSize(n), mostElem: slotShareOf(slotSize(n), n), header: (*header)(unsafe.Pointer(&mem[0])),
+		segment: memory, n: n, me: me, slot: slotSize(n), mostElem: slotPerRank(slotSize(n), n), header: (*header)(unsafe.Pointer(&mem[0])),
 		slots: newSlots(mem[slotsAt(n):], n), copyPolicy: newCopyPolicy(stagingSize(n)),
 		ways: chosen(n, tuning), onLongWait: onLongWait, seen: make([]uint64, n), agreed: make([]uint64, n),
 	}
@@ -108,9 +108,9 @@ func New(memory *segment.Segment, n, me int, p wait.Processors, tuning choice.Tu
 func (t *Team) Close() error { return t.segment.Close() }
 
 // Begin starts the team's next operation, which is call number seq of the group. history is a digest of all the group's calls up to
-// and including this one, which is the same on ranks that have made the same calls. Then the caller calls one of the methods below,
-// or several with Next between them. The clock does not show the end of an operation, only the begin of the next one: it is for
-// steps for which somebody may wait, and to take its cache line away from the others twice would cost more than a short operation.
+// and including this one. Then the caller calls one of the methods below, or several with Next between them. The clock does not show
+// the end of an operation, only the beginning of the next one: it counts only steps for which other ranks may wait, because to take its
+// cache line away from them twice would cost more than a short operation.
 func (t *Team) Begin(seq uint64, call Call, history uint64) {
 	t.op++
 	t.seq, t.call, t.base, t.chunksBefore = seq, call, 0, t.chunks
@@ -121,9 +121,9 @@ func (t *Team) Begin(seq uint64, call Call, history uint64) {
 	}
 }
 
-// Next makes one more method part of the operation. Its steps come after all those of the one before. Ranks that make the same
-// calls have filled as many chunks, and so count alike. An exported buffer (inplace.go) belongs to the whole operation, so the
-// operations of teams that Share have only one method.
+// Next makes one more method part of the operation. Its steps come after all steps of the method before it. Ranks that make the same
+// calls have filled the same number of chunks, so all count alike. An exported buffer (inplace.go) belongs to the whole operation, so
+// the operations of teams that Share have only one method.
 func (t *Team) Next() {
 	t.base += stepsPerChunk*int(t.chunks-t.chunksBefore) + extraSteps
 	t.chunksBefore = t.chunks

@@ -214,11 +214,11 @@ var operations = []struct {
 		parts := unevenParts(len(buf), t.n, root, red.Elem)
 		want, own := slices.Clone(visible(buf)), parts[t.me]
 		copy(rangeOf(want, own), rangeOf(combined(seq, t.n, len(buf), red), own))
-		return same(t.ReduceParts(buf, parts, red), buf, want)
+		return same(t.ReduceScatterV(buf, parts, red), buf, want)
 	}},
 	{"share parts", func(t *Team, in memory, seq uint64, n, root int, _ Reduction) error {
 		buf := in(input(seq, t.me, n))
-		return same(t.ShareParts(buf, unevenParts(n, t.n, root, 1)), buf, joined(seq, t.n, n, root))
+		return same(t.AllGatherV(buf, unevenParts(n, t.n, root, 1)), buf, joined(seq, t.n, n, root))
 	}},
 	{"gather parts", func(t *Team, in memory, seq uint64, n, root int, _ Reduction) error {
 		buf := in(input(seq, t.me, n))
@@ -226,19 +226,19 @@ var operations = []struct {
 		if t.me == root {
 			want = joined(seq, t.n, n, root)
 		}
-		return same(t.GatherParts(buf, unevenParts(n, t.n, root, 1), root), buf, want)
+		return same(t.GatherV(buf, unevenParts(n, t.n, root, 1), root), buf, want)
 	}},
 	{"one after the other", func(t *Team, in memory, seq uint64, n, root int, red Reduction) error {
 		buf := in(input(seq, t.me, n*red.Elem))
 		parts := unevenParts(len(buf), t.n, root, red.Elem)
-		err := t.ReduceParts(buf, parts, red)
+		err := t.ReduceScatterV(buf, parts, red)
 		t.Next()
 		if err == nil {
 			err = t.Barrier()
 		}
 		t.Next()
 		if err == nil {
-			err = t.ShareParts(buf, parts)
+			err = t.AllGatherV(buf, parts)
 		}
 		return same(err, buf, combined(seq, t.n, len(buf), red))
 	}},

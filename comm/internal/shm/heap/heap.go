@@ -133,7 +133,7 @@ func (h *Heap) grow(n, unit int) (*region, error) {
 	return r, nil
 }
 
-// Free frees what Alloc has returned at that address, and says whether there is such a buffer.
+// Free frees what Alloc has returned at that address, and reports whether there is such a buffer.
 func (h *Heap) Free(start unsafe.Pointer) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

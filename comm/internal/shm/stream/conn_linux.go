@@ -125,7 +125,7 @@ func (c *Conn) sleep() error {
 	return nil
 }
 
-// wake makes those who wait look again, because the socket is readable. It says whether nothing more will come.
+// wake makes those who wait look again, because the socket is readable. It reports whether nothing more will come.
 func (c *Conn) wake(uintptr) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -121,7 +121,7 @@ func (w *ringWriter) put(at uint64, b []byte) {
 	cpu.CopyPlain(w.mem, b[n:])
 }
 
-// writeNow writes a and b as one record if there is room in one piece, and says whether it has.
+// writeNow writes a and b as one record if there is room in one piece, and reports whether it has.
 //
 // Then it takes the cache lines of a next record of the same length away from the reader's processor, while there is time. It
 // leaves the first line, which the reader polls.
@@ -145,7 +145,7 @@ func (w *ringWriter) writeNow(a, b []byte) bool {
 	return true
 }
 
-// room says whether there is room for a record of n bytes, and for the word of the next one.
+// room reports whether there is room for a record of n bytes, and for the word of the next one.
 func (w *ringWriter) room(n int) (bool, error) {
 	need := w.at + stride(n) + lineSize
 	if need > w.limit {
@@ -176,7 +176,7 @@ type ringReader struct {
 	rest int    // the bytes of this rest
 }
 
-// some says whether there is something to read.
+// some reports whether there is something to read.
 func (r *ringReader) some() bool { return r.rest > 0 || cpu.Load(r.word(r.at)) != 0 }
 
 // read reads what is there into b.

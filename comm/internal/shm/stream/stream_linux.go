@@ -160,7 +160,7 @@ func (s *Stream) Arm(room bool) uint32 {
 	return unix.POLLIN
 }
 
-// peerGone says whether the other end has gone. It looks at the socket only from time to time, and leaves doorbells there.
+// peerGone reports whether the other end has gone. It looks at the socket only from time to time, and leaves doorbells there.
 func (s *Stream) peerGone() bool {
 	if s.polls++; s.polls%pollsPerCheck == 0 {
 		s.receive(unix.MSG_PEEK)
@@ -174,7 +174,7 @@ func (s *Stream) clearDoorbells() {
 	}
 }
 
-// receive takes doorbells off the socket, and says whether there were any. It notices the end of the socket.
+// receive takes doorbells off the socket, and reports whether there were any. It notices the end of the socket.
 func (s *Stream) receive(flags uintptr) bool {
 	var bells [16]byte
 	n, errno := receiveDoorbells(s.fd, bells[:], flags)

@@ -15,7 +15,7 @@ import (
 
 const spinsForOtherCPU = 50 // where another processor is at work on what a rank waits for
 
-// SharesCPU says whether this rank has to let others of its processor run. Goroutines of one process need no help for that.
+// SharesCPU reports whether this rank has to let others of its processor run. Goroutines of one process need no help for that.
 func (w *Waiter) SharesCPU() bool { return w.Oversubscribed && !w.Shared }
 
 // Yield yields a few times until r's clock has reached target, and returns what the clock says.
@@ -63,14 +63,14 @@ func (w *Waiter) yieldCPU() {
 	}
 }
 
-// isLastOfSeveral says whether rank me is the last of several ranks on its processor: then it is the one to move. cpus has the
+// isLastOfSeveral reports whether rank me is the last of several ranks on its processor: then it is the one to move. cpus has the
 // processor of every rank.
 func isLastOfSeveral(cpus []uint32, me int) bool {
 	here := cpus[me]
 	return here != 0 && slices.Contains(cpus[:me], here) && !slices.Contains(cpus[me+1:], here)
 }
 
-// hasFewer says whether processor to has fewer ranks than rank me would leave behind on its own.
+// hasFewer reports whether processor to has fewer ranks than rank me would leave behind on its own.
 func hasFewer(cpus []uint32, me int, to uint32) bool {
 	here, there := 0, 0
 	for _, on := range cpus {

@@ -128,7 +128,7 @@ func (w *Waiter) Long(r int, target uint64) LongWait {
 	return LongWait{w: w, rank: r, target: target, woken: new(atomic.Bool)}
 }
 
-// Done says whether the clock has reached its target. Any goroutine may call it until the wait has ended.
+// Done reports whether the clock has reached its target. Any goroutine may call it until the wait has ended.
 func (l LongWait) Done() bool { return cpu.Reached(cpu.Load(l.w.clocks[l.rank]), l.target) }
 
 // Park returns when the wait is done, or Wake has been called.
