@@ -84,7 +84,7 @@ func TestExplain(t *testing.T) {
 // A group goes by the tuning that it is given: its ranks take the steps of that way, and get what they would by any other.
 func TestGroupsHaveTuningsOfTheirOwn(t *testing.T) {
 	const size = 4
-	for _, world := range []string{"mem", "pieces", "shm"} {
+	for _, world := range []string{"mem", "chunks", "shm"} {
 		w := worldOver(t, world, size)
 		w.run(func(ctx context.Context, parent *Group) error {
 			for _, way := range parent.Ways("all_reduce") {

@@ -93,7 +93,7 @@ var operations = map[string]func(ctx context.Context, g *Group) error{
 
 // variants are transports on which ranks notice a death in the same way as on another transport. Each of them runs some of the
 // operations; together they run all.
-var variants = []string{"bundles", "pieces", "halves", "one apart", "one pair", "uneven", "scattered"}
+var variants = []string{"bundles", "chunks", "halves", "one apart", "one pair", "uneven", "scattered"}
 
 // The first case of every transport: a peer is killed in the middle of an operation. All others return an error
 // that names its rank, at once, and nothing they started is left (TestMain and close see to that).
@@ -115,7 +115,7 @@ func TestAKilledPeerIsNamedByEverybody(t *testing.T) {
 				operation, w := operations[name], world(4)
 				defer w.close()
 				for _, g := range w.groups {
-					g.world.Piece = max(g.world.Piece, 4000) // shorter ones take long, and break no other way
+					g.world.ChunkSize = max(g.world.ChunkSize, 4000) // shorter ones take long, and break no other way
 				}
 				errs := w.results(func(ctx context.Context, g *Group) error {
 					for i := 0; ; i++ {

@@ -20,7 +20,7 @@ import (
 // no more than with few.
 func lengths(g *Group) []int {
 	list := []int{0, 1, g.Size() - 1, 10, 1000, 10007}
-	if g.world.Piece < plan.Piece || g.Size() > 8 && !fulltest.Full() {
+	if g.world.ChunkSize < plan.ChunkSize || g.Size() > 8 && !fulltest.Full() {
 		list = list[:5]
 	}
 	return list

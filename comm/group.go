@@ -34,7 +34,7 @@ type world struct {
 
 // newWorld is the group of all ranks that have met.
 func newWorld(cfg config, met *bootstrap.World) (*Group, error) {
-	met.Piece = cmp.Or(cfg.piece, plan.Piece)
+	met.ChunkSize = cmp.Or(cfg.chunkSize, plan.ChunkSize)
 	w := &world{
 		World: core.NewWorld(met.WorldConfig, met.Transport, endpoint.Options{ConnectTimeout: cfg.Timeout, News: cfg.news}),
 		leave: []func(){met.Leave},

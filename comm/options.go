@@ -21,7 +21,7 @@ type Option func(*config)
 
 type config struct {
 	bootstrap.Config
-	piece       int           // how many bytes of a plan's message travel at once; 0: as plans have it
+	chunkSize   int           // how many bytes of a message of a plan travel at once; 0: plan.ChunkSize
 	news        time.Duration // see endpoint.Options
 	tuning      string        // in the words of WithTuning; Tuning is what it means
 	connections string        // of a stream: a number, or auto; empty: auto

@@ -116,16 +116,16 @@ var placements = map[string]func(r, size int) int{
 
 var (
 	onSeveralMachines = []string{"mixed", "halves", "one apart", "one pair", "uneven", "scattered"}
-	everywhere        = append([]string{"mem", "tcp", "bundles", "shm", "pieces"}, onSeveralMachines...)
+	everywhere        = append([]string{"mem", "tcp", "bundles", "shm", "chunks"}, onSeveralMachines...)
 )
 
 // worldOver makes a world on a transport, or one whose ranks share memory. In that of pieces, messages are cut into very small
 // ones.
 func worldOver(t testing.TB, name string, size int) *testWorld {
-	if name == "pieces" {
+	if name == "chunks" {
 		w := newTestWorld(t, transports["mem"](t, size))
 		for _, g := range w.groups {
-			g.world.Piece = 40
+			g.world.ChunkSize = 40
 		}
 		return w
 	}
@@ -238,12 +238,12 @@ func sizesOn(transport string) []int {
 	if transport == "mem" || fulltest.Full() {
 		return sizes
 	}
-	return map[string][]int{"tcp": {2, 5}, "shm": {1, 2, 3, 5, 8}, "mixed": {2, 3, 4, 7}, "pieces": {4, 7}}[transport]
+	return map[string][]int{"tcp": {2, 5}, "shm": {1, 2, 3, 5, 8}, "mixed": {2, 3, 4, 7}, "chunks": {4, 7}}[transport]
 }
 
 // inWorldsOfEverySize runs program in one world of each size of sizesOn, on every transport.
 func inWorldsOfEverySize(t *testing.T, program func(ctx context.Context, g *Group) error) {
-	for _, transport := range []string{"mem", "tcp", "shm", "mixed", "pieces"} {
+	for _, transport := range []string{"mem", "tcp", "shm", "mixed", "chunks"} {
 		t.Run(transport, func(t *testing.T) {
 			for _, size := range sizesOn(transport) {
 				t.Run(fmt.Sprint(size), func(t *testing.T) {

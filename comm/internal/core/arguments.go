@@ -17,23 +17,23 @@ func (c *Collective) wantBlocks(whole string, n int, block string, m int) {
 	}
 }
 
-// wantParts checks that v has a part for every rank, and that this rank's is as long as block, which has n elements of elem bytes.
-func (c *Collective) wantParts(name string, v *pipeline.Vector, block string, n, elem int) {
-	if size := c.g.Size(); len(v.Parts) != size {
-		c.refusef("len(%s) is %d: want Size = %d", name, len(v.Parts), size)
+// wantBufs checks that v has a part for every rank, and that this rank's is as long as block, which has n elements of elem bytes.
+func (c *Collective) wantBufs(name string, v *pipeline.Vector, block string, n, elem int) {
+	if size := c.g.Size(); len(v.Bufs) != size {
+		c.refusef("len(%s) is %d: want Size = %d", name, len(v.Bufs), size)
 		return
 	}
 	if c.err != nil {
 		return
 	}
-	if got := len(v.Parts[c.g.rank]) / elem; got != n {
+	if got := len(v.Bufs[c.g.rank]) / elem; got != n {
 		c.refusef("len(%s[%d]) is %d: want len(%s) = %d", name, c.g.rank, got, block, n)
 	}
 }
 
 // wantValues checks that all parts of v, of elements of elem bytes, are whole values of the operation.
 func (c *Collective) wantValues(name string, v *pipeline.Vector, elem int) {
-	for i, p := range v.Parts {
+	for i, p := range v.Bufs {
 		if w := c.op.Width; w > 1 && len(p)/elem%w != 0 {
 			c.refusef("%v: len(%s[%d]) is %d: want a multiple of %d", c.op, name, i, len(p)/elem, w)
 		}

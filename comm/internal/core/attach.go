@@ -71,7 +71,7 @@ func (c *Collective) attach() error {
 	}
 	var team *shm.Team
 	if mem != nil {
-		if team, err = shm.New(mem, len(at.Here()), at.Place, g.World.Processors(), g.Choose.Tuning, g.waitLong); err != nil {
+		if team, err = shm.New(mem, len(at.Here()), at.LocalRank, g.World.Processors(), g.Choose.Tuning, g.waitLong); err != nil {
 			return errors.Join(err, mem.Close())
 		}
 	}
@@ -89,7 +89,7 @@ func (c *Collective) attach() error {
 func (c *Collective) share(key uint64, at plan.Nodes) (mem *segment.Segment, verdict byte, problem, err error) {
 	g, here := c.g, at.Here()
 	word := make([]byte, c.elem) // the first byte is the verdict; an element is what a plan moves
-	if at.Place == 0 {
+	if at.LocalRank == 0 {
 		if len(here) > 1 {
 			mem, problem = segment.Create(shm.Size(len(here)))
 		}
@@ -99,11 +99,11 @@ func (c *Collective) share(key uint64, at plan.Nodes) (mem *segment.Segment, ver
 		}
 		word[0] = g.verdict(mem, len(here))
 	}
-	made := pipeline.InPlace(plan.BinomialBroadcast(at.Place, len(here), 1, 0).Among(here), word)
+	made := pipeline.InPlace(plan.BinomialBroadcast(at.LocalRank, len(here), 1, 0).Among(here), word)
 	if err := c.exchange(&made); err != nil {
 		return mem, cannotShare, problem, err
 	}
-	if at.Place != 0 && word[0] > cannotShare {
+	if at.LocalRank != 0 && word[0] > cannotShare {
 		mem, problem = g.attachMemory(key, here[0])
 		word[0] = min(word[0], g.verdict(mem, len(here)))
 	}

@@ -4,32 +4,32 @@ import "github.com/gorun/gorun/comm/internal/call"
 
 // AllReduceCoalesced makes c an AllReduce of all buffers that AddOut has added, of the type and the length of all, at once.
 func (c *Collective) AllReduceCoalesced(g *Group, all Data, op call.Reduction) *Collective {
-	c.out.CutParts(all.Type.Size())
+	c.out.SetBlocksOfBufs(all.Type.Size())
 	c.reduces(g, call.KindAllReduceCoalesced, all.Type, op, all.Count)
-	if len(c.out.Parts) == 0 {
+	if len(c.out.Bufs) == 0 {
 		c.refusef("no buffers given: want at least one")
 	}
 	c.wantValues("bufs", &c.out, all.Type.Size())
-	c.call.Root = int32(len(c.out.Parts))
+	c.call.Root = int32(len(c.out.Bufs))
 	c.call.Detail ^= lengths(&c.out)
 	c.body = (*Collective).allReduceCoalesced
 	return c
 }
 
 func (c *Collective) allReduceCoalesced() error {
-	if len(c.out.Parts) == 1 {
-		return c.reduceEverywhere(c.out.Parts[0])
+	if len(c.out.Bufs) == 1 {
+		return c.reduceEverywhere(c.out.Bufs[0])
 	}
 	flat := c.g.memory(c.out.Blocks[len(c.out.Blocks)-1].Hi * c.given.Size())
 	rest := flat
-	for _, part := range c.out.Parts {
+	for _, part := range c.out.Bufs {
 		rest = rest[copy(rest, part):]
 	}
 	if err := c.reduceEverywhere(flat); err != nil {
 		return err
 	}
 	rest = flat
-	for _, part := range c.out.Parts {
+	for _, part := range c.out.Bufs {
 		rest = rest[copy(part, rest):]
 	}
 	return nil

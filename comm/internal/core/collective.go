@@ -87,10 +87,10 @@ func (c *Collective) kind() call.Kind { return call.Kind(c.call.Op) }
 func (c *Collective) Group() *Group { return c.g }
 
 // AddOut adds b to the buffers that c leaves its results in.
-func (c *Collective) AddOut(b []byte) { c.out.Parts = append(c.out.Parts, b) }
+func (c *Collective) AddOut(b []byte) { c.out.Bufs = append(c.out.Bufs, b) }
 
 // AddIn adds b to the buffers that c reads.
-func (c *Collective) AddIn(b []byte) { c.in.Parts = append(c.in.Parts, b) }
+func (c *Collective) AddIn(b []byte) { c.in.Bufs = append(c.in.Bufs, b) }
 
 // refuse records what is wrong with the call; the first reason stays.
 func (c *Collective) refuse(err error) {

@@ -54,8 +54,8 @@ func (c *Collective) GatherV(g *Group, in Data, dst int) *Collective {
 	c.is(g, call.KindGatherV, in.Type, 0)
 	c.root(dst)
 	if c.g.rank == dst {
-		c.wantParts("out", &c.out, "in", in.Count, c.elem)
-		c.out.CutParts(c.elem)
+		c.wantBufs("out", &c.out, "in", in.Count, c.elem)
+		c.out.SetBlocksOfBufs(c.elem)
 	} else {
 		c.out = c.out.Emptied()
 	}
@@ -120,8 +120,8 @@ func (c *Collective) ScatterV(g *Group, out Data, src int) *Collective {
 	c.is(g, call.KindScatterV, out.Type, 0)
 	c.root(src)
 	if c.g.rank == src {
-		c.wantParts("in", &c.in, "out", out.Count, c.elem)
-		c.in.CutParts(c.elem)
+		c.wantBufs("in", &c.in, "out", out.Count, c.elem)
+		c.in.SetBlocksOfBufs(c.elem)
 	} else {
 		c.in = c.in.Emptied()
 	}

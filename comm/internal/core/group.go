@@ -63,7 +63,7 @@ func NewGroup(w *World, id uint64, ranks []int, timeout time.Duration, rules cho
 		g.index[r] = i
 	}
 	g.rank = g.index[w.Rank]
-	g.Pipeline = pipeline.New(lane, ranks, g.rank, w.Piece)
+	g.Pipeline = pipeline.New(lane, ranks, g.rank, w.ChunkSize)
 	g.unattached = w.canShare(ranks)
 	g.flat.Store(!g.unattached)
 	g.short.g = g

@@ -79,15 +79,15 @@ func (c *Collective) allGather() error {
 // AllGatherV makes c an AllGatherV of in to what AddOut has added.
 func (c *Collective) AllGatherV(g *Group, in Data) *Collective {
 	c.is(g, call.KindAllGatherV, in.Type, 0)
-	c.wantParts("out", &c.out, "in", in.Count, c.elem)
-	c.out.CutParts(c.elem)
+	c.wantBufs("out", &c.out, "in", in.Count, c.elem)
+	c.out.SetBlocksOfBufs(c.elem)
 	c.in.Buf = in.Bytes
 	c.body = (*Collective).allGatherV
 	return c
 }
 
 func (c *Collective) allGatherV() error {
-	copyNear(c.out.Parts[c.g.rank], c.in.Buf)
+	copyNear(c.out.Bufs[c.g.rank], c.in.Buf)
 	c.g.lastPlan = c.g.Choose.AllGatherApart(c.g.lastPlan[:0], c.g.rank, c.out.Blocks, c.elem)
 	return c.exchange(&pipeline.Task{Plan: c.g.lastPlan, Src: c.out, Dst: c.out})
 }

@@ -161,10 +161,10 @@ func (o *Objects) collect(ctx context.Context, wanted bool, move func(all pipeli
 		}
 		if wanted {
 			for _, n := range sizes {
-				all.Parts = append(all.Parts, make([]byte, n))
+				all.Bufs = append(all.Bufs, make([]byte, n))
 			}
-			all.CutParts(1)
-			copy(all.Parts[g.rank], o.payload)
+			all.SetBlocksOfBufs(1)
+			copy(all.Bufs[g.rank], o.payload)
 		}
 		t = move(all)
 		return o.exchange(&t)
@@ -172,7 +172,7 @@ func (o *Objects) collect(ctx context.Context, wanted bool, move func(all pipeli
 	if err != nil {
 		return nil, err
 	}
-	return all.Parts, nil
+	return all.Bufs, nil
 }
 
 // Scatter returns part Rank of what rank src gives. Elsewhere parts does not matter. cause is why rank src gives nothing.
@@ -199,8 +199,8 @@ func (o *Objects) Scatter(ctx context.Context, parts [][]byte, cause error, src 
 			return err
 		}
 		o.payload = make([]byte, size[0])
-		v := pipeline.Vector{Parts: parts}
-		v.CutParts(1)
+		v := pipeline.Vector{Bufs: parts}
+		v.SetBlocksOfBufs(1)
 		return o.exchange(&pipeline.Task{
 			Plan: plan.LinearScatter(nil, g.rank, src, len(o.payload), v.Blocks),
 			Src:  v, Dst: pipeline.Vector{Buf: o.payload},

@@ -108,9 +108,9 @@ func (c *Collective) reduceScatter() (err error) {
 func (c *Collective) ReduceScatterV(g *Group, out Data, op call.Reduction) *Collective {
 	c.reduces(g, call.KindReduceScatterV, out.Type, op, out.Count)
 	c.call.Count = 0
-	c.wantParts("in", &c.in, "out", out.Count, out.Type.Size())
+	c.wantBufs("in", &c.in, "out", out.Count, out.Type.Size())
 	c.wantValues("in", &c.in, out.Type.Size())
-	c.in.CutParts(c.elem)
+	c.in.SetBlocksOfBufs(c.elem)
 	c.out.Buf = out.Bytes
 	c.body = (*Collective).exchangeScattered
 	return c
@@ -124,8 +124,8 @@ func (c *Collective) exchangeScattered() error {
 	}
 	src := c.in
 	src.Buf = c.operandsOf(src.Buf, !c.op.Scaled) // not overwritten
-	for i, part := range src.Parts {
-		src.Parts[i] = c.operandsOf(part, !c.op.Scaled)
+	for i, part := range src.Bufs {
+		src.Bufs[i] = c.operandsOf(part, !c.op.Scaled)
 	}
 	own := src.Blocks[c.g.rank]
 	c.leaveIn(c.out.Buf)

@@ -24,10 +24,10 @@ type World struct {
 
 // WorldConfig says what a World is made of.
 type WorldConfig struct {
-	Rank  int
-	Peers []Peer // by world rank
-	Log   *slog.Logger
-	Piece int // how many bytes of a plan's message travel at once
+	Rank      int
+	Peers     []Peer // by world rank
+	Log       *slog.Logger
+	ChunkSize int // how many bytes of a message of a plan travel at once
 
 	Acceptor  *acceptor.Acceptor // where other ranks of this machine attach the memory of this one; nil: they cannot
 	Token     []byte

@@ -6,19 +6,18 @@ import (
 	"github.com/gorun/gorun/comm/internal/shm"
 )
 
-// AllToAll brings block r of In to rank r, and block r of Out from there. Every byte goes to another node once, as one message for
-// every two ranks or, if blocks are short, for every two nodes.
+// AllToAll sends block r of In to rank r, and receives block r of Out from there. Every byte goes to another node once, as one message
+// for every two ranks or, if blocks are short, for every two nodes.
 func (c *Call) AllToAll() error {
 	size := len(c.In) / c.Size
 	if _, most := c.Sizes(); c.Together(most * size) {
 		return c.allToAllByLeaders(size)
 	}
-	return c.allToAllStraight(size)
+	return c.allToAllDirect(size)
 }
 
-// allToAllStraight brings blocks of size bytes straight to where they belong: in memory to ranks of this node, and to others as
-// messages.
-func (c *Call) allToAllStraight(size int) error {
+// allToAllDirect sends blocks of size bytes directly: in memory to ranks of this node, and as messages to others.
+func (c *Call) allToAllDirect(size int) error {
 	r := c.route(func() *Route {
 		blocks := plan.EqualBlocks(c.Size, size/c.Elem)
 		return &Route{Layout: c.Layout, plan: plan.PairwiseAllToAll(nil, c.Rank, blocks, blocks).Without(c.Here())}
@@ -35,21 +34,21 @@ func (c *Call) allToAllStraight(size int) error {
 	return c.onRail(r, pipeline.Task{Src: pipeline.Vector{Buf: c.In}, Dst: pipeline.Vector{Buf: c.Out}})
 }
 
-// allToAllByLeaders lets leaders collect In of the ranks of their nodes in memory, exchange blocks, and deal them out in memory.
+// allToAllByLeaders lets leaders gather In of the ranks of their nodes in memory, exchange blocks, and scatter them in memory.
 func (c *Call) allToAllByLeaders(size int) error {
 	here, whole := len(c.Here()), len(c.In)
 	r := c.route(func() *Route {
 		blocks := c.Blocks(here * size / c.Elem)
 		return c.ofLeaders().by(plan.PairwiseAllToAll(nil, c.Node, blocks, blocks))
 	})
-	in, out := c.In, c.Out // of the ranks here, one after the other
-	if r.Team != nil && r.leads() {
+	in, out := c.In, c.Out // of the ranks of this node, one after the other
+	if r.Team != nil && r.isLeader() {
 		in, out = c.Stages.Memory(here*whole), c.Stages.Memory(here*whole)
 	}
 	if err := c.inMemory(r, func(t *shm.Team) error { return t.Gather(in, c.In, r.Leader()) }); err != nil {
 		return err
 	}
-	if r.leads() {
+	if r.isLeader() {
 		if err := c.exchange(r, out, in, size); err != nil {
 			return err
 		}
@@ -57,12 +56,12 @@ func (c *Call) allToAllByLeaders(size int) error {
 	return c.inMemory(r, func(t *shm.Team) error { return t.Scatter(c.Out, out, r.Leader()) })
 }
 
-// exchange lets a leader send in, which is In of the ranks here, to other nodes, and leave Out of those in out.
+// exchange sends in, which is In of the ranks of this node, to the leaders of other nodes, and leaves Out of these ranks in out.
 func (c *Call) exchange(r *Route, out, in []byte, size int) error {
 	here, whole := len(r.Here()), len(c.In)
 	packed, arrived := c.Stages.Memory(len(in)), c.Stages.Memory(len(in))
 	rest := packed
-	for _, members := range r.Members { // for every node, what each rank here has for the ranks there
+	for _, members := range r.Members { // for every node: what each rank here sends to the ranks there
 		for from := range here {
 			rest = rest[pack(rest, in[from*whole:], members, size):]
 		}
@@ -71,7 +70,7 @@ func (c *Call) exchange(r *Route, out, in []byte, size int) error {
 		return err
 	}
 	rest = arrived
-	for _, from := range r.Order() { // from every node, what each rank there has for the ranks here
+	for _, from := range r.Order() { // from every node: what each rank there sends to the ranks here
 		for to := range here {
 			copy(out[to*whole+from*size:][:size], rest)
 			rest = rest[size:]

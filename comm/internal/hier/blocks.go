@@ -1,39 +1,39 @@
 package hier
 
-// Vectors with a block for every rank travel between nodes in order of nodes: the blocks of one node are one range.
+// Between nodes, vectors with a block for every rank are in order of nodes: the blocks of one node are one range.
 
-// blocksHere are the blocks of size bytes of this node's ranks in room, which is in order of nodes.
-func (l *Layout) blocksHere(room []byte, size int) []byte {
+// blocksHere returns the blocks of size bytes of this node's ranks in ordered, which is in order of nodes.
+func (l *Layout) blocksHere(ordered []byte, size int) []byte {
 	before := 0
 	for _, members := range l.Members[:l.Node] {
 		before += len(members)
 	}
-	return room[before*size:][:len(l.Here())*size]
+	return ordered[before*size:][:len(l.Here())*size]
 }
 
-// roomFor is where blocks lie in order of nodes that inRankOrder brings to buf: buf itself if the orders are the same.
-func (c *Call) roomFor(l *Layout, buf []byte) []byte {
+// inNodeOrder returns memory for the blocks of buf in order of nodes: buf itself if that is the order of ranks.
+func (c *Call) inNodeOrder(l *Layout, buf []byte) []byte {
 	if l.InOrder() {
 		return buf
 	}
 	return c.Stages.Memory(len(buf))
 }
 
-// inRankOrder brings blocks of size bytes from room, where they are in order of nodes, to buf.
-func (l *Layout) inRankOrder(buf, room []byte, size int) {
+// inRankOrder copies blocks of size bytes from ordered, where they are in order of nodes, to buf.
+func (l *Layout) inRankOrder(buf, ordered []byte, size int) {
 	if !l.InOrder() {
-		unpack(buf, l.Order(), size, room)
+		unpack(buf, l.Order(), size, ordered)
 	}
 }
 
-// pick is a copy of the blocks of size bytes of buf that belong to ranks, end to end.
+// pick returns a copy of the blocks of size bytes of buf that belong to ranks, one after the other.
 func (c *Call) pick(buf []byte, ranks []int, size int) []byte {
 	packed := c.Stages.Memory(len(ranks) * size)
 	pack(packed, buf, ranks, size)
 	return packed
 }
 
-// pack copies the blocks of size bytes of buf that belong to ranks to dst, end to end, and returns how many bytes they are.
+// pack copies the blocks of size bytes of buf that belong to ranks to dst, one after the other, and returns how many bytes they are.
 func pack(dst, buf []byte, ranks []int, size int) int {
 	for i, r := range ranks {
 		copy(dst[i*size:], buf[r*size:(r+1)*size])
@@ -41,7 +41,7 @@ func pack(dst, buf []byte, ranks []int, size int) int {
 	return len(ranks) * size
 }
 
-// unpack copies blocks of size bytes, end to end in packed, to where those of ranks are in buf.
+// unpack copies the blocks in packed to where the blocks of ranks are in buf. It is the inverse of pack.
 func unpack(buf []byte, ranks []int, size int, packed []byte) {
 	for i, r := range ranks {
 		copy(buf[r*size:(r+1)*size], packed[i*size:])

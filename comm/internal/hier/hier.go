@@ -1,13 +1,12 @@
 // Package hier carries out collectives of groups that are on several machines, in stages: the ranks of every machine work together
-// in memory that they share, and some ranks of all machines exchange by messages what that leaves. (NCCL and Open MPI call such
-// algorithms hierarchical.)
+// in memory that they share, and some ranks of every machine exchange the results by messages. (NCCL and Open MPI call such algorithms
+// hierarchical.)
 //
-// Every byte goes to another machine at most once. One rank combines an element in each stage and the others copy it, so all ranks
-// get the same bits. A stage ends before the next one begins: no piece of a long vector is on the wire while another is combined in
-// memory.
+// Every byte goes to another machine at most once. In each stage one rank combines an element and the others copy it, so all ranks get
+// the same bits. A stage ends before the next one begins: no chunk of a long vector is on the wire while another is combined in memory.
 //
-// Package plan says what nodes, rails and slices are: see plan.Nodes. The comments on the calls below give their costs as what a node
-// sends to others, for N nodes and S bytes.
+// plan.Nodes says what nodes, rails and slices are. The comments on the calls below give costs: what a node sends to others, for N nodes
+// and S bytes.
 package hier
 
 import (
@@ -21,17 +20,17 @@ import (
 type Layout struct {
 	plan.Nodes
 	Choose plan.Choices
-	Team   *shm.Team // of the ranks of this node; nil if there is one
+	Team   *shm.Team // of the ranks of this node; nil if this is the only one
 }
 
 // A Call is a collective that a group carries out in stages.
 type Call struct {
 	*Layout
 	Rank, Size int // of the group
-	RootRank   int // of a call that has one
+	RootRank   int // of a call that has a root
 	Elem       int // bytes of what a plan counts in
 	Out, In    []byte
-	Route      **Route // of the last call like this one; nil: there was none
+	Route      **Route // the cached route of such calls; nil until the first one
 	Stages     Stages
 
 	// Of a call that reduces:
@@ -41,25 +40,25 @@ type Call struct {
 	Ordered  bool          // operands are combined in order of rank
 }
 
-// Stages is what a call needs to carry out its stages.
+// Stages is what a call needs of its group to carry out its stages.
 type Stages interface {
-	// Memory is n bytes that the call may use until it ends, aligned for any element.
+	// Memory returns n bytes that the call may use until it ends, aligned for any element.
 	Memory(n int) []byte
-	// InMemory ends a stage in memory, which the team has carried out, with err if it failed.
+	// InMemory ends a stage in memory, which has returned err.
 	InMemory(err error) error
 	// Exchange carries out a stage by messages.
 	Exchange(t pipeline.Task) error
 }
 
-// inMemory is the stage of what the ranks of this node do together, if there are several.
-func (c *Call) inMemory(r *Route, part func(t *shm.Team) error) error {
+// inMemory is the stage of the ranks of this node in memory, if there are several.
+func (c *Call) inMemory(r *Route, stage func(t *shm.Team) error) error {
 	if r.Team == nil {
 		return nil
 	}
-	return c.Stages.InMemory(part(r.Team))
+	return c.Stages.InMemory(stage(r.Team))
 }
 
-// onRail is the stage of this rank's rail, if it is on one: t without its plan.
+// onRail is the stage of this rank's rail, if it is on one. t has no plan yet.
 func (c *Call) onRail(r *Route, t pipeline.Task) error {
 	if len(r.plan) == 0 {
 		return nil
@@ -68,14 +67,14 @@ func (c *Call) onRail(r *Route, t pipeline.Task) error {
 	return c.Stages.Exchange(t)
 }
 
-// combineSlices is the stage that leaves this rank's slices of what ranks here have together in work.
-func (c *Call) combineSlices(r *Route, work []byte) error {
+// reduceSlices is the stage that combines work of the ranks of this node, and leaves this rank's slices of the result in work.
+func (c *Call) reduceSlices(r *Route, work []byte) error {
 	return c.inMemory(r, func(t *shm.Team) error {
 		if r.rails == 1 {
 			return t.Reduce(work, c.Fold, r.Leader())
 		}
-		for _, parts := range r.parts {
-			if err := t.ReduceScatterV(work, parts, c.Fold); err != nil {
+		for _, s := range r.slices {
+			if err := t.ReduceScatterV(work, s, c.Fold); err != nil {
 				return err
 			}
 			t.Next()
@@ -84,14 +83,14 @@ func (c *Call) combineSlices(r *Route, work []byte) error {
 	})
 }
 
-// shareSlices is the stage that gives ranks here each other's slices of work.
-func (c *Call) shareSlices(r *Route, work []byte) error {
+// allGatherSlices is the stage in which the ranks of this node copy each other's slices of work.
+func (c *Call) allGatherSlices(r *Route, work []byte) error {
 	return c.inMemory(r, func(t *shm.Team) error {
 		if r.rails == 1 {
 			return t.Broadcast(work, r.Leader())
 		}
-		for _, parts := range r.parts {
-			if err := t.AllGatherV(work, parts); err != nil {
+		for _, s := range r.slices {
+			if err := t.AllGatherV(work, s); err != nil {
 				return err
 			}
 			t.Next()
@@ -100,8 +99,8 @@ func (c *Call) shareSlices(r *Route, work []byte) error {
 	})
 }
 
-// Barrier returns when all ranks have called it: the ranks of a node meet their leader, leaders of all nodes wait for each other,
-// and let the others go. ceil(log2 N) steps between nodes.
+// Barrier returns when all ranks have called it: each leader waits for the ranks of its node, the leaders wait for each other, and then
+// they release the ranks of their nodes. ceil(log2 N) steps between nodes.
 func (c *Call) Barrier() error {
 	r := c.route(func() *Route {
 		return c.ofLeaders().by(plan.DisseminationBarrier(c.Node, c.nodes()))

@@ -8,13 +8,13 @@ import (
 	"github.com/gorun/gorun/comm/internal/shm"
 )
 
-// Broadcast copies Out of the root to Out of every rank. In memory the ranks of the root's node take it; rails bring slices to all
-// nodes; and there ranks take them in memory. S bytes to each node, in ceil(log2 N) steps. If there is one rail only, which the root
-// itself is on, its node takes Out last.
+// Broadcast copies Out of the root to Out of every rank. The ranks of the root's node copy it in memory, rails carry slices to all
+// nodes, and the ranks there copy each other's slices in memory. S bytes to each node, in ceil(log2 N) steps. If there is only one
+// rail, which the root itself is on, the ranks of its node copy Out last.
 func (c *Call) Broadcast() error {
 	buf := c.Out
 	r := c.route(func() *Route {
-		l := c.ledBy(c.RootRank)
+		l := c.rootedAt(c.RootRank)
 		r := l.inSlices(len(buf), c.Elem, plan.Range{Hi: len(buf) / c.Elem})
 		return r.by(plan.BinomialBroadcast(l.Node, l.nodes(), r.mine[0].Len(), l.Root))
 	})
@@ -28,98 +28,98 @@ func (c *Call) Broadcast() error {
 	if err := c.onRail(r, wire); err != nil {
 		return err
 	}
-	return c.shareSlices(r, buf)
+	return c.allGatherSlices(r, buf)
 }
 
-// AllGather collects In of all ranks in Out: first in memory those of a node, of which every rank then has a slice on its rail;
-// rails collect slices; and in memory ranks take those of each other. S(N-1)/N bytes for nodes of one size, and the least possible
-// for any.
+// AllGather collects In of all ranks in Out. First the ranks of a node collect their blocks in memory. Then each rail collects its
+// slices of the nodes' blocks. Then the ranks of a node copy each other's slices in memory. S(N-1)/N bytes if nodes have equally many
+// ranks; the least possible for any nodes.
 func (c *Call) AllGather() error {
 	out, in := c.Out, c.In
-	room := c.roomFor(c.Layout, out)
+	ordered := c.inNodeOrder(c.Layout, out)
 	r := c.route(func() *Route {
-		r := c.inSlices(len(room), c.Elem, c.Blocks(len(in)/c.Elem)...)
-		r.parts = slices.Delete(r.parts, c.Node, c.Node+1) // which ranks here have by then
+		r := c.inSlices(len(ordered), c.Elem, c.Blocks(len(in)/c.Elem)...)
+		r.slices = slices.Delete(r.slices, c.Node, c.Node+1) // the ranks of this node have its blocks by then
 		return r.by(c.Choose.AllGatherV(c.Node, r.mine, c.Elem))
 	})
-	here := c.blocksHere(room, len(in))
+	here := c.blocksHere(ordered, len(in))
 	if r.Team == nil {
 		copy(here, in)
 	}
 	if err := c.inMemory(r, func(t *shm.Team) error { return t.AllGather(here, in) }); err != nil {
 		return err
 	}
-	if err := c.onRail(r, pipeline.InPlace(nil, room)); err != nil {
+	if err := c.onRail(r, pipeline.InPlace(nil, ordered)); err != nil {
 		return err
 	}
-	if err := c.shareSlices(r, room); err != nil {
+	if err := c.allGatherSlices(r, ordered); err != nil {
 		return err
 	}
-	c.inRankOrder(out, room, len(in))
+	c.inRankOrder(out, ordered, len(in))
 	return nil
 }
 
-// collected returns the route of blocks of so many bytes from or to the root. build makes its plan. Short blocks of a node travel as one
-// message, which the node's leader collects or deals out. Longer ones travel directly between their rank and the root: in memory on the
-// root's node, else as messages.
-func (c *Call) collected(bytes int, build func(p plan.Plan, rank, root, n int, blocks []plan.Range) plan.Plan) *Route {
+// withRoot returns the route of blocks of so many bytes from or to the root. build makes its plan. Short blocks of a node travel as one
+// message, which the node's leader gathers or scatters. Longer ones travel directly between their rank and the root: in memory on the
+// root's node, and otherwise as messages.
+func (c *Call) withRoot(bytes int, build func(p plan.Plan, rank, root, n int, blocks []plan.Range) plan.Plan) *Route {
 	return c.route(func() *Route {
 		l := c.Layout
 		if !l.Together(bytes) {
 			l = l.spread(c.RootRank)
 		}
-		l = l.ledBy(c.RootRank)
+		l = l.rootedAt(c.RootRank)
 		blocks := l.Blocks(bytes / c.Elem)
 		return l.ofLeaders().by(build(nil, l.Node, l.Root, blocks[l.Node].Len(), blocks))
 	})
 }
 
-// Gather collects In of all ranks in Out of the root: in memory those of a node at its leader, and then as messages. The root gets
-// every byte from other nodes once.
+// Gather collects In of all ranks in Out of the root: each leader collects the blocks of its node in memory, and sends them to the root
+// as a message. The root gets every byte from other nodes once.
 func (c *Call) Gather() error {
 	out, in := c.Out, c.In
-	r := c.collected(len(in), plan.LinearGather)
+	r := c.withRoot(len(in), plan.LinearGather)
 	atRoot := c.Rank == c.RootRank
-	var room []byte // of the root, in order of nodes
-	here := in      // of a leader: the blocks of its node
+	var ordered []byte // on the root: all blocks, in order of nodes
+	here := in         // on a leader: the blocks of its node
 	switch {
 	case atRoot:
-		room = c.roomFor(r.Layout, out)
-		here = r.blocksHere(room, len(in))
-		copy(here[r.Place*len(in):], in)
-	case r.Team != nil && r.leads():
+		ordered = c.inNodeOrder(r.Layout, out)
+		here = r.blocksHere(ordered, len(in))
+		copy(here[r.LocalRank*len(in):], in)
+	case r.Team != nil && r.isLeader():
 		here = c.Stages.Memory(len(r.Here()) * len(in))
 	}
 	if err := c.inMemory(r, func(t *shm.Team) error { return t.Gather(here, in, r.Leader()) }); err != nil {
 		return err
 	}
-	if err := c.onRail(r, pipeline.Task{Src: pipeline.Vector{Buf: here}, Dst: pipeline.Vector{Buf: room}}); err != nil {
+	if err := c.onRail(r, pipeline.Task{Src: pipeline.Vector{Buf: here}, Dst: pipeline.Vector{Buf: ordered}}); err != nil {
 		return err
 	}
 	if atRoot {
-		r.inRankOrder(out, room, len(in))
+		r.inRankOrder(out, ordered, len(in))
 	}
 	return nil
 }
 
-// Scatter deals In of the root out to Out of all ranks: it is Gather the other way.
+// Scatter sends block r of In of the root to Out of rank r. It is Gather in the other direction.
 func (c *Call) Scatter() error {
 	out, in := c.Out, c.In
-	r := c.collected(len(out), plan.LinearScatter)
+	r := c.withRoot(len(out), plan.LinearScatter)
 	atRoot := c.Rank == c.RootRank
-	var room []byte // of the root, in order of nodes
-	here := out     // of a leader: the blocks of its node
+	var ordered []byte // on the root: all blocks, in order of nodes
+	here := out        // on a leader: the blocks of its node
 	switch {
 	case atRoot:
-		room = in
+		ordered = in
 		if !r.InOrder() {
-			room = c.pick(in, r.Order(), len(out))
+			ordered = c.pick(in, r.Order(), len(out))
 		}
-		here = r.blocksHere(room, len(out))
-	case r.Team != nil && r.leads():
+		here = r.blocksHere(ordered, len(out))
+	case r.Team != nil && r.isLeader():
 		here = c.Stages.Memory(len(r.Here()) * len(out))
 	}
-	if err := c.onRail(r, pipeline.Task{Src: pipeline.Vector{Buf: room}, Dst: pipeline.Vector{Buf: here}}); err != nil {
+	if err := c.onRail(r, pipeline.Task{Src: pipeline.Vector{Buf: ordered}, Dst: pipeline.Vector{Buf: here}}); err != nil {
 		return err
 	}
 	if atRoot && r.Team == nil {

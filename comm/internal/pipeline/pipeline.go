@@ -1,12 +1,12 @@
-// Package pipeline carries out plans: it moves the messages of a plan's steps between ranks, and combines what comes with what is
-// there. It is the one place that does both.
+// Package pipeline carries out plans: it moves the messages of a plan's steps between ranks, and combines the operands that come with
+// those that are there. It is the only place that does both.
 //
-// Messages travel in pieces, and ahead of the order in which steps take effect. A rank sends a piece as soon as it has what the
-// piece consists of, and awaits one as soon as nobody needs any more what is in its place. So pieces pass through a rank as through
-// the links of a chain, and one is combined while the next is on its way.
+// Messages travel in chunks, and ahead of the order in which steps take effect. A rank sends a chunk as soon as its bytes are final, and
+// posts the receive of a chunk as soon as the bytes in its place are no longer needed. So a chunk is combined while the next one is on
+// its way.
 //
-// A pipeline cannot wait for ever if a plan of whole messages cannot: before a rank waits, it has sent all that the plan sends
-// before, and such pieces travel without being asked for, or wait for their receiver where they are.
+// If a plan of whole messages cannot deadlock, neither can its pipeline. Before a rank waits, it has sent everything that the plan sends
+// before that point. Chunks that it sends earlier than that are eager messages, which do not wait for their receiver.
 package pipeline
 
 import (
@@ -20,11 +20,11 @@ import (
 )
 
 const (
-	// mostPieces is how many pieces are under way, each way.
-	mostPieces = 16
-	// mostScratch is how many of them wait to be combined.
+	// mostChunks is the most chunks under way in each direction.
+	mostChunks = 16
+	// mostScratch is the most chunks that wait in scratch memory to be combined.
 	mostScratch = 8
-	// mostSteps is how many steps ahead a pipeline looks for pieces.
+	// mostSteps is how many steps ahead a pipeline looks for chunks.
 	mostSteps = 8
 )
 
@@ -39,13 +39,13 @@ type Call struct {
 // A Caller says how long a call may last.
 type Caller interface {
 	Context() context.Context
-	// Left is how long the call may wait on. Time begins to run when it is first asked for.
+	// Left is how long the call may still wait. The time begins with the first call of Left.
 	Left() time.Duration
 }
 
 // A Pipeline carries out the plans of a group's collectives, one at a time.
 type Pipeline struct {
-	Piece int // how many bytes of a message travel at once
+	ChunkSize int // how many bytes of a message travel at once
 
 	lane    *endpoint.Lane
 	ranks   []int // world ranks of the group
@@ -53,25 +53,26 @@ type Pipeline struct {
 	scratch []uint64
 
 	// Of the task under way:
-	call  Call
-	task  Task
-	whole bool   // what is sent and what is received are the same vector
-	piece int    // elements
-	room  []byte // for pieces that wait to be combined
+	call     Call
+	task     Task
+	inPlace  bool   // what is sent and what is received are the same vector
+	chunk    int    // the length of a chunk, in elements
+	unmerged []byte // memory for chunks that wait to be combined
 
-	out, in, done cursor // what is to be sent next, awaited next, merged next
+	out, in, done cursor // what is to be sent next, received next, merged next
 	sent, awaited queue
-	waiting       int // pieces in room
-	last          int // of them
-	lead, most    int // how many more pieces have been sent than merged, and at most are sent ahead of time
+	waiting       int // chunks in unmerged
+	last          int // the index of the next of these
+	sentAhead     int // how many more chunks have been sent than merged
+	mostAhead     int // the most of these
 }
 
 // New returns the pipeline of a group of world ranks, of which this one is number rank.
-func New(lane *endpoint.Lane, ranks []int, rank, piece int) Pipeline {
-	return Pipeline{Piece: piece, lane: lane, ranks: ranks, rank: rank}
+func New(lane *endpoint.Lane, ranks []int, rank, chunkSize int) Pipeline {
+	return Pipeline{ChunkSize: chunkSize, lane: lane, ranks: ranks, rank: rank}
 }
 
-// Run carries out t as a stage of call. After an error the lane has failed, and nothing of t is under way.
+// Run carries out t as a stage of call. If it returns an error, the lane has failed, and nothing of t is under way.
 func (pl *Pipeline) Run(call Call, t *Task) error {
 	pl.begin(call, t)
 	err := pl.run()
@@ -84,7 +85,8 @@ func (pl *Pipeline) Run(call Call, t *Task) error {
 	return err
 }
 
-// End waits until nothing is under way, and returns the first error. The lane has failed, or a task has been carried out.
+// End waits until nothing is under way, and returns the first error. It is called when a task has been carried out, or the lane has
+// failed.
 func (pl *Pipeline) End() (err error) {
 	for !pl.sent.isEmpty() || !pl.awaited.isEmpty() {
 		q := &pl.awaited
@@ -101,16 +103,16 @@ func (pl *Pipeline) End() (err error) {
 
 func (pl *Pipeline) begin(call Call, t *Task) {
 	pl.call, pl.task = call, *t
-	pl.whole = t.Src.is(&t.Dst)
-	pl.most, pl.piece = mostPieces, max(pl.Piece/call.Elem, 1)
+	pl.inPlace = t.Src.is(&t.Dst)
+	pl.mostAhead, pl.chunk = mostChunks, max(pl.ChunkSize/call.Elem, 1)
 	if t.Kernel != nil {
-		pl.most = mostScratch
+		pl.mostAhead = mostScratch
 	}
-	pl.out, pl.in, pl.done, pl.waiting, pl.last, pl.lead = cursor{}, cursor{}, cursor{}, 0, 0, 0
-	pl.room = pl.roomFor(t.Plan)
+	pl.out, pl.in, pl.done, pl.waiting, pl.last, pl.sentAhead = cursor{}, cursor{}, cursor{}, 0, 0, 0
+	pl.unmerged = pl.scratchFor(t.Plan)
 }
 
-// run merges piece after piece, until all have been and the last one to be sent is under way.
+// run merges chunk after chunk, until all have been merged and the last one to be sent is under way.
 func (pl *Pipeline) run() error {
 	p := pl.task.Plan
 	for {
@@ -138,7 +140,7 @@ func (pl *Pipeline) run() error {
 	}
 }
 
-// isDue reports whether the next piece has to be sent before any other is merged.
+// isDue reports whether the next chunk has to be sent before any other is merged.
 func (pl *Pipeline) isDue() bool {
 	p, next := pl.task.Plan, pl.done
 	switch {
@@ -146,23 +148,23 @@ func (pl *Pipeline) isDue() bool {
 		return false
 	case pl.out.isBefore(pl.done):
 		return true
-	case pl.out.step > pl.done.step || !pl.whole:
+	case pl.out.step > pl.done.step || !pl.inPlace:
 		return false
 	}
-	s := &p[pl.out.step] // of which the next one to be merged may overwrite a part
-	return s.From != plan.None && s.To != plan.None && pl.out.rest(s.Send).Overlaps(next.take(s.Recv, pl.piece))
+	s := &p[pl.out.step] // the next chunk to be merged may overwrite a part of it
+	return s.From != plan.None && s.To != plan.None && pl.out.rest(s.Send).Overlaps(next.take(s.Recv, pl.chunk))
 }
 
 func (pl *Pipeline) isCopy(s *plan.Step) bool { return s.To == pl.rank && s.From == s.To }
 
-// sendNow sends the next piece, if the step has one, and waits for others if too many are under way.
+// sendNow sends the next chunk, if the step has one. It first waits for others if too many are under way.
 func (pl *Pipeline) sendNow() error {
 	s := &pl.task.Plan[pl.out.step]
 	if s.To == plan.None || pl.isCopy(s) {
 		pl.out = cursor{step: pl.out.step + 1}
 		return nil
 	}
-	for !pl.sent.isEmpty() && (pl.sent.isFull() || !pl.travels(s)) {
+	for !pl.sent.isEmpty() && (pl.sent.isFull() || !pl.isEager(s)) {
 		if err := pl.wait(pl.sent.pop().op); err != nil {
 			return err
 		}
@@ -171,37 +173,37 @@ func (pl *Pipeline) sendNow() error {
 	return nil
 }
 
-// travels reports whether the next piece, which is of s, goes without being asked for.
-func (pl *Pipeline) travels(s *plan.Step) bool {
-	n := min(pl.out.rest(s.Send).Len(), pl.piece) * pl.call.Elem
+// isEager reports whether the next chunk, which is of s, is sent as an eager message.
+func (pl *Pipeline) isEager(s *plan.Step) bool {
+	n := min(pl.out.rest(s.Send).Len(), pl.chunk) * pl.call.Elem
 	return pl.lane.TravelsAtOnce(pl.ranks[s.To], n)
 }
 
-// send sends the next piece.
+// send sends the next chunk.
 func (pl *Pipeline) send() {
 	s := &pl.task.Plan[pl.out.step]
-	r := pl.out.take(s.Send, pl.piece)
+	r := pl.out.take(s.Send, pl.chunk)
 	op := pl.lane.SendPiece(pl.ranks[s.To], pl.call.Seq, pl.call.Call, pl.task.Src.At(r, pl.call.Elem), s.Send.Len()*pl.call.Elem)
-	pl.sent.push(under{op: op, r: r})
-	pl.lead++
+	pl.sent.push(transfer{op: op, r: r})
+	pl.sentAhead++
 }
 
-// receive awaits the next piece.
+// receive posts the receive of the next chunk.
 func (pl *Pipeline) receive() {
 	s := &pl.task.Plan[pl.in.step]
-	r := pl.in.take(s.Recv, pl.piece)
+	r := pl.in.take(s.Recv, pl.chunk)
 	buf := pl.task.Dst.At(r, pl.call.Elem)
 	if s.Merge != plan.Replace {
-		at := pl.last * len(pl.room) / mostScratch
-		buf = pl.room[at:][:len(buf)]
+		at := pl.last * len(pl.unmerged) / mostScratch
+		buf = pl.unmerged[at:][:len(buf)]
 		pl.last = (pl.last + 1) % mostScratch
 		pl.waiting++
 	}
 	op := pl.lane.RecvPiece(pl.ranks[s.From], pl.call.Seq, pl.call.Call, buf, s.Recv.Len()*pl.call.Elem)
-	pl.awaited.push(under{op, r, buf})
+	pl.awaited.push(transfer{op, r, buf})
 }
 
-// merge makes the next piece of s part of what is there, once it has come; or all of s that moves nothing to this rank.
+// merge waits for the next chunk of s and combines it with what is there. If s moves nothing to this rank, merge does all of s.
 func (pl *Pipeline) merge(s *plan.Step) error {
 	dst, elem := &pl.task.Dst, pl.call.Elem
 	switch {
@@ -216,8 +218,8 @@ func (pl *Pipeline) merge(s *plan.Step) error {
 		return nil
 	}
 	next := pl.done
-	r := next.take(s.Recv, pl.piece)
-	if pl.awaited.isEmpty() { // as what is in its place was still needed
+	r := next.take(s.Recv, pl.chunk)
+	if pl.awaited.isEmpty() { // what is in its place was still needed
 		if err := pl.free(r); err != nil {
 			return err
 		}
@@ -240,7 +242,7 @@ func (pl *Pipeline) merge(s *plan.Step) error {
 		mergeInto(s.Merge, pl.task.Kernel, dst.At(r, elem), own.At(r, elem), got.buf)
 	}
 	pl.done = next
-	pl.lead--
+	pl.sentAhead--
 	return nil
 }
 
@@ -257,7 +259,7 @@ func mergeInto(m plan.Merge, kernel reduce.Kernel, into, own, arrived []byte) {
 	}
 }
 
-// reap makes room for what is to be sent, where what has been has gone.
+// reap removes the oldest sends that have ended.
 func (pl *Pipeline) reap() error {
 	for !pl.sent.isEmpty() && pl.sent.oldest().op.Ended() {
 		if err := pl.wait(pl.sent.pop().op); err != nil {
@@ -267,9 +269,9 @@ func (pl *Pipeline) reap() error {
 	return nil
 }
 
-// free waits until nothing that is being sent is of r, which is about to be overwritten.
+// free waits until no send reads from r, which is about to be overwritten.
 func (pl *Pipeline) free(r plan.Range) error {
-	for pl.whole && pl.sent.has(r) {
+	for pl.inPlace && pl.sent.has(r) {
 		if err := pl.wait(pl.sent.pop().op); err != nil {
 			return err
 		}
@@ -277,7 +279,7 @@ func (pl *Pipeline) free(r plan.Range) error {
 	return nil
 }
 
-// wait waits for op, and lets its memory be that of another operation.
+// wait waits for op, and releases its memory for another operation.
 func (pl *Pipeline) wait(op *endpoint.Op) error {
 	defer op.Free()
 	if op.Poll() {

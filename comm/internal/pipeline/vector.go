@@ -8,20 +8,20 @@ import (
 	"github.com/gorun/gorun/comm/internal/reduce"
 )
 
-// A Vector is what a plan's ranges are ranges of: one buffer, or several end to end.
+// A Vector is what the ranges of a plan refer to: one buffer, or several one after the other.
 type Vector struct {
 	Buf    []byte
 	Base   int          // the element at which Buf starts
-	Parts  [][]byte     // instead of Buf
-	Blocks []plan.Range // of Parts, or of the blocks that Buf consists of
+	Bufs   [][]byte     // instead of Buf
+	Blocks []plan.Range // the ranges of Bufs, or of the blocks in Buf
 }
 
-// At is range r of v, in elements of elem bytes. Where v has several buffers, r lies in one of them.
+// At returns range r of v, in elements of elem bytes. If v has several buffers, r is in one of them.
 func (v *Vector) At(r plan.Range, elem int) []byte {
 	buf, base := v.Buf, v.Base
-	if len(v.Parts) > 0 && r.Len() > 0 {
+	if len(v.Bufs) > 0 && r.Len() > 0 {
 		i, _ := slices.BinarySearchFunc(v.Blocks, r.Lo, func(b plan.Range, lo int) int { return b.Hi - 1 - lo })
-		buf, base = v.Parts[i], v.Blocks[i].Lo
+		buf, base = v.Bufs[i], v.Blocks[i].Lo
 	}
 	if r.Len() == 0 {
 		return nil
@@ -29,28 +29,28 @@ func (v *Vector) At(r plan.Range, elem int) []byte {
 	return buf[(r.Lo-base)*elem : (r.Hi-base)*elem]
 }
 
-// is reports whether v and w are the same memory.
+// is reports whether v and w are in the same memory.
 func (v *Vector) is(w *Vector) bool {
-	if len(v.Parts) > 0 || len(w.Parts) > 0 {
-		return unsafe.SliceData(v.Parts) == unsafe.SliceData(w.Parts)
+	if len(v.Bufs) > 0 || len(w.Bufs) > 0 {
+		return unsafe.SliceData(v.Bufs) == unsafe.SliceData(w.Bufs)
 	}
 	return unsafe.SliceData(v.Buf) == unsafe.SliceData(w.Buf) && v.Base == w.Base
 }
 
-// Emptied is an empty vector that uses v's lists again.
+// Emptied returns an empty vector that reuses the slices of v.
 func (v *Vector) Emptied() Vector {
-	clear(v.Parts)
-	return Vector{Parts: v.Parts[:0], Blocks: v.Blocks[:0]}
+	clear(v.Bufs)
+	return Vector{Bufs: v.Bufs[:0], Blocks: v.Blocks[:0]}
 }
 
-// CutParts makes every part of v a block, in values of elem bytes.
-func (v *Vector) CutParts(elem int) {
-	for _, p := range v.Parts {
-		v.AddBlock(len(p) / elem)
+// SetBlocksOfBufs makes every buffer of v a block, in values of elem bytes.
+func (v *Vector) SetBlocksOfBufs(elem int) {
+	for _, b := range v.Bufs {
+		v.AddBlock(len(b) / elem)
 	}
 }
 
-// SetBlocks makes v blocks of the given lengths in buf, end to end.
+// SetBlocks makes v blocks of the given lengths in buf, one after the other.
 func (v *Vector) SetBlocks(buf []byte, lengths ...int) {
 	v.Buf = buf
 	for _, n := range lengths {
@@ -58,7 +58,7 @@ func (v *Vector) SetBlocks(buf []byte, lengths ...int) {
 	}
 }
 
-// AddBlock adds a block of n behind those that v has.
+// AddBlock adds a block of n elements after those that v has.
 func (v *Vector) AddBlock(n int) {
 	lo := 0
 	if last := len(v.Blocks) - 1; last >= 0 {
@@ -71,11 +71,11 @@ func (v *Vector) AddBlock(n int) {
 type Task struct {
 	Plan     plan.Plan
 	Src, Dst Vector        // what is sent from and received into; the same for most plans
-	Own      Vector        // what is combined with what comes, if that is not Dst
+	Own      Vector        // the operands to combine with those that come; empty: Dst
 	Kernel   reduce.Kernel // for steps that reduce
 }
 
-// InPlace is the task of running p on buf.
+// InPlace returns the task of running p on buf.
 func InPlace(p plan.Plan, buf []byte) Task {
 	v := Vector{Buf: buf}
 	return Task{Plan: p, Src: v, Dst: v}

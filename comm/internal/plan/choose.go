@@ -7,13 +7,13 @@ import (
 	"github.com/gorun/gorun/comm/internal/choice"
 )
 
-// Piece is the length in bytes of the pieces in which messages travel. Long ones cost fewer calls of the system, and let ranks
+// ChunkSize is the length in bytes of the pieces in which messages travel. Long ones cost fewer calls of the system, and let ranks
 // that share a processor go on for longer; what combines them finds them in a cache still.
-const Piece = 1 << 20
+const ChunkSize = 1 << 20
 
 // mostMessage is the length in bytes of what goes in one direction of a ring before something goes in the other one: no
 // more than ranks send ahead of what they receive, or one direction would wait for the other.
-const mostMessage = 2 * Piece
+const mostMessage = 2 * ChunkSize
 
 // shortBlock is the length in bytes up to which blocks better travel together, by way of other ranks, than each straight to
 // where it belongs.
@@ -105,7 +105,7 @@ func treeLimit(ranks int) int {
 	if depth <= 1 {
 		return choice.Any
 	}
-	return ((ranks-2)/(depth-1) + 1) * Piece
+	return ((ranks-2)/(depth-1) + 1) * ChunkSize
 }
 
 // Choices makes plans by the ways that are chosen. The choice depends on nothing but the call and where the group's ranks are, so

@@ -2,24 +2,25 @@ package plan
 
 import "slices"
 
-// Nodes is where the ranks of a group are: on nodes, within which they share memory. Any placement will do.
+// Nodes says on which nodes the ranks of a group are. The ranks of a node share memory. Any placement is possible.
 //
-// What ranks of several nodes do together they do in stages: the ranks of every node in memory, some ranks of all nodes by
-// messages, and again the ranks of every node in memory. The vector is cut into slices, one for each rail: rail i is the
-// i'th rank of every node, and carries slice i between the nodes.
+// Ranks of several nodes work together in stages: the ranks of every node in memory, some ranks of all nodes by messages, and again the
+// ranks of every node in memory. The vector is cut into slices, one for each rail. Rail i has one rank of every node, the i'th of it,
+// and carries slice i between the nodes.
 type Nodes struct {
-	Members     [][]int // the ranks of every node, lowest first; nodes in the order of their first ranks
-	Node, Place int     // this rank's node, and where it is among its members
-	Root        int     // the node of the rank that Led has put on rail 0
+	Members   [][]int // the ranks of every node, lowest first; nodes in the order of their first ranks
+	Node      int     // this rank's node
+	LocalRank int     // this rank's index in Members[Node]
+	Root      int     // the node of the rank that RootedAt has put on rail 0
 
 	order []int // see Order
-	first []int // the place of every node from which rails are counted
+	first []int // the local rank of every node that is on rail 0
 }
 
-// oneMessage is the length in bytes of what the ranks of a node have for another up to which it is worth the way by one of them.
+// oneMessage is the most bytes that the ranks of a node send to another node as one message of their leader.
 const oneMessage = 16 << 10
 
-// Placed is the Nodes of rank; machines has the machine of every rank.
+// Placed returns the Nodes of rank. machines has the machine of every rank.
 func Placed[M comparable](rank int, machines []M) Nodes {
 	var n Nodes
 	node := map[M]int{}
@@ -31,7 +32,7 @@ func Placed[M comparable](rank int, machines []M) Nodes {
 			n.Members = append(n.Members, nil)
 		}
 		if r == rank {
-			n.Node, n.Place = k, len(n.Members[k])
+			n.Node, n.LocalRank = k, len(n.Members[k])
 		}
 		n.Members[k] = append(n.Members[k], r)
 	}
@@ -39,15 +40,15 @@ func Placed[M comparable](rank int, machines []M) Nodes {
 	return n
 }
 
-// Led is n with root on rail 0.
-func (n Nodes) Led(root int) Nodes {
+// RootedAt returns n with root on rail 0.
+func (n Nodes) RootedAt(root int) Nodes {
 	n.Root = n.Of(root)
 	n.first = make([]int, len(n.Members))
 	n.first[n.Root] = slices.Index(n.Members[n.Root], root)
 	return n
 }
 
-// Spread is n with the ranks of all nodes but one each on a node of its own.
+// Spread returns n with every rank on a node of its own, except for the ranks of one node.
 func (n Nodes) Spread(but int) Nodes {
 	machines := make([]int, len(n.order))
 	for k, members := range n.Members {
@@ -58,25 +59,25 @@ func (n Nodes) Spread(but int) Nodes {
 			}
 		}
 	}
-	return Placed(n.Here()[n.Place], machines)
+	return Placed(n.Here()[n.LocalRank], machines)
 }
 
-// Here are the ranks of this rank's node.
+// Here returns the ranks of this rank's node.
 func (n Nodes) Here() []int { return n.Members[n.Node] }
 
-// Of is the node of rank.
+// Of returns the node of rank.
 func (n Nodes) Of(rank int) int {
 	return slices.IndexFunc(n.Members, func(members []int) bool { return slices.Contains(members, rank) })
 }
 
-// Order is all ranks, node by node. Vectors that have a block for every rank have them in this order between nodes, so that
-// those of a node are one range.
+// Order returns all ranks, node by node. Between nodes, vectors with a block for every rank are in this order, so that the blocks of a
+// node are one range.
 func (n Nodes) Order() []int { return n.order }
 
-// InOrder reports whether that is the order of ranks. Only then can operations that do not commute go by nodes.
+// InOrder reports whether Order is the order of ranks. Otherwise operations that do not commute cannot be carried out node by node.
 func (n Nodes) InOrder() bool { return slices.IsSorted(n.order) }
 
-// Blocks has for every node the range of its ranks' blocks of size elements each.
+// Blocks returns for every node the range of its ranks' blocks of size elements each.
 func (n Nodes) Blocks(size int) []Range {
 	blocks, lo := make([]Range, len(n.Members)), 0
 	for k, members := range n.Members {
@@ -86,7 +87,7 @@ func (n Nodes) Blocks(size int) []Range {
 	return blocks
 }
 
-// Sizes are the least and the most ranks that a node has.
+// Sizes returns the least and the most ranks that a node has.
 func (n Nodes) Sizes() (least, most int) {
 	least = len(n.Here())
 	for _, members := range n.Members {
@@ -95,13 +96,13 @@ func (n Nodes) Sizes() (least, most int) {
 	return least, most
 }
 
-// Together reports whether the ranks of a node, which have so many bytes each, better send them as one message.
+// Together reports whether the ranks of a node should send so many bytes each as one message.
 func (n Nodes) Together(bytes int) bool {
 	_, most := n.Sizes()
 	return most*bytes <= oneMessage
 }
 
-// Rails is how many rails carry a vector of so many bytes: as many as the smallest node has ranks, unless it is short.
+// Rails returns how many rails carry a vector of so many bytes: one if it is short, else as many as the smallest node has ranks.
 func (c Choices) Rails(n Nodes, bytes int) int {
 	if c.Pick("nodes", len(n.Members), bytes) == "leaders" {
 		return 1
@@ -110,9 +111,9 @@ func (c Choices) Rails(n Nodes, bytes int) int {
 	return least
 }
 
-// Rail is the rail, of so many, that this rank is on: a rank of every node. Ranks that are on none get nil.
+// Rail returns the ranks of the rail, of so many, that this rank is on: one rank of every node. It is nil if this rank is on no rail.
 func (n Nodes) Rail(rails int) []int {
-	i := mod(n.Place-n.first[n.Node], len(n.Here()))
+	i := mod(n.LocalRank-n.first[n.Node], len(n.Here()))
 	if i >= rails {
 		return nil
 	}
@@ -123,23 +124,22 @@ func (n Nodes) Rail(rails int) []int {
 	return ranks
 }
 
-// Leader is the place of the rank of this node that is on rail 0.
+// Leader returns the local rank of this node that is on rail 0.
 func (n Nodes) Leader() int { return n.first[n.Node] }
 
-// Slices has for every rank of this node the slice of r that it has on its rail, of so many; an empty one if it is on none.
+// Slices returns for every rank of this node the slice of r that its rail, of so many, carries. It is empty for a rank on no rail.
 func (n Nodes) Slices(r Range, rails int) []Range {
-	parts := make([]Range, len(n.Here()))
-	for place := range parts {
-		parts[place] = Range{r.Hi, r.Hi}
-		if i := mod(place-n.Leader(), len(parts)); i < rails {
-			s := Even(r.Len(), rails, i)
-			parts[place] = Range{r.Lo + s.Lo, r.Lo + s.Hi}
+	slices := make([]Range, len(n.Here()))
+	for local := range slices {
+		slices[local] = Range{r.Hi, r.Hi}
+		if i := mod(local-n.Leader(), len(slices)); i < rails {
+			slices[local] = r.part(rails, i)
 		}
 	}
-	return parts
+	return slices
 }
 
-// Among is p, a plan of ranks numbered from 0, as one of the given ranks.
+// Among returns p with ranks[i] in place of rank i. It changes p.
 func (p Plan) Among(ranks []int) Plan {
 	for i := range p {
 		s := &p[i]
@@ -153,7 +153,7 @@ func (p Plan) Among(ranks []int) Plan {
 	return p
 }
 
-// Without is p without what it moves from and to the given ranks.
+// Without returns p without what it moves from and to the given ranks. It changes p.
 func (p Plan) Without(ranks []int) Plan {
 	for i := range p {
 		s := &p[i]

@@ -38,8 +38,8 @@ func TestRailsAndSlices(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("%s from %d", c.machines, c.root), func(t *testing.T) {
 			for r := range c.machines {
-				n := Placed(r, []rune(c.machines)).Led(c.root)
-				if !reflect.DeepEqual(n.Members, c.members) || n.InOrder() != c.inOrder || n.Here()[n.Place] != r || n.Of(r) != n.Node {
+				n := Placed(r, []rune(c.machines)).RootedAt(c.root)
+				if !reflect.DeepEqual(n.Members, c.members) || n.InOrder() != c.inOrder || n.Here()[n.LocalRank] != r || n.Of(r) != n.Node {
 					t.Errorf("rank %d is in %+v", r, n)
 				}
 				if got := chosen.Rails(n, oneRail+1); got != len(c.rails) || chosen.Rails(n, oneRail) != 1 {
@@ -74,7 +74,7 @@ func drawNodes(t *rapid.T) []Nodes {
 	root := rapid.IntRange(0, len(machines)-1).Draw(t, "root")
 	all := make([]Nodes, len(machines))
 	for r := range all {
-		all[r] = Placed(r, machines).Led(root)
+		all[r] = Placed(r, machines).RootedAt(root)
 	}
 	return all
 }
@@ -100,12 +100,12 @@ func TestRailsCarryEverythingOnce(t *testing.T) {
 				}
 			}
 			rail := n.Rail(rails)
-			if rail == nil && parts[n.Place].Len() > 0 {
-				t.Fatalf("rank %d is on no rail and has %v", rank, parts[n.Place])
+			if rail == nil && parts[n.LocalRank].Len() > 0 {
+				t.Fatalf("rank %d is on no rail and has %v", rank, parts[n.LocalRank])
 			}
 			for k, peer := range rail {
 				other := all[peer]
-				if other.Node != k || !slices.Equal(other.Rail(rails), rail) || other.Slices(r, rails)[other.Place] != parts[n.Place] {
+				if other.Node != k || !slices.Equal(other.Rail(rails), rail) || other.Slices(r, rails)[other.LocalRank] != parts[n.LocalRank] {
 					t.Fatalf("rank %d is on rail %v with rank %d, which has %v of %v", rank, rail, peer, other.Slices(r, rails), r)
 				}
 			}
@@ -123,14 +123,14 @@ func TestAllReduceByNodes(t *testing.T) {
 		vec := own(size, n)
 		whole := own(size, n)
 		for r, at := range all { // in memory
-			part := at.Slices(Range{0, n}, rails)[at.Place]
+			part := at.Slices(Range{0, n}, rails)[at.LocalRank]
 			for i := part.Lo; i < part.Hi; i++ {
 				whole[r][i] = slices.Clone(element(at.Here()))
 			}
 		}
 		simulate(t, plansOf(size, func(r int) Plan {
 			at := all[r]
-			part, rail := at.Slices(Range{0, n}, rails)[at.Place], at.Rail(rails)
+			part, rail := at.Slices(Range{0, n}, rails)[at.LocalRank], at.Rail(rails)
 			if rail == nil {
 				return nil
 			}
@@ -169,7 +169,7 @@ func TestBlocksOfNodes(t *testing.T) {
 		t.Error("what the largest node has is to travel together as long as it is short")
 	}
 	spread := Placed(4, []string{"a", "b", "a", "c", "b", "a"}).Spread(0)
-	if want := [][]int{{0, 2, 5}, {1}, {3}, {4}}; !reflect.DeepEqual(spread.Members, want) || spread.Node != 3 || spread.Place != 0 {
+	if want := [][]int{{0, 2, 5}, {1}, {3}, {4}}; !reflect.DeepEqual(spread.Members, want) || spread.Node != 3 || spread.LocalRank != 0 {
 		t.Errorf("spread but for node 0 they are %+v, want %v", spread, want)
 	}
 }

@@ -103,7 +103,7 @@ func TestAllGatherCollectsEveryBlock(t *testing.T) {
 		vec := own(size, n)
 		simulate(t, plansOf(size, func(r int) Plan { return RingAllGather(nil, r, blocks) }), vec, vec)
 		checkGathered(t, vec, blocks)
-		for _, elem := range []int{1, 4 * Piece} {
+		for _, elem := range []int{1, 4 * ChunkSize} {
 			vec = own(size, n)
 			simulate(t, plansOf(size, func(r int) Plan { return chosen.AllGatherV(r, blocks, elem) }), vec, vec)
 			checkGathered(t, vec, blocks)
@@ -111,7 +111,7 @@ func TestAllGatherCollectsEveryBlock(t *testing.T) {
 
 		n = rapid.IntRange(0, 3).Draw(t, "n")
 		blocks = EqualBlocks(size, n)
-		for _, elem := range []int{1, 4 * Piece} {
+		for _, elem := range []int{1, 4 * ChunkSize} {
 			vec = own(size, size*n)
 			simulate(t, plansOf(size, func(r int) Plan { return chosen.AllGather(r, size, n, elem) }), vec, vec)
 			checkGathered(t, vec, blocks)
@@ -170,7 +170,7 @@ func TestRootedPlans(t *testing.T) {
 		root := rapid.IntRange(0, size-1).Draw(t, "root")
 
 		var vec [][]element
-		for _, elem := range []int{1, 16 * Piece} {
+		for _, elem := range []int{1, 16 * ChunkSize} {
 			vec = own(size, n)
 			simulate(t, plansOf(size, func(r int) Plan { return chosen.Broadcast(r, size, n, elem, root) }), vec, vec)
 			for r := range vec {

@@ -1,0 +1,84 @@
+package pipeline
+
+import (
+	"github.com/gorun/gorun/comm/internal/endpoint"
+	"github.com/gorun/gorun/comm/internal/plan"
+	"github.com/gorun/gorun/comm/internal/reduce"
+)
+
+// A cursor is a position in a plan: a step, and so many elements of its message.
+type cursor struct{ step, at int }
+
+// take returns the next elements of r, the range of c's step: n at most. It moves c behind them.
+func (c *cursor) take(r plan.Range, n int) plan.Range {
+	p := c.rest(r)
+	if p.Len() > n {
+		p.Hi = p.Lo + n
+		c.at += n
+	} else {
+		*c = cursor{step: c.step + 1}
+	}
+	return p
+}
+
+// rest returns the elements of r from c on.
+func (c *cursor) rest(r plan.Range) plan.Range { return plan.Range{Lo: r.Lo + c.at, Hi: r.Hi} }
+
+// isBefore reports whether c is not after d.
+func (c *cursor) isBefore(d cursor) bool { return c.step < d.step || c.step == d.step && c.at <= d.at }
+
+// A queue has transfers under way, oldest first.
+type queue struct {
+	ring     [mostChunks]transfer
+	first, n int
+}
+
+// A transfer is a send of range r, or a receive of it into buf.
+type transfer struct {
+	op  *endpoint.Op
+	r   plan.Range
+	buf []byte
+}
+
+func (q *queue) isEmpty() bool { return q.n == 0 }
+func (q *queue) isFull() bool  { return q.n == mostChunks }
+
+func (q *queue) oldest() *transfer { return &q.ring[q.first] }
+
+func (q *queue) push(t transfer) {
+	q.ring[(q.first+q.n)%mostChunks] = t
+	q.n++
+}
+
+func (q *queue) pop() transfer {
+	at := &q.ring[q.first]
+	t := *at
+	*at = transfer{}
+	q.first, q.n = (q.first+1)%mostChunks, q.n-1
+	return t
+}
+
+// has reports whether one of the transfers moves elements of r.
+func (q *queue) has(r plan.Range) bool {
+	for i := range q.n {
+		if t := &q.ring[(q.first+i)%mostChunks]; t.r.Overlaps(r) {
+			return true
+		}
+	}
+	return false
+}
+
+// scratchFor returns memory for the chunks of p that are not received in place, aligned for any element. The next task reuses it.
+func (pl *Pipeline) scratchFor(p plan.Plan) []byte {
+	longest := 0
+	for _, s := range p {
+		if s.Merge != plan.Replace {
+			longest = max(longest, min(s.Recv.Len(), pl.chunk)*pl.call.Elem)
+		}
+	}
+	words := (longest + 63) / 64 * 8
+	if words*mostScratch > len(pl.scratch) {
+		pl.scratch = make([]uint64, words*mostScratch)
+	}
+	return reduce.Bytes(pl.scratch)[:8*words*mostScratch]
+}
