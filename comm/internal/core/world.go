@@ -56,7 +56,7 @@ func NewWorld(cfg WorldConfig, tr transport.Transport, opt endpoint.Options) *Wo
 	w := &World{WorldConfig: cfg, Heap: heap.New(cfg.Acceptor, cfg.Token)}
 	opt.Died, opt.State, opt.Log = w.died, w.State, w.Log
 	opt.Name = func(c call.Call) string { return call.Kind(c.Op).String() }
-	opt.Crowded, opt.Shared = w.Processors().Oversubscribed(), w.Processors().Shared
+	opt.Oversubscribed, opt.SharesProcess = w.Processors().Oversubscribed(), w.Processors().Shared
 	w.Endpoint = endpoint.New(tr, w.Rank, len(w.Peers), opt)
 	return w
 }

@@ -182,7 +182,8 @@ func TestRootOf(t *testing.T) {
 			"rank 1: died; on another group it had failed before: rank 3: called something else",
 		},
 	} {
-		e, p := New(slowTransport{make(chan error)}, 0, 4, Options{}), newPeer(1)
+		e := New(slowTransport{make(chan error)}, 0, 4, Options{})
+		p := e.newPeer(1)
 		e.receiveCause(p, c.told)
 		if got := p.rootCause(gone); got.Kind != diagnosis.PeerFailed || got.Error() != c.want {
 			t.Errorf("told of %+v: got %v, want %s", c.told, got, c.want)

@@ -82,7 +82,7 @@ func (l *Lane) CompareAll() {
 	}
 	for _, r := range l.members {
 		for begun := time.Now(); time.Since(begun) < takeInTime; {
-			if p := e.peers[r]; p.stream == nil || !e.pull(p) {
+			if p := e.peers[r]; p.link.Stream == nil || !e.pull(p) {
 				break
 			}
 		}

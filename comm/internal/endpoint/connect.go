@@ -99,14 +99,12 @@ func (e *Endpoint) up(p *peer, conn net.Conn) {
 		_ = conn.Close()
 		return
 	}
-	if p.stream = e.pollable(p, conn); p.stream == nil {
+	if !e.poll(p, conn) {
 		p.conn = conn
 		e.wg.Add(2)
 		go e.readFrom(p, conn)
 		go e.writeTo(p, conn)
 	}
-	p.window, _ = p.stream.(transport.Window)
-	p.coalescer, _ = p.stream.(transport.Coalescer)
 	p.state = stateUp
 	close(p.settled)
 	for _, l := range e.lanes {
@@ -119,8 +117,8 @@ func (e *Endpoint) up(p *peer, conn net.Conn) {
 	if p.out.Len() > 0 {
 		e.write(p)
 	}
-	if p.stream != nil {
-		e.arm(p)
+	if p.link.Stream != nil {
+		e.engine.Arm(p.link)
 	}
 }
 
@@ -177,10 +175,8 @@ func (e *Endpoint) drop(p *peer, f *diagnosis.Failure) {
 		return
 	}
 	switch {
-	case p.stream != nil:
-		e.streams = slices.DeleteFunc(e.streams, func(q *peer) bool { return q == p })
-		_ = p.stream.Close()
-		p.stream, p.window, p.coalescer = nil, nil, nil
+	case p.link.Stream != nil:
+		e.engine.Remove(p.link)
 	case p.conn != nil:
 		_ = p.conn.Close()
 	}

@@ -35,8 +35,8 @@ import (
 
 	"github.com/gorun/gorun/comm/internal/call"
 	"github.com/gorun/gorun/comm/internal/diagnosis"
-	"github.com/gorun/gorun/comm/internal/epoll"
 	"github.com/gorun/gorun/comm/internal/matching"
+	"github.com/gorun/gorun/comm/internal/progress"
 	"github.com/gorun/gorun/comm/internal/wire"
 	"github.com/gorun/gorun/comm/transport"
 )
@@ -72,11 +72,8 @@ type Options struct {
 	// State says what a rank that does not answer is in, or nothing.
 	State func(rank int) string  // nil: nothing
 	Name  func(call.Call) string // what a call is called, for reports
-	// Crowded says that there are more ranks on this machine than processors: who waits lets others run.
-	Crowded bool
-	// Shared says that there are ranks in this process that wait for each other, each in a goroutine.
-	Shared bool
-	Log    *slog.Logger // nil: silent
+	Log   *slog.Logger           // nil: silent
+	progress.Options
 }
 
 // An Endpoint is this rank's end of the streams to its peers. Ranks are world ranks throughout.
@@ -101,21 +98,8 @@ type Endpoint struct {
 	cause         diagnosis.Cause // of this rank's last failure
 	causeSent     []chan struct{} // each is closed when a peer has been told of it, or never will be
 
-	// See poll, watch and Op.Wait.
-	streams []*peer       // that are polled
-	piece   []byte        // what is read from them before it is known what it is
-	polling bool          // somebody polls
-	woken   bool          // somebody may go on who does not poll
-	polls   uint64        // how often somebody has
-	waits   uint64        // how often somebody has begun to
-	bursts  []*peer       // to which bursts go
-	waiting int           // waiters
-	line    []*waiter     // of them, those that would like to poll
-	spare   []*waiter     // for use again
-	ready   *epoll.Set    // of streams; nil: there is none yet
-	napping bool          // watch is
-	nudged  chan struct{} // ends its nap
-	awaited epoll.Few     // see sleep
+	engine *progress.Engine
+	piece  []byte // what is read from streams before it is known what it is
 }
 
 // New returns the endpoint of rank in a world of size and starts serving on tr, which it owns from now on.
@@ -134,11 +118,11 @@ func New(tr transport.Transport, rank, size int, opt Options) *Endpoint {
 		earlyFailures: map[uint64]earlyFailure{},
 		sends:         map[uint64]*Op{},
 		piece:         make([]byte, readAhead),
-		nudged:        make(chan struct{}, 1),
 	}
+	e.engine = progress.New(&e.mu, size, opt.Options)
 	e.ctx, e.stop = context.WithCancel(context.Background())
 	for r := range e.peers {
-		e.peers[r] = newPeer(r)
+		e.peers[r] = e.newPeer(r)
 	}
 	tr.Serve(e)
 	return e
@@ -212,7 +196,7 @@ func (e *Endpoint) Close() error {
 	for _, p := range e.peers {
 		if p.state == stateUp {
 			goodbyes = append(goodbyes, e.sayGoodbye(p))
-			if p.window == nil { // otherwise what has been written stays there to be read
+			if p.link.Window == nil { // otherwise what has been written stays there to be read
 				answers = append(answers, p.gone)
 			}
 		}
@@ -228,11 +212,8 @@ func (e *Endpoint) Close() error {
 	for _, p := range e.peers {
 		e.drop(p, &diagnosis.Failure{Kind: diagnosis.Left, Rank: e.rank, Text: ErrClosed.Error(), Err: ErrClosed})
 	}
-	ready := e.ready
 	e.mu.Unlock()
-	if ready != nil {
-		_ = ready.Close()
-	}
+	e.engine.Close()
 	e.wg.Wait()
 	return err
 }

@@ -337,8 +337,8 @@ func TestAReceiveFromAnyoneEndsWhenAllHaveLeft(t *testing.T) {
 				t.Error(err)
 			}
 			synctest.Wait()
-			if waiting.finished() != (r == 2) {
-				t.Errorf("after rank %d has left: finished %v", r, waiting.finished())
+			if waiting.Ended() != (r == 2) {
+				t.Errorf("after rank %d has left: finished %v", r, waiting.Ended())
 			}
 		}
 		wantFailure(t, waiting.Wait(t.Context(), minute), diagnosis.Left, 2)

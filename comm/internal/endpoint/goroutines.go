@@ -90,7 +90,7 @@ func (e *Endpoint) landed(p *peer, n int, err error) {
 		}
 	}
 	for _, op := range over {
-		if op.finished() { // as the one before failed the lane of both
+		if op.Ended() { // as the one before failed the lane of both
 			continue
 		}
 		p.out.Release(op)

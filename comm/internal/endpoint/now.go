@@ -12,15 +12,15 @@ import (
 const (
 	// nowLimit is the longest message, in bytes, that takes the short cut.
 	nowLimit = 8 << 10
-	// nowLooks is how often a receive looks for a message before it lets others have their turn, crowdedLooks the same where
+	// nowLooks is how often a receive looks for a message before it lets others have their turn, oversubscribedLooks the same where
 	// the sender may need the processor.
-	nowLooks     = 2000
-	crowdedLooks = 10
+	nowLooks            = 2000
+	oversubscribedLooks = 10
 )
 
 // isClear says whether messages to and from p may take the short cut, as far as the lane and the stream go. The mutex is held.
 func (l *Lane) isClear(p *peer) bool {
-	return p.window != nil && p.out.Len() == 0 && !p.broken && !l.over.Load() && (l.left == nil || l.left[p.rank] == nil)
+	return p.link.Window != nil && p.out.Len() == 0 && !p.broken && !l.over.Load() && (l.left == nil || l.left[p.rank] == nil)
 }
 
 // SendNow sends buf to dst, point to point, if that can be done at once, and says whether it has.
@@ -33,12 +33,12 @@ func (l *Lane) SendNow(dst, tag int, c call.Call, buf []byte) bool {
 		return false
 	}
 	for !p.sent.FitsShort(len(buf)) { // it may have been given back
-		if !e.pull(p) || p.window == nil {
+		if !e.pull(p) || p.link.Window == nil {
 			return false
 		}
 	}
 	h := wire.Header{Kind: wire.Eager, Tag: int32(tag), Context: l.id, Size: uint64(len(buf)), Fingerprint: call.Fingerprint{Call: c}}
-	if !p.window.Put(h.Append(p.out.Head()), buf) {
+	if !p.link.Window.Put(h.Append(p.out.Head()), buf) {
 		return false
 	}
 	p.sent.Use(len(buf))
@@ -52,13 +52,15 @@ func (l *Lane) RecvNow(src, tag int, c call.Call, buf []byte) (n int, ok bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	p, looks := e.peers[src], nowLooks
-	if e.opt.Crowded {
-		looks = crowdedLooks
+	if e.opt.Oversubscribed {
+		looks = oversubscribedLooks
+	}
+	if !e.engine.BeginPoll() {
+		return 0, false
 	}
 	began := cpu.Now()
-	e.polls++
-	for l.isClear(p) && !e.polling && l.queues.IsEmpty() && p.in.rest == 0 && p.in.have == 0 {
-		b := p.window.Peek(looks)
+	for l.isClear(p) && l.queues.IsEmpty() && p.in.rest == 0 && p.in.have == 0 {
+		b := p.link.Window.Peek(looks)
 		if len(b) < wire.HeaderSize {
 			break
 		}
@@ -71,7 +73,7 @@ func (l *Lane) RecvNow(src, tag int, c call.Call, buf []byte) (n int, ok bool) {
 			break
 		}
 		copy(buf, b[wire.HeaderSize:wire.HeaderSize+n])
-		p.window.Skip(wire.HeaderSize + n)
+		p.link.Window.Skip(wire.HeaderSize + n)
 		l.transfers.Note(began, c, src, tag, 0, n)
 		e.consume(p, n)
 		return n, true

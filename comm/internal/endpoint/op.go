@@ -2,11 +2,11 @@ package endpoint
 
 import (
 	"sync"
-	"sync/atomic"
 
 	"github.com/gorun/gorun/comm/internal/call"
 	"github.com/gorun/gorun/comm/internal/diagnosis"
 	"github.com/gorun/gorun/comm/internal/matching"
+	"github.com/gorun/gorun/comm/internal/progress"
 )
 
 // AnySource and AnyTag match every source and every tag in Lane.Recv.
@@ -41,9 +41,7 @@ type Op struct {
 	n      int    // receives: bytes of the message
 	err    error
 
-	ended   atomic.Bool
-	done    chan struct{} // closed when it has ended; nil if nobody has asked for it
-	waiters *waiter       // who waits for it
+	progress.Request
 }
 
 var ops = sync.Pool{New: func() any { return new(Op) }}
@@ -60,16 +58,7 @@ func (op *Op) Free() {
 func (op *Op) Done() <-chan struct{} {
 	op.lane.ep.mu.Lock()
 	defer op.lane.ep.mu.Unlock()
-	if op.done == nil {
-		op.done = make(chan struct{})
-		op.lane.ep.beginWait()
-		op.lane.ep.acknowledge(op)
-		op.lane.ep.nudge()
-		if op.finished() {
-			close(op.done)
-		}
-	}
-	return op.done
+	return op.lane.ep.engine.Done(&op.Request, op.conn())
 }
 
 // Err is the operation's result once it has ended.
@@ -91,7 +80,7 @@ func (op *Op) cancel(f *diagnosis.Failure) {
 	e := op.lane.ep
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if op.finished() {
+	if op.Ended() {
 		return
 	}
 	if op.seq == 0 && op.withdraw(f) {
@@ -102,7 +91,7 @@ func (op *Op) cancel(f *diagnosis.Failure) {
 		f.Rank = op.source
 	}
 	op.lane.fail(f, -1)
-	if !op.finished() { // the lane has been closed, or had failed before
+	if !op.Ended() { // the lane has been closed, or had failed before
 		op.lane.end(op, f)
 	}
 }
@@ -123,28 +112,13 @@ func (op *Op) withdraw(err error) bool {
 	return true
 }
 
-func (op *Op) finished() bool { return op.ended.Load() }
-
-// Ended says whether the operation has ended: Wait returns at once.
-func (op *Op) Ended() bool { return op.finished() }
-
 // finish ends the operation, which is in no queue any more. From then on op is its caller's alone: who sees that it has
 // ended may Free it. The endpoint's mutex is held.
 func (op *Op) finish(err error) {
 	op.lane.removeOp(op)
 	op.err = err
 	op.lane.record(op)
-	done, w := op.done, op.waiters
-	if done != nil || w != nil {
-		op.lane.ep.woken = true
-	}
-	op.ended.Store(true)
-	if done != nil {
-		close(done)
-	}
-	for ; w != nil; w = w.next {
-		w.poke()
-	}
+	op.lane.ep.engine.End(&op.Request)
 }
 
 // wants is what op, a receive or a probe, matches.

@@ -2,8 +2,8 @@ package endpoint
 
 import "github.com/gorun/gorun/comm/internal/wire"
 
-// pieceLimit is how many bytes are written or read at once, so that both get their turns.
-const pieceLimit = 1 << 20
+// burstLimit is how long messages may be that go together with others, in bytes.
+const burstLimit = 32 << 10
 
 type frame = wire.Frame[*Op]
 
@@ -13,7 +13,7 @@ func (e *Endpoint) enqueue(p *peer, f frame) {
 		f.Settle()
 		return
 	}
-	e.gather(p, &f.Header)
+	e.engine.CountWrite(p.link, f.Kind == wire.Eager && f.Size <= burstLimit)
 	p.out.Add(f)
 	if p.out.Len() == 1 {
 		e.write(p)

@@ -7,8 +7,8 @@ import (
 	"syscall"
 
 	"github.com/gorun/gorun/comm/internal/diagnosis"
+	"github.com/gorun/gorun/comm/internal/progress"
 	"github.com/gorun/gorun/comm/internal/wire"
-	"github.com/gorun/gorun/comm/transport"
 )
 
 type peerState int
@@ -21,6 +21,7 @@ const (
 
 // A peer is what this rank knows of another. Guarded by the endpoint's mutex, except where said.
 type peer struct {
+	ep        *Endpoint
 	rank      int
 	state     peerState
 	wanted    bool            // some operation needs a stream
@@ -31,16 +32,12 @@ type peer struct {
 	fate      Fate            // once its stream has ended without
 	cause     diagnosis.Cause // that the peer has told of
 
-	conn      net.Conn            // while up, if it blocks
-	stream    transport.Stream    // while up, else
-	window    transport.Window    // stream, if it is one
-	coalescer transport.Coalescer // stream, if it is one
-	armed     bool                // watch is woken when stream is ready
-	ended     bool                // there is no more to read from stream
-	failure   *diagnosis.Failure  // once gone
-	suspect   string              // what its stream has last been suspected of, by who waited for it
-	settled   chan struct{}       // closed when up or gone
-	gone      chan struct{}       // closed when gone
+	conn    net.Conn           // while up, if it blocks
+	link    *progress.Conn     // the stream while up, else
+	failure *diagnosis.Failure // once gone
+	suspect string             // what its stream has last been suspected of, by who waited for it
+	settled chan struct{}      // closed when up or gone
+	gone    chan struct{}      // closed when gone
 
 	in     inbox
 	out    wire.Outbox[*Op]
@@ -57,9 +54,9 @@ type peer struct {
 	inbound                    map[uint64]*Op // receives whose data frame will come, by the sender's id
 }
 
-func newPeer(rank int) *peer {
+func (e *Endpoint) newPeer(rank int) *peer {
 	return &peer{
-		rank: rank, inbound: map[uint64]*Op{}, wake: make(chan struct{}, 1),
+		ep: e, rank: rank, link: e.engine.Conn(rank), inbound: map[uint64]*Op{}, wake: make(chan struct{}, 1),
 		settled: make(chan struct{}), gone: make(chan struct{}),
 	}
 }

@@ -32,7 +32,7 @@ func TestAProbeLeavesTheMessageWhereItIs(t *testing.T) {
 				s := w.lanes[from].Send(1, 5, 0, c, out)
 				wantSeen(t, first, from, 5, size)
 				wantSeen(t, w.lanes[1].Probe(from, 5, call.Call{}), from, 5, size)
-				if elsewhere.finished() {
+				if elsewhere.Ended() {
 					t.Error("a probe for another tag has ended")
 				}
 				must(t, s, w.lanes[1].Recv(from, 5, 0, c, in))
@@ -54,7 +54,7 @@ func TestAProbeSeesOnlyWhatNoReceiveTakes(t *testing.T) {
 		r := w.lanes[1].Recv(0, 0, 0, c, make([]byte, 1))
 		must(t, w.lanes[0].Send(1, 0, 0, c, []byte{1}), r)
 		synctest.Wait()
-		if probe.finished() {
+		if probe.Ended() {
 			t.Error("saw what an older receive took")
 		}
 		must(t, w.lanes[0].Send(1, 0, 0, c, []byte{1, 2}))

@@ -74,7 +74,7 @@ func (s *stall) ask() time.Duration {
 
 // diagnose is what p's stream is suspected of, or nothing.
 func (p *peer) diagnose() string {
-	if d, ok := p.stream.(transport.Diagnoser); ok {
+	if d, ok := p.link.Stream.(transport.Diagnoser); ok {
 		p.suspect = d.Diagnose()
 	}
 	return p.suspect

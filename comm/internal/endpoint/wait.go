@@ -2,26 +2,11 @@ package endpoint
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/gorun/gorun/comm/internal/diagnosis"
+	"github.com/gorun/gorun/comm/internal/progress"
 )
-
-// A waiter is a goroutine that waits for an operation and does not poll. Guarded by the endpoint's mutex, except for wake
-// and alarm.
-type waiter struct {
-	wake  chan struct{} // something is to be looked at: the operation has ended, or it is this one's turn to poll
-	alarm *time.Timer
-	next  *waiter // for the same operation
-}
-
-func (w *waiter) poke() {
-	select {
-	case w.wake <- struct{}{}:
-	default:
-	}
-}
 
 // Wait waits for the operation until ctx ends or timeout has passed (0: no limit). A receive that nothing has
 // matched yet is then withdrawn and the group goes on; anything else leaves the group's traffic in an unknown
@@ -35,98 +20,71 @@ func (op *Op) Wait(ctx context.Context, timeout time.Duration) error {
 
 // Poll waits for the operation as long as it is likely to end soon, and says whether it has: Sleep is to follow if not.
 func (op *Op) Poll() bool {
-	if !op.finished() {
+	if !op.Ended() {
 		e := op.lane.ep
 		e.mu.Lock()
-		e.beginWait()
-		e.poll(op)
+		e.engine.BeginWait()
+		op.poll()
 		e.mu.Unlock()
 	}
-	return op.finished()
+	return op.Ended()
 }
 
 // Sleep is what is left of Wait after Poll.
 func (op *Op) Sleep(ctx context.Context, timeout time.Duration) error {
 	e := op.lane.ep
 	e.mu.Lock()
-	w := e.standBy(op)
+	w := e.engine.Park(&op.Request, op.conn())
 	e.mu.Unlock()
-	w.wait(ctx, op, timeout)
+	op.park(ctx, w, timeout)
 	e.mu.Lock()
-	e.goOn(w)
+	e.engine.Unpark(w)
 	e.mu.Unlock()
 	return op.err
 }
 
-// wait waits without polling, except when it is told to.
-func (w *waiter) wait(ctx context.Context, op *Op, timeout time.Duration) {
+// conn is the stream that op waits for, or nil if any will do.
+func (op *Op) conn() *progress.Conn {
+	if op.peer < 0 {
+		return nil
+	}
+	return op.lane.ep.engine.Conn(op.peer)
+}
+
+// poll polls for op, unless no message tells of it. The mutex is held.
+func (op *Op) poll() {
+	if op.over == nil {
+		op.lane.ep.engine.Poll(&op.Request, op.conn())
+	}
+}
+
+// park waits without polling, except when it is its turn.
+func (op *Op) park(ctx context.Context, w *progress.Waiter, timeout time.Duration) {
 	e := op.lane.ep
 	begun := time.Now()
-	w.alarm.Reset(diagnosis.FirstPause(timeout))
-	defer w.alarm.Stop()
+	w.Alarm.Reset(diagnosis.FirstPause(timeout))
+	defer w.Alarm.Stop()
 	var s *stall
 	defer func() { s.close() }()
 	ended := ctx.Done()
-	for !op.finished() {
+	for !op.Ended() {
 		select {
-		case <-w.wake:
+		case <-w.Wake:
 			e.mu.Lock()
-			e.poll(op)
+			op.poll()
 			e.mu.Unlock()
 		case <-ended:
 			op.cancel(&diagnosis.Failure{Kind: diagnosis.Aborted, Rank: e.rank, Text: ctx.Err().Error(), Err: ctx.Err()})
 			ended = nil
-		case <-w.alarm.C:
+		case <-w.Alarm.C:
 			if s == nil {
 				s = op.stall(begun, timeout)
 			}
 			if pause := s.ask(); pause > 0 {
-				w.alarm.Reset(pause)
+				w.Alarm.Reset(pause)
 			} else {
 				op.cancel(s.failure())
 			}
 		}
-	}
-}
-
-// standBy makes the caller a waiter for op, until goOn. The mutex is held.
-func (e *Endpoint) standBy(op *Op) *waiter {
-	var w *waiter
-	if n := len(e.spare); n > 0 {
-		w, e.spare = e.spare[n-1], e.spare[:n-1]
-	} else {
-		w = &waiter{wake: make(chan struct{}, 1), alarm: time.NewTimer(time.Hour)}
-	}
-	w.next, op.waiters = op.waiters, w
-	e.waiting++
-	e.acknowledge(op)
-	if e.polling {
-		e.line = append(e.line, w)
-	}
-	e.nudge()
-	return w
-}
-
-// goOn ends w, whose operation has ended. The mutex is held.
-func (e *Endpoint) goOn(w *waiter) {
-	e.waiting--
-	if i := slices.Index(e.line, w); i >= 0 {
-		e.line = slices.Delete(e.line, i, i+1)
-	} else if !e.polling {
-		e.passTurn() // it may have been given to w
-	}
-	select {
-	case <-w.wake:
-	default:
-	}
-	w.next = nil
-	e.spare = append(e.spare, w)
-}
-
-// passTurn lets the first in the line poll. The mutex is held.
-func (e *Endpoint) passTurn() {
-	if len(e.line) > 0 {
-		e.line[0].poke()
-		e.line = slices.Delete(e.line, 0, 1)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gorun/gorun/comm/internal/progress"
 	"github.com/gorun/gorun/comm/internal/wire"
 	"github.com/gorun/gorun/comm/transport/tcp"
 )
@@ -67,34 +68,9 @@ func TestBytesMoveWhileNobodyWaits(t *testing.T) {
 	})
 }
 
-// A rank that has nothing to do sleeps: nothing runs until a peer sends something.
-func TestIdleRanksSleep(t *testing.T) {
-	overTCP(t, func(t *testing.T, w *testWorld) {
-		for range 100 {
-			must(t, w.send(0, 1, 0, []byte{1}), w.recv(1, 0, 0, make([]byte, 1)))
-			must(t, w.send(1, 0, 0, []byte{1}), w.recv(0, 1, 0, make([]byte, 1)))
-		}
-		for r, e := range w.ends {
-			if e.peers[1-r].stream == nil {
-				t.Skip("no stream is polled on this system")
-			}
-			asleep := func() bool {
-				e.mu.Lock()
-				defer e.mu.Unlock()
-				return !e.polling && !e.napping && e.peers[1-r].armed
-			}
-			for begun := time.Now(); !asleep(); time.Sleep(time.Millisecond) {
-				if time.Since(begun) > minute {
-					t.Fatalf("rank %d does not go to sleep", r)
-				}
-			}
-		}
-	})
-}
-
 // Where processors are few who waits sleeps soon, and is woken by what comes, and by room for what it sends.
-func TestCrowdedRanksSleepAndWake(t *testing.T) {
-	overTCPWith(t, Options{ConnectTimeout: minute, Crowded: true}, func(t *testing.T, w *testWorld) {
+func TestOversubscribedRanksSleepAndWake(t *testing.T) {
+	overTCPWith(t, Options{ConnectTimeout: minute, Options: progress.Options{Oversubscribed: true}}, func(t *testing.T, w *testWorld) {
 		for _, n := range []int{1, 4 << 20} {
 			in := make([]byte, n)
 			for i := range 3 {
@@ -145,4 +121,33 @@ func TestManyGoroutinesWaitAtOnce(t *testing.T) {
 			}
 		}
 	})
+}
+
+// What a rank has sent arrives though it neither waits nor sends anything else, whether the peer polls, sleeps or looks
+// elsewhere.
+func TestShortMessagesInARowArrive(t *testing.T) {
+	for name, opt := range map[string]Options{"": {}, "oversubscribed": {Options: progress.Options{Oversubscribed: true}}} {
+		t.Run(name, func(t *testing.T) {
+			opt.ConnectTimeout = minute
+			overTCPWith(t, opt, func(t *testing.T, w *testWorld) {
+				const messages = 40
+				must(t, w.send(1, 0, 0, []byte{1}), w.recv(0, 1, 0, make([]byte, 1)))
+				for _, wait := range []func(op *Op) error{
+					func(op *Op) error { return op.Wait(t.Context(), minute) },
+					func(op *Op) error { return op.Sleep(t.Context(), minute) },
+					func(op *Op) error { <-op.Done(); return op.Err() },
+				} {
+					for i := range byte(messages) {
+						w.send(0, 1, 0, []byte{i})
+					}
+					for i := range byte(messages) {
+						in := make([]byte, 1)
+						if err := wait(w.recv(1, 0, 0, in)); err != nil || in[0] != i {
+							t.Fatalf("got %d, %v, want %d", in[0], err, i)
+						}
+					}
+				}
+			})
+		})
+	}
 }

@@ -1,0 +1,123 @@
+package progress
+
+import (
+	"runtime"
+	"time"
+
+	"github.com/gorun/gorun/comm/internal/epoll"
+)
+
+const (
+	// spinTime is how long is polled in vain: longer than it takes a peer to be woken and answer, or two ranks that have slept
+	// once would wake each other for every message.
+	spinTime = 200 * time.Microsecond
+	// oversubscribedSpin is spinTime where who polls lets others run in between, or sleeps.
+	oversubscribedSpin = time.Millisecond
+	// mostYields is after how many turns in vain it sleeps there, if to look takes a call of the system: who only yields may be run
+	// again before the one that is waited for, again and again, or only after all that do not yield.
+	mostYields = 32
+	// shareTime is after how long in vain other goroutines get their turns: to ask the scheduler wakes another thread.
+	shareTime = 50 * time.Microsecond
+	// windowTurns is how many turns in vain it takes to look at the clock where none takes a call of the system.
+	windowTurns = 16
+	// otherTurns is in how many turns another stream than that of the peer that is waited for gets one.
+	otherTurns = 4
+)
+
+// BeginPoll counts that somebody is about to poll a stream by other means, unless somebody polls already. The mutex is held.
+func (e *Engine) BeginPoll() bool {
+	e.polls++
+	return !e.polling
+}
+
+// IsPolling says whether somebody polls. The mutex is held.
+func (e *Engine) IsPolling() bool { return e.polling }
+
+// Poll moves bytes until r has ended or nothing has come for a while, unless somebody does already. c is the stream that r waits for,
+// or nil if any will do. The mutex is held, and let go now and then.
+func (e *Engine) Poll(r *Request, c *Conn) {
+	if e.polling || len(e.conns) == 0 || c != nil && c.Stream == nil {
+		return
+	}
+	e.polling = true
+	e.polls++
+	spin := spinTime
+	if e.opt.Oversubscribed {
+		spin = oversubscribedSpin
+	}
+	var vain, shared time.Duration // since when, as time goes since start; 0: not at all
+	for turn, yields := 0, 0; !r.Ended() && len(e.conns) > 0; turn++ {
+		other := e.conns[turn/otherTurns%len(e.conns)]
+		if e.turn(c, other, turn%otherTurns == otherTurns-1) {
+			vain, yields = 0, 0
+			continue
+		}
+		if r.Ended() {
+			break
+		}
+		if other.Window != nil && turn%windowTurns > 0 && !e.woken {
+			continue
+		}
+		now := time.Since(start)
+		if vain == 0 {
+			vain, shared = now, now
+		} else if now-vain > spin {
+			break
+		}
+		if yields == vainTurns {
+			e.acknowledge(c)
+		}
+		share := e.woken || e.opt.SharesProcess && e.opt.Oversubscribed || now-shared > shareTime && !e.opt.Oversubscribed
+		if share {
+			shared = now
+		}
+		e.woken = false
+		if yields++; yields > mostYields && e.opt.Oversubscribed && !share && other.Window == nil {
+			e.sleep(spin)
+			yields = 0
+			continue
+		}
+		e.mu.Unlock()
+		if share {
+			runtime.Gosched()
+		}
+		if e.opt.Oversubscribed {
+			epoll.Yield()
+		}
+		e.mu.Lock()
+	}
+	e.polling = false
+	e.passTurn()
+}
+
+// turn moves a piece to and from c, and says whether there was any; it does so for other if c is nil, or if that is to have its turn,
+// too. The mutex is held.
+func (e *Engine) turn(c, other *Conn, both bool) bool {
+	if c == nil {
+		return other.mover.Move()
+	}
+	moved := c.Stream != nil && c.mover.Move()
+	if both && c != other {
+		other.mover.Move()
+	}
+	return moved
+}
+
+// sleep waits, with the thread, until a stream is ready, at most for limit, and moves what there is. The mutex is held, and let
+// go meanwhile.
+func (e *Engine) sleep(limit time.Duration) {
+	e.few.Clear()
+	for _, c := range e.conns {
+		if !c.Ended {
+			e.few.Add(c.Stream.Descriptor(), c.rank, c.Stream.Arm(c.mover.HasOutput()))
+		}
+	}
+	e.mu.Unlock()
+	ready := e.few.Wait(limit)
+	e.mu.Lock()
+	for _, rank := range ready {
+		if c := e.Conn(rank); c.Stream != nil {
+			c.mover.Move()
+		}
+	}
+}
