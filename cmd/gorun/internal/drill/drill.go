@@ -31,12 +31,6 @@ type Scenario struct {
 	steps  func(nodes int) []step // from when the nodes that are there first compute together until the job is to end well
 }
 
-// Scenarios are all there are.
-var Scenarios = []*Scenario{
-	&workerKill, &consoleBlocked, &agentKill, &leaderKill, &agentStop, &etcdKill, &memberKill, &hostVanished, &partition, &scaleUp, &scaleDown,
-	&newcomerClash, &newcomerFlapping, &etcdEmpty, &etcdNoLeader,
-}
-
 // A job is what is started first. The zero value is one that is to lose no node, whose first node hosts the rendezvous.
 type job struct {
 	etcd     int           // members by themselves; 0: nodes host the rendezvous

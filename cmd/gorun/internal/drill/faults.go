@@ -2,7 +2,9 @@ package drill
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
 	"syscall"
 	"time"
 
@@ -56,4 +58,27 @@ func faultOfNetwork(node int) step {
 // changeByStart adds a node.
 func changeByStart(node int) step {
 	return fault(fmt.Sprintf("node %d is added", node), onNode(node), func(s *testbed) error { return s.startAgent(node) })
+}
+
+// restartEmptyEtcd starts a member of etcd again, without its data.
+func restartEmptyEtcd(member int) step {
+	return fault("etcd loses its data", nobody, func(s *testbed) error {
+		if err := os.RemoveAll(s.dataDir(member)); err != nil {
+			return err
+		}
+		return s.startEtcd(member)
+	})
+}
+
+// faultOfMembers suspends most members of etcd.
+func faultOfMembers() step {
+	return fault("SIGSTOP to members 0 and 1 of etcd", nobody, func(s *testbed) error { return s.signalMembers(syscall.SIGSTOP) })
+}
+
+func continueMembers() step {
+	return step{"the members of etcd go on", func(_ context.Context, s *testbed) error { return s.signalMembers(syscall.SIGCONT) }}
+}
+
+func (s *testbed) signalMembers(sig syscall.Signal) error {
+	return errors.Join(s.signal(s.etcds[0], sig), s.signal(s.etcds[1], sig))
 }

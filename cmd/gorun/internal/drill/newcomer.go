@@ -9,47 +9,8 @@ import (
 	"time"
 )
 
-var newcomerClash = Scenario{
-	Name:  "newcomer-clash",
-	About: "a node comes that asks for a rank which another has: it ends with exit code 2, and the others do not notice",
-	job:   job{etcd: 1, first: -1, spare: 1, ranks: true, ttl: leaseTime, lastCall: leaseTime},
-	steps: func(int) []step {
-		return []step{
-			fault("another node 0 comes", nobody, func(s *testbed) error {
-				p, err := s.startNode("newcomer", 0, s.options.Gorun)
-				if err == nil {
-					s.newcomer, p.mayEnd = p, true
-				}
-				return err
-			}),
-			undisturbedUntil("it ends with exit code 2", func(s *testbed) (bool, error) {
-				if code := s.newcomer.cmd.ProcessState; s.newcomer.ended && code.ExitCode() != 2 {
-					return false, fmt.Errorf("it has ended: %v", code)
-				}
-				return s.newcomer.ended, nil
-			}),
-		}
-	},
-}
-
 // flappingCall is how long nodes wait for more in newcomer-flapping, from which follows how long one is kept out.
 const flappingCall = time.Second
-
-var newcomerFlapping = Scenario{
-	Name:  "newcomer-flapping",
-	About: "a node comes that cannot start its workers, again and again: it is kept out longer and longer, and the job pays nothing",
-	job:   job{etcd: 1, first: -1, spare: 1, ttl: leaseTime, lastCall: flappingCall},
-	steps: func(n int) []step {
-		return []step{
-			fault("a node comes that fails", nobody, (*testbed).startBroken),
-			newcomerEnds(),
-			again(upTo(0, n-1)),
-			excluded(upTo(0, n-1)),
-			{"it is told to go", func(_ context.Context, s *testbed) error { return s.signal(s.newcomer, syscall.SIGTERM) }},
-			newcomerEnds(),
-		}
-	},
-}
 
 // flappingLimit is how often a node that fails may get in before it is kept out: where the machine is slow, some times do not count.
 const flappingLimit = 20
@@ -84,13 +45,41 @@ func excluded(others []int) step {
 	}}
 }
 
+// newcomerWithRank starts one more agent, which asks for the rank of another.
+func newcomerWithRank(rank int) step {
+	return fault(fmt.Sprintf("another node %d comes", rank), nobody, func(s *testbed) error {
+		return s.startNewcomer(rank, s.options.Gorun)
+	})
+}
+
+// newcomerFails waits until the newcomer has ended with an exit code, while all others compute.
+func newcomerFails(code int) step {
+	return undisturbedUntil(fmt.Sprintf("it ends with exit code %d", code), func(s *testbed) (bool, error) {
+		if state := s.newcomer.cmd.ProcessState; s.newcomer.ended && state.ExitCode() != code {
+			return false, fmt.Errorf("it has ended: %v", state)
+		}
+		return s.newcomer.ended, nil
+	})
+}
+
+// brokenNewcomer starts one more agent, which cannot start its workers.
+func brokenNewcomer() step { return fault("a node comes that fails", nobody, (*testbed).startBroken) }
+
+func stopNewcomer() step {
+	return step{"it gets SIGTERM", func(_ context.Context, s *testbed) error { return s.signal(s.newcomer, syscall.SIGTERM) }}
+}
+
 // startBroken starts an agent whose program cannot be executed.
 func (s *testbed) startBroken() error {
 	program := filepath.Join(s.dir, "broken")
 	if err := os.WriteFile(program, []byte("\x7fELF, and no more"), 0o700); err != nil {
 		return err
 	}
-	p, err := s.startNode("newcomer", s.options.Nodes-1, program)
+	return s.startNewcomer(s.options.Nodes-1, program)
+}
+
+func (s *testbed) startNewcomer(node int, program string) error {
+	p, err := s.startNode("newcomer", node, program)
 	if err == nil {
 		s.newcomer, p.mayEnd = p, true
 	}

@@ -79,13 +79,15 @@ func (s *testbed) startNode(name string, node int, program string) (*process, er
 // startEtcd starts a member of etcd, or starts it again.
 func (s *testbed) startEtcd(member int) error {
 	name := fmt.Sprint("etcd", member)
-	args := []string{"etcd", "--rdzv-endpoint=" + s.endpoints, "--data-dir=" + filepath.Join(s.dir, name)}
+	args := []string{"etcd", "--rdzv-endpoint=" + s.endpoints, "--data-dir=" + s.dataDir(member)}
 	p, err := s.start(name, etcdHost(member), false, append(args, s.access()...))
 	if err == nil {
 		s.etcds[member] = p
 	}
 	return err
 }
+
+func (s *testbed) dataDir(member int) string { return filepath.Join(s.dir, fmt.Sprint("etcd", member)) }
 
 func (s *testbed) access() []string {
 	if s.network == nil {

@@ -1,0 +1,142 @@
+package drill
+
+import (
+	"math"
+	"syscall"
+	"time"
+)
+
+// Scenarios are all there are. Node n-1 is the last one.
+var Scenarios = []*Scenario{
+	{
+		Name:  "worker-kill",
+		About: "a worker is killed: all start again on every node, which costs one restart",
+		job:   job{restarts: 1},
+		steps: func(n int) []step {
+			return []step{faultOfWorker(syscall.SIGKILL, n-1), again(upTo(0, n))}
+		},
+	}, {
+		Name:  "console-blocked",
+		About: "nobody reads what the workers of a node write, and one of them is killed: all start again, as if somebody did",
+		job:   job{restarts: 1, unread: true},
+		steps: func(n int) []step {
+			return []step{consoleFull(n - 1), faultOfWorker(syscall.SIGKILL, n-1), again(upTo(0, n)), readConsole(n - 1)}
+		},
+	}, {
+		Name:  "agent-kill",
+		About: "an agent is killed: its workers die with it, and the others go on without it",
+		job:   job{etcd: 1, spare: 1, ttl: leaseTime},
+		steps: func(n int) []step {
+			return []step{faultOfAgent(syscall.SIGKILL, n-1), again(upTo(0, n-1)), noWorkers(n - 1)}
+		},
+	}, {
+		Name:  "leader-kill",
+		About: "the agent that decides on rounds is killed: another one takes over",
+		job:   job{etcd: 1, first: 1, spare: math.MaxInt, ttl: leaseTime, lastCall: leaseTime}, // the node that is alone at first leads
+		steps: func(n int) []step {
+			return []step{
+				start(upTo(1, n)), together(upTo(0, n)),
+				faultOfAgent(syscall.SIGKILL, 0), again(upTo(1, n)), noWorkers(0),
+			}
+		},
+	}, {
+		Name:  "agent-stop",
+		About: "an agent is suspended until the others have gone on without it: when it wakes it ends its old workers, and joins again",
+		job:   job{etcd: 1, spare: 1, hang: true, ttl: leaseTime},
+		steps: func(n int) []step {
+			return []step{
+				faultOfAgent(syscall.SIGSTOP, n-1), again(upTo(0, n-1)), oldWorkers(n - 1),
+				signalAgent(syscall.SIGCONT, n-1), together(upTo(0, n)),
+			}
+		},
+	}, {
+		Name:  "etcd-kill",
+		About: "etcd is killed, and comes back with its data when leases would be over: no worker notices",
+		job:   job{etcd: 1, ttl: steadyLease},
+		steps: func(int) []step {
+			return []step{
+				faultOfEtcd(syscall.SIGKILL, 0), undisturbed(steadyLease + steadyLease/4),
+				restartEtcd(0), undisturbed(steadyLease + steadyLease/4),
+			}
+		},
+	}, {
+		Name:  "etcd-member-kill",
+		About: "one of three members of etcd is killed: no worker notices",
+		job:   job{etcd: 3, ttl: steadyLease},
+		steps: func(int) []step {
+			return []step{faultOfEtcd(syscall.SIGKILL, 0), undisturbed(steadyLease + steadyLease/4)}
+		},
+	}, {
+		Name:  "host-vanished",
+		About: "one of three nodes that host the rendezvous is cut off: the others go on without it; started again, it hosts again, and the next one may be cut off",
+		job:   job{hosts: 3, network: true, spare: 1, hang: true, ttl: 2 * leaseTime},
+		steps: func(n int) []step {
+			return []step{
+				faultOfNetwork(0), again(upTo(1, n)), oneRound(),
+				signalAgent(syscall.SIGKILL, 0), noWorkers(0),
+				start(upTo(0, 1)), together(upTo(0, n)), hosting(0),
+				cut(1), together(append(upTo(0, 1), upTo(2, n)...)),
+				mend(1), together(upTo(0, n)),
+			}
+		},
+	}, {
+		Name:  "partition",
+		About: "a node is cut off: for a moment, and nothing happens; for longer, and the others go on without it until it is back",
+		job:   job{etcd: 1, network: true, spare: 1, hang: true, ttl: 2 * leaseTime},
+		steps: func(n int) []step {
+			return []step{
+				cut(n - 1), pause(leaseTime / 4), mend(n - 1), undisturbed(leaseTime),
+				faultOfNetwork(n - 1), again(upTo(0, n-1)), oldWorkers(n - 1),
+				mend(n - 1), together(upTo(0, n)),
+			}
+		},
+	}, {
+		Name:  "scale-up",
+		About: "a node is added: all start again with it, free of charge",
+		job:   job{first: -1, spare: 1, lastCall: time.Second / 5},
+		steps: func(n int) []step {
+			return []step{changeByStart(n - 1), again(upTo(0, n))}
+		},
+	}, {
+		Name:  "scale-down",
+		About: "an agent is asked to end (SIGTERM): its workers may end well, and the others go on without it, free of charge",
+		job:   job{spare: 1},
+		steps: func(n int) []step {
+			return []step{faultOfAgent(syscall.SIGTERM, n-1), again(upTo(0, n-1)), obeyed(syscall.SIGTERM, n-1)}
+		},
+	}, {
+		Name:  "newcomer-clash",
+		About: "a node comes that asks for a rank which another has: it ends with exit code 2, and the others do not notice",
+		job:   job{etcd: 1, first: -1, spare: 1, ranks: true, ttl: leaseTime, lastCall: leaseTime},
+		steps: func(int) []step {
+			return []step{newcomerWithRank(0), newcomerFails(2)}
+		},
+	}, {
+		Name:  "newcomer-flapping",
+		About: "a node comes that cannot start its workers, again and again: it is kept out longer and longer, and the job pays nothing",
+		job:   job{etcd: 1, first: -1, spare: 1, ttl: leaseTime, lastCall: flappingCall},
+		steps: func(n int) []step {
+			return []step{brokenNewcomer(), newcomerEnds(), again(upTo(0, n-1)), excluded(upTo(0, n-1)), stopNewcomer(), newcomerEnds()}
+		},
+	}, {
+		Name:  "etcd-empty",
+		About: "etcd is killed, and comes back without its data: the agents put back what they know, and no worker notices",
+		job:   job{etcd: 1, ttl: steadyLease},
+		steps: func(int) []step {
+			return []step{
+				faultOfEtcd(syscall.SIGKILL, 0), undisturbed(steadyLease / 4),
+				restartEmptyEtcd(0), undisturbed(2*time.Second + 2*steadyLease), // for so long agents may miss others
+			}
+		},
+	}, {
+		Name:  "etcd-no-leader",
+		About: "etcd has just lost its leader when a node comes: that waits, and gets in when there is one again",
+		job:   job{etcd: 3, first: -1, spare: 1, ttl: steadyLease, lastCall: leaseTime},
+		steps: func(n int) []step {
+			return []step{
+				faultOfMembers(), start(upTo(n-1, n)), undisturbed(2 * steadyLease),
+				continueMembers(), again(upTo(0, n)),
+			}
+		},
+	},
+}
