@@ -108,7 +108,7 @@ func newStage(t *testing.T, maxRestarts int, attempts ...[]script) *stage {
 		Node:          rendezvous.Node{ID: "self", Host: "here", Nproc: len(attempts[0]), Role: "default"},
 		ReportTimeout: 10 * time.Minute,
 		Spec:          launcher.Spec{Argv: []string{"prog"}, Grace: 30 * time.Second},
-		Rendezvous:    rendezvous.NewLocal(rendezvous.LocalConfig{Reserve: s.reserve, MaxRestarts: maxRestarts}),
+		Rendezvous:    rendezvous.NewLocal(rendezvous.StaticConfig{Reserve: s.reserve, MaxRestarts: maxRestarts}),
 		Start:         s.startGang, Signals: s.signals, Interrupts: s.interrupts,
 		Logger: hclog.New(&hclog.LoggerOptions{Output: t.Output(), Level: hclog.Debug}),
 	}

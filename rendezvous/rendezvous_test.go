@@ -73,7 +73,7 @@ func newPorts(t *testing.T) *ports {
 
 func TestLocalConformance(t *testing.T) {
 	rendezvoustest.Run(t, func(t *testing.T, maxRestarts int) rendezvous.Rendezvous {
-		return rendezvous.NewLocal(rendezvous.LocalConfig{Reserve: newPorts(t).reserve, MaxRestarts: maxRestarts})
+		return rendezvous.NewLocal(rendezvous.StaticConfig{Reserve: newPorts(t).reserve, MaxRestarts: maxRestarts})
 	})
 }
 
@@ -110,7 +110,7 @@ func mustJoin(t *testing.T, r rendezvous.Rendezvous) *rendezvous.Round {
 }
 
 func TestLocalRoundsAreFresh(t *testing.T) {
-	l := rendezvous.NewLocal(rendezvous.LocalConfig{Reserve: newPorts(t).reserve})
+	l := rendezvous.NewLocal(rendezvous.StaticConfig{Reserve: newPorts(t).reserve})
 	first, second := mustJoin(t, l), mustJoin(t, l)
 	if len(first.Token) != 64 || len(second.Token) != 64 || first.Token == second.Token {
 		t.Errorf("tokens of %d and %d characters, equal: %t; want two of 64", len(first.Token), len(second.Token), first.Token == second.Token)
@@ -125,7 +125,7 @@ func TestLocalRoundsAreFresh(t *testing.T) {
 
 func TestLocalKeepsAGivenMaster(t *testing.T) {
 	master := rendezvous.Master{Addr: "10.9.8.7", Port: rendezvoustest.FreePort(t, "127.0.0.1")}
-	l := rendezvous.NewLocal(rendezvous.LocalConfig{Master: master, Reserve: newPorts(t).reserve})
+	l := rendezvous.NewLocal(rendezvous.StaticConfig{Master: master, Reserve: newPorts(t).reserve})
 	for range 2 {
 		if round := mustJoin(t, l); round.Master != master {
 			t.Errorf("master %+v, want %+v", round.Master, master)
@@ -144,7 +144,7 @@ func TestBusyMasterPort(t *testing.T) {
 	defer func() { _ = busy.Close() }()
 	master := rendezvous.Master{Addr: "127.0.0.1", Port: busy.Addr().(*net.TCPAddr).Port}
 	for name, r := range map[string]rendezvous.Rendezvous{
-		"local":         rendezvous.NewLocal(rendezvous.LocalConfig{Master: master, Reserve: newPorts(t).reserve}),
+		"local":         rendezvous.NewLocal(rendezvous.StaticConfig{Master: master, Reserve: newPorts(t).reserve}),
 		"static node 0": static(t, 2, 0, master),
 	} {
 		_, err := r.Join(t.Context(), rendezvoustest.Self)
@@ -165,7 +165,7 @@ func (s *store) Close() error { s.closed.Store(true); return nil }
 func TestLocalHostsAStorePerRound(t *testing.T) {
 	var stores []*store
 	var tokens []string
-	l := rendezvous.NewLocal(rendezvous.LocalConfig{
+	l := rendezvous.NewLocal(rendezvous.StaticConfig{
 		Reserve: newPorts(t).reserve,
 		Host: func(token string) (string, io.Closer, error) {
 			stores, tokens = append(stores, new(store)), append(tokens, token)
@@ -189,7 +189,7 @@ func TestLocalHostsAStorePerRound(t *testing.T) {
 // TestLocalStoreOutlivesItsRound: workers that are being stopped may still ask who has failed.
 func TestLocalStoreOutlivesItsRound(t *testing.T) {
 	served := new(store)
-	l := rendezvous.NewLocal(rendezvous.LocalConfig{
+	l := rendezvous.NewLocal(rendezvous.StaticConfig{
 		Reserve: newPorts(t).reserve,
 		Host:    func(string) (string, io.Closer, error) { return "127.0.0.1:1", served, nil },
 	})
@@ -226,7 +226,7 @@ func TestClosedErrorText(t *testing.T) {
 
 func TestLocalStoreFails(t *testing.T) {
 	bad := errors.New("no memory")
-	l := rendezvous.NewLocal(rendezvous.LocalConfig{
+	l := rendezvous.NewLocal(rendezvous.StaticConfig{
 		Reserve: newPorts(t).reserve,
 		Host:    func(string) (string, io.Closer, error) { return "", nil, bad },
 	})

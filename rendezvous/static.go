@@ -2,26 +2,40 @@ package rendezvous
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
+	"sync"
 )
 
 // StaticConfig is the same on every node, but for NodeRank. Reserve must be set.
 type StaticConfig struct {
-	Nodes       int // nodes in the job, at least 1
-	NodeRank    int // of this node, 0 to Nodes-1
-	Master      Master
-	Token       string // must be the same on every node; empty: workers do not prove themselves
+	Nodes       int    // nodes in the job, at least 1
+	NodeRank    int    // of this node, 0 to Nodes-1
+	Master      Master // for one node port 0 is a fresh port every round
+	Token       string // must be the same on every node; empty: workers do not prove themselves, or, on one node, a new one every round
 	MaxRestarts int    // budget of each node
 	Reserve     ReserveFunc
+	// Host serves a store on node 0 for a round whose workers know token. nil: rank 0 serves it.
+	Host func(token string) (addr string, store io.Closer, err error)
 }
 
 // Static is the rendezvous of nodes whose configuration says everything. Nothing is sent: every node is taken
 // to have this one's Nproc and Role, a restart or a success is this node's own affair, and ranks never change.
 type Static struct {
 	config StaticConfig
-	rounds series
+
+	mu       sync.Mutex
+	last     int                   // number of the newest round
+	restarts int                   // used so far
+	why      string                // a round follows the current one; empty: none is known to
+	current  *Round                // nil: none
+	end      func(why error) error // of current
+	store    io.Closer             // served for current; nil: none
+	closed   *ClosedError          // nil: the job goes on
 }
 
 // NewStatic checks config.
@@ -32,7 +46,17 @@ func NewStatic(config StaticConfig) (*Static, error) {
 	if config.Master.Addr == "" || config.Master.Port < 1 || config.Master.Port > 65535 {
 		return nil, fmt.Errorf("master %q, port %d: want an address, and a port from 1 to 65535", config.Master.Addr, config.Master.Port)
 	}
-	return &Static{config: config, rounds: series{maxRestarts: config.MaxRestarts}}, nil
+	return &Static{config: config}, nil
+}
+
+// NewLocal returns the rendezvous of a job on one node. Without a master in config that is 127.0.0.1, and a fresh port every
+// round.
+func NewLocal(config StaticConfig) *Static {
+	config.Nodes, config.NodeRank = 1, 0
+	if config.Master.Addr == "" {
+		config.Master.Addr = "127.0.0.1"
+	}
+	return &Static{config: config}
 }
 
 // Join forms the next round at once. On node 0 it fails if the master port is taken.
@@ -46,28 +70,96 @@ func (s *Static) Join(ctx context.Context, self Node) (*Round, error) {
 	if n := s.config.Nodes; n*self.Nproc > WorldLimit {
 		return nil, &MisuseError{Err: fmt.Errorf("%d nodes with %d workers each: want at most %d workers", n, self.Nproc, WorldLimit)}
 	}
-	return s.rounds.next(func() (Round, io.Closer, io.Closer, error) {
-		r := Round{Size: s.config.Nodes, Self: s.config.NodeRank, Node: self, Master: s.config.Master, Token: s.config.Token}
-		r.Place = Assign(slices.Repeat([]Node{self}, r.Size))[r.Self]
-		if r.Self != 0 {
-			return r, nil, nil, nil
-		}
-		p, err := r.Master.Reserve(s.config.Reserve)
-		if err != nil {
-			return Round{}, nil, nil, err
-		}
-		return r, p, nil, nil
-	})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed != nil {
+		return nil, s.closed
+	}
+	if s.current != nil && s.why == "" {
+		s.why = "this node has joined again"
+	}
+	if err := s.finish(ErrNewRound); err != nil {
+		return nil, err
+	}
+	return s.form(self)
 }
 
-// Report decides at once what follows on this node; the others are not told. It does not fail.
+// form begins the next round.
+func (s *Static) form(self Node) (*Round, error) {
+	c := s.config
+	r := Round{Size: c.Nodes, Self: c.NodeRank, Node: self, Master: c.Master, Token: c.Token, ID: s.last + 1, Restarts: s.restarts, Why: s.why}
+	r.Place = Assign(slices.Repeat([]Node{self}, r.Size))[r.Self]
+	if r.Token == "" && r.Size == 1 {
+		secret := make([]byte, 32)
+		_, _ = rand.Read(secret) // never fails
+		r.Token = hex.EncodeToString(secret)
+	}
+	var port Port
+	if r.Self == 0 {
+		var err error
+		if port, err = r.Master.Reserve(c.Reserve); err != nil {
+			return nil, err
+		}
+		r.Master.Port = port.Number()
+		if c.Host != nil {
+			if r.StoreAddr, s.store, err = c.Host(r.Token); err != nil {
+				return nil, errors.Join(fmt.Errorf("serving the store of the round: %w", err), port.Close())
+			}
+		}
+	}
+	s.last, s.why = r.ID, ""
+	s.current, s.end = Begin(r, port)
+	return s.current, nil
+}
+
+// Report decides at once what follows on this node; other nodes do not learn of it. It does not fail. The round's store is
+// served until the next round, or Close.
 func (s *Static) Report(_ context.Context, round *Round, failure *Failure) error {
-	s.rounds.report(round, failure)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if round.Err() == nil { // it is the current one
+		_ = s.end(s.decide(failure)) // finish says what has failed
+	}
 	return nil
 }
 
-// Leave tells nobody: nodes are not connected.
+// decide returns why the round is over.
+func (s *Static) decide(failure *Failure) error {
+	switch {
+	case failure == nil:
+		s.closed = &ClosedError{}
+	case failure.Final || s.restarts >= s.config.MaxRestarts:
+		s.closed = &ClosedError{Outcome{Code: failure.Code, Failure: failure}}
+	default:
+		s.restarts++
+		s.why = fmt.Sprintf("%s; restart %d of %d", failure, s.restarts, s.config.MaxRestarts)
+		return ErrNewRound
+	}
+	return s.closed
+}
+
+// Leave has no effect: nodes are not connected.
 func (s *Static) Leave(context.Context, *Round, error) error { return nil }
 
-// Close ends the job on this node; the others are not told.
-func (s *Static) Close(_ context.Context, why error) error { return s.rounds.close(why) }
+// Close ends the job on this node; other nodes do not learn of it. Its error is that of a port or a store which would not close.
+func (s *Static) Close(_ context.Context, why error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed == nil {
+		s.closed = &ClosedError{OutcomeOf(why)}
+	}
+	return s.finish(s.closed)
+}
+
+// finish ends the current round.
+func (s *Static) finish(why error) error {
+	var portErr, storeErr error
+	if s.current != nil {
+		portErr = s.end(why)
+	}
+	if s.store != nil {
+		storeErr = s.store.Close()
+	}
+	s.current, s.store = nil, nil
+	return errors.Join(portErr, storeErr)
+}

@@ -32,7 +32,7 @@ func (o *options) rendezvous(etcd Etcd, tempDir string, logger hclog.Logger) (re
 }
 
 func (o *options) local(reserve rendezvous.ReserveFunc, host storeHost) rendezvous.Rendezvous {
-	return rendezvous.NewLocal(rendezvous.LocalConfig{Master: o.master, Reserve: reserve, Host: host, MaxRestarts: o.maxRestarts})
+	return rendezvous.NewLocal(rendezvous.StaticConfig{Master: o.master, Reserve: reserve, Host: host, MaxRestarts: o.maxRestarts})
 }
 
 func (o *options) static(reserve rendezvous.ReserveFunc) (rendezvous.Rendezvous, error) {

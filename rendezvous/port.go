@@ -2,6 +2,15 @@ package rendezvous
 
 import "net/netip"
 
+// A Port is a reserved TCP port: nothing else gets it by chance until Close.
+type Port interface {
+	Number() int
+	Close() error
+}
+
+// A ReserveFunc reserves a port of this machine on host ("" is every address); port 0 asks for any free one.
+type ReserveFunc func(host string, port int) (Port, error)
+
 // Reserve holds m's port where rank 0 will bind it; port 0 asks for any free one.
 func (m Master) Reserve(f ReserveFunc) (Port, error) { return f(m.BindHost(), m.Port) }
 
