@@ -4,12 +4,11 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"sync"
 	"syscall"
 	"time"
-
-	"github.com/hashicorp/go-hclog"
 
 	"github.com/gorun/gorun/launcher"
 	"github.com/gorun/gorun/rendezvous"
@@ -76,7 +75,7 @@ type Config struct {
 	Suspends <-chan os.Signal
 	Suspend  func() (passed time.Duration)
 	Lease    time.Duration // after which the other nodes give up one that is silent; 0: they do not
-	Logger   hclog.Logger
+	Logger   *slog.Logger
 }
 
 // Run runs the job on this node to its end, and leaves the rendezvous closed. The error is nil if the job has succeeded,

@@ -3,6 +3,7 @@ package agent
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"slices"
 	"strings"
@@ -12,7 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/hashicorp/go-hclog"
+	"github.com/gorun/gorun/env/logtest"
 )
 
 // newStages are those of nodes a, b, ..., each with the same number of workers in each attempt.
@@ -23,7 +24,7 @@ func newStages(t *testing.T, maxRestarts int, attempts ...[][]script) []*stage {
 		s, name := newStage(t, maxRestarts, list...), string(rune('a'+i))
 		s.config.Node.ID, s.config.Node.Host = name, name
 		s.config.Rendezvous, s.config.ExitBarrier = &seat{hub: h}, time.Hour
-		s.config.Logger = hclog.New(&hclog.LoggerOptions{Output: s, Level: hclog.Info, DisableTime: true})
+		s.config.Logger = logtest.Lines(s, slog.LevelInfo)
 		stages = append(stages, s)
 	}
 	return stages

@@ -3,10 +3,9 @@ package agent
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"syscall"
 	"time"
-
-	"github.com/hashicorp/go-hclog"
 
 	"github.com/gorun/gorun/launcher"
 	"github.com/gorun/gorun/rendezvous"
@@ -125,15 +124,15 @@ func (l *loop) logRestart(round *rendezvous.Round, last past, delay time.Duratio
 		return
 	}
 	why := Printable(last.failed.explain(round.Why, l.Config, last.round))
-	level, text := hclog.Info, "starting the workers again: "+why
+	level, text := slog.LevelInfo, "starting the workers again: "+why
 	if isRestart(round, last.round) {
-		level, text = hclog.Warn, fmt.Sprintf("[%s] Worker group FAILED. %d/%d attempts left; will restart worker group: %s",
+		level, text = slog.LevelWarn, fmt.Sprintf("[%s] Worker group FAILED. %d/%d attempts left; will restart worker group: %s",
 			l.Node.Role, l.MaxRestarts-round.Restarts+1, l.MaxRestarts, why)
 	}
 	if delay > 0 {
 		text += fmt.Sprintf("; waiting %v first, since they fail again and again", delay)
 	}
-	l.Logger.Log(level, text)
+	l.Logger.Log(context.Background(), level, text)
 }
 
 func isRestart(round, last *rendezvous.Round) bool {

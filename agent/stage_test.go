@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
 	"slices"
 	"strings"
@@ -11,8 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hashicorp/go-hclog"
-
+	"github.com/gorun/gorun/env/logtest"
 	"github.com/gorun/gorun/launcher"
 	"github.com/gorun/gorun/rendezvous"
 )
@@ -110,7 +110,7 @@ func newStage(t *testing.T, maxRestarts int, attempts ...[]script) *stage {
 		Spec:          launcher.Spec{Argv: []string{"prog"}, Grace: 30 * time.Second},
 		Rendezvous:    rendezvous.NewLocal(rendezvous.StaticConfig{Reserve: s.reserve, MaxRestarts: maxRestarts}),
 		Start:         s.startGang, Signals: s.signals, Interrupts: s.interrupts,
-		Logger: hclog.New(&hclog.LoggerOptions{Output: t.Output(), Level: hclog.Debug}),
+		Logger: logtest.Lines(t.Output(), slog.LevelDebug),
 	}
 	return s
 }

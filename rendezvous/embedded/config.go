@@ -3,6 +3,7 @@ package embedded
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/netip"
 	"net/url"
@@ -10,7 +11,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/hashicorp/go-hclog"
 	"go.etcd.io/etcd/client/pkg/v3/transport"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.etcd.io/etcd/server/v3/storage/wal"
@@ -46,7 +46,7 @@ type Config struct {
 	Secret    []byte                // the same on every node, at least MinSecret bytes; empty: none
 	Files     *Files                // instead of Secret; nil: none
 	Waiting   func(reason string)   // is told what Start waits for, again and again; must return at once; nil: nobody
-	Logger    hclog.Logger          // nil: none
+	Logger    *slog.Logger          // nil: none
 }
 
 // Files are certificates that somebody else has made, as names of PEM files. Cert and Key are read again for every

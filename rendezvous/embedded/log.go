@@ -1,13 +1,14 @@
 package embedded
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"runtime"
 	"slices"
 
-	"github.com/hashicorp/go-hclog"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/membership"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -15,28 +16,33 @@ import (
 
 // newLogger is what etcd logs to. fail is told why when etcd would end the process, and the goroutine that would have ends
 // instead.
-func newLogger(to hclog.Logger, fail func(error)) *zap.Logger {
+func newLogger(to *slog.Logger, fail func(error)) *zap.Logger {
 	hook := failHook(fail)
 	return zap.New(&logCore{to: to}, zap.WithFatalHook(hook), zap.WithPanicHook(hook))
 }
 
+// levelTrace is below slog's levels.
+const levelTrace = slog.LevelDebug - 4
+
 // logCore writes to a logger of the agent. etcd's news is for who looks for a mistake in it: only its errors are warnings.
 type logCore struct {
-	to     hclog.Logger
+	to     *slog.Logger
 	fields []zapcore.Field
 }
 
-func (c *logCore) level(l zapcore.Level) hclog.Level {
+func (c *logCore) level(l zapcore.Level) slog.Level {
 	switch {
 	case l >= zapcore.ErrorLevel:
-		return hclog.Warn
+		return slog.LevelWarn
 	case l >= zapcore.InfoLevel:
-		return hclog.Debug
+		return slog.LevelDebug
 	}
-	return hclog.Trace
+	return levelTrace
 }
 
-func (c *logCore) Enabled(l zapcore.Level) bool { return c.to.GetLevel() <= c.level(l) }
+func (c *logCore) Enabled(l zapcore.Level) bool {
+	return c.to.Enabled(context.Background(), c.level(l))
+}
 
 func (c *logCore) With(fields []zapcore.Field) zapcore.Core {
 	return &logCore{to: c.to, fields: slices.Concat(c.fields, fields)}
@@ -76,7 +82,7 @@ func (c *logCore) Write(e zapcore.Entry, fields []zapcore.Field) error {
 	for _, k := range slices.Sorted(maps.Keys(values.Fields)) {
 		args = append(args, k, values.Fields[k])
 	}
-	c.to.Log(c.level(e.Level), e.Message, args...)
+	c.to.Log(context.Background(), c.level(e.Level), e.Message, args...)
 	return nil
 }
 

@@ -2,24 +2,26 @@ package embedded
 
 import (
 	"errors"
+	"log/slog"
 	"strings"
 	"testing"
 
-	"github.com/hashicorp/go-hclog"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/membership"
 	"go.uber.org/zap"
+
+	"github.com/gorun/gorun/env/logtest"
 )
 
 // TestLog: what etcd says, as the agent does.
 func TestLog(t *testing.T) {
-	for level, want := range map[hclog.Level]string{
-		hclog.Trace: "[TRACE] small: n=1\n[DEBUG] news: a=x b=[1, 2]\n[DEBUG] hm: a=x\n[WARN]  bad: a=x error=\"no disk\"\n",
-		hclog.Debug: "[DEBUG] news: a=x b=[1, 2]\n[DEBUG] hm: a=x\n[WARN]  bad: a=x error=\"no disk\"\n",
-		hclog.Info:  "[WARN]  bad: a=x error=\"no disk\"\n",
-		hclog.Error: "",
+	for level, want := range map[slog.Level]string{
+		levelTrace:      "[DEBUG-4]small: n=1\n[DEBUG] news: a=x b=\"[1 2]\"\n[DEBUG] hm: a=x\n[WARN]  bad: a=x error=\"no disk\"\n",
+		slog.LevelDebug: "[DEBUG] news: a=x b=\"[1 2]\"\n[DEBUG] hm: a=x\n[WARN]  bad: a=x error=\"no disk\"\n",
+		slog.LevelInfo:  "[WARN]  bad: a=x error=\"no disk\"\n",
+		slog.LevelError: "",
 	} {
 		var out strings.Builder
-		l := newLogger(hclog.New(&hclog.LoggerOptions{Level: level, Output: &out, DisableTime: true}), func(error) {})
+		l := newLogger(logtest.Lines(&out, level), func(error) {})
 		l.Debug("small", zap.Int("n", 1))
 		l = l.With(zap.String("a", "x"))
 		l.Info("news", zap.Ints("b", []int{1, 2}))
@@ -34,7 +36,7 @@ func TestLog(t *testing.T) {
 // TestHarmless: what etcd calls an error when a learner gets its vote is no warning.
 func TestHarmless(t *testing.T) {
 	var out strings.Builder
-	l := newLogger(hclog.New(&hclog.LoggerOptions{Level: hclog.Info, Output: &out, DisableTime: true}), func(error) {})
+	l := newLogger(logtest.Lines(&out, slog.LevelInfo), func(error) {})
 	l.Error("failed to update storage version")
 	l.Error("rejecting promote learner: learner is not ready", zap.Float64("learner-ready-percent", 0))
 	l.Error("Validation on configuration change failed", zap.Error(membership.ErrMemberNotLearner))
@@ -57,7 +59,7 @@ func TestFatal(t *testing.T) {
 		told, ended := make(chan error, 1), make(chan bool)
 		go func() {
 			defer close(ended)
-			say(newLogger(hclog.NewNullLogger(), func(err error) { told <- err }))
+			say(newLogger(slog.New(slog.DiscardHandler), func(err error) { told <- err }))
 			t.Errorf("%s: the goroutine goes on", name)
 		}()
 		<-ended

@@ -6,13 +6,13 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/hashicorp/go-hclog"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3rpc"
 	"google.golang.org/grpc"
@@ -63,7 +63,7 @@ type Server struct {
 // ctx ends. The listeners are the server's, even if Start fails.
 func Start(ctx context.Context, config Config) (*Server, error) {
 	if config.Logger == nil {
-		config.Logger = hclog.NewNullLogger()
+		config.Logger = slog.New(slog.DiscardHandler)
 	}
 	if config.Waiting == nil {
 		config.Waiting = func(string) {}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"io"
+	"log/slog"
 	"os"
 	"strings"
 
@@ -18,7 +19,7 @@ var levels = map[string]hclog.Level{
 }
 
 // newLogger returns gorun's own voice: one line for each message.
-func newLogger(stderr io.Writer) (hclog.Logger, error) {
+func newLogger(stderr io.Writer) (*slog.Logger, error) {
 	level := hclog.Info
 	if name := os.Getenv("LOGLEVEL"); name != "" {
 		var ok bool
@@ -27,7 +28,9 @@ func newLogger(stderr io.Writer) (hclog.Logger, error) {
 				didYouMean(name, []string{"debug", "info", "warning", "error"}))
 		}
 	}
-	return hclog.New(&hclog.LoggerOptions{Name: "gorun", Level: level, Output: printableWriter{stderr}, TimeFormat: "15:04:05.000"}), nil
+	return slog.New(logHandler{to: hclog.New(&hclog.LoggerOptions{
+		Name: "gorun", Level: level, Output: printableWriter{stderr}, TimeFormat: "15:04:05.000",
+	})}), nil
 }
 
 // wantsColor: on a terminal that has not been told otherwise (https://no-color.org).

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -12,7 +13,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/hashicorp/go-hclog"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -70,7 +70,7 @@ func drillCommand() *cobra.Command {
 			}
 			std := newStdio(os.Stdout, os.Stderr)
 			interrupts := notify([]os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP})
-			std.watch(hclog.NewNullLogger(), interrupts)
+			std.watch(slog.New(slog.DiscardHandler), interrupts)
 			o.Log = std.err
 			err = runDrills(cmd.Context(), o, scenarios, asJSON, std.out, interrupts)
 			return std.finish(err, drainTimeouts(err), interrupts)

@@ -2,11 +2,10 @@ package cli
 
 import (
 	"context"
+	"log/slog"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/hashicorp/go-hclog"
 
 	"github.com/gorun/gorun/rendezvous"
 )
@@ -16,7 +15,7 @@ type Etcd interface {
 	// Rendezvous returns the rendezvous that flags describe. It does not wait for anything.
 	Rendezvous(Elastic) rendezvous.Rendezvous
 	// Serve hosts an etcd at an endpoint of this machine until ctx ends, with its data in dir.
-	Serve(ctx context.Context, a Access, dir string, logger hclog.Logger) error
+	Serve(ctx context.Context, a Access, dir string, logger *slog.Logger) error
 }
 
 // An Elastic is a rendezvous over etcd as flags describe it.
@@ -33,7 +32,7 @@ type Elastic struct {
 	Settings                   map[string]string // more of what must be the same on every node
 	Reserve                    rendezvous.ReserveFunc
 	Waiting                    func(reason string) // is told what a node waits for
-	Logger                     hclog.Logger
+	Logger                     *slog.Logger
 }
 
 // An Access says where an etcd is, and how to get in.
@@ -129,7 +128,7 @@ func (o *options) encrypted() bool {
 	return a.TLS || a.Secret != ""
 }
 
-func (o *options) elasticConfig(tempDir string, reserve rendezvous.ReserveFunc, logger hclog.Logger) Elastic {
+func (o *options) elasticConfig(tempDir string, reserve rendezvous.ReserveFunc, logger *slog.Logger) Elastic {
 	return Elastic{
 		Access: o.access(), RunID: o.runID, Prefix: o.conf.prefix(), TempDir: tempDir,
 		Min: o.minNodes, Max: o.nnodes, MaxRestarts: o.maxRestarts,

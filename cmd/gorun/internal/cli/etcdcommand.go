@@ -3,12 +3,12 @@ package cli
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"syscall"
 
-	"github.com/hashicorp/go-hclog"
 	"github.com/spf13/cobra"
 
 	"github.com/gorun/gorun/launcher/guard"
@@ -71,7 +71,7 @@ func etcdCommand(etcd Etcd) *cobra.Command {
 }
 
 // serveTemporarily hosts an etcd with its data in a temporary directory, which goes with this process, however that ends.
-func serveTemporarily(ctx context.Context, etcd Etcd, a Access, logger hclog.Logger) (err error) {
+func serveTemporarily(ctx context.Context, etcd Etcd, a Access, logger *slog.Logger) (err error) {
 	temp, err := newScratch("etcd")
 	if err != nil {
 		return err

@@ -1,15 +1,14 @@
 package cli
 
 import (
+	"log/slog"
 	"os"
-
-	"github.com/hashicorp/go-hclog"
 
 	"github.com/gorun/gorun/launcher"
 )
 
 // logs makes the log directory of this job, if one was asked for or is needed.
-func (o *options) logs(logger hclog.Logger) (launcher.LogSpec, error) {
+func (o *options) logs(logger *slog.Logger) (launcher.LogSpec, error) {
 	spec := launcher.LogSpec{
 		Redirect: o.redirects, Tee: o.tee, Discard: o.logDir == os.DevNull,
 		StdoutFilters: o.stdoutFilters, StderrFilters: o.stderrFilters,

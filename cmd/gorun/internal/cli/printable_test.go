@@ -15,7 +15,7 @@ func TestTextOfOthersIsPrintable(t *testing.T) {
 		t.Fatal(err)
 	}
 	logger.Warn("starting the workers again: "+evil, "from", evil, "error", errors.New(evil))
-	logger.Named("etcd").Info(evil)
+	logger.WithGroup("etcd").Info(evil)
 	said.WriteString(explain(errors.New(evil)))
 	text := said.String()
 	if strings.ContainsAny(text, "\x1b\x07\r\u009b\u202e") {

@@ -5,14 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
-
-	"github.com/hashicorp/go-hclog"
 
 	"github.com/gorun/gorun/agent"
 	"github.com/gorun/gorun/launcher"
@@ -46,7 +45,7 @@ func run(ctx context.Context, o *options, command []string, stdout, stderr *os.F
 
 // runJob wires the parts together.
 func runJob(ctx context.Context, o *options, command []string, std *stdio, stdout, stderr *os.File, interrupts chan os.Signal,
-	logger hclog.Logger, etcd Etcd) (err error) {
+	logger *slog.Logger, etcd Etcd) (err error) {
 	ahead, err := guard.Start(o.nproc) // it starts while the rest is settled
 	if err != nil {
 		return fmt.Errorf("cannot start the guard of the workers: %w", err)
@@ -113,7 +112,7 @@ func runJob(ctx context.Context, o *options, command []string, std *stdio, stdou
 }
 
 // warn tells what was given and does not count.
-func (o *options) warn(logger hclog.Logger) {
+func (o *options) warn(logger *slog.Logger) {
 	for _, w := range o.warnings(os.Environ()) {
 		logger.Warn(w)
 	}

@@ -3,13 +3,12 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/signal"
 	"sync"
 	"syscall"
 	"time"
-
-	"github.com/hashicorp/go-hclog"
 
 	"github.com/gorun/gorun/agent"
 	"github.com/gorun/gorun/launcher/spool"
@@ -31,7 +30,7 @@ func newStdio(stdout, stderr *os.File) *stdio {
 
 // watch says once what is wrong with stdout or stderr. When their reader has gone away that is an interrupt, as for
 // programs that SIGPIPE ends.
-func (s *stdio) watch(logger hclog.Logger, interrupts chan<- os.Signal) {
+func (s *stdio) watch(logger *slog.Logger, interrupts chan<- os.Signal) {
 	var once sync.Once
 	for _, w := range []*spool.Writer{s.out, s.err} {
 		w.Broken(func(err error) {

@@ -1,11 +1,10 @@
 package cli
 
 import (
+	"log/slog"
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/hashicorp/go-hclog"
 )
 
 // noticeDelay is how long a node waits before it says what for: most waits are over by then.
@@ -13,7 +12,7 @@ const noticeDelay = time.Second
 
 // A waiting says what this node waits for, once for each reason.
 type waiting struct {
-	logger hclog.Logger
+	logger *slog.Logger
 
 	mu     sync.Mutex
 	reason string
@@ -21,7 +20,7 @@ type waiting struct {
 	timer  *time.Timer // nil: nothing is to be said
 }
 
-func newWaiting(logger hclog.Logger) *waiting { return &waiting{logger: logger} }
+func newWaiting(logger *slog.Logger) *waiting { return &waiting{logger: logger} }
 
 // set takes note of a reason. Empty: the wait is over.
 func (w *waiting) set(reason string) {

@@ -1,19 +1,20 @@
 package cli
 
 import (
+	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/hashicorp/go-hclog"
+	"github.com/gorun/gorun/env/logtest"
 )
 
 // TestWaiting: a reason is told once, after a second, unless it is over or another one by then.
 func TestWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var said strings.Builder
-		w := newWaiting(hclog.New(&hclog.LoggerOptions{Output: &said, DisableTime: true}))
+		w := newWaiting(logtest.Lines(&said, slog.LevelInfo))
 		expect := func(want string) {
 			t.Helper()
 			time.Sleep(2 * noticeDelay)

@@ -7,8 +7,6 @@ import (
 	"log/slog"
 	"os"
 
-	"github.com/hashicorp/go-hclog"
-
 	"github.com/gorun/gorun/agent"
 	"github.com/gorun/gorun/comm/store/tcpstore"
 	"github.com/gorun/gorun/env/auth"
@@ -20,7 +18,7 @@ import (
 type storeHost func(token string) (addr string, store io.Closer, err error)
 
 // rendezvous is that of the job.
-func (o *options) rendezvous(etcd Etcd, tempDir string, logger hclog.Logger) (rendezvous.Rendezvous, error) {
+func (o *options) rendezvous(etcd Etcd, tempDir string, logger *slog.Logger) (rendezvous.Rendezvous, error) {
 	switch {
 	case o.elastic():
 		return leaving{etcd.Rendezvous(o.elasticConfig(tempDir, reserve, logger))}, nil
@@ -70,10 +68,9 @@ func (d departure) ExitCode() int { return exitCode(d.error) }
 
 // hostStore serves the store in which the workers of one round meet, so that it is there before they are, and can
 // still be asked who is missing when that is rank 0.
-func hostStore(logger hclog.Logger) storeHost {
+func hostStore(logger *slog.Logger) storeHost {
 	return func(token string) (string, io.Closer, error) {
-		log := slog.New(slog.NewTextHandler(logger.StandardWriter(&hclog.StandardLoggerOptions{ForceLevel: hclog.Debug}), nil))
-		server, err := tcpstore.Listen("127.0.0.1:0", tcpstore.Config{Token: []byte(token), Log: log})
+		server, err := tcpstore.Listen("127.0.0.1:0", tcpstore.Config{Token: []byte(token), Log: atDebug(logger)})
 		if err != nil {
 			return "", nil, err
 		}

@@ -5,11 +5,8 @@ package elastic
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"sync"
 	"time"
-
-	"github.com/hashicorp/go-hclog"
 
 	"github.com/gorun/gorun/cmd/gorun/internal/cli"
 	"github.com/gorun/gorun/rendezvous"
@@ -131,7 +128,7 @@ func (m *meeting) connect(in secrets) (*etcd.Rendezvous, error) {
 		Endpoints: texts(c.Endpoints), TLS: in.tls, User: c.User, Password: in.password,
 		Prefix: c.Prefix, RunID: c.RunID, Min: c.Min, Max: c.Max, MaxRestarts: c.MaxRestarts,
 		TTL: c.TTL, LastCall: c.LastCall, JoinTimeout: c.JoinTimeout, ScaleUp: c.ScaleUp, MasterPort: c.MasterPort,
-		Options: c.Settings, AfterEnd: after, Started: m.started, Reserve: c.Reserve, Waiting: c.Waiting, Log: logTo(c.Logger),
+		Options: c.Settings, AfterEnd: after, Started: m.started, Reserve: c.Reserve, Waiting: c.Waiting, Log: c.Logger,
 		Explain: func(ctx context.Context) error { return oneLine(diagnose(ctx, c.Access, in, c.Endpoints)) },
 	})
 }
@@ -142,9 +139,4 @@ func texts(endpoints []rendezvous.Endpoint) []string {
 		list[i] = e.String()
 	}
 	return list
-}
-
-// logTo is the agent's logger in the form that package etcd knows.
-func logTo(logger hclog.Logger) *slog.Logger {
-	return slog.New(&handler{to: logger})
 }

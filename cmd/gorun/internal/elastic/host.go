@@ -3,12 +3,11 @@ package elastic
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net"
 	"slices"
 	"sync/atomic"
 	"time"
-
-	"github.com/hashicorp/go-hclog"
 
 	"github.com/gorun/gorun/cmd/gorun/internal/cli"
 	"github.com/gorun/gorun/rendezvous"
@@ -22,7 +21,7 @@ type hosting struct {
 	in      secrets
 	server  embedded.Config // its Job, and where its data goes
 	waiting func(reason string)
-	logger  hclog.Logger
+	logger  *slog.Logger
 
 	findings []string // where the endpoints are, once claim has looked
 }
@@ -48,7 +47,7 @@ func (h *hosting) claim(ctx context.Context) (*embedded.Config, error) {
 	}
 	c := h.server
 	c.Listeners, c.Self, c.Members = claim.Listeners, claim.Endpoint, h.Endpoints
-	c.Secret, c.Logger = []byte(h.Secret), h.logger.Named("etcd")
+	c.Secret, c.Logger = []byte(h.Secret), h.logger.WithGroup("etcd")
 	if h.Cert != "" {
 		c.Files = &embedded.Files{CA: h.CA, Cert: h.Cert, Key: h.Key}
 	}

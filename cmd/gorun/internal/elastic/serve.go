@@ -4,16 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
-
-	"github.com/hashicorp/go-hclog"
 
 	"github.com/gorun/gorun/cmd/gorun/internal/cli"
 	"github.com/gorun/gorun/rendezvous/embedded"
 )
 
 // Serve hosts an etcd by hand.
-func (Etcd) Serve(ctx context.Context, a cli.Access, dir string, logger hclog.Logger) error {
+func (Etcd) Serve(ctx context.Context, a cli.Access, dir string, logger *slog.Logger) error {
 	in, err := credentials(a)
 	if err != nil {
 		return err

@@ -1,0 +1,63 @@
+package cli
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/hashicorp/go-hclog"
+)
+
+// A logHandler writes what is logged by hclog, one line for each message. A group is a name after gorun's: "gorun.etcd".
+type logHandler struct {
+	to        hclog.Logger
+	debugOnly bool // every message is one of the level debug
+}
+
+// level is that of a message in hclog, which has trace below debug.
+func (h logHandler) level(l slog.Level) hclog.Level {
+	switch {
+	case l < slog.LevelDebug:
+		return hclog.Trace
+	case l < slog.LevelInfo || h.debugOnly:
+		return hclog.Debug
+	case l < slog.LevelWarn:
+		return hclog.Info
+	case l < slog.LevelError:
+		return hclog.Warn
+	default:
+		return hclog.Error
+	}
+}
+
+func (h logHandler) Enabled(_ context.Context, l slog.Level) bool {
+	return h.to.GetLevel() <= h.level(l)
+}
+
+func (h logHandler) Handle(_ context.Context, r slog.Record) error {
+	var args []any
+	r.Attrs(func(a slog.Attr) bool {
+		args = append(args, a.Key, a.Value.Any())
+		return true
+	})
+	h.to.Log(h.level(r.Level), r.Message, args...)
+	return nil
+}
+
+func (h logHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	for _, a := range attrs {
+		h.to = h.to.With(a.Key, a.Value.Any())
+	}
+	return h
+}
+
+func (h logHandler) WithGroup(name string) slog.Handler {
+	h.to = h.to.Named(name)
+	return h
+}
+
+// atDebug returns a logger whose messages all have the level debug.
+func atDebug(logger *slog.Logger) *slog.Logger {
+	h, _ := logger.Handler().(logHandler) // there is no other
+	h.debugOnly = true
+	return slog.New(h)
+}
