@@ -3,6 +3,8 @@ package embedded
 import (
 	"crypto/tls"
 
+	"go.etcd.io/etcd/client/pkg/v3/transport"
+
 	"github.com/gorun/gorun/env/auth"
 )
 
@@ -24,22 +26,20 @@ func ClientTLS(secret []byte) (*tls.Config, error) {
 
 // serverTLS is for the clients of a server; nil: everybody.
 func (c *Config) serverTLS(own *auth.Identity) (*tls.Config, error) {
-	switch {
-	case own != nil:
-		return own.ServerTLS(), nil
-	case c.Files != nil:
-		return c.Files.tls().ServerConfig()
-	}
-	return nil, nil
+	return c.tls(own, (*auth.Identity).ServerTLS, transport.TLSInfo.ServerConfig)
 }
 
 // clientTLS is for this server as a client of the others; nil: none.
 func (c *Config) clientTLS(own *auth.Identity) (*tls.Config, error) {
+	return c.tls(own, (*auth.Identity).ClientTLS, transport.TLSInfo.ClientConfig)
+}
+
+func (c *Config) tls(own *auth.Identity, ofSecret func(*auth.Identity) *tls.Config, ofFiles func(transport.TLSInfo) (*tls.Config, error)) (*tls.Config, error) {
 	switch {
 	case own != nil:
-		return own.ClientTLS(), nil
+		return ofSecret(own), nil
 	case c.Files != nil:
-		return c.Files.tls().ClientConfig()
+		return ofFiles(c.Files.tls())
 	}
 	return nil, nil
 }

@@ -93,7 +93,7 @@ func Listen(c Config) (*Detector, error) {
 	}
 	d := &Detector{config: c, listener: admission.Listen(listener, admission.Config{Time: strangerTime, Log: c.Log}), secret: c.Secret, incoming: make(map[string]int), monitored: make(map[string]string)}
 	d.ctx, d.cancel = context.WithCancel(context.Background())
-	d.all.Go(d.listen)
+	d.all.Go(func() { d.listener.Serve(&d.all, d.answer) })
 	return d, nil
 }
 

@@ -14,17 +14,6 @@ import (
 	"github.com/gorun/gorun/env/keepalive"
 )
 
-// listen answers callers until the listener is closed.
-func (d *Detector) listen() {
-	for {
-		conn, err := d.listener.AcceptConn()
-		if err != nil {
-			return
-		}
-		d.all.Go(func() { d.answer(conn) })
-	}
-}
-
 func (d *Detector) answer(conn *admission.Conn) {
 	caller, err := d.welcome(conn)
 	if err != nil || !caller.Stay {

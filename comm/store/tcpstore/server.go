@@ -80,7 +80,7 @@ func serve(l net.Listener, creds credentials, log *slog.Logger) *Server {
 		conns: map[net.Conn]struct{}{},
 	}
 	s.running.Go(s.handleEvents)
-	s.running.Go(s.accept)
+	s.running.Go(func() { s.listener.Serve(&s.running, s.serve) })
 	return s
 }
 
@@ -107,17 +107,6 @@ func (s *Server) Close() error {
 		return fmt.Errorf("store: %w", err)
 	}
 	return nil
-}
-
-// accept accepts connections until the listener is closed.
-func (s *Server) accept() {
-	for {
-		conn, err := s.listener.AcceptConn()
-		if err != nil {
-			return
-		}
-		s.running.Go(func() { s.serve(conn) })
-	}
 }
 
 // serve serves one connection from its handshake to its end.

@@ -79,15 +79,7 @@ func (t *Transport) Addr() net.Addr { return t.ln.Addr() }
 func (t *Transport) Serve(h transport.Handler) {
 	ln := admission.Listen(t.ln, admission.Config{Log: t.cfg.Log.With("rank", t.cfg.Rank).Info})
 	t.ln = ln
-	t.wg.Go(func() {
-		for {
-			conn, err := ln.AcceptConn()
-			if err != nil {
-				return
-			}
-			t.wg.Go(func() { t.accept(conn, h) })
-		}
-	})
+	t.wg.Go(func() { ln.Serve(&t.wg, func(c *admission.Conn) { t.accept(c, h) }) })
 }
 
 // Close implements transport.Transport.

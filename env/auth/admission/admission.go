@@ -100,17 +100,20 @@ func bounds(descriptors int) (limit, ceiling int) {
 	return min(max(descriptors/16, 8), 512), descriptors - min(max(descriptors/4, 32), 512)
 }
 
-// Accept returns the next connection that has spoken. The only error is net.ErrClosed.
-func (l *Listener) Accept() (net.Conn, error) {
-	c, err := l.AcceptConn()
-	if err != nil {
-		return nil, err
+// Serve calls handle for every connection that has spoken, in a goroutine of group, until Close.
+func (l *Listener) Serve(group *sync.WaitGroup, handle func(*Conn)) {
+	for {
+		select {
+		case c := <-l.ready:
+			group.Go(func() { handle(c) })
+		case <-l.done:
+			return
+		}
 	}
-	return c, nil
 }
 
-// AcceptConn is Accept.
-func (l *Listener) AcceptConn() (*Conn, error) {
+// Accept returns the next connection that has spoken. The only error is net.ErrClosed.
+func (l *Listener) Accept() (net.Conn, error) {
 	select {
 	case c := <-l.ready:
 		return c, nil

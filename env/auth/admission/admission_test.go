@@ -37,18 +37,7 @@ func serve(t *testing.T, inner net.Listener, c Config) *server {
 	s := &server{}
 	c.Log = s.log.Logger().Info
 	s.Listener = Listen(inner, c)
-	s.running.Go(func() {
-		for {
-			conn, err := s.AcceptConn()
-			if err != nil {
-				if !errors.Is(err, net.ErrClosed) {
-					t.Errorf("Accept: %v", err)
-				}
-				return
-			}
-			s.running.Go(func() { s.echo(conn) })
-		}
-	})
+	s.running.Go(func() { s.Serve(&s.running, s.echo) })
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)
@@ -264,10 +253,11 @@ func TestTooLate(t *testing.T) {
 	}
 	defer c.Close()
 	_, _ = io.WriteString(c, "x")
-	got, err := l.AcceptConn()
+	accepted, err := l.Accept()
 	if err != nil {
 		t.Fatal(err)
 	}
+	got := accepted.(*Conn)
 	got.late.Reset(0) // its time is over
 	for begun := time.Now(); time.Since(begun) < time.Minute; time.Sleep(time.Millisecond) {
 		got.listener.mu.Lock()
@@ -295,10 +285,11 @@ func TestAdmittedTwice(t *testing.T) {
 	}
 	defer c.Close()
 	_, _ = io.WriteString(c, "x")
-	got, err := l.AcceptConn()
+	accepted, err := l.Accept()
 	if err != nil {
 		t.Fatal(err)
 	}
+	got := accepted.(*Conn)
 	defer got.Close()
 	if first, again := got.Admit(), got.Admit(); !first || !again {
 		t.Error("a connection was not admitted that is there")

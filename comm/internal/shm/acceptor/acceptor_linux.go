@@ -51,7 +51,7 @@ func Listen(token []byte, log *slog.Logger) (*Acceptor, error) {
 	a := &Acceptor{token: token, log: log, exported: map[uint64]*segment.Segment{}, served: make(chan struct{})}
 	a.ln = admission.Listen(ln, admission.Config{Allow: sameUser, Log: log.With("port", "shared memory").Info})
 	a.ctx, a.stop = context.WithCancel(context.Background())
-	a.wg.Go(a.accept)
+	a.wg.Go(func() { a.ln.Serve(&a.wg, a.accept) })
 	a.wg.Go(func() { _ = stream.RegisterFences() }) // it takes many milliseconds, which the first stream need not wait for
 	return a, nil
 }
@@ -87,23 +87,15 @@ func (a *Acceptor) Close() error {
 	return err
 }
 
-// accept handles every connection until Close.
-func (a *Acceptor) accept() {
-	for {
-		conn, err := a.ln.AcceptConn()
-		if err != nil {
-			return
-		}
-		a.wg.Go(func() {
-			defer func() { _ = conn.Close() }()
-			switch proven, err := a.handle(conn); {
-			case err == nil || a.ctx.Err() != nil:
-			case proven: // the caller gets an error as well, unless it has gone
-				a.log.Debug("a call for shared memory has failed", "error", err)
-			default:
-				conn.TurnedAway(err)
-			}
-		})
+// accept handles a connection.
+func (a *Acceptor) accept(conn *admission.Conn) {
+	defer func() { _ = conn.Close() }()
+	switch proven, err := a.handle(conn); {
+	case err == nil || a.ctx.Err() != nil:
+	case proven: // the caller gets an error as well, unless it has gone
+		a.log.Debug("a call for shared memory has failed", "error", err)
+	default:
+		conn.TurnedAway(err)
 	}
 }
 
