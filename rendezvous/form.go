@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// codeUnformed is the exit code of jobs for which there are too few nodes.
-const codeUnformed = 75
+// CodeUnformed is the exit code of jobs for which there are too few nodes: EX_TEMPFAIL, try again later.
+const CodeUnformed = 75
 
 // Form says what follows from the state of a job.
 func Form(s State) Decision {
@@ -78,7 +78,7 @@ func (s *State) gather() Decision {
 		case end != nil:
 			return Decision{Close: end}
 		case s.over(next.ID, Enough, s.JoinTimeout):
-			return Decision{Close: &Outcome{Code: codeUnformed, Reason: fmt.Sprintf("%s after %v%s%s", what, s.JoinTimeout, s.missing(), s.apartNote(waiting))}}
+			return Decision{Close: &Outcome{Code: CodeUnformed, Reason: fmt.Sprintf("%s after %v%s%s", what, s.JoinTimeout, s.missing(), s.apartNote(waiting))}}
 		}
 		return s.wait(next.ID, Enough, s.JoinTimeout, what+more, "gives up")
 	}
@@ -118,9 +118,9 @@ func (s *State) watch() Decision {
 		now, found := here[m.Key]
 		switch {
 		case found && now.Try != m.Try && now.Joining:
-			return s.drop(m, m.name()+" joins again", codeUnformed)
+			return s.drop(m, m.name()+" joins again", CodeUnformed)
 		case found && now.Try != m.Try:
-			return s.drop(m, m.name()+" does not take part", codeUnformed)
+			return s.drop(m, m.name()+" does not take part", CodeUnformed)
 		}
 	}
 	return s.grow(len(succeeded) > 0)
@@ -158,9 +158,9 @@ func (s *State) miss(m Candidate) Decision {
 		return Decision{Close: end}
 	}
 	if left := s.left(m); left != nil {
-		return s.drop(m, m.name()+" has left"+because(left), cmp.Or(left.Code, codeUnformed))
+		return s.drop(m, m.name()+" has left"+because(left), cmp.Or(left.Code, CodeUnformed))
 	}
-	return s.drop(m, m.name()+" is lost", codeUnformed)
+	return s.drop(m, m.name()+" is lost", CodeUnformed)
 }
 
 // deserted is how the job ends if too few nodes are here since a member of the last round has left for a reason; nil: it

@@ -168,7 +168,7 @@ func (s *State) membersApart() (d Decision, apart bool) {
 		times = max(times, s.losses(host)+1)
 	}
 	if times > freeRounds && len(s.Nodes)-len(out) < s.Min {
-		return s.charge(d, fmt.Sprintf("that makes %d times in a row", times), codeUnformed), true
+		return s.charge(d, fmt.Sprintf("that makes %d times in a row", times), CodeUnformed), true
 	}
 	return d, true
 }

@@ -57,9 +57,6 @@ type report struct {
 	callers  []int // of Report and Leave, who wait
 }
 
-// codeUnformed is gorun's exit code for want of a round.
-const codeUnformed = 75
-
 func (e joinCalled) apply(m *machine) {
 	if m.closed != nil {
 		m.do(failJoin{e.id, m.closed})

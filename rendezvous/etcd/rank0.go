@@ -143,4 +143,4 @@ func (e *UnreachableError) cause() string {
 func (e *UnreachableError) Unwrap() error { return e.Err }
 
 // ExitCode is gorun's for want of a round.
-func (e *UnreachableError) ExitCode() int { return codeUnformed }
+func (e *UnreachableError) ExitCode() int { return rendezvous.CodeUnformed }

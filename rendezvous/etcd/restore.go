@@ -84,7 +84,7 @@ func (m *machine) reconcile() bool {
 	switch v.compare(c.job, c.past) {
 	case disputed:
 		m.finish(&rendezvous.ClosedError{Outcome: rendezvous.Outcome{
-			Code:   codeUnformed,
+			Code:   rendezvous.CodeUnformed,
 			Reason: fmt.Sprintf("etcd has lost this job, and has another one of the name %q: choose another run ID for one of them", m.config.RunID),
 		}})
 		return false

@@ -18,7 +18,7 @@ const (
 	exitInternal      = 1
 	exitUsage         = 2
 	exitSystem        = 71 // EX_OSERR: the system refuses open files, processes or memory
-	exitRendezvous    = 75 // EX_TEMPFAIL: try again later
+	exitRendezvous    = rendezvous.CodeUnformed
 	exitNotExecutable = 126
 	exitNotFound      = 127
 	exitSignal        = 128 // plus the signal

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -45,7 +46,7 @@ var exitCodes = []struct{ code, meaning string }{
 	{"93", "a worker that exits with it is not started again"},
 	{"2", "you have to correct something, such as a flag"},
 	{"71", "this machine has too few open files or processes, or too little memory"},
-	{"75", "the nodes did not meet"},
+	{strconv.Itoa(exitRendezvous), "the nodes did not meet"},
 	{"126", "the program cannot be executed"},
 	{"127", "there is no such program"},
 	{"128+S", "gorun got signal S, and not all workers exited 0"},
