@@ -57,8 +57,8 @@ type Config struct {
 	CPUs, MemNodes [][]int // by local rank: see launcher.WorkerSpec; nil: all
 	MaxProcs       []int   // GOMAXPROCS by local rank; nil: nothing is said
 
-	Prefix *string                  // template of what stands before a worker's lines: role_name, rank, local_rank; nil: DefaultPrefix
-	Show   func(localRank int) bool // whose lines the console gets; nil: everybody's
+	Prefix string       // template of what stands before a worker's lines: role_name, rank, local_rank
+	Show   map[int]bool // by local rank: whose lines the console gets; nil: everybody's
 
 	ErrorDir  string    // where attempts keep the workers' error files if Spec.Logs.Dir is empty; both empty: there are none
 	ErrorFile string    // gets the root cause of a failure, as JSON; empty: none
@@ -107,18 +107,15 @@ func Run(ctx context.Context, config Config) error {
 // closeRendezvous tells the others that the job is over. One that does not end then is left behind: the files of an etcd that this
 // node hosts may be in a file system that does not answer.
 func closeRendezvous(ctx context.Context, r rendezvous.Rendezvous, why error) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
-	closed := make(chan error, 1)
-	go func() {
+	err, inTime := within(shutdownTimeout, func() error {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 		defer cancel()
-		closed <- r.Close(ctx, why)
-	}()
-	select {
-	case err := <-closed:
-		return err
-	case <-time.After(shutdownTimeout):
+		return r.Close(ctx, why)
+	})
+	if !inTime {
 		return fmt.Errorf("it does not end within %s, and is left behind", shutdownTimeout)
 	}
+	return err
 }
 
 // A loop owns the machine and all that it acts on. A nil channel switches its case off.

@@ -31,12 +31,5 @@ func (b backoff) delay(longest time.Duration) time.Duration {
 	if b < 2 {
 		return 0
 	}
-	d := firstBackoff
-	for range b - 2 {
-		if d >= longest {
-			break
-		}
-		d *= 2
-	}
-	return min(d, longest)
+	return min(firstBackoff<<min(b-2, 30), longest) // 30 doublings are more than three years
 }

@@ -3,7 +3,6 @@ package agent
 import (
 	"errors"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/gorun/gorun/launcher"
@@ -38,11 +37,7 @@ func (l *loop) completeFailure(w *WorkerError) {
 	if w.Elsewhere == nil || decided {
 		w.Restarts, w.MaxRestarts = l.round.Restarts, l.MaxRestarts
 	}
-	failed := slices.Concat(w.Others, w.Stopped)
-	if w.Elsewhere == nil {
-		failed = append(failed, w.Root)
-	}
-	w.Reports = readErrorFiles(l.Config, l.round, failed)
+	w.Reports = readErrorFiles(l.Config, l.round, w.failed())
 	w.Flights = flightFiles(l.Config, l.round)
 	w.findRootCause()
 	if decided && l.round.Size > 1 {
@@ -67,19 +62,26 @@ func flightFiles(c Config, round *rendezvous.Round) string {
 		return ""
 	}
 	pattern := filepath.Join(filepath.Dir(filepath.Dir(first)), "*", "flight.json")
-	found := make(chan bool, 1)
-	go func() {
-		names, err := filepath.Glob(pattern)
-		found <- err == nil && len(names) > 0
-	}()
-	select {
-	case some := <-found:
-		if some {
-			return pattern
-		}
-	case <-time.After(reportTimeout):
+	names, _ := within(reportTimeout, func() []string {
+		names, _ := filepath.Glob(pattern) // the pattern is good, unless the directory's name is one
+		return names
+	})
+	if len(names) == 0 {
+		return ""
 	}
-	return ""
+	return pattern
+}
+
+// within does something in a file system, which may not answer: then it is left behind, and in time is false.
+func within[T any](limit time.Duration, do func() T) (result T, inTime bool) {
+	done := make(chan T, 1)
+	go func() { done <- do() }()
+	select {
+	case result = <-done:
+		return result, true
+	case <-time.After(limit):
+		return result, false
+	}
 }
 
 // reportFailure hands the root cause to whoever has started this agent.

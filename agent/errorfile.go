@@ -113,10 +113,8 @@ func prepareErrorFiles(c Config, restarts, nproc int) error {
 		if path == "" {
 			return nil
 		}
-		if c.Spec.Logs.Dir == "" { // otherwise the launcher does it
-			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-				return err
-			}
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return err
 		}
 		if err := putAside(path); err != nil {
 			return err
@@ -171,14 +169,11 @@ func (e *WorkerError) document() ([]byte, error) {
 
 // writeErrorFile puts a document in the place of a regular file, or of none. It takes reportTimeout at most.
 func writeErrorFile(path string, document []byte) error {
-	written := make(chan error, 1)
-	go func() { written <- replaceErrorFile(path, document) }()
-	select {
-	case err := <-written:
-		return err
-	case <-time.After(reportTimeout):
+	err, inTime := within(reportTimeout, func() error { return replaceErrorFile(path, document) })
+	if !inTime {
 		return errNoAnswer
 	}
+	return err
 }
 
 // replaceErrorFile overwrites a file that cannot be replaced, as one that is mounted into a container.

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"fmt"
+	"slices"
 	"syscall"
 
 	"github.com/gorun/gorun/launcher"
@@ -29,14 +30,10 @@ func (e *InterruptError) Error() string {
 	if e.Signal == syscall.SIGPIPE {
 		text = "stopped: nobody reads the output any more (SIGPIPE)"
 	}
-	switch e.Killed {
-	case 0:
-		return text
-	case 1:
-		return text + "; 1 worker did not stop by itself and was killed"
-	default:
-		return fmt.Sprintf("%s; %d workers did not stop by themselves and were killed", text, e.Killed)
+	if e.Killed > 0 {
+		text += "; " + plural(e.Killed, "worker did not stop by itself and was killed", "workers did not stop by themselves and were killed")
 	}
+	return text
 }
 
 // A WorkerError says that a worker failed, on this node or another, and that the gang is not started again. Its Summary
@@ -77,6 +74,14 @@ func (e *WorkerError) add(exits []launcher.Exit) {
 			e.Others = append(e.Others, x)
 		}
 	}
+}
+
+// failed are the workers of this node that failed, the root cause first if it is one.
+func (e *WorkerError) failed() (list []launcher.Exit) {
+	if e.Elsewhere == nil {
+		list = append(list, e.Root)
+	}
+	return slices.Concat(list, e.Others, e.Stopped)
 }
 
 // countKilled counts the workers that had to be killed.

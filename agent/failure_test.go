@@ -41,7 +41,7 @@ func TestFailureOf(t *testing.T) {
 
 	// Whom workers could not reach, each peer once, and not more than there is room for.
 	write(t, filepath.Join(dir, "attempt_2", "0", "error.json"), `{"message":"m","unreachable":[{"rank":3,"address":"10.0.0.2:4711"}]}`)
-	many := strings.Repeat(`{"rank":4,"address":"[fe80::1%eth0]:4711"},{"rank":5,"address":"`+strings.Repeat("x", 290)+`:1"},`, 20)
+	many := strings.Repeat(`{"rank":4,"address":"[fe80::1%eth0]:4711"},{"rank":5,"address":"`+strings.Repeat("x.", 126)+`x:1"},`, 20)
 	write(t, file, `{"message":"m","unreachable":[{"rank":3,"address":"10.0.0.2:4711"},`+many+`{"rank":6,"address":"a:1"}]}`)
 	peers := failureOf(c, duo(2), x).Unreachable
 	if len(peers) != 3 || peers[0] != (rendezvous.Peer{Rank: 3, Addr: "10.0.0.2:4711"}) || peers[1].Rank != 4 || peers[2].Rank != 5 {

@@ -5,11 +5,12 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/gorun/gorun/env"
 	"github.com/gorun/gorun/launcher"
 	"github.com/gorun/gorun/rendezvous"
 )
 
-// DefaultPrefix is the template of what stands before a worker's lines if Config.Prefix is nil.
+// DefaultPrefix is the usual Config.Prefix.
 const DefaultPrefix = "[${rank}] "
 
 // localRankMacro is torchrun's: inside the user's arguments it stands for the worker's local rank.
@@ -36,7 +37,7 @@ func Plan(c Config, round *rendezvous.Round) launcher.Spec {
 		}
 		spec.Workers = append(spec.Workers, launcher.WorkerSpec{
 			Rank: w.Rank, Argv: argv(c, local), Env: environ, CPUs: of(local, c.CPUs), MemNodes: of(local, c.MemNodes),
-			Prefix: prefix(c, w.RoleName, w.Rank, local), Mute: c.Show != nil && !c.Show(local),
+			Prefix: prefix(c, w.RoleName, w.Rank, local), Mute: c.Show != nil && !c.Show[local],
 		})
 	}
 	return spec
@@ -59,11 +60,7 @@ func argv(c Config, local int) []string {
 }
 
 func prefix(c Config, role string, rank, local int) string {
-	template := DefaultPrefix
-	if c.Prefix != nil {
-		template = *c.Prefix
-	}
-	return launcher.ExpandPrefix(template, map[string]string{
+	return launcher.ExpandPrefix(c.Prefix, map[string]string{
 		"role_name": role, "rank": strconv.Itoa(rank), "local_rank": strconv.Itoa(local)})
 }
 
@@ -85,4 +82,77 @@ func errorFile(c Config, restarts, local int) string {
 		return ""
 	}
 	return launcher.ErrorFile(launcher.AttemptDir(dir, restarts), local)
+}
+
+// asyncErrorHandling is what torchrun sets beside the contract of package env: inherited, or 1.
+const asyncErrorHandling = "TORCH_NCCL_ASYNC_ERROR_HANDLING"
+
+// timerFile tells workers of Config.Spec.TimerFile, as torchrun does.
+const timerFile = "TORCHELASTIC_TIMER_FILE"
+
+// workers returns the variables of this node's workers in a round, by local rank.
+func workers(c Config, round *rendezvous.Round) []env.Worker {
+	self, place := round.Node, round.Place
+	list := make([]env.Worker, self.Nproc)
+	for local := range list {
+		list[local] = env.Worker{
+			Rank:           place.FirstRank + local,
+			WorldSize:      place.WorldSize,
+			LocalRank:      local,
+			LocalWorldSize: self.Nproc,
+			GroupRank:      round.Self,
+			GroupWorldSize: round.Size,
+			RoleName:       self.Role,
+			RoleRank:       place.FirstRoleRank + local,
+			RoleWorldSize:  place.RoleWorldSize,
+			MasterAddr:     round.Master.Addr,
+			MasterPort:     round.Master.Port,
+			RestartCount:   round.Restarts,
+			MaxRestarts:    c.MaxRestarts,
+			RunID:          c.RunID,
+			ErrorFile:      errorFile(c, round.Restarts, local),
+			Round:          round.ID,
+			Token:          round.Token,
+			TLS:            c.WorkerTLS,
+			StoreAddr:      round.StoreAddr,
+		}
+		if c.Devices != nil { // each sees one device, which is the first for it
+			list[local].LocalRank = 0
+		}
+	}
+	return list
+}
+
+// inherit is what workers keep of the agent's environment, with torchrun's defaults added. What an outer gorun or
+// torchrun said to the agent about itself is not for its workers.
+func inherit(c Config) []string {
+	drop := make(map[string]bool)
+	for _, kv := range (env.Worker{}).Environ() {
+		drop[nameOf(kv)] = true
+	}
+	if c.Devices != nil {
+		drop[c.DeviceVariable] = true
+	}
+	if c.Spec.TimerFile != "" {
+		drop[timerFile] = true
+	}
+	var out []string
+	for _, kv := range c.Environ {
+		if !drop[nameOf(kv)] {
+			out = append(out, kv)
+		}
+	}
+	if !isSet(c.Environ, asyncErrorHandling) {
+		out = append(out, asyncErrorHandling+"=1")
+	}
+	return out
+}
+
+func nameOf(kv string) string {
+	name, _, _ := strings.Cut(kv, "=")
+	return name
+}
+
+func isSet(environ []string, name string) bool {
+	return slices.ContainsFunc(environ, func(kv string) bool { return nameOf(kv) == name })
 }

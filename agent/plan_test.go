@@ -25,7 +25,7 @@ func TestPlan(t *testing.T) {
 	c := Config{
 		Spec: launcher.Spec{Argv: []string{"python3", "-u", "a.py", "x"}, Logs: launcher.LogSpec{Dir: "/logs/job", Discard: true}, Color: true},
 		Args: 1, CPUs: [][]int{{0, 1}, {2, 3}}, MemNodes: [][]int{{0}, {1}},
-		Prefix: new("${role_name}/$rank$$${nobody}$ "), Show: func(local int) bool { return local == 1 },
+		Prefix: "${role_name}/$rank$$${nobody}$ ", Show: map[int]bool{1: true},
 	}
 	spec := Plan(c, duo(3))
 	if want := "/logs/job/attempt_3"; spec.Logs.Dir != want || !spec.Logs.Discard || !spec.Color || !slices.Equal(spec.Argv, c.Spec.Argv) {
@@ -46,13 +46,13 @@ func TestPlan(t *testing.T) {
 
 func TestPlanPrefix(t *testing.T) {
 	for _, c := range []struct {
-		template *string
+		template string
 		want     string
 	}{
-		{nil, "[1] "},
-		{new(""), ""},
-		{new("[$role_name:${local_rank}]: "), "[trainer:1]: "},
-		{new("$$rank ${rank $rankle ${} $1 $"), "$rank ${rank $rankle ${} $1 $"},
+		{DefaultPrefix, "[1] "},
+		{"", ""},
+		{"[$role_name:${local_rank}]: ", "[trainer:1]: "},
+		{"$$rank ${rank $rankle ${} $1 $", "$rank ${rank $rankle ${} $1 $"},
 	} {
 		if got := Plan(Config{Prefix: c.template}, duo(0)).Workers[1].Prefix; got != c.want {
 			t.Errorf("%q, want %q", got, c.want)

@@ -3,11 +3,9 @@ package agent
 import (
 	"bytes"
 	"encoding/json"
-	"net"
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/gorun/gorun/rendezvous"
 )
@@ -63,11 +61,8 @@ func parseReport(data []byte) Report {
 	return r
 }
 
-// What is read of peers that gave no answer.
-const (
-	maxPeers   = 16
-	maxAddress = 300 // bytes: a name has at most 255
-)
+// maxPeers is how many peers that gave no answer are read.
+const maxPeers = 16
 
 // asPeers takes those that have an address; anything else says nothing.
 func asPeers(value json.RawMessage) (peers []rendezvous.Peer) {
@@ -95,14 +90,10 @@ func asFailedPeer(value json.RawMessage) *rendezvous.FailedPeer {
 	return &p
 }
 
-// isAddress reports whether text is a host and a port, and all of it such characters as names and IP addresses have.
+// isAddress reports whether text is a host and a port.
 func isAddress(text string) bool {
-	host, port, err := net.SplitHostPort(text)
-	number, bad := strconv.ParseUint(port, 10, 16)
-	odd := func(c rune) bool {
-		return !strings.ContainsRune(".-_:%", c) && !unicode.IsLetter(c) && !unicode.IsDigit(c) || c > unicode.MaxASCII
-	}
-	return err == nil && bad == nil && number > 0 && host != "" && len(text) <= maxAddress && !strings.ContainsFunc(host, odd)
+	e, err := rendezvous.ParseEndpoint(text, 0)
+	return err == nil && e.Port > 0
 }
 
 // asText is a string as it is, and anything else as it is written.

@@ -3,6 +3,7 @@ package agent
 import (
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/gorun/gorun/launcher"
@@ -20,14 +21,14 @@ func (e *WorkerError) findRootCause() {
 	if e.Elsewhere != nil {
 		return
 	}
-	failed := append([]launcher.Exit{e.Root}, slices.Concat(e.Others, e.Stopped)...)
+	failed := e.failed()
 	e.setRootCause(failed[rootOf(failed, 0, e.Reports)])
 	first, left := e.Reports[e.Root.Rank]
 	if !left || first.Written.IsZero() || crashed(e.Root) {
 		return
 	}
 	accused := e.Root
-	for _, x := range slices.Concat(e.Others, e.Stopped) {
+	for _, x := range e.failed() {
 		if r := e.Reports[x.Rank]; !r.Written.IsZero() && r.Written.Before(first.Written) && r.FailedPeer == nil {
 			accused, first = x, r
 		}
@@ -100,4 +101,32 @@ func reportable(c Config, round *rendezvous.Round, first launcher.Exit, ended <-
 func isOn(round *rendezvous.Round, rank int) bool {
 	first := round.Place.FirstRank
 	return first <= rank && rank < first+round.Node.Nproc
+}
+
+// A gangFailure is why the last gang of this node was stopped, if a worker of it failed.
+type gangFailure struct {
+	reported launcher.Exit // the failure that was seen first, and reported
+	*WorkerError
+}
+
+// lastFailure is that of the gang of which nothing is left; nil: it did not fail.
+func (m *machine) lastFailure() *gangFailure {
+	if m.reason != failure {
+		return nil
+	}
+	return &gangFailure{m.exits[m.root], m.workerError(m.rootCause())}
+}
+
+// explain is why, the reason for a new round after last, with the root cause in the place of the failure that was reported:
+// by now as much is known as a summary would tell.
+func (f *gangFailure) explain(why string, c Config, last *rendezvous.Round) string {
+	if f == nil {
+		return why
+	}
+	f.Reports = readErrorFiles(c, last, f.failed())
+	f.findRootCause()
+	told := func(x launcher.Exit) string {
+		return (&rendezvous.Failure{Host: c.Node.Host, Rank: x.Rank, Ending: x.String()}).String()
+	}
+	return strings.Replace(why, told(f.reported), told(f.Root), 1)
 }

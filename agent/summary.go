@@ -2,6 +2,7 @@ package agent
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/gorun/gorun/launcher"
@@ -52,18 +53,16 @@ func (e *WorkerError) Summary() string {
 	e.writeFailure(line, 0, e.Root, rootLines)
 	line("%s", strings.Repeat("-", ruler))
 	line("Failures:")
-	own := e.Others[:min(len(e.Others), maxListed-1)]
-	stopped := e.Stopped[:min(len(e.Stopped), maxListed-1-len(own))]
-	for i, x := range own {
+	others := slices.Concat(e.Others, e.Stopped)
+	others = others[:min(len(others), maxListed-1)]
+	for i, x := range others {
 		e.writeFailure(line, 1+i, x, otherLines)
 	}
-	for i, x := range stopped {
-		e.writeFailure(line, 1+len(own)+i, x, otherLines)
-	}
-	if len(own)+len(stopped) == 0 {
+	if len(others) == 0 {
 		line("  <NO_OTHER_FAILURES>")
 	}
-	if rest := restNote(len(e.Others)-len(own), len(e.Stopped)-len(stopped)); rest != "" {
+	own := min(len(others), len(e.Others))
+	if rest := restNote(len(e.Others)-own, len(e.Stopped)-(len(others)-own)); rest != "" {
 		line("%s", rest)
 	}
 	if e.Flights != "" {

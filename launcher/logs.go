@@ -17,8 +17,8 @@ import (
 // removes any. A stream whose file cannot be written goes on to the console instead, also a muted one; one warning for
 // each cause, a full disk for example, serves the whole gang.
 type LogSpec struct {
-	// Dir is the directory of this attempt (see AttemptDir); empty: no files. It and a directory for every
-	// local rank are made by Start, also when no stream goes to a file: workers put their error files there.
+	// Dir is the directory of this attempt (see AttemptDir); empty: no files. Start makes it, and a
+	// directory for every local rank with a file.
 	Dir      string
 	Redirect StdMap // streams that go only to their file
 	Tee      StdMap // streams that go to their file and to the console, also where Redirect names them

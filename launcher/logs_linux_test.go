@@ -63,10 +63,6 @@ func TestLogFiles(t *testing.T) {
 	if want := []string{"[1] e", "[2] e", "[2] o\r\x00\uFFFD", "[3] e", "[3] o\r\x00\uFFFD"}; !slices.Equal(console, want) {
 		t.Errorf("console %q, want %q", console, want)
 	}
-	// Workers find a place for their error files; a second start appends.
-	if _, err := os.Stat(filepath.Dir(ErrorFile(AttemptDir(run, 0), 3))); err != nil {
-		t.Error(err)
-	}
 	exits(t, start(t, s))
 	read()
 	if got := files["attempt_0/0/stderr.log"]; got != "ee" {

@@ -18,7 +18,7 @@ type output struct {
 	console  *console
 	failures *failures
 	filters  map[Std]*filter   // none for a stream without filters
-	opening  []<-chan struct{} // closed when a log file or its directory has been opened, or could not be
+	opening  []<-chan struct{} // closed when a log file has been opened, or could not be
 }
 
 func newOutput(s *Spec) *output {
@@ -72,8 +72,7 @@ func (o *output) stream(localRank int, which Std, pipe *os.File) *stream {
 	return s
 }
 
-// route says where a stream of a local rank goes, makes the directory of that local rank, and opens the stream's file, if
-// it has one.
+// route says where a stream of a local rank goes, and opens its file, if it has one.
 func (o *output) route(s *stream, localRank int) {
 	l, muted := o.spec.Logs, o.spec.Workers[localRank].Mute
 	teed := l.Tee.For(localRank)&s.which != 0
@@ -86,24 +85,9 @@ func (o *output) route(s *stream, localRank int) {
 	if f := o.filters[s.which]; f != nil {
 		s.setFilter(f)
 	}
-	dir := filepath.Join(l.Dir, strconv.Itoa(localRank))
 	if teed || redirected {
-		s.setFile(o.open(dir, s.which.file()))
-	} else {
-		o.mkdir(dir)
+		s.setFile(o.open(filepath.Join(l.Dir, strconv.Itoa(localRank)), s.which.file()))
 	}
-}
-
-// mkdir makes a directory of log files, beside everything else.
-func (o *output) mkdir(dir string) {
-	made := make(chan struct{})
-	o.opening = append(o.opening, made)
-	go func() {
-		defer close(made)
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			o.failures.add(fileFailed, err)
-		}
-	}()
 }
 
 // open opens a log file, in a directory that it makes if it is missing.

@@ -163,15 +163,12 @@ func (o *options) config(command []string) (program *launcher.Program, c agent.C
 	c = agent.Config{
 		Program: command[0], RunID: o.runID, Node: o.node(), Backend: o.backend, MaxRestarts: o.maxRestarts, WorkerTLS: o.workerTLS,
 		ReportTimeout: o.joinTimeout(), ExitBarrier: o.exitBarrier, MaxBackoff: o.maxBackoff,
-		Environ: o.withCommAddr(o.environ(os.Environ(), procs.threads)), Prefix: &o.prefix,
+		Environ: o.withCommAddr(o.environ(os.Environ(), procs.threads)), Prefix: o.prefix, Show: o.show,
 		Args: len(command) - 1, LocalRankArg: !o.useEnv,
 		MaxProcs: procs.maxProcs,
 		Devices:  procs.devices.Names, DeviceVariable: procs.devices.Variable,
 		ErrorFile: os.Getenv("TORCHELASTIC_ERROR_FILE"),
 		Spec:      launcher.Spec{Argv: program.Argv, Grace: o.grace, Raw: !isUTF8(o.host.lookup), TimerFile: timerFile(later)},
-	}
-	if o.show != nil {
-		c.Show = func(localRank int) bool { return o.show[localRank] }
 	}
 	for _, b := range procs.bindings {
 		c.CPUs, c.MemNodes = append(c.CPUs, b.CPUs), append(c.MemNodes, b.Nodes)
