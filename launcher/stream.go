@@ -103,7 +103,7 @@ func (s *stream) run() {
 	defer s.end()
 	buf := make([]byte, firstRead)
 	for {
-		s.awaitRoom()
+		s.awaitQueues()
 		n, err := s.pipe.Read(buf)
 		s.take(buf[:n])
 		if n == firstRead && len(buf) == firstRead {
@@ -135,8 +135,8 @@ func (s *stream) wakeAt(at time.Time) error {
 	return err
 }
 
-// awaitRoom returns when there is room for more in all places to which the stream goes, or somebody is in a hurry.
-func (s *stream) awaitRoom() {
+// awaitQueues returns when there is room for more in all places to which the stream goes, or somebody is in a hurry.
+func (s *stream) awaitQueues() {
 	most := streamShare
 	if s.leaving.Load() {
 		most = leaverShare

@@ -27,7 +27,7 @@ func FindPort(host string) (int, error) {
 	err := errors.New("all have been given away")
 	for range 100 {
 		port := 10000 + 2*rand.IntN(10000)
-		if _, taken := given.LoadOrStore(port, true); taken {
+		if _, used := taken.LoadOrStore(port, true); used {
 			continue
 		}
 		if err = errors.Join(try(host, port), try(host, port+1)); err == nil {
@@ -37,7 +37,7 @@ func FindPort(host string) (int, error) {
 	return 0, fmt.Errorf("no port of %s is free: %w", host, err)
 }
 
-var given sync.Map // ports that FindPort has tried or returned
+var taken sync.Map // ports that FindPort has tried or returned
 
 // try listens for a moment.
 func try(host string, port int) error {

@@ -22,7 +22,7 @@ func failed(rank int) *rendezvous.Failure {
 
 func report(t *testing.T, r rendezvous.Rendezvous, round *rendezvous.Round, failure *rendezvous.Failure) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
 	if err := r.Report(ctx, round, failure); err != nil {
 		t.Fatalf("Report: %v", err)

@@ -24,8 +24,8 @@ import (
 // Self is the node that joins.
 var Self = rendezvous.Node{ID: "self", Host: "127.0.0.1", NodeRank: 0, Nproc: 3, Role: "trainer"}
 
-// patience is how long a call may take that should return at once.
-const patience = 20 * time.Second
+// timeout is how long a call may take that should return at once.
+const timeout = 20 * time.Second
 
 // Run tests the rendezvous that fresh makes, one for every part of the suite, with a budget of so many restarts. Rounds
 // must form with Self alone joining, as rank 0, and with a master on this machine.
@@ -65,7 +65,7 @@ func Run(t *testing.T, fresh func(t *testing.T, maxRestarts int) rendezvous.Rend
 
 func join(t *testing.T, r rendezvous.Rendezvous) *rendezvous.Round {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
 	round, err := r.Join(ctx, Self)
 	if err != nil {
@@ -78,7 +78,7 @@ func waitOver(t *testing.T, round *rendezvous.Round) {
 	t.Helper()
 	select {
 	case <-round.Done():
-	case <-time.After(patience):
+	case <-time.After(timeout):
 		t.Fatalf("round %d is not over", round.ID)
 	}
 }
@@ -220,7 +220,7 @@ func testConcurrentUse(t *testing.T, r rendezvous.Rendezvous) {
 	var first int
 	select {
 	case first = <-seen:
-	case <-time.After(patience):
+	case <-time.After(timeout):
 		t.Fatal("nobody has joined")
 	}
 	if err := r.Close(t.Context(), nil); err != nil {

@@ -72,7 +72,7 @@ func (b *bench) run(c benchCase) ([]figure, error) {
 			if err := os.Mkdir(dir, 0o700); err != nil {
 				return nil, err
 			}
-			ctx, cancel := context.WithTimeout(context.Background(), patience)
+			ctx, cancel := context.WithTimeout(context.Background(), runTimeout)
 			value, n, err := c.measure(ctx, b, l, dir)
 			late := ctx.Err() != nil
 			cancel()
@@ -104,8 +104,8 @@ func (b *bench) workerCommand(dir string, todo ...string) []string {
 	return append([]string{b.worker, workerArg, dir}, todo...)
 }
 
-// patience is how long a run may take: a launcher that hangs is a result, too.
-const patience = time.Minute
+// runTimeout is how long a run may take: a launcher that hangs is a result, too.
+const runTimeout = time.Minute
 
 func start(n int) func(context.Context, *bench, launcher, string) (float64, int, error) {
 	return func(ctx context.Context, b *bench, l launcher, dir string) (float64, int, error) {

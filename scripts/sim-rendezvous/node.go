@@ -45,10 +45,10 @@ func (n *node) kill() {
 	_ = n.rendezvous.Close(ctx, nil) // fails, since etcd cannot be told
 }
 
-// A seat is a port that nobody needs.
-type seat struct{}
+// A noPort is a port that nobody needs.
+type noPort struct{}
 
-func (seat) Number() int  { return 1 }
-func (seat) Close() error { return nil }
+func (noPort) Number() int  { return 1 }
+func (noPort) Close() error { return nil }
 
-func reserve(string, int) (rendezvous.Port, error) { return seat{}, nil }
+func reserve(string, int) (rendezvous.Port, error) { return noPort{}, nil }

@@ -13,8 +13,8 @@ import (
 	"github.com/gorun/gorun/rendezvous/etcd"
 )
 
-// patience is how long nothing may happen.
-const patience = 2 * time.Minute
+// quietTimeout is how long nothing may happen.
+const quietTimeout = 2 * time.Minute
 
 // A simulation is one job.
 type simulation struct {
@@ -75,7 +75,7 @@ func (s *simulation) grow(ctx context.Context) error {
 	for len(s.nodes) < s.size {
 		r, err := etcd.New(etcd.Config{
 			Client: s.store.client(s.started), RunID: s.job, Min: s.size - max(1, s.size*s.kill/100), Max: s.size, MaxRestarts: s.rounds,
-			TTL: s.ttl, LastCall: patience, Reserve: reserve,
+			TTL: s.ttl, LastCall: quietTimeout, Reserve: reserve,
 		})
 		if err != nil {
 			return err
@@ -177,8 +177,8 @@ func (s *simulation) next(ctx context.Context) (arrival, error) {
 		return a, nil
 	case <-ctx.Done():
 		return arrival{}, ctx.Err()
-	case <-time.After(patience):
-		return arrival{}, fmt.Errorf("nothing has happened for %v", patience)
+	case <-time.After(quietTimeout):
+		return arrival{}, fmt.Errorf("nothing has happened for %v", quietTimeout)
 	}
 }
 

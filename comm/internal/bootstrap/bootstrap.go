@@ -89,7 +89,7 @@ func Join(ctx context.Context, cfg Config) (*World, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, cfg.Timeout)
 	defer cancel()
-	waits := startWaiting(cfg.Log, place.patience())
+	waits := startWaiting(cfg.Log, place.reportDelay())
 	defer waits.end()
 	if place.master != "" {
 		waits.on(func(context.Context) string { return "the name servers to say what " + place.master + " means" })

@@ -74,8 +74,8 @@ func (w *waiting) end() {
 	w.over.Wait()
 }
 
-// patience is how long Init waits without a word.
-func (p place) patience() time.Duration {
+// reportDelay is how long Init waits without a word.
+func (p place) reportDelay() time.Duration {
 	if p.local > 0 {
 		return secondWord
 	}

@@ -99,8 +99,8 @@ func (s *Stall) aged(now time.Time) *Suspect {
 	return &Suspect{s.report.Suspect.Rank, s.report.Suspect.aged(now.Sub(s.at))}
 }
 
-// patience is how long an operation is waited for before the log tells, and a question before its peer counts as silent.
-func (s *Stall) patience() time.Duration {
+// reportDelay is how long an operation is waited for before the log tells, and a question before its peer counts as silent.
+func (s *Stall) reportDelay() time.Duration {
 	if s.timeout > 0 {
 		return min(warnAfter, s.timeout/4)
 	}
@@ -109,7 +109,7 @@ func (s *Stall) patience() time.Duration {
 
 // isSilent reports whether the peer is known to be.
 func (s *Stall) isSilent(now time.Time) bool {
-	return s.IsUnanswered() && now.Sub(s.asked) >= s.patience()
+	return s.IsUnanswered() && now.Sub(s.asked) >= s.reportDelay()
 }
 
 // Warning is the suspect that the log has to name, if it is time again and no other rank is nearer to the reason. state is what the
@@ -117,7 +117,7 @@ func (s *Stall) isSilent(now time.Time) bool {
 func (s *Stall) Warning(op Operation, state string, now time.Time) *Suspect {
 	s.state = state
 	waited := now.Sub(s.since)
-	if waited < max(s.patience(), 2*s.warned) || s.report == nil && !s.isSilent(now) {
+	if waited < max(s.reportDelay(), 2*s.warned) || s.report == nil && !s.isSilent(now) {
 		return nil
 	}
 	s.warned = waited

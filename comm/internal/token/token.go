@@ -16,13 +16,13 @@ type Token struct {
 	file  string // of the loopback token; empty: the token was given
 }
 
-// Given returns the Token that was given.
-func Given(token []byte) Token { return Token{bytes: token} }
+// Of returns the Token that was given.
+func Of(token []byte) Token { return Token{bytes: token} }
 
 // Or returns the Token that was given or, if given is empty, the loopback token.
 func Or(given []byte) (Token, error) {
 	if len(given) > 0 {
-		return Given(given), nil
+		return Of(given), nil
 	}
 	loopback, file, err := tokenfile.Loopback()
 	if err != nil {

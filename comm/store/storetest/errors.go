@@ -135,7 +135,7 @@ func waitNames(t *testing.T, s *suite) {
 		err := a.Wait(ctx, "rank/0", "rank/1", "rank/2")
 		cancel()
 		var missing *store.MissingKeysError
-		if errors.As(err, &missing) && !slices.Equal(missing.Keys, want) && limit < patience/4 {
+		if errors.As(err, &missing) && !slices.Equal(missing.Keys, want) && limit < timeout/4 {
 			continue
 		}
 		wantMissingKeys(t, err, context.DeadlineExceeded, want...)

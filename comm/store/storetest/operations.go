@@ -73,7 +73,7 @@ func waitWaits(t *testing.T, s *suite) {
 	}
 }
 
-func waitingHoldsUpNobody(t *testing.T, s *suite) {
+func waitDelaysNobody(t *testing.T, s *suite) {
 	a := s.handle()
 	const waiting = 20
 	var waits []<-chan result

@@ -26,8 +26,8 @@ import (
 )
 
 const (
-	patience = time.Minute           // within which what must happen has happened
-	moment   = 20 * time.Millisecond // in which a call has most likely begun to wait; nothing depends on it
+	timeout = time.Minute           // within which what must happen has happened
+	moment  = 20 * time.Millisecond // in which a call has most likely begun to wait; nothing depends on it
 )
 
 // Run runs the suite. Each test calls open once, for a new and empty store. It then calls the function that open returned
@@ -55,11 +55,11 @@ func Run(t *testing.T, open func(t *testing.T) func() store.Store) {
 		"Delete":                            remove,
 		"Close ends what waits":             closeEndsWaits,
 		"a closed store does nothing":       closedStore,
-		"a waiting Get holds up nobody":     waitingHoldsUpNobody,
+		"a waiting Get holds up nobody":     waitDelaysNobody,
 		"what one wrote all read, in order": ordered,
 	} {
 		t.Run(name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(context.Background(), patience)
+			ctx, cancel := context.WithTimeout(context.Background(), timeout)
 			defer cancel()
 			handle := open(t)
 			test(t, &suite{ctx: ctx, handle: func() store.Store {

@@ -145,7 +145,7 @@ func (l *Listener) Close() error {
 // run accepts connections until the listener is closed.
 func (l *Listener) run() {
 	pause := firstPause
-	for l.awaitRoom() {
+	for l.awaitQueue() {
 		conn, err := l.Listener.Accept()
 		switch {
 		case err == nil:
@@ -170,9 +170,9 @@ func isOutOfFiles(err error) bool {
 	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
 }
 
-// awaitRoom waits until there is room for one more connection, or one may be dropped for it. It returns false when the listener
+// awaitQueue waits until there is room for one more connection, or one may be dropped for it. It returns false when the listener
 // is closed.
-func (l *Listener) awaitRoom() bool {
+func (l *Listener) awaitQueue() bool {
 	for {
 		l.mu.Lock()
 		wait := time.Duration(0)

@@ -20,9 +20,9 @@ type Attack func(ctx context.Context, c net.Conn)
 
 // Attacks are those that there are, by name.
 var Attacks = map[string]Attack{
-	"silent":   func(_ context.Context, c net.Conn) { hold(c) },
+	"silent":   func(_ context.Context, c net.Conn) { stayOpen(c) },
 	"slow":     slow,
-	"unproven": func(_ context.Context, c net.Conn) { say(c, opening); hold(c) },
+	"unproven": func(_ context.Context, c net.Conn) { say(c, opening); stayOpen(c) },
 	"garbage":  garbage,
 	"scan":     func(context.Context, net.Conn) {},
 }
@@ -30,8 +30,8 @@ var Attacks = map[string]Attack{
 // opening is all that gorun's handshake takes, but for the proof.
 var opening = "gorun1\r\n" + strings.Repeat("n", 32) + "\x00\x05hello"
 
-// hold reads until the other end hangs up. Its buffer is small, as there are many strangers.
-func hold(c net.Conn) {
+// stayOpen reads until the other end hangs up. Its buffer is small, as there are many strangers.
+func stayOpen(c net.Conn) {
 	for b := make([]byte, 16); ; {
 		if _, err := c.Read(b); err != nil {
 			return
@@ -53,14 +53,14 @@ func slow(ctx context.Context, c net.Conn) {
 			return
 		}
 	}
-	hold(c)
+	stayOpen(c)
 }
 
 func garbage(_ context.Context, c net.Conn) {
 	b := make([]byte, 1000)
 	_, _ = rand.Read(b) // never fails
 	_, _ = c.Write(b)
-	hold(c)
+	stayOpen(c)
 }
 
 // A Port is where somebody listens.

@@ -166,6 +166,6 @@ func cutOff(on target, what string, host int) randomFault {
 	return randomFault{
 		what: what, on: on,
 		begin: func(_ context.Context, s *testbed) error { return s.network.Cut(host) },
-		end:   func(_ context.Context, s *testbed) error { return s.network.Mend(host) },
+		end:   func(_ context.Context, s *testbed) error { return s.network.Heal(host) },
 	}
 }

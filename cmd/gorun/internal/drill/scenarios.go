@@ -76,7 +76,7 @@ var Scenarios = []*Scenario{
 				signalAgent(syscall.SIGKILL, 0), noWorkers(0),
 				start(upTo(0, 1)), together(upTo(0, n)), hosting(0),
 				cut(1), together(append(upTo(0, 1), upTo(2, n)...)),
-				mend(1), together(upTo(0, n)),
+				heal(1), together(upTo(0, n)),
 			}
 		},
 	}, {
@@ -85,9 +85,9 @@ var Scenarios = []*Scenario{
 		job:   job{etcd: 1, network: true, spare: 1, hang: true, ttl: 2 * leaseTime},
 		steps: func(n int) []step {
 			return []step{
-				cut(n - 1), pause(leaseTime / 4), mend(n - 1), undisturbed(leaseTime),
+				cut(n - 1), pause(leaseTime / 4), heal(n - 1), undisturbed(leaseTime),
 				faultOfNetwork(n - 1), again(upTo(0, n-1)), oldWorkers(n - 1),
-				mend(n - 1), together(upTo(0, n)),
+				heal(n - 1), together(upTo(0, n)),
 			}
 		},
 	}, {

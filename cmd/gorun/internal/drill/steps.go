@@ -67,8 +67,8 @@ func cut(node int) step {
 	return step{fmt.Sprintf("node %d is cut off", node), func(_ context.Context, s *testbed) error { return s.network.Cut(node) }}
 }
 
-func mend(node int) step {
-	return step{fmt.Sprintf("node %d is back", node), func(_ context.Context, s *testbed) error { return s.network.Mend(node) }}
+func heal(node int) step {
+	return step{fmt.Sprintf("node %d is back", node), func(_ context.Context, s *testbed) error { return s.network.Heal(node) }}
 }
 
 func start(nodes []int) step {

@@ -109,8 +109,8 @@ func linkOf(host int) string { return fmt.Sprint("host", host+1) }
 // Cut cuts a host off. What is sent to it, or by it, is lost.
 func (n *Network) Cut(host int) error { return n.do("ip link set " + linkOf(host) + " down") }
 
-// Mend connects it again.
-func (n *Network) Mend(host int) error { return n.do("ip link set " + linkOf(host) + " up") }
+// Heal connects it again.
+func (n *Network) Heal(host int) error { return n.do("ip link set " + linkOf(host) + " up") }
 
 // Isolate has hosts lose each other and all that have been isolated before, but no others: what one of them sends to another is lost.
 // They may be started later.

@@ -22,7 +22,7 @@ func New() (*Network, error) { return nil, &UnavailableError{errLinux} }
 func Addr(int) string                         { return "" }
 func (n *Network) Start(*exec.Cmd, int) error { return errLinux }
 func (n *Network) Cut(int) error              { return errLinux }
-func (n *Network) Mend(int) error             { return errLinux }
+func (n *Network) Heal(int) error             { return errLinux }
 func (n *Network) Isolate(...int) error       { return errLinux }
 func (n *Network) Rejoin(...int) error        { return errLinux }
 func (n *Network) Close()                     {}
