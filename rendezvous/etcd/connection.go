@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	recheck      = 30 * time.Second      // the job is read that often though nothing seems to have changed
+	recheck      = 30 * time.Second      // the whole job is read that often though nothing seems to have changed
 	readInterval = 10 * time.Microsecond // for each node, between two reads of a leader
 )
 
@@ -33,9 +33,10 @@ type connection struct {
 	readAt time.Time // of view
 	dirty  bool      // there may be news since
 
-	job  string // configDoc.Job of the one that this node is in; empty: none
-	past *view  // the newest that has a round of this job; nil: none has
-	lost bool   // etcd has lost some of that
+	job   string // configDoc.Job of the one that this node is in; empty: none
+	past  *view  // the newest that has a round of this job; nil: none has
+	lost  bool   // etcd has lost some of that
+	stale bool   // what has come of the last request is to be read before there is another one
 
 	outage    time.Time // since when etcd cannot be used; zero: it can
 	usable    time.Time // since when it can
@@ -102,8 +103,8 @@ func (c *connection) nextRead() time.Time {
 
 func (c *connection) read(whole bool) {
 	if !c.pending[reading] && !c.now.Before(c.nextRead()) {
+		c.request(readJob{whole, c.view, !c.dirty})
 		c.dirty = false
-		c.request(readJob{whole, c.view})
 	}
 }
 

@@ -112,6 +112,7 @@ func (d *leaderDoc) check() error { return checkTexts(d.Key, d.Host, d.Agent) }
 type currentDoc struct {
 	Round    int     `json:"round"`
 	ID       string  `json:"id"`                 // tells the round from any other of that number
+	Restarts int     `json:"restarts,omitempty"` // of the job's budget, used before it
 	Over     *ending `json:"over,omitempty"`     // nil: it is running
 	Restored bool    `json:"restored,omitempty"` // its documents may not all be there
 }

@@ -87,6 +87,8 @@ func (w *writer) enrol(ctx context.Context, e enrolment, known jobConfig, led bo
 	for {
 		begins, refusal := s.admit(e, w.key)
 		switch {
+		case errors.Is(refusal, errForgotten) && e.job == "" && s.config.rev == 0 && s.node != nil:
+			return in, errors.Join(refusal, w.withdraw(ctx, s.node.rev()))
 		case refusal != nil || s.closed:
 			return in, refusal
 		case begins:
@@ -158,8 +160,23 @@ func (w *writer) begin(ctx context.Context, e enrolment, s *precondition) (in en
 		return enrolled{config: jobConfig{e.mine, rev, kept.ID}, rev: rev, begins: true}, nil
 	case errors.Is(err, errChanged) && s.config.lease == kept.ID: // by this request: etcd may have been asked twice
 		return enrolled{config: s.config, rev: s.node.rev(), begins: true}, nil
+	case errors.Is(err, errChanged):
+		return in, errors.Join(err, w.revoke(ctx, kept.ID))
 	}
-	return in, errors.Join(err, w.revoke(ctx, kept.ID))
+	return in, err // the job may have begun under this lease; otherwise it runs out
+}
+
+// withdraw takes back that the node is here, if etcd knows of no job: a newcomer knows of none either, and keeps others from beginning
+// one.
+func (w *writer) withdraw(ctx context.Context, rev int64) error {
+	_, err := w.client.Txn(ctx).
+		If(
+			clientv3.Compare(clientv3.CreateRevision(w.keys.config()), "=", 0),
+			clientv3.Compare(clientv3.ModRevision(w.keys.node(w.key)), "=", rev),
+		).
+		Then(clientv3.OpDelete(w.keys.node(w.key))).
+		Commit()
+	return err
 }
 
 // follow makes the node one of those that the job has. A leader is one of them; whether there are others is asked only if
@@ -206,7 +223,7 @@ func (w *writer) tryEnrol(ctx context.Context, e enrolment, s *precondition, whe
 	if *s, err = w.answered(answer.Responses); err != nil {
 		return 0, err
 	}
-	if s.config.rev == was.rev && s.config.lease == was.lease && s.node.holds(own[w.keys.node(w.key)], e.lease) {
+	if was.rev > 0 && s.config.rev == was.rev && s.config.lease == was.lease && s.node.holds(own[w.keys.node(w.key)], e.lease) {
 		return s.node.rev(), nil // etcd may have been asked twice
 	}
 	return 0, errChanged

@@ -178,7 +178,7 @@ func (e readAnswered) apply(m *machine) {
 	c := &m.conn
 	switch {
 	case e.err == nil && e.back && c.view == e.asked.before:
-		m.member.enrolledBy = 0 // etcd may know an older state of this node, or none
+		m.member.enrolAgain()
 		c.do(watchJob{})
 		m.leader.becomeFollower() // and a leader begins the watch of its own anew
 	case e.err == nil && (e.back || e.now.rev < c.view.rev): // this node has written meanwhile
@@ -197,8 +197,11 @@ func (e readAnswered) apply(m *machine) {
 		c.onUsable()
 		m.member.onUsable()
 	}
+	if m.member.isUnknown(e.now) {
+		m.member.enrolAgain()
+	}
 	m.leader.attempts.settle(e.now, m.now)
-	m.leader.written = false
+	m.leader.written, c.stale = false, false
 	c.view, c.readAt = e.now, m.now
 	m.follow()
 }

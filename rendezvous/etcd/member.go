@@ -54,7 +54,8 @@ type join struct {
 type report struct {
 	doc      reportDoc
 	recorded bool
-	callers  []int // of Report and Leave, who wait
+	at       time.Time // when it was recorded last
+	callers  []int     // of Report and Leave, who wait
 }
 
 func (e joinCalled) apply(m *machine) {
@@ -194,9 +195,9 @@ func (e reportCalled) apply(m *machine) {
 	}
 }
 
-// record lets etcd know of the report.
+// record lets etcd know of the report. As long as nothing has come of it that is done again, for an etcd that has lost it.
 func (b *member) record() {
-	if r := b.report; r != nil && !r.recorded && !b.conn.lost {
+	if r := b.report; r != nil && !b.conn.lost && (!r.recorded || b.now.Sub(r.at) >= recheck) {
 		b.request(recordReport{b.conn.view, b.round, r.doc})
 	}
 }
@@ -211,15 +212,8 @@ func (e reportRecorded) apply(m *machine) {
 		return
 	}
 	if b := &m.member; b.report != nil && b.round == e.round {
-		b.report.recorded = e.err == nil
+		b.report.recorded, b.report.at = e.err == nil, m.now
 		b.answer(e.err)
-	}
-}
-
-// reportAgain is for an etcd that may have lost the report.
-func (b *member) reportAgain() {
-	if b.report != nil {
-		b.report.recorded = false
 	}
 }
 

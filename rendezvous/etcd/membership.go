@@ -17,7 +17,7 @@ func (b *member) enrol() {
 	c, self := b.conn, b.self
 	self.Unreached, self.Probed = b.unreached(), b.probeAnswer()
 	known := b.enrolledBy == c.lease && b.enrolled == self.Try && b.toldProbed == self.Probed && slices.Equal(b.claimed, self.Unreached)
-	ready := self.Try > 0 && c.lease != 0 && c.view.rev > 0 && c.view.state == nil && !c.lost && b.confirming == 0 && b.probeDue() == 0
+	ready := self.Try > 0 && c.lease != 0 && c.view.rev > 0 && c.view.state == nil && !c.lost && !c.stale && b.confirming == 0 && b.probeDue() == 0
 	if known || b.refused || !ready {
 		return
 	}
@@ -41,7 +41,7 @@ func (e nodeEnrolled) apply(m *machine) {
 		return
 	}
 	if e.asked.anew && e.in.config.rev == 0 { // the job has been closed
-		c.dirty = true
+		c.dirty, c.stale = true, true
 		return
 	}
 	b.enrolled, b.claimed, b.toldProbed, b.enrolledBy, b.nodeRev = e.asked.self.Try, e.asked.self.Unreached, e.asked.self.Probed, e.asked.lease, e.in.rev
@@ -57,6 +57,19 @@ func (e nodeEnrolled) apply(m *machine) {
 	}
 	if c.view.leader == nil { // perhaps there is one meanwhile
 		c.dirty, m.leader.written = true, true
+	}
+}
+
+// isUnknown reports whether v, which has just been read, has another state of this node than it has enrolled with, or none.
+func (b *member) isUnknown(v *view) bool {
+	return b.enrolledBy != 0 && !b.pending[enrolling] && v.rev >= b.nodeRev && v.ownRev != b.nodeRev
+}
+
+// enrolAgain is for an etcd that may know an older state of this node, or none, and may have lost its report.
+func (b *member) enrolAgain() {
+	b.enrolledBy = 0
+	if b.report != nil {
+		b.report.recorded = false
 	}
 }
 

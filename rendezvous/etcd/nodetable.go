@@ -81,7 +81,7 @@ func (v *view) readLast(k keys, before *view, kvs []*mvccpb.KeyValue) (err error
 		}
 	}
 	if v.current.Restored && len(docs) == 0 { // none of its members has come back
-		docs = append(docs, roundDoc{ID: v.current.Round, Size: 1})
+		docs = append(docs, roundDoc{ID: v.current.Round, Size: 1, Restarts: v.current.Restarts})
 	}
 	if v.last, err = formed(docs, v.current.Restored); err != nil {
 		return &DocumentError{k.roundOf(v.current.Round), err}

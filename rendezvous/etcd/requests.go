@@ -67,10 +67,11 @@ func (r renewLease) do(ctx context.Context, x *executor) answer {
 }
 
 type (
-	// readJob reads what has changed since the view before. A leader reads the whole job.
+	// readJob reads what has changed since the view before. A leader reads all nodes and reports.
 	readJob struct {
 		whole  bool
 		before *view
+		anew   bool // also what has not changed: an etcd that has lost some of its history may have counted on since
 	}
 	readAnswered struct {
 		answered
@@ -85,7 +86,7 @@ func (readJob) kind() kind { return reading }
 
 func (r readJob) do(ctx context.Context, x *executor) answer {
 	a := readAnswered{answered: answered{of: reading}, asked: r}
-	a.now, a.back, a.err = x.readNewer(ctx, r.whole, r.before)
+	a.now, a.back, a.err = x.readNewer(ctx, r.whole, r.before, r.anew)
 	return a
 }
 

@@ -102,8 +102,7 @@ func (m *machine) reconcile() bool {
 	}
 	if c.lost {
 		c.lost = false
-		m.member.enrolledBy = 0 // etcd may know an older state of this node, too
-		m.member.reportAgain()
+		m.member.enrolAgain()
 	}
 	if c.job == "" || v.current == nil {
 		return true
@@ -143,14 +142,14 @@ func (m *machine) startOver() {
 
 // restore puts the job back.
 func (m *machine) restore() {
-	if c := &m.conn; c.lost && c.lease != 0 {
+	if c := &m.conn; c.lost && c.lease != 0 && !c.stale {
 		m.request(restoreJob{enrolment{lease: c.lease, self: m.member.self, retention: m.config.retention()}, c.view, c.past})
 	}
 }
 
 func (e jobRestored) apply(m *machine) {
 	m.conn.dirty = true
-	if e.err != nil {
+	if m.conn.stale = e.err == nil; e.err != nil {
 		m.onFailure(e.err)
 	}
 }
@@ -188,10 +187,10 @@ func (w *writer) restore(ctx context.Context, e enrolment, now, past *view) (err
 		clientv3.Compare(clientv3.ModRevision(w.keys.current()), "=", now.currentRev),
 		clientv3.Compare(clientv3.ModRevision(w.keys.state()), "=", now.stateRev),
 	)...).Then(then...).Else(clientv3.OpGet(w.keys.config())).Commit()
-	if !other || err == nil && (answer.Succeeded || onlyKey(answer.Responses[0]).lease() == lease) {
-		return err
+	if !other || err != nil || answer.Succeeded || onlyKey(answer.Responses[0]).lease() == lease {
+		return err // if it is not known whether that was written, the lease is kept: it runs out unless it was
 	}
-	return errors.Join(err, w.revoke(ctx, lease))
+	return w.revoke(ctx, lease)
 }
 
 // missing is what past has and now lacks, as text by key.

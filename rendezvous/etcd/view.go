@@ -23,6 +23,7 @@ type view struct {
 	stateLease  clientv3.LeaseID
 	status      string
 	probe       int       // the round whose members are to find out whether they reach each other; 0: none
+	ownRev      int64     // at which this node was written; 0: it is not
 	round       *roundDoc // the current one, for nodes like this one; nil: none of them is in it, or the job is closed
 
 	whole bool // it is what a leader reads
@@ -35,7 +36,11 @@ func read(ctx context.Context, w *writer, whole bool, before *view) (*view, erro
 	if before.current != nil {
 		next = before.current.Round + 1
 	}
-	gets := []clientv3.Op{clientv3.OpGet(k.job(), clientv3.WithPrefix()), clientv3.OpGet(k.round(next, initial(w.key)))}
+	gets := []clientv3.Op{
+		clientv3.OpGet(k.job(), clientv3.WithPrefix()),
+		clientv3.OpGet(k.round(next, initial(w.key))),
+		clientv3.OpGet(k.node(w.key), clientv3.WithKeysOnly()),
+	}
 	if whole {
 		gets = append(gets, before.readChanges(k)...)
 	}
@@ -43,7 +48,7 @@ func read(ctx context.Context, w *writer, whole bool, before *view) (*view, erro
 	if err != nil {
 		return nil, err
 	}
-	v := &view{rev: answer.Header.Revision, whole: whole}
+	v := &view{rev: answer.Header.Revision, whole: whole, ownRev: onlyKey(answer.Responses[2]).rev()}
 	for _, kv := range answer.Responses[0].GetResponseRange().Kvs {
 		if err := v.job(k, kv); err != nil {
 			return nil, err
@@ -55,7 +60,7 @@ func read(ctx context.Context, w *writer, whole bool, before *view) (*view, erro
 		}
 	}
 	if whole {
-		switch all, err := v.applyChanges(k, before, answer.Responses[2:]); {
+		switch all, err := v.applyChanges(k, before, answer.Responses[3:]); {
 		case err != nil:
 			return nil, err
 		case !all:
@@ -67,8 +72,12 @@ func read(ctx context.Context, w *writer, whole bool, before *view) (*view, erro
 
 // readNewer reads the job. If etcd has lost some of its history since the view before, it says so, and reads all of the job. It fails
 // with errStale if a member of etcd has answered that has not caught up.
-func (w *writer) readNewer(ctx context.Context, whole bool, before *view) (now *view, back bool, err error) {
-	now, err = read(ctx, w, whole, before)
+func (w *writer) readNewer(ctx context.Context, whole bool, before *view, anew bool) (now *view, back bool, err error) {
+	known := before
+	if anew {
+		known = new(view)
+	}
+	now, err = read(ctx, w, whole, known)
 	if err != nil || now.rev >= before.rev {
 		return now, false, err
 	}

@@ -68,19 +68,24 @@ func (w *writer) register(ctx context.Context, lease clientv3.LeaseID, self node
 	}
 }
 
-// campaign makes the node the leader if there is none, and the job has this node.
+// campaign makes the node the leader if there is none, and the job has this node. If the job does not have it, it fails with
+// errForgotten.
 func (w *writer) campaign(ctx context.Context, lease clientv3.LeaseID, self leaderDoc) error {
 	doc, err := encode(w.keys.leader(), self)
 	if err != nil {
 		return err
 	}
-	_, err = w.client.Txn(ctx).
+	answer, err := w.client.Txn(ctx).
 		If(
 			clientv3.Compare(clientv3.CreateRevision(w.keys.leader()), "=", 0),
 			clientv3.Compare(clientv3.LeaseValue(w.keys.node(w.key)), "=", lease),
 		).
 		Then(clientv3.OpPut(w.keys.leader(), doc, clientv3.WithLease(lease))).
+		Else(clientv3.OpGet(w.keys.node(w.key))).
 		Commit()
+	if err == nil && !answer.Succeeded && onlyKey(answer.Responses[0]).lease() != lease {
+		err = errForgotten
+	}
 	return err
 }
 
@@ -121,7 +126,7 @@ func (w *writer) probe(ctx context.Context, v *view) error {
 // end says that the current round is over.
 func (w *writer) end(ctx context.Context, v *view, why rendezvous.Ending) error {
 	current, err := encode(w.keys.current(), currentDoc{
-		Round: v.current.Round, ID: v.current.ID, Restored: v.current.Restored,
+		Round: v.current.Round, ID: v.current.ID, Restarts: v.current.Restarts, Restored: v.current.Restored,
 		Over: &ending{why.Why, why.Restarts, why.Lost, why.Soon, why.Apart},
 	})
 	if err != nil {
@@ -137,7 +142,7 @@ func (w *writer) form(ctx context.Context, v *view, f rendezvous.Formed, token s
 	for _, m := range f.Members[:min(len(f.Members), membersChecked)] {
 		when = append(when, clientv3.Compare(clientv3.ModRevision(w.keys.node(m.Key)), "=", v.nodeRev[m.Key]))
 	}
-	current, err := encode(w.keys.current(), currentDoc{Round: f.ID, ID: w.newKey()})
+	current, err := encode(w.keys.current(), currentDoc{Round: f.ID, ID: w.newKey(), Restarts: f.Restarts})
 	if err != nil {
 		return err
 	}
