@@ -1,0 +1,160 @@
+package etcd
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/gorun/gorun/rendezvous"
+)
+
+// describe is an event or an action in one line, without what random bits decide.
+func describe(is any) string {
+	name := strings.TrimPrefix(fmt.Sprintf("%T", is), "etcd.")
+	var what any
+	switch is := is.(type) {
+	case joinCalled:
+		what = is.self.ID
+	case joinCancelled:
+		what = is.err
+	case portReserved:
+		what = is.err
+	case reportCalled:
+		what = fmt.Sprintf("round %d: %s", is.round, describeReport(is.doc))
+	case leaveCalled:
+		what = is.why
+	case jobChanged:
+		var keys []string
+		for _, e := range is.events {
+			keys = append(keys, strings.ToLower(e.Type.String())+" "+string(e.Kv.Key[strings.LastIndexByte(string(e.Kv.Key), '/')+1:]))
+		}
+		what = strings.Join(keys, ", ")
+	case leaseAnswered:
+		what = fmt.Sprintf("%s%s", map[bool]string{true: "lost"}[is.lost], describeError(is.err))
+	case readAnswered:
+		if what = describeError(is.err); is.err == nil {
+			what = describeView(is.now) + map[bool]string{true: ", etcd has gone back"}[is.back]
+		}
+	case nodeEnrolled:
+		what = fmt.Sprintf("try %d%s", is.asked.self.Try, describeError(is.err))
+	case statusPublished:
+		what = describeError(is.err)
+	case outageExplained:
+		what = is.why
+	case agentsEvicted:
+		what = fmt.Sprintf("%d of %d%s", len(is.done), len(is.asked.ended), describeError(is.err))
+	case agentConnected:
+		what = fmt.Sprintf("%+d", is.more)
+	case peerHeard:
+		what = describeError(is.err)
+	case peersProbed:
+		what = fmt.Sprintf("round %d: %d peers", is.round, len(is.peers))
+	case rank0Silent:
+		what = is.err
+	case rank0Failed:
+		what = is.err
+	case answer:
+		what = describeError(is.failure())
+
+	case failJoin:
+		what = is.err
+	case enterRound:
+		what = fmt.Sprintf("%d, rank %d of %d, restarts %d", is.round.ID, is.round.Self, is.round.Size, is.round.Restarts)
+	case reservePort:
+		what = is.port
+	case endRound:
+		what = is.why
+	case answerReport:
+		what = describeError(is.err)
+	case showReason:
+		what = is.reason
+	case leaveJob:
+		what = fmt.Sprintf("round %d, why %v", is.round, is.why)
+	case logLine:
+		what = fmt.Sprint(is.level, " ", is.text)
+	case watchNodes:
+		what = is.on
+	case monitorLeader:
+		what = map[bool]string{true: "none"}[is.key == ""]
+	case callRank0:
+		what = fmt.Sprintf("of round %d on %s", is.round, is.rank0.Host)
+	case probePeers:
+		what = fmt.Sprintf("round %d: %d", is.round, len(is.peers))
+	case confirmPeers:
+		what = fmt.Sprintf("round %d: %d", is.round, len(is.named))
+	case readJob:
+		what = map[bool]string{true: "all", false: "for this node"}[is.whole]
+	case enrolNode:
+		what = fmt.Sprintf("try %d, joining %t, anew %t", is.self.Try, is.self.Joining, is.anew)
+	case writeDecision:
+		what = describeDecision(is.decision)
+	case publishStatus:
+		what = is.reason
+	case recordReport:
+		what = fmt.Sprintf("round %d: %s", is.round, describeReport(is.doc))
+	case evictAgents:
+		what = len(is.ended)
+	case restoreJob:
+		what = fmt.Sprintf("round %d", is.past.current.Round)
+	case retainJob:
+		what = map[bool]string{true: "it has lasted"}[is.lasts]
+	}
+	if text := fmt.Sprint(what); what != nil && text != "" {
+		return name + ": " + text
+	}
+	return name
+}
+
+func describeError(err error) string {
+	if err == nil {
+		return ""
+	}
+	return " failed: " + err.Error()
+}
+
+func describeReport(d reportDoc) string {
+	switch {
+	case d.Failure != nil:
+		return d.Failure.String()
+	case d.Left != nil:
+		return fmt.Sprintf("left: %+v", *d.Left)
+	}
+	return "success"
+}
+
+func describeDecision(d rendezvous.Decision) string {
+	switch {
+	case d.Close != nil:
+		return fmt.Sprintf("the job ends with code %d", d.Close.Code)
+	case d.Over != nil:
+		return fmt.Sprintf("the round is over, restarts %d: %s", d.Over.Restarts, d.Over.Why)
+	case d.Form != nil:
+		return fmt.Sprintf("round %d of %d nodes, restarts %d", d.Form.ID, len(d.Form.Members), d.Form.Restarts)
+	}
+	return d.Wait
+}
+
+func describeView(v *view) string {
+	text := "no job"
+	if v.config.rev > 0 {
+		text = "a job"
+	}
+	if v.leader != nil {
+		text += " led by " + v.leader.Host
+	}
+	if v.current != nil {
+		text += fmt.Sprintf(", round %d", v.current.Round)
+		if v.current.Over != nil {
+			text += " is over"
+		}
+		if v.current.Restored {
+			text += ", put back"
+		}
+	}
+	if v.state != nil {
+		text += fmt.Sprintf(", closed with code %d", v.state.Outcome.Code)
+	}
+	if v.whole {
+		text += fmt.Sprintf(", %d nodes, %d reports", len(v.nodes), len(v.reports))
+	}
+	return text
+}

@@ -1,0 +1,450 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"syscall"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/gorun/gorun/rendezvous"
+)
+
+// A simAgent is one agent of a simWorld, from its start to its end. It does what package agent does with a rendezvous: it joins, runs
+// workers, reports how they ended, and joins again, until the job is over.
+type simAgent struct {
+	world    *simWorld
+	name     string
+	node     rendezvous.Node
+	config   *Config
+	machine  *machine
+	executor executor
+
+	gone        bool      // the process has ended
+	vanished    bool      // with its machine: nothing refuses connections
+	cut         bool      // etcd cannot be reached from here
+	frozen      time.Time // until then the process is stopped
+	woken       int       // the number of the last timer
+	leaving     bool
+	leaveReason error // why it was told to; nil: for no reason
+	rank        int   // that its node asks for, if they do
+	left        bool  // Close has been called
+	begun       bool
+
+	second   time.Time // in which requests were made
+	requests int
+
+	lastID  int
+	joins   map[int]bool // that wait
+	reports map[int]bool // that wait
+	waits   string       // the last reason that was shown
+
+	running *simRound // whose workers run; nil: none
+	entered *simRound // the round that this agent is in, until endRound
+	over    error     // how the last Join, or the job, has ended for this agent; nil: it goes on
+
+	jobWatch, nodesWatch *simWatch
+	leader               *simLink
+	peers                map[string]*simLink
+	rank0                *callRank0
+}
+
+// busyLimit is how many requests an agent may make in a second.
+const busyLimit = 200
+
+// A simRound is a round as the agents of a job see it.
+type simRound struct {
+	rendezvous.Round
+}
+
+// A simLink is a liveness connection.
+type simLink struct {
+	from      *simAgent
+	to        *simAgent // nil: no agent has that key
+	key, addr string
+	stopped   bool
+	connected bool
+	ended     func()                        // to has ended
+	heard     func(at time.Time, err error) // may be nil
+}
+
+func (w *simWorld) newAgent(name string, c Config) *simAgent {
+	c.RunID, c.Reserve, c.Started = "job", reserve, w.now
+	c.Endpoints = []string{"etcd:2379"}
+	if err := c.complete(); err != nil {
+		panic(err)
+	}
+	a := &simAgent{world: w, name: name, config: &c, joins: make(map[int]bool), reports: make(map[int]bool), peers: make(map[string]*simLink)}
+	a.executor = executor{
+		writer:  writer{keys: keysOf(c.Prefix, c.RunID), random: w.bytes},
+		explain: func(context.Context) error { return nil }, fault: func(string) bool { return false },
+	}
+	a.executor.key = a.executor.newKey()
+	a.node = rendezvous.Node{ID: name, Host: name, NodeRank: -1, Nproc: 1 + w.random.IntN(3), Role: "default"}
+	a.machine = newMachine(&c, a.executor.key, a.executor.newToken(), c.Endpoints, w.now)
+	w.agents = append(w.agents, a)
+	return a
+}
+
+func (w *simWorld) bytes(b []byte) {
+	for i := range b {
+		b[i] = byte(w.random.Uint32())
+	}
+}
+
+// start has the agent begin, and join.
+func (a *simAgent) start() {
+	a.world.say("%s starts as %s", a.name, a.executor.key)
+	a.begun = true
+	a.perform(a.machine.begin())
+	a.join()
+}
+
+func (a *simAgent) join() {
+	if a.gone || a.leaving {
+		return
+	}
+	a.lastID++
+	a.joins[a.lastID] = true
+	port := 0
+	if a.config.MasterPort == 0 {
+		port = 20000 + a.lastID
+	}
+	a.step(joinCalled{a.lastID, a.node, port, 10000})
+}
+
+// step hands the machine an event; while the process is stopped, that waits.
+func (a *simAgent) step(e event) {
+	w := a.world
+	if a.gone {
+		return
+	}
+	if w.now.Before(a.frozen) {
+		w.at(a.frozen, func() { a.step(e) })
+		return
+	}
+	if w.trace != nil {
+		if _, tick := e.(ticked); !tick {
+			w.say("%s < %s", a.name, describe(e))
+		}
+	}
+	a.perform(a.machine.Step(w.now, e))
+}
+
+func (a *simAgent) perform(actions []action) {
+	for _, act := range actions {
+		if a.world.trace != nil {
+			a.world.say("%s > %s", a.name, describe(act))
+		}
+		if a.world.skips == nil || !a.world.skips(a, act) {
+			a.do(act)
+		}
+	}
+	a.woken++
+	timer := a.woken
+	a.world.at(latest(a.machine.wake(), a.world.now.Add(time.Millisecond)), func() {
+		if timer == a.woken {
+			a.step(ticked{})
+		}
+	})
+}
+
+func (a *simAgent) do(act action) {
+	w := a.world
+	switch act := act.(type) {
+	case request:
+		if second := w.now.Truncate(time.Second); second != a.second {
+			a.second, a.requests = second, 0
+		}
+		if a.requests++; a.requests > busyLimit {
+			w.fail("%s makes more than %d requests in a second; the last one is %s", a.name, busyLimit, describe(act))
+		}
+		var answer answer
+		w.carryOut(a, func(ctx context.Context, x *executor) { answer = act.do(ctx, x) }, func() {
+			pause := time.Duration(0)
+			if answer.failure() != nil {
+				pause = retryInterval
+			}
+			w.after(pause, func() { a.step(answer) })
+		})
+	case failJoin:
+		if !a.joins[act.id] {
+			w.fail("%s: Join %d is answered twice", a.name, act.id)
+		}
+		delete(a.joins, act.id)
+		a.end(act.err)
+	case enterRound:
+		if !a.joins[act.join] {
+			w.fail("%s: Join %d is answered twice", a.name, act.join)
+		}
+		delete(a.joins, act.join)
+		a.enter(&simRound{act.round})
+	case reservePort:
+		w.after(0, func() { a.step(portReserved{join: act.join, port: 20000}) })
+	case endRound:
+		if a.entered == nil {
+			w.fail("%s: a round ends and there is none", a.name)
+		}
+		a.entered = nil
+		if !errors.Is(act.why, rendezvous.ErrNewRound) {
+			a.running = nil
+			a.end(act.why)
+			return
+		}
+		w.after(w.between(0, 300*time.Millisecond), func() { // which the workers take to end
+			a.running = nil
+			a.join()
+		})
+	case answerReport:
+		if !a.reports[act.id] {
+			w.fail("%s: Report %d is answered twice", a.name, act.id)
+		}
+		delete(a.reports, act.id)
+	case showReason:
+		a.waits = act.reason
+	case leaveJob:
+		a.left = true
+		w.carryOut(a, func(ctx context.Context, x *executor) {
+			if act.lease != 0 {
+				_ = x.leave(ctx, act.view, act.lease, act.round, act.why) // otherwise its lease runs out
+			}
+		}, func() { a.exit(false) })
+	case watchJob:
+		if a.jobWatch != nil {
+			a.jobWatch.stopped = true
+		}
+		k := a.executor.keys
+		a.jobWatch = w.watch(a, k.job(), clientv3.GetPrefixRangeEnd(k.job()), func(events []*clientv3.Event) { a.step(jobChanged{events}) })
+	case watchNodes:
+		if a.nodesWatch != nil {
+			a.nodesWatch.stopped = true
+		}
+		if act.on {
+			k := a.executor.keys
+			a.nodesWatch = w.watch(a, k.nodes(), clientv3.GetPrefixRangeEnd(k.rounds()), func([]*clientv3.Event) { a.step(nodesChanged{}) })
+		}
+	default:
+		a.doLink(act)
+	}
+}
+
+// doLink carries out what is about other agents.
+func (a *simAgent) doLink(act action) {
+	w := a.world
+	switch act := act.(type) {
+	case monitorLeader:
+		a.leader.stop()
+		a.leader = nil
+		if act.key != "" {
+			a.leader = &simLink{from: a, to: w.agentOf(act.key), key: act.key, addr: act.addr}
+			a.leader.begin()
+		}
+	case monitorPeer:
+		l := &simLink{from: a, to: w.agentOf(act.key), key: act.key, addr: act.addr}
+		l.heard = func(at time.Time, err error) { a.step(peerHeard{act.id, act.serial, at, err}) }
+		a.peers[act.id] = l
+		w.after(w.between(0, spreadTime), l.begin)
+	case callWorker:
+		a.peers[act.id] = &simLink{from: a}
+		w.after(redialInterval, func() { a.step(peerHeard{act.id, act.serial, w.now, nil}) })
+	case stopPeer:
+		a.peers[act.id].stop()
+		delete(a.peers, act.id)
+	case callRank0:
+		a.rank0 = &act
+		a.call(&act, w.now)
+	case hangUp:
+		a.rank0 = nil
+	case confirmPeers:
+		w.after(w.latency(), func() { a.step(peersConfirmed{}) })
+	case probePeers:
+		errs := make(map[string]error)
+		took := w.latency()
+		for _, p := range act.peers {
+			if l := a.peers[p.id]; l != nil && (l.to == nil || l.to.vanished) {
+				errs[p.id], took = silence, 3800*time.Millisecond
+			}
+		}
+		w.after(took, func() { a.step(peersProbed{act, errs}) })
+	}
+}
+
+var silence, refusal = simDialError(os.ErrDeadlineExceeded), simDialError(syscall.ECONNREFUSED)
+
+func simDialError(err error) error { return &net.OpError{Op: "dial", Net: "tcp", Err: err} }
+
+// call calls the agent of rank 0 until it answers.
+func (a *simAgent) call(c *callRank0, begun time.Time) {
+	w := a.world
+	to := w.agentOf(c.rank0.Key)
+	reached := to != nil && !to.gone
+	took, err := w.latency(), refusal
+	if to == nil || to.vanished {
+		took, err = 3*time.Second, silence
+	}
+	w.after(took, func() {
+		lasted := w.now.Sub(begun)
+		switch {
+		case a.rank0 != c || a.gone:
+		case reached:
+			a.step(rank0Reached{*c})
+		case lasted >= c.limit:
+			a.step(rank0Failed{*c, &UnreachableError{Self: a.node, Master: c.rank0.Host, Err: err}})
+		default:
+			a.step(rank0Silent{*c, err, true, lasted})
+			w.after(time.Second, func() {
+				if a.rank0 == c {
+					a.call(c, begun)
+				}
+			})
+		}
+	})
+}
+
+// refuses reports whether connections to the agent are refused: its process has ended, and its machine has not.
+func (a *simAgent) refuses() bool { return a.gone && !a.vanished }
+
+// begin calls the other agent.
+func (l *simLink) begin() {
+	w := l.from.world
+	if l.stopped || l.from.gone {
+		return
+	}
+	w.after(w.latency(), func() {
+		switch {
+		case l.stopped || l.from.gone:
+		case l.to != nil && !l.to.gone && !l.connected:
+			l.connected = true
+			l.to.step(agentConnected{l.from.executor.key, 1})
+			l.hear(nil)
+		case l.to == nil || l.to.gone:
+			err := refusal
+			if l.to == nil || l.to.vanished {
+				err = silence
+			}
+			l.hear(err)
+			w.after(5*time.Second, l.begin)
+		}
+	})
+}
+
+func (l *simLink) hear(err error) {
+	if l.heard != nil {
+		l.heard(l.from.world.now, err)
+	}
+}
+
+func (l *simLink) stop() {
+	if l != nil && !l.stopped {
+		l.stopped = true
+		l.disconnect()
+	}
+}
+
+func (l *simLink) disconnect() {
+	if l.connected {
+		l.connected = false
+		l.to.step(agentConnected{l.from.executor.key, -1})
+	}
+}
+
+// exit ends the process of the agent, and its connections. Those at their other ends find out.
+func (a *simAgent) exit(vanishes bool) {
+	w := a.world
+	if a.gone {
+		return
+	}
+	a.gone, a.vanished = true, vanishes
+	a.running, a.entered = nil, nil
+	w.say("%s ends", a.name)
+	for _, other := range w.agents {
+		for _, l := range other.links() {
+			switch {
+			case !l.connected || other != a && l.to != a || other.gone && other != a:
+			case vanishes: // the connection shows nothing for half a minute
+				l.connected = false
+				if other != a && l.heard != nil {
+					w.after(30*time.Second, l.begin)
+				}
+			case other == a:
+				l.disconnect()
+				to := l.to
+				w.after(310*time.Millisecond, func() { to.step(agentEnded{a.executor.key, "a:1"}) })
+			default:
+				l.connected = false
+				w.after(310*time.Millisecond, func() {
+					if !l.stopped {
+						other.step(agentEnded{l.key, l.addr})
+					}
+				})
+			}
+		}
+	}
+}
+
+// links are the connections that the agent has begun, in an order that does not change.
+func (a *simAgent) links() (links []*simLink) {
+	if a.leader != nil {
+		links = append(links, a.leader)
+	}
+	for _, id := range sortedKeys(a.peers) {
+		links = append(links, a.peers[id])
+	}
+	return links
+}
+
+func sortedKeys[T any](m map[string]T) (keys []string) {
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// enter runs workers in a round.
+func (a *simAgent) enter(r *simRound) {
+	w := a.world
+	w.checkRound(a, r)
+	a.running, a.entered, a.waits = r, r, ""
+	w.workersEnd(a, r)
+}
+
+// report tells how the workers of a round ended.
+func (a *simAgent) report(r *simRound, f *rendezvous.Failure) {
+	if a.gone || a.entered != r {
+		return
+	}
+	a.lastID++
+	a.reports[a.lastID] = true
+	a.step(reportCalled{a.lastID, r.ID, reportDoc{Failure: f}})
+}
+
+// end is the end of the agent's part in the job: it leaves.
+func (a *simAgent) end(why error) {
+	if a.over == nil {
+		a.over = why
+		a.world.say("%s: %v", a.name, why)
+	}
+	if !a.leaving {
+		a.world.after(a.world.between(0, time.Second), func() { a.leave(nil) })
+	}
+}
+
+// leave takes the agent out of the job.
+func (a *simAgent) leave(why error) {
+	if !a.leaving && !a.gone {
+		a.leaving = true
+		a.step(leaveCalled{why})
+	}
+}
+
+func (a *simAgent) failure(r *simRound, final bool) *rendezvous.Failure {
+	return &rendezvous.Failure{
+		Node: a.node.ID, Host: a.node.Host, Rank: r.Place.FirstRank, Code: 3, Ending: fmt.Sprint("exit code 3 of ", a.name), Final: final,
+	}
+}

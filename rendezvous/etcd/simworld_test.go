@@ -1,0 +1,381 @@
+package etcd
+
+import (
+	"container/heap"
+	"context"
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// A simWorld is etcd, agents and the network between them, in virtual time and one goroutine. What happens, and when, follows from the
+// seed.
+type simWorld struct {
+	random *rand.Rand
+	now    time.Time
+	queue  simQueue
+	serial int
+
+	store  *simStore
+	up     bool // etcd answers
+	faulty bool // faults are drawn
+	agents []*simAgent
+
+	watches []*simWatch
+	stops   []func() // end requests that are under way
+
+	config    Config
+	record    *simRecord
+	length    time.Duration           // after which there are no more faults
+	failing   int                     // percent of the rounds in which workers of an agent fail
+	succeeded map[string]map[int]bool // the rounds in which the workers of an agent have succeeded, by its key
+	vanished  bool                    // a machine has
+	longest   time.Duration           // that etcd could not be reached, at most
+
+	trace  func(text string) // nil: nobody reads it
+	failed error             // the first thing that was wrong
+	mutate func(*pb.TxnRequest)
+	skips  func(*simAgent, action) bool // actions that are not carried out, to see what the simulation finds
+}
+
+// simBegin is when all simulations begin.
+var simBegin = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+func newSimWorld(seed uint64) *simWorld {
+	w := &simWorld{random: rand.New(rand.NewPCG(seed, 0)), now: simBegin, up: true, faulty: true, succeeded: make(map[string]map[int]bool)}
+	w.setStore(newSimStore(w.random))
+	return w
+}
+
+func (w *simWorld) setStore(s *simStore) {
+	w.store = s
+	s.changed = w.onChange
+}
+
+// fail notes that something is wrong.
+func (w *simWorld) fail(format string, args ...any) {
+	if w.failed == nil {
+		w.failed = fmt.Errorf("after %v: %s", w.now.Sub(simBegin), fmt.Sprintf(format, args...))
+		w.say("WRONG: %v", w.failed)
+	}
+}
+
+func (w *simWorld) say(format string, args ...any) {
+	if w.trace != nil {
+		w.trace(fmt.Sprintf("%9.3f  ", w.now.Sub(simBegin).Seconds()) + fmt.Sprintf(format, args...))
+	}
+}
+
+// A simEvent is something that happens at a time.
+type simEvent struct {
+	at     time.Time
+	serial int // of two at one time the one that was planned first comes first
+	do     func()
+}
+
+type simQueue []simEvent
+
+func (q simQueue) Len() int { return len(q) }
+func (q simQueue) Less(i, j int) bool {
+	return q[i].at.Before(q[j].at) || q[i].at.Equal(q[j].at) && q[i].serial < q[j].serial
+}
+func (q simQueue) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
+func (q *simQueue) Push(e any)   { *q = append(*q, e.(simEvent)) }
+func (q *simQueue) Pop() any {
+	old := *q
+	last := old[len(old)-1]
+	old[len(old)-1] = simEvent{}
+	*q = old[:len(old)-1]
+	return last
+}
+
+func (w *simWorld) after(d time.Duration, do func()) { w.at(w.now.Add(d), do) }
+
+func (w *simWorld) at(t time.Time, do func()) {
+	w.serial++
+	heap.Push(&w.queue, simEvent{t, w.serial, do})
+}
+
+// run lets things happen until a time, or until is is true.
+func (w *simWorld) run(until time.Time, is func() bool) {
+	for len(w.queue) > 0 && w.failed == nil && !is() {
+		if w.queue[0].at.After(until) {
+			break
+		}
+		e := heap.Pop(&w.queue).(simEvent)
+		w.now = e.at
+		if w.up {
+			w.store.expire(w.now)
+		}
+		e.do()
+	}
+}
+
+// chance is true so many times in a hundred.
+func (w *simWorld) chance(percent int) bool { return w.random.IntN(100) < percent }
+
+// between is a time between two.
+func (w *simWorld) between(least, most time.Duration) time.Duration {
+	return least + time.Duration(w.random.Int64N(int64(most-least)+1))
+}
+
+// latency is that of the network, one way.
+func (w *simWorld) latency() time.Duration {
+	if w.faulty && w.chance(5) {
+		return w.between(0, 800*time.Millisecond)
+	}
+	return w.between(50*time.Microsecond, 2*time.Millisecond)
+}
+
+// A simCall is one call of a request under way.
+type simCall struct {
+	what   string
+	by     time.Time // it fails then
+	do     func(*simStore) (any, error)
+	pause  time.Duration // instead of a call
+	answer any
+	err    error
+}
+
+type deadlineKey struct{}
+
+// carryOut carries out a request of an agent, in virtual time, and then calls then, unless the agent is gone before.
+func (w *simWorld) carryOut(a *simAgent, do func(ctx context.Context, x *executor), then func()) {
+	ctx := context.WithValue(context.Background(), deadlineKey{}, w.now.Add(callTimeout))
+	next, stop := iter.Pull(iter.Seq[*simCall](func(yield func(*simCall) bool) {
+		x := a.executor
+		x.client = newSimClient(func() time.Time { return w.now }, func(ctx context.Context, what string, call func(*simStore) (any, error)) (any, error) {
+			c := &simCall{what: what, do: call, by: ctx.Value(deadlineKey{}).(time.Time)}
+			if !yield(c) {
+				return nil, context.Canceled
+			}
+			return c.answer, c.err
+		}, w.mutate)
+		x.pause = func(_ context.Context, d time.Duration) { yield(&simCall{pause: d}) }
+		x.within = func(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+			by := w.now.Add(d)
+			if all := ctx.Value(deadlineKey{}).(time.Time); all.Before(by) {
+				by = all
+			}
+			return context.WithValue(ctx, deadlineKey{}, by), func() {}
+		}
+		x.awaitFreeRank = func(context.Context, int) { yield(&simCall{pause: w.between(0, rankInterval)}) }
+		x.hasEnded = func(_ context.Context, key, _ string) bool {
+			yield(&simCall{pause: w.latency()})
+			other := w.agentOf(key)
+			return other != nil && other.refuses()
+		}
+		do(ctx, &x)
+	}))
+	w.stops = append(w.stops, stop)
+	var advance func()
+	advance = func() {
+		if a.gone {
+			stop()
+			return
+		}
+		c, more := next()
+		switch {
+		case !more:
+			then()
+		case c.do == nil:
+			w.after(c.pause, advance)
+		default:
+			w.call(a, c, advance)
+		}
+	}
+	advance()
+}
+
+// call brings a call to etcd and its answer back, or not.
+func (w *simWorld) call(a *simAgent, c *simCall, then func()) {
+	answered := false
+	finish := func(answer any, err error) {
+		if !answered {
+			answered = true
+			c.answer, c.err = answer, err
+			then()
+		}
+	}
+	timeout := func() {
+		if w.faulty && w.chance(40) { // the connection breaks
+			w.after(w.between(0, time.Second), func() { finish(nil, status.Error(codes.Unavailable, "the connection is broken")) })
+			return
+		}
+		w.at(latest(w.now, c.by), func() { finish(nil, context.DeadlineExceeded) })
+	}
+	carry := func() (any, error) { return c.do(w.store) }
+	if !w.now.Before(c.by) {
+		w.after(0, func() { finish(nil, context.DeadlineExceeded) })
+		return
+	}
+	w.at(c.by, func() { finish(nil, context.DeadlineExceeded) })
+	w.after(w.latency(), func() {
+		switch {
+		case answered:
+		case a.cut || w.faulty && w.chance(1):
+			timeout()
+		case !w.up:
+			w.after(w.between(0, 300*time.Millisecond), func() { finish(nil, status.Error(codes.Unavailable, "etcd is down")) })
+		default:
+			answer, err := carry()
+			if w.faulty && w.chance(2) { // it is asked twice, or a member carries the request out late
+				w.after(w.between(0, 8*time.Second), func() {
+					if w.up {
+						w.say("%s: %s is carried out again", a.name, c.what)
+						_, _ = carry()
+					}
+				})
+			}
+			if w.faulty && w.chance(2) {
+				w.say("%s: the answer to %s is lost", a.name, c.what)
+				timeout()
+				return
+			}
+			w.after(w.latency(), func() {
+				if a.cut {
+					timeout()
+					return
+				}
+				finish(answer, err)
+			})
+		}
+	})
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// A simWatch is one watch of an agent.
+type simWatch struct {
+	agent      *simAgent
+	first, end string
+	next       int64 // revision
+	changed    func(events []*clientv3.Event)
+	stopped    bool
+	planned    bool // a delivery is
+}
+
+// watch begins a watch of the keys from first up to end.
+func (w *simWorld) watch(a *simAgent, first, end string, changed func([]*clientv3.Event)) *simWatch {
+	s := &simWatch{agent: a, first: first, end: end, changed: changed}
+	w.begin(s)
+	return s
+}
+
+// begin begins a watch, perhaps anew. It brings what happens from then on.
+func (w *simWorld) begin(s *simWatch) {
+	w.after(w.latency(), func() {
+		switch {
+		case s.stopped || s.agent.gone:
+		case s.agent.cut || !w.up:
+			w.after(retryInterval, func() { w.begin(s) })
+		default:
+			s.next = w.store.rev + 1
+			w.watches = append(w.watches, s)
+			w.after(w.latency(), func() {
+				if !s.stopped {
+					s.changed(nil)
+				}
+			})
+		}
+	})
+}
+
+// onChange plans to tell those who watch.
+func (w *simWorld) onChange(events []*clientv3.Event) {
+	w.check(events)
+	kept := w.watches[:0]
+	for _, s := range w.watches {
+		if s.stopped || s.agent.gone {
+			continue
+		}
+		kept = append(kept, s)
+		for _, e := range events {
+			if inRange(e.Kv.Key, s.first, s.end) {
+				w.plan(s, w.latency())
+				break
+			}
+		}
+	}
+	w.watches = kept
+}
+
+func (w *simWorld) plan(s *simWatch, d time.Duration) {
+	if !s.planned {
+		s.planned = true
+		w.after(d, func() { w.deliver(s) })
+	}
+}
+
+// deliver brings what has happened since the last time. A watch that is cut off goes on later where it was; it begins anew if that has
+// been compacted, or if it is lost.
+func (w *simWorld) deliver(s *simWatch) {
+	s.planned = false
+	switch {
+	case s.stopped || s.agent.gone:
+		return
+	case s.agent.cut || !w.up:
+		w.plan(s, w.between(100*time.Millisecond, time.Second))
+		return
+	case s.next <= w.store.compacted || w.faulty && w.chance(1):
+		for i, other := range w.watches {
+			if other == s {
+				w.watches = append(w.watches[:i:i], w.watches[i+1:]...)
+				break
+			}
+		}
+		w.say("%s: the watch of %s is lost", s.agent.name, s.first)
+		w.after(retryInterval, func() { w.begin(s) })
+		return
+	}
+	var events []*clientv3.Event
+	for _, e := range w.store.history {
+		if e.Kv.ModRevision >= s.next && inRange(e.Kv.Key, s.first, s.end) {
+			events = append(events, e)
+		}
+	}
+	if s.next <= w.store.rev {
+		s.next = w.store.rev + 1
+	}
+	if len(events) > 0 {
+		s.changed(events)
+	}
+}
+
+// reconnect has watches go on after etcd was away.
+func (w *simWorld) reconnect() {
+	for _, s := range w.watches {
+		w.plan(s, w.between(0, time.Second))
+	}
+}
+
+func (w *simWorld) agentOf(key string) *simAgent {
+	for _, a := range w.agents {
+		if a.executor.key == key {
+			return a
+		}
+	}
+	return nil
+}
+
+// contents is all that etcd has, for people.
+func (w *simWorld) contents() string {
+	var b strings.Builder
+	for _, key := range w.store.keys {
+		kv := w.store.values[key]
+		fmt.Fprintf(&b, "  %s = %s (lease %x, revision %d)\n", key, kv.Value, kv.Lease, kv.ModRevision)
+	}
+	return b.String()
+}
