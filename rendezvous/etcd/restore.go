@@ -219,8 +219,8 @@ func (w *writer) missing(now, past *view) (texts map[string]string, err error) {
 }
 
 func putAll(texts map[string]string, lease clientv3.LeaseID) (ops []clientv3.Op) {
-	for key, text := range texts {
-		ops = append(ops, clientv3.OpPut(key, text, clientv3.WithLease(lease)))
+	for _, key := range slices.Sorted(maps.Keys(texts)) {
+		ops = append(ops, clientv3.OpPut(key, texts[key], clientv3.WithLease(lease)))
 	}
 	return ops
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -77,6 +78,22 @@ func playSeeds(n int, change func(*simWorld)) (seed uint64, err error) {
 	return seed, err
 }
 
+// TestSimulationRepeats: a seed plays the same job each time.
+func TestSimulationRepeats(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(30) {
+		var texts [2]strings.Builder
+		for i := range texts {
+			w := newSimJob(seed)
+			w.trace = func(line string) { texts[i].WriteString(line + "\n") }
+			_ = w.play() // TestSimulation tells
+		}
+		if line, a, b := differ(texts[0].String(), texts[1].String()); line > 0 {
+			t.Fatalf("seed %d: line %d is\n%s\nand then\n%s", seed, line, a, b)
+		}
+	}
+}
+
 // newSimJob draws a job and what is to happen to it.
 func newSimJob(seed uint64) *simWorld {
 	w := newSimWorld(seed)
@@ -128,10 +145,9 @@ func newSimJob(seed uint64) *simWorld {
 // add starts an agent.
 func (w *simWorld) add(name string, rank int) {
 	a := w.newAgent(name, w.config)
-	if w.record.ranked {
+	if a.rank = rank; w.record.ranked {
 		a.node.NodeRank = rank
 	}
-	a.rank = rank
 	a.start()
 }
 
@@ -240,6 +256,10 @@ func (w *simWorld) down(d time.Duration, meanwhile func()) {
 
 // workersEnd draws how the workers of an agent end in a round.
 func (w *simWorld) workersEnd(a *simAgent, r *simRound) {
+	if w.story != nil {
+		w.story.workersEnd(a, r)
+		return
+	}
 	left := w.length - w.now.Sub(simBegin)
 	if w.faulty && left > 0 && w.chance(w.failing) {
 		w.after(w.between(0, 8*time.Second), func() {
@@ -254,15 +274,19 @@ func (w *simWorld) workersEnd(a *simAgent, r *simRound) {
 		})
 		return
 	}
-	w.after(max(0, left)+w.between(0, 3*time.Second), func() {
-		if a.entered == r && !a.gone {
-			if w.succeeded[a.executor.key] == nil {
-				w.succeeded[a.executor.key] = make(map[int]bool)
-			}
-			w.succeeded[a.executor.key][r.ID] = true
-			a.report(r, nil)
+	w.after(max(0, left)+w.between(0, 3*time.Second), func() { a.succeed(r) })
+}
+
+// succeed reports that the workers have done their work.
+func (a *simAgent) succeed(r *simRound) {
+	w := a.world
+	if a.entered == r && !a.gone {
+		if w.succeeded[a.executor.key] == nil {
+			w.succeeded[a.executor.key] = make(map[int]bool)
 		}
-	})
+		w.succeeded[a.executor.key][r.ID] = true
+		a.report(r, nil)
+	}
 }
 
 // play plays the job until its end.
@@ -274,8 +298,7 @@ func (w *simWorld) play() error {
 			a.cut = false
 		}
 	})
-	never := func() bool { return false }
-	w.run(simBegin.Add(w.length), never)
+	w.run(simBegin.Add(w.length), func() bool { return false })
 	w.run(simBegin.Add(w.length+calmTime), func() bool {
 		for _, a := range w.agents {
 			if !a.gone {

@@ -99,7 +99,7 @@ func (w *simWorld) bytes(b []byte) {
 
 // start has the agent begin, and join.
 func (a *simAgent) start() {
-	a.world.say("%s starts as %s", a.name, a.executor.key)
+	a.world.say("%s starts", a.name)
 	a.begun = true
 	a.perform(a.machine.begin())
 	a.join()
@@ -141,7 +141,10 @@ func (a *simAgent) perform(actions []action) {
 		if a.world.trace != nil {
 			a.world.say("%s > %s", a.name, describe(act))
 		}
-		if a.world.skips == nil || !a.world.skips(a, act) {
+		if a.world.alter != nil {
+			act = a.world.alter(a, act)
+		}
+		if act != nil {
 			a.do(act)
 		}
 	}
@@ -165,7 +168,7 @@ func (a *simAgent) do(act action) {
 			w.fail("%s makes more than %d requests in a second; the last one is %s", a.name, busyLimit, describe(act))
 		}
 		var answer answer
-		w.carryOut(a, func(ctx context.Context, x *executor) { answer = act.do(ctx, x) }, func() {
+		w.carryOut(a, act.kind().String(), func(ctx context.Context, x *executor) { answer = act.do(ctx, x) }, func() {
 			pause := time.Duration(0)
 			if answer.failure() != nil {
 				pause = retryInterval
@@ -209,7 +212,7 @@ func (a *simAgent) do(act action) {
 		a.waits = act.reason
 	case leaveJob:
 		a.left = true
-		w.carryOut(a, func(ctx context.Context, x *executor) {
+		w.carryOut(a, "leave", func(ctx context.Context, x *executor) {
 			if act.lease != 0 {
 				_ = x.leave(ctx, act.view, act.lease, act.round, act.why) // otherwise its lease runs out
 			}

@@ -39,10 +39,11 @@ type simWorld struct {
 	vanished  bool                    // a machine has
 	longest   time.Duration           // that etcd could not be reached, at most
 
-	trace  func(text string) // nil: nobody reads it
-	failed error             // the first thing that was wrong
-	mutate func(*pb.TxnRequest)
-	skips  func(*simAgent, action) bool // actions that are not carried out, to see what the simulation finds
+	story  *simStory                      // nil: the seed draws what happens
+	trace  func(text string)              // nil: nobody reads it
+	failed error                          // the first thing that was wrong
+	mutate func(*pb.TxnRequest)           // changes what is asked of etcd, to see what the simulation finds
+	alter  func(*simAgent, action) action // the same for what machines want done; nil: it is not
 }
 
 // simBegin is when all simulations begin.
@@ -118,11 +119,14 @@ func (w *simWorld) run(until time.Time, is func() bool) {
 	}
 }
 
-// chance is true so many times in a hundred.
-func (w *simWorld) chance(percent int) bool { return w.random.IntN(100) < percent }
+// chance is true so many times in a hundred; in a story, never.
+func (w *simWorld) chance(percent int) bool { return w.story == nil && w.random.IntN(100) < percent }
 
-// between is a time between two.
+// between is a time between two; in a story, the one in the middle.
 func (w *simWorld) between(least, most time.Duration) time.Duration {
+	if w.story != nil {
+		return least + (most-least)/2
+	}
 	return least + time.Duration(w.random.Int64N(int64(most-least)+1))
 }
 
@@ -136,6 +140,7 @@ func (w *simWorld) latency() time.Duration {
 
 // A simCall is one call of a request under way.
 type simCall struct {
+	of     string // the request
 	what   string
 	by     time.Time // it fails then
 	do     func(*simStore) (any, error)
@@ -147,12 +152,12 @@ type simCall struct {
 type deadlineKey struct{}
 
 // carryOut carries out a request of an agent, in virtual time, and then calls then, unless the agent is gone before.
-func (w *simWorld) carryOut(a *simAgent, do func(ctx context.Context, x *executor), then func()) {
+func (w *simWorld) carryOut(a *simAgent, name string, do func(ctx context.Context, x *executor), then func()) {
 	ctx := context.WithValue(context.Background(), deadlineKey{}, w.now.Add(callTimeout))
 	next, stop := iter.Pull(iter.Seq[*simCall](func(yield func(*simCall) bool) {
 		x := a.executor
 		x.client = newSimClient(func() time.Time { return w.now }, func(ctx context.Context, what string, call func(*simStore) (any, error)) (any, error) {
-			c := &simCall{what: what, do: call, by: ctx.Value(deadlineKey{}).(time.Time)}
+			c := &simCall{of: name, what: what, do: call, by: ctx.Value(deadlineKey{}).(time.Time)}
 			if !yield(c) {
 				return nil, context.Canceled
 			}
@@ -224,6 +229,10 @@ func (w *simWorld) call(a *simAgent, c *simCall, then func()) {
 			timeout()
 		case !w.up:
 			w.after(w.between(0, 300*time.Millisecond), func() { finish(nil, status.Error(codes.Unavailable, "etcd is down")) })
+		case w.story != nil && w.story.loses(a, c):
+			w.say("%s: the answer to %s is lost", a.name, c.what)
+			_, _ = carry()
+			w.after(100*time.Millisecond, func() { finish(nil, status.Error(codes.Unavailable, "the connection is broken")) })
 		default:
 			answer, err := carry()
 			if w.faulty && w.chance(2) { // it is asked twice, or a member carries the request out late

@@ -3,6 +3,8 @@ package etcd
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -154,9 +156,10 @@ func (w *writer) form(ctx context.Context, v *view, f rendezvous.Formed, token s
 	if f.ID > 1 && !v.established {
 		then = append(then, clientv3.OpPut(w.keys.established(), establishedText, v.lease()))
 	}
-	for c, doc := range roundDocs(&f, token) {
+	docs := roundDocs(&f, token)
+	for _, c := range slices.Sorted(maps.Keys(docs)) {
 		key := w.keys.round(f.ID, c)
-		text, err := encode(key, doc)
+		text, err := encode(key, docs[c])
 		if err != nil {
 			return err
 		}

@@ -1,0 +1,85 @@
+package etcd
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+)
+
+// without drops the comparisons of keys that have something in them from transactions that write such keys.
+func without(compared, written string) func(*simWorld) {
+	return func(w *simWorld) {
+		w.mutate = func(in *pb.TxnRequest) {
+			for _, op := range in.Success {
+				if put := op.GetRequestPut(); put != nil && strings.Contains(string(put.Key), written) {
+					in.Compare = slices.DeleteFunc(in.Compare, func(c *pb.Compare) bool { return strings.Contains(string(c.Key), compared) })
+					return
+				}
+			}
+		}
+	}
+}
+
+// altered changes what machines want done.
+func altered(change func(*simAgent, action) action) func(*simWorld) {
+	return func(w *simWorld) { w.alter = change }
+}
+
+// TestSimulationFinds: without one of the things that keep a job right, some of the simulated jobs go wrong.
+func TestSimulationFinds(t *testing.T) {
+	t.Parallel()
+	if raceEnabled {
+		t.Skip("each job is played in one goroutine")
+	}
+	for what, change := range map[string]func(*simWorld){
+		"who is not the leader any more decides": func(w *simWorld) {
+			without("job/leader", "job/current")(w)
+			leader := w.mutate
+			w.mutate = func(in *pb.TxnRequest) { leader(in); without("job/current", "job/current")(w); w.mutate(in) }
+		},
+		"a job is closed twice": without("job/", "job/state"),
+		"a failure costs two restarts": altered(func(_ *simAgent, act action) action {
+			if d, ok := act.(writeDecision); ok && d.decision.Over != nil {
+				over := *d.decision.Over
+				over.Restarts += strings.Count(over.Why, "; restart ")
+				d.decision.Over = &over
+				return d
+			}
+			return act
+		}),
+		"a report is of another round": altered(func(_ *simAgent, act action) action {
+			if r, ok := act.(recordReport); ok && r.round > 1 {
+				r.round--
+				return r
+			}
+			return act
+		}),
+		"nothing is put back": altered(func(_ *simAgent, act action) action {
+			if _, ok := act.(restoreJob); ok {
+				return nil
+			}
+			return act
+		}),
+		"a Report is not answered": altered(func(_ *simAgent, act action) action {
+			if _, ok := act.(answerReport); ok {
+				return nil
+			}
+			return act
+		}),
+		"a round does not end": altered(func(a *simAgent, act action) action {
+			if _, ok := act.(endRound); ok && a.name == "n1" {
+				return nil
+			}
+			return act
+		}),
+	} {
+		if seed, err := playSeeds(500, change); err == nil {
+			t.Errorf("%s: no job goes wrong", what)
+		} else {
+			text, _, _ := strings.Cut(err.Error(), "\n")
+			t.Logf("%s: seed %d: %.160s", what, seed, text)
+		}
+	}
+}
