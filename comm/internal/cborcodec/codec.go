@@ -1,8 +1,8 @@
-// Package cborcodec encodes objects as CBOR, and refuses those that would lose something on their way.
+// Package cborcodec encodes objects as CBOR, and refuses those that would lose something on the way.
 //
-// CBOR takes what a value shows of itself. What it does not show, such as fields that are not exported, would be missing on the
-// other side without a word. types.go knows what that is for all values of a type, fields.go for a struct; values.go looks at a value
-// where its type does not say.
+// CBOR encodes what is exported of a value. The rest, such as fields that are not exported, would be missing on the other side without an
+// error. types.go finds out what all values of a type would lose, and fields.go does so for a struct. If the type does not tell,
+// values.go examines the value.
 package cborcodec
 
 import (
@@ -17,8 +17,8 @@ type Codec struct {
 	dec cbor.DecMode
 }
 
-// New returns a Codec. What arrives as an any is a bool, int64, float64, string, []byte, time.Time, []any, map[any]any, or nil. Bytes of
-// a peer cannot make it take memory out of proportion: it checks them before it takes any.
+// New returns a Codec. It decodes into an any as a bool, int64, float64, string, []byte, time.Time, []any, map[any]any, or nil. It checks
+// the bytes of a peer before it allocates memory for them, so they cannot make it allocate much more than they are.
 func New() Codec {
 	enc, err := cbor.EncOptions{
 		Time: cbor.TimeRFC3339Nano, TimeTag: cbor.EncTagRequired, NaNConvert: cbor.NaNConvertNone, InfConvert: cbor.InfConvertNone,
@@ -35,7 +35,7 @@ func New() Codec {
 	return Codec{enc, dec}
 }
 
-// Marshal refuses what would lose something on its way.
+// Marshal refuses values that would lose something on the way.
 func (c Codec) Marshal(v any) ([]byte, error) {
 	if err := c.checkWhole(v); err != nil {
 		return nil, err

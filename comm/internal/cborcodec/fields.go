@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// A fieldList is what a struct is encoded as, unless methods of its own do that. As for encoding/json, the fields of structs
-// embedded in it are its own, and of several that have one name all are left out, or all but one.
+// A fieldList has the fields that are encoded of a struct without encoding methods of its own. As in encoding/json, the fields of embedded
+// structs belong to it. Of several fields with the same name all are left out, or all but one.
 type fieldList struct {
 	objectType
 	named map[string]string // by the name that travels: the field
@@ -59,13 +59,17 @@ func (l *fieldList) add(t reflect.Type, f reflect.StructField, path []int, withi
 	}
 }
 
-// travelsAs is the name that the tag of f gives it, or nothing.
-func travelsAs(f reflect.StructField) string {
-	tag := f.Tag.Get("cbor")
-	if tag == "" {
-		tag = f.Tag.Get("json")
+// tagOf returns the tag of f for CBOR.
+func tagOf(f reflect.StructField) string {
+	if tag := f.Tag.Get("cbor"); tag != "" {
+		return tag
 	}
-	name, options, _ := strings.Cut(tag, ",")
+	return f.Tag.Get("json")
+}
+
+// travelsAs returns the name that the tag of f gives it, or nothing.
+func travelsAs(f reflect.StructField) string {
+	name, options, _ := strings.Cut(tagOf(f), ",")
 	if n, err := strconv.Atoi(name); err == nil && slices.Contains(strings.Split(options, ","), "keyasint") {
 		return fmt.Sprint("number ", n) // 1, 01 and +1 are one
 	}
@@ -82,10 +86,4 @@ func pointee(t reflect.Type) reflect.Type {
 }
 
 // isLeftOut reports whether the tag of f asks to leave it out.
-func isLeftOut(f reflect.StructField) bool {
-	tag := f.Tag.Get("cbor")
-	if tag == "" {
-		tag = f.Tag.Get("json")
-	}
-	return tag == "-"
-}
+func isLeftOut(f reflect.StructField) bool { return tagOf(f) == "-" }

@@ -16,9 +16,9 @@ import (
 
 // An objectType is what is known of all values of a type.
 type objectType struct {
-	lost   error   // what every one of them would lose
-	open   bool    // whether each has to be looked at: it may hold values of any type, or itself
-	fields [][]int // of a struct: the fields for which that is so
+	lost   error   // what every value would lose
+	open   bool    // each value has to be examined: it may hold values of any type, or itself
+	fields [][]int // of a struct: the fields that have to be examined
 }
 
 var objectTypes sync.Map // reflect.Type -> *objectType
@@ -32,7 +32,7 @@ func objectTypeOf(t reflect.Type) *objectType {
 	return &o
 }
 
-// examine finds out about t, which is part of the types within.
+// examine returns the objectType of t, which is part of the types within.
 func examine(t reflect.Type, within []reflect.Type) objectType {
 	if slices.Contains(within, t) {
 		if t.Kind() == reflect.Pointer && allPointers(within[slices.Index(within, t):]) {
@@ -45,7 +45,7 @@ func examine(t reflect.Type, within []reflect.Type) objectType {
 	case t == reflect.TypeFor[time.Time](), t == reflect.TypeFor[big.Int](), encodes && !isInherited(m):
 		return objectType{}
 	case encodes:
-		return objectType{lost: besideInherited(t)} // what is embedded in it encodes itself
+		return objectType{lost: besideInherited(t)} // an embedded field encodes itself
 	}
 	switch t.Kind() {
 	case reflect.Interface:
@@ -61,14 +61,14 @@ func examine(t reflect.Type, within []reflect.Type) objectType {
 	case reflect.Struct:
 		return examineStruct(t, within)
 	}
-	return objectType{} // what CBOR cannot take at all, it refuses
+	return objectType{} // what CBOR cannot encode at all, it refuses
 }
 
 func allPointers(types []reflect.Type) bool {
 	return !slices.ContainsFunc(types, func(t reflect.Type) bool { return t.Kind() != reflect.Pointer })
 }
 
-// mayCoincide reports whether keys that differ may be the same once they are encoded, as an int and an int8 may in a map of any.
+// mayCoincide reports whether different keys may be encoded alike, such as an int and an int8 in a map with keys of type any.
 func mayCoincide(key reflect.Type) bool {
 	if _, encodes := encoderOf(key); encodes {
 		return true
@@ -80,7 +80,7 @@ func mayCoincide(key reflect.Type) bool {
 	return false
 }
 
-// encoderOf is the method by which CBOR lets values of t encode themselves, if they have one.
+// encoderOf returns the method by which values of t encode themselves as CBOR, if they have one.
 func encoderOf(t reflect.Type) (m reflect.Method, ok bool) {
 	p := reflect.PointerTo(t)
 	switch {
@@ -96,7 +96,7 @@ func encoderOf(t reflect.Type) (m reflect.Method, ok bool) {
 	return m, ok && m.Func.IsValid()
 }
 
-// isInherited reports whether m is an embedded field's: the compiler has made it.
+// isInherited reports whether m is the method of an embedded field: then the compiler has generated it.
 func isInherited(m reflect.Method) bool {
 	frames := runtime.CallersFrames([]uintptr{m.Func.Pointer() + 1})
 	for {
@@ -107,7 +107,7 @@ func isInherited(m reflect.Method) bool {
 	}
 }
 
-// besideInherited says what is lost where a struct is encoded by the method of a field embedded in it: the other fields.
+// besideInherited returns what is lost if the method of an embedded field encodes a struct: the other fields.
 func besideInherited(t reflect.Type) error {
 	if t.Kind() != reflect.Struct {
 		return nil

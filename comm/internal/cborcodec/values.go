@@ -5,10 +5,10 @@ import (
 	"reflect"
 )
 
-// maxNesting is how deep arrays, maps and structs may lie in each other.
+// maxNesting is how deep arrays, maps and structs may be nested.
 const maxNesting = 64
 
-// checkWhole says what of v would be lost on its way, if anything.
+// checkWhole returns what of v would be lost on the way, if anything.
 func (c Codec) checkWhole(v any) error {
 	if v == nil {
 		return nil
@@ -16,7 +16,7 @@ func (c Codec) checkWhole(v any) error {
 	return c.checkValue(reflect.ValueOf(v), 0, 0)
 }
 
-// checkValue looks at what is nested so deep, after so many pointers and interfaces one behind the other.
+// checkValue examines v, which is nested so deep, and is reached through so many pointers and interfaces in a row.
 func (c Codec) checkValue(v reflect.Value, nested, hops int) error {
 	t := objectTypeOf(v.Type())
 	switch {
@@ -53,7 +53,7 @@ func (c Codec) checkValue(v reflect.Value, nested, hops int) error {
 	return nil
 }
 
-// checkMap looks at keys and values, and whether no two keys are the same to others.
+// checkMap examines the keys and values of v. It refuses two keys that are encoded alike.
 func (c Codec) checkMap(v reflect.Value, nested int) error {
 	var seen map[string]any
 	if mayCoincide(v.Type().Key()) {

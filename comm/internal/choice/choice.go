@@ -1,9 +1,9 @@
-// Package choice says by which algorithm, or way, ranks carry out a collective: tables that whoever has the ways keeps, and a
-// user's tuning, which overrules them. A choice depends on nothing but the operation, the number of ranks and the length of
-// the buffer, so every rank makes the same.
+// Package choice says by which algorithm, or way, ranks carry out a collective. Packages that have algorithms keep tables of them, and a
+// user's tuning overrules these. A choice depends only on the operation, the number of ranks and the length of the buffer, so it is the
+// same on every rank.
 //
-// Bytes are those of the whole buffer: what all_reduce, reduce and broadcast have in place, what all_gather and gather collect,
-// what reduce_scatter, all_to_all and scatter give.
+// Bytes are those of the whole buffer: the buffer of all_reduce, reduce and broadcast, the output of all_gather and gather, and the input
+// of reduce_scatter, all_to_all and scatter.
 package choice
 
 import (
@@ -13,19 +13,19 @@ import (
 	"strings"
 )
 
-// Any is the limit of a way that has none, Never that of one that does not come into question.
+// Any is the limit of a way without a limit, Never that of a way that cannot be used.
 const (
 	Any   = math.MaxInt
 	Never = -1
 )
 
-// A Line of a table is a way of an operation. The lines of one operation are in order of length: the first with a limit of
-// at least so many bytes is chosen.
+// A Line of a table is a way of an operation. The lines of one operation are in order of length. The first one whose limit is not less
+// than the bytes of a buffer is chosen.
 type Line struct {
 	Op, Way string
-	What    string              // for those who want to know
-	UpTo    func(ranks int) int // bytes; nil: any number
-	Fixed   bool                // it is taken wherever it can be, and no tuning changes that
+	What    string              // explains the way to users
+	UpTo    func(ranks int) int // the limit in bytes; nil: Any
+	Fixed   bool                // tuning does not overrule it
 }
 
 func (l *Line) upTo(ranks int) int {
@@ -38,7 +38,7 @@ func (l *Line) upTo(ranks int) int {
 // A Table has the ways of operations.
 type Table []Line
 
-// line returns that of a way, or nil.
+// line returns the line of a way, or nil.
 func (t Table) line(op, way string) *Line {
 	i := slices.IndexFunc(t, func(l Line) bool { return l.Op == op && l.Way == way })
 	if i < 0 {
@@ -47,16 +47,16 @@ func (t Table) line(op, way string) *Line {
 	return &t[i]
 }
 
-// A Way is that of buffers up to so many bytes.
+// A Way is an algorithm for buffers of at most UpTo bytes.
 type Way struct {
 	Name string
 	UpTo int
 }
 
-// A Choice is ways in order of length. The last one is for any.
+// A Choice has ways in order of length. The last one has no limit.
 type Choice []Way
 
-// String is c as it is written in a tuning.
+// String returns c as it is written in a tuning.
 func (c Choice) String() string {
 	var b strings.Builder
 	for i, w := range c {
@@ -81,13 +81,13 @@ func (c Choice) Pick(bytes int) string {
 	return ""
 }
 
-// A Chooser chooses by a table and a tuning, which overrules it.
+// A Chooser chooses by a table, which a tuning overrules.
 type Chooser struct {
 	Table
 	Tuning
 }
 
-// Pick returns the way for so many ranks and bytes; none if the table does not have the operation.
+// Pick returns the way for so many ranks and bytes. It is empty if the table does not have the operation.
 func (c Chooser) Pick(op string, ranks, bytes int) string {
 	tuned := c.tuned(op, ranks)
 	for i := range c.Table {
@@ -98,17 +98,7 @@ func (c Chooser) Pick(op string, ranks, bytes int) string {
 	return tuned.Pick(bytes)
 }
 
-// Limit is how many bytes a way is for at most, Never if it is for none.
-func (c Chooser) Limit(op, way string, ranks int) int {
-	for _, w := range c.Choice(op, ranks) {
-		if w.Name == way {
-			return w.UpTo
-		}
-	}
-	return Never
-}
-
-// Choice is what Pick picks from.
+// Choice returns the ways that Pick picks from.
 func (c Chooser) Choice(op string, ranks int) Choice {
 	var ways Choice
 	tuned := c.tuned(op, ranks)
@@ -128,7 +118,7 @@ func (c Chooser) Choice(op string, ranks int) Choice {
 	return ways
 }
 
-// Free are the ways of op that a tuning may name.
+// Free returns the ways of op that a tuning may name.
 func (t Table) Free(op string) []string {
 	var names []string
 	for i := range t {
@@ -139,13 +129,13 @@ func (t Table) Free(op string) []string {
 	return names
 }
 
-// What says what a way is.
+// What explains a way.
 func (c Chooser) What(op, way string) string { return c.line(op, way).What }
 
-// IsTuned reports whether a tuning has a say.
+// IsTuned reports whether the tuning overrules the table for op.
 func (c Chooser) IsTuned(op string, ranks int) bool { return c.tuned(op, ranks) != nil }
 
-// tuned is what the tuning has for the table's ways of op.
+// tuned returns the tuning's choice for op, if it names ways of the table.
 func (c Chooser) tuned(op string, ranks int) Choice {
 	if len(c.Tuning) == 0 {
 		return nil

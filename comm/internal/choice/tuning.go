@@ -8,17 +8,17 @@ import (
 	"strings"
 )
 
-// A Tuning is what a user has chosen.
+// A Tuning is a user's choice of ways.
 type Tuning []rule
 
-// A rule is the ways of an operation, of one table, for groups of so many ranks.
+// A rule chooses ways of an operation, all of one table, for groups of so many ranks.
 type rule struct {
 	op    string
 	ranks int
 	ways  Choice
 }
 
-// anyRanks are those of a rule for groups of any number.
+// anyRanks is the ranks of a rule for groups of any size.
 const anyRanks = 0
 
 // Parse reads a tuning: rules, separated by semicolons or line ends, of the form
@@ -26,8 +26,8 @@ const anyRanks = 0
 //	all_reduce=doubling:32K,ring
 //	all_reduce@4=ring
 //
-// An operation goes by the first way that is for its bytes: K, M and G are 1024 to the power of 1, 2 and 3, and the last way has
-// no limit. The second rule is for groups of 4 ranks. What follows a # is a comment. Ways are those of tables.
+// The first way whose limit is not less than the bytes of the buffer is used. K, M and G are 1024 to the power of 1, 2 and 3. The last way
+// has no limit. The second rule is for groups of 4 ranks. Text after a # is a comment. The ways are those of tables.
 func Parse(text string, tables ...Table) (Tuning, error) {
 	var t Tuning
 	for line := range strings.Lines(text) {
@@ -93,7 +93,7 @@ func parseBytes(text string) (int, error) {
 	return n * unit, nil
 }
 
-// check says what is wrong with r.
+// check returns what is wrong with r.
 func (r *rule) check(tables []Table) error {
 	at := slices.IndexFunc(tables, func(t Table) bool { return t.line(r.op, r.ways[0].Name) != nil })
 	if at < 0 {
@@ -120,7 +120,7 @@ func (r *rule) check(tables []Table) error {
 	return nil
 }
 
-// known has the ways that op has.
+// known lists the ways of op, or the operations if there is no op.
 func known(op string, tables []Table) string {
 	var sets []string
 	for _, t := range tables {
@@ -141,7 +141,7 @@ func known(op string, tables []Table) string {
 	return ": want some of " + strings.Join(sets, "; or of ")
 }
 
-// String is t as Parse reads it.
+// String returns t as Parse reads it.
 func (t Tuning) String() string {
 	rules := make([]string, len(t))
 	for i, r := range t {

@@ -28,7 +28,7 @@ func (c *Collective) allToAll() error {
 	if h := c.inStages(false); h != nil {
 		return h.AllToAll()
 	}
-	if c.g.Choose.TogetherAllToAll(c.g.Size(), block) {
+	if c.g.Choose.Together("all_to_all", c.g.Size(), block) {
 		return c.allToAllTogether(block)
 	}
 	return c.exchange(&pipeline.Task{

@@ -26,7 +26,7 @@ func (c *Collective) gather() error {
 	if h := c.inStages(false); h != nil {
 		return h.Gather()
 	}
-	if c.g.Choose.TogetherGather(c.g.Size(), len(in)) {
+	if c.g.Choose.Together("gather", c.g.Size(), len(in)) {
 		return c.gatherInTree(out, in, dst)
 	}
 	return c.exchange(&pipeline.Task{
@@ -89,7 +89,7 @@ func (c *Collective) scatter() error {
 	if h := c.inStages(false); h != nil {
 		return h.Scatter()
 	}
-	if c.g.Choose.TogetherScatter(c.g.Size(), len(out)) {
+	if c.g.Choose.Together("scatter", c.g.Size(), len(out)) {
 		return c.scatterInTree(out, in, src)
 	}
 	return c.exchange(&pipeline.Task{

@@ -4,30 +4,30 @@ package cpu
 
 import "unsafe"
 
-// StoreRelease sets *p to v after everything written before it, as seen by other processors. It is a plain store, which a
-// processor of this kind never moves ahead of another; atomic.StoreUint64 waits for the line besides.
+// StoreRelease sets *p to v. Other processors see that after everything written before. It is a plain store, because this kind of
+// processor does not reorder stores. atomic.StoreUint64 would also wait for the cache line.
 //
 //go:noescape
 func StoreRelease(p *uint64, v uint64)
 
-// Fence is atomic_thread_fence(memory_order_acq_rel) of C: what is read before it is read before, and what is written after it is
-// written after, all else there. A processor of this kind does that in any case.
+// Fence is atomic_thread_fence(memory_order_acq_rel) of C: loads before it come before, and stores after it come after, all other
+// accesses. This kind of processor keeps that order in any case.
 func Fence() {}
 
-// Await looks at *p until it has [Reached] least, or has been looked at tries times, and returns it.
+// Await polls *p until it has [Reached] least, but at most tries times, and returns it.
 //
 //go:noescape
 func Await(p *uint64, least uint64, tries int) uint64
 
-// AwaitEqual looks at *p until it is want, or has been looked at tries times, and reports whether it is. Each time it looks at beside
-// as well, which is read next and may be in another cache line: so both lines come at once.
+// AwaitEqual polls *p until it is want, but at most tries times, and reports whether it is. Each time it also reads beside, which the
+// caller reads next and which may be in another cache line, so that both lines are fetched together.
 //
 //go:noescape
 func AwaitEqual(p *uint64, want uint64, tries int, beside *byte) bool
 
-// Copy is copy, of equal lengths that do not overlap, through the caches. Where the processor is fast at moving strings, a long
-// copy is one: dst's cache lines, which it is to write as a whole, it takes from other processors and from caches farther away
-// without what is in them. What is written later comes later, as seen by other processors.
+// Copy is copy through the caches, for equal lengths that do not overlap. If the processor moves strings fast, a long copy uses REP
+// MOVSB: it overwrites whole cache lines of dst, and so takes them from other processors and from farther caches without fetching what
+// is in them. Other processors see later stores after it.
 func Copy(dst, src []byte) {
 	asString := isString(len(src))
 	if asString {
@@ -46,10 +46,10 @@ func Copy(dst, src []byte) {
 	}
 }
 
-// isString reports whether Copy moves n bytes as a string: shorter ones take longer to begin with than is gained.
+// isString reports whether Copy moves n bytes as a string. To start a string move takes longer than short copies gain.
 func isString(n int) bool { return n >= 8<<10 && movesStrings }
 
-// movesStrings is what the processor says of itself: fast short REP MOVSB.
+// movesStrings is the processor's feature flag "fast short REP MOVSB".
 var movesStrings = fastStrings()
 
 func fastStrings() bool
@@ -57,7 +57,7 @@ func fastStrings() bool
 //go:noescape
 func copyString(dst, src *byte, n int)
 
-// before is how many bytes are in mem before its first whole line, or its end.
+// before returns the bytes of mem before its first whole cache line, or before its end.
 func before(mem []byte) int {
 	return min(-int(uintptr(unsafe.Pointer(unsafe.SliceData(mem))))&(line-1), len(mem))
 }
@@ -65,8 +65,8 @@ func before(mem []byte) int {
 // HasNonTemporal reports whether CopyNonTemporal differs from copy.
 const HasNonTemporal = true
 
-// CopyNonTemporal is copy, of equal lengths, past the caches: dst's cache lines need not be had from another processor that has them.
-// What is written is in memory before anything that is written later.
+// CopyNonTemporal is copy, for equal lengths, with stores that bypass the caches: they need not fetch dst's cache lines from another
+// processor. What it writes is in memory before anything that is written later.
 func CopyNonTemporal(dst, src []byte) {
 	head := before(dst)
 	copy(dst[:head], src)
@@ -79,9 +79,10 @@ func CopyNonTemporal(dst, src []byte) {
 	copy(dst, src)
 }
 
-// Claim takes the cache lines that have nothing but mem in them away from other processors, as writing does, and changes nothing.
-// Nobody else writes there meanwhile. What a processor only reads, it leaves with the one that has written it as well, which
-// then waits for each line when it writes there again: for several times as long as to get a line back that the other has alone.
+// Claim takes the whole cache lines in mem away from other processors, as a write does (a read for ownership), and changes nothing. No
+// other rank may write there meanwhile. If a processor only read the lines, the processor that has written them would keep a shared copy.
+// To write there again it would have to upgrade each line, which takes several times as long as to fetch a line that another processor
+// has alone.
 func Claim(mem []byte) {
 	head := before(mem)
 	if n := (len(mem) - head) &^ (line - 1); n > 0 {
@@ -89,15 +90,15 @@ func Claim(mem []byte) {
 	}
 }
 
-// ClaimCopied is Claim of what another processor has written with Copy, where it is to write so again: of strings nothing need
-// be claimed.
+// ClaimCopied is Claim of what another processor has written with Copy, and will write so again. What Copy moves as a string need not be
+// claimed.
 func ClaimCopied(mem []byte) {
 	if !isString(len(mem)) {
 		Claim(mem)
 	}
 }
 
-// ClaimAhead asks for the cache lines of mem, so that they are on their way while the processor does something else.
+// ClaimAhead prefetches the cache lines of mem for writing.
 func ClaimAhead(mem []byte) {
 	if len(mem) > 0 {
 		claimAhead(&mem[0], len(mem))
@@ -110,26 +111,26 @@ func claimAhead(p *byte, n int)
 //go:noescape
 func claim(p *byte, n int)
 
-// line is how many bytes processors take from each other at once.
+// line is the bytes of a cache line.
 const line = 64
 
-// longestCopy is how many bytes are copied at once: a goroutine cannot be stopped meanwhile, and Go's copy goes past the caches
-// with four times as many.
+// longestCopy is the most bytes that are copied at once. A goroutine cannot be preempted meanwhile, and Go's copy bypasses the caches if
+// it gets four times as many.
 const longestCopy = 256 << 10
 
 //go:noescape
 func copyNonTemporal(dst, src *byte, n int)
 
-// ticks is the processor's time stamp counter, which all processors have in common.
+// ticks reads the time stamp counter, which is the same on all processors.
 func ticks() uint64
 
-// Note sets p to 0, a, b, c, Now, whatever it was, and 0 at the end, in this order, and then its first word to key, as seen
-// by other processors.
+// Note writes a record: words 1 to 3 of p become a, b and c, word 4 becomes Now, and the last one 0. The first word is 0 meanwhile, and
+// becomes key when the rest is written. Other processors see the stores in this order.
 //
 //go:noescape
 func Note(p *[8]uint64, key, a, b, c uint64)
 
-// StoreThree sets p to a, b and c, in this order, as seen by other processors.
+// StoreThree sets p to a, b and c. Other processors see the stores in this order.
 //
 //go:noescape
 func StoreThree(p *[3]uint64, a, b, c uint64)

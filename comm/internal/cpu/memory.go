@@ -4,8 +4,8 @@ package cpu
 
 import "sync/atomic"
 
-// Whatever processes share is read and written by the functions of this package, so that tests can run it in orders of their
-// choice: see cpu_schedule.go. Otherwise these cost nothing.
+// Memory that processes share is read and written by the functions of this package, so that tests can choose the order of accesses
+// (cpu_schedule.go). In other builds these functions cost nothing.
 
 // Load is atomic.LoadUint64.
 func Load(p *uint64) uint64 { return atomic.LoadUint64(p) }
@@ -25,10 +25,10 @@ func Add32(p *uint32, delta uint32) uint32 { return atomic.AddUint32(p, delta) }
 // Swap32 is atomic.SwapUint32.
 func Swap32(p *uint32, v uint32) uint32 { return atomic.SwapUint32(p, v) }
 
-// LoadPlain is *p, which nobody else writes meanwhile.
+// LoadPlain returns *p, which no other processor writes meanwhile.
 func LoadPlain(p *uint64) uint64 { return *p }
 
-// StorePlain sets *p to v, in no order.
+// StorePlain sets *p to v, in no order with other accesses.
 func StorePlain(p *uint64, v uint64) { *p = v }
 
 // CopyPlain is copy.

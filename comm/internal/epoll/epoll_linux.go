@@ -7,17 +7,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Set is a set of descriptors, each known by an identifier of the caller's. What comes on a descriptor costs who sends it more
-// as long as that is in a set, also if nobody waits for it.
+// A Set is a set of descriptors, for each of which the caller chooses an identifier. As long as a descriptor is in a set, sending to it
+// costs more, even if nobody waits for it.
 type Set struct {
-	fd     int
-	file   *os.File // fd, as the runtime waits for it
-	raw    syscall.RawConn
-	events [64]unix.EpollEvent
-	ready  []int
-	err    error
-	look   func(fd uintptr) bool // poll
-	glance func(fd uintptr) bool // poll, which then does not wait
+	fd       int
+	file     *os.File // fd, as the runtime waits for it
+	raw      syscall.RawConn
+	events   [64]unix.EpollEvent
+	ready    []int
+	err      error
+	poll     func(fd uintptr) bool // collect
+	pollOnce func(fd uintptr) bool // collect, which then does not wait
 }
 
 // New returns an empty set.
@@ -35,46 +35,46 @@ func New() (*Set, error) {
 		_ = s.file.Close()
 		return nil, err
 	}
-	s.look = s.poll
-	s.glance = func(fd uintptr) bool { s.poll(fd); return true }
+	s.poll = s.collect
+	s.pollOnce = func(fd uintptr) bool { s.collect(fd); return true }
 	return s, nil
 }
 
-// Add adds descriptor fd as id, and lets Wait or Ready return id once, when one of events (of poll(2)) is there, or fd has failed
-// or ended. A descriptor that is closed leaves the set.
+// Add adds descriptor fd with identifier id. Wait or Ready returns id once, when one of events (of poll(2)) has happened, or fd has
+// failed or ended. A descriptor that is closed leaves the set.
 func (s *Set) Add(fd, id int, events uint32) error {
 	return s.control(unix.EPOLL_CTL_ADD, fd, id, events)
 }
 
-// Change is Add of a descriptor that is in the set.
+// Change is Add for a descriptor that is in the set.
 func (s *Set) Change(fd, id int, events uint32) error {
 	return s.control(unix.EPOLL_CTL_MOD, fd, id, events)
 }
 
-// Remove takes fd out of the set.
+// Remove removes fd from the set.
 func (s *Set) Remove(fd int) error { return s.control(unix.EPOLL_CTL_DEL, fd, 0, 0) }
 
 func (s *Set) control(op, fd, id int, events uint32) error {
 	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(s.fd, op, fd, &unix.EpollEvent{Events: events | unix.EPOLLONESHOT, Fd: int32(id)}))
 }
 
-// Wait waits until descriptors become ready and returns which. The slice is good until the next Wait or Ready.
-func (s *Set) Wait() ([]int, error) { return s.read(s.look) }
+// Wait waits until descriptors become ready, and returns their identifiers. The slice is valid until the next Wait or Ready.
+func (s *Set) Wait() ([]int, error) { return s.read(s.poll) }
 
 // Ready is Wait that returns at once.
-func (s *Set) Ready() ([]int, error) { return s.read(s.glance) }
+func (s *Set) Ready() ([]int, error) { return s.read(s.pollOnce) }
 
-func (s *Set) read(look func(fd uintptr) bool) ([]int, error) {
+func (s *Set) read(poll func(fd uintptr) bool) ([]int, error) {
 	s.ready, s.err = s.ready[:0], nil
-	if err := s.raw.Read(look); err != nil {
+	if err := s.raw.Read(poll); err != nil {
 		return nil, os.ErrClosed
 	}
 	return s.ready, s.err
 }
 
-// poll collects what is ready, and reports whether there is an end to waiting.
-func (s *Set) poll(uintptr) bool {
-	n, err := unix.EpollWait(s.fd, s.events[:], 0) // does not wait, so that no signal interrupts it
+// collect collects the descriptors that are ready, and reports whether the wait is over.
+func (s *Set) collect(uintptr) bool {
+	n, err := unix.EpollWait(s.fd, s.events[:], 0) // does not block, so no signal interrupts it
 	if err != nil {
 		s.err = os.NewSyscallError("epoll_wait", err)
 		return true
@@ -85,8 +85,8 @@ func (s *Set) poll(uintptr) bool {
 	return n > 0
 }
 
-// Close ends the set, and Wait with it.
+// Close closes the set, and ends Wait.
 func (s *Set) Close() error { return s.file.Close() }
 
-// Yield lets another thread have the processor, if one waits for it.
+// Yield lets another thread run on this processor, if one waits for it.
 func Yield() { _, _, _ = syscall.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0) }

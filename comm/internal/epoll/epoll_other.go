@@ -28,7 +28,7 @@ func (*Set) Ready() ([]int, error) { return nil, ErrUnsupported }
 // Close does nothing.
 func (*Set) Close() error { return nil }
 
-// A Few is descriptors that are waited for together.
+// A Few is a few descriptors to wait for together.
 type Few struct{}
 
 // Clear does nothing.

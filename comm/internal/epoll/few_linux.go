@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Few is descriptors that are waited for together, each known by an identifier of the caller's. Unlike a Set it is made anew
-// for every wait.
+// A Few is a few descriptors to wait for together, for each of which the caller chooses an identifier. Unlike a Set it is filled again for
+// every wait.
 type Few struct {
 	fds   []unix.PollFd
 	ids   []int
@@ -19,13 +19,13 @@ type Few struct {
 // Clear empties f.
 func (f *Few) Clear() { f.fds, f.ids = f.fds[:0], f.ids[:0] }
 
-// Add adds descriptor fd as id, to be waited for until one of events (of poll(2)) is there, or it has failed or ended.
+// Add adds descriptor fd with identifier id. Wait waits until one of events (of poll(2)) has happened, or fd has failed or ended.
 func (f *Few) Add(fd, id int, events uint32) {
 	f.fds, f.ids = append(f.fds, unix.PollFd{Fd: int32(fd), Events: int16(events)}), append(f.ids, id)
 }
 
-// Wait waits until one is ready, at most for limit, and returns which are. The slice is good until the next Wait. The thread
-// sleeps, with what it has of the Go scheduler's; a signal wakes it, as the scheduler's do.
+// Wait waits until a descriptor is ready, at most for limit, and returns the identifiers of those that are. The slice is valid until the
+// next Wait. The thread sleeps without telling the Go scheduler. A signal, such as the scheduler's, wakes it.
 func (f *Few) Wait(limit time.Duration) []int {
 	f.ready = f.ready[:0]
 	timeout := unix.NsecToTimespec(limit.Nanoseconds())

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Here is where this process runs.
+// Here returns where this process runs.
 func Here() (p Place, err error) {
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
@@ -23,7 +23,7 @@ func Here() (p Place, err error) {
 	return Place{Kernel: strings.TrimSpace(string(boot)), Network: network, Processes: processes}, nil
 }
 
-// HasProc reports whether /proc lists processes by the numbers that this process knows, and not by those of another namespace.
+// HasProc reports whether /proc lists processes by the numbers of this process's namespace.
 func HasProc() bool {
 	self, err := os.Readlink("/proc/self")
 	return err == nil && self == strconv.Itoa(os.Getpid())

@@ -4,8 +4,7 @@ package machine
 
 import "os"
 
-// Here is where this process runs. The system has no containers that share its network, so the name of the machine is all there
-// is to tell.
+// Here returns where this process runs. No containers share a network on this system, so the name of the machine is enough.
 func Here() (Place, error) {
 	host, err := os.Hostname()
 	return Place{Kernel: host, Network: host, Processes: host}, err

@@ -10,8 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// AwaitExit waits until the process pid has ended, at most for limit, and reports whether it has, and whether that can be known. It
-// returns when the kernel has told the process's parent as well, so that whoever dies of this death is reported after it.
+// AwaitExit waits until the process pid has ended, at most for limit. It reports whether the process has ended, and whether that can be
+// known. When it returns, the kernel has notified the process's parent. So if this process exits because of the other one, its own
+// parent hears of that later.
 func AwaitExit(pid int, limit time.Duration) (ended, known bool) {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if errors.Is(err, unix.ESRCH) {
@@ -36,7 +37,7 @@ func AwaitExit(pid int, limit time.Duration) (ended, known bool) {
 	}
 }
 
-// ProcessState says what the process pid does, or nothing if that does not explain why it is silent.
+// ProcessState says why the process pid does not run. It is empty if nothing keeps the process from running.
 func ProcessState(pid int) string {
 	if !HasProc() {
 		return ""

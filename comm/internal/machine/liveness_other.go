@@ -4,8 +4,8 @@ package machine
 
 import "time"
 
-// ProcessState says nothing on this system.
+// ProcessState returns nothing on this system.
 func ProcessState(int) string { return "" }
 
-// AwaitExit knows nothing on this system.
+// AwaitExit returns that it is not known on this system.
 func AwaitExit(int, time.Duration) (ended, known bool) { return false, false }

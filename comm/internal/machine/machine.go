@@ -1,12 +1,12 @@
-// Package machine says what processes have in common: the kernel that they run on, a network, and the numbers of processes. Names
-// and addresses do not say that: two machines may have one name, one machine may have several, and containers have their own.
+// Package machine says what processes have in common: the kernel that they run on, a network, and a name space of process numbers. Names
+// and addresses do not say that: two machines may have the same name, one machine may have several names, and containers have their own.
 package machine
 
 import "net"
 
-// A Place is where a process runs. It means something to others by comparison.
+// A Place is where a process runs. It is only good to compare with another one.
 type Place struct {
-	Kernel    string `json:"kernel,omitempty"` // since it was started; empty: not known
+	Kernel    string `json:"kernel,omitempty"` // identifies one boot of it; empty: not known
 	Network   string `json:"network,omitempty"`
 	Processes string `json:"processes,omitempty"`
 }
@@ -14,19 +14,19 @@ type Place struct {
 // SameKernel reports whether processes run on the same processors.
 func (p Place) SameKernel(other Place) bool { return p.Kernel != "" && p.Kernel == other.Kernel }
 
-// SameNetwork reports whether processes have one network besides: loopback and abstract Unix sockets of one are the other's, and so
-// one can hand the other memory.
+// SameNetwork reports whether processes run on the same processors and have the same network: they share loopback addresses and abstract
+// Unix sockets, so that one can pass memory to the other.
 func (p Place) SameNetwork(other Place) bool {
 	return p.SameKernel(other) && p.Network != "" && p.Network == other.Network
 }
 
-// SameProcesses reports whether the number of a process means the same to both.
+// SameProcesses reports whether process numbers mean the same to both.
 func (p Place) SameProcesses(other Place) bool {
 	return p.SameKernel(other) && p.Processes != "" && p.Processes == other.Processes
 }
 
-// Inside reports whether what goes over conn, which is of TCP, stays in one network of one kernel. Both ends see the same addresses,
-// so they agree. Where processes run does not answer that: what is addressed to one's own machine may go by way of others.
+// Inside reports whether the bytes of conn, a TCP connection, stay in one network of one kernel. Both ends see the same addresses, so they
+// agree. The places of the processes do not tell: packets to the own machine may take a way through other machines.
 func Inside(conn net.Conn) bool {
 	here, ok1 := conn.LocalAddr().(*net.TCPAddr)
 	there, ok2 := conn.RemoteAddr().(*net.TCPAddr)

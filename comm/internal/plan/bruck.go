@@ -1,7 +1,7 @@
 package plan
 
-// BruckAllGather gives every rank every block of n elements, when rank r holds block r at the start: for short blocks.
-// Over distances that double, every rank passes on what it has, which is the blocks of the ranks before it.
+// BruckAllGather gives every rank every block of n elements. Rank r holds block r at the start. It is for short blocks. Over distances
+// that double, every rank passes on the blocks that it has, which are those of the ranks before it.
 //
 // Bruck, Ho, Kipnis, Upfal and Weathersby, "Efficient algorithms for all-to-all communications in multiport message-passing
 // systems", 1997; here without its rotation, so that blocks on both sides of rank 0 travel as two messages. ceil(log2 P)
@@ -25,7 +25,7 @@ func BruckAllGather(rank, size, n int) Plan {
 	return p
 }
 
-// blocksUpTo are the last count blocks of n elements up to that of rank, around the circle of ranks: one range, or two.
+// blocksUpTo returns the last count blocks of n elements up to that of rank, around the ring of ranks: one range, or two.
 func blocksUpTo(rank, count, size, n int) []Range {
 	first, last := mod(rank-count+1, size), mod(rank, size)
 	if first <= last {

@@ -1,10 +1,10 @@
 package plan
 
-// ChainBroadcast passes the vector of root from neighbour to neighbour: for long vectors, which travel in pieces.
+// ChainBroadcast passes the vector of root from neighbour to neighbour. It is for long vectors, which travel in chunks.
 //
 // Known as the pipeline, for example from Träff, Ripke, Siebert, Balaji, Thakur and Gropp, "A pipelined algorithm for large,
-// irregular all-gather problems", 2010. P-1 steps, of which those of different pieces overlap: of k pieces the last one comes
-// after k+P-2 times that of one. At most n elements sent, the least possible.
+// irregular all-gather problems", 2010. P-1 steps, which overlap for different chunks: the last of k chunks arrives after k+P-2 times
+// the time of one. At most n elements sent, the least possible.
 func ChainBroadcast(rank, size, n, root int) Plan {
 	all := Range{0, n}
 	var p Plan
@@ -18,8 +18,8 @@ func ChainBroadcast(rank, size, n, root int) Plan {
 	return p
 }
 
-// ChainReduce combines the vectors of all ranks from neighbour to neighbour towards root, which ends with the result: for long
-// vectors, which travel in pieces. The other ranks end with partial sums. The operation must commute.
+// ChainReduce combines the vectors of all ranks from neighbour to neighbour towards root, which gets the result. It is for long vectors,
+// which travel in chunks. The other ranks end with partial sums. The operation must commute.
 //
 // ChainBroadcast backwards, at the same cost. Every element of a rank but the last one's is combined once.
 func ChainReduce(rank, size, n, root int) Plan {

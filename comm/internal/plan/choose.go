@@ -7,30 +7,29 @@ import (
 	"github.com/gorun/gorun/comm/internal/choice"
 )
 
-// ChunkSize is the length in bytes of the pieces in which messages travel. Long ones cost fewer calls of the system, and let ranks
-// that share a processor go on for longer; what combines them finds them in a cache still.
+// ChunkSize is the bytes of a message that travel at once. Long chunks cost fewer system calls, and let ranks that share a processor
+// run longer at a time. They still fit into a cache until they are combined.
 const ChunkSize = 1 << 20
 
-// mostMessage is the length in bytes of what goes in one direction of a ring before something goes in the other one: no
-// more than ranks send ahead of what they receive, or one direction would wait for the other.
+// mostMessage is the most bytes that go in one direction of a ring before some go in the other one. Ranks send no more than this ahead
+// of what they receive, so one direction never waits for the other.
 const mostMessage = 2 * ChunkSize
 
-// shortBlock is the length in bytes up to which blocks better travel together, by way of other ranks, than each straight to
-// where it belongs.
+// shortBlock is the most bytes of a block for which it is faster to send blocks together, by way of other ranks, than each directly.
 const shortBlock = 256
 
-// manyRanks is the number of ranks from which that holds if the blocks are all for one rank, or all from one: it then talks
-// to a few ranks instead of to all.
+// manyRanks is the least number of ranks for which that is so if all blocks are for one rank, or from one rank: that rank then talks to
+// a few ranks instead of to all.
 const manyRanks = 17
 
-// The ways round a ring.
+// The algorithms on a ring.
 const (
 	oneWay   = "ring"
 	bothWays = "bidirectional"
 )
 
-// Ways are those of this package, for bytes of the whole vector; of "nodes" is how several nodes exchange what each has made in
-// memory.
+// Ways are the algorithms of this package, by bytes of the whole vector. The operation "nodes" is about what nodes exchange of the
+// results that each has made in memory.
 var Ways = choice.Table{
 	{Op: "all_reduce", Way: "doubling", UpTo: fewSteps, What: "recursive doubling: fewest steps, whole vectors"},
 	{Op: "all_reduce", Way: "halving", UpTo: limit(1 << 20), What: "recursive halving and doubling: fewest bytes, few steps"},
@@ -56,8 +55,8 @@ var Ways = choice.Table{
 	{Op: "scan", Way: "doubling", What: "recursive doubling, in order of rank"},
 }
 
-// WaysNearby are those of ranks that are all on one machine: what they send shares no network, only processors, to which two
-// directions are more work than one.
+// WaysNearby are the algorithms of ranks that are all on one machine. Their messages use no network, only processors, for which two
+// directions of a ring are more work than one.
 var WaysNearby = nearby(Ways)
 
 func nearby(ways choice.Table) choice.Table {
@@ -72,7 +71,7 @@ func nearby(ways choice.Table) choice.Table {
 
 func limit(bytes int) func(int) int { return func(int) int { return bytes } }
 
-// ofTwo is for two ranks, to whom both directions are one.
+// ofTwo is the limit of an algorithm for two ranks, for which both directions of a ring are the same.
 func ofTwo(ranks int) int {
 	if ranks == 2 {
 		return choice.Any
@@ -80,7 +79,8 @@ func ofTwo(ranks int) int {
 	return choice.Never
 }
 
-// fewSteps is the length of an all-reduce up to which fewer steps beat fewer bytes. Two ranks send as many bytes either way.
+// fewSteps is the most bytes of an all-reduce for which fewer steps are faster than fewer bytes. Two ranks send the same number of bytes
+// in both cases.
 func fewSteps(ranks int) int {
 	if ranks == 2 {
 		return 256 << 10
@@ -88,7 +88,7 @@ func fewSteps(ranks int) int {
 	return 64 << 10
 }
 
-// shortBlocks is the length of short blocks for every rank, if there are so many.
+// shortBlocks is the limit of an algorithm for short blocks, with at least so many ranks.
 func shortBlocks(from int) func(int) int {
 	return func(ranks int) int {
 		if ranks < from {
@@ -98,8 +98,8 @@ func shortBlocks(from int) func(int) int {
 	}
 }
 
-// treeLimit is the length from which on the last piece is sooner at the other end of a chain than out of the root of a tree,
-// which sends each several times.
+// treeLimit is the most bytes for which a tree is faster than a chain. The root of a tree sends each chunk several times, so the last
+// chunk of a long vector reaches the end of a chain before it has left the root of a tree.
 func treeLimit(ranks int) int {
 	depth := bits.Len(uint(ranks - 1))
 	if depth <= 1 {
@@ -108,16 +108,16 @@ func treeLimit(ranks int) int {
 	return ((ranks-2)/(depth-1) + 1) * ChunkSize
 }
 
-// Choices makes plans by the ways that are chosen. The choice depends on nothing but the call and where the group's ranks are, so
-// every rank makes the same.
+// Choices makes plans by the chosen algorithms. The choice depends only on the call and on where the group's ranks are, so it is the
+// same on every rank.
 type Choices struct{ choice.Chooser }
 
-// NewChoices are those of ways, which tuning overrules.
+// NewChoices returns the choices among ways, which tuning overrules.
 func NewChoices(ways choice.Table, tuning choice.Tuning) Choices {
 	return Choices{choice.Chooser{Table: ways, Tuning: tuning}}
 }
 
-// AllReduce is the plan for a vector of n elements of elem bytes each; ordered says that the operation does not commute.
+// AllReduce returns the plan for a vector of n elements of elem bytes each. ordered says that the operation does not commute.
 func (c Choices) AllReduce(rank, size, n, elem int, ordered bool) Plan {
 	switch way := c.Pick("all_reduce", size, n*elem); {
 	case n < size || way == "doubling":
@@ -130,7 +130,7 @@ func (c Choices) AllReduce(rank, size, n, elem int, ordered bool) Plan {
 	return RingAllReduce(rank, size, n)
 }
 
-// AllGather is the plan for collecting blocks of n elements of elem bytes each.
+// AllGather returns the plan for collecting blocks of n elements of elem bytes each.
 func (c Choices) AllGather(rank, size, n, elem int) Plan {
 	switch c.Pick("all_gather", size, size*n*elem) {
 	case "bruck":
@@ -141,7 +141,7 @@ func (c Choices) AllGather(rank, size, n, elem int) Plan {
 	return RingAllGather(nil, rank, EqualBlocks(size, n))
 }
 
-// AllGatherV is the plan for collecting blocks of any lengths.
+// AllGatherV returns the plan for collecting blocks of any lengths in one vector.
 func (c Choices) AllGatherV(rank int, blocks []Range, elem int) Plan {
 	n := blocks[0].Len()
 	if slices.Equal(blocks, EqualBlocks(len(blocks), n)) {
@@ -150,7 +150,7 @@ func (c Choices) AllGatherV(rank int, blocks []Range, elem int) Plan {
 	return c.AllGatherApart(nil, rank, blocks, elem)
 }
 
-// AllGatherApart adds to p AllGatherV of blocks that need not be one vector: each travels by itself.
+// AllGatherApart appends to p the plan for collecting blocks of any lengths that need not be in one vector: each travels by itself.
 func (c Choices) AllGatherApart(p Plan, rank int, blocks []Range, elem int) Plan {
 	longest, whole := 0, 0
 	for _, b := range blocks {
@@ -162,10 +162,10 @@ func (c Choices) AllGatherApart(p Plan, rank int, blocks []Range, elem int) Plan
 	return RingAllGather(p, rank, blocks)
 }
 
-// messages is in how many messages half a block of so many bytes travels.
+// messages is the number of messages in which half a block of so many bytes travels.
 func messages(block int) int { return max(block/2/mostMessage, 1) }
 
-// EqualBlocks are size blocks of n elements.
+// EqualBlocks returns size blocks of n elements.
 func EqualBlocks(size, n int) []Range {
 	blocks := make([]Range, size)
 	for i := range blocks {
@@ -174,7 +174,7 @@ func EqualBlocks(size, n int) []Range {
 	return blocks
 }
 
-// Broadcast is the plan for a vector of n elements of elem bytes each.
+// Broadcast returns the plan for a vector of n elements of elem bytes each.
 func (c Choices) Broadcast(rank, size, n, elem, root int) Plan {
 	if c.Pick("broadcast", size, n*elem) == "chain" {
 		return ChainBroadcast(rank, size, n, root)
@@ -182,7 +182,7 @@ func (c Choices) Broadcast(rank, size, n, elem, root int) Plan {
 	return BinomialBroadcast(rank, size, n, root)
 }
 
-// Reduce is the plan for a reduction to root.
+// Reduce returns the plan for a reduction to root.
 func (c Choices) Reduce(rank, size, n, elem, root int, ordered bool) Plan {
 	switch {
 	case ordered:
@@ -193,7 +193,7 @@ func (c Choices) Reduce(rank, size, n, elem, root int, ordered bool) Plan {
 	return BinomialReduce(rank, size, n, root)
 }
 
-// ReduceScatter adds to p the plan for a reduction of which every rank keeps a block.
+// ReduceScatter appends to p the plan for a reduction of which every rank keeps a block.
 func ReduceScatter(p Plan, rank int, blocks []Range, ordered bool) Plan {
 	if ordered {
 		return OrderedReduceScatter(p, rank, blocks)
@@ -201,17 +201,9 @@ func ReduceScatter(p Plan, rank int, blocks []Range, ordered bool) Plan {
 	return PairwiseReduceScatter(p, rank, blocks)
 }
 
-// TogetherAllToAll reports whether an all-to-all of blocks of so many bytes is one for BruckAllToAll.
-func (c Choices) TogetherAllToAll(size, bytes int) bool {
-	return c.Pick("all_to_all", size, size*bytes) == "bruck"
-}
-
-// TogetherGather and TogetherScatter say whether such blocks are some for BinomialGather or BinomialScatter.
-func (c Choices) TogetherGather(size, bytes int) bool {
-	return c.Pick("gather", size, size*bytes) == "binomial"
-}
-
-// TogetherScatter is TogetherGather the other way.
-func (c Choices) TogetherScatter(size, bytes int) bool {
-	return c.Pick("scatter", size, size*bytes) == "binomial"
+// Together reports whether the blocks of op, all_to_all, gather or scatter, of so many bytes each, travel together by way of other ranks:
+// by BruckAllToAll, BinomialGather or BinomialScatter.
+func (c Choices) Together(op string, size, bytes int) bool {
+	way := c.Pick(op, size, size*bytes)
+	return way == "bruck" || way == "binomial"
 }

@@ -1,6 +1,6 @@
 package plan
 
-// DisseminationBarrier sends empty messages over distances that double, until everybody has heard of everybody.
+// DisseminationBarrier sends empty messages over distances that double, until every rank has heard of every other one.
 //
 // Hensgen, Finkel and Manber, "Two algorithms for barrier synchronization", 1988. ceil(log2 P) steps.
 func DisseminationBarrier(rank, size int) Plan {

@@ -2,8 +2,8 @@ package plan
 
 import "math/bits"
 
-// DoublingAllReduce exchanges whole vectors between ranks whose numbers differ in one bit: for short vectors.
-// When size is no power of two, the first ranks fold into their neighbours before and are served after.
+// DoublingAllReduce exchanges whole vectors between ranks whose numbers differ in one bit. It is for short vectors. If size is not a
+// power of two, the surplus ranks give their vectors to neighbours first, and get the result from them last.
 //
 // Thakur, Rabenseifner and Gropp, "Optimization of collective communication operations in MPICH", 2005, section 4.5
 // ("recursive doubling"). log2 P steps (plus two); n log2 P elements sent. Both partners of an exchange combine the
@@ -21,13 +21,13 @@ func DoublingAllReduce(rank, size, n int) Plan {
 	})
 }
 
-// folded lets a power of two of ranks, as many as there are, carry out core. The ranks that are too many fold into their
-// neighbours before and are served after. In core this rank is number me, and partner(bit) is the rank whose number
+// folded makes the plan of core, which needs a power of two of ranks, for any number of ranks. The surplus ranks give their vectors to
+// neighbours first, and get the result from them last. In core this rank has number me, and partner(bit) is the rank whose number
 // differs in that bit.
 func folded(rank, size, n int, core func(me, core int, partner func(bit int) int) Plan) Plan {
 	all := Range{0, n}
 	power := 1 << (bits.Len(uint(size)) - 1) // the largest power of two <= size
-	extra := size - power                    // this many even ranks fold into the odd rank above them
+	extra := size - power                    // this many even ranks give their vector to the odd rank above them
 	me := rank - extra
 	var p Plan
 	if rank < 2*extra {
@@ -53,7 +53,7 @@ func folded(rank, size, n int, core func(me, core int, partner func(bit int) int
 	return p
 }
 
-// fromSide is how number me merges what comes from the number that differs in bit.
+// fromSide says on which side number me merges what comes from the number that differs in bit.
 func fromSide(me, bit int) Merge {
 	if me&bit != 0 {
 		return Left

@@ -2,8 +2,8 @@ package plan
 
 import "slices"
 
-// BinomialGather collects blocks of n elements at root, up a binomial tree, when rank r holds block r at the start: for short
-// blocks. Ranks on the way have room for all blocks; root ends with every block in its place.
+// BinomialGather collects blocks of n elements at root, up a binomial tree. Rank r holds block r at the start. It is for short blocks.
+// Every rank has memory for all blocks, and root ends with every block in its place.
 //
 // Thakur, Rabenseifner and Gropp 2005, section 3. ceil(log2 P) steps at root, which talks to as many ranks; at most n P/2
 // elements sent. Blocks on both sides of rank 0 travel as two messages.
@@ -26,7 +26,7 @@ func BinomialGather(rank, size, n, root int) Plan {
 	return p
 }
 
-// BinomialScatter is BinomialGather backwards: root holds every block at the start, and rank r ends with block r.
+// BinomialScatter is BinomialGather in the other direction: root holds every block at the start, and rank r ends with block r.
 func BinomialScatter(rank, size, n, root int) Plan {
 	p := BinomialGather(rank, size, n, root)
 	slices.Reverse(p)
@@ -36,7 +36,7 @@ func BinomialScatter(rank, size, n, root int) Plan {
 	return p
 }
 
-// subtree are the blocks of the at most count ranks from rank on, which is number me of its tree.
+// subtree returns the blocks of at most count ranks from rank on, which is number me of its tree.
 func subtree(rank, me, count, size, n int) []Range {
 	count = min(count, size-me)
 	return blocksUpTo(rank+count-1, count, size, n)

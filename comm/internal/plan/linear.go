@@ -1,10 +1,10 @@
 package plan
 
-// LinearGather adds to p what collects a block from every rank at root, which gets blocks[r] from rank r; the others know only
-// the length n of their own. What is sent and what is received are different vectors.
+// LinearGather appends to p the plan that collects a block from every rank at root, which gets blocks[r] from rank r. The other ranks
+// know only the length n of their own block. What is sent and what is received are different vectors.
 //
-// Thakur, Rabenseifner and Gropp 2005, section 3 ("linear"). P-1 steps at root, 1 elsewhere; every element is sent once
-// and straight to root, so that no rank needs room for another's.
+// Thakur, Rabenseifner and Gropp 2005, section 3 ("linear"). P-1 steps at root, 1 elsewhere. Every element is sent once and directly to
+// root, so no rank needs memory for another one's block.
 func LinearGather(p Plan, rank, root, n int, blocks []Range) Plan {
 	own := Range{0, n}
 	if rank != root {
@@ -18,7 +18,7 @@ func LinearGather(p Plan, rank, root, n int, blocks []Range) Plan {
 	return p
 }
 
-// LinearScatter is LinearGather backwards: root sends blocks[r] to rank r, which receives n elements.
+// LinearScatter is LinearGather in the other direction: root sends blocks[r] to rank r, which receives n elements.
 func LinearScatter(p Plan, rank, root, n int, blocks []Range) Plan {
 	own := Range{0, n}
 	if rank != root {

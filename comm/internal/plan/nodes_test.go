@@ -66,7 +66,7 @@ func TestRailsAndSlices(t *testing.T) {
 // chosen is what is chosen without a tuning, oneRail the longest vector that one rail carries then.
 var (
 	chosen  Choices = NewChoices(Ways, nil)
-	oneRail         = chosen.Limit("nodes", "leaders", 2)
+	oneRail         = chosen.Choice("nodes", 2)[0].UpTo
 )
 
 func drawNodes(t *rapid.T) []Nodes {

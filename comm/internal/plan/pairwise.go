@@ -1,8 +1,8 @@
 package plan
 
-// PairwiseReduceScatter adds to p what gives rank the reduction of blocks[rank]: every rank sends each block straight to its
-// owner. Only blocks[rank] is written, and its owner's elements are there at the start: what is sent and what is received may be
-// different vectors. The operation must commute.
+// PairwiseReduceScatter appends to p the plan that gives rank the reduction of blocks[rank]. Every rank sends each block directly to its
+// owner. Only blocks[rank] is written, and holds the owner's elements at the start. What is sent and what is received may be different
+// vectors. The operation must commute.
 //
 // Thakur, Rabenseifner and Gropp 2005, section 4.4 ("pairwise exchange"). P-1 steps; n(P-1)/P elements sent, the
 // least possible.
@@ -18,8 +18,8 @@ func PairwiseReduceScatter(p Plan, rank int, blocks []Range) Plan {
 	return p
 }
 
-// OrderedReduceScatter is PairwiseReduceScatter in order of rank, for operations that do not commute: blocks first
-// travel up, so that every owner meets the ranks below it from the nearest to rank 0, and then down.
+// OrderedReduceScatter is PairwiseReduceScatter in order of rank, for operations that do not commute. Blocks first travel up: every
+// owner combines those of the ranks below it, from the nearest to rank 0. Then they travel down.
 //
 // 2(P-1) steps, each of which only sends or only receives on most ranks; n(P-1)/P elements sent.
 func OrderedReduceScatter(p Plan, rank int, blocks []Range) Plan {
@@ -41,8 +41,8 @@ func OrderedReduceScatter(p Plan, rank int, blocks []Range) Plan {
 	return p
 }
 
-// PairwiseAllToAll adds to p what sends send[r] to every rank r and receives recv[r] from it. What is sent and what is received
-// are different vectors.
+// PairwiseAllToAll appends to p the plan that sends send[r] to every rank r and receives recv[r] from it. What is sent and what is
+// received are different vectors.
 //
 // Thakur, Rabenseifner and Gropp 2005, section 4.3 ("pairwise exchange"). P-1 steps, after a copy; every element is
 // sent once.

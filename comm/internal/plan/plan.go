@@ -1,8 +1,8 @@
-// Package plan says who sends what to whom. A plan is data: for one rank, the steps of one collective, as ranges
-// of elements of a vector. Nothing here moves a byte; package comm runs plans and tests run them without sockets.
+// Package plan says who sends what to whom. A plan is data: the steps of one rank in one collective, as ranges of elements of a vector.
+// Nothing here moves a byte. Package pipeline carries plans out, and tests run them without sockets.
 //
-// Costs are in steps (messages one after another on the longest path) and in elements sent per rank, for P ranks
-// and a vector of n elements.
+// Comments give costs in steps (messages one after another on the longest path) and in elements sent per rank, for P ranks and a vector
+// of n elements.
 package plan
 
 import "fmt"
@@ -19,32 +19,31 @@ func (r Range) Len() int { return r.Hi - r.Lo }
 // Overlaps reports whether r and s have elements in common.
 func (r Range) Overlaps(s Range) bool { return max(r.Lo, s.Lo) < min(r.Hi, s.Hi) }
 
-// part is the i-th of size parts of r.
+// part returns the i-th of size parts of r.
 func (r Range) part(size, i int) Range {
 	p := Even(r.Len(), size, i)
 	return Range{r.Lo + p.Lo, r.Lo + p.Hi}
 }
 
-// A Merge says what becomes of elements that arrive.
+// A Merge says what happens to elements that arrive.
 type Merge uint8
 
-// The ways to merge. Whether an element is merged from the left or from the right matters to operations that do not
-// commute, and to the bits of a NaN.
+// The ways to merge. Left and Right differ for operations that do not commute, and in the bits of a NaN.
 const (
-	Replace Merge = iota // they take the place of what is there
-	Swap                 // likewise, once what the step sends has gone
-	Left                 // they are the left operand, what is there the right one
+	Replace Merge = iota // they replace the elements that are there
+	Swap                 // the same, once the step has sent the elements that are there
+	Left                 // they are the left operand, and the elements that are there the right one
 	Right                // they are the right operand
 )
 
-// Reduces reports whether m combines what arrives with what is there.
+// Reduces reports whether m combines elements that arrive with those that are there.
 func (m Merge) Reduces() bool { return m >= Left }
 
-// A Step of a rank sends Send to To and receives Recv from From, at the same time. Either peer may be None; a
-// range may be empty, and then an empty message travels. When both peers are the rank itself, it copies.
+// A Step of a rank sends Send to rank To and receives Recv from rank From, at the same time. Either peer may be None. A range may be
+// empty, and then an empty message travels. If both peers are the rank itself, it copies.
 //
-// Send is a range of the vector that is sent from, Recv of the one that is received into. Where a plan does not say
-// otherwise, they are one vector.
+// Send is a range of the vector that is sent from, Recv of the vector that is received into. They are one vector, unless a plan says
+// otherwise.
 type Step struct {
 	To    int
 	Send  Range
@@ -53,7 +52,7 @@ type Step struct {
 	Merge Merge
 }
 
-// part is s with the i-th of so many parts of what it moves.
+// part returns s with the i-th of so many parts of what it moves.
 func (s Step) part(size, i int) Step {
 	s.Send, s.Recv = s.Send.part(size, i), s.Recv.part(size, i)
 	return s
@@ -74,12 +73,12 @@ func (s Step) String() string {
 	return out
 }
 
-// A Plan is the steps of one rank, in order. What makes one of blocks of any lengths adds to a plan that it is given, the memory
-// of which it uses if there is room. The i-th message from a rank to another in one plan meets the i-th
-// receive from it in the other's: steps need not have the same index on both sides.
+// A Plan is the steps of one rank, in order. The i-th message from one rank to another matches the i-th receive from it in the other
+// rank's plan: steps need not have the same index on both sides. Functions for blocks of any lengths append to a plan that the caller
+// passes, so that it can reuse memory.
 type Plan []Step
 
-// Reductions is how many steps combine something on p's rank.
+// Reductions returns how many steps combine something on p's rank.
 func (p Plan) Reductions() int {
 	n := 0
 	for _, s := range p {
@@ -90,8 +89,7 @@ func (p Plan) Reductions() int {
 	return n
 }
 
-// Even cuts n elements into size blocks whose lengths differ by at most one, the longer ones first, and returns
-// block i.
+// Even cuts n elements into size blocks whose lengths differ by at most one, the longer ones first, and returns block i.
 func Even(n, size, i int) Range {
 	q, r := n/size, n%size
 	lo := i*q + min(i, r)
@@ -102,7 +100,7 @@ func Even(n, size, i int) Range {
 	return Range{lo, hi}
 }
 
-// evenBlocks are all blocks of Even.
+// evenBlocks returns all blocks of Even.
 func evenBlocks(size, n int) []Range {
 	blocks := make([]Range, size)
 	for i := range blocks {

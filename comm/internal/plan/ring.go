@@ -1,6 +1,6 @@
 package plan
 
-// A direction is the way around a ring: clockwise ranks send to the next one.
+// A direction is that of a ring. Clockwise, ranks send to the next one.
 type direction int
 
 const (
@@ -8,9 +8,9 @@ const (
 	counterclockwise direction = -1
 )
 
-// RingReduceScatter adds to p what reduces the vector block by block around a ring: afterwards blocks[rank] holds the reduction
-// over all ranks and the other blocks hold partial sums. Each block is reduced in a fixed order of ranks, which is not
-// theirs: the operation must commute.
+// RingReduceScatter appends to p the plan that reduces the vector block by block around a ring. At the end blocks[rank] holds the
+// reduction over all ranks, and the other blocks hold partial sums. Each block is reduced in a fixed order of ranks that begins
+// somewhere else on the ring, so the operation must commute.
 //
 // Patarasu and Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", 2009.
 // P-1 steps; n(P-1)/P elements sent, the least possible.
@@ -21,7 +21,7 @@ func RingReduceScatter(p Plan, rank int, blocks []Range) Plan {
 	return p
 }
 
-// RingAllGather adds to p what gives every rank every block, when rank r holds blocks[r] at the start.
+// RingAllGather appends to p the plan that gives every rank every block. Rank r holds blocks[r] at the start.
 //
 // P-1 steps; all blocks but one sent, the least possible.
 func RingAllGather(p Plan, rank int, blocks []Range) Plan {
@@ -31,7 +31,7 @@ func RingAllGather(p Plan, rank int, blocks []Range) Plan {
 	return p
 }
 
-// RingAllReduce is RingReduceScatter and RingAllGather over even blocks: for long vectors. The operation must commute.
+// RingAllReduce is RingReduceScatter and RingAllGather over even blocks. It is for long vectors. The operation must commute.
 //
 // 2(P-1) steps; 2n(P-1)/P elements sent, the least possible.
 func RingAllReduce(rank, size, n int) Plan {
@@ -39,13 +39,14 @@ func RingAllReduce(rank, size, n int) Plan {
 	return RingAllGather(RingReduceScatter(nil, rank, blocks), rank, blocks)
 }
 
-// BidirectionalReduceScatter is RingReduceScatter of one half of every block clockwise, and of the other one
-// counter-clockwise: each rank sends to both its neighbours, and hears from both, at the same time. Where a connection carries
-// less than the network does, that is up to twice as fast.
+// BidirectionalReduceScatter is RingReduceScatter of one half of every block clockwise, and of the other half counter-clockwise. Each
+// rank sends to both neighbours, and receives from both, at the same time. If a connection is slower than the network, that is up to
+// twice as fast.
 //
-// Halves travel as so many messages each, in turn: so both directions are under way, however long the blocks are.
+// Each half travels as so many messages, in turn with those of the other half, so that both directions are busy however long the blocks
+// are.
 //
-// 2(P-1) steps for each of these messages; as many elements sent.
+// 2(P-1) steps for each of these messages; n(P-1)/P elements sent.
 func BidirectionalReduceScatter(p Plan, rank int, blocks []Range, messages int) Plan {
 	for s := 1; s < len(blocks); s++ {
 		p = bothWaysStep(p, rank, s, blocks, Left, messages)
@@ -53,7 +54,7 @@ func BidirectionalReduceScatter(p Plan, rank int, blocks []Range, messages int) 
 	return p
 }
 
-// BidirectionalAllGather is RingAllGather in both directions, as BidirectionalReduceScatter.
+// BidirectionalAllGather is RingAllGather in both directions, like BidirectionalReduceScatter.
 func BidirectionalAllGather(p Plan, rank int, blocks []Range, messages int) Plan {
 	for s := range len(blocks) - 1 {
 		p = bothWaysStep(p, rank, s, blocks, Replace, messages)
@@ -67,7 +68,7 @@ func BidirectionalAllReduce(rank, size, n, messages int) Plan {
 	return BidirectionalAllGather(BidirectionalReduceScatter(nil, rank, blocks, messages), rank, blocks, messages)
 }
 
-// step passes on the block so many places behind rank's own.
+// step passes on the block that is so many positions behind rank's own.
 func (d direction) step(rank, behind int, blocks []Range, merge Merge) Step {
 	size, one := len(blocks), int(d)
 	at := rank - one*behind
@@ -77,7 +78,7 @@ func (d direction) step(rank, behind int, blocks []Range, merge Merge) Step {
 	}
 }
 
-// bothWaysStep adds to p the step of one half of a block clockwise and of the other half counter-clockwise.
+// bothWaysStep appends to p the step of one half of a block clockwise, and of the other half counter-clockwise.
 func bothWaysStep(p Plan, rank, behind int, blocks []Range, merge Merge, messages int) Plan {
 	lower := clockwise.step(rank, behind, blocks, merge).part(2, 0)
 	upper := counterclockwise.step(rank, behind, blocks, merge).part(2, 1)

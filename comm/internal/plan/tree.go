@@ -41,8 +41,8 @@ func BinomialReduce(rank, size, n, root int) Plan {
 	return p
 }
 
-// OrderedReduce combines the vectors of all ranks in order of rank, in a tree below rank 0, which hands the result to
-// root: for operations that do not commute.
+// OrderedReduce combines the vectors of all ranks in order of rank, in a tree below rank 0, which sends the result to root. It is for
+// operations that do not commute.
 //
 // One step more than BinomialReduce.
 func OrderedReduce(rank, size, n, root int) Plan {

@@ -1,4 +1,4 @@
-// Package token has the secret by which both ends of a connection between ranks, or to a store, know each other.
+// Package token has the secret by which both ends of a connection between ranks, or to a store, authenticate each other.
 package token
 
 import (
@@ -9,20 +9,17 @@ import (
 	"github.com/gorun/gorun/env/auth/tokenfile"
 )
 
-// A Token is what both ends of a connection prove that they have. It is the one that was given, or else the loopback
-// token: the one that all programs of this user have on this machine, which counts on loopback only.
+// A Token is the secret that both ends of a connection prove that they have. The user sets it. If not, it is the loopback token, which
+// all programs of this user have on this machine, and which is valid on loopback only.
 type Token struct {
 	bytes []byte
-	file  string // of the loopback token; empty: the token was given
+	file  string // of the loopback token; empty: the user has set the token
 }
 
-// Of returns the Token that was given.
-func Of(token []byte) Token { return Token{bytes: token} }
-
-// Or returns the Token that was given or, if given is empty, the loopback token.
-func Or(given []byte) (Token, error) {
-	if len(given) > 0 {
-		return Of(given), nil
+// Or returns set as a Token or, if that is empty, the loopback token.
+func Or(set []byte) (Token, error) {
+	if len(set) > 0 {
+		return Token{bytes: set}, nil
 	}
 	loopback, file, err := tokenfile.Loopback()
 	if err != nil {
@@ -31,20 +28,19 @@ func Or(given []byte) (Token, error) {
 	return Token{bytes: []byte(loopback), file: file}, nil
 }
 
-// Bytes returns the secret. It is empty for the zero Token, with which nobody can connect.
+// Bytes returns the secret. It is empty for the zero Token, with which no connection is possible.
 func (t Token) Bytes() []byte { return t.bytes }
 
 // IsLoopback reports whether t is the loopback token.
 func (t Token) IsLoopback() bool { return t.file != "" }
 
-// Allows reports whether t counts for connections with remote.
+// Allows reports whether t is valid for connections with remote.
 func (t Token) Allows(remote net.Addr) bool {
 	tcp, ok := remote.(*net.TCPAddr)
 	return !t.IsLoopback() || !ok || tcp.IP.IsLoopback()
 }
 
-// Fingerprint tells the loopback tokens of different users apart, without giving them away. It is empty for a token that
-// was given.
+// Fingerprint tells the loopback tokens of different users apart, without revealing them. It is empty for a token that the user has set.
 func (t Token) Fingerprint() string {
 	if !t.IsLoopback() {
 		return ""

@@ -48,7 +48,7 @@ func TestFingerprint(t *testing.T) {
 	switch {
 	case one.Fingerprint() == two.Fingerprint(), one.Fingerprint() != again.Fingerprint(), len(one.Fingerprint()) != 16:
 		t.Errorf("fingerprints %q, %q, and %q as the first", one.Fingerprint(), two.Fingerprint(), again.Fingerprint())
-	case Of([]byte("one of 16 bytes ")).Fingerprint() != "":
+	case (Token{bytes: []byte("one of 16 bytes ")}).Fingerprint() != "":
 		t.Error("a token that was given has a fingerprint")
 	}
 }

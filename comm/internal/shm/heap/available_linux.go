@@ -11,19 +11,19 @@ import (
 	"github.com/gorun/gorun/env/cgroup"
 )
 
-// available is how many bytes of memory this process may still take. The kernel kills processes when one takes more.
+// available returns how many bytes of memory this process may still use. If it used more, the kernel would kill processes.
 func available() int { return availableIn(os.DirFS("/")) }
 
-// availableIn is the least of what the machine can spare and of what is left in the control groups of this process, its own and
-// all above. A file that cannot be read sets no limit.
+// availableIn returns the least of the memory that is available on the machine, and of what is left in the control groups of this
+// process, its own and all above. A file that cannot be read sets no limit.
 func availableIn(root fs.FS) int {
 	read := func(name string) string {
-		text, _ := fs.ReadFile(root, strings.TrimPrefix(name, "/")) // absent where there is no such controller
+		text, _ := fs.ReadFile(root, strings.TrimPrefix(name, "/")) // absent if there is no such controller
 		return strings.TrimSpace(string(text))
 	}
 	least := field(read("/proc/meminfo"), "MemAvailable:")
 	if least < math.MaxInt>>10 {
-		least <<= 10 // they were KiB
+		least <<= 10 // from KiB
 	}
 	for _, g := range cgroup.Groups(read("/proc/self/cgroup"), read("/proc/self/mountinfo"), "memory") {
 		limit, usage, reclaimable := "memory.max", "memory.current", "inactive_file"
@@ -45,7 +45,7 @@ func availableIn(root fs.FS) int {
 	return least
 }
 
-// field is the number behind name in a text of lines "name number"; math.MaxInt: there is none.
+// field returns the number after name in a text of lines "name number", or math.MaxInt if there is none.
 func field(text, name string) int {
 	for line := range strings.Lines(text) {
 		if f := strings.Fields(line); len(f) > 1 && f[0] == name {

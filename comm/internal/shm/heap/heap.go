@@ -16,15 +16,15 @@ import (
 	"github.com/gorun/gorun/comm/internal/shm/segment"
 )
 
-// A Heap has this rank's registered memory, and the segments of other ranks' heaps that it has attached. It ends when its last
-// user has released it.
+// A Heap has this rank's registered memory, and the segments of other ranks' heaps that it has attached. It ends when its last user has
+// released it.
 type Heap struct {
 	acceptor *acceptor.Acceptor // nil: nobody can attach this rank's memory
 	token    []byte
-	exported atomic.Pointer[[]*region] // the regions that others can attach, by address; never changed, only replaced
+	exported atomic.Pointer[[]*region] // the regions that others can attach, by address; replaced, never changed
 
 	mu      sync.Mutex
-	users   int // or released
+	users   int // or the constant released
 	regions []*region
 
 	attachMu sync.Mutex
@@ -46,8 +46,8 @@ const attachTimeout = 10 * time.Second
 // ErrReleased says that a heap has ended.
 var ErrReleased = errors.New("the heap is gone")
 
-// New returns a heap without users; see [Heap.Retain]. Other ranks attach its segments through a, if there is one. They have to
-// know the token.
+// New returns a heap without users; see [Heap.Retain]. Other ranks, which must know the token, attach its segments through a, if there is
+// one.
 func New(a *acceptor.Acceptor, token []byte) *Heap {
 	return &Heap{acceptor: a, token: token, attached: map[remote]*segment.Segment{}}
 }
@@ -82,7 +82,7 @@ func (h *Heap) Release() {
 	h.regions, h.attached = nil, nil
 }
 
-// Alloc returns n bytes, at least one, at the start of a page. They are zero and have memory behind them.
+// Alloc returns n zero bytes, at least one, at the start of a page. The kernel has allocated memory for them.
 func (h *Heap) Alloc(n int) ([]byte, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -107,7 +107,7 @@ func (h *Heap) Alloc(n int) ([]byte, error) {
 	return r.alloc(0, n)
 }
 
-// grow adds a region that has room for n bytes, in such units. The more regions there are already, the larger it is.
+// grow adds a region for n bytes, or more, in such units. The more regions there are already, the larger it is.
 func (h *Heap) grow(n, unit int) (*region, error) {
 	size := leastRegion
 	for _, r := range h.regions {
@@ -133,7 +133,7 @@ func (h *Heap) grow(n, unit int) (*region, error) {
 	return r, nil
 }
 
-// Free frees what Alloc has returned at that address, and reports whether there is such a buffer.
+// Free frees the buffer that Alloc has returned at an address, and reports whether there is one.
 func (h *Heap) Free(start unsafe.Pointer) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -151,8 +151,8 @@ func (h *Heap) Free(start unsafe.Pointer) bool {
 	return false
 }
 
-// RetireRegions is for when other ranks may still write to this rank's memory after a failure. What is allocated from now on lies
-// elsewhere.
+// RetireRegions makes Alloc use new regions from now on. It is called after a failure, when other ranks may still write to this rank's
+// memory.
 func (h *Heap) RetireRegions() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -161,10 +161,10 @@ func (h *Heap) RetireRegions() {
 	}
 }
 
-// A Handle names a place in the heap of a rank.
+// A Handle names a byte in the heap of a rank.
 type Handle struct{ Segment, Offset uint64 }
 
-// Handle returns the handle of buf, if other ranks can attach it.
+// Handle returns the handle of buf, and whether other ranks can attach it.
 func (h *Heap) Handle(buf []byte) (Handle, bool) {
 	if h == nil {
 		return Handle{}, false
@@ -174,7 +174,7 @@ func (h *Heap) Handle(buf []byte) (Handle, bool) {
 		return Handle{}, false
 	}
 	at := uintptr(unsafe.Pointer(unsafe.SliceData(buf)))
-	lo, hi := 0, len(*exported) // regions before lo begin at or below at, those from hi on do not
+	lo, hi := 0, len(*exported) // regions before lo begin at or below at, and those from hi on above
 	for lo < hi {
 		if mid := (lo + hi) / 2; (*exported)[mid].base() <= at {
 			lo = mid + 1
@@ -193,7 +193,7 @@ func (h *Heap) Handle(buf []byte) (Handle, bool) {
 	return Handle{r.id, uint64(offset)}, true
 }
 
-// Attach returns that segment of the heap of the rank whose acceptor is at address.
+// Attach returns segment id of the heap of the rank whose acceptor is at address.
 func (h *Heap) Attach(address string, id uint64) ([]byte, error) {
 	h.attachMu.Lock()
 	defer h.attachMu.Unlock()

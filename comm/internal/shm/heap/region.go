@@ -14,20 +14,20 @@ type region struct {
 	id      uint64
 	mem     []byte
 	segment *segment.Segment // nil: no other process can attach it
-	unit    int              // bytes: extents begin at multiples of it, and share no unit
+	unit    int              // extents begin at multiples of so many bytes
 	used    []extent         // by offset
-	retired bool             // nothing is allocated in it any more
+	retired bool             // Alloc no longer uses it
 }
 
 // An extent is the bytes of a buffer in a region.
 type extent struct{ from, to int }
 
 const (
-	sharedLarge = 64 << 10 // bytes from which on a buffer lies in large pages, which it may share with others
-	leastRegion = 64 << 20 // bytes of addresses; only what is in use takes memory
+	sharedLarge = 64 << 10 // the bytes of the shortest buffer in large pages, which it may share with others
+	leastRegion = 64 << 20 // bytes of addresses; only buffers in use take memory
 )
 
-// unitFor is the unit in which n bytes are allocated. Short buffers begin at any page, or anywhere in a large one.
+// unitFor returns the unit in which n bytes are allocated. Short buffers begin at any page, longer ones at a multiple of sharedLarge.
 func unitFor(n int) int {
 	switch {
 	case n >= segment.LargePage:
@@ -52,7 +52,7 @@ func (r *region) firstFit(n int) (from int, ok bool) {
 	return from, len(r.mem)-from >= n
 }
 
-// alloc takes n bytes at from, which are not in use, and puts memory behind them.
+// alloc allocates n bytes at from, which are not in use, with memory behind them.
 func (r *region) alloc(from, n int) ([]byte, error) {
 	i, _ := r.index(from)
 	r.used = slices.Insert(r.used, i, extent{from, from + n})
@@ -64,7 +64,7 @@ func (r *region) alloc(from, n int) ([]byte, error) {
 	return r.mem[from : from+n : from+n], nil
 }
 
-// index is the index of the extent that begins at from, or the index that such an extent would have.
+// index returns the index of the extent that begins at from, or the index that such an extent would have.
 func (r *region) index(from int) (i int, found bool) {
 	return slices.BinarySearchFunc(r.used, from, func(e extent, from int) int { return cmp.Compare(e.from, from) })
 }

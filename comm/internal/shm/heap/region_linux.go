@@ -12,7 +12,7 @@ import (
 // errNoMemory says that there is less memory than asked for.
 var errNoMemory = os.NewSyscallError("madvise", unix.ENOMEM)
 
-// newRegion makes a region of size bytes. Where the kernel refuses segments, no other process can attach it.
+// newRegion makes a region of size bytes. If the kernel refuses segments, no other process can attach it.
 func newRegion(size, unit int) (*region, error) {
 	s, err := segment.Create(size)
 	switch {

@@ -1,8 +1,8 @@
-// Package segment is memory that processes share: sealed memfds. A segment has no name that could be left behind, and is gone with
-// the last process that maps it. A process gets one by its descriptor, which package acceptor passes.
+// Package segment has memory that processes share: sealed memfds. A segment leaves no name behind, and is gone with the last process that
+// maps it. A process gets a segment by its descriptor, which package acceptor passes.
 package segment
 
-// PageSize is the unit in which users lay segments out, LargePage the bytes of a large page.
+// PageSize is the unit of the layout of segments. LargePage is the bytes of a large page.
 const (
 	PageSize  = 4 << 10
 	LargePage = 2 << 20

@@ -15,13 +15,13 @@ type Segment struct {
 	mem []byte
 }
 
-// seals keep every process that has the segment from changing its size, so that no access to it can fail.
+// With these seals no process that has the segment can change its size, so no access to it can fail.
 const seals = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_SEAL
 
-// Create makes a segment of size bytes, all zero. It takes memory only when it is written to; see [Populate].
+// Create makes a segment of size zero bytes. The kernel allocates memory for it only when it is written to; see [Populate].
 func Create(size int) (*Segment, error) { return CreateNamed("gorun", size) }
 
-// CreateNamed is Create with a name, which /proc shows in the list of a process's memory.
+// CreateNamed is Create with a name, which /proc/PID/maps has.
 func CreateNamed(name string, size int) (*Segment, error) {
 	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {
@@ -78,31 +78,31 @@ func (s *Segment) check(size int) error {
 	return nil
 }
 
-// mapAligned maps s, which has size bytes, at an address where large pages fit. It reserves more addresses than it needs, maps s
-// in their middle, and returns the rest.
+// mapAligned maps s, which has size bytes, at a multiple of LargePage. It reserves more addresses than it needs, maps s in their middle,
+// and unmaps the rest.
 func (s *Segment) mapAligned(size int) error {
-	room := uintptr(size) + LargePage
-	start, err := unix.MmapPtr(-1, 0, nil, room, unix.PROT_NONE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_NORESERVE)
+	reserved := uintptr(size) + LargePage
+	start, err := unix.MmapPtr(-1, 0, nil, reserved, unix.PROT_NONE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_NORESERVE)
 	if err != nil {
 		return fmt.Errorf("%d bytes: %w", size, os.NewSyscallError("mmap", err))
 	}
 	before := -uintptr(start) % LargePage
 	mem, err := unix.MmapPtr(s.fd, 0, unsafe.Add(start, before), uintptr(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_FIXED)
 	if err != nil {
-		return errors.Join(fmt.Errorf("%d bytes: %w", size, os.NewSyscallError("mmap", err)), unix.MunmapPtr(start, room))
+		return errors.Join(fmt.Errorf("%d bytes: %w", size, os.NewSyscallError("mmap", err)), unix.MunmapPtr(start, reserved))
 	}
 	s.mem = unsafe.Slice((*byte)(mem), size)
 	var errs []error
 	if before > 0 {
 		errs = append(errs, unix.MunmapPtr(start, before))
 	}
-	if end := before + uintptr(WholePages(size)); end < room {
-		errs = append(errs, unix.MunmapPtr(unsafe.Add(start, end), room-end))
+	if end := before + uintptr(WholePages(size)); end < reserved {
+		errs = append(errs, unix.MunmapPtr(unsafe.Add(start, end), reserved-end))
 	}
 	return os.NewSyscallError("munmap", errors.Join(errs...))
 }
 
-// Populate makes the kernel put memory behind mem, whole pages of a segment. A process that writes to a page for which there is
+// Populate makes the kernel allocate memory for mem, whole pages of a segment. Without it, a process that writes to a page when there is
 // no memory left is killed.
 func Populate(mem []byte) error {
 	err := retry(func() error { return unix.Madvise(mem, unix.MADV_POPULATE_WRITE) })
@@ -112,15 +112,15 @@ func Populate(mem []byte) error {
 	return os.NewSyscallError("madvise", err)
 }
 
-// AdviseLarge asks the kernel for large pages where mem has none yet. Small ones do as well.
+// AdviseLarge asks the kernel for large pages in mem. It does not matter if there are none.
 func AdviseLarge(mem []byte) {
 	if len(mem) >= LargePage {
 		_ = unix.Madvise(mem, unix.MADV_HUGEPAGE)
 	}
 }
 
-// PopulateLarge puts large pages behind mem as far as it can, also where the kernel gives shared memory none by itself. The kernel
-// makes a large page of small ones, of which there has to be one. That takes a tenth of the time of populating all the small ones.
+// PopulateLarge makes the kernel allocate large pages for mem as far as possible, even if it gives shared memory none by itself. It makes
+// a large page of small ones, at least one of which must be populated. That takes a tenth of the time of populating all small pages.
 func PopulateLarge(mem []byte) {
 	for ; len(mem) > 0; mem = mem[LargePage:] {
 		if Populate(mem[:os.Getpagesize()]) != nil || unix.Madvise(mem[:LargePage], unix.MADV_COLLAPSE) != nil {
@@ -129,7 +129,7 @@ func PopulateLarge(mem []byte) {
 	}
 }
 
-// Punch returns the memory behind n bytes of s to the kernel; they are zero then.
+// Punch frees the memory of n bytes of s, which are zero after that.
 func (s *Segment) Punch(from, n int) error {
 	if s == nil {
 		return errors.ErrUnsupported
@@ -139,10 +139,10 @@ func (s *Segment) Punch(from, n int) error {
 	})
 }
 
-// Bytes is the memory, until Close.
+// Bytes returns the memory, until Close.
 func (s *Segment) Bytes() []byte { return s.mem }
 
-// FD is the descriptor, until CloseFD.
+// FD returns the descriptor, until CloseFD.
 func (s *Segment) FD() int { return s.fd }
 
 // CloseFD closes the descriptor. The memory stays mapped, but the segment can be passed to no further process.
@@ -153,7 +153,7 @@ func (s *Segment) CloseFD() {
 	}
 }
 
-// Close unmaps the segment, if there is one. Nobody may use Bytes any more.
+// Close unmaps the segment, if s is not nil. After that Bytes may not be used.
 func (s *Segment) Close() error {
 	if s == nil {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"github.com/gorun/gorun/comm/transport"
 )
 
-// A Conn is a stream as a net.Conn, for callers that want to block.
+// A Conn is a stream as a net.Conn, whose calls block.
 type Conn struct {
 	s    *Stream
 	from net.Addr
@@ -20,14 +20,13 @@ type Conn struct {
 
 	mu        sync.Mutex
 	changed   sync.Cond
-	doorbells *os.File // the socket, once somebody has had to wait
+	doorbells *os.File // the socket, once a call has had to wait
 	receiver  sync.WaitGroup
 	closed    bool
 }
 
-// New makes an end of a stream out of its memory, which it owns from now on, and a duplicate of socket. The Go runtime does not
-// know of the duplicate: otherwise every doorbell would wake it. The creator of the memory has one end, the process that attached
-// it the other one.
+// New makes an end of a stream of its memory, which it owns, and a duplicate of socket. The Go runtime does not know of the duplicate;
+// otherwise every doorbell would wake it. The creator of the memory has one end, the process that has attached it the other one.
 func New(mem *segment.Segment, socket *net.UnixConn, creator bool) (*Conn, error) {
 	fd, err := duplicate(socket)
 	if err != nil {
@@ -105,7 +104,7 @@ func (c *Conn) Write(b []byte) (n int, err error) {
 	return n, nil
 }
 
-// sleep waits until there may be something to read, or room. The mutex is held.
+// sleep waits until there may be bytes to read, or space to write. The mutex is held.
 func (c *Conn) sleep() error {
 	if c.doorbells == nil {
 		fd, err := unix.FcntlInt(uintptr(c.s.fd), unix.F_DUPFD_CLOEXEC, 0)
@@ -125,7 +124,7 @@ func (c *Conn) sleep() error {
 	return nil
 }
 
-// wake makes those who wait look again, because the socket is readable. It reports whether nothing more will come.
+// wake wakes the calls that wait, because the socket is readable. It reports whether nothing more will come.
 func (c *Conn) wake(uintptr) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

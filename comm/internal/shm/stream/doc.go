@@ -1,4 +1,4 @@
-// Package stream carries bytes from one process to another, both ways, through a segment that they share and a socket that wakes
-// the one that sleeps. The two rings of a stream are in ring_linux.go. [Create] makes the memory of a stream, and [New] one of its
-// ends: a [Conn], which package acceptor hands to both ranks.
+// Package stream carries bytes between two processes, in both directions, through two rings in a segment that they share (ring_linux.go)
+// and a socket that wakes a process that sleeps. [Create] makes the memory of a stream. [New] makes one of its ends, a [Conn]. Package
+// acceptor connects the ranks.
 package stream

@@ -9,11 +9,11 @@ import (
 	"github.com/gorun/gorun/comm/internal/shm/segment"
 )
 
-// A ring carries bytes from one process to another in records, which begin at cache lines. A record is a word with its length,
-// and its bytes. The word is 0 until the record is whole. Before the writer sets the word, it puts a 0 where the next record will
-// begin. So the reader polls nothing but the record itself, and a short message moves one cache line between the processors, or two.
+// A ring carries bytes from one process to another in records, which begin at cache lines. A record is a word with its length, and its
+// bytes. The word is 0 until the record is complete. Before the writer sets the word, it puts a 0 where the next record will begin. So the
+// reader polls only the record itself, and a short message moves one or two cache lines between the processors.
 //
-// In the other direction only a count moves: how much the reader has taken. The writer reads it when it runs out of room.
+// In the other direction only a count moves: how many bytes the reader has taken. The writer reads it when it runs out of space.
 
 const (
 	lineSize     = 64 // a cache line
@@ -21,13 +21,13 @@ const (
 	smallestRing = 64 << 10
 	largestRing  = 2 << 20
 	allRings     = 64 << 20 // bytes, of all ranks of a machine together
-	populateStep = 64 << 10 // a ring gets its memory in steps of this many bytes
+	populateStep = 64 << 10 // a ring is populated in steps of this many bytes
 )
 
 // errCorrupt says that the other end has written what no ring contains.
 var errCorrupt = errors.New("nonsense in shared memory")
 
-// ringSize is the bytes of a ring where n ranks share the machine.
+// ringSize is the bytes of a ring if n ranks share the machine.
 func ringSize(n int) int {
 	size := largestRing
 	for size > smallestRing && n*(n-1)*size > allRings {
@@ -38,15 +38,15 @@ func ringSize(n int) int {
 
 // A header is what the ends of a ring share beside its records.
 type header struct {
-	taken uint64 // bytes, of whole records, that the reader is done with; only the reader writes here
+	taken uint64 // bytes, of whole records, that the reader has taken; only the reader writes here
 	_     [15]uint64
 
-	readerSleeps uint32 // until there is something to read; the writer rings the doorbell then
-	writerSleeps uint32 // until there is room; the reader rings the doorbell then
+	readerSleeps uint32 // until there is something to read; then the writer rings the doorbell
+	writerSleeps uint32 // until there is space; then the reader rings the doorbell
 	_            [30]uint32
 }
 
-// newHeaders are the headers of two rings, at the beginning of a segment.
+// newHeaders returns the headers of two rings, at the beginning of a segment.
 func newHeaders(mem []byte) *[2]header { return (*[2]header)(unsafe.Pointer(&mem[0])) }
 
 // An end is one end of a ring. It trusts nothing in shared memory.
@@ -56,7 +56,7 @@ type end struct {
 	at     uint64 // where the next record begins, in bytes since the first
 }
 
-// word is the word of the record that begins at byte at.
+// word returns the word of the record that begins at byte at.
 func (e *end) word(at uint64) *uint64 {
 	return (*uint64)(unsafe.Pointer(&e.mem[at&uint64(len(e.mem)-1)]))
 }
@@ -64,21 +64,21 @@ func (e *end) word(at uint64) *uint64 {
 // stride is the distance from a record of n bytes to the next one.
 func stride(n int) uint64 { return uint64(wordSize+n+lineSize-1) / lineSize * lineSize }
 
-// A ringWriter is where bytes go in.
+// A ringWriter is the end of a ring where bytes go in.
 type ringWriter struct {
 	end
-	limit     uint64 // where the room ended when the writer last looked
-	populated uint64 // up to where there is memory behind the ring
-	lacked    int    // bytes of the record for which there was no room
+	limit     uint64 // the end of the free space, when the writer last looked
+	populated uint64 // the end of what has been populated
+	lacked    int    // bytes of the record for which there was no space
 }
 
 func newRingWriter(h *header, mem []byte) (ringWriter, error) {
 	r := ringWriter{end: end{header: h, mem: mem}, limit: uint64(len(mem))}
-	_, err := r.room(0)
+	_, err := r.reserve(0)
 	return r, err
 }
 
-// write writes as much of v, one slice after the other, as there is room for in whole records.
+// write writes as much of v, one buffer after the other, as there is space for in whole records.
 func (w *ringWriter) write(v [][]byte) (n int, err error) {
 	left := 0
 	for _, b := range v {
@@ -87,7 +87,7 @@ func (w *ringWriter) write(v [][]byte) (n int, err error) {
 	skip := 0 // bytes of v[0]
 	for left > 0 {
 		size := min(left, LongestRecord)
-		if ok, err := w.room(size); !ok {
+		if ok, err := w.reserve(size); !ok {
 			return n, err
 		}
 		at, rest := w.at+wordSize, size
@@ -121,10 +121,10 @@ func (w *ringWriter) put(at uint64, b []byte) {
 	cpu.CopyPlain(w.mem, b[n:])
 }
 
-// writeNow writes a and b as one record if there is room in one piece, and reports whether it has.
+// writeNow writes a and b as one record, if there is contiguous space for it, and reports whether it has.
 //
-// Then it takes the cache lines of a next record of the same length away from the reader's processor, while there is time. It
-// leaves the first line, which the reader polls.
+// Then, while there is time, it takes the cache lines of a next record of the same length away from the reader's processor. It leaves the
+// first line, which the reader polls.
 func (w *ringWriter) writeNow(a, b []byte) bool {
 	n := len(a) + len(b)
 	next := w.at + stride(n)
@@ -145,8 +145,8 @@ func (w *ringWriter) writeNow(a, b []byte) bool {
 	return true
 }
 
-// room reports whether there is room for a record of n bytes, and for the word of the next one.
-func (w *ringWriter) room(n int) (bool, error) {
+// reserve reports whether there is space for a record of n bytes, and for the word of the next one. It populates that space.
+func (w *ringWriter) reserve(n int) (bool, error) {
 	need := w.at + stride(n) + lineSize
 	if need > w.limit {
 		taken := cpu.Load(&w.header.taken)
@@ -169,17 +169,17 @@ func (w *ringWriter) room(n int) (bool, error) {
 	return true, nil
 }
 
-// A ringReader is where bytes come out.
+// A ringReader is the end of a ring where bytes come out.
 type ringReader struct {
 	end
 	from uint64 // where the rest of the record under way begins
 	rest int    // the bytes of this rest
 }
 
-// some reports whether there is something to read.
-func (r *ringReader) some() bool { return r.rest > 0 || cpu.Load(r.word(r.at)) != 0 }
+// isReadable reports whether there is something to read.
+func (r *ringReader) isReadable() bool { return r.rest > 0 || cpu.Load(r.word(r.at)) != 0 }
 
-// read reads what is there into b.
+// read reads the bytes that are there into b.
 func (r *ringReader) read(b []byte) (n int, err error) {
 	for n < len(b) {
 		if r.rest == 0 {
@@ -198,13 +198,13 @@ func (r *ringReader) read(b []byte) (n int, err error) {
 	return n, nil
 }
 
-// copyOut copies what the writer has put into the ring.
+// copyOut copies from the ring.
 func copyOut(dst, src []byte) {
 	cpu.ClaimCopied(src)
 	cpu.Copy(dst, src)
 }
 
-// open begins the next record, if it comes within so many polls.
+// open begins the next record, if it arrives within so many polls.
 func (r *ringReader) open(polls int) (bool, error) {
 	word := r.word(r.at)
 	for range polls {
@@ -222,7 +222,7 @@ func (r *ringReader) open(polls int) (bool, error) {
 	return false, nil
 }
 
-// ahead is the rest of the record under way, as far as it lies in one piece.
+// ahead returns the rest of the record under way, as far as it is contiguous.
 func (r *ringReader) ahead() []byte {
 	i := r.from & uint64(len(r.mem)-1)
 	return r.mem[i:min(i+uint64(r.rest), uint64(len(r.mem)))]

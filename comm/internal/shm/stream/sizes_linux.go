@@ -3,8 +3,8 @@
 package stream
 
 const (
-	// LongestRecord is the most bytes of a record. The writer cuts longer messages, so that the reader is at the first part while the
-	// writer is at the next. Go copies pieces this short through the cache.
+	// LongestRecord is the most bytes of a record. Longer messages are cut into several, so that the reader reads one while the writer
+	// writes the next. Go copies records this short through the caches.
 	LongestRecord = 16 << 10
-	pollsPerCheck = 1024 // polls in vain, after which a look at the socket is worth its cost
+	pollsPerCheck = 1024 // unsuccessful polls after which it is worth checking the socket
 )

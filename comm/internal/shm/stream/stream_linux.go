@@ -14,18 +14,18 @@ import (
 	"github.com/gorun/gorun/comm/internal/shm/segment"
 )
 
-// A Stream is two rings in a segment, and a socket to the process that has their other ends. A byte in the socket is a doorbell.
-// The end of the socket is the end of the stream, also if a process is killed.
+// A Stream is two rings in a segment, and a socket to the process that has their other ends. A byte in the socket is a doorbell. The
+// stream ends when the socket ends, so it also ends when a process is killed.
 //
-// An end that is about to sleep says so in shared memory, and looks once more. An end that has written, or read, looks whether
-// the other one sleeps. It makes no fence between the two, which would cost more than all else. Instead, the end that is about
-// to sleep has the kernel make one on every processor that runs a process with streams (membarrier), before it looks.
+// An end that is about to sleep says so in shared memory, and checks the rings once more. An end that has written, or read, checks whether
+// the other one sleeps. It makes no fence in between, because that would cost more than all else. Instead, before the end that is about to
+// sleep checks the rings, it makes the kernel run a fence on every processor that runs a process with streams (membarrier).
 type Stream struct {
 	segment *segment.Segment
 	fd      int
 	in      ringReader
 	out     ringWriter
-	polls   int  // in vain: there was nothing to read, or no room
+	polls   int  // unsuccessful ones: there was nothing to read, or no space
 	ended   bool // the other end has gone
 
 	mu     sync.Mutex // of Shutdown and Close
@@ -35,16 +35,16 @@ type Stream struct {
 // segmentSize is the bytes of a segment for rings of that size.
 func segmentSize(ring int) int { return segment.PageSize + 2*ring }
 
-// Name is what /proc calls the memory of a stream.
+// Name is the name of the memory of a stream in /proc.
 const Name = "gorun-stream"
 
-// Create makes the memory of a stream where so many ranks share the machine.
+// Create makes the memory of a stream. So many ranks share the machine.
 func Create(ranks int) (*segment.Segment, error) {
 	return segment.CreateNamed(Name, segmentSize(ringSize(ranks)))
 }
 
-// newStream makes an end of a stream out of its memory and the socket fd, which it owns from now on. The creator of the memory
-// has one end, the process that attached it the other one.
+// newStream makes an end of a stream of its memory and the socket fd, which it owns. The creator of the memory has one end, the process
+// that has attached it the other one.
 func newStream(mem *segment.Segment, fd int, creator bool) (*Stream, error) {
 	s := &Stream{segment: mem, fd: fd}
 	err := s.attach(creator)
@@ -142,25 +142,25 @@ func (s *Stream) Skip(n int) {
 func (s *Stream) Descriptor() int { return s.fd }
 
 // Arm implements transport.Stream.
-func (s *Stream) Arm(room bool) uint32 {
+func (s *Stream) Arm(writable bool) uint32 {
 	s.clearDoorbells()
 	cpu.Store32(&s.in.header.readerSleeps, 1)
-	if room {
+	if writable {
 		cpu.Store32(&s.out.header.writerSleeps, 1)
 	}
 	fence()
-	ready := s.ended || s.in.some()
-	if room && !ready {
-		ok, err := s.out.room(s.out.lacked)
+	ready := s.ended || s.in.isReadable()
+	if writable && !ready {
+		ok, err := s.out.reserve(s.out.lacked)
 		ready = ok || err != nil
 	}
 	if ready {
-		return unix.POLLIN | unix.POLLOUT // a socket always has room
+		return unix.POLLIN | unix.POLLOUT // the socket is always writable
 	}
 	return unix.POLLIN
 }
 
-// peerGone reports whether the other end has gone. It looks at the socket only from time to time, and leaves doorbells there.
+// peerGone reports whether the other end has gone. It checks the socket only from time to time, and leaves doorbells there.
 func (s *Stream) peerGone() bool {
 	if s.polls++; s.polls%pollsPerCheck == 0 {
 		s.receive(unix.MSG_PEEK)
@@ -168,13 +168,13 @@ func (s *Stream) peerGone() bool {
 	return s.ended
 }
 
-// clearDoorbells takes all doorbells off the socket. The caller looks at the rings afterwards.
+// clearDoorbells reads all doorbells from the socket. The caller must check the rings afterwards.
 func (s *Stream) clearDoorbells() {
 	for s.receive(0) && !s.ended {
 	}
 }
 
-// receive takes doorbells off the socket, and reports whether there were any. It notices the end of the socket.
+// receive reads doorbells from the socket, and reports whether there were any. It notices the end of the socket.
 func (s *Stream) receive(flags uintptr) bool {
 	var bells [16]byte
 	n, errno := receiveDoorbells(s.fd, bells[:], flags)
@@ -219,7 +219,7 @@ const (
 	fenceInclude = 1 << 2 // MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED
 )
 
-// RegisterFences makes the fences of other processes reach this one. A process that cannot do so can have no streams.
+// RegisterFences makes the fences of other processes include this one. Without it a process can have no streams.
 var RegisterFences = sync.OnceValue(func() error {
 	_, _, errno := unix.Syscall(unix.SYS_MEMBARRIER, fenceInclude, 0, 0)
 	if errno != 0 {
@@ -231,14 +231,14 @@ var RegisterFences = sync.OnceValue(func() error {
 // fenceProcesses makes a fence in this thread, and in every registered process.
 func fenceProcesses() { _, _, _ = syscall.RawSyscall(unix.SYS_MEMBARRIER, fenceAll, 0, 0) }
 
-// receive takes what is in the socket fd into b, without waiting.
+// receive reads from the socket fd into b, without waiting.
 func receive(fd int, b []byte, flags uintptr) (n uintptr, errno syscall.Errno) {
 	n, _, errno = syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd),
 		uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)), unix.MSG_DONTWAIT|flags, 0, 0)
 	return n, errno
 }
 
-// sendByte puts a byte into the socket fd, if there is room.
+// sendByte writes a byte to the socket fd, if there is space.
 func sendByte(fd int) {
 	bell := byte(0)
 	_, _, _ = syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(fd),

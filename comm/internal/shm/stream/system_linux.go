@@ -4,7 +4,7 @@ package stream
 
 import "syscall"
 
-// What streams use of the kernel; see system_schedule.go for what tests use instead.
+// Streams use the kernel through these functions, so that tests can simulate it (system_schedule.go).
 
 func receiveDoorbells(fd int, b []byte, flags uintptr) (n uintptr, errno syscall.Errno) {
 	return receive(fd, b, flags)

@@ -6,16 +6,16 @@ import (
 	"github.com/gorun/gorun/comm/internal/cpu"
 )
 
-// Where there are more ranks than processors, ranks that wait must let others run, and it matters whom. Each rank publishes its
-// processor. A rank that waits yields at once if another rank on its processor is behind it: only then can that rank go on. If none
-// is behind, a rank on another processor is at work on what it waits for, at this moment, and so it goes on spinning. So each rank
-// runs once in an operation. Most of the cost of an operation is in these switches.
+// If there are more ranks than processors, a rank that waits must let the right ones run. Each rank publishes its processor. A rank that
+// waits yields at once if another rank on its processor is behind it: only then can that rank continue. If no rank there is behind, a
+// rank on another processor is working on what it waits for, so it keeps spinning. So each rank runs once in an operation. Most of the
+// cost of an operation is in these switches.
 //
 // A kernel takes a tenth of a second to spread processes that never sleep over its processors. So ranks do it themselves.
 
-const spinsForOtherCPU = 50 // where another processor is at work on what a rank waits for
+const spinsForOtherCPU = 50 // polls while another processor works on what a rank waits for
 
-// SharesCPU reports whether this rank has to let others of its processor run. Goroutines of one process need no help for that.
+// SharesCPU reports whether this rank has to let other ranks run on its processor. Goroutines of one process need no help for that.
 func (w *Waiter) SharesCPU() bool { return w.Oversubscribed && !w.Shared }
 
 // Yield yields a few times until r's clock has reached target, and returns what the clock says.
@@ -29,7 +29,7 @@ func (w *Waiter) Yield(r int, target uint64) uint64 {
 	return cpu.Load(w.clocks[r])
 }
 
-// spinsFor is how often this rank polls r's clock before it yields.
+// spinsFor returns how often this rank polls r's clock before it yields.
 func (w *Waiter) spinsFor(r int) int {
 	if !w.SharesCPU() {
 		return spinsPerYield
@@ -43,7 +43,7 @@ func (w *Waiter) spinsFor(r int) int {
 	return spinsForOtherCPU
 }
 
-// yieldCPU lets others of this processor run. Now and then it finds out which processor that is, and moves to another one that has
+// yieldCPU lets others run on this processor. From time to time it finds out which processor that is, and moves to another one that has
 // fewer ranks.
 func (w *Waiter) yieldCPU() {
 	yieldThread()
@@ -63,8 +63,8 @@ func (w *Waiter) yieldCPU() {
 	}
 }
 
-// isLastOfSeveral reports whether rank me is the last of several ranks on its processor: then it is the one to move. cpus has the
-// processor of every rank.
+// isLastOfSeveral reports whether rank me is the last of several ranks on its processor, and so the one to move. cpus has the processor
+// of every rank.
 func isLastOfSeveral(cpus []uint32, me int) bool {
 	here := cpus[me]
 	return here != 0 && slices.Contains(cpus[:me], here) && !slices.Contains(cpus[me+1:], here)

@@ -2,9 +2,9 @@
 
 package wait
 
-// Where there are more ranks than processors.
+// These hold if there are more ranks than processors.
 const (
 	yieldsBeforePark = 100
-	firstYields      = 8  // before the clock is read that says how long a wait has lasted
-	yieldsPerLook    = 64 // after which a rank looks again on which processor it is
+	firstYields      = 8  // before the wait is timed
+	yieldsPerLook    = 64 // after which a rank finds out again on which processor it is
 )

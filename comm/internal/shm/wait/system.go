@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// What ranks that wait use of the system. See system_schedule.go for what tests use instead.
+// Ranks that wait use the system through these functions, so that tests can simulate it (system_schedule.go).
 
-// Now is the time.
+// Now returns the current time.
 func Now() time.Time { return time.Now() }
 
-// yieldGoroutine lets other goroutines of this process run, yieldThread other threads of this processor.
+// yieldGoroutine lets other goroutines of this process run, yieldThread other threads on this processor.
 func yieldGoroutine() { runtime.Gosched() }
 func yieldThread()    { schedYield() }
 

@@ -1,3 +1,5 @@
+// Package wait is how ranks that share memory wait for each other: they spin, then yield, then park. A rank waits for the clock of
+// another one, which is in shared memory and which only that rank advances. See [Waiter].
 package wait
 
 import (
@@ -7,41 +9,41 @@ import (
 	"github.com/gorun/gorun/comm/internal/cpu"
 )
 
-// A rank first spins, for as long as it takes to learn that a rank which does the same is a little late. Then it yields between
-// polls: other goroutines and processes run. Then it parks: it sleeps until the other rank wakes it. Where there are more ranks
-// than processors it parks soon, because a kernel may keep a thread that yields waiting for long.
+// A rank first spins: another rank in the same call may be only a little late. Then it yields between polls, so that other goroutines and
+// processes run. Then it parks: it sleeps until the other rank wakes it. If there are more ranks than processors it parks early, because
+// a kernel may let a thread that yields wait for long.
 //
-// A rank that is about to park says so in shared memory, and looks at the clock once more. A rank that has advanced its clock looks
-// whether anybody is parked. It makes no fence between the two, which would cost every operation more than all else. So a wake-up
-// may be missed, and therefore the first sleep is short. By its end the other rank has long known of the sleeper.
+// A rank that is about to park says so in shared memory, and then reads the clock once more. A rank that has advanced its clock checks
+// whether any rank is parked. There is no fence between the two, because it would cost every operation more than all else. So a wake-up
+// may be missed. For that reason the first sleep is short: by its end the other rank sees that this one is parked.
 const (
 	yieldTime           = time.Millisecond       // how long ranks yield before they park
-	alertTime           = 20 * time.Millisecond  // how long ranks park before they ask what has become of the other one
-	oversubscribedAlert = 5 * alertTime          // the same, where there are more ranks than processors
+	alertTime           = 20 * time.Millisecond  // how long ranks park before they find out whether the other one is still there
+	oversubscribedAlert = 5 * alertTime          // the same, if there are more ranks than processors
 	FirstPark           = 500 * time.Microsecond // the longest first sleep
 	manySpins           = 1000
 	spinsPerYield       = 4
 )
 
-// A State is what a rank that waits shares with the others. It alone writes there, except for Doorbell.
+// A State is what a rank that waits shares with the others. Only the rank writes there, except for Doorbell.
 type State struct {
 	Doorbell uint32 // a futex; other ranks add one to wake this rank
 	Awaits   uint32 // the rank for which it is parked, from 1; 0 if it is not parked
-	WakeAt   uint64 // the time on that rank's clock at which to wake it
+	WakeAt   uint64 // the time on that rank's clock at which it is to be woken
 	CPU      uint32 // the processor on which it runs, from 1; 0: not known
 	_        [11]uint32
 }
 
-// A Waiter waits for one rank. One goroutine at a time uses it, but for Ring.
+// A Waiter waits for one rank at a time. Only one goroutine at a time may use it.
 type Waiter struct {
 	Spins          int           // polls before anything else
-	Alert          time.Duration // after this time the caller asks what has become of the other rank
+	Alert          time.Duration // after this time the caller finds out whether the other rank is still there
 	Oversubscribed bool          // there are more ranks than processors
 	Shared         bool          // some ranks are goroutines of one process
 
 	me       int
 	clocks   []*uint64 // by rank, in shared memory
-	states   []*State  // the same
+	states   []*State  // by rank, in shared memory
 	sleepers *uint32   // how many ranks are parked, in shared memory
 	never    atomic.Bool
 
@@ -65,7 +67,7 @@ func (w *Waiter) Spin(r int, target uint64) uint64 {
 	return cpu.Await(w.clocks[r], target, w.spinsFor(r))
 }
 
-// Pause is what to do after spinning number i, at which r's clock had not reached target: yield, or after a while park.
+// Pause yields, or after a while parks. The caller has spun i times before, and r's clock has not reached target.
 func (w *Waiter) Pause(i, r int, target uint64, waited time.Duration) {
 	switch {
 	case w.SharesCPU() && i >= yieldsBeforePark, waited >= yieldTime:
@@ -77,7 +79,7 @@ func (w *Waiter) Pause(i, r int, target uint64, waited time.Duration) {
 	}
 }
 
-// Park sleeps until r's clock has reached target, until stop is set and this rank's doorbell has been rung, or for limit.
+// Park sleeps until r's clock has reached target, until stop is set and this rank's doorbell rings, or until limit has passed.
 func (w *Waiter) Park(r int, target uint64, limit time.Duration, stop *atomic.Bool) {
 	me, clock := w.states[w.me], w.clocks[r]
 	cpu.Store(&me.WakeAt, target)
@@ -99,7 +101,7 @@ func (w *Waiter) Park(r int, target uint64, limit time.Duration, stop *atomic.Bo
 	cpu.Add32(w.sleepers, ^uint32(0))
 }
 
-// WakeAll wakes the ranks that are parked until this one's clock says now.
+// WakeAll wakes the ranks that are parked until this one's clock reaches now.
 func (w *Waiter) WakeAll(now uint64) {
 	for r, other := range w.states {
 		if cpu.Load32(&other.Awaits) == uint32(w.me)+1 && cpu.Reached(now, cpu.Load(&other.WakeAt)) {
@@ -115,7 +117,7 @@ func (w *Waiter) ring(r int) {
 	wake(bell)
 }
 
-// A LongWait is a wait for a rank that lasts so long that the caller should ask what has become of that rank.
+// A LongWait is a wait for a rank that lasts so long that the caller should find out whether that rank is still there.
 type LongWait struct {
 	w      *Waiter
 	rank   int
@@ -123,7 +125,7 @@ type LongWait struct {
 	woken  *atomic.Bool
 }
 
-// Long is a long wait for r's clock to reach target.
+// Long returns a long wait for r's clock to reach target.
 func (w *Waiter) Long(r int, target uint64) LongWait {
 	return LongWait{w: w, rank: r, target: target, woken: new(atomic.Bool)}
 }

@@ -13,5 +13,5 @@ func schedYield()                              { runtime.Gosched() }
 func thisCPU() uint32                          { return 0 }
 func moveThread(func(uint32) bool)             {}
 
-// CPUs tells nothing about the processors that this process may use.
+// CPUs returns nothing: the processors that this process may use are not known.
 func CPUs() string { return "" }
