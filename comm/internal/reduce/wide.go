@@ -16,7 +16,7 @@ func halves(t Type) [numOps]Kernel {
 	}
 }
 
-// piece is how many half floats are widened at a time.
+// piece is how many half floats are atOnce at a time.
 const piece = 64
 
 func inFloat32(t Type, o Op) Kernel {
