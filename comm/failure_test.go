@@ -316,7 +316,7 @@ func TestAbortReachesWhoHasNeverTalked(t *testing.T) {
 type slowly struct{ transport.Transport }
 
 func (s slowly) Dial(ctx context.Context, rank int) (net.Conn, error) {
-	time.Sleep(core.LastNewsTimeout / 2)
+	time.Sleep(core.CloseNotifyTimeout / 2)
 	return s.Transport.Dial(ctx, rank)
 }
 
@@ -333,7 +333,7 @@ func TestAbortReachesWhoIsFarAway(t *testing.T) {
 				g.Abort(errors.New("no data"))
 				return g.Close()
 			}
-			time.Sleep(core.LastNewsTimeout) // it has nobody to talk to
+			time.Sleep(core.CloseNotifyTimeout) // it has nobody to talk to
 			return Barrier(ctx, g)
 		})
 		if abort, ok := errors.AsType[*AbortError](errs[0]); !ok || abort.Rank != 1 || errs[1] != nil {

@@ -32,27 +32,27 @@ func GatherV[T Element](ctx context.Context, g *Group, out [][]T, in []T, dst in
 	return public(c.GatherV(g.untyped(), data(in), dst).Do(ctx))
 }
 
-// Scatter cuts in of rank src into Size blocks of len(out) elements and copies block r to out of rank r. At src
-// len(in) == Size*len(out); elsewhere in does not matter. out has the same length on all ranks. It may be src's block of
-// in, and must not overlap it otherwise.
-func Scatter[T Element](ctx context.Context, g *Group, out, in []T, src int) error {
-	if done, err := g.untyped().ShortScatter(ctx, typeOf[T](), len(out), reduce.Bytes(out), reduce.Bytes(in), src); done {
+// AllGather collects in of every rank, in order of rank, into out on every rank. len(out) == Size*len(in), the same on
+// all ranks. in may be this rank's block of out, and must not overlap it otherwise.
+func AllGather[T Element](ctx context.Context, g *Group, out, in []T) error {
+	if done, err := g.untyped().ShortAllGather(ctx, typeOf[T](), len(in), reduce.Bytes(out), reduce.Bytes(in)); done {
 		return public(err)
 	}
-	return public(g.untyped().Spare().Scatter(g.untyped(), data(out), reduce.Bytes(in), src).Do(ctx))
+	return public(g.untyped().Spare().AllGather(g.untyped(), reduce.Bytes(out), data(in)).Do(ctx))
 }
 
-// IScatter starts a Scatter and returns at once.
-func IScatter[T Element](g *Group, out, in []T, src int) *Work {
-	return startCollective(func(c *core.Collective) { c.Scatter(g.untyped(), data(out), reduce.Bytes(in), src) })
+// IAllGather starts an AllGather and returns at once.
+func IAllGather[T Element](g *Group, out, in []T) *Work {
+	return startCollective(func(c *core.Collective) { c.AllGather(g.untyped(), reduce.Bytes(out), data(in)) })
 }
 
-// ScatterV is Scatter with blocks of different lengths: it copies in[r] of rank src to out of rank r. in[r] has as many
-// elements as out has on rank r, else the call fails with a [MismatchError].
-func ScatterV[T Element](ctx context.Context, g *Group, out []T, in [][]T, src int) error {
+// AllGatherV is AllGather with blocks of different lengths: it copies in of every rank r to out[r] on every rank.
+// out[r] has as many elements as in has on rank r, else the call fails with a [MismatchError]. in may be out[Rank], and
+// must not overlap out otherwise.
+func AllGatherV[T Element](ctx context.Context, g *Group, out [][]T, in []T) error {
 	c := g.untyped().Spare()
-	for _, block := range in {
-		c.AddIn(reduce.Bytes(block))
+	for _, block := range out {
+		c.AddOut(reduce.Bytes(block))
 	}
-	return public(c.ScatterV(g.untyped(), data(out), src).Do(ctx))
+	return public(c.AllGatherV(g.untyped(), data(in)).Do(ctx))
 }

@@ -36,7 +36,7 @@ type world struct {
 func newWorld(cfg config, met *bootstrap.World) (*Group, error) {
 	met.ChunkSize = cmp.Or(cfg.chunkSize, plan.ChunkSize)
 	w := &world{
-		World: core.NewWorld(met.WorldConfig, met.Transport, endpoint.Options{ConnectTimeout: cfg.Timeout, News: cfg.news}),
+		World: core.NewWorld(met.WorldConfig, met.Transport, endpoint.Options{ConnectTimeout: cfg.Timeout, News: cfg.notifyTimeout}),
 		leave: []func(){met.Leave},
 	}
 	cfg.Tuning = met.Tuning
@@ -159,7 +159,7 @@ func (g *Group) Close() error {
 	for _, other := range closed {
 		err = errors.Join(err, public(other.core.Compare()))
 	}
-	g.core.Settle()
+	g.core.AwaitNotified()
 	g.core.Lane.Close()
 	if g.isWorld {
 		latest.CompareAndSwap(g, nil)

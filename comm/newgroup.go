@@ -17,7 +17,7 @@ func NewGroup(ctx context.Context, parent *Group, ranks []int, opts ...Option) (
 	for _, o := range opts {
 		o(&cfg)
 	}
-	members, err := parent.core.Members(ranks)
+	members, err := parent.core.MembersOf(ranks)
 	if err == nil {
 		err = cfg.check()
 	}

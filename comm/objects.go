@@ -24,7 +24,7 @@ func BroadcastObjects(ctx context.Context, g *Group, objs []any, src int) error 
 		o.Refuse(err)
 	}
 	if g.Rank() == src {
-		o.guard(func() { o.Give(o.group.encodeList(objs)) })
+		o.guard(func() { o.SetPayload(o.group.encodeList(objs)) })
 	}
 	encoded, err := o.Broadcast(ctx, src)
 	if err != nil || g.Rank() == src {
@@ -43,7 +43,7 @@ func BroadcastObjects(ctx context.Context, g *Group, objs []any, src int) error 
 // AllGatherObject returns in of every rank, in order of rank, on every rank. See [BroadcastObjects] for how objects travel.
 func AllGatherObject[T any](ctx context.Context, g *Group, in T) ([]T, error) {
 	o := newObjects(g, call.KindAllGatherObject)
-	o.guard(func() { o.Give(o.group.encode(in)) })
+	o.guard(func() { o.SetPayload(o.group.encode(in)) })
 	encoded, err := o.AllGather(ctx)
 	return decodeAll[T](o, encoded, err)
 }
@@ -53,7 +53,7 @@ func AllGatherObject[T any](ctx context.Context, g *Group, in T) ([]T, error) {
 func GatherObject[T any](ctx context.Context, g *Group, in T, dst int) ([]T, error) {
 	o := newObjects(g, call.KindGatherObject)
 	o.Root(dst)
-	o.guard(func() { o.Give(o.group.encode(in)) })
+	o.guard(func() { o.SetPayload(o.group.encode(in)) })
 	encoded, err := o.Gather(ctx, dst)
 	return decodeAll[T](o, encoded, err)
 }

@@ -21,10 +21,10 @@ type Option func(*config)
 
 type config struct {
 	bootstrap.Config
-	chunkSize   int           // how many bytes of a message of a plan travel at once; 0: plan.ChunkSize
-	news        time.Duration // see endpoint.Options
-	tuning      string        // in the words of WithTuning; Tuning is what it means
-	connections string        // of a stream: a number, or auto; empty: auto
+	chunkSize     int           // how many bytes of a message of a plan travel at once; 0: plan.ChunkSize
+	notifyTimeout time.Duration // see endpoint.Options.News
+	tuning        string        // in the words of WithTuning; Tuning is what it means
+	connections   string        // of a stream: a number, or auto; empty: auto
 
 	codec        Codec
 	objectLimit  int
@@ -37,7 +37,7 @@ func newConfig(opts []Option) config {
 			Method: "env://", Timeout: DefaultTimeout, Transport: bootstrap.Auto, Token: os.Getenv("GORUN_TOKEN"),
 			Address: os.Getenv("GORUN_COMM_ADDR"), TLS: os.Getenv("GORUN_TLS") == "True", Log: slog.Default(),
 		},
-		news: core.NewsTimeout, tuning: os.Getenv("GORUN_COMM_TUNE"), connections: os.Getenv("GORUN_COMM_CONNECTIONS"), flightOnQuit: true,
+		notifyTimeout: core.NotifyTimeout, tuning: os.Getenv("GORUN_COMM_TUNE"), connections: os.Getenv("GORUN_COMM_CONNECTIONS"), flightOnQuit: true,
 	}
 	for _, o := range opts {
 		o(&c)

@@ -17,7 +17,7 @@ type aMinute struct{ ctx context.Context }
 
 func (a aMinute) Context() context.Context { return a.ctx }
 
-func (aMinute) Left() time.Duration { return time.Minute }
+func (aMinute) Remaining() time.Duration { return time.Minute }
 
 // However many pieces have gone, the next ones go ahead of the order of steps: here rank 1 waits for some before it sends what
 // rank 0 waits for.

@@ -32,7 +32,7 @@ func TestTheTimeOfAWorkCountsFromItsStart(t *testing.T) {
 		"Wait, too late": {func(ctx context.Context, w *Work) {
 			time.Sleep(2 * limit)
 			_ = w.Wait(ctx)
-		}, 2*limit + core.LastQuestions},
+		}, 2*limit + core.DiagnosisTimeout},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, 2, func(t *testing.T, w *testWorld) {

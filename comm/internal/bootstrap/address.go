@@ -12,7 +12,7 @@ import (
 	"github.com/gorun/gorun/env/auth"
 )
 
-// listen listens for the other ranks, at the address by which they are to reach this one, and says what is in doubt about that.
+// listen listens for the other ranks, at the address by which they reach this one. If that address is a guess, doubt says why.
 func (c *Config) listen(ctx context.Context, p place) (ln net.Listener, doubt string, err error) {
 	at, doubt, err := c.listenAddress(ctx, p)
 	if err != nil {
@@ -25,9 +25,9 @@ func (c *Config) listen(ctx context.Context, p place) (ln net.Listener, doubt st
 	return ln, doubt, err
 }
 
-// listenAddress is the one that has been chosen; else loopback, when there is no token or the master is there; else the address
-// on the way to the master. A name that means loopback on the master's own machine, as a host's own name often does, means
-// something else to others: then it is as if there were no master.
+// listenAddress returns the address that the user has chosen. Otherwise it is loopback if there is no token, or else the address that
+// faces the master. The master's name may resolve to loopback on its own machine, as a host's own name often does, and to another address
+// elsewhere. Then listenAddress returns the address that faces the default route.
 func (c *Config) listenAddress(ctx context.Context, p place) (at netip.Addr, doubt string, err error) {
 	switch {
 	case c.chosen.IsValid():
@@ -46,7 +46,7 @@ func (c *Config) listenAddress(ctx context.Context, p place) (at netip.Addr, dou
 	return addr.Outward(ctx)
 }
 
-// chooseAddress finds out which address has been chosen, if one has.
+// chooseAddress resolves the address that the user has chosen, if any.
 func (c *Config) chooseAddress(ctx context.Context) (err error) {
 	if c.Address == "" {
 		return nil
@@ -67,8 +67,8 @@ func isLoopback(host string) bool {
 	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
 }
 
-// storeAddress is where rank 0 serves the store: at the master's address, or at all addresses where its name means loopback here,
-// and something else to the ranks of other nodes.
+// storeAddress returns where rank 0 serves the store: at the master's address. If the master's name resolves to loopback here, and to
+// another address on other nodes, it is all addresses.
 func (p place) storeAddress(ctx context.Context, authenticated bool) (string, error) {
 	host, port, _ := net.SplitHostPort(p.master) // made by JoinHostPort
 	if isLoopback(host) || p.here == p.size || p.means(ctx, func(a netip.Addr) bool { return !a.IsLoopback() }) {
@@ -83,12 +83,12 @@ func (p place) storeAddress(ctx context.Context, authenticated bool) (string, er
 	return p.master, nil
 }
 
-// isExposed reports whether others than this machine can reach the master. A name that means nothing yet may.
+// isExposed reports whether other machines can reach the master. If its name does not resolve yet, they may.
 func (p place) isExposed(ctx context.Context) bool {
 	return p.master != "" && p.size > 1 && p.means(ctx, func(a netip.Addr) bool { return !a.IsLoopback() })
 }
 
-// means reports whether the master's name may mean an address of a kind. One that means nothing yet may.
+// means reports whether the master's name may resolve to an address of a kind. If it does not resolve yet, it may.
 func (p place) means(ctx context.Context, kind func(netip.Addr) bool) bool {
 	host, _, _ := net.SplitHostPort(p.master) // made by JoinHostPort
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)

@@ -1,12 +1,12 @@
-// Package bootstrap lets the ranks of a world meet: each finds out who it is and where the others come, tells them how it is reached,
-// and learns the same of all. (NCCL calls it so, too.)
+// Package bootstrap lets the ranks of a world meet (NCCL calls it so as well). Each rank finds out its own rank and where the ranks meet,
+// and exchanges with all others how it is reached.
 //
-//   - place.go: who this rank is and where ranks meet, from options and environment; store.go opens the store there
-//   - claim.go: one process for every rank, world after world
-//   - meet.go: what ranks write into the store, and read
-//   - address.go: by which address a rank, and rank 0's store, are reached
+//   - place.go: which rank this is and where ranks meet, from options and environment; store.go opens the store there
+//   - claim.go: each rank is one process, and may join one world after another
+//   - meet.go: what ranks write into the store, and read from it
+//   - address.go: the addresses of a rank and of rank 0's store
 //   - memory.go: whether ranks of a machine share memory
-//   - waiting.go: telling for whom a rank waits
+//   - waiting.go: logs which ranks Init waits for
 package bootstrap
 
 import (
@@ -35,29 +35,29 @@ const Auto = "auto"
 type Config struct {
 	Method      string      // where ranks meet: env://, tcp://host:port or file:///path
 	Store       store.Store // where they meet instead; may be nil
-	Ranked      bool        // Rank and Size say who this rank is, whatever the environment says
+	Ranked      bool        // Rank and Size are set, and overrule the environment
 	Rank, Size  int
 	Timeout     time.Duration
 	Transport   string // Auto, "shm" or "tcp"
-	Token       string // that was given; empty: none
+	Token       string // empty: the user has set none
 	TLS         bool
-	Near        func(net.Conn) bool // whether both ends of a connection are on this machine; nil: by its addresses
-	Address     string              // by which others reach this rank, in the words of package addr; empty: see listenAddress
-	Connections int                 // of a stream; 0: as many as it takes
+	Near        func(net.Conn) bool // reports whether a connection stays on this machine; nil: goes by its addresses
+	Address     string              // by which others reach this rank, as addr.Choose reads it; empty: see listenAddress
+	Connections int                 // of a stream; 0: as many as the network needs
 	Tuning      choice.Tuning
 	Log         *slog.Logger
 
-	token  token.Token // what Join makes of Token
-	chosen netip.Addr  // what Address means
+	token  token.Token // made of Token by Join
+	chosen netip.Addr  // Address, resolved
 }
 
-// A World is what ranks know of each other when they have met.
+// A World is what a rank knows of all ranks when they have met.
 type World struct {
 	core.WorldConfig
 	ID        uint64
 	Transport transport.Transport
 	Tuning    choice.Tuning // that of rank 0
-	Leave     func()        // gives up the claim to the rank, for the next world
+	Leave     func()        // releases the rank for the next world
 }
 
 // A MissingError says which ranks did not come in time.
@@ -75,10 +75,10 @@ func (e *MissingError) Error() string {
 
 func (e *MissingError) Unwrap() error { return e.Err }
 
-// refuse is err, which says what is wrong with the options or the environment.
+// refuse returns err, which says what is wrong with the options or the environment, as a core.Error.
 func refuse(err error) error { return &core.Error{Kind: core.BadArgument, Op: "Init", Err: err} }
 
-// refusef is refuse of what format says.
+// refusef is refuse with a format.
 func refusef(format string, args ...any) error { return refuse(fmt.Errorf(format, args...)) }
 
 // Join meets the other ranks. Its error is a [core.Error] of kind BadArgument or a [MissingError], or wraps what has failed.
@@ -89,7 +89,7 @@ func Join(ctx context.Context, cfg Config) (*World, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, cfg.Timeout)
 	defer cancel()
-	waits := startWaiting(cfg.Log, place.reportDelay())
+	waits := startWaiting(cfg.Log, place.firstLog())
 	defer waits.end()
 	if place.master != "" {
 		waits.on(func(context.Context) string { return "the name servers to say what " + place.master + " means" })
@@ -109,7 +109,7 @@ func Join(ctx context.Context, cfg Config) (*World, error) {
 	return cfg.join(ctx, place, waits)
 }
 
-// checkToken refuses a token that is too weak for where ranks meet.
+// checkToken refuses a token that is too weak for a meeting place that other machines can reach.
 func (c *Config) checkToken(ctx context.Context, p place) error {
 	if weak := auth.CheckSecret([]byte(c.Token)); weak != nil && p.isExposed(ctx) {
 		if c.Token == "" {
@@ -123,7 +123,7 @@ func (c *Config) checkToken(ctx context.Context, p place) error {
 	return nil
 }
 
-// alone is the world of one rank, who meets nobody.
+// alone returns a world of one rank.
 func (c *Config) alone() *World {
 	return &World{
 		WorldConfig: core.WorldConfig{Peers: []core.Peer{self("").Peer}, Log: c.Log},
@@ -131,7 +131,7 @@ func (c *Config) alone() *World {
 	}
 }
 
-// join meets the other ranks at p. After an error nothing of it is left.
+// join meets the other ranks at p. If it fails, it undoes everything.
 func (c *Config) join(ctx context.Context, p place, waits *waiting) (w *World, err error) {
 	var undo []func() error
 	defer func() {
@@ -165,13 +165,13 @@ func (c *Config) join(ctx context.Context, p place, waits *waiting) (w *World, e
 	}
 	undo = append(undo, a.Close)
 	kv = store.NewPrefix(kv, fmt.Sprintf("gorun/round/%d/", p.round))
-	turn, leave, err := ownClaims.claim(ctx, kv, p)
+	generation, leave, err := ownClaims.claim(ctx, kv, p)
 	if err != nil {
 		return nil, err
 	}
 	undo = append(undo, func() error { leave(); return nil })
-	waits.on(func(ctx context.Context) string { return p.missing(ctx, kv, turn) })
-	met, err := meet(ctx, kv, turn, p, me)
+	waits.on(func(ctx context.Context) string { return p.missing(ctx, kv, generation) })
+	met, err := meet(ctx, kv, generation, p, me)
 	if err == nil && c.Transport == "shm" {
 		err = met.checkShared(me)
 	}
@@ -195,7 +195,7 @@ func (c *Config) join(ctx context.Context, p place, waits *waiting) (w *World, e
 	return w, nil
 }
 
-// agreed is the tuning of first, which is rank 0. This rank may have been given another one, which does not count.
+// agreed returns the tuning of first, which is rank 0, and which all ranks use. It logs if this rank has another one.
 func (c *Config) agreed(me, first Info) (choice.Tuning, error) {
 	if me.Tuning != first.Tuning && me.Tuning != "" {
 		c.Log.Warn("the tuning of rank 0 counts", "rank 0", first.Tuning, "this rank", me.Tuning)

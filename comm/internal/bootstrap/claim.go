@@ -8,18 +8,18 @@ import (
 	"github.com/gorun/gorun/comm/store"
 )
 
-// claims are the ranks that this process has claimed at stores, by the mark that the store has of each. A process that has claimed one
-// may do so again when it has closed its world: Init after Close is the next world of the same ranks.
+// claims has the ranks that this process has claimed in stores, by the mark that the store has of each. A process that has claimed a rank
+// may claim it again when it has closed its world: Init after Close joins the next world of the same ranks.
 type claims struct {
 	mu    sync.Mutex
-	taken map[string]bool // whether the world is open or being joined; false when it has been closed
+	taken map[string]bool // by mark: true while the world is open or being joined
 }
 
 var ownClaims = claims{taken: map[string]bool{}}
 
-// claim claims p's rank at s and returns how many times this process has, which is the same number on every rank, as all come
-// to every world. leave gives the rank up for the next time.
-func (o *claims) claim(ctx context.Context, s store.Store, p place) (turn int64, leave func(), err error) {
+// claim claims p's rank in s. It returns how many worlds this process has joined as that rank, which is the same number on all ranks,
+// because all of them join every world. leave releases the rank for the next world.
+func (o *claims) claim(ctx context.Context, s store.Store, p place) (generation int64, leave func(), err error) {
 	mine := fmt.Sprintf("%016x", randomID())
 	mark, err := s.CompareAndSwap(ctx, fmt.Sprintf("seat/%d", p.rank), nil, []byte(mine))
 	if err != nil {
@@ -31,13 +31,13 @@ func (o *claims) claim(ctx context.Context, s store.Store, p place) (turn int64,
 			p.rank, p.meet, p.rank)
 	}
 	leave = sync.OnceFunc(func() { o.leave(rank) })
-	if turn, err = s.Add(ctx, fmt.Sprintf("joined/%d", p.rank), 1); err != nil {
+	if generation, err = s.Add(ctx, fmt.Sprintf("joined/%d", p.rank), 1); err != nil {
 		leave()
 	}
-	return turn, leave, err
+	return generation, leave, err
 }
 
-// take takes a rank that is new, or has been left, and reports whether it did.
+// take marks a rank as taken, if it is new or has been released, and reports whether it has.
 func (o *claims) take(rank string, isNew bool) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -19,33 +19,33 @@ import (
 	"github.com/gorun/gorun/env/auth"
 )
 
-// Info is what ranks tell each other when they join.
+// Info is what ranks exchange when they join.
 type Info struct {
 	core.Peer
-	TLS      bool   `json:"tls,omitempty"`       // whether it encrypts what leaves the machine
-	OwnToken string `json:"own_token,omitempty"` // the fingerprint of its loopback token, if it was given none
-	Tuning   string `json:"tuning,omitempty"`    // that it has been given; rank 0's counts
+	TLS      bool   `json:"tls,omitempty"`       // it encrypts what leaves the machine
+	OwnToken string `json:"own_token,omitempty"` // the fingerprint of its loopback token, if the user has set no token
+	Tuning   string `json:"tuning,omitempty"`    // rank 0's is used
 }
 
-// Keys in the store, under a prefix of the round:
+// The store has these keys, under a prefix of the round. Ranks of other versions read them, so their names stay.
 //
-//	seat/<rank>         mark of the process that is the rank, see claims
-//	joined/<rank>       how many times it has joined: its turn
-//	<turn>/rank/<rank>  Info of the rank, by itself
-//	<turn>/world        worldDoc, by rank 0 when all have come, or when it gives up
-//	<turn>/seen/<rank>  set by the rank once it has read world
+//	seat/<rank>               mark of the process that is the rank, see claims
+//	joined/<rank>             how many times the rank has joined: the generation of the world
+//	<generation>/rank/<rank>  Info of the rank, by itself
+//	<generation>/world        worldDoc, by rank 0 when all have come, or when it gives up
+//	<generation>/seen/<rank>  set by the rank once it has read world
 const worldKey = "world"
 
 func infoKey(rank int) string { return fmt.Sprintf("rank/%d", rank) }
 func seenKey(rank int) string { return fmt.Sprintf("seen/%d", rank) }
 
-func ofTurn(round store.Store, turn int64) store.Store {
-	return store.NewPrefix(round, fmt.Sprintf("%d/", turn))
+func ofGeneration(round store.Store, generation int64) store.Store {
+	return store.NewPrefix(round, fmt.Sprintf("%d/", generation))
 }
 
-// has reports whether the store has a key of a turn. It never waits.
+// has reports whether the store has a key of a generation. It never waits.
 func has(ctx context.Context, s store.Store, key string) (bool, error) {
-	none := []byte{0} // which no key holds
+	none := []byte{0} // no key holds this
 	now, err := s.CompareAndSwap(ctx, key, none, none)
 	return err == nil && string(now) != string(none), err
 }
@@ -56,13 +56,13 @@ type worldDoc struct {
 	Missing []int  `json:"missing,omitempty"` // rank 0 gave up because these did not come
 }
 
-// probeTimeout bounds the questions asked after the time is up.
+// probeTimeout limits the calls to the store that find out, after a timeout, which ranks are missing.
 const probeTimeout = 2 * time.Second
 
-// meet tells the others about this rank and returns the world, once all ranks have come and, on rank 0, have seen it.
-func meet(ctx context.Context, round store.Store, turn int64, p place, me Info) (worldDoc, error) {
+// meet publishes the Info of this rank and returns the world, once all ranks have come and, on rank 0, have read it.
+func meet(ctx context.Context, round store.Store, generation int64, p place, me Info) (worldDoc, error) {
 	start := time.Now()
-	s := ofTurn(round, turn)
+	s := ofGeneration(round, generation)
 	doc, err := json.Marshal(me)
 	if err != nil {
 		return worldDoc{}, err
@@ -92,7 +92,7 @@ func meet(ctx context.Context, round store.Store, turn int64, p place, me Info) 
 	return w, w.check(p, me)
 }
 
-// makeWorld collects what the ranks say, publishes the world, and waits until all have seen it.
+// makeWorld collects the Infos of the ranks, publishes the world, and waits until all have read it.
 func makeWorld(ctx context.Context, s store.Store, size int) (worldDoc, error) {
 	w := worldDoc{ID: randomID(), Ranks: make([]Info, size)}
 	for r := range size {
@@ -118,10 +118,10 @@ func publish(ctx context.Context, s store.Store, w worldDoc) error {
 	return s.Set(ctx, worldKey, b)
 }
 
-// longestInfo bounds what a rank says of itself, in bytes.
+// longestInfo is the most bytes of an Info.
 const longestInfo = 16 << 10
 
-// parseInfo reads what a rank says of itself.
+// parseInfo parses the Info of a rank.
 func parseInfo(b []byte) (r Info, err error) {
 	if len(b) > longestInfo {
 		return r, fmt.Errorf("%d bytes, limit %d", len(b), longestInfo)
@@ -131,7 +131,7 @@ func parseInfo(b []byte) (r Info, err error) {
 	return r, err
 }
 
-// parseWorld reads what rank 0 says of the world, which has size ranks.
+// parseWorld parses the worldDoc of rank 0, for a world of size ranks.
 func parseWorld(b []byte, size int) (w worldDoc, err error) {
 	if most := (size + 1) * longestInfo; len(b) > most {
 		return w, fmt.Errorf("%d bytes, limit %d", len(b), most)
@@ -165,7 +165,7 @@ func readWorld(ctx context.Context, s store.Store, p place) (worldDoc, error) {
 	return w, errors.Join(err, s.Set(ctx, seenKey(p.rank), nil))
 }
 
-// giveUp tells those who have come why rank 0 stops waiting, and lets them read it before the store goes.
+// giveUp publishes that rank 0 stops waiting and why. It waits until the ranks that have come have read that, because it ends the store.
 func giveUp(s store.Store, size int, w worldDoc) {
 	ctx, cancel := context.WithTimeout(context.Background(), probeTimeout)
 	defer cancel()
@@ -174,7 +174,7 @@ func giveUp(s store.Store, size int, w worldDoc) {
 	}
 }
 
-// seenKeys are the keys that ranks set when they have read the world, but for rank 0 and those missing.
+// seenKeys returns the keys that ranks set when they have read the world, without those of rank 0 and of missing ranks.
 func seenKeys(size int, missing []int) []string {
 	absent := map[int]bool{}
 	for _, r := range missing {
@@ -189,7 +189,7 @@ func seenKeys(size int, missing []int) []string {
 	return keys
 }
 
-// whoIsMissing asks the store for whom p has waited.
+// whoIsMissing returns the ranks for which p has waited.
 func whoIsMissing(s store.Store, p place) []int {
 	ctx, cancel := context.WithTimeout(context.Background(), probeTimeout)
 	defer cancel()
@@ -197,8 +197,8 @@ func whoIsMissing(s store.Store, p place) []int {
 	return slices.DeleteFunc(missing, func(rank int) bool { return rank == p.rank })
 }
 
-// missingRanks are those without which a turn does not go on: who has not told about itself; or else rank 0, if it does not
-// publish the world; or else who has not seen that. A rank may have begun to join, and have ended or stopped then.
+// missingRanks returns the ranks that keep the others waiting: those that have not published their Info; or else rank 0, if it has not
+// published the world; or else those that have not read the world. A rank may have begun to join, and have ended or stopped then.
 func missingRanks(ctx context.Context, s store.Store, size int) (missing []int, err error) {
 	look := func(first int, key func(rank int) string) error {
 		for r := first; r < size; r++ {
@@ -221,7 +221,7 @@ func missingRanks(ctx context.Context, s store.Store, size int) (missing []int, 
 	return missing, look(1, seenKey)
 }
 
-// check refuses a world that this rank cannot talk to.
+// check refuses a world in which this rank cannot talk to all others.
 func (w worldDoc) check(p place, me Info) error {
 	if len(w.Ranks) != p.size {
 		return refusef("WORLD_SIZE is %d here and %d on rank 0", p.size, len(w.Ranks))
@@ -244,12 +244,12 @@ func (w worldDoc) check(p place, me Info) error {
 	return nil
 }
 
-// isOneNetwork reports whether all ranks have one.
+// isOneNetwork reports whether all ranks are in one network.
 func (w worldDoc) isOneNetwork() bool {
 	return !slices.ContainsFunc(w.Ranks, func(r Info) bool { return !r.SameNetwork(w.Ranks[0].Place) })
 }
 
-// beside is how many ranks run where rank does, which is one of them.
+// beside returns how many ranks run on the same processors as rank, which is one of them.
 func (w worldDoc) beside(rank int) int {
 	ranks := 1
 	for r, other := range w.Ranks {
@@ -260,7 +260,7 @@ func (w worldDoc) beside(rank int) int {
 	return ranks
 }
 
-// peers are what groups need to know of the ranks.
+// peers returns what groups need to know of the ranks.
 func (w worldDoc) peers() []core.Peer {
 	peers := make([]core.Peer, len(w.Ranks))
 	for r := range w.Ranks {
@@ -269,7 +269,7 @@ func (w worldDoc) peers() []core.Peer {
 	return peers
 }
 
-// addresses are where the ranks listen.
+// addresses returns where the ranks listen.
 func (w worldDoc) addresses() []string {
 	addrs := make([]string, len(w.Ranks))
 	for r := range w.Ranks {
@@ -278,7 +278,7 @@ func (w worldDoc) addresses() []string {
 	return addrs
 }
 
-// self is what this rank tells of itself, which listens at addr.
+// self returns the Info of this rank, which listens at addr.
 func self(addr string) Info {
 	host, err := os.Hostname()
 	if err != nil {

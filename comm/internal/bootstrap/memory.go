@@ -12,8 +12,8 @@ import (
 	"github.com/gorun/gorun/comm/transport/near"
 )
 
-// openAcceptor opens the acceptor of this rank and puts its address into me. There is none if ranks use TCP only, or if the kernel refuses
-// it.
+// openAcceptor opens the acceptor of this rank and sets its address in me. It returns nil if ranks use TCP only, or if the kernel refuses
+// an acceptor.
 func (c *Config) openAcceptor(me *Info) (*acceptor.Acceptor, error) {
 	if c.Transport == "tcp" {
 		return nil, nil
@@ -57,7 +57,7 @@ func OnFallback(log *slog.Logger, must bool) func(reason error) error {
 	}
 }
 
-// Nearby is tr for ranks of other machines, and a transport through memory for those of this one that can share it.
+// Nearby returns a transport through memory for ranks that can share it with this one, which uses tr for all others.
 func Nearby(w *core.WorldConfig, id uint64, tr transport.Transport) transport.Transport {
 	if w.Acceptor == nil {
 		return tr

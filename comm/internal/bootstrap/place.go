@@ -12,19 +12,19 @@ import (
 	"github.com/gorun/gorun/env"
 )
 
-// A place is who this rank is and where it meets the others.
+// A place says which rank this is and where it meets the others.
 type place struct {
 	rank, size int
 	here       int    // ranks of this node; 0: not known
-	local      int    // how many of them are before this one
+	local      int    // this rank's local rank
 	round      int    // gorun's round; 0 outside gorun
-	meet       string // how to name the meeting place in errors
-	master     string // host:port of the store, unless path or a Store is given
-	hosted     bool   // somebody else serves the store at master
+	meet       string // the meeting place, for errors
+	master     string // host:port of the store, unless there is a path or a Store
+	hosted     bool   // the agent serves the store at master, not rank 0
 	path       string // file of the store
 }
 
-// place works out the place from options and environment.
+// place returns the place according to options and environment.
 func (c *Config) place() (place, error) {
 	if _, err := reduce.Level(); err != nil {
 		return place{}, err
@@ -38,7 +38,7 @@ func (c *Config) place() (place, error) {
 	if err != nil {
 		return place{}, fmt.Errorf("init method %q: %w", c.Method, err)
 	}
-	set := map[string]string{} // what options say, in the words of the environment
+	set := map[string]string{} // options, as variables of the environment
 	if q := u.Query(); q.Has("rank") {
 		set["RANK"], set["WORLD_SIZE"] = q.Get("rank"), q.Get("world_size")
 	}
@@ -73,7 +73,7 @@ func (c *Config) place() (place, error) {
 	default:
 		return p, fmt.Errorf("init method %q: want env://, tcp://host:port or file:///path", c.Method)
 	}
-	// Only these variables matter here; the master is whatever the method says.
+	// Other variables do not matter here. The method names the master.
 	set["MASTER_ADDR"], set["MASTER_PORT"] = "localhost", "1"
 	w, err := env.Parse(overridden(set, func(name string) (string, bool) {
 		switch name {

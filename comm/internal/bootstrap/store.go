@@ -12,7 +12,7 @@ import (
 	"github.com/gorun/gorun/comm/store/tcpstore"
 )
 
-// openStore returns the store in which ranks meet, and how to let go of it. Rank 0 serves it where nobody else does.
+// openStore returns the store in which ranks meet, and a function that closes it. Rank 0 serves the store if no agent does.
 func (c *Config) openStore(ctx context.Context, p place, waits *waiting) (store.Store, func(), error) {
 	switch {
 	case c.Store != nil:
@@ -32,7 +32,7 @@ func (c *Config) openStore(ctx context.Context, p place, waits *waiting) (store.
 			return nil, nil, err
 		}
 		server, err := tcpstore.Listen(at, config)
-		if errors.Is(err, syscall.EADDRNOTAVAIL) && !c.token.IsLoopback() { // behind a name or address that is not the machine's own
+		if errors.Is(err, syscall.EADDRNOTAVAIL) && !c.token.IsLoopback() { // the address belongs to a router or proxy in front of this machine
 			_, port, _ := net.SplitHostPort(p.master)
 			server, err = tcpstore.Listen(net.JoinHostPort("", port), config)
 		}

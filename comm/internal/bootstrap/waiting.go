@@ -12,25 +12,25 @@ import (
 )
 
 const (
-	// firstWord is after how long Init says for whom it waits. The ranks of a node leave that to the first of them, as far as it
-	// has come; secondWord is for the others, if it has not.
-	firstWord  = time.Second
-	secondWord = 10 * time.Second
-	// longestSilence is for how long Init then says no more.
-	longestSilence = time.Minute
+	// firstLog is the time after which Init logs what it waits for. Only the first rank of a node that has come does so. The other ranks
+	// check after otherLog whether one has come.
+	firstLog = time.Second
+	otherLog = 10 * time.Second
+	// longestPause is the longest time between two such lines.
+	longestPause = time.Minute
 )
 
-// A waiting tells a logger for whom Init waits.
+// A waiting logs what Init waits for.
 type waiting struct {
 	log  *slog.Logger
 	stop context.CancelFunc
 	over sync.WaitGroup
 
 	mu     sync.Mutex
-	reason func(ctx context.Context) string // in words; nil or empty: nothing to tell
+	reason func(ctx context.Context) string // what Init waits for; nil or empty: log nothing
 }
 
-// startWaiting begins one that first speaks after a time, and then ever more rarely until end.
+// startWaiting returns a waiting that logs first after a time, and then less and less often until end.
 func startWaiting(log *slog.Logger, first time.Duration) *waiting {
 	ctx, stop := context.WithCancel(context.Background())
 	w := &waiting{log: log, stop: stop}
@@ -45,7 +45,7 @@ func startWaiting(log *slog.Logger, first time.Duration) *waiting {
 			if reason := w.why(ctx); reason != "" && ctx.Err() == nil {
 				log.Info("comm: Init waits for "+reason, "since", time.Since(start).Round(time.Second))
 			}
-			pause = min(2*pause, longestSilence)
+			pause = min(2*pause, longestPause)
 		}
 	})
 	return w
@@ -61,25 +61,25 @@ func (w *waiting) why(ctx context.Context) string {
 	return reason(ctx)
 }
 
-// on says for what is waited from now on.
+// on sets what Init waits for.
 func (w *waiting) on(reason func(ctx context.Context) string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.reason = reason
 }
 
-// end ends what startWaiting has begun.
+// end stops the logging.
 func (w *waiting) end() {
 	w.stop()
 	w.over.Wait()
 }
 
-// reportDelay is how long Init waits without a word.
-func (p place) reportDelay() time.Duration {
+// firstLog returns how long Init waits before it logs.
+func (p place) firstLog() time.Duration {
 	if p.local > 0 {
-		return secondWord
+		return otherLog
 	}
-	return firstWord
+	return firstLog
 }
 
 // unanswered says that the store does not answer, and why the last attempt failed, if one has.
@@ -94,12 +94,12 @@ func (p place) unanswered(err error) string {
 	return reason
 }
 
-// missing says for which ranks a turn waits, if this rank is the one of its node to tell: the first that is not waited for.
-func (p place) missing(ctx context.Context, round store.Store, turn int64) string {
-	s := ofTurn(round, turn)
+// missing says which ranks the others wait for. It returns nothing if another rank of this node logs that: the first one that has come.
+func (p place) missing(ctx context.Context, round store.Store, generation int64) string {
+	s := ofGeneration(round, generation)
 	for rank := max(p.rank-p.local, 1); rank < p.rank; rank++ {
 		if come, err := has(ctx, s, infoKey(rank)); err != nil || come {
-			return "" // that one tells
+			return "" // that rank logs
 		}
 	}
 	missing, err := missingRanks(ctx, s, p.size)
@@ -107,12 +107,12 @@ func (p place) missing(ctx context.Context, round store.Store, turn int64) strin
 	case err != nil || len(missing) == 0:
 		return ""
 	case p.local == p.rank && p.rank > 0 && missing[0] != 0:
-		return "" // rank 0, which is on this node, tells
+		return "" // rank 0, which is on this node, logs
 	}
 	return fmt.Sprintf("%s: %d of %d ranks have come to %s", inRanges(missing), p.size-len(missing), p.size, p.meet)
 }
 
-// inRanges is ranks, which are sorted, in words; of many ranges the first.
+// inRanges writes ranks, which are sorted, as ranges. It writes only the first of many ranges.
 func inRanges(ranks []int) string {
 	const most = 16
 	var parts []string

@@ -44,7 +44,7 @@ func Describe(c Call) string {
 	return fmt.Sprintf("%v(%s%s)", kind, what, more)
 }
 
-// TypeName is what c moves; empty if that is nothing.
+// TypeName returns the type of what c moves. It is empty if c moves nothing.
 func TypeName(c Call) string {
 	switch t := reduce.Type(c.Type); t {
 	case 0:
@@ -56,10 +56,10 @@ func TypeName(c Call) string {
 	}
 }
 
-// meshNames are the names of dimensions that this rank has used, by what travels of them, to tell what was called.
+// meshNames has the names of dimensions that this rank has used, by their checksum, which is what travels.
 var meshNames sync.Map
 
-// describeNames are the names in words of which detail travels.
+// describeNames describes the names with a checksum.
 func describeNames(detail uint32) string {
 	if names, ok := meshNames.Load(detail); ok {
 		return fmt.Sprintf("names %q", names)
@@ -67,14 +67,14 @@ func describeNames(detail uint32) string {
 	return fmt.Sprintf("other names, with checksum %08x", detail)
 }
 
-// SetMesh makes shape and names what ranks agree on in a NewMesh.
+// SetMesh sets shape and names as what ranks have to agree on in a NewMesh.
 func SetMesh(call *Call, shape []int, names []string) {
 	SetList(call, shape)
 	call.Detail = uint32(Checksum(names))
 	meshNames.Store(call.Detail, names)
 }
 
-// Checksum is a 64-bit FNV-1a hash of values, the same on every rank.
+// Checksum returns a 64-bit FNV-1a hash of values. It is the same on every rank.
 func Checksum(values ...any) uint64 {
 	h := fnv.New64a()
 	fmt.Fprintf(h, "%#v", values)

@@ -48,7 +48,7 @@ const (
 // TypeObject is the type of messages that are objects.
 const TypeObject reduce.Type = 255
 
-// kindNames has the call of every kind, and where its root is if it has one.
+// kindNames has the name of every kind and, if it has a root, the preposition before the root.
 var kindNames = [...]struct{ name, root string }{
 	KindSend: {name: "Send"}, KindRecv: {name: "Recv"}, KindProbe: {name: "Probe"},
 	KindAllReduce: {name: "AllReduce"}, KindReduce: {"Reduce", "to"},
@@ -84,7 +84,7 @@ func (k Kind) HasCount() bool {
 	}
 }
 
-// UsesMemory reports whether ranks that share memory carry out k there. All ranks say the same.
+// UsesMemory reports whether ranks that share memory carry out k there. It is the same on all ranks.
 func (k Kind) UsesMemory() bool {
 	switch k {
 	case KindAllReduce, KindReduce, KindReduceScatter, KindBroadcast, KindAllGather, KindGather, KindScatter, KindAllToAll,

@@ -21,7 +21,7 @@ func SetList(call *Call, list []int) {
 	}
 }
 
-// listOf is the list that a call like that is about, or nil if it was too long.
+// listOf returns the list that SetList has set, or nil if it was too long.
 func listOf(call Call) []int {
 	width := int(call.Reduce)
 	if width == 0 || width > 64 || int(call.Root) > 64/width { // as no rank has it
@@ -34,7 +34,7 @@ func listOf(call Call) []int {
 	return list
 }
 
-// describeList is the list that a call like that is about, in words.
+// describeList describes the list that SetList has set.
 func describeList(call Call, of string) string {
 	if list := listOf(call); list != nil {
 		return fmt.Sprintf("%s %v", of, list)

@@ -10,7 +10,7 @@ import (
 	"github.com/gorun/gorun/comm/internal/reduce"
 )
 
-// A Reduction is what an operation does: scale what goes in, combine, divide or normalize what comes out. The zero value is none.
+// A Reduction says what an operation does: scale the operands, combine them, and divide or normalize the result. The zero value is none.
 type Reduction struct {
 	Code      uint8 // the same number on every rank
 	Kernel    reduce.Op
@@ -44,7 +44,7 @@ func PreMulSum(factor float64) Reduction {
 	return Reduction{Code: CodePreMulSum, Kernel: reduce.Sum, Width: 1, Scale: factor, Scaled: true}
 }
 
-// An Own operation is one of the caller's, on values of some elements each.
+// An Own is an operation of the caller's own.
 type Own struct {
 	name        string
 	typ         reduce.Type
@@ -53,7 +53,8 @@ type Own struct {
 	checksum    uint32 // of what ranks must agree on beyond the code
 }
 
-// NewOwn is the operation called name, on values of block elements of type t, which kernel combines; nil: the caller gave none.
+// NewOwn returns the operation called name, on values of block elements of type t. kernel combines them; it is nil if the caller has passed
+// none.
 func NewOwn(name string, t reduce.Type, block int, commutative bool, kernel reduce.Kernel) Reduction {
 	o := &Own{name: name, typ: t, commutative: commutative, kernel: kernel}
 	o.checksum = crc32.ChecksumIEEE(fmt.Appendf(nil, "%s %d %v", name, block, commutative))
@@ -68,8 +69,8 @@ func NewOwn(name string, t reduce.Type, block int, commutative bool, kernel redu
 	return Reduction{Code: CodeOwn, Width: block, Own: o}
 }
 
-// ownNames describes every operation of the caller's own by what travels of it, to tell what another rank has called: a rank of
-// the same program, as a rule, which has made the operations that this one has.
+// ownNames describes every operation of the caller's own, by its checksum, which is what travels. Other ranks usually run the same program
+// and have made the same operations, so this rank can describe what they have called.
 var ownNames sync.Map
 
 func (r Reduction) String() string {
@@ -85,10 +86,10 @@ func (r Reduction) String() string {
 // Ordered reports whether the order of operands matters to r.
 func (r Reduction) Ordered() bool { return r.Own != nil && !r.Own.commutative }
 
-// IsShort reports whether a kernel, and a division at most, is all there is to r.
+// IsShort reports whether r needs only a kernel, and a division at most.
 func (r Reduction) IsShort() bool { return r.Width == 1 && !r.Scaled && !r.Normalize && r.Own == nil }
 
-// Detail is what ranks must agree on beyond r's code.
+// Detail returns what ranks must agree on beyond r's code.
 func (r Reduction) Detail() uint32 {
 	if r.Own == nil {
 		return 0
@@ -96,7 +97,7 @@ func (r Reduction) Detail() uint32 {
 	return r.Own.checksum
 }
 
-// Resolve checks that r makes sense for n elements of type t in a call of kind, and returns what combines them.
+// Resolve checks that r is possible for n elements of type t in a call of kind, and returns its kernel.
 func (r Reduction) Resolve(kind Kind, t reduce.Type, n int) (reduce.Kernel, error) {
 	if r.Code == 0 {
 		return nil, errors.New("no operation given: want Sum, Prod, Min, Max or another Op")
@@ -134,7 +135,7 @@ func (r Reduction) checkOwn(t reduce.Type) error {
 	return nil
 }
 
-// opName is the name of a reduction by the numbers that travel.
+// opName returns the name of a reduction by the numbers that travel.
 func opName(code uint8, detail uint32) string {
 	switch {
 	case code == CodePreMulSum:

@@ -29,7 +29,7 @@ func (c *Collective) allToAll() error {
 		return h.AllToAll()
 	}
 	if c.g.Choose.Together("all_to_all", c.g.Size(), block) {
-		return c.allToAllTogether(block)
+		return c.allToAllBruck(block)
 	}
 	return c.exchange(&pipeline.Task{
 		Plan: c.planned(func() plan.Plan {
@@ -40,23 +40,23 @@ func (c *Collective) allToAll() error {
 	})
 }
 
-// allToAllTogether is an AllToAll of blocks of n bytes that travel together.
-func (c *Collective) allToAllTogether(n int) error {
+// allToAllBruck is an AllToAll of blocks of n bytes that travel together.
+func (c *Collective) allToAllBruck(n int) error {
 	in, out, rank, size := c.in.Buf, c.out.Buf, c.g.rank, c.g.Size()
-	turned := c.g.memory((size + size/2*2) * n) // block i is that for rank i behind this one
-	copy(turned[copy(turned, in[rank*n:]):], in[:rank*n])
-	t := pipeline.InPlace(c.planned(func() plan.Plan { return plan.BruckAllToAll(rank, size, n/c.elem) }), turned)
+	rotated := c.g.memory((size + size/2*2) * n) // block i is for rank i after this one
+	copy(rotated[copy(rotated, in[rank*n:]):], in[:rank*n])
+	t := pipeline.InPlace(c.planned(func() plan.Plan { return plan.BruckAllToAll(rank, size, n/c.elem) }), rotated)
 	if err := c.exchange(&t); err != nil {
 		return err
 	}
 	for i := range size {
 		from := (rank - i + size) % size
-		copy(out[from*n:(from+1)*n], turned[i*n:])
+		copy(out[from*n:(from+1)*n], rotated[i*n:])
 	}
 	return nil
 }
 
-// AllToAllV makes c an AllToAllV of blocks of so many elements each.
+// AllToAllV makes c an AllToAllV. The counts are the elements of each block.
 func (c *Collective) AllToAllV(g *Group, out Data, outCounts []int, in Data, inCounts []int) *Collective {
 	c.is(g, call.KindAllToAllV, in.Type, 0)
 	c.wantCounts("out", outCounts, out.Count)

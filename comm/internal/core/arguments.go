@@ -17,7 +17,7 @@ func (c *Collective) wantBlocks(whole string, n int, block string, m int) {
 	}
 }
 
-// wantBufs checks that v has a part for every rank, and that this rank's is as long as block, which has n elements of elem bytes.
+// wantBufs checks that v has a buffer for every rank, and that this rank's is as long as block, which has n elements of elem bytes.
 func (c *Collective) wantBufs(name string, v *pipeline.Vector, block string, n, elem int) {
 	if size := c.g.Size(); len(v.Bufs) != size {
 		c.refusef("len(%s) is %d: want Size = %d", name, len(v.Bufs), size)
@@ -31,7 +31,7 @@ func (c *Collective) wantBufs(name string, v *pipeline.Vector, block string, n, 
 	}
 }
 
-// wantValues checks that all parts of v, of elements of elem bytes, are whole values of the operation.
+// wantValues checks that all buffers of v hold whole values of the operation. Elements have elem bytes.
 func (c *Collective) wantValues(name string, v *pipeline.Vector, elem int) {
 	for i, p := range v.Bufs {
 		if w := c.op.Width; w > 1 && len(p)/elem%w != 0 {
@@ -40,7 +40,7 @@ func (c *Collective) wantValues(name string, v *pipeline.Vector, elem int) {
 	}
 }
 
-// wantCounts checks that counts has one for every rank, and that they fill a buffer of n.
+// wantCounts checks that counts has a number for every rank, and that they add up to n.
 func (c *Collective) wantCounts(name string, counts []int, n int) {
 	if size := c.g.Size(); len(counts) != size {
 		c.refusef("len(%sCounts) is %d: want Size = %d", name, len(counts), size)

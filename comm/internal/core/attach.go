@@ -14,17 +14,17 @@ import (
 	"github.com/gorun/gorun/comm/internal/shm/segment"
 )
 
-// Ranks of one machine talk through memory that they share, see package near. Members of a group that are on one machine carry
-// out its collectives through memory of their own: all of them, or, where they are on several machines, their stage of them.
+// Members of a group that are on one machine share memory of their own, through which they carry out its collectives, or their stage of
+// them if the group is on several machines.
 //
-// They attach to it when they first need it. The first member on a machine makes it and tells the others there whether it could; they
-// fetch it; and the whole group agrees whether everybody has what there is to have. If one has not, the group does without, and a
-// line of the log says so.
+// They attach that memory in the first collective that can use it. The first member on a machine creates it and tells the others there
+// whether it could, and they attach it. Then the whole group agrees whether all members have it. If one does not, the group uses messages
+// only, and logs that.
 
 // attachTimeout is how long a rank may take to attach memory.
 const attachTimeout = 10 * time.Second
 
-// Placed is where the group's members are.
+// Placed returns where the group's members are.
 func (g *Group) Placed() plan.Nodes {
 	machines := make([]string, g.Size())
 	for i, r := range g.Ranks {
@@ -33,18 +33,17 @@ func (g *Group) Placed() plan.Nodes {
 	return plan.Placed(g.rank, machines)
 }
 
-// SharesMemory reports whether some members share memory, or may: the first collective finds that out.
-func (g *Group) SharesMemory() bool { return !g.flat.Load() && g.World.canShare(g.Ranks) }
+// SharesMemory reports whether some members share memory. Before the first collective it reports whether they may.
+func (g *Group) SharesMemory() bool { return !g.noSharing.Load() && g.World.canShare(g.Ranks) }
 
-// The steps of attaching to shared memory end with a verdict of each rank; the least counts.
+// Each rank has a verdict on whether to share memory. The group uses the least one.
 const (
-	tooMany = iota // ranks for the processors: they are better off without
+	tooMany = iota // ranks for the processors: messages are faster
 	cannotShare
 	shares
 )
 
-// attach lets the group have a team, or one on every machine where it has more than one member, if it can have that and does
-// not yet.
+// attach makes the group's team, or a team on every machine with more than one member, unless it has tried before.
 func (c *Collective) attach() error {
 	g := c.g
 	if !g.unattached {
@@ -57,13 +56,13 @@ func (c *Collective) attach() error {
 	case err != nil:
 		return errors.Join(err, mem.Close())
 	case verdict == tooMany:
-		g.flat.Store(true)
+		g.noSharing.Store(true)
 		return mem.Close()
 	case verdict == cannotShare && len(at.Here()) == 1:
-		g.flat.Store(true)
+		g.noSharing.Store(true)
 		return nil
 	case verdict == cannotShare:
-		g.flat.Store(true)
+		g.noSharing.Store(true)
 		if problem == nil {
 			problem = errors.New("another rank has none")
 		}
@@ -81,14 +80,14 @@ func (c *Collective) attach() error {
 	} else {
 		g.layout = &hier.Layout{Nodes: at, Choose: g.Choose, Team: team}
 	}
-	return g.Lane.Begin(c.seq, c.call, c.before) // once more: what this has moved does not count
+	return g.Lane.Begin(c.seq, c.call, c.before) // once more, so that the bytes moved here do not count
 }
 
-// share gets the memory of that key, which the first rank of every machine makes, and returns what all have agreed on, and why
-// this rank has none if that is so.
+// share returns the memory that is exported by key, which the first rank of every machine creates, and the verdict of all ranks. problem
+// says why this rank has no memory.
 func (c *Collective) share(key uint64, at plan.Nodes) (mem *segment.Segment, verdict byte, problem, err error) {
 	g, here := c.g, at.Here()
-	word := make([]byte, c.elem) // the first byte is the verdict; an element is what a plan moves
+	word := make([]byte, c.elem) // the first byte is the verdict; plans move whole elements
 	if at.LocalRank == 0 {
 		if len(here) > 1 {
 			mem, problem = segment.Create(shm.Size(len(here)))
@@ -113,7 +112,7 @@ func (c *Collective) share(key uint64, at plan.Nodes) (mem *segment.Segment, ver
 	return mem, word[0], problem, err
 }
 
-// verdict is this rank's, which has the memory of the members here, or nil.
+// verdict returns this rank's verdict. mem is the memory of the members on this machine; nil: there is none.
 func (g *Group) verdict(mem *segment.Segment, here int) byte {
 	switch {
 	case !g.World.MustShare && !g.World.Processors().Suffice(here):
@@ -124,14 +123,14 @@ func (g *Group) verdict(mem *segment.Segment, here int) byte {
 	return shares
 }
 
-// attachMemory attaches the memory that rank exports by that key.
+// attachMemory attaches the memory that rank exports by key.
 func (g *Group) attachMemory(key uint64, rank int) (*segment.Segment, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), attachTimeout)
 	defer cancel()
 	return acceptor.Attach(ctx, g.World.Peers[g.Ranks[rank]].Acceptor, g.World.Token, key)
 }
 
-// acceptors is the addresses of the acceptors of the group's ranks.
+// acceptors returns the addresses of the acceptors of the group's ranks.
 func (g *Group) acceptors() []string {
 	addresses := make([]string, g.Size())
 	for r, world := range g.Ranks {

@@ -6,17 +6,17 @@ import (
 	"github.com/gorun/gorun/comm/internal/plan"
 )
 
-// mostPlans is how many plans a group keeps.
+// mostPlans is the most plans that a group caches.
 const mostPlans = 64
 
-// A cached entry is the plan of a call, or its route if it is carried out in stages.
+// A cached entry has the plan of a call, or its route if it is carried out in stages.
 type cached struct {
 	plan  plan.Plan
 	built bool
 	route *hier.Route
 }
 
-// cached returns what g keeps for calls like c. It depends on nothing but the call.
+// cached returns the cached entry of calls like c. It depends only on the call.
 func (c *Collective) cached() *cached {
 	g := c.g
 	if k := g.plans[c.call]; k != nil {
@@ -30,7 +30,7 @@ func (c *Collective) cached() *cached {
 	return k
 }
 
-// planned is the plan of c's call: that of the last call like it, or what build makes.
+// planned returns the plan of c's call: the cached one, or what build makes.
 func (c *Collective) planned(build func() plan.Plan) plan.Plan {
 	k := c.cached()
 	if !k.built {

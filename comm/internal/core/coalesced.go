@@ -2,7 +2,7 @@ package core
 
 import "github.com/gorun/gorun/comm/internal/call"
 
-// AllReduceCoalesced makes c an AllReduce of all buffers that AddOut has added, of the type and the length of all, at once.
+// AllReduceCoalesced makes c an AllReduce of all buffers that AddOut has added. all has their type and their total length.
 func (c *Collective) AllReduceCoalesced(g *Group, all Data, op call.Reduction) *Collective {
 	c.out.SetBlocksOfBufs(all.Type.Size())
 	c.reduces(g, call.KindAllReduceCoalesced, all.Type, op, all.Count)
@@ -18,19 +18,19 @@ func (c *Collective) AllReduceCoalesced(g *Group, all Data, op call.Reduction) *
 
 func (c *Collective) allReduceCoalesced() error {
 	if len(c.out.Bufs) == 1 {
-		return c.reduceEverywhere(c.out.Bufs[0])
+		return c.reduceToAll(c.out.Bufs[0])
 	}
-	flat := c.g.memory(c.out.Blocks[len(c.out.Blocks)-1].Hi * c.given.Size())
-	rest := flat
-	for _, part := range c.out.Bufs {
-		rest = rest[copy(rest, part):]
+	packed := c.g.memory(c.out.Blocks[len(c.out.Blocks)-1].Hi * c.elemType.Size())
+	rest := packed
+	for _, buf := range c.out.Bufs {
+		rest = rest[copy(rest, buf):]
 	}
-	if err := c.reduceEverywhere(flat); err != nil {
+	if err := c.reduceToAll(packed); err != nil {
 		return err
 	}
-	rest = flat
-	for _, part := range c.out.Bufs {
-		rest = rest[copy(part, rest):]
+	rest = packed
+	for _, buf := range c.out.Bufs {
+		rest = rest[copy(buf, rest):]
 	}
 	return nil
 }

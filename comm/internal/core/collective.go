@@ -13,36 +13,36 @@ import (
 	"github.com/gorun/gorun/comm/internal/shm"
 )
 
-// Data is elements of one type, and where they are.
+// Data describes elements of one type in memory.
 type Data struct {
 	Type  reduce.Type
 	Count int
 	Bytes []byte
 }
 
-// A Collective is a call, checked, with its place in its group's order. It is data, and a function that needs no more than that: one
-// that has ended can be another call's, and leaves nothing behind for the garbage collector.
+// A Collective is a collective call: its arguments, which have been checked, its position in its group's order, and its state. A Collective
+// that has ended can be reused for another call, so that calls allocate nothing.
 type Collective struct {
 	g    *Group
 	call call.Call
-	elem int                       // bytes of what plans count in: an element, or several that make one value
+	elem int                       // the bytes of what plans count in: an element, or several that make one value
 	body func(c *Collective) error // carries the call out when its turn has come
 
-	out, in pipeline.Vector // the caller's; out is all of one that works in place
+	out, in pipeline.Vector // of the caller; a call in place has only out
 	reducing
 
 	ctx      context.Context
-	deadline time.Time // see left
-	team     *shm.Team // of the members here, which have begun it; may be nil
+	deadline time.Time // see remaining
+	team     *shm.Team // of the members on this machine, which have begun the call; may be nil
 	seq      uint64
-	before   uint32        // what travels of the group's history before it
-	behind   *Collective   // the next in the order
-	done     chan struct{} // closed when it has ended; nil if nobody else can wait for it
-	err      error         // at first: what is wrong with the call
+	before   uint32        // the hash of the group's history before the call, as it travels
+	behind   *Collective   // the next one in the order
+	done     chan struct{} // closed when the call has ended; nil if no other goroutine can wait for it
+	err      error         // before the call begins: what is wrong with it
 	panicked any           // the value of a panic in perform, in another goroutine than the call's
 }
 
-// nobody stands for a group that is nil, on which every call is wrong.
+// nobody stands for a nil group, on which every call fails.
 var nobody = &Group{}
 
 // ErrNoGroup is wrapped by the error of calls on a nil group.
@@ -51,7 +51,7 @@ var ErrNoGroup = errors.New("the group is nil, as it is on ranks that are none o
 // NotStarted returns a Collective that has failed with err before it began.
 func NotStarted(err error) *Collective { return &Collective{g: nobody, err: err} }
 
-// Spare returns a Collective for a blocking call: the one that the last such call has left to g, or a new one.
+// Spare returns a Collective for a blocking call: the one of the last such call on g, or a new one.
 func (g *Group) Spare() *Collective {
 	if g != nil {
 		if c := g.spare.Swap(nil); c != nil {
@@ -61,7 +61,7 @@ func (g *Group) Spare() *Collective {
 	return new(Collective)
 }
 
-// Do carries c out, and leaves c to the group: nobody may keep anything of it.
+// Do carries c out. After that the group owns c, and will reuse it.
 func (c *Collective) Do(ctx context.Context) error {
 	err := c.Run(ctx)
 	g, out, in := c.g, c.out.Emptied(), c.in.Emptied()
@@ -80,13 +80,9 @@ func (c *Collective) is(g *Group, kind call.Kind, t reduce.Type, n int) {
 	}
 }
 
-// kind is which call c is.
 func (c *Collective) kind() call.Kind { return call.Kind(c.call.Op) }
 
-// Group is c's group.
-func (c *Collective) Group() *Group { return c.g }
-
-// AddOut adds b to the buffers that c leaves its results in.
+// AddOut adds b to the buffers in which c leaves its results.
 func (c *Collective) AddOut(b []byte) { c.out.Bufs = append(c.out.Bufs, b) }
 
 // AddIn adds b to the buffers that c reads.
@@ -99,10 +95,10 @@ func (c *Collective) refuse(err error) {
 	}
 }
 
-// refusef is refuse of what format says.
+// refusef is refuse with a format.
 func (c *Collective) refusef(format string, args ...any) { c.refuse(fmt.Errorf(format, args...)) }
 
-// Refused returns err, because of which this rank does not make a call. It tells the other ranks, who may make the call and wait in it.
+// Refused returns err, because of which this rank does not make a call. It notifies the other ranks, which may wait in that call.
 func (g *Group) Refused(err error) error {
 	if err != nil && g.Lane != nil {
 		g.Lane.Refused(err.Error())
@@ -110,15 +106,15 @@ func (g *Group) Refused(err error) error {
 	return err
 }
 
-// left returns how long this rank may still wait. The group's timeout runs from the first call of left.
-func (c *Collective) left() time.Duration {
+// remaining returns how long this rank may still wait. The group's timeout begins with the first call of remaining.
+func (c *Collective) remaining() time.Duration {
 	if c.deadline.IsZero() {
 		c.deadline = time.Now().Add(c.g.Timeout)
 	}
 	return max(time.Until(c.deadline), time.Nanosecond)
 }
 
-// forget lets go of the caller's buffers, which neither a collective that is kept nor its group keeps.
+// forget drops the references to the caller's buffers, so that neither c nor its group keeps them alive.
 func (c *Collective) forget() {
 	if c.g.layout != nil {
 		c.g.staged = hier.Call{}

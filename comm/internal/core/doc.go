@@ -3,9 +3,9 @@
 //
 // A blocking call of ranks that share memory takes the short path (short.go) if it can. Every other collective takes four steps:
 //
-//  1. A function of its family checks the arguments and fills in a [Collective]: reductions.go (with operands.go), moves.go, gather.go,
-//     alltoall.go, coalesced.go, objects.go, membership.go. arguments.go has the checks.
-//  2. [Collective.Do], Run or Start gives it its number and its place among the group's collectives (order.go).
+//  1. A function of its family checks the arguments and fills in a [Collective]: reductions.go (with operands.go), broadcast.go, gather.go,
+//     alltoall.go, barrier.go, coalesced.go, objects.go, membership.go. arguments.go has the checks.
+//  2. [Collective.Do], Run or Start gives it its number and its position among the group's collectives (order.go).
 //  3. When its turn has come, perform begins it at the endpoint, calls its body, and ends it (perform.go). If the caller's own code
 //     panics in it, panic.go fails the group.
 //  4. The body, which is in the family's file, chooses one of three ways to carry the call out:

@@ -51,8 +51,8 @@ func (g *Group) noteFailure(err error) {
 	}
 }
 
-// noteMismatch notes that a call on g returns err: if err says that collectives differ, Close need not say so again. A message of
-// another type than its receive does not count: the group goes on after it, and its collectives may still differ.
+// noteMismatch records that a call on g returns err. If err says that collectives differ, Close need not return that again. A message of
+// another type than its receive does not count: the group continues after it, and its collectives may still differ.
 func (g *Group) noteMismatch(err error) {
 	f, ok := errors.AsType[*diagnosis.Failure](err)
 	if ok && f.Kind == diagnosis.Mismatched && len(f.Calls) == 2 && f.Calls[0].Seq > 0 && f.Calls[1].Seq > 0 {

@@ -2,6 +2,7 @@ package core
 
 import (
 	"github.com/gorun/gorun/comm/internal/call"
+	"github.com/gorun/gorun/comm/internal/cpu"
 	"github.com/gorun/gorun/comm/internal/pipeline"
 	"github.com/gorun/gorun/comm/internal/plan"
 )
@@ -38,7 +39,7 @@ func (c *Collective) gather() error {
 	})
 }
 
-// gatherInTree is a Gather by way of other ranks.
+// gatherInTree is a Gather through other ranks.
 func (c *Collective) gatherInTree(out, in []byte, dst int) error {
 	rank, size := c.g.rank, c.g.Size()
 	if rank != dst {
@@ -69,68 +70,56 @@ func (c *Collective) gatherV() error {
 	return c.exchange(&pipeline.Task{Plan: c.g.lastPlan, Src: c.in, Dst: c.out})
 }
 
-// Scatter makes c a Scatter.
-func (c *Collective) Scatter(g *Group, out Data, in []byte, src int) *Collective {
-	c.is(g, call.KindScatter, out.Type, out.Count)
-	c.root(src)
-	if c.g.rank == src {
-		c.wantBlocks("in", len(in)/c.elem, "out", out.Count)
-	}
-	c.out.Buf, c.in.Buf = out.Bytes, in
-	c.body = (*Collective).scatter
+// AllGather makes c an AllGather.
+func (c *Collective) AllGather(g *Group, out []byte, in Data) *Collective {
+	c.is(g, call.KindAllGather, in.Type, in.Count)
+	c.wantBlocks("out", len(out)/c.elem, "in", in.Count)
+	c.out.Buf, c.in.Buf = out, in.Bytes
+	c.body = (*Collective).allGather
 	return c
 }
 
-func (c *Collective) scatter() error {
-	out, in, src := c.out.Buf, c.in.Buf, int(c.call.Root)
+func (c *Collective) allGather() error {
+	out, in := c.out.Buf, c.in.Buf
 	if t := c.teamOfAll(); t != nil {
-		return c.inMemory(t.Scatter(out, in, src))
+		return c.inMemory(t.AllGather(out, in))
 	}
 	if h := c.inStages(false); h != nil {
-		return h.Scatter()
+		return h.AllGather()
 	}
-	if c.g.Choose.Together("scatter", c.g.Size(), len(out)) {
-		return c.scatterInTree(out, in, src)
-	}
-	return c.exchange(&pipeline.Task{
-		Plan: c.planned(func() plan.Plan {
-			n := len(out) / c.elem
-			return plan.LinearScatter(nil, c.g.rank, src, n, plan.EqualBlocks(c.g.Size(), n))
-		}),
-		Src: pipeline.Vector{Buf: in}, Dst: pipeline.Vector{Buf: out},
-	})
+	copyCached(out[c.g.rank*len(in):], in)
+	t := pipeline.InPlace(c.planned(func() plan.Plan {
+		return c.g.Choose.AllGather(c.g.rank, c.g.Size(), len(in)/c.elem, c.elem)
+	}), out)
+	return c.exchange(&t)
 }
 
-// scatterInTree is a Scatter by way of other ranks.
-func (c *Collective) scatterInTree(out, in []byte, src int) error {
-	rank, size, n := c.g.rank, c.g.Size(), len(out)
-	if rank != src {
-		in = c.g.memory(size * n)
-	}
-	t := pipeline.InPlace(c.planned(func() plan.Plan { return plan.BinomialScatter(rank, size, n/c.elem, src) }), in)
-	err := c.exchange(&t)
-	if err == nil {
-		copy(out, in[rank*n:][:n])
-	}
-	return err
-}
-
-// ScatterV makes c a ScatterV to out of what AddIn has added on rank src.
-func (c *Collective) ScatterV(g *Group, out Data, src int) *Collective {
-	c.is(g, call.KindScatterV, out.Type, 0)
-	c.root(src)
-	if c.g.rank == src {
-		c.wantBufs("in", &c.in, "out", out.Count, c.elem)
-		c.in.SetBlocksOfBufs(c.elem)
-	} else {
-		c.in = c.in.Emptied()
-	}
-	c.out.SetBlocks(out.Bytes, out.Count)
-	c.body = (*Collective).scatterV
+// AllGatherV makes c an AllGatherV of in to what AddOut has added.
+func (c *Collective) AllGatherV(g *Group, in Data) *Collective {
+	c.is(g, call.KindAllGatherV, in.Type, 0)
+	c.wantBufs("out", &c.out, "in", in.Count, c.elem)
+	c.out.SetBlocksOfBufs(c.elem)
+	c.in.Buf = in.Bytes
+	c.body = (*Collective).allGatherV
 	return c
 }
 
-func (c *Collective) scatterV() error {
-	c.g.lastPlan = plan.LinearScatter(c.g.lastPlan[:0], c.g.rank, int(c.call.Root), c.out.Blocks[0].Len(), c.in.Blocks)
-	return c.exchange(&pipeline.Task{Plan: c.g.lastPlan, Src: c.in, Dst: c.out})
+func (c *Collective) allGatherV() error {
+	copyCached(c.out.Bufs[c.g.rank], c.in.Buf)
+	c.g.lastPlan = c.g.Choose.AllGatherApart(c.g.lastPlan[:0], c.g.rank, c.out.Blocks, c.elem)
+	return c.exchange(&pipeline.Task{Plan: c.g.lastPlan, Src: c.out, Dst: c.out})
+}
+
+// cacheSize is the bytes that fit into the caches.
+const cacheSize = 4 << 20
+
+// copyCached copies src to dst, from which a send or a reduction will read next. They may be the same memory.
+func copyCached(dst, src []byte) {
+	switch {
+	case len(src) == 0 || &src[0] == &dst[0]:
+	case len(src) <= cacheSize:
+		cpu.Copy(dst[:len(src)], src)
+	default:
+		copy(dst, src)
+	}
 }

@@ -29,27 +29,27 @@ type Group struct {
 	index map[int]int // world rank -> group rank
 	rank  int         // this rank's group rank
 
-	order    order
-	history  call.History // of the collectives whose turn has come
-	reported atomic.Bool  // a call has returned that collectives do not match
-	flat     atomic.Bool  // members share no memory
-	team     atomic.Pointer[shm.Team]
-	spare    atomic.Pointer[Collective] // see Spare
-	short    Collective                 // the one that enter has begun
+	order     order
+	history   call.History // of the collectives whose turn has come
+	reported  atomic.Bool  // a call has returned that collectives do not match
+	noSharing atomic.Bool  // members do not share memory
+	team      atomic.Pointer[shm.Team]
+	spare     atomic.Pointer[Collective] // see Spare
+	short     Collective                 // the call that enter has begun
 
-	// For whoever carries out a collective:
-	unattached bool         // members may share memory and have not tried
+	// Only for the goroutine that carries out a collective:
+	unattached bool         // members may share memory, and have not tried
 	layout     *hier.Layout // where members are, if they share memory on several machines
-	running    *Collective  // the one that a team carries out
+	running    *Collective  // the call that a team carries out
 	Pipeline   pipeline.Pipeline
 	staged     hier.Call
 	plans      map[call.Call]*cached
-	lastPlan   plan.Plan // memory for the plan of a call whose lengths may differ from those of the last one
-	partial    []uint64  // see memory
-	taken      int       // words of it
+	lastPlan   plan.Plan // memory for plans that are not cached, because lengths may differ
+	scratch    []uint64  // see memory
+	taken      int       // words of scratch
 }
 
-// NewGroup makes the group of the given world ranks that all of them know by id.
+// NewGroup makes the group of the given world ranks. id is the same on all of them.
 func NewGroup(w *World, id uint64, ranks []int, timeout time.Duration, rules choice.Tuning) (*Group, error) {
 	lane, err := w.Endpoint.Open(id, ranks)
 	if err != nil {
@@ -65,7 +65,7 @@ func NewGroup(w *World, id uint64, ranks []int, timeout time.Duration, rules cho
 	g.rank = g.index[w.Rank]
 	g.Pipeline = pipeline.New(lane, ranks, g.rank, w.ChunkSize)
 	g.unattached = w.canShare(ranks)
-	g.flat.Store(!g.unattached)
+	g.noSharing.Store(!g.unattached)
 	g.short.g = g
 	w.Heap.Retain()
 	return g, nil
@@ -96,20 +96,20 @@ func (g *Group) GroupRank(world int) int {
 	return -1
 }
 
-// Settle waits until the members that can be reached know why the group has failed, for a second at most.
-func (g *Group) Settle() { g.Lane.Settle(LastNewsTimeout) }
+// AwaitNotified waits until the members that can be reached know why the group has failed, if it has, for a second at most.
+func (g *Group) AwaitNotified() { g.Lane.Settle(CloseNotifyTimeout) }
 
-// Release ends the group's hold on memory as soon as nobody carries anything out. The lane is closed.
+// Release releases the group's memory as soon as no collective is under way. The lane has been closed.
 func (g *Group) Release() { g.order.retire(g.release) }
 
 // Abort fails the group on every member because of cause.
 func (g *Group) Abort(cause error) {
 	g.Lane.Abort(&diagnosis.Failure{Kind: diagnosis.Aborted, Rank: g.World.Rank, Text: cause.Error(), Err: cause})
-	g.Lane.Settle(NewsTimeout)
+	g.Lane.Settle(NotifyTimeout)
 }
 
-// Compare makes sure that other members have made the same calls as this rank, as far as they have told: it waits for nobody. It
-// returns the error if they have not, unless a call has returned that already.
+// Compare checks whether other members have made the same calls as this rank, as far as that is known here: it waits for no rank. If they
+// have not, it returns an error, unless a call has returned that already.
 func (g *Group) Compare() error {
 	last := g.order.started()
 	seq, idle := g.order.seize()
@@ -130,19 +130,18 @@ func (g *Group) Compare() error {
 	return &Error{Group: g, Op: "Close", Seq: last, Elem: 1, Err: err}
 }
 
-// memory is n bytes for the collective whose turn it is, aligned for any element: for operands, and for what is on its way to
-// other ranks. The next collective uses it again.
+// memory returns n bytes of scratch memory, aligned for any element, for the collective whose turn it is. The next collective reuses them.
 func (g *Group) memory(n int) []byte {
 	words := (n + 7) / 8
-	if g.taken+words > len(g.partial) { // the next time there is enough
-		g.partial = make([]uint64, g.taken+words)
+	if g.taken+words > len(g.scratch) { // the next collective finds enough
+		g.scratch = make([]uint64, g.taken+words)
 	}
-	m := reduce.Bytes(g.partial[g.taken : g.taken+words])
+	m := reduce.Bytes(g.scratch[g.taken : g.taken+words])
 	g.taken += words
 	return m[:n]
 }
 
-// WireSize is how many bytes an element takes in the messages of c.
+// WireSize returns the bytes of an element in the messages of c.
 func (g *Group) WireSize(c call.Call) int {
 	t, kernel, more := reduce.Type(c.Type), reduce.Sum, c.Reduce == call.CodePreMulSum || c.Reduce == call.CodeAvg
 	if c.Reduce > 0 && int(c.Reduce) < len(call.Basic) {

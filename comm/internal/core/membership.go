@@ -12,8 +12,8 @@ import (
 	"github.com/gorun/gorun/comm/internal/reduce"
 )
 
-// Members are the world ranks of ranks, which are to be a group.
-func (g *Group) Members(ranks []int) ([]int, error) {
+// MembersOf returns the world ranks of a new group of the given ranks of g.
+func (g *Group) MembersOf(ranks []int) ([]int, error) {
 	members := make([]int, 0, len(ranks))
 	for _, r := range ranks {
 		w := g.WorldRank(r)
@@ -31,9 +31,9 @@ func (g *Group) Members(ranks []int) ([]int, error) {
 	return members, nil
 }
 
-// AgreeOnGroup makes sure that all ranks of g mean the same ranks and tuning. The result identifies the group: see [Group.IDAfter].
+// AgreeOnGroup makes sure that all ranks of g pass the same ranks and tuning. The result identifies the group; see [Group.IDAfter].
 func (g *Group) AgreeOnGroup(ctx context.Context, ranks []int, tuning string) (seq uint64, err error) {
-	c := new(Collective).meeting(g, call.KindNewGroup)
+	c := new(Collective).synchronization(g, call.KindNewGroup)
 	call.SetList(&c.call, ranks)
 	if tuning != "" {
 		c.call.Detail = uint32(call.Checksum(tuning))
@@ -41,9 +41,9 @@ func (g *Group) AgreeOnGroup(ctx context.Context, ranks []int, tuning string) (s
 	return c.seqAfter(ctx)
 }
 
-// AgreeOnMesh makes sure that all ranks of g mean the same shape and names. The result identifies the mesh's groups.
+// AgreeOnMesh makes sure that all ranks of g pass the same shape and names. The result identifies the mesh's groups.
 func (g *Group) AgreeOnMesh(ctx context.Context, shape []int, names []string) (seq uint64, err error) {
-	c := new(Collective).meeting(g, call.KindNewMesh)
+	c := new(Collective).synchronization(g, call.KindNewMesh)
 	call.SetMesh(&c.call, shape, names)
 	return c.seqAfter(ctx)
 }
@@ -53,8 +53,8 @@ func (c *Collective) seqAfter(ctx context.Context) (uint64, error) {
 	return c.seq, err
 }
 
-// IDAfter tells a group of the given members from every other one, on all its ranks alike: they have made it after call number seq of
-// g, under a name that is its own among those made there.
+// IDAfter returns an id for a group of the given members, the same on all its ranks and different from those of all other groups. The
+// members have made the group in call number seq of g. Groups made in the same call have different names.
 func (g *Group) IDAfter(seq uint64, name string, members []int) uint64 {
 	return call.Checksum(g.id, seq, name, members)
 }
@@ -62,25 +62,25 @@ func (g *Group) IDAfter(seq uint64, name string, members []int) uint64 {
 // Split returns the world ranks that give the same color as this one, in the order of their keys and, where these are equal, of their
 // ranks in g; none for a negative color.
 func (g *Group) Split(ctx context.Context, color, key int) (members []int, seq uint64, err error) {
-	type place struct{ color, key int64 }
+	type choice struct{ color, key int64 }
 	c := new(Collective)
 	c.is(g, call.KindSplit, 0, 0)
 	c.elem = 16
-	places := make([]place, c.g.Size())
+	choices := make([]choice, c.g.Size())
 	c.body = func(c *Collective) error {
-		places[c.g.rank] = place{int64(color), int64(key)}
-		t := pipeline.InPlace(c.g.Choose.AllGather(c.g.rank, c.g.Size(), 1, c.elem), reduce.Bytes(places))
+		choices[c.g.rank] = choice{int64(color), int64(key)}
+		t := pipeline.InPlace(c.g.Choose.AllGather(c.g.rank, c.g.Size(), 1, c.elem), reduce.Bytes(choices))
 		return c.exchange(&t)
 	}
 	if err := c.Run(ctx); err != nil || color < 0 {
 		return nil, 0, err
 	}
-	for r, p := range places {
-		if p.color == int64(color) {
+	for r, other := range choices {
+		if other.color == int64(color) {
 			members = append(members, r)
 		}
 	}
-	slices.SortStableFunc(members, func(a, b int) int { return cmp.Compare(places[a].key, places[b].key) })
+	slices.SortStableFunc(members, func(a, b int) int { return cmp.Compare(choices[a].key, choices[b].key) })
 	for i, r := range members {
 		members[i] = g.Ranks[r]
 	}

@@ -19,14 +19,14 @@ const (
 	MaxReason = 1 << 10
 )
 
-// Objects is a collective that moves objects, encoded: first their sizes, then the objects. A rank that cannot encode its object
-// takes part all the same, with a negative size, and then the reason is what moves.
+// Objects is a collective that moves encoded objects: first their sizes, then the objects. A rank that cannot encode its object takes part
+// as well. It sends a negative size, and then the reason.
 type Objects struct {
 	Collective
 	limit   int    // of an object, in bytes
-	payload []byte // the object that this rank gives, encoded, or the reason; then what it gets
-	cause   error  // the reason
-	fault   error  // that of whichever rank has one
+	payload []byte // this rank's object, encoded, or the reason; then what it receives
+	cause   error  // why this rank has no object
+	fault   error  // why a rank has no object
 }
 
 // NewObjects begins to describe a call of kind on g, of objects of at most limit bytes each.
@@ -37,7 +37,7 @@ func NewObjects(g *Group, kind call.Kind, limit int) *Objects {
 	return o
 }
 
-// Count says how many objects each rank gives in one message.
+// Count sets how many objects each rank sends in one message.
 func (o *Objects) Count(n int) { o.call.Count = uint64(n) }
 
 // Root makes rank the root of the call.
@@ -46,8 +46,8 @@ func (o *Objects) Root(rank int) { o.root(rank) }
 // Refuse records what is wrong with the call; the first reason stays.
 func (o *Objects) Refuse(err error) { o.refuse(err) }
 
-// Give makes b the object that this rank gives, or err the reason why it gives none.
-func (o *Objects) Give(b []byte, err error) {
+// SetPayload sets this rank's object, or err as the reason why it has none.
+func (o *Objects) SetPayload(b []byte, err error) {
 	o.payload, o.cause = b, err
 	if err != nil {
 		reason := []byte(err.Error())
@@ -55,7 +55,7 @@ func (o *Objects) Give(b []byte, err error) {
 	}
 }
 
-// size is the number by which this rank announces its payload.
+// size returns the size that this rank announces for its payload.
 func (o *Objects) size() int64 {
 	if o.cause != nil {
 		return -int64(len(o.payload))
@@ -63,10 +63,10 @@ func (o *Objects) size() int64 {
 	return int64(len(o.payload))
 }
 
-// checkSize reports whether size, which rank has given, means that there is no object. If rank has a reason for that, it now goes to all
-// ranks: all of them are here, as they have seen the same size and have the same limit.
+// checkSize reports whether size, which rank has announced, means that there is no object. If rank has a reason for that, checkSize
+// broadcasts it. All ranks take part in that, because they have seen the same size and have the same limit.
 func (o *Objects) checkSize(rank int, size int64) (none bool, err error) {
-	if size > int64(o.limit) || size < -MaxReason { // it must have known
+	if size > int64(o.limit) || size < -MaxReason { // rank must have known
 		o.fault = o.About(rank, fmt.Errorf("is said to take %d bytes: the limit is %d", size, o.limit))
 		return true, nil
 	}
@@ -105,7 +105,7 @@ func (o *Objects) About(rank int, err error) error {
 	return &Error{Kind: BadObject, Rank: o.g.Ranks[rank], Op: o.kind().String(), Seq: o.seq, Err: err}
 }
 
-// Broadcast returns what rank src gives.
+// Broadcast returns the payload of rank src.
 func (o *Objects) Broadcast(ctx context.Context, src int) ([]byte, error) {
 	g := o.g
 	size := []int64{o.size()}
@@ -126,14 +126,14 @@ func (o *Objects) Broadcast(ctx context.Context, src int) ([]byte, error) {
 	return o.payload, err
 }
 
-// AllGather returns what every rank gives.
+// AllGather returns the payloads of all ranks.
 func (o *Objects) AllGather(ctx context.Context) ([][]byte, error) {
 	return o.collect(ctx, true, func(all pipeline.Vector) pipeline.Task {
 		return pipeline.Task{Plan: o.g.Choose.AllGatherApart(nil, o.g.rank, all.Blocks, 1), Src: all, Dst: all}
 	})
 }
 
-// Gather returns what every rank gives on rank dst, and nil elsewhere.
+// Gather returns the payloads of all ranks on rank dst, and nil elsewhere.
 func (o *Objects) Gather(ctx context.Context, dst int) ([][]byte, error) {
 	return o.collect(ctx, o.g.rank == dst, func(all pipeline.Vector) pipeline.Task {
 		return pipeline.Task{
@@ -143,12 +143,12 @@ func (o *Objects) Gather(ctx context.Context, dst int) ([][]byte, error) {
 	})
 }
 
-// collect carries out o, which is about an object of every rank: move is the task of taking them to the ranks that want them.
+// collect carries out o, in which every rank has an object. move returns the task that moves them to the ranks that want them.
 func (o *Objects) collect(ctx context.Context, wanted bool, move func(all pipeline.Vector) pipeline.Task) ([][]byte, error) {
 	g := o.g
 	sizes := make([]int64, g.Size())
 	var all pipeline.Vector
-	err := o.run(ctx, func() error { // the sizes go to all, so that all know of one that is missing
+	err := o.run(ctx, func() error { // the sizes go to all ranks, so that all know if an object is missing
 		sizes[g.rank] = o.size()
 		t := pipeline.InPlace(g.Choose.AllGather(g.rank, g.Size(), sizeBytes, 1), reduce.Bytes(sizes))
 		if err := o.exchange(&t); err != nil {
@@ -175,14 +175,14 @@ func (o *Objects) collect(ctx context.Context, wanted bool, move func(all pipeli
 	return all.Bufs, nil
 }
 
-// Scatter returns part Rank of what rank src gives. Elsewhere parts does not matter. cause is why rank src gives nothing.
-func (o *Objects) Scatter(ctx context.Context, parts [][]byte, cause error, src int) ([]byte, error) {
+// Scatter returns payload Rank of those that rank src passes. Elsewhere payloads does not matter. cause is why rank src has none.
+func (o *Objects) Scatter(ctx context.Context, payloads [][]byte, cause error, src int) ([]byte, error) {
 	g := o.g
 	var sizes []int64
 	if g.rank == src {
-		o.Give(nil, cause)
-		sizes = slices.Repeat([]int64{o.size()}, max(len(parts), g.Size()))
-		for r, p := range parts {
+		o.SetPayload(nil, cause)
+		sizes = slices.Repeat([]int64{o.size()}, max(len(payloads), g.Size()))
+		for r, p := range payloads {
 			sizes[r] = int64(len(p))
 		}
 	}
@@ -199,7 +199,7 @@ func (o *Objects) Scatter(ctx context.Context, parts [][]byte, cause error, src 
 			return err
 		}
 		o.payload = make([]byte, size[0])
-		v := pipeline.Vector{Bufs: parts}
+		v := pipeline.Vector{Bufs: payloads}
 		v.SetBlocksOfBufs(1)
 		return o.exchange(&pipeline.Task{
 			Plan: plan.LinearScatter(nil, g.rank, src, len(o.payload), v.Blocks),

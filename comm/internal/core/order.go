@@ -7,17 +7,17 @@ import (
 	"sync/atomic"
 )
 
-// An order is that of a group's collectives, which are carried out one at a time: by the goroutine of a blocking call
-// that finds nothing under way, and by one goroutine of the group's for as long as anything else waits.
+// An order has a group's collectives in the order in which they were started. They are carried out one at a time: by the goroutine of a
+// blocking call that finds none under way, or by one goroutine of the group as long as others wait.
 type order struct {
-	// word has the number of collectives started so far, above two bits: busy, if somebody carries them out, and called, if
-	// that one is to look here once more. It changes with the mutex held, except for a collective that nothing comes
-	// between: from idle to busy, and back.
+	// word has the number of collectives started so far, above two bits: busy, if a goroutine carries them out, and called, if that
+	// goroutine must check the order once more. It changes with the mutex held. The exception is a collective that none comes after:
+	// it goes from idle to busy and back without the mutex.
 	word atomic.Uint64
 
 	mu          sync.Mutex
 	first, last *Collective // those that wait, oldest first
-	retired     func()      // called once nobody carries anything out
+	retired     func()      // called once no goroutine carries out a collective
 }
 
 const (
@@ -26,21 +26,21 @@ const (
 	turnOne = 4
 )
 
-// seize makes the caller carry out a collective, the number of which it returns, if nothing is under way.
+// seize starts a collective if none is under way. It returns the collective's number. The caller must carry it out.
 func (t *order) seize() (seq uint64, ok bool) {
 	w := t.word.Load()
 	return w/turnOne + 1, w&busy == 0 && t.word.CompareAndSwap(w, w+turnOne+busy)
 }
 
-// started is how many collectives have been.
+// started returns how many collectives have been started.
 func (t *order) started() uint64 { return t.word.Load() / turnOne }
 
-// release ends what began with seize, unless there is something else to do by now.
+// release ends what began with seize. It returns false, and does nothing, if another collective has been started by now.
 func (t *order) release(seq uint64) bool {
 	return t.word.CompareAndSwap(seq*turnOne+busy, seq*turnOne)
 }
 
-// enter gives c its number and its place, and reports whether the caller is to carry it out: nothing else is under way.
+// enter gives c its number and its position. It reports whether the caller must carry it out, because no other one is under way.
 func (t *order) enter(c *Collective) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -64,7 +64,7 @@ func (t *order) enter(c *Collective) bool {
 	}
 }
 
-// next takes the oldest that waits, or ends the carrying out.
+// next removes and returns the oldest collective that waits. If there is none, it makes the order idle and returns nil.
 func (t *order) next() *Collective {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -77,7 +77,7 @@ func (t *order) next() *Collective {
 	return c
 }
 
-// more reports whether there is more to carry out; if not, that ends.
+// more reports whether a collective waits. If not, it makes the order idle.
 func (t *order) more() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -88,7 +88,7 @@ func (t *order) more() bool {
 	return true
 }
 
-// idle ends the carrying out. The mutex is held, so that nothing is added.
+// idle makes the order idle. The mutex is held, so that no collective is added meanwhile.
 func (t *order) idle() {
 	if t.retired != nil {
 		t.retired()
@@ -97,7 +97,7 @@ func (t *order) idle() {
 	t.word.Store(t.word.Load() &^ (busy | called))
 }
 
-// retire calls f as soon as nobody carries anything out. What comes later must not need what f ends.
+// retire calls f as soon as no goroutine carries out a collective. Later collectives must not need what f releases.
 func (t *order) retire(f func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -114,7 +114,7 @@ func (t *order) retire(f func()) {
 	}
 }
 
-// serve carries out what waits.
+// serve carries out the collectives that wait.
 func (g *Group) serve() {
 	done := false
 	defer func() {
@@ -133,7 +133,7 @@ func (c *Collective) Run(ctx context.Context) error {
 	if c.err != nil {
 		return c.err
 	}
-	if err := ctx.Err(); err != nil { // not started: the group goes on
+	if err := ctx.Err(); err != nil { // not started, so the group has not failed
 		return c.g.Refused(fmt.Errorf("comm: %v: %w", c.kind(), err))
 	}
 	c.ctx = ctx
@@ -151,10 +151,10 @@ func (c *Collective) Run(ctx context.Context) error {
 	}()
 	c.g.order.next()
 	c.perform(true)
-	return c.settled()
+	return c.notified()
 }
 
-// Start lets the group carry c out and returns at once.
+// Start starts c and returns at once. The group carries it out.
 func (c *Collective) Start() {
 	if c.err != nil {
 		return
@@ -165,10 +165,10 @@ func (c *Collective) Start() {
 	}
 }
 
-// settled is c's result, once the other members know of a failure.
-func (c *Collective) settled() error {
+// notified returns c's result. If c has failed, it first waits until the other members know.
+func (c *Collective) notified() error {
 	if c.err != nil {
-		c.g.Lane.Settle(NewsTimeout)
+		c.g.Lane.Settle(NotifyTimeout)
 		c.g.noteMismatch(c.err)
 	}
 	return c.err
@@ -181,16 +181,16 @@ func (c *Collective) Wait(ctx context.Context) error {
 	}
 	select {
 	case <-c.Done():
-		return c.settled()
+		return c.notified()
 	default:
 	}
 	select {
 	case <-c.done:
-	case <-ctx.Done(): // half a collective cannot be undone, nor can the order be changed
+	case <-ctx.Done(): // a collective cannot be undone, and the order cannot be changed
 		c.g.Lane.Fail(c.g.Lane.AsFailure(ctx.Err()))
 		<-c.done
 	}
-	return c.settled()
+	return c.notified()
 }
 
 // Done is closed when c has ended.

@@ -79,13 +79,13 @@ func (m *Message) Refuse(err error) {
 // Limit bounds the message that a RecvObjects takes, in bytes.
 func (m *Message) Limit(bytes int) { m.limit = bytes }
 
-// SendNow is a send if that can be over at once; else it returns false, and nothing has happened.
+// SendNow is a send, if that can end at once. Otherwise it returns false and does nothing.
 func (g *Group) SendNow(ctx context.Context, t reduce.Type, buf []byte, dst int, tag []int) bool {
 	n, ok := g.shortMessage(ctx, dst, tag)
 	return ok && g.Lane.SendNow(g.Ranks[dst], n, messageCall(call.KindSend, t), buf)
 }
 
-// RecvNow is a receive if that can be over at once; else it returns false, and nothing has happened. n is in bytes.
+// RecvNow is a receive, if that can end at once. Otherwise it returns false and does nothing. n is in bytes.
 func (g *Group) RecvNow(ctx context.Context, t reduce.Type, buf []byte, src int, tag []int) (recvTag, n int, ok bool) {
 	recvTag, ok = g.shortMessage(ctx, src, tag)
 	if ok {
@@ -94,7 +94,7 @@ func (g *Group) RecvNow(ctx context.Context, t reduce.Type, buf []byte, src int,
 	return recvTag, n, ok
 }
 
-// shortMessage returns the tag of a blocking call, and whether the call may try to be over at once: a quick look finds nothing wrong with it.
+// shortMessage returns the tag of a blocking call, and whether its arguments are good, so that it may try to end at once.
 func (g *Group) shortMessage(ctx context.Context, peer int, tag []int) (t int, ok bool) {
 	if len(tag) == 1 {
 		t = tag[0]
@@ -114,7 +114,7 @@ type Transfer struct {
 	elem int
 	err  error // of a call that was wrong in itself; op is then nil
 
-	begun   time.Time // of one that somebody waits for later
+	begun   time.Time // set by Start
 	watched sync.Once
 }
 
@@ -139,13 +139,13 @@ func (m Message) Do(ctx context.Context) (Status, error) {
 	return st, err
 }
 
-// Start begins the message as t. Its time runs from now on, not from the call of Wait.
+// Start begins the message as t. Its timeout begins now, not with the call of Wait.
 func (m Message) Start(t *Transfer) {
 	m.begin(t)
 	t.begun = time.Now()
 }
 
-// checkTime checks that ctx has not ended.
+// checkTime refuses the message if ctx has ended.
 func (m *Message) checkTime(ctx context.Context) {
 	if err := ctx.Err(); err != nil && m.err == nil {
 		m.err = fmt.Errorf("comm: %v: %w", m.Kind, err)
@@ -189,16 +189,16 @@ func (m Message) Try() (st Status, found bool, err error) {
 	return t.Probed(), true, nil
 }
 
-// LastQuestions is how much longer Wait may take, once a transfer has timed out, to find out whose fault that is.
-const LastQuestions = time.Second
+// DiagnosisTimeout is how much longer Wait may take, once a transfer has timed out, to find the rank at fault.
+const DiagnosisTimeout = time.Second
 
-// left is how long t may still be waited for.
-func (t *Transfer) left() time.Duration {
+// remaining returns how long Wait may still wait for t.
+func (t *Transfer) remaining() time.Duration {
 	limit := t.g.Timeout
 	if t.begun.IsZero() {
 		return limit
 	}
-	return max(limit-time.Since(t.begun), min(limit/4, LastQuestions))
+	return max(limit-time.Since(t.begun), min(limit/4, DiagnosisTimeout))
 }
 
 // Wait waits until t has ended and returns its error.
@@ -206,15 +206,16 @@ func (t *Transfer) Wait(ctx context.Context) error {
 	if t.op == nil {
 		return t.err
 	}
-	err := t.op.Wait(ctx, t.left())
+	err := t.op.Wait(ctx, t.remaining())
 	if err != nil {
 		t.g.noteFailure(err)
-		t.g.Lane.Settle(NewsTimeout)
+		t.g.Lane.Settle(NotifyTimeout)
 	}
 	return t.failed(err)
 }
 
-// Done is closed when t has ended. From the first call on the group waits for t, so that t also times out if nobody calls Wait.
+// Done returns a channel that is closed when t has ended. From the first call on the group waits for t, so that t also times out if the
+// caller does not call Wait.
 func (t *Transfer) Done() <-chan struct{} {
 	if t.op == nil {
 		return alreadyDone
@@ -235,7 +236,7 @@ func (t *Transfer) Result() error {
 	return t.failed(t.op.Err())
 }
 
-// Status says what t, a receive, got.
+// Status returns what t, a receive, has received.
 func (t *Transfer) Status() Status {
 	if t.op == nil || t.kind == call.KindSend || t.op.Err() != nil {
 		return Status{}
@@ -244,13 +245,13 @@ func (t *Transfer) Status() Status {
 	return Status{Source: t.g.GroupRank(source), Tag: tag, Count: bytes / t.elem}
 }
 
-// Probed is the status of t, a probe that has seen a message: its elements are of the sender's type.
+// Probed returns the status of t, a probe that has found a message. It counts elements of the sender's type.
 func (t *Transfer) Probed() Status {
 	t.elem = reduce.Type(t.op.Type()).Size()
 	return t.Status()
 }
 
-// Message is what t, a RecvObjects, got.
+// Message returns the message that t, a RecvObjects, has received.
 func (t *Transfer) Message() []byte { return t.op.Message() }
 
 // About returns err as an error about the objects of rank, or nil if err is nil.

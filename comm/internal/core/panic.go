@@ -10,11 +10,11 @@ import (
 	"github.com/gorun/gorun/comm/internal/diagnosis"
 )
 
-// The caller's own code runs in the midst of collectives: operations of NewOp, and codecs. If it panics, or ends its goroutine by
-// runtime.Goexit, this rank has done a part of what the others count on. So the group fails, and they hear of it. The panic goes on in the
-// goroutine of a blocking call. What the group's own goroutine carries out has nobody to catch a panic: it becomes the call's error.
+// Collectives call the caller's own code: operations of NewOp, and codecs. If it panics, or ends its goroutine by runtime.Goexit, this rank
+// has done only a part of the collective. So the group fails, and the other ranks are notified. In the goroutine of a blocking call the
+// panic continues. In the group's own goroutine, where the caller cannot recover a panic, it becomes the call's error.
 
-// longestPanic bounds what other ranks learn of a panic, in bytes.
+// longestPanic is the most bytes of a panic's value that are sent to other ranks.
 const longestPanic = 512
 
 // broken fails g because the caller's code has ended call without returning: by a panic with value v, or by Goexit if that is nil. It
@@ -40,7 +40,7 @@ func (g *Group) broken(call string, v any) *diagnosis.Failure {
 	return f
 }
 
-// A panicError is a panic of the caller's code. It wraps an error that has been the panic's value.
+// A panicError is a panic of the caller's code. If the panic's value is an error, it wraps that.
 type panicError struct {
 	text  string
 	value any
@@ -53,7 +53,7 @@ func (e *panicError) Unwrap() error {
 	return err
 }
 
-// codeBelow is the place in the caller's code that called the given function of the runtime, while that still runs.
+// codeBelow returns the line of the caller's code that has called a function of the runtime, which still runs.
 func codeBelow(function string) string {
 	pcs := make([]uintptr, 64)
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs)])
@@ -69,8 +69,8 @@ func codeBelow(function string) string {
 	}
 }
 
-// endBroken ends c, of which the caller's code has ended perform: by a panic with value v, or by Goexit if that is nil. In the goroutine of
-// the call, the panic goes on.
+// endBroken ends c, whose perform the caller's code has ended: by a panic with value v, or by Goexit if v is nil. mine says that this is
+// the goroutine of the call, in which the panic continues.
 func (c *Collective) endBroken(v any, mine bool) {
 	g := c.g
 	f := g.broken(fmt.Sprintf("%v #%d", c.kind(), c.seq), v)
@@ -78,7 +78,7 @@ func (c *Collective) endBroken(v any, mine bool) {
 	c.endInMemory(f)
 	g.Lane.End(c.seq, f)
 	c.err = c.failed(f)
-	g.Lane.Settle(NewsTimeout)
+	g.Lane.Settle(NotifyTimeout)
 	c.forget()
 	if !mine {
 		c.panicked = v
@@ -91,7 +91,7 @@ func (c *Collective) endBroken(v any, mine bool) {
 	}
 }
 
-// Guard runs f, code of the caller's that is part of a call of op. If f does not return, the group fails.
+// Guard runs f, the caller's own code in a call of op. If f does not return, the group fails.
 func (g *Group) Guard(op call.Kind, f func()) {
 	returned := false
 	defer func() {
@@ -100,7 +100,7 @@ func (g *Group) Guard(op call.Kind, f func()) {
 		}
 		v := recover()
 		_ = g.broken(op.String(), v) // later calls return it
-		g.Lane.Settle(NewsTimeout)
+		g.Lane.Settle(NotifyTimeout)
 		if v != nil {
 			panic(v)
 		}

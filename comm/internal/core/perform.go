@@ -9,10 +9,10 @@ import (
 )
 
 const (
-	// NewsTimeout is how long a call that fails may take to tell the other members why.
-	NewsTimeout = 100 * time.Millisecond
-	// LastNewsTimeout is that of the last call on a group: a connection may have to be made first.
-	LastNewsTimeout = time.Second
+	// NotifyTimeout is how long a call that fails may wait until the other members know why.
+	NotifyTimeout = 100 * time.Millisecond
+	// CloseNotifyTimeout is the same for Close. It is longer, because it may have to connect first, and no other call follows.
+	CloseNotifyTimeout = time.Second
 )
 
 // perform carries c out. An error leaves the group failed. mine says that this is the goroutine of the call.
@@ -60,7 +60,7 @@ func (c *Collective) fail(err error) error {
 	return c.failed(err)
 }
 
-// failed is err as the error of c.
+// failed returns err as the error of c.
 func (c *Collective) failed(err error) error {
 	return &Error{Group: c.g, Op: c.kind().String(), Seq: c.seq, Elem: c.elem, Err: err}
 }
@@ -78,7 +78,7 @@ type stages Collective
 
 func (s *stages) Context() context.Context { return s.ctx }
 
-func (s *stages) Left() time.Duration { return (*Collective)(s).left() }
+func (s *stages) Remaining() time.Duration { return (*Collective)(s).remaining() }
 
 func (s *stages) Memory(n int) []byte { return s.g.memory(n) }
 

@@ -14,10 +14,10 @@ func (c *Collective) AllReduce(g *Group, buf Data, op call.Reduction) *Collectiv
 	return c
 }
 
-func (c *Collective) allReduce() error { return c.reduceEverywhere(c.out.Buf) }
+func (c *Collective) allReduce() error { return c.reduceToAll(c.out.Buf) }
 
-// reduceEverywhere leaves the reduction of buf in it on every rank.
-func (c *Collective) reduceEverywhere(buf []byte) (err error) {
+// reduceToAll leaves the reduction of buf in it on every rank.
+func (c *Collective) reduceToAll(buf []byte) (err error) {
 	c.combine(buf, true)
 	if t := c.teamOfAll(); t != nil {
 		err = c.inMemory(t.AllReduce(c.operands, c.folding()))
@@ -46,14 +46,14 @@ func (c *Collective) reduce() (err error) {
 	buf, dst := c.out.Buf, int(c.call.Root)
 	result := c.g.rank == dst
 	if t := c.teamOfAll(); t != nil {
-		c.combine(buf, result || !c.op.Scaled) // a team leaves it as it is otherwise
+		c.combine(buf, result || !c.op.Scaled) // a team does not change buf of other ranks
 		err = c.inMemory(t.Reduce(c.operands, c.folding(), dst))
 	} else if h := c.reducesInStages(); h != nil {
 		c.combine(buf, result)
 		h.Operands = c.operands
 		err = h.Reduce()
 	} else {
-		err = c.exchangeTowards(c.planned(func() plan.Plan {
+		err = c.exchangeToRoot(c.planned(func() plan.Plan {
 			return c.g.Choose.Reduce(c.g.rank, c.g.Size(), c.values(buf), c.elem, dst, c.op.Ordered())
 		}), buf, result)
 	}
@@ -61,9 +61,9 @@ func (c *Collective) reduce() (err error) {
 	return err
 }
 
-// exchangeTowards runs p, which leaves the result in buf of one rank; result reports whether this is the one. On the others buf does not
-// change: they send from it, or combine into memory of the group.
-func (c *Collective) exchangeTowards(p plan.Plan, buf []byte, result bool) error {
+// exchangeToRoot runs p, which leaves the result in buf of one rank. result says whether that is this rank. On the others buf does not
+// change: they send from it, or combine into other memory.
+func (c *Collective) exchangeToRoot(p plan.Plan, buf []byte, result bool) error {
 	if result || c.isWide() || c.op.Scaled || p.Reductions() > 1 {
 		c.combine(buf, result)
 		return c.exchangeOperands(p)
@@ -71,8 +71,8 @@ func (c *Collective) exchangeTowards(p plan.Plan, buf []byte, result bool) error
 	t := pipeline.InPlace(p, buf)
 	t.Kernel = c.kernel
 	if p.Reductions() == 1 {
-		work := pipeline.Vector{Buf: c.g.memory(len(buf))}
-		t.Own, t.Src, t.Dst = t.Dst, work, work
+		scratch := pipeline.Vector{Buf: c.g.memory(len(buf))}
+		t.Own, t.Src, t.Dst = t.Dst, scratch, scratch
 	}
 	return c.exchange(&t)
 }
@@ -116,20 +116,20 @@ func (c *Collective) ReduceScatterV(g *Group, out Data, op call.Reduction) *Coll
 	return c
 }
 
-// exchangeScattered leaves in out this rank's block of the reduction of in, which has a block for every rank: parts, or equal ones end
-// to end.
+// exchangeScattered leaves this rank's block of the reduction of in in out. in has a block for every rank: separate buffers, or equal
+// blocks in one buffer.
 func (c *Collective) exchangeScattered() error {
 	for len(c.in.Blocks) < c.g.Size() {
 		c.in.AddBlock(c.values(c.out.Buf))
 	}
 	src := c.in
 	src.Buf = c.operandsOf(src.Buf, !c.op.Scaled) // not overwritten
-	for i, part := range src.Bufs {
-		src.Bufs[i] = c.operandsOf(part, !c.op.Scaled)
+	for i, buf := range src.Bufs {
+		src.Bufs[i] = c.operandsOf(buf, !c.op.Scaled)
 	}
 	own := src.Blocks[c.g.rank]
 	c.leaveIn(c.out.Buf)
-	copyNear(c.operands, src.At(own, c.elem))
+	copyCached(c.operands, src.At(own, c.elem))
 	c.g.lastPlan = plan.ReduceScatter(c.g.lastPlan[:0], c.g.rank, src.Blocks, c.op.Ordered())
 	err := c.exchange(&pipeline.Task{
 		Plan: c.g.lastPlan, Src: src, Dst: pipeline.Vector{Buf: c.operands, Base: own.Lo}, Kernel: c.kernel,
@@ -142,7 +142,7 @@ func (c *Collective) exchangeScattered() error {
 func (c *Collective) leaveIn(out []byte) {
 	c.into, c.operands = out, out
 	if c.isWide() {
-		c.operands = c.roomFor(out)
+		c.operands = c.operandMemory(out)
 	}
 }
 
@@ -166,7 +166,7 @@ func (c *Collective) ExScan(g *Group, buf Data, op call.Reduction) *Collective {
 
 func (c *Collective) exScan() error { return c.exchangeScan(plan.DoublingExScan, c.g.rank > 0) }
 
-// exchangeScan runs what scan plans on out, in which the result is then left if this rank is to have one.
+// exchangeScan runs the plan that scan makes on out. If this rank gets a result, it is left there.
 func (c *Collective) exchangeScan(scan func(rank, size, n int) plan.Plan, result bool) error {
 	c.combine(c.out.Buf, result)
 	err := c.exchangeOperands(c.planned(func() plan.Plan { return scan(c.g.rank, c.g.Size(), c.values(c.out.Buf)) }))

@@ -9,19 +9,19 @@ import (
 	"github.com/gorun/gorun/comm/internal/shm"
 )
 
-// The short path of blocking calls of ranks that share memory: where nothing stands in the way, a call goes from the group straight
-// to its team. A small one is over in less time than it takes to make a Collective of it.
+// This file is the short path of blocking calls of ranks that share memory: if possible, a call goes from the group directly to its team. A
+// short call takes less time than to make a Collective of it.
 //
-// Each Short function returns done if it has carried the call out. If not, nothing has happened, and the call takes the long path:
-// there, also, anything that is wrong with its arguments is found. Elements have type t, and there are n of them in what all ranks
-// agree on. Arguments are single words: to pass a Data, whose first field is a byte, costs a call 20 ns, because the processor cannot
-// forward narrow stores to the wide loads that copy it.
+// Each Short function returns done if it has carried the call out. Otherwise it has done nothing, and the call takes the long path, which
+// also finds what is wrong with the arguments. Elements have type t. n is the number of elements on which all ranks have to agree.
+// Arguments are single words: to pass a Data, whose first field is a byte, would cost a call 20 ns, because the processor cannot forward
+// narrow stores to the wide loads that copy it.
 
-// stampedBytes is how many bytes a collective moves at least that gets a time stamp at its end although it has not waited.
+// stampedBytes is the least number of bytes for which a collective that has not waited gets a time stamp at its end.
 const stampedBytes = 4 << 10
 
-// enter lets the caller carry out call at once, with t, the team of all members. It returns false if the call has to take the long
-// path: something else is under way, or wrong.
+// enter begins a call with t, the team of all members. It returns false if the call has to take the long path, because another call is
+// under way, or something is wrong.
 func (g *Group) enter(ctx context.Context, t *shm.Team, call call.Words, elem int) bool {
 	if !g.Lane.Usable() || ctx.Err() != nil || !t.Fits(elem) {
 		return false
@@ -30,7 +30,7 @@ func (g *Group) enter(ctx context.Context, t *shm.Team, call call.Words, elem in
 	if !ok {
 		return false
 	}
-	if !g.Lane.Usable() { // any more; and t may be gone
+	if !g.Lane.Usable() { // it may have failed meanwhile, and t may be gone
 		g.pass(seq)
 		return false
 	}
@@ -45,14 +45,14 @@ func (g *Group) enter(ctx context.Context, t *shm.Team, call call.Words, elem in
 	return true
 }
 
-// pass gives the turn, which seize got, to what comes next.
+// pass ends the turn that began with seize.
 func (g *Group) pass(seq uint64) {
 	if !g.order.release(seq) && g.order.more() {
 		g.Lane.Go(g.serve)
 	}
 }
 
-// leave ends what began with enter.
+// leave ends the call that began with enter.
 func (g *Group) leave(t *shm.Team, err error) error {
 	c := &g.short
 	if err == nil {
@@ -67,7 +67,7 @@ func (g *Group) leave(t *shm.Team, err error) error {
 	}
 	g.pass(c.seq)
 	if err != nil {
-		g.Lane.Settle(NewsTimeout)
+		g.Lane.Settle(NotifyTimeout)
 		g.noteMismatch(err)
 	}
 	return err
@@ -134,14 +134,14 @@ func (g *Group) ShortAllToAll(ctx context.Context, t reduce.Type, n int, out, in
 	return true, g.leave(team, team.AllToAll(out, in))
 }
 
-// A shortReduction is a call, in words, and how it reduces; one without a kernel takes the long path.
+// A shortReduction is a call, in words, and how it reduces. Without a kernel the call takes the long path.
 type shortReduction struct {
 	call call.Words
 	shm.Reduction
 	average bool
 }
 
-// inShort is the call of kind on n elements of type t, if op needs no more than to combine elements, or to average them.
+// inShort returns the call of kind on n elements of type t, if op only combines elements, or averages them.
 func (g *Group) inShort(kind call.Kind, t reduce.Type, op *call.Reduction, n, root int) (q shortReduction) {
 	if op == nil || !op.IsShort() || g.widens(t, op.Kernel, op.Average, true) {
 		return q
@@ -152,7 +152,7 @@ func (g *Group) inShort(kind call.Kind, t reduce.Type, op *call.Reduction, n, ro
 	return q
 }
 
-// finish is err; if there is none, buf has become the result of q.
+// finish makes buf the result of q, unless there is an error. It returns err.
 func (g *Group) finish(q *shortReduction, t reduce.Type, buf []byte, err error) error {
 	if q.average && err == nil {
 		reduce.Divide(t, buf, len(g.Ranks))

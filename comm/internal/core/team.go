@@ -14,7 +14,7 @@ import (
 
 // The members of a group that share memory are a team: all of them, or those of one machine.
 
-// release ends the group's teams, and its hold on the world's memory. Nothing of them is under way, nor will be.
+// release closes the group's team, and releases the world's heap. No collective uses them, or will use them.
 func (g *Group) release() {
 	t := g.team.Swap(nil)
 	if g.layout != nil {
@@ -51,8 +51,8 @@ func (c *Collective) teamOfAll() *shm.Team {
 	return nil
 }
 
-// inStages returns c, whose turn has come, as a collective in stages, or nil if the group does not carry it out so. ordered says that the
-// operands have to be combined in order of rank.
+// inStages returns c, whose turn has come, as a collective in stages, or nil if the group does not carry it out in stages. ordered says
+// that the operands have to be combined in order of rank.
 func (c *Collective) inStages(ordered bool) *hier.Call {
 	l := c.g.layout
 	if l == nil || !c.kind().UsesMemory() || ordered && !l.InOrder() {
@@ -69,7 +69,7 @@ func (c *Collective) inStages(ordered bool) *hier.Call {
 	return h
 }
 
-// beginInMemory lets the team of the members here, if there is one, begin the collective, whose call is w.
+// beginInMemory begins the collective, whose call is w, with the team of the members on this machine, if there is one.
 func (c *Collective) beginInMemory(w call.Words) {
 	if !c.kind().UsesMemory() {
 		return
@@ -81,7 +81,7 @@ func (c *Collective) beginInMemory(w call.Words) {
 	}
 }
 
-// endInMemory ends what beginInMemory has begun, well or with err.
+// endInMemory ends what beginInMemory has begun. err says whether it has failed.
 func (c *Collective) endInMemory(err error) {
 	if c.team == nil {
 		return
@@ -93,7 +93,7 @@ func (c *Collective) endInMemory(err error) {
 	c.team = nil
 }
 
-// inMemory ends a stage that the team here has carried out, with err if it failed.
+// inMemory ends a stage of the team of this machine, which has returned err.
 func (c *Collective) inMemory(err error) error {
 	c.team.Next()
 	if err != nil {
@@ -102,24 +102,24 @@ func (c *Collective) inMemory(err error) error {
 	return nil
 }
 
-// worldRank is the world rank of a rank of the team here.
-func (g *Group) worldRank(place int) int {
+// worldRank returns the world rank of a rank of the team.
+func (g *Group) worldRank(rank int) int {
 	if g.layout != nil {
-		place = g.layout.Here()[place]
+		rank = g.layout.Here()[rank]
 	}
-	return g.Ranks[place]
+	return g.Ranks[rank]
 }
 
-// waitLong waits for a rank of the team here, for as long as it may take.
-func (g *Group) waitLong(place int, w wait.LongWait) error {
+// waitLong waits for a rank of the team, for as long as it takes.
+func (g *Group) waitLong(rank int, w wait.LongWait) error {
 	c := g.running
 	if c == &g.short {
 		c.call = call.Words(g.team.Load().Call()).Call()
 	}
-	return c.await(g.worldRank(place), w)
+	return c.await(g.worldRank(rank), w)
 }
 
-// await waits for w, a long wait for a world rank. It fails if that rank dies, or the call is cancelled.
+// await waits for w, a long wait for a world rank. It fails if that rank dies, or if the call is cancelled or times out.
 func (c *Collective) await(rank int, w wait.LongWait) error {
 	op := c.g.Lane.Await(rank, c.seq, c.call, w.Done)
 	awake := make(chan struct{})
@@ -128,13 +128,13 @@ func (c *Collective) await(rank int, w wait.LongWait) error {
 		w.Park()
 		op.Withdraw()
 	}()
-	err := op.Wait(c.ctx, c.left())
+	err := op.Wait(c.ctx, c.remaining())
 	w.Wake()
 	<-awake
 	return err
 }
 
-// teamFailure is err, of a team, as a failure of the group.
+// teamFailure returns err, of a team, as a failure of the group.
 func (c *Collective) teamFailure(err error) error {
 	g := c.g
 	var (
@@ -150,7 +150,7 @@ func (c *Collective) teamFailure(err error) error {
 	return g.mismatch(m)
 }
 
-// mismatch is m as a failure of the group.
+// mismatch returns m as a failure of the group.
 func (g *Group) mismatch(m *shm.Mismatch) *diagnosis.Failure {
 	mine, theirs, other := call.Words(m.Mine.Call), call.Words(m.Theirs.Call), g.worldRank(m.Rank)
 	return &diagnosis.Failure{

@@ -9,17 +9,18 @@ import (
 	"github.com/gorun/gorun/comm/internal/endpoint"
 	"github.com/gorun/gorun/comm/internal/machine"
 	"github.com/gorun/gorun/comm/internal/plan"
+	"github.com/gorun/gorun/comm/internal/shm"
 	"github.com/gorun/gorun/comm/internal/shm/acceptor"
 	"github.com/gorun/gorun/comm/internal/shm/heap"
 	"github.com/gorun/gorun/comm/internal/shm/wait"
 	"github.com/gorun/gorun/comm/transport"
 )
 
-// A World is what the groups of a process share.
+// A World has what the groups of a process share.
 type World struct {
 	WorldConfig
 	Endpoint *endpoint.Endpoint
-	Heap     *heap.Heap // of Alloc; every group holds it
+	Heap     *heap.Heap // of Alloc; every group retains it
 }
 
 // WorldConfig says what a World is made of.
@@ -37,7 +38,7 @@ type WorldConfig struct {
 	OnFallback func(reason error) error
 }
 
-// A Peer is what ranks tell each other of themselves when they join, as far as groups need it.
+// A Peer is what groups know of a rank. Ranks exchange it when they join. Ranks of other versions read it, so the JSON names stay.
 type Peer struct {
 	Addr string `json:"addr"` // host:port of its listener
 	Host string `json:"host"` // its machine's name
@@ -45,13 +46,13 @@ type Peer struct {
 	CPUs string `json:"cpus,omitempty"` // that it may use; see wait.CPUs
 
 	machine.Place        // where it runs
-	Acceptor      string `json:"desk,omitempty"` // the address where others attach its memory; empty: they cannot
+	Acceptor      string `json:"desk,omitempty"` // the address of its acceptor; empty: others cannot attach its memory
 }
 
-// memory is the same for ranks that can share memory if both have an acceptor.
+// memory returns a text that is the same for ranks that can share memory, if both have an acceptor.
 func (p *Peer) memory() string { return p.Kernel + " " + p.Network }
 
-// NewWorld returns the world of a rank, whose endpoint serves on tr from now on.
+// NewWorld returns the world of a rank. Its endpoint serves on tr.
 func NewWorld(cfg WorldConfig, tr transport.Transport, opt endpoint.Options) *World {
 	w := &World{WorldConfig: cfg, Heap: heap.New(cfg.Acceptor, cfg.Token)}
 	opt.Died, opt.State, opt.Log = w.died, w.State, w.Log
@@ -80,7 +81,7 @@ func (w *World) Processors() wait.Processors {
 	return p
 }
 
-// canShare reports whether some members of ranks are on one machine, and all may share memory with whoever is on theirs.
+// canShare reports whether some of ranks are on one machine, and each can share memory with the others on its machine.
 func (w *World) canShare(ranks []int) bool {
 	machines := map[string]bool{}
 	for _, r := range ranks {
@@ -92,7 +93,7 @@ func (w *World) canShare(ranks []int) bool {
 	return len(machines) < len(ranks)
 }
 
-// algorithms returns those that ranks choose from, unless users tune the choice, to exchange messages.
+// algorithms returns the algorithms with messages among which ranks choose.
 func (w *World) algorithms(ranks []int) choice.Table {
 	first := w.Peers[ranks[0]].Place
 	for _, r := range ranks {
@@ -101,4 +102,10 @@ func (w *World) algorithms(ranks []int) choice.Table {
 		}
 	}
 	return plan.WaysNearby
+}
+
+// ParseTuning parses rules for all algorithms. Every rank has to use the same algorithm for a call. So the choice depends only on the call
+// and on the tuning of rank 0, which the others get when they join.
+func ParseTuning(rules string) (choice.Tuning, error) {
+	return choice.Parse(rules, plan.Ways, shm.Ways)
 }

@@ -39,8 +39,8 @@ type Call struct {
 // A Caller says how long a call may last.
 type Caller interface {
 	Context() context.Context
-	// Left is how long the call may still wait. The time begins with the first call of Left.
-	Left() time.Duration
+	// Remaining is how long the call may still wait. The time begins with the first call of Remaining.
+	Remaining() time.Duration
 }
 
 // A Pipeline carries out the plans of a group's collectives, one at a time.
@@ -285,5 +285,5 @@ func (pl *Pipeline) wait(op *endpoint.Op) error {
 	if op.Poll() {
 		return op.Err()
 	}
-	return op.Sleep(pl.call.Caller.Context(), pl.call.Caller.Left())
+	return op.Sleep(pl.call.Caller.Context(), pl.call.Caller.Remaining())
 }

@@ -1,0 +1,27 @@
+package comm
+
+import (
+	"context"
+
+	"github.com/gorun/gorun/comm/internal/core"
+)
+
+// Barrier returns when every rank of g has called it, and all collectives that this rank has started on g have ended.
+func Barrier(ctx context.Context, g *Group) error {
+	if done, err := g.untyped().ShortBarrier(ctx); done {
+		return public(err)
+	}
+	return public(g.untyped().Spare().Barrier(g.untyped()).Do(ctx))
+}
+
+// IBarrier starts a Barrier and returns at once.
+func IBarrier(g *Group) *Work {
+	return startCollective(func(c *core.Collective) { c.Barrier(g.untyped()) })
+}
+
+// MonitoredBarrier is a [Barrier] that names every rank that does not come: when the group's timeout is nearly over, or
+// ctx's deadline if that is earlier, all ranks that have come get a [MissingRanksError]. The group then stays failed. It
+// costs no more than a Barrier as long as all ranks come.
+func MonitoredBarrier(ctx context.Context, g *Group) error {
+	return public(g.untyped().MonitoredBarrier(ctx))
+}
