@@ -10,17 +10,17 @@ import (
 	"github.com/gorun/gorun/comm/internal/shm/heap"
 )
 
-// Alloc returns n zeros in memory that the ranks of a machine share. It is used like any other slice, and collectives on it,
-// or on parts of it, of 16 KiB and more are several times as fast: ranks read and write each other's buffers where these are,
-// and no byte moves twice. Buffers that live long and are sent often, such as gradients, belong there.
+// Alloc returns a slice of n zeros in memory that the ranks of a machine share. You use it like any other slice. Collectives of 16 KiB and
+// more on it, or on a part of it, are several times as fast: ranks read and write each other's buffers in place, and no byte moves twice.
+// Use it for buffers that live long and are sent often, such as gradients.
 //
-// Alloc is local. Ranks may differ in what they allocate, and in which buffers they call collectives with: those are as fast as
-// the buffers allow. Where ranks do not share memory it is this process's own.
+// Alloc is local: it sends nothing. Ranks may allocate different buffers, and may call one collective with different kinds of buffers,
+// which is then as fast as the buffers allow. Where ranks do not share memory, the slice is in this process's own memory.
 //
-// The memory is the world's that g belongs to. It stays until [Free], or until that is closed, after which nobody may use it.
-// When a collective on it has failed, what is in it is undefined, and stays so until then: others may still be at work on it.
+// The memory belongs to the world of g. It is valid until [Free], or until the world is closed. If a collective on it has failed, its
+// contents are undefined from then on, because other ranks may still write there.
 func Alloc[T Element](g *Group, n int) ([]T, error) {
-	if err := someGroup("Alloc", g); err != nil {
+	if err := checkGroup("Alloc", g); err != nil {
 		return nil, err
 	}
 	var e T
@@ -41,10 +41,10 @@ func Alloc[T Element](g *Group, n int) ([]T, error) {
 	return reduce.View[T](mem), nil
 }
 
-// Free gives memory back that [Alloc] has returned for a group of the same world: buf, or a part of it that begins where it does.
-// No rank may be in a collective on it.
+// Free frees memory that [Alloc] has returned for a group of the same world. buf is the slice that Alloc has returned, or begins where
+// that begins. No rank may be in a collective on it.
 func Free[T Element](g *Group, buf []T) error {
-	if err := someGroup("Free", g); err != nil {
+	if err := checkGroup("Free", g); err != nil {
 		return err
 	}
 	if cap(buf) == 0 || g.world.Heap.Free(unsafe.Pointer(unsafe.SliceData(buf))) {

@@ -6,48 +6,47 @@ import (
 	"unsafe"
 )
 
-// A Bucketer all-reduces buffers in buckets, each with one message, while the program computes the next ones: the gradients
-// of a model's layers, for instance, as the backward pass gets to them. Only one goroutine may use it.
+// A Bucketer all-reduces buffers in buckets, one message for each, while the program computes the next buffers: the gradients of a model's
+// layers, for instance, as the backward pass computes them. Only one goroutine may use it.
 type Bucketer[T Element] struct {
-	g       *Group
-	op      Op
-	limits  []int
-	filling filling
-	bucket  [][]T
-	works   []*Work
+	g      *Group
+	op     Op
+	limits []int
+	size   bucketSize
+	bucket [][]T
+	works  []*Work
 }
 
-// NewBucketer makes a Bucketer that combines buffers over the ranks of g. A bucket is full when the buffers in it have at
-// least the given number of bytes; those after the first may have limits of their own in then, of which the last holds for
-// the rest. A small first bucket starts early, large ones cost less.
+// NewBucketer makes a Bucketer that combines buffers over the ranks of g. A bucket is full when its buffers have at least so many bytes.
+// The following buckets may have other limits, in then; the last limit holds for all buckets after it. A small first bucket starts early,
+// and large buckets cost less.
 func NewBucketer[T Element](g *Group, op Op, bytes int, then ...int) *Bucketer[T] {
 	b := &Bucketer[T]{g: g, op: op, limits: append([]int{bytes}, then...)}
-	b.filling = filling{limits: b.limits}
+	b.size = bucketSize{limits: b.limits}
 	return b
 }
 
-// Add puts buf into the bucket and starts the all-reduce of the bucket if that makes it full. buf belongs to comm until
-// [Bucketer.Flush] has returned, and then has the result in it. Every rank adds buffers of the same lengths in the same
-// order.
+// Add puts buf into the bucket. If that makes the bucket full, it starts the all-reduce of the bucket. buf belongs to comm until
+// [Bucketer.Flush] has returned, and then holds the result. Every rank must add buffers of the same lengths in the same order.
 func (b *Bucketer[T]) Add(buf []T) {
 	if b == nil {
 		return
 	}
 	var e T
 	b.bucket = append(b.bucket, buf)
-	if b.filling.add(len(buf) * int(unsafe.Sizeof(e))) {
+	if b.size.add(len(buf) * int(unsafe.Sizeof(e))) {
 		b.start()
 	}
 }
 
-// start starts the all-reduce of what is in the bucket.
+// start starts the all-reduce of the bucket.
 func (b *Bucketer[T]) start() {
 	b.works = append(b.works, IAllReduceCoalesced(b.g, b.bucket, b.op))
 	b.bucket = nil
 }
 
-// Flush starts what is in the last bucket and waits for all buckets; the Bucketer may then be used again. Every rank calls
-// it, after the same buffers. It returns the first error.
+// Flush starts the all-reduce of the last bucket and waits for all buckets. Every rank must call it after the same buffers. It returns the
+// first error. You may use the Bucketer again after that.
 func (b *Bucketer[T]) Flush(ctx context.Context) error {
 	if b == nil {
 		return badArgument("Flush", "the Bucketer is nil: NewBucketer makes one")
@@ -62,25 +61,25 @@ func (b *Bucketer[T]) Flush(ctx context.Context) error {
 		}
 	}
 	b.works = slices.Delete(b.works, 0, len(b.works))
-	b.filling = filling{limits: b.limits}
+	b.size = bucketSize{limits: b.limits}
 	return first
 }
 
-// filling decides which buffers share a bucket.
-type filling struct {
-	limits []int // of this bucket, the next, and so on; the last of all that follow
+// A bucketSize decides which buffers share a bucket.
+type bucketSize struct {
+	limits []int // of this bucket, the next one, and so on; the last one is that of all that follow
 	bytes  int   // in this bucket
 }
 
-// add puts so many bytes into the bucket and reports whether it is full, and the next one begins.
-func (f *filling) add(bytes int) (full bool) {
-	f.bytes += bytes
-	if len(f.limits) > 0 && f.bytes < f.limits[0] {
+// add adds so many bytes to the bucket. It reports whether the bucket is full; then the next one begins.
+func (s *bucketSize) add(bytes int) (full bool) {
+	s.bytes += bytes
+	if len(s.limits) > 0 && s.bytes < s.limits[0] {
 		return false
 	}
-	f.bytes = 0
-	if len(f.limits) > 1 {
-		f.limits = f.limits[1:]
+	s.bytes = 0
+	if len(s.limits) > 1 {
+		s.limits = s.limits[1:]
 	}
 	return true
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/gorun/gorun/comm/internal/core"
 )
 
-// AllReduceCoalesced is an AllReduce of many buffers at once, which for short ones is much faster. Every rank gives as many,
-// of the same lengths in the same order, and at least one.
+// AllReduceCoalesced is an AllReduce of many buffers at once, which is much faster for short ones. Every rank passes the same number of
+// buffers, at least one, with the same lengths in the same order.
 func AllReduceCoalesced[T Element](ctx context.Context, g *Group, bufs [][]T, op Op) error {
 	return public(allReduceCoalesced(g.untyped().Spare(), g, bufs, op).Do(ctx))
 }

@@ -98,10 +98,10 @@ func TestBuffersOfABucket(t *testing.T) {
 		{[]buffer{f32(10), f32(10), f32(10), f32(10)}, []int{40, 80}, [][]int{{0}, {1, 2}, {3}}},
 	} {
 		var buckets [][]int
-		fillings, open := map[string]*filling{}, map[string][]int{}
+		fillings, open := map[string]*bucketSize{}, map[string][]int{}
 		for i, b := range c.buffers {
 			if fillings[b.typ] == nil {
-				fillings[b.typ] = &filling{limits: c.limits}
+				fillings[b.typ] = &bucketSize{limits: c.limits}
 			}
 			open[b.typ] = append(open[b.typ], i)
 			if fillings[b.typ].add(b.bytes) {

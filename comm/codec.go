@@ -8,7 +8,7 @@ import (
 	"github.com/gorun/gorun/comm/internal/cborcodec"
 )
 
-// DefaultObjectLimit is the limit of [WithObjectLimit] unless it is given.
+// DefaultObjectLimit is the limit of [WithObjectLimit] if you do not set it.
 const DefaultObjectLimit = 64 << 20
 
 // A Codec turns objects into bytes and back, as the functions of encoding/json do. Several goroutines may use it at once.
@@ -30,7 +30,7 @@ func wantPointers(objs []any) error {
 	return nil
 }
 
-// encode returns v encoded, if g may carry as much.
+// encode returns v encoded, unless it is longer than g's limit.
 func (g *Group) encode(v any) ([]byte, error) {
 	b, err := g.codec.Marshal(v)
 	if err != nil {
@@ -46,10 +46,10 @@ func (g *Group) fits(n int) error {
 	return nil
 }
 
-// decode sets what p points to, unless it fails.
+// decode decodes b into what p points to. If it fails, it does not change that.
 func (g *Group) decode(b []byte, p any) error {
 	v := reflect.ValueOf(p).Elem()
-	fresh := reflect.New(v.Type()) // a codec may add to what is there
+	fresh := reflect.New(v.Type()) // a codec may merge into an existing value
 	if err := g.codec.Unmarshal(b, fresh.Interface()); err != nil {
 		return fmt.Errorf("cannot be decoded: %w", err)
 	}
@@ -57,7 +57,7 @@ func (g *Group) decode(b []byte, p any) error {
 	return nil
 }
 
-// encodeList returns objs encoded, each with its length before it, and the whole with their number.
+// encodeList returns the number of objs, and then each of them encoded, after its length.
 func (g *Group) encodeList(objs []any) ([]byte, error) {
 	list := binary.AppendUvarint(nil, uint64(len(objs)))
 	for i, obj := range objs {

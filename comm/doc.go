@@ -17,61 +17,58 @@
 //
 // # Rules
 //
-//  1. Ranks in calls and in Status are ranks of the group passed; ranks in errors are world ranks.
-//  2. All members of a group call its collectives in the same order, with the same type, operation, root and
-//     length. In calls whose names end in V lengths may differ, and both sides of a block know how long it is. Calls
-//     that differ end in a [MismatchError] that says who called what.
-//  3. Lengths are in elements. A length of 0 is legal everywhere; a group of one rank works everywhere.
-//  4. Messages between two ranks with equal tags arrive in the order in which they were sent. Point-to-point
-//     messages and collectives never meet each other, nor do messages of different groups.
-//  5. A buffer belongs to comm from the start of an operation until it has ended.
-//  6. Send ends when its buffer may be used again, which says nothing about the receiver: up to 256 KiB travel
-//     ahead, more waits for the receive. Send to oneself is buffered.
-//  7. A Group may be used by several goroutines. The order of their collectives is then theirs to keep.
-//  8. Calls that begin with I start an operation and return at once. A group carries its collectives out one after
-//     another, in the order in which they were started, whether they block or not; groups go side by side.
+//  1. Ranks in calls and in Status are ranks of the group that you pass. Ranks in errors are world ranks.
+//  2. All members of a group call its collectives in the same order, with the same type, operation, root and length. In calls whose
+//     names end in V lengths may differ, and both sides of a block know its length. If calls differ, they fail with a
+//     [MismatchError] that says which rank called what.
+//  3. Lengths are in elements. A length of 0 and a group of one rank are allowed everywhere.
+//  4. Messages between two ranks with equal tags arrive in the order in which they were sent. Point-to-point messages never match
+//     collectives, and messages of one group never match those of another.
+//  5. A buffer belongs to comm from the start of an operation until its end.
+//  6. Send returns when you may use its buffer again. That says nothing about the receiver: messages of up to 256 KiB are sent ahead
+//     (eager), longer ones wait for the receive (rendezvous). Send to oneself is buffered.
+//  7. Several goroutines may use a Group. Then you have to keep their collectives in the same order on all ranks.
+//  8. Calls that begin with I start an operation and return at once. A group carries its collectives out one after another, in the order
+//     in which they were started, whether they block or not. Different groups work at the same time.
 //
 // # Failure
 //
-// Every operation takes a context, has a timeout ([WithTimeout]) and returns an error that names the operation,
-// its number in the group, and the rank at fault. When a member dies, every operation that needs it, directly or
-// through another rank, ends at once with a [PeerError] on every other member, and so does every later call on the
-// group: a failed group stays failed. A member that nobody needs any more may end as it likes, though [Group.Close]
-// is how to leave in good order.
+// Every operation takes a context, has a timeout ([WithTimeout]) and returns an error that names the operation, its number in the group,
+// and the rank at fault. When a member dies, every operation that needs it, directly or through another rank, ends at once with a
+// [PeerError] on every other member. So does every later call on the group: a failed group stays failed. A member that no other one needs
+// any more may end in any way. The regular way to leave is [Group.Close].
 //
-// Ranks that wait ask those that they wait for what they are in, from the first second on, and are answered whatever the
-// program there does. So calls that differ are found even where no message of one meets the other, a timeout blames the
-// rank at the end of all waits and says what it does instead, and waits in a circle are a [DeadlockError].
-// [MonitoredBarrier] names every rank that does not come. What a group did last is its [Flight], which SIGQUIT and
-// [WriteFlight] print, and which goes to a file when the group fails by a timeout or a mismatch.
+// From the first second on, ranks that wait ask the ranks that they wait for what these are doing, and get an answer whatever the program
+// there does. So comm finds calls that differ even if no message of one reaches the other. A timeout names the rank at the end of all waits
+// and says what that does instead. Waits in a circle are a [DeadlockError]. [MonitoredBarrier] names every rank that does not come. The
+// [Flight] of a group has its last operations. SIGQUIT and [WriteFlight] print it, and it is written to a file when the group fails by a
+// timeout or a mismatch.
 //
-// Cancelling a collective, or a transfer under way, fails the group likewise, because half a collective cannot be
-// undone; only a receive that nothing has matched can be cancelled alone. A message that has arrived whole can still
-// be received after the failure.
+// To cancel a collective, or a transfer under way, makes the group fail as well, because half a collective cannot be undone. Only a receive
+// that no message has matched can be cancelled alone. A message that has arrived completely can still be received after the failure.
 //
-// An object that cannot be encoded or decoded fails the call and nothing else, with an [ObjectError].
+// If an object cannot be encoded or decoded, only that call fails, with an [ObjectError].
 //
 // # Memory
 //
-// Ranks of one machine carry out collectives in memory that they share, which has no name and is gone with the last of them; what
-// goes from machine to machine, and all else, goes over TCP. See [WithTransport] and [WithConnections]. Collectives
-// of ranks that are all on one machine do not even copy through it if their buffers are of [Alloc].
+// Ranks of one machine carry out collectives in memory that they share. It has no name, and is gone with the last of them. Everything that
+// goes to another machine goes over TCP. See [WithTransport] and [WithConnections]. If all ranks of a group are on one machine and their
+// buffers are of [Alloc], collectives use these in place, without a copy.
 //
 // # Trust
 //
-// Ranks prove to each other that they know the job's token (gorun makes one for every round; else GORUN_TOKEN).
-// Without a token nothing listens except on loopback, for programs of the same user, which have one in a file. What a peer sends
-// is bounded before memory is taken for it, and objects are never decoded into code. With [WithTLS] all that leaves the machine is
-// encrypted, the meeting at rank 0's store included.
+// Ranks prove to each other that they know the job's token. gorun makes one for every round; without gorun it is in GORUN_TOKEN. Without a
+// token comm listens on loopback only, for programs of the same user, which have a token in a file. comm checks the size of what a peer
+// sends before it allocates memory for it, and never decodes objects into code. With [WithTLS] everything that leaves the machine is
+// encrypted, including the connections to rank 0's store.
 //
 // # Arithmetic
 //
-// Results are bitwise the same on every rank and in every run with the same ranks and lengths. Integers wrap. Min
-// and Max follow Go's builtins: any NaN wins. Sums, products and averages of [Float16] and [BFloat16] are computed
-// in float32 and rounded once. [Avg] of integers is the wrapped sum divided by the number of ranks, truncated
-// toward zero. Operations of the caller's own ([NewOp]) need not commute: those are applied in order of rank.
+// Results are bitwise the same on every rank, and in every run with the same ranks and lengths. Integers wrap. Min and Max follow Go's
+// builtins: any NaN wins. Sums, products and averages of [Float16] and [BFloat16] are computed in float32 and rounded once. [Avg] of
+// integers is the wrapped sum divided by the number of ranks, truncated toward zero. Operations of your own ([NewOp]) need not commute;
+// those that do not are applied in order of rank.
 //
-// On amd64 vectors are combined with AVX-512 or AVX2 where the processor has them, to the same results.
-// GORUN_KERNELS=avx2 or portable does with less. By which algorithm a call goes [Explain] tells, and [WithTuning] or
-// GORUN_COMM_TUNE overrules.
+// On amd64 vectors are combined with AVX-512 or AVX2, if the processor has them, with the same results. GORUN_KERNELS=avx2 or portable
+// chooses another level. [Explain] says by which algorithm a call is carried out. [WithTuning] or GORUN_COMM_TUNE overrules that choice.
 package comm

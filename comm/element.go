@@ -7,9 +7,9 @@ import (
 	"github.com/gorun/gorun/comm/internal/reduce"
 )
 
-// Element is any type that collectives and point-to-point calls carry: Go's integers, floats and complex numbers,
-// and types built on them. Ranks of one call use the same type; int and int64 count as one, as do uint, uintptr
-// and uint64 (on 32-bit machines the 32-bit forms).
+// Element is any type that collectives and point-to-point calls carry: Go's integers, floats and complex numbers, and types built on them.
+// All ranks of a call use the same type. int and int64 count as one type, and so do uint, uintptr and uint64 (on 32-bit machines the
+// 32-bit types).
 type Element interface {
 	~int | ~int8 | ~int16 | ~int32 | ~int64 |
 		~uint | ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~uintptr |
@@ -41,9 +41,9 @@ var kindTypes = map[reflect.Kind]reduce.Type{
 	reflect.Complex64: reduce.Complex64, reflect.Complex128: reduce.Complex128,
 }
 
-// typeOf is the element type that T travels as.
+// typeOf returns the element type as which T travels.
 func typeOf[T Element]() reduce.Type {
-	switch any((*T)(nil)).(type) { // the usual ones, at once
+	switch any((*T)(nil)).(type) { // the usual types, fast
 	case *float32:
 		return reduce.Float32
 	case *float64:
@@ -69,7 +69,7 @@ func typeOf[T Element]() reduce.Type {
 	return kindTypes[t.Kind()]
 }
 
-// data is buf without its type.
+// data returns buf without its type.
 func data[T Element](buf []T) core.Data {
 	return core.Data{Type: typeOf[T](), Count: len(buf), Bytes: reduce.Bytes(buf)}
 }

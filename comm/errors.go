@@ -17,9 +17,9 @@ var ErrClosed = endpoint.ErrClosed
 // ErrTimeout is wrapped by errors of operations that took longer than the group's timeout.
 var ErrTimeout = diagnosis.ErrTimeout
 
-// A PeerError says that an operation failed because of another rank: it died, left, was cut off, or did not answer
-// in time. The group has failed then, and stays so, but for two cases in which the call fails alone: a receive or probe that
-// nothing has matched when its time is up, and a message to or from a rank that has closed the group.
+// A PeerError says that an operation failed because of another rank: it died, left, was cut off, or did not answer in time. Then the group
+// has failed, and stays failed. There are two cases in which only the call fails: a receive or probe times out and no message has matched
+// it, or the other rank of a message has closed the group.
 type PeerError struct {
 	Rank int    // world rank at fault
 	Host string // where it runs
@@ -28,9 +28,9 @@ type PeerError struct {
 	Seq  uint64 // its number among the group's collectives, or among this rank's point-to-point calls on the group
 	Err  error  // what happened
 
-	Addr   string // host and port at which this rank got no answer from it; empty: it answered, or another rank found it out
-	Finder int    // world rank that found it out
-	told   bool   // it is another one than this
+	Addr   string // host and port at which it did not answer this rank; empty: it answered, or another rank found the fault
+	Finder int    // world rank that found the fault
+	remote bool   // Finder is another rank than this one
 }
 
 func (e *PeerError) Error() string {
@@ -38,12 +38,12 @@ func (e *PeerError) Error() string {
 	if e.Host != "" {
 		where = fmt.Sprintf(" (pid %d on %s)", e.PID, e.Host)
 	}
-	return fmt.Sprintf("comm: %s #%d: %srank %d%s: %v", e.Op, e.Seq, found(e.told, e.Finder), e.Rank, where, e.Err)
+	return fmt.Sprintf("comm: %s #%d: %srank %d%s: %v", e.Op, e.Seq, found(e.remote, e.Finder), e.Rank, where, e.Err)
 }
 
-// found begins what another rank has found out.
-func found(told bool, finder int) string {
-	if !told {
+// found begins the message of an error that another rank has found.
+func found(remote bool, finder int) string {
+	if !remote {
 		return ""
 	}
 	return fmt.Sprintf("rank %d found: ", finder)
@@ -51,16 +51,16 @@ func found(told bool, finder int) string {
 
 func (e *PeerError) Unwrap() error { return e.Err }
 
-// An AbortError says that a member gave the group up: it called Abort, cancelled an operation under way, or found this very rank at
-// fault, which need not agree; or an operation of NewOp or a codec of its program panicked in a collective, or ended its goroutine.
+// An AbortError says that a member aborted the group: it called Abort, it cancelled an operation under way, or it found this rank at fault,
+// which this rank need not agree with. Or an operation of NewOp or a codec of its program panicked in a collective, or ended its goroutine.
 type AbortError struct {
-	Rank int // world rank that gave up
+	Rank int // world rank that aborted the group
 	Op   string
 	Seq  uint64
 	Err  error // its reason
 
-	own     bool // it is this rank
-	accused bool // it found this rank at fault
+	own         bool // Rank is this rank
+	selfAtFault bool // Rank found this rank at fault
 }
 
 func (e *AbortError) Error() string {
@@ -72,17 +72,17 @@ func (e *AbortError) Unwrap() error { return e.Err }
 // A MissingRanksError says which ranks did not call [Init], or [MonitoredBarrier], in time.
 type MissingRanksError struct {
 	Missing []int  // world ranks
-	Waits   []Wait // of those that wait in another call; For is who holds them up
+	Waits   []Wait // of missing ranks that wait in another call
 	Size    int    // ranks in the world, or in the group
 	Where   string
-	After   time.Duration // how long they were waited for
+	After   time.Duration // how long this rank has waited for them
 	Err     error
 
 	group *core.Group // of a barrier
 }
 
 func (e *MissingRanksError) Error() string {
-	var idle, held []string // those that are held up by others come last
+	var idle, held []string // those that wait for others come last
 	for _, r := range e.Missing {
 		name := fmt.Sprint(r)
 		if g := e.group; g != nil {
@@ -101,17 +101,17 @@ func (e *MissingRanksError) Error() string {
 
 func (e *MissingRanksError) Unwrap() error { return e.Err }
 
-// A MismatchError says that ranks which should have made the same call made different ones, or gave lengths that do not fit
-// together. After a collective every member gets it: a rank whose own part had ended well before that was found, from its next call
-// or from [Group.Close]. What ranks tell each other in a collective tells of all calls that they have made on the group, so that a
-// difference shows when they next meet. After a message of another element type only the receiver gets it, and the group goes on.
+// A MismatchError says that ranks which should have made the same call made different ones, or passed lengths that do not match. After a
+// collective every member gets it. A rank whose own call had ended without error before the mismatch was found gets it from its next call
+// or from [Group.Close]. What ranks send in a collective carries a hash of all their calls on the group, so they find a difference the next
+// time they communicate. After a message of another element type only the receiver gets it, and the group continues.
 type MismatchError struct {
 	Op    string // what this rank called
 	Seq   uint64
 	Calls []RankCall // two ranks that differ, in order of rank
 
-	// The first calls that differ are between First and Last, as the group's collectives are numbered: where the two are equal,
-	// they are Calls, else those are where the difference was found. Both are 0 for a message.
+	// The first calls that differ have numbers from First to Last among the group's collectives. If First is Last, Calls are these
+	// calls. Otherwise Calls are those in which the difference was found. Both are 0 for a message.
 	First, Last uint64
 }
 
@@ -141,15 +141,15 @@ func (e *MismatchError) Error() string {
 	return b.String()
 }
 
-// A DeadlockError says that ranks wait for each other in a circle, and did until the time of one was up.
+// A DeadlockError says that ranks waited for each other in a circle until one of them timed out.
 type DeadlockError struct {
 	Op    string // what this rank called
 	Seq   uint64
-	Waits []Wait // each rank waits for the next one's, the last for the first
+	Waits []Wait // each rank waits for the rank of the next Wait, the last one for the first
 	Err   error  // wraps ErrTimeout
 }
 
-// A Wait is one rank's for another.
+// A Wait says that one rank waits for another.
 type Wait struct {
 	Rank int    // world rank that waits
 	For  int    // world rank that it waits for
@@ -160,8 +160,7 @@ func (e *DeadlockError) Error() string { return fmt.Sprintf("comm: %s #%d: %v", 
 
 func (e *DeadlockError) Unwrap() error { return e.Err }
 
-// A TruncateError says that a message was longer than the buffer of the receive that matched it. The message is
-// lost; the group goes on.
+// A TruncateError says that a message was longer than the buffer of the receive that matched it. The message is lost. The group continues.
 type TruncateError struct {
 	Source    int // world rank
 	Got, Room int // elements of the message and of the buffer
@@ -171,8 +170,8 @@ func (e *TruncateError) Error() string {
 	return fmt.Sprintf("comm: Recv: message of %d elements from rank %d does not fit into %d", e.Got, e.Source, e.Room)
 }
 
-// An ArgumentError says that a call was wrong in itself. Nothing was sent, and the group goes on. Of [Init] it says that
-// options or environment are wrong, or do not go with those of the other ranks.
+// An ArgumentError says that the arguments of a call were wrong. Nothing was sent, and the group continues. From [Init] it says that options
+// or environment are wrong, or do not match those of the other ranks.
 type ArgumentError struct {
 	Op  string // the call
 	Err error  // what is wrong with it
@@ -182,8 +181,8 @@ func (e *ArgumentError) Error() string { return fmt.Sprintf("comm: %s: %v", e.Op
 
 func (e *ArgumentError) Unwrap() error { return e.Err }
 
-// An ObjectError says that the object of a rank could not be encoded there, which every rank of the call gets to know, or
-// not be decoded here. The group goes on.
+// An ObjectError says that the object of a rank could not be encoded there, or could not be decoded here. If it could not be encoded, every
+// rank of the call gets the error. The group continues.
 type ObjectError struct {
 	Rank int // world rank whose object it is
 	Op   string

@@ -11,17 +11,20 @@ import (
 	"github.com/gorun/gorun/env/auth"
 )
 
-// ExitCode is the exit code with which a program best ends because of err: 0 for nil, 2 for what only the program or
-// its start can mend (a wrong argument or environment, calls that differ between ranks or wait for each other, objects that
-// cannot be encoded or decoded, ranks that never came), 1 for the rest, which another attempt may mend.
+// ExitCode returns the exit code with which a program should end because of err:
 //
-// A worker also writes err to its error file (TORCHELASTIC_ERROR_FILE), unless the file exists, if another attempt would
-// surely fail as well: for all that the code is 2 for, but ranks that never came. gorun then shows err in its summary and does
-// not start the workers again. A program that exits with 2 by itself, without that file, is started again like any other.
+//   - 0 for nil;
+//   - 2 for an error that another attempt cannot mend: a wrong argument or environment, calls that differ between ranks or wait for each
+//     other, objects that cannot be encoded or decoded, ranks that never came;
+//   - 1 for all other errors.
 //
-// A [PeerError], and an [AbortError] of another rank, is written there as well, with the rank at fault: if that rank has failed too,
-// gorun names it as the root cause, and ends with its exit code. If a PeerError has an address, gorun calls that address. If it gets
-// no answer either, the next attempt does without one of the two nodes, or waits until they reach each other, and uses up no restart.
+// If another attempt would certainly fail as well, ExitCode also writes err to the worker's error file (TORCHELASTIC_ERROR_FILE), unless the
+// file exists. These are the errors with code 2, except for ranks that never came. Then gorun shows err in its summary and does not start
+// the workers again. If a program exits with 2 without that file, gorun starts it again like any other.
+//
+// ExitCode also writes a [PeerError] there, and an [AbortError] of another rank, with the rank at fault. If that rank has failed too, gorun
+// names it as the root cause, and ends with its exit code. If a PeerError has an address, gorun dials that address. If it gets no answer
+// either, the next attempt leaves out one of the two nodes, or waits until they reach each other, and does not count as a restart.
 func ExitCode(err error) int {
 	switch {
 	case err == nil:
@@ -53,7 +56,7 @@ func failsAgain(err error) bool {
 		errors.As(err, &deadlock) || errors.Is(err, auth.ErrWrongToken) || errors.Is(err, auth.ErrNoToken) || errors.As(err, &refused)
 }
 
-// becauseOf is what an error file says of the rank because of which this one has failed; nil: there is none.
+// becauseOf returns what an error file says about the rank because of which this one has failed. It is nil if there is none.
 func becauseOf(err error) map[string]any {
 	if e, ok := errors.AsType[*PeerError](err); ok {
 		more := map[string]any{"failed_peer": failedPeer{e.Rank, e.Finder}}
@@ -62,7 +65,7 @@ func becauseOf(err error) map[string]any {
 		}
 		return more
 	}
-	if e, ok := errors.AsType[*AbortError](err); ok && !e.own && !e.accused {
+	if e, ok := errors.AsType[*AbortError](err); ok && !e.own && !e.selfAtFault {
 		return map[string]any{"failed_peer": failedPeer{e.Rank, e.Rank}}
 	}
 	return nil
@@ -71,16 +74,16 @@ func becauseOf(err error) map[string]any {
 // failedPeer is a rank because of which another one has failed.
 type failedPeer struct {
 	Rank   int `json:"rank"`
-	Finder int `json:"finder"` // rank that found it out
+	Finder int `json:"finder"` // rank that found the fault
 }
 
-// unreachable is a rank that gave no answer.
+// unreachable is a rank that did not answer.
 type unreachable struct {
 	Rank    int    `json:"rank"`
 	Address string `json:"address"`
 }
 
-// writeError writes err to the error file, if there is to be one, with more keys for gorun.
+// writeError writes err to the worker's error file, if it has one, with more keys for gorun.
 func writeError(err error, more map[string]any) {
 	if w, parseErr := env.Parse(os.LookupEnv); parseErr == nil && w.ErrorFile != "" {
 		_ = writeErrorFile(w.ErrorFile, err, more, time.Now()) // the caller has err, and reports it

@@ -24,7 +24,7 @@ func TestExitCode(t *testing.T) {
 		{&PeerError{Rank: 1, Finder: 2, Err: errors.New("died")}, 1, `"failed_peer":{"rank":1,"finder":2}`},
 		{fmt.Errorf("step 7: %w", &AbortError{Rank: 1, Err: errors.New("disk full")}), 1, `"failed_peer":{"rank":1,"finder":1}`},
 		{&AbortError{Rank: 0, Err: errors.New("disk full"), own: true}, 1, ""},
-		{&AbortError{Rank: 1, Err: errors.New("it found this rank at fault"), accused: true}, 1, ""},
+		{&AbortError{Rank: 1, Err: errors.New("it found this rank at fault"), selfAtFault: true}, 1, ""},
 		{fmt.Errorf("step 7: %w", &PeerError{Rank: 1, Err: ErrTimeout, Addr: "10.0.0.2:4711"}), 1, `"failed_peer":{"rank":1,"finder":0}`},
 		{fmt.Errorf("step 7: %w", &PeerError{Rank: 1, Err: ErrTimeout, Addr: "10.0.0.2:4711"}), 1, `"unreachable":[{"rank":1,"address":"10.0.0.2:4711"}]`},
 		{&MissingRanksError{Missing: []int{1}, Size: 2}, 2, ""},

@@ -18,12 +18,12 @@ import (
 // latest is the world that was opened last and has not been closed.
 var latest atomic.Pointer[Group]
 
-// Explain says by which algorithm the world that this process has open carries out op on buffers of so many bytes, and what
-// there is to choose from: a text of a few lines, the same on every rank. Operations are named as gorun bench names them:
-// all_reduce, reduce, broadcast, all_gather, reduce_scatter, all_to_all, gather, scatter, scan, sendrecv, barrier. Bytes are those
-// of the whole buffer: what all_gather and gather collect, what reduce_scatter, all_to_all and scatter give.
+// Explain says by which algorithm this process's world carries out op on buffers of so many bytes, and what the alternatives are. It returns
+// a text of a few lines, the same on every rank. Operations have the names of gorun bench: all_reduce, reduce, broadcast, all_gather,
+// reduce_scatter, all_to_all, gather, scatter, scan, sendrecv, barrier. Bytes are those of the whole buffer: the output of all_gather and
+// gather, the input of reduce_scatter, all_to_all and scatter.
 //
-// Without a world it is about one of WORLD_SIZE ranks, or of two. See [WithTuning] for how to overrule the choice.
+// If no world is open, Explain is about a world of WORLD_SIZE ranks, or of two. [WithTuning] overrules the choice.
 func Explain(op string, bytes int) string {
 	if g := latest.Load(); g != nil {
 		return g.Explain(op, bytes)
@@ -46,7 +46,7 @@ func Explain(op string, bytes int) string {
 	return e.String()
 }
 
-// Explain is like the function of that name, for g.
+// Explain is like the function Explain, for g.
 func (g *Group) Explain(op string, bytes int) string {
 	if g == nil {
 		return errNoGroup().Error() + "\n"
@@ -79,9 +79,9 @@ func (g *Group) Explain(op string, bytes int) string {
 	return e.String()
 }
 
-// Ways are the algorithms that g has to choose from for op, as [WithTuning] and [Explain] name them, in the order of the lengths
-// that they are for. There are none where members are on several machines and share memory there: the choice is then one between
-// machines, and is that of a group with a rank on each.
+// Ways returns the algorithms among which g chooses for op, as [WithTuning] and [Explain] name them, in the order of the lengths for which
+// they are chosen. It returns none if members are on several machines and share memory there: then the choice is that of a group with one
+// rank on each machine.
 func (g *Group) Ways(op string) []string {
 	if g == nil {
 		return nil
@@ -96,7 +96,7 @@ func (g *Group) Ways(op string) []string {
 	return c.Free(operationName(op))
 }
 
-// operationName is op as tables have it: AllReduce, all-reduce and allreduce are all_reduce.
+// operationName returns op as tables have it: AllReduce, all-reduce and allreduce become all_reduce.
 func operationName(op string) string {
 	plain := strings.NewReplacer("_", "", "-", "", " ", "").Replace
 	for _, name := range explained() {
@@ -107,7 +107,7 @@ func operationName(op string) string {
 	return op
 }
 
-// explained are the names of all operations.
+// explained returns the names of all operations.
 func explained() []string {
 	var names []string
 	for _, t := range []choice.Table{plan.Ways, pointToPoint} {
@@ -120,10 +120,10 @@ func explained() []string {
 	return names
 }
 
-// aboutNodes is what plan.Ways has of no operation.
+// aboutNodes is the name in plan.Ways that is not an operation.
 const aboutNodes = "nodes"
 
-// pointToPoint is how single messages travel.
+// pointToPoint says how single messages travel.
 var pointToPoint = choice.Table{
 	{
 		Op: "sendrecv", Way: "eager", UpTo: func(int) int { return wire.EagerLimit }, Fixed: true,
@@ -150,7 +150,7 @@ func (e *explanation) has(t choice.Table) bool {
 	return slices.ContainsFunc(t, func(l choice.Line) bool { return l.Op == e.op })
 }
 
-// messages is the table of what ranks do by messages.
+// messages returns the table of algorithms with messages.
 func (e *explanation) messages() choice.Table {
 	if e.has(pointToPoint) {
 		return pointToPoint
@@ -164,7 +164,7 @@ func (e *explanation) title(format string, args ...any) {
 
 func (e *explanation) line(format string, args ...any) { fmt.Fprintf(e, format+"\n", args...) }
 
-// table prints what t has for an operation, with an arrow to what is picked.
+// table prints the ways of t for the operation, with an arrow to the one that is chosen.
 func (e *explanation) table(title string, t choice.Table, ranks, bytes int) {
 	e.ways(title, choice.Chooser{Table: t, Tuning: e.plans.Tuning}, e.op, ranks, bytes)
 }
@@ -193,7 +193,7 @@ func (e *explanation) inMemory(ranks int) {
 	}
 }
 
-// inStages has what ranks of a machine do in memory before they exchange slices with those of others, and after.
+// inStages says what ranks of a machine do in memory before they exchange slices with other machines, and after that.
 var inStages = map[string][2]string{
 	"all_reduce":     {"each combines its slice", "they take each other's slices"},
 	"reduce":         {"each combines its slice", "the root takes the slices"},
@@ -203,7 +203,7 @@ var inStages = map[string][2]string{
 	"barrier":        {"they come to their leader", "it lets them go"},
 }
 
-// onNodes prints the stages of what ranks of several machines do.
+// onNodes prints the stages of a collective of ranks on several machines.
 func (e *explanation) onNodes(at plan.Nodes) {
 	stage, inSlices := inStages[e.op]
 	if !inSlices {
@@ -219,7 +219,7 @@ func (e *explanation) onNodes(at plan.Nodes) {
 	e.line("3. In memory, ranks of a machine: %s.", stage[1])
 }
 
-// blocksOn says how blocks of so many bytes get from machine to machine.
+// blocksOn says how blocks of so many bytes travel between machines.
 func blocksOn(at plan.Nodes, op string, block int) string {
 	together := block
 	if op == "all_to_all" {

@@ -13,9 +13,9 @@ import (
 	"github.com/gorun/gorun/comm/internal/endpoint"
 )
 
-// public is err, which comes from below the API, as the package's own error.
+// public returns err, which comes from below the API, as an error of this package.
 func public(err error) error {
-	if err == nil { // in as few words as the compiler inlines
+	if err == nil { // short, so that the compiler inlines it
 		return nil
 	}
 	return translated(err)
@@ -73,11 +73,11 @@ func failure(e *core.Error) error {
 		return fmt.Errorf("comm: %s #%d from any rank: %w", op, seq, cause)
 	case errors.Is(cause, ErrClosed):
 		return fmt.Errorf("comm: %s #%d: %w", op, seq, cause)
-	case f.Told && f.Rank == me: // which need not agree
-		return &AbortError{Rank: f.Finder, Op: op, Seq: seq, Err: fmt.Errorf("it found this rank at fault: %w", cause), accused: true}
+	case f.Told && f.Rank == me: // this rank need not agree
+		return &AbortError{Rank: f.Finder, Op: op, Seq: seq, Err: fmt.Errorf("it found this rank at fault: %w", cause), selfAtFault: true}
 	}
 	who := g.World.Peers[f.Rank]
-	p := &PeerError{Rank: f.Rank, Host: who.Host, PID: who.PID, Op: op, Seq: seq, Err: cause, Finder: me, told: f.Told}
+	p := &PeerError{Rank: f.Rank, Host: who.Host, PID: who.PID, Op: op, Seq: seq, Err: cause, Finder: me, remote: f.Told}
 	if f.Told {
 		p.Finder = f.Finder
 	} else if noAnswer(f.Err) {
@@ -86,7 +86,7 @@ func failure(e *core.Error) error {
 	return p
 }
 
-// noAnswer reports whether err is that another rank gave no answer, in whatever way that was found out.
+// noAnswer reports whether err says, in any of several ways, that another rank did not answer.
 func noAnswer(err error) bool {
 	for _, silence := range []error{ErrTimeout, syscall.ETIMEDOUT, syscall.EHOSTUNREACH, syscall.ENETUNREACH} {
 		if errors.Is(err, silence) {
@@ -127,7 +127,7 @@ func mismatch(e *core.Error, f *diagnosis.Failure) error {
 	return m
 }
 
-// deadlock is e when members wait for each other in a circle.
+// deadlock returns e as a DeadlockError.
 func deadlock(e *core.Error, f *diagnosis.Failure) error {
 	d := &DeadlockError{Op: e.Op, Seq: e.Seq, Err: fmt.Errorf("%w after %v: %s", ErrTimeout, e.Group.Timeout, f.Text)}
 	for _, w := range f.Waits {

@@ -11,12 +11,12 @@ import (
 	"github.com/gorun/gorun/comm/internal/flight"
 )
 
-// A Flight is what a rank remembers of a group: its last 64 collectives, and its last 64 sends and receives.
+// A Flight is the flight recorder of a group on one rank: its last 64 collectives, and its last 64 sends and receives.
 type Flight struct {
 	Rank        int          `json:"rank"`             // this rank in the world
 	Group       []int        `json:"group"`            // world ranks
 	Failed      string       `json:"failed,omitempty"` // why, if it has
-	Waits       []FlightWait `json:"waits,omitempty"`  // for whom this rank has been waiting for a second or more
+	Waits       []FlightWait `json:"waits,omitempty"`  // those of this rank that have lasted a second or more
 	Collectives []FlightCall `json:"collectives"`      // oldest first
 	Transfers   []FlightCall `json:"transfers"`        // sends and receives, oldest first
 }
@@ -27,14 +27,14 @@ type FlightCall struct {
 	Call     string    `json:"call"` // such as "AllReduce(float32 × 8, Sum)"
 	Op       string    `json:"op"`
 	Type     string    `json:"type,omitempty"`
-	Count    uint64    `json:"count,omitempty"` // elements, where all ranks give as many
+	Count    uint64    `json:"count,omitempty"` // elements, if the number is the same on all ranks
 	Peer     *int      `json:"peer,omitempty"`  // world rank of a send or receive; -1: any
 	Tag      *int      `json:"tag,omitempty"`
 	Sent     uint64    `json:"sent"` // bytes so far
 	Received uint64    `json:"received"`
 	State    string    `json:"state"` // "under way", "done" or "failed"
 	Began    time.Time `json:"began"`
-	Seconds  float64   `json:"seconds"` // that it took, or has taken so far
+	Seconds  float64   `json:"seconds"` // its duration, so far if it is under way
 	Error    string    `json:"error,omitempty"`
 }
 
@@ -44,7 +44,7 @@ type FlightWait struct {
 	In  string `json:"in"`  // such as "AllReduce #17"
 }
 
-// Flight is what this rank remembers of g now. It may be called at any time, also when g has failed or hangs.
+// Flight returns the flight recorder of g on this rank. You may call it at any time, also when g has failed or hangs.
 func (g *Group) Flight() Flight {
 	if g == nil {
 		return Flight{}
@@ -85,7 +85,7 @@ func flightCalls(records []flight.Record, transfers bool) []FlightCall {
 	return calls
 }
 
-// openGroups are the groups of this process that are not closed.
+// openGroups has the groups of this process that are not closed.
 type openGroups struct {
 	mu     sync.Mutex
 	groups []*Group

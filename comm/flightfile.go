@@ -11,14 +11,14 @@ import (
 	"github.com/gorun/gorun/env"
 )
 
-// flightName is a flight file's name beside a worker's error file, where gorun finds it.
+// flightName is the name of a flight file beside a worker's error file, where gorun finds it.
 const flightName = "flight.json"
 
-// A flightFile gets the flights of the groups of this process that fail, one a line. It is made when the first one fails:
-// beside the worker's error file, or else as a temporary file.
+// A flightFile gets the flights of the groups of this process that fail, one a line. It is created when the first group fails: beside the
+// worker's error file, or else as a temporary file.
 type flightFile struct {
 	mu   sync.Mutex
-	path string // empty: there is none yet
+	path string // empty: it has not been created yet
 }
 
 var failedFlights flightFile
@@ -55,7 +55,7 @@ func (file *flightFile) open() (out *os.File, err error) {
 	return out, err
 }
 
-// errorFileDir is the directory of the worker's error file; empty: no launcher gave it one.
+// errorFileDir returns the directory of the worker's error file. It is empty if no launcher has set one.
 func errorFileDir() string {
 	w, err := env.Parse(os.LookupEnv)
 	if err != nil || w.ErrorFile == "" {
@@ -64,8 +64,8 @@ func errorFileDir() string {
 	return filepath.Dir(w.ErrorFile)
 }
 
-// saveFlight writes g's flight to the file, once for a group, unless err says that a rank has died or given up: what led to such a
-// failure is not in what was called. The log has one line; gorun tells of the file in its summary.
+// saveFlight writes g's flight to the file, once for a group. It does not if err says that a rank has died or aborted the group, because
+// the calls of the group do not explain that. It logs one line if gorun does not name the file in its summary.
 func (g *Group) saveFlight(err error) {
 	f, ok := errors.AsType[*diagnosis.Failure](err)
 	if !ok || !f.Late && f.Kind != diagnosis.Mismatched || g.core.Lane.Err() == nil {

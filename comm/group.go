@@ -13,9 +13,9 @@ import (
 	"github.com/gorun/gorun/comm/internal/plan"
 )
 
-// A Group is an ordered set of ranks that talk to each other: the world that [Init] returns, or a part of it made
-// by [NewGroup], [Split] or [NewMesh]. This rank is a member of every Group that it holds. A nil Group, which the first two
-// return to ranks that are no members, has no ranks: every call on it is an [ArgumentError], and Close does nothing.
+// A Group is an ordered set of ranks that talk to each other, a communicator: the world that [Init] returns, or a part of it that
+// [NewGroup], [Split] or [NewMesh] has made. This rank is a member of every Group that it has. NewGroup and Split return a nil Group to
+// ranks that are not members. A nil Group has no ranks: every call on it returns an [ArgumentError], and Close does nothing.
 type Group struct {
 	core    *core.Group
 	world   *world
@@ -23,13 +23,13 @@ type Group struct {
 
 	codec       Codec
 	objectLimit int
-	logged      sync.Once // the failure
+	logged      sync.Once // for its failure
 }
 
-// world is what the groups of a process share.
+// A world has what the groups of a process share.
 type world struct {
 	*core.World
-	leave []func() // end what Init has begun beside it
+	leave []func() // undo what Init has done besides
 }
 
 // newWorld is the group of all ranks that have met.
@@ -66,7 +66,7 @@ func newGroup(w *world, id uint64, ranks []int, cfg config) (*Group, error) {
 	return g, nil
 }
 
-// settings are what a part of g has from it.
+// settings returns what a group made of g inherits from it.
 func (g *Group) settings() config {
 	rules := g.core.Choose.Tuning
 	return config{
@@ -74,7 +74,7 @@ func (g *Group) settings() config {
 	}
 }
 
-// untyped is g below the API; nil for a nil group, on which every call is wrong.
+// untyped returns g below the API. It is nil for a nil group, on which every call fails.
 func (g *Group) untyped() *core.Group {
 	if g == nil {
 		return nil
@@ -82,15 +82,15 @@ func (g *Group) untyped() *core.Group {
 	return g.core
 }
 
-// someGroup checks that there is a group for a call of op.
-func someGroup(op string, g *Group) error {
+// checkGroup checks that g, the group of a call of op, is not nil.
+func checkGroup(op string, g *Group) error {
 	if g == nil {
 		return &ArgumentError{Op: op, Err: errNoGroup()}
 	}
 	return nil
 }
 
-// errNoGroup is what is wrong with a call on a nil group.
+// errNoGroup returns the error of a call on a nil group.
 func errNoGroup() error {
 	if unknown := unknownDimension(); unknown != "" {
 		return fmt.Errorf("%w, and where Mesh.Group finds no such dimension: %s", core.ErrNoGroup, unknown)
@@ -98,7 +98,7 @@ func errNoGroup() error {
 	return core.ErrNoGroup
 }
 
-// Rank is this process's rank in the group, from 0 to Size-1; -1 in a nil group, of which it is no member.
+// Rank is this process's rank in the group, from 0 to Size-1. In a nil group it is -1.
 func (g *Group) Rank() int {
 	if g == nil {
 		return -1
@@ -145,11 +145,11 @@ func (g *Group) String() string {
 	return fmt.Sprintf("group %v", g.core.Ranks)
 }
 
-// Close leaves the group. Operations under way fail with [ErrClosed]; members that still need this rank get a
-// [PeerError], so call [Barrier] first when they might. Closing the world leaves all groups: what has been sent is written
-// out, and all that comm has started in this process ends. Close is local and idempotent. If the group has failed less than a
-// second ago, it waits for so long at most until the members that can be reached know why. If it turns out only now that members have
-// made other calls than this rank, Close returns the [MismatchError].
+// Close leaves the group. Operations under way fail with [ErrClosed]. Members that still need this rank get a [PeerError], so call [Barrier]
+// first if they might. To close the world leaves all groups: messages that have been sent are written out, and everything that comm has
+// started in this process ends. Close is local and idempotent. If the group has failed, Close waits until the members that can be reached
+// know why, at most until a second after the failure. If Close finds that members have made other calls than this rank, it returns the
+// [MismatchError].
 func (g *Group) Close() error {
 	if g == nil {
 		return nil
@@ -174,8 +174,8 @@ func (g *Group) Close() error {
 	return err
 }
 
-// Abort fails the group on every member: pending and later calls return an [AbortError] with cause. It takes at most
-// 100 ms to tell them, and only a group's first failure counts.
+// Abort makes the group fail on every member: pending and later calls return an [AbortError] with cause. It waits for at most 100 ms until
+// the members know. Only the first failure of a group counts.
 func (g *Group) Abort(cause error) {
 	if g == nil {
 		return

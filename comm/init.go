@@ -9,10 +9,9 @@ import (
 	"github.com/gorun/gorun/comm/internal/core"
 )
 
-// Init joins the world and returns it, once every rank has come. With no options it takes its place from the
-// environment that gorun (or torchrun) gives its workers; see [WithInitMethod] for other ways to meet. When ranks
-// do not come before ctx or the timeout ends, the error is a [MissingRanksError]. Once the world has been closed, Init joins
-// the next one of the same ranks.
+// Init joins the world and returns it, once every rank has come. Without options it takes rank and size from the environment that gorun (or
+// torchrun) sets for its workers. [WithInitMethod] has other ways to meet. If ranks do not come before ctx ends or the timeout is over, the
+// error is a [MissingRanksError]. After the world has been closed, Init joins the next world of the same ranks.
 func Init(ctx context.Context, opts ...Option) (*Group, error) {
 	cfg := newConfig(opts)
 	if err := cfg.check(); err != nil {
@@ -32,7 +31,7 @@ func Init(ctx context.Context, opts ...Option) (*Group, error) {
 	return g, nil
 }
 
-// notJoined is err, because of which this rank has not met the others, as the package's own error.
+// notJoined returns err, because of which this rank has not met the others, as an error of this package.
 func notJoined(err error) error {
 	if e, ok := errors.AsType[*core.Error](err); ok {
 		return public(e)

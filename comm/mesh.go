@@ -9,9 +9,9 @@ import (
 	"sync/atomic"
 )
 
-// A Mesh arranges the ranks of a group in dimensions that have names, such as dp × tp × pp, in row-major order: the last
-// coordinate changes fastest. Along each dimension a rank has a group with those that differ from it in that coordinate
-// alone; its rank there is the coordinate.
+// A Mesh arranges the ranks of a group in dimensions with names, such as dp × tp × pp, in row-major order: the last coordinate changes
+// fastest. Along each dimension a rank has a group with the ranks that differ from it only in that coordinate. Its rank in that group is the
+// coordinate.
 type Mesh struct {
 	shared *meshGroups
 	axes   []axis
@@ -21,14 +21,14 @@ type Mesh struct {
 type axis struct {
 	name string
 	size int
-	step int // from one rank along the axis to the next, in ranks of the group that is arranged
+	step int // the distance between neighbours along the axis, in ranks of the group that is arranged
 	at   int // this rank's coordinate
 }
 
-// NewMesh arranges the ranks of g in the given shape, whose product is Size, with a name for every dimension. Every rank of
-// g makes the same call, which costs one barrier, however many groups there are.
+// NewMesh arranges the ranks of g in a shape, whose product is Size, with a name for every dimension. Every rank of g makes the same call.
+// It costs one barrier, however many groups there are.
 func NewMesh(ctx context.Context, g *Group, shape []int, names ...string) (*Mesh, error) {
-	if err := someGroup("NewMesh", g); err != nil {
+	if err := checkGroup("NewMesh", g); err != nil {
 		return nil, err
 	}
 	axes, err := arrange(g.Rank(), g.Size(), shape, names)
@@ -48,7 +48,7 @@ func NewMesh(ctx context.Context, g *Group, shape []int, names ...string) (*Mesh
 	return m, nil
 }
 
-// arrange is the place of rank in a mesh.
+// arrange returns the axes of a mesh as rank sees them.
 func arrange(rank, size int, shape []int, names []string) ([]axis, error) {
 	if len(shape) == 0 || len(shape) != len(names) {
 		return nil, fmt.Errorf("shape %v and names %q: want as many, and at least one", shape, names)
@@ -87,7 +87,7 @@ func (m *Mesh) Coordinate() []int {
 	return each(m.all(), func(a axis) int { return a.at })
 }
 
-// all are m's dimensions; a nil Mesh has none.
+// all returns m's axes; a nil Mesh has none.
 func (m *Mesh) all() []axis {
 	if m == nil {
 		return nil
@@ -103,22 +103,22 @@ func each[T any](axes []axis, of func(axis) T) []T {
 	return all
 }
 
-// Group is this rank's group along the dimension called name, or nil when m has none of that name; the error of a call on
-// that says which there are.
+// Group is this rank's group along the dimension called name. It is nil if m has no such dimension. Then the error of a call on the group
+// says which dimensions there are.
 func (m *Mesh) Group(name string) *Group {
 	i := slices.IndexFunc(m.all(), func(a axis) bool { return a.name == name })
 	if i < 0 {
-		m.asked(name)
+		m.noteUnknown(name)
 		return nil
 	}
 	g, _ := m.shared.group(m.axes[i : i+1]) // made by NewMesh
 	return g
 }
 
-// Slice is the part of m in which this rank lies and that spans the named dimensions, in the order given. It shares m's
-// groups, and costs nothing.
+// Slice is the part of m that contains this rank and spans the named dimensions, in the order of names. It shares m's groups, and costs
+// nothing.
 func (m *Mesh) Slice(names ...string) (*Mesh, error) {
-	if err := m.some("Slice"); err != nil {
+	if err := m.check("Slice"); err != nil {
 		return nil, err
 	}
 	s := &Mesh{shared: m.shared}
@@ -135,24 +135,24 @@ func (m *Mesh) Slice(names ...string) (*Mesh, error) {
 	return s, nil
 }
 
-// Flatten is the group of all ranks of m, in row-major order; for a slice of one dimension its Group. Nothing is sent for
-// it, and calls on meshes that are sliced alike return the same group.
+// Flatten is the group of all ranks of m, in row-major order. For a slice of one dimension that is its Group. Flatten sends nothing. Calls
+// on equal slices return the same group.
 func (m *Mesh) Flatten() (*Group, error) {
-	if err := m.some("Flatten"); err != nil {
+	if err := m.check("Flatten"); err != nil {
 		return nil, err
 	}
 	return m.shared.group(m.axes)
 }
 
-// some checks that there is a mesh for a call of op.
-func (m *Mesh) some(op string) error {
+// check checks that m, the mesh of a call of op, is not nil.
+func (m *Mesh) check(op string) error {
 	if len(m.all()) == 0 {
 		return badArgument(op, "the mesh is nil: NewMesh makes one")
 	}
 	return nil
 }
 
-// Close leaves all groups of m, of the mesh that it is a slice of, and of that one's other slices.
+// Close leaves all groups of m. If m is a slice, it also leaves the groups of the whole mesh and of its other slices.
 func (m *Mesh) Close() error {
 	if m == nil || m.shared == nil {
 		return nil
@@ -160,39 +160,40 @@ func (m *Mesh) Close() error {
 	return m.shared.close()
 }
 
-// meshGroups are the groups that a mesh and its slices have, by the names of the dimensions that they span.
+// meshGroups has the groups of a mesh and its slices, by the names of the dimensions that they span.
 type meshGroups struct {
 	parent *Group
 	seq    uint64 // of the NewMesh that made it
 
-	unknown atomic.Pointer[string] // for which dimension it was last asked that is none of its own, and which are
+	unknown atomic.Pointer[string] // the last name without a dimension that Group was called with, and the names that there are
 
 	mu     sync.Mutex
 	groups map[string]*Group
 }
 
-// askedInVain is the open mesh that was last asked for a dimension which it does not have: a nil group cannot say whose it is.
-var askedInVain atomic.Pointer[meshGroups]
+// lastUnknown is the open mesh whose Group was last called with an unknown name. The error of a call on a nil group needs it, because a nil
+// group does not know its mesh.
+var lastUnknown atomic.Pointer[meshGroups]
 
-// asked notes that m was asked for the group of a dimension which it does not have.
-func (m *Mesh) asked(name string) {
+// noteUnknown records that Group was called with a name of no dimension.
+func (m *Mesh) noteUnknown(name string) {
 	if m == nil || m.shared == nil {
 		return
 	}
 	text := fmt.Sprintf("%q was asked for, there are %q", name, m.Names())
 	m.shared.unknown.Store(&text)
-	askedInVain.Store(m.shared)
+	lastUnknown.Store(m.shared)
 }
 
-// unknownDimension is the dimension that an open mesh was last asked for in vain, and which it has, or nothing.
+// unknownDimension returns the last unknown name that Group of an open mesh was called with, and the names that there are, or nothing.
 func unknownDimension() string {
-	if s := askedInVain.Load(); s != nil {
+	if s := lastUnknown.Load(); s != nil {
 		return *s.unknown.Load()
 	}
 	return ""
 }
 
-// group is this rank's group across axes. All its ranks derive it from the one barrier of the mesh.
+// group returns this rank's group across axes. All its ranks derive it from the one barrier of the mesh.
 func (s *meshGroups) group(axes []axis) (*Group, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -224,7 +225,7 @@ func (s *meshGroups) group(axes []axis) (*Group, error) {
 }
 
 func (s *meshGroups) close() error {
-	askedInVain.CompareAndSwap(s, nil)
+	lastUnknown.CompareAndSwap(s, nil)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var errs []error

@@ -6,11 +6,11 @@ import (
 	"slices"
 )
 
-// NewGroup makes a group of the given ranks of parent, in the given order: ranks[i] of parent becomes rank i.
-// Every rank of parent calls it, with the same ranks; it returns nil, nil where the rank is not among them.
-// Of the options [WithTimeout], [WithCodec], [WithObjectLimit] and [WithTuning] matter; what they do not set the group has from parent.
+// NewGroup makes a group of some ranks of parent: ranks[i] of parent becomes rank i. Every rank of parent calls it with the same ranks. It
+// returns nil, nil on ranks that are not members. The options [WithTimeout], [WithCodec], [WithObjectLimit] and [WithTuning] have an effect;
+// the group inherits from parent what they do not set.
 func NewGroup(ctx context.Context, parent *Group, ranks []int, opts ...Option) (*Group, error) {
-	if err := someGroup("NewGroup", parent); err != nil {
+	if err := checkGroup("NewGroup", parent); err != nil {
 		return nil, err
 	}
 	cfg := parent.settings()
@@ -31,11 +31,11 @@ func NewGroup(ctx context.Context, parent *Group, ranks []int, opts ...Option) (
 	return parent.part("NewGroup", seq, "", members, cfg)
 }
 
-// Split cuts parent into groups: the ranks that give the same color make one, in the order of their keys and, where these
-// are equal, of their ranks in parent. Every rank of parent calls it; one that gives a negative color gets nil, nil. The
-// groups have parent's timeout and codec.
+// Split divides parent into groups. The ranks that pass the same color form a group, in the order of their keys. Ranks with equal keys are
+// in the order of their ranks in parent. Every rank of parent calls it. A rank that passes a negative color gets nil, nil. The groups
+// inherit parent's timeout, codec, object limit and tuning.
 func Split(ctx context.Context, parent *Group, color, key int) (*Group, error) {
-	if err := someGroup("Split", parent); err != nil {
+	if err := checkGroup("Split", parent); err != nil {
 		return nil, err
 	}
 	members, seq, err := parent.core.Split(ctx, color, key)
@@ -45,7 +45,7 @@ func Split(ctx context.Context, parent *Group, color, key int) (*Group, error) {
 	return parent.part("Split", seq, "", members, parent.settings())
 }
 
-// part makes the group of members that g's call of op, number seq, has agreed on.
+// part makes the group of the members on which g's call of op, number seq, has agreed.
 func (g *Group) part(op string, seq uint64, name string, members []int, cfg config) (*Group, error) {
 	part, err := newGroup(g.world, g.core.IDAfter(seq, name, members), members, cfg)
 	if err != nil {

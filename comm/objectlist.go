@@ -6,17 +6,17 @@ import (
 	"fmt"
 )
 
-// An objectList is encoded objects, one after the other, each with its length before it.
+// An objectList has encoded objects, one after the other, each after its length.
 type objectList struct {
 	count int
 	rest  []byte
 }
 
-// openList reads what encodeList has written. It takes no memory of its own, whatever the bytes say.
+// openList parses what encodeList has written. It allocates no memory, whatever the bytes are.
 func openList(b []byte) (objectList, error) {
 	l := objectList{rest: b}
 	count, good := l.number()
-	l.count = count // as many bytes follow at least
+	l.count = count // at least so many bytes follow
 	check := l
 	for i := 0; i < count && good; i++ {
 		_, good = check.next()
@@ -27,7 +27,7 @@ func openList(b []byte) (objectList, error) {
 	return l, nil
 }
 
-// number reads a number that is no larger than what is left.
+// number reads a number that is not larger than the number of bytes left.
 func (l *objectList) number() (n int, good bool) {
 	v, used := binary.Uvarint(l.rest)
 	if used <= 0 || v > uint64(len(l.rest)-used) {
@@ -37,7 +37,7 @@ func (l *objectList) number() (n int, good bool) {
 	return int(v), true
 }
 
-// next is the next object, encoded.
+// next returns the next object, encoded.
 func (l *objectList) next() (b []byte, good bool) {
 	n, good := l.number()
 	if !good {
@@ -47,7 +47,7 @@ func (l *objectList) next() (b []byte, good bool) {
 	return b, true
 }
 
-// decodeList decodes the objects of l, which openList has checked, into what objs point to and returns how many it could.
+// decodeList decodes the objects of l, which openList has checked, into what objs point to. It returns how many it has decoded.
 func (g *Group) decodeList(l objectList, objs []any) (int, error) {
 	for i := range l.count {
 		b, _ := l.next()

@@ -15,11 +15,11 @@ const (
 	reasonFollows // why they could not be encoded
 )
 
-// SendObjects sends objs to rank dst of g, where a RecvObjects takes them. See [BroadcastObjects] for how objects travel.
-// They keep their order with messages of Send with tag 0; a Recv or RecvObjects whose turn it is to take what was meant for
-// the other fails with a [MismatchError], and the message is lost.
+// SendObjects sends objs to rank dst of g, which receives them by RecvObjects. See [BroadcastObjects] for how objects travel. Their messages
+// are in order with those of Send with tag 0. If a Recv matches a message of SendObjects, or a RecvObjects one of Send, it fails with a
+// [MismatchError], and the message is lost.
 func SendObjects(ctx context.Context, g *Group, objs []any, dst int) error {
-	if err := someGroup("SendObjects", g); err != nil {
+	if err := checkGroup("SendObjects", g); err != nil {
 		return err
 	}
 	list, cause := g.encodeList(objs)
@@ -35,10 +35,10 @@ func SendObjects(ctx context.Context, g *Group, objs []any, dst int) error {
 	return public(err)
 }
 
-// RecvObjects receives the objects of a SendObjects of rank src of g (or AnySource) into what objs point to: every element
-// is a pointer. More objects than len(objs) are a [TruncateError], fewer set only Status.Count of them.
+// RecvObjects receives the objects of a SendObjects of rank src of g (or AnySource) into what objs point to: every element is a pointer. If
+// more than len(objs) objects come, it returns a [TruncateError]. If fewer come, it sets only the first Status.Count.
 func RecvObjects(ctx context.Context, g *Group, objs []any, src int) (Status, error) {
-	if err := someGroup("RecvObjects", g); err != nil {
+	if err := checkGroup("RecvObjects", g); err != nil {
 		return Status{}, err
 	}
 	m := core.NewMessage(g.core, call.KindRecvObjects, call.TypeObject, nil, src, nil)

@@ -8,14 +8,14 @@ import (
 	"github.com/gorun/gorun/comm/internal/core"
 )
 
-// BroadcastObjects copies the values that objs of rank src point to into those that objs of every other rank point to.
-// objs has the same length on all ranks, and every element is a pointer.
+// BroadcastObjects copies the values that objs of rank src point to into those that objs of every other rank point to. objs has the same
+// length on all ranks, and every element is a pointer.
 //
-// Objects travel as CBOR, or by the codec of [WithCodec]; in size they are bounded, see [WithObjectLimit]. When one cannot
-// be encoded, every rank of the call gets an [ObjectError] that says whose and why; as CBOR it cannot be if something of it would
-// be lost, such as a field that is not exported and has no tag `cbor:"-"`. When one cannot be decoded, because it does not fit
-// the type of its destination for instance, that is an ObjectError of this rank alone, and its destination and those after it are
-// left as they were. The group goes on in both cases.
+// Objects travel as CBOR, or by the codec of [WithCodec]. Their size is limited; see [WithObjectLimit]. If an object cannot be encoded,
+// every rank of the call gets an [ObjectError] that says whose object it is, and why. An object cannot be encoded as CBOR if something of it
+// would be lost, such as a field that is not exported and has no tag `cbor:"-"`. If an object cannot be decoded, for instance because it
+// does not fit the type of its destination, only this rank gets an ObjectError. That destination and those after it do not change. In both
+// cases the group continues.
 func BroadcastObjects(ctx context.Context, g *Group, objs []any, src int) error {
 	o := newObjects(g, call.KindBroadcastObjects)
 	o.Count(len(objs))
@@ -58,21 +58,21 @@ func GatherObject[T any](ctx context.Context, g *Group, in T, dst int) ([]T, err
 	return decodeAll[T](o, encoded, err)
 }
 
-// ScatterObject returns in[Rank] of rank src on every rank. len(in) is Size at src; elsewhere in does not matter. See
+// ScatterObject returns in[Rank] of rank src on every rank. On rank src len(in) is Size; on other ranks in does not matter. See
 // [BroadcastObjects] for how objects travel.
 func ScatterObject[T any](ctx context.Context, g *Group, in []T, src int) (T, error) {
 	o := newObjects(g, call.KindScatterObject)
 	o.Root(src)
-	var parts [][]byte
+	var payloads [][]byte
 	var cause error
 	if g.Rank() == src {
 		if len(in) != g.Size() {
 			o.Refuse(fmt.Errorf("len(in) is %d: want Size = %d", len(in), g.Size()))
 		}
-		o.guard(func() { parts, cause = encodeAll(o.group, in) })
+		o.guard(func() { payloads, cause = encodeAll(o.group, in) })
 	}
 	var out T
-	encoded, err := o.Scatter(ctx, parts, cause, src)
+	encoded, err := o.Scatter(ctx, payloads, cause, src)
 	if err == nil {
 		o.guard(func() { err = o.About(src, o.group.decode(encoded, &out)) })
 	}
@@ -86,7 +86,7 @@ type objects struct {
 	kind  call.Kind
 }
 
-// noGroup is what calls of a nil group encode and decode with, which go no further.
+// noGroup encodes and decodes the objects of calls on a nil group, which then fail.
 var noGroup = &Group{codec: defaultCodec}
 
 func newObjects(g *Group, kind call.Kind) objects {
@@ -96,10 +96,10 @@ func newObjects(g *Group, kind call.Kind) objects {
 	return objects{core.NewObjects(g.core, kind, g.objectLimit), g, kind}
 }
 
-// guard runs f, which calls the codec of the caller's program. If f does not return, the group fails.
+// guard runs f, which calls the codec. If f does not return, the group fails.
 func (o *objects) guard(f func()) { o.group.core.Guard(o.kind, f) }
 
-// decodeAll decodes the objects of all ranks, if this one got them.
+// decodeAll decodes the objects of all ranks, if this rank has received them.
 func decodeAll[T any](o objects, encoded [][]byte, err error) ([]T, error) {
 	if err != nil || encoded == nil {
 		return nil, public(err)
@@ -115,13 +115,13 @@ func decodeAll[T any](o objects, encoded [][]byte, err error) ([]T, error) {
 	return all, nil
 }
 
-// encodeAll encodes the objects for all ranks. If that fails with one of them, nobody gets any.
-func encodeAll[T any](g *Group, in []T) (parts [][]byte, err error) {
-	parts = make([][]byte, len(in))
+// encodeAll encodes the objects for all ranks. If one of them cannot be encoded, it returns none.
+func encodeAll[T any](g *Group, in []T) (payloads [][]byte, err error) {
+	payloads = make([][]byte, len(in))
 	for i, obj := range in {
-		if parts[i], err = g.encode(obj); err != nil {
+		if payloads[i], err = g.encode(obj); err != nil {
 			return nil, fmt.Errorf("number %d of %d %w", i+1, len(in), err)
 		}
 	}
-	return parts, nil
+	return payloads, nil
 }

@@ -15,7 +15,7 @@ type Op interface {
 	reduction() call.Reduction
 }
 
-// reductionOf is what op does; nothing if none was given.
+// reductionOf returns what op does. It is the zero Reduction if op is nil.
 func reductionOf(op Op) call.Reduction {
 	if op == nil {
 		return call.Reduction{}
@@ -44,7 +44,7 @@ const (
 	Avg    = basicOp(call.CodeAvg) // the sum divided by the number of ranks in the group
 )
 
-// basic is what op does if it is one of the constants, else nil.
+// basic returns what op does if it is one of the constants. Otherwise it returns nil.
 func basic(op Op) *call.Reduction {
 	if o, ok := op.(basicOp); ok {
 		return &call.Basic[o]
@@ -56,23 +56,23 @@ func (o basicOp) String() string { return o.reduction().String() }
 
 func (o basicOp) reduction() call.Reduction { return call.Basic[o] }
 
-// madeOp is an operation that a call has made.
+// A madeOp is an operation of PreMulSum, NewOp or NewBlockOp.
 type madeOp struct{ call.Reduction }
 
 func (o madeOp) reduction() call.Reduction { return o.Reduction }
 
-// PreMulSum multiplies this rank's elements by factor and sums the products. Ranks may use different factors. For
-// integer elements factor must be a whole number.
+// PreMulSum multiplies this rank's elements by factor and sums the products. Ranks may use different factors. For integer elements factor
+// must be a whole number.
 func PreMulSum(factor float64) Op { return madeOp{call.PreMulSum(factor)} }
 
-// NewOp is an operation of the caller's own on elements of type T, known to all ranks by name. combine sets every
-// element of acc to acc op in; the two are equally long pieces of the vectors. The operation must be associative. One
-// that is not commutative is applied strictly in order of rank.
+// NewOp returns an operation of your own on elements of type T, which has the same name on all ranks. combine sets every element of acc to
+// acc op in; the two are equally long parts of the vectors. The operation must be associative. If it is not commutative, it is applied
+// strictly in order of rank.
 func NewOp[T Element](name string, commutative bool, combine func(acc, in []T)) Op {
 	return NewBlockOp(name, 1, commutative, combine)
 }
 
-// NewBlockOp is NewOp for values that take block elements each, such as small matrices: acc and in hold whole values.
+// NewBlockOp is NewOp for values of block elements each, such as small matrices. acc and in hold whole values.
 func NewBlockOp[T Element](name string, block int, commutative bool, combine func(acc, in []T)) Op {
 	var kernel reduce.Kernel
 	if combine != nil {

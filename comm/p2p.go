@@ -18,7 +18,7 @@ const (
 // MaxTag is the largest tag; the smallest is 0.
 const MaxTag = core.MaxTag
 
-// Send sends buf to rank dst of g, with tag (0 unless given), and returns when buf may be used again.
+// Send sends buf to rank dst of g, with a tag (0 if you pass none). It returns when you may use buf again.
 func Send[T Element](ctx context.Context, g *Group, buf []T, dst int, tag ...int) error {
 	if g.untyped().SendNow(ctx, typeOf[T](), reduce.Bytes(buf), dst, tag) {
 		return nil
@@ -27,8 +27,8 @@ func Send[T Element](ctx context.Context, g *Group, buf []T, dst int, tag ...int
 	return public(err)
 }
 
-// Recv receives a message of at most len(buf) elements from rank src of g (or AnySource) with tag (0 unless given;
-// or AnyTag). A longer message is a [TruncateError], a shorter one sets only Status.Count elements.
+// Recv receives a message of at most len(buf) elements from rank src of g (or AnySource), with a tag (or AnyTag; 0 if you pass none). If the
+// message is longer, it returns a [TruncateError]. If it is shorter, it sets only the first Status.Count elements.
 func Recv[T Element](ctx context.Context, g *Group, buf []T, src int, tag ...int) (Status, error) {
 	if t, n, ok := g.untyped().RecvNow(ctx, typeOf[T](), reduce.Bytes(buf), src, tag); ok {
 		var e T
@@ -66,8 +66,8 @@ func RecvOp[T Element](g *Group, buf []T, src int, tag ...int) P2POp {
 	return P2POp{message(g, call.KindRecv, data(buf), src, tag)}
 }
 
-// Batch starts all operations, receives first, and returns their Work in the order of ops. No order of sends and
-// receives in a batch can deadlock.
+// Batch starts all operations, receives first, and returns their Work in the order of ops. Sends and receives in a batch cannot deadlock,
+// whatever their order.
 func Batch(ops ...P2POp) []*Work {
 	works := make([]*Work, len(ops))
 	for _, kind := range []call.Kind{call.KindRecv, call.KindSend} {
@@ -85,9 +85,9 @@ func Batch(ops ...P2POp) []*Work {
 	return works
 }
 
-// Probe waits for a message from rank src of g (or AnySource) with tag (0 unless given; or AnyTag) that no receive has
-// taken, and tells what a Recv would get: source, tag and length, by which to choose a buffer. The message stays where
-// it is. When several goroutines receive, another may take it first.
+// Probe waits for a message from rank src of g (or AnySource), with a tag (or AnyTag; 0 if you pass none), that no receive has matched. It
+// returns what a Recv would return: source, tag and length, so that you can choose a buffer. The message is still to be received. If
+// several goroutines receive, another one may receive it first.
 func Probe(ctx context.Context, g *Group, src int, tag ...int) (Status, error) {
 	t, err := message(g, call.KindProbe, data[byte](nil), src, tag).Run(ctx)
 	if err != nil {
@@ -96,7 +96,7 @@ func Probe(ctx context.Context, g *Group, src int, tag ...int) (Status, error) {
 	return Status(t.Probed()), nil
 }
 
-// TryProbe is Probe without waiting: found reports whether there is a message.
+// TryProbe is Probe without waiting. found reports whether there is a message.
 func TryProbe(g *Group, src int, tag ...int) (st Status, found bool, err error) {
 	s, found, err := message(g, call.KindProbe, data[byte](nil), src, tag).Try()
 	return Status(s), found, public(err)

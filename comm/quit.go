@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// A quitWatch lets SIGQUIT, which makes Go print the stacks of all goroutines, print the flights first.
+// A quitWatch prints the flights on SIGQUIT, before Go prints the stacks of all goroutines and exits.
 type quitWatch struct {
 	mu      sync.Mutex
 	worlds  int
@@ -18,7 +18,7 @@ type quitWatch struct {
 
 var onQuit quitWatch
 
-// enter watches for the signal until as many have left as have entered.
+// enter makes q watch for the signal until every caller of enter has called leave.
 func (q *quitWatch) enter() (leave func()) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -39,7 +39,7 @@ func (q *quitWatch) leave() {
 	}
 }
 
-// serveQuit prints the flights when the signal comes, and sends it again for what would have happened without.
+// serveQuit prints the flights when the signal comes. Then it sends the signal again, which has its usual effect.
 func serveQuit(signals chan os.Signal) {
 	for range signals {
 		_ = WriteFlight(os.Stderr)

@@ -7,8 +7,8 @@ import (
 	"github.com/gorun/gorun/comm/internal/reduce"
 )
 
-// AllReduce combines buf over all ranks of g, element by element, and leaves the result in buf on every rank.
-// buf has the same length on all ranks.
+// AllReduce combines buf of all ranks of g, element by element, and leaves the result in buf on every rank. buf has the same length on all
+// ranks.
 func AllReduce[T Element](ctx context.Context, g *Group, buf []T, op Op) error {
 	if done, err := g.untyped().ShortAllReduce(ctx, typeOf[T](), len(buf), reduce.Bytes(buf), basic(op)); done {
 		return public(err)
@@ -21,8 +21,8 @@ func IAllReduce[T Element](g *Group, buf []T, op Op) *Work {
 	return startCollective(func(c *core.Collective) { c.AllReduce(g.untyped(), data(buf), reductionOf(op)) })
 }
 
-// Reduce combines buf over all ranks of g and leaves the result in buf of rank dst. Elsewhere buf keeps its input.
-// buf has the same length on all ranks.
+// Reduce combines buf of all ranks of g and leaves the result in buf of rank dst. On other ranks buf does not change. buf has the same
+// length on all ranks.
 func Reduce[T Element](ctx context.Context, g *Group, buf []T, op Op, dst int) error {
 	if done, err := g.untyped().ShortReduce(ctx, typeOf[T](), len(buf), reduce.Bytes(buf), basic(op), dst); done {
 		return public(err)
@@ -35,9 +35,8 @@ func IReduce[T Element](g *Group, buf []T, op Op, dst int) *Work {
 	return startCollective(func(c *core.Collective) { c.Reduce(g.untyped(), data(buf), reductionOf(op), dst) })
 }
 
-// ReduceScatter combines in over all ranks of g, cuts the result into Size blocks of len(out) elements, and leaves
-// block Rank in out. len(in) == Size*len(out), the same on all ranks. out may be this rank's block of in, and must not
-// overlap it otherwise.
+// ReduceScatter combines in of all ranks of g, cuts the result into Size blocks of len(out) elements, and leaves block Rank in out.
+// len(in) == Size*len(out), the same on all ranks. out may be this rank's block of in; otherwise they must not overlap.
 func ReduceScatter[T Element](ctx context.Context, g *Group, out, in []T, op Op) error {
 	if done, err := g.untyped().ShortReduceScatter(ctx, typeOf[T](), len(out), reduce.Bytes(out), reduce.Bytes(in), basic(op)); done {
 		return public(err)
@@ -50,9 +49,9 @@ func IReduceScatter[T Element](g *Group, out, in []T, op Op) *Work {
 	return startCollective(func(c *core.Collective) { c.ReduceScatter(g.untyped(), data(out), reduce.Bytes(in), reductionOf(op)) })
 }
 
-// ReduceScatterV is ReduceScatter with blocks of different lengths: it combines in[r] over all ranks of g and leaves
-// the result in out of rank r. in[r] has as many elements on every rank as out has on rank r, else the call fails with
-// a [MismatchError]. out may be in[Rank], and must not overlap in otherwise.
+// ReduceScatterV is ReduceScatter with blocks of different lengths: it combines in[r] of all ranks of g and leaves the result in out of
+// rank r. If in[r] of a rank and out of rank r have different lengths, the call fails with a [MismatchError]. out may be in[Rank]; otherwise
+// they must not overlap.
 func ReduceScatterV[T Element](ctx context.Context, g *Group, out []T, in [][]T, op Op) error {
 	c := g.untyped().Spare()
 	for _, block := range in {
@@ -61,15 +60,14 @@ func ReduceScatterV[T Element](ctx context.Context, g *Group, out []T, in [][]T,
 	return public(c.ReduceScatterV(g.untyped(), data(out), reductionOf(op)).Do(ctx))
 }
 
-// Scan combines buf over the ranks of g up to and including this one, in order of rank, and leaves the result in buf.
-// buf has the same length on all ranks. Avg has no meaning here.
+// Scan combines buf of the ranks of g up to and including this one, in order of rank, and leaves the result in buf. buf has the same length
+// on all ranks. Avg is not allowed.
 func Scan[T Element](ctx context.Context, g *Group, buf []T, op Op) error {
 	c := g.untyped().Spare()
 	return public(c.Scan(g.untyped(), data(buf), reductionOf(op)).Do(ctx))
 }
 
-// ExScan is Scan without this rank's own elements: it combines buf over the ranks below it. On rank 0, which has none
-// below it, buf keeps its input.
+// ExScan is Scan without this rank's own elements: it combines buf of the ranks below it. On rank 0 buf does not change.
 func ExScan[T Element](ctx context.Context, g *Group, buf []T, op Op) error {
 	c := g.untyped().Spare()
 	return public(c.ExScan(g.untyped(), data(buf), reductionOf(op)).Do(ctx))

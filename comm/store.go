@@ -45,8 +45,8 @@ var ErrStoreClosed = store.ErrClosed
 // calls return [ErrStoreClosed]. [store.Store] documents each method.
 type Store = store.Store
 
-// A MissingKeysError says which keys had not been seen when a Get or Wait of a [Store] ended: Keys, in the order in which
-// they were asked for. Err, which it wraps, is the error of the context.
+// A MissingKeysError says which keys had not been seen when a Get or Wait of a [Store] ended: Keys, in the order of the call's arguments.
+// Err, which it wraps, is the error of the context.
 type MissingKeysError = store.MissingKeysError
 
 // A MemStore is a [Store] in the memory of this process, for ranks that are goroutines.

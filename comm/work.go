@@ -8,7 +8,7 @@ import (
 	"github.com/gorun/gorun/comm/internal/core"
 )
 
-// Status tells what a receive got.
+// Status says what a receive has received.
 type Status struct {
 	Source int // the sender's rank in the group
 	Tag    int
@@ -20,7 +20,7 @@ type Work struct {
 	of operation
 
 	mu       sync.Mutex
-	err, api error // the error below the API that was returned last, and as what
+	err, api error // the last error from below the API, and as what it was returned
 }
 
 // An operation is what a Work stands for.
@@ -54,16 +54,16 @@ func startMessage(m core.Message) *Work {
 	return &s.work
 }
 
-// Wait waits until the operation has ended and returns its error. When ctx or the group's timeout ends first, a
-// receive that nothing has matched is withdrawn, and anything else fails the group. The timeout counts from the start of the
-// operation, for a collective from when those before it in its group have ended. Who comes to wait when it is over still
-// waits for a moment, in which to find out whom to blame.
+// Wait waits until the operation has ended and returns its error. If ctx or the group's timeout ends first, a receive that no message has
+// matched is cancelled, and any other operation makes the group fail. The timeout begins with the operation. For a collective that is when
+// the collectives before it in its group have ended. If the timeout is already over when you call Wait, Wait still takes a moment to find
+// the rank at fault.
 func (w *Work) Wait(ctx context.Context) error { return w.public(w.operation().Wait(ctx)) }
 
-// Done is closed when the operation has ended. The group's timeout ends it as in Wait, though nobody may wait.
+// Done returns a channel that is closed when the operation has ended. The group's timeout ends it as in Wait, even if you do not call Wait.
 func (w *Work) Done() <-chan struct{} { return w.operation().Done() }
 
-// Err is nil until the operation has ended, then its result.
+// Err returns nil until the operation has ended, and its error after that.
 func (w *Work) Err() error {
 	of := w.operation()
 	select {
@@ -74,7 +74,7 @@ func (w *Work) Err() error {
 	}
 }
 
-// Status tells what a receive got, once it has ended without error.
+// Status returns what a receive has received, once it has ended without error.
 func (w *Work) Status() Status {
 	of := w.operation()
 	select {
@@ -85,7 +85,7 @@ func (w *Work) Status() Status {
 	}
 }
 
-// public is err as the package's own error, the same one each time.
+// public returns err as an error of this package, the same one each time.
 func (w *Work) public(err error) error {
 	if err == nil || w == nil {
 		return err
@@ -98,7 +98,7 @@ func (w *Work) public(err error) error {
 	return w.api
 }
 
-// operation is what w stands for. If no call has returned w, it is one that has failed.
+// operation returns what w stands for. If no call has returned w, it is an operation that has failed.
 func (w *Work) operation() operation {
 	if w == nil || w.of == nil {
 		return core.NotStarted(badArgument("Work", "no call has started it"))

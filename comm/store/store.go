@@ -47,7 +47,7 @@ type Store interface {
 
 // A MissingKeysError says which keys had not been seen when a wait ended.
 type MissingKeysError struct {
-	Keys []string // in the order in which they were asked for
+	Keys []string // in the order of the call's arguments
 	Err  error    // the context's error
 }
 

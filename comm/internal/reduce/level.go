@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// A level is all that this package computes, for one kind of processor.
+// A level has all functions of this package for one kind of processor.
 type level struct {
 	name             string
 	combine          [numTypes][numOps]Kernel
@@ -17,16 +17,16 @@ type level struct {
 	multiply, divide [numTypes]func(v []byte, by float64)
 }
 
-// current is the level of this process, and wrongLevel the error of choose.
+// current is the level of this process. wrongLevel is the error of choose.
 var current, wrongLevel = func() (*level, error) {
 	name, err := choose(os.Getenv("GORUN_KERNELS"), levels())
 	return newLevel(name), err
 }()
 
-// Level is the name of the level in use. The error says that GORUN_KERNELS asks for one that this machine has not.
+// Level returns the name of the level in use. The error says that this machine does not have the one that GORUN_KERNELS asks for.
 func Level() (string, error) { return current.name, wrongLevel }
 
-// choose returns the one of levels that is wanted, else the last.
+// choose returns the wanted one of levels, or else the last one.
 func choose(wanted string, levels []string) (string, error) {
 	best := levels[len(levels)-1]
 	switch {

@@ -2,11 +2,10 @@ package reduce
 
 import "golang.org/x/sys/cpu"
 
-// longest is the most bytes of a vector that one call of assembly works on, during which the goroutine cannot be
-// stopped.
+// longest is the most bytes of a vector that one call of assembly works on, because the goroutine cannot be preempted meanwhile.
 const longest = 256 << 10
 
-// assembly has the functions of a level, nil where portable Go is as good. They take a whole number of bytes or floats.
+// assembly has the functions of a level. They are nil where portable Go is as fast. They take multiples of so many bytes or floats.
 type assembly struct {
 	bytes, floats    int // powers of 2
 	combine          [numTypes][numOps]func(dst, a, b *byte, n int)
@@ -16,8 +15,8 @@ type assembly struct {
 	multiply, divide [numTypes]func(v *byte, n int, by float64)
 }
 
-// levels are the names of those that this machine has, the best one last. A feature of x/sys/cpu is there if the system
-// also keeps its registers.
+// levels returns the names of the levels that this machine has, the best one last. x/sys/cpu reports a feature only if the system saves
+// its registers as well.
 func levels() []string {
 	names := []string{"portable"}
 	if x := cpu.X86; x.HasAVX2 && x.HasF16C {
@@ -41,7 +40,7 @@ func newLevel(name string) *level {
 	return l
 }
 
-// speedUp puts the functions of s before those of l, which are left what is not whole.
+// speedUp makes the functions of s those of l. For what is left over at the end of a vector they call the former functions of l.
 func (s *assembly) speedUp(l *level) {
 	for t := range numTypes {
 		for o := range numOps {
@@ -67,8 +66,7 @@ func (s *assembly) speedUp(l *level) {
 	}
 }
 
-// What follows calls f for as much as it takes at once, in a loop in which the goroutine can be stopped, and rest for what
-// is then left.
+// The following methods return a function that calls f in a loop in which the goroutine can be preempted, and rest for what is left over.
 
 func (s *assembly) combining(f func(dst, a, b *byte, n int), rest Kernel) Kernel {
 	step := s.bytes

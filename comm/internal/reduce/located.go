@@ -2,14 +2,14 @@ package reduce
 
 import "cmp"
 
-// pairs is the kernel of values made of two elements, a number and the place where it was found. The number that
-// comes first in order wins; of equal ones the one found at the lower place.
-func pairs[T any](order, place func(a, b T) int) Kernel {
+// pairs returns the kernel of values made of two elements: a number and its location. The number that comes first in order wins. Of equal
+// numbers the one with the first location wins.
+func pairs[T any](order, location func(a, b T) int) Kernel {
 	return func(dst, a, b []byte) {
 		d, x, y := View[T](dst), View[T](a), View[T](b)
 		for i := 0; i < len(d); i += 2 {
 			winner := x
-			if c := order(x[i], y[i]); c > 0 || c == 0 && place(x[i+1], y[i+1]) > 0 {
+			if c := order(x[i], y[i]); c > 0 || c == 0 && location(x[i+1], y[i+1]) > 0 {
 				winner = y
 			}
 			d[i], d[i+1] = winner[i], winner[i+1]
@@ -27,7 +27,7 @@ func highest[T cmp.Ordered](a, b T) int {
 	return cmp.Compare(b, a)
 }
 
-// Custom is the kernel of the caller's own operation: f sets acc to acc op in.
+// Custom returns the kernel of the caller's own operation: f sets acc to acc op in.
 func Custom[T any](f func(acc, in []T)) Kernel {
 	return func(dst, a, b []byte) {
 		if &dst[0] == &b[0] {
@@ -42,5 +42,5 @@ func Custom[T any](f func(acc, in []T)) Kernel {
 	}
 }
 
-// Normalize makes every integer of b, of type t, that is not 0 to 1.
+// Normalize sets every integer of b, of type t, to 1 unless it is 0.
 func Normalize(t Type, b []byte) { For(t, LogicalOr)(b, b, b) }

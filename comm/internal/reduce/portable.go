@@ -12,7 +12,7 @@ type number interface {
 	ordered | ~complex64 | ~complex128
 }
 
-// portable is the level that every machine has.
+// portable returns the level that every machine has.
 func portable() *level {
 	return &level{
 		name: "portable",
@@ -71,7 +71,7 @@ func integers[T integer]() [numOps]Kernel {
 	return k
 }
 
-// What follows is written out because a call per element costs several times the operation.
+// The following loops are written out, because a call for each element would cost several times as much as the operation.
 
 func sum[T number](dst, a, b []byte) {
 	d, x, y := operands[T](dst, a, b)

@@ -1,13 +1,12 @@
 // Package reduce combines vectors element by element: one table of (element type, operation).
 //
-// Kernels work on bytes, so that plans and transports need no type parameters. All vectors hold the same number of
-// elements in the machine's own byte order. On processors that load from anywhere (amd64 and arm64 do) they may begin
-// anywhere, on others they are aligned for their type. Integers wrap. Min and Max follow Go's builtins: a NaN wins, and
-// -0 is less than +0. Float16 and BFloat16 are computed in float32 and rounded to nearest even.
+// Kernels work on bytes, so that plans and transports need no type parameters. All vectors have the same number of elements, in the
+// machine's byte order. They may begin at any address on processors that can load from there (such as amd64 and arm64); on others they
+// are aligned for their type. Integers wrap. Min and Max follow Go's builtins: a NaN wins, and -0 is less than +0. Float16 and BFloat16
+// are computed in float32 and rounded to nearest even.
 //
-// There is a table in portable Go, and for amd64 two in assembly, AVX2 and AVX-512. Results do not depend on which is
-// used, but for the bits of a NaN. It is the best that the processor has, or the one that
-// GORUN_KERNELS names in the environment: portable, avx2 or avx512.
+// There is a table in portable Go, and for amd64 there are two in assembly, AVX2 and AVX-512. All give the same results, except for the
+// bits of a NaN. The best one that the processor has is used, or the one that GORUN_KERNELS names: portable, avx2 or avx512.
 //
 // The assembly comes from a description in folder gen.
 package reduce
@@ -51,7 +50,7 @@ var typeSizes = [numTypes]int{
 	4, 8, 8, 16, 2, 2,
 }
 
-// Size is the bytes that an element takes; of a number that means no type it is 1.
+// Size returns the bytes of an element. For a number that is no type it is 1.
 func (t Type) Size() int {
 	if int(t) < len(typeSizes) {
 		return typeSizes[t]
@@ -79,10 +78,10 @@ const (
 	And
 	Or
 	Xor
-	LogicalAnd // not 0 is true; the result is 0 or 1
+	LogicalAnd // 0 is false; the result is 0 or 1
 	LogicalOr
 	LogicalXor
-	MinLoc // values are pairs of a number and its place
+	MinLoc // values are pairs of a number and its location
 	MaxLoc
 	numOps = iota + 1
 )
@@ -99,12 +98,12 @@ func (o Op) String() string {
 	return fmt.Sprintf("Op(%d)", uint8(o))
 }
 
-// A Kernel sets every value of dst to a op b. dst is a, b or a third vector; other than that none overlaps another. The
-// operands stay as they are, except a if dst is b and the operation is the caller's own.
+// A Kernel sets every value of dst to a op b. dst is a, b or a third vector. Otherwise the vectors do not overlap. A Kernel does not change
+// a and b, with one exception: it may change a if dst is b and the operation is the caller's own.
 type Kernel func(dst, a, b []byte)
 
-// For returns the kernel of an operation on a type, or nil where it has no meaning: bitwise and logical operations on
-// anything but integers, Min, Max, MinLoc and MaxLoc on complex numbers.
+// For returns the kernel of an operation on a type, or nil if there is none: bitwise and logical operations are only for integers, and Min,
+// Max, MinLoc and MaxLoc are not for complex numbers.
 func For(t Type, o Op) Kernel {
 	if int(t) >= numTypes || int(o) >= numOps {
 		return nil
@@ -112,7 +111,7 @@ func For(t Type, o Op) Kernel {
 	return current.combine[t][o]
 }
 
-// View is b as a slice of T. b is aligned for T and holds whole elements.
+// View returns b as a slice of T. b is aligned for T and holds whole elements.
 func View[T any](b []byte) []T {
 	if len(b) == 0 {
 		return nil
@@ -121,7 +120,7 @@ func View[T any](b []byte) []T {
 	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b))/unsafe.Sizeof(e))
 }
 
-// Bytes is s as bytes.
+// Bytes returns s as bytes.
 func Bytes[T any](s []T) []byte {
 	if len(s) == 0 {
 		return nil

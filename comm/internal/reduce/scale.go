@@ -1,12 +1,12 @@
 package reduce
 
-// Scale multiplies every element of b, of type t, by factor. Integers take a whole factor and wrap. The half
-// types are not scaled: their callers compute in float32.
+// Scale multiplies every element of b, of type t, by factor. For integers factor is a whole number, and they wrap. t is not Float16 or
+// BFloat16: these are scaled as float32.
 func Scale(t Type, b []byte, factor float64) {
 	scale(t, current.multiply[t], b, factor)
 }
 
-// Divide divides every element of b, of type t, by n; integers truncate toward zero. It leaves out what Scale does.
+// Divide divides every element of b, of type t, by n. Integers truncate toward zero. t is a type that Scale takes.
 func Divide(t Type, b []byte, n int) {
 	scale(t, current.divide[t], b, float64(n))
 }

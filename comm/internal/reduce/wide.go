@@ -6,7 +6,7 @@ func Widen(t Type, dst []float32, src []byte) { current.widen[t](dst, src) }
 // Narrow rounds the values of src to elements of type t: Float16 or BFloat16.
 func Narrow(t Type, dst []byte, src []float32) { current.narrow[t](dst, src) }
 
-// halves are the portable kernels of t, Float16 or BFloat16.
+// halves returns the portable kernels of t, Float16 or BFloat16.
 func halves(t Type) [numOps]Kernel {
 	low := func(a, b uint16) int { return lowest(t.toFloat32(a), t.toFloat32(b)) }
 	high := func(a, b uint16) int { return highest(t.toFloat32(a), t.toFloat32(b)) }
@@ -16,14 +16,14 @@ func halves(t Type) [numOps]Kernel {
 	}
 }
 
-// piece is how many half floats are atOnce at a time.
-const piece = 64
+// atOnce is how many half floats are widened at a time.
+const atOnce = 64
 
 func inFloat32(t Type, o Op) Kernel {
 	return func(dst, a, b []byte) {
-		var x, y [piece]float32
+		var x, y [atOnce]float32
 		for len(dst) > 0 {
-			n := min(piece, len(dst)/2)
+			n := min(atOnce, len(dst)/2)
 			t.widen(x[:n], a)
 			t.widen(y[:n], b)
 			o.combine(x[:n], y[:n])
@@ -33,12 +33,12 @@ func inFloat32(t Type, o Op) Kernel {
 	}
 }
 
-// accumulating sets acc to acc o src, half floats of type t, without rounding.
+// accumulating returns a function that sets acc to acc o src. src has half floats of type t. Nothing is rounded.
 func accumulating(t Type, o Op) func(acc []float32, src []byte) {
 	return func(acc []float32, src []byte) {
-		var x [piece]float32
+		var x [atOnce]float32
 		for len(acc) > 0 {
-			n := min(piece, len(acc))
+			n := min(atOnce, len(acc))
 			t.widen(x[:n], src)
 			o.combine(acc[:n], x[:n])
 			acc, src = acc[n:], src[2*n:]

@@ -19,8 +19,8 @@ import (
 // it empty, whatever an earlier run has left there, and the last one to close it removes the file. A process may be killed
 // at any moment without harm to the others. While the store is open it reclaims nothing: it has room for 1 GiB of writes.
 type Store struct {
-	values  *kv.Shared    // what the records say, as far as they have been read
-	busy    chan struct{} // full while a goroutine uses log: a mutex for which a wait can end
+	values  *kv.Shared    // the values, according to the records that have been read
+	busy    chan struct{} // full while a goroutine uses log: a mutex whose Lock can be cancelled
 	log     *logFile
 	watch   *watcher
 	waiting atomic.Int64 // calls that need to know what others write

@@ -53,7 +53,7 @@ func openLog(path string) (*logFile, error) {
 	}
 }
 
-// join marks the file as open, and empties it if no other handle is.
+// join marks the file as open, and empties it if no other handle is open.
 func (l *logFile) join() error {
 	ctx, cancel := context.WithTimeout(context.Background(), openLimit)
 	defer cancel()
@@ -115,7 +115,7 @@ func (l *logFile) leave() error {
 	return nil
 }
 
-// remove removes the file. That is best effort: the next one to open it empties it.
+// remove removes the file. It may fail: the next handle to open the file empties it.
 func (l *logFile) remove() { _ = unix.Unlinkat(int(l.dir.Fd()), filepath.Base(l.path), 0) }
 
 // close closes the file and its directory. The kernel releases the locks.

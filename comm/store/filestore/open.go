@@ -13,15 +13,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A store is opened directory by directory, from the root on, and each directory is checked once it is open. So another user
-// of this machine can put nothing in the way, be it a file, a directory or a symbolic link, that is taken for one's own,
-// whatever the kernel allows.
+// A store is opened directory by directory, from the root, and each directory is checked once it is open. So a file, a directory or a
+// symbolic link that another user of this machine puts in the path is never mistaken for this user's own, whatever the kernel allows.
 
 const (
 	dirFlags  = unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC
 	fileFlags = unix.O_RDWR | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_NOCTTY | unix.O_CLOEXEC // it may be no file
 
-	maxLinks = 40 // that a path may lead through, as in the kernel
+	maxLinks = 40 // the most symbolic links in a path, as in the kernel
 )
 
 // openFile opens the file at path and its directory. It makes the file if there is none.
@@ -43,11 +42,11 @@ func openFile(path string) (file, dir *os.File, err error) {
 	return os.NewFile(uintptr(fd), path), os.NewFile(uintptr(w.fd), w.at), nil
 }
 
-// A walk leads along a path, directory by directory.
+// A walk follows a path, directory by directory.
 type walk struct {
 	fd     int    // of the directory that it has reached
 	at     string // the path of that directory
-	links  int    // that it has followed
+	links  int    // symbolic links that it has followed
 	owners owners
 }
 
@@ -64,7 +63,7 @@ func (w *walk) enter(fd int, at string) error {
 	return w.owners.checkDir(&st, at)
 }
 
-// to leads to the directory at an absolute path.
+// to walks to the directory at an absolute path.
 func (w *walk) to(dir string) (err error) {
 	w.fd = -1
 	defer func() {
@@ -82,7 +81,7 @@ func (w *walk) to(dir string) (err error) {
 	return nil
 }
 
-// step leads to name. It returns the elements that are still to be walked, if name is a path or a symbolic link.
+// step walks to name. If name is a path or a symbolic link, it returns the elements that remain.
 func (w *walk) step(name string) (more []string, err error) {
 	if path, absolute := strings.CutPrefix(name, "/"); absolute {
 		root, err := unix.Open("/", dirFlags, 0)
@@ -141,7 +140,7 @@ func (w *walk) openFile(name string) (fd int, err error) {
 	if err != nil {
 		err = &os.PathError{Op: "open", Path: path, Err: err}
 		if unix.Fstatat(w.fd, name, &st, unix.AT_SYMLINK_NOFOLLOW) == nil {
-			err = cmp.Or(checkFile(&st, path), err) // which says more
+			err = cmp.Or(checkFile(&st, path), err) // the first one says more
 		}
 		return -1, err
 	}

@@ -15,9 +15,9 @@ import (
 // owners are the users that may own the directories on the way to a store.
 type owners struct {
 	known   []uint32
-	unknown uint32 // stands for all users that do not exist in this user namespace, perhaps root among them
-	foreign bool   // whether there are such users
-	shared  bool   // whether others may put something into the directory that was checked last
+	unknown uint32 // stands for all users that do not exist in this user namespace, possibly root among them
+	foreign bool   // there are such users
+	shared  bool   // other users may create files in the directory that was checked last
 }
 
 // trustedOwners returns root and this user.
@@ -34,7 +34,7 @@ func trustedOwners() owners {
 	return o
 }
 
-// check refuses what another user owns. An unknown user is root if nobody else could have put it there.
+// check refuses what another user owns. It takes an unknown user for root if no other user could have created the file.
 func (o *owners) check(st *unix.Stat_t, path string) error {
 	if slices.Contains(o.known, st.Uid) || o.foreign && st.Uid == o.unknown && !o.shared {
 		return nil
@@ -42,7 +42,7 @@ func (o *owners) check(st *unix.Stat_t, path string) error {
 	return fmt.Errorf("%s belongs to user %d, who could put another file in place of the store's: choose a folder of your own", path, st.Uid)
 }
 
-// checkDir refuses the directory of another user, and one in which others may replace files that they do not own.
+// checkDir refuses a directory of another user, and one in which others may replace files that they do not own.
 func (o *owners) checkDir(st *unix.Stat_t, path string) error {
 	if err := o.check(st, path); err != nil {
 		return err
@@ -67,7 +67,7 @@ func otherWriters(st *unix.Stat_t) string {
 	return ""
 }
 
-// checkFile refuses what is not a regular file of this user, has another name, or can be written by others.
+// checkFile refuses a file that is not a regular file of this user, has several names, or can be written by others.
 func checkFile(st *unix.Stat_t, path string) error {
 	switch writers := otherWriters(st); {
 	case st.Mode&unix.S_IFMT == unix.S_IFLNK:

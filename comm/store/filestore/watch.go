@@ -11,14 +11,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// How long a watcher waits before the file is read again, where the kernel does not report all changes.
+// A watcher that polls waits for a time between these before the file is read again.
 const (
 	shortestPause = 2 * time.Millisecond
 	longestPause  = 100 * time.Millisecond
 )
 
-// A watcher tells when a file may have changed. It uses inotify. Where other machines may write to the file, which inotify
-// does not report, it polls as well.
+// A watcher reports when a file may have changed. It uses inotify. Inotify does not report what other machines write, so if they may write
+// to the file, the watcher polls as well.
 type watcher struct {
 	events *os.File // of inotify, or without any
 	poll   bool
@@ -47,7 +47,7 @@ func newPoller() (*watcher, error) {
 	return &watcher{events: os.NewFile(uintptr(fd), "eventfd"), poll: true}, nil
 }
 
-// isLocalFile reports whether f is on a file system that is known as one that no other machine writes to.
+// isLocalFile reports whether f is on a kind of file system to which no other machine writes.
 func isLocalFile(f *os.File) bool {
 	var st unix.Statfs_t
 	if unix.Fstatfs(int(f.Fd()), &st) != nil {
@@ -69,7 +69,7 @@ func (w *watcher) next(wanted func() bool, pause time.Duration) bool {
 	if w.poll && wanted() {
 		_ = w.events.SetReadDeadline(time.Now().Add(pause))
 	}
-	var events [4096]byte // that there are any is all that counts
+	var events [4096]byte // it only matters that there are any
 	_, err := w.events.Read(events[:])
 	return err == nil || errors.Is(err, os.ErrDeadlineExceeded)
 }

@@ -10,8 +10,8 @@ const (
 	queueFull = 256 << 20
 	// queueHigh is how many bytes may be queued before no more requests are read from that end.
 	queueHigh = 1 << 20
-	// frameCost is what a piece of a frame counts in addition to its bytes, so that many small ones are bounded as well.
-	frameCost = 64
+	// bufferCost is what a buffer of a frame counts in addition to its bytes, so that many small ones are bounded as well.
+	bufferCost = 64
 )
 
 // A sendQueue is the bounded queue of the frames that one goroutine writes to a connection. Queueing a frame never waits
@@ -19,7 +19,7 @@ const (
 type sendQueue struct {
 	mu      sync.Mutex
 	changed sync.Cond
-	pieces  net.Buffers
+	buffers net.Buffers
 	size    int // of what is queued or being written
 	closed  bool
 }
@@ -37,8 +37,8 @@ func (q *sendQueue) push(frame [][]byte) bool {
 	if q.closed || q.size > queueFull {
 		return false
 	}
-	q.pieces = append(q.pieces, frame...)
-	q.size += sizeOf(frame) + frameCost*len(frame)
+	q.buffers = append(q.buffers, frame...)
+	q.size += sizeOf(frame) + bufferCost*len(frame)
 	q.changed.Broadcast()
 	return true
 }
@@ -47,11 +47,11 @@ func (q *sendQueue) push(frame [][]byte) bool {
 func (q *sendQueue) writeTo(conn net.Conn) error {
 	for {
 		q.mu.Lock()
-		for len(q.pieces) == 0 && !q.closed {
+		for len(q.buffers) == 0 && !q.closed {
 			q.changed.Wait()
 		}
-		batch, size := q.pieces, q.size
-		q.pieces = nil
+		batch, size := q.buffers, q.size
+		q.buffers = nil
 		q.mu.Unlock()
 		if len(batch) == 0 {
 			return nil

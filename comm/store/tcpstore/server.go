@@ -26,7 +26,7 @@ type Server struct {
 	log      *slog.Logger
 
 	events  chan event    // unbuffered: an event that was received comes after all that were received before it
-	settled chan struct{} // closed when no event is handled any more
+	stopped chan struct{} // closed when handleEvents has returned
 	closing chan struct{}
 	running sync.WaitGroup
 
@@ -76,7 +76,7 @@ func serve(l net.Listener, creds credentials, log *slog.Logger) *Server {
 	s := &Server{
 		listener: admission.Listen(l, admission.Config{Allow: creds.allow, Log: log.With("store", l.Addr().String()).Info}),
 		creds:    creds, log: log,
-		events: make(chan event), settled: make(chan struct{}), closing: make(chan struct{}),
+		events: make(chan event), stopped: make(chan struct{}), closing: make(chan struct{}),
 		conns: map[net.Conn]struct{}{},
 	}
 	s.running.Go(s.handleEvents)

@@ -17,7 +17,7 @@ import (
 // maxWaits is how many gets and waits of one client may be pending.
 const maxWaits = 1 << 16
 
-// An event is what the goroutine that owns the values hears of: a request, or the end of a connection.
+// An event goes to the goroutine that owns the values: a request, or the end of a connection.
 type event struct {
 	from    *serverConn
 	request request
@@ -26,7 +26,7 @@ type event struct {
 
 // handleEvents owns the values. It waits for nothing but the next event.
 func (s *Server) handleEvents() {
-	defer close(s.settled)
+	defer close(s.stopped)
 	state := kv.NewState()
 	for {
 		select {
@@ -66,7 +66,7 @@ func (c *serverConn) serve() {
 	}()
 	err := c.read()
 	if errors.Is(err, errClosing) {
-		<-c.server.settled
+		<-c.server.stopped
 		c.flush(written)
 		return
 	}

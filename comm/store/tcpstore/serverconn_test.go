@@ -12,7 +12,7 @@ import (
 func (c *serverConn) replies() int {
 	c.out.mu.Lock()
 	defer c.out.mu.Unlock()
-	return len(c.out.pieces) / 2 // head and payload
+	return len(c.out.buffers) / 2 // head and payload
 }
 
 func TestWaitsOfAClosedConnectionAreCancelled(t *testing.T) {

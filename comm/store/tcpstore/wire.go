@@ -55,7 +55,7 @@ type request struct {
 	old, value []byte
 }
 
-// frame returns the request in pieces, so that values need not be copied.
+// frame returns the request as several buffers, so that values need not be copied.
 func (r request) frame() [][]byte {
 	head := make([]byte, 4, headerSize+2+len(r.key)+8)
 	head = append(head, byte(r.kind))
@@ -64,18 +64,18 @@ func (r request) frame() [][]byte {
 		head = binary.BigEndian.AppendUint16(head, uint16(len(r.key)))
 		head = append(head, r.key...)
 	}
-	pieces := [][]byte{head}
+	buffers := [][]byte{head}
 	switch r.kind {
 	case addKind:
-		pieces[0] = binary.BigEndian.AppendUint64(head, uint64(r.n))
+		buffers[0] = binary.BigEndian.AppendUint64(head, uint64(r.n))
 	case setKind:
-		pieces = append(pieces, r.value)
+		buffers = append(buffers, r.value)
 	case swapKind:
-		pieces[0] = binary.BigEndian.AppendUint32(head, uint32(len(r.old)))
-		pieces = append(pieces, r.old, r.value)
-	default: // the key is all
+		buffers[0] = binary.BigEndian.AppendUint32(head, uint32(len(r.old)))
+		buffers = append(buffers, r.old, r.value)
+	default: // nothing follows the key
 	}
-	return seal(pieces)
+	return seal(buffers)
 }
 
 // A reply is the answer to one request, or the text of its error.
@@ -91,15 +91,15 @@ func (r reply) frame() [][]byte {
 	return seal([][]byte{head, r.payload})
 }
 
-// seal fills in the length, the first four bytes of the first piece.
-func seal(pieces [][]byte) [][]byte {
-	binary.BigEndian.PutUint32(pieces[0], uint32(sizeOf(pieces)-4))
-	return pieces
+// seal sets the length, which is the first four bytes of the first buffer.
+func seal(buffers [][]byte) [][]byte {
+	binary.BigEndian.PutUint32(buffers[0], uint32(sizeOf(buffers)-4))
+	return buffers
 }
 
-func sizeOf(pieces [][]byte) (n int) {
-	for _, p := range pieces {
-		n += len(p)
+func sizeOf(buffers [][]byte) (n int) {
+	for _, b := range buffers {
+		n += len(b)
 	}
 	return n
 }
@@ -128,8 +128,8 @@ func readFrame(r io.Reader) ([]byte, error) {
 	return body, nil
 }
 
-// parseRequest parses the body of a frame. The request keeps parts of the body. Its sizes are within the limits of a store,
-// and no bytes are left over.
+// parseRequest parses the body of a frame. The request keeps slices of the body. Its sizes are within the limits of a store, and no bytes
+// are left over.
 func parseRequest(body []byte) (request, error) {
 	p := parser{rest: body}
 	r := request{kind: kind(p.byte()), id: p.uint64()}
@@ -159,7 +159,7 @@ func parseRequest(body []byte) (request, error) {
 	return r, nil
 }
 
-// parseReply parses the body of a frame. The reply keeps parts of the body.
+// parseReply parses the body of a frame. The reply keeps slices of the body.
 func parseReply(body []byte) (reply, error) {
 	p := parser{rest: body}
 	r := reply{kind: kind(p.byte()), id: p.uint64()}
@@ -168,7 +168,7 @@ func parseReply(body []byte) (reply, error) {
 	return r, p.end()
 }
 
-// A parser takes a body apart. What is missing reads as zero, and makes end return an error.
+// A parser reads the fields of a body. Missing bytes read as zero, and make end return an error.
 type parser struct {
 	rest []byte
 	bad  bool

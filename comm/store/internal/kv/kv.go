@@ -8,7 +8,7 @@ import (
 	"errors"
 )
 
-// Copy returns a copy of value that is not nil, so that an empty value can be told from none.
+// Copy returns a copy of value that is not nil, because nil stands for no value.
 func Copy(value []byte) []byte { return append([]byte{}, value...) }
 
 // Ended reports whether err means that ctx has ended.

@@ -2,9 +2,8 @@ package kv
 
 import "github.com/gorun/gorun/comm/store"
 
-// A State is the keys and values of a store, and who waits for which key. It has no locks and does no I/O: its owner
-// calls it from one goroutine at a time. It keeps the slices that it is given and returns its own. Nobody may change
-// either.
+// A State has the keys and values of a store, and the calls that wait for a key. It has no locks and does no I/O: its owner calls it from
+// one goroutine at a time. It keeps the slices that it gets, and returns slices that it keeps. Callers may change neither.
 type State struct {
 	values  map[string][]byte
 	waiters map[string]map[*Waiter]struct{}
@@ -27,7 +26,7 @@ func (s *State) Get(key string) (value []byte, exists bool) {
 	return value, exists
 }
 
-// Set stores value under key, and tells those that wait for key.
+// Set stores value under key, and wakes the calls that wait for key.
 func (s *State) Set(key string, value []byte) {
 	s.values[key] = value
 	woken := s.waiters[key]
@@ -47,7 +46,7 @@ func (s *State) Await(key string, ready func(value []byte)) *Waiter {
 	return w
 }
 
-// Cancel takes back an Await. It does nothing if the Waiter has been told.
+// Cancel undoes an Await. It does nothing if ready has been called.
 func (s *State) Cancel(w *Waiter) {
 	delete(s.waiters[w.key], w)
 	if len(s.waiters[w.key]) == 0 {
