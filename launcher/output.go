@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -116,24 +117,26 @@ func (o *output) open(dir, name string) *spool.Writer {
 type failures struct {
 	warn func(format string, args ...any)
 	mu   sync.Mutex
-	seen map[string]bool // by cause
+	seen []string // causes
 }
 
 const fileFailed = "log file given up, its output goes to the console, as does that of others that fail so"
 
 func (f *failures) add(what string, err error) {
-	cause := err
-	for next := errors.Unwrap(cause); next != nil; next = errors.Unwrap(cause) {
-		cause = next // in the end without the file's name
-	}
+	cause := innermost(err).Error()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.seen[cause.Error()] {
+	if slices.Contains(f.seen, cause) {
 		return
 	}
-	if f.seen == nil {
-		f.seen = map[string]bool{}
-	}
-	f.seen[cause.Error()] = true
+	f.seen = append(f.seen, cause)
 	f.warn("%s: %v", what, err)
+}
+
+// innermost is what the system said, without the operation and the file's name.
+func innermost(err error) error {
+	for next := errors.Unwrap(err); next != nil; next = errors.Unwrap(err) {
+		err = next
+	}
+	return err
 }

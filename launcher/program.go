@@ -155,11 +155,7 @@ func statError(path string, err error) error {
 		}
 		return e
 	}
-	reason := err
-	for next := errors.Unwrap(reason); next != nil; next = errors.Unwrap(reason) {
-		reason = next // without "stat" and the path again
-	}
-	return &NotExecutableError{Path: path, Reason: reason.Error()}
+	return &NotExecutableError{Path: path, Reason: innermost(err).Error()}
 }
 
 // withEnding returns the script that there is at path if its ending is added, or "".

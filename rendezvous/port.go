@@ -1,7 +1,5 @@
 package rendezvous
 
-import "net/netip"
-
 // A Port is a reserved TCP port: nothing else gets it by chance until Close.
 type Port interface {
 	Number() int
@@ -17,7 +15,7 @@ func (m Master) Reserve(f ReserveFunc) (Port, error) { return f(m.BindHost(), m.
 // BindHost is the address at which a machine listens that others call m.Addr; empty: all it has. A loopback address is
 // bound as it is. Any other need not be the address of an interface (a service, a NAT).
 func (m Master) BindHost() string {
-	if ip, err := netip.ParseAddr(m.Addr); m.Addr == "localhost" || err == nil && ip.IsLoopback() {
+	if (Endpoint{Host: m.Addr}).IsLoopback() {
 		return m.Addr
 	}
 	return ""

@@ -31,9 +31,9 @@ type oomCounter struct {
 
 func newOOMKills() *oomKills {
 	// If one cannot be read there is no group to be found.
-	own, _ := readSmall("/proc/self/cgroup")
-	mounts, _ := readSmall("/proc/self/mountinfo")
-	return &oomKills{group: openOOMCounter(oomCounters(own, mounts)...), machine: openOOMCounter("/proc/vmstat")}
+	own, _ := os.ReadFile("/proc/self/cgroup")
+	mounts, _ := os.ReadFile("/proc/self/mountinfo")
+	return &oomKills{group: openOOMCounter(oomCounters(string(own), string(mounts))...), machine: openOOMCounter("/proc/vmstat")}
 }
 
 // openOOMCounter takes the first file that can be read.
@@ -108,15 +108,4 @@ func oomCounters(own, mountinfo string) (files []string) {
 		}
 	}
 	return files
-}
-
-// readSmall reads a file of /proc, as far as 1 MiB.
-func readSmall(name string) (string, error) {
-	file, err := os.Open(name)
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = file.Close() }()
-	b, err := io.ReadAll(io.LimitReader(file, 1<<20))
-	return string(b), err
 }

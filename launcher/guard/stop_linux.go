@@ -32,14 +32,26 @@ func (g *gang) signalSessions(sig syscall.Signal) {
 		_ = syscall.Kill(-pid, sig) // fails if all in it are dead, or other users'
 		_ = syscall.Kill(-pid, syscall.SIGCONT)
 	}
-	told := map[processID]bool{}
+	each(g.members, func(p proc.Process) {
+		if _, led := g.workers[p.Group]; !led {
+			_, _ = p.Signal(sig), p.Signal(syscall.SIGCONT) // it may have ended, or be another user's
+		}
+	})
+}
+
+// each does something to all processes that list gives, once, until it gives none that was not there before.
+func each(list func() []proc.Process, do func(proc.Process)) {
+	type processID struct {
+		pid   int
+		start uint64
+	}
+	seen := map[processID]bool{}
 	for fresh := true; fresh; {
 		fresh = false
-		for _, p := range g.members() {
-			_, led := g.workers[p.Group]
-			if key := (processID{p.Pid, p.StartTicks}); !led && !told[key] {
-				fresh, told[key] = true, true
-				_, _ = p.Signal(sig), p.Signal(syscall.SIGCONT) // it may have ended, or be another user's
+		for _, p := range list() {
+			if id := (processID{p.Pid, p.StartTicks}); !seen[id] {
+				fresh, seen[id] = true, true
+				do(p)
 			}
 		}
 	}

@@ -13,12 +13,6 @@ type suspension struct {
 	grace     time.Duration  // that was left
 }
 
-// processID is what no other process ever has.
-type processID struct {
-	pid  int
-	born uint64
-}
-
 // suspend suspends all descendants that are not suspended already, parents first, until none is left that was not there
 // before. The clock of the gang stands still.
 func (g *gang) suspend() {
@@ -26,18 +20,11 @@ func (g *gang) suspend() {
 		g.suspended = &suspension{grace: time.Until(g.graceEnds)}
 	}
 	if g.phase != killing {
-		seen := map[processID]bool{}
-		for fresh := true; fresh; {
-			fresh = false
-			for _, p := range g.descendants() {
-				if id := (processID{p.Pid, p.StartTicks}); !p.Zombie && !p.Suspended && !seen[id] {
-					fresh, seen[id] = true, true
-					if p.Signal(syscall.SIGSTOP) == nil { // else it has ended, or is another user's
-						g.suspended.processes = append(g.suspended.processes, p)
-					}
-				}
+		each(g.descendants, func(p proc.Process) {
+			if !p.Zombie && !p.Suspended && p.Signal(syscall.SIGSTOP) == nil { // else it has ended, or is another user's
+				g.suspended.processes = append(g.suspended.processes, p)
 			}
-		}
+		})
 	}
 	g.send(Event{Suspended: true})
 }

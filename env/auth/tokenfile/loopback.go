@@ -44,40 +44,32 @@ func loopbackIn(dirs iter.Seq[string]) (token, file string, err error) {
 	return "", "", fmt.Errorf("%w, and no place for one of your own (%s)", auth.ErrNoToken, strings.Join(problems, "; "))
 }
 
-// directories yields the directories for the file, the best one first.
+// directories yields the directories for the file, the best one first. It believes the environment only if that names a directory of
+// this user: sudo can leave another user's. The home in the user database comes late, since to look it up may take a request over the
+// network.
 func directories() iter.Seq[string] {
 	return func(yield func(string) bool) {
-		uid := strconv.Itoa(os.Geteuid())
-		tried := ""
-		for parent := range configDirectories(uid) {
-			if parent != tried && !yield(filepath.Join(parent, "gorun")) {
-				return
-			}
-			tried = parent
+		config, home, uid := os.Getenv("XDG_CONFIG_HOME"), os.Getenv("HOME"), strconv.Itoa(os.Geteuid())
+		isTried := isOurDirectory(home)
+		if isOurDirectory(config) && !yield(filepath.Join(config, "gorun")) || isTried && !yield(inHome(home)) {
+			return
+		}
+		u, err := user.LookupId(uid)
+		if err != nil || !filepath.IsAbs(u.HomeDir) || isTried && u.HomeDir == home {
+			u = &user.User{}
+		}
+		if exists(u.HomeDir) && !yield(inHome(u.HomeDir)) { // we do not make homes
+			return
 		}
 		yield(filepath.Join("/tmp", "gorun-"+uid))
 	}
 }
 
-// configDirectories yields the directories in which the user's programs may have their settings. It believes the environment only if
-// that names a directory of this user: sudo can leave another user's. The home in the user database comes last, since to look it up
-// may take a request over the network.
-func configDirectories(uid string) iter.Seq[string] {
-	return func(yield func(string) bool) {
-		if config := os.Getenv("XDG_CONFIG_HOME"); isOurDirectory(config) && !yield(filepath.Clean(config)) {
-			return
-		}
-		if home := os.Getenv("HOME"); isOurDirectory(home) && !yield(filepath.Join(home, ".config")) {
-			return
-		}
-		u, err := user.LookupId(uid)
-		if err != nil || !filepath.IsAbs(u.HomeDir) {
-			return
-		}
-		if _, err := os.Stat(u.HomeDir); err == nil { // we do not make homes
-			yield(filepath.Join(u.HomeDir, ".config"))
-		}
-	}
+func inHome(home string) string { return filepath.Join(home, ".config", "gorun") }
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
 
 func isOurDirectory(path string) bool {

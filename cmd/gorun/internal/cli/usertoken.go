@@ -1,9 +1,8 @@
 package cli
 
 import (
-	"net"
-
 	"github.com/gorun/gorun/env/auth/tokenfile"
+	"github.com/gorun/gorun/rendezvous"
 )
 
 // loopbackToken takes the user's own token if the nodes meet on this machine and were given none. file is where it comes from. It is
@@ -22,12 +21,7 @@ func (o *options) loopbackToken() (file string, err error) {
 // meetsHere reports whether nodes know each other by a token and no other machine can reach where they meet.
 func (o *options) meetsHere() bool {
 	if o.backend == backendStatic {
-		return isLoopback(o.master.Addr)
+		return rendezvous.Endpoint{Host: o.master.Addr}.IsLoopback()
 	}
 	return o.hosted() && o.conf["ssl_cert"] == "" && !o.exposed()
-}
-
-func isLoopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
 }

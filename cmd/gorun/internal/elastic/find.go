@@ -7,14 +7,13 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"net"
-	"net/netip"
 	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/gorun/gorun/cmd/gorun/internal/cli"
+	"github.com/gorun/gorun/env/addr"
 	"github.com/gorun/gorun/rendezvous"
 	"github.com/gorun/gorun/rendezvous/embedded"
 	"github.com/gorun/gorun/rendezvous/reach"
@@ -136,18 +135,13 @@ func joinTimeout(d time.Duration) error { return fmt.Errorf("no rendezvous withi
 // often means loopback to itself; that endpoint's host is what others call it.
 func address(ctx context.Context, endpoints []rendezvous.Endpoint) string {
 	for _, e := range endpoints {
-		conn, err := new(net.Dialer).DialContext(ctx, "udp", e.String()) // which sends nothing
-		if err != nil {
-			continue
-		}
-		own, err := netip.ParseAddrPort(conn.LocalAddr().String())
-		_ = conn.Close()
+		own, err := addr.Facing(ctx, e.Host)
 		switch {
 		case err != nil:
-		case own.Addr().IsLoopback() && !e.IsLoopback():
+		case own.IsLoopback() && !e.IsLoopback():
 			return e.Host
 		default:
-			return own.Addr().Unmap().String()
+			return own.String()
 		}
 	}
 	return ""
