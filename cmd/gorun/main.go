@@ -6,8 +6,8 @@ import (
 	"os"
 
 	"github.com/gorun/gorun/cmd/gorun/internal/cli"
-	"github.com/gorun/gorun/cmd/gorun/internal/elastic"
 	_ "github.com/gorun/gorun/launcher/guard/reexec" // this binary is also the parent of the workers
+	"github.com/gorun/gorun/rendezvous/elastic"
 )
 
 func main() { os.Exit(cli.Main(os.Args[1:], os.Stdout, os.Stderr, elastic.Etcd{})) }

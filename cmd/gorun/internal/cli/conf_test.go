@@ -28,9 +28,9 @@ func TestConf(t *testing.T) {
 		if err := setConf(&o, text); err != nil {
 			t.Errorf("%s: %v", text, err)
 		}
-		c := o.elasticConfig("", nil, nil)
-		if c.TTL != want.ttl || c.JoinTimeout != want.join || c.Prefix != want.prefix {
-			t.Errorf("%s: ttl %v, join timeout %v, prefix %q, want %v", text, c.TTL, c.JoinTimeout, c.Prefix, want)
+		c := o.elasticConfig("", nil)
+		if c.Lease != want.ttl || c.JoinTimeout != want.join || c.Prefix != want.prefix {
+			t.Errorf("%s: ttl %v, join timeout %v, prefix %q, want %v", text, c.Lease, c.JoinTimeout, c.Prefix, want)
 		}
 	}
 }
@@ -43,7 +43,7 @@ func TestSettingsOfAJob(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return o.elasticConfig("", nil, nil).Settings
+		return o.elasticConfig("", nil).Settings
 	}
 	plain, secured := settings(), settings("--worker-tls")
 	if plain["gorun"] != version || plain["worker_tls"] != "false" || secured["worker_tls"] != "true" {

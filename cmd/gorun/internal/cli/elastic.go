@@ -13,37 +13,9 @@ import (
 // Etcd is what gorun does with etcd. Package cli does without its packages, of which there are hundreds.
 type Etcd interface {
 	// Rendezvous returns the rendezvous that flags describe. It does not wait for anything.
-	Rendezvous(Elastic) rendezvous.Rendezvous
+	Rendezvous(rendezvous.Config) rendezvous.Rendezvous
 	// Serve hosts an etcd at an endpoint of this machine until ctx ends, with its data in dir.
-	Serve(ctx context.Context, a Access, dir string, logger *slog.Logger) error
-}
-
-// An Elastic is a rendezvous over etcd as flags describe it.
-type Elastic struct {
-	Access
-	RunID                      string
-	Prefix                     string // of etcd's keys, with a slash at its end; empty: gorun's own
-	TempDir                    string // goes when this process does
-	Min, Max, MaxRestarts      int
-	TTL, LastCall, JoinTimeout time.Duration
-	ScaleUp                    rendezvous.ScaleUp
-	MasterPort                 int               // 0: any
-	EndAsOthers                bool              // this node ends as the job has that ended before it came; otherwise that is a mistake
-	Settings                   map[string]string // more of what must be the same on every node
-	Reserve                    rendezvous.ReserveFunc
-	Waiting                    func(reason string) // is told what a node waits for
-	Logger                     *slog.Logger
-}
-
-// An Access says where an etcd is, and how to get in.
-type Access struct {
-	Hosted             bool  // by the node that owns an endpoint; otherwise it runs by itself
-	Hosts              *bool // whether this node is to host it; nil: if it owns an endpoint
-	Endpoints          []rendezvous.Endpoint
-	Secret             string // of all who know the etcd that gorun hosts; empty: none
-	TLS                bool
-	CA, Cert, Key      string // PEM files; empty: none
-	User, PasswordFile string // empty: none
+	Serve(ctx context.Context, a rendezvous.Access, dir string, logger *slog.Logger) error
 }
 
 // completeElastic: nodes that meet over etcd must know where it is, and what they call their job.
@@ -109,8 +81,8 @@ func (o *options) checkAccess() error {
 	return nil
 }
 
-func (o *options) access() Access {
-	a := Access{
+func (o *options) access() rendezvous.Access {
+	a := rendezvous.Access{
 		Hosted: o.hosted(), Hosts: o.conf.hosts(), Endpoints: o.endpoints,
 		CA: o.conf["ca_cert"], Cert: o.conf["ssl_cert"], Key: o.conf["ssl_cert_key"],
 		User: o.conf["username"], PasswordFile: o.conf["password_file"],
@@ -128,15 +100,17 @@ func (o *options) encrypted() bool {
 	return a.TLS || a.Secret != ""
 }
 
-func (o *options) elasticConfig(tempDir string, reserve rendezvous.ReserveFunc, logger *slog.Logger) Elastic {
-	return Elastic{
+func (o *options) elasticConfig(tempDir string, logger *slog.Logger) rendezvous.Config {
+	return rendezvous.Config{
 		Access: o.access(), RunID: o.runID, Prefix: o.conf.prefix(), TempDir: tempDir,
-		Min: o.minNodes, Max: o.nnodes, MaxRestarts: o.maxRestarts,
-		TTL: o.conf.ttl(), LastCall: o.conf.seconds(30*time.Second, "last_call_timeout"), JoinTimeout: o.joinTimeout(),
-		ScaleUp: rendezvous.ScaleUp(o.scaleUp), MasterPort: o.masterPort,
+		Rules: rendezvous.Rules{
+			Min: o.minNodes, Max: o.nnodes, MaxRestarts: o.maxRestarts, Lease: o.conf.ttl(), JoinTimeout: o.joinTimeout(),
+			LastCall: o.conf.seconds(30*time.Second, "last_call_timeout"), ScaleUp: rendezvous.ScaleUp(o.scaleUp),
+		},
+		MasterPort:  o.masterPort,
 		EndAsOthers: strings.EqualFold(o.conf["after_end"], "result"),
 		Settings:    map[string]string{"gorun": version, "worker_tls": strconv.FormatBool(o.workerTLS)},
-		Reserve:     reserve, Waiting: newWaiting(logger).set, Logger: logger,
+		Reserve:     reserve, Waiting: newWaiting(logger).set, ExitCode: exitCode, Logger: logger,
 	}
 }
 

@@ -71,7 +71,7 @@ func etcdCommand(etcd Etcd) *cobra.Command {
 }
 
 // serveTemporarily hosts an etcd with its data in a temporary directory, which goes with this process, however that ends.
-func serveTemporarily(ctx context.Context, etcd Etcd, a Access, logger *slog.Logger) (err error) {
+func serveTemporarily(ctx context.Context, etcd Etcd, a rendezvous.Access, logger *slog.Logger) (err error) {
 	temp, err := newScratch("etcd")
 	if err != nil {
 		return err

@@ -21,7 +21,7 @@ type storeHost func(token string) (addr string, store io.Closer, err error)
 func (o *options) rendezvous(etcd Etcd, tempDir string, logger *slog.Logger) (rendezvous.Rendezvous, error) {
 	switch {
 	case o.elastic():
-		return leaving{etcd.Rendezvous(o.elasticConfig(tempDir, reserve, logger))}, nil
+		return etcd.Rendezvous(o.elasticConfig(tempDir, logger)), nil
 	case o.nnodes == 1:
 		return o.local(reserve, hostStore(logger)), nil
 	default:
@@ -46,25 +46,6 @@ func (o *options) static(reserve rendezvous.ReserveFunc) (rendezvous.Rendezvous,
 	}
 	return static, nil
 }
-
-// leaving tells the others of a job that cannot do without this node what its exit code is to be: this node's.
-type leaving struct{ rendezvous.Rendezvous }
-
-func (l leaving) Leave(ctx context.Context, round *rendezvous.Round, why error) error {
-	return l.Rendezvous.Leave(ctx, round, departure{why})
-}
-
-func (l leaving) Close(ctx context.Context, why error) error {
-	if why != nil {
-		why = departure{why}
-	}
-	return l.Rendezvous.Close(ctx, why)
-}
-
-// A departure is a node's reason to leave.
-type departure struct{ error }
-
-func (d departure) ExitCode() int { return exitCode(d.error) }
 
 // hostStore serves the store in which the workers of one round meet, so that it is there before they are, and can
 // still be asked who is missing when that is rank 0.

@@ -1,5 +1,5 @@
-// Package elastic makes the rendezvous of jobs whose nodes meet over etcd, and the etcd if a node is to host it. It is all
-// that connects the command line to the packages that bring etcd.
+// Package elastic is the rendezvous of jobs whose nodes meet over etcd: it finds the etcd, or hosts it if this node is to, and then
+// joins through package etcd. A command line that imports only this package imports etcd, and no other does.
 package elastic
 
 import (
@@ -8,23 +8,22 @@ import (
 	"sync"
 	"time"
 
-	"github.com/gorun/gorun/cmd/gorun/internal/cli"
 	"github.com/gorun/gorun/rendezvous"
 	"github.com/gorun/gorun/rendezvous/embedded"
 	"github.com/gorun/gorun/rendezvous/etcd"
 )
 
-// Etcd is what package cli lacks.
+// Etcd makes what needs an etcd.
 type Etcd struct{}
 
-// Rendezvous returns one that starts with its first Join.
-func (Etcd) Rendezvous(c cli.Elastic) rendezvous.Rendezvous {
-	return &meeting{config: c, started: time.Now()}
+// Rendezvous returns a rendezvous that finds or hosts its etcd at the first Join.
+func (Etcd) Rendezvous(c rendezvous.Config) rendezvous.Rendezvous {
+	return &lazyRendezvous{config: c, started: time.Now()}
 }
 
-// A meeting is a rendezvous over an etcd that has to be found first, or started.
-type meeting struct {
-	config  cli.Elastic
+// A lazyRendezvous is one over an etcd that has to be found first, or started.
+type lazyRendezvous struct {
+	config  rendezvous.Config
 	started time.Time
 
 	mu    sync.Mutex
@@ -33,8 +32,8 @@ type meeting struct {
 	addr  string           // of this node
 }
 
-// Join opens the meeting if that has not been done.
-func (m *meeting) Join(ctx context.Context, self rendezvous.Node) (*rendezvous.Round, error) {
+// Join finds or hosts the etcd if that has not been done.
+func (m *lazyRendezvous) Join(ctx context.Context, self rendezvous.Node) (*rendezvous.Round, error) {
 	defer m.config.Waiting("")
 	inner, addr, err := m.open(ctx)
 	if err != nil {
@@ -47,22 +46,22 @@ func (m *meeting) Join(ctx context.Context, self rendezvous.Node) (*rendezvous.R
 }
 
 // Report is for rounds, so there has been a Join.
-func (m *meeting) Report(ctx context.Context, round *rendezvous.Round, failure *rendezvous.Failure) error {
+func (m *lazyRendezvous) Report(ctx context.Context, round *rendezvous.Round, failure *rendezvous.Failure) error {
 	return m.inner.Report(ctx, round, failure)
 }
 
-// Leave is for rounds as well.
-func (m *meeting) Leave(ctx context.Context, round *rendezvous.Round, why error) error {
-	return m.inner.Leave(ctx, round, why)
+// Leave gives the others the exit code of this node: it is that of a job that cannot do without it.
+func (m *lazyRendezvous) Leave(ctx context.Context, round *rendezvous.Round, why error) error {
+	return m.inner.Leave(ctx, round, m.departure(why))
 }
 
 // Close leaves the job, and then, if it is here, ends the etcd, for which it waits until the other nodes have left.
-func (m *meeting) Close(ctx context.Context, why error) error {
+func (m *lazyRendezvous) Close(ctx context.Context, why error) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var errs []error
 	if m.inner != nil {
-		errs = append(errs, m.inner.Close(ctx, why))
+		errs = append(errs, m.inner.Close(ctx, m.departure(why)))
 	}
 	if m.host != nil {
 		errs = append(errs, m.host.close(ctx))
@@ -73,8 +72,23 @@ func (m *meeting) Close(ctx context.Context, why error) error {
 	return errors.Join(errs...)
 }
 
+func (m *lazyRendezvous) departure(why error) error {
+	if why == nil {
+		return nil
+	}
+	return departure{why, m.config.ExitCode(why)}
+}
+
+// A departure is a node's reason to leave, with its exit code.
+type departure struct {
+	error
+	code int
+}
+
+func (d departure) ExitCode() int { return d.code }
+
 // open finds the etcd, or starts it, and gets ready to join.
-func (m *meeting) open(ctx context.Context) (*etcd.Rendezvous, string, error) {
+func (m *lazyRendezvous) open(ctx context.Context) (*etcd.Rendezvous, string, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.inner != nil {
@@ -118,7 +132,7 @@ func (m *meeting) open(ctx context.Context) (*etcd.Rendezvous, string, error) {
 }
 
 // connect makes the rendezvous over an etcd that can be used.
-func (m *meeting) connect(in secrets) (*etcd.Rendezvous, error) {
+func (m *lazyRendezvous) connect(in secrets) (*etcd.Rendezvous, error) {
 	c := m.config
 	after := etcd.AfterEndRefuse
 	if c.EndAsOthers {
@@ -127,7 +141,7 @@ func (m *meeting) connect(in secrets) (*etcd.Rendezvous, error) {
 	return etcd.New(etcd.Config{
 		Endpoints: texts(c.Endpoints), TLS: in.tls, User: c.User, Password: in.password,
 		Prefix: c.Prefix, RunID: c.RunID, Min: c.Min, Max: c.Max, MaxRestarts: c.MaxRestarts,
-		TTL: c.TTL, LastCall: c.LastCall, JoinTimeout: c.JoinTimeout, ScaleUp: c.ScaleUp, MasterPort: c.MasterPort,
+		TTL: c.Lease, LastCall: c.LastCall, JoinTimeout: c.JoinTimeout, ScaleUp: c.ScaleUp, MasterPort: c.MasterPort,
 		Options: c.Settings, AfterEnd: after, Started: m.started, Reserve: c.Reserve, Waiting: c.Waiting, Log: c.Logger,
 		Explain: func(ctx context.Context) error { return oneLine(diagnose(ctx, c.Access, in, c.Endpoints)) },
 	})

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gorun/gorun/cmd/gorun/internal/cli"
 	"github.com/gorun/gorun/env/addr"
 	"github.com/gorun/gorun/rendezvous"
 	"github.com/gorun/gorun/rendezvous/embedded"
@@ -25,7 +24,7 @@ type secrets struct {
 	password string
 }
 
-func credentials(a cli.Access) (s secrets, err error) {
+func credentials(a rendezvous.Access) (s secrets, err error) {
 	if a.PasswordFile != "" {
 		text, err := os.ReadFile(a.PasswordFile)
 		if err != nil {
@@ -46,7 +45,7 @@ func credentials(a cli.Access) (s secrets, err error) {
 }
 
 // certificates are those of files. Without a CA the system's are believed.
-func certificates(a cli.Access) (*tls.Config, error) {
+func certificates(a rendezvous.Access) (*tls.Config, error) {
 	c := &tls.Config{MinVersion: tls.VersionTLS12}
 	if a.CA != "" {
 		text, err := os.ReadFile(a.CA)
@@ -82,7 +81,7 @@ const (
 )
 
 // await returns when an etcd can be used. What it waits for it tells; it gives up when ctx ends or waiting is of no use.
-func await(ctx context.Context, a cli.Access, in secrets, tell func(string)) error {
+func await(ctx context.Context, a rendezvous.Access, in secrets, tell func(string)) error {
 	var why error
 	for wait := firstAskPause; ; wait = min(2*wait, askPause) {
 		err := diagnose(ctx, a, in, a.Endpoints)
@@ -105,7 +104,7 @@ func await(ctx context.Context, a cli.Access, in secrets, tell func(string)) err
 }
 
 // diagnose says why none of some of the endpoints can be used.
-func diagnose(ctx context.Context, a cli.Access, in secrets, endpoints []rendezvous.Endpoint) error {
+func diagnose(ctx context.Context, a rendezvous.Access, in secrets, endpoints []rendezvous.Endpoint) error {
 	return reach.Diagnose(ctx, reach.Target{Endpoints: endpoints, Hosted: a.Hosted, TLS: in.tls, Username: a.User, Password: in.password})
 }
 

@@ -7,12 +7,12 @@ import (
 	"log/slog"
 	"strings"
 
-	"github.com/gorun/gorun/cmd/gorun/internal/cli"
+	"github.com/gorun/gorun/rendezvous"
 	"github.com/gorun/gorun/rendezvous/embedded"
 )
 
 // Serve hosts an etcd by hand.
-func (Etcd) Serve(ctx context.Context, a cli.Access, dir string, logger *slog.Logger) error {
+func (Etcd) Serve(ctx context.Context, a rendezvous.Access, dir string, logger *slog.Logger) error {
 	in, err := credentials(a)
 	if err != nil {
 		return err

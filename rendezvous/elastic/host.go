@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/gorun/gorun/cmd/gorun/internal/cli"
 	"github.com/gorun/gorun/rendezvous"
 	"github.com/gorun/gorun/rendezvous/embedded"
 	"github.com/gorun/gorun/rendezvous/reach"
@@ -17,7 +16,7 @@ import (
 
 // A hosting is an etcd that may be this process's to host.
 type hosting struct {
-	cli.Access
+	rendezvous.Access
 	in      secrets
 	server  embedded.Config // its Job, and where its data goes
 	waiting func(reason string)
