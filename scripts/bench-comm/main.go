@@ -104,7 +104,7 @@ func (r report) write() error {
 func busy(loadavg string) (notes []string) {
 	var load float64
 	if _, err := fmt.Sscan(loadavg, &load); err == nil && load > 1 {
-		notes = append(notes, fmt.Sprintf("the machine had other things to do (a load of %g at the start): these figures say little", load))
+		notes = append(notes, fmt.Sprintf("the machine was busy with other work (a load of %g at the start), so these figures are not reliable", load))
 	}
 	return notes
 }

@@ -25,10 +25,10 @@ type report struct {
 // introduction says how to read the page.
 const introduction = `# Package comm beside Open MPI, MPICH and gloo
 
-Numbers are how many times longer the best of the peers takes; comm is faster where they are above 1. Memory that is dirty
-has been written by its rank just before; hot memory is still in the caches of who used it last. Where there are more ranks
-than processors, Open MPI yields and MPICH does not. gloo has TCP only, and MPICH's TCP is UCX's. This page was printed by
-` + "`go run ./scripts/bench-comm -svg docs/bench-comm.svg`" + `, whose head says how it measures.
+Each number says how many times as long as comm the fastest of the peers takes: above 1, comm is faster. Dirty memory has just been
+written by its rank. Hot memory is still in the caches of the processor that used it last. If there are more ranks than processors,
+Open MPI yields and MPICH does not. gloo has only TCP, and MPICH uses UCX for TCP. The command
+` + "`go run ./scripts/bench-comm -svg docs/bench-comm.svg`" + ` has printed this page; the comment at its head says how it measures.
 
 `
 

@@ -3,7 +3,6 @@ package call
 import (
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"math"
 	"sync"
 
@@ -57,7 +56,7 @@ type Own struct {
 // none.
 func NewOwn(name string, t reduce.Type, block int, commutative bool, kernel reduce.Kernel) Reduction {
 	o := &Own{name: name, typ: t, commutative: commutative, kernel: kernel}
-	o.checksum = crc32.ChecksumIEEE(fmt.Appendf(nil, "%s %d %v", name, block, commutative))
+	o.checksum = uint32(Checksum(name, block, commutative))
 	described := name
 	if block > 1 {
 		described += fmt.Sprintf(" in blocks of %d", block)

@@ -61,14 +61,9 @@ func (c *Client) Get(ctx context.Context, key string) ([]byte, error) {
 	if err := store.CheckWait(ctx, key); err != nil {
 		return nil, err
 	}
-	call, err := c.send(request{kind: getKind, key: key})
-	if err != nil {
-		return nil, err
-	}
-	defer c.cancel(call)
-	value, err := c.receive(ctx, call)
+	value, err := c.roundTrip(ctx, "get", request{kind: getKind, key: key})
 	if kv.Ended(ctx, err) {
-		return nil, &store.MissingKeysError{Keys: []string{key}, Err: err}
+		err = &store.MissingKeysError{Keys: []string{key}, Err: ctx.Err()}
 	}
 	return value, err
 }

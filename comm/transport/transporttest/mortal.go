@@ -9,7 +9,7 @@ import (
 	"github.com/gorun/gorun/comm/transport"
 )
 
-// A MortalTransport is a transport that can die as if its process had been killed, or stop as if that had been stopped.
+// A MortalTransport is a transport that can die as if its process had been killed, or stop as if its process had been stopped.
 type MortalTransport struct {
 	transport.Transport
 
@@ -22,17 +22,17 @@ type MortalTransport struct {
 	streams []transport.Stream
 }
 
-// Mortal makes tr mortal.
+// Mortal returns tr as a MortalTransport.
 func Mortal(tr transport.Transport) *MortalTransport {
 	return &MortalTransport{Transport: tr, end: make(chan struct{})}
 }
 
-// Stop lets nothing more be said on any stream, nor heard, until Kill.
+// Stop stops all streams, until Kill: nothing more is sent or received.
 func (m *MortalTransport) Stop() { m.stopped.Store(true) }
 
-// Kill breaks every stream without a word and lets nobody dial any more.
+// Kill breaks every stream without a goodbye. After it nothing can be dialled.
 func (m *MortalTransport) Kill() {
-	m.dead.Store(true) // from here on nothing more is said on any stream
+	m.dead.Store(true) // from now on nothing more is sent on any stream
 	m.mu.Lock()
 	conns, streams := m.conns, m.streams
 	m.conns, m.streams = nil, nil
@@ -47,7 +47,7 @@ func (m *MortalTransport) Kill() {
 	_ = m.Close()
 }
 
-// Streams is how many streams there have been.
+// Streams returns how many streams there have been.
 func (m *MortalTransport) Streams() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -115,7 +115,7 @@ func (c mortalConn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// A mortalPollable is a mortalConn that can be had as a stream, which is then as mortal.
+// A mortalPollable is a mortalConn that is Pollable. Its stream is mortal as well.
 type mortalPollable struct {
 	mortalConn
 	pollable transport.Pollable
@@ -160,11 +160,11 @@ func (w mortalWindow) Put(a, b []byte) bool {
 	return !w.m.dead.Load() && !w.m.stopped.Load() && w.window.Put(a, b)
 }
 
-func (w mortalWindow) Peek(looks int) []byte {
+func (w mortalWindow) Peek(polls int) []byte {
 	if w.m.dead.Load() || w.m.stopped.Load() {
 		return nil
 	}
-	return w.window.Peek(looks)
+	return w.window.Peek(polls)
 }
 
 func (w mortalWindow) Skip(n int) { w.window.Skip(n) }
@@ -194,10 +194,10 @@ func (s mortalStream) TryRead(b []byte) (int, error) {
 	return s.Stream.TryRead(b)
 }
 
-// Arm lets nothing wake who waits for a stopped transport, which has nothing to say, but the end of the stream.
-func (s mortalStream) Arm(room bool) uint32 {
+// Arm makes only the end of the stream wake those who wait for a stopped transport.
+func (s mortalStream) Arm(writable bool) uint32 {
 	const onlyErrors = 8 // POLLERR
-	events := s.Stream.Arm(room)
+	events := s.Stream.Arm(writable)
 	if s.m.stopped.Load() {
 		return onlyErrors
 	}
