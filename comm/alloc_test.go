@@ -38,7 +38,7 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 	}
 	step := func(ctx context.Context, g *Group, buf []byte) func() error {
 		c := pipeline.Call{Seq: 1, Call: call.Call{Op: uint8(call.KindAllGather)}, Elem: 1, Caller: aMinute{ctx}}
-		if err := g.core.Lane.Begin(c.Seq, c.Call, 0); err != nil {
+		if err := g.core.Comm.Begin(c.Seq, c.Call, 0); err != nil {
 			return func() error { return err }
 		}
 		in, peer, all := make([]byte, len(buf)), 1-g.Rank(), plan.Range{Hi: len(buf)}

@@ -10,7 +10,7 @@ import (
 	"github.com/gorun/gorun/comm/internal/call"
 	"github.com/gorun/gorun/comm/internal/core"
 	"github.com/gorun/gorun/comm/internal/diagnosis"
-	"github.com/gorun/gorun/comm/internal/endpoint"
+	"github.com/gorun/gorun/comm/internal/matching"
 )
 
 // public returns err, which comes from below the API, as an error of this package.
@@ -39,7 +39,7 @@ func translated(err error) error {
 // failure is e, the error of a call on a group, as the package's own.
 func failure(e *core.Error) error {
 	op, seq, g := e.Op, e.Seq, e.Group
-	var short *endpoint.TruncateError
+	var short *matching.TruncateError
 	if errors.As(e.Err, &short) {
 		return &TruncateError{Source: short.Source, Got: short.Got / e.Elem, Room: short.Room / e.Elem}
 	}
@@ -69,16 +69,16 @@ func failure(e *core.Error) error {
 	case diagnosis.PeerFailed, diagnosis.Left:
 	}
 	switch {
-	case f.Rank == endpoint.AnySource:
+	case f.Rank == matching.AnySource:
 		return fmt.Errorf("comm: %s #%d from any rank: %w", op, seq, cause)
 	case errors.Is(cause, ErrClosed):
 		return fmt.Errorf("comm: %s #%d: %w", op, seq, cause)
-	case f.Told && f.Rank == me: // this rank need not agree
+	case f.Remote && f.Rank == me: // this rank need not agree
 		return &AbortError{Rank: f.Finder, Op: op, Seq: seq, Err: fmt.Errorf("it found this rank at fault: %w", cause), selfAtFault: true}
 	}
 	who := g.World.Peers[f.Rank]
-	p := &PeerError{Rank: f.Rank, Host: who.Host, PID: who.PID, Op: op, Seq: seq, Err: cause, Finder: me, remote: f.Told}
-	if f.Told {
+	p := &PeerError{Rank: f.Rank, Host: who.Host, PID: who.PID, Op: op, Seq: seq, Err: cause, Finder: me, remote: f.Remote}
+	if f.Remote {
 		p.Finder = f.Finder
 	} else if noAnswer(f.Err) {
 		p.Addr = who.Addr
@@ -142,5 +142,5 @@ func absent(e *core.Error, f *diagnosis.Failure) error {
 	for _, w := range f.Waits {
 		m.Waits = append(m.Waits, Wait(w))
 	}
-	return fmt.Errorf("comm: %s #%d: %s%w", e.Op, e.Seq, found(f.Told, f.Finder), m)
+	return fmt.Errorf("comm: %s #%d: %s%w", e.Op, e.Seq, found(f.Remote, f.Finder), m)
 }

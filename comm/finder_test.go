@@ -26,7 +26,7 @@ func TestFindersAreNamed(t *testing.T) {
 			if said := told(f); strings.Contains(said, "found") {
 				t.Errorf("of its own finding a rank says %q", said)
 			}
-			f.Told, f.Finder = true, 0
+			f.Remote, f.Finder = true, 0
 			if said, want := told(f), "comm: Barrier #3: rank 0 found: "; !strings.HasPrefix(said, want) {
 				t.Errorf("of another's finding a rank says %q, want %q first", said, want)
 			}

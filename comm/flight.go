@@ -49,7 +49,7 @@ func (g *Group) Flight() Flight {
 	if g == nil {
 		return Flight{}
 	}
-	from := g.core.Lane.Flight()
+	from := g.core.Comm.Flight()
 	f := Flight{Rank: g.world.Rank, Group: g.Ranks(), Collectives: flightCalls(from.Collectives, false), Transfers: flightCalls(from.Transfers, true)}
 	if from.Err != nil {
 		f.Failed = from.Err.Error()

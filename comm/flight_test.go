@@ -145,10 +145,10 @@ func TestRememberingAllocatesNothing(t *testing.T) {
 	seq, call := uint64(0), call.Call{Op: uint8(call.KindBarrier)}
 	if n := testing.AllocsPerRun(100, func() {
 		seq++
-		if err := g.core.Lane.Begin(seq, call, 0); err != nil {
+		if err := g.core.Comm.Begin(seq, call, 0); err != nil {
 			t.Error(err)
 		}
-		g.core.Lane.End(seq, nil)
+		g.core.Comm.End(seq, nil)
 	}); n > 0 {
 		t.Errorf("%v allocations", n)
 	}

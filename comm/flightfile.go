@@ -68,7 +68,7 @@ func errorFileDir() string {
 // the calls of the group do not explain that. It logs one line if gorun does not name the file in its summary.
 func (g *Group) saveFlight(err error) {
 	f, ok := errors.AsType[*diagnosis.Failure](err)
-	if !ok || !f.Late && f.Kind != diagnosis.Mismatched || g.core.Lane.Err() == nil {
+	if !ok || !f.Late && f.Kind != diagnosis.Mismatched || g.core.Comm.Err() == nil {
 		return
 	}
 	g.logged.Do(func() {

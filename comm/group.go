@@ -160,7 +160,7 @@ func (g *Group) Close() error {
 		err = errors.Join(err, public(other.core.Compare()))
 	}
 	g.core.AwaitNotified()
-	g.core.Lane.Close()
+	g.core.Comm.Close()
 	if g.isWorld {
 		latest.CompareAndSwap(g, nil)
 		err = errors.Join(err, g.world.Endpoint.Close(), g.world.Acceptor.Close())

@@ -42,7 +42,7 @@ func TestPiecesGoAheadForEver(t *testing.T) {
 		p = append(append(p, receives...), sends...)
 		out, in := bytes.Repeat([]byte{byte(g.Rank())}, before+ahead), make([]byte, before+ahead)
 		call := pipeline.Call{Seq: 1, Call: call.Call{Op: uint8(call.KindAllGather)}, Elem: 1, Caller: aMinute{ctx}}
-		if err := g.core.Lane.Begin(call.Seq, call.Call, 0); err != nil {
+		if err := g.core.Comm.Begin(call.Seq, call.Call, 0); err != nil {
 			return err
 		}
 		err := g.core.Pipeline.Run(call, &pipeline.Task{Plan: p, Src: pipeline.Vector{Buf: out}, Dst: pipeline.Vector{Buf: in}})

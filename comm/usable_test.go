@@ -54,7 +54,7 @@ func TestPeerErrorsThatLeaveTheGroupUsable(t *testing.T) {
 				if err := Barrier(ctx, g); err != nil {
 					return err
 				}
-				return part.core.Lane.Err()
+				return part.core.Comm.Err()
 			})
 		})
 	})

@@ -48,7 +48,7 @@ func TestTheTimeOfAWorkCountsFromItsStart(t *testing.T) {
 					if took := time.Since(start); took < limit || took > c.after {
 						return fmt.Errorf("it took %v, want %v", took, c.after)
 					}
-					return g.core.Lane.Err() // that of the group, which goes on
+					return g.core.Comm.Err() // that of the group, which goes on
 				})
 			})
 		})
@@ -76,8 +76,8 @@ func TestTenThousandSendsThatOnlyAreLookedAt(t *testing.T) {
 					failed++
 				}
 			}
-			if took := time.Since(start); took != time.Minute || failed < len(works)/2 || g.core.Lane.Err() == nil {
-				return fmt.Errorf("%d failed after %v, the group has failed: %v", failed, took, g.core.Lane.Err())
+			if took := time.Since(start); took != time.Minute || failed < len(works)/2 || g.core.Comm.Err() == nil {
+				return fmt.Errorf("%d failed after %v, the group has failed: %v", failed, took, g.core.Comm.Err())
 			}
 			return nil
 		})

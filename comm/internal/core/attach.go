@@ -80,7 +80,7 @@ func (c *Collective) attach() error {
 	} else {
 		g.layout = &hier.Layout{Nodes: at, Choose: g.Choose, Team: team}
 	}
-	return g.Lane.Begin(c.seq, c.call, c.before) // once more, so that the bytes moved here do not count
+	return g.Comm.Begin(c.seq, c.call, c.before) // once more, so that the bytes moved here do not count
 }
 
 // share returns the memory that is exported by key, which the first rank of every machine creates, and the verdict of all ranks. problem

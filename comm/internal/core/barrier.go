@@ -52,7 +52,7 @@ func (c *Collective) monitor() (stop func()) {
 	delay := span / 8 * time.Duration(g.rank) / time.Duration(g.Size()) // so that the first rank that has come asks before the others
 	ctx, cancel := context.WithDeadline(context.Background(), deadline.Add(-span/8))
 	start := time.AfterFunc(remaining-span+delay, func() {
-		g.Lane.Go(func() { g.Lane.Monitor(ctx, c.seq, max(span/8, time.Millisecond)) })
+		g.Comm.Go(func() { g.Comm.Monitor(ctx, c.seq, max(span/8, time.Millisecond)) })
 	})
 	return func() {
 		start.Stop()

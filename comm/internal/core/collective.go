@@ -100,8 +100,8 @@ func (c *Collective) refusef(format string, args ...any) { c.refuse(fmt.Errorf(f
 
 // Refused returns err, because of which this rank does not make a call. It notifies the other ranks, which may wait in that call.
 func (g *Group) Refused(err error) error {
-	if err != nil && g.Lane != nil {
-		g.Lane.Refused(err.Error())
+	if err != nil && g.Comm != nil {
+		g.Comm.Refused(err.Error())
 	}
 	return err
 }

@@ -19,7 +19,7 @@ import (
 // A Group is an ordered set of ranks that talk to each other: a communicator. This rank is one of them.
 type Group struct {
 	World   *World
-	Lane    *endpoint.Lane
+	Comm    *endpoint.Communicator
 	Ranks   []int // world ranks in group order
 	Timeout time.Duration
 	Choose  plan.Choices // which algorithms members use
@@ -51,19 +51,19 @@ type Group struct {
 
 // NewGroup makes the group of the given world ranks. id is the same on all of them.
 func NewGroup(w *World, id uint64, ranks []int, timeout time.Duration, rules choice.Tuning) (*Group, error) {
-	lane, err := w.Endpoint.Open(id, ranks)
+	comm, err := w.Endpoint.Open(id, ranks)
 	if err != nil {
 		return nil, err
 	}
 	g := &Group{
-		World: w, Lane: lane, id: id, Ranks: ranks, index: make(map[int]int, len(ranks)), Timeout: timeout,
+		World: w, Comm: comm, id: id, Ranks: ranks, index: make(map[int]int, len(ranks)), Timeout: timeout,
 		Choose: plan.NewChoices(w.algorithms(ranks), rules),
 	}
 	for i, r := range ranks {
 		g.index[r] = i
 	}
 	g.rank = g.index[w.Rank]
-	g.Pipeline = pipeline.New(lane, ranks, g.rank, w.ChunkSize)
+	g.Pipeline = pipeline.New(comm, ranks, g.rank, w.ChunkSize)
 	g.unattached = w.canShare(ranks)
 	g.noSharing.Store(!g.unattached)
 	g.short.g = g
@@ -97,15 +97,15 @@ func (g *Group) GroupRank(world int) int {
 }
 
 // AwaitNotified waits until the members that can be reached know why the group has failed, if it has, for a second at most.
-func (g *Group) AwaitNotified() { g.Lane.Settle(CloseNotifyTimeout) }
+func (g *Group) AwaitNotified() { g.Comm.AwaitNotified(CloseNotifyTimeout) }
 
 // Release releases the group's memory as soon as no collective is under way. The lane has been closed.
 func (g *Group) Release() { g.order.retire(g.release) }
 
 // Abort fails the group on every member because of cause.
 func (g *Group) Abort(cause error) {
-	g.Lane.Abort(&diagnosis.Failure{Kind: diagnosis.Aborted, Rank: g.World.Rank, Text: cause.Error(), Err: cause})
-	g.Lane.Settle(NotifyTimeout)
+	g.Comm.Abort(&diagnosis.Failure{Kind: diagnosis.Aborted, Rank: g.World.Rank, Text: cause.Error(), Err: cause})
+	g.Comm.AwaitNotified(NotifyTimeout)
 }
 
 // Compare checks whether other members have made the same calls as this rank, as far as that is known here: it waits for no rank. If they
@@ -114,15 +114,15 @@ func (g *Group) Compare() error {
 	last := g.order.started()
 	seq, idle := g.order.seize()
 	if idle {
-		if t := g.teamHere(); t != nil && g.Lane.Usable() {
+		if t := g.teamHere(); t != nil && g.Comm.Usable() {
 			if m, ok := errors.AsType[*shm.Mismatch](t.CompareAll()); ok {
-				g.Lane.Fail(g.mismatch(m))
+				g.Comm.Fail(g.mismatch(m))
 			}
 		}
 		g.pass(seq)
 	}
-	g.Lane.CompareAll()
-	err := g.Lane.Err()
+	g.Comm.CompareAll()
+	err := g.Comm.Err()
 	if f, ok := errors.AsType[*diagnosis.Failure](err); !ok || f.Kind != diagnosis.Mismatched || g.reported.Load() {
 		return nil
 	}

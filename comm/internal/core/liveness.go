@@ -3,7 +3,7 @@ package core
 import (
 	"time"
 
-	"github.com/gorun/gorun/comm/internal/endpoint"
+	"github.com/gorun/gorun/comm/internal/diagnosis"
 	"github.com/gorun/gorun/comm/internal/machine"
 )
 
@@ -11,19 +11,19 @@ import (
 // course of its exit, microseconds before the end.
 const exitTimeout = time.Second
 
-// died is what can be found out about the process of rank, if it is another one: whether it has ended.
-func (w *World) died(rank int) endpoint.Fate {
+// liveness is what can be found out about the process of rank, if it is another one: whether it has ended.
+func (w *World) liveness(rank int) diagnosis.Liveness {
 	pid := w.Neighbour(rank)
 	if pid == 0 {
-		return endpoint.Unknown
+		return diagnosis.Unknown
 	}
 	switch ended, known := machine.AwaitExit(pid, exitTimeout); {
 	case !known:
-		return endpoint.Unknown
+		return diagnosis.Unknown
 	case ended:
-		return endpoint.Dead
+		return diagnosis.Dead
 	}
-	return endpoint.Alive
+	return diagnosis.Alive
 }
 
 // State says what the process of rank does, if it is another one that can be looked at.

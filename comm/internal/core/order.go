@@ -119,7 +119,7 @@ func (g *Group) serve() {
 	done := false
 	defer func() {
 		if !done && g.order.more() { // the caller's code has ended this goroutine
-			g.Lane.Go(g.serve)
+			g.Comm.Go(g.serve)
 		}
 	}()
 	for c := g.order.next(); c != nil; c = g.order.next() {
@@ -146,7 +146,7 @@ func (c *Collective) Run(ctx context.Context) error {
 	}
 	defer func() { // also when the caller's code panics
 		if c.g.order.more() {
-			c.g.Lane.Go(c.g.serve)
+			c.g.Comm.Go(c.g.serve)
 		}
 	}()
 	c.g.order.next()
@@ -161,14 +161,14 @@ func (c *Collective) Start() {
 	}
 	c.ctx, c.done = context.Background(), make(chan struct{})
 	if c.g.order.enter(c) {
-		c.g.Lane.Go(c.g.serve)
+		c.g.Comm.Go(c.g.serve)
 	}
 }
 
 // notified returns c's result. If c has failed, it first waits until the other members know.
 func (c *Collective) notified() error {
 	if c.err != nil {
-		c.g.Lane.Settle(NotifyTimeout)
+		c.g.Comm.AwaitNotified(NotifyTimeout)
 		c.g.noteMismatch(c.err)
 	}
 	return c.err
@@ -187,7 +187,7 @@ func (c *Collective) Wait(ctx context.Context) error {
 	select {
 	case <-c.done:
 	case <-ctx.Done(): // a collective cannot be undone, and the order cannot be changed
-		c.g.Lane.Fail(c.g.Lane.AsFailure(ctx.Err()))
+		c.g.Comm.Fail(ctx.Err())
 		<-c.done
 	}
 	return c.notified()

@@ -9,13 +9,14 @@ import (
 
 	"github.com/gorun/gorun/comm/internal/call"
 	"github.com/gorun/gorun/comm/internal/endpoint"
+	"github.com/gorun/gorun/comm/internal/matching"
 	"github.com/gorun/gorun/comm/internal/reduce"
 )
 
 // AnySource and AnyTag match messages from every rank and with every tag.
 const (
-	AnySource = endpoint.AnySource
-	AnyTag    = endpoint.AnyTag
+	AnySource = matching.AnySource
+	AnyTag    = matching.AnyTag
 )
 
 // MaxTag is the largest tag; the smallest is 0.
@@ -82,14 +83,14 @@ func (m *Message) Limit(bytes int) { m.limit = bytes }
 // SendNow is a send, if that can end at once. Otherwise it returns false and does nothing.
 func (g *Group) SendNow(ctx context.Context, t reduce.Type, buf []byte, dst int, tag []int) bool {
 	n, ok := g.shortMessage(ctx, dst, tag)
-	return ok && g.Lane.SendNow(g.Ranks[dst], n, messageCall(call.KindSend, t), buf)
+	return ok && g.Comm.SendNow(g.Ranks[dst], n, messageCall(call.KindSend, t), buf)
 }
 
 // RecvNow is a receive, if that can end at once. Otherwise it returns false and does nothing. n is in bytes.
 func (g *Group) RecvNow(ctx context.Context, t reduce.Type, buf []byte, src int, tag []int) (recvTag, n int, ok bool) {
 	recvTag, ok = g.shortMessage(ctx, src, tag)
 	if ok {
-		n, ok = g.Lane.RecvNow(g.Ranks[src], recvTag, messageCall(call.KindRecv, t), buf)
+		n, ok = g.Comm.RecvNow(g.Ranks[src], recvTag, messageCall(call.KindRecv, t), buf)
 	}
 	return recvTag, n, ok
 }
@@ -166,13 +167,13 @@ func (m Message) begin(t *Transfer) {
 	c := messageCall(m.Kind, m.typ)
 	switch m.Kind {
 	case call.KindSend, call.KindSendObjects:
-		t.op = m.g.Lane.Send(peer, m.tag, 0, c, m.buf)
+		t.op = m.g.Comm.Send(peer, m.tag, 0, c, m.buf)
 	case call.KindRecvObjects:
-		t.op = m.g.Lane.RecvNew(peer, m.tag, c, m.limit)
+		t.op = m.g.Comm.RecvNew(peer, m.tag, c, m.limit)
 	case call.KindProbe:
-		t.op = m.g.Lane.Probe(peer, m.tag, c)
+		t.op = m.g.Comm.Probe(peer, m.tag, c)
 	default:
-		t.op = m.g.Lane.Recv(peer, m.tag, 0, c, m.buf)
+		t.op = m.g.Comm.Recv(peer, m.tag, 0, c, m.buf)
 	}
 }
 
@@ -209,7 +210,7 @@ func (t *Transfer) Wait(ctx context.Context) error {
 	err := t.op.Wait(ctx, t.remaining())
 	if err != nil {
 		t.g.noteFailure(err)
-		t.g.Lane.Settle(NotifyTimeout)
+		t.g.Comm.AwaitNotified(NotifyTimeout)
 	}
 	return t.failed(err)
 }
@@ -223,7 +224,7 @@ func (t *Transfer) Done() <-chan struct{} {
 	select {
 	case <-t.op.Done():
 	default:
-		t.watched.Do(func() { t.g.Lane.Go(func() { _ = t.Wait(context.Background()) }) })
+		t.watched.Do(func() { t.g.Comm.Go(func() { _ = t.Wait(context.Background()) }) })
 	}
 	return t.op.Done()
 }

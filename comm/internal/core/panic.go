@@ -36,7 +36,7 @@ func (g *Group) broken(call string, v any) *diagnosis.Failure {
 	}
 	f.Text = text
 	f.Err = &panicError{text, v}
-	g.Lane.Fail(f)
+	g.Comm.Fail(f)
 	return f
 }
 
@@ -76,9 +76,9 @@ func (c *Collective) endBroken(v any, mine bool) {
 	f := g.broken(fmt.Sprintf("%v #%d", c.kind(), c.seq), v)
 	_ = g.Pipeline.End() // with f
 	c.endInMemory(f)
-	g.Lane.End(c.seq, f)
+	g.Comm.End(c.seq, f)
 	c.err = c.failed(f)
-	g.Lane.Settle(NotifyTimeout)
+	g.Comm.AwaitNotified(NotifyTimeout)
 	c.forget()
 	if !mine {
 		c.panicked = v
@@ -100,7 +100,7 @@ func (g *Group) Guard(op call.Kind, f func()) {
 		}
 		v := recover()
 		_ = g.broken(op.String(), v) // later calls return it
-		g.Lane.Settle(NotifyTimeout)
+		g.Comm.AwaitNotified(NotifyTimeout)
 		if v != nil {
 			panic(v)
 		}

@@ -26,7 +26,7 @@ func (c *Collective) perform(mine bool) {
 	g := c.g
 	words := g.history.Add(c.call.Words())
 	c.before = words.Before()
-	err := g.Lane.Begin(c.seq, c.call, c.before)
+	err := g.Comm.Begin(c.seq, c.call, c.before)
 	if err == nil && c.kind().UsesMemory() {
 		err = c.attach()
 	}
@@ -40,7 +40,7 @@ func (c *Collective) perform(mine bool) {
 	}
 	c.endInMemory(err)
 	if err == nil {
-		g.Lane.End(c.seq, nil)
+		g.Comm.End(c.seq, nil)
 	} else {
 		c.err = c.fail(err)
 	}
@@ -54,8 +54,8 @@ func (c *Collective) perform(mine bool) {
 // fail ends c, and the group, with err, and returns the error of the call.
 func (c *Collective) fail(err error) error {
 	g := c.g
-	g.Lane.End(c.seq, err)
-	g.Lane.Fail(g.Lane.AsFailure(err))
+	g.Comm.End(c.seq, err)
+	g.Comm.Fail(err)
 	g.noteFailure(err)
 	return c.failed(err)
 }

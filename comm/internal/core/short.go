@@ -23,14 +23,14 @@ const stampedBytes = 4 << 10
 // enter begins a call with t, the team of all members. It returns false if the call has to take the long path, because another call is
 // under way, or something is wrong.
 func (g *Group) enter(ctx context.Context, t *shm.Team, call call.Words, elem int) bool {
-	if !g.Lane.Usable() || ctx.Err() != nil || !t.Fits(elem) {
+	if !g.Comm.Usable() || ctx.Err() != nil || !t.Fits(elem) {
 		return false
 	}
 	seq, ok := g.order.seize()
 	if !ok {
 		return false
 	}
-	if !g.Lane.Usable() { // it may have failed meanwhile, and t may be gone
+	if !g.Comm.Usable() { // it may have failed meanwhile, and t may be gone
 		g.pass(seq)
 		return false
 	}
@@ -40,7 +40,7 @@ func (g *Group) enter(ctx context.Context, t *shm.Team, call call.Words, elem in
 		g.running = c
 	}
 	call = g.history.Add(call)
-	g.Lane.Trace().Begin(seq, call)
+	g.Comm.Trace().Begin(seq, call)
 	t.Begin(seq, shm.Call(call), g.history.Digest())
 	return true
 }
@@ -48,7 +48,7 @@ func (g *Group) enter(ctx context.Context, t *shm.Team, call call.Words, elem in
 // pass ends the turn that began with seize.
 func (g *Group) pass(seq uint64) {
 	if !g.order.release(seq) && g.order.more() {
-		g.Lane.Go(g.serve)
+		g.Comm.Go(g.serve)
 	}
 }
 
@@ -56,7 +56,7 @@ func (g *Group) pass(seq uint64) {
 func (g *Group) leave(t *shm.Team, err error) error {
 	c := &g.short
 	if err == nil {
-		g.Lane.Trace().End(c.seq, t.Sent, t.Received, !t.Waited && t.Sent+t.Received < stampedBytes)
+		g.Comm.Trace().End(c.seq, t.Sent, t.Received, !t.Waited && t.Sent+t.Received < stampedBytes)
 	} else {
 		t.Abandon()
 		c.call = call.Words(t.Call()).Call()
@@ -67,7 +67,7 @@ func (g *Group) leave(t *shm.Team, err error) error {
 	}
 	g.pass(c.seq)
 	if err != nil {
-		g.Lane.Settle(NotifyTimeout)
+		g.Comm.AwaitNotified(NotifyTimeout)
 		g.noteMismatch(err)
 	}
 	return err

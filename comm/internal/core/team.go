@@ -6,7 +6,6 @@ import (
 
 	"github.com/gorun/gorun/comm/internal/call"
 	"github.com/gorun/gorun/comm/internal/diagnosis"
-	"github.com/gorun/gorun/comm/internal/endpoint"
 	"github.com/gorun/gorun/comm/internal/hier"
 	"github.com/gorun/gorun/comm/internal/shm"
 	"github.com/gorun/gorun/comm/internal/shm/wait"
@@ -86,7 +85,7 @@ func (c *Collective) endInMemory(err error) {
 	if c.team == nil {
 		return
 	}
-	c.g.Lane.Moved(c.seq, c.team.Sent, c.team.Received)
+	c.g.Comm.Moved(c.seq, c.team.Sent, c.team.Received)
 	if err != nil {
 		c.team.Abandon()
 	}
@@ -121,7 +120,7 @@ func (g *Group) waitLong(rank int, w wait.LongWait) error {
 
 // await waits for w, a long wait for a world rank. It fails if that rank dies, or if the call is cancelled or times out.
 func (c *Collective) await(rank int, w wait.LongWait) error {
-	op := c.g.Lane.Await(rank, c.seq, c.call, w.Done)
+	op := c.g.Comm.Await(rank, c.seq, c.call, w.Done)
 	awake := make(chan struct{})
 	go func() {
 		defer close(awake)
@@ -165,10 +164,10 @@ func (g *Group) mismatch(m *shm.Mismatch) *diagnosis.Failure {
 
 // unreachable returns the error of a collective that cannot attach the memory of rank.
 func (g *Group) unreachable(rank int, err error) error {
-	if f := g.Lane.Gone(rank); f != nil {
+	if f := g.Comm.Gone(rank); f != nil {
 		return f
 	}
-	if g.World.died(rank) == endpoint.Dead {
+	if g.World.liveness(rank) == diagnosis.Dead {
 		return &diagnosis.Failure{Kind: diagnosis.PeerFailed, Rank: rank, Text: "died"}
 	}
 	return fmt.Errorf("memory that rank %d shares: %w", rank, err)

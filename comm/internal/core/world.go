@@ -4,7 +4,6 @@ import (
 	"log/slog"
 	"runtime"
 
-	"github.com/gorun/gorun/comm/internal/call"
 	"github.com/gorun/gorun/comm/internal/choice"
 	"github.com/gorun/gorun/comm/internal/endpoint"
 	"github.com/gorun/gorun/comm/internal/machine"
@@ -55,8 +54,7 @@ func (p *Peer) memory() string { return p.Kernel + " " + p.Network }
 // NewWorld returns the world of a rank. Its endpoint serves on tr.
 func NewWorld(cfg WorldConfig, tr transport.Transport, opt endpoint.Options) *World {
 	w := &World{WorldConfig: cfg, Heap: heap.New(cfg.Acceptor, cfg.Token)}
-	opt.Died, opt.State, opt.Log = w.died, w.State, w.Log
-	opt.Name = func(c call.Call) string { return call.Kind(c.Op).String() }
+	opt.Liveness, opt.State, opt.Log = w.liveness, w.State, w.Log
 	opt.Oversubscribed, opt.SharesProcess = w.Processors().Oversubscribed(), w.Processors().Shared
 	w.Endpoint = endpoint.New(tr, w.Rank, len(w.Peers), opt)
 	return w

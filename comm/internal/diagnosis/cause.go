@@ -24,7 +24,7 @@ func (c *Cause) RootOf(f *Failure, now time.Time) *Failure {
 		return f
 	}
 	first := c.Failure
-	root := &Failure{Kind: f.Kind, Rank: first.Rank, Text: first.Text, Told: true, Finder: first.Finder}
+	root := &Failure{Kind: f.Kind, Rank: first.Rank, Text: first.Text, Remote: true, Finder: first.Finder}
 	switch first.Kind {
 	case PeerFailed, Left:
 	case Aborted:

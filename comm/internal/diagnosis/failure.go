@@ -14,9 +14,6 @@ import (
 	"github.com/gorun/gorun/env/auth"
 )
 
-// AnySource is instead of a rank where any will do.
-const AnySource = -1
-
 // ErrTimeout is wrapped by errors of operations that took longer than the group's timeout.
 var ErrTimeout = errors.New("timed out")
 
@@ -51,8 +48,8 @@ type Failure struct {
 	Late    bool       `json:"late,omitempty"`    // a timeout: Err is ErrTimeout on every rank
 	Err     error      `json:"-"`                 // the local cause, for errors.Is; not sent
 
-	Told   bool `json:"-"`      // by another rank
-	Finder int  `json:"finder"` // world rank that found it out, if Told
+	Remote bool `json:"-"`      // by another rank
+	Finder int  `json:"finder"` // world rank that found it out, if Remote
 
 	After time.Duration `json:"after,omitempty"` // how long Missing have been waited for
 
@@ -83,7 +80,7 @@ func (f *Failure) Unwrap() error { return f.Err }
 // Encode returns f as rank tells it to others, in a document of at most limit bytes: its text and its lists are cut to fit.
 func (f *Failure) Encode(rank, limit int) []byte {
 	g := *f
-	if !f.Told {
+	if !f.Remote {
 		g.Finder = rank
 	}
 	if len(g.Text) > limit/8 { // JSON may write a byte as six
@@ -119,13 +116,13 @@ func DecodeFailure(b []byte, peer, size int) *Failure {
 		bad = bad || !isRank(r)
 	}
 	if bad {
-		return &Failure{Kind: Aborted, Rank: peer, Text: "aborted the group and sent no readable reason", Told: true, Finder: peer}
+		return &Failure{Kind: Aborted, Rank: peer, Text: "aborted the group and sent no readable reason", Remote: true, Finder: peer}
 	}
 	f.Text = auth.Printable(f.Text)
 	for i := range f.Waits {
 		f.Waits[i].In = auth.Printable(f.Waits[i].In)
 	}
-	f.Told = true
+	f.Remote = true
 	if f.Late {
 		f.Err = ErrTimeout
 	}
@@ -133,5 +130,5 @@ func DecodeFailure(b []byte, peer, size int) *Failure {
 	case PeerFailed, Aborted, Mismatched, Deadlocked, Absent, Left:
 		return f
 	}
-	return &Failure{Kind: Aborted, Rank: peer, Text: f.Text, Told: true, Finder: f.Finder}
+	return &Failure{Kind: Aborted, Rank: peer, Text: f.Text, Remote: true, Finder: f.Finder}
 }

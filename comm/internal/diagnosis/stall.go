@@ -31,7 +31,7 @@ func longestPause(timeout time.Duration) time.Duration {
 	return min(max(timeout/32, time.Millisecond), warnAfter)
 }
 
-// An Operation is what a rank waits for.
+// An Operation is what a rank waits for. Wait.For is negative if any rank will do.
 type Operation struct {
 	Wait
 	Seq    uint64 // of the collective that it is a step of, or 0

@@ -28,7 +28,7 @@ func TestWhatAStallComesTo(t *testing.T) {
 		rank   int
 		text   string
 	}{
-		"any source":   {op: operation(0, AnySource), kind: PeerFailed, rank: AnySource, text: "nobody has sent what Recv #0 waits for"},
+		"any source":   {op: operation(0, -1), kind: PeerFailed, rank: -1, text: "nobody has sent what Recv #0 waits for"},
 		"itself":       {op: operation(0, 0), kind: Deadlocked, rank: 0, text: "deadlock: rank 0 waits for itself in Recv #0"},
 		"not asked":    {op: operation(0, 1), kind: PeerFailed, rank: 1, text: "has not answered yet"},
 		"asked lately": {op: operation(0, 1), asked: time.Second, kind: PeerFailed, rank: 1, text: "has not answered yet"},

@@ -24,15 +24,15 @@ import (
 type ring struct {
 	trs   []*transporttest.MortalTransport
 	ends  []*Endpoint
-	lanes [][2]*Lane // with the rank before, and with the one after
+	comms [][2]*Communicator // with the rank before, and with the one after
 }
 
 func newRing(t *testing.T, size int) *ring {
-	w, network := &ring{lanes: make([][2]*Lane, size)}, mem.NewNetwork(size)
+	w, network := &ring{comms: make([][2]*Communicator, size)}, mem.NewNetwork(size)
 	for r := range size {
 		w.trs = append(w.trs, transporttest.Mortal(network.Transport(r)))
 		w.ends = append(w.ends, New(w.trs[r], r, size, Options{
-			ConnectTimeout: minute, Died: func(int) Fate { return Dead }, Name: func(call.Call) string { return "Recv" },
+			ConnectTimeout: minute, Liveness: func(int) diagnosis.Liveness { return diagnosis.Dead },
 		}))
 	}
 	for r := range size {
@@ -41,11 +41,11 @@ func newRing(t *testing.T, size int) *ring {
 			if side == 1 {
 				first = r
 			}
-			l, err := w.ends[r].Open(uint64(100+first), []int{min(r, other), max(r, other)})
+			comm, err := w.ends[r].Open(uint64(100+first), []int{min(r, other), max(r, other)})
 			if err != nil {
 				t.Fatal(err)
 			}
-			w.lanes[r][side] = l
+			w.comms[r][side] = comm
 		}
 	}
 	return w
@@ -53,13 +53,13 @@ func newRing(t *testing.T, size int) *ring {
 
 // await lets rank r wait for the one after it, until that fails.
 func (w *ring) await(t *testing.T, r int, timeout time.Duration) error {
-	return w.lanes[r][1].Recv((r+1)%len(w.ends), 0, 0, call.Call{}, nil).Wait(t.Context(), timeout)
+	return w.comms[r][1].Recv((r+1)%len(w.ends), 0, 0, call.Call{}, nil).Wait(t.Context(), timeout)
 }
 
-// settle gives rank r the time that a program has before it ends because of an error.
-func (w *ring) settle(r int) {
-	for _, l := range w.lanes[r] {
-		l.Settle(100 * time.Millisecond)
+// flush gives rank r the time that a program has before it ends because of an error.
+func (w *ring) flush(r int) {
+	for _, comm := range w.comms[r] {
+		comm.AwaitNotified(100 * time.Millisecond)
 	}
 }
 
@@ -71,12 +71,12 @@ var firsts = map[string]struct {
 	"dies":   {func(w *ring, r int) { w.trs[r].Kill() }, "died"},
 	"leaves": {func(w *ring, r int) { _ = w.ends[r].Close() }, "has left (closed its world)"},
 	"closes its groups": {func(w *ring, r int) {
-		w.lanes[r][0].Close()
-		w.lanes[r][1].Close()
+		w.comms[r][0].Close()
+		w.comms[r][1].Close()
 	}, "has left (closed the group)"},
 	"aborts": {func(w *ring, r int) {
-		for _, l := range w.lanes[r] {
-			l.Abort(&diagnosis.Failure{Kind: diagnosis.Aborted, Rank: r, Text: "enough"})
+		for _, comm := range w.comms[r] {
+			comm.Abort(&diagnosis.Failure{Kind: diagnosis.Aborted, Rank: r, Text: "enough"})
 		}
 	}, "enough"},
 	"stops": {func(w *ring, r int) { w.trs[r].Stop() }, ""}, // which it may have done before it was asked for the last time
@@ -87,8 +87,8 @@ var ends = map[string]func(w *ring, r int){
 	"dies":   func(w *ring, r int) { w.trs[r].Kill() },
 	"leaves": func(w *ring, r int) { _ = w.ends[r].Close() },
 	"closes its groups and dies": func(w *ring, r int) {
-		w.lanes[r][0].Close()
-		w.lanes[r][1].Close()
+		w.comms[r][0].Close()
+		w.comms[r][1].Close()
 		time.Sleep(time.Millisecond)
 		w.trs[r].Kill()
 	},
@@ -118,7 +118,7 @@ func TestTheFirstToFailIsNamedAcrossGroups(t *testing.T) {
 							}
 							all.Go(func() {
 								errs[r] = w.await(t, r, time.Duration(10+r)*time.Second)
-								w.settle(r)
+								w.flush(r)
 								ended(w, r)
 							})
 						}
@@ -152,8 +152,8 @@ func TestAnOldFailureIsNoCause(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newRing(t, 4)
 			waits := make(chan error)
-			go func() { waits <- w.lanes[2][0].Recv(1, 0, 0, call.Call{}, nil).Wait(t.Context(), 0) }()
-			go func() { _ = w.lanes[1][0].Recv(0, 0, 0, call.Call{}, nil).Wait(t.Context(), 0) }()
+			go func() { waits <- w.comms[2][0].Recv(1, 0, 0, call.Call{}, nil).Wait(t.Context(), 0) }()
+			go func() { _ = w.comms[1][0].Recv(0, 0, 0, call.Call{}, nil).Wait(t.Context(), 0) }()
 			synctest.Wait()
 			w.trs[0].Kill()
 			time.Sleep(c.after)
@@ -168,27 +168,19 @@ func TestAnOldFailureIsNoCause(t *testing.T) {
 }
 
 // What a peer says of why it failed is believed of others only.
-func TestRootOf(t *testing.T) {
+func TestNoCauseOfItself(t *testing.T) {
+	e := New(slowTransport{make(chan error)}, 0, 4, Options{})
+	defer e.Close()
 	gone := &diagnosis.Failure{Kind: diagnosis.PeerFailed, Rank: 1, Text: "died"}
 	for _, c := range []struct {
-		told *diagnosis.Failure
+		rank int
 		want string
-	}{
-		{&diagnosis.Failure{Kind: diagnosis.PeerFailed, Rank: 3, Text: "died"}, "rank 3: died"},
-		{&diagnosis.Failure{Kind: diagnosis.Aborted, Rank: 3, Text: "enough"}, "rank 3: aborted another group: enough"},
-		{&diagnosis.Failure{Kind: diagnosis.PeerFailed, Rank: 1, Text: "I am not here"}, "rank 1: died"},
-		{
-			&diagnosis.Failure{Kind: diagnosis.Mismatched, Rank: 3, Text: "called something else"},
-			"rank 1: died; on another group it had failed before: rank 3: called something else",
-		},
-	} {
-		e := New(slowTransport{make(chan error)}, 0, 4, Options{})
+	}{{1, "rank 1: died"}, {3, "rank 3: odd"}} {
 		p := e.newPeer(1)
-		e.receiveCause(p, c.told)
-		if got := p.rootCause(gone); got.Kind != diagnosis.PeerFailed || got.Error() != c.want {
-			t.Errorf("told of %+v: got %v, want %s", c.told, got, c.want)
+		e.receiveCause(p, &diagnosis.Failure{Kind: diagnosis.PeerFailed, Rank: c.rank, Text: "odd"})
+		if got := p.cause.RootOf(gone, time.Now()); got.Error() != c.want {
+			t.Errorf("got %v, want %s", got, c.want)
 		}
-		_ = e.Close()
 	}
 }
 
@@ -198,11 +190,11 @@ func TestNoDescriptorLeft(t *testing.T) {
 		tr := slowTransport{make(chan error, 1)}
 		tr.result <- fmt.Errorf("dial tcp: %w", err)
 		e := New(tr, 0, 3, Options{})
-		l, openErr := e.Open(1, []int{0, 1, 2})
+		comm, openErr := e.Open(1, []int{0, 1, 2})
 		if openErr != nil {
 			t.Fatal(openErr)
 		}
-		got := l.Send(1, 0, 0, call.Call{}, nil).Wait(t.Context(), minute)
+		got := comm.Send(1, 0, 0, call.Call{}, nil).Wait(t.Context(), minute)
 		wantFailure(t, got, diagnosis.Aborted, 0)
 		if want := "rank 0: it has no descriptor left to reach rank 1: "; got == nil || !strings.HasPrefix(got.Error(), want) {
 			t.Errorf("got %v, want %s", got, want)

@@ -44,8 +44,8 @@ func TestAPeerThatFloods(t *testing.T) {
 		"leaves of groups never made":        {wire.Header{Kind: wire.Leave, Context: other}, mostUnopened + 1, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			byHand(t, func(t *testing.T, l *Lane, conn net.Conn) { // which reads nothing
-				gone, err := l.ep.Open(closed, []int{0, 1})
+			byHand(t, func(t *testing.T, comm *Communicator, conn net.Conn) { // which reads nothing
+				gone, err := comm.ep.Open(closed, []int{0, 1})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -72,7 +72,7 @@ func TestAPeerThatFloods(t *testing.T) {
 					t.Errorf("they took %d MiB", took>>20)
 				}
 				synctest.Wait()
-				err = l.Recv(0, 9, 0, call.Call{}, nil).Wait(t.Context(), minute)
+				err = comm.Recv(0, 9, 0, call.Call{}, nil).Wait(t.Context(), minute)
 				wantFailure(t, err, diagnosis.PeerFailed, 0)
 				if err == nil || !strings.Contains(err.Error(), "broke the protocol: ") || !strings.Contains(err.Error(), ", limit ") {
 					t.Errorf("got %v", err)
@@ -85,9 +85,9 @@ func TestAPeerThatFloods(t *testing.T) {
 // An answer to what has not been announced would let a rank announce more than it may.
 func TestAnswersToNothing(t *testing.T) {
 	for _, k := range []wire.Kind{wire.CTS, wire.Decline} {
-		byHand(t, func(t *testing.T, l *Lane, conn net.Conn) {
+		byHand(t, func(t *testing.T, comm *Communicator, conn net.Conn) {
 			write(t, conn, wire.Header{Kind: k, ID: 1}, nil)
-			wantFailure(t, l.Recv(0, 0, 0, call.Call{}, nil).Wait(t.Context(), minute), diagnosis.PeerFailed, 0)
+			wantFailure(t, comm.Recv(0, 0, 0, call.Call{}, nil).Wait(t.Context(), minute), diagnosis.PeerFailed, 0)
 		})
 	}
 }
@@ -108,11 +108,11 @@ func TestMoreMessagesThanMayBeAnnounced(t *testing.T) {
 			t.Errorf("%d messages are announced, and %d bytes are here", rts, eager)
 		}
 		buf := make([]byte, 2*wire.EagerLimit)
-		c := w.lanes[0].Send(1, 0, 1, call.Call{Op: 1}, pattern(wire.LongestPiece, 2))
-		if err := w.lanes[1].Begin(1, call.Call{Op: 1}, 0); err != nil {
+		c := w.comms[0].Send(1, 0, 1, call.Call{Op: 1}, pattern(wire.LongestChunk, 2))
+		if err := w.comms[1].Begin(1, call.Call{Op: 1}, 0); err != nil {
 			t.Fatal(err)
 		}
-		must(t, w.lanes[1].Recv(0, 0, 1, call.Call{Op: 1}, make([]byte, wire.LongestPiece)), c)
+		must(t, w.comms[1].Recv(0, 0, 1, call.Call{Op: 1}, make([]byte, wire.LongestChunk)), c)
 		for i := range sent {
 			r := w.recv(1, 0, 5, buf)
 			must(t, r, sent[i])
@@ -136,13 +136,13 @@ func TestMoreMessagesThanMayBeAnnounced(t *testing.T) {
 // Messages that wait to be announced end with their group.
 func TestAGroupClosedWhileMessagesWait(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, w *testWorld) {
-		var others [2]*Lane
+		var others [2]*Communicator
 		for r := range others {
-			l, err := w.ends[r].Open(2, []int{0, 1})
+			comm, err := w.ends[r].Open(2, []int{0, 1})
 			if err != nil {
 				t.Fatal(err)
 			}
-			others[r] = l
+			others[r] = comm
 		}
 		sent := make([]*Op, wire.MaxRTS+100)
 		large := make([]byte, wire.EagerLimit+1)
@@ -169,24 +169,24 @@ func TestManyGroupsOpenedLate(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, w *testWorld) {
 		const n = 1500
 		for i := range uint64(n) {
-			l, err := w.ends[0].Open(10+i, []int{0, 1})
+			comm, err := w.ends[0].Open(10+i, []int{0, 1})
 			if err != nil {
 				t.Fatal(err)
 			}
-			must(t, l.Send(1, 0, 0, call.Call{}, []byte{1}))
-			l.Close()
+			must(t, comm.Send(1, 0, 0, call.Call{}, []byte{1}))
+			comm.Close()
 		}
 		synctest.Wait()
 		if p := w.ends[1].peers[0]; p.earlyLeaves != n || eagerOf(p) != n*(1+wire.MessageCost) {
 			t.Errorf("after %d groups %+v is kept, and %d leaves", n, p.received, p.earlyLeaves)
 		}
 		for i := range uint64(n) {
-			l, err := w.ends[1].Open(10+i, []int{0, 1})
+			comm, err := w.ends[1].Open(10+i, []int{0, 1})
 			if err != nil {
 				t.Fatal(err)
 			}
-			must(t, l.Recv(0, 0, 0, call.Call{}, make([]byte, 1)))
-			l.Close()
+			must(t, comm.Recv(0, 0, 0, call.Call{}, make([]byte, 1)))
+			comm.Close()
 		}
 		synctest.Wait()
 		if p := w.ends[1].peers[0]; len(w.ends[1].early) > 0 || p.earlyLeaves != 0 || eagerOf(p) > wire.CreditStep {
@@ -196,11 +196,11 @@ func TestManyGroupsOpenedLate(t *testing.T) {
 }
 
 func TestABrokenProtocolIsNotADeath(t *testing.T) {
-	byHand(t, func(t *testing.T, l *Lane, conn net.Conn) {
-		l.ep.opt.Died = func(int) Fate { time.Sleep(time.Second); return Dead }
+	byHand(t, func(t *testing.T, comm *Communicator, conn net.Conn) {
+		comm.ep.opt.Liveness = func(int) diagnosis.Liveness { time.Sleep(time.Second); return diagnosis.Dead }
 		write(t, conn, wire.Header{Kind: 99}, nil)
 		start := time.Now()
-		err := l.Recv(0, 0, 0, call.Call{}, nil).Wait(t.Context(), minute)
+		err := comm.Recv(0, 0, 0, call.Call{}, nil).Wait(t.Context(), minute)
 		if err == nil || err.Error() != "rank 0: broke the protocol: frame of unknown kind 99" || errors.Is(err, io.EOF) || time.Since(start) > 0 {
 			t.Errorf("got %v after %v", err, time.Since(start))
 		}

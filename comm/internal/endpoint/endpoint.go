@@ -1,43 +1,35 @@
-// Package endpoint is one rank's end of all its conversations: it connects to peers when they are first needed,
-// frames messages, matches them with receives, keeps memory bounded, and turns the death of a peer into errors
-// that name it.
+// Package endpoint is one rank's end of its connections to all others. It connects to peers when they are first needed, carries out
+// sends and receives, and turns the death of a peer into errors that name it.
 //
-// Traffic is divided into lanes, one per group; all lanes share one stream per peer. Within a lane, messages
-// match receives by (source, tag) in the order in which they were sent (MPI's non-overtaking rule), or, for the
-// steps of a collective, by (source, sequence number, step).
+// Traffic is divided into communicators, one per group; all communicators share one stream per peer. Each has a context ID, which its
+// messages carry, and matches them by itself (package matching). A communicator fails once and for good: the first failure ends every
+// operation under way, is told to all members that are connected or come to be, and answers every later call and message. Package
+// diagnosis says who is at fault.
 //
-// Messages up to wire.EagerLimit bytes, and pieces of a collective's up to wire.LongestPiece, travel at once (eager), against a
-// budget per peer that the receiver gives back as it consumes them. Larger ones, and all once the budget is spent, send
-// only an envelope, and their bytes when the receiver has posted a buffer (rendezvous): a sender that floods fills
-// nobody's memory, and a message that nobody awaits blocks nothing behind it.
+// A short message travels at once (eager), against credit that the receiver returns as it consumes messages. A longer one sends only
+// an envelope (RTS), and its bytes when the receiver has posted a buffer (CTS): a sender that floods fills nobody's memory, and a
+// message that nobody awaits blocks nothing behind it. Package wire has the frames and the limits.
 //
-// A lane fails once and for good: the first failure ends every operation under way, is told to all members that
-// are connected or come to be, and answers every later call and message.
+// One mutex guards all state, and the callers' buffers: it is held while bytes are moved to and from them, which never waits. Bytes go
+// straight from the caller's buffer to the stream and back, where that is a transport.Stream: a Send writes what there is room for, and
+// a Wait polls (package progress). Through memory short messages of blocking calls go at once, from buffer to buffer (now.go). Any other
+// net.Conn has a reader and a writer, each a goroutine.
 //
-// One mutex guards all state, and the callers' buffers: it is held while bytes are moved to and from them, which never
-// waits. A stream that can be had as a transport.Stream has no goroutine between it and who waits: a Send writes at once
-// what there is room for, and a Wait polls, reading large messages straight into their buffers. One goroutine polls for
-// all; when nothing comes for a moment it sleeps as well, and a single goroutine that has slept in an epoll all along goes
-// on for all streams (poll.go, watch.go). It is woken once, not for every message, and not at all when the rank is idle.
-// Through memory short messages of blocking calls go at once, from buffer to buffer, where nothing stands in the way (now.go).
-// Any other net.Conn has a reader and a writer (goroutines.go). Either way the inbox takes the frames apart, and the outbox
-// says what comes next.
+// The files: endpoint.go and communicator.go have the state; peer.go, connect.go, stream.go, inbox.go and lost.go are about one peer;
+// op.go, send.go, recv.go, arrive.go and wait.go about one operation; fail.go and leave.go about how a communicator ends; calls.go,
+// stall.go and report.go about what ranks tell each other of their calls and waits.
 package endpoint
 
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
-	"github.com/gorun/gorun/comm/internal/call"
 	"github.com/gorun/gorun/comm/internal/diagnosis"
 	"github.com/gorun/gorun/comm/internal/matching"
 	"github.com/gorun/gorun/comm/internal/progress"
-	"github.com/gorun/gorun/comm/internal/wire"
 	"github.com/gorun/gorun/comm/transport"
 )
 
@@ -48,18 +40,8 @@ const (
 	crossTimeout = time.Second
 )
 
-// ErrClosed is the error of operations on a lane or endpoint that this rank has closed.
+// ErrClosed is the error of operations on a communicator or endpoint that this rank has closed.
 var ErrClosed = errors.New("the group is closed")
-
-// A Fate is what is known of a peer whose stream has ended without goodbye.
-type Fate int
-
-// What may be known.
-const (
-	Unknown Fate = iota
-	Dead         // its process has ended
-	Alive        // its process still runs
-)
 
 // Options tune an Endpoint.
 type Options struct {
@@ -67,12 +49,11 @@ type Options struct {
 	// News is how long news of a failure may be under way from one rank while another has gone because of it: so long a rank
 	// that is gone, and has not died for certain, is not blamed.
 	News time.Duration
-	// Died says what has become of a rank whose stream ended without goodbye. It may wait a moment to find out.
-	Died func(rank int) Fate // nil: Unknown
+	// Liveness says what has become of a rank whose stream ended without goodbye. It may wait a moment to find out.
+	Liveness func(rank int) diagnosis.Liveness // nil: Unknown
 	// State says what a rank that does not answer is in, or nothing.
-	State func(rank int) string  // nil: nothing
-	Name  func(call.Call) string // what a call is called, for reports
-	Log   *slog.Logger           // nil: silent
+	State func(rank int) string // nil: nothing
+	Log   *slog.Logger          // nil: silent
 	progress.Options
 }
 
@@ -87,10 +68,10 @@ type Endpoint struct {
 
 	mu            sync.Mutex
 	peers         []*peer
-	lanes         map[uint64]*Lane
-	early         map[uint64][]*matching.Message // for lanes that this rank has not opened yet
-	earlyFailures map[uint64]earlyFailure        // failures of such lanes
-	retired       []retired                      // closed lanes, oldest first
+	comms         map[uint64]*Communicator
+	early         map[uint64][]*matching.Message // for communicators that this rank has not opened yet
+	earlyFailures map[uint64]earlyFailure        // failures of such communicators
+	retired       []retired                      // closed communicators, oldest first
 	stalls        []*stall                       // oldest first
 	sends         map[uint64]*Op                 // rendezvous sends that wait for clear to send
 	nextID        uint64
@@ -98,8 +79,8 @@ type Endpoint struct {
 	cause         diagnosis.Cause // of this rank's last failure
 	causeSent     []chan struct{} // each is closed when a peer has been told of it, or never will be
 
-	engine *progress.Engine
-	piece  []byte // what is read from streams before it is known what it is
+	engine     *progress.Engine
+	readBuffer []byte // what is read from streams before it is known what it is
 }
 
 // New returns the endpoint of rank in a world of size and starts serving on tr, which it owns from now on.
@@ -107,17 +88,14 @@ func New(tr transport.Transport, rank, size int, opt Options) *Endpoint {
 	if opt.Log == nil {
 		opt.Log = slog.New(slog.DiscardHandler)
 	}
-	if opt.Name == nil {
-		opt.Name = func(c call.Call) string { return fmt.Sprintf("call %d", c.Op) }
-	}
 	e := &Endpoint{
 		rank: rank, tr: tr, opt: opt,
 		peers:         make([]*peer, size),
-		lanes:         map[uint64]*Lane{},
+		comms:         map[uint64]*Communicator{},
 		early:         map[uint64][]*matching.Message{},
 		earlyFailures: map[uint64]earlyFailure{},
 		sends:         map[uint64]*Op{},
-		piece:         make([]byte, readAhead),
+		readBuffer:    make([]byte, readAhead),
 	}
 	e.engine = progress.New(&e.mu, size, opt.Options)
 	e.ctx, e.stop = context.WithCancel(context.Background())
@@ -126,58 +104,6 @@ func New(tr transport.Transport, rank, size int, opt Options) *Endpoint {
 	}
 	tr.Serve(e)
 	return e
-}
-
-// Open returns the lane of the group id, whose members are world ranks and include this one.
-func (e *Endpoint) Open(id uint64, members []int) (*Lane, error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.closed {
-		return nil, ErrClosed
-	}
-	if e.lanes[id] != nil {
-		return nil, fmt.Errorf("group %#x is open already", id)
-	}
-	l := &Lane{ep: e, id: id, members: slices.Clone(members), told: map[int]chan struct{}{}}
-	e.lanes[id] = l
-	for _, m := range e.early[id] {
-		if m.Kind == wire.Leave {
-			e.peers[m.Source].earlyLeaves--
-			l.leave(m.Source, m.Fingerprint)
-			m.Free()
-		} else {
-			l.queues.Keep(m)
-		}
-	}
-	delete(e.early, id)
-	if f, failed := e.earlyFailures[id]; failed {
-		e.peers[f.source].earlyFailures--
-		delete(e.earlyFailures, id)
-		l.fail(f.failure, -1)
-	}
-	for _, r := range members {
-		if p := e.peers[r]; p.state == stateGone && !p.left && l.left[r] == nil {
-			l.fail(p.failure, -1)
-		}
-	}
-	return l, nil
-}
-
-// Go runs f on a goroutine that the endpoint's Close waits for. Once that has begun, f runs before Go returns.
-func (l *Lane) Go(f func()) {
-	e := l.ep
-	e.mu.Lock()
-	if e.closed {
-		e.mu.Unlock()
-		f()
-		return
-	}
-	e.wg.Add(1)
-	e.mu.Unlock()
-	go func() {
-		defer e.wg.Done()
-		f()
-	}()
 }
 
 // Close leaves in good order: what is queued is written first, peers are told, and have taken it, and nothing this endpoint
@@ -189,13 +115,13 @@ func (e *Endpoint) Close() error {
 		return nil
 	}
 	e.closed = true
-	for _, l := range e.lanes {
-		l.close()
+	for _, c := range e.comms {
+		c.close()
 	}
 	var goodbyes, answers []chan struct{}
 	for _, p := range e.peers {
 		if p.state == stateUp {
-			goodbyes = append(goodbyes, e.sayGoodbye(p))
+			goodbyes = append(goodbyes, e.sendGoodbye(p))
 			if p.link.Window == nil { // otherwise what has been written stays there to be read
 				answers = append(answers, p.gone)
 			}
@@ -220,12 +146,11 @@ func (e *Endpoint) Close() error {
 
 // waitAll waits until all are closed, at most for limit.
 func waitAll(all []chan struct{}, limit time.Duration) {
-	patience := time.NewTimer(limit)
-	defer patience.Stop()
+	timeout := time.After(limit)
 	for _, c := range all {
 		select {
 		case <-c:
-		case <-patience.C:
+		case <-timeout:
 			return
 		}
 	}

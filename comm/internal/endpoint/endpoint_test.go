@@ -14,6 +14,7 @@ import (
 
 	"github.com/gorun/gorun/comm/internal/call"
 	"github.com/gorun/gorun/comm/internal/diagnosis"
+	"github.com/gorun/gorun/comm/internal/matching"
 	"github.com/gorun/gorun/comm/internal/wire"
 	"github.com/gorun/gorun/comm/transport/mem"
 	"github.com/gorun/gorun/comm/transport/transporttest"
@@ -21,7 +22,7 @@ import (
 
 const minute = time.Minute
 
-// bubble runs body with the lanes of a world of size ranks in virtual time. All endpoints must be closed, and all
+// bubble runs body with the comms of a world of size ranks in virtual time. All endpoints must be closed, and all
 // they started ended, when body returns: synctest fails on a goroutine that is left over or on a deadlock.
 func bubble(t *testing.T, size int, body func(t *testing.T, w *testWorld)) {
 	t.Helper()
@@ -34,11 +35,11 @@ func bubble(t *testing.T, size int, body func(t *testing.T, w *testWorld)) {
 		for r := range size {
 			w.trs = append(w.trs, transporttest.Mortal(network.Transport(r)))
 			e := New(w.trs[r], r, size, Options{ConnectTimeout: minute})
-			l, err := e.Open(1, members)
+			comm, err := e.Open(1, members)
 			if err != nil {
 				t.Fatal(err)
 			}
-			w.ends, w.lanes = append(w.ends, e), append(w.lanes, l)
+			w.ends, w.comms = append(w.ends, e), append(w.comms, comm)
 		}
 		body(t, w)
 		for _, e := range w.ends {
@@ -52,17 +53,17 @@ func bubble(t *testing.T, size int, body func(t *testing.T, w *testWorld)) {
 type testWorld struct {
 	trs   []*transporttest.MortalTransport
 	ends  []*Endpoint
-	lanes []*Lane
+	comms []*Communicator
 }
 
 func (w *testWorld) kill(rank int) { w.trs[rank].Kill() }
 
 func (w *testWorld) send(from, to, tag int, buf []byte) *Op {
-	return w.lanes[from].Send(to, tag, 0, call.Call{}, buf)
+	return w.comms[from].Send(to, tag, 0, call.Call{}, buf)
 }
 
 func (w *testWorld) recv(at, from, tag int, buf []byte) *Op {
-	return w.lanes[at].Recv(from, tag, 0, call.Call{}, buf)
+	return w.comms[at].Recv(from, tag, 0, call.Call{}, buf)
 }
 
 func must(t *testing.T, ops ...*Op) {
@@ -136,7 +137,7 @@ func TestMessagesWithEqualTagsKeepTheirOrder(t *testing.T) {
 		}
 		for i := range n {
 			buf := make([]byte, 2*wire.EagerLimit)
-			r := w.recv(1, AnySource, AnyTag, buf)
+			r := w.recv(1, matching.AnySource, matching.AnyTag, buf)
 			must(t, r)
 			if _, _, got := r.Received(); !bytes.Equal(buf[:got], sent[i]) {
 				t.Fatalf("message %d arrived out of order", i)
@@ -152,7 +153,7 @@ func TestTagsAndSourcesSelect(t *testing.T) {
 			must(t, w.send(m.from, 2, m.tag, []byte{byte(10*m.from + m.tag)}))
 		}
 		synctest.Wait()
-		for _, want := range []struct{ from, tag, value int }{{1, 2, 12}, {AnySource, 2, 2}, {1, AnyTag, 11}, {AnySource, AnyTag, 1}} {
+		for _, want := range []struct{ from, tag, value int }{{1, 2, 12}, {matching.AnySource, 2, 2}, {1, matching.AnyTag, 11}, {matching.AnySource, matching.AnyTag, 1}} {
 			buf := make([]byte, 1)
 			must(t, w.recv(2, want.from, want.tag, buf))
 			if int(buf[0]) != want.value {
@@ -167,8 +168,8 @@ func TestTooLongAMessageFailsOnlyThatReceive(t *testing.T) {
 		bubble(t, 2, func(t *testing.T, w *testWorld) {
 			s := w.send(0, 1, 0, pattern(n, 0))
 			err := w.recv(1, 0, 0, make([]byte, n-1)).Wait(t.Context(), minute)
-			var short *TruncateError
-			if !errors.As(err, &short) || *short != (TruncateError{Source: 0, Got: n, Room: n - 1}) {
+			var short *matching.TruncateError
+			if !errors.As(err, &short) || *short != (matching.TruncateError{Source: 0, Got: n, Room: n - 1}) {
 				t.Errorf("got %v", err)
 			}
 			must(t, s)
@@ -191,7 +192,7 @@ func TestAFloodOfMessagesIsHeldBackAtItsSender(t *testing.T) {
 		synctest.Wait()
 		held := 0
 		w.ends[1].mu.Lock()
-		for _, m := range w.lanes[1].queues.Unexpected() {
+		for _, m := range w.comms[1].queues.Unexpected() {
 			held += len(m.Payload)
 		}
 		w.ends[1].mu.Unlock()
@@ -242,7 +243,7 @@ func TestACancelledSendFailsTheGroupForAll(t *testing.T) {
 
 func TestAFailureIsToldToWhoConnectsLater(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, w *testWorld) {
-		w.lanes[0].Fail(&diagnosis.Failure{Kind: diagnosis.Aborted, Rank: 0, Text: "enough"}) // nobody is connected yet
+		w.comms[0].Fail(&diagnosis.Failure{Kind: diagnosis.Aborted, Rank: 0, Text: "enough"}) // nobody is connected yet
 		start := time.Now()
 		wantFailure(t, w.recv(1, 0, 0, nil).Wait(t.Context(), minute), diagnosis.Aborted, 0)
 		if d := time.Since(start); d != 0 {
@@ -257,7 +258,7 @@ func TestADeathEndsEverythingEverywhereAndIsNamed(t *testing.T) {
 		start := time.Now()
 		ops := []*Op{
 			w.recv(0, 1, 0, make([]byte, 1)), w.recv(1, 2, 0, make([]byte, 1)), w.recv(2, 3, 0, make([]byte, 1)),
-			w.send(2, 3, 0, make([]byte, 1<<20)), w.recv(0, AnySource, 4, nil),
+			w.send(2, 3, 0, make([]byte, 1<<20)), w.recv(0, matching.AnySource, 4, nil),
 		}
 		synctest.Wait()
 		w.kill(3)
@@ -275,7 +276,9 @@ func TestADeathEndsEverythingEverywhereAndIsNamed(t *testing.T) {
 func TestALossEndsAllThatIsBeingWritten(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, w *testWorld) {
 		w.trs[1].Stop() // it has begun to read, once
-		w.send(0, 1, 0, make([]byte, goroutinePiece-wire.HeaderSize))
+		for range 2 {   // one of which the writer has
+			w.send(0, 1, 0, make([]byte, connBuffer-wire.HeaderSize))
+		}
 		var ops []*Op
 		for range 3 { // before there is a stream: they are written together
 			ops = append(ops, w.send(0, 1, 0, make([]byte, 100)))
@@ -283,7 +286,7 @@ func TestALossEndsAllThatIsBeingWritten(t *testing.T) {
 		synctest.Wait()
 		e := w.ends[0]
 		e.mu.Lock()
-		e.lost(e.peers[1], io.ErrUnexpectedEOF) // before its writer knows
+		e.lost(e.peers[1], io.ErrUnexpectedEOF, diagnosis.Unknown) // before its writer knows
 		e.mu.Unlock()
 		w.kill(1)
 		for _, op := range ops {
@@ -321,7 +324,7 @@ func TestLeavingInGoodOrder(t *testing.T) {
 		wantFailure(t, waiting.Wait(t.Context(), minute), diagnosis.Left, 0)
 		wantFailure(t, w.send(1, 0, 0, nil).Wait(t.Context(), minute), diagnosis.Left, 0)
 		must(t, w.send(1, 2, 0, nil), w.recv(2, 1, 0, nil)) // the others go on
-		if err := w.lanes[0].Send(1, 0, 0, call.Call{}, nil).Wait(t.Context(), minute); !errors.Is(err, ErrClosed) {
+		if err := w.comms[0].Send(1, 0, 0, call.Call{}, nil).Wait(t.Context(), minute); !errors.Is(err, ErrClosed) {
 			t.Errorf("got %v, want ErrClosed", err)
 		}
 	})
@@ -329,8 +332,8 @@ func TestLeavingInGoodOrder(t *testing.T) {
 
 func TestAReceiveFromAnyoneEndsWhenAllHaveLeft(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, w *testWorld) {
-		must(t, w.send(1, 0, 0, nil), w.recv(0, AnySource, 0, nil))
-		waiting := w.recv(0, AnySource, 0, nil)
+		must(t, w.send(1, 0, 0, nil), w.recv(0, matching.AnySource, 0, nil))
+		waiting := w.recv(0, matching.AnySource, 0, nil)
 		for _, r := range []int{1, 2} {
 			must(t, w.send(2, 0, 3, nil), w.recv(0, 2, 3, nil)) // the last to go is still heard
 			if err := w.ends[r].Close(); err != nil {
@@ -342,18 +345,18 @@ func TestAReceiveFromAnyoneEndsWhenAllHaveLeft(t *testing.T) {
 			}
 		}
 		wantFailure(t, waiting.Wait(t.Context(), minute), diagnosis.Left, 2)
-		wantFailure(t, w.recv(0, AnySource, 0, nil).Wait(t.Context(), minute), diagnosis.Left, 2)
+		wantFailure(t, w.recv(0, matching.AnySource, 0, nil).Wait(t.Context(), minute), diagnosis.Left, 2)
 	})
 }
 
-func TestSendsOfAClosedLaneEnd(t *testing.T) {
-	byHand(t, func(t *testing.T, l *Lane, conn net.Conn) {
+func TestSendsOfAClosedCommunicatorEnd(t *testing.T) {
+	byHand(t, func(t *testing.T, comm *Communicator, conn net.Conn) {
 		// The peer does not read, so the first message is being written and the second is queued.
-		first := l.Send(0, 0, 0, call.Call{}, []byte("first"))
+		first := comm.Send(0, 0, 0, call.Call{}, []byte("first"))
 		synctest.Wait()
-		second := l.Send(0, 0, 0, call.Call{}, []byte("second"))
-		third := l.Send(0, 0, 0, call.Call{}, []byte("third"))
-		l.Close()
+		second := comm.Send(0, 0, 0, call.Call{}, []byte("second"))
+		third := comm.Send(0, 0, 0, call.Call{}, []byte("third"))
+		comm.Close()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if err := third.Wait(ctx, 0); !errors.Is(err, context.DeadlineExceeded) {
@@ -365,14 +368,14 @@ func TestSendsOfAClosedLaneEnd(t *testing.T) {
 	})
 }
 
-func TestLanesAreIndependent(t *testing.T) {
+func TestCommunicatorsAreIndependent(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, w *testWorld) {
 		a, err := w.ends[0].Open(7, []int{0, 1})
 		if err != nil {
 			t.Fatal(err)
 		}
 		must(t, a.Send(1, 0, 0, call.Call{}, []byte("early")))
-		synctest.Wait() // the message is there before rank 1 opens the lane
+		synctest.Wait() // the message is there before rank 1 opens the comm
 		b, err := w.ends[1].Open(7, []int{0, 1})
 		if err != nil {
 			t.Fatal(err)
@@ -409,12 +412,12 @@ func TestDifferentCallsAreFoundAndTold(t *testing.T) {
 				calls := []call.Call{{Op: 1, Count: 8}, {Op: 1, Count: 8}, {Op: 1, Count: 9}}
 				var ops []*Op
 				begin := func(r int) {
-					if err := w.lanes[r].Begin(1, calls[r], 0); err != nil {
-						return // found at once; the lane's error is checked below
+					if err := w.comms[r].Begin(1, calls[r], 0); err != nil {
+						return // found at once; the comm's error is checked below
 					}
 					ops = append(ops,
-						w.lanes[r].Recv((r+2)%3, 0, 1, calls[r], make([]byte, 1)),
-						w.lanes[r].Send((r+1)%3, 0, 1, calls[r], make([]byte, 1)))
+						w.comms[r].Recv((r+2)%3, 0, 1, calls[r], make([]byte, 1)),
+						w.comms[r].Send((r+1)%3, 0, 1, calls[r], make([]byte, 1)))
 				}
 				for r := range 3 {
 					if r != late {
@@ -426,8 +429,8 @@ func TestDifferentCallsAreFoundAndTold(t *testing.T) {
 				synctest.Wait()
 				for r := range 3 {
 					var f *diagnosis.Failure
-					if err := w.lanes[r].Err(); !errors.As(err, &f) || f.Kind != diagnosis.Mismatched || len(f.Calls) != 2 || f.Calls[0].Call == f.Calls[1].Call {
-						t.Errorf("rank %d: lane error is %v, want a mismatch with two calls", r, err)
+					if err := w.comms[r].Err(); !errors.As(err, &f) || f.Kind != diagnosis.Mismatched || len(f.Calls) != 2 || f.Calls[0].Call == f.Calls[1].Call {
+						t.Errorf("rank %d: comm error is %v, want a mismatch with two calls", r, err)
 					}
 				}
 				for _, op := range ops {
@@ -440,8 +443,8 @@ func TestDifferentCallsAreFoundAndTold(t *testing.T) {
 
 func TestTypesOfMessagesAreCompared(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, w *testWorld) {
-		s := w.lanes[0].Send(1, 0, 0, call.Call{Op: 1, Type: 3}, make([]byte, 4))
-		err := w.lanes[1].Recv(0, 0, 0, call.Call{Op: 2, Type: 4}, make([]byte, 4)).Wait(t.Context(), minute)
+		s := w.comms[0].Send(1, 0, 0, call.Call{Op: 1, Type: 3}, make([]byte, 4))
+		err := w.comms[1].Recv(0, 0, 0, call.Call{Op: 2, Type: 4}, make([]byte, 4)).Wait(t.Context(), minute)
 		wantFailure(t, err, diagnosis.Mismatched, 0)
 		must(t, s)
 	})

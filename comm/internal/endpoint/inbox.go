@@ -31,7 +31,7 @@ func (e *Endpoint) feed(p *peer, b []byte) error {
 			n := min(len(b), in.rest)
 			copy(in.into, b[:n])
 			b = b[n:]
-			if err := e.took(p, n); err != nil {
+			if err := e.filled(p, n); err != nil {
 				return err
 			}
 			continue
@@ -71,7 +71,7 @@ func (e *Endpoint) begin(p *peer) error {
 		}
 	case wire.Data:
 		in.rest = int(h.Size)
-		in.op = p.inbound[h.ID] // nil: its lane has failed since
+		in.op = p.inbound[h.ID] // nil: its communicator has failed since
 		delete(p.inbound, h.ID)
 		if in.op == nil {
 			break
@@ -87,11 +87,11 @@ func (e *Endpoint) begin(p *peer) error {
 	default:
 		in.doc = in.doc[:0]
 	}
-	return e.took(p, 0)
+	return e.filled(p, 0)
 }
 
-// took counts n bytes of payload that have come to where they go, and acts on the frame once it is whole.
-func (e *Endpoint) took(p *peer, n int) error {
+// filled counts n bytes of payload that have come to where they go, and acts on the frame once it is whole.
+func (e *Endpoint) filled(p *peer, n int) error {
 	in := &p.in
 	in.rest -= n
 	if in.into != nil {
@@ -122,19 +122,19 @@ func (e *Endpoint) took(p *peer, n int) error {
 
 // claim finds the receive that awaits the eager message h, if it fits: its bytes can then go straight to their place.
 func (e *Endpoint) claim(p *peer, h wire.Header) *Op {
-	l := e.lanes[h.Context]
-	if l == nil || l.err != nil || h.Seq > 0 && h.Fingerprint != l.collectives.Last() {
+	c := e.comms[h.Context]
+	if c == nil || c.err != nil || h.Seq > 0 && h.Fingerprint != c.collectives.Last() {
 		return nil
 	}
-	op, place := l.queues.Receive(&h, p.rank)
+	op, place := c.queues.Receive(&h, p.rank)
 	if place < 0 || op.limit > 0 || op.refusal(&h, p.rank) != nil {
 		return nil
 	}
-	l.queues.TakeReceive(place)
+	c.queues.TakeReceive(place)
 	if h.Seq > 0 {
-		p.agreed = agreed{l, h.Seq}
+		p.agreed = agreed{c, h.Seq}
 	}
-	op.take(&h, p.rank)
+	op.matched(&h, p.rank)
 	return op
 }
 

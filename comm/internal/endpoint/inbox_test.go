@@ -10,7 +10,7 @@ import (
 // Bytes that a receive has claimed are kept when it is withdrawn: another one gets the message.
 func TestAReceiveWithdrawnInTheMiddleOfItsMessage(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, w *testWorld) {
-		e, l := w.ends[1], w.lanes[1]
+		e, comm := w.ends[1], w.comms[1]
 		sent := pattern(500, 1)
 		h := wire.Header{Kind: wire.Eager, Context: 1, Size: 500}
 		first, buf := make([]byte, 500), make([]byte, 500)
@@ -22,7 +22,7 @@ func TestAReceiveWithdrawnInTheMiddleOfItsMessage(t *testing.T) {
 		if p.in.op != r || err != nil {
 			t.Errorf("the receive has not claimed the message: %v", err)
 		}
-		l.end(r, ErrClosed)
+		comm.end(r, ErrClosed)
 		clear(first)
 		if err := e.feed(p, frame[wire.HeaderSize+200:]); err != nil {
 			t.Error(err)

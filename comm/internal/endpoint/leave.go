@@ -3,6 +3,7 @@ package endpoint
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/gorun/gorun/comm/internal/call"
 	"github.com/gorun/gorun/comm/internal/diagnosis"
@@ -11,15 +12,15 @@ import (
 )
 
 const (
-	// retiredLanes is how many closed lanes are remembered, to tell peers that connect later and still need them. Of so many that this
-	// rank has not opened it takes in why they have failed.
-	retiredLanes = 1024
+	// mostRetired is how many closed communicators are remembered, to tell peers that connect later and still need them. Of so many that
+	// this rank has not opened it takes in why they have failed.
+	mostRetired = 1024
 	// mostUnopened is how many groups one peer may have left before this rank has opened them. To make a group takes all its
 	// ranks, so an honest peer is ahead by one for each group that groups are made of.
 	mostUnopened = 16 << 10
 )
 
-// A retired lane is one that this rank has closed.
+// A retired communicator is one that this rank has closed.
 type retired struct {
 	id     uint64
 	last   call.Fingerprint   // its last collective
@@ -27,79 +28,79 @@ type retired struct {
 	untold []int              // members that do not know yet, because there is no stream to them
 }
 
-// Close ends this rank's part in the lane; operations under way end with ErrClosed. Members that need this rank are told
+// Close ends this rank's part in the communicator; operations under way end with ErrClosed. Members that need this rank are told
 // that it has left: those that are connected now, the others when they connect.
-func (l *Lane) Close() {
-	e := l.ep
+func (c *Communicator) Close() {
+	e := c.ep
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if l.closed {
+	if c.closed {
 		return
 	}
-	l.close()
-	delete(e.lanes, l.id)
-	l.takeOver()
-	end := retired{id: l.id, last: l.collectives.Last(), failed: l.err}
-	for _, r := range l.members {
+	c.close()
+	delete(e.comms, c.id)
+	c.takeOver()
+	end := retired{id: c.id, last: c.collectives.Last(), failed: c.err}
+	for _, r := range c.members {
 		switch {
-		case r == e.rank || l.gone(r) != nil: // it does not care any more
+		case r == e.rank || c.gone(r) != nil: // it does not care any more
 		case e.peers[r].state == stateUp:
-			e.takeLeave(e.peers[r], &end)
+			e.sendLeave(e.peers[r], &end)
 		default:
 			end.untold = append(end.untold, r)
 		}
 	}
-	for _, m := range l.queues.Clear() {
+	for _, m := range c.queues.Clear() {
 		if m.Source != e.rank {
 			e.refuse(e.peers[m.Source], m) // which says nothing new to a sender that has been told
 		}
 	}
-	if e.retired = append(e.retired, end); len(e.retired) > retiredLanes {
+	if e.retired = append(e.retired, end); len(e.retired) > mostRetired {
 		e.retired = slices.Delete(e.retired, 0, 1)
 	}
 }
 
-// close ends the lane's operations, except sends that are queued to be written. The mutex is held.
-func (l *Lane) close() {
-	l.closed = true
-	l.over.Store(true)
-	for i := len(l.ops) - 1; i >= 0; i-- {
-		if op := l.ops[i]; !op.send || op.id != 0 {
-			l.end(op, ErrClosed)
+// close ends the communicator's operations, except sends that are queued to be written. The mutex is held.
+func (c *Communicator) close() {
+	c.closed = true
+	c.unusable.Store(true)
+	for i := len(c.ops) - 1; i >= 0; i-- {
+		if op := c.ops[i]; !op.send || op.id != 0 {
+			c.end(op, ErrClosed)
 		}
 	}
 }
 
-// takeLeave tells p that this rank has closed a lane. The mutex is held.
-func (e *Endpoint) takeLeave(p *peer, end *retired) {
+// sendLeave tells p that this rank has closed a communicator. The mutex is held.
+func (e *Endpoint) sendLeave(p *peer, end *retired) {
 	e.enqueue(p, frame{Header: wire.Header{Kind: wire.Leave, Context: end.id, Fingerprint: end.last}})
 }
 
-// takeLeaves tells p, which has just connected, of the lanes that this rank has closed before, and why if they had failed. The
+// sendLeaves tells p, which has just connected, of the communicators that this rank has closed before, and why if they had failed. The
 // mutex is held.
-func (e *Endpoint) takeLeaves(p *peer) {
+func (e *Endpoint) sendLeaves(p *peer) {
 	for i := range e.retired {
 		if end := &e.retired[i]; slices.Contains(end.untold, p.rank) {
 			end.untold = slices.DeleteFunc(end.untold, func(r int) bool { return r == p.rank })
 			if end.failed != nil {
 				e.sendFailure(p, wire.Abort, end.id, end.failed)
 			}
-			e.takeLeave(p, end)
+			e.sendLeave(p, end)
 		}
 	}
 }
 
-// hasRetired says whether this rank has closed lane id. The mutex is held.
+// hasRetired reports whether this rank has closed the communicator of context id. The mutex is held.
 func (e *Endpoint) hasRetired(id uint64) bool {
 	return slices.ContainsFunc(e.retired, func(end retired) bool { return end.id == id })
 }
 
-// left takes in that p has closed lane h.Context. The mutex is held.
-func (e *Endpoint) left(p *peer, h wire.Header) error {
-	l := e.lanes[h.Context]
+// receiveLeave takes in that p has closed the communicator of h.Context. The mutex is held.
+func (e *Endpoint) receiveLeave(p *peer, h wire.Header) error {
+	c := e.comms[h.Context]
 	switch {
-	case l != nil:
-		l.leave(p.rank, h.Fingerprint)
+	case c != nil:
+		c.leave(p.rank, h.Fingerprint)
 	case e.closed || e.hasRetired(h.Context):
 	default:
 		if p.earlyLeaves++; p.earlyLeaves > mostUnopened {
@@ -110,46 +111,47 @@ func (e *Endpoint) left(p *peer, h wire.Header) error {
 	return nil
 }
 
-// leave records that rank has closed the lane after collective last, and ends the operations that need it. Like a rank that has left
-// the world in good order, it is the matter of whoever needs it, unless it has made other calls. The mutex is held.
-func (l *Lane) leave(rank int, last call.Fingerprint) {
-	l.takeOver()
-	_ = l.compare(rank, last) // the lane has failed with it
-	if l.left == nil {
-		l.left, l.leftAt = map[int]*diagnosis.Failure{}, map[int]call.Fingerprint{}
+// leave records that rank has closed the communicator after collective last, and ends the operations that need it. Like a rank that has
+// left the world in good order, it is the matter of whoever needs it, unless it has made other calls. The mutex is held.
+func (c *Communicator) leave(rank int, last call.Fingerprint) {
+	c.takeOver()
+	_ = c.compare(rank, last) // the communicator has failed with it
+	if c.left == nil {
+		c.left, c.leftAt = map[int]*diagnosis.Failure{}, map[int]call.Fingerprint{}
 	}
-	if last.Seq > l.collectives.Last().Seq {
-		l.leftAt[rank] = last
+	if last.Seq > c.collectives.Last().Seq {
+		c.leftAt[rank] = last
 	}
-	f := l.ep.peers[rank].rootCause(&diagnosis.Failure{Kind: diagnosis.Left, Rank: rank, Text: "has left (closed the group)"})
-	l.left[rank] = f
-	l.without(rank, f)
+	f := &diagnosis.Failure{Kind: diagnosis.Left, Rank: rank, Text: "has left (closed the group)"}
+	f = c.ep.peers[rank].cause.RootOf(f, time.Now())
+	c.left[rank] = f
+	c.lose(rank, f)
 }
 
-// Gone is why nothing more comes from rank in this lane, or nil.
-func (l *Lane) Gone(rank int) *diagnosis.Failure {
-	l.ep.mu.Lock()
-	defer l.ep.mu.Unlock()
-	return l.gone(rank)
+// Gone is why nothing more comes from rank in this communicator, or nil.
+func (c *Communicator) Gone(rank int) *diagnosis.Failure {
+	c.ep.mu.Lock()
+	defer c.ep.mu.Unlock()
+	return c.gone(rank)
 }
 
-// gone is why nothing more comes from rank in this lane, or nil. The mutex is held.
-func (l *Lane) gone(rank int) *diagnosis.Failure {
-	if f := l.left[rank]; f != nil {
+// gone is why nothing more comes from rank in this communicator, or nil. The mutex is held.
+func (c *Communicator) gone(rank int) *diagnosis.Failure {
+	if f := c.left[rank]; f != nil {
 		return f
 	}
-	if p := l.ep.peers[rank]; p.state == stateGone {
+	if p := c.ep.peers[rank]; p.state == stateGone {
 		return p.failure
 	}
 	return nil
 }
 
-// sayGoodbye tells p that this rank leaves the world. Nothing is sent to p after that, and p ends the stream when it has read all:
+// sendGoodbye tells p that this rank leaves the world. Nothing is sent to p after that, and p ends the stream when it has read all:
 // a stream that this side ended while p still sends would be reset, and what is on its way to p be lost. What it returns is closed
 // when it has been written, or never will be. The mutex is held.
-func (e *Endpoint) sayGoodbye(p *peer) (sent chan struct{}) {
+func (e *Endpoint) sendGoodbye(p *peer) (sent chan struct{}) {
 	sent = make(chan struct{})
 	e.enqueue(p, frame{Header: wire.Header{Kind: wire.Goodbye}, Sent: sent})
-	p.dismissed = true
+	p.goodbyeSent = true
 	return sent
 }

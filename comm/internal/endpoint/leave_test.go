@@ -8,28 +8,29 @@ import (
 
 	"github.com/gorun/gorun/comm/internal/call"
 	"github.com/gorun/gorun/comm/internal/diagnosis"
+	"github.com/gorun/gorun/comm/internal/matching"
 )
 
-// subgroup opens a lane of ranks 0 and 1 on both.
-func (w *testWorld) subgroup(t *testing.T, id uint64) (a, b *Lane) {
+// subgroup opens a comm of ranks 0 and 1 on both.
+func (w *testWorld) subgroup(t *testing.T, id uint64) (a, b *Communicator) {
 	t.Helper()
-	var lanes [2]*Lane
-	for r := range lanes {
-		l, err := w.ends[r].Open(id, []int{0, 1})
+	var comms [2]*Communicator
+	for r := range comms {
+		comm, err := w.ends[r].Open(id, []int{0, 1})
 		if err != nil {
 			t.Fatal(err)
 		}
-		lanes[r] = l
+		comms[r] = comm
 	}
-	return lanes[0], lanes[1]
+	return comms[0], comms[1]
 }
 
-func TestAClosedLaneIsNewsToWhoNeedsIt(t *testing.T) {
-	for name, need := range map[string]func(l *Lane) *Op{
-		"send":             func(l *Lane) *Op { return l.Send(1, 0, 0, call.Call{}, make([]byte, 1<<20)) },
-		"receive":          func(l *Lane) *Op { return l.Recv(1, 0, 0, call.Call{}, nil) },
-		"receive from any": func(l *Lane) *Op { return l.Recv(AnySource, 0, 0, call.Call{}, nil) },
-		"probe":            func(l *Lane) *Op { return l.Probe(1, 0, call.Call{}) },
+func TestAClosedCommunicatorIsNewsToWhoNeedsIt(t *testing.T) {
+	for name, need := range map[string]func(comm *Communicator) *Op{
+		"send":             func(comm *Communicator) *Op { return comm.Send(1, 0, 0, call.Call{}, make([]byte, 1<<20)) },
+		"receive":          func(comm *Communicator) *Op { return comm.Recv(1, 0, 0, call.Call{}, nil) },
+		"receive from any": func(comm *Communicator) *Op { return comm.Recv(matching.AnySource, 0, 0, call.Call{}, nil) },
+		"probe":            func(comm *Communicator) *Op { return comm.Probe(1, 0, call.Call{}) },
 	} {
 		for _, when := range []string{"before it connects", "before it asks", "while it waits"} {
 			t.Run(name+" "+when, func(t *testing.T) {
@@ -61,8 +62,8 @@ func TestAClosedLaneIsNewsToWhoNeedsIt(t *testing.T) {
 	}
 }
 
-// Who closes a lane because it has failed says so to whoever connects later and still needs it.
-func TestWhyALaneWasClosedIsNews(t *testing.T) {
+// Who closes a comm because it has failed says so to whoever connects later and still needs it.
+func TestWhyACommunicatorWasClosedIsNews(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, w *testWorld) {
 		a, b := w.subgroup(t, 7)
 		b.Fail(&diagnosis.Failure{Kind: diagnosis.Aborted, Rank: 1, Text: "gave up"})
@@ -71,7 +72,7 @@ func TestWhyALaneWasClosedIsNews(t *testing.T) {
 	})
 }
 
-func TestAShortSendToAClosedLane(t *testing.T) {
+func TestAShortSendToAClosedCommunicator(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, w *testWorld) {
 		a, b := w.subgroup(t, 7)
 		b.Close()
@@ -81,7 +82,7 @@ func TestAShortSendToAClosedLane(t *testing.T) {
 	})
 }
 
-// A long message that has been announced does not come after its sender has closed the lane.
+// A long message that has been announced does not come after its sender has closed the comm.
 func TestAMessageAnnouncedBeforeLeaving(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, w *testWorld) {
 		a, b := w.subgroup(t, 7)
@@ -98,7 +99,7 @@ func TestAMessageAnnouncedBeforeLeaving(t *testing.T) {
 	})
 }
 
-func TestALaneClosedBeforeItsMemberHasOpenedIt(t *testing.T) {
+func TestACommunicatorClosedBeforeItsMemberHasOpenedIt(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, w *testWorld) {
 		must(t, w.send(0, 1, 0, nil), w.recv(1, 0, 0, nil))
 		b, err := w.ends[1].Open(7, []int{0, 1})
@@ -115,36 +116,36 @@ func TestALaneClosedBeforeItsMemberHasOpenedIt(t *testing.T) {
 		must(t, a.Recv(1, 0, 0, call.Call{}, nil)) // what it sent before it left
 		wantFailure(t, a.Recv(1, 0, 0, call.Call{}, nil).Wait(t.Context(), minute), diagnosis.Left, 1)
 		if err := a.Err(); err != nil {
-			t.Errorf("the lane has failed: %v", err)
+			t.Errorf("the comm has failed: %v", err)
 		}
 	})
 }
 
-func TestWhoHasLeftALaneMayDie(t *testing.T) {
+func TestWhoHasLeftACommunicatorMayDie(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, w *testWorld) {
 		must(t, w.send(1, 0, 0, nil), w.recv(0, 1, 0, nil))
-		var lanes [3]*Lane
-		for r := range lanes {
-			l, err := w.ends[r].Open(7, []int{0, 1, 2})
+		var comms [3]*Communicator
+		for r := range comms {
+			comm, err := w.ends[r].Open(7, []int{0, 1, 2})
 			if err != nil {
 				t.Fatal(err)
 			}
-			lanes[r] = l
+			comms[r] = comm
 		}
-		waiting := lanes[0].Recv(AnySource, 0, 0, call.Call{}, nil)
-		lanes[1].Close()
+		waiting := comms[0].Recv(matching.AnySource, 0, 0, call.Call{}, nil)
+		comms[1].Close()
 		synctest.Wait()
 		w.kill(1)
 		wantFailure(t, w.recv(0, 1, 0, nil).Wait(t.Context(), minute), diagnosis.PeerFailed, 1)
-		must(t, lanes[2].Send(0, 0, 0, call.Call{}, nil), waiting)
+		must(t, comms[2].Send(0, 0, 0, call.Call{}, nil), waiting)
 	})
 }
 
-// What an endpoint remembers of lanes that are over is bounded.
-func TestLanesLeaveNothingBehind(t *testing.T) {
+// What an endpoint remembers of comms that are over is bounded.
+func TestCommunicatorsLeaveNothingBehind(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, w *testWorld) {
 		must(t, w.send(0, 1, 0, nil), w.recv(1, 0, 0, nil))
-		for id := range uint64(3 * retiredLanes) {
+		for id := range uint64(3 * mostRetired) {
 			a, b := w.subgroup(t, 100+id)
 			must(t, a.Send(1, 0, 0, call.Call{}, nil), b.Recv(0, 0, 0, call.Call{}, nil))
 			a.Close()
@@ -152,9 +153,9 @@ func TestLanesLeaveNothingBehind(t *testing.T) {
 		}
 		synctest.Wait()
 		for r, e := range w.ends {
-			if len(e.lanes) != 1 || len(e.early) != 0 || len(e.earlyFailures) != 0 || len(e.retired) > retiredLanes || len(e.sends) != 0 {
-				t.Errorf("rank %d remembers %d lanes, %d early, %d early failures, %d retired, %d sends",
-					r, len(e.lanes), len(e.early), len(e.earlyFailures), len(e.retired), len(e.sends))
+			if len(e.comms) != 1 || len(e.early) != 0 || len(e.earlyFailures) != 0 || len(e.retired) > mostRetired || len(e.sends) != 0 {
+				t.Errorf("rank %d remembers %d comms, %d early, %d early failures, %d retired, %d sends",
+					r, len(e.comms), len(e.early), len(e.earlyFailures), len(e.retired), len(e.sends))
 			}
 		}
 	})

@@ -18,18 +18,18 @@ const (
 	oversubscribedLooks = 10
 )
 
-// isClear says whether messages to and from p may take the short cut, as far as the lane and the stream go. The mutex is held.
-func (l *Lane) isClear(p *peer) bool {
-	return p.link.Window != nil && p.out.Len() == 0 && !p.broken && !l.over.Load() && (l.left == nil || l.left[p.rank] == nil)
+// isClear reports whether messages to and from p may take the short cut, as far as the communicator and the stream go. The mutex is held.
+func (c *Communicator) isClear(p *peer) bool {
+	return p.link.Window != nil && p.out.Len() == 0 && !p.broken && !c.unusable.Load() && (c.left == nil || c.left[p.rank] == nil)
 }
 
-// SendNow sends buf to dst, point to point, if that can be done at once, and says whether it has.
-func (l *Lane) SendNow(dst, tag int, c call.Call, buf []byte) bool {
-	e := l.ep
+// SendNow sends buf to dst, point to point, if that can be done at once, and reports whether it has.
+func (c *Communicator) SendNow(dst, tag int, what call.Call, buf []byte) bool {
+	e := c.ep
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	p := e.peers[dst]
-	if len(buf) > nowLimit || !l.isClear(p) || p.sent.HasWaiting(0) {
+	if len(buf) > nowLimit || !c.isClear(p) || p.sent.HasWaiting(0) {
 		return false
 	}
 	for !p.sent.FitsShort(len(buf)) { // it may have been given back
@@ -37,18 +37,18 @@ func (l *Lane) SendNow(dst, tag int, c call.Call, buf []byte) bool {
 			return false
 		}
 	}
-	h := wire.Header{Kind: wire.Eager, Tag: int32(tag), Context: l.id, Size: uint64(len(buf)), Fingerprint: call.Fingerprint{Call: c}}
+	h := wire.Header{Kind: wire.Eager, Tag: int32(tag), Context: c.id, Size: uint64(len(buf)), Fingerprint: call.Fingerprint{Call: what}}
 	if !p.link.Window.Put(h.Append(p.out.Head()), buf) {
 		return false
 	}
 	p.sent.Use(len(buf))
-	l.transfers.Note(cpu.Now(), c, dst, tag, len(buf), 0)
+	c.transfers.Note(cpu.Now(), what, dst, tag, len(buf), 0)
 	return true
 }
 
-// RecvNow receives a message of n bytes from src, point to point, if it comes at once, and says whether it has.
-func (l *Lane) RecvNow(src, tag int, c call.Call, buf []byte) (n int, ok bool) {
-	e := l.ep
+// RecvNow receives a message of n bytes from src, point to point, if it comes at once, and reports whether it has.
+func (c *Communicator) RecvNow(src, tag int, what call.Call, buf []byte) (n int, ok bool) {
+	e := c.ep
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	p, looks := e.peers[src], nowLooks
@@ -59,12 +59,12 @@ func (l *Lane) RecvNow(src, tag int, c call.Call, buf []byte) (n int, ok bool) {
 		return 0, false
 	}
 	began := cpu.Now()
-	for l.isClear(p) && l.queues.IsEmpty() && p.in.rest == 0 && p.in.have == 0 {
+	for c.isClear(p) && c.queues.IsEmpty() && p.in.rest == 0 && p.in.have == 0 {
 		b := p.link.Window.Peek(looks)
 		if len(b) < wire.HeaderSize {
 			break
 		}
-		n := wire.MatchEager(b, l.id, tag, c.Type)
+		n := wire.MatchEager(b, c.id, tag, what.Type)
 		if n < 0 { // something else comes first
 			e.pull(p)
 			continue
@@ -74,7 +74,7 @@ func (l *Lane) RecvNow(src, tag int, c call.Call, buf []byte) (n int, ok bool) {
 		}
 		copy(buf, b[wire.HeaderSize:wire.HeaderSize+n])
 		p.link.Window.Skip(wire.HeaderSize + n)
-		l.transfers.Note(began, c, src, tag, 0, n)
+		c.transfers.Note(began, what, src, tag, 0, n)
 		e.consume(p, n)
 		return n, true
 	}

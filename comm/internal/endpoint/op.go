@@ -9,33 +9,25 @@ import (
 	"github.com/gorun/gorun/comm/internal/progress"
 )
 
-// AnySource and AnyTag match every source and every tag in Lane.Recv.
-const (
-	AnySource = matching.AnySource
-	AnyTag    = matching.AnyTag
-)
-
 // An Op is one send or receive under way.
 type Op struct {
-	lane  *Lane
-	send  bool
-	probe bool // a receive that leaves the message where it is
-	peer  int  // world rank, or AnySource
-	tag   int32
-	seq   uint64
-	call  call.Call
-	buf   []byte
-	whole int         // collective: bytes of the message of which buf is a piece
-	limit int         // RecvNew: how long buf may become
-	over  func() bool // Await: whether it has happened
+	comm     *Communicator
+	send     bool
+	probe    bool // a receive that leaves the message where it is
+	peer     int  // world rank, or AnySource
+	tag      int32
+	seq      uint64
+	call     call.Call
+	buf      []byte
+	whole    int         // collective: bytes of the message of which buf is a chunk
+	limit    int         // RecvNew: how long buf may become
+	happened func() bool // Await: whether it has happened
 
-	number uint64 // of a send, receive or probe among the lane's; else 0
+	number uint64 // of a send, receive or probe among the communicator's; else 0
 
 	// Guarded by the endpoint's mutex until ended is set, then constant.
-	at     int    // where it is in Lane.ops
+	at     int    // where it is in Communicator.ops
 	id     uint64 // rendezvous sends: key in Endpoint.sends
-	flying bool   // sends: the writer of a net.Conn has some of its bytes
-	kept   bool   // a timer may still look at it
 	source int    // receives: who sent
 	gotTag int32  // receives: its tag
 	n      int    // receives: bytes of the message
@@ -48,7 +40,7 @@ var ops = sync.Pool{New: func() any { return new(Op) }}
 
 // Free lets the memory of op, which has ended and of which its caller has no more to ask, be that of another operation.
 func (op *Op) Free() {
-	if op.err == nil && !op.kept {
+	if op.err == nil {
 		*op = Op{}
 		ops.Put(op)
 	}
@@ -56,9 +48,9 @@ func (op *Op) Free() {
 
 // Done is closed when the operation has ended and its buffer is the caller's again.
 func (op *Op) Done() <-chan struct{} {
-	op.lane.ep.mu.Lock()
-	defer op.lane.ep.mu.Unlock()
-	return op.lane.ep.engine.Done(&op.Request, op.conn())
+	op.comm.ep.mu.Lock()
+	defer op.comm.ep.mu.Unlock()
+	return op.comm.ep.engine.Done(&op.Request, op.conn())
 }
 
 // Err is the operation's result once it has ended.
@@ -70,14 +62,14 @@ func (op *Op) Received() (source, tag, bytes int) { return op.source, int(op.got
 // Message is, after a successful receive, what has been received.
 func (op *Op) Message() []byte { return op.buf[:op.n] }
 
-// Number is that of a send, receive or probe among those of its lane, from 1.
+// Number is that of a send, receive or probe among those of its communicator, from 1.
 func (op *Op) Number() uint64 { return op.number }
 
 // Type is, after a successful probe, the element type of the message.
 func (op *Op) Type() uint8 { return op.call.Type }
 
 func (op *Op) cancel(f *diagnosis.Failure) {
-	e := op.lane.ep
+	e := op.comm.ep
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if op.Ended() {
@@ -87,25 +79,25 @@ func (op *Op) cancel(f *diagnosis.Failure) {
 		e.noteCause(f)
 		return
 	}
-	if f.Rank == AnySource {
+	if f.Rank == matching.AnySource {
 		f.Rank = op.source
 	}
-	op.lane.fail(f, -1)
-	if !op.Ended() { // the lane has been closed, or had failed before
-		op.lane.end(op, f)
+	op.comm.fail(f, -1)
+	if !op.Ended() { // the communicator has been closed, or had failed before
+		op.comm.end(op, f)
 	}
 }
 
-// Withdraw takes back a receive or probe that nothing has matched, and says whether it did.
+// Withdraw takes back a receive or probe that nothing has matched, and reports whether it did.
 func (op *Op) Withdraw() bool {
-	op.lane.ep.mu.Lock()
-	defer op.lane.ep.mu.Unlock()
+	op.comm.ep.mu.Lock()
+	defer op.comm.ep.mu.Unlock()
 	return op.withdraw(nil)
 }
 
 func (op *Op) withdraw(err error) bool {
-	l := op.lane
-	if !l.queues.Cancel(op) {
+	c := op.comm
+	if !c.queues.Cancel(op) {
 		return false
 	}
 	op.finish(err)
@@ -115,13 +107,38 @@ func (op *Op) withdraw(err error) bool {
 // finish ends the operation, which is in no queue any more. From then on op is its caller's alone: who sees that it has
 // ended may Free it. The endpoint's mutex is held.
 func (op *Op) finish(err error) {
-	op.lane.removeOp(op)
+	op.comm.removeOp(op)
 	op.err = err
-	op.lane.record(op)
-	op.lane.ep.engine.End(&op.Request)
+	op.comm.record(op)
+	op.comm.ep.engine.End(&op.Request)
 }
 
 // wants is what op, a receive or a probe, matches.
 func (op *Op) wants() matching.Pattern {
 	return matching.Pattern{Source: op.peer, Tag: op.tag, Seq: op.seq}
+}
+
+func newOp(peer, tag int, seq uint64, call call.Call, buf []byte, whole int) *Op {
+	op := ops.Get().(*Op)
+	op.peer, op.tag, op.seq, op.call, op.buf, op.whole, op.source = peer, int32(tag), seq, call, buf, whole, -1
+	return op
+}
+
+func (c *Communicator) addOp(op *Op) {
+	op.comm, op.at = c, len(c.ops)
+	c.ops = append(c.ops, op)
+	if op.seq == 0 {
+		op.number = c.transfers.Next()
+		if !op.probe { // who probes does so all the time
+			c.transfers.Begin(call.Fingerprint{Seq: op.number, Call: op.call}, op.peer, int(op.tag))
+		}
+	}
+}
+
+func (c *Communicator) removeOp(op *Op) {
+	last := len(c.ops) - 1
+	c.ops[op.at] = c.ops[last]
+	c.ops[op.at].at = op.at
+	c.ops[last] = nil
+	c.ops = c.ops[:last]
 }

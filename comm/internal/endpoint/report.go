@@ -16,57 +16,58 @@ import (
 const mostAnswers = 8
 
 // ask asks rank, a member, what it is in and what it called as collective seq. The mutex is held.
-func (l *Lane) ask(rank int, seq uint64, tag int32) {
-	p := l.ep.peers[rank]
-	l.ep.want(p)
-	l.ep.enqueue(p, frame{Header: wire.Header{Kind: wire.Ask, Tag: tag, Context: l.id, Fingerprint: call.Fingerprint{Seq: seq}}})
+func (c *Communicator) ask(rank int, seq uint64, tag int32) {
+	p := c.ep.peers[rank]
+	c.ep.want(p)
+	c.ep.enqueue(p, frame{Header: wire.Header{Kind: wire.Ask, Tag: tag, Context: c.id, Fingerprint: call.Fingerprint{Seq: seq}}})
 }
 
-// asked answers p's question h. The mutex is held.
-func (e *Endpoint) asked(p *peer, h wire.Header) {
-	l := e.lanes[h.Context]
-	for _, other := range e.lanes {
+// receiveAsk answers p's question h. The mutex is held.
+func (e *Endpoint) receiveAsk(p *peer, h wire.Header) {
+	c := e.comms[h.Context]
+	for _, other := range e.comms {
 		other.takeOver()
 	}
 	switch {
-	case l != nil && l.err != nil:
-		l.tell(p.rank)
+	case c != nil && c.err != nil:
+		c.notify(p.rank)
 		return
 	case e.closed || e.hasRetired(h.Context): // which p is told
 		return
 	}
-	if l != nil && h.Tag == monitorTag {
-		l.monitored = h.Seq
+	if c != nil && h.Tag == monitorTag {
+		c.monitored = h.Seq
 	}
-	if l != nil && l.askers != nil {
-		l.askers[p.rank] = h.Seq
+	if c != nil && c.askers != nil {
+		c.askers[p.rank] = h.Seq
 	}
-	e.answer(p, l, h.Context, h.Seq)
+	e.answer(p, c, h.Context, h.Seq)
 }
 
-// answer tells p what this rank is in, in l if that is open, and what it called as collective seq. The mutex is held.
-func (e *Endpoint) answer(p *peer, l *Lane, group, seq uint64) {
+// answer tells p what this rank is in, in c if that is open, and what it called as collective seq. The mutex is held.
+func (e *Endpoint) answer(p *peer, c *Communicator, group, seq uint64) {
 	if p.out.Count(wire.Answer) >= mostAnswers {
 		return
 	}
-	doc := e.report(l, seq).Encode(wire.ReportLimit)
-	e.enqueue(p, frame{Header: wire.Header{Kind: wire.Answer, Context: group, Size: uint64(len(doc)), Fingerprint: call.Fingerprint{Seq: seq}}, Payload: doc})
+	doc := e.report(c, seq).Encode(wire.ReportLimit)
+	h := wire.Header{Kind: wire.Answer, Context: group, Size: uint64(len(doc)), Fingerprint: call.Fingerprint{Seq: seq}}
+	e.enqueue(p, frame{Header: h, Payload: doc})
 }
 
-// report is what this rank says of itself in l, which is nil if it has not opened it yet. The mutex is held.
-func (e *Endpoint) report(l *Lane, seq uint64) *diagnosis.Report {
-	if l == nil {
+// report is what this rank says of itself in c, which is nil if it has not opened it yet. The mutex is held.
+func (e *Endpoint) report(c *Communicator, seq uint64) *diagnosis.Report {
+	if c == nil {
 		return &diagnosis.Report{Activity: diagnosis.Activity{Text: "it has not made the group"}}
 	}
-	last := l.collectives.Last()
-	r := &diagnosis.Report{Seq: last.Seq, At: last, Activity: e.activity(l)}
-	if c := l.collectives.At(seq); c != nil {
-		r.At = c.Fingerprint
+	last := c.collectives.Last()
+	r := &diagnosis.Report{Seq: last.Seq, At: last, Activity: e.activity(c)}
+	if asked := c.collectives.At(seq); asked != nil {
+		r.At = asked.Fingerprint
 	}
-	// Of several waits the one in the collective under way counts, then one in this lane.
+	// Of several waits the one in the collective under way counts, then one in this communicator.
 	rank := func(s *stall) int {
 		switch {
-		case s.op.lane != l:
+		case s.op.comm != c:
 			return 2
 		case s.op.seq == 0:
 			return 1
@@ -86,78 +87,78 @@ func (e *Endpoint) report(l *Lane, seq uint64) *diagnosis.Report {
 }
 
 // activity says what this rank is in, if it is in anything, or was in last. The mutex is held.
-func (e *Endpoint) activity(l *Lane) diagnosis.Activity {
+func (e *Endpoint) activity(c *Communicator) diagnosis.Activity {
 	now := time.Now()
-	var lanes []*Lane
-	for _, other := range e.lanes {
-		if other != l {
-			lanes = append(lanes, other)
+	var others []*Communicator
+	for _, other := range e.comms {
+		if other != c {
+			others = append(others, other)
 		}
 	}
-	slices.SortFunc(lanes, func(a, b *Lane) int { return cmp.Compare(a.id, b.id) })
-	for _, in := range append([]*Lane{l}, lanes...) {
-		if c := in.collectives.Latest(); c.IsUnderWay() {
-			return diagnosis.Since(now, c.Began, "it is in %s%s, which began", e.name(c.Call, c.Seq), in.where(l))
+	slices.SortFunc(others, func(a, b *Communicator) int { return cmp.Compare(a.id, b.id) })
+	for _, in := range append([]*Communicator{c}, others...) {
+		if r := in.collectives.Latest(); r.IsUnderWay() {
+			return diagnosis.Since(now, r.Began, "it is in %s%s, which began", nameOf(r.Call, r.Seq), in.where(c))
 		}
 	}
 	for _, s := range e.stalls {
 		if s.op.seq == 0 {
-			return diagnosis.Since(now, s.Since(), "it is in %s%s, which began", s.op.awaits().In, s.op.lane.where(l))
+			return diagnosis.Since(now, s.Since(), "it is in %s%s, which began", s.op.awaits().In, s.op.comm.where(c))
 		}
 	}
-	last := l.collectives.Latest()
-	if t := l.transfers.Latest(); last == nil || t != nil && t.Began.After(last.Began) {
+	last := c.collectives.Latest()
+	if t := c.transfers.Latest(); last == nil || t != nil && t.Began.After(last.Began) {
 		last = t
 	}
 	switch {
-	case !l.refused.at.IsZero() && (last == nil || l.refused.at.After(last.Began)):
-		return diagnosis.Since(now, l.refused.at, "its last call was refused (%s)", l.refused.text)
+	case !c.refusedAt.IsZero() && (last == nil || c.refusedAt.After(last.Began)):
+		return diagnosis.Since(now, c.refusedAt, "its last call was refused (%s)", c.refused)
 	case last == nil:
 		return diagnosis.Activity{Text: "it has called nothing on the group"}
 	case last.IsUnderWay():
-		return diagnosis.Since(now, last.Began, "its last call was %s, started", e.name(last.Call, last.Seq))
+		return diagnosis.Since(now, last.Began, "its last call was %s, started", nameOf(last.Call, last.Seq))
 	}
-	return diagnosis.Since(now, last.Ended, "its last call was %s, which ended", e.name(last.Call, last.Seq))
+	return diagnosis.Since(now, last.Ended, "its last call was %s, which ended", nameOf(last.Call, last.Seq))
 }
 
-// where names l to those who talk of asked.
-func (l *Lane) where(asked *Lane) string {
+// where names c to those who talk of asked.
+func (c *Communicator) where(asked *Communicator) string {
 	const most = 8
 	switch {
-	case l == asked:
+	case c == asked:
 		return ""
-	case len(l.members) > most:
-		return fmt.Sprintf(" of another group, of %d ranks", len(l.members))
+	case len(c.members) > most:
+		return fmt.Sprintf(" of another group, of %d ranks", len(c.members))
 	}
-	return fmt.Sprintf(" of group %v", l.members)
+	return fmt.Sprintf(" of group %v", c.members)
 }
 
-// answered takes in what p says to an earlier question. The mutex is held.
-func (e *Endpoint) answered(p *peer, h wire.Header, doc []byte) error {
+// receiveAnswer takes in what p says to an earlier question. The mutex is held.
+func (e *Endpoint) receiveAnswer(p *peer, h wire.Header, doc []byte) error {
 	r := diagnosis.DecodeReport(doc, len(e.peers))
 	if r == nil {
 		return errors.New("sent a report that makes no sense")
 	}
-	l := e.lanes[h.Context]
-	if l == nil || l.err != nil {
+	c := e.comms[h.Context]
+	if c == nil || c.err != nil {
 		return nil
 	}
-	if l.compare(p.rank, r.At) != nil {
+	if c.compare(p.rank, r.At) != nil {
 		return nil
 	}
 	news := false
 	for _, s := range e.stalls {
-		if s.op.lane == l && s.op.seq == h.Seq && s.op.awaited() == p.rank {
+		if s.op.comm == c && s.op.seq == h.Seq && s.op.awaited() == p.rank {
 			news = s.Answered(r, time.Now()) || news
 		}
 	}
 	if news { // for those as well that wait for this rank
-		for rank, seq := range l.askers {
-			e.answer(e.peers[rank], l, l.id, seq)
+		for rank, seq := range c.askers {
+			e.answer(e.peers[rank], c, c.id, seq)
 		}
 	}
-	if l.monitor != nil && l.monitor.Seq == h.Seq {
-		l.monitor.reported(p.rank, r)
+	if c.monitor != nil && c.monitor.Seq == h.Seq {
+		c.monitor.reported(p.rank, r)
 	}
 	return nil
 }

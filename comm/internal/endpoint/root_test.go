@@ -32,29 +32,29 @@ func stuckWorld(t *testing.T, size, victim int, timeout time.Duration, waits fun
 			members[r] = r
 		}
 		network.Transport(victim).Serve(stopped{})
-		ends, lanes := make([]*Endpoint, size), make([]*Lane, size)
+		ends, comms := make([]*Endpoint, size), make([]*Communicator, size)
 		for r := range size {
 			if r == victim {
 				continue
 			}
 			ends[r] = New(network.Transport(r), r, size, Options{ConnectTimeout: time.Hour})
-			l, err := ends[r].Open(1, members)
+			comm, err := ends[r].Open(1, members)
 			if err != nil {
 				t.Fatal(err)
 			}
-			lanes[r] = l
+			comms[r] = comm
 		}
 		errs = make([]error, size)
-		for r, l := range lanes {
-			if l == nil {
+		for r, comm := range comms {
+			if comm == nil {
 				continue
 			}
 			go func() {
-				if err := l.Begin(1, call.Call{Op: 1}, 0); err != nil {
+				if err := comm.Begin(1, call.Call{Op: 1}, 0); err != nil {
 					errs[r] = err
 					return
 				}
-				errs[r] = l.Recv(waits(r), 0, 1, call.Call{Op: 1}, nil).Wait(t.Context(), timeout)
+				errs[r] = comm.Recv(waits(r), 0, 1, call.Call{Op: 1}, nil).Wait(t.Context(), timeout)
 			}()
 		}
 		time.Sleep(timeout + time.Minute)
@@ -115,7 +115,7 @@ func TestAVictimsVictimSaysWhomItWaitedFor(t *testing.T) {
 		w.kill(1)
 		err := <-failed
 		wantFailure(t, err, diagnosis.PeerFailed, 1)
-		if err == nil || !strings.Contains(err.Error(), "; it waited for rank 2, which has not sent what call 0 #1 waits for: ") {
+		if err == nil || !strings.Contains(err.Error(), "; it waited for rank 2, which has not sent what Call(0) #1 waits for: ") {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -128,18 +128,18 @@ func TestAMonitorTellsWhoIsHeldUp(t *testing.T) {
 		go func() { _ = r2.Wait(t.Context(), 0) }()
 		go func() { _ = r1.Wait(t.Context(), 0) }()
 		time.Sleep(10 * time.Second)
-		l := w.lanes[0]
-		if err := l.Begin(1, call.Call{Op: 1}, 0); err != nil {
+		comm := w.comms[0]
+		if err := comm.Begin(1, call.Call{Op: 1}, 0); err != nil {
 			t.Fatal(err)
 		}
-		op := l.Recv(1, 0, 1, call.Call{Op: 1}, nil)
+		op := comm.Recv(1, 0, 1, call.Call{Op: 1}, nil)
 		ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
 		defer cancel()
-		l.Go(func() { l.Monitor(ctx, 1, time.Second) })
+		comm.Go(func() { comm.Monitor(ctx, 1, time.Second) })
 		err := op.Wait(t.Context(), minute)
 		wantFailure(t, err, diagnosis.Absent, 3)
 		var f *diagnosis.Failure
-		want := []diagnosis.Wait{{Rank: 1, For: 3, In: "call 0 #1"}, {Rank: 2, For: 3, In: "call 0 #1"}}
+		want := []diagnosis.Wait{{Rank: 1, For: 3, In: "Call(0) #1"}, {Rank: 2, For: 3, In: "Call(0) #1"}}
 		if errors.As(err, &f); f == nil || !slices.Equal(f.Missing, []int{1, 2, 3}) || !slices.Equal(f.Waits, want) {
 			t.Errorf("got %+v", f)
 		}

@@ -2,12 +2,15 @@ package endpoint
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/gorun/gorun/comm/internal/call"
 	"github.com/gorun/gorun/comm/internal/diagnosis"
+	"github.com/gorun/gorun/comm/internal/matching"
 	"github.com/gorun/gorun/comm/transport"
 )
 
@@ -19,13 +22,13 @@ type stall struct {
 
 // stall makes op a stall, which close ends; there need not be one.
 func (op *Op) stall(since time.Time, timeout time.Duration) *stall {
-	e := op.lane.ep
+	e := op.comm.ep
 	s := &stall{op, diagnosis.NewStall(since, timeout)}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.stalls = append(e.stalls, s)
-	if op.lane.askers == nil {
-		op.lane.askers = map[int]uint64{}
+	if op.comm.askers == nil {
+		op.comm.askers = map[int]uint64{}
 	}
 	return s
 }
@@ -34,18 +37,18 @@ func (s *stall) close() {
 	if s == nil {
 		return
 	}
-	e := s.op.lane.ep
+	e := s.op.comm.ep
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.stalls = slices.DeleteFunc(e.stalls, func(other *stall) bool { return other == s })
-	if !slices.ContainsFunc(e.stalls, func(other *stall) bool { return other.op.lane == s.op.lane }) {
-		s.op.lane.askers = nil
+	if !slices.ContainsFunc(e.stalls, func(other *stall) bool { return other.op.comm == s.op.comm }) {
+		s.op.comm.askers = nil
 	}
 }
 
 // ask asks the peer why, and returns how long to wait before the next time: 0 once the operation's time is up.
 func (s *stall) ask() time.Duration {
-	now, e := time.Now(), s.op.lane.ep
+	now, e := time.Now(), s.op.comm.ep
 	if s.IsTimeUp(now) {
 		return 0
 	}
@@ -55,7 +58,7 @@ func (s *stall) ask() time.Duration {
 		state = e.peers[peer].diagnose()
 	}
 	if peer >= 0 && peer != e.rank {
-		s.op.lane.ask(peer, s.op.seq, 0)
+		s.op.comm.ask(peer, s.op.seq, 0)
 		s.Asked(now)
 	}
 	e.mu.Unlock()
@@ -75,9 +78,9 @@ func (s *stall) ask() time.Duration {
 // diagnose is what p's stream is suspected of, or nothing.
 func (p *peer) diagnose() string {
 	if d, ok := p.link.Stream.(transport.Diagnoser); ok {
-		p.suspect = d.Diagnose()
+		p.suspicion = d.Diagnose()
 	}
-	return p.suspect
+	return p.suspicion
 }
 
 // lastWait is whom p, which is gone, has said to wait for, or nothing: its end may be no more than a consequence.
@@ -90,17 +93,9 @@ func (e *Endpoint) lastWait(p *peer) string {
 	return ""
 }
 
-// failure is why the operation fails now that its time is up.
-func (s *stall) failure() *diagnosis.Failure {
-	e := s.op.lane.ep
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return s.Failure(s.op.awaits(), time.Now())
-}
-
 // awaited is the rank that op needs, or AnySource.
 func (op *Op) awaited() int {
-	if op.peer == AnySource {
+	if op.peer == matching.AnySource {
 		return op.source
 	}
 	return op.peer
@@ -112,11 +107,67 @@ func (op *Op) awaits() diagnosis.Operation {
 	if seq == 0 {
 		seq = op.number
 	}
-	e := op.lane.ep
-	wait := diagnosis.Wait{Rank: e.rank, For: op.awaited(), In: e.name(op.call, seq)}
+	e := op.comm.ep
+	wait := diagnosis.Wait{Rank: e.rank, For: op.awaited(), In: nameOf(op.call, seq)}
 	return diagnosis.Operation{Wait: wait, Seq: op.seq, IsSend: op.send}
 }
 
-func (e *Endpoint) name(c call.Call, seq uint64) string {
-	return fmt.Sprintf("%s #%d", e.opt.Name(c), seq)
+func nameOf(c call.Call, seq uint64) string {
+	return fmt.Sprintf("%v #%d", call.Kind(c.Op), seq)
+}
+
+// monitorTag marks the questions of Monitor: who is asked need not ask the others itself.
+const monitorTag = 1
+
+// A monitor is a Monitor under way. Guarded by the endpoint's mutex, except for done.
+type monitor struct {
+	diagnosis.Missing
+	done chan struct{} // closed when nobody is missing
+}
+
+// reported takes in r, in which rank says what it does.
+func (m *monitor) reported(rank int, r *diagnosis.Report) {
+	missing := len(m.Ranks) > 0
+	if m.Reported(rank, r); missing && len(m.Ranks) == 0 {
+		close(m.done)
+	}
+}
+
+// Monitor asks the other members whether they have begun collective seq, in which this rank is, and those that have not
+// again every so often. If some have not by ctx's deadline, and this rank waits in the collective still, it fails the communicator
+// with a failure that names them. If another member asks already, it leaves that to it.
+func (c *Communicator) Monitor(ctx context.Context, seq uint64, every time.Duration) {
+	e := c.ep
+	e.mu.Lock()
+	isMonitored := c.monitored == seq
+	e.mu.Unlock()
+	if isMonitored {
+		return
+	}
+	others := slices.DeleteFunc(slices.Clone(c.members), func(rank int) bool { return rank == e.rank })
+	m := &monitor{Missing: diagnosis.Missing{Seq: seq, Ranks: others}, done: make(chan struct{})}
+	again := time.NewTicker(every)
+	defer again.Stop()
+	for ctx.Err() == nil {
+		e.mu.Lock()
+		c.monitor = m
+		for _, rank := range m.Ranks {
+			c.ask(rank, seq, monitorTag)
+		}
+		e.mu.Unlock()
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+		case <-m.done: // they are all there, and nobody need fail
+			return
+		case <-e.ctx.Done():
+			return
+		}
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	waits := slices.ContainsFunc(c.ops, func(op *Op) bool { return op.seq == seq })
+	if r := c.collectives.At(seq); errors.Is(ctx.Err(), context.DeadlineExceeded) && len(m.Ranks) > 0 && r != nil && waits {
+		c.fail(m.Failure(nameOf(r.Call, seq), time.Since(r.Began)), -1)
+	}
 }

@@ -36,31 +36,31 @@ func answerTo(t *testing.T, conn net.Conn, group, seq uint64) *diagnosis.Report 
 }
 
 func TestQuestionsAreAnsweredByTheReader(t *testing.T) {
-	byHand(t, func(t *testing.T, l *Lane, conn net.Conn) {
+	byHand(t, func(t *testing.T, comm *Communicator, conn net.Conn) {
 		if got := answerTo(t, conn, 9, 1); got.Activity.String() != "it has not made the group" || got.At != (call.Fingerprint{}) {
 			t.Errorf("of a group that it does not know it says %+v", got)
 		}
 		if got := answerTo(t, conn, 1, 1); got.Seq != 0 || got.At != (call.Fingerprint{}) || got.Activity.String() != "it has called nothing on the group" {
 			t.Errorf("before any call it says %+v", got)
 		}
-		if err := l.Begin(1, call.Call{Op: 7}, 0); err != nil {
+		if err := comm.Begin(1, call.Call{Op: 7}, 0); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(3 * time.Second)
-		if got := answerTo(t, conn, 1, 1); got.Seq != 1 || got.At.Seq != 1 || got.At.Call.Op != 7 || got.Activity.String() != "it is in call 7 #1, which began 3s ago" {
+		if got := answerTo(t, conn, 1, 1); got.Seq != 1 || got.At.Seq != 1 || got.At.Call.Op != 7 || got.Activity.String() != "it is in ReduceScatterV #1, which began 3s ago" {
 			t.Errorf("in a collective it says %+v", got)
 		}
-		l.End(1, nil)
+		comm.End(1, nil)
 		time.Sleep(time.Second)
-		if got := answerTo(t, conn, 1, 2); got.Seq != 1 || got.At.Call.Op != 7 || got.Activity.String() != "its last call was call 7 #1, which ended 1s ago" {
+		if got := answerTo(t, conn, 1, 2); got.Seq != 1 || got.At.Call.Op != 7 || got.Activity.String() != "its last call was ReduceScatterV #1, which ended 1s ago" {
 			t.Errorf("after it it says %+v", got)
 		}
 	})
 }
 
 func TestWaitsAreToldAlong(t *testing.T) {
-	byHand(t, func(t *testing.T, l *Lane, conn net.Conn) {
-		r := l.Recv(0, 5, 0, call.Call{Op: 2}, nil)
+	byHand(t, func(t *testing.T, comm *Communicator, conn net.Conn) {
+		r := comm.Recv(0, 5, 0, call.Call{Op: 2}, nil)
 		failed := make(chan error)
 		go func() { failed <- r.Wait(t.Context(), minute) }()
 		if h, err := readHeader(conn); err != nil || h.Kind != wire.Ask || h.Context != 1 || h.Seq != 0 {
@@ -73,8 +73,8 @@ func TestWaitsAreToldAlong(t *testing.T) {
 		}
 		write(t, conn, wire.Header{Kind: wire.Answer, Context: 1, Size: uint64(len(doc))}, doc)
 		synctest.Wait()
-		f := l.Flight()
-		if want := []diagnosis.Wait{{Rank: 1, For: 0, In: "call 2 #1"}}; !slices.Equal(f.Waits, want) {
+		f := comm.Flight()
+		if want := []diagnosis.Wait{{Rank: 1, For: 0, In: "Recv #1"}}; !slices.Equal(f.Waits, want) {
 			t.Errorf("it waits %v, want %v", f.Waits, want)
 		}
 		// No more answers come, so that it is silence that fails it.
@@ -83,14 +83,14 @@ func TestWaitsAreToldAlong(t *testing.T) {
 }
 
 func TestQuestionsCannotFillMemory(t *testing.T) {
-	byHand(t, func(t *testing.T, l *Lane, conn net.Conn) {
+	byHand(t, func(t *testing.T, comm *Communicator, conn net.Conn) {
 		for range 1000 { // and reads no answer
 			write(t, conn, wire.Header{Kind: wire.Ask, Context: 1}, nil)
 		}
 		synctest.Wait()
-		l.ep.mu.Lock()
-		defer l.ep.mu.Unlock()
-		if n := l.ep.peers[0].out.Len(); n > mostAnswers {
+		comm.ep.mu.Lock()
+		defer comm.ep.mu.Unlock()
+		if n := comm.ep.peers[0].out.Len(); n > mostAnswers {
 			t.Errorf("%d answers wait to be written", n)
 		}
 	})
@@ -102,8 +102,8 @@ func TestAnswersOfNonsenseEndTheStream(t *testing.T) {
 		`{"activity":{"text":"` + strings.Repeat("x", diagnosis.MaxText+1) + `"}}`,
 		`{"chain":[` + strings.Repeat(`{"rank":0,"for":1},`, 64) + `{"rank":0,"for":1}]}`,
 	} {
-		byHand(t, func(t *testing.T, l *Lane, conn net.Conn) {
-			r := l.Recv(0, 0, 0, call.Call{}, nil)
+		byHand(t, func(t *testing.T, comm *Communicator, conn net.Conn) {
+			r := comm.Recv(0, 0, 0, call.Call{}, nil)
 			write(t, conn, wire.Header{Kind: wire.Answer, Context: 1, Size: uint64(len(doc))}, []byte(doc))
 			wantFailure(t, r.Wait(t.Context(), minute), diagnosis.PeerFailed, 0)
 		})
@@ -111,15 +111,15 @@ func TestAnswersOfNonsenseEndTheStream(t *testing.T) {
 }
 
 func TestAMonitorEndsWithTheEndpoint(t *testing.T) {
-	byHand(t, func(t *testing.T, l *Lane, conn net.Conn) {
+	byHand(t, func(t *testing.T, comm *Communicator, conn net.Conn) {
 		go func() { _, _ = io.Copy(io.Discard, conn) }()
-		if err := l.Begin(1, call.Call{}, 0); err != nil {
+		if err := comm.Begin(1, call.Call{}, 0); err != nil {
 			t.Fatal(err)
 		}
 		start := time.Now()
-		l.Go(func() { l.Monitor(context.Background(), 1, time.Second) })
+		comm.Go(func() { comm.Monitor(context.Background(), 1, time.Second) })
 		synctest.Wait()
-		if err := l.ep.Close(); err != nil || time.Since(start) > flushTimeout { // which the other side does not end sooner
+		if err := comm.ep.Close(); err != nil || time.Since(start) > flushTimeout { // which the other side does not end sooner
 			t.Errorf("Close took %v: %v", time.Since(start), err)
 		}
 	})

@@ -4,6 +4,7 @@ import (
 	"io"
 	"net"
 
+	"github.com/gorun/gorun/comm/internal/diagnosis"
 	"github.com/gorun/gorun/comm/internal/wire"
 	"github.com/gorun/gorun/comm/transport"
 )
@@ -13,8 +14,8 @@ const (
 	readAhead = 32 << 10
 	// directLimit is from how many bytes on a payload is read straight to where it goes.
 	directLimit = 8 << 10
-	// pieceLimit is how many bytes are written or read at once, so that both get their turns.
-	pieceLimit = 1 << 20
+	// moveLimit is how many bytes are written or read at once, so that both get their turns.
+	moveLimit = 1 << 20
 )
 
 // poll makes conn the stream to p that is polled, if that can be had. The mutex is held.
@@ -34,7 +35,7 @@ func (e *Endpoint) poll(p *peer, conn net.Conn) bool {
 // write lets what is queued for p be written: at once, as far as there is room, or by p's writer. The mutex is held.
 func (e *Endpoint) write(p *peer) {
 	if p.link.Stream == nil {
-		p.poke()
+		p.wakeWriter()
 		return
 	}
 	e.push(p)
@@ -43,13 +44,12 @@ func (e *Endpoint) write(p *peer) {
 	}
 }
 
-// push writes a piece of what is queued for p, and says whether there was room for any. The mutex is held.
+// push writes some of what is queued for p, and reports whether there was room for any. The mutex is held.
 func (e *Endpoint) push(p *peer) bool {
-	if p.out.Len() == 0 || p.broken {
+	if !p.HasOutput() {
 		return false
 	}
-	v, _ := p.out.Next(pieceLimit + wire.HeaderSize)
-	n, err := p.link.Stream.TryWrite(v)
+	n, err := p.link.Stream.TryWrite(p.out.Next(moveLimit + wire.HeaderSize))
 	p.wrote(n)
 	if err != nil {
 		e.cannotWrite(p, err)
@@ -57,38 +57,43 @@ func (e *Endpoint) push(p *peer) bool {
 	return n > 0
 }
 
-// pull reads a piece of what p has sent, and says whether there was any. The mutex is held.
+// pull reads some of what p has sent, and reports whether there was any. The mutex is held.
 func (e *Endpoint) pull(p *peer) bool {
 	if p.link.Ended {
 		return false
 	}
-	b, quick := e.piece, p.link.Window != nil
+	b, quick := e.readBuffer, p.link.Window != nil
 	straight := p.in.into != nil && p.in.rest > 0 && (quick || p.in.rest >= directLimit)
 	switch {
 	case straight:
-		b = p.in.into[:min(p.in.rest, pieceLimit)]
+		b = p.in.into[:min(p.in.rest, moveLimit)]
 	case p.in.rest == 0 && (quick || p.in.long): // what is long is likely to be followed by its like
 		b = b[:wire.HeaderSize-p.in.have]
 	case quick:
 		b = b[:min(p.in.rest, len(b))]
 	}
 	n, err := p.link.Stream.TryRead(b)
-	var wrong error
 	if straight {
-		wrong = e.took(p, n)
+		err = p.ending(err, e.filled(p, n))
 	} else {
-		wrong = e.feed(p, b[:n])
-	}
-	if err == nil && wrong != nil {
-		err = protocolError{wrong}
-	}
-	if err == nil && p.left {
-		err = io.EOF // so that the stream ends, for which the peer waits
+		err = p.ending(err, e.feed(p, b[:n]))
 	}
 	if err != nil {
 		p.Fail(err)
 	}
 	return n > 0
+}
+
+// ending is why to read no more from p: err, of the stream, or what was wrong with what has been read, or that p has said goodbye, and
+// waits for the stream to end; or nil.
+func (p *peer) ending(err, wrong error) error {
+	switch {
+	case err == nil && wrong != nil:
+		return diagnosis.ProtocolError{Err: wrong}
+	case err == nil && p.left:
+		return io.EOF
+	}
+	return err
 }
 
 // Move implements progress.Mover.
@@ -103,5 +108,90 @@ func (p *peer) HasOutput() bool { return p.out.Len() > 0 && !p.broken }
 // Fail implements progress.Mover.
 func (p *peer) Fail(err error) {
 	p.link.Ended = true
-	p.ep.wg.Go(func() { p.ep.broke(p, unexpected(err)) })
+	p.ep.wg.Go(func() { p.ep.broke(p, err) })
+}
+
+// burstLimit is how long messages may be that go together with others, in bytes.
+const burstLimit = 32 << 10
+
+type frame = wire.Frame[*Op]
+
+// enqueue queues f for p, and writes it at once if that is possible. The mutex is held.
+func (e *Endpoint) enqueue(p *peer, f frame) {
+	if p.state == stateGone || p.goodbyeSent {
+		f.CloseSent()
+		return
+	}
+	e.engine.CountWrite(p.link, f.Kind == wire.Eager && f.Size <= burstLimit)
+	p.out.Add(f)
+	if p.out.Len() == 1 {
+		e.write(p)
+	}
+}
+
+// wrote counts n bytes that have been written, and ends the operations that they complete. The mutex is held.
+func (p *peer) wrote(n int) {
+	whole := p.out.Wrote(n)
+	for i := range whole {
+		f := &whole[i]
+		p.received.Sent(&f.Header)
+		f.CloseSent()
+		if f.Op != nil {
+			f.Op.finish(nil)
+		}
+	}
+	clear(whole)
+}
+
+// connBuffer is how much the reader or the writer of a net.Conn moves at once, through memory of its own: others' buffers are
+// touched only under the mutex.
+const connBuffer = 64 << 10
+
+// readFrom is p's reader: it takes bytes off conn until it breaks.
+func (e *Endpoint) readFrom(p *peer, conn net.Conn) {
+	buf := make([]byte, connBuffer)
+	for {
+		n, err := conn.Read(buf)
+		e.mu.Lock()
+		if p.state == stateUp && n > 0 {
+			err = p.ending(err, e.feed(p, buf[:n]))
+		}
+		e.mu.Unlock()
+		if err != nil {
+			_ = conn.Close() // so that the writer returns
+			e.broke(p, err)
+			return
+		}
+	}
+}
+
+// writeTo is p's writer. It alone writes, so that nobody else can be held up by a peer that does not read.
+func (e *Endpoint) writeTo(p *peer, conn net.Conn) {
+	buf := make([]byte, 0, connBuffer)
+	for {
+		select {
+		case <-p.wake:
+		case <-p.gone:
+			return
+		}
+		p.writing.Lock()
+		e.mu.Lock()
+		for p.state == stateUp && p.HasOutput() {
+			buf = buf[:0]
+			for _, b := range p.out.Lend(cap(buf)) {
+				buf = append(buf, b...)
+			}
+			e.mu.Unlock()
+			n, err := conn.Write(buf)
+			e.mu.Lock()
+			if p.state == stateUp && err == nil {
+				p.wrote(n)
+			} else if p.state == stateUp {
+				p.wrote(0)
+				e.cannotWrite(p, err)
+			}
+		}
+		e.mu.Unlock()
+		p.writing.Unlock()
+	}
 }

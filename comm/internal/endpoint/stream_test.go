@@ -11,7 +11,7 @@ import (
 	"github.com/gorun/gorun/comm/transport/tcp"
 )
 
-// overTCP runs body with the endpoints and lanes of two ranks whose streams are polled.
+// overTCP runs body with the endpoints and comms of two ranks whose streams are polled.
 func overTCP(t *testing.T, body func(t *testing.T, w *testWorld)) {
 	overTCPWith(t, Options{ConnectTimeout: minute}, body)
 }
@@ -28,11 +28,11 @@ func overTCPWith(t *testing.T, opt Options, body func(t *testing.T, w *testWorld
 	w := &testWorld{}
 	for r, ln := range lns {
 		e := New(tcp.New(ln, tcp.Config{World: 1, Rank: r, Peers: peers, Token: []byte("a secret of 16 bytes and more")}), r, 2, opt)
-		l, err := e.Open(1, []int{0, 1})
+		comm, err := e.Open(1, []int{0, 1})
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.ends, w.lanes = append(w.ends, e), append(w.lanes, l)
+		w.ends, w.comms = append(w.ends, e), append(w.comms, comm)
 	}
 	body(t, w)
 	for _, e := range w.ends {

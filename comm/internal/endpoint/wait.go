@@ -10,7 +10,7 @@ import (
 
 // Wait waits for the operation until ctx ends or timeout has passed (0: no limit). A receive that nothing has
 // matched yet is then withdrawn and the group goes on; anything else leaves the group's traffic in an unknown
-// state, so the lane fails for all its members. A wait that lasts asks the peer why.
+// state, so the communicator fails for all its members. A wait that lasts asks the peer why.
 func (op *Op) Wait(ctx context.Context, timeout time.Duration) error {
 	if op.Poll() {
 		return op.err
@@ -18,10 +18,10 @@ func (op *Op) Wait(ctx context.Context, timeout time.Duration) error {
 	return op.Sleep(ctx, timeout)
 }
 
-// Poll waits for the operation as long as it is likely to end soon, and says whether it has: Sleep is to follow if not.
+// Poll waits for the operation as long as it is likely to end soon, and reports whether it has: Sleep is to follow if not.
 func (op *Op) Poll() bool {
 	if !op.Ended() {
-		e := op.lane.ep
+		e := op.comm.ep
 		e.mu.Lock()
 		e.engine.BeginWait()
 		op.poll()
@@ -32,7 +32,7 @@ func (op *Op) Poll() bool {
 
 // Sleep is what is left of Wait after Poll.
 func (op *Op) Sleep(ctx context.Context, timeout time.Duration) error {
-	e := op.lane.ep
+	e := op.comm.ep
 	e.mu.Lock()
 	w := e.engine.Park(&op.Request, op.conn())
 	e.mu.Unlock()
@@ -48,19 +48,19 @@ func (op *Op) conn() *progress.Conn {
 	if op.peer < 0 {
 		return nil
 	}
-	return op.lane.ep.engine.Conn(op.peer)
+	return op.comm.ep.engine.Conn(op.peer)
 }
 
 // poll polls for op, unless no message tells of it. The mutex is held.
 func (op *Op) poll() {
-	if op.over == nil {
-		op.lane.ep.engine.Poll(&op.Request, op.conn())
+	if op.happened == nil {
+		op.comm.ep.engine.Poll(&op.Request, op.conn())
 	}
 }
 
 // park waits without polling, except when it is its turn.
 func (op *Op) park(ctx context.Context, w *progress.Waiter, timeout time.Duration) {
-	e := op.lane.ep
+	e := op.comm.ep
 	begun := time.Now()
 	w.Alarm.Reset(diagnosis.FirstPause(timeout))
 	defer w.Alarm.Stop()
@@ -83,7 +83,10 @@ func (op *Op) park(ctx context.Context, w *progress.Waiter, timeout time.Duratio
 			if pause := s.ask(); pause > 0 {
 				w.Alarm.Reset(pause)
 			} else {
-				op.cancel(s.failure())
+				e.mu.Lock()
+				f := s.Failure(op.awaits(), time.Now())
+				e.mu.Unlock()
+				op.cancel(f)
 			}
 		}
 	}

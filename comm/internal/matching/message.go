@@ -5,6 +5,7 @@
 package matching
 
 import (
+	"fmt"
 	"math/bits"
 	"sync"
 
@@ -24,7 +25,7 @@ type Pattern struct {
 	Seq    uint64
 }
 
-// Matches says whether the message h from source is one that p wants.
+// Matches reports whether the message h from source is one that p wants.
 func (p *Pattern) Matches(h *wire.Header, source int) bool {
 	return p.Seq == h.Seq && (p.Source == source || p.Source == AnySource) && (p.Tag == h.Tag || p.Tag == AnyTag && p.Seq == 0)
 }
@@ -45,7 +46,7 @@ func NewMessage(h wire.Header, source int) *Message {
 	if h.Kind == wire.Eager {
 		size = int(h.Size)
 	}
-	if size > wire.LongestPiece { // to oneself
+	if size > wire.LongestChunk { // to oneself
 		return &Message{Header: h, Source: source, Payload: make([]byte, size)}
 	}
 	class := bits.Len(uint(max(size, 1) - 1))
@@ -59,7 +60,18 @@ func NewMessage(h wire.Header, source int) *Message {
 
 // Free makes m's memory that of another message.
 func (m *Message) Free() {
-	if cap(m.Payload) <= wire.LongestPiece {
+	if cap(m.Payload) <= wire.LongestChunk {
 		messages[bits.Len(uint(cap(m.Payload)-1))].Put(m)
 	}
+}
+
+// A TruncateError is the error of a receive whose buffer is shorter than the message. The message is lost; the
+// group goes on.
+type TruncateError struct {
+	Source    int // world rank
+	Got, Room int // bytes of the message, bytes of the buffer
+}
+
+func (e *TruncateError) Error() string {
+	return fmt.Sprintf("message of %d bytes from rank %d does not fit into %d bytes", e.Got, e.Source, e.Room)
 }

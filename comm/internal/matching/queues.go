@@ -3,13 +3,14 @@ package matching
 import (
 	"slices"
 
+	"github.com/gorun/gorun/comm/internal/queue"
 	"github.com/gorun/gorun/comm/internal/wire"
 )
 
 // Queues are those of one communicator. A receive is an R to them.
 type Queues[R comparable] struct {
-	posted     queue[posted[R]] // oldest first
-	unexpected queue[*Message]  // oldest first
+	posted     queue.Queue[posted[R]] // oldest first
+	unexpected queue.Queue[*Message]  // oldest first
 }
 
 // A posted receive or probe. What it wants lies here, so that a search need not look elsewhere.
@@ -19,27 +20,27 @@ type posted[R comparable] struct {
 	receive R
 }
 
-// IsEmpty says whether nothing waits to be matched.
-func (q *Queues[R]) IsEmpty() bool { return q.posted.len() == 0 && q.unexpected.len() == 0 }
+// IsEmpty reports whether nothing waits to be matched.
+func (q *Queues[R]) IsEmpty() bool { return q.posted.Len() == 0 && q.unexpected.Len() == 0 }
 
 // Post makes receive wait for a message.
 func (q *Queues[R]) Post(want Pattern, isProbe bool, receive R) {
-	q.posted.push(posted[R]{want, isProbe, receive})
+	q.posted.Push(posted[R]{want, isProbe, receive})
 }
 
-// Cancel takes back a receive, and says whether it was posted.
+// Cancel takes back a receive, and reports whether it was posted.
 func (q *Queues[R]) Cancel(receive R) bool {
-	i := slices.IndexFunc(q.posted.all(), func(p posted[R]) bool { return p.receive == receive })
+	i := slices.IndexFunc(q.posted.All(), func(p posted[R]) bool { return p.receive == receive })
 	if i < 0 {
 		return false
 	}
-	q.posted.remove(i)
+	q.posted.Remove(i)
 	return true
 }
 
 // PostedFromAny are the receives that any source will do for.
 func (q *Queues[R]) PostedFromAny() (receives []R) {
-	for _, p := range q.posted.all() {
+	for _, p := range q.posted.All() {
 		if p.Source == AnySource {
 			receives = append(receives, p.receive)
 		}
@@ -49,7 +50,7 @@ func (q *Queues[R]) PostedFromAny() (receives []R) {
 
 // Receive is the oldest receive that wants the message h from source, and its place for TakeReceive, or -1 if there is none.
 func (q *Queues[R]) Receive(h *wire.Header, source int) (receive R, place int) {
-	all := q.posted.all()
+	all := q.posted.All()
 	for i := range all {
 		if p := &all[i]; !p.isProbe && p.Matches(h, source) {
 			return p.receive, i
@@ -59,12 +60,12 @@ func (q *Queues[R]) Receive(h *wire.Header, source int) (receive R, place int) {
 }
 
 // TakeReceive takes the receive at place out of its queue.
-func (q *Queues[R]) TakeReceive(place int) { q.posted.remove(place) }
+func (q *Queues[R]) TakeReceive(place int) { q.posted.Remove(place) }
 
 // Keep keeps m, which no receive wants, and takes out and returns the probes that do.
 func (q *Queues[R]) Keep(m *Message) (probes []R) {
-	q.unexpected.push(m)
-	q.posted.removeFunc(func(p posted[R]) bool {
+	q.unexpected.Push(m)
+	q.posted.RemoveFunc(func(p posted[R]) bool {
 		found := p.isProbe && p.Matches(&m.Header, m.Source)
 		if found {
 			probes = append(probes, p.receive)
@@ -77,7 +78,7 @@ func (q *Queues[R]) Keep(m *Message) (probes []R) {
 // Message is the oldest message that a receive or probe wants, and its place for TakeMessage, or nil. whole says that it may be none that
 // is only announced.
 func (q *Queues[R]) Message(want Pattern, whole bool) (m *Message, place int) {
-	for i, m := range q.unexpected.all() {
+	for i, m := range q.unexpected.All() {
 		if want.Matches(&m.Header, m.Source) && (!whole || m.Kind == wire.Eager) {
 			return m, i
 		}
@@ -86,14 +87,14 @@ func (q *Queues[R]) Message(want Pattern, whole bool) (m *Message, place int) {
 }
 
 // TakeMessage takes the message at place out of its queue.
-func (q *Queues[R]) TakeMessage(place int) { q.unexpected.remove(place) }
+func (q *Queues[R]) TakeMessage(place int) { q.unexpected.Remove(place) }
 
 // Unexpected are the messages that nobody has received, oldest first, until the queues change.
-func (q *Queues[R]) Unexpected() []*Message { return q.unexpected.all() }
+func (q *Queues[R]) Unexpected() []*Message { return q.unexpected.All() }
 
 // Clear empties the queue of unexpected messages, and returns them.
 func (q *Queues[R]) Clear() []*Message {
-	all := q.unexpected.all()
-	q.unexpected = queue[*Message]{}
+	all := q.unexpected.All()
+	q.unexpected = queue.Queue[*Message]{}
 	return all
 }

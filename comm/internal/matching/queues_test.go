@@ -116,7 +116,7 @@ func TestQueues(t *testing.T) {
 	})
 }
 
-// matchesByTheBook says whether m is one that p wants.
+// matchesByTheBook reports whether m is one that p wants.
 func matchesByTheBook(p Pattern, m *Message) bool {
 	if p.Seq != m.Seq || p.Source != AnySource && p.Source != m.Source {
 		return false
@@ -126,7 +126,7 @@ func matchesByTheBook(p Pattern, m *Message) bool {
 
 // A message's memory is used again for one that is as long.
 func TestMessagesUseMemoryAgain(t *testing.T) {
-	for _, n := range []int{0, 1, 2, 3, 1000, 1024, 1025, wire.EagerLimit, wire.LongestPiece} {
+	for _, n := range []int{0, 1, 2, 3, 1000, 1024, 1025, wire.EagerLimit, wire.LongestChunk} {
 		h := wire.Header{Kind: wire.Eager, Size: uint64(n)}
 		m := NewMessage(h, 3)
 		if len(m.Payload) != n || m.Source != 3 || m.Header != h {
@@ -141,6 +141,6 @@ func TestMessagesUseMemoryAgain(t *testing.T) {
 	if m := NewMessage(wire.Header{Kind: wire.RTS, Size: 1 << 40}, 0); len(m.Payload) != 0 {
 		t.Errorf("an RTS has %d bytes", len(m.Payload))
 	}
-	long := NewMessage(wire.Header{Kind: wire.Eager, Size: wire.LongestPiece + 1}, 0)
+	long := NewMessage(wire.Header{Kind: wire.Eager, Size: wire.LongestChunk + 1}, 0)
 	long.Free() // which is kept nowhere
 }

@@ -47,7 +47,7 @@ type Caller interface {
 type Pipeline struct {
 	ChunkSize int // how many bytes of a message travel at once
 
-	lane    *endpoint.Lane
+	comm    *endpoint.Communicator
 	ranks   []int // world ranks of the group
 	rank    int   // this rank's in the group
 	scratch []uint64
@@ -68,16 +68,16 @@ type Pipeline struct {
 }
 
 // New returns the pipeline of a group of world ranks, of which this one is number rank.
-func New(lane *endpoint.Lane, ranks []int, rank, chunkSize int) Pipeline {
-	return Pipeline{ChunkSize: chunkSize, lane: lane, ranks: ranks, rank: rank}
+func New(comm *endpoint.Communicator, ranks []int, rank, chunkSize int) Pipeline {
+	return Pipeline{ChunkSize: chunkSize, comm: comm, ranks: ranks, rank: rank}
 }
 
-// Run carries out t as a stage of call. If it returns an error, the lane has failed, and nothing of t is under way.
+// Run carries out t as a stage of call. If it returns an error, the communicator has failed, and nothing of t is under way.
 func (pl *Pipeline) Run(call Call, t *Task) error {
 	pl.begin(call, t)
 	err := pl.run()
 	if err != nil {
-		pl.lane.Fail(pl.lane.AsFailure(err)) // so that everything under way ends
+		pl.comm.Fail(err) // so that everything under way ends
 	}
 	if ended := pl.End(); err == nil {
 		err = ended
@@ -85,7 +85,7 @@ func (pl *Pipeline) Run(call Call, t *Task) error {
 	return err
 }
 
-// End waits until nothing is under way, and returns the first error. It is called when a task has been carried out, or the lane has
+// End waits until nothing is under way, and returns the first error. It is called when a task has been carried out, or the communicator has
 // failed.
 func (pl *Pipeline) End() (err error) {
 	for !pl.sent.isEmpty() || !pl.awaited.isEmpty() {
@@ -176,14 +176,14 @@ func (pl *Pipeline) sendNow() error {
 // isEager reports whether the next chunk, which is of s, is sent as an eager message.
 func (pl *Pipeline) isEager(s *plan.Step) bool {
 	n := min(pl.out.rest(s.Send).Len(), pl.chunk) * pl.call.Elem
-	return pl.lane.TravelsAtOnce(pl.ranks[s.To], n)
+	return pl.comm.IsEager(pl.ranks[s.To], n)
 }
 
 // send sends the next chunk.
 func (pl *Pipeline) send() {
 	s := &pl.task.Plan[pl.out.step]
 	r := pl.out.take(s.Send, pl.chunk)
-	op := pl.lane.SendPiece(pl.ranks[s.To], pl.call.Seq, pl.call.Call, pl.task.Src.At(r, pl.call.Elem), s.Send.Len()*pl.call.Elem)
+	op := pl.comm.SendChunk(pl.ranks[s.To], pl.call.Seq, pl.call.Call, pl.task.Src.At(r, pl.call.Elem), s.Send.Len()*pl.call.Elem)
 	pl.sent.push(transfer{op: op, r: r})
 	pl.sentAhead++
 }
@@ -199,7 +199,7 @@ func (pl *Pipeline) receive() {
 		pl.last = (pl.last + 1) % mostScratch
 		pl.waiting++
 	}
-	op := pl.lane.RecvPiece(pl.ranks[s.From], pl.call.Seq, pl.call.Call, buf, s.Recv.Len()*pl.call.Elem)
+	op := pl.comm.RecvChunk(pl.ranks[s.From], pl.call.Seq, pl.call.Call, buf, s.Recv.Len()*pl.call.Elem)
 	pl.awaited.push(transfer{op, r, buf})
 }
 

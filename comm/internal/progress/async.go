@@ -13,7 +13,7 @@ const (
 	longestPause  = 8 * time.Millisecond
 )
 
-// Start makes sure that the engine's goroutine runs, and says whether it does. The mutex is held.
+// Start makes sure that the engine's goroutine runs, and reports whether it does. The mutex is held.
 func (e *Engine) Start() bool {
 	if e.ready != nil {
 		return true

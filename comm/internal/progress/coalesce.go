@@ -3,13 +3,13 @@ package progress
 // Short messages that a rank sends to a peer one after the other, while it waits for nothing, are coalesced (Nagle's algorithm): to send
 // one costs more than all else about it. From some on they wait, in the system, until the peer has acknowledged those before, and go
 // together: the peer is never without something to read. That ends when this rank waits for anything, or sends anything else, and
-// nothing stays behind then. A peer that waits in vain acknowledges at once what it has read.
+// nothing stays behind then. A peer that waits acknowledges at once what it has read.
 
 const (
 	// coalesceFrom is from how many messages on they are.
 	coalesceFrom = 8
-	// vainTurns is after how many turns in vain who polls acknowledges what has been read.
-	vainTurns = 32
+	// acknowledgeTurns is after how many idle turns who polls acknowledges what has been read.
+	acknowledgeTurns = 32
 )
 
 // CountWrite counts a frame that is about to be written to c, a short message or something else, and begins or ends to coalesce. The

@@ -16,9 +16,9 @@ import (
 
 // A Mover moves the bytes of one stream. Its methods are called with the mutex held.
 type Mover interface {
-	// Move writes and reads a piece each, and says whether there was any.
+	// Move writes and reads some bytes, and reports whether there were any.
 	Move() bool
-	// HasOutput says whether there is something to write.
+	// HasOutput reports whether there is something to write.
 	HasOutput() bool
 	// Fail says that the stream cannot be polled any more because of err.
 	Fail(err error)

@@ -8,30 +8,28 @@ import (
 )
 
 const (
-	// spinTime is how long is polled in vain: longer than it takes a peer to be woken and answer, or two ranks that have slept
+	// spinTime is how long an idle rank polls: longer than it takes a peer to be woken and answer, or two ranks that have slept
 	// once would wake each other for every message.
 	spinTime = 200 * time.Microsecond
 	// oversubscribedSpin is spinTime where who polls lets others run in between, or sleeps.
 	oversubscribedSpin = time.Millisecond
-	// mostYields is after how many turns in vain it sleeps there, if to look takes a call of the system: who only yields may be run
+	// mostYields is after how many idle turns it sleeps there, if to look takes a call of the system: who only yields may be run
 	// again before the one that is waited for, again and again, or only after all that do not yield.
 	mostYields = 32
-	// shareTime is after how long in vain other goroutines get their turns: to ask the scheduler wakes another thread.
+	// shareTime is after how long in idle turns other goroutines get their turns: to ask the scheduler wakes another thread.
 	shareTime = 50 * time.Microsecond
-	// windowTurns is how many turns in vain it takes to look at the clock where none takes a call of the system.
+	// windowTurns is how many idle turns it takes to look at the clock where none takes a call of the system.
 	windowTurns = 16
 	// otherTurns is in how many turns another stream than that of the peer that is waited for gets one.
 	otherTurns = 4
 )
 
-// BeginPoll counts that somebody is about to poll a stream by other means, unless somebody polls already. The mutex is held.
+// BeginPoll counts that the caller is about to poll a stream by other means, and reports whether it may: nobody else polls. The mutex is
+// held.
 func (e *Engine) BeginPoll() bool {
 	e.polls++
 	return !e.polling
 }
-
-// IsPolling says whether somebody polls. The mutex is held.
-func (e *Engine) IsPolling() bool { return e.polling }
 
 // Poll moves bytes until r has ended or nothing has come for a while, unless somebody does already. c is the stream that r waits for,
 // or nil if any will do. The mutex is held, and let go now and then.
@@ -45,11 +43,11 @@ func (e *Engine) Poll(r *Request, c *Conn) {
 	if e.opt.Oversubscribed {
 		spin = oversubscribedSpin
 	}
-	var vain, shared time.Duration // since when, as time goes since start; 0: not at all
+	var idle, shared time.Duration // since when, as time goes since start; 0: not at all
 	for turn, yields := 0, 0; !r.Ended() && len(e.conns) > 0; turn++ {
 		other := e.conns[turn/otherTurns%len(e.conns)]
 		if e.turn(c, other, turn%otherTurns == otherTurns-1) {
-			vain, yields = 0, 0
+			idle, yields = 0, 0
 			continue
 		}
 		if r.Ended() {
@@ -59,12 +57,12 @@ func (e *Engine) Poll(r *Request, c *Conn) {
 			continue
 		}
 		now := time.Since(start)
-		if vain == 0 {
-			vain, shared = now, now
-		} else if now-vain > spin {
+		if idle == 0 {
+			idle, shared = now, now
+		} else if now-idle > spin {
 			break
 		}
-		if yields == vainTurns {
+		if yields == acknowledgeTurns {
 			e.acknowledge(c)
 		}
 		share := e.woken || e.opt.SharesProcess && e.opt.Oversubscribed || now-shared > shareTime && !e.opt.Oversubscribed
@@ -90,7 +88,7 @@ func (e *Engine) Poll(r *Request, c *Conn) {
 	e.passTurn()
 }
 
-// turn moves a piece to and from c, and says whether there was any; it does so for other if c is nil, or if that is to have its turn,
+// turn moves some bytes to and from c, and reports whether there were any; it does so for other if c is nil, or if that is to have its turn,
 // too. The mutex is held.
 func (e *Engine) turn(c, other *Conn, both bool) bool {
 	if c == nil {

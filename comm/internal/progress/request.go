@@ -13,7 +13,7 @@ type Request struct {
 	waiters *Waiter
 }
 
-// Ended says whether the request has.
+// Ended reports whether the request has.
 func (r *Request) Ended() bool { return r.ended.Load() }
 
 // Done is closed when the request has ended. c is the stream that it waits for, or nil if any will do. The mutex is held.

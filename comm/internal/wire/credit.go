@@ -15,7 +15,7 @@ import (
 // Messages for which no RTS may be sent yet wait at the sender, in their order.
 
 const (
-	// EagerCredit bounds what one peer may have sent eagerly and not yet seen consumed: pieces of collectives alone may use the
+	// EagerCredit bounds what one peer may have sent eagerly and not yet seen consumed: chunks of collectives alone may use the
 	// reserve.
 	EagerCredit  = 8 << 20
 	EagerReserve = 6 << 20
@@ -24,7 +24,7 @@ const (
 	MessageCost = 1 << 10
 	// CreditStep is how much of that is returned at once.
 	CreditStep = 512 << 10
-	// MaxRTS is how many messages to one peer may have been announced and not been answered. Only pieces of collectives may
+	// MaxRTS is how many messages to one peer may have been announced and not been answered. Only chunks of collectives may
 	// use the reserve.
 	MaxRTS     = 64 << 10
 	RTSReserve = 16 << 10
@@ -35,24 +35,24 @@ type SendCredit struct {
 	used       int      // by eager messages
 	unanswered int      // RTS
 	transfers  []uint64 // messages point to point that wait for their RTS, by ID
-	pieces     []uint64 // pieces of collectives that do
+	chunks     []uint64 // chunks of collectives that do
 }
 
 // queue is where messages wait, point to point or of collective seq, and how many RTS there may be.
 func (s *SendCredit) queue(seq uint64) (queue *[]uint64, most int) {
 	if seq > 0 {
-		return &s.pieces, MaxRTS
+		return &s.chunks, MaxRTS
 	}
 	return &s.transfers, MaxRTS - RTSReserve
 }
 
-// HasWaiting says whether messages wait, point to point or of collectives.
+// HasWaiting reports whether messages wait, point to point or of collectives.
 func (s *SendCredit) HasWaiting(seq uint64) bool {
 	queue, _ := s.queue(seq)
 	return len(*queue) > 0
 }
 
-// Fits says whether the message h may be sent eagerly.
+// Fits reports whether the message h may be sent eagerly.
 func (s *SendCredit) Fits(h *Header) bool {
 	left := EagerCredit - s.used
 	if h.Seq == 0 {
@@ -61,7 +61,7 @@ func (s *SendCredit) Fits(h *Header) bool {
 	return h.Size <= h.EagerLimit() && int(h.Size)+MessageCost <= left && !s.HasWaiting(h.Seq)
 }
 
-// FitsShort says whether a short message of n bytes, point to point, may be sent eagerly: it may use the reserve.
+// FitsShort reports whether a short message of n bytes, point to point, may be sent eagerly: it may use the reserve.
 func (s *SendCredit) FitsShort(n int) bool {
 	return n+MessageCost <= EagerCredit-s.used && len(s.transfers) == 0
 }
@@ -77,7 +77,7 @@ func (s *SendCredit) Return(n uint64) error {
 	return nil
 }
 
-// Announce says whether the RTS of message id, point to point or of collective seq, may be sent now, and counts it then. If not, the
+// Announce reports whether the RTS of message id, point to point or of collective seq, may be sent now, and counts it then. If not, the
 // message waits.
 func (s *SendCredit) Announce(id, seq uint64) bool {
 	queue, most := s.queue(seq)

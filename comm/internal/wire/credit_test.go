@@ -43,7 +43,7 @@ func TestCredits(t *testing.T) {
 		}
 		answer := func(h Header) {
 			if h.Kind == RTS {
-				back = append(back, Header{Kind: CTS, ID: h.ID})
+				back = append(back, Header{Kind: []Kind{CTS, Decline}[h.ID/2%2], ID: h.ID})
 			} else if credit := receiver.Consume(int(h.Size)); credit > 0 {
 				back = append(back, Header{Kind: Credit, Size: credit})
 			}
@@ -79,7 +79,7 @@ func TestCredits(t *testing.T) {
 		t.Repeat(map[string]func(*rapid.T){
 			"send": func(t *rapid.T) {
 				n := rapid.IntRange(1, 20).Draw(t, "messages")
-				size := rapid.SampledFrom([]uint64{0, 1, 8 << 10, EagerLimit, EagerLimit + 1, LongestPiece, LongestPiece + 1}).Draw(t, "bytes")
+				size := rapid.SampledFrom([]uint64{0, 1, 8 << 10, EagerLimit, EagerLimit + 1, LongestChunk, LongestChunk + 1}).Draw(t, "bytes")
 				for range n {
 					sent++
 					seq := sent % 2 // by turns point to point and of a collective

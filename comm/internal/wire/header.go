@@ -33,8 +33,8 @@ const (
 const (
 	// EagerLimit is the longest message, in bytes, that is sent before the receiver has asked for it.
 	EagerLimit = 256 << 10
-	// LongestPiece is the same for a piece of a collective's message, for which the receiver is ready, or will be soon.
-	LongestPiece = 1 << 20
+	// LongestChunk is the same for a chunk of a collective's message, for which the receiver is ready, or will be soon.
+	LongestChunk = 1 << 20
 	// MaxMessage bounds one message, in bytes: far above any buffer, so that sums of sizes cannot overflow.
 	MaxMessage = 1 << 46
 	// FailureLimit and ReportLimit bound the documents of failures and of answers, in bytes.
@@ -53,10 +53,10 @@ type Header struct {
 	call.Fingerprint        // Before travels instead of Tag
 	Size             uint64 // bytes of the message (eager, RTS, data), of the document (abort, answer, cause) or of credit
 	ID               uint64 // RTS, CTS, decline, data: the sender's number of the message
-	Whole            uint64 // collective: bytes of the message of which this is a piece
+	Whole            uint64 // collective: bytes of the message of which this is a chunk
 }
 
-// hasHistory says whether there is one in the frame, instead of a tag.
+// hasHistory reports whether there is one in the frame, instead of a tag.
 func (h *Header) hasHistory() bool {
 	return h.Seq > 0 && (h.Kind == Eager || h.Kind == RTS || h.Kind == Leave)
 }
@@ -64,12 +64,12 @@ func (h *Header) hasHistory() bool {
 // EagerLimit is how long a message like h may be that nobody has asked for.
 func (h *Header) EagerLimit() uint64 {
 	if h.Seq > 0 {
-		return LongestPiece
+		return LongestChunk
 	}
 	return EagerLimit
 }
 
-// IsMessage says whether the payload of a frame is a message.
+// IsMessage reports whether the payload of a frame is a message.
 func (h *Header) IsMessage() bool { return h.Kind == Eager || h.Kind == Data }
 
 // Append appends h to b as it travels.

@@ -16,14 +16,14 @@ func TestARankThatLeavesWhileOthersSend(t *testing.T) {
 	for range 50 {
 		trs := world(t, 2, nil)
 		var ends [2]*endpoint.Endpoint
-		var lanes [2]*endpoint.Lane
+		var comms [2]*endpoint.Communicator
 		for r, tr := range trs {
 			ends[r] = endpoint.New(tr, r, 2, endpoint.Options{})
 			l, err := ends[r].Open(1, []int{0, 1})
 			if err != nil {
 				t.Fatal(err)
 			}
-			lanes[r] = l
+			comms[r] = l
 		}
 		wait := func(op *endpoint.Op) error { return op.Wait(t.Context(), time.Minute) }
 		started := make(chan struct{})
@@ -31,7 +31,7 @@ func TestARankThatLeavesWhileOthersSend(t *testing.T) {
 		go func() {
 			defer close(flooded)
 			for i := 0; ; i++ {
-				if err := wait(lanes[1].Send(0, 5, 0, call.Call{}, make([]byte, 1000))); err != nil {
+				if err := wait(comms[1].Send(0, 5, 0, call.Call{}, make([]byte, 1000))); err != nil {
 					return
 				}
 				if i == 10 {
@@ -40,13 +40,13 @@ func TestARankThatLeavesWhileOthersSend(t *testing.T) {
 			}
 		}()
 		go func() { // lets the flood go on
-			for wait(lanes[0].Recv(1, 5, 0, call.Call{}, make([]byte, 1000))) == nil {
+			for wait(comms[0].Recv(1, 5, 0, call.Call{}, make([]byte, 1000))) == nil {
 			}
 		}()
 		<-started
 		const messages, size = 7, 250_000
 		for range messages {
-			if err := wait(lanes[0].Send(1, 6, 0, call.Call{}, make([]byte, size))); err != nil {
+			if err := wait(comms[0].Send(1, 6, 0, call.Call{}, make([]byte, size))); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -55,12 +55,12 @@ func TestARankThatLeavesWhileOthersSend(t *testing.T) {
 		}
 		<-flooded
 		for i := range messages {
-			if err := wait(lanes[1].Recv(0, 6, 0, call.Call{}, make([]byte, size))); err != nil {
+			if err := wait(comms[1].Recv(0, 6, 0, call.Call{}, make([]byte, size))); err != nil {
 				t.Fatalf("message %d of %d: %v", i+1, messages, err)
 			}
 		}
 		var f *diagnosis.Failure
-		if err := wait(lanes[1].Recv(0, 6, 0, call.Call{}, nil)); !errors.As(err, &f) || f.Kind != diagnosis.Left {
+		if err := wait(comms[1].Recv(0, 6, 0, call.Call{}, nil)); !errors.As(err, &f) || f.Kind != diagnosis.Left {
 			t.Fatalf("after that: %v", err)
 		}
 		_ = ends[1].Close()

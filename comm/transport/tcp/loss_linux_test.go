@@ -47,7 +47,7 @@ func between(t *testing.T, w *hosttest.Network) [2]transport.Transport {
 // A pair is both ends of a stream between hosts.
 type pair struct {
 	ends  [2]*endpoint.Endpoint
-	lanes [2]*endpoint.Lane
+	comms [2]*endpoint.Communicator
 }
 
 // connect makes a pair, which ends with the test.
@@ -60,9 +60,9 @@ func connect(t *testing.T, trs [2]transport.Transport, log *slog.Logger) (p pair
 		if err != nil {
 			t.Fatal(err)
 		}
-		p.lanes[r] = l
+		p.comms[r] = l
 	}
-	s, r := p.lanes[0].Send(1, 1, 0, call.Call{}, []byte{1}), p.lanes[1].Recv(0, 1, 0, call.Call{}, make([]byte, 1))
+	s, r := p.comms[0].Send(1, 1, 0, call.Call{}, []byte{1}), p.comms[1].Recv(0, 1, 0, call.Call{}, make([]byte, 1))
 	for _, op := range []*endpoint.Op{s, r} {
 		if err := op.Wait(t.Context(), time.Minute); err != nil {
 			t.Fatal(err)
@@ -82,17 +82,17 @@ func TestAVanishedHost(t *testing.T) {
 	cut, all := make(chan struct{}), sync.WaitGroup{}
 	for what, begin := range map[string]func(p pair) *endpoint.Op{
 		"wait": func(p pair) *endpoint.Op {
-			go func() { _ = p.lanes[1].Recv(0, 9, 0, call.Call{}, nil).Wait(t.Context(), 0) }()
-			return p.lanes[0].Recv(1, 9, 0, call.Call{}, nil)
+			go func() { _ = p.comms[1].Recv(0, 9, 0, call.Call{}, nil).Wait(t.Context(), 0) }()
+			return p.comms[0].Recv(1, 9, 0, call.Call{}, nil)
 		},
 		"send": func(p pair) *endpoint.Op {
-			go func() { _ = p.lanes[1].Recv(0, 9, 0, call.Call{}, make([]byte, 1<<30)).Wait(t.Context(), 0) }()
-			return p.lanes[0].Send(1, 9, 0, call.Call{}, make([]byte, 1<<30))
+			go func() { _ = p.comms[1].Recv(0, 9, 0, call.Call{}, make([]byte, 1<<30)).Wait(t.Context(), 0) }()
+			return p.comms[0].Send(1, 9, 0, call.Call{}, make([]byte, 1<<30))
 		},
 		"do neither": func(p pair) *endpoint.Op {
 			<-cut
 			time.Sleep(40 * time.Second) // by when it is known
-			return p.lanes[0].Recv(1, 9, 0, call.Call{}, nil)
+			return p.comms[0].Recv(1, 9, 0, call.Call{}, nil)
 		},
 	} {
 		p := connect(t, between(t, w), nil)
@@ -186,8 +186,8 @@ func TestAnMTUBlackHole(t *testing.T) {
 	var log strings.Builder
 	trs := between(t, w)
 	p := connect(t, trs, slog.New(slog.NewTextHandler(&log, nil)))
-	go func() { _ = p.lanes[1].Recv(0, 9, 0, call.Call{}, make([]byte, 1<<20)).Wait(t.Context(), 0) }()
-	s := p.lanes[0].Send(1, 9, 0, call.Call{}, make([]byte, 1<<20))
+	go func() { _ = p.comms[1].Recv(0, 9, 0, call.Call{}, make([]byte, 1<<20)).Wait(t.Context(), 0) }()
+	s := p.comms[0].Send(1, 9, 0, call.Call{}, make([]byte, 1<<20))
 	err := s.Wait(t.Context(), 0)
 	_ = p.ends[0].Close() // no more goes into the log
 	const suspicion = "the MTU on the way may be smaller"

@@ -17,14 +17,14 @@ func (e *Endpoint) receive(p *peer, h wire.Header, payload []byte) error {
 		}
 		e.route(p, matching.NewMessage(h, p.rank))
 	case wire.Leave:
-		return e.left(p, h)
+		return e.receiveLeave(p, h)
 	case wire.CTS, wire.Decline:
 		if err := e.answeredRTS(p); err != nil {
 			return err
 		}
 		op := e.sends[h.ID]
 		if op == nil {
-			return nil // its lane has failed since
+			return nil // its communicator has failed since
 		}
 		if op.peer != p.rank {
 			return fmt.Errorf("answered message %d, which is for rank %d", h.ID, op.peer)
@@ -38,29 +38,29 @@ func (e *Endpoint) receive(p *peer, h wire.Header, payload []byte) error {
 	case wire.Credit:
 		return p.sent.Return(h.Size)
 	case wire.Abort:
-		e.aborted(p, h.Context, diagnosis.DecodeFailure(payload, p.rank, len(e.peers)))
+		e.receiveAbort(p, h.Context, diagnosis.DecodeFailure(payload, p.rank, len(e.peers)))
 	case wire.Cause:
 		e.receiveCause(p, diagnosis.DecodeFailure(payload, p.rank, len(e.peers)))
 	case wire.Goodbye:
 		p.left = true
 	case wire.Ask:
-		e.asked(p, h)
+		e.receiveAsk(p, h)
 	case wire.Answer:
-		return e.answered(p, h, payload)
-	case wire.Eager, wire.Data: // see Endpoint.took
+		return e.receiveAnswer(p, h, payload)
+	case wire.Eager, wire.Data: // see Endpoint.filled
 	}
 	return nil
 }
 
-// route hands a message to its lane, keeps it for a lane that is not open yet, or drops it because the lane is over.
+// route hands a message to its communicator, or keeps it until that is open, or drops it because that is over.
 func (e *Endpoint) route(p *peer, m *matching.Message) {
-	l := e.lanes[m.Context]
+	c := e.comms[m.Context]
 	switch {
-	case l != nil && l.err != nil:
-		l.tell(p.rank)
+	case c != nil && c.err != nil:
+		c.notify(p.rank)
 		e.refuse(p, m)
-	case l != nil:
-		l.arrive(m)
+	case c != nil:
+		c.arrive(m)
 	case e.closed || e.hasRetired(m.Context):
 		e.refuse(p, m)
 	default:
@@ -81,51 +81,51 @@ func (e *Endpoint) refuse(p *peer, m *matching.Message) {
 }
 
 // arrive matches m with the oldest posted receive that wants it, or keeps it.
-func (l *Lane) arrive(m *matching.Message) {
+func (c *Communicator) arrive(m *matching.Message) {
 	if m.Seq > 0 {
-		l.takeOver()
-		err := l.compare(m.Source, m.Fingerprint)
-		if err == nil && m.Seq < l.collectives.Last().Seq {
-			err = l.unwanted(m)
+		c.takeOver()
+		err := c.compare(m.Source, m.Fingerprint)
+		if err == nil && m.Seq < c.collectives.Last().Seq {
+			err = c.unwanted(m)
 		}
 		if err != nil {
-			l.ep.refuse(l.ep.peers[m.Source], m)
+			c.ep.refuse(c.ep.peers[m.Source], m)
 			return
 		}
 	}
-	if op, place := l.queues.Receive(&m.Header, m.Source); place >= 0 {
-		l.queues.TakeReceive(place)
-		l.deliver(op, m)
+	if op, place := c.queues.Receive(&m.Header, m.Source); place >= 0 {
+		c.queues.TakeReceive(place)
+		c.deliver(op, m)
 		return
 	}
-	for _, probe := range l.queues.Keep(m) {
-		probe.see(m)
+	for _, probe := range c.queues.Keep(m) {
+		probe.probed(m)
 	}
 }
 
-// unwanted fails the lane because m was sent in a collective in which this rank has awaited no such message. The mutex is held.
-func (l *Lane) unwanted(m *matching.Message) error {
-	f := l.mismatch(m.Source, m.Fingerprint)
+// unwanted fails the communicator because m was sent in a collective in which this rank has awaited no such message. The mutex is held.
+func (c *Communicator) unwanted(m *matching.Message) error {
+	f := c.mismatch(m.Source, m.Fingerprint)
 	f.Text, f.Calls[1].Bytes = "sent a message of another length", int(m.Whole)
-	l.fail(f, -1)
+	c.fail(f, -1)
 	return f
 }
 
-// see ends op, a probe, with m.
-func (op *Op) see(m *matching.Message) {
-	op.take(&m.Header, m.Source)
+// probed ends op, a probe, with m.
+func (op *Op) probed(m *matching.Message) {
+	op.matched(&m.Header, m.Source)
 	op.call.Type = m.Call.Type
 	op.finish(nil)
 }
 
-// take makes the message m from source what op receives.
-func (op *Op) take(m *wire.Header, source int) {
+// matched makes the message m from source what op receives.
+func (op *Op) matched(m *wire.Header, source int) {
 	op.source, op.gotTag, op.n = source, m.Tag, int(m.Size)
 }
 
 // refusal is why op, which the message m from source matches, cannot have it, or nil.
 func (op *Op) refusal(m *wire.Header, source int) error {
-	rank, room := op.lane.ep.rank, len(op.buf)
+	rank, room := op.comm.ep.rank, len(op.buf)
 	if op.limit > 0 && int(m.Size) <= op.limit {
 		room = int(m.Size)
 	}
@@ -144,17 +144,17 @@ func (op *Op) refusal(m *wire.Header, source int) error {
 			},
 		}
 	case int(m.Size) > room:
-		return &TruncateError{Source: source, Got: int(m.Size), Room: room}
+		return &matching.TruncateError{Source: source, Got: int(m.Size), Room: room}
 	}
 	return nil
 }
 
 // deliver gives m to op, which it matches: the bytes of an eager message at once, those of a large one by asking
 // its sender. The mutex is held.
-func (l *Lane) deliver(op *Op, m *matching.Message) {
-	e := l.ep
-	p, gone := e.peers[m.Source], l.gone(m.Source)
-	op.take(&m.Header, m.Source)
+func (c *Communicator) deliver(op *Op, m *matching.Message) {
+	e := c.ep
+	p, gone := e.peers[m.Source], c.gone(m.Source)
+	op.matched(&m.Header, m.Source)
 	refusal := op.refusal(&m.Header, m.Source)
 	if op.limit > 0 && refusal == nil {
 		op.buf = make([]byte, op.n)
@@ -166,7 +166,7 @@ func (l *Lane) deliver(op *Op, m *matching.Message) {
 	case gone != nil:
 		e.refuse(p, m)
 		op.finish(gone)
-		l.failBy(gone)
+		c.failBy(gone)
 		return
 	default:
 		op.id = m.ID
@@ -181,4 +181,11 @@ func (l *Lane) deliver(op *Op, m *matching.Message) {
 		e.refuse(p, m) // it has been dealt with
 	}
 	op.finish(refusal)
+}
+
+// consume returns credit for an eager message of n bytes from p that is not kept any longer. The mutex is held.
+func (e *Endpoint) consume(p *peer, n int) {
+	if credit := p.received.Consume(n); credit > 0 {
+		e.enqueue(p, frame{Header: wire.Header{Kind: wire.Credit, Size: credit}})
+	}
 }

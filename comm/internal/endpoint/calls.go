@@ -1,0 +1,171 @@
+package endpoint
+
+import (
+	"time"
+
+	"github.com/gorun/gorun/comm/internal/call"
+	"github.com/gorun/gorun/comm/internal/diagnosis"
+	"github.com/gorun/gorun/comm/internal/flight"
+)
+
+// Begin says that this rank starts collective seq, before which the group's history is before; End follows. A member that has called
+// something else by then fails the communicator.
+func (c *Communicator) Begin(seq uint64, what call.Call, before uint32) error {
+	c.ep.mu.Lock()
+	defer c.ep.mu.Unlock()
+	if err := c.usable(); err != nil {
+		return err
+	}
+	c.takeOver()
+	c.collectives.Begin(call.Fingerprint{Seq: seq, Call: what, Before: before}, 0, 0)
+	return c.compareAll()
+}
+
+// End says that collective seq has ended.
+func (c *Communicator) End(seq uint64, err error) {
+	c.ep.mu.Lock()
+	defer c.ep.mu.Unlock()
+	c.takeOver()
+	c.collectives.End(seq, err)
+}
+
+// Trace is where to note collectives that this rank carries out without the endpoint.
+func (c *Communicator) Trace() *flight.Trace {
+	c.trace.Use()
+	return &c.trace
+}
+
+// takeOver takes over what has been noted in the trace. The endpoint's mutex is held.
+func (c *Communicator) takeOver() { c.collectives.TakeOver(&c.trace) }
+
+// Moved counts bytes for collective seq that have been moved by other means.
+func (c *Communicator) Moved(seq, sent, received uint64) {
+	c.ep.mu.Lock()
+	defer c.ep.mu.Unlock()
+	c.takeOver()
+	c.collectives.Moved(seq, sent, received)
+}
+
+// record notes that op has ended, and counts its bytes for the collective that it is a step of or for itself.
+func (c *Communicator) record(op *Op) {
+	sent, received := uint64(0), uint64(op.n)
+	if op.send {
+		sent, received = uint64(len(op.buf)), 0
+	}
+	switch {
+	case op.err != nil || op.probe:
+	case op.seq > 0:
+		c.collectives.Moved(op.seq, sent, received)
+	default:
+		c.transfers.Moved(op.number, sent, received)
+	}
+	c.transfers.End(op.number, op.err)
+}
+
+// A Flight is what a communicator remembers.
+type Flight struct {
+	Collectives []flight.Record  // oldest first
+	Transfers   []flight.Record  // sends, receives and probes
+	Waits       []diagnosis.Wait // of this rank for others, if they have lasted long enough to ask why
+	Err         error            // why the communicator has failed
+}
+
+// Flight is what the communicator remembers now.
+func (c *Communicator) Flight() Flight {
+	c.ep.mu.Lock()
+	defer c.ep.mu.Unlock()
+	c.takeOver()
+	f := Flight{Collectives: c.collectives.All(), Transfers: c.transfers.All(), Err: c.usable()}
+	for _, s := range c.ep.stalls {
+		if s.op.comm == c {
+			f.Waits = append(f.Waits, s.op.awaits().Wait)
+		}
+	}
+	return f
+}
+
+// compare fails the communicator if source, which has begun f, has made other calls than this rank. What this rank does not remember, or
+// has not come to, it cannot tell. The mutex is held.
+func (c *Communicator) compare(source int, f call.Fingerprint) error {
+	r := c.collectives.At(f.Seq)
+	if r == nil {
+		return nil
+	}
+	if r.Fingerprint != f {
+		f := c.mismatch(source, f)
+		c.fail(f, -1)
+		return f
+	}
+	c.ep.peers[source].agreed = agreed{c, f.Seq}
+	return nil
+}
+
+// agreed is up to which collective a peer's calls are known to be this rank's, in the communicator in which it was seen last that they are.
+type agreed struct {
+	comm *Communicator
+	seq  uint64
+}
+
+// mismatch is the failure of a communicator in which source has called theirs while this rank called something else, then or before.
+func (c *Communicator) mismatch(source int, theirs call.Fingerprint) *diagnosis.Failure {
+	mine := c.collectives.Last()
+	if r := c.collectives.At(theirs.Seq); r != nil {
+		mine = r.Fingerprint
+	}
+	f := &diagnosis.Failure{
+		Kind: diagnosis.Mismatched, Rank: source, Text: "called something else",
+		Earlier: mine.Seq == theirs.Seq && mine.Before != theirs.Before,
+		Calls:   []diagnosis.RankCall{{Rank: c.ep.rank, Seq: mine.Seq, Call: mine.Call}, {Rank: source, Seq: theirs.Seq, Call: theirs.Call}},
+	}
+	if p := c.ep.peers[source]; p.agreed.comm == c {
+		f.Agreed = p.agreed.seq
+	}
+	return f
+}
+
+// compareAll fails the communicator if a message has come from a member that has called something else, or that was sent in a collective in
+// which this rank has not awaited it. The mutex is held.
+func (c *Communicator) compareAll() error {
+	last := c.collectives.Last().Seq
+	for _, m := range c.queues.Unexpected() {
+		if m.Seq == 0 || m.Seq > last {
+			continue
+		}
+		if err := c.compare(m.Source, m.Fingerprint); err != nil {
+			return err
+		}
+		if m.Seq < last || !c.collectives.Latest().IsUnderWay() {
+			return c.unwanted(m)
+		}
+	}
+	for source, f := range c.leftAt {
+		if err := c.compare(source, f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// takeInTime is how long CompareAll takes in what one member sends without end.
+const takeInTime = 10 * time.Millisecond
+
+// CompareAll takes in what has come from other members, and fails the communicator if that tells of other calls than this rank has made.
+func (c *Communicator) CompareAll() {
+	e := c.ep
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if c.usable() != nil {
+		return
+	}
+	for _, r := range c.members {
+		for begun := time.Now(); time.Since(begun) < takeInTime; {
+			if p := e.peers[r]; p.link.Stream == nil || !e.pull(p) {
+				break
+			}
+		}
+	}
+	c.takeOver()
+	if c.usable() == nil {
+		_ = c.compareAll() // the communicator has failed with it
+	}
+}

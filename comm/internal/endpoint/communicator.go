@@ -1,0 +1,117 @@
+package endpoint
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/gorun/gorun/comm/internal/call"
+	"github.com/gorun/gorun/comm/internal/diagnosis"
+	"github.com/gorun/gorun/comm/internal/flight"
+	"github.com/gorun/gorun/comm/internal/matching"
+	"github.com/gorun/gorun/comm/internal/wire"
+)
+
+// A Communicator is the traffic of one group: its own space of tags and sequence numbers, and its own failure.
+type Communicator struct {
+	ep      *Endpoint
+	id      uint64
+	members []int // world ranks
+
+	// Guarded by ep.mu.
+	queues    matching.Queues[*Op]
+	ops       []*Op                    // every operation that has not ended, in no order
+	leftAt    map[int]call.Fingerprint // the last collective of members that have closed it, if this rank has not come so far
+	askers    map[int]uint64           // members that have asked while this rank waits, and of which collective
+	monitor   *monitor                 // of this rank
+	monitored uint64                   // the collective that another member monitors
+	err       *diagnosis.Failure
+	failed    time.Time // since when err
+	closed    bool
+	notified  map[int]chan struct{}      // who has been told of err; closed when that has been written
+	left      map[int]*diagnosis.Failure // members that have closed the communicator
+
+	collectives, transfers flight.Recorder
+	refused                string // why this rank did not make its last call that was wrong in itself, at refusedAt
+	refusedAt              time.Time
+
+	trace    flight.Trace
+	unusable atomic.Bool // failed or closed
+}
+
+// Open returns the communicator of the group id, whose members are world ranks and include this one.
+func (e *Endpoint) Open(id uint64, members []int) (*Communicator, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return nil, ErrClosed
+	}
+	if e.comms[id] != nil {
+		return nil, fmt.Errorf("group %#x is open already", id)
+	}
+	c := &Communicator{ep: e, id: id, members: slices.Clone(members), notified: map[int]chan struct{}{}}
+	e.comms[id] = c
+	for _, m := range e.early[id] {
+		if m.Kind == wire.Leave {
+			e.peers[m.Source].earlyLeaves--
+			c.leave(m.Source, m.Fingerprint)
+			m.Free()
+		} else {
+			c.queues.Keep(m)
+		}
+	}
+	delete(e.early, id)
+	if f, failed := e.earlyFailures[id]; failed {
+		e.peers[f.source].earlyFailures--
+		delete(e.earlyFailures, id)
+		c.fail(f.failure, -1)
+	}
+	for _, r := range members {
+		if p := e.peers[r]; p.state == stateGone && !p.left && c.left[r] == nil {
+			c.fail(p.failure, -1)
+		}
+	}
+	return c, nil
+}
+
+// Go runs f on a goroutine that the endpoint's Close waits for. Once that has begun, f runs before Go returns.
+func (c *Communicator) Go(f func()) {
+	e := c.ep
+	e.mu.Lock()
+	if e.closed {
+		e.mu.Unlock()
+		f()
+		return
+	}
+	e.wg.Go(f)
+	e.mu.Unlock()
+}
+
+// Refused says that this rank does not make a call because of what text says, for those who wait for it.
+func (c *Communicator) Refused(text string) {
+	c.ep.mu.Lock()
+	defer c.ep.mu.Unlock()
+	c.refused, c.refusedAt = strings.ToValidUTF8(text[:min(len(text), diagnosis.MaxText/2)], ""), time.Now()
+}
+
+// Err is the communicator's failure, or ErrClosed, or nil.
+func (c *Communicator) Err() error {
+	c.ep.mu.Lock()
+	defer c.ep.mu.Unlock()
+	return c.usable()
+}
+
+func (c *Communicator) usable() error {
+	switch {
+	case c.closed:
+		return ErrClosed
+	case c.err != nil:
+		return c.err
+	}
+	return nil
+}
+
+// Usable reports whether the communicator has neither failed nor been closed.
+func (c *Communicator) Usable() bool { return !c.unusable.Load() }

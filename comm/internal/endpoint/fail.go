@@ -1,0 +1,213 @@
+package endpoint
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/gorun/gorun/comm/internal/diagnosis"
+	"github.com/gorun/gorun/comm/internal/matching"
+	"github.com/gorun/gorun/comm/internal/wire"
+)
+
+// Fail fails the communicator because of err, and tells the other members: the failure that err wraps, or else that this rank has given
+// up. Only the first failure counts.
+func (c *Communicator) Fail(err error) {
+	f, ok := errors.AsType[*diagnosis.Failure](err)
+	if !ok {
+		f = &diagnosis.Failure{Kind: diagnosis.Aborted, Rank: c.ep.rank, Text: err.Error(), Err: err}
+	}
+	c.ep.mu.Lock()
+	defer c.ep.mu.Unlock()
+	c.fail(f, -1)
+}
+
+// Abort is Fail, and connects to the members that are not connected yet to tell them as well.
+func (c *Communicator) Abort(f *diagnosis.Failure) {
+	e := c.ep
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	c.fail(f, -1)
+	if c.err == nil { // closed
+		return
+	}
+	for _, r := range c.members {
+		if r != e.rank {
+			e.want(e.peers[r])
+			c.notify(r)
+		}
+	}
+}
+
+// fail ends every operation with f and tells all connected members except the one that told us. The mutex is held.
+func (c *Communicator) fail(f *diagnosis.Failure, except int) {
+	if c.err != nil || c.closed {
+		return
+	}
+	c.err, c.failed = f, time.Now()
+	c.unusable.Store(true)
+	for i := len(c.ops) - 1; i >= 0; i-- { // ending one puts the last in its place
+		c.end(c.ops[i], f)
+	}
+	if except >= 0 {
+		c.notified[except] = nil
+	}
+	for _, r := range c.members {
+		if c.ep.peers[r].state == stateUp {
+			c.notify(r)
+		}
+	}
+	c.ep.noteCause(f)
+}
+
+// lose ends the operations that need rank, which is gone because of f. The mutex is held.
+func (c *Communicator) lose(rank int, f *diagnosis.Failure) {
+	needed := false
+	for i := len(c.ops) - 1; i >= 0; i-- { // ending one puts the last in its place
+		op := c.ops[i]
+		switch {
+		case op.peer != rank && op.source != rank:
+			needed = needed || op.peer == matching.AnySource && op.source < 0 // rank might have been the one
+		case op.hasHappened():
+		case op.send && c.ep.peers[rank].state == stateUp && c.ep.peers[rank].out.IsWriting(op): // the rest will follow
+		default:
+			c.end(op, f)
+			needed = true
+		}
+	}
+	if needed {
+		c.failBy(f)
+	}
+	c.endOrphans()
+}
+
+// failBy fails the communicator because somebody needs the rank that is gone because of f; if it has left in good order, that is
+// the matter of whoever needs it. The mutex is held.
+func (c *Communicator) failBy(f *diagnosis.Failure) {
+	if f.Kind == diagnosis.Left {
+		c.ep.noteCause(f)
+	} else {
+		c.fail(f, f.Rank)
+	}
+}
+
+// notify sends the communicator's failure to rank, once. The mutex is held.
+func (c *Communicator) notify(rank int) {
+	if _, ok := c.notified[rank]; ok {
+		return
+	}
+	c.notified[rank] = c.ep.sendFailure(c.ep.peers[rank], wire.Abort, c.id, c.err)
+}
+
+// An earlyFailure is that of a communicator that this rank has not opened yet.
+type earlyFailure struct {
+	failure *diagnosis.Failure
+	source  int // who has told
+}
+
+// receiveAbort takes in that the communicator of context id has failed, as p says. The mutex is held.
+func (e *Endpoint) receiveAbort(p *peer, id uint64, f *diagnosis.Failure) {
+	c := e.comms[id]
+	_, known := e.earlyFailures[id]
+	switch {
+	case c != nil:
+		c.fail(f, p.rank)
+	case e.hasRetired(id), known, p.earlyFailures == mostRetired:
+	default:
+		p.earlyFailures++
+		e.earlyFailures[id] = earlyFailure{f, p.rank}
+	}
+}
+
+// sendFailure tells p why the communicator of that context has failed, or another operation of this rank. What it returns is closed when
+// that has been sent, or never will be. The mutex is held.
+func (e *Endpoint) sendFailure(p *peer, k wire.Kind, context uint64, f *diagnosis.Failure) chan struct{} {
+	sent, doc := make(chan struct{}), f.Encode(e.rank, wire.FailureLimit)
+	e.enqueue(p, frame{Header: wire.Header{Kind: k, Context: context, Size: uint64(len(doc))}, Payload: doc, Sent: sent})
+	return sent
+}
+
+// AwaitNotified waits until the members know of the communicator's failure, and other ranks of its cause, as far as they are connected and at most
+// until it is limit old: a program that ends because of an error must not take the reason with it.
+func (c *Communicator) AwaitNotified(limit time.Duration) {
+	e := c.ep
+	e.mu.Lock()
+	news, since := slices.Clone(e.causeSent), e.cause.At
+	for _, sent := range c.notified {
+		if sent != nil {
+			news = append(news, sent)
+		}
+	}
+	if c.failed.After(since) {
+		since = c.failed
+	}
+	e.mu.Unlock()
+	waitAll(news, limit-time.Since(since))
+}
+
+// detach takes op out of every queue that it may be in. The mutex is held.
+func (c *Communicator) detach(op *Op) {
+	e := c.ep
+	c.queues.Cancel(op)
+	switch {
+	case op.send:
+		delete(e.sends, op.id)
+		e.peers[op.peer].out.Release(op)
+	case op.source >= 0:
+		delete(e.peers[op.source].inbound, op.id)
+		e.peers[op.source].in.release(op)
+	}
+}
+
+// end ends op, whatever it is in, with f. The mutex is held.
+func (c *Communicator) end(op *Op, f error) {
+	c.detach(op)
+	op.finish(f)
+}
+
+// endOrphans ends receives from any source once every other member has gone. The mutex is held.
+func (c *Communicator) endOrphans() {
+	var last *diagnosis.Failure
+	for _, r := range c.members {
+		if f := c.gone(r); f != nil {
+			last = f
+		} else if r != c.ep.rank {
+			return
+		}
+	}
+	if last == nil { // a group of one: its member may still send to itself
+		return
+	}
+	for _, op := range c.queues.PostedFromAny() {
+		c.end(op, last)
+	}
+}
+
+// noteCause notes that an operation of this rank has failed because of f, and tells the others. What fails soon after is taken for a
+// consequence, and not told. The mutex is held.
+func (e *Endpoint) noteCause(f *diagnosis.Failure) {
+	now := time.Now()
+	if f.Rank == e.rank || f.Rank == matching.AnySource || e.closed || e.cause.IsRecent(now) {
+		return
+	}
+	e.cause, e.causeSent = diagnosis.Cause{Failure: f, At: now}, nil
+	for _, p := range e.peers {
+		if p.state == stateUp {
+			e.sendCause(p)
+		}
+	}
+}
+
+// sendCause tells p why an operation of this rank has failed lately, if one has. The mutex is held.
+func (e *Endpoint) sendCause(p *peer) {
+	if e.cause.IsRecent(time.Now()) {
+		e.causeSent = append(e.causeSent, e.sendFailure(p, wire.Cause, 0, e.cause.Failure))
+	}
+}
+
+// receiveCause takes in why an operation of p's has failed. The mutex is held.
+func (e *Endpoint) receiveCause(p *peer, f *diagnosis.Failure) {
+	if f.Rank != p.rank {
+		p.cause = diagnosis.Cause{Failure: f, At: time.Now()}
+	}
+}

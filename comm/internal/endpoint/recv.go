@@ -1,0 +1,101 @@
+package endpoint
+
+import (
+	"github.com/gorun/gorun/comm/internal/call"
+	"github.com/gorun/gorun/comm/internal/matching"
+)
+
+// Recv starts receiving a message of at most len(buf) bytes from src (or AnySource) with tag (or AnyTag).
+func (c *Communicator) Recv(src int, tag int, seq uint64, call call.Call, buf []byte) *Op {
+	return c.recv(newOp(src, tag, seq, call, buf, len(buf)))
+}
+
+// RecvChunk is Recv of what SendChunk sends.
+func (c *Communicator) RecvChunk(src int, seq uint64, call call.Call, buf []byte, whole int) *Op {
+	return c.recv(newOp(src, 0, seq, call, buf, whole))
+}
+
+// RecvNew is Recv of a point-to-point message into memory that is made for it when it is there, at most limit bytes.
+func (c *Communicator) RecvNew(src int, tag int, call call.Call, limit int) *Op {
+	op := newOp(src, tag, 0, call, nil, 0)
+	op.limit = limit
+	return c.recv(op)
+}
+
+func (c *Communicator) recv(op *Op) *Op {
+	c.ep.mu.Lock()
+	defer c.ep.mu.Unlock()
+	c.addOp(op)
+	if m, place := c.queues.Message(op.wants(), c.err != nil); m != nil { // what has arrived whole is delivered even after a failure
+		c.queues.TakeMessage(place)
+		c.deliver(op, m)
+		return op
+	}
+	c.post(op)
+	return op
+}
+
+// Probe starts waiting for a message that a Recv from src with tag would get. The message stays where it is.
+func (c *Communicator) Probe(src, tag int, call call.Call) *Op {
+	c.ep.mu.Lock()
+	defer c.ep.mu.Unlock()
+	op := newOp(src, tag, 0, call, nil, 0)
+	op.probe = true
+	c.addOp(op)
+	if m, _ := c.queues.Message(op.wants(), c.err != nil); m != nil {
+		op.probed(m)
+		return op
+	}
+	c.post(op)
+	return op
+}
+
+// post makes op, a receive or probe that nothing matches yet, wait for a message. The mutex is held.
+func (c *Communicator) post(op *Op) {
+	e := c.ep
+	if err := c.usable(); err != nil {
+		op.finish(err)
+		return
+	}
+	if op.peer == matching.AnySource {
+		for _, r := range c.members {
+			e.want(e.peers[r])
+		}
+	} else if f := c.gone(op.peer); f != nil {
+		if op.hasHappened() {
+			return
+		}
+		op.finish(f)
+		c.failBy(f)
+		return
+	} else {
+		e.want(e.peers[op.peer])
+	}
+	c.queues.Post(op.wants(), op.probe, op)
+	c.endOrphans()
+}
+
+// awaitTag is the tag of no message.
+const awaitTag = -3
+
+// Await starts waiting for what rank src will do in collective seq and no message tells; happened says whether it has,
+// at any time. Whoever finds out ends the wait by Withdraw. If src dies, or closes the group, the wait ends like a receive.
+func (c *Communicator) Await(src int, seq uint64, call call.Call, happened func() bool) *Op {
+	c.ep.mu.Lock()
+	c.takeOver()
+	_ = c.compareAll() // the wait ends with it
+	c.ep.mu.Unlock()
+	op := newOp(src, awaitTag, seq, call, nil, 0)
+	op.happened = happened
+	return c.recv(op)
+}
+
+// hasHappened ends op if what it awaits has happened, and says so: a rank may well be gone after it has done its part. The mutex
+// is held.
+func (op *Op) hasHappened() bool {
+	if op.happened == nil || !op.happened() {
+		return false
+	}
+	op.comm.end(op, nil)
+	return true
+}
