@@ -222,7 +222,11 @@ func (w *simWorld) call(a *simAgent, c *simCall, then func()) {
 		return
 	}
 	w.at(c.by, func() { finish(nil, context.DeadlineExceeded) })
-	w.after(w.latency(), func() {
+	slow := time.Duration(0)
+	if w.story != nil && c.of == w.story.slow && w.now.Sub(simBegin) >= w.story.slowAfter {
+		slow = time.Second
+	}
+	w.after(w.latency()+slow, func() {
 		switch {
 		case answered:
 		case a.cut || w.faulty && w.chance(1):

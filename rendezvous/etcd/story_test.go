@@ -19,7 +19,10 @@ type simStory struct {
 	happens func(w *simWorld)
 	// ends is called when workers of an agent have begun; nil: they succeed after ten seconds.
 	ends func(a *simAgent, r *simRound)
-	lost string // what request's next answer is lost, of any agent
+
+	lost      string        // what request's next transaction has no answer, though it is carried out
+	slow      string        // what requests take a second to get to etcd
+	slowAfter time.Duration // from then on
 }
 
 // loses reports whether the answer to a call is lost.
