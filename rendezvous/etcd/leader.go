@@ -1,7 +1,6 @@
 package etcd
 
 import (
-	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -61,8 +60,6 @@ func (l *leader) campaign() {
 func (e leaderWrote) apply(m *machine) {
 	m.conn.dirty, m.leader.written = true, true
 	switch {
-	case errors.Is(e.err, errForgotten):
-		m.member.enrolledBy = 0
 	case e.err != nil:
 		m.onFailure(e.err)
 	case e.steppedDown:

@@ -74,16 +74,10 @@ var stories = []*simStory{
 		a.cut = true
 		a.world.after(12*time.Second, func() { a.cut = false })
 	})},
-	{name: "emptied", nodes: 2, happens: func(w *simWorld) {
-		w.after(3*time.Second, func() {
-			w.down(time.Second, func() {
-				w.record.lossy = true
-				w.setStore(newSimStore(w.random))
-			})
-		})
-	}},
+	{name: "emptied", nodes: 2, happens: emptyAt(3 * time.Second)},
 	{name: "leave", nodes: 2, happens: on(3*time.Second, "n1", func(a *simAgent) { a.leave(nil) })},
 	{name: "enrolled", nodes: 2, lost: "enrol"},
+	{name: "restored", nodes: 2, lost: "restore", happens: emptyAt(3 * time.Second)},
 }
 
 // play plays the story, and returns it as text.
@@ -108,7 +102,7 @@ func (s *simStory) play() (text string, err error) {
 	if s.happens != nil {
 		s.happens(w)
 	}
-	w.length = 20 * time.Second
+	w.length = 70 * time.Second
 	err = w.play()
 	return b.String(), err
 }

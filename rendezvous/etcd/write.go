@@ -70,24 +70,19 @@ func (w *writer) register(ctx context.Context, lease clientv3.LeaseID, self node
 	}
 }
 
-// campaign makes the node the leader if there is none, and the job has this node. If the job does not have it, it fails with
-// errForgotten.
+// campaign makes the node the leader if there is none, and the job has this node.
 func (w *writer) campaign(ctx context.Context, lease clientv3.LeaseID, self leaderDoc) error {
 	doc, err := encode(w.keys.leader(), self)
 	if err != nil {
 		return err
 	}
-	answer, err := w.client.Txn(ctx).
+	_, err = w.client.Txn(ctx).
 		If(
 			clientv3.Compare(clientv3.CreateRevision(w.keys.leader()), "=", 0),
 			clientv3.Compare(clientv3.LeaseValue(w.keys.node(w.key)), "=", lease),
 		).
 		Then(clientv3.OpPut(w.keys.leader(), doc, clientv3.WithLease(lease))).
-		Else(clientv3.OpGet(w.keys.node(w.key))).
 		Commit()
-	if err == nil && !answer.Succeeded && onlyKey(answer.Responses[0]).lease() != lease {
-		err = errForgotten
-	}
 	return err
 }
 
