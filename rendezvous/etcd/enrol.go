@@ -79,7 +79,7 @@ type enrolled struct {
 // enrol registers the node. known is what the settings were, and led whether there was a leader, when the node last looked.
 func (w *writer) enrol(ctx context.Context, e enrolment, known jobConfig, led bool) (in enrolled, err error) {
 	s := precondition{config: known, led: led, hasNodes: led}
-	if known.rev > 0 && (!led || e.mine.conflict(known.configDoc) != nil) {
+	if led != (known.rev > 0) || led && e.mine.conflict(known.configDoc) != nil {
 		if s, err = w.precondition(ctx, e.self.Node.NodeRank); err != nil {
 			return in, err
 		}
@@ -88,9 +88,9 @@ func (w *writer) enrol(ctx context.Context, e enrolment, known jobConfig, led bo
 		begins, refusal := s.admit(e, w.key)
 		switch {
 		case errors.Is(refusal, errForgotten) && e.job == "" && s.config.rev == 0 && s.node != nil:
-			return in, errors.Join(refusal, w.withdraw(ctx, s.node.rev()))
+			return enrolled{}, errors.Join(refusal, w.withdraw(ctx, s.node.rev()))
 		case refusal != nil || s.closed:
-			return in, refusal
+			return enrolled{}, refusal
 		case begins:
 			in, err = w.begin(ctx, e, &s)
 		default:

@@ -1,6 +1,9 @@
 package etcd
 
 import (
+	"context"
+	"errors"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -65,20 +68,63 @@ func TestMended(t *testing.T) {
 				a.world.after(10*time.Second, func() { a.succeed(r) })
 			}
 		}},
-		{name: "etcd goes back behind a node, and counts on", nodes: 2, happens: func(w *simWorld) {
+		{name: "etcd goes back behind a node, and counts on", nodes: 2, change: func(c *Config) { c.JoinTimeout = time.Minute }, happens: func(w *simWorld) {
 			w.goBack(1003500*time.Microsecond, 1006500*time.Microsecond, 20)
 		}},
 		// The budget began anew.
-		{name: "none of the round's members puts it back", nodes: 2, change: func(c *Config) { c.Min, c.Max, c.MaxRestarts = 1, 1, 5 }, ends: func(a *simAgent, r *simRound) {
+		{name: "none of the round's members puts it back", nodes: 2, code: 3, change: func(c *Config) { c.Min, c.Max, c.MaxRestarts = 1, 1, 5 }, ends: func(a *simAgent, r *simRound) {
 			a.world.after(time.Second, func() { a.report(r, a.failure(r, false)) })
 		}, happens: func(w *simWorld) {
 			on(2900*time.Millisecond, "n0", func(a *simAgent) { w.vanished = true; a.exit(true) })(w)
 			emptyAt(2900 * time.Millisecond)(w)
 		}},
 	} {
-		if text, err := s.play(); err != nil {
+		text, err := s.play()
+		if err != nil {
 			t.Errorf("%s: %v", s.name, err)
-			t.Log(text)
+		}
+		if err != nil || testing.Verbose() {
+			t.Logf("%s:\n%s", s.name, text)
+		}
+	}
+}
+
+// TestEnrolNowhere: a node does not take itself to be in a job that is not there, or not any more.
+func TestEnrolNowhere(t *testing.T) {
+	t.Parallel()
+	for what, prepare := range map[string]func(w *writer, s *simStore) jobConfig{
+		"only the node is there": func(w *writer, s *simStore) jobConfig {
+			put(t, w, w.keys.node("other"))
+			return jobConfig{}
+		},
+		"the job has been closed": func(w *writer, s *simStore) jobConfig {
+			put(t, w, w.keys.config())
+			put(t, w, w.keys.leader())
+			known := jobConfig{rev: s.values[w.keys.config()].ModRevision}
+			remove(t, w, w.keys.config())
+			put(t, w, w.keys.state())
+			return known
+		},
+	} {
+		s := newSimStore(rand.New(rand.NewPCG(1, 1)))
+		now := func() time.Time { return simBegin }
+		ask := func(_ context.Context, _ string, call func(*simStore) (any, error)) (any, error) { return call(s) }
+		w := &writer{client: newSimClient(now, ask, nil), keys: keysOf(DefaultPrefix, "job"), key: "n"}
+		known := prepare(w, s)
+		lease := s.grant(simBegin, 10)
+		self := nodeDoc{Node: node{ID: "n", Host: "h", NodeRank: -1, Nproc: 1}, Port: 1, Joining: true, Try: 1}
+		if known.rev == 0 { // as if an earlier try had left it
+			if _, err := w.register(t.Context(), lease, self, jobConfig{}, 0); err != nil {
+				t.Fatal(err)
+			}
+			remove(t, w, w.keys.node("other"))
+		}
+		in, err := w.enrol(t.Context(), enrolment{lease: lease, retention: time.Minute, mine: configDoc{Job: "j"}, self: self}, known, known.rev > 0)
+		if in.config.rev != 0 || in.begins || known.rev == 0 && !errors.Is(err, errForgotten) || known.rev > 0 && err != nil {
+			t.Errorf("%s: enrolled %+v, %v", what, in, err)
+		}
+		if len(s.leases) != 1 {
+			t.Errorf("%s: there are %d leases, want 1", what, len(s.leases))
 		}
 	}
 }

@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -19,6 +20,7 @@ type simStory struct {
 	happens func(w *simWorld)
 	// ends is called when workers of an agent have begun; nil: they succeed after ten seconds.
 	ends func(a *simAgent, r *simRound)
+	code int // with which the job ends
 
 	lost      string        // what request's next transaction has no answer, though it is carried out
 	slow      string        // what requests take a second to get to etcd
@@ -75,7 +77,7 @@ var stories = []*simStory{
 		a.world.after(12*time.Second, func() { a.cut = false })
 	})},
 	{name: "emptied", nodes: 2, happens: emptyAt(3 * time.Second)},
-	{name: "leave", nodes: 2, happens: on(3*time.Second, "n1", func(a *simAgent) { a.leave(nil) })},
+	{name: "leave", nodes: 2, code: 75, happens: on(3*time.Second, "n1", func(a *simAgent) { a.leave(nil) })},
 	{name: "enrolled", nodes: 2, lost: "enrol"},
 	{name: "restored", nodes: 2, lost: "restore", happens: emptyAt(3 * time.Second)},
 }
@@ -103,7 +105,9 @@ func (s *simStory) play() (text string, err error) {
 		s.happens(w)
 	}
 	w.length = 70 * time.Second
-	err = w.play()
+	if err = w.play(); err == nil && (len(w.record.all) == 0 || w.record.all[len(w.record.all)-1].Code != s.code) {
+		err = fmt.Errorf("the job has ended with %+v, want code %d", w.record.all, s.code)
+	}
 	return b.String(), err
 }
 
