@@ -48,7 +48,7 @@ func (l *leader) leads() bool {
 // campaign makes this node the leader if there is none.
 func (l *leader) campaign() {
 	v, lease := l.conn.view, l.conn.lease
-	if v.rev == 0 || v.leader != nil || lease == 0 || l.member.enrolledBy != lease || l.written || l.conn.lost || l.now.Before(l.abstains) {
+	if v.ownRev == 0 || v.leader != nil || lease == 0 || l.member.enrolledBy != lease || l.written || l.conn.lost || l.now.Before(l.abstains) {
 		return
 	}
 	self := l.member.self

@@ -100,10 +100,10 @@ var errStale = errors.New("etcd has answered with an older state than before")
 
 // enrolled is the view after this node has enrolled.
 func (v *view) enrolled(in enrolled) *view {
-	now := &view{rev: in.rev, config: in.config}
+	now := &view{rev: in.rev, config: in.config, ownRev: in.rev}
 	if !in.begins {
 		*now = *v
-		now.rev, now.config = in.rev, in.config
+		now.rev, now.config, now.ownRev = in.rev, in.config, in.rev
 		now.whole, now.nodeTable = false, nodeTable{}
 	}
 	return now
