@@ -37,6 +37,13 @@ func TestMended(t *testing.T) {
 			})
 		}},
 		// Until the next renewal it campaigned again and again.
+		{name: "nodes are gone, and the leader, while they enrol", nodes: 2, ends: failOnce, happens: func(w *simWorld) {
+			w.after(2200*time.Millisecond, func() {
+				for _, a := range w.agents {
+					_ = w.store.revoke(a.machine.conn.lease) // it is there
+				}
+			})
+		}, slow: "enrol", slowAfter: 2 * time.Second},
 		{name: "a read is slow after a restoration", nodes: 2, happens: emptyAt(3 * time.Second), slow: "read", slowAfter: 3100 * time.Millisecond},
 		{name: "a read is slow when the job has ended", nodes: 2, change: func(c *Config) { c.Min = 1 }, happens: func(w *simWorld) {
 			on(2*time.Second, "n1", func(a *simAgent) { a.cut = true })(w)

@@ -33,9 +33,8 @@ type roundRecord struct {
 	docs    map[string]string // by key
 	formed  *rendezvous.Formed
 	over    *ending
-	changed bool            // over was another one before
-	failed  map[string]bool // keys of members that have reported failures
-	entered map[int]string  // keys of those who have entered, by rank
+	changed bool           // over was another one before
+	entered map[int]string // keys of those who have entered, by rank
 }
 
 func newSimRecord(c *Config) *simRecord {
@@ -64,8 +63,6 @@ func (w *simWorld) check(events []*clientv3.Event) {
 			w.checkCurrent(k, e.Kv)
 		case key == k.state():
 			w.checkState(k, e.Kv)
-		case strings.HasPrefix(key, k.reports()):
-			w.checkReport(k, e.Kv)
 		}
 	}
 }
@@ -109,7 +106,7 @@ func (w *simWorld) checkCurrent(k keys, kv *mvccpb.KeyValue) {
 		w.fail("round %d was over since %q, and is since %q", doc.Round, r.over.Why, over.Why)
 	case over.Restarts != restarts && over.Restarts != restarts+1 || over.Restarts > w.record.config.MaxRestarts:
 		w.fail("round %d has used %d restarts of %d, and ends with %d", doc.Round, restarts, w.record.config.MaxRestarts, over.Restarts)
-	case over.Restarts > restarts && len(r.failed) == 0 && !strings.Contains(over.Why, "did not stay"):
+	case over.Restarts > restarts && !w.isReported(k, doc.Round) && !strings.Contains(over.Why, "did not stay"):
 		w.fail("round %d costs a restart, and nobody has reported a failure: %s", doc.Round, over.Why)
 	case over.Restarts > restarts && !strings.Contains(over.Why, fmt.Sprintf("; restart %d of %d", over.Restarts, w.record.config.MaxRestarts)):
 		w.fail("round %d costs a restart: %s", doc.Round, over.Why)
@@ -124,7 +121,7 @@ func (w *simWorld) checkCurrent(k keys, kv *mvccpb.KeyValue) {
 // checkFormed checks a round when it is written first.
 func (w *simWorld) checkFormed(k keys, doc currentDoc) *roundRecord {
 	job := w.job(k)
-	r := &roundRecord{job: job, number: doc.Round, docs: make(map[string]string), failed: make(map[string]bool), entered: make(map[int]string), formed: &rendezvous.Formed{ID: doc.Round}}
+	r := &roundRecord{job: job, number: doc.Round, docs: make(map[string]string), entered: make(map[int]string), formed: &rendezvous.Formed{ID: doc.Round}}
 	if doc.Restored {
 		w.fail("round %d is put back, and was never written", doc.Round)
 		return r
@@ -185,18 +182,12 @@ func (w *simWorld) checkMembers(r *roundRecord, docs []roundDoc) {
 	}
 }
 
-// checkReport notes who has failed. Of one node in one round the first report counts.
-func (w *simWorld) checkReport(k keys, kv *mvccpb.KeyValue) {
-	current := w.store.values[k.current()]
-	if current == nil {
-		return
-	}
-	doc := decoded[currentDoc](w, current)
-	if key, ours := strings.CutPrefix(string(kv.Key), k.reportsOf(doc.Round)); ours {
-		if r := w.record.rounds[doc.ID]; r != nil && decoded[reportDoc](w, kv).Failure != nil {
-			r.failed[key] = true
-		}
-	}
+// isReported reports whether a worker's failure in a round is on record.
+func (w *simWorld) isReported(k keys, round int) bool {
+	first := k.reportsOf(round)
+	return slices.ContainsFunc(w.store.lookup([]byte(first), []byte(clientv3.GetPrefixRangeEnd(first))), func(kv *mvccpb.KeyValue) bool {
+		return decoded[reportDoc](w, kv).Failure != nil
+	})
 }
 
 // checkState: a job ends once, and with success only if all members of its round have reported that.
