@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -57,7 +56,7 @@ func (o *options) processors() (p processors, err error) {
 	if !isAuto && !isTold {
 		return p, nil
 	}
-	machine, err := o.machine()
+	machine, err := topology.Usable(o.host.root)
 	switch {
 	case err != nil && isTold:
 		return p, err
@@ -74,11 +73,19 @@ func (o *options) processors() (p processors, err error) {
 			return p, usagef("%s: %w", o.given["numa-binding"], err)
 		}
 	}
-	if isAuto {
-		p.divide(machine, o)
+	if isAuto { // so that no worker has to wait for another or is moved about, and Go programs have as many threads as processors
+		gpus, err := o.gpus()
+		if err != nil {
+			gpus = []int{} // they are not known
+		}
+		var procs []int
+		p.bindings, procs = machine.Divide(o.nproc, gpus)
+		if _, given := o.host.lookup(maxProcsVariable); !given {
+			p.maxProcs = procs
+		}
 	}
 	if o.threads == autoThreads {
-		p.threads = share(machine, p.bindings, o.nproc)
+		p.threads = machine.Share(p.bindings, o.nproc)
 	}
 	return p, nil
 }
@@ -91,42 +98,7 @@ func (o *options) requestedPolicy() topology.Policy {
 	return topology.Policy(o.numa)
 }
 
-// divide lets several workers have cores of their own, if there are enough, so that none has to wait for another or is moved
-// about, and Go programs among them as many threads at work as they have processors.
-func (p *processors) divide(m topology.Machine, o *options) {
-	gpus, err := o.gpus()
-	if err == nil {
-		p.bindings, err = topology.Bind(m, topology.Exclusive, o.nproc, gpus)
-	}
-	if err != nil { // too few cores, or it is not known where GPUs are
-		p.bindings = nil
-	}
-	for i := range p.bindings {
-		p.bindings[i].Nodes = nil // memory may come from anywhere
-	}
-	if _, given := o.host.lookup(maxProcsVariable); given {
-		return
-	}
-	for local := range o.nproc {
-		procs := max(1, len(m.CPUs)/o.nproc)
-		if p.bindings != nil {
-			procs = len(p.bindings[local].CPUs)
-		}
-		p.maxProcs = append(p.maxProcs, procs)
-	}
-}
-
 const maxProcsVariable = "GOMAXPROCS"
-
-// machine is this machine, less what this process may not use.
-func (o *options) machine() (topology.Machine, error) {
-	m, err := topology.Read(o.host.root)
-	if err != nil {
-		return m, err
-	}
-	allowed, err := topology.Allowed()
-	return m.Within(allowed), err
-}
 
 // gpus returns the GPU of each local rank, or nil if there is not one for each.
 func (o *options) gpus() ([]int, error) {
@@ -135,26 +107,6 @@ func (o *options) gpus() ([]int, error) {
 		return nil, err
 	}
 	return devices.GPUs[:o.nproc], nil
-}
-
-// share is how many cores each worker has: the fewest of any, where a binding is shared by several.
-func share(m topology.Machine, bindings []topology.Binding, nproc int) int {
-	if bindings == nil {
-		var all topology.Binding
-		for _, cpu := range m.CPUs {
-			all.CPUs = append(all.CPUs, cpu.ID)
-		}
-		bindings = slices.Repeat([]topology.Binding{all}, nproc)
-	}
-	users := make(map[string]int)
-	for _, b := range bindings {
-		users[topology.FormatList(b.CPUs)]++
-	}
-	least := math.MaxInt
-	for _, b := range bindings {
-		least = min(least, m.Cores(b.CPUs)/users[topology.FormatList(b.CPUs)])
-	}
-	return max(1, least)
 }
 
 // devices returns a device for each local rank.

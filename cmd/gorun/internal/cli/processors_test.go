@@ -9,7 +9,6 @@ import (
 	"testing/fstest"
 
 	"github.com/gorun/gorun/launcher"
-	"github.com/gorun/gorun/launcher/topology"
 )
 
 func TestEnviron(t *testing.T) {
@@ -48,34 +47,6 @@ func TestThreadsNote(t *testing.T) {
 	} {
 		if note := c.o.threadsNote(&launcher.Program{Python: c.python}); (note != "") != c.want {
 			t.Errorf("%s: %q", c.name, note)
-		}
-	}
-}
-
-// A machine of 8 cores with two threads each: CPUs 0 to 7 and 8 to 15.
-func eightCores() (m topology.Machine) {
-	for id := range 16 {
-		m.CPUs = append(m.CPUs, topology.CPU{ID: id, Core: id % 8})
-	}
-	return m
-}
-
-func TestShare(t *testing.T) {
-	half := []topology.Binding{{CPUs: []int{0, 1, 2, 3, 8, 9, 10, 11}}, {CPUs: []int{4, 5, 6, 7, 12, 13, 14, 15}}}
-	for _, c := range []struct {
-		name     string
-		bindings []topology.Binding
-		nproc    int
-		want     int
-	}{
-		{"unbound", nil, 2, 4},
-		{"more workers than cores", nil, 20, 1},
-		{"half of the machine each", half, 2, 4},
-		{"two in each half", append(half, half...), 4, 2},
-		{"uneven", []topology.Binding{{CPUs: []int{0, 1, 2}}, {CPUs: []int{3, 4}}}, 2, 2},
-	} {
-		if got := share(eightCores(), c.bindings, c.nproc); got != c.want {
-			t.Errorf("%s: %d threads, want %d", c.name, got, c.want)
 		}
 	}
 }
