@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -76,22 +77,25 @@ func (f *sizedFile) share(b []byte) int {
 	return int(min(int64(n), f.limit+maxLine-f.size))
 }
 
+// rotated is how the name of a rotated file ends, as a layout of package time.
+const rotated = "-2006-01-02T15-04-05.000000-size.log"
+
 // rotate gives the file the name of a rotated one, and begins a new file.
 func (f *sizedFile) rotate() error {
 	path := f.file.Name()
 	if err := f.file.Close(); err != nil {
 		return err
 	}
-	prefix, suffix := rotatedName(path)
-	name := func(at time.Time) string { return prefix + at.UTC().Format(rotationTime) + suffix }
-	at := time.Now()
-	for ; exists(name(at)); at = at.Add(time.Microsecond) {
+	dir, name := filepath.Split(path)
+	layout, at := strings.TrimSuffix(name, ".log")+rotated, time.Now().UTC()
+	for exists(dir + at.Format(layout)) {
+		at = at.Add(time.Microsecond)
 	}
-	if err := os.Rename(path, name(at)); err != nil {
+	if err := os.Rename(path, dir+at.Format(layout)); err != nil {
 		return err
 	}
 	if f.keep > 0 {
-		f.removeOld(path)
+		removeOld(dir, layout, f.keep)
 	}
 	file, err := openToAppend(path)
 	if err == nil {
@@ -100,34 +104,19 @@ func (f *sizedFile) rotate() error {
 	return err
 }
 
-// removeOld removes the rotated files that do not stay. One that cannot be removed now may be the next time.
-func (f *sizedFile) removeOld(path string) {
-	prefix, suffix := rotatedName(path)
-	entries, _ := os.ReadDir(filepath.Dir(path)) // by name, so by time
-	var rotated []string
-	for _, e := range entries {
-		name := filepath.Join(filepath.Dir(path), e.Name())
-		at, isPrefixed := strings.CutPrefix(name, prefix)
-		at, isSuffixed := strings.CutSuffix(at, suffix)
-		if _, err := time.Parse(rotationTime, at); isPrefixed && isSuffixed && err == nil {
-			rotated = append(rotated, name)
-		}
-	}
-	for _, name := range rotated[:max(0, len(rotated)-f.keep)] {
-		_ = os.Remove(name)
-	}
-}
-
-// rotationTime is the time in the name of a rotated file.
-const rotationTime = "2006-01-02T15-04-05.000000"
-
-// rotatedName is what stands before and after the time in the name of a rotated file.
-func rotatedName(path string) (prefix, suffix string) {
-	ext := filepath.Ext(path)
-	return strings.TrimSuffix(path, ext) + "-", "-size" + ext
-}
-
 func exists(name string) bool {
 	_, err := os.Lstat(name)
 	return err == nil
+}
+
+// removeOld removes the rotated files that do not stay. One that cannot be removed now may be the next time.
+func removeOld(dir, layout string, keep int) {
+	entries, _ := os.ReadDir(dir) // by name, so by time
+	entries = slices.DeleteFunc(entries, func(e os.DirEntry) bool {
+		_, err := time.Parse(layout, e.Name())
+		return err != nil
+	})
+	for _, e := range entries[:max(0, len(entries)-keep)] {
+		_ = os.Remove(dir + e.Name())
+	}
 }

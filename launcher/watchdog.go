@@ -107,8 +107,6 @@ func (ts timers) set(t timer) bool {
 	return true
 }
 
-func (ts timers) release(key timerKey) { delete(ts, key) }
-
 // move makes all timers run out later.
 func (ts timers) move(by time.Duration) {
 	for key, t := range ts {
@@ -198,7 +196,7 @@ func (w *watchdog) obey(line []byte) {
 	case !ok:
 		w.complain("a line in the workers' timer file is no timer: %.200q", line)
 	case r.expires < 0:
-		w.timers.release(key)
+		delete(w.timers, key)
 	default:
 		err := w.set(key, r)
 		if err != nil && !errors.Is(err, os.ErrProcessDone) {

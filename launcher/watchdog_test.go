@@ -97,7 +97,7 @@ func TestTimers(t *testing.T) {
 			},
 			"release": func(t *rapid.T) {
 				key := timerKey{rapid.IntRange(1, 3).Draw(t, "pid"), rapid.SampledFrom([]string{"a", "b"}).Draw(t, "scope")}
-				ts.release(key)
+				delete(ts, key)
 				delete(model, key)
 			},
 			"expired": func(t *rapid.T) {
