@@ -15,7 +15,7 @@ func (l *loop) complete(err error) {
 	if w, ok := errors.AsType[*WorkerError](err); ok {
 		l.completeFailure(w)
 		end.reports = w.Reports
-		if err := l.reportFailure(w); err != nil {
+		if err := w.writeErrorFile(l.ErrorFile); err != nil {
 			l.Logger.Warn("the error file was not written", "file", l.ErrorFile, "error", bare(err))
 		}
 	}
@@ -84,14 +84,14 @@ func within[T any](limit time.Duration, do func() T) (result T, inTime bool) {
 	}
 }
 
-// reportFailure hands the root cause to whoever has started this agent.
-func (l *loop) reportFailure(w *WorkerError) error {
-	if l.ErrorFile == "" {
+// writeErrorFile hands the root cause to whoever has started this agent, if that names a file.
+func (e *WorkerError) writeErrorFile(path string) error {
+	if path == "" {
 		return nil
 	}
-	document, err := w.document()
+	document, err := e.document()
 	if err != nil {
 		return err
 	}
-	return writeErrorFile(l.ErrorFile, document)
+	return writeErrorFile(path, document)
 }

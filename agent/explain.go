@@ -79,13 +79,9 @@ func ending(x launcher.Exit) string {
 // lastLines splits a text, and counts the lines that are left out before the last n.
 func lastLines(text string, n int) []string {
 	lines := strings.Split(strings.TrimRight(text, "\r\n"), "\n")
-	more := len(lines) - n
-	if more > 0 {
-		lines = lines[more:]
-	}
 	var out []string
-	if more > 0 {
-		out = append(out, fmt.Sprintf("(%s before these)", plural(more, "line", "lines")))
+	if more := len(lines) - n; more > 0 {
+		lines, out = lines[more:], []string{fmt.Sprintf("(%s before these)", plural(more, "line", "lines"))}
 	}
 	for _, l := range lines {
 		out = append(out, cut(strings.TrimRight(l, "\r")))

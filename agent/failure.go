@@ -40,12 +40,7 @@ func everyone(round *rendezvous.Round) []launcher.Exit {
 
 // noRestart reports whether a worker has asked for no restart in its error file.
 func (e *WorkerError) noRestart() bool {
-	for _, r := range e.Reports {
-		if r.NoRestart {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(slices.Collect(maps.Values(e.Reports)), func(r Report) bool { return r.NoRestart })
 }
 
 // unreachable are the peers that gave workers no answer.

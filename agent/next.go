@@ -77,12 +77,7 @@ func (m *machine) rootCause() int {
 
 // crashed: it died of what no process does to itself when a peer is gone.
 func crashed(x launcher.Exit) bool {
-	switch x.Signal {
-	case syscall.SIGKILL, syscall.SIGSEGV, syscall.SIGBUS, syscall.SIGILL, syscall.SIGFPE:
-		return true
-	default:
-		return false
-	}
+	return slices.Contains([]syscall.Signal{syscall.SIGKILL, syscall.SIGSEGV, syscall.SIGBUS, syscall.SIGILL, syscall.SIGFPE}, x.Signal)
 }
 
 // outcomeError is how a job that has been decided ends on this node. Of the failure that was reported here, more is

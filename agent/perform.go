@@ -179,14 +179,10 @@ func (l *loop) join(last past) joined {
 
 // wait waits for d, or the end of the round. It fails if the join is cancelled.
 func (l *loop) wait(d time.Duration, over <-chan struct{}) error {
-	if d > 0 {
-		timer := time.NewTimer(d)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-		case <-over:
-		case <-l.joinCtx.Done():
-		}
+	select {
+	case <-time.After(d):
+	case <-over:
+	case <-l.joinCtx.Done():
 	}
 	return l.joinCtx.Err()
 }

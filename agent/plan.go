@@ -127,8 +127,8 @@ func workers(c Config, round *rendezvous.Round) []env.Worker {
 // torchrun said to the agent about itself is not for its workers.
 func inherit(c Config) []string {
 	drop := make(map[string]bool)
-	for _, kv := range (env.Worker{}).Environ() {
-		drop[nameOf(kv)] = true
+	for _, name := range env.Names() {
+		drop[name] = true
 	}
 	if c.Devices != nil {
 		drop[c.DeviceVariable] = true
@@ -142,7 +142,7 @@ func inherit(c Config) []string {
 			out = append(out, kv)
 		}
 	}
-	if !isSet(c.Environ, asyncErrorHandling) {
+	if !slices.ContainsFunc(c.Environ, func(kv string) bool { return nameOf(kv) == asyncErrorHandling }) {
 		out = append(out, asyncErrorHandling+"=1")
 	}
 	return out
@@ -151,8 +151,4 @@ func inherit(c Config) []string {
 func nameOf(kv string) string {
 	name, _, _ := strings.Cut(kv, "=")
 	return name
-}
-
-func isSet(environ []string, name string) bool {
-	return slices.ContainsFunc(environ, func(kv string) bool { return nameOf(kv) == name })
 }

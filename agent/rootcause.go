@@ -81,7 +81,10 @@ func reportable(c Config, round *rendezvous.Round, first launcher.Exit, ended <-
 	for limit := time.After(peerTimeout); ; {
 		root := failed[rootOf(failed, 0, reports)]
 		peer := reports[root.Rank].FailedPeer
-		if peer == nil || crashed(root) || gone[peer.Rank] || !isOn(round, peer.Rank) {
+		if peer == nil || crashed(root) || gone[peer.Rank] {
+			return root
+		}
+		if local := peer.Rank - round.Place.FirstRank; local < 0 || local >= round.Node.Nproc { // it is on another node
 			return root
 		}
 		select {
@@ -95,12 +98,6 @@ func reportable(c Config, round *rendezvous.Round, first launcher.Exit, ended <-
 			return root
 		}
 	}
-}
-
-// isOn reports whether this node has a rank in a round.
-func isOn(round *rendezvous.Round, rank int) bool {
-	first := round.Place.FirstRank
-	return first <= rank && rank < first+round.Node.Nproc
 }
 
 // A gangFailure is why the last gang of this node was stopped, if a worker of it failed.

@@ -210,13 +210,11 @@ func (q *queue) drain(still time.Duration, end time.Time, quit <-chan struct{}) 
 			q.idle = make(chan struct{})
 		}
 		idle, writes := q.idle, q.writes
-		patience := time.NewTimer(min(still, time.Until(end)))
 		hopeless := false
 		q.unlocked(func() {
-			defer patience.Stop()
 			select {
 			case <-idle:
-			case <-patience.C:
+			case <-time.After(min(still, time.Until(end))):
 				hopeless = !time.Now().Before(end)
 			case <-quit:
 				hopeless = true

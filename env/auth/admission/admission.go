@@ -184,13 +184,11 @@ func (l *Listener) awaitQueue() bool {
 		if closed || wait <= 0 {
 			return !closed
 		}
-		timer := time.NewTimer(wait)
 		select {
-		case <-timer.C:
+		case <-time.After(wait):
 		case <-l.fewer:
 		case <-l.done:
 		}
-		timer.Stop()
 	}
 }
 
