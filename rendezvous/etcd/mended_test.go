@@ -1,7 +1,6 @@
 package etcd
 
 import (
-	"context"
 	"errors"
 	"math/rand/v2"
 	"testing"
@@ -114,9 +113,7 @@ func TestEnrolNowhere(t *testing.T) {
 		},
 	} {
 		s := newSimStore(rand.New(rand.NewPCG(1, 1)))
-		now := func() time.Time { return simBegin }
-		ask := func(_ context.Context, _ string, call func(*simStore) (any, error)) (any, error) { return call(s) }
-		w := &writer{client: newSimClient(now, ask, nil), keys: keysOf(DefaultPrefix, "job"), key: "n"}
+		w := &writer{client: newDirectClient(s), keys: keysOf(DefaultPrefix, "job"), key: "n"}
 		known := prepare(w, s)
 		lease := s.grant(simBegin, 10)
 		self := nodeDoc{Node: node{ID: "n", Host: "h", NodeRank: -1, Nproc: 1}, Port: 1, Joining: true, Try: 1}
