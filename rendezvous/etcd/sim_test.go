@@ -34,7 +34,7 @@ func TestSimulation(t *testing.T) {
 		}
 		return
 	}
-	seeds := fulltest.Else(100_000, 5000)
+	seeds := fulltest.Else(100_000, 4000)
 	switch {
 	case *simSeeds > 0:
 		seeds = *simSeeds

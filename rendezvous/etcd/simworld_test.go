@@ -205,7 +205,9 @@ func (w *simWorld) call(a *simAgent, c *simCall, then func()) {
 	finish := func(answer any, err error) {
 		if !answered {
 			answered = true
-			c.answer, c.err = answer, err
+			if c.answer, c.err = answer, err; w.now.After(c.by) {
+				c.answer, c.err = nil, context.DeadlineExceeded
+			}
 			then()
 		}
 	}
@@ -221,7 +223,6 @@ func (w *simWorld) call(a *simAgent, c *simCall, then func()) {
 		w.after(0, func() { finish(nil, context.DeadlineExceeded) })
 		return
 	}
-	w.at(c.by, func() { finish(nil, context.DeadlineExceeded) })
 	slow := time.Duration(0)
 	if w.story != nil && c.of == w.story.slow && w.now.Sub(simBegin) >= w.story.slowAfter {
 		slow = time.Second
