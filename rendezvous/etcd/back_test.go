@@ -53,7 +53,7 @@ func TestNewsFromAnEtcdThatWentBack(t *testing.T) {
 	for _, a := range agents {
 		a.look(func(m *machine) { m.conn.dirty = true })
 		await(t, a, func(m *machine) bool {
-			return m.conn.view.rev < last && m.member.enrolledBy == m.conn.lease && m.conn.outage.IsZero() && !m.conn.dirty
+			return m.conn.view.rev < last && m.member.enrolledLease == m.conn.lease && m.conn.outage.IsZero() && !m.conn.dirty
 		})
 	}
 	begun := time.Now()

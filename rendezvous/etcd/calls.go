@@ -14,7 +14,7 @@ import (
 // Calls of other agents and of workers: what a driver does in goroutines of its own.
 
 // callRank0 calls rank 0's agent until it answers, or ctx ends. If it is reached and does not answer, or cannot be called for a fault of
-// this node, that goes on for the failure timeout. Each call without an answer is told.
+// this node, that goes on for the failure timeout. It posts each call without an answer.
 func (d *driver) callRank0(ctx context.Context, c callRank0) {
 	ctx, cancel := context.WithTimeout(ctx, c.limit)
 	defer cancel()
@@ -55,8 +55,8 @@ func (d *driver) masterAnswers(ctx context.Context, addr string) bool {
 // monitorPeer keeps a liveness connection to a peer. Of all that there are to a process the last one that breaks shows its end.
 func (d *driver) monitorPeer(ctx context.Context, p monitorPeer) {
 	pause(ctx, rand.N(spreadTime))
-	heard := func(at time.Time, err error) { d.post(peerHeard{p.id, p.serial, at, err}) }
-	if d.detector.Monitor(ctx, p.key, p.addr, heard) {
+	observe := func(at time.Time, err error) { d.post(peerObserved{p.id, p.serial, at, err}) }
+	if d.detector.Monitor(ctx, p.key, p.addr, observe) {
 		d.post(agentEnded{p.key, p.addr})
 	}
 }
@@ -68,7 +68,7 @@ func (d *driver) callWorker(ctx context.Context, p callWorker) {
 		begun := time.Now()
 		err := d.dial(ctx, p.addr)
 		if ctx.Err() == nil {
-			d.post(peerHeard{p.id, p.serial, begun, err})
+			d.post(peerObserved{p.id, p.serial, begun, err})
 		}
 	}
 }

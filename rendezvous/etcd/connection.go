@@ -69,7 +69,7 @@ func (c *connection) onLease(e leaseAnswered) (usable bool) {
 	return usable
 }
 
-// onEvents takes changes of the job. They cause a read, except those that decide nothing: what people are told, who leads, for which
+// onEvents takes changes of the job. They cause a read, except those that decide nothing: the status for people, who leads, for which
 // round members are to probe, and the first settings of a job, which etcd checks. It reports whether there is a newer view.
 func (c *connection) onEvents(events []*clientv3.Event) (newer bool) {
 	now, news, read := *c.view, false, len(events) == 0

@@ -44,7 +44,7 @@ func describe(is any) string {
 		what = fmt.Sprintf("%d of %d%s", len(is.done), len(is.asked.ended), describeError(is.err))
 	case agentConnected:
 		what = fmt.Sprintf("%+d", is.more)
-	case peerHeard:
+	case peerObserved:
 		what = describeError(is.err)
 	case peersProbed:
 		what = fmt.Sprintf("round %d: %d peers", is.round, len(is.peers))

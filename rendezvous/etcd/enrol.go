@@ -134,7 +134,7 @@ var errChanged = errors.New("etcd has changed")
 
 // begin makes a job of which the node is the first. Nothing is left of one before it.
 func (w *writer) begin(ctx context.Context, e enrolment, s *precondition) (in enrolled, err error) {
-	kept, err := w.client.Grant(ctx, seconds(e.retention))
+	granted, err := w.client.Grant(ctx, seconds(e.retention))
 	if err != nil {
 		return in, err
 	}
@@ -147,7 +147,7 @@ func (w *writer) begin(ctx context.Context, e enrolment, s *precondition) (in en
 			clientv3.Compare(clientv3.CreateRevision(w.keys.state()), "=", 0),
 			clientv3.Compare(clientv3.CreateRevision(w.keys.nodes()).WithPrefix(), "=", 0),
 		},
-		clientv3.OpPut(w.keys.config(), config, clientv3.WithLease(kept.ID)),
+		clientv3.OpPut(w.keys.config(), config, clientv3.WithLease(granted.ID)),
 		clientv3.OpDelete(w.keys.current()),
 		clientv3.OpDelete(w.keys.established()),
 		clientv3.OpDelete(w.keys.status()),
@@ -157,11 +157,11 @@ func (w *writer) begin(ctx context.Context, e enrolment, s *precondition) (in en
 	)
 	switch {
 	case err == nil:
-		return enrolled{config: jobConfig{e.mine, rev, kept.ID}, rev: rev, begins: true}, nil
-	case errors.Is(err, errChanged) && s.config.lease == kept.ID: // by this request: etcd may have been asked twice
+		return enrolled{config: jobConfig{e.mine, rev, granted.ID}, rev: rev, begins: true}, nil
+	case errors.Is(err, errChanged) && s.config.lease == granted.ID: // by this request: etcd may have been asked twice
 		return enrolled{config: s.config, rev: s.node.rev(), begins: true}, nil
 	case errors.Is(err, errChanged):
-		return in, errors.Join(err, w.revoke(ctx, kept.ID))
+		return in, errors.Join(err, w.revoke(ctx, granted.ID))
 	}
 	return in, err // the job may have begun under this lease; otherwise it runs out
 }

@@ -66,8 +66,8 @@ type (
 		key  string
 		more int
 	}
-	// peerHeard: a peer has given a sign of life at that time, or a call that began then has failed.
-	peerHeard struct {
+	// peerObserved: a peer has given a sign of life at that time, or a call that began then has failed.
+	peerObserved struct {
 		id     string
 		serial int
 		at     time.Time

@@ -21,7 +21,7 @@ func (b *member) monitorLeader() {
 	}
 	to := monitorLeader{}
 	rev := int64(0)
-	if v.leader != nil && v.leader.Key != b.key && b.enrolledBy != 0 {
+	if v.leader != nil && v.leader.Key != b.key && b.enrolledLease != 0 {
 		to, rev = monitorLeader{v.leader.Key, v.leader.Agent}, v.leaderRev
 	}
 	if rev != b.monitored {

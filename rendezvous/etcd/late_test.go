@@ -42,7 +42,7 @@ func TestNameOfAnEndedJob(t *testing.T) {
 			}
 			// As if etcd had been started again half an hour later: it takes the end to be just now.
 			state := keysOf(DefaultPrefix, j.config.RunID).state()
-			kept, err := client.Grant(t.Context(), int64(outcomeRetention.Seconds()))
+			granted, err := client.Grant(t.Context(), int64(outcomeRetention.Seconds()))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -50,14 +50,14 @@ func TestNameOfAnEndedJob(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			before, err := client.Put(t.Context(), state, old, clientv3.WithLease(kept.ID), clientv3.WithPrevKV())
+			before, err := client.Put(t.Context(), state, old, clientv3.WithLease(granted.ID), clientv3.WithPrevKV())
 			if err != nil {
 				t.Fatal(err)
 			}
 			if _, err := j.agent("new", func(c *Config) { c.Started = time.Now().Add(-10 * time.Minute) }).join(); !errors.As(err, &ended) {
 				t.Errorf("a new Join, after etcd was started again = %v, want an EndedError", err)
 			}
-			if _, err := client.Put(t.Context(), state, string(before.PrevKv.Value), clientv3.WithLease(kept.ID)); err != nil {
+			if _, err := client.Put(t.Context(), state, string(before.PrevKv.Value), clientv3.WithLease(granted.ID)); err != nil {
 				t.Fatal(err)
 			}
 			for what, change := range map[string]func(*Config){

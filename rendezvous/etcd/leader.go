@@ -27,7 +27,7 @@ type leader struct {
 	stage    rendezvous.Stage
 	since    time.Time // of stage
 	decideAt time.Time // to decide again then; zero: on news
-	status   string    // what the others have been told
+	status   string    // that was published last
 
 	settled time.Time // until then absent nodes may only have been cut off, as this one was
 	back    int       // members of the round that have come back since
@@ -48,7 +48,7 @@ func (l *leader) leads() bool {
 // campaign makes this node the leader if there is none.
 func (l *leader) campaign() {
 	v, lease := l.conn.view, l.conn.lease
-	if v.ownRev == 0 || v.leader != nil || lease == 0 || l.member.enrolledBy != lease || l.written || l.conn.lost || l.now.Before(l.abstains) {
+	if v.ownRev == 0 || v.leader != nil || lease == 0 || l.member.enrolledLease != lease || l.written || l.conn.lost || l.now.Before(l.abstains) {
 		return
 	}
 	self := l.member.self
@@ -242,7 +242,7 @@ func (l *leader) publish(d rendezvous.Decision) {
 }
 
 func (e statusPublished) apply(m *machine) {
-	m.leader.decided = nil // there may be more to tell
+	m.leader.decided = nil // there may be more to publish
 	if e.err == nil {
 		m.leader.status = e.wait
 	}

@@ -141,7 +141,7 @@ func (m *machine) finish(why error) {
 func (e leaveCalled) apply(m *machine) {
 	leave := leaveJob{
 		view: m.conn.view, lease: m.conn.lease, round: m.member.leaves(), why: e.why,
-		futile: m.conn.view.state != nil || m.conn.isAway(), unknown: m.member.enrolledBy == 0,
+		futile: m.conn.view.state != nil || m.conn.isAway(), unknown: m.member.enrolledLease == 0,
 	}
 	closed := rendezvous.ErrClosed
 	if e.why != nil {
@@ -227,7 +227,7 @@ func (m *machine) follow() {
 func (m *machine) onFailure(err error) {
 	switch {
 	case isDocument(err):
-	case isLeaseLost(err): // onLease hears of a new lease
+	case isLeaseLost(err): // a new lease comes
 		m.conn.dirty = true
 		return
 	case isRefusal(err):
@@ -236,7 +236,7 @@ func (m *machine) onFailure(err error) {
 		m.onOutage(err)
 		return
 	}
-	if len(m.member.joins) == 0 && err.Error() != m.conn.complaint { // otherwise they tell
+	if len(m.member.joins) == 0 && err.Error() != m.conn.complaint { // otherwise their callers say it
 		m.conn.complaint = err.Error()
 		m.log(slog.LevelWarn, "rendezvous", "error", err)
 	}

@@ -18,14 +18,14 @@ type member struct {
 	joining *joining
 	shown   string // of what a Join waits for
 
-	self       nodeDoc // what etcd should know
-	enrolledBy clientv3.LeaseID
-	enrolled   int            // self.Try that etcd knows of
-	claimed    []unreachedDoc // self.Unreached that it knows of
-	toldProbed int            // self.Probed that it knows of
-	nodeRev    int64          // at which that was written
-	refused    bool           // there is no place for the node in the job
-	taken      takenRank
+	self          nodeDoc          // what etcd should know
+	enrolledLease clientv3.LeaseID // under which etcd knows of the node; 0: it does not
+	enrolledTry   int              // self.Try that etcd knows of
+	claimed       []unreachedDoc   // self.Unreached that it knows of
+	sentProbed    int              // self.Probed that it knows of
+	nodeRev       int64            // at which that was written
+	refused       bool             // there is no place for the node in the job
+	taken         takenRank
 
 	round  int // that this node is in; 0: none
 	report *report
@@ -67,13 +67,13 @@ func (e joinCalled) apply(m *machine) {
 	b.self.AgentPort = e.agentPort
 	b.joins = append(b.joins, &join{e.id, e.self, e.port})
 	if len(b.joins) == 1 {
-		b.ask()
+		b.updateSelf()
 	}
 }
 
-// ask makes self say that the first Join waits, or that none does, which etcd need not know as long as the last one has got
+// updateSelf makes self say that the first Join waits, or that none does, which etcd need not know as long as the last one has got
 // its round and the node is not registered anew.
-func (b *member) ask() {
+func (b *member) updateSelf() {
 	b.stopCalling()
 	b.shown = ""
 	if len(b.joins) == 0 {
@@ -99,13 +99,13 @@ func (b *member) withdraw(id int, err error) {
 	b.do(failJoin{id, err})
 	b.joins = slices.Delete(b.joins, i, i+1)
 	if i == 0 {
-		b.askNext()
+		b.nextJoin()
 	}
 }
 
-// askNext has the next Join wait instead of the one that has failed, for which a round may have formed.
-func (b *member) askNext() {
-	b.ask()
+// nextJoin has the next Join wait instead of the one that has failed, for which a round may have formed.
+func (b *member) nextJoin() {
+	b.updateSelf()
 	if len(b.joins) == 0 && b.self.Try > 0 {
 		b.self.Try++
 	}
@@ -120,7 +120,7 @@ func (b *member) fail(err error) {
 		b.do(failJoin{j.id, err})
 	}
 	b.joins = nil
-	b.askNext()
+	b.nextJoin()
 }
 
 func (b *member) endRound(why error) {
@@ -150,7 +150,7 @@ func (b *member) follow(v *view) {
 			b.show(v.status)
 		}
 	case v.current.Over != nil: // it was over before it was seen
-		b.ask()
+		b.updateSelf()
 	default:
 		b.prepare(v.round, a)
 	}
@@ -160,7 +160,7 @@ func (b *member) follow(v *view) {
 func (b *member) startOver() {
 	b.stopCalling()
 	b.endRound(rendezvous.ErrNewRound)
-	b.enrolledBy, b.probed, b.toldProbed = 0, 0, 0
+	b.enrolledLease, b.probed, b.sentProbed = 0, 0, 0
 }
 
 // leaves is the round that must do without this node if it leaves now; 0: none.

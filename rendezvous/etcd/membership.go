@@ -16,7 +16,7 @@ const rankInterval = time.Second
 func (b *member) enrol() {
 	c, self := b.conn, b.self
 	self.Unreached, self.Probed = b.unreached(), b.probeAnswer()
-	known := b.enrolledBy == c.lease && b.enrolled == self.Try && b.toldProbed == self.Probed && slices.Equal(b.claimed, self.Unreached)
+	known := b.enrolledLease == c.lease && b.enrolledTry == self.Try && b.sentProbed == self.Probed && slices.Equal(b.claimed, self.Unreached)
 	ready := self.Try > 0 && c.lease != 0 && c.view.rev > 0 && c.view.state == nil && !c.lost && !c.stale && b.confirming == 0 && b.probeDue() == 0
 	if known || b.refused || !ready {
 		return
@@ -29,7 +29,7 @@ func (b *member) enrol() {
 		e.current = c.view.currentRev
 	}
 	b.request(enrolNode{
-		enrolment: e, anew: b.enrolledBy != c.lease, known: c.view.config, led: c.view.leader != nil,
+		enrolment: e, anew: b.enrolledLease != c.lease, known: c.view.config, led: c.view.leader != nil,
 		waits: b.taken.by != "", rev: b.nodeRev,
 	})
 }
@@ -44,7 +44,7 @@ func (e nodeEnrolled) apply(m *machine) {
 		c.dirty, c.stale = true, true
 		return
 	}
-	b.enrolled, b.claimed, b.toldProbed, b.enrolledBy, b.nodeRev = e.asked.self.Try, e.asked.self.Unreached, e.asked.self.Probed, e.asked.lease, e.in.rev
+	b.enrolledTry, b.claimed, b.sentProbed, b.enrolledLease, b.nodeRev = e.asked.self.Try, e.asked.self.Unreached, e.asked.self.Probed, e.asked.lease, e.in.rev
 	if e.asked.anew {
 		c.job = e.in.config.Job
 		switch {
@@ -62,12 +62,12 @@ func (e nodeEnrolled) apply(m *machine) {
 
 // isUnknown reports whether v, which has just been read, has another state of this node than it has enrolled with, or none.
 func (b *member) isUnknown(v *view) bool {
-	return b.enrolledBy != 0 && !b.pending[enrolling] && v.rev >= b.nodeRev && v.ownRev != b.nodeRev
+	return b.enrolledLease != 0 && !b.pending[enrolling] && v.rev >= b.nodeRev && v.ownRev != b.nodeRev
 }
 
 // enrolAgain is for an etcd that may know an older state of this node, or none, and may have lost its report.
 func (b *member) enrolAgain() {
-	b.enrolledBy = 0
+	b.enrolledLease = 0
 	if b.report != nil {
 		b.report.recorded = false
 	}
@@ -92,7 +92,7 @@ func (m *machine) notEnrolled(err error) {
 			b.refuse(other)
 		}
 	case errors.Is(err, errForgotten):
-		m.conn.dirty, b.enrolledBy = true, 0
+		m.conn.dirty, b.enrolledLease = true, 0
 	default:
 		m.onFailure(err)
 	}

@@ -28,7 +28,7 @@ const (
 
 // A peer is another node that this one has to reach, or a worker there. The leader is told of one that could be reached and cannot
 // any more, and of a worker that neither a worker here nor this agent can reach. Of one that could never be reached only people are
-// told: there are programs whose workers talk to rank 0 alone, and firewalls to go with them.
+// warned: there are programs whose workers talk to rank 0 alone, and firewalls to go with them.
 type peer struct {
 	key, host, addr string
 	serial          int // tells it from another of the same id, before or after it
@@ -37,12 +37,12 @@ type peer struct {
 	lastSeen  time.Time // zero: never
 	worker    bool      // addr is a worker's
 	unreached bool      // the leader is to know that this node cannot reach it
-	warned    bool      // people have been told
+	warned    bool      // people have been warned of it
 }
 
-// heard takes note of a sign of the peer at that time, or of a call that began then and has failed with err. tell reports whether
-// people are to be told that it has.
-func (p *peer) heard(at time.Time, err error) (tell bool) {
+// observe takes note of a sign of the peer at that time, or of a call that began then and has failed with err. warn reports whether
+// people are to be warned of it.
+func (p *peer) observe(at time.Time, err error) (warn bool) {
 	switch {
 	case err == nil:
 		if at.After(p.lastSeen) {
@@ -51,12 +51,12 @@ func (p *peer) heard(at time.Time, err error) (tell bool) {
 		p.unreached, p.warned = false, false
 	case !isUnreachable(err):
 	case p.lastSeen.IsZero() && !p.worker:
-		tell = !p.warned && at.Sub(p.begun) >= warnAfter
+		warn = !p.warned && at.Sub(p.begun) >= warnAfter
 	case p.worker || at.Sub(p.lastSeen) >= liveness.LossTime:
-		p.unreached, tell = true, !p.warned
+		p.unreached, warn = true, !p.warned
 	}
-	p.warned = p.warned || tell
-	return tell
+	p.warned = p.warned || warn
+	return warn
 }
 
 // isUnreachable reports whether a call has failed for what lies between the two machines: not for want of something here, nor
@@ -140,28 +140,28 @@ func (b *member) stop(id string) {
 	b.do(stopPeer{id})
 }
 
-// apply takes note of a sign of a peer or of a failed call, see heard. A call that fails while etcd cannot be used says nothing: this
+// apply takes note of a sign of a peer or of a failed call, see observe. A call that fails while etcd cannot be used says nothing: this
 // node may be the one that is cut off.
-func (e peerHeard) apply(m *machine) {
+func (e peerObserved) apply(m *machine) {
 	b := &m.member
 	p := b.peers[e.id]
 	if p == nil || p.serial != e.serial || e.err != nil && (m.conn.isAway() || e.at.Before(m.conn.usable)) {
 		return
 	}
 	was, first := p.unreached, p.lastSeen.IsZero()
-	tell := p.heard(e.at, e.err)
+	warn := p.observe(e.at, e.err)
 	switch {
 	case was && !p.unreached:
 		m.log(slog.LevelInfo, "reaches "+p.host+" again at "+p.addr)
 	case first && e.err == nil:
 		m.log(slog.LevelDebug, "reaches "+p.host+" at "+p.addr)
-	case tell && p.unreached:
+	case warn && p.unreached:
 		m.log(slog.LevelWarn, "cannot reach "+p.host+" any more at "+p.addr, "error", e.err)
-	case tell && !b.warned: // it may be meant to be so: one line is enough
+	case warn && !b.warned: // it may be meant to be so: one line is enough
 		b.warned = true
 		m.log(slog.LevelWarn, "cannot reach "+p.host+" at "+p.addr+
 			": if workers here need those there, they wait in vain (see to firewalls, or to --local-addr)", "error", e.err)
-	case tell:
+	case warn:
 		m.log(slog.LevelDebug, "cannot reach "+p.host+" at "+p.addr, "error", e.err)
 	}
 	if p.worker && e.err == nil {
@@ -182,7 +182,7 @@ func (b *member) unreached() (list []unreachedDoc) {
 }
 
 // onUsable is for when etcd can be used again. It forgets the peers that were found unreachable during the outage, as etcd was not
-// told of them: they are called again.
+// told of them; they are called again.
 func (b *member) onUsable() {
 	for _, p := range b.peers {
 		p.unreached = p.unreached && slices.ContainsFunc(b.claimed, func(u unreachedDoc) bool { return u.Key == p.key })

@@ -68,8 +68,8 @@ func TestEvidence(t *testing.T) {
 	} {
 		p := &peer{begun: begun, worker: c.worker}
 		for i, s := range c.steps {
-			if tell := p.heard(begun.Add(s.after), s.err); tell != s.tell || p.unreached != s.unreached {
-				t.Errorf("%s, step %d: unreached: %t, told: %t; want %t, %t", name, i, p.unreached, tell, s.unreached, s.tell)
+			if warn := p.observe(begun.Add(s.after), s.err); warn != s.tell || p.unreached != s.unreached {
+				t.Errorf("%s, step %d: unreached: %t, told: %t; want %t, %t", name, i, p.unreached, warn, s.unreached, s.tell)
 			}
 		}
 	}
@@ -139,7 +139,7 @@ func TestNothingIsToldInAnOutage(t *testing.T) {
 	for i, key := range []string{"told", "untold", "lost"} {
 		b.peers[key] = &peer{key: key, addr: key + ":1", serial: i, lastSeen: old.Add(-time.Hour), unreached: key == "told"}
 	}
-	heard := func(key string, serial int, at time.Time, err error) { peerHeard{key, serial, at, err}.apply(m) }
+	heard := func(key string, serial int, at time.Time, err error) { peerObserved{key, serial, at, err}.apply(m) }
 	heard("untold", 1, old, silence)
 	b.peers["lost"].unreached = true // before the outage was noticed
 	if got := b.unreached(); len(got) != 2 {

@@ -39,7 +39,7 @@ func (b *member) probeAnswer() int {
 	if b.probed == b.conn.view.probe {
 		return b.probed
 	}
-	return b.toldProbed
+	return b.sentProbed
 }
 
 // probe calls the peers that have been reached before. It waits while etcd cannot be used, as this node may be cut off itself.

@@ -99,7 +99,7 @@ func (b *member) enter(doc *roundDoc, a assignment) {
 	b.endRound(rendezvous.ErrNewRound)
 	j := b.joins[0]
 	b.joins = b.joins[1:]
-	b.ask()
+	b.updateSelf()
 	b.round = doc.ID
 	b.monitorPeers(doc)
 	b.do(enterRound{j.id, rendezvous.Round{

@@ -214,7 +214,7 @@ func (publishStatus) action()    {}
 func (publishStatus) kind() kind { return publishing }
 
 func (r publishStatus) do(ctx context.Context, x *executor) answer {
-	err := x.tell(ctx, r.view, r.reason)
+	err := x.putStatus(ctx, r.view, r.reason)
 	x.pause(ctx, publishInterval*time.Duration(1+len(r.view.nodes)/1000))
 	return statusPublished{answered{publishing, err}, r.wait}
 }

@@ -160,11 +160,11 @@ func (w *writer) restore(ctx context.Context, e enrolment, now, past *view) (err
 	lease := now.config.lease
 	other := now.config.Job != past.config.Job // etcd has another job, or none
 	if other {
-		kept, err := w.client.Grant(ctx, seconds(e.retention))
+		granted, err := w.client.Grant(ctx, seconds(e.retention))
 		if err != nil {
 			return err
 		}
-		lease = kept.ID
+		lease = granted.ID
 	}
 	texts, err := w.missing(now, past)
 	if err != nil {

@@ -166,7 +166,7 @@ func TestAgentsWithASilentMember(t *testing.T) {
 	rounds := together(t, agents)
 	leases := make(map[*agent]clientv3.LeaseID)
 	for _, a := range agents {
-		await(t, a, func(m *machine) bool { leases[a] = m.member.enrolledBy; return true })
+		await(t, a, func(m *machine) bool { leases[a] = m.member.enrolledLease; return true })
 	}
 	for _, way := range ways {
 		way.hush(true)

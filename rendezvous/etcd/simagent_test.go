@@ -249,12 +249,12 @@ func (a *simAgent) doLink(act action) {
 		}
 	case monitorPeer:
 		l := &simLink{from: a, to: w.agentOf(act.key), key: act.key, addr: act.addr}
-		l.heard = func(at time.Time, err error) { a.step(peerHeard{act.id, act.serial, at, err}) }
+		l.heard = func(at time.Time, err error) { a.step(peerObserved{act.id, act.serial, at, err}) }
 		a.peers[act.id] = l
 		w.after(w.between(0, spreadTime), l.begin)
 	case callWorker:
 		a.peers[act.id] = &simLink{from: a}
-		w.after(redialInterval, func() { a.step(peerHeard{act.id, act.serial, w.now, nil}) })
+		w.after(redialInterval, func() { a.step(peerObserved{act.id, act.serial, w.now, nil}) })
 	case stopPeer:
 		a.peers[act.id].stop()
 		delete(a.peers, act.id)

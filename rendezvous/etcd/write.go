@@ -100,8 +100,8 @@ func (w *writer) report(ctx context.Context, v *view, round int, doc reportDoc) 
 	return err
 }
 
-// tell writes what people who wait are told.
-func (w *writer) tell(ctx context.Context, v *view, wait string) error {
+// putStatus writes what the job waits for, for people.
+func (w *writer) putStatus(ctx context.Context, v *view, wait string) error {
 	text, err := encode(w.keys.status(), statusDoc{wait})
 	if err != nil {
 		return err
@@ -176,12 +176,12 @@ func (w *writer) close(ctx context.Context, v *view, outcome rendezvous.Outcome,
 	if err != nil {
 		return err
 	}
-	kept, err := w.client.Grant(ctx, int64(outcomeRetention.Seconds()))
+	granted, err := w.client.Grant(ctx, int64(outcomeRetention.Seconds()))
 	if err != nil {
 		return err
 	}
 	answer, err := w.client.Txn(ctx).If(w.asLeader(v)...).Then(
-		clientv3.OpPut(w.keys.state(), state, clientv3.WithLease(kept.ID)),
+		clientv3.OpPut(w.keys.state(), state, clientv3.WithLease(granted.ID)),
 		clientv3.OpDelete(w.keys.config()),
 		clientv3.OpDelete(w.keys.established()),
 		clientv3.OpDelete(w.keys.current()),
@@ -190,10 +190,10 @@ func (w *writer) close(ctx context.Context, v *view, outcome rendezvous.Outcome,
 		clientv3.OpDelete(w.keys.rounds(), clientv3.WithPrefix()),
 		clientv3.OpDelete(w.keys.reports(), clientv3.WithPrefix()),
 	).Else(clientv3.OpGet(w.keys.state())).Commit()
-	if err != nil || answer.Succeeded || onlyKey(answer.Responses[0]).lease() == kept.ID {
+	if err != nil || answer.Succeeded || onlyKey(answer.Responses[0]).lease() == granted.ID {
 		return err
 	}
-	return w.revoke(ctx, kept.ID)
+	return w.revoke(ctx, granted.ID)
 }
 
 // stepDown deletes job/leader, if it is still what this node wrote as the leader in v.

@@ -17,7 +17,7 @@ func TestFence(t *testing.T) {
 	t.Parallel()
 	client := startServer(t).client()
 	writes := map[string]func(*writer, *view) error{
-		"tell": func(w *writer, v *view) error { return w.tell(t.Context(), v, "news") },
+		"tell": func(w *writer, v *view) error { return w.putStatus(t.Context(), v, "news") },
 		"end":  func(w *writer, v *view) error { return w.end(t.Context(), v, rendezvous.Ending{Why: "why"}) },
 		"form": func(w *writer, v *view) error {
 			return w.form(t.Context(), v, rendezvous.Formed{ID: 2, Members: v.nodes}, "token")

@@ -115,10 +115,10 @@ func (d *Detector) Close() {
 }
 
 // Monitor keeps a connection to the process that answers to key at addr, until ctx ends, or until that process has ended: then it
-// returns true. heard, unless it is nil, is told of every sign of that process, and of every call that has failed, and when that was.
-func (d *Detector) Monitor(ctx context.Context, key, addr string, heard func(at time.Time, err error)) (ended bool) {
-	if heard == nil {
-		heard = func(time.Time, error) {}
+// returns true. observe, unless it is nil, is called with every sign of that process, every call that has failed, and when that was.
+func (d *Detector) Monitor(ctx context.Context, key, addr string, observe func(at time.Time, err error)) (ended bool) {
+	if observe == nil {
+		observe = func(time.Time, error) {}
 	}
 	ctx, cancel := d.within(ctx)
 	defer cancel()
@@ -127,7 +127,7 @@ func (d *Detector) Monitor(ctx context.Context, key, addr string, heard func(at 
 		begun := time.Now()
 		conn, err := d.call(ctx, addr, hello{From: d.config.Key, To: key, Port: d.Port(), Stay: true})
 		if err != nil {
-			heard(begun, err)
+			observe(begun, err)
 			pause(ctx, wait/2+rand.N(wait)) // those who were sent away together are not to come back together
 			if wait = min(2*wait, maxPause); admission.HungUp(err) {
 				wait = minPause // there was no room, for a moment
@@ -136,10 +136,10 @@ func (d *Detector) Monitor(ctx context.Context, key, addr string, heard func(at 
 		}
 		wait = minPause
 		d.set(addr, key)
-		heard(time.Now(), nil)
+		observe(time.Now(), nil)
 		err = await(ctx, conn)
 		d.set(addr, "")
-		heard(lastSign(err), nil)
+		observe(lastSign(err), nil)
 		if d.ended(ctx, key, conn.RemoteAddr().String()) {
 			return true
 		}
