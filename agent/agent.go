@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	closeTimeout    = 5 * time.Second  // for telling the others that the job is over
+	closeTimeout    = 5 * time.Second  // for the other nodes to learn that the job is over
 	shutdownTimeout = 30 * time.Second // for what else ends then
 )
 
@@ -35,7 +35,7 @@ type Config struct {
 	RunID         string          // optional
 	Node          rendezvous.Node // this node
 	WorkerTLS     bool            // workers encrypt what they send from machine to machine
-	MaxRestarts   int             // that of Rendezvous, whose budget it is; workers are told
+	MaxRestarts   int             // that of Rendezvous, which has the budget; workers get it in a variable
 	ReportTimeout time.Duration   // how long Rendezvous may take to take note of how workers ended
 	ExitBarrier   time.Duration   // how long this node, when its workers have succeeded, waits for those of the others
 	MaxBackoff    time.Duration   // the longest wait before a restart, for workers that fail again and again; 0: none
@@ -51,7 +51,7 @@ type Config struct {
 
 	Environ []string // that the workers inherit, "NAME=value"
 	// Devices, if not nil, are what DeviceVariable (CUDA_VISIBLE_DEVICES) holds for each local rank. Every worker,
-	// seeing no other device, then gets LOCAL_RANK=0; all else that it is told is the same.
+	// seeing no other device, then gets LOCAL_RANK=0; its other variables are the same.
 	Devices        []string
 	DeviceVariable string
 	CPUs, MemNodes [][]int // by local rank: see launcher.WorkerSpec; nil: all
@@ -69,7 +69,7 @@ type Config struct {
 	Start      func(context.Context, launcher.Spec) (Gang, error) // launcher.Start
 	// Interrupts end the job: the first one is what the workers get, with Spec.Grace to obey; the second kills.
 	Interrupts <-chan os.Signal
-	Signals    <-chan os.Signal // handed to the workers, for whom they are
+	Signals    <-chan os.Signal // handed on to the workers
 	// Suspends suspend the job on this node: the workers, and then, by Suspend, this process, which returns when somebody
 	// has continued it, with the time that has passed. Both are optional.
 	Suspends <-chan os.Signal
@@ -80,7 +80,7 @@ type Config struct {
 
 // Run runs the job on this node to its end, and leaves the rendezvous closed. The error is nil if the job has succeeded,
 // or, after an interrupt, if all workers exited 0; else a *WorkerError, an *InterruptError, a *StartError, or a
-// *rendezvous.ClosedError if no worker is to blame. The end of ctx counts as SIGTERM.
+// *rendezvous.ClosedError if no worker is the cause. The end of ctx counts as SIGTERM.
 func Run(ctx context.Context, config Config) error {
 	startCtx, cancelStart := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancelStart()
@@ -104,7 +104,7 @@ func Run(ctx context.Context, config Config) error {
 	return end.err
 }
 
-// closeRendezvous tells the others that the job is over. One that does not end then is left behind: the files of an etcd that this
+// closeRendezvous leaves the job. A rendezvous that does not end then is left behind: the files of an etcd that this
 // node hosts may be in a file system that does not answer.
 func closeRendezvous(ctx context.Context, r rendezvous.Rendezvous, why error) error {
 	err, inTime := within(shutdownTimeout, func() error {
@@ -136,12 +136,12 @@ type loop struct {
 	over    <-chan struct{}   // the end of the round
 	gang    Gang
 	exits   <-chan launcher.Exit
-	ended   chan launcher.Exit // the same exits, one for each worker, for whoever reports a failure
+	ended   chan launcher.Exit // the same exits, one for each worker, for the report of a failure
 	backoff backoff            // that the present workers were started with
 
 	reports     sync.WaitGroup
 	reported    <-chan error     // gets the outcome of the pending report
-	reporting   <-chan struct{}  // closed when the rendezvous is being told
+	reporting   <-chan struct{}  // closed when the report is on its way
 	barrier     <-chan time.Time // the others have had their time
 	barrierEnds time.Time
 

@@ -20,7 +20,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestRunRestarts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newStage(t, 2,
+		s := newTestbed(t, 2,
 			[]script{{after: time.Hour, code: 7}, {obeys: 0, takes: 5 * time.Second}},
 			[]script{{obeys: -1}, {after: time.Minute, code: 1}},
 			[]script{{after: time.Second}, {after: 2 * time.Second}})
@@ -45,7 +45,7 @@ func TestRunRestarts(t *testing.T) {
 
 func TestRunFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newStage(t, 1,
+		s := newTestbed(t, 1,
 			[]script{{after: time.Second, code: 7}},
 			[]script{{after: time.Second, code: 8}})
 		var failed *WorkerError
@@ -78,7 +78,7 @@ func TestRunInterrupted(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := newStage(t, 3, []script{c.worker})
+				s := newTestbed(t, 3, []script{c.worker})
 				after(10*time.Second, s.interrupts, syscall.SIGINT)
 				want := []string{"0s start", "0s port released", "10s stop interrupt"}
 				if c.second {
@@ -107,7 +107,7 @@ func text(err error) string {
 
 func TestRunPassesSignalsOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newStage(t, 0, []script{{after: time.Minute}})
+		s := newTestbed(t, 0, []script{{after: time.Minute}})
 		for i, sig := range []syscall.Signal{syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH, syscall.SIGCONT} {
 			after(time.Duration(i+1)*time.Second, s.signals, sig)
 		}
@@ -121,7 +121,7 @@ func TestRunPassesSignalsOn(t *testing.T) {
 
 func TestRunEndOfContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newStage(t, 3, []script{{obeys: 143}})
+		s := newTestbed(t, 3, []script{{obeys: 143}})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		if err := Run(ctx, s.config); text(err) != "stopped by signal 15 (SIGTERM)" {
@@ -150,7 +150,7 @@ func (c *churn) Join(ctx context.Context, self rendezvous.Node) (*rendezvous.Rou
 
 func TestRunRoundOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newStage(t, 0, []script{{obeys: 143}}, []script{{obeys: 143}})
+		s := newTestbed(t, 0, []script{{obeys: 143}}, []script{{obeys: 143}})
 		s.config.Rendezvous = &churn{Rendezvous: s.config.Rendezvous}
 		after(time.Hour, s.interrupts, syscall.SIGTERM)
 		if err := Run(t.Context(), s.config); text(err) != "stopped by signal 15 (SIGTERM)" {
@@ -165,7 +165,7 @@ func TestRunRoundOver(t *testing.T) {
 
 func TestRunStartFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newStage(t, 3, []script{{}})
+		s := newTestbed(t, 3, []script{{}})
 		bad := errors.New("exec format error")
 		s.config.Start = func(context.Context, launcher.Spec) (Gang, error) { return nil, bad }
 		var failed *StartError
@@ -181,7 +181,7 @@ func TestRunInterruptedStart(t *testing.T) {
 	for _, twice := range []bool{false, true} {
 		t.Run(fmt.Sprintf("twice=%t", twice), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := newStage(t, 3, []script{{obeys: 0}})
+				s := newTestbed(t, 3, []script{{obeys: 0}})
 				s.config.Start = func(ctx context.Context, spec launcher.Spec) (Gang, error) {
 					select {
 					case <-time.After(time.Minute):
@@ -211,7 +211,7 @@ func TestRunInterruptedStart(t *testing.T) {
 // TestRunInterruptedBetween: a round that comes although the join was cancelled gets no workers.
 func TestRunInterruptedBetween(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newStage(t, 0, []script{{}})
+		s := newTestbed(t, 0, []script{{}})
 		s.config.Rendezvous = deaf{s.config.Rendezvous}
 		after(time.Second, s.interrupts, syscall.SIGTERM)
 		if err := Run(t.Context(), s.config); text(err) != "stopped by signal 15 (SIGTERM)" {
@@ -233,7 +233,7 @@ func (d deaf) Join(_ context.Context, self rendezvous.Node) (*rendezvous.Round, 
 // workers that it still brings about are killed.
 func TestStartThatDoesNotEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newStage(t, 0, []script{{after: time.Hour}})
+		s := newTestbed(t, 0, []script{{after: time.Hour}})
 		answers := make(chan struct{})
 		start := s.config.Start
 		s.config.Start = func(ctx context.Context, spec launcher.Spec) (Gang, error) {

@@ -26,7 +26,7 @@ func TestUnreachableRendezvous(t *testing.T) {
 	for _, code := range []int{0, 3} {
 		t.Run(fmt.Sprint(code), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := newStage(t, 3, []script{{after: time.Minute, code: code}})
+				s := newTestbed(t, 3, []script{{after: time.Minute, code: code}})
 				s.config.Rendezvous = unreachable{s.config.Rendezvous}
 				s.config.Logger = logtest.Lines(s, slog.LevelInfo)
 				if got := exitOfJob(Run(t.Context(), s.config)); got != code {
@@ -58,7 +58,7 @@ func (a away) Report(ctx context.Context, round *rendezvous.Round, failure *rend
 // TestReportsArePatient: a failure while the rendezvous is away ends no node that has restarts left.
 func TestReportsArePatient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newStage(t, 1, []script{{after: time.Minute, code: 3}}, []script{{after: time.Minute}})
+		s := newTestbed(t, 1, []script{{after: time.Minute, code: 3}}, []script{{after: time.Minute}})
 		s.config.Rendezvous = away{s.config.Rendezvous}
 		if err := Run(t.Context(), s.config); err != nil {
 			t.Errorf("Run: %v", err)
@@ -93,7 +93,7 @@ func (l *late) Close(ctx context.Context, why error) error {
 // TestLateAnswer: an answer is of no interest once the round is over, and the last one is waited for.
 func TestLateAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newStage(t, 1, []script{{after: time.Second, code: 3}}, []script{{after: time.Hour}})
+		s := newTestbed(t, 1, []script{{after: time.Second, code: 3}}, []script{{after: time.Hour}})
 		s.config.Rendezvous = &late{Rendezvous: s.config.Rendezvous, t: t}
 		s.config.Logger = logtest.Lines(s, slog.LevelInfo)
 		if err := Run(t.Context(), s.config); err != nil {

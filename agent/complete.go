@@ -9,7 +9,7 @@ import (
 	"github.com/gorun/gorun/rendezvous"
 )
 
-// complete adds to a worker's failure what the machine does not know, and tells those who asked for it.
+// complete adds to a worker's failure what the machine does not know, and writes the error file and the events, if the user wants them.
 func (l *loop) complete(err error) {
 	end := result{err: err, begun: l.begun, started: l.started, ended: time.Now(), round: l.round, exits: l.machine.exits}
 	if w, ok := errors.AsType[*WorkerError](err); ok {
@@ -84,7 +84,7 @@ func within[T any](limit time.Duration, do func() T) (result T, inTime bool) {
 	}
 }
 
-// writeErrorFile hands the root cause to whoever has started this agent, if that names a file.
+// writeErrorFile hands the root cause to the launcher that started this agent, if it has named a file.
 func (e *WorkerError) writeErrorFile(path string) error {
 	if path == "" {
 		return nil

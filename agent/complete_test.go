@@ -22,7 +22,7 @@ import (
 // TestRunTells: a failure is in the log when it happens, in the words that people search for in torchrun's.
 func TestRunTells(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newStage(t, 2,
+		s := newTestbed(t, 2,
 			[]script{{after: time.Hour, code: 7}, {obeys: -1}},
 			[]script{{after: time.Second}, {after: time.Minute, code: 1}},
 			[]script{{obeys: 0}, {after: time.Minute, code: NoRestart}})
@@ -61,7 +61,7 @@ func TestRunTellsTheCause(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			synctest.Test(t, func(t *testing.T) {
-				s := newStage(t, 1, c.first, []script{{after: time.Second}, {after: time.Second}})
+				s := newTestbed(t, 1, c.first, []script{{after: time.Second}, {after: time.Second}})
 				s.config.ErrorDir = dir
 				s.config.Logger = logtest.Lines(s, slog.LevelWarn)
 				if err := Run(t.Context(), s.config); err != nil {
@@ -80,7 +80,7 @@ func TestRunTellsTheCause(t *testing.T) {
 func TestRunReports(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
-		s := newStage(t, 1,
+		s := newTestbed(t, 1,
 			[]script{{after: time.Minute, code: 1, says: `{"message":"first"}`}, {after: time.Second, says: `{"message":"early"}`}},
 			[]script{{after: time.Minute, code: 1, says: `{"message":{"message":"second"}}`}, {obeys: -1}})
 		var log bytes.Buffer
@@ -129,19 +129,19 @@ func TestRunEvents(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		workers []script
-		change  func(*stage)
+		change  func(*testbed)
 		want    string
 	}{
 		{"success", []script{{after: time.Second}, {after: time.Minute}}, nil, "SUCCEEDED SUCCEEDED SUCCEEDED"},
 		{"interrupt", []script{{after: time.Second}, {obeys: 3}},
-			func(s *stage) { after(time.Hour, s.interrupts, syscall.SIGINT) }, "SUCCEEDED TERMINATED FAILED"},
-		{"no start", []script{{}}, func(s *stage) {
+			func(s *testbed) { after(time.Hour, s.interrupts, syscall.SIGINT) }, "SUCCEEDED TERMINATED FAILED"},
+		{"no start", []script{{}}, func(s *testbed) {
 			s.config.Start = func(context.Context, launcher.Spec) (Gang, error) { return nil, io.ErrUnexpectedEOF }
 		}, "FAILED"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := newStage(t, 0, c.workers)
+				s := newTestbed(t, 0, c.workers)
 				var log bytes.Buffer
 				s.config.Events = &log
 				if c.change != nil {
@@ -159,7 +159,7 @@ func TestRunEvents(t *testing.T) {
 // TestRunWarnsOfReports: where nothing can be written there is one warning of each kind, and the job ends as it would.
 func TestRunWarnsOfReports(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newStage(t, 0, []script{{after: time.Second, code: 7}})
+		s := newTestbed(t, 0, []script{{after: time.Second, code: 7}})
 		blocked := filepath.Join(t.TempDir(), "file")
 		write(t, blocked, "")
 		full, err := os.Open(blocked) // for reading only

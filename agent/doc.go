@@ -5,7 +5,7 @@
 // nil, a [*WorkerError] with the root cause and a summary to print, an [*InterruptError], a [*StartError], or a
 // [*rendezvous.ClosedError]. What a failed worker wrote into its error file (see [Report]) is read for the other nodes when
 // it has failed, and for the summary when the job has ended, from regular files only, 1 MiB of each at most and 5 seconds
-// in all; whatever is in it, the job ends as it would without. [Plan] tells what Run would start.
+// in all; whatever is in it, the job ends as it would without. [Plan] returns what Run would start.
 //
 // Inside, machine.Step is the policy, pure: one event in, actions out. The loop around it turns what happens
 // into events, and actions into calls, with one goroutine and one select. Whether a failure is followed by another

@@ -96,7 +96,7 @@ func readErrorFile(path string) (data []byte, written time.Time, err error) {
 	return data, info.ModTime(), bare(err)
 }
 
-// bare leaves the operation and the path out of an error that is told beside them.
+// bare is an error without the operation and the path, for a message that has them already.
 func bare(err error) error {
 	if failed, ok := errors.AsType[*fs.PathError](err); ok {
 		return failed.Err

@@ -40,7 +40,7 @@ func (e *InterruptError) Error() string {
 // is for people.
 type WorkerError struct {
 	Root        launcher.Exit       // the root cause
-	Elsewhere   *rendezvous.Failure // the root cause as its node has told of it; nil: it is this node's
+	Elsewhere   *rendezvous.Failure // the root cause as its node reported it; nil: it is this node's
 	Code        int                 // exit code of the job
 	Others      []launcher.Exit     // of this node, that failed on their own as well, in order
 	Stopped     []launcher.Exit     // of this node, that failed since the agent stopped them, in order

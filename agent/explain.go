@@ -28,7 +28,7 @@ func exitText(x launcher.Exit) string {
 	return strconv.Itoa(x.Code)
 }
 
-// explanation tells why a worker failed, from what it said in its error file, or else on stderr. It is one line at least;
+// explanation says why a worker failed, from its error file, or else from its stderr. It is one line at least;
 // of each text come the last lines only.
 func (e *WorkerError) explanation(x launcher.Exit, lines int) []string {
 	if e.Elsewhere != nil && x.Rank == e.Root.Rank {

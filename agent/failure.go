@@ -13,7 +13,7 @@ import (
 // maxText bounds the text of a failure in bytes. JSON may make 6 bytes of each, which leaves room for the rest.
 const maxText = 9_000
 
-// failureOf tells other nodes of a worker's failure, with what it has said in its error file, or else on stderr. It
+// failureOf describes a worker's failure for other nodes, with what its error file says, or else its stderr. It
 // reads the error files of this node's workers, for which it may take reportTimeout. No restart follows if one of them asks for
 // none: that worker may have failed first and ended last.
 func failureOf(c Config, round *rendezvous.Round, x launcher.Exit) *rendezvous.Failure {

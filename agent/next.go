@@ -46,7 +46,7 @@ func (m *machine) leave() []action {
 	return []action{finish{nil, why}}
 }
 
-// rejoin also announces a failure of which nobody has heard, since there is no summary of it.
+// rejoin also announces a failure that has not been announced, since there is no summary of it.
 func (m *machine) rejoin() (todo []action) {
 	m.become(joining, m.over.Error())
 	if m.reason == failure && !m.announced {
@@ -110,7 +110,7 @@ func outcomeError(o rendezvous.Outcome, exits []launcher.Exit) error {
 	}
 }
 
-// workerError accuses the worker at index root of the exits.
+// workerError names the worker at index root of the exits as the root cause.
 func (m *machine) workerError(root int) *WorkerError {
 	e := &WorkerError{Root: m.exits[root], Code: m.exits[root].Code}
 	e.add(slices.Concat(m.exits[:root], m.exits[root+1:]))

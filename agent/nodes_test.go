@@ -16,12 +16,12 @@ import (
 	"github.com/gorun/gorun/env/logtest"
 )
 
-// newStages are those of nodes a, b, ..., each with the same number of workers in each attempt.
-func newStages(t *testing.T, maxRestarts int, attempts ...[][]script) []*stage {
+// newTestbeds are those of nodes a, b, ..., each with the same number of workers in each attempt.
+func newTestbeds(t *testing.T, maxRestarts int, attempts ...[][]script) []*testbed {
 	h := &hub{size: len(attempts), maxRestarts: maxRestarts}
-	var stages []*stage
+	var stages []*testbed
 	for i, list := range attempts {
-		s, name := newStage(t, maxRestarts, list...), string(rune('a'+i))
+		s, name := newTestbed(t, maxRestarts, list...), string(rune('a'+i))
 		s.config.Node.ID, s.config.Node.Host = name, name
 		s.config.Rendezvous, s.config.ExitBarrier = &seat{hub: h}, time.Hour
 		s.config.Logger = logtest.Lines(s, slog.LevelInfo)
@@ -31,7 +31,7 @@ func newStages(t *testing.T, maxRestarts int, attempts ...[][]script) []*stage {
 }
 
 // runAll returns how each node's job has ended.
-func runAll(t *testing.T, stages []*stage) []error {
+func runAll(t *testing.T, stages []*testbed) []error {
 	ends := make([]error, len(stages))
 	var all sync.WaitGroup
 	for i, s := range stages {
@@ -44,7 +44,7 @@ func runAll(t *testing.T, stages []*stage) []error {
 // TestNodesRestart: a failure on one node starts the workers of both again, when both gangs are gone.
 func TestNodesRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newStages(t, 1,
+		s := newTestbeds(t, 1,
 			[][]script{{{obeys: 143, takes: 9 * time.Second}}, {{after: time.Minute}}},
 			[][]script{{{after: time.Minute, code: 3}}, {{after: time.Hour / 2}}})
 		for i, err := range runAll(t, s) {
@@ -68,7 +68,7 @@ func TestNodesRestart(t *testing.T) {
 // TestNodesFail: every node names the worker that failed, and ends with its exit code.
 func TestNodesFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newStages(t, 0,
+		s := newTestbeds(t, 0,
 			[][]script{{{obeys: 143}, {after: time.Second}}},
 			[][]script{{{after: time.Minute, code: 3, says: `{"message":"boom"}`}, {obeys: 1}}})
 		s[1].config.ErrorDir = t.TempDir()
@@ -98,7 +98,7 @@ func TestNodesVictimFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		victim := script{after: time.Minute, code: 1, says: `{"message":"rank 1 died","failed_peer":{"rank":1,"finder":0}}`}
 		gang := []script{victim, {dies: syscall.SIGABRT}}
-		s := newStages(t, 1, [][]script{gang, gang}, [][]script{{{obeys: 143}}, {{obeys: 143}}})
+		s := newTestbeds(t, 1, [][]script{gang, gang}, [][]script{{{obeys: 143}}, {{obeys: 143}}})
 		s[0].config.ErrorDir = t.TempDir()
 		for i, err := range runAll(t, s) {
 			failed, ok := errors.AsType[*WorkerError](err)
@@ -131,7 +131,7 @@ func TestNodesExitBarrier(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := newStages(t, 3, [][]script{{{after: time.Minute}}, {{after: 150 * time.Minute}}}, [][]script{{c.worker}, {{after: 2 * time.Hour}}})
+				s := newTestbeds(t, 3, [][]script{{{after: time.Minute}}, {{after: 150 * time.Minute}}}, [][]script{{c.worker}, {{after: 2 * time.Hour}}})
 				go func() { _ = Run(t.Context(), s[1].config) }()
 				if code := exitOfJob(Run(t.Context(), s[0].config)); (code == NoRestart) != (c.worker.code == NoRestart) {
 					t.Errorf("exit code %d", code)
@@ -158,7 +158,7 @@ func TestNodesDrain(t *testing.T) {
 	for _, code := range []int{0, 143} {
 		t.Run(fmt.Sprint(code), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := newStages(t, 0,
+				s := newTestbeds(t, 0,
 					[][]script{{{obeys: 143}}, {{after: time.Minute}}},
 					[][]script{{{obeys: code, takes: time.Second}}})
 				after(time.Hour, s[1].interrupts, syscall.SIGTERM)
@@ -177,7 +177,7 @@ func TestNodesDrain(t *testing.T) {
 // nor a lease without a word.
 func TestSuspend(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newStages(t, 0, [][]script{{{after: time.Minute}}}, [][]script{{{after: 10 * time.Hour, obeys: 143}}, {{after: time.Minute}}})
+		s := newTestbeds(t, 0, [][]script{{{after: time.Minute}}}, [][]script{{{after: 10 * time.Hour, obeys: 143}}, {{after: time.Minute}}})
 		suspends := make(chan os.Signal)
 		s[0].config.Suspends, s[0].config.Lease = suspends, time.Minute
 		s[0].config.Suspend = func() time.Duration {

@@ -26,12 +26,12 @@ type past struct {
 	backoff backoff
 	failed  *gangFailure // nil: none of them failed
 
-	reports <-chan struct{} // closed when the rendezvous is being told of that; nil: it is not to be told
+	reports <-chan struct{} // closed when the report of that is on its way; nil: there is none
 }
 
 const (
 	leaveTimeout = 30 * time.Second // for telling the rendezvous that this node leaves
-	noticeDelay  = time.Second      // after which a wait is told of
+	noticeDelay  = time.Second      // after which the log mentions a wait
 )
 
 // perform does what the machine wants. It blocks on nothing, unless this process is to be suspended. It returns the end, if this
@@ -76,8 +76,8 @@ func (l *loop) perform(todo []action) *finish {
 	return nil
 }
 
-// report tells the rendezvous, beside the loop. It is as patient as a Join: where nobody can be told, nobody else can decide
-// what follows either.
+// report reports to the rendezvous, beside the loop. It waits as long as a Join: while no report arrives, nobody can decide what
+// follows.
 func (l *loop) report(a report) {
 	answer, round, ended := make(chan error, 1), l.round, l.ended
 	told := make(chan struct{})
@@ -105,7 +105,7 @@ func (l *loop) report(a report) {
 	})
 }
 
-// leave tells the rendezvous, beside the loop. If that fails the others find out by themselves.
+// leave reports to the rendezvous, beside the loop. If that fails the other nodes find out by themselves.
 func (l *loop) leave(sig syscall.Signal) {
 	round := l.round
 	l.reports.Go(func() {

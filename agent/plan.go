@@ -87,7 +87,7 @@ func errorFile(c Config, restarts, local int) string {
 // asyncErrorHandling is what torchrun sets beside the contract of package env: inherited, or 1.
 const asyncErrorHandling = "TORCH_NCCL_ASYNC_ERROR_HANDLING"
 
-// timerFile tells workers of Config.Spec.TimerFile, as torchrun does.
+// timerFile is the variable in which workers find Config.Spec.TimerFile, as with torchrun.
 const timerFile = "TORCHELASTIC_TIMER_FILE"
 
 // workers returns the variables of this node's workers in a round, by local rank.

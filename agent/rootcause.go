@@ -16,7 +16,7 @@ const peerTimeout = time.Second / 2
 // findRootCause makes the worker at fault the root cause, as far as error files tell: the one because of which others failed, and of those
 // that do not know of any other the one whose file is the oldest. A worker writes it when its error happens, and may take long to end
 // after that; the connections that it then closes can fail a peer that ends before it. The files are compared with one another only:
-// exit times are of another clock, and a crash needs no witness.
+// exit times are of another clock. A crash is its own cause, whatever the files say.
 func (e *WorkerError) findRootCause() {
 	if e.Elsewhere != nil {
 		return

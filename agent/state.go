@@ -6,7 +6,7 @@ import (
 	"github.com/gorun/gorun/launcher"
 )
 
-// NoRestart is the exit code with which a worker says that starting it again is of no use.
+// NoRestart is the exit code of a worker that would fail again if it was restarted.
 const NoRestart = 93
 
 // A state is what the agent is waiting for. See the diagram in the package comment.
@@ -77,7 +77,7 @@ type (
 	kill struct{}
 	// forward hands a signal to the workers.
 	forward struct{ sig syscall.Signal }
-	// answer tells whoever has sent an interrupt what it does.
+	// answer says in the log what an interrupt does.
 	answer struct {
 		sig   syscall.Signal
 		left  int  // workers that have not ended; negative: there is no gang
@@ -85,14 +85,14 @@ type (
 	}
 	// suspend suspends the gang and this process, until this is continued.
 	suspend struct{}
-	// announce tells of the first failure of a gang, long before a summary can.
+	// announce logs the first failure of a gang, long before there is a summary.
 	announce struct {
 		launcher.Exit
 		others int // workers that are stopped for it
 	}
-	// report tells the rendezvous of a failure, or, if it is nil, that all workers exited 0.
+	// report reports a failure to the rendezvous, or, if it is nil, that all workers exited 0.
 	report struct{ failed *launcher.Exit }
-	// leave tells the rendezvous that this node's workers are being ended for good.
+	// leave reports to the rendezvous that this node's workers are being ended for good.
 	leave struct{ sig syscall.Signal }
 	// barrier gives the workers of the other nodes their time to end.
 	barrier struct{}

@@ -104,7 +104,7 @@ func (m *machine) onStartFailed(err error) []action {
 	}
 }
 
-// onFailure: nobody is told at once of what a summary will say in a moment.
+// onFailure announces the failure only if other workers have to be stopped first. Otherwise the summary comes in a moment.
 func (m *machine) onFailure(x launcher.Exit) []action {
 	m.root = len(m.exits) - 1
 	todo := append(m.stop(failure, syscall.SIGTERM, describe(x)), report{&x})
@@ -173,7 +173,7 @@ func (m *machine) answer(sig syscall.Signal) answer {
 	return answer{sig, left, m.killed}
 }
 
-// depart ends the gang, and tells the other nodes, who may lose some of its workers long before the last.
+// depart ends the gang, and reports that to the other nodes, which may lose some of its workers long before the last.
 func (m *machine) depart(sig syscall.Signal) []action {
 	ask := sig
 	if sig == syscall.SIGPIPE { // is about the agent's output, and not meant for anybody

@@ -9,13 +9,13 @@ import (
 )
 
 const (
-	maxListed  = 8   // failures that are told one by one, the root cause among them
+	maxListed  = 8   // failures that the summary lists, the root cause among them
 	rootLines  = 100 // last lines of the root cause's call stack
 	otherLines = 5   // last lines of what another failure has to say
 	ruler      = 60
 )
 
-// Summary tells in one block what failed, in torchrun's form, but the root cause first. Control characters of the
+// Summary says in one block what failed, in torchrun's form, but the root cause first. Control characters of the
 // workers are escaped. It ends with a line break.
 //
 //	============================================================
@@ -112,7 +112,7 @@ func (e *WorkerError) writeFailure(line func(string, ...any), index int, x launc
 	}
 }
 
-// restNote counts the failures that are not told.
+// restNote counts the failures that the summary does not list.
 func restNote(own, stopped int) string {
 	var parts []string
 	if own > 0 {

@@ -8,7 +8,7 @@ import (
 	"strconv"
 )
 
-// A Worker is what one worker process is told about itself and its round. The zero value of an optional
+// A Worker is what one worker process gets to know about itself and its round. The zero value of an optional
 // field means that it is not known.
 type Worker struct {
 	Rank      int // 0 to WorldSize-1

@@ -102,7 +102,7 @@ func ResolveExecutable(target string, args []string) (*Program, error) {
 	return &Program{Argv: append([]string{path}, args...)}, nil
 }
 
-// isPath tells a path from a name to look for in PATH.
+// isPath reports whether target is a path, and not a name to look for in PATH.
 func isPath(target string) bool {
 	return strings.ContainsRune(target, filepath.Separator) || target == "." || target == ".."
 }

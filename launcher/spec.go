@@ -20,7 +20,7 @@ type Spec struct {
 	// Workers are the processes to start. The index is the local rank.
 	Workers []WorkerSpec
 	// Grace is the time from the signal of Stop to SIGKILL; 0: kill at once. Processes that SIGKILL does not end either are
-	// waited for as long again, at least 5 s and at most 30 s, then told to Warn, and left behind.
+	// waited for as long again, at least 5 s and at most 30 s; then Warn gets a line about them, and they are left behind.
 	Grace time.Duration
 	// Stdin is what local rank 0 reads; nil: /dev/null, as the others. The gang does not close it.
 	Stdin *os.File

@@ -11,7 +11,7 @@ const suspendTimeout = 2 * time.Second
 // A clock is what the agent's side of a gang knows of time that does not count while the gang is suspended.
 type clock struct {
 	mu       sync.Mutex
-	answerBy time.Time // when a guard that has not told the gang's end is given up; zero: it has time
+	answerBy time.Time // when the agent gives up a guard that has not reported the gang's end; zero: there is no limit
 }
 
 // Suspend suspends every process of the gang, but for those that are suspended already, and returns when that is done. From
@@ -44,7 +44,7 @@ func (g *Gang) Resume(passed time.Duration) {
 	}
 }
 
-// answerIn gives up a guard that has not told the gang's end when that is due: some time after all are to be killed.
+// answerIn sets the time when the agent gives up a guard that has not reported the gang's end: some time after all workers are killed.
 func (g *Gang) answerIn(grace time.Duration) {
 	g.clock.mu.Lock()
 	defer g.clock.mu.Unlock()
@@ -52,7 +52,7 @@ func (g *Gang) answerIn(grace time.Duration) {
 	g.guard.AnswerBy(g.clock.answerBy)
 }
 
-// guardTimeout is how much later than its workers' time is over a guard may tell so.
+// guardTimeout is how long after the workers' time is over a guard has to report it.
 const guardTimeout = 5 * time.Second
 
 // suspend lets no timer run out until goOn.

@@ -44,7 +44,7 @@ func wholeRunes(b []byte) int {
 	return len(b)
 }
 
-// visible returns what a terminal shows of a line in the end: each carriage return begins it anew.
+// visible returns what a terminal shows of a line in the end: each carriage return begins it again.
 func visible(line []byte) []byte {
 	if bytes.IndexByte(line, '\r') < 0 { // much faster than LastIndexByte
 		return line

@@ -38,7 +38,7 @@ const (
 	maxRequest   = 4096                     // bytes of a line: PIPE_BUF, so that the lines of several writers do not mix
 	maxGlued     = 64 << 10                 // bytes of a line, with those that were not ended before it
 	maxTimers    = 4096                     // of a gang
-	maxComplains = 8                        // warnings of what a gang's processes ask for in vain
+	maxComplains = 8                        // warnings about requests of a gang's processes that fail
 	farAway      = 100 * 365 * 24 * 60 * 60 // seconds
 )
 
@@ -235,7 +235,7 @@ func (w *watchdog) expire(now time.Time) {
 	}
 }
 
-// complain warns of something that a worker asks for in vain, but does not let it flood the log.
+// complain warns about a worker's request that fails, but does not let that flood the log.
 func (w *watchdog) complain(format string, args ...any) {
 	w.complains++
 	switch {

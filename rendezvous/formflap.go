@@ -119,7 +119,7 @@ func (s *State) lost(more ...Candidate) (hosts []string) {
 	return hosts
 }
 
-// flapsNow are those of the last round as they are now. When it is over, a host that was in it begins anew, unless it was
+// flapsNow are those of the last round as they are now. When it is over, a host that was in it begins at 0 again, unless it was
 // lost with it, or the round was too short to tell.
 func (s *State) flapsNow() (flaps []Flap) {
 	var lost []string

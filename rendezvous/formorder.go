@@ -25,7 +25,7 @@ func (r ranks) of(c Candidate) int {
 	return math.MaxInt
 }
 
-// choose takes at most limit of those who are joining: the members of the last round, then whoever has been here
+// choose takes at most limit of those who are joining: the members of the last round, then the nodes that have been here
 // the longest.
 func choose(joining []Candidate, last ranks, limit int) []Candidate {
 	chosen := slices.SortedFunc(slices.Values(joining), func(a, b Candidate) int {
@@ -34,7 +34,7 @@ func choose(joining []Candidate, last ranks, limit int) []Candidate {
 	return chosen[:min(limit, len(chosen))]
 }
 
-// order puts the members of a round into rank order. If there are as many as in the last one, whoever was in that
+// order puts the members of a round into rank order. If there are as many as in the last one, a node that was in that
 // keeps its rank, and the others fill the holes. Otherwise, and among those others, a node that asks for a rank comes
 // before one that does not, then goes the rank in the last round, then who has been here the longest.
 func order(members []Candidate, last ranks) []Candidate {

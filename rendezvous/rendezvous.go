@@ -1,8 +1,8 @@
 // Package rendezvous decides which nodes are in a round, and what follows a round. It knows nodes and ranks, and
 // nothing of processes.
 //
-// A [Rendezvous] has four verbs: Join blocks until this node is in a formed [Round], Report tells how its workers of
-// that round ended, Leave that they are being ended for good, Close leaves. A Round is a value: its nodes, ranks, master
+// A [Rendezvous] has four verbs: Join blocks until this node is in a formed [Round], Report reports how its workers of
+// that round ended, Leave reports that they are being ended for good, Close leaves. A Round is a value: its nodes, ranks, master
 // and token never change. What can happen to it is that it is over, which Done tells: because a newer one is to form (then
 // the way on is to Join again), or because the job has been decided.
 //
@@ -51,7 +51,7 @@ var (
 type Rendezvous interface {
 	// Join blocks until self is in a formed round, ctx ends, or the job is closed (ErrClosed).
 	Join(ctx context.Context, self Node) (*Round, error)
-	// Report tells how this node's workers of a round ended: nil, all of them with success; or one of them has failed, in
+	// Report reports how this node's workers of a round ended: nil, all of them with success; or one of them has failed, in
 	// which case the others need not have ended yet. It returns when that is recorded, which is before what follows is
 	// decided: round.Done tells. What is reported of a round that is over is of no consequence.
 	Report(ctx context.Context, round *Round, failure *Failure) error
@@ -78,7 +78,7 @@ type Failure struct {
 	Ending    string    `json:"ending"` // the same in words, one line: "exit code 3"
 	At        time.Time `json:"at"`     // by the clock of its node
 	Text      string    `json:"text"`   // what there is to say of it, for people
-	Final     bool      `json:"final"`  // starting it again is of no use
+	Final     bool      `json:"final"`  // it would fail again
 
 	Unreachable []Peer      `json:"unreachable,omitempty"` // that it could not reach
 	FailedPeer  *FailedPeer `json:"failed_peer,omitempty"` // because of which it has failed, as it says itself; nil: none that it knows of
@@ -145,7 +145,7 @@ func (e *ClosedError) Unwrap() error { return ErrClosed }
 
 // A Node is what one agent brings into a round.
 type Node struct {
-	ID       string // tells the nodes of a job apart in logs and errors
+	ID       string // names the node in logs and errors; no other node of the job has it
 	Host     string // what people call its machine
 	Addr     string // where others reach it, a host name or an IP address; empty: Host, if it is to be known
 	NodeRank int    // the place asked for, from 0; negative: any

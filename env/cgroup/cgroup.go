@@ -11,7 +11,7 @@ import (
 type Group struct {
 	V1      bool     // of version 1, with the controller that was asked for; else version 2
 	Dirs    []string // absolute; the group's own, then those above it, up to the mount point; never empty
-	Outside bool     // the mount shows another part of the hierarchy, or the group is not told; Dirs is its top
+	Outside bool     // the mount shows another part of the hierarchy, or the group is not known; Dirs is its top
 }
 
 // Groups returns the cgroups that a process is in: of version 1 with a controller, such as "memory", and then of
@@ -40,7 +40,7 @@ func Groups(cgroup, mountinfo, controller string) []Group {
 	return append(v1, v2...)
 }
 
-// paths returns the paths of a process's groups in their hierarchies, "" for one that is not told.
+// paths returns the paths of a process's groups in their hierarchies, "" for one that is not known.
 func paths(cgroup, controller string) (v1, v2 string) {
 	for line := range strings.Lines(cgroup) {
 		id, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ":") // "4:cpu,memory:/job", "0::/job"

@@ -8,7 +8,7 @@ import (
 )
 
 // setUserTimeout bounds how long what has been sent may go unacknowledged, or find no room at the other end. While it is set, the
-// kernel counts no keepalive probes, but goes by this time for them as well.
+// kernel does not count keepalive probes, but uses this time for them as well.
 func setUserTimeout(c *net.TCPConn, limit time.Duration) {
 	if raw, err := c.SyscallConn(); err == nil {
 		_ = raw.Control(func(fd uintptr) {

@@ -127,7 +127,7 @@ func (g *Guard) Pid() int { return g.pid }
 // Take reports whether a gang may have the guard, which is then the gang's.
 func (g *Guard) Take() bool { return g != nil && g.taken.CompareAndSwap(false, true) }
 
-// Begin asks the guard to start the workers, and hands it the files that go with the request. Next will tell of it.
+// Begin asks the guard to start the workers, and hands it the files that go with the request. The answer comes by Next.
 func (g *Guard) Begin(req Request, files []*os.File) error {
 	if err := sendFiles(g.socket, files); err != nil {
 		return err
@@ -155,7 +155,7 @@ func (g *Guard) Kill() { g.send(command{Verb: verbKill}) }
 // Signal makes the guard pass sig on to the workers.
 func (g *Guard) Signal(sig syscall.Signal) { g.send(command{Verb: verbSignal, Signal: int(sig)}) }
 
-// Suspend makes the guard suspend all that it guards; Next will tell when that is done. Time does not count then.
+// Suspend makes the guard suspend all that it guards; Next reports when that is done. The time of a suspension does not count.
 func (g *Guard) Suspend() { g.send(command{Verb: verbSuspend}) }
 
 // Resume undoes Suspend.
@@ -180,7 +180,7 @@ func (g *Guard) Close() {
 }
 
 // End kills the guard, should it still run, and all that it guarded, but for the processes denied, which are another
-// user's, and those that are stuck: within patience they have not ended.
+// user's, and those that are stuck: they have not ended within timeout.
 func (g *Guard) End(patience time.Duration) (denied, stuck []int) {
 	until := time.Now().Add(patience)
 	_ = g.process.Kill()

@@ -165,7 +165,7 @@ func (g *gang) handle(c command) {
 	}
 }
 
-// reap collects every child that has ended, worker or orphan, and tells the agent of the workers. It alone
+// reap collects every child that has ended, worker or orphan, and reports the workers to the agent. It alone
 // reaps, so a pid in g.workers is never another process's. It returns how many it collected.
 //
 // Workers come first, in the order in which they ended. To wait for any child would give them in the order of
@@ -195,7 +195,7 @@ func (g *gang) reap() (n int) {
 	}
 }
 
-// collected tells the agent of the end of pid, if it is a worker.
+// collected reports the end of pid to the agent, if it is a worker.
 func (g *gang) collected(pid int, status syscall.WaitStatus) {
 	rank, ok := g.workers[pid]
 	if !ok {
@@ -208,7 +208,7 @@ func (g *gang) collected(pid int, status syscall.WaitStatus) {
 		Stopped: g.phase != running, OutOfMemory: killed && g.oom.take()}})
 }
 
-// send tells the agent. If that fails the agent is dead, which the socket's end of file will tell.
+// send sends an event to the agent. If that fails the agent is dead, and the socket's end of file comes next.
 func (g *gang) send(e Event) { _ = g.toAgent.Encode(e) }
 
 func readCommands(fromAgent *json.Decoder) <-chan command {
@@ -227,7 +227,7 @@ func readCommands(fromAgent *json.Decoder) <-chan command {
 }
 
 // watchChildren sends on exited whenever there is a child to reap, and once when there is no child left. It
-// goes on when told on reaped. It does not reap.
+// goes on after each receive from reaped. It does not reap.
 func watchChildren() (exited <-chan struct{}, reaped chan<- struct{}) {
 	ready, done := make(chan struct{}), make(chan struct{})
 	go func() {

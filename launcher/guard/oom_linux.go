@@ -15,7 +15,7 @@ import (
 // guard, and so every worker, begins (in cgroup v2 those below count, too), and on the machine: a worker that moved to
 // another group is counted only there.
 //
-// It is not told whom the kernel killed. A worker that was killed, and not by its guard, is taken for one of those
+// The kernel does not say which process it killed. A worker that was killed, and not by its guard, is taken for one of those
 // counted since the gang's start; every count explains one worker. So a worker can be wrongly taken for one only if
 // somebody else sends it SIGKILL after the kernel has killed another process of the machine, or in a container of its
 // host.

@@ -40,7 +40,7 @@ func ReapAsInit() (stop func()) {
 
 // reapStrangers reaps the children of this process that have ended and are no guards. While it looks no guard is
 // started: one that ends at once is on the list before it can be seen here. What a killed guard leaves is its gang's
-// to reap as well: whoever comes second finds nothing to do.
+// to reap as well: the one that comes second finds nothing to do.
 func reapStrangers() {
 	guards.Lock()
 	defer guards.Unlock()

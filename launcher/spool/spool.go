@@ -94,7 +94,7 @@ type Timeouts struct {
 }
 
 // Drain waits until everything is written: first to the files, since what they cannot take may go elsewhere. It gives up
-// destinations that take longer than patience allows, and all of them when quit is closed; these take nothing any more.
+// destinations that take longer than the timeouts, and all of them when quit is closed; these take nothing any more.
 func (s *Spool) Drain(patience Timeouts, quit <-chan struct{}) {
 	end := time.Now().Add(patience.Total)
 	for _, list := range []*[]*Writer{&s.files, &s.consoles} {

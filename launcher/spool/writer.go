@@ -27,7 +27,7 @@ type Writer struct {
 	closing bool        // a file that is to be closed when all is written
 	err     error       // the first
 	lost    int64       // bytes that were not written, as far as is known
-	dropped int         // calls of Write that found no room, and of which no line tells yet
+	dropped int         // calls of Write that found the queue full, and that no line mentions yet
 }
 
 func newWriter(q *queue, name string) *Writer {
@@ -54,7 +54,7 @@ func (w *Writer) Close() {
 	w.queue.start()
 }
 
-// Broken makes f be told of the first error, which may have been. It is called in the goroutine of the queue.
+// Broken has f called with the first error, even if that has happened already. It is called in the goroutine of the queue.
 func (w *Writer) Broken(f func(error)) {
 	w.queue.mu.Lock()
 	w.broken = f

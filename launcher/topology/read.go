@@ -9,7 +9,7 @@ import (
 )
 
 // Read finds out what the machine has whose / is root: the CPUs that are online, wherever this process may run, and
-// the GPUs that it has a device file for. Where the kernel tells nothing of it, there is one socket and one NUMA
+// the GPUs that it has a device file for. Where the kernel does not say, there is one socket and one NUMA
 // node, both 0, a CPU is a core, and the node shares one cache.
 func Read(root fs.FS) (Machine, error) {
 	r := &reader{root: root}
@@ -104,8 +104,8 @@ func (r *reader) sharers(dir string) []int {
 	return r.list(path.Join(last, "shared_cpu_list"))
 }
 
-// sharing knows what CPUs have in common, by the lowest of those that have it. The system tells it to each of them;
-// one is enough.
+// sharing knows what CPUs have in common, by the lowest of those that have it. The system says it of each CPU;
+// to read it once is enough.
 type sharing map[int]int
 
 // learn asks who shares with a CPU, unless that is known.

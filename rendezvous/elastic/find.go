@@ -70,7 +70,7 @@ func certificates(a rendezvous.Access) (*tls.Config, error) {
 	return c, nil
 }
 
-// misuse is for what no waiting mends.
+// misuse marks an error that waiting does not mend.
 func misuse(err error) error { return &rendezvous.MisuseError{Err: err} }
 
 // askPause is between two looks at an etcd that is not there yet. At first it is shorter: as a rule, all nodes start at
@@ -80,7 +80,7 @@ const (
 	firstAskPause = 10 * time.Millisecond
 )
 
-// await returns when an etcd can be used. What it waits for it tells; it gives up when ctx ends or waiting is of no use.
+// await returns when an etcd can be used. tell gets what it waits for. It gives up when ctx ends or waiting does not help.
 func await(ctx context.Context, a rendezvous.Access, in secrets, tell func(string)) error {
 	var why error
 	for wait := firstAskPause; ; wait = min(2*wait, askPause) {

@@ -27,7 +27,7 @@ func (Etcd) Serve(ctx context.Context, a rendezvous.Access, dir string, logger *
 	}
 	switch {
 	case ctx.Err() != nil && err != nil:
-		return nil // it was told to stop
+		return nil // the user has stopped it
 	case err != nil:
 		return misuse(err)
 	case host == nil:

@@ -91,7 +91,8 @@ func (u *unread) Read(b []byte) (int, error) {
 	return u.Conn.Read(b)
 }
 
-// admitMember is told by the server for members how a connection gets on: one that has made a request has proven itself.
+// admitMember admits a connection of another member once it has made a request: with that it has proven itself. The server for members
+// calls it whenever the state of a connection changes.
 func admitMember(conn net.Conn, state http.ConnState) {
 	if state != http.StateActive {
 		return

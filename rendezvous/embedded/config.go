@@ -18,7 +18,7 @@ import (
 	"github.com/gorun/gorun/rendezvous"
 )
 
-// Heartbeats and elections, in milliseconds. A member that is alone has nobody to hear from: until it elects itself, which
+// Heartbeats and elections, in milliseconds. A member that is alone gets no heartbeats: until it elects itself, which
 // takes up to alone.election, is all the time that starting takes. Three have a network and busy machines between them.
 var (
 	alone   = timing{tick: 20, election: 100}
@@ -45,7 +45,7 @@ type Config struct {
 	TempDir   string                // where that is made; empty: where the system has such
 	Secret    []byte                // the same on every node, at least MinSecret bytes; empty: none
 	Files     *Files                // instead of Secret; nil: none
-	Waiting   func(reason string)   // is told what Start waits for, again and again; must return at once; nil: nobody
+	Waiting   func(reason string)   // gets what Start waits for, again and again; must return at once; optional
 	Logger    *slog.Logger          // nil: none
 }
 

@@ -61,7 +61,7 @@ func (c *connections) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.C
 // HandleRPC does nothing.
 func (c *connections) HandleRPC(context.Context, stats.RPCStats) {}
 
-// A clientListener is a listener that can hang up on everybody who has come in by it. gRPC forgets those that have not proven
+// A clientListener is a listener that can close all connections that it has accepted. gRPC forgets those that have not proven
 // themselves yet.
 type clientListener struct {
 	net.Listener
@@ -69,10 +69,10 @@ type clientListener struct {
 	open map[*clientConn]bool // nil: closed for good
 }
 
-// A clientConn is a connection that its doorway knows of.
+// A clientConn is a connection that a clientListener has accepted.
 type clientConn struct {
 	net.Conn
-	by *clientListener
+	listener *clientListener
 }
 
 func newClientListener(l net.Listener) *clientListener {
@@ -80,36 +80,36 @@ func newClientListener(l net.Listener) *clientListener {
 }
 
 // Accept waits for the next one.
-func (d *clientListener) Accept() (net.Conn, error) {
-	c, err := d.Listener.Accept()
+func (l *clientListener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
 	if err != nil {
 		return nil, err
 	}
-	v := &clientConn{Conn: c, by: d}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.open == nil {
+	conn := &clientConn{Conn: c, listener: l}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.open == nil {
 		return nil, errors.Join(net.ErrClosed, c.Close())
 	}
-	d.open[v] = true
-	return v, nil
+	l.open[conn] = true
+	return conn, nil
 }
 
-// Close ends the visit.
-func (v *clientConn) Close() error {
-	v.by.mu.Lock()
-	delete(v.by.open, v)
-	v.by.mu.Unlock()
-	return v.Conn.Close()
+// Close closes the connection.
+func (conn *clientConn) Close() error {
+	conn.listener.mu.Lock()
+	delete(conn.listener.open, conn)
+	conn.listener.mu.Unlock()
+	return conn.Conn.Close()
 }
 
 // closeAll closes the listener, and hangs up.
-func (d *clientListener) closeAll() {
-	_ = d.Close() // gRPC may have done so
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for v := range d.open {
-		_ = v.Conn.Close() // nothing of it matters any more
+func (l *clientListener) closeAll() {
+	_ = l.Close() // gRPC may have done so
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for conn := range l.open {
+		_ = conn.Conn.Close() // nothing of it matters any more
 	}
-	d.open = nil
+	l.open = nil
 }

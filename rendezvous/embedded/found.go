@@ -27,13 +27,13 @@ const (
 	maxSurvey   = 1 << 20 // bytes of an answer
 )
 
-// foundingPath is where a server tells another one, at the port for members, what it is.
+// foundingPath is where a server says, at the port for members, whether it founds the cluster.
 const foundingPath = "/gorun/founding"
 
-// A founding is what it tells.
+// A founding is the answer.
 type founding struct {
 	Cluster string `json:"cluster"` // of which job and endpoints
-	Server  string `json:"server"`  // tells this one from all others
+	Server  string `json:"server"`  // the name of this one, which no other has
 	Founds  bool   `json:"founds"`  // it has no data, and is about to found the cluster, or to find out whether it may
 }
 
@@ -111,7 +111,7 @@ const (
 	joins                // the cluster that there is
 )
 
-// decide decides by what the others say. own is who this server would be among the cluster's first members. A cluster that
+// decide decides from the answers of the others. own is who this server would be among the cluster's first members. A cluster that
 // knows it as one that has never started needs it to found, perhaps for want of another; any other one has lost it.
 func decide(reports []report, own *membership.Member) course {
 	c := waits

@@ -14,8 +14,8 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// newLogger is what etcd logs to. fail is told why when etcd would end the process, and the goroutine that would have ends
-// instead.
+// newLogger returns the logger of etcd. When etcd would end the process, fail gets the reason, and only the goroutine ends that
+// would have ended the process.
 func newLogger(to *slog.Logger, fail func(error)) *zap.Logger {
 	hook := failHook(fail)
 	return zap.New(&logCore{to: to}, zap.WithFatalHook(hook), zap.WithPanicHook(hook))
@@ -24,7 +24,7 @@ func newLogger(to *slog.Logger, fail func(error)) *zap.Logger {
 // levelTrace is below slog's levels.
 const levelTrace = slog.LevelDebug - 4
 
-// logCore writes to a logger of the agent. etcd's news is for who looks for a mistake in it: only its errors are warnings.
+// logCore writes to a logger of the agent. etcd's messages are for debugging: only its errors are warnings.
 type logCore struct {
 	to     *slog.Logger
 	fields []zapcore.Field

@@ -23,9 +23,9 @@ import (
 )
 
 const (
-	stopTimeout      = 3 * time.Second // with which etcd is awaited once it has been told to stop
-	handshake        = 5 * time.Second // for who connects to prove itself
-	keepaliveTime    = 6 * time.Second // after which a client is asked whether it is there: those of agents say so before
+	stopTimeout      = 3 * time.Second // for etcd to stop
+	handshake        = 5 * time.Second // for a connection to prove itself
+	keepaliveTime    = 6 * time.Second // after which the server pings a silent client; those of agents ping earlier
 	keepaliveTimeout = 3 * time.Second // for its answer
 )
 
@@ -100,7 +100,7 @@ func (s *Server) start(ctx context.Context) (err error) {
 	return s.serve()
 }
 
-// serve lets clients in. etcd's own way of doing so has a multiplexer in it that waits for who connects and says nothing.
+// serve lets clients in. etcd's own way of doing so has a multiplexer that waits for connections which say nothing.
 func (s *Server) serve() error {
 	credentials, err := s.config.serverTLS(s.own)
 	if err != nil {
@@ -111,7 +111,7 @@ func (s *Server) serve() error {
 		grpc.ConnectionTimeout(handshake),
 		grpc.StatsHandler(s.clients),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: time.Second, PermitWithoutStream: true}),
-		grpc.KeepaliveParams(keepalive.ServerParameters{Time: keepaliveTime, Timeout: keepaliveTimeout}), // who has vanished is not waited for
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: keepaliveTime, Timeout: keepaliveTimeout}), // the server does not wait for clients that have vanished
 		grpc.WaitForHandlers(true),
 	)
 	for _, l := range s.config.Listeners {
@@ -126,7 +126,7 @@ func (s *Server) serve() error {
 	return nil
 }
 
-// fail is called by whoever finds out that the server cannot go on.
+// fail notes why the server cannot go on. The first reason counts.
 func (s *Server) fail(err error) {
 	select {
 	case s.failed <- err:

@@ -101,7 +101,7 @@ func (t Target) otherwise(ctx context.Context, e rendezvous.Endpoint, first repl
 	}
 	var other *tls.Config
 	if t.TLS == nil {
-		other = &tls.Config{InsecureSkipVerify: true} // nothing is told
+		other = &tls.Config{InsecureSkipVerify: true} // nothing secret is sent
 	}
 	second, said, _ := greet(ctx, conn, e.Host, other)
 	switch {

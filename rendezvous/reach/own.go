@@ -27,7 +27,7 @@ type Finding struct {
 	Err      error        // why it is not this process's
 }
 
-// String is for who looks for a mistake: one line.
+// String is one line for debugging.
 func (f Finding) String() string {
 	addrs := make([]string, len(f.Addrs))
 	for i, a := range f.Addrs {
@@ -43,7 +43,7 @@ func (f Finding) String() string {
 // A Claim is an endpoint that is this process's to serve.
 type Claim struct {
 	Endpoint  rendezvous.Endpoint
-	Listeners []net.Listener // at least one, for who holds the claim to use or close
+	Listeners []net.Listener // at least one, for the caller to use or close
 }
 
 // Own returns the first of the endpoints at which this process can listen, or nil, and what it has found on the way.

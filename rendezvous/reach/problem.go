@@ -37,7 +37,7 @@ func (p *Problem) Error() string { return fmt.Sprintf("%s: %v", p.Endpoint, p.Er
 // Unwrap gives what it is.
 func (p *Problem) Unwrap() error { return p.Err }
 
-// Lasting reports that waiting is of no use: somebody has to correct something. The others may be nodes that have not
+// Lasting reports that waiting does not help: somebody has to correct something. The others may be nodes that have not
 // started yet.
 func (p *Problem) Lasting() bool {
 	switch p.Kind {

@@ -86,7 +86,7 @@ func (c *Conn) explain(err error) error {
 func (c *Conn) listen(wait bool) (speaks, gone bool) {
 	s, ok := c.Conn.(syscall.Conn)
 	if !ok {
-		return true, false // whoever reads finds out
+		return true, false // the next read finds out
 	}
 	raw, err := s.SyscallConn()
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 // deferTime is for how many seconds the kernel keeps a silent connection to itself. Then the Listener accepts it like any other.
 const deferTime = 60
 
-// deferAccept tells the kernel to keep silent connections to itself, up to net.core.somaxconn (4,096, as a rule). They take no
+// deferAccept has the kernel keep silent connections to itself, up to net.core.somaxconn (4,096, as a rule). They take no
 // descriptor, and no time of this process. A connection that speaks is accepted as before.
 func deferAccept(l net.Listener) {
 	if s, ok := l.(*net.TCPListener); ok {

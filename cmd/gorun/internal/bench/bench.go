@@ -9,7 +9,7 @@
 //	            check:    fill the buffers, call, count the elements that are wrong
 //	            measure:  warm up, meet, call n times; the slowest rank's mean counts
 //
-// Ranks agree on everything that matters to what they call next, so nothing is told to them on the way. Rank 0 prints.
+// Ranks agree on everything that decides what they call next, so nobody has to tell them. Rank 0 prints.
 package bench
 
 import (
@@ -71,7 +71,7 @@ type operation struct {
 // moves says whether there is anything that could be large, or wrong.
 func (o *operation) moves() bool { return o.bus != nil }
 
-// The bus bandwidth is what each rank's link to the others would carry if nothing was sent in vain.
+// The bus bandwidth is what each rank's link to the others would carry if nothing was sent twice.
 func twice(n float64) float64  { return 2 * (n - 1) / n }
 func others(n float64) float64 { return (n - 1) / n }
 func once(float64) float64     { return 1 }

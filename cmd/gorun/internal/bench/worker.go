@@ -17,7 +17,7 @@ import (
 // WorkerCommand is the command of gorun that is a worker of a benchmark. Its argument is a Config in JSON.
 const WorkerCommand = "bench-worker"
 
-// A member is what ranks tell each other of themselves.
+// A member is what each rank sends the others about itself.
 type member struct {
 	Config string
 	Host   string
@@ -74,7 +74,7 @@ func work(ctx context.Context, world *comm.Group, c *Config, config string, out 
 		return err
 	}
 	switch here, all := w.meter.wrong, w.report.wrong; {
-	case here > 0: // which does not depend on what ranks have told each other
+	case here > 0: // which does not depend on what ranks have sent each other
 		return fmt.Errorf("%d elements are wrong on rank %d", here, world.Rank())
 	case world.Rank() == 0 && all > 0:
 		return fmt.Errorf("%d elements are wrong on other ranks", all)

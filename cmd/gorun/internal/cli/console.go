@@ -33,7 +33,7 @@ func newLogger(stderr io.Writer) (*slog.Logger, error) {
 	})}), nil
 }
 
-// wantsColor: on a terminal that has not been told otherwise (https://no-color.org).
+// wantsColor: on a terminal, unless NO_COLOR is set (https://no-color.org).
 func wantsColor(f *os.File) bool {
 	return os.Getenv("NO_COLOR") == "" && isTerminal(f)
 }

@@ -76,12 +76,12 @@ func serveTemporarily(ctx context.Context, etcd Etcd, a rendezvous.Access, logge
 	if err != nil {
 		return err
 	}
-	keeper, err := guard.Keep(temp.dir)
+	cleaner, err := guard.Keep(temp.dir)
 	if err != nil {
 		return errors.Join(err, temp.close(false))
 	}
 	defer func() {
-		keeper.Close()
+		cleaner.Close()
 		err = errors.Join(err, temp.close(false))
 	}()
 	return etcd.Serve(ctx, a, filepath.Join(temp.dir, "data"), logger)

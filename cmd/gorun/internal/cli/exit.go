@@ -27,7 +27,7 @@ const (
 )
 
 // exitCode is what the caller of gorun sees of how the job ended: 0 only if that was without an error, whatever code another node
-// has told.
+// has reported.
 func exitCode(err error) int {
 	if err == nil {
 		return exitOK
@@ -69,7 +69,7 @@ func is[E error](err error) bool {
 	return ok
 }
 
-// isShortage: the system has too little of something. No rendezvous is to blame, and no flag.
+// isShortage: the system has too little of something. The cause is neither the rendezvous nor a flag.
 func isShortage(err error) bool {
 	return slices.ContainsFunc([]error{syscall.EMFILE, syscall.ENFILE, syscall.EAGAIN, syscall.ENOMEM}, func(errno error) bool { return errors.Is(err, errno) })
 }

@@ -142,7 +142,7 @@ func unknownVariables(environ []string) (warnings []string) {
 	return warnings
 }
 
-// usageError is a mistake of whoever wrote the command line. It is one line, and nothing has been started.
+// usageError is a mistake in the command line. It is one line, and nothing has been started.
 type usageError struct{ err error }
 
 func (e *usageError) Error() string { return e.err.Error() }

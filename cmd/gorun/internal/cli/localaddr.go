@@ -8,7 +8,7 @@ import (
 	"github.com/gorun/gorun/env/addr"
 )
 
-// commAddr is the variable by which users, and gorun, tell package comm by which address of its machine a worker is reached.
+// commAddr is the variable with the address at which other ranks reach a worker. Package comm reads it; users and gorun set it.
 const commAddr = "GORUN_COMM_ADDR"
 
 // setLocalAddr replaces an interface or a prefix by the address of this machine that it means. It passes on a name or an address to

@@ -7,7 +7,7 @@ import (
 	"github.com/gorun/gorun/agent"
 )
 
-// A printableWriter writes lines as they are safe for a terminal, whoever wrote the texts in them: an etcd, another node, a worker.
+// A printableWriter makes lines safe for a terminal: the texts in them may be of an etcd, another node or a worker.
 // Each Write is whole lines.
 type printableWriter struct{ to io.Writer }
 

@@ -70,11 +70,11 @@ func runJob(ctx context.Context, o *options, command []string, std *stdio, stdou
 		}
 	}()
 	if o.elastic() || program.Source != "" { // it may be long without workers, whose guard would do this
-		keeper, err := guard.Keep(temp.dir)
+		cleaner, err := guard.Keep(temp.dir)
 		if err != nil {
 			return err
 		}
-		defer keeper.Close()
+		defer cleaner.Close()
 	}
 	if err := o.build(ctx, program, temp.bin(), stderr, interrupts); err != nil {
 		return err
@@ -111,14 +111,14 @@ func runJob(ctx context.Context, o *options, command []string, std *stdio, stdou
 	return agent.Run(ctx, config)
 }
 
-// warn tells what was given and does not count.
+// warn logs what was given and has no effect.
 func (o *options) warn(logger *slog.Logger) {
 	for _, w := range o.warnings(os.Environ()) {
 		logger.Warn(w)
 	}
 }
 
-// warnings are about what was given and does not count.
+// warnings are about what was given and has no effect.
 func (o *options) warnings(environ []string) (list []string) {
 	if len(o.overridden) > 0 {
 		list = append(list, "--standalone overrides "+strings.Join(o.overridden, ", "))

@@ -98,7 +98,7 @@ func notify(list []os.Signal) chan os.Signal {
 	return c
 }
 
-// unignored leaves SIGHUP out if it is ignored: that is how nohup asks for it. The others are heard although a shell
+// unignored leaves SIGHUP out if it is ignored: that is how nohup asks for it. The others count although a shell
 // makes its background jobs ignore some of them, as torchrun does.
 func unignored(list []os.Signal) []os.Signal {
 	return slices.DeleteFunc(slices.Clone(list), func(s os.Signal) bool { return s == syscall.SIGHUP && signal.Ignored(s) })

@@ -14,7 +14,7 @@ import (
 	"github.com/gorun/gorun/launcher/spool"
 )
 
-// stdio is this process's stdout and stderr, for what must not wait for whoever reads them.
+// stdio is this process's stdout and stderr, for output that must not wait for its reader.
 type stdio struct {
 	spool    *spool.Spool
 	out, err *spool.Writer
@@ -66,7 +66,7 @@ func drainTimeouts(err error) spool.Timeouts {
 	}
 }
 
-// finish tells how a command has ended, and waits until all is written, as long as its readers go on. Another interrupt
+// finish writes how a command has ended, and waits until all is written, as long as somebody reads. Another interrupt
 // ends the wait. Output that was not written makes a failure of a success.
 func (s *stdio) finish(err error, patience spool.Timeouts, interrupts <-chan os.Signal) error {
 	if err != nil {
@@ -135,7 +135,7 @@ func (e *outputError) Error() string {
 
 func (e *outputError) Unwrap() error { return e.err }
 
-// A reportedError has been told on stderr.
+// A reportedError is on stderr already.
 type reportedError struct{ error }
 
 func (e *reportedError) Unwrap() error { return e.error }

@@ -22,7 +22,7 @@ type waiting struct {
 
 func newWaiting(logger *slog.Logger) *waiting { return &waiting{logger: logger} }
 
-// set takes note of a reason. Empty: the wait is over.
+// set notes what this node waits for. Empty: the wait is over.
 func (w *waiting) set(reason string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -48,7 +48,7 @@ func consoleFull(node int) step {
 			if full || err != nil {
 				return err
 			}
-			if err := s.pass(ctx, endPause); err != nil { // nobody tells that a pipe is full
+			if err := s.pass(ctx, endPause); err != nil { // there is no event for a pipe that is full
 				return err
 			}
 		}

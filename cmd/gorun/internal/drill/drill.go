@@ -1,13 +1,13 @@
 // Package drill breaks jobs on purpose, to see whether gorun does what it promises.
 //
 // A [Scenario] is a job on several agents of this machine, and one fault. [Run] starts the agents as a user would, by
-// gorun's command line, with workers that are built in: they compute together all the time, and tell the drill over a
-// socket how it goes. What they tell, and how processes end, is all that is judged, and when it comes is all that is
-// measured; agents are not asked.
+// gorun's command line, with workers that are built in: they compute together all the time, and report to the drill
+// over a socket. The drill judges only what they report and how processes end, and measures only when that is; it does not ask
+// agents.
 //
-//	Run ── steps of a scenario ──▶ stage ── starts, kills ──▶ agents, etcd
+//	Run ── steps of a scenario ──▶ testbed ─ starts, kills ─▶ agents, etcd
 //	         ▲                       ▲                          │ start
-//	         └──── judged ── world ◀─┴── told by a socket ── workers
+//	         └──── judged ── world ◀─┴── report by a socket ─ workers
 //
 // What must hold in every scenario, beside what its steps wait for:
 //

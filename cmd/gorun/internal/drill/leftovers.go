@@ -17,8 +17,7 @@ const (
 	endPause   = 10 * time.Millisecond
 )
 
-// clear ends and gives up whatever is left, and says what that was, beside the agents and etcds of a scenario that has not
-// come to its end.
+// clear ends whatever is left, and returns what that was. The agents and etcds of a scenario that was cut short do not count.
 func (s *testbed) clear() (left Left) {
 	for _, group := range []map[int]*process{s.agents, s.etcds} {
 		for _, p := range group {
@@ -27,7 +26,7 @@ func (s *testbed) clear() (left Left) {
 	}
 	list := within(s.dir)
 	for begun := time.Now(); len(list) > 0 && time.Since(begun) < endTimeout; list = within(s.dir) {
-		time.Sleep(endPause) // nobody tells of the end of a process that is not one's own
+		time.Sleep(endPause) // there is no event for the end of a process that is no child
 	}
 	left.Processes = len(list)
 	proc.KillAll(list)
@@ -43,12 +42,12 @@ func (s *testbed) clear() (left Left) {
 	if s.network == nil {
 		left.Ports = countTaken(strings.Split(s.endpoints, ","))
 	}
-	entries, _ := os.ReadDir(s.temp()) // it is there, unless the stage never was complete
+	entries, _ := os.ReadDir(s.temp()) // it is there, unless the testbed never was complete
 	left.Files = len(entries)
 	return left
 }
 
-// within finds the processes whose working directory is dir. That is so for all of a stage: guards do not have the
+// within finds the processes whose working directory is dir. All processes of a testbed have it: guards do not have the
 // environment of their agents.
 func within(dir string) (list []proc.Process) {
 	links, _ := filepath.Glob("/proc/[0-9]*/cwd") // the pattern is good

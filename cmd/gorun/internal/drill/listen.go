@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// listen hears workers as long as the stage lives, and makes news of what they tell.
+// listen receives what workers report, as long as the testbed lives, and makes news of it.
 func (s *testbed) listen() error {
 	l, err := net.Listen("unix", s.socket())
 	if err != nil {
@@ -30,7 +30,7 @@ func (s *testbed) listen() error {
 	return nil
 }
 
-// receive hears one worker until its end.
+// receive receives what one worker reports, until its end.
 func (s *testbed) receive(conn net.Conn) {
 	defer context.AfterFunc(s.life, func() { _ = conn.Close() })()
 	defer func() { _ = conn.Close() }()

@@ -154,7 +154,7 @@ func (s *testbed) environ() (environ []string) {
 	return append(environ, "LOGLEVEL=debug", "OMP_NUM_THREADS=1", "TMPDIR="+s.temp())
 }
 
-// A listener passes on what a process says, and hears a word in it.
+// A listener passes on the output of a process, and looks for a word in it.
 type listener struct {
 	to    *os.File
 	word  []byte

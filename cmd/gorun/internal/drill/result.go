@@ -67,7 +67,7 @@ func (r *Result) judge(err error) {
 	}
 }
 
-// report tells how it has ended, and, if that is badly, what the logs say last.
+// report logs the result, and, if the scenario did not hold, the end of each log.
 func (r *Result) report(o Options) {
 	if r.Held {
 		o.log("%s: held", r.Scenario)

@@ -22,8 +22,8 @@ type Options struct {
 	Nproc   int    // workers of each
 	Timeout time.Duration
 	Keep    bool      // logs, also of what holds
-	Verbose bool      // tell every step
-	Log     io.Writer // is told how it goes
+	Verbose bool      // log every step
+	Log     io.Writer // gets a line for each thing that happens
 }
 
 func (o *Options) log(format string, args ...any) { _, _ = fmt.Fprintf(o.Log, format+"\n", args...) }
@@ -42,11 +42,11 @@ func Run(ctx context.Context, o Options, scenarios []*Scenario) (results []Resul
 	if err != nil {
 		return nil, err
 	}
-	keeper, err := guard.Keep(dir)
+	cleaner, err := guard.Keep(dir)
 	if err != nil {
 		return nil, errors.Join(err, os.Remove(dir))
 	}
-	defer keeper.Close()
+	defer cleaner.Close()
 	for _, sc := range scenarios {
 		r, err := run(ctx, o, sc, filepath.Join(dir, sc.Name))
 		if err != nil {

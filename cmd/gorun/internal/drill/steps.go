@@ -110,7 +110,7 @@ func finish() step {
 			p.mayEnd = true
 		}
 		for _, k := range s.world.live(anywhere) {
-			_ = k.finish() // it may have ended, as another had been told
+			_ = k.finish() // it may have ended, since another was to finish
 		}
 		if err := s.awaitEnd(ctx, agents...); err != nil {
 			return err
@@ -207,7 +207,7 @@ func noWorkers(node int) step {
 	}}
 }
 
-// obeyed waits until a node's agent has ended because it was told to. Its exit code is 0 if no worker failed when its peers
+// obeyed waits until a node's agent has ended because of a signal. Its exit code is 0 if no worker failed when its peers
 // were gone.
 func obeyed(sig syscall.Signal, node int) step {
 	codes := []int{0, 128 + int(sig)}

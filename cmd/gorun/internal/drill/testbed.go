@@ -14,7 +14,7 @@ import (
 	"github.com/gorun/gorun/launcher"
 )
 
-// A testbed is where a scenario is played: its processes, and what is known of them. It belongs to one goroutine, that of
+// A testbed is where a scenario runs: its processes, and what is known of them. It belongs to one goroutine, that of
 // the scenario; what others find out comes to it as news.
 type testbed struct {
 	options   Options
@@ -47,7 +47,7 @@ type news struct {
 // temp is for the temporary files of agents and workers.
 func (s *testbed) temp() string { return filepath.Join(s.dir, "tmp") }
 
-// socket is where workers tell how they are.
+// socket is where workers report.
 func (s *testbed) socket() string { return filepath.Join(s.dir, "socket") }
 
 // tokenFile has the secret that a network makes necessary.

@@ -21,7 +21,7 @@ import (
 // WorkerCommand is the command of gorun that is a worker of a drill. Its arguments are those of Work.
 const WorkerCommand = "drill-worker"
 
-// A message is what a worker tells the drill, one line of JSON. The first one is started.
+// A message is what a worker reports to the drill, one line of JSON. The first one is started.
 type message struct {
 	Kind  kind   `json:"kind"`
 	Place *place `json:"place,omitempty"` // of started
@@ -35,7 +35,7 @@ const (
 	computed kind = "computed" // together with all others, once more
 	stuck    kind = "stuck"    // an operation has failed
 	wrong    kind = "wrong"    // an operation has had a wrong result, and no error
-	stopping kind = "stopping" // it was told to
+	stopping kind = "stopping" // it got SIGTERM
 )
 
 // A place is who a worker is.
@@ -55,7 +55,7 @@ const (
 	reportPause  = 50 * time.Millisecond
 )
 
-// The ways in which a worker takes it that it cannot compute any more.
+// What a worker does that cannot compute any more.
 const (
 	fails = "fails" // it ends
 	hangs = "hangs" // it does nothing, until gorun ends it
@@ -63,7 +63,7 @@ const (
 	writes = "writes"
 )
 
-// Work is a worker of a drill. It computes with all the others, over and over, until it is told to end, or the drill ends.
+// Work is a worker of a drill. It computes with all the others, over and over, until it gets SIGTERM or the drill ends.
 // The drill listens at socket; way is one of those above.
 func Work(ctx context.Context, socket, node, way string) error {
 	stop := make(chan os.Signal, 1)
@@ -128,7 +128,7 @@ func dialDrill(socket, node string) (*drillConn, error) {
 	return d, d.send(message{Kind: started, Place: &p})
 }
 
-// listen hears the only thing that the drill ever says, and its end.
+// listen reads the one message that the drill sends, to finish, and the end of the connection.
 func (d *drillConn) listen() {
 	defer close(d.gone)
 	for lines := bufio.NewScanner(d.conn); lines.Scan(); {
@@ -167,7 +167,7 @@ func checkSum(turn, size int, sum []int) error {
 	return nil
 }
 
-// compute ends well when one worker has been told to finish, at the same time in all.
+// compute ends with success once one worker is to finish, in all workers after the same turn.
 func (d *drillConn) compute(ctx context.Context) error {
 	world, err := comm.Init(ctx)
 	if err != nil {

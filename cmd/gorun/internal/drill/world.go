@@ -10,28 +10,28 @@ import (
 	"time"
 )
 
-// A world is all that is known of a job: what its workers have told, and what follows. It has no clock, goroutine or I/O
+// A world is all that is known of a job: what its workers have reported, and what follows from that. It has no clock, goroutine or I/O
 // of its own.
 type world struct {
 	nproc   int
 	alive   func(*worker) bool // whether its process has not ended
-	workers []*worker          // all that there ever were, in the order in which they were heard of
+	workers []*worker          // all that there ever were, in the order of their first messages
 	wrong   error              // the first thing that has happened and must not
 
-	victim  func(*worker) bool // whom the fault hits; nil: there is none yet
+	victim  func(*worker) bool // which workers the fault hits; nil: there is none yet
 	fault   time.Time
-	noticed time.Time // when anybody else did something about the fault; zero: not yet
+	noticed time.Time // when somebody else reacted to the fault; zero: not yet
 	before  int       // the newest round at the time of the fault
 }
 
-// A worker is a process that has told who it is.
+// A worker is a process that has sent its first message.
 type worker struct {
 	place
 	process      *os.Process
 	conn         net.Conn // to it
 	computations int
 	failure      string // why it cannot compute any more; empty: it can
-	stopping     bool   // it was told to end
+	stopping     bool   // it got SIGTERM
 	gone         bool
 }
 
@@ -48,7 +48,7 @@ func (k *worker) String() string {
 	return fmt.Sprintf("rank %d on node %d in round %d", k.Rank, k.Node, k.Round)
 }
 
-// receive takes note of what a worker tells; the first time it tells who it is.
+// receive takes note of a worker's message. The first one says who it is.
 func (w *world) receive(at time.Time, k *worker, m message) {
 	switch m.Kind {
 	case started:

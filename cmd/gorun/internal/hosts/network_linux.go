@@ -14,7 +14,7 @@ import (
 
 // A Network has a namespace for each host, and one for the bridge that connects them. It is gone with its processes.
 type Network struct {
-	bridge   *exec.Cmd // a shell that does what it is told, next to the bridge
+	bridge   *exec.Cmd // a shell that runs commands next to the bridge
 	commands io.WriteCloser
 	answers  *bufio.Scanner
 	started  map[int]bool

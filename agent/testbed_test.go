@@ -87,8 +87,8 @@ func (g *fakeGang) say(w launcher.WorkerSpec, text string) {
 	}
 }
 
-// A stage is a job in a bubble: one script list per attempt, and what happened, in order.
-type stage struct {
+// A testbed is a job in a bubble: one script list per attempt, and what happened, in order.
+type testbed struct {
 	t                   *testing.T
 	start               time.Time
 	attempts            [][]script
@@ -100,8 +100,8 @@ type stage struct {
 	story []string
 }
 
-func newStage(t *testing.T, maxRestarts int, attempts ...[]script) *stage {
-	s := &stage{t: t, start: time.Now(), attempts: attempts,
+func newTestbed(t *testing.T, maxRestarts int, attempts ...[]script) *testbed {
+	s := &testbed{t: t, start: time.Now(), attempts: attempts,
 		signals: make(chan os.Signal), interrupts: make(chan os.Signal)}
 	s.config = Config{
 		Program: "prog", RunID: "job", MaxRestarts: maxRestarts,
@@ -115,20 +115,20 @@ func newStage(t *testing.T, maxRestarts int, attempts ...[]script) *stage {
 	return s
 }
 
-func (s *stage) record(what string) {
+func (s *testbed) record(what string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.story = append(s.story, time.Since(s.start).String()+" "+what)
 }
 
-type fakePort struct{ s *stage }
+type fakePort struct{ s *testbed }
 
 func (fakePort) Number() int    { return 29500 }
 func (p fakePort) Close() error { p.s.record("port released"); return nil }
 
-func (s *stage) reserve(string, int) (rendezvous.Port, error) { return fakePort{s}, nil }
+func (s *testbed) reserve(string, int) (rendezvous.Port, error) { return fakePort{s}, nil }
 
-func (s *stage) startGang(_ context.Context, spec launcher.Spec) (Gang, error) {
+func (s *testbed) startGang(_ context.Context, spec launcher.Spec) (Gang, error) {
 	s.record("start")
 	s.specs = append(s.specs, spec)
 	g := &fakeGang{exits: make(chan launcher.Exit), stop: make(chan struct{}), kill: make(chan struct{}), record: s.record}
@@ -145,7 +145,7 @@ func after(d time.Duration, c chan<- os.Signal, sig syscall.Signal) {
 	time.AfterFunc(d, func() { c <- sig })
 }
 
-func (s *stage) wantStory(want ...string) {
+func (s *testbed) wantStory(want ...string) {
 	s.t.Helper()
 	if !slices.Equal(s.story, want) {
 		s.t.Errorf("story:\n  %s\nwant:\n  %s", strings.Join(s.story, "\n  "), strings.Join(want, "\n  "))
@@ -153,7 +153,7 @@ func (s *stage) wantStory(want ...string) {
 }
 
 // Write puts a line of the log into the story.
-func (s *stage) Write(line []byte) (int, error) {
+func (s *testbed) Write(line []byte) (int, error) {
 	s.record(strings.TrimSpace(string(line)))
 	return len(line), nil
 }
