@@ -62,10 +62,10 @@ func TestLogFilesHoldAllInOrder(t *testing.T) {
 			t.Fatalf("%v hold %q, want %q", names, contents, want)
 		}
 		offset := 0
-		for _, b := range contents[:len(contents)-1] { // put aside at the first end of a line at or after limit, no later
+		for _, b := range contents[:len(contents)-1] { // rotated at the first end of a line at or after limit, no later
 			offset += len(b)
 			if int64(len(b)) < limit || b[len(b)-1] != '\n' && !ends[offset] || bytes.ContainsRune(b[limit-1:len(b)-1], '\n') {
-				t.Fatalf("%q was put aside at a limit of %d", b, limit)
+				t.Fatalf("%q was rotated at a limit of %d", b, limit)
 			}
 		}
 	})

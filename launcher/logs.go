@@ -28,9 +28,8 @@ type LogSpec struct {
 	// one file for all workers, with the worker's Prefix in front, wherever else they go. Without Dir: nowhere.
 	StdoutFilters, StderrFilters []string
 
-	// MaxSize in bytes is where a file is put aside at the end of a line (or 1 MiB later, if none ends) and a new one
-	// begun; 0: never. stdout.log becomes stdout-<time>-size.log; together and in the order of their names they have the
-	// worker's bytes. The newest Keep of those put aside stay, for each stream; 0: all of them.
+	// MaxSize in bytes is where a file is rotated, at the end of a line (or 1 MiB later, if none ends); 0: never.
+	// stdout.log becomes stdout-<time>-size.log; together and in the order of their names the files have the worker's bytes. The newest Keep of the rotated files stay, for each stream; 0: all of them.
 	MaxSize int64
 	Keep    int
 }

@@ -51,7 +51,7 @@ func (s *State) causeTimeout(root *Failure) time.Duration {
 }
 
 // failed decides what follows from the first failure. If a restart is left, the round is over at once, or in a moment if the root cause
-// is yet to be reported. What the cause was is settled before the next round forms: the cause is a member that is gone by then, or one
+// is yet to be reported. What the cause was is known before the next round forms: the cause is a member that is gone by then, or one
 // that others cannot reach, as members find out before they join that round. A restart for such a cause is free of charge.
 func (s *State) failed(f *Failure) Decision {
 	m, gone := s.gone()

@@ -6,7 +6,7 @@
 //
 //  1. An endpoint is this machine's if its addresses are, and if it can listen on them. Names are never compared: what a
 //     machine calls itself is not what others call it.
-//  2. What is not certain is an error that says what would settle it: two nodes that serve one endpoint would each wait
+//  2. What is not certain is an error that says what would decide it: two nodes that serve one endpoint would each wait
 //     for the nodes of the other.
 //  3. Every error is one line: where, what, and what to do about it.
 package reach

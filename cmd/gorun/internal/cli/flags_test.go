@@ -387,7 +387,7 @@ func TestUsageErrors(t *testing.T) {
 		{"--module --no-python x", "--module=1 and --no-python=1: a program is a module or it is not; leave one out"},
 		{"-m --run-path x", "--module=1 and --run-path=1: a program is a module or it is not; leave one out"},
 		{"--json x", "--json=1: it goes with --dry-run"},
-		{"--log-keep=3 x", "--log-keep=3: nothing is put aside without --log-max-size"},
+		{"--log-keep=3 x", "--log-keep=3: no log file is rotated without --log-max-size"},
 		{"--signals-to-handle=SIGTREM x", "--signals-to-handle=SIGTREM: no signal SIGTREM (did you mean SIGTERM?): want names with commas between, such as SIGTERM,SIGUSR1"},
 		{"--nproc-per-node=gppu x", "--nproc-per-node=gppu: want a positive number, auto, cpu, gpu or xpu (did you mean gpu?)"},
 		{"--nproc-per-node=xpu x", "--nproc-per-node=xpu: no such device is to be seen on this machine: want a number, or cpu for one worker on each CPU"},

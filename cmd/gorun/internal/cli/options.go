@@ -70,7 +70,7 @@ func defaults(h host) *options {
 	}
 }
 
-// check holds the flags against each other, and settles what follows from them.
+// check checks that the flags go together, and sets what follows from them.
 func (o *options) check() error {
 	if err := o.checkProgram(); err != nil {
 		return err
@@ -79,7 +79,7 @@ func (o *options) check() error {
 		return usagef("%s: it goes with --dry-run", o.given["json"])
 	}
 	if o.logKeep > 0 && o.logMaxSize == 0 {
-		return usagef("%s: nothing is put aside without --log-max-size", o.given["log-keep"])
+		return usagef("%s: no log file is rotated without --log-max-size", o.given["log-keep"])
 	}
 	if _, given := o.given["log-line-prefix"]; !given && isUsed(o.tee) {
 		o.prefix = teePrefix

@@ -43,7 +43,7 @@ type processors struct {
 	devices  topology.Devices   // one for each local rank; no names: not narrowed
 }
 
-// processors settles who gets what.
+// processors decides which worker gets what.
 func (o *options) processors() (p processors, err error) {
 	if o.virtualLocalRank {
 		if p.devices, err = o.devices(); err != nil {

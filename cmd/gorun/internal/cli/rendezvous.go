@@ -25,7 +25,7 @@ func setEndpoint(o *options, s string) error { o.endpoint = s; return nil }
 // elastic reports whether the job's nodes meet over etcd.
 func (o *options) elastic() bool { return o.nnodes > 1 && o.backend != backendStatic }
 
-// completeRendezvous holds the flags of the rendezvous against each other, and settles what follows from them.
+// completeRendezvous checks that the flags of the rendezvous go together, and sets what follows from them.
 func (o *options) completeRendezvous() error {
 	if o.standalone {
 		if o.nnodes > 1 {

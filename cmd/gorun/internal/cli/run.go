@@ -46,7 +46,7 @@ func run(ctx context.Context, o *options, command []string, stdout, stderr *os.F
 // runJob wires the parts together.
 func runJob(ctx context.Context, o *options, command []string, std *stdio, stdout, stderr *os.File, interrupts chan os.Signal,
 	logger *slog.Logger, etcd Etcd) (err error) {
-	ahead, err := guard.Start(o.nproc) // it starts while the rest is settled
+	ahead, err := guard.Start(o.nproc) // it starts while the rest is worked out
 	if err != nil {
 		return fmt.Errorf("cannot start the guard of the workers: %w", err)
 	}

@@ -102,7 +102,7 @@ var table = []flag{
 	{group: groupOutput, name: "log-max-size", value: "BYTES", own: true, set: setSize(func(o *options) *int64 { return &o.logMaxSize }),
 		help: "size at which gorun puts a log file aside and begins a new one, such as 100M (no limit)"},
 	{group: groupOutput, name: "log-keep", value: "N", own: true, set: setNumber(1, maxRestarts, func(o *options) *int { return &o.logKeep }),
-		help: "how many of the log files put aside to keep, for each stream (all)"},
+		help: "how many rotated log files to keep, for each stream (all)"},
 	{group: groupOutput, name: "logs-specs", value: "NAME", choices: logsSpecs, set: setChoice(logsSpecs, func(*options) *string { return new(string) }),
 		help: "accepted for torchrun: only default, as there are no plugins"},
 	{group: groupOutput, name: "event-log-handler", value: "NAME", choices: eventHandlers,
