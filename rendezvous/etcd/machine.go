@@ -200,7 +200,7 @@ func (e readAnswered) apply(m *machine) {
 	if m.member.isUnknown(e.now) {
 		m.member.enrolAgain()
 	}
-	m.leader.attempts.settle(e.now, m.now)
+	m.leader.attempts.resolve(e.now, m.now)
 	m.leader.written, c.stale = false, false
 	c.view, c.readAt = e.now, m.now
 	m.follow()

@@ -18,8 +18,8 @@ const failedLimit = 3
 // begin notes an attempt that goes by v.
 func (a *attempts) begin(v *view) { a.pending = v }
 
-// settle takes what is read after the attempt: it has failed if nothing is decided there.
-func (a *attempts) settle(v *view, now time.Time) {
+// resolve takes what is read after the attempt: it has failed if nothing is decided there.
+func (a *attempts) resolve(v *view, now time.Time) {
 	before := a.pending
 	a.pending = nil
 	switch {

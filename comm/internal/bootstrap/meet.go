@@ -82,7 +82,7 @@ func meet(ctx context.Context, round store.Store, generation int64, p place, me 
 	}
 	if len(w.Missing) > 0 {
 		if p.rank == 0 {
-			giveUp(s, p.size, w)
+			stopWaiting(s, p.size, w)
 		}
 		return w, &MissingError{Missing: w.Missing, Size: p.size, Where: p.meet, After: waited, Err: err}
 	}
@@ -165,8 +165,8 @@ func readWorld(ctx context.Context, s store.Store, p place) (worldDoc, error) {
 	return w, errors.Join(err, s.Set(ctx, seenKey(p.rank), nil))
 }
 
-// giveUp publishes that rank 0 stops waiting and why. It waits until the ranks that have come have read that, because it ends the store.
-func giveUp(s store.Store, size int, w worldDoc) {
+// stopWaiting publishes that rank 0 stops waiting and why. It waits until the ranks that have come have read that, because it ends the store.
+func stopWaiting(s store.Store, size int, w worldDoc) {
 	ctx, cancel := context.WithTimeout(context.Background(), probeTimeout)
 	defer cancel()
 	if publish(ctx, s, w) == nil {
