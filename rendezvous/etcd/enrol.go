@@ -223,7 +223,7 @@ func (w *writer) tryEnrol(ctx context.Context, e enrolment, s *precondition, whe
 	if *s, err = w.answered(answer.Responses); err != nil {
 		return 0, err
 	}
-	if was.rev > 0 && s.config.rev == was.rev && s.config.lease == was.lease && s.node.condition(own[w.keys.node(w.key)], e.lease) {
+	if was.rev > 0 && s.config.rev == was.rev && s.config.lease == was.lease && s.node.equals(own[w.keys.node(w.key)], e.lease) {
 		return s.node.rev(), nil // etcd may have been asked twice
 	}
 	return 0, errChanged

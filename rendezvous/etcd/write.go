@@ -60,7 +60,7 @@ func (w *writer) register(ctx context.Context, lease clientv3.LeaseID, self node
 			return answer.Header.Revision, nil
 		}
 		switch is := onlyKey(answer.Responses[0]); {
-		case is.condition(node, lease): // etcd may have been asked twice
+		case is.equals(node, lease): // etcd may have been asked twice
 			return is.rev(), nil
 		case is == nil || is.rev() == rev:
 			return 0, errForgotten
@@ -232,8 +232,8 @@ func (f *stored) rev() int64 {
 	return f.ModRevision
 }
 
-// condition reports whether it is that text under that lease.
-func (f *stored) condition(text string, lease clientv3.LeaseID) bool {
+// equals reports whether etcd has that text under that lease.
+func (f *stored) equals(text string, lease clientv3.LeaseID) bool {
 	return f != nil && string(f.Value) == text && f.lease() == lease
 }
 
