@@ -241,7 +241,7 @@ func (d *driver) performTask(a action) {
 		if a.key != "" {
 			d.start("leader", func(ctx context.Context) {
 				if d.detector.Monitor(ctx, a.key, a.addr, nil) {
-					d.post(agentEnded{a.key, a.addr})
+					d.post(agentEnded(a))
 				}
 			})
 		}

@@ -69,7 +69,6 @@ type simLink struct {
 	key, addr string
 	stopped   bool
 	connected bool
-	ended     func()                        // to has ended
 	heard     func(at time.Time, err error) // may be nil
 }
 
