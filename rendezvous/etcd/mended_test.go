@@ -24,7 +24,6 @@ func emptyAt(at time.Duration) func(*simWorld) {
 
 // TestMended: what the simulation has found. Each of these jobs went wrong, or asked etcd without a pause.
 func TestMended(t *testing.T) {
-	t.Parallel()
 	for _, s := range []*simStory{
 		// The node did not know that it had begun the job, and took its settings away.
 		{name: "the answer to a beginning is lost", nodes: 2, lost: "enrol"},
@@ -97,7 +96,6 @@ func TestMended(t *testing.T) {
 
 // TestEnrolNowhere: a node does not take itself to be in a job that is not there, or not any more.
 func TestEnrolNowhere(t *testing.T) {
-	t.Parallel()
 	for what, prepare := range map[string]func(w *writer, s *simStore) jobConfig{
 		"only the node is there": func(w *writer, s *simStore) jobConfig {
 			put(t, w, w.keys.node("other"))

@@ -29,7 +29,6 @@ func altered(change func(*simAgent, action) action) func(*simWorld) {
 
 // TestSimulationFinds: without one of the things that keep a job right, some of the simulated jobs go wrong.
 func TestSimulationFinds(t *testing.T) {
-	t.Parallel()
 	if raceEnabled {
 		t.Skip("each job is played in one goroutine")
 	}

@@ -24,7 +24,9 @@ var (
 // TestSimulation plays jobs of 1 to 30 nodes over a simulated etcd, in virtual time, with faults. A seed that fails is played again, and
 // told of, by
 //
-//	go test ./rendezvous/etcd -run TestSimulation -sim.seed=SEED
+//	go test ./rendezvous/etcd -run TestSimulation -v -sim.seed=SEED
+//
+// It does not run beside other tests: it would take the processors from them, whose leases run out.
 func TestSimulation(t *testing.T) {
 	if *simSeed != 0 {
 		w := newSimJob(*simSeed)
@@ -80,7 +82,6 @@ func playSeeds(n int, change func(*simWorld)) (seed uint64, err error) {
 
 // TestSimulationRepeats: a seed plays the same job each time.
 func TestSimulationRepeats(t *testing.T) {
-	t.Parallel()
 	for seed := range uint64(30) {
 		var texts [2]strings.Builder
 		for i := range texts {

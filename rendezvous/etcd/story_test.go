@@ -113,7 +113,6 @@ func (s *simStory) play() (text string, err error) {
 
 // TestStories: what the machines of a few nodes are told (<), and what they want done (>), from a job's beginning to its end.
 func TestStories(t *testing.T) {
-	t.Parallel()
 	for _, s := range stories {
 		got, err := s.play()
 		if err != nil {
