@@ -55,7 +55,7 @@ func (g *Gang) answerIn(grace time.Duration) {
 // guardTimeout is how long after the workers' time is over a guard has to report it.
 const guardTimeout = 5 * time.Second
 
-// suspend lets no timer run out until goOn.
+// suspend lets no timer run out until resume.
 func (f *timerFile) suspend() {
 	if f == nil {
 		return
@@ -66,7 +66,7 @@ func (f *timerFile) suspend() {
 	}
 }
 
-// resume moves all timers by the time that has passed since hold: those that were set before, too, and have not been read
+// resume moves all timers by the time that has passed since suspend: those that were set before, too, and have not been read
 // yet.
 func (f *timerFile) resume(passed time.Duration) {
 	if f == nil {

@@ -254,8 +254,8 @@ func newTimerFile(file *os.File) *timerFile {
 type timerFile struct {
 	file     *os.File
 	quit     chan struct{}
-	suspends chan struct{}      // hold
-	passed   chan time.Duration // goOn
+	suspends chan struct{}      // asks for suspend
+	passed   chan time.Duration // the time that resume passes on
 	moved    chan struct{}      // the answer to that
 	running  sync.WaitGroup
 }

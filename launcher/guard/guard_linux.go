@@ -181,11 +181,11 @@ func (g *Guard) Close() {
 
 // End kills the guard, should it still run, and all that it guarded, but for the processes denied, which are another
 // user's, and those that are stuck: they have not ended within timeout.
-func (g *Guard) End(patience time.Duration) (denied, stuck []int) {
-	until := time.Now().Add(patience)
+func (g *Guard) End(timeout time.Duration) (denied, stuck []int) {
+	until := time.Now().Add(timeout)
 	_ = g.process.Kill()
 	living := noGuard // once it has been waited for its children are ours, and its pid may be anybody's
-	if !g.wait(patience) {
+	if !g.wait(timeout) {
 		living = g.pid
 		stuck = append(stuck, g.pid)
 	}
@@ -194,7 +194,7 @@ func (g *Guard) End(patience time.Duration) (denied, stuck []int) {
 }
 
 // wait waits for the end of the guard, and reports whether it came in time.
-func (g *Guard) wait(patience time.Duration) bool {
+func (g *Guard) wait(timeout time.Duration) bool {
 	g.waiting.Do(func() {
 		g.ended = make(chan struct{})
 		go func() {
@@ -205,7 +205,7 @@ func (g *Guard) wait(patience time.Duration) bool {
 	select {
 	case <-g.ended:
 		return true
-	case <-time.After(patience):
+	case <-time.After(timeout):
 		return false
 	}
 }

@@ -121,9 +121,9 @@ func (g *gang) loop(fromAgent *json.Decoder) {
 			g.send(Event{Gone: true})
 			return
 		}
-		grace, hopeless := g.grace, g.killEnds
+		grace, killEnds := g.grace, g.killEnds
 		if g.suspended != nil {
-			grace, hopeless = nil, nil
+			grace, killEnds = nil, nil
 		}
 		select {
 		case <-exited:
@@ -142,7 +142,7 @@ func (g *gang) loop(fromAgent *json.Decoder) {
 			g.handle(c)
 		case <-grace:
 			g.transition(graceOver)
-		case <-hopeless:
+		case <-killEnds:
 			g.abandonStuck()
 		}
 	}

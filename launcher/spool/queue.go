@@ -210,14 +210,14 @@ func (q *queue) drain(still time.Duration, end time.Time, quit <-chan struct{}) 
 			q.idle = make(chan struct{})
 		}
 		idle, writes := q.idle, q.writes
-		hopeless := false
+		isOver := false
 		q.unlocked(func() {
 			select {
 			case <-idle:
 			case <-time.After(min(still, time.Until(end))):
-				hopeless = !time.Now().Before(end)
+				isOver = !time.Now().Before(end)
 			case <-quit:
-				hopeless = true
+				isOver = true
 			}
 		})
 		select {
@@ -225,7 +225,7 @@ func (q *queue) drain(still time.Duration, end time.Time, quit <-chan struct{}) 
 			return
 		default:
 		}
-		if hopeless || q.writes == writes {
+		if isOver || q.writes == writes {
 			q.abandon()
 		}
 	}

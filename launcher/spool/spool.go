@@ -95,15 +95,15 @@ type Timeouts struct {
 
 // Drain waits until everything is written: first to the files, since what they cannot take may go elsewhere. It gives up
 // destinations that take longer than the timeouts, and all of them when quit is closed; these take nothing any more.
-func (s *Spool) Drain(patience Timeouts, quit <-chan struct{}) {
-	end := time.Now().Add(patience.Total)
+func (s *Spool) Drain(limits Timeouts, quit <-chan struct{}) {
+	end := time.Now().Add(limits.Total)
 	for _, list := range []*[]*Writer{&s.files, &s.consoles} {
 		s.mu.Lock()
 		writers := slices.Clone(*list)
 		s.mu.Unlock()
 		var all sync.WaitGroup
 		for _, w := range writers {
-			all.Go(func() { w.drain(patience.Still, end, quit) })
+			all.Go(func() { w.drain(limits.Still, end, quit) })
 		}
 		all.Wait()
 	}

@@ -22,17 +22,17 @@ type DialFunc func(ctx context.Context, network, address string) (net.Conn, erro
 // Connect calls dial, again and again while there is no answer or no room: where many dial at once, the kernel drops some. Once
 // it is connected, a client has a place in the server's queue, and should wait: a new connection would be the last in the queue.
 func Connect(ctx context.Context, dial DialFunc, network, address string) (net.Conn, error) {
-	for patience := firstTimeout; ; {
-		attempt, cancel := context.WithTimeout(ctx, jitter(patience))
+	for timeout := firstTimeout; ; {
+		attempt, cancel := context.WithTimeout(ctx, jitter(timeout))
 		conn, err := dial(attempt, network, address)
 		cancel()
-		timeout, _ := errors.AsType[net.Error](err)
+		netErr, _ := errors.AsType[net.Error](err)
 		full := errors.Is(err, syscall.EAGAIN) // of a Unix socket
-		if err == nil || ctx.Err() != nil || !full && !HungUp(err) && (timeout == nil || !timeout.Timeout()) {
+		if err == nil || ctx.Err() != nil || !full && !HungUp(err) && (netErr == nil || !netErr.Timeout()) {
 			return conn, err
 		}
 		if !full {
-			patience = min(2*patience, longestTimeout)
+			timeout = min(2*timeout, longestTimeout)
 		}
 		select {
 		case <-time.After(jitter(pause)):

@@ -68,7 +68,7 @@ func drainTimeouts(err error) spool.Timeouts {
 
 // finish writes how a command has ended, and waits until all is written, as long as somebody reads. Another interrupt
 // ends the wait. Output that was not written makes a failure of a success.
-func (s *stdio) finish(err error, patience spool.Timeouts, interrupts <-chan os.Signal) error {
+func (s *stdio) finish(err error, limits spool.Timeouts, interrupts <-chan os.Signal) error {
 	if err != nil {
 		s.say(explain(err))
 	}
@@ -80,8 +80,8 @@ func (s *stdio) finish(err error, patience spool.Timeouts, interrupts <-chan os.
 		for {
 			select {
 			case <-tell:
-				if patience == afterSuccess {
-					s.say(fmt.Sprintf("gorun: the job has ended; waiting for its output to be read, at most %v without progress; a signal ends that\n", patience.Still))
+				if limits == afterSuccess {
+					s.say(fmt.Sprintf("gorun: the job has ended; waiting for its output to be read, at most %v without progress; a signal ends that\n", limits.Still))
 				}
 			case <-interrupts:
 				return
@@ -90,7 +90,7 @@ func (s *stdio) finish(err error, patience spool.Timeouts, interrupts <-chan os.
 			}
 		}
 	}()
-	s.spool.Drain(patience, quit)
+	s.spool.Drain(limits, quit)
 	lost := s.lost()
 	if lost != nil && !is[*agent.InterruptError](lost) || err == nil && lost != nil {
 		s.say(explain(lost))
