@@ -37,13 +37,13 @@ type admitting struct {
 }
 
 func (a *admitting) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	client := raw.(*clientConn).Conn.(*admission.Conn)
+	client := raw.(*clientConn)
 	conn, info, err := a.TransportCredentials.ServerHandshake(raw)
-	if err == nil && !client.Admit() {
+	if err == nil && !client.admit() {
 		err = errors.Join(net.ErrClosed, raw.Close())
 	}
 	if err != nil {
-		client.TurnedAway(err)
+		client.Conn.(*admission.Conn).TurnedAway(err)
 	}
 	return conn, info, err
 }

@@ -6,24 +6,25 @@ import (
 	"net"
 	"sync"
 
-	"google.golang.org/grpc/stats"
+	"github.com/gorun/gorun/env/auth/admission"
 )
 
-// connections counts the clients that have been let in.
-type connections struct {
-	mu   sync.Mutex
-	n    int
-	none chan struct{} // closed while n is 0
+// clients are the connections of a server's clients. gRPC itself forgets those that have not proven themselves yet.
+type clients struct {
+	mu       sync.Mutex
+	open     map[*clientConn]bool // whether it has proven itself; nil: closed for good
+	admitted int
+	none     chan struct{} // closed while admitted is 0
 }
 
-func newConnections() *connections {
-	c := &connections{none: make(chan struct{})}
+func newClients() *clients {
+	c := &clients{open: make(map[*clientConn]bool), none: make(chan struct{})}
 	close(c.none)
 	return c
 }
 
-// wait returns true when there are none, and false when ctx ends, or when over is closed.
-func (c *connections) wait(ctx context.Context, over <-chan struct{}) bool {
+// wait returns true when no client is connected that has proven itself, and false when ctx ends, or when over is closed.
+func (c *clients) wait(ctx context.Context, over <-chan struct{}) bool {
 	c.mu.Lock()
 	none := c.none
 	c.mu.Unlock()
@@ -36,80 +37,69 @@ func (c *connections) wait(ctx context.Context, over <-chan struct{}) bool {
 	return false
 }
 
-// HandleConn is called by gRPC once for each begin and end.
-func (c *connections) HandleConn(_ context.Context, s stats.ConnStats) {
+// closeAll closes all connections, and those that come after.
+func (c *clients) closeAll() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	switch s.(type) {
-	case *stats.ConnBegin:
-		if c.n++; c.n == 1 {
-			c.none = make(chan struct{})
-		}
-	case *stats.ConnEnd:
-		if c.n--; c.n == 0 {
-			close(c.none)
-		}
+	for conn := range c.open {
+		_ = conn.Conn.Close() // nothing of it matters any more
 	}
+	c.open = nil
 }
 
-// TagConn does nothing.
-func (c *connections) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
-
-// TagRPC does nothing.
-func (c *connections) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context { return ctx }
-
-// HandleRPC does nothing.
-func (c *connections) HandleRPC(context.Context, stats.RPCStats) {}
-
-// A clientListener is a listener that can close all connections that it has accepted. gRPC forgets those that have not proven
-// themselves yet.
+// A clientListener accepts the connections of clients.
 type clientListener struct {
 	net.Listener
-	mu   sync.Mutex
-	open map[*clientConn]bool // nil: closed for good
-}
-
-// A clientConn is a connection that a clientListener has accepted.
-type clientConn struct {
-	net.Conn
-	listener *clientListener
-}
-
-func newClientListener(l net.Listener) *clientListener {
-	return &clientListener{Listener: l, open: make(map[*clientConn]bool)}
+	clients *clients
 }
 
 // Accept waits for the next one.
-func (l *clientListener) Accept() (net.Conn, error) {
-	c, err := l.Listener.Accept()
+func (l clientListener) Accept() (net.Conn, error) {
+	accepted, err := l.Listener.Accept()
 	if err != nil {
 		return nil, err
 	}
-	conn := &clientConn{Conn: c, listener: l}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.open == nil {
-		return nil, errors.Join(net.ErrClosed, c.Close())
+	conn := &clientConn{accepted, l.clients}
+	l.clients.mu.Lock()
+	defer l.clients.mu.Unlock()
+	if l.clients.open == nil {
+		return nil, errors.Join(net.ErrClosed, accepted.Close())
 	}
-	l.open[conn] = true
+	l.clients.open[conn] = false
 	return conn, nil
+}
+
+// A clientConn is the connection of a client.
+type clientConn struct {
+	net.Conn
+	clients *clients
+}
+
+// admit is for a client that has proven itself. It returns false if the connection has been dropped.
+func (conn *clientConn) admit() bool {
+	c := conn.clients
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.open == nil || !conn.Conn.(*admission.Conn).Admit() {
+		return false
+	}
+	if c.open[conn] = true; c.admitted == 0 {
+		c.none = make(chan struct{})
+	}
+	c.admitted++
+	return true
 }
 
 // Close closes the connection.
 func (conn *clientConn) Close() error {
-	conn.listener.mu.Lock()
-	delete(conn.listener.open, conn)
-	conn.listener.mu.Unlock()
-	return conn.Conn.Close()
-}
-
-// closeAll closes the listener, and hangs up.
-func (l *clientListener) closeAll() {
-	_ = l.Close() // gRPC may have done so
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for conn := range l.open {
-		_ = conn.Conn.Close() // nothing of it matters any more
+	c := conn.clients
+	c.mu.Lock()
+	if c.open[conn] {
+		if c.admitted--; c.admitted == 0 {
+			close(c.none)
+		}
 	}
-	l.open = nil
+	delete(c.open, conn)
+	c.mu.Unlock()
+	return conn.Conn.Close()
 }

@@ -31,16 +31,15 @@ const (
 
 // A Server is a member of an etcd cluster, most often its only one. Its methods may be called from several goroutines.
 type Server struct {
-	config    Config
-	name      string // no other server has it
-	dir       *directory
-	own       *auth.Identity    // nil: there is no secret
-	member    *embed.Etcd       // nil: not started
-	peers     *http.Server      // nil: there are none, or not started
-	grpc      *grpc.Server      // nil: not started
-	listeners []*clientListener // by which its clients come
-	serving   sync.WaitGroup
-	clients   *connections
+	config  Config
+	name    string // no other server has it
+	dir     *directory
+	own     *auth.Identity // nil: there is no secret
+	member  *embed.Etcd    // nil: not started
+	peers   *http.Server   // nil: there are none, or not started
+	grpc    *grpc.Server   // nil: not started
+	serving sync.WaitGroup
+	clients *clients
 
 	// Of one that has other members:
 	clientTLS   *tls.Config // nil: none
@@ -69,7 +68,7 @@ func Start(ctx context.Context, config Config) (*Server, error) {
 		config.Waiting = func(string) {}
 	}
 	s := &Server{
-		config: config, name: rand.Text(), clients: newConnections(), failed: make(chan error, 1),
+		config: config, name: rand.Text(), clients: newClients(), failed: make(chan error, 1),
 		closing: make(chan struct{}), watching: make(chan struct{}), done: make(chan struct{}),
 	}
 	if err := s.start(ctx); err != nil {
@@ -109,14 +108,12 @@ func (s *Server) serve() error {
 	s.grpc = v3rpc.Server(s.member.Server, nil, nil,
 		grpc.Creds(clientCredentials(credentials)),
 		grpc.ConnectionTimeout(handshake),
-		grpc.StatsHandler(s.clients),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: time.Second, PermitWithoutStream: true}),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: keepaliveTime, Timeout: keepaliveTimeout}), // the server does not wait for clients that have vanished
 		grpc.WaitForHandlers(true),
 	)
 	for _, l := range s.config.Listeners {
-		l := newClientListener(s.admissions(l, "clients"))
-		s.listeners = append(s.listeners, l)
+		l := clientListener{s.admissions(l, "clients"), s.clients}
 		s.serving.Go(func() {
 			if err := s.grpc.Serve(l); err != nil {
 				s.fail(err)
@@ -202,9 +199,7 @@ func (s *Server) stop() error {
 	go func() {
 		defer close(ended)
 		if s.grpc != nil {
-			for _, d := range s.listeners {
-				d.closeAll()
-			}
+			s.clients.closeAll()
 			s.grpc.Stop()
 		}
 		if s.member != nil {
