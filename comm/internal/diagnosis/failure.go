@@ -1,7 +1,7 @@
-// Package diagnosis says why a group does not go on: who is at fault, in words that are the same on every rank. It has the failures of
-// groups and what ranks tell each other about their waits, from which follows a wait-for graph: at its end is a suspect, or the ranks
-// that wait for each other in a circle. It is pure: no clock, no connections, no lock. Package endpoint asks the questions, and owns
-// the state.
+// Package diagnosis says why a group does not go on, and which rank is at fault, in words that are the same on every rank. It has the
+// failures of groups, and the reports in which ranks say what they wait for. The reports make a wait-for graph. At its end is a suspect,
+// or a circle of ranks that wait for each other. The package is pure: no clock, no connection, no lock. Package endpoint sends the reports
+// and owns the state.
 package diagnosis
 
 import (

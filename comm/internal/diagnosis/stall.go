@@ -7,11 +7,10 @@ import (
 	"time"
 )
 
-// Ranks that wait too long ask why. The question goes to the rank that is waited for, and that answers, whatever its
-// program does: what the rank is in, what it called as the collective in question, and, if it waits and asks itself, whom
-// it waits for in turn and who is the suspect as far as it knows; it answers again when it knows more. So the reason for a wait
-// travels from rank to rank against the chain of waits. Calls that differ fail the group as soon as they are known; all else is for
-// the error of whoever's time is up first.
+// A rank that waits too long asks the rank that it waits for. That rank answers, whatever its program does. Its report says what it does,
+// what it called as the collective in question, and, if it waits too, for which rank, and who is the suspect as far as it knows. It reports
+// again when it knows more. So the reason travels back along the chain of waits. If calls differ, the group fails as soon as that is known.
+// Everything else goes into the error of the rank whose timeout comes first.
 
 const (
 	// firstPause is how long an operation is waited for before the first question.

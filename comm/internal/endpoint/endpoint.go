@@ -1,23 +1,22 @@
-// Package endpoint is one rank's end of its connections to all others. It connects to peers when they are first needed, carries out
-// sends and receives, and turns the death of a peer into errors that name it.
+// Package endpoint is one rank's end of its connections. It connects to a peer when the first operation needs it, carries out sends and
+// receives, and turns the death of a peer into errors that name the peer.
 //
-// Traffic is divided into communicators, one per group; all communicators share one stream per peer. Each has a context ID, which its
-// messages carry, and matches them by itself (package matching). A communicator fails once and for good: the first failure ends every
-// operation under way, is told to all members that are connected or come to be, and answers every later call and message. Package
-// diagnosis says who is at fault.
+// A group has a communicator. All communicators share one stream per peer. The messages of a communicator carry its context ID, and it
+// matches them by itself (package matching). A communicator fails once and for good. The first failure ends all operations, goes to all
+// members that are connected or connect later, and is the error of every later call. Package diagnosis says which rank is at fault.
 //
-// A short message travels at once (eager), against credit that the receiver returns as it consumes messages. A longer one sends only
-// an envelope (RTS), and its bytes when the receiver has posted a buffer (CTS): a sender that floods fills nobody's memory, and a
-// message that nobody awaits blocks nothing behind it. Package wire has the frames and the limits.
+// A short message is eager: it uses credit, which the receiver returns when it has consumed messages. For a longer message the sender
+// announces only the header (RTS), and sends the bytes when the receiver has posted a buffer (CTS). So no sender can fill the memory of a
+// receiver, and a message without a receive blocks no message behind it. Package wire has the frames and the limits.
 //
-// One mutex guards all state, and the callers' buffers: it is held while bytes are moved to and from them, which never waits. Bytes go
-// straight from the caller's buffer to the stream and back, where that is a transport.Stream: a Send writes what there is room for, and
-// a Wait polls (package progress). Through memory short messages of blocking calls go at once, from buffer to buffer (now.go). Any other
-// net.Conn has a reader and a writer, each a goroutine.
+// One mutex guards all state, and the callers' buffers while bytes move to and from them. Moving bytes never blocks. If a stream is a
+// transport.Stream, bytes go straight from the caller's buffer to the stream and back: Send writes as much as there is room for, and Wait
+// polls (package progress). If the stream is memory, short messages of blocking calls go at once from buffer to buffer (now.go). Any other
+// net.Conn has two goroutines, a reader and a writer.
 //
-// The files: endpoint.go and communicator.go have the state; peer.go, connect.go, stream.go, inbox.go and lost.go are about one peer;
-// op.go, send.go, recv.go, arrive.go and wait.go about one operation; fail.go and leave.go about how a communicator ends; calls.go,
-// stall.go and report.go about what ranks tell each other of their calls and waits.
+// The state is in endpoint.go and communicator.go. One peer: peer.go, connect.go, stream.go, inbox.go, lost.go. One operation: op.go,
+// send.go, recv.go, arrive.go, wait.go. How a communicator ends: fail.go, leave.go. What ranks report of their calls and waits: calls.go,
+// stall.go, report.go.
 package endpoint
 
 import (
@@ -46,12 +45,12 @@ var ErrClosed = errors.New("the group is closed")
 // Options tune an Endpoint.
 type Options struct {
 	ConnectTimeout time.Duration // limit for reaching one peer; 0: none
-	// News is how long news of a failure may be under way from one rank while another has gone because of it: so long a rank
-	// that is gone, and has not died for certain, is not blamed.
+	// News is how long the news of a failure may take. So long this rank waits before it says that a peer is at fault that is gone,
+	// but not dead for certain: the peer may have gone because of another failure.
 	News time.Duration
-	// Liveness says what has become of a rank whose stream ended without goodbye. It may wait a moment to find out.
+	// Liveness says whether a rank lives whose stream has ended without goodbye. It may take a moment.
 	Liveness func(rank int) diagnosis.Liveness // nil: Unknown
-	// State says what a rank that does not answer is in, or nothing.
+	// State says in which state the process of a silent rank is, or nothing.
 	State func(rank int) string // nil: nothing
 	Log   *slog.Logger          // nil: silent
 	progress.Options

@@ -127,8 +127,8 @@ func (e *Endpoint) sendFailure(p *peer, k wire.Kind, context uint64, f *diagnosi
 	return sent
 }
 
-// AwaitNotified waits until the members know of the communicator's failure, and other ranks of its cause, as far as they are connected and at most
-// until it is limit old: a program that ends because of an error must not take the reason with it.
+// AwaitNotified waits until the connected members know of the communicator's failure, and other connected ranks of its cause, at most
+// until the failure is limit old. A program that ends because of an error must not take the reason with it.
 func (c *Communicator) AwaitNotified(limit time.Duration) {
 	e := c.ep
 	e.mu.Lock()

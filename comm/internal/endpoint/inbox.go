@@ -49,7 +49,7 @@ func (e *Endpoint) feed(p *peer, b []byte) error {
 	return nil
 }
 
-// begin finds out where the payload of the frame goes whose header has come.
+// begin acts on a header that has come: it decides where the payload goes.
 func (e *Endpoint) begin(p *peer) error {
 	in := &p.in
 	h, err := wire.Parse(in.head[:])
@@ -90,7 +90,7 @@ func (e *Endpoint) begin(p *peer) error {
 	return e.filled(p, 0)
 }
 
-// filled counts n bytes of payload that have come to where they go, and acts on the frame once it is whole.
+// filled counts n bytes of payload that have come, and acts on the frame once it is whole.
 func (e *Endpoint) filled(p *peer, n int) error {
 	in := &p.in
 	in.rest -= n
@@ -120,7 +120,7 @@ func (e *Endpoint) filled(p *peer, n int) error {
 	return nil
 }
 
-// claim finds the receive that awaits the eager message h, if it fits: its bytes can then go straight to their place.
+// claim takes out the receive that matches the eager message h, if the message fits: then its bytes go straight to the buffer.
 func (e *Endpoint) claim(p *peer, h wire.Header) *Op {
 	c := e.comms[h.Context]
 	if c == nil || c.err != nil || h.Seq > 0 && h.Fingerprint != c.collectives.Last() {
@@ -138,8 +138,8 @@ func (e *Endpoint) claim(p *peer, h wire.Header) *Op {
 	return op
 }
 
-// release takes op's buffer out of use: what is still to come of an eager message, and has come, is kept as if no receive had
-// claimed it, and that of a large one is thrown away.
+// release takes op's buffer out of use. An eager message that is coming becomes an unexpected one; the rest of a rendezvous message is
+// thrown away.
 func (in *inbox) release(op *Op) {
 	if in.op != op {
 		return

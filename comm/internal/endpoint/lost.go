@@ -10,17 +10,17 @@ import (
 	"github.com/gorun/gorun/comm/internal/diagnosis"
 )
 
-// cannotWrite says that a write to p has failed. The peer's last words may still wait to be read, a goodbye perhaps: the
-// reader decides, if it does so soon, and drop ends what stays in the queue. The mutex is held.
+// cannotWrite records that a write to p has failed. There may still be something to read from p, such as a goodbye. So for a moment it is
+// up to the reader to find out why the stream has ended. The mutex is held.
 func (e *Endpoint) cannotWrite(p *peer, err error) {
 	p.broken, p.fault = true, err
 	time.AfterFunc(time.Second, func() { e.broke(p, err) })
 }
 
-// broke finds out what became of p, whose stream ended with err, before anybody is told. Otherwise a rank that fails
-// because of p could be gone before p itself, and look like the cause.
+// broke finds out what has become of p, whose stream has ended with err, before this rank reports it. Otherwise a rank that fails because
+// of p could be gone before p itself, and look like the cause.
 func (e *Endpoint) broke(p *peer, err error) {
-	p.writing.Lock() // a peer may well go once it has what it came for: what has been written counts first
+	p.writing.Lock() // until the writer has counted what it has written: p may have gone because it has all that it needs
 	defer p.writing.Unlock()
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -39,7 +39,7 @@ func (e *Endpoint) broke(p *peer, err error) {
 	e.lost(p, err, liveness)
 }
 
-// livenessOf finds out what became of rank, which had not left when its stream ended.
+// livenessOf finds out whether rank lives, whose stream has ended without goodbye.
 func (e *Endpoint) livenessOf(rank int) diagnosis.Liveness {
 	liveness := diagnosis.Unknown
 	if e.opt.Liveness != nil {
@@ -51,8 +51,7 @@ func (e *Endpoint) livenessOf(rank int) diagnosis.Liveness {
 	return liveness
 }
 
-// awaitNews gives others a moment to tell of what this rank has not heard yet: the failure because of which a peer may have
-// gone, or how it ended.
+// awaitNews waits for the news of an earlier failure, because of which a peer may have gone.
 func (e *Endpoint) awaitNews() {
 	if e.opt.News <= 0 {
 		return

@@ -18,7 +18,7 @@ const (
 	moveLimit = 1 << 20
 )
 
-// poll makes conn the stream to p that is polled, if that can be had. The mutex is held.
+// poll makes conn a stream to p that is polled, and reports whether that is possible. The mutex is held.
 func (e *Endpoint) poll(p *peer, conn net.Conn) bool {
 	c, ok := conn.(transport.Pollable)
 	if !ok || !e.engine.Start() {
@@ -32,7 +32,7 @@ func (e *Endpoint) poll(p *peer, conn net.Conn) bool {
 	return true
 }
 
-// write lets what is queued for p be written: at once, as far as there is room, or by p's writer. The mutex is held.
+// write writes frames to p as far as there is room, or wakes p's writer. The mutex is held.
 func (e *Endpoint) write(p *peer) {
 	if p.link.Stream == nil {
 		p.wakeWriter()
@@ -44,7 +44,7 @@ func (e *Endpoint) write(p *peer) {
 	}
 }
 
-// push writes some of what is queued for p, and reports whether there was room for any. The mutex is held.
+// push writes some bytes to p, and reports whether there was room for any. The mutex is held.
 func (e *Endpoint) push(p *peer) bool {
 	if !p.HasOutput() {
 		return false
@@ -57,7 +57,7 @@ func (e *Endpoint) push(p *peer) bool {
 	return n > 0
 }
 
-// pull reads some of what p has sent, and reports whether there was any. The mutex is held.
+// pull reads some bytes from p, and reports whether there were any. The mutex is held.
 func (e *Endpoint) pull(p *peer) bool {
 	if p.link.Ended {
 		return false
@@ -84,8 +84,8 @@ func (e *Endpoint) pull(p *peer) bool {
 	return n > 0
 }
 
-// ending is why to read no more from p: err, of the stream, or what was wrong with what has been read, or that p has said goodbye, and
-// waits for the stream to end; or nil.
+// ending returns why the stream from p ends, or nil: err, an error of the stream; wrong, an error in what p has sent; or io.EOF after
+// p's goodbye, because p waits for the end of the stream.
 func (p *peer) ending(err, wrong error) error {
 	switch {
 	case err == nil && wrong != nil:
@@ -111,7 +111,7 @@ func (p *peer) Fail(err error) {
 	p.ep.wg.Go(func() { p.ep.broke(p, err) })
 }
 
-// burstLimit is how long messages may be that go together with others, in bytes.
+// burstLimit is the size of the longest message that counts as short where messages are coalesced, in bytes.
 const burstLimit = 32 << 10
 
 type frame = wire.Frame[*Op]
@@ -147,7 +147,7 @@ func (p *peer) wrote(n int) {
 // touched only under the mutex.
 const connBuffer = 64 << 10
 
-// readFrom is p's reader: it takes bytes off conn until it breaks.
+// readFrom is p's reader.
 func (e *Endpoint) readFrom(p *peer, conn net.Conn) {
 	buf := make([]byte, connBuffer)
 	for {
@@ -165,7 +165,7 @@ func (e *Endpoint) readFrom(p *peer, conn net.Conn) {
 	}
 }
 
-// writeTo is p's writer. It alone writes, so that nobody else can be held up by a peer that does not read.
+// writeTo is p's writer. It alone writes, so that a peer that does not read holds up no other goroutine.
 func (e *Endpoint) writeTo(p *peer, conn net.Conn) {
 	buf := make([]byte, 0, connBuffer)
 	for {

@@ -5,9 +5,10 @@ import (
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"github.com/gorun/gorun/comm/internal/call"
 	"github.com/gorun/gorun/comm/internal/cpu"
-	"pgregory.net/rapid"
 )
 
 // TestRecorder has a rank carry out collectives with and without a lock. The recorder remembers the last ones of both, in their order.

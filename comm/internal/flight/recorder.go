@@ -1,6 +1,6 @@
-// Package flight is a flight recorder: it remembers what a rank did last on a group, to tell why a job hangs or fails. A Recorder is
-// guarded by who owns it; a Trace is written without a lock, in a few nanoseconds. The package judges nothing: that is package
-// diagnosis.
+// Package flight is a flight recorder: it remembers the last operations of a rank on a group, so that one can see why a job hangs or
+// fails. The owner of a Recorder guards it. A Trace is written without a lock, in a few nanoseconds. What the records mean is the matter
+// of package diagnosis.
 package flight
 
 import (
@@ -35,7 +35,7 @@ type Recorder struct {
 	records [Length]Record
 }
 
-// Last is the operation that has begun last; its number is 0 if none has.
+// Last returns the last operation that has begun. Its number is 0 if there is none.
 func (r *Recorder) Last() call.Fingerprint { return r.records[r.last%Length].Fingerprint }
 
 // Next is the number of the next operation.
@@ -50,7 +50,7 @@ func (r *Recorder) Begin(f call.Fingerprint, peer, tag int) {
 	r.records[f.Seq%Length] = Record{Fingerprint: f, Peer: peer, Tag: tag, Began: now()}
 }
 
-// Note records the next operation, which was over at once.
+// Note records the next operation, which has already ended.
 func (r *Recorder) Note(at cpu.Stamp, c call.Call, peer, tag, sent, received int) {
 	r.last++
 	n := &r.records[r.last%Length]
@@ -72,7 +72,7 @@ func (r *Recorder) At(seq uint64) *Record {
 	return n
 }
 
-// Latest is the record of the operation that has begun last, or nil.
+// Latest returns the record of the last operation that has begun, or nil.
 func (r *Recorder) Latest() *Record { return r.At(r.last) }
 
 // Moved counts bytes of operation seq.

@@ -7,14 +7,14 @@ import (
 	"github.com/gorun/gorun/comm/internal/cpu"
 )
 
-// A Trace is where a rank notes collectives in a few nanoseconds and without a lock. One goroutine at a time writes, under the group's
-// order; a Recorder takes over what is new when somebody wants to know what the rank does or did.
+// A Trace records collectives without a lock, in a few nanoseconds. One goroutine at a time writes, under the group's order. A Recorder
+// takes over the new entries when they are needed.
 type Trace struct {
 	entries [Length]entry
 	used    atomic.Bool
 }
 
-// An entry is a collective, the words of which are written one by one. The first is its number, and 0 while the others change.
+// An entry is a collective. Its words are written one by one. The first one is its number, and 0 while the others change.
 type entry [8]uint64
 
 // The words of an entry.
@@ -71,7 +71,7 @@ func (t *Trace) read(seq uint64) (n entry, ok bool) {
 	return n, n[wordSeq] == seq && atomic.LoadUint64(&from[wordSeq]) == seq
 }
 
-// TakeOver records what t has noted since the last time. What r has forgotten, as newer operations have its place, stays so.
+// TakeOver records the new entries of t. It skips entries whose place in r has a newer operation.
 func (r *Recorder) TakeOver(t *Trace) {
 	last := t.last()
 	if last == 0 {

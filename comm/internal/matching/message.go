@@ -1,7 +1,6 @@
-// Package matching has the two queues of a communicator: of posted receives that no message has matched, and of unexpected messages,
-// that no receive has. A message matches the oldest receive that wants it, and a receive the oldest message that it wants, by source and
-// tag (MPI's non-overtaking rule) or, in a collective, by source and sequence number. It is pure: what a match leads to is the matter
-// of package endpoint, which owns the queues.
+// Package matching has the two queues of a communicator: posted receives, which no message has matched yet, and unexpected messages, which
+// no receive has matched yet. They match by source and tag, the oldest first (MPI's non-overtaking rule); in a collective, by source and
+// sequence number. The package is pure: package endpoint owns the queues, and does what follows from a match.
 package matching
 
 import (
@@ -18,29 +17,29 @@ const (
 	AnyTag    = -1
 )
 
-// A Pattern is what a receive or a probe wants. Seq is that of a collective, or 0.
+// A Pattern says which messages a receive or a probe matches. Seq is the number of a collective, or 0.
 type Pattern struct {
 	Source int
 	Tag    int32
 	Seq    uint64
 }
 
-// Matches reports whether the message h from source is one that p wants.
+// Matches reports whether the message h from source matches p.
 func (p *Pattern) Matches(h *wire.Header, source int) bool {
 	return p.Seq == h.Seq && (p.Source == source || p.Source == AnySource) && (p.Tag == h.Tag || p.Tag == AnyTag && p.Seq == 0)
 }
 
-// A Message has arrived. Of one that is only announced (wire.RTS) the payload is still at the sender.
+// A Message is one that has arrived. Of an RTS, the payload is still at the sender.
 type Message struct {
 	wire.Header
 	Source  int
 	Payload []byte
 }
 
-// messages has those that are free, by the logarithm of how long they may be: as long as what comes without being asked for.
+// messages are free messages, by the logarithm of their capacity, which is at most wire.LongestChunk.
 var messages [21]sync.Pool
 
-// NewMessage is a message from source with room for what follows h.
+// NewMessage returns a message from source, with room for the payload that follows h.
 func NewMessage(h wire.Header, source int) *Message {
 	size := 0
 	if h.Kind == wire.Eager {
@@ -58,7 +57,7 @@ func NewMessage(h wire.Header, source int) *Message {
 	return m
 }
 
-// Free makes m's memory that of another message.
+// Free lets another message use m's memory.
 func (m *Message) Free() {
 	if cap(m.Payload) <= wire.LongestChunk {
 		messages[bits.Len(uint(cap(m.Payload)-1))].Put(m)

@@ -7,20 +7,20 @@ import (
 	"github.com/gorun/gorun/comm/internal/wire"
 )
 
-// Queues are those of one communicator. A receive is an R to them.
+// Queues are the two queues of one communicator. R is the caller's type of a receive.
 type Queues[R comparable] struct {
 	posted     queue.Queue[posted[R]] // oldest first
 	unexpected queue.Queue[*Message]  // oldest first
 }
 
-// A posted receive or probe. What it wants lies here, so that a search need not look elsewhere.
+// A posted is a receive or probe in the queue, with its pattern, so that a search reads no other memory.
 type posted[R comparable] struct {
 	Pattern
 	isProbe bool
 	receive R
 }
 
-// IsEmpty reports whether nothing waits to be matched.
+// IsEmpty reports whether both queues are empty.
 func (q *Queues[R]) IsEmpty() bool { return q.posted.Len() == 0 && q.unexpected.Len() == 0 }
 
 // Post makes receive wait for a message.
@@ -38,7 +38,7 @@ func (q *Queues[R]) Cancel(receive R) bool {
 	return true
 }
 
-// PostedFromAny are the receives that any source will do for.
+// PostedFromAny returns the receives from AnySource.
 func (q *Queues[R]) PostedFromAny() (receives []R) {
 	for _, p := range q.posted.All() {
 		if p.Source == AnySource {
@@ -48,7 +48,7 @@ func (q *Queues[R]) PostedFromAny() (receives []R) {
 	return receives
 }
 
-// Receive is the oldest receive that wants the message h from source, and its place for TakeReceive, or -1 if there is none.
+// Receive returns the oldest receive that matches the message h from source, and its place for TakeReceive; the place is -1 if there is none.
 func (q *Queues[R]) Receive(h *wire.Header, source int) (receive R, place int) {
 	all := q.posted.All()
 	for i := range all {
@@ -62,7 +62,7 @@ func (q *Queues[R]) Receive(h *wire.Header, source int) (receive R, place int) {
 // TakeReceive takes the receive at place out of its queue.
 func (q *Queues[R]) TakeReceive(place int) { q.posted.Remove(place) }
 
-// Keep keeps m, which no receive wants, and takes out and returns the probes that do.
+// Keep queues m, which matches no receive. It takes out and returns the probes that match it.
 func (q *Queues[R]) Keep(m *Message) (probes []R) {
 	q.unexpected.Push(m)
 	q.posted.RemoveFunc(func(p posted[R]) bool {
@@ -75,8 +75,8 @@ func (q *Queues[R]) Keep(m *Message) (probes []R) {
 	return probes
 }
 
-// Message is the oldest message that a receive or probe wants, and its place for TakeMessage, or nil. whole says that it may be none that
-// is only announced.
+// Message returns the oldest message that matches want, and its place for TakeMessage, or nil. If whole is set, it skips messages of
+// which only the RTS has come.
 func (q *Queues[R]) Message(want Pattern, whole bool) (m *Message, place int) {
 	for i, m := range q.unexpected.All() {
 		if want.Matches(&m.Header, m.Source) && (!whole || m.Kind == wire.Eager) {
@@ -89,7 +89,7 @@ func (q *Queues[R]) Message(want Pattern, whole bool) (m *Message, place int) {
 // TakeMessage takes the message at place out of its queue.
 func (q *Queues[R]) TakeMessage(place int) { q.unexpected.Remove(place) }
 
-// Unexpected are the messages that nobody has received, oldest first, until the queues change.
+// Unexpected returns the unexpected messages, oldest first. The slice is good until the queues change.
 func (q *Queues[R]) Unexpected() []*Message { return q.unexpected.All() }
 
 // Clear empties the queue of unexpected messages, and returns them.

@@ -4,9 +4,10 @@ import (
 	"slices"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/gorun/gorun/comm/internal/call"
 	"github.com/gorun/gorun/comm/internal/wire"
-	"pgregory.net/rapid"
 )
 
 // A want is a receive or a probe of TestQueues.

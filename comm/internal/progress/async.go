@@ -6,14 +6,14 @@ import (
 	"github.com/gorun/gorun/comm/internal/epoll"
 )
 
-// shortestPause and longestPause are how long the engine's goroutine leaves streams to those who poll before it looks again: longer
-// each time, as to look takes the mutex, and a processor, from them.
+// While another goroutine polls, the engine's goroutine pauses. Each pause is twice as long as the one before, because looking takes the
+// mutex, and a processor, from the goroutine that polls.
 const (
 	shortestPause = time.Millisecond
 	longestPause  = 8 * time.Millisecond
 )
 
-// Start makes sure that the engine's goroutine runs, and reports whether it does. The mutex is held.
+// Start starts the engine's goroutine, unless it runs already, and reports whether it runs. The mutex is held.
 func (e *Engine) Start() bool {
 	if e.ready != nil {
 		return true
@@ -27,9 +27,9 @@ func (e *Engine) Start() bool {
 	return true
 }
 
-// moveAsync moves bytes when nobody polls. It sleeps until a stream on which it is armed is ready, which it then no longer
-// is: for as long as others poll, it lets them, and looks again every now and then, also whether there are more such streams.
-// When there is nothing to do it arms all streams and sleeps again.
+// moveAsync is the engine's goroutine. It sleeps until an armed stream is ready, and disarms it. As long as another goroutine polls, it
+// pauses, and looks again now and then. When no goroutine polls, it moves bytes. When there are none to move, it arms all streams and
+// sleeps again.
 func (e *Engine) moveAsync() {
 	pause := shortestPause
 	timer := time.NewTimer(pause)
@@ -76,7 +76,7 @@ func (e *Engine) moveAsync() {
 	}
 }
 
-// endPause ends the pause of the engine's goroutine: somebody does not poll any longer, but waits. The mutex is held.
+// endPause ends the pause of the engine's goroutine, because a goroutine waits that does not poll. The mutex is held.
 func (e *Engine) endPause() {
 	if !e.isPaused {
 		return
@@ -87,7 +87,7 @@ func (e *Engine) endPause() {
 	}
 }
 
-// armAll lets the engine's goroutine be woken by any stream. The mutex is held.
+// armAll arms all streams. The mutex is held.
 func (e *Engine) armAll() {
 	for _, c := range e.conns {
 		if !c.armed && !c.Ended {
@@ -96,7 +96,7 @@ func (e *Engine) armAll() {
 	}
 }
 
-// Arm lets the engine's goroutine be woken when there is something to read from c, or room for output. The mutex is held.
+// Arm makes the engine's goroutine wake up when c is readable or, if there is output, writable. The mutex is held.
 func (e *Engine) Arm(c *Conn) {
 	set := e.ready.Add
 	if c.armed {
@@ -108,14 +108,14 @@ func (e *Engine) Arm(c *Conn) {
 	c.armed = true
 }
 
-// AddOutput says that there is output that c had no room for. The mutex is held.
+// AddOutput says that c had no room for all output. The mutex is held.
 func (e *Engine) AddOutput(c *Conn) {
 	if c.armed {
 		e.Arm(c)
 	}
 }
 
-// disarm says that the engine's goroutine is no longer woken by the streams to ranks. The mutex is held.
+// disarm is the opposite of Arm, for the streams to ranks. The mutex is held.
 func (e *Engine) disarm(ranks []int) {
 	for _, rank := range ranks {
 		c := e.Conn(rank)

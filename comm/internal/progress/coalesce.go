@@ -1,19 +1,18 @@
 package progress
 
-// Short messages that a rank sends to a peer one after the other, while it waits for nothing, are coalesced (Nagle's algorithm): to send
-// one costs more than all else about it. From some on they wait, in the system, until the peer has acknowledged those before, and go
-// together: the peer is never without something to read. That ends when this rank waits for anything, or sends anything else, and
-// nothing stays behind then. A peer that waits acknowledges at once what it has read.
+// A rank may send many short messages to a peer, one after the other, and wait for nothing meanwhile. Then most of the cost is the
+// system call that sends. So, from the message number coalesceFrom on, the stream holds messages back until the peer has acknowledged
+// earlier ones, and sends them together (Nagle's algorithm). The peer always has something to read. Holding back ends, and all is sent,
+// when this rank waits or sends anything else. A peer that waits acknowledges at once what it has read.
 
 const (
-	// coalesceFrom is from how many messages on they are.
 	coalesceFrom = 8
-	// acknowledgeTurns is after how many idle turns who polls acknowledges what has been read.
+	// acknowledgeTurns is the number of idle turns after which a goroutine that polls acknowledges what it has read.
 	acknowledgeTurns = 32
 )
 
-// CountWrite counts a frame that is about to be written to c, a short message or something else, and begins or ends to coalesce. The
-// mutex is held.
+// CountWrite counts a frame that is about to be written to c, and begins or ends to hold messages back. isShort is set for a short
+// message. The mutex is held.
 func (e *Engine) CountWrite(c *Conn, isShort bool) {
 	switch {
 	case c.coalescer == nil:
@@ -30,7 +29,7 @@ func (e *Engine) CountWrite(c *Conn, isShort bool) {
 	}
 }
 
-// uncork sends all that waits. The mutex is held.
+// uncork sends all that is held back. The mutex is held.
 func (e *Engine) uncork() {
 	for _, c := range e.corked {
 		if c.short = 0; c.coalescer != nil {

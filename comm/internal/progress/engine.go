@@ -1,8 +1,10 @@
-// Package progress moves the bytes of streams that never block, as UCX's workers and MPI's progress engines do: who waits for a request
-// polls, one goroutine at a time; when nothing comes for a while it parks as well, and a goroutine of the engine's own, which has slept
-// in an epoll all along, goes on for all streams. That is woken once, not for every message, and not at all when the rank is idle. The
-// package knows no messages: a Mover takes them apart. All state belongs to the owner's mutex, which also guards what movers touch; who
-// polls holds it while bytes are moved, which never waits.
+// Package progress moves the bytes of streams that never block: a progress engine, as in MPI and UCX. The goroutine that waits for a
+// request polls the streams. Only one goroutine polls at a time; the others park, and stand in line. If nothing comes for a while, the
+// polling goroutine parks too. Then the engine's own goroutine, which sleeps in an epoll, moves the bytes of all streams. It wakes up
+// once, not for every message, and it does not wake up at all while the rank is idle.
+//
+// The package knows no messages: a Mover takes the bytes. The owner's mutex guards all state of the engine and of the movers. It is held
+// while bytes move, which never blocks.
 package progress
 
 import (
@@ -24,7 +26,7 @@ type Mover interface {
 	Fail(err error)
 }
 
-// A Conn is a stream as the engine sees it: the part of its owner's peer that is about polling.
+// A Conn is the stream to one rank.
 type Conn struct {
 	Stream    transport.Stream    // nil: there is none
 	Window    transport.Window    // Stream, if it is one
@@ -32,16 +34,16 @@ type Conn struct {
 	coalescer transport.Coalescer // Stream, if it is one
 	mover     Mover
 	rank      int
-	armed     bool   // the engine's goroutine is woken when the stream is ready
-	short     int    // short messages since somebody has last waited
-	since     uint64 // which wait that was
+	armed     bool   // the engine's goroutine wakes up when the stream is ready
+	short     int    // short messages since the last wait
+	since     uint64 // the number of that wait
 }
 
-// Options say what others are on the machine.
+// Options say which other ranks need the processors.
 type Options struct {
-	// Oversubscribed says that there are more ranks on this machine than processors: who waits lets others run.
+	// Oversubscribed is set if this machine has more ranks than processors: a rank that waits lets others run.
 	Oversubscribed bool
-	// SharesProcess says that there are ranks in this process that wait for each other, each in a goroutine.
+	// SharesProcess is set if ranks of this process wait for each other, each in a goroutine.
 	SharesProcess bool
 }
 
@@ -51,32 +53,32 @@ type Engine struct {
 	opt Options
 
 	peers    []Conn     // by rank
-	conns    []*Conn    // of them, those that are polled
-	polling  bool       // somebody polls
-	woken    bool       // somebody may go on who does not poll
-	polls    uint64     // how often somebody has
-	waits    uint64     // how often somebody has begun to
-	corked   []*Conn    // on which short messages wait for more
-	parked   int        // waiters
-	line     []*Waiter  // of them, those that would like to poll
-	spare    []*Waiter  // for use again
-	ready    *epoll.Set // of streams; nil: there is none yet
-	isPaused bool       // the engine's goroutine is
+	conns    []*Conn    // those that have a stream
+	polling  bool       // a goroutine polls
+	woken    bool       // a goroutine that does not poll can go on
+	polls    uint64     // how often a goroutine has begun to poll
+	waits    uint64     // how often a goroutine has begun to wait
+	corked   []*Conn    // on which short messages are held back
+	parked   int        // goroutines
+	line     []*Waiter  // parked goroutines that would like to poll, in order
+	spare    []*Waiter  // to use again
+	ready    *epoll.Set // the streams; nil before Start
+	isPaused bool       // the engine's goroutine pauses
 	resume   chan struct{}
 	few      epoll.Few // see sleep
 
 	async sync.WaitGroup // the engine's goroutine
 }
 
-// New returns an engine for streams to so many ranks. mu guards its state, and that of the movers.
+// New returns an engine for streams to size ranks. mu guards its state, and that of the movers.
 func New(mu *sync.Mutex, size int, opt Options) *Engine {
 	return &Engine{mu: mu, opt: opt, peers: make([]Conn, size), resume: make(chan struct{}, 1)}
 }
 
-// Conn is the place of the stream to rank.
+// Conn returns the stream to rank, which may be none yet.
 func (e *Engine) Conn(rank int) *Conn { return &e.peers[rank] }
 
-// Add starts polling stream, to rank, the bytes of which mover moves. The engine has been started. The mutex is held.
+// Add makes stream the stream to rank, whose bytes mover moves. Start has returned true. The mutex is held.
 func (e *Engine) Add(rank int, stream transport.Stream, mover Mover) {
 	c := e.Conn(rank)
 	*c = Conn{Stream: stream, mover: mover, rank: rank}

@@ -8,8 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gorun/gorun/comm/transport"
 	"golang.org/x/sys/unix"
+
+	"github.com/gorun/gorun/comm/transport"
 )
 
 // An end is one end of a socket, as a stream and as what moves its bytes: each byte that comes ends a request.

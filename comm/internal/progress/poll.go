@@ -8,19 +8,19 @@ import (
 )
 
 const (
-	// spinTime is how long an idle rank polls: longer than it takes a peer to be woken and answer, or two ranks that have slept
-	// once would wake each other for every message.
+	// spinTime is how long a goroutine polls while nothing comes. It is longer than a peer takes to wake up and answer. Otherwise two
+	// ranks that have parked once would wake each other for every message.
 	spinTime = 200 * time.Microsecond
-	// oversubscribedSpin is spinTime where who polls lets others run in between, or sleeps.
+	// oversubscribedSpin is spinTime of an oversubscribed machine, where the goroutine yields or sleeps in between.
 	oversubscribedSpin = time.Millisecond
-	// mostYields is after how many idle turns it sleeps there, if to look takes a call of the system: who only yields may be run
-	// again before the one that is waited for, again and again, or only after all that do not yield.
+	// mostYields is how often it yields there before it sleeps, if looking takes a system call. A thread that only yields may run again
+	// and again before the thread that it waits for, or only after all threads that do not yield.
 	mostYields = 32
-	// shareTime is after how long in idle turns other goroutines get their turns: to ask the scheduler wakes another thread.
+	// shareTime is how often other goroutines get their turn while nothing comes. Not more often: it wakes another thread.
 	shareTime = 50 * time.Microsecond
-	// windowTurns is how many idle turns it takes to look at the clock where none takes a call of the system.
+	// windowTurns is the number of idle turns between looks at the clock, where a turn takes no system call.
 	windowTurns = 16
-	// otherTurns is in how many turns another stream than that of the peer that is waited for gets one.
+	// otherTurns: one turn in so many is also another stream's than that of the peer that the request waits for.
 	otherTurns = 4
 )
 
@@ -43,7 +43,7 @@ func (e *Engine) Poll(r *Request, c *Conn) {
 	if e.opt.Oversubscribed {
 		spin = oversubscribedSpin
 	}
-	var idle, shared time.Duration // since when, as time goes since start; 0: not at all
+	var idle, shared time.Duration // since when nothing has come, and others have had their turn, from start; 0: not yet
 	for turn, yields := 0, 0; !r.Ended() && len(e.conns) > 0; turn++ {
 		other := e.conns[turn/otherTurns%len(e.conns)]
 		if e.turn(c, other, turn%otherTurns == otherTurns-1) {

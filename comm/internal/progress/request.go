@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// A Request is what somebody may wait for. Guarded by the mutex until it has ended, except for Ended.
+// A Request is something that goroutines wait for. The mutex guards it until it has ended, except for Ended.
 type Request struct {
 	ended   atomic.Bool
 	done    chan struct{} // closed when it has ended; nil if nobody has asked for it
 	waiters *Waiter
 }
 
-// Ended reports whether the request has.
+// Ended reports whether the request has ended.
 func (r *Request) Ended() bool { return r.ended.Load() }
 
 // Done is closed when the request has ended. c is the stream that it waits for, or nil if any will do. The mutex is held.

@@ -5,32 +5,32 @@ import (
 	"fmt"
 )
 
-// What a peer sends before anybody expects it is kept until somebody does. So both sides count it: the sender stops at a limit,
-// and the receiver, whose memory it is, cuts off a peer that does not. Both count until the sender is told that it may go on, so
-// that an honest one never reaches the receiver's limit:
+// A receiver keeps what comes before a receive is posted for it. Both sides count that. The sender stops at a limit. The receiver, whose
+// memory it takes, cuts off a peer that does not stop. Both count until the sender has been allowed to go on, so an honest sender never
+// reaches the receiver's limit:
 //
 //	eager messages     bytes, up to EagerCredit, until a Credit frame returns them
-//	RTS                their number, up to MaxRTS, until they are answered: CTS, or Decline
+//	RTS                their number, up to MaxRTS, until a CTS or a Decline answers them
 //
 // Messages for which no RTS may be sent yet wait at the sender, in their order.
 
 const (
-	// EagerCredit bounds what one peer may have sent eagerly and not yet seen consumed: chunks of collectives alone may use the
-	// reserve.
-	EagerCredit  = 8 << 20
+	// EagerCredit bounds the eager bytes from one peer.
+	EagerCredit = 8 << 20
+	// EagerReserve is the part of it that messages point to point leave to chunks of collectives.
 	EagerReserve = 6 << 20
-	// MessageCost is what an eager message takes of that beside its bytes, which keeps short ones from coming in such numbers that to
-	// look through them takes long.
+	// MessageCost is what an eager message takes of the credit beside its bytes. It bounds the number of short messages, so that a search
+	// through them does not take long.
 	MessageCost = 1 << 10
-	// CreditStep is how much of that is returned at once.
+	// CreditStep is how much credit is returned at once.
 	CreditStep = 512 << 10
-	// MaxRTS is how many messages to one peer may have been announced and not been answered. Only chunks of collectives may
-	// use the reserve.
-	MaxRTS     = 64 << 10
+	// MaxRTS bounds the unanswered RTS to one peer.
+	MaxRTS = 64 << 10
+	// RTSReserve is the part of it that messages point to point leave to chunks of collectives.
 	RTSReserve = 16 << 10
 )
 
-// A SendCredit is how much this rank may still send to a peer.
+// A SendCredit counts what this rank has sent to a peer that the peer may not have expected.
 type SendCredit struct {
 	used       int      // by eager messages
 	unanswered int      // RTS
@@ -38,7 +38,7 @@ type SendCredit struct {
 	chunks     []uint64 // chunks of collectives that do
 }
 
-// queue is where messages wait, point to point or of collective seq, and how many RTS there may be.
+// queue returns where messages wait, point to point or of collective seq, and how many RTS there may be.
 func (s *SendCredit) queue(seq uint64) (queue *[]uint64, most int) {
 	if seq > 0 {
 		return &s.chunks, MaxRTS
@@ -110,7 +110,7 @@ func (s *SendCredit) Answered(announce func(id uint64) bool) error {
 	return nil
 }
 
-// A ReceiveCredit is what a peer has sent to this rank that was not expected, and does not know to have been dealt with.
+// A ReceiveCredit counts what a peer has sent that may not have been expected here, until the peer knows that it may go on.
 type ReceiveCredit struct {
 	eager    int // bytes
 	rts      int // messages
@@ -133,8 +133,8 @@ func (r *ReceiveCredit) RTS() error {
 	return nil
 }
 
-// Consume counts an eager message of n bytes that is not kept any longer, and returns how much credit is to be returned now: in large
-// steps, or 0.
+// Consume counts an eager message of n bytes whose memory is free again. It returns the credit to return to the peer now, or 0: credit
+// goes back in large steps.
 func (r *ReceiveCredit) Consume(n int) (credit uint64) {
 	if r.consumed += n + MessageCost; r.consumed >= CreditStep {
 		credit, r.consumed = uint64(r.consumed), 0

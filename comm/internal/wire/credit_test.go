@@ -4,8 +4,9 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/gorun/gorun/comm/internal/call"
 	"pgregory.net/rapid"
+
+	"github.com/gorun/gorun/comm/internal/call"
 )
 
 // An honest sender never reaches the receiver's limits, whatever is on its way between them and however long; what waits goes on, in

@@ -1,6 +1,6 @@
-// Package wire is what two endpoints send each other over a stream: frames, each with a header of 64 bytes, and the rules of flow
-// control. An Outbox turns frames into bytes; SendCredit and ReceiveCredit count, on the two sides, what has been sent unexpected. It is
-// pure: it moves no bytes, matches nothing and knows no groups. Each stream has one owner, package endpoint.
+// Package wire is the protocol of two endpoints on a stream. A frame has a header of 64 bytes and perhaps a payload. An Outbox turns frames
+// into bytes. SendCredit and ReceiveCredit are flow control: they count what a rank sends before its peer expects it. The package is pure:
+// it moves no bytes and matches no messages. Package endpoint owns its state.
 package wire
 
 import (
@@ -21,7 +21,7 @@ const (
 	CTS                     // clear to send: the receiver has posted a buffer for message ID
 	Decline                 // the receiver does not want the bytes of message ID; its sender is done
 	Data                    // the bytes of message ID
-	Credit                  // Size bytes of eager credit are returned
+	Credit                  // Size bytes of eager credit go back to the peer
 	Abort                   // the group has failed; the payload says why
 	Goodbye                 // the peer leaves in good order; nothing follows
 	Leave                   // the peer has closed the group
@@ -31,15 +31,16 @@ const (
 )
 
 const (
-	// EagerLimit is the longest message, in bytes, that is sent before the receiver has asked for it.
+	// EagerLimit is the size of the longest eager message, in bytes.
 	EagerLimit = 256 << 10
-	// LongestChunk is the same for a chunk of a collective's message, for which the receiver is ready, or will be soon.
+	// LongestChunk is the same for a chunk of a collective's message. Its receiver is ready, or will be soon.
 	LongestChunk = 1 << 20
 	// MaxMessage bounds one message, in bytes: far above any buffer, so that sums of sizes cannot overflow.
 	MaxMessage = 1 << 46
-	// FailureLimit and ReportLimit bound the documents of failures and of answers, in bytes.
+	// FailureLimit bounds the document of a failure, in bytes.
 	FailureLimit = 8 << 10
-	ReportLimit  = 16 << 10
+	// ReportLimit bounds the document of an answer, in bytes.
+	ReportLimit = 16 << 10
 	// HeaderSize is the length of every frame's header in bytes: a cache line.
 	HeaderSize = 64
 )
@@ -56,12 +57,12 @@ type Header struct {
 	Whole            uint64 // collective: bytes of the message of which this is a chunk
 }
 
-// hasHistory reports whether there is one in the frame, instead of a tag.
+// hasHistory reports whether the frame has Before instead of a tag.
 func (h *Header) hasHistory() bool {
 	return h.Seq > 0 && (h.Kind == Eager || h.Kind == RTS || h.Kind == Leave)
 }
 
-// EagerLimit is how long a message like h may be that nobody has asked for.
+// EagerLimit is the size of the longest eager message like h.
 func (h *Header) EagerLimit() uint64 {
 	if h.Seq > 0 {
 		return LongestChunk
@@ -72,7 +73,7 @@ func (h *Header) EagerLimit() uint64 {
 // IsMessage reports whether the payload of a frame is a message.
 func (h *Header) IsMessage() bool { return h.Kind == Eager || h.Kind == Data }
 
-// Append appends h to b as it travels.
+// Append appends h to b, encoded.
 func (h Header) Append(b []byte) []byte {
 	b = append(b, byte(h.Kind), h.Call.Op, h.Call.Type, h.Call.Reduce)
 	tag := uint32(h.Tag)

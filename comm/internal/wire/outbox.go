@@ -10,7 +10,7 @@ import (
 // mostFrames is how many frames are written at once.
 const mostFrames = 8
 
-// A Frame is queued to be written: a header, perhaps a payload, perhaps the operation, an O, that ends with it.
+// A Frame waits to be written. Op is the operation that ends with it, if there is one.
 type Frame[O comparable] struct {
 	Header
 	Payload []byte
@@ -27,7 +27,7 @@ func (f *Frame[O]) CloseSent() {
 	}
 }
 
-// An Outbox is what is to be written to a peer. Who writes calls Next, or Lend if the mutex is not held meanwhile, and then Wrote.
+// An Outbox is the queue of frames to a peer. To write, call Next, or Lend if the outbox may change meanwhile, and then Wrote.
 type Outbox[O comparable] struct {
 	frames  queue.Queue[Frame[O]]
 	written int // bytes of the first frame that have been written
@@ -55,11 +55,11 @@ func (o *Outbox[O]) Count(k Kind) int {
 // Add adds f to what is to be written.
 func (o *Outbox[O]) Add(f Frame[O]) { o.frames.Push(f) }
 
-// Head is memory for a header that is written past the outbox, while that is empty.
+// Head is memory for a header that does not go through the outbox, which is empty.
 func (o *Outbox[O]) Head() []byte { return o.heads[0][:0] }
 
-// Next is what is to be written next, at most limit bytes. It is good until the next call. Of a frame that has not begun it has the
-// whole header or nothing: a stream that has to take back the last byte it was given leaves it begun.
+// Next returns the bytes to write next, at most limit, good until the next call. It has the whole header of a new frame, or none of it:
+// otherwise a stream that holds a byte back could leave the frame begun.
 func (o *Outbox[O]) Next(limit int) [][]byte {
 	v, skip, frames := o.slices[:0], o.written, o.frames.All()
 	o.next = 0
@@ -81,7 +81,7 @@ func (o *Outbox[O]) Next(limit int) [][]byte {
 	return v
 }
 
-// Lend is Next for a writer that has the bytes until Wrote.
+// Lend is Next for a writer that uses the bytes until Wrote, while operations may be given up.
 func (o *Outbox[O]) Lend(limit int) [][]byte {
 	v := o.Next(limit)
 	o.lent = o.next
