@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"pgregory.net/rapid"
 )
@@ -69,6 +70,28 @@ func TestLogFilesHoldAllInOrder(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestLogFilesOfOneInstant: files that are rotated at the same time get different names, in their order.
+func TestLogFilesOfOneInstant(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) { // in which time stands still
+		f, err := openLogFile(filepath.Join(dir, "stdout.log"), 1, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 5 {
+			if _, err := fmt.Fprintln(f, i); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if _, contents := stored(t, dir); len(contents) != 5 || string(bytes.Join(contents, nil)) != "0\n1\n2\n3\n4\n" {
+		t.Errorf("the files hold %q", contents)
+	}
 }
 
 func TestLogFileOfALineWithoutEnd(t *testing.T) {

@@ -350,8 +350,8 @@ func TestPeersMustProveThemselves(t *testing.T) {
 	}
 }
 
-// TestSettle: who founds a cluster, and who has lost a member of it.
-func TestSettle(t *testing.T) {
+// TestDecide: who founds a cluster, and who has lost a member of it.
+func TestDecide(t *testing.T) {
 	own := &membership.Member{ID: 1}
 	first := func(id types.ID, started, learner bool) *membership.Member {
 		m := &membership.Member{ID: id, RaftAttributes: membership.RaftAttributes{IsLearner: learner}}

@@ -168,8 +168,8 @@ func TestCloseAwaitsClients(t *testing.T) {
 	default:
 	}
 	c.Close()
-	if err := <-closed; err != nil {
-		t.Errorf("Close: %v", err)
+	if err := <-closed; err != nil || s.needed {
+		t.Errorf("Close: %v, with clients that are connected: %t", err, s.needed)
 	}
 }
 
