@@ -21,25 +21,25 @@ func TestTheGuideHasEveryCall(t *testing.T) {
 	}
 	_, calls, _ := strings.Cut(string(page), "\n## Calls\n")
 	calls, _, _ = strings.Cut(calls, "\n## ")
-	var told []string
+	var documented []string
 	for _, row := range regexp.MustCompile(`(?m)^\| (.*?) \|`).FindAllStringSubmatch(calls, -1) {
 		for _, name := range regexp.MustCompile("`(.*?)`").FindAllStringSubmatch(row[1], -1) {
-			told = append(told, name[1])
+			documented = append(documented, name[1])
 		}
 	}
 	exported := exportedCalls(t)
-	slices.Sort(told)
+	slices.Sort(documented)
 	slices.Sort(exported)
 	for _, name := range exported {
-		if _, ok := slices.BinarySearch(told, name); !ok {
+		if _, ok := slices.BinarySearch(documented, name); !ok {
 			t.Errorf("%s is in no table", name)
 		}
 	}
-	for i, name := range told {
+	for i, name := range documented {
 		if _, ok := slices.BinarySearch(exported, name); !ok {
 			t.Errorf("%s is in a table, and not exported", name)
 		}
-		if i > 0 && told[i-1] == name {
+		if i > 0 && documented[i-1] == name {
 			t.Errorf("%s is there twice", name)
 		}
 	}

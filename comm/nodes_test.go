@@ -52,8 +52,8 @@ func TestTeamsOnSeveralMachines(t *testing.T) {
 	check("in the end", 0)
 }
 
-// Whether others wait for it in memory or for a message, or for somebody who does: who does not call is blamed by all.
-func TestWhoDoesNotCallIsBlamedOnSeveralMachines(t *testing.T) {
+// Whether others wait for it in memory or for a message, or for somebody who does: all ranks name the one that does not call.
+func TestAllNameTheRankThatDoesNotCallOnSeveralMachines(t *testing.T) {
 	const size = 5
 	var all sync.WaitGroup // at the same time: they do little but wait
 	for _, placement := range onSeveralMachines {

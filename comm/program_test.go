@@ -159,14 +159,14 @@ func perform[T int64 | float32 | uint8](ctx context.Context, g *Group, s step) (
 		return joined
 	}
 	block := func(of []T, i int) []T { return of[i*s.n : (i+1)*s.n] }
-	room := func(n int) []T {
+	buffer := func(n int) []T {
 		if s.shared == 0 || (g.WorldRank(me)+s.number)%s.shared > 0 {
 			return make([]T, n)
 		}
 		return allocated[T](g, n)
 	}
 	mine := func(n int) []T {
-		buf := room(n)
+		buf := buffer(n)
 		copy(buf, input(me, n))
 		return buf
 	}
@@ -189,24 +189,24 @@ func perform[T int64 | float32 | uint8](ctx context.Context, g *Group, s step) (
 		want = input(s.root, s.n)
 		wait, start = func() error { return Broadcast(ctx, g, got, s.root) }, func() *Work { return IBroadcast(g, got, s.root) }
 	case "AllGather":
-		got, want = room(size*s.n), all(s.n, func(r int) []T { return input(r, s.n) })
+		got, want = buffer(size*s.n), all(s.n, func(r int) []T { return input(r, s.n) })
 		wait, start = func() error { return AllGather(ctx, g, got, own) }, func() *Work { return IAllGather(g, got, own) }
 	case "Gather":
-		got, want = room(size*s.n), make([]T, size*s.n)
+		got, want = buffer(size*s.n), make([]T, size*s.n)
 		if me == s.root {
 			want = all(s.n, func(r int) []T { return input(r, s.n) })
 		}
 		wait, start = func() error { return Gather(ctx, g, got, own, s.root) }, func() *Work { return IGather(g, got, own, s.root) }
 	case "Scatter":
-		got, want = room(s.n), block(input(s.root, size*s.n), me)
+		got, want = buffer(s.n), block(input(s.root, size*s.n), me)
 		in := mine(size * s.n)
 		wait, start = func() error { return Scatter(ctx, g, got, in, s.root) }, func() *Work { return IScatter(g, got, in, s.root) }
 	case "ReduceScatter":
-		got, want = room(s.n), block(sum(size, size*s.n), me)
+		got, want = buffer(s.n), block(sum(size, size*s.n), me)
 		in := mine(size * s.n)
 		wait, start = func() error { return ReduceScatter(ctx, g, got, in, Sum) }, func() *Work { return IReduceScatter(g, got, in, Sum) }
 	case "AllToAll":
-		got, want = room(size*s.n), all(s.n, func(r int) []T { return block(input(r, size*s.n), me) })
+		got, want = buffer(size*s.n), all(s.n, func(r int) []T { return block(input(r, size*s.n), me) })
 		in := mine(size * s.n)
 		wait, start = func() error { return AllToAll(ctx, g, got, in) }, func() *Work { return IAllToAll(g, got, in) }
 	case "AllToAllV":
@@ -219,7 +219,7 @@ func perform[T int64 | float32 | uint8](ctx context.Context, g *Group, s step) (
 			in = append(in, input(me, 10*size)[10*r:][:count(me, r)]...)
 			want = append(want, input(r, 10*size)[10*me:][:count(r, me)]...)
 		}
-		got = room(len(want))
+		got = buffer(len(want))
 		wait, start = func() error { return AllToAllV(ctx, g, got, outs, in, ins) }, func() *Work { return IAllToAllV(g, got, outs, in, ins) }
 	case "Scan":
 		want = sum(me+1, s.n)
@@ -230,7 +230,7 @@ func perform[T int64 | float32 | uint8](ctx context.Context, g *Group, s step) (
 		wait = func() error { return MonitoredBarrier(ctx, g) }
 	case "shift":
 		from := (me + size - s.root) % size
-		got, want = room(s.n), input(from, s.n)
+		got, want = buffer(s.n), input(from, s.n)
 		wait = func() error {
 			out := ISend(g, own, (me+s.root)%size, s.number%3)
 			if _, err := Recv(ctx, g, got, from, s.number%3); err != nil {

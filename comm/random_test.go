@@ -64,7 +64,7 @@ func TestRandomProgramsWithFaults(t *testing.T) {
 				p := newProgram(seed, size, 40)
 				inBubble(t, size, func(t *testing.T, w *testWorld) {
 					defer w.mortal[victim].Kill() // lets a stopped one's goroutines end
-					blameTheVictim(t, w, p, victim, when, fault)
+					wantVictimNamed(t, w, p, victim, when, fault)
 				})
 			})
 		}

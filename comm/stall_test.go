@@ -34,8 +34,8 @@ func wantPeerError(t *testing.T, rank int, err error, culprit int, text string) 
 	}
 }
 
-// Each rank waits for another that waits, but for one: all blame that one.
-func TestWhoDoesNotCallIsBlamedByAll(t *testing.T) {
+// Each rank waits for another that waits, but for one: all name that one.
+func TestAllNameTheRankThatDoesNotCall(t *testing.T) {
 	const culprit = 5
 	for name, c := range map[string]struct {
 		first func(ctx context.Context, g *Group) error

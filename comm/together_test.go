@@ -115,7 +115,7 @@ func TestRandomProgramsOfTeamsWithFaults(t *testing.T) {
 				victim, when := rng.IntN(size), rng.IntN(30)
 				w := worldOver(t, transport, size)
 				defer w.close()
-				blameTheVictim(t, w, newProgram(seed, size, 40), victim, when, func(ctx context.Context, w *testWorld, g *Group) error {
+				wantVictimNamed(t, w, newProgram(seed, size, 40), victim, when, func(ctx context.Context, w *testWorld, g *Group) error {
 					err := faults[name](ctx, w, g)
 					go func() { _ = w.groups[victim].Close() }() // nobody is to wait for it for a minute
 					return err
@@ -125,9 +125,9 @@ func TestRandomProgramsOfTeamsWithFaults(t *testing.T) {
 	}
 }
 
-// blameTheVictim runs p on w, in which fault comes over the victim: every rank ends with the right results, or with an error
+// wantVictimNamed runs p on w, in which fault comes over the victim: every rank ends with the right results, or with an error
 // that names the victim, or one that has ended because of it. A rank that fails leaves.
-func blameTheVictim(t *testing.T, w *testWorld, p program, victim, when int, fault func(context.Context, *testWorld, *Group) error) {
+func wantVictimNamed(t *testing.T, w *testWorld, p program, victim, when int, fault func(context.Context, *testWorld, *Group) error) {
 	t.Helper()
 	var mu sync.Mutex
 	guilty := map[int]bool{victim: true}

@@ -9,10 +9,10 @@ const lineSize = 64
 var Ways = choice.Table{
 	{Op: "all_reduce", Way: "ll", UpTo: mostLL, Fixed: true, What: oneOrFewLines},
 	{Op: "all_reduce", Way: "flat", UpTo: flatAllReduce, What: "every rank combines all, through slots"},
-	{Op: "all_reduce", Way: "shared", What: "every rank combines its share: reduce-scatter and all-gather through slots"},
+	{Op: "all_reduce", Way: "shared", What: "every rank combines its slice: reduce-scatter and all-gather through slots"},
 	{Op: "reduce", Way: "ll", UpTo: mostLL, Fixed: true, What: oneOrFewLines},
 	{Op: "reduce", Way: "flat", UpTo: flatAllReduce, What: "the root combines all, through slots"},
-	{Op: "reduce", Way: "shared", What: "every rank combines its share, of which the root takes the results from slots"},
+	{Op: "reduce", Way: "shared", What: "every rank combines its slice, of which the root takes the results from slots"},
 	{Op: "broadcast", Way: "ll", UpTo: mostLL, Fixed: true, What: oneOrFewLines},
 	{Op: "broadcast", Way: "slots", What: "ranks read from the root's slots"},
 	{Op: "all_gather", Way: "ll", UpTo: mostLLOfEach, Fixed: true, What: oneOrFewLines},

@@ -209,18 +209,18 @@ var operations = []struct {
 		out := in(make([]byte, n))
 		return same(t.ReduceScatter(out, all, red), out, block(combined(seq, t.n, n*t.n, red), t.me, t.n))
 	}},
-	{"reduce parts", func(t *Team, in memory, seq uint64, n, root int, red Reduction) error {
+	{"reduce-scatter-v", func(t *Team, in memory, seq uint64, n, root int, red Reduction) error {
 		buf := in(input(seq, t.me, n*red.Elem))
 		parts := unevenParts(len(buf), t.n, root, red.Elem)
 		want, own := slices.Clone(visible(buf)), parts[t.me]
 		copy(rangeOf(want, own), rangeOf(combined(seq, t.n, len(buf), red), own))
 		return same(t.ReduceScatterV(buf, parts, red), buf, want)
 	}},
-	{"share parts", func(t *Team, in memory, seq uint64, n, root int, _ Reduction) error {
+	{"all-gather-v", func(t *Team, in memory, seq uint64, n, root int, _ Reduction) error {
 		buf := in(input(seq, t.me, n))
 		return same(t.AllGatherV(buf, unevenParts(n, t.n, root, 1)), buf, joined(seq, t.n, n, root))
 	}},
-	{"gather parts", func(t *Team, in memory, seq uint64, n, root int, _ Reduction) error {
+	{"gather-v", func(t *Team, in memory, seq uint64, n, root int, _ Reduction) error {
 		buf := in(input(seq, t.me, n))
 		want := slices.Clone(visible(buf))
 		if t.me == root {

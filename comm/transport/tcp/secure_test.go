@@ -108,20 +108,20 @@ func TestInterruptedReads(t *testing.T) {
 }
 
 // A middle is a network that somebody controls: it passes the handshakes of two calls on as they are, and then joins each
-// caller to the other's callee.
+// caller to the other's server.
 type middle struct {
 	t       *testing.T
 	swap    bool
 	lns     []net.Listener // one for each call
-	callees []string
+	servers []string
 	mu      sync.Mutex
 	heard   bytes.Buffer  // all that callers have said
 	done    chan struct{} // closed when run has ended
 }
 
-func newMiddle(t *testing.T, swap bool, callees ...string) *middle {
-	m := &middle{t: t, swap: swap, callees: callees, done: make(chan struct{})}
-	for range callees {
+func newMiddle(t *testing.T, swap bool, servers ...string) *middle {
+	m := &middle{t: t, swap: swap, servers: servers, done: make(chan struct{})}
+	for range servers {
 		ln, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)
@@ -134,14 +134,14 @@ func newMiddle(t *testing.T, swap bool, callees ...string) *middle {
 // run serves one call from each listener, and ends when they have ended.
 func (m *middle) run() {
 	defer close(m.done)
-	type call struct{ caller, callee net.Conn }
+	type call struct{ caller, server net.Conn }
 	calls := make([]call, len(m.lns))
 	var ready sync.WaitGroup
 	for i, ln := range m.lns {
 		ready.Go(func() {
 			var err error
 			if calls[i].caller, err = ln.Accept(); err == nil {
-				calls[i].callee, err = net.Dial("tcp", m.callees[i])
+				calls[i].server, err = net.Dial("tcp", m.servers[i])
 			}
 			if err != nil {
 				m.t.Error(err)
@@ -152,10 +152,10 @@ func (m *middle) run() {
 				from, to net.Conn
 				n        int64
 			}{
-				{calls[i].caller, calls[i].callee, 8 + 32 + 2 + helloSize},
-				{calls[i].callee, calls[i].caller, 8 + 32 + 32},
-				{calls[i].caller, calls[i].callee, 32},
-				{calls[i].callee, calls[i].caller, 1 + 2 + 7 + 32},
+				{calls[i].caller, calls[i].server, 8 + 32 + 2 + helloSize},
+				{calls[i].server, calls[i].caller, 8 + 32 + 32},
+				{calls[i].caller, calls[i].server, 32},
+				{calls[i].server, calls[i].caller, 1 + 2 + 7 + 32},
 			} {
 				if _, err := io.CopyN(part.to, part.from, part.n); err != nil {
 					m.t.Error(err)
@@ -165,12 +165,12 @@ func (m *middle) run() {
 	}
 	ready.Wait()
 	if m.swap {
-		calls[0].callee, calls[1].callee = calls[1].callee, calls[0].callee
+		calls[0].server, calls[1].server = calls[1].server, calls[0].server
 	}
 	var wg sync.WaitGroup
 	for _, c := range calls {
-		wg.Go(func() { _, _ = io.Copy(io.MultiWriter(c.callee, m), c.caller); _ = c.callee.Close() })
-		wg.Go(func() { _, _ = io.Copy(c.caller, c.callee); _ = c.caller.Close() })
+		wg.Go(func() { _, _ = io.Copy(io.MultiWriter(c.server, m), c.caller); _ = c.server.Close() })
+		wg.Go(func() { _, _ = io.Copy(c.caller, c.server); _ = c.caller.Close() })
 	}
 	wg.Wait()
 	for _, ln := range m.lns {
