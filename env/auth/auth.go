@@ -29,6 +29,7 @@ import (
 	"io"
 	"net"
 	"strings"
+	"unicode"
 )
 
 const (
@@ -250,4 +251,18 @@ func cut(reason string) string {
 		reason = reason[:MaxReason]
 	}
 	return strings.ToValidUTF8(reason, "")
+}
+
+// Printable makes text of another process safe to print: it is one line then, without control characters.
+func Printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsPrint(r):
+			return r
+		case unicode.IsSpace(r):
+			return ' '
+		default:
+			return unicode.ReplacementChar
+		}
+	}, text)
 }

@@ -19,7 +19,7 @@ type tally struct {
 	log func(msg string, args ...any)
 
 	mu     sync.Mutex
-	told   map[string]bool
+	logged map[string]bool
 	more   int
 	from   string // address of the last one
 	reason string
@@ -39,11 +39,11 @@ func (t *tally) add(from net.Addr, err error) {
 	if t.closed {
 		return
 	}
-	if !t.told[reason] && len(t.told) < kinds {
-		if t.told == nil {
-			t.told, t.period = make(map[string]bool), firstPeriod
+	if !t.logged[reason] && len(t.logged) < kinds {
+		if t.logged == nil {
+			t.logged, t.period = make(map[string]bool), firstPeriod
 		}
-		t.told[reason] = true
+		t.logged[reason] = true
 		t.log("turned away a connection", "from", name, "reason", reason)
 		return
 	}

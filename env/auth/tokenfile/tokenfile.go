@@ -5,9 +5,12 @@ package tokenfile
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"syscall"
 )
 
 // MaxToken is how many bytes a token may have: it travels in the environment of workers.
@@ -33,4 +36,43 @@ func read(file *os.File) (string, error) {
 		return "", fmt.Errorf("cannot read the token: %w", err)
 	}
 	return string(bytes.TrimSpace(text)), nil
+}
+
+var errNotPrivate = errors.New("other users can read it, and so could join the job: chmod 600 it")
+
+// checkPrivate refuses a file that other users can read, with two exceptions. The group may read a file that belongs to another
+// user: this user has given it to the group, as Kubernetes does by fsGroup. And everybody may read a file in a read-only mount,
+// where nobody can change the mode: so Kubernetes mounts secrets, into containers that have no other users.
+func checkPrivate(file *os.File) error {
+	info, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	public := fs.FileMode(0o007)
+	if isOurs(info) {
+		public = 0o077
+	}
+	if info.Mode().Perm()&public == 0 || !info.Mode().IsRegular() || isReadOnly(file) {
+		return nil
+	}
+	return errNotPrivate
+}
+
+// checkOwn refuses a file or directory that others can write to, a symbolic link, and what belongs to another user.
+func checkOwn(path string, info fs.FileInfo) error {
+	switch {
+	case info.Mode()&fs.ModeSymlink != 0:
+		return fmt.Errorf("%s is a symbolic link", path)
+	case !isOurs(info):
+		return fmt.Errorf("%s belongs to another user", path)
+	case info.Mode().Perm()&0o022 != 0:
+		return fmt.Errorf("%s can be changed by other users", path)
+	}
+	return nil
+}
+
+// isOurs reports whether a file belongs to the user of this process.
+func isOurs(info fs.FileInfo) bool {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	return ok && int(st.Uid) == os.Geteuid()
 }
