@@ -80,8 +80,8 @@ func (l *loop) perform(todo []action) *finish {
 // follows.
 func (l *loop) report(a report) {
 	answer, round, ended := make(chan error, 1), l.round, l.ended
-	told := make(chan struct{})
-	l.reported, l.reporting = answer, told
+	reporting := make(chan struct{})
+	l.reported, l.reporting = answer, reporting
 	l.reports.Go(func() {
 		ctx, cancel := context.WithTimeout(l.startCtx, l.ReportTimeout)
 		defer cancel()
@@ -90,7 +90,7 @@ func (l *loop) report(a report) {
 				return
 			}
 			var how []any
-			if a.failed != nil { // of which nothing may have been said, as there was to be a summary in a moment
+			if a.failed != nil { // which nothing may have announced yet, since a summary was to follow
 				how = []any{"failed", describe(*a.failed)}
 			}
 			l.Logger.Warn("waiting: the rendezvous has not been told yet how the workers of this node ended; gives up in "+l.ReportTimeout.String(), how...)
@@ -100,7 +100,7 @@ func (l *loop) report(a report) {
 			failure = failureOf(l.Config, round, reportable(l.Config, round, *a.failed, ended))
 			failure.Final = failure.Final || a.failed.Code == NoRestart
 		}
-		close(told)
+		close(reporting)
 		answer <- l.Rendezvous.Report(ctx, round, failure)
 	})
 }

@@ -122,8 +122,8 @@ func (f *gangFailure) explain(why string, c Config, last *rendezvous.Round) stri
 	}
 	f.Reports = readErrorFiles(c, last, f.failed())
 	f.findRootCause()
-	told := func(x launcher.Exit) string {
+	text := func(x launcher.Exit) string {
 		return (&rendezvous.Failure{Host: c.Node.Host, Rank: x.Rank, Ending: x.String()}).String()
 	}
-	return strings.Replace(why, told(f.reported), told(f.Root), 1)
+	return strings.Replace(why, text(f.reported), text(f.Root), 1)
 }

@@ -242,7 +242,7 @@ func (w *watchdog) complain(format string, args ...any) {
 	case w.complains < maxComplains:
 		w.warn(format, args...)
 	case w.complains == maxComplains:
-		w.warn(format+"; what follows of this kind is not told", args...)
+		w.warn(format+"; more of this kind are not logged", args...)
 	}
 }
 

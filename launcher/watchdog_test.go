@@ -252,7 +252,7 @@ func TestWatchdog(t *testing.T) {
 			`0s: a line in the workers' timer file is no timer: "\x1b[2J"`, `0s: a line in the workers' timer file is no timer: "\x1b[2J"`,
 			`0s: a line in the workers' timer file is no timer: "\x1b[2J"`, `0s: a line in the workers' timer file is no timer: "\x1b[2J"`,
 			`0s: a line in the workers' timer file is no timer: "\x1b[2J"`,
-			`0s: a line in the workers' timer file is no timer: "\x1b[2J"; what follows of this kind is not told`,
+			`0s: a line in the workers' timer file is no timer: "\x1b[2J"; more of this kind are not logged`,
 			"2s: signal 9 to process 1, born 101, for a", killed1}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -87,8 +87,8 @@ func Work(ctx context.Context, socket, node, way string) error {
 			if err == nil {
 				return nil
 			}
-			if told := d.send(message{Kind: stuck, Error: err.Error()}); told != nil || way != hangs {
-				return errors.Join(err, told)
+			if sendErr := d.send(message{Kind: stuck, Error: err.Error()}); sendErr != nil || way != hangs {
+				return errors.Join(err, sendErr)
 			}
 		}
 	}
