@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"testing"
 	"testing/synctest"
+
+	"github.com/gorun/gorun/env/fulltest"
 )
 
 // Case 112 of the reference: a random program gives on every rank what a sequential model gives.
@@ -56,7 +58,7 @@ var faults = map[string]func(ctx context.Context, w *testWorld, g *Group) error{
 // it: a rank that fails leaves.
 func TestRandomProgramsWithFaults(t *testing.T) {
 	for name, fault := range faults {
-		for seed := range uint64(12) {
+		for seed := range fulltest.Else(uint64(12), 6) {
 			t.Run(fmt.Sprintf("%s, seed %d", name, seed), func(t *testing.T) {
 				const size = 5
 				rng := rand.New(rand.NewPCG(seed, 1))
