@@ -16,6 +16,7 @@ import (
 
 const (
 	callTimeout   = 5 * time.Second        // of one request
+	closeTimeout  = time.Second            // to close a client
 	retryInterval = 200 * time.Millisecond // before the next try of a request that has failed
 	answerLimit   = 64 << 20               // bytes; more is not read
 )
@@ -42,9 +43,22 @@ func connect(c *Config) (*clientv3.Client, error) {
 		return client, err
 	}
 	if err := route(client, c.TTL); err != nil {
-		return nil, errors.Join(err, client.Close())
+		return nil, errors.Join(err, closeClient(client))
 	}
 	return client, nil
+}
+
+// closeClient closes a client. In etcd's v3.7.3, Client.Close may wait for ever if it is called when a watch has just been refused.
+// After closeTimeout, closeClient closes the connections all the same.
+func closeClient(client *clientv3.Client) error {
+	closed := make(chan error, 1)
+	go func() { closed <- client.Close() }()
+	select {
+	case err := <-closed:
+		return err
+	case <-time.After(closeTimeout):
+		return errors.Join(client.Lease.Close(), client.ActiveConnection().Close())
+	}
 }
 
 // isRefusal reports whether etcd has answered and would answer the same again.

@@ -302,7 +302,7 @@ func (r *Rendezvous) Close(ctx context.Context, why error) error {
 	r.left = true
 	err := r.driver.close(ctx, why)
 	if r.client != nil {
-		err = errors.Join(err, r.client.Close())
+		err = errors.Join(err, closeClient(r.client))
 	}
 	return err
 }
