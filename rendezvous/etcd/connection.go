@@ -41,8 +41,8 @@ type connection struct {
 	outage    time.Time // since when etcd cannot be used; zero: it can
 	usable    time.Time // since when it can
 	warnedOf  time.Time // the last outage that has been logged
-	trouble   error     // why, as far as is known
-	complaint string    // the last one that was logged
+	trouble   error     // why it cannot be used, as far as is known
+	complaint string    // the last error that onFailure has logged
 }
 
 // keepLease renews the lease, or gets one. A lease is given up when etcd says that it is gone, and not for silence: after an outage
@@ -93,7 +93,8 @@ func (c *connection) onEvents(events []*clientv3.Event) (newer bool) {
 	return newer
 }
 
-// nextRead is when the job is to be read again. Where there are many nodes, more than one may have changed by then.
+// nextRead is when to read the job again. In a large job the leader waits a little between two reads, so that one read brings the
+// changes of many nodes.
 func (c *connection) nextRead() time.Time {
 	if !c.dirty {
 		return c.readAt.Add(recheck)

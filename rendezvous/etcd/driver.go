@@ -327,7 +327,7 @@ func (d *driver) release(port rendezvous.Port) {
 	}
 }
 
-// check is for errors which nobody waits for.
+// check logs an error that no caller gets.
 func (d *driver) check(err error) {
 	if err != nil {
 		d.config.Log.Warn("master port", "error", err)
@@ -340,7 +340,7 @@ func (d *driver) close(ctx context.Context, why error) error {
 	<-d.done
 	d.others.Wait()
 	if d.detector != nil {
-		defer d.detector.Close() // not before etcd has been told: this is no agent that has been killed
+		defer d.detector.Close() // after etcd has been told: otherwise the others would take this agent for a killed one
 	}
 	if d.leave.lease == 0 {
 		return nil

@@ -36,7 +36,7 @@ func (s configDoc) conflict(theirs configDoc) error {
 	return s.Settings.Conflict(theirs.Settings, theirs.Host)
 }
 
-// A conflictError is one of conflict.
+// A conflictError wraps the error that conflict returns.
 type conflictError struct{ error }
 
 // A takenError says that another node has the node rank.

@@ -59,7 +59,7 @@ type Config struct {
 	MaxRestarts int
 	TTL         time.Duration      // a dead node is noticed after it, in whole seconds; 0: 10 s
 	LastCall    time.Duration      // how long more nodes are waited for once there are Min; 0: 30 s
-	JoinTimeout time.Duration      // how long fewer nodes than Min, or no etcd, are put up with; 0: 10 min
+	JoinTimeout time.Duration      // how long to wait for Min nodes, or for etcd; 0: 10 min
 	ScaleUp     rendezvous.ScaleUp // empty: ScaleImmediate
 	MasterPort  int                // for rank 0 to listen on, wherever that is; 0: any
 	Options     map[string]string  // more of what must be the same on all nodes
@@ -81,8 +81,8 @@ type Config struct {
 type AfterEnd string
 
 const (
-	// AfterEndRefuse fails, for somebody has used the name again. A node that was started before the job had ended has not:
-	// it is late, and ends as the others did.
+	// AfterEndRefuse fails the Join: the run ID has been used for another job. A node that was started before the job ended is only
+	// late, and ends as the others did.
 	AfterEndRefuse AfterEnd = "refuse"
 	// AfterEndResult ends as the others did, whenever the node was started.
 	AfterEndResult AfterEnd = "result"

@@ -9,7 +9,7 @@ import (
 	"github.com/gorun/gorun/rendezvous"
 )
 
-// evictTimeout is how long etcd may take to forget an agent that has ended. What was found out of it may not be so any more then.
+// evictTimeout is how long an eviction may take. After that, what was found out about the agent may be out of date.
 const evictTimeout = 2 * time.Second
 
 // monitorLeader keeps a liveness connection to the leader.
@@ -43,9 +43,10 @@ func (e agentConnected) apply(m *machine) {
 	}
 }
 
-// evict has etcd forget agents that have ended. All may act on the leader's end, and the leader on that of others. etcd may be slow,
-// or may have lost a member with the agent, so this is tried again until it is done, or their leases have run out. Each time they
-// are looked at anew; as long as etcd cannot be used, this node may be the one that is cut off.
+// evict deletes from etcd what is known of agents that have ended. Any node may evict the leader; only the leader evicts others. etcd
+// may be slow, or may have lost a member together with the agent. So evict tries until it has succeeded or the leases have run out, and
+// makes sure each time that the agents have ended. It does nothing while etcd cannot be used: then this node may be the one that is cut
+// off.
 func (m *machine) evict() {
 	ended := m.member.ended
 	maps.DeleteFunc(ended, func(key, _ string) bool { return !m.evicts(key) })
@@ -62,7 +63,7 @@ func (e agentsEvicted) apply(m *machine) {
 	}
 }
 
-// evicts reports whether it is this node's to have etcd forget an agent, which it has not done, as far as is known.
+// evicts reports whether this node is the one to evict an agent, and etcd still has its key as far as is known.
 func (m *machine) evicts(key string) bool {
 	v := m.conn.view
 	return v.leader != nil && v.leader.Key == key || m.leader.leads() && (!v.whole || v.nodeRev[key] > 0)

@@ -8,7 +8,7 @@ import (
 	"strconv"
 )
 
-// DefaultPrefix is below what key the jobs are.
+// DefaultPrefix is what the keys of all jobs begin with.
 const DefaultPrefix = "/gorun/v1/"
 
 // keys are those of one job. job/ is what every agent watches; from nodes/ to rounds/ what the leader watches too.
@@ -25,11 +25,11 @@ const DefaultPrefix = "/gorun/v1/"
 //	reports/<n>/<key>  how a node's part of round n has ended
 //	rounds/<n>/<c>     who is in round n, of those whose keys begin with c, and its secrets
 //
-// What is said to be leased goes with its node. All else goes some time after the last leader, who renews the lease of
-// job/config, under which the rest is; but how the job has ended is kept for an hour.
+// What is leased is deleted when its node has gone. All the rest has the lease of job/config, which the leader renews: it is deleted some
+// time after the last leader has gone. Only job/state is kept for an hour.
 //
 // Only the leader writes to current, established, probe, state, status and rounds, and only while job/leader is what it has
-// written; but what etcd has lost any node puts back.
+// written. Any node puts back what etcd has lost.
 type keys struct{ root string }
 
 func keysOf(prefix, runID string) keys { return keys{prefix + url.PathEscape(runID) + "/"} }

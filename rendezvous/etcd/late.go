@@ -12,11 +12,10 @@ import (
 	"github.com/gorun/gorun/rendezvous"
 )
 
-// tooLate is for a node that finds that the job has ended. Either it belongs to that run and is late, or somebody uses the
-// name for another one, which must not be taken to have run. What tells them apart is whether the node was started before the
-// job had ended. Two witnesses must say so, for to run nothing by mistake is worse than to be refused by mistake. Etcd knows how
-// long ago the job ended, but an etcd that was started again takes it to be just now; and the leader has told by its clock, which
-// may differ from this node's.
+// tooLate decides what becomes of a node that finds that the job has ended. If the node was started before that end, it belongs to the
+// job and is late: it ends as the others did. Otherwise somebody uses the run ID for another job, and the node refuses: it must not look
+// as if that other job had run. A wrong refusal does less harm, so two clocks have to agree that the node is late: etcd's, which says how
+// long ago the job ended, but begins again when etcd is restarted; and the leader's, which may differ from this node's.
 func (m *machine) tooLate(v *view) {
 	switch {
 	case m.member.refused || m.member.self.Try == 0:

@@ -12,7 +12,8 @@ import (
 // publishInterval is between two news for those who wait, for each thousand nodes and the first.
 const publishInterval = time.Second
 
-// A leader is what this node does, and remembers, to lead the job. A node that does not lead has one as well, and waits.
+// A leader is this node's part in leading the job. Every node has one. While another node leads, it does nothing but watch for a reason
+// to campaign.
 type leader struct {
 	*common
 	conn   *connection
@@ -21,7 +22,7 @@ type leader struct {
 	leading  bool
 	attempts attempts
 	abstains time.Time // until then it does not campaign
-	written  bool      // something, since the view was read
+	written  bool      // something has been written since the view was read
 
 	decided  *view // what the last decision went by
 	stage    rendezvous.Stage
@@ -56,7 +57,7 @@ func (l *leader) campaign() {
 	l.request(campaign{lease, leaderDoc{Key: l.key, Host: self.Node.Host, Agent: agent}})
 }
 
-// apply: what has come of it is to be read before there is more to decide.
+// apply makes the leader read what has come of its write before it decides again.
 func (e leaderWrote) apply(m *machine) {
 	m.conn.dirty, m.leader.written = true, true
 	switch {
@@ -96,9 +97,9 @@ func (l *leader) lead() {
 	}
 }
 
-// uncertain reports whether nodes that know more of a job that has been put back may not be here yet. Who is here has put back what
-// it knows before; and of a round that follows a running one, one of its members would know. If all members are here, nobody is
-// waited for any more.
+// uncertain reports whether the leader has to wait before it decides about a job that has been put back: nodes that know more of it may
+// not be here yet. The nodes that are here have put back what they know. If there was a later round, one of the members of this round
+// knows of it. So once all of them are here, the leader waits no more.
 func (l *leader) uncertain() bool {
 	v := l.conn.view
 	if v.current == nil || !v.current.Restored || v.last == nil || !l.now.Before(l.settled) {
@@ -124,8 +125,8 @@ func (l *leader) becomeFollower() {
 	}
 }
 
-// retain renews the lease of what is written of the job, which goes some time after its last leader. A round that has run for as long
-// makes the job an established one.
+// retain renews the lease of the job's keys. So etcd keeps them until some time after the last leader has gone. If a round has run for
+// that time, the job is established.
 func (l *leader) retain() {
 	v := l.conn.view
 	if !l.leading || v.config.lease == 0 || l.now.Before(l.retainAt) {
@@ -176,7 +177,7 @@ func (l *leader) decide() rendezvous.Decision {
 	return d
 }
 
-// candidates says of each node whether the leader, which this node is, has a liveness connection from it.
+// candidates sets LeaseOnly of the nodes that have no liveness connection to this one, the leader.
 func (l *leader) candidates(nodes []rendezvous.Candidate) []rendezvous.Candidate {
 	nodes = slices.Clone(nodes)
 	for i, n := range nodes {

@@ -18,7 +18,7 @@ import (
 //	connection    the lease, outages of etcd, the view: what etcd has said last of the job
 //
 // What an event means for several parts is in this file. After each event, advance compares what is with what should be, and
-// requests what is missing. So a request that has failed is only one to be made again.
+// requests what is missing. So there is no other retry: a request that has failed is missing again.
 type machine struct {
 	*common
 	conn   connection
@@ -223,7 +223,7 @@ func (m *machine) follow() {
 	m.member.follow(v)
 }
 
-// onFailure fails what waits if there is no hope, and otherwise lets it wait.
+// onFailure takes the error of a request. If no retry can help, it fails the Joins that wait; otherwise they go on waiting.
 func (m *machine) onFailure(err error) {
 	switch {
 	case isDocument(err):

@@ -14,7 +14,7 @@ type member struct {
 	*common
 	conn *connection
 
-	joins   []*join // that wait; the first is the one that self says
+	joins   []*join // that wait; self describes the first
 	joining *joining
 	shown   string // of what a Join waits for
 
@@ -71,8 +71,8 @@ func (e joinCalled) apply(m *machine) {
 	}
 }
 
-// updateSelf makes self say that the first Join waits, or that none does, which etcd need not know as long as the last one has got
-// its round and the node is not registered anew.
+// updateSelf makes self describe the first Join that waits, or say that none does. The latter is written to etcd only with something
+// else: a Join that has got its round is of no interest there.
 func (b *member) updateSelf() {
 	b.stopCalling()
 	b.shown = ""
@@ -224,8 +224,8 @@ func (b *member) answer(err error) {
 	b.report.callers = nil
 }
 
-// A takenRank is what a node knows whose rank another one has. That one may be dead and look alive, as one does that this node comes
-// instead of.
+// A takenRank is what this node knows of another node that has its rank. The other may be dead, with a lease that has not run out yet:
+// this node may be its replacement.
 type takenRank struct {
 	by    string    // its key; empty: nobody is known to have it
 	since time.Time // when this node found out

@@ -16,13 +16,13 @@ const (
 	masterTimeout  = time.Second            // for its machine to answer in its stead
 )
 
-// joining is the way of one Join into a round.
+// joining says which Join is about to enter which round.
 type joining struct{ join, round int }
 
-// prepare sees to what a round needs before workers start in it, and then enters it. Where rank 0 is that is the master
-// port, if it has to be a certain one. The others find out that they reach rank 0's machine, or their workers would wait
-// for it in vain: they call its agent, at the address that the workers get and by a name that no other answers to. If
-// that is dead, the round is over before they give up. Who has answered once is not called again.
+// prepare does what a round needs before workers start in it, and then enters it. The node of rank 0 reserves the master port, if a
+// certain one was asked for. The other nodes check that they can reach the node of rank 0; otherwise their workers would wait for it in
+// vain. They call its agent, at the address that the workers will use, and by its key, to which no other agent answers. They do not call
+// an agent again that has answered once. If it is dead, the round ends before they give up.
 func (b *member) prepare(doc *roundDoc, a assignment) {
 	j := b.joins[0]
 	way := joining{j.id, doc.ID}

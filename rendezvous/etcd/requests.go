@@ -15,7 +15,7 @@ import (
 type executor struct {
 	writer
 	awaitFreeRank func(ctx context.Context, rank int)                                        // returns when nobody has the rank, or ctx ends
-	hasEnded      func(ctx context.Context, key, addr string) bool                           // asks an agent that has ended, as far as was found out before
+	hasEnded      func(ctx context.Context, key, addr string) bool                           // asks once more whether an agent has ended
 	explain       func(ctx context.Context) error                                            // Config.Explain
 	fault         func(point string) bool                                                    // Config.fault; what it kills does nothing more
 	pause         func(ctx context.Context, d time.Duration)                                 // returns early if ctx ends
