@@ -99,7 +99,7 @@ func (g *Group) GroupRank(world int) int {
 // AwaitNotified waits until the members that can be reached know why the group has failed, if it has, for a second at most.
 func (g *Group) AwaitNotified() { g.Comm.AwaitNotified(CloseNotifyTimeout) }
 
-// Release releases the group's memory as soon as no collective is under way. The lane has been closed.
+// Release releases the group's memory as soon as no collective is under way. The communicator has been closed.
 func (g *Group) Release() { g.order.retire(g.release) }
 
 // Abort fails the group on every member because of cause.

@@ -45,8 +45,8 @@ var ErrClosed = errors.New("the group is closed")
 // Options tune an Endpoint.
 type Options struct {
 	ConnectTimeout time.Duration // limit for reaching one peer; 0: none
-	// News is how long the news of a failure may take. So long this rank waits before it says that a peer is at fault that is gone,
-	// but not dead for certain: the peer may have gone because of another failure.
+	// News is how long the news of a failure may take. When a peer is gone, but not dead for certain, this rank waits that long before
+	// it says that the peer is at fault: the peer may have gone because of another failure.
 	News time.Duration
 	// Liveness says whether a rank lives whose stream has ended without goodbye. It may take a moment.
 	Liveness func(rank int) diagnosis.Liveness // nil: Unknown

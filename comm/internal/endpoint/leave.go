@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// mostRetired is how many closed communicators are remembered, to tell peers that connect later and still need them. Of so many that
-	// this rank has not opened it takes in why they have failed.
+	// mostRetired is how many closed communicators are remembered, so that peers that connect later and still need them are told. It is
+	// also how many failures of communicators that this rank has not opened yet are kept for one peer.
 	mostRetired = 1024
 	// mostUnopened is how many groups one peer may have left before this rank has opened them. To make a group takes all its
 	// ranks, so an honest peer is ahead by one for each group that groups are made of.

@@ -68,7 +68,7 @@ func (e *Endpoint) lost(p *peer, err error, liveness diagnosis.Liveness) {
 		return
 	}
 	if errors.Is(err, io.ErrUnexpectedEOF) && p.broken && !errors.Is(p.fault, syscall.EPIPE) {
-		err = p.fault // which the system tells once: for whoever reads after that, the stream just ends
+		err = p.fault // the system reports it once, here to the writer; after that, a reader finds only the end of the stream
 	}
 	e.opt.Log.Debug("stream ended", "rank", p.rank, "goodbye", p.left, "error", err)
 	lost := diagnosis.Lost{

@@ -6,8 +6,8 @@ import (
 	"github.com/gorun/gorun/comm/internal/wire"
 )
 
-// Blocking sends and receives of short messages take a short cut where nothing stands in the way: they are over before there
-// would be an Op. What they leave behind is the same, and whatever else comes up goes the long way.
+// Blocking sends and receives of short messages take a short cut if possible: they end at once, without an Op. Their effects are those
+// of the long way. In every other case the caller takes the long way, by Send and Recv.
 
 const (
 	// nowLimit is the longest message, in bytes, that takes the short cut.

@@ -38,7 +38,7 @@ type Op struct {
 
 var ops = sync.Pool{New: func() any { return new(Op) }}
 
-// Free lets the memory of op, which has ended and of which its caller has no more to ask, be that of another operation.
+// Free lets another operation use op's memory. op has ended, and the caller uses it no more.
 func (op *Op) Free() {
 	if op.err == nil {
 		*op = Op{}

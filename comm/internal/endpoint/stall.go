@@ -83,7 +83,8 @@ func (p *peer) diagnose() string {
 	return p.suspicion
 }
 
-// lastWait is whom p, which is gone, has said to wait for, or nothing: its end may be no more than a consequence.
+// lastWait says for which rank p was waiting, by its own report, before it was gone; empty: it was not. p may have ended because of that
+// rank.
 func (e *Endpoint) lastWait(p *peer) string {
 	for _, s := range e.stalls {
 		if suspect := s.Suspect(time.Now()); s.op.awaited() == p.rank && suspect != nil && suspect.Rank >= 0 && suspect.Rank != e.rank {
@@ -101,7 +102,7 @@ func (op *Op) awaited() int {
 	return op.peer
 }
 
-// awaits is op as who waits for it tells others.
+// awaits describes op for reports to other ranks.
 func (op *Op) awaits() diagnosis.Operation {
 	seq := op.seq
 	if seq == 0 {
@@ -133,9 +134,9 @@ func (m *monitor) reported(rank int, r *diagnosis.Report) {
 	}
 }
 
-// Monitor asks the other members whether they have begun collective seq, in which this rank is, and those that have not
-// again every so often. If some have not by ctx's deadline, and this rank waits in the collective still, it fails the communicator
-// with a failure that names them. If another member asks already, it leaves that to it.
+// Monitor asks the other members whether they have begun collective seq, which this rank has begun. It asks those that have not again,
+// at intervals of every. If some have not by ctx's deadline, and this rank still waits in the collective, it fails the communicator with
+// a failure that names them. If another member asks already, Monitor does nothing.
 func (c *Communicator) Monitor(ctx context.Context, seq uint64, every time.Duration) {
 	e := c.ep
 	e.mu.Lock()
