@@ -26,8 +26,8 @@ func (l *loop) complete(err error) {
 	}
 }
 
-// completeFailure: where several nodes must agree on an exit code it is that of the failure which was reported, whoever
-// is then found to be the root cause here.
+// completeFailure adds what this node knows of its failed workers. The exit code of a job of several nodes stays that of the reported
+// failure, so that all nodes agree, even if another worker is found to be the root cause here.
 func (l *loop) completeFailure(w *WorkerError) {
 	w.Program, w.Host = l.Program, l.Node.Host
 	if l.round == nil {

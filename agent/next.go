@@ -75,13 +75,13 @@ func (m *machine) rootCause() int {
 	return max(m.root, crash) // those before the root did not fail
 }
 
-// crashed: it died of what no process does to itself when a peer is gone.
+// crashed reports whether the worker died of a signal that the loss of a peer does not cause.
 func crashed(x launcher.Exit) bool {
 	return slices.Contains([]syscall.Signal{syscall.SIGKILL, syscall.SIGSEGV, syscall.SIGBUS, syscall.SIGILL, syscall.SIGFPE}, x.Signal)
 }
 
-// outcomeError is how a job that has been decided ends on this node. Of the failure that was reported here, more is
-// known here.
+// outcomeError is the error of a job that has been closed with outcome o. If o's failure is one of this node's, the error says more
+// than was reported to the others.
 func (m *machine) outcomeError(o rendezvous.Outcome) error {
 	if o.Failure == nil || m.reason != failure {
 		return outcomeError(o, m.exits)

@@ -139,7 +139,7 @@ func (m *machine) onNews() []action {
 	return m.next()
 }
 
-// onInterrupt: the first interrupt asks, the second does not ask, a third finds everything done.
+// onInterrupt: the first interrupt asks the workers to end, the second kills them, and a third has nothing left to do.
 func (m *machine) onInterrupt(sig syscall.Signal) []action {
 	if m.state == done || m.killed {
 		return nil
