@@ -14,13 +14,14 @@ import (
 	"github.com/gorun/gorun/rendezvous"
 )
 
-// An etcd may lose what it has been told: it comes back empty, or as it was long ago, or all agents have been cut off for so
-// long that leases have run out. The agents know the job: each puts back what it has read last, for all of them the same. The
-// later round wins.
+// An etcd may lose a job: it comes back empty, or as it was long ago, or all agents were cut off for so long that their leases have run
+// out. The agents still know the job. Each puts back what it read last, which is the same for all of them. If they know different
+// rounds, the later one wins.
 //
-// Meanwhile nodes may have come that find an empty etcd, and begin another job of the same name. It has to give way as long as
-// it is not established: its nodes become newcomers of the job that is put back, whose workers go on. A job that is put back is
-// established, so that there is no way back. Where both are, there were two etcds, and the one that is told of last is over.
+// Meanwhile other nodes may have found an empty etcd, and begun another job with the same run ID. That job gives way unless it is
+// established: its nodes become newcomers of the job that is put back, whose workers go on. A job that has been put back counts as
+// established, so it never gives way in turn. If both jobs are established, there were two etcds: the
+// nodes that find the other job in their etcd close theirs.
 
 // A comparison says how what is read of a job compares with what was read before.
 type comparison int
