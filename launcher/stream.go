@@ -169,9 +169,9 @@ func (s *stream) leave() {
 	s.wake()
 }
 
-// sync returns when all that is in the pipe now has been passed on, with the last lines. The worker having exited, that is
-// all it wrote, and no more than a pipe holds, for which there is always room; others that hold the pipe may go on writing
-// and are not waited for. Only one call at a time.
+// sync returns the last lines, when all that is in the pipe now has been passed on. The worker has exited, so that is all that it wrote.
+// It is no more than a pipe holds, and for that there is always room. sync does not wait for other processes that hold the pipe and may
+// go on writing. Only one call at a time.
 func (s *stream) sync() []string {
 	s.syncing.Store(true)
 	_ = s.pipe.SetReadDeadline(time.Unix(1, 0)) // wakes the reader; fails only if it has ended

@@ -9,9 +9,9 @@ import (
 	"github.com/gorun/gorun/launcher/proc"
 )
 
-// transition moves the gang to the phase that follows from h. Stopping reads, in full: signal the sessions of
-// the workers; wait for the first of their end, the end of the grace period, a kill command or the agent's
-// death (the select in loop); then sweep and reap until nothing is left.
+// transition moves the gang to the phase that follows from h. A whole stop is: signal the sessions of the workers; wait until they have
+// ended, the grace period is over, a kill command comes or the agent dies, whichever is first (the select in loop); then sweep and reap
+// until nothing is left.
 func (g *gang) transition(h trigger) {
 	was := g.phase
 	g.phase = was.next(h)
@@ -24,9 +24,9 @@ func (g *gang) transition(h trigger) {
 }
 
 // signalSessions signals all processes in the workers' sessions, and wakes those that are suspended, since they could not
-// act on it. A worker that has not been waited for keeps the number of the group that it leads from being another's, and
-// all of a group get a signal at once. Members of other groups get it one by one, until none is left that was not there
-// before: a number alone may belong to a stranger by now.
+// act on it. As long as a worker has not been reaped, no other process group can get its number, so it is safe to signal its
+// group as a whole. Members of other groups get the signal one by one, checked by pid and start time, until no new ones appear: by its
+// number alone, a group may be a stranger's by now.
 func (g *gang) signalSessions(sig syscall.Signal) {
 	for pid := range g.workers {
 		_ = syscall.Kill(-pid, sig) // fails if all in it are dead, or other users'
