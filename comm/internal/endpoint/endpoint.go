@@ -105,8 +105,9 @@ func New(tr transport.Transport, rank, size int, opt Options) *Endpoint {
 	return e
 }
 
-// Close leaves in good order: what is queued is written first, peers are told, and have taken it, and nothing this endpoint
-// started is still running when it returns. Receives under way and sends that nobody has asked for end with ErrClosed.
+// Close leaves in good order. It writes what is queued, says goodbye to the peers, and waits until they have read that. When it returns,
+// nothing that this endpoint started is still running. Receives under way, and sends whose receiver has not asked for the bytes, end
+// with ErrClosed.
 func (e *Endpoint) Close() error {
 	e.mu.Lock()
 	if e.closed {
