@@ -20,8 +20,8 @@ import (
 //
 // Meanwhile other nodes may have found an empty etcd, and begun another job with the same run ID. That job gives way unless it is
 // established: its nodes become newcomers of the job that is put back, whose workers go on. A job that has been put back counts as
-// established, so it never gives way in turn. If both jobs are established, there were two etcds: the
-// nodes that find the other job in their etcd close theirs.
+// established, so it never gives way in turn. If both jobs are established, there were two etcds: the nodes that find the
+// other job in their etcd close theirs.
 
 // A comparison says how what is read of a job compares with what was read before.
 type comparison int
