@@ -16,7 +16,7 @@ import (
 	"github.com/gorun/gorun/comm/internal/shm"
 )
 
-// A Group is an ordered set of ranks that talk to each other: a communicator. This rank is one of them.
+// A Group is an ordered set of ranks that talk to each other. This rank is one of them.
 type Group struct {
 	World   *World
 	Comm    *endpoint.Communicator
