@@ -2,7 +2,9 @@ package launcher
 
 import (
 	"bytes"
+	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -80,7 +82,8 @@ func (f *sizedFile) share(b []byte) int {
 // rotated is how the name of a rotated file ends, as a layout of package time.
 const rotated = "-2006-01-02T15-04-05.000000-size.log"
 
-// rotate gives the file the name of a rotated one, and begins a new file.
+// rotate gives the file the name of a rotated one, and begins a new file. If somebody has removed or moved the file, as logrotate does,
+// it only begins a new one.
 func (f *sizedFile) rotate() error {
 	path := f.file.Name()
 	if err := f.file.Close(); err != nil {
@@ -91,7 +94,11 @@ func (f *sizedFile) rotate() error {
 	for exists(dir + at.Format(layout)) {
 		at = at.Add(time.Microsecond)
 	}
-	if err := os.Rename(path, dir+at.Format(layout)); err != nil {
+	if err := os.Rename(path, dir+at.Format(layout)); errors.Is(err, fs.ErrNotExist) {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+	} else if err != nil {
 		return err
 	}
 	if f.keep > 0 {

@@ -179,3 +179,31 @@ func TestLogFileWithoutLimit(t *testing.T) {
 		t.Errorf("%v", names)
 	}
 }
+
+// TestLogFileRemoved removes a log file that is being written, with its folder. No line is lost that comes after it was due to be rotated.
+func TestLogFileRemoved(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "rank")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "stdout.log")
+	f, err := openLogFile(path, 5, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := fmt.Fprintln(f, "first"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := fmt.Fprintln(f, "second"); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, contents := stored(t, dir); string(bytes.Join(contents, nil)) != "second\n" {
+		t.Errorf("the files hold %q", contents)
+	}
+}

@@ -100,7 +100,7 @@ var table = []flag{
 		help: "what each line on the console begins with; it may contain ${role_name}, ${rank} and ${local_rank} " +
 			"([${rank}] ; with --tee, as torchrun has it, [${role_name}${local_rank}]:)"},
 	{group: groupOutput, name: "log-max-size", value: "BYTES", own: true, set: setSize(func(o *options) *int64 { return &o.logMaxSize }),
-		help: "size at which gorun puts a log file aside and begins a new one, such as 100M (no limit)"},
+		help: "size at which gorun rotates a log file, such as 100M (no limit)"},
 	{group: groupOutput, name: "log-keep", value: "N", own: true, set: setNumber(1, maxRestarts, func(o *options) *int { return &o.logKeep }),
 		help: "how many rotated log files to keep, for each stream (all)"},
 	{group: groupOutput, name: "logs-specs", value: "NAME", choices: logsSpecs, set: setChoice(logsSpecs, func(*options) *string { return new(string) }),
