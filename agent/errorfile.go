@@ -2,6 +2,7 @@ package agent
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -166,16 +167,44 @@ func (e *WorkerError) document() ([]byte, error) {
 	return json.Marshal(document)
 }
 
-// writeErrorFile overwrites a regular file, or makes one. It takes reportTimeout at most.
+// writeErrorFile puts a document in the place of a regular file, or of none. It takes reportTimeout at most.
 func writeErrorFile(path string, document []byte) error {
-	err, inTime := within(reportTimeout, func() error {
-		if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-			return errNotRegular
-		}
-		return os.WriteFile(path, document, 0o644)
-	})
+	err, inTime := within(reportTimeout, func() error { return replaceErrorFile(path, document) })
 	if !inTime {
 		return errNoAnswer
 	}
 	return err
+}
+
+// replaceErrorFile overwrites a file that cannot be replaced, as one that is mounted into a container.
+func replaceErrorFile(path string, document []byte) error {
+	if target, err := filepath.EvalSymlinks(path); err == nil {
+		path = target
+	}
+	info, err := os.Stat(path)
+	if err == nil && !info.Mode().IsRegular() {
+		return errNotRegular
+	}
+	failed := replace(path, document)
+	if failed != nil && err == nil {
+		return os.WriteFile(path, document, 0o644)
+	}
+	return failed
+}
+
+func replace(path string, document []byte) (err error) {
+	f, err := os.CreateTemp(filepath.Dir(path), ".error-*.json")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = os.Remove(f.Name())
+		}
+	}()
+	_, err = f.Write(document)
+	if err := cmp.Or(err, f.Chmod(0o644), f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
 }

@@ -3,6 +3,7 @@ package agent
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -217,5 +218,30 @@ func TestWriteErrorFile(t *testing.T) {
 	hidden, _ := filepath.Glob(path(".*.json"))
 	if want := []string{path("link"), path("new"), path("old"), path("pipe")}; err != nil || fmt.Sprint(left) != fmt.Sprint(want) || hidden != nil {
 		t.Errorf("left: %q and %q, %v", left, hidden, err)
+	}
+}
+
+// TestErrorFileIsReplaced: whoever reads the error file meanwhile, or finds a full disk, has a whole document.
+func TestErrorFileIsReplaced(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "error.json")
+	if err := os.WriteFile(path, []byte("before"), 0o444); err != nil {
+		t.Fatal(err)
+	}
+	reader, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = reader.Close() }()
+	if err := writeErrorFile(path, []byte("after")); err != nil {
+		t.Fatal(err)
+	}
+	if read, err := io.ReadAll(reader); string(read) != "before" || err != nil {
+		t.Errorf("a reader has got %q, %v", read, err)
+	}
+	if now, err := os.ReadFile(path); string(now) != "after" || err != nil {
+		t.Errorf("the file has %q, %v", now, err)
+	}
+	if names, err := filepath.Glob(filepath.Join(filepath.Dir(path), "*")); len(names) != 1 || err != nil {
+		t.Errorf("left over: %q, %v", names, err)
 	}
 }
