@@ -140,9 +140,7 @@ func (m *lazyRendezvous) connect(in secrets) (*etcd.Rendezvous, error) {
 	}
 	return etcd.New(etcd.Config{
 		Endpoints: texts(c.Endpoints), TLS: in.tls, User: c.User, Password: in.password,
-		Prefix: c.Prefix, RunID: c.RunID, Min: c.Min, Max: c.Max, MaxRestarts: c.MaxRestarts,
-		TTL: c.Lease, LastCall: c.LastCall, JoinTimeout: c.JoinTimeout, ScaleUp: c.ScaleUp, MasterPort: c.MasterPort,
-		Options: c.Settings, AfterEnd: after, Started: m.started, Reserve: c.Reserve, Waiting: c.Waiting, Log: c.Logger,
+		Prefix: c.Prefix, RunID: c.RunID, Rules: c.Rules, MasterPort: c.MasterPort, Options: c.Settings, AfterEnd: after, Started: m.started, Reserve: c.Reserve, Waiting: c.Waiting, Log: c.Logger,
 		Explain: func(ctx context.Context) error { return oneLine(diagnose(ctx, c.Access, in, c.Endpoints)) },
 	})
 }

@@ -13,7 +13,7 @@ func TestNewsFromAnEtcdThatWentBack(t *testing.T) {
 	t.Parallel()
 	server := startServer(t)
 	j := newJob(t, server.client(), 2, 2)
-	j.config.TTL = 5 * time.Second
+	j.config.Lease = 5 * time.Second
 	agents := j.agents(2)
 	rounds := together(t, agents)
 	_, rest, left := j.split(t, agents, rounds)

@@ -42,7 +42,7 @@ func connect(c *Config) (*clientv3.Client, error) {
 	if err != nil || len(c.Endpoints) == 1 {
 		return client, err
 	}
-	if err := route(client, c.TTL); err != nil {
+	if err := route(client, c.Lease); err != nil {
 		return nil, errors.Join(err, closeClient(client))
 	}
 	return client, nil

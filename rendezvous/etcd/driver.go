@@ -176,7 +176,7 @@ func (d *driver) listen(host string) (port int, err error) {
 			Ended:   func(key, addr string) { d.post(agentEnded{key, addr}) },
 			Changed: func(key string, more int) { d.post(agentConnected{key, more}) },
 			Dial:    d.config.dial,
-			Log:     d.config.Log.With("for", "ties").Info,
+			Log:     d.config.Log.With("for", "liveness").Info,
 		})
 	}
 	if err != nil {
@@ -355,5 +355,5 @@ func (d *driver) close(ctx context.Context, why error) error {
 	if err == nil || d.leave.futile || d.leave.unknown && isRefusal(err) {
 		return nil
 	}
-	return fmt.Errorf("etcd: this node is known for up to %v more: %w", d.config.TTL, err)
+	return fmt.Errorf("etcd: this node is known for up to %v more: %w", d.config.Lease, err)
 }

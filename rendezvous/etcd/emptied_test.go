@@ -120,7 +120,7 @@ func TestPutBackSoon(t *testing.T) {
 	t.Parallel()
 	server := startServer(t)
 	j := newJob(t, server.client(), 2, 2)
-	j.config.TTL = time.Minute // for which missing nodes would be waited for
+	j.config.Lease = time.Minute // for which missing nodes would be waited for
 	agents := j.agents(2)
 	rounds := together(t, agents)
 	server.stop()
@@ -128,7 +128,7 @@ func TestPutBackSoon(t *testing.T) {
 	awaitKeys(t, j, "nodes/", 2)
 	back := time.Now()
 	fail(t, agents, rounds)
-	if took := time.Since(back); took > j.config.TTL/2 {
+	if took := time.Since(back); took > j.config.Lease/2 {
 		t.Errorf("the next round took %v", took)
 	}
 }
@@ -165,7 +165,7 @@ func TestIsPutBack(t *testing.T) {
 func TestLeaderHearsOfRounds(t *testing.T) {
 	t.Parallel()
 	j := newJob(t, startServer(t).client(), 2, 2)
-	j.config.TTL = time.Minute // so that nothing else is written for longer than recheck
+	j.config.Lease = time.Minute // so that nothing else is written for longer than recheck
 	agents := j.agents(2)
 	rounds := together(t, agents)
 	leader, _, _ := j.split(t, agents, rounds)

@@ -21,7 +21,7 @@ import (
 func TestFirewall(t *testing.T) {
 	t.Parallel()
 	j := newJob(t, startServer(t).client(), 2, 2)
-	j.config.TTL = 3 * time.Second
+	j.config.Lease = 3 * time.Second
 	head := j.agent("n0", nil)
 	first := later(head)
 	await(t, head, func(m *machine) bool { return m.leader.leads() })
@@ -85,7 +85,7 @@ func TestUnreachableMaster(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			j := newJob(t, client, 2, 2)
-			j.config.TTL, j.config.MaxRestarts, j.config.JoinTimeout = 3*time.Second, 0, 10*time.Second
+			j.config.Lease, j.config.MaxRestarts, j.config.JoinTimeout = 3*time.Second, 0, 10*time.Second
 			head := j.agent("n0", nil)
 			joined := later(head)
 			await(t, head, func(m *machine) bool { return m.leader.leads() }) // and gets rank 0
@@ -145,7 +145,7 @@ func hear(t *testing.T, reasons <-chan string, parts ...string) {
 func TestMasterDiesFirst(t *testing.T) {
 	t.Parallel()
 	j := newJob(t, startServer(t).client(), 2, 3)
-	j.config.TTL = time.Hour
+	j.config.Lease = time.Hour
 	dead := make(chan struct{})
 	j.config.dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		if strings.HasPrefix(addr, "n2.test:") {

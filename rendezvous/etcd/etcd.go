@@ -55,16 +55,13 @@ type Config struct {
 	Prefix         string      // of all keys; empty: DefaultPrefix
 	RunID          string      // tells jobs apart
 
-	Min, Max    int // nodes of a round
-	MaxRestarts int
-	TTL         time.Duration      // a dead node is noticed after it, in whole seconds; 0: 10 s
-	LastCall    time.Duration      // how long more nodes are waited for once there are Min; 0: 30 s
-	JoinTimeout time.Duration      // how long to wait for Min nodes, or for etcd; 0: 10 min
-	ScaleUp     rendezvous.ScaleUp // empty: ScaleImmediate
-	MasterPort  int                // for rank 0 to listen on, wherever that is; 0: any
-	Options     map[string]string  // more of what must be the same on all nodes
-	AfterEnd    AfterEnd           // empty: AfterEndRefuse
-	Started     time.Time          // when this node was; zero: now
+	// Rules are how rounds form. Their zero values are 10 s for Lease, which is in whole seconds, 30 s for LastCall, 10 min for
+	// JoinTimeout, which also bounds how long etcd may be away, and ScaleImmediate.
+	rendezvous.Rules
+	MasterPort int               // for rank 0 to listen on, wherever that is; 0: any
+	Options    map[string]string // more of what must be the same on all nodes
+	AfterEnd   AfterEnd          // empty: AfterEndRefuse
+	Started    time.Time         // when this node was; zero: now
 
 	Reserve rendezvous.ReserveFunc
 	Waiting func(reason string)         // is called when there is news of what a Join waits for; must return at once
@@ -133,8 +130,8 @@ func (c *Config) complete() error {
 		return fmt.Errorf("etcd: %d nodes: want at most %d", c.Max, nodesLimit)
 	case c.MaxRestarts < 0:
 		return fmt.Errorf("etcd: %d restarts: want 0 or more", c.MaxRestarts)
-	case c.TTL != 0 && c.TTL < time.Second:
-		return fmt.Errorf("etcd: a node is noticed to be dead after %v: want at least 1s", c.TTL)
+	case c.Lease != 0 && c.Lease < time.Second:
+		return fmt.Errorf("etcd: a node is noticed to be dead after %v: want at least 1s", c.Lease)
 	case c.MasterPort < 0 || c.MasterPort > 65535:
 		return fmt.Errorf("etcd: master port %d: want 1 to 65535, or 0 for any", c.MasterPort)
 	case c.Reserve == nil:
@@ -148,7 +145,7 @@ func (c *Config) complete() error {
 		return fmt.Errorf("etcd: scale up %q: want %s, %s or %s", c.ScaleUp,
 			rendezvous.ScaleImmediate, rendezvous.ScaleOnRestart, rendezvous.ScaleNever)
 	}
-	for d, value := range map[*time.Duration]time.Duration{&c.TTL: 10 * time.Second, &c.LastCall: 30 * time.Second, &c.JoinTimeout: 10 * time.Minute} {
+	for d, value := range map[*time.Duration]time.Duration{&c.Lease: 10 * time.Second, &c.LastCall: 30 * time.Second, &c.JoinTimeout: 10 * time.Minute} {
 		if *d < 0 {
 			return fmt.Errorf("etcd: a timeout of %v: want 0 or more", *d)
 		}
@@ -184,25 +181,18 @@ func (c *Config) complete() error {
 	return nil
 }
 
-func (c *Config) rules() rendezvous.Rules {
-	return rendezvous.Rules{
-		Min: c.Min, Max: c.Max, MaxRestarts: c.MaxRestarts,
-		LastCall: c.LastCall, JoinTimeout: c.JoinTimeout, ScaleUp: c.ScaleUp, Lease: c.TTL,
-	}
-}
-
 // failureTimeout is how long a dead node may look alive.
-func (c *Config) failureTimeout() time.Duration { return 2 * c.TTL }
+func (c *Config) failureTimeout() time.Duration { return 2 * c.Lease }
 
 // retention is for how long what is written of the job outlasts its leader. Another leader is elected long before.
-func (c *Config) retention() time.Duration { return 3*c.TTL + 5*time.Second }
+func (c *Config) retention() time.Duration { return 3*c.Lease + 5*time.Second }
 
 // settings are what must be the same on every node, since any may come to decide.
 func (c *Config) settings() rendezvous.Settings {
 	s := rendezvous.Settings{
 		"nnodes":            fmt.Sprintf("%d:%d", c.Min, c.Max),
 		"max_restarts":      strconv.Itoa(c.MaxRestarts),
-		"ttl":               c.TTL.String(),
+		"ttl":               c.Lease.String(),
 		"last_call_timeout": c.LastCall.String(),
 		"join_timeout":      c.JoinTimeout.String(),
 		"scale_up":          string(c.ScaleUp),

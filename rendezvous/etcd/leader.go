@@ -140,7 +140,7 @@ func (e jobRetained) apply(m *machine) {
 	l := &m.leader
 	switch {
 	case e.err == nil:
-		l.retainAt = m.now.Add(m.config.TTL)
+		l.retainAt = m.now.Add(m.config.Lease)
 	case isLeaseLost(e.err):
 		m.conn.dirty, l.retainAt = true, m.now.Add(retryInterval) // the job is put back under another
 	default:
@@ -154,7 +154,7 @@ func (l *leader) decide() rendezvous.Decision {
 	l.decided = v
 	l.waitForMore()
 	s := rendezvous.State{
-		Rules: l.config.rules(), Nodes: l.candidates(v.nodes), Reports: v.reports, Unreachable: v.unreachable(),
+		Rules: l.config.Rules, Nodes: l.candidates(v.nodes), Reports: v.reports, Unreachable: v.unreachable(),
 		Settled: !l.now.Before(l.settled), Stage: l.stage, Waited: l.now.Sub(l.since),
 	}
 	if v.last != nil {
@@ -188,7 +188,7 @@ func (l *leader) candidates(nodes []rendezvous.Candidate) []rendezvous.Candidate
 
 // unsettle gives absent nodes some time to come back, as this one does.
 func (l *leader) unsettle(d time.Duration) {
-	if until := l.now.Add(d + l.config.TTL + retryInterval); until.After(l.settled) {
+	if until := l.now.Add(d + l.config.Lease + retryInterval); until.After(l.settled) {
 		l.settled = until
 	}
 	l.back = 0

@@ -49,7 +49,7 @@ func tied(t *testing.T, leader *agent, rest []*agent) {
 func TestAgentsEnd(t *testing.T) {
 	t.Parallel()
 	j := newJob(t, startServer(t).client(), 1, 6)
-	j.config.TTL = time.Hour
+	j.config.Lease = time.Hour
 	agents := j.agents(6)
 	rounds := together(t, agents)
 	for n, end := range []func(leader *agent, rest []*agent, left []*rendezvous.Round) ([]*agent, []*rendezvous.Round){
@@ -130,7 +130,7 @@ func TestCutTies(t *testing.T) {
 func TestAgentThatCannotCallEnds(t *testing.T) {
 	t.Parallel()
 	j := newJob(t, startServer(t).client(), 1, 2)
-	j.config.TTL = time.Hour
+	j.config.Lease = time.Hour
 	var mu sync.Mutex
 	var calls []net.Conn
 	mute := false
@@ -173,7 +173,7 @@ func TestAgentsEndWhileEtcdIsSlow(t *testing.T) {
 	t.Parallel()
 	server := startServer(t)
 	j := newJob(t, server.client(), 1, 3)
-	j.config.TTL = time.Hour
+	j.config.Lease = time.Hour
 	var log logtest.Log
 	j.config.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	agents, ways := j.agentsBehindRelays(server, 3)

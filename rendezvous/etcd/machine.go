@@ -41,7 +41,7 @@ type common struct {
 func newMachine(c *Config, key, secret string, endpoints []string, now time.Time) *machine {
 	shared := &common{config: c, keys: keysOf(c.Prefix, c.RunID), key: key, now: now, pending: make(map[kind]bool)}
 	m := &machine{common: shared}
-	m.conn = connection{common: shared, endpoints: endpoints, ttl: c.TTL, renewAt: now, view: new(view), readAt: now}
+	m.conn = connection{common: shared, endpoints: endpoints, ttl: c.Lease, renewAt: now, view: new(view), readAt: now}
 	m.member = member{common: shared, conn: &m.conn, secret: secret, peers: make(map[string]*peer), ended: make(map[string]string)}
 	m.leader = leader{common: shared, conn: &m.conn, member: &m.member, connected: make(map[string]int)}
 	return m

@@ -8,6 +8,8 @@ import (
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/gorun/gorun/rendezvous"
 )
 
 // TestJobChanges: a change that has been read already, or that decides nothing, does not cause a read.
@@ -49,7 +51,7 @@ func TestJobChanges(t *testing.T) {
 
 // idle is the machine of a node that has done nothing yet.
 func idle() *machine {
-	c := Config{RunID: "job", Client: clientv3.NewCtxClient(context.Background()), Min: 1, Max: 1, JoinTimeout: time.Hour, Reserve: reserve}
+	c := Config{RunID: "job", Client: clientv3.NewCtxClient(context.Background()), Rules: rendezvous.Rules{Min: 1, Max: 1, JoinTimeout: time.Hour}, Reserve: reserve}
 	if err := c.complete(); err != nil {
 		panic(err)
 	}

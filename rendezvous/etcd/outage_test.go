@@ -22,7 +22,7 @@ func TestOutage(t *testing.T) {
 	rounds := together(t, agents)
 
 	server.stop()
-	time.Sleep(3 * j.config.TTL) // what is tested is that nothing happens meanwhile
+	time.Sleep(3 * j.config.Lease) // what is tested is that nothing happens meanwhile
 	for _, r := range rounds {
 		if r.Err() != nil {
 			t.Errorf("while etcd is away, round %d is over: %v", r.ID, r.Err())
@@ -71,7 +71,7 @@ func TestAllAreCutOff(t *testing.T) {
 	t.Parallel()
 	server := startServer(t)
 	j := newJob(t, server.client(), 3, 3)
-	j.config.TTL = 10 * time.Second
+	j.config.Lease = 10 * time.Second
 	agents, ways := j.agentsBehindRelays(server, 3)
 	rounds := together(t, agents)
 	for _, way := range ways {
@@ -101,7 +101,7 @@ func TestMissedRound(t *testing.T) {
 	t.Parallel()
 	server := startServer(t)
 	j := newJob(t, server.client(), 2, 2)
-	j.config.TTL = 10 * time.Second
+	j.config.Lease = 10 * time.Second
 	agents, ways := j.agentsBehindRelays(server, 2)
 	missing := later(agents[1])
 	awaitKeys(t, j, "nodes/", 1)
@@ -227,7 +227,7 @@ func TestRefusals(t *testing.T) {
 	} {
 		r, err := New(Config{
 			Endpoints: []string{server.front.addr()}, User: c.user, Password: c.password,
-			RunID: t.Name(), Min: 1, Max: 1, Reserve: reserve,
+			RunID: t.Name(), Rules: rendezvous.Rules{Min: 1, Max: 1}, Reserve: reserve,
 		})
 		if err == nil {
 			_, err = r.Join(t.Context(), rendezvous.Node{ID: "a", Host: "a", Nproc: 1})
@@ -263,14 +263,14 @@ func TestNewerGorun(t *testing.T) {
 
 func TestConfigErrors(t *testing.T) {
 	t.Parallel()
-	good := Config{Endpoints: []string{"localhost:1"}, RunID: "r", Min: 1, Max: 1, Reserve: reserve}
+	good := Config{Endpoints: []string{"localhost:1"}, RunID: "r", Rules: rendezvous.Rules{Min: 1, Max: 1}, Reserve: reserve}
 	for want, change := range map[string]func(*Config){
 		"no run ID: want one that all nodes of the job share":              func(c *Config) { c.RunID = "" },
 		"no endpoint: want host:port":                                      func(c *Config) { c.Endpoints = nil },
 		"3 to 2 nodes: want at least 1, and no more at least than at most": func(c *Config) { c.Min, c.Max = 3, 2 },
 		"-1 restarts: want 0 or more":                                      func(c *Config) { c.MaxRestarts = -1 },
 		"a timeout of -1s: want 0 or more":                                 func(c *Config) { c.LastCall = -time.Second },
-		"a node is noticed to be dead after 10ms: want at least 1s":        func(c *Config) { c.TTL = 10 * time.Millisecond },
+		"a node is noticed to be dead after 10ms: want at least 1s":        func(c *Config) { c.Lease = 10 * time.Millisecond },
 		"4001 nodes: want at most 4000":                                    func(c *Config) { c.Max = 4001 },
 		`scale up "neve": want immediate, on-restart or never`:             func(c *Config) { c.ScaleUp = "neve" },
 		"nothing to reserve ports with":                                    func(c *Config) { c.Reserve = nil },

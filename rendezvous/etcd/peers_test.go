@@ -87,7 +87,7 @@ func TestWorkersNameUnreached(t *testing.T) {
 			var answering atomic.Bool
 			answering.Store(answers)
 			j := newJob(t, startServer(t).client(), 2, 3)
-			j.config.TTL = 3 * time.Second
+			j.config.Lease = 3 * time.Second
 			j.config.dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
 				switch {
 				case addr != worker:

@@ -24,7 +24,7 @@ func TestMembersProbe(t *testing.T) {
 		t.Run(fmt.Sprint("restarts ", maxRestarts), func(t *testing.T) {
 			t.Parallel()
 			j := newJob(t, startServer(t).client(), 2, 3)
-			j.config.TTL, j.config.MaxRestarts = 3*time.Second, maxRestarts
+			j.config.Lease, j.config.MaxRestarts = 3*time.Second, maxRestarts
 			var apart atomic.Bool
 			agents := make([]*agent, 3)
 			reasons := make(chan string, 100)

@@ -10,6 +10,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/gorun/gorun/rendezvous"
 )
 
 // ways are several to one etcd, as if they led to its members, and a client that knows them.
@@ -21,7 +23,7 @@ func (s *server) ways(n int) ([]*relay, *clientv3.Client) {
 		way := newRelay(s.t, s.addr())
 		ways, endpoints = append(ways, way), append(endpoints, way.addr())
 	}
-	c, err := connect(&Config{Endpoints: endpoints, TTL: 2 * time.Second})
+	c, err := connect(&Config{Endpoints: endpoints, Rules: rendezvous.Rules{Lease: 2 * time.Second}})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -171,7 +173,7 @@ func TestAgentsWithASilentMember(t *testing.T) {
 	for _, way := range ways {
 		way.hush(true)
 	}
-	time.Sleep(3 * j.config.TTL) // what is tested is that nothing happens meanwhile
+	time.Sleep(3 * j.config.Lease) // what is tested is that nothing happens meanwhile
 	for i, a := range agents {
 		await(t, a, func(m *machine) bool {
 			if m.conn.lease != leases[a] || m.conn.leaseErr != nil || !m.conn.outage.IsZero() {

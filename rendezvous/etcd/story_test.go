@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/gorun/gorun/rendezvous"
 )
 
 var update = flag.Bool("update", false, "write the stories in testdata anew")
@@ -87,7 +89,9 @@ func (s *simStory) play() (text string, err error) {
 	told := *s
 	w := newSimWorld(1)
 	w.story, w.faulty = &told, false
-	c := Config{Min: s.nodes, Max: s.nodes, MaxRestarts: 1, TTL: 6 * time.Second, LastCall: 2 * time.Second, JoinTimeout: 20 * time.Second}
+	c := Config{Rules: rendezvous.Rules{
+		Min: s.nodes, Max: s.nodes, MaxRestarts: 1, Lease: 6 * time.Second, LastCall: 2 * time.Second, JoinTimeout: 20 * time.Second,
+	}}
 	if s.change != nil {
 		s.change(&c)
 	}

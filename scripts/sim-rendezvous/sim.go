@@ -74,8 +74,10 @@ func simulate(ctx context.Context, n int, o options) (r *result, err error) {
 func (s *simulation) grow(ctx context.Context) error {
 	for len(s.nodes) < s.size {
 		r, err := etcd.New(etcd.Config{
-			Client: s.store.client(s.started), RunID: s.job, Min: s.size - max(1, s.size*s.kill/100), Max: s.size, MaxRestarts: s.rounds,
-			TTL: s.ttl, LastCall: quietTimeout, Reserve: reserve,
+			Client: s.store.client(s.started), RunID: s.job, Reserve: reserve,
+			Rules: rendezvous.Rules{
+				Min: s.size - max(1, s.size*s.kill/100), Max: s.size, MaxRestarts: s.rounds, Lease: s.ttl, LastCall: quietTimeout,
+			},
 		})
 		if err != nil {
 			return err
