@@ -43,4 +43,7 @@
 // has made Spec.Spool drains it when the job is over.
 //
 // Workers run on Linux only. Elsewhere the package compiles, and Start says so.
+//
+// The package has more lines than a package here should have. What can stand alone is below it: guard, spool, proc, topology. The rest is
+// one gang with its output, whose parts (exits, stop, watchdog, streams, log files) share its state.
 package launcher

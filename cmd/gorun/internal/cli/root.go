@@ -1,4 +1,7 @@
 // Package cli is the command line of gorun: flags, wiring, exit codes. Main is all of it.
+//
+// The package has more lines than a package here should have. They are many small answers to one struct, options: what each flag and
+// variable may say, and what follows from it. Only Main would be left of a door between them.
 package cli
 
 import (
