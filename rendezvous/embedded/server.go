@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	stopTimeout      = 3 * time.Second // for etcd to stop
+	stopTimeout      = 8 * time.Second // for etcd to stop; it may just be asking four others for their version, who have vanished: 1.5 s each
 	handshake        = 5 * time.Second // for a connection to prove itself
 	keepaliveTime    = 6 * time.Second // after which the server pings a silent client; those of agents ping earlier
 	keepaliveTimeout = 3 * time.Second // for its answer
