@@ -20,7 +20,7 @@
 //	             │     (each asks those to its right)          leader.go, member.go, connection.go, and files of one idea each
 //	          actions
 //	             ▼
-//	          driver ── goroutines ── executor ── writer         driver.go, calls.go; requests.go; write.go, enrol.go, view.go
+//	          driver ── goroutines ── executor ── writer         driver.go, perform.go, calls.go; requests.go; write.go, enrol.go, view.go
 //	             ▲                        │
 //	             └──────── answers ───────┘
 //
