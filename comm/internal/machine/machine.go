@@ -11,7 +11,7 @@ type Place struct {
 	Processes string `json:"processes,omitempty"`
 }
 
-// SameKernel reports whether processes run on the same processors.
+// SameKernel reports whether processes run on the same kernel, and so on the same processors.
 func (p Place) SameKernel(other Place) bool { return p.Kernel != "" && p.Kernel == other.Kernel }
 
 // SameNetwork reports whether processes run on the same processors and have the same network: they share loopback addresses and abstract

@@ -7,7 +7,7 @@ import (
 	"github.com/gorun/gorun/comm/internal/choice"
 )
 
-// ChunkSize is the bytes of a message that travel at once. Long chunks cost fewer system calls, and let ranks that share a processor
+// ChunkSize is how many bytes of a message travel at once. Long chunks cost fewer system calls, and let ranks that share a processor
 // run longer at a time. They still fit into a cache until they are combined.
 const ChunkSize = 1 << 20
 

@@ -32,7 +32,7 @@ const (
 	recoveryLimit = 3 * time.Minute
 )
 
-// randomFaults injects one fault after the other, and logs for each how long it took until all computed again.
+// randomFaults injects one fault after the other. After each it logs how long it took until all nodes computed together again.
 func randomFaults(seed uint64, length time.Duration, nodes int) step {
 	return step{fmt.Sprintf("random faults for %v", length), func(ctx context.Context, s *testbed) error {
 		r := rand.New(rand.NewPCG(seed, 0))
