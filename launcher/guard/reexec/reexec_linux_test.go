@@ -29,9 +29,10 @@ func TestMain(m *testing.M) {
 
 // agent runs one worker, which says what its parent is, and exits as that does.
 func agent() int {
+	console := spool.New()
 	gang, err := launcher.Start(context.Background(), launcher.Spec{
 		Argv: []string{"/bin/sh", "-c", "read parent </proc/$PPID/comm; echo a worker of $parent"}, Workers: make([]launcher.WorkerSpec, 1),
-		Grace: patience, Stdout: os.Stdout, Spool: spool.New(), Stderr: os.Stderr, Warn: func(text string) { fmt.Fprintln(os.Stderr, text) },
+		Grace: patience, Stdout: os.Stdout, Spool: console, Stderr: os.Stderr, Warn: func(text string) { fmt.Fprintln(os.Stderr, text) },
 	})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -41,6 +42,7 @@ func agent() int {
 	for exit := range gang.Exits() {
 		code = exit.Code
 	}
+	console.Drain(spool.Timeouts{Still: patience, Total: patience}, nil)
 	return code
 }
 
