@@ -294,7 +294,7 @@ func TestDiagnoseOnlyMember(t *testing.T) {
 			return s.SendMsg(&pb.MemberListResponse{Members: []*pb.Member{{ID: 2}}})
 		default: // its disk is full
 			<-s.Context().Done()
-			return nil
+			return s.Context().Err()
 		}
 	}))
 	go func() { _ = server.Serve(l) }()
