@@ -83,15 +83,3 @@ func within[T any](limit time.Duration, do func() T) (result T, inTime bool) {
 		return result, false
 	}
 }
-
-// writeErrorFile hands the root cause to the launcher that started this agent, if it has named a file.
-func (e *WorkerError) writeErrorFile(path string) error {
-	if path == "" {
-		return nil
-	}
-	document, err := e.document()
-	if err != nil {
-		return err
-	}
-	return writeErrorFile(path, document)
-}

@@ -35,26 +35,22 @@ func readReports(exits []launcher.Exit, file func(local int) string) map[int]Rep
 	for _, x := range exits {
 		reports[x.Rank] = Report{File: file(x.LocalRank), Problem: errNoAnswer.Error()}
 	}
-	type answer struct {
-		rank   int
-		report Report
-		exists bool
-	}
-	answers := make(chan answer, len(exits))
+	answers := make(chan func(), len(exits))
 	go func() {
 		for _, x := range exits {
 			r, exists := readReport(file(x.LocalRank))
-			answers <- answer{x.Rank, r, exists}
+			answers <- func() {
+				if reports[x.Rank] = r; !exists {
+					delete(reports, x.Rank)
+				}
+			}
 		}
 	}()
 	limit := time.After(reportTimeout)
 	for range exits {
 		select {
-		case a := <-answers:
-			reports[a.rank] = a.report
-			if !a.exists {
-				delete(reports, a.rank)
-			}
+		case note := <-answers:
+			note()
 		case <-limit:
 			return reports
 		}
@@ -141,19 +137,17 @@ func putAside(path string) error {
 // else one in the same shape.
 func (e *WorkerError) document() ([]byte, error) {
 	r := e.Reports[e.Root.Rank]
-	var document, message map[string]any
+	document, message := make(map[string]any), map[string]any(nil)
 	if r.Document != nil {
 		d := json.NewDecoder(bytes.NewReader(r.Document))
 		d.UseNumber()
 		if err := d.Decode(&document); err != nil {
 			return nil, err
 		}
-		message, _ = document["message"].(map[string]any)
-		if message == nil {
+		if message, _ = document["message"].(map[string]any); message == nil {
 			message = map[string]any{"message": r.Message}
 		}
 	} else {
-		document = make(map[string]any)
 		message = map[string]any{
 			"message": e.Error(),
 			"extraInfo": map[string]any{
@@ -167,8 +161,12 @@ func (e *WorkerError) document() ([]byte, error) {
 	return json.Marshal(document)
 }
 
-// writeErrorFile puts a document in the place of a regular file, or of none. It takes reportTimeout at most.
-func writeErrorFile(path string, document []byte) error {
+// writeErrorFile hands the root cause to the launcher that started this agent, if it has named a file. It takes reportTimeout at most.
+func (e *WorkerError) writeErrorFile(path string) error {
+	document, err := e.document()
+	if path == "" || err != nil {
+		return err
+	}
 	err, inTime := within(reportTimeout, func() error { return replaceErrorFile(path, document) })
 	if !inTime {
 		return errNoAnswer
@@ -176,7 +174,8 @@ func writeErrorFile(path string, document []byte) error {
 	return err
 }
 
-// replaceErrorFile overwrites a file that cannot be replaced, as one that is mounted into a container.
+// replaceErrorFile puts a document in the place of a regular file, or of none. It overwrites a file that cannot be replaced, as one
+// that is mounted into a container.
 func replaceErrorFile(path string, document []byte) error {
 	if target, err := filepath.EvalSymlinks(path); err == nil {
 		path = target

@@ -15,7 +15,7 @@ func TestWriteMountedErrorFile(t *testing.T) {
 	if err := syscall.Mount(host, mounted, "", syscall.MS_BIND, ""); err != nil {
 		t.Skip("needs the right to mount:", err)
 	}
-	err := writeErrorFile(mounted, []byte("document"))
+	err := replaceErrorFile(mounted, []byte("document"))
 	if err := syscall.Unmount(mounted, 0); err != nil {
 		t.Error(err)
 	}

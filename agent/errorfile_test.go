@@ -193,7 +193,7 @@ func TestWriteErrorFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"new", "old", "link"} {
-		if err := writeErrorFile(path(name), []byte("document of "+name)); err != nil {
+		if err := replaceErrorFile(path(name), []byte("document of "+name)); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		if got := read(t, path(name)); got != "document of "+name {
@@ -210,7 +210,7 @@ func TestWriteErrorFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"pipe", "", "no/folder"} {
-		if err := writeErrorFile(path(name), []byte("x")); err == nil {
+		if err := replaceErrorFile(path(name), []byte("x")); err == nil {
 			t.Errorf("%q was written", name)
 		}
 	}
@@ -232,7 +232,7 @@ func TestErrorFileIsReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = reader.Close() }()
-	if err := writeErrorFile(path, []byte("after")); err != nil {
+	if err := replaceErrorFile(path, []byte("after")); err != nil {
 		t.Fatal(err)
 	}
 	if read, err := io.ReadAll(reader); string(read) != "before" || err != nil {

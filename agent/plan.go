@@ -126,22 +126,14 @@ func workers(c Config, round *rendezvous.Round) []env.Worker {
 // inherit is what workers keep of the agent's environment, with torchrun's defaults added. What an outer gorun or
 // torchrun said to the agent about itself is not for its workers.
 func inherit(c Config) []string {
-	drop := make(map[string]bool)
-	for _, name := range env.Names() {
-		drop[name] = true
-	}
+	drop := env.Names()
 	if c.Devices != nil {
-		drop[c.DeviceVariable] = true
+		drop = append(drop, c.DeviceVariable)
 	}
 	if c.Spec.TimerFile != "" {
-		drop[timerFile] = true
+		drop = append(drop, timerFile)
 	}
-	var out []string
-	for _, kv := range c.Environ {
-		if !drop[nameOf(kv)] {
-			out = append(out, kv)
-		}
-	}
+	out := slices.DeleteFunc(slices.Clone(c.Environ), func(kv string) bool { return slices.Contains(drop, nameOf(kv)) })
 	if !slices.ContainsFunc(c.Environ, func(kv string) bool { return nameOf(kv) == asyncErrorHandling }) {
 		out = append(out, asyncErrorHandling+"=1")
 	}

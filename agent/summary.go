@@ -114,17 +114,15 @@ func (e *WorkerError) writeFailure(line func(string, ...any), index int, x launc
 
 // restNote counts the failures that the summary does not list.
 func restNote(own, stopped int) string {
-	var parts []string
-	if own > 0 {
-		parts = append(parts, fmt.Sprintf("%d that failed on their own", own))
+	switch {
+	case own > 0 && stopped > 0:
+		return fmt.Sprintf("And %d that failed on their own, %d that gorun stopped.", own, stopped)
+	case own > 0:
+		return fmt.Sprintf("And %d that failed on their own.", own)
+	case stopped > 0:
+		return fmt.Sprintf("And %d that gorun stopped.", stopped)
 	}
-	if stopped > 0 {
-		parts = append(parts, fmt.Sprintf("%d that gorun stopped", stopped))
-	}
-	if len(parts) == 0 {
-		return ""
-	}
-	return "And " + strings.Join(parts, ", ") + "."
+	return ""
 }
 
 // leftNote names the workers that had gone, and so may be what the others missed, though they did not fail.
