@@ -102,16 +102,10 @@ const outOfMemory = "it says that memory ran out: fewer workers, or more memory 
 
 // note says what is known of the cause, beside what the worker has said; empty: nothing.
 func note(x launcher.Exit, r Report) string {
-	if e := x.Expired; e != nil {
+	switch e := x.Expired; {
+	case e != nil:
 		return fmt.Sprintf("its timer %.100q ran out at %s, for which gorun sent signal %s to PID %d",
 			e.Scope, e.At.Format("15:04:05.000"), strings.TrimPrefix(signalName(e.Signal), "signal "), e.Pid)
-	}
-	return memoryNote(x, r)
-}
-
-// memoryNote says what is known of a want of memory; empty: nothing.
-func memoryNote(x launcher.Exit, r Report) string {
-	switch {
 	case x.OutOfMemory:
 		return "the kernel's out-of-memory killer ended it; fewer workers, or more memory for the container, may help"
 	case x.Signal == syscall.SIGKILL && !x.Stopped && !x.GuardLost:
