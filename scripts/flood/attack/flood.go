@@ -122,11 +122,9 @@ func (f *Flood) stranger(p Port, number int) {
 		if err != nil { // there is no room
 			wait = max(wait, 10*time.Millisecond)
 		}
-		if wait > 0 {
-			select {
-			case <-time.After(wait):
-			case <-f.ctx.Done():
-			}
+		select {
+		case <-time.After(wait):
+		case <-f.ctx.Done():
 		}
 	}
 }
