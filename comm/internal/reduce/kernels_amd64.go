@@ -2,202 +2,71 @@
 
 package reduce
 
-//go:noescape
 func andAVX2(dst, a, b *byte, n int)
-
-//go:noescape
 func orAVX2(dst, a, b *byte, n int)
-
-//go:noescape
 func xorAVX2(dst, a, b *byte, n int)
-
-//go:noescape
 func sumInt8AVX2(dst, a, b *byte, n int)
-
-//go:noescape
 func prodInt8AVX2(dst, a, b *byte, n int)
-
-//go:noescape
 func minInt8AVX2(dst, a, b *byte, n int)
-
-//go:noescape
 func maxInt8AVX2(dst, a, b *byte, n int)
-
-//go:noescape
 func minUint8AVX2(dst, a, b *byte, n int)
-
-//go:noescape
 func maxUint8AVX2(dst, a, b *byte, n int)
-
-//go:noescape
 func logicalAnd8AVX2(dst, a, b *byte, n int)
-
-//go:noescape
 func logicalOr8AVX2(dst, a, b *byte, n int)
-
-//go:noescape
 func logicalXor8AVX2(dst, a, b *byte, n int)
-
-//go:noescape
 func sumInt16AVX2(dst, a, b *byte, n int)
-
-//go:noescape
 func prodInt16AVX2(dst, a, b *byte, n int)
-
-//go:noescape
 func minInt16AVX2(dst, a, b *byte, n int)
-
-//go:noescape
 func maxInt16AVX2(dst, a, b *byte, n int)
-
-//go:noescape
 func minUint16AVX2(dst, a, b *byte, n int)
-
-//go:noescape
 func maxUint16AVX2(dst, a, b *byte, n int)
-
-//go:noescape
 func logicalAnd16AVX2(dst, a, b *byte, n int)
-
-//go:noescape
 func logicalOr16AVX2(dst, a, b *byte, n int)
-
-//go:noescape
 func logicalXor16AVX2(dst, a, b *byte, n int)
-
-//go:noescape
 func sumInt32AVX2(dst, a, b *byte, n int)
-
-//go:noescape
 func prodInt32AVX2(dst, a, b *byte, n int)
-
-//go:noescape
 func minInt32AVX2(dst, a, b *byte, n int)
-
-//go:noescape
 func maxInt32AVX2(dst, a, b *byte, n int)
-
-//go:noescape
 func minUint32AVX2(dst, a, b *byte, n int)
-
-//go:noescape
 func maxUint32AVX2(dst, a, b *byte, n int)
-
-//go:noescape
 func logicalAnd32AVX2(dst, a, b *byte, n int)
-
-//go:noescape
 func logicalOr32AVX2(dst, a, b *byte, n int)
-
-//go:noescape
 func logicalXor32AVX2(dst, a, b *byte, n int)
-
-//go:noescape
 func sumInt64AVX2(dst, a, b *byte, n int)
-
-//go:noescape
 func minInt64AVX2(dst, a, b *byte, n int)
-
-//go:noescape
 func maxInt64AVX2(dst, a, b *byte, n int)
-
-//go:noescape
 func minUint64AVX2(dst, a, b *byte, n int)
-
-//go:noescape
 func maxUint64AVX2(dst, a, b *byte, n int)
-
-//go:noescape
 func logicalAnd64AVX2(dst, a, b *byte, n int)
-
-//go:noescape
 func logicalOr64AVX2(dst, a, b *byte, n int)
-
-//go:noescape
 func logicalXor64AVX2(dst, a, b *byte, n int)
-
-//go:noescape
 func sumFloat32AVX2(dst, a, b *byte, n int)
-
-//go:noescape
 func prodFloat32AVX2(dst, a, b *byte, n int)
-
-//go:noescape
 func minFloat32AVX2(dst, a, b *byte, n int)
-
-//go:noescape
 func maxFloat32AVX2(dst, a, b *byte, n int)
-
-//go:noescape
 func multiplyFloat32AVX2(v *byte, n int, by float64)
-
-//go:noescape
 func divideFloat32AVX2(v *byte, n int, by float64)
-
-//go:noescape
 func sumFloat64AVX2(dst, a, b *byte, n int)
-
-//go:noescape
 func prodFloat64AVX2(dst, a, b *byte, n int)
-
-//go:noescape
 func minFloat64AVX2(dst, a, b *byte, n int)
-
-//go:noescape
 func maxFloat64AVX2(dst, a, b *byte, n int)
-
-//go:noescape
 func multiplyFloat64AVX2(v *byte, n int, by float64)
-
-//go:noescape
 func divideFloat64AVX2(v *byte, n int, by float64)
-
-//go:noescape
 func sumFloat16AVX2(dst, a, b *byte, n int)
-
-//go:noescape
 func prodFloat16AVX2(dst, a, b *byte, n int)
-
-//go:noescape
 func minFloat16AVX2(dst, a, b *byte, n int)
-
-//go:noescape
 func maxFloat16AVX2(dst, a, b *byte, n int)
-
-//go:noescape
 func accumulateSumFloat16AVX2(acc *float32, src *byte, n int)
-
-//go:noescape
 func accumulateProdFloat16AVX2(acc *float32, src *byte, n int)
-
-//go:noescape
 func widenFloat16AVX2(dst *float32, src *byte, n int)
-
-//go:noescape
 func narrowFloat16AVX2(dst *byte, src *float32, n int)
-
-//go:noescape
 func sumBFloat16AVX2(dst, a, b *byte, n int)
-
-//go:noescape
 func prodBFloat16AVX2(dst, a, b *byte, n int)
-
-//go:noescape
 func minBFloat16AVX2(dst, a, b *byte, n int)
-
-//go:noescape
 func maxBFloat16AVX2(dst, a, b *byte, n int)
-
-//go:noescape
 func accumulateSumBFloat16AVX2(acc *float32, src *byte, n int)
-
-//go:noescape
 func accumulateProdBFloat16AVX2(acc *float32, src *byte, n int)
-
-//go:noescape
 func widenBFloat16AVX2(dst *float32, src *byte, n int)
-
-//go:noescape
 func narrowBFloat16AVX2(dst *byte, src *float32, n int)
 
 var codeAVX2 = assembly{
@@ -245,205 +114,72 @@ var codeAVX2 = assembly{
 	},
 }
 
-//go:noescape
 func andAVX512(dst, a, b *byte, n int)
-
-//go:noescape
 func orAVX512(dst, a, b *byte, n int)
-
-//go:noescape
 func xorAVX512(dst, a, b *byte, n int)
-
-//go:noescape
 func sumInt8AVX512(dst, a, b *byte, n int)
-
-//go:noescape
 func prodInt8AVX512(dst, a, b *byte, n int)
-
-//go:noescape
 func minInt8AVX512(dst, a, b *byte, n int)
-
-//go:noescape
 func maxInt8AVX512(dst, a, b *byte, n int)
-
-//go:noescape
 func minUint8AVX512(dst, a, b *byte, n int)
-
-//go:noescape
 func maxUint8AVX512(dst, a, b *byte, n int)
-
-//go:noescape
 func logicalAnd8AVX512(dst, a, b *byte, n int)
-
-//go:noescape
 func logicalOr8AVX512(dst, a, b *byte, n int)
-
-//go:noescape
 func logicalXor8AVX512(dst, a, b *byte, n int)
-
-//go:noescape
 func sumInt16AVX512(dst, a, b *byte, n int)
-
-//go:noescape
 func prodInt16AVX512(dst, a, b *byte, n int)
-
-//go:noescape
 func minInt16AVX512(dst, a, b *byte, n int)
-
-//go:noescape
 func maxInt16AVX512(dst, a, b *byte, n int)
-
-//go:noescape
 func minUint16AVX512(dst, a, b *byte, n int)
-
-//go:noescape
 func maxUint16AVX512(dst, a, b *byte, n int)
-
-//go:noescape
 func logicalAnd16AVX512(dst, a, b *byte, n int)
-
-//go:noescape
 func logicalOr16AVX512(dst, a, b *byte, n int)
-
-//go:noescape
 func logicalXor16AVX512(dst, a, b *byte, n int)
-
-//go:noescape
 func sumInt32AVX512(dst, a, b *byte, n int)
-
-//go:noescape
 func prodInt32AVX512(dst, a, b *byte, n int)
-
-//go:noescape
 func minInt32AVX512(dst, a, b *byte, n int)
-
-//go:noescape
 func maxInt32AVX512(dst, a, b *byte, n int)
-
-//go:noescape
 func minUint32AVX512(dst, a, b *byte, n int)
-
-//go:noescape
 func maxUint32AVX512(dst, a, b *byte, n int)
-
-//go:noescape
 func logicalAnd32AVX512(dst, a, b *byte, n int)
-
-//go:noescape
 func logicalOr32AVX512(dst, a, b *byte, n int)
-
-//go:noescape
 func logicalXor32AVX512(dst, a, b *byte, n int)
-
-//go:noescape
 func sumInt64AVX512(dst, a, b *byte, n int)
-
-//go:noescape
 func prodInt64AVX512(dst, a, b *byte, n int)
-
-//go:noescape
 func minInt64AVX512(dst, a, b *byte, n int)
-
-//go:noescape
 func maxInt64AVX512(dst, a, b *byte, n int)
-
-//go:noescape
 func minUint64AVX512(dst, a, b *byte, n int)
-
-//go:noescape
 func maxUint64AVX512(dst, a, b *byte, n int)
-
-//go:noescape
 func logicalAnd64AVX512(dst, a, b *byte, n int)
-
-//go:noescape
 func logicalOr64AVX512(dst, a, b *byte, n int)
-
-//go:noescape
 func logicalXor64AVX512(dst, a, b *byte, n int)
-
-//go:noescape
 func sumFloat32AVX512(dst, a, b *byte, n int)
-
-//go:noescape
 func prodFloat32AVX512(dst, a, b *byte, n int)
-
-//go:noescape
 func minFloat32AVX512(dst, a, b *byte, n int)
-
-//go:noescape
 func maxFloat32AVX512(dst, a, b *byte, n int)
-
-//go:noescape
 func multiplyFloat32AVX512(v *byte, n int, by float64)
-
-//go:noescape
 func divideFloat32AVX512(v *byte, n int, by float64)
-
-//go:noescape
 func sumFloat64AVX512(dst, a, b *byte, n int)
-
-//go:noescape
 func prodFloat64AVX512(dst, a, b *byte, n int)
-
-//go:noescape
 func minFloat64AVX512(dst, a, b *byte, n int)
-
-//go:noescape
 func maxFloat64AVX512(dst, a, b *byte, n int)
-
-//go:noescape
 func multiplyFloat64AVX512(v *byte, n int, by float64)
-
-//go:noescape
 func divideFloat64AVX512(v *byte, n int, by float64)
-
-//go:noescape
 func sumFloat16AVX512(dst, a, b *byte, n int)
-
-//go:noescape
 func prodFloat16AVX512(dst, a, b *byte, n int)
-
-//go:noescape
 func minFloat16AVX512(dst, a, b *byte, n int)
-
-//go:noescape
 func maxFloat16AVX512(dst, a, b *byte, n int)
-
-//go:noescape
 func accumulateSumFloat16AVX512(acc *float32, src *byte, n int)
-
-//go:noescape
 func accumulateProdFloat16AVX512(acc *float32, src *byte, n int)
-
-//go:noescape
 func widenFloat16AVX512(dst *float32, src *byte, n int)
-
-//go:noescape
 func narrowFloat16AVX512(dst *byte, src *float32, n int)
-
-//go:noescape
 func sumBFloat16AVX512(dst, a, b *byte, n int)
-
-//go:noescape
 func prodBFloat16AVX512(dst, a, b *byte, n int)
-
-//go:noescape
 func minBFloat16AVX512(dst, a, b *byte, n int)
-
-//go:noescape
 func maxBFloat16AVX512(dst, a, b *byte, n int)
-
-//go:noescape
 func accumulateSumBFloat16AVX512(acc *float32, src *byte, n int)
-
-//go:noescape
 func accumulateProdBFloat16AVX512(acc *float32, src *byte, n int)
-
-//go:noescape
 func widenBFloat16AVX512(dst *float32, src *byte, n int)
-
-//go:noescape
 func narrowBFloat16AVX512(dst *byte, src *float32, n int)
 
 var codeAVX512 = assembly{

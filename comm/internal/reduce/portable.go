@@ -14,61 +14,42 @@ type number interface {
 
 // portable returns the level that every machine has.
 func portable() *level {
-	return &level{
-		name: "portable",
-		combine: [numTypes][numOps]Kernel{
-			Int8:       integers[int8](),
-			Int16:      integers[int16](),
-			Int32:      integers[int32](),
-			Int64:      integers[int64](),
-			Uint8:      integers[uint8](),
-			Uint16:     integers[uint16](),
-			Uint32:     integers[uint32](),
-			Uint64:     integers[uint64](),
-			Float32:    floats[float32](),
-			Float64:    floats[float64](),
-			Complex64:  {Sum: sum[complex64], Prod: prod[complex64]},
-			Complex128: {Sum: sum[complex128], Prod: prod[complex128]},
-			Float16:    halves(Float16),
-			BFloat16:   halves(BFloat16),
-		},
-		accumulate: [numTypes][numOps]func(acc []float32, src []byte){
-			Float16:  {Sum: accumulating(Float16, Sum), Prod: accumulating(Float16, Prod)},
-			BFloat16: {Sum: accumulating(BFloat16, Sum), Prod: accumulating(BFloat16, Prod)},
-		},
-		widen:  [numTypes]func([]float32, []byte){Float16: Float16.widen, BFloat16: BFloat16.widen},
-		narrow: [numTypes]func([]byte, []float32){Float16: Float16.narrow, BFloat16: BFloat16.narrow},
-		multiply: [numTypes]func([]byte, float64){
-			Int8: multiplyIntegers[int8], Int16: multiplyIntegers[int16],
-			Int32: multiplyIntegers[int32], Int64: multiplyIntegers[int64],
-			Uint8: multiplyIntegers[uint8], Uint16: multiplyIntegers[uint16],
-			Uint32: multiplyIntegers[uint32], Uint64: multiplyIntegers[uint64],
-			Float32: multiplyFloats[float32], Float64: multiplyFloats[float64],
-			Complex64: multiplyFloats[float32], Complex128: multiplyFloats[float64], // both parts alike
-		},
-		divide: [numTypes]func([]byte, float64){
-			Int8: divideIntegers[int8], Int16: divideIntegers[int16],
-			Int32: divideIntegers[int32], Int64: divideIntegers[int64],
-			Uint8: divideIntegers[uint8], Uint16: divideIntegers[uint16],
-			Uint32: divideIntegers[uint32], Uint64: divideIntegers[uint64],
-			Float32: divideFloats[float32], Float64: divideFloats[float64],
-			Complex64: divideFloats[float32], Complex128: divideFloats[float64],
-		},
-	}
+	l := &level{name: "portable"}
+	addIntegers[int8](l, Int8)
+	addIntegers[int16](l, Int16)
+	addIntegers[int32](l, Int32)
+	addIntegers[int64](l, Int64)
+	addIntegers[uint8](l, Uint8)
+	addIntegers[uint16](l, Uint16)
+	addIntegers[uint32](l, Uint32)
+	addIntegers[uint64](l, Uint64)
+	addFloats[float32, complex64](l, Float32, Complex64)
+	addFloats[float64, complex128](l, Float64, Complex128)
+	addHalves(l, Float16)
+	addHalves(l, BFloat16)
+	return l
 }
 
-func floats[T ordered]() [numOps]Kernel {
+// addIntegers adds the functions of T, whose number is t, to l.
+func addIntegers[T integer](l *level, t Type) {
+	k := inOrder[T]()
+	k[And], k[Or], k[Xor] = and[T], or[T], xor[T]
+	k[LogicalAnd], k[LogicalOr], k[LogicalXor] = logicalAnd[T], logicalOr[T], logicalXor[T]
+	l.combine[t], l.multiply[t], l.divide[t] = k, multiplyIntegers[T], divideIntegers[T]
+}
+
+// addFloats adds the functions of F and of C, complex numbers made of two F, to l. Both parts of a complex number are scaled alike.
+func addFloats[F float32 | float64, C complex64 | complex128](l *level, f, c Type) {
+	l.combine[f], l.multiply[f], l.divide[f] = inOrder[F](), multiplyFloats[F], divideFloats[F]
+	l.combine[c], l.multiply[c], l.divide[c] = [numOps]Kernel{Sum: sum[C], Prod: prod[C]}, multiplyFloats[F], divideFloats[F]
+}
+
+// inOrder returns the kernels that every type has whose values are in order.
+func inOrder[T ordered]() [numOps]Kernel {
 	return [numOps]Kernel{
 		Sum: sum[T], Prod: prod[T], Min: minimum[T], Max: maximum[T],
 		MinLoc: pairs(lowest[T], lowest[T]), MaxLoc: pairs(highest[T], lowest[T]),
 	}
-}
-
-func integers[T integer]() [numOps]Kernel {
-	k := floats[T]()
-	k[And], k[Or], k[Xor] = and[T], or[T], xor[T]
-	k[LogicalAnd], k[LogicalOr], k[LogicalXor] = logicalAnd[T], logicalOr[T], logicalXor[T]
-	return k
 }
 
 // The following loops are written out, because a call for each element would cost several times as much as the operation.

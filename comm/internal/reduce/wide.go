@@ -6,14 +6,16 @@ func Widen(t Type, dst []float32, src []byte) { current.widen[t](dst, src) }
 // Narrow rounds the values of src to elements of type t: Float16 or BFloat16.
 func Narrow(t Type, dst []byte, src []float32) { current.narrow[t](dst, src) }
 
-// halves returns the portable kernels of t, Float16 or BFloat16.
-func halves(t Type) [numOps]Kernel {
+// addHalves adds the functions of t, Float16 or BFloat16, to l.
+func addHalves(l *level, t Type) {
+	for _, o := range []Op{Sum, Prod, Min, Max} {
+		l.combine[t][o] = inFloat32(t, o)
+	}
 	low := func(a, b uint16) int { return lowest(t.toFloat32(a), t.toFloat32(b)) }
 	high := func(a, b uint16) int { return highest(t.toFloat32(a), t.toFloat32(b)) }
-	return [numOps]Kernel{
-		Sum: inFloat32(t, Sum), Prod: inFloat32(t, Prod), Min: inFloat32(t, Min), Max: inFloat32(t, Max),
-		MinLoc: pairs(low, low), MaxLoc: pairs(high, low),
-	}
+	l.combine[t][MinLoc], l.combine[t][MaxLoc] = pairs(low, low), pairs(high, low)
+	l.accumulate[t][Sum], l.accumulate[t][Prod] = accumulating(t, Sum), accumulating(t, Prod)
+	l.widen[t], l.narrow[t] = t.widen, t.narrow
 }
 
 // atOnce is how many half floats are widened at a time.

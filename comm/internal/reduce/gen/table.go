@@ -31,6 +31,7 @@ func table(all []kernel) []byte {
 	var b bytes.Buffer
 	b.WriteString(generated + "\npackage reduce\n")
 	for _, l := range []level{avx2, avx512} {
+		b.WriteString("\n")
 		tableOf(&b, l, all)
 	}
 	text, err := format.Source(b.Bytes())
@@ -40,6 +41,7 @@ func table(all []kernel) []byte {
 	return text
 }
 
+// tableOf declares the functions of l. Only the table calls them, so it makes no difference to the compiler whether they keep a pointer.
 func tableOf(b *bytes.Buffer, l level, all []kernel) {
 	entries := make(map[[2]string]string) // of a field and a type
 	for _, k := range all {
@@ -47,7 +49,7 @@ func tableOf(b *bytes.Buffer, l level, all []kernel) {
 			continue
 		}
 		function := k.name + l.name
-		fmt.Fprintf(b, "\n//go:noescape\nfunc %s%s\n", function, k.loop.signature())
+		fmt.Fprintf(b, "func %s%s\n", function, k.loop.signature())
 		for _, c := range k.cells {
 			if c.op != "" {
 				function = fmt.Sprintf("%s: %s, ", c.op, k.name+l.name)
