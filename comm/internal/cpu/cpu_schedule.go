@@ -112,33 +112,11 @@ func looks(p *uint64, tries int) int {
 	return max(tries, 1)
 }
 
-// Looked says that a thread has looked at p in vain.
-func Looked[T uint32 | uint64](p *T) {
+// looked says that a thread has looked at p in vain.
+func looked(p *uint64) {
 	if _, ok := simulated(unsafe.Pointer(p)); ok {
 		machine.Idle()
 	}
-}
-
-// Await looks at *p until it has [Reached] least, or has been looked at tries times, and returns it.
-func Await(p *uint64, least uint64, tries int) (v uint64) {
-	for range looks(p, tries) {
-		if v = Load(p); Reached(v, least) {
-			return v
-		}
-		Looked(p)
-	}
-	return v
-}
-
-// AwaitEqual looks at *p until it is want, or has been looked at tries times, and reports whether it is.
-func AwaitEqual(p *uint64, want uint64, tries int, _ *byte) bool {
-	for range looks(p, tries) {
-		if Load(p) == want {
-			return true
-		}
-		Looked(p)
-	}
-	return false
 }
 
 // move is copy, of equal lengths, with loads and stores of that kind.
@@ -210,23 +188,5 @@ func ticks() uint64 {
 	if machine != nil && machine.Running() != nil {
 		return uint64(machine.Now())
 	}
-	return uint64(time.Since(begun))
-}
-
-var begun = time.Now()
-
-// Note sets p to 0, a, b, c, Now, whatever it was, and 0 at the end, in this order, and then its first word to key.
-func Note(p *[8]uint64, key, a, b, c uint64) {
-	for i, w := range [...]uint64{0, a, b, c, ticks()} {
-		Store(&p[i], w)
-	}
-	Store(&p[7], 0)
-	Store(&p[0], key)
-}
-
-// StoreThree sets p to a, b and c, in this order.
-func StoreThree(p *[3]uint64, a, b, c uint64) {
-	for i, w := range [...]uint64{a, b, c} {
-		Store(&p[i], w)
-	}
+	return uint64(time.Since(since))
 }
