@@ -1,7 +1,6 @@
 package heap
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -21,7 +20,7 @@ import (
 type Heap struct {
 	acceptor *acceptor.Acceptor // nil: nobody can attach this rank's memory
 	token    []byte
-	exported atomic.Pointer[[]*region] // the regions that others can attach, by address; replaced, never changed
+	exported atomic.Pointer[[]*region] // the regions that others can attach; replaced, never changed
 
 	mu      sync.Mutex
 	users   int // or the constant released
@@ -121,13 +120,7 @@ func (h *Heap) grow(n, unit int) (*region, error) {
 	h.regions = append(h.regions, r)
 	if h.acceptor != nil && r.segment != nil {
 		h.acceptor.Export(r.id, r.segment)
-		var exported []*region
-		for _, r := range h.regions {
-			if r.segment != nil {
-				exported = append(exported, r)
-			}
-		}
-		slices.SortFunc(exported, func(a, b *region) int { return cmp.Compare(a.base(), b.base()) })
+		exported := slices.DeleteFunc(slices.Clone(h.regions), func(r *region) bool { return r.segment == nil })
 		h.exported.Store(&exported)
 	}
 	return r, nil
@@ -138,15 +131,13 @@ func (h *Heap) Free(start unsafe.Pointer) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, r := range h.regions {
-		at := uintptr(start) - r.base()
-		if at >= uintptr(len(r.mem)) {
-			continue
+		if at, ok := r.offset(start); ok {
+			i, found := r.index(at)
+			if found {
+				r.free(i)
+			}
+			return found
 		}
-		i, found := r.index(int(at))
-		if found {
-			r.free(i)
-		}
-		return found
 	}
 	return false
 }
@@ -164,33 +155,19 @@ func (h *Heap) RetireRegions() {
 // A Handle names a byte in the heap of a rank.
 type Handle struct{ Segment, Offset uint64 }
 
-// Handle returns the handle of buf, and whether other ranks can attach it.
+// Handle returns the handle of buf, and whether other ranks can attach it. There are few regions to look through, because they grow.
 func (h *Heap) Handle(buf []byte) (Handle, bool) {
-	if h == nil {
+	if h == nil || len(buf) == 0 {
 		return Handle{}, false
 	}
-	exported := h.exported.Load()
-	if exported == nil || len(buf) == 0 {
-		return Handle{}, false
-	}
-	at := uintptr(unsafe.Pointer(unsafe.SliceData(buf)))
-	lo, hi := 0, len(*exported) // regions before lo begin at or below at, and those from hi on above
-	for lo < hi {
-		if mid := (lo + hi) / 2; (*exported)[mid].base() <= at {
-			lo = mid + 1
-		} else {
-			hi = mid
+	if exported := h.exported.Load(); exported != nil {
+		for _, r := range *exported {
+			if at, ok := r.offset(unsafe.Pointer(unsafe.SliceData(buf))); ok {
+				return Handle{r.id, uint64(at)}, len(buf) <= len(r.mem)-at
+			}
 		}
 	}
-	if lo == 0 {
-		return Handle{}, false
-	}
-	r := (*exported)[lo-1]
-	offset := at - r.base()
-	if offset >= uintptr(len(r.mem)) || uintptr(len(buf)) > uintptr(len(r.mem))-offset {
-		return Handle{}, false
-	}
-	return Handle{r.id, uint64(offset)}, true
+	return Handle{}, false
 }
 
 // Attach returns segment id of the heap of the rank whose acceptor is at address.

@@ -39,7 +39,11 @@ func unitFor(n int) int {
 	}
 }
 
-func (r *region) base() uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(r.mem))) }
+// offset returns where in r an address is, and whether it is there.
+func (r *region) offset(address unsafe.Pointer) (int, bool) {
+	at := uintptr(address) - uintptr(unsafe.Pointer(unsafe.SliceData(r.mem)))
+	return int(at), at < uintptr(len(r.mem))
+}
 
 // firstFit finds the first n bytes of r that are not in use.
 func (r *region) firstFit(n int) (from int, ok bool) {
