@@ -15,7 +15,7 @@ import (
 
 	"github.com/gorun/gorun/comm/internal/core"
 	"github.com/gorun/gorun/comm/transport"
-	"github.com/gorun/gorun/comm/transport/mem"
+	"github.com/gorun/gorun/comm/transport/memtest"
 	"github.com/gorun/gorun/env/fulltest"
 )
 
@@ -151,7 +151,7 @@ func TestAKilledPeerIsNamedByEverybody(t *testing.T) {
 
 func TestARankThatDoesNotComeTimesOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		network := mem.NewNetwork(3)
+		network := memtest.NewNetwork(3)
 		w := &testWorld{t: t}
 		for r := range 3 {
 			g, err := joined(r, make([]core.Peer, 3), network.Transport(r), io.Discard)

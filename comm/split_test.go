@@ -14,7 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/gorun/gorun/comm/internal/core"
-	"github.com/gorun/gorun/comm/transport/mem"
+	"github.com/gorun/gorun/comm/transport/memtest"
 )
 
 // Whatever colors and keys ranks give: the groups are those that sorting by (color, key, rank) makes, and they work.
@@ -64,7 +64,7 @@ func TestSplitSortsByColorAndKey(t *testing.T) {
 
 // inMemory runs program on every rank of a world in memory.
 func inMemory(t interface{ Fatalf(string, ...any) }, size int, program func(ctx context.Context, g *Group) error) {
-	network := mem.NewNetwork(size)
+	network := memtest.NewNetwork(size)
 	errs := make([]error, size)
 	var wg sync.WaitGroup
 	for r := range size {

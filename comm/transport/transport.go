@@ -1,8 +1,8 @@
 // Package transport defines how bytes move between the ranks of a world.
 //
 // A Transport opens ordered, reliable byte streams from this rank to others, and nothing more. Framing, matching, flow control and
-// failures belong to package endpoint above it. Packages tcp, near and mem implement a Transport. Package transporttest tests any
-// implementation.
+// failures belong to package endpoint above it. Packages tcp and near implement a Transport, and memtest does for
+// tests. Package transporttest tests any implementation.
 //
 // Two ranks share at most one stream, whoever opened it. When both dial at once the lower rank's stream wins:
 // its peer admits it, and the higher rank's own Dial returns ErrCrossed.
@@ -15,6 +15,7 @@ package transport
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 )
 
@@ -39,6 +40,20 @@ type Handler interface {
 	// Connected gets an admitted stream. conn is nil if the stream broke before it was ready.
 	Connected(rank int, conn net.Conn)
 }
+
+// Alone is the transport of a world of one rank, which has no peers.
+type Alone struct{}
+
+// Dial fails.
+func (Alone) Dial(_ context.Context, rank int) (net.Conn, error) {
+	return nil, fmt.Errorf("there is no rank %d in a world of one", rank)
+}
+
+// Serve does nothing: nobody calls.
+func (Alone) Serve(Handler) {}
+
+// Close does nothing.
+func (Alone) Close() error { return nil }
 
 // A Pollable is a net.Conn that can become a Stream.
 type Pollable interface {

@@ -23,7 +23,6 @@ import (
 	"github.com/gorun/gorun/comm/internal/token"
 	"github.com/gorun/gorun/comm/store"
 	"github.com/gorun/gorun/comm/transport"
-	"github.com/gorun/gorun/comm/transport/mem"
 	"github.com/gorun/gorun/comm/transport/tcp"
 	"github.com/gorun/gorun/env/auth"
 )
@@ -127,7 +126,7 @@ func (c *Config) checkToken(ctx context.Context, p place) error {
 func (c *Config) alone() *World {
 	return &World{
 		WorldConfig: core.WorldConfig{Peers: []core.Peer{self("").Peer}, Log: c.Log},
-		Transport:   mem.NewNetwork(1).Transport(0), Tuning: c.Tuning, Leave: func() {},
+		Transport:   transport.Alone{}, Tuning: c.Tuning, Leave: func() {},
 	}
 }
 

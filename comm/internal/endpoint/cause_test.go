@@ -15,7 +15,7 @@ import (
 	"github.com/gorun/gorun/comm/internal/call"
 	"github.com/gorun/gorun/comm/internal/diagnosis"
 	"github.com/gorun/gorun/comm/internal/wire"
-	"github.com/gorun/gorun/comm/transport/mem"
+	"github.com/gorun/gorun/comm/transport/memtest"
 	"github.com/gorun/gorun/comm/transport/transporttest"
 	"github.com/gorun/gorun/env/fulltest"
 )
@@ -28,7 +28,7 @@ type ring struct {
 }
 
 func newRing(t *testing.T, size int) *ring {
-	w, network := &ring{comms: make([][2]*Communicator, size)}, mem.NewNetwork(size)
+	w, network := &ring{comms: make([][2]*Communicator, size)}, memtest.NewNetwork(size)
 	for r := range size {
 		w.trs = append(w.trs, transporttest.Mortal(network.Transport(r)))
 		w.ends = append(w.ends, New(w.trs[r], r, size, Options{

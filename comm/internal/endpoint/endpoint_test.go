@@ -16,7 +16,7 @@ import (
 	"github.com/gorun/gorun/comm/internal/diagnosis"
 	"github.com/gorun/gorun/comm/internal/matching"
 	"github.com/gorun/gorun/comm/internal/wire"
-	"github.com/gorun/gorun/comm/transport/mem"
+	"github.com/gorun/gorun/comm/transport/memtest"
 	"github.com/gorun/gorun/comm/transport/transporttest"
 )
 
@@ -27,7 +27,7 @@ const minute = time.Minute
 func bubble(t *testing.T, size int, body func(t *testing.T, w *testWorld)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		w, network := &testWorld{}, mem.NewNetwork(size)
+		w, network := &testWorld{}, memtest.NewNetwork(size)
 		members := make([]int, size)
 		for r := range members {
 			members[r] = r

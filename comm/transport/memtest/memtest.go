@@ -1,8 +1,6 @@
-// Package mem is a transport inside one process: ranks are goroutines, and streams are synchronous pipes.
-//
-// Tests use it to run whole worlds without sockets, also inside a testing/synctest bubble. A world of one rank has it as well. It is
-// not made for speed.
-package mem
+// Package memtest is a transport inside one process: ranks are goroutines, and streams are synchronous pipes. Tests use it to run whole
+// worlds without sockets, also inside a testing/synctest bubble. It is not made for speed.
+package memtest
 
 import (
 	"context"
@@ -72,10 +70,10 @@ func (t *rankTransport) enter() bool {
 
 func (t *rankTransport) Dial(ctx context.Context, rank int) (net.Conn, error) {
 	if rank < 0 || rank >= len(t.net.ranks) {
-		return nil, fmt.Errorf("mem: no rank %d in a network of %d", rank, len(t.net.ranks))
+		return nil, fmt.Errorf("memtest: no rank %d in a network of %d", rank, len(t.net.ranks))
 	}
 	peer := t.net.ranks[rank]
-	refused := fmt.Errorf("mem: rank %d: %w", rank, syscall.ECONNREFUSED)
+	refused := fmt.Errorf("memtest: rank %d: %w", rank, syscall.ECONNREFUSED)
 	select {
 	case <-peer.serving:
 	case <-peer.closed:

@@ -1,4 +1,4 @@
-package mem_test
+package memtest_test
 
 import (
 	"testing"
@@ -6,7 +6,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/gorun/gorun/comm/transport"
-	"github.com/gorun/gorun/comm/transport/mem"
+	"github.com/gorun/gorun/comm/transport/memtest"
 	"github.com/gorun/gorun/comm/transport/transporttest"
 )
 
@@ -14,7 +14,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestConformance(t *testing.T) {
 	transporttest.Run(t, func(_ *testing.T, size int) []transport.Transport {
-		network := mem.NewNetwork(size)
+		network := memtest.NewNetwork(size)
 		trs := make([]transport.Transport, size)
 		for r := range trs {
 			trs[r] = network.Transport(r)
