@@ -44,9 +44,11 @@ type simAgent struct {
 	reports map[int]bool // that wait
 	waits   string       // the last reason that was shown
 
-	running *simRound // whose workers run; nil: none
-	entered *simRound // the round that this agent is in, until endRound
-	over    error     // how the last Join, or the job, has ended for this agent; nil: it goes on
+	running *simRound     // whose workers run; nil: none
+	entered *simRound     // the round that this agent is in, until endRound
+	over    error         // how the last Join, or the job, has ended for this agent; nil: it goes on
+	away    time.Duration // for which etcd had answered no read then
+	started time.Time
 
 	jobWatch, nodesWatch *simWatch
 	leader               *simLink
@@ -99,7 +101,7 @@ func (w *simWorld) bytes(b []byte) {
 // start has the agent begin, and join.
 func (a *simAgent) start() {
 	a.world.say("%s starts", a.name)
-	a.begun = true
+	a.begun, a.started = true, a.world.now
 	a.perform(a.machine.begin())
 	a.join()
 }
@@ -429,7 +431,7 @@ func (a *simAgent) report(r *simRound, f *rendezvous.Failure) {
 // end is the end of the agent's part in the job: it leaves.
 func (a *simAgent) end(why error) {
 	if a.over == nil {
-		a.over = why
+		a.over, a.away = why, a.world.now.Sub(latest(a.started, a.machine.conn.usable))
 		a.world.say("%s: %v", a.name, why)
 	}
 	if !a.leaving {

@@ -285,7 +285,7 @@ func (w *simWorld) wrongEnd(a *simAgent) error {
 	case errors.As(a.over, &misuse) && errors.As(a.over, &ended):
 	case errors.As(a.over, &misuse) && errors.As(a.over, &taken) && w.record.ranked:
 	case errors.As(a.over, &unreachable) && (w.vanished || w.longest >= w.record.config.JoinTimeout-5*time.Second):
-	case strings.HasPrefix(a.over.Error(), "etcd cannot be used") && w.longest >= w.record.config.JoinTimeout-5*time.Second:
+	case strings.HasPrefix(a.over.Error(), "etcd cannot be used") && a.away >= w.record.config.JoinTimeout:
 	default:
 		return a.over
 	}
