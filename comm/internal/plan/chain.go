@@ -23,14 +23,5 @@ func ChainBroadcast(rank, size, n, root int) Plan {
 //
 // ChainBroadcast backwards, at the same cost. Every element of a rank but the last one's is combined once.
 func ChainReduce(rank, size, n, root int) Plan {
-	all := Range{0, n}
-	var p Plan
-	me := mod(rank-root, size)
-	if me < size-1 {
-		p = append(p, Step{To: None, From: mod(rank+1, size), Recv: all, Merge: Right})
-	}
-	if me > 0 {
-		p = append(p, Step{To: mod(rank-1, size), Send: all, From: None})
-	}
-	return p
+	return ChainBroadcast(rank, size, n, root).reversed(Right)
 }

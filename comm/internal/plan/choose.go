@@ -124,21 +124,17 @@ func (c Choices) AllReduce(rank, size, n, elem int, ordered bool) Plan {
 		return DoublingAllReduce(rank, size, n)
 	case ordered || way == "halving":
 		return HalvingAllReduce(rank, size, n)
-	case way == bothWays:
-		return BidirectionalAllReduce(rank, size, n, messages(n/size*elem))
+	default:
+		return RingAllReduce(rank, size, n, messages(way, n/size*elem))
 	}
-	return RingAllReduce(rank, size, n)
 }
 
 // AllGather returns the plan for collecting blocks of n elements of elem bytes each.
 func (c Choices) AllGather(rank, size, n, elem int) Plan {
-	switch c.Pick("all_gather", size, size*n*elem) {
-	case "bruck":
+	if c.Pick("all_gather", size, size*n*elem) == "bruck" {
 		return BruckAllGather(rank, size, n)
-	case bothWays:
-		return BidirectionalAllGather(nil, rank, EqualBlocks(size, n), messages(n*elem))
 	}
-	return RingAllGather(nil, rank, EqualBlocks(size, n))
+	return c.AllGatherApart(nil, rank, EqualBlocks(size, n), elem)
 }
 
 // AllGatherV returns the plan for collecting blocks of any lengths in one vector.
@@ -156,14 +152,16 @@ func (c Choices) AllGatherApart(p Plan, rank int, blocks []Range, elem int) Plan
 	for _, b := range blocks {
 		longest, whole = max(longest, b.Len()), whole+b.Len()
 	}
-	if c.Pick("all_gather", len(blocks), whole*elem) == bothWays {
-		return BidirectionalAllGather(p, rank, blocks, messages(longest*elem))
-	}
-	return RingAllGather(p, rank, blocks)
+	return RingAllGather(p, rank, blocks, messages(c.Pick("all_gather", len(blocks), whole*elem), longest*elem))
 }
 
-// messages is the number of messages in which half a block of so many bytes travels.
-func messages(block int) int { return max(block/2/mostMessage, 1) }
+// messages is the number of messages in which half a block of so many bytes travels around a ring, or 0 if the ring has one direction.
+func messages(way string, block int) int {
+	if way != bothWays {
+		return 0
+	}
+	return max(block/2/mostMessage, 1)
+}
 
 // EqualBlocks returns size blocks of n elements.
 func EqualBlocks(size, n int) []Range {

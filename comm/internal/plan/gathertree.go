@@ -1,7 +1,5 @@
 package plan
 
-import "slices"
-
 // BinomialGather collects blocks of n elements at root, up a binomial tree. Rank r holds block r at the start. It is for short blocks.
 // Every rank has memory for all blocks, and root ends with every block in its place.
 //
@@ -28,12 +26,7 @@ func BinomialGather(rank, size, n, root int) Plan {
 
 // BinomialScatter is BinomialGather in the other direction: root holds every block at the start, and rank r ends with block r.
 func BinomialScatter(rank, size, n, root int) Plan {
-	p := BinomialGather(rank, size, n, root)
-	slices.Reverse(p)
-	for i, s := range p {
-		p[i] = Step{To: s.From, Send: s.Recv, From: s.To, Recv: s.Send}
-	}
-	return p
+	return BinomialGather(rank, size, n, root).reversed(Replace)
 }
 
 // subtree returns the blocks of at most count ranks from rank on, which is number me of its tree.

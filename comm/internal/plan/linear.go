@@ -20,14 +20,8 @@ func LinearGather(p Plan, rank, root, n int, blocks []Range) Plan {
 
 // LinearScatter is LinearGather in the other direction: root sends blocks[r] to rank r, which receives n elements.
 func LinearScatter(p Plan, rank, root, n int, blocks []Range) Plan {
-	own := Range{0, n}
-	if rank != root {
-		return append(p, Step{To: None, From: root, Recv: own})
-	}
-	p = append(p, Step{To: root, Send: blocks[root], From: root, Recv: own})
-	for s := 1; s < len(blocks); s++ {
-		to := mod(root+s, len(blocks))
-		p = append(p, Step{To: to, Send: blocks[to], From: None})
-	}
+	before := len(p)
+	p = LinearGather(p, rank, root, n, blocks)
+	p[before:].reversed(Replace)
 	return p
 }

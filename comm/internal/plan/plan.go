@@ -5,7 +5,7 @@
 // of n elements.
 package plan
 
-import "fmt"
+import "slices"
 
 // None is the peer of a step that does not send, or does not receive.
 const None = -1
@@ -58,21 +58,6 @@ func (s Step) part(size, i int) Step {
 	return s
 }
 
-func (s Step) String() string {
-	out := ""
-	if s.To != None {
-		out = fmt.Sprintf("send [%d:%d]→%d", s.Send.Lo, s.Send.Hi, s.To)
-	}
-	if s.From != None {
-		if out != "" {
-			out += " "
-		}
-		verb := [...]string{Replace: "recv", Swap: "swap", Left: "reduce left", Right: "reduce right"}[s.Merge]
-		out += fmt.Sprintf("%s [%d:%d]←%d", verb, s.Recv.Lo, s.Recv.Hi, s.From)
-	}
-	return out
-}
-
 // A Plan is the steps of one rank, in order. The i-th message from one rank to another matches the i-th receive from it in the other
 // rank's plan: steps need not have the same index on both sides. Functions for blocks of any lengths append to a plan that the caller
 // passes, so that it can reuse memory.
@@ -89,6 +74,15 @@ func (p Plan) Reductions() int {
 	return n
 }
 
+// reversed turns p around: what p sends comes back, last first, and merges in this way. It changes p, and returns it.
+func (p Plan) reversed(merge Merge) Plan {
+	slices.Reverse(p)
+	for i, s := range p {
+		p[i] = Step{To: s.From, Send: s.Recv, From: s.To, Recv: s.Send, Merge: merge}
+	}
+	return p
+}
+
 // Even cuts n elements into size blocks whose lengths differ by at most one, the longer ones first, and returns block i.
 func Even(n, size, i int) Range {
 	q, r := n/size, n%size
@@ -98,15 +92,6 @@ func Even(n, size, i int) Range {
 		hi++
 	}
 	return Range{lo, hi}
-}
-
-// evenBlocks returns all blocks of Even.
-func evenBlocks(size, n int) []Range {
-	blocks := make([]Range, size)
-	for i := range blocks {
-		blocks[i] = Even(n, size, i)
-	}
-	return blocks
 }
 
 // mod is the non-negative remainder of a divided by size.

@@ -8,6 +8,21 @@ import (
 	"pgregory.net/rapid"
 )
 
+func (s Step) String() string {
+	out := ""
+	if s.To != None {
+		out = fmt.Sprintf("send [%d:%d]→%d", s.Send.Lo, s.Send.Hi, s.To)
+	}
+	if s.From != None {
+		if out != "" {
+			out += " "
+		}
+		verb := [...]string{Replace: "recv", Swap: "swap", Left: "reduce left", Right: "reduce right"}[s.Merge]
+		out += fmt.Sprintf("%s [%d:%d]←%d", verb, s.Recv.Lo, s.Recv.Hi, s.From)
+	}
+	return out
+}
+
 func plansOf(size int, of func(rank int) Plan) []Plan {
 	plans := make([]Plan, size)
 	for r := range plans {
@@ -32,9 +47,9 @@ func TestAllReduceCombinesEveryRankOnceEverywhere(t *testing.T) {
 		algorithm func(rank, size, n int) Plan
 		ordered   bool
 	}{
-		"ring":      {RingAllReduce, false},
-		"both ways": {func(rank, size, n int) Plan { return BidirectionalAllReduce(rank, size, n, 1) }, false},
-		"in turn":   {func(rank, size, n int) Plan { return BidirectionalAllReduce(rank, size, n, 3) }, false},
+		"ring":      {func(rank, size, n int) Plan { return RingAllReduce(rank, size, n, 0) }, false},
+		"both ways": {func(rank, size, n int) Plan { return RingAllReduce(rank, size, n, 1) }, false},
+		"in turn":   {func(rank, size, n int) Plan { return RingAllReduce(rank, size, n, 3) }, false},
 		"doubling":  {DoublingAllReduce, true},
 		"halving":   {HalvingAllReduce, true},
 		"chosen":    {func(rank, size, n int) Plan { return chosen.AllReduce(rank, size, n, 4<<10, false) }, false},
@@ -64,8 +79,9 @@ func TestReduceScatterLeavesEveryBlockWithItsOwner(t *testing.T) {
 		algorithm func(Plan, int, []Range) Plan
 		ordered   bool
 	}{
-		"ring": {RingReduceScatter, false}, "pairwise": {PairwiseReduceScatter, false}, "ordered": {OrderedReduceScatter, true},
-		"both ways": {func(p Plan, rank int, blocks []Range) Plan { return BidirectionalReduceScatter(p, rank, blocks, 2) }, false},
+		"pairwise": {PairwiseReduceScatter, false}, "ordered": {OrderedReduceScatter, true},
+		"ring":      {func(p Plan, rank int, blocks []Range) Plan { return RingReduceScatter(p, rank, blocks, 0) }, false},
+		"both ways": {func(p Plan, rank int, blocks []Range) Plan { return RingReduceScatter(p, rank, blocks, 2) }, false},
 		"chosen":    {func(p Plan, rank int, blocks []Range) Plan { return ReduceScatter(p, rank, blocks, true) }, true},
 	} {
 		t.Run(name, rapid.MakeCheck(func(t *rapid.T) {
@@ -101,7 +117,7 @@ func TestAllGatherCollectsEveryBlock(t *testing.T) {
 		size := drawSize(t)
 		blocks, n := drawBlocks(t, size)
 		vec := own(size, n)
-		simulate(t, plansOf(size, func(r int) Plan { return RingAllGather(nil, r, blocks) }), vec, vec)
+		simulate(t, plansOf(size, func(r int) Plan { return RingAllGather(nil, r, blocks, 0) }), vec, vec)
 		checkGathered(t, vec, blocks)
 		for _, elem := range []int{1, 4 * ChunkSize} {
 			vec = own(size, n)
@@ -375,7 +391,7 @@ func TestEvenBlocksCoverTheVector(t *testing.T) {
 }
 
 func ExampleRingAllReduce() {
-	for _, step := range RingAllReduce(1, 3, 6) {
+	for _, step := range RingAllReduce(1, 3, 6, 0) {
 		fmt.Println(step)
 	}
 	// Output:
@@ -385,8 +401,8 @@ func ExampleRingAllReduce() {
 	// send [0:2]→2 recv [4:6]←0
 }
 
-func ExampleBidirectionalAllGather() {
-	for _, step := range BidirectionalAllGather(nil, 1, evenBlocks(3, 6), 1) {
+func ExampleRingAllGather() {
+	for _, step := range RingAllGather(nil, 1, EqualBlocks(3, 2), 1) {
 		fmt.Println(step)
 	}
 	// Output:

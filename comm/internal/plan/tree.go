@@ -22,23 +22,12 @@ func BinomialBroadcast(rank, size, n, root int) Plan {
 	return p
 }
 
-// BinomialReduce combines the vectors of all ranks up a binomial tree; root ends with the result, the other ranks
-// with partial sums. Unless root is 0 the operation must commute.
+// BinomialReduce combines the vectors of all ranks up a binomial tree, a BinomialBroadcast backwards; root ends with the result, the
+// other ranks with partial sums. Unless root is 0 the operation must commute.
 //
 // Thakur, Rabenseifner and Gropp 2005, section 4.6. ceil(log2 P) steps; n elements sent.
 func BinomialReduce(rank, size, n, root int) Plan {
-	all := Range{0, n}
-	var p Plan
-	me := mod(rank-root, size)
-	for bit := 1; bit < size; bit *= 2 {
-		if me&bit != 0 {
-			return append(p, Step{To: mod(rank-bit, size), Send: all, From: None})
-		}
-		if me+bit < size {
-			p = append(p, Step{To: None, From: mod(rank+bit, size), Recv: all, Merge: Right})
-		}
-	}
-	return p
+	return BinomialBroadcast(rank, size, n, root).reversed(Right)
 }
 
 // OrderedReduce combines the vectors of all ranks in order of rank, in a tree below rank 0, which sends the result to root. It is for
