@@ -2,7 +2,6 @@ package schedule
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"strconv"
 	"strings"
 )
@@ -15,97 +14,6 @@ type Chooser interface {
 	Idle(a Actor)
 	// Pick is one of n possibilities, at least two, of which 0 is what happens mostly.
 	Pick(n int) int
-}
-
-// PCT chooses at random, but changes its mind seldom (Burckhardt, Kothari, Musuvathi and Nagarakatte: A Randomized Scheduler with
-// Probabilistic Guarantees of Finding Bugs, ASPLOS 2010): all have priorities, and the first that can goes on. At some points
-// the one that would go on becomes the last, and so does who has looked in vain.
-type PCT struct {
-	rng       *rand.Rand
-	priority  []int // of threads and buffers
-	last      int   // the least priority
-	count     int
-	changes   []int // when priorities change
-	odd       int   // in how many picks of 16 it is not what happens mostly
-	farthest  bool  // it is the last possibility then
-	impatient int   // how often of 16 who has looked in vain goes on
-	slow      int   // how often of 16 a buffer waits when a store of it has reached the memory
-}
-
-// NewPCT is the order of that number. The same threads run in the same order again.
-func NewPCT(seed uint64) *PCT {
-	rng := rand.New(rand.NewPCG(seed, 0x5c4ed))
-	p := &PCT{rng: rng}
-	p.odd = [...]int{0, 1, 4, 8, 15}[rng.IntN(5)]
-	p.impatient = [...]int{0, 0, 4, 12}[rng.IntN(4)]
-	p.farthest = rng.IntN(3) == 0
-	p.slow = [...]int{0, 0, 4, 12}[rng.IntN(4)]
-	length := 32 << (2 * rng.IntN(5)) // how long the run may be
-	for range rng.IntN(6) {
-		p.changes = append(p.changes, 1+rng.IntN(length))
-	}
-	return p
-}
-
-// Next implements [Chooser].
-func (p *PCT) Next(ready []Actor, _ int) int {
-	p.count++
-	best := p.best(ready)
-	for _, at := range p.changes {
-		if at == p.count {
-			p.lower(ready[best])
-			best = p.best(ready)
-		}
-	}
-	if ready[best].Buffer && p.rng.IntN(16) < p.slow {
-		p.lower(ready[best])
-	}
-	return best
-}
-
-func (p *PCT) best(ready []Actor) int {
-	best, most := 0, 0
-	for i, a := range ready {
-		k := number(a)
-		for k >= len(p.priority) {
-			p.priority = append(p.priority, 1+p.rng.IntN(1<<20))
-		}
-		pr := p.priority[k]
-		if i == 0 || pr > most {
-			best, most = i, pr
-		}
-	}
-	return best
-}
-
-func (p *PCT) lower(a Actor) {
-	p.last--
-	p.priority[number(a)] = p.last
-}
-
-func number(a Actor) int {
-	if a.Buffer {
-		return 2*a.Thread + 1
-	}
-	return 2 * a.Thread
-}
-
-// Idle implements [Chooser].
-func (p *PCT) Idle(a Actor) {
-	if p.rng.IntN(16) >= p.impatient {
-		p.lower(a)
-	}
-}
-
-// Pick implements [Chooser].
-func (p *PCT) Pick(n int) int {
-	if p.rng.IntN(16) >= p.odd {
-		return 0
-	}
-	if p.farthest {
-		return n - 1
-	}
-	return 1 + p.rng.IntN(n-1)
 }
 
 // Exhaustive chooses one order after the other, until there have been all in which at most so many choices are not the usual one

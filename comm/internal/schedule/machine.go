@@ -4,8 +4,8 @@
 //
 // A [Machine] has the threads, each a coroutine, which call it for every access to the memory that they share and for whatever
 // else they do together: sleeping on a word, bells, time. Before each access any thread may go on instead, or a store that waits
-// in some thread's buffer may reach the memory (memory.go). A [Chooser] says which: at random with few changes ([PCT]), or one
-// order after the other ([Exhaustive]).
+// in some thread's buffer may reach the memory (memory.go). A [Chooser] says which: one order after the other ([Exhaustive]), for
+// instance.
 package schedule
 
 import (
@@ -142,9 +142,6 @@ func (m *Machine) Running() *Thread { return m.running }
 
 // Steps is how many accesses there have been.
 func (m *Machine) Steps() int { return m.steps }
-
-// Accesses is how many accesses t has made.
-func (t *Thread) Accesses() int { return t.accesses }
 
 // Dead reports whether t has stopped for ever.
 func (t *Thread) Dead() bool { return t.dead }

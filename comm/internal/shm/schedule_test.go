@@ -124,7 +124,7 @@ func newWorld(t testing.TB, model schedule.Model) *world {
 // run runs s with that seed.
 func (w *world) run(s scenario, seed uint64) error {
 	w.rng = rand.New(rand.NewPCG(seed, 1))
-	return w.runIn(schedule.NewPCT(seed), s.begin)
+	return w.runIn(newPCT(seed), s.begin)
 }
 
 func (w *world) runIn(order schedule.Chooser, begin func(w *world)) error {
