@@ -13,8 +13,14 @@ import (
 
 // A call is a request of a client that is under way.
 type call struct {
-	id    uint64
-	reply chan reply
+	id     uint64
+	result chan result // has room for the one
+}
+
+// A result is what has become of a call.
+type result struct {
+	payload []byte
+	err     error
 }
 
 // roundTrip sends one request and waits for its reply. It returns the payload.
@@ -46,39 +52,24 @@ func (c *Client) send(r request) (call, error) {
 	if !c.out.push(r.frame()) {
 		return call{}, fmt.Errorf("store at %s takes no requests: %d MiB are waiting to be sent", c.addr, queueFull>>20)
 	}
-	sent := call{id: r.id, reply: make(chan reply, 1)}
-	c.pending[sent.id] = sent.reply
+	sent := call{id: r.id, result: make(chan result, 1)}
+	c.pending[sent.id] = sent.result
 	return sent, nil
 }
 
-// receive waits for the reply to call. A reply that has come counts, even if ctx has ended or the connection has failed.
+// receive waits for the result of call. A result that has come counts, even if ctx has ended.
 func (c *Client) receive(ctx context.Context, call call) ([]byte, error) {
 	select {
-	case r := <-call.reply:
-		return r.result()
+	case r := <-call.result:
+		return r.payload, r.err
 	default:
 	}
 	select {
-	case r := <-call.reply:
-		return r.result()
+	case r := <-call.result:
+		return r.payload, r.err
 	case <-ctx.Done():
 		return nil, ctx.Err()
-	case <-c.failed:
 	}
-	select {
-	case r := <-call.reply:
-		return r.result()
-	default:
-		return nil, c.failure()
-	}
-}
-
-// result returns the payload of r, or the error that it carries.
-func (r reply) result() ([]byte, error) {
-	if r.kind == failedKind {
-		return nil, errors.New(string(r.payload))
-	}
-	return r.payload, nil
 }
 
 // cancel makes both ends forget those calls that have no reply yet.
@@ -104,26 +95,31 @@ func (c *Client) write() {
 func (c *Client) read() {
 	in := bufio.NewReader(c.conn)
 	for {
-		r, err := readReply(in)
+		var r reply
+		body, err := readFrame(in)
+		if err == nil {
+			r, err = parseReply(body)
+		}
 		if err != nil {
 			c.fail(c.gone(err))
 			return
 		}
-		c.mu.Lock()
-		if waiting, ok := c.pending[r.id]; ok {
-			delete(c.pending, r.id)
-			waiting <- r
+		of := result{payload: r.payload}
+		if r.kind == failedKind {
+			of = result{err: errors.New(string(r.payload))}
 		}
+		c.mu.Lock()
+		c.end(r.id, of)
 		c.mu.Unlock()
 	}
 }
 
-func readReply(in io.Reader) (reply, error) {
-	body, err := readFrame(in)
-	if err != nil {
-		return reply{}, err
+// end gives a call its result, if it is still under way. The mutex is held.
+func (c *Client) end(id uint64, r result) {
+	if waiting, ok := c.pending[id]; ok {
+		delete(c.pending, id)
+		waiting <- r
 	}
-	return parseReply(body)
 }
 
 // gone returns the error of calls when the connection has broken because of err.
@@ -142,14 +138,9 @@ func (c *Client) fail(err error) {
 		return
 	}
 	c.err = err
-	close(c.failed)
+	for id := range c.pending {
+		c.end(id, result{err: err})
+	}
 	c.out.close()
 	_ = c.conn.Close()
-}
-
-// failure returns the error of fail.
-func (c *Client) failure() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.err
 }

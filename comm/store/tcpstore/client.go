@@ -21,9 +21,8 @@ type Client struct {
 
 	mu      sync.Mutex
 	lastID  uint64
-	pending map[uint64]chan reply // by request; each has room for its one reply
-	err     error                 // why every call fails
-	failed  chan struct{}         // closed when err is set
+	pending map[uint64]chan result // of the calls under way
+	err     error                  // why every call fails
 }
 
 // Dial connects to the server at addr, host:port. While there is no answer it tries again until ctx ends: rank 0 may not
@@ -38,10 +37,7 @@ func Dial(ctx context.Context, addr string, cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{
-		addr: addr, conn: conn, out: newSendQueue(),
-		pending: map[uint64]chan reply{}, failed: make(chan struct{}),
-	}
+	c := &Client{addr: addr, conn: conn, out: newSendQueue(), pending: map[uint64]chan result{}}
 	c.running.Go(c.write)
 	c.running.Go(c.read)
 	return c, nil
