@@ -74,10 +74,10 @@ func (g *Group) settings() config {
 	}
 }
 
-// untyped returns g below the API. It is nil for a nil group, on which every call fails.
+// untyped returns g below the API.
 func (g *Group) untyped() *core.Group {
 	if g == nil {
-		return nil
+		return core.NoGroup
 	}
 	return g.core
 }

@@ -19,7 +19,6 @@ import (
 func BroadcastObjects(ctx context.Context, g *Group, objs []any, src int) error {
 	o := newObjects(g, call.KindBroadcastObjects)
 	o.Count(len(objs))
-	o.Root(src)
 	if err := wantPointers(objs); err != nil {
 		o.Refuse(err)
 	}
@@ -52,7 +51,6 @@ func AllGatherObject[T any](ctx context.Context, g *Group, in T) ([]T, error) {
 // objects travel.
 func GatherObject[T any](ctx context.Context, g *Group, in T, dst int) ([]T, error) {
 	o := newObjects(g, call.KindGatherObject)
-	o.Root(dst)
 	o.guard(func() { o.SetPayload(o.group.encode(in)) })
 	encoded, err := o.Gather(ctx, dst)
 	return decodeAll[T](o, encoded, err)
@@ -62,7 +60,6 @@ func GatherObject[T any](ctx context.Context, g *Group, in T, dst int) ([]T, err
 // [BroadcastObjects] for how objects travel.
 func ScatterObject[T any](ctx context.Context, g *Group, in []T, src int) (T, error) {
 	o := newObjects(g, call.KindScatterObject)
-	o.Root(src)
 	var payloads [][]byte
 	var cause error
 	if g.Rank() == src {
@@ -87,11 +84,11 @@ type objects struct {
 }
 
 // noGroup encodes and decodes the objects of calls on a nil group, which then fail.
-var noGroup = &Group{codec: defaultCodec}
+var noGroup = &Group{core: core.NoGroup, codec: defaultCodec}
 
 func newObjects(g *Group, kind call.Kind) objects {
 	if g == nil {
-		return objects{core.NewObjects(nil, kind, 0), noGroup, kind}
+		g = noGroup
 	}
 	return objects{core.NewObjects(g.core, kind, g.objectLimit), g, kind}
 }

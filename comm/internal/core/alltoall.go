@@ -23,7 +23,7 @@ func (c *Collective) AllToAll(g *Group, out []byte, in Data) *Collective {
 func (c *Collective) allToAll() error {
 	block := len(c.in.Buf) / c.g.Size()
 	if t := c.teamOfAll(); t != nil {
-		return c.inMemory(t.AllToAll(c.out.Buf, c.in.Buf))
+		return t.AllToAll(c.out.Buf, c.in.Buf)
 	}
 	if h := c.inStages(false); h != nil {
 		return h.AllToAll()
@@ -43,10 +43,9 @@ func (c *Collective) allToAll() error {
 // allToAllBruck is an AllToAll of blocks of n bytes that travel together.
 func (c *Collective) allToAllBruck(n int) error {
 	in, out, rank, size := c.in.Buf, c.out.Buf, c.g.rank, c.g.Size()
-	rotated := c.g.memory((size + size/2*2) * n) // block i is for rank i after this one
+	rotated := c.g.scratch.Take((size + size/2*2) * n) // block i is for rank i after this one
 	copy(rotated[copy(rotated, in[rank*n:]):], in[:rank*n])
-	t := pipeline.InPlace(c.planned(func() plan.Plan { return plan.BruckAllToAll(rank, size, n/c.elem) }), rotated)
-	if err := c.exchange(&t); err != nil {
+	if err := c.exchangeInPlace(c.planned(func() plan.Plan { return plan.BruckAllToAll(rank, size, n/c.elem) }), rotated); err != nil {
 		return err
 	}
 	for i := range size {

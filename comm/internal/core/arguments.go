@@ -1,13 +1,22 @@
 package core
 
-import "github.com/gorun/gorun/comm/internal/pipeline"
+import (
+	"fmt"
+
+	"github.com/gorun/gorun/comm/internal/pipeline"
+)
 
 // root makes r the root of the call.
 func (c *Collective) root(r int) {
 	if !c.g.Has(r) {
-		c.refusef("no rank %d in a group of %d", r, c.g.Size())
+		c.refuse(noRank(c.g, r))
 	}
 	c.call.Root = int32(r)
+}
+
+// noRank says that g has no such rank.
+func noRank(g *Group, rank int) error {
+	return fmt.Errorf("no rank %d in a group of %d", rank, g.Size())
 }
 
 // wantBlocks checks that whole, of n elements, holds a block of m for every rank.

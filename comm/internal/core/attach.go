@@ -98,8 +98,7 @@ func (c *Collective) share(key uint64, at plan.Nodes) (mem *segment.Segment, ver
 		}
 		word[0] = g.verdict(mem, len(here))
 	}
-	made := pipeline.InPlace(plan.BinomialBroadcast(at.LocalRank, len(here), 1, 0).Among(here), word)
-	if err := c.exchange(&made); err != nil {
+	if err := c.exchangeInPlace(plan.BinomialBroadcast(at.LocalRank, len(here), 1, 0).Among(here), word); err != nil {
 		return mem, cannotShare, problem, err
 	}
 	if at.LocalRank != 0 && word[0] > cannotShare {

@@ -21,7 +21,7 @@ func (c *Collective) synchronization(g *Group, kind call.Kind) *Collective {
 
 func (c *Collective) synchronize() error {
 	if t := c.teamOfAll(); t != nil {
-		return c.inMemory(t.Barrier())
+		return t.Barrier()
 	}
 	if h := c.inStages(false); h != nil {
 		return h.Barrier()
@@ -43,7 +43,7 @@ func (g *Group) MonitoredBarrier(ctx context.Context) error {
 // monitor makes c, a MonitoredBarrier, ask all ranks whether they have come, unless stop is called before. One rank asks for all, usually
 // the first one.
 func (c *Collective) monitor() (stop func()) {
-	deadline := time.Now().Add(c.remaining())
+	deadline := time.Now().Add(c.Remaining())
 	if d, ok := c.ctx.Deadline(); ok && d.Before(deadline) {
 		deadline = d
 	}

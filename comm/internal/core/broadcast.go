@@ -18,15 +18,14 @@ func (c *Collective) Broadcast(g *Group, buf Data, src int) *Collective {
 func (c *Collective) broadcast() error {
 	buf, src := c.out.Buf, int(c.call.Root)
 	if t := c.teamOfAll(); t != nil {
-		return c.inMemory(t.Broadcast(buf, src))
+		return t.Broadcast(buf, src)
 	}
 	if h := c.inStages(false); h != nil {
 		return h.Broadcast()
 	}
-	t := pipeline.InPlace(c.planned(func() plan.Plan {
+	return c.exchangeInPlace(c.planned(func() plan.Plan {
 		return c.g.Choose.Broadcast(c.g.rank, c.g.Size(), len(buf)/c.elem, c.elem, src)
 	}), buf)
-	return c.exchange(&t)
 }
 
 // Scatter makes c a Scatter.
@@ -44,7 +43,7 @@ func (c *Collective) Scatter(g *Group, out Data, in []byte, src int) *Collective
 func (c *Collective) scatter() error {
 	out, in, src := c.out.Buf, c.in.Buf, int(c.call.Root)
 	if t := c.teamOfAll(); t != nil {
-		return c.inMemory(t.Scatter(out, in, src))
+		return t.Scatter(out, in, src)
 	}
 	if h := c.inStages(false); h != nil {
 		return h.Scatter()
@@ -65,10 +64,9 @@ func (c *Collective) scatter() error {
 func (c *Collective) scatterInTree(out, in []byte, src int) error {
 	rank, size, n := c.g.rank, c.g.Size(), len(out)
 	if rank != src {
-		in = c.g.memory(size * n)
+		in = c.g.scratch.Take(size * n)
 	}
-	t := pipeline.InPlace(c.planned(func() plan.Plan { return plan.BinomialScatter(rank, size, n/c.elem, src) }), in)
-	err := c.exchange(&t)
+	err := c.exchangeInPlace(c.planned(func() plan.Plan { return plan.BinomialScatter(rank, size, n/c.elem, src) }), in)
 	if err == nil {
 		copy(out, in[rank*n:][:n])
 	}

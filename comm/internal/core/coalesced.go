@@ -20,7 +20,7 @@ func (c *Collective) allReduceCoalesced() error {
 	if len(c.out.Bufs) == 1 {
 		return c.reduceToAll(c.out.Bufs[0])
 	}
-	packed := c.g.memory(c.out.Blocks[len(c.out.Blocks)-1].Hi * c.elemType.Size())
+	packed := c.g.scratch.Take(c.out.Blocks[len(c.out.Blocks)-1].Hi * c.elemType.Size())
 	rest := packed
 	for _, buf := range c.out.Bufs {
 		rest = rest[copy(rest, buf):]

@@ -32,7 +32,7 @@ type Collective struct {
 	reducing
 
 	ctx      context.Context
-	deadline time.Time // see remaining
+	deadline time.Time // see Remaining
 	team     *shm.Team // of the members on this machine, which have begun the call; may be nil
 	seq      uint64
 	before   uint32        // the hash of the group's history before the call, as it travels
@@ -42,21 +42,19 @@ type Collective struct {
 	panicked any           // the value of a panic in perform, in another goroutine than the call's
 }
 
-// nobody stands for a nil group, on which every call fails.
-var nobody = &Group{}
+// NoGroup is the group of a rank that is no member: every call on it fails.
+var NoGroup = &Group{}
 
-// ErrNoGroup is wrapped by the error of calls on a nil group.
+// ErrNoGroup is wrapped by the error of calls on NoGroup.
 var ErrNoGroup = errors.New("the group is nil, as it is on ranks that are none of its members")
 
 // NotStarted returns a Collective that has failed with err before it began.
-func NotStarted(err error) *Collective { return &Collective{g: nobody, err: err} }
+func NotStarted(err error) *Collective { return &Collective{g: NoGroup, err: err} }
 
 // Spare returns a Collective for a blocking call: the one of the last such call on g, or a new one.
 func (g *Group) Spare() *Collective {
-	if g != nil {
-		if c := g.spare.Swap(nil); c != nil {
-			return c
-		}
+	if c := g.spare.Swap(nil); c != nil {
+		return c
 	}
 	return new(Collective)
 }
@@ -74,8 +72,7 @@ func (c *Collective) Do(ctx context.Context) error {
 func (c *Collective) is(g *Group, kind call.Kind, t reduce.Type, n int) {
 	c.g, c.elem = g, t.Size()
 	c.call = call.Call{Op: uint8(kind), Type: uint8(t), Count: uint64(n)}
-	if g == nil {
-		c.g = nobody
+	if g == NoGroup {
 		c.refuse(ErrNoGroup)
 	}
 }
@@ -104,14 +101,6 @@ func (g *Group) Refused(err error) error {
 		g.Comm.Refused(err.Error())
 	}
 	return err
-}
-
-// remaining returns how long this rank may still wait. The group's timeout begins with the first call of remaining.
-func (c *Collective) remaining() time.Duration {
-	if c.deadline.IsZero() {
-		c.deadline = time.Now().Add(c.g.Timeout)
-	}
-	return max(time.Until(c.deadline), time.Nanosecond)
 }
 
 // forget drops the references to the caller's buffers, so that neither c nor its group keeps them alive.

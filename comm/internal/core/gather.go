@@ -22,7 +22,7 @@ func (c *Collective) Gather(g *Group, out []byte, in Data, dst int) *Collective 
 func (c *Collective) gather() error {
 	out, in, dst := c.out.Buf, c.in.Buf, int(c.call.Root)
 	if t := c.teamOfAll(); t != nil {
-		return c.inMemory(t.Gather(out, in, dst))
+		return t.Gather(out, in, dst)
 	}
 	if h := c.inStages(false); h != nil {
 		return h.Gather()
@@ -43,11 +43,10 @@ func (c *Collective) gather() error {
 func (c *Collective) gatherInTree(out, in []byte, dst int) error {
 	rank, size := c.g.rank, c.g.Size()
 	if rank != dst {
-		out = c.g.memory(size * len(in))
+		out = c.g.scratch.Take(size * len(in))
 	}
 	copy(out[rank*len(in):], in)
-	t := pipeline.InPlace(c.planned(func() plan.Plan { return plan.BinomialGather(rank, size, len(in)/c.elem, dst) }), out)
-	return c.exchange(&t)
+	return c.exchangeInPlace(c.planned(func() plan.Plan { return plan.BinomialGather(rank, size, len(in)/c.elem, dst) }), out)
 }
 
 // GatherV makes c a GatherV of in to what AddOut has added on rank dst.
@@ -82,16 +81,15 @@ func (c *Collective) AllGather(g *Group, out []byte, in Data) *Collective {
 func (c *Collective) allGather() error {
 	out, in := c.out.Buf, c.in.Buf
 	if t := c.teamOfAll(); t != nil {
-		return c.inMemory(t.AllGather(out, in))
+		return t.AllGather(out, in)
 	}
 	if h := c.inStages(false); h != nil {
 		return h.AllGather()
 	}
 	copyCached(out[c.g.rank*len(in):], in)
-	t := pipeline.InPlace(c.planned(func() plan.Plan {
+	return c.exchangeInPlace(c.planned(func() plan.Plan {
 		return c.g.Choose.AllGather(c.g.rank, c.g.Size(), len(in)/c.elem, c.elem)
 	}), out)
-	return c.exchange(&t)
 }
 
 // AllGatherV makes c an AllGatherV of in to what AddOut has added.

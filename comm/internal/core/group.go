@@ -45,8 +45,7 @@ type Group struct {
 	staged     hier.Call
 	plans      map[call.Call]*cached
 	lastPlan   plan.Plan // memory for plans that are not cached, because lengths may differ
-	scratch    []uint64  // see memory
-	taken      int       // words of scratch
+	scratch    pipeline.Scratch
 }
 
 // NewGroup makes the group of the given world ranks. id is the same on all of them.
@@ -128,17 +127,6 @@ func (g *Group) Compare() error {
 	}
 	g.noteFailure(err)
 	return &Error{Group: g, Op: "Close", Seq: last, Elem: 1, Err: err}
-}
-
-// memory returns n bytes of scratch memory, aligned for any element, for the collective whose turn it is. The next collective reuses them.
-func (g *Group) memory(n int) []byte {
-	words := (n + 7) / 8
-	if g.taken+words > len(g.scratch) { // the next collective finds enough
-		g.scratch = make([]uint64, g.taken+words)
-	}
-	m := reduce.Bytes(g.scratch[g.taken : g.taken+words])
-	g.taken += words
-	return m[:n]
 }
 
 // WireSize returns the bytes of an element in the messages of c.

@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"github.com/gorun/gorun/comm/internal/call"
-	"github.com/gorun/gorun/comm/internal/pipeline"
 	"github.com/gorun/gorun/comm/internal/reduce"
 )
 
@@ -18,7 +17,7 @@ func (g *Group) MembersOf(ranks []int) ([]int, error) {
 	for _, r := range ranks {
 		w := g.WorldRank(r)
 		if w < 0 {
-			return nil, fmt.Errorf("no rank %d in a group of %d", r, g.Size())
+			return nil, noRank(g, r)
 		}
 		if slices.Contains(members, w) {
 			return nil, fmt.Errorf("rank %d is named twice in %v", r, ranks)
@@ -69,8 +68,7 @@ func (g *Group) Split(ctx context.Context, color, key int) (members []int, seq u
 	choices := make([]choice, c.g.Size())
 	c.body = func(c *Collective) error {
 		choices[c.g.rank] = choice{int64(color), int64(key)}
-		t := pipeline.InPlace(c.g.Choose.AllGather(c.g.rank, c.g.Size(), 1, c.elem), reduce.Bytes(choices))
-		return c.exchange(&t)
+		return c.exchangeInPlace(c.g.Choose.AllGather(c.g.rank, c.g.Size(), 1, c.elem), reduce.Bytes(choices))
 	}
 	if err := c.Run(ctx); err != nil || color < 0 {
 		return nil, 0, err

@@ -40,9 +40,6 @@ func NewObjects(g *Group, kind call.Kind, limit int) *Objects {
 // Count sets how many objects each rank sends in one message.
 func (o *Objects) Count(n int) { o.call.Count = uint64(n) }
 
-// Root makes rank the root of the call.
-func (o *Objects) Root(rank int) { o.root(rank) }
-
 // Refuse records what is wrong with the call; the first reason stays.
 func (o *Objects) Refuse(err error) { o.refuse(err) }
 
@@ -77,8 +74,7 @@ func (o *Objects) checkSize(rank int, size int64) (none bool, err error) {
 	if rank != o.g.rank {
 		reason, cause = make([]byte, -size), nil
 	}
-	t := pipeline.InPlace(plan.BinomialBroadcast(o.g.rank, o.g.Size(), len(reason), rank), reason)
-	if err := o.exchange(&t); err != nil {
+	if err := o.broadcastBytes(reason, rank); err != nil {
 		return true, err
 	}
 	if cause == nil {
@@ -105,13 +101,18 @@ func (o *Objects) About(rank int, err error) error {
 	return &Error{Kind: BadObject, Rank: o.g.Ranks[rank], Op: o.kind().String(), Seq: o.seq, Err: err}
 }
 
+// broadcastBytes copies b of rank src to the others.
+func (o *Objects) broadcastBytes(b []byte, src int) error {
+	return o.exchangeInPlace(plan.BinomialBroadcast(o.g.rank, o.g.Size(), len(b), src), b)
+}
+
 // Broadcast returns the payload of rank src.
 func (o *Objects) Broadcast(ctx context.Context, src int) ([]byte, error) {
 	g := o.g
+	o.root(src)
 	size := []int64{o.size()}
 	err := o.run(ctx, func() error {
-		t := pipeline.InPlace(plan.BinomialBroadcast(g.rank, g.Size(), sizeBytes, src), reduce.Bytes(size))
-		if err := o.exchange(&t); err != nil {
+		if err := o.broadcastBytes(reduce.Bytes(size), src); err != nil {
 			return err
 		}
 		if none, err := o.checkSize(src, size[0]); none {
@@ -120,8 +121,7 @@ func (o *Objects) Broadcast(ctx context.Context, src int) ([]byte, error) {
 		if g.rank != src {
 			o.payload = make([]byte, size[0])
 		}
-		t = pipeline.InPlace(plan.BinomialBroadcast(g.rank, g.Size(), len(o.payload), src), o.payload)
-		return o.exchange(&t)
+		return o.broadcastBytes(o.payload, src)
 	})
 	return o.payload, err
 }
@@ -135,6 +135,7 @@ func (o *Objects) AllGather(ctx context.Context) ([][]byte, error) {
 
 // Gather returns the payloads of all ranks on rank dst, and nil elsewhere.
 func (o *Objects) Gather(ctx context.Context, dst int) ([][]byte, error) {
+	o.root(dst)
 	return o.collect(ctx, o.g.rank == dst, func(all pipeline.Vector) pipeline.Task {
 		return pipeline.Task{
 			Plan: plan.LinearGather(nil, o.g.rank, dst, len(o.payload), all.Blocks),
@@ -150,8 +151,7 @@ func (o *Objects) collect(ctx context.Context, wanted bool, move func(all pipeli
 	var all pipeline.Vector
 	err := o.run(ctx, func() error { // the sizes go to all ranks, so that all know if an object is missing
 		sizes[g.rank] = o.size()
-		t := pipeline.InPlace(g.Choose.AllGather(g.rank, g.Size(), sizeBytes, 1), reduce.Bytes(sizes))
-		if err := o.exchange(&t); err != nil {
+		if err := o.exchangeInPlace(g.Choose.AllGather(g.rank, g.Size(), sizeBytes, 1), reduce.Bytes(sizes)); err != nil {
 			return err
 		}
 		for r, n := range sizes {
@@ -166,7 +166,7 @@ func (o *Objects) collect(ctx context.Context, wanted bool, move func(all pipeli
 			all.SetBlocksOfBufs(1)
 			copy(all.Bufs[g.rank], o.payload)
 		}
-		t = move(all)
+		t := move(all)
 		return o.exchange(&t)
 	})
 	if err != nil {
@@ -178,6 +178,7 @@ func (o *Objects) collect(ctx context.Context, wanted bool, move func(all pipeli
 // Scatter returns payload Rank of those that rank src passes. Elsewhere payloads does not matter. cause is why rank src has none.
 func (o *Objects) Scatter(ctx context.Context, payloads [][]byte, cause error, src int) ([]byte, error) {
 	g := o.g
+	o.root(src)
 	var sizes []int64
 	if g.rank == src {
 		o.SetPayload(nil, cause)

@@ -89,7 +89,7 @@ func (c *Collective) operandsOf(buf []byte, mayOverwrite bool) []byte {
 
 // operandMemory returns memory for as many operands as there are elements in buf.
 func (c *Collective) operandMemory(buf []byte) []byte {
-	return c.g.memory(len(buf) / c.elemType.Size() * c.operandType.Size())
+	return c.g.scratch.Take(len(buf) / c.elemType.Size() * c.operandType.Size())
 }
 
 // finish leaves the result in into, made of the combined operands, if this rank gets a result.

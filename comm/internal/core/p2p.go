@@ -45,30 +45,23 @@ type Message struct {
 // NewMessage describes a call of kind on elements of type t in buf, with rank peer of g and tag, which is 0 unless given.
 func NewMessage(g *Group, kind call.Kind, t reduce.Type, buf []byte, peer int, tag []int) Message {
 	m := Message{g: g, Kind: kind, peer: peer, buf: buf, elem: max(t.Size(), 1), typ: t}
-	switch {
-	case g == nil:
-		m.g, m.err = nobody, badArgument(kind, ErrNoGroup)
-		return m
-	case len(tag) > 1:
-		m.refusef("%d tags given: want one at most", len(tag))
-	case len(tag) == 1 && tag[0] > MaxTag:
-		m.refusef("tag %d: want 0 to %d", tag[0], MaxTag)
-	case len(tag) == 1:
+	if len(tag) > 0 {
 		m.tag = tag[0]
 	}
 	switch isSend := kind == call.KindSend || kind == call.KindSendObjects; {
-	case m.err != nil:
-	case (isSend || peer != AnySource) && !g.Has(peer):
-		m.refusef("no rank %d in a group of %d", peer, g.Size())
-	case isSend && m.tag < 0:
-		m.refusef("tag %d: want 0 to %d", m.tag, MaxTag)
+	case g == NoGroup:
+		m.Refuse(ErrNoGroup)
+	case len(tag) > 1:
+		m.Refuse(fmt.Errorf("%d tags given: want one at most", len(tag)))
+	case m.tag > MaxTag || isSend && m.tag < 0:
+		m.Refuse(fmt.Errorf("tag %d: want 0 to %d", m.tag, MaxTag))
 	case m.tag < 0 && m.tag != AnyTag:
-		m.refusef("tag %d: want 0 to %d, or AnyTag", m.tag, MaxTag)
+		m.Refuse(fmt.Errorf("tag %d: want 0 to %d, or AnyTag", m.tag, MaxTag))
+	case (isSend || peer != AnySource) && !g.Has(peer):
+		m.Refuse(noRank(g, peer))
 	}
 	return m
 }
-
-func (m *Message) refusef(format string, args ...any) { m.Refuse(fmt.Errorf(format, args...)) }
 
 // Refuse records what is wrong with the call; the first reason stays.
 func (m *Message) Refuse(err error) {
@@ -100,7 +93,7 @@ func (g *Group) shortMessage(ctx context.Context, peer int, tag []int) (t int, o
 	if len(tag) == 1 {
 		t = tag[0]
 	}
-	return t, g != nil && len(tag) <= 1 && uint(t) <= MaxTag && uint(peer) < uint(len(g.Ranks)) && ctx.Err() == nil
+	return t, len(tag) <= 1 && uint(t) <= MaxTag && uint(peer) < uint(len(g.Ranks)) && ctx.Err() == nil
 }
 
 func messageCall(kind call.Kind, t reduce.Type) call.Call {

@@ -95,7 +95,7 @@ func (c *Collective) endBroken(v any, mine bool) {
 func (g *Group) Guard(op call.Kind, f func()) {
 	returned := false
 	defer func() {
-		if returned || g == nil {
+		if returned || g == NoGroup {
 			return
 		}
 		v := recover()

@@ -6,6 +6,7 @@ import (
 
 	"github.com/gorun/gorun/comm/internal/call"
 	"github.com/gorun/gorun/comm/internal/pipeline"
+	"github.com/gorun/gorun/comm/internal/plan"
 )
 
 const (
@@ -33,7 +34,7 @@ func (c *Collective) perform(mine bool) {
 	if err == nil {
 		c.beginInMemory(words)
 	}
-	g.taken = 0
+	g.scratch.Reset()
 	c.widen()
 	if err == nil {
 		err = c.body(c)
@@ -54,6 +55,7 @@ func (c *Collective) perform(mine bool) {
 // fail ends c, and the group, with err, and returns the error of the call.
 func (c *Collective) fail(err error) error {
 	g := c.g
+	err = g.teamFailure(err)
 	g.Comm.End(c.seq, err)
 	g.Comm.Fail(err)
 	g.noteFailure(err)
@@ -70,21 +72,30 @@ func (c *Collective) exchange(t *pipeline.Task) error {
 	if c.kind() == call.KindMonitoredBarrier {
 		defer c.monitor()()
 	}
-	return c.g.Pipeline.Run(pipeline.Call{Seq: c.seq, Call: c.call, Elem: c.elem, Caller: (*stages)(c)}, t)
+	return c.g.Pipeline.Run(c.messages(), t)
 }
 
-// stages is the view of a collective that packages hier and pipeline have.
-type stages Collective
+// exchangeInPlace carries out p on buf.
+func (c *Collective) exchangeInPlace(p plan.Plan, buf []byte) error {
+	t := pipeline.InPlace(p, buf)
+	return c.exchange(&t)
+}
 
-func (s *stages) Context() context.Context { return s.ctx }
+// messages returns c as package pipeline sees it.
+func (c *Collective) messages() pipeline.Call {
+	return pipeline.Call{Seq: c.seq, Call: c.call, Elem: c.elem, Caller: c}
+}
 
-func (s *stages) Remaining() time.Duration { return (*Collective)(s).remaining() }
+// Context is that of a blocking call.
+func (c *Collective) Context() context.Context { return c.ctx }
 
-func (s *stages) Memory(n int) []byte { return s.g.memory(n) }
-
-func (s *stages) InMemory(err error) error { return (*Collective)(s).inMemory(err) }
-
-func (s *stages) Exchange(t pipeline.Task) error { return (*Collective)(s).exchange(&t) }
+// Remaining returns how long this rank may still wait. The group's timeout begins with the first call of Remaining.
+func (c *Collective) Remaining() time.Duration {
+	if c.deadline.IsZero() {
+		c.deadline = time.Now().Add(c.g.Timeout)
+	}
+	return max(time.Until(c.deadline), time.Nanosecond)
+}
 
 var alreadyDone = func() chan struct{} {
 	c := make(chan struct{})

@@ -20,7 +20,7 @@ func (c *Collective) allReduce() error { return c.reduceToAll(c.out.Buf) }
 func (c *Collective) reduceToAll(buf []byte) (err error) {
 	c.combine(buf, true)
 	if t := c.teamOfAll(); t != nil {
-		err = c.inMemory(t.AllReduce(c.operands, c.folding()))
+		err = t.AllReduce(c.operands, c.folding())
 	} else if h := c.reducesInStages(); h != nil {
 		h.Operands = c.operands
 		err = h.AllReduce()
@@ -47,7 +47,7 @@ func (c *Collective) reduce() (err error) {
 	result := c.g.rank == dst
 	if t := c.teamOfAll(); t != nil {
 		c.combine(buf, result || !c.op.Scaled) // a team does not change buf of other ranks
-		err = c.inMemory(t.Reduce(c.operands, c.folding(), dst))
+		err = t.Reduce(c.operands, c.folding(), dst)
 	} else if h := c.reducesInStages(); h != nil {
 		c.combine(buf, result)
 		h.Operands = c.operands
@@ -71,7 +71,7 @@ func (c *Collective) exchangeToRoot(p plan.Plan, buf []byte, result bool) error 
 	t := pipeline.InPlace(p, buf)
 	t.Kernel = c.kernel
 	if p.Reductions() == 1 {
-		scratch := pipeline.Vector{Buf: c.g.memory(len(buf))}
+		scratch := pipeline.Vector{Buf: c.g.scratch.Take(len(buf))}
 		t.Own, t.Src, t.Dst = t.Dst, scratch, scratch
 	}
 	return c.exchange(&t)
@@ -89,7 +89,7 @@ func (c *Collective) ReduceScatter(g *Group, out Data, in []byte, op call.Reduct
 func (c *Collective) reduceScatter() (err error) {
 	if t := c.teamOfAll(); t != nil {
 		c.leaveIn(c.out.Buf)
-		err = c.inMemory(t.ReduceScatter(c.operands, c.operandsOf(c.in.Buf, !c.op.Scaled), c.folding()))
+		err = t.ReduceScatter(c.operands, c.operandsOf(c.in.Buf, !c.op.Scaled), c.folding())
 	} else if h := c.reducesInStages(); h != nil {
 		h.Operands = c.operandsOf(c.in.Buf, !c.op.Scaled) // not overwritten
 		err = h.ReduceScatter()

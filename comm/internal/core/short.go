@@ -60,7 +60,7 @@ func (g *Group) leave(t *shm.Team, err error) error {
 	} else {
 		t.Abandon()
 		c.call = call.Words(t.Call()).Call()
-		err = c.fail(c.teamFailure(err))
+		err = c.fail(err)
 	}
 	if t.Waited {
 		c.deadline = time.Time{}

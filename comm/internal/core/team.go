@@ -26,12 +26,7 @@ func (g *Group) release() {
 }
 
 // TeamOfAll returns the team that all members form, or nil if they do not all share memory.
-func (g *Group) TeamOfAll() *shm.Team {
-	if g == nil {
-		return nil
-	}
-	return g.team.Load()
-}
+func (g *Group) TeamOfAll() *shm.Team { return g.team.Load() }
 
 // teamHere returns the team of the members on this machine, or nil if there is none. Only the goroutine that has the turn may call it.
 func (g *Group) teamHere() *shm.Team {
@@ -62,8 +57,8 @@ func (c *Collective) inStages(ordered bool) *hier.Call {
 	}
 	h := &c.g.staged
 	*h = hier.Call{
-		Layout: l, Rank: c.g.rank, Size: c.g.Size(), RootRank: int(c.call.Root), Elem: c.elem, Out: c.out.Buf, In: c.in.Buf,
-		Route: &c.cached().route, Stages: (*stages)(c),
+		Layout: l, Rank: c.g.rank, Size: c.g.Size(), RootRank: int(c.call.Root), Out: c.out.Buf, In: c.in.Buf,
+		Route: &c.cached().route, Scratch: &c.g.scratch, Call: c.messages(), Pipeline: &c.g.Pipeline,
 	}
 	return h
 }
@@ -92,15 +87,6 @@ func (c *Collective) endInMemory(err error) {
 	c.team = nil
 }
 
-// inMemory ends a stage of the team of this machine, which has returned err.
-func (c *Collective) inMemory(err error) error {
-	c.team.Next()
-	if err != nil {
-		return c.teamFailure(err)
-	}
-	return nil
-}
-
 // worldRank returns the world rank of a rank of the team.
 func (g *Group) worldRank(rank int) int {
 	if g.layout != nil {
@@ -127,15 +113,14 @@ func (c *Collective) await(rank int, w wait.LongWait) error {
 		w.Park()
 		op.Withdraw()
 	}()
-	err := op.Wait(c.ctx, c.remaining())
+	err := op.Wait(c.ctx, c.Remaining())
 	w.Wake()
 	<-awake
 	return err
 }
 
-// teamFailure returns err, of a team, as a failure of the group.
-func (c *Collective) teamFailure(err error) error {
-	g := c.g
+// teamFailure returns err, which may be that of a team, as a failure of the group.
+func (g *Group) teamFailure(err error) error {
 	var (
 		m *shm.Mismatch
 		u *shm.Unreachable

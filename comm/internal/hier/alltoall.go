@@ -25,7 +25,7 @@ func (c *Call) allToAllDirect(size int) error {
 	sent := c.pick(c.In, c.Here(), size)
 	got := sent
 	if c.Team != nil {
-		got = c.Stages.Memory(len(sent))
+		got = c.Scratch.Take(len(sent))
 	}
 	if err := c.inMemory(r, func(t *shm.Team) error { return t.AllToAll(got, sent) }); err != nil {
 		return err
@@ -43,7 +43,7 @@ func (c *Call) allToAllByLeaders(size int) error {
 	})
 	in, out := c.In, c.Out // of the ranks of this node, one after the other
 	if r.Team != nil && r.isLeader() {
-		in, out = c.Stages.Memory(here*whole), c.Stages.Memory(here*whole)
+		in, out = c.Scratch.Take(here*whole), c.Scratch.Take(here*whole)
 	}
 	if err := c.inMemory(r, func(t *shm.Team) error { return t.Gather(in, c.In, r.Leader()) }); err != nil {
 		return err
@@ -59,7 +59,7 @@ func (c *Call) allToAllByLeaders(size int) error {
 // exchange sends in, which is In of the ranks of this node, to the leaders of other nodes, and leaves Out of these ranks in out.
 func (c *Call) exchange(r *Route, out, in []byte, size int) error {
 	here, whole := len(r.Here()), len(c.In)
-	packed, arrived := c.Stages.Memory(len(in)), c.Stages.Memory(len(in))
+	packed, arrived := c.Scratch.Take(len(in)), c.Scratch.Take(len(in))
 	rest := packed
 	for _, members := range r.Members { // for every node: what each rank here sends to the ranks there
 		for from := range here {

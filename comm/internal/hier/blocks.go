@@ -16,7 +16,7 @@ func (c *Call) inNodeOrder(l *Layout, buf []byte) []byte {
 	if l.InOrder() {
 		return buf
 	}
-	return c.Stages.Memory(len(buf))
+	return c.Scratch.Take(len(buf))
 }
 
 // inRankOrder copies blocks of size bytes from ordered, where they are in order of nodes, to buf.
@@ -28,7 +28,7 @@ func (l *Layout) inRankOrder(buf, ordered []byte, size int) {
 
 // pick returns a copy of the blocks of size bytes of buf that belong to ranks, one after the other.
 func (c *Call) pick(buf []byte, ranks []int, size int) []byte {
-	packed := c.Stages.Memory(len(ranks) * size)
+	packed := c.Scratch.Take(len(ranks) * size)
 	pack(packed, buf, ranks, size)
 	return packed
 }

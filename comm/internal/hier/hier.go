@@ -28,10 +28,12 @@ type Call struct {
 	*Layout
 	Rank, Size int // of the group
 	RootRank   int // of a call that has a root
-	Elem       int // bytes of what a plan counts in
 	Out, In    []byte
-	Route      **Route // the cached route of such calls; nil until the first one
-	Stages     Stages
+	Route      **Route           // the cached route of such calls; nil until the first one
+	Scratch    *pipeline.Scratch // memory until the call ends
+
+	pipeline.Call                    // of the stage by messages
+	Pipeline      *pipeline.Pipeline // carries that out
 
 	// Of a call that reduces:
 	Operands []byte // what is combined, and the result
@@ -40,22 +42,14 @@ type Call struct {
 	Ordered  bool          // operands are combined in order of rank
 }
 
-// Stages is what a call needs of its group to carry out its stages.
-type Stages interface {
-	// Memory returns n bytes that the call may use until it ends, aligned for any element.
-	Memory(n int) []byte
-	// InMemory ends a stage in memory, which has returned err.
-	InMemory(err error) error
-	// Exchange carries out a stage by messages.
-	Exchange(t pipeline.Task) error
-}
-
 // inMemory is the stage of the ranks of this node in memory, if there are several.
 func (c *Call) inMemory(r *Route, stage func(t *shm.Team) error) error {
 	if r.Team == nil {
 		return nil
 	}
-	return c.Stages.InMemory(stage(r.Team))
+	err := stage(r.Team)
+	r.Team.Next()
+	return err
 }
 
 // onRail is the stage of this rank's rail, if it is on one. t has no plan yet.
@@ -64,7 +58,7 @@ func (c *Call) onRail(r *Route, t pipeline.Task) error {
 		return nil
 	}
 	t.Plan = r.plan
-	return c.Stages.Exchange(t)
+	return c.Pipeline.Run(c.Call, &t)
 }
 
 // reduceSlices is the stage that combines work of the ranks of this node, and leaves this rank's slices of the result in work.

@@ -88,7 +88,7 @@ func (c *Call) Gather() error {
 		here = r.blocksHere(ordered, len(in))
 		copy(here[r.LocalRank*len(in):], in)
 	case r.Team != nil && r.isLeader():
-		here = c.Stages.Memory(len(r.Here()) * len(in))
+		here = c.Scratch.Take(len(r.Here()) * len(in))
 	}
 	if err := c.inMemory(r, func(t *shm.Team) error { return t.Gather(here, in, r.Leader()) }); err != nil {
 		return err
@@ -117,7 +117,7 @@ func (c *Call) Scatter() error {
 		}
 		here = r.blocksHere(ordered, len(out))
 	case r.Team != nil && r.isLeader():
-		here = c.Stages.Memory(len(r.Here()) * len(out))
+		here = c.Scratch.Take(len(r.Here()) * len(out))
 	}
 	if err := c.onRail(r, pipeline.Task{Src: pipeline.Vector{Buf: ordered}, Dst: pipeline.Vector{Buf: here}}); err != nil {
 		return err

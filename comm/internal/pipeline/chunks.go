@@ -76,9 +76,26 @@ func (pl *Pipeline) scratchFor(p plan.Plan) []byte {
 			longest = max(longest, min(s.Recv.Len(), pl.chunk)*pl.call.Elem)
 		}
 	}
-	words := (longest + 63) / 64 * 8
-	if words*mostScratch > len(pl.scratch) {
-		pl.scratch = make([]uint64, words*mostScratch)
+	pl.scratch.Reset()
+	return pl.scratch.Take((longest + 63) / 64 * 64 * mostScratch)
+}
+
+// A Scratch has memory that one call after the other uses.
+type Scratch struct {
+	words []uint64
+	taken int
+}
+
+// Reset begins the next call: it may use the memory of the one before.
+func (s *Scratch) Reset() { s.taken = 0 }
+
+// Take returns n bytes for the call, aligned for any element. They hold anything.
+func (s *Scratch) Take(n int) []byte {
+	words := (n + 7) / 8
+	if s.taken+words > len(s.words) { // the next call finds enough
+		s.words = make([]uint64, s.taken+words)
 	}
-	return reduce.Bytes(pl.scratch)[:8*words*mostScratch]
+	m := reduce.Bytes(s.words[s.taken : s.taken+words])
+	s.taken += words
+	return m[:n]
 }

@@ -50,7 +50,7 @@ type Pipeline struct {
 	comm    *endpoint.Communicator
 	ranks   []int // world ranks of the group
 	rank    int   // this rank's in the group
-	scratch []uint64
+	scratch Scratch
 
 	// Of the task under way:
 	call     Call
