@@ -3,7 +3,6 @@ package etcd
 import (
 	"context"
 	"log/slog"
-	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -11,130 +10,151 @@ import (
 )
 
 // An action is something that the driver is to do. Actions are plain data, as events are.
-type action interface{ action() }
+type action interface{ perform(d *driver) }
 
-// A request is an action that takes its time, and is answered by an event.
-type request interface {
-	action
-	kind() kind
-	do(ctx context.Context, x *executor) answer
+// asked has a request carried out.
+type asked struct{ request }
+
+// If it fails, there is a pause before the answer.
+func (a asked) perform(d *driver) {
+	d.others.Go(func() {
+		ctx, cancel := context.WithTimeout(d.ctx, callTimeout)
+		err := a.do(ctx, &d.executor)
+		cancel()
+		if err != nil {
+			pause(d.ctx, retryInterval)
+		}
+		d.post(answered{a.request, err})
+	})
 }
 
-// What the callers of the API get.
-type (
-	// failJoin fails a Join, and releases its port.
-	failJoin struct {
-		id  int
-		err error
-	}
-	// enterRound gives a Join its round. On rank 0 the port stays reserved until the workers have started.
-	enterRound struct {
-		join  int
-		round rendezvous.Round
-	}
-	// reservePort reserves the master port on the node of rank 0.
-	reservePort struct {
-		join int
-		addr string
-		port int
-	}
-	// endRound ends the round that this node is in.
-	endRound struct{ why error }
-	// answerReport answers a Report or Leave.
-	answerReport struct {
-		id  int
-		err error
-	}
-	// showReason tells people what a Join waits for.
-	showReason struct{ reason string }
-	// leaveJob takes the node out of the job. It is the last action.
-	leaveJob struct {
-		view    *view
-		lease   clientv3.LeaseID
-		round   int // that must do without this node; 0: none
-		why     error
-		futile  bool // nobody waits for it, or etcd is away
-		unknown bool // the node has not enrolled
-	}
-	// logLine writes a line to the log.
-	logLine struct {
-		level slog.Level
-		text  string
-		args  []any
-	}
-)
-
-// What goes on until it is stopped.
-type (
-	// watchJob watches job/ anew. If etcd has gone back, a watch that waits for a later revision would wait for ever.
-	watchJob struct{}
-	// watchNodes watches what only a leader reads.
-	watchNodes struct{ on bool }
-	// useSecret is by which agents know each other from now on.
-	useSecret struct{ secret string }
-	// monitorLeader keeps a liveness connection to the leader, and to no other leader; without a key, to none.
-	monitorLeader struct{ key, addr string }
-	// monitorPeer keeps a liveness connection to another agent.
-	monitorPeer struct {
-		id     string
-		serial int
-		key    string
-		addr   string
-	}
-	// callWorker calls an address where a worker could not be reached, until somebody answers.
-	callWorker struct {
-		id     string
-		serial int
-		addr   string
-	}
-	// stopPeer ends monitorPeer or callWorker.
-	stopPeer struct{ id string }
-	// callRank0 calls the agent of rank 0 until it answers, for limit at most. There is one such call.
-	callRank0 struct {
-		join, round int
-		self        rendezvous.Node
-		rank0       rank0Doc
-		limit       time.Duration
-	}
-	// hangUp ends callRank0.
-	hangUp struct{}
-	// confirmPeers calls workers that a worker of this node could not reach.
-	confirmPeers struct {
-		round int
-		named []rendezvous.Peer
-	}
-	// probePeers finds out whether peers still answer.
-	probePeers struct {
-		job   string
-		round int
-		begun time.Time
-		peers []probedPeer
-	}
-)
-
-// A probedPeer is one that is to be probed.
-type probedPeer struct {
-	id     string
-	serial int
-	addr   string
+// start starts a task, instead of the one of that name. Without a name it ends by itself.
+type start struct {
+	name string
+	task task
 }
 
-func (failJoin) action()      {}
-func (enterRound) action()    {}
-func (reservePort) action()   {}
-func (endRound) action()      {}
-func (answerReport) action()  {}
-func (showReason) action()    {}
-func (leaveJob) action()      {}
-func (logLine) action()       {}
-func (watchJob) action()      {}
-func (watchNodes) action()    {}
-func (useSecret) action()     {}
-func (monitorLeader) action() {}
-func (monitorPeer) action()   {}
-func (callWorker) action()    {}
-func (stopPeer) action()      {}
-func (callRank0) action()     {}
-func (hangUp) action()        {}
-func (confirmPeers) action()  {}
-func (probePeers) action()    {}
+func (a start) perform(d *driver) {
+	stop{a.name}.perform(d)
+	ctx, cancel := context.WithCancel(d.ctx)
+	if a.name != "" {
+		d.tasks[a.name] = cancel
+	}
+	d.others.Go(func() {
+		defer cancel()
+		a.task.run(ctx, d)
+	})
+}
+
+// stop stops a task.
+type stop struct{ name string }
+
+func (a stop) perform(d *driver) {
+	if cancel := d.tasks[a.name]; cancel != nil {
+		cancel()
+		delete(d.tasks, a.name)
+	}
+}
+
+// failJoin fails a Join, and releases its port.
+type failJoin struct {
+	id  int
+	err error
+}
+
+func (a failJoin) perform(d *driver) {
+	j := d.joins[a.id]
+	delete(d.joins, a.id)
+	d.release(j.port)
+	j.answer <- joined{err: a.err}
+}
+
+// enterRound gives a Join its round. On rank 0 the port stays reserved until the workers have started.
+type enterRound struct {
+	join  int
+	round rendezvous.Round
+}
+
+func (a enterRound) perform(d *driver) {
+	j := d.joins[a.join]
+	delete(d.joins, a.join)
+	var round *rendezvous.Round
+	if a.round.Self == 0 && j.port != nil {
+		round, d.endRound = rendezvous.Begin(a.round, j.port)
+	} else {
+		d.release(j.port)
+		round, d.endRound = rendezvous.Begin(a.round, nil)
+	}
+	j.answer <- joined{round: round}
+}
+
+// reservePort reserves the master port on the node of rank 0.
+type reservePort struct {
+	join int
+	addr string
+	port int
+}
+
+func (a reservePort) perform(d *driver) {
+	e := portReserved{join: a.join}
+	var port rendezvous.Port
+	if port, e.err = (rendezvous.Master{Addr: a.addr, Port: a.port}).Reserve(d.config.Reserve); e.err == nil {
+		e.port = port.Number()
+		d.joins[a.join].port = port
+	}
+	d.next = append(d.next, e)
+}
+
+// endRound ends the round that this node is in.
+type endRound struct{ why error }
+
+func (a endRound) perform(d *driver) { d.check(d.endRound(a.why)) }
+
+// answerReport answers a Report or Leave.
+type answerReport struct {
+	id  int
+	err error
+}
+
+func (a answerReport) perform(d *driver) {
+	d.reports[a.id] <- a.err
+	delete(d.reports, a.id)
+}
+
+// showReason tells people what a Join waits for.
+type showReason struct{ reason string }
+
+func (a showReason) perform(d *driver) { d.config.Waiting(a.reason) }
+
+// useSecret is by which agents know each other from now on.
+type useSecret struct{ secret string }
+
+func (a useSecret) perform(d *driver) {
+	if d.detector != nil {
+		d.detector.Use([]byte(a.secret))
+	}
+}
+
+// logLine writes a line to the log.
+type logLine struct {
+	level slog.Level
+	text  string
+	args  []any
+}
+
+func (a logLine) perform(d *driver) { d.config.Log.Log(d.ctx, a.level, a.text, a.args...) }
+
+// leaveJob takes the node out of the job. It is the last action.
+type leaveJob struct {
+	view    *view
+	lease   clientv3.LeaseID
+	round   int // that must do without this node; 0: none
+	why     error
+	futile  bool // nobody waits for it, or etcd is away
+	unknown bool // the node has not enrolled
+}
+
+func (a leaveJob) perform(d *driver) {
+	d.leave = &a
+	d.cancel()
+}

@@ -1,6 +1,8 @@
 package etcd
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -54,19 +56,54 @@ func (c *connection) keepLease(mayLive bool) {
 	case !mayLive:
 		c.renewAt = c.now.Add(c.ttl / 6)
 	default:
-		c.request(renewLease{c.lease, c.ttl})
+		c.request(&renewLease{lease: c.lease, ttl: c.ttl})
 	}
 }
 
-// onLease takes the answer of renewLease. It reports whether etcd and the lease were usable before, and still are.
-func (c *connection) onLease(e leaseAnswered) (usable bool) {
-	usable = c.leaseErr == nil && !e.lost
-	c.lease, c.leaseErr, c.ttl = e.lease, e.err, e.ttl
-	c.renewAt = c.now
-	if e.err == nil && !e.lost {
-		c.renewAt = c.now.Add(c.ttl / 6)
+// renewLease renews the lease, or asks for one if there is none.
+type renewLease struct {
+	lease clientv3.LeaseID
+	ttl   time.Duration
+	lost  bool // etcd does not know the lease any more
+}
+
+func (*renewLease) kind() kind { return leasing }
+
+func (r *renewLease) do(ctx context.Context, x *executor) error {
+	ctx, cancel := x.within(ctx, min(callTimeout, max(r.ttl*3/4, time.Second)))
+	defer cancel()
+	if r.lease != 0 {
+		_, err := x.client.KeepAliveOnce(ctx, r.lease)
+		if r.lost = isLeaseLost(err); r.lost {
+			r.lease, err = 0, nil
+		}
+		return err
 	}
-	return usable
+	granted, err := x.client.Grant(ctx, seconds(r.ttl))
+	if err == nil {
+		r.lease, r.ttl = granted.ID, time.Duration(granted.TTL)*time.Second
+	}
+	return err
+}
+
+func (r *renewLease) done(m *machine, err error) {
+	c := &m.conn
+	before, well := c.lease, c.leaseErr == nil
+	c.lease, c.leaseErr, c.ttl, c.renewAt = r.lease, err, r.ttl, m.now
+	if err == nil && !r.lost {
+		c.renewAt = m.now.Add(c.ttl / 6)
+	}
+	switch {
+	case err != nil:
+		m.onOutage(err)
+	case r.lost || !well:
+		// Whatever cut this node off may have cut off the others, who are coming back as well.
+		c.dirty = true
+		m.leader.unsettle(0)
+	}
+	if c.lease != before {
+		m.log(slog.LevelDebug, "lease", "now", c.lease, "before", before)
+	}
 }
 
 // onEvents takes changes of the job. They cause a read, except those that decide nothing: the status for people, who leads, for which
@@ -104,9 +141,26 @@ func (c *connection) nextRead() time.Time {
 
 func (c *connection) read(whole bool) {
 	if !c.pending[reading] && !c.now.Before(c.nextRead()) {
-		c.request(readJob{whole, c.view, !c.dirty})
+		c.request(&readJob{whole: whole, before: c.view, anew: !c.dirty})
 		c.dirty = false
 	}
+}
+
+// readJob reads what has changed since the view before. A leader reads all nodes and reports.
+type readJob struct {
+	whole  bool
+	before *view
+	anew   bool // also what has not changed: an etcd that has lost some of its history may have counted on since
+
+	now  *view
+	back bool // etcd has lost some of its history
+}
+
+func (*readJob) kind() kind { return reading }
+
+func (r *readJob) do(ctx context.Context, x *executor) (err error) {
+	r.now, r.back, err = x.readNewer(ctx, r.whole, r.before, r.anew)
+	return err
 }
 
 // isAway reports whether etcd cannot be used.
@@ -118,18 +172,28 @@ func (c *connection) onOutage(err error) (time.Duration, error) {
 		c.outage = c.now
 		c.dirty = true // a read shows when it is over
 		c.trouble = fmt.Errorf("%v: %w", c.endpoints, err)
-		c.request(explainOutage{c.trouble})
+		c.request(&explainOutage{c.trouble})
 	}
 	return c.now.Sub(c.outage), fmt.Errorf("etcd cannot be used: %w", c.trouble)
 }
 
-// apply logs a warning, unless the outage is over by now.
-func (e outageExplained) apply(m *machine) {
+// explainOutage finds out what is behind an error.
+type explainOutage struct{ why error }
+
+func (*explainOutage) kind() kind { return explaining }
+
+func (r *explainOutage) do(ctx context.Context, x *executor) error {
+	r.why = cmp.Or(x.explain(ctx), r.why)
+	return nil
+}
+
+// done logs a warning, unless the outage is over by now.
+func (r *explainOutage) done(m *machine, _ error) {
 	c := &m.conn
-	c.trouble = e.why
+	c.trouble = r.why
 	if c.isAway() {
 		c.warnedOf = c.outage
-		c.log(slog.LevelWarn, fmt.Sprintf("etcd cannot be used: %v (rounds go on, and none begins until it can)", e.why))
+		c.log(slog.LevelWarn, fmt.Sprintf("etcd cannot be used: %v (rounds go on, and none begins until it can)", r.why))
 	}
 }
 

@@ -9,9 +9,16 @@ import (
 
 // describe is an event or an action in one line, without what random bits decide.
 func describe(is any) string {
-	name := strings.TrimPrefix(fmt.Sprintf("%T", is), "etcd.")
+	name := strings.TrimPrefix(strings.TrimPrefix(fmt.Sprintf("%T", is), "*"), "etcd.")
 	var what any
 	switch is := is.(type) {
+	case asked:
+		return describe(is.request)
+	case answered:
+		name, _, _ = strings.Cut(describe(is.request), ":")
+		what = describeAnswer(is)
+	case start:
+		return describe(is.task)
 	case joinCalled:
 		what = is.self.ID
 	case joinCancelled:
@@ -28,32 +35,14 @@ func describe(is any) string {
 			keys = append(keys, strings.ToLower(e.Type.String())+" "+string(e.Kv.Key[strings.LastIndexByte(string(e.Kv.Key), '/')+1:]))
 		}
 		what = strings.Join(keys, ", ")
-	case leaseAnswered:
-		what = fmt.Sprintf("%s%s", map[bool]string{true: "lost"}[is.lost], describeError(is.err))
-	case readAnswered:
-		if what = describeError(is.err); is.err == nil {
-			what = describeView(is.now) + map[bool]string{true: ", etcd has gone back"}[is.back]
-		}
-	case nodeEnrolled:
-		what = fmt.Sprintf("try %d%s", is.asked.self.Try, describeError(is.err))
-	case statusPublished:
-		what = describeError(is.err)
-	case outageExplained:
-		what = is.why
-	case agentsEvicted:
-		what = fmt.Sprintf("%d of %d%s", len(is.done), len(is.asked.ended), describeError(is.err))
 	case agentConnected:
 		what = fmt.Sprintf("%+d", is.more)
 	case peerObserved:
 		what = describeError(is.err)
 	case peersProbed:
 		what = fmt.Sprintf("round %d: %d peers", is.round, len(is.peers))
-	case rank0Silent:
+	case rank0Called:
 		what = is.err
-	case rank0Failed:
-		what = is.err
-	case answer:
-		what = describeError(is.failure())
 
 	case failJoin:
 		what = is.err
@@ -71,37 +60,57 @@ func describe(is any) string {
 		what = fmt.Sprintf("round %d, why %v", is.round, is.why)
 	case logLine:
 		what = fmt.Sprint(is.level, " ", is.text)
-	case watchNodes:
-		what = is.on
-	case monitorLeader:
-		what = map[bool]string{true: "none"}[is.key == ""]
+	case stop:
+		if what = is.name; strings.HasPrefix(is.name, "peer ") {
+			what = "peer"
+		}
 	case callRank0:
 		what = fmt.Sprintf("of round %d on %s", is.round, is.rank0.Host)
 	case probePeers:
 		what = fmt.Sprintf("round %d: %d", is.round, len(is.peers))
 	case confirmPeers:
 		what = fmt.Sprintf("round %d: %d", is.round, len(is.named))
-	case readJob:
+	case *readJob:
 		what = map[bool]string{true: "all", false: "for this node"}[is.whole]
-	case enrolNode:
+	case *enrolNode:
 		what = fmt.Sprintf("try %d, joining %t, anew %t", is.self.Try, is.self.Joining, is.anew)
-	case writeDecision:
+	case *writeDecision:
 		what = describeDecision(is.decision)
-	case publishStatus:
+	case *publishStatus:
 		what = is.reason
-	case recordReport:
+	case *recordReport:
 		what = fmt.Sprintf("round %d: %s", is.round, describeReport(is.doc))
-	case evictAgents:
+	case *evictAgents:
 		what = len(is.ended)
-	case restoreJob:
+	case *restoreJob:
 		what = fmt.Sprintf("round %d", is.past.current.Round)
-	case retainJob:
+	case *retainJob:
 		what = map[bool]string{true: "it has lasted"}[is.lasts]
 	}
 	if text := fmt.Sprint(what); what != nil && text != "" {
 		return name + ": " + text
 	}
 	return name
+}
+
+// describeAnswer is what a request has found.
+func describeAnswer(a answered) string {
+	text := describeError(a.err)
+	switch r := a.request.(type) {
+	case *renewLease:
+		text = map[bool]string{true: "lost"}[r.lost] + text
+	case *readJob:
+		if a.err == nil {
+			text = describeView(r.now) + map[bool]string{true: ", etcd has gone back"}[r.back]
+		}
+	case *enrolNode:
+		text = fmt.Sprintf("try %d%s", r.self.Try, text)
+	case *explainOutage:
+		text = r.why.Error()
+	case *evictAgents:
+		text = fmt.Sprintf("%d of %d%s", len(r.resolved), len(r.ended), text)
+	}
+	return text
 }
 
 func describeError(err error) string {

@@ -21,7 +21,7 @@ const (
 // A document is the value of a key. Some names in JSON (door, head, seats) differ from those in Go: older agents know them.
 type document[T any] struct {
 	Version int `json:"version"`
-	Is      T   `json:"is"`
+	Is      T   `json:"is,omitempty"` // job/established has none
 }
 
 // A DocumentError says that a key's value is nothing this version of gorun can go by.
@@ -131,9 +131,6 @@ func (d *currentDoc) check() error {
 	}
 	return nil
 }
-
-// establishedText is what job/established says.
-const establishedText = `{"version":1}`
 
 // stateDoc is what job/state says.
 type stateDoc struct {

@@ -20,8 +20,7 @@ type driver struct {
 	ctx      context.Context // ends everything that the driver has started
 	cancel   context.CancelFunc
 	others   sync.WaitGroup
-	events   chan event
-	calls    chan call
+	turns    chan func()   // for the loop to call
 	done     chan struct{} // the loop has ended
 
 	// The rest is the loop's own, until it has ended.
@@ -36,9 +35,7 @@ type driver struct {
 	next     []event               // what has come of the actions that are being carried out
 }
 
-// A call is one of the API. It has answer channels and ports, which no event has.
-type call interface{ take(d *driver) }
-
+// A joinCall is a Join of the API. It has a port and a channel, which no event has.
 type joinCall struct {
 	self   rendezvous.Node
 	port   rendezvous.Port // nil: it is reserved when this node has got rank 0
@@ -51,20 +48,9 @@ type joined struct {
 	err   error
 }
 
-type cancelCall struct {
-	join *joinCall
-	err  error
-}
-
-type reportCall struct {
-	round  int
-	doc    reportDoc
-	answer chan error // has room for the one answer
-}
-
 func startDriver(c *Config) *driver {
 	d := &driver{
-		config: c, events: make(chan event), calls: make(chan call), done: make(chan struct{}),
+		config: c, turns: make(chan func()), done: make(chan struct{}),
 		joins: make(map[int]*joinCall), reports: make(map[int]chan<- error), tasks: make(map[string]context.CancelFunc),
 	}
 	d.ctx, d.cancel = context.WithCancel(context.Background())
@@ -87,25 +73,18 @@ func startDriver(c *Config) *driver {
 	return d
 }
 
-// post hands the machine an event. It reports whether the loop takes it.
-func (d *driver) post(e event) bool {
+// turn has the loop call f. It reports whether the loop does.
+func (d *driver) turn(f func()) bool {
 	select {
-	case d.events <- e:
+	case d.turns <- f:
 		return true
 	case <-d.done:
 		return false
 	}
 }
 
-// call makes a call. It reports whether the loop takes it.
-func (d *driver) call(c call) bool {
-	select {
-	case d.calls <- c:
-		return true
-	case <-d.done:
-		return false
-	}
-}
+// post hands the machine an event. It reports whether the machine takes it.
+func (d *driver) post(e event) bool { return d.turn(func() { d.step(e) }) }
 
 func (d *driver) run() {
 	defer close(d.done)
@@ -116,10 +95,8 @@ func (d *driver) run() {
 		timer.Reset(time.Until(d.machine.wake()))
 		select {
 		case <-d.ctx.Done():
-		case e := <-d.events:
-			d.step(e)
-		case c := <-d.calls:
-			c.take(d)
+		case f := <-d.turns:
+			f()
 		case <-timer.C:
 			d.step(ticked{})
 		}
@@ -138,7 +115,15 @@ func (d *driver) step(e event) {
 	}
 }
 
-func (j *joinCall) take(d *driver) {
+// perform carries out actions, in order.
+func (d *driver) perform(actions []action) {
+	for _, a := range actions {
+		a.perform(d)
+	}
+}
+
+// join begins a Join.
+func (d *driver) join(j *joinCall) {
 	d.lastID++
 	j.id = d.lastID
 	d.joins[j.id] = j
@@ -149,22 +134,19 @@ func (j *joinCall) take(d *driver) {
 	if d.machine.closed == nil {
 		var err error
 		if e.agentPort, err = d.listen(j.self.Reach()); err != nil {
-			d.failJoin(failJoin{j.id, err})
+			failJoin{j.id, err}.perform(d)
 			return
 		}
 	}
 	d.step(e)
 }
 
-func (c cancelCall) take(d *driver) { d.step(joinCancelled{c.join.id, c.err}) }
-
-func (c reportCall) take(d *driver) {
+// report begins a Report or Leave.
+func (d *driver) report(round int, doc reportDoc, answer chan<- error) {
 	d.lastID++
-	d.reports[d.lastID] = c.answer
-	d.step(reportCalled{d.lastID, c.round, c.doc})
+	d.reports[d.lastID] = answer
+	d.step(reportCalled{d.lastID, round, doc})
 }
-
-func (e leaveCalled) take(d *driver) { d.step(e) }
 
 // listen lets the other agents call this one.
 func (d *driver) listen(host string) (port int, err error) {
@@ -183,11 +165,25 @@ func (d *driver) listen(host string) (port int, err error) {
 	return d.detector.Port(), nil
 }
 
+// release closes a port that nobody needs; nil: none.
+func (d *driver) release(port rendezvous.Port) {
+	if port != nil {
+		d.check(port.Close())
+	}
+}
+
+// check logs an error that no caller gets.
+func (d *driver) check(err error) {
+	if err != nil {
+		d.config.Log.Warn("master port", "error", err)
+	}
+}
+
 func address(host string, port int) string { return net.JoinHostPort(host, strconv.Itoa(port)) }
 
 // close ends the loop and takes the node out of the job.
 func (d *driver) close(ctx context.Context, why error) error {
-	d.call(leaveCalled{why})
+	d.post(leaveCalled{why})
 	<-d.done
 	d.others.Wait()
 	if d.detector != nil {

@@ -138,23 +138,8 @@ func (w *writer) begin(ctx context.Context, e enrolment, s *precondition) (in en
 	if err != nil {
 		return in, err
 	}
-	config, err := encode(w.keys.config(), e.mine)
-	if err != nil {
-		return in, err
-	}
-	rev, err := w.tryEnrol(ctx, e, s,
-		[]clientv3.Cmp{
-			clientv3.Compare(clientv3.CreateRevision(w.keys.state()), "=", 0),
-			clientv3.Compare(clientv3.CreateRevision(w.keys.nodes()).WithPrefix(), "=", 0),
-		},
-		clientv3.OpPut(w.keys.config(), config, clientv3.WithLease(granted.ID)),
-		clientv3.OpDelete(w.keys.current()),
-		clientv3.OpDelete(w.keys.established()),
-		clientv3.OpDelete(w.keys.status()),
-		clientv3.OpDelete(w.keys.probe()),
-		clientv3.OpDelete(w.keys.rounds(), clientv3.WithPrefix()),
-		clientv3.OpDelete(w.keys.reports(), clientv3.WithPrefix()),
-	)
+	t := w.when(isMissing(w.keys.state()), hasKeys(w.keys.nodes(), false)).put(w.keys.config(), e.mine, granted.ID).deleteRounds()
+	rev, err := w.tryEnrol(ctx, e, s, t)
 	switch {
 	case err == nil:
 		return enrolled{config: jobConfig{e.mine, rev, granted.ID}, rev: rev, begins: true}, nil
@@ -169,50 +154,39 @@ func (w *writer) begin(ctx context.Context, e enrolment, s *precondition) (in en
 // withdraw takes back that the node is here, if etcd knows of no job: a newcomer knows of none either, and keeps others from beginning
 // one.
 func (w *writer) withdraw(ctx context.Context, rev int64) error {
-	_, err := w.client.Txn(ctx).
-		If(
-			clientv3.Compare(clientv3.CreateRevision(w.keys.config()), "=", 0),
-			clientv3.Compare(clientv3.ModRevision(w.keys.node(w.key)), "=", rev),
-		).
-		Then(clientv3.OpDelete(w.keys.node(w.key))).
-		Commit()
-	return err
+	node := w.keys.node(w.key)
+	return w.when(isMissing(w.keys.config()), isAt(node, rev)).delete(node).try(ctx)
 }
 
 // follow makes the node one of those that the job has. A leader is one of them; whether there are others is asked only if
 // there is no leader, since they may be many.
 func (w *writer) follow(ctx context.Context, e enrolment, s *precondition) (in enrolled, err error) {
-	var when []clientv3.Cmp
-	switch {
-	case e.job != "":
-	case s.led:
-		when = append(when, clientv3.Compare(clientv3.CreateRevision(w.keys.leader()), ">", 0))
-	default:
-		when = append(when, clientv3.Compare(clientv3.CreateRevision(w.keys.nodes()).WithPrefix(), ">", 0))
+	t := w.when()
+	if e.job == "" {
+		others := w.keys.nodes()
+		if s.led {
+			others = w.keys.leader()
+		}
+		t.when = append(t.when, hasKeys(others, true))
 	}
 	in = enrolled{config: s.config}
 	if s.isTaken(w.key) {
 		in.instead = s.rank.Key
-		when = append(when, clientv3.Compare(clientv3.ModRevision(w.keys.current()), "=", s.current))
+		t.when = append(t.when, isAt(w.keys.current(), s.current))
 	}
-	in.rev, err = w.tryEnrol(ctx, e, s, when)
+	in.rev, err = w.tryEnrol(ctx, e, s, t)
 	return in, err
 }
 
-// tryEnrol registers the node and does more, at the revision that it returns, if the settings, the holder of the rank and what is
-// known of the node are as s says, and all of when holds. Otherwise it fails with errChanged, and sets s to what there is now.
-func (w *writer) tryEnrol(ctx context.Context, e enrolment, s *precondition, when []clientv3.Cmp, more ...clientv3.Op) (rev int64, err error) {
-	when = append(w.isStill(s.config), when...)
-	when = append(when, clientv3.Compare(clientv3.ModRevision(w.keys.node(w.key)), "=", s.node.rev())) // or this request is late
+// tryEnrol registers the node with t, at the revision that it returns, if the settings, the holder of the rank and what is known of the
+// node are as s says, and t's conditions hold. Otherwise it fails with errChanged, and sets s to what there is now.
+func (w *writer) tryEnrol(ctx context.Context, e enrolment, s *precondition, t *txn) (rev int64, err error) {
+	t.when = append(t.when, w.isStill(s.config)...)
+	t.when = append(t.when, isAt(w.keys.node(w.key), s.node.rev())) // or this request is late
 	if r := e.self.Node.NodeRank; r >= 0 {
-		when = append(when, clientv3.Compare(clientv3.ModRevision(w.keys.rank(r)), "=", s.rankRev))
+		t.when = append(t.when, isAt(w.keys.rank(r), s.rankRev))
 	}
-	own, err := w.ownKeys(e.self)
-	if err != nil {
-		return 0, err
-	}
-	then := append(more, putAll(own, e.lease)...)
-	answer, err := w.client.Txn(ctx).If(when...).Then(then...).Else(w.ask(e.self.Node.NodeRank)...).Commit()
+	answer, err := t.putNode(e).orGet(w.ask(e.self.Node.NodeRank)...).commit(ctx)
 	switch {
 	case err != nil:
 		return 0, err
@@ -223,24 +197,20 @@ func (w *writer) tryEnrol(ctx context.Context, e enrolment, s *precondition, whe
 	if *s, err = w.answered(answer.Responses); err != nil {
 		return 0, err
 	}
-	if was.rev > 0 && s.config.rev == was.rev && s.config.lease == was.lease && s.node.equals(own[w.keys.node(w.key)], e.lease) {
+	if was.rev > 0 && s.config.rev == was.rev && s.config.lease == was.lease && s.node.equals(e.self, e.lease) {
 		return s.node.rev(), nil // etcd may have been asked twice
 	}
 	return 0, errChanged
 }
 
-// ownKeys is what there is to write of a node, by key.
-func (w *writer) ownKeys(self nodeDoc) (texts map[string]string, err error) {
-	texts = make(map[string]string)
-	put := func(key string, is any) {
-		text, e := encode(key, is)
-		texts[key], err = text, errors.Join(err, e)
-	}
-	put(w.keys.node(w.key), self)
+// putNode puts what etcd is to know of the node.
+func (t *txn) putNode(e enrolment) *txn {
+	k, self := t.w.keys, e.self
+	t.put(k.node(t.w.key), self, e.lease)
 	if r := self.Node.NodeRank; r >= 0 {
-		put(w.keys.rank(r), rankDoc{Key: w.key, ID: self.Node.ID, Host: self.Node.Host})
+		t.put(k.rank(r), rankDoc{Key: t.w.key, ID: self.Node.ID, Host: self.Node.Host}, e.lease)
 	}
-	return texts, err
+	return t
 }
 
 func (w *writer) precondition(ctx context.Context, rank int) (precondition, error) {

@@ -20,9 +20,11 @@
 //	             │     (each asks those to its right)          leader.go, member.go, connection.go, and files of one idea each
 //	          actions
 //	             ▼
-//	          driver ── goroutines ── executor ── writer         driver.go, perform.go, calls.go; requests.go; write.go, enrol.go, view.go
+//	          driver ── tasks, executor ── writer                driver.go; tasks.go, requests.go; write.go, enrol.go, view.go
 //	             ▲                        │
 //	             └──────── answers ───────┘
+//
+// What is to be asked of etcd is one type: the request is data, do carries it out, and done takes what it has found.
 //
 // The machine decides all there is to decide, and has neither clock nor goroutine nor I/O. So its life stories can be printed, see
 // testdata, and thousands of jobs with faults be played in the time of one, see TestSimulation. All parts are in one package since
@@ -218,7 +220,7 @@ func (r *Rendezvous) Join(ctx context.Context, self rendezvous.Node) (*rendezvou
 			return nil, err
 		}
 	}
-	if !r.driver.call(j) {
+	if !r.driver.turn(func() { r.driver.join(j) }) {
 		r.driver.release(j.port)
 		return nil, r.driver.machine.closed
 	}
@@ -226,7 +228,7 @@ func (r *Rendezvous) Join(ctx context.Context, self rendezvous.Node) (*rendezvou
 	case a := <-j.answer:
 		return a.round, a.err
 	case <-ctx.Done():
-		r.driver.call(cancelCall{j, ctx.Err()})
+		r.driver.turn(func() { r.driver.step(joinCancelled{j.id, ctx.Err()}) })
 		a := <-j.answer // which may be a round: it was faster
 		return a.round, a.err
 	}
@@ -267,8 +269,8 @@ func (r *Rendezvous) Leave(ctx context.Context, round *rendezvous.Round, why err
 }
 
 func (r *Rendezvous) report(ctx context.Context, round *rendezvous.Round, doc reportDoc) error {
-	answer := make(chan error, 1)
-	if !r.driver.call(reportCall{round.ID, doc, answer}) {
+	answer := make(chan error, 1) // has room for the one there is
+	if !r.driver.turn(func() { r.driver.report(round.ID, doc, answer) }) {
 		return nil
 	}
 	select {

@@ -12,13 +12,6 @@ import (
 // Events are plain data, so that they can be printed and replayed.
 type event interface{ apply(m *machine) }
 
-// An answer is the event that follows a request. At most one request of a kind is under way.
-type answer interface {
-	event
-	kind() kind
-	failure() error
-}
-
 // Calls of the API, and time.
 type (
 	// ticked: the time has come for which machine.wake has asked.
@@ -51,6 +44,11 @@ type (
 
 // News from etcd.
 type (
+	// answered: a request has been carried out, or has failed.
+	answered struct {
+		request
+		err error
+	}
 	// jobChanged brings changes of the keys below job/. None: the watch has begun, and changes before it may be missing.
 	jobChanged struct{ events []*clientv3.Event }
 	// nodesChanged: something that only a leader reads has changed.
@@ -76,23 +74,14 @@ type (
 	// peersConfirmed answers confirmPeers.
 	peersConfirmed struct{ unreached []unreachedWorker }
 	// peersProbed answers probePeers.
-	peersProbed struct {
-		probePeers
-		errs map[string]error // by the id of the peer
-	}
-	// rank0Reached: the agent of rank 0 has answered.
-	rank0Reached struct{ callRank0 }
-	// rank0Silent: it has not answered so far, and is called again.
-	rank0Silent struct {
+	peersProbed struct{ probePeers }
+	// rank0Called: the agent of rank 0 has answered, or has not answered so far.
+	rank0Called struct {
 		callRank0
-		err         error
-		unreachable bool // as isUnreachable says
-		lasted      time.Duration
-	}
-	// rank0Failed: it has not answered in time.
-	rank0Failed struct {
-		callRank0
-		err error
+		err         error         // nil: it has answered
+		unreachable bool          // as isUnreachable says
+		lasted      time.Duration // until this call
+		last        bool          // it is not called again
 	}
 )
 
@@ -100,26 +89,4 @@ type (
 type unreachedWorker struct {
 	node peerDoc
 	addr string
-}
-
-// A kind is a kind of request.
-type kind int
-
-const (
-	leasing kind = iota
-	reading
-	enrolling
-	campaigning
-	deciding
-	publishing
-	reporting
-	evicting
-	explaining
-	restoring
-	retaining
-	dating
-)
-
-func (k kind) String() string {
-	return [...]string{"lease", "read", "enrol", "campaign", "decide", "publish", "report", "evict", "explain", "restore", "retain", "date"}[k]
 }

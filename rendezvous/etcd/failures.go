@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"context"
 	"log/slog"
 	"maps"
 	"slices"
@@ -19,15 +20,18 @@ func (b *member) monitorLeader() {
 		b.secret = s
 		b.do(useSecret{s})
 	}
-	to := monitorLeader{}
 	rev := int64(0)
 	if v.leader != nil && v.leader.Key != b.key && b.enrolledLease != 0 {
-		to, rev = monitorLeader{v.leader.Key, v.leader.Agent}, v.leaderRev
+		rev = v.leaderRev
 	}
-	if rev != b.monitored {
-		b.monitored = rev
-		b.do(to)
+	switch {
+	case rev == b.monitored:
+	case rev == 0:
+		b.do(stop{"leader"})
+	default:
+		b.do(start{"leader", monitorLeader{v.leader.Key, v.leader.Agent}})
 	}
+	b.monitored = rev
 }
 
 func (e agentEnded) apply(m *machine) { m.member.ended[e.key] = e.addr }
@@ -51,14 +55,37 @@ func (m *machine) evict() {
 	ended := m.member.ended
 	maps.DeleteFunc(ended, func(key, _ string) bool { return !m.evicts(key) })
 	if len(ended) > 0 && !m.conn.isAway() && !m.pending[evicting] {
-		m.request(evictAgents{maps.Clone(ended)})
+		m.request(&evictAgents{ended: maps.Clone(ended)})
 	}
 }
 
-func (e agentsEvicted) apply(m *machine) {
+// evictAgents has etcd forget agents that have ended.
+type evictAgents struct {
+	ended    map[string]string
+	resolved []string // keys that need no other try
+}
+
+func (*evictAgents) kind() kind { return evicting }
+
+func (r *evictAgents) do(ctx context.Context, x *executor) error {
+	for _, key := range slices.Sorted(maps.Keys(r.ended)) {
+		if x.hasEnded(ctx, key, r.ended[key]) {
+			limited, cancel := x.within(ctx, evictTimeout)
+			err := x.evict(limited, key)
+			cancel()
+			if err != nil {
+				return err
+			}
+		}
+		r.resolved = append(r.resolved, key)
+	}
+	return nil
+}
+
+func (r *evictAgents) done(m *machine, err error) {
 	ended := m.member.ended
-	m.log(slog.LevelDebug, "agents have ended", "keys", slices.Sorted(maps.Keys(ended)), "to_be_tried_again", len(e.asked.ended)-len(e.done), "error", e.err)
-	for _, key := range e.done { // and not one that has ended meanwhile
+	m.log(slog.LevelDebug, "agents have ended", "keys", slices.Sorted(maps.Keys(ended)), "to_be_tried_again", len(r.ended)-len(r.resolved), "error", err)
+	for _, key := range r.resolved { // and not one that has ended meanwhile
 		delete(ended, key)
 	}
 }

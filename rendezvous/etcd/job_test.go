@@ -87,7 +87,7 @@ func (a *agent) leave(why error) {
 // kill ends the agent as a crash would: nothing is said to etcd, and its connections are closed.
 func (a *agent) kill() {
 	answer := make(chan *liveness.Detector, 1)
-	if a.driver.call(peek(func(d *driver) { answer <- d.detector })) {
+	if a.driver.turn(func() { answer <- a.driver.detector }) {
 		if d := <-answer; d != nil {
 			d.Close()
 		}
@@ -107,11 +107,6 @@ func (a *agent) vanish() {
 		a.job.t.Cleanup(a.driver.detector.Close)
 	}
 }
-
-// A peek is a call that looks into the driver.
-type peek func(*driver)
-
-func (p peek) take(d *driver) { p(d) }
 
 // A look is an event that looks into the machine.
 type look func(*machine)

@@ -22,18 +22,31 @@ func (m *machine) tooLate(v *view) {
 	case m.config.AfterEnd == AfterEndResult:
 		m.endAsOthers(v)
 	default:
-		m.request(dateEnd{v})
+		m.request(&dateEnd{view: v})
 	}
 }
 
-func (e endDated) apply(m *machine) {
-	state := e.view.state
+// dateEnd finds out how long ago the job has ended.
+type dateEnd struct {
+	view *view
+	ago  time.Duration
+}
+
+func (*dateEnd) kind() kind { return dating }
+
+func (r *dateEnd) do(ctx context.Context, x *executor) (err error) {
+	r.ago, err = x.age(ctx, r.view.stateLease)
+	return err
+}
+
+func (r *dateEnd) done(m *machine, err error) {
+	state := r.view.state
 	switch started := m.config.Started; {
-	case e.err != nil:
+	case err != nil:
 		m.conn.dirty = true
-		m.onFailure(e.err)
-	case m.now.Sub(started) > e.ago && started.Before(state.At):
-		m.endAsOthers(e.view)
+		m.onFailure(err)
+	case m.now.Sub(started) > r.ago && started.Before(state.At):
+		m.endAsOthers(r.view)
 	default:
 		m.member.refuse(&EndedError{RunID: m.config.RunID, Outcome: state.Outcome, At: state.At})
 	}

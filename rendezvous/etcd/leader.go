@@ -1,10 +1,13 @@
 package etcd
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"slices"
 	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/gorun/gorun/rendezvous"
 )
@@ -54,18 +57,28 @@ func (l *leader) campaign() {
 	}
 	self := l.member.self
 	agent := address(rendezvous.Node(self.Node).Reach(), self.AgentPort)
-	l.request(campaign{lease, leaderDoc{Key: l.key, Host: self.Node.Host, Agent: agent}})
+	l.request(&campaign{lease, leaderDoc{Key: l.key, Host: self.Node.Host, Agent: agent}})
 }
 
-// apply makes the leader read what has come of its write before it decides again.
-func (e leaderWrote) apply(m *machine) {
+// campaign makes this node the leader if there is none.
+type campaign struct {
+	lease clientv3.LeaseID
+	self  leaderDoc
+}
+
+func (*campaign) kind() kind { return campaigning }
+
+func (r *campaign) do(ctx context.Context, x *executor) error {
+	return x.commit(ctx, "campaign", func() error { return x.campaign(ctx, r.lease, r.self) })
+}
+
+func (*campaign) done(m *machine, err error) { m.onWritten(err) }
+
+// onWritten makes the leader read what has come of its write before it decides again.
+func (m *machine) onWritten(err error) {
 	m.conn.dirty, m.leader.written = true, true
-	switch {
-	case e.err != nil:
-		m.onFailure(e.err)
-	case e.steppedDown:
-		m.log(slog.LevelWarn, "this node leads, and can read but not write what it decides: it steps down",
-			"for", m.now.Sub(m.leader.attempts.since).Round(time.Second))
+	if err != nil {
+		m.onFailure(err)
 	}
 }
 
@@ -77,7 +90,7 @@ func (l *leader) lead() {
 	}
 	if !l.leading {
 		l.leading, l.stage, l.status, l.decided = true, rendezvous.Stage{}, "", nil
-		l.do(watchNodes{true})
+		l.do(start{"nodes", watchNodes{}})
 		l.log(slog.LevelDebug, "this node leads")
 	}
 	switch v := l.conn.view; {
@@ -120,7 +133,7 @@ func (l *leader) undecided() bool {
 
 func (l *leader) becomeFollower() {
 	if l.leading {
-		l.do(watchNodes{false})
+		l.do(stop{"nodes"})
 		l.leading, l.decideAt, l.attempts = false, time.Time{}, attempts{}
 	}
 }
@@ -133,18 +146,34 @@ func (l *leader) retain() {
 		return
 	}
 	lasts := v.last != nil && !v.established && l.age(v.last.ID) >= l.config.retention()
-	l.request(retainJob{v, lasts})
+	l.request(&retainJob{v, lasts})
 }
 
-func (e jobRetained) apply(m *machine) {
+// retainJob renews the lease of what is written of the job.
+type retainJob struct {
+	view  *view
+	lasts bool // the job has lasted
+}
+
+func (*retainJob) kind() kind { return retaining }
+
+func (r *retainJob) do(ctx context.Context, x *executor) error {
+	_, err := x.client.KeepAliveOnce(ctx, r.view.config.lease)
+	if err == nil && r.lasts {
+		err = x.establish(ctx, r.view)
+	}
+	return err
+}
+
+func (*retainJob) done(m *machine, err error) {
 	l := &m.leader
 	switch {
-	case e.err == nil:
+	case err == nil:
 		l.retainAt = m.now.Add(m.config.Lease)
-	case isLeaseLost(e.err):
+	case isLeaseLost(err):
 		m.conn.dirty, l.retainAt = true, m.now.Add(retryInterval) // the job is put back under another
 	default:
-		m.onFailure(e.err)
+		m.onFailure(err)
 	}
 }
 
@@ -226,25 +255,63 @@ func (l *leader) act(d rendezvous.Decision) {
 	switch {
 	case d.Close != nil || d.Over != nil || d.Form != nil:
 		l.attempts.begin(v)
-		l.request(writeDecision{v, d, l.now})
+		l.request(&writeDecision{v, d, l.now})
 	case d.Probe && v.probe != v.current.Round:
-		l.request(requestProbe{v})
+		l.request(&writeDecision{v, d, l.now})
 	default:
 		l.attempts = attempts{}
 		l.publish(d)
 	}
 }
 
-// publish lets those who wait know what for.
-func (l *leader) publish(d rendezvous.Decision) {
-	if d.Wait != l.status {
-		l.request(publishStatus{l.conn.view, d.Wait, d.Reason()})
+// writeDecision writes what rendezvous.Form has decided.
+type writeDecision struct {
+	view     *view
+	decision rendezvous.Decision
+	at       time.Time
+}
+
+func (*writeDecision) kind() kind { return deciding }
+
+func (r *writeDecision) do(ctx context.Context, x *executor) error {
+	switch d := r.decision; {
+	case d.Close != nil:
+		return x.commit(ctx, "close", func() error { return x.close(ctx, r.view, *d.Close, r.at) })
+	case d.Over != nil:
+		return x.commit(ctx, "end", func() error { return x.end(ctx, r.view, *d.Over) })
+	case d.Form != nil:
+		return x.commit(ctx, "form", func() error { return x.form(ctx, r.view, *d.Form, x.newToken()) })
+	default:
+		return x.probe(ctx, r.view)
 	}
 }
 
-func (e statusPublished) apply(m *machine) {
+func (*writeDecision) done(m *machine, err error) { m.onWritten(err) }
+
+// publish lets those who wait know what for.
+func (l *leader) publish(d rendezvous.Decision) {
+	if d.Wait != l.status {
+		l.request(&publishStatus{l.conn.view, d.Wait, d.Reason()})
+	}
+}
+
+// publishStatus writes what the job waits for, and then waits for a while itself.
+type publishStatus struct {
+	view         *view
+	wait, reason string
+}
+
+func (*publishStatus) kind() kind { return publishing }
+
+func (r *publishStatus) do(ctx context.Context, x *executor) error {
+	err := x.putStatus(ctx, r.view, r.reason)
+	x.pause(ctx, publishInterval*time.Duration(1+len(r.view.nodes)/1000))
+	return err
+}
+
+func (r *publishStatus) done(m *machine, err error) {
 	m.leader.decided = nil // there may be more to publish
-	if e.err == nil {
-		m.leader.status = e.wait
+	if err == nil {
+		m.leader.status = r.wait
 	}
 }

@@ -49,7 +49,7 @@ func newMachine(c *Config, key, secret string, endpoints []string, now time.Time
 
 // begin returns what to do first.
 func (m *machine) begin() []action {
-	m.do(watchJob{})
+	m.watchJob()
 	m.advance()
 	return m.taken()
 }
@@ -57,7 +57,7 @@ func (m *machine) begin() []action {
 // Step takes an event, at a time that is not before that of the last one. It returns what to do, in order.
 func (m *machine) Step(now time.Time, e event) []action {
 	m.now = now
-	a, answers := e.(answer)
+	a, answers := e.(answered)
 	if answers {
 		delete(m.pending, a.kind())
 	}
@@ -119,9 +119,12 @@ func (c *common) do(a action) { c.actions = append(c.actions, a) }
 func (c *common) request(r request) {
 	if !c.pending[r.kind()] {
 		c.pending[r.kind()] = true
-		c.do(r)
+		c.do(asked{r})
 	}
 }
+
+// watchJob watches job/, perhaps anew.
+func (c *common) watchJob() { c.do(start{"job", watchJob{}}) }
 
 func (c *common) log(level slog.Level, text string, args ...any) { c.do(logLine{level, text, args}) }
 
@@ -151,21 +154,6 @@ func (e leaveCalled) apply(m *machine) {
 	m.do(leave)
 }
 
-func (e leaseAnswered) apply(m *machine) {
-	before := m.conn.lease
-	switch usable := m.conn.onLease(e); {
-	case e.err != nil:
-		m.onOutage(e.err)
-	case !usable:
-		// Whatever cut this node off may have cut off the others, who are coming back as well.
-		m.conn.dirty = true
-		m.leader.unsettle(0)
-	}
-	if m.conn.lease != before {
-		m.log(slog.LevelDebug, "lease", "now", m.conn.lease, "before", before)
-	}
-}
-
 func (e jobChanged) apply(m *machine) {
 	if m.conn.onEvents(e.events) {
 		m.follow()
@@ -174,35 +162,34 @@ func (e jobChanged) apply(m *machine) {
 
 func (nodesChanged) apply(m *machine) { m.conn.dirty = true }
 
-func (e readAnswered) apply(m *machine) {
+func (r *readJob) done(m *machine, err error) {
 	c := &m.conn
 	switch {
-	case e.err == nil && e.back && c.view == e.asked.before:
+	case err != nil:
+		c.dirty = true
+		m.onFailure(err)
+		return
+	case r.back && c.view == r.before:
 		m.member.enrolAgain()
-		c.do(watchJob{})
+		m.watchJob()
 		m.leader.becomeFollower() // and a leader begins the watch of its own anew
-	case e.err == nil && (e.back || e.now.rev < c.view.rev): // this node has written meanwhile
+	case r.back || r.now.rev < c.view.rev: // this node has written meanwhile
 		c.dirty = true
 		return
 	}
-	if e.err != nil {
-		c.dirty = true
-		m.onFailure(e.err)
-		return
-	}
-	for _, bad := range e.now.newlyBad(&c.view.nodeTable) {
+	for _, bad := range r.now.newlyBad(&c.view.nodeTable) {
 		m.log(slog.LevelWarn, "cannot be read", "error", bad)
 	}
 	if c.isAway() {
 		c.onUsable()
 		m.member.onUsable()
 	}
-	if m.member.isUnknown(e.now) {
+	if m.member.isUnknown(r.now) {
 		m.member.enrolAgain()
 	}
-	m.leader.attempts.resolve(e.now, m.now)
+	m.leader.attempts.resolve(r.now, m.now)
 	m.leader.written, c.stale = false, false
-	c.view, c.readAt = e.now, m.now
+	c.view, c.readAt = r.now, m.now
 	m.follow()
 }
 

@@ -63,7 +63,7 @@ func idle() *machine {
 func TestOutageIsLookedInto(t *testing.T) {
 	t.Parallel()
 	m := idle()
-	m.Step(time.Now(), reportRecorded{answered{reporting, context.DeadlineExceeded}, 1})
+	m.Step(time.Now(), answered{&recordReport{round: 1}, context.DeadlineExceeded})
 	if !m.conn.isAway() || !m.pending[reading] {
 		t.Errorf("an outage since %v; is read: %t", m.conn.outage, m.pending[reading])
 	}
@@ -73,7 +73,7 @@ func TestOutageIsLookedInto(t *testing.T) {
 func TestBriefOutage(t *testing.T) {
 	t.Parallel()
 	said := func(m *machine) (lines []string) {
-		for _, a := range m.Step(time.Now(), outageExplained{answered{of: explaining}, context.DeadlineExceeded}) {
+		for _, a := range m.Step(time.Now(), answered{&explainOutage{context.DeadlineExceeded}, nil}) {
 			if line, ok := a.(logLine); ok {
 				lines = append(lines, line.text)
 			}

@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"context"
 	"slices"
 	"time"
 
@@ -198,22 +199,32 @@ func (e reportCalled) apply(m *machine) {
 // record lets etcd know of the report. As long as nothing has come of it that is done again, for an etcd that has lost it.
 func (b *member) record() {
 	if r := b.report; r != nil && !b.conn.lost && (!r.recorded || b.now.Sub(r.at) >= recheck) {
-		b.request(recordReport{b.conn.view, b.round, r.doc})
+		b.request(&recordReport{b.conn.view, b.round, r.doc})
 	}
 }
 
-func (e reportRecorded) apply(m *machine) {
-	if isLeaseLost(e.err) { // the job is put back first
+// recordReport lets etcd know how this node's part of the round has ended.
+type recordReport struct {
+	view  *view
+	round int
+	doc   reportDoc
+}
+
+func (*recordReport) kind() kind { return reporting }
+
+func (r *recordReport) do(ctx context.Context, x *executor) error {
+	return x.report(ctx, r.view, r.round, r.doc)
+}
+
+func (r *recordReport) done(m *machine, err error) {
+	switch b := &m.member; {
+	case isLeaseLost(err): // the job is put back first
 		m.conn.dirty = true
-		return
-	}
-	if e.err != nil && !isRefusal(e.err) {
-		m.onOutage(e.err)
-		return
-	}
-	if b := &m.member; b.report != nil && b.round == e.round {
-		b.report.recorded, b.report.at = e.err == nil, m.now
-		b.answer(e.err)
+	case err != nil && !isRefusal(err):
+		m.onOutage(err)
+	case b.report != nil && b.round == r.round:
+		b.report.recorded, b.report.at = err == nil, m.now
+		b.answer(err)
 	}
 }
 

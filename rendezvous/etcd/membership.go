@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -28,31 +29,63 @@ func (b *member) enrol() {
 	if _, member := c.view.assignment(b.key); member {
 		e.current = c.view.currentRev
 	}
-	b.request(enrolNode{
+	b.request(&enrolNode{
 		enrolment: e, anew: b.enrolledLease != c.lease, known: c.view.config, led: c.view.leader != nil,
 		waits: b.taken.by != "", rev: b.nodeRev,
 	})
 }
 
-func (e nodeEnrolled) apply(m *machine) {
-	b, c := &m.member, &m.conn
-	if e.err != nil {
-		m.notEnrolled(e.err)
+// enrolNode lets etcd know of the node, as a newcomer under this lease or as it has changed since rev.
+type enrolNode struct {
+	enrolment
+	anew  bool
+	known jobConfig // the settings, as far as they are known
+	led   bool      // there is a leader, as far as is known
+	waits bool      // another node has the rank
+	rev   int64
+
+	in enrolled
+}
+
+func (*enrolNode) kind() kind { return enrolling }
+
+func (r *enrolNode) do(ctx context.Context, x *executor) (err error) {
+	if !r.anew {
+		r.in.rev, err = x.register(ctx, r.lease, r.self, r.known, r.rev)
+		return err
+	}
+	if r.waits {
+		waiting, cancel := x.within(ctx, rankInterval)
+		x.awaitFreeRank(waiting, r.self.Node.NodeRank)
+		cancel()
+	}
+	r.mine.Job = x.newKey()
+	r.in, err = x.enrol(ctx, r.enrolment, r.known, r.led)
+	if err == nil && r.in.instead != "" {
+		_ = x.evict(ctx, r.in.instead) // so that it finds out; otherwise it is in nobody's way
+	}
+	return err
+}
+
+func (r *enrolNode) done(m *machine, err error) {
+	b, c, in := &m.member, &m.conn, r.in
+	if err != nil {
+		m.notEnrolled(err)
 		return
 	}
-	if e.asked.anew && e.in.config.rev == 0 { // the job has been closed
+	if r.anew && in.config.rev == 0 { // the job has been closed
 		c.dirty, c.stale = true, true
 		return
 	}
-	b.enrolledTry, b.claimed, b.sentProbed, b.enrolledLease, b.nodeRev = e.asked.self.Try, e.asked.self.Unreached, e.asked.self.Probed, e.asked.lease, e.in.rev
-	if e.asked.anew {
-		c.job = e.in.config.Job
+	b.enrolledTry, b.claimed, b.sentProbed, b.enrolledLease, b.nodeRev = r.self.Try, r.self.Unreached, r.self.Probed, r.lease, in.rev
+	if r.anew {
+		c.job = in.config.Job
 		switch {
-		case e.in.rev <= c.view.rev:
-		case e.asked.job != "" && e.in.config.rev != c.view.config.rev: // the rest of the view is not of this job
+		case in.rev <= c.view.rev:
+		case r.job != "" && in.config.rev != c.view.config.rev: // the rest of the view is not of this job
 			c.dirty = true
 		default:
-			c.view = c.view.enrolled(e.in)
+			c.view = c.view.enrolled(in)
 		}
 	}
 	if c.view.leader == nil { // perhaps there is one meanwhile

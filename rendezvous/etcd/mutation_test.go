@@ -27,6 +27,15 @@ func altered(change func(*simAgent, action) action) func(*simWorld) {
 	return func(w *simWorld) { w.alter = change }
 }
 
+// requestOf is the request that an action has carried out.
+func requestOf[T request](act action) (r T, ok bool) {
+	a, asks := act.(asked)
+	if asks {
+		r, ok = a.request.(T)
+	}
+	return r, ok
+}
+
 // TestSimulationFinds: without one of the things that keep a job right, some of the simulated jobs go wrong.
 func TestSimulationFinds(t *testing.T) {
 	if raceEnabled {
@@ -40,23 +49,19 @@ func TestSimulationFinds(t *testing.T) {
 		},
 		"a job is closed twice": without("job/", "job/state"),
 		"a failure costs two restarts": altered(func(_ *simAgent, act action) action {
-			if d, ok := act.(writeDecision); ok && d.decision.Over != nil {
-				over := *d.decision.Over
-				over.Restarts += strings.Count(over.Why, "; restart ")
-				d.decision.Over = &over
-				return d
+			if d, ok := requestOf[*writeDecision](act); ok && d.decision.Over != nil {
+				d.decision.Over.Restarts += strings.Count(d.decision.Over.Why, "; restart ")
 			}
 			return act
 		}),
 		"a report is of another round": altered(func(_ *simAgent, act action) action {
-			if r, ok := act.(recordReport); ok && r.round > 1 {
+			if r, ok := requestOf[*recordReport](act); ok && r.round > 1 {
 				r.round--
-				return r
 			}
 			return act
 		}),
 		"nothing is put back": altered(func(_ *simAgent, act action) action {
-			if _, ok := act.(restoreJob); ok {
+			if _, ok := requestOf[*restoreJob](act); ok {
 				return nil
 			}
 			return act

@@ -51,7 +51,7 @@ func (b *member) probe() {
 	var peers []probedPeer
 	for _, id := range slices.Sorted(maps.Keys(b.peers)) {
 		if p := b.peers[id]; !p.worker && !p.unreached && !p.lastSeen.IsZero() {
-			peers = append(peers, probedPeer{id, p.serial, p.addr})
+			peers = append(peers, probedPeer{id: id, serial: p.serial, addr: p.addr})
 		}
 	}
 	if len(peers) == 0 {
@@ -59,7 +59,7 @@ func (b *member) probe() {
 		return
 	}
 	b.probing = true
-	b.do(probePeers{b.conn.job, round, b.now, peers})
+	b.do(start{"", probePeers{b.conn.job, round, b.now, peers}})
 }
 
 // apply takes the results of a probe.
@@ -71,11 +71,11 @@ func (e peersProbed) apply(m *machine) {
 	}
 	b.probed = e.round
 	for _, called := range e.peers {
-		p, err := b.peers[called.id], e.errs[called.id]
-		if p == nil || p.serial != called.serial || !isUnreachable(err) || p.lastSeen.After(e.begun) {
+		p := b.peers[called.id]
+		if p == nil || p.serial != called.serial || !isUnreachable(called.err) || p.lastSeen.After(e.begun) {
 			continue
 		}
-		m.log(slog.LevelWarn, "cannot reach "+p.host+" any more at "+p.addr, "error", err)
+		m.log(slog.LevelWarn, "cannot reach "+p.host+" any more at "+p.addr, "error", called.err)
 		b.stop(called.id) // the old connection shows nothing for half a minute; a new one shows when the peer is reached again
 		b.monitorAt(peerDoc{Key: p.key, Host: p.host}, p.addr, true)
 	}

@@ -155,8 +155,8 @@ func TestProbeResults(t *testing.T) {
 		if c.change != nil {
 			c.change(m, p)
 		}
-		peersProbed{probePeers{"job", 3, begun, []probedPeer{{"k", 1, p.addr}}}, map[string]error{"k": c.err}}.apply(m)
-		stopped := slices.ContainsFunc(m.actions, func(a action) bool { return a == action(stopPeer{"k"}) })
+		peersProbed{probePeers{"job", 3, begun, []probedPeer{{"k", 1, p.addr, c.err}}}}.apply(m)
+		stopped := slices.ContainsFunc(m.actions, func(a action) bool { return a == action(stop{"peer k"}) })
 		if stopped != c.lost || m.member.probed != c.probed || m.member.probing {
 			t.Errorf("%s: lost: %t, probed: %d, probing: %t; want %t, %d", name, stopped, m.member.probed, m.member.probing, c.lost, c.probed)
 		}

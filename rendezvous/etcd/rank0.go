@@ -37,7 +37,7 @@ func (b *member) prepare(doc *roundDoc, a assignment) {
 	case b.joining == nil || *b.joining != way:
 		b.stopCalling()
 		b.joining = &way
-		b.do(callRank0{j.id, doc.ID, j.self, doc.Rank0, max(b.config.JoinTimeout, b.config.failureTimeout())})
+		b.do(start{"rank 0", callRank0{j.id, doc.ID, j.self, doc.Rank0, max(b.config.JoinTimeout, b.config.failureTimeout())}})
 	}
 }
 
@@ -59,38 +59,26 @@ func (e portReserved) apply(m *machine) {
 func (b *member) stopCalling() {
 	if b.joining != nil {
 		b.joining = nil
-		b.do(hangUp{})
-	}
-}
-
-// isCalling reports whether an answer is to the call that is under way.
-func (b *member) isCalling(c callRank0) bool {
-	return b.joining != nil && *b.joining == joining{c.join, c.round}
-}
-
-func (e rank0Reached) apply(m *machine) {
-	if b := &m.member; b.isCalling(e.callRank0) {
-		b.joining, b.rank0 = nil, e.rank0.Key
-		m.follow()
+		b.do(stop{"rank 0"})
 	}
 }
 
 // apply tells the leader if rank 0's agent cannot be reached, which may be its fault: the next round is without one of the two.
-func (e rank0Silent) apply(m *machine) {
+func (e rank0Called) apply(m *machine) {
 	b := &m.member
-	if !b.isCalling(e.callRank0) {
-		return
-	}
-	b.show(fmt.Sprintf("round %d: %v", e.round, e.err))
-	if e.unreachable && e.lasted >= unreachedAfter && !m.conn.isAway() {
-		b.monitor(peerDoc{Key: e.rank0.Key, Host: e.rank0.Host, Addr: e.rank0.Addr, AgentPort: e.rank0.AgentPort}, true)
-	}
-}
-
-func (e rank0Failed) apply(m *machine) {
-	if b := &m.member; b.isCalling(e.callRank0) {
+	switch {
+	case b.joining == nil || *b.joining != joining{e.join, e.round}: // the call has been stopped
+	case e.err == nil:
+		b.joining, b.rank0 = nil, e.rank0.Key
+		m.follow()
+	case e.last:
 		b.joining = nil
 		b.withdraw(e.join, e.err)
+	default:
+		b.show(fmt.Sprintf("round %d: %v", e.round, e.err))
+		if e.unreachable && e.lasted >= unreachedAfter && !m.conn.isAway() {
+			b.monitor(peerDoc{Key: e.rank0.Key, Host: e.rank0.Host, Addr: e.rank0.Addr, AgentPort: e.rank0.AgentPort}, true)
+		}
 	}
 }
 

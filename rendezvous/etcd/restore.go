@@ -2,11 +2,8 @@ package etcd
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
-	"slices"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -92,7 +89,7 @@ func (m *machine) reconcile() bool {
 	case lost:
 		if !c.lost {
 			m.log(slog.LevelWarn, "etcd has lost what it knew of the job; this node puts back what it knows", "round", c.past.current.Round)
-			m.do(watchJob{}) // if etcd has gone back, the old watch waits for a revision far ahead
+			m.watchJob() // if etcd has gone back, the old watch waits for a revision far ahead
 		}
 		c.lost = true
 		return false
@@ -144,14 +141,26 @@ func (m *machine) startOver() {
 // restore puts the job back.
 func (m *machine) restore() {
 	if c := &m.conn; c.lost && c.lease != 0 && !c.stale {
-		m.request(restoreJob{enrolment{lease: c.lease, self: m.member.self, retention: m.config.retention()}, c.view, c.past})
+		m.request(&restoreJob{enrolment{lease: c.lease, self: m.member.self, retention: m.config.retention()}, c.view, c.past})
 	}
 }
 
-func (e jobRestored) apply(m *machine) {
+// restoreJob puts back what etcd has lost.
+type restoreJob struct {
+	enrolment
+	now, past *view
+}
+
+func (*restoreJob) kind() kind { return restoring }
+
+func (r *restoreJob) do(ctx context.Context, x *executor) error {
+	return x.restore(ctx, r.enrolment, r.now, r.past)
+}
+
+func (*restoreJob) done(m *machine, err error) {
 	m.conn.dirty = true
-	if m.conn.stale = e.err == nil; e.err != nil {
-		m.onFailure(e.err)
+	if m.conn.stale = err == nil; err != nil {
+		m.onFailure(err)
 	}
 }
 
@@ -167,71 +176,37 @@ func (w *writer) restore(ctx context.Context, e enrolment, now, past *view) (err
 		}
 		lease = granted.ID
 	}
-	texts, err := w.missing(now, past)
-	if err != nil {
-		return err
-	}
-	then := putAll(texts, lease)
+	t := w.when(append(w.isStill(now.config), isAt(w.keys.current(), now.currentRev), isAt(w.keys.state(), now.stateRev))...)
+	t.putMissing(now, past, lease)
 	switch {
 	case other: // the other job goes; its nodes find out
-		own, err := w.ownKeys(e.self)
-		if err != nil {
-			return err
-		}
-		then = append(then, putAll(own, e.lease)...)
-		maps.Copy(texts, own)
-		then = append(then, deleteOthers(w.keys.root, texts)...)
+		t.putNode(e).deleteOthers(w.keys.root)
 	case now.current != nil && now.current.Round != past.current.Round:
-		then = append(then, clientv3.OpDelete(w.keys.roundOf(now.current.Round), clientv3.WithPrefix()))
+		t.deleteBelow(w.keys.roundOf(now.current.Round))
 	}
-	answer, err := w.client.Txn(ctx).If(append(w.isStill(now.config),
-		clientv3.Compare(clientv3.ModRevision(w.keys.current()), "=", now.currentRev),
-		clientv3.Compare(clientv3.ModRevision(w.keys.state()), "=", now.stateRev),
-	)...).Then(then...).Else(clientv3.OpGet(w.keys.config())).Commit()
+	answer, err := t.orGet(clientv3.OpGet(w.keys.config())).commit(ctx)
 	if !other || err != nil || answer.Succeeded || onlyKey(answer.Responses[0]).lease() == lease {
 		return err // if it is not known whether that was written, the lease is kept: it runs out unless it was
 	}
 	return w.revoke(ctx, lease)
 }
 
-// missing is what past has and now lacks, as text by key.
-func (w *writer) missing(now, past *view) (texts map[string]string, err error) {
-	texts = make(map[string]string)
-	put := func(key string, is any) {
-		text, e := encode(key, is)
-		texts[key], err = text, errors.Join(err, e)
-	}
+// putMissing puts what past has and now lacks.
+func (t *txn) putMissing(now, past *view, lease clientv3.LeaseID) {
+	k := t.w.keys
 	other := now.config.Job != past.config.Job
 	if other {
-		put(w.keys.config(), past.config.configDoc)
-	}
-	if other || !now.established {
-		texts[w.keys.established()] = establishedText
+		t.put(k.config(), past.config.configDoc, lease)
 	}
 	if other || now.current == nil || now.current.Round != past.current.Round || now.current.Over == nil && past.current.Over != nil {
 		doc := *past.current
 		doc.Restored = true
-		put(w.keys.current(), doc)
+		t.put(k.current(), doc, lease)
+	}
+	if other || !now.established {
+		t.put(k.established(), nil, lease)
 	}
 	if past.round != nil && past.round.ID == past.current.Round {
-		put(w.keys.round(past.round.ID, initial(w.key)), *past.round)
+		t.put(k.round(past.round.ID, initial(t.w.key)), past.round, lease)
 	}
-	return texts, err
-}
-
-func putAll(texts map[string]string, lease clientv3.LeaseID) (ops []clientv3.Op) {
-	for _, key := range slices.Sorted(maps.Keys(texts)) {
-		ops = append(ops, clientv3.OpPut(key, texts[key], clientv3.WithLease(lease)))
-	}
-	return ops
-}
-
-// deleteOthers deletes what is below root, but for some keys. (etcd does not take that a key is written and deleted at once.)
-func deleteOthers[T any](root string, but map[string]T) (ops []clientv3.Op) {
-	first := root
-	for _, key := range slices.Sorted(maps.Keys(but)) {
-		ops = append(ops, clientv3.OpDelete(first, clientv3.WithRange(key)))
-		first = key + "\x00"
-	}
-	return append(ops, clientv3.OpDelete(first, clientv3.WithRange(clientv3.GetPrefixRangeEnd(root))))
 }

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -161,20 +162,20 @@ func (a *simAgent) perform(actions []action) {
 func (a *simAgent) do(act action) {
 	w := a.world
 	switch act := act.(type) {
-	case request:
+	case asked:
 		if second := w.now.Truncate(time.Second); second != a.second {
 			a.second, a.requests = second, 0
 		}
 		if a.requests++; a.requests > busyLimit {
 			w.fail("%s makes more than %d requests in a second; the last one is %s", a.name, busyLimit, describe(act))
 		}
-		var answer answer
-		w.carryOut(a, act.kind().String(), func(ctx context.Context, x *executor) { answer = act.do(ctx, x) }, func() {
+		var err error
+		w.carryOut(a, string(act.kind()), func(ctx context.Context, x *executor) { err = act.do(ctx, x) }, func() {
 			pause := time.Duration(0)
-			if answer.failure() != nil {
+			if err != nil {
 				pause = retryInterval
 			}
-			w.after(pause, func() { a.step(answer) })
+			w.after(pause, func() { a.step(answered{act.request, err}) })
 		})
 	case failJoin:
 		if !a.joins[act.id] {
@@ -218,63 +219,64 @@ func (a *simAgent) do(act action) {
 				_ = x.leave(ctx, act.view, act.lease, act.round, act.why) // otherwise its lease runs out
 			}
 		}, func() { a.exit(false) })
-	case watchJob:
-		if a.jobWatch != nil {
-			a.jobWatch.stopped = true
-		}
-		k := a.executor.keys
-		a.jobWatch = w.watch(a, k.job(), clientv3.GetPrefixRangeEnd(k.job()), func(events []*clientv3.Event) { a.step(jobChanged{events}) })
-	case watchNodes:
-		if a.nodesWatch != nil {
-			a.nodesWatch.stopped = true
-		}
-		if act.on {
-			k := a.executor.keys
-			a.nodesWatch = w.watch(a, k.nodes(), clientv3.GetPrefixRangeEnd(k.rounds()), func([]*clientv3.Event) { a.step(nodesChanged{}) })
-		}
-	default:
-		a.doLink(act)
+	case start:
+		a.stop(act.name)
+		a.run(act.task)
+	case stop:
+		a.stop(act.name)
 	}
 }
 
-// doLink carries out what is about other agents.
-func (a *simAgent) doLink(act action) {
-	w := a.world
-	switch act := act.(type) {
-	case monitorLeader:
+// stop stops a task.
+func (a *simAgent) stop(name string) {
+	switch peer, is := strings.CutPrefix(name, "peer "); {
+	case is:
+		a.peers[peer].stop()
+		delete(a.peers, peer)
+	case name == "leader":
 		a.leader.stop()
 		a.leader = nil
-		if act.key != "" {
-			a.leader = &simLink{from: a, to: w.agentOf(act.key), key: act.key, addr: act.addr}
-			a.leader.begin()
-		}
+	case name == "job" && a.jobWatch != nil:
+		a.jobWatch.stopped = true
+	case name == "nodes" && a.nodesWatch != nil:
+		a.nodesWatch.stopped = true
+	case name == "rank 0":
+		a.rank0 = nil
+	}
+}
+
+// run runs a task.
+func (a *simAgent) run(t task) {
+	w, k := a.world, a.executor.keys
+	switch act := t.(type) {
+	case watchJob:
+		a.jobWatch = w.watch(a, k.job(), clientv3.GetPrefixRangeEnd(k.job()), func(events []*clientv3.Event) { a.step(jobChanged{events}) })
+	case watchNodes:
+		a.nodesWatch = w.watch(a, k.nodes(), clientv3.GetPrefixRangeEnd(k.rounds()), func([]*clientv3.Event) { a.step(nodesChanged{}) })
+	case monitorLeader:
+		a.leader = &simLink{from: a, to: w.agentOf(act.key), key: act.key, addr: act.addr}
+		a.leader.begin()
 	case monitorPeer:
 		l := &simLink{from: a, to: w.agentOf(act.key), key: act.key, addr: act.addr}
-		l.heard = func(at time.Time, err error) { a.step(peerObserved{act.id, act.serial, at, err}) }
-		a.peers[act.id] = l
+		l.heard = func(at time.Time, err error) { a.step(peerObserved{act.key, act.serial, at, err}) }
+		a.peers[act.key] = l
 		w.after(w.between(0, spreadTime), l.begin)
 	case callWorker:
 		a.peers[act.id] = &simLink{from: a}
 		w.after(redialInterval, func() { a.step(peerObserved{act.id, act.serial, w.now, nil}) })
-	case stopPeer:
-		a.peers[act.id].stop()
-		delete(a.peers, act.id)
 	case callRank0:
 		a.rank0 = &act
 		a.call(&act, w.now)
-	case hangUp:
-		a.rank0 = nil
 	case confirmPeers:
 		w.after(w.latency(), func() { a.step(peersConfirmed{}) })
 	case probePeers:
-		errs := make(map[string]error)
 		took := w.latency()
-		for _, p := range act.peers {
+		for i, p := range act.peers {
 			if l := a.peers[p.id]; l != nil && (l.to == nil || l.to.vanished) {
-				errs[p.id], took = silence, 3800*time.Millisecond
+				act.peers[i].err, took = silence, 3800*time.Millisecond
 			}
 		}
-		w.after(took, func() { a.step(peersProbed{act, errs}) })
+		w.after(took, func() { a.step(peersProbed{act}) })
 	}
 }
 
@@ -296,11 +298,11 @@ func (a *simAgent) call(c *callRank0, begun time.Time) {
 		switch {
 		case a.rank0 != c || a.gone:
 		case reached:
-			a.step(rank0Reached{*c})
+			a.step(rank0Called{callRank0: *c, last: true})
 		case lasted >= c.limit:
-			a.step(rank0Failed{*c, &UnreachableError{Self: a.node, Master: c.rank0.Host, Err: err}})
+			a.step(rank0Called{callRank0: *c, err: &UnreachableError{Self: a.node, Master: c.rank0.Host, Err: err}, last: true})
 		default:
-			a.step(rank0Silent{*c, err, true, lasted})
+			a.step(rank0Called{*c, err, true, lasted, false})
 			w.after(time.Second, func() {
 				if a.rank0 == c {
 					a.call(c, begun)

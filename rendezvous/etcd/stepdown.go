@@ -1,6 +1,10 @@
 package etcd
 
-import "time"
+import (
+	"context"
+	"log/slog"
+	"time"
+)
 
 // attempts are a leader's attempts to write what it has decided, counted while they fail one after the other. Etcd may refuse its
 // writes, or lose them on the way, although the leader reads and renews its lease, as where only small messages pass. Then another
@@ -42,7 +46,22 @@ func (a *attempts) failing(n int, timeout time.Duration, now time.Time) bool {
 func (l *leader) stepDown() {
 	l.abstains = l.now.Add(l.config.failureTimeout())
 	l.attempts.begin(l.conn.view)
-	l.request(stepDown{l.conn.view})
+	l.request(&stepDown{l.conn.view})
+}
+
+// stepDown makes room for another leader.
+type stepDown struct{ view *view }
+
+func (*stepDown) kind() kind { return deciding }
+
+func (r *stepDown) do(ctx context.Context, x *executor) error { return x.stepDown(ctx, r.view) }
+
+func (*stepDown) done(m *machine, err error) {
+	m.onWritten(err)
+	if err == nil {
+		m.log(slog.LevelWarn, "this node leads, and can read but not write what it decides: it steps down",
+			"for", m.now.Sub(m.leader.attempts.since).Round(time.Second))
+	}
 }
 
 // mayLive is false while this node leads and cannot even step down.

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"time"
 
-	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
-	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -43,16 +41,8 @@ const membersChecked = 100
 // are as they were. A request that a member of etcd carries out late, when the node has gone on, changes nothing.
 func (w *writer) register(ctx context.Context, lease clientv3.LeaseID, self nodeDoc, config jobConfig, rev int64) (int64, error) {
 	key := w.keys.node(w.key)
-	node, err := encode(key, self)
-	if err != nil {
-		return 0, err
-	}
 	for {
-		answer, err := w.client.Txn(ctx).
-			If(append(w.isStill(config), clientv3.Compare(clientv3.ModRevision(key), "=", rev))...).
-			Then(clientv3.OpPut(key, node, clientv3.WithLease(lease))).
-			Else(clientv3.OpGet(key)).
-			Commit()
+		answer, err := w.when(append(w.isStill(config), isAt(key, rev))...).put(key, self, lease).orGet(clientv3.OpGet(key)).commit(ctx)
 		if err != nil {
 			return 0, err
 		}
@@ -60,7 +50,7 @@ func (w *writer) register(ctx context.Context, lease clientv3.LeaseID, self node
 			return answer.Header.Revision, nil
 		}
 		switch is := onlyKey(answer.Responses[0]); {
-		case is.equals(node, lease): // etcd may have been asked twice
+		case is.equals(self, lease): // etcd may have been asked twice
 			return is.rev(), nil
 		case is == nil || is.rev() == rev:
 			return 0, errForgotten
@@ -72,223 +62,122 @@ func (w *writer) register(ctx context.Context, lease clientv3.LeaseID, self node
 
 // campaign makes the node the leader if there is none, and the job has this node.
 func (w *writer) campaign(ctx context.Context, lease clientv3.LeaseID, self leaderDoc) error {
-	doc, err := encode(w.keys.leader(), self)
-	if err != nil {
-		return err
-	}
-	_, err = w.client.Txn(ctx).
-		If(
-			clientv3.Compare(clientv3.CreateRevision(w.keys.leader()), "=", 0),
-			clientv3.Compare(clientv3.LeaseValue(w.keys.node(w.key)), "=", lease),
-		).
-		Then(clientv3.OpPut(w.keys.leader(), doc, clientv3.WithLease(lease))).
-		Commit()
-	return err
+	k := w.keys
+	return w.when(isMissing(k.leader()), isLeased(k.node(w.key), lease)).put(k.leader(), self, lease).try(ctx)
 }
 
 // report writes how the node's part of a round has ended, unless it has done that or the job is closed.
 func (w *writer) report(ctx context.Context, v *view, round int, doc reportDoc) error {
 	key := w.keys.report(round, w.key)
-	text, err := encode(key, doc)
-	if err != nil {
-		return err
-	}
-	_, err = w.client.Txn(ctx).
-		If(clientv3.Compare(clientv3.CreateRevision(key), "=", 0), clientv3.Compare(clientv3.CreateRevision(w.keys.state()), "=", 0)).
-		Then(clientv3.OpPut(key, text, v.lease())).
-		Commit()
-	return err
+	return w.when(isMissing(key), isMissing(w.keys.state())).put(key, doc, v.config.lease).try(ctx)
 }
 
 // putStatus writes what the job waits for, for people.
 func (w *writer) putStatus(ctx context.Context, v *view, wait string) error {
-	text, err := encode(w.keys.status(), statusDoc{wait})
-	if err != nil {
-		return err
-	}
-	_, err = w.client.Txn(ctx).If(w.asLeader(v)...).Then(clientv3.OpPut(w.keys.status(), text, v.lease())).Commit()
-	return err
+	return w.asLeader(v).put(w.keys.status(), statusDoc{wait}, v.config.lease).try(ctx)
 }
 
 // probe asks the members of the current round to find out whether they reach each other.
 func (w *writer) probe(ctx context.Context, v *view) error {
-	text, err := encode(w.keys.probe(), probeDoc{v.current.Round})
-	if err != nil {
-		return err
-	}
-	_, err = w.client.Txn(ctx).If(w.asLeader(v)...).Then(clientv3.OpPut(w.keys.probe(), text, v.lease())).Commit()
-	return err
+	return w.asLeader(v).put(w.keys.probe(), probeDoc{v.current.Round}, v.config.lease).try(ctx)
 }
 
 // end says that the current round is over.
 func (w *writer) end(ctx context.Context, v *view, why rendezvous.Ending) error {
-	current, err := encode(w.keys.current(), currentDoc{
-		Round: v.current.Round, ID: v.current.ID, Restarts: v.current.Restarts, Restored: v.current.Restored,
-		Over: &ending{why.Why, why.Restarts, why.Lost, why.Soon, why.Apart},
-	})
-	if err != nil {
-		return err
-	}
-	_, err = w.client.Txn(ctx).If(w.asLeader(v)...).Then(clientv3.OpPut(w.keys.current(), current, v.lease())).Commit()
-	return err
+	current := *v.current
+	current.Over = &ending{why.Why, why.Restarts, why.Lost, why.Soon, why.Apart}
+	return w.asLeader(v).put(w.keys.current(), current, v.config.lease).try(ctx)
 }
 
 // form writes a round, and that it is the current one, if its members are as they were read.
 func (w *writer) form(ctx context.Context, v *view, f rendezvous.Formed, token string) error {
-	when := w.asLeader(v)
+	k, lease := w.keys, v.config.lease
+	t := w.asLeader(v).put(k.current(), currentDoc{Round: f.ID, ID: w.newKey(), Restarts: f.Restarts}, lease)
+	t.deleteBelow(k.roundOf(f.ID-1), k.reports())
 	for _, m := range f.Members[:min(len(f.Members), membersChecked)] {
-		when = append(when, clientv3.Compare(clientv3.ModRevision(w.keys.node(m.Key)), "=", v.nodeRev[m.Key]))
-	}
-	current, err := encode(w.keys.current(), currentDoc{Round: f.ID, ID: w.newKey(), Restarts: f.Restarts})
-	if err != nil {
-		return err
-	}
-	then := []clientv3.Op{
-		clientv3.OpPut(w.keys.current(), current, v.lease()),
-		clientv3.OpDelete(w.keys.roundOf(f.ID-1), clientv3.WithPrefix()),
-		clientv3.OpDelete(w.keys.reports(), clientv3.WithPrefix()),
+		t.when = append(t.when, isAt(k.node(m.Key), v.nodeRev[m.Key]))
 	}
 	if f.ID > 1 && !v.established {
-		then = append(then, clientv3.OpPut(w.keys.established(), establishedText, v.lease()))
+		t.put(k.established(), nil, lease)
 	}
 	docs := roundDocs(&f, token)
 	for _, c := range slices.Sorted(maps.Keys(docs)) {
-		key := w.keys.round(f.ID, c)
-		text, err := encode(key, docs[c])
-		if err != nil {
-			return err
-		}
-		then = append(then, clientv3.OpPut(key, text, v.lease()))
+		t.put(k.round(f.ID, c), docs[c], lease)
 	}
-	_, err = w.client.Txn(ctx).If(when...).Then(then...).Commit()
-	return err
+	return t.try(ctx)
 }
 
 // establish writes that the job has lasted.
 func (w *writer) establish(ctx context.Context, v *view) error {
-	_, err := w.client.Txn(ctx).If(w.asLeader(v)...).Then(clientv3.OpPut(w.keys.established(), establishedText, v.lease())).Commit()
-	return err
+	return w.asLeader(v).put(w.keys.established(), nil, v.config.lease).try(ctx)
 }
 
 // close writes how the job has ended and when, which is all that is kept of it.
 func (w *writer) close(ctx context.Context, v *view, outcome rendezvous.Outcome, at time.Time) error {
-	state, err := encode(w.keys.state(), stateDoc{Job: v.config.Job, Outcome: outcome, At: at.UTC(), Established: v.established})
+	granted, err := w.client.Grant(ctx, seconds(outcomeRetention))
 	if err != nil {
 		return err
 	}
-	granted, err := w.client.Grant(ctx, int64(outcomeRetention.Seconds()))
-	if err != nil {
-		return err
-	}
-	answer, err := w.client.Txn(ctx).If(w.asLeader(v)...).Then(
-		clientv3.OpPut(w.keys.state(), state, clientv3.WithLease(granted.ID)),
-		clientv3.OpDelete(w.keys.config()),
-		clientv3.OpDelete(w.keys.established()),
-		clientv3.OpDelete(w.keys.current()),
-		clientv3.OpDelete(w.keys.status()),
-		clientv3.OpDelete(w.keys.probe()),
-		clientv3.OpDelete(w.keys.rounds(), clientv3.WithPrefix()),
-		clientv3.OpDelete(w.keys.reports(), clientv3.WithPrefix()),
-	).Else(clientv3.OpGet(w.keys.state())).Commit()
+	state := stateDoc{Job: v.config.Job, Outcome: outcome, At: at.UTC(), Established: v.established}
+	answer, err := w.asLeader(v).put(w.keys.state(), state, granted.ID).delete(w.keys.config()).deleteRounds().
+		orGet(clientv3.OpGet(w.keys.state())).commit(ctx)
 	if err != nil || answer.Succeeded || onlyKey(answer.Responses[0]).lease() == granted.ID {
 		return err
 	}
 	return w.revoke(ctx, granted.ID)
 }
 
+// deleteRounds deletes what rounds leave.
+func (t *txn) deleteRounds() *txn {
+	k := t.w.keys
+	return t.delete(k.established(), k.current(), k.status(), k.probe()).deleteBelow(k.rounds(), k.reports())
+}
+
 // stepDown deletes job/leader, if it is still what this node wrote as the leader in v.
 func (w *writer) stepDown(ctx context.Context, v *view) error {
-	_, err := w.client.Txn(ctx).
-		If(clientv3.Compare(clientv3.LeaseValue(w.keys.leader()), "=", v.leaderLease)).
-		Then(clientv3.OpDelete(w.keys.leader())).
-		Commit()
-	return err
-}
-
-// stored is what etcd has of a key; nil: nothing. It tells whether a request has found what it did itself: etcd may have been asked
-// twice. (etcd leaves the lease out where only keys are asked for.)
-type stored mvccpb.KeyValue
-
-// onlyKey is what an answer about one key says.
-func onlyKey(answer *pb.ResponseOp) *stored {
-	if kvs := answer.GetResponseRange().Kvs; len(kvs) > 0 {
-		return (*stored)(kvs[0])
-	}
-	return nil
-}
-
-func (f *stored) lease() clientv3.LeaseID {
-	if f == nil {
-		return 0
-	}
-	return clientv3.LeaseID(f.Lease)
-}
-
-// rev is the revision at which it was written; 0: never.
-func (f *stored) rev() int64 {
-	if f == nil {
-		return 0
-	}
-	return f.ModRevision
-}
-
-// equals reports whether etcd has that text under that lease.
-func (f *stored) equals(text string, lease clientv3.LeaseID) bool {
-	return f != nil && string(f.Value) == text && f.lease() == lease
+	return w.when(isLeased(w.keys.leader(), v.leaderLease)).delete(w.keys.leader()).try(ctx)
 }
 
 // revision is etcd's. It is asked for as what would write is, which no member answers from an older state.
 func (w *writer) revision(ctx context.Context) (int64, error) {
-	answer, err := w.client.Txn(ctx).
-		If(clientv3.Compare(clientv3.CreateRevision(w.keys.config()), "<", 0)). // never
-		Then(clientv3.OpDelete(w.keys.config())).
-		Commit()
+	never := clientv3.Compare(clientv3.CreateRevision(w.keys.config()), "<", 0)
+	answer, err := w.when(never).delete(w.keys.config()).commit(ctx)
 	if err != nil {
 		return 0, err
 	}
 	return answer.Header.Revision, nil
 }
 
-// lease has what is written go with all else that is of the job.
-func (v *view) lease() clientv3.OpOption { return clientv3.WithLease(v.config.lease) }
-
 // isStill is what holds as long as etcd has these settings. An etcd that has lost its data may count to the same revision again,
 // but it gives out other leases.
 func (w *writer) isStill(s jobConfig) []clientv3.Cmp {
 	return []clientv3.Cmp{
-		clientv3.Compare(clientv3.ModRevision(w.keys.config()), "=", s.rev),
-		clientv3.Compare(clientv3.LeaseValue(w.keys.config()), "=", s.lease),
+		isAt(w.keys.config(), s.rev),
+		isLeased(w.keys.config(), s.lease),
 	}
 }
 
-// asLeader is what holds as long as the node is the leader that it was in v, and nothing has been decided since.
-func (w *writer) asLeader(v *view) []clientv3.Cmp {
-	return []clientv3.Cmp{
-		clientv3.Compare(clientv3.LeaseValue(w.keys.leader()), "=", v.leaderLease),
-		clientv3.Compare(clientv3.CreateRevision(w.keys.leader()), "=", v.leaderRev),
-		clientv3.Compare(clientv3.ModRevision(w.keys.current()), "=", v.currentRev),
-		clientv3.Compare(clientv3.CreateRevision(w.keys.state()), "=", 0),
-	}
+// asLeader is for what holds only as long as the node is the leader that it was in v, and nothing has been decided since.
+func (w *writer) asLeader(v *view) *txn {
+	k := w.keys
+	elected := clientv3.Compare(clientv3.CreateRevision(k.leader()), "=", v.leaderRev)
+	return w.when(isLeased(k.leader(), v.leaderLease), elected, isAt(k.current(), v.currentRev), isMissing(k.state()))
 }
 
 // leave takes the node out of the job, and out of the round unless that is 0: the others are told why. When the last node has
 // left a job that is not closed, nothing is left of the job.
 func (w *writer) leave(ctx context.Context, v *view, lease clientv3.LeaseID, round int, why error) error {
-	then := []clientv3.Op{clientv3.OpDelete(w.keys.node(w.key))}
+	t := w.when().delete(w.keys.node(w.key))
 	if round > 0 {
-		key, left := w.keys.report(round, w.key), rendezvous.OutcomeOf(why)
-		text, err := encode(key, reportDoc{Left: &left})
-		if err != nil {
-			return err
-		}
-		then = append(then, clientv3.OpPut(key, text, v.lease()))
+		left := rendezvous.OutcomeOf(why)
+		t.put(w.keys.report(round, w.key), reportDoc{Left: &left}, v.config.lease)
 	}
-	then = append(then, clientv3.OpGet(w.keys.nodes(), clientv3.WithPrefix(), clientv3.WithLimit(1), clientv3.WithKeysOnly()))
-	answer, err := w.client.Txn(ctx).Then(then...).Commit()
+	t.do(clientv3.OpGet(w.keys.nodes(), clientv3.WithPrefix(), clientv3.WithLimit(1), clientv3.WithKeysOnly()))
+	answer, err := t.commit(ctx)
 	if err != nil {
 		return err
 	}
-	if others := answer.Responses[len(then)-1].GetResponseRange().Kvs; len(others) == 0 {
+	if others := answer.Responses[len(t.then)-1].GetResponseRange().Kvs; len(others) == 0 {
 		if err := w.clear(ctx); err != nil {
 			return err
 		}
@@ -316,12 +205,5 @@ func (w *writer) evict(ctx context.Context, key string) error {
 
 // clear deletes a job that has no nodes, and has not been closed.
 func (w *writer) clear(ctx context.Context) error {
-	_, err := w.client.Txn(ctx).
-		If(
-			clientv3.Compare(clientv3.CreateRevision(w.keys.state()), "=", 0),
-			clientv3.Compare(clientv3.CreateRevision(w.keys.nodes()).WithPrefix(), "=", 0),
-		).
-		Then(clientv3.OpDelete(w.keys.root, clientv3.WithPrefix())).
-		Commit()
-	return err
+	return w.when(isMissing(w.keys.state()), hasKeys(w.keys.nodes(), false)).deleteBelow(w.keys.root).try(ctx)
 }

@@ -1,0 +1,224 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"syscall"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/gorun/gorun/rendezvous"
+)
+
+// A task goes on beside the loop, until it has ended or is stopped. It posts what it finds.
+type task interface {
+	run(ctx context.Context, d *driver)
+}
+
+// watchJob watches job/ anew. If etcd has gone back, a watch that waits for a later revision would wait for ever.
+type watchJob struct{}
+
+func (watchJob) run(ctx context.Context, d *driver) {
+	job := d.executor.keys.job()
+	watch(ctx, d.config.Client, job, clientv3.GetPrefixRangeEnd(job), func(events []*clientv3.Event) { d.post(jobChanged{events}) })
+}
+
+// watchNodes watches what only a leader reads.
+type watchNodes struct{}
+
+func (watchNodes) run(ctx context.Context, d *driver) {
+	k := d.executor.keys
+	watch(ctx, d.config.Client, k.nodes(), clientv3.GetPrefixRangeEnd(k.rounds()), func([]*clientv3.Event) { d.post(nodesChanged{}) })
+}
+
+// monitorLeader keeps a liveness connection to the leader.
+type monitorLeader struct{ key, addr string }
+
+func (t monitorLeader) run(ctx context.Context, d *driver) {
+	if d.detector.Monitor(ctx, t.key, t.addr, nil) {
+		d.post(agentEnded(t))
+	}
+}
+
+// monitorPeer keeps a liveness connection to another agent. Of all that there are to a process the last one that breaks shows its end.
+type monitorPeer struct {
+	key    string // and the peer's id
+	serial int
+	addr   string
+}
+
+func (t monitorPeer) run(ctx context.Context, d *driver) {
+	pause(ctx, rand.N(spreadTime))
+	observe := func(at time.Time, err error) { d.post(peerObserved{t.key, t.serial, at, err}) }
+	if d.detector.Monitor(ctx, t.key, t.addr, observe) {
+		d.post(agentEnded{t.key, t.addr})
+	}
+}
+
+// callWorker calls an address where a worker could not be reached, again and again until it is stopped.
+type callWorker struct {
+	id     string
+	serial int
+	addr   string
+}
+
+func (t callWorker) run(ctx context.Context, d *driver) {
+	for ctx.Err() == nil {
+		pause(ctx, redialInterval/2+rand.N(redialInterval))
+		begun := time.Now()
+		err := d.dial(ctx, t.addr)
+		if ctx.Err() == nil {
+			d.post(peerObserved{t.id, t.serial, begun, err})
+		}
+	}
+}
+
+// callRank0 calls the agent of rank 0 until it answers, for limit at most. If it is reached and does not answer, or cannot be called for
+// a fault of this node, that goes on for the failure timeout.
+type callRank0 struct {
+	join, round int
+	self        rendezvous.Node
+	rank0       rank0Doc
+	limit       time.Duration
+}
+
+func (t callRank0) run(ctx context.Context, d *driver) {
+	ctx, cancel := context.WithTimeout(ctx, t.limit)
+	defer cancel()
+	agent := address(t.rank0.Addr, t.rank0.AgentPort)
+	e := rank0Called{callRank0: t}
+	for begun := time.Now(); !e.last; d.post(e) {
+		err := d.detector.Ping(ctx, t.rank0.Key, agent)
+		if err == nil || filtered(err) && d.masterAnswers(ctx, address(t.rank0.Addr, t.rank0.Port)) {
+			e.err, e.last = nil, true
+			continue
+		}
+		if e.err == nil || ctx.Err() == nil {
+			e.err = &UnreachableError{Self: t.self, Master: t.rank0.Host, Agent: agent, Err: err}
+		}
+		e.lasted, e.unreachable = time.Since(begun), isUnreachable(err)
+		pause(ctx, callInterval)
+		e.last = ctx.Err() != nil || !e.unreachable && e.lasted >= d.config.failureTimeout()
+	}
+}
+
+// filtered reports whether a call may have failed because of a firewall: nobody has answered.
+func filtered(err error) bool {
+	var timeout net.Error
+	return errors.As(err, &timeout) && timeout.Timeout() || errors.Is(err, syscall.EHOSTUNREACH) || errors.Is(err, syscall.EACCES)
+}
+
+// masterAnswers reports whether addr, which is the master's, can be reached although its agent cannot: a firewall may let through
+// what workers need and no more. Nobody listens there yet, so a refusal is an answer.
+func (d *driver) masterAnswers(ctx context.Context, addr string) bool {
+	ctx, cancel := context.WithTimeout(ctx, masterTimeout)
+	defer cancel()
+	return dialAndClose(ctx, d.config.dialer(), addr) == nil
+}
+
+// confirmPeers calls workers that a worker of this node could not reach in a round.
+type confirmPeers struct {
+	round int
+	named []rendezvous.Peer
+}
+
+func (t confirmPeers) run(ctx context.Context, d *driver) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	owners, err := d.executor.owners(ctx, t.round, t.named)
+	if err != nil {
+		d.config.Log.Debug("who has the ranks that a worker could not reach", "error", err)
+	}
+	unreached := make([]bool, len(t.named))
+	var all sync.WaitGroup
+	for i, n := range t.named {
+		if owner, ok := owners[n.Rank]; ok && owner.Key != d.executor.key {
+			all.Go(func() { unreached[i] = isUnreachable(d.dial(ctx, n.Addr)) })
+		}
+	}
+	all.Wait()
+	var e peersConfirmed
+	for i, n := range t.named {
+		if unreached[i] {
+			e.unreached = append(e.unreached, unreachedWorker{owners[n.Rank], n.Addr})
+		}
+	}
+	d.post(e)
+}
+
+// probePeers finds out whether peers still answer, all at once.
+type probePeers struct {
+	job   string
+	round int
+	begun time.Time
+	peers []probedPeer
+}
+
+// A probedPeer is one that is probed.
+type probedPeer struct {
+	id     string
+	serial int
+	addr   string
+	err    error // nil: it answers
+}
+
+func (t probePeers) run(ctx context.Context, d *driver) {
+	var all sync.WaitGroup
+	for i := range t.peers {
+		p := &t.peers[i]
+		all.Go(func() { p.err = probe(ctx, d.config.dialer(), p.addr) })
+	}
+	all.Wait()
+	d.post(peersProbed{t})
+}
+
+// probe calls addr again and again, until somebody answers or probeCalls have had no answer: then isUnreachable is true of the
+// error. Several calls are needed, since a lost packet or a pause of this process can cost one of them its answer.
+func probe(ctx context.Context, dial dialFunc, addr string) (err error) {
+	timeout := firstProbeTimeout
+	for range probeCalls {
+		limited, cancel := context.WithTimeout(ctx, timeout)
+		err = dialAndClose(limited, dial, addr)
+		if !isUnreachable(err) {
+			cancel()
+			return err
+		}
+		<-limited.Done() // also after an error that came at once, such as a missing route
+		cancel()
+		timeout = min(2*timeout, longestProbeTimeout)
+	}
+	return err
+}
+
+// dial fails if nothing answers at addr. A refusal is an answer.
+func (d *driver) dial(ctx context.Context, addr string) error {
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	return dialAndClose(ctx, d.config.dialer(), addr)
+}
+
+type dialFunc = func(ctx context.Context, network, addr string) (net.Conn, error)
+
+// dialer returns how this node calls others.
+func (c *Config) dialer() dialFunc {
+	if c.dial != nil {
+		return c.dial
+	}
+	return new(net.Dialer).DialContext
+}
+
+// dialAndClose fails if nobody answers at addr. A refusal is an answer.
+func dialAndClose(ctx context.Context, dial dialFunc, addr string) error {
+	conn, err := dial(ctx, "tcp", addr)
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		return nil
+	}
+	if err == nil {
+		_ = conn.Close() // nothing was to be said
+	}
+	return err
+}
