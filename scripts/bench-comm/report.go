@@ -25,10 +25,10 @@ type report struct {
 // introduction says how to read the page.
 const introduction = `# Package comm beside Open MPI, MPICH and gloo
 
-Each number says how many times as long as comm the fastest of the peers takes: above 1, comm is faster. Dirty memory has just been
-written by its rank. Hot memory is still in the caches of the processor that used it last. If there are more ranks than processors,
-Open MPI yields and MPICH does not. gloo has only TCP, and MPICH uses UCX for TCP. The command
-` + "`go run ./scripts/bench-comm -svg docs/bench-comm.svg`" + ` has printed this page; the comment at its head says how it measures.
+Each number is the time of the fastest peer divided by the time of comm: above 1, comm is faster. Dirty memory has just been written by
+its rank. Hot memory is still in the caches of the processor that last used it. With more ranks than processors, Open MPI yields and
+MPICH does not. gloo supports only TCP, and MPICH uses UCX for TCP. The command
+` + "`go run ./scripts/bench-comm -svg docs/bench-comm.svg`" + ` printed this page. The comment of that command says how it measures.
 
 `
 
