@@ -4,8 +4,7 @@
 //
 // A [Machine] has the threads, each a coroutine, which call it for every access to the memory that they share and for whatever
 // else they do together: sleeping on a word, bells, time. Before each access any thread may go on instead, or a store that waits
-// in some thread's buffer may reach the memory (memory.go). A [Chooser] says which: one order after the other ([Exhaustive]), for
-// instance.
+// in some thread's buffer may reach the memory (memory.go). A [Chooser] says which; package scheduletest has one.
 package schedule
 
 import (
@@ -15,6 +14,16 @@ import (
 	"time"
 	"unsafe"
 )
+
+// A Chooser chooses the order of a run.
+type Chooser interface {
+	// Next is which of those that can go on does: the index in ready. current is that of the one that was running, or -1.
+	Next(ready []Actor, current int) int
+	// Idle says that a thread has looked in vain.
+	Idle(a Actor)
+	// Pick is one of n possibilities, at least two, of which 0 is what happens mostly.
+	Pick(n int) int
+}
 
 // A Machine is what threads run on. It is used for one run after the other.
 type Machine struct {

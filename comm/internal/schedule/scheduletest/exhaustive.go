@@ -1,20 +1,13 @@
-package schedule
+// Package scheduletest chooses the orders in which tests run the threads of package schedule.
+package scheduletest
 
 import (
 	"fmt"
 	"strconv"
 	"strings"
-)
 
-// A Chooser chooses the order of a run.
-type Chooser interface {
-	// Next is which of those that can go on does: the index in ready. current is that of the one that was running, or -1.
-	Next(ready []Actor, current int) int
-	// Idle says that a thread has looked in vain.
-	Idle(a Actor)
-	// Pick is one of n possibilities, at least two, of which 0 is what happens mostly.
-	Pick(n int) int
-}
+	"github.com/gorun/gorun/comm/internal/schedule"
+)
 
 // Exhaustive chooses one order after the other, until there have been all in which at most so many choices are not the usual one
 // (delay-bounded scheduling: Emmi, Qadeer and Rakamaric, POPL 2011). Usually the thread that runs goes on, or the next one if it
@@ -63,15 +56,15 @@ func (e *Exhaustive) take(n int) int {
 	return min(c.chosen, n-1)
 }
 
-// Next implements [Chooser].
-func (e *Exhaustive) Next(ready []Actor, current int) int {
+// Next implements [schedule.Chooser].
+func (e *Exhaustive) Next(ready []schedule.Actor, current int) int {
 	e.order = preferred(e.order[:0], ready, current)
 	return e.order[e.take(len(e.order))]
 }
 
 // preferred are the indexes of those who may well go on, the usual one first. Who has looked in vain goes on if nobody else can, or
 // unusually if it was running.
-func preferred(order []int, ready []Actor, current int) []int {
+func preferred(order []int, ready []schedule.Actor, current int) []int {
 	busy := func(i int) bool { return !ready[i].Idle && !ready[i].Buffer }
 	last := max(current, 0)
 	for k := range ready { // beginning with current
@@ -93,10 +86,10 @@ func preferred(order []int, ready []Actor, current int) []int {
 	return order
 }
 
-// Idle implements [Chooser].
-func (*Exhaustive) Idle(Actor) {}
+// Idle implements [schedule.Chooser].
+func (*Exhaustive) Idle(schedule.Actor) {}
 
-// Pick implements [Chooser].
+// Pick implements [schedule.Chooser].
 func (e *Exhaustive) Pick(n int) int { return e.take(n) }
 
 // String is the order, for [ParseChoices].
