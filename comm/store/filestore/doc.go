@@ -10,7 +10,6 @@
 //	log.go         the file as a log of records
 //	lock.go        opening and closing it, and its locks
 //	watch.go       when the file may have changed
-//	open.go        opening a file where other users cannot replace it
-//	owner.go       which owners and modes are safe
+//	open.go        opening a file where other users cannot replace it: which owners and modes are safe
 //	other.go       systems other than Linux
 package filestore

@@ -73,9 +73,7 @@ func (s *Shared) Failed() <-chan struct{} { return s.closed }
 
 // Err returns the error of Fail. It is nil before.
 func (s *Shared) Err() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.err
+	return s.Do(func(*State) error { return nil })
 }
 
 // await returns the value of key, as the State has it, once key exists.
