@@ -3,6 +3,8 @@ package call
 import (
 	"fmt"
 	"hash/fnv"
+	"math/bits"
+	"slices"
 	"sync"
 
 	"github.com/gorun/gorun/comm/internal/reduce"
@@ -21,7 +23,7 @@ func Describe(c Call) string {
 		}
 		return fmt.Sprintf("NewGroup(%s%s)", describeList(c, "ranks"), tuned)
 	case KindNewMesh:
-		return fmt.Sprintf("NewMesh(%s, %s)", describeList(c, "shape"), describeNames(c.Detail))
+		return fmt.Sprintf("NewMesh(%s, %s)", describeList(c, "shape"), textOf(c.Detail, "other names,"))
 	default:
 	}
 	what, more := TypeName(c), ""
@@ -56,22 +58,23 @@ func TypeName(c Call) string {
 	}
 }
 
-// meshNames has the names of dimensions that this rank has used, by their checksum, which is what travels.
-var meshNames sync.Map
+// texts has what this rank has used, in words, by the checksum that travels. Other ranks usually run the same program, so this rank can
+// describe what they have called.
+var texts sync.Map
 
-// describeNames describes the names with a checksum.
-func describeNames(detail uint32) string {
-	if names, ok := meshNames.Load(detail); ok {
-		return fmt.Sprintf("names %q", names)
+// textOf returns the text with a checksum. If this rank has none, it is otherwise and the checksum.
+func textOf(checksum uint32, otherwise string) string {
+	if text, ok := texts.Load(checksum); ok {
+		return text.(string)
 	}
-	return fmt.Sprintf("other names, with checksum %08x", detail)
+	return fmt.Sprintf("%s with checksum %08x", otherwise, checksum)
 }
 
 // SetMesh sets shape and names as what ranks have to agree on in a NewMesh.
 func SetMesh(call *Call, shape []int, names []string) {
 	SetList(call, shape)
 	call.Detail = uint32(Checksum(names))
-	meshNames.Store(call.Detail, names)
+	texts.Store(call.Detail, fmt.Sprintf("names %q", names))
 }
 
 // Checksum returns a 64-bit FNV-1a hash of values. It is the same on every rank.
@@ -79,4 +82,40 @@ func Checksum(values ...any) uint64 {
 	h := fnv.New64a()
 	fmt.Fprintf(h, "%#v", values)
 	return h.Sum64()
+}
+
+// SetList makes list, of numbers that are not negative, what ranks agree on in call: the numbers themselves, in as few bits as the
+// largest of them takes, or a checksum if they are too many for that.
+func SetList(call *Call, list []int) {
+	width := max(bits.Len(uint(max(0, slices.Max(list)))), 1)
+	call.Root = int32(len(list))
+	if width*len(list) > 64 {
+		call.Reduce, call.Count = 0, Checksum(list)
+		return
+	}
+	call.Reduce, call.Count = uint8(width), 0
+	for i, n := range list {
+		call.Count |= uint64(n) << (i * width)
+	}
+}
+
+// listOf returns the list that SetList has set, or nil if it was too long.
+func listOf(call Call) []int {
+	width := int(call.Reduce)
+	if width == 0 || width > 64 || int(call.Root) > 64/width { // as no rank has it
+		return nil
+	}
+	list := make([]int, max(0, call.Root))
+	for i := range list {
+		list[i] = int(call.Count >> (i * width) & (1<<width - 1))
+	}
+	return list
+}
+
+// describeList describes the list that SetList has set.
+func describeList(call Call, of string) string {
+	if list := listOf(call); list != nil {
+		return fmt.Sprintf("%s %v", of, list)
+	}
+	return fmt.Sprintf("%s: %d, with checksum %08x", of, call.Root, uint32(call.Count))
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"sync"
 
 	"github.com/gorun/gorun/comm/internal/reduce"
 )
@@ -64,13 +63,9 @@ func NewOwn(name string, t reduce.Type, block int, commutative bool, kernel redu
 	if !commutative {
 		described += " in order of rank"
 	}
-	ownNames.Store(o.checksum, described)
+	texts.Store(o.checksum, described)
 	return Reduction{Code: CodeOwn, Width: block, Own: o}
 }
-
-// ownNames describes every operation of the caller's own, by its checksum, which is what travels. Other ranks usually run the same program
-// and have made the same operations, so this rank can describe what they have called.
-var ownNames sync.Map
 
 func (r Reduction) String() string {
 	switch {
@@ -140,10 +135,7 @@ func opName(code uint8, detail uint32) string {
 	case code == CodePreMulSum:
 		return "PreMulSum"
 	case code == CodeOwn:
-		if text, ok := ownNames.Load(detail); ok {
-			return text.(string)
-		}
-		return fmt.Sprintf("own operation with checksum %08x", detail)
+		return textOf(detail, "own operation")
 	case code == CodeAvg:
 		return "Avg"
 	case code > 0 && code <= uint8(reduce.MaxLoc):
