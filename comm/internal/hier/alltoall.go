@@ -27,11 +27,10 @@ func (c *Call) allToAllDirect(size int) error {
 	if c.Team != nil {
 		got = c.Scratch.Take(len(sent))
 	}
-	if err := c.inMemory(r, func(t *shm.Team) error { return t.AllToAll(got, sent) }); err != nil {
-		return err
-	}
+	c.inMemory(r, func(t *shm.Team) error { return t.AllToAll(got, sent) })
 	unpack(c.Out, c.Here(), size, got)
-	return c.onRail(r, pipeline.Task{Src: pipeline.Vector{Buf: c.In}, Dst: pipeline.Vector{Buf: c.Out}})
+	c.onRail(r, pipeline.Task{Src: pipeline.Vector{Buf: c.In}, Dst: pipeline.Vector{Buf: c.Out}})
+	return c.err
 }
 
 // allToAllByLeaders lets leaders gather In of the ranks of their nodes in memory, exchange blocks, and scatter them in memory.
@@ -45,19 +44,16 @@ func (c *Call) allToAllByLeaders(size int) error {
 	if r.Team != nil && r.isLeader() {
 		in, out = c.Scratch.Take(here*whole), c.Scratch.Take(here*whole)
 	}
-	if err := c.inMemory(r, func(t *shm.Team) error { return t.Gather(in, c.In, r.Leader()) }); err != nil {
-		return err
-	}
+	c.inMemory(r, func(t *shm.Team) error { return t.Gather(in, c.In, r.Leader()) })
 	if r.isLeader() {
-		if err := c.exchange(r, out, in, size); err != nil {
-			return err
-		}
+		c.exchange(r, out, in, size)
 	}
-	return c.inMemory(r, func(t *shm.Team) error { return t.Scatter(c.Out, out, r.Leader()) })
+	c.inMemory(r, func(t *shm.Team) error { return t.Scatter(c.Out, out, r.Leader()) })
+	return c.err
 }
 
 // exchange sends in, which is In of the ranks of this node, to the leaders of other nodes, and leaves Out of these ranks in out.
-func (c *Call) exchange(r *Route, out, in []byte, size int) error {
+func (c *Call) exchange(r *Route, out, in []byte, size int) {
 	here, whole := len(r.Here()), len(c.In)
 	packed, arrived := c.Scratch.Take(len(in)), c.Scratch.Take(len(in))
 	rest := packed
@@ -66,9 +62,7 @@ func (c *Call) exchange(r *Route, out, in []byte, size int) error {
 			rest = rest[pack(rest, in[from*whole:], members, size):]
 		}
 	}
-	if err := c.onRail(r, pipeline.Task{Src: pipeline.Vector{Buf: packed}, Dst: pipeline.Vector{Buf: arrived}}); err != nil {
-		return err
-	}
+	c.onRail(r, pipeline.Task{Src: pipeline.Vector{Buf: packed}, Dst: pipeline.Vector{Buf: arrived}})
 	rest = arrived
 	for _, from := range r.Order() { // from every node: what each rank there sends to the ranks here
 		for to := range here {
@@ -76,5 +70,4 @@ func (c *Call) exchange(r *Route, out, in []byte, size int) error {
 			rest = rest[size:]
 		}
 	}
-	return nil
 }

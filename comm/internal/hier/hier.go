@@ -23,7 +23,7 @@ type Layout struct {
 	Team   *shm.Team // of the ranks of this node; nil if this is the only one
 }
 
-// A Call is a collective that a group carries out in stages.
+// A Call is a collective that a group carries out in stages. If a stage fails, those after it do nothing.
 type Call struct {
 	*Layout
 	Rank, Size int // of the group
@@ -35,6 +35,8 @@ type Call struct {
 	pipeline.Call                    // of the stage by messages
 	Pipeline      *pipeline.Pipeline // carries that out
 
+	err error // of the stage that has failed
+
 	// Of a call that reduces:
 	Operands []byte // what is combined, and the result
 	Kernel   reduce.Kernel
@@ -43,27 +45,24 @@ type Call struct {
 }
 
 // inMemory is the stage of the ranks of this node in memory, if there are several.
-func (c *Call) inMemory(r *Route, stage func(t *shm.Team) error) error {
-	if r.Team == nil {
-		return nil
+func (c *Call) inMemory(r *Route, stage func(t *shm.Team) error) {
+	if r.Team != nil && c.err == nil {
+		c.err = stage(r.Team)
+		r.Team.Next()
 	}
-	err := stage(r.Team)
-	r.Team.Next()
-	return err
 }
 
 // onRail is the stage of this rank's rail, if it is on one. t has no plan yet.
-func (c *Call) onRail(r *Route, t pipeline.Task) error {
-	if len(r.plan) == 0 {
-		return nil
+func (c *Call) onRail(r *Route, t pipeline.Task) {
+	if len(r.plan) > 0 && c.err == nil {
+		t.Plan = r.plan
+		c.err = c.Pipeline.Run(c.Call, &t)
 	}
-	t.Plan = r.plan
-	return c.Pipeline.Run(c.Call, &t)
 }
 
 // reduceSlices is the stage that combines work of the ranks of this node, and leaves this rank's slices of the result in work.
-func (c *Call) reduceSlices(r *Route, work []byte) error {
-	return c.inMemory(r, func(t *shm.Team) error {
+func (c *Call) reduceSlices(r *Route, work []byte) {
+	c.inMemory(r, func(t *shm.Team) error {
 		if r.rails == 1 {
 			return t.Reduce(work, c.Fold, r.Leader())
 		}
@@ -78,8 +77,8 @@ func (c *Call) reduceSlices(r *Route, work []byte) error {
 }
 
 // allGatherSlices is the stage in which the ranks of this node copy each other's slices of work.
-func (c *Call) allGatherSlices(r *Route, work []byte) error {
-	return c.inMemory(r, func(t *shm.Team) error {
+func (c *Call) allGatherSlices(r *Route, work []byte) {
+	c.inMemory(r, func(t *shm.Team) error {
 		if r.rails == 1 {
 			return t.Broadcast(work, r.Leader())
 		}
@@ -99,11 +98,8 @@ func (c *Call) Barrier() error {
 	r := c.route(func() *Route {
 		return c.ofLeaders().by(plan.DisseminationBarrier(c.Node, c.nodes()))
 	})
-	if err := c.inMemory(r, func(t *shm.Team) error { return t.Gather(nil, nil, r.Leader()) }); err != nil {
-		return err
-	}
-	if err := c.onRail(r, pipeline.Task{}); err != nil {
-		return err
-	}
-	return c.inMemory(r, func(t *shm.Team) error { return t.Broadcast(nil, r.Leader()) })
+	c.inMemory(r, func(t *shm.Team) error { return t.Gather(nil, nil, r.Leader()) })
+	c.onRail(r, pipeline.Task{})
+	c.inMemory(r, func(t *shm.Team) error { return t.Broadcast(nil, r.Leader()) })
+	return c.err
 }

@@ -20,15 +20,13 @@ func (c *Call) Broadcast() error {
 	})
 	wire := pipeline.InPlace(nil, r.own(buf))
 	if r.Node == r.Root && r.rails > 1 {
-		if err := c.inMemory(r, func(t *shm.Team) error { return t.Broadcast(buf, r.Leader()) }); err != nil {
-			return err
-		}
-		return c.onRail(r, wire)
+		c.inMemory(r, func(t *shm.Team) error { return t.Broadcast(buf, r.Leader()) })
+		c.onRail(r, wire)
+	} else {
+		c.onRail(r, wire)
+		c.allGatherSlices(r, buf)
 	}
-	if err := c.onRail(r, wire); err != nil {
-		return err
-	}
-	return c.allGatherSlices(r, buf)
+	return c.err
 }
 
 // AllGather collects In of all ranks in Out. First the ranks of a node collect their blocks in memory. Then each rail collects its
@@ -46,17 +44,11 @@ func (c *Call) AllGather() error {
 	if r.Team == nil {
 		copy(here, in)
 	}
-	if err := c.inMemory(r, func(t *shm.Team) error { return t.AllGather(here, in) }); err != nil {
-		return err
-	}
-	if err := c.onRail(r, pipeline.InPlace(nil, ordered)); err != nil {
-		return err
-	}
-	if err := c.allGatherSlices(r, ordered); err != nil {
-		return err
-	}
+	c.inMemory(r, func(t *shm.Team) error { return t.AllGather(here, in) })
+	c.onRail(r, pipeline.InPlace(nil, ordered))
+	c.allGatherSlices(r, ordered)
 	c.inRankOrder(out, ordered, len(in))
-	return nil
+	return c.err
 }
 
 // withRoot returns the route of blocks of so many bytes from or to the root. build makes its plan. Short blocks of a node travel as one
@@ -90,16 +82,12 @@ func (c *Call) Gather() error {
 	case r.Team != nil && r.isLeader():
 		here = c.Scratch.Take(len(r.Here()) * len(in))
 	}
-	if err := c.inMemory(r, func(t *shm.Team) error { return t.Gather(here, in, r.Leader()) }); err != nil {
-		return err
-	}
-	if err := c.onRail(r, pipeline.Task{Src: pipeline.Vector{Buf: here}, Dst: pipeline.Vector{Buf: ordered}}); err != nil {
-		return err
-	}
+	c.inMemory(r, func(t *shm.Team) error { return t.Gather(here, in, r.Leader()) })
+	c.onRail(r, pipeline.Task{Src: pipeline.Vector{Buf: here}, Dst: pipeline.Vector{Buf: ordered}})
 	if atRoot {
 		r.inRankOrder(out, ordered, len(in))
 	}
-	return nil
+	return c.err
 }
 
 // Scatter sends block r of In of the root to Out of rank r. It is Gather in the other direction.
@@ -119,11 +107,10 @@ func (c *Call) Scatter() error {
 	case r.Team != nil && r.isLeader():
 		here = c.Scratch.Take(len(r.Here()) * len(out))
 	}
-	if err := c.onRail(r, pipeline.Task{Src: pipeline.Vector{Buf: ordered}, Dst: pipeline.Vector{Buf: here}}); err != nil {
-		return err
-	}
+	c.onRail(r, pipeline.Task{Src: pipeline.Vector{Buf: ordered}, Dst: pipeline.Vector{Buf: here}})
 	if atRoot && r.Team == nil {
 		copy(out, here)
 	}
-	return c.inMemory(r, func(t *shm.Team) error { return t.Scatter(out, here, r.Leader()) })
+	c.inMemory(r, func(t *shm.Team) error { return t.Scatter(out, here, r.Leader()) })
+	return c.err
 }

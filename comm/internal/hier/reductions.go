@@ -14,13 +14,10 @@ func (c *Call) AllReduce() error {
 		r := c.inSlices(len(c.Operands), c.Elem, c.all())
 		return r.by(c.Choose.AllReduce(c.Node, c.nodes(), r.mine[0].Len(), c.Elem, c.Ordered))
 	})
-	if err := c.reduceSlices(r, c.Operands); err != nil {
-		return err
-	}
-	if err := c.onRail(r, c.combining(r.own(c.Operands))); err != nil {
-		return err
-	}
-	return c.allGatherSlices(r, c.Operands)
+	c.reduceSlices(r, c.Operands)
+	c.onRail(r, c.combining(r.own(c.Operands)))
+	c.allGatherSlices(r, c.Operands)
+	return c.err
 }
 
 // Reduce leaves the reduction of Operands in them on the root. It is like AllReduce, but slices go to the ranks of the root's node, and
@@ -31,13 +28,12 @@ func (c *Call) Reduce() error {
 		r := l.inSlices(len(c.Operands), c.Elem, c.all())
 		return r.by(l.Choose.Reduce(l.Node, l.nodes(), r.mine[0].Len(), c.Elem, l.Root, c.Ordered))
 	})
-	if err := c.reduceSlices(r, c.Operands); err != nil {
-		return err
+	c.reduceSlices(r, c.Operands)
+	c.onRail(r, c.combining(r.own(c.Operands)))
+	if r.Node == r.Root && r.rails > 1 { // otherwise the root is the rail
+		c.inMemory(r, func(t *shm.Team) error { return t.GatherV(c.Operands, r.slices[0], r.Leader()) })
 	}
-	if err := c.onRail(r, c.combining(r.own(c.Operands))); err != nil || r.Node != r.Root || r.rails == 1 { // the root is the rail
-		return err
-	}
-	return c.inMemory(r, func(t *shm.Team) error { return t.GatherV(c.Operands, r.slices[0], r.Leader()) })
+	return c.err
 }
 
 // ReduceScatter makes Operands this rank's block of the reduction of Operands, which have a block for every rank. It does not change the
@@ -51,20 +47,13 @@ func (c *Call) ReduceScatter() error {
 		r := c.inSlices(len(work), c.Elem, c.Blocks(size/c.Elem)...)
 		return r.by(plan.ReduceScatter(nil, c.Node, r.mine, c.Ordered))
 	})
-	if err := c.reduceSlices(r, work); err != nil {
-		return err
-	}
-	if err := c.onRail(r, c.combining(work)); err != nil {
-		return err
-	}
+	c.reduceSlices(r, work)
+	c.onRail(r, c.combining(work))
 	if _, most := c.Sizes(); r.rails < most {
-		err := c.inMemory(r, func(t *shm.Team) error { return t.AllGatherV(work, r.slices[c.Node]) })
-		if err != nil {
-			return err
-		}
+		c.inMemory(r, func(t *shm.Team) error { return t.AllGatherV(work, r.slices[c.Node]) })
 	}
 	c.Operands = c.blocksHere(work, size)[c.LocalRank*size:][:size]
-	return nil
+	return c.err
 }
 
 // all returns the range of all Operands.
