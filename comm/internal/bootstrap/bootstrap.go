@@ -1,7 +1,7 @@
 // Package bootstrap lets the ranks of a world meet (NCCL calls it so as well). Each rank finds out its own rank and where the ranks meet,
 // and exchanges with all others how it is reached.
 //
-//   - place.go: which rank this is and where ranks meet, from options and environment; store.go opens the store there
+//   - place.go: which rank this is and where ranks meet, from options and environment, and the store there
 //   - claim.go: each rank is one process, and may join one world after another
 //   - meet.go: what ranks write into the store, and read from it
 //   - address.go: the addresses of a rank and of rank 0's store
@@ -189,7 +189,7 @@ func (c *Config) join(ctx context.Context, p place, waits *waiting) (w *World, e
 	}
 	w.Transport = Nearby(&w.WorldConfig, w.ID, tcp.New(ln, tcp.Config{
 		World: w.ID, Rank: p.rank, Peers: met.addresses(), Token: c.token.Bytes(), Log: c.Log,
-		Connections: c.Connections, Here: met.beside(p.rank), TLS: identity, Near: c.Near,
+		Connections: c.Connections, Here: w.Processors().Ranks, TLS: identity, Near: c.Near,
 	}))
 	return w, nil
 }

@@ -176,13 +176,9 @@ func stopWaiting(s store.Store, size int, w worldDoc) {
 
 // seenKeys returns the keys that ranks set when they have read the world, without those of rank 0 and of missing ranks.
 func seenKeys(size int, missing []int) []string {
-	absent := map[int]bool{}
-	for _, r := range missing {
-		absent[r] = true
-	}
 	var keys []string
 	for r := 1; r < size; r++ {
-		if !absent[r] {
+		if !slices.Contains(missing, r) {
 			keys = append(keys, seenKey(r))
 		}
 	}
@@ -247,17 +243,6 @@ func (w worldDoc) check(p place, me Info) error {
 // isOneNetwork reports whether all ranks are in one network.
 func (w worldDoc) isOneNetwork() bool {
 	return !slices.ContainsFunc(w.Ranks, func(r Info) bool { return !r.SameNetwork(w.Ranks[0].Place) })
-}
-
-// beside returns how many ranks run on the same processors as rank, which is one of them.
-func (w worldDoc) beside(rank int) int {
-	ranks := 1
-	for r, other := range w.Ranks {
-		if r != rank && other.SameKernel(w.Ranks[rank].Place) {
-			ranks++
-		}
-	}
-	return ranks
 }
 
 // peers returns what groups need to know of the ranks.

@@ -23,14 +23,10 @@ func (c *Config) openAcceptor(me *Info) (*acceptor.Acceptor, error) {
 	if err == nil {
 		a, err = acceptor.Listen(c.token.Bytes(), c.Log)
 	}
-	switch {
-	case err == nil:
-		me.Acceptor = a.Address()
-	case c.Transport == "shm":
-		return nil, fmt.Errorf("transport shm: no shared memory: %w", err)
-	default:
-		c.Log.Warn("no shared memory: ranks of this machine talk over TCP", "reason", err)
+	if err != nil {
+		return nil, OnFallback(c.Log, c.Transport == "shm")(err)
 	}
+	me.Acceptor = a.Address()
 	return a, nil
 }
 

@@ -1,14 +1,20 @@
 package bootstrap
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
+	"syscall"
 
 	"github.com/gorun/gorun/comm/internal/reduce"
+	"github.com/gorun/gorun/comm/store"
+	"github.com/gorun/gorun/comm/store/filestore"
+	"github.com/gorun/gorun/comm/store/tcpstore"
 	"github.com/gorun/gorun/env"
 )
 
@@ -46,7 +52,9 @@ func (c *Config) place() (place, error) {
 		set["RANK"], set["WORLD_SIZE"] = strconv.Itoa(c.Rank), strconv.Itoa(c.Size)
 	}
 	var p place
+	lookup := os.LookupEnv
 	switch {
+	case c.Method == "env://" && c.Store == nil:
 	case c.Store != nil:
 		p.meet = "the store given"
 	case u.Scheme == "tcp" && u.Hostname() != "" && u.Port() != "":
@@ -55,42 +63,80 @@ func (c *Config) place() (place, error) {
 	case u.Scheme == "file" && u.Host == "" && filepath.IsAbs(u.Path):
 		p.meet = "file://" + u.Path
 		p.path = u.Path
-	case c.Method == "env://":
-		w, err := env.Parse(overridden(set, os.LookupEnv))
-		if err != nil {
-			return p, err
-		}
-		p.rank, p.size, p.round = w.Rank, w.WorldSize, w.Round
-		if !c.Ranked {
-			p.here, p.local = w.LocalWorldSize, w.LocalRank
-		}
-		p.master, p.hosted = net.JoinHostPort(w.MasterAddr, strconv.Itoa(w.MasterPort)), w.StoreAddr != ""
-		if p.hosted {
-			p.master = w.StoreAddr
-		}
-		p.meet = "the store at " + p.master
-		return p, nil
 	default:
 		return p, fmt.Errorf("init method %q: want env://, tcp://host:port or file:///path", c.Method)
 	}
-	// Other variables do not matter here. The method names the master.
-	set["MASTER_ADDR"], set["MASTER_PORT"] = "localhost", "1"
-	w, err := env.Parse(overridden(set, func(name string) (string, bool) {
-		switch name {
-		case "RANK", "WORLD_SIZE", "GORUN_ROUND":
-			return os.LookupEnv(name)
+	if p.meet != "" { // the method names the master, and other variables do not matter
+		set["MASTER_ADDR"], set["MASTER_PORT"] = "localhost", "1"
+		lookup = func(name string) (string, bool) {
+			switch name {
+			case "RANK", "WORLD_SIZE", "GORUN_ROUND":
+				return os.LookupEnv(name)
+			}
+			return "", false
 		}
-		return "", false
-	}))
-	p.rank, p.size, p.round = w.Rank, w.WorldSize, w.Round
-	return p, err
-}
-
-func overridden(set map[string]string, lookup func(string) (string, bool)) func(string) (string, bool) {
-	return func(name string) (string, bool) {
+	}
+	w, err := env.Parse(func(name string) (string, bool) {
 		if v, ok := set[name]; ok {
 			return v, true
 		}
 		return lookup(name)
+	})
+	p.rank, p.size, p.round = w.Rank, w.WorldSize, w.Round
+	if err != nil || p.meet != "" {
+		return p, err
 	}
+	if !c.Ranked {
+		p.here, p.local = w.LocalWorldSize, w.LocalRank
+	}
+	p.master, p.hosted = net.JoinHostPort(w.MasterAddr, strconv.Itoa(w.MasterPort)), w.StoreAddr != ""
+	if p.hosted {
+		p.master = w.StoreAddr
+	}
+	p.meet = "the store at " + p.master
+	return p, nil
+}
+
+// openStore returns the store in which ranks meet, and a function that closes it. Rank 0 serves the store if no agent does.
+func (c *Config) openStore(ctx context.Context, p place, waits *waiting) (store.Store, func(), error) {
+	switch {
+	case c.Store != nil:
+		return c.Store, func() {}, nil
+	case p.path != "":
+		s, err := filestore.Open(p.path)
+		if err != nil {
+			return nil, nil, err
+		}
+		return s, func() { _ = s.Close() }, nil
+	}
+	config := tcpstore.Config{Token: []byte(c.Token), TLS: c.TLS, Near: c.Near, Log: c.Log}
+	stop := func() {}
+	if p.rank == 0 && !p.hosted {
+		at, err := p.storeAddress(ctx, !c.token.IsLoopback())
+		if err != nil {
+			return nil, nil, err
+		}
+		server, err := tcpstore.Listen(at, config)
+		if errors.Is(err, syscall.EADDRNOTAVAIL) && !c.token.IsLoopback() { // the address belongs to a router or proxy in front of this machine
+			_, port, _ := net.SplitHostPort(p.master)
+			server, err = tcpstore.Listen(net.JoinHostPort("", port), config)
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		stop = func() { _ = server.Close() }
+	}
+	config.OnRetry = func(err error) {
+		waits.on(func(context.Context) string { return p.unanswered(err) })
+	}
+	config.OnRetry(nil)
+	s, err := tcpstore.Dial(ctx, p.master, config)
+	if err != nil {
+		stop()
+		if p.rank != 0 && !p.hosted && !errors.Is(err, syscall.EMFILE) && !errors.Is(err, syscall.ENFILE) {
+			err = fmt.Errorf("rank 0, which serves the store, has not come: %w", err)
+		}
+		return nil, nil, err
+	}
+	return s, func() { _ = s.Close(); stop() }, nil
 }

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gorun/gorun/comm/store"
@@ -26,8 +27,7 @@ type waiting struct {
 	stop context.CancelFunc
 	over sync.WaitGroup
 
-	mu     sync.Mutex
-	reason func(ctx context.Context) string // what Init waits for; nil or empty: log nothing
+	reason atomic.Pointer[func(ctx context.Context) string] // what Init waits for; nil or empty: log nothing
 }
 
 // startWaiting returns a waiting that logs first after a time, and then less and less often until end.
@@ -52,21 +52,14 @@ func startWaiting(log *slog.Logger, first time.Duration) *waiting {
 }
 
 func (w *waiting) why(ctx context.Context) string {
-	w.mu.Lock()
-	reason := w.reason
-	w.mu.Unlock()
-	if reason == nil {
-		return ""
+	if reason := w.reason.Load(); reason != nil {
+		return (*reason)(ctx)
 	}
-	return reason(ctx)
+	return ""
 }
 
 // on sets what Init waits for.
-func (w *waiting) on(reason func(ctx context.Context) string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.reason = reason
-}
+func (w *waiting) on(reason func(ctx context.Context) string) { w.reason.Store(&reason) }
 
 // end stops the logging.
 func (w *waiting) end() {
