@@ -85,9 +85,18 @@ type unreachable struct {
 
 // writeError writes err to the worker's error file, if it has one, with more keys for gorun.
 func writeError(err error, more map[string]any) {
-	if w, parseErr := env.Parse(os.LookupEnv); parseErr == nil && w.ErrorFile != "" {
-		_ = writeErrorFile(w.ErrorFile, err, more, time.Now()) // the caller has err, and reports it
+	if path := errorFile(); path != "" {
+		_ = writeErrorFile(path, err, more, time.Now()) // the caller has err, and reports it
 	}
+}
+
+// errorFile returns the path of the worker's error file. It is empty if no launcher has set one.
+func errorFile() string {
+	w, err := env.Parse(os.LookupEnv)
+	if err != nil {
+		return ""
+	}
+	return w.ErrorFile
 }
 
 // writeErrorFile writes err in the form of torch.distributed.elastic's error files, with more keys. It does not overwrite a

@@ -34,16 +34,13 @@ func Explain(op string, bytes int) string {
 	if err != nil {
 		return err.Error() + "\n"
 	}
-	e := explanation{op: operationName(op), bytes: bytes, plans: plan.NewChoices(plan.Ways, rules)}
-	if !e.isKnown() {
-		return e.unknown(op)
-	}
-	e.title("%d ranks; no world is open", ranks)
-	if e.has(shm.Ways) {
-		e.table("where they share memory", shm.Ways, ranks, bytes)
-	}
-	e.table("by messages", e.messages(), ranks, bytes)
-	return e.String()
+	return explain(op, bytes, plan.NewChoices(plan.Ways, rules), func(e *explanation) {
+		e.title("%d ranks; no world is open", ranks)
+		if e.has(shm.Ways) {
+			e.table("where they share memory", shm.Ways, ranks, bytes)
+		}
+		e.table("by messages", e.messages(), ranks, bytes)
+	})
 }
 
 // Explain is like the function Explain, for g.
@@ -51,10 +48,11 @@ func (g *Group) Explain(op string, bytes int) string {
 	if g == nil {
 		return errNoGroup().Error() + "\n"
 	}
-	e := explanation{op: operationName(op), bytes: bytes, plans: g.core.Choose}
-	if !e.isKnown() {
-		return e.unknown(op)
-	}
+	return explain(op, bytes, g.core.Choose, g.explain)
+}
+
+// explain writes the text of Explain into e.
+func (g *Group) explain(e *explanation) {
 	n, at := g.Size(), g.core.Placed()
 	switch {
 	case n == 1:
@@ -62,10 +60,10 @@ func (g *Group) Explain(op string, bytes int) string {
 		e.line("a copy, where there is anything to copy")
 	case !e.has(shm.Ways):
 		e.title("%d ranks", n)
-		e.table("by messages, through memory where ranks share it", e.messages(), n, bytes)
+		e.table("by messages, through memory where ranks share it", e.messages(), n, e.bytes)
 	case !g.core.SharesMemory():
 		e.title("%d ranks that share no memory", n)
-		e.table("by messages", e.messages(), n, bytes)
+		e.table("by messages", e.messages(), n, e.bytes)
 	case len(at.Members) == 1:
 		e.title("%d ranks on one machine", n)
 		e.inMemory(n)
@@ -76,7 +74,6 @@ func (g *Group) Explain(op string, bytes int) string {
 		e.title("%d ranks on %d machines", n, len(at.Members))
 		e.onNodes(at)
 	}
-	return e.String()
 }
 
 // Ways returns the algorithms among which g chooses for op, as [WithTuning] and [Explain] name them, in the order of the lengths for which
@@ -140,10 +137,14 @@ type explanation struct {
 	plans plan.Choices
 }
 
-func (e *explanation) isKnown() bool { return slices.Contains(explained(), e.op) }
-
-func (e *explanation) unknown(op string) string {
-	return fmt.Sprintf("there is no operation %q: want %s\n", op, strings.Join(explained(), ", "))
+// explain returns the explanation of op that write writes, or says that there is no such operation.
+func explain(op string, bytes int, plans plan.Choices, write func(e *explanation)) string {
+	e := explanation{op: operationName(op), bytes: bytes, plans: plans}
+	if !slices.Contains(explained(), e.op) {
+		return fmt.Sprintf("there is no operation %q: want %s\n", op, strings.Join(explained(), ", "))
+	}
+	write(&e)
+	return e.String()
 }
 
 func (e *explanation) has(t choice.Table) bool {

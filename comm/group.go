@@ -2,6 +2,7 @@ package comm
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -74,6 +75,17 @@ func (g *Group) settings() config {
 	}
 }
 
+// noGroup stands for a nil group: every call on it fails.
+var noGroup = &Group{core: core.NoGroup, codec: defaultCodec}
+
+// orNone returns g, or noGroup if g is nil.
+func (g *Group) orNone() *Group {
+	if g == nil {
+		return noGroup
+	}
+	return g
+}
+
 // untyped returns g below the API.
 func (g *Group) untyped() *core.Group {
 	if g == nil {
@@ -99,44 +111,19 @@ func errNoGroup() error {
 }
 
 // Rank is this process's rank in the group, from 0 to Size-1. In a nil group it is -1.
-func (g *Group) Rank() int {
-	if g == nil {
-		return -1
-	}
-	return g.core.Rank()
-}
+func (g *Group) Rank() int { return g.untyped().Rank() }
 
 // Size is the number of ranks in the group.
-func (g *Group) Size() int {
-	if g == nil {
-		return 0
-	}
-	return g.core.Size()
-}
+func (g *Group) Size() int { return g.untyped().Size() }
 
 // Ranks are the group's world ranks in group order.
-func (g *Group) Ranks() []int {
-	if g == nil {
-		return nil
-	}
-	return slices.Clone(g.core.Ranks)
-}
+func (g *Group) Ranks() []int { return slices.Clone(g.untyped().Ranks) }
 
 // WorldRank is the world rank of a group rank, or -1 when there is none.
-func (g *Group) WorldRank(rank int) int {
-	if g == nil {
-		return -1
-	}
-	return g.core.WorldRank(rank)
-}
+func (g *Group) WorldRank(rank int) int { return g.untyped().WorldRank(rank) }
 
 // GroupRank is the group rank of a world rank, or -1 when it is not a member.
-func (g *Group) GroupRank(world int) int {
-	if g == nil {
-		return -1
-	}
-	return g.core.GroupRank(world)
-}
+func (g *Group) GroupRank(world int) int { return g.untyped().GroupRank(world) }
 
 func (g *Group) String() string {
 	if g == nil {
@@ -184,4 +171,52 @@ func (g *Group) Abort(cause error) {
 		cause = errors.New("no reason given")
 	}
 	g.core.Abort(cause)
+}
+
+// NewGroup makes a group of some ranks of parent: ranks[i] of parent becomes rank i. Every rank of parent calls it with the same ranks. It
+// returns nil, nil on ranks that are not members. The options [WithTimeout], [WithCodec], [WithObjectLimit] and [WithTuning] have an effect;
+// the group inherits from parent what they do not set.
+func NewGroup(ctx context.Context, parent *Group, ranks []int, opts ...Option) (*Group, error) {
+	if err := checkGroup("NewGroup", parent); err != nil {
+		return nil, err
+	}
+	cfg := parent.settings()
+	for _, o := range opts {
+		o(&cfg)
+	}
+	members, err := parent.core.MembersOf(ranks)
+	if err == nil {
+		err = cfg.check()
+	}
+	if err != nil {
+		return nil, parent.core.Refused(&ArgumentError{Op: "NewGroup", Err: err})
+	}
+	seq, err := parent.core.AgreeOnGroup(ctx, ranks, cfg.Tuning.String())
+	if err != nil || !slices.Contains(members, parent.world.Rank) {
+		return nil, public(err)
+	}
+	return parent.part("NewGroup", seq, "", members, cfg)
+}
+
+// Split divides parent into groups. The ranks that pass the same color form a group, in the order of their keys. Ranks with equal keys are
+// in the order of their ranks in parent. Every rank of parent calls it. A rank that passes a negative color gets nil, nil. The groups
+// inherit parent's timeout, codec, object limit and tuning.
+func Split(ctx context.Context, parent *Group, color, key int) (*Group, error) {
+	if err := checkGroup("Split", parent); err != nil {
+		return nil, err
+	}
+	members, seq, err := parent.core.Split(ctx, color, key)
+	if err != nil || members == nil {
+		return nil, public(err)
+	}
+	return parent.part("Split", seq, "", members, parent.settings())
+}
+
+// part makes the group of the members on which g's call of op, number seq, has agreed.
+func (g *Group) part(op string, seq uint64, name string, members []int, cfg config) (*Group, error) {
+	part, err := newGroup(g.world, g.core.IDAfter(seq, name, members), members, cfg)
+	if err != nil {
+		return nil, fmt.Errorf("comm: %s: %w", op, err)
+	}
+	return part, nil
 }

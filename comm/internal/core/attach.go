@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -55,18 +56,12 @@ func (c *Collective) attach() error {
 	switch {
 	case err != nil:
 		return errors.Join(err, mem.Close())
-	case verdict == tooMany:
+	case verdict < shares:
 		g.noSharing.Store(true)
-		return mem.Close()
-	case verdict == cannotShare && len(at.Here()) == 1:
-		g.noSharing.Store(true)
-		return nil
-	case verdict == cannotShare:
-		g.noSharing.Store(true)
-		if problem == nil {
-			problem = errors.New("another rank has none")
+		if verdict == cannotShare && len(at.Here()) > 1 {
+			err = g.World.OnFallback(cmp.Or(problem, errors.New("another rank has none")))
 		}
-		return errors.Join(g.World.OnFallback(problem), mem.Close())
+		return errors.Join(err, mem.Close())
 	}
 	var team *shm.Team
 	if mem != nil {

@@ -15,8 +15,8 @@ import (
 const (
 	// sizeBytes is what a size takes in a message.
 	sizeBytes = 8
-	// MaxReason is the longest reason, in bytes, that a rank gives for an object that it cannot encode.
-	MaxReason = 1 << 10
+	// maxReason is the longest reason, in bytes, that a rank gives for an object that it cannot encode.
+	maxReason = 1 << 10
 )
 
 // Objects is a collective that moves encoded objects: first their sizes, then the objects. A rank that cannot encode its object takes part
@@ -47,9 +47,14 @@ func (o *Objects) Refuse(err error) { o.refuse(err) }
 func (o *Objects) SetPayload(b []byte, err error) {
 	o.payload, o.cause = b, err
 	if err != nil {
-		reason := []byte(err.Error())
-		o.payload = reason[:min(len(reason), MaxReason)]
+		o.payload = Reason(err)
 	}
+}
+
+// Reason returns why a rank cannot encode an object, as the other ranks get it.
+func Reason(err error) []byte {
+	reason := []byte(err.Error())
+	return reason[:min(len(reason), maxReason)]
 }
 
 // size returns the size that this rank announces for its payload.
@@ -63,7 +68,7 @@ func (o *Objects) size() int64 {
 // checkSize reports whether size, which rank has announced, means that there is no object. If rank has a reason for that, checkSize
 // broadcasts it. All ranks take part in that, because they have seen the same size and have the same limit.
 func (o *Objects) checkSize(rank int, size int64) (none bool, err error) {
-	if size > int64(o.limit) || size < -MaxReason { // rank must have known
+	if size > int64(o.limit) || size < -maxReason { // rank must have known
 		o.fault = o.About(rank, fmt.Errorf("is said to take %d bytes: the limit is %d", size, o.limit))
 		return true, nil
 	}
