@@ -151,8 +151,8 @@ func FuzzStream(f *testing.F) {
 				}
 			}
 		})
-		if eagerOf(p) > wire.EagerCredit+wire.LongestChunk+wire.MessageCost || eagerOf(p) < 0 || len(e.early)+len(e.earlyFailures) > len(stream)/wire.HeaderSize+1 {
-			t.Errorf("%d bytes, %d groups and %d failures are kept", eagerOf(p), len(e.early), len(e.earlyFailures))
+		if eager := p.received.EagerBytes; eager > wire.EagerCredit+wire.LongestChunk+wire.MessageCost || eager < 0 || len(e.early)+len(e.earlyFailures) > len(stream)/wire.HeaderSize+1 {
+			t.Errorf("%d bytes, %d groups and %d failures are kept", eager, len(e.early), len(e.earlyFailures))
 		}
 	})
 }

@@ -104,8 +104,8 @@ func TestMoreMessagesThanMayBeAnnounced(t *testing.T) {
 		large := w.send(0, 1, 6, pattern(wire.EagerLimit+1, 1))
 		synctest.Wait()
 		p := w.ends[1].peers[0]
-		if eager, rts := p.received.Pending(); rts != wire.MaxRTS-wire.RTSReserve || eager > wire.EagerCredit-wire.EagerReserve {
-			t.Errorf("%d messages are announced, and %d bytes are here", rts, eager)
+		if r := p.received; r.Announced != wire.MaxRTS-wire.RTSReserve || r.EagerBytes > wire.EagerCredit-wire.EagerReserve {
+			t.Errorf("%d messages are announced, and %d bytes are here", r.Announced, r.EagerBytes)
 		}
 		buf := make([]byte, 2*wire.EagerLimit)
 		c := w.comms[0].Send(1, 0, 1, call.Call{Op: 1}, pattern(wire.LongestChunk, 2))
@@ -125,7 +125,7 @@ func TestMoreMessagesThanMayBeAnnounced(t *testing.T) {
 		synctest.Wait()
 		for _, e := range w.ends {
 			for _, p := range e.peers {
-				if eager, rts := p.received.Pending(); rts != 0 || eager > wire.CreditStep || p.sent.Unanswered() != 0 || p.sent.HasWaiting(0) {
+				if r := p.received; r.Announced != 0 || r.EagerBytes > wire.CreditStep || p.sent.Unanswered != 0 || p.sent.HasWaiting(0) {
 					t.Errorf("rank %d still has %+v of rank %d, and %+v for it", e.rank, p.received, p.rank, p.sent)
 				}
 			}
@@ -158,7 +158,7 @@ func TestAGroupClosedWhileMessagesWait(t *testing.T) {
 			wantFailure(t, op.Wait(t.Context(), minute), diagnosis.Left, 1)
 		}
 		synctest.Wait()
-		if p := w.ends[0].peers[1]; p.sent.Unanswered() != 0 || p.sent.HasWaiting(0) || len(w.ends[0].sends) > 0 {
+		if p := w.ends[0].peers[1]; p.sent.Unanswered != 0 || p.sent.HasWaiting(0) || len(w.ends[0].sends) > 0 {
 			t.Errorf("there still are %+v, and %d sends", p.sent, len(w.ends[0].sends))
 		}
 	})
@@ -177,7 +177,7 @@ func TestManyGroupsOpenedLate(t *testing.T) {
 			comm.Close()
 		}
 		synctest.Wait()
-		if p := w.ends[1].peers[0]; p.earlyLeaves != n || eagerOf(p) != n*(1+wire.MessageCost) {
+		if p := w.ends[1].peers[0]; p.earlyLeaves != n || p.received.EagerBytes != n*(1+wire.MessageCost) {
 			t.Errorf("after %d groups %+v is kept, and %d leaves", n, p.received, p.earlyLeaves)
 		}
 		for i := range uint64(n) {
@@ -189,7 +189,7 @@ func TestManyGroupsOpenedLate(t *testing.T) {
 			comm.Close()
 		}
 		synctest.Wait()
-		if p := w.ends[1].peers[0]; len(w.ends[1].early) > 0 || p.earlyLeaves != 0 || eagerOf(p) > wire.CreditStep {
+		if p := w.ends[1].peers[0]; len(w.ends[1].early) > 0 || p.earlyLeaves != 0 || p.received.EagerBytes > wire.CreditStep {
 			t.Errorf("of %d groups and %+v there is something left", len(w.ends[1].early), p.received)
 		}
 	})
@@ -205,10 +205,4 @@ func TestABrokenProtocolIsNotADeath(t *testing.T) {
 			t.Errorf("got %v after %v", err, time.Since(start))
 		}
 	})
-}
-
-// eagerOf is how many eager bytes of p are counted.
-func eagerOf(p *peer) int {
-	eager, _ := p.received.Pending()
-	return eager
 }

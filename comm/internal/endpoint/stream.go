@@ -178,7 +178,7 @@ func (e *Endpoint) writeTo(p *peer, conn net.Conn) {
 		e.mu.Lock()
 		for p.state == stateUp && p.HasOutput() {
 			buf = buf[:0]
-			for _, b := range p.out.Lend(cap(buf)) {
+			for _, b := range p.out.Next(cap(buf)) {
 				buf = append(buf, b...)
 			}
 			e.mu.Unlock()

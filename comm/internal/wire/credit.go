@@ -32,8 +32,8 @@ const (
 
 // A SendCredit counts what this rank has sent to a peer that the peer may not have expected.
 type SendCredit struct {
+	Unanswered int      // RTS
 	used       int      // by eager messages
-	unanswered int      // RTS
 	transfers  []uint64 // messages point to point that wait for their RTS, by ID
 	chunks     []uint64 // chunks of collectives that do
 }
@@ -81,29 +81,26 @@ func (s *SendCredit) Return(n uint64) error {
 // message waits.
 func (s *SendCredit) Announce(id, seq uint64) bool {
 	queue, most := s.queue(seq)
-	if len(*queue) > 0 || s.unanswered >= most {
+	if len(*queue) > 0 || s.Unanswered >= most {
 		*queue = append(*queue, id)
 		return false
 	}
-	s.unanswered++
+	s.Unanswered++
 	return true
 }
-
-// Unanswered is the number of RTS that have not been answered.
-func (s *SendCredit) Unanswered() int { return s.unanswered }
 
 // Answered counts the answer to an RTS, after which more may be sent. For each message whose turn has come it calls announce, which
 // sends the RTS and returns true, or returns false if the message is over.
 func (s *SendCredit) Answered(announce func(id uint64) bool) error {
-	if s.unanswered--; s.unanswered < 0 {
+	if s.Unanswered--; s.Unanswered < 0 {
 		return errors.New("answered a message that has not been announced to it")
 	}
 	for _, seq := range [...]uint64{1, 0} {
 		queue, most := s.queue(seq)
-		for len(*queue) > 0 && s.unanswered < most {
+		for len(*queue) > 0 && s.Unanswered < most {
 			id := (*queue)[0]
 			if *queue = (*queue)[1:]; announce(id) {
-				s.unanswered++
+				s.Unanswered++
 			}
 		}
 	}
@@ -112,23 +109,23 @@ func (s *SendCredit) Answered(announce func(id uint64) bool) error {
 
 // A ReceiveCredit counts what a peer has sent that may not have been expected here, until the peer knows that it may go on.
 type ReceiveCredit struct {
-	eager    int // bytes
-	rts      int // messages
-	consumed int // eager bytes for which no credit has been returned
+	EagerBytes int // with MessageCost for each message
+	Announced  int // messages, by RTS
+	consumed   int // eager bytes for which no credit has been returned
 }
 
 // Eager counts an eager message of n bytes.
 func (r *ReceiveCredit) Eager(n int) error {
-	if r.eager += n + MessageCost; r.eager > EagerCredit {
-		return fmt.Errorf("sent %d bytes in advance, limit %d", r.eager, EagerCredit)
+	if r.EagerBytes += n + MessageCost; r.EagerBytes > EagerCredit {
+		return fmt.Errorf("sent %d bytes in advance, limit %d", r.EagerBytes, EagerCredit)
 	}
 	return nil
 }
 
 // RTS counts an RTS.
 func (r *ReceiveCredit) RTS() error {
-	if r.rts++; r.rts > MaxRTS {
-		return fmt.Errorf("announced %d messages, limit %d", r.rts, MaxRTS)
+	if r.Announced++; r.Announced > MaxRTS {
+		return fmt.Errorf("announced %d messages, limit %d", r.Announced, MaxRTS)
 	}
 	return nil
 }
@@ -146,12 +143,9 @@ func (r *ReceiveCredit) Consume(n int) (credit uint64) {
 func (r *ReceiveCredit) Sent(h *Header) {
 	switch h.Kind {
 	case Credit:
-		r.eager -= int(h.Size)
+		r.EagerBytes -= int(h.Size)
 	case CTS, Decline:
-		r.rts--
+		r.Announced--
 	default:
 	}
 }
-
-// Pending is what is counted: bytes of eager messages, and RTS.
-func (r *ReceiveCredit) Pending() (eager, rts int) { return r.eager, r.rts }

@@ -23,7 +23,7 @@ func TestCredits(t *testing.T) {
 			waiting  [2][]uint64
 		)
 		busy := rapid.SampledFrom([]int{0, MaxRTS - RTSReserve - 5, MaxRTS - 5}).Draw(t, "RTS that are never answered")
-		sender.unanswered, receiver.rts = busy, busy
+		sender.Unanswered, receiver.Announced = busy, busy
 		announced := func(id uint64, seq uint64) {
 			toPeer = append(toPeer, Header{Kind: RTS, ID: id, Fingerprint: call.Fingerprint{Seq: seq}})
 		}
@@ -128,8 +128,7 @@ func TestCredits(t *testing.T) {
 				takeBack(t)
 			}
 		}
-		eager, rts := receiver.Pending()
-		if eager >= CreditStep || rts != busy || sender.Unanswered() != busy || sender.used != eager ||
+		if eager := receiver.EagerBytes; eager >= CreditStep || receiver.Announced != busy || sender.Unanswered != busy || sender.used != eager ||
 			sender.HasWaiting(1) || sender.HasWaiting(0) && busy < MaxRTS-RTSReserve {
 			t.Fatalf("all has been consumed, but %+v and %+v are left", sender, receiver)
 		}
@@ -144,8 +143,8 @@ func TestRTSAreBounded(t *testing.T) {
 		for s.Announce(id, seq) {
 			id++
 		}
-		if s.Unanswered() != most || !s.HasWaiting(seq) {
-			t.Errorf("%d may be announced, want %d", s.Unanswered(), most)
+		if s.Unanswered != most || !s.HasWaiting(seq) {
+			t.Errorf("%d may be announced, want %d", s.Unanswered, most)
 		}
 		s = SendCredit{}
 	}

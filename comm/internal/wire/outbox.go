@@ -27,12 +27,11 @@ func (f *Frame[O]) CloseSent() {
 	}
 }
 
-// An Outbox is the queue of frames to a peer. To write, call Next, or Lend if the outbox may change meanwhile, and then Wrote.
+// An Outbox is the queue of frames to a peer. To write, call Next and then Wrote. Operations may be given up in between.
 type Outbox[O comparable] struct {
 	frames  queue.Queue[Frame[O]]
 	written int // bytes of the first frame that have been written
-	next    int // frames of which Next has returned bytes
-	lent    int // frames of which a writer has bytes
+	writing int // frames of which Next has returned bytes that Wrote has not counted
 
 	heads  [mostFrames][HeaderSize]byte // of the frames being written
 	slices [2 * mostFrames][]byte
@@ -62,7 +61,7 @@ func (o *Outbox[O]) Head() []byte { return o.heads[0][:0] }
 // otherwise a stream that holds a byte back could leave the frame begun.
 func (o *Outbox[O]) Next(limit int) [][]byte {
 	v, skip, frames := o.slices[:0], o.written, o.frames.All()
-	o.next = 0
+	o.writing = 0
 	for i := range frames[:min(len(frames), mostFrames)] {
 		if limit == 0 || i > 0 && limit < HeaderSize {
 			break
@@ -76,15 +75,8 @@ func (o *Outbox[O]) Next(limit int) [][]byte {
 				limit -= len(b)
 			}
 		}
-		o.next++
+		o.writing++
 	}
-	return v
-}
-
-// Lend is Next for a writer that uses the bytes until Wrote, while operations may be given up.
-func (o *Outbox[O]) Lend(limit int) [][]byte {
-	v := o.Next(limit)
-	o.lent = o.next
 	return v
 }
 
@@ -92,7 +84,7 @@ func (o *Outbox[O]) Lend(limit int) [][]byte {
 // the caller clears them: they must not keep anybody's memory.
 func (o *Outbox[O]) Wrote(n int) (whole []Frame[O]) {
 	o.written += n
-	o.lent = 0
+	o.writing = 0
 	done, frames := 0, o.frames.All()
 	for done < len(frames) && o.written >= frames[done].len() {
 		o.written -= frames[done].len()
@@ -104,7 +96,7 @@ func (o *Outbox[O]) Wrote(n int) (whole []Frame[O]) {
 // Drop takes out all frames, and returns them. Nothing need be whole any more.
 func (o *Outbox[O]) Drop() []Frame[O] {
 	dropped := o.frames.All()
-	o.frames, o.written, o.lent = queue.Queue[Frame[O]]{}, 0, 0
+	o.frames, o.written, o.writing = queue.Queue[Frame[O]]{}, 0, 0
 	return dropped
 }
 
@@ -115,7 +107,7 @@ func (o *Outbox[O]) index(op O) int {
 // IsWriting reports whether some of op's bytes have gone, or are about to.
 func (o *Outbox[O]) IsWriting(op O) bool { return o.isWriting(o.index(op)) }
 
-func (o *Outbox[O]) isWriting(i int) bool { return i >= 0 && i < o.lent || i == 0 && o.written > 0 }
+func (o *Outbox[O]) isWriting(i int) bool { return i >= 0 && i < o.writing || i == 0 && o.written > 0 }
 
 // Release takes op's buffer out of use. A frame that has partly gone must follow as a whole: its bytes are copied.
 func (o *Outbox[O]) Release(op O) {

@@ -82,13 +82,13 @@ func TestAPieceEndsOutsideOfHeaders(t *testing.T) {
 }
 
 // A frame of which a writer has bytes is written, though its operation has been given up meanwhile.
-func TestALentFrameIsWritten(t *testing.T) {
+func TestAFrameGivenUpWhileItIsWritten(t *testing.T) {
 	var o Outbox[*int]
 	ops := []*int{new(int), new(int), new(int)}
 	for _, op := range ops {
 		o.Add(Frame[*int]{Header: Header{Kind: Eager, Size: 100}, Payload: pattern(100, 1), Op: op})
 	}
-	lent := slices.Concat(o.Lend(2 * (HeaderSize + 100))...)
+	next := slices.Concat(o.Next(2 * (HeaderSize + 100))...)
 	for i, op := range ops {
 		if o.IsWriting(op) != (i < 2) {
 			t.Errorf("frame %d is being written: %v", i, i >= 2)
@@ -96,7 +96,7 @@ func TestALentFrameIsWritten(t *testing.T) {
 	}
 	o.Release(ops[1])
 	o.Release(ops[2])
-	whole := o.Wrote(len(lent))
+	whole := o.Wrote(len(next))
 	if len(whole) != 2 || whole[0].Op != ops[0] || whole[1].Op != nil || o.Len() != 0 {
 		t.Errorf("%d frames are whole, and %d are left", len(whole), o.Len())
 	}
