@@ -13,18 +13,18 @@ const (
 	stripe = 128 << 10
 )
 
-// A bundle is a stream of several connections. Its bytes are cut into stripes of one length, and the connections carry stripes in
+// A bundle is a stream of one or more connections. Its bytes are cut into stripes of one length, and the connections carry stripes in
 // turn (round robin). So both sides know on which connection each byte goes, without a header. A short message takes one system
 // call, as on one connection. A long message is under way on all of them.
 //
 // As a net.Conn it has one reader and one writer at a time.
 type bundle struct {
 	net.Conn // the first one, for the addresses
-	conns    []net.Conn
+	conns    []*net.TCPConn
 	in, out  cursor
 }
 
-func newBundle(conns []net.Conn, stripe int) *bundle {
+func newBundle(conns []*net.TCPConn, stripe int) *bundle {
 	begin := cursor{count: len(conns), stripe: stripe, left: stripe}
 	return &bundle{conns[0], conns, begin, begin}
 }
@@ -58,22 +58,22 @@ func (b *bundle) Write(p []byte) (written int, err error) {
 	return written, err
 }
 
-func (b *bundle) Close() error { return b.all(net.Conn.Close) }
+func (b *bundle) Close() error { return b.all((*net.TCPConn).Close) }
 
 func (b *bundle) SetDeadline(t time.Time) error {
-	return b.all(func(c net.Conn) error { return c.SetDeadline(t) })
+	return b.all(func(c *net.TCPConn) error { return c.SetDeadline(t) })
 }
 
 func (b *bundle) SetReadDeadline(t time.Time) error {
-	return b.all(func(c net.Conn) error { return c.SetReadDeadline(t) })
+	return b.all(func(c *net.TCPConn) error { return c.SetReadDeadline(t) })
 }
 
 func (b *bundle) SetWriteDeadline(t time.Time) error {
-	return b.all(func(c net.Conn) error { return c.SetWriteDeadline(t) })
+	return b.all(func(c *net.TCPConn) error { return c.SetWriteDeadline(t) })
 }
 
 // all calls do for every connection, and returns the first error.
-func (b *bundle) all(do func(net.Conn) error) (err error) {
+func (b *bundle) all(do func(*net.TCPConn) error) (err error) {
 	for _, c := range b.conns {
 		if e := do(c); err == nil {
 			err = e

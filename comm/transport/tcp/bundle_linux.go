@@ -9,13 +9,25 @@ import (
 	"github.com/gorun/gorun/comm/transport"
 )
 
-// pollableBundle makes b Pollable.
-func pollableBundle(b *bundle) net.Conn { return pollableBundleConn{b} }
+// pollable makes stream, which is b or TLS over it, Pollable.
+func pollable(b *bundle, stream net.Conn) net.Conn {
+	if secured, ok := stream.(secureConn); ok {
+		return pollableSecure{secured, pollableBundle{b}}
+	}
+	return pollableBundle{b}
+}
 
-type pollableBundleConn struct{ *bundle }
+type pollableBundle struct{ *bundle }
 
-// Stream implements transport.Pollable.
-func (c pollableBundleConn) Stream() (transport.Stream, error) {
+// Stream implements transport.Pollable. It takes the sockets away from the Go runtime, which every packet would wake.
+func (c pollableBundle) Stream() (transport.Stream, error) {
+	if len(c.conns) == 1 {
+		s, err := socket(c.conns[0])
+		if err != nil {
+			return nil, err
+		}
+		return s, c.Close()
+	}
 	poll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
 		return nil, os.NewSyscallError("epoll_create1", err)
@@ -23,7 +35,7 @@ func (c pollableBundleConn) Stream() (transport.Stream, error) {
 	s := &bundleStream{in: c.in, out: c.out, poll: poll, awaited: make([]uint32, len(c.conns))}
 	for _, conn := range c.conns {
 		var one *stream
-		if one, err = socket(conn.(*net.TCPConn)); err != nil {
+		if one, err = socket(conn); err != nil {
 			break
 		}
 		s.conns = append(s.conns, one)
@@ -38,7 +50,7 @@ func (c pollableBundleConn) Stream() (transport.Stream, error) {
 	return s, c.Close()
 }
 
-// A bundleStream implements transport.Stream over the connections of a bundle.
+// A bundleStream implements transport.Stream over several connections.
 type bundleStream struct {
 	conns   []*stream
 	in, out cursor

@@ -37,15 +37,14 @@ func (l link) connections() int {
 func ceil(f float64) int { return int(math.Ceil(min(f, mostAutomatic))) }
 
 // connections is how many connections the stream has that begins with first.
-func (t *Transport) connections(first net.Conn) int {
-	c, ok := first.(*net.TCPConn)
+func (t *Transport) connections(first *net.TCPConn) int {
 	switch {
 	case t.cfg.Connections > 0:
 		return t.cfg.Connections
-	case !ok || t.cfg.Near(first):
+	case t.cfg.Near(first):
 		return 1
 	}
-	l := measure(c)
+	l := measure(first)
 	l.ranks = t.cfg.Here
 	return l.connections()
 }

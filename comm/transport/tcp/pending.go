@@ -20,31 +20,31 @@ type pendingBundles struct {
 // A pendingBundle has the connections of a bundle that have come.
 type pendingBundle struct {
 	stream   uint64
-	conns    []net.Conn // by index; the first one is added last
+	conns    []*net.TCPConn // by index; the first one is added last
 	missing  int
 	complete chan struct{} // closed when only the first is missing
 }
 
 var errNotPending = errors.New("it belongs to no stream that waits for it")
 
-// begin registers the bundle that begins with a first connection. It returns nil if there is only that one.
+// begin registers the bundle that begins with a first connection.
 func (p *pendingBundles) begin(first hello) *pendingBundle {
-	if first.count == 1 {
-		return nil
-	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.byRank == nil {
 		p.byRank = map[uint32]*pendingBundle{}
 	}
 	n := int(first.count)
-	b := &pendingBundle{stream: first.stream, conns: make([]net.Conn, n), missing: n - 1, complete: make(chan struct{})}
+	b := &pendingBundle{stream: first.stream, conns: make([]*net.TCPConn, n), missing: n - 1, complete: make(chan struct{})}
+	if n == 1 {
+		close(b.complete)
+	}
 	p.byRank[first.From] = b
 	return b
 }
 
 // add adds conn, which has said h, to its bundle. If conn is nil, add only checks whether a bundle waits for it.
-func (p *pendingBundles) add(h hello, conn net.Conn) error {
+func (p *pendingBundles) add(h hello, conn *net.TCPConn) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	b := p.byRank[h.From]
@@ -69,12 +69,9 @@ func (p *pendingBundles) end(rank uint32, b *pendingBundle) {
 	}
 }
 
-// assemble returns the stream that begins with first. If the stream is a bundle, which is then pending in b, it waits for the other
-// connections. It closes all of them if err is not nil.
-func (t *Transport) assemble(b *pendingBundle, rank uint32, first net.Conn, err error) (net.Conn, error) {
-	if b == nil {
-		return first, err
-	}
+// assemble returns the stream that begins with first, which has said h, once the other connections of b have come. It closes all of them
+// if that fails, or if err, from the handshake of the first one, is not nil.
+func (t *Transport) assemble(b *pendingBundle, h hello, first *net.TCPConn, err error) (net.Conn, error) {
 	if err == nil {
 		late := time.NewTimer(handshakeTimeout)
 		defer late.Stop()
@@ -84,7 +81,7 @@ func (t *Transport) assemble(b *pendingBundle, rank uint32, first net.Conn, err 
 		case <-t.ctx.Done():
 		}
 	}
-	t.pending.end(rank, b)
+	t.pending.end(h.From, b)
 	if err == nil && b.missing > 0 {
 		err = fmt.Errorf("%d of %d connections have not come", b.missing, len(b.conns))
 	}
@@ -93,10 +90,10 @@ func (t *Transport) assemble(b *pendingBundle, rank uint32, first net.Conn, err 
 		closeConns(b.conns)
 		return nil, err
 	}
-	return newBundle(b.conns, t.stripe), nil
+	return t.ready(t.ctx, newBundle(b.conns, t.stripe), int(h.From), t.cfg.Rank)
 }
 
-func closeConns(conns []net.Conn) {
+func closeConns(conns []*net.TCPConn) {
 	for _, c := range conns {
 		if c != nil {
 			_ = c.Close()

@@ -3,7 +3,6 @@ package tcp
 import (
 	"crypto/tls"
 	"errors"
-	"net"
 	"os"
 	"sync"
 
@@ -18,14 +17,6 @@ const (
 	// batchLength is how many bytes are encrypted before they are written, so that one system call writes several records.
 	batchLength = 8 * recordLength
 )
-
-// pollableSecured makes c, which is TLS over conn, Pollable if conn is.
-func pollableSecured(c secureConn, conn net.Conn) net.Conn {
-	if p, ok := conn.(transport.Pollable); ok {
-		return pollableSecure{c, p}
-	}
-	return c
-}
 
 type pollableSecure struct {
 	secureConn
@@ -49,13 +40,10 @@ func (c pollableSecure) Stream() (transport.Stream, error) {
 	if err != nil {
 		return nil, errors.Join(os.NewSyscallError("epoll", err), s.Close())
 	}
-	if g, ok := below.(transport.Coalescer); ok {
-		return secureCoalescer{s, g}, nil
-	}
 	return s, nil
 }
 
-// A secureStream implements transport.Stream by TLS over another stream.
+// A secureStream implements transport.Coalescer and transport.Diagnoser by TLS over another stream, as far as that does.
 type secureStream struct {
 	tls    *tls.Conn
 	wire   *wire
@@ -69,14 +57,17 @@ type secureStream struct {
 	more bool // the last read filled its buffer: TLS may hold decrypted bytes that the stream below knows nothing of
 }
 
-// A secureCoalescer is a secureStream over a transport.Coalescer.
-type secureCoalescer struct {
-	*secureStream
-	below transport.Coalescer
+func (s *secureStream) Coalesce(on bool) {
+	if g, ok := s.wire.stream.(transport.Coalescer); ok {
+		g.Coalesce(on)
+	}
 }
 
-func (g secureCoalescer) Coalesce(on bool) { g.below.Coalesce(on) }
-func (g secureCoalescer) Acknowledge()     { g.below.Acknowledge() }
+func (s *secureStream) Acknowledge() {
+	if g, ok := s.wire.stream.(transport.Coalescer); ok {
+		g.Acknowledge()
+	}
+}
 
 func (s *secureStream) TryRead(b []byte) (read int, err error) {
 	for err == nil && read < len(b) {
@@ -185,7 +176,6 @@ func (s *secureStream) Close() error {
 	return errors.Join(s.wire.stream.Close(), os.NewSyscallError("close", unix.Close(s.poll)))
 }
 
-// Diagnose implements transport.Diagnoser.
 func (s *secureStream) Diagnose() string {
 	if d, ok := s.wire.stream.(transport.Diagnoser); ok {
 		return d.Diagnose()

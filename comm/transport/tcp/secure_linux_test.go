@@ -61,7 +61,7 @@ func TestWhatHasBeenDecryptedWakes(t *testing.T) {
 // What TLS writes by itself, as it does when it is asked for new keys, goes though nobody writes.
 func TestWhatTLSSaysByItselfIsWritten(t *testing.T) {
 	s := polled(t, 1, stripe, far(t))
-	w := s[0].(secureCoalescer)
+	w := s[0].(*secureStream)
 	if _, err := w.tls.Write([]byte("abc")); err != nil {
 		t.Fatal(err)
 	}

@@ -9,23 +9,7 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/gorun/gorun/comm/transport"
 )
-
-// pollable makes c Pollable.
-func pollable(c *net.TCPConn) net.Conn { return pollableConn{c} }
-
-type pollableConn struct{ *net.TCPConn }
-
-// Stream implements transport.Pollable. It takes the socket away from the Go runtime, which every packet would wake.
-func (c pollableConn) Stream() (transport.Stream, error) {
-	s, err := socket(c.TCPConn)
-	if err != nil {
-		return nil, err
-	}
-	return s, c.Close()
-}
 
 // socket returns a stream over a duplicate of c's socket. c may then be closed.
 func socket(c *net.TCPConn) (*stream, error) {

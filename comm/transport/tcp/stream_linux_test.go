@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/gorun/gorun/comm/transport"
 )
 
 // joined are the two ends of a connection.
@@ -28,7 +26,7 @@ func joined(t *testing.T) (a, b *stream) {
 	}
 	var ends [2]*stream
 	for i, c := range []net.Conn{dialled, accepted} {
-		s, err := pollable(c.(*net.TCPConn)).(transport.Pollable).Stream()
+		s, err := pollableBundle{newBundle([]*net.TCPConn{c.(*net.TCPConn)}, stripe)}.Stream()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -4,12 +4,8 @@ package tcp
 
 import "net"
 
-// On systems other than Linux no stream is Pollable.
-func pollable(c *net.TCPConn) net.Conn { return c }
-
-func pollableBundle(b *bundle) net.Conn { return b }
-
-func pollableSecured(c secureConn, _ net.Conn) net.Conn { return c }
+// pollable returns stream: on systems other than Linux none is Pollable.
+func pollable(_ *bundle, stream net.Conn) net.Conn { return stream }
 
 func chooseControl(*net.TCPConn) {}
 

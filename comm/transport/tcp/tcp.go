@@ -95,11 +95,10 @@ func (t *Transport) Close() error {
 
 // accept runs the handshake of c. Once all connections of a peer's stream have come, it hands the stream to h.
 func (t *Transport) accept(c *admission.Conn, h transport.Handler) {
-	conn := c.NetConn()
+	conn := c.NetConn().(*net.TCPConn)
 	defer context.AfterFunc(t.ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })()
 	var from hello
-	var others *pendingBundle
-	admitted := false
+	var pending *pendingBundle // the stream that begins with conn, once h has admitted it
 	_, err := auth.Accept(c, t.cfg.Token, func(said []byte) (reply []byte, err error) {
 		switch from, err = t.checkHello(said); {
 		case err != nil:
@@ -116,16 +115,18 @@ func (t *Transport) accept(c *admission.Conn, h transport.Handler) {
 		case !h.Admit(int(from.From)):
 			return transport.ReplyCrossed, nil
 		}
-		admitted, others = true, t.pending.begin(from)
+		pending = t.pending.begin(from)
 		return transport.ReplyWelcome, nil
 	})
+	var stream net.Conn
 	switch {
 	case err == nil && from.index > 0:
 		if err = t.pending.add(from, conn); err == nil {
 			return
 		}
-	case admitted:
-		if err = t.admit(conn, from, others, err, h); err == nil {
+	case pending != nil:
+		if stream, err = t.assemble(pending, from, conn, err); err == nil {
+			h.Connected(int(from.From), stream)
 			return
 		}
 	}
@@ -133,30 +134,22 @@ func (t *Transport) accept(c *admission.Conn, h transport.Handler) {
 		c.TurnedAway(err)
 	}
 	_ = c.Close()
-	if admitted {
+	if pending != nil {
 		h.Connected(int(from.From), nil)
 	}
 }
 
-// admit hands the stream that begins with first to h. If err is not nil, or the stream does not become complete, it returns why.
-func (t *Transport) admit(first net.Conn, from hello, others *pendingBundle, err error, h transport.Handler) error {
-	rank := int(from.From)
-	conn, err := t.assemble(others, from.From, first, err)
-	var stream net.Conn
+// ready returns the stream that b is, by which rank from has called rank to. It closes b if that fails, or if ctx has ended.
+func (t *Transport) ready(ctx context.Context, b *bundle, from, to int) (net.Conn, error) {
+	stream, err := t.secure(b, from, to)
 	if err == nil {
-		stream, err = t.secure(conn, rank, t.cfg.Rank)
-	}
-	if err == nil {
-		err = errors.Join(conn.SetDeadline(time.Time{}), t.ctx.Err())
+		err = errors.Join(b.SetDeadline(time.Time{}), ctx.Err())
 	}
 	if err != nil {
-		if conn != nil {
-			_ = conn.Close()
-		}
-		return err
+		_ = b.Close()
+		return nil, err
 	}
-	h.Connected(rank, t.tuned(conn, stream))
-	return nil
+	return t.tuned(b, stream), nil
 }
 
 // Dial implements transport.Transport. If the other machine does not answer for keepalive.Limit, Dial gives up, as an established
@@ -196,31 +189,14 @@ func noAnswer(err error) bool {
 	return ok && call.Op == "dial" && (call.Timeout() || errors.Is(err, syscall.EHOSTUNREACH) || errors.Is(err, syscall.ENETUNREACH))
 }
 
+// dialOnce opens all connections of a stream to rank. The hello of the first one says how many there are.
 func (t *Transport) dialOnce(ctx context.Context, rank int) (net.Conn, error) {
-	conn, err := t.connect(ctx, rank)
-	if err != nil {
-		return nil, err
-	}
-	defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })()
-	stream, err := t.secure(conn, t.cfg.Rank, rank)
-	if err == nil {
-		err = errors.Join(conn.SetDeadline(time.Time{}), ctx.Err())
-	}
-	if err != nil {
-		_ = conn.Close()
-		return nil, err
-	}
-	return t.tuned(conn, stream), nil
-}
-
-// connect opens all connections of a stream to rank. The hello of the first one says how many there are.
-func (t *Transport) connect(ctx context.Context, rank int) (net.Conn, error) {
 	h := t.hello(rank)
 	first, err := t.call(ctx, &h)
-	if err != nil || h.count == 1 {
-		return first, err
+	if err != nil {
+		return nil, err
 	}
-	conns, errs := make([]net.Conn, h.count), make([]error, h.count)
+	conns, errs := make([]*net.TCPConn, h.count), make([]error, h.count)
 	conns[0] = first
 	var others sync.WaitGroup
 	for i := 1; i < len(conns); i++ {
@@ -235,19 +211,22 @@ func (t *Transport) connect(ctx context.Context, rank int) (net.Conn, error) {
 		closeConns(conns)
 		return nil, err
 	}
-	return newBundle(conns, t.stripe), nil
+	b := newBundle(conns, t.stripe)
+	defer context.AfterFunc(ctx, func() { _ = b.SetDeadline(time.Unix(1, 0)) })()
+	return t.ready(ctx, b, t.cfg.Rank, rank)
 }
 
 // call opens one connection and sends h. If h has no count yet, call sets it. It waits for the other machine for keepalive.Limit at
 // most, and then for the process there until ctx ends.
-func (t *Transport) call(ctx context.Context, h *hello) (net.Conn, error) {
+func (t *Transport) call(ctx context.Context, h *hello) (*net.TCPConn, error) {
 	address := t.cfg.Peers[h.To]
 	limited, cancel := context.WithTimeout(ctx, keepalive.Limit)
 	defer cancel()
-	conn, err := admission.Connect(limited, new(net.Dialer).DialContext, "tcp", address)
+	c, err := admission.Connect(limited, new(net.Dialer).DialContext, "tcp", address)
 	if err != nil {
 		return nil, err
 	}
+	conn := c.(*net.TCPConn)
 	defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })()
 	if h.count == 0 {
 		h.count = uint8(t.connections(conn))
