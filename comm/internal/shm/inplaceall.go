@@ -144,7 +144,8 @@ func (t *Team) distributeInPlace(places [][]byte, in []byte, apart int) error {
 	return t.finish()
 }
 
-// exportToRoot exports out on root, and in on other ranks. Root does its first step in any case, because ranks that export wait for it.
+// exportToRoot exports out on root, and in on other ranks. Root does its first step in any case: ranks that export wait for it, while
+// root may wait for them.
 func (t *Team) exportToRoot(out, in []byte, root int, p span) bool {
 	if t.me != root {
 		return t.exportBuffer(in, p)

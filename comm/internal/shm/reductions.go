@@ -143,10 +143,7 @@ func (t *Team) Reduce(buf []byte, red Reduction, root int) error {
 		return t.reduceLL(buf, red, root)
 	}
 	whole := span{n: len(buf)}
-	mine := !red.Copies && t.exportBuffer(buf, whole)
-	if !mine && t.me == root && t.isInPlace(whole) {
-		t.done(exportStep) // the others may wait for this step while this rank waits for them
-	}
+	mine := !red.Copies && t.exportToRoot(buf, buf, root, whole)
 	if bufs, err := t.attachAll(buf, mine, whole); err != nil {
 		return err
 	} else if bufs != nil {
