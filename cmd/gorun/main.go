@@ -1,5 +1,5 @@
-// Command gorun starts copies of a program on this and other machines, tells each who it is, and keeps them
-// alive. See gorun --help.
+// Command gorun starts copies of a program on one or more machines, tells each copy its rank, and keeps them
+// running. See gorun --help.
 package main
 
 import (

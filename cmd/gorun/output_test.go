@@ -143,7 +143,7 @@ func TestSuccessWithoutAReader(t *testing.T) {
 	j := startUnread(t, false, `yes | head -c 60000`)
 	told := bufio.NewReader(j.told)
 	for _, want := range []string{
-		"gorun: the job has ended; waiting for its output to be read, at most 30s without progress; a signal ends that\n",
+		"gorun: the job has ended; waiting until its output has been read, at most 30s without progress; a signal ends the wait\n",
 		"gorun: stdout: nobody reads it: up to ",
 	} {
 		line, err := told.ReadString('\n')

@@ -77,17 +77,17 @@ func others(n float64) float64 { return (n - 1) / n }
 func once(float64) float64     { return 1 }
 
 var operations = []operation{
-	{name: allReduce, about: "every rank gets the reduction of all", reduces: true, in: true, bus: twice},
-	{name: reduce, about: "the root gets the reduction of all", reduces: true, rooted: true, in: true, bus: once},
-	{name: broadcast, about: "every rank gets what the root has", rooted: true, in: true, bus: once},
-	{name: allGather, about: "every rank gets the blocks of all", blocks: true, out: true, in: true, bus: others},
-	{name: reduceScatter, about: "every rank gets a block of the reduction", reduces: true, blocks: true, out: true, in: true, bus: others},
-	{name: allToAll, about: "every rank gets a block of each", blocks: true, out: true, bus: others},
-	{name: gather, about: "the root gets the blocks of all", rooted: true, blocks: true, out: true, in: true, bus: others},
-	{name: scatter, about: "every rank gets a block of the root's", rooted: true, blocks: true, out: true, in: true, bus: others},
-	{name: sendRecv, about: "every rank sends to the next and receives from the one before", out: true, bus: once},
-	{name: pingPong, about: "rank 0 sends to rank 1, which sends back: half of the time", out: true, bus: once},
-	{name: barrier, about: "every rank waits for all", out: true},
+	{name: allReduce, about: "every rank gets the reduction over all ranks", reduces: true, in: true, bus: twice},
+	{name: reduce, about: "the root gets the reduction over all ranks", reduces: true, rooted: true, in: true, bus: once},
+	{name: broadcast, about: "every rank gets the data of the root", rooted: true, in: true, bus: once},
+	{name: allGather, about: "every rank gets the blocks of all ranks", blocks: true, out: true, in: true, bus: others},
+	{name: reduceScatter, about: "every rank gets one block of the reduction", reduces: true, blocks: true, out: true, in: true, bus: others},
+	{name: allToAll, about: "every rank gets one block from each rank", blocks: true, out: true, bus: others},
+	{name: gather, about: "the root gets the blocks of all ranks", rooted: true, blocks: true, out: true, in: true, bus: others},
+	{name: scatter, about: "every rank gets one block from the root", rooted: true, blocks: true, out: true, in: true, bus: others},
+	{name: sendRecv, about: "every rank sends to the next one and receives from the previous one", out: true, bus: once},
+	{name: pingPong, about: "rank 0 sends to rank 1, which sends back; the time is half the round trip", out: true, bus: once},
+	{name: barrier, about: "every rank waits for all ranks", out: true},
 }
 
 // Operations are the names of all operations.
@@ -117,15 +117,15 @@ func usagef(format string, args ...any) error { return &UsageError{fmt.Sprintf(f
 func (c *Config) Check(ranks int) error {
 	switch {
 	case c.Sizes.Min > c.Sizes.Max:
-		return usagef("the least size, %d, is more than the largest, %d", c.Sizes.Min, c.Sizes.Max)
+		return usagef("the smallest size, %d, is larger than the largest, %d", c.Sizes.Min, c.Sizes.Max)
 	case c.Sizes.Max > maxSize:
-		return usagef("size %d: want %d at most", c.Sizes.Max, int64(maxSize))
+		return usagef("size %d: want at most %d", c.Sizes.Max, int64(maxSize))
 	case c.Tune && c.Explain:
 		return usagef("--tune and --explain print different things: leave out one of them")
 	case c.JSON && (c.Tune || c.Explain):
-		return usagef("what --tune and --explain print has no form in JSON: leave out --json")
+		return usagef("--tune and --explain do not print JSON: leave out --json")
 	case ranks == 1 && slices.Equal(c.Operations, []string{pingPong}):
-		return usagef("%s takes %d ranks", pingPong, pair)
+		return usagef("%s needs %d ranks", pingPong, pair)
 	}
 	for _, name := range c.Operations {
 		o := operationNamed(name)

@@ -115,14 +115,14 @@ func TestCheck(t *testing.T) {
 		{func(c *Config) { c.Operations, c.Root = []string{reduce}, 2 }, 0, ""}, // nobody knows
 		{func(c *Config) { c.Operations, c.Root = []string{reduce}, 2 }, 2, "root 2: there are only 2 ranks"},
 		{func(c *Config) { c.Root = 2 }, 2, ""}, // there is none
-		{func(c *Config) { c.Sizes.Min = 65 }, 2, "the least size, 65, is more than the largest, 64"},
-		{func(c *Config) { c.Sizes.Max = maxSize + 1 }, 2, "size 1099511627777: want 1099511627776 at most"},
+		{func(c *Config) { c.Sizes.Min = 65 }, 2, "the smallest size, 65, is larger than the largest, 64"},
+		{func(c *Config) { c.Sizes.Max = maxSize + 1 }, 2, "size 1099511627777: want at most 1099511627776"},
 		{func(c *Config) { c.Type, c.Op = "complex128", "max" }, 2, "max has no meaning for complex128"},
 		{func(c *Config) { c.Operations, c.Type, c.Op = Operations(), "complex64", "min" }, 2, "min has no meaning for complex64"},
 		{func(c *Config) { c.Operations, c.Type, c.Op = []string{barrier}, "complex64", "min" }, 2, ""},
-		{func(c *Config) { c.Operations = []string{pingPong} }, 1, "pingpong takes 2 ranks"},
+		{func(c *Config) { c.Operations = []string{pingPong} }, 1, "pingpong needs 2 ranks"},
 		{func(c *Config) { c.Operations = []string{pingPong} }, 0, ""},
-		{func(c *Config) { c.Tune, c.JSON = true, true }, 0, "what --tune and --explain print has no form in JSON: leave out --json"},
+		{func(c *Config) { c.Tune, c.JSON = true, true }, 0, "--tune and --explain do not print JSON: leave out --json"},
 		{func(c *Config) { c.Tune, c.Explain = true, true }, 0, "--tune and --explain print different things: leave out one of them"},
 	} {
 		config := config(allReduce)

@@ -50,7 +50,7 @@ func TestTable(t *testing.T) {
 #  Rank  0 Pid   4242 on node0
 #  Rank  1 Pid     17 on node1
 #
-# all_reduce: every rank gets the reduction of all
+# all_reduce: every rank gets the reduction over all ranks
 #                                                                out-of-place                       in-place
 #       size         count        type   redop    root     time   algbw   busbw  #wrong     time   algbw   busbw  #wrong
 #        (B)    (elements)                                 (us)  (GB/s)  (GB/s)             (us)  (GB/s)  (GB/s)
@@ -58,7 +58,7 @@ func TestTable(t *testing.T) {
 # Out of bounds values : 0 OK
 # Avg bus bandwidth    : 9.193
 #
-# all_gather: every rank gets the blocks of all
+# all_gather: every rank gets the blocks of all ranks
 #                                                                out-of-place                       in-place
 #       size         count        type   redop    root     time   algbw   busbw  #wrong     time   algbw   busbw  #wrong
 #        (B)    (elements)                                 (us)  (GB/s)  (GB/s)             (us)  (GB/s)  (GB/s)
@@ -66,7 +66,7 @@ func TestTable(t *testing.T) {
 # Out of bounds values : 3 FAILED
 # Avg bus bandwidth    : 0.125
 #
-# barrier: every rank waits for all
+# barrier: every rank waits for all ranks
 #                                                                out-of-place                       in-place
 #       size         count        type   redop    root     time   algbw   busbw  #wrong     time   algbw   busbw  #wrong
 #        (B)    (elements)                                 (us)  (GB/s)  (GB/s)             (us)  (GB/s)  (GB/s)

@@ -37,7 +37,7 @@ func (w *worker) tune(members []member) error {
 		rules++
 	}
 	if rules == 0 {
-		return usagef("nothing to tune: there is no choice of algorithms for %s here; what goes between machines is tuned with one rank on each (--nproc-per-node 1)",
+		return usagef("nothing to tune: comm has only one algorithm for %s here; to tune what machines send to each other, run one rank on each (--nproc-per-node 1)",
 			strings.Join(c.Operations, ", "))
 	}
 	return w.report.err

@@ -91,7 +91,7 @@ func TestTuneAndExplain(t *testing.T) {
 			return err
 		}
 		c.Tune, c.Explain, c.Operations = true, false, []string{barrier}
-		if err := work(ctx, g, &c, "", &out); err != nil && strings.HasPrefix(err.Error(), "nothing to tune: there is no choice of algorithms for barrier here") {
+		if err := work(ctx, g, &c, "", &out); err != nil && strings.HasPrefix(err.Error(), "nothing to tune: comm has only one algorithm for barrier here") {
 			failed.Add(1)
 		}
 		return nil

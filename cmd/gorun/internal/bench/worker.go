@@ -53,7 +53,7 @@ func work(ctx context.Context, world *comm.Group, c *Config, config string, out 
 	}
 	for rank, m := range members {
 		if m.Config != members[0].Config {
-			return usagef("rank %d has other flags than rank 0: give every node the same", rank)
+			return usagef("the flags of rank %d differ from those of rank 0: give every node the same flags", rank)
 		}
 	}
 	if world.Rank() != 0 {

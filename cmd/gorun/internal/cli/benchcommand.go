@@ -15,20 +15,21 @@ import (
 	"github.com/gorun/gorun/launcher/topology"
 )
 
-const aboutBench = "It starts a job that runs the operations that you name, or all of them, with messages of many sizes, and prints the table of nccl-tests on stdout. " +
-	"Flags of nccl-tests mean the same here. Every rank is a process and its calls block, so there is no -g, -t, -m, -p, -z or -G. " +
-	"gorun's own flags place the ranks; without --nproc-per-node there is one for each CPU, and at least 2. " +
+const aboutBench = "gorun bench starts a job that runs the operations that you name, or all of them, with buffers of many sizes. " +
+	"It prints a table like that of nccl-tests on stdout, and the flags of nccl-tests have the same meaning. There is no -g, -t, -m, -p, -z or -G, " +
+	"since every rank is a process, and its calls block. " +
+	"gorun's own flags place the ranks; without --nproc-per-node, there is one rank for each CPU, but at least 2. " +
 	"The exit code is 1 if a result is wrong."
 
 const benchExamples = `gorun bench all_reduce
 gorun bench all_gather broadcast -b 1K -e 16M --nproc-per-node=2
 gorun bench all_reduce --explain -e 1M`
 
-// benchCommand is gorun bench: a job whose workers are this binary, and measure.
+// benchCommand is gorun bench: a job whose workers are this binary and measure calls.
 func benchCommand(here host, start startFunc) *cobra.Command {
 	c := bench.Config{Sizes: bench.Sizes{Min: 8, Max: 64 << 20, Factor: 2}, Type: "float", Op: "sum", Warmup: 5, Checks: 1, Transport: "auto"}
 	cmd := &cobra.Command{
-		Use: "bench [operation...]", Short: "Measure how fast ranks talk to each other", Long: aboutBench, Example: benchExamples,
+		Use: "bench [flags] [operation...]", DisableFlagsInUseLine: true, Short: "Measure how fast ranks communicate", Long: aboutBench, Example: benchExamples,
 	}
 	for _, name := range bench.Operations() {
 		cmd.ValidArgs = append(cmd.ValidArgs, name+"\t"+bench.About(name))
@@ -36,28 +37,24 @@ func benchCommand(here host, start startFunc) *cobra.Command {
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	own := func(name, short, value, help string, set func(string) error, choices ...string) {
-		f := flags.VarPF(setter{value, set}, name, short, help)
-		if value == "" {
-			f.NoOptDefVal = "1"
-		}
-		_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(choices, cobra.ShellCompDirectiveNoFileComp)) // there is such a flag
+		ownFlag(cmd, name, short, value, help, set, choices...)
 	}
-	own("minbytes", "b", "SIZE", "smallest message, such as 8, 1K, 1M or 1G (8)", setTo(&c.Sizes.Min, size))
-	own("maxbytes", "e", "SIZE", "largest message (64M)", setTo(&c.Sizes.Max, size))
-	own("stepfactor", "f", "N", "factor from each size to the next (2)", setTo(&c.Sizes.Factor, between(2, bench.MaxFactor)))
+	own("minbytes", "b", "SIZE", "smallest size of a buffer in bytes, such as 8, 1K, 1M or 1G (default 8)", setTo(&c.Sizes.Min, size))
+	own("maxbytes", "e", "SIZE", "largest size of a buffer (default 64M)", setTo(&c.Sizes.Max, size))
+	own("stepfactor", "f", "N", "factor from each size to the next (default 2)", setTo(&c.Sizes.Factor, between(2, bench.MaxFactor)))
 	own("stepbytes", "i", "SIZE", "step from each size to the next, instead of a factor", setTo(&c.Sizes.Step, size))
-	own("iters", "n", "N", "calls to measure (as many as fit in a tenth of a second, from 5 to 20000)", setTo(&c.Iterations, between(1, maxCalls)))
-	own("warmup-iters", "w", "N", "calls before the measured ones (5)", setTo(&c.Warmup, between(0, maxCalls)))
-	own("check", "c", "N", "how often to check the result; 0: never (1)", setTo(&c.Checks, between(0, maxCalls)))
-	own("datatype", "d", "TYPE", "type of the elements: "+anyOf(bench.Types())+"; or all (float)", setTo(&c.Type, benchType), append(bench.Types(), bench.All)...)
-	own("op", "o", "OP", "reduction: "+anyOf(bench.Ops)+"; or all (sum)", setTo(&c.Op, benchOp), append(bench.Ops[:len(bench.Ops):len(bench.Ops)], bench.All)...)
-	own("root", "r", "RANK", "root, for operations that have one; or all, one after the other (0)", setTo(&c.Root, benchRoot))
-	own("dirty", "", "", "rewrite the input before each call, as programs do; the time for that does not count", setTo(&c.Dirty, parseSwitch))
-	own("alloc", "", "", "use buffers of comm.Alloc, which the ranks of a node share", setTo(&c.Alloc, parseSwitch))
-	own("p99", "", "", "also print the median of all calls, and the time that 99 of 100 calls do not exceed", setTo(&c.P99, parseSwitch))
-	own("transport", "", "NAME", "how bytes move: "+anyOf(transports)+" (auto)", setTo(&c.Transport, choice(transports)), transports...)
+	own("iters", "n", "N", "number of calls to measure (default: as many as fit in a tenth of a second, from 5 to 20000)", setTo(&c.Iterations, between(1, maxCalls)))
+	own("warmup-iters", "w", "N", "number of calls before the measured ones (default 5)", setTo(&c.Warmup, between(0, maxCalls)))
+	own("check", "c", "N", "how often to check each result; 0: never (default 1)", setTo(&c.Checks, between(0, maxCalls)))
+	own("datatype", "d", "TYPE", "type of the elements: "+anyOf(bench.Types())+"; or all (default float)", setTo(&c.Type, benchType), append(bench.Types(), bench.All)...)
+	own("op", "o", "OP", "reduction: "+anyOf(bench.Ops)+"; or all (default sum)", setTo(&c.Op, benchOp), append(bench.Ops[:len(bench.Ops):len(bench.Ops)], bench.All)...)
+	own("root", "r", "RANK", "rank of the root, for operations that have one; or all: every rank in turn (default 0)", setTo(&c.Root, benchRoot))
+	own("dirty", "", "", "rewrite the input before each call, as programs do; the time for this does not count", setTo(&c.Dirty, parseSwitch))
+	own("alloc", "", "", "use buffers from comm.Alloc, which the ranks of a node share", setTo(&c.Alloc, parseSwitch))
+	own("p99", "", "", "also print the median and the 99th percentile of the time of single calls", setTo(&c.P99, parseSwitch))
+	own("transport", "", "NAME", "how bytes move: "+anyOf(transports)+" (default auto)", setTo(&c.Transport, choice(transports)), transports...)
 	own("json", "", "", "print a line of JSON for each size instead of a table", setTo(&c.JSON, parseSwitch))
-	own("explain", "", "", "print which algorithm each size uses, and which others there are, instead of measuring", setTo(&c.Explain, parseSwitch))
+	own("explain", "", "", "print which algorithm comm uses for each size, and its alternatives, instead of measuring", setTo(&c.Explain, parseSwitch))
 	own("tune", "", "", "measure all algorithms of each operation, and print rules for GORUN_COMM_TUNE that choose the fastest", setTo(&c.Tune, parseSwitch))
 	launch := newValues(groupNodes, groupRendezvous, groupProcessors)
 	launch.add(cmd)
@@ -69,7 +66,7 @@ func benchCommand(here host, start startFunc) *cobra.Command {
 			return err
 		}
 		if flags.Changed("stepbytes") && flags.Changed("stepfactor") {
-			return usagef("gorun bench: a size has one step: leave out --stepbytes or --stepfactor")
+			return usagef("gorun bench: --stepbytes and --stepfactor exclude each other: leave out --stepbytes or --stepfactor")
 		}
 		o, err := launch.options(here)
 		if err != nil {
@@ -84,7 +81,7 @@ func benchCommand(here host, start startFunc) *cobra.Command {
 	return cmd
 }
 
-// forBench makes o the options of a job whose workers are this binary, and returns their command line.
+// forBench sets options for a job whose workers are this binary, and returns their command line.
 func (o *options) forBench(c *bench.Config) ([]string, error) {
 	if _, given := o.given["nproc-per-node"]; !given {
 		cpus, err := topology.CPUCount(o.host.root)
@@ -115,7 +112,7 @@ func (o *options) forBench(c *bench.Config) ([]string, error) {
 	return []string{self, bench.WorkerCommand, string(config)}, nil
 }
 
-// benchWorkerCommand is what gorun bench starts in its job.
+// benchWorkerCommand is the worker that gorun bench starts.
 func benchWorkerCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: bench.WorkerCommand, Hidden: true, Args: cobra.ExactArgs(1),
@@ -125,7 +122,7 @@ func benchWorkerCommand() *cobra.Command {
 	}
 }
 
-// benchNames is the operations of these names; none means all.
+// benchNames checks the names of operations. No names mean all operations.
 func benchNames(names []string) ([]string, error) {
 	all := bench.Operations()
 	for _, name := range names {
@@ -139,11 +136,20 @@ func benchNames(names []string) ([]string, error) {
 	return names, nil
 }
 
-// transports are the choices of comm.WithTransport.
+// transports are the values that comm.WithTransport accepts.
 var transports = []string{"auto", "shm", "tcp"}
 
-// maxCalls keeps a slip of the finger from taking for ever.
+// maxCalls prevents a typing error from running forever.
 const maxCalls = 1 << 30
+
+// ownFlag adds a flag that belongs to one command only. It is a switch if value, the placeholder in the help, is empty.
+func ownFlag(cmd *cobra.Command, name, short, value, help string, set func(string) error, choices ...string) {
+	f := cmd.Flags().VarPF(setter{value, set}, name, short, help)
+	if value == "" {
+		f.NoOptDefVal = "1"
+	}
+	_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(choices, cobra.ShellCompDirectiveNoFileComp)) // the flag exists
+}
 
 // A setter is a pflag.Value that is parsed at once.
 type setter struct {
@@ -157,7 +163,7 @@ func (s setter) Set(text string) error { return s.set(text) }
 func (s setter) String() string        { return "" }
 func (s setter) Type() string          { return s.value }
 
-// setTo sets what is at p to what parse makes of a text.
+// setTo returns a function that parses a text and stores the result at p.
 func setTo[T any](p *T, parse func(string) (T, error)) func(string) error {
 	return func(text string) (err error) {
 		v, err := parse(text)

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// A conf is what --rdzv-conf says, checked.
+// A conf is the checked value of --rdzv-conf.
 type conf map[string]string
 
 // A confKey is a key of --rdzv-conf.
@@ -19,8 +19,8 @@ type confKey struct {
 	check func(string) error
 }
 
-// confKeys are torchrun's keys, whichever backend it has them for, and after them gorun's own. What a job does not need it
-// does not use; but a wrong key or value is a mistake all the same.
+// confKeys are torchrun's keys for all of its backends, followed by gorun's own. A job ignores keys that it does not need,
+// but a wrong key or value is always an error.
 var confKeys = []confKey{
 	{"rank", func(s string) error { _, err := number(s, 0, maxNodes-1); return err }},
 	{"timeout", isDuration}, {"read_timeout", isDuration},
@@ -42,7 +42,7 @@ var truths = map[string]bool{
 
 func isDuration(s string) error { _, err := toSeconds(s); return err }
 
-// toSeconds takes whole numbers and fractions.
+// toSeconds accepts whole numbers and fractions.
 func toSeconds(s string) (time.Duration, error) {
 	seconds, err := strconv.ParseFloat(s, 64)
 	if err != nil || !(seconds >= 0 && seconds <= maxSeconds) {
@@ -60,14 +60,14 @@ func isFile(s string) error {
 
 func isName(s string) error {
 	if s == "" || strings.Contains(s, ":") {
-		return errors.New("want a name; a password is read from password_file")
+		return errors.New("want a user name; put the password into a password_file")
 	}
 	return nil
 }
 
 func isPrefix(s string) error {
 	if !strings.HasPrefix(s, "/") || len(s) > maxPrefix {
-		return fmt.Errorf("want a prefix of etcd keys of at most %d bytes, beginning with a slash", maxPrefix)
+		return fmt.Errorf("want a prefix for keys in etcd that begins with a slash and has at most %d bytes", maxPrefix)
 	}
 	return nil
 }
@@ -90,10 +90,10 @@ func confNames() (names []string) {
 	return names
 }
 
-// unquoted is text without blanks and quotes around it: torchrun's users quote values.
+// unquoted removes blanks and quotes around a text, because torchrun's users quote values.
 func unquoted(text string) string { return strings.Trim(strings.TrimSpace(text), `'"`) }
 
-// setConf reads k=v,k2=v2. A key may have hyphens for its underscores, as flags may.
+// setConf reads k=v,k2=v2. A key may have hyphens instead of underscores, as flags may.
 func setConf(o *options, s string) error {
 	for item := range strings.SplitSeq(s, ",") {
 		if strings.TrimSpace(item) == "" {
@@ -101,7 +101,7 @@ func setConf(o *options, s string) error {
 		}
 		name, text, ok := strings.Cut(item, "=")
 		if !ok {
-			return fmt.Errorf("%s has no value: want pairs key=value with commas between", quote(item))
+			return fmt.Errorf("%s has no value: want key=value pairs separated by commas", quote(item))
 		}
 		name, text = strings.ReplaceAll(unquoted(name), "-", "_"), unquoted(text)
 		i := slices.IndexFunc(confKeys, func(k confKey) bool { return k.name == name })
@@ -119,7 +119,7 @@ func setConf(o *options, s string) error {
 	return nil
 }
 
-// seconds is the value of the first of some keys that is there.
+// seconds returns the value of the first of these keys that is set.
 func (c conf) seconds(otherwise time.Duration, names ...string) time.Duration {
 	for _, name := range names {
 		if text, ok := c[name]; ok {
@@ -130,7 +130,7 @@ func (c conf) seconds(otherwise time.Duration, names ...string) time.Duration {
 	return otherwise
 }
 
-// number is the value of a key.
+// number returns the value of a key.
 func (c conf) number(otherwise int, name string) int {
 	if text, ok := c[name]; ok {
 		otherwise, _ = number(text, 0, maxRestarts) // checked
@@ -138,7 +138,7 @@ func (c conf) number(otherwise int, name string) int {
 	return otherwise
 }
 
-// ttl is after how long without a sign of life a node is gone. Torchrun's two keys multiply to it.
+// ttl returns how long a node may give no sign of life before it counts as lost. It is the product of torchrun's two keys.
 func (c conf) ttl() time.Duration {
 	_, interval := c["keep_alive_interval"]
 	_, attempts := c["keep_alive_max_attempt"]
@@ -149,7 +149,7 @@ func (c conf) ttl() time.Duration {
 	return max(c.seconds(otherwise, "ttl"), time.Second)
 }
 
-// hosts is what is_host says; nil: nothing.
+// hosts returns the value of is_host; nil: it is not set.
 func (c conf) hosts() *bool {
 	text, ok := c["is_host"]
 	if !ok {
@@ -158,7 +158,7 @@ func (c conf) hosts() *bool {
 	return new(truths[strings.ToLower(text)])
 }
 
-// prefix is that of etcd's keys, with a slash at its end; empty: nothing is said of it.
+// prefix returns the prefix of the keys in etcd, with a slash at its end; empty: it is not set.
 func (c conf) prefix() string {
 	prefix := c["etcd_prefix"]
 	if prefix == "" || strings.HasSuffix(prefix, "/") {

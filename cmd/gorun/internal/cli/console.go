@@ -18,7 +18,7 @@ var levels = map[string]hclog.Level{
 	"0": hclog.Trace, "10": hclog.Debug, "20": hclog.Info, "30": hclog.Warn, "40": hclog.Error, "50": hclog.Error,
 }
 
-// newLogger returns gorun's own voice: one line for each message.
+// newLogger returns gorun's own logger, which writes one line for each message.
 func newLogger(stderr io.Writer) (*slog.Logger, error) {
 	level := hclog.Info
 	if name := os.Getenv("LOGLEVEL"); name != "" {
@@ -33,14 +33,14 @@ func newLogger(stderr io.Writer) (*slog.Logger, error) {
 	})}), nil
 }
 
-// wantsColor: on a terminal, unless NO_COLOR is set (https://no-color.org).
+// wantsColor reports whether f is a terminal and NO_COLOR (https://no-color.org) is not set.
 func wantsColor(f *os.File) bool {
 	return os.Getenv("NO_COLOR") == "" && isTerminal(f)
 }
 
 func isTerminal(f *os.File) bool { return os.Getenv("TERM") != "dumb" && isatty.IsTerminal(f.Fd()) }
 
-// input is what local rank 0 reads: gorun's own, unless that is a terminal which a job in the foreground reads.
+// input returns the stdin of local rank 0: gorun's own, unless that is a terminal and gorun is not in its foreground.
 func input() *os.File {
 	if !isatty.IsTerminal(os.Stdin.Fd()) {
 		return os.Stdin
@@ -51,7 +51,7 @@ func input() *os.File {
 	return nil
 }
 
-// isUTF8 reports whether the locale's characters are UTF-8, or nothing is said of them.
+// isUTF8 reports whether the locale uses UTF-8, or names no character set.
 func isUTF8(lookup func(string) (string, bool)) bool {
 	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
 		if locale, _ := lookup(name); locale != "" {

@@ -3,12 +3,14 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"math/rand/v2"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -20,24 +22,26 @@ import (
 	"github.com/gorun/gorun/cmd/gorun/internal/drill"
 )
 
-const aboutDrill = "Each scenario starts a job with several agents on this machine, and injects one fault. A table on stdout shows the results. " +
-	"The exit code is 1 if a job did not do what it should."
+const aboutDrill = "gorun drill runs the scenarios that you name, or all of them; --list shows what they are. " +
+	"Each scenario starts a job with several agents on this machine, and injects one fault. " +
+	"A table on stdout shows the results. The exit code is 1 if a job did not do what it should."
 
 const drillExamples = `gorun drill
 gorun drill worker-kill agent-kill
 gorun drill --random --minutes=30 --nodes=4`
 
-// mostMinutes is the longest that --random may take: a year.
+// mostMinutes is the longest duration of --random: a year.
 const mostMinutes = 365 * 24 * 60
 
-// drillCommand is gorun drill: faults on purpose.
+// drillCommand is gorun drill, which injects faults.
 func drillCommand() *cobra.Command {
-	var o drill.Options
+	o := drill.Options{Nodes: 3, Nproc: 2, Timeout: time.Minute}
 	var list, asJSON, random bool
 	var seed uint64
-	var minutes float64
+	minutes := 1.0
 	cmd := &cobra.Command{
-		Use: "drill [scenario...]", Short: "Break jobs on purpose, and see whether they go on", Long: aboutDrill, Example: drillExamples, ValidArgs: drillNames(),
+		Use: "drill [flags] [scenario...]", DisableFlagsInUseLine: true,
+		Short: "Break jobs on purpose, and check that they recover", Long: aboutDrill, Example: drillExamples, ValidArgs: drillNames(),
 		RunE: func(cmd *cobra.Command, names []string) error {
 			scenarios, err := drillsOf(names)
 			if err != nil {
@@ -45,19 +49,14 @@ func drillCommand() *cobra.Command {
 			}
 			switch seeded, timed := cmd.Flags().Changed("seed"), cmd.Flags().Changed("minutes"); {
 			case random && len(names) > 0:
-				return usagef("gorun drill: --random is instead of scenarios, of which %s is one", quote(names[0]))
+				return usagef("gorun drill: --random runs no scenarios: leave out %s", quote(names[0]))
 			case !random && (seeded || timed):
-				return usagef("gorun drill: --seed and --minutes are for --random")
-			case random && !(minutes > 0 && minutes <= mostMinutes):
-				return usagef("gorun drill: --minutes=%v: want more than 0 and at most %d", minutes, mostMinutes)
+				return usagef("gorun drill: --seed and --minutes need --random")
 			case random:
 				if !seeded {
 					seed = rand.Uint64()
 				}
 				scenarios = []*drill.Scenario{drill.Random(seed, time.Duration(minutes*float64(time.Minute)))}
-			}
-			if o.Nodes < 2 || o.Nproc < 1 || o.Timeout <= 0 {
-				return usagef("gorun drill: want --nodes of at least 2, --nproc-per-node of at least 1, and a positive --timeout")
 			}
 			if list {
 				for _, s := range scenarios {
@@ -81,20 +80,48 @@ func drillCommand() *cobra.Command {
 	flags.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		return pflag.NormalizedName(strings.ReplaceAll(name, "_", "-"))
 	})
-	flags.IntVar(&o.Nodes, "nodes", 3, "`N` agents (3)")
-	flags.IntVar(&o.Nproc, "nproc-per-node", 2, "`N` workers for each agent (2)")
-	flags.DurationVar(&o.Timeout, "timeout", time.Minute, "longest `DURATION` of a scenario (1m)")
-	flags.BoolVar(&o.Keep, "keep", false, "keep the logs of all scenarios, not only of those that fail")
-	flags.BoolVarP(&o.Verbose, "verbose", "v", false, "log every step")
-	flags.BoolVar(&random, "random", false, "inject random faults instead of playing scenarios")
-	flags.Uint64Var(&seed, "seed", 0, "`SEED` of --random: the same seed chooses the same faults (a new one, which gorun logs)")
-	flags.Float64Var(&minutes, "minutes", 1, "length of --random in `MINUTES` (1)")
-	flags.BoolVar(&list, "list", false, "list the scenarios")
-	flags.BoolVar(&asJSON, "json", false, "print JSON instead of a table")
+	flags.SortFlags = false
+	own := func(name, short, value, help string, set func(string) error) {
+		ownFlag(cmd, name, short, value, help, set)
+	}
+	own("list", "", "", "list the scenarios", setTo(&list, parseSwitch))
+	own("nodes", "", "N", "number of agents (default 3)", setTo(&o.Nodes, between(2, maxNodes)))
+	own("nproc-per-node", "", "N", "number of workers for each agent (default 2)", setTo(&o.Nproc, between(1, maxProcs)))
+	own("timeout", "", "DURATION", "longest time that a scenario may take (default 1m)", setTo(&o.Timeout, positiveDuration))
+	own("random", "", "", "inject random faults instead of running scenarios", setTo(&random, parseSwitch))
+	own("minutes", "", "MINUTES", "how long --random runs (default 1)", setTo(&minutes, parseMinutes))
+	own("seed", "", "SEED", "seed of --random, which determines the faults (default: a new one, which gorun logs)", setTo(&seed, parseSeed))
+	own("json", "", "", "print JSON instead of a table", setTo(&asJSON, parseSwitch))
+	own("keep", "", "", "keep the logs of all scenarios, not only of those that fail", setTo(&o.Keep, parseSwitch))
+	own("verbose", "v", "", "log every step", setTo(&o.Verbose, parseSwitch))
 	return cmd
 }
 
-// runDrills prints what has become of them. The error says which did not hold.
+func positiveDuration(text string) (time.Duration, error) {
+	d, err := time.ParseDuration(text)
+	if err != nil || d <= 0 {
+		return 0, errors.New("want a positive duration, such as 90s or 5m")
+	}
+	return d, nil
+}
+
+func parseMinutes(text string) (float64, error) {
+	minutes, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(minutes > 0 && minutes <= mostMinutes) {
+		return 0, fmt.Errorf("want a number of minutes, more than 0 and at most %d", mostMinutes)
+	}
+	return minutes, nil
+}
+
+func parseSeed(text string) (uint64, error) {
+	seed, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return 0, errors.New("want a whole number, 0 or more")
+	}
+	return seed, nil
+}
+
+// runDrills runs scenarios and prints their results. The error says how many did not hold.
 func runDrills(ctx context.Context, o drill.Options, scenarios []*drill.Scenario, asJSON bool, out io.Writer, interrupts <-chan os.Signal) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	over := make(chan struct{})
@@ -132,7 +159,7 @@ func drillNames() (names []string) {
 	return names
 }
 
-// drillsOf is the scenarios of these names; none means all.
+// drillsOf returns the scenarios with these names. No names mean all scenarios.
 func drillsOf(names []string) (list []*drill.Scenario, err error) {
 	for _, name := range names {
 		i := slices.Index(drillNames(), name)
@@ -147,7 +174,7 @@ func drillsOf(names []string) (list []*drill.Scenario, err error) {
 	return list, nil
 }
 
-// drillWorkerCommand is what gorun drill starts in its jobs.
+// drillWorkerCommand is the worker that gorun drill starts.
 func drillWorkerCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: drill.WorkerCommand, Hidden: true, Args: cobra.ExactArgs(3),

@@ -16,7 +16,7 @@ import (
 	"github.com/gorun/gorun/rendezvous"
 )
 
-// A plan is what --dry-run shows: what this node would start in its first round.
+// A plan is what --dry-run prints: what this node would start in its first round.
 type plan struct {
 	RunID       string       `json:"run_id"`
 	Supposing   string       `json:"supposing,omitempty"`
@@ -38,7 +38,7 @@ type planWorker struct {
 	MemNodes  []int             `json:"memory_nodes,omitempty"`
 }
 
-// What a dry run says of values that it has not got.
+// What a dry run prints for values that it does not know or show.
 const (
 	later  = "(chosen at the start)"
 	hidden = "(hidden)"
@@ -69,7 +69,7 @@ func dryRun(ctx context.Context, o *options, command []string, out io.Writer) er
 	return err
 }
 
-// firstRound is the round as far as one node knows it. Where nodes meet over etcd, that is a guess.
+// firstRound returns the first round as far as one node can know it. If nodes meet over etcd, it is a guess.
 func (o *options) firstRound(ctx context.Context, self rendezvous.Node) (*rendezvous.Round, error) {
 	noReserve := func(_ string, port int) (rendezvous.Port, error) { return noPort(port), nil }
 	switch {
@@ -90,7 +90,7 @@ func (o *options) firstRound(ctx context.Context, self rendezvous.Node) (*rendez
 	return meeting.Join(ctx, self)
 }
 
-// noPort is the number of a port that nobody holds.
+// noPort is the number of a port that nobody has reserved.
 type noPort int
 
 func (p noPort) Number() int { return int(p) }
@@ -125,7 +125,7 @@ func newPlan(c agent.Config, round *rendezvous.Round, environ []string) plan {
 	return p
 }
 
-// shown is what a plan shows of a variable's value.
+// shown returns what a plan shows as a variable's value.
 func shown(name, value string, hosted bool) string {
 	switch {
 	case name == "GORUN_TOKEN" && value != "":
@@ -137,7 +137,7 @@ func shown(name, value string, hosted bool) string {
 	}
 }
 
-// text is the plan for people.
+// text returns the plan for people.
 func (p plan) text() string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
@@ -179,7 +179,7 @@ func readable(value string) string {
 	return quote(value)
 }
 
-// details is what sets a worker apart from the others.
+// details returns what distinguishes a worker from the others.
 func (w planWorker) details(common map[string]string) string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(w.Env)) {

@@ -10,7 +10,7 @@ import (
 	"github.com/gorun/gorun/rendezvous"
 )
 
-// Etcd is what gorun does with etcd. Package cli does without its packages, of which there are hundreds.
+// Etcd is what gorun does with etcd. The interface keeps etcd's hundreds of packages out of package cli.
 type Etcd interface {
 	// Rendezvous returns the rendezvous that flags describe. It does not wait for anything.
 	Rendezvous(rendezvous.Config) rendezvous.Rendezvous
@@ -18,18 +18,18 @@ type Etcd interface {
 	Serve(ctx context.Context, a rendezvous.Access, dir string, logger *slog.Logger) error
 }
 
-// completeElastic: nodes that meet over etcd must know where it is, and what they call their job.
+// completeElastic checks the options of nodes that meet over etcd: they must know where it is and the name of their job.
 func (o *options) completeElastic() error {
 	backend := o.given["rdzv-backend"]
 	if o.endpoint == "" {
-		return usagef("%s: where do the nodes meet? Say it on every node, as in --rdzv-endpoint=node0:%d", backend, o.endpointPort())
+		return usagef("%s: where do the nodes meet? Give every node the same endpoint, as in --rdzv-endpoint=node0:%d", backend, o.endpointPort())
 	}
 	if err := o.parseEndpoints(o.endpointPort()); err != nil {
 		return err
 	}
 	if o.runID == "" {
 		if !o.hosted() {
-			return usagef("%s: an etcd may have many jobs: name this one, on every node alike, as in --rdzv-id=train17", backend)
+			return usagef("%s: an etcd may serve many jobs: give this one the same name on every node, as in --rdzv-id=train17", backend)
 		}
 		o.runID = "none" // torchrun's
 	}
@@ -54,28 +54,28 @@ func (o *options) checkAccess() error {
 	}
 	switch {
 	case (c["ssl_cert"] == "") != (c["ssl_cert_key"] == ""):
-		return usagef("%s: ssl_cert and ssl_cert_key go together", from)
+		return usagef("%s: give both ssl_cert and ssl_cert_key, or neither", from)
 	case files > 0 && strings.EqualFold(c["protocol"], "http"):
-		return usagef("%s: certificates are for protocol=https", from)
+		return usagef("%s: certificates need protocol=https", from)
 	case (c["username"] == "") != (c["password_file"] == ""):
-		return usagef("%s: username and password_file go together", from)
+		return usagef("%s: give both username and password_file, or neither", from)
 	case files > 0 && o.tokenFile != "":
-		return usagef("%s and %s: nodes know each other by a token or by certificates; leave one out", o.given["rdzv-token-file"], from)
+		return usagef("%s and %s: use a token or certificates, not both", o.given["rdzv-token-file"], from)
 	case o.workerTLS && !o.hosted() && !o.encrypted():
-		return usagef("%s: the workers' secret would travel unencrypted by %s: use --rdzv-conf=protocol=https, or gorun etcd with a token",
+		return usagef("%s: the workers' secret would be sent unencrypted, given %s: use --rdzv-conf=protocol=https, or gorun etcd with a token",
 			o.given["worker-tls"], o.given["rdzv-endpoint"])
 	case !o.hosted():
 		return nil
 	case c["protocol"] != "":
-		return usagef("%s: an etcd that gorun hosts uses TLS where there is a token or certificates; leave protocol out", from)
+		return usagef("%s: gorun chooses the protocol of an etcd that it hosts; leave out protocol", from)
 	case strings.EqualFold(c["store_type"], "file"):
-		return usagef("%s: nodes meet over the network; leave store_type out", from)
+		return usagef("%s: nodes meet over the network; leave out store_type", from)
 	case c["username"] != "":
-		return usagef("%s: an etcd that gorun hosts has no users; nodes know each other by --rdzv-token-file", from)
+		return usagef("%s: an etcd that gorun hosts has no users; use --rdzv-token-file", from)
 	case files > 0 && files < 3:
 		return usagef("%s: want all of ca_cert, ssl_cert and ssl_cert_key, or none", from)
 	case files == 0 && o.token == "" && o.exposed():
-		return usagef("%s: whoever reaches it could start programs: give every node the same secret, as in --rdzv-token-file=token (umask 077; openssl rand -hex 32 >token)",
+		return usagef("%s: anybody who reached this endpoint could start programs: give every node the same secret, as in --rdzv-token-file=token (create it with umask 077; openssl rand -hex 32 >token)",
 			o.given["rdzv-endpoint"])
 	}
 	return nil
@@ -94,7 +94,7 @@ func (o *options) access() rendezvous.Access {
 	return a
 }
 
-// encrypted reports whether all that goes to and from the etcd is.
+// encrypted reports whether all traffic to and from the etcd is encrypted.
 func (o *options) encrypted() bool {
 	a := o.access()
 	return a.TLS || a.Secret != ""
@@ -114,7 +114,7 @@ func (o *options) elasticConfig(tempDir string, logger *slog.Logger) rendezvous.
 	}
 }
 
-// joinTimeout is how long nodes, and where they meet, are waited for.
+// joinTimeout is how long a node waits for other nodes and for the etcd.
 func (o *options) joinTimeout() time.Duration {
 	return o.conf.seconds(10*time.Minute, "join_timeout", "timeout")
 }

@@ -15,20 +15,20 @@ import (
 	"github.com/gorun/gorun/rendezvous"
 )
 
-const aboutEtcd = "The etcd serves any number of jobs, until SIGTERM ends it. A job uses it by --rdzv-backend=etcd, with the same --rdzv-endpoint " +
-	"and --rdzv-token-file. If you start it on three machines, with the same three endpoints, any one of the machines may die."
+const aboutEtcd = "The etcd serves any number of jobs until it gets SIGTERM. To use it, start a job with --rdzv-backend=etcd and the same " +
+	"--rdzv-endpoint and --rdzv-token-file. If you start it on three machines with the same three endpoints, any one of them may die."
 
 const etcdExamples = `# on node0, with a secret that you copy to every node
 (umask 077; openssl rand -hex 32 >token)
 gorun etcd --rdzv-endpoint=node0 --rdzv-token-file=token
-# a job of two nodes that meet there: this on each of them
+# a job of two nodes that meet there: run this on each of them
 gorun --nnodes=2 --rdzv-backend=etcd --rdzv-endpoint=node0 --rdzv-token-file=token --rdzv-id=job1 ./train`
 
-// etcdCommand is gorun etcd: an etcd such as an agent would host, which outlives jobs.
+// etcdCommand is gorun etcd: an etcd like one that an agent hosts, but it outlives jobs.
 func etcdCommand(etcd Etcd) *cobra.Command {
 	var endpoint, tokenFile, conf, dir string
 	cmd := &cobra.Command{
-		Use: "etcd", Short: "Host an etcd where the nodes of jobs meet", Long: aboutEtcd, Example: etcdExamples,
+		Use: "etcd [flags]", DisableFlagsInUseLine: true, Short: "Host an etcd over which the nodes of jobs meet", Long: aboutEtcd, Example: etcdExamples,
 		Args: noArguments, ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o, err := hostedOptions(endpoint, tokenFile, conf)
@@ -45,7 +45,7 @@ func etcdCommand(etcd Etcd) *cobra.Command {
 				return err
 			}
 			if own != "" {
-				logger.Info("no token was given: jobs of this user get in by --rdzv-token-file=" + own)
+				logger.Info("no token was given: jobs of this user can use --rdzv-token-file=" + own)
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 			defer stop()
@@ -59,18 +59,26 @@ func etcdCommand(etcd Etcd) *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.SetNormalizeFunc(normalize)
-	flags.StringVar(&endpoint, "rdzv-endpoint", "", "address at which it listens: `HOST:PORT` of this machine, or three separated by commas, of which one is this machine's (port 2379)")
-	flags.StringVar(&tokenFile, "rdzv-token-file", "", "`FILE` with the secret of all nodes ($GORUN_TOKEN; on loopback a file that gorun makes for you)")
-	flags.StringVar(&conf, "rdzv-conf", "", "settings, as `K=V,...`: ca_cert, ssl_cert and ssl_cert_key instead of a secret; is_host=true if something between translates the endpoint's address to this machine's")
-	flags.StringVar(&dir, "data-dir", "", "`DIR` in which it keeps its data for the next time (a temporary one)")
-	_ = cmd.RegisterFlagCompletionFunc("data-dir", cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs)) // there is such a flag
+	flags.SortFlags = false
+	for _, f := range []struct {
+		name, value, help string
+		text              *string
+	}{
+		{"rdzv-endpoint", "HOST:PORT", "address of this machine at which the etcd listens, or three addresses, separated by commas, one of which is this machine's (default port 2379)", &endpoint},
+		{"rdzv-token-file", "FILE", "file with the secret of all nodes (default: $GORUN_TOKEN; on loopback, a file that gorun creates for you)", &tokenFile},
+		{"rdzv-conf", "K=V,...", "settings: ca_cert, ssl_cert and ssl_cert_key instead of a secret; is_host=true if address translation leads from the endpoint to this machine", &conf},
+		{"data-dir", "DIR", "directory where the etcd keeps its data until the next start (default: a temporary directory)", &dir},
+	} {
+		flags.VarPF(setter{f.value, func(text string) error { *f.text = text; return nil }}, f.name, "", f.help)
+	}
+	_ = cmd.RegisterFlagCompletionFunc("data-dir", cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs)) // the flag exists
 	for _, name := range []string{"rdzv-endpoint", "rdzv-conf"} {
 		_ = cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions)
 	}
 	return cmd
 }
 
-// serveTemporarily hosts an etcd with its data in a temporary directory, which goes with this process, however that ends.
+// serveTemporarily hosts an etcd with its data in a temporary directory, which is removed however this process ends.
 func serveTemporarily(ctx context.Context, etcd Etcd, a rendezvous.Access, logger *slog.Logger) (err error) {
 	temp, err := newScratch("etcd")
 	if err != nil {
@@ -87,7 +95,7 @@ func serveTemporarily(ctx context.Context, etcd Etcd, a rendezvous.Access, logge
 	return etcd.Serve(ctx, a, filepath.Join(temp.dir, "data"), logger)
 }
 
-// hostedOptions reads the flags of gorun etcd as those of a node are read.
+// hostedOptions reads the flags of gorun etcd in the same way as those of a node.
 func hostedOptions(endpoint, tokenFile, conf string) (*options, error) {
 	o := defaults(host{})
 	o.backend = "embedded"
@@ -109,7 +117,7 @@ func hostedOptions(endpoint, tokenFile, conf string) (*options, error) {
 		return nil, usagef("gorun etcd: want an address of this machine, as in --rdzv-endpoint=node0:%d", rendezvous.EtcdPort)
 	}
 	if hosts := o.conf.hosts(); hosts != nil && !*hosts {
-		return nil, usagef("%s: gorun etcd hosts an etcd; leave is_host out", o.given["rdzv-conf"])
+		return nil, usagef("%s: gorun etcd always hosts an etcd; leave out is_host", o.given["rdzv-conf"])
 	}
 	if err := o.loadToken(); err != nil {
 		return nil, err

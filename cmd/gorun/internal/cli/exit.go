@@ -26,8 +26,8 @@ const (
 	maxExitCode = 255 // of a larger one the system keeps the lowest byte
 )
 
-// exitCode is what the caller of gorun sees of how the job ended: 0 only if that was without an error, whatever code another node
-// has reported.
+// exitCode returns gorun's exit code for the error with which the job ended. It is 0 only if there was no error, whatever code
+// another node has reported.
 func exitCode(err error) int {
 	if err == nil {
 		return exitOK
@@ -69,12 +69,12 @@ func is[E error](err error) bool {
 	return ok
 }
 
-// isShortage: the system has too little of something. The cause is neither the rendezvous nor a flag.
+// isShortage reports whether the system has too little of something, so that neither the rendezvous nor a flag is the cause.
 func isShortage(err error) bool {
 	return slices.ContainsFunc([]error{syscall.EMFILE, syscall.ENFILE, syscall.EAGAIN, syscall.ENOMEM}, func(errno error) bool { return errors.Is(err, errno) })
 }
 
-// isBusyPort: a port that was asked for by number is the user's choice; that there is none is not.
+// isBusyPort reports whether a port that the user chose is in use. If any port would have done, the user is not at fault.
 func isBusyPort(err error) bool {
 	port, ok := errors.AsType[*launcher.PortError](err)
 	return ok && port.Port != 0

@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// A flag is one row of the table: a flag of the command line, and its default in the environment. Help, completions,
-// the manual page and the tests are made from the table.
+// A flag is one row of the table: a flag of the command line, and the variable that holds its default. Help,
+// completions, the manual page and tests are made from the table.
 type flag struct {
 	group   string   // heading in the help
 	name    string   // --name; every - may be written _
@@ -30,8 +30,8 @@ func (f *flag) env() string {
 	return "PET_" + strings.ToUpper(strings.ReplaceAll(f.name, "-", "_"))
 }
 
-// values is what the command line gave, by row of the table. Nothing is parsed before all is known, so that an
-// error can say where its value came from.
+// values holds the command line's values, by row of the table. They are parsed only when all are known, so
+// that an error can say where its value came from.
 type values []*value
 
 // A value is a pflag.Value that only remembers.
@@ -45,7 +45,7 @@ func (v *value) Set(text string) error { v.text, v.given = text, true; return ni
 func (v *value) String() string        { return v.text }
 func (v *value) Type() string          { return v.flag.value }
 
-// newValues is for the flags of these groups; none means all.
+// newValues returns values for the flags of these groups. No groups mean all.
 func newValues(groups ...string) (vs values) {
 	for i := range table {
 		if f := &table[i]; len(groups) == 0 || slices.Contains(groups, f.group) {
@@ -59,12 +59,12 @@ func (vs values) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.SetInterspersed(false) // what follows the program is the program's
-	flags.BoolP("help", "h", false, "this text")
-	flags.Bool("version", false, "the version")
+	flags.BoolP("help", "h", false, aboutHelp)
+	flags.Bool("version", false, aboutVersion)
 	vs.add(cmd)
 }
 
-// add adds the flags themselves.
+// add adds the flags to the command.
 func (vs values) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.SetNormalizeFunc(normalize)
@@ -90,13 +90,13 @@ func normalize(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 	return pflag.NormalizedName(fullName(name))
 }
 
-// A host is what gorun reads of the machine it runs on, beside its command line.
+// A host is what gorun reads of the machine that it runs on, apart from the command line.
 type host struct {
 	lookup func(string) (string, bool) // as os.LookupEnv
 	root   fs.FS                       // the file system, from /
 }
 
-// options parses every value: the command line's, or else the environment's.
+// options parses every value, from the command line or else from the environment.
 func (vs values) options(h host) (*options, error) {
 	o := defaults(h)
 	for _, v := range vs {
@@ -124,7 +124,7 @@ func (vs values) options(h host) (*options, error) {
 	return o, nil
 }
 
-// unknownVariables returns a warning for each PET_ variable that is no flag's but looks like a slip of one.
+// unknownVariables returns a warning for each PET_ variable that belongs to no flag but looks like a misspelling of one that does.
 func unknownVariables(environ []string) (warnings []string) {
 	var names []string
 	for i := range table {
@@ -142,7 +142,7 @@ func unknownVariables(environ []string) (warnings []string) {
 	return warnings
 }
 
-// usageError is a mistake in the command line. It is one line, and nothing has been started.
+// A usageError is a mistake in the command line. Its text is one line, and nothing has been started.
 type usageError struct{ err error }
 
 func (e *usageError) Error() string { return e.err.Error() }

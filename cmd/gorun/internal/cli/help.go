@@ -9,49 +9,58 @@ import (
 	"github.com/spf13/pflag"
 )
 
-const summary = "start copies of a program on this and other machines, tell each copy who it is, and keep them running"
+const summary = "start copies of a program on one or more machines, tell each copy its rank, and keep them running"
 
-const aboutProgram = "The program is an executable, a Python script (x.py, or a file whose first line is #! with python), " +
-	"the folder of a Go program or a .go file. gorun passes it all arguments that follow it."
+const aboutProgram = "The program is an executable, a Python script (a .py file, or a file whose first line is #! with python), " +
+	"or a Go program (its folder, or a .go file). gorun passes on all arguments that follow the program."
 
-const aboutFlags = "You may write a flag --a-b as --a_b, or shorten it as long as it stays clear. $PET_A_B sets its default. " +
-	"$LOGLEVEL sets how much gorun logs: debug, info, warning or error. docs/environment.md lists all variables."
+const aboutFlags = "You may write a flag --a-b as --a_b, and shorten it if it stays unambiguous. The variable PET_A_B sets its default. " +
+	"LOGLEVEL sets the lowest level that gorun logs: debug, info, warning or error. docs/environment.md in gorun's repository lists all " +
+	"environment variables."
 
-var usages = []string{
-	"gorun [flags] program [args...]",
-	"gorun etcd --rdzv-endpoint=HOST:PORT",
-	"gorun bench [flags] [operation...]",
-	"gorun drill [flags] [scenario...]",
-	"gorun completion bash|zsh|fish|powershell",
-	"gorun man",
-	"gorun version",
+var usages = []struct{ line, about string }{
+	{"gorun [flags] program [args...]", "run a job"},
+	{"gorun bench [flags] [operation...]", "measure how fast ranks communicate"},
+	{"gorun drill [flags] [scenario...]", "break jobs on purpose, and check that they recover"},
+	{"gorun etcd [flags]", "host an etcd over which the nodes of jobs meet"},
+	{"gorun completion bash|zsh|fish|powershell", "print the completion script for a shell"},
+	{"gorun man", "print the manual page"},
+	{"gorun version", "print the version"},
 }
 
-// examples come first in the help. A test runs all of them, with programs that use package comm.
+const aboutCommands = "gorun bench --help, gorun drill --help and gorun etcd --help describe these commands."
+
+// examples come first in the help. A test runs them all, with programs that use package comm.
 var examples = []struct{ about, command string }{
 	{"four workers on this machine", "gorun --nproc-per-node=4 ./train"},
-	{"two, with arguments, started again up to three times after a failure", "gorun --nproc-per-node=2 --max-restarts=3 train.py --epochs 3"},
-	{"for several nodes: a secret, which you copy to every node", "(umask 077; openssl rand -hex 32 >token)"},
-	{"two nodes: this on node0", "gorun --nnodes=2 --node-rank=0 --master-addr=node0 --rdzv-token-file=token ./train"},
-	{"and this on the other", "gorun --nnodes=2 --node-rank=1 --master-addr=node0 --rdzv-token-file=token ./train"},
-	{"two to four nodes, which may come and go: this on each of them", "gorun --nnodes=2:4 --rdzv-backend=embedded --rdzv-endpoint=node0 --rdzv-token-file=token ./train"},
+	{"two workers with arguments, restarted up to three times after failures", "gorun --nproc-per-node=2 --max-restarts=3 train.py --epochs 3"},
+	{"for several nodes: create a secret, and copy the file to every node", "(umask 077; openssl rand -hex 32 >token)"},
+	{"two nodes: run this on node0", "gorun --nnodes=2 --node-rank=0 --master-addr=node0 --rdzv-token-file=token ./train"},
+	{"and this on the other node", "gorun --nnodes=2 --node-rank=1 --master-addr=node0 --rdzv-token-file=token ./train"},
+	{"two to four nodes, which may come and go: run this on each of them", "gorun --nnodes=2:4 --rdzv-backend=embedded --rdzv-endpoint=node0 --rdzv-token-file=token ./train"},
 }
 
 const aboutExamples = "./train and train.py stand for your program, and node0 for one of your machines. " +
-	"In a clone of gorun's repository, ./docs/examples/batch will do for ./train."
+	"In a clone of gorun's repository, you can use ./docs/examples/batch as the program."
 
 var exitCodes = []struct{ code, meaning string }{
 	{"0", "all workers exited 0"},
-	{"N", "the code of the first worker that failed; 128+S for signal S"},
-	{"93", "a worker that exits with it is not started again"},
+	{"N", "the exit code of the worker that failed first, or 128+S if signal S killed it"},
+	{"93", "a worker exited with this code, which means that gorun must not restart it"},
 	{"2", "you have to correct something, such as a flag"},
 	{"71", "this machine has too few open files or processes, or too little memory"},
 	{strconv.Itoa(exitRendezvous), "the nodes did not meet"},
 	{"126", "the program cannot be executed"},
 	{"127", "there is no such program"},
-	{"128+S", "gorun got signal S, and not all workers exited 0"},
+	{"128+S", "gorun got signal S, and not all workers then exited 0"},
 	{"141", "nobody reads the output any more, so gorun stopped the workers"},
 }
+
+// The flags that cobra adds.
+const (
+	aboutHelp    = "print this text"
+	aboutVersion = "print the version"
+)
 
 // help is the text of --help.
 func help() string {
@@ -62,9 +71,9 @@ func help() string {
 	}
 	fmt.Fprintf(&b, "\n%s\n\nUsage:\n", wrap(aboutExamples, 0))
 	for _, u := range usages {
-		fmt.Fprintf(&b, "  %s\n", u)
+		fmt.Fprintf(&b, "  %-41s  %s\n", u.line, u.about)
 	}
-	fmt.Fprintf(&b, "\n%s\n", wrap(aboutProgram, 0))
+	fmt.Fprintf(&b, "\n%s\n\n%s\n", wrap(aboutProgram, 0), wrap(aboutCommands, 0))
 	group := ""
 	for i := range table {
 		f := &table[i]
@@ -75,8 +84,8 @@ func help() string {
 		entry(&b, f.spelling(), f.help)
 	}
 	b.WriteString("\nOther:\n")
-	entry(&b, "-h, --help", "this text")
-	entry(&b, "    --version", "the version")
+	entry(&b, "-h, --help", aboutHelp)
+	entry(&b, "    --version", aboutVersion)
 	fmt.Fprintf(&b, "\n%s\n\nExit codes:\n", wrap(aboutFlags, 0))
 	for _, e := range exitCodes {
 		fmt.Fprintf(&b, "  %-6s %s\n", e.code, e.meaning)
@@ -84,10 +93,10 @@ func help() string {
 	return b.String()
 }
 
-// commandHelp is the text of --help of a command that stands instead of a program.
+// commandHelp is the help text of a command.
 func commandHelp(cmd *cobra.Command) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s.\n", cmd.CommandPath(), strings.ToLower(cmd.Short[:1])+cmd.Short[1:])
+	fmt.Fprintf(&b, "%s: %s.\n", cmd.CommandPath(), lowerFirst(cmd.Short))
 	if cmd.Example != "" {
 		fmt.Fprintf(&b, "\nExamples:\n  %s\n", strings.ReplaceAll(cmd.Example, "\n", "\n  "))
 	}
@@ -103,22 +112,29 @@ func commandHelp(cmd *cobra.Command) string {
 			entry(&b, name, about)
 		}
 	}
-	heading = "\nFlags:\n"
+	last := ""
 	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
 		if f.Name == "help" {
 			return
 		}
-		b.WriteString(heading)
-		heading = ""
+		group := "Flags"
+		if v, ok := f.Value.(*value); ok {
+			group = v.flag.group
+		}
+		if group != last {
+			fmt.Fprintf(&b, "\n%s:\n", group)
+			last = group
+		}
 		name := "    --" + f.Name
 		if f.Shorthand != "" {
 			name = "-" + f.Shorthand + ", --" + f.Name
 		}
-		value, text := pflag.UnquoteUsage(f)
-		entry(&b, strings.TrimSpace(name+" "+value), text)
+		entry(&b, strings.TrimRight(name+" "+f.Value.Type(), " "), f.Usage)
 	})
 	return b.String()
 }
+
+func lowerFirst(text string) string { return strings.ToLower(text[:1]) + text[1:] }
 
 // spelling is how the flag is written in the help.
 func (f *flag) spelling() string {
@@ -145,7 +161,7 @@ func entry(b *strings.Builder, name, text string) {
 	fmt.Fprintf(b, "%-*s%s\n", helpColumn, name, wrap(text, helpColumn))
 }
 
-// wrap breaks text at blanks, so that its lines fit beside an indent that all but the first begin with.
+// wrap breaks text at blanks so that its lines fit. It indents all lines but the first.
 func wrap(text string, indent int) string {
 	var b strings.Builder
 	column := indent

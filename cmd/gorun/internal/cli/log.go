@@ -7,13 +7,13 @@ import (
 	"github.com/hashicorp/go-hclog"
 )
 
-// A logHandler writes what is logged by hclog, one line for each message. A group is a name after gorun's: "gorun.etcd".
+// A logHandler passes log records to hclog, which writes one line for each. A group extends the name of the logger: "gorun.etcd".
 type logHandler struct {
 	to        hclog.Logger
 	debugOnly bool // every message is one of the level debug
 }
 
-// level is that of a message in hclog, which has trace below debug.
+// level returns the level in hclog, which has trace below debug.
 func (h logHandler) level(l slog.Level) hclog.Level {
 	switch {
 	case l < slog.LevelDebug:

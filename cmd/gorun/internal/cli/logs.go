@@ -7,7 +7,7 @@ import (
 	"github.com/gorun/gorun/launcher"
 )
 
-// logs makes the log directory of this job, if one was asked for or is needed.
+// logs creates the log directory of this job, if the user asked for one or the job needs one.
 func (o *options) logs(logger *slog.Logger) (launcher.LogSpec, error) {
 	spec := launcher.LogSpec{
 		Redirect: o.redirects, Tee: o.tee, Discard: o.logDir == os.DevNull,
@@ -41,8 +41,8 @@ func isUsed(m launcher.StdMap) bool {
 	return false
 }
 
-// timerFile is where workers may set timers, by torchrun's variables: fresh, if they name no file or that of a launcher
-// whose worker this gorun is; empty: nowhere.
+// timerFile returns the file in which workers may set timers, according to torchrun's variables. It is fresh if they
+// name no file, or the file of a launcher whose worker this gorun is. It is empty if timers are off.
 func timerFile(fresh string) string {
 	name, isWorker := os.Getenv("TORCHELASTIC_TIMER_FILE"), os.Getenv("TORCHELASTIC_RUN_ID") != ""
 	switch {

@@ -31,7 +31,7 @@ func setNproc(o *options, s string) (err error) {
 			return err
 		}
 		if s != "auto" {
-			return fmt.Errorf("no such device is to be seen on this machine: want a number, or %s for one worker on each CPU", "cpu")
+			return fmt.Errorf("there is no such device on this machine: want a number, or %s for one worker on each CPU", "cpu")
 		}
 		fallthrough
 	case "cpu":
@@ -44,7 +44,7 @@ func setNproc(o *options, s string) (err error) {
 	return nil
 }
 
-// countDevices counts the devices of a kind that workers would see; auto takes the first kind of which there are any.
+// countDevices counts the devices of a kind that workers would see. auto is the first kind of which there are any.
 func countDevices(h host, kind string) (n int, err error) {
 	kinds := []string{kind}
 	if kind == "auto" {

@@ -11,7 +11,7 @@ import (
 	"github.com/gorun/gorun/rendezvous"
 )
 
-// options is what flags and environment ask for.
+// options holds the values of flags and environment variables.
 type options struct {
 	host  host
 	given map[string]string // how each flag was given, "--name=value" or "PET_NAME=value"
@@ -55,10 +55,10 @@ type options struct {
 	dryRun, json bool
 }
 
-// autoThreads asks for each worker's share of the cores.
+// autoThreads stands for each worker's share of the cores.
 const autoThreads = -1
 
-// teePrefix is torchrun's prefix of teed lines, which its users' tools expect.
+// teePrefix is torchrun's prefix for teed lines, which its users' tools expect.
 const teePrefix = "[${role_name}${local_rank}]:"
 
 func defaults(h host) *options {
@@ -70,16 +70,16 @@ func defaults(h host) *options {
 	}
 }
 
-// check checks that the flags go together, and sets what follows from them.
+// check checks that the flags are compatible, and sets what follows from them.
 func (o *options) check() error {
 	if err := o.checkProgram(); err != nil {
 		return err
 	}
 	if o.json && !o.dryRun {
-		return usagef("%s: it goes with --dry-run", o.given["json"])
+		return usagef("%s: --json needs --dry-run", o.given["json"])
 	}
 	if o.logKeep > 0 && o.logMaxSize == 0 {
-		return usagef("%s: no log file is rotated without --log-max-size", o.given["log-keep"])
+		return usagef("%s: has no effect without --log-max-size", o.given["log-keep"])
 	}
 	if _, given := o.given["log-line-prefix"]; !given && isUsed(o.tee) {
 		o.prefix = teePrefix
@@ -96,7 +96,7 @@ func (o *options) checkProgram() error {
 		on   bool
 	}{{"no-python", o.noPython}, {"run-path", o.runPath}} {
 		if o.module && other.on {
-			return usagef("%s and %s: a program is a module or it is not; leave one out", o.given["module"], o.given[other.name])
+			return usagef("%s and %s: leave out one of them", o.given["module"], o.given[other.name])
 		}
 	}
 	return nil

@@ -7,8 +7,8 @@ import (
 	"github.com/gorun/gorun/agent"
 )
 
-// A printableWriter makes lines safe for a terminal: the texts in them may be of an etcd, another node or a worker.
-// Each Write is whole lines.
+// A printableWriter makes lines safe for a terminal, because they may contain text from an etcd, another node or a
+// worker. Each Write must consist of whole lines.
 type printableWriter struct{ to io.Writer }
 
 func (w printableWriter) Write(b []byte) (int, error) {
@@ -18,7 +18,7 @@ func (w printableWriter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// printableLines leaves nothing but line ends and tabs that a terminal could act upon.
+// printableLines escapes all control characters but line breaks and tabs.
 func printableLines(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {

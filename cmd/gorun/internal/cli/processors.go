@@ -10,7 +10,7 @@ import (
 	"github.com/gorun/gorun/launcher/topology"
 )
 
-// What --numa-binding says beside torchrun's policies: nothing, and what is done if nothing is said.
+// The values of --numa-binding that are not torchrun's policies: no binding, and the default.
 const (
 	noBinding   = "none"
 	autoBinding = "auto"
@@ -35,7 +35,7 @@ func setThreads(o *options, s string) (err error) {
 	return nil
 }
 
-// processors is what of this machine the workers get.
+// processors is the workers' part of this machine.
 type processors struct {
 	bindings []topology.Binding // by local rank; nil: none is bound
 	maxProcs []int              // GOMAXPROCS, by local rank; nil: nothing is said
@@ -43,7 +43,7 @@ type processors struct {
 	devices  topology.Devices   // one for each local rank; no names: not narrowed
 }
 
-// processors decides which worker gets what.
+// processors decides which worker gets which processors and devices.
 func (o *options) processors() (p processors, err error) {
 	if o.virtualLocalRank {
 		if p.devices, err = o.devices(); err != nil {
@@ -90,7 +90,7 @@ func (o *options) processors() (p processors, err error) {
 	return p, nil
 }
 
-// requestedPolicy is the policy that the user has asked for; empty: none.
+// requestedPolicy returns the policy that the user asked for; empty: none.
 func (o *options) requestedPolicy() topology.Policy {
 	if o.numa == autoBinding || o.numa == noBinding {
 		return ""
@@ -122,7 +122,7 @@ func (o *options) devices() (topology.Devices, error) {
 		}
 	}
 	if len(d.Names) < o.nproc {
-		return d, usagef("%s: %d workers need a device each, and %s has %d: lower --nproc-per-node", o.given["virtual-local-rank"], o.nproc, d.Variable, len(d.Names))
+		return d, usagef("%s: %d workers need one device each, and %s has %d: lower --nproc-per-node", o.given["virtual-local-rank"], o.nproc, d.Variable, len(d.Names))
 	}
 	d.Names = d.Names[:o.nproc]
 	return d, nil
@@ -130,8 +130,8 @@ func (o *options) devices() (topology.Devices, error) {
 
 const numThreads = "OMP_NUM_THREADS"
 
-// environ is what the workers inherit. Several workers that each start a thread per core slow one another down, so
-// torchrun's rule is one thread.
+// environ returns the environment that workers inherit. Several workers that each start a thread for every core
+// slow each other down, so, as in torchrun, each gets one thread.
 func (o *options) environ(environ []string, threads int) []string {
 	switch {
 	case threads > 0:
@@ -146,11 +146,11 @@ func (o *options) environ(environ []string, threads int) []string {
 
 func setsThreads(kv string) bool { return strings.HasPrefix(kv, numThreads+"=") }
 
-// threadsNote says that torchrun's rule was applied, to a program that is likely to have OpenMP threads.
+// threadsNote returns a note that each worker got one thread, if the program is likely to use OpenMP.
 func (o *options) threadsNote(program *launcher.Program) string {
 	_, inherited := o.host.lookup(numThreads)
 	if inherited || o.threads != 0 || o.nproc == 1 || !program.Python {
 		return ""
 	}
-	return numThreads + " is not set: it is 1 for every worker; set it to choose, or let --omp-num-threads=auto give each its share of the cores"
+	return numThreads + " is not set, so gorun sets it to 1 for every worker; set it yourself, or use --omp-num-threads=auto to give each worker its share of the cores"
 }

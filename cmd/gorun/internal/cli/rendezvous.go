@@ -10,14 +10,14 @@ import (
 
 const backendStatic = "static"
 
-// backends are how nodes meet: torchrun's names and gorun's. Behind all but static is an etcd and version 3 of its API. One
-// node meets nobody, whatever the name.
+// backends are the names of the ways in which nodes meet, torchrun's and gorun's. All but static use an etcd and version 3
+// of its API. A single node meets nobody, whatever the name.
 var backends = []string{backendStatic, "c10d", "etcd", "etcd-v2", "etcd-v3", "embedded"}
 
 // hosted reports whether one of the nodes hosts the etcd; otherwise it runs by itself.
 func (o *options) hosted() bool { return o.backend == "embedded" || o.backend == "c10d" }
 
-// defaultPort is torchrun's, for several nodes that cannot agree on one otherwise.
+// defaultPort is torchrun's port, for several nodes that have no other way to agree on one.
 const defaultPort = 29500
 
 func setEndpoint(o *options, s string) error { o.endpoint = s; return nil }
@@ -25,7 +25,7 @@ func setEndpoint(o *options, s string) error { o.endpoint = s; return nil }
 // elastic reports whether the job's nodes meet over etcd.
 func (o *options) elastic() bool { return o.nnodes > 1 && o.backend != backendStatic }
 
-// completeRendezvous checks that the flags of the rendezvous go together, and sets what follows from them.
+// completeRendezvous checks that the flags of the rendezvous are compatible, and sets what follows from them.
 func (o *options) completeRendezvous() error {
 	if o.standalone {
 		if o.nnodes > 1 {
@@ -47,7 +47,7 @@ func (o *options) completeRendezvous() error {
 	case o.elastic():
 		return o.completeElastic()
 	case o.minNodes < o.nnodes:
-		return usagef("%s: a range needs nodes that meet over etcd, as with --rdzv-backend=embedded --rdzv-endpoint=node0:%d", o.given["nnodes"], rendezvous.EmbeddedPort)
+		return usagef("%s: a range needs an etcd over which the nodes meet, as with --rdzv-backend=embedded --rdzv-endpoint=node0:%d", o.given["nnodes"], rendezvous.EmbeddedPort)
 	}
 	master, err := o.resolveMaster()
 	if err != nil {
@@ -60,7 +60,7 @@ func (o *options) completeRendezvous() error {
 	return o.completeStatic()
 }
 
-// resolveMaster: for static nodes, the endpoint is the master's.
+// resolveMaster returns the master's address. For static nodes, the endpoint is that address.
 func (o *options) resolveMaster() (rendezvous.Master, error) {
 	m := rendezvous.Master{Addr: o.masterAddr, Port: o.masterPort}
 	if o.endpoint == "" || o.backend != backendStatic {
@@ -82,7 +82,8 @@ func (o *options) resolveMaster() (rendezvous.Master, error) {
 	return m, nil
 }
 
-// completeLocal: one node meets nobody, so that an endpoint matters only where it says the master's address.
+// completeLocal completes the options of a single node. It meets nobody, so the endpoint matters only if it is the master's
+// address.
 func (o *options) completeLocal() error {
 	if o.backend != backendStatic && o.endpoint != "" {
 		if err := o.checkAsTorchrun(); err != nil {
@@ -98,7 +99,8 @@ func (o *options) completeLocal() error {
 	return nil
 }
 
-// checkAsTorchrun takes what torchrun takes for an endpoint of its own: port 0 is any, which one node has no use for.
+// checkAsTorchrun accepts the endpoints that torchrun accepts, even with port 0, which means any port. A single node does not use
+// the endpoint.
 func (o *options) checkAsTorchrun() error {
 	static := *o
 	static.backend = backendStatic
@@ -110,7 +112,7 @@ func (o *options) checkAsTorchrun() error {
 
 func (o *options) completeStatic() error {
 	if o.master.Addr == "" {
-		return usagef("%s: where is node 0? Say it on every node, as in --master-addr=node0 --master-port=%d", o.given["nnodes"], defaultPort)
+		return usagef("%s: where is node 0? Give every node the same address, as in --master-addr=node0 --master-port=%d", o.given["nnodes"], defaultPort)
 	}
 	if o.master.Port == 0 {
 		o.master.Port = defaultPort
@@ -121,7 +123,7 @@ func (o *options) completeStatic() error {
 	return nil
 }
 
-// applyStandalone drops what standalone overrides, as torchrun does.
+// applyStandalone drops the options that --standalone overrides, as torchrun does.
 func (o *options) applyStandalone() {
 	for _, name := range []string{"rdzv-backend", "rdzv-endpoint", "rdzv-id", "rdzv-conf"} {
 		if _, given := o.given[name]; given {
@@ -131,7 +133,7 @@ func (o *options) applyStandalone() {
 	o.backend, o.endpoint, o.runID, o.conf = backendStatic, "", "", nil
 }
 
-// parseEndpoints reads those of etcd's members; port is for those that name none.
+// parseEndpoints parses the endpoints of etcd's members. port is the default.
 func (o *options) parseEndpoints(port int) (err error) {
 	if o.endpoints, err = rendezvous.ParseEndpoints(o.endpoint, port); err != nil {
 		return usagef("%s: %w", o.given["rdzv-endpoint"], err)
@@ -142,7 +144,7 @@ func (o *options) parseEndpoints(port int) (err error) {
 	return nil
 }
 
-// endpointPort is for endpoints that name none.
+// endpointPort returns the default port of an endpoint.
 func (o *options) endpointPort() int {
 	if o.hosted() {
 		return rendezvous.EmbeddedPort

@@ -1,7 +1,7 @@
-// Package cli is the command line of gorun: flags, wiring, exit codes. Main is all of it.
+// Package cli is the command line of gorun: flags, wiring, exit codes. Its only entry point is Main.
 //
-// The package has more lines than a package here should have. They are many small answers to one struct, options: what each flag and
-// variable may say, and what follows from it. Only Main would be left of a door between them.
+// The package is longer than a package here should be. It consists of many small functions of one struct, options: which values each
+// flag and variable may have, and what follows from them. Splitting it would expose nearly all of that struct.
 package cli
 
 import (
@@ -20,8 +20,8 @@ import (
 // version is what --version prints.
 const version = "0.1.0"
 
-// Main runs gorun with args, which do not include its own name, and returns the exit code. stdout gets what was
-// asked for: the workers' output, help, the version. stderr gets the rest.
+// Main runs gorun with args, which do not include the program name, and returns the exit code. stdout gets what
+// the user asked for: the workers' output, help, the version. stderr gets the rest.
 func Main(args []string, stdout, stderr *os.File, etcd Etcd) int {
 	here := host{lookup: os.LookupEnv, root: os.DirFS("/")}
 	start := func(ctx context.Context, o *options, command []string) error {
@@ -38,7 +38,7 @@ func Main(args []string, stdout, stderr *os.File, etcd Etcd) int {
 	cmd.SetErr(stderr)
 	err := cmd.Execute()
 	if err == nil && out.err != nil {
-		err = fmt.Errorf("stdout cannot be written: %w", cause(out.err))
+		err = fmt.Errorf("cannot write to stdout: %w", cause(out.err))
 	}
 	if err != nil && !is[*reportedError](err) {
 		_, _ = fmt.Fprint(stderr, explain(err)) // there is nowhere to report that stderr is gone
@@ -46,7 +46,7 @@ func Main(args []string, stdout, stderr *os.File, etcd Etcd) int {
 	return exitCode(err)
 }
 
-// A checkedWriter keeps the first error, for those who print texts and do not look.
+// A checkedWriter keeps the first error, because code that prints texts does not check.
 type checkedWriter struct {
 	to  io.Writer
 	err error
@@ -60,7 +60,7 @@ func (w *checkedWriter) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// explain is what people read of an error: a block for a failed worker, one line for the rest.
+// explain returns the text of an error for people: a block for a failed worker, one line for other errors.
 func explain(err error) string {
 	if failed, ok := errors.AsType[*agent.WorkerError](err); ok {
 		return failed.Summary()
@@ -68,10 +68,10 @@ func explain(err error) string {
 	return "gorun: " + agent.Printable(strings.ReplaceAll(err.Error(), "\n", "; ")) + "\n"
 }
 
-// A startFunc runs a job, given the checked options, and the program with its arguments.
+// A startFunc runs a job, given the checked options and the program with its arguments.
 type startFunc func(ctx context.Context, o *options, command []string) error
 
-// newCommand returns the command, of which start runs the job.
+// newCommand returns the root command. It calls start to run the job.
 func newCommand(here host, start startFunc) *cobra.Command {
 	values := newValues()
 	cmd := &cobra.Command{
@@ -106,26 +106,26 @@ func newCommand(here host, start startFunc) *cobra.Command {
 	return cmd
 }
 
-// addCommands adds what stands instead of a program.
+// addCommands adds the commands, which take the place of a program.
 func addCommands(cmd *cobra.Command, etcd Etcd) {
 	cmd.AddCommand(
 		printCommand("version", "Print the version", func() string { return "gorun " + version + "\n" }),
 		drillCommand(), drillWorkerCommand(),
-		completionCommand(), printCommand("man", "Print the manual page, in roff", manual), etcdCommand(etcd),
+		completionCommand(), printCommand("man", "Print the manual page in roff format", manual), etcdCommand(etcd),
 	)
 }
 
-// printCommand is a command that prints a text.
+// printCommand returns a command that prints a text.
 func printCommand(name, short string, text func() string) *cobra.Command {
 	return &cobra.Command{
-		Use: name, Short: short, Args: noArguments, ValidArgsFunction: cobra.NoFileCompletions,
+		Use: name, DisableFlagsInUseLine: true, Short: short, Args: noArguments, ValidArgsFunction: cobra.NoFileCompletions,
 		Run: func(cmd *cobra.Command, _ []string) { _, _ = fmt.Fprint(cmd.OutOrStdout(), text()) },
 	}
 }
 
 func noArguments(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return usagef("gorun %s takes no arguments; to run a program of this name write gorun -- %s", cmd.Name(), cmd.Name())
+		return usagef("gorun %s takes no arguments; to run a program with this name, write gorun -- %s", cmd.Name(), cmd.Name())
 	}
 	return nil
 }
@@ -134,7 +134,8 @@ var shells = []string{"bash", "zsh", "fish", "powershell"}
 
 func completionCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "completion", Short: "Print the completion script of a shell", ValidArgs: shells,
+		Use: "completion " + strings.Join(shells, "|"), DisableFlagsInUseLine: true,
+		Short: "Print the completion script for a shell", Example: "source <(gorun completion bash)", ValidArgs: shells,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return usagef("gorun completion: want %s", anyOf(shells))

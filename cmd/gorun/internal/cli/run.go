@@ -18,7 +18,7 @@ import (
 	"github.com/gorun/gorun/launcher/guard"
 )
 
-// run runs the job, or shows it: command is the program and its arguments.
+// run runs the job, or prints its plan. command is the program and its arguments.
 func run(ctx context.Context, o *options, command []string, stdout, stderr *os.File, etcd Etcd) error {
 	if o.dryRun {
 		logger, err := newLogger(stderr)
@@ -34,7 +34,7 @@ func run(ctx context.Context, o *options, command []string, stdout, stderr *os.F
 		return err
 	}
 	o.warn(logger)
-	// Heard as long as this process lives: a signal must not keep the temporary files, nor change the exit code.
+	// Signals are caught as long as this process lives. They must not leave temporary files behind or change the exit code.
 	interrupts := notify(o.stopSignals)
 	if !slices.Contains(o.stopSignals, os.Signal(syscall.SIGPIPE)) {
 		std.watch(logger, interrupts)
@@ -66,7 +66,7 @@ func runJob(ctx context.Context, o *options, command []string, std *stdio, stdou
 	defer func() {
 		_, failed := errors.AsType[*agent.WorkerError](err)
 		if closeErr := temp.close(failed); closeErr != nil {
-			logger.Warn("removing temporary files", "error", closeErr)
+			logger.Warn("cannot remove temporary files", "error", closeErr)
 		}
 	}()
 	if o.elastic() || program.Source != "" { // it may be long without workers, whose guard would do this
@@ -111,27 +111,27 @@ func runJob(ctx context.Context, o *options, command []string, std *stdio, stdou
 	return agent.Run(ctx, config)
 }
 
-// warn logs what was given and has no effect.
+// warn logs warnings about the options.
 func (o *options) warn(logger *slog.Logger) {
 	for _, w := range o.warnings(os.Environ()) {
 		logger.Warn(w)
 	}
 }
 
-// warnings are about what was given and has no effect.
+// warnings returns warnings about options that have no effect or are unsafe.
 func (o *options) warnings(environ []string) (list []string) {
 	if len(o.overridden) > 0 {
 		list = append(list, "--standalone overrides "+strings.Join(o.overridden, ", "))
 	}
 	if _, given := o.given["master-addr"]; given && o.elastic() {
-		list = append(list, o.given["master-addr"]+" does not count: where nodes meet over etcd, rank 0's says where it is (--local-addr)")
+		list = append(list, o.given["master-addr"]+" has no effect: if nodes meet over etcd, the node of rank 0 announces its own address (--local-addr)")
 	}
 	if o.elastic() && !o.encrypted() && o.exposed() {
-		list = append(list, "what the nodes tell the etcd at "+o.endpoint+" is not encrypted: who reads that network can take part in the job; "+
+		list = append(list, "connections to the etcd at "+o.endpoint+" are not encrypted: anybody who can read the network can take part in the job; "+
 			"use --rdzv-conf=protocol=https, or gorun etcd with a token")
 	}
 	if o.logDir == os.DevNull && len(o.stdoutFilters)+len(o.stderrFilters) > 0 {
-		list = append(list, "filtered lines go to no file, since --log-dir is "+os.DevNull)
+		list = append(list, "filtered lines are not written to files, since --log-dir is "+os.DevNull)
 	}
 	return append(list, unknownVariables(environ)...)
 }
@@ -151,7 +151,8 @@ func (o *options) find(command []string) (*launcher.Program, error) {
 	}
 }
 
-// config is the program, and the job as far as a dry run knows it: who the workers are, and what they get.
+// config returns the program, and the part of the job's configuration that a dry run needs: the workers, their environment and
+// their processors.
 func (o *options) config(command []string) (program *launcher.Program, c agent.Config, err error) {
 	if program, err = o.find(command); err != nil {
 		return nil, c, err

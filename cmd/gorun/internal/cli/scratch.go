@@ -12,9 +12,8 @@ import (
 	"github.com/gorun/gorun/launcher"
 )
 
-// scratch is this job's directory for what nobody asked to keep: the built program, in a directory of its own, since
-// it has the user's name; the timer file; and the workers' error files where there is no log directory. The guard removes it
-// should gorun be killed.
+// scratch is the job's directory for temporary files: the built program, in a subdirectory because the user chose its name;
+// the timer file; and the workers' error files if there is no log directory. If gorun is killed, the guard removes it.
 type scratch struct{ dir string }
 
 // bin is where the program is built.
@@ -26,15 +25,16 @@ func newScratch(name string) (scratch, error) {
 		dir, err = filepath.Abs(dir) // $TMPDIR may be relative, and workers may change their directory
 	}
 	if err != nil {
-		return scratch{}, fmt.Errorf("no directory for temporary files ($TMPDIR chooses another): %w", err)
+		return scratch{}, fmt.Errorf("cannot create a directory for temporary files ($TMPDIR chooses another place): %w", err)
 	}
 	return scratch{dir}, nil
 }
 
-// removalTimeout is how long removing temporary files may take. Their file system may hang.
+// removalTimeout limits the removal of temporary files, because their file system may hang.
 const removalTimeout = 5 * time.Second
 
-// close removes the directory. What workers have written of their failure stays, if keep says so: the summary names it.
+// close removes the directory. If keep is true, it keeps what workers wrote about their failure, because the summary names these
+// files.
 func (s scratch) close(keep bool) error {
 	removed := make(chan error, 1)
 	go func() { removed <- s.remove(keep) }()

@@ -19,7 +19,7 @@ var (
 	suspendSignals = []os.Signal{syscall.SIGTSTP, syscall.SIGTTOU} // suspend the job
 	forwardSignals = []os.Signal{syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH, syscall.SIGCONT}
 
-	// signalChoices are those that somebody may want to end a job with; any other that can be caught will do as well.
+	// signalChoices are the signals that users may want to end a job with. Other signals that can be caught are accepted too.
 	signalChoices = []string{"SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGALRM", "SIGXCPU"}
 )
 
@@ -34,11 +34,11 @@ func setSignals(o *options, s string) error {
 		sig := unix.SignalNum(name)
 		switch sig {
 		case 0:
-			return fmt.Errorf("no signal %s%s: want names with commas between, such as SIGTERM,SIGUSR1", quote(item), didYouMean(name, signalChoices))
+			return fmt.Errorf("no signal %s%s: want names separated by commas, such as SIGTERM,SIGUSR1", quote(item), didYouMean(name, signalChoices))
 		case syscall.SIGKILL, syscall.SIGSTOP:
-			return fmt.Errorf("%s cannot be handled by any program", name)
+			return fmt.Errorf("no program can handle %s", name)
 		case syscall.SIGCHLD:
-			return fmt.Errorf("%s comes whenever a worker ends", name)
+			return fmt.Errorf("gorun gets %s whenever a worker ends", name)
 		default:
 			if !slices.Contains(o.stopSignals, os.Signal(sig)) {
 				o.stopSignals = append(o.stopSignals, sig)
@@ -48,10 +48,10 @@ func setSignals(o *options, s string) error {
 	return nil
 }
 
-// forwards are the signals that go to the workers without ending the job.
+// forwards returns the signals that gorun forwards to the workers without ending the job.
 func (o *options) forwards() []os.Signal { return o.butToStop(forwardSignals) }
 
-// suspends are the signals that suspend the job. Who starts gorun may have seen to it that nothing does.
+// suspends returns the signals that suspend the job, except those that gorun's parent made it ignore.
 func (o *options) suspends() []os.Signal {
 	return slices.DeleteFunc(o.butToStop(suspendSignals), signal.Ignored)
 }
@@ -60,8 +60,8 @@ func (o *options) butToStop(list []os.Signal) []os.Signal {
 	return slices.DeleteFunc(slices.Clone(list), func(s os.Signal) bool { return slices.Contains(o.stopSignals, s) })
 }
 
-// interruptible does something in a file system, which may not answer, unless an interrupt comes first: then it is left
-// behind.
+// interruptible calls do, which uses a file system that may not answer. If an interrupt comes first, it returns without
+// waiting for do.
 func interruptible[T any](interrupts <-chan os.Signal, do func() (T, error)) (result T, err error) {
 	done := make(chan struct{})
 	var answer T
@@ -78,7 +78,7 @@ func interruptible[T any](interrupts <-chan os.Signal, do func() (T, error)) (re
 	}
 }
 
-// suspend suspends this process until somebody continues it, and returns how long that took.
+// suspend suspends this process until somebody continues it, and returns how long it was suspended.
 func suspend() time.Duration {
 	continued := make(chan os.Signal, 1)
 	signal.Notify(continued, syscall.SIGCONT)
@@ -89,7 +89,7 @@ func suspend() time.Duration {
 	return time.Since(begun)
 }
 
-// notify delivers the signals on a list.
+// notify returns a channel that gets the signals in list.
 func notify(list []os.Signal) chan os.Signal {
 	c := make(chan os.Signal, 16)
 	if list = unignored(list); len(list) > 0 {
@@ -98,8 +98,8 @@ func notify(list []os.Signal) chan os.Signal {
 	return c
 }
 
-// unignored leaves SIGHUP out if it is ignored: that is how nohup asks for it. The others count although a shell
-// makes its background jobs ignore some of them, as torchrun does.
+// unignored removes SIGHUP from list if the process ignores it, because nohup makes it ignored. The other
+// signals stay, as in torchrun, although a shell makes its background jobs ignore some of them.
 func unignored(list []os.Signal) []os.Signal {
 	return slices.DeleteFunc(slices.Clone(list), func(s os.Signal) bool { return s == syscall.SIGHUP && signal.Ignored(s) })
 }

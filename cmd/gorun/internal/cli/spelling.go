@@ -10,9 +10,9 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// fullName returns the name of the flag that is meant by what was written after the dashes: underscores are dashes,
-// and the beginning of a name will do if it is the beginning of one name only. Torchrun's names come first, so that an
-// abbreviation that torchrun knows means the same here. What means no flag, or several, is returned as it is.
+// fullName returns the name of the flag that the text after the dashes means: underscores count as dashes, and an
+// unambiguous beginning of a name is enough. Torchrun's names come first, so that torchrun's abbreviations mean the
+// same here. If the text means no flag, or several, fullName returns it unchanged.
 func fullName(written string) string {
 	name := strings.ReplaceAll(written, "_", "-")
 	if found := candidates(name); len(found) == 1 {
@@ -21,8 +21,8 @@ func fullName(written string) string {
 	return name
 }
 
-// candidates returns the flags that name may stand for: itself, or all those of torchrun's that begin with it, or else
-// all others that do.
+// candidates returns the flags that name may mean: the flag with exactly this name, or else all of torchrun's flags
+// that begin with it, or else all other flags that do.
 func candidates(name string) (found []string) {
 	var own []string
 	for _, f := range flagNames() {
@@ -47,7 +47,7 @@ type flagName struct {
 	own  bool
 }
 
-// flagNames is asked for every time that pflag meets a name, which it does often.
+// flagNames is cached because pflag normalizes names often.
 var flagNames = sync.OnceValue(func() []flagName {
 	names := []flagName{{name: "help"}, {name: "version", own: true}}
 	for i := range table {
@@ -56,7 +56,7 @@ var flagNames = sync.OnceValue(func() []flagName {
 	return names
 })
 
-// flagError says what pflag found in gorun's words.
+// flagError rewords an error of pflag.
 func flagError(err error) error {
 	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
 		if shorts := unknown.GetSpecifiedShortnames(); shorts != "" {
@@ -71,7 +71,7 @@ func flagError(err error) error {
 	return usagef("%w", err)
 }
 
-// commandFlagError is what pflag found in the flags of a command that stands instead of a program.
+// commandFlagError rewords an error that pflag found in the flags of a command.
 func commandFlagError(cmd *cobra.Command, err error) error {
 	var names []string
 	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
@@ -81,8 +81,8 @@ func commandFlagError(cmd *cobra.Command, err error) error {
 	return usagef("%s: %w", cmd.CommandPath(), err)
 }
 
-// unknownShort is for the letter in shorts, all that followed the dash, that is no flag's. It may be a name that lacks
-// its other dash.
+// unknownShort returns the error for a letter that is no flag. shorts is the whole text after the dash. It may be a
+// long name that lacks its second dash.
 func unknownShort(letter, shorts string) error {
 	written, _, _ := strings.Cut(shorts, "=")
 	if found := candidates(strings.ReplaceAll(written, "_", "-")); len(found) == 1 && len(written) > 1 {
@@ -114,7 +114,7 @@ func didYouMean(s string, names []string) string {
 	return ""
 }
 
-// nearest returns the name that s is a slip of, or nothing: at most one letter in three may be wrong.
+// nearest returns the name that s misspells, or nothing. At most one letter in three may be wrong.
 func nearest(s string, names []string) (name string) {
 	least := math.MaxInt
 	for _, n := range names {

@@ -14,7 +14,7 @@ import (
 	"github.com/gorun/gorun/launcher/spool"
 )
 
-// stdio is this process's stdout and stderr, for output that must not wait for its reader.
+// stdio writes to this process's stdout and stderr without waiting for their reader.
 type stdio struct {
 	spool    *spool.Spool
 	out, err *spool.Writer
@@ -28,14 +28,14 @@ func newStdio(stdout, stderr *os.File) *stdio {
 	return s
 }
 
-// watch says once what is wrong with stdout or stderr. When their reader has gone away that is an interrupt, as for
-// programs that SIGPIPE ends.
+// watch logs once if stdout or stderr cannot be written. If the reader has gone away, it sends an interrupt,
+// because SIGPIPE would end an ordinary program.
 func (s *stdio) watch(logger *slog.Logger, interrupts chan<- os.Signal) {
 	var once sync.Once
 	for _, w := range []*spool.Writer{s.out, s.err} {
 		w.Broken(func(err error) {
 			if !errors.Is(err, syscall.EPIPE) {
-				logger.Warn(fmt.Sprintf("the workers' output is lost, %s cannot be written: %v", w.Name(), cause(err)))
+				logger.Warn(fmt.Sprintf("the workers' output is lost: cannot write to %s: %v", w.Name(), cause(err)))
 				return
 			}
 			once.Do(func() {
@@ -48,7 +48,7 @@ func (s *stdio) watch(logger *slog.Logger, interrupts chan<- os.Signal) {
 	}
 }
 
-// How long a job, at its end, waits until its output has been read.
+// How long gorun waits, at the end of a job, until its output has been read.
 var (
 	afterSuccess   = spool.Timeouts{Still: 30 * time.Second, Total: 2 * time.Minute}
 	afterFailure   = spool.Timeouts{Still: 5 * time.Second, Total: 30 * time.Second}
@@ -66,8 +66,8 @@ func drainTimeouts(err error) spool.Timeouts {
 	}
 }
 
-// finish writes how a command has ended, and waits until all is written, as long as somebody reads. Another interrupt
-// ends the wait. Output that was not written makes a failure of a success.
+// finish writes how a command ended, and waits until all output is written, as long as somebody reads it. Another
+// interrupt ends the wait. Output that was not written turns success into failure.
 func (s *stdio) finish(err error, limits spool.Timeouts, interrupts <-chan os.Signal) error {
 	if err != nil {
 		s.say(explain(err))
@@ -81,7 +81,7 @@ func (s *stdio) finish(err error, limits spool.Timeouts, interrupts <-chan os.Si
 			select {
 			case <-tell:
 				if limits == afterSuccess {
-					s.say(fmt.Sprintf("gorun: the job has ended; waiting for its output to be read, at most %v without progress; a signal ends that\n", limits.Still))
+					s.say(fmt.Sprintf("gorun: the job has ended; waiting until its output has been read, at most %v without progress; a signal ends the wait\n", limits.Still))
 				}
 			case <-interrupts:
 				return
@@ -105,10 +105,10 @@ func (s *stdio) finish(err error, limits spool.Timeouts, interrupts <-chan os.Si
 	return err
 }
 
-// say puts a text on stderr, however much waits there.
+// say queues a text for stderr, however much is waiting there.
 func (s *stdio) say(text string) { s.err.Source(nil).Put([]byte(text)) }
 
-// lost says what was not written to stdout, or else to stderr; nil: nothing.
+// lost returns an error if something was not written to stdout or stderr.
 func (s *stdio) lost() error {
 	for _, w := range []*spool.Writer{s.out, s.err} {
 		bytes, err := w.Loss()
@@ -140,7 +140,7 @@ type reportedError struct{ error }
 
 func (e *reportedError) Unwrap() error { return e.error }
 
-// cause leaves the operation and the file out of an error.
+// cause returns an error without its operation and file.
 func cause(err error) error {
 	if failed, ok := errors.AsType[*os.PathError](err); ok {
 		return failed.Err

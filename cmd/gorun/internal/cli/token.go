@@ -22,7 +22,7 @@ func (o *options) loadToken() error {
 	}
 	isVisible := func(r rune) bool { return r > ' ' && r < 0x7f }
 	if len(o.token) < auth.MinSecret || len(o.token) > tokenfile.MaxToken || strings.ContainsFunc(o.token, func(r rune) bool { return !isVisible(r) }) {
-		return usagef("%s: want a token of %d to %d visible ASCII characters, as of openssl rand -hex 32", from, auth.MinSecret, tokenfile.MaxToken)
+		return usagef("%s: want a token of %d to %d visible ASCII characters, such as the output of openssl rand -hex 32", from, auth.MinSecret, tokenfile.MaxToken)
 	}
 	if err := auth.CheckSecret([]byte(o.token)); err != nil {
 		return usagef("%s: %w", from, err)

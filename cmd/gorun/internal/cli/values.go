@@ -14,7 +14,7 @@ import (
 	"github.com/gorun/gorun/launcher"
 )
 
-// Limits, so that a slip of the finger is an error and not an exhausted machine.
+// Limits, so that a typing error does not exhaust the machine.
 const (
 	maxNodes    = 1 << 16
 	maxProcs    = 1 << 16
@@ -39,7 +39,7 @@ func setSwitch(at func(*options) *bool) func(*options, string) error {
 	}
 }
 
-// parseSwitch: torchrun takes numbers, people write true.
+// parseSwitch accepts numbers, as torchrun does, and words such as true.
 func parseSwitch(s string) (bool, error) {
 	if n, err := strconv.Atoi(s); err == nil {
 		return n != 0, nil
@@ -67,7 +67,7 @@ func choice(choices []string) func(string) (string, error) {
 	}
 }
 
-// anyOf says "a, b or c".
+// anyOf returns "a, b or c".
 func anyOf(choices []string) string {
 	last := len(choices) - 1
 	if last == 0 {
@@ -76,7 +76,7 @@ func anyOf(choices []string) string {
 	return strings.Join(choices[:last], ", ") + " or " + choices[last]
 }
 
-// setSeconds takes whole numbers and fractions.
+// setSeconds accepts whole numbers and fractions.
 func setSeconds(at func(*options) *time.Duration) func(*options, string) error {
 	return func(o *options, s string) (err error) {
 		*at(o), err = toSeconds(s)
@@ -94,7 +94,7 @@ func setInterval(_ *options, s string) error {
 func setRedirects(o *options, s string) (err error) { o.redirects, err = parseStd(s); return err }
 func setTee(o *options, s string) (err error)       { o.tee, err = parseStd(s); return err }
 
-// parseStd drops the value from the error: the caller says it.
+// parseStd removes the value from the error, because the caller adds it.
 func parseStd(s string) (launcher.StdMap, error) {
 	m, err := launcher.ParseStd(s)
 	if err != nil {
@@ -108,19 +108,19 @@ func setLocalRanks(o *options, s string) error {
 	for item := range strings.SplitSeq(s, ",") {
 		rank, err := number(item, 0, maxProcs-1)
 		if err != nil {
-			return errors.New("want local ranks with commas between, such as 0,3")
+			return errors.New("want local ranks separated by commas, such as 0,3")
 		}
 		o.show[rank] = true
 	}
 	return nil
 }
 
-// setFilters splits at commas; two commas are one that does not split, as torchrun has it.
+// setFilters splits at commas. As in torchrun, two commas stand for a comma in a text.
 func setFilters(at func(*options) *[]string) func(*options, string) error {
 	return func(o *options, s string) error {
 		const comma = "\x00"
 		if strings.Contains(s, comma) {
-			return errors.New("want texts with commas between")
+			return errors.New("want texts separated by commas")
 		}
 		*at(o) = nil
 		for item := range strings.SplitSeq(strings.ReplaceAll(s, ",,", comma), ",") {
@@ -132,7 +132,7 @@ func setFilters(at func(*options) *[]string) func(*options, string) error {
 	}
 }
 
-// sizes are the letters that may follow a number of bytes.
+// sizes are the units that may follow a number.
 var sizes = map[string]int64{"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 func setSize(at func(*options) *int64) func(*options, string) error {
@@ -170,7 +170,7 @@ func setText(want string, at func(*options) *string) func(*options, string) erro
 	}
 }
 
-// setHost takes a host name or an IP address, the latter in brackets if one likes.
+// setHost accepts a host name or an IP address, which may be in brackets.
 func setHost(at func(*options) *string) func(*options, string) error {
 	return func(o *options, s string) error {
 		if strings.HasPrefix(s, "[") && strings.HasSuffix(s, "]") {
@@ -187,8 +187,8 @@ func setHost(at func(*options) *string) func(*options, string) error {
 	}
 }
 
-// orEmpty takes an empty text for the flag's not being given, where scripts of torchrun's users pass a variable that
-// may be empty.
+// orEmpty treats an empty value as if the flag were not given, because scripts for torchrun pass variables that may
+// be empty.
 func orEmpty(set func(*options, string) error) func(*options, string) error {
 	return func(o *options, s string) error {
 		if s == "" {
@@ -198,7 +198,7 @@ func orEmpty(set func(*options, string) error) func(*options, string) error {
 	}
 }
 
-// number allows blanks around, as Python does.
+// number allows blanks around the digits, as Python does.
 func number(s string, low, high int) (int, error) {
 	n, err := strconv.Atoi(strings.TrimSpace(s))
 	if err != nil || n < low || n > high {
@@ -207,7 +207,7 @@ func number(s string, low, high int) (int, error) {
 	return n, nil
 }
 
-// quote keeps a value on one line, and plain if it can be.
+// quote returns a value on one line, in quotes only if necessary.
 func quote(s string) string {
 	if s == "" || strings.ContainsFunc(s, func(r rune) bool { return r == ' ' || !strconv.IsPrint(r) }) {
 		return strconv.Quote(s)

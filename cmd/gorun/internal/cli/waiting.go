@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// noticeDelay is how long a node waits before it says what for: most waits are over by then.
+// noticeDelay is how long a node waits before it logs the reason. Most waits are shorter.
 const noticeDelay = time.Second
 
-// A waiting says what this node waits for, once for each reason.
+// A waiting logs what this node waits for, once for each reason.
 type waiting struct {
 	logger *slog.Logger
 
@@ -22,7 +22,7 @@ type waiting struct {
 
 func newWaiting(logger *slog.Logger) *waiting { return &waiting{logger: logger} }
 
-// set notes what this node waits for. Empty: the wait is over.
+// set sets what this node waits for. An empty reason ends the wait.
 func (w *waiting) set(reason string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 // A storeHost serves a store for the workers of a round that know token.
 type storeHost func(token string) (addr string, store io.Closer, err error)
 
-// rendezvous is that of the job.
+// rendezvous returns the job's rendezvous.
 func (o *options) rendezvous(etcd Etcd, tempDir string, logger *slog.Logger) (rendezvous.Rendezvous, error) {
 	switch {
 	case o.elastic():
@@ -47,8 +47,8 @@ func (o *options) static(reserve rendezvous.ReserveFunc) (rendezvous.Rendezvous,
 	return static, nil
 }
 
-// hostStore serves the store in which the workers of one round meet, so that it is there before they are, and can
-// still be asked who is missing when that is rank 0.
+// hostStore serves the store in which the workers of one round meet. So the store exists before the workers, and
+// can report missing ranks even if rank 0 is one of them.
 func hostStore(logger *slog.Logger) storeHost {
 	return func(token string) (string, io.Closer, error) {
 		server, err := tcpstore.Listen("127.0.0.1:0", tcpstore.Config{Token: []byte(token), Log: atDebug(logger)})
@@ -59,7 +59,7 @@ func hostStore(logger *slog.Logger) storeHost {
 	}
 }
 
-// reserve and start turn the launcher's types into the interfaces of those who use them.
+// reserve and start convert the launcher's types to the interfaces of other packages.
 func reserve(host string, port int) (rendezvous.Port, error) {
 	p, err := launcher.ReservePort(host, port)
 	if err != nil {

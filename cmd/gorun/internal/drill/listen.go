@@ -15,7 +15,7 @@ import (
 func (s *testbed) listen() error {
 	l, err := net.Listen("unix", s.socket())
 	if err != nil {
-		return fmt.Errorf("%w (a shorter $TMPDIR may do)", err)
+		return fmt.Errorf("%w (a shorter $TMPDIR may help)", err)
 	}
 	context.AfterFunc(s.life, func() { _ = l.Close() })
 	s.others.Go(func() {
@@ -42,7 +42,7 @@ func (s *testbed) receive(conn net.Conn) {
 			k, err = newWorker(m, conn)
 		}
 		if err != nil {
-			err = fmt.Errorf("a worker says %.100q: %w", lines.Text(), err)
+			err = fmt.Errorf("bad message %.100q from a worker: %w", lines.Text(), err)
 			s.post(func(time.Time) { s.world.fail(err) })
 			return
 		}
@@ -56,7 +56,7 @@ func (s *testbed) receive(conn net.Conn) {
 // newWorker is for the first message of a worker. Its process can be known for sure as long as it says more.
 func newWorker(m message, conn net.Conn) (*worker, error) {
 	if m.Place == nil {
-		return nil, errors.New("who is that?")
+		return nil, errors.New("the first message does not say which worker sent it")
 	}
 	process, err := os.FindProcess(m.Place.Pid)
 	if err != nil {

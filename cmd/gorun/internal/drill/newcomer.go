@@ -41,13 +41,13 @@ func excluded(others []int) step {
 				return err
 			}
 		}
-		return fmt.Errorf("the node has come %d times, and still gets in", flappingLimit)
+		return fmt.Errorf("the node joined %d times and was still not kept out", flappingLimit)
 	}}
 }
 
 // newcomerWithRank starts one more agent, which asks for the rank of another.
 func newcomerWithRank(rank int) step {
-	return fault(fmt.Sprintf("another node %d comes", rank), nobody, func(s *testbed) error {
+	return fault(fmt.Sprintf("a second node %d joins", rank), nobody, func(s *testbed) error {
 		return s.startNewcomer(rank, s.options.Gorun)
 	})
 }
@@ -63,7 +63,7 @@ func newcomerFails(code int) step {
 }
 
 // brokenNewcomer starts one more agent, which cannot start its workers.
-func brokenNewcomer() step { return fault("a node comes that fails", nobody, (*testbed).startBroken) }
+func brokenNewcomer() step { return fault("a new node fails", nobody, (*testbed).startBroken) }
 
 func stopNewcomer() step {
 	return step{"it gets SIGTERM", func(_ context.Context, s *testbed) error { return s.signal(s.newcomer, syscall.SIGTERM) }}

@@ -90,7 +90,7 @@ func (s *testbed) inject(ctx context.Context, list []randomFault, pauses []time.
 	if err := s.pass(ctx, pauses[len(list)]); err != nil { // what follows from it may not have begun
 		return 0, err
 	}
-	limited, cancel := context.WithTimeoutCause(ctx, recoveryLimit, fmt.Errorf("not within %v", recoveryLimit))
+	limited, cancel := context.WithTimeoutCause(ctx, recoveryLimit, fmt.Errorf("not recovered within %v", recoveryLimit))
 	defer cancel()
 	err = s.await(limited, func(w *world) bool { return w.together(all) })
 	if err == nil {

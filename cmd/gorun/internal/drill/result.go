@@ -59,7 +59,7 @@ func (r *Result) measure(s *testbed) {
 
 func (r *Result) judge(err error) {
 	if err == nil && r.Left != (Left{}) {
-		err = errors.New("something is left")
+		err = errors.New("something was left over")
 	}
 	r.Held = err == nil
 	if err != nil {

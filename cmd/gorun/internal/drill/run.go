@@ -75,7 +75,7 @@ func run(ctx context.Context, o Options, sc *Scenario, dir string) (Result, erro
 	if err != nil {
 		return r, err
 	}
-	limited, cancel := context.WithTimeoutCause(ctx, o.Timeout+sc.length, fmt.Errorf("not within %v", o.Timeout))
+	limited, cancel := context.WithTimeoutCause(ctx, o.Timeout+sc.length, fmt.Errorf("not finished within %v", o.Timeout))
 	defer cancel()
 	err = s.play(limited, sc)
 	r.measure(s)

@@ -10,28 +10,28 @@ import (
 var Scenarios = []*Scenario{
 	{
 		Name:  "worker-kill",
-		About: "a worker is killed: all start again on every node, which costs one restart",
+		About: "a worker is killed: the workers of all nodes restart, which costs one restart",
 		job:   job{restarts: 1},
 		steps: func(n int) []step {
 			return []step{faultOfWorker(syscall.SIGKILL, n-1), again(upTo(0, n))}
 		},
 	}, {
 		Name:  "console-blocked",
-		About: "nobody reads what the workers of a node write, and one of them is killed: all start again, as if somebody did",
+		About: "nobody reads the output of a node's workers, and one of them is killed: the job recovers all the same",
 		job:   job{restarts: 1, unread: true},
 		steps: func(n int) []step {
 			return []step{consoleFull(n - 1), faultOfWorker(syscall.SIGKILL, n-1), again(upTo(0, n)), readConsole(n - 1)}
 		},
 	}, {
 		Name:  "agent-kill",
-		About: "an agent is killed: its workers die with it, and the others go on without it",
+		About: "an agent is killed: its workers die with it, and the other nodes go on without it",
 		job:   job{etcd: 1, spare: 1, ttl: leaseTime},
 		steps: func(n int) []step {
 			return []step{faultOfAgent(syscall.SIGKILL, n-1), again(upTo(0, n-1)), noWorkers(n - 1)}
 		},
 	}, {
 		Name:  "leader-kill",
-		About: "the agent that decides on rounds is killed: another one takes over",
+		About: "the agent that decides about rounds is killed: another one takes over",
 		job:   job{etcd: 1, first: 1, spare: math.MaxInt, ttl: leaseTime, lastCall: leaseTime}, // the node that is alone at first leads
 		steps: func(n int) []step {
 			return []step{
@@ -41,7 +41,7 @@ var Scenarios = []*Scenario{
 		},
 	}, {
 		Name:  "agent-stop",
-		About: "an agent is suspended until the others have gone on without it: when it wakes it ends its old workers, and joins again",
+		About: "an agent is suspended until the others have gone on without it: when it resumes, it ends its old workers and joins again",
 		job:   job{etcd: 1, spare: 1, hang: true, ttl: leaseTime},
 		steps: func(n int) []step {
 			return []step{
@@ -51,7 +51,7 @@ var Scenarios = []*Scenario{
 		},
 	}, {
 		Name:  "etcd-kill",
-		About: "etcd is killed, and comes back with its data when leases would be over: no worker notices",
+		About: "etcd is killed, and comes back with its data after the leases would have expired: no worker notices",
 		job:   job{etcd: 1, ttl: steadyLease},
 		steps: func(int) []step {
 			return []step{
@@ -68,7 +68,7 @@ var Scenarios = []*Scenario{
 		},
 	}, {
 		Name:  "host-vanished",
-		About: "one of three nodes that host the rendezvous is cut off: the others go on without it; started again, it hosts again, and the next one may be cut off",
+		About: "one of three nodes that host the rendezvous is cut off: the others go on without it; it restarts and hosts again, and then the next one is cut off",
 		job:   job{hosts: 3, network: true, spare: 1, hang: true, ttl: 2 * leaseTime},
 		steps: func(n int) []step {
 			return []step{
@@ -81,7 +81,7 @@ var Scenarios = []*Scenario{
 		},
 	}, {
 		Name:  "partition",
-		About: "a node is cut off: for a moment, and nothing happens; for longer, and the others go on without it until it is back",
+		About: "a node is cut off: for a moment, and nothing happens; then for longer, and the others go on without it until it is back",
 		job:   job{etcd: 1, network: true, spare: 1, hang: true, ttl: 2 * leaseTime},
 		steps: func(n int) []step {
 			return []step{
@@ -92,35 +92,35 @@ var Scenarios = []*Scenario{
 		},
 	}, {
 		Name:  "scale-up",
-		About: "a node is added: all start again with it, free of charge",
+		About: "a node is added: all nodes start a new round with it, which costs no restart",
 		job:   job{first: -1, spare: 1, lastCall: time.Second / 5},
 		steps: func(n int) []step {
 			return []step{changeByStart(n - 1), again(upTo(0, n))}
 		},
 	}, {
 		Name:  "scale-down",
-		About: "an agent is asked to end (SIGTERM): its workers may end well, and the others go on without it, free of charge",
+		About: "an agent is asked to end (SIGTERM): its workers may exit cleanly, and the others go on without it, which costs no restart",
 		job:   job{spare: 1},
 		steps: func(n int) []step {
 			return []step{faultOfAgent(syscall.SIGTERM, n-1), again(upTo(0, n-1)), obeyed(syscall.SIGTERM, n-1)}
 		},
 	}, {
 		Name:  "newcomer-clash",
-		About: "a node comes that asks for a rank which another has: it ends with exit code 2, and the others do not notice",
+		About: "a new node asks for the rank of another node: it ends with exit code 2, and the others do not notice",
 		job:   job{etcd: 1, first: -1, spare: 1, ranks: true, ttl: leaseTime, lastCall: leaseTime},
 		steps: func(int) []step {
 			return []step{newcomerWithRank(0), newcomerFails(2)}
 		},
 	}, {
 		Name:  "newcomer-flapping",
-		About: "a node comes that cannot start its workers, again and again: it is kept out longer and longer, and the job pays nothing",
+		About: "a new node fails to start its workers, again and again: it is kept out for longer and longer, and the job uses no restart",
 		job:   job{etcd: 1, first: -1, spare: 1, ttl: leaseTime, lastCall: flappingCall},
 		steps: func(n int) []step {
 			return []step{brokenNewcomer(), newcomerEnds(), again(upTo(0, n-1)), excluded(upTo(0, n-1)), stopNewcomer(), newcomerEnds()}
 		},
 	}, {
 		Name:  "etcd-empty",
-		About: "etcd is killed, and comes back without its data: the agents put back what they know, and no worker notices",
+		About: "etcd is killed, and comes back without its data: the agents restore what they know, and no worker notices",
 		job:   job{etcd: 1, ttl: steadyLease},
 		steps: func(int) []step {
 			return []step{
@@ -130,7 +130,7 @@ var Scenarios = []*Scenario{
 		},
 	}, {
 		Name:  "etcd-no-leader",
-		About: "etcd has just lost its leader when a node comes: that waits, and gets in when there is one again",
+		About: "a node joins just after etcd has lost its leader: it waits, and is let in when there is a leader again",
 		job:   job{etcd: 3, first: -1, spare: 1, ttl: steadyLease, lastCall: leaseTime},
 		steps: func(n int) []step {
 			return []step{

@@ -48,9 +48,9 @@ func again(nodes []int) step {
 
 // oneRound wants that to have been one new round: nobody was lost beside the victim, not even for a moment.
 func oneRound() step {
-	return step{"there has been one new round", func(_ context.Context, s *testbed) error {
+	return step{"there was exactly one new round", func(_ context.Context, s *testbed) error {
 		if n := s.world.newest() - s.world.before; n != 1 {
-			return fmt.Errorf("there have been %d", n)
+			return fmt.Errorf("there were %d", n)
 		}
 		return nil
 	}}
@@ -160,7 +160,7 @@ func undisturbedUntil(what string, is func(*testbed) (bool, error)) step {
 		var failed error
 		err := s.await(ctx, func(w *world) bool {
 			if w.newest() != newest || slices.ContainsFunc(w.in(newest), func(k *worker) bool { return !k.busy() }) {
-				w.fail(fmt.Errorf("something has happened: %s", w.state()))
+				w.fail(fmt.Errorf("the workers were disturbed: %s", w.state()))
 			}
 			so, err := is(s)
 			failed = err
@@ -183,7 +183,7 @@ func undisturbed(d time.Duration) step {
 		}
 		return s.await(ctx, func(w *world) bool {
 			if len(w.in(w.newest())) != len(round) || w.newest() != round[0].Round || slices.ContainsFunc(round, func(k *worker) bool { return !k.busy() }) {
-				w.fail(fmt.Errorf("something has happened: %s", w.state()))
+				w.fail(fmt.Errorf("the workers were disturbed: %s", w.state()))
 			}
 			return !slices.ContainsFunc(round, func(k *worker) bool { return k.computations == then[k] })
 		})
