@@ -20,7 +20,7 @@ const (
 	agentStore = "store of the workers, one node"
 	etcdNodes  = "etcd, for nodes"
 	etcdPeers  = "etcd, for its other members (three endpoints)"
-	agentTies  = "connections between agents"
+	agentPeers  = "connections between agents"
 	ranksStore = "store of the ranks"
 	eachRank   = "each rank"
 )
@@ -44,11 +44,11 @@ func TestWhatListens(t *testing.T) {
 		{"static nodes on loopback", 2, []string{"--master-addr=127.0.0.1", "--master-port=" + portOf(loopback(t, 1))},
 			nil, map[string]string{ranksStore: "127.0.0.1", eachRank: "127.0.0.1"}},
 		{"a hosted etcd on loopback", 2, []string{"--rdzv-backend=embedded", "--rdzv-endpoint=" + loopback(t, 1)},
-			map[string]string{etcdNodes: "127.0.0.1", agentTies: "127.0.0.1"}, map[string]string{ranksStore: "127.0.0.1", eachRank: "127.0.0.1"}},
+			map[string]string{etcdNodes: "127.0.0.1", agentPeers: "127.0.0.1"}, map[string]string{ranksStore: "127.0.0.1", eachRank: "127.0.0.1"}},
 		{"three hosted etcds", 3, []string{"--rdzv-backend=embedded", "--rdzv-endpoint=" + loopback(t, 3)},
-			map[string]string{etcdNodes: "127.0.0.1", etcdPeers: "127.0.0.1", agentTies: "127.0.0.1"}, map[string]string{ranksStore: "127.0.0.1", eachRank: "127.0.0.1"}},
+			map[string]string{etcdNodes: "127.0.0.1", etcdPeers: "127.0.0.1", agentPeers: "127.0.0.1"}, map[string]string{ranksStore: "127.0.0.1", eachRank: "127.0.0.1"}},
 		{"a hosted etcd that others can reach", 2, []string{"--rdzv-backend=embedded", "--rdzv-endpoint=" + net.JoinHostPort(own, portOf(loopback(t, 1))), "--rdzv-token-file=" + tokenFile(t, secretToken)},
-			map[string]string{etcdNodes: own, agentTies: own}, map[string]string{ranksStore: own, eachRank: own}},
+			map[string]string{etcdNodes: own, agentPeers: own}, map[string]string{ranksStore: own, eachRank: own}},
 	} {
 		for what := range c.agent {
 			rows[what] = true
@@ -137,7 +137,7 @@ func documentedListeners(t *testing.T) map[string]bool {
 			}
 		}
 	}
-	for _, what := range []string{agentStore, etcdNodes, etcdPeers, agentTies, ranksStore, eachRank} {
+	for _, what := range []string{agentStore, etcdNodes, etcdPeers, agentPeers, ranksStore, eachRank} {
 		if _, ok := rows[what]; !ok {
 			t.Fatalf("docs/security.md does not say that %q listens", what)
 		}

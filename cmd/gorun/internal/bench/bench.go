@@ -1,7 +1,7 @@
 // Package bench measures the calls of package comm, in the way and with the table of nccl-tests.
 //
-// A [Config] says what is measured. Whoever wants to know starts gorun's own binary as the workers of a job, with that
-// Config as their argument, and each of them calls [Work]:
+// A [Config] says what is measured. The caller starts gorun's own binary as the workers of a job, with that Config as
+// their argument, and each of them calls [Work]:
 //
 //	for every experiment (operation, element type, reduction, root)
 //	    for every size
@@ -9,7 +9,7 @@
 //	            check:    fill the buffers, call, count the elements that are wrong
 //	            measure:  warm up, meet, call n times; the slowest rank's mean counts
 //
-// Ranks agree on everything that decides what they call next, so nobody has to tell them. Rank 0 prints.
+// Ranks decide from shared results what they call next, so nobody has to tell them. Rank 0 prints.
 package bench
 
 import (
@@ -17,7 +17,7 @@ import (
 	"slices"
 )
 
-// A Config is what to measure. It travels to the workers as JSON.
+// A Config is what to measure. The workers get it as JSON.
 type Config struct {
 	Operations []string // names of Operations
 	Sizes      Sizes
@@ -68,7 +68,7 @@ type operation struct {
 	bus     func(ranks float64) float64
 }
 
-// moves says whether there is anything that could be large, or wrong.
+// moves reports whether the operation moves data. Otherwise it has no size, and nothing in it can be wrong.
 func (o *operation) moves() bool { return o.bus != nil }
 
 // The bus bandwidth is what each rank's link to the others would carry if nothing was sent twice.
@@ -100,7 +100,7 @@ func Operations() (names []string) {
 
 func operationNamed(name string) operation { return operations[slices.Index(Operations(), name)] }
 
-// About is what an operation does, in a few words.
+// About describes an operation in a few words.
 func About(name string) string { return operationNamed(name).about }
 
 // Ops are the names of the reductions.
@@ -113,7 +113,7 @@ func (e *UsageError) Error() string { return e.why }
 
 func usagef(format string, args ...any) error { return &UsageError{fmt.Sprintf(format, args...)} }
 
-// Check holds c against the number of ranks, or if that is 0, because it is not known yet, only against itself.
+// Check checks c for this number of ranks. If ranks is 0, the number is not known yet.
 func (c *Config) Check(ranks int) error {
 	switch {
 	case c.Sizes.Min > c.Sizes.Max:
@@ -139,10 +139,10 @@ func (c *Config) Check(ranks int) error {
 	return nil
 }
 
-// pair is how many ranks have a part in pingPong, which is left out where there are fewer.
+// pair is the number of ranks that pingPong needs. With fewer ranks, it is left out.
 const pair = 2
 
-// An experiment is an operation with all that it takes but a size.
+// An experiment is an operation with all of its parameters but the size.
 type experiment struct {
 	operation
 	typ  dataType
@@ -152,7 +152,7 @@ type experiment struct {
 	shared bool // buffers are comm.Alloc's
 }
 
-// experiments are what c asks for. Of all types and reductions, what has no meaning is left out.
+// experiments returns the experiments that c asks for. It leaves out combinations of type and reduction that have no meaning.
 func (c *Config) experiments(ranks int) (list []experiment) {
 	for _, name := range c.Operations {
 		if name != pingPong || ranks >= pair {

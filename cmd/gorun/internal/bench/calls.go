@@ -7,7 +7,7 @@ import (
 	"github.com/gorun/gorun/comm"
 )
 
-// A call is an operation on certain buffers, which can be made as often as one likes.
+// A call is an operation on certain buffers, which can be repeated.
 type call struct {
 	do func() error
 
@@ -30,7 +30,7 @@ type typed[T comm.Element] struct {
 	result []T // reduced(i)
 }
 
-// callerOf is for elements that of makes of numbers.
+// callerOf returns the constructor of callers whose elements of makes from ints.
 func callerOf[T comm.Element](of func(int) T) newCaller {
 	return func(ctx context.Context, g *comm.Group, e experiment, count int) (caller, func() error, error) {
 		t := &typed[T]{ctx: ctx, g: g, e: e, of: of}
@@ -54,7 +54,7 @@ func callerOf[T comm.Element](of func(int) T) newCaller {
 	}
 }
 
-// alloc is where all buffers come from.
+// alloc allocates all buffers.
 func (t *typed[T]) alloc(n int) ([]T, error) {
 	if t.e.shared {
 		return comm.Alloc[T](t.g, n)
@@ -69,7 +69,7 @@ func (t *typed[T]) free() error {
 	return nil
 }
 
-// fillBytes stay in the first cache while a buffer is filled with them.
+// fillBytes fit into the first-level cache while a buffer is filled with them.
 const fillBytes = 4096
 
 func repeat[T any](v T, n int) []T {
@@ -87,7 +87,7 @@ func (t *typed[T]) rewrite(buf []T, with int) {
 	}
 }
 
-// numbers is what a rank gives.
+// numbers returns a rank's input.
 func (t *typed[T]) numbers(rank int) (list []T) {
 	for i := range period {
 		list = append(list, t.of(number(t.e.op, t.g.Size(), rank, i)))
@@ -95,7 +95,7 @@ func (t *typed[T]) numbers(rank int) (list []T) {
 	return list
 }
 
-// A span is what should be in a buffer: buf[i] is element first+i of numbers that repeat.
+// A span is a buffer with its expected contents: buf[i] is element first+i of the numbers, which repeat.
 type span[T comm.Element] struct {
 	buf     []T
 	numbers []T
@@ -123,7 +123,7 @@ func (s span[T]) wrong() (n int) {
 	return n
 }
 
-// newCall is a call to which this rank gives what is in one buffer, and after which there is something in others.
+// newCall returns a call with one input buffer of this rank, and with the contents that it should leave in others.
 func (t *typed[T]) newCall(given []T, wants []span[T], do func() error) *call {
 	return &call{
 		do: do,

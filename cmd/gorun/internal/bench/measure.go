@@ -8,7 +8,7 @@ import (
 	"github.com/gorun/gorun/comm"
 )
 
-// How many calls are measured if nobody says.
+// How many calls are measured by default.
 const (
 	enough        = 100 * time.Millisecond // that they take
 	fewest        = 5
@@ -25,14 +25,14 @@ type meter struct {
 	wrong int       // elements of all calls so far that were wrong on this rank
 }
 
-// A measurement is how long a call takes, in seconds.
+// A measurement is the duration of a call, in seconds.
 type measurement struct {
 	calls    int
 	mean     float64 // the slowest rank's
 	p50, p99 float64 // of each call's slowest rank
 }
 
-// measure measures. What a rank does between its calls is not counted.
+// measure measures a call. What a rank does between calls is not counted.
 func (m *meter) measure(c *call) (r measurement, err error) {
 	c.clear()
 	if _, err := m.batch(c, m.c.Warmup); err != nil {
@@ -54,7 +54,7 @@ func (m *meter) measure(c *call) (r measurement, err error) {
 	return r, err
 }
 
-// estimate returns how many calls are enough, the same on all ranks.
+// estimate returns how many calls to measure, the same number on all ranks.
 func (m *meter) estimate(c *call) (int, error) {
 	one, err := m.mean(c, estimateCalls)
 	if err == nil {
@@ -66,7 +66,7 @@ func (m *meter) estimate(c *call) (int, error) {
 	return int(min(max(enough.Seconds()/max(one, 1e-9), fewest), most)), nil
 }
 
-// mean is how long one of n calls takes here, without rewriting buffers, which is measured by itself and taken off.
+// mean returns the mean duration of n calls on this rank, without the time for rewriting buffers, which is measured separately.
 func (m *meter) mean(c *call, n int) (float64, error) {
 	if err := comm.Barrier(m.ctx, m.g); err != nil {
 		return 0, err
@@ -86,7 +86,7 @@ func (m *meter) mean(c *call, n int) (float64, error) {
 	return max(took, 0).Seconds() / float64(n), nil
 }
 
-// batch makes n calls, and says how long they took.
+// batch makes n calls and returns how long they took.
 func (m *meter) batch(c *call, n int) (time.Duration, error) {
 	start := time.Now()
 	for i := range n {
@@ -100,7 +100,7 @@ func (m *meter) batch(c *call, n int) (time.Duration, error) {
 	return time.Since(start), nil
 }
 
-// percentiles makes n calls, and looks at the clock for each.
+// percentiles makes n calls and measures each of them.
 func (m *meter) percentiles(c *call, n int) (p50, p99 float64, err error) {
 	m.spans = slices.Grow(m.spans[:0], n)[:n]
 	if err := comm.Barrier(m.ctx, m.g); err != nil {
@@ -123,7 +123,7 @@ func (m *meter) percentiles(c *call, n int) (p50, p99 float64, err error) {
 	return percentile(m.spans, 50), percentile(m.spans, 99), nil
 }
 
-// percentile is the least of sorted values that so many percent of them do not exceed.
+// percentile returns the smallest of the sorted values that this percentage of them do not exceed.
 func percentile(sorted []float64, percent int) float64 {
 	return sorted[max((len(sorted)*percent+99)/100-1, 0)]
 }

@@ -9,7 +9,7 @@ import (
 // commOps are the reductions of comm.
 var commOps = map[string]comm.Op{"sum": comm.Sum, "prod": comm.Prod, "min": comm.Min, "max": comm.Max, "avg": comm.Avg}
 
-// call is the experiment's operation with count elements, for each rank if it has blocks.
+// call returns the experiment's operation with count elements, or with blocks of count elements.
 func (t *typed[T]) call(count int, inPlace bool) *call {
 	switch {
 	case t.e.blocks:
@@ -21,7 +21,7 @@ func (t *typed[T]) call(count int, inPlace bool) *call {
 	}
 }
 
-// wholeCall is for operations that have one buffer.
+// wholeCall is for operations with a single buffer.
 func (t *typed[T]) wholeCall(buf []T) *call {
 	ctx, g, op, root := t.ctx, t.g, commOps[t.e.op], t.e.root
 	want := span[T]{buf: buf, numbers: t.result}
@@ -39,7 +39,7 @@ func (t *typed[T]) wholeCall(buf []T) *call {
 	}
 }
 
-// blockCall is for operations in which a block of some rank's buffer is another rank's.
+// blockCall is for operations whose buffers have a block for each rank.
 func (t *typed[T]) blockCall(count int, inPlace bool) *call {
 	ctx, g, op, root := t.ctx, t.g, commOps[t.e.op], t.e.root
 	me, size := g.Rank(), g.Size()

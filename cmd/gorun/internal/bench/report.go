@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// A row is what has come of one size.
+// A row is the result for one size.
 type row struct {
 	Operation  string   `json:"operation"`
 	Ranks      int      `json:"ranks"`
@@ -55,7 +55,7 @@ func newFigures(e experiment, ranks int, size int64, m measurement, wrong *int, 
 	return f
 }
 
-// rounded is v with six digits, which is more than any clock gives.
+// rounded returns v with six digits, which is more than any clock gives.
 func rounded(v float64) float64 {
 	v, _ = strconv.ParseFloat(strconv.FormatFloat(v, 'g', 6, 64), 64) // which cannot fail
 	return v
@@ -82,7 +82,7 @@ func (r *report) line(format string, args ...any) {
 	}
 }
 
-// start says what is measured, and where.
+// start prints what is measured, and where.
 func (r *report) start(members []member) {
 	if r.c.JSON {
 		return
@@ -120,7 +120,7 @@ func (r *report) begin(name string) {
 	r.line("#%s%s%s", fmt.Sprintf(rowFormat, "(B)", "(elements)", "", "", "")[1:], units, strings.TrimRight(units, " "))
 }
 
-// The columns that say what was measured.
+// The columns before the figures.
 const (
 	rowFormat = "%12v  %12v  %10v  %6v  %6v"
 	rowLength = 12 + 2 + 12 + 2 + 10 + 2 + 6 + 2 + 6
@@ -159,7 +159,7 @@ func (r *report) row(row *row) {
 	r.line(rowFormat+"%s%s", row.Size, row.Count, row.Type, row.Op, row.Root, r.half(row, row.OutOfPlace), r.half(row, row.InPlace))
 }
 
-// half is the columns of one form.
+// half returns the columns of one form, out of place or in place.
 func (r *report) half(row *row, f *figures) string {
 	time, p50, p99, alg, bus, wrong := "-", "-", "-", "-", "-", "-"
 	if f != nil {

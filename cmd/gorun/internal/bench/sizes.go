@@ -14,7 +14,7 @@ const (
 	MaxFactor = 1 << 20
 )
 
-// of returns the sizes, cut to whole units, of which there is one at least. None comes twice in a row.
+// of returns the sizes, rounded down to whole units, but at least one unit. It returns no size twice in a row.
 func (s Sizes) of(unit int64) iter.Seq[int64] {
 	return func(yield func(int64) bool) {
 		last := int64(0)
@@ -35,7 +35,7 @@ func (s Sizes) after(size int64) int64 {
 	return size * int64(s.Factor)
 }
 
-// largest is the last of the sizes, or more.
+// largest returns a bound for the sizes.
 func (s Sizes) largest(unit int64) int64 { return wholeUnits(s.Max, unit) }
 
 func wholeUnits(size, unit int64) int64 { return max(size-size%unit, unit) }

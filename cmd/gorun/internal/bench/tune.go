@@ -9,11 +9,11 @@ import (
 	"github.com/gorun/gorun/comm"
 )
 
-// tuneRounds is how often each way is measured; the best time counts.
+// tuneRounds is how often each algorithm is measured. The best time counts.
 const tuneRounds = 3
 
-// tune measures each way that an operation can go, and prints the rules for GORUN_COMM_TUNE by which groups of as many ranks go
-// the fastest one. Every way is that of a group of its own.
+// tune measures each algorithm of an operation, and prints the rules for GORUN_COMM_TUNE with which groups of this size use the
+// fastest. Each algorithm gets a group of its own.
 func (w *worker) tune(members []member) error {
 	g, c := w.meter.g, w.meter.c
 	w.report.start(members)
@@ -69,7 +69,7 @@ func (w *worker) time(e experiment, tuning string, sizes []int64, times []float6
 	return comm.Barrier(m.ctx, group) // nobody needs this rank any more
 }
 
-// A timing is how long the ways of an operation take.
+// A timing holds the times of the algorithms of an operation.
 type timing struct {
 	name  string
 	ways  []string
@@ -101,7 +101,7 @@ func (t *timing) print(r *report) {
 	}
 }
 
-// rule is the ways and up to which size each is taken.
+// rule returns the algorithms, each with the largest size that it is used for.
 func (t *timing) rule() string {
 	var parts []string
 	last := 0
@@ -119,8 +119,9 @@ func (t *timing) rule() string {
 	return strings.Join(parts, ",")
 }
 
-// ends says how many of the sizes are taken by each way or one before it. Ways are in the order of the lengths that they are
-// for: of all cuts of the sizes into as many stretches this is the one whose times have the least product.
+// ends returns, for each algorithm, how many sizes it and the algorithms before it are used for. The algorithms are in the
+// order of the lengths that they suit. Of all ways to divide the sizes among them, ends returns the one with the smallest
+// product of times.
 func (t *timing) ends() []int {
 	n := len(t.sizes)
 	least := slices.Repeat([]float64{math.Inf(1)}, n+1) // of so many sizes, by the ways so far

@@ -7,7 +7,7 @@ import (
 	"github.com/gorun/gorun/comm"
 )
 
-// A dataType is a type of elements, by the name that nccl-tests has for it, or else Go's.
+// A dataType is a type of elements. Its name is that of nccl-tests, or else Go's.
 type dataType struct {
 	name      string
 	size      int64
@@ -15,10 +15,10 @@ type dataType struct {
 	caller    newCaller
 }
 
-// A newCaller makes the caller of an experiment, with buffers for count elements, which free gives back.
+// A newCaller makes the caller of an experiment, with buffers for count elements, which free releases.
 type newCaller func(ctx context.Context, g *comm.Group, e experiment, count int) (call caller, free func() error, err error)
 
-// A caller makes a call with so many elements, or blocks of so many, out of place or in place.
+// A caller makes a call with count elements, or with blocks of count elements, out of place or in place.
 type caller func(count int, inPlace bool) *call
 
 var dataTypes = []dataType{
@@ -38,7 +38,7 @@ var dataTypes = []dataType{
 	{name: "complex128", size: 16, unordered: true, caller: callerOf(func(n int) complex128 { return complex(float64(n), 0) })},
 }
 
-// noType is that of an operation that moves nothing.
+// noType is the type of operations that move no data.
 var noType = dataType{name: "none", size: 1, caller: plain[int8]}
 
 // Types are the names of the types.
@@ -49,10 +49,10 @@ func Types() (names []string) {
 	return names
 }
 
-// synonyms are Go's names of types that have another one in nccl-tests.
+// synonyms are Go's names of types that have other names in nccl-tests.
 var synonyms = map[string]string{"float16": "half", "float32": "float", "float64": "double"}
 
-// TypeNamed finds the name in Types of a type that may be written in Go's way; All is one.
+// TypeNamed returns the name in Types of a type, which may be written with Go's name. All counts as a type.
 func TypeNamed(name string) (string, bool) {
 	if other, ok := synonyms[name]; ok {
 		name = other

@@ -1,21 +1,21 @@
 package bench
 
-// What ranks give, and what must become of it, are small whole numbers, chosen so that the result is exact in every type
-// and whatever the order in which ranks are combined, as in nccl-tests. They repeat after a prime number of elements,
-// so that a block in another block's place is found.
+// Inputs and results are small whole numbers, as in nccl-tests, so that results are exact in every type, and in any
+// order of ranks. They repeat after a prime number of elements, so that a block in another block's place shows up as
+// wrong.
 const period = 509
 
-// poison is no rank's number, and no result.
+// poison is neither an input nor a result.
 const poison = 200
 
-// The numbers of so many ranks are neither neutral nor wiped out, for any element of a sum or product: more would not be
-// exact in a bfloat16, which counts to 256.
+// For each element of a sum or product, only this many ranks contribute a number that is not neutral. With more, the
+// result would not be exact in a bfloat16, which is exact up to 256.
 const (
 	adders      = 64 // of 0 to 3
 	multipliers = 4  // of 1 to 3
 )
 
-// number is what a rank gives as element i of its buffer, to be reduced by op if that is not empty.
+// number returns element i of a rank's input for the reduction op, which may be empty.
 func number(op string, ranks, rank, i int) int {
 	n := (7*(i%period) + 37*rank) % 101
 	turn := (i%period + rank) % ranks
@@ -44,7 +44,7 @@ func number(op string, ranks, rank, i int) int {
 	}
 }
 
-// average is the average of what all ranks give as element i. The sum fits in an int8.
+// average returns the average of element i over all ranks. The sum fits in an int8.
 func average(ranks, i int) int {
 	if ranks > 127 {
 		return 0
@@ -52,7 +52,7 @@ func average(ranks, i int) int {
 	return i % period % 2
 }
 
-// reduced is element i of the reduction of what all ranks give.
+// reduced returns element i of the reduction over all ranks.
 func reduced(op string, ranks, i int) int {
 	if op == "avg" {
 		return average(ranks, i)

@@ -14,7 +14,7 @@ import (
 	"github.com/gorun/gorun/comm"
 )
 
-// WorkerCommand is the command of gorun that is a worker of a benchmark. Its argument is a Config in JSON.
+// WorkerCommand is the gorun command that runs a worker of a benchmark. Its argument is a Config in JSON.
 const WorkerCommand = "bench-worker"
 
 // A member is what each rank sends the others about itself.
@@ -24,8 +24,8 @@ type member struct {
 	Pid    int
 }
 
-// Work is a worker of a benchmark: it does what config says together with all others. Rank 0 writes to out what comes of it.
-// Every rank that has seen anything wrong returns an error, and so does rank 0 if any has.
+// Work is a worker of a benchmark. With all other workers, it measures what config says, and rank 0 writes the results to
+// out. Every rank that found wrong elements returns an error, and so does rank 0 if any rank did.
 func Work(ctx context.Context, config string, out io.Writer) error {
 	var c Config
 	if err := json.Unmarshal([]byte(config), &c); err != nil {
@@ -105,7 +105,7 @@ func (w *worker) run(members []member) error {
 	return w.report.err
 }
 
-// explain prints how comm would do all that is asked for, once it has found out where ranks share memory.
+// explain prints which algorithms comm would use. The barrier makes comm find out first where ranks share memory.
 func (w *worker) explain([]member) error {
 	g, c := w.meter.g, w.meter.c
 	if err := comm.Barrier(w.meter.ctx, g); err != nil {
@@ -120,7 +120,7 @@ func (w *worker) explain([]member) error {
 	return w.report.err
 }
 
-// sizes are those that are asked for.
+// sizes returns the sizes to measure.
 func (e *experiment) sizes(c *Config, ranks int) iter.Seq[int64] {
 	if !e.moves() {
 		return slices.Values([]int64{0})
@@ -128,7 +128,7 @@ func (e *experiment) sizes(c *Config, ranks int) iter.Seq[int64] {
 	return c.Sizes.of(e.unit(ranks))
 }
 
-// unit is the bytes of an element, or of one for every rank if the buffer has a block for each.
+// unit returns the bytes of one element, or of one element for every rank if the buffer has a block for each.
 func (e *experiment) unit(ranks int) int64 {
 	if e.blocks {
 		return e.typ.size * int64(ranks)
@@ -150,7 +150,7 @@ func (w *worker) experiment(e experiment) error {
 	return errors.Join(w.rows(e, e.sizes(c, g.Size()), unit, call), free())
 }
 
-// rows measures the calls of sizes, in units of so many bytes.
+// rows measures the calls of all sizes and reports a row for each. unit is in bytes.
 func (w *worker) rows(e experiment, sizes iter.Seq[int64], unit int64, call caller) (err error) {
 	g, c := w.meter.g, w.meter.c
 	for size := range sizes {

@@ -5,7 +5,7 @@ import (
 	"syscall"
 )
 
-// setApart keeps the terminal's signals from a process, and lets it not outlive the thread that starts it.
+// setApart shields a process from the signals of the terminal, and has it killed when the thread that starts it ends.
 func setApart(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }

@@ -7,5 +7,5 @@ import (
 	"syscall"
 )
 
-// setApart keeps the terminal's signals from a process.
+// setApart shields a process from the signals of the terminal.
 func setApart(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A console is a pipe that nobody reads until somebody wants to.
+// A console is a pipe that nobody reads until readConsole is called.
 type console struct{ reader, writer *os.File }
 
 func newConsole() (*console, error) {
@@ -23,7 +23,7 @@ func (c *console) close() {
 	}
 }
 
-// isFull reports whether a write would wait.
+// isFull reports whether a write would block.
 func (c *console) isFull() (full bool, err error) {
 	raw, err := c.writer.SyscallConn()
 	if err != nil {
@@ -40,7 +40,7 @@ func (c *console) isFull() (full bool, err error) {
 	return full && err == nil, err
 }
 
-// consoleFull waits until nobody can write to the console of a node any more.
+// consoleFull waits until the console of a node is full.
 func consoleFull(node int) step {
 	return step{fmt.Sprintf("nobody reads the console of node %d, until it is full", node), func(ctx context.Context, s *testbed) error {
 		for {
@@ -55,7 +55,7 @@ func consoleFull(node int) step {
 	}}
 }
 
-// readConsole reads the console of a node from now on.
+// readConsole starts to read the console of a node.
 func readConsole(node int) step {
 	return step{fmt.Sprintf("the console of node %d is read", node), func(_ context.Context, s *testbed) error {
 		c := s.agents[node].console

@@ -1,15 +1,14 @@
-// Package drill breaks jobs on purpose, to see whether gorun does what it promises.
+// Package drill breaks jobs on purpose, to check that gorun does what it promises.
 //
-// A [Scenario] is a job on several agents of this machine, and one fault. [Run] starts the agents as a user would, by
-// gorun's command line, with workers that are built in: they compute together all the time, and report to the drill
-// over a socket. The drill judges only what they report and how processes end, and measures only when that is; it does not ask
-// agents.
+// A [Scenario] is a job on several agents of this machine, and one fault. [Run] starts the agents as a user would, with
+// gorun's command line. The workers are built in: they compute together continuously, and report to the drill over a socket.
+// The drill judges and measures only what workers report and how processes end; it does not query agents.
 //
 //	Run ── steps of a scenario ──▶ testbed ─ starts, kills ─▶ agents, etcd
 //	         ▲                       ▲                          │ start
 //	         └──── judged ── world ◀─┴── report by a socket ─ workers
 //
-// What must hold in every scenario, beside what its steps wait for:
+// In every scenario, this must hold in addition to what its steps wait for:
 //
 //  1. A rank starts once in a round, and all workers of a round know the same world, master and restarts.
 //  2. A node has workers of one round at a time: the old ones are dead when new ones start.
@@ -21,7 +20,7 @@ package drill
 
 import "time"
 
-// A Scenario is a fault, and what must become of the job.
+// A Scenario is a fault, and what the job must do about it.
 type Scenario struct {
 	Name  string
 	About string // one line, for people
@@ -31,7 +30,7 @@ type Scenario struct {
 	steps  func(nodes int) []step // from when the nodes that are there first compute together until the job is to end well
 }
 
-// A job is what is started first. The zero value is one that is to lose no node, whose first node hosts the rendezvous.
+// A job describes the job of a scenario. The zero value is a job that loses no node, and whose first node hosts the rendezvous.
 type job struct {
 	etcd     int           // members by themselves; 0: nodes host the rendezvous
 	hosts    int           // how many, the first ones; 0: one
@@ -49,10 +48,10 @@ type job struct {
 	ranks    bool          // nodes ask for theirs
 }
 
-// members are how many there are of etcd.
+// members returns the number of etcd members.
 func (j job) members() int { return max(1, j.etcd, j.hosts) }
 
-// begin is how many nodes of all start at once.
+// begin returns how many of the nodes start first.
 func (j job) begin(nodes int) int {
 	if j.first <= 0 {
 		return nodes + j.first
@@ -60,7 +59,7 @@ func (j job) begin(nodes int) int {
 	return j.first
 }
 
-// least is how many nodes are enough.
+// least returns how many nodes are enough for the job.
 func (j job) least(nodes int) int {
 	if j.enough > 0 {
 		return min(j.enough, nodes)
@@ -68,7 +67,7 @@ func (j job) least(nodes int) int {
 	return max(1, nodes-j.spare)
 }
 
-// upTo is the nodes from first, without last.
+// upTo returns the nodes from first to last, without last.
 func upTo(first, last int) (nodes []int) {
 	for i := first; i < last; i++ {
 		nodes = append(nodes, i)

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// fault strikes victims, by what it does.
+// fault returns a step that injects a fault, with do. victim reports which workers it hits.
 func fault(what string, victim func(*worker) bool, do func(*testbed) error) step {
 	return step{what, func(_ context.Context, s *testbed) error {
 		s.fault = what

@@ -11,13 +11,13 @@ import (
 	"github.com/gorun/gorun/launcher/proc"
 )
 
-// What still ends by itself has this much time.
+// How long processes may take to end by themselves, and how often to check.
 const (
 	endTimeout = 5 * time.Second
 	endPause   = 10 * time.Millisecond
 )
 
-// clear ends whatever is left, and returns what that was. The agents and etcds of a scenario that was cut short do not count.
+// clear ends whatever is left, and returns what that was. It does not count the agents and etcds of a scenario that was cut short.
 func (s *testbed) clear() (left Left) {
 	for _, group := range []map[int]*process{s.agents, s.etcds} {
 		for _, p := range group {
@@ -64,7 +64,7 @@ func within(dir string) (list []proc.Process) {
 	return list
 }
 
-// countTaken counts the addresses at which somebody listens.
+// countTaken counts the addresses at which a process listens.
 func countTaken(addrs []string) (n int) {
 	for _, a := range addrs {
 		l, err := net.Listen("tcp", a)

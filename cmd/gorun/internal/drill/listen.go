@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// listen receives what workers report, as long as the testbed lives, and makes news of it.
+// listen receives the workers' reports and posts them as news, as long as the testbed lives.
 func (s *testbed) listen() error {
 	l, err := net.Listen("unix", s.socket())
 	if err != nil {
@@ -30,7 +30,7 @@ func (s *testbed) listen() error {
 	return nil
 }
 
-// receive receives what one worker reports, until its end.
+// receive receives the reports of one worker until it ends.
 func (s *testbed) receive(conn net.Conn) {
 	defer context.AfterFunc(s.life, func() { _ = conn.Close() })()
 	defer func() { _ = conn.Close() }()
@@ -53,7 +53,7 @@ func (s *testbed) receive(conn net.Conn) {
 	}
 }
 
-// newWorker is for the first message of a worker. Its process can be known for sure as long as it says more.
+// newWorker returns the worker that sent m as its first message. It opens the process while the connection shows that it is alive.
 func newWorker(m message, conn net.Conn) (*worker, error) {
 	if m.Place == nil {
 		return nil, errors.New("the first message does not say which worker sent it")

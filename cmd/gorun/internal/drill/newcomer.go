@@ -9,13 +9,14 @@ import (
 	"time"
 )
 
-// flappingCall is how long nodes wait for more in newcomer-flapping, from which follows how long one is kept out.
+// flappingCall is last_call_timeout in newcomer-flapping. It determines how long a node is kept out.
 const flappingCall = time.Second
 
-// flappingLimit is how often a node that fails may get in before it is kept out: where the machine is slow, some times do not count.
+// flappingLimit is how often a failing node may get in before it must be kept out. On a slow machine, some of these times do not
+// count.
 const flappingLimit = 20
 
-// excluded lets the node come again until it is kept out for a while, in which nothing happens to the others.
+// excluded restarts the node until it is kept out for a while, and checks that the others are not disturbed.
 func excluded(others []int) step {
 	return step{"it comes again until it is kept out", func(ctx context.Context, s *testbed) error {
 		for range flappingLimit {

@@ -13,10 +13,10 @@ import (
 	"time"
 )
 
-// etcdHost is what a member of etcd runs on, instead of a node.
+// etcdHost returns the number of the host of a member of etcd. Nodes have numbers from 0.
 func etcdHost(member int) int { return -1 - member }
 
-// longCall is enough for a node that is dead to be noticed.
+// longCall is long enough to notice a dead node.
 const longCall = 10 * time.Second
 
 // A process is an agent or an etcd.
@@ -29,7 +29,7 @@ type process struct {
 	ended   bool
 }
 
-// running is those that nobody has ended.
+// running returns the processes that have not ended and are not meant to.
 func running(group map[int]*process) (list []*process) {
 	for _, p := range group {
 		if !p.ended && !p.mayEnd {
@@ -48,7 +48,7 @@ func (s *testbed) startAgent(node int) error {
 	return err
 }
 
-// startNode starts an agent with that name, on a host of the network if there is one, whose workers are processes of program.
+// startNode starts an agent, on a host of the network if there is one. Its workers run program.
 func (s *testbed) startNode(name string, node int, program string) (*process, error) {
 	j, n := s.job, s.options.Nodes
 	conf := fmt.Sprintf("is_host=%t,last_call_timeout=%v", j.etcd == 0 && node < max(1, j.hosts), cmp.Or(j.lastCall, longCall).Seconds())
@@ -76,7 +76,7 @@ func (s *testbed) startNode(name string, node int, program string) (*process, er
 	return s.start(name, node, unread, append(args, program, WorkerCommand, s.socket(), strconv.Itoa(node), way))
 }
 
-// startEtcd starts a member of etcd, or starts it again.
+// startEtcd starts or restarts a member of etcd.
 func (s *testbed) startEtcd(member int) error {
 	name := fmt.Sprint("etcd", member)
 	args := []string{"etcd", "--rdzv-endpoint=" + s.endpoints, "--data-dir=" + s.dataDir(member)}
@@ -96,7 +96,8 @@ func (s *testbed) access() []string {
 	return []string{"--rdzv-token-file=" + s.tokenFile()}
 }
 
-// start starts gorun, on a host of the network if there is one. What it says goes to a file, or nobody reads it.
+// start starts gorun, on a host of the network if there is one. Its output goes to a file, or, if unread is set, to a pipe that
+// nobody reads.
 func (s *testbed) start(name string, host int, unread bool, args []string) (*process, error) {
 	log, err := os.OpenFile(filepath.Join(s.dir, name+".log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
@@ -109,7 +110,7 @@ func (s *testbed) start(name string, host int, unread bool, args []string) (*pro
 		word = "serving"
 	}
 	p.cmd.Stdout = log
-	p.cmd.Stderr = &listener{to: log, word: []byte(word), heard: func() { s.post(func(time.Time) { p.serving = true }) }}
+	p.cmd.Stderr = &watcher{to: log, word: []byte(word), found: func() { s.post(func(time.Time) { p.serving = true }) }}
 	if unread {
 		if p.console, err = newConsole(); err != nil {
 			_ = log.Close()
@@ -136,7 +137,7 @@ func (s *testbed) start(name string, host int, unread bool, args []string) (*pro
 	return p, nil
 }
 
-// end takes note of a process's end.
+// end records the end of a process.
 func (s *testbed) end(p *process) {
 	p.ended = true
 	if !p.mayEnd {
@@ -144,7 +145,7 @@ func (s *testbed) end(p *process) {
 	}
 }
 
-// environ is this process's, without what is meant for jobs of the user's.
+// environ returns the environment of this process, without variables that are meant for the user's jobs.
 func (s *testbed) environ() (environ []string) {
 	for _, v := range os.Environ() {
 		if !strings.HasPrefix(v, "PET_") && !strings.HasPrefix(v, "GORUN_") {
@@ -154,19 +155,19 @@ func (s *testbed) environ() (environ []string) {
 	return append(environ, "LOGLEVEL=debug", "OMP_NUM_THREADS=1", "TMPDIR="+s.temp())
 }
 
-// A listener passes on the output of a process, and looks for a word in it.
-type listener struct {
+// A watcher passes on the output of a process, and looks for a word in it.
+type watcher struct {
 	to    *os.File
 	word  []byte
-	heard func()
+	found func()
 }
 
-func (l *listener) Write(p []byte) (int, error) {
-	if l.heard != nil && bytes.Contains(p, l.word) {
-		l.heard()
-		l.heard = nil
+func (w *watcher) Write(p []byte) (int, error) {
+	if w.found != nil && bytes.Contains(p, w.word) {
+		w.found()
+		w.found = nil
 	}
-	return l.to.Write(p)
+	return w.to.Write(p)
 }
 
 func newSecret() string { return rand.Text() + rand.Text() }

@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// Random is a job that two nodes are enough for, over three members of etcd; each node and each member has a network of its own. For
-// length one fault follows another, sometimes two at once, as seed chooses. After each of them all nodes must compute together again.
+// Random returns a scenario with random faults: a job for which two nodes are enough, over three members of etcd. Each node and each
+// member has its own network. For the given time, one fault follows another, and sometimes two come at once, as determined by seed.
+// After each fault, all nodes must compute together again.
 func Random(seed uint64, length time.Duration) *Scenario {
 	return &Scenario{
 		Name:   "random",
@@ -24,11 +25,11 @@ func Random(seed uint64, length time.Duration) *Scenario {
 
 const (
 	randomLease = 4 * time.Second
-	// randomCall is longer than it takes to lose a node. Otherwise a round may form that knows of its absence only.
+	// randomCall is longer than it takes to lose a node. Otherwise a round might form without a node that is about to come back.
 	randomCall = randomLease + time.Second
-	// silenceTime is how long nothing comes through a connection before it counts as lost.
+	// silenceTime is how long a connection may be silent before it counts as lost.
 	silenceTime = 30 * time.Second
-	// recoveryLimit is how long it may take until all compute again: a host that has been lost several times is kept out for a while.
+	// recoveryLimit is how long recovery may take: a host that was lost several times is kept out for a while.
 	recoveryLimit = 3 * time.Minute
 )
 
@@ -67,8 +68,8 @@ func randomFaults(seed uint64, length time.Duration, nodes int) step {
 	}}
 }
 
-// inject lets the faults begin, one after the other, and end in the same order. It returns how long it took, after the last of them
-// was over, until all computed together.
+// inject begins the faults, one after the other, and ends them in the same order. It returns how long it took after the end of the
+// last one until all nodes computed together.
 func (s *testbed) inject(ctx context.Context, list []randomFault, pauses []time.Duration, all []int) (took time.Duration, err error) {
 	for i, f := range list {
 		if err := f.begin(ctx, s); err != nil {
@@ -99,7 +100,7 @@ func (s *testbed) inject(ctx context.Context, list []randomFault, pauses []time.
 	return time.Since(over), err
 }
 
-// stillCompute waits until all have computed once more.
+// stillCompute waits until all workers have computed once more.
 func (s *testbed) stillCompute(ctx context.Context, all []int) error {
 	then := make(map[*worker]int)
 	for _, k := range s.world.workers {

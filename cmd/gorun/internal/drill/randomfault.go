@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A randomFault lasts for a while, and is then over.
+// A randomFault lasts for a while.
 type randomFault struct {
 	what  string // for people
 	costs int    // restarts of the job
@@ -35,7 +35,7 @@ func describeFaults(list []randomFault) string {
 	return strings.Join(what, ", and ")
 }
 
-// choosePauses returns n pauses: how long each fault lasts before the next one begins, and how long it is quiet after the last.
+// choosePauses returns n pauses: how long each fault lasts before the next one begins, and a pause after the last.
 func choosePauses(r *rand.Rand, n int) (pauses []time.Duration) {
 	for range n {
 		pause := time.Duration(r.Int64N(int64(time.Second)))
@@ -99,7 +99,7 @@ func killWorker(node target, sig syscall.Signal) randomFault {
 	}
 }
 
-// restartAgent has an agent end by a signal, and starts it again by the same command.
+// restartAgent ends an agent with a signal, and restarts it with the same command.
 func restartAgent(node target, sig syscall.Signal) randomFault {
 	var p *process
 	return randomFault{
@@ -134,7 +134,7 @@ func restartMember(member target) randomFault {
 	}
 }
 
-// suspend stops a process (SIGSTOP), and lets it go on.
+// suspend stops a process with SIGSTOP, and later continues it.
 func suspend(on target, what string, of func(*testbed) *process) randomFault {
 	var p *process
 	return randomFault{
@@ -147,7 +147,7 @@ func suspend(on target, what string, of func(*testbed) *process) randomFault {
 	}
 }
 
-// isolate has two nodes lose each other, while both reach all others: for a moment, or so long that it is noticed.
+// isolate separates two nodes, while both reach all others: for a moment, or long enough for them to notice.
 func isolate(node target, other int, long bool) randomFault {
 	f := randomFault{
 		what: fmt.Sprintf("nodes %d and %d lose each other", node.number, other), on: node,
@@ -161,7 +161,7 @@ func isolate(node target, other int, long bool) randomFault {
 	return f
 }
 
-// cutOff has a host reach nobody.
+// cutOff cuts a host off from all others.
 func cutOff(on target, what string, host int) randomFault {
 	return randomFault{
 		what: what, on: on,

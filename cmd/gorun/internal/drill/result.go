@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// A Result is what has become of one scenario. Its times are from the fault.
+// A Result is the result of one scenario. Its times start at the fault.
 type Result struct {
 	Scenario string   `json:"scenario"`
 	Fault    string   `json:"fault"`
@@ -27,7 +27,7 @@ type Result struct {
 	Logs     string   `json:"logs"` // directory; empty: they are not kept
 }
 
-// Left is what a scenario has left behind when it was over. Whatever could be removed has been.
+// Left is what a scenario left behind. Whatever could be removed has been removed.
 type Left struct {
 	Processes int `json:"processes"`
 	Ports     int `json:"ports"`
@@ -83,10 +83,10 @@ func (r *Result) report(o Options) {
 	}
 }
 
-// tailLines is how much of a log there is to say.
+// tailLines is how many lines of a log are shown.
 const tailLines = 8
 
-// tail is the end of a log, for people.
+// tail returns the end of a log, for people.
 func tail(name string) string {
 	text, err := os.ReadFile(name)
 	if err != nil {

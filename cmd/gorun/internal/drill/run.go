@@ -15,7 +15,7 @@ import (
 	"github.com/gorun/gorun/launcher/guard"
 )
 
-// Options say how to drill.
+// Options are the options of a drill.
 type Options struct {
 	Gorun   string // path of the program
 	Nodes   int    // at least 2; there are more where more must host
@@ -28,7 +28,7 @@ type Options struct {
 
 func (o *Options) log(format string, args ...any) { _, _ = fmt.Fprintf(o.Log, format+"\n", args...) }
 
-// Run plays scenarios, one after the other. The error is for what has nothing to do with them.
+// Run runs scenarios, one after the other. It returns an error only for problems outside of the scenarios.
 func Run(ctx context.Context, o Options, scenarios []*Scenario) (results []Result, err error) {
 	runtime.LockOSThread() // the end of which ends all processes, should this one be killed
 	defer runtime.UnlockOSThread()
@@ -58,7 +58,7 @@ func Run(ctx context.Context, o Options, scenarios []*Scenario) (results []Resul
 	return results, nil
 }
 
-// run plays one scenario, in a directory of its own.
+// run runs one scenario, in its own directory.
 func run(ctx context.Context, o Options, sc *Scenario, dir string) (Result, error) {
 	r := Result{Scenario: sc.Name}
 	o.log("%s: %s", sc.Name, sc.About)
@@ -91,7 +91,7 @@ func run(ctx context.Context, o Options, sc *Scenario, dir string) (Result, erro
 	return r, r.keepLogs(dir)
 }
 
-// play does what the scenario says, after a beginning and before an end that all have in common.
+// play performs the steps of a scenario, between a beginning and an end that all scenarios share.
 func (s *testbed) play(ctx context.Context, sc *Scenario) error {
 	first, begun := sc.job.begin(s.options.Nodes), time.Now()
 	steps := []step{start(upTo(0, first)), together(upTo(0, first))}

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Scenarios are all there are. Node n-1 is the last one.
+// Scenarios are all scenarios. Node n-1 is the last one.
 var Scenarios = []*Scenario{
 	{
 		Name:  "worker-kill",

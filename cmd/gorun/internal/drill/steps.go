@@ -12,8 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// After how long a silent node is gone: where a drill waits for that, and where it must not happen although agents may need
-// more than a second to find an etcd that is back. Leases that are much shorter are over when a machine is busy.
+// After how long a silent node is lost: leaseTime where a drill waits for this, and steadyLease where it must not happen
+// although agents may need more than a second to find an etcd that is back. Much shorter leases would expire on a busy
+// machine.
 const (
 	leaseTime   = 2 * time.Second
 	steadyLease = 3 * time.Second
@@ -25,7 +26,7 @@ type step struct {
 	do   func(context.Context, *testbed) error
 }
 
-// together waits until the workers of all these nodes compute, in one round without others.
+// together waits until the workers of exactly these nodes compute in one round.
 func together(nodes []int) step {
 	return step{"computing together: " + nodesNamed(nodes), func(ctx context.Context, s *testbed) error {
 		if err := s.await(ctx, func(w *world) bool { return w.together(nodes) }); err != nil {
@@ -35,18 +36,18 @@ func together(nodes []int) step {
 	}}
 }
 
-// again is together after the fault, which is measured.
+// again is together after the fault. It ends the measured time.
 func again(nodes []int) step {
 	return step{"computing again: " + nodesNamed(nodes), func(ctx context.Context, s *testbed) error {
 		if err := s.await(ctx, func(w *world) bool { return w.newest() > w.before && w.together(nodes) }); err != nil {
 			return err
 		}
-		s.recovered = s.heard
+		s.recovered = s.changed
 		return s.world.order()
 	}}
 }
 
-// oneRound wants that to have been one new round: nobody was lost beside the victim, not even for a moment.
+// oneRound checks that there was only one new round: no other node was lost, not even for a moment.
 func oneRound() step {
 	return step{"there was exactly one new round", func(_ context.Context, s *testbed) error {
 		if n := s.world.newest() - s.world.before; n != 1 {
@@ -101,7 +102,7 @@ func startEtcds(members int) step {
 	}}
 }
 
-// finish lets the job end, as a success, and then etcd.
+// finish lets the job end successfully, and then ends etcd.
 func finish() step {
 	return step{"the job ends, every agent with exit code 0", func(ctx context.Context, s *testbed) error {
 		s.world.victim = nil // what happens from now on has nothing to do with the fault
@@ -125,12 +126,12 @@ func finish() step {
 	}}
 }
 
-// restarts wants so many to have been used.
+// restarts checks how many restarts were used.
 func restarts(n int) step {
 	return step{fmt.Sprintf("restarts used: %d", n), func(_ context.Context, s *testbed) error {
 		w := s.world
 		if used := w.in(w.newest())[0].Restarts; used != n && n >= 0 {
-			return fmt.Errorf("there are %d", used)
+			return fmt.Errorf("%d were used", used)
 		}
 		return nil
 	}}
@@ -170,7 +171,7 @@ func undisturbedUntil(what string, is func(*testbed) (bool, error)) step {
 	}}
 }
 
-// undisturbed lets time pass in which nothing happens but that all compute, and that they still do when it is over.
+// undisturbed lets time pass, and checks that all workers compute during that time and after it.
 func undisturbed(d time.Duration) step {
 	return step{fmt.Sprintf("for %v nothing happens", d), func(ctx context.Context, s *testbed) error {
 		round := s.world.in(s.world.newest())
@@ -190,7 +191,7 @@ func undisturbed(d time.Duration) step {
 	}}
 }
 
-// oldWorkers wants those that a node had before the fault to be there still: nobody can have ended them.
+// oldWorkers checks that the workers that a node had before the fault are still there: nobody can have ended them.
 func oldWorkers(node int) step {
 	return step{fmt.Sprintf("node %d still has its old workers", node), func(_ context.Context, s *testbed) error {
 		if n := len(s.world.live(node)); n != s.world.nproc {
@@ -200,15 +201,15 @@ func oldWorkers(node int) step {
 	}}
 }
 
-// noWorkers waits until nothing is left of a node's.
+// noWorkers waits until a node has no workers.
 func noWorkers(node int) step {
 	return step{fmt.Sprintf("node %d has no workers", node), func(ctx context.Context, s *testbed) error {
 		return s.await(ctx, func(w *world) bool { return len(w.live(node)) == 0 })
 	}}
 }
 
-// obeyed waits until a node's agent has ended because of a signal. Its exit code is 0 if no worker failed when its peers
-// were gone.
+// obeyed waits until a node's agent has ended because of a signal. Its exit code is 0 if no worker failed after losing
+// its peers.
 func obeyed(sig syscall.Signal, node int) step {
 	codes := []int{0, 128 + int(sig)}
 	return step{fmt.Sprintf("the agent of node %d ends with exit code %d or %d", node, codes[0], codes[1]), func(ctx context.Context, s *testbed) error {
@@ -223,7 +224,7 @@ func obeyed(sig syscall.Signal, node int) step {
 	}}
 }
 
-// nodesNamed is "node 2" or "nodes 0, 1 and 2".
+// nodesNamed returns "node 2" or "nodes 0, 1 and 2".
 func nodesNamed(nodes []int) string {
 	numbers := strings.Fields(strings.Trim(fmt.Sprint(nodes), "[]"))
 	last := len(numbers) - 1

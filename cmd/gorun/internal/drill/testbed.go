@@ -14,8 +14,8 @@ import (
 	"github.com/gorun/gorun/launcher"
 )
 
-// A testbed is where a scenario runs: its processes, and what is known of them. It belongs to one goroutine, that of
-// the scenario; what others find out comes to it as news.
+// A testbed is where a scenario runs: its processes, and what is known about them. It belongs to the goroutine of
+// the scenario; other goroutines post news to it.
 type testbed struct {
 	options   Options
 	job       job
@@ -30,7 +30,7 @@ type testbed struct {
 	world     *world
 	fault     string    // empty: not yet
 	recovered time.Time // zero: not yet
-	heard     time.Time // when what is known last changed
+	changed   time.Time // when what is known last changed
 
 	news   chan news
 	life   context.Context // ends when nobody takes news any more
@@ -38,7 +38,7 @@ type testbed struct {
 	others sync.WaitGroup
 }
 
-// news is something that has happened, as what it changes.
+// news is something that happened: when, and what it changes.
 type news struct {
 	at   time.Time
 	does func(at time.Time)
@@ -50,7 +50,7 @@ func (s *testbed) temp() string { return filepath.Join(s.dir, "tmp") }
 // socket is where workers report.
 func (s *testbed) socket() string { return filepath.Join(s.dir, "socket") }
 
-// tokenFile has the secret that a network makes necessary.
+// tokenFile holds the secret, which jobs on a network need.
 func (s *testbed) tokenFile() string { return filepath.Join(s.dir, "token") }
 
 func newTestbed(o Options, j job, dir string) (*testbed, error) {
@@ -66,7 +66,7 @@ func newTestbed(o Options, j job, dir string) (*testbed, error) {
 	return s, nil
 }
 
-// set gets everything ready that processes need.
+// set prepares everything that processes need.
 func (s *testbed) set() (err error) {
 	if err := os.Mkdir(s.temp(), 0o700); err != nil {
 		return err
@@ -103,7 +103,7 @@ func (s *testbed) set() (err error) {
 	return nil
 }
 
-// reservePair reserves a port for an etcd, and the next one, where it serves other members.
+// reservePair reserves a port for an etcd, and the next port, where it serves other members.
 func reservePair() ([]*launcher.Port, error) {
 	for {
 		first, err := launcher.ReservePort("127.0.0.1", 0)
@@ -119,7 +119,7 @@ func reservePair() ([]*launcher.Port, error) {
 	}
 }
 
-// post passes on what somebody else has found out.
+// post passes news to the scenario's goroutine.
 func (s *testbed) post(does func(at time.Time)) {
 	select {
 	case s.news <- news{time.Now(), does}:
@@ -127,7 +127,7 @@ func (s *testbed) post(does func(at time.Time)) {
 	}
 }
 
-// await takes news until what is waited for is so.
+// await takes news until the condition is met.
 func (s *testbed) await(ctx context.Context, is func(*world) bool) error {
 	for {
 		switch {
@@ -145,7 +145,7 @@ func (s *testbed) await(ctx context.Context, is func(*world) bool) error {
 	}
 }
 
-// pass takes news for some time.
+// pass takes news for a while.
 func (s *testbed) pass(ctx context.Context, d time.Duration) error {
 	over := time.After(d)
 	for s.world.wrong == nil {
@@ -162,7 +162,7 @@ func (s *testbed) pass(ctx context.Context, d time.Duration) error {
 }
 
 func (s *testbed) take(n news) {
-	s.heard = n.at
+	s.changed = n.at
 	n.does(n.at)
 }
 
@@ -179,7 +179,7 @@ func (s *testbed) awaitEnd(ctx context.Context, list ...*process) error {
 	return nil
 }
 
-// signal sends a signal to a process, of which some end it.
+// signal sends a signal to a process. It knows which signals may end it.
 func (s *testbed) signal(p *process, sig syscall.Signal) error {
 	if sig == syscall.SIGKILL || sig == syscall.SIGTERM {
 		p.mayEnd = true

@@ -18,7 +18,7 @@ import (
 	"github.com/gorun/gorun/env"
 )
 
-// WorkerCommand is the command of gorun that is a worker of a drill. Its arguments are those of Work.
+// WorkerCommand is the gorun command that runs a worker of a drill. Its arguments are those of Work.
 const WorkerCommand = "drill-worker"
 
 // A message is what a worker reports to the drill, one line of JSON. The first one is started.
@@ -38,7 +38,7 @@ const (
 	stopping kind = "stopping" // it got SIGTERM
 )
 
-// A place is who a worker is.
+// A place identifies a worker.
 type place struct {
 	Node     int    `json:"node"` // the drill's number, which stays the same from round to round
 	Pid      int    `json:"pid"`
@@ -49,17 +49,17 @@ type place struct {
 	Master   string `json:"master"`
 }
 
-// Between two computations, and between two messages that say so.
+// The pause between two computations, and between two messages about them.
 const (
 	computePause = 5 * time.Millisecond
 	reportPause  = 50 * time.Millisecond
 )
 
-// What a worker does that cannot compute any more.
+// What a worker does when it cannot compute any more.
 const (
 	fails = "fails" // it ends
 	hangs = "hangs" // it does nothing, until gorun ends it
-	// writes is fails of a worker that writes all the time, whether or not somebody reads.
+	// writes is like fails, but the worker also writes all the time, whether or not somebody reads.
 	writes = "writes"
 )
 
@@ -128,7 +128,7 @@ func dialDrill(socket, node string) (*drillConn, error) {
 	return d, d.send(message{Kind: started, Place: &p})
 }
 
-// listen reads the one message that the drill sends, to finish, and the end of the connection.
+// listen waits for the only message that the drill sends, which asks the worker to finish, and for the end of the connection.
 func (d *drillConn) listen() {
 	defer close(d.gone)
 	for lines := bufio.NewScanner(d.conn); lines.Scan(); {
@@ -145,10 +145,10 @@ func (d *drillConn) send(m message) error {
 	return err
 }
 
-// lengths are how many numbers workers add up in turn.
+// lengths are the numbers of elements that workers add up in turn.
 var lengths = []int{2, 1000, 40_000}
 
-// numbers are those that a rank brings in a turn: 0, and others than in any other place, turn or rank nearby.
+// numbers returns a rank's input in a turn: 0, followed by numbers that differ from those in neighbouring places, turns and ranks.
 func numbers(turn, rank int) []int {
 	list := make([]int, lengths[turn%len(lengths)])
 	for i := 1; i < len(list); i++ {
@@ -157,7 +157,7 @@ func numbers(turn, rank int) []int {
 	return list
 }
 
-// checkSum wants sum to be what the numbers of all ranks are together.
+// checkSum checks that sum is the sum of the numbers of all ranks.
 func checkSum(turn, size int, sum []int) error {
 	for i, got := range sum {
 		if want := size*(turn+i) + size*(size-1)/2; i > 0 && got != want {
@@ -167,7 +167,7 @@ func checkSum(turn, size int, sum []int) error {
 	return nil
 }
 
-// compute ends with success once one worker is to finish, in all workers after the same turn.
+// compute computes until one worker is asked to finish. Then it ends successfully in all workers after the same turn.
 func (d *drillConn) compute(ctx context.Context) error {
 	world, err := comm.Init(ctx)
 	if err != nil {

@@ -10,8 +10,7 @@ import (
 	"time"
 )
 
-// A world is all that is known of a job: what its workers have reported, and what follows from that. It has no clock, goroutine or I/O
-// of its own.
+// A world is what is known about a job: what its workers have reported, and what follows from it. It has no clock, goroutine or I/O.
 type world struct {
 	nproc   int
 	alive   func(*worker) bool // whether its process has not ended
@@ -35,7 +34,7 @@ type worker struct {
 	gone         bool
 }
 
-// finish lets the worker, and so all of its round, come to a good end.
+// finish asks the worker, and so all workers of its round, to end successfully.
 func (k *worker) finish() error {
 	_, err := fmt.Fprintln(k.conn, "finish")
 	return err
@@ -48,7 +47,7 @@ func (k *worker) String() string {
 	return fmt.Sprintf("rank %d on node %d in round %d", k.Rank, k.Node, k.Round)
 }
 
-// receive takes note of a worker's message. The first one says who it is.
+// receive records a worker's message. The first message identifies the worker.
 func (w *world) receive(at time.Time, k *worker, m message) {
 	switch m.Kind {
 	case started:
@@ -69,7 +68,7 @@ func (w *world) receive(at time.Time, k *worker, m message) {
 	w.notice(at, k)
 }
 
-// lose takes note of a worker's end.
+// lose records the end of a worker.
 func (w *world) lose(at time.Time, k *worker) {
 	k.gone = true
 	w.notice(at, k)
@@ -86,14 +85,14 @@ func (w *world) notice(at time.Time, k *worker) {
 	}
 }
 
-// fail keeps the first thing that is wrong.
+// fail records the first error.
 func (w *world) fail(err error) {
 	if w.wrong == nil {
 		w.wrong = err
 	}
 }
 
-// checkStart checks what is promised of a worker that starts.
+// checkStart checks what must hold when a worker starts.
 func (w *world) checkStart(k *worker) {
 	for _, other := range w.workers {
 		switch {
@@ -110,7 +109,7 @@ func (w *world) checkStart(k *worker) {
 	}
 }
 
-// view is what all workers of a round know alike.
+// view returns what must be the same for all workers of a round.
 func (p place) view() string {
 	return fmt.Sprintf("%d workers, %d restarts, master %s", p.World, p.Restarts, p.Master)
 }
@@ -122,7 +121,7 @@ func (w *world) newest() (round int) {
 	return round
 }
 
-// in is the workers of a round, in the order of their ranks.
+// in returns the workers of a round, in the order of their ranks.
 func (w *world) in(round int) (list []*worker) {
 	for _, k := range w.workers {
 		if k.Round == round {
@@ -133,7 +132,7 @@ func (w *world) in(round int) (list []*worker) {
 	return list
 }
 
-// nodesOf are those of a round, in the order of their ranks.
+// nodesOf returns the nodes of a round, in the order of their ranks.
 func (w *world) nodesOf(round int) (nodes []int) {
 	for _, k := range w.in(round) {
 		nodes = append(nodes, k.Node)
@@ -141,10 +140,10 @@ func (w *world) nodesOf(round int) (nodes []int) {
 	return slices.Compact(nodes)
 }
 
-// anywhere is instead of a node.
+// anywhere stands for all nodes.
 const anywhere = -1
 
-// live is the workers that are left on a node.
+// live returns the workers on a node that have not ended.
 func (w *world) live(node int) (list []*worker) {
 	for _, k := range w.workers {
 		if !k.gone && (node == anywhere || k.Node == node) {
@@ -168,10 +167,10 @@ func (w *world) together(nodes []int) bool {
 	return true
 }
 
-// busy reports whether the worker computes, as far as is known.
+// busy reports whether the worker computes, as far as the drill knows.
 func (k *worker) busy() bool { return k.computations > 0 && k.failure == "" && !k.stopping && !k.gone }
 
-// order says whether nodes have changed places from the round before to the newest one.
+// order returns an error if nodes changed their order between the previous round and the newest one.
 func (w *world) order() error {
 	newest := w.newest()
 	now, before := w.nodesOf(newest), w.nodesOf(newest-1)
@@ -184,7 +183,7 @@ func (w *world) order() error {
 	return nil
 }
 
-// state says in one line how far the newest round is.
+// state describes the newest round in one line.
 func (w *world) state() string {
 	list := w.in(w.newest())
 	if len(list) == 0 {

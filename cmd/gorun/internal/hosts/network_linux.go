@@ -1,5 +1,4 @@
-// Package hosts has hosts for processes of this machine: network namespaces on a bridge, each with a name of its own, each of which
-// can be cut off.
+// Package hosts provides hosts on this machine: network namespaces on a bridge, each with its own host name, which can be cut off.
 package hosts
 
 import (
@@ -12,7 +11,8 @@ import (
 	"syscall"
 )
 
-// A Network has a namespace for each host, and one for the bridge that connects them. It is gone with its processes.
+// A Network has a namespace for each host, and one for the bridge that connects them. The namespaces disappear with their
+// processes.
 type Network struct {
 	bridge   *exec.Cmd // a shell that runs commands next to the bridge
 	commands io.WriteCloser
@@ -28,7 +28,7 @@ func Addr(host int) string { return fmt.Sprintf("10.77.0.%d", host+100) }
 type UnavailableError struct{ err error }
 
 func (e *UnavailableError) Error() string {
-	return fmt.Sprintf("network namespaces cannot be made here (%v): it takes root, or unshare --map-root-user, and the command ip", e.err)
+	return fmt.Sprintf("cannot create network namespaces (%v): this needs root, or unshare --map-root-user, and the command ip", e.err)
 }
 
 // New makes the bridge.
@@ -57,7 +57,7 @@ func New() (*Network, error) {
 	return n, nil
 }
 
-// do runs a command that says nothing if it succeeds.
+// do runs a command that prints nothing if it succeeds.
 func (n *Network) do(command string) error {
 	if _, err := fmt.Fprintln(n.commands, command); err != nil {
 		return err
@@ -71,7 +71,7 @@ func (n *Network) do(command string) error {
 	return nil
 }
 
-// Start starts a command on a host that is new, or whose processes have ended. It waits until the host is connected.
+// Start starts a command on a host, which must be new or have no processes left. It connects the host.
 func (n *Network) Start(cmd *exec.Cmd, host int) error {
 	const connected = `ip link set lo up && read -r name addr && echo "$name" >/proc/sys/kernel/hostname && ip addr add "$addr" dev eth0 && ip link set eth0 up && exec "$@" </dev/null`
 	cmd.Args = append([]string{"sh", "-c", connected, "sh", cmd.Path}, cmd.Args[1:]...)
@@ -112,8 +112,8 @@ func (n *Network) Cut(host int) error { return n.do("ip link set " + linkOf(host
 // Heal connects it again.
 func (n *Network) Heal(host int) error { return n.do("ip link set " + linkOf(host) + " up") }
 
-// Isolate has hosts lose each other and all that have been isolated before, but no others: what one of them sends to another is lost.
-// They may be started later.
+// Isolate separates hosts from each other and from all hosts isolated before, but from no others: what one of them sends to another
+// is lost. The hosts may be started later.
 func (n *Network) Isolate(list ...int) error { return n.setIsolated(list, true) }
 
 // Rejoin lets them reach each other again.
@@ -132,7 +132,7 @@ func (n *Network) setIsolated(list []int, on bool) error {
 	return nil
 }
 
-// isolation is the command by which the bridge passes nothing between hosts that are isolated.
+// isolation returns the command that makes the bridge pass nothing between isolated hosts.
 func (n *Network) isolation(host int) string {
 	how := "off"
 	if n.isolated[host] {
@@ -141,7 +141,7 @@ func (n *Network) isolation(host int) string {
 	return fmt.Sprintf("ip link set %s type bridge_slave isolated %s", linkOf(host), how)
 }
 
-// Close ends what holds the bridge.
+// Close ends the process that holds the bridge.
 func (n *Network) Close() {
 	if n != nil {
 		_ = n.commands.Close()

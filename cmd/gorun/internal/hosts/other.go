@@ -7,7 +7,7 @@ import (
 	"os/exec"
 )
 
-// A Network cannot be had here.
+// A Network does not exist on this system.
 type Network struct{}
 
 // An UnavailableError says what this machine lacks.
@@ -15,7 +15,7 @@ type UnavailableError struct{ err error }
 
 func (e *UnavailableError) Error() string { return e.err.Error() }
 
-var errLinux = errors.New("network namespaces are Linux's")
+var errLinux = errors.New("network namespaces need Linux")
 
 func New() (*Network, error) { return nil, &UnavailableError{errLinux} }
 
