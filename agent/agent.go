@@ -19,7 +19,7 @@ const (
 	shutdownTimeout = 30 * time.Second // for what else ends then
 )
 
-// A Gang is what the agent needs of the workers that it started; *launcher.Gang is one.
+// A Gang is what the agent needs to control the workers that it started. *launcher.Gang implements it.
 type Gang interface {
 	Exits() <-chan launcher.Exit
 	Stop(syscall.Signal)
@@ -29,7 +29,7 @@ type Gang interface {
 	Resume(passed time.Duration)
 }
 
-// Config is the job as this node sees it. What the comments do not call optional must be set.
+// Config describes the job on this node. Fields must be set unless their comments say otherwise.
 type Config struct {
 	Program       string          // as the user named it, for messages
 	RunID         string          // optional
@@ -40,18 +40,18 @@ type Config struct {
 	ExitBarrier   time.Duration   // how long this node, when its workers have succeeded, waits for those of the others
 	MaxBackoff    time.Duration   // the longest wait before a restart, for workers that fail again and again; 0: none
 
-	// Spec is what all attempts have in common. The agent fills in Workers and, if Spec.Logs.Dir names the
-	// directory of the job (launcher.RunDir), makes it that of the attempt.
+	// Spec is what all attempts have in common. The agent fills in Workers. If Spec.Logs.Dir names the directory
+	// of the job (launcher.RunDir), the agent replaces it with the directory of the attempt.
 	Spec launcher.Spec
-	// Args is how many of the last elements of Spec.Argv are the user's arguments. In these, ${local_rank} becomes
-	// the worker's local rank.
+	// Args is how many elements at the end of Spec.Argv are the user's arguments. In these, the agent replaces
+	// ${local_rank} with the worker's local rank.
 	Args int
 	// LocalRankArg puts --local-rank=<local rank> before the user's arguments.
 	LocalRankArg bool
 
 	Environ []string // that the workers inherit, "NAME=value"
-	// Devices, if not nil, are what DeviceVariable (CUDA_VISIBLE_DEVICES) holds for each local rank. Every worker,
-	// seeing no other device, then gets LOCAL_RANK=0; its other variables are the same.
+	// Devices, if not nil, are the values of DeviceVariable (CUDA_VISIBLE_DEVICES) for each local rank. Since each
+	// worker then sees only one device, it gets LOCAL_RANK=0; its other variables stay the same.
 	Devices        []string
 	DeviceVariable string
 	CPUs, MemNodes [][]int // by local rank: see launcher.WorkerSpec; nil: all
@@ -67,19 +67,19 @@ type Config struct {
 
 	Rendezvous rendezvous.Rendezvous
 	Start      func(context.Context, launcher.Spec) (Gang, error) // launcher.Start
-	// Interrupts end the job: the first one is what the workers get, with Spec.Grace to obey; the second kills.
+	// Interrupts end the job: the workers get the first signal and have Spec.Grace to end; the second signal kills them.
 	Interrupts <-chan os.Signal
 	Signals    <-chan os.Signal // handed on to the workers
-	// Suspends suspend the job on this node: the workers, and then, by Suspend, this process, which returns when somebody
-	// has continued it, with the time that has passed. Both are optional.
+	// Suspends suspend the job on this node: first the workers, and then this process, by calling Suspend. Suspend
+	// returns when somebody has continued the process, with the time that has passed. Both are optional.
 	Suspends <-chan os.Signal
 	Suspend  func() (passed time.Duration)
 	Lease    time.Duration // after which the other nodes give up one that is silent; 0: they do not
 	Logger   *slog.Logger
 }
 
-// Run runs the job on this node to its end, and leaves the rendezvous closed. The error is nil if the job has succeeded,
-// or, after an interrupt, if all workers exited 0; else a *WorkerError, an *InterruptError, a *StartError, or a
+// Run runs the job on this node to its end, and closes the rendezvous. The error is nil if the job succeeded or if,
+// after an interrupt, all workers exited 0. Otherwise it is a *WorkerError, an *InterruptError, a *StartError, or a
 // *rendezvous.ClosedError if no worker is the cause. The end of ctx counts as SIGTERM.
 func Run(ctx context.Context, config Config) error {
 	startCtx, cancelStart := context.WithCancel(context.WithoutCancel(ctx))
@@ -99,13 +99,13 @@ func Run(ctx context.Context, config Config) error {
 	l.reports.Wait()
 
 	if err := closeRendezvous(ctx, config.Rendezvous, end.why); err != nil {
-		config.Logger.Warn("closing the rendezvous", "error", err)
+		config.Logger.Warn("cannot close the rendezvous", "error", err)
 	}
 	return end.err
 }
 
-// closeRendezvous leaves the job. A rendezvous that does not end then is left behind: the files of an etcd that this
-// node hosts may be in a file system that does not answer.
+// closeRendezvous leaves the job. It does not wait forever: the files of an etcd that this node hosts may be in a
+// file system that does not answer.
 func closeRendezvous(ctx context.Context, r rendezvous.Rendezvous, why error) error {
 	err, inTime := within(shutdownTimeout, func() error {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
@@ -113,12 +113,12 @@ func closeRendezvous(ctx context.Context, r rendezvous.Rendezvous, why error) er
 		return r.Close(ctx, why)
 	})
 	if !inTime {
-		return fmt.Errorf("it does not end within %s, and is left behind", shutdownTimeout)
+		return fmt.Errorf("it did not end within %s, and gorun does not wait for it", shutdownTimeout)
 	}
 	return err
 }
 
-// A loop owns the machine and all that it acts on. A nil channel switches its case off.
+// A loop owns the machine and everything that it acts on. A nil channel disables its case of the select.
 type loop struct {
 	Config
 	machine     machine
@@ -180,7 +180,7 @@ func (l *loop) next() event {
 		return barrierOver{}
 	case <-l.barrierLasts:
 		l.barrierLasts = nil
-		l.Logger.Info("every worker of this node exited 0; waiting for those of the others", "at_most", l.ExitBarrier)
+		l.Logger.Info("every worker of this node exited 0; waiting for the workers of the other nodes", "at_most", l.ExitBarrier)
 		return l.next()
 	case x, more := <-l.exits:
 		if more {
@@ -201,12 +201,13 @@ func (l *loop) next() event {
 	}
 }
 
-// abandonTimeout is how long a join may take to end after its context. It may hang in a file system that does not answer.
+// abandonTimeout is how long a join may take to return after its context has ended. It may hang in a file system that does not
+// answer.
 const abandonTimeout = 2 * time.Second
 
-// abandonJoin leaves a join behind that does not end.
+// abandonJoin stops waiting for a join that does not return.
 func (l *loop) abandonJoin() event {
-	l.Logger.Warn("the start of the workers does not end: it is left behind")
+	l.Logger.Warn("the start of the workers did not end in time, and gorun does not wait for it")
 	go func() {
 		if late := <-l.joined; late.gang != nil {
 			late.gang.Kill()
@@ -217,17 +218,17 @@ func (l *loop) abandonJoin() event {
 	return startFailed{context.Cause(l.startCtx)}
 }
 
-// onReported: if the round is over by now, that is the news.
+// onReported returns the event for the outcome of a report. If the round is over by now, that is the event.
 func (l *loop) onReported(err error) event {
 	if l.over != nil && l.round.Err() != nil {
 		l.over = nil
 		return roundOver{l.round.Err()}
 	}
 	if err != nil {
-		l.Logger.Warn("the rendezvous was not told how the workers ended", "error", err)
+		l.Logger.Warn("cannot report to the rendezvous how the workers ended", "error", err)
 	}
 	return reported{err}
 }
 
-// number is what os/signal delivers, on every system that has signals.
+// number converts what os/signal delivers on every system that has signals.
 func number(s os.Signal) syscall.Signal { return s.(syscall.Signal) }

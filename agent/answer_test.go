@@ -36,8 +36,8 @@ func TestUnreachableRendezvous(t *testing.T) {
 				if code != 0 {
 					want, how = append(want, "1m0s stop terminated"), `: failed="rank 0 (local rank 0, pid 100): exit code 3"`
 				}
-				s.wantStory(append(want, "1m1s [WARN]  waiting: the rendezvous has not been told yet how the workers of this node ended; gives up in 10m0s"+how,
-					`11m0s [WARN]  the rendezvous was not told how the workers ended: error="context deadline exceeded"`)...)
+				s.wantStory(append(want, "1m1s [WARN]  waiting: this node has not yet been able to report how its workers ended; gives up in 10m0s"+how,
+					`11m0s [WARN]  cannot report to the rendezvous how the workers ended: error="context deadline exceeded"`)...)
 			})
 		})
 	}

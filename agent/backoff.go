@@ -7,11 +7,11 @@ const (
 	steadyWork   = time.Minute
 )
 
-// A backoff is how many restarts there have been in a row, each after less than [steadyWork]. It has no clock.
+// A backoff counts restarts in a row, each after less than [steadyWork]. It has no clock.
 type backoff int
 
-// after is the backoff when workers that have run for so long are followed by others. restart says that they failed: a round that
-// only has other nodes is no restart.
+// after returns the backoff for the workers that follow workers that ran for the time ran. restart says whether those failed: a
+// new round with other nodes is not a restart.
 func (b backoff) after(ran time.Duration, restart bool) backoff {
 	switch {
 	case ran >= steadyWork && restart:
@@ -25,8 +25,8 @@ func (b backoff) after(ran time.Duration, restart bool) backoff {
 	}
 }
 
-// delay is how long the workers wait before they start: not at all after the first failure, then twice as long each time,
-// up to longest.
+// delay returns how long to wait before the workers start: not at all after the first failure, then twice as long each
+// time, up to longest.
 func (b backoff) delay(longest time.Duration) time.Duration {
 	if b < 2 {
 		return 0

@@ -9,7 +9,8 @@ import (
 	"github.com/gorun/gorun/rendezvous"
 )
 
-// complete adds to a worker's failure what the machine does not know, and writes the error file and the events, if the user wants them.
+// complete adds to a worker's failure what the machine does not know, and writes the error file and the events if the user wants
+// them.
 func (l *loop) complete(err error) {
 	end := result{err: err, begun: l.begun, started: l.started, ended: time.Now(), round: l.round, exits: l.machine.exits}
 	if w, ok := errors.AsType[*WorkerError](err); ok {
@@ -26,8 +27,8 @@ func (l *loop) complete(err error) {
 	}
 }
 
-// completeFailure adds what this node knows of its failed workers. The exit code of a job of several nodes stays that of the reported
-// failure, so that all nodes agree, even if another worker is found to be the root cause here.
+// completeFailure adds what this node knows about its failed workers. The exit code of a job on several nodes remains that of the
+// reported failure, so that all nodes agree, even if this node finds that another worker is the root cause.
 func (l *loop) completeFailure(w *WorkerError) {
 	w.Program, w.Host = l.Program, l.Node.Host
 	if l.round == nil {
@@ -45,7 +46,7 @@ func (l *loop) completeFailure(w *WorkerError) {
 	}
 }
 
-// readErrorFiles reads what failed workers of a round have left.
+// readErrorFiles reads the error files of failed workers of a round.
 func readErrorFiles(c Config, round *rendezvous.Round, failed []launcher.Exit) map[int]Report {
 	file := func(local int) string { return errorFile(c, round.Restarts, local) }
 	if file(0) == "" {
@@ -54,8 +55,8 @@ func readErrorFiles(c Config, round *rendezvous.Round, failed []launcher.Exit) m
 	return readReports(failed, file)
 }
 
-// flightFiles is a pattern for the flight files of a round, which package comm writes beside error files; empty: there are
-// none. It takes reportTimeout at most.
+// flightFiles returns a pattern for the flight files of a round, which package comm writes next to error files; empty:
+// there are none. It takes reportTimeout at most.
 func flightFiles(c Config, round *rendezvous.Round) string {
 	first := errorFile(c, round.Restarts, 0)
 	if first == "" {
@@ -72,7 +73,8 @@ func flightFiles(c Config, round *rendezvous.Round) string {
 	return pattern
 }
 
-// within does something in a file system, which may not answer: then it is left behind, and in time is false.
+// within calls do, which uses a file system that may not answer. After limit, it returns without waiting for do, and inTime is
+// false.
 func within[T any](limit time.Duration, do func() T) (result T, inTime bool) {
 	done := make(chan T, 1)
 	go func() { done <- do() }()

@@ -173,7 +173,7 @@ func TestRunWarnsOfReports(t *testing.T) {
 			t.Errorf("Run: %v", err)
 		}
 		s.wantStory(
-			`0s [WARN]  workers may not be able to say why they failed: error="mkdir `+blocked+`: not a directory"`,
+			`0s [WARN]  cannot prepare the error files of the workers: error="mkdir `+blocked+`: not a directory"`,
 			"0s start", "0s port released", "1s stop terminated",
 			`1s [WARN]  the error file was not written: file=`+blocked+`/own.json error="not a directory"`,
 			`1s [WARN]  the events were not written: error="write `+blocked+`: bad file descriptor"`)

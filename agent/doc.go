@@ -1,15 +1,15 @@
-// Package agent is the policy of one node: join a round, start its workers, watch them, tell the rendezvous how they
-// end, and decide what an exit, a signal or the end of the round means.
+// Package agent is the policy of one node: it joins a round, starts the workers, watches them, reports to the
+// rendezvous how they end, and decides what an exit, a signal or the end of the round means.
 //
-// [Run] is the whole interface: it returns when the job is over on this node. The error says how it ended:
-// nil, a [*WorkerError] with the root cause and a summary to print, an [*InterruptError], a [*StartError], or a
-// [*rendezvous.ClosedError]. What a failed worker wrote into its error file (see [Report]) is read for the other nodes when
-// it has failed, and for the summary when the job has ended, from regular files only, 1 MiB of each at most and 5 seconds
-// in all; whatever is in it, the job ends as it would without. [Plan] returns what Run would start.
+// [Run] is the whole interface: it returns when the job is over on this node. The error says how the job ended: nil, a
+// [*WorkerError] with the root cause and a summary to print, an [*InterruptError], a [*StartError], or a
+// [*rendezvous.ClosedError]. The agent reads what a failed worker wrote to its error file (see [Report]) twice: for the
+// other nodes when the worker has failed, and for the summary when the job has ended. It reads only regular files, at most
+// 1 MiB of each, and takes at most 5 seconds in all. [Plan] returns what Run would start.
 //
-// Inside, machine.Step is the policy, pure: one event in, actions out. The loop around it turns what happens
-// into events, and actions into calls, with one goroutine and one select. Whether a failure is followed by another
-// round or by the end of the job is up to the rendezvous, which has the budget of restarts.
+// Inside, machine.Step is the policy. It is pure: it takes one event and returns actions. The loop around it turns
+// what happens into events, and actions into calls, with one goroutine and one select. The rendezvous, which has
+// the budget of restarts, decides whether a new round or the end of the job follows a failure.
 //
 //	             ┌────────── started ─────────▶ Running ─────── all exited 0 ──────┐
 //	             │                                 │                               │
@@ -22,7 +22,7 @@
 //	             │                                 │                               │
 //	             └─ not started ─▶ Done ◀── gone, the job is over; an interrupt ───┘
 //
-// What always holds (TestInvariants checks each by its number, over random histories):
+// These invariants always hold (TestInvariants checks each, by its number, over random histories):
 //
 //  1. At most one gang exists: a join is asked for only while no join is pending and no gang is left.
 //  2. After an interrupt nothing is ever asked to start.

@@ -24,12 +24,12 @@ const (
 )
 
 var (
-	errNotRegular = errors.New("it is no regular file")
+	errNotRegular = errors.New("it is not a regular file")
 	errNoAnswer   = fmt.Errorf("no answer within %s", reportTimeout)
 )
 
-// readReports reads the error files of workers that have ended. file names that of a local rank. A worker that has
-// left none is not in the answer, which is by rank. It takes reportTimeout at most.
+// readReports reads the error files of workers that have ended. file returns the path for a local rank. The result
+// is by rank, without workers that left no file. It takes reportTimeout at most.
 func readReports(exits []launcher.Exit, file func(local int) string) map[int]Report {
 	reports := make(map[int]Report)
 	for _, x := range exits {
@@ -58,7 +58,7 @@ func readReports(exits []launcher.Exit, file func(local int) string) map[int]Rep
 	return reports
 }
 
-// readReport reads one error file, of whatever kind and size it may be.
+// readReport reads one error file, which may be of any kind and size.
 func readReport(path string) (r Report, exists bool) {
 	data, written, err := readErrorFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -75,7 +75,7 @@ func readReport(path string) (r Report, exists bool) {
 	return r, true
 }
 
-// readErrorFile returns at most maxReport+1 bytes, and when they were written. It does not wait for the writer of a pipe.
+// readErrorFile returns at most maxReport+1 bytes of a file, and when it was written. It does not wait for the writer of a pipe.
 func readErrorFile(path string) (data []byte, written time.Time, err error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -93,7 +93,7 @@ func readErrorFile(path string) (data []byte, written time.Time, err error) {
 	return data, info.ModTime(), bare(err)
 }
 
-// bare is an error without the operation and the path, for a message that has them already.
+// bare returns an error without its operation and path, for a message that already has them.
 func bare(err error) error {
 	if failed, ok := errors.AsType[*fs.PathError](err); ok {
 		return failed.Err
@@ -101,8 +101,8 @@ func bare(err error) error {
 	return err
 }
 
-// prepareErrorFiles makes sure that the workers of a gang find directories for their error files and no file of an
-// earlier gang: such a file is put aside as error.<n>.json, n from 1 upward.
+// prepareErrorFiles creates the directories for the error files of a gang, and renames files of earlier gangs to
+// error.<n>.json, with n from 1.
 func prepareErrorFiles(c Config, restarts, nproc int) error {
 	for local := range nproc {
 		path := errorFile(c, restarts, local)
@@ -133,8 +133,8 @@ func putAside(path string) error {
 	}
 }
 
-// document is what the agent says in its own error file: the root cause's own document with its exit code added, or
-// else one in the same shape.
+// document returns the contents of the agent's own error file: the root cause's document with its exit code added,
+// or else one in the same shape.
 func (e *WorkerError) document() ([]byte, error) {
 	r := e.Reports[e.Root.Rank]
 	document, message := make(map[string]any), map[string]any(nil)
@@ -161,7 +161,8 @@ func (e *WorkerError) document() ([]byte, error) {
 	return json.Marshal(document)
 }
 
-// writeErrorFile hands the root cause to the launcher that started this agent, if it has named a file. It takes reportTimeout at most.
+// writeErrorFile writes the root cause for the launcher that started this agent, if that launcher named a file. It takes
+// reportTimeout at most.
 func (e *WorkerError) writeErrorFile(path string) error {
 	document, err := e.document()
 	if path == "" || err != nil {
@@ -174,8 +175,8 @@ func (e *WorkerError) writeErrorFile(path string) error {
 	return err
 }
 
-// replaceErrorFile puts a document in the place of a regular file, or of none. It overwrites a file that cannot be replaced, as one
-// that is mounted into a container.
+// replaceErrorFile creates a file or replaces a regular file. It overwrites a file that it cannot replace, such as one that is
+// mounted into a container.
 func replaceErrorFile(path string, document []byte) error {
 	if target, err := filepath.EvalSymlinks(path); err == nil {
 		path = target

@@ -9,16 +9,16 @@ import (
 	"github.com/gorun/gorun/rendezvous"
 )
 
-// A StartError says that there are no workers: no round was to be had, or they could not be started in it.
+// A StartError says that there are no workers, because no round formed or the workers could not be started.
 type StartError struct{ Err error }
 
-// Error is that of the cause.
+// Error returns the text of the cause.
 func (e *StartError) Error() string { return e.Err.Error() }
 
 // Unwrap returns the error of the rendezvous or of the launcher.
 func (e *StartError) Unwrap() error { return e.Err }
 
-// An InterruptError says that a signal to the agent ended the job before its workers had all exited 0.
+// An InterruptError says that a signal to the agent ended the job before all workers had exited 0.
 type InterruptError struct {
 	Signal syscall.Signal // the first one
 	Killed int            // workers that were killed since they did not stop, or by a second signal
@@ -36,8 +36,8 @@ func (e *InterruptError) Error() string {
 	return text
 }
 
-// A WorkerError says that a worker failed, on this node or another, and that the gang is not started again. Its Summary
-// is for people.
+// A WorkerError says that a worker failed, on this node or another, and that the gang is not restarted. Its Summary is
+// for people.
 type WorkerError struct {
 	Root        launcher.Exit       // the root cause
 	Elsewhere   *rendezvous.Failure // the root cause as its node reported it; nil: it is this node's
@@ -61,7 +61,7 @@ func (e *WorkerError) Error() string {
 	return describe(e.Root)
 }
 
-// add sorts the exits of this node, without the root cause, into those that matter.
+// add sorts the exits of this node, without the root cause, into the lists of e.
 func (e *WorkerError) add(exits []launcher.Exit) {
 	for _, x := range exits {
 		switch {
@@ -76,7 +76,7 @@ func (e *WorkerError) add(exits []launcher.Exit) {
 	}
 }
 
-// failed are the workers of this node that failed, the root cause first if it is one.
+// failed returns the workers of this node that failed, the root cause first if it is one of them.
 func (e *WorkerError) failed() (list []launcher.Exit) {
 	if e.Elsewhere == nil {
 		list = append(list, e.Root)
@@ -98,5 +98,5 @@ func describe(x launcher.Exit) string {
 	return fmt.Sprintf("rank %d (local rank %d, pid %d): %s", x.Rank, x.LocalRank, x.Pid, x)
 }
 
-// signalName says "signal 15 (SIGTERM)".
+// signalName returns text such as "signal 15 (SIGTERM)".
 func signalName(sig syscall.Signal) string { return launcher.Exit{Signal: sig}.String() }

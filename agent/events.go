@@ -10,7 +10,7 @@ import (
 	"github.com/gorun/gorun/rendezvous"
 )
 
-// A result is all that is known when the job has ended on this node.
+// A result is what is known when the job has ended on this node.
 type result struct {
 	err     error
 	begun   time.Time         // the job
@@ -72,7 +72,7 @@ func events(c Config, end result) []byte {
 	return b.Bytes()
 }
 
-// newEvent is the agent's.
+// newEvent returns the agent's event.
 func newEvent(c Config, end result) statusEvent {
 	e := statusEvent{Source: "AGENT", Timestamp: end.ended.UnixMilli(), Metadata: metadata{
 		RunID: c.RunID, Role: c.Node.Role, Hostname: c.Node.Host, Backend: c.Backend,
@@ -91,7 +91,7 @@ func newEvent(c Config, end result) statusEvent {
 	return e.withState("FAILED")
 }
 
-// ofWorker makes the agent's event a worker's.
+// ofWorker turns the agent's event into a worker's.
 func (e statusEvent) ofWorker(c Config, end result, x launcher.Exit) statusEvent {
 	place := end.round.Place
 	e.Source = "WORKER"
@@ -116,7 +116,7 @@ func (e statusEvent) withState(state string) statusEvent {
 	return e
 }
 
-// rawError is the worker's own document, or one in its shape.
+// rawError returns the worker's own document, or one in the same shape.
 func rawError(x launcher.Exit, r Report) string {
 	if r.Document != nil {
 		return string(r.Document)

@@ -12,7 +12,7 @@ import (
 	"github.com/gorun/gorun/launcher"
 )
 
-// exitCode is the exit code in torchrun's form: -n if signal n ended the worker.
+// exitCode returns the exit code in torchrun's form: -n if signal n ended the worker.
 func exitCode(x launcher.Exit) int {
 	if x.Signal != 0 {
 		return -int(x.Signal)
@@ -28,8 +28,8 @@ func exitText(x launcher.Exit) string {
 	return strconv.Itoa(x.Code)
 }
 
-// explanation says why a worker failed, from its error file, or else from its stderr. It is one line at least;
-// of each text come the last lines only.
+// explanation says why a worker failed, from its error file or else from its stderr. It has at least one line,
+// and only the last lines of each text.
 func (e *WorkerError) explanation(x launcher.Exit, lines int) []string {
 	if e.Elsewhere != nil && x.Rank == e.Root.Rank {
 		return lastLines(e.Elsewhere.Text, lines)
@@ -64,7 +64,7 @@ func (e *WorkerError) explanation(x launcher.Exit, lines int) []string {
 	return out
 }
 
-// ending begins a sentence with how a worker ended.
+// ending says how a worker ended, as the beginning of a sentence.
 func ending(x launcher.Exit) string {
 	switch {
 	case x.GuardLost:
@@ -76,7 +76,7 @@ func ending(x launcher.Exit) string {
 	}
 }
 
-// lastLines splits a text, and counts the lines that are left out before the last n.
+// lastLines returns the last n lines of a text, after a line that counts those left out.
 func lastLines(text string, n int) []string {
 	lines := strings.Split(strings.TrimRight(text, "\r\n"), "\n")
 	var out []string
@@ -89,22 +89,22 @@ func lastLines(text string, n int) []string {
 	return out
 }
 
-// outOfMemoryTexts are what programs say that have run out of memory.
+// outOfMemoryTexts are what programs print when they have run out of memory.
 var outOfMemoryTexts = []struct{ said, note string }{
-	{"CUDA out of memory", "it says that the GPU's memory ran out: a smaller batch, or fewer workers to a GPU, may help"},
+	{"CUDA out of memory", "it reports that the GPU's memory ran out: a smaller batch, or fewer workers for each GPU, may help"},
 	{"DefaultCPUAllocator", outOfMemory},
 	{"MemoryError", outOfMemory},
 	{"std::bad_alloc", outOfMemory},
 	{"fatal error: runtime: out of memory", outOfMemory},
 }
 
-const outOfMemory = "it says that memory ran out: fewer workers, or more memory for the container, may help"
+const outOfMemory = "it reports that memory ran out: fewer workers, or more memory for the container, may help"
 
-// note says what is known of the cause, beside what the worker has said; empty: nothing.
+// note returns what gorun knows about the cause, in addition to what the worker said; empty: nothing.
 func note(x launcher.Exit, r Report) string {
 	switch e := x.Expired; {
 	case e != nil:
-		return fmt.Sprintf("its timer %.100q ran out at %s, for which gorun sent signal %s to PID %d",
+		return fmt.Sprintf("its timer %.100q ran out at %s, so gorun sent signal %s to PID %d",
 			e.Scope, e.At.Format("15:04:05.000"), strings.TrimPrefix(signalName(e.Signal), "signal "), e.Pid)
 	case x.OutOfMemory:
 		return "the kernel's out-of-memory killer ended it; fewer workers, or more memory for the container, may help"
@@ -122,11 +122,11 @@ func note(x launcher.Exit, r Report) string {
 	return ""
 }
 
-// colors are the escape sequences that change no more than the looks of a text.
+// colors are the escape sequences that change only the appearance of a text.
 var colors = regexp.MustCompile("\x1b\\[[0-9;:]*m")
 
-// Printable makes a line safe for a terminal: without colors, and with what else could move the cursor, or change
-// the order of characters, in Go's escapes. Tabs stay.
+// Printable makes a line safe for a terminal. It removes colors, and escapes, as Go does, whatever else could
+// move the cursor or change the order of characters. Tabs stay.
 func Printable(line string) string {
 	if strings.IndexFunc(line, unsafeRune) < 0 && utf8.ValidString(line) {
 		return line

@@ -10,12 +10,12 @@ import (
 	"github.com/gorun/gorun/rendezvous"
 )
 
-// maxText bounds the text of a failure in bytes. JSON may make 6 bytes of each, which leaves room for the rest.
+// maxText limits the text of a failure in bytes. Even if JSON needs 6 bytes for each, there is room for the rest.
 const maxText = 9_000
 
-// failureOf describes a worker's failure for other nodes, with what its error file says, or else its stderr. It
-// reads the error files of this node's workers, for which it may take reportTimeout. No restart follows if one of them asks for
-// none: that worker may have failed first and ended last.
+// failureOf describes a worker's failure for other nodes, with the text of its error file or else of its stderr. It reads the
+// error files of all workers of this node, which may take reportTimeout. If any of them asks for no restart, none follows: that
+// worker may have failed first and ended last.
 func failureOf(c Config, round *rendezvous.Round, x launcher.Exit) *rendezvous.Failure {
 	e := WorkerError{Root: x, Reports: readErrorFiles(c, round, everyone(round))}
 	lines := e.explanation(x, rootLines)
@@ -29,7 +29,7 @@ func failureOf(c Config, round *rendezvous.Round, x launcher.Exit) *rendezvous.F
 	}
 }
 
-// everyone is the workers of this node in a round.
+// everyone returns the workers of this node in a round.
 func everyone(round *rendezvous.Round) []launcher.Exit {
 	list := make([]launcher.Exit, round.Node.Nproc)
 	for local := range list {
@@ -43,7 +43,7 @@ func (e *WorkerError) noRestart() bool {
 	return slices.ContainsFunc(slices.Collect(maps.Values(e.Reports)), func(r Report) bool { return r.NoRestart })
 }
 
-// unreachable are the peers that gave workers no answer.
+// unreachable returns the peers that did not answer workers.
 func (e *WorkerError) unreachable() (peers []rendezvous.Peer) {
 	for _, rank := range slices.Sorted(maps.Keys(e.Reports)) {
 		for _, p := range e.Reports[rank].Unreachable {
@@ -55,7 +55,7 @@ func (e *WorkerError) unreachable() (peers []rendezvous.Peer) {
 	return peers
 }
 
-// lastText joins the last of the lines, maxText bytes of them at most.
+// lastText joins the last lines, at most maxText bytes of them.
 func lastText(lines []string) string {
 	size, first := 0, len(lines)
 	for ; first > 0; first-- {
@@ -68,7 +68,7 @@ func lastText(lines []string) string {
 	return strings.Join(lines[first:], "\n")
 }
 
-// exitOf is a failure of another node in the form of one of this.
+// exitOf converts a failure on another node to an exit.
 func exitOf(f *rendezvous.Failure) launcher.Exit {
 	return launcher.Exit{Rank: f.Rank, LocalRank: f.LocalRank, Pid: f.Pid, Code: f.Code, Signal: syscall.Signal(f.Signal), At: f.At.Local()}
 }

@@ -253,15 +253,15 @@ func (w *world) checkEnd(err error) {
 	w.check(8, (err == nil) == success, fmt.Sprintf("wrong end: %v", err))
 	var worker *WorkerError
 	if !errors.As(err, &worker) {
-		w.check(9, !decided || success || closed.Outcome.Failure == nil, "nobody is accused of a failure")
+		w.check(9, !decided || success || closed.Outcome.Failure == nil, "nobody is named for a failure")
 		return
 	}
-	w.check(9, w.reason != "interrupt", "a worker is accused of an interrupt")
+	w.check(9, w.reason != "interrupt", "a worker is named for an interrupt")
 	if decided && (w.reason != "failure" || closed.Outcome.Failure == far) {
 		w.check(9, worker.Elsewhere == closed.Outcome.Failure && worker.Root.Rank == far.Rank, "the failure of another node is not named")
 		return
 	}
-	w.check(9, worker.Elsewhere == nil, "another node is accused")
+	w.check(9, worker.Elsewhere == nil, "another node is named")
 	root := w.firstFailure()
 	if crash := slices.IndexFunc(w.exits, func(x launcher.Exit) bool { return x.Signal == syscall.SIGKILL && !x.Stopped }); crash >= 0 {
 		root = crash
@@ -270,5 +270,5 @@ func (w *world) checkEnd(err error) {
 		root = slices.IndexFunc(w.exits, func(x launcher.Exit) bool { return x.Code == NoRestart })
 	}
 	w.check(9, root >= 0 && worker.Root.Rank == w.exits[root].Rank, "wrong root cause")
-	w.check(9, w.reason != "failure" || !worker.Root.Stopped, "a stopped worker is accused")
+	w.check(9, w.reason != "failure" || !worker.Root.Stopped, "a stopped worker is named")
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/gorun/gorun/rendezvous"
 )
 
-// next decides what follows a gang of which nothing is left.
+// next decides what follows when nothing is left of a gang.
 func (m *machine) next() []action {
 	closed, decided := errors.AsType[*rendezvous.ClosedError](m.over)
 	noRestart := slices.IndexFunc(m.exits, func(x launcher.Exit) bool { return x.Code == NoRestart })
@@ -36,7 +36,7 @@ func (m *machine) next() []action {
 	}
 }
 
-// leave follows an interrupt. A node whose workers obeyed it with exit code 0 leaves all the same.
+// leave ends the job on this node after an interrupt. The node leaves even if its workers all exited 0.
 func (m *machine) leave() []action {
 	why := &InterruptError{Signal: m.interrupt, Killed: countKilled(m.exits)}
 	m.become(done, why.Error())
@@ -46,7 +46,7 @@ func (m *machine) leave() []action {
 	return []action{finish{nil, why}}
 }
 
-// rejoin also announces a failure that has not been announced, since there is no summary of it.
+// rejoin joins the next round. It also announces a failure that has not been announced, since no summary will name it.
 func (m *machine) rejoin() (todo []action) {
 	m.become(joining, m.over.Error())
 	if m.reason == failure && !m.announced {
@@ -64,9 +64,9 @@ func (m *machine) finish(err error) []action {
 	return []action{finish{err, err}}
 }
 
-// rootCause returns the index of the exit to name, after a failure. That is the first failure, unless another worker
-// crashed before the stop reached it: the connections of a dying process close before its end can be reported, and
-// a peer that gives up for it may be reported first.
+// rootCause returns the index of the exit that is the root cause of a failure. It is the first failure, unless
+// another worker crashed before the stop reached it: the connections of a dying process close before its end is
+// reported, so a peer that fails because of this may be reported first.
 func (m *machine) rootCause() int {
 	if crashed(m.exits[m.root]) {
 		return m.root
@@ -75,13 +75,13 @@ func (m *machine) rootCause() int {
 	return max(m.root, crash) // those before the root did not fail
 }
 
-// crashed reports whether the worker died of a signal that the loss of a peer does not cause.
+// crashed reports whether a signal ended the worker that the loss of a peer does not cause.
 func crashed(x launcher.Exit) bool {
 	return slices.Contains([]syscall.Signal{syscall.SIGKILL, syscall.SIGSEGV, syscall.SIGBUS, syscall.SIGILL, syscall.SIGFPE}, x.Signal)
 }
 
-// outcomeError is the error of a job that has been closed with outcome o. If o's failure is one of this node's, the error says more
-// than was reported to the others.
+// outcomeError returns the error of a job that was closed with outcome o. If o's failure is on this node, the error says more than
+// was reported to the others.
 func (m *machine) outcomeError(o rendezvous.Outcome) error {
 	if o.Failure == nil || m.reason != failure {
 		return outcomeError(o, m.exits)
@@ -96,7 +96,7 @@ func (m *machine) outcomeError(o rendezvous.Outcome) error {
 	}
 }
 
-// outcomeError is a job's end that this node has not caused; exits are those of its own gang.
+// outcomeError returns the error for the end of a job that another node caused. exits are those of this node's gang.
 func outcomeError(o rendezvous.Outcome, exits []launcher.Exit) error {
 	switch {
 	case o.Success():

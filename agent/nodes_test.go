@@ -54,7 +54,7 @@ func TestNodesRestart(t *testing.T) {
 		}
 		const again = "1m9s [WARN]  [default] Worker group FAILED. 1/1 attempts left; will restart worker group: rank 1 on b: exit code 3; restart 1 of 1"
 		s[0].wantStory("0s start", "1m0s stop terminated", again, "1m9s start",
-			"2m10s [INFO]  every worker of this node exited 0; waiting for those of the others: at_most=1h0m0s")
+			"2m10s [INFO]  every worker of this node exited 0; waiting for the workers of the other nodes: at_most=1h0m0s")
 		s[1].wantStory("0s start", "1m0s stop terminated",
 			"1m0s [ERROR] failed (exitcode: 3) local_rank: 0 (pid: 101) of binary: prog: rank=1 host=b", again, "1m9s start")
 		for _, want := range []string{"TORCHELASTIC_RESTART_COUNT=1", "TORCHELASTIC_MAX_RESTARTS=1", "GORUN_ROUND=2"} {
@@ -140,7 +140,7 @@ func TestNodesExitBarrier(t *testing.T) {
 					t.Errorf("took %s, want %s", took, c.took)
 				}
 				s[0].wantStory(append([]string{"0s start",
-					"1m1s [INFO]  every worker of this node exited 0; waiting for those of the others: at_most=1h0m0s"}, c.story...)...)
+					"1m1s [INFO]  every worker of this node exited 0; waiting for the workers of the other nodes: at_most=1h0m0s"}, c.story...)...)
 			})
 		})
 	}
@@ -189,10 +189,10 @@ func TestSuspend(t *testing.T) {
 		after(2*time.Hour+time.Hour/2, suspends, syscall.SIGTSTP) // while the others are waited for
 		runAll(t, s)
 		s[0].wantStory("0s start", "1s suspend", "1s suspended", "2h0m1s resume after 2h0m0s",
-			"2h0m1s [WARN]  continued after 2h0m0s, in which this node's lease of 1m0s was over: the other nodes may have gone on without it",
-			"2h0m2s [INFO]  every worker of this node exited 0; waiting for those of the others: at_most=1h0m0s",
+			"2h0m1s [WARN]  continued after 2h0m0s, which is longer than this node's lease of 1m0s the other nodes may have gone on without it",
+			"2h0m2s [INFO]  every worker of this node exited 0; waiting for the workers of the other nodes: at_most=1h0m0s",
 			"2h30m0s suspended",
-			"4h30m0s [WARN]  continued after 2h0m0s, in which this node's lease of 1m0s was over: the other nodes may have gone on without it",
+			"4h30m0s [WARN]  continued after 2h0m0s, which is longer than this node's lease of 1m0s the other nodes may have gone on without it",
 			"5h0m1s [WARN]  leaving before the other nodes' workers have ended: waited=1h0m0s")
 	})
 }

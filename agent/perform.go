@@ -19,7 +19,7 @@ type joined struct {
 	err     error
 }
 
-// past is what a join has to know of the workers before.
+// past is what a join needs to know about the previous workers.
 type past struct {
 	round   *rendezvous.Round // nil: there were none
 	ran     time.Duration
@@ -34,8 +34,8 @@ const (
 	noticeDelay  = time.Second      // after which the log mentions a wait
 )
 
-// perform does what the machine wants. It blocks on nothing, unless this process is to be suspended. It returns the end, if this
-// is it.
+// perform carries out actions. It does not block, except to suspend this process. If one of the actions is finish, it returns
+// that.
 func (l *loop) perform(todo []action) *finish {
 	for _, a := range todo {
 		switch a := a.(type) {
@@ -76,8 +76,8 @@ func (l *loop) perform(todo []action) *finish {
 	return nil
 }
 
-// report reports to the rendezvous, beside the loop. It waits as long as a Join: while no report arrives, nobody can decide what
-// follows.
+// report reports to the rendezvous, in a separate goroutine. It waits as long as a Join does: until the report arrives, nobody
+// can decide what follows.
 func (l *loop) report(a report) {
 	answer, round, ended := make(chan error, 1), l.round, l.ended
 	reporting := make(chan struct{})
@@ -93,7 +93,7 @@ func (l *loop) report(a report) {
 			if a.failed != nil { // which nothing may have announced yet, since a summary was to follow
 				how = []any{"failed", describe(*a.failed)}
 			}
-			l.Logger.Warn("waiting: the rendezvous has not been told yet how the workers of this node ended; gives up in "+l.ReportTimeout.String(), how...)
+			l.Logger.Warn("waiting: this node has not yet been able to report how its workers ended; gives up in "+l.ReportTimeout.String(), how...)
 		}).Stop()
 		var failure *rendezvous.Failure
 		if a.failed != nil {
@@ -105,7 +105,7 @@ func (l *loop) report(a report) {
 	})
 }
 
-// leave reports to the rendezvous, beside the loop. If that fails the other nodes find out by themselves.
+// leave reports to the rendezvous, in a separate goroutine. If that fails, the other nodes find out by themselves.
 func (l *loop) leave(sig syscall.Signal) {
 	round := l.round
 	l.reports.Go(func() {
@@ -117,8 +117,8 @@ func (l *loop) leave(sig syscall.Signal) {
 	})
 }
 
-// logRestart and announce say what torchrun says at these times, in its words. last.round is nil if these workers are the
-// first of this node.
+// logRestart and announce log what torchrun logs at these times, in its words. last.round is nil if these workers are the
+// first on this node.
 func (l *loop) logRestart(round *rendezvous.Round, last past, delay time.Duration) {
 	if last.round == nil {
 		return
@@ -130,7 +130,7 @@ func (l *loop) logRestart(round *rendezvous.Round, last past, delay time.Duratio
 			l.Node.Role, l.MaxRestarts-round.Restarts+1, l.MaxRestarts, why)
 	}
 	if delay > 0 {
-		text += fmt.Sprintf("; waiting %v first, since they fail again and again", delay)
+		text += fmt.Sprintf("; waiting %v first, since they keep failing", delay)
 	}
 	l.Logger.Log(context.Background(), level, text)
 }
@@ -147,8 +147,8 @@ func (l *loop) announce(a announce) {
 	l.Logger.Error(text, "rank", a.Rank, "host", l.Node.Host)
 }
 
-// join gets a round and starts this node's workers in it. It runs beside the loop, of which it uses only what
-// never changes.
+// join joins a round and starts this node's workers in it. It runs in its own goroutine, and uses only fields
+// of the loop that never change.
 func (l *loop) join(last past) joined {
 	if last.reports != nil { // whom workers could not reach matters to the next round
 		select {
@@ -167,7 +167,7 @@ func (l *loop) join(last past) joined {
 	l.logRestart(round, last, delay)
 	spec := Plan(l.Config, round)
 	if err := prepareErrorFiles(l.Config, round.Restarts, len(spec.Workers)); err != nil {
-		l.Logger.Warn("workers may not be able to say why they failed", "error", err)
+		l.Logger.Warn("cannot prepare the error files of the workers", "error", err)
 	}
 	if err := l.wait(delay, round.Done()); err != nil {
 		return joined{err: err}
@@ -187,7 +187,7 @@ func (l *loop) wait(d time.Duration, over <-chan struct{}) error {
 	return l.joinCtx.Err()
 }
 
-// enter makes a join's outcome the present.
+// enter records the outcome of a join.
 func (l *loop) enter(j joined) event {
 	if j.err != nil {
 		return startFailed{j.err}
@@ -200,11 +200,11 @@ func (l *loop) enter(j joined) event {
 
 var _ Gang = (*launcher.Gang)(nil)
 
-// text says what an interrupt does, and what the next one would do.
+// text says what an interrupt does, and what the next one will do.
 func (a answer) text(grace time.Duration) string {
 	name, whom := signalName(a.sig), plural(a.left, "worker", "workers")
 	if a.left == 0 {
-		whom = "what the workers have left"
+		whom = "what the workers left behind"
 	}
 	switch {
 	case a.left < 0 && a.kills:
@@ -218,7 +218,7 @@ func (a answer) text(grace time.Duration) string {
 	}
 }
 
-// suspend suspends the gang and then this process, and continues them in the other order. The time between does not count.
+// suspend suspends the gang and then this process, and continues them in the reverse order. The time in between does not count.
 func (l *loop) suspend() {
 	if l.machine.gang {
 		l.gang.Suspend()
@@ -232,7 +232,7 @@ func (l *loop) suspend() {
 		l.barrier, l.barrierEnds = time.After(left), time.Now().Add(left)
 	}
 	if l.Lease > 0 && passed > l.Lease {
-		l.Logger.Warn(fmt.Sprintf("continued after %v, in which this node's lease of %v was over: the other nodes may have gone on without it",
+		l.Logger.Warn(fmt.Sprintf("continued after %v, which is longer than this node's lease of %v: the other nodes may have gone on without it",
 			passed.Round(time.Millisecond), l.Lease))
 		return
 	}

@@ -10,13 +10,13 @@ import (
 	"github.com/gorun/gorun/rendezvous"
 )
 
-// DefaultPrefix is the usual Config.Prefix.
+// DefaultPrefix is the default of Config.Prefix.
 const DefaultPrefix = "[${rank}] "
 
-// localRankMacro is torchrun's: inside the user's arguments it stands for the worker's local rank.
+// localRankMacro is torchrun's. In the user's arguments, it stands for the worker's local rank.
 const localRankMacro = "${local_rank}"
 
-// Plan returns what to start on this node in a round. It is complete, and depends on the arguments only.
+// Plan returns what to start on this node in a round. It depends only on its arguments.
 func Plan(c Config, round *rendezvous.Round) launcher.Spec {
 	spec := c.Spec
 	if spec.Logs.Dir != "" {
@@ -43,7 +43,7 @@ func Plan(c Config, round *rendezvous.Round) launcher.Spec {
 	return spec
 }
 
-// argv is the command line of one worker; nil: that of all.
+// argv returns the command line of one worker; nil: the common one.
 func argv(c Config, local int) []string {
 	number, users := strconv.Itoa(local), len(c.Spec.Argv)-c.Args
 	own := slices.Clone(c.Spec.Argv[:users])
@@ -72,7 +72,7 @@ func of(local int, list [][]int) []int {
 	return list[local]
 }
 
-// errorFile names a worker's error file in an attempt; empty: there is no directory for it.
+// errorFile returns the path of a worker's error file in an attempt; empty: there is no directory for it.
 func errorFile(c Config, restarts, local int) string {
 	dir := c.Spec.Logs.Dir
 	if dir == "" {
@@ -84,10 +84,10 @@ func errorFile(c Config, restarts, local int) string {
 	return launcher.ErrorFile(launcher.AttemptDir(dir, restarts), local)
 }
 
-// asyncErrorHandling is what torchrun sets beside the contract of package env: inherited, or 1.
+// asyncErrorHandling is a variable that torchrun sets in addition to those of package env: the inherited value, or 1.
 const asyncErrorHandling = "TORCH_NCCL_ASYNC_ERROR_HANDLING"
 
-// timerFile is the variable in which workers find Config.Spec.TimerFile, as with torchrun.
+// timerFile is the variable that holds Config.Spec.TimerFile for workers, as in torchrun.
 const timerFile = "TORCHELASTIC_TIMER_FILE"
 
 // workers returns the variables of this node's workers in a round, by local rank.
@@ -123,8 +123,8 @@ func workers(c Config, round *rendezvous.Round) []env.Worker {
 	return list
 }
 
-// inherit is what workers keep of the agent's environment, with torchrun's defaults added. What an outer gorun or
-// torchrun said to the agent about itself is not for its workers.
+// inherit returns what workers inherit of the agent's environment, with torchrun's defaults added. It removes the
+// variables that an outer gorun or torchrun set for the agent itself.
 func inherit(c Config) []string {
 	drop := env.Names()
 	if c.Devices != nil {

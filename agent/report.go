@@ -10,7 +10,7 @@ import (
 	"github.com/gorun/gorun/rendezvous"
 )
 
-// A Report is what a worker has left in its error file (TORCHELASTIC_ERROR_FILE).
+// A Report is the contents of a worker's error file (TORCHELASTIC_ERROR_FILE).
 type Report struct {
 	File      string          // its path
 	Message   string          // of the error, one line or several; empty: none
@@ -25,13 +25,13 @@ type Report struct {
 	FailedPeer  *rendezvous.FailedPeer // because of which it failed: "failed_peer": {"rank": 3, "finder": 0}; nil: none
 }
 
-// parseReport reads either of the shapes that torchrun takes, and makes the best of anything else:
+// parseReport parses either of the shapes that torchrun accepts, and uses what it can of anything else:
 //
 //	{"message": {"message": "boom", "extraInfo": {"py_callstack": "...", "timestamp": "1700000000"}}}
 //	{"message": "boom", "timestamp": 1700000000}
 //
-// Beside the message, "restart": false asks for no other attempt, "failed_peer" names the rank because of which this one failed, and
-// "unreachable" those that gave no answer, as package comm does.
+// In addition to the message, "restart": false asks for no restart, "failed_peer" names the rank because of which this one failed,
+// and "unreachable" names ranks that did not answer. Package comm writes these.
 func parseReport(data []byte) Report {
 	text := bytes.TrimSpace(bytes.ToValidUTF8(data, []byte("\uFFFD")))
 	var document, message, extra map[string]json.RawMessage
@@ -41,7 +41,7 @@ func parseReport(data []byte) Report {
 	case !json.Valid(text):
 		return Report{Problem: "it is not JSON", Message: beginning(string(text))}
 	case json.Unmarshal(text, &document) != nil || document == nil:
-		return Report{Problem: "it is no JSON object", Message: beginning(string(text))}
+		return Report{Problem: "it is not a JSON object", Message: beginning(string(text))}
 	}
 	r, stamp := Report{Document: text, NoRestart: string(document["restart"]) == "false"}, document["timestamp"]
 	r.Unreachable, r.FailedPeer = asPeers(document["unreachable"]), asFailedPeer(document["failed_peer"])
@@ -61,10 +61,10 @@ func parseReport(data []byte) Report {
 	return r
 }
 
-// maxPeers is how many peers that gave no answer are read.
+// maxPeers is how many unreachable peers are read.
 const maxPeers = 16
 
-// asPeers takes those that have an address; anything else says nothing.
+// asPeers returns the peers that have an address, and ignores anything else.
 func asPeers(value json.RawMessage) (peers []rendezvous.Peer) {
 	var all []rendezvous.Peer
 	if json.Unmarshal(value, &all) != nil {
@@ -78,7 +78,7 @@ func asPeers(value json.RawMessage) (peers []rendezvous.Peer) {
 	return peers
 }
 
-// asFailedPeer takes ranks that there can be; anything else says nothing. If no finder is given, it is the rank itself.
+// asFailedPeer accepts possible ranks, and ignores anything else. Without a finder, the rank itself counts as the finder.
 func asFailedPeer(value json.RawMessage) *rendezvous.FailedPeer {
 	p := rendezvous.FailedPeer{Rank: -1, Finder: -1}
 	if json.Unmarshal(value, &p) != nil || p.Rank < 0 || max(p.Rank, p.Finder) >= rendezvous.WorldLimit {
@@ -96,7 +96,7 @@ func isAddress(text string) bool {
 	return err == nil && e.Port > 0
 }
 
-// asText is a string as it is, and anything else as it is written.
+// asText returns the value of a string, and the JSON text of anything else.
 func asText(value json.RawMessage) string {
 	var text string
 	if json.Unmarshal(value, &text) == nil { // null leaves it empty
@@ -105,7 +105,7 @@ func asText(value json.RawMessage) string {
 	return string(value)
 }
 
-// asTime takes the seconds of Unix, as a number or as a string. Before 1970 and after 9999 it is no time.
+// asTime accepts Unix time in seconds, as a number or a string. It ignores times before 1970 and after 9999.
 func asTime(value json.RawMessage) time.Time {
 	seconds, err := strconv.ParseFloat(strings.Trim(string(value), `"`), 64)
 	if err != nil || !(0 < seconds && seconds < 253402300800) {
@@ -129,7 +129,7 @@ func beginning(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// cut shortens a line to what is shown of it.
+// cut shortens a line to shownBytes.
 func cut(line string) string {
 	if len(line) <= shownBytes {
 		return line

@@ -38,8 +38,8 @@ func TestParseReport(t *testing.T) {
 		{"blank", " \n", Report{Problem: "it is empty"}},
 		{"truncated", `{"message":{"message":"boom","extraIn`, Report{Problem: "it is not JSON", Message: `{"message":{"message":"boom","extraIn`}},
 		{"text", "boom\nbang", Report{Problem: "it is not JSON", Message: "boom\nbang"}},
-		{"a list", `["boom"]`, Report{Problem: "it is no JSON object", Message: `["boom"]`}},
-		{"nothing", "null", Report{Problem: "it is no JSON object", Message: "null"}},
+		{"a list", `["boom"]`, Report{Problem: "it is not a JSON object", Message: `["boom"]`}},
+		{"nothing", "null", Report{Problem: "it is not a JSON object", Message: "null"}},
 		{"deep", strings.Repeat("[", 20000), Report{Problem: "it is not JSON", Message: strings.Repeat("[", shownBytes) + "..."}},
 		{"long text", strings.Repeat("x\n", 30), Report{Problem: "it is not JSON", Message: strings.TrimSpace(strings.Repeat("x\n", shownLines))}},
 	} {

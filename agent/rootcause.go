@@ -13,10 +13,10 @@ import (
 // peerTimeout is how long the report of a failure waits for the end of another worker of this node, because of which it happened.
 const peerTimeout = time.Second / 2
 
-// findRootCause makes the worker at fault the root cause, as far as error files tell: the one because of which others failed, and of those
-// that do not know of any other the one whose file is the oldest. A worker writes it when its error happens, and may take long to end
-// after that; the connections that it then closes can fail a peer that ends before it. The files are compared with one another only:
-// exit times are of another clock. A crash is its own cause, whatever the files say.
+// findRootCause makes the worker at fault the root cause, as far as error files show it: the worker because of which others failed, or,
+// among workers that name no other, the one with the oldest file. A worker writes its file when the error happens, and may take long to
+// end after that; the connections that it then closes can make a peer fail that ends before it. Times of files are compared only with
+// each other, because exit times come from another clock. A crash is its own cause, whatever the files say.
 func (e *WorkerError) findRootCause() {
 	if e.Elsewhere != nil {
 		return
@@ -27,30 +27,30 @@ func (e *WorkerError) findRootCause() {
 	if !left || first.Written.IsZero() || crashed(e.Root) {
 		return
 	}
-	accused := e.Root
+	root := e.Root
 	for _, x := range e.failed() {
 		if r := e.Reports[x.Rank]; !r.Written.IsZero() && r.Written.Before(first.Written) && r.FailedPeer == nil {
-			accused, first = x, r
+			root, first = x, r
 		}
 	}
-	e.setRootCause(accused)
+	e.setRootCause(root)
 }
 
 // setRootCause makes a failure of this node the root cause.
-func (e *WorkerError) setRootCause(accused launcher.Exit) {
-	if accused.Rank == e.Root.Rank {
+func (e *WorkerError) setRootCause(root launcher.Exit) {
+	if root.Rank == e.Root.Rank {
 		return
 	}
-	is := func(x launcher.Exit) bool { return x.Rank == accused.Rank }
+	is := func(x launcher.Exit) bool { return x.Rank == root.Rank }
 	e.Others = append([]launcher.Exit{e.Root}, slices.DeleteFunc(e.Others, is)...)
 	e.Stopped = slices.DeleteFunc(e.Stopped, is)
-	e.Root = accused
-	if !accused.Stopped || accused.Signal == 0 { // otherwise its exit code is of the agent's doing
-		e.Code = accused.Code
+	e.Root = root
+	if !root.Stopped || root.Signal == 0 { // otherwise its exit code is of the agent's doing
+		e.Code = root.Code
 	}
 }
 
-// rootOf returns the index of the failure because of which one of them happened, as far as the workers know.
+// rootOf returns the index of the failure that caused the one at index first, as far as the workers know.
 func rootOf(failed []launcher.Exit, first int, reports map[int]Report) int {
 	return rendezvous.RootCause(first, func(i int) int {
 		r := reports[failed[i].Rank]
@@ -67,14 +67,14 @@ func rootOf(failed []launcher.Exit, first int, reports map[int]Report) int {
 	})
 }
 
-// isOwn reports whether x failed by itself. If the agent has stopped it, that shows in its error file, which is older then than that of
-// the worker that failed because of it.
+// isOwn reports whether x failed by itself. If the agent stopped x, its error file shows this: it is then older than the file of the
+// worker that failed because of x.
 func isOwn(x launcher.Exit, its, later Report) bool {
 	return !x.Stopped || !its.Written.IsZero() && its.Written.Before(later.Written)
 }
 
-// reportable is the failure of this node to be reported, as one of its workers has failed: that of another one, if the first failed
-// because of it. That one may not have ended yet. ended are all exits so far, and those that follow.
+// reportable returns the failure that this node reports when a worker has failed. If that worker failed because of another one on
+// this node, it returns the other's failure, and waits for its end if necessary. ended delivers all exits of this node.
 func reportable(c Config, round *rendezvous.Round, first launcher.Exit, ended <-chan launcher.Exit) launcher.Exit {
 	failed, gone := []launcher.Exit{first}, map[int]bool{first.Rank: true}
 	reports := readErrorFiles(c, round, failed)
@@ -106,7 +106,7 @@ type gangFailure struct {
 	*WorkerError
 }
 
-// lastFailure is that of the gang of which nothing is left; nil: it did not fail.
+// lastFailure returns the failure of the gang that has just ended; nil: it did not fail.
 func (m *machine) lastFailure() *gangFailure {
 	if m.reason != failure {
 		return nil
@@ -114,8 +114,8 @@ func (m *machine) lastFailure() *gangFailure {
 	return &gangFailure{m.exits[m.root], m.workerError(m.rootCause())}
 }
 
-// explain is why, the reason for a new round after last, with the root cause in the place of the failure that was reported:
-// by now as much is known as a summary would tell.
+// explain returns why, the reason for the round after last, with the reported failure replaced by the root cause, which
+// this node knows by now.
 func (f *gangFailure) explain(why string, c Config, last *rendezvous.Round) string {
 	if f == nil {
 		return why

@@ -6,10 +6,10 @@ import (
 	"github.com/gorun/gorun/launcher"
 )
 
-// NoRestart is the exit code of a worker that would fail again if it was restarted.
+// NoRestart is the exit code of a worker that would fail again if it were restarted.
 const NoRestart = 93
 
-// A state is what the agent is waiting for. See the diagram in the package comment.
+// A state says what the agent is waiting for. See the diagram in the package comment.
 type state int
 
 const (
@@ -24,7 +24,7 @@ func (s state) String() string {
 	return [...]string{"joining", "running", "stopping", "waiting", "done"}[s]
 }
 
-// An event is something that has happened.
+// An event is something that happened.
 type event interface{ event() }
 
 type (

@@ -9,7 +9,7 @@ import (
 	"github.com/gorun/gorun/rendezvous"
 )
 
-// A machine decides. It has no clock, goroutine, I/O or logger. Its zero value is ready for begin.
+// A machine decides what this node does. It has no clock, goroutine, I/O or logger. Its zero value is ready for begin.
 type machine struct {
 	state     state
 	why       string         // the machine came into this state
@@ -40,8 +40,8 @@ const (
 // begin returns what to do first.
 func (m *machine) begin() []action { return []action{join{}} }
 
-// Step takes one event and returns what to do about it, in order. It is the only writer of the state. Events that
-// cannot matter in the present state are ignored.
+// Step takes one event and returns the actions to take, in order. Only Step changes the state. It ignores events
+// that do not matter in the present state.
 func (m *machine) Step(e event) []action {
 	switch e := e.(type) {
 	case started:
@@ -104,7 +104,7 @@ func (m *machine) onStartFailed(err error) []action {
 	}
 }
 
-// onFailure announces the failure only if other workers have to be stopped first. Otherwise the summary comes in a moment.
+// onFailure announces the failure only if other workers must be stopped first. Otherwise the summary follows at once.
 func (m *machine) onFailure(x launcher.Exit) []action {
 	m.root = len(m.exits) - 1
 	todo := append(m.stop(failure, syscall.SIGTERM, describe(x)), report{&x})
@@ -131,7 +131,7 @@ func (m *machine) onReported(err error) []action {
 	return m.onNews()
 }
 
-// onNews: a machine that has waited may go on.
+// onNews calls next if the machine is waiting.
 func (m *machine) onNews() []action {
 	if m.state != waiting {
 		return nil
@@ -139,7 +139,7 @@ func (m *machine) onNews() []action {
 	return m.next()
 }
 
-// onInterrupt: the first interrupt asks the workers to end, the second kills them, and a third has nothing left to do.
+// onInterrupt handles an interrupt: the first asks the workers to end, the second kills them, and further ones do nothing.
 func (m *machine) onInterrupt(sig syscall.Signal) []action {
 	if m.state == done || m.killed {
 		return nil
@@ -173,7 +173,7 @@ func (m *machine) answer(sig syscall.Signal) answer {
 	return answer{sig, left, m.killed}
 }
 
-// depart ends the gang, and reports that to the other nodes, which may lose some of its workers long before the last.
+// depart ends the gang, and reports this to the other nodes, which may lose some of its workers long before the last one ends.
 func (m *machine) depart(sig syscall.Signal) []action {
 	ask := sig
 	if sig == syscall.SIGPIPE { // is about the agent's output, and not meant for anybody

@@ -15,8 +15,8 @@ const (
 	ruler      = 60
 )
 
-// Summary says in one block what failed, in torchrun's form, but the root cause first. Control characters of the
-// workers are escaped. It ends with a line break.
+// Summary describes the failure in one block, in torchrun's form, but with the root cause first. It escapes
+// control characters of the workers. It ends with a line break.
 //
 //	============================================================
 //	train.py FAILED
@@ -78,7 +78,7 @@ func (e *WorkerError) Summary() string {
 	return b.String()
 }
 
-// writeFailure writes one failure. Of each text in it come the last lines.
+// writeFailure writes one failure, with the last lines of each text.
 func (e *WorkerError) writeFailure(line func(string, ...any), index int, x launcher.Exit, lines int) {
 	r, left := e.Reports[x.Rank]
 	host, note := e.Host, note(x, r)
@@ -89,7 +89,7 @@ func (e *WorkerError) writeFailure(line func(string, ...any), index int, x launc
 	if x.At.IsZero() {
 		at = "<N/A>"
 	} else if !r.At.IsZero() && x.At.Sub(r.At).Seconds() >= 2 { // r.At is cut to the second
-		at += " (its error is of " + r.At.In(x.At.Location()).Format("15:04:05") + ")"
+		at += " (its error is from " + r.At.In(x.At.Location()).Format("15:04:05") + ")"
 	}
 	if left {
 		file = Printable(r.File)
@@ -125,7 +125,7 @@ func restNote(own, stopped int) string {
 	return ""
 }
 
-// leftNote names the workers that had gone, and so may be what the others missed, though they did not fail.
+// leftNote names the workers that had exited 0 before: the others may have failed because these were gone.
 func (e *WorkerError) leftNote() string {
 	if len(e.Left) == 0 {
 		return ""
@@ -146,9 +146,9 @@ func (e *WorkerError) restartNote() string {
 	case e.MaxRestarts == 0:
 		return ""
 	case e.Root.Code == NoRestart:
-		return fmt.Sprintf("Exit code %d asks for no restart; %d of %d were used.", NoRestart, e.Restarts, e.MaxRestarts)
+		return fmt.Sprintf("Exit code %d asks for no restart; %d of %d restarts were used.", NoRestart, e.Restarts, e.MaxRestarts)
 	case e.noRestart():
-		return fmt.Sprintf("The program says that another attempt would fail as well; %d of %d restarts were used.", e.Restarts, e.MaxRestarts)
+		return fmt.Sprintf("The program says that another attempt would fail too; %d of %d restarts were used.", e.Restarts, e.MaxRestarts)
 	case e.Restarts == e.MaxRestarts:
 		return fmt.Sprintf("%s used.", plural(e.Restarts, "restart was allowed, and it was", "restarts were allowed, and all were"))
 	default:

@@ -35,7 +35,7 @@ train.py FAILED
 ------------------------------------------------------------
 Root Cause (first observed failure):
 [0]:
-  time      : 2026-01-02_15:04:05.678 (its error is of 15:03:56)
+  time      : 2026-01-02_15:04:05.678 (its error is from 15:03:56)
   host      : node-a
   rank      : 5 (local_rank: 1)
   exitcode  : 3 (pid: 4242)
@@ -143,21 +143,21 @@ func TestSummaryNotes(t *testing.T) {
 		{"killed by somebody", WorkerError{Root: killed}, "  note      : gorun did not send it: the out-of-memory killer may have", "restart"},
 		{"killed by the kernel", WorkerError{Root: oom}, "  note      : the kernel's out-of-memory killer ended it", "may have"},
 		{"out of time", WorkerError{Root: hung},
-			"  note      : its timer \"a\\x1bb\" ran out at 15:04:05.678, for which gorun sent signal 9 (SIGKILL) to PID 42\n", "memory"},
+			"  note      : its timer \"a\\x1bb\" ran out at 15:04:05.678, so gorun sent signal 9 (SIGKILL) to PID 42\n", "memory"},
 		{"guard killed", WorkerError{Root: lost}, "guard", "memory"},
 		{"killed by us", WorkerError{Root: stopped}, "Signal 9 (SIGKILL)", "memory"},
 		{"own code", WorkerError{Root: launcher.Exit{Code: 137}}, "exitcode  : 137", "memory"},
 		{"no stderr", WorkerError{Root: killed}, "SIGKILL", "last lines"},
 		{"the GPU's memory", said("torch.OutOfMemoryError: CUDA out of memory. Tried"), "the GPU's memory ran out", "container"},
-		{"Python's memory", said("MemoryError"), "says that memory ran out", "GPU"},
-		{"C++'s memory", said("  what():  std::bad_alloc"), "says that memory ran out", "GPU"},
-		{"Go's memory", said("fatal error: runtime: out of memory"), "says that memory ran out", "GPU"},
-		{"torch's memory", said("RuntimeError: [enforce fail at alloc_cpu.cpp:75] . DefaultCPUAllocator: can't"), "says that memory ran out", "GPU"},
-		{"in the error file", WorkerError{Root: talks, Reports: map[int]Report{0: {Callstack: "MemoryError"}}}, "says that memory ran out", "GPU"},
+		{"Python's memory", said("MemoryError"), "reports that memory ran out", "GPU"},
+		{"C++'s memory", said("  what():  std::bad_alloc"), "reports that memory ran out", "GPU"},
+		{"Go's memory", said("fatal error: runtime: out of memory"), "reports that memory ran out", "GPU"},
+		{"torch's memory", said("RuntimeError: [enforce fail at alloc_cpu.cpp:75] . DefaultCPUAllocator: can't"), "reports that memory ran out", "GPU"},
+		{"in the error file", WorkerError{Root: talks, Reports: map[int]Report{0: {Callstack: "MemoryError"}}}, "reports that memory ran out", "GPU"},
 		{"enough memory", said("RuntimeError: boom"), "boom", "note"},
 		{"alone", WorkerError{Root: killed}, "Failures:\n  <NO_OTHER_FAILURES>\n====", "And"},
 		{"no restart", WorkerError{Root: launcher.Exit{Code: 93}, MaxRestarts: 4, Restarts: 1},
-			"Exit code 93 asks for no restart; 1 of 4 were used.", "allowed"},
+			"Exit code 93 asks for no restart; 1 of 4 restarts were used.", "allowed"},
 		{"interrupted", WorkerError{Root: killed, MaxRestarts: 3, Restarts: 1}, "1 of 3 restarts were used.", "allowed"},
 		{"one restart", WorkerError{Root: killed, MaxRestarts: 1, Restarts: 1}, "1 restart was allowed, and it was used.", "were"},
 		{"one stopped", WorkerError{Root: killed, Stopped: make([]launcher.Exit, 1)}, "[1]:", "And"},

@@ -20,7 +20,7 @@ const (
 	agentStore = "store of the workers, one node"
 	etcdNodes  = "etcd, for nodes"
 	etcdPeers  = "etcd, for its other members (three endpoints)"
-	agentPeers  = "connections between agents"
+	agentPeers = "connections between agents"
 	ranksStore = "store of the ranks"
 	eachRank   = "each rank"
 )
