@@ -189,10 +189,10 @@ func TestSuspend(t *testing.T) {
 		after(2*time.Hour+time.Hour/2, suspends, syscall.SIGTSTP) // while the others are waited for
 		runAll(t, s)
 		s[0].wantStory("0s start", "1s suspend", "1s suspended", "2h0m1s resume after 2h0m0s",
-			"2h0m1s [WARN]  continued after 2h0m0s, which is longer than this node's lease of 1m0s the other nodes may have gone on without it",
+			"2h0m1s [WARN]  continued after 2h0m0s, which is longer than this node's lease of 1m0s: the other nodes may have gone on without it",
 			"2h0m2s [INFO]  every worker of this node exited 0; waiting for the workers of the other nodes: at_most=1h0m0s",
 			"2h30m0s suspended",
-			"4h30m0s [WARN]  continued after 2h0m0s, which is longer than this node's lease of 1m0s the other nodes may have gone on without it",
+			"4h30m0s [WARN]  continued after 2h0m0s, which is longer than this node's lease of 1m0s: the other nodes may have gone on without it",
 			"5h0m1s [WARN]  leaving before the other nodes' workers have ended: waited=1h0m0s")
 	})
 }

@@ -14,12 +14,12 @@ func TestAccuse(t *testing.T) {
 	const never = -1
 	term := launcher.Exit{Rank: 1, Code: 143, Signal: syscall.SIGTERM, Stopped: true}
 	for _, c := range []struct {
-		name  string
-		root  launcher.Exit
-		other launcher.Exit // rank 1
-		files [2]int        // milliseconds at which ranks 0 and 1 wrote their error files
-		root  int
-		code  int
+		name     string
+		root     launcher.Exit
+		other    launcher.Exit // rank 1
+		files    [2]int        // milliseconds at which ranks 0 and 1 wrote their error files
+		wantRank int
+		code     int
 	}{
 		{"the first to exit wrote first", launcher.Exit{Code: 3}, launcher.Exit{Rank: 1, Code: 4}, [2]int{1, 2}, 0, 3},
 		{"the first to exit wrote second", launcher.Exit{Code: 3}, launcher.Exit{Rank: 1, Code: 4}, [2]int{2, 1}, 1, 4},
@@ -42,8 +42,8 @@ func TestAccuse(t *testing.T) {
 			}
 		}
 		e.findRootCause()
-		if e.Root.Rank != c.root || e.Code != c.code {
-			t.Errorf("%s: rank %d with %d, want rank %d with %d", c.name, e.Root.Rank, e.Code, c.root, c.code)
+		if e.Root.Rank != c.wantRank || e.Code != c.code {
+			t.Errorf("%s: rank %d with %d, want rank %d with %d", c.name, e.Root.Rank, e.Code, c.wantRank, c.code)
 		}
 		seen := map[int]int{e.Root.Rank: 1}
 		for _, x := range append(e.Others, e.Stopped...) {
@@ -66,7 +66,7 @@ func TestAccuseFailedPeer(t *testing.T) {
 		name        string
 		root, other launcher.Exit // ranks 0 and 1
 		reports     map[int]Report
-		root        int
+		wantRank    int
 		code        int
 	}{
 		{"it has failed", first, failed, map[int]Report{0: because(1, 0)}, 1, 3},
@@ -82,8 +82,8 @@ func TestAccuseFailedPeer(t *testing.T) {
 		e := &WorkerError{Root: c.root, Code: c.root.Code, Reports: c.reports}
 		e.add([]launcher.Exit{c.other})
 		e.findRootCause()
-		if e.Root.Rank != c.root || e.Code != c.code || len(e.Others)+len(e.Stopped) != 1 {
-			t.Errorf("%s: rank %d with %d, want rank %d with %d; others: %v, stopped: %v", c.name, e.Root.Rank, e.Code, c.root, c.code, e.Others, e.Stopped)
+		if e.Root.Rank != c.wantRank || e.Code != c.code || len(e.Others)+len(e.Stopped) != 1 {
+			t.Errorf("%s: rank %d with %d, want rank %d with %d; others: %v, stopped: %v", c.name, e.Root.Rank, e.Code, c.wantRank, c.code, e.Others, e.Stopped)
 		}
 	}
 	far := &rendezvous.Failure{Rank: 7, Code: 3}
