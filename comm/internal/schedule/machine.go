@@ -168,9 +168,7 @@ func (m *Machine) step() bool {
 		m.Fail(fmt.Errorf("no end after %d accesses", m.Most))
 	}
 	if t.accesses++; t.accesses == t.DiesAt {
-		if m.Trace != nil {
-			m.trace("dies")
-		}
+		m.trace("dies")
 		t.dead = true
 	}
 	m.pass(t)
@@ -244,9 +242,7 @@ func (m *Machine) oversleep() bool {
 		return false
 	}
 	m.now = max(m.now, first.deadline)
-	if m.Trace != nil {
-		m.trace("%s has slept for %v", first.Name, first.limit)
-	}
+	m.trace("%s has slept for %v", first.Name, first.limit)
 	if m.Overslept != nil {
 		m.Overslept(first, first.limit)
 	}

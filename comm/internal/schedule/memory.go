@@ -215,9 +215,7 @@ func (m *Machine) Update(at int, change func(uint32) uint32) uint32 {
 	binary.NativeEndian.PutUint32(s.data[:], change(was))
 	m.write(t, &s)
 	m.catchUp(t)
-	if m.Trace != nil {
-		m.trace("update [%#x] = %d, was %d", at, m.word32(at), was)
-	}
+	m.trace("update [%#x] = %d, was %d", at, m.word32(at), was)
 	return was
 }
 
@@ -237,9 +235,7 @@ func (m *Machine) Fence(a Access) {
 	case StoreFence:
 		m.running.buffer = append(m.running.buffer, store{access: StoreFence})
 	case FenceAll:
-		if m.Trace != nil {
-			m.trace("fence on all")
-		}
+		m.trace("fence on all")
 		for _, t := range m.threads {
 			m.drain(t)
 		}

@@ -56,28 +56,20 @@ func (m *Machine) SleepOn(at int, value uint32, limit time.Duration) {
 	m.drain(t)
 	m.catchUp(t)
 	if access := m.weakened(SleepIf, at); access == SleepIf && m.word32(at) != value {
-		if m.Trace != nil {
-			m.trace("does not sleep: [%#x] is not %d", at, value)
-		}
+		m.trace("does not sleep: [%#x] is not %d", at, value)
 		return
 	}
 	switch m.Pick(3) {
 	case 1:
-		if m.Trace != nil {
-			m.trace("is woken for no reason")
-		}
+		m.trace("is woken for no reason")
 		return
 	case 2: // all others stand still meanwhile
 		m.elapse(limit)
 		m.catchUp(t)
-		if m.Trace != nil {
-			m.trace("sleeps on [%#x] for %v, while nobody runs", at, limit)
-		}
+		m.trace("sleeps on [%#x] for %v, while nobody runs", at, limit)
 		return
 	}
-	if m.Trace != nil {
-		m.trace("sleeps on [%#x] for %v", at, limit)
-	}
+	m.trace("sleeps on [%#x] for %v", at, limit)
 	t.sleepsOn, t.asleep = at, true
 	m.sleep(func() bool { return !t.asleep }, limit)
 	t.asleep = false
@@ -89,9 +81,7 @@ func (m *Machine) Wake(at int) {
 		return
 	}
 	m.drain(m.running)
-	if m.Trace != nil {
-		m.trace("wakes [%#x]", at)
-	}
+	m.trace("wakes [%#x]", at)
 	for _, t := range m.threads {
 		if t.asleep && t.sleepsOn == at {
 			t.asleep = false
@@ -103,9 +93,7 @@ func (m *Machine) Wake(at int) {
 func (m *Machine) Ring(socket int) {
 	if m.step() && m.weakened(WakeUp, 0) == WakeUp {
 		m.drain(m.running)
-		if m.Trace != nil {
-			m.trace("rings socket %d", socket)
-		}
+		m.trace("rings socket %d", socket)
 		if n := m.bells[socket]; n >= 0 {
 			m.bells[socket] = min(n+1, roomForBells)
 		}
