@@ -77,7 +77,6 @@ func (e *MissingError) Unwrap() error { return e.Err }
 // refuse returns err, which says what is wrong with the options or the environment, as a core.Error.
 func refuse(err error) error { return &core.Error{Kind: core.BadArgument, Op: "Init", Err: err} }
 
-// refusef is refuse with a format.
 func refusef(format string, args ...any) error { return refuse(fmt.Errorf(format, args...)) }
 
 // Join meets the other ranks. Its error is a [core.Error] of kind BadArgument or a [MissingError], or wraps what has failed.
@@ -122,7 +121,6 @@ func (c *Config) checkToken(ctx context.Context, p place) error {
 	return nil
 }
 
-// alone returns a world of one rank.
 func (c *Config) alone() *World {
 	return &World{
 		WorldConfig: core.WorldConfig{Peers: []core.Peer{self("").Peer}, Log: c.Log},

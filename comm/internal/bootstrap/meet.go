@@ -121,7 +121,6 @@ func publish(ctx context.Context, s store.Store, w worldDoc) error {
 // longestInfo is the most bytes of an Info.
 const longestInfo = 16 << 10
 
-// parseInfo parses the Info of a rank.
 func parseInfo(b []byte) (r Info, err error) {
 	if len(b) > longestInfo {
 		return r, fmt.Errorf("%d bytes, limit %d", len(b), longestInfo)
@@ -240,7 +239,6 @@ func (w worldDoc) check(p place, me Info) error {
 	return nil
 }
 
-// isOneNetwork reports whether all ranks are in one network.
 func (w worldDoc) isOneNetwork() bool {
 	return !slices.ContainsFunc(w.Ranks, func(r Info) bool { return !r.SameNetwork(w.Ranks[0].Place) })
 }
@@ -254,7 +252,6 @@ func (w worldDoc) peers() []core.Peer {
 	return peers
 }
 
-// addresses returns where the ranks listen.
 func (w worldDoc) addresses() []string {
 	addrs := make([]string, len(w.Ranks))
 	for r := range w.Ranks {

@@ -58,10 +58,8 @@ func (w *waiting) why(ctx context.Context) string {
 	return ""
 }
 
-// on sets what Init waits for.
 func (w *waiting) on(reason func(ctx context.Context) string) { w.reason.Store(&reason) }
 
-// end stops the logging.
 func (w *waiting) end() {
 	w.stop()
 	w.over.Wait()

@@ -99,7 +99,6 @@ func SetList(call *Call, list []int) {
 	}
 }
 
-// listOf returns the list that SetList has set, or nil if it was too long.
 func listOf(call Call) []int {
 	width := int(call.Reduce)
 	if width == 0 || width > 64 || int(call.Root) > 64/width { // as no rank has it
@@ -112,7 +111,6 @@ func listOf(call Call) []int {
 	return list
 }
 
-// describeList describes the list that SetList has set.
 func describeList(call Call, of string) string {
 	if list := listOf(call); list != nil {
 		return fmt.Sprintf("%s %v", of, list)

@@ -1,8 +1,7 @@
 // Package cborcodec encodes objects as CBOR, and refuses those that would lose something on the way.
 //
 // CBOR encodes what is exported of a value. The rest, such as fields that are not exported, would be missing on the other side without an
-// error. types.go finds out what all values of a type would lose, and fields.go does so for a struct. If the type does not tell,
-// the codec examines the value.
+// error. types.go finds out what all values of a type would lose. If the type does not tell, the codec examines the value.
 package cborcodec
 
 import (

@@ -90,13 +90,9 @@ func DecodeReport(b []byte, size int) *Report {
 	r := &Report{}
 	good := func(rank int, text string) bool { return 0 <= rank && rank < size && len(text) <= MaxText }
 	if json.Unmarshal(b, r) != nil || len(r.Chain) > longestChain || !good(0, r.Activity.Text) ||
-		r.Suspect != nil && !good(r.Suspect.Rank, r.Suspect.Text) {
+		r.Suspect != nil && !good(r.Suspect.Rank, r.Suspect.Text) ||
+		slices.ContainsFunc(r.Chain, func(w Wait) bool { return !good(w.Rank, w.In) || !good(w.For, "") }) {
 		return nil
-	}
-	for _, w := range r.Chain {
-		if !good(w.Rank, w.In) || !good(w.For, "") {
-			return nil
-		}
 	}
 	return r
 }

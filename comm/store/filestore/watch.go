@@ -24,7 +24,6 @@ type watcher struct {
 	poll   bool
 }
 
-// newWatcher watches f.
 func newWatcher(f *os.File) (*watcher, error) {
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
 	if err != nil {
@@ -81,5 +80,4 @@ func (w *watcher) wake() {
 	}
 }
 
-// close ends next.
 func (w *watcher) close() { _ = w.events.Close() }

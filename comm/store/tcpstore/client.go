@@ -161,7 +161,6 @@ func (c *Client) roundTrip(ctx context.Context, op string, r request) ([]byte, e
 	return payload, err
 }
 
-// send queues one request.
 func (c *Client) send(r request) (call, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -66,7 +66,6 @@ func (d *dialer) final(err error) error {
 	return nil
 }
 
-// try is one attempt.
 func (d *dialer) try(ctx context.Context) (net.Conn, error) {
 	conn, err := admission.Connect(ctx, new(net.Dialer).DialContext, "tcp", d.addr)
 	if err != nil {
