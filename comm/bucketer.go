@@ -39,7 +39,6 @@ func (b *Bucketer[T]) Add(buf []T) {
 	}
 }
 
-// start starts the all-reduce of the bucket.
 func (b *Bucketer[T]) start() {
 	b.works = append(b.works, IAllReduceCoalesced(b.g, b.bucket, b.op))
 	b.bucket = nil

@@ -71,4 +71,9 @@
 //
 // On amd64 vectors are combined with AVX-512 or AVX2, if the processor has them, with the same results. GORUN_KERNELS=avx2 or portable
 // chooses another level. [Explain] says by which algorithm a call is carried out. [WithTuning] or GORUN_COMM_TUNE overrules that choice.
+//
+// # Layout
+//
+// There is a file for each family of calls. What carries them out is below comm/internal. The package has more lines than a package here
+// should have, because it has the whole API: a third of the lines are its documentation.
 package comm

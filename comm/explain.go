@@ -51,7 +51,6 @@ func (g *Group) Explain(op string, bytes int) string {
 	return explain(op, bytes, g.core.Choose, g.explain)
 }
 
-// explain writes the text of Explain into e.
 func (g *Group) explain(e *explanation) {
 	n, at := g.Size(), g.core.Placed()
 	switch {

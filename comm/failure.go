@@ -39,12 +39,11 @@ func translated(err error) error {
 // failure is e, the error of a call on a group, as the package's own.
 func failure(e *core.Error) error {
 	op, seq, g := e.Op, e.Seq, e.Group
-	var short *matching.TruncateError
-	if errors.As(e.Err, &short) {
+	if short, ok := errors.AsType[*matching.TruncateError](e.Err); ok {
 		return &TruncateError{Source: short.Source, Got: short.Got / e.Elem, Room: short.Room / e.Elem}
 	}
-	var f *diagnosis.Failure
-	if !errors.As(e.Err, &f) {
+	f, ok := errors.AsType[*diagnosis.Failure](e.Err)
+	if !ok {
 		return fmt.Errorf("comm: %s #%d: %w", op, seq, e.Err)
 	}
 	cause := f.Err
@@ -127,7 +126,6 @@ func mismatch(e *core.Error, f *diagnosis.Failure) error {
 	return m
 }
 
-// deadlock returns e as a DeadlockError.
 func deadlock(e *core.Error, f *diagnosis.Failure) error {
 	d := &DeadlockError{Op: e.Op, Seq: e.Seq, Err: fmt.Errorf("%w after %v: %s", ErrTimeout, e.Group.Timeout, f.Text)}
 	for _, w := range f.Waits {

@@ -33,7 +33,6 @@ type world struct {
 	leave []func() // undo what Init has done besides
 }
 
-// newWorld is the group of all ranks that have met.
 func newWorld(cfg config, met *bootstrap.World) (*Group, error) {
 	met.ChunkSize = cmp.Or(cfg.chunkSize, plan.ChunkSize)
 	w := &world{
@@ -78,7 +77,6 @@ func (g *Group) settings() config {
 // noGroup stands for a nil group: every call on it fails.
 var noGroup = &Group{core: core.NoGroup, codec: defaultCodec}
 
-// orNone returns g, or noGroup if g is nil.
 func (g *Group) orNone() *Group {
 	if g == nil {
 		return noGroup
@@ -146,7 +144,7 @@ func (g *Group) Close() error {
 	for _, other := range closed {
 		err = errors.Join(err, public(other.core.Compare()))
 	}
-	g.core.AwaitNotified()
+	g.core.Comm.AwaitNotified(core.CloseNotifyTimeout)
 	g.core.Comm.Close()
 	if g.isWorld {
 		latest.CompareAndSwap(g, nil)

@@ -19,13 +19,12 @@ import (
 // does not fit the type of its destination, only this rank gets an ObjectError. That destination and those after it do not change. In both
 // cases the group continues.
 func BroadcastObjects(ctx context.Context, g *Group, objs []any, src int) error {
-	o := newObjects(g, call.KindBroadcastObjects)
-	o.Count(len(objs))
+	o := newObjects(g, call.KindBroadcastObjects, len(objs))
 	if err := wantPointers(objs); err != nil {
 		o.Refuse(err)
 	}
 	if g.Rank() == src {
-		o.guard(func() { o.SetPayload(o.group.encodeList(objs)) })
+		o.Guard(func() { o.SetPayload(o.group.encodeList(objs)) })
 	}
 	encoded, err := o.Broadcast(ctx, src)
 	if err != nil || g.Rank() == src {
@@ -36,15 +35,15 @@ func BroadcastObjects(ctx context.Context, g *Group, objs []any, src int) error 
 		err = fmt.Errorf("is a list of %d: want %d", list.count, len(objs))
 	}
 	if err == nil {
-		o.guard(func() { _, err = o.group.decodeList(list, objs) })
+		o.Guard(func() { _, err = o.group.decodeList(list, objs) })
 	}
 	return public(o.About(src, err))
 }
 
 // AllGatherObject returns in of every rank, in order of rank, on every rank. See [BroadcastObjects] for how objects travel.
 func AllGatherObject[T any](ctx context.Context, g *Group, in T) ([]T, error) {
-	o := newObjects(g, call.KindAllGatherObject)
-	o.guard(func() { o.SetPayload(o.group.encode(in)) })
+	o := newObjects(g, call.KindAllGatherObject, 1)
+	o.Guard(func() { o.SetPayload(o.group.encode(in)) })
 	encoded, err := o.AllGather(ctx)
 	return decodeAll[T](o, encoded, err)
 }
@@ -52,8 +51,8 @@ func AllGatherObject[T any](ctx context.Context, g *Group, in T) ([]T, error) {
 // GatherObject returns in of every rank, in order of rank, on rank dst, and nil elsewhere. See [BroadcastObjects] for how
 // objects travel.
 func GatherObject[T any](ctx context.Context, g *Group, in T, dst int) ([]T, error) {
-	o := newObjects(g, call.KindGatherObject)
-	o.guard(func() { o.SetPayload(o.group.encode(in)) })
+	o := newObjects(g, call.KindGatherObject, 1)
+	o.Guard(func() { o.SetPayload(o.group.encode(in)) })
 	encoded, err := o.Gather(ctx, dst)
 	return decodeAll[T](o, encoded, err)
 }
@@ -61,19 +60,19 @@ func GatherObject[T any](ctx context.Context, g *Group, in T, dst int) ([]T, err
 // ScatterObject returns in[Rank] of rank src on every rank. On rank src len(in) is Size; on other ranks in does not matter. See
 // [BroadcastObjects] for how objects travel.
 func ScatterObject[T any](ctx context.Context, g *Group, in []T, src int) (T, error) {
-	o := newObjects(g, call.KindScatterObject)
+	o := newObjects(g, call.KindScatterObject, 1)
 	var payloads [][]byte
 	var cause error
 	if g.Rank() == src {
 		if len(in) != g.Size() {
 			o.Refuse(fmt.Errorf("len(in) is %d: want Size = %d", len(in), g.Size()))
 		}
-		o.guard(func() { payloads, cause = encodeAll(o.group, in) })
+		o.Guard(func() { payloads, cause = encodeAll(o.group, in) })
 	}
 	var out T
 	encoded, err := o.Scatter(ctx, payloads, cause, src)
 	if err == nil {
-		o.guard(func() { err = o.About(src, o.group.decode(encoded, &out)) })
+		o.Guard(func() { err = o.About(src, o.group.decode(encoded, &out)) })
 	}
 	return out, public(err)
 }
@@ -82,16 +81,12 @@ func ScatterObject[T any](ctx context.Context, g *Group, in []T, src int) (T, er
 type objects struct {
 	*core.Objects
 	group *Group
-	kind  call.Kind
 }
 
-func newObjects(g *Group, kind call.Kind) objects {
+func newObjects(g *Group, kind call.Kind, count int) objects {
 	g = g.orNone()
-	return objects{core.NewObjects(g.core, kind, g.objectLimit), g, kind}
+	return objects{core.NewObjects(g.core, kind, count, g.objectLimit), g}
 }
-
-// guard runs f, which calls the codec. If f does not return, the group fails.
-func (o *objects) guard(f func()) { o.group.core.Guard(o.kind, f) }
 
 // decodeAll decodes the objects of all ranks, if this rank has received them.
 func decodeAll[T any](o objects, encoded [][]byte, err error) ([]T, error) {
@@ -101,7 +96,7 @@ func decodeAll[T any](o objects, encoded [][]byte, err error) ([]T, error) {
 	all := make([]T, len(encoded))
 	for r, b := range encoded {
 		var err error
-		o.guard(func() { err = o.group.decode(b, &all[r]) })
+		o.Guard(func() { err = o.group.decode(b, &all[r]) })
 		if err != nil {
 			return nil, public(o.About(r, err))
 		}
@@ -151,11 +146,10 @@ func RecvObjects(ctx context.Context, g *Group, objs []any, src int) (Status, er
 	if err := wantPointers(objs); err != nil {
 		m.Refuse(err)
 	}
-	m.Limit(g.objectLimit + 1)
+	m.Limit = g.objectLimit + 1
 	t, err := m.Run(ctx)
 	if err = public(err); err != nil {
-		var long *TruncateError
-		if errors.As(err, &long) {
+		if long, ok := errors.AsType[*TruncateError](err); ok {
 			err = public(t.About(g.GroupRank(long.Source), g.fits(long.Got)))
 		}
 		return Status{}, err

@@ -38,7 +38,6 @@ func Recv[T Element](ctx context.Context, g *Group, buf []T, src int, tag ...int
 	return Status(st), public(err)
 }
 
-// message describes a call of kind on d.
 func message(g *Group, kind call.Kind, d core.Data, peer int, tag []int) core.Message {
 	return core.NewMessage(g.untyped(), kind, d.Type, d.Bytes, peer, tag)
 }

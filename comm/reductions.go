@@ -3,6 +3,7 @@ package comm
 import (
 	"context"
 
+	"github.com/gorun/gorun/comm/internal/call"
 	"github.com/gorun/gorun/comm/internal/core"
 	"github.com/gorun/gorun/comm/internal/reduce"
 )
@@ -63,14 +64,12 @@ func ReduceScatterV[T Element](ctx context.Context, g *Group, out []T, in [][]T,
 // Scan combines buf of the ranks of g up to and including this one, in order of rank, and leaves the result in buf. buf has the same length
 // on all ranks. Avg is not allowed.
 func Scan[T Element](ctx context.Context, g *Group, buf []T, op Op) error {
-	c := g.untyped().Spare()
-	return public(c.Scan(g.untyped(), data(buf), reductionOf(op)).Do(ctx))
+	return public(g.untyped().Spare().Scan(g.untyped(), call.KindScan, data(buf), reductionOf(op)).Do(ctx))
 }
 
 // ExScan is Scan without this rank's own elements: it combines buf of the ranks below it. On rank 0 buf does not change.
 func ExScan[T Element](ctx context.Context, g *Group, buf []T, op Op) error {
-	c := g.untyped().Spare()
-	return public(c.ExScan(g.untyped(), data(buf), reductionOf(op)).Do(ctx))
+	return public(g.untyped().Spare().Scan(g.untyped(), call.KindExScan, data(buf), reductionOf(op)).Do(ctx))
 }
 
 // AllReduceCoalesced is an AllReduce of many buffers at once, which is much faster for short ones. Every rank passes the same number of

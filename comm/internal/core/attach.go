@@ -124,7 +124,6 @@ func (g *Group) attachMemory(key uint64, rank int) (*segment.Segment, error) {
 	return acceptor.Attach(ctx, g.World.Peers[g.Ranks[rank]].Acceptor, g.World.Token, key)
 }
 
-// acceptors returns the addresses of the acceptors of the group's ranks.
 func (g *Group) acceptors() []string {
 	addresses := make([]string, g.Size())
 	for r, world := range g.Ranks {

@@ -92,7 +92,6 @@ func (c *Collective) refuse(err error) {
 	}
 }
 
-// refusef is refuse with a format.
 func (c *Collective) refusef(format string, args ...any) { c.refuse(fmt.Errorf(format, args...)) }
 
 // Refused returns err, because of which this rank does not make a call. It notifies the other ranks, which may wait in that call.
@@ -121,7 +120,6 @@ func (c *Collective) root(r int) {
 	c.call.Root = int32(r)
 }
 
-// noRank says that g has no such rank.
 func noRank(g *Group, rank int) error {
 	return fmt.Errorf("no rank %d in a group of %d", rank, g.Size())
 }

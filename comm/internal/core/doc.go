@@ -7,7 +7,7 @@
 //     alltoall.go, barrier.go, objects.go, membership.go. collective.go has the checks.
 //  2. [Collective.Do], Run or Start gives it its number and its position among the group's collectives (order.go).
 //  3. When its turn has come, perform begins it at the endpoint, calls its body, and ends it (perform.go). If the caller's own code
-//     panics in it, panic.go fails the group.
+//     panics in it, the group fails (error.go).
 //  4. The body, which is in the family's file, chooses one of three ways to carry the call out:
 //     in memory, if all members share it (team.go, package shm);
 //     in stages, if members are on several machines and share memory there (package hier);

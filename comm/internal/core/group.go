@@ -23,7 +23,7 @@ type Group struct {
 	Ranks   []int // world ranks in group order
 	Timeout time.Duration
 	Choose  plan.Choices // which algorithms members use
-	Failed  func(error)  // called for every call that fails; may be nil
+	Failed  func(error)  // called for every call that fails
 
 	id    uint64
 	index map[int]int // world rank -> group rank
@@ -56,7 +56,7 @@ func NewGroup(w *World, id uint64, ranks []int, timeout time.Duration, rules cho
 	}
 	g := &Group{
 		World: w, Comm: comm, id: id, Ranks: ranks, index: make(map[int]int, len(ranks)), Timeout: timeout,
-		Choose: plan.NewChoices(w.algorithms(ranks), rules),
+		Choose: plan.NewChoices(w.algorithms(ranks), rules), Failed: func(error) {},
 	}
 	for i, r := range ranks {
 		g.index[r] = i
@@ -95,9 +95,6 @@ func (g *Group) GroupRank(world int) int {
 	return -1
 }
 
-// AwaitNotified waits until the members that can be reached know why the group has failed, if it has, for a second at most.
-func (g *Group) AwaitNotified() { g.Comm.AwaitNotified(CloseNotifyTimeout) }
-
 // Release releases the group's memory as soon as no collective is under way. The communicator has been closed.
 func (g *Group) Release() { g.order.retire(g.release) }
 
@@ -125,7 +122,7 @@ func (g *Group) Compare() error {
 	if f, ok := errors.AsType[*diagnosis.Failure](err); !ok || f.Kind != diagnosis.Mismatched || g.reported.Load() {
 		return nil
 	}
-	g.noteFailure(err)
+	g.Failed(err)
 	return &Error{Group: g, Op: "Close", Seq: last, Elem: 1, Err: err}
 }
 

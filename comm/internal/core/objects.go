@@ -29,16 +29,13 @@ type Objects struct {
 	fault   error  // why a rank has no object
 }
 
-// NewObjects begins to describe a call of kind on g, of objects of at most limit bytes each.
-func NewObjects(g *Group, kind call.Kind, limit int) *Objects {
+// NewObjects begins to describe a call of kind on g, in which each rank sends count objects in one message of at most limit bytes.
+func NewObjects(g *Group, kind call.Kind, count, limit int) *Objects {
 	o := &Objects{limit: limit}
-	o.is(g, kind, call.TypeObject, 1)
+	o.is(g, kind, call.TypeObject, count)
 	o.call.Detail = uint32(limit)
 	return o
 }
-
-// Count sets how many objects each rank sends in one message.
-func (o *Objects) Count(n int) { o.call.Count = uint64(n) }
 
 // Refuse records what is wrong with the call; the first reason stays.
 func (o *Objects) Refuse(err error) { o.refuse(err) }
@@ -89,7 +86,6 @@ func (o *Objects) checkSize(rank int, size int64) (none bool, err error) {
 	return true, nil
 }
 
-// run carries o out.
 func (o *Objects) run(ctx context.Context, body func() error) error {
 	o.body = func(*Collective) error { return body() }
 	if err := o.Run(ctx); err != nil {
@@ -106,7 +102,6 @@ func (o *Objects) About(rank int, err error) error {
 	return &Error{Kind: BadObject, Rank: o.g.Ranks[rank], Op: o.kind().String(), Seq: o.seq, Err: err}
 }
 
-// broadcastBytes copies b of rank src to the others.
 func (o *Objects) broadcastBytes(b []byte, src int) error {
 	return o.exchangeInPlace(plan.BinomialBroadcast(o.g.rank, o.g.Size(), len(b), src), b)
 }

@@ -32,7 +32,6 @@ func (t *order) seize() (seq uint64, ok bool) {
 	return w/turnOne + 1, w&busy == 0 && t.word.CompareAndSwap(w, w+turnOne+busy)
 }
 
-// started returns how many collectives have been started.
 func (t *order) started() uint64 { return t.word.Load() / turnOne }
 
 // release ends what began with seize. It returns false, and does nothing, if another collective has been started by now.

@@ -36,7 +36,7 @@ type Message struct {
 	peer  int
 	tag   int
 	buf   []byte
-	limit int // of RecvObjects: how long the message may be
+	Limit int // of RecvObjects: how long the message may be, in bytes
 	elem  int
 	typ   reduce.Type
 	err   error
@@ -69,9 +69,6 @@ func (m *Message) Refuse(err error) {
 		m.err = badArgument(m.Kind, err)
 	}
 }
-
-// Limit bounds the message that a RecvObjects takes, in bytes.
-func (m *Message) Limit(bytes int) { m.limit = bytes }
 
 // SendNow is a send, if that can end at once. Otherwise it returns false and does nothing.
 func (g *Group) SendNow(ctx context.Context, t reduce.Type, buf []byte, dst int, tag []int) bool {
@@ -146,7 +143,6 @@ func (m *Message) checkTime(ctx context.Context) {
 	}
 }
 
-// begin begins the message as t.
 func (m Message) begin(t *Transfer) {
 	t.g, t.kind, t.elem, t.err = m.g, m.Kind, m.elem, m.err
 	if m.err != nil {
@@ -162,7 +158,7 @@ func (m Message) begin(t *Transfer) {
 	case call.KindSend, call.KindSendObjects:
 		t.op = m.g.Comm.Send(peer, m.tag, 0, c, m.buf)
 	case call.KindRecvObjects:
-		t.op = m.g.Comm.RecvNew(peer, m.tag, c, m.limit)
+		t.op = m.g.Comm.RecvNew(peer, m.tag, c, m.Limit)
 	case call.KindProbe:
 		t.op = m.g.Comm.Probe(peer, m.tag, c)
 	default:
@@ -202,7 +198,7 @@ func (t *Transfer) Wait(ctx context.Context) error {
 	}
 	err := t.op.Wait(ctx, t.remaining())
 	if err != nil {
-		t.g.noteFailure(err)
+		t.g.Failed(err)
 		t.g.Comm.AwaitNotified(NotifyTimeout)
 	}
 	return t.failed(err)

@@ -59,11 +59,10 @@ func (c *Collective) fail(err error) error {
 	err = g.teamFailure(err)
 	g.Comm.End(c.seq, err)
 	g.Comm.Fail(err)
-	g.noteFailure(err)
+	g.Failed(err)
 	return c.failed(err)
 }
 
-// failed returns err as the error of c.
 func (c *Collective) failed(err error) error {
 	return &Error{Group: c.g, Op: c.kind().String(), Seq: c.seq, Elem: c.elem, Err: err}
 }
@@ -76,7 +75,6 @@ func (c *Collective) exchange(t *pipeline.Task) error {
 	return c.g.Pipeline.Run(c.messages(), t)
 }
 
-// exchangeInPlace carries out p on buf.
 func (c *Collective) exchangeInPlace(p plan.Plan, buf []byte) error {
 	t := pipeline.InPlace(p, buf)
 	return c.exchange(&t)

@@ -146,28 +146,19 @@ func (c *Collective) leaveIn(out []byte) {
 	}
 }
 
-// Scan makes c a Scan.
-func (c *Collective) Scan(g *Group, buf Data, op call.Reduction) *Collective {
-	c.reduces(g, call.KindScan, buf.Type, op, buf.Count)
+// Scan makes c a Scan or an ExScan, as kind says.
+func (c *Collective) Scan(g *Group, kind call.Kind, buf Data, op call.Reduction) *Collective {
+	c.reduces(g, kind, buf.Type, op, buf.Count)
 	c.out.Buf = buf.Bytes
 	c.body = (*Collective).scan
 	return c
 }
 
-func (c *Collective) scan() error { return c.exchangeScan(plan.DoublingScan, true) }
-
-// ExScan makes c an ExScan.
-func (c *Collective) ExScan(g *Group, buf Data, op call.Reduction) *Collective {
-	c.reduces(g, call.KindExScan, buf.Type, op, buf.Count)
-	c.out.Buf = buf.Bytes
-	c.body = (*Collective).exScan
-	return c
-}
-
-func (c *Collective) exScan() error { return c.exchangeScan(plan.DoublingExScan, c.g.rank > 0) }
-
-// exchangeScan runs the plan that scan makes on out. If this rank gets a result, it is left there.
-func (c *Collective) exchangeScan(scan func(rank, size, n int) plan.Plan, result bool) error {
+func (c *Collective) scan() error {
+	scan, result := plan.DoublingScan, true
+	if c.kind() == call.KindExScan {
+		scan, result = plan.DoublingExScan, c.g.rank > 0
+	}
 	c.combine(c.out.Buf, result)
 	err := c.exchangeOperands(c.planned(func() plan.Plan { return scan(c.g.rank, c.g.Size(), c.values(c.out.Buf)) }))
 	c.finish(result && err == nil)

@@ -68,8 +68,7 @@ func (c *Collective) beginInMemory(w call.Words) {
 	if !c.kind().UsesMemory() {
 		return
 	}
-	c.team = c.g.teamHere()
-	if c.team != nil {
+	if c.team = c.g.teamHere(); c.team != nil {
 		c.g.running = c
 		c.team.Begin(c.seq, shm.Call(w), c.g.history.Digest())
 	}
@@ -121,17 +120,13 @@ func (c *Collective) await(rank int, w wait.LongWait) error {
 
 // teamFailure returns err, which may be that of a team, as a failure of the group.
 func (g *Group) teamFailure(err error) error {
-	var (
-		m *shm.Mismatch
-		u *shm.Unreachable
-	)
-	switch {
-	case errors.As(err, &u):
+	if u, ok := errors.AsType[*shm.Unreachable](err); ok {
 		return g.unreachable(g.Ranks[u.Rank], u.Err)
-	case !errors.As(err, &m):
-		return err
 	}
-	return g.mismatch(m)
+	if m, ok := errors.AsType[*shm.Mismatch](err); ok {
+		return g.mismatch(m)
+	}
+	return err
 }
 
 // mismatch returns m as a failure of the group.

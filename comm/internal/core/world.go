@@ -3,6 +3,7 @@ package core
 import (
 	"log/slog"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/gorun/gorun/comm/internal/choice"
@@ -96,10 +97,8 @@ func (w *World) canShare(ranks []int) bool {
 // algorithms returns the algorithms with messages among which ranks choose.
 func (w *World) algorithms(ranks []int) choice.Table {
 	first := w.Peers[ranks[0]].Place
-	for _, r := range ranks {
-		if !first.SameNetwork(w.Peers[r].Place) {
-			return plan.Ways
-		}
+	if slices.ContainsFunc(ranks, func(r int) bool { return !first.SameNetwork(w.Peers[r].Place) }) {
+		return plan.Ways
 	}
 	return plan.WaysNearby
 }
