@@ -99,7 +99,7 @@ func TestRanksReachEachOther(t *testing.T) {
 		}},
 		"an address of another machine": {hosts: [2]host{
 			{"", "", at("10.9.0.1", "GORUN_COMM_ADDR=10.9.0.7")}, {"", "", at("10.9.0.1", "GORUN_COMM_ADDR=10.9.0.7")},
-		}, fails: true, want: "10.9.0.7 is no address of this machine; this machine has 127.0.0.1 (lo), ::1 (lo), 10.9.0.1 (eth0), 10.8.0.1 (eth1)"},
+		}, fails: true, want: "10.9.0.7 is not an address of this machine; this machine has 127.0.0.1 (lo), ::1 (lo), 10.9.0.1 (eth0), 10.8.0.1 (eth1)"},
 		"a name that is loopback to the master, and no token": {hosts: [2]host{
 			{"127.0.1.1 node0\n", "", open}, {"10.9.0.1 node0\n", "", open},
 		}, fails: true, want: "node0 means loopback here, and something else to ranks of other nodes, who need a token"},
@@ -121,7 +121,7 @@ func TestRanksReachEachOther(t *testing.T) {
 
 func TestAnAddressThatIsNotThere(t *testing.T) {
 	_, err := Init(t.Context(), WithRank(1, 2), WithInitMethod("tcp://127.0.0.1:1"), WithAddress("203.0.113.77"))
-	if ExitCode(err) != 2 || !strings.Contains(err.Error(), `address "203.0.113.77" (GORUN_COMM_ADDR, or gorun's --local-addr): 203.0.113.77 is no address of this machine; this machine has `) {
+	if ExitCode(err) != 2 || !strings.Contains(err.Error(), `address "203.0.113.77" (GORUN_COMM_ADDR, or gorun's --local-addr): 203.0.113.77 is not an address of this machine; this machine has `) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -186,7 +186,7 @@ func TestNoPlaceForAToken(t *testing.T) {
 	defer os.RemoveAll(taken)
 	cmd := asUser(t, uid, append(asRank("127.0.0.1:29500", 1), "GORUN_TOKEN=", "XDG_CONFIG_HOME=/", "HOME=/")...)
 	out, err := cmd.CombinedOutput()
-	want := "comm: Init: there is no token, and no place for one of your own (" + taken + " belongs to another user): give every rank the same secret in GORUN_TOKEN\n"
+	want := "comm: Init: there is no token, and your own cannot be used (" + taken + " belongs to another user): give every rank the same secret in GORUN_TOKEN\n"
 	if err == nil || string(out) != want {
 		t.Errorf("got %v and %q\nwant %q", err, out, want)
 	}

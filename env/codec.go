@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// Environ returns "NAME=value" for every variable of the table, in its order. An empty value is set as well:
-// it hides what an outer launcher may have left in the environment.
+// Environ returns "NAME=value" for every variable of the table, in its order. It includes empty values, which
+// hide those that an outer launcher may have left in the environment.
 func (w Worker) Environ() []string {
 	out := make([]string, len(fields))
 	for i, f := range fields {
@@ -25,8 +25,8 @@ func Names() []string {
 	return names
 }
 
-// Parse reads a Worker through lookup, which answers like [os.LookupEnv]. RANK, WORLD_SIZE, MASTER_ADDR and
-// MASTER_PORT must be there; what is absent otherwise stays zero. The error is an [*Error].
+// Parse reads a Worker through lookup, which works like [os.LookupEnv]. RANK, WORLD_SIZE, MASTER_ADDR and
+// MASTER_PORT must be set; fields of other variables that are not set stay zero. The error is an [*Error].
 func Parse(lookup func(string) (string, bool)) (Worker, error) {
 	var w Worker
 	values := make(map[string]string, len(fields))
@@ -52,7 +52,7 @@ func Parse(lookup func(string) (string, bool)) (Worker, error) {
 // FromOS reads the environment of this process.
 func FromOS() (Worker, error) { return Parse(os.LookupEnv) }
 
-// checkBelow holds every number against its size. A size that is absent or 0 is not known.
+// checkBelow compares every number with its size. A size that is absent or 0 is unknown.
 func checkBelow(values map[string]string) error {
 	for _, f := range fields {
 		value, given := values[f.name]
@@ -91,7 +91,7 @@ type Error struct {
 // Error is one line, whatever the value holds.
 func (e *Error) Error() string {
 	if e.Missing {
-		return fmt.Sprintf("env: %s is not set: want %s; is this program started by gorun?", e.Name, e.Want)
+		return fmt.Sprintf("env: %s is not set: want %s; was this program started by gorun?", e.Name, e.Want)
 	}
 	value := e.Value
 	if len(value) > maxShown {

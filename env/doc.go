@@ -1,9 +1,9 @@
-// Package env is the contract between an agent and the workers it starts: the environment variables that
-// tell a worker who it is.
+// Package env is the contract between an agent and the workers that it starts: the environment variables that
+// tell a worker its place in the job.
 //
-// The agent builds a [Worker] and passes Worker.Environ to the process; the process calls [FromOS], or reads
-// the variables itself in any language. The names without GORUN_ are torchrun's, with torchrun's meaning, so
-// that torch.distributed's env:// and everything written for torchrun work unchanged.
+// The agent builds a [Worker] and passes Worker.Environ to the process. The process calls [FromOS], or reads
+// the variables itself, in any language. The names without GORUN_ are torchrun's and have torchrun's meaning,
+// so torch.distributed's env:// and everything written for torchrun work unchanged.
 //
 //	variable                       meaning
 //	RANK                           number of this worker in the world, 0 to WORLD_SIZE-1 (required)
@@ -31,13 +31,13 @@
 //
 // docs/environment.md lists these and every other variable that gorun, workers and package comm use.
 //
-// What holds:
+// Invariants:
 //
 //  1. One table (names.go) drives both directions, so Parse of Environ gives back an equal Worker.
-//  2. Environ sets every variable of the table, so nothing of an outer gorun or torchrun shines through.
-//  3. Parse never panics, reads each variable once, and names the variable, its value and what is wanted.
+//  2. Environ sets every variable of the table, so no value of an outer gorun or torchrun remains.
+//  3. Parse never panics, and reads each variable once. Its error names the variable, its value and what is wanted.
 //  4. The token appears in Environ and nowhere else: not in a printed or logged Worker, not in an Error.
 //
-// A program started by hand needs the four required variables only. An absent size is 0, "not known", and the
-// number below it is then not checked against it.
+// A program that is started by hand needs only the four required variables. An absent size is 0, which means
+// unknown; the number that should be below it is then not checked.
 package env

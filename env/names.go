@@ -71,7 +71,7 @@ func count(name string, low int, at func(*Worker) *int) field {
 	return f
 }
 
-// number is one of the numbers below a size. Whether it is below is checked once both are read.
+// number is a number that must be below a size. This is checked when both have been read.
 func number(name, size string, at func(*Worker) *int) field {
 	f := integer(name, 0, maxInt, at)
 	f.below = size
@@ -91,7 +91,7 @@ func text(name, want string, good func(string) bool, at func(*Worker) *string) f
 	}
 }
 
-// boolean speaks Python: torch compares the value with str(True).
+// boolean uses Python's words, because torch compares the value with str(True).
 func boolean(name string, at func(*Worker) *bool) field {
 	return field{
 		name: name,
@@ -122,7 +122,7 @@ func isHostPort(s string) bool {
 
 func isToken(s string) bool { return len(s) <= maxToken && isGraphic(s) }
 
-// isGraphic reports whether s is made of visible ASCII characters only.
+// isGraphic reports whether s consists of visible ASCII characters.
 func isGraphic(s string) bool {
 	return strings.IndexFunc(s, func(r rune) bool { return r <= ' ' || r >= 0x7f }) < 0
 }

@@ -8,8 +8,8 @@ import (
 	"strconv"
 )
 
-// A Worker is what one worker process gets to know about itself and its round. The zero value of an optional
-// field means that it is not known.
+// A Worker is what a worker process is told about itself and its round. The zero value of an optional field
+// means that it is unknown.
 type Worker struct {
 	Rank      int // 0 to WorldSize-1
 	WorldSize int // at least 1
@@ -40,7 +40,7 @@ type Worker struct {
 	StoreAddr string // host:port of a store served by the agent; empty: rank 0 serves it at the master address
 }
 
-// String names the worker for people. It leaves the token out, as does every other way to print a Worker.
+// String describes the worker for people. Like every other way to print a Worker, it leaves out the token.
 func (w Worker) String() string {
 	return fmt.Sprintf("rank %d of %d (local rank %d, node %d), round %d, master %s",
 		w.Rank, w.WorldSize, w.LocalRank, w.GroupRank, w.Round,

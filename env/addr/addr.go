@@ -1,5 +1,5 @@
-// Package addr finds the address by which other machines reach this one: the one that somebody has named, or the one that faces
-// them. It sends nothing but questions to name servers.
+// Package addr finds the address at which other machines reach this one: the address that the user chose, or the one on the
+// route to them. It sends nothing but queries to name servers.
 package addr
 
 import (
@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// A machine is what is asked.
+// A machine is the source of answers, which tests replace.
 type machine struct {
 	interfaces func() ([]Interface, error)
 	lookup     func(ctx context.Context, network, host string) ([]netip.Addr, error)
@@ -20,21 +20,21 @@ type machine struct {
 
 var here = machine{interfaces, net.DefaultResolver.LookupNetIP, source}
 
-// Choose returns the address of this machine that choice means: an interface, an address, a prefix such as 10.1.0.0/16 in which
-// it lies, or a name. The error says which there are.
+// Choose returns the address of this machine that choice means: an interface, an address, a prefix that contains the address,
+// such as 10.1.0.0/16, or a name. The error lists the machine's addresses.
 func Choose(ctx context.Context, choice string) (netip.Addr, error) { return here.choose(ctx, choice) }
 
-// Facing returns the address of this machine from which packets go to host, a name or an address.
+// Facing returns the address of this machine from which packets are sent to host, a name or an address.
 func Facing(ctx context.Context, host string) (netip.Addr, error) { return here.source(ctx, host) }
 
-// Outward returns the address of this machine that faces other machines when none of them is known: the one on the default
-// route, or else that of the first interface, but for bridges of containers. If that is one of several it says so in doubt. Without
-// any it is loopback.
+// Outward returns the address of this machine at which other machines are likely to reach it, if none of them is known: the address
+// on the default route, or else that of the first interface that does not lead to containers. If there are several such interfaces,
+// doubt says so. If there is none, the address is loopback.
 func Outward(ctx context.Context) (found netip.Addr, doubt string, err error) {
 	return here.outward(ctx)
 }
 
-// IsInterface says whether this machine has an interface of that name.
+// IsInterface reports whether this machine has an interface with this name.
 func IsInterface(name string) bool {
 	list, err := here.interfaces()
 	return err == nil && slices.ContainsFunc(list, func(i Interface) bool { return i.Name == name })
@@ -63,21 +63,21 @@ func (m machine) choose(ctx context.Context, choice string) (netip.Addr, error) 
 	}
 	if a, err := netip.ParseAddr(choice); err == nil {
 		if !has(list, a.Unmap()) {
-			return fail("%s is no address of this machine", choice)
+			return fail("%s is not an address of this machine", choice)
 		}
 		return a.Unmap(), nil
 	}
 	if strings.Contains(choice, "/") {
-		return fail("%q is no prefix such as 10.1.0.0/16", choice)
+		return fail("%q is not a prefix such as 10.1.0.0/16", choice)
 	}
 	found, err := m.lookup(ctx, "ip", choice)
 	if err != nil {
-		return fail("%q is no interface, and cannot be looked up as a name (%v)", choice, err)
+		return fail("%q is not an interface, and cannot be looked up as a name (%v)", choice, err)
 	}
 	return named(choice, found, list, fail)
 }
 
-// within returns the address in prefix, on the only interface that has any.
+// within returns the address in prefix, if only one interface has any.
 func within(prefix netip.Prefix, list []Interface, fail func(string, ...any) (netip.Addr, error)) (netip.Addr, error) {
 	var found netip.Addr
 	var on string
@@ -93,12 +93,12 @@ func within(prefix netip.Prefix, list []Interface, fail func(string, ...any) (ne
 		}
 	}
 	if !found.IsValid() {
-		return fail("%v has no address of this machine", prefix)
+		return fail("%v contains no address of this machine", prefix)
 	}
 	return found, nil
 }
 
-// named returns that of the addresses that a name means which is this machine's, and not loopback, unless it is localhost.
+// named returns the address of this machine among those that a name means. It must not be loopback, unless the name is localhost.
 func named(name string, means []netip.Addr, list []Interface, fail func(string, ...any) (netip.Addr, error)) (netip.Addr, error) {
 	loopback := false
 	for _, a := range means {
@@ -111,7 +111,7 @@ func named(name string, means []netip.Addr, list []Interface, fail func(string, 
 		}
 	}
 	if loopback {
-		return fail("%s means %v here, which no other machine reaches", name, means)
+		return fail("%s means %v here, which no other machine can reach", name, means)
 	}
 	return fail("%s means %v, which is another machine", name, means)
 }

@@ -54,14 +54,14 @@ func TestChoose(t *testing.T) {
 		"10.1.0.0/16": "10.1.0.5", "10.0.0.9/24": "10.0.0.5", "fd00::/8": "fd00::5", "localhost": "127.0.0.1", "both": "10.0.0.5",
 		"eth2":           "interface eth2 is down" + has,
 		"bare":           "interface bare has no address that others could reach" + has,
-		"10.0.0.6":       "10.0.0.6 is no address of this machine" + has,
+		"10.0.0.6":       "10.0.0.6 is not an address of this machine" + has,
 		"10.0.0.0/8":     "10.0.0.0/8 means 10.0.0.5 of interface eth0 and 10.1.0.5 of ib0: want one of them" + has,
-		"10.2.0.0/16":    "10.2.0.0/16 has no address of this machine" + has,
-		"192.168.0.0/16": "192.168.0.0/16 has no address of this machine" + has,
-		"10.1/16":        `"10.1/16" is no prefix such as 10.1.0.0/16` + has,
-		"self":           "self means [127.0.1.1] here, which no other machine reaches" + has,
+		"10.2.0.0/16":    "10.2.0.0/16 contains no address of this machine" + has,
+		"192.168.0.0/16": "192.168.0.0/16 contains no address of this machine" + has,
+		"10.1/16":        `"10.1/16" is not a prefix such as 10.1.0.0/16` + has,
+		"self":           "self means [127.0.1.1] here, which no other machine can reach" + has,
 		"other":          "other means [10.0.0.6], which is another machine" + has,
-		"eth7":           `"eth7" is no interface, and cannot be looked up as a name (no such host)` + has,
+		"eth7":           `"eth7" is not an interface, and cannot be looked up as a name (no such host)` + has,
 	} {
 		found, err := m.choose(t.Context(), choice)
 		got := found.String()

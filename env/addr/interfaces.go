@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// An Interface is one of this machine's.
+// An Interface is a network interface of this machine.
 type Interface struct {
 	Name       string
 	Addrs      []netip.Addr // in the kernel's order, but for those that have no meaning beyond a link
@@ -19,7 +19,7 @@ type Interface struct {
 	Containers bool // it leads to containers of this machine and nowhere else
 }
 
-// best is the first address, of IPv4 if there is any.
+// best returns the first IPv4 address, or else the first address.
 func (i Interface) best() netip.Addr {
 	if v4 := slices.IndexFunc(i.Addrs, netip.Addr.Is4); v4 >= 0 {
 		return i.Addrs[v4]
@@ -39,7 +39,7 @@ func has(list []Interface, a netip.Addr) bool {
 	return false
 }
 
-// describe is the interfaces in words, with their addresses.
+// describe lists the addresses of interfaces in words.
 func describe(list []Interface) string {
 	var words []string
 	for _, i := range list {
@@ -77,11 +77,12 @@ func interfaces() ([]Interface, error) {
 	return list, nil
 }
 
-// ofContainers are how the names of interfaces begin that lead to containers, where the system does not say what they lead to.
+// ofContainers are the prefixes of the names of interfaces that lead to containers, where the system does not say what they lead
+// to.
 var ofContainers = []string{"docker", "podman", "cni", "flannel", "cali", "kube-", "nodelocaldns", "virbr", "lxcbr", "lxdbr", "veth"}
 
-// leadsToContainers says whether an interface has nothing but containers or virtual machines of this machine behind it: it is a
-// bridge to none of whose ends a device is attached, or else by its name.
+// leadsToContainers reports whether an interface leads only to containers or virtual machines of this machine: it is a bridge
+// without an attached device, or its name says so.
 func leadsToContainers(class, name string) bool {
 	if _, err := os.Stat(filepath.Join(class, name, "bridge")); err != nil {
 		return slices.ContainsFunc(ofContainers, func(p string) bool { return strings.HasPrefix(name, p) })
@@ -90,7 +91,7 @@ func leadsToContainers(class, name string) bool {
 	return !slices.ContainsFunc(ends, func(end os.DirEntry) bool { return isOfDevice(filepath.Join(class, end.Name())) })
 }
 
-// isOfDevice says whether the interface that the system describes at dir is a device's, or lies upon one as a VLAN does.
+// isOfDevice reports whether the interface that the system describes at dir belongs to a device, directly or as a VLAN.
 func isOfDevice(dir string) bool {
 	_, err := os.Stat(filepath.Join(dir, "device"))
 	below, _ := filepath.Glob(filepath.Join(dir, "lower_*"))

@@ -1,4 +1,4 @@
-// Package alloctest lets tests bound the memory that a function takes, as bytes from outside must not decide about it.
+// Package alloctest lets tests limit the memory that a function allocates, because input from outside must not determine it.
 package alloctest
 
 import (

@@ -1,5 +1,5 @@
-// Package auth proves to both ends of a fresh connection that the other one holds the same token,
-// without sending it.
+// Package auth proves to both ends of a new connection that the other end holds the same token, without
+// sending it.
 //
 // One end calls [Dial], the other [Accept]. What they exchange:
 //
@@ -8,15 +8,16 @@
 //	dialer    MAC("dialer", nonces, hello)            all zero: your MAC is wrong
 //	acceptor  status, reply, MAC("reply", nonces, hello, status, reply)
 //
-// What it guarantees: neither end acts on anything the other says before the other is proven; a recorded
-// conversation proves nothing later, because both nonces are new each time; an end cannot be answered
-// with its own messages, because each MAC names its direction; nothing a stranger sends makes either
-// end allocate more than [MaxHello] bytes. Hello and reply cannot be changed on the way.
+// It guarantees that neither end acts on anything that the other sends before the other has proven itself;
+// that a recorded conversation proves nothing later, because both nonces are new each time; that an end
+// cannot be answered with its own messages, because each MAC names its direction; and that nothing that a
+// stranger sends makes either end allocate more than [MaxHello] bytes. Hello and reply cannot be changed on
+// the way.
 //
-// What it expects: the caller sets deadlines on the connection, and closes it after an error. The token is
-// a long random secret: a stranger is shown a MAC of it, against which a short one could be guessed. The
-// connection is not encrypted afterwards: where the network between the two ends can read or rewrite it, TLS with an
-// [Identity] that both make of the secret goes on top.
+// It expects the caller to set deadlines on the connection, and to close it after an error. The token must be a long
+// random secret: a stranger sees a MAC of it, which allows guessing a short one. The connection is not encrypted
+// afterwards: if somebody can read or change it on the network between the two ends, use TLS on top, with an
+// [Identity] that both ends derive from the secret.
 package auth
 
 import (
@@ -35,7 +36,7 @@ import (
 const (
 	// MaxHello is the most bytes that a hello or a reply may have.
 	MaxHello = 256
-	// MaxReason is the most bytes of a refusal's text that are sent; what is longer is cut.
+	// MaxReason is the most bytes of a refusal's text that are sent. Longer texts are cut.
 	MaxReason = 200
 
 	magic     = "gorun1\r\n"
@@ -58,7 +59,7 @@ const (
 var (
 	// ErrWrongToken says that the other end holds another token.
 	ErrWrongToken = errors.New("wrong token")
-	// ErrNoToken says that this end has no token, without which anybody could prove to hold it.
+	// ErrNoToken says that this end has no token. Anybody can prove that they hold an empty token.
 	ErrNoToken = errors.New("there is no token")
 	// ErrNotGorun says that the other end does not speak this protocol at all.
 	ErrNotGorun = errors.New("not a gorun connection")
@@ -66,7 +67,7 @@ var (
 	errLongField = fmt.Errorf("handshake: a field of more than %d bytes", MaxHello)
 )
 
-// A RefusedError is what the dialer gets when the acceptor, which holds the same token, does not want it.
+// A RefusedError is what the dialer gets if the acceptor holds the same token but refuses the connection.
 type RefusedError struct {
 	Reason string // the acceptor's own words, at most MaxReason bytes
 }
@@ -75,14 +76,14 @@ type RefusedError struct {
 func (e *RefusedError) Error() string { return "refused: " + e.Reason }
 
 // Dial runs the dialer's side. hello, at most [MaxHello] bytes, tells the acceptor what this connection is
-// for; it travels in clear. The reply is the acceptor's answer, nil after an error. The error is
-// [ErrNoToken], [ErrWrongToken], [ErrNotGorun], a [*RefusedError], or wraps that of the connection.
+// for; it is sent in the clear. The reply is the acceptor's answer, nil after an error. The error is
+// [ErrNoToken], [ErrWrongToken], [ErrNotGorun] or a [*RefusedError], or it wraps the connection's error.
 func Dial(conn net.Conn, token, hello []byte) (reply []byte, err error) {
 	if len(token) == 0 {
 		return nil, ErrNoToken
 	}
 	if len(hello) > MaxHello {
-		return nil, fmt.Errorf("handshake: hello of %d bytes: the most is %d", len(hello), MaxHello)
+		return nil, fmt.Errorf("handshake: hello of %d bytes: the limit is %d", len(hello), MaxHello)
 	}
 	t := transcript{token: token, hello: hello}
 	rand.Read(t.dialer[:])
@@ -109,10 +110,10 @@ func Dial(conn net.Conn, token, hello []byte) (reply []byte, err error) {
 	return t.readVerdict(conn)
 }
 
-// Accept runs the acceptor's side. Once the dialer is proven, decide is called with its hello: what it returns
-// goes to the dialer, either as the reply, at most [MaxHello] bytes, or as the text of a [RefusedError]. Accept
-// returns the hello of a dialer that was proven and wanted. The error is [ErrNoToken], [ErrWrongToken], [ErrNotGorun],
-// decide's own, or wraps that of the connection.
+// Accept runs the acceptor's side. Once the dialer has proven itself, Accept calls decide with its hello. It sends the
+// result of decide to the dialer, either as the reply, at most [MaxHello] bytes, or as the text of a [RefusedError].
+// Accept returns the hello of a dialer that was accepted. The error is [ErrNoToken], [ErrWrongToken], [ErrNotGorun] or
+// decide's own, or it wraps the connection's error.
 func Accept(conn net.Conn, token []byte, decide func(hello []byte) (reply []byte, err error)) (hello []byte, err error) {
 	if len(token) == 0 {
 		return nil, ErrNoToken
@@ -141,7 +142,7 @@ func Accept(conn net.Conn, token []byte, decide func(hello []byte) (reply []byte
 	}
 	reply, refusal := decide(t.hello)
 	if refusal == nil && len(reply) > MaxHello {
-		refusal = fmt.Errorf("reply of %d bytes: the most is %d", len(reply), MaxHello)
+		refusal = fmt.Errorf("reply of %d bytes: the limit is %d", len(reply), MaxHello)
 	}
 	if err := t.writeVerdict(conn, reply, refusal); err != nil {
 		return nil, errors.Join(refusal, err)
@@ -152,14 +153,14 @@ func Accept(conn net.Conn, token []byte, decide func(hello []byte) (reply []byte
 	return t.hello, nil
 }
 
-// A transcript is what both ends have said; every MAC covers all of it.
+// A transcript is what both ends have sent. Every MAC covers all of it.
 type transcript struct {
 	token            []byte
 	dialer, acceptor [nonceSize]byte // nonces
 	hello            []byte
 }
 
-// mac returns the proof for one purpose. Every part but the last is of fixed length or carries its own, so that
+// mac returns the proof for one purpose. Every part but the last has a fixed length or contains its length, so
 // no two transcripts give the same bytes.
 func (t *transcript) mac(label string, verdict ...byte) []byte {
 	h := hmac.New(sha256.New, t.token)
@@ -245,7 +246,7 @@ func write(conn net.Conn, b []byte) error {
 	return nil
 }
 
-// cut keeps whole characters only.
+// cut shortens a reason to whole characters.
 func cut(reason string) string {
 	if len(reason) > MaxReason {
 		reason = reason[:MaxReason]
@@ -253,7 +254,7 @@ func cut(reason string) string {
 	return strings.ToValidUTF8(reason, "")
 }
 
-// Printable makes text of another process safe to print: it is one line then, without control characters.
+// Printable makes text from another process safe to print: it returns one line without control characters.
 func Printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

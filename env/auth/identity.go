@@ -21,10 +21,10 @@ const (
 	Renewal = 24 * time.Hour
 )
 
-// An authority signs certificates. Everybody who has the secret makes the same one.
+// An authority signs certificates. Everybody who has the secret gets the same authority.
 //
-// Its key is Ed25519 (RFC 8032) with the seed that HKDF-SHA-256 (RFC 5869) makes of the secret, without a salt and with the
-// realm in its info. Both are defined to the last bit, so that nodes of different builds agree.
+// Its key is an Ed25519 key (RFC 8032). The seed is derived from the secret by HKDF-SHA-256 (RFC 5869), without a salt and
+// with the realm in the info. Both are defined to the last bit, so nodes of different builds agree.
 type authority struct {
 	key  ed25519.PrivateKey
 	cert *x509.Certificate
@@ -61,7 +61,7 @@ func newAuthority(secret []byte, realm string) (*authority, error) {
 	return &authority{key: key, cert: cert, name: "gorun-" + realm}, err
 }
 
-// issue makes a certificate for a key, for servers and clients alike.
+// issue returns a certificate for a key, for both servers and clients.
 func (a *authority) issue(key ed25519.PrivateKey, now time.Time) ([]byte, error) {
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
 	if err != nil {
@@ -78,8 +78,7 @@ func (a *authority) issue(key ed25519.PrivateKey, now time.Time) ([]byte, error)
 	}, a.cert, key.Public(), a.key)
 }
 
-// An Identity is a key of this process, and the certificate that it has at the time. Who holds the same secret believes it,
-// and nobody else does.
+// An Identity is a key of this process, with its current certificate. Only holders of the same secret trust it.
 type Identity struct {
 	authority *authority
 	key       ed25519.PrivateKey
@@ -89,8 +88,8 @@ type Identity struct {
 	made time.Time // of cert
 }
 
-// NewIdentity makes an identity of a secret. The realm keeps what is made for one purpose apart from what is made for
-// another of the same secret.
+// NewIdentity derives an identity from a secret. The realm names its purpose: identities of the same secret for
+// different purposes do not trust each other.
 func NewIdentity(secret []byte, realm string) (*Identity, error) {
 	a, err := newAuthority(secret, realm)
 	if err != nil {
@@ -100,16 +99,16 @@ func NewIdentity(secret []byte, realm string) (*Identity, error) {
 	return &Identity{authority: a, key: key}, err
 }
 
-// Name is what certificates of the realm are for.
+// Name returns the DNS name in all certificates of the realm.
 func (i *Identity) Name() string { return i.authority.name }
 
-// Authority has signed the certificates.
+// Authority returns the certificate of the authority that signs the identity's certificates.
 func (i *Identity) Authority() *x509.Certificate { return i.authority.cert }
 
-// Key is that of the certificates.
+// Key returns the private key of the certificates.
 func (i *Identity) Key() ed25519.PrivateKey { return i.key }
 
-// Certificate is one that is good at a time, and not for a short while only.
+// Certificate returns a certificate that is valid now and for some time to come.
 func (i *Identity) Certificate(now time.Time) (*tls.Certificate, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -130,7 +129,7 @@ func (i *Identity) pool() *x509.CertPool {
 	return pool
 }
 
-// ServerTLS lets in clients that have the same secret.
+// ServerTLS returns a configuration that accepts only clients with the same secret.
 func (i *Identity) ServerTLS() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13,
@@ -142,8 +141,8 @@ func (i *Identity) ServerTLS() *tls.Config {
 	}
 }
 
-// ClientTLS takes no server for one that has the same secret unless it has. It does so by itself, whatever ServerName is: an
-// etcd client overrides that by what it dials.
+// ClientTLS returns a configuration that accepts only servers with the same secret. It checks this itself and ignores
+// ServerName, because an etcd client sets that to the host that it dials.
 func (i *Identity) ClientTLS() *tls.Config {
 	pool := i.pool()
 	return &tls.Config{

@@ -1,4 +1,5 @@
-// Package cgroup finds the cgroups of a process in the file system, from what /proc says of it. It reads no file.
+// Package cgroup finds the cgroups of a process in the file system, from the contents of its files in /proc. It reads no file
+// itself.
 package cgroup
 
 import (
@@ -14,9 +15,9 @@ type Group struct {
 	Outside bool     // the mount shows another part of the hierarchy, or the group is not known; Dirs is its top
 }
 
-// Groups returns the cgroups that a process is in: of version 1 with a controller, such as "memory", and then of
-// version 2. A machine may have both, and each may be mounted several times; then the order is that of mountinfo.
-// cgroup and mountinfo are the contents of these files of /proc/self; lines with nonsense count as absent.
+// Groups returns the cgroups of a process: those of version 1 with a controller, such as "memory", followed by
+// those of version 2. A machine may have both, and each may be mounted several times; the order is then that of
+// mountinfo. cgroup and mountinfo are the contents of these files in /proc/self. Groups ignores malformed lines.
 func Groups(cgroup, mountinfo, controller string) []Group {
 	var v1, v2 []Group
 	own1, own2 := paths(cgroup, controller)
@@ -40,7 +41,7 @@ func Groups(cgroup, mountinfo, controller string) []Group {
 	return append(v1, v2...)
 }
 
-// paths returns the paths of a process's groups in their hierarchies, "" for one that is not known.
+// paths returns the paths of a process's groups in their hierarchies, or "" for an unknown group.
 func paths(cgroup, controller string) (v1, v2 string) {
 	for line := range strings.Lines(cgroup) {
 		id, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ":") // "4:cpu,memory:/job", "0::/job"
@@ -55,11 +56,12 @@ func paths(cgroup, controller string) (v1, v2 string) {
 	return v1, v2
 }
 
-// blanks undoes what the kernel does to blanks in paths.
+// blanks undoes the kernel's escapes for blanks in paths.
 var blanks = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
 
-// seen returns the directories of a group and those above it where the group root is mounted at point. If it is not
-// below root, ok is false: a process may be in another namespace than the mount, and its group begin with "/..".
+// seen returns the directories of a group and of those above it, if the group root is mounted at point. If the
+// group is not below root, ok is false: the process may be in another namespace than the mount, and the path of its
+// group may begin with "/..".
 func seen(group, root, point string) (dirs []string, ok bool) {
 	top := path.Join("/", point)
 	below, ok := strings.CutPrefix(group+"/", strings.TrimSuffix(root, "/")+"/")

@@ -1,5 +1,5 @@
-// Package configtest gives the tests of a package, and the programs that they start, a settings directory of their own
-// (XDG_CONFIG_HOME). They leave that of the user alone.
+// Package configtest gives the tests of a package, and the programs that they start, their own settings directory
+// (XDG_CONFIG_HOME), so that they do not touch the user's.
 package configtest
 
 import (

@@ -1,7 +1,7 @@
-// Package fulltest lets a test have more cases than it runs at every change.
+// Package fulltest lets a test have more cases than it runs for every change.
 //
-// A test of a grid usually runs only as many cases as cover it: every type with few lengths, every length with few types. With
-// GORUN_TESTS=full in the environment it runs all of them, which takes long.
+// A test of a grid usually runs only enough cases to cover it: every type with a few lengths, and every length with a few
+// types. With GORUN_TESTS=full in the environment, it runs all cases, which takes a long time.
 package fulltest
 
 import "os"

@@ -1,4 +1,4 @@
-// Package keepalive lets a TCP connection end soon after the machine at its other end has vanished.
+// Package keepalive makes a TCP connection end soon after the machine at its other end has vanished.
 package keepalive
 
 import (
@@ -6,12 +6,13 @@ import (
 	"time"
 )
 
-// Limit is how long a machine may give no sign before it counts as lost.
+// Limit is how long a machine may give no sign of life before it counts as lost.
 const Limit = 30 * time.Second
 
-// Set has conn, if it is a TCP connection, end Limit after the last sign of the other machine, whether anything is sent on it or
-// not. far says that it is another machine: then conn also ends when the other process has taken nothing of what was sent to it for
-// Limit. Where the system does not take these options, conn stays as it is, and a machine that has vanished is noticed later.
+// Set makes a TCP connection end Limit after the last sign of life of the other machine, whether or not anything is sent on it. If
+// far is true, the other end is on another machine: then the connection also ends if the other process has read nothing for Limit
+// although something was sent. If the system does not support these options, the connection stays as it is, and the loss of a
+// machine is noticed later.
 func Set(conn net.Conn, far bool) {
 	c, ok := conn.(*net.TCPConn)
 	if !ok {

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// setUserTimeout bounds how long what has been sent may go unacknowledged, or find no room at the other end. While it is set, the
-// kernel does not count keepalive probes, but uses this time for them as well.
+// setUserTimeout limits how long sent data may stay unacknowledged, or find no room at the other end. While it is set, the kernel
+// does not count keepalive probes, but applies this limit to them too.
 func setUserTimeout(c *net.TCPConn, limit time.Duration) {
 	if raw, err := c.SyscallConn(); err == nil {
 		_ = raw.Control(func(fd uintptr) {

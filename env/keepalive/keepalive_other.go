@@ -7,5 +7,5 @@ import (
 	"time"
 )
 
-// Elsewhere the probes alone count, while nothing is sent.
+// On other systems, only the probes count, while nothing is being sent.
 func setUserTimeout(*net.TCPConn, time.Duration) {}

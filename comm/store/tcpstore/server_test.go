@@ -33,7 +33,7 @@ func TestListenWantsATokenOnTheNetwork(t *testing.T) {
 			server.Close()
 		}
 	}
-	const guessable = "store: :0 can be reached from the network: the token has 4 bytes and could be guessed: want at least 16, as of openssl rand -hex 32"
+	const guessable = "store: :0 can be reached from the network: the token has 4 bytes and could be guessed: want at least 16, such as the output of openssl rand -hex 32"
 	if _, err := tcpstore.Listen(":0", tcpstore.Config{Token: []byte("zulu")}); err == nil || err.Error() != guessable {
 		t.Errorf("Listen: %v\nwant: %s", err, guessable)
 	}

@@ -1,24 +1,24 @@
-// Package admission protects a port from strangers: whatever they do, connections that have not proven themselves are bounded in
-// number, in time and in memory.
+// Package admission protects a port from strangers: whatever they do, it bounds the number, time and memory of connections that
+// have not proven themselves.
 //
 // A [Listener] accepts connections from another listener as fast as they come, so that none waits long in the kernel's queue. It
-// has one queue for connections that have said nothing, and one for those that have spoken but are not proven. Accept returns
-// a connection once it has spoken, as the accept filters of other systems do. The server calls Admit when a connection has proven
-// itself, and it leaves its queue.
+// has one queue for silent connections, and one for those that have sent something but have not proven themselves. Accept returns
+// a connection once it has sent something, as the accept filters of other systems do. When a connection has proven itself, the
+// server calls Admit, and the connection leaves its queue.
 //
 // Each queue has a limit. When it is full, the Listener drops a connection for each new one: the oldest from the source address
-// with the most connections, if that address has more than its fair share, or else the oldest of all. So silent connections
-// never keep out one that speaks, and one address never keeps out all others. A connection that has spoken is not dropped for a
-// moment, which it needs to finish; if the next one to drop is still within that moment, and the queue is half full, the Listener
-// accepts nobody until the moment is over. All connections have the same total time to prove themselves.
+// with the most connections, if that address has more than its fair share, or else the oldest of all. So silent connections never
+// keep out one that sends something, and one address never keeps out all others. A connection that has sent something is safe for
+// a moment, so that it can finish. If the next connection to drop is still safe, and the queue is half full, the Listener accepts
+// nobody until that moment is over. All connections have the same total time to prove themselves.
 //
-// On Linux the kernel does the waiting for TCP: it keeps thousands of silent connections to itself for a minute, and they cost
-// this process nothing. A client that the kernel has dropped finds out when it speaks.
+// On Linux, the kernel waits for TCP connections to send something: it holds back thousands of silent connections for a
+// minute, at no cost to this process. A client that the kernel has dropped finds out when it sends something.
 //
-// The Listener leaves some descriptors to the rest of the process. The kernel gives out the lowest free number, so the number of a
-// new connection shows how many are in use. Accept goes on when the process runs out of them.
+// The Listener leaves some descriptors to the rest of the process. The kernel assigns the lowest free number, so the number of a
+// new connection shows how many are in use. Accept continues even when the process runs out of them.
 //
-// A client whose connection is dropped sees it end, and should dial again: see [Connect] and [HungUp].
+// A client whose connection is dropped sees it close, and should dial again: see [Connect] and [HungUp].
 package admission
 
 import (
@@ -40,13 +40,13 @@ const (
 )
 
 var (
-	errSilent  = errors.New("too many connections say nothing")
-	errCrowded = errors.New("too many connections do not prove themselves")
-	errLate    = errors.New("it has not proven itself in time")
+	errSilent  = errors.New("too many connections that send nothing")
+	errCrowded = errors.New("too many connections that have not proven themselves")
+	errLate    = errors.New("it did not prove itself in time")
 	errNoFiles = errors.New("too many open files (ulimit -n)")
 )
 
-// Config has the limits of a Listener. The zero value is good.
+// Config holds the limits of a Listener. The zero value is usable.
 type Config struct {
 	Limit int                           // of silent connections, and of those that have spoken; 0: as descriptors allow
 	Time  time.Duration                 // to prove itself; 0: DefaultTime
@@ -94,13 +94,13 @@ func Listen(l net.Listener, config Config) *Listener {
 	return a
 }
 
-// bounds returns the limit of each queue, and the first descriptor that connections may not use, for a process that may have so
-// many descriptors. It has a handful of ports.
+// bounds returns the limit of each queue, and the first descriptor that connections may not use, for a process with this number
+// of descriptors. It allows for a handful of ports.
 func bounds(descriptors int) (limit, ceiling int) {
 	return min(max(descriptors/16, 8), 512), descriptors - min(max(descriptors/4, 32), 512)
 }
 
-// Serve calls handle for every connection that has spoken, in a goroutine of group, until Close.
+// Serve calls handle for every connection that has sent something, in a goroutine of group, until Close.
 func (l *Listener) Serve(group *sync.WaitGroup, handle func(*Conn)) {
 	for {
 		select {
@@ -112,7 +112,7 @@ func (l *Listener) Serve(group *sync.WaitGroup, handle func(*Conn)) {
 	}
 }
 
-// Accept returns the next connection that has spoken. The only error is net.ErrClosed.
+// Accept returns the next connection that has sent something. The only error is net.ErrClosed.
 func (l *Listener) Accept() (net.Conn, error) {
 	select {
 	case c := <-l.ready:
@@ -192,7 +192,7 @@ func (l *Listener) awaitQueue() bool {
 	}
 }
 
-// enter puts a new connection into a queue, and waits for it to speak.
+// enter puts a new connection into a queue, and waits until it sends something.
 func (l *Listener) enter(conn net.Conn) {
 	if l.config.Allow != nil {
 		if err := l.config.Allow(conn); err != nil {
@@ -224,7 +224,7 @@ func (l *Listener) enter(conn net.Conn) {
 	}
 }
 
-// offer passes a connection that has spoken to Accept.
+// offer passes a connection that has sent something to Accept.
 func (l *Listener) offer(c *Conn) {
 	if !l.register(c, &l.spoken, errCrowded) {
 		return
@@ -267,7 +267,7 @@ func (l *Listener) register(c *Conn, q *queue, full error) bool {
 	return true
 }
 
-// leave takes c out of its queue. It returns false if c was in none. The mutex is held.
+// leave removes c from its queue. It returns false if c was in none. The caller holds the mutex.
 func (l *Listener) leave(c *Conn, reason error) bool {
 	if c.in == nil {
 		return false
@@ -314,7 +314,7 @@ func (l *Listener) dropSilent() bool {
 	return true
 }
 
-// abort resets conn, so that its other end finds out and the kernel keeps nothing of it.
+// abort resets conn, so that the other end finds out and the kernel keeps nothing.
 func abort(conn net.Conn) {
 	if c, ok := conn.(interface{ SetLinger(int) error }); ok {
 		_ = c.SetLinger(0)

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// A Conn is a connection that is bounded until Admit.
+// A Conn is a connection with limits that apply until Admit.
 type Conn struct {
 	net.Conn
 	listener *Listener
@@ -25,8 +25,8 @@ type Conn struct {
 	reason   error // why it was dropped
 }
 
-// Admit says that the other end has proven itself. It may be called more than once. It returns false if it comes too late: the
-// connection has been dropped or closed.
+// Admit tells the Listener that the other end has proven itself. It may be called more than once. It returns false if it is
+// too late because the connection has been dropped or closed.
 func (c *Conn) Admit() bool {
 	c.listener.mu.Lock()
 	defer c.listener.mu.Unlock()
@@ -36,8 +36,8 @@ func (c *Conn) Admit() bool {
 	return c.admitted
 }
 
-// TurnedAway notes for the log that the server has refused the other end, because of err. It does not count a client that has hung
-// up, or a connection that ends because the server closes.
+// TurnedAway records for the log that the server has refused the other end because of err. It ignores a client that has hung up,
+// and connections that end because the server closes.
 func (c *Conn) TurnedAway(err error) {
 	c.listener.mu.Lock()
 	noted := c.reason != nil // when it was dropped
@@ -82,7 +82,7 @@ func (c *Conn) explain(err error) error {
 	return err
 }
 
-// listen reports whether there is something to read, or there never will be. It waits for one of the two if wait is true.
+// listen reports whether there is something to read, or never will be. If wait is true, it waits for one of the two.
 func (c *Conn) listen(wait bool) (speaks, gone bool) {
 	s, ok := c.Conn.(syscall.Conn)
 	if !ok {

@@ -5,11 +5,11 @@ import (
 	"syscall"
 )
 
-// deferTime is for how many seconds the kernel keeps a silent connection to itself. Then the Listener accepts it like any other.
+// deferTime is how many seconds the kernel holds back a silent connection. After that, the Listener accepts it like any other.
 const deferTime = 60
 
-// deferAccept has the kernel keep silent connections to itself, up to net.core.somaxconn (4,096, as a rule). They take no
-// descriptor, and no time of this process. A connection that speaks is accepted as before.
+// deferAccept makes the kernel hold back silent connections, up to net.core.somaxconn (usually 4,096). They take neither
+// a descriptor nor time of this process. A connection that sends something is accepted as before.
 func deferAccept(l net.Listener) {
 	if s, ok := l.(*net.TCPListener); ok {
 		if c, err := s.SyscallConn(); err == nil {

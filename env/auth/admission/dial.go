@@ -19,8 +19,9 @@ const (
 // A DialFunc connects like net.Dialer.DialContext.
 type DialFunc func(ctx context.Context, network, address string) (net.Conn, error)
 
-// Connect calls dial, again and again while there is no answer or no room: where many dial at once, the kernel drops some. Once
-// it is connected, a client has a place in the server's queue, and should wait: a new connection would be the last in the queue.
+// Connect calls dial, and repeats the call while there is no answer or no room, because the kernel drops some connections if
+// many clients dial at once. Once connected, a client has a place in the server's queue and should wait: a new connection would
+// be the last in the queue.
 func Connect(ctx context.Context, dial DialFunc, network, address string) (net.Conn, error) {
 	for timeout := firstTimeout; ; {
 		attempt, cancel := context.WithTimeout(ctx, jitter(timeout))
@@ -42,10 +43,10 @@ func Connect(ctx context.Context, dial DialFunc, network, address string) (net.C
 	}
 }
 
-// jitter returns about d, so that clients which were dropped together do not come back together.
+// jitter returns about d, so that clients that were dropped together do not come back together.
 func jitter(d time.Duration) time.Duration { return d/2 + rand.N(d) }
 
-// HungUp reports whether err, of a connection, means that the other end has closed it.
+// HungUp reports whether err means that the other end has closed the connection.
 func HungUp(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
 		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)

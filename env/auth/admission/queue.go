@@ -17,7 +17,7 @@ type queue struct {
 	order   sources
 }
 
-// A source has the connections from one address.
+// A source holds the connections from one address.
 type source struct {
 	conns list.List // of *Conn, the oldest in front
 	at    netip.Prefix
@@ -86,8 +86,8 @@ func (q *queue) weigh(s *source) {
 
 func (s *source) oldest() *Conn { return s.conns.Front().Value.(*Conn) }
 
-// sources are a heap. In front is the source with the most connections beyond its share; of several, the one with the oldest
-// connection.
+// sources is a heap. At the front is the source with the most connections beyond its share; of several such sources, the one
+// with the oldest connection.
 type sources []*source
 
 func (s sources) Len() int { return len(s) }
@@ -110,7 +110,7 @@ func (s *sources) Pop() any {
 }
 
 // sourceOf returns the source of connections from an address. All 2^64 addresses of an IPv6 network are one source, since one
-// machine can have them all; so are all loopback addresses.
+// machine can have them all. So are all loopback addresses.
 func sourceOf(a net.Addr) netip.Prefix {
 	from, ok := a.(*net.TCPAddr)
 	if !ok {

@@ -4,5 +4,5 @@ package admission
 
 func descriptors() int { return 8192 }
 
-// peek leaves it to the reader to find out.
+// peek reports data, so that the reader finds out.
 func peek(int) (speaks, gone bool) { return true, false }

@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// descriptors returns how many descriptors this process may have. The Go runtime has raised the soft limit to the hard one; child
-// processes get the old one.
+// descriptors returns how many descriptors this process may have. The Go runtime has raised the soft limit to the hard limit;
+// child processes get the old soft limit.
 func descriptors() int {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
@@ -17,7 +17,7 @@ func descriptors() int {
 	return int(min(limit.Cur, 1<<20))
 }
 
-// peek reports whether there is something to read; gone means that there never will be.
+// peek reports whether there is something to read. gone means that there never will be.
 func peek(fd int) (speaks, gone bool) {
 	var b [1]byte
 	for {

@@ -14,7 +14,7 @@ const (
 	firstPeriod, longestPeriod = time.Minute, time.Hour
 )
 
-// A tally keeps strangers from filling the log: it logs the first one of each kind, and the number of the others now and then.
+// A tally keeps strangers from filling the log: it logs the first of each kind, and the number of the others now and then.
 type tally struct {
 	log func(msg string, args ...any)
 
@@ -28,7 +28,7 @@ type tally struct {
 	closed bool
 }
 
-// add notes a connection that has been turned away because of err. from may be nil.
+// add records a connection that was turned away because of err. from may be nil.
 func (t *tally) add(from net.Addr, err error) {
 	reason, name := cause(err).Error(), ""
 	if from != nil {
@@ -54,7 +54,7 @@ func (t *tally) add(from net.Addr, err error) {
 	}
 }
 
-// sum logs the number of connections that had no line.
+// sum logs the number of connections that had no line of their own.
 func (t *tally) sum() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -20,12 +20,12 @@ import (
 // loopbackName is the name of the file with the user's own token.
 const loopbackName = "loopback-token"
 
-// Loopback returns the user's own token, and the path of its file. By it the user's programs on this machine know each other when
-// they were given no token. Only this user can read the file. The first program that needs it makes it, in
-// $XDG_CONFIG_HOME/gorun or ~/.config/gorun, or, if that is not possible, in a directory of the user's in /tmp.
+// Loopback returns the user's own token, and the path of its file. The user's programs on this machine use it to recognize each
+// other if they were given no token. Only this user can read the file. The first program that needs it creates it, in
+// $XDG_CONFIG_HOME/gorun or ~/.config/gorun, or, if that is not possible, in a directory of the user in /tmp.
 func Loopback() (token, file string, err error) { return loopbackIn(directories()) }
 
-// loopbackIn returns the token in the first of the directories in which there is one, or can be.
+// loopbackIn returns the token in the first of the directories that has one or in which it can create one.
 func loopbackIn(dirs iter.Seq[string]) (token, file string, err error) {
 	var problems []string
 	for dir := range dirs {
@@ -41,12 +41,12 @@ func loopbackIn(dirs iter.Seq[string]) (token, file string, err error) {
 		}
 		problems = append(problems, err.Error())
 	}
-	return "", "", fmt.Errorf("%w, and no place for one of your own (%s)", auth.ErrNoToken, strings.Join(problems, "; "))
+	return "", "", fmt.Errorf("%w, and your own cannot be used (%s)", auth.ErrNoToken, strings.Join(problems, "; "))
 }
 
-// directories yields the directories for the file, the best one first. It believes the environment only if that names a directory of
-// this user: sudo can leave another user's. The home in the user database comes late, since to look it up may take a request over the
-// network.
+// directories yields the directories for the file, the best one first. It uses the environment only if that names a directory of this
+// user, because sudo may keep another user's. The home directory in the user database comes late, since looking it up may take a
+// request over the network.
 func directories() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		config, home, uid := os.Getenv("XDG_CONFIG_HOME"), os.Getenv("HOME"), strconv.Itoa(os.Geteuid())
@@ -77,7 +77,7 @@ func isOurDirectory(path string) bool {
 	return err == nil && filepath.IsAbs(path) && info.IsDir() && isOurs(info)
 }
 
-// makeLoopback makes the file. If another program has made it meanwhile, that one stays.
+// makeLoopback creates the file. If another program has created it in the meantime, that file stays.
 func makeLoopback(dir, file string) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return err
@@ -109,8 +109,8 @@ func makeLoopback(dir, file string) error {
 	return nil
 }
 
-// readLoopback reads the file, unless another user can have read or written it. After a power failure the file may be empty: then it
-// returns an error.
+// readLoopback reads the file. It returns an error if another user can have read or written it, or if the file is empty, as it may
+// be after a power failure.
 func readLoopback(dir, path string) (string, error) {
 	info, err := os.Lstat(dir)
 	if err == nil {

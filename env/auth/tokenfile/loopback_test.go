@@ -79,7 +79,7 @@ func TestLoopbackOfOthers(t *testing.T) {
 			if err == nil {
 				t.Fatalf("took %q", token)
 			}
-			if strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), "no place for one of your own") {
+			if strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), "your own cannot be used") {
 				t.Errorf("the error is %q", err)
 			}
 			second := filepath.Join(base, "second")

@@ -5,7 +5,7 @@ import (
 	"syscall"
 )
 
-// isReadOnly reports whether the mount that a file is in takes no changes.
+// isReadOnly reports whether a file is in a read-only mount.
 func isReadOnly(file *os.File) bool {
 	const readOnly = 1 // ST_RDONLY, which package syscall lacks
 	var st syscall.Statfs_t

@@ -1,6 +1,6 @@
-// Package tokenfile reads tokens from files that other users cannot read. [Read] reads a file that somebody has written.
-// [Loopback] reads, or makes, the file with the user's own token: by it the user's programs on this machine know each other when
-// nobody has given them one.
+// Package tokenfile reads tokens from files that other users cannot read. [Read] reads a file that the user wrote. [Loopback]
+// reads or creates the file with the user's own token, which the user's programs on this machine use to recognize each other if
+// they were given no token.
 package tokenfile
 
 import (
@@ -13,7 +13,7 @@ import (
 	"syscall"
 )
 
-// MaxToken is how many bytes a token may have: it travels in the environment of workers.
+// MaxToken is the greatest length of a token in bytes: it is passed in the environment of workers.
 const MaxToken = 1024
 
 // Read returns the token in a file. It refuses a file that other users can read.
@@ -29,7 +29,8 @@ func Read(name string) (string, error) {
 	return read(file)
 }
 
-// read returns what is in the file, without the white space around it. Of a token that is too long it returns enough to show that.
+// read returns the contents of the file, without white space around them. If the token is too long, it returns enough of it to show
+// that.
 func read(file *os.File) (string, error) {
 	text, err := io.ReadAll(io.LimitReader(file, MaxToken+64))
 	if err != nil {
@@ -38,11 +39,11 @@ func read(file *os.File) (string, error) {
 	return string(bytes.TrimSpace(text)), nil
 }
 
-var errNotPrivate = errors.New("other users can read it, and so could join the job: chmod 600 it")
+var errNotPrivate = errors.New("other users can read it, and so could join the job: run chmod 600 on it")
 
 // checkPrivate refuses a file that other users can read, with two exceptions. The group may read a file that belongs to another
-// user: this user has given it to the group, as Kubernetes does by fsGroup. And everybody may read a file in a read-only mount,
-// where nobody can change the mode: so Kubernetes mounts secrets, into containers that have no other users.
+// user, who has shared it with the group, as Kubernetes does with fsGroup. And everybody may read a file in a read-only mount,
+// where nobody can change the mode: this is how Kubernetes mounts secrets into containers, which have no other users.
 func checkPrivate(file *os.File) error {
 	info, err := file.Stat()
 	if err != nil {
@@ -58,7 +59,7 @@ func checkPrivate(file *os.File) error {
 	return errNotPrivate
 }
 
-// checkOwn refuses a file or directory that others can write to, a symbolic link, and what belongs to another user.
+// checkOwn refuses symbolic links, and files and directories that belong to another user or that others can write to.
 func checkOwn(path string, info fs.FileInfo) error {
 	switch {
 	case info.Mode()&fs.ModeSymlink != 0:

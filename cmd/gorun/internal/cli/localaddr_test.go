@@ -16,8 +16,8 @@ func TestLocalAddr(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"203.0.113.0/24": "--local-addr=203.0.113.0/24: 203.0.113.0/24 has no address of this machine; this machine has ",
-		"10.1/16":        `--local-addr=10.1/16: "10.1/16" is no prefix such as 10.1.0.0/16; this machine has `,
+		"203.0.113.0/24": "--local-addr=203.0.113.0/24: 203.0.113.0/24 contains no address of this machine; this machine has ",
+		"10.1/16":        `--local-addr=10.1/16: "10.1/16" is not a prefix such as 10.1.0.0/16; this machine has `,
 	} {
 		if _, _, err := parse(t, "--local-addr="+text, "x"); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s: got %v, want %s", text, err, want)
