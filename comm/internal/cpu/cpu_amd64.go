@@ -62,9 +62,6 @@ func before(mem []byte) int {
 	return min(-int(uintptr(unsafe.Pointer(unsafe.SliceData(mem))))&(line-1), len(mem))
 }
 
-// HasNonTemporal reports whether CopyNonTemporal differs from copy.
-const HasNonTemporal = true
-
 // CopyNonTemporal is copy, for equal lengths, with stores that bypass the caches: they need not fetch dst's cache lines from another
 // processor. What it writes is in memory before anything that is written later.
 func CopyNonTemporal(dst, src []byte) {

@@ -26,9 +26,6 @@ func looked(*uint64) {}
 // Copy is copy, of equal lengths.
 func Copy(dst, src []byte) { copy(dst, src) }
 
-// HasNonTemporal reports whether CopyNonTemporal differs from copy.
-const HasNonTemporal = false
-
 // CopyNonTemporal is copy, of equal lengths.
 func CopyNonTemporal(dst, src []byte) { copy(dst, src) }
 

@@ -153,9 +153,6 @@ func CopyPlain(dst, src []byte) {
 // Copy is copy, of equal lengths.
 func Copy(dst, src []byte) { move(dst, src, schedule.StoreString) }
 
-// HasNonTemporal reports whether CopyNonTemporal differs from copy.
-const HasNonTemporal = true
-
 // CopyNonTemporal is copy, of equal lengths, past the caches.
 func CopyNonTemporal(dst, src []byte) {
 	move(dst, src, schedule.StorePast)

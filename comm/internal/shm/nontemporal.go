@@ -33,7 +33,7 @@ func newCopyPolicy(first int) copyPolicy { return copyPolicy{sinceSampled: sampl
 
 // write copies src to dst.
 func (h *copyPolicy) write(dst, src []byte) {
-	if len(src) < leastNonTemporal || !cpu.HasNonTemporal {
+	if len(src) < leastNonTemporal {
 		cpu.Copy(dst, src)
 		return
 	}
