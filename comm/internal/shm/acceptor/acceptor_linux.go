@@ -213,22 +213,13 @@ func dial(ctx context.Context, address string, token, hello []byte) (*net.UnixCo
 	}
 }
 
-// receiveSegment receives a segment from conn.
+// receiveSegment receives a segment from conn: a descriptor, and the size of its file.
 func receiveSegment(conn *net.UnixConn) (*segment.Segment, error) {
-	fd, size, err := receiveDescriptor(conn)
-	if err != nil {
-		return nil, err
-	}
-	return segment.Open(fd, size)
-}
-
-// receiveDescriptor receives a descriptor from conn, and the size of its file.
-func receiveDescriptor(conn *net.UnixConn) (fd, size int, err error) {
 	var data [8]byte
 	rights := make([]byte, unix.CmsgSpace(4))
 	n, m, _, _, err := conn.ReadMsgUnix(data[:], rights)
 	fds, rightsErr := descriptorsIn(rights[:m])
-	size = int(binary.LittleEndian.Uint64(data[:]))
+	size := int(binary.LittleEndian.Uint64(data[:]))
 	switch {
 	case err != nil:
 	case rightsErr != nil:
@@ -238,12 +229,12 @@ func receiveDescriptor(conn *net.UnixConn) (fd, size int, err error) {
 	case len(fds) > 1:
 		err = fmt.Errorf("%d descriptors came, want one", len(fds))
 	default:
-		return fds[0], size, nil
+		return segment.Open(fds[0], size)
 	}
 	for _, fd := range fds {
 		_ = unix.Close(fd) // the sender has its own
 	}
-	return -1, 0, err
+	return nil, err
 }
 
 // descriptorsIn returns all descriptors that came with a message. This process owns them, even if the message is wrong.

@@ -27,25 +27,16 @@ func CreateNamed(name string, size int) (*Segment, error) {
 	if err != nil {
 		return nil, os.NewSyscallError("memfd_create", err)
 	}
-	s := &Segment{fd: fd}
-	if err := s.reserve(size); err != nil {
-		_ = s.Close()
-		return nil, err
+	if err := retry(func() error { return unix.Ftruncate(fd, int64(size)) }); err != nil {
+		return nil, errors.Join(os.NewSyscallError("ftruncate", err), unix.Close(fd))
 	}
-	return s, nil
+	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, seals); err != nil {
+		return nil, errors.Join(os.NewSyscallError("fcntl", err), unix.Close(fd))
+	}
+	return Open(fd, size)
 }
 
-func (s *Segment) reserve(size int) error {
-	if err := retry(func() error { return unix.Ftruncate(s.fd, int64(size)) }); err != nil {
-		return os.NewSyscallError("ftruncate", err)
-	}
-	if _, err := unix.FcntlInt(uintptr(s.fd), unix.F_ADD_SEALS, seals); err != nil {
-		return os.NewSyscallError("fcntl", err)
-	}
-	return s.mapAligned(size)
-}
-
-// Open maps fd, which another process has made, as a segment of size bytes. The segment owns fd from now on, even if Open fails.
+// Open maps fd, which another process may have made, as a segment of size bytes. The segment owns fd from now on, even if Open fails.
 func Open(fd, size int) (*Segment, error) {
 	s := &Segment{fd: fd}
 	err := s.check(size)

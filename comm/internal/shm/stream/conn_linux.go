@@ -28,17 +28,16 @@ type Conn struct {
 // New makes an end of a stream of its memory, which it owns, and a duplicate of socket. The Go runtime does not know of the duplicate;
 // otherwise every doorbell would wake it. The creator of the memory has one end, the process that has attached it the other one.
 func New(mem *segment.Segment, socket *net.UnixConn, creator bool) (*Conn, error) {
-	fd, err := duplicate(socket)
-	if err != nil {
-		_ = mem.Close()
-		return nil, err
-	}
-	s, err := newStream(mem, fd, creator)
-	if err != nil {
-		return nil, err
-	}
-	c := &Conn{s: s, from: socket.LocalAddr(), to: socket.RemoteAddr()}
+	c := &Conn{s: &Stream{segment: mem, fd: -1}, from: socket.LocalAddr(), to: socket.RemoteAddr()}
 	c.changed.L = &c.mu
+	err := c.s.attach(creator)
+	if err == nil {
+		c.s.fd, err = duplicate(socket)
+	}
+	if err != nil {
+		_ = c.s.Close()
+		return nil, err
+	}
 	return c, nil
 }
 

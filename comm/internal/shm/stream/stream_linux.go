@@ -43,18 +43,7 @@ func Create(ranks int) (*segment.Segment, error) {
 	return segment.CreateNamed(Name, segmentSize(ringSize(ranks)))
 }
 
-// newStream makes an end of a stream of its memory and the socket fd, which it owns. The creator of the memory has one end, the process
-// that has attached it the other one.
-func newStream(mem *segment.Segment, fd int, creator bool) (*Stream, error) {
-	s := &Stream{segment: mem, fd: fd}
-	err := s.attach(creator)
-	if err != nil {
-		_ = s.Close()
-		return nil, err
-	}
-	return s, nil
-}
-
+// attach makes s an end of a stream of its memory.
 func (s *Stream) attach(creator bool) error {
 	mem := s.segment.Bytes()
 	size := (len(mem) - segment.PageSize) / 2
