@@ -46,11 +46,8 @@ func flatAllReduce(ranks int) int {
 	return largestFlat
 }
 
-// usesLLBarrier reports whether each of so many ranks reads LL messages from all others in a barrier.
-func usesLLBarrier(ranks int) bool { return ranks <= mostLLBarrier }
-
 func llBarrierLimit(ranks int) int {
-	if usesLLBarrier(ranks) {
+	if ranks <= mostLLBarrier {
 		return choice.Any
 	}
 	return choice.Never

@@ -6,7 +6,7 @@ import "github.com/gorun/gorun/comm/internal/cpu"
 // dissemination barrier (Hensgen, Finkel and Manber 1988): in round k every rank signals the one 2^k further on, so no rank waits for
 // more than log2(n) others.
 func (t *Team) Barrier() error {
-	if usesLLBarrier(t.n) {
+	if t.n <= mostLLBarrier {
 		return t.allGatherLL(nil, nil)
 	}
 	for k, distance := 0, 1; distance < t.n; k, distance = k+1, 2*distance {

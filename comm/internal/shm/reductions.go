@@ -107,17 +107,17 @@ func (t *Team) AllReduce(buf []byte, red Reduction) error {
 		return t.reduceInPlace(bufs, red, everybody)
 	}
 	if t.ways.allReduce.Pick(len(buf)) == "flat" {
-		return t.allReduceFlat(buf, red)
+		return t.reduceFlat(buf, red, everybody)
 	}
 	return t.reduceRabenseifner(buf, red, everybody)
 }
 
-// allReduceFlat lets every rank read all of buf of all others, and combine it.
-func (t *Team) allReduceFlat(buf []byte, red Reduction) error {
+// reduceFlat lets root, or every rank, read all of buf of all others, and combine it.
+func (t *Team) reduceFlat(buf []byte, red Reduction, root int) error {
 	size, chunks := t.chunkingOf(len(buf), t.slot, red.Elem)
 	t.layOut(size)
-	return t.pipeline(chunks, func(i int) error {
-		return t.fillSlot(i, everybody, cut(buf, i, size))
+	return t.toRoot(root, chunks, func(i int) error {
+		return t.fillSlot(i, root, cut(buf, i, size))
 	}, func(i int) error {
 		chunk := cut(buf, i, size)
 		return t.foldChunk(red, chunk, chunk, i, 0)
@@ -152,14 +152,7 @@ func (t *Team) Reduce(buf []byte, red Reduction, root int) error {
 	if t.ways.reduce.Pick(len(buf)) == "shared" {
 		return t.reduceRabenseifner(buf, red, root)
 	}
-	size, chunks := t.chunkingOf(len(buf), t.slot, red.Elem)
-	t.layOut(size)
-	return t.toRoot(root, chunks, func(i int) error {
-		return t.fillSlot(i, root, cut(buf, i, size))
-	}, func(i int) error {
-		chunk := cut(buf, i, size)
-		return t.foldChunk(red, chunk, chunk, i, 0)
-	})
+	return t.reduceFlat(buf, red, root)
 }
 
 // ReduceScatter combines in of all ranks, cuts the result into equal blocks, and leaves block r in out of rank r. out may be this rank's

@@ -26,9 +26,12 @@ func (t *Team) pipeline(chunks int, stages ...func(i int) error) error {
 	return nil
 }
 
-// toRoot is a pipeline in which root reads what the others fill.
+// toRoot is a pipeline in which root, or everybody, reads what the others fill.
 func (t *Team) toRoot(root, chunks int, fill, read func(i int) error) error {
-	if t.me == root {
+	switch root {
+	case everybody:
+		return t.pipeline(chunks, fill, read)
+	case t.me:
 		return t.pipeline(chunks, read)
 	}
 	return t.pipeline(chunks, fill)

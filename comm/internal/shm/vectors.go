@@ -41,17 +41,13 @@ func (t *Team) gatherSlices(buf []byte, slices []plan.Range, root int) error {
 	}
 	size, chunks := t.chunking(longest, t.slot)
 	t.layOut(size)
-	return t.pipeline(chunks, func(i int) error {
-		if chunk := cut(rangeOf(buf, slices[t.me]), i, size); len(chunk) > 0 && root != t.me {
+	return t.toRoot(root, chunks, func(i int) error {
+		if chunk := cut(rangeOf(buf, slices[t.me]), i, size); len(chunk) > 0 {
 			return t.fillSlot(i, root, chunk)
 		}
 		t.done(filled(i))
 		return nil
 	}, func(i int) error {
-		if root != everybody && root != t.me {
-			t.done(readStep(i))
-			return nil
-		}
 		return t.readBlocks(i, size, 0, longest, func(r int) []byte { return rangeOf(buf, slices[r]) })
 	})
 }
