@@ -145,23 +145,17 @@ func (c *Communicator) AwaitNotified(limit time.Duration) {
 	waitAll(news, limit-time.Since(since))
 }
 
-// detach takes op out of every queue that it may be in. The mutex is held.
-func (c *Communicator) detach(op *Op) {
-	e := c.ep
+// end ends op with f, and takes it out of every queue that it may be in. The mutex is held.
+func (c *Communicator) end(op *Op, f error) {
 	c.queues.Cancel(op)
 	switch {
 	case op.send:
-		delete(e.sends, op.id)
-		e.peers[op.peer].out.Release(op)
+		delete(c.ep.sends, op.id)
+		c.ep.peers[op.peer].out.Release(op)
 	case op.source >= 0:
-		delete(e.peers[op.source].inbound, op.id)
-		e.peers[op.source].in.release(op)
+		delete(c.ep.peers[op.source].inbound, op.id)
+		c.ep.peers[op.source].in.release(op)
 	}
-}
-
-// end ends op, whatever it is in, with f. The mutex is held.
-func (c *Communicator) end(op *Op, f error) {
-	c.detach(op)
 	op.finish(f)
 }
 

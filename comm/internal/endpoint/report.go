@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -89,14 +90,8 @@ func (e *Endpoint) report(c *Communicator, seq uint64) *diagnosis.Report {
 // activity says what this rank is in, if it is in anything, or was in last. The mutex is held.
 func (e *Endpoint) activity(c *Communicator) diagnosis.Activity {
 	now := time.Now()
-	var others []*Communicator
-	for _, other := range e.comms {
-		if other != c {
-			others = append(others, other)
-		}
-	}
-	slices.SortFunc(others, func(a, b *Communicator) int { return cmp.Compare(a.id, b.id) })
-	for _, in := range append([]*Communicator{c}, others...) {
+	all := slices.SortedFunc(maps.Values(e.comms), func(a, b *Communicator) int { return cmp.Compare(a.id, b.id) })
+	for _, in := range append([]*Communicator{c}, all...) {
 		if r := in.collectives.Latest(); r.IsUnderWay() {
 			return diagnosis.Since(now, r.Began, "it is in %s%s, which began", nameOf(r.Call, r.Seq), in.where(c))
 		}

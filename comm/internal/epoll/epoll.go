@@ -4,8 +4,3 @@
 // however many bytes move until the descriptor is added or changed again. On systems without epoll, New fails. A [Few] is for callers
 // that may block their thread.
 package epoll
-
-import "errors"
-
-// ErrUnsupported is the error of New where there is no epoll.
-var ErrUnsupported = errors.ErrUnsupported

@@ -2,28 +2,31 @@
 
 package epoll
 
-import "time"
+import (
+	"errors"
+	"time"
+)
 
 // A Set is a set of descriptors.
 type Set struct{}
 
 // New fails.
-func New() (*Set, error) { return nil, ErrUnsupported }
+func New() (*Set, error) { return nil, errors.ErrUnsupported }
 
 // Add fails.
-func (*Set) Add(_, _ int, _ uint32) error { return ErrUnsupported }
+func (*Set) Add(_, _ int, _ uint32) error { return errors.ErrUnsupported }
 
 // Change fails.
-func (*Set) Change(_, _ int, _ uint32) error { return ErrUnsupported }
+func (*Set) Change(_, _ int, _ uint32) error { return errors.ErrUnsupported }
 
 // Remove fails.
-func (*Set) Remove(int) error { return ErrUnsupported }
+func (*Set) Remove(int) error { return errors.ErrUnsupported }
 
 // Wait fails.
-func (*Set) Wait() ([]int, error) { return nil, ErrUnsupported }
+func (*Set) Wait() ([]int, error) { return nil, errors.ErrUnsupported }
 
 // Ready fails.
-func (*Set) Ready() ([]int, error) { return nil, ErrUnsupported }
+func (*Set) Ready() ([]int, error) { return nil, errors.ErrUnsupported }
 
 // Close does nothing.
 func (*Set) Close() error { return nil }
