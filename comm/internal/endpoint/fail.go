@@ -46,8 +46,8 @@ func (c *Communicator) fail(f *diagnosis.Failure, except int) {
 	}
 	c.err, c.failed = f, time.Now()
 	c.unusable.Store(true)
-	for i := len(c.ops) - 1; i >= 0; i-- { // ending one puts the last in its place
-		c.end(c.ops[i], f)
+	for _, op := range slices.Clone(c.ops) {
+		c.end(op, f)
 	}
 	if except >= 0 {
 		c.notified[except] = nil
@@ -63,8 +63,7 @@ func (c *Communicator) fail(f *diagnosis.Failure, except int) {
 // lose ends the operations that need rank, which is gone because of f. The mutex is held.
 func (c *Communicator) lose(rank int, f *diagnosis.Failure) {
 	needed := false
-	for i := len(c.ops) - 1; i >= 0; i-- { // ending one puts the last in its place
-		op := c.ops[i]
+	for _, op := range slices.Clone(c.ops) {
 		switch {
 		case op.peer != rank && op.source != rank:
 			needed = needed || op.peer == matching.AnySource && op.source < 0 // rank might have been the one
@@ -172,8 +171,10 @@ func (c *Communicator) endOrphans() {
 	if last == nil { // a group of one: its member may still send to itself
 		return
 	}
-	for _, op := range c.queues.PostedFromAny() {
-		c.end(op, last)
+	for _, op := range slices.Clone(c.ops) {
+		if op.peer == matching.AnySource && op.source < 0 {
+			c.end(op, last)
+		}
 	}
 }
 

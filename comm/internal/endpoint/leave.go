@@ -64,8 +64,8 @@ func (c *Communicator) Close() {
 func (c *Communicator) close() {
 	c.closed = true
 	c.unusable.Store(true)
-	for i := len(c.ops) - 1; i >= 0; i-- {
-		if op := c.ops[i]; !op.send || op.id != 0 {
+	for _, op := range slices.Clone(c.ops) {
+		if !op.send || op.id != 0 {
 			c.end(op, ErrClosed)
 		}
 	}

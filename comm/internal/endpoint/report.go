@@ -135,10 +135,7 @@ func (e *Endpoint) receiveAnswer(p *peer, h wire.Header, doc []byte) error {
 		return errors.New("sent a report that makes no sense")
 	}
 	c := e.comms[h.Context]
-	if c == nil || c.err != nil {
-		return nil
-	}
-	if c.compare(p.rank, r.At) != nil {
+	if c == nil || c.err != nil || c.compare(p.rank, r.At) != nil {
 		return nil
 	}
 	news := false

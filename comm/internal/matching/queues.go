@@ -38,16 +38,6 @@ func (q *Queues[R]) Cancel(receive R) bool {
 	return true
 }
 
-// PostedFromAny returns the receives from AnySource.
-func (q *Queues[R]) PostedFromAny() (receives []R) {
-	for _, p := range q.posted.All() {
-		if p.Source == AnySource {
-			receives = append(receives, p.receive)
-		}
-	}
-	return receives
-}
-
 // Receive returns the oldest receive that matches the message h from source, and its place for TakeReceive; the place is -1 if there is none.
 func (q *Queues[R]) Receive(h *wire.Header, source int) (receive R, place int) {
 	all := q.posted.All()
