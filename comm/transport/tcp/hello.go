@@ -1,9 +1,9 @@
 package tcp
 
 import (
-	"crypto/rand"
 	"encoding/binary"
 	"fmt"
+	"math/rand/v2"
 
 	"github.com/gorun/gorun/comm/transport"
 )
@@ -19,12 +19,7 @@ const helloSize = transport.HelloSize + 8 + 1 + 1
 
 // hello returns the hello of the first connection of a stream to a rank. The caller sets count.
 func (t *Transport) hello(to int) hello {
-	var b [8]byte
-	_, _ = rand.Read(b[:]) // never fails
-	return hello{
-		Hello:  transport.Hello{World: t.cfg.World, From: uint32(t.cfg.Rank), To: uint32(to)},
-		stream: binary.LittleEndian.Uint64(b[:]),
-	}
+	return hello{Hello: transport.Hello{World: t.cfg.World, From: uint32(t.cfg.Rank), To: uint32(to)}, stream: rand.Uint64()}
 }
 
 func (h *hello) bytes() []byte {

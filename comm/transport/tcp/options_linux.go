@@ -2,9 +2,13 @@ package tcp
 
 import (
 	"net"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
+
+// nearby is the longest round trip of a network on which BBR does not pay.
+const nearby = 2 * time.Millisecond
 
 // chooseControl replaces BBR by another congestion control on nearby connections. BBR paces what it sends by what it has measured.
 // On a short network that halves the throughput and gains nothing, because there is no queue to keep short. chooseControl does not

@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"net"
+	"os"
 
 	"github.com/gorun/gorun/comm/transport"
 )
@@ -49,13 +50,7 @@ type wire struct {
 }
 
 // errWouldBlock says that there is nothing to read yet. It is temporary, so package tls can go on after it.
-var errWouldBlock net.Error = wouldBlock{}
-
-type wouldBlock struct{}
-
-func (wouldBlock) Error() string   { return "nothing to read yet" }
-func (wouldBlock) Timeout() bool   { return true }
-func (wouldBlock) Temporary() bool { return true }
+var errWouldBlock = os.ErrDeadlineExceeded
 
 func (w *wire) Read(b []byte) (int, error) {
 	if w.stream == nil {

@@ -149,7 +149,11 @@ func (t *Transport) ready(ctx context.Context, b *bundle, from, to int) (net.Con
 		_ = b.Close()
 		return nil, err
 	}
-	return t.tuned(b, stream), nil
+	for _, c := range b.conns {
+		keepalive.Set(c, !t.cfg.Near(c))
+		chooseControl(c)
+	}
+	return pollable(b, stream), nil
 }
 
 // Dial implements transport.Transport. If the other machine does not answer for keepalive.Limit, Dial gives up, as an established
