@@ -66,3 +66,9 @@ func fence() {
 	}
 	fenceProcesses()
 }
+
+// So little that short runs come to its ends; see system_linux.go.
+const (
+	LongestRecord = 160
+	pollsPerCheck = 2
+)

@@ -21,3 +21,10 @@ func moveTo(isWanted func(cpu uint32) bool) { moveThread(isWanted) }
 
 func sleepOn(word *uint32, value uint32, limit time.Duration) { futexWait(word, value, limit) }
 func wake(word *uint32)                                       { futexWake(word) }
+
+// These hold if there are more ranks than processors.
+const (
+	yieldsBeforePark = 100
+	firstYields      = 8  // before the wait is timed
+	yieldsPerLook    = 64 // after which a rank finds out again on which processor it is
+)

@@ -69,3 +69,10 @@ func wake(word *uint32) {
 	}
 	futexWake(word)
 }
+
+// So little that short runs come to its ends; see system.go.
+const (
+	yieldsBeforePark = 2
+	firstYields      = 2
+	yieldsPerLook    = 2
+)
