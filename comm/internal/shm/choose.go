@@ -53,17 +53,6 @@ func llBarrierLimit(ranks int) int {
 	return choice.Never
 }
 
-// ways are the choices of operations that have several algorithms.
-type ways struct{ allReduce, reduce choice.Choice }
-
-func chosen(n int, tuning choice.Tuning) ways {
-	c := choice.Chooser{Table: Ways, Tuning: tuning}
-	return ways{allReduce: c.Choice("all_reduce", n), reduce: c.Choice("reduce", n)}
-}
-
-// LeastInPlace is the least number of bytes from one rank to another for which they use buffers of heaps in place.
-const LeastInPlace = leastInPlace
-
 // chunking returns the length of the chunks of n bytes, at most limit, and their number. If n is 0 there is one, so that ranks wait for
 // each other. Chunks are as long as possible: with two ranks on two cores, shorter ones lost more by more waits, and by writing while
 // the other rank reads, than they gained by earlier reads.

@@ -81,7 +81,7 @@ func (w *world) calls() *program {
 	if w.chance(2) {
 		all := choice.Choice{{Name: "shared", UpTo: choice.Any}}
 		for _, t := range w.teams {
-			t.ways = ways{all, all}
+			t.allReduceWays, t.reduceWays = all, all
 		}
 	}
 	return p
@@ -113,7 +113,7 @@ func (w *world) buffers() *program {
 	p := newProgram(w)
 	n := 2 + w.rng.IntN(2)
 	for range 1 + w.rng.IntN(2) {
-		c := called{op: 1 + w.rng.IntN(8), size: leastInPlace + w.rng.IntN(100), root: w.rng.IntN(n), red: "sum"}
+		c := called{op: 1 + w.rng.IntN(8), size: LeastInPlace + w.rng.IntN(100), root: w.rng.IntN(n), red: "sum"}
 		for range n {
 			c.inHeap = append(c.inHeap, !w.chance(8))
 		}

@@ -23,7 +23,7 @@ const (
 	// Limits of algorithms.
 	largestFlat         = 8 << 10   // bytes that each of several ranks combines by itself
 	mostLLBarrier       = 8         // ranks that all read from each other in a barrier
-	leastInPlace        = 16 << 10  // bytes that ranks take from each other at least if they use buffers in place
+	LeastInPlace        = 16 << 10  // bytes that ranks take from each other at least if they use buffers in place
 	leastOversubscribed = 256 << 10 // the same in a broadcast by a rank that shares its processor
 	spreadBlock         = 256 << 10 // what is copied to everybody at a time
 	foldBlock           = 8 << 10   // bytes that are reduced at a time: they stay in the first-level cache

@@ -46,8 +46,8 @@ type Team struct {
 	ranks     []*control
 	llBuffers []*llBuffer
 
-	waiter wait.Waiter
-	ways   ways
+	waiter                    wait.Waiter
+	allReduceWays, reduceWays choice.Choice
 	llState
 	slots
 	copyPolicy
@@ -88,10 +88,12 @@ func New(memory *segment.Segment, n, me int, p wait.Processors, tuning choice.Tu
 	if err := segment.Populate(mem[:slotsAt(n)]); err != nil {
 		return nil, err
 	}
+	ways := choice.Chooser{Table: Ways, Tuning: tuning}
 	t := &Team{
 		segment: memory, n: n, me: me, slot: slotSize(n), mostElem: slotPerRank(slotSize(n), n), header: (*header)(unsafe.Pointer(&mem[0])),
 		slots: newSlots(mem[slotsAt(n):], n), copyPolicy: newCopyPolicy(stagingSize(n)),
-		ways: chosen(n, tuning), onLongWait: onLongWait, seen: make([]uint64, n), agreed: make([]uint64, n),
+		allReduceWays: ways.Choice("all_reduce", n), reduceWays: ways.Choice("reduce", n),
+		onLongWait: onLongWait, seen: make([]uint64, n), agreed: make([]uint64, n),
 	}
 	clocks, states := make([]*uint64, n), make([]*wait.State, n)
 	for r := range n {

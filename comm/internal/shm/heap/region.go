@@ -2,8 +2,11 @@ package heap
 
 import (
 	"cmp"
+	"errors"
+	"io/fs"
 	"os"
 	"slices"
+	"syscall"
 	"unsafe"
 
 	"github.com/gorun/gorun/comm/internal/shm/segment"
@@ -26,6 +29,24 @@ const (
 	sharedLarge = 64 << 10 // the bytes of the shortest buffer in large pages, which it may share with others
 	leastRegion = 64 << 20 // bytes of addresses; only buffers in use take memory
 )
+
+// errNoMemory says that there is less memory than asked for.
+var errNoMemory = os.NewSyscallError("madvise", syscall.ENOMEM)
+
+// newRegion makes a region of size bytes. If the system refuses segments, no other process can attach it.
+func newRegion(size, unit int) (*region, error) {
+	s, err := segment.Create(size)
+	switch {
+	case errors.Is(err, errors.ErrUnsupported), errors.Is(err, fs.ErrPermission):
+		return &region{mem: make([]byte, size), unit: unit}, nil
+	case err != nil:
+		return nil, err
+	}
+	if unit >= sharedLarge {
+		segment.AdviseLarge(s.Bytes())
+	}
+	return &region{mem: s.Bytes(), segment: s, unit: unit}, nil
+}
 
 // unitFor returns the unit in which n bytes are allocated. Short buffers begin at any page, longer ones at a multiple of sharedLarge.
 func unitFor(n int) int {

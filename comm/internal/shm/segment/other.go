@@ -4,14 +4,11 @@ package segment
 
 import "errors"
 
-// errUnsupported says why there is no shared memory.
-var errUnsupported = errors.New("it takes Linux")
-
 // A Segment is memory that processes share.
 type Segment struct{}
 
 // Create fails: there is no shared memory here.
-func Create(int) (*Segment, error) { return nil, errUnsupported }
+func Create(int) (*Segment, error) { return nil, errors.ErrUnsupported }
 
 // Bytes returns nothing.
 func (*Segment) Bytes() []byte { return nil }

@@ -1,0 +1,7 @@
+//go:build !linux
+
+package heap
+
+import "math"
+
+func available() int { return math.MaxInt }
