@@ -86,17 +86,10 @@ func (t *Transport) assemble(b *pendingBundle, h hello, first *net.TCPConn, err 
 		err = fmt.Errorf("%d of %d connections have not come", b.missing, len(b.conns))
 	}
 	b.conns[0] = first
+	whole := newBundle(b.conns, t.stripe)
 	if err != nil {
-		closeConns(b.conns)
+		_ = whole.Close()
 		return nil, err
 	}
-	return t.ready(t.ctx, newBundle(b.conns, t.stripe), int(h.From), t.cfg.Rank)
-}
-
-func closeConns(conns []*net.TCPConn) {
-	for _, c := range conns {
-		if c != nil {
-			_ = c.Close()
-		}
-	}
+	return t.ready(t.ctx, whole, int(h.From), t.cfg.Rank)
 }

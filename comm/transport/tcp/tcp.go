@@ -211,11 +211,11 @@ func (t *Transport) dialOnce(ctx context.Context, rank int) (net.Conn, error) {
 		})
 	}
 	others.Wait()
+	b := newBundle(conns, t.stripe)
 	if err := errors.Join(errs...); err != nil {
-		closeConns(conns)
+		_ = b.Close()
 		return nil, err
 	}
-	b := newBundle(conns, t.stripe)
 	defer context.AfterFunc(ctx, func() { _ = b.SetDeadline(time.Unix(1, 0)) })()
 	return t.ready(ctx, b, t.cfg.Rank, rank)
 }
