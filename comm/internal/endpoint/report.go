@@ -75,13 +75,9 @@ func (e *Endpoint) report(c *Communicator, seq uint64) *diagnosis.Report {
 		}
 		return 0
 	}
-	var best *stall
-	for _, s := range e.stalls {
-		if s.op.awaited() >= 0 && (best == nil || rank(s) < rank(best)) {
-			best = s
-		}
-	}
-	if best != nil {
+	waits := slices.DeleteFunc(slices.Clone(e.stalls), func(s *stall) bool { return s.op.awaited() < 0 })
+	if len(waits) > 0 {
+		best := slices.MinFunc(waits, func(a, b *stall) int { return cmp.Compare(rank(a), rank(b)) })
 		r.Chain, r.Suspect = best.Follow(best.op.awaits(), time.Now())
 	}
 	return r
