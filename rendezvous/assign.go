@@ -3,8 +3,10 @@ package rendezvous
 // A Place is what a node gets in a round: its workers have the ranks FirstRank to FirstRank+Nproc-1 in the
 // world, and FirstRoleRank to FirstRoleRank+Nproc-1 among the workers of its role.
 type Place struct {
-	FirstRank, WorldSize         int
-	FirstRoleRank, RoleWorldSize int
+	FirstRank     int `json:"first"`
+	WorldSize     int `json:"world"`
+	FirstRoleRank int `json:"role_first"`
+	RoleWorldSize int `json:"role_world"`
 }
 
 // Assign numbers the workers of nodes, which are in rank order, and returns one place for each node. Ranks

@@ -145,12 +145,12 @@ func (e *ClosedError) Unwrap() error { return ErrClosed }
 
 // A Node is what one agent brings into a round.
 type Node struct {
-	ID       string // names the node in logs and errors; no other node of the job has it
-	Host     string // what people call its machine
-	Addr     string // where others reach it, a host name or an IP address; empty: Host, if it is to be known
-	NodeRank int    // the place asked for, from 0; negative: any
-	Nproc    int    // workers, at least 1
-	Role     string // of all its workers
+	ID       string `json:"id"`             // names the node in logs and errors; no other node of the job has it
+	Host     string `json:"host"`           // what people call its machine
+	Addr     string `json:"addr,omitempty"` // where others reach it, a host name or an IP address; empty: Host, if it is to be known
+	NodeRank int    `json:"node_rank"`      // the place asked for, from 0; negative: any
+	Nproc    int    `json:"nproc"`          // workers, at least 1
+	Role     string `json:"role"`           // of all its workers
 }
 
 // Name is what people call the node.

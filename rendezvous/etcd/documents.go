@@ -110,19 +110,11 @@ func (d *leaderDoc) check() error { return checkTexts(d.Key, d.Host, d.Agent) }
 
 // currentDoc is what job/current says.
 type currentDoc struct {
-	Round    int     `json:"round"`
-	ID       string  `json:"id"`                 // tells the round from any other of that number
-	Restarts int     `json:"restarts,omitempty"` // of the job's budget, used before it
-	Over     *ending `json:"over,omitempty"`     // nil: it is running
-	Restored bool    `json:"restored,omitempty"` // its documents may not all be there
-}
-
-type ending struct {
-	Why      string   `json:"why"`
-	Restarts int      `json:"restarts"`
-	Lost     []string `json:"lost,omitempty"`
-	Soon     bool     `json:"soon,omitempty"`
-	Apart    []string `json:"apart,omitempty"`
+	Round    int                `json:"round"`
+	ID       string             `json:"id"`                 // tells the round from any other of that number
+	Restarts int                `json:"restarts,omitempty"` // of the job's budget, used before it
+	Over     *rendezvous.Ending `json:"over,omitempty"`     // nil: it is running
+	Restored bool               `json:"restored,omitempty"` // its documents may not all be there
 }
 
 func (d *currentDoc) check() error {
@@ -153,11 +145,11 @@ type probeDoc struct {
 
 // nodeDoc is what nodes/<key> says.
 type nodeDoc struct {
-	Node      node `json:"node"`
-	Port      int  `json:"port"`    // for a master
-	AgentPort int  `json:"door"`    // the agent answers the others there
-	Try       int  `json:"try"`     // number of the last Join
-	Joining   bool `json:"joining"` // that waits, or has got its round
+	Node      rendezvous.Node `json:"node"`
+	Port      int             `json:"port"`    // for a master
+	AgentPort int             `json:"door"`    // the agent answers the others there
+	Try       int             `json:"try"`     // number of the last Join
+	Joining   bool            `json:"joining"` // that waits, or has got its round
 
 	Unreached []unreachedDoc `json:"unreached,omitempty"` // nodes that this one cannot reach
 	Probed    int            `json:"probed,omitempty"`    // the last round of job/probe for which this node has probed
@@ -166,15 +158,6 @@ type nodeDoc struct {
 type unreachedDoc struct {
 	Key  string `json:"key"`
 	Addr string `json:"addr"` // at which it was called
-}
-
-type node struct {
-	ID       string `json:"id"`
-	Host     string `json:"host"`
-	Addr     string `json:"addr,omitempty"`
-	NodeRank int    `json:"node_rank"`
-	Nproc    int    `json:"nproc"`
-	Role     string `json:"role"`
 }
 
 func (d *nodeDoc) check() error {
@@ -189,11 +172,11 @@ func (d *nodeDoc) check() error {
 			return err
 		}
 	}
-	return rendezvous.Node(d.Node).Check()
+	return d.Node.Check()
 }
 
 func (d *nodeDoc) candidate(key string, since int64) rendezvous.Candidate {
-	return rendezvous.Candidate{Key: key, Since: since, Node: rendezvous.Node(d.Node), Port: d.Port, AgentPort: d.AgentPort, Try: d.Try, Joining: d.Joining, Probed: d.Probed}
+	return rendezvous.Candidate{Key: key, Since: since, Node: d.Node, Port: d.Port, AgentPort: d.AgentPort, Try: d.Try, Joining: d.Joining, Probed: d.Probed}
 }
 
 // reportDoc is what reports/<n>/<key> says: success, if it is empty.

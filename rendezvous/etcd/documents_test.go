@@ -62,7 +62,7 @@ func TestRoundDocuments(t *testing.T) {
 			if s := doc.Assignments[m.Key]; s.Rank != i || s.Try != m.Try || rendezvous.Place(s.Place) != places[i] || doc.Size != n || doc.Token != "secret" {
 				t.Fatalf("%s has %+v in round %+v, want rank %d and %+v", m.Key, s, doc, i, places[i])
 			}
-			if doc.Rank0 != (rank0Doc{Key: f.Members[0].Key, Host: nodes[0].Host, Addr: "a0", Port: 4000, AgentPort: 7}) {
+			if doc.Rank0 != (rank0Doc{peerDoc{Key: f.Members[0].Key, Host: nodes[0].Host, Addr: "a0", AgentPort: 7}, 4000}) {
 				t.Fatalf("the head is %+v", doc.Rank0)
 			}
 		}
@@ -118,7 +118,7 @@ func TestBadDocuments(t *testing.T) {
 			t.Errorf("%.60s: %v, want %s", c.text, err, c.want)
 		}
 	}
-	self := nodeDoc{Node: node{ID: "a", Host: "h", Nproc: 1}, Port: 1, Unreached: make([]unreachedDoc, reachLimit)}
+	self := nodeDoc{Node: rendezvous.Node{ID: "a", Host: "h", Nproc: 1}, Port: 1, Unreached: make([]unreachedDoc, reachLimit)}
 	if err := self.check(); err != nil {
 		t.Error(err)
 	}
@@ -171,10 +171,10 @@ func TestTextsAreBounded(t *testing.T) {
 	}
 }
 
-var anAssignment = assignment{Place: place{WorldSize: 1, RoleWorldSize: 1}}
+var anAssignment = assignment{Place: rendezvous.Place{WorldSize: 1, RoleWorldSize: 1}}
 
 func aNode(u unreachedDoc) checker {
-	return &nodeDoc{Node: node{ID: "a", Host: "h", Nproc: 1}, Port: 1, Unreached: []unreachedDoc{u}}
+	return &nodeDoc{Node: rendezvous.Node{ID: "a", Host: "h", Nproc: 1}, Port: 1, Unreached: []unreachedDoc{u}}
 }
 
 func aRound(change func(*roundDoc)) checker {

@@ -135,12 +135,12 @@ func TestPutBackSoon(t *testing.T) {
 
 // TestIsPutBack: a round can be put back more than once.
 func TestIsPutBack(t *testing.T) {
-	of := func(lease clientv3.LeaseID, round int, restored bool, over *ending, rev int64) *view {
+	of := func(lease clientv3.LeaseID, round int, restored bool, over *rendezvous.Ending, rev int64) *view {
 		v := &view{current: &currentDoc{Round: round, Restored: restored, Over: over}, currentRev: rev}
 		v.config.lease = lease
 		return v
 	}
-	over := &ending{Why: "it is"}
+	over := &rendezvous.Ending{Why: "it is"}
 	for what, c := range map[string]struct {
 		now, past *view
 		want      bool

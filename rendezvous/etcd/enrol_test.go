@@ -23,7 +23,7 @@ func TestEnrol(t *testing.T) {
 	}
 	outdated := jobConfig{configDoc: config("1"), rev: 1}
 	in := func(w *writer, mine configDoc, known jobConfig) error {
-		self := nodeDoc{Node: node{Host: "h", NodeRank: -1, Nproc: 1}, Port: 1}
+		self := nodeDoc{Node: rendezvous.Node{Host: "h", NodeRank: -1, Nproc: 1}, Port: 1}
 		_, err := w.enrol(t.Context(), enrolment{lease: lease.ID, retention: time.Minute, mine: mine, self: self}, known, known.rev > 0)
 		return err
 	}
@@ -89,7 +89,7 @@ func TestEnrolTogether(t *testing.T) {
 		w := writer{client: client, keys: keys, key: string(rune('a' + i))}
 		mine := configDoc{Host: w.key, Settings: rendezvous.Settings{"parity": string(rune('0' + i%2))}}
 		all.Go(func() {
-			self := nodeDoc{Node: node{Host: "h", NodeRank: -1, Nproc: 1}, Port: 1}
+			self := nodeDoc{Node: rendezvous.Node{Host: "h", NodeRank: -1, Nproc: 1}, Port: 1}
 			_, errs[i] = w.enrol(t.Context(), enrolment{lease: lease.ID, retention: time.Minute, mine: mine, self: self}, jobConfig{}, false)
 		})
 	}

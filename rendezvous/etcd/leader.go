@@ -56,7 +56,7 @@ func (l *leader) campaign() {
 		return
 	}
 	self := l.member.self
-	agent := address(rendezvous.Node(self.Node).Reach(), self.AgentPort)
+	agent := address(self.Node.Reach(), self.AgentPort)
 	l.request(&campaign{lease, leaderDoc{Key: l.key, Host: self.Node.Host, Agent: agent}})
 }
 
@@ -187,10 +187,7 @@ func (l *leader) decide() rendezvous.Decision {
 		Settled: !l.now.Before(l.settled), Stage: l.stage, Waited: l.now.Sub(l.since),
 	}
 	if v.last != nil {
-		s.Last, s.Age = v.last, l.age(v.last.ID)
-		if over := v.current.Over; over != nil {
-			s.Over = &rendezvous.Ending{Why: over.Why, Restarts: over.Restarts, Lost: over.Lost, Soon: over.Soon, Apart: over.Apart}
-		}
+		s.Last, s.Age, s.Over = v.last, l.age(v.last.ID), v.current.Over
 	}
 	d := rendezvous.Form(s)
 	if d.Stage != l.stage {

@@ -86,7 +86,7 @@ func (b *member) updateSelf() {
 	if j.port != 0 {
 		port = j.port
 	}
-	b.self = nodeDoc{Node: node(j.self), Port: port, AgentPort: b.self.AgentPort, Joining: true, Try: b.self.Try + 1}
+	b.self = nodeDoc{Node: j.self, Port: port, AgentPort: b.self.AgentPort, Joining: true, Try: b.self.Try + 1}
 }
 
 func (e joinCancelled) apply(m *machine) { m.member.withdraw(e.id, e.err) }

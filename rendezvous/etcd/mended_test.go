@@ -8,6 +8,8 @@ import (
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/gorun/gorun/rendezvous"
 )
 
 // empty has etcd lose everything after a while, in no time.
@@ -114,7 +116,7 @@ func TestEnrolNowhere(t *testing.T) {
 		w := &writer{client: newDirectClient(s), keys: keysOf(DefaultPrefix, "job"), key: "n"}
 		known := prepare(w, s)
 		lease := s.grant(simBegin, 10)
-		self := nodeDoc{Node: node{ID: "n", Host: "h", NodeRank: -1, Nproc: 1}, Port: 1, Joining: true, Try: 1}
+		self := nodeDoc{Node: rendezvous.Node{ID: "n", Host: "h", NodeRank: -1, Nproc: 1}, Port: 1, Joining: true, Try: 1}
 		if known.rev == 0 { // as if an earlier try had left it
 			if _, err := w.register(t.Context(), lease, self, jobConfig{}, 0); err != nil {
 				t.Fatal(err)

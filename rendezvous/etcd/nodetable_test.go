@@ -41,7 +41,7 @@ func TestNodeTableIsComplete(t *testing.T) {
 			switch random.IntN(8) {
 			case 0, 1, 2:
 				set(w.keys.node(key), nodeDoc{
-					Node: node{ID: key, Host: "h", Nproc: 1}, Port: 1, Try: n,
+					Node: rendezvous.Node{ID: key, Host: "h", Nproc: 1}, Port: 1, Try: n,
 					Unreached: make([]unreachedDoc, random.IntN(3)),
 				})
 			case 3, 4:

@@ -167,15 +167,15 @@ func TestProbeResults(t *testing.T) {
 func TestWhoProbes(t *testing.T) {
 	for name, c := range map[string]struct {
 		size, probe, probed int
-		over                *ending
+		over                *rendezvous.Ending
 		want                int
 	}{
 		"a round that runs":          {size: 3},
-		"a failure has ended it":     {size: 3, over: &ending{Restarts: 2}, want: 7},
-		"it ended without a failure": {size: 3, over: &ending{Restarts: 1}},
+		"a failure has ended it":     {size: 3, over: &rendezvous.Ending{Restarts: 2}, want: 7},
+		"it ended without a failure": {size: 3, over: &rendezvous.Ending{Restarts: 1}},
 		"the leader asks":            {size: 3, probe: 7, want: 7},
 		"for an earlier round":       {size: 3, probe: 6},
-		"it has probed":              {size: 3, probe: 7, over: &ending{Restarts: 2}, probed: 7},
+		"it has probed":              {size: 3, probe: 7, over: &rendezvous.Ending{Restarts: 2}, probed: 7},
 		"there are too many":         {size: rendezvous.PeersLimit + 1, probe: 7},
 		"there are just few enough":  {size: rendezvous.PeersLimit, probe: 7, want: 7},
 	} {

@@ -77,7 +77,7 @@ func (e rank0Called) apply(m *machine) {
 	default:
 		b.show(fmt.Sprintf("round %d: %v", e.round, e.err))
 		if e.unreachable && e.lasted >= unreachedAfter && !m.conn.isAway() {
-			b.monitor(peerDoc{Key: e.rank0.Key, Host: e.rank0.Host, Addr: e.rank0.Addr, AgentPort: e.rank0.AgentPort}, true)
+			b.monitor(e.rank0.peerDoc, true)
 		}
 	}
 }
@@ -91,7 +91,7 @@ func (b *member) enter(doc *roundDoc, a assignment) {
 	b.round = doc.ID
 	b.monitorPeers(doc)
 	b.do(enterRound{j.id, rendezvous.Round{
-		ID: doc.ID, Size: doc.Size, Self: a.Rank, Node: j.self, Place: rendezvous.Place(a.Place),
+		ID: doc.ID, Size: doc.Size, Self: a.Rank, Node: j.self, Place: a.Place,
 		Master: rendezvous.Master{Addr: doc.Rank0.Addr, Port: doc.Rank0.Port},
 		Token:  doc.Token, Restarts: doc.Restarts, Why: doc.Why,
 	}})

@@ -27,38 +27,32 @@ type roundDoc struct {
 	Flaps []rendezvous.Flap `json:"flaps,omitempty"` // in one of the documents
 }
 
-// A rank0Doc is the node that has rank 0.
-type rank0Doc struct {
-	Key       string `json:"key"`
-	Host      string `json:"host"`
-	Addr      string `json:"addr"` // where others reach it
-	Port      int    `json:"port"` // of the master
-	AgentPort int    `json:"door"` // at which its agent answers the others
-}
-
 // A peerDoc is a node that others call.
 type peerDoc struct {
 	Key       string `json:"key"`
 	Host      string `json:"host"`
-	Addr      string `json:"addr"`
-	AgentPort int    `json:"door"`
+	Addr      string `json:"addr"` // where others reach it
+	AgentPort int    `json:"door"` // at which its agent answers the others
+}
+
+// A rank0Doc is the node that has rank 0.
+type rank0Doc struct {
+	peerDoc
+	Port int `json:"port"` // of the master
+}
+
+func peerOf(c rendezvous.Candidate) peerDoc {
+	return peerDoc{Key: c.Key, Host: c.Node.Host, Addr: c.Node.Reach(), AgentPort: c.AgentPort}
 }
 
 // An assignment is what a member has in the round.
 type assignment struct {
-	Rank  int    `json:"rank"`
-	Try   int    `json:"try"` // which Join has got it
-	New   bool   `json:"new,omitempty"`
-	ID    string `json:"id"`
-	Host  string `json:"host"`
-	Place place  `json:"place"`
-}
-
-type place struct {
-	FirstRank     int `json:"first"`
-	WorldSize     int `json:"world"`
-	FirstRoleRank int `json:"role_first"`
-	RoleWorldSize int `json:"role_world"`
+	Rank  int              `json:"rank"`
+	Try   int              `json:"try"` // which Join has got it
+	New   bool             `json:"new,omitempty"`
+	ID    string           `json:"id"`
+	Host  string           `json:"host"`
+	Place rendezvous.Place `json:"place"`
 }
 
 // roundDocs are the documents of a round, by c.
@@ -70,7 +64,7 @@ func roundDocs(f *rendezvous.Formed, token string) map[string]*roundDoc {
 		if docs[c] == nil {
 			docs[c] = &roundDoc{
 				ID: f.ID, Size: len(f.Members), Token: token, Restarts: f.Restarts, Why: f.Why,
-				Rank0:       rank0Doc{Key: first.Key, Host: first.Node.Host, Addr: first.Node.Reach(), Port: first.Port, AgentPort: first.AgentPort},
+				Rank0:       rank0Doc{peerOf(first), first.Port},
 				Assignments: make(map[string]assignment), Late: make(map[string]int),
 			}
 		}
@@ -82,7 +76,7 @@ func roundDocs(f *rendezvous.Formed, token string) map[string]*roundDoc {
 	}
 	places := rendezvous.Assign(nodes)
 	for rank, m := range f.Members {
-		at(m.Key).Assignments[m.Key] = assignment{Rank: rank, Try: m.Try, New: f.New[m.Key], ID: m.Node.ID, Host: m.Node.Host, Place: place(places[rank])}
+		at(m.Key).Assignments[m.Key] = assignment{Rank: rank, Try: m.Try, New: f.New[m.Key], ID: m.Node.ID, Host: m.Node.Host, Place: places[rank]}
 	}
 	for key, try := range f.Late {
 		at(key).Late[key] = try
@@ -103,7 +97,7 @@ func peersOf(f *rendezvous.Formed) (peers []peerDoc) {
 		nodes = slices.Concat(f.Members, nodes)
 	}
 	for _, c := range nodes {
-		peers = append(peers, peerDoc{Key: c.Key, Host: c.Node.Host, Addr: c.Node.Reach(), AgentPort: c.AgentPort})
+		peers = append(peers, peerOf(c))
 	}
 	return peers
 }
@@ -115,10 +109,7 @@ func (d *roundDoc) check() error {
 	if len(d.Peers) > 2*rendezvous.PeersLimit {
 		return fmt.Errorf("round %d of %d nodes, of which each calls %d", d.ID, d.Size, len(d.Peers))
 	}
-	if err := checkTexts(d.Rank0.Key, d.Rank0.Host, d.Rank0.Addr); err != nil {
-		return err
-	}
-	for _, p := range d.Peers {
+	for _, p := range append(slices.Clip(d.Peers), d.Rank0.peerDoc) {
 		if err := checkTexts(p.Key, p.Host, p.Addr); err != nil {
 			return err
 		}
@@ -147,7 +138,7 @@ func formed(docs []roundDoc, restored bool) (*rendezvous.Formed, error) {
 		Members: make([]rendezvous.Candidate, one.Size), Late: make(map[string]int), New: make(map[string]bool),
 	}
 	assigned := make(map[string]bool)
-	places := make([]place, one.Size)
+	places := make([]rendezvous.Place, one.Size)
 	for _, d := range docs {
 		for key, s := range d.Assignments {
 			if assigned[key] {

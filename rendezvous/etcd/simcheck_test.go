@@ -32,7 +32,7 @@ type roundRecord struct {
 	number  int
 	docs    map[string]string // by key
 	formed  *rendezvous.Formed
-	over    *ending
+	over    *rendezvous.Ending
 	changed bool           // over was another one before
 	entered map[int]string // keys of those who have entered, by rank
 }

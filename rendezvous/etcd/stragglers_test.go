@@ -54,7 +54,7 @@ func TestLateWrites(t *testing.T) {
 	w := &writer{client: client, keys: keysOf(DefaultPrefix, "late"), key: "n"}
 	client.KV = clientv3.NewKVFromKVClient(late, client)
 	v := prepare(t, w)
-	self := nodeDoc{Node: node{ID: "n", Host: "h", NodeRank: -1, Nproc: 1}, Port: 1, Joining: true}
+	self := nodeDoc{Node: rendezvous.Node{ID: "n", Host: "h", NodeRank: -1, Nproc: 1}, Port: 1, Joining: true}
 	rev := v.nodeRev[w.key]
 	register := func(try int) error {
 		var err error

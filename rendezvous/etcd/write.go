@@ -85,7 +85,7 @@ func (w *writer) probe(ctx context.Context, v *view) error {
 // end says that the current round is over.
 func (w *writer) end(ctx context.Context, v *view, why rendezvous.Ending) error {
 	current := *v.current
-	current.Over = &ending{why.Why, why.Restarts, why.Lost, why.Soon, why.Apart}
+	current.Over = &why
 	return w.asLeader(v).put(w.keys.current(), current, v.config.lease).try(ctx)
 }
 

@@ -60,7 +60,7 @@ func prepare(t *testing.T, w *writer) *view {
 	if err != nil {
 		t.Fatal(err)
 	}
-	self := nodeDoc{Node: node{ID: "n", Host: "h", NodeRank: -1, Nproc: 1}, Port: 1, Joining: true, Try: 1}
+	self := nodeDoc{Node: rendezvous.Node{ID: "n", Host: "h", NodeRank: -1, Nproc: 1}, Port: 1, Joining: true, Try: 1}
 	if _, err := w.enrol(t.Context(), enrolment{lease: lease.ID, retention: time.Minute, mine: configDoc{Job: "j", Host: "h"}, self: self}, jobConfig{}, false); err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +133,7 @@ func TestTheLastNodeTakesTheJobWithIt(t *testing.T) {
 				t.Fatal(err)
 			}
 			leases[w.key] = lease.ID
-			self := nodeDoc{Node: node{ID: w.key, Host: "h", Nproc: 1}, Port: 1}
+			self := nodeDoc{Node: rendezvous.Node{ID: w.key, Host: "h", Nproc: 1}, Port: 1}
 			if _, err := w.register(t.Context(), lease.ID, self, jobConfig{}, 0); err != nil {
 				t.Fatal(err)
 			}
