@@ -15,8 +15,12 @@ func Form(s State) Decision {
 	if s.Last != nil {
 		s.ranks = ranksOf(s.Last.Members)
 		s.late = s.lateNow()
-		s.Nodes = s.staying()
+		s.sortReports()
 		s.flaps = s.flapsNow()
+	}
+	s.here = make(map[string]Candidate, len(s.Nodes))
+	for _, n := range s.Nodes {
+		s.here[n.Key] = n
 	}
 	if s.Last == nil || s.Over != nil {
 		return s.gather()
@@ -28,18 +32,23 @@ func Form(s State) Decision {
 	return d
 }
 
-// staying is who is here, but for members of the last round that have said that they leave: they are ending their workers.
-func (s *State) staying() []Candidate {
+// sortReports takes what members have reported. A node that has said that it leaves counts as gone: it is ending its workers.
+func (s *State) sortReports() {
+	s.succeeded = make(map[string]bool)
 	leaving := make(map[string]bool)
 	for _, r := range s.Reports {
-		if r.Left != nil {
+		_, member := s.ranks[r.Key]
+		switch {
+		case r.Left != nil:
 			leaving[r.Key] = true
+		case !member:
+		case r.Failure == nil:
+			s.succeeded[r.Key] = true
+		default:
+			s.failures = append(s.failures, r)
 		}
 	}
-	if len(leaving) == 0 {
-		return s.Nodes
-	}
-	return slices.DeleteFunc(slices.Clone(s.Nodes), func(n Candidate) bool { return leaving[n.Key] })
+	s.Nodes = slices.DeleteFunc(slices.Clone(s.Nodes), func(n Candidate) bool { return leaving[n.Key] })
 }
 
 // gather makes a round of those who are joining.
@@ -97,15 +106,14 @@ func (s *State) gather() Decision {
 
 // watch looks for the end of the running round.
 func (s *State) watch() Decision {
-	succeeded, failure := s.reported()
-	if len(succeeded) == len(s.Last.Members) {
+	if len(s.succeeded) == len(s.Last.Members) {
 		return Decision{Close: &Outcome{}}
 	}
 	if f := s.final(); f != nil {
 		return s.failedForGood(f)
 	}
-	if failure != nil {
-		return s.failed(failure)
+	if len(s.failures) > 0 {
+		return s.failed(s.failures[0].Failure)
 	}
 	if m, gone := s.gone(); gone {
 		return s.miss(m)
@@ -113,9 +121,8 @@ func (s *State) watch() Decision {
 	if d, apart := s.membersApart(); apart && s.Settled {
 		return d
 	}
-	here := s.here()
 	for _, m := range s.Last.Members {
-		now, found := here[m.Key]
+		now, found := s.here[m.Key]
 		switch {
 		case found && now.Try != m.Try && now.Joining:
 			return s.drop(m, m.name()+" joins again", CodeUnformed)
@@ -123,29 +130,13 @@ func (s *State) watch() Decision {
 			return s.drop(m, m.name()+" does not take part", CodeUnformed)
 		}
 	}
-	return s.grow(len(succeeded) > 0)
-}
-
-// reported is which members have done their work, and what the first failure was.
-func (s *State) reported() (succeeded map[string]bool, failure *Failure) {
-	succeeded = make(map[string]bool)
-	for _, r := range s.Reports {
-		_, member := s.ranks[r.Key]
-		switch {
-		case !member || r.Left != nil:
-		case r.Failure == nil:
-			succeeded[r.Key] = true
-		case failure == nil:
-			failure = r.Failure
-		}
-	}
-	return succeeded, failure
+	return s.grow(len(s.succeeded) > 0)
 }
 
 // final is the first failure of a member that asks for no restart. Others may fail because of it, and report that first.
 func (s *State) final() *Failure {
-	for _, r := range s.Reports {
-		if _, member := s.ranks[r.Key]; member && r.Left == nil && r.Failure != nil && r.Failure.Final {
+	for _, r := range s.failures {
+		if r.Failure.Final {
 			return r.Failure
 		}
 	}
@@ -169,10 +160,9 @@ func (s *State) deserted() *Outcome {
 	if s.Last == nil || !s.Settled || len(s.Nodes) >= s.Min {
 		return nil
 	}
-	here := s.here()
 	for _, r := range s.Reports {
 		rank, member := s.ranks[r.Key]
-		if _, found := here[r.Key]; found || !member || s.Last.New[r.Key] || r.Left == nil || r.Left.Success() {
+		if _, found := s.here[r.Key]; found || !member || s.Last.New[r.Key] || r.Left == nil || r.Left.Success() {
 			continue
 		}
 		return &Outcome{Code: r.Left.Code, Reason: s.Last.Members[rank].name() + " has left" + because(r.Left)}

@@ -104,10 +104,9 @@ func (s *State) why() string {
 	if s.Over == nil {
 		return ""
 	}
-	failures := s.failures()
-	for _, r := range failures {
+	for _, r := range s.failures {
 		if s.charged() && s.Over.Why == s.restartFor(r.Failure) {
-			return s.restartFor(s.rootCause(failures[0].Failure))
+			return s.restartFor(s.rootCause(s.failures[0].Failure))
 		}
 	}
 	return s.Over.Why
@@ -126,10 +125,8 @@ func (s *State) gone() (m Candidate, ok bool) {
 	if !s.Settled {
 		return m, false
 	}
-	here := s.here()
-	succeeded, _ := s.reported()
 	for _, m := range s.Last.Members {
-		if _, found := here[m.Key]; !found && !succeeded[m.Key] {
+		if _, found := s.here[m.Key]; !found && !s.succeeded[m.Key] {
 			return m, true
 		}
 	}

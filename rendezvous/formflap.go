@@ -99,16 +99,14 @@ func (s *State) lost(more ...Candidate) (hosts []string) {
 	if !s.soon() {
 		return nil
 	}
-	here := s.here()
-	succeeded, _ := s.reported()
 	add := func(host string) {
 		if !slices.Contains(hosts, host) && len(hosts) < flapsLimit {
 			hosts = append(hosts, host)
 		}
 	}
 	for _, c := range s.Last.Members {
-		_, found := here[c.Key]
-		if goes := slices.ContainsFunc(more, func(m Candidate) bool { return m.Key == c.Key }); found && !goes || succeeded[c.Key] {
+		_, found := s.here[c.Key]
+		if goes := slices.ContainsFunc(more, func(m Candidate) bool { return m.Key == c.Key }); found && !goes || s.succeeded[c.Key] {
 			continue
 		}
 		if s.Last.New[c.Key] {

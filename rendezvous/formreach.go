@@ -146,11 +146,9 @@ func (s *State) membersApart() (d Decision, apart bool) {
 	if len(s.apart) == 0 {
 		return d, false
 	}
-	here := s.here()
-	succeeded, _ := s.reported()
 	var members []Candidate
 	for _, m := range s.Last.Members {
-		if now, found := here[m.Key]; found && !succeeded[m.Key] {
+		if now, found := s.here[m.Key]; found && !s.succeeded[m.Key] {
 			members = append(members, now)
 		}
 	}

@@ -24,33 +24,22 @@ func RootCause(failure int, because func(failure int) int) int {
 
 // rootCause is the failure because of which f has happened, if it has been reported, or f.
 func (s *State) rootCause(f *Failure) *Failure {
-	failures := s.failures()
-	first := slices.IndexFunc(failures, func(r Report) bool { return r.Failure == f })
+	first := slices.IndexFunc(s.failures, func(r Report) bool { return r.Failure == f })
 	root := RootCause(first, func(i int) int {
-		f := failures[i].Failure
+		f := s.failures[i].Failure
 		if !f.follows() {
 			return -1
 		}
 		for _, rank := range []int{f.FailedPeer.Rank, f.FailedPeer.Finder} {
 			key, known := s.nodeOf(rank)
-			other := slices.IndexFunc(failures, func(r Report) bool { return known && r.Key == key })
+			other := slices.IndexFunc(s.failures, func(r Report) bool { return known && r.Key == key })
 			if other >= 0 && other != i {
 				return other
 			}
 		}
 		return -1
 	})
-	return failures[root].Failure
-}
-
-// failures are those that members have reported.
-func (s *State) failures() (list []Report) {
-	for _, r := range s.Reports {
-		if _, member := s.ranks[r.Key]; member && r.Left == nil && r.Failure != nil {
-			list = append(list, r)
-		}
-	}
-	return list
+	return s.failures[root].Failure
 }
 
 // awaitsPeer reports whether the report of the worker because of which f has happened can still come: its node is here, and has not
@@ -60,7 +49,7 @@ func (s *State) awaitsPeer(f *Failure) bool {
 		return false
 	}
 	key, known := s.nodeOf(f.FailedPeer.Rank)
-	_, found := s.here()[key]
+	_, found := s.here[key]
 	return known && found && !slices.ContainsFunc(s.Reports, func(r Report) bool { return r.Key == key })
 }
 

@@ -106,15 +106,6 @@ func (s *State) got(n Candidate) bool {
 	return has && try == n.Try
 }
 
-// here is who is, by key.
-func (s *State) here() map[string]Candidate {
-	here := make(map[string]Candidate, len(s.Nodes))
-	for _, n := range s.Nodes {
-		here[n.Key] = n
-	}
-	return here
-}
-
 func (s *State) size() string {
 	if s.Min == s.Max {
 		return fmt.Sprint(s.Min)
@@ -136,10 +127,9 @@ func (s *State) missing() string {
 	if s.Last == nil {
 		return ""
 	}
-	here := s.here()
 	var gone []Candidate
 	for _, m := range s.Last.Members {
-		if _, found := here[m.Key]; !found {
+		if _, found := s.here[m.Key]; !found {
 			gone = append(gone, m)
 		}
 	}

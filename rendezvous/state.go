@@ -79,10 +79,13 @@ type State struct {
 
 	Unreachable []Unreachable
 
-	ranks ranks // in Last
-	late  map[string]int
-	flaps []Flap
-	apart pairs
+	ranks     ranks                // in Last
+	here      map[string]Candidate // Nodes, by Key
+	succeeded map[string]bool      // members that have done their work
+	failures  []Report             // of members, the first one first
+	late      map[string]int
+	flaps     []Flap
+	apart     pairs
 }
 
 // A Decision is one of four: the job is closed, the last round is over, a round is formed, or nothing is to be done
