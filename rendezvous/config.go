@@ -10,7 +10,7 @@ type Config struct {
 	Prefix      string            // of etcd's keys, with a slash at its end; empty: gorun's own
 	TempDir     string            // for data of this process; it is removed when this process ends
 	MasterPort  int               // 0: any
-	EndAsOthers bool              // a node that comes after the job has ended ends as the job did; otherwise that is an error
+	EndAsOthers bool              // a node that is started after the job has ended ends as the job did; otherwise that is an error
 	Settings    map[string]string // more of what must be the same on every node
 	Reserve     ReserveFunc
 	Waiting     func(reason string) // gets what a node waits for

@@ -134,21 +134,8 @@ func (m *lazyRendezvous) open(ctx context.Context) (*etcd.Rendezvous, string, er
 // connect makes the rendezvous over an etcd that can be used.
 func (m *lazyRendezvous) connect(in secrets) (*etcd.Rendezvous, error) {
 	c := m.config
-	after := etcd.AfterEndRefuse
-	if c.EndAsOthers {
-		after = etcd.AfterEndResult
-	}
 	return etcd.New(etcd.Config{
-		Endpoints: texts(c.Endpoints), TLS: in.tls, User: c.User, Password: in.password,
-		Prefix: c.Prefix, RunID: c.RunID, Rules: c.Rules, MasterPort: c.MasterPort, Options: c.Settings, AfterEnd: after, Started: m.started, Reserve: c.Reserve, Waiting: c.Waiting, Log: c.Logger,
+		Config: c, TLS: in.tls, Password: in.password, Started: m.started,
 		Explain: func(ctx context.Context) error { return oneLine(diagnose(ctx, c.Access, in, c.Endpoints)) },
 	})
-}
-
-func texts(endpoints []rendezvous.Endpoint) []string {
-	list := make([]string, len(endpoints))
-	for i, e := range endpoints {
-		list[i] = e.String()
-	}
-	return list
 }

@@ -142,7 +142,7 @@ type logLine struct {
 	args  []any
 }
 
-func (a logLine) perform(d *driver) { d.config.Log.Log(d.ctx, a.level, a.text, a.args...) }
+func (a logLine) perform(d *driver) { d.config.Logger.Log(d.ctx, a.level, a.text, a.args...) }
 
 // leaveJob takes the node out of the job. It is the last action.
 type leaveJob struct {

@@ -23,8 +23,12 @@ const (
 
 // connect makes the client of a Config that has none. It does not wait for etcd, unless that has users.
 func connect(c *Config) (*clientv3.Client, error) {
+	endpoints := make([]string, len(c.Endpoints))
+	for i, e := range c.Endpoints {
+		endpoints[i] = e.String()
+	}
 	client, err := clientv3.New(clientv3.Config{
-		Endpoints: c.Endpoints,
+		Endpoints: endpoints,
 		TLS:       c.TLS,
 		Username:  c.User, Password: c.Password,
 		DialTimeout: callTimeout,
@@ -39,7 +43,7 @@ func connect(c *Config) (*clientv3.Client, error) {
 			MinConnectTimeout: 3 * time.Second,
 		}), grpc.WithIdleTimeout(0)},
 	})
-	if err != nil || len(c.Endpoints) == 1 {
+	if err != nil || len(endpoints) == 1 {
 		return client, err
 	}
 	if err := route(client, c.Lease); err != nil {

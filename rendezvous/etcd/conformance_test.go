@@ -45,8 +45,10 @@ func TestConformance(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			rendezvoustest.Run(t, func(t *testing.T, maxRestarts int) rendezvous.Rendezvous {
 				r, err := New(Config{
-					Client: client, RunID: strings.ReplaceAll(t.Name(), "/", " "), Rules: rendezvous.Rules{Min: 1, Max: 1, MaxRestarts: maxRestarts},
-					MasterPort: port, Reserve: reserve,
+					Client: client, Config: rendezvous.Config{
+						RunID: strings.ReplaceAll(t.Name(), "/", " "), Rules: rendezvous.Rules{Min: 1, Max: 1, MaxRestarts: maxRestarts},
+						MasterPort: port, Reserve: reserve,
+					},
 				})
 				if err != nil {
 					t.Fatal(err)

@@ -156,7 +156,7 @@ func (d *driver) listen(host string) (port int, err error) {
 			Ended:   func(key, addr string) { d.post(agentEnded{key, addr}) },
 			Changed: func(key string, more int) { d.post(agentConnected{key, more}) },
 			Dial:    d.config.dial,
-			Log:     d.config.Log.With("for", "liveness").Info,
+			Log:     d.config.Logger.With("for", "liveness").Info,
 		})
 	}
 	if err != nil {
@@ -175,7 +175,7 @@ func (d *driver) release(port rendezvous.Port) {
 // check logs an error that no caller gets.
 func (d *driver) check(err error) {
 	if err != nil {
-		d.config.Log.Warn("master port", "error", err)
+		d.config.Logger.Warn("master port", "error", err)
 	}
 }
 

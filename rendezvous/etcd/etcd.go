@@ -48,44 +48,25 @@ import (
 	"github.com/gorun/gorun/rendezvous"
 )
 
-// Config is what New needs: either Client or Endpoints, RunID, Min, Max and Reserve.
+// Config is what New needs: RunID, Min, Max, Reserve, and either Client or Endpoints. Of Access and what follows it, it takes
+// Endpoints, User, Rules, RunID, Prefix, MasterPort, EndAsOthers, Settings, Reserve, Waiting and Logger.
+//
+// The zero values of Rules are 10 s for Lease, which is in whole seconds, 30 s for LastCall, 10 min for JoinTimeout, which also bounds
+// how long etcd may be away, and ScaleImmediate.
 type Config struct {
-	Client         *clientv3.Client // is not closed
-	Endpoints      []string
-	TLS            *tls.Config // nil: none
-	User, Password string      // empty: none
-	Prefix         string      // of all keys; empty: DefaultPrefix
-	RunID          string      // tells jobs apart
+	rendezvous.Config
+	Client   *clientv3.Client // is not closed
+	TLS      *tls.Config      // nil: none
+	Password string           // of User; empty: none
+	Started  time.Time        // when this node was; zero: now
 
-	// Rules are how rounds form. Their zero values are 10 s for Lease, which is in whole seconds, 30 s for LastCall, 10 min for
-	// JoinTimeout, which also bounds how long etcd may be away, and ScaleImmediate.
-	rendezvous.Rules
-	MasterPort int               // for rank 0 to listen on, wherever that is; 0: any
-	Options    map[string]string // more of what must be the same on all nodes
-	AfterEnd   AfterEnd          // empty: AfterEndRefuse
-	Started    time.Time         // when this node was; zero: now
-
-	Reserve rendezvous.ReserveFunc
-	Waiting func(reason string)         // is called when there is news of what a Join waits for; must return at once
 	Explain func(context.Context) error // says why etcd cannot be used, in a few seconds; nil: it can. Optional
-	Log     *slog.Logger
 
 	// dial, in tests, is how agents call each other; nil: as package net does.
 	dial func(ctx context.Context, network, addr string) (net.Conn, error)
 	// fault, in tests, is called before and after a leader's writes; if it returns true, the agent is dead.
 	fault func(point string) bool
 }
-
-// AfterEnd is what a node does that finds that the job has ended.
-type AfterEnd string
-
-const (
-	// AfterEndRefuse fails the Join: the run ID has been used for another job. A node that was started before the job ended is only
-	// late, and ends as the others did.
-	AfterEndRefuse AfterEnd = "refuse"
-	// AfterEndResult ends as the others did, whenever the node was started.
-	AfterEndResult AfterEnd = "result"
-)
 
 // nodesLimit keeps what forms a round below what etcd takes at a time, which is 1.5 MiB.
 const nodesLimit = 4000
@@ -158,13 +139,6 @@ func (c *Config) complete() error {
 	if c.Prefix == "" {
 		c.Prefix = DefaultPrefix
 	}
-	switch c.AfterEnd {
-	case "":
-		c.AfterEnd = AfterEndRefuse
-	case AfterEndRefuse, AfterEndResult:
-	default:
-		return fmt.Errorf("etcd: after the end %q: want %s or %s", c.AfterEnd, AfterEndRefuse, AfterEndResult)
-	}
 	if c.Started.IsZero() {
 		c.Started = time.Now()
 	}
@@ -174,8 +148,8 @@ func (c *Config) complete() error {
 	if c.Explain == nil {
 		c.Explain = func(context.Context) error { return nil }
 	}
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	if c.fault == nil {
 		c.fault = func(string) bool { return false }
@@ -200,7 +174,7 @@ func (c *Config) settings() rendezvous.Settings {
 		"scale_up":          string(c.ScaleUp),
 		"master_port":       strconv.Itoa(c.MasterPort),
 	}
-	maps.Copy(s, c.Options)
+	maps.Copy(s, c.Settings)
 	return s
 }
 

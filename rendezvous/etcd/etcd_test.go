@@ -143,19 +143,19 @@ func TestLeavingForAReasonEndsTheJob(t *testing.T) {
 func TestSettingsConflict(t *testing.T) {
 	t.Parallel()
 	j := newJob(t, startServer(t).client(), 2, 2)
-	first := j.agent("first", func(c *Config) { c.Options = map[string]string{"version": "1.0"} })
+	first := j.agent("first", func(c *Config) { c.Settings = map[string]string{"version": "1.0"} })
 	joined := later(first)
 	awaitKeys(t, j, "nodes/", 1)
 	second := j.agent("second", func(c *Config) {
 		c.MaxRestarts = 7
-		c.Options = map[string]string{"version": "1.1"}
+		c.Settings = map[string]string{"version": "1.1"}
 	})
 	_, err := second.join()
 	want := `the nodes of a job need the same settings; this node: max_restarts 7, version 1.1; the job: max_restarts 1, version 1.0 (set by first.test)`
 	if err == nil || err.Error() != want {
 		t.Errorf("Join = %v, want %s", err, want)
 	}
-	third := j.agent("third", func(c *Config) { c.Options = map[string]string{"version": "1.0"} })
+	third := j.agent("third", func(c *Config) { c.Settings = map[string]string{"version": "1.0"} })
 	same(t, append(together(t, []*agent{third}), joined(t)))
 }
 

@@ -33,8 +33,11 @@ type job struct {
 // newJob's rounds form when all nodes are there, however long they take to come. A test that starts fewer than most sets a LastCall.
 func newJob(t *testing.T, client *clientv3.Client, least, most int) *job {
 	return &job{t: t, client: client, config: Config{
-		Client: client, RunID: t.Name(), Reserve: reserve, dial: dial,
-		Rules: rendezvous.Rules{Min: least, Max: most, MaxRestarts: 1, Lease: time.Second, LastCall: never},
+		Client: client, dial: dial,
+		Config: rendezvous.Config{
+			RunID: t.Name(), Reserve: reserve,
+			Rules: rendezvous.Rules{Min: least, Max: most, MaxRestarts: 1, Lease: time.Second, LastCall: never},
+		},
 	}}
 }
 

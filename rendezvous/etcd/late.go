@@ -14,12 +14,13 @@ import (
 
 // tooLate decides what becomes of a node that finds that the job has ended. If the node was started before that end, it belongs to the
 // job and is late: it ends as the others did. Otherwise somebody uses the run ID for another job, and the node refuses: it must not look
-// as if that other job had run. A wrong refusal does less harm, so two clocks have to agree that the node is late: etcd's, which says how
-// long ago the job ended, but begins again when etcd is restarted; and the leader's, which may differ from this node's.
+// as if that other job had run; unless it is to end as the others did in any case. A wrong refusal does less harm, so two clocks have to
+// agree that the node is late: etcd's, which says how long ago the job ended, but begins again when etcd is restarted; and the leader's,
+// which may differ from this node's.
 func (m *machine) tooLate(v *view) {
 	switch {
 	case m.member.refused || m.member.self.Try == 0:
-	case m.config.AfterEnd == AfterEndResult:
+	case m.config.EndAsOthers:
 		m.endAsOthers(v)
 	default:
 		m.request(&dateEnd{view: v})

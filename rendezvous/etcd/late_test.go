@@ -62,7 +62,7 @@ func TestNameOfAnEndedJob(t *testing.T) {
 			}
 			for what, change := range map[string]func(*Config){
 				"of a late node":            func(c *Config) { c.Started = time.Now().Add(-time.Minute) },
-				"with after_end=result":     func(c *Config) { c.AfterEnd = AfterEndResult },
+				"with after_end=result":     func(c *Config) { c.EndAsOthers = true },
 				"of a late node, of others": func(c *Config) { c.Started, c.Max = time.Now().Add(-time.Minute), 7 },
 			} {
 				_, err := j.agent("late", change).join()

@@ -175,7 +175,7 @@ func TestAgentsEndWhileEtcdIsSlow(t *testing.T) {
 	j := newJob(t, server.client(), 1, 3)
 	j.config.Lease = time.Hour
 	var log logtest.Log
-	j.config.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	j.config.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	agents, ways := j.agentsBehindRelays(server, 3)
 	rounds := together(t, agents)
 	leader, rest, _ := j.split(t, agents, rounds)

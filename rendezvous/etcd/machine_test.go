@@ -51,7 +51,9 @@ func TestJobChanges(t *testing.T) {
 
 // idle is the machine of a node that has done nothing yet.
 func idle() *machine {
-	c := Config{RunID: "job", Client: clientv3.NewCtxClient(context.Background()), Rules: rendezvous.Rules{Min: 1, Max: 1, JoinTimeout: time.Hour}, Reserve: reserve}
+	c := Config{Client: clientv3.NewCtxClient(context.Background()), Config: rendezvous.Config{
+		RunID: "job", Rules: rendezvous.Rules{Min: 1, Max: 1, JoinTimeout: time.Hour}, Reserve: reserve,
+	}}
 	if err := c.complete(); err != nil {
 		panic(err)
 	}

@@ -35,7 +35,7 @@ func TestNewcomersThatDiffer(t *testing.T) {
 		"patience":     {config: func(c *Config) { c.JoinTimeout = time.Hour }, want: `this node: join_timeout 1h0m0s; the job: join_timeout `},
 		"scale up":     {config: func(c *Config) { c.ScaleUp = rendezvous.ScaleNever }, want: `this node: scale_up never; the job: scale_up `},
 		"master port":  {config: func(c *Config) { c.MasterPort = 1 }, want: `this node: master_port 1; the job: master_port `},
-		"options":      {config: func(c *Config) { c.Options = map[string]string{"worker_tls": "true"} }, want: `this node: worker_tls true; the job: worker_tls not set (set by n`},
+		"options":      {config: func(c *Config) { c.Settings = map[string]string{"worker_tls": "true"} }, want: `this node: worker_tls true; the job: worker_tls not set (set by n`},
 		"no workers":   {node: func(n *rendezvous.Node) { n.Nproc = 0 }, want: "0 workers: want 1 to 1048576"},
 		"world":        {node: func(n *rendezvous.Node) { n.Nproc = 1 << 19 }, want: "524288 workers: want at most 349525, since there may be 3 nodes"},
 		"two lines":    {node: func(n *rendezvous.Node) { n.Role = "a\nb" }, want: `its role is "a\nb", want one line of text`},

@@ -226,8 +226,11 @@ func TestRefusals(t *testing.T) {
 		{"root", "pass", ""},
 	} {
 		r, err := New(Config{
-			Endpoints: []string{server.front.addr()}, User: c.user, Password: c.password,
-			RunID: t.Name(), Rules: rendezvous.Rules{Min: 1, Max: 1}, Reserve: reserve,
+			Config: rendezvous.Config{
+				Access: rendezvous.Access{Endpoints: endpoints(t, server.front.addr()), User: c.user},
+				RunID:  t.Name(), Rules: rendezvous.Rules{Min: 1, Max: 1}, Reserve: reserve,
+			},
+			Password: c.password,
 		})
 		if err == nil {
 			_, err = r.Join(t.Context(), rendezvous.Node{ID: "a", Host: "a", Nproc: 1})
@@ -263,7 +266,9 @@ func TestNewerGorun(t *testing.T) {
 
 func TestConfigErrors(t *testing.T) {
 	t.Parallel()
-	good := Config{Endpoints: []string{"localhost:1"}, RunID: "r", Rules: rendezvous.Rules{Min: 1, Max: 1}, Reserve: reserve}
+	good := Config{Config: rendezvous.Config{
+		Access: rendezvous.Access{Endpoints: endpoints(t, "localhost:1")}, RunID: "r", Rules: rendezvous.Rules{Min: 1, Max: 1}, Reserve: reserve,
+	}}
 	for want, change := range map[string]func(*Config){
 		"no run ID: want one that all nodes of the job share":              func(c *Config) { c.RunID = "" },
 		"no endpoint: want host:port":                                      func(c *Config) { c.Endpoints = nil },

@@ -18,12 +18,14 @@ import (
 func (s *server) ways(n int) ([]*relay, *clientv3.Client) {
 	s.t.Helper()
 	var ways []*relay
-	var endpoints []string
+	var addrs []string
 	for range n {
 		way := newRelay(s.t, s.addr())
-		ways, endpoints = append(ways, way), append(endpoints, way.addr())
+		ways, addrs = append(ways, way), append(addrs, way.addr())
 	}
-	c, err := connect(&Config{Endpoints: endpoints, Rules: rendezvous.Rules{Lease: 2 * time.Second}})
+	c, err := connect(&Config{Config: rendezvous.Config{
+		Access: rendezvous.Access{Endpoints: endpoints(s.t, addrs...)}, Rules: rendezvous.Rules{Lease: 2 * time.Second},
+	}})
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 	"go.uber.org/zap"
 
+	"github.com/gorun/gorun/rendezvous"
 	"github.com/gorun/gorun/rendezvous/rendezvoustest"
 )
 
@@ -105,7 +107,7 @@ func (s *server) client() *clientv3.Client { return s.clientBy(s.front) }
 
 func (s *server) clientBy(way *relay) *clientv3.Client {
 	s.t.Helper()
-	c, err := connect(&Config{Endpoints: []string{way.addr()}})
+	c, err := connect(&Config{Config: rendezvous.Config{Access: rendezvous.Access{Endpoints: endpoints(s.t, way.addr())}}})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -130,4 +132,14 @@ func keysLeft(t *testing.T, c *clientv3.Client, prefix string) (left []string) {
 		left = append(left, string(kv.Key))
 	}
 	return left
+}
+
+// endpoints are those with these addresses.
+func endpoints(t *testing.T, addrs ...string) (list []rendezvous.Endpoint) {
+	t.Helper()
+	list, err := rendezvous.ParseEndpoints(strings.Join(addrs, ","), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
 }

@@ -114,11 +114,11 @@ func newSimJob(seed uint64) *simWorld {
 	seconds := func(least, most int) time.Duration {
 		return time.Duration(least+w.random.IntN(most-least+1)) * time.Second
 	}
-	c := Config{Rules: rendezvous.Rules{
+	c := Config{Config: rendezvous.Config{Rules: rendezvous.Rules{
 		Max: most, Min: 1 + w.random.IntN(most), MaxRestarts: w.random.IntN(5), Lease: seconds(3, 10),
 		LastCall: w.between(200*time.Millisecond, 4*time.Second), JoinTimeout: seconds(8, 25),
 		ScaleUp: []rendezvous.ScaleUp{rendezvous.ScaleImmediate, rendezvous.ScaleImmediate, rendezvous.ScaleOnRestart, rendezvous.ScaleNever}[w.random.IntN(4)],
-	}}
+	}}}
 	if w.chance(20) {
 		c.MasterPort = 29500
 	}

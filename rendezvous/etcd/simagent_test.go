@@ -77,7 +77,7 @@ type simLink struct {
 
 func (w *simWorld) newAgent(name string, c Config) *simAgent {
 	c.RunID, c.Reserve, c.Started = "job", reserve, w.now
-	c.Endpoints = []string{"etcd:2379"}
+	c.Endpoints = []rendezvous.Endpoint{{Host: "etcd", Port: 2379}}
 	if err := c.complete(); err != nil {
 		panic(err)
 	}
@@ -88,7 +88,7 @@ func (w *simWorld) newAgent(name string, c Config) *simAgent {
 	}
 	a.executor.key = a.executor.newKey()
 	a.node = rendezvous.Node{ID: name, Host: name, NodeRank: -1, Nproc: 1 + w.random.IntN(3), Role: "default"}
-	a.machine = newMachine(&c, a.executor.key, a.executor.newToken(), c.Endpoints, w.now)
+	a.machine = newMachine(&c, a.executor.key, a.executor.newToken(), []string{"etcd:2379"}, w.now)
 	w.agents = append(w.agents, a)
 	return a
 }

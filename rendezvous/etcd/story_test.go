@@ -89,9 +89,9 @@ func (s *simStory) play() (text string, err error) {
 	told := *s
 	w := newSimWorld(1)
 	w.story, w.faulty = &told, false
-	c := Config{Rules: rendezvous.Rules{
+	c := Config{Config: rendezvous.Config{Rules: rendezvous.Rules{
 		Min: s.nodes, Max: s.nodes, MaxRestarts: 1, Lease: 6 * time.Second, LastCall: 2 * time.Second, JoinTimeout: 20 * time.Second,
-	}}
+	}}}
 	if s.change != nil {
 		s.change(&c)
 	}

@@ -131,7 +131,7 @@ func (t confirmPeers) run(ctx context.Context, d *driver) {
 	defer cancel()
 	owners, err := d.executor.owners(ctx, t.round, t.named)
 	if err != nil {
-		d.config.Log.Debug("who has the ranks that a worker could not reach", "error", err)
+		d.config.Logger.Debug("who has the ranks that a worker could not reach", "error", err)
 	}
 	unreached := make([]bool, len(t.named))
 	var all sync.WaitGroup

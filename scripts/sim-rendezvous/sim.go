@@ -73,9 +73,10 @@ func simulate(ctx context.Context, n int, o options) (r *result, err error) {
 // grow starts as many nodes as are missing, and waits until all are in one round.
 func (s *simulation) grow(ctx context.Context) error {
 	for len(s.nodes) < s.size {
-		r, err := etcd.New(etcd.Config{Client: s.store.client(s.started), RunID: s.job, Reserve: reserve, Rules: rendezvous.Rules{
+		c := rendezvous.Config{RunID: s.job, Reserve: reserve, Rules: rendezvous.Rules{
 			Min: s.size - max(1, s.size*s.kill/100), Max: s.size, MaxRestarts: s.rounds, Lease: s.ttl, LastCall: quietTimeout,
-		}})
+		}}
+		r, err := etcd.New(etcd.Config{Config: c, Client: s.store.client(s.started)})
 		if err != nil {
 			return err
 		}
