@@ -2,7 +2,6 @@ package embedded
 
 import (
 	"bytes"
-	"context"
 	"crypto/tls"
 	"errors"
 	"io"
@@ -11,6 +10,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/gorun/gorun/env/auth/admission"
 )
@@ -26,7 +26,7 @@ func (s *Server) admissions(l net.Listener, port string) *admission.Listener {
 // clientCredentials are those of the server, for gRPC.
 func clientCredentials(config *tls.Config) credentials.TransportCredentials {
 	if config == nil {
-		return &admitting{&plain{}}
+		return &admitting{plain{insecure.NewCredentials()}}
 	}
 	return &admitting{credentials.NewTLS(config)}
 }
@@ -48,9 +48,7 @@ func (a *admitting) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInf
 	return conn, info, err
 }
 
-func (a *admitting) Clone() credentials.TransportCredentials {
-	return &admitting{a.TransportCredentials.Clone()}
-}
+func (a *admitting) Clone() credentials.TransportCredentials { return a }
 
 // http2Preface is what a client of HTTP/2 says first.
 const http2Preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
@@ -60,7 +58,7 @@ type plain struct {
 	credentials.TransportCredentials
 }
 
-func (*plain) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
+func (plain) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	preface := make([]byte, len(http2Preface))
 	if _, err := io.ReadFull(raw, preface); err != nil {
 		return nil, nil, errors.Join(err, raw.Close())
@@ -68,28 +66,16 @@ func (*plain) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, err
 	if string(preface) != http2Preface {
 		return nil, nil, errors.Join(errors.New("not HTTP/2"), raw.Close())
 	}
-	return &unread{raw, bytes.NewReader(preface)}, nil, nil
+	return &unread{raw, io.MultiReader(bytes.NewReader(preface), raw)}, nil, nil
 }
-
-func (*plain) ClientHandshake(context.Context, string, net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	return nil, nil, errors.ErrUnsupported
-}
-func (*plain) Info() credentials.ProtocolInfo            { return credentials.ProtocolInfo{} }
-func (p *plain) Clone() credentials.TransportCredentials { return p }
-func (*plain) OverrideServerName(string) error           { return nil }
 
 // An unread connection begins with bytes that have been read before.
 type unread struct {
 	net.Conn
-	begin *bytes.Reader
+	all io.Reader
 }
 
-func (u *unread) Read(b []byte) (int, error) {
-	if u.begin.Len() > 0 {
-		return u.begin.Read(b)
-	}
-	return u.Conn.Read(b)
-}
+func (u *unread) Read(b []byte) (int, error) { return u.all.Read(b) }
 
 // admitMember admits a connection of another member once it has made a request: with that it has proven itself. The server for members
 // calls it whenever the state of a connection changes.

@@ -137,8 +137,8 @@ func (s *Server) promote(ctx context.Context) error {
 		}
 		select {
 		case <-time.After(promotePause):
-		case err := <-s.failed:
-			return err
+		case <-s.running.Done():
+			return context.Cause(s.running)
 		case <-server.StopNotify():
 			return errStopped
 		case <-ctx.Done():

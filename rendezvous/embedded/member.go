@@ -88,8 +88,8 @@ func (s *Server) runMember(ctx context.Context, members []rendezvous.Endpoint) e
 			return r.err
 		}
 		s.member = r.member
-	case err := <-s.failed:
-		return err
+	case <-s.running.Done():
+		return context.Cause(s.running)
 	}
 	if s.config.several() {
 		handler := etcdhttp.NewPeerHandler(s.member.GetLogger(), s.member.Server)
@@ -103,8 +103,8 @@ func (s *Server) runMember(ctx context.Context, members []rendezvous.Endpoint) e
 			return ctx.Err()
 		}
 		return fmt.Errorf("%w: %s", context.Cause(ctx), s.config.nobody())
-	case err := <-s.failed:
-		return err
+	case <-s.running.Done():
+		return context.Cause(s.running)
 	case <-s.member.Server.StopNotify():
 		return errStopped
 	}

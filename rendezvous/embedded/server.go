@@ -48,14 +48,11 @@ type Server struct {
 	founds      atomic.Bool                  // it has no data, and is no member yet
 	learner     uint64                       // the member as which it was added to the cluster; 0: none
 
-	needed   bool          // clients were connected when it was closed
-	failed   chan error    // the first reason why etcd cannot go on
-	closing  chan struct{} // closed by Close
-	watching chan struct{} // closed when watch has returned
-	done     chan struct{}
-	err      error // set before done is closed
-	once     sync.Once
-	closed   error // what Close returns
+	running context.Context         // until the server fails or is closed
+	fail    context.CancelCauseFunc // with why; the first reason counts
+	needed  bool                    // clients were connected when it was closed
+	once    sync.Once
+	closed  error // what Close returns
 }
 
 // Start returns a server that serves: alone after 0.1 s, of three when two have found each other, for which it waits until
@@ -67,17 +64,15 @@ func Start(ctx context.Context, config Config) (*Server, error) {
 	if config.Waiting == nil {
 		config.Waiting = func(string) {}
 	}
-	s := &Server{
-		config: config, name: rand.Text(), clients: newClients(), failed: make(chan error, 1),
-		closing: make(chan struct{}), watching: make(chan struct{}), done: make(chan struct{}),
-	}
+	s := &Server{config: config, name: rand.Text(), clients: newClients()}
+	s.running, s.fail = context.WithCancelCause(context.Background())
 	if err := s.start(ctx); err != nil {
 		for _, l := range config.Listeners {
 			_ = l.Close() // gRPC may have closed it
 		}
 		return nil, errors.Join(err, s.stop())
 	}
-	go s.watch()
+	s.serving.Go(s.watch)
 	return s, nil
 }
 
@@ -123,27 +118,16 @@ func (s *Server) serve() error {
 	return nil
 }
 
-// fail notes why the server cannot go on. The first reason counts.
-func (s *Server) fail(err error) {
-	select {
-	case s.failed <- err:
-	default:
-	}
-}
-
 // watch waits for failures, and makes new certificates before the old ones expire.
 func (s *Server) watch() {
-	defer close(s.watching)
 	renew := time.NewTicker(auth.Renewal)
 	defer renew.Stop()
 	for {
 		select {
-		case err := <-s.failed:
-			s.end(err)
+		case <-s.running.Done():
 			return
 		case <-s.member.Server.StopNotify():
-			s.end(errStopped)
-			return
+			s.fail(errStopped)
 		case now := <-renew.C:
 			if s.own == nil || !s.config.several() {
 				continue
@@ -151,50 +135,37 @@ func (s *Server) watch() {
 			if _, err := s.dir.writeTLS(s.own, now); err != nil {
 				s.config.Logger.Warn("cannot renew the certificate of the rendezvous", "error", err)
 			}
-		case <-s.closing:
-			return
 		}
 	}
-}
-
-func (s *Server) end(err error) {
-	s.err = fmt.Errorf("the rendezvous at %s: %w", s.config.Self, err)
-	close(s.done)
 }
 
 // Endpoint is where the server serves.
 func (s *Server) Endpoint() rendezvous.Endpoint { return s.config.Self }
 
-// Done is closed when the server has failed, or has been closed.
-func (s *Server) Done() <-chan struct{} { return s.done }
+// Done is closed when the server has failed, or is closed.
+func (s *Server) Done() <-chan struct{} { return s.running.Done() }
 
 // Err says why the server does not serve any more, and is nil before Done is closed.
 func (s *Server) Err() error {
-	select {
-	case <-s.done:
-		return s.err
-	default:
+	if s.running.Err() == nil {
 		return nil
 	}
+	return fmt.Errorf("the rendezvous at %s: %w", s.config.Self, context.Cause(s.running))
 }
 
 // Close waits until no client is connected or ctx ends, and stops serving. This process's clients are to be closed before.
 // A member that leaves is one of those that may fail: the others go on.
 func (s *Server) Close(ctx context.Context) error {
 	s.once.Do(func() {
-		s.needed = !s.clients.wait(ctx, s.done)
-		close(s.closing)
-		<-s.watching
+		s.needed = !s.clients.wait(ctx, s.Done())
 		s.closed = s.stop()
-		if s.Err() == nil {
-			s.end(net.ErrClosed)
-		}
 	})
 	return s.closed
 }
 
 // stop ends what has been started.
 func (s *Server) stop() error {
+	s.fail(net.ErrClosed)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
