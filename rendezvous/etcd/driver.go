@@ -59,14 +59,7 @@ func startDriver(c *Config) *driver {
 	d.executor = executor{
 		writer: w, explain: c.Explain, pause: pause, within: context.WithTimeout,
 		awaitFreeRank: func(ctx context.Context, rank int) { awaitFreeRank(ctx, c.Client, w.keys, rank) },
-		fault: func(point string) bool {
-			dead := c.fault(point)
-			if dead {
-				d.cancel()
-			}
-			return dead
-		},
-		hasEnded: func(ctx context.Context, key, addr string) bool { return d.detector.HasEnded(ctx, key, addr) },
+		hasEnded:      func(ctx context.Context, key, addr string) bool { return d.detector.HasEnded(ctx, key, addr) },
 	}
 	d.machine = newMachine(c, w.key, w.newToken(), c.Client.Endpoints(), time.Now())
 	go d.run()
@@ -90,7 +83,7 @@ func (d *driver) run() {
 	defer close(d.done)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	d.perform(d.machine.begin())
+	d.step(begun{})
 	for d.ctx.Err() == nil {
 		timer.Reset(time.Until(d.machine.wake()))
 		select {
@@ -101,7 +94,7 @@ func (d *driver) run() {
 			d.step(ticked{})
 		}
 	}
-	if d.leave == nil { // Config.fault has killed it
+	if d.leave == nil { // in a test, which has killed it
 		d.step(leaveCalled{})
 		d.leave.round = 0
 	}

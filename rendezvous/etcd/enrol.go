@@ -31,14 +31,6 @@ type jobConfig struct {
 	lease clientv3.LeaseID // of all that is written of the job
 }
 
-// conflict says where the nodes' settings differ.
-func (s configDoc) conflict(theirs configDoc) error {
-	return s.Settings.Conflict(theirs.Settings, theirs.Host)
-}
-
-// A conflictError wraps the error that conflict returns.
-type conflictError struct{ error }
-
 // A takenError says that another node has the node rank.
 type takenError struct {
 	rankDoc
@@ -79,7 +71,7 @@ type enrolled struct {
 // enrol registers the node. known is what the settings were, and led whether there was a leader, when the node last looked.
 func (w *writer) enrol(ctx context.Context, e enrolment, known jobConfig, led bool) (in enrolled, err error) {
 	s := precondition{config: known, led: led, hasNodes: led}
-	if led != (known.rev > 0) || led && e.mine.conflict(known.configDoc) != nil {
+	if led != (known.rev > 0) || led && e.conflict(known) != nil {
 		if s, err = w.precondition(ctx, e.self.Node.NodeRank); err != nil {
 			return in, err
 		}
@@ -113,13 +105,18 @@ func (s *precondition) admit(e enrolment, key string) (begins bool, err error) {
 	case e.job == "" && !s.hasNodes:
 		return true, nil
 	}
-	if err := e.mine.conflict(s.config.configDoc); err != nil {
-		return false, &conflictError{err}
+	if err := e.conflict(s.config); err != nil {
+		return false, &rendezvous.MisuseError{Err: err}
 	}
 	if s.isTaken(key) && !e.isMember(s) {
 		return false, &takenError{s.rank, e.self.Node.NodeRank}
 	}
 	return false, nil
+}
+
+// conflict says where the node's settings differ from the job's.
+func (e *enrolment) conflict(job jobConfig) error {
+	return e.mine.Settings.Conflict(job.Settings, job.Host)
 }
 
 // isTaken reports whether another node has the rank.

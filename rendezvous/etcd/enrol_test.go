@@ -61,7 +61,7 @@ func TestEnrol(t *testing.T) {
 			put(t, &w, w.keys.state())
 		}
 		err := in(&w, config("1"), c.known)
-		var conflict *conflictError
+		var conflict *rendezvous.MisuseError
 		switch {
 		case c.conflict == "" && err != nil:
 			t.Errorf("%s: %v", what, err)
@@ -95,7 +95,7 @@ func TestEnrolTogether(t *testing.T) {
 	}
 	all.Wait()
 	for i, err := range errs {
-		var conflict *conflictError
+		var conflict *rendezvous.MisuseError
 		in := err == nil
 		if in == (errs[(i+1)%2] == nil) || !in && !errors.As(err, &conflict) {
 			t.Errorf("%c: %v", 'a'+i, err)

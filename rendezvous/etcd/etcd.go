@@ -32,6 +32,7 @@
 package etcd
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -39,6 +40,7 @@ import (
 	"log/slog"
 	"maps"
 	"net"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -64,8 +66,6 @@ type Config struct {
 
 	// dial, in tests, is how agents call each other; nil: as package net does.
 	dial func(ctx context.Context, network, addr string) (net.Conn, error)
-	// fault, in tests, is called before and after a leader's writes; if it returns true, the agent is dead.
-	fault func(point string) bool
 }
 
 // nodesLimit keeps what forms a round below what etcd takes at a time, which is 1.5 MiB.
@@ -120,39 +120,22 @@ func (c *Config) complete() error {
 	case c.Reserve == nil:
 		return errors.New("etcd: nothing to reserve ports with")
 	}
-	switch c.ScaleUp {
-	case "":
-		c.ScaleUp = rendezvous.ScaleImmediate
-	case rendezvous.ScaleImmediate, rendezvous.ScaleOnRestart, rendezvous.ScaleNever:
-	default:
-		return fmt.Errorf("etcd: scale up %q: want %s, %s or %s", c.ScaleUp,
-			rendezvous.ScaleImmediate, rendezvous.ScaleOnRestart, rendezvous.ScaleNever)
+	scales := []rendezvous.ScaleUp{rendezvous.ScaleImmediate, rendezvous.ScaleOnRestart, rendezvous.ScaleNever}
+	if c.ScaleUp = cmp.Or(c.ScaleUp, scales[0]); !slices.Contains(scales, c.ScaleUp) {
+		return fmt.Errorf("etcd: scale up %q: want %s, %s or %s", c.ScaleUp, scales[0], scales[1], scales[2])
 	}
 	for d, value := range map[*time.Duration]time.Duration{&c.Lease: 10 * time.Second, &c.LastCall: 30 * time.Second, &c.JoinTimeout: 10 * time.Minute} {
-		if *d < 0 {
+		if *d = cmp.Or(*d, value); *d < 0 {
 			return fmt.Errorf("etcd: a timeout of %v: want 0 or more", *d)
 		}
-		if *d == 0 {
-			*d = value
-		}
 	}
-	if c.Prefix == "" {
-		c.Prefix = DefaultPrefix
-	}
-	if c.Started.IsZero() {
-		c.Started = time.Now()
-	}
+	c.Prefix, c.Started = cmp.Or(c.Prefix, DefaultPrefix), cmp.Or(c.Started, time.Now())
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	if c.Waiting == nil {
 		c.Waiting = func(string) {}
 	}
 	if c.Explain == nil {
 		c.Explain = func(context.Context) error { return nil }
-	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
-	if c.fault == nil {
-		c.fault = func(string) bool { return false }
 	}
 	return nil
 }

@@ -14,6 +14,8 @@ type event interface{ apply(m *machine) }
 
 // Calls of the API, and time.
 type (
+	// begun: the driver is there. It is the first event.
+	begun struct{}
 	// ticked: the time has come for which machine.wake has asked.
 	ticked struct{}
 	// joinCalled: a Join waits. Other agents reach this one at agentPort.

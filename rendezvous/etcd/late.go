@@ -7,8 +7,6 @@ import (
 	"log/slog"
 	"time"
 
-	clientv3 "go.etcd.io/etcd/client/v3"
-
 	"github.com/gorun/gorun/rendezvous"
 )
 
@@ -35,9 +33,16 @@ type dateEnd struct {
 
 func (*dateEnd) kind() kind { return dating }
 
-func (r *dateEnd) do(ctx context.Context, x *executor) (err error) {
-	r.ago, err = x.age(ctx, r.view.stateLease)
-	return err
+func (r *dateEnd) do(ctx context.Context, x *executor) error {
+	lease, err := x.client.TimeToLive(ctx, r.view.stateLease) // which is not renewed
+	switch {
+	case err != nil:
+		return err
+	case lease.TTL < 0:
+		return errors.New("etcd has just forgotten the job")
+	}
+	r.ago = time.Duration(lease.GrantedTTL-lease.TTL) * time.Second
+	return nil
 }
 
 func (r *dateEnd) done(m *machine, err error) {
@@ -49,7 +54,7 @@ func (r *dateEnd) done(m *machine, err error) {
 	case m.now.Sub(started) > r.ago && started.Before(state.At):
 		m.endAsOthers(r.view)
 	default:
-		m.member.refuse(&EndedError{RunID: m.config.RunID, Outcome: state.Outcome, At: state.At})
+		m.member.refuse(&rendezvous.MisuseError{Err: &EndedError{RunID: m.config.RunID, Outcome: state.Outcome, At: state.At}})
 	}
 }
 
@@ -81,16 +86,4 @@ func (e *EndedError) how() string {
 	default:
 		return "all workers succeeded"
 	}
-}
-
-// age is how long ago something was written under a lease that is not renewed.
-func (w *writer) age(ctx context.Context, lease clientv3.LeaseID) (time.Duration, error) {
-	answer, err := w.client.TimeToLive(ctx, lease)
-	switch {
-	case err != nil:
-		return 0, err
-	case answer.TTL < 0:
-		return 0, errors.New("etcd has just forgotten the job")
-	}
-	return time.Duration(answer.GrantedTTL-answer.TTL) * time.Second, nil
 }

@@ -69,7 +69,7 @@ type campaign struct {
 func (*campaign) kind() kind { return campaigning }
 
 func (r *campaign) do(ctx context.Context, x *executor) error {
-	return x.commit(ctx, "campaign", func() error { return x.campaign(ctx, r.lease, r.self) })
+	return x.campaign(ctx, r.lease, r.self)
 }
 
 func (*campaign) done(m *machine, err error) { m.onWritten(err) }
@@ -273,11 +273,11 @@ func (*writeDecision) kind() kind { return deciding }
 func (r *writeDecision) do(ctx context.Context, x *executor) error {
 	switch d := r.decision; {
 	case d.Close != nil:
-		return x.commit(ctx, "close", func() error { return x.close(ctx, r.view, *d.Close, r.at) })
+		return x.close(ctx, r.view, *d.Close, r.at)
 	case d.Over != nil:
-		return x.commit(ctx, "end", func() error { return x.end(ctx, r.view, *d.Over) })
+		return x.end(ctx, r.view, *d.Over)
 	case d.Form != nil:
-		return x.commit(ctx, "form", func() error { return x.form(ctx, r.view, *d.Form, x.newToken()) })
+		return x.form(ctx, r.view, *d.Form, x.newToken())
 	default:
 		return x.probe(ctx, r.view)
 	}

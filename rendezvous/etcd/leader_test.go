@@ -52,16 +52,23 @@ func TestLeaderDies(t *testing.T) {
 				j.config.LastCall = short // one may die before the first round
 				var dead atomic.Bool
 				died := make(chan struct{})
-				j.config.fault = func(at string) bool {
-					first := at == point && dead.CompareAndSwap(false, true)
-					if first {
-						close(died)
-					}
-					return first
-				}
 				decided := record(t, client, keysOf(DefaultPrefix, j.config.RunID))
 
-				agents := j.agents(3)
+				agents := make([]*agent, 3)
+				for i := range agents {
+					self := make(chan *agent, 1)
+					agents[i] = j.agent(fmt.Sprint("n", i), func(c *Config) {
+						c.Client = mortal(client, func(at string) bool {
+							first := at == point && dead.CompareAndSwap(false, true)
+							if first {
+								(<-self).driver.cancel()
+								close(died)
+							}
+							return first
+						})
+					})
+					self <- agents[i]
+				}
 				rounds, ends := make([][]*rendezvous.Round, 3), make([]error, 3)
 				var all sync.WaitGroup
 				for i, a := range agents {
@@ -98,6 +105,64 @@ func TestLeaderDies(t *testing.T) {
 			})
 		}
 	}
+}
+
+// mortal is a client whose user may die before and after what a leader writes: dies tells, and what it is told of does not happen.
+func mortal(client *clientv3.Client, dies func(at string) bool) *clientv3.Client {
+	c := clientv3.NewCtxClient(client.Ctx())
+	c.KV, c.Lease, c.Watcher = mortalKV{client.KV, dies}, client.Lease, client.Watcher
+	return c
+}
+
+type mortalKV struct {
+	clientv3.KV
+	dies func(at string) bool
+}
+
+func (kv mortalKV) Txn(ctx context.Context) clientv3.Txn { return &mortalTxn{Txn: kv.KV.Txn(ctx), dies: kv.dies} }
+
+type mortalTxn struct {
+	clientv3.Txn
+	dies func(at string) bool
+	what string
+}
+
+func (t *mortalTxn) If(all ...clientv3.Cmp) clientv3.Txn {
+	t.Txn.If(all...)
+	return t
+}
+
+func (t *mortalTxn) Then(ops ...clientv3.Op) clientv3.Txn {
+	for _, op := range ops {
+		key := string(op.KeyBytes())
+		switch {
+		case !op.IsPut():
+		case strings.HasSuffix(key, "/job/leader"):
+			t.what = "campaign"
+		case strings.HasSuffix(key, "/job/state"):
+			t.what = "close"
+		case strings.HasSuffix(key, "/job/current"):
+			t.what = "end"
+		case strings.Contains(key, "/rounds/"):
+			t.what = "form"
+		}
+	}
+	t.Txn.Then(ops...)
+	return t
+}
+
+func (t *mortalTxn) Else(ops ...clientv3.Op) clientv3.Txn {
+	t.Txn.Else(ops...)
+	return t
+}
+
+func (t *mortalTxn) Commit() (*clientv3.TxnResponse, error) {
+	if t.dies("before " + t.what) {
+		return nil, context.Canceled
+	}
+	answer, err := t.Txn.Commit()
+	t.dies("after " + t.what)
+	return answer, err
 }
 
 // decisions are all that leaders have written for a job.

@@ -47,13 +47,6 @@ func newMachine(c *Config, key, secret string, endpoints []string, now time.Time
 	return m
 }
 
-// begin returns what to do first.
-func (m *machine) begin() []action {
-	m.watchJob()
-	m.advance()
-	return m.taken()
-}
-
 // Step takes an event, at a time that is not before that of the last one. It returns what to do, in order.
 func (m *machine) Step(now time.Time, e event) []action {
 	m.now = now
@@ -65,10 +58,6 @@ func (m *machine) Step(now time.Time, e event) []action {
 		e.apply(m)
 	}
 	m.advance()
-	return m.taken()
-}
-
-func (m *machine) taken() []action {
 	all := m.actions
 	m.actions = nil
 	return all
@@ -127,6 +116,8 @@ func (c *common) request(r request) {
 func (c *common) watchJob() { c.do(start{"job", watchJob{}}) }
 
 func (c *common) log(level slog.Level, text string, args ...any) { c.do(logLine{level, text, args}) }
+
+func (begun) apply(m *machine) { m.watchJob() }
 
 func (ticked) apply(*machine) {}
 

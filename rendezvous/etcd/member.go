@@ -203,7 +203,7 @@ func (b *member) record() {
 	}
 }
 
-// recordReport lets etcd know how this node's part of the round has ended.
+// recordReport writes how the node's part of a round has ended, unless it has done that or the job is closed.
 type recordReport struct {
 	view  *view
 	round int
@@ -213,7 +213,8 @@ type recordReport struct {
 func (*recordReport) kind() kind { return reporting }
 
 func (r *recordReport) do(ctx context.Context, x *executor) error {
-	return x.report(ctx, r.view, r.round, r.doc)
+	key := x.keys.report(r.round, x.key)
+	return x.when(isMissing(key), isMissing(x.keys.state())).put(key, r.doc, r.view.config.lease).try(ctx)
 }
 
 func (r *recordReport) done(m *machine, err error) {

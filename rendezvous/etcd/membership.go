@@ -110,7 +110,7 @@ func (b *member) enrolAgain() {
 // to be alive.
 func (m *machine) notEnrolled(err error) {
 	b := &m.member
-	var conflict *conflictError
+	var conflict *rendezvous.MisuseError
 	var other *takenError
 	switch {
 	case errors.As(err, &conflict):
@@ -122,7 +122,7 @@ func (m *machine) notEnrolled(err error) {
 			b.show(fmt.Sprintf("node rank %d is taken by %s; gives up in %v", other.rank, other.by(), timeout))
 		}
 		if m.now.Sub(b.taken.since) >= timeout {
-			b.refuse(other)
+			b.refuse(&rendezvous.MisuseError{Err: other})
 		}
 	case errors.Is(err, errForgotten):
 		m.conn.dirty, b.enrolledLease = true, 0
@@ -132,7 +132,7 @@ func (m *machine) notEnrolled(err error) {
 }
 
 // refuse fails the Join, and keeps the node out of etcd until the next one.
-func (b *member) refuse(err error) {
+func (b *member) refuse(err *rendezvous.MisuseError) {
 	b.refused = true
-	b.fail(&rendezvous.MisuseError{Err: err})
+	b.fail(err)
 }

@@ -37,19 +37,8 @@ type executor struct {
 	awaitFreeRank func(ctx context.Context, rank int)                                        // returns when nobody has the rank, or ctx ends
 	hasEnded      func(ctx context.Context, key, addr string) bool                           // asks once more whether an agent has ended
 	explain       func(ctx context.Context) error                                            // Config.Explain
-	fault         func(point string) bool                                                    // Config.fault; what it kills does nothing more
 	pause         func(ctx context.Context, d time.Duration)                                 // returns early if ctx ends
 	within        func(context.Context, time.Duration) (context.Context, context.CancelFunc) // bounds a part of a request
-}
-
-// commit makes a write of the leader's.
-func (x *executor) commit(ctx context.Context, point string, write func() error) error {
-	if x.fault("before " + point) {
-		return context.Cause(ctx)
-	}
-	err := write()
-	x.fault("after " + point)
-	return err
 }
 
 func (e answered) apply(m *machine) { e.done(m, e.err) }

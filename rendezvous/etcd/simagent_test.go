@@ -84,7 +84,7 @@ func (w *simWorld) newAgent(name string, c Config) *simAgent {
 	a := &simAgent{world: w, name: name, config: &c, joins: make(map[int]bool), reports: make(map[int]bool), peers: make(map[string]*simLink)}
 	a.executor = executor{
 		writer:  writer{keys: keysOf(c.Prefix, c.RunID), random: w.bytes},
-		explain: func(context.Context) error { return nil }, fault: func(string) bool { return false },
+		explain: func(context.Context) error { return nil },
 	}
 	a.executor.key = a.executor.newKey()
 	a.node = rendezvous.Node{ID: name, Host: name, NodeRank: -1, Nproc: 1 + w.random.IntN(3), Role: "default"}
@@ -103,7 +103,7 @@ func (w *simWorld) bytes(b []byte) {
 func (a *simAgent) start() {
 	a.world.say("%s starts", a.name)
 	a.begun, a.started = true, a.world.now
-	a.perform(a.machine.begin())
+	a.step(begun{})
 	a.join()
 }
 

@@ -49,12 +49,15 @@ func (l *leader) stepDown() {
 	l.request(&stepDown{l.conn.view})
 }
 
-// stepDown makes room for another leader.
+// stepDown deletes job/leader, if it is still what this node wrote as the leader in view.
 type stepDown struct{ view *view }
 
 func (*stepDown) kind() kind { return deciding }
 
-func (r *stepDown) do(ctx context.Context, x *executor) error { return x.stepDown(ctx, r.view) }
+func (r *stepDown) do(ctx context.Context, x *executor) error {
+	leader := x.keys.leader()
+	return x.when(isLeased(leader, r.view.leaderLease)).delete(leader).try(ctx)
+}
 
 func (*stepDown) done(m *machine, err error) {
 	m.onWritten(err)

@@ -66,12 +66,6 @@ func (w *writer) campaign(ctx context.Context, lease clientv3.LeaseID, self lead
 	return w.when(isMissing(k.leader()), isLeased(k.node(w.key), lease)).put(k.leader(), self, lease).try(ctx)
 }
 
-// report writes how the node's part of a round has ended, unless it has done that or the job is closed.
-func (w *writer) report(ctx context.Context, v *view, round int, doc reportDoc) error {
-	key := w.keys.report(round, w.key)
-	return w.when(isMissing(key), isMissing(w.keys.state())).put(key, doc, v.config.lease).try(ctx)
-}
-
 // putStatus writes what the job waits for, for people.
 func (w *writer) putStatus(ctx context.Context, v *view, wait string) error {
 	return w.asLeader(v).put(w.keys.status(), statusDoc{wait}, v.config.lease).try(ctx)
@@ -131,11 +125,6 @@ func (w *writer) close(ctx context.Context, v *view, outcome rendezvous.Outcome,
 func (t *txn) deleteRounds() *txn {
 	k := t.w.keys
 	return t.delete(k.established(), k.current(), k.status(), k.probe()).deleteBelow(k.rounds(), k.reports())
-}
-
-// stepDown deletes job/leader, if it is still what this node wrote as the leader in v.
-func (w *writer) stepDown(ctx context.Context, v *view) error {
-	return w.when(isLeased(w.keys.leader(), v.leaderLease)).delete(w.keys.leader()).try(ctx)
 }
 
 // revision is etcd's. It is asked for as what would write is, which no member answers from an older state.

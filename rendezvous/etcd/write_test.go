@@ -110,7 +110,8 @@ func TestFirstReportCounts(t *testing.T) {
 	w := &writer{client: startServer(t).client(), keys: keysOf(DefaultPrefix, "job"), key: "n"}
 	prepare(t, w)
 	for _, code := range []int{3, 4} {
-		if err := w.report(t.Context(), new(view), 1, reportDoc{Failure: &rendezvous.Failure{Code: code}}); err != nil {
+		r := recordReport{view: new(view), round: 1, doc: reportDoc{Failure: &rendezvous.Failure{Code: code}}}
+		if err := r.do(t.Context(), &executor{writer: *w}); err != nil {
 			t.Fatal(err)
 		}
 	}
