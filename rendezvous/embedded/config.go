@@ -15,6 +15,7 @@ import (
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.etcd.io/etcd/server/v3/storage/wal"
 
+	"github.com/gorun/gorun/env/auth"
 	"github.com/gorun/gorun/rendezvous"
 )
 
@@ -43,7 +44,7 @@ type Config struct {
 	Job       string                // servers of different jobs never become one cluster
 	Dir       string                // has the data, for a server that comes back; empty: a temporary directory
 	TempDir   string                // where that is made; empty: where the system has such
-	Secret    []byte                // the same on every node, at least MinSecret bytes; empty: none
+	Secret    []byte                // the same on every node, at least auth.MinSecret bytes; empty: none
 	Files     *Files                // instead of Secret; nil: none
 	Waiting   func(reason string)   // gets what Start waits for, again and again; must return at once; optional
 	Logger    *slog.Logger          // nil: none
@@ -79,8 +80,8 @@ func (c *Config) check() error {
 	if len(c.Secret) > 0 && c.Files != nil {
 		return errors.New("both a token file and certificates: want one of them")
 	}
-	if len(c.Secret) > 0 && len(c.Secret) < MinSecret {
-		return fmt.Errorf("the token has %d bytes: want at least %d", len(c.Secret), MinSecret)
+	if len(c.Secret) > 0 && len(c.Secret) < auth.MinSecret {
+		return fmt.Errorf("the token has %d bytes: want at least %d", len(c.Secret), auth.MinSecret)
 	}
 	return c.checkExposed()
 }

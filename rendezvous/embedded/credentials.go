@@ -11,9 +11,6 @@ import (
 // realm keeps certificates for the rendezvous apart from others of the same secret.
 const realm = "rendezvous"
 
-// MinSecret is the least length of a secret, in bytes.
-const MinSecret = auth.MinSecret
-
 // ClientTLS lets a client in where servers have the same secret, and takes no other server for one of theirs. It is good
 // for as long as the process lives.
 func ClientTLS(secret []byte) (*tls.Config, error) {

@@ -30,8 +30,10 @@ func (s *Server) startMember(ctx context.Context) error {
 	}
 	empty := !s.dir.hasMember()
 	s.founds.Store(empty)
-	if err := s.servePeers(); err != nil {
-		return s.explain(err)
+	if err := s.servePeers(); errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("port %d, the one above its endpoint's, is in use by another process (members of the cluster use it)", s.config.Self.Port+1)
+	} else if err != nil {
+		return err
 	}
 	for {
 		var members []rendezvous.Endpoint
@@ -111,14 +113,6 @@ func (s *Server) runMember(ctx context.Context, members []rendezvous.Endpoint) e
 }
 
 var errStopped = errors.New("etcd has stopped by itself")
-
-// explain says what to do about an error of servePeers.
-func (s *Server) explain(err error) error {
-	if errors.Is(err, syscall.EADDRINUSE) {
-		return fmt.Errorf("port %d, the one above its endpoint's, is in use by another process (members of the cluster use it)", s.config.Self.Port+1)
-	}
-	return err
-}
 
 // stopMember hands leadership over first, if there is somebody to take it: without a leader nothing can be written until
 // the others have held an election.

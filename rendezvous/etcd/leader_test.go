@@ -119,7 +119,9 @@ type mortalKV struct {
 	dies func(at string) bool
 }
 
-func (kv mortalKV) Txn(ctx context.Context) clientv3.Txn { return &mortalTxn{Txn: kv.KV.Txn(ctx), dies: kv.dies} }
+func (kv mortalKV) Txn(ctx context.Context) clientv3.Txn {
+	return &mortalTxn{Txn: kv.KV.Txn(ctx), dies: kv.dies}
+}
 
 type mortalTxn struct {
 	clientv3.Txn

@@ -115,18 +115,15 @@ func (b *member) monitorAt(other peerDoc, addr string, unreached bool) {
 // callWorker calls addr, where a worker of another node could not be reached, again and again until somebody answers.
 func (b *member) callWorker(other peerDoc, addr string) {
 	id := other.Key + " " + addr
-	if b.peers[id] != nil {
-		return
-	}
 	if p := b.newPeer(id, other, addr); p != nil {
 		p.worker, p.unreached = true, true
 		b.do(start{"peer " + id, callWorker{id, p.serial, addr}})
 	}
 }
 
-// newPeer returns a peer, or nil if there are too many.
+// newPeer returns a peer, or nil if there is one of that id, or if there are too many.
 func (b *member) newPeer(id string, other peerDoc, addr string) *peer {
-	if len(b.peers) >= 2*reachLimit {
+	if b.peers[id] != nil || len(b.peers) >= 2*reachLimit {
 		return nil
 	}
 	b.serial++

@@ -117,11 +117,12 @@ func TestProbe(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			begun, calls := time.Now(), 0
-			err := probe(t.Context(), func(ctx context.Context, _, _ string) (net.Conn, error) {
+			config := &Config{dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
 				err := c.calls[min(calls, len(c.calls)-1)](ctx)
 				calls++
 				return nil, err
-			}, "n1:1")
+			}}
+			err := config.probe(t.Context(), "n1:1")
 			if got := isUnreachable(err); got != c.lost || time.Since(begun) != c.took {
 				t.Errorf("%s: lost: %t after %v (%v), want %t after %v", name, got, time.Since(begun), err, c.lost, c.took)
 			}
@@ -199,16 +200,16 @@ func TestWhoProbes(t *testing.T) {
 // on the way into a round.
 func TestCallsHaveALimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := &driver{config: &Config{dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		c := &Config{dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			<-ctx.Done()
 			return nil, dialError(ctx.Err())
-		}}}
+		}}
 		begun := time.Now()
-		if err := d.dial(t.Context(), "n1:1"); !isUnreachable(err) || time.Since(begun) != dialTimeout {
+		if err := c.call(t.Context(), "n1:1", dialTimeout); !isUnreachable(err) || time.Since(begun) != dialTimeout {
 			t.Errorf("%v after %v", err, time.Since(begun))
 		}
 		begun = time.Now()
-		if d.masterAnswers(t.Context(), "n1:1") || time.Since(begun) != masterTimeout {
+		if c.masterAnswers(t.Context(), "n1:1") || time.Since(begun) != masterTimeout {
 			t.Errorf("after %v", time.Since(begun))
 		}
 	})

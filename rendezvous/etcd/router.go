@@ -111,7 +111,10 @@ func ask[T any](ctx context.Context, r *router, call func(context.Context, *grpc
 			}
 		}()
 	}
-	start(r.preferred())
+	r.mu.Lock()
+	last := r.last
+	r.mu.Unlock()
+	start(last)
 	wait := r.delay
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
@@ -149,12 +152,6 @@ func ask[T any](ctx context.Context, r *router, call func(context.Context, *grpc
 
 // A request that fails with one of these has failed at one member, which says nothing of the others.
 var unavailable = []codes.Code{codes.Unavailable, codes.DeadlineExceeded, codes.Canceled, codes.Internal, codes.Unimplemented}
-
-func (r *router) preferred() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.last
-}
 
 // answered takes note that a member has, and moves the streams of the others there.
 func (r *router) answered(member int) {

@@ -70,7 +70,7 @@ func (t callWorker) run(ctx context.Context, d *driver) {
 	for ctx.Err() == nil {
 		pause(ctx, redialInterval/2+rand.N(redialInterval))
 		begun := time.Now()
-		err := d.dial(ctx, t.addr)
+		err := d.config.call(ctx, t.addr, dialTimeout)
 		if ctx.Err() == nil {
 			d.post(peerObserved{t.id, t.serial, begun, err})
 		}
@@ -93,7 +93,7 @@ func (t callRank0) run(ctx context.Context, d *driver) {
 	e := rank0Called{callRank0: t}
 	for begun := time.Now(); !e.last; d.post(e) {
 		err := d.detector.Ping(ctx, t.rank0.Key, agent)
-		if err == nil || filtered(err) && d.masterAnswers(ctx, address(t.rank0.Addr, t.rank0.Port)) {
+		if err == nil || filtered(err) && d.config.masterAnswers(ctx, address(t.rank0.Addr, t.rank0.Port)) {
 			e.err, e.last = nil, true
 			continue
 		}
@@ -114,10 +114,8 @@ func filtered(err error) bool {
 
 // masterAnswers reports whether addr, which is the master's, can be reached although its agent cannot: a firewall may let through
 // what workers need and no more. Nobody listens there yet, so a refusal is an answer.
-func (d *driver) masterAnswers(ctx context.Context, addr string) bool {
-	ctx, cancel := context.WithTimeout(ctx, masterTimeout)
-	defer cancel()
-	return dialAndClose(ctx, d.config.dialer(), addr) == nil
+func (c *Config) masterAnswers(ctx context.Context, addr string) bool {
+	return c.call(ctx, addr, masterTimeout) == nil
 }
 
 // confirmPeers calls workers that a worker of this node could not reach in a round.
@@ -137,7 +135,7 @@ func (t confirmPeers) run(ctx context.Context, d *driver) {
 	var all sync.WaitGroup
 	for i, n := range t.named {
 		if owner, ok := owners[n.Rank]; ok && owner.Key != d.executor.key {
-			all.Go(func() { unreached[i] = isUnreachable(d.dial(ctx, n.Addr)) })
+			all.Go(func() { unreached[i] = isUnreachable(d.config.call(ctx, n.Addr, dialTimeout)) })
 		}
 	}
 	all.Wait()
@@ -170,7 +168,7 @@ func (t probePeers) run(ctx context.Context, d *driver) {
 	var all sync.WaitGroup
 	for i := range t.peers {
 		p := &t.peers[i]
-		all.Go(func() { p.err = probe(ctx, d.config.dialer(), p.addr) })
+		all.Go(func() { p.err = d.config.probe(ctx, p.addr) })
 	}
 	all.Wait()
 	d.post(peersProbed{t})
@@ -178,41 +176,27 @@ func (t probePeers) run(ctx context.Context, d *driver) {
 
 // probe calls addr again and again, until somebody answers or probeCalls have had no answer: then isUnreachable is true of the
 // error. Several calls are needed, since a lost packet or a pause of this process can cost one of them its answer.
-func probe(ctx context.Context, dial dialFunc, addr string) (err error) {
+func (c *Config) probe(ctx context.Context, addr string) (err error) {
 	timeout := firstProbeTimeout
 	for range probeCalls {
-		limited, cancel := context.WithTimeout(ctx, timeout)
-		err = dialAndClose(limited, dial, addr)
-		if !isUnreachable(err) {
-			cancel()
+		begun := time.Now()
+		if err = c.call(ctx, addr, timeout); !isUnreachable(err) {
 			return err
 		}
-		<-limited.Done() // also after an error that came at once, such as a missing route
-		cancel()
+		pause(ctx, timeout-time.Since(begun)) // also after an error that came at once, such as a missing route
 		timeout = min(2*timeout, longestProbeTimeout)
 	}
 	return err
 }
 
-// dial fails if nothing answers at addr. A refusal is an answer.
-func (d *driver) dial(ctx context.Context, addr string) error {
-	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+// call fails if nobody answers at addr. A refusal is an answer.
+func (c *Config) call(ctx context.Context, addr string, timeout time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	return dialAndClose(ctx, d.config.dialer(), addr)
-}
-
-type dialFunc = func(ctx context.Context, network, addr string) (net.Conn, error)
-
-// dialer returns how this node calls others.
-func (c *Config) dialer() dialFunc {
-	if c.dial != nil {
-		return c.dial
+	dial := c.dial
+	if dial == nil {
+		dial = new(net.Dialer).DialContext
 	}
-	return new(net.Dialer).DialContext
-}
-
-// dialAndClose fails if nobody answers at addr. A refusal is an answer.
-func dialAndClose(ctx context.Context, dial dialFunc, addr string) error {
 	conn, err := dial(ctx, "tcp", addr)
 	if errors.Is(err, syscall.ECONNREFUSED) {
 		return nil

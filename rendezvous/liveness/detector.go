@@ -27,6 +27,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -65,10 +66,11 @@ type Detector struct {
 	cancel   context.CancelFunc
 	all      sync.WaitGroup
 
-	mu        sync.Mutex
-	secret    []byte
-	incoming  map[string]int    // connections from others, by their keys
-	monitored map[string]string // keys of the processes to which this one has a connection, by address
+	secret    atomic.Pointer[[]byte]
+	monitored sync.Map // keys of the processes to which this one has a connection, by address
+
+	mu       sync.Mutex
+	incoming map[string]int // connections from others, by their keys
 }
 
 // A hello is what a caller says first.
@@ -91,7 +93,8 @@ func Listen(c Config) (*Detector, error) {
 	if c.Changed == nil {
 		c.Changed = func(string, int) {}
 	}
-	d := &Detector{config: c, listener: admission.Listen(listener, admission.Config{Time: strangerTime, Log: c.Log}), secret: c.Secret, incoming: make(map[string]int), monitored: make(map[string]string)}
+	d := &Detector{config: c, listener: admission.Listen(listener, admission.Config{Time: strangerTime, Log: c.Log}), incoming: make(map[string]int)}
+	d.Use(c.Secret)
 	d.ctx, d.cancel = context.WithCancel(context.Background())
 	d.all.Go(func() { d.listener.Serve(&d.all, d.answer) })
 	return d, nil
@@ -101,11 +104,7 @@ func Listen(c Config) (*Detector, error) {
 func (d *Detector) Port() int { return d.listener.Addr().(*net.TCPAddr).Port }
 
 // Use makes secret the one that all processes hold, from now on.
-func (d *Detector) Use(secret []byte) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.secret = secret
-}
+func (d *Detector) Use(secret []byte) { d.secret.Store(&secret) }
 
 // Close does what the end of the process would do.
 func (d *Detector) Close() {
@@ -135,10 +134,10 @@ func (d *Detector) Monitor(ctx context.Context, key, addr string, observe func(a
 			continue
 		}
 		wait = minPause
-		d.set(addr, key)
+		d.monitored.Store(addr, key)
 		observe(time.Now(), nil)
 		err = await(ctx, conn)
-		d.set(addr, "")
+		d.monitored.Delete(addr)
 		observe(lastSign(err), nil)
 		if d.ended(ctx, key, conn.RemoteAddr().String()) {
 			return true
@@ -149,7 +148,7 @@ func (d *Detector) Monitor(ctx context.Context, key, addr string, observe func(a
 
 // Ping fails unless the process that answers at addr is the one with key. If that is monitored, it is known.
 func (d *Detector) Ping(ctx context.Context, key, addr string) error {
-	if d.monitors(addr, key) {
+	if known, _ := d.monitored.Load(addr); known == key {
 		return nil
 	}
 	ctx, cancel := d.within(ctx)
@@ -180,7 +179,7 @@ func (d *Detector) call(ctx context.Context, addr string, h hello) (net.Conn, er
 		return nil, err
 	}
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
-	_, err = auth.Dial(conn, d.token(), text)
+	_, err = auth.Dial(conn, *d.secret.Load(), text)
 	if !stop() {
 		err = ctx.Err()
 	}
@@ -213,32 +212,11 @@ func (d *Detector) HasEnded(ctx context.Context, key, addr string) bool {
 	return !d.Connected(key) && errors.Is(d.Ping(ctx, key, addr), syscall.ECONNREFUSED)
 }
 
-func (d *Detector) token() []byte {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.secret
-}
-
 // Connected reports whether the process with key has a connection to this one.
 func (d *Detector) Connected(key string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.incoming[key] > 0
-}
-
-func (d *Detector) monitors(addr, key string) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.monitored[addr] == key
-}
-
-// set notes to whom there is a connection; empty: to nobody.
-func (d *Detector) set(addr, key string) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.monitored[addr] = key; key == "" {
-		delete(d.monitored, addr)
-	}
 }
 
 func (d *Detector) count(key string, more int) {

@@ -122,7 +122,7 @@ func TestCut(t *testing.T) {
 	t.Parallel()
 	a, b := start(t, "a", nil), start(t, "b", nil)
 	ended := a.monitor(b)
-	until(t, func() bool { return a.monitors(b.addr(), "b") })
+	until(t, func() bool { return a.monitors(b) })
 	for range 3 {
 		a.mu.Lock()
 		calls := a.calls
@@ -135,10 +135,16 @@ func TestCut(t *testing.T) {
 		until(t, func() bool {
 			a.mu.Lock()
 			defer a.mu.Unlock()
-			return len(a.calls) > 0 && a.monitors(b.addr(), "b") && b.Connected("a") // a new one, since a has called again
+			return len(a.calls) > 0 && a.monitors(b) && b.Connected("a") // a new one, since a has called again
 		})
 	}
 	nothing(t, b, ended)
+}
+
+// monitors reports whether p has a connection to another process.
+func (p *process) monitors(to *process) bool {
+	key, _ := p.monitored.Load(to.addr())
+	return key == to.key
 }
 
 // nothing is to happen for a good while.

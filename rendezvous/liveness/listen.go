@@ -38,7 +38,7 @@ func (d *Detector) answer(conn *admission.Conn) {
 
 func (d *Detector) welcome(conn *admission.Conn) (caller hello, err error) {
 	defer context.AfterFunc(d.ctx, func() { _ = conn.Close() })()
-	_, err = auth.Accept(conn, d.token(), func(text []byte) ([]byte, error) {
+	_, err = auth.Accept(conn, *d.secret.Load(), func(text []byte) ([]byte, error) {
 		if !conn.Admit() {
 			return nil, net.ErrClosed
 		}

@@ -43,10 +43,10 @@ func TestAVanishedMachine(t *testing.T) {
 		})
 	})
 	defer func() { cancel(); all.Wait() }()
-	until(t, func() bool { return a.monitors(b.addr(), "b") })
+	until(t, func() bool { return a.monitors(b) })
 	w.Cut(1)
 	cut := time.Now()
-	until(t, func() bool { return !a.monitors(b.addr(), "b") && !b.Connected("a") })
+	until(t, func() bool { return !a.monitors(b) && !b.Connected("a") })
 	took := time.Since(cut)
 	until(t, func() bool { return !last.Load().After(cut.Add(took - 25*time.Second)) })
 	if took > 45*time.Second {
