@@ -5,6 +5,7 @@ package elastic
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -95,7 +96,7 @@ func (m *lazyRendezvous) open(ctx context.Context) (*etcd.Rendezvous, string, er
 		return m.inner, m.addr, nil
 	}
 	c := m.config
-	ctx, cancel := context.WithTimeoutCause(ctx, c.JoinTimeout, joinTimeout(c.JoinTimeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, c.JoinTimeout, fmt.Errorf("no rendezvous within %v", c.JoinTimeout))
 	defer cancel()
 	in, err := credentials(c.Access)
 	if err != nil {

@@ -128,8 +128,6 @@ func problems(err error) (list []*reach.Problem) {
 	return list
 }
 
-func joinTimeout(d time.Duration) error { return fmt.Errorf("no rendezvous within %v", d) }
-
 // address is where the other nodes reach this one: the address that it has on the way to where they meet. A host's own name
 // often means loopback to itself; that endpoint's host is what others call it.
 func address(ctx context.Context, endpoints []rendezvous.Endpoint) string {

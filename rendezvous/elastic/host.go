@@ -136,7 +136,10 @@ func (h *hosting) look(ctx context.Context, self rendezvous.Endpoint, oneWillDo 
 				return misuse(p)
 			}
 		}
-		pause(ctx, askPause)
+		select {
+		case <-time.After(askPause):
+		case <-ctx.Done():
+		}
 	}
 	<-ctx.Done()
 	return context.Cause(ctx)
@@ -181,11 +184,4 @@ func (s *host) close(ctx context.Context) error {
 		return nil
 	}
 	return s.server.Close(ctx)
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	select {
-	case <-time.After(d):
-	case <-ctx.Done():
-	}
 }

@@ -147,8 +147,7 @@ func (c *Config) etcd(dir string, members []rendezvous.Endpoint) *embed.Config {
 	}
 	peers := make([]string, len(members))
 	for i, m := range members {
-		u := c.url(peerOf(m))
-		peers[i] = m.String() + "=" + u.String()
+		peers[i] = m.String() + "=" + c.peerURL(m)
 	}
 	e.InitialCluster = strings.Join(peers, ",")
 	return e
@@ -161,6 +160,12 @@ func (c *Config) url(e rendezvous.Endpoint) url.URL {
 		scheme = "https"
 	}
 	return url.URL{Scheme: scheme, Host: e.String()}
+}
+
+// peerURL is where the other members reach the one at an endpoint.
+func (c *Config) peerURL(e rendezvous.Endpoint) string {
+	u := c.url(peerOf(e))
+	return u.String()
 }
 
 // tls is what etcd knows certificates as.
@@ -193,8 +198,6 @@ func (c *Config) endpoints() string {
 func peerOf(e rendezvous.Endpoint) rendezvous.Endpoint {
 	return rendezvous.Endpoint{Host: e.Host, Port: e.Port + 1}
 }
-
-func peerPort(port uint16) string { return strconv.Itoa(int(port) + 1) }
 
 func addrOf(l net.Listener) netip.AddrPort {
 	a, _ := netip.ParseAddrPort(l.Addr().String())

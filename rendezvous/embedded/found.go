@@ -82,8 +82,8 @@ func (s *Server) ask(ctx context.Context, e rendezvous.Endpoint) report {
 
 // get reads JSON from the port that another server, or this one, has for members.
 func (s *Server) get(ctx context.Context, from rendezvous.Endpoint, path string, to any) error {
-	u := s.config.url(peerOf(from))
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String()+path, nil)
+	url := s.config.peerURL(from) + path
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return err
 	}
@@ -93,7 +93,7 @@ func (s *Server) get(ctx context.Context, from rendezvous.Endpoint, path string,
 	}
 	defer func() { _ = answer.Body.Close() }() // it was only read
 	if answer.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s%s: %s", u.Host, path, answer.Status)
+		return fmt.Errorf("%s%s: %s", peerOf(from), path, answer.Status)
 	}
 	return readAnswer(answer.Body, to)
 }
@@ -161,11 +161,26 @@ func (s *Server) begin(ctx context.Context) (members []rendezvous.Endpoint, err 
 	}
 	wait := s.config.nobody()
 	for {
-		members, begun, why := s.tryBegin(ctx, own)
-		switch {
-		case begun:
-			return members, nil
-		case ctx.Err() == nil: // otherwise that is all there is to why
+		reports := s.survey(ctx)
+		c := decide(reports, own)
+		s.founds.Store(c != joins)
+		var why string
+		switch c {
+		case founds:
+			return nil, nil
+		case joins:
+			members, err := s.join(ctx, own)
+			if err == nil {
+				return members, nil
+			}
+			why = fmt.Sprintf("it has lost its data, and cannot become a member again: %v", err)
+		case waits:
+			why = s.config.nobody()
+			if i := slices.IndexFunc(reports, func(r report) bool { return errors.Is(r.err, errForeign) }); i >= 0 {
+				why = reports[i].err.Error()
+			}
+		}
+		if ctx.Err() == nil { // otherwise that is all there is to why
 			wait = why
 		}
 		s.config.Waiting(fmt.Sprintf("the rendezvous at %s: %s", s.config.Self, wait))
@@ -175,30 +190,6 @@ func (s *Server) begin(ctx context.Context) (members []rendezvous.Endpoint, err 
 			return nil, fmt.Errorf("%w: %s", context.Cause(ctx), wait)
 		}
 	}
-}
-
-// tryBegin says what this server waits for, unless it can begin.
-func (s *Server) tryBegin(ctx context.Context, own *membership.Member) (members []rendezvous.Endpoint, begun bool, wait string) {
-	reports := s.survey(ctx)
-	c := decide(reports, own)
-	s.founds.Store(c != joins)
-	switch c {
-	case founds:
-		return nil, true, ""
-	case joins:
-		members, err := s.join(ctx, own)
-		if err == nil {
-			return members, true, ""
-		}
-		return nil, false, fmt.Sprintf("it has lost its data, and cannot become a member again: %v", err)
-	case waits:
-		for _, r := range reports {
-			if errors.Is(r.err, errForeign) {
-				return nil, false, r.err.Error()
-			}
-		}
-	}
-	return nil, false, s.config.nobody()
 }
 
 var (

@@ -52,7 +52,8 @@ func (s *Server) joinBy(ctx context.Context, e rendezvous.Endpoint, own *members
 		return nil, s.explainJoin(err)
 	}
 	list := answer.Members
-	i := slices.IndexFunc(list, s.isSelf)
+	self := s.config.peerURL(s.config.Self)
+	i := slices.IndexFunc(list, func(m *etcdserverpb.Member) bool { return slices.Contains(m.PeerURLs, self) })
 	switch {
 	case i < 0:
 	case s.learner != 0 && list[i].ID == s.learner:
@@ -64,8 +65,7 @@ func (s *Server) joinBy(ctx context.Context, e rendezvous.Endpoint, own *members
 			return nil, s.explainJoin(err)
 		}
 	}
-	u := s.config.url(peerOf(s.config.Self))
-	added, err := client.MemberAddAsLearner(ctx, []string{u.String()})
+	added, err := client.MemberAddAsLearner(ctx, []string{self})
 	if err != nil {
 		return nil, s.explainJoin(err)
 	}
@@ -97,19 +97,10 @@ func (s *Server) unoccupied(ctx context.Context) error {
 	return nil // a server need not reach itself by the address that others have for it
 }
 
-// isSelf reports whether a member is where this server is.
-func (s *Server) isSelf(m *etcdserverpb.Member) bool {
-	u := s.config.url(peerOf(s.config.Self))
-	return slices.Contains(m.PeerURLs, u.String())
-}
-
 // endpoints are where members are.
 func (s *Server) endpoints(members []*etcdserverpb.Member) (list []rendezvous.Endpoint, err error) {
 	for _, m := range members {
-		i := slices.IndexFunc(s.config.Members, func(e rendezvous.Endpoint) bool {
-			u := s.config.url(peerOf(e))
-			return slices.Contains(m.PeerURLs, u.String())
-		})
+		i := slices.IndexFunc(s.config.Members, func(e rendezvous.Endpoint) bool { return slices.Contains(m.PeerURLs, s.config.peerURL(e)) })
 		if i < 0 {
 			return nil, fmt.Errorf("the cluster has a member at %v, which is none of the endpoints: give every node the same endpoints", m.PeerURLs)
 		}

@@ -7,6 +7,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"strconv"
 	"time"
 
 	"go.etcd.io/etcd/server/v3/embed"
@@ -72,7 +73,7 @@ func (s *Server) servePeers() error {
 	}
 	for _, client := range s.config.Listeners {
 		a := addrOf(client)
-		bound, err := net.Listen("tcp", net.JoinHostPort(a.Addr().String(), peerPort(a.Port())))
+		bound, err := net.Listen("tcp", net.JoinHostPort(a.Addr().String(), strconv.Itoa(int(a.Port())+1)))
 		if err != nil {
 			return err
 		}

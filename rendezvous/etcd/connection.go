@@ -204,9 +204,4 @@ func (c *connection) onUsable() {
 	c.outage, c.usable = time.Time{}, c.now
 }
 
-func isDocument(err error) bool {
-	_, is := errors.AsType[*DocumentError](err)
-	return is
-}
-
 func isLeaseLost(err error) bool { return errors.Is(err, rpctypes.ErrLeaseNotFound) }

@@ -175,10 +175,6 @@ func (d *nodeDoc) check() error {
 	return d.Node.Check()
 }
 
-func (d *nodeDoc) candidate(key string, since int64) rendezvous.Candidate {
-	return rendezvous.Candidate{Key: key, Since: since, Node: d.Node, Port: d.Port, AgentPort: d.AgentPort, Try: d.Try, Joining: d.Joining, Probed: d.Probed}
-}
-
 // reportDoc is what reports/<n>/<key> says: success, if it is empty.
 type reportDoc struct {
 	Failure *rendezvous.Failure `json:"failure,omitempty"`

@@ -108,7 +108,8 @@ func (s *precondition) admit(e enrolment, key string) (begins bool, err error) {
 	if err := e.conflict(s.config); err != nil {
 		return false, &rendezvous.MisuseError{Err: err}
 	}
-	if s.isTaken(key) && !e.isMember(s) {
+	// The rank of a member of the current round is its own, also if it was away and a newcomer has taken the rank meanwhile.
+	if member := e.current > 0 && e.current == s.current; s.isTaken(key) && !member {
 		return false, &takenError{s.rank, e.self.Node.NodeRank}
 	}
 	return false, nil
@@ -121,10 +122,6 @@ func (e *enrolment) conflict(job jobConfig) error {
 
 // isTaken reports whether another node has the rank.
 func (s *precondition) isTaken(key string) bool { return s.rankRev > 0 && s.rank.Key != key }
-
-// isMember reports whether the node is in the current round. Then its rank is its own, also if it was away, and a newcomer has
-// taken it meanwhile.
-func (e *enrolment) isMember(s *precondition) bool { return e.current > 0 && e.current == s.current }
 
 // errChanged: etcd says something else by now.
 var errChanged = errors.New("etcd has changed")

@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"errors"
 	"log/slog"
 	"time"
 
@@ -203,8 +204,8 @@ func (m *machine) follow() {
 
 // onFailure takes the error of a request. If no retry can help, it fails the Joins that wait; otherwise they go on waiting.
 func (m *machine) onFailure(err error) {
-	switch {
-	case isDocument(err):
+	switch _, unreadable := errors.AsType[*DocumentError](err); {
+	case unreadable:
 	case isLeaseLost(err): // a new lease comes
 		m.conn.dirty = true
 		return

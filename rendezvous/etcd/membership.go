@@ -16,7 +16,10 @@ const rankInterval = time.Second
 // enrol lets etcd know what self says.
 func (b *member) enrol() {
 	c, self := b.conn, b.self
-	self.Unreached, self.Probed = b.unreached(), b.probeAnswer()
+	self.Unreached, self.Probed = b.unreached(), b.sentProbed
+	if b.probed == c.view.probe { // the leader has asked for that
+		self.Probed = b.probed
+	}
 	known := b.enrolledLease == c.lease && b.enrolledTry == self.Try && b.sentProbed == self.Probed && slices.Equal(b.claimed, self.Unreached)
 	ready := self.Try > 0 && c.lease != 0 && c.view.rev > 0 && c.view.state == nil && !c.lost && !c.stale && b.confirming == 0 && b.probeDue() == 0
 	if known || b.refused || !ready {

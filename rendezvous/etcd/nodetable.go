@@ -99,7 +99,10 @@ func (v *view) readNode(k keys, kv *mvccpb.KeyValue) {
 	doc, err := decode[nodeDoc](kv)
 	delete(v.unreached, key)
 	if v.judge(kv, err) {
-		v.nodes = slices.Insert(v.nodes, i, doc.candidate(key, kv.CreateRevision))
+		v.nodes = slices.Insert(v.nodes, i, rendezvous.Candidate{
+			Key: key, Since: kv.CreateRevision, Node: doc.Node, Port: doc.Port, AgentPort: doc.AgentPort,
+			Try: doc.Try, Joining: doc.Joining, Probed: doc.Probed,
+		})
 		if len(doc.Unreached) > 0 && v.unreached == nil {
 			v.unreached = make(map[string][]rendezvous.Unreachable)
 		}

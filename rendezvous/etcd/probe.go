@@ -34,14 +34,6 @@ func (b *member) probeDue() int {
 	return 0
 }
 
-// probeAnswer returns what self.Probed should be. It changes only for a probe that the leader has asked for.
-func (b *member) probeAnswer() int {
-	if b.probed == b.conn.view.probe {
-		return b.probed
-	}
-	return b.sentProbed
-}
-
 // probe calls the peers that have been reached before. It waits while etcd cannot be used, as this node may be cut off itself.
 func (b *member) probe() {
 	round := b.probeDue()

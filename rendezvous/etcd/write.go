@@ -167,7 +167,8 @@ func (w *writer) leave(ctx context.Context, v *view, lease clientv3.LeaseID, rou
 		return err
 	}
 	if others := answer.Responses[len(t.then)-1].GetResponseRange().Kvs; len(others) == 0 {
-		if err := w.clear(ctx); err != nil {
+		clear := w.when(isMissing(w.keys.state()), hasKeys(w.keys.nodes(), false)).deleteBelow(w.keys.root)
+		if err := clear.try(ctx); err != nil {
 			return err
 		}
 	}
@@ -190,9 +191,4 @@ func (w *writer) evict(ctx context.Context, key string) error {
 		return err
 	}
 	return w.revoke(ctx, clientv3.LeaseID(answer.Kvs[0].Lease))
-}
-
-// clear deletes a job that has no nodes, and has not been closed.
-func (w *writer) clear(ctx context.Context) error {
-	return w.when(isMissing(w.keys.state()), hasKeys(w.keys.nodes(), false)).deleteBelow(w.keys.root).try(ctx)
 }

@@ -77,7 +77,10 @@ func (m machine) own(ctx context.Context, endpoints []rendezvous.Endpoint, insis
 		f := Finding{Endpoint: e}
 		found, err := m.lookup(ctx, "ip", e.Host)
 		if err != nil && !insistHere {
-			f.Err = lookupError(err)
+			f.Err = err
+			if dns, ok := errors.AsType[*net.DNSError](err); ok {
+				f.Err = errors.New(dns.Err) // the endpoint says the rest
+			}
 			findings = append(findings, f)
 			continue
 		}
@@ -197,15 +200,6 @@ func listen(ctx context.Context, at netip.AddrPort) (net.Listener, error) {
 		network = "tcp" // both families
 	}
 	return new(net.ListenConfig).Listen(ctx, network, net.JoinHostPort(at.Addr().String(), strconv.Itoa(int(at.Port()))))
-}
-
-// lookupError leaves out what the endpoint says already.
-func lookupError(err error) error {
-	var dns *net.DNSError
-	if errors.As(err, &dns) {
-		return errors.New(dns.Err)
-	}
-	return err
 }
 
 func join(findings []Finding) string {
