@@ -122,12 +122,12 @@ func (s *State) watch() Decision {
 		return d
 	}
 	for _, m := range s.Last.Members {
-		now, found := s.here[m.Key]
-		switch {
-		case found && now.Try != m.Try && now.Joining:
-			return s.drop(m, m.name()+" joins again", CodeUnformed)
-		case found && now.Try != m.Try:
-			return s.drop(m, m.name()+" does not take part", CodeUnformed)
+		if now, found := s.here[m.Key]; found && now.Try != m.Try {
+			why := m.name() + " does not take part"
+			if now.Joining {
+				why = m.name() + " joins again"
+			}
+			return s.drop(m, why, CodeUnformed)
 		}
 	}
 	return s.grow(len(s.succeeded) > 0)

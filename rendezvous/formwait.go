@@ -36,13 +36,7 @@ func (s *State) waited(round int, stage Awaited) time.Duration {
 }
 
 func (s *State) wait(round int, stage Awaited, limit time.Duration, what, then string) Decision {
-	left := limit - s.waited(round, stage)
-	return Decision{
-		Wait:  what,
-		Then:  then,
-		Stage: Stage{round, stage},
-		After: left,
-	}
+	return Decision{Wait: what, Then: then, Stage: Stage{round, stage}, After: limit - s.waited(round, stage)}
 }
 
 // Reason is Wait with the time that is left.

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -101,19 +102,14 @@ func (h *hosting) start(ctx context.Context) (*host, error) {
 func (h *hosting) await(ctx context.Context, s *host, othersDo bool) error {
 	lookCtx, stop := context.WithCancel(ctx)
 	looked := make(chan error, 1)
-	go func() { looked <- h.look(lookCtx, s.endpoint, othersDo) }()
-	ended := false
-	defer func() {
-		stop()
-		if !ended {
-			<-looked //nolint:errcheck // it only says that it was stopped
-		}
-	}()
+	var looking sync.WaitGroup
+	looking.Go(func() { looked <- h.look(lookCtx, s.endpoint, othersDo) })
+	defer looking.Wait()
+	defer stop()
 	select {
 	case <-s.started:
 		return s.err
 	case err := <-looked:
-		ended = true
 		if err != nil {
 			return s.fail(err)
 		}

@@ -2,19 +2,17 @@ package embedded
 
 import (
 	"context"
-	"errors"
 	"net"
 	"sync"
 
 	"github.com/gorun/gorun/env/auth/admission"
 )
 
-// clients are the connections of a server's clients. gRPC itself forgets those that have not proven themselves yet.
+// clients are the connections of a server's clients that have proven themselves.
 type clients struct {
-	mu       sync.Mutex
-	open     map[*clientConn]bool // whether it has proven itself; nil: closed for good
-	admitted int
-	none     chan struct{} // closed while admitted is 0
+	mu   sync.Mutex
+	open map[*clientConn]bool // nil: closed for good
+	none chan struct{}        // closed while there is none
 }
 
 func newClients() *clients {
@@ -37,7 +35,7 @@ func (c *clients) wait(ctx context.Context, over <-chan struct{}) bool {
 	return false
 }
 
-// closeAll closes all connections, and those that come after.
+// closeAll closes them, and lets no other client prove itself. gRPC forgets those that have said nothing since.
 func (c *clients) closeAll() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -55,18 +53,11 @@ type clientListener struct {
 
 // Accept waits for the next one.
 func (l clientListener) Accept() (net.Conn, error) {
-	accepted, err := l.Listener.Accept()
+	conn, err := l.Listener.Accept()
 	if err != nil {
 		return nil, err
 	}
-	conn := &clientConn{accepted, l.clients}
-	l.clients.mu.Lock()
-	defer l.clients.mu.Unlock()
-	if l.clients.open == nil {
-		return nil, errors.Join(net.ErrClosed, accepted.Close())
-	}
-	l.clients.open[conn] = false
-	return conn, nil
+	return &clientConn{conn, l.clients}, nil
 }
 
 // A clientConn is the connection of a client.
@@ -83,10 +74,10 @@ func (conn *clientConn) admit() bool {
 	if c.open == nil || !conn.Conn.(*admission.Conn).Admit() {
 		return false
 	}
-	if c.open[conn] = true; c.admitted == 0 {
+	if len(c.open) == 0 {
 		c.none = make(chan struct{})
 	}
-	c.admitted++
+	c.open[conn] = true
 	return true
 }
 
@@ -95,11 +86,10 @@ func (conn *clientConn) Close() error {
 	c := conn.clients
 	c.mu.Lock()
 	if c.open[conn] {
-		if c.admitted--; c.admitted == 0 {
+		if delete(c.open, conn); len(c.open) == 0 {
 			close(c.none)
 		}
 	}
-	delete(c.open, conn)
 	c.mu.Unlock()
 	return conn.Conn.Close()
 }

@@ -13,7 +13,10 @@ import (
 type action interface{ perform(d *driver) }
 
 // asked has a request carried out.
-type asked struct{ request }
+type asked struct {
+	kind kind
+	request
+}
 
 // If it fails, there is a pause before the answer.
 func (a asked) perform(d *driver) {
@@ -24,7 +27,7 @@ func (a asked) perform(d *driver) {
 		if err != nil {
 			pause(d.ctx, retryInterval)
 		}
-		d.post(answered{a.request, err})
+		d.post(answered{a.kind, a.request, err})
 	})
 }
 

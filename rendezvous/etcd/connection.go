@@ -56,7 +56,7 @@ func (c *connection) keepLease(mayLive bool) {
 	case !mayLive:
 		c.renewAt = c.now.Add(c.ttl / 6)
 	default:
-		c.request(&renewLease{lease: c.lease, ttl: c.ttl})
+		c.request(leasing, &renewLease{lease: c.lease, ttl: c.ttl})
 	}
 }
 
@@ -66,8 +66,6 @@ type renewLease struct {
 	ttl   time.Duration
 	lost  bool // etcd does not know the lease any more
 }
-
-func (*renewLease) kind() kind { return leasing }
 
 func (r *renewLease) do(ctx context.Context, x *executor) error {
 	ctx, cancel := x.within(ctx, min(callTimeout, max(r.ttl*3/4, time.Second)))
@@ -141,7 +139,7 @@ func (c *connection) nextRead() time.Time {
 
 func (c *connection) read(whole bool) {
 	if !c.pending[reading] && !c.now.Before(c.nextRead()) {
-		c.request(&readJob{whole: whole, before: c.view, anew: !c.dirty})
+		c.request(reading, &readJob{whole: whole, before: c.view, anew: !c.dirty})
 		c.dirty = false
 	}
 }
@@ -155,8 +153,6 @@ type readJob struct {
 	now  *view
 	back bool // etcd has lost some of its history
 }
-
-func (*readJob) kind() kind { return reading }
 
 func (r *readJob) do(ctx context.Context, x *executor) (err error) {
 	r.now, r.back, err = x.readNewer(ctx, r.whole, r.before, r.anew)
@@ -172,15 +168,13 @@ func (c *connection) onOutage(err error) (time.Duration, error) {
 		c.outage = c.now
 		c.dirty = true // a read shows when it is over
 		c.trouble = fmt.Errorf("%v: %w", c.endpoints, err)
-		c.request(&explainOutage{c.trouble})
+		c.request(explaining, &explainOutage{c.trouble})
 	}
 	return c.now.Sub(c.outage), fmt.Errorf("etcd cannot be used: %w", c.trouble)
 }
 
 // explainOutage finds out what is behind an error.
 type explainOutage struct{ why error }
-
-func (*explainOutage) kind() kind { return explaining }
 
 func (r *explainOutage) do(ctx context.Context, x *executor) error {
 	r.why = cmp.Or(x.explain(ctx), r.why)

@@ -48,6 +48,7 @@ type (
 type (
 	// answered: a request has been carried out, or has failed.
 	answered struct {
+		kind kind
 		request
 		err error
 	}

@@ -55,7 +55,7 @@ func (m *machine) evict() {
 	ended := m.member.ended
 	maps.DeleteFunc(ended, func(key, _ string) bool { return !m.evicts(key) })
 	if len(ended) > 0 && !m.conn.isAway() && !m.pending[evicting] {
-		m.request(&evictAgents{ended: maps.Clone(ended)})
+		m.request(evicting, &evictAgents{ended: maps.Clone(ended)})
 	}
 }
 
@@ -64,8 +64,6 @@ type evictAgents struct {
 	ended    map[string]string
 	resolved []string // keys that need no other try
 }
-
-func (*evictAgents) kind() kind { return evicting }
 
 func (r *evictAgents) do(ctx context.Context, x *executor) error {
 	for _, key := range slices.Sorted(maps.Keys(r.ended)) {

@@ -21,7 +21,7 @@ func (m *machine) tooLate(v *view) {
 	case m.config.EndAsOthers:
 		m.endAsOthers(v)
 	default:
-		m.request(&dateEnd{view: v})
+		m.request(dating, &dateEnd{view: v})
 	}
 }
 
@@ -30,8 +30,6 @@ type dateEnd struct {
 	view *view
 	ago  time.Duration
 }
-
-func (*dateEnd) kind() kind { return dating }
 
 func (r *dateEnd) do(ctx context.Context, x *executor) error {
 	lease, err := x.client.TimeToLive(ctx, r.view.stateLease) // which is not renewed

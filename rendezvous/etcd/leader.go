@@ -57,7 +57,7 @@ func (l *leader) campaign() {
 	}
 	self := l.member.self
 	agent := address(self.Node.Reach(), self.AgentPort)
-	l.request(&campaign{lease, leaderDoc{Key: l.key, Host: self.Node.Host, Agent: agent}})
+	l.request(campaigning, &campaign{lease, leaderDoc{Key: l.key, Host: self.Node.Host, Agent: agent}})
 }
 
 // campaign makes this node the leader if there is none.
@@ -65,8 +65,6 @@ type campaign struct {
 	lease clientv3.LeaseID
 	self  leaderDoc
 }
-
-func (*campaign) kind() kind { return campaigning }
 
 func (r *campaign) do(ctx context.Context, x *executor) error {
 	return x.campaign(ctx, r.lease, r.self)
@@ -146,7 +144,7 @@ func (l *leader) retain() {
 		return
 	}
 	lasts := v.last != nil && !v.established && l.age(v.last.ID) >= l.config.retention()
-	l.request(&retainJob{v, lasts})
+	l.request(retaining, &retainJob{v, lasts})
 }
 
 // retainJob renews the lease of what is written of the job.
@@ -154,8 +152,6 @@ type retainJob struct {
 	view  *view
 	lasts bool // the job has lasted
 }
-
-func (*retainJob) kind() kind { return retaining }
 
 func (r *retainJob) do(ctx context.Context, x *executor) error {
 	_, err := x.client.KeepAliveOnce(ctx, r.view.config.lease)
@@ -252,9 +248,9 @@ func (l *leader) act(d rendezvous.Decision) {
 	switch {
 	case d.Close != nil || d.Over != nil || d.Form != nil:
 		l.attempts.begin(v)
-		l.request(&writeDecision{v, d, l.now})
+		l.request(deciding, &writeDecision{v, d, l.now})
 	case d.Probe && v.probe != v.current.Round:
-		l.request(&writeDecision{v, d, l.now})
+		l.request(deciding, &writeDecision{v, d, l.now})
 	default:
 		l.attempts = attempts{}
 		l.publish(d)
@@ -267,8 +263,6 @@ type writeDecision struct {
 	decision rendezvous.Decision
 	at       time.Time
 }
-
-func (*writeDecision) kind() kind { return deciding }
 
 func (r *writeDecision) do(ctx context.Context, x *executor) error {
 	switch d := r.decision; {
@@ -288,7 +282,7 @@ func (*writeDecision) done(m *machine, err error) { m.onWritten(err) }
 // publish lets those who wait know what for.
 func (l *leader) publish(d rendezvous.Decision) {
 	if d.Wait != l.status {
-		l.request(&publishStatus{l.conn.view, d.Wait, d.Reason()})
+		l.request(publishing, &publishStatus{l.conn.view, d.Wait, d.Reason()})
 	}
 }
 
@@ -297,8 +291,6 @@ type publishStatus struct {
 	view         *view
 	wait, reason string
 }
-
-func (*publishStatus) kind() kind { return publishing }
 
 func (r *publishStatus) do(ctx context.Context, x *executor) error {
 	err := x.putStatus(ctx, r.view, r.reason)

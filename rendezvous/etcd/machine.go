@@ -53,9 +53,9 @@ func (m *machine) Step(now time.Time, e event) []action {
 	m.now = now
 	a, answers := e.(answered)
 	if answers {
-		delete(m.pending, a.kind())
+		delete(m.pending, a.kind)
 	}
-	if !answers || m.closed == nil || a.kind() == leasing {
+	if !answers || m.closed == nil || a.kind == leasing {
 		e.apply(m)
 	}
 	m.advance()
@@ -105,11 +105,11 @@ func (m *machine) wake() time.Time {
 
 func (c *common) do(a action) { c.actions = append(c.actions, a) }
 
-// request makes a request, unless one of its kind is under way.
-func (c *common) request(r request) {
-	if !c.pending[r.kind()] {
-		c.pending[r.kind()] = true
-		c.do(asked{r})
+// request makes a request, unless one of that kind is under way.
+func (c *common) request(k kind, r request) {
+	if !c.pending[k] {
+		c.pending[k] = true
+		c.do(asked{k, r})
 	}
 }
 

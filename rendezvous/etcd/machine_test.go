@@ -65,7 +65,7 @@ func idle() *machine {
 func TestOutageIsLookedInto(t *testing.T) {
 	t.Parallel()
 	m := idle()
-	m.Step(time.Now(), answered{&recordReport{round: 1}, context.DeadlineExceeded})
+	m.Step(time.Now(), answered{reporting, &recordReport{round: 1}, context.DeadlineExceeded})
 	if !m.conn.isAway() || !m.pending[reading] {
 		t.Errorf("an outage since %v; is read: %t", m.conn.outage, m.pending[reading])
 	}
@@ -75,7 +75,7 @@ func TestOutageIsLookedInto(t *testing.T) {
 func TestBriefOutage(t *testing.T) {
 	t.Parallel()
 	said := func(m *machine) (lines []string) {
-		for _, a := range m.Step(time.Now(), answered{&explainOutage{context.DeadlineExceeded}, nil}) {
+		for _, a := range m.Step(time.Now(), answered{explaining, &explainOutage{context.DeadlineExceeded}, nil}) {
 			if line, ok := a.(logLine); ok {
 				lines = append(lines, line.text)
 			}

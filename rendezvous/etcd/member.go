@@ -199,7 +199,7 @@ func (e reportCalled) apply(m *machine) {
 // record lets etcd know of the report. As long as nothing has come of it that is done again, for an etcd that has lost it.
 func (b *member) record() {
 	if r := b.report; r != nil && !b.conn.lost && (!r.recorded || b.now.Sub(r.at) >= recheck) {
-		b.request(&recordReport{b.conn.view, b.round, r.doc})
+		b.request(reporting, &recordReport{b.conn.view, b.round, r.doc})
 	}
 }
 
@@ -209,8 +209,6 @@ type recordReport struct {
 	round int
 	doc   reportDoc
 }
-
-func (*recordReport) kind() kind { return reporting }
 
 func (r *recordReport) do(ctx context.Context, x *executor) error {
 	key := x.keys.report(r.round, x.key)

@@ -32,7 +32,7 @@ func (b *member) enrol() {
 	if _, member := c.view.assignment(b.key); member {
 		e.current = c.view.currentRev
 	}
-	b.request(&enrolNode{
+	b.request(enrolling, &enrolNode{
 		enrolment: e, anew: b.enrolledLease != c.lease, known: c.view.config, led: c.view.leader != nil,
 		waits: b.taken.by != "", rev: b.nodeRev,
 	})
@@ -49,8 +49,6 @@ type enrolNode struct {
 
 	in enrolled
 }
-
-func (*enrolNode) kind() kind { return enrolling }
 
 func (r *enrolNode) do(ctx context.Context, x *executor) (err error) {
 	if !r.anew {

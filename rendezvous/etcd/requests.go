@@ -6,14 +6,13 @@ import (
 )
 
 // A request is what takes its time: etcd is asked, as a rule. The machine asks for it, an executor carries it out, and it comes back to
-// the machine as an event with what it has found. At most one request of a kind is under way.
+// the machine as an event with what it has found.
 type request interface {
-	kind() kind
 	do(ctx context.Context, x *executor) error // notes in the request what it finds
 	done(m *machine, err error)                // takes that, or the error with which do has failed
 }
 
-// A kind is a kind of request.
+// A kind is a kind of request. At most one of a kind is under way.
 type kind string
 
 const (

@@ -141,7 +141,7 @@ func (m *machine) startOver() {
 // restore puts the job back.
 func (m *machine) restore() {
 	if c := &m.conn; c.lost && c.lease != 0 && !c.stale {
-		m.request(&restoreJob{enrolment{lease: c.lease, self: m.member.self, retention: m.config.retention()}, c.view, c.past})
+		m.request(restoring, &restoreJob{enrolment{lease: c.lease, self: m.member.self, retention: m.config.retention()}, c.view, c.past})
 	}
 }
 
@@ -150,8 +150,6 @@ type restoreJob struct {
 	enrolment
 	now, past *view
 }
-
-func (*restoreJob) kind() kind { return restoring }
 
 func (r *restoreJob) do(ctx context.Context, x *executor) error {
 	return x.restore(ctx, r.enrolment, r.now, r.past)

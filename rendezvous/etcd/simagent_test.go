@@ -170,12 +170,12 @@ func (a *simAgent) do(act action) {
 			w.fail("%s makes more than %d requests in a second; the last one is %s", a.name, busyLimit, describe(act))
 		}
 		var err error
-		w.carryOut(a, string(act.kind()), func(ctx context.Context, x *executor) { err = act.do(ctx, x) }, func() {
+		w.carryOut(a, string(act.kind), func(ctx context.Context, x *executor) { err = act.do(ctx, x) }, func() {
 			pause := time.Duration(0)
 			if err != nil {
 				pause = retryInterval
 			}
-			w.after(pause, func() { a.step(answered{act.request, err}) })
+			w.after(pause, func() { a.step(answered{act.kind, act.request, err}) })
 		})
 	case failJoin:
 		if !a.joins[act.id] {

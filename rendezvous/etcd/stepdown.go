@@ -46,13 +46,11 @@ func (a *attempts) failing(n int, timeout time.Duration, now time.Time) bool {
 func (l *leader) stepDown() {
 	l.abstains = l.now.Add(l.config.failureTimeout())
 	l.attempts.begin(l.conn.view)
-	l.request(&stepDown{l.conn.view})
+	l.request(deciding, &stepDown{l.conn.view})
 }
 
 // stepDown deletes job/leader, if it is still what this node wrote as the leader in view.
 type stepDown struct{ view *view }
-
-func (*stepDown) kind() kind { return deciding }
 
 func (r *stepDown) do(ctx context.Context, x *executor) error {
 	leader := x.keys.leader()

@@ -11,6 +11,7 @@ package etcdstore
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 
@@ -108,7 +109,7 @@ func (s *etcdStore) update(ctx context.Context, op, key string, decide func(*rec
 		done, err = s.try(ctx, key, decide)
 	}
 	if err != nil {
-		return store.CallError(op, key, ended(ctx, err))
+		return store.CallError(op, key, cmp.Or(ctx.Err(), err))
 	}
 	return nil
 }
@@ -144,12 +145,4 @@ func (s *etcdStore) try(ctx context.Context, key string, decide func(*record) ([
 		return false, s.discard(ctx, next)
 	}
 	return answer.Succeeded, nil
-}
-
-// ended returns the error of ctx if ctx has ended, else err, that of a request.
-func ended(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	return err
 }

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
+	"sync"
 	"syscall"
 	"time"
 
@@ -38,31 +40,20 @@ func Diagnose(ctx context.Context, t Target) error {
 	ctx, cancel := context.WithTimeout(ctx, diagnosis)
 	defer cancel()
 	problems := make([]error, len(t.Endpoints))
-	type result struct {
-		index   int
-		problem *Problem
-	}
-	results := make(chan result)
+	var all sync.WaitGroup
 	for i, e := range t.Endpoints {
-		go func() {
+		all.Go(func() {
 			p := t.diagnose(ctx, e)
-			if p != nil {
-				p.Endpoint = e
+			if p == nil {
+				cancel() // the others do not matter
+				return
 			}
-			results <- result{i, p}
-		}()
+			p.Endpoint = e
+			problems[i] = p
+		})
 	}
-	well := false
-	for range t.Endpoints {
-		r := <-results
-		if r.problem == nil {
-			well = true
-			cancel() // the others do not matter
-			continue
-		}
-		problems[r.index] = r.problem
-	}
-	if well {
+	all.Wait()
+	if slices.Contains(problems, nil) {
 		return nil
 	}
 	return errors.Join(problems...)
@@ -164,8 +155,8 @@ func canOpen() bool {
 }
 
 func isTimeout(err error) bool {
-	var timeout net.Error
-	return errors.As(err, &timeout) && timeout.Timeout()
+	timeout, ok := errors.AsType[net.Error](err)
+	return ok && timeout.Timeout()
 }
 
 // cause leaves out what was being done, and with whom.

@@ -95,6 +95,6 @@ func tlsReply(ctx context.Context, err error) reply {
 
 // isAlert reports that the other end has said in TLS why it goes on no further.
 func isAlert(err error) bool {
-	var op *net.OpError
-	return errors.As(err, &op) && op.Op == "remote error"
+	op, ok := errors.AsType[*net.OpError](err)
+	return ok && op.Op == "remote error"
 }
