@@ -38,7 +38,7 @@ func (e *Endpoint) receive(p *peer, h wire.Header, payload []byte) error {
 	case wire.Credit:
 		return p.sent.Return(h.Size)
 	case wire.Abort:
-		e.receiveAbort(p, h.Context, diagnosis.DecodeFailure(payload, p.rank, len(e.peers)))
+		e.receiveAbort(p, h, payload)
 	case wire.Cause:
 		e.receiveCause(p, diagnosis.DecodeFailure(payload, p.rank, len(e.peers)))
 	case wire.Goodbye:

@@ -54,20 +54,19 @@ func (e *Endpoint) Open(id uint64, members []int) (*Communicator, error) {
 	c := &Communicator{ep: e, id: id, members: slices.Clone(members), notified: map[int]chan struct{}{}}
 	e.comms[id] = c
 	for _, m := range e.early[id] {
-		if m.Kind == wire.Leave {
+		switch m.Kind {
+		case wire.Leave:
 			e.peers[m.Source].earlyLeaves--
 			c.leave(m.Source, m.Fingerprint)
 			m.Free()
-		} else {
+		case wire.Abort:
+			e.peers[m.Source].earlyFailures--
+			c.fail(diagnosis.DecodeFailure(m.Payload, m.Source, len(e.peers)), -1)
+		default:
 			c.queues.Keep(m)
 		}
 	}
 	delete(e.early, id)
-	if f, failed := e.earlyFailures[id]; failed {
-		e.peers[f.source].earlyFailures--
-		delete(e.earlyFailures, id)
-		c.fail(f.failure, -1)
-	}
 	for _, r := range members {
 		if p := e.peers[r]; p.state == stateGone && !p.left && c.left[r] == nil {
 			c.fail(p.failure, -1)

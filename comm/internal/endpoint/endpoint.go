@@ -65,18 +65,17 @@ type Endpoint struct {
 	stop context.CancelFunc
 	wg   sync.WaitGroup // readers, writers, dials
 
-	mu            sync.Mutex
-	peers         []*peer
-	comms         map[uint64]*Communicator
-	early         map[uint64][]*matching.Message // for communicators that this rank has not opened yet
-	earlyFailures map[uint64]earlyFailure        // failures of such communicators
-	retired       []retired                      // closed communicators, oldest first
-	stalls        []*stall                       // oldest first
-	sends         map[uint64]*Op                 // rendezvous sends that wait for clear to send
-	nextID        uint64
-	closed        bool
-	cause         diagnosis.Cause // of this rank's last failure
-	causeSent     []chan struct{} // each is closed when a peer has been told of it, or never will be
+	mu        sync.Mutex
+	peers     []*peer
+	comms     map[uint64]*Communicator
+	early     map[uint64][]*matching.Message // of communicators that this rank has not opened yet; leaves and failures, too
+	retired   []retired                      // closed communicators, oldest first
+	stalls    []*stall                       // oldest first
+	sends     map[uint64]*Op                 // rendezvous sends that wait for clear to send
+	nextID    uint64
+	closed    bool
+	cause     diagnosis.Cause // of this rank's last failure
+	causeSent []chan struct{} // each is closed when a peer has been told of it, or never will be
 
 	engine     *progress.Engine
 	readBuffer []byte // what is read from streams before it is known what it is
@@ -89,12 +88,11 @@ func New(tr transport.Transport, rank, size int, opt Options) *Endpoint {
 	}
 	e := &Endpoint{
 		rank: rank, tr: tr, opt: opt,
-		peers:         make([]*peer, size),
-		comms:         map[uint64]*Communicator{},
-		early:         map[uint64][]*matching.Message{},
-		earlyFailures: map[uint64]earlyFailure{},
-		sends:         map[uint64]*Op{},
-		readBuffer:    make([]byte, readAhead),
+		peers:      make([]*peer, size),
+		comms:      map[uint64]*Communicator{},
+		early:      map[uint64][]*matching.Message{},
+		sends:      map[uint64]*Op{},
+		readBuffer: make([]byte, readAhead),
 	}
 	e.engine = progress.New(&e.mu, size, opt.Options)
 	e.ctx, e.stop = context.WithCancel(context.Background())

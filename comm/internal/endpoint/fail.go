@@ -1,6 +1,7 @@
 package endpoint
 
 import (
+	"bytes"
 	"errors"
 	"slices"
 	"time"
@@ -98,23 +99,16 @@ func (c *Communicator) notify(rank int) {
 	c.notified[rank] = c.ep.sendFailure(c.ep.peers[rank], wire.Abort, c.id, c.err)
 }
 
-// An earlyFailure is that of a communicator that this rank has not opened yet.
-type earlyFailure struct {
-	failure *diagnosis.Failure
-	source  int // who has told
-}
-
-// receiveAbort takes in that the communicator of context id has failed, as p says. The mutex is held.
-func (e *Endpoint) receiveAbort(p *peer, id uint64, f *diagnosis.Failure) {
-	c := e.comms[id]
-	_, known := e.earlyFailures[id]
+// receiveAbort takes in that the communicator of h.Context has failed, as p says in doc. The mutex is held.
+func (e *Endpoint) receiveAbort(p *peer, h wire.Header, doc []byte) {
+	c := e.comms[h.Context]
 	switch {
 	case c != nil:
-		c.fail(f, p.rank)
-	case e.hasRetired(id), known, p.earlyFailures == mostRetired:
+		c.fail(diagnosis.DecodeFailure(doc, p.rank, len(e.peers)), p.rank)
+	case e.hasRetired(h.Context), p.earlyFailures == mostRetired:
 	default:
 		p.earlyFailures++
-		e.earlyFailures[id] = earlyFailure{f, p.rank}
+		e.early[h.Context] = append(e.early[h.Context], &matching.Message{Header: h, Source: p.rank, Payload: bytes.Clone(doc)})
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 // cannotWrite records that a write to p has failed. There may still be something to read from p, such as a goodbye. So for a moment it is
 // up to the reader to find out why the stream has ended. The mutex is held.
 func (e *Endpoint) cannotWrite(p *peer, err error) {
-	p.broken, p.fault = true, err
+	p.fault = err
 	time.AfterFunc(time.Second, func() { e.broke(p, err) })
 }
 
@@ -67,7 +67,7 @@ func (e *Endpoint) lost(p *peer, err error, liveness diagnosis.Liveness) {
 	if p.state == stateGone {
 		return
 	}
-	if errors.Is(err, io.ErrUnexpectedEOF) && p.broken && !errors.Is(p.fault, syscall.EPIPE) {
+	if errors.Is(err, io.ErrUnexpectedEOF) && p.fault != nil && !errors.Is(p.fault, syscall.EPIPE) {
 		err = p.fault // the system reports it once, here to the writer; after that, a reader finds only the end of the stream
 	}
 	e.opt.Log.Debug("stream ended", "rank", p.rank, "goodbye", p.left, "error", err)

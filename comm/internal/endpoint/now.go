@@ -20,7 +20,7 @@ const (
 
 // isClear reports whether messages to and from p may take the short cut, as far as the communicator and the stream go. The mutex is held.
 func (c *Communicator) isClear(p *peer) bool {
-	return p.link.Window != nil && p.out.Len() == 0 && !p.broken && !c.unusable.Load() && (c.left == nil || c.left[p.rank] == nil)
+	return p.link.Window != nil && p.out.Len() == 0 && p.fault == nil && !c.unusable.Load() && (c.left == nil || c.left[p.rank] == nil)
 }
 
 // SendNow sends buf to dst, point to point, if that can be done at once, and reports whether it has.

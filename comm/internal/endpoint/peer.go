@@ -38,8 +38,7 @@ type peer struct {
 
 	in      inbox
 	out     wire.Outbox[*Op]
-	broken  bool // a write has failed, because of fault; the reader will find out more
-	fault   error
+	fault   error         // why a write has failed, if one has; the reader will find out more
 	writing sync.Mutex    // the writer of a net.Conn holds it while it writes; it is taken before the endpoint's
 	wake    chan struct{} // tells the writer of a net.Conn of work
 

@@ -103,7 +103,7 @@ func (p *peer) Move() bool {
 }
 
 // HasOutput implements progress.Mover.
-func (p *peer) HasOutput() bool { return p.out.Len() > 0 && !p.broken }
+func (p *peer) HasOutput() bool { return p.out.Len() > 0 && p.fault == nil }
 
 // Fail implements progress.Mover.
 func (p *peer) Fail(err error) {
