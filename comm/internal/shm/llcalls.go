@@ -5,15 +5,10 @@ import "github.com/gorun/gorun/comm/internal/cpu"
 // broadcastLL is Broadcast of short buffers.
 func (t *Team) broadcastLL(buf []byte, root int) error {
 	e := t.next(llSize(len(buf)))
-	var err error
 	if t.me == root {
-		if err = t.reserveLL(everybody); err == nil {
-			t.writeLL(e, 0, buf)
-		}
-	} else {
-		err = t.copyLL(root, e, 0, buf)
+		return t.sendLL(e, buf, everybody)
 	}
-	return t.finishLL(err)
+	return t.finishLL(t.copyLL(root, e, 0, buf))
 }
 
 // gatherLL is Gather of short buffers.

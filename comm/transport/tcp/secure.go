@@ -71,14 +71,3 @@ func (w *wire) Write(b []byte) (int, error) {
 	w.out = append(w.out, b...)
 	return len(b), nil
 }
-
-// flush writes out to the stream, as far as there is space, and reports whether that was all.
-func (w *wire) flush() (all bool, err error) {
-	for len(w.out) > 0 {
-		n, err := w.stream.TryWrite([][]byte{w.out})
-		if w.out = w.out[:copy(w.out, w.out[n:])]; err != nil || n == 0 {
-			return false, err
-		}
-	}
-	return true, nil
-}

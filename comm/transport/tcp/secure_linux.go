@@ -117,6 +117,17 @@ func (s *secureStream) TryWrite(v [][]byte) (written int, err error) {
 	return written, err
 }
 
+// flush writes out to the stream, as far as there is space, and reports whether that was all.
+func (w *wire) flush() (all bool, err error) {
+	for len(w.out) > 0 {
+		n, err := w.stream.TryWrite([][]byte{w.out})
+		if w.out = w.out[:copy(w.out, w.out[n:])]; err != nil || n == 0 {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
 // nextRecord returns the bytes of the next record: those of v after the first skip ones, recordLength at most. It never ends with the
 // first byte of a longer buffer. If that byte were held back, the buffer would seem untouched, and the caller could withdraw it.
 func (s *secureStream) nextRecord(v [][]byte, skip int) []byte {
