@@ -40,27 +40,25 @@ const (
 	numTypes = iota + 1
 )
 
-var typeNames = [numTypes]string{
-	"untyped", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
-	"float32", "float64", "complex64", "complex128", "Float16", "BFloat16",
-}
-
-var typeSizes = [numTypes]int{
-	1, 1, 2, 4, 8, 1, 2, 4, 8,
-	4, 8, 8, 16, 2, 2,
+var types = [numTypes]struct {
+	name string
+	size int
+}{
+	{"untyped", 1}, {"int8", 1}, {"int16", 2}, {"int32", 4}, {"int64", 8}, {"uint8", 1}, {"uint16", 2}, {"uint32", 4}, {"uint64", 8},
+	{"float32", 4}, {"float64", 8}, {"complex64", 8}, {"complex128", 16}, {"Float16", 2}, {"BFloat16", 2},
 }
 
 // Size returns the bytes of an element. For a number that is no type it is 1.
 func (t Type) Size() int {
-	if int(t) < len(typeSizes) {
-		return typeSizes[t]
+	if int(t) < numTypes {
+		return types[t].size
 	}
 	return 1
 }
 
 func (t Type) String() string {
-	if int(t) < len(typeNames) {
-		return typeNames[t]
+	if int(t) < numTypes {
+		return types[t].name
 	}
 	return fmt.Sprintf("Type(%d)", uint8(t))
 }
