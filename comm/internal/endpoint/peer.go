@@ -55,10 +55,3 @@ func (e *Endpoint) newPeer(rank int) *peer {
 		resolved: make(chan struct{}), gone: make(chan struct{}),
 	}
 }
-
-func (p *peer) wakeWriter() {
-	select {
-	case p.wake <- struct{}{}:
-	default:
-	}
-}

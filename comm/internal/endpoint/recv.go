@@ -22,31 +22,27 @@ func (c *Communicator) RecvNew(src int, tag int, call call.Call, limit int) *Op 
 	return c.recv(op)
 }
 
+// Probe starts waiting for a message that a Recv from src with tag would get. The message stays where it is.
+func (c *Communicator) Probe(src, tag int, call call.Call) *Op {
+	op := newOp(src, tag, 0, call, nil, 0)
+	op.probe = true
+	return c.recv(op)
+}
+
 func (c *Communicator) recv(op *Op) *Op {
 	c.ep.mu.Lock()
 	defer c.ep.mu.Unlock()
 	c.addOp(op)
-	if m, place := c.queues.Message(op.wants(), c.err != nil); m != nil { // what has arrived whole is delivered even after a failure
+	m, place := c.queues.Message(op.wants(), c.err != nil) // what has arrived whole is delivered even after a failure
+	switch {
+	case m == nil:
+		c.post(op)
+	case op.probe:
+		op.probed(m)
+	default:
 		c.queues.TakeMessage(place)
 		c.deliver(op, m)
-		return op
 	}
-	c.post(op)
-	return op
-}
-
-// Probe starts waiting for a message that a Recv from src with tag would get. The message stays where it is.
-func (c *Communicator) Probe(src, tag int, call call.Call) *Op {
-	c.ep.mu.Lock()
-	defer c.ep.mu.Unlock()
-	op := newOp(src, tag, 0, call, nil, 0)
-	op.probe = true
-	c.addOp(op)
-	if m, _ := c.queues.Message(op.wants(), c.err != nil); m != nil {
-		op.probed(m)
-		return op
-	}
-	c.post(op)
 	return op
 }
 

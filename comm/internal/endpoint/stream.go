@@ -35,7 +35,10 @@ func (e *Endpoint) poll(p *peer, conn net.Conn) bool {
 // write writes frames to p as far as there is room, or wakes p's writer. The mutex is held.
 func (e *Endpoint) write(p *peer) {
 	if p.link.Stream == nil {
-		p.wakeWriter()
+		select {
+		case p.wake <- struct{}{}:
+		default:
+		}
 		return
 	}
 	e.push(p)
