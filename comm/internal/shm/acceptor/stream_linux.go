@@ -50,29 +50,23 @@ func (a *Acceptor) StopServing() {
 	}
 }
 
-// begin returns the server for a new request, as soon as there is one. The caller must call pending.Done.
-func (a *Acceptor) begin() (*server, error) {
+// request decides whether this rank wants the stream that another rank opens. It returns no request if it does not.
+func (a *Acceptor) request(conn *net.UnixConn, hello []byte) (*request, []byte, error) {
+	_ = conn.SetDeadline(time.Time{}) // this rank may not have joined its world yet
 	select {
 	case <-a.served:
 	case <-a.ctx.Done():
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.server == nil {
-		return nil, errors.New("takes no calls any more")
-	}
-	a.server.pending.Add(1)
-	return a.server, nil
-}
-
-// request decides whether this rank wants the stream that another rank opens. It returns no request if it does not.
-func (a *Acceptor) request(conn *net.UnixConn, hello []byte) (*request, []byte, error) {
-	_ = conn.SetDeadline(time.Time{}) // this rank may not have joined its world yet
-	s, err := a.begin()
-	if err != nil {
-		return nil, nil, err
-	}
 	_ = conn.SetDeadline(time.Now().Add(handshakeTimeout))
+	a.mu.Lock()
+	s := a.server
+	if s != nil {
+		s.pending.Add(1)
+	}
+	a.mu.Unlock()
+	if s == nil {
+		return nil, nil, errors.New("takes no calls any more")
+	}
 	h, err := transport.ParseHello(hello, s.World, s.Rank, s.Ranks)
 	from := int(h.From)
 	if err == nil {
@@ -93,24 +87,27 @@ func (a *Acceptor) request(conn *net.UnixConn, hello []byte) (*request, []byte, 
 func (r *request) connect(conn *net.UnixConn, err error) error {
 	defer r.pending.Done()
 	defer context.AfterFunc(r.ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })()
+	end, err := r.open(conn, err)
+	r.handler.Connected(r.from, end)
+	return err
+}
+
+// open returns this rank's end of the stream, once the other rank has its own.
+func (r *request) open(conn *net.UnixConn, err error) (net.Conn, error) {
 	if err == nil {
 		err = sendSegment(conn, r.memory)
 	}
 	if err != nil {
-		r.handler.Connected(r.from, nil)
-		return errors.Join(err, r.memory.Close())
+		return nil, errors.Join(err, r.memory.Close())
 	}
 	end, err := stream.New(r.memory, conn, true)
 	if err != nil {
-		r.handler.Connected(r.from, nil)
-		return err
+		return nil, err
 	}
 	if _, err := conn.Read(make([]byte, 1)); err != nil { // the other rank did not get its end
-		r.handler.Connected(r.from, nil)
-		return errors.Join(err, end.Close())
+		return nil, errors.Join(err, end.Close())
 	}
-	r.handler.Connected(r.from, end)
-	return nil
+	return end, nil
 }
 
 // Dial opens a stream from this rank to rank to, whose acceptor is at address. It fails with transport.ErrCrossed if that rank is
