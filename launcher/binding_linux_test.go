@@ -33,7 +33,7 @@ func TestEachWorkerHasItsCPUs(t *testing.T) {
 	memory := "prefer"
 	if !canBind {
 		memory = "default" // and a warning, once
-		if got, want := <-warned, "the system does not let memory be bound to NUMA nodes [0]: the workers run without that"; got != want {
+		if got, want := <-warned, "the system does not allow binding memory to NUMA nodes [0]: the workers run without it"; got != want {
 			t.Errorf("warning %q, want %q", got, want)
 		}
 	}

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// BuildError says that a Go program could not be built (exit code 2). What the compiler had to say went to
-// the writer given to Build.
+// BuildError says that a Go program could not be built (exit code 2). The compiler's output went to the
+// writer that was passed to Build.
 type BuildError struct {
 	Target string
 	Reason string
@@ -23,10 +23,10 @@ type BuildError struct {
 
 func (e *BuildError) Error() string { return "cannot build " + e.Target + ": " + e.Reason }
 
-// Build builds Source, within the module that it is in, into the directory dir, and completes Argv. What the compiler
-// says goes to output. A program without Source is left as it is.
+// Build builds Source, in its own module, into the directory dir, and completes Argv. The compiler's output goes to
+// output. If there is no Source, Build does nothing.
 //
-// Errors are *BuildError, or ctx's. Until dir is removed, which is the caller's to do, Argv can be executed.
+// The error is a *BuildError or that of ctx. Argv can be executed until the caller removes dir.
 func (p *Program) Build(ctx context.Context, dir string, output io.Writer) error {
 	if p.Source == "" {
 		return nil
@@ -53,8 +53,7 @@ func (p *Program) Build(ctx context.Context, dir string, output io.Writer) error
 	return nil
 }
 
-// goBuild runs the go command. The go command ends with this process: without it nobody would use or remove
-// the binary.
+// goBuild runs the go command, which ends with this process: otherwise nobody would use or remove the binary.
 func goBuild(ctx context.Context, dir, pkg, binary string, output io.Writer) error {
 	// -C takes the module, workspace and toolchain of dir, and must come first.
 	cmd := exec.CommandContext(ctx, "go", "build", "-C", dir, "-o", binary, pkg)
@@ -66,7 +65,7 @@ func goBuild(ctx context.Context, dir, pkg, binary string, output io.Writer) err
 	defer runtime.UnlockOSThread()
 	err := cmd.Run()
 	if errors.Is(err, exec.ErrNotFound) {
-		return errors.New("it is Go source and there is no go command in PATH: install Go, or build it elsewhere and give the binary")
+		return errors.New("it is Go source, and there is no go command in PATH: install Go, or build the program elsewhere and run the binary")
 	}
 	if err != nil {
 		return fmt.Errorf("go build failed (%w)", err)
@@ -76,7 +75,7 @@ func goBuild(ctx context.Context, dir, pkg, binary string, output io.Writer) err
 		return err
 	}
 	if info.Mode()&0o111 == 0 { // go build made an archive
-		return errors.New("its package is not main, so there is no program in it")
+		return errors.New("its package is not main, so it is not a program")
 	}
 	return nil
 }

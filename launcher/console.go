@@ -8,9 +8,8 @@ import (
 	"github.com/gorun/gorun/launcher/spool"
 )
 
-// console is the terminal, or whatever stdout and stderr are, as the workers of a gang see it: both are often the same. It
-// is given whole lines, so lines never mix, and progress bars, which the next output erases. Nothing here waits for a
-// write.
+// console is where the output of a gang is shown: stdout and stderr, which are often the same terminal. It gets whole
+// lines, so that lines never mix, and progress bars, which the next output erases. Nothing here waits for a write.
 type console struct {
 	out, err *spool.Writer
 	raw      bool // bytes pass that are not UTF-8
@@ -36,7 +35,7 @@ func orDiscard(w io.Writer) io.Writer {
 	return w
 }
 
-// source is a new source of what is shown on one of the two.
+// source returns a new source for stdout or stderr.
 func (c *console) source(which Std) *spool.Source {
 	if which == Stderr {
 		return c.err.Source(nil)
@@ -44,7 +43,7 @@ func (c *console) source(which Std) *spool.Source {
 	return c.out.Source(nil)
 }
 
-// write passes whole lines on.
+// write passes on whole lines.
 func (c *console) write(from *spool.Source, lines []byte) {
 	if !c.raw && !utf8.Valid(lines) {
 		lines = appendValid(make([]byte, 0, 2*len(lines)), lines)
@@ -55,11 +54,12 @@ func (c *console) write(from *spool.Source, lines []byte) {
 	from.Put(lines)
 }
 
-// show makes the cursor's line the progress bar of s: without its end where the terminal is too narrow, since a
-// second line would stay behind, and with the cursor at its beginning, where the next output goes.
+// show replaces the cursor's line with the progress bar of s. If the terminal is too narrow, it cuts off the
+// end of the bar, since a second line would stay behind. It leaves the cursor at the beginning of the line,
+// where the next output goes.
 func (c *console) show(s *stream, text []byte) { c.draw(s, "\x1b[?7l", text, "\x1b[?7h\r", false) }
 
-// ask makes the cursor's line the question of s, behind which somebody may type.
+// ask replaces the cursor's line with a question of s, and leaves the cursor behind it for the answer.
 func (c *console) ask(s *stream, text []byte) { c.draw(s, "", text, "", true) }
 
 func (c *console) draw(s *stream, before string, text []byte, after string, behind bool) {
@@ -81,7 +81,7 @@ func (c *console) draw(s *stream, before string, text []byte, after string, behi
 	s.shown.Put(c.bar)
 }
 
-// erase removes the progress bar if it is that of s.
+// erase removes the progress bar if it belongs to s.
 func (c *console) erase(s *stream) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,6 +1,6 @@
-// Package launcher runs the processes of this machine: it starts the workers of a gang, shows and
-// stores their output, reports how each of them ended, and stops them. It knows nothing of rounds,
-// ranks of other machines or restarts: those are the agent's.
+// Package launcher runs the processes of this machine: it starts the workers of a gang, shows and stores
+// their output, reports how each of them ended, and stops them. It knows nothing about rounds, ranks on other
+// machines or restarts, which are the agent's business.
 //
 // Use it in four steps. The first is needed because the launcher executes its own binary again as the
 // guard (see package guard):
@@ -38,12 +38,12 @@
 //     bytes as they are, be it in several files (LogSpec.MaxSize).
 //  5. A worker has only file descriptors 0 (/dev/null, or Spec.Stdin), 1 and 2, and a session of its own.
 //
-// A console or disk that blocks blocks the workers that write to it (as a shell's would), each when it has filled its
-// share of a queue (see package spool). It delays nothing else: no exit, no Stop or Kill, no line of another worker. Who
-// has made Spec.Spool drains it when the job is over.
+// If a console or disk blocks, the workers that write to it also block, as under a shell, but only when they have filled
+// their shares of a queue (see package spool). Nothing else is delayed: no exit, no Stop or Kill, no line of another
+// worker. The owner of Spec.Spool drains it when the job is over.
 //
-// Workers run on Linux only. Elsewhere the package compiles, and Start says so.
+// Workers run only on Linux. On other systems, the package compiles, and Start returns an error.
 //
-// The package has more lines than a package here should have. What can stand alone is below it: guard, spool, proc, topology. The rest is
-// one gang with its output, whose parts (exits, stop, watchdog, streams, log files) share its state.
+// The package is longer than a package here should be. What can stand alone is in packages below it: guard, spool, proc, topology. The
+// rest is one gang with its output, whose parts (exits, stop, watchdog, streams, log files) share its state.
 package launcher

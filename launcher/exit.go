@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Exit says how one worker ended.
+// Exit says how a worker ended.
 type Exit struct {
 	Rank        int            // in the world
 	LocalRank   int            // index in Spec.Workers
@@ -26,7 +26,7 @@ type Exit struct {
 // Failed reports whether the worker ended with anything but exit code 0.
 func (e Exit) Failed() bool { return e.Code != 0 }
 
-// String says how it ended: "exit code 3", "signal 9 (SIGKILL)". It is one line.
+// String returns one line such as "exit code 3" or "signal 9 (SIGKILL)".
 func (e Exit) String() string {
 	if e.Expired != nil {
 		return fmt.Sprintf("%s after its timer %.100q ran out", e.status(), e.Expired.Scope)

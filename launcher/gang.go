@@ -25,7 +25,7 @@ type Gang struct {
 	clock     clock
 }
 
-// worker is the agent's view of one.
+// worker is the agent's view of a worker.
 type worker struct {
 	pid      int
 	out, err *stream
@@ -43,11 +43,11 @@ func (g *Gang) Pids() []int {
 }
 
 // Exits delivers every worker's exit once, in the order in which they happened. It is closed when all have
-// been delivered, every descendant is gone and all output is in Spec.Spool. Nobody has to receive.
+// been delivered, every descendant is gone and all output is in Spec.Spool. It never blocks the gang.
 func (g *Gang) Exits() <-chan Exit { return g.exits }
 
-// Stop asks the gang to end: sig goes to every process in the workers' sessions, and when these have ended, or
-// Spec.Grace is over, SIGKILL to every descendant. It does not wait. Only the first Stop counts.
+// Stop asks the gang to end: every process in the workers' sessions gets sig, and when these have ended, or
+// Spec.Grace is over, every descendant gets SIGKILL. Stop does not wait. Only the first Stop counts.
 func (g *Gang) Stop(sig syscall.Signal) {
 	g.stopping.Store(true)
 	for i := range g.workers {
@@ -68,7 +68,7 @@ func (g *Gang) Kill() {
 // Signal passes sig to the workers, and not to their helpers, without stopping them. It does not wait.
 func (g *Gang) Signal(sig syscall.Signal) { g.guard.Signal(sig) }
 
-// run follows the gang to its end. It is the gang's one goroutine, beside the readers of the pipes.
+// run follows the gang to its end. It is the gang's only goroutine besides the readers of the pipes.
 func (g *Gang) run() {
 	defer close(g.exits)
 	guardLost := !g.follow()
@@ -115,7 +115,7 @@ func (g *Gang) follow() bool {
 	}
 }
 
-// reportRest reports the workers whose end the guard has not: it died first, or it may not kill them.
+// reportRest reports the workers whose end the guard has not reported, because it died first or may not kill them.
 func (g *Gang) reportRest(guardLost bool) {
 	for i := range g.workers {
 		if !g.workers[i].reported {
@@ -125,7 +125,7 @@ func (g *Gang) reportRest(guardLost bool) {
 	}
 }
 
-// report passes on all that the worker has written and then delivers its exit.
+// report passes on everything that the worker has written, and then delivers its exit.
 func (g *Gang) report(localRank int, exit Exit) {
 	w := &g.workers[localRank]
 	w.reported = true
@@ -156,12 +156,12 @@ func (g *Gang) warnStuck(pids []int) {
 			names[i] += fmt.Sprintf(" (rank %d)", g.spec.Workers[local].Rank)
 		}
 	}
-	g.spec.warn("SIGKILL has not ended process %s within %v: frozen, or asleep in the kernel, on a device or file system that does not answer; "+
-		"they are left behind", strings.Join(names, ", "), g.spec.killTimeout())
+	g.spec.warn("SIGKILL did not end process %s within %v: it is frozen, or blocked in the kernel by a device or file system that does not answer; "+
+		"gorun ends without it", strings.Join(names, ", "), g.spec.killTimeout())
 }
 
 func (g *Gang) warnLeft(pids []int) {
 	if len(pids) > 0 {
-		g.spec.warn("processes %v still run: the workers started them as another user, who alone can end them", pids)
+		g.spec.warn("processes %v still run: the workers started them as another user, and only that user can end them", pids)
 	}
 }

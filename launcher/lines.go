@@ -7,9 +7,9 @@ const (
 	keepLine = 64 << 10 // a buffer larger than this is given back after its line
 )
 
-// lines cuts a stream of bytes into lines, whatever the pieces in which it comes. A line longer than max
-// bytes comes out as several, each but the last of max bytes, or up to 3 fewer where that would split a rune of UTF-8,
-// so that memory is bounded. The pieces of a progress bar end at a carriage return instead.
+// lines cuts a stream of bytes into lines, whatever the pieces in which it arrives. To bound memory, it splits a line
+// longer than max bytes into pieces of max bytes, or up to 3 bytes fewer so as not to split a UTF-8 rune. The pieces
+// of a progress bar end at carriage returns instead.
 type lines struct {
 	max     int
 	emit    func(line []byte, ended bool) // gets each line without its newline, or a piece, not ended; must not keep it
@@ -37,7 +37,7 @@ func (l *lines) feed(b []byte) {
 	}
 }
 
-// flush emits what has come of a line whose end has not.
+// flush emits the beginning of a line whose end has not come.
 func (l *lines) flush() {
 	if len(l.partial) > 0 {
 		l.emit(l.partial, false)
@@ -65,7 +65,7 @@ func (l *lines) cut() {
 	l.keep(l.partial[n:])
 }
 
-// keep makes rest, which may be a part of partial, all that there is of the line.
+// keep replaces the line so far with rest, which may be a part of partial.
 func (l *lines) keep(rest []byte) {
 	if cap(l.partial) > keepLine && len(rest) <= keepLine {
 		l.partial = nil

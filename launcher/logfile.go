@@ -42,7 +42,7 @@ type sizedFile struct {
 	full  bool  // it is to be rotated before the next byte
 }
 
-// Write writes all of b, be it to several files. After an error the file is of no more use.
+// Write writes all of b, if necessary to several files. After an error, the file must not be used any more.
 func (f *sizedFile) Write(b []byte) (written int, err error) {
 	for written < len(b) {
 		if f.full {
@@ -63,10 +63,10 @@ func (f *sizedFile) Write(b []byte) (written int, err error) {
 	return written, nil
 }
 
-// Close closes the file, which is not rotated then.
+// Close closes the file without rotating it.
 func (f *sizedFile) Close() error { return f.file.Close() }
 
-// share returns how much of b goes to this file, which is not full.
+// share returns how much of b belongs into this file, which is not full.
 func (f *sizedFile) share(b []byte) int {
 	if f.size+int64(len(b)) < f.limit {
 		return len(b)
@@ -79,11 +79,10 @@ func (f *sizedFile) share(b []byte) int {
 	return int(min(int64(n), f.limit+maxLine-f.size))
 }
 
-// rotated is how the name of a rotated file ends, as a layout of package time.
+// rotated is the end of a rotated file's name, as a layout of package time.
 const rotated = "-2006-01-02T15-04-05.000000-size.log"
 
-// rotate gives the file the name of a rotated one, and begins a new file. If somebody has removed or moved the file, as logrotate does,
-// it only begins a new one.
+// rotate renames the file and begins a new one. If somebody has removed or moved the file, as logrotate does, it only begins a new one.
 func (f *sizedFile) rotate() error {
 	path := f.file.Name()
 	if err := f.file.Close(); err != nil {
@@ -116,7 +115,7 @@ func exists(name string) bool {
 	return err == nil
 }
 
-// removeOld removes the rotated files that do not stay. One that cannot be removed now may be the next time.
+// removeOld removes rotated files beyond those to keep. If one cannot be removed now, the next call tries again.
 func removeOld(dir, layout string, keep int) {
 	entries, _ := os.ReadDir(dir) // by name, so by time
 	entries = slices.DeleteFunc(entries, func(e os.DirEntry) bool {

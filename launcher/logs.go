@@ -53,21 +53,21 @@ func RunDir(base, runID string) (dir string, err error) {
 	return dir, nil
 }
 
-// maxFileName leaves room for what else stands in a file's name, which may have 255 bytes.
+// maxFileName leaves room for the rest of a file's name, which may have 255 bytes.
 const maxFileName = 100
 
-// FileName is a run ID as part of a file's name: without separators, and cut to 100 bytes.
+// FileName returns a run ID as part of a file name: without separators, and cut to 100 bytes.
 func FileName(runID string) string {
 	name := strings.ReplaceAll(runID, string(filepath.Separator), "_")
 	return strings.ToValidUTF8(name[:min(len(name), maxFileName)], "")
 }
 
-// AttemptDir names the directory of one attempt under a RunDir.
+// AttemptDir returns the directory of one attempt in a RunDir.
 func AttemptDir(runDir string, attempt int) string {
 	return filepath.Join(runDir, "attempt_"+strconv.Itoa(attempt))
 }
 
-// ErrorFile names the file in which a worker leaves the reason of its failure.
+// ErrorFile returns the path of the file to which a worker writes the reason for its failure.
 func ErrorFile(attemptDir string, localRank int) string {
 	return filepath.Join(attemptDir, strconv.Itoa(localRank), "error.json")
 }

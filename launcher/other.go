@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// What a guard needs (subreapers, parent-death signals, /proc) is Linux's own.
+// What a guard needs (subreapers, parent-death signals, /proc) exists only on Linux.
 var errOS = errors.New("workers run on Linux only: on this system gorun can be built but not used to start them")
 
 // Start fails on this system.

@@ -15,7 +15,7 @@ import (
 	"github.com/gorun/gorun/launcher/spool"
 )
 
-// output is where the streams of a gang lead: the console and the files.
+// output is where the streams of a gang go: the console and the files.
 type output struct {
 	spec     *Spec
 	console  *console
@@ -47,8 +47,8 @@ func (o *output) addFilter(which Std, texts []string) {
 // openTimeout is how long workers wait for the directories of their log files.
 const openTimeout = time.Second
 
-// streams prepares the streams of all workers, from their pipes: stdout and stderr of local rank 0, of local rank 1, ...
-// Files are opened all at once, and nobody waits long for a file system that does not answer.
+// streams prepares the streams of all workers from their pipes: stdout and stderr of local rank 0, of local rank 1, ...
+// It opens all files at the same time, and does not wait long for a file system that does not answer.
 func (o *output) streams(pipes []*os.File) []*stream {
 	all := make([]*stream, len(pipes))
 	for i := range all {
@@ -59,7 +59,7 @@ func (o *output) streams(pipes []*os.File) []*stream {
 		select {
 		case <-opened:
 		case <-late:
-			o.spec.warn("log files in %s do not open: what they are to get waits, and workers that have much of it will wait, too", o.spec.Logs.Dir)
+			o.spec.warn("log files in %s do not open: output for them waits, and workers that write much will have to wait too", o.spec.Logs.Dir)
 			return all
 		}
 	}
@@ -75,7 +75,7 @@ func (o *output) stream(localRank int, which Std, pipe *os.File) *stream {
 	return s
 }
 
-// route says where a stream of a local rank goes, and opens its file, if it has one.
+// route sets where a stream of a local rank goes, and opens its file if it has one.
 func (o *output) route(s *stream, localRank int) {
 	l, muted := o.spec.Logs, o.spec.Workers[localRank].Mute
 	teed := l.Tee.For(localRank)&s.which != 0
@@ -93,7 +93,7 @@ func (o *output) route(s *stream, localRank int) {
 	}
 }
 
-// open opens a log file, in a directory that it makes if it is missing.
+// open opens a log file, and creates its directory if it is missing.
 func (o *output) open(dir, name string) *spool.Writer {
 	l, path := o.spec.Logs, filepath.Join(dir, name)
 	w := o.spec.Spool.Open(spool.File{
@@ -115,14 +115,14 @@ func (o *output) open(dir, name string) *spool.Writer {
 	return w
 }
 
-// failures warns of log files that fail, once for each cause: a full disk fails those of all streams.
+// failures warns about log files that fail, once for each cause: a full disk makes those of all streams fail.
 type failures struct {
 	warn func(format string, args ...any)
 	mu   sync.Mutex
 	seen []string // causes
 }
 
-const fileFailed = "log file given up, its output goes to the console, as does that of others that fail so"
+const fileFailed = "gave up a log file; its output goes to the console, as does that of other log files that fail for the same reason"
 
 func (f *failures) add(what string, err error) {
 	cause := innermost(err).Error()
@@ -135,7 +135,7 @@ func (f *failures) add(what string, err error) {
 	f.warn("%s: %v", what, err)
 }
 
-// innermost is what the system said, without the operation and the file's name.
+// innermost returns the system's error, without the operation and the file's name.
 func innermost(err error) error {
 	for next := errors.Unwrap(err); next != nil; next = errors.Unwrap(err) {
 		err = next
@@ -160,7 +160,7 @@ func (f *filter) wants(line []byte) bool {
 	return false
 }
 
-// release is called once by every stream. The last one lets the file be closed.
+// release is called once by every stream. The last call closes the file.
 func (f *filter) release() {
 	if f.users.Add(-1) == 0 {
 		f.file.Close()

@@ -18,7 +18,7 @@ type Port struct {
 // Number is the port's number.
 func (p *Port) Number() int { return p.number }
 
-// Close gives the port up. Who listens on it by now goes on. Call it once.
+// Close gives up the port. A program that listens on it by now is not affected. Call Close once.
 func (p *Port) Close() error { return p.close() }
 
 // PortError says why a port could not be reserved.
@@ -41,10 +41,10 @@ func (e *PortError) Error() string {
 	case errors.Is(e.Err, syscall.EACCES):
 		return fmt.Sprintf("port %d on %s needs privileges: choose one above 1023 with --master-port", e.Port, host)
 	case errors.Is(e.Err, syscall.EADDRNOTAVAIL):
-		return fmt.Sprintf("%s is not an address of this machine: choose one that is with --master-addr", host)
+		return fmt.Sprintf("%s is not an address of this machine: choose one of this machine's with --master-addr", host)
 	}
 	return fmt.Sprintf("cannot reserve port %d on %s: %v", e.Port, host, e.Err)
 }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *PortError) Unwrap() error { return e.Err }

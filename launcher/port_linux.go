@@ -12,10 +12,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ReservePort reserves a TCP port on an address of this machine, or on all its addresses if host is empty.
-// Port 0 asks for any that is free, and that no outgoing connection of this machine will be given later, when the
-// reservation is over and rank 0 does not listen yet. Host is an address or a name. A port that cannot be had is a
-// *PortError.
+// ReservePort reserves a TCP port on an address of this machine, or on all its addresses if host is empty. Port 0
+// stands for any free port that the system will not give to an outgoing connection later, when the reservation is
+// over and rank 0 does not listen yet. Host is an address or a name. If the port cannot be reserved, the error is
+// a *PortError.
 func ReservePort(host string, port int) (*Port, error) {
 	addr, err := net.ResolveTCPAddr("tcp", net.JoinHostPort(host, strconv.Itoa(port)))
 	if err != nil {
@@ -46,8 +46,8 @@ func ReservePort(host string, port int) (*Port, error) {
 	return p, nil
 }
 
-// bindLasting binds to a port that the system does not give to outgoing connections. They have most of the ports; one
-// try finds nearly always one.
+// bindLasting binds to a port that the system does not give to outgoing connections. One attempt is nearly always
+// enough.
 func bindLasting(addr *net.TCPAddr) (fd int, err error) {
 	first, last := lastingPorts()
 	to := *addr
@@ -60,7 +60,7 @@ func bindLasting(addr *net.TCPAddr) (fd int, err error) {
 	return fd, err
 }
 
-// lastingPorts are the ports below those of outgoing connections, or above them, whichever are more.
+// lastingPorts returns the ports below those of outgoing connections, or those above them, whichever are more.
 func lastingPorts() (first, last int) {
 	first, last = 10000, 32767 // what is below is often meant for something
 	var low, high int
@@ -77,7 +77,7 @@ func lastingPorts() (first, last int) {
 	return high + 1, 65535
 }
 
-// A claim says whether a port may be bound that others have bound, but do not listen on.
+// A claim says whether to bind a port that others have bound but do not listen on.
 type claim bool
 
 const (
@@ -125,7 +125,7 @@ func bindTo(family int, to unix.Sockaddr, c claim) (fd int, err error) {
 	return fd, nil
 }
 
-// share lets others bind the socket's port who ask for it with SO_REUSEADDR.
+// share lets others bind the socket's port with SO_REUSEADDR.
 func share(fd int) error { return unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1) }
 
 func zoneID(zone string) uint32 {

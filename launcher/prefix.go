@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// ExpandPrefix replaces $name and ${name} in template by the values of those names, and $$ by $. A name is
-// a letter or underscore of ASCII, then letters, digits and underscores, as many as there are. What has no value, and a
-// $ that begins no name, stays as it is: the rules are those of Python's string.Template.safe_substitute, which
-// torchrun applies to TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE.
+// ExpandPrefix replaces $name and ${name} in template with the values of those names, and $$ with $. A name is an ASCII
+// letter or underscore, followed by letters, digits and underscores. A name without a value, and a $ that begins no
+// name, stay as they are. These are the rules of Python's string.Template.safe_substitute, which torchrun applies to
+// TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE.
 func ExpandPrefix(template string, values map[string]string) string {
 	var out strings.Builder
 	for {
@@ -30,8 +30,8 @@ func ExpandPrefix(template string, values map[string]string) string {
 	}
 }
 
-// reference reads what follows a $: the name and how many bytes it takes with its braces. "$" is named by a
-// second $, and an empty name says that there is none.
+// reference reads what follows a $: the name, and its length in bytes with its braces. For a second $, the
+// name is "$". An empty name means that there is none.
 func reference(s string) (name string, length int) {
 	if strings.HasPrefix(s, "$") {
 		return "$", 1

@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// Program is what the user asked to run.
+// Program is the program that the user asked to run.
 type Program struct {
 	// Argv can be executed, but for Argv[0] while Source is not empty.
 	Argv []string
@@ -93,7 +93,7 @@ func Resolve(target string, args []string) (*Program, error) {
 	return &Program{Argv: append([]string{path}, args...)}, nil
 }
 
-// ResolveExecutable is Resolve for a target that is an executable whatever it is called.
+// ResolveExecutable is Resolve for a target that is an executable, whatever its name.
 func ResolveExecutable(target string, args []string) (*Program, error) {
 	path, err := lookPath(target)
 	if err != nil {
@@ -121,7 +121,7 @@ func resolveDir(dir string, args []string) (*Program, error) {
 	return nil, &NotExecutableError{Path: dir, Reason: "it is a directory without Go files or __main__.py"}
 }
 
-// source is Go source, which Build will give another Argv[0].
+// source returns a program of Go source. Build will set its Argv[0].
 func source(target string, args []string) *Program {
 	return &Program{Argv: append([]string{target}, args...), Source: target}
 }
@@ -146,7 +146,7 @@ func lookPath(name string) (string, error) {
 	return "", statError(name, err)
 }
 
-// statError explains why the file at path cannot be looked at.
+// statError explains why the file at path cannot be examined.
 func statError(path string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		e := &NotFoundError{Path: path}
@@ -158,7 +158,7 @@ func statError(path string, err error) error {
 	return &NotExecutableError{Path: path, Reason: innermost(err).Error()}
 }
 
-// withEnding returns the script that there is at path if its ending is added, or "".
+// withEnding returns path with an ending that makes it the path of an existing script, or "".
 func withEnding(path string) string {
 	for _, ending := range []string{".py", ".go"} {
 		if info, err := os.Stat(path + ending); err == nil && info.Mode().IsRegular() {

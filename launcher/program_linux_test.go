@@ -148,7 +148,7 @@ func TestResolveGoFailures(t *testing.T) {
 	t.Setenv("TMPDIR", temp)
 	for _, tt := range []struct{ target, want, output string }{
 		{"./bad", "cannot build ./bad: go build failed (exit status 1)", "undefined: undefined"},
-		{"./lib", "cannot build ./lib: its package is not main, so there is no program in it", ""},
+		{"./lib", "cannot build ./lib: its package is not main, so it is not a program", ""},
 		{"./test", "cannot build ./test: go build failed (exit status 1)", "no non-test Go files"},
 	} {
 		var output bytes.Buffer
@@ -167,8 +167,8 @@ func TestResolveGoFailures(t *testing.T) {
 	}
 	t.Setenv("PATH", "")
 	err := mustResolve(t, "./bad").Build(t.Context(), t.TempDir(), nil)
-	if want := "cannot build ./bad: it is Go source and there is no go command in PATH: " +
-		"install Go, or build it elsewhere and give the binary"; err == nil || err.Error() != want {
+	if want := "cannot build ./bad: it is Go source, and there is no go command in PATH: " +
+		"install Go, or build the program elsewhere and run the binary"; err == nil || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
 	}
 }

@@ -10,14 +10,14 @@ import (
 	"strings"
 )
 
-// pythonFiles are the endings of the files that the interpreter of Python runs.
+// pythonFiles are the endings of the files that a Python interpreter runs.
 var pythonFiles = []string{".py", ".pyc", ".pyz"}
 
-// runPath makes argv[1] and what follows the arguments of a script and runs it as the main program.
+// runPath runs argv[1] as the main program, with argv[1] and what follows as its sys.argv.
 const runPath = `import runpy, sys; del sys.argv[0]; runpy.run_path(sys.argv[0], run_name="__main__")`
 
-// ResolveModule is the Python module called name, run as a program (python -m), unbuffered. Whether there is such a
-// module is found out by the interpreter only. Errors are *NotFoundError and *NotExecutableError.
+// ResolveModule returns a program that runs the Python module called name (python -m), unbuffered. Only the
+// interpreter finds out whether the module exists. Errors are *NotFoundError and *NotExecutableError.
 func ResolveModule(name string, args []string) (*Program, error) {
 	if !moduleName(name) {
 		e := &NotFoundError{Path: name, Hint: "a module's name is wanted, like pkg.train"}
@@ -34,9 +34,9 @@ func ResolveModule(name string, args []string) (*Program, error) {
 	return python(name, []string{"-m", name}, args)
 }
 
-// ResolveRunPath is a Python script that runpy.run_path runs in a fresh interpreter, unbuffered: __name__ is
-// "__main__", sys.argv is script and args. It may also be a directory or a zip file with __main__.py. Errors are
-// *NotFoundError and *NotExecutableError.
+// ResolveRunPath returns a program that runs a Python script with runpy.run_path in a new interpreter,
+// unbuffered: __name__ is "__main__", and sys.argv is script and args. The script may also be a directory or a
+// zip file with __main__.py. Errors are *NotFoundError and *NotExecutableError.
 func ResolveRunPath(script string, args []string) (*Program, error) {
 	if _, err := os.Stat(script); err != nil {
 		return nil, statError(script, err)
@@ -44,7 +44,7 @@ func ResolveRunPath(script string, args []string) (*Program, error) {
 	return python(script, []string{"-c", runPath, script}, args)
 }
 
-// Python is the interpreter for Python: $PYTHON_EXEC, or python3.
+// Python returns the Python interpreter: $PYTHON_EXEC, or python3.
 func Python() string {
 	if interpreter := os.Getenv("PYTHON_EXEC"); interpreter != "" {
 		return interpreter
@@ -52,12 +52,12 @@ func Python() string {
 	return "python3"
 }
 
-// python is the interpreter of Python with what it is to run, which errors call target, and the arguments for that.
+// python returns a program that runs the Python interpreter with run and args. Errors name target.
 func python(target string, run, args []string) (*Program, error) {
 	return pythonBy([]string{Python()}, target, run, args)
 }
 
-// pythonBy is python for the interpreter and the options in line.
+// pythonBy is like python, with the interpreter and options in line.
 func pythonBy(line []string, target string, run, args []string) (*Program, error) {
 	interpreter, err := lookPath(line[0])
 	if err != nil {
@@ -81,8 +81,8 @@ func moduleName(name string) bool {
 // maxShebang is how much of a file Linux looks at for the interpreter.
 const maxShebang = 256
 
-// shebang returns the interpreter of Python that the first line of the file at path names, with its options, and
-// nil if it names none or cannot be read. $PYTHON_EXEC takes its place.
+// shebang returns the Python interpreter in the first line of the file at path, with its options, or nil if
+// there is none or the file cannot be read. $PYTHON_EXEC overrides it.
 func shebang(path string) []string {
 	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
 		return nil // to open a named pipe would wait for its writer
@@ -106,8 +106,9 @@ func shebang(path string) []string {
 
 var pythonBinary = regexp.MustCompile(`^(python|pypy)[0-9.]*[a-z]?$`)
 
-// pythonShebang reads the first line in head, as Linux and env(1) do: the interpreter and its options if it is one of
-// Python, otherwise nil. whole says that head is all of the file: its last line needs no end.
+// pythonShebang parses the first line in head as Linux and env(1) do. It returns the interpreter and its options if
+// it is a Python interpreter, otherwise nil. whole says that head is the whole file, so that its last line needs no
+// line break.
 func pythonShebang(head []byte, whole bool) []string {
 	first, _, ended := bytes.Cut(head, []byte("\n"))
 	line, ok := strings.CutPrefix(string(first), "#!")
@@ -135,7 +136,7 @@ func pythonShebang(head []byte, whole bool) []string {
 	return words
 }
 
-// cutBlank cuts s around its first run of blanks.
+// cutBlank cuts s at its first run of blanks.
 func cutBlank(s string) (before, after string) {
 	i := strings.IndexAny(s, " \t")
 	if i < 0 {

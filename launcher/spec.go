@@ -12,17 +12,18 @@ import (
 	"github.com/gorun/gorun/launcher/spool"
 )
 
-// Spec is what to start on this node in one attempt.
+// Spec describes what to start on this node in one attempt.
 type Spec struct {
-	// Argv is the program and its arguments, of every worker that has none of its own (see Resolve). Argv[0] is the path
-	// of the executable.
+	// Argv is the program with its arguments, for every worker that has no Argv of its own (see Resolve). Argv[0] is the
+	// path of the executable.
 	Argv []string
 	// Workers are the processes to start. The index is the local rank.
 	Workers []WorkerSpec
-	// Grace is the time from the signal of Stop to SIGKILL; 0: kill at once. Processes that SIGKILL does not end either are
-	// waited for as long again, at least 5 s and at most 30 s; then Warn gets a line about them, and they are left behind.
+	// Grace is the time from the signal of Stop to SIGKILL; 0: kill at once. After SIGKILL, the gang waits as long again,
+	// but at least 5 s and at most 30 s. Then Warn gets a line about processes that have not ended, and the gang ends
+	// without them.
 	Grace time.Duration
-	// Stdin is what local rank 0 reads; nil: /dev/null, as the others. The gang does not close it.
+	// Stdin is the stdin of local rank 0; nil: /dev/null, as for the others. The gang does not close it.
 	Stdin *os.File
 	// Stdout and Stderr are the console: whole lines of the workers' streams arrive here with the worker's
 	// Prefix in front, in one Write for as many lines as there are, up to 16 KiB. A line longer than 1 MiB is cut into lines
@@ -31,7 +32,7 @@ type Spec struct {
 	// Spool writes to the console and to the log files, and outlives the gang: what has been put into it when Exits ends
 	// may not be written yet. It must be set.
 	Spool *spool.Spool
-	// Raw says that the console's charset is not UTF-8: bytes pass as they are.
+	// Raw says that the console does not use UTF-8: bytes pass unchanged.
 	Raw bool
 	// Color paints the workers' prefixes, each rank in its own color.
 	Color bool
@@ -41,16 +42,16 @@ type Spec struct {
 	Live bool
 	// Logs are the files of this attempt.
 	Logs LogSpec
-	// Guard, if set, has been started ahead (see guard.Start). The first Start takes it.
+	// Guard, if set, is a guard that was started early (see guard.Start). The first Start takes it.
 	Guard *guard.Guard
-	// TempDir, if set, is removed by the guard should the agent die before it can: it may hold the
-	// program (see Program.Build).
+	// TempDir, if set, is a directory that the guard removes if the agent dies before it can do so. It may hold
+	// the program (see Program.Build).
 	TempDir string
 	// TimerFile is the path of a FIFO for the workers' timers, which the gang makes and removes; empty: there is none.
 	// A process of the gang writes a line there, as FileTimerClient of torch.distributed.elastic.timer does, to be sent
 	// a signal (SIGKILL, as a rule) unless it has released that timer by some time. Exit.Expired then says so.
 	TimerFile string
-	// Warn, if set, gets one line about each trouble that the job survives, for example a full disk. Several
+	// Warn, if set, gets one line about each problem that the job survives, for example a full disk. Several
 	// goroutines call it.
 	Warn func(msg string)
 }
@@ -66,10 +67,10 @@ type WorkerSpec struct {
 	Mute     bool     // keeps its output from the console; logs keep all
 }
 
-// killTimeout is how long processes may take to end after SIGKILL: as long as they had to stop, within reason.
+// killTimeout is how long processes may take to end after SIGKILL: as long as they had to stop, within limits.
 func (s *Spec) killTimeout() time.Duration { return min(max(s.Grace, 5*time.Second), 30*time.Second) }
 
-// check finds what would otherwise fail in the guard, where it is harder to explain.
+// check finds errors that would be harder to explain in the guard.
 func (s *Spec) check() error {
 	if len(s.Workers) == 0 {
 		return errors.New("launcher: a gang needs at least one worker")
@@ -106,7 +107,7 @@ func checkArgv(argv []string) error {
 	return nil
 }
 
-// argv is the program of a worker and its arguments.
+// argv returns the program of a worker with its arguments.
 func (s *Spec) argv(localRank int) []string {
 	if own := s.Workers[localRank].Argv; len(own) > 0 {
 		return own

@@ -15,7 +15,7 @@ import (
 
 // Start starts the workers of spec and returns when all of them run their program. If one cannot, the error
 // says why (NotFoundError and NotExecutableError for the program itself) and nothing is left running. ctx
-// bounds the start only: the gang goes on until its workers exit or it is stopped.
+// limits only the start: the gang runs until its workers exit or it is stopped.
 func Start(ctx context.Context, spec Spec) (*Gang, error) {
 	if guard.Is() {
 		return nil, errors.New("launcher: this process is a guard: its program must import launcher/guard/reexec")
@@ -42,8 +42,8 @@ func Start(ctx context.Context, spec Spec) (*Gang, error) {
 	return g, nil
 }
 
-// newGang opens the workers' pipes and finds the gang a guard, which has yet to get the workers' ends: stdout and stderr
-// of local rank 0, of local rank 1, ...
+// newGang opens the workers' pipes and gets a guard for the gang. It returns the workers' ends, which the guard has yet
+// to get: stdout and stderr of local rank 0, of local rank 1, ...
 func newGang(spec Spec) (g *Gang, pipes []*os.File, err error) {
 	ours, theirs, err := openPipes(2 * len(spec.Workers))
 	if errors.Is(err, unix.EMFILE) {
@@ -64,7 +64,7 @@ func newGang(spec Spec) (g *Gang, pipes []*os.File, err error) {
 	return g, theirs, nil
 }
 
-// takeGuard is the guard that was started ahead, or else a new one.
+// takeGuard returns the guard that was started early, or else a new one.
 func (s *Spec) takeGuard() (*guard.Guard, error) {
 	if s.Guard.Take() {
 		return s.Guard, nil
@@ -77,7 +77,7 @@ func (s *Spec) takeGuard() (*guard.Guard, error) {
 	return g, nil
 }
 
-// openPipes returns the ends of n pipes to read from, and those to write to.
+// openPipes returns the reading ends and the writing ends of n pipes.
 func openPipes(n int) (ours, theirs []*os.File, err error) {
 	for range n {
 		// Not os.Pipe: the workers must find their end in blocking mode.
@@ -94,7 +94,7 @@ func openPipes(n int) (ours, theirs []*os.File, err error) {
 	return ours, theirs, nil
 }
 
-// attach connects the workers' pipes with the console and the log files, whose directories workers find when they start.
+// attach connects the workers' pipes with the console and the log files. It creates their directories before workers start.
 func (g *Gang) attach(pipes []*os.File) {
 	streams := newOutput(&g.spec).streams(pipes)
 	for i := range g.workers {
@@ -110,7 +110,7 @@ func (g *Gang) listen() {
 	}
 }
 
-// begin hands the guard the workers' ends of their pipes and its task, and waits until the workers run.
+// begin passes the workers' ends of the pipes and the request to the guard, and waits until the workers run.
 func (g *Gang) begin(ctx context.Context, pipes []*os.File) error {
 	stopWatching := context.AfterFunc(ctx, g.guard.Interrupt)
 	err := g.ask(pipes)
@@ -168,7 +168,7 @@ func newRequest(spec *Spec) guard.Request {
 	return req
 }
 
-// sharedEnv is what the environments of all workers begin with: as a rule, all of the agent's.
+// sharedEnv returns the common beginning of the environments of all workers: usually all of the agent's environment.
 func sharedEnv(workers []WorkerSpec) []string {
 	shared := workers[0].Env
 	for _, w := range workers[1:] {
@@ -181,7 +181,7 @@ func sharedEnv(workers []WorkerSpec) []string {
 	return shared
 }
 
-// notExecutable explains what exec(2) says of a file that is there.
+// notExecutable explains the errors of exec(2) for an existing file.
 var notExecutable = map[syscall.Errno]string{
 	unix.ENOENT:  "the interpreter named in its first line, or its loader, does not exist",
 	unix.EACCES:  "no permission to execute it",
@@ -190,7 +190,7 @@ var notExecutable = map[syscall.Errno]string{
 	unix.E2BIG:   "its arguments and environment are too long for the system",
 }
 
-// limits are where to look when the system refuses a process.
+// limits are hints for when the system refuses a process.
 var limits = map[syscall.Errno]string{
 	unix.EAGAIN: " (ulimit -u, or pids.max of the control group, allows no more processes)",
 	unix.EMFILE: " (ulimit -Hn allows no more open files)",
@@ -211,7 +211,7 @@ func startError(path string, failure *guard.NotStarted) error {
 	return fmt.Errorf("cannot start local rank %d: %w%s", failure.LocalRank, errno, limits[errno])
 }
 
-// abandon ends a gang that did not come to run.
+// abandon ends a gang whose start failed.
 func (g *Gang) abandon() {
 	g.endGuard()
 	for i := range g.workers {
@@ -221,10 +221,10 @@ func (g *Gang) abandon() {
 	g.release()
 }
 
-// release gives back what an ended gang has held.
+// release releases the resources of an ended gang.
 func (g *Gang) release() {
 	if words := g.guard.Release(); words != "" {
-		g.spec.warn("the guard of the workers says: %s", words)
+		g.spec.warn("message from the guard of the workers: %s", words)
 	}
 	g.timerFile.close()
 }

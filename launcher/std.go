@@ -17,7 +17,7 @@ const (
 	Both   Std = Stdout | Stderr
 )
 
-// file names the log file of one stream.
+// file returns the name of the log file of one stream.
 func (s Std) file() string {
 	if s == Stderr {
 		return "stderr.log"
@@ -25,7 +25,7 @@ func (s Std) file() string {
 	return "stdout.log"
 }
 
-// StdMap is a Std for every local rank. The zero value is None for all.
+// StdMap holds a Std for every local rank. The zero value is None for all.
 type StdMap struct {
 	Default Std         // of the local ranks that Ranks does not name
 	Ranks   map[int]Std // by local rank
@@ -39,8 +39,8 @@ func (m StdMap) For(localRank int) Std {
 	return m.Default
 }
 
-// ParseStd reads the value of --redirects and --tee: "3" for all local ranks, or "0:3,12:1" for those
-// named, the others then being None. The streams are 0 none, 1 stdout, 2 stderr, 3 both. The error is one
+// ParseStd parses the value of --redirects and --tee: "3" for all local ranks, or "0:3,12:1" for those named,
+// and None for the others. The streams are 0 (none), 1 (stdout), 2 (stderr) and 3 (both). The error is one
 // line that says what is wanted.
 func ParseStd(s string) (StdMap, error) {
 	const want = "want 0 (none), 1 (stdout), 2 (stderr) or 3 (both), or a list by local rank such as 0:3,1:2"

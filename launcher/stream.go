@@ -16,15 +16,15 @@ const (
 	idle      = 100 * time.Millisecond // after which a terminal shows a line that has not ended
 )
 
-// How many bytes of a stream may wait for one of the places to which it goes, before it is read on. A worker that is being
-// stopped, and has last words, is not to be killed because nobody reads them.
+// How many bytes of a stream may wait for each destination before reading pauses. The limit is higher for a worker that is
+// being stopped, so that it is not killed because nobody reads its last output.
 const (
 	streamShare = 64 << 10
 	leaverShare = 1 << 20
 )
 
 // stream carries one output stream of one worker from its pipe to the console, the log file and the tail. One goroutine
-// owns it, and waits for nothing but the pipe and for room in its queues; others only call sync, leave and close.
+// owns it, and waits only for the pipe and for room in its queues; others only call sync, leave and close.
 type stream struct {
 	which   Std
 	pipe    *os.File // the agent's end, non-blocking
@@ -66,7 +66,7 @@ func newStream(which Std, pipe *os.File, o *output) *stream {
 	return s
 }
 
-// setFile lets the stream's bytes go to a file as well. If that fails, those that are not shown are.
+// setFile makes the stream's bytes go to a file too. If the file fails, bytes that would not be shown are shown.
 func (s *stream) setFile(file *spool.Writer) {
 	rescue := s.rescue
 	if s.onConsole {
@@ -75,7 +75,7 @@ func (s *stream) setFile(file *spool.Writer) {
 	s.file, s.stored = file, file.Source(rescue)
 }
 
-// setFilter lets lines that a filter wants go to its file as well.
+// setFilter makes lines that a filter wants go to its file too.
 func (s *stream) setFilter(f *filter) {
 	rescue := func(lines []byte) { s.console.write(s.shown, lines) }
 	if s.onConsole {
@@ -84,7 +84,7 @@ func (s *stream) setFilter(f *filter) {
 	s.filter, s.selected = f, f.file.Source(rescue)
 }
 
-// rescue shows what a file has not taken.
+// rescue shows what a file did not accept.
 func (s *stream) rescue(b []byte) {
 	var text []byte
 	for line := range bytes.Lines(b) {
@@ -126,7 +126,7 @@ func (s *stream) run() {
 	}
 }
 
-// wakeAt lets the reader wake at a time, or at once if sync waits for it: its deadline must not be lost.
+// wakeAt makes the reader wake at this time, or at once if sync waits for it: the deadline that sync set must not be lost.
 func (s *stream) wakeAt(at time.Time) error {
 	err := s.pipe.SetReadDeadline(at)
 	if s.syncing.Load() {
@@ -135,7 +135,7 @@ func (s *stream) wakeAt(at time.Time) error {
 	return err
 }
 
-// awaitQueues returns when there is room for more in all places to which the stream goes, or somebody is in a hurry.
+// awaitQueues returns when all destinations of the stream have room, or when wake is called.
 func (s *stream) awaitQueues() {
 	most := streamShare
 	if s.leaving.Load() {
@@ -169,9 +169,9 @@ func (s *stream) leave() {
 	s.wake()
 }
 
-// sync returns the last lines, when all that is in the pipe now has been passed on. The worker has exited, so that is all that it wrote.
-// It is no more than a pipe holds, and for that there is always room. sync does not wait for other processes that hold the pipe and may
-// go on writing. Only one call at a time.
+// sync waits until everything that is in the pipe now has been passed on, and returns the last lines. The worker has exited, so this is
+// all that it wrote. It is at most as much as a pipe holds, for which there is always room. sync does not wait for other processes that
+// hold the pipe and may go on writing. Only one call may run at a time.
 func (s *stream) sync() []string {
 	s.syncing.Store(true)
 	_ = s.pipe.SetReadDeadline(time.Unix(1, 0)) // wakes the reader; fails only if it has ended
@@ -191,8 +191,8 @@ func (s *stream) close() {
 	<-s.done
 }
 
-// catchUp is the reader's half of sync. It reads as much as the pipe holds at its start, no more: somebody
-// else may be writing for ever.
+// catchUp is the reader's half of sync. It reads only as much as the pipe holds at its start, because another
+// process may write forever.
 func (s *stream) catchUp(buf []byte) error {
 	if err := s.pipe.SetReadDeadline(time.Time{}); err != nil {
 		return err
@@ -213,7 +213,7 @@ func (s *stream) catchUp(buf []byte) error {
 	return nil
 }
 
-// take passes b on: raw to the file, as whole lines to the console, the filter and the tail.
+// take passes on b: raw to the file, and as whole lines to the console, the filter and the tail.
 func (s *stream) take(b []byte) {
 	if s.file != nil && !s.stored.Put(b) {
 		s.file, s.stored, s.onConsole = nil, nil, true
@@ -224,7 +224,7 @@ func (s *stream) take(b []byte) {
 	}
 }
 
-// line passes on one line, or a piece of one that has not ended.
+// line passes on one line, or a piece of a line that has not ended.
 func (s *stream) line(b []byte, ended bool) {
 	if s.tail != nil {
 		s.tail.add(visible(b))
@@ -250,7 +250,7 @@ func appendLine(dst, prefix, line []byte) []byte {
 	return append(dst, '\n')
 }
 
-// bar shows what there is of an unfinished line on a console that can erase it.
+// bar shows an unfinished line on a console that can erase it.
 func (s *stream) bar(text []byte) {
 	if s.onConsole && len(text) > 0 {
 		s.flush() // the lines before it
@@ -258,7 +258,7 @@ func (s *stream) bar(text []byte) {
 	}
 }
 
-// pause shows a line that its worker does not go on with, which may be a question.
+// pause shows an unfinished line that its worker does not continue: it may be a question.
 func (s *stream) pause() {
 	if text := visible(s.lines.partial); s.onConsole && len(text) > 0 {
 		s.flush()

@@ -124,7 +124,7 @@ func TestGuardThatCrashes(t *testing.T) {
 	if e := exits(t, g)[0]; !e.GuardLost {
 		t.Errorf("%+v", e)
 	}
-	if want := "the guard of the workers says: SIGABRT: abort; "; !strings.HasPrefix(warned.String(), want) {
+	if want := "message from the guard of the workers: SIGABRT: abort; "; !strings.HasPrefix(warned.String(), want) {
 		t.Errorf("warnings %.200q, want %q", warned.String(), want)
 	}
 }

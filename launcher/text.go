@@ -5,8 +5,9 @@ import (
 	"unicode/utf8"
 )
 
-// appendValid appends b to dst with U+FFFD for what is not UTF-8: one for each maximal subpart of an
-// ill-formed sequence, as Unicode recommends (chapter 3.9) and Python does. Bytes of ASCII all stay.
+// appendValid appends b to dst, with U+FFFD in place of bytes that are not UTF-8: one for each maximal
+// subpart of an ill-formed sequence, as Unicode recommends (chapter 3.9) and Python does. All ASCII bytes
+// stay.
 func appendValid(dst, b []byte) []byte {
 	valid := 0 // bytes of b that are
 	for valid < len(b) {
@@ -30,8 +31,8 @@ func appendValid(dst, b []byte) []byte {
 	return append(dst, b...)
 }
 
-// wholeRunes returns how much of b, which must not be empty, comes before a rune of UTF-8 that begins and does
-// not end in it. It is more than 0.
+// wholeRunes returns the length of b, which must not be empty, without an incomplete UTF-8 rune at its end. It
+// is more than 0.
 func wholeRunes(b []byte) int {
 	for n := 1; n < utf8.UTFMax && n < len(b); n++ {
 		if last := b[len(b)-n:]; utf8.RuneStart(last[0]) {
@@ -44,7 +45,7 @@ func wholeRunes(b []byte) int {
 	return len(b)
 }
 
-// visible returns what a terminal shows of a line in the end: each carriage return begins it again.
+// visible returns what a terminal finally shows of a line: each carriage return starts the line again.
 func visible(line []byte) []byte {
 	if bytes.IndexByte(line, '\r') < 0 { // much faster than LastIndexByte
 		return line
@@ -58,7 +59,7 @@ const (
 	tailBytes = 1024
 )
 
-// tail keeps the beginning of each of the last lines that it is given, without allocating once it is warm.
+// tail keeps the beginnings of the last lines added, and soon allocates nothing.
 type tail struct {
 	ring [tailLines][]byte
 	n    int // lines seen
@@ -77,7 +78,7 @@ func shorten(line []byte) []byte {
 	return line[:wholeRunes(line[:tailBytes])]
 }
 
-// last returns copies of the lines kept, oldest first: as they are if raw, otherwise as valid UTF-8.
+// last returns copies of the lines, oldest first: unchanged if raw is true, otherwise as valid UTF-8.
 func (t *tail) last(raw bool) []string {
 	var out []string
 	for i := max(0, t.n-tailLines); i < t.n; i++ {

@@ -28,10 +28,10 @@ type TimerFileError struct {
 
 // Error is one line.
 func (e *TimerFileError) Error() string {
-	return fmt.Sprintf("cannot make the workers' timer file %s (TORCHELASTIC_TIMER_FILE): %v", e.Path, e.Err)
+	return fmt.Sprintf("cannot create the workers' timer file %s (TORCHELASTIC_TIMER_FILE): %v", e.Path, e.Err)
 }
 
-// Unwrap returns what the system said.
+// Unwrap returns the system's error.
 func (e *TimerFileError) Unwrap() error { return e.Err }
 
 const (
@@ -50,7 +50,7 @@ type timerRequest struct {
 	signal  syscall.Signal
 }
 
-// parseTimer reads a line. What stands before its last brace may be a line that a writer did not end.
+// parseTimer parses a line. The text before its last opening brace may be a line that a writer did not finish.
 func parseTimer(line []byte) (timerRequest, bool) {
 	line = line[max(0, len(line)-maxRequest):]
 	r, ok := decodeTimer(line)
@@ -76,7 +76,7 @@ func decodeTimer(line []byte) (timerRequest, bool) {
 	return timerRequest{r.Pid, *r.Scope, *r.Expires, syscall.Signal(max(0, *r.Signal))}, true
 }
 
-// deadline is when a request's time is up. That the clock is set afterwards does not matter.
+// deadline returns when a request's time is up. Setting the clock afterwards does not change it.
 func (r timerRequest) deadline(now time.Time) time.Time {
 	seconds := r.expires - float64(now.UnixNano())/1e9
 	return now.Add(time.Duration(max(-farAway, min(seconds, farAway)) * 1e9))
@@ -95,7 +95,7 @@ type timer struct {
 	localRank int            // whose process it is; -1: its worker has ended
 }
 
-// timers are those that run. They know no clock.
+// timers are the running timers. They have no clock.
 type timers map[timerKey]timer
 
 // set starts a timer, or changes it. It returns false if there are too many.
@@ -125,7 +125,7 @@ func (ts timers) next() (at time.Time, ok bool) {
 	return at, ok
 }
 
-// expired takes out the timers that have run out by now, in the order in which they did.
+// expired removes and returns the timers that have run out by now, in the order in which they did.
 func (ts timers) expired(now time.Time) (list []timer) {
 	for key, t := range ts {
 		if !t.deadline.After(now) {
@@ -137,7 +137,7 @@ func (ts timers) expired(now time.Time) (list []timer) {
 	return list
 }
 
-// watched is what a watchdog needs of a gang.
+// watched is what a watchdog needs from a gang.
 type watched interface {
 	// read returns what has come from the workers, without waiting. It is valid until the next call.
 	read() []byte
@@ -188,7 +188,7 @@ func (w *watchdog) run(ready <-chan struct{}, f *timerFile) {
 	}
 }
 
-// obey does what a line says.
+// obey carries out a request.
 func (w *watchdog) obey(line []byte) {
 	r, ok := parseTimer(line)
 	key := timerKey{r.pid, r.scope}
@@ -235,7 +235,7 @@ func (w *watchdog) expire(now time.Time) {
 	}
 }
 
-// complain warns about a worker's request that fails, but does not let that flood the log.
+// complain warns about a worker's request that fails, without flooding the log.
 func (w *watchdog) complain(format string, args ...any) {
 	w.complains++
 	switch {
@@ -250,7 +250,7 @@ func newTimerFile(file *os.File) *timerFile {
 	return &timerFile{file: file, quit: make(chan struct{}), suspends: make(chan struct{}), passed: make(chan time.Duration), moved: make(chan struct{}, 1)}
 }
 
-// A timerFile is the FIFO into which workers write what their watchdog is to do.
+// A timerFile is the FIFO to which workers write requests for their watchdog.
 type timerFile struct {
 	file     *os.File
 	quit     chan struct{}

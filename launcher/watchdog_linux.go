@@ -12,8 +12,8 @@ import (
 	"github.com/gorun/gorun/launcher/proc"
 )
 
-// openTimerFile makes the FIFO of a gang, which only this user may write to. If another process listens at path the
-// error, a *TimerFileError, says so; a FIFO that one has left there is replaced. An empty path gives nil.
+// openTimerFile creates the FIFO of a gang, to which only this user may write. If another process reads from a FIFO
+// at path, the error is a *TimerFileError; a FIFO that nobody reads is replaced. An empty path gives nil.
 func openTimerFile(path string) (*timerFile, error) {
 	if path == "" {
 		return nil, nil
@@ -46,12 +46,12 @@ func removeLeft(path string) error {
 		return errors.Unwrap(err)
 	}
 	if info.Mode().Type() != fs.ModeNamedPipe {
-		return errors.New("there is something that is no FIFO")
+		return errors.New("the file exists and is not a FIFO")
 	}
 	reader, err := os.OpenFile(path, os.O_WRONLY|unix.O_NONBLOCK, 0)
 	if err == nil {
 		_ = reader.Close()
-		return errors.New("another process listens there")
+		return errors.New("another process reads from it")
 	}
 	if !errors.Is(err, unix.ENXIO) {
 		return errors.Unwrap(err)
@@ -78,10 +78,10 @@ func (f *timerFile) close() {
 	}
 }
 
-// removalTimeout is how long removing the file may take. Its file system may hang.
+// removalTimeout limits the removal of the file, because its file system may hang.
 const removalTimeout = time.Second
 
-// watch obeys what the workers write to the gang's timer file, if it has one, until that is closed.
+// watch carries out the requests in the gang's timer file, if there is one, until that is closed.
 func (g *Gang) watch() {
 	f := g.timerFile
 	if f == nil {

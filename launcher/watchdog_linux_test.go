@@ -219,14 +219,14 @@ func TestTimerFileIsMade(t *testing.T) {
 	for _, tt := range []struct{ path, want string }{
 		{path("new"), ""},
 		{left, ""},
-		{full, "there is something that is no FIFO"},
-		{path("used"), "another process listens there"},
+		{full, "the file exists and is not a FIFO"},
+		{path("used"), "another process reads from it"},
 		{path("nowhere/timer"), "no such file or directory"},
 		{path(strings.Repeat("x", 300)), "file name too long"},
 	} {
 		f, err := openTimerFile(tt.path)
 		if err != nil {
-			if want := "cannot make the workers' timer file " + tt.path + " (TORCHELASTIC_TIMER_FILE): " + tt.want; err.Error() != want || tt.want == "" {
+			if want := "cannot create the workers' timer file " + tt.path + " (TORCHELASTIC_TIMER_FILE): " + tt.want; err.Error() != want || tt.want == "" {
 				t.Errorf("%v, want %s", err, want)
 			}
 			continue

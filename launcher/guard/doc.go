@@ -1,7 +1,8 @@
-// Package guard is the process between an agent and its workers. It is their parent and the subreaper of all that they
-// start, so a process that its parents left (a double fork, with or without setsid) becomes a child of the guard and is
-// found in /proc. A socket joins agent and guard; the guard reads its end of file when the agent is gone.
+// Package guard is the process between an agent and its workers. It is the parent of the workers and the subreaper of
+// everything that they start, so an orphaned process (after a double fork, with or without setsid) becomes a child of
+// the guard and is found in /proc. A socket connects agent and guard; when the agent is gone, the guard reads an end of
+// file.
 //
-// A guard is the agent's own binary, executed again: a program that starts one imports package reexec, below this one. The
-// agent's side is Start and the Guard that it returns. The package imports little, for a guard is to be there soon.
+// A guard is the agent's own binary, executed again: a program that starts one must import package reexec, below this one.
+// The agent's side is Start and the Guard that it returns. The package imports little, so that a guard starts fast.
 package guard

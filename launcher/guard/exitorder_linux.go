@@ -4,8 +4,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// An exitOrder knows in which order processes have ended: the kernel queues their descriptors as they become
-// readable. Where it has no such descriptors (before Linux 5.3) it knows nothing, and ended is always empty.
+// An exitOrder knows in which order processes have ended, because the kernel queues their descriptors as they
+// become readable. Before Linux 5.3 there are no such descriptors, and ended is always empty.
 type exitOrder struct {
 	epoll int
 	fds   map[int]int // pid -> pidfd
@@ -20,7 +20,7 @@ func newExitOrder() *exitOrder {
 	return &exitOrder{epoll: epoll, fds: map[int]int{}, pids: map[int]int{}}
 }
 
-// add takes in a child that has not been waited for.
+// add adds a child that has not been waited for.
 func (o *exitOrder) add(pid int) {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
@@ -33,7 +33,7 @@ func (o *exitOrder) add(pid int) {
 	o.fds[pid], o.pids[fd] = fd, pid
 }
 
-// ended returns those that have ended and not been removed, the first to end first.
+// ended returns the processes that have ended and have not been removed, in the order of their ends.
 func (o *exitOrder) ended() []int {
 	if len(o.fds) == 0 {
 		return nil

@@ -15,7 +15,7 @@ import (
 	"github.com/gorun/gorun/launcher/proc"
 )
 
-// A Guard is a running guard, for one gang, and the way to it.
+// A Guard is a running guard for one gang, with the connection to it.
 type Guard struct {
 	process *os.Process
 	pid     int
@@ -31,8 +31,8 @@ type Guard struct {
 	commands *json.Encoder
 }
 
-// Start starts a guard for about so many workers. To do so ahead, while the rest of the gang is being found out, saves
-// the time that a process takes to start.
+// Start starts a guard for about this number of workers. Called early, it saves the time that a process takes to
+// start.
 func Start(workers int) (*Guard, error) {
 	go growFileTable(4 * workers) // both ends of two pipes each
 	return start(forGang)
@@ -71,8 +71,8 @@ func start(what purpose) (g *Guard, err error) {
 		events: json.NewDecoder(socket), commands: json.NewEncoder(socket)}, nil
 }
 
-// memfd is a file for what a guard says, which is little: why it cannot guard, or crashes. A write to it never waits, as one
-// to this process's stderr may. Without such files it is instead.
+// memfd returns a file for the guard's few messages: why it cannot work, or why it crashed. Unlike a write to this process's
+// stderr, a write to it never waits. If the system has no such files, memfd returns instead.
 func memfd(instead *os.File) *os.File {
 	fd, err := unix.MemfdCreate("guard-stderr", unix.MFD_CLOEXEC)
 	if err != nil {
@@ -87,7 +87,7 @@ func memfd(instead *os.File) *os.File {
 // maxStderr is how many bytes of a guard's stderr go into an error.
 const maxStderr = 4 << 10
 
-// Stderr is what the guard has said on stderr, in one line. It is empty when all is well.
+// Stderr returns what the guard has written to stderr, in one line. It is usually empty.
 func (g *Guard) Stderr() string {
 	if g.stderr == nil {
 		return ""
@@ -97,8 +97,8 @@ func (g *Guard) Stderr() string {
 	return strings.ReplaceAll(strings.TrimSpace(string(text[:n])), "\n", "; ")
 }
 
-// growFileTable grows this process's table of open files. The kernel doubles it when it is full, and whenever it does so in
-// a process of several threads, all of them wait for milliseconds until no other CPU uses the old one.
+// growFileTable grows this process's table of open files. The kernel doubles the table when it is full, and in a process
+// with several threads all of them then wait milliseconds until no CPU uses the old one.
 func growFileTable(files int) {
 	const inUse, atFirst = 32, 64
 	if files+inUse < atFirst {
@@ -109,8 +109,7 @@ func growFileTable(files int) {
 	}
 }
 
-// runtimeSettings are the variables that the guard keeps: those of the Go runtime. What else the agent has is not
-// for it.
+// runtimeSettings returns the variables that the guard gets: only those of the Go runtime.
 func runtimeSettings() []string {
 	env := []string{}
 	for _, name := range []string{"GODEBUG", "GORACE", "GOTRACEBACK"} {
@@ -121,13 +120,13 @@ func runtimeSettings() []string {
 	return env
 }
 
-// Pid is the guard's process id.
+// Pid returns the guard's process id.
 func (g *Guard) Pid() int { return g.pid }
 
-// Take reports whether a gang may have the guard, which is then the gang's.
+// Take reports whether a gang may take the guard. The guard then belongs to the gang.
 func (g *Guard) Take() bool { return g != nil && g.taken.CompareAndSwap(false, true) }
 
-// Begin asks the guard to start the workers, and hands it the files that go with the request. The answer comes by Next.
+// Begin asks the guard to start the workers, and passes it the files that belong to the request. Next returns the answer.
 func (g *Guard) Begin(req Request, files []*os.File) error {
 	if err := sendFiles(g.socket, files); err != nil {
 		return err
@@ -138,7 +137,7 @@ func (g *Guard) Begin(req Request, files []*os.File) error {
 // Interrupt makes Begin and Next fail, now and later.
 func (g *Guard) Interrupt() { _ = g.socket.SetDeadline(time.Unix(1, 0)) }
 
-// Next waits for what the guard has to tell. It fails if the guard has died.
+// Next waits for the guard's next event. It fails if the guard has died.
 func (g *Guard) Next() (e Event, err error) {
 	err = g.events.Decode(&e)
 	return e, err
@@ -155,23 +154,24 @@ func (g *Guard) Kill() { g.send(command{Verb: verbKill}) }
 // Signal makes the guard pass sig on to the workers.
 func (g *Guard) Signal(sig syscall.Signal) { g.send(command{Verb: verbSignal, Signal: int(sig)}) }
 
-// Suspend makes the guard suspend all that it guards; Next reports when that is done. The time of a suspension does not count.
+// Suspend makes the guard suspend all processes that it guards; Next reports when that is done. The time of a suspension does not
+// count.
 func (g *Guard) Suspend() { g.send(command{Verb: verbSuspend}) }
 
 // Resume undoes Suspend.
 func (g *Guard) Resume() { g.send(command{Verb: verbResume}) }
 
-// send fails only when the guard is gone, which Next tells.
+// send fails only if the guard is gone, which Next reports.
 func (g *Guard) send(c command) {
 	g.sending.Lock()
 	defer g.sending.Unlock()
 	_ = g.commands.Encode(c)
 }
 
-// AnswerBy makes Next fail at some time, for a guard that does not answer: it is suspended, or frozen.
+// AnswerBy makes Next fail at this time, in case the guard does not answer because it is suspended or frozen.
 func (g *Guard) AnswerBy(at time.Time) { _ = g.socket.SetReadDeadline(at) } // fails when nobody reads any more
 
-// Close ends a guard that no gang has taken, and that so guards nothing.
+// Close ends a guard that no gang has taken.
 func (g *Guard) Close() {
 	if g.Take() {
 		_ = g.process.Kill()
@@ -179,8 +179,8 @@ func (g *Guard) Close() {
 	}
 }
 
-// End kills the guard, should it still run, and all that it guarded, but for the processes denied, which are another
-// user's, and those that are stuck: they have not ended within timeout.
+// End kills the guard, if it still runs, and all processes that it guarded. It returns those that it may not kill,
+// because they belong to another user, and those that did not end within timeout.
 func (g *Guard) End(timeout time.Duration) (denied, stuck []int) {
 	until := time.Now().Add(timeout)
 	_ = g.process.Kill()
@@ -193,7 +193,7 @@ func (g *Guard) End(timeout time.Duration) (denied, stuck []int) {
 	return denied, append(stuck, others...)
 }
 
-// wait waits for the end of the guard, and reports whether it came in time.
+// wait waits for the end of the guard, and reports whether it ended in time.
 func (g *Guard) wait(timeout time.Duration) bool {
 	g.waiting.Do(func() {
 		g.ended = make(chan struct{})
@@ -210,7 +210,7 @@ func (g *Guard) wait(timeout time.Duration) bool {
 	}
 }
 
-// releaseTimeout is what a guard that has nothing to do any more may take to end.
+// releaseTimeout is how long a guard that has nothing left to do may take to end.
 const releaseTimeout = 5 * time.Second
 
 // Release waits for the end of the guard, and gives back what it has held here. It returns the guard's last Words.

@@ -9,20 +9,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The guard gets the workers' pipes over its socket, and not by inheritance: a process that starts with more open
-// files than its soft limit cannot even load its libraries. The guard has raised its own by then, as every Go program
-// does, and gives the workers the limit that the agent was started with.
+// The guard gets the workers' pipes over its socket, and does not inherit them: a process that starts with more open
+// files than its soft limit cannot even load its libraries. By then, the guard has raised its own limit, as every Go
+// program does. It gives the workers the limit with which the agent was started.
 
-// maxHandover is how many descriptors go in one message; Linux takes 253.
+// maxHandover is how many descriptors are sent in one message; Linux allows 253.
 const maxHandover = 250
 
-// Each message has one byte, beside the descriptors.
+// Each message has one byte, in addition to the descriptors.
 const (
 	lastHandover = byte('.')
 	moreHandover = byte(',')
 )
 
-// sendFiles hands files to the process at the other end of socket, which gets descriptors of its own.
+// sendFiles passes files to the process at the other end of socket, which gets its own descriptors.
 func sendFiles(socket *os.File, files []*os.File) error {
 	raw, err := socket.SyscallConn()
 	if err != nil {
@@ -50,8 +50,8 @@ func sendFiles(socket *os.File, files []*os.File) error {
 	return nil
 }
 
-// receiveFiles is the other half of sendFiles; socket is in blocking mode. The descriptors come in their order, and are
-// closed on exec.
+// receiveFiles receives the files of sendFiles; socket must be in blocking mode. The descriptors keep their order, and
+// are closed on exec.
 func receiveFiles(socket int) (fds []int, err error) {
 	mark, rights := make([]byte, 1), make([]byte, unix.CmsgSpace(4*maxHandover))
 	for {

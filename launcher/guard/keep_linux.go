@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Keep starts a guard that has no workers, only a directory: should this process die before Close, it removes that.
+// Keep starts a guard that has no workers, only a directory: if this process dies before Close, the guard removes the directory.
 func Keep(dir string) (*Guard, error) {
 	g, err := start(forDirectory)
 	if err != nil {
@@ -20,7 +20,7 @@ func Keep(dir string) (*Guard, error) {
 	return g, nil
 }
 
-// keep is Main for a guard of Keep, which is killed if there is nothing to do for it.
+// keep is Main for a guard of Keep. Such a guard is killed if it is no longer needed.
 func keep(dir string, fromAgent *json.Decoder, socket *os.File) int {
 	_, _ = io.Copy(io.Discard, io.MultiReader(fromAgent.Buffered(), socket)) // until the agent dies
 	for end := time.Now().Add(cleanupTimeout); os.RemoveAll(dir) != nil; time.Sleep(10 * time.Millisecond) {
@@ -31,5 +31,5 @@ func keep(dir string, fromAgent *json.Decoder, socket *os.File) int {
 	return 0
 }
 
-// cleanupTimeout is how long the directory may not be empty, since processes that end with the agent still write there.
+// cleanupTimeout is how long removing the directory may fail because processes that end with the agent still write to it.
 const cleanupTimeout = 10 * time.Second

@@ -14,13 +14,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// argv0 is the name by which a process knows that it is a guard.
+// argv0 is the name that tells a process that it is a guard.
 const argv0 = "gorun-guard"
 
 // Is reports whether this process was started as a guard.
 func Is() bool { return len(os.Args) > 0 && os.Args[0] == argv0 }
 
-// Main is the guard's main. It returns the exit code when nothing is left of the gang.
+// Main is the main function of a guard. It returns the exit code when nothing is left of the gang.
 func Main() int {
 	// A worker's parent-death signal comes when the thread that forked it ends: this one never does.
 	runtime.LockOSThread()
@@ -58,8 +58,8 @@ func Main() int {
 	return 0
 }
 
-// shield makes this process a guard: it adopts orphans, outlives signals meant for the agent, and keeps
-// the descriptors that it got from the workers.
+// shield makes this process a guard: it adopts orphans, survives signals that are meant for the agent, and
+// keeps its descriptors from the workers.
 func shield() error {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("cannot become a subreaper: %w", err)
@@ -165,11 +165,12 @@ func (g *gang) handle(c command) {
 	}
 }
 
-// reap collects every child that has ended, worker or orphan, and reports the workers to the agent. It alone
-// reaps, so a pid in g.workers is never another process's. It returns how many it collected.
+// reap collects every child that has ended, worker or orphan, and reports the workers to the agent. Only reap
+// collects children, so a pid in g.workers never belongs to another process. It returns how many it
+// collected.
 //
-// Workers come first, in the order in which they ended. To wait for any child would give them in the order of
-// their start, and the rank that died would hide behind those that died of its death.
+// Workers come first, in the order in which they ended. Waiting for any child would return them in the order
+// of their start, and ranks that failed because another one died could then come before it.
 func (g *gang) reap() (n int) {
 	for _, pid := range g.order.ended() {
 		var status syscall.WaitStatus
@@ -195,7 +196,7 @@ func (g *gang) reap() (n int) {
 	}
 }
 
-// collected reports the end of pid to the agent, if it is a worker.
+// collected reports the end of pid to the agent if it is a worker.
 func (g *gang) collected(pid int, status syscall.WaitStatus) {
 	rank, ok := g.workers[pid]
 	if !ok {
@@ -208,7 +209,7 @@ func (g *gang) collected(pid int, status syscall.WaitStatus) {
 		Stopped: g.phase != running, OutOfMemory: killed && g.oom.take()}})
 }
 
-// send sends an event to the agent. If that fails the agent is dead, and the socket's end of file comes next.
+// send sends an event to the agent. If that fails, the agent is dead, and the socket's end of file follows.
 func (g *gang) send(e Event) { _ = g.toAgent.Encode(e) }
 
 func readCommands(fromAgent *json.Decoder) <-chan command {
@@ -226,8 +227,8 @@ func readCommands(fromAgent *json.Decoder) <-chan command {
 	return commands
 }
 
-// watchChildren sends on exited whenever there is a child to reap, and once when there is no child left. It
-// goes on after each receive from reaped. It does not reap.
+// watchChildren sends on exited whenever there is a child to reap, and once when no child is left. After each
+// send, it waits for reaped. It does not reap.
 func watchChildren() (exited <-chan struct{}, reaped chan<- struct{}) {
 	ready, done := make(chan struct{}), make(chan struct{})
 	go func() {

@@ -11,19 +11,18 @@ import (
 	"github.com/gorun/gorun/env/cgroup"
 )
 
-// oomKills counts the processes that the kernel has killed because memory was short, in the memory cgroup in which the
-// guard, and so every worker, begins (in cgroup v2 those below count, too), and on the machine: a worker that moved to
-// another group is counted only there.
+// oomKills counts the processes that the kernel has killed because memory was short. It counts those in the memory
+// cgroup in which the guard and all workers start (in cgroup v2, also in the cgroups below), and those on the whole
+// machine, because a worker may have moved to another cgroup.
 //
-// The kernel does not say which process it killed. A worker that was killed, and not by its guard, is taken for one of those
-// counted since the gang's start; every count explains one worker. So a worker can be wrongly taken for one only if
-// somebody else sends it SIGKILL after the kernel has killed another process of the machine, or in a container of its
-// host.
+// The kernel does not say which process it killed. If a worker was killed, and not by its guard, it is assumed to be one of
+// those counted since the gang's start; each count explains one worker. This is wrong only if somebody else sends SIGKILL to
+// the worker after the kernel has killed another process of the machine, or, in a container, of its host.
 type oomKills struct {
 	group, machine oomCounter
 }
 
-// An oomCounter is a file with the kernel's count.
+// An oomCounter is a file that contains the kernel's count.
 type oomCounter struct {
 	file  *os.File // nil: there is none
 	taken uint64   // the count at the start, and those that explain a worker since
@@ -36,7 +35,7 @@ func newOOMKills() *oomKills {
 	return &oomKills{group: openOOMCounter(oomCounters(string(own), string(mounts))...), machine: openOOMCounter("/proc/vmstat")}
 }
 
-// openOOMCounter takes the first file that can be read.
+// openOOMCounter opens the first file that can be read.
 func openOOMCounter(names ...string) oomCounter {
 	for _, name := range names {
 		file, err := os.Open(name)
@@ -53,8 +52,8 @@ func openOOMCounter(names ...string) oomCounter {
 	return oomCounter{}
 }
 
-// take reports whether the kernel has killed a process that has not been taken yet, and takes it. Who was killed in
-// the group counts for the machine as well.
+// take reports whether the kernel has killed a process that has not been taken yet, and takes it. A process that
+// was killed in the group also counts for the machine.
 func (o *oomKills) take() bool {
 	ofGroup, ofMachine := o.group.take(), o.machine.take()
 	return ofGroup || ofMachine
@@ -81,7 +80,7 @@ func (c *oomCounter) count() (uint64, bool) {
 	return parseOOMKills(string(buf[:n]))
 }
 
-// parseOOMKills finds the count in memory.events, memory.oom_control or vmstat: they call it the same.
+// parseOOMKills finds the count in memory.events, memory.oom_control or vmstat, which all use the same name for it.
 func parseOOMKills(text string) (uint64, bool) {
 	for line := range strings.Lines(text) {
 		if number, ok := strings.CutPrefix(line, "oom_kill "); ok {
@@ -92,8 +91,8 @@ func parseOOMKills(text string) (uint64, bool) {
 	return 0, false
 }
 
-// oomCounters returns the files that may have the count of this process's memory cgroup, the best first. own and
-// mountinfo are the contents of cgroup and mountinfo in /proc/self.
+// oomCounters returns the files that may contain the count of this process's memory cgroup, the best first. own
+// and mountinfo are the contents of cgroup and mountinfo in /proc/self.
 func oomCounters(own, mountinfo string) (files []string) {
 	for _, g := range cgroup.Groups(own, mountinfo, "memory") {
 		switch {

@@ -12,8 +12,8 @@ import (
 	"github.com/gorun/gorun/launcher/proc"
 )
 
-// guards are the guards that this process has, by pid, and for what. While there is one for a gang, the process is a subreaper:
-// should the guard be killed, all it guarded becomes the agent's.
+// guards are this process's guards, by pid, with their purposes. While there is a guard for a gang, this process is a
+// subreaper: if the guard is killed, the agent adopts everything that it guarded.
 var guards = struct {
 	sync.Mutex
 	pids map[int]purpose
@@ -27,7 +27,7 @@ const (
 	forDirectory
 )
 
-// enlist starts a guard with start, and takes it on the list before anybody else looks at it.
+// enlist starts a guard with start, and adds it to guards before anybody else can look.
 func enlist(what purpose, start func() (*os.Process, error)) (*os.Process, error) {
 	guards.Lock()
 	defer guards.Unlock()
@@ -52,7 +52,7 @@ func forget(pid int) {
 	updateSubreaper()
 }
 
-// updateSubreaper is called with guards locked, when their number has changed.
+// updateSubreaper is called with guards locked when their number has changed.
 func updateSubreaper() {
 	gangs := 0
 	for _, what := range guards.pids {
@@ -71,12 +71,12 @@ func setSubreaper(on bool) error {
 	return unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, arg, 0, 0, 0)
 }
 
-// noGuard is the pid of nobody, and of nobody's parent.
+// noGuard is a pid that no process has.
 const noGuard = -1
 
-// killOrphans kills and reaps what a guard that died, or has to die, leaves to this process; since is the guard's start in
-// clock ticks, guard its pid as long as it lives. It returns when nothing is left but the processes denied, which are another user's, and those that are
-// stuck.
+// killOrphans kills and reaps what a guard that died, or must die, leaves to this process. since is the guard's start in clock ticks,
+// and guard is its pid while it lives. It returns when nothing is left but processes that it may not kill, because they belong to
+// another user, and those that are stuck.
 func killOrphans(since uint64, guard int, until time.Time) (denied, stuck []int) {
 	for {
 		tree := orphans(since, guard)
@@ -99,7 +99,7 @@ func killOrphans(since uint64, guard int, until time.Time) (denied, stuck []int)
 	}
 }
 
-// awaitEnd waits for the end of a child, and reports whether it came in time.
+// awaitEnd waits for the end of a child, and reports whether it ended in time.
 func awaitEnd(pid int, until time.Time) bool {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err != nil { // before Linux 5.3, or it has been reaped
@@ -120,10 +120,10 @@ func awaitEnd(pid int, until time.Time) bool {
 	}
 }
 
-// orphans returns the children of this process that came to it by the death of a guard, or will, and all below them.
-// Such a child is younger than the guard and in another session than the agent: a worker begins its own, and
-// no process can go back to one that it has left. What this process starts itself is in its own session, but
-// for the guards of its other gangs.
+// orphans returns the children of this process that it adopted, or will adopt, from a dead guard, and all processes
+// below them. Such a child is younger than the guard and in another session than the agent: a worker starts its own
+// session, and no process can return to a session that it has left. What this process starts itself is in its own
+// session, except the guards of its other gangs.
 func orphans(since uint64, guard int) []proc.Process {
 	guards.Lock()
 	defer guards.Unlock()

@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// Is is false: what a guard needs (subreapers, parent-death signals, /proc) is Linux's own.
+// Is returns false: what a guard needs (subreapers, parent-death signals, /proc) exists only on Linux.
 func Is() bool { return false }
 
 // Main does nothing on this system.
 func Main() int { return 1 }
 
-// A Guard is not to be had on this system.
+// A Guard does not exist on this system.
 type Guard struct{}
 
 // Start fails on this system.

@@ -1,6 +1,6 @@
 package guard
 
-// The life of a gang, as its guard sees it. It only ever moves to the right:
+// A phase is a part of the life of a gang, as its guard sees it. Phases only move to the right:
 //
 //	running ── stop ──▶ stopping ── grace over, kill, agent lost, all ended ──▶ killing
 //	   └─────────────────────── kill, agent lost, all ended ───────────────────────┘
@@ -22,7 +22,7 @@ const (
 	allEnded // the workers and, in stopping, all that was signalled; what left their sessions may still run
 )
 
-// next is all there is to decide about stopping.
+// next makes all decisions about stopping.
 func (p phase) next(h trigger) phase {
 	if h == stopAsked {
 		return max(p, stopping)

@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// Agent and guard talk over a socket in lines of JSON: the agent sends one Request and then commands,
-// the guard sends events. Strings that belong to the user are bytes, because JSON would change those that
-// are not UTF-8. The workers' environments go this way and not by argv, where all users could read them.
+// Agent and guard communicate over a socket in lines of JSON: the agent sends one Request and then commands,
+// and the guard sends events. Strings of the user are sent as bytes, because JSON would change those that are
+// not UTF-8. The workers' environments are sent this way, and not in argv, where all users could read them.
 
-// A Request is the first message: the workers to start. Before it come open files (see sendFiles): the stdin of local
-// rank 0, if Stdin says so, and the workers' ends of their output pipes: stdout and stderr of local rank 0, of local
-// rank 1, ...
+// A Request is the first message: it describes the workers to start. Open files precede it (see sendFiles): the stdin
+// of local rank 0, if Stdin is set, and the workers' ends of their output pipes: stdout and stderr of local rank 0,
+// of local rank 1, ...
 type Request struct {
 	Stdin     bool     `json:",omitempty"`
 	Programs  [][]byte // packed: programs and their arguments, each once, however many workers run it
@@ -50,7 +50,7 @@ type command struct {
 	Grace  time.Duration `json:",omitempty"`
 }
 
-// An Event has exactly one field set. First comes Started or NotStarted; last comes Gone.
+// An Event has exactly one field set. Started or NotStarted is the first event, and Gone the last.
 type Event struct {
 	Started    []int       `json:",omitempty"` // every worker runs; pids by local rank
 	NotStarted *NotStarted `json:",omitempty"` // this one could not be started; the others are being killed
@@ -78,7 +78,7 @@ type Exit struct {
 	OutOfMemory bool   // the kernel killed it, it seems
 }
 
-// Pack makes one byte string of a list, which is far cheaper in JSON than the list. It is undone by unpack if no
+// Pack joins a list into one byte string, which is much cheaper in JSON than the list. unpack undoes it if no
 // string has a NUL byte.
 func Pack(list []string) []byte {
 	var b []byte

@@ -8,12 +8,12 @@ import (
 	"github.com/gorun/gorun/launcher/proc"
 )
 
-// ReapAsInit reaps the processes that the kernel gives this one because it is process 1, as in a container without an
-// init: a daemon that the entrypoint started before it became gorun, say. Without it they stay as zombies. It returns
-// at once, and goes on until stop is called; where this process is not the first it does nothing.
+// ReapAsInit reaps the orphans that this process adopts if it is process 1, as in a container without an init: for
+// example, a daemon that the entrypoint started before it became gorun. Otherwise they would stay as zombies. It
+// returns at once, and continues until stop is called. If this process is not process 1, it does nothing.
 //
-// It leaves guards alone, and takes every other child that has ended. So it must not run
-// while somebody else in this process waits for a child (Program.Build, os/exec).
+// It leaves guards alone, and reaps every other child that has ended. So it must not run while other code in
+// this process waits for a child (Program.Build, os/exec).
 func ReapAsInit() (stop func()) {
 	if os.Getpid() != 1 {
 		return func() {}
@@ -38,9 +38,9 @@ func ReapAsInit() (stop func()) {
 	}
 }
 
-// reapStrangers reaps the children of this process that have ended and are no guards. While it looks no guard is
-// started: one that ends at once is on the list before it can be seen here. What a killed guard leaves is its gang's
-// to reap as well: the one that comes second finds nothing to do.
+// reapStrangers reaps the children of this process that have ended and are not guards. No guard can start while it
+// looks, so even a guard that ends at once is known before it can be seen here. The orphans of a killed guard may be
+// reaped here or by their gang: whichever comes second finds nothing to do.
 func reapStrangers() {
 	guards.Lock()
 	defer guards.Unlock()

@@ -60,8 +60,8 @@ func (g *gang) start(req Request, files []int) {
 	}
 }
 
-// startWorker starts a worker from the calling thread, which its goroutine is locked to, bound to its processors and
-// memory. warning says what had to be left out.
+// startWorker starts a worker from the calling thread, to which the goroutine must be locked, bound to its
+// processors and memory. warning says what the system did not allow.
 func startWorker(argv []string, w Worker, attr *syscall.ProcAttr) (pid int, warning string, err error) {
 	if len(w.CPUs) > 0 || len(w.MemNodes) > 0 {
 		restore, err := topology.Apply(w.CPUs, w.MemNodes)
@@ -70,7 +70,7 @@ func startWorker(argv []string, w Worker, attr *syscall.ProcAttr) (pid int, warn
 		}
 		defer restore()
 		if len(w.MemNodes) > 0 && !topology.CanBindMemory() {
-			warning = fmt.Sprintf("the system does not let memory be bound to NUMA nodes %v: the workers run without that", w.MemNodes)
+			warning = fmt.Sprintf("the system does not allow binding memory to NUMA nodes %v: the workers run without it", w.MemNodes)
 		}
 	}
 	pid, err = syscall.ForkExec(argv[0], argv, attr)

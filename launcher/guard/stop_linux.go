@@ -9,9 +9,9 @@ import (
 	"github.com/gorun/gorun/launcher/proc"
 )
 
-// transition moves the gang to the phase that follows from h. A whole stop is: signal the sessions of the workers; wait until they have
-// ended, the grace period is over, a kill command comes or the agent dies, whichever is first (the select in loop); then sweep and reap
-// until nothing is left.
+// transition moves the gang to the phase that follows from h. To stop a gang, the guard signals the sessions of the workers; waits
+// until they have ended, the grace period is over, a kill command comes or the agent dies (the select in loop); and then sweeps and
+// reaps until nothing is left.
 func (g *gang) transition(h trigger) {
 	was := g.phase
 	g.phase = was.next(h)
@@ -39,7 +39,7 @@ func (g *gang) signalSessions(sig syscall.Signal) {
 	})
 }
 
-// each does something to all processes that list gives, once, until it gives none that was not there before.
+// each calls do once for every process that list returns, and repeats list until it returns no new process.
 func each(list func() []proc.Process, do func(proc.Process)) {
 	type processID struct {
 		pid   int
@@ -57,28 +57,27 @@ func each(list func() []proc.Process, do func(proc.Process)) {
 	}
 }
 
-// ended reports whether the gang is through: its workers have exited and, if it is being stopped, so have all
-// that got the signal. A shell dies of it at once; the program that it runs may be writing a checkpoint.
+// ended reports whether the workers have exited and, if the gang is being stopped, all processes that got the
+// signal. A shell dies of the signal at once, but the program that it runs may still be writing a checkpoint.
 func (g *gang) ended() bool {
 	return len(g.workers) == 0 && (g.phase != stopping || len(g.members()) == 0)
 }
 
-// members are the processes in the workers' sessions that live.
+// members returns the live processes in the workers' sessions.
 func (g *gang) members() []proc.Process {
 	return slices.DeleteFunc(g.descendants(), func(p proc.Process) bool { return !g.sessions[p.Session] || p.Zombie })
 }
 
-// signalWorkers signals the workers and nobody else: to SIGUSR1, say, a worker's helpers may have no answer
-// but to die.
+// signalWorkers signals only the workers. A signal such as SIGUSR1 might kill their helpers.
 func (g *gang) signalWorkers(sig syscall.Signal) {
 	for pid := range g.workers {
 		_ = syscall.Kill(pid, sig) // it may have become another user's
 	}
 }
 
-// sweep sends SIGKILL to every descendant. It is called again after every exit, until there is no child: what
-// was forked behind its back has a parent that got the signal, becomes the guard's child by the death of
-// that parent, and this death calls sweep again.
+// sweep sends SIGKILL to every descendant. It is called again after every exit until no child is left: if a
+// process was forked that sweep did not see, its parent got the signal. When the parent dies, the process
+// becomes the guard's child, and sweep runs again.
 func (g *gang) sweep() {
 	for !g.gone {
 		killed, denied := proc.KillAll(g.descendants())
@@ -95,8 +94,8 @@ func (g *gang) sweep() {
 	}
 }
 
-// abandonStuck gives up the processes that SIGKILL has not ended: they are asleep in the kernel, or frozen, and never run
-// again in their program.
+// abandonStuck gives up processes that SIGKILL has not ended: they are blocked in the kernel or frozen, and will never
+// run their program again.
 func (g *gang) abandonStuck() {
 	var stuck []int
 	for _, p := range g.descendants() {

@@ -7,14 +7,14 @@ import (
 	"github.com/gorun/gorun/launcher/proc"
 )
 
-// A suspension is from verbSuspend to verbResume.
+// A suspension lasts from verbSuspend to verbResume.
 type suspension struct {
 	processes []proc.Process // that were suspended for it
 	grace     time.Duration  // that was left
 }
 
-// suspend suspends all descendants that are not suspended already, parents first, until none is left that was not there
-// before. The clock of the gang stands still.
+// suspend suspends all descendants that are not already suspended, parents first, until it finds no new one. The gang's
+// time limits stop.
 func (g *gang) suspend() {
 	if g.suspended == nil {
 		g.suspended = &suspension{grace: time.Until(g.graceEnds)}

@@ -1,4 +1,4 @@
-// Package proc lists the processes of this machine, and ends them. Elsewhere than on Linux it finds none.
+// Package proc lists the processes of this machine, and ends them. On systems other than Linux it finds none.
 package proc
 
 import (
@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// Process is what /proc/<pid>/stat says of one process.
+// Process is what /proc/<pid>/stat says about a process.
 type Process struct {
 	Pid, Parent    int
 	Group, Session int
@@ -50,7 +50,7 @@ func parseStat(b []byte) (Process, bool) {
 	return p, true
 }
 
-// Read is false if there is no such process.
+// Read returns false if there is no such process.
 func Read(pid int) (Process, bool) {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
@@ -59,7 +59,7 @@ func Read(pid int) (Process, bool) {
 	return parseStat(b)
 }
 
-// All lists all processes that /proc shows. It is no snapshot: it may miss processes that start or end meanwhile.
+// All lists all processes in /proc. It is not a snapshot: it may miss processes that start or end meanwhile.
 func All() []Process {
 	dir, err := os.Open("/proc")
 	if err != nil {
@@ -80,8 +80,8 @@ func All() []Process {
 	return all
 }
 
-// Descendants returns the processes below those that root picks, and these, parents before children: killed
-// in this order, no parent gets to replace a child.
+// Descendants returns the processes for which root is true and all processes below them, parents before
+// children: if they are killed in this order, no parent can replace a child.
 func Descendants(all []Process, root func(Process) bool) []Process {
 	children := map[int][]Process{}
 	var found []Process
@@ -104,8 +104,8 @@ func Descendants(all []Process, root func(Process) bool) []Process {
 	return found
 }
 
-// Signal sends sig to the process, and to no other that has its pid by now. The error is os.ErrProcessDone if it has
-// ended.
+// Signal sends sig to the process, and never to another one that now has its pid. The error is os.ErrProcessDone if
+// the process has ended.
 func (p Process) Signal(sig syscall.Signal) error {
 	handle, err := os.FindProcess(p.Pid) // it holds on to the process that has this pid now
 	if err != nil {
@@ -118,7 +118,7 @@ func (p Process) Signal(sig syscall.Signal) error {
 	return handle.Signal(sig)
 }
 
-// KillAll sends SIGKILL to those alive. It returns to how many, and the pids of those it may not kill.
+// KillAll sends SIGKILL to the live processes in list. It returns how many got it, and the pids of those that it may not kill.
 func KillAll(list []Process) (killed int, denied []int) {
 	for _, p := range list {
 		if p.Zombie {
@@ -134,7 +134,7 @@ func KillAll(list []Process) (killed int, denied []int) {
 	return killed, denied
 }
 
-// Reap collects a child if it is dead, and reports whether it was.
+// Reap collects a child if it is dead, and reports whether it did.
 func Reap(pid int) bool {
 	for {
 		got, err := syscall.Wait4(pid, nil, syscall.WNOHANG, nil)

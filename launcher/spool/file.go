@@ -9,7 +9,7 @@ import (
 // longestLine is how much of a line is given back that the file has in part.
 const longestLine = 64 << 10
 
-// openFile opens the file of the queue when its goroutine begins for the first time.
+// openFile opens the file of the queue when its goroutine first runs.
 func (q *queue) openFile() {
 	w := q.file
 	if w == nil || w.to != nil || w.refuses {
@@ -29,7 +29,7 @@ func (q *queue) openFile() {
 	close(w.opened)
 }
 
-// noteLine keeps the beginning of the line in which what the file has taken ends.
+// noteLine records the beginning of the last line if the file has only a part of it.
 func (q *queue) noteLine(written []byte) {
 	if q.file == nil {
 		return
@@ -42,8 +42,8 @@ func (q *queue) noteLine(written []byte) {
 	}
 }
 
-// endFile ends the use of the file. Its sources get back what it has not taken, in the order in which that came, with the
-// beginning of a line that it has in part.
+// endFile stops using the file. Its sources get back, in order, what was not written, with the beginning of a line of
+// which the file has only a part.
 func (q *queue) endFile(err error) {
 	w := q.file
 	w.err = err
@@ -69,7 +69,7 @@ func (q *queue) endFile(err error) {
 	}
 }
 
-// An unwritten is what one source has put and a file has not taken.
+// An unwritten is what one source has put and a file did not accept.
 type unwritten struct {
 	source *Source
 	text   []byte
@@ -98,7 +98,7 @@ func rescueAll(list []unwritten) {
 	}
 }
 
-// closeFile closes the file of the queue if that is asked for.
+// closeFile closes the file of the queue if Close has been called.
 func (q *queue) closeFile() {
 	w := q.file
 	if w == nil || !w.closing || w.refuses {

@@ -16,10 +16,10 @@ const (
 	keepBuffer = 256 << 10             // a buffer larger than this is not used again
 )
 
-// ErrUnread is why Drain gives a destination up.
+// ErrUnread is the reason why Drain gives up a destination.
 var ErrUnread = errors.New("nobody reads it")
 
-// A queue is what waits to be written, and whose that is. All its methods are called with mu held, but for run and drain.
+// A queue holds the data that waits to be written, by source. All its methods are called with mu held, except run and drain.
 type queue struct {
 	mu         sync.Mutex
 	file       *Writer // the only destination, if it is a file
@@ -68,7 +68,7 @@ func (q *queue) start() {
 	}
 }
 
-// run is the goroutine. When it has been left behind, nothing here is its business any more.
+// run is the body of the goroutine. When it has been abandoned, it must not touch the queue any more.
 func (q *queue) run() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -102,14 +102,14 @@ func (q *queue) rest() {
 	}
 }
 
-// unlocked does something that may block, or that puts something.
+// unlocked calls do without the lock, because do may block or put something.
 func (q *queue) unlocked(do func()) {
 	q.mu.Unlock()
 	defer q.mu.Lock()
 	do()
 }
 
-// writePiece writes the beginning of what is taken, at most size bytes. It returns the size of the next piece.
+// writePiece writes at most size of the taken bytes. It returns the size of the next piece.
 func (q *queue) writePiece(size int) int {
 	w := q.of[0].source.writer
 	piece := cutPiece(q.taken[:q.bytesFor(w)], size)
@@ -143,7 +143,7 @@ func (q *queue) writePiece(size int) int {
 	return largePiece
 }
 
-// bytesFor is how many of the taken bytes are for w before others come.
+// bytesFor returns how many bytes at the beginning of the taken bytes are for w.
 func (q *queue) bytesFor(w *Writer) (n int) {
 	for _, p := range q.of {
 		if p.source.writer != w {
@@ -154,7 +154,7 @@ func (q *queue) bytesFor(w *Writer) (n int) {
 	return n
 }
 
-// cutPiece is the beginning of b, to the end of a line if one ends there.
+// cutPiece returns the beginning of b, cut at the end of a line if possible.
 func cutPiece(b []byte, size int) []byte {
 	if len(b) <= size {
 		return b
@@ -165,7 +165,7 @@ func cutPiece(b []byte, size int) []byte {
 	return b[:size]
 }
 
-// drop takes away the first n of the taken bytes.
+// drop removes the first n of the taken bytes.
 func (q *queue) drop(n int) {
 	q.taken = q.taken[n:]
 	for n > 0 {
@@ -179,7 +179,7 @@ func (q *queue) drop(n int) {
 	}
 }
 
-// fail notes an error of a destination that is no file. If its reader has gone away nothing will ever be written there.
+// fail records an error of a destination that is not a file. If its reader has gone away, nothing more is written there.
 func (q *queue) fail(w *Writer, err error) {
 	w.refuses = w.refuses || errors.Is(err, syscall.EPIPE)
 	if w.err != nil {
@@ -231,7 +231,7 @@ func (q *queue) drain(still time.Duration, end time.Time, quit <-chan struct{}) 
 	}
 }
 
-// abandon leaves the goroutine behind, and what is not written.
+// abandon gives up the goroutine and what is not written.
 func (q *queue) abandon() {
 	if q.left {
 		return

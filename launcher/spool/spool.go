@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// A Spool is the destinations of a process.
+// A Spool holds the destinations of a process.
 type Spool struct {
 	mu       sync.Mutex
 	consoles []*Writer
@@ -19,9 +19,9 @@ type Spool struct {
 // New returns a Spool without destinations.
 func New() *Spool { return &Spool{} }
 
-// To returns the Writer of a destination that is open as long as the process runs; name is what people call it. The same
-// destination and name give the same Writer. Destinations that are one open file, or both terminals, share a queue: what
-// is written to them comes out in one order.
+// To returns the Writer of a destination that stays open as long as the process runs. name is its name for people. The
+// same destination and name give the same Writer. Destinations that are the same open file, or are both terminals, share
+// a queue, which keeps the order of what is written to them.
 func (s *Spool) To(destination io.Writer, name string) *Writer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -40,7 +40,7 @@ func (s *Spool) To(destination io.Writer, name string) *Writer {
 	return w
 }
 
-// together reports whether two destinations have to be written by one goroutine.
+// together reports whether the same goroutine must write to two destinations.
 func together(a, b io.Writer) bool {
 	if reflect.TypeOf(a).Comparable() && reflect.TypeOf(b).Comparable() && a == b {
 		return true
@@ -93,8 +93,9 @@ type Timeouts struct {
 	Total time.Duration
 }
 
-// Drain waits until everything is written: first to the files, since what they cannot take may go elsewhere. It gives up
-// destinations that take longer than the timeouts, and all of them when quit is closed; these take nothing any more.
+// Drain waits until everything is written, first to the files, since what they do not accept may go elsewhere. It gives
+// up destinations that take longer than the timeouts, and all of them when quit is closed; after that, these accept
+// nothing.
 func (s *Spool) Drain(limits Timeouts, quit <-chan struct{}) {
 	end := time.Now().Add(limits.Total)
 	for _, list := range []*[]*Writer{&s.files, &s.consoles} {

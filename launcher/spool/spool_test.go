@@ -175,7 +175,7 @@ func TestMessagesNeverWait(t *testing.T) {
 		if n := len(r.text()); n > ownShare+2<<10 {
 			t.Errorf("%d bytes were kept", n)
 		}
-		if want := "\ngorun: messages that are missing here, since nobody read stderr: 2047\n"; !strings.HasSuffix(r.text(), want) {
+		if want := "\ngorun: number of messages that are missing here because nobody read stderr: 2047\n"; !strings.HasSuffix(r.text(), want) {
 			t.Errorf("the last line is %q", r.text()[len(r.text())-len(want):])
 		}
 	})

@@ -8,8 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// write writes all of b. It waits where a write would not, because somebody who shares the open file has made it
-// non-blocking.
+// write writes all of b. It waits even if another process that shares the open file has made it non-blocking.
 func write(to io.Writer, b []byte) (n int, err error) {
 	for {
 		written, err := to.Write(b[n:])
@@ -23,7 +22,7 @@ func write(to io.Writer, b []byte) (n int, err error) {
 	}
 }
 
-// awaitWritable waits until an open file takes more. The error of one that never will comes with the next write.
+// awaitWritable waits until an open file accepts more. If it never will, the next write returns the error.
 func awaitWritable(w io.Writer) error {
 	file, ok := w.(syscall.Conn)
 	if !ok {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// ownShare is how many bytes that came through Write may wait.
+// ownShare is how many bytes from Write may wait.
 const ownShare = 1 << 20
 
 // A Writer is one destination.
@@ -36,17 +36,17 @@ func newWriter(q *queue, name string) *Writer {
 	return w
 }
 
-// Name is what people call the destination.
+// Name returns the destination's name for people.
 func (w *Writer) Name() string { return w.name }
 
-// Source returns a new source of what is written here. If that is a file which fails, rescue gets what it has not taken, in
-// the goroutine of the queue; nil: that is lost.
+// Source returns a new source of what is written here. If the destination is a file that fails, rescue is called, in the
+// goroutine of the queue, with what it did not accept; nil: that is lost.
 func (w *Writer) Source(rescue func([]byte)) *Source { return &Source{writer: w, rescue: rescue} }
 
 // Opened is closed when a file has been opened, or could not be.
 func (w *Writer) Opened() <-chan struct{} { return w.opened }
 
-// Close lets a file be closed when all is written. It does not wait.
+// Close closes a file when everything is written. It does not wait.
 func (w *Writer) Close() {
 	w.queue.mu.Lock()
 	defer w.queue.mu.Unlock()
@@ -54,7 +54,7 @@ func (w *Writer) Close() {
 	w.queue.start()
 }
 
-// Broken has f called with the first error, even if that has happened already. It is called in the goroutine of the queue.
+// Broken makes the queue's goroutine call f with the first error, even if that has already happened.
 func (w *Writer) Broken(f func(error)) {
 	w.queue.mu.Lock()
 	w.broken = f
@@ -65,15 +65,15 @@ func (w *Writer) Broken(f func(error)) {
 	}
 }
 
-// Loss is how many bytes were not written, as far as is known, and the first reason; nil: nothing is lost.
+// Loss returns how many bytes were not written, as far as is known, and the first reason; nil: nothing was lost.
 func (w *Writer) Loss() (bytes int64, err error) {
 	w.queue.mu.Lock()
 	defer w.queue.mu.Unlock()
 	return w.lost, w.err
 }
 
-// Write puts b into the queue. It does not wait and does not fail: what finds no room is dropped, and a line says so when
-// there is room again.
+// Write puts b into the queue. It does not wait and does not fail: if there is no room, b is dropped, and a line says so
+// when there is room again.
 func (w *Writer) Write(b []byte) (int, error) {
 	w.queue.mu.Lock()
 	defer w.queue.mu.Unlock()
@@ -89,7 +89,7 @@ func (w *Writer) Write(b []byte) (int, error) {
 // reportDropped is called with the lock held.
 func (w *Writer) reportDropped() {
 	if w.dropped > 0 {
-		text := fmt.Sprintf("gorun: messages that are missing here, since nobody read %s: %d\n", w.name, w.dropped)
+		text := fmt.Sprintf("gorun: number of messages that are missing here because nobody read %s: %d\n", w.name, w.dropped)
 		w.dropped = 0
 		w.queue.put(w.own, []byte(text))
 	}
@@ -103,7 +103,7 @@ func (w *Writer) drain(still time.Duration, end time.Time, quit <-chan struct{})
 	w.queue.drain(still, end, quit)
 }
 
-// A Source is one of those who fill a queue.
+// A Source puts data into a queue.
 type Source struct {
 	writer *Writer
 	rescue func([]byte)
@@ -114,8 +114,7 @@ type Source struct {
 	room    chan struct{} // closed when less than half of that waits; nil: nobody asked
 }
 
-// Put puts b into the queue, and does not wait. b remains the caller's. It returns false if the destination takes nothing
-// any more.
+// Put puts a copy of b into the queue, and does not wait. It returns false if the destination accepts nothing any more.
 func (s *Source) Put(b []byte) bool {
 	q := s.writer.queue
 	q.mu.Lock()
@@ -123,7 +122,7 @@ func (s *Source) Put(b []byte) bool {
 	return q.put(s, b)
 }
 
-// Full returns nil if at most share bytes of this source wait, else a channel that is closed when there is room again.
+// Full returns nil if at most share bytes of this source are waiting, otherwise a channel that is closed when there is room again.
 func (s *Source) Full(share int) <-chan struct{} {
 	q := s.writer.queue
 	q.mu.Lock()

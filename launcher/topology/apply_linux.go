@@ -14,9 +14,9 @@ import (
 // an empty list leaves that as it is. The goroutine must be locked to its thread until restore has put back what
 // was. It fails, and nothing is changed, if one of the CPUs is not there or not to be used by this process.
 //
-// Memory comes from the nodes while they have any free, then from others: a full node slows a worker down, and does
-// not kill it. A kernel before 5.15 takes it from the node that the worker runs on. If the system does not let
-// memory be bound at all, as in some containers, it is left out (see CanBindMemory).
+// Memory comes from the nodes while they have any free, then from others: a full node slows a worker down, but does
+// not kill it. A kernel before 5.15 takes memory from the node on which the worker runs. If the system does not
+// allow binding memory, as in some containers, Apply skips it (see CanBindMemory).
 func Apply(cpus, nodes []int) (restore func(), err error) {
 	undoCPUs, err := bindCPUs(cpus)
 	if err != nil || len(nodes) == 0 {
@@ -53,7 +53,7 @@ func bindCPUs(cpus []int) (undo func(), err error) {
 	return undo, nil
 }
 
-// CanBindMemory reports whether the system lets the calling thread bind memory: Apply leaves it out where not.
+// CanBindMemory reports whether the system lets the calling thread bind memory. If not, Apply skips it.
 func CanBindMemory() bool {
 	mode, nodes, err := mempolicy()
 	return err == nil && setMempolicy(mode, nodes) == nil

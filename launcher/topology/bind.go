@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Policy says which CPUs a worker gets, seen from its home. The package comment has what each means.
+// Policy says which CPUs a worker gets, relative to its home. The package comment explains each.
 type Policy string
 
 // The policies, by torchrun's names.
@@ -18,7 +18,7 @@ const (
 	CoreComplex Policy = "core-complex"
 )
 
-// Policies are all there are.
+// Policies are all policies.
 var Policies = []Policy{Node, Socket, Exclusive, CoreComplex}
 
 // Binding is where a worker runs.
@@ -32,7 +32,7 @@ type Binding struct {
 func Bind(m Machine, p Policy, workers int, gpus []int) ([]Binding, error) {
 	divide, ok := dividers[p]
 	if !ok {
-		return nil, fmt.Errorf("no binding is called %q: want %s", string(p), names(Policies))
+		return nil, fmt.Errorf("no such binding %q: want %s", string(p), names(Policies))
 	}
 	homes, err := m.homes(workers, gpus)
 	if err != nil {

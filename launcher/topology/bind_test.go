@@ -81,7 +81,7 @@ func TestBindErrors(t *testing.T) {
 		gpus    []int
 		want    string
 	}{
-		{gpus, "nodes", 1, nil, `no binding is called "nodes": want node, socket, exclusive or core-complex`},
+		{gpus, "nodes", 1, nil, `no such binding "nodes": want node, socket, exclusive or core-complex`},
 		{Machine{}, Node, 1, nil, "there is no CPU to bind workers to"},
 		{gpus, Node, 2, []int{0}, "2 workers, but GPUs for 1: each needs one to be bound near it"},
 		{lost, Node, 1, []int{2}, "local rank 0 cannot be bound near its GPU: the system does not tell the NUMA node of NVIDIA GPU 2 (0000:33:00.0), " +

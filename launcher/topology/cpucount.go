@@ -2,8 +2,8 @@ package topology
 
 import "io/fs"
 
-// CPUCount returns how many CPUs this process can keep busy, at least 1: those that it may run on, and no more than
-// the CPU time that its cgroups grant it, rounded up. Root is /, for the cgroups.
+// CPUCount returns how many CPUs this process can keep busy, at least 1: those that it may run on, but no more than
+// the CPU time that its cgroups grant it, rounded up. root is /, for the cgroups.
 func CPUCount(root fs.FS) (int, error) {
 	allowed, err := Allowed()
 	if err != nil {

@@ -34,7 +34,7 @@ func Accelerators(root fs.FS, kind string, getenv func(string) (string, bool)) (
 	r := &reader{root: root}
 	e := environment{getenv: getenv, all: r.gpus()}
 	if r.err != nil {
-		return Devices{}, fmt.Errorf("cannot read what this machine has: %w", r.err)
+		return Devices{}, fmt.Errorf("cannot read the hardware of this machine: %w", r.err)
 	}
 	nvidia, amd := e.of(NVIDIA), e.of(AMD)
 	switch kind {
@@ -49,7 +49,7 @@ func Accelerators(root fs.FS, kind string, getenv func(string) (string, bool)) (
 	return Devices{}, fmt.Errorf("devices of the kind %q: want gpu, cuda or xpu", kind)
 }
 
-// environment is what decides which devices are seen. Devices are named by where they are in all.
+// environment holds what decides which devices are visible. Devices are identified by their index in all.
 type environment struct {
 	getenv func(string) (string, bool)
 	all    []GPU

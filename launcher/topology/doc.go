@@ -1,18 +1,18 @@
-// Package topology knows the processors of a node: which CPUs, caches, NUMA nodes and GPUs this machine has, how
-// many of them this process may use, and which of them each worker gets.
+// Package topology finds out which CPUs, caches, NUMA nodes and GPUs this machine has and how many of them this
+// process may use, and decides which of them each worker gets.
 //
 //	m, err := topology.Read(os.DirFS("/"))
 //	allowed, err := topology.Allowed()
 //	bindings, err := topology.Bind(m.Within(allowed), topology.Node, workers, nil) // one per local rank
 //	restore, err := topology.Apply(bindings[0].CPUs, bindings[0].Nodes)            // then fork, then restore
 //
-// What it reads, it reads through an fs.FS rooted at /, so that any machine can be played by a few files. A file
-// that cannot be read is as one that is not there: containers hide many. A file with nonsense in it is an error.
+// It reads everything through an fs.FS rooted at /, so that a few files can simulate any machine. A file that
+// cannot be read counts as missing, because containers hide many. A malformed file is an error.
 //
 // # How many
 //
-// CPUCount is the number of CPUs that this process can keep busy: those of its affinity mask, and no more than the
-// CPU time that its cgroup and all cgroups above it grant, rounded up.
+// CPUCount returns the number of CPUs that this process can keep busy: those of its affinity mask, but no more
+// than the CPU time that its cgroup and all cgroups above it grant, rounded up.
 //
 // Accelerators lists the devices that a worker sees, without any vendor's library: what CUDA_VISIBLE_DEVICES and
 // its like pick, as the vendor's runtime reads them, out of what the kernel shows and this process has a device
@@ -34,6 +34,6 @@
 //	core-complex  the CPUs of its home that share one L3 cache, the largest such groups first; workers take turns
 //	              if there are more of them than groups
 //
-// The hardware threads of a core always stay together. All this is about the CPUs that the Machine has: take those
-// away with Within that this process may not use.
+// The hardware threads of a core always stay together. All this applies to the CPUs of the Machine: use Within to
+// remove those that this process may not use.
 package topology

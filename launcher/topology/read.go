@@ -18,7 +18,7 @@ func Read(root fs.FS) (Machine, error) {
 		r.err = errors.New("/sys/devices/system/cpu lists no CPU")
 	}
 	if r.err != nil {
-		return Machine{}, fmt.Errorf("cannot read what this machine has: %w", r.err)
+		return Machine{}, fmt.Errorf("cannot read the hardware of this machine: %w", r.err)
 	}
 	return m, nil
 }

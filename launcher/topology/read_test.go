@@ -74,12 +74,12 @@ func TestRead(t *testing.T) {
 		}
 	}
 	for _, c := range [][2]string{
-		{"", "cannot read what this machine has: /sys/devices/system/cpu lists no CPU"},
-		{"-- sys/devices/system/cpu/online --\n0-1048576\n", "cannot read what this machine has: /sys/devices/system/cpu/online: " +
+		{"", "cannot read the hardware of this machine: /sys/devices/system/cpu lists no CPU"},
+		{"-- sys/devices/system/cpu/online --\n0-1048576\n", "cannot read the hardware of this machine: /sys/devices/system/cpu/online: " +
 			`"0-1048576" in the list "0-1048576": want numbers below 65536 in ascending order, such as 0-3,8,10-11`},
 		{"-- sys/devices/system/cpu/online --\n0\n-- sys/devices/system/cpu/cpu0/topology/physical_package_id --\nzero\n",
-			`cannot read what this machine has: /sys/devices/system/cpu/cpu0/topology/physical_package_id: "zero": want a number`},
-		{"-- sys/devices/system/cpu/online --\n" + strings.Repeat("0", maxFile), "cannot read what this machine has: /sys/devices/system/cpu/online: longer than 1048576 bytes"},
+			`cannot read the hardware of this machine: /sys/devices/system/cpu/cpu0/topology/physical_package_id: "zero": want a number`},
+		{"-- sys/devices/system/cpu/online --\n" + strings.Repeat("0", maxFile), "cannot read the hardware of this machine: /sys/devices/system/cpu/online: longer than 1048576 bytes"},
 	} {
 		if m, err := Read(tree(t, c[0])); err == nil || err.Error() != c[1] {
 			t.Errorf("%+v, %v\nwant %s", m, err, c[1])

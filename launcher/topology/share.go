@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Usable is the machine whose / is root, less the CPUs that this process may not use.
+// Usable returns the machine whose / is root, without the CPUs that this process may not use.
 func Usable(root fs.FS) (Machine, error) {
 	m, err := Read(root)
 	if err != nil {
@@ -16,9 +16,9 @@ func Usable(root fs.FS) (Machine, error) {
 	return m.Within(allowed), err
 }
 
-// Divide gives each of several workers cores of its own, near its GPU if gpus names one for each, and memory from anywhere. bindings
-// is nil if there are too few cores, or if it is not known where the GPUs are. procs is how many CPUs each worker has, or its share
-// of all.
+// Divide gives each of several workers its own cores, near its GPU if gpus names one for each worker. It does not bind memory.
+// bindings is nil if there are too few cores, or if the locations of the GPUs are unknown. procs is how many CPUs each worker has,
+// or its share of all CPUs.
 func (m Machine) Divide(workers int, gpus []int) (bindings []Binding, procs []int) {
 	bindings, err := Bind(m, Exclusive, workers, gpus)
 	if err != nil {
@@ -31,8 +31,8 @@ func (m Machine) Divide(workers int, gpus []int) (bindings []Binding, procs []in
 	return bindings, procs
 }
 
-// Share is how many physical cores each worker has: the fewest of any, where workers share a binding. Without bindings they share
-// the machine.
+// Share returns how many physical cores each worker has: the smallest number of any worker, divided among workers that share a
+// binding. Without bindings, the workers share the machine.
 func (m Machine) Share(bindings []Binding, workers int) int {
 	if bindings == nil {
 		return max(1, coreCount(m.CPUs)/workers)

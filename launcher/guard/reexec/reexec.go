@@ -1,11 +1,11 @@
-// Package reexec runs the guard in a process that was started as one, instead of main. A program that starts workers imports
-// it for that:
+// Package reexec runs the guard instead of main in a process that was started as a guard. A program that starts workers must
+// import it:
 //
 //	import _ "github.com/gorun/gorun/launcher/guard/reexec"
 //
-// A guard is the agent's own binary, executed again. It branches off in an init function: nothing of main runs in it. That
-// function imports little, so Go calls it before it initialises most other packages, for which a guard does not wait: etcd's
-// take several times as long as all that a guard needs. Only the guard's speed depends on that order.
+// A guard is the agent's own binary, executed again. It branches off in an init function, so main never runs in it. This
+// package imports little, so Go initialises it before most other packages, and a guard does not wait for those: etcd's
+// packages take several times as long as everything that a guard needs. Only the guard's speed depends on this order.
 package reexec
 
 import (
