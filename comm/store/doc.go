@@ -18,8 +18,7 @@
 //
 // # Layout
 //
-//	store.go        Store, its limits and its errors
-//	implement.go    what all implementations have in common
+//	store.go        Store, its limits and its errors, and what all implementations have in common
 //	prefix.go       NewPrefix
 //	internal/kv     the values of a store in memory, and the calls that wait for a key
 package store

@@ -8,8 +8,7 @@
 // # Layout
 //
 //	tcpstore.go      Config, and both ends of the handshake
-//	wire.go          requests and replies as bytes
-//	sendqueue.go     the frames that wait to be written to a connection
+//	wire.go          requests and replies as bytes, and those that wait to be written to a connection
 //	server.go        Server: its listener and its connections
 //	serverconn.go    one connection of the server; the goroutine that owns the values
 //	client.go        Client: the calls of a store, and the requests that are under way
