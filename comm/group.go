@@ -102,8 +102,8 @@ func checkGroup(op string, g *Group) error {
 
 // errNoGroup returns the error of a call on a nil group.
 func errNoGroup() error {
-	if unknown := unknownDimension(); unknown != "" {
-		return fmt.Errorf("%w, and where Mesh.Group finds no such dimension: %s", core.ErrNoGroup, unknown)
+	if mesh := lastUnknown.Load(); mesh != nil {
+		return fmt.Errorf("%w, and where Mesh.Group finds no such dimension: %s", core.ErrNoGroup, *mesh.unknown.Load())
 	}
 	return core.ErrNoGroup
 }

@@ -185,14 +185,6 @@ func (m *Mesh) noteUnknown(name string) {
 	lastUnknown.Store(m.shared)
 }
 
-// unknownDimension returns the last unknown name that Group of an open mesh was called with, and the names that there are, or nothing.
-func unknownDimension() string {
-	if s := lastUnknown.Load(); s != nil {
-		return *s.unknown.Load()
-	}
-	return ""
-}
-
 // group returns this rank's group across axes. All its ranks derive it from the one barrier of the mesh.
 func (s *meshGroups) group(axes []axis) (*Group, error) {
 	s.mu.Lock()

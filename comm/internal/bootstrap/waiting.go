@@ -42,20 +42,17 @@ func startWaiting(log *slog.Logger, first time.Duration) *waiting {
 			case <-ctx.Done():
 				return
 			}
-			if reason := w.why(ctx); reason != "" && ctx.Err() == nil {
+			reason := ""
+			if why := w.reason.Load(); why != nil {
+				reason = (*why)(ctx)
+			}
+			if reason != "" && ctx.Err() == nil {
 				log.Info("comm: Init waits for "+reason, "since", time.Since(start).Round(time.Second))
 			}
 			pause = min(2*pause, longestPause)
 		}
 	})
 	return w
-}
-
-func (w *waiting) why(ctx context.Context) string {
-	if reason := w.reason.Load(); reason != nil {
-		return (*reason)(ctx)
-	}
-	return ""
 }
 
 func (w *waiting) on(reason func(ctx context.Context) string) { w.reason.Store(&reason) }

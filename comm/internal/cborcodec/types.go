@@ -60,7 +60,9 @@ func examine(t reflect.Type, within []reflect.Type) objectType {
 		}
 		return objectType{lost: key.lost, open: key.open || elem.open || mayCoincide(t.Key())}
 	case reflect.Struct:
-		return examineStruct(t, within)
+		l := fieldList{named: map[string]string{}}
+		l.addAll(t, nil, within)
+		return l.objectType
 	}
 	return objectType{} // what CBOR cannot encode at all, it refuses
 }
@@ -131,12 +133,6 @@ func besideInherited(t reflect.Type) error {
 type fieldList struct {
 	objectType
 	named map[string]string // by the name that travels: the field
-}
-
-func examineStruct(t reflect.Type, within []reflect.Type) objectType {
-	l := fieldList{named: map[string]string{}}
-	l.addAll(t, nil, within)
-	return l.objectType
 }
 
 // addAll adds the fields of t, to which path leads from the struct itself.
