@@ -1,6 +1,7 @@
 package tcp
 
 import (
+	"errors"
 	"net"
 	"time"
 )
@@ -72,14 +73,11 @@ func (b *bundle) SetWriteDeadline(t time.Time) error {
 	return b.all(func(c *net.TCPConn) error { return c.SetWriteDeadline(t) })
 }
 
-// all calls do for every connection that there is, and returns the first error.
+// all calls do for every connection that there is.
 func (b *bundle) all(do func(*net.TCPConn) error) (err error) {
 	for _, c := range b.conns {
-		if c == nil {
-			continue
-		}
-		if e := do(c); err == nil {
-			err = e
+		if c != nil {
+			err = errors.Join(err, do(c))
 		}
 	}
 	return err

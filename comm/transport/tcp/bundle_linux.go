@@ -1,6 +1,7 @@
 package tcp
 
 import (
+	"errors"
 	"net"
 	"os"
 
@@ -169,14 +170,9 @@ func (s *bundleStream) Shutdown() {
 
 // Close is called once.
 func (s *bundleStream) Close() error {
-	var first error
+	err := os.NewSyscallError("close", unix.Close(s.poll))
 	for _, c := range s.conns {
-		if err := c.Close(); first == nil {
-			first = err
-		}
+		err = errors.Join(err, c.Close())
 	}
-	if err := os.NewSyscallError("close", unix.Close(s.poll)); first == nil {
-		first = err
-	}
-	return first
+	return err
 }
