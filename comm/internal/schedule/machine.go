@@ -3,7 +3,7 @@
 // ones again.
 //
 // A [Machine] has the threads, each a coroutine, which call it for every access to the memory that they share and for whatever
-// else they do together: sleeping on a word, bells, time. Before each access any thread may go on instead, or a store that waits
+// else they do together: sleeping on a word, bytes in sockets, time. Before each access any thread may go on instead, or a store that waits
 // in some thread's buffer may reach the memory (memory.go). A [Chooser] says which; package scheduletest has one.
 package schedule
 
@@ -43,7 +43,7 @@ type Machine struct {
 	steps   int
 	now     time.Duration
 	yields  int
-	bells   map[int]int // bytes in sockets
+	sockets map[int]int // bytes in each; -1: it has ended
 	over    bool
 	failure error
 
@@ -85,14 +85,14 @@ type stopped struct{}
 
 // New is a machine with that memory, which is all zero.
 func New(mem []byte, model Model) *Machine {
-	return &Machine{Model: model, Most: 100_000, mem: mem, bells: map[int]int{}}
+	return &Machine{Model: model, Most: 100_000, mem: mem, sockets: map[int]int{}}
 }
 
 // Run runs the threads that begin adds, in an order that c chooses, until all have ended, and leaves the memory zero. The error
 // says why they have not, or is what [Machine.Fail] has been told first.
 func (m *Machine) Run(c Chooser, begin func()) error {
 	m.chooser, m.over, m.failure, m.steps, m.now, m.yields, m.chosen = c, false, nil, 0, 0, 0, nil
-	clear(m.bells)
+	clear(m.sockets)
 	begin()
 	for m.failure == nil {
 		t := m.chosen

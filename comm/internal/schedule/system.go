@@ -89,36 +89,36 @@ func (m *Machine) Wake(at int) {
 	}
 }
 
-// Ring puts a byte into a socket, if there is room.
-func (m *Machine) Ring(socket int) {
+// Send puts a byte into a socket, if there is room.
+func (m *Machine) Send(socket int) {
 	if m.step() && m.weakened(WakeUp, 0) == WakeUp {
 		m.drain(m.running)
-		m.trace("rings socket %d", socket)
-		if n := m.bells[socket]; n >= 0 {
-			m.bells[socket] = min(n+1, roomForBells)
+		m.trace("sends to socket %d", socket)
+		if n := m.sockets[socket]; n >= 0 {
+			m.sockets[socket] = min(n+1, socketSize)
 		}
 	}
 }
 
-// roomForBells is how many bytes a socket holds.
-const roomForBells = 2
+// socketSize is how many bytes a socket holds.
+const socketSize = 2
 
-// Bells is how many bytes are in a socket. With take it takes as many as that out of it.
-func (m *Machine) Bells(socket, take int) int {
+// Receive is how many bytes are in a socket. With take it takes as many as that out of it.
+func (m *Machine) Receive(socket, take int) int {
 	if !m.step() {
 		return 0
 	}
 	m.drain(m.running)
 	m.catchUp(m.running)
-	n := m.bells[socket]
+	n := m.sockets[socket]
 	if n > 0 {
-		m.bells[socket] = max(n-take, 0)
+		m.sockets[socket] = max(n-take, 0)
 	}
 	return n
 }
 
-// HangUp lets a socket end: Bells is -1 from now on.
-func (m *Machine) HangUp(socket int) { m.bells[socket] = -1 }
+// Close lets a socket end: Receive is -1 from now on.
+func (m *Machine) Close(socket int) { m.sockets[socket] = -1 }
 
-// Listen waits until there is something in a socket, or it has ended.
-func (m *Machine) Listen(socket int) { m.Block(func() bool { return m.bells[socket] != 0 }) }
+// Poll waits until there is something in a socket, or it has ended.
+func (m *Machine) Poll(socket int) { m.Block(func() bool { return m.sockets[socket] != 0 }) }

@@ -42,7 +42,7 @@ func (w *world) streams() []*schedule.Thread {
 		w.m.Block(func() bool { return ends[0].Dead() || ends[1].Dead() || done(ends[0]) && done(ends[1]) })
 		for k, t := range ends {
 			if t.Dead() {
-				w.m.HangUp(stream.SimulatedFD(1 - k))
+				w.m.Close(stream.SimulatedFD(1 - k))
 			}
 		}
 	})
@@ -73,7 +73,7 @@ func (d *dialogue) run() error {
 			return err
 		}
 		if wrote+read == 0 && d.s.Arm(d.left > 0) == unix.POLLIN {
-			d.w.m.Listen(d.s.Descriptor())
+			d.w.m.Poll(d.s.Descriptor())
 		}
 	}
 	return nil

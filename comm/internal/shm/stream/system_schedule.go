@@ -41,7 +41,7 @@ func receiveDoorbells(fd int, b []byte, flags uintptr) (n uintptr, errno syscall
 	if flags&unix.MSG_PEEK != 0 {
 		take = 0
 	}
-	switch n := m.Bells(fd, take); {
+	switch n := m.Receive(fd, take); {
 	case n > 0:
 		return uintptr(n), 0
 	case n < 0: // its end
@@ -53,7 +53,7 @@ func receiveDoorbells(fd int, b []byte, flags uintptr) (n uintptr, errno syscall
 
 func sendDoorbell(fd int) {
 	if m := cpu.Running(); m != nil {
-		m.Ring(-5 - fd)
+		m.Send(-5 - fd)
 		return
 	}
 	sendByte(fd)
