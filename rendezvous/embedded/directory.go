@@ -51,18 +51,18 @@ func (d *directory) take(owner string) error {
 	if errors.Is(err, fileutil.ErrLocked) {
 		return fmt.Errorf("directory %s is in use by another gorun: choose another, or end that one", d.path)
 	}
-	if err != nil {
-		return fmt.Errorf("cannot use the directory of the rendezvous: %w", err)
+	var text []byte
+	if err == nil {
+		d.lock = lock
+		text, err = io.ReadAll(io.LimitReader(lock, maxIdentity))
 	}
-	d.lock = lock
-	text, err := io.ReadAll(io.LimitReader(lock, maxIdentity))
+	if err == nil && len(text) == 0 {
+		text = []byte(owner)
+		_, err = lock.Write(text)
+	}
 	switch {
 	case err != nil:
 		return fmt.Errorf("cannot use the directory of the rendezvous: %w", err)
-	case len(text) == 0:
-		if _, err := lock.WriteString(owner); err != nil {
-			return fmt.Errorf("cannot use the directory of the rendezvous: %w", err)
-		}
 	case string(text) != owner:
 		return fmt.Errorf("directory %s has the data of another rendezvous (%.300q): choose another, or remove it", d.path, text)
 	}

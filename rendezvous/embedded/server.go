@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/tls"
@@ -58,9 +59,7 @@ type Server struct {
 // Start returns a server that serves: alone after 0.1 s, of three when two have found each other, for which it waits until
 // ctx ends. The listeners are the server's, even if Start fails.
 func Start(ctx context.Context, config Config) (*Server, error) {
-	if config.Logger == nil {
-		config.Logger = slog.New(slog.DiscardHandler)
-	}
+	config.Logger = cmp.Or(config.Logger, slog.New(slog.DiscardHandler))
 	if config.Waiting == nil {
 		config.Waiting = func(string) {}
 	}

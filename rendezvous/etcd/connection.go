@@ -151,13 +151,34 @@ type readJob struct {
 	anew   bool // also what has not changed: an etcd that has lost some of its history may have counted on since
 
 	now  *view
-	back bool // etcd has lost some of its history
+	back bool // etcd has lost some of its history; now is all of the job
 }
 
+// do fails with errStale if a member of etcd has answered that has not caught up.
 func (r *readJob) do(ctx context.Context, x *executor) (err error) {
-	r.now, r.back, err = x.readNewer(ctx, r.whole, r.before, r.anew)
+	known := r.before
+	if r.anew {
+		known = new(view)
+	}
+	if r.now, err = read(ctx, &x.writer, r.whole, known); err != nil || r.now.rev >= r.before.rev {
+		return err
+	}
+	rev, err := x.revision(ctx)
+	switch {
+	case err != nil:
+		return err
+	case rev >= r.before.rev:
+		return errStale
+	}
+	r.back = true
+	if r.now, err = read(ctx, &x.writer, r.whole, new(view)); err == nil && r.now.rev < rev {
+		err = errStale
+	}
 	return err
 }
+
+// errStale is what etcd should never give cause for, and has: https://github.com/etcd-io/etcd/issues/20418.
+var errStale = errors.New("etcd has answered with an older state than before")
 
 // isAway reports whether etcd cannot be used.
 func (c *connection) isAway() bool { return !c.outage.IsZero() }

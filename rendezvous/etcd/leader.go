@@ -273,7 +273,7 @@ func (r *writeDecision) do(ctx context.Context, x *executor) error {
 	case d.Form != nil:
 		return x.form(ctx, r.view, *d.Form, x.newToken())
 	default:
-		return x.probe(ctx, r.view)
+		return x.asLeader(r.view).put(x.keys.probe(), probeDoc{r.view.current.Round}, r.view.config.lease).try(ctx)
 	}
 }
 

@@ -145,14 +145,37 @@ func (m *machine) restore() {
 	}
 }
 
-// restoreJob puts back what etcd has lost.
+// restoreJob writes what past has and now lacks, if etcd has not changed since now was read. A job that is put back as a whole comes
+// with this node, or it would look as if all of its nodes were gone.
 type restoreJob struct {
 	enrolment
 	now, past *view
 }
 
 func (r *restoreJob) do(ctx context.Context, x *executor) error {
-	return x.restore(ctx, r.enrolment, r.now, r.past)
+	now, past := r.now, r.past
+	lease := now.config.lease
+	other := now.config.Job != past.config.Job // etcd has another job, or none
+	if other {
+		granted, err := x.client.Grant(ctx, seconds(r.retention))
+		if err != nil {
+			return err
+		}
+		lease = granted.ID
+	}
+	t := x.when(append(x.isStill(now.config), isAt(x.keys.current(), now.currentRev), isAt(x.keys.state(), now.stateRev))...)
+	t.putMissing(now, past, lease)
+	switch {
+	case other: // the other job goes; its nodes find out
+		t.putNode(r.enrolment).deleteOthers(x.keys.root)
+	case now.current != nil && now.current.Round != past.current.Round:
+		t.deleteBelow(x.keys.roundOf(now.current.Round))
+	}
+	answer, err := t.orGet(clientv3.OpGet(x.keys.config())).commit(ctx)
+	if !other || err != nil || answer.Succeeded || onlyKey(answer.Responses[0]).lease() == lease {
+		return err // if it is not known whether that was written, the lease is kept: it runs out unless it was
+	}
+	return x.revoke(ctx, lease)
 }
 
 func (*restoreJob) done(m *machine, err error) {
@@ -160,33 +183,6 @@ func (*restoreJob) done(m *machine, err error) {
 	if m.conn.stale = err == nil; err != nil {
 		m.onFailure(err)
 	}
-}
-
-// restore writes what past has and now lacks, if etcd has not changed since now was read. A job that is put back as a whole comes
-// with this node, or it would look as if all of its nodes were gone.
-func (w *writer) restore(ctx context.Context, e enrolment, now, past *view) (err error) {
-	lease := now.config.lease
-	other := now.config.Job != past.config.Job // etcd has another job, or none
-	if other {
-		granted, err := w.client.Grant(ctx, seconds(e.retention))
-		if err != nil {
-			return err
-		}
-		lease = granted.ID
-	}
-	t := w.when(append(w.isStill(now.config), isAt(w.keys.current(), now.currentRev), isAt(w.keys.state(), now.stateRev))...)
-	t.putMissing(now, past, lease)
-	switch {
-	case other: // the other job goes; its nodes find out
-		t.putNode(e).deleteOthers(w.keys.root)
-	case now.current != nil && now.current.Round != past.current.Round:
-		t.deleteBelow(w.keys.roundOf(now.current.Round))
-	}
-	answer, err := t.orGet(clientv3.OpGet(w.keys.config())).commit(ctx)
-	if !other || err != nil || answer.Succeeded || onlyKey(answer.Responses[0]).lease() == lease {
-		return err // if it is not known whether that was written, the lease is kept: it runs out unless it was
-	}
-	return w.revoke(ctx, lease)
 }
 
 // putMissing puts what past has and now lacks.

@@ -2,7 +2,6 @@ package etcd
 
 import (
 	"context"
-	"errors"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -73,34 +72,6 @@ func read(ctx context.Context, w *writer, whole bool, before *view) (*view, erro
 	}
 	return v, nil
 }
-
-// readNewer reads the job. If etcd has lost some of its history since the view before, it says so, and reads all of the job. It fails
-// with errStale if a member of etcd has answered that has not caught up.
-func (w *writer) readNewer(ctx context.Context, whole bool, before *view, anew bool) (now *view, back bool, err error) {
-	known := before
-	if anew {
-		known = new(view)
-	}
-	now, err = read(ctx, w, whole, known)
-	if err != nil || now.rev >= before.rev {
-		return now, false, err
-	}
-	rev, err := w.revision(ctx)
-	switch {
-	case err != nil:
-		return nil, false, err
-	case rev >= before.rev:
-		return nil, false, errStale
-	}
-	now, err = read(ctx, w, whole, new(view))
-	if err == nil && now.rev < rev {
-		err = errStale
-	}
-	return now, true, err
-}
-
-// errStale is what etcd should never give cause for, and has: https://github.com/etcd-io/etcd/issues/20418.
-var errStale = errors.New("etcd has answered with an older state than before")
 
 // enrolled is the view after this node has enrolled.
 func (v *view) enrolled(in enrolled) *view {

@@ -71,11 +71,6 @@ func (w *writer) putStatus(ctx context.Context, v *view, wait string) error {
 	return w.asLeader(v).put(w.keys.status(), statusDoc{wait}, v.config.lease).try(ctx)
 }
 
-// probe asks the members of the current round to find out whether they reach each other.
-func (w *writer) probe(ctx context.Context, v *view) error {
-	return w.asLeader(v).put(w.keys.probe(), probeDoc{v.current.Round}, v.config.lease).try(ctx)
-}
-
 // end says that the current round is over.
 func (w *writer) end(ctx context.Context, v *view, why rendezvous.Ending) error {
 	current := *v.current
