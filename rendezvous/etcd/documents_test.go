@@ -59,7 +59,7 @@ func TestRoundDocuments(t *testing.T) {
 		for i, m := range f.Members {
 			want.Members[i] = rendezvous.Candidate{Key: m.Key, Try: m.Try, Node: rendezvous.Node{ID: m.Node.ID, Host: m.Node.Host, Nproc: m.Node.Nproc}}
 			doc := docs[slices.IndexFunc(docs, func(d roundDoc) bool { return d.Assignments[m.Key].Try > 0 })]
-			if s := doc.Assignments[m.Key]; s.Rank != i || s.Try != m.Try || rendezvous.Place(s.Place) != places[i] || doc.Size != n || doc.Token != "secret" {
+			if s := doc.Assignments[m.Key]; s.Rank != i || s.Try != m.Try || s.Place != places[i] || doc.Size != n || doc.Token != "secret" {
 				t.Fatalf("%s has %+v in round %+v, want rank %d and %+v", m.Key, s, doc, i, places[i])
 			}
 			if doc.Rank0 != (rank0Doc{peerDoc{Key: f.Members[0].Key, Host: nodes[0].Host, Addr: "a0", AgentPort: 7}, 4000}) {

@@ -24,9 +24,9 @@ func (b *member) monitorLeader() {
 	if v.leader != nil && v.leader.Key != b.key && b.enrolledLease != 0 {
 		rev = v.leaderRev
 	}
-	switch {
-	case rev == b.monitored:
-	case rev == 0:
+	switch rev {
+	case b.monitored:
+	case 0:
 		b.do(stop{"leader"})
 	default:
 		b.do(start{"leader", monitorLeader{v.leader.Key, v.leader.Agent}})

@@ -116,8 +116,7 @@ func (l *leader) uncertain() bool {
 	if v.current == nil || !v.current.Restored || v.last == nil || !l.now.Before(l.settled) {
 		return false
 	}
-	missing := func(m rendezvous.Candidate) bool { return v.nodeRev[m.Key] == 0 }
-	if v.current.Over != nil || slices.ContainsFunc(v.last.Members, missing) {
+	if v.current.Over != nil || v.membersHere() < len(v.last.Members) {
 		return true
 	}
 	l.settled = l.now
@@ -222,13 +221,7 @@ func (l *leader) waitForMore() {
 	if v.last == nil || !l.now.Before(l.settled) {
 		return
 	}
-	back := 0
-	for _, m := range v.last.Members {
-		if v.nodeRev[m.Key] > 0 {
-			back++
-		}
-	}
-	if back > l.back {
+	if back := v.membersHere(); back > l.back {
 		l.unsettle(0)
 		l.back = back
 	}

@@ -120,6 +120,16 @@ func (t *nodeTable) unreachable() (list []rendezvous.Unreachable) {
 	return list
 }
 
+// membersHere is how many members of the current round are here.
+func (t *nodeTable) membersHere() (n int) {
+	for _, m := range t.last.Members {
+		if t.nodeRev[m.Key] > 0 {
+			n++
+		}
+	}
+	return n
+}
+
 // readReport takes those on the current round. They come in the order of revision, which is that in which they were made;
 // a node that leaves may replace its own.
 func (v *view) readReport(k keys, kv *mvccpb.KeyValue) {

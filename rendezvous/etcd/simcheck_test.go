@@ -175,7 +175,7 @@ func (w *simWorld) checkMembers(r *roundRecord, docs []roundDoc) {
 	places := rendezvous.Assign(nodes)
 	for _, d := range docs {
 		for key, is := range d.Assignments {
-			if want := places[is.Rank]; r.formed.Members[is.Rank].Key != key || rendezvous.Place(is.Place) != want {
+			if want := places[is.Rank]; r.formed.Members[is.Rank].Key != key || is.Place != want {
 				w.fail("round %d: %s has the place %+v, want %+v", r.number, key, is.Place, want)
 			}
 		}

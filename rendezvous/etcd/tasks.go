@@ -35,6 +35,20 @@ func (watchNodes) run(ctx context.Context, d *driver) {
 	watch(ctx, d.config.Client, k.nodes(), clientv3.GetPrefixRangeEnd(k.rounds()), func([]*clientv3.Event) { d.post(nodesChanged{}) })
 }
 
+// watch calls changed with the events of the keys from first up to end, until ctx ends. Whatever ends the watch (a refusal, a compaction,
+// a member of etcd without a leader), it begins again. Each time it begins, it calls changed without events, because some may have been
+// lost: the callee then reads everything.
+func watch(ctx context.Context, client *clientv3.Client, first, end string, changed func([]*clientv3.Event)) {
+	for ctx.Err() == nil {
+		attempt, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
+		for answer := range client.Watch(attempt, first, clientv3.WithRange(end), clientv3.WithCreatedNotify()) {
+			changed(answer.Events)
+		}
+		cancel()
+		pause(ctx, retryInterval)
+	}
+}
+
 // monitorLeader keeps a liveness connection to the leader.
 type monitorLeader struct{ key, addr string }
 
@@ -146,6 +160,30 @@ func (t confirmPeers) run(ctx context.Context, d *driver) {
 		}
 	}
 	d.post(e)
+}
+
+// owners are the nodes that have the ranks named in a round.
+func (w *writer) owners(ctx context.Context, round int, named []rendezvous.Peer) (map[int]peerDoc, error) {
+	answer, err := w.client.Get(ctx, w.keys.roundOf(round), clientv3.WithPrefix())
+	if err != nil {
+		return nil, err
+	}
+	owners, firsts := make(map[int]peerDoc), make(map[int]int)
+	for _, kv := range answer.Kvs {
+		doc, err := decode[roundDoc](kv)
+		if err != nil {
+			return nil, err
+		}
+		for key, s := range doc.Assignments {
+			first := s.Place.FirstRank
+			for _, n := range named { // the last node whose ranks do not begin after it
+				if before, found := firsts[n.Rank]; first <= n.Rank && (!found || before < first) {
+					owners[n.Rank], firsts[n.Rank] = peerDoc{Key: key, Host: s.Host}, first
+				}
+			}
+		}
+	}
+	return owners, nil
 }
 
 // probePeers finds out whether peers still answer, all at once.

@@ -46,6 +46,9 @@ const (
 	maxPause     = 5 * time.Second
 )
 
+// LossTime is how long the machine at the other end of a connection may give no sign before the connection breaks.
+const LossTime = keepalive.Limit
+
 // Config is what Listen needs.
 type Config struct {
 	Key     string                        // tells this process from others, also from one that comes after it; at most 64 bytes
@@ -226,6 +229,14 @@ func (d *Detector) count(key string, more int) {
 	}
 	d.mu.Unlock()
 	d.config.Changed(key, more)
+}
+
+// lastSign is when the machine at the other end of a connection, which has just broken with err, was there at the latest.
+func lastSign(err error) time.Time {
+	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() || errors.Is(err, syscall.EHOSTUNREACH) || errors.Is(err, syscall.ENETUNREACH) {
+		return time.Now().Add(-LossTime)
+	}
+	return time.Now()
 }
 
 // await returns when the connection has broken, or ctx has ended, and closes it. It returns how the connection has ended.
