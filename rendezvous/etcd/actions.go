@@ -18,7 +18,7 @@ type asked struct {
 	request
 }
 
-// If it fails, there is a pause before the answer.
+// perform pauses before the answer if the request fails.
 func (a asked) perform(d *driver) {
 	d.others.Go(func() {
 		ctx, cancel := context.WithTimeout(d.ctx, callTimeout)

@@ -195,7 +195,9 @@ func (c *connection) onOutage(err error) (time.Duration, error) {
 }
 
 // explainOutage finds out what is behind an error.
-type explainOutage struct{ why error }
+type explainOutage struct {
+	why error // at first what a request has failed with
+}
 
 func (r *explainOutage) do(ctx context.Context, x *executor) error {
 	r.why = cmp.Or(x.explain(ctx), r.why)

@@ -50,8 +50,8 @@ import (
 	"github.com/gorun/gorun/rendezvous"
 )
 
-// Config is what New needs: RunID, Min, Max, Reserve, and either Client or Endpoints. Of Access and what follows it, it takes
-// Endpoints, User, Rules, RunID, Prefix, MasterPort, EndAsOthers, Settings, Reserve, Waiting and Logger.
+// Config is what New needs: RunID, Min, Max, Reserve, and either Client or Endpoints. New does not look at what is there to find or to
+// host an etcd (TempDir, and all of Access but Endpoints and User), nor at ExitCode.
 //
 // The zero values of Rules are 10 s for Lease, which is in whole seconds, 30 s for LastCall, 10 min for JoinTimeout, which also bounds
 // how long etcd may be away, and ScaleImmediate.

@@ -279,7 +279,7 @@ func (l *leader) publish(d rendezvous.Decision) {
 	}
 }
 
-// publishStatus writes what the job waits for, and then waits for a while itself.
+// publishStatus writes what the job waits for. It takes a while, so that there is not too much news.
 type publishStatus struct {
 	view         *view
 	wait, reason string
