@@ -15,7 +15,7 @@ func (l *loop) complete(err error) {
 	end := result{err: err, begun: l.begun, started: l.started, ended: time.Now(), round: l.round, exits: l.machine.exits}
 	if w, ok := errors.AsType[*WorkerError](err); ok {
 		l.completeFailure(w)
-		end.reports = w.Reports
+		end.errorFiles = w.ErrorFiles
 		if err := w.writeErrorFile(l.ErrorFile); err != nil {
 			l.Logger.Warn("the error file was not written", "file", l.ErrorFile, "error", bare(err))
 		}
@@ -38,7 +38,7 @@ func (l *loop) completeFailure(w *WorkerError) {
 	if w.Elsewhere == nil || decided {
 		w.Restarts, w.MaxRestarts = l.round.Restarts, l.MaxRestarts
 	}
-	w.Reports = readErrorFiles(l.Config, l.round, w.failed())
+	w.ErrorFiles = readErrorFiles(l.Config, l.round, w.failed())
 	w.Flights = flightFiles(l.Config, l.round)
 	w.findRootCause()
 	if decided && l.round.Size > 1 {
@@ -47,23 +47,23 @@ func (l *loop) completeFailure(w *WorkerError) {
 }
 
 // readErrorFiles reads the error files of failed workers of a round.
-func readErrorFiles(c Config, round *rendezvous.Round, failed []launcher.Exit) map[int]Report {
+func readErrorFiles(c Config, round *rendezvous.Round, failed []launcher.Exit) map[int]ErrorFile {
 	file := func(local int) string { return errorFile(c, round.Restarts, local) }
 	if file(0) == "" {
-		return make(map[int]Report)
+		return make(map[int]ErrorFile)
 	}
-	return readReports(failed, file)
+	return readErrorFilesOf(failed, file)
 }
 
 // flightFiles returns a pattern for the flight files of a round, which package comm writes next to error files; empty:
-// there are none. It takes reportTimeout at most.
+// there are none. It takes errorFileTimeout at most.
 func flightFiles(c Config, round *rendezvous.Round) string {
 	first := errorFile(c, round.Restarts, 0)
 	if first == "" {
 		return ""
 	}
 	pattern := filepath.Join(filepath.Dir(filepath.Dir(first)), "*", "flight.json")
-	names, _ := within(reportTimeout, func() []string {
+	names, _ := within(errorFileTimeout, func() []string {
 		names, _ := filepath.Glob(pattern) // the pattern is good, unless the directory's name is one
 		return names
 	})

@@ -87,7 +87,7 @@ func TestRunReports(t *testing.T) {
 		s.config.ErrorDir, s.config.ErrorFile, s.config.Events, s.config.Backend = dir, filepath.Join(dir, "own.json"), &log, "static"
 		err := Run(t.Context(), s.config)
 		failed, ok := errors.AsType[*WorkerError](err)
-		if !ok || len(failed.Reports) != 1 || failed.Reports[0].Message != "second" {
+		if !ok || len(failed.ErrorFiles) != 1 || failed.ErrorFiles[0].Message != "second" {
 			t.Errorf("Run: %+v", failed)
 		}
 		if got, want := read(t, s.config.ErrorFile), `{"message":{"errorCode":1,"message":"second"}}`; got != want {

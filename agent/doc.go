@@ -3,7 +3,7 @@
 //
 // [Run] is the whole interface: it returns when the job is over on this node. The error says how the job ended: nil, a
 // [*WorkerError] with the root cause and a summary to print, an [*InterruptError], a [*StartError], or a
-// [*rendezvous.ClosedError]. The agent reads what a failed worker wrote to its error file (see [Report]) twice: for the
+// [*rendezvous.ClosedError]. The agent reads what a failed worker wrote to its error file (see [ErrorFile]) twice: for the
 // other nodes when the worker has failed, and for the summary when the job has ended. It reads only regular files, at most
 // 1 MiB of each, and takes at most 5 seconds in all. [Plan] returns what Run would start.
 //

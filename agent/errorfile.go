@@ -19,64 +19,64 @@ import (
 )
 
 const (
-	maxReport     = 1 << 20         // bytes of an error file that are read
-	reportTimeout = 5 * time.Second // for all of them, and for the agent's own: their file system may hang
+	maxErrorFile     = 1 << 20         // bytes of an error file that are read
+	errorFileTimeout = 5 * time.Second // for all of them, and for the agent's own: their file system may hang
 )
 
 var (
 	errNotRegular = errors.New("it is not a regular file")
-	errNoAnswer   = fmt.Errorf("no answer within %s", reportTimeout)
+	errNoAnswer   = fmt.Errorf("no answer within %s", errorFileTimeout)
 )
 
-// readReports reads the error files of workers that have ended. file returns the path for a local rank. The result
-// is by rank, without workers that left no file. It takes reportTimeout at most.
-func readReports(exits []launcher.Exit, file func(local int) string) map[int]Report {
-	reports := make(map[int]Report)
+// readErrorFilesOf reads the error files of workers that have ended. file returns the path for a local rank. The result
+// is by rank, without workers that left no file. It takes errorFileTimeout at most.
+func readErrorFilesOf(exits []launcher.Exit, file func(local int) string) map[int]ErrorFile {
+	files := make(map[int]ErrorFile)
 	for _, x := range exits {
-		reports[x.Rank] = Report{File: file(x.LocalRank), Problem: errNoAnswer.Error()}
+		files[x.Rank] = ErrorFile{File: file(x.LocalRank), Problem: errNoAnswer.Error()}
 	}
 	answers := make(chan func(), len(exits))
 	go func() {
 		for _, x := range exits {
-			r, exists := readReport(file(x.LocalRank))
+			r, exists := readErrorFile(file(x.LocalRank))
 			answers <- func() {
-				if reports[x.Rank] = r; !exists {
-					delete(reports, x.Rank)
+				if files[x.Rank] = r; !exists {
+					delete(files, x.Rank)
 				}
 			}
 		}
 	}()
-	limit := time.After(reportTimeout)
+	limit := time.After(errorFileTimeout)
 	for range exits {
 		select {
 		case note := <-answers:
 			note()
 		case <-limit:
-			return reports
+			return files
 		}
 	}
-	return reports
+	return files
 }
 
-// readReport reads one error file, which may be of any kind and size.
-func readReport(path string) (r Report, exists bool) {
-	data, written, err := readErrorFile(path)
+// readErrorFile reads one error file, which may be of any kind and size.
+func readErrorFile(path string) (r ErrorFile, exists bool) {
+	data, written, err := loadErrorFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return Report{}, false
+		return ErrorFile{}, false
 	}
 	if err != nil {
-		return Report{File: path, Problem: err.Error()}, true
+		return ErrorFile{File: path, Problem: err.Error()}, true
 	}
-	r = parseReport(data[:min(len(data), maxReport)])
+	r = parseErrorFile(data[:min(len(data), maxErrorFile)])
 	r.File, r.Written = path, written
-	if len(data) > maxReport {
-		r.Problem = fmt.Sprintf("it is longer than %d bytes", maxReport)
+	if len(data) > maxErrorFile {
+		r.Problem = fmt.Sprintf("it is longer than %d bytes", maxErrorFile)
 	}
 	return r, true
 }
 
-// readErrorFile returns at most maxReport+1 bytes of a file, and when it was written. It does not wait for the writer of a pipe.
-func readErrorFile(path string) (data []byte, written time.Time, err error) {
+// loadErrorFile returns at most maxErrorFile+1 bytes of a file, and when it was written. It does not wait for the writer of a pipe.
+func loadErrorFile(path string) (data []byte, written time.Time, err error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, written, bare(err)
@@ -89,7 +89,7 @@ func readErrorFile(path string) (data []byte, written time.Time, err error) {
 	if !info.Mode().IsRegular() {
 		return nil, written, errNotRegular
 	}
-	data, err = io.ReadAll(io.LimitReader(f, maxReport+1))
+	data, err = io.ReadAll(io.LimitReader(f, maxErrorFile+1))
 	return data, info.ModTime(), bare(err)
 }
 
@@ -136,7 +136,7 @@ func putAside(path string) error {
 // document returns the contents of the agent's own error file: the root cause's document with its exit code added,
 // or else one in the same shape.
 func (e *WorkerError) document() ([]byte, error) {
-	r := e.Reports[e.Root.Rank]
+	r := e.ErrorFiles[e.Root.Rank]
 	document, message := make(map[string]any), map[string]any(nil)
 	if r.Document != nil {
 		d := json.NewDecoder(bytes.NewReader(r.Document))
@@ -162,13 +162,13 @@ func (e *WorkerError) document() ([]byte, error) {
 }
 
 // writeErrorFile writes the root cause for the launcher that started this agent, if that launcher named a file. It takes
-// reportTimeout at most.
+// errorFileTimeout at most.
 func (e *WorkerError) writeErrorFile(path string) error {
 	document, err := e.document()
 	if path == "" || err != nil {
 		return err
 	}
-	err, inTime := within(reportTimeout, func() error { return replaceErrorFile(path, document) })
+	err, inTime := within(errorFileTimeout, func() error { return replaceErrorFile(path, document) })
 	if !inTime {
 		return errNoAnswer
 	}

@@ -41,8 +41,8 @@ func TestReadReports(t *testing.T) {
 	dir := t.TempDir()
 	path := func(name string) string { return filepath.Join(dir, name) }
 	write(t, path("good"), `{"message":"boom"}`)
-	write(t, path("longest"), `{"message":"boom"}`+strings.Repeat(" ", maxReport-18))
-	write(t, path("too long"), `{"message":"boom"}`+strings.Repeat(" ", maxReport))
+	write(t, path("longest"), `{"message":"boom"}`+strings.Repeat(" ", maxErrorFile-18))
+	write(t, path("too long"), `{"message":"boom"}`+strings.Repeat(" ", maxErrorFile))
 	write(t, path("hole"), "")
 	if err := os.Truncate(path("hole"), 1<<40); err != nil {
 		t.Skip("no sparse files:", err)
@@ -75,7 +75,7 @@ func TestReadReports(t *testing.T) {
 	for i := range want {
 		exits = append(exits, launcher.Exit{Rank: 10 + i, LocalRank: i})
 	}
-	reports := readReports(exits, func(local int) string { return path(want[local].name) })
+	reports := readErrorFilesOf(exits, func(local int) string { return path(want[local].name) })
 	for i, w := range want {
 		r, found := reports[10+i]
 		if found != (w.name != "missing") || r.Message != w.message || r.Problem != w.problem || found && r.File != path(w.name) {
@@ -91,20 +91,20 @@ func TestReadReportsInTime(t *testing.T) {
 		write(t, good, `{"message":"boom"}`)
 		hang, start := make(chan struct{}), time.Now()
 		asked := 0
-		reports := readReports([]launcher.Exit{{Rank: 4}, {Rank: 5, LocalRank: 1}}, func(local int) string {
+		reports := readErrorFilesOf([]launcher.Exit{{Rank: 4}, {Rank: 5, LocalRank: 1}}, func(local int) string {
 			if asked++; asked > 3 { // two names, and the reading of the first
 				<-hang
 			}
 			return good
 		})
-		if took := time.Since(start); took != reportTimeout {
-			t.Errorf("took %s, want %s", took, reportTimeout)
+		if took := time.Since(start); took != errorFileTimeout {
+			t.Errorf("took %s, want %s", took, errorFileTimeout)
 		}
 		info, err := os.Stat(good)
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := map[int]Report{4: {File: good, Message: "boom", Written: info.ModTime(), Document: json.RawMessage(`{"message":"boom"}`)},
+		want := map[int]ErrorFile{4: {File: good, Message: "boom", Written: info.ModTime(), Document: json.RawMessage(`{"message":"boom"}`)},
 			5: {File: good, Problem: "no answer within 5s"}}
 		if !reflect.DeepEqual(reports, want) {
 			t.Errorf("%+v\nwant %+v", reports, want)
@@ -173,13 +173,13 @@ func TestDocument(t *testing.T) {
 	} {
 		e := WorkerError{Root: c.root}
 		if c.file != "" {
-			e.Reports = map[int]Report{1: parseReport([]byte(c.file))}
+			e.ErrorFiles = map[int]ErrorFile{1: parseErrorFile([]byte(c.file))}
 		}
 		got, err := e.document()
 		if err != nil || string(got) != c.want {
 			t.Errorf("%s: %s, %v\nwant %s", c.name, got, err, c.want)
 		}
-		if again := parseReport(got); again.Problem != "" {
+		if again := parseErrorFile(got); again.Problem != "" {
 			t.Errorf("%s: the agent's own file is of no use: %s", c.name, again.Problem)
 		}
 	}

@@ -44,8 +44,8 @@ type WorkerError struct {
 	Code        int                 // exit code of the job
 	Others      []launcher.Exit     // of this node, that failed on their own as well, in order
 	Stopped     []launcher.Exit     // of this node, that failed since the agent stopped them, in order
-	Left        []launcher.Exit     // of this node, that had exited with code 0 before anybody was stopped, in order
-	Reports     map[int]Report      // by rank; of those of this node that left an error file
+	Exited      []launcher.Exit     // of this node, that had exited with code 0 before anybody was stopped, in order
+	ErrorFiles  map[int]ErrorFile   // by rank; of those of this node that left an error file
 	Flights     string              // pattern of the files in which workers of this node left what they did last (see comm.Flight); empty: none did
 	Restarts    int                 // used before
 	MaxRestarts int                 // 0 as well if it is not known how many were used
@@ -67,7 +67,7 @@ func (e *WorkerError) add(exits []launcher.Exit) {
 		switch {
 		case !x.Failed() && x.Stopped:
 		case !x.Failed():
-			e.Left = append(e.Left, x)
+			e.Exited = append(e.Exited, x)
 		case x.Stopped:
 			e.Stopped = append(e.Stopped, x)
 		default:

@@ -12,13 +12,13 @@ import (
 
 // A result is what is known when the job has ended on this node.
 type result struct {
-	err     error
-	begun   time.Time         // the job
-	started time.Time         // its last gang
-	ended   time.Time         // the job
-	round   *rendezvous.Round // the last one with workers in it; nil: none
-	exits   []launcher.Exit   // of the last gang
-	reports map[int]Report    // of those that failed, by rank
+	err        error
+	begun      time.Time         // the job
+	started    time.Time         // its last gang
+	ended      time.Time         // the job
+	round      *rendezvous.Round // the last one with workers in it; nil: none
+	exits      []launcher.Exit   // of the last gang
+	errorFiles map[int]ErrorFile // of those that failed, by rank
 }
 
 // The shape of torchelastic's events.
@@ -107,7 +107,7 @@ func (e statusEvent) ofWorker(c Config, end result, x launcher.Exit) statusEvent
 	case !x.Failed():
 		return e.withState("SUCCEEDED")
 	}
-	e.Metadata.RawError = new(rawError(x, end.reports[x.Rank]))
+	e.Metadata.RawError = new(rawError(x, end.errorFiles[x.Rank]))
 	return e.withState("FAILED")
 }
 
@@ -117,7 +117,7 @@ func (e statusEvent) withState(state string) statusEvent {
 }
 
 // rawError returns the worker's own document, or one in the same shape.
-func rawError(x launcher.Exit, r Report) string {
+func rawError(x launcher.Exit, r ErrorFile) string {
 	if r.Document != nil {
 		return string(r.Document)
 	}

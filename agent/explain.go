@@ -34,7 +34,7 @@ func (e *WorkerError) explanation(x launcher.Exit, lines int) []string {
 	if e.Elsewhere != nil && x.Rank == e.Root.Rank {
 		return lastLines(e.Elsewhere.Text, lines)
 	}
-	r := e.Reports[x.Rank]
+	r := e.ErrorFiles[x.Rank]
 	if x.Stopped && x.Rank != e.Root.Rank {
 		out := []string{fmt.Sprintf("%s: stopped by gorun after rank %d failed", ending(x), e.Root.Rank)}
 		if r.Message != "" { // it may have been about to fail on its own
@@ -101,7 +101,7 @@ var outOfMemoryTexts = []struct{ said, note string }{
 const outOfMemory = "it reports that memory ran out: fewer workers, or more memory for the container, may help"
 
 // note returns what gorun knows about the cause, in addition to what the worker said; empty: nothing.
-func note(x launcher.Exit, r Report) string {
+func note(x launcher.Exit, r ErrorFile) string {
 	switch e := x.Expired; {
 	case e != nil:
 		return fmt.Sprintf("its timer %.100q ran out at %s, so gorun sent signal %s to PID %d",

@@ -14,18 +14,18 @@ import (
 const maxText = 9_000
 
 // failureOf describes a worker's failure for other nodes, with the text of its error file or else of its stderr. It reads the
-// error files of all workers of this node, which may take reportTimeout. If any of them asks for no restart, none follows: that
+// error files of all workers of this node, which may take errorFileTimeout. If any of them asks for no restart, none follows: that
 // worker may have failed first and ended last.
 func failureOf(c Config, round *rendezvous.Round, x launcher.Exit) *rendezvous.Failure {
-	e := WorkerError{Root: x, Reports: readErrorFiles(c, round, everyone(round))}
+	e := WorkerError{Root: x, ErrorFiles: readErrorFiles(c, round, everyone(round))}
 	lines := e.explanation(x, rootLines)
-	if note := note(x, e.Reports[x.Rank]); note != "" {
+	if note := note(x, e.ErrorFiles[x.Rank]); note != "" {
 		lines = append([]string{note}, lines...)
 	}
 	return &rendezvous.Failure{
 		Node: c.Node.ID, Host: c.Node.Host, Rank: x.Rank, LocalRank: x.LocalRank, Pid: x.Pid,
 		Code: x.Code, Signal: int(x.Signal), Ending: x.String(), At: x.At, Text: lastText(lines), Final: x.Code == NoRestart || e.noRestart(),
-		Unreachable: e.unreachable(), FailedPeer: e.Reports[x.Rank].FailedPeer,
+		Unreachable: e.unreachable(), FailedPeer: e.ErrorFiles[x.Rank].FailedPeer,
 	}
 }
 
@@ -40,13 +40,13 @@ func everyone(round *rendezvous.Round) []launcher.Exit {
 
 // noRestart reports whether a worker has asked for no restart in its error file.
 func (e *WorkerError) noRestart() bool {
-	return slices.ContainsFunc(slices.Collect(maps.Values(e.Reports)), func(r Report) bool { return r.NoRestart })
+	return slices.ContainsFunc(slices.Collect(maps.Values(e.ErrorFiles)), func(r ErrorFile) bool { return r.NoRestart })
 }
 
 // unreachable returns the peers that did not answer workers.
 func (e *WorkerError) unreachable() (peers []rendezvous.Peer) {
-	for _, rank := range slices.Sorted(maps.Keys(e.Reports)) {
-		for _, p := range e.Reports[rank].Unreachable {
+	for _, rank := range slices.Sorted(maps.Keys(e.ErrorFiles)) {
+		for _, p := range e.ErrorFiles[rank].Unreachable {
 			if !slices.Contains(peers, p) && len(peers) < maxPeers {
 				peers = append(peers, p)
 			}

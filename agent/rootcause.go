@@ -22,14 +22,14 @@ func (e *WorkerError) findRootCause() {
 		return
 	}
 	failed := e.failed()
-	e.setRootCause(failed[rootOf(failed, 0, e.Reports)])
-	first, left := e.Reports[e.Root.Rank]
+	e.setRootCause(failed[rootOf(failed, 0, e.ErrorFiles)])
+	first, left := e.ErrorFiles[e.Root.Rank]
 	if !left || first.Written.IsZero() || crashed(e.Root) {
 		return
 	}
 	root := e.Root
 	for _, x := range e.failed() {
-		if r := e.Reports[x.Rank]; !r.Written.IsZero() && r.Written.Before(first.Written) && r.FailedPeer == nil {
+		if r := e.ErrorFiles[x.Rank]; !r.Written.IsZero() && r.Written.Before(first.Written) && r.FailedPeer == nil {
 			root, first = x, r
 		}
 	}
@@ -51,15 +51,15 @@ func (e *WorkerError) setRootCause(root launcher.Exit) {
 }
 
 // rootOf returns the index of the failure that caused the one at index first, as far as the workers know.
-func rootOf(failed []launcher.Exit, first int, reports map[int]Report) int {
+func rootOf(failed []launcher.Exit, first int, files map[int]ErrorFile) int {
 	return rendezvous.RootCause(first, func(i int) int {
-		r := reports[failed[i].Rank]
+		r := files[failed[i].Rank]
 		if r.FailedPeer == nil || crashed(failed[i]) {
 			return -1
 		}
 		for _, rank := range []int{r.FailedPeer.Rank, r.FailedPeer.Finder} {
 			other := slices.IndexFunc(failed, func(x launcher.Exit) bool { return x.Rank == rank && x.Failed() })
-			if other >= 0 && other != i && isOwn(failed[other], reports[rank], r) {
+			if other >= 0 && other != i && isOwn(failed[other], files[rank], r) {
 				return other
 			}
 		}
@@ -69,7 +69,7 @@ func rootOf(failed []launcher.Exit, first int, reports map[int]Report) int {
 
 // isOwn reports whether x failed by itself. If the agent stopped x, its error file shows this: it is then older than the file of the
 // worker that failed because of x.
-func isOwn(x launcher.Exit, its, later Report) bool {
+func isOwn(x launcher.Exit, its, later ErrorFile) bool {
 	return !x.Stopped || !its.Written.IsZero() && its.Written.Before(later.Written)
 }
 
@@ -77,10 +77,10 @@ func isOwn(x launcher.Exit, its, later Report) bool {
 // this node, it returns the other's failure, and waits for its end if necessary. ended delivers all exits of this node.
 func reportable(c Config, round *rendezvous.Round, first launcher.Exit, ended <-chan launcher.Exit) launcher.Exit {
 	failed, gone := []launcher.Exit{first}, map[int]bool{first.Rank: true}
-	reports := readErrorFiles(c, round, failed)
+	files := readErrorFiles(c, round, failed)
 	for limit := time.After(peerTimeout); ; {
-		root := failed[rootOf(failed, 0, reports)]
-		peer := reports[root.Rank].FailedPeer
+		root := failed[rootOf(failed, 0, files)]
+		peer := files[root.Rank].FailedPeer
 		if peer == nil || crashed(root) || gone[peer.Rank] {
 			return root
 		}
@@ -92,7 +92,7 @@ func reportable(c Config, round *rendezvous.Round, first launcher.Exit, ended <-
 			killed := x.Stopped && x.Signal != 0 // its exit code is of the agent's doing
 			if gone[x.Rank] = true; x.Failed() && !killed && x.Rank != first.Rank {
 				failed = append(failed, x)
-				maps.Copy(reports, readErrorFiles(c, round, []launcher.Exit{x}))
+				maps.Copy(files, readErrorFiles(c, round, []launcher.Exit{x}))
 			}
 		case <-limit:
 			return root
@@ -120,7 +120,7 @@ func (f *gangFailure) explain(why string, c Config, last *rendezvous.Round) stri
 	if f == nil {
 		return why
 	}
-	f.Reports = readErrorFiles(c, last, f.failed())
+	f.ErrorFiles = readErrorFiles(c, last, f.failed())
 	f.findRootCause()
 	text := func(x launcher.Exit) string {
 		return (&rendezvous.Failure{Host: c.Node.Host, Rank: x.Rank, Ending: x.String()}).String()

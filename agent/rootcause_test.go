@@ -30,7 +30,7 @@ func TestAccuse(t *testing.T) {
 		{"no file of the other", launcher.Exit{Code: 3}, launcher.Exit{Rank: 1, Code: 4}, [2]int{2, never}, 0, 3},
 		{"a crash", launcher.Exit{Code: 139, Signal: syscall.SIGSEGV}, launcher.Exit{Rank: 1, Code: 4}, [2]int{2, 1}, 0, 139},
 	} {
-		e := &WorkerError{Root: c.root, Code: c.root.Code, Reports: make(map[int]Report)}
+		e := &WorkerError{Root: c.root, Code: c.root.Code, ErrorFiles: make(map[int]ErrorFile)}
 		if c.other.Stopped {
 			e.Stopped = []launcher.Exit{c.other, {Rank: 2, Stopped: true}}
 		} else {
@@ -38,7 +38,7 @@ func TestAccuse(t *testing.T) {
 		}
 		for rank, ms := range c.files {
 			if ms != never {
-				e.Reports[rank] = Report{Written: time.UnixMilli(int64(ms))}
+				e.ErrorFiles[rank] = ErrorFile{Written: time.UnixMilli(int64(ms))}
 			}
 		}
 		e.findRootCause()
@@ -57,29 +57,29 @@ func TestAccuse(t *testing.T) {
 
 // TestAccuseFailedPeer: whoever has failed because of another worker of its node is not the root cause.
 func TestAccuseFailedPeer(t *testing.T) {
-	because := func(rank, finder int) Report {
-		return Report{Written: time.UnixMilli(5), FailedPeer: &rendezvous.FailedPeer{Rank: rank, Finder: finder}}
+	because := func(rank, finder int) ErrorFile {
+		return ErrorFile{Written: time.UnixMilli(5), FailedPeer: &rendezvous.FailedPeer{Rank: rank, Finder: finder}}
 	}
 	first, failed := launcher.Exit{Code: 1}, launcher.Exit{Rank: 1, Code: 3}
 	obeyed := launcher.Exit{Rank: 1, Code: 143, Signal: syscall.SIGTERM, Stopped: true}
 	for _, c := range []struct {
 		name        string
 		root, other launcher.Exit // ranks 0 and 1
-		reports     map[int]Report
+		reports     map[int]ErrorFile
 		wantRank    int
 		code        int
 	}{
-		{"it has failed", first, failed, map[int]Report{0: because(1, 0)}, 1, 3},
-		{"it has failed, as another one has found", first, failed, map[int]Report{0: because(7, 1)}, 1, 3},
-		{"it is on another node", first, failed, map[int]Report{0: because(7, 0)}, 0, 1},
-		{"it was stopped", first, obeyed, map[int]Report{0: because(1, 0)}, 0, 1},
-		{"it was stopped after it had failed", first, obeyed, map[int]Report{0: because(1, 0), 1: {Written: time.UnixMilli(4)}}, 1, 1},
-		{"it was stopped, and tells of that", first, obeyed, map[int]Report{0: because(1, 0), 1: {Written: time.UnixMilli(6)}}, 0, 1},
-		{"each because of the other", first, failed, map[int]Report{0: because(1, 0), 1: because(0, 1)}, 0, 1},
-		{"an older file tells of the first", first, failed, map[int]Report{0: {Written: time.UnixMilli(6)}, 1: because(0, 1)}, 0, 1},
-		{"a crash", launcher.Exit{Code: 139, Signal: syscall.SIGSEGV}, failed, map[int]Report{0: because(1, 0)}, 0, 139},
+		{"it has failed", first, failed, map[int]ErrorFile{0: because(1, 0)}, 1, 3},
+		{"it has failed, as another one has found", first, failed, map[int]ErrorFile{0: because(7, 1)}, 1, 3},
+		{"it is on another node", first, failed, map[int]ErrorFile{0: because(7, 0)}, 0, 1},
+		{"it was stopped", first, obeyed, map[int]ErrorFile{0: because(1, 0)}, 0, 1},
+		{"it was stopped after it had failed", first, obeyed, map[int]ErrorFile{0: because(1, 0), 1: {Written: time.UnixMilli(4)}}, 1, 1},
+		{"it was stopped, and tells of that", first, obeyed, map[int]ErrorFile{0: because(1, 0), 1: {Written: time.UnixMilli(6)}}, 0, 1},
+		{"each because of the other", first, failed, map[int]ErrorFile{0: because(1, 0), 1: because(0, 1)}, 0, 1},
+		{"an older file tells of the first", first, failed, map[int]ErrorFile{0: {Written: time.UnixMilli(6)}, 1: because(0, 1)}, 0, 1},
+		{"a crash", launcher.Exit{Code: 139, Signal: syscall.SIGSEGV}, failed, map[int]ErrorFile{0: because(1, 0)}, 0, 139},
 	} {
-		e := &WorkerError{Root: c.root, Code: c.root.Code, Reports: c.reports}
+		e := &WorkerError{Root: c.root, Code: c.root.Code, ErrorFiles: c.reports}
 		e.add([]launcher.Exit{c.other})
 		e.findRootCause()
 		if e.Root.Rank != c.wantRank || e.Code != c.code || len(e.Others)+len(e.Stopped) != 1 {
@@ -87,7 +87,7 @@ func TestAccuseFailedPeer(t *testing.T) {
 		}
 	}
 	far := &rendezvous.Failure{Rank: 7, Code: 3}
-	e := &WorkerError{Root: exitOf(far), Code: 3, Elsewhere: far, Others: []launcher.Exit{failed}, Reports: map[int]Report{7: because(1, 7)}}
+	e := &WorkerError{Root: exitOf(far), Code: 3, Elsewhere: far, Others: []launcher.Exit{failed}, ErrorFiles: map[int]ErrorFile{7: because(1, 7)}}
 	if e.findRootCause(); e.Root.Rank != 7 || e.Code != 3 {
 		t.Errorf("rank %d with %d, want the other node's rank 7", e.Root.Rank, e.Code)
 	}

@@ -68,7 +68,7 @@ func (e *WorkerError) Summary() string {
 	if e.Flights != "" {
 		line("What each rank did last (the flight recorder): %s", Printable(e.Flights))
 	}
-	if note := e.leftNote(); note != "" {
+	if note := e.exitedNote(); note != "" {
 		line("%s", note)
 	}
 	if note := e.restartNote(); note != "" {
@@ -80,7 +80,7 @@ func (e *WorkerError) Summary() string {
 
 // writeFailure writes one failure, with the last lines of each text.
 func (e *WorkerError) writeFailure(line func(string, ...any), index int, x launcher.Exit, lines int) {
-	r, left := e.Reports[x.Rank]
+	r, left := e.ErrorFiles[x.Rank]
 	host, note := e.Host, note(x, r)
 	if e.Elsewhere != nil && x.Rank == e.Root.Rank {
 		host, note = e.Elsewhere.Host, "" // its text has one
@@ -125,16 +125,16 @@ func restNote(own, stopped int) string {
 	return ""
 }
 
-// leftNote names the workers that had exited 0 before: the others may have failed because these were gone.
-func (e *WorkerError) leftNote() string {
-	if len(e.Left) == 0 {
+// exitedNote names the workers that had exited 0 before: the others may have failed because these were gone.
+func (e *WorkerError) exitedNote() string {
+	if len(e.Exited) == 0 {
 		return ""
 	}
 	var names []string
-	for _, x := range e.Left[:min(len(e.Left), maxListed)] {
+	for _, x := range e.Exited[:min(len(e.Exited), maxListed)] {
 		names = append(names, fmt.Sprintf("rank %d (pid %d) at %s", x.Rank, x.Pid, x.At.Format("15:04:05.000")))
 	}
-	if more := len(e.Left) - len(names); more > 0 {
+	if more := len(e.Exited) - len(names); more > 0 {
 		names = append(names, fmt.Sprintf("%d more", more))
 	}
 	return "Before that, with exit code 0: " + strings.Join(names, ", ") + "."

@@ -23,11 +23,11 @@ func TestSummary(t *testing.T) {
 		Stopped: []launcher.Exit{
 			{Rank: 4, LocalRank: 0, Pid: 4241, Code: 143, Signal: syscall.SIGTERM, Stopped: true, At: at.Add(time.Second), Tail: []string{"who?"}},
 			{Rank: 6, LocalRank: 2, Pid: 4243, Code: 1, Stopped: true, At: at.Add(time.Minute)}},
-		Reports: map[int]Report{5: {
+		ErrorFiles: map[int]ErrorFile{5: {
 			File: "/logs/job_x/attempt_2/1/error.json", Message: "RuntimeError: boom", At: at.Truncate(time.Second).Add(-9 * time.Second),
 			Callstack: "Traceback (most recent call last):\n  File \"train.py\", line 7, in main\n    step()\nRuntimeError: boom\n"},
 			6: {File: "/logs/job_x/attempt_2/2/error.json", Message: "RuntimeError: peer is gone", Callstack: "Traceback:\nRuntimeError: peer is gone"}},
-		Left:     []launcher.Exit{{Rank: 3, Pid: 4240, At: at.Add(-time.Second)}},
+		Exited:   []launcher.Exit{{Rank: 3, Pid: 4240, At: at.Add(-time.Second)}},
 		Restarts: 2, MaxRestarts: 2, Program: "train.py", Host: "node-a",
 	}
 	const want = `============================================================
@@ -95,28 +95,28 @@ func TestSummaryStory(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		root launcher.Exit
-		r    Report
+		r    ErrorFile
 		want string
 	}{
-		{"nothing", own, Report{}, "no error file and nothing on stderr\n"},
-		{"stderr", talks, Report{}, "last lines on stderr:\n    one\n    two\n"},
-		{"a signal", crashed, Report{}, "Signal 6 (SIGABRT) received by PID 42\n"},
-		{"a signal after an error", crashed, Report{File: "f", Message: "E"}, "Signal 6 (SIGABRT) received by PID 42\n    E\n"},
-		{"a message", own, Report{File: "f", Message: "E: x\ny"}, "E: x\n    y\n"},
-		{"a message and stderr", talks, Report{File: "f", Message: "E"}, "E\n    last lines on stderr:\n    one\n    two\n"},
-		{"a call stack", talks, Report{File: "f", Message: "E", Callstack: "stack\nE\n"}, "stack\n    E\n"},
-		{"a call stack without the message", talks, Report{File: "f", Message: "E", Callstack: "stack"}, "E\n    stack\n"},
-		{"no use", talks, Report{File: "f", Problem: "it is empty"}, "unreadable error file: it is empty\n    last lines on stderr:\n    one\n    two\n"},
-		{"some use", own, Report{File: "f", Problem: "it is not JSON", Message: "{boo"}, "unreadable error file: it is not JSON\n    {boo\n"},
-		{"control characters", own, Report{File: "f", Message: "\x1b[31mred\x1b[0m\ttab \x1b]0;title\a\x00\u009b\u202e\xff"},
+		{"nothing", own, ErrorFile{}, "no error file and nothing on stderr\n"},
+		{"stderr", talks, ErrorFile{}, "last lines on stderr:\n    one\n    two\n"},
+		{"a signal", crashed, ErrorFile{}, "Signal 6 (SIGABRT) received by PID 42\n"},
+		{"a signal after an error", crashed, ErrorFile{File: "f", Message: "E"}, "Signal 6 (SIGABRT) received by PID 42\n    E\n"},
+		{"a message", own, ErrorFile{File: "f", Message: "E: x\ny"}, "E: x\n    y\n"},
+		{"a message and stderr", talks, ErrorFile{File: "f", Message: "E"}, "E\n    last lines on stderr:\n    one\n    two\n"},
+		{"a call stack", talks, ErrorFile{File: "f", Message: "E", Callstack: "stack\nE\n"}, "stack\n    E\n"},
+		{"a call stack without the message", talks, ErrorFile{File: "f", Message: "E", Callstack: "stack"}, "E\n    stack\n"},
+		{"no use", talks, ErrorFile{File: "f", Problem: "it is empty"}, "unreadable error file: it is empty\n    last lines on stderr:\n    one\n    two\n"},
+		{"some use", own, ErrorFile{File: "f", Problem: "it is not JSON", Message: "{boo"}, "unreadable error file: it is not JSON\n    {boo\n"},
+		{"control characters", own, ErrorFile{File: "f", Message: "\x1b[31mred\x1b[0m\ttab \x1b]0;title\a\x00\u009b\u202e\xff"},
 			"red\ttab \\x1b]0;title\\a\\x00\\u009b\\u202e\uFFFD\n"},
-		{"a line that ends as on Windows", own, Report{File: "f", Message: "a\r\nb\rc\r\n"}, "a\n    b\\rc\n"},
-		{"a long line", own, Report{File: "f", Message: strings.Repeat("é", 600)}, strings.Repeat("é", 512) + "...\n"},
-		{"many lines", own, Report{File: "f", Message: strings.Repeat("x\n", 102)}, "(2 lines before these)\n" + strings.Repeat("    x\n", 100)},
+		{"a line that ends as on Windows", own, ErrorFile{File: "f", Message: "a\r\nb\rc\r\n"}, "a\n    b\\rc\n"},
+		{"a long line", own, ErrorFile{File: "f", Message: strings.Repeat("é", 600)}, strings.Repeat("é", 512) + "...\n"},
+		{"many lines", own, ErrorFile{File: "f", Message: strings.Repeat("x\n", 102)}, "(2 lines before these)\n" + strings.Repeat("    x\n", 100)},
 	} {
 		e := WorkerError{Root: c.root}
 		if c.r.File != "" {
-			e.Reports = map[int]Report{0: c.r}
+			e.ErrorFiles = map[int]ErrorFile{0: c.r}
 		}
 		got := e.Summary()
 		if want := "  traceback : " + c.want + strings.Repeat("-", ruler); !strings.Contains(got, want) {
@@ -153,7 +153,7 @@ func TestSummaryNotes(t *testing.T) {
 		{"C++'s memory", said("  what():  std::bad_alloc"), "reports that memory ran out", "GPU"},
 		{"Go's memory", said("fatal error: runtime: out of memory"), "reports that memory ran out", "GPU"},
 		{"torch's memory", said("RuntimeError: [enforce fail at alloc_cpu.cpp:75] . DefaultCPUAllocator: can't"), "reports that memory ran out", "GPU"},
-		{"in the error file", WorkerError{Root: talks, Reports: map[int]Report{0: {Callstack: "MemoryError"}}}, "reports that memory ran out", "GPU"},
+		{"in the error file", WorkerError{Root: talks, ErrorFiles: map[int]ErrorFile{0: {Callstack: "MemoryError"}}}, "reports that memory ran out", "GPU"},
 		{"enough memory", said("RuntimeError: boom"), "boom", "note"},
 		{"alone", WorkerError{Root: killed}, "Failures:\n  <NO_OTHER_FAILURES>\n====", "And"},
 		{"no restart", WorkerError{Root: launcher.Exit{Code: 93}, MaxRestarts: 4, Restarts: 1},
@@ -183,12 +183,12 @@ func TestSummaryIsSafe(t *testing.T) {
 		exit := rapid.Custom(func(t *rapid.T) launcher.Exit {
 			return launcher.Exit{Rank: rapid.IntRange(1, 5).Draw(t, "rank"), Code: 1, Tail: rapid.SliceOfN(wild, 0, 20).Draw(t, "tail")}
 		})
-		report := rapid.Custom(func(t *rapid.T) Report {
-			return Report{File: wild.Draw(t, "file"), Message: wild.Draw(t, "message"), Callstack: wild.Draw(t, "stack"), Problem: wild.Draw(t, "problem")}
+		report := rapid.Custom(func(t *rapid.T) ErrorFile {
+			return ErrorFile{File: wild.Draw(t, "file"), Message: wild.Draw(t, "message"), Callstack: wild.Draw(t, "stack"), Problem: wild.Draw(t, "problem")}
 		})
 		e := WorkerError{Program: wild.Draw(t, "program"), Host: wild.Draw(t, "host"), Root: launcher.Exit{Rank: 0, Code: 2, Tail: []string{wild.Draw(t, "tail")}},
 			Others: rapid.SliceOf(exit).Draw(t, "others"), Stopped: rapid.SliceOf(exit).Draw(t, "stopped"),
-			Reports: rapid.MapOf(rapid.IntRange(0, 5), report).Draw(t, "reports")}
+			ErrorFiles: rapid.MapOf(rapid.IntRange(0, 5), report).Draw(t, "reports")}
 		got := e.Summary()
 		if i := strings.IndexFunc(got, func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }); i >= 0 || !utf8.ValidString(got) {
 			t.Fatalf("not fit for a terminal at byte %d: %q", i, got)

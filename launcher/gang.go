@@ -51,8 +51,8 @@ func (g *Gang) Exits() <-chan Exit { return g.exits }
 func (g *Gang) Stop(sig syscall.Signal) {
 	g.stopping.Store(true)
 	for i := range g.workers {
-		g.workers[i].out.leave()
-		g.workers[i].err.leave()
+		g.workers[i].out.stopping()
+		g.workers[i].err.stopping()
 	}
 	g.guard.Stop(sig, g.spec.Grace)
 	g.answerIn(g.spec.Grace)
@@ -98,8 +98,8 @@ func (g *Gang) follow() bool {
 			exit := Exit{At: time.Unix(0, e.Exit.At), Stopped: e.Exit.Stopped, OutOfMemory: e.Exit.OutOfMemory}
 			exit.setStatus(syscall.WaitStatus(e.Exit.Status))
 			g.report(e.Exit.LocalRank, exit)
-		case e.Left != nil:
-			g.warnLeft(e.Left)
+		case e.Denied != nil:
+			g.warnDenied(e.Denied)
 		case e.Stuck != nil:
 			g.warnStuck(e.Stuck)
 		case e.Suspended:
@@ -141,7 +141,7 @@ func (g *Gang) report(localRank int, exit Exit) {
 // endGuard ends a guard that has died, or does not answer, and its workers.
 func (g *Gang) endGuard() {
 	denied, stuck := g.guard.End(g.spec.killTimeout())
-	g.warnLeft(denied)
+	g.warnDenied(denied)
 	g.warnStuck(stuck)
 }
 
@@ -160,7 +160,7 @@ func (g *Gang) warnStuck(pids []int) {
 		"gorun ends without it", strings.Join(names, ", "), g.spec.killTimeout())
 }
 
-func (g *Gang) warnLeft(pids []int) {
+func (g *Gang) warnDenied(pids []int) {
 	if len(pids) > 0 {
 		g.spec.warn("processes %v still run: the workers started them as another user, and only that user can end them", pids)
 	}

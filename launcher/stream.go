@@ -24,7 +24,7 @@ const (
 )
 
 // stream carries one output stream of one worker from its pipe to the console, the log file and the tail. One goroutine
-// owns it, and waits only for the pipe and for room in its queues; others only call sync, leave and close.
+// owns it, and waits only for the pipe and for room in its queues; others only call sync, stopping and close.
 type stream struct {
 	which   Std
 	pipe    *os.File // the agent's end, non-blocking
@@ -44,11 +44,11 @@ type stream struct {
 	filtered []byte // whole lines that the filter has yet to get
 	tail     *tail  // nil: not kept
 
-	leaving atomic.Bool   // its worker is being stopped
-	hurry   chan struct{} // has room for one; ends a wait for room
-	syncing atomic.Bool   // sync waits for an answer
-	synced  chan []string // answers sync
-	done    chan struct{} // closed when the goroutine has ended
+	isStopping atomic.Bool   // its worker is being stopped
+	hurry      chan struct{} // has room for one; ends a wait for room
+	syncing    atomic.Bool   // sync waits for an answer
+	synced     chan []string // answers sync
+	done       chan struct{} // closed when the goroutine has ended
 }
 
 func newStream(which Std, pipe *os.File, o *output) *stream {
@@ -138,7 +138,7 @@ func (s *stream) wakeAt(at time.Time) error {
 // awaitQueues returns when all destinations of the stream have room, or when wake is called.
 func (s *stream) awaitQueues() {
 	most := streamShare
-	if s.leaving.Load() {
+	if s.isStopping.Load() {
 		most = leaverShare
 	}
 	for _, source := range [...]*spool.Source{s.shown, s.stored, s.selected} {
@@ -163,9 +163,9 @@ func (s *stream) wake() {
 	}
 }
 
-// leave is called when the worker is being stopped.
-func (s *stream) leave() {
-	s.leaving.Store(true)
+// stopping is called when the worker is being stopped.
+func (s *stream) stopping() {
+	s.isStopping.Store(true)
 	s.wake()
 }
 

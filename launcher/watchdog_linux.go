@@ -23,7 +23,7 @@ func openTimerFile(path string) (*timerFile, error) {
 	}
 	err := unix.Mkfifo(path, 0o600)
 	if errors.Is(err, fs.ErrExist) {
-		if err := removeLeft(path); err != nil {
+		if err := removeStale(path); err != nil {
 			return fail(err)
 		}
 		err = unix.Mkfifo(path, 0o600)
@@ -39,8 +39,8 @@ func openTimerFile(path string) (*timerFile, error) {
 	return newTimerFile(file), nil
 }
 
-// removeLeft removes a FIFO that nobody reads from.
-func removeLeft(path string) error {
+// removeStale removes a FIFO that nobody reads from.
+func removeStale(path string) error {
 	info, err := os.Lstat(path)
 	if err != nil {
 		return errors.Unwrap(err)

@@ -55,11 +55,11 @@ type Event struct {
 	Started    []int       `json:",omitempty"` // every worker runs; pids by local rank
 	NotStarted *NotStarted `json:",omitempty"` // this one could not be started; the others are being killed
 	Exit       *Exit       `json:",omitempty"`
-	Left       []int       `json:",omitempty"` // pids that may not be killed: they are another user's
+	Denied     []int       `json:",omitempty"` // pids that may not be killed: they are another user's
 	Stuck      []int       `json:",omitempty"` // pids that SIGKILL has not ended
 	Suspended  bool        `json:",omitempty"` // all are, as asked
 	Warning    string      `json:",omitempty"` // for people to read
-	Gone       bool        `json:",omitempty"` // no descendant is left but those of Left and Stuck
+	Gone       bool        `json:",omitempty"` // no descendant is left but those of Denied and Stuck
 }
 
 // NotStarted says which worker could not be started, and why.

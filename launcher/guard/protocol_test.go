@@ -31,7 +31,7 @@ func TestProtocolRoundTrip(t *testing.T) {
 		{Started: []int{7, 8}}, {NotStarted: &NotStarted{LocalRank: 0, Errno: 2}},
 		{NotStarted: &NotStarted{LocalRank: 1, Reason: "no such CPU"}}, {Warning: "careful"},
 		{Exit: &Exit{LocalRank: 0, Status: 0x8b, At: time.Now().UnixNano(), Stopped: true}},
-		{Left: []int{9}}, {Gone: true},
+		{Denied: []int{9}}, {Gone: true},
 	} {
 		if got := crossed(t, e); !reflect.DeepEqual(got, e) {
 			t.Errorf("sent %+v, got %+v", e, got)

@@ -32,7 +32,7 @@ func (g *gang) signalSessions(sig syscall.Signal) {
 		_ = syscall.Kill(-pid, sig) // fails if all in it are dead, or other users'
 		_ = syscall.Kill(-pid, syscall.SIGCONT)
 	}
-	each(g.members, func(p proc.Process) {
+	each(g.sessionProcesses, func(p proc.Process) {
 		if _, led := g.workers[p.Group]; !led {
 			_, _ = p.Signal(sig), p.Signal(syscall.SIGCONT) // it may have ended, or be another user's
 		}
@@ -60,11 +60,11 @@ func each(list func() []proc.Process, do func(proc.Process)) {
 // ended reports whether the workers have exited and, if the gang is being stopped, all processes that got the
 // signal. A shell dies of the signal at once, but the program that it runs may still be writing a checkpoint.
 func (g *gang) ended() bool {
-	return len(g.workers) == 0 && (g.phase != stopping || len(g.members()) == 0)
+	return len(g.workers) == 0 && (g.phase != stopping || len(g.sessionProcesses()) == 0)
 }
 
-// members returns the live processes in the workers' sessions.
-func (g *gang) members() []proc.Process {
+// sessionProcesses returns the live processes in the workers' sessions.
+func (g *gang) sessionProcesses() []proc.Process {
 	return slices.DeleteFunc(g.descendants(), func(p proc.Process) bool { return !g.sessions[p.Session] || p.Zombie })
 }
 
@@ -88,7 +88,7 @@ func (g *gang) sweep() {
 			continue // one that ended under the walk through /proc may have hidden another
 		}
 		if !g.gone {
-			g.send(Event{Left: denied})
+			g.send(Event{Denied: denied})
 			g.gone = true
 		}
 	}

@@ -19,9 +19,9 @@ func (q *queue) openFile() {
 	var err error
 	q.unlocked(func() { file, err = w.file.Open() })
 	switch {
-	case err != nil && !q.left:
+	case err != nil && !q.abandoned:
 		q.endFile(err)
-	case err == nil && q.left: // too late
+	case err == nil && q.abandoned: // too late
 		q.unlocked(func() { _ = file.Close() })
 	case err == nil:
 		w.to = file
@@ -63,7 +63,7 @@ func (q *queue) endFile(err error) {
 	}
 	w.refuses = true
 	w.forget()
-	if file := w.to; file != nil && !q.left {
+	if file := w.to; file != nil && !q.abandoned {
 		w.to = nil
 		q.unlocked(func() { _ = file.(io.Closer).Close() }) // the error that ended its use says it all
 	}
@@ -109,7 +109,7 @@ func (q *queue) closeFile() {
 	w.to = nil
 	var err error
 	q.unlocked(func() { err = file.(io.Closer).Close() })
-	if err != nil && !q.left {
+	if err != nil && !q.abandoned {
 		q.unlocked(func() { w.file.Unclosed(err) })
 	}
 	w.forget()

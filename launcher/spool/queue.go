@@ -32,7 +32,7 @@ type queue struct {
 	line       []byte        // of a file: the beginning of a line that has been written without its end
 	writes     int           // that have come to an end
 	running    bool          // there is a goroutine, which has something to do
-	left       bool          // it has been left behind, in a write that does not end
+	abandoned  bool          // its goroutine has been given up, in a write that does not end
 	idle       chan struct{} // closed when it has nothing to do; nil: nobody asked
 }
 
@@ -43,7 +43,7 @@ type part struct {
 }
 
 func (q *queue) put(s *Source, b []byte) bool {
-	if s.writer.refuses || q.left {
+	if s.writer.refuses || q.abandoned {
 		s.writer.lost += int64(len(b))
 		return false
 	}
@@ -72,7 +72,7 @@ func (q *queue) start() {
 func (q *queue) run() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.openFile(); q.left {
+	if q.openFile(); q.abandoned {
 		return
 	}
 	for size := largePiece; len(q.pending) > 0; {
@@ -80,7 +80,7 @@ func (q *queue) run() {
 		q.pending, q.parts = q.spare, q.spareParts
 		q.spare, q.spareParts = nil, nil
 		for q.taken, q.of = text, parts; len(q.taken) > 0; {
-			if size = q.writePiece(size); q.left {
+			if size = q.writePiece(size); q.abandoned {
 				return
 			}
 		}
@@ -88,7 +88,7 @@ func (q *queue) run() {
 			q.spare, q.spareParts = text[:0], parts[:0]
 		}
 	}
-	if q.closeFile(); q.left {
+	if q.closeFile(); q.abandoned {
 		return
 	}
 	q.running = false
@@ -124,7 +124,7 @@ func (q *queue) writePiece(size int) int {
 	q.unlocked(func() { n, err = write(w.to, piece) })
 	q.writes++
 	switch {
-	case q.left:
+	case q.abandoned:
 	case err == nil:
 		q.noteLine(piece)
 		q.drop(n)
@@ -205,7 +205,7 @@ func (q *queue) takeAll() (text []byte, parts []part) {
 func (q *queue) drain(still time.Duration, end time.Time, quit <-chan struct{}) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for q.running && !q.left {
+	for q.running && !q.abandoned {
 		if q.idle == nil {
 			q.idle = make(chan struct{})
 		}
@@ -233,10 +233,10 @@ func (q *queue) drain(still time.Duration, end time.Time, quit <-chan struct{}) 
 
 // abandon gives up the goroutine and what is not written.
 func (q *queue) abandon() {
-	if q.left {
+	if q.abandoned {
 		return
 	}
-	q.left = true
+	q.abandoned = true
 	q.rest()
 	if w := q.file; w != nil {
 		if w.err == nil {

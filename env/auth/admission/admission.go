@@ -258,7 +258,7 @@ func (l *Listener) register(c *Conn, q *queue, full error) bool {
 	}
 	victim := q.push(c)
 	if victim != nil {
-		l.leave(victim, full) // before the mutex is free: nobody else may choose the same victim
+		l.dequeue(victim, full) // before the mutex is free: nobody else may choose the same victim
 	}
 	l.mu.Unlock()
 	if victim != nil {
@@ -267,8 +267,8 @@ func (l *Listener) register(c *Conn, q *queue, full error) bool {
 	return true
 }
 
-// leave removes c from its queue. It returns false if c was in none. The caller holds the mutex.
-func (l *Listener) leave(c *Conn, reason error) bool {
+// dequeue removes c from its queue. It returns false if c was in none. The caller holds the mutex.
+func (l *Listener) dequeue(c *Conn, reason error) bool {
 	if c.in == nil {
 		return false
 	}
@@ -287,7 +287,7 @@ func (l *Listener) leave(c *Conn, reason error) bool {
 // drop closes a connection, if it has not proven itself.
 func (l *Listener) drop(c *Conn, reason error) {
 	l.mu.Lock()
-	there := l.leave(c, reason)
+	there := l.dequeue(c, reason)
 	l.mu.Unlock()
 	if there {
 		l.turnAway(c, reason)

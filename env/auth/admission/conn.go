@@ -30,7 +30,7 @@ type Conn struct {
 func (c *Conn) Admit() bool {
 	c.listener.mu.Lock()
 	defer c.listener.mu.Unlock()
-	if c.listener.leave(c, nil) {
+	if c.listener.dequeue(c, nil) {
 		c.admitted = true
 	}
 	return c.admitted
@@ -53,7 +53,7 @@ func (c *Conn) NetConn() net.Conn { return c.Conn }
 // Close closes the connection.
 func (c *Conn) Close() error {
 	c.listener.mu.Lock()
-	c.listener.leave(c, nil)
+	c.listener.dequeue(c, nil)
 	c.listener.mu.Unlock()
 	return c.Conn.Close()
 }

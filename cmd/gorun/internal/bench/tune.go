@@ -14,9 +14,9 @@ const tuneRounds = 3
 
 // tune measures each algorithm of an operation, and prints the rules for GORUN_COMM_TUNE with which groups of this size use the
 // fastest. Each algorithm gets a group of its own.
-func (w *worker) tune(members []member) error {
+func (w *worker) tune(members []rankInfo) error {
 	g, c := w.meter.g, w.meter.c
-	w.report.start(members)
+	w.printer.start(members)
 	rules := 0
 	for _, name := range c.Operations {
 		ways := g.Ways(name)
@@ -32,15 +32,15 @@ func (w *worker) tune(members []member) error {
 				}
 			}
 		}
-		t.print(&w.report)
-		w.report.line("%s@%d=%s", name, g.Size(), t.rule())
+		t.print(&w.printer)
+		w.printer.line("%s@%d=%s", name, g.Size(), t.rule())
 		rules++
 	}
 	if rules == 0 {
 		return usagef("nothing to tune: comm has only one algorithm for %s here; to tune what machines send to each other, run one rank on each (--nproc-per-node 1)",
 			strings.Join(c.Operations, ", "))
 	}
-	return w.report.err
+	return w.printer.err
 }
 
 // time lowers times to those of e in a group with that tuning.
@@ -85,7 +85,7 @@ func newTiming(e experiment, ways []string, sizes []int64) *timing {
 	return t
 }
 
-func (t *timing) print(r *report) {
+func (t *timing) print(r *printer) {
 	r.line("#\n# %s, microseconds", t.name)
 	head := fmt.Sprintf("#%11s", "size")
 	for _, way := range t.ways {

@@ -17,8 +17,8 @@ import (
 // WorkerCommand is the gorun command that runs a worker of a benchmark. Its argument is a Config in JSON.
 const WorkerCommand = "bench-worker"
 
-// A member is what each rank sends the others about itself.
-type member struct {
+// A rankInfo is what each rank sends the others about itself.
+type rankInfo struct {
 	Config string
 	Host   string
 	Pid    int
@@ -47,7 +47,7 @@ func work(ctx context.Context, world *comm.Group, c *Config, config string, out 
 	if err != nil {
 		host = "localhost"
 	}
-	members, err := comm.AllGatherObject(ctx, world, member{config, host, os.Getpid()})
+	members, err := comm.AllGatherObject(ctx, world, rankInfo{config, host, os.Getpid()})
 	if err != nil {
 		return err
 	}
@@ -59,7 +59,7 @@ func work(ctx context.Context, world *comm.Group, c *Config, config string, out 
 	if world.Rank() != 0 {
 		out = io.Discard
 	}
-	w := worker{meter: meter{ctx: ctx, g: world, c: c}, report: report{c: c, out: out}}
+	w := worker{meter: meter{ctx: ctx, g: world, c: c}, printer: printer{c: c, out: out}}
 	run := w.run
 	switch {
 	case c.Tune:
@@ -73,7 +73,7 @@ func work(ctx context.Context, world *comm.Group, c *Config, config string, out 
 	if err := comm.Barrier(ctx, world); err != nil {
 		return err
 	}
-	switch here, all := w.meter.wrong, w.report.wrong; {
+	switch here, all := w.meter.wrong, w.printer.wrong; {
 	case here > 0: // which does not depend on what ranks have sent each other
 		return fmt.Errorf("%d elements are wrong on rank %d", here, world.Rank())
 	case world.Rank() == 0 && all > 0:
@@ -84,29 +84,29 @@ func work(ctx context.Context, world *comm.Group, c *Config, config string, out 
 
 // A worker measures, and reports what it has measured.
 type worker struct {
-	meter  meter
-	report report
+	meter   meter
+	printer printer
 }
 
-func (w *worker) run(members []member) error {
-	w.report.start(members)
+func (w *worker) run(members []rankInfo) error {
+	w.printer.start(members)
 	last := ""
 	for _, e := range w.meter.c.experiments(len(members)) {
 		if e.name != last {
-			w.report.end()
-			w.report.begin(e.name)
+			w.printer.end()
+			w.printer.begin(e.name)
 			last = e.name
 		}
 		if err := w.experiment(e); err != nil {
 			return err
 		}
 	}
-	w.report.end()
-	return w.report.err
+	w.printer.end()
+	return w.printer.err
 }
 
 // explain prints which algorithms comm would use. The barrier makes comm find out first where ranks share memory.
-func (w *worker) explain([]member) error {
+func (w *worker) explain([]rankInfo) error {
 	g, c := w.meter.g, w.meter.c
 	if err := comm.Barrier(w.meter.ctx, g); err != nil {
 		return err
@@ -114,10 +114,10 @@ func (w *worker) explain([]member) error {
 	for _, name := range c.Operations {
 		e := c.experimentsOf(operationNamed(name), g.Size())[0]
 		for size := range e.sizes(c, g.Size()) {
-			w.report.line("%s", strings.TrimSuffix(g.Explain(name, int(size)), "\n"))
+			w.printer.line("%s", strings.TrimSuffix(g.Explain(name, int(size)), "\n"))
 		}
 	}
-	return w.report.err
+	return w.printer.err
 }
 
 // sizes returns the sizes to measure.
@@ -166,7 +166,7 @@ func (w *worker) rows(e experiment, sizes iter.Seq[int64], unit int64, call call
 				return err
 			}
 		}
-		w.report.row(r)
+		w.printer.row(r)
 	}
 	return nil
 }

@@ -18,7 +18,7 @@ const (
 )
 
 // clear ends whatever is left, and returns what that was. It does not count the agents and etcds of a scenario that was cut short.
-func (s *testbed) clear() (left Left) {
+func (s *testbed) clear() (left Leftovers) {
 	for _, group := range []map[int]*process{s.agents, s.etcds} {
 		for _, p := range group {
 			_ = p.cmd.Process.Kill() // it may have ended

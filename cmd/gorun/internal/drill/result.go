@@ -16,25 +16,25 @@ import (
 
 // A Result is the result of one scenario. Its times start at the fault.
 type Result struct {
-	Scenario string   `json:"scenario"`
-	Fault    string   `json:"fault"`
-	Noticed  *float64 `json:"noticed_ms"` // until anybody else did something about it; nil: nobody
-	Running  *float64 `json:"running_ms"` // until all workers computed together again; nil: they did all the time, or never
-	Held     bool     `json:"held"`
-	Skipped  bool     `json:"skipped"`
-	Why      string   `json:"why"` // it did not hold, or is skipped
-	Left     Left     `json:"leftovers"`
-	Logs     string   `json:"logs"` // directory; empty: they are not kept
+	Scenario  string    `json:"scenario"`
+	Fault     string    `json:"fault"`
+	Noticed   *float64  `json:"noticed_ms"` // until anybody else did something about it; nil: nobody
+	Running   *float64  `json:"running_ms"` // until all workers computed together again; nil: they did all the time, or never
+	Held      bool      `json:"held"`
+	Skipped   bool      `json:"skipped"`
+	Why       string    `json:"why"` // it did not hold, or is skipped
+	Leftovers Leftovers `json:"leftovers"`
+	Logs      string    `json:"logs"` // directory; empty: they are not kept
 }
 
-// Left is what a scenario left behind. Whatever could be removed has been removed.
-type Left struct {
+// Leftovers is what a scenario left behind. Whatever could be removed has been removed.
+type Leftovers struct {
 	Processes int `json:"processes"`
 	Ports     int `json:"ports"`
 	Files     int `json:"files"`
 }
 
-func (l Left) String() string {
+func (l Leftovers) String() string {
 	var parts []string
 	for _, p := range []struct {
 		n    int
@@ -58,7 +58,7 @@ func (r *Result) measure(s *testbed) {
 }
 
 func (r *Result) judge(err error) {
-	if err == nil && r.Left != (Left{}) {
+	if err == nil && r.Leftovers != (Leftovers{}) {
 		err = errors.New("something was left over")
 	}
 	r.Held = err == nil
@@ -72,7 +72,7 @@ func (r *Result) report(o Options) {
 	if r.Held {
 		o.log("%s: held", r.Scenario)
 	} else {
-		o.log("%s: NOT held: %s; leftovers: %v", r.Scenario, r.Why, r.Left)
+		o.log("%s: NOT held: %s; leftovers: %v", r.Scenario, r.Why, r.Leftovers)
 		logs, _ := filepath.Glob(filepath.Join(r.Logs, "*.log")) // the pattern is good
 		for _, name := range logs {
 			o.log("%s", tail(name))
@@ -116,7 +116,7 @@ func Table(out io.Writer, results []Result) error {
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(t, "SCENARIO\tFAULT\tNOTICED\tRUNNING AGAIN\tHELD\tLEFTOVERS") // the error comes with the flush
 	for _, r := range results {
-		held, left := "yes", r.Left.String()
+		held, left := "yes", r.Leftovers.String()
 		switch {
 		case r.Skipped:
 			held, left = "skipped: "+r.Why, "-"

@@ -79,7 +79,7 @@ func run(ctx context.Context, o Options, sc *Scenario, dir string) (Result, erro
 	defer cancel()
 	err = s.play(limited, sc)
 	r.measure(s)
-	r.Left = s.clear()
+	r.Leftovers = s.clear()
 	if ctx.Err() != nil {
 		return r, context.Cause(ctx)
 	}

@@ -144,7 +144,7 @@ func TestTable(t *testing.T) {
 	var b strings.Builder
 	err := Table(&b, []Result{
 		{Scenario: "a", Fault: "SIGKILL", Noticed: new(0.6), Running: new(1200.4), Held: true},
-		{Scenario: "b", Fault: "SIGTERM", Why: "it is slow", Left: Left{Processes: 2, Files: 1}},
+		{Scenario: "b", Fault: "SIGTERM", Why: "it is slow", Leftovers: Leftovers{Processes: 2, Files: 1}},
 		{Scenario: "c", Skipped: true, Why: "no root"},
 	})
 	want := `

@@ -26,8 +26,8 @@ func rows(c *Config) []*row {
 func reported(t *testing.T, c *Config) string {
 	t.Helper()
 	var out strings.Builder
-	r := report{c: c, out: &out}
-	r.start([]member{{Host: "node0", Pid: 4242}, {Host: "node1", Pid: 17}})
+	r := printer{c: c, out: &out}
+	r.start([]rankInfo{{Host: "node0", Pid: 4242}, {Host: "node1", Pid: 17}})
 	for _, row := range rows(c) {
 		r.end()
 		r.begin(row.Operation)

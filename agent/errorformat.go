@@ -10,8 +10,8 @@ import (
 	"github.com/gorun/gorun/rendezvous"
 )
 
-// A Report is the contents of a worker's error file (TORCHELASTIC_ERROR_FILE).
-type Report struct {
+// An ErrorFile is the contents of a worker's error file (TORCHELASTIC_ERROR_FILE).
+type ErrorFile struct {
 	File      string          // its path
 	Message   string          // of the error, one line or several; empty: none
 	Callstack string          // as the worker's language prints it; empty: none
@@ -25,25 +25,25 @@ type Report struct {
 	FailedPeer  *rendezvous.FailedPeer // because of which it failed: "failed_peer": {"rank": 3, "finder": 0}; nil: none
 }
 
-// parseReport parses either of the shapes that torchrun accepts, and uses what it can of anything else:
+// parseErrorFile parses either of the shapes that torchrun accepts, and uses what it can of anything else:
 //
 //	{"message": {"message": "boom", "extraInfo": {"py_callstack": "...", "timestamp": "1700000000"}}}
 //	{"message": "boom", "timestamp": 1700000000}
 //
 // In addition to the message, "restart": false asks for no restart, "failed_peer" names the rank because of which this one failed,
 // and "unreachable" names ranks that did not answer. Package comm writes these.
-func parseReport(data []byte) Report {
+func parseErrorFile(data []byte) ErrorFile {
 	text := bytes.TrimSpace(bytes.ToValidUTF8(data, []byte("\uFFFD")))
 	var document, message, extra map[string]json.RawMessage
 	switch {
 	case len(text) == 0:
-		return Report{Problem: "it is empty"}
+		return ErrorFile{Problem: "it is empty"}
 	case !json.Valid(text):
-		return Report{Problem: "it is not JSON", Message: beginning(string(text))}
+		return ErrorFile{Problem: "it is not JSON", Message: beginning(string(text))}
 	case json.Unmarshal(text, &document) != nil || document == nil:
-		return Report{Problem: "it is not a JSON object", Message: beginning(string(text))}
+		return ErrorFile{Problem: "it is not a JSON object", Message: beginning(string(text))}
 	}
-	r, stamp := Report{Document: text, NoRestart: string(document["restart"]) == "false"}, document["timestamp"]
+	r, stamp := ErrorFile{Document: text, NoRestart: string(document["restart"]) == "false"}, document["timestamp"]
 	r.Unreachable, r.FailedPeer = asPeers(document["unreachable"]), asFailedPeer(document["failed_peer"])
 	if json.Unmarshal(document["message"], &message) == nil && message != nil {
 		_ = json.Unmarshal(message["extraInfo"], &extra) // one that is no object says nothing

@@ -17,33 +17,33 @@ func TestParseReport(t *testing.T) {
 	when := time.Unix(1700000000, 0)
 	for _, c := range []struct {
 		name, text string
-		want       Report // without Document, which is there unless there is a Problem
+		want       ErrorFile // without Document, which is there unless there is a Problem
 	}{
 		{"torch's", `{"message":{"message":"RuntimeError: boom","extraInfo":{"py_callstack":"Traceback\n  x","timestamp":"1700000000"}}}` + "\n",
-			Report{Message: "RuntimeError: boom", Callstack: "Traceback\n  x", At: when}},
-		{"flat", `{"message":"plain text","timestamp":1700000000}`, Report{Message: "plain text", At: when}},
-		{"number inside, fraction", `{"message":{"message":"m","extraInfo":{"timestamp":1700000000.9}}}`, Report{Message: "m", At: when}},
-		{"string outside", `{"message":{"message":"m"},"timestamp":"1.7e9"}`, Report{Message: "m", At: when}},
-		{"call stack only", `{"message":{"extraInfo":{"py_callstack":"s"}}}`, Report{Callstack: "s"}},
-		{"times that are none", `{"message":"m","timestamp":"yesterday"}`, Report{Message: "m"}},
-		{"a time before 1970", `{"message":"m","timestamp":-5}`, Report{Message: "m"}},
-		{"a time after 9999", `{"message":"m","timestamp":1e300}`, Report{Message: "m"}},
-		{"wrong types inside", `{"message":{"message":["a", 1],"extraInfo":[1],"errorCode":"x"}}`, Report{Message: `["a", 1]`}},
-		{"a number for a message", `{"message":5,"timestamp":{}}`, Report{Message: "5"}},
-		{"a number for a call stack", `{"message":{"message":null,"extraInfo":{"py_callstack":7}}}`, Report{Callstack: "7"}},
-		{"not UTF-8", "{\"message\":\"caf\xe9\"}", Report{Message: "caf\uFFFD"}},
-		{"no message", `{"error":"boom"}`, Report{Problem: "it has no message", Message: `{"error":"boom"}`}},
-		{"null", `{"message":null}`, Report{Problem: "it has no message", Message: `{"message":null}`}},
-		{"empty", "", Report{Problem: "it is empty"}},
-		{"blank", " \n", Report{Problem: "it is empty"}},
-		{"truncated", `{"message":{"message":"boom","extraIn`, Report{Problem: "it is not JSON", Message: `{"message":{"message":"boom","extraIn`}},
-		{"text", "boom\nbang", Report{Problem: "it is not JSON", Message: "boom\nbang"}},
-		{"a list", `["boom"]`, Report{Problem: "it is not a JSON object", Message: `["boom"]`}},
-		{"nothing", "null", Report{Problem: "it is not a JSON object", Message: "null"}},
-		{"deep", strings.Repeat("[", 20000), Report{Problem: "it is not JSON", Message: strings.Repeat("[", shownBytes) + "..."}},
-		{"long text", strings.Repeat("x\n", 30), Report{Problem: "it is not JSON", Message: strings.TrimSpace(strings.Repeat("x\n", shownLines))}},
+			ErrorFile{Message: "RuntimeError: boom", Callstack: "Traceback\n  x", At: when}},
+		{"flat", `{"message":"plain text","timestamp":1700000000}`, ErrorFile{Message: "plain text", At: when}},
+		{"number inside, fraction", `{"message":{"message":"m","extraInfo":{"timestamp":1700000000.9}}}`, ErrorFile{Message: "m", At: when}},
+		{"string outside", `{"message":{"message":"m"},"timestamp":"1.7e9"}`, ErrorFile{Message: "m", At: when}},
+		{"call stack only", `{"message":{"extraInfo":{"py_callstack":"s"}}}`, ErrorFile{Callstack: "s"}},
+		{"times that are none", `{"message":"m","timestamp":"yesterday"}`, ErrorFile{Message: "m"}},
+		{"a time before 1970", `{"message":"m","timestamp":-5}`, ErrorFile{Message: "m"}},
+		{"a time after 9999", `{"message":"m","timestamp":1e300}`, ErrorFile{Message: "m"}},
+		{"wrong types inside", `{"message":{"message":["a", 1],"extraInfo":[1],"errorCode":"x"}}`, ErrorFile{Message: `["a", 1]`}},
+		{"a number for a message", `{"message":5,"timestamp":{}}`, ErrorFile{Message: "5"}},
+		{"a number for a call stack", `{"message":{"message":null,"extraInfo":{"py_callstack":7}}}`, ErrorFile{Callstack: "7"}},
+		{"not UTF-8", "{\"message\":\"caf\xe9\"}", ErrorFile{Message: "caf\uFFFD"}},
+		{"no message", `{"error":"boom"}`, ErrorFile{Problem: "it has no message", Message: `{"error":"boom"}`}},
+		{"null", `{"message":null}`, ErrorFile{Problem: "it has no message", Message: `{"message":null}`}},
+		{"empty", "", ErrorFile{Problem: "it is empty"}},
+		{"blank", " \n", ErrorFile{Problem: "it is empty"}},
+		{"truncated", `{"message":{"message":"boom","extraIn`, ErrorFile{Problem: "it is not JSON", Message: `{"message":{"message":"boom","extraIn`}},
+		{"text", "boom\nbang", ErrorFile{Problem: "it is not JSON", Message: "boom\nbang"}},
+		{"a list", `["boom"]`, ErrorFile{Problem: "it is not a JSON object", Message: `["boom"]`}},
+		{"nothing", "null", ErrorFile{Problem: "it is not a JSON object", Message: "null"}},
+		{"deep", strings.Repeat("[", 20000), ErrorFile{Problem: "it is not JSON", Message: strings.Repeat("[", shownBytes) + "..."}},
+		{"long text", strings.Repeat("x\n", 30), ErrorFile{Problem: "it is not JSON", Message: strings.TrimSpace(strings.Repeat("x\n", shownLines))}},
 	} {
-		got := parseReport([]byte(c.text))
+		got := parseErrorFile([]byte(c.text))
 		if (got.Document == nil) != (c.want.Problem != "" && c.want.Problem != "it has no message") {
 			t.Errorf("%s: document %q", c.name, got.Document)
 		}
@@ -68,7 +68,7 @@ func TestUnreachablePeers(t *testing.T) {
 		`{"rank":1,"address":"a:1"}`:                                       0,
 		`[` + strings.Repeat(`{"rank":1,"address":"a:1"},`, 100) + `null]`: 16,
 	} {
-		if got := parseReport([]byte(`{"message":"m","unreachable":` + text + `}`)); len(got.Unreachable) != want || got.Message != "m" {
+		if got := parseErrorFile([]byte(`{"message":"m","unreachable":` + text + `}`)); len(got.Unreachable) != want || got.Message != "m" {
 			t.Errorf("%s: %+v, want %d", text, got.Unreachable, want)
 		}
 	}
@@ -92,7 +92,7 @@ func TestFailedPeer(t *testing.T) {
 		`3`:                           nil,
 		`[{"rank":3}]`:                nil,
 	} {
-		if got := parseReport([]byte(`{"message":"m","failed_peer":` + text + `}`)); !reflect.DeepEqual(got.FailedPeer, want) || got.Message != "m" {
+		if got := parseErrorFile([]byte(`{"message":"m","failed_peer":` + text + `}`)); !reflect.DeepEqual(got.FailedPeer, want) || got.Message != "m" {
 			t.Errorf("%s: %+v, want %+v", text, got.FailedPeer, want)
 		}
 	}
@@ -107,15 +107,15 @@ func FuzzReport(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		alloctest.AtMost(t, 64*len(data), func() { parseReport(data) })
-		r := parseReport(data)
+		alloctest.AtMost(t, 64*len(data), func() { parseErrorFile(data) })
+		r := parseErrorFile(data)
 		if !utf8.ValidString(r.Message + r.Callstack + string(r.Document)) {
 			t.Errorf("%+v is not UTF-8", r)
 		}
 		if r.Message == "" && r.Callstack == "" && r.Problem == "" {
 			t.Errorf("%+v says nothing, and not why", r)
 		}
-		e := WorkerError{Root: exited(0, 3).Exit, Reports: map[int]Report{0: r}}
+		e := WorkerError{Root: exited(0, 3).Exit, ErrorFiles: map[int]ErrorFile{0: r}}
 		e.Summary()
 		text, err := e.document()
 		if err != nil {

@@ -61,8 +61,8 @@ func rounded(v float64) float64 {
 	return v
 }
 
-// A report writes rows: as a table for each operation, in the form of nccl-tests, or in JSON.
-type report struct {
+// A printer writes rows: as a table for each operation, in the form of nccl-tests, or in JSON.
+type printer struct {
 	c     *Config
 	out   io.Writer
 	err   error // the first in writing
@@ -76,14 +76,14 @@ type report struct {
 	}
 }
 
-func (r *report) line(format string, args ...any) {
+func (r *printer) line(format string, args ...any) {
 	if r.err == nil {
 		_, r.err = fmt.Fprintf(r.out, format+"\n", args...)
 	}
 }
 
 // start prints what is measured, and where.
-func (r *report) start(members []member) {
+func (r *printer) start(members []rankInfo) {
 	if r.c.JSON {
 		return
 	}
@@ -104,7 +104,7 @@ func (r *report) start(members []member) {
 }
 
 // begin begins the table of an operation.
-func (r *report) begin(name string) {
+func (r *printer) begin(name string) {
 	r.table.name, r.table.wrong, r.table.busBW, r.table.bandwidths = name, 0, 0, 0
 	if r.c.JSON {
 		return
@@ -126,14 +126,14 @@ const (
 	rowLength = 12 + 2 + 12 + 2 + 10 + 2 + 6 + 2 + 6
 )
 
-func (r *report) percentiles(p50, p99 string) string {
+func (r *printer) percentiles(p50, p99 string) string {
 	if !r.c.P99 {
 		return ""
 	}
 	return fmt.Sprintf("  %7s  %7s", p50, p99)
 }
 
-func (r *report) row(row *row) {
+func (r *printer) row(row *row) {
 	for _, f := range []*figures{row.OutOfPlace, row.InPlace} {
 		if f == nil {
 			continue
@@ -160,7 +160,7 @@ func (r *report) row(row *row) {
 }
 
 // half returns the columns of one form, out of place or in place.
-func (r *report) half(row *row, f *figures) string {
+func (r *printer) half(row *row, f *figures) string {
 	time, p50, p99, alg, bus, wrong := "-", "-", "-", "-", "-", "-"
 	if f != nil {
 		time, wrong = brief(f.Time), "N/A"
@@ -178,7 +178,7 @@ func (r *report) half(row *row, f *figures) string {
 }
 
 // end ends the table of an operation, if one has begun.
-func (r *report) end() {
+func (r *printer) end() {
 	if r.c.JSON || r.table.name == "" {
 		return
 	}
