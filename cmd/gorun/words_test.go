@@ -37,7 +37,30 @@ func TestWords(t *testing.T) {
 	if len(words) < 30 {
 		t.Fatalf("docs/architecture.md has a list of %d words", len(words))
 	}
-	root, used := filepath.Join("..", ".."), make(map[string]bool)
+	used := make(map[string]bool)
+	for path, file := range productFiles(t) {
+		for _, name := range append(topLevel(file), strings.TrimSuffix(filepath.Base(path), ".go")) {
+			for _, part := range parts(name) {
+				instead, listed := words[part]
+				if full := file.Name.Name + "." + name; exempt[full] != "" {
+					used[full] = true
+				} else if listed {
+					t.Errorf("%s: %s has %q in its name: say %s", path, name, part, instead)
+				}
+			}
+		}
+	}
+	for name := range exempt {
+		if !used[name] {
+			t.Errorf("%s is exempt, and there is no such name", name)
+		}
+	}
+}
+
+// productFiles parses the Go files of the repository that are no tests, by path from its root.
+func productFiles(t *testing.T) map[string]*ast.File {
+	t.Helper()
+	root, files := filepath.Join("..", ".."), make(map[string]*ast.File)
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
@@ -47,30 +70,16 @@ func TestWords(t *testing.T) {
 		case filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go"):
 			return nil
 		}
-		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
-		if err != nil {
-			return err
+		name, err := filepath.Rel(root, path)
+		if err == nil {
+			files[filepath.ToSlash(name)], err = parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
 		}
-		for _, name := range append(topLevel(file), strings.TrimSuffix(d.Name(), ".go")) {
-			for _, part := range parts(name) {
-				instead, listed := words[part]
-				if full := file.Name.Name + "." + name; exempt[full] != "" {
-					used[full] = true
-				} else if listed {
-					t.Errorf("%s: %s has %q in its name: say %s", strings.TrimPrefix(path, root+"/"), name, part, instead)
-				}
-			}
-		}
-		return nil
+		return err
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name := range exempt {
-		if !used[name] {
-			t.Errorf("%s is exempt, and there is no such name", name)
-		}
-	}
+	return files
 }
 
 // topLevel returns the names that a file declares for its package, those of methods included.
