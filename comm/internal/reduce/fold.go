@@ -32,17 +32,8 @@ func Folds(t Type, o Op) func(dst []byte, srcs [][]byte) {
 	if int(t) >= numTypes || int(o) >= numOps {
 		return nil
 	}
-	return folds[t][o]
+	return current.folds[t][o]
 }
-
-var folds = func() (table [numTypes][numOps]func(dst []byte, srcs [][]byte)) {
-	for _, t := range []Type{Float16, BFloat16} {
-		for _, o := range []Op{Sum, Prod} {
-			table[t][o] = func(dst []byte, srcs [][]byte) { Fold(t, o, dst, srcs) }
-		}
-	}
-	return table
-}()
 
 // foldBlocks combines block by block. It works in dst itself, unless that would overwrite an operand too early.
 func (l *level) foldBlocks(k Kernel, dst []byte, srcs [][]byte) {

@@ -12,6 +12,7 @@ type level struct {
 	name             string
 	combine          [numTypes][numOps]Kernel
 	accumulate       [numTypes][numOps]func(acc []float32, src []byte)
+	folds            [numTypes][numOps]func(dst []byte, srcs [][]byte) // by accumulate
 	widen            [numTypes]func(dst []float32, src []byte)
 	narrow           [numTypes]func(dst []byte, src []float32)
 	multiply, divide [numTypes]func(v []byte, by float64)

@@ -14,7 +14,10 @@ func addHalves(l *level, t Type) {
 	low := func(a, b uint16) int { return lowest(t.toFloat32(a), t.toFloat32(b)) }
 	high := func(a, b uint16) int { return highest(t.toFloat32(a), t.toFloat32(b)) }
 	l.combine[t][MinLoc], l.combine[t][MaxLoc] = pairs(low, low), pairs(high, low)
-	l.accumulate[t][Sum], l.accumulate[t][Prod] = accumulating(t, Sum), accumulating(t, Prod)
+	for _, o := range []Op{Sum, Prod} {
+		l.accumulate[t][o] = accumulating(t, o)
+		l.folds[t][o] = func(dst []byte, srcs [][]byte) { l.fold(t, o, dst, srcs) }
+	}
 	l.widen[t], l.narrow[t] = t.widen, t.narrow
 }
 
