@@ -12,17 +12,11 @@ import (
 )
 
 // Here returns where this process runs.
-func Here() (p Place, err error) {
-	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	if err != nil {
-		return Place{}, err
-	}
-	network, err := os.Readlink("/proc/self/ns/net")
-	if err != nil {
-		return Place{}, err
-	}
-	processes, err := os.Readlink("/proc/self/ns/pid")
-	if err != nil {
+func Here() (Place, error) {
+	boot, bootErr := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	network, networkErr := os.Readlink("/proc/self/ns/net")
+	processes, processesErr := os.Readlink("/proc/self/ns/pid")
+	if err := errors.Join(bootErr, networkErr, processesErr); err != nil {
 		return Place{}, err
 	}
 	return Place{Kernel: strings.TrimSpace(string(boot)), Network: network, Processes: processes}, nil
