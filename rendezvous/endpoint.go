@@ -50,7 +50,7 @@ func ParseEndpoints(list string, port int) ([]Endpoint, error) {
 			return nil, err
 		}
 		if seen[e] {
-			return nil, fmt.Errorf("endpoint %s is there twice in %q", e, list)
+			return nil, fmt.Errorf("endpoint %s occurs twice in %q", e, list)
 		}
 		seen[e] = true
 		endpoints = append(endpoints, e)
@@ -136,12 +136,12 @@ func parseHost(host string) (string, error) {
 	}
 	name := strings.TrimSuffix(host, ".") // with a dot at the end no domain is added to it
 	if len(name) > maxName {
-		return "", fmt.Errorf("the host name has %d bytes: want %d at most", len(name), maxName)
+		return "", fmt.Errorf("the host name has %d bytes: want at most %d", len(name), maxName)
 	}
 	labels := strings.Split(name, ".")
 	for _, label := range labels {
 		if !isLabel(label) {
-			return "", fmt.Errorf("%q is no host name: want letters, digits, hyphens and dots", host)
+			return "", fmt.Errorf("%q is not a host name: want letters, digits, hyphens and dots", host)
 		}
 	}
 	if strings.Trim(labels[len(labels)-1], "0123456789") == "" {

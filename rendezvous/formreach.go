@@ -198,7 +198,7 @@ func (s *State) describe(list []Unreachable) string {
 }
 
 // apartAdvice is what people can do about it.
-const apartAdvice = " (see to the network and the firewalls between them, or to --local-addr)"
+const apartAdvice = " (check the network and the firewalls between them, or --local-addr)"
 
 // apartNote says who of the nodes are apart, and what would help: "; a cannot reach b at ..."; empty: nobody is.
 func (s *State) apartNote(nodes []Candidate) string {

@@ -35,7 +35,7 @@ func started(least, most, maxRestarts, nodes int) *cluster {
 	return c
 }
 
-const advice = " (see to the network and the firewalls between them, or to --local-addr)"
+const advice = " (check the network and the firewalls between them, or --local-addr)"
 
 // TestWhoIsLeftOut: as few nodes as possible are left out. If there is a choice, that is the node with the higher rank.
 func TestWhoIsLeftOut(t *testing.T) {

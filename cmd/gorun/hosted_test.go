@@ -52,7 +52,7 @@ func TestInterruptWhileWaiting(t *testing.T) {
 	for name, c := range map[string]struct{ backend, endpoint, reason string }{
 		"no etcd":           {"etcd", loopback(t, 1), "connection refused"},
 		"no such host":      {"etcd", "nowhere.invalid", "nowhere.invalid:2379"},
-		"who says nothing":  {"etcd", silent.Addr().String(), "it takes connections and says nothing"},
+		"who says nothing":  {"etcd", silent.Addr().String(), "it accepts connections but sends nothing"},
 		"the other members": {"c10d", loopback(t, 3), "no other of its 3 endpoints has joined"},
 		"the other nodes":   {"c10d", loopback(t, 1), "round 1: 1 of 2 nodes"},
 	} {
@@ -171,7 +171,7 @@ func TestHostLeaves(t *testing.T) {
 	if said := host.end(143); !strings.Contains(said, "the rendezvous ends with this node, which hosts it: ") {
 		t.Errorf("the host says %s", said)
 	}
-	other.expect(`etcd cannot be used: 127\.0\.0\.1:\d+: connection refused: .* \(rounds go on, and none begins until it can\)$`)
+	other.expect(`etcd cannot be used: 127\.0\.0\.1:\d+: connection refused: .* \(rounds go on, but no new one can begin\)$`)
 	other.signal(syscall.SIGTERM)
 	other.end(143)
 }

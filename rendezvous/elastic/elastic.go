@@ -67,7 +67,7 @@ func (m *lazyRendezvous) Close(ctx context.Context, why error) error {
 	if m.host != nil {
 		errs = append(errs, m.host.close(ctx))
 		if ctx.Err() != nil && len(m.config.Endpoints) == 1 {
-			m.config.Logger.Warn("the rendezvous ends with this node, which hosts it: the others go on with the round that they have, and get no other")
+			m.config.Logger.Warn("the rendezvous ends with this node, which hosts it: the other nodes continue their round, but cannot start another")
 		}
 	}
 	return errors.Join(errs...)

@@ -149,7 +149,7 @@ func (h *hosting) follow(s *host) {
 	case <-s.started:
 	case <-time.After(hostWarnDelay):
 		if reason := s.reason.Load(); reason != nil {
-			h.logger.Warn("this node does not host the rendezvous yet, and tries on", "because", *reason)
+			h.logger.Warn("this node does not host the rendezvous yet, and keeps trying", "because", *reason)
 		}
 		<-s.started
 	}

@@ -78,7 +78,7 @@ func (c *Config) check() error {
 		}
 	}
 	if len(c.Secret) > 0 && c.Files != nil {
-		return errors.New("both a token file and certificates: want one of them")
+		return errors.New("both a token file and certificates: want only one of them")
 	}
 	if len(c.Secret) > 0 && len(c.Secret) < auth.MinSecret {
 		return fmt.Errorf("the token has %d bytes: want at least %d", len(c.Secret), auth.MinSecret)
@@ -91,10 +91,10 @@ func (c *Config) checkPeers() error {
 	for _, m := range c.Members {
 		peer := peerOf(m)
 		if peer.Port > 65535 {
-			return fmt.Errorf("endpoint %s: want a port below 65535, for the members of the cluster use the one above", m)
+			return fmt.Errorf("endpoint %s: want a port below 65535, since the members of the cluster use the next port", m)
 		}
 		if slices.Contains(c.Members, peer) {
-			return fmt.Errorf("endpoints %s and %s: want ports further apart, for the members of the cluster use the one above", m, peer)
+			return fmt.Errorf("endpoints %s and %s: want ports further apart, since the members of the cluster use the next port", m, peer)
 		}
 	}
 	return nil

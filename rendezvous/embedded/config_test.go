@@ -27,11 +27,11 @@ func TestRefusals(t *testing.T) {
 		},
 		"ports too near": {
 			func(_ *testing.T, c *Config) { c.Members = []rendezvous.Endpoint{c.Self, here(80), here(81)} },
-			"endpoints 127.0.0.1:80 and 127.0.0.1:81: want ports further apart, for the members of the cluster use the one above",
+			"endpoints 127.0.0.1:80 and 127.0.0.1:81: want ports further apart, since the members of the cluster use the next port",
 		},
 		"port too high": {
 			func(_ *testing.T, c *Config) { c.Members = []rendezvous.Endpoint{c.Self, here(80), here(65535)} },
-			"endpoint 127.0.0.1:65535: want a port below 65535, for the members of the cluster use the one above",
+			"endpoint 127.0.0.1:65535: want a port below 65535, since the members of the cluster use the next port",
 		},
 		"short secret": {
 			func(_ *testing.T, c *Config) { c.Secret = secret[:15] },
@@ -39,7 +39,7 @@ func TestRefusals(t *testing.T) {
 		},
 		"two kinds of credentials": {
 			func(_ *testing.T, c *Config) { c.Secret, c.Files = secret, &Files{} },
-			"both a token file and certificates: want one of them",
+			"both a token file and certificates: want only one of them",
 		},
 		"no such certificate": {
 			func(_ *testing.T, c *Config) { c.Files = &Files{CA: "none.pem", Cert: "none.pem", Key: "none.pem"} },

@@ -36,7 +36,7 @@ func openDirectory(c *Config) (*directory, error) {
 		err = os.MkdirAll(d.path, 0o700)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("cannot make the directory of the rendezvous: %w", err)
+		return nil, fmt.Errorf("cannot create the directory of the rendezvous: %w", err)
 	}
 	if err := d.take(c.identity()); err != nil {
 		return nil, errors.Join(err, d.close())

@@ -149,7 +149,7 @@ func (c *Config) founder() (*membership.Member, error) {
 
 // nobody says what to do about servers that are not there.
 func (c *Config) nobody() string {
-	return fmt.Sprintf("no other of its %d endpoints has joined: start gorun on their nodes, and let them reach each other's ports and the ones above", len(c.Members))
+	return fmt.Sprintf("no other of its %d endpoints has joined: start gorun on their nodes, and let them reach each other's ports and the next ones", len(c.Members))
 }
 
 // begin returns when it is clear how this server begins: as one of the first members (nil), or as a member of a cluster,

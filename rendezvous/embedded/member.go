@@ -31,7 +31,7 @@ func (s *Server) startMember(ctx context.Context) error {
 	empty := !s.dir.hasMember()
 	s.founds.Store(empty)
 	if err := s.servePeers(); errors.Is(err, syscall.EADDRINUSE) {
-		return fmt.Errorf("port %d, the one above its endpoint's, is in use by another process (members of the cluster use it)", s.config.Self.Port+1)
+		return fmt.Errorf("port %d, the next one after its endpoint's, is in use by another process (members of the cluster use it)", s.config.Self.Port+1)
 	} else if err != nil {
 		return err
 	}

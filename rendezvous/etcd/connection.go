@@ -210,7 +210,7 @@ func (r *explainOutage) done(m *machine, _ error) {
 	c.trouble = r.why
 	if c.isAway() {
 		c.warnedOf = c.outage
-		c.log(slog.LevelWarn, fmt.Sprintf("etcd cannot be used: %v (rounds go on, and none begins until it can)", r.why))
+		c.log(slog.LevelWarn, fmt.Sprintf("etcd cannot be used: %v (rounds go on, but no new one can begin)", r.why))
 	}
 }
 

@@ -57,7 +57,7 @@ func decode[T any](kv *mvccpb.KeyValue) (T, error) {
 		// What does not fit may still have a version.
 		switch err := json.Unmarshal(kv.Value, &doc); {
 		case doc.Version != 0 && doc.Version != docVersion:
-			return fmt.Errorf("version %d, and this gorun knows version %d: all nodes need the same gorun", doc.Version, docVersion)
+			return fmt.Errorf("version %d, but this gorun uses version %d: all nodes need the same version of gorun", doc.Version, docVersion)
 		case err != nil:
 			return fmt.Errorf("not a document of gorun's: %w", err)
 		}

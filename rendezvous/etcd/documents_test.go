@@ -105,7 +105,7 @@ func TestBadDocuments(t *testing.T) {
 	long := strings.Repeat("x", docLimit)
 	for _, c := range []struct{ text, want string }{
 		{`nonsense`, "not a document of gorun's: invalid character 'o' in literal null (expecting 'u')"},
-		{`{"version":2,"is":[]}`, "version 2, and this gorun knows version 1: all nodes need the same gorun"},
+		{`{"version":2,"is":[]}`, "version 2, but this gorun uses version 1: all nodes need the same version of gorun"},
 		{`{"version":1,"is":{"seats":7}}`, "not a document of gorun's: json: cannot unmarshal number into Go struct field roundDoc.is.seats of type map[string]etcd.assignment"},
 		{`{"version":1}`, "round 0 of 0 nodes with port 0"},
 		{`{"version":1,"is":` + round(-1, 1) + `}`, "round 1 of 1 nodes with k in {Rank:-1 Try:1 New:false ID: Host:h Place:{FirstRank:0 WorldSize:1 FirstRoleRank:0 RoleWorldSize:1}}"},

@@ -108,7 +108,7 @@ func (c *Config) complete() error {
 	case c.Client == nil && len(c.Endpoints) == 0:
 		return errors.New("etcd: no endpoint: want host:port")
 	case c.Min < 1 || c.Max < c.Min:
-		return fmt.Errorf("etcd: %d to %d nodes: want at least 1, and no more at least than at most", c.Min, c.Max)
+		return fmt.Errorf("etcd: %d to %d nodes: want at least 1, and a minimum that does not exceed the maximum", c.Min, c.Max)
 	case c.Max > nodesLimit:
 		return fmt.Errorf("etcd: %d nodes: want at most %d", c.Max, nodesLimit)
 	case c.MaxRestarts < 0:

@@ -57,7 +57,7 @@ func (r *dateEnd) done(m *machine, err error) {
 }
 
 func (m *machine) endAsOthers(v *view) {
-	m.log(slog.LevelWarn, "the job had ended before this node came; to run it again, choose another run ID", "run_id", m.config.RunID)
+	m.log(slog.LevelWarn, "the job ended before this node came; to run it again, choose another run ID", "run_id", m.config.RunID)
 	m.finish(&rendezvous.ClosedError{Outcome: v.state.Outcome})
 }
 
@@ -70,7 +70,7 @@ type EndedError struct {
 
 // Error is one line, with what to do.
 func (e *EndedError) Error() string {
-	return fmt.Sprintf("a job of the name %q ended at %s: %v; its name is kept for an hour: choose another --rdzv-id, "+
+	return fmt.Sprintf("a job named %q ended at %s: %v; its name is kept for an hour: choose another --rdzv-id, "+
 		"or, for a node that comes back to it, after_end=result in --rdzv-conf",
 		e.RunID, e.At.UTC().Format("2006-01-02 15:04:05 MST"), e.how())
 }

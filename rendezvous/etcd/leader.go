@@ -100,7 +100,7 @@ func (l *leader) lead() {
 	case l.uncertain():
 		l.decideAt = l.settled
 		l.publish(rendezvous.Decision{
-			Wait: fmt.Sprintf("etcd had lost the job: round %d is put back, and its nodes are waited for", v.current.Round),
+			Wait: fmt.Sprintf("etcd had lost the job: round %d is restored; waiting for its nodes", v.current.Round),
 			Then: "goes on without those that are missing", After: l.settled.Sub(l.now),
 		})
 	case l.undecided():

@@ -258,7 +258,7 @@ func TestNewerGorun(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := j.agent("a", nil).join()
-	want := "etcd key " + key + ": version 2, and this gorun knows version 1: all nodes need the same gorun"
+	want := "etcd key " + key + ": version 2, but this gorun uses version 1: all nodes need the same version of gorun"
 	if err == nil || err.Error() != want {
 		t.Errorf("Join = %v, want %s", err, want)
 	}
@@ -270,15 +270,15 @@ func TestConfigErrors(t *testing.T) {
 		Access: rendezvous.Access{Endpoints: endpoints(t, "localhost:1")}, RunID: "r", Rules: rendezvous.Rules{Min: 1, Max: 1}, Reserve: reserve,
 	}}
 	for want, change := range map[string]func(*Config){
-		"no run ID: want one that all nodes of the job share":              func(c *Config) { c.RunID = "" },
-		"no endpoint: want host:port":                                      func(c *Config) { c.Endpoints = nil },
-		"3 to 2 nodes: want at least 1, and no more at least than at most": func(c *Config) { c.Min, c.Max = 3, 2 },
-		"-1 restarts: want 0 or more":                                      func(c *Config) { c.MaxRestarts = -1 },
-		"a timeout of -1s: want 0 or more":                                 func(c *Config) { c.LastCall = -time.Second },
-		"a node is noticed to be dead after 10ms: want at least 1s":        func(c *Config) { c.Lease = 10 * time.Millisecond },
-		"4001 nodes: want at most 4000":                                    func(c *Config) { c.Max = 4001 },
-		`scale up "neve": want immediate, on-restart or never`:             func(c *Config) { c.ScaleUp = "neve" },
-		"nothing to reserve ports with":                                    func(c *Config) { c.Reserve = nil },
+		"no run ID: want one that all nodes of the job share":                           func(c *Config) { c.RunID = "" },
+		"no endpoint: want host:port":                                                   func(c *Config) { c.Endpoints = nil },
+		"3 to 2 nodes: want at least 1, and a minimum that does not exceed the maximum": func(c *Config) { c.Min, c.Max = 3, 2 },
+		"-1 restarts: want 0 or more":                                                   func(c *Config) { c.MaxRestarts = -1 },
+		"a timeout of -1s: want 0 or more":                                              func(c *Config) { c.LastCall = -time.Second },
+		"a node is noticed to be dead after 10ms: want at least 1s":                     func(c *Config) { c.Lease = 10 * time.Millisecond },
+		"4001 nodes: want at most 4000":                                                 func(c *Config) { c.Max = 4001 },
+		`scale up "neve": want immediate, on-restart or never`:                          func(c *Config) { c.ScaleUp = "neve" },
+		"nothing to reserve ports with":                                                 func(c *Config) { c.Reserve = nil },
 	} {
 		c := good
 		change(&c)

@@ -157,7 +157,7 @@ func (e peerObserved) apply(m *machine) {
 	case warn && !b.warned: // it may be meant to be so: one line is enough
 		b.warned = true
 		m.log(slog.LevelWarn, "cannot reach "+p.host+" at "+p.addr+
-			": if workers here need those there, they wait in vain (see to firewalls, or to --local-addr)", "error", e.err)
+			": workers here that need workers there will wait in vain (check firewalls, or --local-addr)", "error", e.err)
 	case warn:
 		m.log(slog.LevelDebug, "cannot reach "+p.host+" at "+p.addr, "error", e.err)
 	}

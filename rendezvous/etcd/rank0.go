@@ -108,7 +108,7 @@ type UnreachableError struct {
 // Error is one line, with what to do.
 func (e *UnreachableError) Error() string {
 	if errors.Is(e.Err, syscall.EMFILE) || errors.Is(e.Err, syscall.ENFILE) { // the address may be right
-		return fmt.Sprintf("%s cannot call %s, where rank 0 is: %s: raise the limit of open files (ulimit -n), or end what uses them up",
+		return fmt.Sprintf("%s cannot call %s, where rank 0 is: %s: raise the limit of open files (ulimit -n), or end the processes that use them",
 			e.Self.Host, e.Master, e.cause())
 	}
 	return fmt.Sprintf("%s cannot reach %s, where rank 0 is, at %s: %v; give %s an address that the others reach, with --local-addr",

@@ -83,12 +83,12 @@ func (m *machine) reconcile() bool {
 	case disputed:
 		m.finish(&rendezvous.ClosedError{Outcome: rendezvous.Outcome{
 			Code:   rendezvous.CodeUnformed,
-			Reason: fmt.Sprintf("etcd has lost this job, and has another one of the name %q: choose another run ID for one of them", m.config.RunID),
+			Reason: fmt.Sprintf("etcd has lost this job, and has another one named %q: choose another run ID for one of them", m.config.RunID),
 		}})
 		return false
 	case lost:
 		if !c.lost {
-			m.log(slog.LevelWarn, "etcd has lost what it knew of the job; this node puts back what it knows", "round", c.past.current.Round)
+			m.log(slog.LevelWarn, "etcd has lost what it knew about the job; this node restores what it knows", "round", c.past.current.Round)
 			m.watchJob() // if etcd has gone back, the old watch waits for a revision far ahead
 		}
 		c.lost = true
@@ -132,7 +132,7 @@ const noticeTime = 2 * time.Second
 // startOver makes this node a newcomer of the job that etcd has.
 func (m *machine) startOver() {
 	if m.conn.past != nil {
-		m.log(slog.LevelWarn, "etcd had lost another job of this name, whose nodes have put it back: this node joins that one, as a newcomer")
+		m.log(slog.LevelWarn, "etcd had lost another job of this name, and its nodes have restored it: this node joins that job as a newcomer")
 	}
 	m.conn.job, m.conn.past, m.conn.lost = "", nil, false
 	m.member.startOver()

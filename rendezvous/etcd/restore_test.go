@@ -113,7 +113,7 @@ func TestTwoHistories(t *testing.T) {
 				}
 				return
 			}
-			if o := closed(t, err); o.Code != 75 || !strings.Contains(o.Reason, "etcd has lost this job, and has another one of the name") {
+			if o := closed(t, err); o.Code != 75 || !strings.Contains(o.Reason, "etcd has lost this job, and has another one named") {
 				t.Errorf("the job ended with %+v", o)
 			}
 		})

@@ -60,7 +60,7 @@ func (r *stepDown) do(ctx context.Context, x *executor) error {
 func (*stepDown) done(m *machine, err error) {
 	m.onWritten(err)
 	if err == nil {
-		m.log(slog.LevelWarn, "this node leads, and can read but not write what it decides: it steps down",
+		m.log(slog.LevelWarn, "this node leads, but cannot write its decisions: it steps down",
 			"for", m.now.Sub(m.leader.attempts.since).Round(time.Second))
 	}
 }

@@ -58,13 +58,13 @@ func leaderless(ctx context.Context, c *clientv3.Client) *Problem {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), politely)
 	defer cancel()
 	if list, err := c.MemberList(ctx, clientv3.WithSerializable()); err == nil && len(list.Members) == 1 {
-		return &Problem{Kind: NoLeader, Err: errors.New("its etcd, which has no other members, does not answer: look at its log, and whether its disk is full or slow")}
+		return &Problem{Kind: NoLeader, Err: errors.New("its etcd, which has no other members, does not answer: check its log, and whether its disk is full or slow")}
 	}
-	return &Problem{Kind: NoLeader, Err: errors.New("its etcd has no leader: start its other members, or see to it that they reach each other")}
+	return &Problem{Kind: NoLeader, Err: errors.New("its etcd has no leader: start its other members, or make sure that they reach each other")}
 }
 
 func failing(err error) *Problem {
-	return &Problem{Kind: Failing, Err: fmt.Errorf("its etcd cannot answer now (%.200q): look at its log", status.Convert(err).Message())}
+	return &Problem{Kind: Failing, Err: fmt.Errorf("its etcd cannot answer now (%.200q): check its log", status.Convert(err).Message())}
 }
 
 // askProblem is nil for an error that only somebody who has been let in gets. Only an answer that says so is one of somebody
@@ -74,11 +74,11 @@ func (t Target) askProblem(err error) *Problem {
 	case errors.Is(err, rpctypes.ErrPermissionDenied):
 		return nil
 	case errors.Is(err, rpctypes.ErrUserEmpty):
-		return &Problem{Kind: Login, Err: errors.New("its etcd wants a user name: give username= and password_file= in --rdzv-conf")}
+		return &Problem{Kind: Login, Err: errors.New("its etcd requires a user name: give username= and password_file= in --rdzv-conf")}
 	case errors.Is(err, rpctypes.ErrAuthFailed):
 		return &Problem{Kind: Login, Err: errors.New("its etcd knows no such user with this password: correct username= and password_file= in --rdzv-conf")}
 	case errors.Is(err, context.DeadlineExceeded), status.Code(err) == codes.DeadlineExceeded, isLeaderless(err):
-		return &Problem{Kind: NoLeader, Err: errors.New("its etcd has no leader: start its other members, or see to it that they reach each other")}
+		return &Problem{Kind: NoLeader, Err: errors.New("its etcd has no leader: start its other members, or make sure that they reach each other")}
 	}
 	var known rpctypes.EtcdError
 	isEtcd := errors.As(err, &known) && strings.HasPrefix(known.Error(), "etcdserver: ")

@@ -75,7 +75,7 @@ func (t Target) diagnose(ctx context.Context, e rendezvous.Endpoint) *Problem {
 		return &Problem{Kind: Credentials, Err: fmt.Errorf("its certificate is not trusted (%w): %s", cause(err),
 			t.advise("give every node the same --rdzv-token-file, or ca_cert= in --rdzv-conf", "correct ca_cert= in --rdzv-conf, the certificate of its authority"))}
 	case distrusts:
-		return &Problem{Kind: Credentials, Err: fmt.Errorf("it does not believe this node's certificate (%w): %s", cause(err),
+		return &Problem{Kind: Credentials, Err: fmt.Errorf("it does not accept this node's certificate (%w): %s", cause(err),
 			t.advise("give every node the same --rdzv-token-file, or certificates of one authority",
 				"give ssl_cert= and ssl_cert_key= in --rdzv-conf, which its authority has signed"))}
 	default:
@@ -97,17 +97,17 @@ func (t Target) otherwise(ctx context.Context, e rendezvous.Endpoint, first repl
 	second, said, _ := greet(ctx, conn, e.Host, other)
 	switch {
 	case other == nil && second == saysHTTP2:
-		return &Problem{Kind: Credentials, Err: errors.New("it has been started without TLS: " +
+		return &Problem{Kind: Credentials, Err: errors.New("it was started without TLS: " +
 			t.advise("give every node the same --rdzv-token-file or certificates, or none", "leave protocol=https and certificates out of --rdzv-conf"))}
 	case other != nil && (second == saysHTTP2 || second == saysOther || second == distrusts):
-		return &Problem{Kind: Credentials, Err: errors.New("it wants TLS: " +
+		return &Problem{Kind: Credentials, Err: errors.New("it requires TLS: " +
 			t.advise("give this node the --rdzv-token-file of the others, or certificates", "give the --rdzv-token-file of gorun etcd; for another etcd ca_cert= in --rdzv-conf, or protocol=https if this machine knows its authority"))}
 	case second == saysOther:
 		return t.stranger(said)
 	case first == saysNothing:
-		return &Problem{Kind: Silent, Err: errors.New("it takes connections and says nothing: it is an etcd that waits for its other members to start, or another service")}
+		return &Problem{Kind: Silent, Err: errors.New("it accepts connections but sends nothing: it is an etcd that waits for its other members to start, or another service")}
 	}
-	return &Problem{Kind: HangsUp, Err: errors.New("it takes connections and ends them: it is an etcd that is starting or ending, or another service")}
+	return &Problem{Kind: HangsUp, Err: errors.New("it accepts connections and closes them: it is an etcd that is starting or ending, or another service")}
 }
 
 // stranger is for one that speaks another language.
@@ -131,18 +131,18 @@ func (t Target) dial(ctx context.Context, e rendezvous.Endpoint) (net.Conn, *Pro
 	case errors.As(err, &dns) && dns.IsNotFound:
 		return nil, &Problem{Kind: NoSuchHost, Err: errors.New("no such host: correct the name, or give an IP address")}
 	case errors.As(err, &dns):
-		return nil, &Problem{Kind: NoSuchHost, Err: fmt.Errorf("the name cannot be looked up (%s): give an IP address, or see to the name servers", dns.Err)}
+		return nil, &Problem{Kind: NoSuchHost, Err: fmt.Errorf("the name cannot be looked up (%s): give an IP address, or check the name servers", dns.Err)}
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return nil, &Problem{Kind: Refused, Err: errors.New("connection refused: nothing listens there; " +
 			t.advise("start gorun on that node, or correct the port", "start etcd, or correct the endpoint"))}
 	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
 		return nil, &Problem{Kind: Exhausted, Err: fmt.Errorf("this node cannot connect to it (%w): allow more open files (ulimit -n)", cause(err))}
 	case errors.Is(err, syscall.ENOBUFS), errors.Is(err, syscall.ENOMEM), errors.Is(err, syscall.EADDRNOTAVAIL):
-		return nil, &Problem{Kind: Exhausted, Err: fmt.Errorf("this node cannot connect to it (%w): this machine has no memory or no port left for a connection", cause(err))}
+		return nil, &Problem{Kind: Exhausted, Err: fmt.Errorf("this node cannot connect to it (%w): this machine has no memory or ports left for a connection", cause(err))}
 	case errors.Is(err, context.DeadlineExceeded), isTimeout(err):
-		return nil, &Problem{Kind: Unreachable, Err: errors.New("no answer: that machine is down, or a firewall lets nothing through")}
+		return nil, &Problem{Kind: Unreachable, Err: errors.New("no answer: that machine is down, or a firewall blocks the connection")}
 	}
-	return nil, &Problem{Kind: Unreachable, Err: fmt.Errorf("it cannot be reached from here (%w): correct the address, or see to the network", cause(err))}
+	return nil, &Problem{Kind: Unreachable, Err: fmt.Errorf("it cannot be reached from here (%w): correct the address, or check the network", cause(err))}
 }
 
 // canOpen reports whether there are descriptors left. Without one, a name that cannot be looked up seems to mean nothing.

@@ -129,19 +129,19 @@ func TestDiagnose(t *testing.T) {
 		"user without need":     {reach.Target{Endpoints: []rendezvous.Endpoint{plain}, Username: "u", Password: "p"}, 0, ""},
 		"no such host":          {reach.Target{Endpoints: []rendezvous.Endpoint{{Host: "nowhere.invalid", Port: 1}}}, reach.NoSuchHost, `^nowhere\.invalid:1: (no such host: correct|the name cannot be looked up)`},
 		"refused":               {reach.Target{Endpoints: []rendezvous.Endpoint{refused}}, reach.Refused, `: connection refused: nothing listens there; start gorun on that node, or correct the port$`},
-		"silent":                {reach.Target{Endpoints: []rendezvous.Endpoint{silent}}, reach.Silent, `: it takes connections and says nothing`},
-		"silent with TLS":       {reach.Target{Endpoints: []rendezvous.Endpoint{silent}, TLS: credentials(t, right)}, reach.Silent, `: it takes connections and says nothing`},
-		"listening":             {reach.Target{Endpoints: []rendezvous.Endpoint{listening}}, reach.Silent, `: it takes connections and says nothing`},
+		"silent":                {reach.Target{Endpoints: []rendezvous.Endpoint{silent}}, reach.Silent, `: it accepts connections but sends nothing`},
+		"silent with TLS":       {reach.Target{Endpoints: []rendezvous.Endpoint{silent}, TLS: credentials(t, right)}, reach.Silent, `: it accepts connections but sends nothing`},
+		"listening":             {reach.Target{Endpoints: []rendezvous.Endpoint{listening}}, reach.Silent, `: it accepts connections but sends nothing`},
 		"SSH":                   {reach.Target{Endpoints: []rendezvous.Endpoint{ssh}}, reach.Stranger, `: another service listens there \(it says "SSH-2\.0-OpenSSH_9\.2\\r\\n"\): choose another port$`},
 		"SSH with TLS":          {reach.Target{Endpoints: []rendezvous.Endpoint{ssh}, TLS: credentials(t, right)}, reach.Stranger, `: another service listens there`},
 		"web":                   {reach.Target{Endpoints: []rendezvous.Endpoint{web}}, reach.Stranger, `: another service listens there \(it says "HTTP/1\.1 `},
-		"hangs up":              {reach.Target{Endpoints: []rendezvous.Endpoint{rude}}, reach.HangsUp, `: it takes connections and ends them: it is an etcd that is starting or ending, or another service$`},
+		"hangs up":              {reach.Target{Endpoints: []rendezvous.Endpoint{rude}}, reach.HangsUp, `: it accepts connections and closes them: it is an etcd that is starting or ending, or another service$`},
 		"another gRPC":          {reach.Target{Endpoints: []rendezvous.Endpoint{otherGRPC}}, reach.Stranger, `: it does not answer as an etcd does \("unknown service etcdserverpb\.Maintenance"\): choose another port$`},
-		"TLS wanted":            {reach.Target{Endpoints: []rendezvous.Endpoint{secured}}, reach.Credentials, `: it wants TLS: give this node the --rdzv-token-file of the others`},
-		"TLS not spoken":        {reach.Target{Endpoints: []rendezvous.Endpoint{plain}, TLS: credentials(t, right)}, reach.Credentials, `: it has been started without TLS: give every node the same`},
+		"TLS wanted":            {reach.Target{Endpoints: []rendezvous.Endpoint{secured}}, reach.Credentials, `: it requires TLS: give this node the --rdzv-token-file of the others`},
+		"TLS not spoken":        {reach.Target{Endpoints: []rendezvous.Endpoint{plain}, TLS: credentials(t, right)}, reach.Credentials, `: it was started without TLS: give every node the same`},
 		"wrong secret":          {reach.Target{Endpoints: []rendezvous.Endpoint{secured}, TLS: credentials(t, wrong)}, reach.Credentials, `: its certificate is not trusted \(signed by an authority .*\): give every node the same --rdzv-token-file`},
-		"no certificate":        {reach.Target{Endpoints: []rendezvous.Endpoint{secured}, TLS: &tls.Config{InsecureSkipVerify: true}}, reach.Credentials, `: it does not believe this node's certificate \(tls: certificate required\): give every node`},
-		"another's certificate": {reach.Target{Endpoints: []rendezvous.Endpoint{secured}, TLS: &tls.Config{InsecureSkipVerify: true, GetClientCertificate: credentials(t, wrong).GetClientCertificate}}, reach.Credentials, `: it does not believe this node's certificate \(tls: `},
+		"no certificate":        {reach.Target{Endpoints: []rendezvous.Endpoint{secured}, TLS: &tls.Config{InsecureSkipVerify: true}}, reach.Credentials, `: it does not accept this node's certificate \(tls: certificate required\): give every node`},
+		"another's certificate": {reach.Target{Endpoints: []rendezvous.Endpoint{secured}, TLS: &tls.Config{InsecureSkipVerify: true, GetClientCertificate: credentials(t, wrong).GetClientCertificate}}, reach.Credentials, `: it does not accept this node's certificate \(tls: `},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.target.Hosted = true
@@ -161,11 +161,11 @@ func TestDiagnoseAlone(t *testing.T) {
 	closed, refused := listen(t)
 	closed.Close()
 	for want, target := range map[string]reach.Target{
-		`nothing listens there; start etcd, or correct the endpoint$`:                                                         {Endpoints: []rendezvous.Endpoint{refused}},
-		`it wants TLS: give the --rdzv-token-file of gorun etcd; for another etcd ca_cert= in --rdzv-conf, or protocol=https`: {Endpoints: []rendezvous.Endpoint{secured}},
-		`started without TLS: leave protocol=https and certificates out of --rdzv-conf$`:                                      {Endpoints: []rendezvous.Endpoint{plain}, TLS: credentials(t, right)},
-		`its certificate is not trusted \(signed by an authority .*\): correct ca_cert= in --rdzv-conf`:                       {Endpoints: []rendezvous.Endpoint{secured}, TLS: credentials(t, wrong)},
-		`it does not believe this node's certificate \(.*\): give ssl_cert= and ssl_cert_key`:                                 {Endpoints: []rendezvous.Endpoint{secured}, TLS: &tls.Config{InsecureSkipVerify: true}},
+		`nothing listens there; start etcd, or correct the endpoint$`:                                                            {Endpoints: []rendezvous.Endpoint{refused}},
+		`it requires TLS: give the --rdzv-token-file of gorun etcd; for another etcd ca_cert= in --rdzv-conf, or protocol=https`: {Endpoints: []rendezvous.Endpoint{secured}},
+		`started without TLS: leave protocol=https and certificates out of --rdzv-conf$`:                                         {Endpoints: []rendezvous.Endpoint{plain}, TLS: credentials(t, right)},
+		`its certificate is not trusted \(signed by an authority .*\): correct ca_cert= in --rdzv-conf`:                          {Endpoints: []rendezvous.Endpoint{secured}, TLS: credentials(t, wrong)},
+		`it does not accept this node's certificate \(.*\): give ssl_cert= and ssl_cert_key`:                                     {Endpoints: []rendezvous.Endpoint{secured}, TLS: &tls.Config{InsecureSkipVerify: true}},
 	} {
 		if err := reach.Diagnose(t.Context(), target); err == nil || !regexp.MustCompile(want).MatchString(err.Error()) {
 			t.Errorf("got %v, want %s", err, want)
@@ -249,7 +249,7 @@ func TestDiagnoseLogin(t *testing.T) {
 		{"agent", "007", 0, ""}, // who may do nothing is somebody
 		{"agent", "008", reach.Login, `: its etcd knows no such user with this password: correct`},
 		{"nobody", "007", reach.Login, `: its etcd knows no such user with this password: correct`},
-		{"", "", reach.Login, `: its etcd wants a user name: give`},
+		{"", "", reach.Login, `: its etcd requires a user name: give`},
 	} {
 		expect(t, reach.Target{Endpoints: []rendezvous.Endpoint{e}, Username: u.name, Password: u.password}, u.kind, u.want)
 	}
@@ -299,7 +299,7 @@ func TestDiagnoseOnlyMember(t *testing.T) {
 	}))
 	go func() { _ = server.Serve(l) }()
 	t.Cleanup(server.Stop)
-	expect(t, reach.Target{Endpoints: []rendezvous.Endpoint{e}}, reach.NoLeader, `: its etcd, which has no other members, does not answer: look at its log, and whether its disk is full or slow$`)
+	expect(t, reach.Target{Endpoints: []rendezvous.Endpoint{e}}, reach.NoLeader, `: its etcd, which has no other members, does not answer: check its log, and whether its disk is full or slow$`)
 }
 
 // TestDiagnoseNoDescriptor: that this process has no descriptor left says nothing of the address.

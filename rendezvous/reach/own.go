@@ -16,7 +16,7 @@ import (
 
 // What a Finding's Err may wrap.
 var (
-	ErrElsewhere = errors.New("no address of this machine")
+	ErrElsewhere = errors.New("not an address of this machine")
 	ErrTaken     = errors.New("another process of this machine listens there")
 )
 
@@ -100,7 +100,7 @@ func (m machine) own(ctx context.Context, endpoints []rendezvous.Endpoint, insis
 		}
 	}
 	if insist {
-		return nil, findings, fmt.Errorf("cannot host the rendezvous as asked to: %s", join(findings))
+		return nil, findings, fmt.Errorf("cannot host the rendezvous: %s", join(findings))
 	}
 	return nil, findings, nil
 }
@@ -121,7 +121,7 @@ func choose(e rendezvous.Endpoint, addrs []netip.Addr, local func(netip.Addr) bo
 	case len(here) == 0:
 		return nil, ErrElsewhere
 	case len(elsewhere) > 0 && !insist:
-		return nil, fmt.Errorf("endpoint %s means %v, which is this machine, and %v, which is another: give the name of one machine, or say with --rdzv-conf is_host=true on one node that it is to host", e, here[0], elsewhere[0])
+		return nil, fmt.Errorf("endpoint %s means %v, which is this machine, and %v, which is another: give the name of one machine, or choose the host with is_host=true in the --rdzv-conf of one node", e, here[0], elsewhere[0])
 	}
 	return here, nil
 }

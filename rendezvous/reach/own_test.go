@@ -50,8 +50,8 @@ func TestOwn(t *testing.T) {
 		{endpoints: "no6", want: "no6:29400 at 10.0.0.1:29400"},
 		{endpoints: "localhost", want: "localhost:29400 at 127.0.0.1:29400 [::1]:29400"},
 		{endpoints: "127.0.0.1", want: "127.0.0.1:29400 at 127.0.0.1:29400"},
-		{endpoints: "there", want: "none", why: "there:29400 (10.0.0.2): no address of this machine"},
-		{endpoints: "there,here", want: "here:29400 at 10.0.0.1:29400", why: "there:29400 (10.0.0.2): no address of this machine; here:29400 (10.0.0.1): is here"},
+		{endpoints: "there", want: "none", why: "there:29400 (10.0.0.2): not an address of this machine"},
+		{endpoints: "there,here", want: "here:29400 at 10.0.0.1:29400", why: "there:29400 (10.0.0.2): not an address of this machine; here:29400 (10.0.0.1): is here"},
 		{endpoints: "here:80", want: "none", why: "here:80 (10.0.0.1): another process of this machine listens there"},
 		{endpoints: "here:80,here:82", want: "here:82 at 10.0.0.1:82"},
 		{endpoints: "both:81", want: "none", why: "both:81 (10.0.0.1, 2001:db8::1): another process of this machine listens there"},
@@ -60,16 +60,16 @@ func TestOwn(t *testing.T) {
 		{endpoints: "nowhere,here", want: "here:29400 at 10.0.0.1:29400"},
 		{endpoints: "debian", want: "debian:29400 at 0.0.0.0:29400"},
 		{endpoints: "everywhere", want: "endpoint everywhere:29400 means 10.0.0.1, which is this machine, and 10.0.0.2, which is another: " +
-			"give the name of one machine, or say with --rdzv-conf is_host=true on one node that it is to host"},
+			"give the name of one machine, or choose the host with is_host=true in the --rdzv-conf of one node"},
 		{endpoints: "everywhere", insist: true, want: "everywhere:29400 at 10.0.0.1:29400"},
 		{endpoints: "translated", want: "none"},
 		{endpoints: "translated", insist: true, want: "translated:29400 at 0.0.0.0:29400"},
 		{endpoints: "translate6", insist: true, want: "translate6:29400 at [::]:29400"},
 		{endpoints: "nowhere", insist: true, want: "nowhere:29400 at 0.0.0.0:29400"},
-		{endpoints: "there,translated", insist: true, want: "cannot host the rendezvous as asked to: " +
-			"there:29400 (10.0.0.2): no address of this machine; translated:29400 (192.0.2.1): no address of this machine"},
+		{endpoints: "there,translated", insist: true, want: "cannot host the rendezvous: " +
+			"there:29400 (10.0.0.2): not an address of this machine; translated:29400 (192.0.2.1): not an address of this machine"},
 		{endpoints: "there,here", insist: true, want: "here:29400 at 10.0.0.1:29400"},
-		{endpoints: "here:80", insist: true, want: "cannot host the rendezvous as asked to: here:80 (10.0.0.1): another process of this machine listens there"},
+		{endpoints: "here:80", insist: true, want: "cannot host the rendezvous: here:80 (10.0.0.1): another process of this machine listens there"},
 	} {
 		var opened, closed []string
 		m := machine{

@@ -32,5 +32,5 @@ func TestDiagnoseUnreachable(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer first.Close()
-	expect(t, reach.Target{Endpoints: []rendezvous.Endpoint{e}}, reach.Unreachable, `: no answer: that machine is down, or a firewall lets nothing through$`)
+	expect(t, reach.Target{Endpoints: []rendezvous.Endpoint{e}}, reach.Unreachable, `: no answer: that machine is down, or a firewall blocks the connection$`)
 }

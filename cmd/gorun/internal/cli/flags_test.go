@@ -347,7 +347,7 @@ func TestUsageErrors(t *testing.T) {
 		{"--nnodes=2 --rdzv-backend=etcd --rdzv-endpoint=h --rdzv-id=j --worker-tls x", "--worker-tls=1: the workers' secret would be sent unencrypted, given --rdzv-endpoint=h: use --rdzv-conf=protocol=https, or gorun etcd with a token"},
 		{"--nnodes=2 --rdzv-backend=etcd --rdzv-endpoint=localhost --rdzv-id=j --worker-tls x", "--worker-tls=1: the workers' secret would be sent unencrypted, given --rdzv-endpoint=localhost: use --rdzv-conf=protocol=https, or gorun etcd with a token"},
 		{"--nnodes=2 --rdzv-backend=c10d --rdzv-endpoint=h,i x", "--rdzv-endpoint=h,i: 2 endpoints: want one, or three of which any one may fail"},
-		{"--nnodes=2 --rdzv-backend=c10d --rdzv-endpoint=h,h,i x", `--rdzv-endpoint=h,h,i: endpoint h:29400 is there twice in "h,h,i"`},
+		{"--nnodes=2 --rdzv-backend=c10d --rdzv-endpoint=h,h,i x", `--rdzv-endpoint=h,h,i: endpoint h:29400 occurs twice in "h,h,i"`},
 		{"--nnodes=2 --rdzv-backend=c10d --rdzv-endpoint=http://h:1 x", `--rdzv-endpoint=http://h:1: endpoint "http://h:1": want a host and a port without a scheme, as in "h:1"`},
 		{"--nnodes=2:3 --node-rank=3 --rdzv-backend=c10d --rdzv-endpoint=localhost x", "--node-rank=3: node ranks are 0 to 2, since --nnodes is 3"},
 		{"--nnodes=2 --rdzv-backend=c10d --rdzv-endpoint=h --rdzv-conf=ssl_cert=a,ca_cert=b x", "--rdzv-conf=ssl_cert=a,ca_cert=b: give both ssl_cert and ssl_cert_key, or neither"},
