@@ -13,7 +13,8 @@ import (
 	"strings"
 )
 
-// Any is the limit of a way without a limit, Never that of a way that cannot be used.
+// Any is the limit of a way without a limit. Never is that of a way that is used only if a tuning names it: so every way must work for any
+// number of ranks and bytes.
 const (
 	Any   = math.MaxInt
 	Never = -1

@@ -2,10 +2,13 @@ package plan
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/gorun/gorun/comm/internal/choice"
 )
 
 func (s Step) String() string {
@@ -133,6 +136,49 @@ func TestAllGatherCollectsEveryBlock(t *testing.T) {
 			checkGathered(t, vec, blocks)
 		}
 	})
+}
+
+// Every way of an operation that a tuning may name is carried out as itself. A line in Ways is not enough for that: a method of Choices
+// must know the way.
+func TestEveryWayIsCarriedOut(t *testing.T) {
+	const size, n, elem = 8, 1 << 10, 4 << 10
+	carriedOut := map[string]func(c Choices) any{
+		"all_reduce": func(c Choices) any { return c.AllReduce(1, size, n, elem, false) },
+		"all_gather": func(c Choices) any { return c.AllGather(1, size, n, elem) },
+		"reduce":     func(c Choices) any { return c.Reduce(1, size, n, elem, 0, false) },
+		"broadcast":  func(c Choices) any { return c.Broadcast(1, size, n, elem, 0) },
+		"all_to_all": func(c Choices) any { return c.Together("all_to_all", size, n*elem) },
+		"gather":     func(c Choices) any { return c.Together("gather", size, n*elem) },
+		"scatter":    func(c Choices) any { return c.Together("scatter", size, n*elem) },
+		"nodes":      func(c Choices) any { return c.Rails(Placed(0, []int{0, 0, 1, 1}), n*elem) },
+	}
+	for _, line := range Ways {
+		names := Ways.Free(line.Op)
+		if len(names) < 2 {
+			continue
+		}
+		plan := carriedOut[line.Op]
+		if plan == nil {
+			t.Errorf("%s has the ways %q: say here how they are carried out", line.Op, names)
+			continue
+		}
+		for _, other := range names {
+			if other == line.Way {
+				continue
+			}
+			var got [2]any
+			for i, way := range []string{line.Way, other} {
+				tuning, err := choice.Parse(line.Op+"="+way, Ways)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got[i] = plan(NewChoices(Ways, tuning))
+			}
+			if reflect.DeepEqual(got[0], got[1]) {
+				t.Errorf("%s is carried out in the same way whether it is to be %s or %s", line.Op, line.Way, other)
+			}
+		}
+	}
 }
 
 // Of a long vector both neighbours are sent as much, and what goes to one is never far behind what goes to the other.
