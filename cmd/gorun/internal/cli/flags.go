@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// A flag is one row of the table: a flag of the command line, and the variable that holds its default. Help,
+// A flag is one row of the table (flagtable.go): a flag of the command line, and the variable that holds its default. Help,
 // completions, the manual page and tests are made from the table.
 type flag struct {
 	group   string   // heading in the help
