@@ -8,7 +8,7 @@ import (
 	"github.com/gorun/gorun/comm/internal/reduce"
 )
 
-// A Kind is the operation of an Call. The numbers travel between ranks.
+// A Kind says which operation a Call asks for. The numbers travel between ranks.
 type Kind uint8
 
 // The kinds of calls.

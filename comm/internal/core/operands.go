@@ -65,8 +65,8 @@ func (c *Collective) isWide() bool { return c.operandType != c.elemType }
 // values returns the number of values in buf.
 func (c *Collective) values(buf []byte) int { return len(buf) / c.elemType.Size() / c.op.Width }
 
-// combine makes the elements in buf the operands of c, which leaves its result in buf. Unless it may overwrite buf, it takes a copy.
-func (c *Collective) combine(buf []byte, mayOverwrite bool) {
+// setOperands makes the elements in buf the operands of c, which leaves its result in buf. Unless it may overwrite buf, it takes a copy.
+func (c *Collective) setOperands(buf []byte, mayOverwrite bool) {
 	c.into, c.operands = buf, c.operandsOf(buf, mayOverwrite)
 }
 

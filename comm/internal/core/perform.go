@@ -26,14 +26,14 @@ func (c *Collective) perform(mine bool) {
 		}
 	}()
 	g := c.g
-	words := g.history.Add(c.call.Words())
-	c.before = words.Before()
+	packed := g.history.Add(c.call.Pack())
+	c.before = packed.Before()
 	err := g.Comm.Begin(c.seq, c.call, c.before)
 	if err == nil && c.kind().UsesMemory() {
 		err = c.attach()
 	}
 	if err == nil {
-		c.beginInMemory(words)
+		c.beginInMemory(packed)
 	}
 	g.scratch.Reset()
 	c.widen()

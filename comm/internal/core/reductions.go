@@ -18,7 +18,7 @@ func (c *Collective) allReduce() error { return c.reduceToAll(c.out.Buf) }
 
 // reduceToAll leaves the reduction of buf in it on every rank.
 func (c *Collective) reduceToAll(buf []byte) (err error) {
-	c.combine(buf, true)
+	c.setOperands(buf, true)
 	if t := c.teamOfAll(); t != nil {
 		err = t.AllReduce(c.operands, c.folding())
 	} else if h := c.reducesInStages(); h != nil {
@@ -46,10 +46,10 @@ func (c *Collective) reduce() (err error) {
 	buf, dst := c.out.Buf, int(c.call.Root)
 	result := c.g.rank == dst
 	if t := c.teamOfAll(); t != nil {
-		c.combine(buf, result || !c.op.Scaled) // a team does not change buf of other ranks
+		c.setOperands(buf, result || !c.op.Scaled) // a team does not change buf of other ranks
 		err = t.Reduce(c.operands, c.folding(), dst)
 	} else if h := c.reducesInStages(); h != nil {
-		c.combine(buf, result)
+		c.setOperands(buf, result)
 		h.Operands = c.operands
 		err = h.Reduce()
 	} else {
@@ -65,7 +65,7 @@ func (c *Collective) reduce() (err error) {
 // change: they send from it, or combine into other memory.
 func (c *Collective) exchangeToRoot(p plan.Plan, buf []byte, result bool) error {
 	if result || c.isWide() || c.op.Scaled || p.Reductions() > 1 {
-		c.combine(buf, result)
+		c.setOperands(buf, result)
 		return c.exchangeOperands(p)
 	}
 	t := pipeline.InPlace(p, buf)
@@ -88,7 +88,7 @@ func (c *Collective) ReduceScatter(g *Group, out Data, in []byte, op call.Reduct
 
 func (c *Collective) reduceScatter() (err error) {
 	if t := c.teamOfAll(); t != nil {
-		c.leaveIn(c.out.Buf)
+		c.setResult(c.out.Buf)
 		err = t.ReduceScatter(c.operands, c.operandsOf(c.in.Buf, !c.op.Scaled), c.folding())
 	} else if h := c.reducesInStages(); h != nil {
 		h.Operands = c.operandsOf(c.in.Buf, !c.op.Scaled) // not overwritten
@@ -128,7 +128,7 @@ func (c *Collective) exchangeScattered() error {
 		src.Bufs[i] = c.operandsOf(buf, !c.op.Scaled)
 	}
 	own := src.Blocks[c.g.rank]
-	c.leaveIn(c.out.Buf)
+	c.setResult(c.out.Buf)
 	copyCached(c.operands, src.At(own, c.elem))
 	c.g.lastPlan = plan.ReduceScatter(c.g.lastPlan[:0], c.g.rank, src.Blocks, c.op.Ordered())
 	err := c.exchange(&pipeline.Task{
@@ -138,8 +138,8 @@ func (c *Collective) exchangeScattered() error {
 	return err
 }
 
-// leaveIn makes out the result, with memory for its operands.
-func (c *Collective) leaveIn(out []byte) {
+// setResult makes out the result, with memory for its operands.
+func (c *Collective) setResult(out []byte) {
 	c.into, c.operands = out, out
 	if c.isWide() {
 		c.operands = c.operandMemory(out)
@@ -159,7 +159,7 @@ func (c *Collective) scan() error {
 	if c.kind() == call.KindExScan {
 		scan, result = plan.DoublingExScan, c.g.rank > 0
 	}
-	c.combine(c.out.Buf, result)
+	c.setOperands(c.out.Buf, result)
 	err := c.exchangeOperands(c.planned(func() plan.Plan { return scan(c.g.rank, c.g.Size(), c.values(c.out.Buf)) }))
 	c.finish(result && err == nil)
 	return err

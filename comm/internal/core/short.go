@@ -22,7 +22,7 @@ const stampedBytes = 4 << 10
 
 // enter begins a call with t, the team of all members. It returns false if the call has to take the long path, because another call is
 // under way, or something is wrong.
-func (g *Group) enter(ctx context.Context, t *shm.Team, call call.Words, elem int) bool {
+func (g *Group) enter(ctx context.Context, t *shm.Team, call call.Packed, elem int) bool {
 	if !g.Comm.Usable() || ctx.Err() != nil || !t.Fits(elem) {
 		return false
 	}
@@ -59,7 +59,7 @@ func (g *Group) leave(t *shm.Team, err error) error {
 		g.Comm.Trace().End(c.seq, t.Sent, t.Received, !t.Waited && t.Sent+t.Received < stampedBytes)
 	} else {
 		t.Abandon()
-		c.call = call.Words(t.Call()).Call()
+		c.call = call.Packed(t.Call()).Call()
 		err = c.fail(err)
 	}
 	if t.Waited {
@@ -73,15 +73,15 @@ func (g *Group) leave(t *shm.Team, err error) error {
 	return err
 }
 
-// move is the call of kind on n elements of type t, in words.
-func move(kind call.Kind, t reduce.Type, n, root int) call.Words {
-	return call.InWords(uint8(kind), uint8(t), 0, root, n)
+// packed returns a call of kind that only moves n elements of type t.
+func packed(kind call.Kind, t reduce.Type, n, root int) call.Packed {
+	return call.Pack(uint8(kind), uint8(t), 0, root, n)
 }
 
 // ShortBarrier is Barrier.
 func (g *Group) ShortBarrier(ctx context.Context) (done bool, err error) {
 	team := g.TeamOfAll()
-	if team == nil || !g.enter(ctx, team, move(call.KindBarrier, 0, 0, 0), 1) {
+	if team == nil || !g.enter(ctx, team, packed(call.KindBarrier, 0, 0, 0), 1) {
 		return false, nil
 	}
 	return true, g.leave(team, team.Barrier())
@@ -90,7 +90,7 @@ func (g *Group) ShortBarrier(ctx context.Context) (done bool, err error) {
 // ShortBroadcast is Broadcast.
 func (g *Group) ShortBroadcast(ctx context.Context, t reduce.Type, n int, buf []byte, src int) (done bool, err error) {
 	team := g.TeamOfAll()
-	if team == nil || !g.Has(src) || !g.enter(ctx, team, move(call.KindBroadcast, t, n, src), t.Size()) {
+	if team == nil || !g.Has(src) || !g.enter(ctx, team, packed(call.KindBroadcast, t, n, src), t.Size()) {
 		return false, nil
 	}
 	return true, g.leave(team, team.Broadcast(buf, src))
@@ -99,7 +99,7 @@ func (g *Group) ShortBroadcast(ctx context.Context, t reduce.Type, n int, buf []
 // ShortAllGather is AllGather.
 func (g *Group) ShortAllGather(ctx context.Context, t reduce.Type, n int, out, in []byte) (done bool, err error) {
 	team := g.TeamOfAll()
-	if team == nil || len(out) != g.Size()*len(in) || !g.enter(ctx, team, move(call.KindAllGather, t, n, 0), t.Size()) {
+	if team == nil || len(out) != g.Size()*len(in) || !g.enter(ctx, team, packed(call.KindAllGather, t, n, 0), t.Size()) {
 		return false, nil
 	}
 	return true, g.leave(team, team.AllGather(out, in))
@@ -109,7 +109,7 @@ func (g *Group) ShortAllGather(ctx context.Context, t reduce.Type, n int, out, i
 func (g *Group) ShortGather(ctx context.Context, t reduce.Type, n int, out, in []byte, dst int) (done bool, err error) {
 	team := g.TeamOfAll()
 	if team == nil || !g.Has(dst) || g.rank == dst && len(out) != g.Size()*len(in) ||
-		!g.enter(ctx, team, move(call.KindGather, t, n, dst), t.Size()) {
+		!g.enter(ctx, team, packed(call.KindGather, t, n, dst), t.Size()) {
 		return false, nil
 	}
 	return true, g.leave(team, team.Gather(out, in, dst))
@@ -119,7 +119,7 @@ func (g *Group) ShortGather(ctx context.Context, t reduce.Type, n int, out, in [
 func (g *Group) ShortScatter(ctx context.Context, t reduce.Type, n int, out, in []byte, src int) (done bool, err error) {
 	team := g.TeamOfAll()
 	if team == nil || !g.Has(src) || g.rank == src && len(in) != g.Size()*len(out) ||
-		!g.enter(ctx, team, move(call.KindScatter, t, n, src), t.Size()) {
+		!g.enter(ctx, team, packed(call.KindScatter, t, n, src), t.Size()) {
 		return false, nil
 	}
 	return true, g.leave(team, team.Scatter(out, in, src))
@@ -128,25 +128,25 @@ func (g *Group) ShortScatter(ctx context.Context, t reduce.Type, n int, out, in 
 // ShortAllToAll is AllToAll.
 func (g *Group) ShortAllToAll(ctx context.Context, t reduce.Type, n int, out, in []byte) (done bool, err error) {
 	team := g.TeamOfAll()
-	if team == nil || len(out) != len(in) || n%g.Size() != 0 || !g.enter(ctx, team, move(call.KindAllToAll, t, n, 0), t.Size()) {
+	if team == nil || len(out) != len(in) || n%g.Size() != 0 || !g.enter(ctx, team, packed(call.KindAllToAll, t, n, 0), t.Size()) {
 		return false, nil
 	}
 	return true, g.leave(team, team.AllToAll(out, in))
 }
 
-// A shortReduction is a call, in words, and how it reduces. Without a kernel the call takes the long path.
+// A shortReduction is a packed call and how it reduces. Without a kernel the call takes the long path.
 type shortReduction struct {
-	call call.Words
+	call call.Packed
 	shm.Reduction
 	average bool
 }
 
-// inShort returns the call of kind on n elements of type t, if op only combines elements, or averages them.
-func (g *Group) inShort(kind call.Kind, t reduce.Type, op *call.Reduction, n, root int) (q shortReduction) {
+// reduction returns the call of kind on n elements of type t, if op only combines elements, or averages them.
+func (g *Group) reduction(kind call.Kind, t reduce.Type, op *call.Reduction, n, root int) (q shortReduction) {
 	if op == nil || !op.IsShort() || g.widens(t, op.Kernel, op.Average, true) {
 		return q
 	}
-	q.call = call.InWords(uint8(kind), uint8(t), op.Code, root, n)
+	q.call = call.Pack(uint8(kind), uint8(t), op.Code, root, n)
 	q.Elem, q.Kernel, q.average = t.Size(), shm.Kernel(reduce.For(t, op.Kernel)), op.Average
 	q.Fold = g.fold(t, op.Kernel)
 	return q
@@ -166,7 +166,7 @@ func (g *Group) ShortAllReduce(ctx context.Context, t reduce.Type, n int, buf []
 	if team == nil {
 		return false, nil
 	}
-	q := g.inShort(call.KindAllReduce, t, op, n, 0)
+	q := g.reduction(call.KindAllReduce, t, op, n, 0)
 	if q.Kernel == nil || !g.enter(ctx, team, q.call, q.Elem) {
 		return false, nil
 	}
@@ -179,7 +179,7 @@ func (g *Group) ShortReduce(ctx context.Context, t reduce.Type, n int, buf []byt
 	if team == nil || !g.Has(dst) {
 		return false, nil
 	}
-	q := g.inShort(call.KindReduce, t, op, n, dst)
+	q := g.reduction(call.KindReduce, t, op, n, dst)
 	if q.Kernel == nil || !g.enter(ctx, team, q.call, q.Elem) {
 		return false, nil
 	}
@@ -193,7 +193,7 @@ func (g *Group) ShortReduceScatter(ctx context.Context, t reduce.Type, n int, ou
 	if team == nil || len(in) != g.Size()*len(out) {
 		return false, nil
 	}
-	q := g.inShort(call.KindReduceScatter, t, op, n, 0)
+	q := g.reduction(call.KindReduceScatter, t, op, n, 0)
 	if q.Kernel == nil || !g.enter(ctx, team, q.call, q.Elem) {
 		return false, nil
 	}

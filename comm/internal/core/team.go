@@ -63,14 +63,14 @@ func (c *Collective) inStages(ordered bool) *hier.Call {
 	return h
 }
 
-// beginInMemory begins the collective, whose call is w, with the team of the members on this machine, if there is one.
-func (c *Collective) beginInMemory(w call.Words) {
+// beginInMemory begins the collective, whose call is p, with the team of the members on this machine, if there is one.
+func (c *Collective) beginInMemory(p call.Packed) {
 	if !c.kind().UsesMemory() {
 		return
 	}
 	if c.team = c.g.teamHere(); c.team != nil {
 		c.g.running = c
-		c.team.Begin(c.seq, shm.Call(w), c.g.history.Digest())
+		c.team.Begin(c.seq, shm.Call(p), c.g.history.Digest())
 	}
 }
 
@@ -98,7 +98,7 @@ func (g *Group) worldRank(rank int) int {
 func (g *Group) waitLong(rank int, w wait.LongWait) error {
 	c := g.running
 	if c == &g.short {
-		c.call = call.Words(g.team.Load().Call()).Call()
+		c.call = call.Packed(g.team.Load().Call()).Call()
 	}
 	return c.await(g.worldRank(rank), w)
 }
@@ -131,7 +131,7 @@ func (g *Group) teamFailure(err error) error {
 
 // mismatch returns m as a failure of the group.
 func (g *Group) mismatch(m *shm.Mismatch) *diagnosis.Failure {
-	mine, theirs, other := call.Words(m.Mine.Call), call.Words(m.Theirs.Call), g.worldRank(m.Rank)
+	mine, theirs, other := call.Packed(m.Mine.Call), call.Packed(m.Theirs.Call), g.worldRank(m.Rank)
 	return &diagnosis.Failure{
 		Kind: diagnosis.Mismatched, Rank: other, Text: "called something else",
 		Calls: []diagnosis.RankCall{

@@ -25,7 +25,7 @@ func TestRecorder(t *testing.T) {
 			"recorded": func(t *rapid.T) {
 				r.TakeOver(&trace)
 				seq, c := uint64(len(want)+1), call.Call{Op: rapid.Uint8().Draw(t, "op"), Count: rapid.Uint64().Draw(t, "count")}
-				f := call.Fingerprint{Seq: seq, Call: c, Before: h.Add(c.Words()).Before()}
+				f := call.Fingerprint{Seq: seq, Call: c, Before: h.Add(c.Pack()).Before()}
 				r.Begin(f, 0, 0)
 				r.Moved(seq, 1, 2)
 				err := rapid.SampledFrom([]error{nil, errors.New("failed")}).Draw(t, "error")
@@ -35,7 +35,7 @@ func TestRecorder(t *testing.T) {
 			"traced": func(t *rapid.T) {
 				for range rapid.IntRange(1, Length+10).Draw(t, "collectives") {
 					seq, c := uint64(len(want)+1), call.Call{Op: 5, Root: int32(len(want))}
-					w := h.Add(c.Words())
+					w := h.Add(c.Pack())
 					trace.Begin(seq, w)
 					trace.End(seq, 3, 4, seq%2 == 0)
 					want = append(want, Record{Fingerprint: call.Fingerprint{Seq: seq, Call: c, Before: w.Before()}, Sent: 3, Received: 4})
@@ -72,7 +72,7 @@ func TestATracedCollectiveIsUnderWay(t *testing.T) {
 		t.Errorf("an empty recorder has %+v", r.Last())
 	}
 	trace.Use()
-	trace.Begin(1, call.Words{What: 7})
+	trace.Begin(1, call.Packed{What: 7})
 	if r.TakeOver(&trace); !r.Latest().IsUnderWay() || r.Last().Call.Op != 7 {
 		t.Errorf("got %+v", r.Latest())
 	}

@@ -137,7 +137,7 @@ func (t *Trace) Use() {
 }
 
 // Begin notes that collective seq begins with the call that consists of w.
-func (t *Trace) Begin(seq uint64, w call.Words) {
+func (t *Trace) Begin(seq uint64, w call.Packed) {
 	cpu.Note((*[8]uint64)(&t.entries[seq%Length]), seq, w.What, w.RootAndBefore, w.Count)
 }
 
@@ -189,7 +189,7 @@ func (r *Recorder) TakeOver(t *Trace) {
 			continue
 		}
 		if n == nil {
-			w := call.Words{What: e[wordCall], RootAndBefore: e[wordCall+1], Count: e[wordCall+2]}
+			w := call.Packed{What: e[wordCall], RootAndBefore: e[wordCall+1], Count: e[wordCall+2]}
 			n = &r.records[seq%Length]
 			*n = Record{Fingerprint: call.Fingerprint{Seq: seq, Call: w.Call(), Before: w.Before()}}
 		}

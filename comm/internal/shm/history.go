@@ -14,7 +14,7 @@ import (
 // The digest has 64 bits, of which a tag has 32. So one comparison in 2^32 misses a difference. The next comparison may find it: the
 // digests stay different, and every operation carries other bits of them.
 
-// A Call is the words on which ranks must agree when they make a call. They are those of call.Words.
+// A Call is what ranks must agree on when they make a call: the words of a call.Packed.
 type Call struct{ What, RootAndBefore, Count uint64 }
 
 // store sets c, which is in shared memory, to v.
