@@ -24,7 +24,7 @@ type bench struct {
 	failed     int      // of comm
 }
 
-// run has a launch of every contender for each operation and number of ranks, round by round, until ctx ends.
+// run launches every contender for each operation and number of ranks, round by round, until ctx ends.
 func (b *bench) run(ctx context.Context) {
 	each := 1
 	if b.together {
@@ -42,7 +42,8 @@ func (b *bench) run(ctx context.Context) {
 	}
 }
 
-// turn launches the contenders; who is first changes with the round. What others than comm cannot do is no failure.
+// turn launches the contenders; which one is first changes with the round. If a contender other than comm fails, that is only
+// noted.
 func (b *bench) turn(ctx context.Context, round, ranks int, ops []string) {
 	for i := range b.contenders {
 		if ctx.Err() != nil {
@@ -65,8 +66,8 @@ func (b *bench) turn(ctx context.Context, round, ranks int, ops []string) {
 	}
 }
 
-// launch lets a contender measure some operations. It ends what takes far too long, as MPICH may with more ranks than
-// cores. What was measured before an error counts.
+// launch makes a contender measure some operations. It ends a launch that takes far too long, as MPICH may with more
+// ranks than cores. Results from before an error count.
 func (b *bench) launch(ctx context.Context, c contender, ranks int, ops []string) error {
 	if c.triad && slices.Contains(ops, "all_reduce") {
 		ops = append(slices.Clip(ops), triad)
@@ -90,7 +91,7 @@ func (b *bench) launch(ctx context.Context, c contender, ranks int, ops []string
 	return errors.Join(err, b.samples.parse(c.Name, ranks, out.String()))
 }
 
-// report is what has become of it all.
+// report returns all results.
 func (b *bench) report(machine string, notes []string) report {
 	r := report{
 		Machine: machine, Contenders: b.contenders, Notes: append(notes, b.troubles...), Rounds: b.rounds,

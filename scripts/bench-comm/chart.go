@@ -12,14 +12,14 @@ type look struct {
 	dashed bool
 }
 
-// looks are readable on light and on dark; what is over TCP is dashed.
+// looks are readable on light and dark backgrounds. Lines for TCP are dashed.
 var looks = map[string]look{
 	"comm": {"#2f81f7", false}, "comm alloc": {"#12a594", false}, "comm tcp": {"#2f81f7", true},
 	"Open MPI": {"#e5730b", false}, "Open MPI tcp": {"#e5730b", true},
 	"MPICH": {"#a35bd6", false}, "MPICH tcp": {"#a35bd6", true}, "gloo": {"#8a8f98", true},
 }
 
-// A panel's place for lines, and what is around it, in pixels.
+// The size of a panel's drawing area and of its margins, in pixels.
 const (
 	across                  = 4
 	plotWidth, plotHeight   = 220.0, 180.0
@@ -28,7 +28,7 @@ const (
 	header, footer          = 44.0, 12.0
 )
 
-// style goes with what the reader's system prefers.
+// style follows the light or dark preference of the reader's system.
 const style = `<style>
 text { font: 12px system-ui, sans-serif; fill: #57606a } .title { font-weight: 600; fill: #1f2328 } .end { text-anchor: end } .middle { text-anchor: middle }
 .back { fill: #ffffff } .grid { stroke: #d0d7de; stroke-width: 1 } .line { fill: none; stroke-width: 2 } .dashed { stroke-dasharray: 5 4 }
@@ -36,7 +36,8 @@ text { font: 12px system-ui, sans-serif; fill: #57606a } .title { font-weight: 6
 </style>
 `
 
-// chart draws time against bytes, one panel an operation, of the smallest number of ranks and dirty memory if there is some.
+// chart draws time against bytes, with one panel for each operation, for the smallest number of ranks, and for dirty memory if that
+// was measured.
 func (r report) chart() string {
 	if len(r.Figures) == 0 {
 		return `<svg xmlns="http://www.w3.org/2000/svg"/>` + "\n"
@@ -72,7 +73,7 @@ func (r report) legend(b *strings.Builder, width float64) {
 	}
 }
 
-// attributes are those of a line.
+// attributes returns the attributes of a line.
 func (l look) attributes() string {
 	class := "line"
 	if l.dashed {
@@ -81,7 +82,7 @@ func (l look) attributes() string {
 	return fmt.Sprintf(`class="%s" stroke="%s"`, class, l.colour)
 }
 
-// point is hollow where the line is dashed.
+// point returns the attributes of a point, which is hollow if the line is dashed.
 func (l look) point() string {
 	if l.dashed {
 		return fmt.Sprintf(`class="back" stroke="%s" stroke-width="1.5"`, l.colour)

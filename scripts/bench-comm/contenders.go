@@ -21,7 +21,7 @@ var mpiSource []byte
 //go:embed peers/gloo.py
 var glooSource []byte
 
-// A contender is one way to communicate, by a command that takes what to measure.
+// A contender is one way to communicate. Its command takes the operations to measure.
 type contender struct {
 	Name      string
 	Transport string
@@ -30,12 +30,12 @@ type contender struct {
 	triad     bool // it measures STREAM's triad, too
 }
 
-// A site has what contenders are built of and started by.
+// A site holds what contenders are built from and started with.
 type site struct {
 	dir, gorun, self string
 }
 
-// contenders returns those that this machine has and that use the transports, comm first, and says what is missing.
+// contenders returns the contenders that this machine has and that use the transports, comm first, and lists what is missing.
 func contenders(dir string, transports []string) (list []contender, missing []string, err error) {
 	s := site{dir: dir}
 	if s.self, err = os.Executable(); err != nil {
@@ -58,7 +58,7 @@ func contenders(dir string, transports []string) (list []contender, missing []st
 	return slices.DeleteFunc(list, func(c contender) bool { return !slices.Contains(transports, c.Transport) }), missing, nil
 }
 
-// launched is a command that gorun starts; gloo, too, meets by its variables.
+// launched returns a command that gorun starts. gloo's ranks also use gorun's variables to meet.
 func (s site) launched(program ...string) func(int) []string {
 	return func(ranks int) []string {
 		return append([]string{s.gorun, "--nproc-per-node", strconv.Itoa(ranks)}, program...)
@@ -80,7 +80,7 @@ func gloo(s site) ([]contender, error) {
 	return []contender{c}, os.WriteFile(script, glooSource, 0o600)
 }
 
-// openMPI is at its best bound to cores, and with more ranks than cores when it knows: it yields then.
+// openMPI is fastest when bound to cores. With more ranks than cores it must be told so, because it then yields.
 func openMPI(s site) ([]contender, error) {
 	program, err := s.compile("mpicc.openmpi")
 	command := func(btl string) func(int) []string {
@@ -99,7 +99,7 @@ func openMPI(s site) ([]contender, error) {
 	}, err
 }
 
-// mpich has no setting for TCP of its own. Debian's uses UCX, which can be told, if nothing is done without UCX.
+// mpich itself has no setting for TCP. Debian's MPICH uses UCX, which has one, if nothing bypasses UCX.
 func mpich(s site) ([]contender, error) {
 	program, err := s.compile("mpicc.mpich")
 	command := func(settings ...string) func(int) []string {
@@ -118,7 +118,7 @@ func mpich(s site) ([]contender, error) {
 	}, err
 }
 
-// compile makes the program for an MPI.
+// compile compiles the program for an MPI.
 func (s site) compile(compiler string) (string, error) {
 	source, program := filepath.Join(s.dir, "mpi.c"), filepath.Join(s.dir, compiler+".bench")
 	if err := os.WriteFile(source, mpiSource, 0o600); err != nil {

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// A goal is what comm is to reach: a geometric mean of ratios, and a floor that none is below; 0 is no floor.
+// A goal is what comm should reach: a geometric mean of ratios, and a floor for each ratio; 0 is no floor.
 type goal struct {
 	What  string
 	Mean  float64
@@ -63,7 +63,7 @@ var goals = []goal{
 	},
 }
 
-// An outcome is what was reached of a goal.
+// An outcome says how far a goal was reached.
 type outcome struct {
 	goal
 	Cells   int

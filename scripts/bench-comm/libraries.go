@@ -10,7 +10,7 @@ import (
 	"github.com/gorun/gorun/scripts/internal/peers"
 )
 
-// A library is what contenders are made of.
+// A library is a library that contenders use.
 type library struct {
 	name       string
 	packages   []string // Debian's
@@ -25,7 +25,7 @@ var libraries = []library{
 	{"gloo", []string{"python3-torch"}, func() bool { return peers.Python() == "" }, gloo},
 }
 
-// lacks says whether one of the commands is not there.
+// lacks reports whether one of the commands is missing.
 func lacks(commands ...string) func() bool {
 	return func() bool {
 		return slices.ContainsFunc(commands, func(name string) bool {
@@ -35,7 +35,7 @@ func lacks(commands ...string) func() bool {
 	}
 }
 
-// install asks Debian for what is missing, if this is root's to ask. Whether it worked is seen later.
+// install installs missing Debian packages if this process is root. The caller checks later whether it worked.
 func install() {
 	var packages []string
 	for _, l := range libraries {

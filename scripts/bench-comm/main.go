@@ -1,19 +1,20 @@
-// Command bench-comm measures package comm beside Open MPI, MPICH and gloo, in turn and on the same sizes, and prints
-// how many times longer the best of them takes, in Markdown. It judges nothing by its exit code. All of it takes half an
-// hour on a machine that does nothing else, as it should; -quick, which is for seeing that all works, half a minute.
+// Command bench-comm measures package comm, Open MPI, MPICH and gloo, in turn and with the same sizes, and prints how
+// many times longer than comm the best of the others takes, in Markdown. Its exit code does not judge the results. A
+// full run takes half an hour on a machine that should do nothing else. A run with -quick, which only checks that
+// everything works, takes half a minute.
 //
 //	go run ./scripts/bench-comm [-quick] [-json FILE] [-svg FILE] [flags]
 //
-// It installs what is missing of Debian's openmpi-bin, libopenmpi-dev, mpich, libmpich-dev, gcc and python3-torch if it may,
-// and says what it does without. All sides run the same loop: worker.go for comm, peers/mpi.c, peers/gloo.py. The contender
-// "comm alloc" has its buffers from comm.Alloc.
+// If it may, it installs the missing packages among Debian's openmpi-bin, libopenmpi-dev, mpich, libmpich-dev, gcc and
+// python3-torch, and says what it has to do without. All sides run the same loop: worker.go for comm, peers/mpi.c and
+// peers/gloo.py for the others. The contender "comm alloc" gets its buffers from comm.Alloc.
 //
-// Elements are float32, the operation is the sum. Bytes are those of the whole buffer: what all_reduce, reduce and
-// broadcast have in place, what all_gather gathers, what reduce_scatter and all_to_all take, one message of sendrecv, whose
-// time is half of there and back between two ranks. The time of a cell is the median over batches of calls of the slowest
-// rank's mean, and then the median over rounds; each round starts every contender anew for each operation. Between two calls
-// memory is hot, still in the caches of the rank that uses it, or dirty: every rank has written what it is about to send, as
-// a program does, and the time of writing alone is taken off.
+// Elements are float32, and the operation is the sum. Sizes are in bytes of the whole buffer: the buffer of all_reduce,
+// reduce and broadcast, the output of all_gather, the input of reduce_scatter and all_to_all, or one message of sendrecv,
+// whose time is half the round trip between two ranks. The time of a cell is the slowest rank's mean in a batch of calls,
+// the median of that over batches, and the median over rounds; each round starts every contender again for each operation.
+// Between two calls, memory is hot, that is, still in the caches of the rank that uses it; or dirty: every rank has just
+// written what it is about to send, as programs do. The time for writing is measured separately and subtracted.
 package main
 
 import (
@@ -100,7 +101,7 @@ func (r report) write() error {
 	return err
 }
 
-// busy warns of others who use the processors, by the text of /proc/loadavg: who spins suffers most from them.
+// busy warns if other processes use the processors, according to the text of /proc/loadavg: ranks that spin suffer most from them.
 func busy(loadavg string) (notes []string) {
 	var load float64
 	if _, err := fmt.Sscan(loadavg, &load); err == nil && load > 1 {

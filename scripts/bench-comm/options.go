@@ -29,7 +29,7 @@ var (
 	memory  = map[string][]string{"both": {"hot", "dirty"}, "no": {"hot"}, "only": {"dirty"}}
 )
 
-// quick is what -quick means for flags that are not given: enough to see that everything works.
+// quick holds the values that -quick sets for flags that are not given: enough to check that everything works.
 var quick = map[string]string{"sizes": "64,32K,1M", "ranks": "2", "rounds": "1", "time": "10ms"}
 
 // parseFlags prints help to out.
@@ -85,7 +85,7 @@ func parseFlags(args []string, out io.Writer) (o options, err error) {
 	return o, o.check()
 }
 
-// check refuses numbers that make no sense together.
+// check rejects numbers that make no sense together.
 func (o *options) check() error {
 	if o.rounds < 1 || o.time <= 0 {
 		return fmt.Errorf("%d rounds of %v: want more than none", o.rounds, o.time)

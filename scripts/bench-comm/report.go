@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// A report is all that was measured, as JSON has it.
+// A report holds all results, in the form of the JSON output.
 type report struct {
 	Machine    string
 	Contenders []contender
@@ -32,7 +32,7 @@ MPICH does not. gloo supports only TCP, and MPICH uses UCX for TCP. The command
 
 `
 
-// print writes a page: what was reached of the goals, and ratios to the best peer of the same transport in each cell.
+// print writes a page: how far the goals were reached, and, for each cell, the ratio to the best peer with the same transport.
 func (r report) print(w io.Writer) {
 	fmt.Fprint(w, introduction)
 	fmt.Fprintf(w, "Medians of %d rounds, on %s: %s.\n\n", r.Rounds, r.Machine, strings.Join(r.versions(), ", "))
@@ -54,7 +54,7 @@ func (r report) print(w io.Writer) {
 	}
 }
 
-// printContender has a table for each number of ranks and state of memory.
+// printContender prints a table for each number of ranks and state of memory.
 func (r report) printContender(w io.Writer, ours contender) {
 	var peers []string
 	for _, c := range r.Contenders {
@@ -78,7 +78,7 @@ func (r report) printContender(w io.Writer, ours contender) {
 // isOurs says whether it is package comm.
 func (c contender) isOurs() bool { return strings.HasPrefix(c.Name, "comm") }
 
-// versions names each library once.
+// versions returns each library once, with its version.
 func (r report) versions() (list []string) {
 	for _, c := range r.Contenders {
 		list = append(list, strings.TrimSuffix(c.Name, " tcp")+" "+c.Version)
@@ -138,7 +138,7 @@ func printRatios(w io.Writer, list []ratio) {
 	fmt.Fprintf(w, "\nGeometric mean %s; worst %s (%s, %s).\n", times(geometricMean(list)), times(low.Value), low.cell, low.Peer)
 }
 
-// printTable aligns columns, for who reads it as it is.
+// printTable aligns columns, for people who read the source.
 func printTable(w io.Writer, rows [][]string) {
 	widths := make([]int, len(rows[0]))
 	for _, row := range rows {

@@ -67,7 +67,7 @@ func (s samples) best(contenders []string, c cell) (name string, us float64) {
 	return name, us
 }
 
-// A ratio is how many times longer the best of the peers takes.
+// A ratio says how many times longer than comm the best of the peers takes.
 type ratio struct {
 	cell
 	Value float64
@@ -118,15 +118,15 @@ func geometricMean(list []ratio) float64 {
 	return math.Exp(sum / float64(len(list)))
 }
 
-// worst is the ratio that is the lowest part of what is wanted.
+// worst returns the ratio that is lowest relative to what is wanted.
 func worst(list []ratio, wanted func(cell) float64) ratio {
 	return slices.MinFunc(list, func(a, b ratio) int {
 		return cmp.Compare(a.Value/wanted(a.cell), b.Value/wanted(b.cell))
 	})
 }
 
-// triad is STREAM's: a = b + 3c, of each rank by itself, over arrays of so many bytes. As a contender it is the bound that
-// memory sets to all_reduce.
+// triad is STREAM's triad, a = b + 3c, which each rank computes by itself over arrays of the given size. As a contender,
+// it is the limit that memory sets for all_reduce.
 const triad = "triad"
 
 // triad returns its best speed with the largest arrays by number of ranks, of all ranks together, in bytes a microsecond.

@@ -10,7 +10,7 @@ import (
 	"github.com/gorun/gorun/scripts/internal/peers"
 )
 
-// A launcher starts n workers with this command; restarts is how often it may start them again.
+// A launcher starts n workers with this command; restarts is how often it may restart them.
 type launcher struct {
 	name      string
 	command   func(n, restarts int, worker []string) []string
@@ -29,7 +29,7 @@ from torch.distributed.run import main
 main()
 `
 
-// launchers returns those that this machine has, gorun first.
+// launchers returns the launchers on this machine, gorun first.
 func launchers(gorun, dir string) []launcher {
 	list := []launcher{{name: "gorun", restarts: true, command: func(n, restarts int, worker []string) []string {
 		return append([]string{gorun, "--nproc-per-node", strconv.Itoa(n), "--max-restarts", strconv.Itoa(restarts)}, worker...)

@@ -1,6 +1,7 @@
-// Command bench-launch measures launching, beside the peers that this machine has: the time from starting a launcher
-// to the first line of its workers' main, the time from a worker's death to its successors' first line, the rate at
-// which a launcher carries its workers' output, and the launcher's memory. It prints medians; it judges nothing.
+// Command bench-launch compares gorun with the other launchers on this machine: the time from the start of the
+// launcher to the first line of its workers' main, the time from a worker's death to the first line of its
+// successors, the rate at which the launcher passes on its workers' output, and the launcher's memory. It prints
+// medians and does not judge them.
 //
 //	go run ./scripts/bench-launch [-rounds N] [-lines N] [-only TEXT] [-json]
 //

@@ -1,7 +1,7 @@
 //go:build linux
 
-// Flood holds a job, or whatever a process and its descendants are, under attack: at every port where they listen, and at those that
-// come, strangers connect, prove nothing, and come back when they are dropped.
+// Flood attacks a job, or any process with its descendants: strangers connect to every port where they listen, and to ports that are
+// opened later, prove nothing, and come back when they are dropped.
 //
 //	go run ./scripts/flood -n 10000 PID
 package main

@@ -1,12 +1,12 @@
-// Command sim-rendezvous lets many nodes meet over one etcd, on this machine: it measures how long they take to form a
-// round, to form one without the nodes that are killed, to take those in again, and to restart after failures; what that
-// costs in messages and bytes; and whether anything grows with the number of rounds. It prints figures and judges nothing.
+// Command sim-rendezvous makes many nodes meet over one etcd, on this machine. It measures how long they take to form a
+// round, to form one without killed nodes, to take these in again, and to restart after failures; how many messages and
+// bytes this costs; and whether anything grows with the number of rounds. It prints figures and does not judge them.
 //
 //	go run ./scripts/sim-rendezvous [-n 100,1000,4000] [-clients N] [-rounds N] [-kill PERCENT] [-expire] [-ttl D]
 //	                                [-endpoint HOST:PORT] [-json]
 //
-// The nodes are real ones but for their workers, which they do not have. All share this process, as does etcd unless there
-// is an endpoint, so that a machine with few cores shows what all nodes together have to do.
+// The nodes are real, but have no workers. All nodes share this process, and so does etcd unless there is an endpoint, so
+// a machine with few cores shows the work of all nodes together.
 package main
 
 import (

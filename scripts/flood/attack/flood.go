@@ -1,5 +1,5 @@
-// Package attack attacks ports as a stranger would who has no secret: with connections that prove nothing, which are opened again as
-// soon as they are dropped. Tests and scripts/flood hold jobs against it.
+// Package attack attacks ports as a stranger without the secret would: with connections that prove nothing, and that are opened
+// again as soon as they are dropped. Tests and scripts/flood use it against jobs.
 package attack
 
 import (
@@ -18,7 +18,7 @@ import (
 // An Attack is what a stranger does with a connection, until it returns. When ctx ends, reads and writes fail.
 type Attack func(ctx context.Context, c net.Conn)
 
-// Attacks are those that there are, by name.
+// Attacks are all attacks, by name.
 var Attacks = map[string]Attack{
 	"silent":   func(_ context.Context, c net.Conn) { stayOpen(c) },
 	"slow":     slow,
@@ -27,7 +27,7 @@ var Attacks = map[string]Attack{
 	"scan":     func(context.Context, net.Conn) {},
 }
 
-// opening is all that gorun's handshake takes, but for the proof.
+// opening is all of gorun's handshake except the proof.
 var opening = "gorun1\r\n" + strings.Repeat("n", 32) + "\x00\x05hello"
 
 // stayOpen reads until the other end hangs up. Its buffer is small, as there are many strangers.

@@ -1,4 +1,4 @@
-// Package peers is what the programs in scripts that measure gorun beside others share.
+// Package peers is shared by the programs in scripts that compare gorun with other launchers and libraries.
 package peers
 
 import (
@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 )
 
-// Gorun builds gorun in dir, as a release is built.
+// Gorun builds gorun in dir, in the same way as a release.
 func Gorun(dir string) (string, error) {
 	path := filepath.Join(dir, "gorun")
 	build := exec.Command("go", "build", "-o", path, "github.com/gorun/gorun/cmd/gorun")
@@ -31,7 +31,7 @@ func Python() string {
 	return ""
 }
 
-// Command runs argv without what would make a launcher talk.
+// Command runs argv without the variables that would make a launcher print more.
 func Command(ctx context.Context, argv []string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Env = append(os.Environ(), "OMP_NUM_THREADS=1", "LOGLEVEL=ERROR")
