@@ -8,7 +8,7 @@ import (
 	"github.com/gorun/gorun/comm/internal/wire"
 )
 
-// receive acts on a frame from p that brings no bytes of a message. payload is the inbox's. The mutex is held.
+// receive acts on a control frame from p: one that brings no bytes of a message. payload is the inbox's. The mutex is held.
 func (e *Endpoint) receive(p *peer, h wire.Header, payload []byte) error {
 	switch h.Kind {
 	case wire.RTS:
@@ -58,18 +58,19 @@ func (e *Endpoint) route(p *peer, m *matching.Message) {
 	switch {
 	case c != nil && c.err != nil:
 		c.notify(p.rank)
-		e.refuse(p, m)
+		e.discard(p, m)
 	case c != nil:
 		c.arrive(m)
 	case e.closed || e.hasRetired(m.Context):
-		e.refuse(p, m)
+		e.discard(p, m)
 	default:
 		e.early[m.Context] = append(e.early[m.Context], m)
 	}
 }
 
-// refuse drops m; its sender gets its budget back, or is done with it.
-func (e *Endpoint) refuse(p *peer, m *matching.Message) {
+// discard drops m, which is of no use any more: somebody has copied its bytes, or nobody wants them. The sender gets the credit for m back,
+// or does not send the bytes that it has announced.
+func (e *Endpoint) discard(p *peer, m *matching.Message) {
 	defer m.Free()
 	switch m.Kind {
 	case wire.Eager:
@@ -89,7 +90,7 @@ func (c *Communicator) arrive(m *matching.Message) {
 			err = c.unwanted(m)
 		}
 		if err != nil {
-			c.ep.refuse(c.ep.peers[m.Source], m)
+			c.ep.discard(c.ep.peers[m.Source], m)
 			return
 		}
 	}
@@ -149,8 +150,8 @@ func (op *Op) refusal(m *wire.Header, source int) error {
 	return nil
 }
 
-// deliver gives m to op, which it matches: the bytes of an eager message at once, those of a large one by asking
-// its sender. The mutex is held.
+// deliver lets op receive m, which it matches. It copies the bytes of an eager message at once, and asks the sender of an announced one for
+// them (CTS). The mutex is held.
 func (c *Communicator) deliver(op *Op, m *matching.Message) {
 	e := c.ep
 	p, gone := e.peers[m.Source], c.gone(m.Source)
@@ -164,7 +165,7 @@ func (c *Communicator) deliver(op *Op, m *matching.Message) {
 	case m.Kind == wire.Eager:
 		copy(op.buf, m.Payload)
 	case gone != nil:
-		e.refuse(p, m)
+		e.discard(p, m)
 		op.finish(gone)
 		c.failBy(gone)
 		return
@@ -178,7 +179,7 @@ func (c *Communicator) deliver(op *Op, m *matching.Message) {
 	if m.Source == e.rank {
 		m.Free()
 	} else {
-		e.refuse(p, m) // it has been dealt with
+		e.discard(p, m)
 	}
 	op.finish(refusal)
 }

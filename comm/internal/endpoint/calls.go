@@ -84,8 +84,8 @@ func (c *Communicator) Flight() Flight {
 	return f
 }
 
-// compare fails the communicator if source, which has begun f, has made other calls than this rank. What this rank does not remember, or
-// has not come to, it cannot tell. The mutex is held.
+// compare fails the communicator if source, which has begun f, has made other calls than this rank. It cannot tell if
+// this rank does not remember that call, or has not come to it. The mutex is held.
 func (c *Communicator) compare(source int, f call.Fingerprint) error {
 	r := c.collectives.At(f.Seq)
 	if r == nil {
@@ -100,7 +100,8 @@ func (c *Communicator) compare(source int, f call.Fingerprint) error {
 	return nil
 }
 
-// agreed is up to which collective a peer's calls are known to be this rank's, in the communicator in which it was seen last that they are.
+// agreed says up to which collective of a communicator a peer is known to have made this rank's calls. The communicator is the one in which
+// that was last found out.
 type agreed struct {
 	comm *Communicator
 	seq  uint64

@@ -34,12 +34,12 @@ func (e *Endpoint) Connected(rank int, conn net.Conn) {
 	if conn != nil {
 		e.up(p, conn)
 	} else if p.wanted {
-		e.want(p)
+		e.connect(p)
 	}
 }
 
-// want makes sure that p is connected, or being connected. The mutex is held.
-func (e *Endpoint) want(p *peer) {
+// connect makes sure that p is connected, or being connected. The mutex is held.
+func (e *Endpoint) connect(p *peer) {
 	p.wanted = true
 	if p.rank == e.rank || p.state != stateIdle || p.dialing || p.admitted || e.closed {
 		return

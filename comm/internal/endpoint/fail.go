@@ -34,7 +34,7 @@ func (c *Communicator) Abort(f *diagnosis.Failure) {
 	}
 	for _, r := range c.members {
 		if r != e.rank {
-			e.want(e.peers[r])
+			e.connect(e.peers[r])
 			c.notify(r)
 		}
 	}
@@ -81,8 +81,8 @@ func (c *Communicator) lose(rank int, f *diagnosis.Failure) {
 	c.endOrphans()
 }
 
-// failBy fails the communicator because somebody needs the rank that is gone because of f; if it has left in good order, that is
-// the matter of whoever needs it. The mutex is held.
+// failBy fails the communicator because of f, the failure of a rank that an operation needs. If that rank has left in good order, only
+// the operations that need it fail. The mutex is held.
 func (c *Communicator) failBy(f *diagnosis.Failure) {
 	if f.Kind == diagnosis.Left {
 		c.ep.noteCause(f)
@@ -172,8 +172,8 @@ func (c *Communicator) endOrphans() {
 	}
 }
 
-// noteCause notes that an operation of this rank has failed because of f, and tells the others. What fails soon after is taken for a
-// consequence, and not told. The mutex is held.
+// noteCause records that an operation of this rank has failed because of f, and sends that to the others. A failure soon after is taken for
+// its consequence, and is not sent. The mutex is held.
 func (e *Endpoint) noteCause(f *diagnosis.Failure) {
 	now := time.Now()
 	if f.Rank == e.rank || f.Rank == matching.AnySource || e.closed || e.cause.IsRecent(now) {

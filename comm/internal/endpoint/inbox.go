@@ -49,7 +49,8 @@ func (e *Endpoint) feed(p *peer, b []byte) error {
 	return nil
 }
 
-// begin acts on a header that has come: it decides where the payload goes.
+// begin acts on a header that has arrived. It decides where the payload goes: to the buffer of a posted receive, to memory of its own, or
+// nowhere.
 func (e *Endpoint) begin(p *peer) error {
 	in := &p.in
 	h, err := wire.Parse(in.head[:])

@@ -52,7 +52,7 @@ func (c *Communicator) Close() {
 	}
 	for _, m := range c.queues.Clear() {
 		if m.Source != e.rank {
-			e.refuse(e.peers[m.Source], m) // which says nothing new to a sender that has been told
+			e.discard(e.peers[m.Source], m) // the sender has been told that this rank has left
 		}
 	}
 	if e.retired = append(e.retired, end); len(e.retired) > mostRetired {
@@ -111,8 +111,8 @@ func (e *Endpoint) receiveLeave(p *peer, h wire.Header) error {
 	return nil
 }
 
-// leave records that rank has closed the communicator after collective last, and ends the operations that need it. Like a rank that has
-// left the world in good order, it is the matter of whoever needs it, unless it has made other calls. The mutex is held.
+// leave records that rank has closed the communicator after collective last, and ends the operations that need it. As with a
+// rank that has left the world in good order, the others go on, unless its calls differ from this rank's. The mutex is held.
 func (c *Communicator) leave(rank int, last call.Fingerprint) {
 	c.takeOver()
 	_ = c.compare(rank, last) // the communicator has failed with it

@@ -55,7 +55,7 @@ func (c *Communicator) post(op *Op) {
 	}
 	if op.peer == matching.AnySource {
 		for _, r := range c.members {
-			e.want(e.peers[r])
+			e.connect(e.peers[r])
 		}
 	} else if f := c.gone(op.peer); f != nil {
 		if op.hasHappened() {
@@ -65,7 +65,7 @@ func (c *Communicator) post(op *Op) {
 		c.failBy(f)
 		return
 	} else {
-		e.want(e.peers[op.peer])
+		e.connect(e.peers[op.peer])
 	}
 	c.queues.Post(op.wants(), op.probe, op)
 	c.endOrphans()
@@ -74,8 +74,9 @@ func (c *Communicator) post(op *Op) {
 // awaitTag is the tag of no message.
 const awaitTag = -3
 
-// Await starts waiting for what rank src will do in collective seq and no message tells; happened says whether it has,
-// at any time. Whoever finds out ends the wait by Withdraw. If src dies, or closes the group, the wait ends like a receive.
+// Await starts waiting for something that rank src does in collective seq without a message, such as a store in shared memory. happened
+// reports whether it has done so, and may be called at any time. The caller, who sees it happen, ends the wait by Withdraw. If src dies, or
+// closes the group, the wait ends with an error, as a receive from src would.
 func (c *Communicator) Await(src int, seq uint64, call call.Call, happened func() bool) *Op {
 	c.ep.mu.Lock()
 	c.takeOver()
@@ -86,8 +87,8 @@ func (c *Communicator) Await(src int, seq uint64, call call.Call, happened func(
 	return c.recv(op)
 }
 
-// hasHappened ends op if what it awaits has happened, and says so: a rank may well be gone after it has done its part. The mutex
-// is held.
+// hasHappened ends op if what it awaits has happened, and reports whether it has: a rank that is gone may have done its part before. The
+// mutex is held.
 func (op *Op) hasHappened() bool {
 	if op.happened == nil || !op.happened() {
 		return false

@@ -19,7 +19,7 @@ const mostAnswers = 8
 // ask asks rank, a member, what it is in and what it called as collective seq. The mutex is held.
 func (c *Communicator) ask(rank int, seq uint64, tag int32) {
 	p := c.ep.peers[rank]
-	c.ep.want(p)
+	c.ep.connect(p)
 	c.ep.enqueue(p, frame{Header: wire.Header{Kind: wire.Ask, Tag: tag, Context: c.id, Fingerprint: call.Fingerprint{Seq: seq}}})
 }
 
@@ -112,7 +112,7 @@ func (e *Endpoint) activity(c *Communicator) diagnosis.Activity {
 	return diagnosis.Since(now, last.Ended, "its last call was %s, which ended", nameOf(last.Call, last.Seq))
 }
 
-// where names c to those who talk of asked.
+// where names the group of c in a report about asked. It is empty if that is the same group.
 func (c *Communicator) where(asked *Communicator) string {
 	const most = 8
 	switch {

@@ -48,7 +48,7 @@ func (c *Communicator) send(op *Op) *Op {
 		c.failBy(gone)
 		return op
 	}
-	e.want(p)
+	e.connect(p)
 	if p.sent.Fits(&h) {
 		p.sent.Use(len(buf))
 		e.enqueue(p, frame{Header: h, Payload: buf, Op: op})
@@ -66,7 +66,7 @@ func (op *Op) envelope(k wire.Kind) wire.Header {
 	}
 }
 
-// announce tells p of op, or will as soon as it may. The mutex is held.
+// announce sends p an RTS for op, at once or as soon as p has answered enough of those before. The mutex is held.
 func (e *Endpoint) announce(p *peer, op *Op) {
 	e.nextID++
 	op.id = e.nextID
@@ -76,7 +76,7 @@ func (e *Endpoint) announce(p *peer, op *Op) {
 	}
 }
 
-// answeredRTS takes in that p has answered an RTS, after which it may be told of more messages. The mutex is held.
+// answeredRTS counts an RTS that p has answered, and sends those that have waited for that. The mutex is held.
 func (e *Endpoint) answeredRTS(p *peer) error {
 	return p.sent.Answered(func(id uint64) bool {
 		op := e.sends[id]

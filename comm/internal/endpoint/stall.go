@@ -20,7 +20,7 @@ type stall struct {
 	diagnosis.Stall
 }
 
-// stall makes op a stall, which close ends; there need not be one.
+// stall records that op has been waited for long enough to ask why, until close.
 func (op *Op) stall(since time.Time, timeout time.Duration) *stall {
 	e := op.comm.ep
 	s := &stall{op, diagnosis.NewStall(since, timeout)}

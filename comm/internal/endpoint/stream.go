@@ -65,14 +65,14 @@ func (e *Endpoint) pull(p *peer) bool {
 	if p.link.Ended {
 		return false
 	}
-	b, quick := e.readBuffer, p.link.Window != nil
-	straight := p.in.into != nil && p.in.rest > 0 && (quick || p.in.rest >= directLimit)
+	b, inMemory := e.readBuffer, p.link.Window != nil // to read from memory in parts costs no system calls
+	straight := p.in.into != nil && p.in.rest > 0 && (inMemory || p.in.rest >= directLimit)
 	switch {
 	case straight:
 		b = p.in.into[:min(p.in.rest, moveLimit)]
-	case p.in.rest == 0 && (quick || p.in.long): // what is long is likely to be followed by its like
+	case p.in.rest == 0 && (inMemory || p.in.long): // after a long message another long one is likely
 		b = b[:wire.HeaderSize-p.in.have]
-	case quick:
+	case inMemory:
 		b = b[:min(p.in.rest, len(b))]
 	}
 	n, err := p.link.Stream.TryRead(b)

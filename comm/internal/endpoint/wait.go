@@ -18,7 +18,7 @@ func (op *Op) Wait(ctx context.Context, timeout time.Duration) error {
 	return op.Sleep(ctx, timeout)
 }
 
-// Poll waits for the operation as long as it is likely to end soon, and reports whether it has: Sleep is to follow if not.
+// Poll waits for the operation as long as it is likely to end soon, and reports whether it has ended. If not, the caller calls Sleep.
 func (op *Op) Poll() bool {
 	if !op.Ended() {
 		e := op.comm.ep
@@ -30,7 +30,7 @@ func (op *Op) Poll() bool {
 	return op.Ended()
 }
 
-// Sleep is what is left of Wait after Poll.
+// Sleep waits without polling, as Wait does after Poll.
 func (op *Op) Sleep(ctx context.Context, timeout time.Duration) error {
 	e := op.comm.ep
 	e.mu.Lock()
