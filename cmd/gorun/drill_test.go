@@ -195,7 +195,7 @@ func (d driller) fails(t *testing.T) {
 	if code := c.ProcessState.ExitCode(); code != 1 {
 		t.Errorf("exit code %d, want 1", code)
 	}
-	if !regexp.MustCompile(`(?m)^agent-kill +- +- +- +NO: .*: not within 1ms: no worker has started +none$`).Match(out) {
+	if !regexp.MustCompile(`(?m)^agent-kill +- +- +- +NO: .*: not finished within 1ms: no worker has started +none$`).Match(out) {
 		t.Errorf("the table is\n%s", out)
 	}
 	logs := regexp.MustCompile(`(?m)^agent-kill: logs are in (.*)$`).FindSubmatch(stderr.Bytes())
