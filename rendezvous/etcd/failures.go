@@ -91,5 +91,5 @@ func (r *evictAgents) done(m *machine, err error) {
 // evicts reports whether this node is the one to evict an agent, and etcd still has its key as far as is known.
 func (m *machine) evicts(key string) bool {
 	v := m.conn.view
-	return v.leader != nil && v.leader.Key == key || m.leader.leads() && (!v.whole || v.nodeRev[key] > 0)
+	return v.leader != nil && v.leader.Key == key || m.leader.leads() && (!v.whole || v.nodes[key].rev > 0)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"slices"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -178,8 +177,11 @@ func (l *leader) decide() rendezvous.Decision {
 	l.decided = v
 	l.waitForMore()
 	s := rendezvous.State{
-		Rules: l.config.Rules, Nodes: l.candidates(v.nodes), Reports: v.reports, Unreachable: v.unreachable(),
-		Settled: !l.now.Before(l.settled), Stage: l.stage, Waited: l.now.Sub(l.since),
+		Rules: l.config.Rules, Reports: v.reports, Settled: !l.now.Before(l.settled), Stage: l.stage, Waited: l.now.Sub(l.since),
+	}
+	s.Nodes, s.Unreachable = v.candidates()
+	for i, n := range s.Nodes { // only a lease shows of nodes without a liveness connection to this one whether they have ended
+		s.Nodes[i].LeaseOnly = n.Key != l.key && l.connected[n.Key] == 0
 	}
 	if v.last != nil {
 		s.Last, s.Age, s.Over = v.last, l.age(v.last.ID), v.current.Over
@@ -196,15 +198,6 @@ func (l *leader) decide() rendezvous.Decision {
 		l.decideAt = l.settled
 	}
 	return d
-}
-
-// candidates sets LeaseOnly of the nodes that have no liveness connection to this one, the leader.
-func (l *leader) candidates(nodes []rendezvous.Candidate) []rendezvous.Candidate {
-	nodes = slices.Clone(nodes)
-	for i, n := range nodes {
-		nodes[i].LeaseOnly = n.Key != l.key && l.connected[n.Key] == 0
-	}
-	return nodes
 }
 
 // unsettle gives absent nodes some time to come back, as this one does.

@@ -1,7 +1,6 @@
 package etcd
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -17,12 +16,16 @@ import (
 // A nodeTable is what a leader knows of the nodes: who is here, and how their parts of the current round have ended. It is read
 // once; after that only what has changed.
 type nodeTable struct {
-	nodes     []rendezvous.Candidate              // in the order of their keys
-	nodeRev   map[string]int64                    // at which the nodes were written that are here, by key
-	reports   []rendezvous.Report                 // the first one first
-	unreached map[string][]rendezvous.Unreachable // what nodes say that they cannot reach, by key
-	bad       map[string]error                    // why nodes are left out, and reports cannot be read, by etcd's key
-	last      *rendezvous.Formed                  // the current round; nil: none, or the job is closed
+	nodes   map[string]knownNode // that are here, by key
+	reports []rendezvous.Report  // the first one first
+	bad     map[string]error     // why nodes are left out, and reports cannot be read, by etcd's key
+	last    *rendezvous.Formed   // the current round; nil: none, or the job is closed
+}
+
+// A knownNode is a node as it was read.
+type knownNode struct {
+	rev, since int64    // the revisions at which it was written, and was written first
+	doc        *nodeDoc // nil: it cannot be read
 }
 
 // readChanges is how to read what has changed since v.
@@ -42,14 +45,14 @@ func (v *view) readChanges(k keys) []clientv3.Op {
 // then fewer are here than are known.
 func (v *view) applyChanges(k keys, before *view, answers []*pb.ResponseOp) (all bool, err error) {
 	nodes, reports, rounds := answers[0].GetResponseRange(), answers[1].GetResponseRange(), answers[2].GetResponseRange()
-	v.nodeTable = nodeTable{nodes: slices.Clone(before.nodes), nodeRev: make(map[string]int64), unreached: maps.Clone(before.unreached), bad: make(map[string]error)}
-	maps.Copy(v.nodeRev, before.nodeRev)
+	v.nodeTable = nodeTable{nodes: make(map[string]knownNode), bad: make(map[string]error)}
+	maps.Copy(v.nodes, before.nodes)
 	maps.Copy(v.bad, before.bad)
 	for _, kv := range nodes.Kvs {
 		v.readNode(k, kv)
 	}
 	putBack := before.whole && v.current != nil && v.current.Restored && (!v.sameRound(before) || len(rounds.Kvs) > 0)
-	if v.rev < before.rev || nodes.Count != int64(len(v.nodeRev)) || putBack {
+	if v.rev < before.rev || nodes.Count != int64(len(v.nodes)) || putBack {
 		return false, nil
 	}
 	if err := v.readLast(k, before, rounds.Kvs); err != nil {
@@ -91,39 +94,36 @@ func (v *view) readLast(k keys, before *view, kvs []*mvccpb.KeyValue) (err error
 
 func (v *view) readNode(k keys, kv *mvccpb.KeyValue) {
 	key := strings.TrimPrefix(string(kv.Key), k.nodes())
-	v.nodeRev[key] = kv.ModRevision
-	i, known := slices.BinarySearchFunc(v.nodes, key, func(c rendezvous.Candidate, key string) int { return cmp.Compare(c.Key, key) })
-	if known {
-		v.nodes = slices.Delete(v.nodes, i, i+1)
-	}
+	n := knownNode{rev: kv.ModRevision, since: kv.CreateRevision}
 	doc, err := decode[nodeDoc](kv)
-	delete(v.unreached, key)
 	if v.judge(kv, err) {
-		v.nodes = slices.Insert(v.nodes, i, rendezvous.Candidate{
-			Key: key, Since: kv.CreateRevision, Node: doc.Node, Port: doc.Port, AgentPort: doc.AgentPort,
-			Try: doc.Try, Joining: doc.Joining, Probed: doc.Probed,
-		})
-		if len(doc.Unreached) > 0 && v.unreached == nil {
-			v.unreached = make(map[string][]rendezvous.Unreachable)
-		}
-		for _, u := range doc.Unreached {
-			v.unreached[key] = append(v.unreached[key], rendezvous.Unreachable{From: key, To: u.Key, Addr: u.Addr})
-		}
+		n.doc = &doc
 	}
+	v.nodes[key] = n
 }
 
-// unreachable is what all nodes say that they cannot reach.
-func (t *nodeTable) unreachable() (list []rendezvous.Unreachable) {
-	for _, key := range slices.Sorted(maps.Keys(t.unreached)) {
-		list = append(list, t.unreached[key]...)
+// candidates are the nodes that can be read, in the order of their keys, and what they say that they cannot reach.
+func (t *nodeTable) candidates() (all []rendezvous.Candidate, unreachable []rendezvous.Unreachable) {
+	for _, key := range slices.Sorted(maps.Keys(t.nodes)) {
+		n := t.nodes[key]
+		d := n.doc
+		if d == nil {
+			continue
+		}
+		all = append(all, rendezvous.Candidate{
+			Key: key, Since: n.since, Node: d.Node, Port: d.Port, AgentPort: d.AgentPort, Try: d.Try, Joining: d.Joining, Probed: d.Probed,
+		})
+		for _, u := range d.Unreached {
+			unreachable = append(unreachable, rendezvous.Unreachable{From: key, To: u.Key, Addr: u.Addr})
+		}
 	}
-	return list
+	return all, unreachable
 }
 
 // membersHere is how many members of the current round are here.
 func (t *nodeTable) membersHere() (n int) {
 	for _, m := range t.last.Members {
-		if t.nodeRev[m.Key] > 0 {
+		if t.nodes[m.Key].rev > 0 {
 			n++
 		}
 	}

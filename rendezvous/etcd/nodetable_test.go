@@ -2,7 +2,9 @@ package etcd
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -50,7 +52,7 @@ func TestNodeTableIsComplete(t *testing.T) {
 				set(w.keys.report(known.last.ID+random.IntN(3)-1, key), reportDoc{Failure: &rendezvous.Failure{Code: n}})
 			case 7:
 				now := look(new(view))
-				next := rendezvous.Formed{ID: now.last.ID + 1, Members: now.nodes}
+				next := rendezvous.Formed{ID: now.last.ID + 1, Members: now.members()}
 				if err := w.form(t.Context(), now, next, "token"); err != nil {
 					t.Fatal(err)
 				}
@@ -72,7 +74,7 @@ func TestUnreadableReport(t *testing.T) {
 	member := func(key string, nproc int) rendezvous.Candidate {
 		return rendezvous.Candidate{Key: key, Port: 1, Node: rendezvous.Node{ID: key + "/1", Host: key, Nproc: nproc}}
 	}
-	next := rendezvous.Formed{ID: 2, Members: []rendezvous.Candidate{v.nodes[0], member("b", 2), member("c", 3), member("d", 4)}}
+	next := rendezvous.Formed{ID: 2, Members: []rendezvous.Candidate{v.members()[0], member("b", 2), member("c", 3), member("d", 4)}}
 	if err := w.form(t.Context(), v, next, "token"); err != nil {
 		t.Fatal(err)
 	}
@@ -103,9 +105,19 @@ func TestUnreadableReport(t *testing.T) {
 
 // show is all that v says of the round and the nodes.
 func (v *view) show() string {
-	text := fmt.Sprintf("%+v\n%+v\n%v\n%v\n%v", *v.last, v.nodes, v.nodeRev, v.bad, v.unreachable())
+	nodes, unreachable := v.candidates()
+	text := fmt.Sprintf("%+v\n%+v\n%v\n%v", *v.last, nodes, v.bad, unreachable)
+	for _, key := range slices.Sorted(maps.Keys(v.nodes)) {
+		text += fmt.Sprintf("\n%s at %d", key, v.nodes[key].rev)
+	}
 	for _, r := range v.reports {
 		text += fmt.Sprintf("\n%s %+v", r.Key, *r.Failure)
 	}
 	return text
+}
+
+// members are all nodes.
+func (v *view) members() []rendezvous.Candidate {
+	all, _ := v.candidates()
+	return all
 }

@@ -55,7 +55,7 @@ func TestLateWrites(t *testing.T) {
 	client.KV = clientv3.NewKVFromKVClient(late, client)
 	v := prepare(t, w)
 	self := nodeDoc{Node: rendezvous.Node{ID: "n", Host: "h", NodeRank: -1, Nproc: 1}, Port: 1, Joining: true}
-	rev := v.nodeRev[w.key]
+	rev := v.nodes[w.key].rev
 	register := func(try int) error {
 		var err error
 		self.Try = try
@@ -79,7 +79,7 @@ func TestLateWrites(t *testing.T) {
 			if err := look(); err != nil {
 				return err
 			}
-			return w.form(t.Context(), v, rendezvous.Formed{ID: 2, Members: v.nodes}, "token")
+			return w.form(t.Context(), v, rendezvous.Formed{ID: 2, Members: v.members()}, "token")
 		}},
 		{"a Join after it", func() error { return register(4) }},
 		{"a lease that is lost", func() error {

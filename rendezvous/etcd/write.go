@@ -84,7 +84,7 @@ func (w *writer) form(ctx context.Context, v *view, f rendezvous.Formed, token s
 	t := w.asLeader(v).put(k.current(), currentDoc{Round: f.ID, ID: w.newKey(), Restarts: f.Restarts}, lease)
 	t.deleteBelow(k.roundOf(f.ID-1), k.reports())
 	for _, m := range f.Members[:min(len(f.Members), membersChecked)] {
-		t.when = append(t.when, isAt(k.node(m.Key), v.nodeRev[m.Key]))
+		t.when = append(t.when, isAt(k.node(m.Key), v.nodes[m.Key].rev))
 	}
 	if f.ID > 1 && !v.established {
 		t.put(k.established(), nil, lease)

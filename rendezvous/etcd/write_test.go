@@ -20,7 +20,7 @@ func TestFence(t *testing.T) {
 		"tell": func(w *writer, v *view) error { return w.putStatus(t.Context(), v, "news") },
 		"end":  func(w *writer, v *view) error { return w.end(t.Context(), v, rendezvous.Ending{Why: "why"}) },
 		"form": func(w *writer, v *view) error {
-			return w.form(t.Context(), v, rendezvous.Formed{ID: 2, Members: v.nodes}, "token")
+			return w.form(t.Context(), v, rendezvous.Formed{ID: 2, Members: v.members()}, "token")
 		},
 		"close": func(w *writer, v *view) error { return w.close(t.Context(), v, rendezvous.Outcome{}, time.Now()) },
 	}
@@ -34,7 +34,7 @@ func TestFence(t *testing.T) {
 		"another etcd":    {func(_ *testing.T, _ *writer, v *view) { v.leaderLease-- }, all},
 		"another round":   {func(_ *testing.T, _ *writer, v *view) { v.currentRev-- }, all},
 		"a closed job":    {func(t *testing.T, w *writer, _ *view) { put(t, w, w.keys.state()) }, all},
-		"another member":  {func(_ *testing.T, _ *writer, v *view) { v.nodeRev["n"]-- }, []string{"form"}},
+		"another member":  {func(_ *testing.T, _ *writer, v *view) { n := v.nodes["n"]; n.rev--; v.nodes["n"] = n }, []string{"form"}},
 		"a member's loss": {func(t *testing.T, w *writer, _ *view) { remove(t, w, w.keys.node("n")) }, []string{"form"}},
 	} {
 		for _, name := range all {
@@ -75,7 +75,7 @@ func prepare(t *testing.T, w *writer) *view {
 		return v
 	}
 	v := look()
-	if err := w.form(t.Context(), v, rendezvous.Formed{ID: 1, Members: v.nodes}, "token"); err != nil {
+	if err := w.form(t.Context(), v, rendezvous.Formed{ID: 1, Members: v.members()}, "token"); err != nil {
 		t.Fatal(err)
 	}
 	return look()
