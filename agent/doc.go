@@ -24,21 +24,23 @@
 //
 // These invariants always hold (TestInvariants checks each, by its number, over random histories):
 //
-//  1. At most one gang exists: a join is asked for only while no join is pending and no gang is left.
-//  2. After an interrupt nothing is ever asked to start.
-//  3. What stopped a gang is reported at once if it is a failure; so is, when the gang is gone, that all have exited 0:
-//     once in a round, and never after its end. Another gang follows only a round that a newer one is to follow.
+//  1. At most one gang exists: a join is requested only while no join is pending and no gang is left.
+//  2. After an interrupt, nothing is started.
+//  3. A failure that stops a gang is reported at once. If all workers have exited 0, that is reported when the gang
+//     is gone. There is one report in a round, and none after its end. Another gang is started only if a newer round
+//     follows.
 //  4. A gang in which a worker exited with NoRestart is never followed by another.
-//  5. A gang is asked to stop at most once: at once when a worker has failed, the round is over, or an
-//     interrupt has come. The first of these reasons decides what follows.
-//  6. A gang, or its start, is killed only by the second interrupt.
-//  7. The job finishes once, when no join is pending and no gang is left, and not before the round is over, unless there
-//     is an interrupt, the report has failed, or the exit barrier has. Nothing is asked for afterwards.
-//  8. How the job was closed is how it ends here, unless an interrupt stopped the gang. Where it was not closed, a job in
-//     which every worker of the last gang exited 0 has succeeded; no other has.
-//  9. The root cause is another node's failure if the job was closed for it. Otherwise it is the first failure before
-//     any stop was asked for, or a crash that the stop did not reach in time: it may have caused that failure. A worker
-//     that the agent stopped is named only if it answered with NoRestart and nothing failed before.
-//  10. The failure that stops a gang is announced at once, when the others have been asked to stop and before they
-//     have, or if another gang follows it; only once.
+//  5. A gang is asked to stop at most once: as soon as a worker has failed, the round is over, or an interrupt has
+//     come. The first of these reasons decides what follows.
+//  6. Only a second interrupt kills a gang, or its start.
+//  7. The job finishes once, when no join is pending and no gang is left, and not before the round is over, unless
+//     there is an interrupt, the report has failed, or the exit barrier has timed out. No action follows.
+//  8. If the job was closed, its outcome is the outcome here, unless an interrupt stopped the gang. If it was not
+//     closed, the job has succeeded only if every worker of the last gang exited 0.
+//  9. If the job was closed because of a failure on another node, that failure is the root cause. Otherwise the root
+//     cause is the first failure before any stop was requested, or a crash that the stop did not reach in time, since
+//     it may have caused that failure. A worker that the agent stopped is the root cause only if it exited with
+//     NoRestart and nothing failed before.
+//  10. The failure that stops a gang is announced once: at once, when the other workers have been asked to stop and
+//     before they have ended, or when another gang follows.
 package agent

@@ -114,8 +114,8 @@ func (m *machine) lastFailure() *gangFailure {
 	return &gangFailure{m.exits[m.root], m.workerError(m.rootCause())}
 }
 
-// explain returns why, the reason for the round after last, with the reported failure replaced by the root cause, which
-// this node knows by now.
+// explain returns the reason why the round after last begins. It replaces the reported failure in why with the root
+// cause, which this node knows by now.
 func (f *gangFailure) explain(why string, c Config, last *rendezvous.Round) string {
 	if f == nil {
 		return why

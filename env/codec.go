@@ -80,7 +80,7 @@ const (
 	maxShown    = 64 // bytes of a bad value that are worth a line
 )
 
-// An Error says which variable is wrong, what it holds, and what is wanted.
+// An Error says which variable is wrong, what its value is, and what is wanted.
 type Error struct {
 	Name    string // of the variable
 	Value   string // as found; "(hidden)" for a secret
@@ -88,7 +88,7 @@ type Error struct {
 	Want    string
 }
 
-// Error is one line, whatever the value holds.
+// Error returns one line, whatever the value contains.
 func (e *Error) Error() string {
 	if e.Missing {
 		return fmt.Sprintf("env: %s is not set: want %s; was this program started by gorun?", e.Name, e.Want)

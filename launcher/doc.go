@@ -24,19 +24,18 @@
 //
 // # What it guarantees
 //
-//  1. Nothing that a worker started outlives the gang: not after a normal end, a stop, or a SIGKILL of
-//     the agent or of the guard (one of them; if both die at once, the workers die but what they
-//     daemonised is left to the system). Needs no privileges. Exempt is what became another user's
-//     process through setuid, and what SIGKILL does not end in some time, frozen or asleep in the kernel; both are
-//     reported through Spec.Warn.
-//  2. Exits are events, in the order in which they happened. The first failure is the first delivered.
-//  3. What a worker wrote before it exited is in Exit.Tail, and on its way to the console and the logs, before its
-//     Exit is delivered, even if a process that it left behind still holds its output open. What a log file
-//     cannot take goes to the console.
-//  4. The console gets whole lines, never a mix of two workers, as valid UTF-8 (but see Spec.Raw). A terminal
-//     (Spec.Live) also shows a progress bar while it grows, and nothing of it stays behind. Logs get the worker's
-//     bytes as they are, be it in several files (LogSpec.MaxSize).
-//  5. A worker has only file descriptors 0 (/dev/null, or Spec.Stdin), 1 and 2, and a session of its own.
+//  1. Nothing that a worker started outlives the gang: not after a normal end, a stop, or SIGKILL to the agent or the
+//     guard. (If both die at once, the workers die, but their daemons may survive.) This needs no privileges. There
+//     are two exceptions, which Spec.Warn reports: processes that became another user's through setuid, and processes
+//     that SIGKILL does not end in time, because they are frozen or blocked in the kernel.
+//  2. Exits are events, in the order in which they happened. The first failure is delivered first.
+//  3. Before a worker's Exit is delivered, what the worker wrote is in Exit.Tail and on its way to the console and
+//     the logs, even if a process that it left behind still holds its output open. What a log file does not accept
+//     goes to the console.
+//  4. The console gets whole lines of valid UTF-8 (but see Spec.Raw), and never mixes two workers in one line. A
+//     terminal (Spec.Live) also shows a progress bar while it grows, and erases it afterwards. Logs get the worker's
+//     bytes unchanged, in several files if necessary (LogSpec.MaxSize).
+//  5. A worker has only the file descriptors 0 (/dev/null, or Spec.Stdin), 1 and 2, and its own session.
 //
 // If a console or disk blocks, the workers that write to it also block, as under a shell, but only when they have filled
 // their shares of a queue (see package spool). Nothing else is delayed: no exit, no Stop or Kill, no line of another

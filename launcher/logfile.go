@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// openLogFile opens the file at path to append to it, or makes it. With a limit of bytes the file is rotated when it has
-// reached the limit, at the next end of a line or 1 MiB later: stdout.log becomes stdout-<time>-size.log, and what follows goes
-// to a new stdout.log. So the bytes are all there in the order of the names, the file itself being the last. Of the rotated
-// files the newest keep stay; 0: all.
+// openLogFile opens the file at path for appending, or creates it. When the file has reached limit bytes, it is rotated at the
+// next end of a line, or at most 1 MiB later: stdout.log becomes stdout-<time>-size.log, and what follows goes to a new
+// stdout.log. So all bytes are kept, in the order of the names; the file itself is the last. Only the newest keep rotated files
+// stay; 0: all.
 func openLogFile(path string, limit int64, keep int) (io.WriteCloser, error) {
 	file, err := openToAppend(path)
 	if err != nil || limit == 0 {
@@ -33,7 +33,7 @@ func openToAppend(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 }
 
-// A sizedFile is a log file with a limit.
+// A sizedFile is a log file with a size limit.
 type sizedFile struct {
 	file  *os.File
 	limit int64

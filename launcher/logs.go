@@ -13,30 +13,31 @@ import (
 //	<Dir>/<local rank>/stdout.log
 //	<Dir>/<local rank>/stderr.log
 //
-// Files get the workers' bytes unchanged. A file that exists is appended to; none is ever truncated, and only Keep
-// removes any. A stream whose file cannot be written goes on to the console instead, also a muted one; one warning for
-// each cause, a full disk for example, serves the whole gang.
+// Files get the workers' bytes unchanged. Output is appended to an existing file; no file is ever truncated, and only
+// Keep removes any. If a stream's file cannot be written, the stream goes to the console instead, even if it is muted.
+// There is one warning for each cause, for example a full disk, for the whole gang.
 type LogSpec struct {
-	// Dir is the directory of this attempt (see AttemptDir); empty: no files. Start makes it, and a
-	// directory for every local rank with a file.
+	// Dir is the directory of this attempt (see AttemptDir); empty: no files. Start creates it, and a directory
+	// for every local rank with a file.
 	Dir      string
 	Redirect StdMap // streams that go only to their file
 	Tee      StdMap // streams that go to their file and to the console, also where Redirect names them
 	Discard  bool   // without Dir: what Redirect names goes nowhere, instead of to the console
 
-	// Lines on stdout (stderr) that contain one of these also go to <Dir>/filtered_stdout.log (filtered_stderr.log),
-	// one file for all workers, with the worker's Prefix in front, wherever else they go. Without Dir: nowhere.
+	// Lines on stdout (stderr) that contain one of these texts also go to <Dir>/filtered_stdout.log
+	// (filtered_stderr.log), one file for all workers, with the worker's Prefix in front. Without Dir, they do not.
 	StdoutFilters, StderrFilters []string
 
-	// MaxSize in bytes is where a file is rotated, at the end of a line (or 1 MiB later, if none ends); 0: never.
-	// stdout.log becomes stdout-<time>-size.log; together and in the order of their names the files have the worker's bytes. The newest Keep of the rotated files stay, for each stream; 0: all of them.
+	// MaxSize is the size in bytes at which a file is rotated, at the next end of a line or at most 1 MiB later; 0: never. stdout.log
+	// becomes stdout-<time>-size.log. Together, and in the order of their names, the files contain the worker's bytes. For each stream,
+	// only the newest Keep rotated files stay; 0: all.
 	MaxSize int64
 	Keep    int
 }
 
-// RunDir makes a new directory <base>/<runID>_<random> for the logs of one job on this node, and base if
-// it is missing. An empty base is the system's directory for temporary files. The path is absolute:
-// workers get names of files in it, and may work in another directory.
+// RunDir creates a new directory <base>/<runID>_<random> for the logs of one job on this node, and base if it
+// is missing. An empty base stands for the system's directory for temporary files. The path is absolute,
+// because workers get the names of files in it and may change their directory.
 func RunDir(base, runID string) (dir string, err error) {
 	if base != "" {
 		err = os.MkdirAll(base, 0o755)

@@ -6,10 +6,10 @@ import (
 	"testing"
 )
 
-// slack is what others may allocate meanwhile, and what the runtime counts late.
+// slack allows for what other goroutines allocate meanwhile, and for what the runtime counts late.
 const slack = 1 << 20
 
-// AtMost calls f, which must not allocate more than limit bytes, however much of it is garbage by then.
+// AtMost calls f, which must not allocate more than limit bytes in all, even if most of it is already garbage.
 func AtMost(t testing.TB, limit int, f func()) {
 	t.Helper()
 	const tries = 3 // as it may be others that allocate
@@ -24,7 +24,7 @@ func AtMost(t testing.TB, limit int, f func()) {
 	t.Errorf("%d bytes were allocated: the limit is %d", took, limit)
 }
 
-// allocated is how many bytes this process has allocated so far.
+// allocated returns how many bytes this process has allocated so far.
 func allocated() uint64 {
 	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
 	metrics.Read(sample)

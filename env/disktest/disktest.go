@@ -13,11 +13,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// inside marks the process that has a mount namespace of its own.
+// inside marks the process that has its own mount namespace.
 const inside = "GORUN_DISKTEST"
 
-// Small runs test with an empty directory on a disk of 64 KiB. It runs the test t again in another process, which may mount a file system
-// that nobody else sees, so it is all that t consists of. Where that is not allowed, it skips t.
+// Small runs test with an empty directory on a disk of 64 KiB. It runs the test t again in another process, which may mount a file
+// system that nobody else sees, so t must consist only of this call. If that is not allowed, it skips t.
 func Small(t *testing.T, test func(t *testing.T, dir string)) {
 	t.Helper()
 	if os.Getenv(inside) != "" {

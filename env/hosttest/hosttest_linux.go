@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Network is hosts on a bridge. It is gone when the test ends, and with its process.
+// A Network consists of hosts on a bridge. It disappears when the test or its process ends.
 type Network struct {
 	t      testing.TB
 	bridge *Host
@@ -26,7 +26,7 @@ type Host struct {
 	calls  chan func()
 }
 
-// New makes a network of n hosts. Where that is not allowed, the test is skipped.
+// New creates a network of n hosts. If that is not allowed, the test is skipped.
 func New(t testing.TB, n int) *Network {
 	t.Helper()
 	if _, err := exec.LookPath("ip"); err != nil {
@@ -53,7 +53,7 @@ func (w *Network) Cut(i int) {
 	w.bridge.run(w.t, "ip link set "+link(i)+" down")
 }
 
-// Shrink has the way to host i and back lose packets that are longer than mtu, though the host does not know.
+// Shrink makes the network lose packets to and from host i that are longer than mtu, without telling the host.
 func (w *Network) Shrink(i, mtu int) {
 	w.t.Helper()
 	w.bridge.run(w.t, fmt.Sprintf("ip link set %s mtu %d", link(i), mtu))
@@ -67,7 +67,7 @@ func (w *Network) Run(i int, command string) {
 
 func link(i int) string { return fmt.Sprint("host", i) }
 
-// newHost starts a thread in a namespace of its own. Both end with the test.
+// newHost starts a thread in its own namespace. Both end with the test.
 func newHost(t testing.TB) *Host {
 	t.Helper()
 	h := &Host{calls: make(chan func())}

@@ -15,8 +15,8 @@ func Allowed() ([]int, error) {
 	return m.list(), err
 }
 
-// affinity returns the CPUs that the calling thread may run on. The kernel wants room for all CPUs that it could
-// have, which may be more than the 1024 of unix.CPUSet.
+// affinity returns the CPUs that the calling thread may run on. The kernel requires room for all CPUs that it
+// could have, which may be more than the 1024 of unix.CPUSet.
 func affinity() (mask, error) {
 	for size := 1024; ; size *= 2 {
 		m := make(mask, size/bits.UintSize)
@@ -38,16 +38,16 @@ func setAffinity(m mask) error {
 	return nil
 }
 
-// Powers of two, and more than any kernel is built for. Numbers above are no CPU or node.
+// Powers of two that exceed what any kernel supports. Greater numbers are not CPUs or nodes.
 const (
 	maxCPUs  = 1 << 16
 	maxNodes = 1 << 10
 )
 
-// mask is a set of numbers, as system calls take it.
+// mask is a set of numbers in the form of system calls.
 type mask []uintptr
 
-// maskOf leaves out what is not from 0 to size-1.
+// maskOf leaves out numbers that are not from 0 to size-1.
 func maskOf(list []int, size int) mask {
 	m := make(mask, size/bits.UintSize)
 	for _, n := range list {

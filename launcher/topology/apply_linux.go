@@ -35,7 +35,7 @@ func bindCPUs(cpus []int) (undo func(), err error) {
 		return nil, err
 	}
 	undo = func() { _ = setAffinity(was) } // it was possible before; if no longer, the kernel has chosen already
-	// The kernel leaves out what is not there, and fails only if nothing is left.
+	// The kernel ignores CPUs that do not exist, and fails only if none is left.
 	if err := setAffinity(maskOf(cpus, maxCPUs)); err != nil && !errors.Is(err, unix.EINVAL) {
 		return nil, err
 	}

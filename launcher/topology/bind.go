@@ -52,7 +52,7 @@ func Bind(m Machine, p Policy, workers int, gpus []int) ([]Binding, error) {
 	return bindings, nil
 }
 
-// ranksAt returns the local ranks that have a home in common.
+// ranksAt returns the local ranks with this home.
 func ranksAt(homes []int, home int) []int {
 	var ranks []int
 	for rank, h := range homes {
@@ -63,7 +63,7 @@ func ranksAt(homes []int, home int) []int {
 	return ranks
 }
 
-// dividers return the shares of n workers whose home is a node of m that has CPUs.
+// dividers return the shares of n workers whose home is the given node of m, which has CPUs.
 var dividers = map[Policy]func(m Machine, home, n int) ([][]CPU, error){
 	Node:        wholeNode,
 	Socket:      wholeSocket,
@@ -115,7 +115,7 @@ func bindingTo(cpus []CPU) Binding {
 	return Binding{CPUs: keys(cpus, func(c CPU) int { return c.ID }), Nodes: keys(cpus, CPU.node)}
 }
 
-// keys returns the different keys of CPUs, sorted.
+// keys returns the distinct keys of CPUs, sorted.
 func keys(cpus []CPU, key func(CPU) int) []int {
 	var all []int
 	for _, c := range cpus {

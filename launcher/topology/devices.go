@@ -24,8 +24,9 @@ const (
 	zeAffinity  = "ZE_AFFINITY_MASK"
 )
 
-// Accelerators lists the devices that a process sees with an environment. The kind is gpu or cuda for NVIDIA's or
-// else AMD's, or xpu for Intel's; another is an error. To have none is no error: all of Devices is then empty.
+// Accelerators lists the devices that a process with this environment sees. The kind is gpu or cuda for NVIDIA's
+// or else AMD's, or xpu for Intel's; other kinds are errors. If there are none, Devices is empty and there is no
+// error.
 //
 // A variable that lists devices is read as the vendor's runtime does: numbers and UUIDs up to the first entry that is
 // neither or, as far as the system shows, no device; nothing if an entry is there twice. If the system shows no
@@ -117,7 +118,7 @@ func (e environment) choose(list string, there []int) (names []string, gpus []in
 	return names, gpus
 }
 
-// find returns the device that an entry names, -1 if that is not known. It is false if the entry names none.
+// find returns the device that an entry names, or -1 if that is unknown. ok is false if the entry names none.
 func (e environment) find(entry string, there []int) (gpu int, ok bool) {
 	// The runtimes read a number up to the first character that is no digit: 1.0 is a tile of Intel's GPU 1.
 	digits := len(entry) - len(strings.TrimLeft(entry, "0123456789"))

@@ -48,7 +48,7 @@ func (r *reader) nvidia() []GPU {
 	return gpus
 }
 
-// amd lists the nodes of the ROCm driver that compute, in its order.
+// amd lists the compute nodes of the ROCm driver, in the driver's order.
 func (r *reader) amd() []GPU {
 	files := r.glob("sys/class/kfd/kfd/topology/nodes/*/properties")
 	slices.SortFunc(files, func(a, b string) int { return cmp.Compare(atoi(path.Base(path.Dir(a))), atoi(path.Base(path.Dir(b)))) })
@@ -82,7 +82,7 @@ func (r *reader) intel() []GPU {
 	return gpus
 }
 
-// nodeOf is the NUMA node of a PCI device.
+// nodeOf returns the NUMA node of a PCI device.
 func (r *reader) nodeOf(dir string) int { return max(-1, r.number(dir+"/numa_node", -1)) }
 
 // fields reads lines of a name, a separator and a value.

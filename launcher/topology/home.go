@@ -36,7 +36,7 @@ func (m Machine) homes(workers int, gpus []int) ([]int, error) {
 	return homes, nil
 }
 
-// gpu returns how to call a GPU, and its node.
+// gpu returns the name of a GPU for people, and its node.
 func (m Machine) gpu(at int) (name string, node int) {
 	if at < 0 || at >= len(m.GPUs) {
 		return "a device that it does not list", -1
@@ -49,7 +49,7 @@ func (m Machine) gpu(at int) (name string, node int) {
 	return name, g.Node
 }
 
-// spread gives every worker a home, without regard to GPUs: blocks of local ranks.
+// spread gives every worker a home, without regard to GPUs, in blocks of local ranks.
 func (m Machine) spread(workers int) []int {
 	socketOf := map[int]int{} // by node; one on several, as with NUMA switched off, counts to the last
 	for _, c := range m.CPUs {
@@ -66,8 +66,8 @@ func (m Machine) spread(workers int) []int {
 	return homes
 }
 
-// apportion returns how many workers each group of CPUs gets. Each goes where it finds the most cores for itself and
-// those that are there, the first such group. So no group has more workers than cores while there are enough cores.
+// apportion returns how many workers each group of CPUs gets. Each worker goes to the first group with the most
+// cores for each of its workers. So no group has more workers than cores as long as there are enough cores.
 func apportion(workers int, groups [][]CPU) []int {
 	counts := make([]int, len(groups))
 	var cores []int

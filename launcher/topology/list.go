@@ -32,7 +32,7 @@ func ParseList(s string) ([]int, error) {
 	return list, nil
 }
 
-// FormatList is the inverse of ParseList. The list is sorted and has nothing twice.
+// FormatList is the inverse of ParseList. The list must be sorted and without duplicates.
 func FormatList(list []int) string {
 	var b []byte
 	for i := 0; i < len(list); {

@@ -30,7 +30,7 @@ const (
 	Intel  = "Intel"
 )
 
-// Machine is what a machine has, or some of it.
+// Machine is the hardware of a machine, or a part of it.
 type Machine struct {
 	CPUs []CPU // by ID
 	GPUs []GPU // by vendor as above, and index

@@ -12,9 +12,9 @@ import (
 	"github.com/gorun/gorun/env/cgroup"
 )
 
-// quota returns how many CPUs' time the cgroup of this process and all above it grant, rounded up; 0: no limit.
-// A machine may have cgroups of both versions, and they may be mounted several times; the least counts. Of a group
-// outside of what this process sees, the top of what it sees counts.
+// quota returns the CPU time that the cgroup of this process and all cgroups above it grant, as a number of CPUs,
+// rounded up; 0: no limit. A machine may have cgroups of both versions, and each may be mounted several times; the
+// smallest limit counts. If the group is outside of what this process sees, the top of what it sees counts.
 func quota(root fs.FS) (int, error) {
 	r := &reader{root: root}
 	least := math.MaxInt

@@ -8,9 +8,9 @@ import (
 	"slices"
 )
 
-// Read finds out what the machine has whose / is root: the CPUs that are online, wherever this process may run, and
-// the GPUs that it has a device file for. Where the kernel does not say, there is one socket and one NUMA
-// node, both 0, a CPU is a core, and the node shares one cache.
+// Read returns the hardware of the machine whose / is root: all CPUs that are online, even those that this process
+// may not use, and the GPUs for which it has a device file. If the kernel does not say otherwise, there is one
+// socket and one NUMA node, both 0, each CPU is a core, and the node shares one cache.
 func Read(root fs.FS) (Machine, error) {
 	r := &reader{root: root}
 	m := Machine{CPUs: r.cpus(), GPUs: r.gpus()}
@@ -52,7 +52,7 @@ func (r *reader) cpus() []CPU {
 	return cpus
 }
 
-// online lists the CPUs that run.
+// online lists the CPUs that are online.
 func (r *reader) online() []int {
 	if list := r.list(cpuDir + "/online"); len(list) > 0 {
 		return list
@@ -104,11 +104,11 @@ func (r *reader) sharers(dir string) []int {
 	return r.list(path.Join(last, "shared_cpu_list"))
 }
 
-// sharing knows what CPUs have in common, by the lowest of those that have it. The system says it of each CPU;
-// to read it once is enough.
+// sharing holds which CPUs share something, by the lowest of them. The system lists them for each CPU; reading
+// one list is enough.
 type sharing map[int]int
 
-// learn asks who shares with a CPU, unless that is known.
+// learn asks which CPUs share with a CPU, unless this is already known.
 func (s sharing) learn(id int, ask func() []int) {
 	if _, ok := s[id]; ok {
 		return
@@ -119,7 +119,7 @@ func (s sharing) learn(id int, ask func() []int) {
 	}
 }
 
-// lowest returns the lowest CPU that shares with this one, or other if that is not known.
+// lowest returns the lowest CPU that shares with this one, or other if none is known.
 func (s sharing) lowest(id, other int) int {
 	if low, ok := s[id]; ok {
 		return low

@@ -12,8 +12,7 @@ import (
 // maxFile is the size of the largest file that is read, in bytes. The longest are tables of mounts.
 const maxFile = 1 << 20
 
-// reader reads small files of the system. What cannot be read is empty; what can, and is not as it should be, is
-// err from then on.
+// reader reads small files of the system. A file that cannot be read counts as empty. A malformed file sets err.
 type reader struct {
 	root fs.FS
 	err  error // the first
@@ -43,7 +42,7 @@ func (r *reader) text(name string) string {
 	return strings.TrimSpace(string(b))
 }
 
-// list returns the list that a file holds.
+// list returns the list in a file.
 func (r *reader) list(name string) []int {
 	list, err := ParseList(r.text(name))
 	if err != nil {
@@ -52,7 +51,7 @@ func (r *reader) list(name string) []int {
 	return list
 }
 
-// number returns the number that a file holds, or other if there is none.
+// number returns the number in a file, or other if there is none.
 func (r *reader) number(name string, other int) int {
 	s := r.text(name)
 	if s == "" {
@@ -80,14 +79,14 @@ func (r *reader) exists(name string) bool {
 	return err == nil
 }
 
-// suffixNumber is the number after prefix in the last element of a path. It is false if there is none.
+// suffixNumber returns the number after prefix in the last element of a path, and false if there is none.
 func suffixNumber(name, prefix string) (int, bool) {
 	digits, ok := strings.CutPrefix(path.Base(name), prefix)
 	n, err := strconv.ParseUint(digits, 10, 31)
 	return int(n), ok && err == nil
 }
 
-// atoi is 0 for what is no number.
+// atoi returns 0 for a text that is not a number.
 func atoi(s string) int {
 	n, _ := strconv.Atoi(s)
 	return n

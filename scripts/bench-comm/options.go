@@ -133,7 +133,7 @@ func parseNumbers(what, list string) (numbers []int, err error) {
 	return slices.Compact(numbers), nil
 }
 
-// field returns what stands behind a name and a colon, in the first line that has it.
+// field returns the text after a name and a colon, in the first line that contains them.
 func field(text, name string) string {
 	for line := range strings.Lines(text) {
 		if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == name {
@@ -143,7 +143,7 @@ func field(text, name string) string {
 	return ""
 }
 
-// numbers is a list as contenders take it.
+// numbers returns a list in the form that contenders accept.
 func numbers(list []int) string {
 	var b bytes.Buffer
 	for i, n := range list {

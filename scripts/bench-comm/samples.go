@@ -146,8 +146,8 @@ func (s samples) triad() map[int]float64 {
 	return speed
 }
 
-// addBound adds the times that all_reduce would take at such speeds: it has to read each byte of each rank once, and to write
-// it once.
+// addBound adds the times that all_reduce would take at these speeds: it must read each byte of each rank once, and write it
+// once.
 func (s samples) addBound(speed map[int]float64) {
 	bound := make(map[cell][]float64)
 	for _, measured := range s {

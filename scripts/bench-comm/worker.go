@@ -67,7 +67,7 @@ func work(args []string) error {
 	return w.world.Close()
 }
 
-// makeBuffers makes memory for operations, in place of what there was, and touches it.
+// makeBuffers replaces the buffers for operations, and touches the new ones.
 func (w *worker) makeBuffers(n int) error {
 	for _, buf := range []*[]float32{&w.a, &w.b} {
 		if !w.shared {
@@ -154,8 +154,8 @@ func (w *worker) pingPong() error {
 	return nil
 }
 
-// rewrite gives what this rank sends new values, as a program does between two operations. It copies so little at once
-// that nothing goes past the caches.
+// rewrite writes new values to what this rank sends, as a program does between two operations. It copies so little at
+// a time that all writes go through the caches.
 func (w *worker) rewrite() {
 	w.stamp = 1 - w.stamp
 	for rest := w.sent; len(rest) > 0; {

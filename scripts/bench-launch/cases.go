@@ -157,7 +157,7 @@ func output(ctx context.Context, b *bench, l launcher, dir string) (float64, int
 	return float64(len(written)) / 1e6 / took.Seconds(), workers*b.lines - whole, nil
 }
 
-// memory counts what the processes have for themselves or share among each other: the proportional set size.
+// memory measures the proportional set size of the launcher's processes: their own memory, and their part of what they share.
 func memory(ctx context.Context, b *bench, l launcher, dir string) (float64, int, error) {
 	cmd := peers.Command(ctx, l.command(8, 0, b.workerCommand(dir, "wait")))
 	if err := cmd.Start(); err != nil {
@@ -168,7 +168,7 @@ func memory(ctx context.Context, b *bench, l launcher, dir string) (float64, int
 	return value, 0, errors.Join(release(dir), cmd.Wait())
 }
 
-// helpers returns a launcher's process and those of its descendants that are no workers.
+// helpers returns a launcher's process and those of its descendants that are not workers.
 func helpers(launcher int, dir string) (pids []int) {
 	for _, pid := range family(launcher) {
 		args, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
@@ -208,7 +208,7 @@ func pss(pid int) float64 {
 	return 0
 }
 
-// newest returns the latest of the times in the files that match, of which there are n.
+// newest returns the latest of the times in the files that match. There must be n of them.
 func newest(dir, pattern string, n int) (last int64, err error) {
 	names, err := filepath.Glob(filepath.Join(dir, pattern))
 	if err != nil || len(names) != n {

@@ -19,7 +19,7 @@ import (
 // perNode is the number of workers of each node; nodes are agents on this machine.
 const perNode = 2
 
-// A job is agents that meet, the first of which hosts the meeting.
+// A job consists of agents that meet. The first one hosts the rendezvous.
 type job struct {
 	agents []*exec.Cmd
 	log    *os.File // what they say
@@ -56,7 +56,7 @@ func startJob(ctx context.Context, l launcher, nodes string, n int, hostFirst bo
 	return j, nil
 }
 
-// wait waits for all agents, of whom one may have been killed.
+// wait waits for all agents. One of them may have been killed.
 func (j *job) wait(killed int) (err error) {
 	defer func() { _ = j.log.Close() }()
 	for i, a := range j.agents {
@@ -80,7 +80,7 @@ func freePort() (string, error) {
 	return port, l.Close()
 }
 
-// startTwo is from the start of two agents to the main of the last of their workers.
+// startTwo measures the time from the start of two agents to the main of the last of their workers.
 func startTwo(ctx context.Context, b *bench, l launcher, dir string) (float64, int, error) {
 	began := time.Now()
 	j, err := startJob(ctx, l, "2", 2, false, dir, b.workerCommand(dir, "end"))
@@ -94,7 +94,7 @@ func startTwo(ctx context.Context, b *bench, l launcher, dir string) (float64, i
 	return milliseconds(last - began.UnixNano()), 0, err
 }
 
-// recoverTwo is from the death of a worker to the main of the last of its successors, on either node.
+// recoverTwo measures the time from the death of a worker to the main of the last of its successors, on either node.
 func recoverTwo(ctx context.Context, b *bench, l launcher, dir string) (float64, int, error) {
 	j, err := startJob(ctx, l, "2", 2, false, dir, b.workerCommand(dir, "die"))
 	if err != nil {
@@ -108,7 +108,7 @@ func recoverTwo(ctx context.Context, b *bench, l launcher, dir string) (float64,
 	return milliseconds(last - died), 0, errors.Join(err, lastErr)
 }
 
-// loseNode is from the death of the last of three agents to the main of the last worker of the round without it.
+// loseNode measures the time from the death of the last of three agents to the main of the last worker of the round without it.
 func loseNode(ctx context.Context, b *bench, l launcher, dir string) (float64, int, error) {
 	j, err := startJob(ctx, l, "2:3", 3, true, dir, b.workerCommand(dir, "wait"))
 	if err != nil {
@@ -122,7 +122,7 @@ func loseNode(ctx context.Context, b *bench, l launcher, dir string) (float64, i
 	return milliseconds(last - died.UnixNano()), 0, errors.Join(lastErr, release(dir), j.wait(2))
 }
 
-// idleNode is what one of two agents, the host or the other, uses while their workers do nothing.
+// idleNode measures what one of two agents, the host or the other one, uses while their workers do nothing.
 func idleNode(node int, measure func(a *exec.Cmd, dir string) float64) func(context.Context, *bench, launcher, string) (float64, int, error) {
 	return func(ctx context.Context, b *bench, l launcher, dir string) (float64, int, error) {
 		j, err := startJob(ctx, l, "2", 2, true, dir, b.workerCommand(dir, "wait"))
@@ -135,13 +135,13 @@ func idleNode(node int, measure func(a *exec.Cmd, dir string) float64) func(cont
 	}
 }
 
-// release lets workers end that wait.
+// release lets waiting workers end.
 func release(dir string) error { return os.WriteFile(filepath.Join(dir, "measured"), nil, 0o600) }
 
-// idleTime is for how long agents are watched doing nothing.
+// idleTime is how long idle agents are measured.
 const idleTime = 5 * time.Second
 
-// cpu is how many milliseconds of processor time a launcher uses in a second.
+// cpu returns how many milliseconds of processor time a launcher uses in a second.
 func cpu(a *exec.Cmd, dir string) float64 {
 	time.Sleep(time.Second) // the start is over
 	before := 0.0
@@ -156,7 +156,7 @@ func cpu(a *exec.Cmd, dir string) float64 {
 	return before / idleTime.Seconds()
 }
 
-// resident is a launcher's proportional set size in MiB.
+// resident returns a launcher's proportional set size in MiB.
 func resident(a *exec.Cmd, dir string) (mib float64) {
 	for _, pid := range helpers(a.Process.Pid, dir) {
 		mib += pss(pid) / 1024
@@ -164,7 +164,7 @@ func resident(a *exec.Cmd, dir string) (mib float64) {
 	return mib
 }
 
-// cpuTime is what a process has used, in milliseconds.
+// cpuTime returns the processor time that a process has used, in milliseconds.
 func cpuTime(pid int) float64 {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	_, rest, _ := strings.Cut(string(text), ") ")

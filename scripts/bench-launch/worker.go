@@ -18,7 +18,7 @@ const workerArg = "as-worker"
 // began is taken as early as a Go program can.
 var began = time.Now()
 
-// work is a worker's main: it says in dir when it began, and then does what it is told.
+// work is the main function of a worker: it writes to dir when it began, and then does what todo says.
 func work(dir string, todo []string) {
 	rank := "0"
 	for _, name := range []string{"RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK"} {
@@ -60,7 +60,7 @@ func work(dir string, todo []string) {
 	}
 }
 
-// await waits until so many files match.
+// await waits until n files match.
 func await(dir, pattern string, n int) { awaitUntil(context.Background(), dir, pattern, n) }
 
 // awaitUntil gives up when ctx ends.

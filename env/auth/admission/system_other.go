@@ -4,5 +4,5 @@ package admission
 
 func descriptors() int { return 8192 }
 
-// peek reports data, so that the reader finds out.
+// peek always reports data: the next read finds out.
 func peek(int) (speaks, gone bool) { return true, false }

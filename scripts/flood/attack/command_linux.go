@@ -17,7 +17,8 @@ import (
 	"time"
 )
 
-// somePorts is how many ports a job of three nodes has at most, and someFiles how many descriptors a process can have at least.
+// somePorts is the greatest number of ports of a job on three nodes, and someFiles the least number of descriptors that a process
+// can have.
 const somePorts, someFiles = 24, 16_000
 
 // A command is what the command line asks for.
@@ -30,8 +31,8 @@ type command struct {
 	jobs      []int         // pids
 }
 
-// Main floods the ports of processes and of their descendants, whose pids are the arguments, until it gets SIGTERM. Since a process
-// may have so many descriptors only, several share the strangers.
+// Main floods the ports of processes, whose pids are the arguments, and of their descendants, until it gets SIGTERM. Since a
+// process may have only so many descriptors, several processes share the strangers.
 func Main() {
 	var c command
 	flag.IntVar(&c.strangers, "n", 10_000, "strangers at each port")
@@ -75,7 +76,7 @@ func Main() {
 	}
 }
 
-// flood sends strangers to the ports that are on stdin, one a line, until that ends.
+// flood reads ports from stdin, one in each line, and sends strangers to them until stdin ends.
 func (c *command) flood(does Attack) error {
 	debug.SetGCPercent(1000) // marking so many goroutines is most of the work
 	each := c.strangers / c.processes
@@ -94,7 +95,7 @@ func (c *command) flood(does Attack) error {
 	return nil
 }
 
-// lead starts the processes that flood, and tells them the ports.
+// lead starts the processes that flood, and sends them the ports.
 func (c *command) lead() error {
 	end := make(chan os.Signal, 1)
 	signal.Notify(end, os.Interrupt, syscall.SIGTERM)
@@ -155,7 +156,7 @@ func (c *command) lead() error {
 	}
 }
 
-// news are the ports that have come.
+// news returns the ports that are new.
 func (c *command) news(seen map[Port]bool) (ports []Port) {
 	for _, pid := range c.jobs {
 		for _, p := range Ports(pid) {

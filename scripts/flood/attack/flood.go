@@ -66,7 +66,7 @@ func garbage(_ context.Context, c net.Conn) {
 // A Port is where somebody listens.
 type Port struct{ Network, Address string }
 
-// A Flood is the strangers at ports.
+// A Flood is a set of strangers that attack ports.
 type Flood struct {
 	Calls atomic.Int64 // connections that have been made
 	Held  atomic.Int64 // of them, those that are open
@@ -79,14 +79,14 @@ type Flood struct {
 	all    sync.WaitGroup
 }
 
-// Start begins a flood that does nothing yet. A stranger who has been dropped comes back after a pause.
+// Start returns a flood without strangers. A stranger that was dropped comes back after a pause.
 func Start(attack Attack, pause time.Duration) *Flood {
 	f := &Flood{attack: attack, pause: pause}
 	f.ctx, f.stop = context.WithCancel(context.Background())
 	return f
 }
 
-// At sends strangers to a port, until nobody listens there or the flood is stopped.
+// At sends strangers to a port until nobody listens there or the flood is stopped.
 func (f *Flood) At(p Port, strangers int) {
 	for i := range strangers {
 		f.all.Go(func() { f.stranger(p, f.first+i) })

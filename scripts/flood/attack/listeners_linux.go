@@ -27,8 +27,8 @@ type listener struct {
 	port  Port
 }
 
-// listeners asks the kernel for the listeners of an address family. To read them from /proc/net would take seconds: every connection
-// of the flood is there as well.
+// listeners asks the kernel for the listeners of an address family. Reading them from /proc/net would take seconds, because it also
+// lists every connection of the flood.
 func listeners(family byte) (list []listener) {
 	fd, err := syscall.Socket(syscall.AF_NETLINK, syscall.SOCK_RAW|syscall.SOCK_CLOEXEC, netlinkSockDiag)
 	if err != nil {

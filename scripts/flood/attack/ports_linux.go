@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// Ports are those where a process and its descendants listen.
+// Ports returns the ports where a process and its descendants listen.
 func Ports(pid int) (ports []Port) {
 	listening := make(map[string]Port)
 	for _, family := range []byte{syscall.AF_INET, syscall.AF_INET6, syscall.AF_UNIX} {
@@ -30,7 +30,7 @@ func Ports(pid int) (ports []Port) {
 	return ports
 }
 
-// family is a process and its descendants.
+// family returns a process and its descendants.
 func family(pid int) []int {
 	children := make(map[int][]int)
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat")

@@ -200,7 +200,7 @@ func (w planWorker) details(common map[string]string) string {
 	return text
 }
 
-// shell writes a command so that a shell would read it back.
+// shell quotes a command so that a shell would read it back.
 func shell(argv []string) string {
 	words := make([]string, len(argv))
 	for i, arg := range argv {

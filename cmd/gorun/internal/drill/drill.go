@@ -20,7 +20,7 @@ package drill
 
 import "time"
 
-// A Scenario is a fault, and what the job must do about it.
+// A Scenario is a fault, and what the job must do after it.
 type Scenario struct {
 	Name  string
 	About string // one line, for people
