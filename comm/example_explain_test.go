@@ -14,7 +14,7 @@ func ExampleExplain() {
 	// all_reduce of 1048576 bytes, 2 ranks; no world is open
 	// where they share memory (built in, 2 ranks, 1048576 bytes):
 	//      up to  way            what
-	//       2552  ll             low latency: data and tag in one or a few cache lines
+	//       2552  ll             low latency: data and flag in one or a few cache lines
 	//   >    any  flat           every rank combines all, through slots
 	// by messages (built in, 2 ranks, 1048576 bytes):
 	//      up to  way            what

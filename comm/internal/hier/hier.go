@@ -91,15 +91,3 @@ func (c *Call) allGatherSlices(r *Route, work []byte) {
 		return nil
 	})
 }
-
-// Barrier returns when all ranks have called it: each leader waits for the ranks of its node, the leaders wait for each other, and then
-// they release the ranks of their nodes. ceil(log2 N) steps between nodes.
-func (c *Call) Barrier() error {
-	r := c.route(func() *Route {
-		return c.ofLeaders().by(plan.DisseminationBarrier(c.Node, c.nodes()))
-	})
-	c.inMemory(r, func(t *shm.Team) error { return t.Gather(nil, nil, r.Leader()) })
-	c.onRail(r, pipeline.Task{})
-	c.inMemory(r, func(t *shm.Team) error { return t.Broadcast(nil, r.Leader()) })
-	return c.err
-}

@@ -29,7 +29,7 @@ var Ways = choice.Table{
 	{Op: "barrier", Way: "dissemination", What: "dissemination: over distances that double"},
 }
 
-const oneOrFewLines = "low latency: data and tag in one or a few cache lines"
+const oneOrFewLines = "low latency: data and flag in one or a few cache lines"
 
 // mostLL is the longest buffer that fits into one LL message, mostLLOfEach the longest that fits into one message from every rank, and
 // mostLLToEach the longest that fits into one message to every rank.

@@ -92,12 +92,12 @@ type reuse struct {
 }
 
 // awaitReaders waits until memory can be reused.
-func (t *Team) awaitReaders(v *reuse) error {
+func (t *Team) awaitReaders(u *reuse) error {
 	for r := range t.n {
-		if r == t.me || v.reader != r && v.reader != everybody {
+		if r == t.me || u.reader != r && u.reader != everybody {
 			continue
 		}
-		if err := t.waitClock(r, v.time); err != nil {
+		if err := t.waitClock(r, u.time); err != nil {
 			return err
 		}
 	}
@@ -119,9 +119,9 @@ func (t *Team) forgetOldClocks() {
 }
 
 // isReusable reports whether memory can be reused, as far as this rank has seen.
-func (t *Team) isReusable(v *reuse) bool {
+func (t *Team) isReusable(u *reuse) bool {
 	for r, seen := range t.seen {
-		if r != t.me && (v.reader == r || v.reader == everybody) && !cpu.Reached(seen, v.time) {
+		if r != t.me && (u.reader == r || u.reader == everybody) && !cpu.Reached(seen, u.time) {
 			return false
 		}
 	}

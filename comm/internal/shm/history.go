@@ -7,11 +7,11 @@ import (
 )
 
 // No rank uses bytes of another one before it knows that both have made the same calls. Everything that ranks publish of an operation
-// carries its tag, which has a digest of all calls of the group up to that one. So ranks notice a difference the next time one waits
-// for the other, however long ago it was. Every rank keeps records of its last operations, for ranks that are behind it, and to find the
-// first calls that differ. No rank gets further ahead than these records reach back (boundSkew).
+// carries its flag, which has the number of the operation and a digest of all calls of the group up to that one. So ranks notice a
+// difference the next time one waits for the other, however long ago it was. Every rank keeps records of its last operations, for ranks
+// that are behind it, and to find the first calls that differ. No rank gets further ahead than these records reach back (boundSkew).
 //
-// The digest has 64 bits, of which a tag has 32. So one comparison in 2^32 misses a difference. The next comparison may find it: the
+// The digest has 64 bits, of which a flag has 32. So one comparison in 2^32 misses a difference. The next comparison may find it: the
 // digests stay different, and every operation carries other bits of them.
 
 // A Call is what ranks must agree on when they make a call: the words of a call.Packed.
@@ -29,15 +29,15 @@ func (c *Call) load() Call {
 	return Call{cpu.Load(&c.What), cpu.Load(&c.RootAndBefore), cpu.Load(&c.Count)}
 }
 
-// tagOf is the tag of operation op of a team, up to which the group's calls have that digest.
-func tagOf(op, history uint64) uint64 { return op<<32 | history>>32 }
+// flagOf is the flag of operation op of a team, up to which the group's calls have that digest.
+func flagOf(op, history uint64) uint64 { return op<<32 | history>>32 }
 
-// opsAhead is how many operations tag is ahead of other, which is less than 2^31 either way.
-func opsAhead(tag, other uint64) int { return int(int32(uint32(tag>>32) - uint32(other>>32))) }
+// opsAhead is how many operations flag is ahead of other, which is less than 2^31 either way.
+func opsAhead(flag, other uint64) int { return int(int32(uint32(flag>>32) - uint32(other>>32))) }
 
 // An OpRecord is an operation that a rank has published.
 type OpRecord struct {
-	tag  uint64
+	flag uint64
 	Seq  uint64 // its number among the group's calls
 	Call Call
 }
@@ -49,11 +49,11 @@ const mostSkew = recordsPerRank / 2
 func (t *Team) publish() {
 	if !t.published {
 		t.published = true
-		did := &t.ranks[t.me].records[t.op%recordsPerRank]
-		cpu.StorePlain(&did.Seq, t.seq)
-		did.Call.store(t.call)
-		cpu.StoreRelease(&did.tag, t.tag)
-		cpu.StoreRelease(&t.ranks[t.me].tag, t.tag)
+		record := &t.ranks[t.me].records[t.op%recordsPerRank]
+		cpu.StorePlain(&record.Seq, t.seq)
+		record.Call.store(t.call)
+		cpu.StoreRelease(&record.flag, t.flag)
+		cpu.StoreRelease(&t.ranks[t.me].flag, t.flag)
 	}
 }
 
@@ -84,7 +84,7 @@ func (t *Team) compareArrived(r int) error {
 	if t.agreed[r] == t.op {
 		return nil
 	}
-	if tag := cpu.Load(&t.ranks[r].tag); tag != t.tag && cpu.Load(&t.ranks[r].records[t.op%recordsPerRank].tag) != t.tag {
+	if flag := cpu.Load(&t.ranks[r].flag); flag != t.flag && cpu.Load(&t.ranks[r].records[t.op%recordsPerRank].flag) != t.flag {
 		t.publish()
 		return t.mismatch(r) // or it is further ahead than it could be with the same calls
 	}
@@ -94,35 +94,35 @@ func (t *Team) compareArrived(r int) error {
 
 // compare makes sure that r and this rank have made the same calls, as far as both have published them.
 func (t *Team) compare(r int) error {
-	if t.agreed[r] == t.op || !t.differs(r, t.tag) {
+	if t.agreed[r] == t.op || !t.differs(r, t.flag) {
 		return nil
 	}
 	t.publish()
 	return t.mismatch(r)
 }
 
-// differs reports whether r's calls and those of this rank up to tag are known to differ.
-func (t *Team) differs(r int, tag uint64) bool {
-	other := cpu.Load(&t.ranks[r].tag)
-	ahead, records := opsAhead(other, tag), t.ranks[r]
+// differs reports whether r's calls and those of this rank up to flag are known to differ.
+func (t *Team) differs(r int, flag uint64) bool {
+	other := cpu.Load(&t.ranks[r].flag)
+	ahead, records := opsAhead(other, flag), t.ranks[r]
 	switch {
-	case other == 0 || tag == 0: // one of them has published nothing
+	case other == 0 || flag == 0: // one of them has published nothing
 		return false
 	case ahead < 0:
-		tag, other, ahead, records = other, tag, -ahead, t.ranks[t.me]
+		flag, other, ahead, records = other, flag, -ahead, t.ranks[t.me]
 	}
 	if ahead > 0 {
-		other = cpu.Load(&records.records[tag>>32%recordsPerRank].tag)
+		other = cpu.Load(&records.records[flag>>32%recordsPerRank].flag)
 	}
-	return opsAhead(other, tag) == 0 && other != tag
+	return opsAhead(other, flag) == 0 && other != flag
 }
 
 // CompareAll compares the last operation that this rank has published with those of the others. Any goroutine may call it while no
 // operation is under way.
 func (t *Team) CompareAll() error {
-	tag := cpu.Load(&t.ranks[t.me].tag)
+	flag := cpu.Load(&t.ranks[t.me].flag)
 	for r := range t.ranks {
-		if r != t.me && t.differs(r, tag) {
+		if r != t.me && t.differs(r, flag) {
 			return t.mismatch(r)
 		}
 	}
@@ -141,19 +141,19 @@ func (m *Mismatch) Error() string { return fmt.Sprintf("rank %d has called somet
 // mismatch is how r's calls differ from this rank's.
 func (t *Team) mismatch(r int) *Mismatch {
 	mine, theirs := t.ranks[t.me], t.ranks[r]
-	tag, other := cpu.Load(&mine.tag), cpu.Load(&theirs.tag)
-	m := &Mismatch{Rank: r, Mine: mine.record(tag >> 32), Theirs: theirs.record(other >> 32), Agreed: t.agreed[r]}
-	op := tag >> 32
-	if opsAhead(other, tag) < 0 {
+	flag, other := cpu.Load(&mine.flag), cpu.Load(&theirs.flag)
+	m := &Mismatch{Rank: r, Mine: mine.record(flag >> 32), Theirs: theirs.record(other >> 32), Agreed: t.agreed[r]}
+	op := flag >> 32
+	if opsAhead(other, flag) < 0 {
 		op = other >> 32
 	}
 	for range recordsPerRank {
 		a, b := mine.record(op), theirs.record(op)
-		if a.tag>>32 == op && a.tag == b.tag {
+		if a.flag>>32 == op && a.flag == b.flag {
 			m.Agreed = a.Seq
 			break
 		}
-		if a.tag>>32 == op && b.tag>>32 == op {
+		if a.flag>>32 == op && b.flag>>32 == op {
 			m.Mine, m.Theirs = a, b
 		}
 		op = uint64(uint32(op - 1))
@@ -164,10 +164,10 @@ func (t *Team) mismatch(r int) *Mismatch {
 // record is what c's rank has published of the operation whose number ends with op, or of another one.
 func (c *control) record(op uint64) OpRecord {
 	from := &c.records[op%recordsPerRank]
-	d := OpRecord{tag: cpu.Load(&from.tag)}
-	d.Seq, d.Call = cpu.Load(&from.Seq), from.Call.load()
-	if cpu.Load(&from.tag) != d.tag { // it is being overwritten
+	r := OpRecord{flag: cpu.Load(&from.flag)}
+	r.Seq, r.Call = cpu.Load(&from.Seq), from.Call.load()
+	if cpu.Load(&from.flag) != r.flag { // it is being overwritten
 		return OpRecord{}
 	}
-	return d
+	return r
 }

@@ -104,7 +104,7 @@ func TestOperationsWithoutEnd(t *testing.T) {
 			for r, team := range teams {
 				team.op, team.skewBoundUntil = lap<<32-2, 0
 				cpu.Store(&team.ranks[r].clock, at(team.op, 1))
-				team.ranks[r].tag, team.ranks[r].records = 0, [recordsPerRank]OpRecord{}
+				team.ranks[r].flag, team.ranks[r].records = 0, [recordsPerRank]OpRecord{}
 			}
 			together(t, teams, func(team *Team) error {
 				for i := range 8 {

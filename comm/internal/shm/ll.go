@@ -7,22 +7,22 @@ import (
 )
 
 // Short operations use an LL protocol (low latency, as in NCCL): data and flag travel together. A message is a few cache lines. Its last
-// word is the tag of its operation, which is written last. A reader polls only this word, and reads the data in place.
+// word is the flag of its operation, which is written last. A reader polls only this word, and reads the data in place.
 //
 // The messages of a rank in one operation are in an entry of its LL buffer. The rank fills the buffer from the beginning to the end, and
 // then again, as it fills its staging buffer. But the LL buffer is so short that it stays in the first caches. If every rank reads from
 // every other one in an operation, an entry can be reused as soon as all have begun the next operation. Otherwise the readers' clocks
 // tell: a reader has done step 1 when it has read.
 
-const tagSize = 8
+const flagSize = 8
 
 type llBuffer [llBufferSize]byte
 
 // llSize is the bytes that a message of n bytes takes. It shares no cache line with another message.
-func llSize(n int) int { return (tagSize + n + lineSize - 1) / lineSize * lineSize }
+func llSize(n int) int { return (flagSize + n + lineSize - 1) / lineSize * lineSize }
 
 // longestLL is the most bytes of a message if count messages share an entry. It is negative if that many do not fit.
-func longestLL(count int) int { return llEntrySize/count/lineSize*lineSize - tagSize }
+func longestLL(count int) int { return llEntrySize/count/lineSize*lineSize - flagSize }
 
 // fitsLL reports whether count messages of n bytes each fit into an entry.
 func fitsLL(n, count int) bool { return n <= longestLL(count) }
@@ -46,13 +46,13 @@ type llInUse struct {
 }
 
 // next is the operation's entry, of size bytes.
-func (m *llState) next(size int) llEntry {
-	m.operations++
-	if m.from = m.to; m.from%llBufferSize+uint64(size) > llBufferSize {
-		m.from += llBufferSize - m.from%llBufferSize
+func (s *llState) next(size int) llEntry {
+	s.operations++
+	if s.from = s.to; s.from%llBufferSize+uint64(size) > llBufferSize {
+		s.from += llBufferSize - s.from%llBufferSize
 	}
-	m.to = m.from + uint64(size)
-	return llEntry(m.from % llBufferSize)
+	s.to = s.from + uint64(size)
+	return llEntry(s.from % llBufferSize)
 }
 
 // reserveLL waits until this rank may write to its entry. The entry can be reused when reader, or everybody, has done step 1.
@@ -66,42 +66,42 @@ func (t *Team) reserveLLUntil(until reuse) error {
 	if err := t.boundSkew(); err != nil {
 		return err
 	}
-	m := &t.llState
-	for m.oldest < m.newest {
-		l := &m.inUse[m.oldest%llEntries]
-		if l.operation+llEntries > m.operations && l.from+llBufferSize >= m.to {
+	s := &t.llState
+	for s.oldest < s.newest {
+		oldest := &s.inUse[s.oldest%llEntries]
+		if oldest.operation+llEntries > s.operations && oldest.from+llBufferSize >= s.to {
 			break
 		}
-		if err := t.awaitReaders(&l.reuse); err != nil {
+		if err := t.awaitReaders(&oldest.reuse); err != nil {
 			return err
 		}
-		m.oldest++
+		s.oldest++
 	}
-	m.inUse[m.newest%llEntries] = llInUse{m.operations, m.from, until}
-	m.newest++
+	s.inUse[s.newest%llEntries] = llInUse{s.operations, s.from, until}
+	s.newest++
 	return nil
 }
 
 // llMessage is r's message of n bytes at byte from of its entry, and the word behind it.
 func (t *Team) llMessage(r int, e llEntry, from, n int) ([]byte, *uint64) {
 	message := t.llBuffers[r][int(e)+from:][:llSize(n)]
-	return message[:n:n], (*uint64)(unsafe.Pointer(&message[len(message)-tagSize]))
+	return message[:n:n], (*uint64)(unsafe.Pointer(&message[len(message)-flagSize]))
 }
 
 // writeLL puts data into this rank's entry, as a message at byte from.
 func (t *Team) writeLL(e llEntry, from int, data []byte) {
-	message, tag := t.llMessage(t.me, e, from, len(data))
+	message, flag := t.llMessage(t.me, e, from, len(data))
 	cpu.CopyPlain(message, data)
 	t.Sent += uint64(len(data))
-	cpu.StoreRelease(tag, t.tag)
+	cpu.StoreRelease(flag, t.flag)
 }
 
 // sentLL does step 1, after all messages of n bytes have been written. While the messages of the others are on their way, it claims the
 // cache lines for the next operation, which is likely to be of the same kind. For messages of several lines that gains nothing.
 func (t *Team) sentLL(n int) {
 	t.done(1)
-	m := &t.llState
-	if next, size := m.to%llBufferSize, m.to-m.from; llSize(n) == lineSize && next+size <= llBufferSize {
+	s := &t.llState
+	if next, size := s.to%llBufferSize, s.to-s.from; llSize(n) == lineSize && next+size <= llBufferSize {
 		cpu.ClaimAhead(t.llBuffers[t.me][next : next+size])
 	}
 }
@@ -109,12 +109,12 @@ func (t *Team) sentLL(n int) {
 // readLL waits for r's message of n bytes at byte from of its entry, and returns it in place. It stays there until this rank has
 // done step 1, or begins the next operation.
 func (t *Team) readLL(r int, e llEntry, from, n int) ([]byte, error) {
-	message, tag := t.llMessage(r, e, from, n)
-	beside := (*byte)(unsafe.Pointer(tag))
+	message, flag := t.llMessage(r, e, from, n)
+	beside := (*byte)(unsafe.Pointer(flag))
 	if llSize(n) == 2*lineSize { // the lines of longer ones are fetched together in any case
 		beside = &t.llBuffers[r][int(e)+from]
 	}
-	if !cpu.AwaitEqual(tag, t.tag, t.waiter.Spins, beside) {
+	if !cpu.AwaitEqual(flag, t.flag, t.waiter.Spins, beside) {
 		if err := t.wait(r, 1); err != nil { // or it has called something else
 			return nil, err
 		}

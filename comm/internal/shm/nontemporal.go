@@ -32,18 +32,18 @@ type sample struct {
 func newCopyPolicy(first int) copyPolicy { return copyPolicy{sinceSampled: sampleEvery - first} }
 
 // write copies src to dst.
-func (h *copyPolicy) write(dst, src []byte) {
+func (p *copyPolicy) write(dst, src []byte) {
 	if len(src) < leastNonTemporal {
 		cpu.Copy(dst, src)
 		return
 	}
-	for h.sinceSampled >= sampleEvery && len(src) >= leastNonTemporal {
+	for p.sinceSampled >= sampleEvery && len(src) >= leastNonTemporal {
 		n := min(len(src), sampleChunk)
-		h.sample(dst[:n], src[:n])
+		p.sample(dst[:n], src[:n])
 		dst, src = dst[n:], src[n:]
 	}
-	store(dst, src, h.nonTemporal)
-	h.sinceSampled += len(src)
+	store(dst, src, p.nonTemporal)
+	p.sinceSampled += len(src)
 }
 
 // store copies src to dst with one kind of stores.
@@ -56,32 +56,32 @@ func store(dst, src []byte, nonTemporal bool) {
 }
 
 // sample copies a chunk with the kind of stores that has been measured less. It decides when both have been measured enough.
-func (h *copyPolicy) sample(dst, src []byte) {
-	s := &h.samples.cached
-	nonTemporal := h.samples.nonTemporal.bytes < s.bytes
+func (p *copyPolicy) sample(dst, src []byte) {
+	s := &p.samples.cached
+	nonTemporal := p.samples.nonTemporal.bytes < s.bytes
 	if nonTemporal {
-		s = &h.samples.nonTemporal
+		s = &p.samples.nonTemporal
 	}
 	begun := cpu.Now()
 	store(dst, src, nonTemporal)
 	s.add(len(src), cpu.Now()-begun)
-	if h.samples.nonTemporal.bytes >= sampleSize {
-		h.decide()
+	if p.samples.nonTemporal.bytes >= sampleSize {
+		p.decide()
 	}
 }
 
-func (t *sample) add(bytes int, took cpu.Stamp) {
-	if cost := float64(took) / float64(bytes); t.bytes == 0 || cost < t.cheapest {
-		t.cheapest = cost
+func (s *sample) add(bytes int, took cpu.Stamp) {
+	if cost := float64(took) / float64(bytes); s.bytes == 0 || cost < s.cheapest {
+		s.cheapest = cost
 	}
-	t.bytes += bytes
+	s.bytes += bytes
 }
 
 // decide ends a measurement.
-func (h *copyPolicy) decide() {
-	cached, nonTemporal := h.samples.cached.cheapest, h.samples.nonTemporal.cheapest
-	if h.cheapest == 0 || nonTemporal < h.cheapest {
-		h.cheapest = nonTemporal
+func (p *copyPolicy) decide() {
+	cached, nonTemporal := p.samples.cached.cheapest, p.samples.nonTemporal.cheapest
+	if p.cheapest == 0 || nonTemporal < p.cheapest {
+		p.cheapest = nonTemporal
 	}
-	*h = copyPolicy{nonTemporal: cached-nonTemporal > readPenalty*h.cheapest, cheapest: h.cheapest}
+	*p = copyPolicy{nonTemporal: cached-nonTemporal > readPenalty*p.cheapest, cheapest: p.cheapest}
 }

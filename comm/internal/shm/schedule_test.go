@@ -87,7 +87,7 @@ type world struct {
 	impatient int  // the rank that gives up in a long wait; -1: none
 
 	beforeCall func(t *Team) // breaks something on purpose; may be nil
-	forgetful  bool          // tags do not depend on earlier calls
+	forgetful  bool          // flags do not depend on earlier calls
 
 	accesses, missed int
 }

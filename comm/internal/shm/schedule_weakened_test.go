@@ -52,8 +52,8 @@ var (
 var weakenings = []weakening{
 	{name: "a clock is ahead of what has been stored before it", models: models, scenario: "calls", place: clocks, from: schedule.StoreRelease, to: schedule.StoreAny},
 	{name: "what is read after a clock is older", models: onWeak, scenario: "calls", place: clocks, from: schedule.LoadAcquire, to: schedule.LoadPlain},
-	{name: "the tag of an LL message is ahead of its data", models: models, scenario: "calls", place: llBytes, from: schedule.StoreRelease, to: schedule.StoreAny},
-	{name: "the data of an LL message is older than its tag", models: onWeak, scenario: "calls", place: llBytes, from: schedule.LoadAcquire, to: schedule.LoadPlain},
+	{name: "the flag of an LL message is ahead of its data", models: models, scenario: "calls", place: llBytes, from: schedule.StoreRelease, to: schedule.StoreAny},
+	{name: "the data of an LL message is older than its flag", models: onWeak, scenario: "calls", place: llBytes, from: schedule.LoadAcquire, to: schedule.LoadPlain},
 	{name: "non-temporal stores are late", models: onTSO, scenario: "calls", from: schedule.StoreFence, to: schedule.Nothing},
 	{name: "an op record is published late", models: models, scenario: "calls", place: recordTags, from: schedule.StoreRelease, to: schedule.StoreAny},
 	{name: "a parked rank does not count itself", models: models, scenario: "calls", place: sleepers, from: schedule.Update, to: schedule.Nothing},
@@ -149,7 +149,7 @@ func (w *world) place(at int) place {
 		return clocks
 	case off >= unsafe.Offsetof(c.export) && off < unsafe.Offsetof(c.export)+unsafe.Sizeof(c.export):
 		return exports
-	case off == unsafe.Offsetof(c.tag), off >= unsafe.Offsetof(c.records) && off < unsafe.Offsetof(c.wait):
+	case off == unsafe.Offsetof(c.flag), off >= unsafe.Offsetof(c.records) && off < unsafe.Offsetof(c.wait):
 		return recordTags
 	case off == unsafe.Offsetof(c.wait)+unsafe.Offsetof(c.wait.Doorbell):
 		return doorbells

@@ -107,11 +107,11 @@ func (t *Team) reserveSlot(i, step, reader int) ([]byte, error) {
 // reclaim waits until nobody reads this rank's staging buffer up to end, and there is room for one more slot in use.
 func (t *Team) reclaim(end uint64) error {
 	for t.slots.oldest < t.slots.newest {
-		l := &t.slots.inUse[t.slots.oldest%mostSlotsInUse]
-		if l.at+uint64(t.stagingSize) >= end && t.slots.newest-t.slots.oldest < mostSlotsInUse {
+		oldest := &t.slots.inUse[t.slots.oldest%mostSlotsInUse]
+		if oldest.at+uint64(t.stagingSize) >= end && t.slots.newest-t.slots.oldest < mostSlotsInUse {
 			break
 		}
-		if err := t.awaitReaders(&l.reuse); err != nil {
+		if err := t.awaitReaders(&oldest.reuse); err != nil {
 			return err
 		}
 		t.slots.oldest++

@@ -1,9 +1,12 @@
 package shm
 
+import "github.com/gorun/gorun/comm/internal/cpu"
+
 // Longer buffers move through slots in chunks. A rank fills a slot with each of its chunks, and readers copy chunks out as they come.
-// Step 2i+2 is done when chunk i has been filled, step 2i+5 when it has been read. A rank that does both fills the next chunk before
-// it reads one, so that chunks are there when it comes to them. An exported buffer (inplace.go) is read in the same chunks, from
-// where it lies, and its rank waits until the last one has been read.
+// A rank does step filled(i) when it has filled a slot with chunk i, and step readStep(i) when it has read that chunk of the others. It
+// fills chunk i+1 before it reads chunk i, so that chunks are there when it comes to them. So its steps are, in this order: filled(0),
+// filled(1), readStep(0), filled(2), readStep(1) and so on, or 2, 4, 5, 6, 7. An exported buffer (inplace.go) is read in the same chunks,
+// from where it lies, and its rank waits until the last one has been read.
 
 func filled(i int) int   { return 2*i + 2 }
 func readStep(i int) int { return 2*i + 5 }
@@ -113,4 +116,38 @@ func (t *Team) put(slot, src []byte) {
 func (t *Team) get(dst, slot []byte, whole int) {
 	t.copyOut(dst, slot[:len(dst)], whole)
 	t.Received += uint64(len(dst))
+}
+
+// cut is the i'th chunk of buf, of size bytes. The last one may be shorter, and chunks after the end are empty.
+func cut(buf []byte, i, size int) []byte {
+	from := min(i*size, len(buf))
+	return buf[from:min(from+size, len(buf))]
+}
+
+// block is the r'th of n equal blocks of buf.
+func block(buf []byte, r, n int) []byte {
+	size := len(buf) / n
+	return buf[r*size : (r+1)*size]
+}
+
+// blocksOf returns the equal blocks of buf, by rank.
+func (t *Team) blocksOf(buf []byte) func(r int) []byte {
+	return func(r int) []byte { return block(buf, r, t.n) }
+}
+
+// copyOut copies src to dst, unless they are the same memory, as part of whole bytes. If so many bytes would evict everything else from
+// the caches, it bypasses them.
+func (t *Team) copyOut(dst, src []byte, whole int) {
+	if t.exceedsCaches(whole) && len(src) > 0 && &dst[0] != &src[0] {
+		cpu.CopyNonTemporal(dst, src)
+		return
+	}
+	move(dst, src)
+}
+
+// move copies src to dst, unless they are the same memory.
+func move(dst, src []byte) {
+	if len(src) > 0 && &dst[0] != &src[0] {
+		cpu.Copy(dst, src)
+	}
 }

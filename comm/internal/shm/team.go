@@ -12,7 +12,7 @@ import (
 // control is the memory of a rank that all others read. The rank alone writes there, except for the doorbell in wait.
 type control struct {
 	clock  uint64 // see at
-	tag    uint64 // of the last operation that it has published; see tagOf
+	flag   uint64 // of the last operation that it has published; see flagOf
 	export export // see exportBuffer
 	_      [3]uint64
 
@@ -56,7 +56,7 @@ type Team struct {
 	op             uint64 // the number of the operation under way, or the last one, among the team's
 	seq            uint64 // its number among the group's calls
 	call           Call
-	tag            uint64 // see tagOf
+	flag           uint64 // see flagOf
 	published      bool   // whether this rank has published the operation
 	skewBoundUntil uint64 // the last operation for which the skew is known to be bounded; see boundSkew
 	base           int    // the steps of the methods before the one under way, in this operation
@@ -110,14 +110,14 @@ func New(memory *segment.Segment, n, me int, p wait.Processors, tuning choice.Tu
 func (t *Team) Close() error { return t.segment.Close() }
 
 // Begin starts the team's next operation, which is call number seq of the group. history is a digest of all the group's calls up to
-// and including this one. Then the caller calls one of the methods below, or several with Next between them. The clock does not show
-// the end of an operation, only the beginning of the next one: it counts only steps for which other ranks may wait, because to take its
-// cache line away from them twice would cost more than a short operation.
+// and including this one. Then the caller calls one of the methods that move or combine data, such as AllReduce, or several with Next
+// between them. The clock does not show the end of an operation, only the beginning of the next one: it counts only steps for which other
+// ranks may wait, because to take its cache line away from them twice would cost more than a short operation.
 func (t *Team) Begin(seq uint64, call Call, history uint64) {
 	t.op++
 	t.seq, t.call, t.base, t.chunksBefore = seq, call, 0, t.chunks
 	t.Sent, t.Received, t.Waited = 0, 0, false
-	t.tag, t.published = tagOf(t.op, history), false
+	t.flag, t.published = flagOf(t.op, history), false
 	if uint32(t.op) == 0 {
 		t.forgetOldClocks()
 	}

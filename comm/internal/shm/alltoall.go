@@ -1,0 +1,24 @@
+package shm
+
+// AllToAll copies block r of in to rank r, where it becomes the block of out whose number is this rank. Blocks are equally long.
+func (t *Team) AllToAll(out, in []byte) error {
+	if fitsLL(len(in)/t.n, t.n) {
+		return t.allToAllLL(out, in)
+	}
+	each := len(in) / t.n
+	there := span{at: t.me * each, n: each} // where this rank's blocks belong in every out
+	if places, err := t.attachAll(block(out, t.me, t.n), t.exportBuffer(out, there), there); err != nil {
+		return err
+	} else if places != nil {
+		return t.distributeInPlace(places, in, each)
+	}
+	size, chunks := t.chunking(each, slotPerRank(t.slot, t.n))
+	t.layOut(t.n * size)
+	return t.pipeline(chunks, func(i int) error {
+		if err := t.fillBlocks(i, size, t.blocksOf(in)); err != nil {
+			return err
+		}
+		t.copyOut(cut(block(out, t.me, t.n), i, size), cut(block(in, t.me, t.n), i, size), len(out))
+		return nil
+	}, func(i int) error { return t.readBlocks(i, size, t.me*size, len(out), t.blocksOf(out)) })
+}
