@@ -160,3 +160,28 @@ func TestCommunicatorsLeaveNothingBehind(t *testing.T) {
 		}
 	})
 }
+
+// A rank that makes a group learns that others have made it before, and that it has failed there.
+func TestAGroupThatHasFailedBeforeItIsOpened(t *testing.T) {
+	bubble(t, 2, func(t *testing.T, w *testWorld) {
+		must(t, w.send(0, 1, 5, nil), w.recv(1, 0, 5, nil)) // they are connected
+		theirs, err := w.ends[0].Open(2, []int{0, 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		theirs.Fail(errors.New("no luck"))
+		synctest.Wait()
+		late := w.ends[1]
+		if p := late.peers[0]; p.earlyFailures != 1 || len(late.early[2]) != 1 {
+			t.Errorf("%d failures and %d messages are kept", p.earlyFailures, len(late.early[2]))
+		}
+		mine, err := late.Open(2, []int{0, 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantFailure(t, mine.Err(), diagnosis.Aborted, 0)
+		if p := late.peers[0]; p.earlyFailures != 0 || len(late.early) != 0 {
+			t.Errorf("%d failures and %d groups are left", p.earlyFailures, len(late.early))
+		}
+	})
+}
