@@ -28,9 +28,9 @@ const (
 // or else AMD's, or xpu for Intel's; other kinds are errors. If there are none, Devices is empty and there is no
 // error.
 //
-// A variable that lists devices is read as the vendor's runtime does: numbers and UUIDs up to the first entry that is
-// neither or, as far as the system shows, no device; nothing if an entry is there twice. If the system shows no
-// device at all, the variable is believed. The tiles of an Intel GPU are devices only if ZE_AFFINITY_MASK lists them.
+// A variable that lists devices is read as the vendor's runtime reads it. Its entries are numbers and UUIDs. The list ends
+// before the first entry that is neither, or that is no device as far as the system shows. If an entry is there twice, the
+// list is empty. If the system shows no device at all, every entry counts as a device. The tiles of an Intel GPU are devices only if ZE_AFFINITY_MASK lists them.
 func Accelerators(root fs.FS, kind string, getenv func(string) (string, bool)) (Devices, error) {
 	r := &reader{root: root}
 	e := environment{getenv: getenv, all: r.gpus()}

@@ -180,7 +180,7 @@ func (b *member) show(reason string) {
 	}
 }
 
-// apply answers when the report is recorded, or of no consequence.
+// apply answers at once if the report is recorded already, or makes no difference. Otherwise member.answer does, once it is recorded.
 func (e reportCalled) apply(m *machine) {
 	b := &m.member
 	if f := e.doc.Failure; f != nil && len(f.Unreachable) > 0 {

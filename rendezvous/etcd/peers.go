@@ -59,8 +59,8 @@ func (p *peer) observe(at time.Time, err error) (warn bool) {
 	return warn
 }
 
-// isUnreachable reports whether a call has failed because of the network or the other machine. It has not if this machine lacks
-// something, such as descriptors, or if a process accepted the call and did not answer.
+// isUnreachable reports whether a call has failed because of the network or the other machine. It is false if this machine lacks
+// something, such as descriptors, and if a process accepted the call and did not answer.
 func isUnreachable(err error) bool {
 	op, ok := errors.AsType[*net.OpError](err)
 	if !ok || op.Op != "dial" {

@@ -73,7 +73,7 @@ func (c *Collective) scatterInTree(out, in []byte, src int) error {
 	return err
 }
 
-// ScatterV makes c a ScatterV to out of what AddIn has added on rank src.
+// ScatterV makes c a ScatterV to out. On rank src, the caller has added the inputs with AddIn.
 func (c *Collective) ScatterV(g *Group, out Data, src int) *Collective {
 	c.is(g, call.KindScatterV, out.Type, 0)
 	c.root(src)

@@ -49,7 +49,7 @@ func (c *Collective) gatherInTree(out, in []byte, dst int) error {
 	return c.exchangeInPlace(c.planned(func() plan.Plan { return plan.BinomialGather(rank, size, len(in)/c.elem, dst) }), out)
 }
 
-// GatherV makes c a GatherV of in to what AddOut has added on rank dst.
+// GatherV makes c a GatherV of in. On rank dst, the caller has added the outputs with AddOut.
 func (c *Collective) GatherV(g *Group, in Data, dst int) *Collective {
 	c.is(g, call.KindGatherV, in.Type, 0)
 	c.root(dst)
@@ -92,7 +92,7 @@ func (c *Collective) allGather() error {
 	}), out)
 }
 
-// AllGatherV makes c an AllGatherV of in to what AddOut has added.
+// AllGatherV makes c an AllGatherV of in. The caller has added the outputs with AddOut.
 func (c *Collective) AllGatherV(g *Group, in Data) *Collective {
 	c.is(g, call.KindAllGatherV, in.Type, 0)
 	c.wantBufs("out", &c.out, "in", in.Count, c.elem)

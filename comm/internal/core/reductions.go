@@ -104,7 +104,7 @@ func (c *Collective) reduceScatter() (err error) {
 	return err
 }
 
-// ReduceScatterV makes c a ReduceScatterV to out of what AddIn has added.
+// ReduceScatterV makes c a ReduceScatterV to out. The caller has added the inputs with AddIn.
 func (c *Collective) ReduceScatterV(g *Group, out Data, op call.Reduction) *Collective {
 	c.reduces(g, call.KindReduceScatterV, out.Type, op, out.Count)
 	c.call.Count = 0

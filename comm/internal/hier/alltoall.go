@@ -52,7 +52,8 @@ func (c *Call) allToAllByLeaders(size int) error {
 	return c.err
 }
 
-// exchange sends in, which is In of the ranks of this node, to the leaders of other nodes, and leaves Out of these ranks in out.
+// exchange is what a leader does. in has In of all ranks of this node, one after the other. exchange sends it to the leaders of other nodes,
+// and fills out, which becomes Out of these ranks.
 func (c *Call) exchange(r *Route, out, in []byte, size int) {
 	here, whole := len(r.Here()), len(c.In)
 	packed, arrived := c.Scratch.Take(len(in)), c.Scratch.Take(len(in))

@@ -207,7 +207,7 @@ func (p *parser) end() error {
 const (
 	// queueFull is how many bytes may be queued for a connection before its other end counts as too slow.
 	queueFull = 256 << 20
-	// queueHigh is how many bytes may be queued before no more requests are read from that end.
+	// queueHigh is how many bytes may be queued for a connection while more requests are read from it.
 	queueHigh = 1 << 20
 	// bufferCost is what a buffer of a frame counts in addition to its bytes, so that many small ones are bounded as well.
 	bufferCost = 64
