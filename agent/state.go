@@ -28,25 +28,25 @@ func (s state) String() string {
 type event interface{ event() }
 
 type (
-	// started: the join has ended with so many workers running.
+	// started: the join has ended, and this many workers are running.
 	started struct{ workers int }
-	// startFailed: the join has ended with nothing running.
+	// startFailed: the join has ended, and nothing is running.
 	startFailed struct{ err error }
 	// workerExited: one worker has ended.
 	workerExited struct{ launcher.Exit }
 	// gangGone: every worker has been reported, and nothing of the gang is left.
 	gangGone struct{}
-	// roundOver: a newer one is to form, or the job has been decided.
+	// roundOver: the round is over, because a newer one is to form or the job has ended.
 	roundOver struct{ err error }
-	// reported: how this node's workers ended has been recorded, or could not be.
+	// reported: the rendezvous has recorded how this node's workers ended, or could not.
 	reported struct{ err error }
-	// barrierOver: the other nodes have had their time.
+	// barrierOver: the exit barrier has timed out.
 	barrierOver struct{}
 	// interrupted: somebody wants the job to end.
 	interrupted struct{ sig syscall.Signal }
-	// signalled: a signal has come that is meant for the workers.
+	// signalled: a signal for the workers has arrived.
 	signalled struct{ sig syscall.Signal }
-	// suspended: somebody wants the job to stand still.
+	// suspended: somebody wants to suspend the job.
 	suspended struct{}
 )
 
@@ -69,7 +69,7 @@ type (
 	join struct{}
 	// cancelJoin asks the pending join to end soon: without workers if none has been started yet.
 	cancelJoin struct{}
-	// cancelStart asks it to end now, and to kill the workers that it has started.
+	// cancelStart asks the pending join to end now, and to kill the workers that it has started.
 	cancelStart struct{}
 	// stop asks the gang to end: the signal, the grace period, SIGKILL.
 	stop struct{ sig syscall.Signal }
@@ -92,9 +92,9 @@ type (
 	}
 	// report reports a failure to the rendezvous, or, if it is nil, that all workers exited 0.
 	report struct{ failed *launcher.Exit }
-	// leave reports to the rendezvous that this node's workers are being ended for good.
+	// leave reports to the rendezvous that this node ends its workers and leaves the job.
 	leave struct{ sig syscall.Signal }
-	// barrier gives the workers of the other nodes their time to end.
+	// barrier starts the exit barrier: the workers of the other nodes get time to end.
 	barrier struct{}
 	// finish ends the job on this node, and gives the rendezvous the reason.
 	finish struct{ err, why error }

@@ -44,7 +44,7 @@ func enlist(what purpose, start func() (*os.Process, error)) (*os.Process, error
 	return guard, err
 }
 
-// forget is called after the guard's end has been waited for.
+// forget removes a guard after its end has been waited for.
 func forget(pid int) {
 	guards.Lock()
 	defer guards.Unlock()

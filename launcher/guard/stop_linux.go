@@ -23,10 +23,10 @@ func (g *gang) transition(h trigger) {
 	}
 }
 
-// signalSessions signals all processes in the workers' sessions, and wakes those that are suspended, since they could not
-// act on it. As long as a worker has not been reaped, no other process group can get its number, so it is safe to signal its
-// group as a whole. Members of other groups get the signal one by one, checked by pid and start time, until no new ones appear: by its
-// number alone, a group may be a stranger's by now.
+// signalSessions signals all processes in the workers' sessions, and wakes those that are suspended, since they could not act on it.
+// As long as a worker has not been reaped, no other process group can get its number, so it is safe to signal its group as a whole.
+// Processes in other groups get the signal one by one, checked by pid and start time, until no new ones appear, because the number of
+// such a group may by now belong to a stranger.
 func (g *gang) signalSessions(sig syscall.Signal) {
 	for pid := range g.workers {
 		_ = syscall.Kill(-pid, sig) // fails if all in it are dead, or other users'

@@ -88,7 +88,7 @@ func run(ctx context.Context, o options, out io.Writer) error {
 	return nil
 }
 
-// write makes the files that were asked for.
+// write writes the files that the options ask for.
 func (r report) write() error {
 	var err error
 	if r.json != "" {
