@@ -1,6 +1,6 @@
 package rendezvous
 
-// A Place is what a node gets in a round: its workers have the ranks FirstRank to FirstRank+Nproc-1 in the
+// A Place is a node's place in a round: its workers have the ranks FirstRank to FirstRank+Nproc-1 in the
 // world, and FirstRoleRank to FirstRoleRank+Nproc-1 among the workers of its role.
 type Place struct {
 	FirstRank     int `json:"first"`
@@ -9,8 +9,8 @@ type Place struct {
 	RoleWorldSize int `json:"role_world"`
 }
 
-// Assign numbers the workers of nodes, which are in rank order, and returns one place for each node. Ranks
-// count through the nodes; role ranks count through the nodes of one role, in the same order. Nodes may differ
+// Assign numbers the workers of nodes, which must be in rank order, and returns a place for each node. Ranks
+// count through all nodes; role ranks count through the nodes of one role, in the same order. Nodes may differ
 // in Nproc and Role.
 func Assign(nodes []Node) []Place {
 	places := make([]Place, len(nodes))

@@ -18,7 +18,7 @@ type Config struct {
 	Logger      *slog.Logger
 }
 
-// An Access says where an etcd is, and how to get in.
+// An Access says where an etcd is, and how to connect to it.
 type Access struct {
 	Hosted             bool  // by the node that owns an endpoint; otherwise it runs by itself
 	Hosts              *bool // whether this node is to host it; nil: if it owns an endpoint

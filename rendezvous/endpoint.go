@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Ports of endpoints that name none.
+// The default ports of endpoints.
 const (
 	EmbeddedPort = 29400 // of a server that an agent hosts; torchrun's
 	EtcdPort     = 2379  // of an etcd that runs by itself
@@ -17,13 +17,13 @@ const (
 
 const maxName, maxLabel = 253, 63 // bytes of a host name, and of what is between its dots
 
-// An Endpoint is where nodes meet, as somebody wrote it.
+// An Endpoint is the address where nodes meet, as the user wrote it.
 type Endpoint struct {
 	Host string // a name in lower case or an IP address, without brackets; never all addresses, nor a multicast one
 	Port int    // 1 to 65535
 }
 
-// String is host:port, with an IPv6 address in brackets. ParseEndpoint reads it.
+// String returns host:port, with an IPv6 address in brackets. ParseEndpoint parses it.
 func (e Endpoint) String() string { return net.JoinHostPort(e.Host, strconv.Itoa(e.Port)) }
 
 // IsLoopback reports whether no other machine can reach the endpoint, as it is written: names are not looked up.
@@ -35,8 +35,8 @@ func (e Endpoint) IsLoopback() bool {
 	return name == "localhost" || strings.HasSuffix(name, ".localhost")
 }
 
-// ParseEndpoints reads endpoints that commas separate, at least one and none of them twice. port is for those that name
-// none.
+// ParseEndpoints parses endpoints that are separated by commas, at least one and none of them twice. port is the
+// default port.
 func ParseEndpoints(list string, port int) ([]Endpoint, error) {
 	texts := strings.Split(list, ",")
 	endpoints := make([]Endpoint, 0, len(texts))
@@ -58,7 +58,7 @@ func ParseEndpoints(list string, port int) ([]Endpoint, error) {
 	return endpoints, nil
 }
 
-// ParseEndpoint reads host, host:port, [IPv6] or [IPv6]:port, with blanks around. port is for one that names none.
+// ParseEndpoint parses host, host:port, [IPv6] or [IPv6]:port, and ignores blanks around it. port is the default port.
 func ParseEndpoint(text string, port int) (Endpoint, error) {
 	text = strings.TrimSpace(text)
 	e, err := parseEndpoint(text, port)
@@ -100,7 +100,7 @@ func parseEndpoint(text string, port int) (Endpoint, error) {
 	return Endpoint{Host: host, Port: port}, err
 }
 
-// bare6 says how to write what has several colons and no brackets.
+// bare6 says how to write an address with several colons and no brackets.
 func bare6(text string) error {
 	if _, err := parseAddr(text); err == nil {
 		return fmt.Errorf("want an IPv6 address in brackets, as in [%s]", text)
@@ -112,7 +112,7 @@ func bare6(text string) error {
 	return errors.New("want host:port, and an IPv6 address in brackets")
 }
 
-// parseAddr is netip.ParseAddr for addresses that can be shown: that takes any byte for the name of an interface.
+// parseAddr is like netip.ParseAddr, but accepts only printable addresses: ParseAddr accepts any bytes in the name of an interface.
 func parseAddr(s string) (netip.Addr, error) {
 	if strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return netip.Addr{}, errors.New("not visible ASCII characters")
@@ -120,7 +120,7 @@ func parseAddr(s string) (netip.Addr, error) {
 	return netip.ParseAddr(s)
 }
 
-// parseHost returns host in its one form: two spellings of an endpoint are to be equal.
+// parseHost returns host in its canonical form, so that two spellings of an endpoint are equal.
 func parseHost(host string) (string, error) {
 	if host == "" {
 		return "", errors.New("the host is missing: want host or host:port")
@@ -150,7 +150,7 @@ func parseHost(host string) (string, error) {
 	return strings.ToLower(host), nil
 }
 
-// isLabel takes underscores too: they are in the names of containers.
+// isLabel also accepts underscores, which occur in the names of containers.
 func isLabel(s string) bool {
 	other := func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_'

@@ -6,10 +6,10 @@ import (
 	"slices"
 )
 
-// CodeUnformed is the exit code of jobs for which there are too few nodes: EX_TEMPFAIL, try again later.
+// CodeUnformed is the exit code of a job with too few nodes: EX_TEMPFAIL, try again later.
 const CodeUnformed = 75
 
-// Form says what follows from the state of a job.
+// Form decides what follows from the state of a job.
 func Form(s State) Decision {
 	s.apart = pairsOf(s.Unreachable)
 	if s.Last != nil {
@@ -32,7 +32,7 @@ func Form(s State) Decision {
 	return d
 }
 
-// sortReports takes what members have reported. A node that has said that it leaves counts as gone: it is ending its workers.
+// sortReports sorts the reports of members. A node that has reported that it leaves counts as gone: it is ending its workers.
 func (s *State) sortReports() {
 	s.succeeded = make(map[string]bool)
 	leaving := make(map[string]bool)
@@ -51,7 +51,7 @@ func (s *State) sortReports() {
 	s.Nodes = slices.DeleteFunc(slices.Clone(s.Nodes), func(n Candidate) bool { return leaving[n.Key] })
 }
 
-// gather makes a round of those who are joining.
+// gather forms a round from the nodes that are joining.
 func (s *State) gather() Decision {
 	next := Formed{ID: 1}
 	limit := s.Max
@@ -133,7 +133,7 @@ func (s *State) watch() Decision {
 	return s.grow(len(s.succeeded) > 0)
 }
 
-// final is the first failure of a member that asks for no restart. Others may fail because of it, and report that first.
+// final returns the first failure of a member that asks for no restart. Others may fail because of it and report first.
 func (s *State) final() *Failure {
 	for _, r := range s.failures {
 		if r.Failure.Final {
@@ -143,7 +143,7 @@ func (s *State) final() *Failure {
 	return nil
 }
 
-// miss follows the absence of a member.
+// miss decides what follows when a member is absent.
 func (s *State) miss(m Candidate) Decision {
 	if end := s.deserted(); end != nil {
 		return Decision{Close: end}
@@ -154,8 +154,8 @@ func (s *State) miss(m Candidate) Decision {
 	return s.drop(m, m.name()+" is lost", CodeUnformed)
 }
 
-// deserted is how the job ends if too few nodes are here since a member of the last round has left for a reason; nil: it
-// goes on. A newcomer does not end it: the others wait for a better one.
+// deserted returns how the job ends if there are too few nodes because a member of the last round has left for a reason;
+// nil: the job goes on. A newcomer that leaves does not end the job: the others wait for another one.
 func (s *State) deserted() *Outcome {
 	if s.Last == nil || !s.Settled || len(s.Nodes) >= s.Min {
 		return nil
@@ -170,7 +170,7 @@ func (s *State) deserted() *Outcome {
 	return nil
 }
 
-// left is what m said when it left; nil: nothing.
+// left returns the reason that m gave when it left; nil: none.
 func (s *State) left(m Candidate) *Outcome {
 	for _, r := range s.Reports {
 		if r.Key == m.Key {
@@ -187,12 +187,12 @@ func because(left *Outcome) string {
 	return ": " + left.Reason
 }
 
-// end is an end that is free of charge.
+// end ends the round without using up a restart.
 func (s *State) end(why string) Decision {
 	return Decision{Over: &Ending{Why: why, Restarts: s.Last.Restarts}}
 }
 
-// grow ends a running round for newcomers. If some of its workers are done, it is not worth it.
+// grow ends a running round to let newcomers in, unless some of its workers are done.
 func (s *State) grow(ending bool) Decision {
 	welcome, out := s.joining()
 	members := s.Last.Members

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// When a node goes, its peers' workers lose their connections to its workers and fail. Those failures may be reported before anybody
-// has noticed that the node is gone. So the job does not end at once with a failure when no restart is left: it waits for a while,
-// in case there is another cause.
+// When a node is lost, workers on other nodes lose their connections to its workers and fail. These failures may be reported before
+// anybody has noticed that the node is lost. So if no restart is left, the job does not end with a failure at once: it waits for a
+// while, in case there is another cause.
 const (
 	lossTimeout  = time.Second      // to notice an agent that has left, or that has ended and had a connection to the leader
 	peerTimeout  = 5 * time.Second  // for the agent of a worker that others have failed because of, to report its failure
@@ -18,12 +18,12 @@ const (
 // PeersLimit is the largest number of members of a round that all keep connections to each other.
 const PeersLimit = 32
 
-// probes reports whether the members probe each other when a worker has failed: that they have lost each other may be why.
+// probes reports whether the members probe each other when a worker has failed, because they may have lost each other.
 func (f *Formed) probes() bool { return len(f.Members) > 1 && len(f.Members) <= PeersLimit }
 
-// causeTimeout returns how long the leader waits, after the first failure, of which root is the root cause as far as it is known, for
-// news of another cause. Meanwhile the members probe. If an agent has neither probed nor reported on this round, and has no
-// connection to the leader, only its lease shows whether it lives.
+// causeTimeout returns how long the leader waits for news of another cause after the first failure, whose root cause is root as far
+// as is known. Meanwhile the members probe. If an agent has neither probed nor reported on this round, and has no connection to the
+// leader, only its lease shows whether it is alive.
 func (s *State) causeTimeout(root *Failure) time.Duration {
 	limit := lossTimeout
 	if s.awaitsPeer(root) {
@@ -85,7 +85,7 @@ func (s *State) failedForGood(f *Failure) Decision {
 	return failWith(root)
 }
 
-// awaitCause waits for news of what has caused f.
+// awaitCause waits for news of what caused f.
 func (s *State) awaitCause(f *Failure, limit time.Duration) Decision {
 	return s.wait(s.Last.ID, Cause, limit, fmt.Sprintf("round %d: %s", s.Last.ID, f), "ends")
 }
@@ -99,7 +99,7 @@ func (s *State) restartFor(f *Failure) string {
 	return fmt.Sprintf("%s; restart %d of %d", f, s.Last.Restarts+1, s.MaxRestarts)
 }
 
-// why is why the last round was over; empty: there was none. If it was a failure, its root cause may have been reported since.
+// why returns why the last round ended; empty: there was none. If it was a failure, its root cause may have been reported since.
 func (s *State) why() string {
 	if s.Over == nil {
 		return ""
@@ -112,15 +112,15 @@ func (s *State) why() string {
 	return s.Over.Why
 }
 
-// charged reports whether a failure has ended the last round, and the job has paid for it.
+// charged reports whether a failure ended the last round and used up a restart.
 func (s *State) charged() bool {
 	return s.Over != nil && s.Over.Restarts > s.Last.Restarts && len(s.Over.Lost) == 0
 }
 
-// mayFollow reports whether a worker may fail like this because it has lost a peer. It ends by itself then.
+// mayFollow reports whether a worker may fail like this because it lost a peer. Such a worker ends by itself.
 func (f *Failure) mayFollow() bool { return f.Signal == 0 || f.Signal == int(syscall.SIGABRT) }
 
-// gone is a member of the last round that is not here any more, and had not done its work.
+// gone returns a member of the last round that is no longer here and had not finished its work.
 func (s *State) gone() (m Candidate, ok bool) {
 	if !s.Settled {
 		return m, false

@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// A Flap is a host that went soon after it had come, several times in a row: it was lost, it left, or it never took part. It is
-// kept out of rounds for a while, unless they cannot do without it: every time that it comes and goes, the workers of all others
-// start again. If many newcomers in a row go soon, from whatever hosts, all that come are kept out like that.
+// A Flap is a host that left soon after it joined, several times in a row: it was lost, it left, or it never took part. It is
+// kept out of rounds for a while, unless they need it, because the workers of all other nodes restart every time that it joins
+// and leaves. If many newcomers in a row leave soon, on any hosts, all newcomers are kept out in this way.
 //
-// Losses are counted from one round document to the next, and time as the leaders see it, by none but their own clocks.
-// One that takes over does not know how old the round is, and begins with 0.
+// Losses are counted from one round document to the next. Leaders measure time only with their own clocks. A new leader
+// does not know how old the round is, and begins with 0.
 type Flap struct {
 	Host   string        `json:"host"`   // empty: any newcomer's
 	Losses int           `json:"losses"` // the last ones in a row
@@ -26,7 +26,7 @@ const (
 	flapsLimit = 64 // on record
 )
 
-// free is how many losses have no consequence.
+// free is how many losses have no consequences.
 func (f Flap) free() int {
 	if f.Host == "" {
 		return freeRounds
@@ -34,10 +34,10 @@ func (f Flap) free() int {
 	return freeLosses
 }
 
-// soon reports whether the last round is so young that the loss of a host is a sign of something.
+// soon reports whether the last round is so young that the loss of a host counts.
 func (s *State) soon() bool { return s.Age < 4*s.LastCall }
 
-// ban is for how long hosts are kept out.
+// ban returns how long hosts are kept out.
 func (r Rules) ban(f Flap) time.Duration {
 	if f.Losses <= f.free() {
 		return 0
@@ -48,7 +48,7 @@ func (r Rules) ban(f Flap) time.Duration {
 // retention is how long a host must have been away for its losses to be forgotten.
 func (r Rules) retention(f Flap) time.Duration { return r.ban(f) + r.LastCall<<doublings }
 
-// newcomers are those of the members who came when the job had a round already, and have not stayed for long.
+// newcomers returns the members that came when the job already had a round, and have not stayed for long.
 func (s *State) newcomers(members []Candidate) map[string]bool {
 	if s.Last == nil {
 		return nil
@@ -62,8 +62,8 @@ func (s *State) newcomers(members []Candidate) map[string]bool {
 	return fresh
 }
 
-// drop ends the round since m, and perhaps others, are not in it. That is free of charge, unless the job cannot do without
-// newcomers and has had too many who did not stay.
+// drop ends the round because m, and perhaps others, are no longer in it. This uses up no restart, unless the job needs
+// newcomers and has had too many that did not stay.
 func (s *State) drop(m Candidate, why string, code int) Decision {
 	d := s.end(why)
 	d.Over.Lost = s.lost(m)
@@ -74,8 +74,8 @@ func (s *State) drop(m Candidate, why string, code int) Decision {
 	return s.charge(d, fmt.Sprintf("it is the newcomer number %d in a row that did not stay", n+1), code)
 }
 
-// charge makes the round's end use up a restart, after too many that were free of charge. With none left the job ends, with code.
-// count says how many there were.
+// charge makes the end of the round use up a restart, after too many that did not. If none is left, the job ends with code. count
+// returns how many losses there were.
 func (s *State) charge(d Decision, count string, code int) Decision {
 	why := d.Over.Why + "; " + count
 	if s.Last.Restarts >= s.MaxRestarts {
@@ -86,7 +86,7 @@ func (s *State) charge(d Decision, count string, code int) Decision {
 	return d
 }
 
-// losses are those on record.
+// losses returns the recorded losses.
 func (s *State) losses(host string) int {
 	if i := slices.IndexFunc(s.flaps, func(f Flap) bool { return f.Host == host }); i >= 0 {
 		return s.flaps[i].Losses
@@ -94,7 +94,7 @@ func (s *State) losses(host string) int {
 	return 0
 }
 
-// lost are the hosts of members that are gone, and of some more members, if the round has ended soon after it began: see soon.
+// lost returns the hosts of members that are gone, and of some more members, if the round ended soon after it began: see soon.
 func (s *State) lost(more ...Candidate) (hosts []string) {
 	if !s.soon() {
 		return nil
@@ -117,8 +117,8 @@ func (s *State) lost(more ...Candidate) (hosts []string) {
 	return hosts
 }
 
-// flapsNow are those of the last round as they are now. When it is over, a host that was in it begins at 0 again, unless it was
-// lost with it, or the round was too short to tell.
+// flapsNow returns the flaps of the last round as they are now. When it is over, a host that was in it begins at 0 again,
+// unless it was lost with it, or the round was too short to tell.
 func (s *State) flapsNow() (flaps []Flap) {
 	var lost []string
 	stayed := make(map[string]bool)
@@ -143,8 +143,8 @@ func (s *State) flapsNow() (flaps []Flap) {
 	return flaps[:min(flapsLimit, len(flaps))]
 }
 
-// banned returns for how long a node is kept out, and for what; 0: it is not. A member of the last round is not kept out, unless the
-// round ended because others could not reach it.
+// banned returns how long a node is kept out, and why; 0: it is not. A member of the last round is not kept out, unless the round
+// ended because others could not reach it.
 func (s *State) banned(c Candidate) (longest time.Duration, why Flap) {
 	if _, member := s.ranks[c.Key]; member && (s.Over == nil || !slices.Contains(s.Over.Apart, c.Key)) {
 		return 0, Flap{}
@@ -157,7 +157,7 @@ func (s *State) banned(c Candidate) (longest time.Duration, why Flap) {
 	return longest, why
 }
 
-// cool waits until the first of those who are kept out may come in.
+// cool waits until the first of the nodes that are kept out may come in.
 func (s *State) cool(what string, out []Candidate) Decision {
 	d := Decision{Stage: Stage{Round: s.Last.ID}}
 	for _, c := range out {

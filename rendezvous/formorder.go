@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// ranks are those of a round's members, by key.
+// ranks are the ranks of a round's members, by key.
 type ranks map[string]int
 
 func ranksOf(members []Candidate) ranks {
@@ -17,7 +17,7 @@ func ranksOf(members []Candidate) ranks {
 	return r
 }
 
-// of is c's rank, or more than any.
+// of returns c's rank, or a number greater than any rank.
 func (r ranks) of(c Candidate) int {
 	if rank, member := r[c.Key]; member {
 		return rank
@@ -25,8 +25,8 @@ func (r ranks) of(c Candidate) int {
 	return math.MaxInt
 }
 
-// choose takes at most limit of those who are joining: the members of the last round, then the nodes that have been here
-// the longest.
+// choose returns at most limit of the joining nodes: the members of the last round first, then the nodes that have been
+// here the longest.
 func choose(joining []Candidate, last ranks, limit int) []Candidate {
 	chosen := slices.SortedFunc(slices.Values(joining), func(a, b Candidate) int {
 		return cmp.Or(cmp.Compare(last.of(a), last.of(b)), older(a, b))
@@ -34,9 +34,9 @@ func choose(joining []Candidate, last ranks, limit int) []Candidate {
 	return chosen[:min(limit, len(chosen))]
 }
 
-// order puts the members of a round into rank order. If there are as many as in the last one, a node that was in that
-// keeps its rank, and the others fill the holes. Otherwise, and among those others, a node that asks for a rank comes
-// before one that does not, then goes the rank in the last round, then who has been here the longest.
+// order puts the members of a round into rank order. If there are as many as in the last round, nodes of that round
+// keep their ranks, and the others fill the gaps. Otherwise, and among those others, a node that asks for a rank
+// comes before one that does not; then the rank in the last round counts, and then who has been here the longest.
 func order(members []Candidate, last ranks) []Candidate {
 	sorted := slices.SortedFunc(slices.Values(members), func(a, b Candidate) int {
 		return cmp.Or(cmp.Compare(asked(a), asked(b)), cmp.Compare(last.of(a), last.of(b)), older(a, b))
@@ -62,8 +62,8 @@ func order(members []Candidate, last ranks) []Candidate {
 	return ranked
 }
 
-// holders are the nodes that have the ranks which they ask for, by rank: of several, the one that was in the last round, or
-// else the oldest.
+// holders returns the nodes that get the ranks that they ask for, by rank: if several ask for one, the node that was in the
+// last round, or else the oldest.
 func (s *State) holders() map[int]Candidate {
 	holders := make(map[int]Candidate)
 	for _, n := range s.Nodes {
@@ -82,7 +82,7 @@ func older(a, b Candidate) int {
 	return cmp.Or(cmp.Compare(a.Since, b.Since), cmp.Compare(a.Key, b.Key))
 }
 
-// asked is the rank that c asks for, or more than any.
+// asked returns the rank that c asks for, or a number greater than any rank.
 func asked(c Candidate) int {
 	if c.Node.NodeRank < 0 {
 		return math.MaxInt

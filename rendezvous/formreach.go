@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// Two nodes are apart if one of them cannot reach the other: they cannot be in one round. So the members of a round are a clique of
-// those who reach each other.
+// Two nodes are apart if one of them cannot reach the other. They cannot be in one round, so the members of a round are a clique of
+// nodes that reach each other.
 
-// An Unreachable says that a node cannot reach another one: its agent has found that out, alone or after one of its workers.
+// An Unreachable says that a node cannot reach another one. Its agent found this out, by itself or after one of its workers.
 type Unreachable struct {
 	From, To string // Candidate.Key
 	Addr     string // at which To was called
 }
 
-// pairs are the nodes that are apart: by Key, from whom each is.
+// pairs are the nodes that are apart: for each Key, the nodes from which it is apart.
 type pairs map[string]map[string]bool
 
 func pairsOf(list []Unreachable) pairs {
@@ -39,7 +39,7 @@ func pairsOf(list []Unreachable) pairs {
 	return p
 }
 
-// count is from how many nodes of a set c is apart.
+// count returns from how many nodes of a set c is apart.
 func (p pairs) count(c Candidate, set map[string]bool) (n int) {
 	for other := range p[c.Key] {
 		if set[other] {
@@ -57,8 +57,8 @@ func keysOf(nodes []Candidate) map[string]bool {
 	return set
 }
 
-// bySeniority sorts nodes; of two that are apart the first one stays. Members of the last round come in the order of their ranks,
-// then who has been here the longest, but those whom the last round took in as newcomers come at the end.
+// bySeniority sorts nodes; of two nodes that are apart, the first one stays. Members of the last round come first, in the order
+// of their ranks, then the nodes that have been here the longest; but newcomers of the last round come at the end.
 func (s *State) bySeniority(nodes []Candidate) []Candidate {
 	newcomer := func(c Candidate) int {
 		if s.Last != nil && s.Last.New[c.Key] {
@@ -71,7 +71,7 @@ func (s *State) bySeniority(nodes []Candidate) []Candidate {
 	})
 }
 
-// extend moves from nodes to set, in their order, those that are apart from nobody in it, and returns them.
+// extend moves the nodes that are apart from nobody in set to set, in their order, and returns them.
 func (s *State) extend(nodes *[]Candidate, set map[string]bool) (added []Candidate) {
 	*nodes = slices.DeleteFunc(*nodes, func(c Candidate) bool {
 		fits := s.apart.count(c, set) == 0
@@ -84,8 +84,8 @@ func (s *State) extend(nodes *[]Candidate, set map[string]bool) (added []Candida
 	return added
 }
 
-// selectMembers selects at most limit of the nodes that wait, a clique. Members of the last round come before newcomers, and out,
-// those who are to be kept out, get in only if there would be too few.
+// selectMembers selects a clique of at most limit of the waiting nodes. Members of the last round come before newcomers. Nodes in
+// out, which are kept out, get in only if there would otherwise be too few.
 func (s *State) selectMembers(welcome, out []Candidate, limit int) []Candidate {
 	var members, others []Candidate
 	for _, c := range welcome {
@@ -126,7 +126,7 @@ func (s *State) apartFrom(here, chosen []Candidate) (left []Candidate) {
 	return left
 }
 
-// unreachableAmong is what is known of two nodes of the list.
+// unreachableAmong returns what is known about pairs of nodes in the list.
 func (s *State) unreachableAmong(nodes []Candidate) (list []Unreachable) {
 	if len(s.apart) == 0 {
 		return nil
@@ -140,8 +140,8 @@ func (s *State) unreachableAmong(nodes []Candidate) (list []Unreachable) {
 	return list
 }
 
-// membersApart ends the round if members are apart. That uses up no restart. The hosts that are to be left out count as lost, and
-// so they wait longer and longer; a job that cannot do without them pays for each time after freeRounds in a row.
+// membersApart ends the round if members are apart. This uses up no restart. The hosts that are left out count as lost, so they
+// wait longer and longer; if the job needs them, each time after freeRounds in a row costs a restart.
 func (s *State) membersApart() (d Decision, apart bool) {
 	if len(s.apart) == 0 {
 		return d, false
@@ -171,10 +171,10 @@ func (s *State) membersApart() (d Decision, apart bool) {
 	return d, true
 }
 
-// maxNamed is how many pairs, and how many nodes, are named; of the others there is their number.
+// maxNamed is how many pairs, and how many nodes, are named; the others are only counted.
 const maxNamed = 3
 
-// describe names pairs, each once, and where one was called: "a cannot reach b at 10.0.0.2:4711".
+// describe names each pair once, with the address: "a cannot reach b at 10.0.0.2:4711".
 func (s *State) describe(list []Unreachable) string {
 	names := make(map[string]string)
 	for _, n := range s.Nodes {
@@ -197,10 +197,10 @@ func (s *State) describe(list []Unreachable) string {
 	return strings.Join(parts, "; ")
 }
 
-// apartAdvice is what people can do about it.
+// apartAdvice says what people can do about nodes that are apart.
 const apartAdvice = " (check the network and the firewalls between them, or --local-addr)"
 
-// apartNote says who of the nodes are apart, and what would help: "; a cannot reach b at ..."; empty: nobody is.
+// apartNote says which of the nodes are apart, and what would help: "; a cannot reach b at ..."; empty: none are.
 func (s *State) apartNote(nodes []Candidate) string {
 	list := s.unreachableAmong(nodes)
 	if len(list) == 0 {
@@ -209,7 +209,7 @@ func (s *State) apartNote(nodes []Candidate) string {
 	return "; " + s.describe(list) + apartAdvice
 }
 
-// whyWithout adds to why a round forms that it goes on without left, who wait: see apartFrom.
+// whyWithout adds to the reason for a round that it goes on without the nodes in left, which wait: see apartFrom.
 func (s *State) whyWithout(left, chosen []Candidate, why string) string {
 	if len(left) == 0 {
 		return why

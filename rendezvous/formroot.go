@@ -22,7 +22,7 @@ func RootCause(failure int, because func(failure int) int) int {
 	return first
 }
 
-// rootCause is the failure because of which f has happened, if it has been reported, or f.
+// rootCause returns the failure that caused f, if it has been reported, or else f.
 func (s *State) rootCause(f *Failure) *Failure {
 	first := slices.IndexFunc(s.failures, func(r Report) bool { return r.Failure == f })
 	root := RootCause(first, func(i int) int {
@@ -42,8 +42,7 @@ func (s *State) rootCause(f *Failure) *Failure {
 	return s.failures[root].Failure
 }
 
-// awaitsPeer reports whether the report of the worker because of which f has happened can still come: its node is here, and has not
-// reported.
+// awaitsPeer reports whether the report of the worker that caused f can still come: its node is here and has not reported.
 func (s *State) awaitsPeer(f *Failure) bool {
 	if !f.follows() {
 		return false
@@ -53,10 +52,10 @@ func (s *State) awaitsPeer(f *Failure) bool {
 	return known && found && !slices.ContainsFunc(s.Reports, func(r Report) bool { return r.Key == key })
 }
 
-// follows reports whether it is known that the worker has failed because of another one. A crash is its own.
+// follows reports whether the worker is known to have failed because of another one. A crash is its own cause.
 func (f *Failure) follows() bool { return f.FailedPeer != nil && f.mayFollow() }
 
-// nodeOf is the member of the last round that has a worker's rank, by Key.
+// nodeOf returns the Key of the member of the last round that has a worker's rank.
 func (s *State) nodeOf(worker int) (key string, known bool) {
 	next := 0
 	for _, m := range s.Last.Members {

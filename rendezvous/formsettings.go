@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// Settings are what must be the same on every node of a job, by name.
+// Settings are the settings that must be the same on every node of a job, by name.
 type Settings map[string]string
 
-// Conflict says where a node's settings differ from those of its job, which another node has set, in one line; nil: nowhere.
+// Conflict returns one line that says where a node's settings differ from those of its job, which another node set; nil: nowhere.
 func (s Settings) Conflict(job Settings, setBy string) error {
 	names := maps.Clone(s)
 	if names == nil {
@@ -31,7 +31,7 @@ func (s Settings) Conflict(job Settings, setBy string) error {
 		strings.Join(mine, ", "), strings.Join(theirs, ", "), setBy)
 }
 
-// show is a setting, with quotes if it does not read as one word.
+// show returns a setting, in quotes if it is not a single word.
 func (s Settings) show(name string) string {
 	value, set := s[name]
 	switch odd := func(r rune) bool { return r <= ' ' || r == '"' || r == ',' || r == ';' || !strconv.IsPrint(r) }; {

@@ -11,10 +11,10 @@ type Stage struct {
 	For   Awaited
 }
 
-// Awaited is what ends a Stage.
+// Awaited is what a Stage waits for.
 type Awaited int
 
-// The zero value is news: nothing that time would bring.
+// The zero value is News, which does not come with time.
 const (
 	News      Awaited = iota
 	Enough            // the JoinTimeout ends it
@@ -39,7 +39,7 @@ func (s *State) wait(round int, stage Awaited, limit time.Duration, what, then s
 	return Decision{Wait: what, Then: then, Stage: Stage{round, stage}, After: limit - s.waited(round, stage)}
 }
 
-// Reason is Wait with the time that is left.
+// Reason returns Wait with the remaining time.
 func (d Decision) Reason() string {
 	if d.After == 0 {
 		return d.Wait
@@ -47,8 +47,8 @@ func (d Decision) Reason() string {
 	return fmt.Sprintf("%s; %s in %v", d.Wait, d.Then, d.After.Round(time.Second))
 }
 
-// joining is who waits for the next round, and who of them is kept out of it. Who asks for a rank that another has is
-// neither: it is in nobody's way.
+// joining returns the nodes that wait for the next round, and those of them that are kept out. A node that asks for
+// the rank of another is neither.
 func (s *State) joining() (welcome, out []Candidate) {
 	holders := s.holders()
 	for _, n := range s.Nodes {
@@ -67,7 +67,7 @@ func (s *State) joining() (welcome, out []Candidate) {
 	return welcome, out
 }
 
-// busy is who has not done with the last round yet.
+// busy returns the nodes that are not done with the last round.
 func (s *State) busy() (busy []Candidate) {
 	for _, n := range s.Nodes {
 		if _, member := s.ranks[n.Key]; member && s.got(n) {
@@ -77,7 +77,7 @@ func (s *State) busy() (busy []Candidate) {
 	return busy
 }
 
-// lateNow is who has not done with the last round, or with one before it, whether it stays or not.
+// lateNow returns the nodes that are not done with the last round, or with an earlier one, whether or not they stay.
 func (s *State) lateNow() map[string]int {
 	late := make(map[string]int)
 	for _, n := range s.Nodes {
@@ -107,8 +107,8 @@ func (s *State) size() string {
 	return fmt.Sprintf("%d to %d", s.Min, s.Max)
 }
 
-// lastCall returns how long more nodes are waited for once there are Min. If some are busy, they may be finding out why the round has
-// failed, which takes up to probeTimeout.
+// lastCall returns how long the leader waits for more nodes once there are Min. If some are busy, they may be finding out why the
+// round failed, which takes up to probeTimeout.
 func (s *State) lastCall(busy []Candidate) time.Duration {
 	if len(busy) > 0 && s.Last.probes() && (s.charged() || len(s.Over.Apart) > 0) {
 		return max(s.LastCall, probeTimeout)
@@ -116,7 +116,7 @@ func (s *State) lastCall(busy []Candidate) time.Duration {
 	return s.LastCall
 }
 
-// missing says who of the last round is gone: "; a and b are gone".
+// missing says which nodes of the last round are gone: "; a and b are gone".
 func (s *State) missing() string {
 	if s.Last == nil {
 		return ""
@@ -130,7 +130,7 @@ func (s *State) missing() string {
 	return clause(gone, "is gone", "are gone")
 }
 
-// ending says who still is: "; a is ending its workers".
+// ending says which nodes are ending their workers: "; a is ending its workers".
 func ending(busy []Candidate) string {
 	return clause(busy, "is ending its workers", "are ending their workers")
 }
@@ -149,5 +149,5 @@ func clause(nodes []Candidate, does, do string) string {
 	}
 }
 
-// name is what people call the node.
+// name returns the node's name for people.
 func (c Candidate) name() string { return c.Node.Name() }

@@ -1,9 +1,9 @@
 package rendezvous
 
-// A MisuseError is what no waiting and no other attempt mends: somebody has to give other flags, or another secret.
+// A MisuseError is an error that neither waiting nor another attempt can mend: the user must give other flags, or another secret.
 type MisuseError struct{ Err error }
 
-// Error is Err's.
+// Error returns the text of Err.
 func (e *MisuseError) Error() string { return e.Err.Error() }
 
 // Unwrap returns Err.

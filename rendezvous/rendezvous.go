@@ -1,10 +1,10 @@
-// Package rendezvous decides which nodes are in a round, and what follows a round. It knows nodes and ranks, and
-// nothing of processes.
+// Package rendezvous decides which nodes are in a round, and what follows a round. It knows nodes and ranks, but
+// not processes.
 //
-// A [Rendezvous] has four verbs: Join blocks until this node is in a formed [Round], Report reports how its workers of
-// that round ended, Leave reports that they are being ended for good, Close leaves. A Round is a value: its nodes, ranks, master
-// and token never change. What can happen to it is that it is over, which Done tells: because a newer one is to form (then
-// the way on is to Join again), or because the job has been decided.
+// A [Rendezvous] has four verbs: Join blocks until this node is in a formed [Round], Report reports how its workers of that
+// round ended, Leave reports that they are being ended for good, Close leaves. A Round is a value: its nodes, ranks, master and
+// token never change. It only ends, and then Done is closed: either a newer round is to form (then Join again), or the job has
+// ended.
 //
 //	round, err := r.Join(ctx, self)     // the workers' ranks come from round.Place
 //	... start the workers, then round.Started() ...
@@ -47,7 +47,7 @@ var (
 	ErrNewRound = errors.New("a newer round is to form")
 )
 
-// A Rendezvous gathers nodes into rounds. Its methods may be called from several goroutines.
+// A Rendezvous forms rounds of nodes. Several goroutines may call its methods.
 type Rendezvous interface {
 	// Join blocks until self is in a formed round, ctx ends, or the job is closed (ErrClosed).
 	Join(ctx context.Context, self Node) (*Round, error)
@@ -84,13 +84,13 @@ type Failure struct {
 	FailedPeer  *FailedPeer `json:"failed_peer,omitempty"` // because of which it has failed, as it says itself; nil: none that it knows of
 }
 
-// A FailedPeer is another worker because of which one has failed.
+// A FailedPeer is the worker because of which another one failed.
 type FailedPeer struct {
 	Rank   int `json:"rank"`
 	Finder int `json:"finder"` // of the worker that has found that out
 }
 
-// A Peer is another worker that was called.
+// A Peer is a worker that another one tried to reach.
 type Peer struct {
 	Rank int    `json:"rank"`
 	Addr string `json:"address"` // host:port at which it was called
@@ -106,8 +106,8 @@ type Outcome struct {
 	Reason  string   `json:"reason,omitempty"`  // the root cause otherwise
 }
 
-// OutcomeOf is the outcome of a job that ends because a node leaves it: why is the reason that Close got. If why has an
-// exit code, that is the job's.
+// OutcomeOf returns the outcome of a job that ends because a node leaves it. why is the reason that was passed to
+// Close. If why has an exit code, that is the job's exit code.
 func OutcomeOf(why error) Outcome {
 	if why == nil {
 		return Outcome{}
@@ -128,7 +128,7 @@ func (o Outcome) Success() bool { return o == Outcome{} }
 // A ClosedError says that the job is over, and how it ended.
 type ClosedError struct{ Outcome Outcome }
 
-// Error is one line.
+// Error returns one line.
 func (e *ClosedError) Error() string {
 	switch o := e.Outcome; {
 	case o.Failure != nil:
@@ -143,7 +143,7 @@ func (e *ClosedError) Error() string {
 // Unwrap returns ErrClosed.
 func (e *ClosedError) Unwrap() error { return ErrClosed }
 
-// A Node is what one agent brings into a round.
+// A Node describes an agent's node to the others in a round.
 type Node struct {
 	ID       string `json:"id"`             // names the node in logs and errors; no other node of the job has it
 	Host     string `json:"host"`           // what people call its machine
@@ -153,7 +153,7 @@ type Node struct {
 	Role     string `json:"role"`           // of all its workers
 }
 
-// Name is what people call the node.
+// Name returns the node's name for people.
 func (n Node) Name() string {
 	if strings.Contains(n.ID, n.Host) {
 		return n.ID
@@ -164,7 +164,7 @@ func (n Node) Name() string {
 // nameLimit is in bytes: what a round is written down as has room for the names of thousands of nodes.
 const nameLimit = 255
 
-// Check says what is wrong with the node, whatever job it is for.
+// Check returns an error if the node is not valid for any job.
 func (n Node) Check() error {
 	if n.Nproc < 1 || n.Nproc > WorldLimit {
 		return fmt.Errorf("%d workers: want 1 to %d", n.Nproc, WorldLimit)
@@ -180,7 +180,7 @@ func (n Node) Check() error {
 	return nil
 }
 
-// Reach is where others reach the node.
+// Reach returns the address at which others reach the node.
 func (n Node) Reach() string { return cmp.Or(n.Addr, n.Host) }
 
 // A Master is where rank 0 listens for the other workers.

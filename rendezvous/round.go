@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// A Round is one fixed membership: the same nodes in the same order, the same master and the same token for
-// all its members, for as long as it lasts. Its fields are read only.
+// A Round is a fixed membership: while it lasts, all its members have the same nodes in the same order, the
+// same master and the same token. Its fields must not be changed.
 type Round struct {
 	ID        int   // from 1 upward
 	Size      int   // nodes
@@ -24,7 +24,7 @@ type Round struct {
 	err     error
 }
 
-// Done is closed when the round is over. A quiet network is no reason: only evidence ends a round.
+// Done is closed when the round is over. A silent network does not end a round; only evidence does.
 func (r *Round) Done() <-chan struct{} { return r.done }
 
 // Err says why the round is over (ErrNewRound, ErrClosed, ...), and is nil before Done is closed.
@@ -41,8 +41,8 @@ func (r *Round) Err() error {
 // It is idempotent, and implied by the end of the round.
 func (r *Round) Started() { r.started() }
 
-// Begin makes a round of r's fields, for implementations of Rendezvous. port may be nil, and is closed by Started. The
-// function returned ends the round, once, and reports whether closing the port failed.
+// Begin makes a round from r's fields, for implementations of Rendezvous. port may be nil; Started closes it. The
+// returned function ends the round, once, and reports whether closing the port failed.
 func Begin(r Round, port io.Closer) (round *Round, end func(why error) error) {
 	var portErr error
 	release := sync.OnceFunc(func() {

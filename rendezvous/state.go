@@ -2,7 +2,7 @@ package rendezvous
 
 import "time"
 
-// Rules are the settings of a job by which rounds are formed.
+// Rules are the settings of a job that determine how rounds form.
 type Rules struct {
 	Min, Max    int           // nodes of a round
 	MaxRestarts int           // the job's budget
@@ -12,7 +12,7 @@ type Rules struct {
 	Lease       time.Duration // after which a node is gone that gives no sign
 }
 
-// A ScaleUp says when a newcomer gets into a job that has a round with room for it. Its zero value is none.
+// A ScaleUp says when a newcomer joins a job whose round has room for it. Its zero value is not valid.
 type ScaleUp string
 
 const (
@@ -58,14 +58,14 @@ type Ending struct {
 	Apart    []string `json:"apart,omitempty"` // members, by Key, to leave out next, as others cannot reach them
 }
 
-// A Report is what a node has reported of the last round: success, if the others are nil.
+// A Report is what a node reported about the last round: success, if the other fields are nil.
 type Report struct {
 	Key     string // Candidate.Key
 	Failure *Failure
 	Left    *Outcome // it has left the job, which is the job's outcome if too few nodes are left; success: it never is
 }
 
-// A State is all that Form decides by.
+// A State is everything that Form needs for its decision.
 type State struct {
 	Rules
 	Last    *Formed       // nil: no round has formed; Key, Try, and ID, Host and Nproc of Node are all that counts of its members
