@@ -10,7 +10,7 @@ import (
 	"github.com/gorun/gorun/scripts/internal/peers"
 )
 
-// A library is a library that contenders use.
+// A library is what contenders need, in Debian's packages.
 type library struct {
 	name       string
 	packages   []string // Debian's

@@ -28,7 +28,7 @@ type worker struct {
 }
 
 // work takes TRANSPORT MEMORY OPS SIZES STATES SECONDS; memory is slices or alloc. Lists have commas in them. Rank 0 prints
-// "result OP BYTES STATE MICROSECONDS" a cell.
+// "result OP BYTES STATE MICROSECONDS" for each cell.
 func work(args []string) error {
 	if len(args) != 6 {
 		return fmt.Errorf("a worker with %d arguments", len(args))

@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -58,6 +59,8 @@ func benchCommand(here host, start startFunc) *cobra.Command {
 	own("tune", "", "", "measure all algorithms of each operation, and print rules for GORUN_COMM_TUNE that choose the fastest", setTo(&c.Tune, parseSwitch))
 	launch := newValues(groupNodes, groupRendezvous, groupProcessors)
 	launch.add(cmd)
+	nproc := cmd.Flag("nproc-per-node")
+	nproc.Usage = strings.Replace(nproc.Usage, "(default 1)", "(default: one for each CPU, but at least 2)", 1)
 	cmd.SetFlagErrorFunc(commandFlagError)
 
 	cmd.RunE = func(cmd *cobra.Command, names []string) error {
