@@ -150,8 +150,8 @@ type readJob struct {
 	before *view
 	anew   bool // also what has not changed: an etcd that has lost some of its history may have counted on since
 
-	now  *view
-	back bool // etcd has lost some of its history; now is all of the job
+	now         *view
+	lostHistory bool // etcd is older than the view before was; now is all of the job
 }
 
 // do fails with errStale if a member of etcd has answered that has not caught up.
@@ -170,7 +170,7 @@ func (r *readJob) do(ctx context.Context, x *executor) (err error) {
 	case rev >= r.before.rev:
 		return errStale
 	}
-	r.back = true
+	r.lostHistory = true
 	if r.now, err = read(ctx, &x.writer, r.whole, new(view)); err == nil && r.now.rev < rev {
 		err = errStale
 	}

@@ -101,7 +101,7 @@ func describeAnswer(a answered) string {
 		text = map[bool]string{true: "lost"}[r.lost] + text
 	case *readJob:
 		if a.err == nil {
-			text = describeView(r.now) + map[bool]string{true: ", etcd has gone back"}[r.back]
+			text = describeView(r.now) + map[bool]string{true: ", etcd has gone back"}[r.lostHistory]
 		}
 	case *enrolNode:
 		text = fmt.Sprintf("try %d%s", r.self.Try, text)

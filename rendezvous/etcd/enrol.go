@@ -86,7 +86,7 @@ func (w *writer) enrol(ctx context.Context, e enrolment, known jobConfig, led bo
 		case begins:
 			in, err = w.begin(ctx, e, &s)
 		default:
-			in, err = w.follow(ctx, e, &s)
+			in, err = w.joinExisting(ctx, e, &s)
 		}
 		if !errors.Is(err, errChanged) {
 			return in, err
@@ -152,9 +152,9 @@ func (w *writer) withdraw(ctx context.Context, rev int64) error {
 	return w.when(isMissing(w.keys.config()), isAt(node, rev)).delete(node).try(ctx)
 }
 
-// follow makes the node one of those that the job has. A leader is one of them; whether there are others is asked only if
+// joinExisting makes the node one of those that the job has. A leader is one of them; whether there are others is asked only if
 // there is no leader, since they may be many.
-func (w *writer) follow(ctx context.Context, e enrolment, s *precondition) (in enrolled, err error) {
+func (w *writer) joinExisting(ctx context.Context, e enrolment, s *precondition) (in enrolled, err error) {
 	t := w.when()
 	if e.job == "" {
 		others := w.keys.nodes()

@@ -18,7 +18,7 @@ func (b *member) monitorLeader() {
 	v := b.conn.view
 	if s := v.config.Secret; s != "" && s != b.secret {
 		b.secret = s
-		b.do(useSecret{s})
+		b.emit(useSecret{s})
 	}
 	rev := int64(0)
 	if v.leader != nil && v.leader.Key != b.key && b.enrolledLease != 0 {
@@ -27,9 +27,9 @@ func (b *member) monitorLeader() {
 	switch rev {
 	case b.monitored:
 	case 0:
-		b.do(stop{"leader"})
+		b.emit(stop{"leader"})
 	default:
-		b.do(start{"leader", monitorLeader{v.leader.Key, v.leader.Agent}})
+		b.emit(start{"leader", monitorLeader{v.leader.Key, v.leader.Agent}})
 	}
 	b.monitored = rev
 }

@@ -32,8 +32,8 @@ type leader struct {
 	decideAt time.Time // to decide again then; zero: on news
 	status   string    // that was published last
 
-	settled time.Time // until then absent nodes may only have been cut off, as this one was
-	back    int       // members of the round that have come back since
+	settled  time.Time // until then absent nodes may only have been cut off, as this one was
+	returned int       // members of the round that have come back since
 
 	retainAt time.Time // when the job's lease is to be renewed
 	led      int       // the last round that it has led
@@ -87,7 +87,7 @@ func (l *leader) lead() {
 	}
 	if !l.leading {
 		l.leading, l.stage, l.status, l.decided = true, rendezvous.Stage{}, "", nil
-		l.do(start{"nodes", watchNodes{}})
+		l.emit(start{"nodes", watchNodes{}})
 		l.log(slog.LevelDebug, "this node leads")
 	}
 	switch v := l.conn.view; {
@@ -112,10 +112,10 @@ func (l *leader) lead() {
 // knows of it. So once all of them are here, the leader waits no more.
 func (l *leader) uncertain() bool {
 	v := l.conn.view
-	if v.current == nil || !v.current.Restored || v.last == nil || !l.now.Before(l.settled) {
+	if v.current == nil || !v.current.Restored || v.formed == nil || !l.now.Before(l.settled) {
 		return false
 	}
-	if v.current.Over != nil || v.membersHere() < len(v.last.Members) {
+	if v.current.Over != nil || v.membersHere() < len(v.formed.Members) {
 		return true
 	}
 	l.settled = l.now
@@ -129,7 +129,7 @@ func (l *leader) undecided() bool {
 
 func (l *leader) becomeFollower() {
 	if l.leading {
-		l.do(stop{"nodes"})
+		l.emit(stop{"nodes"})
 		l.leading, l.decideAt, l.attempts = false, time.Time{}, attempts{}
 	}
 }
@@ -141,7 +141,7 @@ func (l *leader) retain() {
 	if !l.leading || v.config.lease == 0 || l.now.Before(l.retainAt) {
 		return
 	}
-	lasts := v.last != nil && !v.established && l.age(v.last.ID) >= l.config.retention()
+	lasts := v.formed != nil && !v.established && l.age(v.formed.ID) >= l.config.retention()
 	l.request(retaining, &retainJob{v, lasts})
 }
 
@@ -183,8 +183,8 @@ func (l *leader) decide() rendezvous.Decision {
 	for i, n := range s.Nodes { // only a lease shows of nodes without a liveness connection to this one whether they have ended
 		s.Nodes[i].LeaseOnly = n.Key != l.key && l.connected[n.Key] == 0
 	}
-	if v.last != nil {
-		s.Last, s.Age, s.Over = v.last, l.age(v.last.ID), v.current.Over
+	if v.formed != nil {
+		s.Last, s.Age, s.Over = v.formed, l.age(v.formed.ID), v.current.Over
 	}
 	d := rendezvous.Form(s)
 	if d.Stage != l.stage {
@@ -205,18 +205,18 @@ func (l *leader) unsettle(d time.Duration) {
 	if until := l.now.Add(d + l.config.Lease + retryInterval); until.After(l.settled) {
 		l.settled = until
 	}
-	l.back = 0
+	l.returned = 0
 }
 
 // waitForMore gives the other members of the round more time whenever one of them has come back.
 func (l *leader) waitForMore() {
 	v := l.conn.view
-	if v.last == nil || !l.now.Before(l.settled) {
+	if v.formed == nil || !l.now.Before(l.settled) {
 		return
 	}
-	if back := v.membersHere(); back > l.back {
+	if returned := v.membersHere(); returned > l.returned {
 		l.unsettle(0)
-		l.back = back
+		l.returned = returned
 	}
 }
 

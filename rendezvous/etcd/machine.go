@@ -18,7 +18,8 @@ import (
 //	  │
 //	connection    the lease, outages of etcd, the view: what etcd has said last of the job
 //
-// What an event means for several parts is in this file. After each event, advance compares what is with what should be, and
+// An event is taken in by its apply, and the answer to a request by the request's done. Both may change several parts, and stand with the
+// part that they are about, or in this file if they are about all. After each event, advance compares what is with what should be, and
 // requests what is missing. So there is no other retry: a request that has failed is missing again.
 type machine struct {
 	*common
@@ -103,20 +104,20 @@ func (m *machine) wake() time.Time {
 	return wake
 }
 
-func (c *common) do(a action) { c.actions = append(c.actions, a) }
+func (c *common) emit(a action) { c.actions = append(c.actions, a) }
 
 // request makes a request, unless one of that kind is under way.
 func (c *common) request(k kind, r request) {
 	if !c.pending[k] {
 		c.pending[k] = true
-		c.do(asked{k, r})
+		c.emit(asked{k, r})
 	}
 }
 
 // watchJob watches job/, perhaps anew.
-func (c *common) watchJob() { c.do(start{"job", watchJob{}}) }
+func (c *common) watchJob() { c.emit(start{"job", watchJob{}}) }
 
-func (c *common) log(level slog.Level, text string, args ...any) { c.do(logLine{level, text, args}) }
+func (c *common) log(level slog.Level, text string, args ...any) { c.emit(logLine{level, text, args}) }
 
 func (begun) apply(m *machine) { m.watchJob() }
 
@@ -143,7 +144,7 @@ func (e leaveCalled) apply(m *machine) {
 		closed = &rendezvous.ClosedError{Outcome: rendezvous.OutcomeOf(e.why)}
 	}
 	m.finish(closed)
-	m.do(leave)
+	m.emit(leave)
 }
 
 func (e jobChanged) apply(m *machine) {
@@ -161,11 +162,11 @@ func (r *readJob) done(m *machine, err error) {
 		c.dirty = true
 		m.onFailure(err)
 		return
-	case r.back && c.view == r.before:
+	case r.lostHistory && c.view == r.before:
 		m.member.enrolAgain()
 		m.watchJob()
 		m.leader.becomeFollower() // and a leader begins the watch of its own anew
-	case r.back || r.now.rev < c.view.rev: // this node has written meanwhile
+	case r.lostHistory || r.now.rev < c.view.rev: // this node has written meanwhile
 		c.dirty = true
 		return
 	}

@@ -15,9 +15,9 @@ type member struct {
 	*common
 	conn *connection
 
-	joins   []*join // that wait; self describes the first
-	joining *joining
-	shown   string // of what a Join waits for
+	joins    []*join // that wait; self describes the first
+	entering *entering
+	shown    string // of what a Join waits for
 
 	self          nodeDoc          // what etcd should know
 	enrolledLease clientv3.LeaseID // under which etcd knows of the node; 0: it does not
@@ -61,7 +61,7 @@ type report struct {
 
 func (e joinCalled) apply(m *machine) {
 	if m.closed != nil {
-		m.do(failJoin{e.id, m.closed})
+		m.emit(failJoin{e.id, m.closed})
 		return
 	}
 	b := &m.member
@@ -97,7 +97,7 @@ func (b *member) withdraw(id int, err error) {
 	if i < 0 {
 		return
 	}
-	b.do(failJoin{id, err})
+	b.emit(failJoin{id, err})
 	b.joins = slices.Delete(b.joins, i, i+1)
 	if i == 0 {
 		b.nextJoin()
@@ -118,7 +118,7 @@ func (b *member) fail(err error) {
 		return
 	}
 	for _, j := range b.joins {
-		b.do(failJoin{j.id, err})
+		b.emit(failJoin{j.id, err})
 	}
 	b.joins = nil
 	b.nextJoin()
@@ -128,7 +128,7 @@ func (b *member) endRound(why error) {
 	if b.round == 0 {
 		return
 	}
-	b.do(endRound{why})
+	b.emit(endRound{why})
 	b.round = 0
 	if b.report != nil {
 		b.answer(nil)
@@ -176,7 +176,7 @@ func (b *member) leaves() int {
 func (b *member) show(reason string) {
 	if len(b.joins) > 0 && reason != b.shown {
 		b.shown = reason
-		b.do(showReason{reason})
+		b.emit(showReason{reason})
 	}
 }
 
@@ -188,7 +188,7 @@ func (e reportCalled) apply(m *machine) {
 	}
 	switch {
 	case b.round != e.round || b.report != nil && b.report.recorded:
-		m.do(answerReport{e.id, nil})
+		m.emit(answerReport{e.id, nil})
 	case b.report == nil:
 		b.report = &report{doc: e.doc, callers: []int{e.id}}
 	default:
@@ -229,7 +229,7 @@ func (r *recordReport) done(m *machine, err error) {
 
 func (b *member) answer(err error) {
 	for _, id := range b.report.callers {
-		b.do(answerReport{id, err})
+		b.emit(answerReport{id, err})
 	}
 	b.report.callers = nil
 }

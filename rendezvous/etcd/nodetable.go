@@ -19,7 +19,7 @@ type nodeTable struct {
 	nodes   map[string]knownNode // that are here, by key
 	reports []rendezvous.Report  // the first one first
 	bad     map[string]error     // why nodes are left out, and reports cannot be read, by etcd's key
-	last    *rendezvous.Formed   // the current round; nil: none, or the job is closed
+	formed  *rendezvous.Formed   // the current round; nil: none, or the job is closed
 }
 
 // A knownNode is a node as it was read.
@@ -55,7 +55,7 @@ func (v *view) applyChanges(k keys, before *view, answers []*pb.ResponseOp) (all
 	if v.rev < before.rev || nodes.Count != int64(len(v.nodes)) || putBack {
 		return false, nil
 	}
-	if err := v.readLast(k, before, rounds.Kvs); err != nil {
+	if err := v.readFormed(k, before, rounds.Kvs); err != nil {
 		return true, err
 	}
 	if v.sameRound(before) {
@@ -69,12 +69,12 @@ func (v *view) applyChanges(k keys, before *view, answers []*pb.ResponseOp) (all
 	return true, nil
 }
 
-// readLast finds the current round, which may be in the view before, or else is in kvs.
-func (v *view) readLast(k keys, before *view, kvs []*mvccpb.KeyValue) (err error) {
+// readFormed finds the current round, which may be in the view before, or else is in kvs.
+func (v *view) readFormed(k keys, before *view, kvs []*mvccpb.KeyValue) (err error) {
 	if v.current == nil || v.state != nil {
 		return nil
 	}
-	if v.last = before.last; v.last != nil && v.sameRound(before) {
+	if v.formed = before.formed; v.formed != nil && v.sameRound(before) {
 		return nil
 	}
 	docs := make([]roundDoc, len(kvs), len(kvs)+1)
@@ -86,7 +86,7 @@ func (v *view) readLast(k keys, before *view, kvs []*mvccpb.KeyValue) (err error
 	if v.current.Restored && len(docs) == 0 { // none of its members has come back
 		docs = append(docs, roundDoc{ID: v.current.Round, Size: 1, Restarts: v.current.Restarts})
 	}
-	if v.last, err = formed(docs, v.current.Restored); err != nil {
+	if v.formed, err = formed(docs, v.current.Restored); err != nil {
 		return &DocumentError{k.roundOf(v.current.Round), err}
 	}
 	return nil
@@ -122,7 +122,7 @@ func (t *nodeTable) candidates() (all []rendezvous.Candidate, unreachable []rend
 
 // membersHere is how many members of the current round are here.
 func (t *nodeTable) membersHere() (n int) {
-	for _, m := range t.last.Members {
+	for _, m := range t.formed.Members {
 		if t.nodes[m.Key].rev > 0 {
 			n++
 		}
@@ -152,10 +152,10 @@ func (v *view) readReport(k keys, kv *mvccpb.KeyValue) {
 // for ever.
 func (v *view) unreadable(key string, err error) *rendezvous.Failure {
 	f := &rendezvous.Failure{Code: 1, Ending: "the report of its node cannot be read", Text: fmt.Sprintf("the report of its node cannot be read: %.1000s", err)}
-	if v.last == nil {
+	if v.formed == nil {
 		return f
 	}
-	for _, m := range v.last.Members {
+	for _, m := range v.formed.Members {
 		if m.Key == key {
 			f.Node, f.Host = m.Node.ID, m.Node.Host
 			break

@@ -49,10 +49,10 @@ func TestNodeTableIsComplete(t *testing.T) {
 			case 3, 4:
 				remove(t, w, w.keys.node(key))
 			case 5, 6:
-				set(w.keys.report(known.last.ID+random.IntN(3)-1, key), reportDoc{Failure: &rendezvous.Failure{Code: n}})
+				set(w.keys.report(known.formed.ID+random.IntN(3)-1, key), reportDoc{Failure: &rendezvous.Failure{Code: n}})
 			case 7:
 				now := look(new(view))
-				next := rendezvous.Formed{ID: now.last.ID + 1, Members: now.members()}
+				next := rendezvous.Formed{ID: now.formed.ID + 1, Members: now.members()}
 				if err := w.form(t.Context(), now, next, "token"); err != nil {
 					t.Fatal(err)
 				}
@@ -106,7 +106,7 @@ func TestUnreadableReport(t *testing.T) {
 // show is all that v says of the round and the nodes.
 func (v *view) show() string {
 	nodes, unreachable := v.candidates()
-	text := fmt.Sprintf("%+v\n%+v\n%v\n%v", *v.last, nodes, v.bad, unreachable)
+	text := fmt.Sprintf("%+v\n%+v\n%v\n%v", *v.formed, nodes, v.bad, unreachable)
 	for _, key := range slices.Sorted(maps.Keys(v.nodes)) {
 		text += fmt.Sprintf("\n%s at %d", key, v.nodes[key].rev)
 	}

@@ -108,7 +108,7 @@ func (b *member) monitor(other peerDoc, unreached bool) {
 func (b *member) monitorAt(other peerDoc, addr string, unreached bool) {
 	if p := b.newPeer(other.Key, other, addr); p != nil {
 		p.unreached, p.warned = unreached, unreached
-		b.do(start{"peer " + p.key, monitorPeer{p.key, p.serial, p.addr}})
+		b.emit(start{"peer " + p.key, monitorPeer{p.key, p.serial, p.addr}})
 	}
 }
 
@@ -117,7 +117,7 @@ func (b *member) callWorker(other peerDoc, addr string) {
 	id := other.Key + " " + addr
 	if p := b.newPeer(id, other, addr); p != nil {
 		p.worker, p.unreached = true, true
-		b.do(start{"peer " + id, callWorker{id, p.serial, addr}})
+		b.emit(start{"peer " + id, callWorker{id, p.serial, addr}})
 	}
 }
 
@@ -134,7 +134,7 @@ func (b *member) newPeer(id string, other peerDoc, addr string) *peer {
 
 func (b *member) stop(id string) {
 	delete(b.peers, id)
-	b.do(stop{"peer " + id})
+	b.emit(stop{"peer " + id})
 }
 
 // apply takes note of a sign of a peer or of a failed call, see observe. A call that fails while etcd cannot be used says nothing: this
@@ -191,7 +191,7 @@ func (b *member) onUsable() {
 func (b *member) confirm(round int, named []rendezvous.Peer) {
 	if !b.conn.isAway() {
 		b.confirming++
-		b.do(start{"", confirmPeers{round, named[:min(len(named), namedLimit)]}})
+		b.emit(start{"", confirmPeers{round, named[:min(len(named), namedLimit)]}})
 	}
 }
 

@@ -51,7 +51,7 @@ func (b *member) probe() {
 		return
 	}
 	b.probing = true
-	b.do(start{"", probePeers{b.conn.job, round, b.now, peers}})
+	b.emit(start{"", probePeers{b.conn.job, round, b.now, peers}})
 }
 
 // apply takes the results of a probe.

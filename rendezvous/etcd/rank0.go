@@ -16,8 +16,8 @@ const (
 	masterTimeout  = time.Second            // for its machine to answer in its stead
 )
 
-// joining says which Join is about to enter which round.
-type joining struct{ join, round int }
+// entering says which Join is about to enter which round.
+type entering struct{ join, round int }
 
 // prepare does what a round needs before workers start in it, and then enters it. The node of rank 0 reserves the master port, if a
 // certain one was asked for. The other nodes check that they can reach the node of rank 0; otherwise their workers would wait for it in
@@ -25,28 +25,28 @@ type joining struct{ join, round int }
 // an agent again that has answered once. If it is dead, the round ends before they give up.
 func (b *member) prepare(doc *roundDoc, a assignment) {
 	j := b.joins[0]
-	way := joining{j.id, doc.ID}
+	way := entering{j.id, doc.ID}
 	switch {
 	case a.Rank == 0 && j.port == 0:
-		if b.joining == nil || *b.joining != way {
-			b.joining = &way
-			b.do(reservePort{j.id, j.self.Reach(), b.config.MasterPort})
+		if b.entering == nil || *b.entering != way {
+			b.entering = &way
+			b.emit(reservePort{j.id, j.self.Reach(), b.config.MasterPort})
 		}
 	case a.Rank == 0 || doc.Rank0.Key == b.rank0:
 		b.enter(doc, a)
-	case b.joining == nil || *b.joining != way:
+	case b.entering == nil || *b.entering != way:
 		b.stopCalling()
-		b.joining = &way
-		b.do(start{"rank 0", callRank0{j.id, doc.ID, j.self, doc.Rank0, max(b.config.JoinTimeout, b.config.failureTimeout())}})
+		b.entering = &way
+		b.emit(start{"rank 0", callRank0{j.id, doc.ID, j.self, doc.Rank0, max(b.config.JoinTimeout, b.config.failureTimeout())}})
 	}
 }
 
 func (e portReserved) apply(m *machine) {
 	b := &m.member
-	if b.joining == nil || b.joining.join != e.join {
+	if b.entering == nil || b.entering.join != e.join {
 		return
 	}
-	b.joining = nil
+	b.entering = nil
 	if e.err != nil {
 		b.withdraw(e.join, e.err)
 		return
@@ -57,9 +57,9 @@ func (e portReserved) apply(m *machine) {
 
 // stopCalling: there is no sense in calling any more.
 func (b *member) stopCalling() {
-	if b.joining != nil {
-		b.joining = nil
-		b.do(stop{"rank 0"})
+	if b.entering != nil {
+		b.entering = nil
+		b.emit(stop{"rank 0"})
 	}
 }
 
@@ -67,12 +67,12 @@ func (b *member) stopCalling() {
 func (e rank0Called) apply(m *machine) {
 	b := &m.member
 	switch {
-	case b.joining == nil || *b.joining != joining{e.join, e.round}: // the call has been stopped
+	case b.entering == nil || *b.entering != entering{e.join, e.round}: // the call has been stopped
 	case e.err == nil:
-		b.joining, b.rank0 = nil, e.rank0.Key
+		b.entering, b.rank0 = nil, e.rank0.Key
 		m.follow()
 	case e.last:
-		b.joining = nil
+		b.entering = nil
 		b.withdraw(e.join, e.err)
 	default:
 		b.show(fmt.Sprintf("round %d: %v", e.round, e.err))
@@ -90,7 +90,7 @@ func (b *member) enter(doc *roundDoc, a assignment) {
 	b.updateSelf()
 	b.round = doc.ID
 	b.monitorPeers(doc)
-	b.do(enterRound{j.id, rendezvous.Round{
+	b.emit(enterRound{j.id, rendezvous.Round{
 		ID: doc.ID, Size: doc.Size, Self: a.Rank, Node: j.self, Place: a.Place,
 		Master: rendezvous.Master{Addr: doc.Rank0.Addr, Port: doc.Rank0.Port},
 		Token:  doc.Token, Restarts: doc.Restarts, Why: doc.Why,
