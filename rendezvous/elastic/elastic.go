@@ -12,6 +12,7 @@ import (
 	"github.com/gorun/gorun/rendezvous"
 	"github.com/gorun/gorun/rendezvous/embedded"
 	"github.com/gorun/gorun/rendezvous/etcd"
+	"github.com/gorun/gorun/rendezvous/reach"
 )
 
 // Etcd makes what needs an etcd.
@@ -98,15 +99,13 @@ func (m *lazyRendezvous) open(ctx context.Context) (*etcd.Rendezvous, string, er
 	c := m.config
 	ctx, cancel := context.WithTimeoutCause(ctx, c.JoinTimeout, fmt.Errorf("no rendezvous within %v", c.JoinTimeout))
 	defer cancel()
-	in, err := credentials(c.Access)
+	target, err := targetOf(c.Access)
 	if err != nil {
 		return nil, "", err
 	}
 	if m.host == nil {
-		h := hosting{
-			Access: c.Access, in: in, server: embedded.Config{Job: c.RunID, TempDir: c.TempDir},
-			waiting: c.Waiting, logger: c.Logger,
-		}
+		server := embedded.Config{Job: c.RunID, TempDir: c.TempDir, Waiting: c.Waiting, Logger: c.Logger}
+		h := hosting{Access: c.Access, target: target, server: server}
 		if m.host, err = h.start(ctx); err != nil {
 			return nil, "", err
 		}
@@ -119,12 +118,12 @@ func (m *lazyRendezvous) open(ctx context.Context) (*etcd.Rendezvous, string, er
 	}
 	for {
 		if m.host == nil {
-			if err := await(ctx, c.Access, in, c.Waiting); err != nil {
+			if err := await(ctx, target, c.Waiting); err != nil {
 				return nil, "", err
 			}
 		}
 		m.addr = address(ctx, c.Endpoints)
-		m.inner, err = m.connect(in)
+		m.inner, err = m.connect(target)
 		if err == nil || !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
 			return m.inner, m.addr, err
 		}
@@ -133,10 +132,10 @@ func (m *lazyRendezvous) open(ctx context.Context) (*etcd.Rendezvous, string, er
 }
 
 // connect makes the rendezvous over an etcd that can be used.
-func (m *lazyRendezvous) connect(in secrets) (*etcd.Rendezvous, error) {
+func (m *lazyRendezvous) connect(t reach.Target) (*etcd.Rendezvous, error) {
 	c := m.config
 	return etcd.New(etcd.Config{
-		Config: c, TLS: in.tls, Password: in.password, Started: m.started,
-		Explain: func(ctx context.Context) error { return oneLine(diagnose(ctx, c.Access, in, c.Endpoints)) },
+		Config: c, TLS: t.TLS, Password: t.Password, Started: m.started,
+		Explain: func(ctx context.Context) error { return oneLine(reach.Diagnose(ctx, t)) },
 	})
 }

@@ -18,30 +18,26 @@ import (
 	"github.com/gorun/gorun/rendezvous/reach"
 )
 
-// secrets are what lets this node in.
-type secrets struct {
-	tls      *tls.Config // nil: none
-	password string
-}
-
-func credentials(a rendezvous.Access) (s secrets, err error) {
+// targetOf reads what lets this node in.
+func targetOf(a rendezvous.Access) (t reach.Target, err error) {
+	t = reach.Target{Endpoints: a.Endpoints, Hosted: a.Hosted, Username: a.User}
 	if a.PasswordFile != "" {
 		text, err := os.ReadFile(a.PasswordFile)
 		if err != nil {
-			return s, misuse(fmt.Errorf("cannot read the password: %w", err))
+			return t, misuse(fmt.Errorf("cannot read the password: %w", err))
 		}
-		s.password = string(bytes.TrimRight(text, "\r\n"))
+		t.Password = string(bytes.TrimRight(text, "\r\n"))
 	}
 	switch {
 	case a.Secret != "":
-		s.tls, err = embedded.ClientTLS([]byte(a.Secret))
+		t.TLS, err = embedded.ClientTLS([]byte(a.Secret))
 	case a.TLS:
-		s.tls, err = certificates(a)
+		t.TLS, err = certificates(a)
 	}
 	if err != nil {
 		err = misuse(err)
 	}
-	return s, err
+	return t, err
 }
 
 // certificates are those of files. Without a CA the system's are believed.
@@ -81,10 +77,10 @@ const (
 )
 
 // await returns when an etcd can be used. tell gets what it waits for. It gives up when ctx ends or waiting does not help.
-func await(ctx context.Context, a rendezvous.Access, in secrets, tell func(string)) error {
+func await(ctx context.Context, t reach.Target, tell func(string)) error {
 	var why error
 	for wait := firstAskPause; ; wait = min(2*wait, askPause) {
-		err := diagnose(ctx, a, in, a.Endpoints)
+		err := reach.Diagnose(ctx, t)
 		switch {
 		case err == nil:
 			return nil
@@ -101,11 +97,6 @@ func await(ctx context.Context, a rendezvous.Access, in secrets, tell func(strin
 			return fmt.Errorf("%w: %w", context.Cause(ctx), why)
 		}
 	}
-}
-
-// diagnose says why none of some of the endpoints can be used.
-func diagnose(ctx context.Context, a rendezvous.Access, in secrets, endpoints []rendezvous.Endpoint) error {
-	return reach.Diagnose(ctx, reach.Target{Endpoints: endpoints, Hosted: a.Hosted, TLS: in.tls, Username: a.User, Password: in.password})
 }
 
 // oneLine is an error in one line.

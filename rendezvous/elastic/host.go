@@ -20,12 +20,9 @@ import (
 // A hosting is an etcd that may be this process's to host.
 type hosting struct {
 	rendezvous.Access
-	in      secrets
-	server  embedded.Config // its Job, and where its data goes
-	waiting func(reason string)
-	logger  *slog.Logger
-
-	findings []string // where the endpoints are, once claim has looked
+	target   reach.Target
+	server   embedded.Config // its Job, where its data goes, and what it tells
+	findings []string        // where the endpoints are, once claim has looked
 }
 
 // claim returns what to serve; nil: another node hosts the etcd.
@@ -38,7 +35,7 @@ func (h *hosting) claim(ctx context.Context) (*embedded.Config, error) {
 	for _, f := range findings {
 		h.findings = append(h.findings, f.String())
 	}
-	h.logger.Debug("endpoints", "found", h.findings)
+	h.server.Logger.Debug("endpoints", "found", h.findings)
 	switch {
 	case ctx.Err() != nil && claim == nil:
 		return nil, context.Cause(ctx)
@@ -49,7 +46,7 @@ func (h *hosting) claim(ctx context.Context) (*embedded.Config, error) {
 	}
 	c := h.server
 	c.Listeners, c.Self, c.Members = claim.Listeners, claim.Endpoint, h.Endpoints
-	c.Secret, c.Logger = []byte(h.Secret), h.logger.WithGroup("etcd")
+	c.Secret, c.Logger = []byte(h.Secret), c.Logger.WithGroup("etcd")
 	if h.Cert != "" {
 		c.Files = &embedded.Files{CA: h.CA, Cert: h.Cert, Key: h.Key}
 	}
@@ -81,7 +78,7 @@ func (h *hosting) start(ctx context.Context) (*host, error) {
 	c.Waiting = func(reason string) {
 		s.reason.Store(&reason)
 		if !s.aside.Load() {
-			h.waiting(reason)
+			h.server.Waiting(reason)
 		}
 	}
 	go func() {
@@ -90,10 +87,10 @@ func (h *hosting) start(ctx context.Context) (*host, error) {
 		if s.err != nil {
 			return
 		}
-		h.logger.Debug("hosting the rendezvous", "endpoint", s.endpoint)
+		h.server.Logger.Debug("hosting the rendezvous", "endpoint", s.endpoint)
 		<-s.server.Done()
 		if err := s.server.Err(); !errors.Is(err, net.ErrClosed) {
-			h.logger.Warn("the rendezvous that this node hosts has ended", "endpoint", s.endpoint, "error", err)
+			h.server.Logger.Warn("the rendezvous that this node hosts has ended", "endpoint", s.endpoint, "error", err)
 		}
 	}()
 	return s, nil
@@ -123,9 +120,10 @@ func (h *hosting) await(ctx context.Context, s *host, othersDo bool) error {
 
 // look looks at the other members until one of them knows another secret, one serves if that will do, or ctx ends.
 func (h *hosting) look(ctx context.Context, self rendezvous.Endpoint, oneWillDo bool) error {
-	others := slices.DeleteFunc(slices.Clone(h.Endpoints), func(e rendezvous.Endpoint) bool { return e == self })
-	for len(others) > 0 && ctx.Err() == nil {
-		err := diagnose(ctx, h.Access, h.in, others)
+	others := h.target
+	others.Endpoints = slices.DeleteFunc(slices.Clone(h.Endpoints), func(e rendezvous.Endpoint) bool { return e == self })
+	for len(others.Endpoints) > 0 && ctx.Err() == nil {
+		err := reach.Diagnose(ctx, others)
 		if err == nil && oneWillDo {
 			return nil
 		}
@@ -149,12 +147,12 @@ func (h *hosting) follow(s *host) {
 	case <-s.started:
 	case <-time.After(hostWarnDelay):
 		if reason := s.reason.Load(); reason != nil {
-			h.logger.Warn("this node does not host the rendezvous yet, and keeps trying", "because", *reason)
+			h.server.Logger.Warn("this node does not host the rendezvous yet, and keeps trying", "because", *reason)
 		}
 		<-s.started
 	}
 	if s.err != nil && !errors.Is(s.err, net.ErrClosed) {
-		h.logger.Warn("this node does not host the rendezvous", "error", s.err)
+		h.server.Logger.Warn("this node does not host the rendezvous", "error", s.err)
 	}
 }
 
@@ -186,14 +184,12 @@ func (s *host) close(ctx context.Context) error {
 
 // Serve hosts an etcd by hand.
 func (Etcd) Serve(ctx context.Context, a rendezvous.Access, dir string, logger *slog.Logger) error {
-	in, err := credentials(a)
+	target, err := targetOf(a)
 	if err != nil {
 		return err
 	}
-	h := hosting{
-		Access: a, in: in, server: embedded.Config{Job: "gorun etcd", Dir: dir},
-		waiting: func(reason string) { logger.Info("waiting: " + reason) }, logger: logger,
-	}
+	server := embedded.Config{Job: "gorun etcd", Dir: dir, Waiting: func(reason string) { logger.Info("waiting: " + reason) }, Logger: logger}
+	h := hosting{Access: a, target: target, server: server}
 	host, err := h.start(ctx)
 	if host != nil {
 		err = h.await(ctx, host, false)

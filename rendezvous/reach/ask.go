@@ -40,9 +40,7 @@ func (t Target) ask(ctx context.Context, e rendezvous.Endpoint) *Problem {
 		_, err = user.Get(ctx, "gorun", clientv3.WithCountOnly())
 	}
 	switch p := t.askProblem(err); {
-	case err == nil:
-		return nil
-	case p == nil:
+	case err == nil, p == nil:
 		return nil
 	case p.Kind == NoLeader:
 		return leaderless(ctx, anybody)
@@ -91,13 +89,8 @@ func (t Target) askProblem(err error) *Problem {
 
 // isLeaderless reports an error of an etcd that is too few.
 func isLeaderless(err error) bool {
-	for _, e := range []error{
+	return slices.ContainsFunc([]error{
 		rpctypes.ErrNoLeader, rpctypes.ErrTimeout, rpctypes.ErrLeaderChanged, rpctypes.ErrStopped,
 		rpctypes.ErrTimeoutDueToLeaderFail, rpctypes.ErrTimeoutDueToConnectionLost, rpctypes.ErrUnhealthy,
-	} {
-		if errors.Is(err, e) {
-			return true
-		}
-	}
-	return false
+	}, func(e error) bool { return errors.Is(err, e) })
 }

@@ -74,20 +74,17 @@ func (m machine) own(ctx context.Context, endpoints []rendezvous.Endpoint, insis
 	insistHere := insist && len(endpoints) == 1
 	var findings []Finding
 	for _, e := range endpoints {
-		f := Finding{Endpoint: e}
 		found, err := m.lookup(ctx, "ip", e.Host)
-		if err != nil && !insistHere {
-			f.Err = err
-			if dns, ok := errors.AsType[*net.DNSError](err); ok {
-				f.Err = errors.New(dns.Err) // the endpoint says the rest
-			}
-			findings = append(findings, f)
-			continue
+		if dns, ok := errors.AsType[*net.DNSError](err); ok {
+			err = errors.New(dns.Err) // the endpoint says the rest
 		}
-		f.Addrs = normal(found)
-		at, err := choose(e, f.Addrs, local, insist, insistHere)
-		if err != nil && !errors.Is(err, ErrElsewhere) {
-			return nil, append(findings, f), err
+		f := Finding{Endpoint: e, Addrs: normal(found)}
+		var at []netip.Addr
+		if err == nil || insistHere {
+			at, err = choose(e, f.Addrs, local, insist, insistHere)
+			if err != nil && !errors.Is(err, ErrElsewhere) {
+				return nil, append(findings, f), err
+			}
 		}
 		var listeners []net.Listener
 		if err == nil {
