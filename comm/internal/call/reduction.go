@@ -22,14 +22,14 @@ type Reduction struct {
 
 // The codes of operations beyond those of package reduce, whose numbers are codes as well. They travel between ranks.
 const (
-	CodeAvg = uint8(reduce.MaxLoc) + 1 + iota
+	CodeAvg = uint8(reduce.LastOp) + 1 + iota
 	CodePreMulSum
 	CodeOwn
 )
 
 // Basic are the operations that need no more than their code, which is their index.
 var Basic = func() (basic [CodeAvg + 1]Reduction) {
-	for o := reduce.Sum; o <= reduce.MaxLoc; o++ {
+	for o := reduce.Sum; o <= reduce.LastOp; o++ {
 		basic[o] = Reduction{Code: uint8(o), Kernel: o, Width: 1, Normalize: o >= reduce.LogicalAnd && o <= reduce.LogicalXor}
 	}
 	basic[reduce.MinLoc].Width, basic[reduce.MaxLoc].Width = 2, 2
@@ -138,7 +138,7 @@ func opName(code uint8, detail uint32) string {
 		return textOf(detail, "own operation")
 	case code == CodeAvg:
 		return "Avg"
-	case code > 0 && code <= uint8(reduce.MaxLoc):
+	case code > 0 && code <= uint8(reduce.LastOp):
 		return reduce.Op(code).String()
 	}
 	return fmt.Sprintf("Op(%d)", code)

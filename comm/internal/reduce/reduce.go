@@ -21,7 +21,8 @@ import (
 // A Type is an element type. The numbers travel between ranks.
 type Type uint8
 
-// The element types. Go's int, uint and uintptr are Int64 and Uint64 (or their 32-bit forms).
+// The element types. Go's int, uint and uintptr are Int64 and Uint64 (or their 32-bit forms). A new type also needs a row in types, its
+// functions in portable, and, for users, its place in Element and typeOf of package comm.
 const (
 	Int8 Type = iota + 1
 	Int16
@@ -67,7 +68,7 @@ func (t Type) String() string {
 // between ranks.
 type Op uint8
 
-// The operations.
+// The operations. A new one also needs its name in opNames, its kernels in portable, and, for users, a constant in comm/op.go.
 const (
 	Sum Op = iota + 1
 	Prod
@@ -82,6 +83,8 @@ const (
 	MinLoc // values are pairs of a number and its location
 	MaxLoc
 	numOps = iota + 1
+
+	LastOp = Op(numOps - 1)
 )
 
 var opNames = [numOps]string{
