@@ -14,13 +14,13 @@ type Stage struct {
 // Awaited is what a Stage waits for.
 type Awaited int
 
-// The zero value is News, which does not come with time.
+// What leaders wait for. Each is named where Form decides to wait, by a call of State.wait, which also takes the reason that people see.
 const (
-	News      Awaited = iota
-	Enough            // the JoinTimeout ends it
-	LastCall          // the LastCall ends it
-	Newcomers         // the LastCall ends it
-	Cause             // the causeTimeout ends it
+	News      Awaited = iota // a change in the job; no time ends this stage
+	Enough                   // Min nodes; JoinTimeout ends it
+	LastCall                 // nodes beyond Min; LastCall ends it
+	Newcomers                // more newcomers for a round that runs; LastCall ends it
+	Cause                    // reports of what caused a failure; causeTimeout ends it
 )
 
 // over reports whether the stage is the present one and has lasted for limit.

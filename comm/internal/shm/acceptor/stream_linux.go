@@ -28,7 +28,7 @@ type request struct {
 	memory *segment.Segment
 }
 
-// Serve accepts streams to self, for h, until StopServing. Earlier callers have waited for it.
+// Serve accepts streams to self, for h, until StopServing. Ranks that call before that wait for it.
 func (a *Acceptor) Serve(self Self, h transport.Handler) {
 	s := &server{Self: self, handler: h}
 	s.ctx, s.stop = context.WithCancel(a.ctx)
