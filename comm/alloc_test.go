@@ -37,7 +37,7 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 		}
 	}
 	step := func(ctx context.Context, g *Group, buf []byte) func() error {
-		c := pipeline.Call{Seq: 1, Call: call.Call{Op: uint8(call.KindAllGather)}, Elem: 1, Caller: aMinute{ctx}}
+		c := pipeline.Call{Seq: 1, Call: call.Call{Kind: call.KindAllGather}, Elem: 1, Caller: aMinute{ctx}}
 		if err := g.core.Comm.Begin(c.Seq, c.Call, 0); err != nil {
 			return func() error { return err }
 		}

@@ -67,7 +67,7 @@ func (g *Group) Flight() Flight {
 func flightCalls(records []flight.Record, transfers bool) []FlightCall {
 	calls := make([]FlightCall, len(records))
 	for i, r := range records {
-		kind := call.Kind(r.Call.Op)
+		kind := r.Call.Kind
 		c := FlightCall{
 			Seq: r.Seq, Call: call.Describe(r.Call), Op: kind.String(), Sent: r.Sent, Received: r.Received,
 			Began: r.Began, State: "under way", Seconds: time.Since(r.Began).Seconds(),

@@ -142,7 +142,7 @@ func TestRememberingAllocatesNothing(t *testing.T) {
 	w := newTestWorld(t, transports["mem"](t, 1))
 	defer w.close()
 	g := w.groups[0]
-	seq, call := uint64(0), call.Call{Op: uint8(call.KindBarrier)}
+	seq, call := uint64(0), call.Call{Kind: call.KindBarrier}
 	if n := testing.AllocsPerRun(100, func() {
 		seq++
 		if err := g.core.Comm.Begin(seq, call, 0); err != nil {

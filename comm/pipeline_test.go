@@ -41,7 +41,7 @@ func TestPiecesGoAheadForEver(t *testing.T) {
 		}
 		p = append(append(p, receives...), sends...)
 		out, in := bytes.Repeat([]byte{byte(g.Rank())}, before+ahead), make([]byte, before+ahead)
-		call := pipeline.Call{Seq: 1, Call: call.Call{Op: uint8(call.KindAllGather)}, Elem: 1, Caller: aMinute{ctx}}
+		call := pipeline.Call{Seq: 1, Call: call.Call{Kind: call.KindAllGather}, Elem: 1, Caller: aMinute{ctx}}
 		if err := g.core.Comm.Begin(call.Seq, call.Call, 0); err != nil {
 			return err
 		}

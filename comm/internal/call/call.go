@@ -3,7 +3,7 @@ package call
 // A Call is what a rank asked for: an operation and its arguments, in numbers that mean the same on every rank.
 // It travels in every frame of a collective, so that ranks whose calls differ find out at the first frame.
 type Call struct {
-	Op     uint8  // which operation
+	Kind   Kind   `json:"Op"` // the name that older ranks know
 	Type   uint8  // element type
 	Reduce uint8  // reduction
 	Root   int32  // root rank, or 0
@@ -16,19 +16,19 @@ type Call struct {
 type Packed struct{ What, RootAndBefore, Count uint64 }
 
 // Pack returns a call without details as Packed.
-func Pack(op, typ, reduce uint8, root, count int) Packed {
-	return Packed{uint64(op) | uint64(typ)<<8 | uint64(reduce)<<16, uint64(uint32(root)), uint64(count)}
+func Pack(kind Kind, typ, reduce uint8, root, count int) Packed {
+	return Packed{uint64(kind) | uint64(typ)<<8 | uint64(reduce)<<16, uint64(uint32(root)), uint64(count)}
 }
 
 // Pack returns c as Packed.
 func (c Call) Pack() Packed {
-	return Packed{uint64(c.Op) | uint64(c.Type)<<8 | uint64(c.Reduce)<<16 | uint64(c.Detail)<<32, uint64(uint32(c.Root)), c.Count}
+	return Packed{uint64(c.Kind) | uint64(c.Type)<<8 | uint64(c.Reduce)<<16 | uint64(c.Detail)<<32, uint64(uint32(c.Root)), c.Count}
 }
 
 // Call returns the call that was packed.
 func (p Packed) Call() Call {
 	return Call{
-		Op: uint8(p.What), Type: uint8(p.What >> 8), Reduce: uint8(p.What >> 16), Detail: uint32(p.What >> 32),
+		Kind: Kind(p.What), Type: uint8(p.What >> 8), Reduce: uint8(p.What >> 16), Detail: uint32(p.What >> 32),
 		Root: int32(uint32(p.RootAndBefore)), Count: p.Count,
 	}
 }

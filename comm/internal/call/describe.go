@@ -12,7 +12,7 @@ import (
 
 // Describe writes a call as its caller would have: "Broadcast(float32 × 8, from 2)".
 func Describe(c Call) string {
-	kind := Kind(c.Op)
+	kind := c.Kind
 	switch kind {
 	case KindBarrier, KindMonitoredBarrier, KindSplit, KindSendObjects, KindRecvObjects:
 		return kind.String()

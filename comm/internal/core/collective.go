@@ -71,13 +71,13 @@ func (c *Collective) Do(ctx context.Context) error {
 // is makes c a call of kind on n elements of type t. All ranks of g have to agree on these.
 func (c *Collective) is(g *Group, kind call.Kind, t reduce.Type, n int) {
 	c.g, c.elem = g, t.Size()
-	c.call = call.Call{Op: uint8(kind), Type: uint8(t), Count: uint64(n)}
+	c.call = call.Call{Kind: kind, Type: uint8(t), Count: uint64(n)}
 	if g == NoGroup {
 		c.refuse(ErrNoGroup)
 	}
 }
 
-func (c *Collective) kind() call.Kind { return call.Kind(c.call.Op) }
+func (c *Collective) kind() call.Kind { return c.call.Kind }
 
 // AddOut adds b to the buffers in which c leaves its results.
 func (c *Collective) AddOut(b []byte) { c.out.Bufs = append(c.out.Bufs, b) }

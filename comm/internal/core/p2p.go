@@ -94,7 +94,7 @@ func (g *Group) shortMessage(ctx context.Context, peer int, tag []int) (t int, o
 }
 
 func messageCall(kind call.Kind, t reduce.Type) call.Call {
-	return call.Call{Op: uint8(kind), Type: uint8(t)}
+	return call.Call{Kind: kind, Type: uint8(t)}
 }
 
 // A Transfer is a send, a receive or a probe under way.

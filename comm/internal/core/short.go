@@ -75,7 +75,7 @@ func (g *Group) leave(t *shm.Team, err error) error {
 
 // packed returns a call of kind that only moves n elements of type t.
 func packed(kind call.Kind, t reduce.Type, n, root int) call.Packed {
-	return call.Pack(uint8(kind), uint8(t), 0, root, n)
+	return call.Pack(kind, uint8(t), 0, root, n)
 }
 
 // ShortBarrier is Barrier.
@@ -146,7 +146,7 @@ func (g *Group) reduction(kind call.Kind, t reduce.Type, op *call.Reduction, n, 
 	if op == nil || !op.IsShort() || g.widens(t, op.Kernel, op.Average, true) {
 		return q
 	}
-	q.call = call.Pack(uint8(kind), uint8(t), op.Code, root, n)
+	q.call = call.Pack(kind, uint8(t), op.Code, root, n)
 	q.Elem, q.Kernel, q.average = t.Size(), shm.Kernel(reduce.For(t, op.Kernel)), op.Average
 	q.Fold = g.fold(t, op.Kernel)
 	return q

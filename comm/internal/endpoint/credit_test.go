@@ -108,11 +108,11 @@ func TestMoreMessagesThanMayBeAnnounced(t *testing.T) {
 			t.Errorf("%d messages are announced, and %d bytes are here", r.Announced, r.EagerBytes)
 		}
 		buf := make([]byte, 2*wire.EagerLimit)
-		c := w.comms[0].Send(1, 0, 1, call.Call{Op: 1}, pattern(wire.LongestChunk, 2))
-		if err := w.comms[1].Begin(1, call.Call{Op: 1}, 0); err != nil {
+		c := w.comms[0].Send(1, 0, 1, call.Call{Kind: 1}, pattern(wire.LongestChunk, 2))
+		if err := w.comms[1].Begin(1, call.Call{Kind: 1}, 0); err != nil {
 			t.Fatal(err)
 		}
-		must(t, w.comms[1].Recv(0, 0, 1, call.Call{Op: 1}, make([]byte, wire.LongestChunk)), c)
+		must(t, w.comms[1].Recv(0, 0, 1, call.Call{Kind: 1}, make([]byte, wire.LongestChunk)), c)
 		for i := range sent {
 			r := w.recv(1, 0, 5, buf)
 			must(t, r, sent[i])

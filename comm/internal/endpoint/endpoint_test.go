@@ -409,7 +409,7 @@ func TestDifferentCallsAreFoundAndTold(t *testing.T) {
 	for _, late := range []int{0, 1, 2} { // whose call comes after the others' messages
 		t.Run(fmt.Sprint("late ", late), func(t *testing.T) {
 			bubble(t, 3, func(t *testing.T, w *testWorld) {
-				calls := []call.Call{{Op: 1, Count: 8}, {Op: 1, Count: 8}, {Op: 1, Count: 9}}
+				calls := []call.Call{{Kind: 1, Count: 8}, {Kind: 1, Count: 8}, {Kind: 1, Count: 9}}
 				var ops []*Op
 				begin := func(r int) {
 					if err := w.comms[r].Begin(1, calls[r], 0); err != nil {
@@ -443,8 +443,8 @@ func TestDifferentCallsAreFoundAndTold(t *testing.T) {
 
 func TestTypesOfMessagesAreCompared(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, w *testWorld) {
-		s := w.comms[0].Send(1, 0, 0, call.Call{Op: 1, Type: 3}, make([]byte, 4))
-		err := w.comms[1].Recv(0, 0, 0, call.Call{Op: 2, Type: 4}, make([]byte, 4)).Wait(t.Context(), minute)
+		s := w.comms[0].Send(1, 0, 0, call.Call{Kind: 1, Type: 3}, make([]byte, 4))
+		err := w.comms[1].Recv(0, 0, 0, call.Call{Kind: 2, Type: 4}, make([]byte, 4)).Wait(t.Context(), minute)
 		wantFailure(t, err, diagnosis.Mismatched, 0)
 		must(t, s)
 	})

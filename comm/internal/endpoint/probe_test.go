@@ -80,13 +80,13 @@ func TestACollectivesMessageOfAnotherLengthIsTold(t *testing.T) {
 	for _, sizes := range [][2]int{{3, 4}, {4, 3}, {0, 1}, {wire.EagerLimit + 9, 3}, {3, wire.EagerLimit + 9}} {
 		bubble(t, 2, func(t *testing.T, w *testWorld) {
 			for _, comm := range w.comms {
-				if err := comm.Begin(1, call.Call{Op: 1}, 0); err != nil {
+				if err := comm.Begin(1, call.Call{Kind: 1}, 0); err != nil {
 					t.Fatal(err)
 				}
 			}
 			in := pattern(sizes[1], 3)
-			s := w.comms[0].Send(1, 0, 1, call.Call{Op: 1}, make([]byte, sizes[0]))
-			err := w.comms[1].Recv(0, 0, 1, call.Call{Op: 1}, in).Wait(t.Context(), minute)
+			s := w.comms[0].Send(1, 0, 1, call.Call{Kind: 1}, make([]byte, sizes[0]))
+			err := w.comms[1].Recv(0, 0, 1, call.Call{Kind: 1}, in).Wait(t.Context(), minute)
 			wantFailure(t, err, diagnosis.Mismatched, 0)
 			var f *diagnosis.Failure
 			if !errors.As(err, &f) || len(f.Calls) != 2 || f.Calls[0].Bytes != sizes[1] || f.Calls[1].Bytes != sizes[0] {

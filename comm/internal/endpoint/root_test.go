@@ -50,11 +50,11 @@ func stuckWorld(t *testing.T, size, victim int, timeout time.Duration, waits fun
 				continue
 			}
 			go func() {
-				if err := comm.Begin(1, call.Call{Op: 1}, 0); err != nil {
+				if err := comm.Begin(1, call.Call{Kind: 1}, 0); err != nil {
 					errs[r] = err
 					return
 				}
-				errs[r] = comm.Recv(waits(r), 0, 1, call.Call{Op: 1}, nil).Wait(t.Context(), timeout)
+				errs[r] = comm.Recv(waits(r), 0, 1, call.Call{Kind: 1}, nil).Wait(t.Context(), timeout)
 			}()
 		}
 		time.Sleep(timeout + time.Minute)
@@ -129,10 +129,10 @@ func TestAMonitorTellsWhoIsHeldUp(t *testing.T) {
 		go func() { _ = r1.Wait(t.Context(), 0) }()
 		time.Sleep(10 * time.Second)
 		comm := w.comms[0]
-		if err := comm.Begin(1, call.Call{Op: 1}, 0); err != nil {
+		if err := comm.Begin(1, call.Call{Kind: 1}, 0); err != nil {
 			t.Fatal(err)
 		}
-		op := comm.Recv(1, 0, 1, call.Call{Op: 1}, nil)
+		op := comm.Recv(1, 0, 1, call.Call{Kind: 1}, nil)
 		ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
 		defer cancel()
 		comm.Go(func() { comm.Monitor(ctx, 1, time.Second) })

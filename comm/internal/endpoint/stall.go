@@ -114,7 +114,7 @@ func (op *Op) awaits() diagnosis.Operation {
 }
 
 func nameOf(c call.Call, seq uint64) string {
-	return fmt.Sprintf("%v #%d", call.Kind(c.Op), seq)
+	return fmt.Sprintf("%v #%d", c.Kind, seq)
 }
 
 // monitorTag marks the questions of Monitor: who is asked need not ask the others itself.

@@ -43,16 +43,16 @@ func TestQuestionsAreAnsweredByTheReader(t *testing.T) {
 		if got := answerTo(t, conn, 1, 1); got.Seq != 0 || got.At != (call.Fingerprint{}) || got.Activity.String() != "it has called nothing on the group" {
 			t.Errorf("before any call it says %+v", got)
 		}
-		if err := comm.Begin(1, call.Call{Op: 7}, 0); err != nil {
+		if err := comm.Begin(1, call.Call{Kind: 7}, 0); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(3 * time.Second)
-		if got := answerTo(t, conn, 1, 1); got.Seq != 1 || got.At.Seq != 1 || got.At.Call.Op != 7 || got.Activity.String() != "it is in ReduceScatterV #1, which began 3s ago" {
+		if got := answerTo(t, conn, 1, 1); got.Seq != 1 || got.At.Seq != 1 || got.At.Call.Kind != 7 || got.Activity.String() != "it is in ReduceScatterV #1, which began 3s ago" {
 			t.Errorf("in a collective it says %+v", got)
 		}
 		comm.End(1, nil)
 		time.Sleep(time.Second)
-		if got := answerTo(t, conn, 1, 2); got.Seq != 1 || got.At.Call.Op != 7 || got.Activity.String() != "its last call was ReduceScatterV #1, which ended 1s ago" {
+		if got := answerTo(t, conn, 1, 2); got.Seq != 1 || got.At.Call.Kind != 7 || got.Activity.String() != "its last call was ReduceScatterV #1, which ended 1s ago" {
 			t.Errorf("after it it says %+v", got)
 		}
 	})
@@ -60,7 +60,7 @@ func TestQuestionsAreAnsweredByTheReader(t *testing.T) {
 
 func TestWaitsAreToldAlong(t *testing.T) {
 	byHand(t, func(t *testing.T, comm *Communicator, conn net.Conn) {
-		r := comm.Recv(0, 5, 0, call.Call{Op: 2}, nil)
+		r := comm.Recv(0, 5, 0, call.Call{Kind: 2}, nil)
 		failed := make(chan error)
 		go func() { failed <- r.Wait(t.Context(), minute) }()
 		if h, err := readHeader(conn); err != nil || h.Kind != wire.Ask || h.Context != 1 || h.Seq != 0 {

@@ -24,7 +24,7 @@ func TestRecorder(t *testing.T) {
 		t.Repeat(map[string]func(*rapid.T){
 			"recorded": func(t *rapid.T) {
 				r.TakeOver(&trace)
-				seq, c := uint64(len(want)+1), call.Call{Op: rapid.Uint8().Draw(t, "op"), Count: rapid.Uint64().Draw(t, "count")}
+				seq, c := uint64(len(want)+1), call.Call{Kind: call.Kind(rapid.Uint8().Draw(t, "kind")), Count: rapid.Uint64().Draw(t, "count")}
 				f := call.Fingerprint{Seq: seq, Call: c, Before: h.Add(c.Pack()).Before()}
 				r.Begin(f, 0, 0)
 				r.Moved(seq, 1, 2)
@@ -34,7 +34,7 @@ func TestRecorder(t *testing.T) {
 			},
 			"traced": func(t *rapid.T) {
 				for range rapid.IntRange(1, Length+10).Draw(t, "collectives") {
-					seq, c := uint64(len(want)+1), call.Call{Op: 5, Root: int32(len(want))}
+					seq, c := uint64(len(want)+1), call.Call{Kind: 5, Root: int32(len(want))}
 					w := h.Add(c.Pack())
 					trace.Begin(seq, w)
 					trace.End(seq, 3, 4, seq%2 == 0)
@@ -73,7 +73,7 @@ func TestATracedCollectiveIsUnderWay(t *testing.T) {
 	}
 	trace.Use()
 	trace.Begin(1, call.Packed{What: 7})
-	if r.TakeOver(&trace); !r.Latest().IsUnderWay() || r.Last().Call.Op != 7 {
+	if r.TakeOver(&trace); !r.Latest().IsUnderWay() || r.Last().Call.Kind != 7 {
 		t.Errorf("got %+v", r.Latest())
 	}
 	trace.End(1, 0, 0, true)
@@ -85,7 +85,7 @@ func TestATracedCollectiveIsUnderWay(t *testing.T) {
 // What is over at once is numbered with what is not.
 func TestNote(t *testing.T) {
 	var r Recorder
-	r.Note(cpu.Now(), call.Call{Op: 1}, 3, 4, 5, 0)
+	r.Note(cpu.Now(), call.Call{Kind: 1}, 3, 4, 5, 0)
 	seq := r.Next() // of a probe, of which there is no record
 	if n := r.At(1); n == nil || n.IsUnderWay() || n.Peer != 3 || n.Tag != 4 || n.Sent != 5 || seq != 2 || r.At(seq) != nil || r.Latest() != nil {
 		t.Errorf("got %+v and %d", n, seq)

@@ -75,7 +75,7 @@ func (h *Header) IsMessage() bool { return h.Kind == Eager || h.Kind == Data }
 
 // Append appends h to b, encoded.
 func (h Header) Append(b []byte) []byte {
-	b = append(b, byte(h.Kind), h.Call.Op, h.Call.Type, h.Call.Reduce)
+	b = append(b, byte(h.Kind), byte(h.Call.Kind), h.Call.Type, h.Call.Reduce)
 	tag := uint32(h.Tag)
 	if h.hasHistory() {
 		tag = h.Before
@@ -103,7 +103,7 @@ func Parse(b []byte) (Header, error) {
 	}
 	h.Seq = binary.LittleEndian.Uint64(b[16:])
 	h.Call = call.Call{
-		Op: b[1], Type: b[2], Reduce: b[3],
+		Kind: call.Kind(b[1]), Type: b[2], Reduce: b[3],
 		Root:  int32(binary.LittleEndian.Uint32(b[48:])),
 		Count: binary.LittleEndian.Uint64(b[52:]), Detail: binary.LittleEndian.Uint32(b[60:]),
 	}

@@ -7,7 +7,7 @@ import (
 )
 
 func FuzzParse(f *testing.F) {
-	f.Add((Header{Kind: Eager, Tag: -1, Context: 1, Size: 3, ID: 4, Fingerprint: call.Fingerprint{Seq: 2, Call: call.Call{Op: 1, Type: 2, Reduce: 3, Root: -4, Count: 5, Detail: 6}}}).Append(nil))
+	f.Add((Header{Kind: Eager, Tag: -1, Context: 1, Size: 3, ID: 4, Fingerprint: call.Fingerprint{Seq: 2, Call: call.Call{Kind: 1, Type: 2, Reduce: 3, Root: -4, Count: 5, Detail: 6}}}).Append(nil))
 	f.Add(make([]byte, HeaderSize))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if len(b) < HeaderSize {
