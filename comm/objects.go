@@ -131,7 +131,7 @@ func SendObjects(ctx context.Context, g *Group, objs []any, dst int) error {
 	if cause != nil {
 		message = append([]byte{reasonFollows}, core.Reason(cause)...)
 	}
-	t, err := core.NewMessage(g.core, call.KindSendObjects, call.TypeObject, message, dst, nil).Run(ctx)
+	t, err := core.NewPointToPoint(g.core, call.KindSendObjects, call.TypeObject, message, dst, nil).Run(ctx)
 	if err == nil && cause != nil {
 		err = t.About(g.core.Rank(), cause)
 	}
@@ -142,7 +142,7 @@ func SendObjects(ctx context.Context, g *Group, objs []any, dst int) error {
 // more than len(objs) objects come, it returns a [TruncateError]. If fewer come, it sets only the first Status.Count.
 func RecvObjects(ctx context.Context, g *Group, objs []any, src int) (Status, error) {
 	g = g.orNone()
-	m := core.NewMessage(g.core, call.KindRecvObjects, call.TypeObject, nil, src, nil)
+	m := core.NewPointToPoint(g.core, call.KindRecvObjects, call.TypeObject, nil, src, nil)
 	if err := wantPointers(objs); err != nil {
 		m.Refuse(err)
 	}

@@ -23,7 +23,7 @@ func Send[T Element](ctx context.Context, g *Group, buf []T, dst int, tag ...int
 	if g.untyped().SendNow(ctx, typeOf[T](), reduce.Bytes(buf), dst, tag) {
 		return nil
 	}
-	_, err := message(g, call.KindSend, data(buf), dst, tag).Do(ctx)
+	_, err := newPointToPoint(g, call.KindSend, data(buf), dst, tag).Do(ctx)
 	return public(err)
 }
 
@@ -34,35 +34,35 @@ func Recv[T Element](ctx context.Context, g *Group, buf []T, src int, tag ...int
 		var e T
 		return Status{Source: src, Tag: t, Count: n / int(unsafe.Sizeof(e))}, nil
 	}
-	st, err := message(g, call.KindRecv, data(buf), src, tag).Do(ctx)
+	st, err := newPointToPoint(g, call.KindRecv, data(buf), src, tag).Do(ctx)
 	return Status(st), public(err)
 }
 
-func message(g *Group, kind call.Kind, d core.Data, peer int, tag []int) core.Message {
-	return core.NewMessage(g.untyped(), kind, d.Type, d.Bytes, peer, tag)
+func newPointToPoint(g *Group, kind call.Kind, d core.Data, peer int, tag []int) core.PointToPoint {
+	return core.NewPointToPoint(g.untyped(), kind, d.Type, d.Bytes, peer, tag)
 }
 
 // ISend starts a Send and returns at once.
 func ISend[T Element](g *Group, buf []T, dst int, tag ...int) *Work {
-	return startMessage(message(g, call.KindSend, data(buf), dst, tag))
+	return startPointToPoint(newPointToPoint(g, call.KindSend, data(buf), dst, tag))
 }
 
 // IRecv starts a Recv and returns at once.
 func IRecv[T Element](g *Group, buf []T, src int, tag ...int) *Work {
-	return startMessage(message(g, call.KindRecv, data(buf), src, tag))
+	return startPointToPoint(newPointToPoint(g, call.KindRecv, data(buf), src, tag))
 }
 
 // A P2POp is a send or receive that [Batch] will start.
-type P2POp struct{ message core.Message }
+type P2POp struct{ call core.PointToPoint }
 
 // SendOp describes a Send for [Batch].
 func SendOp[T Element](g *Group, buf []T, dst int, tag ...int) P2POp {
-	return P2POp{message(g, call.KindSend, data(buf), dst, tag)}
+	return P2POp{newPointToPoint(g, call.KindSend, data(buf), dst, tag)}
 }
 
 // RecvOp describes a Recv for [Batch].
 func RecvOp[T Element](g *Group, buf []T, src int, tag ...int) P2POp {
-	return P2POp{message(g, call.KindRecv, data(buf), src, tag)}
+	return P2POp{newPointToPoint(g, call.KindRecv, data(buf), src, tag)}
 }
 
 // Batch starts all operations, receives first, and returns their Work in the order of ops. Sends and receives in a batch cannot deadlock,
@@ -71,13 +71,13 @@ func Batch(ops ...P2POp) []*Work {
 	works := make([]*Work, len(ops))
 	for _, kind := range []call.Kind{call.KindRecv, call.KindSend} {
 		for i, op := range ops {
-			if op.message.Kind == kind {
-				works[i] = startMessage(op.message)
+			if op.call.Kind == kind {
+				works[i] = startPointToPoint(op.call)
 			}
 		}
 	}
 	for i, op := range ops {
-		if op.message.Kind == 0 {
+		if op.call.Kind == 0 {
 			works[i] = &Work{of: core.NotStarted(badArgument("Batch", "number %d of %d has not been made by SendOp or RecvOp", i+1, len(ops)))}
 		}
 	}
@@ -88,7 +88,7 @@ func Batch(ops ...P2POp) []*Work {
 // returns what a Recv would return: source, tag and length, so that you can choose a buffer. The message is still to be received. If
 // several goroutines receive, another one may receive it first.
 func Probe(ctx context.Context, g *Group, src int, tag ...int) (Status, error) {
-	t, err := message(g, call.KindProbe, data[byte](nil), src, tag).Run(ctx)
+	t, err := newPointToPoint(g, call.KindProbe, data[byte](nil), src, tag).Run(ctx)
 	if err != nil {
 		return Status{}, public(err)
 	}
@@ -97,6 +97,6 @@ func Probe(ctx context.Context, g *Group, src int, tag ...int) (Status, error) {
 
 // TryProbe is Probe without waiting. found reports whether there is a message.
 func TryProbe(g *Group, src int, tag ...int) (st Status, found bool, err error) {
-	s, found, err := message(g, call.KindProbe, data[byte](nil), src, tag).Try()
+	s, found, err := newPointToPoint(g, call.KindProbe, data[byte](nil), src, tag).Try()
 	return Status(s), found, public(err)
 }

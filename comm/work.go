@@ -43,8 +43,8 @@ func startCollective(describe func(c *core.Collective)) *Work {
 	return &s.work
 }
 
-// startMessage starts m. It and its Work take one allocation.
-func startMessage(m core.Message) *Work {
+// startPointToPoint starts m. It and its Work take one allocation.
+func startPointToPoint(m core.PointToPoint) *Work {
 	var s struct {
 		core.Transfer
 		work Work

@@ -29,8 +29,8 @@ type Status struct {
 	Count  int // elements received
 }
 
-// A Message describes a send, a receive or a probe.
-type Message struct {
+// A PointToPoint is a send, a receive or a probe that has not begun: its arguments, which have been checked.
+type PointToPoint struct {
 	g     *Group
 	Kind  call.Kind
 	peer  int
@@ -42,9 +42,9 @@ type Message struct {
 	err   error
 }
 
-// NewMessage describes a call of kind on elements of type t in buf, with rank peer of g and tag, which is 0 unless given.
-func NewMessage(g *Group, kind call.Kind, t reduce.Type, buf []byte, peer int, tag []int) Message {
-	m := Message{g: g, Kind: kind, peer: peer, buf: buf, elem: max(t.Size(), 1), typ: t}
+// NewPointToPoint returns a call of kind on elements of type t in buf, with rank peer of g and tag, which is 0 unless given.
+func NewPointToPoint(g *Group, kind call.Kind, t reduce.Type, buf []byte, peer int, tag []int) PointToPoint {
+	m := PointToPoint{g: g, Kind: kind, peer: peer, buf: buf, elem: max(t.Size(), 1), typ: t}
 	if len(tag) > 0 {
 		m.tag = tag[0]
 	}
@@ -64,7 +64,7 @@ func NewMessage(g *Group, kind call.Kind, t reduce.Type, buf []byte, peer int, t
 }
 
 // Refuse records what is wrong with the call; the first reason stays.
-func (m *Message) Refuse(err error) {
+func (m *PointToPoint) Refuse(err error) {
 	if m.err == nil {
 		m.err = badArgument(m.Kind, err)
 	}
@@ -109,8 +109,8 @@ type Transfer struct {
 	watched sync.Once
 }
 
-// Run starts the message, unless ctx has ended, and waits for it.
-func (m Message) Run(ctx context.Context) (*Transfer, error) {
+// Run starts the call, unless ctx has ended, and waits for it.
+func (m PointToPoint) Run(ctx context.Context) (*Transfer, error) {
 	t := new(Transfer)
 	m.checkTime(ctx)
 	m.begin(t)
@@ -118,7 +118,7 @@ func (m Message) Run(ctx context.Context) (*Transfer, error) {
 }
 
 // Do is Run for callers who need nothing but the status. It allocates nothing.
-func (m Message) Do(ctx context.Context) (Status, error) {
+func (m PointToPoint) Do(ctx context.Context) (Status, error) {
 	m.checkTime(ctx)
 	var t Transfer
 	m.begin(&t)
@@ -130,20 +130,20 @@ func (m Message) Do(ctx context.Context) (Status, error) {
 	return st, err
 }
 
-// Start begins the message as t. Its timeout begins now, not with the call of Wait.
-func (m Message) Start(t *Transfer) {
+// Start begins the call as t. Its timeout begins now, not with the call of Wait.
+func (m PointToPoint) Start(t *Transfer) {
 	m.begin(t)
 	t.begun = time.Now()
 }
 
-// checkTime refuses the message if ctx has ended.
-func (m *Message) checkTime(ctx context.Context) {
+// checkTime refuses the call if ctx has ended.
+func (m *PointToPoint) checkTime(ctx context.Context) {
 	if err := ctx.Err(); err != nil && m.err == nil {
 		m.err = fmt.Errorf("comm: %v: %w", m.Kind, err)
 	}
 }
 
-func (m Message) begin(t *Transfer) {
+func (m PointToPoint) begin(t *Transfer) {
 	t.g, t.kind, t.elem, t.err = m.g, m.Kind, m.elem, m.err
 	if m.err != nil {
 		_ = m.g.Refused(m.err)
@@ -167,7 +167,7 @@ func (m Message) begin(t *Transfer) {
 }
 
 // Try starts m, a probe, and returns whether there is a message.
-func (m Message) Try() (st Status, found bool, err error) {
+func (m PointToPoint) Try() (st Status, found bool, err error) {
 	t := new(Transfer)
 	m.begin(t)
 	if t.op != nil && t.op.Withdraw() {
