@@ -8,8 +8,8 @@ func (t *Team) Gather(out, in []byte, root int) error {
 	size, chunks := t.chunking(len(in), t.slot)
 	t.layOut(size)
 	there := span{at: t.me * len(in), n: len(in), size: size} // where in belongs in out
-	mine := t.exportToRoot(out, in, root, there)
-	if mine && t.me != root {
+	exported := t.exportToRoot(out, in, root, there)
+	if exported && t.me != root {
 		if to, err := t.attach(root, there); err != nil {
 			return err
 		} else if to != nil {
@@ -26,7 +26,7 @@ func (t *Team) Gather(out, in []byte, root int) error {
 	}, func(i int) error {
 		for d := 1; d < t.n; d++ {
 			r := (root + d) % t.n
-			if pushes, err := t.waitPushed(r, i, mine); err != nil {
+			if pushes, err := t.waitPushed(r, i, exported); err != nil {
 				return err
 			} else if pushes {
 				continue

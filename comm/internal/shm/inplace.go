@@ -197,9 +197,9 @@ func (t *Team) awaitFailure(r int) error {
 	return fmt.Errorf("rank %d of the team has gone on without the others", r)
 }
 
-// awaitAll waits, if mine is set, until all others have done step and no longer need this rank's buffer.
-func (t *Team) awaitAll(mine bool, step int) error {
-	for d := 1; mine && d < t.n; d++ {
+// awaitAll waits, if exported is set, until all others have done step and no longer need this rank's buffer.
+func (t *Team) awaitAll(exported bool, step int) error {
+	for d := 1; exported && d < t.n; d++ {
 		if err := t.wait((t.me+d)%t.n, step); err != nil {
 			return err
 		}

@@ -9,9 +9,9 @@ import (
 // If all ranks export their buffers, every rank does one slice of the work of an operation, from any buffers to any others, and waits
 // until all have done theirs.
 
-// attachAll returns the buffers of all ranks if every one exports its own, or else nil. mine reports whether this rank exports buf.
-func (t *Team) attachAll(buf []byte, mine bool, p span) ([][]byte, error) {
-	if !mine {
+// attachAll returns the buffers of all ranks if every one exports its own, or else nil. exported reports whether this rank exports buf.
+func (t *Team) attachAll(buf []byte, exported bool, p span) ([][]byte, error) {
+	if !exported {
 		return nil, nil
 	}
 	t.sources = t.sources[:0]
@@ -31,16 +31,16 @@ func (t *Team) attachAll(buf []byte, mine bool, p span) ([][]byte, error) {
 
 // attachAllIf is attachAll for an operation in which only root has data. If root does not export its buffer, the others' buffers are
 // not used.
-func (t *Team) attachAllIf(root int, buf []byte, mine bool, p span) ([][]byte, error) {
+func (t *Team) attachAllIf(root int, buf []byte, exported bool, p span) ([][]byte, error) {
 	if t.me != root && t.isInPlace(p) {
 		if mem, err := t.attach(root, p); mem == nil {
 			return nil, err
 		}
-		if !mine {
+		if !exported {
 			t.done(exportStep)
 		}
 	}
-	return t.attachAll(buf, mine, p)
+	return t.attachAll(buf, exported, p)
 }
 
 // rootUsesSlots reports whether it is faster for a root to put n bytes into slots and continue than to wait for the others. That is so
@@ -150,16 +150,16 @@ func (t *Team) exportToRoot(out, in []byte, root int, p span) bool {
 	if t.me != root {
 		return t.exportBuffer(in, p)
 	}
-	mine := t.exportBuffer(out, p)
-	if !mine && t.isInPlace(p) {
+	exported := t.exportBuffer(out, p)
+	if !exported && t.isInPlace(p) {
 		t.done(exportStep)
 	}
-	return mine
+	return exported
 }
 
 // waitPushed reports whether r writes its data into the buffer that this rank, the root, exports. If so it waits for chunk i.
-func (t *Team) waitPushed(r, i int, mine bool) (bool, error) {
-	if !mine {
+func (t *Team) waitPushed(r, i int, exported bool) (bool, error) {
+	if !exported {
 		return false, nil
 	}
 	if exports, err := t.awaitExport(r); !exports {

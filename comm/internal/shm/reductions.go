@@ -143,8 +143,8 @@ func (t *Team) Reduce(buf []byte, red Reduction, root int) error {
 		return t.reduceLL(buf, red, root)
 	}
 	whole := span{n: len(buf)}
-	mine := !red.Copies && t.exportToRoot(buf, buf, root, whole)
-	if bufs, err := t.attachAll(buf, mine, whole); err != nil {
+	exported := !red.Copies && t.exportToRoot(buf, buf, root, whole)
+	if bufs, err := t.attachAll(buf, exported, whole); err != nil {
 		return err
 	} else if bufs != nil {
 		return t.reduceInPlace(bufs, red, root)

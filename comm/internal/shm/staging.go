@@ -41,7 +41,7 @@ func (t *Team) toRoot(root, chunks int, fill, read func(i int) error) error {
 }
 
 // fromRoot is a pipeline in which the others read into dst what root fills, or what it exports.
-func (t *Team) fromRoot(root, chunks int, exports bool, fill func(i int) error, dst []byte, p span) error {
+func (t *Team) fromRoot(root, chunks int, exported bool, fill func(i int) error, dst []byte, p span) error {
 	switch {
 	case t.me != root:
 		return t.pipeline(chunks, func(i int) error {
@@ -50,7 +50,7 @@ func (t *Team) fromRoot(root, chunks int, exports bool, fill func(i int) error, 
 			}
 			return t.finishReading(readStep(i))
 		})
-	case exports:
+	case exported:
 		t.advance(chunks)
 		return nil
 	default:
