@@ -65,7 +65,7 @@ func failure(e *core.Error) error {
 		return deadlock(e, f)
 	case diagnosis.Absent:
 		return absent(e, f)
-	case diagnosis.PeerFailed, diagnosis.Left:
+	case diagnosis.PeerFailed, diagnosis.Closed:
 	}
 	switch {
 	case f.Rank == matching.AnySource:

@@ -15,12 +15,12 @@ const testLimit = 8 << 10
 // A document fits, whatever is in it.
 func TestDocumentsAreBounded(t *testing.T) {
 	worst := strings.Repeat("\x01", MaxText) // JSON writes each byte as six
-	r := &Report{Suspect: &Suspect{0, Activity{Text: worst}}}
+	r := &WaitReport{Suspect: &Suspect{0, Activity{Text: worst}}}
 	for i := range 2 * longestChain {
 		r.Chain = append(r.Chain, Wait{Rank: 100 + i, For: 101 + i, In: worst})
 	}
 	b := r.Encode(2 * testLimit)
-	got := DecodeReport(b, 1000)
+	got := DecodeWaitReport(b, 1000)
 	if len(b) > 2*testLimit || got == nil || got.Suspect == nil || len(got.Suspect.Text) != MaxText || len(got.Chain) == 0 {
 		t.Errorf("a report of %d bytes was read as %+v", len(b), got)
 	}
@@ -57,13 +57,13 @@ func FuzzDecodeFailure(f *testing.F) {
 	})
 }
 
-func FuzzDecodeReport(f *testing.F) {
+func FuzzDecodeWaitReport(f *testing.F) {
 	f.Add([]byte(`{"seq":3,"at":{"seq":1},"activity":{"text":"it sleeps","ago":5},"chain":[{"rank":1,"for":2,"in":"Recv #1"}],"suspect":{"rank":2,"text":"sleeps"}}`))
 	f.Add([]byte(`{"chain":[{"rank":9}]}`))
 	f.Add([]byte(`nonsense`))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		alloctest.AtMost(t, 64*len(b), func() { DecodeReport(b, 4) })
-		r := DecodeReport(b, 4)
+		alloctest.AtMost(t, 64*len(b), func() { DecodeWaitReport(b, 4) })
+		r := DecodeWaitReport(b, 4)
 		if r == nil {
 			return
 		}

@@ -35,8 +35,8 @@ const (
 	Deadlocked Kind = "deadlock"
 	// Absent says that members have not come to a collective that names those: Failure.Missing.
 	Absent Kind = "absent"
-	// Left says that a member closed the group or its world while it was still needed.
-	Left Kind = "left"
+	// Closed says that a member closed the group or its world while it was still needed.
+	Closed Kind = "left"
 )
 
 // A Failure is why an operation or a whole group has ended. The first failure of a group is told to all members,
@@ -124,7 +124,7 @@ func DecodeFailure(b []byte, peer, size int) *Failure {
 		f.Err = ErrTimeout
 	}
 	switch f.Kind {
-	case PeerFailed, Aborted, Mismatched, Deadlocked, Absent, Left:
+	case PeerFailed, Aborted, Mismatched, Deadlocked, Absent, Closed:
 		return f
 	}
 	return &Failure{Kind: Aborted, Rank: peer, Text: f.Text, Remote: true, Finder: f.Finder}
@@ -161,7 +161,7 @@ type Lost struct {
 // Failure is what has become of the peer, as rank finds it out by err.
 func (l *Lost) Failure(rank int, err error, now time.Time) *Failure {
 	if l.HasLeft {
-		return l.Cause.RootOf(&Failure{Kind: Left, Rank: l.Rank, Text: "has left (closed its world)"}, now)
+		return l.Cause.RootOf(&Failure{Kind: Closed, Rank: l.Rank, Text: "has left (closed its world)"}, now)
 	}
 	if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) {
 		return &Failure{Kind: Aborted, Rank: rank, Text: fmt.Sprintf("it has no descriptor left to reach rank %d: %v", l.Rank, err)}
@@ -229,7 +229,7 @@ func (c *Cause) RootOf(f *Failure, now time.Time) *Failure {
 	first := c.Failure
 	root := &Failure{Kind: f.Kind, Rank: first.Rank, Text: first.Text, Remote: true, Finder: first.Finder}
 	switch first.Kind {
-	case PeerFailed, Left:
+	case PeerFailed, Closed:
 	case Aborted:
 		root.Text = "aborted another group: " + first.Text
 	case Mismatched, Deadlocked, Absent: // in which nobody is at fault for certain

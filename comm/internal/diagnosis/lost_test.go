@@ -19,8 +19,8 @@ func TestLost(t *testing.T) {
 		want string
 		kind Kind
 	}{
-		"left":           {Lost{HasLeft: true, WasUp: true}, io.EOF, "rank 1: has left (closed its world)", Left},
-		"left because":   {Lost{HasLeft: true, WasUp: true, Cause: recent}, io.EOF, "rank 3: died", Left},
+		"left":           {Lost{HasLeft: true, WasUp: true}, io.EOF, "rank 1: has left (closed its world)", Closed},
+		"left because":   {Lost{HasLeft: true, WasUp: true, Cause: recent}, io.EOF, "rank 3: died", Closed},
 		"no descriptor":  {Lost{}, fmt.Errorf("dial: %w", syscall.EMFILE), "rank 0: it has no descriptor left to reach rank 1: dial: too many open files", Aborted},
 		"ended":          {Lost{WasUp: true}, io.ErrUnexpectedEOF, "rank 1: the connection to it was lost (closed without goodbye)", PeerFailed},
 		"reset":          {Lost{WasUp: true}, syscall.ECONNRESET, "rank 1: the connection to it was lost (reset)", PeerFailed},
@@ -56,7 +56,7 @@ func TestRootOf(t *testing.T) {
 		{nil, 0, "rank 1: died"},
 		{&Failure{Kind: PeerFailed, Rank: 3, Text: "died"}, causeTime - 1, "rank 3: died"},
 		{&Failure{Kind: PeerFailed, Rank: 3, Text: "died"}, causeTime, "rank 1: died"},
-		{&Failure{Kind: Left, Rank: 3, Text: "has left"}, 0, "rank 3: has left"},
+		{&Failure{Kind: Closed, Rank: 3, Text: "has left"}, 0, "rank 3: has left"},
 		{&Failure{Kind: Aborted, Rank: 3, Text: "enough"}, 0, "rank 3: aborted another group: enough"},
 		{&Failure{Kind: Deadlocked, Rank: 3, Text: "deadlock"}, 0, "rank 1: died; on another group it had failed before: rank 3: deadlock"},
 		{&Failure{Kind: Absent, Text: "Barrier #1", Missing: []int{2}}, 0, "rank 1: died; on another group it had failed before: ranks [2] have not come to Barrier #1"},

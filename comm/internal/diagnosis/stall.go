@@ -44,7 +44,7 @@ type Stall struct {
 	pause   time.Duration // before the next question
 	asked   time.Time     // the oldest question that has not been answered; zero: there is none
 	state   string        // of the peer that has not, or of the way to it, if anything is known
-	report  *Report       // the last answer
+	report  *WaitReport   // the last answer
 	at      time.Time     // it came
 	warned  time.Duration // how long the wait had lasted when the log was told
 }
@@ -80,7 +80,7 @@ func (s *Stall) NextPause(now time.Time) time.Duration {
 }
 
 // Answered takes in the peer's answer, and reports whether that is news.
-func (s *Stall) Answered(r *Report, now time.Time) (news bool) {
+func (s *Stall) Answered(r *WaitReport, now time.Time) (news bool) {
 	news = r.isNews(s.report)
 	s.report, s.at, s.asked = r, now, time.Time{}
 	return news
@@ -179,7 +179,7 @@ func (s *Stall) Follow(op Operation, now time.Time) ([]Wait, *Suspect) {
 }
 
 // lacks says what op lacks of its peer, which has reported r.
-func (op Operation) lacks(r *Report) string {
+func (op Operation) lacks(r *WaitReport) string {
 	lack := "has not sent what %s waits for: "
 	switch {
 	case op.Seq > r.Seq:
@@ -212,7 +212,7 @@ type Missing struct {
 }
 
 // Reported takes in r, in which rank, a member, says what it does.
-func (m *Missing) Reported(rank int, r *Report) {
+func (m *Missing) Reported(rank int, r *WaitReport) {
 	i := slices.Index(m.Ranks, rank)
 	if i < 0 {
 		return

@@ -21,7 +21,7 @@ func TestWhatAStallComesTo(t *testing.T) {
 	asleep := Activity{Text: "it sleeps, since", Ago: time.Second}
 	for name, c := range map[string]struct {
 		op     Operation
-		report *Report // that came two seconds ago
+		report *WaitReport // that came two seconds ago
 		asked  time.Duration
 		state  string
 		kind   Kind
@@ -35,40 +35,40 @@ func TestWhatAStallComesTo(t *testing.T) {
 		"silent":       {op: operation(0, 1), asked: 20 * time.Second, kind: PeerFailed, rank: 1, text: "does not answer: it has stopped, or is cut off"},
 		"stopped":      {op: operation(0, 1), asked: 20 * time.Second, state: "it is being debugged", kind: PeerFailed, rank: 1, text: "does not answer: it is being debugged"},
 		"silent after an answer": {
-			op: operation(0, 1), report: &Report{Activity: asleep}, asked: 20 * time.Second,
+			op: operation(0, 1), report: &WaitReport{Activity: asleep}, asked: 20 * time.Second,
 			kind: PeerFailed, rank: 1, text: "does not answer: it has stopped, or is cut off",
 		},
 		"busy": {
-			op: operation(0, 1), report: &Report{Activity: asleep},
+			op: operation(0, 1), report: &WaitReport{Activity: asleep},
 			kind: PeerFailed, rank: 1, text: "has not sent what Recv #0 waits for: it sleeps, since 3s ago",
 		},
 		"busy receiver": {
-			op: Operation{Wait: Wait{0, 1, "Send #4"}, IsSend: true}, report: &Report{Activity: Activity{Text: "it computes"}},
+			op: Operation{Wait: Wait{0, 1, "Send #4"}, IsSend: true}, report: &WaitReport{Activity: Activity{Text: "it computes"}},
 			kind: PeerFailed, rank: 1, text: "has not received what Send #4 offers: it computes",
 		},
 		"behind": {
-			op: Operation{Wait: Wait{0, 1, "Barrier #3"}, Seq: 3}, report: &Report{Seq: 2, Activity: Activity{Text: "it computes"}},
+			op: Operation{Wait: Wait{0, 1, "Barrier #3"}, Seq: 3}, report: &WaitReport{Seq: 2, Activity: Activity{Text: "it computes"}},
 			kind: PeerFailed, rank: 1, text: "has not called Barrier #3: it computes",
 		},
 		"in the same collective": {
-			op: Operation{Wait: Wait{0, 1, "Barrier #3"}, Seq: 3}, report: &Report{Seq: 3, Activity: Activity{Text: "it computes"}},
+			op: Operation{Wait: Wait{0, 1, "Barrier #3"}, Seq: 3}, report: &WaitReport{Seq: 3, Activity: Activity{Text: "it computes"}},
 			kind: PeerFailed, rank: 1, text: "is late in Barrier #3: it computes",
 		},
 		"held up by another": {
 			op:     operation(0, 1),
-			report: &Report{Chain: []Wait{{1, 2, "Recv #1"}}, Suspect: &Suspect{2, Activity{Text: "sleeps, since", Ago: time.Second}}},
+			report: &WaitReport{Chain: []Wait{{1, 2, "Recv #1"}}, Suspect: &Suspect{2, Activity{Text: "sleeps, since", Ago: time.Second}}},
 			kind:   PeerFailed, rank: 2, text: "sleeps, since 3s ago",
 		},
 		"a circle": {
-			op: operation(0, 1), report: &Report{Chain: []Wait{{1, 2, "Recv #1"}, {2, 0, "Send #1"}}},
+			op: operation(0, 1), report: &WaitReport{Chain: []Wait{{1, 2, "Recv #1"}, {2, 0, "Send #1"}}},
 			kind: Deadlocked, rank: 0, text: "deadlock: rank 0 waits for rank 1 in Recv #0, rank 1 waits for rank 2 in Recv #1, rank 2 waits for rank 0 in Send #1",
 		},
 		"a circle of others": {
-			op: operation(0, 1), report: &Report{Chain: []Wait{{1, 2, "Recv #1"}, {2, 1, "Send #1"}}},
+			op: operation(0, 1), report: &WaitReport{Chain: []Wait{{1, 2, "Recv #1"}, {2, 1, "Send #1"}}},
 			kind: Deadlocked, rank: 1, text: "deadlock: rank 1 waits for rank 2 in Recv #1, rank 2 waits for rank 1 in Send #1",
 		},
 		"a chain that has changed": {
-			op: operation(0, 1), report: &Report{Chain: []Wait{{1, 2, "Recv #1"}}},
+			op: operation(0, 1), report: &WaitReport{Chain: []Wait{{1, 2, "Recv #1"}}},
 			kind: PeerFailed, rank: 2, text: "is waited for",
 		},
 	} {
@@ -100,12 +100,12 @@ func TestChainsLeadToTheSameSuspect(t *testing.T) {
 			waitsFor[r] = rapid.IntRange(0, size-1).Draw(t, fmt.Sprint("rank ", r, " waits for"))
 			stalls[r] = NewStall(epoch, 0)
 		}
-		report := func(r int) *Report {
+		report := func(r int) *WaitReport {
 			if waitsFor[r] == r {
-				return &Report{Activity: Activity{Text: "it computes"}}
+				return &WaitReport{Activity: Activity{Text: "it computes"}}
 			}
 			chain, suspect := stalls[r].Follow(operation(r, waitsFor[r]), epoch)
-			got := DecodeReport((&Report{Chain: chain, Suspect: suspect}).Encode(16<<10), size)
+			got := DecodeWaitReport((&WaitReport{Chain: chain, Suspect: suspect}).Encode(16<<10), size)
 			if got == nil {
 				t.Fatalf("rank %d says what makes no sense", r)
 			}
@@ -144,16 +144,16 @@ func TestChainsLeadToTheSameSuspect(t *testing.T) {
 func TestNewsIsAnotherReason(t *testing.T) {
 	s := NewStall(epoch, 0)
 	for i, c := range []struct {
-		report Report
+		report WaitReport
 		news   bool
 	}{
-		{Report{Activity: Activity{Text: "it computes", Ago: 1}}, true},
-		{Report{Activity: Activity{Text: "it computes", Ago: 2}}, false},
-		{Report{Activity: Activity{Text: "it sleeps", Ago: 2}}, true},
-		{Report{Activity: Activity{Text: "it sleeps"}, Chain: []Wait{{1, 2, "Recv #1"}}}, true},
-		{Report{Activity: Activity{Text: "it sleeps"}, Chain: []Wait{{1, 2, "Recv #1"}}, Suspect: &Suspect{2, Activity{Text: "sleeps"}}}, true},
-		{Report{Activity: Activity{Text: "it sleeps"}, Chain: []Wait{{1, 2, "Recv #1"}}, Suspect: &Suspect{2, Activity{Text: "sleeps", Ago: 9}}}, false},
-		{Report{Activity: Activity{Text: "it sleeps"}, Chain: []Wait{{1, 2, "Recv #1"}}, Suspect: &Suspect{3, Activity{Text: "sleeps"}}}, true},
+		{WaitReport{Activity: Activity{Text: "it computes", Ago: 1}}, true},
+		{WaitReport{Activity: Activity{Text: "it computes", Ago: 2}}, false},
+		{WaitReport{Activity: Activity{Text: "it sleeps", Ago: 2}}, true},
+		{WaitReport{Activity: Activity{Text: "it sleeps"}, Chain: []Wait{{1, 2, "Recv #1"}}}, true},
+		{WaitReport{Activity: Activity{Text: "it sleeps"}, Chain: []Wait{{1, 2, "Recv #1"}}, Suspect: &Suspect{2, Activity{Text: "sleeps"}}}, true},
+		{WaitReport{Activity: Activity{Text: "it sleeps"}, Chain: []Wait{{1, 2, "Recv #1"}}, Suspect: &Suspect{2, Activity{Text: "sleeps", Ago: 9}}}, false},
+		{WaitReport{Activity: Activity{Text: "it sleeps"}, Chain: []Wait{{1, 2, "Recv #1"}}, Suspect: &Suspect{3, Activity{Text: "sleeps"}}}, true},
 	} {
 		if news := s.Answered(&c.report, epoch); news != c.news {
 			t.Errorf("answer %d is news: %v, want %v", i, news, c.news)
@@ -165,7 +165,7 @@ func TestNewsIsAnotherReason(t *testing.T) {
 func TestWhenTheLogIsTold(t *testing.T) {
 	s := NewStall(epoch, 0)
 	op := operation(0, 1)
-	s.Answered(&Report{Activity: Activity{Text: "it computes"}}, epoch)
+	s.Answered(&WaitReport{Activity: Activity{Text: "it computes"}}, epoch)
 	var told []int
 	for second := range 100 {
 		if s.Warning(op, "", epoch.Add(time.Duration(second)*time.Second)) != nil {
@@ -176,13 +176,13 @@ func TestWhenTheLogIsTold(t *testing.T) {
 		t.Errorf("told after %v seconds, want %v", told, want)
 	}
 	far := NewStall(epoch, 0)
-	far.Answered(&Report{Chain: []Wait{{1, 2, "Recv #1"}}, Suspect: &Suspect{2, Activity{Text: "sleeps"}}}, epoch)
+	far.Answered(&WaitReport{Chain: []Wait{{1, 2, "Recv #1"}}, Suspect: &Suspect{2, Activity{Text: "sleeps"}}}, epoch)
 	if suspect := far.Warning(op, "", epoch.Add(time.Minute)); suspect != nil {
 		t.Errorf("a rank that waits for one that waits tells of %+v", suspect)
 	}
 	for rank, tells := range map[int]bool{0: true, 1: false} { // of a circle the lowest one does
 		s := NewStall(epoch, 0)
-		s.Answered(&Report{Chain: []Wait{operation(1-rank, rank).Wait}}, epoch)
+		s.Answered(&WaitReport{Chain: []Wait{operation(1-rank, rank).Wait}}, epoch)
 		if suspect := s.Warning(operation(rank, 1-rank), "", epoch.Add(time.Minute)); (suspect != nil) != tells {
 			t.Errorf("rank %d of a circle of 0 and 1 tells of %+v", rank, suspect)
 		}
@@ -191,22 +191,22 @@ func TestWhenTheLogIsTold(t *testing.T) {
 
 // Of members that do not come, one that waits for nobody is at fault.
 func TestMissingRanks(t *testing.T) {
-	held := func(rank, by int) *Report {
-		return &Report{Chain: []Wait{{rank, by, "Recv #1"}}, Suspect: &Suspect{by, Activity{Text: "sleeps"}}}
+	held := func(rank, by int) *WaitReport {
+		return &WaitReport{Chain: []Wait{{rank, by, "Recv #1"}}, Suspect: &Suspect{by, Activity{Text: "sleeps"}}}
 	}
 	m := &Missing{Seq: 3, Ranks: []int{4, 1, 2, 3}}
 	m.Reported(1, held(1, 3))
 	m.Reported(2, held(2, 3))
-	m.Reported(3, &Report{Seq: 2})
+	m.Reported(3, &WaitReport{Seq: 2})
 	m.Reported(4, held(4, 3))
-	m.Reported(4, &Report{Seq: 3})
+	m.Reported(4, &WaitReport{Seq: 3})
 	m.Reported(9, held(9, 3)) // which is no member
 	f := m.Failure("MonitoredBarrier #3", time.Second)
 	if want := []Wait{{1, 3, "Recv #1"}, {2, 3, "Recv #1"}}; f.Rank != 3 || !slices.Equal(f.Missing, []int{1, 2, 3}) || !slices.Equal(f.Waits, want) {
 		t.Errorf("got %+v", f)
 	}
 	for rank := range 4 {
-		m.Reported(rank, &Report{Seq: 5})
+		m.Reported(rank, &WaitReport{Seq: 5})
 	}
 	if len(m.Ranks) != 0 {
 		t.Errorf("%v have not come", m.Ranks)

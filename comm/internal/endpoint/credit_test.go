@@ -155,7 +155,7 @@ func TestAGroupClosedWhileMessagesWait(t *testing.T) {
 		r := w.recv(1, 0, 5, make([]byte, 5))
 		must(t, after, r)
 		for _, op := range sent {
-			wantFailure(t, op.Wait(t.Context(), minute), diagnosis.Left, 1)
+			wantFailure(t, op.Wait(t.Context(), minute), diagnosis.Closed, 1)
 		}
 		synctest.Wait()
 		if p := w.ends[0].peers[1]; p.sent.Unanswered != 0 || p.sent.HasWaiting(0) || len(w.ends[0].sends) > 0 {

@@ -16,7 +16,7 @@
 //
 // The state is in endpoint.go and communicator.go. One peer: peer.go, connect.go, stream.go, inbox.go, lost.go. One operation: op.go,
 // send.go, recv.go, arrive.go, wait.go. How a communicator ends: fail.go, leave.go. What ranks report of their calls and waits: calls.go,
-// stall.go, report.go.
+// stall.go, waitreport.go.
 package endpoint
 
 import (
@@ -134,7 +134,7 @@ func (e *Endpoint) Close() error {
 	err := e.tr.Close()
 	e.mu.Lock()
 	for _, p := range e.peers {
-		e.drop(p, &diagnosis.Failure{Kind: diagnosis.Left, Rank: e.rank, Text: ErrClosed.Error(), Err: ErrClosed})
+		e.drop(p, &diagnosis.Failure{Kind: diagnosis.Closed, Rank: e.rank, Text: ErrClosed.Error(), Err: ErrClosed})
 	}
 	e.mu.Unlock()
 	e.engine.Close()

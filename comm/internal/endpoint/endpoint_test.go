@@ -321,8 +321,8 @@ func TestLeavingInGoodOrder(t *testing.T) {
 		must(t, s)
 		buf := make([]byte, 1)
 		must(t, w.recv(1, 0, 0, buf)) // flushed before the goodbye
-		wantFailure(t, waiting.Wait(t.Context(), minute), diagnosis.Left, 0)
-		wantFailure(t, w.send(1, 0, 0, nil).Wait(t.Context(), minute), diagnosis.Left, 0)
+		wantFailure(t, waiting.Wait(t.Context(), minute), diagnosis.Closed, 0)
+		wantFailure(t, w.send(1, 0, 0, nil).Wait(t.Context(), minute), diagnosis.Closed, 0)
 		must(t, w.send(1, 2, 0, nil), w.recv(2, 1, 0, nil)) // the others go on
 		if err := w.comms[0].Send(1, 0, 0, call.Call{}, nil).Wait(t.Context(), minute); !errors.Is(err, ErrClosed) {
 			t.Errorf("got %v, want ErrClosed", err)
@@ -344,8 +344,8 @@ func TestAReceiveFromAnyoneEndsWhenAllHaveLeft(t *testing.T) {
 				t.Errorf("after rank %d has left: finished %v", r, waiting.Ended())
 			}
 		}
-		wantFailure(t, waiting.Wait(t.Context(), minute), diagnosis.Left, 2)
-		wantFailure(t, w.recv(0, matching.AnySource, 0, nil).Wait(t.Context(), minute), diagnosis.Left, 2)
+		wantFailure(t, waiting.Wait(t.Context(), minute), diagnosis.Closed, 2)
+		wantFailure(t, w.recv(0, matching.AnySource, 0, nil).Wait(t.Context(), minute), diagnosis.Closed, 2)
 	})
 }
 

@@ -84,7 +84,7 @@ func (c *Communicator) lose(rank int, f *diagnosis.Failure) {
 // failBy fails the communicator because of f, the failure of a rank that an operation needs. If that rank has left in good order, only
 // the operations that need it fail. The mutex is held.
 func (c *Communicator) failBy(f *diagnosis.Failure) {
-	if f.Kind == diagnosis.Left {
+	if f.Kind == diagnosis.Closed {
 		c.ep.noteCause(f)
 	} else {
 		c.fail(f, f.Rank)

@@ -122,7 +122,7 @@ func (c *Communicator) leave(rank int, last call.Fingerprint) {
 	if last.Seq > c.collectives.Last().Seq {
 		c.leftAt[rank] = last
 	}
-	f := &diagnosis.Failure{Kind: diagnosis.Left, Rank: rank, Text: "has left (closed the group)"}
+	f := &diagnosis.Failure{Kind: diagnosis.Closed, Rank: rank, Text: "has left (closed the group)"}
 	f = c.ep.peers[rank].cause.RootOf(f, time.Now())
 	c.left[rank] = f
 	c.lose(rank, f)

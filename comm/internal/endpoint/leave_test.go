@@ -50,7 +50,7 @@ func TestAClosedCommunicatorIsNewsToWhoNeedsIt(t *testing.T) {
 						op = need(a)
 					}
 					start := time.Now()
-					wantFailure(t, op.Wait(t.Context(), minute), diagnosis.Left, 1)
+					wantFailure(t, op.Wait(t.Context(), minute), diagnosis.Closed, 1)
 					if d := time.Since(start); d > 0 {
 						t.Errorf("took %v", d)
 					}
@@ -78,7 +78,7 @@ func TestAShortSendToAClosedCommunicator(t *testing.T) {
 		b.Close()
 		_ = a.Send(1, 0, 0, call.Call{}, nil).Wait(t.Context(), minute) // may be written before the news comes
 		synctest.Wait()
-		wantFailure(t, a.Send(1, 0, 0, call.Call{}, nil).Wait(t.Context(), minute), diagnosis.Left, 1)
+		wantFailure(t, a.Send(1, 0, 0, call.Call{}, nil).Wait(t.Context(), minute), diagnosis.Closed, 1)
 	})
 }
 
@@ -91,8 +91,8 @@ func TestAMessageAnnouncedBeforeLeaving(t *testing.T) {
 		synctest.Wait()
 		asked := a.Recv(1, 0, 0, call.Call{}, make([]byte, 1<<20))
 		b.Close() // before it knows that the first is wanted
-		wantFailure(t, asked.Wait(t.Context(), minute), diagnosis.Left, 1)
-		wantFailure(t, a.Recv(1, 0, 0, call.Call{}, make([]byte, 1<<20)).Wait(t.Context(), minute), diagnosis.Left, 1)
+		wantFailure(t, asked.Wait(t.Context(), minute), diagnosis.Closed, 1)
+		wantFailure(t, a.Recv(1, 0, 0, call.Call{}, make([]byte, 1<<20)).Wait(t.Context(), minute), diagnosis.Closed, 1)
 		if err := first.Wait(t.Context(), minute); !errors.Is(err, ErrClosed) {
 			t.Errorf("got %v, want ErrClosed", err)
 		}
@@ -114,7 +114,7 @@ func TestACommunicatorClosedBeforeItsMemberHasOpenedIt(t *testing.T) {
 			t.Fatal(err)
 		}
 		must(t, a.Recv(1, 0, 0, call.Call{}, nil)) // what it sent before it left
-		wantFailure(t, a.Recv(1, 0, 0, call.Call{}, nil).Wait(t.Context(), minute), diagnosis.Left, 1)
+		wantFailure(t, a.Recv(1, 0, 0, call.Call{}, nil).Wait(t.Context(), minute), diagnosis.Closed, 1)
 		if err := a.Err(); err != nil {
 			t.Errorf("the comm has failed: %v", err)
 		}

@@ -127,7 +127,7 @@ type monitor struct {
 }
 
 // reported takes in r, in which rank says what it does.
-func (m *monitor) reported(rank int, r *diagnosis.Report) {
+func (m *monitor) reported(rank int, r *diagnosis.WaitReport) {
 	missing := len(m.Ranks) > 0
 	if m.Reported(rank, r); missing && len(m.Ranks) == 0 {
 		close(m.done)

@@ -17,7 +17,7 @@ import (
 )
 
 // answerTo asks rank 1 about collective seq of a group and returns what it says.
-func answerTo(t *testing.T, conn net.Conn, group, seq uint64) *diagnosis.Report {
+func answerTo(t *testing.T, conn net.Conn, group, seq uint64) *diagnosis.WaitReport {
 	t.Helper()
 	write(t, conn, wire.Header{Kind: wire.Ask, Context: group, Fingerprint: call.Fingerprint{Seq: seq}}, nil)
 	h, err := readHeader(conn)
@@ -28,7 +28,7 @@ func answerTo(t *testing.T, conn net.Conn, group, seq uint64) *diagnosis.Report 
 	if _, err := io.ReadFull(conn, doc); err != nil {
 		t.Fatal(err)
 	}
-	r := diagnosis.DecodeReport(doc, 1000) // ranks
+	r := diagnosis.DecodeWaitReport(doc, 1000) // ranks
 	if r == nil {
 		t.Fatalf("the answer is %.200s", doc)
 	}
@@ -67,7 +67,7 @@ func TestWaitsAreToldAlong(t *testing.T) {
 			t.Fatalf("got %+v, %v, want a question", h, err)
 		}
 		go func() { _, _ = io.Copy(io.Discard, conn) }()
-		doc, err := json.Marshal(&diagnosis.Report{Activity: diagnosis.Activity{Text: "it sleeps"}, Chain: []diagnosis.Wait{{Rank: 0, For: 1, In: "Recv #9"}}})
+		doc, err := json.Marshal(&diagnosis.WaitReport{Activity: diagnosis.Activity{Text: "it sleeps"}, Chain: []diagnosis.Wait{{Rank: 0, For: 1, In: "Recv #9"}}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -49,24 +49,24 @@ func newSlots(mem []byte, n int) slots { return slots{mem: mem, stagingSize: sta
 // the beginning.
 func (s *slots) layOut(size int) {
 	s.size = uint64(max(size+lineSize-1, lineSize) / lineSize * lineSize)
-	if left := s.left(); left < s.size {
-		s.first += left
+	if rest := s.untilEnd(); rest < s.size {
+		s.first += rest
 	}
 }
 
-// left is the bytes of the staging buffer from the method's first slot to the end.
-func (s *slots) left() uint64 { return uint64(s.stagingSize) - s.first%uint64(s.stagingSize) }
+// untilEnd is the bytes of the staging buffer from the method's first slot to the end.
+func (s *slots) untilEnd() uint64 { return uint64(s.stagingSize) - s.first%uint64(s.stagingSize) }
 
 // at is the position of slot i of the method.
 func (s *slots) at(i int) uint64 {
-	n, left := uint64(i), s.left()
-	before := left / s.size
+	n, rest := uint64(i), s.untilEnd()
+	before := rest / s.size
 	if n < before {
 		return s.first + n*s.size
 	}
 	n -= before
 	aLap := uint64(s.stagingSize) / s.size
-	return s.first + left + n/aLap*uint64(s.stagingSize) + n%aLap*s.size
+	return s.first + rest + n/aLap*uint64(s.stagingSize) + n%aLap*s.size
 }
 
 // advance ends a method that has had so many chunks.

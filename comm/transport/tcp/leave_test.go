@@ -60,7 +60,7 @@ func TestARankThatLeavesWhileOthersSend(t *testing.T) {
 			}
 		}
 		var f *diagnosis.Failure
-		if err := wait(comms[1].Recv(0, 6, 0, call.Call{}, nil)); !errors.As(err, &f) || f.Kind != diagnosis.Left {
+		if err := wait(comms[1].Recv(0, 6, 0, call.Call{}, nil)); !errors.As(err, &f) || f.Kind != diagnosis.Closed {
 			t.Fatalf("after that: %v", err)
 		}
 		_ = ends[1].Close()

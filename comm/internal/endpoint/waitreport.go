@@ -56,12 +56,12 @@ func (e *Endpoint) answer(p *peer, c *Communicator, group, seq uint64) {
 }
 
 // report is what this rank says of itself in c, which is nil if it has not opened it yet. The mutex is held.
-func (e *Endpoint) report(c *Communicator, seq uint64) *diagnosis.Report {
+func (e *Endpoint) report(c *Communicator, seq uint64) *diagnosis.WaitReport {
 	if c == nil {
-		return &diagnosis.Report{Activity: diagnosis.Activity{Text: "it has not made the group"}}
+		return &diagnosis.WaitReport{Activity: diagnosis.Activity{Text: "it has not made the group"}}
 	}
 	last := c.collectives.Last()
-	r := &diagnosis.Report{Seq: last.Seq, At: last, Activity: e.activity(c)}
+	r := &diagnosis.WaitReport{Seq: last.Seq, At: last, Activity: e.activity(c)}
 	if asked := c.collectives.At(seq); asked != nil {
 		r.At = asked.Fingerprint
 	}
@@ -126,7 +126,7 @@ func (c *Communicator) where(asked *Communicator) string {
 
 // receiveAnswer takes in what p says to an earlier question. The mutex is held.
 func (e *Endpoint) receiveAnswer(p *peer, h wire.Header, doc []byte) error {
-	r := diagnosis.DecodeReport(doc, len(e.peers))
+	r := diagnosis.DecodeWaitReport(doc, len(e.peers))
 	if r == nil {
 		return errors.New("sent a report that makes no sense")
 	}

@@ -35,8 +35,8 @@ type Suspect struct {
 	Activity
 }
 
-// A Report is what a rank says to one that waits for it in a group.
-type Report struct {
+// A WaitReport is what a rank says to one that waits for it in a group.
+type WaitReport struct {
 	Seq      uint64           `json:"seq"` // the last collective that it has begun there
 	At       call.Fingerprint `json:"at"`  // the collective that it was asked about, if it remembers that, or the last one
 	Activity Activity         `json:"activity"`
@@ -65,7 +65,7 @@ func (a Activity) String() string {
 }
 
 // isNews reports whether r gives another reason for a wait than last, the report before it, which may be nil.
-func (r *Report) isNews(last *Report) bool {
+func (r *WaitReport) isNews(last *WaitReport) bool {
 	if last == nil || r.Activity.Text != last.Activity.Text || (r.Suspect == nil) != (last.Suspect == nil) {
 		return true
 	}
@@ -74,7 +74,7 @@ func (r *Report) isNews(last *Report) bool {
 }
 
 // Encode returns r in a document of at most limit bytes: its chain is cut to fit.
-func (r *Report) Encode(limit int) []byte {
+func (r *WaitReport) Encode(limit int) []byte {
 	r.Chain = r.Chain[:min(len(r.Chain), longestChain)]
 	for {
 		b := encode(r)
@@ -85,9 +85,9 @@ func (r *Report) Encode(limit int) []byte {
 	}
 }
 
-// DecodeReport reads a report, in a world of size. nil: nonsense.
-func DecodeReport(b []byte, size int) *Report {
-	r := &Report{}
+// DecodeWaitReport reads a report, in a world of size. nil: nonsense.
+func DecodeWaitReport(b []byte, size int) *WaitReport {
+	r := &WaitReport{}
 	good := func(rank int, text string) bool { return 0 <= rank && rank < size && len(text) <= MaxText }
 	if json.Unmarshal(b, r) != nil || len(r.Chain) > longestChain || !good(0, r.Activity.Text) ||
 		r.Suspect != nil && !good(r.Suspect.Rank, r.Suspect.Text) ||
