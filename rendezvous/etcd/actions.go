@@ -31,7 +31,8 @@ func (a asked) perform(d *driver) {
 	})
 }
 
-// start starts a task, instead of the one of that name. Without a name it ends by itself.
+// start starts a task, instead of the one of that name. Without a name it ends by itself. The machine hears nothing of a task that has
+// been stopped.
 type start struct {
 	name string
 	task task
@@ -44,8 +45,14 @@ func (a start) perform(d *driver) {
 		d.tasks[a.name] = cancel
 	}
 	d.others.Go(func() {
-		defer cancel()
-		a.task.run(ctx, d)
+		a.task.run(ctx, d, func(e event) {
+			d.turn(func() {
+				if ctx.Err() == nil {
+					d.step(e)
+				}
+			})
+		})
+		d.turn(cancel) // when the loop has taken all that was posted
 	})
 }
 

@@ -79,10 +79,11 @@ func (w *writer) enrol(ctx context.Context, e enrolment, known jobConfig, led bo
 	for {
 		begins, refusal := s.admit(e, w.key)
 		switch {
-		case errors.Is(refusal, errForgotten) && e.job == "" && s.config.rev == 0 && s.node != nil:
-			return enrolled{}, errors.Join(refusal, w.withdraw(ctx, s.node.rev()))
+		case errors.Is(refusal, errForgotten) && e.job == "" && s.config.rev == 0 && s.node != nil: // it keeps others from beginning a job
+			node := w.keys.node(w.key)
+			return in, errors.Join(refusal, w.when(isMissing(w.keys.config()), isAt(node, s.node.rev())).delete(node).try(ctx))
 		case refusal != nil || s.closed:
-			return enrolled{}, refusal
+			return in, refusal
 		case begins:
 			in, err = w.begin(ctx, e, &s)
 		default:
@@ -143,13 +144,6 @@ func (w *writer) begin(ctx context.Context, e enrolment, s *precondition) (in en
 		return in, errors.Join(err, w.revoke(ctx, granted.ID))
 	}
 	return in, err // the job may have begun under this lease; otherwise it runs out
-}
-
-// withdraw takes back that the node is here, if etcd knows of no job: a newcomer knows of none either, and keeps others from beginning
-// one.
-func (w *writer) withdraw(ctx context.Context, rev int64) error {
-	node := w.keys.node(w.key)
-	return w.when(isMissing(w.keys.config()), isAt(node, rev)).delete(node).try(ctx)
 }
 
 // joinExisting makes the node one of those that the job has. A leader is one of them; whether there are others is asked only if

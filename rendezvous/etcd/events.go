@@ -69,10 +69,9 @@ type (
 	}
 	// peerObserved: a peer has given a sign of life at that time, or a call that began then has failed.
 	peerObserved struct {
-		id     string
-		serial int
-		at     time.Time
-		err    error
+		id  string
+		at  time.Time
+		err error
 	}
 	// peersConfirmed answers confirmPeers.
 	peersConfirmed struct{ unreached []unreachedWorker }

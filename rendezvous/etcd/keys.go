@@ -46,13 +46,10 @@ func (k keys) established() string { return k.job() + "established" }
 
 func (k keys) nodes() string          { return k.root + "nodes/" }
 func (k keys) node(key string) string { return k.nodes() + key }
+func (k keys) rank(r int) string      { return k.root + "ranks/" + strconv.Itoa(r) }
 
-func (k keys) rank(r int) string { return k.root + "ranks/" + strconv.Itoa(r) }
-
-func (k keys) reports() string { return k.root + "reports/" }
-
-func (k keys) reportsOf(round int) string { return k.reports() + strconv.Itoa(round) + "/" }
-
+func (k keys) reports() string                     { return k.root + "reports/" }
+func (k keys) reportsOf(round int) string          { return k.reports() + strconv.Itoa(round) + "/" }
 func (k keys) report(round int, key string) string { return k.reportsOf(round) + key }
 
 func (k keys) rounds() string                   { return k.root + "rounds/" }

@@ -102,7 +102,7 @@ func (l *leader) lead() {
 			Wait: fmt.Sprintf("etcd had lost the job: round %d is restored; waiting for its nodes", v.current.Round),
 			Then: "goes on without those that are missing", After: l.settled.Sub(l.now),
 		})
-	case l.undecided():
+	case l.decided != v || !l.decideAt.IsZero() && !l.now.Before(l.decideAt): // there is something to decide from
 		l.act(l.decide())
 	}
 }
@@ -120,11 +120,6 @@ func (l *leader) uncertain() bool {
 	}
 	l.settled = l.now
 	return false
-}
-
-// undecided reports whether there is something to decide from.
-func (l *leader) undecided() bool {
-	return l.decided != l.conn.view || !l.decideAt.IsZero() && !l.now.Before(l.decideAt)
 }
 
 func (l *leader) becomeFollower() {
@@ -233,7 +228,7 @@ func (l *leader) act(d rendezvous.Decision) {
 	v := l.conn.view
 	switch {
 	case d.Close != nil || d.Over != nil || d.Form != nil:
-		l.attempts.begin(v)
+		l.attempts.pending = v
 		l.request(deciding, &writeDecision{v, d, l.now})
 	case d.Probe && v.probe != v.current.Round:
 		l.request(deciding, &writeDecision{v, d, l.now})

@@ -91,3 +91,50 @@ func TestBriefOutage(t *testing.T) {
 		t.Errorf("of one that lasts it says %q", lines)
 	}
 }
+
+// A lateTask posts once it may.
+type lateTask struct {
+	may  chan struct{}
+	news event
+}
+
+func (t lateTask) run(_ context.Context, _ *driver, post func(event)) {
+	<-t.may
+	post(t.news)
+}
+
+// counted is an event that counts how often it happens.
+type counted struct{ times *int }
+
+func (e counted) apply(*machine) { *e.times++ }
+
+// TestStoppedTaskIsNotHeard: what a task has found is no news once it has been stopped, or another one has taken its place.
+func TestStoppedTaskIsNotHeard(t *testing.T) {
+	t.Parallel()
+	follower := lateTask{make(chan struct{}), begun{}}
+	for name, c := range map[string]struct {
+		before action // is done before the task posts
+		want   int
+	}{
+		"it runs":      {stop{"another"}, 1},
+		"it stops":     {stop{"task"}, 0},
+		"its follower": {start{"task", follower}, 0},
+	} {
+		d := &driver{config: &Config{}, machine: idle(), turns: make(chan func()), done: make(chan struct{}), tasks: make(map[string]context.CancelFunc)}
+		d.machine.closed, d.machine.pending[leasing] = rendezvous.ErrClosed, true // it asks for nothing
+		d.ctx = t.Context()
+		times := 0
+		task := lateTask{make(chan struct{}), counted{&times}}
+		start{"task", task}.perform(d)
+		c.before.perform(d)
+		close(task.may)
+		news, end := <-d.turns, <-d.turns // the task may have ended by the time that its news is heard
+		news()
+		end()
+		if times != c.want {
+			t.Errorf("%s: it is heard %d times, want %d", name, times, c.want)
+		}
+		close(d.done)
+	}
+	close(follower.may)
+}

@@ -36,7 +36,6 @@ type member struct {
 	ended     map[string]string // agents that are no more: where they answered, by their keys
 
 	peers      map[string]*peer
-	serial     int    // of the last peer
 	warned     bool   // people have been warned of one that could never be reached
 	confirming int    // confirmPeers that are under way
 	probing    bool   // probePeers is under way

@@ -31,7 +31,6 @@ const (
 // warned: there are programs whose workers talk to rank 0 alone, and firewalls to go with them.
 type peer struct {
 	key, host, addr string
-	serial          int // tells it from another of the same id, before or after it
 
 	begun     time.Time // the first call
 	lastSeen  time.Time // zero: never
@@ -69,12 +68,8 @@ func isUnreachable(err error) bool {
 	if dns, ok := errors.AsType[*net.DNSError](err); ok {
 		return dns.IsNotFound
 	}
-	for _, own := range []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.EADDRNOTAVAIL, syscall.EADDRINUSE} {
-		if errors.Is(err, own) {
-			return false
-		}
-	}
-	return true
+	lacks := []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.EADDRNOTAVAIL, syscall.EADDRINUSE}
+	return !slices.ContainsFunc(lacks, func(own error) bool { return errors.Is(err, own) })
 }
 
 // monitorPeers has this node monitor its peers in the round that it has got, and no others any more.
@@ -108,7 +103,7 @@ func (b *member) monitor(other peerDoc, unreached bool) {
 func (b *member) monitorAt(other peerDoc, addr string, unreached bool) {
 	if p := b.newPeer(other.Key, other, addr); p != nil {
 		p.unreached, p.warned = unreached, unreached
-		b.emit(start{"peer " + p.key, monitorPeer{p.key, p.serial, p.addr}})
+		b.emit(start{"peer " + p.key, monitorPeer{p.key, p.addr}})
 	}
 }
 
@@ -117,7 +112,7 @@ func (b *member) callWorker(other peerDoc, addr string) {
 	id := other.Key + " " + addr
 	if p := b.newPeer(id, other, addr); p != nil {
 		p.worker, p.unreached = true, true
-		b.emit(start{"peer " + id, callWorker{id, p.serial, addr}})
+		b.emit(start{"peer " + id, callWorker{id, addr}})
 	}
 }
 
@@ -126,10 +121,8 @@ func (b *member) newPeer(id string, other peerDoc, addr string) *peer {
 	if b.peers[id] != nil || len(b.peers) >= 2*reachLimit {
 		return nil
 	}
-	b.serial++
-	p := &peer{key: other.Key, host: other.Host, addr: addr, serial: b.serial, begun: b.now}
-	b.peers[id] = p
-	return p
+	b.peers[id] = &peer{key: other.Key, host: other.Host, addr: addr, begun: b.now}
+	return b.peers[id]
 }
 
 func (b *member) stop(id string) {
@@ -142,7 +135,7 @@ func (b *member) stop(id string) {
 func (e peerObserved) apply(m *machine) {
 	b := &m.member
 	p := b.peers[e.id]
-	if p == nil || p.serial != e.serial || e.err != nil && (m.conn.isAway() || e.at.Before(m.conn.usable)) {
+	if p == nil || e.err != nil && (m.conn.isAway() || e.at.Before(m.conn.usable)) {
 		return
 	}
 	was, first := p.unreached, p.lastSeen.IsZero()

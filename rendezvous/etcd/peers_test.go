@@ -136,11 +136,11 @@ func TestNothingIsToldInAnOutage(t *testing.T) {
 	b := &m.member
 	b.claimed = []unreachedDoc{{Key: "told", Addr: "told:1"}}
 	m.conn.outage, m.now = old.Add(-time.Minute), old
-	for i, key := range []string{"told", "untold", "lost"} {
-		b.peers[key] = &peer{key: key, addr: key + ":1", serial: i, lastSeen: old.Add(-time.Hour), unreached: key == "told"}
+	for _, key := range []string{"told", "untold", "lost"} {
+		b.peers[key] = &peer{key: key, addr: key + ":1", lastSeen: old.Add(-time.Hour), unreached: key == "told"}
 	}
-	heard := func(key string, serial int, at time.Time, err error) { peerObserved{key, serial, at, err}.apply(m) }
-	heard("untold", 1, old, silence)
+	heard := func(key string, at time.Time, err error) { peerObserved{key, at, err}.apply(m) }
+	heard("untold", old, silence)
 	b.peers["lost"].unreached = true // before the outage was noticed
 	if got := b.unreached(); len(got) != 2 {
 		t.Errorf("in the outage: %+v", got)
@@ -148,16 +148,15 @@ func TestNothingIsToldInAnOutage(t *testing.T) {
 	m.now = old.Add(time.Second)
 	m.conn.onUsable()
 	b.onUsable()
-	heard("untold", 1, old, silence) // a call that began in the outage
+	heard("untold", old, silence) // a call that began in the outage
 	if got := b.unreached(); len(got) != 1 || got[0].Key != "told" {
 		t.Errorf("after it: %+v", got)
 	}
-	heard("lost", 2, old.Add(time.Second), silence)
+	heard("lost", old.Add(time.Second), silence)
 	if got := b.unreached(); len(got) != 2 || got[0] != (unreachedDoc{"lost", "lost:1"}) {
 		t.Errorf("when that is found out again: %+v", got)
 	}
-	heard("told", 0, old.Add(time.Second), nil)
-	heard("lost", 7, old.Add(time.Second), nil) // of a peer that is not called any more
+	heard("told", old.Add(time.Second), nil)
 	if got := b.unreached(); len(got) != 1 || got[0].Key != "lost" {
 		t.Errorf("when one of them is reached: %+v", got)
 	}

@@ -43,7 +43,7 @@ func (b *member) probe() {
 	var peers []probedPeer
 	for _, id := range slices.Sorted(maps.Keys(b.peers)) {
 		if p := b.peers[id]; !p.worker && !p.unreached && !p.lastSeen.IsZero() {
-			peers = append(peers, probedPeer{id: id, serial: p.serial, addr: p.addr})
+			peers = append(peers, probedPeer{id: id, addr: p.addr})
 		}
 	}
 	if len(peers) == 0 {
@@ -64,7 +64,7 @@ func (e peersProbed) apply(m *machine) {
 	b.probed = e.round
 	for _, called := range e.peers {
 		p := b.peers[called.id]
-		if p == nil || p.serial != called.serial || !isUnreachable(called.err) || p.lastSeen.After(e.begun) {
+		if p == nil || p.lastSeen.IsZero() || p.lastSeen.After(e.begun) || !isUnreachable(called.err) { // or it is another one by now
 			continue
 		}
 		m.log(slog.LevelWarn, "cannot reach "+p.host+" any more at "+p.addr, "error", called.err)

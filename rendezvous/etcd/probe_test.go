@@ -144,19 +144,19 @@ func TestProbeResults(t *testing.T) {
 		"silence":                   {silence, nil, true, 3},
 		"an answer":                 {nil, nil, false, 3},
 		"a sign since":              {silence, func(_ *machine, p *peer) { p.lastSeen = begun.Add(time.Millisecond) }, false, 3},
-		"another connection by now": {silence, func(_ *machine, p *peer) { p.serial++ }, false, 3},
+		"another connection by now": {silence, func(_ *machine, p *peer) { p.lastSeen = time.Time{} }, false, 3},
 		"an outage":                 {silence, func(m *machine, _ *peer) { m.conn.outage = begun }, false, 0},
 		"another job by now":        {silence, func(m *machine, _ *peer) { m.conn.job = "other" }, false, 0},
 		"after an outage":           {silence, func(m *machine, _ *peer) { m.conn.usable = begun.Add(time.Millisecond) }, false, 0},
 	} {
 		m := idle()
 		m.conn.job, m.member.probing = "job", true
-		p := &peer{key: "k", addr: "n1:1", serial: 1, lastSeen: begun.Add(-time.Hour)}
+		p := &peer{key: "k", addr: "n1:1", lastSeen: begun.Add(-time.Hour)}
 		m.member.peers["k"] = p
 		if c.change != nil {
 			c.change(m, p)
 		}
-		peersProbed{probePeers{"job", 3, begun, []probedPeer{{"k", 1, p.addr, c.err}}}}.apply(m)
+		peersProbed{probePeers{"job", 3, begun, []probedPeer{{"k", p.addr, c.err}}}}.apply(m)
 		stopped := slices.ContainsFunc(m.actions, func(a action) bool { return a == action(stop{"peer k"}) })
 		if stopped != c.lost || m.member.probed != c.probed || m.member.probing {
 			t.Errorf("%s: lost: %t, probed: %d, probing: %t; want %t, %d", name, stopped, m.member.probed, m.member.probing, c.lost, c.probed)

@@ -67,7 +67,6 @@ func (b *member) stopCalling() {
 func (e rank0Called) apply(m *machine) {
 	b := &m.member
 	switch {
-	case b.entering == nil || *b.entering != entering{e.join, e.round}: // the call has been stopped
 	case e.err == nil:
 		b.entering, b.rank0 = nil, e.rank0.Key
 		m.follow()

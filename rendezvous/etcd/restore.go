@@ -163,32 +163,8 @@ func (r *restoreJob) do(ctx context.Context, x *executor) error {
 		}
 		lease = granted.ID
 	}
-	t := x.when(append(x.isStill(now.config), isAt(x.keys.current(), now.currentRev), isAt(x.keys.state(), now.stateRev))...)
-	t.putMissing(now, past, lease)
-	switch {
-	case other: // the other job goes; its nodes find out
-		t.putNode(r.enrolment).deleteOthers(x.keys.root)
-	case now.current != nil && now.current.Round != past.current.Round:
-		t.deleteBelow(x.keys.roundOf(now.current.Round))
-	}
-	answer, err := t.orGet(clientv3.OpGet(x.keys.config())).commit(ctx)
-	if !other || err != nil || answer.Succeeded || onlyKey(answer.Responses[0]).lease() == lease {
-		return err // if it is not known whether that was written, the lease is kept: it runs out unless it was
-	}
-	return x.revoke(ctx, lease)
-}
-
-func (*restoreJob) done(m *machine, err error) {
-	m.conn.dirty = true
-	if m.conn.stale = err == nil; err != nil {
-		m.onFailure(err)
-	}
-}
-
-// putMissing puts what past has and now lacks.
-func (t *txn) putMissing(now, past *view, lease clientv3.LeaseID) {
-	k := t.w.keys
-	other := now.config.Job != past.config.Job
+	k := x.keys
+	t := x.when(append(x.isStill(now.config), isAt(k.current(), now.currentRev), isAt(k.state(), now.stateRev))...)
 	if other {
 		t.put(k.config(), past.config.configDoc, lease)
 	}
@@ -201,6 +177,24 @@ func (t *txn) putMissing(now, past *view, lease clientv3.LeaseID) {
 		t.put(k.established(), nil, lease)
 	}
 	if past.round != nil && past.round.ID == past.current.Round {
-		t.put(k.round(past.round.ID, initial(t.w.key)), past.round, lease)
+		t.put(k.round(past.round.ID, initial(x.key)), past.round, lease)
+	}
+	switch {
+	case other: // the other job goes; its nodes find out
+		t.putNode(r.enrolment).deleteOthers(k.root)
+	case now.current != nil && now.current.Round != past.current.Round:
+		t.deleteBelow(k.roundOf(now.current.Round))
+	}
+	answer, err := t.orGet(clientv3.OpGet(k.config())).commit(ctx)
+	if !other || err != nil || answer.Succeeded || onlyKey(answer.Responses[0]).lease() == lease {
+		return err // if it is not known whether that was written, the lease is kept: it runs out unless it was
+	}
+	return x.revoke(ctx, lease)
+}
+
+func (*restoreJob) done(m *machine, err error) {
+	m.conn.dirty = true
+	if m.conn.stale = err == nil; err != nil {
+		m.onFailure(err)
 	}
 }

@@ -165,12 +165,13 @@ func formed(docs []roundDoc, restored bool) (*rendezvous.Formed, error) {
 		}
 	}
 	for rank, m := range f.Members {
-		if restored && m.Key == "" {
+		switch {
+		case m.Key != "":
+		case restored:
 			f.Members[rank].Key, f.Members[rank].Node.ID = fmt.Sprint("?", rank), fmt.Sprint("node ", rank)
+		default:
+			return nil, fmt.Errorf("round %d of %d nodes has none of rank %d", one.ID, one.Size, rank)
 		}
-	}
-	if rank := slices.IndexFunc(f.Members, func(m rendezvous.Candidate) bool { return m.Key == "" }); rank >= 0 {
-		return nil, fmt.Errorf("round %d of %d nodes has none of rank %d", one.ID, one.Size, rank)
 	}
 	return f, nil
 }

@@ -29,9 +29,10 @@ type router struct {
 	members []*grpc.ClientConn
 	delay   time.Duration // before the others are asked
 
-	mu      sync.Mutex
-	last    int                    // the member that answered last
-	streams map[*routedStream]bool // that are open
+	mu    sync.Mutex
+	last  int             // the member that answered last
+	stays context.Context // until another one answers
+	moves context.CancelFunc
 }
 
 // The delay depends on how soon a silent node is to be noticed, within these limits.
@@ -43,9 +44,10 @@ const (
 // route makes a client send its requests through a router. Closing the client closes the router.
 func route(client *clientv3.Client, ttl time.Duration) error {
 	r := &router{
-		delay: min(max(ttl/10, minDelay), maxDelay), streams: make(map[*routedStream]bool),
-		last: rand.IntN(len(client.Endpoints())), // so that not all nodes ask the same one
+		delay: min(max(ttl/10, minDelay), maxDelay),
+		last:  rand.IntN(len(client.Endpoints())), // so that not all nodes ask the same one
 	}
+	r.stays, r.moves = context.WithCancel(context.Background())
 	for _, endpoint := range client.Endpoints() {
 		member, err := client.Dial(endpoint)
 		if err != nil {
@@ -157,18 +159,16 @@ var unavailable = []codes.Code{codes.Unavailable, codes.DeadlineExceeded, codes.
 func (r *router) answered(member int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.last = member
-	for s := range r.streams {
-		if s.member != member {
-			s.cancel(errMoved)
-		}
+	if r.last != member {
+		r.moves()
+		r.last = member
+		r.stays, r.moves = context.WithCancel(context.Background())
 	}
 }
 
 // A routedStream ends when it has to begin anew at another member.
 type routedStream struct {
 	grpc.ClientStream
-	member int
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 }
@@ -179,24 +179,16 @@ var errMoved = errors.New("another member of the etcd answers")
 func (r *router) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
 	s := new(routedStream)
 	s.ctx, s.cancel = context.WithCancelCause(ctx)
-	r.add(s)
+	r.mu.Lock()
+	member := r.members[r.last]
+	forget := context.AfterFunc(r.stays, func() { s.cancel(errMoved) })
+	r.mu.Unlock()
+	context.AfterFunc(s.ctx, func() { forget() })
 	var err error
-	if s.ClientStream, err = r.members[s.member].NewStream(s.ctx, desc, method, opts...); err != nil {
+	if s.ClientStream, err = member.NewStream(s.ctx, desc, method, opts...); err != nil {
 		return nil, s.end(err)
 	}
 	return s, nil
-}
-
-func (r *router) add(s *routedStream) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	s.member = r.last
-	r.streams[s] = true
-	context.AfterFunc(s.ctx, func() {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		delete(r.streams, s)
-	})
 }
 
 // RecvMsg receives the next message.

@@ -138,6 +138,16 @@ func (a *simAgent) step(e event) {
 	a.perform(a.machine.Step(w.now, e))
 }
 
+// post is step for what a task has found. There is no news of a task that does not run any more.
+func (a *simAgent) post(runs func() bool, e event) {
+	switch w := a.world; {
+	case w.now.Before(a.frozen):
+		w.at(a.frozen, func() { a.post(runs, e) })
+	case runs():
+		a.step(e)
+	}
+}
+
 func (a *simAgent) perform(actions []action) {
 	for _, act := range actions {
 		if a.world.trace != nil {
@@ -258,12 +268,15 @@ func (a *simAgent) run(t task) {
 		a.leader.begin()
 	case monitorPeer:
 		l := &simLink{from: a, to: w.agentOf(act.key), key: act.key, addr: act.addr}
-		l.heard = func(at time.Time, err error) { a.step(peerObserved{act.key, act.serial, at, err}) }
+		l.heard = func(at time.Time, err error) {
+			a.post(func() bool { return a.peers[act.key] == l }, peerObserved{act.key, at, err})
+		}
 		a.peers[act.key] = l
 		w.after(w.between(0, spreadTime), l.begin)
 	case callWorker:
-		a.peers[act.id] = &simLink{from: a}
-		w.after(redialInterval, func() { a.step(peerObserved{act.id, act.serial, w.now, nil}) })
+		l := &simLink{from: a}
+		a.peers[act.id] = l
+		w.after(redialInterval, func() { a.post(func() bool { return a.peers[act.id] == l }, peerObserved{act.id, w.now, nil}) })
 	case callRank0:
 		a.rank0 = &act
 		a.call(&act, w.now)
@@ -295,14 +308,15 @@ func (a *simAgent) call(c *callRank0, begun time.Time) {
 	}
 	w.after(took, func() {
 		lasted := w.now.Sub(begun)
+		runs := func() bool { return a.rank0 == c }
 		switch {
 		case a.rank0 != c || a.gone:
 		case reached:
-			a.step(rank0Called{callRank0: *c, last: true})
+			a.post(runs, rank0Called{callRank0: *c, last: true})
 		case lasted >= c.limit:
-			a.step(rank0Called{callRank0: *c, err: &UnreachableError{Self: a.node, Master: c.rank0.Host, Err: err}, last: true})
+			a.post(runs, rank0Called{callRank0: *c, err: &UnreachableError{Self: a.node, Master: c.rank0.Host, Err: err}, last: true})
 		default:
-			a.step(rank0Called{*c, err, true, lasted, false})
+			a.post(runs, rank0Called{*c, err, true, lasted, false})
 			w.after(time.Second, func() {
 				if a.rank0 == c {
 					a.call(c, begun)

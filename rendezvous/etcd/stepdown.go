@@ -19,9 +19,6 @@ type attempts struct {
 // failedLimit is how many attempts in a row may fail by accident.
 const failedLimit = 3
 
-// begin notes an attempt that goes by v.
-func (a *attempts) begin(v *view) { a.pending = v }
-
 // resolve takes what is read after the attempt: it has failed if nothing is decided there.
 func (a *attempts) resolve(v *view, now time.Time) {
 	before := a.pending
@@ -45,7 +42,7 @@ func (a *attempts) failing(n int, timeout time.Duration, now time.Time) bool {
 // stepDown makes room for another leader. If even that fails, this node's lease is not renewed any more, see mayLive.
 func (l *leader) stepDown() {
 	l.abstains = l.now.Add(l.config.failureTimeout())
-	l.attempts.begin(l.conn.view)
+	l.attempts.pending = l.conn.view
 	l.request(deciding, &stepDown{l.conn.view})
 }
 

@@ -16,23 +16,23 @@ import (
 
 // A task goes on beside the loop, until it has ended or is stopped. It posts what it finds.
 type task interface {
-	run(ctx context.Context, d *driver)
+	run(ctx context.Context, d *driver, post func(event))
 }
 
 // watchJob watches job/ anew. If etcd has gone back, a watch that waits for a later revision would wait for ever.
 type watchJob struct{}
 
-func (watchJob) run(ctx context.Context, d *driver) {
+func (watchJob) run(ctx context.Context, d *driver, post func(event)) {
 	job := d.executor.keys.job()
-	watch(ctx, d.config.Client, job, clientv3.GetPrefixRangeEnd(job), func(events []*clientv3.Event) { d.post(jobChanged{events}) })
+	watch(ctx, d.config.Client, job, clientv3.GetPrefixRangeEnd(job), func(events []*clientv3.Event) { post(jobChanged{events}) })
 }
 
 // watchNodes watches what only a leader reads.
 type watchNodes struct{}
 
-func (watchNodes) run(ctx context.Context, d *driver) {
+func (watchNodes) run(ctx context.Context, d *driver, post func(event)) {
 	k := d.executor.keys
-	watch(ctx, d.config.Client, k.nodes(), clientv3.GetPrefixRangeEnd(k.rounds()), func([]*clientv3.Event) { d.post(nodesChanged{}) })
+	watch(ctx, d.config.Client, k.nodes(), clientv3.GetPrefixRangeEnd(k.rounds()), func([]*clientv3.Event) { post(nodesChanged{}) })
 }
 
 // watch calls changed with the events of the keys from first up to end, until ctx ends. Whatever ends the watch (a refusal, a compaction,
@@ -52,42 +52,31 @@ func watch(ctx context.Context, client *clientv3.Client, first, end string, chan
 // monitorLeader keeps a liveness connection to the leader.
 type monitorLeader struct{ key, addr string }
 
-func (t monitorLeader) run(ctx context.Context, d *driver) {
+func (t monitorLeader) run(ctx context.Context, d *driver, post func(event)) {
 	if d.detector.Monitor(ctx, t.key, t.addr, nil) {
-		d.post(agentEnded(t))
+		post(agentEnded(t))
 	}
 }
 
 // monitorPeer keeps a liveness connection to another agent. Of all that there are to a process the last one that breaks shows its end.
-type monitorPeer struct {
-	key    string // and the peer's id
-	serial int
-	addr   string
-}
+type monitorPeer struct{ key, addr string }
 
-func (t monitorPeer) run(ctx context.Context, d *driver) {
+func (t monitorPeer) run(ctx context.Context, d *driver, post func(event)) {
 	pause(ctx, rand.N(spreadTime))
-	observe := func(at time.Time, err error) { d.post(peerObserved{t.key, t.serial, at, err}) }
+	observe := func(at time.Time, err error) { post(peerObserved{t.key, at, err}) }
 	if d.detector.Monitor(ctx, t.key, t.addr, observe) {
-		d.post(agentEnded{t.key, t.addr})
+		post(agentEnded(t))
 	}
 }
 
 // callWorker calls an address where a worker could not be reached, again and again until it is stopped.
-type callWorker struct {
-	id     string
-	serial int
-	addr   string
-}
+type callWorker struct{ id, addr string }
 
-func (t callWorker) run(ctx context.Context, d *driver) {
+func (t callWorker) run(ctx context.Context, d *driver, post func(event)) {
 	for ctx.Err() == nil {
 		pause(ctx, redialInterval/2+rand.N(redialInterval))
 		begun := time.Now()
-		err := d.config.call(ctx, t.addr, dialTimeout)
-		if ctx.Err() == nil {
-			d.post(peerObserved{t.id, t.serial, begun, err})
-		}
+		post(peerObserved{t.id, begun, d.config.call(ctx, t.addr, dialTimeout)})
 	}
 }
 
@@ -100,12 +89,12 @@ type callRank0 struct {
 	limit       time.Duration
 }
 
-func (t callRank0) run(ctx context.Context, d *driver) {
+func (t callRank0) run(ctx context.Context, d *driver, post func(event)) {
 	ctx, cancel := context.WithTimeout(ctx, t.limit)
 	defer cancel()
 	agent := address(t.rank0.Addr, t.rank0.AgentPort)
 	e := rank0Called{callRank0: t}
-	for begun := time.Now(); !e.last; d.post(e) {
+	for begun := time.Now(); !e.last; post(e) {
 		err := d.detector.Ping(ctx, t.rank0.Key, agent)
 		if err == nil || filtered(err) && d.config.masterAnswers(ctx, address(t.rank0.Addr, t.rank0.Port)) {
 			e.err, e.last = nil, true
@@ -138,7 +127,7 @@ type confirmPeers struct {
 	named []rendezvous.Peer
 }
 
-func (t confirmPeers) run(ctx context.Context, d *driver) {
+func (t confirmPeers) run(ctx context.Context, d *driver, post func(event)) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	owners, err := d.executor.owners(ctx, t.round, t.named)
@@ -159,7 +148,7 @@ func (t confirmPeers) run(ctx context.Context, d *driver) {
 			e.unreached = append(e.unreached, unreachedWorker{owners[n.Rank], n.Addr})
 		}
 	}
-	d.post(e)
+	post(e)
 }
 
 // owners are the nodes that have the ranks named in a round.
@@ -196,20 +185,18 @@ type probePeers struct {
 
 // A probedPeer is one that is probed.
 type probedPeer struct {
-	id     string
-	serial int
-	addr   string
-	err    error // nil: it answers
+	id, addr string
+	err      error // nil: it answers
 }
 
-func (t probePeers) run(ctx context.Context, d *driver) {
+func (t probePeers) run(ctx context.Context, d *driver, post func(event)) {
 	var all sync.WaitGroup
 	for i := range t.peers {
 		p := &t.peers[i]
 		all.Go(func() { p.err = d.config.probe(ctx, p.addr) })
 	}
 	all.Wait()
-	d.post(peersProbed{t})
+	post(peersProbed{t})
 }
 
 // probe calls addr again and again, until somebody answers or probeCalls have had no answer: then isUnreachable is true of the

@@ -75,13 +75,13 @@ func read(ctx context.Context, w *writer, whole bool, before *view) (*view, erro
 
 // enrolled is the view after this node has enrolled.
 func (v *view) enrolled(in enrolled) *view {
-	now := &view{rev: in.rev, config: in.config, ownRev: in.rev}
+	var now view
 	if !in.begins {
-		*now = *v
-		now.rev, now.config, now.ownRev = in.rev, in.config, in.rev
+		now = *v
 		now.whole, now.nodeTable = false, nodeTable{}
 	}
-	return now
+	now.rev, now.config, now.ownRev = in.rev, in.config, in.rev
+	return &now
 }
 
 func (v *view) job(k keys, kv *mvccpb.KeyValue) (err error) {
