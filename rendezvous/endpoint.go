@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -40,7 +41,6 @@ func (e Endpoint) IsLoopback() bool {
 func ParseEndpoints(list string, port int) ([]Endpoint, error) {
 	texts := strings.Split(list, ",")
 	endpoints := make([]Endpoint, 0, len(texts))
-	seen := make(map[Endpoint]bool, len(texts))
 	for i, text := range texts {
 		if strings.TrimSpace(text) == "" && len(texts) > 1 {
 			return nil, fmt.Errorf("endpoint %d of %q is empty", i+1, list)
@@ -49,10 +49,9 @@ func ParseEndpoints(list string, port int) ([]Endpoint, error) {
 		if err != nil {
 			return nil, err
 		}
-		if seen[e] {
+		if slices.Contains(endpoints, e) {
 			return nil, fmt.Errorf("endpoint %s occurs twice in %q", e, list)
 		}
-		seen[e] = true
 		endpoints = append(endpoints, e)
 	}
 	return endpoints, nil

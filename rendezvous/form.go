@@ -81,7 +81,7 @@ func (s *State) gather() Decision {
 	waiting := slices.Concat(welcome, out)
 	chosen := s.selectMembers(welcome, out, limit)
 	what := fmt.Sprintf("round %d: %d of %s nodes", next.ID, len(waiting), s.size())
-	more := s.missing() + ending(busy) + s.apartNote(waiting)
+	more := s.missing() + clause(busy, "is ending its workers", "are ending their workers") + s.apartNote(waiting)
 	if len(chosen) < s.Min {
 		switch end := s.deserted(); {
 		case end != nil:

@@ -130,11 +130,6 @@ func (s *State) missing() string {
 	return clause(gone, "is gone", "are gone")
 }
 
-// ending says which nodes are ending their workers: "; a is ending its workers".
-func ending(busy []Candidate) string {
-	return clause(busy, "is ending its workers", "are ending their workers")
-}
-
 // clause says what the nodes do, if there are any.
 func clause(nodes []Candidate, does, do string) string {
 	switch len(nodes) {

@@ -143,6 +143,15 @@ func (e *ClosedError) Error() string {
 // Unwrap returns ErrClosed.
 func (e *ClosedError) Unwrap() error { return ErrClosed }
 
+// A MisuseError is what no waiting and no other attempt mends: somebody has to give other flags, or another secret.
+type MisuseError struct{ Err error }
+
+// Error is Err's.
+func (e *MisuseError) Error() string { return e.Err.Error() }
+
+// Unwrap returns Err.
+func (e *MisuseError) Unwrap() error { return e.Err }
+
 // A Node describes an agent's node to the others in a round.
 type Node struct {
 	ID       string `json:"id"`             // names the node in logs and errors; no other node of the job has it

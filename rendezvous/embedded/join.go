@@ -90,8 +90,7 @@ func (s *Server) unoccupied(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, surveyTime)
 	defer cancel()
 	var is founding
-	err := s.get(ctx, s.config.Self, foundingPath, &is)
-	if err == nil && is.Server != s.name {
+	if err := s.get(ctx, s.config.Self, foundingPath, &is); err == nil && is.Server != s.name {
 		return errOccupied
 	}
 	return nil // a server need not reach itself by the address that others have for it

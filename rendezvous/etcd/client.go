@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -68,15 +69,8 @@ func closeClient(client *clientv3.Client) error {
 // isRefusal reports whether etcd has answered and would answer the same again.
 func isRefusal(err error) bool {
 	var answer rpctypes.EtcdError
-	if !errors.As(err, &answer) {
-		return false
-	}
-	switch answer.Code() {
-	case codes.PermissionDenied, codes.Unauthenticated, codes.InvalidArgument, codes.FailedPrecondition:
-		return !errors.Is(err, rpctypes.ErrInvalidAuthToken)
-	default:
-		return false
-	}
+	final := []codes.Code{codes.PermissionDenied, codes.Unauthenticated, codes.InvalidArgument, codes.FailedPrecondition}
+	return errors.As(err, &answer) && slices.Contains(final, answer.Code()) && !errors.Is(err, rpctypes.ErrInvalidAuthToken)
 }
 
 // refusal says what to do about one.

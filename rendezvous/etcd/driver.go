@@ -104,14 +104,9 @@ func (d *driver) run() {
 func (d *driver) step(e event) {
 	for d.next = []event{e}; len(d.next) > 0; {
 		e, d.next = d.next[0], d.next[1:]
-		d.perform(d.machine.Step(time.Now(), e))
-	}
-}
-
-// perform carries out actions, in order.
-func (d *driver) perform(actions []action) {
-	for _, a := range actions {
-		a.perform(d)
+		for _, a := range d.machine.Step(time.Now(), e) {
+			a.perform(d)
+		}
 	}
 }
 

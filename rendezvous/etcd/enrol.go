@@ -54,10 +54,10 @@ type precondition struct {
 	led      bool // there is a leader
 	hasNodes bool // there are nodes
 	closed   bool
-	rank     rankDoc // who has the node's rank
-	rankRev  int64   // at which that was written; 0: nobody has it
-	node     *stored // what is known of the node
-	current  int64   // the revision of the current round; 0: none
+	rank     rankDoc          // who has the node's rank
+	rankRev  int64            // at which that was written; 0: nobody has it
+	node     *mvccpb.KeyValue // what is known of the node
+	current  int64            // the revision of the current round; 0: none
 }
 
 // An enrolled node is in the job with these settings, if there are any: otherwise the job has been closed.
@@ -81,9 +81,9 @@ func (w *writer) enrol(ctx context.Context, e enrolment, known jobConfig, led bo
 		switch {
 		case errors.Is(refusal, errForgotten) && e.job == "" && s.config.rev == 0 && s.node != nil: // it keeps others from beginning a job
 			node := w.keys.node(w.key)
-			return in, errors.Join(refusal, w.when(isMissing(w.keys.config()), isAt(node, s.node.rev())).delete(node).try(ctx))
+			return enrolled{}, errors.Join(refusal, w.when(isMissing(w.keys.config()), isAt(node, s.node.GetModRevision())).delete(node).try(ctx))
 		case refusal != nil || s.closed:
-			return in, refusal
+			return enrolled{}, refusal
 		case begins:
 			in, err = w.begin(ctx, e, &s)
 		default:
@@ -139,7 +139,7 @@ func (w *writer) begin(ctx context.Context, e enrolment, s *precondition) (in en
 	case err == nil:
 		return enrolled{config: jobConfig{e.mine, rev, granted.ID}, rev: rev, begins: true}, nil
 	case errors.Is(err, errChanged) && s.config.lease == granted.ID: // by this request: etcd may have been asked twice
-		return enrolled{config: s.config, rev: s.node.rev(), begins: true}, nil
+		return enrolled{config: s.config, rev: s.node.GetModRevision(), begins: true}, nil
 	case errors.Is(err, errChanged):
 		return in, errors.Join(err, w.revoke(ctx, granted.ID))
 	}
@@ -170,7 +170,7 @@ func (w *writer) joinExisting(ctx context.Context, e enrolment, s *precondition)
 // node are as s says, and t's conditions hold. Otherwise it fails with errChanged, and sets s to what there is now.
 func (w *writer) tryEnrol(ctx context.Context, e enrolment, s *precondition, t *txn) (rev int64, err error) {
 	t.when = append(t.when, w.isStill(s.config)...)
-	t.when = append(t.when, isAt(w.keys.node(w.key), s.node.rev())) // or this request is late
+	t.when = append(t.when, isAt(w.keys.node(w.key), s.node.GetModRevision())) // or this request is late
 	if r := e.self.Node.NodeRank; r >= 0 {
 		t.when = append(t.when, isAt(w.keys.rank(r), s.rankRev))
 	}
@@ -185,8 +185,8 @@ func (w *writer) tryEnrol(ctx context.Context, e enrolment, s *precondition, t *
 	if *s, err = w.answered(answer.Responses); err != nil {
 		return 0, err
 	}
-	if was.rev > 0 && s.config.rev == was.rev && s.config.lease == was.lease && s.node.equals(e.self, e.lease) {
-		return s.node.rev(), nil // etcd may have been asked twice
+	if was.rev > 0 && s.config.rev == was.rev && s.config.lease == was.lease && matches(s.node, e.self, e.lease) {
+		return s.node.GetModRevision(), nil // etcd may have been asked twice
 	}
 	return 0, errChanged
 }
@@ -225,7 +225,7 @@ func (w *writer) ask(rank int) []clientv3.Op {
 func (w *writer) answered(answers []*pb.ResponseOp) (s precondition, err error) {
 	some := func(i int) bool { return answers[i].GetResponseRange().Count > 0 }
 	s.led, s.hasNodes, s.closed = some(1), some(2), some(3)
-	s.node, s.current = onlyKey(answers[5]), onlyKey(answers[6]).rev()
+	s.node, s.current = onlyKey(answers[5]), onlyKey(answers[6]).GetModRevision()
 	if some(0) {
 		if s.config, err = readJobConfig(answers[0].GetResponseRange().Kvs[0]); err != nil {
 			return s, err

@@ -20,7 +20,7 @@
 //	             │     (each asks those to its right)          leader.go, member.go, connection.go, and files of one idea each
 //	          actions
 //	             ▼
-//	          driver ── tasks, executor ── writer                driver.go; tasks.go, requests.go; write.go, enrol.go, view.go
+//	          driver ── tasks, executor ── writer                driver.go; actions.go, tasks.go; write.go, enrol.go, view.go
 //	             ▲                        │
 //	             └──────── answers ───────┘
 //

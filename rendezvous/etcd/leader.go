@@ -59,14 +59,15 @@ func (l *leader) campaign() {
 	l.request(campaigning, &campaign{lease, leaderDoc{Key: l.key, Host: self.Node.Host, Agent: agent}})
 }
 
-// campaign makes this node the leader if there is none.
+// campaign makes this node the leader if there is none, and the job has this node.
 type campaign struct {
 	lease clientv3.LeaseID
 	self  leaderDoc
 }
 
 func (r *campaign) do(ctx context.Context, x *executor) error {
-	return x.campaign(ctx, r.lease, r.self)
+	leader := x.keys.leader()
+	return x.when(isMissing(leader), isLeased(x.keys.node(x.key), r.lease)).put(leader, r.self, r.lease).try(ctx)
 }
 
 func (*campaign) done(m *machine, err error) { m.onWritten(err) }
@@ -149,7 +150,7 @@ type retainJob struct {
 func (r *retainJob) do(ctx context.Context, x *executor) error {
 	_, err := x.client.KeepAliveOnce(ctx, r.view.config.lease)
 	if err == nil && r.lasts {
-		err = x.establish(ctx, r.view)
+		err = x.asLeader(r.view).put(x.keys.established(), nil, r.view.config.lease).try(ctx)
 	}
 	return err
 }
@@ -250,7 +251,9 @@ func (r *writeDecision) do(ctx context.Context, x *executor) error {
 	case d.Close != nil:
 		return x.close(ctx, r.view, *d.Close, r.at)
 	case d.Over != nil:
-		return x.end(ctx, r.view, *d.Over)
+		current := *r.view.current
+		current.Over = d.Over
+		return x.asLeader(r.view).put(x.keys.current(), current, r.view.config.lease).try(ctx)
 	case d.Form != nil:
 		return x.form(ctx, r.view, *d.Form, x.newToken())
 	default:
@@ -274,7 +277,7 @@ type publishStatus struct {
 }
 
 func (r *publishStatus) do(ctx context.Context, x *executor) error {
-	err := x.putStatus(ctx, r.view, r.reason)
+	err := x.asLeader(r.view).put(x.keys.status(), statusDoc{r.reason}, r.view.config.lease).try(ctx)
 	x.pause(ctx, publishInterval*time.Duration(1+len(r.view.nodes)/1000))
 	return err
 }

@@ -186,7 +186,7 @@ func (r *restoreJob) do(ctx context.Context, x *executor) error {
 		t.deleteBelow(k.roundOf(now.current.Round))
 	}
 	answer, err := t.orGet(clientv3.OpGet(k.config())).commit(ctx)
-	if !other || err != nil || answer.Succeeded || onlyKey(answer.Responses[0]).lease() == lease {
+	if !other || err != nil || answer.Succeeded || leaseOf(onlyKey(answer.Responses[0])) == lease {
 		return err // if it is not known whether that was written, the lease is kept: it runs out unless it was
 	}
 	return x.revoke(ctx, lease)

@@ -73,8 +73,8 @@ func TestLateWrites(t *testing.T) {
 	}{
 		{"the next Join", func() error { return register(2) }},
 		{"another Join", func() error { return register(3) }},
-		{"established", func() error { return w.establish(t.Context(), v) }},
-		{"the round's end", func() error { return w.end(t.Context(), v, rendezvous.Ending{Why: "why"}) }},
+		{"established", func() error { return carryOut(t, w, &retainJob{v, true}) }},
+		{"the round's end", func() error { return carryOut(t, w, ended(v)) }},
 		{"a round", func() error {
 			if err := look(); err != nil {
 				return err
@@ -97,7 +97,7 @@ func TestLateWrites(t *testing.T) {
 				return err
 			}
 			rev = in.rev
-			if err := w.campaign(t.Context(), lease.ID, leaderDoc{Key: w.key, Host: "h"}); err != nil {
+			if err := carryOut(t, w, &campaign{lease.ID, leaderDoc{Key: w.key, Host: "h"}}); err != nil {
 				return err
 			}
 			return look()

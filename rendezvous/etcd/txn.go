@@ -103,38 +103,20 @@ func hasKeys(prefix string, some bool) clientv3.Cmp {
 	return clientv3.Compare(clientv3.CreateRevision(prefix).WithPrefix(), result, 0)
 }
 
-// stored is what etcd has of a key; nil: nothing. It tells whether a request has found what it did itself: etcd may have been asked
-// twice. (etcd leaves the lease out where only keys are asked for.)
-type stored mvccpb.KeyValue
-
-// onlyKey is what an answer about one key says.
-func onlyKey(answer *pb.ResponseOp) *stored {
+// onlyKey is what an answer about one key says; nil: there is no such key. It tells whether a request has found what it did itself: etcd
+// may have been asked twice. (etcd leaves the lease out where only keys are asked for.)
+func onlyKey(answer *pb.ResponseOp) *mvccpb.KeyValue {
 	if kvs := answer.GetResponseRange().Kvs; len(kvs) > 0 {
-		return (*stored)(kvs[0])
+		return kvs[0]
 	}
 	return nil
 }
 
-func (f *stored) lease() clientv3.LeaseID {
-	if f == nil {
-		return 0
-	}
-	return clientv3.LeaseID(f.Lease)
-}
+// leaseOf is that of a key; 0: none, or there is no such key.
+func leaseOf(kv *mvccpb.KeyValue) clientv3.LeaseID { return clientv3.LeaseID(kv.GetLease()) }
 
-// rev is the revision at which it was written; 0: never.
-func (f *stored) rev() int64 {
-	if f == nil {
-		return 0
-	}
-	return f.ModRevision
-}
-
-// equals reports whether etcd has that document under that lease.
-func (f *stored) equals(doc any, lease clientv3.LeaseID) bool {
-	if f == nil || f.lease() != lease {
-		return false
-	}
-	text, err := encode(string(f.Key), doc)
-	return err == nil && string(f.Value) == text
+// matches reports whether etcd has that document under that lease.
+func matches(kv *mvccpb.KeyValue, doc any, lease clientv3.LeaseID) bool {
+	text, err := encode(string(kv.GetKey()), doc)
+	return err == nil && kv != nil && string(kv.Value) == text && leaseOf(kv) == lease
 }

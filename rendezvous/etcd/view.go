@@ -47,7 +47,7 @@ func read(ctx context.Context, w *writer, whole bool, before *view) (*view, erro
 	if err != nil {
 		return nil, err
 	}
-	v := &view{rev: answer.Header.Revision, whole: whole, ownRev: onlyKey(answer.Responses[2]).rev()}
+	v := &view{rev: answer.Header.Revision, whole: whole, ownRev: onlyKey(answer.Responses[2]).GetModRevision()}
 	for _, kv := range answer.Responses[0].GetResponseRange().Kvs {
 		if known := before.config; string(kv.Key) == k.config() && kv.ModRevision == known.rev && clientv3.LeaseID(kv.Lease) == known.lease {
 			v.config = known

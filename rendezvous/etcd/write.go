@@ -50,32 +50,14 @@ func (w *writer) register(ctx context.Context, lease clientv3.LeaseID, self node
 			return answer.Header.Revision, nil
 		}
 		switch is := onlyKey(answer.Responses[0]); {
-		case is.equals(self, lease): // etcd may have been asked twice
-			return is.rev(), nil
-		case is == nil || is.rev() == rev:
+		case matches(is, self, lease): // etcd may have been asked twice
+			return is.ModRevision, nil
+		case is == nil || is.ModRevision == rev:
 			return 0, errForgotten
 		default: // nobody else writes it
-			rev = is.rev()
+			rev = is.ModRevision
 		}
 	}
-}
-
-// campaign makes the node the leader if there is none, and the job has this node.
-func (w *writer) campaign(ctx context.Context, lease clientv3.LeaseID, self leaderDoc) error {
-	k := w.keys
-	return w.when(isMissing(k.leader()), isLeased(k.node(w.key), lease)).put(k.leader(), self, lease).try(ctx)
-}
-
-// putStatus writes what the job waits for, for people.
-func (w *writer) putStatus(ctx context.Context, v *view, wait string) error {
-	return w.asLeader(v).put(w.keys.status(), statusDoc{wait}, v.config.lease).try(ctx)
-}
-
-// end says that the current round is over.
-func (w *writer) end(ctx context.Context, v *view, why rendezvous.Ending) error {
-	current := *v.current
-	current.Over = &why
-	return w.asLeader(v).put(w.keys.current(), current, v.config.lease).try(ctx)
 }
 
 // form writes a round, and that it is the current one, if its members are as they were read.
@@ -96,11 +78,6 @@ func (w *writer) form(ctx context.Context, v *view, f rendezvous.Formed, token s
 	return t.try(ctx)
 }
 
-// establish writes that the job has lasted.
-func (w *writer) establish(ctx context.Context, v *view) error {
-	return w.asLeader(v).put(w.keys.established(), nil, v.config.lease).try(ctx)
-}
-
 // close writes how the job has ended and when, which is all that is kept of it.
 func (w *writer) close(ctx context.Context, v *view, outcome rendezvous.Outcome, at time.Time) error {
 	granted, err := w.client.Grant(ctx, seconds(outcomeRetention))
@@ -110,7 +87,7 @@ func (w *writer) close(ctx context.Context, v *view, outcome rendezvous.Outcome,
 	state := stateDoc{Job: v.config.Job, Outcome: outcome, At: at.UTC(), Established: v.established}
 	answer, err := w.asLeader(v).put(w.keys.state(), state, granted.ID).delete(w.keys.config()).deleteRounds().
 		orGet(clientv3.OpGet(w.keys.state())).commit(ctx)
-	if err != nil || answer.Succeeded || onlyKey(answer.Responses[0]).lease() == granted.ID {
+	if err != nil || answer.Succeeded || leaseOf(onlyKey(answer.Responses[0])) == granted.ID {
 		return err
 	}
 	return w.revoke(ctx, granted.ID)

@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"testing"
@@ -17,8 +18,8 @@ func TestFence(t *testing.T) {
 	t.Parallel()
 	client := startServer(t).client()
 	writes := map[string]func(*writer, *view) error{
-		"tell": func(w *writer, v *view) error { return w.putStatus(t.Context(), v, "news") },
-		"end":  func(w *writer, v *view) error { return w.end(t.Context(), v, rendezvous.Ending{Why: "why"}) },
+		"tell": func(w *writer, v *view) error { return carryOut(t, w, &publishStatus{view: v, reason: "news"}) },
+		"end":  func(w *writer, v *view) error { return carryOut(t, w, ended(v)) },
 		"form": func(w *writer, v *view) error {
 			return w.form(t.Context(), v, rendezvous.Formed{ID: 2, Members: v.members()}, "token")
 		},
@@ -53,6 +54,16 @@ func TestFence(t *testing.T) {
 	}
 }
 
+// carryOut carries out a request at once.
+func carryOut(t *testing.T, w *writer, r request) error {
+	return r.do(t.Context(), &executor{writer: *w, pause: func(context.Context, time.Duration) {}})
+}
+
+// ended writes that v's round is over.
+func ended(v *view) request {
+	return &writeDecision{view: v, decision: rendezvous.Decision{Over: &rendezvous.Ending{Why: "why"}}}
+}
+
 // prepare writes a job with a leader, a node and a round.
 func prepare(t *testing.T, w *writer) *view {
 	t.Helper()
@@ -64,7 +75,7 @@ func prepare(t *testing.T, w *writer) *view {
 	if _, err := w.enrol(t.Context(), enrolment{lease: lease.ID, retention: time.Minute, mine: configDoc{Job: "j", Host: "h"}, self: self}, jobConfig{}, false); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.campaign(t.Context(), lease.ID, leaderDoc{Key: w.key, Host: "h"}); err != nil {
+	if err := carryOut(t, w, &campaign{lease.ID, leaderDoc{Key: w.key, Host: "h"}}); err != nil {
 		t.Fatal(err)
 	}
 	look := func() *view {
@@ -111,7 +122,7 @@ func TestFirstReportCounts(t *testing.T) {
 	prepare(t, w)
 	for _, code := range []int{3, 4} {
 		r := recordReport{view: new(view), round: 1, doc: reportDoc{Failure: &rendezvous.Failure{Code: code}}}
-		if err := r.do(t.Context(), &executor{writer: *w}); err != nil {
+		if err := carryOut(t, w, &r); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -209,10 +209,5 @@ func (p *Problem) Unwrap() error { return p.Err }
 // Lasting reports that waiting does not help: somebody has to correct something. The others may be nodes that have not
 // started yet.
 func (p *Problem) Lasting() bool {
-	switch p.Kind {
-	case Stranger, Credentials, Login:
-		return true
-	default:
-		return false
-	}
+	return p.Kind == Stranger || p.Kind == Credentials || p.Kind == Login
 }
