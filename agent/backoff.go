@@ -13,16 +13,13 @@ type backoff int
 // after returns the backoff for the workers that follow workers that ran for the time ran. restart says whether those failed: a
 // new round with other nodes is not a restart.
 func (b backoff) after(ran time.Duration, restart bool) backoff {
-	switch {
-	case ran >= steadyWork && restart:
-		return 1
-	case ran >= steadyWork:
-		return 0
-	case restart:
-		return b + 1
-	default:
-		return b
+	if ran >= steadyWork {
+		b = 0
 	}
+	if restart {
+		b++
+	}
+	return b
 }
 
 // delay returns how long to wait before the workers start: not at all after the first failure, then twice as long each

@@ -244,3 +244,6 @@ func closeAll(files []*os.File) {
 		_ = f.Close()
 	}
 }
+
+// dieWithUs makes the kernel send sig to a child when the thread that starts it ends.
+func dieWithUs(sig syscall.Signal) *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: sig} }
