@@ -25,12 +25,15 @@ func (r ranks) of(c Candidate) int {
 	return math.MaxInt
 }
 
+// compare puts a member before any other node, and otherwise the node first that has been here longer.
+func (r ranks) compare(a, b Candidate) int {
+	return cmp.Or(cmp.Compare(r.of(a), r.of(b)), cmp.Compare(a.Since, b.Since), cmp.Compare(a.Key, b.Key))
+}
+
 // choose returns at most limit of the joining nodes: the members of the last round first, then the nodes that have been
 // here the longest.
 func choose(joining []Candidate, last ranks, limit int) []Candidate {
-	chosen := slices.SortedFunc(slices.Values(joining), func(a, b Candidate) int {
-		return cmp.Or(cmp.Compare(last.of(a), last.of(b)), older(a, b))
-	})
+	chosen := slices.SortedFunc(slices.Values(joining), last.compare)
 	return chosen[:min(limit, len(chosen))]
 }
 
@@ -39,7 +42,7 @@ func choose(joining []Candidate, last ranks, limit int) []Candidate {
 // comes before one that does not; then the rank in the last round counts, and then who has been here the longest.
 func order(members []Candidate, last ranks) []Candidate {
 	sorted := slices.SortedFunc(slices.Values(members), func(a, b Candidate) int {
-		return cmp.Or(cmp.Compare(asked(a), asked(b)), cmp.Compare(last.of(a), last.of(b)), older(a, b))
+		return cmp.Or(cmp.Compare(asked(a), asked(b)), last.compare(a, b))
 	})
 	if len(members) != len(last) {
 		return sorted
@@ -70,16 +73,11 @@ func (s *State) holders() map[int]Candidate {
 		if n.Node.NodeRank < 0 {
 			continue
 		}
-		other, taken := holders[n.Node.NodeRank]
-		if !taken || cmp.Or(cmp.Compare(s.ranks.of(n), s.ranks.of(other)), older(n, other)) < 0 {
+		if other, taken := holders[n.Node.NodeRank]; !taken || s.ranks.compare(n, other) < 0 {
 			holders[n.Node.NodeRank] = n
 		}
 	}
 	return holders
-}
-
-func older(a, b Candidate) int {
-	return cmp.Or(cmp.Compare(a.Since, b.Since), cmp.Compare(a.Key, b.Key))
 }
 
 // asked returns the rank that c asks for, or a number greater than any rank.

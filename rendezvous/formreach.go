@@ -20,9 +20,6 @@ type Unreachable struct {
 type pairs map[string]map[string]bool
 
 func pairsOf(list []Unreachable) pairs {
-	if len(list) == 0 {
-		return nil
-	}
 	p := make(pairs)
 	add := func(a, b string) {
 		if p[a] == nil {
@@ -67,7 +64,7 @@ func (s *State) bySeniority(nodes []Candidate) []Candidate {
 		return 0
 	}
 	return slices.SortedFunc(slices.Values(nodes), func(a, b Candidate) int {
-		return cmp.Or(cmp.Compare(newcomer(a), newcomer(b)), cmp.Compare(s.ranks.of(a), s.ranks.of(b)), older(a, b))
+		return cmp.Or(cmp.Compare(newcomer(a), newcomer(b)), s.ranks.compare(a, b))
 	})
 }
 
@@ -143,9 +140,6 @@ func (s *State) unreachableAmong(nodes []Candidate) (list []Unreachable) {
 // membersApart ends the round if members are apart. This uses up no restart. The hosts that are left out count as lost, so they
 // wait longer and longer; if the job needs them, each time after freeRounds in a row costs a restart.
 func (s *State) membersApart() (d Decision, apart bool) {
-	if len(s.apart) == 0 {
-		return d, false
-	}
 	var members []Candidate
 	for _, m := range s.Last.Members {
 		if now, found := s.here[m.Key]; found && !s.succeeded[m.Key] {

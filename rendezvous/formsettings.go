@@ -13,10 +13,7 @@ type Settings map[string]string
 
 // Conflict returns one line that says where a node's settings differ from those of its job, which another node set; nil: nowhere.
 func (s Settings) Conflict(job Settings, setBy string) error {
-	names := maps.Clone(s)
-	if names == nil {
-		names = Settings{}
-	}
+	names := maps.Collect(maps.All(s))
 	maps.Copy(names, job)
 	var mine, theirs []string
 	for _, name := range slices.Sorted(maps.Keys(names)) {

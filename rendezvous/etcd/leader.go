@@ -231,7 +231,7 @@ func (l *leader) act(d rendezvous.Decision) {
 	case d.Close != nil || d.Over != nil || d.Form != nil:
 		l.attempts.pending = v
 		l.request(deciding, &writeDecision{v, d, l.now})
-	case d.Probe && v.probe != v.current.Round:
+	case d.Probe && v.probe.Round != v.current.Round:
 		l.request(deciding, &writeDecision{v, d, l.now})
 	default:
 		l.attempts = attempts{}

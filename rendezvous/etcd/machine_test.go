@@ -37,9 +37,9 @@ func TestJobChanges(t *testing.T) {
 		{"a status that is none", put, k.status(), 11, "nonsense", true, "before"},
 	} {
 		m := idle()
-		m.conn.view = &view{rev: 10, status: "before", state: &stateDoc{}}
+		m.conn.view = &view{rev: 10, status: statusDoc{"before"}, state: &stateDoc{}}
 		m.Step(time.Now(), jobChanged{[]*clientv3.Event{{Type: c.kind, Kv: &mvccpb.KeyValue{Key: []byte(c.key), ModRevision: c.rev, CreateRevision: c.rev, Value: []byte(c.text)}}}})
-		if m.pending[reading] != c.read || m.conn.view.status != c.status || (m.conn.view.leader != nil) != (c.what == "a leader") {
+		if m.pending[reading] != c.read || m.conn.view.status.Wait != c.status || (m.conn.view.leader != nil) != (c.what == "a leader") {
 			t.Errorf("%s: is read: %t, the view is %+v", c.what, m.pending[reading], m.conn.view)
 		}
 	}

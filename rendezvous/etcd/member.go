@@ -146,8 +146,8 @@ func (b *member) follow(v *view) {
 	switch a, has := v.assignment(b.key); {
 	case !has || a.Try != b.self.Try:
 		b.stopCalling()
-		if v.status != "" {
-			b.show(v.status)
+		if v.status.Wait != "" {
+			b.show(v.status.Wait)
 		}
 	case v.current.Over != nil: // it was over before it was seen
 		b.updateSelf()

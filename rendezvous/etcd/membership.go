@@ -17,7 +17,7 @@ const rankInterval = time.Second
 func (b *member) enrol() {
 	c, self := b.conn, b.self
 	self.Unreached, self.Probed = b.unreached(), b.sentProbed
-	if b.probed == c.view.probe { // the leader has asked for that
+	if b.probed == c.view.probe.Round { // the leader has asked for that
 		self.Probed = b.probed
 	}
 	known := b.enrolledLease == c.lease && b.enrolledTry == self.Try && b.sentProbed == self.Probed && slices.Equal(b.claimed, self.Unreached)

@@ -28,7 +28,7 @@ func (b *member) probeDue() int {
 		return 0
 	}
 	failed := v.current.Over != nil && v.current.Over.Restarts > v.round.Restarts
-	if failed || v.probe == v.round.ID {
+	if failed || v.probe.Round == v.round.ID {
 		return v.round.ID
 	}
 	return 0

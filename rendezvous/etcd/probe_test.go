@@ -183,7 +183,7 @@ func TestWhoProbes(t *testing.T) {
 		m := idle()
 		m.member.probed = c.probed
 		m.conn.view = &view{
-			current: &currentDoc{Round: 7, Over: c.over}, probe: c.probe,
+			current: &currentDoc{Round: 7, Over: c.over}, probe: probeDoc{c.probe},
 			round: &roundDoc{ID: 7, Size: c.size, Restarts: 1, Assignments: map[string]assignment{"k": {}}},
 		}
 		if got := m.member.probeDue(); got != c.want {

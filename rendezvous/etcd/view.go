@@ -20,8 +20,8 @@ type view struct {
 	state       *stateDoc   // nil: the job is not closed
 	stateRev    int64
 	stateLease  clientv3.LeaseID
-	status      string
-	probe       int       // the round whose members are to find out whether they reach each other; 0: none
+	status      statusDoc
+	probe       probeDoc  // the round whose members are to find out whether they reach each other; 0: none
 	ownRev      int64     // at which this node was written; 0: it is not
 	round       *roundDoc // the current one, for nodes like this one; nil: none of them is in it, or the job is closed
 
@@ -100,13 +100,9 @@ func (v *view) job(k keys, kv *mvccpb.KeyValue) (err error) {
 		v.stateRev, v.stateLease = kv.ModRevision, clientv3.LeaseID(kv.Lease)
 		v.state, err = pointer(decode[stateDoc](kv))
 	case k.status():
-		var status statusDoc
-		status, err = decode[statusDoc](kv)
-		v.status = status.Wait
+		v.status, err = decode[statusDoc](kv)
 	case k.probe():
-		var probe probeDoc
-		probe, err = decode[probeDoc](kv)
-		v.probe = probe.Round
+		v.probe, err = decode[probeDoc](kv)
 	}
 	return err
 }

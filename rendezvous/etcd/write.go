@@ -112,10 +112,7 @@ func (w *writer) revision(ctx context.Context) (int64, error) {
 // isStill is what holds as long as etcd has these settings. An etcd that has lost its data may count to the same revision again,
 // but it gives out other leases.
 func (w *writer) isStill(s jobConfig) []clientv3.Cmp {
-	return []clientv3.Cmp{
-		isAt(w.keys.config(), s.rev),
-		isLeased(w.keys.config(), s.lease),
-	}
+	return []clientv3.Cmp{isAt(w.keys.config(), s.rev), isLeased(w.keys.config(), s.lease)}
 }
 
 // asLeader is for what holds only as long as the node is the leader that it was in v, and nothing has been decided since.
