@@ -66,7 +66,6 @@ func TestWaitsAreToldAlong(t *testing.T) {
 		if h, err := readHeader(conn); err != nil || h.Kind != wire.Ask || h.Context != 1 || h.Seq != 0 {
 			t.Fatalf("got %+v, %v, want a question", h, err)
 		}
-		go func() { _, _ = io.Copy(io.Discard, conn) }()
 		doc, err := json.Marshal(&diagnosis.WaitReport{Activity: diagnosis.Activity{Text: "it sleeps"}, Chain: []diagnosis.Wait{{Rank: 0, For: 1, In: "Recv #9"}}})
 		if err != nil {
 			t.Fatal(err)
@@ -77,6 +76,11 @@ func TestWaitsAreToldAlong(t *testing.T) {
 		if want := []diagnosis.Wait{{Rank: 1, For: 0, In: "Recv #1"}}; !slices.Equal(f.Waits, want) {
 			t.Errorf("it waits %v, want %v", f.Waits, want)
 		}
+		// Nor does a wait keep it from saying why it has not made a group, for which others wait.
+		if got := answerTo(t, conn, 9, 1); len(got.Chain) == 0 || got.Chain[0] != (diagnosis.Wait{Rank: 1, For: 0, In: "Recv #1"}) {
+			t.Errorf("of a group that it has not made it says %+v, want that it waits", got)
+		}
+		go func() { _, _ = io.Copy(io.Discard, conn) }()
 		// No more answers come, so that it is silence that fails it.
 		wantFailure(t, <-failed, diagnosis.PeerFailed, 0)
 	})

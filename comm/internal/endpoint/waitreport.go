@@ -57,13 +57,13 @@ func (e *Endpoint) answer(p *peer, c *Communicator, group, seq uint64) {
 
 // report is what this rank says of itself in c, which is nil if it has not opened it yet. The mutex is held.
 func (e *Endpoint) report(c *Communicator, seq uint64) *diagnosis.WaitReport {
-	if c == nil {
-		return &diagnosis.WaitReport{Activity: diagnosis.Activity{Text: "it has not made the group"}}
-	}
-	last := c.collectives.Last()
-	r := &diagnosis.WaitReport{Seq: last.Seq, At: last, Activity: e.activity(c)}
-	if asked := c.collectives.At(seq); asked != nil {
-		r.At = asked.Fingerprint
+	r := &diagnosis.WaitReport{Activity: diagnosis.Activity{Text: "it has not made the group"}}
+	if c != nil {
+		last := c.collectives.Last()
+		r.Seq, r.At, r.Activity = last.Seq, last, e.activity(c)
+		if asked := c.collectives.At(seq); asked != nil {
+			r.At = asked.Fingerprint
+		}
 	}
 	// Of several waits the one in the collective under way counts, then one in this communicator.
 	rank := func(s *stall) int {
