@@ -58,6 +58,13 @@ func newSimWorld(seed uint64) *simWorld {
 func (w *simWorld) setStore(s *simStore) {
 	w.store = s
 	s.changed = w.onChange
+	if w.record == nil {
+		return
+	}
+	w.record.current = nil // or an earlier one
+	if kv := s.values[keysOf(DefaultPrefix, "job").current()]; kv != nil {
+		w.record.current = w.record.rounds[decoded[currentDoc](w, kv).ID]
+	}
 }
 
 // fail notes that something is wrong.
