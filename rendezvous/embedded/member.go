@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -62,9 +61,8 @@ func (s *Server) startMember(ctx context.Context) error {
 
 // isOutdated reports whether a member could not start because the others' cluster is not what it was a moment ago.
 func isOutdated(err error) bool {
-	return slices.ContainsFunc([]string{"already been bootstrapped", "error validating peerURLs"}, func(text string) bool {
-		return strings.Contains(err.Error(), text)
-	})
+	text := err.Error()
+	return strings.Contains(text, "already been bootstrapped") || strings.Contains(text, "error validating peerURLs")
 }
 
 // runMember returns when the member is one of a cluster with a leader. members are those of the cluster that it joins, if

@@ -26,7 +26,8 @@ type member struct {
 	sentProbed    int              // self.Probed that it knows of
 	nodeRev       int64            // at which that was written
 	refused       bool             // there is no place for the node in the job
-	taken         takenRank
+	takenBy       string           // key of the node that has this one's rank, perhaps a dead one that this one replaces; empty: none is known
+	takenSince    time.Time        // when this node found that out
 
 	round  int // that this node is in; 0: none
 	report *report
@@ -80,7 +81,7 @@ func (b *member) updateSelf() {
 		b.self.Joining = false
 		return
 	}
-	b.refused, b.taken = false, takenRank{}
+	b.refused, b.takenBy = false, ""
 	j, port := b.joins[0], b.config.MasterPort
 	if j.port != 0 {
 		port = j.port
@@ -231,11 +232,4 @@ func (b *member) answer(err error) {
 		b.emit(answerReport{id, err})
 	}
 	b.report.callers = nil
-}
-
-// A takenRank is what this node knows of another node that has its rank. The other may be dead, with a lease that has not run out yet:
-// this node may be its replacement.
-type takenRank struct {
-	by    string    // its key; empty: nobody is known to have it
-	since time.Time // when this node found out
 }

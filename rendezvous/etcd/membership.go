@@ -34,7 +34,7 @@ func (b *member) enrol() {
 	}
 	b.request(enrolling, &enrolNode{
 		enrolment: e, anew: b.enrolledLease != c.lease, known: c.view.config, led: c.view.leader != nil,
-		waits: b.taken.by != "", rev: b.nodeRev,
+		waits: b.takenBy != "", rev: b.nodeRev,
 	})
 }
 
@@ -118,11 +118,11 @@ func (m *machine) notEnrolled(err error) {
 		b.refuse(conflict)
 	case errors.As(err, &other):
 		timeout := m.config.failureTimeout()
-		if b.taken.by != other.Key {
-			b.taken = takenRank{other.Key, m.now}
+		if b.takenBy != other.Key {
+			b.takenBy, b.takenSince = other.Key, m.now
 			b.show(fmt.Sprintf("node rank %d is taken by %s; gives up in %v", other.rank, other.by(), timeout))
 		}
-		if m.now.Sub(b.taken.since) >= timeout {
+		if m.now.Sub(b.takenSince) >= timeout {
 			b.refuse(&rendezvous.MisuseError{Err: other})
 		}
 	case errors.Is(err, errForgotten):

@@ -125,6 +125,7 @@ func (t Target) dial(ctx context.Context, e rendezvous.Endpoint) (net.Conn, *Pro
 		return conn, nil
 	}
 	var dns *net.DNSError
+	var timeout net.Error
 	switch {
 	case errors.As(err, &dns) && !canOpen():
 		return nil, &Problem{Kind: Exhausted, Err: errors.New("this node cannot look up the name: allow more open files (ulimit -n)")}
@@ -139,7 +140,7 @@ func (t Target) dial(ctx context.Context, e rendezvous.Endpoint) (net.Conn, *Pro
 		return nil, &Problem{Kind: Exhausted, Err: fmt.Errorf("this node cannot connect to it (%w): allow more open files (ulimit -n)", cause(err))}
 	case errors.Is(err, syscall.ENOBUFS), errors.Is(err, syscall.ENOMEM), errors.Is(err, syscall.EADDRNOTAVAIL):
 		return nil, &Problem{Kind: Exhausted, Err: fmt.Errorf("this node cannot connect to it (%w): this machine has no memory or ports left for a connection", cause(err))}
-	case errors.Is(err, context.DeadlineExceeded), isTimeout(err):
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
 		return nil, &Problem{Kind: Unreachable, Err: errors.New("no answer: that machine is down, or a firewall blocks the connection")}
 	}
 	return nil, &Problem{Kind: Unreachable, Err: fmt.Errorf("it cannot be reached from here (%w): correct the address, or check the network", cause(err))}
@@ -152,11 +153,6 @@ func canOpen() bool {
 		_ = f.Close()
 	}
 	return !errors.Is(err, syscall.EMFILE) && !errors.Is(err, syscall.ENFILE)
-}
-
-func isTimeout(err error) bool {
-	timeout, ok := errors.AsType[net.Error](err)
-	return ok && timeout.Timeout()
 }
 
 // cause leaves out what was being done, and with whom.
