@@ -23,7 +23,7 @@ func (o *claims) claim(ctx context.Context, s store.Store, p place) (generation 
 	mine := fmt.Sprintf("%016x", randomID())
 	mark, err := s.CompareAndSwap(ctx, fmt.Sprintf("seat/%d", p.rank), nil, []byte(mine))
 	if err != nil {
-		return 0, nil, err
+		return 0, nil, p.notAnswered(err)
 	}
 	rank := string(mark)
 	if !o.take(rank, rank == mine) {
@@ -34,7 +34,7 @@ func (o *claims) claim(ctx context.Context, s store.Store, p place) (generation 
 	if generation, err = s.Add(ctx, fmt.Sprintf("joined/%d", p.rank), 1); err != nil {
 		leave()
 	}
-	return generation, leave, err
+	return generation, leave, p.notAnswered(err)
 }
 
 // take marks a rank as taken, if it is new or has been released, and reports whether it has.

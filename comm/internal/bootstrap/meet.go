@@ -68,7 +68,7 @@ func meet(ctx context.Context, round store.Store, generation int64, p place, me 
 		return worldDoc{}, err
 	}
 	if err := s.Set(ctx, infoKey(p.rank), doc); err != nil {
-		return worldDoc{}, err
+		return worldDoc{}, p.notAnswered(err)
 	}
 	var w worldDoc
 	if p.rank == 0 {
@@ -78,7 +78,10 @@ func meet(ctx context.Context, round store.Store, generation int64, p place, me 
 	}
 	waited := time.Since(start)
 	if len(w.Missing) == 0 && errors.Is(err, context.DeadlineExceeded) {
-		w.Missing = whoIsMissing(s, p)
+		var silent error
+		if w.Missing, silent = whoIsMissing(s, p); silent != nil && len(w.Missing) == 0 {
+			err = p.notAnswered(err)
+		}
 	}
 	if len(w.Missing) > 0 {
 		if p.rank == 0 {
@@ -184,12 +187,12 @@ func seenKeys(size int, missing []int) []string {
 	return keys
 }
 
-// whoIsMissing returns the ranks for which p has waited.
-func whoIsMissing(s store.Store, p place) []int {
+// whoIsMissing returns the ranks for which p has waited, or why the store does not say.
+func whoIsMissing(s store.Store, p place) ([]int, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), probeTimeout)
 	defer cancel()
-	missing, _ := missingRanks(ctx, s, p.size)
-	return slices.DeleteFunc(missing, func(rank int) bool { return rank == p.rank })
+	missing, err := missingRanks(ctx, s, p.size)
+	return slices.DeleteFunc(missing, func(rank int) bool { return rank == p.rank }), err
 }
 
 // missingRanks returns the ranks that keep the others waiting: those that have not published their Info; or else rank 0, if it has not

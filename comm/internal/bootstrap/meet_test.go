@@ -4,11 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/gorun/gorun/comm/store"
 	"github.com/gorun/gorun/comm/store/memstore"
 	"github.com/gorun/gorun/env/alloctest"
 	"github.com/gorun/gorun/env/auth"
@@ -84,4 +86,68 @@ func TestMissingRanksSaysHowLongItWaited(t *testing.T) {
 			t.Errorf("got %v after %v", err, time.Since(start))
 		}
 	})
+}
+
+// A stoppedStore answers so many calls, and then no more, as one does whose process is stopped.
+type stoppedStore struct {
+	store.Store
+	answers int
+}
+
+func (s *stoppedStore) call(ctx context.Context) error {
+	if s.answers--; s.answers >= 0 {
+		return nil
+	}
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func (s *stoppedStore) Set(ctx context.Context, key string, value []byte) error {
+	return errors.Join(s.call(ctx), s.Store.Set(ctx, key, value))
+}
+
+func (s *stoppedStore) Get(ctx context.Context, key string) ([]byte, error) {
+	value, err := s.Store.Get(ctx, key)
+	return value, errors.Join(s.call(ctx), err)
+}
+
+func (s *stoppedStore) Add(ctx context.Context, key string, n int64) (int64, error) {
+	sum, err := s.Store.Add(ctx, key, n)
+	return sum, errors.Join(s.call(ctx), err)
+}
+
+func (s *stoppedStore) CompareAndSwap(ctx context.Context, key string, old, value []byte) ([]byte, error) {
+	if err := s.call(ctx); err != nil {
+		return nil, err
+	}
+	return s.Store.CompareAndSwap(ctx, key, old, value)
+}
+
+// Rank 0 may be stopped at any point of an Init: the error of another rank names it, since that serves the store.
+func TestAStoppedStoreIsNamed(t *testing.T) {
+	for answers := range 5 { // calls of a rank: compare and swap, add, set, get, set
+		t.Run(fmt.Sprint(answers), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				all := memstore.New()
+				world, err := json.Marshal(worldDoc{ID: 1, Ranks: []Info{self("127.0.0.1:1"), self("127.0.0.1:2")}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := all.Set(t.Context(), "1/"+worldKey, world); err != nil {
+					t.Fatal(err)
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				s := &stoppedStore{all, answers}
+				p := place{rank: 1, size: 2, master: "node0:29500", meet: "the store"}
+				generation, _, err := (&claims{taken: map[string]bool{}}).claim(ctx, s, p)
+				if err == nil {
+					_, err = meet(ctx, s, generation, p, self("127.0.0.1:2"))
+				}
+				if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "rank 0, which serves the store at node0:29500: it does not answer") {
+					t.Errorf("got %v, want an error that names rank 0", err)
+				}
+			})
+		})
+	}
 }

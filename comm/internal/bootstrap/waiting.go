@@ -2,6 +2,7 @@ package bootstrap
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -80,6 +81,15 @@ func (p place) unanswered(err error) string {
 		reason += ": " + err.Error()
 	}
 	return reason
+}
+
+// notAnswered returns err of a call that the store should answer at once. If it has not answered in time, that names the store and the rank
+// that serves it.
+func (p place) notAnswered(err error) error {
+	if p.master == "" || !errors.Is(err, context.DeadlineExceeded) { // without a master, the caller or the machine has the store
+		return err
+	}
+	return fmt.Errorf("%s: it does not answer: %w", p.unanswered(nil), err)
 }
 
 // missing says which ranks the others wait for. It returns nothing if another rank of this node logs that: the first one that has come.
