@@ -61,7 +61,7 @@ func newGroup(w *world, id uint64, ranks []int, cfg config) (*Group, error) {
 	g := &Group{
 		core: c, world: w, codec: cmp.Or(cfg.codec, defaultCodec), objectLimit: cmp.Or(cfg.objectLimit, DefaultObjectLimit),
 	}
-	c.Failed = g.saveFlight
+	c.OnFailure = g.saveFlight
 	open.add(g)
 	return g, nil
 }

@@ -8,7 +8,7 @@
 // its peer admits it, and the higher rank's own Dial returns ErrCrossed.
 //
 // A stream is a net.Conn. If it is Pollable, the endpoint turns it into a Stream, which never blocks. Then the goroutine that waits
-// for a message reads it itself, without a goroutine in between. If the Stream is also a Window, the goroutine reads the message
+// for a message reads it itself, without a goroutine in between. If the Stream is also a MemoryStream, the goroutine reads the message
 // where the sender has put it.
 package transport
 
@@ -98,9 +98,9 @@ type Diagnoser interface {
 	Diagnose() string
 }
 
-// A Window is a Stream in shared memory, whose bytes can be read in place. Reads and writes take no system call, so there is no need
+// A MemoryStream is a Stream in shared memory, whose bytes can be read in place. Reads and writes take no system call, so there is no need
 // to batch them.
-type Window interface {
+type MemoryStream interface {
 	Stream
 	// Put writes a and b, if there is space for both now, and reports whether it has.
 	Put(a, b []byte) bool

@@ -18,12 +18,12 @@ import (
 
 // A Group is an ordered set of ranks that talk to each other. This rank is one of them.
 type Group struct {
-	World   *World
-	Comm    *endpoint.Communicator
-	Ranks   []int // world ranks in group order
-	Timeout time.Duration
-	Choose  plan.Choices // which algorithms members use
-	Failed  func(error)  // called for every call that fails
+	World     *World
+	Comm      *endpoint.Communicator
+	Ranks     []int // world ranks in group order
+	Timeout   time.Duration
+	Choose    plan.Choices // which algorithms members use
+	OnFailure func(error)  // called for every call that fails
 
 	id    uint64
 	index map[int]int // world rank -> group rank
@@ -56,7 +56,7 @@ func NewGroup(w *World, id uint64, ranks []int, timeout time.Duration, rules cho
 	}
 	g := &Group{
 		World: w, Comm: comm, id: id, Ranks: ranks, index: make(map[int]int, len(ranks)), Timeout: timeout,
-		Choose: plan.NewChoices(w.algorithms(ranks), rules), Failed: func(error) {},
+		Choose: plan.NewChoices(w.algorithms(ranks), rules), OnFailure: func(error) {},
 	}
 	for i, r := range ranks {
 		g.index[r] = i
@@ -122,7 +122,7 @@ func (g *Group) Compare() error {
 	if f, ok := errors.AsType[*diagnosis.Failure](err); !ok || f.Kind != diagnosis.Mismatched || g.reported.Load() {
 		return nil
 	}
-	g.Failed(err)
+	g.OnFailure(err)
 	return &Error{Group: g, Op: "Close", Seq: last, Elem: 1, Err: err}
 }
 

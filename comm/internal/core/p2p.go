@@ -198,7 +198,7 @@ func (t *Transfer) Wait(ctx context.Context) error {
 	}
 	err := t.op.Wait(ctx, t.remaining())
 	if err != nil {
-		t.g.Failed(err)
+		t.g.OnFailure(err)
 		t.g.Comm.AwaitNotified(NotifyTimeout)
 	}
 	return t.failed(err)

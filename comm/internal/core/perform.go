@@ -59,7 +59,7 @@ func (c *Collective) fail(err error) error {
 	err = g.teamFailure(err)
 	g.Comm.End(c.seq, err)
 	g.Comm.Fail(err)
-	g.Failed(err)
+	g.OnFailure(err)
 	return c.failed(err)
 }
 

@@ -58,7 +58,7 @@ func (p *Peer) memory() string { return p.Kernel + " " + p.Network }
 func NewWorld(cfg WorldConfig, tr transport.Transport, opt endpoint.Options) *World {
 	w := &World{WorldConfig: cfg, Heap: heap.New(cfg.Acceptor, cfg.Token)}
 	opt.Liveness, opt.State, opt.Log = w.liveness, w.State, w.Log
-	opt.Oversubscribed, opt.SharesProcess = w.Processors().Oversubscribed(), w.Processors().Shared
+	opt.Oversubscribed, opt.SharesProcess = w.Processors().Oversubscribed(), w.Processors().SameProcess
 	w.Endpoint = endpoint.New(tr, w.Rank, len(w.Peers), opt)
 	return w
 }
@@ -71,12 +71,12 @@ func (w *WorldConfig) Processors() wait.Processors {
 	for r, other := range w.Peers {
 		if r == w.Rank || other.SameKernel(here.Place) {
 			p.Ranks++
-			p.Shared = p.Shared || r != w.Rank && other.SameProcesses(here.Place) && other.PID == here.PID
+			p.SameProcess = p.SameProcess || r != w.Rank && other.SameProcesses(here.Place) && other.PID == here.PID
 			cpus = append(cpus, other.CPUs)
 		}
 	}
 	p.CPUs = wait.CountCPUs(cpus...)
-	if p.CPUs == 0 || p.Shared {
+	if p.CPUs == 0 || p.SameProcess {
 		p.CPUs = runtime.GOMAXPROCS(0)
 	}
 	return p

@@ -42,7 +42,7 @@ func (e *Endpoint) receive(p *peer, h wire.Header, payload []byte) error {
 	case wire.Cause:
 		e.receiveCause(p, diagnosis.DecodeFailure(payload, p.rank, len(e.peers)))
 	case wire.Goodbye:
-		p.left = true
+		p.saidGoodbye = true
 	case wire.Ask:
 		e.receiveAsk(p, h)
 	case wire.Answer:

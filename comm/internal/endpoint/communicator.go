@@ -31,7 +31,7 @@ type Communicator struct {
 	failed    time.Time // since when err
 	closed    bool
 	notified  map[int]chan struct{}      // who has been told of err; closed when that has been written
-	left      map[int]*diagnosis.Failure // members that have closed the communicator
+	closedBy  map[int]*diagnosis.Failure // members that have closed the communicator
 
 	collectives, transfers flight.Recorder
 	refused                string // why this rank did not make its last call that was wrong in itself, at refusedAt
@@ -68,7 +68,7 @@ func (e *Endpoint) Open(id uint64, members []int) (*Communicator, error) {
 	}
 	delete(e.early, id)
 	for _, r := range members {
-		if p := e.peers[r]; p.state == stateGone && !p.left && c.left[r] == nil {
+		if p := e.peers[r]; p.state == stateGone && !p.saidGoodbye && c.closedBy[r] == nil {
 			c.fail(p.failure, -1)
 		}
 	}

@@ -120,7 +120,7 @@ func (e *Endpoint) Close() error {
 	for _, p := range e.peers {
 		if p.state == stateUp {
 			goodbyes = append(goodbyes, e.sendGoodbye(p))
-			if p.link.Window == nil { // otherwise what has been written stays there to be read
+			if p.link.Memory == nil { // otherwise what has been written stays there to be read
 				answers = append(answers, p.gone)
 			}
 		}

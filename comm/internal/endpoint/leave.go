@@ -116,15 +116,15 @@ func (e *Endpoint) receiveLeave(p *peer, h wire.Header) error {
 func (c *Communicator) leave(rank int, last call.Fingerprint) {
 	c.takeOver()
 	_ = c.compare(rank, last) // the communicator has failed with it
-	if c.left == nil {
-		c.left, c.leftAt = map[int]*diagnosis.Failure{}, map[int]call.Fingerprint{}
+	if c.closedBy == nil {
+		c.closedBy, c.leftAt = map[int]*diagnosis.Failure{}, map[int]call.Fingerprint{}
 	}
 	if last.Seq > c.collectives.Last().Seq {
 		c.leftAt[rank] = last
 	}
 	f := &diagnosis.Failure{Kind: diagnosis.Closed, Rank: rank, Text: "has left (closed the group)"}
 	f = c.ep.peers[rank].cause.RootOf(f, time.Now())
-	c.left[rank] = f
+	c.closedBy[rank] = f
 	c.lose(rank, f)
 }
 
@@ -137,7 +137,7 @@ func (c *Communicator) Gone(rank int) *diagnosis.Failure {
 
 // gone is why nothing more comes from rank in this communicator, or nil. The mutex is held.
 func (c *Communicator) gone(rank int) *diagnosis.Failure {
-	if f := c.left[rank]; f != nil {
+	if f := c.closedBy[rank]; f != nil {
 		return f
 	}
 	if p := c.ep.peers[rank]; p.state == stateGone {

@@ -31,7 +31,7 @@ func (e *Endpoint) broke(p *peer, err error) {
 		err = io.ErrUnexpectedEOF
 	}
 	liveness := diagnosis.Unknown
-	if _, isProtocol := errors.AsType[diagnosis.ProtocolError](err); !p.left && !e.closed && !isProtocol {
+	if _, isProtocol := errors.AsType[diagnosis.ProtocolError](err); !p.saidGoodbye && !e.closed && !isProtocol {
 		e.mu.Unlock()
 		liveness = e.livenessOf(p.rank)
 		e.mu.Lock()
@@ -70,9 +70,9 @@ func (e *Endpoint) lost(p *peer, err error, liveness diagnosis.Liveness) {
 	if errors.Is(err, io.ErrUnexpectedEOF) && p.fault != nil && !errors.Is(p.fault, syscall.EPIPE) {
 		err = p.fault // the system reports it once, here to the writer; after that, a reader finds only the end of the stream
 	}
-	e.opt.Log.Debug("stream ended", "rank", p.rank, "goodbye", p.left, "error", err)
+	e.opt.Log.Debug("stream ended", "rank", p.rank, "goodbye", p.saidGoodbye, "error", err)
 	lost := diagnosis.Lost{
-		Rank: p.rank, HasLeft: p.left, WasUp: p.state == stateUp, Liveness: liveness, Suspicion: p.suspicion,
+		Rank: p.rank, HasLeft: p.saidGoodbye, WasUp: p.state == stateUp, Liveness: liveness, Suspicion: p.suspicion,
 		LastWait: e.lastWait(p), Cause: p.cause,
 	}
 	e.drop(p, lost.Failure(e.rank, err, time.Now()))
@@ -97,7 +97,7 @@ func (e *Endpoint) drop(p *peer, f *diagnosis.Failure) {
 	p.state, p.failure = stateGone, f
 	close(p.gone)
 	for _, c := range e.comms {
-		if slices.Contains(c.members, p.rank) && c.left[p.rank] == nil {
+		if slices.Contains(c.members, p.rank) && c.closedBy[p.rank] == nil {
 			c.lose(p.rank, f)
 		}
 	}

@@ -20,7 +20,7 @@ const (
 
 // isClear reports whether messages to and from p may take the short cut, as far as the communicator and the stream go. The mutex is held.
 func (c *Communicator) isClear(p *peer) bool {
-	return p.link.Window != nil && p.out.Len() == 0 && p.fault == nil && !c.unusable.Load() && (c.left == nil || c.left[p.rank] == nil)
+	return p.link.Memory != nil && p.out.Len() == 0 && p.fault == nil && !c.unusable.Load() && (c.closedBy == nil || c.closedBy[p.rank] == nil)
 }
 
 // SendNow sends buf to dst, point to point, if that can be done at once, and reports whether it has.
@@ -33,12 +33,12 @@ func (c *Communicator) SendNow(dst, tag int, what call.Call, buf []byte) bool {
 		return false
 	}
 	for !p.sent.FitsShort(len(buf)) { // it may have been given back
-		if !e.pull(p) || p.link.Window == nil {
+		if !e.pull(p) || p.link.Memory == nil {
 			return false
 		}
 	}
 	h := wire.Header{Kind: wire.Eager, Tag: int32(tag), Context: c.id, Size: uint64(len(buf)), Fingerprint: call.Fingerprint{Call: what}}
-	if !p.link.Window.Put(h.Append(p.out.Head()), buf) {
+	if !p.link.Memory.Put(h.Append(p.out.Head()), buf) {
 		return false
 	}
 	p.sent.Use(len(buf))
@@ -60,7 +60,7 @@ func (c *Communicator) RecvNow(src, tag int, what call.Call, buf []byte) (n int,
 	}
 	began := cpu.Now()
 	for c.isClear(p) && c.queues.IsEmpty() && p.in.rest == 0 && p.in.have == 0 {
-		b := p.link.Window.Peek(looks)
+		b := p.link.Memory.Peek(looks)
 		if len(b) < wire.HeaderSize {
 			break
 		}
@@ -73,7 +73,7 @@ func (c *Communicator) RecvNow(src, tag int, what call.Call, buf []byte) (n int,
 			break
 		}
 		copy(buf, b[wire.HeaderSize:wire.HeaderSize+n])
-		p.link.Window.Skip(wire.HeaderSize + n)
+		p.link.Memory.Skip(wire.HeaderSize + n)
 		c.transfers.Note(began, what, src, tag, 0, n)
 		e.consume(p, n)
 		return n, true

@@ -25,7 +25,7 @@ type peer struct {
 	wanted      bool            // some operation needs a stream
 	dialing     bool            // Endpoint.dial is running
 	admitted    bool            // the peer's own dial has been let in and will be handed over
-	left        bool            // the peer has said goodbye
+	saidGoodbye bool            // the peer has said goodbye
 	goodbyeSent bool            // this rank has said goodbye to it
 	cause       diagnosis.Cause // that the peer has told of
 

@@ -65,7 +65,7 @@ func (e *Endpoint) pull(p *peer) bool {
 	if p.link.Ended {
 		return false
 	}
-	b, inMemory := e.readBuffer, p.link.Window != nil // to read from memory in parts costs no system calls
+	b, inMemory := e.readBuffer, p.link.Memory != nil // to read from memory in parts costs no system calls
 	straight := p.in.into != nil && p.in.rest > 0 && (inMemory || p.in.rest >= directLimit)
 	switch {
 	case straight:
@@ -93,7 +93,7 @@ func (p *peer) ending(err, wrong error) error {
 	switch {
 	case err == nil && wrong != nil:
 		return diagnosis.ProtocolError{Err: wrong}
-	case err == nil && p.left:
+	case err == nil && p.saidGoodbye:
 		return io.EOF
 	}
 	return err

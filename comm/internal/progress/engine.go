@@ -28,10 +28,10 @@ type Mover interface {
 
 // A Conn is the stream to one rank.
 type Conn struct {
-	Stream    transport.Stream    // nil: there is none
-	Window    transport.Window    // Stream, if it is one
-	Ended     bool                // there is no more to read
-	coalescer transport.Coalescer // Stream, if it is one
+	Stream    transport.Stream       // nil: there is none
+	Memory    transport.MemoryStream // Stream, if it is one
+	Ended     bool                   // there is no more to read
+	coalescer transport.Coalescer    // Stream, if it is one
 	mover     Mover
 	rank      int
 	armed     bool   // the engine's goroutine wakes up when the stream is ready
@@ -82,7 +82,7 @@ func (e *Engine) Conn(rank int) *Conn { return &e.peers[rank] }
 func (e *Engine) Add(rank int, stream transport.Stream, mover Mover) {
 	c := e.Conn(rank)
 	*c = Conn{Stream: stream, mover: mover, rank: rank}
-	c.Window, _ = stream.(transport.Window)
+	c.Memory, _ = stream.(transport.MemoryStream)
 	c.coalescer, _ = stream.(transport.Coalescer)
 	e.conns = append(e.conns, c)
 }
@@ -91,7 +91,7 @@ func (e *Engine) Add(rank int, stream transport.Stream, mover Mover) {
 func (e *Engine) Remove(c *Conn) {
 	e.conns = slices.DeleteFunc(e.conns, func(other *Conn) bool { return other == c })
 	_ = c.Stream.Close()
-	c.Stream, c.Window, c.coalescer = nil, nil, nil
+	c.Stream, c.Memory, c.coalescer = nil, nil, nil
 }
 
 // Close ends the engine's goroutine. The mutex is not held.

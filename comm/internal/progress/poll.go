@@ -18,8 +18,8 @@ const (
 	mostYields = 32
 	// shareTime is how often other goroutines get their turn while nothing comes. Not more often: it wakes another thread.
 	shareTime = 50 * time.Microsecond
-	// windowTurns is the number of idle turns between looks at the clock, where a turn takes no system call.
-	windowTurns = 16
+	// memoryTurns is the number of idle turns between looks at the clock, where a turn takes no system call.
+	memoryTurns = 16
 	// otherTurns: one turn in so many is also another stream's than that of the peer that the request waits for.
 	otherTurns = 4
 )
@@ -53,7 +53,7 @@ func (e *Engine) Poll(r *Request, c *Conn) {
 		if r.Ended() {
 			break
 		}
-		if other.Window != nil && turn%windowTurns > 0 && !e.woken {
+		if other.Memory != nil && turn%memoryTurns > 0 && !e.woken {
 			continue
 		}
 		now := time.Since(start)
@@ -70,7 +70,7 @@ func (e *Engine) Poll(r *Request, c *Conn) {
 			shared = now
 		}
 		e.woken = false
-		if yields++; yields > mostYields && e.opt.Oversubscribed && !share && other.Window == nil {
+		if yields++; yields > mostYields && e.opt.Oversubscribed && !share && other.Memory == nil {
 			e.sleep(spin)
 			yields = 0
 			continue

@@ -211,7 +211,7 @@ func TestRootStagesWhenOversubscribed(t *testing.T) {
 	teams := newTeams(t, 2)
 	heaps := sharing(t, teams)
 	waits := errors.New("it waits")
-	teams[0].waiter.Oversubscribed, teams[0].waiter.Shared = true, false
+	teams[0].waiter.Oversubscribed, teams[0].waiter.SameProcess = true, false
 	teams[0].onLongWait = func(int, wait.LongWait) error { return waits }
 	for i, c := range []struct {
 		size int

@@ -132,8 +132,8 @@ func (c mortalPollable) Stream() (transport.Stream, error) {
 	if c.m.dead.Load() {
 		s.Shutdown()
 	}
-	if w, ok := s.(transport.Window); ok {
-		return mortalWindow{mortalStream{s, c.m}, w}, nil
+	if w, ok := s.(transport.MemoryStream); ok {
+		return mortalMemory{mortalStream{s, c.m}, w}, nil
 	}
 	if g, ok := s.(transport.Coalescer); ok {
 		return mortalCoalescer{mortalStream{s, c.m}, g}, nil
@@ -150,24 +150,24 @@ type mortalCoalescer struct {
 func (g mortalCoalescer) Coalesce(on bool) { g.coalescer.Coalesce(on) }
 func (g mortalCoalescer) Acknowledge()     { g.coalescer.Acknowledge() }
 
-// A mortalWindow is a mortalStream that is a Window.
-type mortalWindow struct {
+// A mortalMemory is a mortalStream that is a MemoryStream.
+type mortalMemory struct {
 	mortalStream
-	window transport.Window
+	memory transport.MemoryStream
 }
 
-func (w mortalWindow) Put(a, b []byte) bool {
-	return !w.m.dead.Load() && !w.m.stopped.Load() && w.window.Put(a, b)
+func (w mortalMemory) Put(a, b []byte) bool {
+	return !w.m.dead.Load() && !w.m.stopped.Load() && w.memory.Put(a, b)
 }
 
-func (w mortalWindow) Peek(polls int) []byte {
+func (w mortalMemory) Peek(polls int) []byte {
 	if w.m.dead.Load() || w.m.stopped.Load() {
 		return nil
 	}
-	return w.window.Peek(polls)
+	return w.memory.Peek(polls)
 }
 
-func (w mortalWindow) Skip(n int) { w.window.Skip(n) }
+func (w mortalMemory) Skip(n int) { w.memory.Skip(n) }
 
 type mortalStream struct {
 	transport.Stream

@@ -98,7 +98,7 @@ func (s *Stream) TryWrite(v [][]byte) (int, error) {
 	return n, err
 }
 
-// Put implements transport.Window.
+// Put implements transport.MemoryStream.
 func (s *Stream) Put(a, b []byte) bool {
 	if s.ended || !s.out.writeNow(a, b) {
 		return false
@@ -109,7 +109,7 @@ func (s *Stream) Put(a, b []byte) bool {
 	return true
 }
 
-// Peek implements transport.Window.
+// Peek implements transport.MemoryStream.
 func (s *Stream) Peek(polls int) []byte {
 	if s.in.rest == 0 {
 		if ok, _ := s.in.open(polls); !ok {
@@ -119,7 +119,7 @@ func (s *Stream) Peek(polls int) []byte {
 	return s.in.ahead()
 }
 
-// Skip implements transport.Window.
+// Skip implements transport.MemoryStream.
 func (s *Stream) Skip(n int) {
 	s.in.skip(n)
 	if cpu.Load32(&s.in.header.writerSleeps) != 0 {

@@ -16,7 +16,7 @@ import (
 const spinsForOtherCPU = 50 // polls while another processor works on what a rank waits for
 
 // SharesCPU reports whether this rank has to let other ranks run on its processor. Goroutines of one process need no help for that.
-func (w *Waiter) SharesCPU() bool { return w.Oversubscribed && !w.Shared }
+func (w *Waiter) SharesCPU() bool { return w.Oversubscribed && !w.SameProcess }
 
 // Yield yields a few times until r's clock has reached target, and returns what the clock says.
 func (w *Waiter) Yield(r int, target uint64) uint64 {

@@ -7,9 +7,9 @@ import (
 
 // Processors says what the ranks of a machine have to run on.
 type Processors struct {
-	CPUs   int
-	Ranks  int  // of all groups
-	Shared bool // some of them are goroutines of one process
+	CPUs        int
+	Ranks       int  // of all groups
+	SameProcess bool // some of them are goroutines of one process
 }
 
 // Oversubscribed reports whether there are more ranks than processors.

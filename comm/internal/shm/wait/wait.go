@@ -39,7 +39,7 @@ type Waiter struct {
 	Spins          int           // polls before anything else
 	Alert          time.Duration // after this time the caller finds out whether the other rank is still there
 	Oversubscribed bool          // there are more ranks than processors
-	Shared         bool          // some ranks are goroutines of one process
+	SameProcess    bool          // some ranks are goroutines of one process
 
 	me       int
 	clocks   []*uint64 // by rank, in shared memory
@@ -54,7 +54,7 @@ type Waiter struct {
 
 // Init makes w the waiter of rank me. The clocks, states and the number of parked ranks are in shared memory.
 func (w *Waiter) Init(p Processors, me int, clocks []*uint64, states []*State, sleepers *uint32) {
-	w.Spins, w.Alert, w.Oversubscribed, w.Shared = manySpins, alertTime, p.Oversubscribed(), p.Shared
+	w.Spins, w.Alert, w.Oversubscribed, w.SameProcess = manySpins, alertTime, p.Oversubscribed(), p.SameProcess
 	if w.Oversubscribed {
 		w.Spins, w.Alert = 1, oversubscribedAlert
 	}
