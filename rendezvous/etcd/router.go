@@ -29,10 +29,10 @@ type router struct {
 	members []*grpc.ClientConn
 	delay   time.Duration // before the others are asked
 
-	mu    sync.Mutex
-	last  int             // the member that answered last
-	stays context.Context // until another one answers
-	moves context.CancelFunc
+	mu         sync.Mutex
+	last       int             // the member that answered last
+	streams    context.Context // of all that are open; it ends when another member answers
+	endStreams context.CancelFunc
 }
 
 // The delay depends on how soon a silent node is to be noticed, within these limits.
@@ -47,7 +47,7 @@ func route(client *clientv3.Client, ttl time.Duration) error {
 		delay: min(max(ttl/10, minDelay), maxDelay),
 		last:  rand.IntN(len(client.Endpoints())), // so that not all nodes ask the same one
 	}
-	r.stays, r.moves = context.WithCancel(context.Background())
+	r.streams, r.endStreams = context.WithCancel(context.Background())
 	for _, endpoint := range client.Endpoints() {
 		member, err := client.Dial(endpoint)
 		if err != nil {
@@ -160,9 +160,9 @@ func (r *router) answered(member int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.last != member {
-		r.moves()
+		r.endStreams()
 		r.last = member
-		r.stays, r.moves = context.WithCancel(context.Background())
+		r.streams, r.endStreams = context.WithCancel(context.Background())
 	}
 }
 
@@ -181,7 +181,7 @@ func (r *router) NewStream(ctx context.Context, desc *grpc.StreamDesc, method st
 	s.ctx, s.cancel = context.WithCancelCause(ctx)
 	r.mu.Lock()
 	member := r.members[r.last]
-	forget := context.AfterFunc(r.stays, func() { s.cancel(errMoved) })
+	forget := context.AfterFunc(r.streams, func() { s.cancel(errMoved) })
 	r.mu.Unlock()
 	context.AfterFunc(s.ctx, func() { forget() })
 	var err error
