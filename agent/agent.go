@@ -121,7 +121,7 @@ func closeRendezvous(ctx context.Context, r rendezvous.Rendezvous, why error) er
 // A loop owns the machine and everything that it acts on. A nil channel disables its case of the select.
 type loop struct {
 	Config
-	machine     machine
+	machine     stateMachine
 	joinCtx     context.Context // for the rendezvous
 	cancelJoin  context.CancelFunc
 	startCtx    context.Context // for the launcher, and for reports; when it ends so does joinCtx

@@ -7,7 +7,7 @@
 // other nodes when the worker has failed, and for the summary when the job has ended. It reads only regular files, at most
 // 1 MiB of each, and takes at most 5 seconds in all. [Plan] returns what Run would start.
 //
-// Inside, machine.Step is the policy. It is pure: it takes one event and returns actions. The loop around it turns
+// Inside, stateMachine.Step is the policy. It is pure: it takes one event and returns actions. The loop around it turns
 // what happens into events, and actions into calls, with one goroutine and one select. The rendezvous, which has
 // the budget of restarts, decides whether a new round or the end of the job follows a failure.
 //

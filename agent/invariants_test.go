@@ -18,7 +18,7 @@ import (
 // nothing of how the machine decides.
 type world struct {
 	t       *rapid.T
-	m       machine
+	m       stateMachine
 	history []string
 
 	joinPending, gangLives, finished bool

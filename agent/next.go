@@ -10,7 +10,7 @@ import (
 )
 
 // next decides what follows when nothing is left of a gang.
-func (m *machine) next() []action {
+func (m *stateMachine) next() []action {
 	closed, decided := errors.AsType[*rendezvous.ClosedError](m.over)
 	noRestart := slices.IndexFunc(m.exits, func(x launcher.Exit) bool { return x.Code == NoRestart })
 	last := m.interrupt != 0 || m.over != nil && noRestart >= 0 || m.over == nil && m.alone // nothing follows this gang
@@ -37,7 +37,7 @@ func (m *machine) next() []action {
 }
 
 // leave ends the job on this node after an interrupt. The node leaves even if its workers all exited 0.
-func (m *machine) leave() []action {
+func (m *stateMachine) leave() []action {
 	why := &InterruptError{Signal: m.interrupt, Killed: countKilled(m.exits)}
 	m.become(done, why.Error())
 	if slices.ContainsFunc(m.exits, launcher.Exit.Failed) {
@@ -47,7 +47,7 @@ func (m *machine) leave() []action {
 }
 
 // rejoin joins the next round. It also announces a failure that has not been announced, since no summary will name it.
-func (m *machine) rejoin() (todo []action) {
+func (m *stateMachine) rejoin() (todo []action) {
 	m.become(joining, m.over.Error())
 	if m.reason == failure && !m.announced {
 		todo = append(todo, announce{Exit: m.exits[m.root]})
@@ -55,7 +55,7 @@ func (m *machine) rejoin() (todo []action) {
 	return append(todo, join{})
 }
 
-func (m *machine) finish(err error) []action {
+func (m *stateMachine) finish(err error) []action {
 	why := "the job has succeeded"
 	if err != nil {
 		why = err.Error()
@@ -67,7 +67,7 @@ func (m *machine) finish(err error) []action {
 // rootCause returns the index of the exit that is the root cause of a failure. It is the first failure, unless
 // another worker crashed before the stop reached it: the connections of a dying process close before its end is
 // reported, so a peer that fails because of this may be reported first.
-func (m *machine) rootCause() int {
+func (m *stateMachine) rootCause() int {
 	if crashed(m.exits[m.root]) {
 		return m.root
 	}
@@ -82,7 +82,7 @@ func crashed(x launcher.Exit) bool {
 
 // outcomeError returns the error of a job that was closed with outcome o. If o's failure is on this node, the error says more than
 // was reported to the others.
-func (m *machine) outcomeError(o rendezvous.Outcome) error {
+func (m *stateMachine) outcomeError(o rendezvous.Outcome) error {
 	if o.Failure == nil || m.reason != failure {
 		return outcomeError(o, m.exits)
 	}
@@ -111,7 +111,7 @@ func outcomeError(o rendezvous.Outcome, exits []launcher.Exit) error {
 }
 
 // workerError names the worker at index root of the exits as the root cause.
-func (m *machine) workerError(root int) *WorkerError {
+func (m *stateMachine) workerError(root int) *WorkerError {
 	e := &WorkerError{Root: m.exits[root], Code: m.exits[root].Code}
 	e.add(slices.Concat(m.exits[:root], m.exits[root+1:]))
 	return e

@@ -107,7 +107,7 @@ type gangFailure struct {
 }
 
 // lastFailure returns the failure of the gang that has just ended; nil: it did not fail.
-func (m *machine) lastFailure() *gangFailure {
+func (m *stateMachine) lastFailure() *gangFailure {
 	if m.reason != failure {
 		return nil
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/gorun/gorun/rendezvous"
 )
 
-// A machine decides what this node does. It has no clock, goroutine, I/O or logger. Its zero value is ready for begin.
-type machine struct {
+// A stateMachine decides what this node does. It has no clock, goroutine, I/O or logger. Its zero value is ready for begin.
+type stateMachine struct {
 	state     state
 	why       string         // the machine came into this state
 	gang      bool           // workers may be left
@@ -38,11 +38,11 @@ const (
 )
 
 // begin returns what to do first.
-func (m *machine) begin() []action { return []action{join{}} }
+func (m *stateMachine) begin() []action { return []action{join{}} }
 
 // Step takes one event and returns the actions to take, in order. Only Step changes the state. It ignores events
 // that do not matter in the present state.
-func (m *machine) Step(e event) []action {
+func (m *stateMachine) Step(e event) []action {
 	switch e := e.(type) {
 	case started:
 		return m.onStarted(e.workers)
@@ -77,7 +77,7 @@ func (m *machine) Step(e event) []action {
 	return nil
 }
 
-func (m *machine) onStarted(workers int) []action {
+func (m *stateMachine) onStarted(workers int) []action {
 	m.gang, m.workers, m.exits, m.reason = true, workers, nil, none
 	m.announced, m.over, m.alone = false, nil, false
 	switch {
@@ -92,7 +92,7 @@ func (m *machine) onStarted(workers int) []action {
 	}
 }
 
-func (m *machine) onStartFailed(err error) []action {
+func (m *stateMachine) onStartFailed(err error) []action {
 	closed, ok := errors.AsType[*rendezvous.ClosedError](err)
 	switch {
 	case m.interrupt != 0:
@@ -105,7 +105,7 @@ func (m *machine) onStartFailed(err error) []action {
 }
 
 // onFailure announces the failure only if other workers must be stopped first. Otherwise the summary follows at once.
-func (m *machine) onFailure(x launcher.Exit) []action {
+func (m *stateMachine) onFailure(x launcher.Exit) []action {
 	m.root = len(m.exits) - 1
 	todo := append(m.stop(failure, syscall.SIGTERM, describe(x)), report{&x})
 	if others := m.workers - len(m.exits); others > 0 {
@@ -115,7 +115,7 @@ func (m *machine) onFailure(x launcher.Exit) []action {
 	return todo
 }
 
-func (m *machine) onRoundOver(err error) []action {
+func (m *stateMachine) onRoundOver(err error) []action {
 	m.over = err
 	if m.state == running {
 		return m.stop(membership, syscall.SIGTERM, fmt.Sprintf("the round is over: %v", err))
@@ -123,7 +123,7 @@ func (m *machine) onRoundOver(err error) []action {
 	return m.onNews()
 }
 
-func (m *machine) onReported(err error) []action {
+func (m *stateMachine) onReported(err error) []action {
 	if err == nil && m.state == waiting && m.reason == none {
 		return []action{barrier{}}
 	}
@@ -132,7 +132,7 @@ func (m *machine) onReported(err error) []action {
 }
 
 // onNews calls next if the machine is waiting.
-func (m *machine) onNews() []action {
+func (m *stateMachine) onNews() []action {
 	if m.state != waiting {
 		return nil
 	}
@@ -140,7 +140,7 @@ func (m *machine) onNews() []action {
 }
 
 // onInterrupt handles an interrupt: the first asks the workers to end, the second kills them, and further ones do nothing.
-func (m *machine) onInterrupt(sig syscall.Signal) []action {
+func (m *stateMachine) onInterrupt(sig syscall.Signal) []action {
 	if m.state == done || m.killed {
 		return nil
 	}
@@ -165,7 +165,7 @@ func (m *machine) onInterrupt(sig syscall.Signal) []action {
 	}
 }
 
-func (m *machine) answer(sig syscall.Signal) answer {
+func (m *stateMachine) answer(sig syscall.Signal) answer {
 	left := -1
 	if m.gang {
 		left = m.workers - len(m.exits)
@@ -174,7 +174,7 @@ func (m *machine) answer(sig syscall.Signal) answer {
 }
 
 // depart ends the gang, and reports this to the other nodes, which may lose some of its workers long before the last one ends.
-func (m *machine) depart(sig syscall.Signal) []action {
+func (m *stateMachine) depart(sig syscall.Signal) []action {
 	ask := sig
 	if sig == syscall.SIGPIPE { // is about the agent's output, and not meant for anybody
 		ask = syscall.SIGTERM
@@ -182,10 +182,10 @@ func (m *machine) depart(sig syscall.Signal) []action {
 	return append(m.stop(interruption, ask, signalName(sig)), leave{sig})
 }
 
-func (m *machine) stop(r reason, sig syscall.Signal, why string) []action {
+func (m *stateMachine) stop(r reason, sig syscall.Signal, why string) []action {
 	m.reason = r
 	m.become(stopping, why)
 	return []action{stop{sig}}
 }
 
-func (m *machine) become(s state, why string) { m.state, m.why = s, why }
+func (m *stateMachine) become(s state, why string) { m.state, m.why = s, why }

@@ -75,7 +75,7 @@ func tell(e workerExited, others int) []action {
 func tellStories(t *testing.T, stories []story) {
 	for _, c := range stories {
 		t.Run(c.name, func(t *testing.T) {
-			var m machine
+			var m stateMachine
 			if got, want := m.begin(), []action{join{}}; !reflect.DeepEqual(got, want) {
 				t.Fatalf("begin: %v, want %v", got, want)
 			}

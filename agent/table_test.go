@@ -87,7 +87,7 @@ done      suspended        -> done
 	for _, s := range []state{joining, running, stopping, waiting, done} {
 		for _, group := range possible[s] {
 			for _, e := range group {
-				var m machine
+				var m stateMachine
 				for _, before := range into[s] {
 					m.Step(before)
 				}
