@@ -32,11 +32,11 @@ func (a asked) perform(d *driver) {
 	})
 }
 
-// A request is what takes its time: etcd is asked, as a rule. The machine asks for it, an executor carries it out, and it comes back to
-// the machine as an event with what it has found.
+// A request is what takes its time: etcd is asked, as a rule. The state machine asks for it, an executor carries it out, and it comes back to
+// it as an event with what it has found.
 type request interface {
 	do(ctx context.Context, x *executor) error // notes in the request what it finds
-	done(m *machine, err error)                // takes that, or the error with which do has failed
+	done(m *stateMachine, err error)           // takes that, or the error with which do has failed
 }
 
 // A kind is a kind of request. At most one of a kind is under way.
@@ -67,9 +67,9 @@ type executor struct {
 	within        func(context.Context, time.Duration) (context.Context, context.CancelFunc) // bounds a part of a request
 }
 
-func (e answered) apply(m *machine) { e.done(m, e.err) }
+func (e answered) apply(m *stateMachine) { e.done(m, e.err) }
 
-// start starts a task, instead of the one of that name. Without a name it ends by itself. The machine hears nothing of a task that has
+// start starts a task, instead of the one of that name. Without a name it ends by itself. The state machine hears nothing of a task that has
 // been stopped.
 type start struct {
 	name string

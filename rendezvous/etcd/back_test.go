@@ -39,7 +39,7 @@ func TestNewsFromAnEtcdThatWentBack(t *testing.T) {
 	put(k.report(0, "nobody")) // the leader watches this
 	last := put(k.status())    // all agents watch this
 	for _, a := range agents {
-		await(t, a, func(m *machine) bool { return m.conn.view.rev >= last })
+		await(t, a, func(m *stateMachine) bool { return m.conn.view.rev >= last })
 	}
 
 	server.stop()
@@ -51,8 +51,8 @@ func TestNewsFromAnEtcdThatWentBack(t *testing.T) {
 	}
 	server.again()
 	for _, a := range agents {
-		a.look(func(m *machine) { m.conn.dirty = true })
-		await(t, a, func(m *machine) bool {
+		a.look(func(m *stateMachine) { m.conn.dirty = true })
+		await(t, a, func(m *stateMachine) bool {
 			return m.conn.view.rev < last && m.member.enrolledLease == m.conn.lease && m.conn.outage.IsZero() && !m.conn.dirty
 		})
 	}

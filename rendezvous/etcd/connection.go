@@ -84,7 +84,7 @@ func (r *renewLease) do(ctx context.Context, x *executor) error {
 	return err
 }
 
-func (r *renewLease) done(m *machine, err error) {
+func (r *renewLease) done(m *stateMachine, err error) {
 	c := &m.conn
 	before, well := c.lease, c.leaseErr == nil
 	c.lease, c.leaseErr, c.ttl, c.renewAt = r.lease, err, r.ttl, m.now
@@ -205,7 +205,7 @@ func (r *explainOutage) do(ctx context.Context, x *executor) error {
 }
 
 // done logs a warning, unless the outage is over by now.
-func (r *explainOutage) done(m *machine, _ error) {
+func (r *explainOutage) done(m *stateMachine, _ error) {
 	c := &m.conn
 	c.trouble = r.why
 	if c.isAway() {

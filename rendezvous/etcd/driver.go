@@ -12,7 +12,7 @@ import (
 	"github.com/gorun/gorun/rendezvous/liveness"
 )
 
-// A driver runs a machine: one goroutine and one select, which hands it events and carries out its actions. What takes time runs in
+// A driver runs a state machine: one goroutine and one select, which hands it events and carries out its actions. What takes time runs in
 // other goroutines, which post what has come of it.
 type driver struct {
 	config   *Config
@@ -24,7 +24,7 @@ type driver struct {
 	done     chan struct{} // the loop has ended
 
 	// The rest is the loop's own, until it has ended.
-	machine  *machine
+	machine  *stateMachine
 	joins    map[int]*joinCall
 	reports  map[int]chan<- error
 	lastID   int
@@ -61,7 +61,7 @@ func startDriver(c *Config) *driver {
 		awaitFreeRank: func(ctx context.Context, rank int) { awaitFreeRank(ctx, c.Client, w.keys, rank) },
 		hasEnded:      func(ctx context.Context, key, addr string) bool { return d.detector.HasEnded(ctx, key, addr) },
 	}
-	d.machine = newMachine(c, w.key, w.newToken(), c.Client.Endpoints(), time.Now())
+	d.machine = newStateMachine(c, w.key, w.newToken(), c.Client.Endpoints(), time.Now())
 	go d.run()
 	return d
 }
@@ -76,7 +76,7 @@ func (d *driver) turn(f func()) bool {
 	}
 }
 
-// post hands the machine an event. It reports whether the machine takes it.
+// post hands the state machine an event. It reports whether that takes it.
 func (d *driver) post(e event) bool { return d.turn(func() { d.step(e) }) }
 
 func (d *driver) run() {
@@ -100,7 +100,7 @@ func (d *driver) run() {
 	}
 }
 
-// step hands the machine an event, and what has come at once of its actions.
+// step hands the state machine an event, and what has come at once of its actions.
 func (d *driver) step(e event) {
 	for d.next = []event{e}; len(d.next) > 0; {
 		e, d.next = d.next[0], d.next[1:]

@@ -19,7 +19,7 @@ func TestJoinWithdrawnTooLate(t *testing.T) {
 	j := newJob(t, startServer(t).client(), 2, 2)
 	head := j.agent("n0", nil)
 	joined := later(head)
-	await(t, head, func(m *machine) bool { return m.leader.leads() }) // and gets rank 0
+	await(t, head, func(m *stateMachine) bool { return m.leader.leads() }) // and gets rank 0
 	cut := make(chan struct{})
 	other := j.agent("n1", func(c *Config) {
 		c.dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -59,7 +59,7 @@ func TestLate(t *testing.T) {
 	wantNewRound(t, first)
 	j.size = 2
 	second := together(t, agents[:2])
-	await(t, agents[2], func(m *machine) bool { return m.conn.view.current.Round == second[0].ID })
+	await(t, agents[2], func(m *stateMachine) bool { return m.conn.view.current.Round == second[0].ID })
 	j.size = 3
 	joined := later(agents[2])
 	wantNewRound(t, second)
@@ -150,7 +150,7 @@ func TestFlappingHost(t *testing.T) {
 	j.config.LastCall = 5 * time.Second
 	stays := j.agent("n0", nil)
 	joined := later(stays)
-	await(t, stays, func(m *machine) bool { return m.leader.leads() })
+	await(t, stays, func(m *stateMachine) bool { return m.leader.leads() })
 	for range 3 {
 		flaps := j.agent("n1", nil)
 		other := later(flaps)

@@ -180,7 +180,7 @@ func TestLeaderHearsOfRounds(t *testing.T) {
 		t.Fatal(err)
 	}
 	begun := time.Now()
-	await(t, leader, func(m *machine) bool { return m.conn.view.rev >= put.Header.Revision })
+	await(t, leader, func(m *stateMachine) bool { return m.conn.view.rev >= put.Header.Revision })
 	if took := time.Since(begun); took > recheck/2 {
 		t.Errorf("it took %v", took)
 	}

@@ -24,7 +24,7 @@ func TestFirewall(t *testing.T) {
 	j.config.Lease = 3 * time.Second
 	head := j.agent("n0", nil)
 	first := later(head)
-	await(t, head, func(m *machine) bool { return m.leader.leads() })
+	await(t, head, func(m *stateMachine) bool { return m.leader.leads() })
 	var port int // of the master
 	other := j.agent("n1", func(conf *Config) {
 		conf.dial = func(ctx context.Context, _, addr string) (net.Conn, error) {
@@ -34,7 +34,7 @@ func TestFirewall(t *testing.T) {
 			return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.EHOSTUNREACH}
 		}
 	})
-	await(t, head, func(m *machine) bool { port = m.member.self.Port; return port != 0 })
+	await(t, head, func(m *stateMachine) bool { port = m.member.self.Port; return port != 0 })
 	if _, err := other.join(); err != nil {
 		t.Error(err)
 	}
@@ -88,7 +88,7 @@ func TestUnreachableMaster(t *testing.T) {
 			j.config.Lease, j.config.MaxRestarts, j.config.JoinTimeout = 3*time.Second, 0, 10*time.Second
 			head := j.agent("n0", nil)
 			joined := later(head)
-			await(t, head, func(m *machine) bool { return m.leader.leads() }) // and gets rank 0
+			await(t, head, func(m *stateMachine) bool { return m.leader.leads() }) // and gets rank 0
 			reasons := make(chan string, 100)
 			var mended atomic.Bool
 			other := j.agent("n1", func(conf *Config) {
@@ -160,7 +160,7 @@ func TestMasterDiesFirst(t *testing.T) {
 	leader, head := agents[0], agents[2]
 	head.node.NodeRank = 0
 	first := later(leader)
-	await(t, leader, func(m *machine) bool { return m.leader.leads() })
+	await(t, leader, func(m *stateMachine) bool { return m.leader.leads() })
 	second := later(agents[1])
 	round, err := head.join()
 	if err != nil || round.Self != 0 {

@@ -14,10 +14,10 @@
 // Silence is no evidence. While etcd cannot be reached nothing is decided, and rounds go on; a node that etcd has
 // forgotten meanwhile comes back as the one that it was.
 //
-// The code is a pure machine and what drives it:
+// The code is a pure state machine and what drives it:
 //
-//	event ──▶ machine: leader ──▶ member ──▶ connection        machine.go, events.go, actions.go
-//	             │     (each asks those to its right)          leader.go, member.go, connection.go, and files of one idea each
+//	event ──▶ state machine: leader ──▶ member ──▶ connection  statemachine.go, events.go, actions.go
+//	             │        (each asks those to its right)       leader.go, member.go, connection.go, and files of one idea each
 //	          actions
 //	             ▼
 //	          driver ── tasks, executor ── writer                driver.go; actions.go, tasks.go; write.go, enrol.go, view.go
@@ -26,7 +26,7 @@
 //
 // What is to be asked of etcd is one type: the request is data, do carries it out, and done takes what it has found.
 //
-// The machine decides all there is to decide, and has neither clock nor goroutine nor I/O. So its life stories can be printed, see
+// The state machine decides all there is to decide, and has neither clock nor goroutine nor I/O. So its life stories can be printed, see
 // testdata, and thousands of jobs with faults be played in the time of one, see TestSimulation. All parts are in one package since
 // they share the documents in etcd; the types keep them apart.
 package etcd

@@ -10,13 +10,13 @@ import (
 
 // An event is something that has happened: a call of this package's API, the answer to a request, or news from etcd or another agent.
 // Events are plain data, so that they can be printed and replayed.
-type event interface{ apply(m *machine) }
+type event interface{ apply(m *stateMachine) }
 
 // Calls of the API, and time.
 type (
 	// begun: the driver is there. It is the first event.
 	begun struct{}
-	// ticked: the time has come for which machine.wake has asked.
+	// ticked: the time has come for which stateMachine.wake has asked.
 	ticked struct{}
 	// joinCalled: a Join waits. Other agents reach this one at agentPort.
 	joinCalled struct {

@@ -34,10 +34,10 @@ func (b *member) monitorLeader() {
 	b.monitored = rev
 }
 
-func (e agentEnded) apply(m *machine) { m.member.ended[e.key] = e.addr }
+func (e agentEnded) apply(m *stateMachine) { m.member.ended[e.key] = e.addr }
 
 // apply: a decision may wait for the connection of a member.
-func (e agentConnected) apply(m *machine) {
+func (e agentConnected) apply(m *stateMachine) {
 	l := &m.leader
 	if l.connected[e.key] += e.more; l.connected[e.key] == 0 {
 		delete(l.connected, e.key)
@@ -51,7 +51,7 @@ func (e agentConnected) apply(m *machine) {
 // may be slow, or may have lost a member together with the agent. So evict tries until it has succeeded or the leases have run out, and
 // makes sure each time that the agents have ended. It does nothing while etcd cannot be used: then this node may be the one that is cut
 // off.
-func (m *machine) evict() {
+func (m *stateMachine) evict() {
 	ended := m.member.ended
 	maps.DeleteFunc(ended, func(key, _ string) bool { return !m.evicts(key) })
 	if len(ended) > 0 && !m.conn.isAway() && !m.pending[evicting] {
@@ -80,7 +80,7 @@ func (r *evictAgents) do(ctx context.Context, x *executor) error {
 	return nil
 }
 
-func (r *evictAgents) done(m *machine, err error) {
+func (r *evictAgents) done(m *stateMachine, err error) {
 	ended := m.member.ended
 	m.log(slog.LevelDebug, "agents have ended", "keys", slices.Sorted(maps.Keys(ended)), "to_be_tried_again", len(r.ended)-len(r.resolved), "error", err)
 	for _, key := range r.resolved { // and not one that has ended meanwhile
@@ -89,7 +89,7 @@ func (r *evictAgents) done(m *machine, err error) {
 }
 
 // evicts reports whether this node is the one to evict an agent, and etcd still has its key as far as is known.
-func (m *machine) evicts(key string) bool {
+func (m *stateMachine) evicts(key string) bool {
 	v := m.conn.view
 	return v.leader != nil && v.leader.Key == key || m.leader.leads() && (!v.whole || v.nodes[key].rev > 0)
 }

@@ -112,11 +112,11 @@ func (a *agent) vanish() {
 }
 
 // A look is an event that looks into the machine.
-type look func(*machine)
+type look func(*stateMachine)
 
-func (l look) apply(m *machine) { l(m) }
+func (l look) apply(m *stateMachine) { l(m) }
 
-func (a *agent) look(f func(*machine)) bool { return a.driver.post(look(f)) }
+func (a *agent) look(f func(*stateMachine)) bool { return a.driver.post(look(f)) }
 
 func (a *agent) key() string { return a.driver.executor.key }
 
@@ -223,11 +223,11 @@ func later(a *agent) func(*testing.T) *rendezvous.Round {
 }
 
 // await waits until the agent's machine is in such a state.
-func await(t *testing.T, a *agent, is func(*machine) bool) {
+func await(t *testing.T, a *agent, is func(*stateMachine) bool) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		answer := make(chan bool, 1)
-		if a.look(func(m *machine) { answer <- is(m) }) && <-answer {
+		if a.look(func(m *stateMachine) { answer <- is(m) }) && <-answer {
 			return
 		}
 	}

@@ -15,7 +15,7 @@ import (
 // as if that other job had run; unless it is to end as the others did in any case. A wrong refusal does less harm, so two clocks have to
 // agree that the node is late: etcd's, which says how long ago the job ended, but begins again when etcd is restarted; and the leader's,
 // which may differ from this node's.
-func (m *machine) tooLate(v *view) {
+func (m *stateMachine) tooLate(v *view) {
 	switch {
 	case m.member.refused || m.member.self.Try == 0:
 	case m.config.EndAsOthers:
@@ -43,7 +43,7 @@ func (r *dateEnd) do(ctx context.Context, x *executor) error {
 	return nil
 }
 
-func (r *dateEnd) done(m *machine, err error) {
+func (r *dateEnd) done(m *stateMachine, err error) {
 	state := r.view.state
 	switch started := m.config.Started; {
 	case err != nil:
@@ -56,7 +56,7 @@ func (r *dateEnd) done(m *machine, err error) {
 	}
 }
 
-func (m *machine) endAsOthers(v *view) {
+func (m *stateMachine) endAsOthers(v *view) {
 	m.log(slog.LevelWarn, "the job ended before this node came; to run it again, choose another run ID", "run_id", m.config.RunID)
 	m.finish(&rendezvous.ClosedError{Outcome: v.state.Outcome})
 }

@@ -70,10 +70,10 @@ func (r *campaign) do(ctx context.Context, x *executor) error {
 	return x.when(isMissing(leader), isLeased(x.keys.node(x.key), r.lease)).put(leader, r.self, r.lease).try(ctx)
 }
 
-func (*campaign) done(m *machine, err error) { m.onWritten(err) }
+func (*campaign) done(m *stateMachine, err error) { m.onWritten(err) }
 
 // onWritten makes the leader read what has come of its write before it decides again.
-func (m *machine) onWritten(err error) {
+func (m *stateMachine) onWritten(err error) {
 	m.conn.dirty, m.leader.written = true, true
 	if err != nil {
 		m.onFailure(err)
@@ -155,7 +155,7 @@ func (r *retainJob) do(ctx context.Context, x *executor) error {
 	return err
 }
 
-func (*retainJob) done(m *machine, err error) {
+func (*retainJob) done(m *stateMachine, err error) {
 	l := &m.leader
 	switch {
 	case err == nil:
@@ -261,7 +261,7 @@ func (r *writeDecision) do(ctx context.Context, x *executor) error {
 	}
 }
 
-func (*writeDecision) done(m *machine, err error) { m.onWritten(err) }
+func (*writeDecision) done(m *stateMachine, err error) { m.onWritten(err) }
 
 // publish lets those who wait know what for.
 func (l *leader) publish(d rendezvous.Decision) {
@@ -282,7 +282,7 @@ func (r *publishStatus) do(ctx context.Context, x *executor) error {
 	return err
 }
 
-func (r *publishStatus) done(m *machine, err error) {
+func (r *publishStatus) done(m *stateMachine, err error) {
 	m.leader.decided = nil // there may be more to publish
 	if err == nil {
 		m.leader.status = r.wait

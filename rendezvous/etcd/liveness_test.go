@@ -35,7 +35,7 @@ func (j *job) split(t *testing.T, agents []*agent, rounds []*rendezvous.Round) (
 // tied waits until the leader has a tie from so many agents.
 func tied(t *testing.T, leader *agent, rest []*agent) {
 	t.Helper()
-	await(t, leader, func(m *machine) bool {
+	await(t, leader, func(m *stateMachine) bool {
 		for _, a := range rest {
 			if m.leader.connected[a.key()] == 0 {
 				return false
@@ -96,7 +96,7 @@ func TestCutTies(t *testing.T) {
 		c.dial = func(context.Context, string, string) (net.Conn, error) { return nil, syscall.ECONNREFUSED }
 	})
 	joined := later(leader)
-	await(t, leader, func(m *machine) bool { return m.leader.leads() }) // and gets rank 0
+	await(t, leader, func(m *stateMachine) bool { return m.leader.leads() }) // and gets rank 0
 	var mu sync.Mutex
 	var calls []net.Conn
 	j.config.dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -136,7 +136,7 @@ func TestAgentThatCannotCallEnds(t *testing.T) {
 	mute := false
 	leader := j.agent("n0", nil)
 	joined := later(leader)
-	await(t, leader, func(m *machine) bool { return m.leader.leads() })
+	await(t, leader, func(m *stateMachine) bool { return m.leader.leads() })
 	other := j.agent("n1", func(c *Config) {
 		c.dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
 			mu.Lock()
@@ -159,7 +159,7 @@ func TestAgentThatCannotCallEnds(t *testing.T) {
 	}
 	mu.Unlock()
 	key := other.key()
-	await(t, leader, func(m *machine) bool {
+	await(t, leader, func(m *stateMachine) bool {
 		p := m.member.peers[key]
 		return p != nil && !p.lastSeen.IsZero() && m.leader.connected[key] == 0
 	})
@@ -184,10 +184,10 @@ func TestAgentsEndWhileEtcdIsSlow(t *testing.T) {
 	way := ways[at]
 	way.hush(true)
 	rest[0].kill()
-	await(t, leader, func(m *machine) bool { return len(m.member.ended) == 1 && m.pending[evicting] })
+	await(t, leader, func(m *stateMachine) bool { return len(m.member.ended) == 1 && m.pending[evicting] })
 	rest[1].kill()
-	await(t, leader, func(m *machine) bool { return len(m.member.ended) == 2 })
-	await(t, leader, func(*machine) bool { return strings.Contains(log.String(), "to_be_tried_again=1") })
+	await(t, leader, func(m *stateMachine) bool { return len(m.member.ended) == 2 })
+	await(t, leader, func(*stateMachine) bool { return strings.Contains(log.String(), "to_be_tried_again=1") })
 	way.hush(false)
 	wantNewRound(t, rounds[at:at+1])
 	if r := together(t, []*agent{leader})[0]; r.Size != 1 {

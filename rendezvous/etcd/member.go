@@ -59,7 +59,7 @@ type report struct {
 	callers  []int     // of Report and Leave, who wait
 }
 
-func (e joinCalled) apply(m *machine) {
+func (e joinCalled) apply(m *stateMachine) {
 	if m.closed != nil {
 		m.emit(failJoin{e.id, m.closed})
 		return
@@ -89,7 +89,7 @@ func (b *member) updateSelf() {
 	b.self = nodeDoc{Node: j.self, Port: port, AgentPort: b.self.AgentPort, Joining: true, Try: b.self.Try + 1}
 }
 
-func (e joinCancelled) apply(m *machine) { m.member.withdraw(e.id, e.err) }
+func (e joinCancelled) apply(m *stateMachine) { m.member.withdraw(e.id, e.err) }
 
 // withdraw fails a Join, unless it has been answered.
 func (b *member) withdraw(id int, err error) {
@@ -181,7 +181,7 @@ func (b *member) show(reason string) {
 }
 
 // apply answers at once if the report is recorded already, or makes no difference. Otherwise member.answer does, once it is recorded.
-func (e reportCalled) apply(m *machine) {
+func (e reportCalled) apply(m *stateMachine) {
 	b := &m.member
 	if f := e.doc.Failure; f != nil && len(f.Unreachable) > 0 {
 		b.confirm(e.round, f.Unreachable)
@@ -215,7 +215,7 @@ func (r *recordReport) do(ctx context.Context, x *executor) error {
 	return x.when(isMissing(key), isMissing(x.keys.state())).put(key, r.doc, r.view.config.lease).try(ctx)
 }
 
-func (r *recordReport) done(m *machine, err error) {
+func (r *recordReport) done(m *stateMachine, err error) {
 	switch b := &m.member; {
 	case isLeaseLost(err): // the job is put back first
 		m.conn.dirty = true

@@ -68,7 +68,7 @@ func (r *enrolNode) do(ctx context.Context, x *executor) (err error) {
 	return err
 }
 
-func (r *enrolNode) done(m *machine, err error) {
+func (r *enrolNode) done(m *stateMachine, err error) {
 	b, c, in := &m.member, &m.conn, r.in
 	if err != nil {
 		m.notEnrolled(err)
@@ -109,7 +109,7 @@ func (b *member) enrolAgain() {
 
 // notEnrolled refuses a node that differs from the job: at once, or, if it wants the rank of another node, when that one has proved
 // to be alive.
-func (m *machine) notEnrolled(err error) {
+func (m *stateMachine) notEnrolled(err error) {
 	b := &m.member
 	var conflict *rendezvous.MisuseError
 	var other *takenError

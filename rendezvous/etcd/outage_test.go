@@ -51,7 +51,7 @@ func TestReportDuringAnOutage(t *testing.T) {
 		all.Wait()
 	}()
 	for _, a := range agents { // until it has been tried in vain
-		await(t, a, func(m *machine) bool { return m.member.report != nil && !m.conn.outage.IsZero() })
+		await(t, a, func(m *stateMachine) bool { return m.member.report != nil && !m.conn.outage.IsZero() })
 	}
 	select {
 	case <-recorded:
@@ -90,7 +90,7 @@ func TestAllAreCutOff(t *testing.T) {
 		way.set(false)
 		awaitKeys(t, j, "nodes/", i+1)
 		if i == 0 { // it leads, and misses the others
-			await(t, agents[0], func(m *machine) bool { return m.leader.leads() && m.conn.view.whole })
+			await(t, agents[0], func(m *stateMachine) bool { return m.leader.leads() && m.conn.view.whole })
 		}
 	}
 	succeed(t, agents, rounds) // of round 1
@@ -106,7 +106,7 @@ func TestMissedRound(t *testing.T) {
 	missing := later(agents[1])
 	awaitKeys(t, j, "nodes/", 1)
 	ways[1].set(true)
-	await(t, agents[1], func(m *machine) bool { return !m.conn.outage.IsZero() || m.conn.leaseErr != nil })
+	await(t, agents[1], func(m *stateMachine) bool { return !m.conn.outage.IsZero() || m.conn.leaseErr != nil })
 
 	// Another one leads, since the missing node may not know that it does.
 	leader := keysOf(DefaultPrefix, j.config.RunID).leader()

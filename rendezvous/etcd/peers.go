@@ -132,7 +132,7 @@ func (b *member) stop(id string) {
 
 // apply takes note of a sign of a peer or of a failed call, see observe. A call that fails while etcd cannot be used says nothing: this
 // node may be the one that is cut off.
-func (e peerObserved) apply(m *machine) {
+func (e peerObserved) apply(m *stateMachine) {
 	b := &m.member
 	p := b.peers[e.id]
 	if p == nil || e.err != nil && (m.conn.isAway() || e.at.Before(m.conn.usable)) {
@@ -188,7 +188,7 @@ func (b *member) confirm(round int, named []rendezvous.Peer) {
 	}
 }
 
-func (e peersConfirmed) apply(m *machine) {
+func (e peersConfirmed) apply(m *stateMachine) {
 	m.member.confirming--
 	if m.conn.isAway() {
 		return

@@ -55,7 +55,7 @@ func (b *member) probe() {
 }
 
 // apply takes the results of a probe.
-func (e peersProbed) apply(m *machine) {
+func (e peersProbed) apply(m *stateMachine) {
 	b := &m.member
 	b.probing = false
 	if m.conn.job != e.job || m.conn.isAway() || e.begun.Before(m.conn.usable) { // another probe begins, if one is still due

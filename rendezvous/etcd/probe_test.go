@@ -83,8 +83,8 @@ func TestMembersProbe(t *testing.T) {
 }
 
 // reachesAll returns whether an agent reaches exactly n others.
-func reachesAll(n int) func(*machine) bool {
-	return func(m *machine) bool {
+func reachesAll(n int) func(*stateMachine) bool {
+	return func(m *stateMachine) bool {
 		reached := 0
 		for _, p := range m.member.peers {
 			if !p.lastSeen.IsZero() && !p.unreached {
@@ -137,17 +137,17 @@ func TestProbeResults(t *testing.T) {
 	silence := dialError(context.DeadlineExceeded)
 	for name, c := range map[string]struct {
 		err    error
-		change func(*machine, *peer)
+		change func(*stateMachine, *peer)
 		lost   bool
 		probed int
 	}{
 		"silence":                   {silence, nil, true, 3},
 		"an answer":                 {nil, nil, false, 3},
-		"a sign since":              {silence, func(_ *machine, p *peer) { p.lastSeen = begun.Add(time.Millisecond) }, false, 3},
-		"another connection by now": {silence, func(_ *machine, p *peer) { p.lastSeen = time.Time{} }, false, 3},
-		"an outage":                 {silence, func(m *machine, _ *peer) { m.conn.outage = begun }, false, 0},
-		"another job by now":        {silence, func(m *machine, _ *peer) { m.conn.job = "other" }, false, 0},
-		"after an outage":           {silence, func(m *machine, _ *peer) { m.conn.usable = begun.Add(time.Millisecond) }, false, 0},
+		"a sign since":              {silence, func(_ *stateMachine, p *peer) { p.lastSeen = begun.Add(time.Millisecond) }, false, 3},
+		"another connection by now": {silence, func(_ *stateMachine, p *peer) { p.lastSeen = time.Time{} }, false, 3},
+		"an outage":                 {silence, func(m *stateMachine, _ *peer) { m.conn.outage = begun }, false, 0},
+		"another job by now":        {silence, func(m *stateMachine, _ *peer) { m.conn.job = "other" }, false, 0},
+		"after an outage":           {silence, func(m *stateMachine, _ *peer) { m.conn.usable = begun.Add(time.Millisecond) }, false, 0},
 	} {
 		m := idle()
 		m.conn.job, m.member.probing = "job", true

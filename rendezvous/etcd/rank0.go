@@ -41,7 +41,7 @@ func (b *member) prepare(doc *roundDoc, a assignment) {
 	}
 }
 
-func (e portReserved) apply(m *machine) {
+func (e portReserved) apply(m *stateMachine) {
 	b := &m.member
 	if b.entering == nil || b.entering.join != e.join {
 		return
@@ -64,7 +64,7 @@ func (b *member) stopCalling() {
 }
 
 // apply tells the leader if rank 0's agent cannot be reached, which may be its fault: the next round is without one of the two.
-func (e rank0Called) apply(m *machine) {
+func (e rank0Called) apply(m *stateMachine) {
 	b := &m.member
 	switch {
 	case e.err == nil:

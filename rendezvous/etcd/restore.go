@@ -73,7 +73,7 @@ func (v *view) compareRounds(past *view) comparison {
 
 // reconcile makes the newest view that of this node's job, if it is. Otherwise the job is put back, or is over. It reports whether
 // this node can go by the view.
-func (m *machine) reconcile() bool {
+func (m *stateMachine) reconcile() bool {
 	c := &m.conn
 	v := c.view
 	if _, member := v.assignment(m.key); member && c.job == "" { // this node does not know yet that it has enrolled
@@ -130,7 +130,7 @@ func (v *view) isPutBack(past *view) bool {
 const noticeTime = 2 * time.Second
 
 // startOver makes this node a newcomer of the job that etcd has.
-func (m *machine) startOver() {
+func (m *stateMachine) startOver() {
 	if m.conn.past != nil {
 		m.log(slog.LevelWarn, "etcd had lost another job of this name, and its nodes have restored it: this node joins that job as a newcomer")
 	}
@@ -139,7 +139,7 @@ func (m *machine) startOver() {
 }
 
 // restore puts the job back.
-func (m *machine) restore() {
+func (m *stateMachine) restore() {
 	if c := &m.conn; c.lost && c.lease != 0 && !c.stale {
 		m.request(restoring, &restoreJob{enrolment{lease: c.lease, self: m.member.self, retention: m.config.retention()}, c.view, c.past})
 	}
@@ -192,7 +192,7 @@ func (r *restoreJob) do(ctx context.Context, x *executor) error {
 	return x.revoke(ctx, lease)
 }
 
-func (*restoreJob) done(m *machine, err error) {
+func (*restoreJob) done(m *stateMachine, err error) {
 	m.conn.dirty = true
 	if m.conn.stale = err == nil; err != nil {
 		m.onFailure(err)

@@ -46,9 +46,9 @@ func TestEtcdComesBackEmptyBetweenTwoRounds(t *testing.T) {
 	agents[0].report(rounds[0], failure(agents[0], rounds[0].Self, 3))
 	wantNewRound(t, rounds)
 	joined := later(agents[0])
-	await(t, agents[0], func(m *machine) bool { return m.member.enrolledTry == 2 })
+	await(t, agents[0], func(m *stateMachine) bool { return m.member.enrolledTry == 2 })
 	for _, a := range agents {
-		await(t, a, func(m *machine) bool { return m.conn.past.current.Over != nil })
+		await(t, a, func(m *stateMachine) bool { return m.conn.past.current.Over != nil })
 	}
 	server.stop()
 	server.anew()

@@ -171,14 +171,14 @@ func TestAgentsWithASilentMember(t *testing.T) {
 	rounds := together(t, agents)
 	leases := make(map[*agent]clientv3.LeaseID)
 	for _, a := range agents {
-		await(t, a, func(m *machine) bool { leases[a] = m.member.enrolledLease; return true })
+		await(t, a, func(m *stateMachine) bool { leases[a] = m.member.enrolledLease; return true })
 	}
 	for _, way := range ways {
 		way.hush(true)
 	}
 	time.Sleep(2 * j.config.Lease) // what is tested is that nothing happens meanwhile
 	for i, a := range agents {
-		await(t, a, func(m *machine) bool {
+		await(t, a, func(m *stateMachine) bool {
 			if m.conn.lease != leases[a] || m.conn.leaseErr != nil || !m.conn.outage.IsZero() {
 				t.Errorf("agent %d had lease %x, and has %x: %v", i, leases[a], m.conn.lease, m.conn.leaseErr)
 			}

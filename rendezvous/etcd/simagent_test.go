@@ -23,7 +23,7 @@ type simAgent struct {
 	name     string
 	node     rendezvous.Node
 	config   *Config
-	machine  *machine
+	machine  *stateMachine
 	executor executor
 
 	gone        bool      // the process has ended
@@ -88,7 +88,7 @@ func (w *simWorld) newAgent(name string, c Config) *simAgent {
 	}
 	a.executor.key = a.executor.newKey()
 	a.node = rendezvous.Node{ID: name, Host: name, NodeRank: -1, Nproc: 1 + w.random.IntN(3), Role: "default"}
-	a.machine = newMachine(&c, a.executor.key, a.executor.newToken(), []string{"etcd:2379"}, w.now)
+	a.machine = newStateMachine(&c, a.executor.key, a.executor.newToken(), []string{"etcd:2379"}, w.now)
 	w.agents = append(w.agents, a)
 	return a
 }

@@ -54,7 +54,7 @@ func (r *stepDown) do(ctx context.Context, x *executor) error {
 	return x.when(isLeased(leader, r.view.leaderLease)).delete(leader).try(ctx)
 }
 
-func (*stepDown) done(m *machine, err error) {
+func (*stepDown) done(m *stateMachine, err error) {
 	m.onWritten(err)
 	if err == nil {
 		m.log(slog.LevelWarn, "this node leads, but cannot write its decisions: it steps down",

@@ -32,7 +32,7 @@ func TestStuckLoop(t *testing.T) {
 				}
 			}
 			release := make(chan struct{})
-			stuck.look(func(*machine) { <-release })
+			stuck.look(func(*stateMachine) { <-release })
 			wantNewRound(t, left)
 			if r := together(t, rest)[0]; r.ID != 2 || r.Size != 2 || r.Why != stuck.node.ID+" on "+stuck.node.Host+" is lost" {
 				t.Errorf("the second round is %s", show(r))

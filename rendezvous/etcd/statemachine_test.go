@@ -50,14 +50,14 @@ func TestJobChanges(t *testing.T) {
 }
 
 // idle is the machine of a node that has done nothing yet.
-func idle() *machine {
+func idle() *stateMachine {
 	c := Config{Client: clientv3.NewCtxClient(context.Background()), Config: rendezvous.Config{
 		RunID: "job", Rules: rendezvous.Rules{Min: 1, Max: 1, JoinTimeout: time.Hour}, Reserve: reserve,
 	}}
 	if err := c.complete(); err != nil {
 		panic(err)
 	}
-	return newMachine(&c, "k", "secret", nil, time.Now())
+	return newStateMachine(&c, "k", "secret", nil, time.Now())
 }
 
 // TestOutageIsLookedInto: a request that fails causes a read. No other request may follow, and what waits for etcd should not wait
@@ -74,7 +74,7 @@ func TestOutageIsLookedInto(t *testing.T) {
 // TestBriefOutage: an outage is logged only if it still lasts when its cause is known.
 func TestBriefOutage(t *testing.T) {
 	t.Parallel()
-	said := func(m *machine) (lines []string) {
+	said := func(m *stateMachine) (lines []string) {
 		for _, a := range m.Step(time.Now(), answered{explaining, &explainOutage{context.DeadlineExceeded}, nil}) {
 			if line, ok := a.(logLine); ok {
 				lines = append(lines, line.text)
@@ -106,7 +106,7 @@ func (t lateTask) run(_ context.Context, _ *driver, post func(event)) {
 // counted is an event that counts how often it happens.
 type counted struct{ times *int }
 
-func (e counted) apply(*machine) { *e.times++ }
+func (e counted) apply(*stateMachine) { *e.times++ }
 
 // TestStoppedTaskIsNotHeard: what a task has found is no news once it has been stopped, or another one has taken its place.
 func TestStoppedTaskIsNotHeard(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"github.com/gorun/gorun/rendezvous"
 )
 
-// A machine decides for one node. It has no clock, goroutine, I/O or logger. Step takes one event and returns what to do about it.
+// A stateMachine decides for one node. It has no clock, goroutine, I/O or logger. Step takes one event and returns what to do about it.
 //
 // It has three parts. Each has its own state, and asks only those below it:
 //
@@ -21,7 +21,7 @@ import (
 // An event is taken in by its apply, and the answer to a request by the request's done. Both may change several parts, and stand with the
 // part that they are about, or in this file if they are about all. After each event, advance compares what is with what should be, and
 // requests what is missing. So there is no other retry: a request that has failed is missing again.
-type machine struct {
+type stateMachine struct {
 	*common
 	conn   connection
 	member member
@@ -40,9 +40,9 @@ type common struct {
 	closed  error         // wraps ErrClosed; nil: the job is open
 }
 
-func newMachine(c *Config, key, secret string, endpoints []string, now time.Time) *machine {
+func newStateMachine(c *Config, key, secret string, endpoints []string, now time.Time) *stateMachine {
 	shared := &common{config: c, keys: keysOf(c.Prefix, c.RunID), key: key, now: now, pending: make(map[kind]bool)}
-	m := &machine{common: shared}
+	m := &stateMachine{common: shared}
 	m.conn = connection{common: shared, endpoints: endpoints, ttl: c.Lease, renewAt: now, view: new(view), readAt: now}
 	m.member = member{common: shared, conn: &m.conn, secret: secret, peers: make(map[string]*peer), ended: make(map[string]string)}
 	m.leader = leader{common: shared, conn: &m.conn, member: &m.member, connected: make(map[string]int)}
@@ -50,7 +50,7 @@ func newMachine(c *Config, key, secret string, endpoints []string, now time.Time
 }
 
 // Step takes an event, at a time that is not before that of the last one. It returns what to do, in order.
-func (m *machine) Step(now time.Time, e event) []action {
+func (m *stateMachine) Step(now time.Time, e event) []action {
 	m.now = now
 	a, answers := e.(answered)
 	if answers {
@@ -66,7 +66,7 @@ func (m *machine) Step(now time.Time, e event) []action {
 }
 
 // advance requests what is missing. A node whose job is closed keeps its lease until it leaves.
-func (m *machine) advance() {
+func (m *stateMachine) advance() {
 	m.conn.keepLease(m.leader.mayLive())
 	if m.closed != nil {
 		return
@@ -84,7 +84,7 @@ func (m *machine) advance() {
 }
 
 // wake is when Step wants to be called though nothing happens.
-func (m *machine) wake() time.Time {
+func (m *stateMachine) wake() time.Time {
 	wake := m.now.Add(recheck)
 	sooner := func(is bool, at time.Time) {
 		if is && at.Before(wake) {
@@ -119,12 +119,12 @@ func (c *common) watchJob() { c.emit(start{"job", watchJob{}}) }
 
 func (c *common) log(level slog.Level, text string, args ...any) { c.emit(logLine{level, text, args}) }
 
-func (begun) apply(m *machine) { m.watchJob() }
+func (begun) apply(m *stateMachine) { m.watchJob() }
 
-func (ticked) apply(*machine) {}
+func (ticked) apply(*stateMachine) {}
 
 // finish closes the job on this node.
-func (m *machine) finish(why error) {
+func (m *stateMachine) finish(why error) {
 	if m.closed != nil {
 		return
 	}
@@ -134,7 +134,7 @@ func (m *machine) finish(why error) {
 	m.leader.becomeFollower()
 }
 
-func (e leaveCalled) apply(m *machine) {
+func (e leaveCalled) apply(m *stateMachine) {
 	leave := leaveJob{
 		view: m.conn.view, lease: m.conn.lease, round: m.member.leaves(), why: e.why,
 		futile: m.conn.view.state != nil || m.conn.isAway(), unknown: m.member.enrolledLease == 0,
@@ -147,15 +147,15 @@ func (e leaveCalled) apply(m *machine) {
 	m.emit(leave)
 }
 
-func (e jobChanged) apply(m *machine) {
+func (e jobChanged) apply(m *stateMachine) {
 	if m.conn.onEvents(e.events) {
 		m.follow()
 	}
 }
 
-func (nodesChanged) apply(m *machine) { m.conn.dirty = true }
+func (nodesChanged) apply(m *stateMachine) { m.conn.dirty = true }
 
-func (r *readJob) done(m *machine, err error) {
+func (r *readJob) done(m *stateMachine, err error) {
 	c := &m.conn
 	switch {
 	case err != nil:
@@ -187,7 +187,7 @@ func (r *readJob) done(m *machine, err error) {
 }
 
 // follow does what the newest view says.
-func (m *machine) follow() {
+func (m *stateMachine) follow() {
 	if !m.reconcile() {
 		return
 	}
@@ -204,7 +204,7 @@ func (m *machine) follow() {
 }
 
 // onFailure takes the error of a request. If no retry can help, it fails the Joins that wait; otherwise they go on waiting.
-func (m *machine) onFailure(err error) {
+func (m *stateMachine) onFailure(err error) {
 	switch _, unreadable := errors.AsType[*DocumentError](err); {
 	case unreadable:
 	case isLeaseLost(err): // a new lease comes
@@ -223,7 +223,7 @@ func (m *machine) onFailure(err error) {
 	m.member.fail(&rendezvous.MisuseError{Err: err})
 }
 
-func (m *machine) onOutage(err error) {
+func (m *stateMachine) onOutage(err error) {
 	lasted, err := m.conn.onOutage(err)
 	if lasted >= m.config.JoinTimeout {
 		m.member.fail(err)
