@@ -77,7 +77,9 @@ func meet(ctx context.Context, round store.Store, generation int64, p place, me 
 		w, err = readWorld(ctx, s, p)
 	}
 	waited := time.Since(start)
-	if len(w.Missing) == 0 && errors.Is(err, context.DeadlineExceeded) {
+	if !errors.Is(err, context.DeadlineExceeded) {
+		err = p.notAnswered(err)
+	} else if len(w.Missing) == 0 {
 		var silent error
 		if w.Missing, silent = whoIsMissing(s, p); silent != nil && len(w.Missing) == 0 {
 			err = p.notAnswered(err)

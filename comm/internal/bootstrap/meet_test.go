@@ -1,11 +1,15 @@
 package bootstrap
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -88,18 +92,21 @@ func TestMissingRanksSaysHowLongItWaited(t *testing.T) {
 	})
 }
 
-// A stoppedStore answers so many calls, and then no more, as one does whose process is stopped.
+// A stoppedStore answers so many calls, and then no more, as one does whose process is stopped, or has ended with err.
 type stoppedStore struct {
 	store.Store
 	answers int
+	err     error
 }
 
 func (s *stoppedStore) call(ctx context.Context) error {
 	if s.answers--; s.answers >= 0 {
 		return nil
 	}
-	<-ctx.Done()
-	return ctx.Err()
+	if s.err == nil {
+		<-ctx.Done()
+	}
+	return cmp.Or(s.err, ctx.Err())
 }
 
 func (s *stoppedStore) Set(ctx context.Context, key string, value []byte) error {
@@ -123,31 +130,37 @@ func (s *stoppedStore) CompareAndSwap(ctx context.Context, key string, old, valu
 	return s.Store.CompareAndSwap(ctx, key, old, value)
 }
 
-// Rank 0 may be stopped at any point of an Init: the error of another rank names it, since that serves the store.
+// Rank 0 may be stopped, or end, at any point of an Init: the error of another rank names it, since that serves the store.
 func TestAStoppedStoreIsNamed(t *testing.T) {
-	for answers := range 5 { // calls of a rank: compare and swap, add, set, get, set
-		t.Run(fmt.Sprint(answers), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				all := memstore.New()
-				world, err := json.Marshal(worldDoc{ID: 1, Ranks: []Info{self("127.0.0.1:1"), self("127.0.0.1:2")}})
-				if err != nil {
-					t.Fatal(err)
-				}
-				if err := all.Set(t.Context(), "1/"+worldKey, world); err != nil {
-					t.Fatal(err)
-				}
-				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-				defer cancel()
-				s := &stoppedStore{all, answers}
-				p := place{rank: 1, size: 2, master: "node0:29500", meet: "the store"}
-				generation, _, err := (&claims{taken: map[string]bool{}}).claim(ctx, s, p)
-				if err == nil {
-					_, err = meet(ctx, s, generation, p, self("127.0.0.1:2"))
-				}
-				if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "rank 0, which serves the store at node0:29500: it does not answer") {
-					t.Errorf("got %v, want an error that names rank 0", err)
-				}
+	for name, c := range map[string]struct{ err, want error }{
+		"stopped": {nil, context.DeadlineExceeded},
+		"ended":   {io.EOF, io.EOF},
+		"reset":   {&net.OpError{Op: "read", Err: syscall.ECONNRESET}, syscall.ECONNRESET},
+	} {
+		for answers := range 5 { // calls of a rank: compare and swap, add, set, get, set
+			t.Run(fmt.Sprint(name, answers), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					all := memstore.New()
+					world, err := json.Marshal(worldDoc{ID: 1, Ranks: []Info{self("127.0.0.1:1"), self("127.0.0.1:2")}})
+					if err != nil {
+						t.Fatal(err)
+					}
+					if err := all.Set(t.Context(), "1/"+worldKey, world); err != nil {
+						t.Fatal(err)
+					}
+					ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+					defer cancel()
+					s := &stoppedStore{all, answers, c.err}
+					p := place{rank: 1, size: 2, master: "node0:29500", meet: "the store"}
+					generation, _, err := (&claims{taken: map[string]bool{}}).claim(ctx, s, p)
+					if err == nil {
+						_, err = meet(ctx, s, generation, p, self("127.0.0.1:2"))
+					}
+					if !errors.Is(err, c.want) || !strings.HasPrefix(err.Error(), "rank 0, which serves the store at node0:29500: ") {
+						t.Errorf("got %v, want an error that names rank 0", err)
+					}
+				})
 			})
-		})
+		}
 	}
 }

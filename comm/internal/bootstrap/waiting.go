@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"net"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -83,13 +85,19 @@ func (p place) unanswered(err error) string {
 	return reason
 }
 
-// notAnswered returns err of a call that the store should answer at once. If it has not answered in time, that names the store and the rank
-// that serves it.
+// notAnswered returns err of a call that the store should answer at once. If it has not answered in time, or has ended, that names the store
+// and the rank that serves it.
 func (p place) notAnswered(err error) error {
-	if p.master == "" || !errors.Is(err, context.DeadlineExceeded) { // without a master, the caller or the machine has the store
+	_, broken := errors.AsType[*net.OpError](err)
+	switch {
+	case p.master == "": // the caller or the machine has the store
 		return err
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("%s: it does not answer: %w", p.unanswered(nil), err)
+	case broken, errors.Is(err, io.EOF):
+		return fmt.Errorf("%s: %w", p.unanswered(nil), err)
 	}
-	return fmt.Errorf("%s: it does not answer: %w", p.unanswered(nil), err)
+	return err
 }
 
 // missing says which ranks the others wait for. It returns nothing if another rank of this node logs that: the first one that has come.
