@@ -44,23 +44,22 @@ func (r *Round) Started() { r.started() }
 // Begin makes a round from r's fields, for implementations of Rendezvous. port may be nil; Started closes it. The
 // returned function ends the round, once, and reports whether closing the port failed.
 func Begin(r Round, port io.Closer) (round *Round, end func(why error) error) {
-	var portErr error
-	release := sync.OnceFunc(func() {
-		if port != nil {
-			portErr = port.Close()
+	release := sync.OnceValue(func() error {
+		if port == nil {
+			return nil
 		}
+		return port.Close()
 	})
-	r.started = release
-	r.done = make(chan struct{})
+	r.started, r.done = func() { _ = release() }, make(chan struct{})
 	round = &r
 	var once sync.Once
 	return round, func(why error) error {
-		release()
+		err := release()
 		once.Do(func() {
 			round.err = why
 			close(round.done)
 		})
-		return portErr
+		return err
 	}
 }
 
