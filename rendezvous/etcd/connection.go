@@ -137,9 +137,10 @@ func (c *connection) nextRead() time.Time {
 	return c.readAt.Add(time.Duration(len(c.view.nodes)) * readInterval)
 }
 
-func (c *connection) read(whole bool) {
+// read reads the job when it is time to. inDoubt says that the view may be wrong.
+func (c *connection) read(whole, inDoubt bool) {
 	if !c.pending[reading] && !c.now.Before(c.nextRead()) {
-		c.request(reading, &readJob{whole: whole, before: c.view, anew: !c.dirty})
+		c.request(reading, &readJob{whole: whole, before: c.view, anew: inDoubt || !c.dirty})
 		c.dirty = false
 	}
 }

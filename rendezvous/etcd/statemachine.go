@@ -80,7 +80,7 @@ func (m *stateMachine) advance() {
 	m.member.monitorLeader()
 	m.evict()
 	m.member.record()
-	m.conn.read(m.leader.leads())
+	m.conn.read(m.leader.leads(), m.leader.attempts.failed > 0)
 }
 
 // wake is when Step wants to be called though nothing happens.

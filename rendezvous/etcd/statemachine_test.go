@@ -71,6 +71,34 @@ func TestOutageIsLookedInto(t *testing.T) {
 	}
 }
 
+// TestDecisionInDoubt: a leader whose decision etcd has refused, though nothing seems to have changed, reads all of the job. An etcd that has
+// gone back, and counted on past what this node has read, has other nodes than the leader takes it to have.
+func TestDecisionInDoubt(t *testing.T) {
+	t.Parallel()
+	for _, refused := range []bool{false, true} {
+		m := idle()
+		v := &view{rev: 10, whole: true, leader: &leaderDoc{Key: "k"}, leaderLease: 7, currentRev: 3}
+		m.conn.lease, m.conn.view, m.leader.leading, m.conn.renewAt = 7, v, true, time.Now().Add(time.Hour)
+		now := *v
+		if now.rev = 11; !refused {
+			now.currentRev = 11
+		}
+		m.leader.attempts.pending = v
+		m.pending[reading], m.pending[deciding] = true, true
+		m.Step(time.Now(), answered{reading, &readJob{before: v, whole: true, now: &now}, nil})
+		m.conn.readAt, m.conn.dirty, m.pending[reading] = time.Time{}, true, false
+		var read *readJob
+		for _, a := range m.Step(time.Now(), ticked{}) {
+			if asked, ok := a.(asked); ok && asked.kind == reading {
+				read = asked.request.(*readJob)
+			}
+		}
+		if read == nil || read.anew != refused {
+			t.Errorf("refused %t: reads %+v", refused, read)
+		}
+	}
+}
+
 // TestBriefOutage: an outage is logged only if it still lasts when its cause is known.
 func TestBriefOutage(t *testing.T) {
 	t.Parallel()
