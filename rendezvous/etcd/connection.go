@@ -34,6 +34,7 @@ type connection struct {
 	view   *view     // the newest
 	readAt time.Time // of view
 	dirty  bool      // there may be news since
+	seen   int64     // the highest revision that a request has found; one that begins later finds no lower one, unless etcd has lost some of its history
 
 	job   string // configDoc.Job of the one that this node is in; empty: none
 	past  *view  // the newest that has a round of this job; nil: none has
@@ -140,7 +141,7 @@ func (c *connection) nextRead() time.Time {
 // read reads the job when it is time to. inDoubt says that the view may be wrong.
 func (c *connection) read(whole, inDoubt bool) {
 	if !c.pending[reading] && !c.now.Before(c.nextRead()) {
-		c.request(reading, &readJob{whole: whole, before: c.view, anew: inDoubt || !c.dirty})
+		c.request(reading, &readJob{whole: whole, before: c.view, seen: c.seen, anew: inDoubt || !c.dirty})
 		c.dirty = false
 	}
 }
@@ -149,10 +150,11 @@ func (c *connection) read(whole, inDoubt bool) {
 type readJob struct {
 	whole  bool
 	before *view
-	anew   bool // also what has not changed: an etcd that has lost some of its history may have counted on since
+	seen   int64 // when it was made
+	anew   bool  // also what has not changed: an etcd that has lost some of its history may have counted on since
 
 	now         *view
-	lostHistory bool // etcd is older than the view before was; now is all of the job
+	lostHistory bool // etcd is older than what has been seen; now is all of the job
 }
 
 // do fails with errStale if a member of etcd has answered that has not caught up.
@@ -161,14 +163,14 @@ func (r *readJob) do(ctx context.Context, x *executor) (err error) {
 	if r.anew {
 		known = new(view)
 	}
-	if r.now, err = read(ctx, &x.writer, r.whole, known); err != nil || r.now.rev >= r.before.rev {
+	if r.now, err = read(ctx, &x.writer, r.whole, known); err != nil || r.now.rev >= r.seen {
 		return err
 	}
 	rev, err := x.revision(ctx)
 	switch {
 	case err != nil:
 		return err
-	case rev >= r.before.rev:
+	case rev >= r.seen:
 		return errStale
 	}
 	r.lostHistory = true

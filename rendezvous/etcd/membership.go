@@ -79,6 +79,7 @@ func (r *enrolNode) done(m *stateMachine, err error) {
 		return
 	}
 	b.enrolledTry, b.claimed, b.sentProbed, b.enrolledLease, b.nodeRev = r.self.Try, r.self.Unreached, r.self.Probed, r.lease, in.rev
+	c.seen = max(c.seen, in.rev)
 	if r.anew {
 		c.job = in.config.Job
 		switch {

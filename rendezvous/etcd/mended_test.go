@@ -133,6 +133,33 @@ func TestEnrolNowhere(t *testing.T) {
 	}
 }
 
+// TestGoesBackBehindAnEnrolment: what a node has written is news of etcd, too. An etcd that then knows nothing of it has gone back, even if
+// this node had read nothing since: nothing else may ever happen there.
+func TestGoesBackBehindAnEnrolment(t *testing.T) {
+	m := idle()
+	m.conn.lease, m.conn.renewAt, m.conn.view = 7, time.Now().Add(time.Hour), &view{rev: 10}
+	m.pending[enrolling], m.pending[reading] = true, true
+	m.Step(time.Now(), answered{enrolling, &enrolNode{in: enrolled{rev: 20}}, nil})
+	m.conn.readAt, m.conn.dirty, m.pending[reading] = time.Time{}, true, false
+	var r *readJob
+	for _, a := range m.Step(time.Now(), ticked{}) {
+		if asked, ok := a.(asked); ok && asked.kind == reading {
+			r = asked.request.(*readJob)
+		}
+	}
+	if r == nil || r.seen != 20 {
+		t.Fatalf("reads %+v", r)
+	}
+	s := newSimStore(rand.New(rand.NewPCG(1, 1)))
+	x := &executor{writer: writer{client: newDirectClient(s), keys: keysOf(DefaultPrefix, "job"), key: "k"}}
+	for range 12 {
+		put(t, &x.writer, x.keys.node("other"))
+	}
+	if err := r.do(t.Context(), x); err != nil || !r.lostHistory {
+		t.Errorf("read %+v, %v, at revision %d", r, err, s.rev)
+	}
+}
+
 // goBack has etcd be as it was at a time, and so many revisions on.
 func (w *simWorld) goBack(to, at time.Duration, on int64) {
 	var then *simStore

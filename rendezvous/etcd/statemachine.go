@@ -163,6 +163,7 @@ func (r *readJob) done(m *stateMachine, err error) {
 		m.onFailure(err)
 		return
 	case r.lostHistory && c.view == r.before:
+		c.seen = 0
 		m.member.enrolAgain()
 		m.watchJob()
 		m.leader.becomeFollower() // and a leader begins the watch of its own anew
@@ -182,7 +183,7 @@ func (r *readJob) done(m *stateMachine, err error) {
 	}
 	m.leader.attempts.resolve(r.now, m.now)
 	m.leader.written, c.stale = false, false
-	c.view, c.readAt = r.now, m.now
+	c.view, c.readAt, c.seen = r.now, m.now, max(c.seen, r.now.rev)
 	m.follow()
 }
 
