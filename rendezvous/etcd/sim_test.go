@@ -190,7 +190,7 @@ func (w *simWorld) fault() func() {
 			w.after(d, func() { a.cut = false })
 		case 7:
 			w.say("%s is stopped for %v", a.name, d)
-			a.frozen = w.now.Add(d)
+			a.frozen = latest(a.frozen, w.now.Add(d))
 			w.longest += d
 		default:
 			if at%2 == 0 {
