@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/gorun/gorun/rendezvous"
 )
@@ -17,7 +18,9 @@ func TestFixedSizesForm(t *testing.T) {
 	client := startServer(t).client()
 	for _, n := range []int{1, 2, 3, 8, 16} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
-			agents := newJob(t, client, n, n).agents(n)
+			j := newJob(t, client, n, n)
+			j.config.Lease = 10 * time.Second // nobody is lost here
+			agents := j.agents(n)
 			rounds := together(t, agents)
 			r := rounds[0]
 			if r.ID != 1 || r.Size != n || len(r.Token) != 64 || r.Restarts != 0 || r.Why != "" {
@@ -38,7 +41,9 @@ func TestFixedSizesForm(t *testing.T) {
 
 func TestFailuresCountOnce(t *testing.T) {
 	t.Parallel()
-	agents := newJob(t, startServer(t).client(), 3, 3).agents(3)
+	j := newJob(t, startServer(t).client(), 3, 3)
+	j.config.Lease = 10 * time.Second // nobody is lost here
+	agents := j.agents(3)
 	first := together(t, agents)
 	var all sync.WaitGroup
 	for i, a := range agents {

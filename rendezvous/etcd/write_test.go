@@ -67,12 +67,12 @@ func ended(v *view) request {
 // prepare writes a job with a leader, a node and a round.
 func prepare(t *testing.T, w *writer) *view {
 	t.Helper()
-	lease, err := w.client.Grant(t.Context(), 60)
+	lease, err := w.client.Grant(t.Context(), 3600)
 	if err != nil {
 		t.Fatal(err)
 	}
 	self := nodeDoc{Node: rendezvous.Node{ID: "n", Host: "h", NodeRank: -1, Nproc: 1}, Port: 1, Joining: true, Try: 1}
-	if _, err := w.enrol(t.Context(), enrolment{lease: lease.ID, retention: time.Minute, mine: configDoc{Job: "j", Host: "h"}, self: self}, jobConfig{}, false); err != nil {
+	if _, err := w.enrol(t.Context(), enrolment{lease: lease.ID, retention: time.Hour, mine: configDoc{Job: "j", Host: "h"}, self: self}, jobConfig{}, false); err != nil {
 		t.Fatal(err)
 	}
 	if err := carryOut(t, w, &campaign{lease.ID, leaderDoc{Key: w.key, Host: "h"}}); err != nil {
