@@ -170,8 +170,12 @@ const maxNamed = 3
 
 // describe names each pair once, with the address: "a cannot reach b at 10.0.0.2:4711".
 func (s *State) describe(list []Unreachable) string {
+	known := s.Nodes
+	if s.Last != nil {
+		known = slices.Concat(s.Last.Members, s.Nodes) // a member may be gone
+	}
 	names := make(map[string]string)
-	for _, n := range s.Nodes {
+	for _, n := range known {
 		names[n.Key] = n.name()
 	}
 	sorted := slices.SortedFunc(slices.Values(list), func(a, b Unreachable) int {

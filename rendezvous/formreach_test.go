@@ -291,6 +291,17 @@ func TestNobodyIsApartUntilSettled(t *testing.T) {
 	c.wantRound(t, 1, "n1 n2 n3", 0, "")
 }
 
+// TestAGoneMemberIsNamed: while a member that is gone may come back, what is said of it names it.
+func TestAGoneMemberIsNamed(t *testing.T) {
+	c := started(2, 2, 0, 2)
+	c.cut("n1>n2")
+	c.s.Settled = false
+	c.die("n2")
+	if got := rendezvous.Form(c.s).Wait; !strings.Contains(got, "n1 cannot reach n2 at 10.0.0.2:4711") {
+		t.Errorf("waits for %q", got)
+	}
+}
+
 // TestApartProperties: nobody is in a round with somebody from whom it is apart, and nobody is left out who is not.
 func TestApartProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -55,6 +55,7 @@ type simAgent struct {
 	leader               *simLink
 	peers                map[string]*simLink
 	rank0                *callRank0
+	deadRank0            bool // rank 0 had ended when this agent gave up calling it
 }
 
 // busyLimit is how many requests an agent may make in a second.
@@ -314,6 +315,7 @@ func (a *simAgent) call(c *callRank0, begun time.Time) {
 		case reached:
 			a.post(runs, rank0Called{callRank0: *c, last: true})
 		case lasted >= c.limit:
+			a.deadRank0 = to == nil || to.gone
 			a.post(runs, rank0Called{callRank0: *c, err: &UnreachableError{Self: a.node, Master: c.rank0.Host, Err: err}, last: true})
 		default:
 			a.post(runs, rank0Called{*c, err, true, lasted, false})

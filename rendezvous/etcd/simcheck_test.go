@@ -285,6 +285,7 @@ func (w *simWorld) wrongEnd(a *simAgent) error {
 	case errors.As(a.over, &misuse) && errors.As(a.over, &ended):
 	case errors.As(a.over, &misuse) && errors.As(a.over, &taken) && w.record.ranked:
 	case errors.As(a.over, &unreachable) && (w.vanished || w.longest >= w.record.config.JoinTimeout-5*time.Second):
+	case errors.As(a.over, &unreachable) && a.deadRank0 && w.longest > 0: // its lease has lasted as long as the outage, and then for its own time
 	case strings.HasPrefix(a.over.Error(), "etcd cannot be used") && a.away >= w.record.config.JoinTimeout:
 	default:
 		return a.over
