@@ -107,7 +107,7 @@ func (b *member) monitorAt(other peerDoc, addr string, unreached bool) {
 	}
 }
 
-// callWorker calls addr, where a worker of another node could not be reached, again and again until somebody answers.
+// callWorker repeatedly calls addr, at which a worker of another node could not be reached, until somebody answers.
 func (b *member) callWorker(other peerDoc, addr string) {
 	id := other.Key + " " + addr
 	if p := b.newPeer(id, other, addr); p != nil {

@@ -21,8 +21,8 @@ type entering struct{ join, round int }
 
 // prepare does what a round needs before workers start in it, and then enters it. The node of rank 0 reserves the master port, if a
 // certain one was asked for. The other nodes check that they can reach the node of rank 0; otherwise their workers would wait for it in
-// vain. They call its agent, at the address that the workers will use, and by its key, to which no other agent answers. They do not call
-// an agent again that has answered once. If it is dead, the round ends before they give up.
+// vain. They call its agent, at the address that the workers will use, and by its key, to which no other agent answers. When the
+// agent has answered, they stop calling it. If it has died, the round usually ends before they give up.
 func (b *member) prepare(doc *roundDoc, a assignment) {
 	j := b.joins[0]
 	way := entering{j.id, doc.ID}

@@ -69,7 +69,7 @@ func (t monitorPeer) run(ctx context.Context, d *driver, post func(event)) {
 	}
 }
 
-// callWorker calls an address where a worker could not be reached, again and again until it is stopped.
+// callWorker repeatedly calls an address at which a worker could not be reached, until it is stopped.
 type callWorker struct{ id, addr string }
 
 func (t callWorker) run(ctx context.Context, d *driver, post func(event)) {
