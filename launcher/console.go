@@ -8,9 +8,9 @@ import (
 	"github.com/gorun/gorun/launcher/spool"
 )
 
-// console is where the output of a gang is shown: stdout and stderr, which are often the same terminal. It gets whole
+// A Console is where the output of gangs is shown: stdout and stderr, which are often the same terminal. It gets whole
 // lines, so that lines never mix, and progress bars, which the next output erases. Nothing here waits for a write.
-type console struct {
+type Console struct {
 	out, err *spool.Writer
 	raw      bool // bytes pass that are not UTF-8
 
@@ -20,12 +20,21 @@ type console struct {
 	bar    []byte  // scratch memory
 }
 
-func newConsole(s *Spec) *console {
-	return &console{
+// NewConsole returns a Console for the Stdout, Stderr, Spool and Raw of a Spec.
+func NewConsole(s *Spec) *Console {
+	return &Console{
 		out: s.Spool.To(orDiscard(s.Stdout), "stdout"),
 		err: s.Spool.To(orDiscard(s.Stderr), "stderr"),
 		raw: s.Raw,
 	}
+}
+
+// console is the one that the gang shares, or else its own.
+func (s *Spec) console() *Console {
+	if s.Console != nil {
+		return s.Console
+	}
+	return NewConsole(s)
 }
 
 func orDiscard(w io.Writer) io.Writer {
@@ -36,7 +45,7 @@ func orDiscard(w io.Writer) io.Writer {
 }
 
 // source returns a new source for stdout or stderr.
-func (c *console) source(which Std) *spool.Source {
+func (c *Console) source(which Std) *spool.Source {
 	if which == Stderr {
 		return c.err.Source(nil)
 	}
@@ -44,7 +53,7 @@ func (c *console) source(which Std) *spool.Source {
 }
 
 // write passes on whole lines.
-func (c *console) write(from *spool.Source, lines []byte) {
+func (c *Console) write(from *spool.Source, lines []byte) {
 	if !c.raw && !utf8.Valid(lines) {
 		lines = appendValid(make([]byte, 0, 2*len(lines)), lines)
 	}
@@ -57,12 +66,12 @@ func (c *console) write(from *spool.Source, lines []byte) {
 // show replaces the cursor's line with the progress bar of s. If the terminal is too narrow, it cuts off the
 // end of the bar, since a second line would stay behind. It leaves the cursor at the beginning of the line,
 // where the next output goes.
-func (c *console) show(s *stream, text []byte) { c.draw(s, "\x1b[?7l", text, "\x1b[?7h\r", false) }
+func (c *Console) show(s *stream, text []byte) { c.draw(s, "\x1b[?7l", text, "\x1b[?7h\r", false) }
 
 // ask replaces the cursor's line with a question of s, and leaves the cursor behind it for the answer.
-func (c *console) ask(s *stream, text []byte) { c.draw(s, "", text, "", true) }
+func (c *Console) ask(s *stream, text []byte) { c.draw(s, "", text, "", true) }
 
-func (c *console) draw(s *stream, before string, text []byte, after string, behind bool) {
+func (c *Console) draw(s *stream, before string, text []byte, after string, behind bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.barOf != nil && (c.barOf.which != s.which || c.behind) {
@@ -82,7 +91,7 @@ func (c *console) draw(s *stream, before string, text []byte, after string, behi
 }
 
 // erase removes the progress bar if it belongs to s.
-func (c *console) erase(s *stream) {
+func (c *Console) erase(s *stream) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.barOf == s {
@@ -91,7 +100,7 @@ func (c *console) erase(s *stream) {
 }
 
 // eraseBar is called with mu held.
-func (c *console) eraseBar() {
+func (c *Console) eraseBar() {
 	if c.barOf == nil {
 		return
 	}

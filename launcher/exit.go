@@ -11,7 +11,7 @@ import (
 // Exit says how a worker ended.
 type Exit struct {
 	Rank        int            // in the world
-	LocalRank   int            // index in Spec.Workers
+	LocalRank   int            // on its node
 	Pid         int            // process id it had
 	Code        int            // exit code; 128+n if signal n ended it
 	Signal      syscall.Signal // what ended it; 0: it exited by itself

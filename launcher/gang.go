@@ -33,7 +33,7 @@ type worker struct {
 	expired  atomic.Pointer[Expiry] // for Exit.Expired
 }
 
-// Pids returns the workers' process ids; the index is the local rank. They may have ended.
+// Pids returns the workers' process ids, in the order of Spec.Workers. They may have ended.
 func (g *Gang) Pids() []int {
 	pids := make([]int, len(g.workers))
 	for i := range g.workers {
@@ -94,10 +94,10 @@ func (g *Gang) follow() bool {
 			return false
 		}
 		switch {
-		case e.Exit != nil && e.Exit.LocalRank < len(g.workers):
+		case e.Exit != nil && e.Exit.Worker < len(g.workers):
 			exit := Exit{At: time.Unix(0, e.Exit.At), Stopped: e.Exit.Stopped, OutOfMemory: e.Exit.OutOfMemory}
 			exit.setStatus(syscall.WaitStatus(e.Exit.Status))
-			g.report(e.Exit.LocalRank, exit)
+			g.report(e.Exit.Worker, exit)
 		case e.Denied != nil:
 			g.warnDenied(e.Denied)
 		case e.Stuck != nil:
@@ -126,11 +126,11 @@ func (g *Gang) reportRest(guardLost bool) {
 }
 
 // report passes on everything that the worker has written, and then delivers its exit.
-func (g *Gang) report(localRank int, exit Exit) {
-	w := &g.workers[localRank]
+func (g *Gang) report(index int, exit Exit) {
+	w := &g.workers[index]
 	w.reported = true
 	w.out.sync()
-	exit.Rank, exit.LocalRank, exit.Pid = g.spec.Workers[localRank].Rank, localRank, w.pid
+	exit.Rank, exit.LocalRank, exit.Pid = g.spec.Workers[index].Rank, g.spec.localRank(index), w.pid
 	exit.Tail = w.err.sync()
 	if exit.Failed() {
 		exit.Expired = w.expired.Load()
@@ -152,8 +152,8 @@ func (g *Gang) warnStuck(pids []int) {
 	names := make([]string, len(pids))
 	for i, pid := range pids {
 		names[i] = strconv.Itoa(pid)
-		if local := slices.Index(g.Pids(), pid); local >= 0 {
-			names[i] += fmt.Sprintf(" (rank %d)", g.spec.Workers[local].Rank)
+		if index := slices.Index(g.Pids(), pid); index >= 0 {
+			names[i] += fmt.Sprintf(" (rank %d)", g.spec.Workers[index].Rank)
 		}
 	}
 	g.spec.warn("SIGKILL did not end process %s within %v: it is frozen, or blocked in the kernel by a device or file system that does not answer; "+

@@ -57,14 +57,15 @@ func (s *terminal) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Whatever workers write, a terminal has their finished lines in the end, and nothing of progress bars.
+// Whatever workers write, in one gang or two that share a console, a terminal has their finished lines in the end, and nothing of progress bars.
 func TestProgressBarsLeaveNothingBehind(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		screen := &terminal{}
 		o := newOutput(&Spec{Spool: spool.New(), Live: true, Stdout: screen, Stderr: screen, Workers: []WorkerSpec{{}, {Rank: 1}}})
+		another := newOutput(&Spec{Spool: o.spec.Spool, Live: true, Console: o.console})
 		var streams []*stream
 		for i := range 3 {
-			s := newStream([]Std{Stdout, Stderr, Stdout}[i], nil, o)
+			s := newStream([]Std{Stdout, Stderr, Stdout}[i], nil, []*output{o, o, another}[i])
 			s.onConsole = true
 			s.prefix = fmt.Appendf(nil, "[%d] ", i)
 			s.lines.max = 64

@@ -18,14 +18,14 @@ import (
 // output is where the streams of a gang go: the console and the files.
 type output struct {
 	spec     *Spec
-	console  *console
+	console  *Console
 	failures *failures
 	filters  map[Std]*filter   // none for a stream without filters
 	opening  []<-chan struct{} // closed when a log file has been opened, or could not be
 }
 
 func newOutput(s *Spec) *output {
-	o := &output{spec: s, console: newConsole(s), failures: &failures{warn: s.warn}, filters: map[Std]*filter{}}
+	o := &output{spec: s, console: s.console(), failures: &failures{warn: s.warn}, filters: map[Std]*filter{}}
 	o.addFilter(Stdout, s.Logs.StdoutFilters)
 	o.addFilter(Stderr, s.Logs.StderrFilters)
 	return o
@@ -67,17 +67,17 @@ func (o *output) streams(pipes []*os.File) []*stream {
 }
 
 // stream prepares one stream of one worker.
-func (o *output) stream(localRank int, which Std, pipe *os.File) *stream {
-	w := o.spec.Workers[localRank]
+func (o *output) stream(index int, which Std, pipe *os.File) *stream {
+	w := o.spec.Workers[index]
 	s := newStream(which, pipe, o)
 	s.prefix, s.plain = paint(w.Prefix, w.Rank, o.spec.Color), []byte(w.Prefix)
-	o.route(s, localRank)
+	o.route(s, o.spec.localRank(index), w.Mute)
 	return s
 }
 
 // route sets where a stream of a local rank goes, and opens its file if it has one.
-func (o *output) route(s *stream, localRank int) {
-	l, muted := o.spec.Logs, o.spec.Workers[localRank].Mute
+func (o *output) route(s *stream, localRank int, muted bool) {
+	l := o.spec.Logs
 	teed := l.Tee.For(localRank)&s.which != 0
 	redirected := l.Redirect.For(localRank)&s.which != 0 && !teed
 	if l.Dir == "" {

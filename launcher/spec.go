@@ -17,13 +17,15 @@ type Spec struct {
 	// Argv is the program with its arguments, for every worker that has no Argv of its own (see Resolve). Argv[0] is the
 	// path of the executable.
 	Argv []string
-	// Workers are the processes to start. The index is the local rank.
+	// Workers are the processes to start, in the order of their local ranks.
 	Workers []WorkerSpec
+	// FirstLocalRank is the local rank of the first of them: each of several gangs may have some of a node's workers.
+	FirstLocalRank int
 	// Grace is the time from the signal of Stop to SIGKILL; 0: kill at once. After SIGKILL, the gang waits as long again,
 	// but at least 5 s and at most 30 s. Then Warn gets a line about processes that have not ended, and the gang ends
 	// without them.
 	Grace time.Duration
-	// Stdin is the stdin of local rank 0; nil: /dev/null, as for the others. The gang does not close it.
+	// Stdin is the stdin of the first worker; nil: /dev/null, as for the others. The gang does not close it.
 	Stdin *os.File
 	// Stdout and Stderr are the console: whole lines of the workers' streams arrive here with the worker's
 	// Prefix in front, in one Write for as many lines as there are, up to 16 KiB. A line longer than 1 MiB is cut into lines
@@ -32,6 +34,9 @@ type Spec struct {
 	// Spool writes to the console and to the log files, and outlives the gang: what has been put into it when Exits ends
 	// may not be written yet. It must be set.
 	Spool *spool.Spool
+	// Console, if set, shows the output of all gangs that share it (see NewConsole). Gangs that write to one terminal must share
+	// one: the output of each erases the progress bars of the others.
+	Console *Console
 	// Raw says that the console does not use UTF-8: bytes pass unchanged.
 	Raw bool
 	// Color paints the workers' prefixes, each rank in its own color.
@@ -83,7 +88,7 @@ func (s *Spec) check() error {
 	}
 	for i, w := range s.Workers {
 		if len(s.argv(i)) == 0 {
-			return fmt.Errorf("launcher: local rank %d has no program", i)
+			return fmt.Errorf("launcher: local rank %d has no program", s.localRank(i))
 		}
 		if err := checkArgv(w.Argv); err != nil {
 			return err
@@ -107,9 +112,12 @@ func checkArgv(argv []string) error {
 	return nil
 }
 
-// argv returns the program of a worker with its arguments.
-func (s *Spec) argv(localRank int) []string {
-	if own := s.Workers[localRank].Argv; len(own) > 0 {
+// localRank returns the local rank of the worker at an index.
+func (s *Spec) localRank(index int) int { return s.FirstLocalRank + index }
+
+// argv returns the program of the worker at an index, with its arguments.
+func (s *Spec) argv(index int) []string {
+	if own := s.Workers[index].Argv; len(own) > 0 {
 		return own
 	}
 	return s.Argv

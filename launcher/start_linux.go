@@ -127,10 +127,10 @@ func (g *Gang) begin(ctx context.Context, pipes []*os.File) error {
 		return fmt.Errorf("the guard of the workers ended before it started them: %s",
 			cmp.Or(g.guard.Stderr(), "the program must import launcher/guard/reexec"))
 	case first.NotStarted != nil:
-		if first.NotStarted.LocalRank >= len(g.workers) {
-			return fmt.Errorf("launcher: the guard reports local rank %d of %d", first.NotStarted.LocalRank, len(g.workers))
+		if first.NotStarted.Worker >= len(g.workers) {
+			return fmt.Errorf("launcher: the guard reports worker %d of %d", first.NotStarted.Worker, len(g.workers))
 		}
-		return startError(g.spec.argv(first.NotStarted.LocalRank)[0], first.NotStarted)
+		return startError(&g.spec, first.NotStarted)
 	case len(first.Started) != len(g.workers):
 		return fmt.Errorf("launcher: the guard reports %d of %d workers", len(first.Started), len(g.workers))
 	}
@@ -197,9 +197,10 @@ var limits = map[syscall.Errno]string{
 }
 
 // startError explains why a worker could not be started.
-func startError(path string, failure *guard.NotStarted) error {
+func startError(spec *Spec, failure *guard.NotStarted) error {
+	path, local := spec.argv(failure.Worker)[0], spec.localRank(failure.Worker)
 	if failure.Reason != "" {
-		return fmt.Errorf("cannot start local rank %d: %s", failure.LocalRank, failure.Reason)
+		return fmt.Errorf("cannot start local rank %d: %s", local, failure.Reason)
 	}
 	errno := syscall.Errno(failure.Errno)
 	if _, err := os.Stat(path); errno == unix.ENOTDIR || errno == unix.ENOENT && err != nil {
@@ -208,7 +209,7 @@ func startError(path string, failure *guard.NotStarted) error {
 	if reason, ok := notExecutable[errno]; ok {
 		return &NotExecutableError{Path: path, Reason: reason}
 	}
-	return fmt.Errorf("cannot start local rank %d: %w%s", failure.LocalRank, errno, limits[errno])
+	return fmt.Errorf("cannot start local rank %d: %w%s", local, errno, limits[errno])
 }
 
 // abandon ends a gang whose start failed.

@@ -28,7 +28,7 @@ const (
 type stream struct {
 	which   Std
 	pipe    *os.File // the agent's end, non-blocking
-	console *console
+	console *Console
 
 	onConsole bool
 	shown     *spool.Source // to the console

@@ -140,7 +140,11 @@ func (g *watchedGang) owner(pid int) (born uint64, localRank int, err error) {
 	at := p
 	for range maxGenerations {
 		if at.Parent == g.guard.Pid() {
-			return p.StartTicks, slices.Index(g.Pids(), at.Pid), nil
+			index := slices.Index(g.Pids(), at.Pid)
+			if index < 0 {
+				return p.StartTicks, -1, nil
+			}
+			return p.StartTicks, g.spec.localRank(index), nil
 		}
 		if at.Parent == 0 {
 			break
@@ -163,7 +167,7 @@ func (g *watchedGang) signal(t timer) error {
 		return os.ErrProcessDone
 	}
 	if t.signal > 0 && t.localRank >= 0 { // before its exit can be reported
-		g.workers[t.localRank].expired.CompareAndSwap(nil, &Expiry{t.scope, t.deadline, t.pid, t.signal})
+		g.workers[t.localRank-g.spec.FirstLocalRank].expired.CompareAndSwap(nil, &Expiry{t.scope, t.deadline, t.pid, t.signal})
 	}
 	return proc.Process{Pid: t.pid, StartTicks: t.born}.Signal(t.signal)
 }

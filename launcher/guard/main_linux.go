@@ -91,7 +91,7 @@ func shield() error {
 // gang is the state of the guard process. Main's goroutine owns it.
 type gang struct {
 	toAgent     *json.Encoder
-	workers     map[int]int  // pid -> local rank, of those that have not been reaped
+	workers     map[int]int  // pid -> index in Request.Workers, of those that have not been reaped
 	sessions    map[int]bool // of all workers: their pids
 	order       *exitOrder
 	oom         *oomKills
@@ -198,14 +198,14 @@ func (g *gang) reap() (n int) {
 
 // collected reports the end of pid to the agent if it is a worker.
 func (g *gang) collected(pid int, status syscall.WaitStatus) {
-	rank, ok := g.workers[pid]
+	worker, ok := g.workers[pid]
 	if !ok {
 		return
 	}
 	delete(g.workers, pid)
 	g.order.remove(pid)
 	killed := status.Signaled() && status.Signal() == syscall.SIGKILL && g.phase != killing // and not by this guard
-	g.send(Event{Exit: &Exit{LocalRank: rank, Status: uint32(status), At: time.Now().UnixNano(),
+	g.send(Event{Exit: &Exit{Worker: worker, Status: uint32(status), At: time.Now().UnixNano(),
 		Stopped: g.phase != running, OutOfMemory: killed && g.oom.take()}})
 }
 

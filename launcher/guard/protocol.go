@@ -15,10 +15,10 @@ import (
 type Request struct {
 	Stdin     bool     `json:",omitempty"`
 	Programs  [][]byte // packed: programs and their arguments, each once, however many workers run it
-	Workers   []Worker // by local rank
-	Env       []byte   // packed: what the environment of every worker begins with
-	TempDir   []byte   // removed if the agent dies; empty: none
-	TimerFile []byte   // removed if the agent dies; empty: none
+	Workers   []Worker
+	Env       []byte // packed: what the environment of every worker begins with
+	TempDir   []byte // removed if the agent dies; empty: none
+	TimerFile []byte // removed if the agent dies; empty: none
 
 	KillTimeout time.Duration // how long processes may take to end after SIGKILL
 }
@@ -52,7 +52,7 @@ type command struct {
 
 // An Event has exactly one field set. Started or NotStarted is the first event, and Gone the last.
 type Event struct {
-	Started    []int       `json:",omitempty"` // every worker runs; pids by local rank
+	Started    []int       `json:",omitempty"` // every worker runs; their pids
 	NotStarted *NotStarted `json:",omitempty"` // this one could not be started; the others are being killed
 	Exit       *Exit       `json:",omitempty"`
 	Denied     []int       `json:",omitempty"` // pids that may not be killed: they are another user's
@@ -64,14 +64,14 @@ type Event struct {
 
 // NotStarted says which worker could not be started, and why.
 type NotStarted struct {
-	LocalRank int
-	Errno     int    // of fork(2) or exec(2)
-	Reason    string `json:",omitempty"` // for all other errors
+	Worker int    // index in Request.Workers
+	Errno  int    // of fork(2) or exec(2)
+	Reason string `json:",omitempty"` // for all other errors
 }
 
 // An Exit is how a worker ended.
 type Exit struct {
-	LocalRank   int
+	Worker      int    // index in Request.Workers
 	Status      uint32 // as wait(2) gives it
 	At          int64  // nanoseconds since 1970
 	Stopped     bool   // a stop or kill had been taken in before

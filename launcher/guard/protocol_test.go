@@ -28,9 +28,9 @@ func TestProtocolRoundTrip(t *testing.T) {
 		t.Errorf("sent %+v, got %+v", c, got)
 	}
 	for _, e := range []Event{
-		{Started: []int{7, 8}}, {NotStarted: &NotStarted{LocalRank: 0, Errno: 2}},
-		{NotStarted: &NotStarted{LocalRank: 1, Reason: "no such CPU"}}, {Warning: "careful"},
-		{Exit: &Exit{LocalRank: 0, Status: 0x8b, At: time.Now().UnixNano(), Stopped: true}},
+		{Started: []int{7, 8}}, {NotStarted: &NotStarted{Worker: 0, Errno: 2}},
+		{NotStarted: &NotStarted{Worker: 1, Reason: "no such CPU"}}, {Warning: "careful"},
+		{Exit: &Exit{Worker: 0, Status: 0x8b, At: time.Now().UnixNano(), Stopped: true}},
 		{Denied: []int{9}}, {Gone: true},
 	} {
 		if got := crossed(t, e); !reflect.DeepEqual(got, e) {

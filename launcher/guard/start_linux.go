@@ -9,7 +9,7 @@ import (
 	"github.com/gorun/gorun/launcher/topology"
 )
 
-// start starts the workers in the order of their local ranks, all or none. It closes files.
+// start starts the workers in their order, all or none. It closes files.
 func (g *gang) start(req Request, files []int) {
 	pipes := files
 	var stdin uintptr // the guard's own, /dev/null
@@ -31,9 +31,9 @@ func (g *gang) start(req Request, files []int) {
 			Sys:   &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
 		})
 		if err != nil {
-			failure = &NotStarted{LocalRank: i, Reason: err.Error()}
+			failure = &NotStarted{Worker: i, Reason: err.Error()}
 			if errno, ok := errors.AsType[syscall.Errno](err); ok {
-				failure = &NotStarted{LocalRank: i, Errno: int(errno)}
+				failure = &NotStarted{Worker: i, Errno: int(errno)}
 			}
 			break
 		}
