@@ -28,6 +28,8 @@
 //	GORUN_TLS                      "True" if workers encrypt what they send from machine to machine
 //	GORUN_STORE_ADDR               host:port of a store that the agent serves; empty: rank 0 serves one at
 //	                               MASTER_ADDR:MASTER_PORT
+//	GORUN_ROUND_SOCKET             path of a Unix socket by which this worker can hear of the next rounds, and
+//	                               live on in them (see package rounds); empty: it ends with its round
 //
 // docs/environment.md lists these and every other variable that gorun, workers and package comm use.
 //

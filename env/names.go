@@ -47,6 +47,7 @@ var fields = []field{
 		isToken, func(w *Worker) *string { return &w.Token }).hidden(),
 	boolean("GORUN_TLS", func(w *Worker) *bool { return &w.TLS }),
 	text("GORUN_STORE_ADDR", "host:port", isHostPort, func(w *Worker) *string { return &w.StoreAddr }),
+	text("GORUN_ROUND_SOCKET", "", nil, func(w *Worker) *string { return &w.RoundSocket }),
 }
 
 func (f field) must() field   { f.required = true; return f }

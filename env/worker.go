@@ -38,6 +38,8 @@ type Worker struct {
 	Token     string `json:"-"` // secret of the round; empty: none. Printable ASCII, at most 1024 bytes
 	TLS       bool   // workers encrypt what they send from machine to machine
 	StoreAddr string // host:port of a store served by the agent; empty: rank 0 serves it at the master address
+
+	RoundSocket string // by which the worker can hear of the next rounds (see package rounds); empty: it ends with its round
 }
 
 // String describes the worker for people. Like every other way to print a Worker, it leaves out the token.

@@ -1,0 +1,50 @@
+package rounds
+
+import (
+	"context"
+	"fmt"
+	"net"
+)
+
+// A Conn is a worker's connection to its agent. Next is for one goroutine, and the others for any.
+type Conn struct {
+	Round Round // that the worker is in
+
+	conn   net.Conn
+	reader *Reader[Round]
+}
+
+// Connect connects to the socket that GORUN_ROUND_SOCKET names (env.Worker.RoundSocket). When it returns the worker takes part.
+func Connect(ctx context.Context, socket string) (*Conn, error) {
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "unix", socket)
+	if err != nil {
+		return nil, fmt.Errorf("cannot connect to the agent: %w (GORUN_ROUND_SOCKET)", err)
+	}
+	c := &Conn{conn: conn, reader: NewReader[Round](conn)}
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	defer stop()
+	if c.Round, err = c.Next(); err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// Next waits for the next document. It fails when the agent has gone, or after Close.
+func (c *Conn) Next() (Round, error) {
+	r, err := c.reader.Read()
+	if err != nil {
+		return r, fmt.Errorf("the agent tells of no more rounds: %w", err)
+	}
+	return r, nil
+}
+
+// Enter answers that the worker goes on in a round.
+func (c *Conn) Enter(round int) error {
+	_, err := c.conn.Write(Encode(Entry{round}))
+	return err
+}
+
+// Close ends the connection. The worker takes part no more.
+func (c *Conn) Close() error { return c.conn.Close() }

@@ -1,0 +1,142 @@
+package rounds
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/gorun/gorun/env"
+)
+
+// MaxLine is how many bytes a document may have, the end of its line included.
+const MaxLine = 1 << 20
+
+// A Round is what an agent sends.
+type Round struct {
+	Round int               `json:"round"`          // its number, from 1 upward
+	Over  bool              `json:"over,omitempty"` // it is over, and another one is to form
+	Env   map[string]string `json:"env,omitempty"`  // what workers that start in it find in their environment (see env.Worker); empty if it is over
+	Died  []Death           `json:"died,omitempty"` // the workers because of which it is over, or the one before was; the root cause first
+}
+
+// A Death is how a worker ended.
+type Death struct {
+	Rank        int      `json:"rank"` // in the round that it ended
+	LocalRank   int      `json:"local_rank"`
+	Host        string   `json:"host"`
+	Pid         int      `json:"pid"`
+	ExitCode    int      `json:"exit_code"`               // -n: signal n ended it
+	OutOfMemory bool     `json:"out_of_memory,omitempty"` // the kernel killed it for want of memory
+	Reason      string   `json:"reason"`                  // in words, one line: "signal 9 (SIGKILL)"
+	Stderr      []string `json:"stderr,omitempty"`        // its last lines there, as far as they are known
+}
+
+// An Entry is what a worker answers.
+type Entry struct {
+	Round int `json:"round"` // the worker goes on in it
+}
+
+// Worker is what Env says.
+func (r Round) Worker() (env.Worker, error) {
+	return env.Parse(func(name string) (string, bool) { value, ok := r.Env[name]; return value, ok })
+}
+
+// check reports what is wrong with a document from outside.
+func (r Round) check() error {
+	switch {
+	case r.Round < 1:
+		return fmt.Errorf("its round is %d, want at least 1", r.Round)
+	case r.Over == (len(r.Env) > 0):
+		return errors.New("want a round that is over, or the environment of one that begins")
+	}
+	for _, d := range r.Died {
+		if d.Rank < 0 || d.LocalRank < 0 {
+			return fmt.Errorf("rank %d (local rank %d) has died: want ranks of at least 0", d.Rank, d.LocalRank)
+		}
+	}
+	return nil
+}
+
+func (e Entry) check() error {
+	if e.Round < 1 {
+		return fmt.Errorf("its round is %d, want at least 1", e.Round)
+	}
+	return nil
+}
+
+// A document is what one of the two sides sends.
+type document interface {
+	Round | Entry
+	check() error
+}
+
+// A Reader reads what the other side sends.
+type Reader[D document] struct{ lines *bufio.Reader }
+
+// NewReader returns a Reader of Rounds, or of Entries.
+func NewReader[D document](r io.Reader) *Reader[D] { return &Reader[D]{bufio.NewReader(r)} }
+
+// Read waits for the next document. The error is io.EOF when there is none, and otherwise says what is wrong with it.
+func (r *Reader[D]) Read() (d D, err error) {
+	line, err := r.line()
+	if err != nil {
+		return d, err
+	}
+	if err = json.Unmarshal(line, &d); err == nil {
+		err = d.check()
+	}
+	if err != nil {
+		return d, fmt.Errorf("a document of %d bytes: %w", len(line), err)
+	}
+	return d, nil
+}
+
+// line reads one line, of which it never keeps more than MaxLine.
+func (r *Reader[D]) line() ([]byte, error) {
+	var line []byte
+	for {
+		part, err := r.lines.ReadSlice('\n')
+		if len(line)+len(part) > MaxLine {
+			return nil, fmt.Errorf("a document has more than %d bytes", MaxLine)
+		}
+		line = append(line, part...)
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+		case err == io.EOF && len(bytes.TrimSpace(line)) > 0:
+			return nil, io.ErrUnexpectedEOF
+		case err != nil || len(bytes.TrimSpace(line)) > 0:
+			return line, err
+		default: // an empty line
+			line = line[:0]
+		}
+	}
+}
+
+// Encode is a document as a line. A Round that would be too long for one loses the last lines of those who died, and then those who died last.
+func Encode[D document](d D) []byte {
+	line, _ := json.Marshal(d) // of strings and numbers: cannot fail
+	if r, ok := any(d).(Round); ok && len(line) >= MaxLine && len(r.Died) > 0 {
+		return Encode(r.shorter(len(line) - MaxLine + 1))
+	}
+	return append(line, '\n')
+}
+
+// shorter is a Round that has lost something, and so many bytes at least if its last lines have as many.
+func (r Round) shorter(bytes int) Round {
+	r.Died = slices.Clone(r.Died)
+	lost := 0
+	for i := len(r.Died) - 1; i >= 0 && lost < bytes; i-- {
+		for _, line := range r.Died[i].Stderr {
+			lost += len(line)
+		}
+		r.Died[i].Stderr = nil
+	}
+	if lost == 0 {
+		r.Died = r.Died[:len(r.Died)/2]
+	}
+	return r
+}

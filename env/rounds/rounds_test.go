@@ -1,0 +1,107 @@
+package rounds_test
+
+import (
+	"errors"
+	"io"
+	"reflect"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/gorun/gorun/env"
+	"github.com/gorun/gorun/env/alloctest"
+	"github.com/gorun/gorun/env/rounds"
+)
+
+var died = []rounds.Death{{Rank: 3, LocalRank: 1, Host: "node-b", Pid: 4711, ExitCode: -9, OutOfMemory: true, Reason: "signal 9 (SIGKILL)", Stderr: []string{"boom"}}}
+
+// TestDocuments: what is written is read, however it comes in pieces.
+func TestDocuments(t *testing.T) {
+	w := env.Worker{Rank: 2, WorldSize: 4, MasterAddr: "10.0.0.7", MasterPort: 29500, Round: 2, Token: "secret"}
+	next := rounds.Round{Round: 2, Env: map[string]string{}, Died: died}
+	for _, kv := range w.Environ() {
+		name, value, _ := strings.Cut(kv, "=")
+		next.Env[name] = value
+	}
+	sent := []rounds.Round{{Round: 1, Over: true, Died: died}, next}
+	var text []byte
+	for _, r := range sent {
+		text = append(append(text, rounds.Encode(r)...), '\n') // an empty line says nothing
+	}
+	reader := rounds.NewReader[rounds.Round](iotest.OneByteReader(strings.NewReader(string(text))))
+	for _, want := range sent {
+		if got, err := reader.Read(); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("read %+v, %v", got, err)
+		}
+	}
+	if _, err := reader.Read(); err != io.EOF {
+		t.Errorf("after the last: %v", err)
+	}
+	if got, err := next.Worker(); err != nil || got != w {
+		t.Errorf("the worker is %+v, %v", got, err)
+	}
+}
+
+func TestBadDocuments(t *testing.T) {
+	for _, c := range []struct{ text, want string }{
+		{"{}\n", "its round is 0"},
+		{`{"round":-1,"over":true}` + "\n", "its round is -1"},
+		{`{"round":1}` + "\n", "want a round that is over, or the environment"},
+		{`{"round":1,"over":true,"env":{"RANK":"0"}}` + "\n", "want a round that is over, or the environment"},
+		{`{"round":1,"over":true,"died":[{"rank":-1}]}` + "\n", "rank -1"},
+		{`{"round":1,"over"`, "unexpected EOF"},
+		{"nonsense\n", "invalid character"},
+		{strings.Repeat("x", rounds.MaxLine+1), "more than 1048576 bytes"},
+	} {
+		alloctest.AtMost(t, 8*rounds.MaxLine, func() {
+			if _, err := rounds.NewReader[rounds.Round](strings.NewReader(c.text)).Read(); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%.80q: %v, want %q", c.text, err, c.want)
+			}
+		})
+	}
+	if _, err := rounds.NewReader[rounds.Entry](strings.NewReader("{}\n")).Read(); err == nil {
+		t.Error("an answer without a round was read")
+	}
+}
+
+// TestLongRound: of a long document, the last lines go, the last of the dead first, and then the dead.
+func TestLongRound(t *testing.T) {
+	for _, c := range []struct{ dead, text int }{{1, 100}, {1, 2 << 20}, {30, 50_000}, {20_000, 0}, {20_000, 40}} {
+		long := rounds.Round{Round: 1, Over: true}
+		for rank := range c.dead {
+			long.Died = append(long.Died, rounds.Death{Rank: rank, Reason: "exit code 1", Stderr: []string{strings.Repeat("x", c.text)}})
+		}
+		line := rounds.Encode(long)
+		got, err := rounds.NewReader[rounds.Round](strings.NewReader(string(line))).Read()
+		if err != nil || len(line) > rounds.MaxLine || len(got.Died) == 0 || len(long.Died) != c.dead || long.Died[c.dead-1].Stderr == nil {
+			t.Fatalf("%+v: %d bytes: %d dead, %v", c, len(line), len(got.Died), err)
+		}
+		for i, d := range got.Died {
+			if d.Rank != i || d.Stderr != nil && len(d.Stderr[0]) != c.text {
+				t.Fatalf("%+v: the dead at %d is %.100v", c, i, d)
+			}
+		}
+		t.Logf("%+v: %d bytes, %d dead, the first with %d lines", c, len(line), len(got.Died), len(got.Died[0].Stderr))
+	}
+}
+
+func FuzzReader(f *testing.F) {
+	f.Add([]byte(`{"round":1,"over":true,"died":[{"rank":3}]}` + "\n"))
+	f.Add([]byte(`{"round":2,"env":{"RANK":"0"}}` + "\n\n" + `{"round":3}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		reader := rounds.NewReader[rounds.Round](strings.NewReader(string(b)))
+		for {
+			r, err := reader.Read()
+			if err != nil {
+				return
+			}
+			again, err := rounds.NewReader[rounds.Round](strings.NewReader(string(rounds.Encode(r)))).Read()
+			if err != nil || again.Round != r.Round || again.Over != r.Over {
+				t.Fatalf("%+v was read back as %+v, %v", r, again, err)
+			}
+			if _, err := r.Worker(); err != nil && !errors.As(err, new(*env.Error)) {
+				t.Fatal(err)
+			}
+		}
+	})
+}
