@@ -67,7 +67,7 @@ func (s *State) failed(f *Failure) Decision {
 	case restart && s.awaitsPeer(root) && !s.over(s.Last.ID, Cause, lossTimeout):
 		return s.awaitCause(f, lossTimeout)
 	case restart:
-		return Decision{Over: &Ending{Why: s.restartFor(root), Restarts: s.Last.Restarts + 1}}
+		return Decision{Over: &Ending{Why: s.restartFor(root), Failure: root, Restarts: s.Last.Restarts + 1}}
 	case len(s.Last.Members) > 1 && f.mayFollow() && !s.over(s.Last.ID, Cause, s.causeTimeout(root)):
 		d := s.awaitCause(f, s.causeTimeout(root))
 		d.Probe = s.Last.probes()

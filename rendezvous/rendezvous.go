@@ -47,6 +47,15 @@ var (
 	ErrNewRound = errors.New("a newer round is to form")
 )
 
+// A NewRoundError ends a round because a worker of it has failed. It wraps ErrNewRound.
+type NewRoundError struct{ Failure *Failure }
+
+// Error is one line.
+func (e *NewRoundError) Error() string { return fmt.Sprintf("%v: %v", ErrNewRound, e.Failure) }
+
+// Unwrap returns ErrNewRound.
+func (e *NewRoundError) Unwrap() error { return ErrNewRound }
+
 // A Rendezvous forms rounds of nodes. Several goroutines may call its methods.
 type Rendezvous interface {
 	// Join blocks until self is in a formed round, ctx ends, or the job is closed (ErrClosed).

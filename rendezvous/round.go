@@ -27,7 +27,7 @@ type Round struct {
 // Done is closed when the round is over. A silent network does not end a round; only evidence does.
 func (r *Round) Done() <-chan struct{} { return r.done }
 
-// Err says why the round is over (ErrNewRound, ErrClosed, ...), and is nil before Done is closed.
+// Err says why the round is over (ErrNewRound, a *NewRoundError, ErrClosed, ...), and is nil before Done is closed.
 func (r *Round) Err() error {
 	select {
 	case <-r.done:

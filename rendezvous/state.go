@@ -52,10 +52,11 @@ type Formed struct {
 // An Ending says why a round is over although the job is not.
 type Ending struct {
 	Why      string   `json:"why"`
-	Restarts int      `json:"restarts"`        // of the job's budget, used with it
-	Lost     []string `json:"lost,omitempty"`  // hosts that were lost soon after the round had formed; empty: a new one
-	Soon     bool     `json:"soon,omitempty"`  // it was then
-	Apart    []string `json:"apart,omitempty"` // members, by Key, to leave out next, as others cannot reach them
+	Failure  *Failure `json:"failure,omitempty"` // of a worker, that is the cause; nil: there is another
+	Restarts int      `json:"restarts"`          // of the job's budget, used with it
+	Lost     []string `json:"lost,omitempty"`    // hosts that were lost soon after the round had formed; empty: a new one
+	Soon     bool     `json:"soon,omitempty"`    // it was then
+	Apart    []string `json:"apart,omitempty"`   // members, by Key, to leave out next, as others cannot reach them
 }
 
 // A Report is what a node reported about the last round: success, if the other fields are nil.

@@ -139,7 +139,11 @@ func (b *member) endRound(why error) {
 // follow does what v says, which is of this node's job.
 func (b *member) follow(v *view) {
 	if b.round > 0 && (v.current.Round > b.round || v.current.Over != nil) {
-		b.endRound(rendezvous.ErrNewRound)
+		var why error = rendezvous.ErrNewRound
+		if over := v.current.Over; v.current.Round == b.round && over.Failure != nil {
+			why = &rendezvous.NewRoundError{Failure: over.Failure}
+		}
+		b.endRound(why)
 	}
 	if len(b.joins) == 0 {
 		return
