@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/gorun/gorun/env/rounds"
 	"github.com/gorun/gorun/launcher"
 	"github.com/gorun/gorun/rendezvous"
 )
@@ -27,6 +28,16 @@ type Gang interface {
 	Signal(syscall.Signal)
 	Suspend()
 	Resume(passed time.Duration)
+}
+
+// A RevocableGang is a Gang that Config.Start returns if Config.Replace is set: workers of it may outlive their round. When the next
+// Start has returned, those who have are in that gang.
+type RevocableGang interface {
+	Gang
+	// Revoke asks those with sig to end, as Stop does, who cannot outlive the round. The others are told who has died.
+	Revoke(sig syscall.Signal, died []rounds.Death)
+	// Revoked is closed when nothing is left of those.
+	Revoked() <-chan struct{}
 }
 
 // Config describes the job on this node. Fields must be set unless their comments say otherwise.
@@ -66,7 +77,8 @@ type Config struct {
 	Events    io.Writer // gets torchelastic's events when the job has ended, as lines of JSON in one Write; nil: none
 
 	Rendezvous rendezvous.Rendezvous
-	Start      func(context.Context, launcher.Spec) (Gang, error) // launcher.Start
+	Start      func(context.Context, launcher.Spec) (Gang, error) // launcher.Start, or workergroup.Group's
+	Replace    bool                                               // workers that take part outlive a round; Start returns a RevocableGang
 	// Interrupts end the job: the workers get the first signal and have Spec.Grace to end; the second signal kills them.
 	Interrupts <-chan os.Signal
 	Signals    <-chan os.Signal // handed on to the workers
@@ -91,6 +103,7 @@ func Run(ctx context.Context, config Config) error {
 		begun:   time.Now(),
 		joinCtx: joinCtx, cancelJoin: cancelJoin,
 		startCtx: startCtx, cancelStart: cancelStart,
+		machine:   stateMachine{replace: config.Replace},
 		joined:    make(chan joined, 1),
 		cancelled: ctx.Done(),
 	}
@@ -136,6 +149,7 @@ type loop struct {
 	over    <-chan struct{}   // the end of the round
 	gang    Gang
 	exits   <-chan launcher.Exit
+	revoked <-chan struct{}    // of the gang
 	ended   chan launcher.Exit // the same exits, one for each worker, for the report of a failure
 	backoff backoff            // that the present workers were started with
 
@@ -183,12 +197,14 @@ func (l *loop) next() event {
 		l.Logger.Info("every worker of this node exited 0; waiting for the workers of the other nodes", "at_most", l.ExitBarrier)
 		return l.next()
 	case x, more := <-l.exits:
-		if more {
-			l.ended <- x
-			return workerExited{x}
+		return l.onExit(x, more)
+	case <-l.revoked:
+		if len(l.exits) > 0 { // which came before
+			x, more := <-l.exits
+			return l.onExit(x, more)
 		}
-		l.exits = nil
-		return gangGone{}
+		l.revoked = nil
+		return revoked{}
 	case s := <-l.Interrupts:
 		return interrupted{number(s)}
 	case s := <-l.Signals:
@@ -228,6 +244,15 @@ func (l *loop) onReported(err error) event {
 		l.Logger.Warn("cannot report to the rendezvous how the workers ended", "error", err)
 	}
 	return reported{err}
+}
+
+func (l *loop) onExit(x launcher.Exit, more bool) event {
+	if more {
+		l.ended <- x
+		return workerExited{x}
+	}
+	l.exits = nil
+	return gangGone{}
 }
 
 // number converts what os/signal delivers on every system that has signals.

@@ -22,6 +22,7 @@ type world struct {
 	history []string
 
 	joinPending, gangLives, finished bool
+	outlives                         []int // ranks that would live on when their round is over
 	alive                            []int // ranks that have not been reported
 	interrupts, cancels              int
 	entered                          bool  // the last join has led to a gang
@@ -30,6 +31,8 @@ type world struct {
 	// Of the last gang and its round:
 	reason       string // the first reason to stop it
 	stops, kills int
+	revokes      int
+	revoked      bool  // which nobody is left of that it has ended
 	told         []int // ranks that were announced
 	exits        []launcher.Exit
 	over         error // nil: the round is not over
@@ -45,7 +48,10 @@ var far = failedAt("node-b", exited(5, 4).Exit)
 // TestInvariants checks the list in the package comment over random histories that could happen.
 func TestInvariants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		w := &world{t: t}
+		w := &world{t: t, m: stateMachine{replace: rapid.Bool().Draw(t, "replace")}}
+		if w.m.replace {
+			w.outlives = []int{0, 1, 2}[:rapid.IntRange(0, 3).Draw(t, "survivors")]
+		}
 		w.obey(w.m.begin())
 		for range rapid.IntRange(0, 40).Draw(t, "steps") {
 			kind := rapid.SampledFrom(w.possible()).Draw(t, "kind")
@@ -53,9 +59,9 @@ func TestInvariants(t *testing.T) {
 		}
 		// Whatever has happened, an interrupt brings the job to its end.
 		w.happen(sigint)
-		for range 3 + len(w.alive) {
+		for range 5 + len(w.alive) {
 			switch {
-			case w.joinPending:
+			case w.joinPending && rapid.Bool().Draw(t, "start ends first") || w.joinPending && !w.gangLives:
 				w.happen(startFailed{errNoRound})
 			case len(w.alive) > 0:
 				w.happen(asked(exited(w.alive[0], 143)))
@@ -93,11 +99,14 @@ func (w *world) possible() [][]event {
 	if w.gangLives && len(w.alive) == 0 {
 		kinds = append(kinds, []event{gangGone{}})
 	}
+	if w.revokes > 0 && !w.revoked && w.areGone() {
+		kinds = append(kinds, []event{revoked{}})
+	}
 	var events []event
 	for _, rank := range w.alive {
 		for _, code := range []int{0, 0, 0, 0, 1, NoRestart, 137} {
 			events = append(events, exited(rank, code)) // it may have been under way when the stop was asked for
-			if w.stops+w.kills > 0 {
+			if w.stops+w.kills > 0 || w.revokes > 0 && !slices.Contains(w.outlives, rank) {
 				events = append(events, asked(exited(rank, code)))
 			}
 		}
@@ -130,8 +139,8 @@ func (w *world) happen(e event) {
 	running := w.gangLives && w.reason == ""
 	switch e := e.(type) {
 	case started:
-		w.joinPending, w.gangLives, w.entered = false, true, true
-		w.reason, w.stops, w.kills, w.exits, w.told = "", 0, 0, nil, nil
+		w.joinPending, w.gangLives, w.entered, w.joinErr = false, true, true, nil
+		w.reason, w.stops, w.kills, w.revokes, w.revoked, w.exits, w.told = "", 0, 0, 0, false, nil, nil
 		w.over, w.reports, w.answered, w.unheard = nil, nil, false, false
 		if w.interrupts > 0 {
 			w.reason = "interrupt"
@@ -147,6 +156,8 @@ func (w *world) happen(e event) {
 		}
 	case gangGone:
 		w.gangLives = false
+	case revoked:
+		w.revoked = true
 	case roundOver:
 		w.over, w.barrier = e.err, false
 		if running {
@@ -168,7 +179,7 @@ func (w *world) happen(e event) {
 	w.obey(actions)
 	if w.gangLives {
 		w.check(3, (w.reason == "failure") == (len(w.reports) == 1), "a failure is not reported at once, or something else is")
-		w.check(5, (w.reason == "") == (w.stops+w.kills == 0), "stopped without a reason, or not in spite of one")
+		w.check(5, (w.reason == "") == (w.stops+w.kills+w.revokes == 0), "stopped without a reason, or not in spite of one")
 		w.check(6, w.interrupts < 2 || w.kills == 1, "the second interrupt does not kill")
 		w.check(10, w.reason != "failure" || len(w.alive) == 0 || len(w.told) == 1, "a failure is kept to itself")
 	} else {
@@ -184,7 +195,7 @@ func (w *world) obey(actions []action) {
 	for _, a := range actions {
 		switch a := a.(type) {
 		case join:
-			w.check(1, !w.joinPending && !w.gangLives, "two gangs")
+			w.check(1, !w.joinPending && (!w.gangLives || w.revokes == 1 && w.stops == 0 && w.areGone()), "two gangs")
 			w.check(2, w.interrupts == 0, "started after an interrupt")
 			w.check(3, !w.entered || errors.Is(w.over, rendezvous.ErrNewRound), "started again before the round is over, or after the job")
 			w.check(4, !w.refused(), "started again after NoRestart")
@@ -198,6 +209,13 @@ func (w *world) obey(actions []action) {
 		case stop:
 			w.stops++
 			w.check(5, w.gangLives && w.stops == 1, "stops nobody, or twice")
+			if w.revokes > 0 {
+				closed := errors.Is(w.over, rendezvous.ErrClosed)
+				w.check(5, w.interrupts > 0 || closed || w.unheard || w.joinErr != nil || w.refused(), "survivors are stopped for no reason")
+			}
+		case revoke:
+			w.revokes++
+			w.check(5, w.m.replace && w.gangLives && w.stops == 0 && w.revokes == 1 && w.reason != "interrupt", "revokes nobody, twice, or for an interrupt")
 		case kill:
 			w.kills++
 			w.check(6, w.gangLives && w.interrupts >= 2 && w.kills == 1, "kills nobody, too early, or twice")
@@ -206,7 +224,7 @@ func (w *world) obey(actions []action) {
 		case announce:
 			w.told = append(w.told, a.Rank)
 			first := w.exits[w.firstFailure()]
-			w.check(10, len(w.told) == 1 && w.reason == "failure" && w.stops == 1, "announced twice, or what did not stop the gang")
+			w.check(10, len(w.told) == 1 && w.reason == "failure" && w.stops+w.revokes == 1, "announced twice, or what did not stop the gang")
 			w.check(10, first.Rank == a.Rank && a.others == len(w.alive), "the wrong worker is announced")
 		case report:
 			w.reports = append(w.reports, a)
@@ -230,6 +248,11 @@ func (w *world) checkReport(failed *launcher.Exit) {
 		return
 	}
 	w.check(3, w.reason == "failure" && failed.Rank == w.exits[w.firstFailure()].Rank, "the wrong failure is reported")
+}
+
+// areGone reports whether nobody is left that a revoke has ended.
+func (w *world) areGone() bool {
+	return !slices.ContainsFunc(w.alive, func(rank int) bool { return !slices.Contains(w.outlives, rank) })
 }
 
 func (w *world) firstFailure() int { return slices.IndexFunc(w.exits, launcher.Exit.Failed) }

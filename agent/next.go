@@ -9,20 +9,26 @@ import (
 	"github.com/gorun/gorun/rendezvous"
 )
 
-// next decides what follows when nothing is left of a gang.
+func asksForNoRestart(x launcher.Exit) bool { return x.Code == NoRestart }
+
+// isRefused reports whether a worker has asked for no restart.
+func (m *stateMachine) isRefused() bool { return slices.ContainsFunc(m.exits, asksForNoRestart) }
+
+// next decides what follows when nothing is left of a gang but survivors.
 func (m *stateMachine) next() []action {
 	closed, decided := errors.AsType[*rendezvous.ClosedError](m.over)
-	noRestart := slices.IndexFunc(m.exits, func(x launcher.Exit) bool { return x.Code == NoRestart })
-	last := m.interrupt != 0 || m.over != nil && noRestart >= 0 || m.over == nil && m.alone // nothing follows this gang
+	last := m.interrupt != 0 || m.over != nil && m.isRefused() || m.over == nil && m.alone // nothing follows this gang
 	switch {
+	case m.gang && (decided || last):
+		return m.endSurvivors()
 	case decided && m.reason != interruption:
 		return m.finish(m.outcomeError(closed.Outcome))
 	case last && m.reason == failure:
 		return m.finish(m.workerError(m.rootCause()))
 	case m.interrupt != 0 && m.reason != none:
 		return m.leave()
-	case m.over != nil && noRestart >= 0:
-		return m.finish(m.workerError(noRestart))
+	case m.over != nil && m.isRefused():
+		return m.finish(m.workerError(slices.IndexFunc(m.exits, asksForNoRestart)))
 	case m.over != nil:
 		return m.rejoin()
 	case m.state == running:
@@ -52,6 +58,7 @@ func (m *stateMachine) rejoin() (todo []action) {
 	if m.reason == failure && !m.announced {
 		todo = append(todo, announce{Exit: m.exits[m.root]})
 	}
+	m.join = true
 	return append(todo, join{})
 }
 

@@ -2,11 +2,14 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"syscall"
 	"time"
 
+	"github.com/gorun/gorun/env/rounds"
 	"github.com/gorun/gorun/launcher"
 	"github.com/gorun/gorun/rendezvous"
 )
@@ -51,6 +54,10 @@ func (l *loop) perform(todo []action) *finish {
 			l.abandon = time.After(abandonTimeout)
 		case stop:
 			l.gang.Stop(a.sig)
+		case revoke:
+			gang := l.gang.(RevocableGang)
+			gang.Revoke(a.sig, l.died())
+			l.revoked = gang.Revoked()
 		case kill:
 			l.gang.Kill()
 		case forward:
@@ -74,6 +81,18 @@ func (l *loop) perform(todo []action) *finish {
 		}
 	}
 	return nil
+}
+
+// died returns the worker because of which the round is over, if that is one of another node.
+func (l *loop) died() []rounds.Death {
+	over, ok := errors.AsType[*rendezvous.NewRoundError](l.round.Err())
+	if !ok || over.Failure.Node == l.Node.ID {
+		return nil
+	}
+	f := over.Failure
+	return []rounds.Death{{
+		Rank: f.Rank, LocalRank: f.LocalRank, Host: f.Host, Pid: f.Pid, ExitCode: exitCode(exitOf(f)), Reason: f.Ending, Stderr: strings.Split(f.Text, "\n"),
+	}}
 }
 
 // report reports to the rendezvous, in a separate goroutine. It waits as long as a Join does: until the report arrives, nobody
@@ -126,8 +145,12 @@ func (l *loop) logRestart(round *rendezvous.Round, last past, delay time.Duratio
 	why := Printable(last.failed.explain(round.Why, l.Config, last.round))
 	level, text := slog.LevelInfo, "starting the workers again: "+why
 	if isRestart(round, last.round) {
-		level, text = slog.LevelWarn, fmt.Sprintf("[%s] Worker group FAILED. %d/%d attempts left; will restart worker group: %s",
-			l.Node.Role, l.MaxRestarts-round.Restarts+1, l.MaxRestarts, why)
+		what := "restart worker group"
+		if l.Replace {
+			what = "replace those that have ended"
+		}
+		level, text = slog.LevelWarn, fmt.Sprintf("[%s] Worker group FAILED. %d/%d attempts left; will %s: %s",
+			l.Node.Role, l.MaxRestarts-round.Restarts+1, l.MaxRestarts, what, why)
 	}
 	if delay > 0 {
 		text += fmt.Sprintf("; waiting %v first, since they keep failing", delay)
@@ -141,7 +164,10 @@ func isRestart(round, last *rendezvous.Round) bool {
 
 func (l *loop) announce(a announce) {
 	text := fmt.Sprintf("failed (exitcode: %d) local_rank: %d (pid: %d) of binary: %s", exitCode(a.Exit), a.LocalRank, a.Pid, l.Program)
-	if a.others > 0 {
+	switch {
+	case a.others > 0 && l.machine.survivors:
+		text += "; the others live on, if they take part"
+	case a.others > 0:
 		text += "; stopping the others"
 	}
 	l.Logger.Error(text, "rank", a.Rank, "host", l.Node.Host)
@@ -192,6 +218,7 @@ func (l *loop) enter(j joined) event {
 	if j.err != nil {
 		return startFailed{j.err}
 	}
+	l.revoked = nil
 	l.round, l.over = j.round, j.round.Done()
 	l.gang, l.exits, l.started, l.backoff = j.gang, j.gang.Exits(), time.Now(), j.backoff
 	l.ended = make(chan launcher.Exit, j.round.Node.Nproc)

@@ -36,6 +36,8 @@ type (
 	workerExited struct{ launcher.Exit }
 	// gangGone: every worker has been reported, and nothing of the gang is left.
 	gangGone struct{}
+	// revoked: the workers that do not outlive the round have been reported, and nothing of them is left.
+	revoked struct{}
 	// roundOver: the round is over, because a newer one is to form or the job has ended.
 	roundOver struct{ err error }
 	// reported: the rendezvous has recorded how this node's workers ended, or could not.
@@ -54,6 +56,7 @@ func (started) event()      {}
 func (startFailed) event()  {}
 func (workerExited) event() {}
 func (gangGone) event()     {}
+func (revoked) event()      {}
 func (roundOver) event()    {}
 func (reported) event()     {}
 func (barrierOver) event()  {}
@@ -73,6 +76,8 @@ type (
 	cancelStart struct{}
 	// stop asks the gang to end: the signal, the grace period, SIGKILL.
 	stop struct{ sig syscall.Signal }
+	// revoke asks those of the gang to end that cannot outlive the round.
+	revoke struct{ sig syscall.Signal }
 	// kill ends the gang now.
 	kill struct{}
 	// forward hands a signal to the workers.
@@ -104,6 +109,7 @@ func (join) action()        {}
 func (cancelJoin) action()  {}
 func (cancelStart) action() {}
 func (stop) action()        {}
+func (revoke) action()      {}
 func (kill) action()        {}
 func (forward) action()     {}
 func (answer) action()      {}

@@ -13,7 +13,11 @@ import (
 type stateMachine struct {
 	state     state
 	why       string         // the machine came into this state
+	replace   bool           // workers may outlive their round
+	join      bool           // is pending
 	gang      bool           // workers may be left
+	survivors bool           // the gang has been revoked: those that are left live on
+	startErr  error          // why there is no other gang, while survivors end; nil: nothing of the kind
 	interrupt syscall.Signal // the first one; 0: none
 	killed    bool           // a second one has come
 
@@ -38,7 +42,10 @@ const (
 )
 
 // begin returns what to do first.
-func (m *stateMachine) begin() []action { return []action{join{}} }
+func (m *stateMachine) begin() []action {
+	m.join = true
+	return []action{join{}}
+}
 
 // Step takes one event and returns the actions to take, in order. Only Step changes the state. It ignores events
 // that do not matter in the present state.
@@ -54,8 +61,12 @@ func (m *stateMachine) Step(e event) []action {
 			return m.onFailure(e.Exit)
 		}
 	case gangGone:
-		m.gang = false
-		return m.next()
+		m.gang, m.survivors = false, false
+		return m.onEnded()
+	case revoked:
+		if m.survivors {
+			return m.onEnded()
+		}
 	case roundOver:
 		return m.onRoundOver(e.err)
 	case reported:
@@ -78,7 +89,7 @@ func (m *stateMachine) Step(e event) []action {
 }
 
 func (m *stateMachine) onStarted(workers int) []action {
-	m.gang, m.workers, m.exits, m.reason = true, workers, nil, none
+	m.join, m.gang, m.survivors, m.workers, m.exits, m.reason = false, true, false, workers, nil, none
 	m.announced, m.over, m.alone = false, nil, false
 	switch {
 	case m.interrupt == 0:
@@ -93,6 +104,11 @@ func (m *stateMachine) onStarted(workers int) []action {
 }
 
 func (m *stateMachine) onStartFailed(err error) []action {
+	m.join = false
+	if m.gang {
+		m.startErr = err
+		return m.endSurvivors()
+	}
 	closed, ok := errors.AsType[*rendezvous.ClosedError](err)
 	switch {
 	case m.interrupt != 0:
@@ -139,6 +155,32 @@ func (m *stateMachine) onNews() []action {
 	return m.next()
 }
 
+// onEnded calls next when all workers have ended that were to end, unless a join is pending.
+func (m *stateMachine) onEnded() []action {
+	switch {
+	case m.join:
+		return nil
+	case m.startErr != nil:
+		return m.onStartFailed(m.startErr)
+	}
+	return m.next()
+}
+
+// endSurvivors ends those who have outlived their round, as no other follows.
+func (m *stateMachine) endSurvivors() []action {
+	m.become(stopping, "no other round follows")
+	return m.stopSurvivors()
+}
+
+// stopSurvivors asks those to end who have outlived their round, unless it has done so.
+func (m *stateMachine) stopSurvivors() []action {
+	if !m.survivors {
+		return nil
+	}
+	m.survivors = false
+	return []action{stop{forWorkers(m.interrupt)}}
+}
+
 // onInterrupt handles an interrupt: the first asks the workers to end, the second kills them, and further ones do nothing.
 func (m *stateMachine) onInterrupt(sig syscall.Signal) []action {
 	if m.state == done || m.killed {
@@ -146,20 +188,24 @@ func (m *stateMachine) onInterrupt(sig syscall.Signal) []action {
 	}
 	if m.interrupt != 0 {
 		m.killed = true
+		var todo []action
 		if m.gang {
-			return []action{kill{}, m.answer(sig)}
+			todo = append(todo, kill{})
 		}
-		return []action{cancelStart{}, m.answer(sig)}
+		if m.join {
+			todo = append(todo, cancelStart{})
+		}
+		return append(todo, m.answer(sig))
 	}
 	m.interrupt = sig
 	switch m.state {
 	case joining:
 		m.become(stopping, signalName(sig))
-		return []action{cancelJoin{}, m.answer(sig)}
+		return append(append([]action{cancelJoin{}}, m.stopSurvivors()...), m.answer(sig))
 	case running:
 		return append(m.depart(sig), m.answer(sig))
 	case stopping: // already asked to; what is new is that nothing follows
-		return []action{m.answer(sig)}
+		return append(m.stopSurvivors(), m.answer(sig))
 	default:
 		return m.onNews()
 	}
@@ -175,16 +221,25 @@ func (m *stateMachine) answer(sig syscall.Signal) answer {
 
 // depart ends the gang, and reports this to the other nodes, which may lose some of its workers long before the last one ends.
 func (m *stateMachine) depart(sig syscall.Signal) []action {
-	ask := sig
-	if sig == syscall.SIGPIPE { // is about the agent's output, and not meant for anybody
-		ask = syscall.SIGTERM
-	}
-	return append(m.stop(interruption, ask, signalName(sig)), leave{sig})
+	return append(m.stop(interruption, forWorkers(sig), signalName(sig)), leave{sig})
 }
 
+// forWorkers is what workers get for an interrupt; 0: there was none.
+func forWorkers(interrupt syscall.Signal) syscall.Signal {
+	if interrupt == 0 || interrupt == syscall.SIGPIPE { // which is about the agent's output, and not meant for anybody
+		return syscall.SIGTERM
+	}
+	return interrupt
+}
+
+// stop ends the gang. If another round may follow, workers may outlive this one.
 func (m *stateMachine) stop(r reason, sig syscall.Signal, why string) []action {
 	m.reason = r
 	m.become(stopping, why)
+	if m.replace && r != interruption && !m.isRefused() {
+		m.survivors = true
+		return []action{revoke{sig}}
+	}
 	return []action{stop{sig}}
 }
 

@@ -1,0 +1,105 @@
+package workergroup
+
+import (
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/gorun/gorun/env/rounds"
+	"github.com/gorun/gorun/launcher"
+)
+
+// A Gang is the workers of one round.
+type Gang struct {
+	group *Group
+	exits chan launcher.Exit // has room for all
+
+	revoked   chan struct{}
+	isRevoked bool
+	hasEnded  bool
+}
+
+// Exits delivers the exit of every worker of the round that ends before the next round begins, and is closed when nothing is left of
+// any of them.
+func (g *Gang) Exits() <-chan launcher.Exit { return g.exits }
+
+// Revoke ends the round, but not the workers that take part: they are told, with the dead of other nodes, and wait for another round. The others get sig, and then
+// SIGKILL, as by Stop. It does not wait: Revoked is closed when nothing is left of them.
+func (g *Gang) Revoke(sig syscall.Signal, died []rounds.Death) {
+	g.group.mu.Lock()
+	defer g.group.mu.Unlock()
+	g.isRevoked = true
+	g.group.tell(died...)
+	for _, w := range g.group.workers {
+		if w.kept = w.exit == nil && w.socket.isConnected(); !w.kept {
+			w.stop(sig)
+		}
+	}
+	g.group.check()
+}
+
+// Revoked is closed when nothing is left of the workers that Revoke has ended.
+func (g *Gang) Revoked() <-chan struct{} { return g.revoked }
+
+func (g *Gang) endRevoke() {
+	select {
+	case <-g.revoked:
+	default:
+		close(g.revoked)
+	}
+}
+
+func (g *Gang) end() {
+	if !g.hasEnded {
+		g.hasEnded = true
+		close(g.exits)
+	}
+}
+
+// Stop asks all workers to end, as launcher.Gang's Stop does.
+func (g *Gang) Stop(sig syscall.Signal) {
+	g.group.mu.Lock()
+	defer g.group.mu.Unlock()
+	g.group.stopping = true
+	for _, w := range g.group.workers {
+		w.stop(sig)
+	}
+}
+
+// Kill ends all workers now.
+func (g *Gang) Kill() {
+	g.group.mu.Lock()
+	defer g.group.mu.Unlock()
+	g.group.stopping = true
+	for _, w := range g.group.workers {
+		w.gang.Kill()
+	}
+}
+
+// Signal passes sig to the workers.
+func (g *Gang) Signal(sig syscall.Signal) { g.each(func(w *worker) { w.gang.Signal(sig) }) }
+
+// Suspend suspends all workers, and Resume lets them go on.
+func (g *Gang) Suspend() { g.each(func(w *worker) { w.gang.Suspend() }) }
+
+// Resume undoes Suspend, after so much time.
+func (g *Gang) Resume(passed time.Duration) {
+	g.each(func(w *worker) {
+		w.gang.Resume(passed)
+		w.resume(passed)
+	})
+}
+
+// each does something with all workers that live, at the same time, and waits for it.
+func (g *Gang) each(do func(*worker)) {
+	g.group.mu.Lock()
+	workers := g.group.workers
+	g.group.mu.Unlock()
+	var all sync.WaitGroup
+	for _, w := range workers {
+		if !w.isGone() {
+			all.Go(func() { do(w) })
+		}
+	}
+	all.Wait()
+}

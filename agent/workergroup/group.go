@@ -1,0 +1,283 @@
+package workergroup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/gorun/gorun/env"
+	"github.com/gorun/gorun/env/rounds"
+	"github.com/gorun/gorun/launcher"
+)
+
+// Workers are what a Group starts: one worker, or what it has left. *launcher.Gang is one.
+type Workers interface {
+	Exits() <-chan launcher.Exit
+	Stop(syscall.Signal)
+	Kill()
+	Signal(syscall.Signal)
+	Suspend()
+	Resume(passed time.Duration)
+}
+
+// Config is what a Group needs.
+type Config struct {
+	Dir     string        // of the workers' sockets: nobody else may enter it
+	Host    string        // of this node, as people call it
+	Timeout time.Duration // in which a worker that lives on has to enter the next round
+	Start   func(context.Context, launcher.Spec) (Workers, error)
+	Warn    func(msg string)
+}
+
+// A Group is the workers of a node.
+type Group struct {
+	Config
+
+	mu       sync.Mutex
+	started  int       // workers, of all rounds
+	workers  []*worker // by local rank: the last that was started
+	gang     *Gang     // of the last round; nil: there was none
+	round    int       // its number
+	died     []rounds.Death
+	told     bool // the workers have been told that the round is over
+	stopping bool // all workers are being stopped
+}
+
+// New returns a Group without workers.
+func New(c Config) *Group { return &Group{Config: c} }
+
+// Start is launcher.Start for the workers of a round: it starts those that do not live, and tells the others. If it fails, those that
+// lived before live on.
+func (g *Group) Start(ctx context.Context, spec launcher.Spec) (*Gang, error) {
+	round, err := roundOf(spec.Workers[0])
+	if err != nil {
+		return nil, err
+	}
+	survivors, err := g.survivors(ctx, len(spec.Workers))
+	if err != nil {
+		return nil, err
+	}
+	g.mu.Lock()
+	died := g.died
+	g.round, g.died, g.told = round, nil, false
+	each := make([]rounds.Round, len(survivors))
+	for i, w := range survivors {
+		each[i] = rounds.Round{Round: round, Env: contract(spec.Workers[i].Env), Died: died}
+		if w != nil {
+			w.rank = spec.Workers[i].Rank
+			w.enter(each[i])
+		}
+	}
+	g.mu.Unlock()
+	started, err := g.startMissing(ctx, spec, survivors, each)
+	if err != nil {
+		return nil, err
+	}
+	return g.begin(started, survivors), nil
+}
+
+// survivors returns those of n workers that live on, nil for the others, when nothing is left of these.
+func (g *Group) survivors(ctx context.Context, n int) ([]*worker, error) {
+	survivors := make([]*worker, n)
+	g.mu.Lock()
+	workers := slices.Clone(g.workers)
+	g.mu.Unlock()
+	for i, w := range workers {
+		if w == nil {
+			continue
+		}
+		if i < n && w.takesPart() {
+			survivors[i] = w
+			continue
+		}
+		w.stop(syscall.SIGTERM)
+		select {
+		case <-w.gone:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+	return survivors, nil
+}
+
+// startMissing starts the workers that there are not, all or none.
+func (g *Group) startMissing(ctx context.Context, spec launcher.Spec, survivors []*worker, each []rounds.Round) ([]*worker, error) {
+	all, errs := slices.Clone(survivors), make([]error, len(survivors))
+	var starting sync.WaitGroup
+	for i := range all {
+		if all[i] == nil {
+			starting.Go(func() { all[i], errs[i] = g.startWorker(ctx, spec, i, each[i]) })
+		}
+	}
+	starting.Wait()
+	err := errors.Join(errs...)
+	if err == nil {
+		return all, nil
+	}
+	for i, w := range all {
+		if w != nil && survivors[i] == nil {
+			w.gang.Kill()
+			<-w.gone
+		}
+	}
+	return nil, errs[slices.IndexFunc(errs, func(err error) bool { return err != nil })]
+}
+
+// startWorker starts one worker, in a gang of its own.
+func (g *Group) startWorker(ctx context.Context, spec launcher.Spec, local int, r rounds.Round) (*worker, error) {
+	g.mu.Lock()
+	g.started++
+	name := fmt.Sprintf("%d.%d", local, g.started)
+	g.mu.Unlock()
+	w := &worker{group: g, local: local, rank: spec.Workers[local].Rank, gone: make(chan struct{})}
+	var err error
+	if w.socket, err = listen(g.Dir, name, w, r); err != nil {
+		return nil, err
+	}
+	own := spec.Workers[local]
+	own.Env = with(own.Env, socketVariable, w.socket.path)
+	if spec.TimerFile != "" {
+		spec.TimerFile += "-" + strconv.Itoa(local)
+		own.Env = with(own.Env, timerVariable, spec.TimerFile)
+	}
+	spec.Workers, spec.FirstLocalRank = []launcher.WorkerSpec{own}, local
+	if local > 0 {
+		spec.Stdin = nil
+	}
+	if w.gang, err = g.Config.Start(ctx, spec); err != nil {
+		w.socket.close()
+		return nil, err
+	}
+	go w.follow()
+	return w, nil
+}
+
+// begin makes all workers those of the present round. What has happened to them meanwhile has happened in it.
+func (g *Group) begin(workers, survivors []*worker) *Gang {
+	gang := &Gang{group: g, exits: make(chan launcher.Exit, len(workers)), revoked: make(chan struct{})}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.workers, g.gang, g.stopping = workers, gang, false
+	for i, w := range workers {
+		if w.exit != nil {
+			gang.exits <- *w.exit
+		}
+		if g.told && survivors[i] == nil {
+			w.socket.send(rounds.Round{Round: g.round, Over: true, Died: g.died})
+		}
+	}
+	g.check()
+	return gang
+}
+
+// exited takes note of a worker's end, and tells the others at once, who may be waiting for it.
+func (g *Group) exited(w *worker, x launcher.Exit) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	x.Rank = w.rank
+	x.Stopped = x.Stopped && !w.failed
+	w.exit = &x
+	if g.gang != nil && slices.Contains(g.workers, w) {
+		g.gang.exits <- x
+	}
+	if x.Failed() && !x.Stopped && !g.stopping {
+		g.tell(g.death(x))
+	}
+}
+
+// tell says that the round is over, and who has died, unless that has been said.
+func (g *Group) tell(died ...rounds.Death) {
+	known := len(g.died)
+	for _, d := range died {
+		if !slices.ContainsFunc(g.died, func(known rounds.Death) bool { return known.Rank == d.Rank }) {
+			g.died = append(g.died, d)
+		}
+	}
+	if g.told && len(g.died) == known {
+		return
+	}
+	g.told = true
+	for _, w := range g.workers {
+		if w != nil && w.exit == nil {
+			w.socket.send(rounds.Round{Round: g.round, Over: true, Died: g.died})
+		}
+	}
+}
+
+func (g *Group) death(x launcher.Exit) rounds.Death {
+	code := x.Code
+	if x.Signal != 0 {
+		code = -int(x.Signal)
+	}
+	return rounds.Death{Rank: x.Rank, LocalRank: x.LocalRank, Host: g.Host, Pid: x.Pid, ExitCode: code, OutOfMemory: x.OutOfMemory, Reason: x.String(), Stderr: x.Tail}
+}
+
+// left takes note that nothing is left of a worker.
+func (g *Group) left(w *worker) {
+	w.socket.close()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	close(w.gone)
+	g.check()
+}
+
+// check ends what the present gang is waiting for.
+func (g *Group) check() {
+	gang := g.gang
+	if gang == nil {
+		return
+	}
+	left, kept := 0, 0
+	for _, w := range g.workers {
+		if !w.isGone() {
+			left++
+			if w.kept {
+				kept++
+			}
+		}
+	}
+	if gang.isRevoked && left == kept {
+		gang.endRevoke()
+	}
+	if left == 0 {
+		gang.end()
+	}
+}
+
+const (
+	socketVariable = "GORUN_ROUND_SOCKET"
+	timerVariable  = "TORCHELASTIC_TIMER_FILE"
+	roundVariable  = "GORUN_ROUND"
+)
+
+// with is an environment in which a variable has another value.
+func with(environ []string, name, value string) []string {
+	environ = slices.DeleteFunc(slices.Clone(environ), func(kv string) bool { return strings.HasPrefix(kv, name+"=") })
+	return append(environ, name+"="+value)
+}
+
+// contract is what an environment says of package env's variables.
+func contract(environ []string) map[string]string {
+	names, said := env.Names(), make(map[string]string)
+	for _, kv := range environ {
+		if name, value, _ := strings.Cut(kv, "="); slices.Contains(names, name) {
+			said[name] = value
+		}
+	}
+	return said
+}
+
+// roundOf is the number of the round that a worker is to be in.
+func roundOf(w launcher.WorkerSpec) (int, error) {
+	round, err := strconv.Atoi(contract(w.Env)[roundVariable])
+	if err != nil {
+		return 0, fmt.Errorf("workergroup: rank %d has no number of a round: %w", w.Rank, err)
+	}
+	return round, nil
+}

@@ -1,0 +1,319 @@
+package workergroup_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gorun/gorun/agent/workergroup"
+	"github.com/gorun/gorun/env"
+	"github.com/gorun/gorun/env/rounds"
+	"github.com/gorun/gorun/launcher"
+)
+
+const patience = 20 * time.Second // when a test gives up
+
+// fakeWorker is one worker, and what became of it.
+type fakeWorker struct {
+	spec  launcher.Spec
+	exits chan launcher.Exit
+	once  sync.Once
+
+	mu   sync.Mutex
+	said []string
+}
+
+func (w *fakeWorker) Exits() <-chan launcher.Exit { return w.exits }
+func (w *fakeWorker) Stop(sig syscall.Signal) {
+	w.say("stop " + sig.String())
+	w.end(launcher.Exit{Code: 143, Signal: sig, Stopped: true})
+}
+func (w *fakeWorker) Kill() {
+	w.say("kill")
+	w.end(launcher.Exit{Code: 137, Signal: syscall.SIGKILL, Stopped: true})
+}
+func (w *fakeWorker) Signal(sig syscall.Signal) { w.say("signal " + sig.String()) }
+func (w *fakeWorker) Suspend()                  { w.say("suspend") }
+func (w *fakeWorker) Resume(d time.Duration)    { w.say("resume " + d.String()) }
+
+func (w *fakeWorker) say(what string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.said = append(w.said, what)
+}
+
+// end ends the worker, unless it has ended.
+func (w *fakeWorker) end(x launcher.Exit) {
+	w.once.Do(func() {
+		x.LocalRank, x.Rank = w.spec.FirstLocalRank, w.spec.Workers[0].Rank
+		w.exits <- x
+		close(w.exits)
+	})
+}
+
+// value is a variable of its environment.
+func (w *fakeWorker) value(name string) string {
+	for _, kv := range w.spec.Workers[0].Env {
+		if value, ok := strings.CutPrefix(kv, name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}
+
+// connect takes part.
+func (w *fakeWorker) connect(t *testing.T) *rounds.Conn {
+	t.Helper()
+	c, err := rounds.Connect(t.Context(), w.value("GORUN_ROUND_SOCKET"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// testbed is a group of n fake workers.
+type testbed struct {
+	*workergroup.Group
+	t   *testing.T
+	n   int
+	dir string
+
+	mu       sync.Mutex
+	started  []*fakeWorker
+	warnings []string
+	broken   int // the local rank that does not start; negative: none
+}
+
+func newTestbed(t *testing.T, n int) *testbed {
+	b := &testbed{t: t, n: n, dir: t.TempDir(), broken: -1}
+	b.Group = workergroup.New(workergroup.Config{
+		Dir: b.dir, Host: "here", Timeout: patience,
+		Start: func(_ context.Context, spec launcher.Spec) (workergroup.Workers, error) {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			if spec.FirstLocalRank == b.broken {
+				return nil, errors.New("no such program")
+			}
+			w := &fakeWorker{spec: spec, exits: make(chan launcher.Exit, 1)}
+			b.started = append(b.started, w)
+			return w, nil
+		},
+		Warn: func(text string) {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			b.warnings = append(b.warnings, text)
+		},
+	})
+	return b
+}
+
+// begin starts a round, and returns the workers that it has started, by local rank.
+func (b *testbed) begin(round int) (*workergroup.Gang, []*fakeWorker, error) {
+	spec := launcher.Spec{TimerFile: "timer", Stdin: os.Stdin}
+	for local := range b.n {
+		w := env.Worker{Rank: 10 + local, WorldSize: 20, MasterAddr: "h", MasterPort: round, Round: round}
+		spec.Workers = append(spec.Workers, launcher.WorkerSpec{Rank: w.Rank, Env: append(w.Environ(), "TORCHELASTIC_TIMER_FILE=timer", "HOME=/")})
+	}
+	before := len(b.started)
+	gang, err := b.Start(b.t.Context(), spec)
+	fresh := make([]*fakeWorker, b.n)
+	for _, w := range b.started[before:] {
+		fresh[w.spec.FirstLocalRank] = w
+	}
+	return gang, fresh, err
+}
+
+func (b *testbed) mustBegin(round int) (*workergroup.Gang, []*fakeWorker) {
+	b.t.Helper()
+	gang, fresh, err := b.begin(round)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return gang, fresh
+}
+
+func next(t *testing.T, c *rounds.Conn) rounds.Round {
+	t.Helper()
+	r, err := c.Next()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func await[T any](t *testing.T, c <-chan T) (v T, ok bool) {
+	t.Helper()
+	select {
+	case v, ok = <-c:
+		return v, ok
+	case <-time.After(patience):
+		t.Fatal("it does not happen")
+		return v, false
+	}
+}
+
+// TestReplace: of three workers one dies, one takes part and one does not.
+func TestReplace(t *testing.T) {
+	b := newTestbed(t, 3)
+	gang, first := b.mustBegin(1)
+	for local, w := range first {
+		if w.value("RANK") != fmt.Sprint(10+local) || w.value("HOME") != "/" || w.value("TORCHELASTIC_TIMER_FILE") != w.spec.TimerFile || w.spec.TimerFile == "timer" || (w.spec.Stdin != nil) != (local == 0) {
+			t.Errorf("worker %d: %+v", local, w.spec)
+		}
+	}
+	conn := first[0].connect(t)
+	first[1].end(launcher.Exit{Pid: 7, Code: 137, Signal: syscall.SIGKILL, OutOfMemory: true, Tail: []string{"boom"}})
+	want := rounds.Death{Rank: 11, LocalRank: 1, Host: "here", Pid: 7, ExitCode: -9, OutOfMemory: true, Reason: "signal 9 (SIGKILL)", Stderr: []string{"boom"}}
+	over := next(t, conn)
+	if over.Round != 1 || !over.Over || fmt.Sprint(over.Died) != fmt.Sprint([]rounds.Death{want}) {
+		t.Errorf("told of %+v", over)
+	}
+	if x, _ := await(t, gang.Exits()); x.LocalRank != 1 || x.Rank != 11 {
+		t.Errorf("exit %+v", x)
+	}
+	far := rounds.Death{Rank: 3, Host: "there", ExitCode: 1, Reason: "exit code 1"}
+	gang.Revoke(syscall.SIGTERM, []rounds.Death{far})
+	if over = next(t, conn); len(over.Died) != 2 || over.Died[1].Rank != 3 {
+		t.Errorf("told of %+v", over)
+	}
+	await(t, gang.Revoked())
+	if x, _ := await(t, gang.Exits()); x.LocalRank != 2 || !x.Stopped {
+		t.Errorf("exit %+v", x)
+	}
+	gang, second := b.mustBegin(2)
+	if second[0] != nil || second[1] == nil || second[2] == nil {
+		t.Fatalf("%v were started", second)
+	}
+	r := next(t, conn)
+	w, err := r.Worker()
+	if err != nil || r.Round != 2 || r.Over || w.Rank != 10 || w.MasterPort != 2 || w.RoundSocket != first[0].value("GORUN_ROUND_SOCKET") || len(r.Died) != 2 {
+		t.Errorf("told of %+v: %+v, %v", r, w, err)
+	}
+	if err := conn.Enter(2); err != nil {
+		t.Fatal(err)
+	}
+	gang.Signal(syscall.SIGUSR1)
+	gang.Suspend()
+	gang.Resume(time.Minute)
+	gang.Stop(syscall.SIGINT)
+	if want := []string{"signal user defined signal 1", "suspend", "resume 1m0s", "stop interrupt"}; !slices.Equal(first[0].said, want) || !slices.Equal(second[1].said, want) {
+		t.Errorf("%q, %q, want %q", first[0].said, second[1].said, want)
+	}
+	n := 0
+	for range gang.Exits() {
+		n++
+	}
+	if left, _ := filepath.Glob(b.dir + "/*"); n != 3 || len(left) > 0 || len(b.warnings) > 0 {
+		t.Errorf("%d exits; left: %q; warnings %q", n, left, b.warnings)
+	}
+	if _, err := conn.Next(); err == nil {
+		t.Errorf("the connection of a worker that has ended: %v", err)
+	}
+}
+
+// TestDeathsBetweenRounds: who dies when its round is over is started again, and its death told of; who dies when it has been told of the
+// next one is that round's failure.
+func TestDeathsBetweenRounds(t *testing.T) {
+	b := newTestbed(t, 3)
+	gang, first := b.mustBegin(1)
+	var conns []*rounds.Conn
+	for _, w := range first {
+		conns = append(conns, w.connect(t))
+	}
+	gang.Revoke(syscall.SIGTERM, nil)
+	await(t, gang.Revoked())
+	for _, c := range conns {
+		if r := next(t, c); !r.Over || len(r.Died) > 0 {
+			t.Errorf("told of %+v", r)
+		}
+	}
+	first[1].end(launcher.Exit{Code: 5})
+	if r := next(t, conns[0]); !r.Over || len(r.Died) != 1 || r.Died[0].Rank != 11 || r.Died[0].ExitCode != 5 {
+		t.Errorf("told of %+v", r)
+	}
+	gang, second := b.mustBegin(2)
+	if second[0] != nil || second[1] == nil || second[2] != nil {
+		t.Fatalf("%v were started", second)
+	}
+	if r := next(t, conns[0]); r.Round != 2 || len(r.Died) != 1 {
+		t.Errorf("told of %+v", r)
+	}
+	first[2].end(launcher.Exit{Code: 6})
+	if x, _ := await(t, gang.Exits()); x.Rank != 12 || x.Code != 6 {
+		t.Errorf("exit %+v", x)
+	}
+	if r := next(t, conns[0]); !r.Over || r.Round != 2 || len(r.Died) != 1 || r.Died[0].Rank != 12 {
+		t.Errorf("told of %+v", r)
+	}
+	if r := next(t, second[1].connect(t)); !r.Over || r.Round != 2 || len(r.Died) != 1 || r.Died[0].Rank != 12 { // though it connects late
+		t.Errorf("told of %+v", r)
+	}
+	gang.Kill()
+	for range gang.Exits() {
+	}
+}
+
+// TestBadAnswers: who answers wrongly, or not at all, is killed, and that is its failure.
+func TestBadAnswers(t *testing.T) {
+	for name, c := range map[string]struct {
+		answers []int
+		want    string
+	}{
+		"twice":     {[]int{2, 2}, "rank 10 (local rank 0) is killed: it enters round 2, and has nothing to enter: it is in round 2"},
+		"old":       {[]int{1}, "rank 10 (local rank 0) is killed: it enters round 1, and is in round 2"},
+		"too early": {[]int{3}, "rank 10 (local rank 0) is killed: it enters round 3, and is in round 2"},
+		"none":      {nil, "rank 10 (local rank 0) is killed: it did not enter round 2 within 100ms"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newTestbed(t, 1)
+			b.Timeout = patience
+			if c.answers == nil {
+				b.Timeout = 100 * time.Millisecond
+			}
+			gang, first := b.mustBegin(1)
+			conn := first[0].connect(t)
+			gang.Revoke(syscall.SIGTERM, nil)
+			gang, _ = b.mustBegin(2)
+			next(t, conn)
+			for _, round := range c.answers {
+				if err := conn.Enter(round); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if x, _ := await(t, gang.Exits()); x.Stopped || x.Signal != syscall.SIGKILL {
+				t.Errorf("exit %+v", x)
+			}
+			if !slices.Equal(b.warnings, []string{c.want}) {
+				t.Errorf("warnings %q, want %q", b.warnings, c.want)
+			}
+		})
+	}
+}
+
+// TestStartFails: those who lived before live on, and can be stopped.
+func TestStartFails(t *testing.T) {
+	b := newTestbed(t, 3)
+	gang, first := b.mustBegin(1)
+	first[0].connect(t)
+	gang.Revoke(syscall.SIGTERM, nil)
+	await(t, gang.Revoked())
+	b.broken = 2
+	if _, _, err := b.begin(2); err == nil || err.Error() != "no such program" {
+		t.Errorf("started: %v", err)
+	}
+	gang.Stop(syscall.SIGTERM)
+	for range gang.Exits() {
+	}
+	if left, _ := filepath.Glob(b.dir + "/*"); len(left) > 0 {
+		t.Errorf("left: %q", left)
+	}
+}

@@ -1,0 +1,109 @@
+package workergroup
+
+import (
+	"fmt"
+	"syscall"
+	"time"
+
+	"github.com/gorun/gorun/env/rounds"
+	"github.com/gorun/gorun/launcher"
+)
+
+// A worker is one process from its start to its end. Its group's mutex guards what changes.
+type worker struct {
+	group  *Group
+	local  int
+	gang   Workers
+	socket *socket
+	gone   chan struct{} // closed when nothing is left of it
+
+	rank     int            // in the last round that it was told of
+	exit     *launcher.Exit // nil: it lives
+	kept     bool           // it lives on after its round
+	stopped  bool
+	failed   bool // it is killed, as it did not do as it should
+	entering int  // the round that it has to enter; 0: none
+	deadline time.Time
+	timer    *time.Timer
+}
+
+// follow follows the worker to its end.
+func (w *worker) follow() {
+	for x := range w.gang.Exits() {
+		w.group.exited(w, x)
+	}
+	w.group.left(w)
+}
+
+// isGone reports whether nothing is left of it.
+func (w *worker) isGone() bool {
+	select {
+	case <-w.gone:
+		return true
+	default:
+		return false
+	}
+}
+
+// takesPart reports whether it lives on.
+func (w *worker) takesPart() bool {
+	w.group.mu.Lock()
+	defer w.group.mu.Unlock()
+	return w.exit == nil && w.kept && !w.stopped && w.socket.isConnected()
+}
+
+func (w *worker) stop(sig syscall.Signal) {
+	if !w.stopped {
+		w.stopped = true
+		w.gang.Stop(sig)
+	}
+}
+
+// enter tells it of a round, which it has to enter in time.
+func (w *worker) enter(r rounds.Round) {
+	w.kept, w.entering, w.deadline = false, r.Round, time.Now().Add(w.group.Timeout)
+	w.socket.send(r)
+	w.timer = time.AfterFunc(w.group.Timeout, w.late)
+}
+
+// resume moves the deadline by a time that does not count.
+func (w *worker) resume(passed time.Duration) {
+	w.group.mu.Lock()
+	defer w.group.mu.Unlock()
+	if w.entering > 0 {
+		w.deadline = w.deadline.Add(passed)
+		w.timer.Reset(time.Until(w.deadline))
+	}
+}
+
+// entered takes its answer.
+func (w *worker) entered(e rounds.Entry) {
+	w.group.mu.Lock()
+	defer w.group.mu.Unlock()
+	switch {
+	case e.Round == w.entering:
+		w.entering = 0
+		w.timer.Stop()
+	case w.entering > 0:
+		w.fail("enters round %d, and is in round %d", e.Round, w.entering)
+	default:
+		w.fail("enters round %d, and has nothing to enter: it is in round %d", e.Round, w.group.round)
+	}
+}
+
+func (w *worker) late() {
+	w.group.mu.Lock()
+	defer w.group.mu.Unlock()
+	if w.entering > 0 && !time.Now().Before(w.deadline) {
+		w.fail("did not enter round %d within %v", w.entering, w.group.Timeout)
+	}
+}
+
+// fail kills a worker that does not do as it should. Its exit follows.
+func (w *worker) fail(format string, args ...any) {
+	if w.exit == nil && !w.stopped {
+		w.failed = true
+		w.group.Warn(fmt.Sprintf("rank %d (local rank %d) is killed: it "+format, append([]any{w.rank, w.local}, args...)...))
+		w.gang.Kill()
+	}
+}
