@@ -28,6 +28,7 @@ type PeerError struct {
 	Seq  uint64 // its number among the group's collectives, or among this rank's point-to-point calls on the group
 	Err  error  // what happened
 
+	Death  *Death // how its process ended, if its agent has said so; see Rejoin. nil: not known
 	Addr   string // host and port at which it did not answer this rank; empty: it answered, or another rank found the fault
 	Finder int    // world rank that found the fault
 	remote bool   // Finder is another rank than this one

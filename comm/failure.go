@@ -61,6 +61,8 @@ func failure(e *core.Error) error {
 			return fmt.Errorf("comm: %s #%d: %w", op, seq, cause)
 		}
 		return &AbortError{Rank: f.Rank, Op: op, Seq: seq, Err: cause, own: f.Rank == me}
+	case diagnosis.Revoked:
+		return fmt.Errorf("comm: %s #%d: %w", op, seq, cause)
 	case diagnosis.Deadlocked:
 		return deadlock(e, f)
 	case diagnosis.Absent:
@@ -76,7 +78,8 @@ func failure(e *core.Error) error {
 		return &AbortError{Rank: f.Finder, Op: op, Seq: seq, Err: fmt.Errorf("it found this rank at fault: %w", cause), selfAtFault: true}
 	}
 	who := g.World.Peers[f.Rank]
-	p := &PeerError{Rank: f.Rank, Host: who.Host, PID: who.PID, Op: op, Seq: seq, Err: cause, Finder: me, remote: f.Remote}
+	death, _ := errors.AsType[*Death](f.Err)
+	p := &PeerError{Death: death, Rank: f.Rank, Host: who.Host, PID: who.PID, Op: op, Seq: seq, Err: cause, Finder: me, remote: f.Remote}
 	if f.Remote {
 		p.Finder = f.Finder
 	} else if noAnswer(f.Err) {

@@ -30,14 +30,18 @@ type Group struct {
 // A world has what the groups of a process share.
 type world struct {
 	*core.World
+	round int      // of gorun's that it is the world of; 0: none
 	leave []func() // undo what Init has done besides
 }
 
 func newWorld(cfg config, met *bootstrap.World) (*Group, error) {
 	met.ChunkSize = cmp.Or(cfg.chunkSize, plan.ChunkSize)
 	w := &world{
-		World: core.NewWorld(met.WorldConfig, met.Transport, endpoint.Options{ConnectTimeout: cfg.Timeout, News: cfg.notifyTimeout}),
+		World: core.NewWorld(met.WorldConfig, met.Transport, endpoint.Options{ConnectTimeout: cfg.Timeout, News: cfg.notifyTimeout, Revocable: cfg.outlives()}),
 		leave: []func(){met.Leave},
+	}
+	if cfg.outlives() {
+		w.round = met.Round
 	}
 	cfg.Tuning = met.Tuning
 	ranks := make([]int, len(met.Peers))

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gorun/gorun/comm/internal/bootstrap"
 	"github.com/gorun/gorun/comm/internal/core"
+	"github.com/gorun/gorun/comm/internal/membership"
 	"github.com/gorun/gorun/comm/transport/tcp"
 )
 
@@ -19,33 +20,49 @@ import (
 // torchrun) sets for its workers. [WithInitMethod] has other ways to meet. If ranks do not come before ctx ends or the timeout is over, the
 // error is a [MissingRanksError]. After the world has been closed, Init joins the next world of the same ranks.
 func Init(ctx context.Context, opts ...Option) (*Group, error) {
+	if err := outlive(ctx, opts); err != nil {
+		return nil, fmt.Errorf("comm: Init: %w", err)
+	}
+	return join(ctx, "Init", opts)
+}
+
+// join joins the world, for op.
+func join(ctx context.Context, op string, opts []Option) (*Group, error) {
 	cfg := newConfig(opts)
 	if err := cfg.check(); err != nil {
-		return nil, &ArgumentError{Op: "Init", Err: err}
+		return nil, &ArgumentError{Op: op, Err: err}
 	}
-	w, err := bootstrap.Join(ctx, cfg.Config)
+	during, cancel := cfg.during(ctx)
+	defer cancel()
+	w, err := bootstrap.Join(during, cfg.Config)
+	if over, ok := errors.AsType[*membership.OverError](context.Cause(during)); ok && err != nil {
+		return nil, overError(op, over.Round)
+	}
 	if err != nil {
-		return nil, notJoined(err)
+		return nil, notJoined(op, err)
 	}
 	g, err := newWorld(cfg, w)
 	if err != nil {
-		return nil, fmt.Errorf("comm: Init: %w", err)
+		return nil, fmt.Errorf("comm: %s: %w", op, err)
 	}
 	if cfg.flightOnQuit {
 		g.world.leave = append(g.world.leave, onQuit.enter())
 	}
+	if over, ok := errors.AsType[*membership.OverError](context.Cause(during)); ok { // and onOver may have come too early
+		onOver(over.Round)
+	}
 	return g, nil
 }
 
-// notJoined returns err, because of which this rank has not met the others, as an error of this package.
-func notJoined(err error) error {
+// notJoined returns err, because of which this rank has not met the others in op, as an error of this package.
+func notJoined(op string, err error) error {
 	if e, ok := errors.AsType[*core.Error](err); ok {
 		return public(e)
 	}
 	if m, ok := errors.AsType[*bootstrap.MissingError](err); ok {
 		err = &MissingRanksError{Missing: m.Missing, Size: m.Size, Where: m.Where, After: m.After, Err: m.Err}
 	}
-	return fmt.Errorf("comm: Init: %w", err)
+	return fmt.Errorf("comm: %s: %w", op, err)
 }
 
 // DefaultTimeout is the limit of one operation, and of Init, unless [WithTimeout] says otherwise.

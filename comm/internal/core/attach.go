@@ -69,6 +69,9 @@ func (c *Collective) attach() error {
 			return errors.Join(err, mem.Close())
 		}
 	}
+	if team != nil {
+		g.Comm.OnFailure(team.Alert)
+	}
 	if len(at.Members) == 1 {
 		team.Share(g.World.Heap, g.acceptors())
 		g.team.Store(team)

@@ -35,6 +35,8 @@ const (
 	Deadlocked Kind = "deadlock"
 	// Absent says that members have not come to a collective that names those: Failure.Missing.
 	Absent Kind = "absent"
+	// Revoked says that the round is over in which the group was made, and not because of a rank that is known to have failed.
+	Revoked Kind = "revoked"
 	// Closed says that a member closed the group or its world while it was still needed.
 	Closed Kind = "left"
 )

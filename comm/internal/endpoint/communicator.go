@@ -28,6 +28,7 @@ type Communicator struct {
 	monitor   *monitor                 // of this rank
 	monitored uint64                   // the collective that another member monitors
 	err       *diagnosis.Failure
+	onFailure func()    // called when err is set, with the mutex held
 	failed    time.Time // since when err
 	closed    bool
 	notified  map[int]chan struct{}      // who has been told of err; closed when that has been written
@@ -67,6 +68,9 @@ func (e *Endpoint) Open(id uint64, members []int) (*Communicator, error) {
 		}
 	}
 	delete(e.early, id)
+	if e.revoked != nil {
+		c.stop(e.revoked)
+	}
 	for _, r := range members {
 		if p := e.peers[r]; p.state == stateGone && !p.saidGoodbye && c.closedBy[r] == nil {
 			c.fail(p.failure, -1)
@@ -86,6 +90,15 @@ func (c *Communicator) Go(f func()) {
 	}
 	e.wg.Go(f)
 	e.mu.Unlock()
+}
+
+// OnFailure has f called when the communicator fails, or now if it has. f must not wait.
+func (c *Communicator) OnFailure(f func()) {
+	c.ep.mu.Lock()
+	defer c.ep.mu.Unlock()
+	if c.onFailure = f; c.err != nil && !c.closed {
+		f()
+	}
 }
 
 // Refused says that this rank does not make a call because of what text says, for those who wait for it.

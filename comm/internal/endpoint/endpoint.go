@@ -48,6 +48,9 @@ type Options struct {
 	// News is how long the news of a failure may take. When a peer is gone, but not dead for certain, this rank waits that long before
 	// it says that the peer is at fault: the peer may have gone because of another failure.
 	News time.Duration
+	// Revocable says that Revoke is called when a peer has died, soon after its streams have ended. Until then, for a while, this rank does not
+	// judge by itself.
+	Revocable bool
 	// Liveness says whether a rank lives whose stream has ended without goodbye. It may take a moment.
 	Liveness func(rank int) diagnosis.Liveness // nil: Unknown
 	// State says in which state the process of a silent rank is, or nothing.
@@ -74,8 +77,10 @@ type Endpoint struct {
 	sends     map[uint64]*Op                 // rendezvous sends that wait for clear to send
 	nextID    uint64
 	closed    bool
-	cause     diagnosis.Cause // of this rank's last failure
-	causeSent []chan struct{} // each is closed when a peer has been told of it, or never will be
+	revoked   *diagnosis.Failure // by Revoke
+	revoking  chan struct{}      // closed by Revoke
+	cause     diagnosis.Cause    // of this rank's last failure
+	causeSent []chan struct{}    // each is closed when a peer has been told of it, or never will be
 
 	engine     *progress.Engine
 	readBuffer []byte // what is read from streams before it is known what it is
@@ -93,6 +98,7 @@ func New(tr transport.Transport, rank, size int, opt Options) *Endpoint {
 		early:      map[uint64][]*matching.Message{},
 		sends:      map[uint64]*Op{},
 		readBuffer: make([]byte, readAhead),
+		revoking:   make(chan struct{}),
 	}
 	e.engine = progress.New(&e.mu, size, opt.Options)
 	e.ctx, e.stop = context.WithCancel(context.Background())

@@ -23,6 +23,24 @@ func (c *Communicator) Fail(err error) {
 	c.fail(f, -1)
 }
 
+// revokeTimeout is how long Revoke may come after the streams of a peer that has died have ended.
+const revokeTimeout = time.Second
+
+// Revoke fails all communicators, those too that are opened later, because of f. The members know by themselves, or nobody tells them. Only
+// the first call counts.
+func (e *Endpoint) Revoke(f *diagnosis.Failure) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.revoked != nil {
+		return
+	}
+	e.revoked = f
+	close(e.revoking)
+	for _, c := range e.comms {
+		c.stop(f)
+	}
+}
+
 // Abort is Fail, and connects to the members that are not connected yet to tell them as well.
 func (c *Communicator) Abort(f *diagnosis.Failure) {
 	e := c.ep
@@ -42,13 +60,8 @@ func (c *Communicator) Abort(f *diagnosis.Failure) {
 
 // fail ends every operation with f and tells all connected members except the one that told us. The mutex is held.
 func (c *Communicator) fail(f *diagnosis.Failure, except int) {
-	if c.err != nil || c.closed {
+	if !c.stop(f) {
 		return
-	}
-	c.err, c.failed = f, time.Now()
-	c.unusable.Store(true)
-	for _, op := range slices.Clone(c.ops) {
-		c.end(op, f)
 	}
 	if except >= 0 {
 		c.notified[except] = nil
@@ -59,6 +72,22 @@ func (c *Communicator) fail(f *diagnosis.Failure, except int) {
 		}
 	}
 	c.ep.noteCause(f)
+}
+
+// stop ends every operation with f, unless the communicator has failed or been closed. It reports whether it has done so. The mutex is held.
+func (c *Communicator) stop(f *diagnosis.Failure) bool {
+	if c.err != nil || c.closed {
+		return false
+	}
+	c.err, c.failed = f, time.Now()
+	c.unusable.Store(true)
+	if c.onFailure != nil {
+		c.onFailure()
+	}
+	for _, op := range slices.Clone(c.ops) {
+		c.end(op, f)
+	}
+	return true
 }
 
 // lose ends the operations that need rank, which is gone because of f. The mutex is held.

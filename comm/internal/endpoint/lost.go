@@ -41,6 +41,13 @@ func (e *Endpoint) broke(p *peer, err error) {
 
 // livenessOf finds out whether rank lives, whose stream has ended without goodbye.
 func (e *Endpoint) livenessOf(rank int) diagnosis.Liveness {
+	if e.opt.Revocable {
+		select {
+		case <-e.revoking:
+		case <-time.After(revokeTimeout):
+		case <-e.ctx.Done():
+		}
+	}
 	liveness := diagnosis.Unknown
 	if e.opt.Liveness != nil {
 		liveness = e.opt.Liveness(rank)

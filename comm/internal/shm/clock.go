@@ -61,6 +61,9 @@ func (t *Team) waitClock(r int, time uint64) error {
 	return nil
 }
 
+// Alert ends long waits of this rank, now and later, by what the group's communicator says. Any goroutine may call it.
+func (t *Team) Alert() { t.waiter.AlertNow() }
+
 // waitLong waits for r's clock after the first spins.
 func (t *Team) waitLong(r int, target uint64) (uint64, error) {
 	t.Waited = true
@@ -74,7 +77,7 @@ func (t *Team) waitLong(r int, target uint64) (uint64, error) {
 			return 0, err
 		}
 		waited := wait.Now().Sub(begun)
-		if waited < t.waiter.Alert {
+		if !t.waiter.IsDue(waited) {
 			t.waiter.Pause(i, r, target, waited)
 			continue
 		}

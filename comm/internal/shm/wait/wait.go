@@ -45,7 +45,7 @@ type Waiter struct {
 	clocks   []*uint64 // by rank, in shared memory
 	states   []*State  // by rank, in shared memory
 	sleepers *uint32   // how many ranks are parked, in shared memory
-	never    atomic.Bool
+	alerted  atomic.Bool
 
 	cpu    uint32   // the processor of this rank, from 1; 0: not known
 	yields int      // how often this rank has yielded its processor
@@ -71,12 +71,21 @@ func (w *Waiter) Spin(r int, target uint64) uint64 {
 func (w *Waiter) Pause(i, r int, target uint64, waited time.Duration) {
 	switch {
 	case w.SharesCPU() && i >= yieldsBeforePark, waited >= yieldTime:
-		w.Park(r, target, w.Alert-waited, &w.never)
+		w.Park(r, target, w.Alert-waited, &w.alerted)
 	case w.SharesCPU():
 		w.yieldCPU()
 	default:
 		yieldGoroutine()
 	}
+}
+
+// IsDue reports whether the caller has waited for so long, or has been alerted, that it should find out whether the other rank is still there.
+func (w *Waiter) IsDue(waited time.Duration) bool { return waited >= w.Alert || w.alerted.Load() }
+
+// AlertNow makes every wait of this rank due, now and later. Any goroutine may call it.
+func (w *Waiter) AlertNow() {
+	w.alerted.Store(true)
+	w.ring(w.me)
 }
 
 // Park sleeps until r's clock has reached target, until stop is set and this rank's doorbell rings, or until limit has passed.
