@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -27,6 +28,29 @@ func ranks() {
 
 var rankPrograms = map[string]func(ctx context.Context, odd int) error{
 	"sum": func(ctx context.Context, _ int) error { return inWorld(ctx, printSum) },
+
+	// rejoins: one rank kills itself twice, and the others live on.
+	"rejoins": func(ctx context.Context, odd int) error {
+		g, err := comm.Init(ctx)
+		for worlds := 1; ; worlds++ {
+			if err == nil {
+				err = rejoining(ctx, g, odd)
+			}
+			var died *comm.PeerError
+			if !errors.As(err, &died) {
+				fmt.Println("worlds:", worlds)
+				return errors.Join(err, g.Close())
+			}
+			fmt.Println("because of", died.Rank, died.Death)
+			g, err = comm.Rejoin(ctx)
+		}
+	},
+
+	// stays: without --on-failure=replace, nobody rejoins.
+	"stays": func(ctx context.Context, _ int) error {
+		_, err := comm.Rejoin(ctx)
+		return err
+	},
 
 	// holds: the world is there until gorun stops it.
 	"holds": func(ctx context.Context, _ int) error {
@@ -224,4 +248,21 @@ func printSum(ctx context.Context, g *comm.Group) error {
 	}
 	fmt.Printf("sum %d of %d\n", sum[0], g.Size())
 	return nil
+}
+
+// rejoining is what a rank that rejoins does in one world.
+func rejoining(ctx context.Context, g *comm.Group, odd int) error {
+	restarts, _ := strconv.Atoi(os.Getenv("TORCHELASTIC_RESTART_COUNT"))
+	part, err := comm.NewGroup(ctx, g, g.Ranks())
+	for i := 0; err == nil && i < 100; i++ {
+		if i == 50 && restarts < 2 && g.Rank() == odd {
+			fmt.Fprintln(os.Stderr, "last words")
+			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		}
+		sum := []int64{int64(g.Rank())}
+		if err = comm.AllReduce(ctx, part, sum, comm.Sum); err == nil && sum[0] != int64(g.Size()*(g.Size()-1)/2) {
+			return fmt.Errorf("the sum is %d", sum[0])
+		}
+	}
+	return err
 }

@@ -87,6 +87,8 @@ var accepted = map[string]struct {
 	"signals-to-handle": {"SIGTERM, usr1", func(o *options) bool {
 		return slices.Equal(o.stopSignals, []os.Signal{syscall.SIGTERM, syscall.SIGUSR1})
 	}},
+	"on-failure":               {"replace", func(o *options) bool { return o.onFailure == "replace" }},
+	"replace-timeout":          {"2.5", func(o *options) bool { return o.replaceTimeout == 2500*time.Millisecond }},
 	"max-restart-backoff":      {"0", func(o *options) bool { return o.maxBackoff == 0 }},
 	"exit-barrier-timeout":     {"7", func(o *options) bool { return o.exitBarrier == 7*time.Second }},
 	"monitor-interval":         {"0.1", func(*options) bool { return true }},
@@ -192,6 +194,8 @@ var refused = map[string][]string{
 	"max-restarts":             {"", "-1", "many", "1.5"},
 	"shutdown-timeout":         {"", "-1", "NaN", "Inf", "30s"},
 	"signals-to-handle":        {"", "SIGTREM", "15", "SIGKILL", "SIGTERM,,SIGINT", "SIGCHLD"},
+	"on-failure":               {"", "replaces", "Restart"},
+	"replace-timeout":          {"", "-1", "NaN"},
 	"max-restart-backoff":      {"", "-1", "soon"},
 	"exit-barrier-timeout":     {"", "-1", "never"},
 	"monitor-interval":         {"", "0", "-1", "often"},

@@ -64,6 +64,13 @@ var table = []flag{
 
 	{group: groupStopping, name: "max-restarts", value: "N", help: "how many times gorun restarts all workers after failures (default 0)",
 		set: setNumber(0, maxRestarts, func(o *options) *int { return &o.maxRestarts })},
+	{group: groupStopping, name: "on-failure", value: "NAME", choices: onFailures, own: true,
+		set: setChoice(onFailures, func(o *options) *string { return &o.onFailure }),
+		help: "what follows the failure of a worker: restart (gorun restarts all workers) or replace (it restarts those that have failed, " +
+			"and the others live on, if they take part: package comm does) (default restart)"},
+	{group: groupStopping, name: "replace-timeout", value: "SECONDS", own: true,
+		set:  setSeconds(func(o *options) *time.Duration { return &o.replaceTimeout }),
+		help: "with --on-failure=replace: how long a worker that lives on may take to enter the next round before gorun kills and restarts it (default 30)"},
 	{group: groupStopping, name: "max-restart-backoff", value: "SECONDS", own: true,
 		set:  setSeconds(func(o *options) *time.Duration { return &o.maxBackoff }),
 		help: "longest wait before gorun restarts workers that keep failing; the wait begins at 0.1 s and doubles each time; 0: no wait (default 10)"},

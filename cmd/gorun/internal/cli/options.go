@@ -36,8 +36,9 @@ type options struct {
 	master           rendezvous.Master     // what follows from the above; empty: up to the rendezvous
 	overridden       []string              // flags that --standalone makes meaningless
 
-	grace, exitBarrier, maxBackoff time.Duration
-	stopSignals                    []os.Signal
+	onFailure                                      string
+	grace, exitBarrier, maxBackoff, replaceTimeout time.Duration
+	stopSignals                                    []os.Signal
 
 	logDir                       string
 	redirects, tee               launcher.StdMap
@@ -65,6 +66,7 @@ func defaults(h host) *options {
 	return &options{
 		host: h, given: make(map[string]string),
 		minNodes: 1, nnodes: 1, nproc: 1, scaleUp: string(rendezvous.ScaleImmediate), role: "default", useEnv: true, backend: "static",
+		onFailure: restartAll, replaceTimeout: 30 * time.Second,
 		grace: 30 * time.Second, exitBarrier: 300 * time.Second, maxBackoff: 10 * time.Second, stopSignals: stopSignals,
 		prefix: agent.DefaultPrefix, events: "null",
 	}

@@ -69,7 +69,7 @@ func runJob(ctx context.Context, o *options, command []string, std *stdio, stdou
 			logger.Warn("cannot remove temporary files", "error", closeErr)
 		}
 	}()
-	if o.elastic() || program.Source != "" { // it may be long without workers, whose guard would do this
+	if o.elastic() || program.Source != "" || o.onFailure == replaceFailed { // it may be long without workers, whose guard would do this
 		cleaner, err := guard.Keep(temp.dir)
 		if err != nil {
 			return err
@@ -103,6 +103,9 @@ func runJob(ctx context.Context, o *options, command []string, std *stdio, stdou
 		return err
 	}
 	config.Start, config.Logger = start, logger
+	if o.onFailure == replaceFailed {
+		o.replace(&config, temp.dir, logger)
+	}
 	config.Interrupts, config.Signals = interrupts, signals
 	config.Suspends, config.Suspend = notify(o.suspends()), suspend
 	if o.elastic() {
