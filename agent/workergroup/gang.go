@@ -29,7 +29,7 @@ func (g *Gang) Revoke(sig syscall.Signal, died []rounds.Death) {
 	g.group.mu.Lock()
 	defer g.group.mu.Unlock()
 	g.isRevoked = true
-	g.group.tell(died...)
+	g.group.reportOver(died...)
 	for _, w := range g.group.workers {
 		if w.kept = w.exit == nil && w.socket.isConnected(); !w.kept {
 			w.stop(sig)

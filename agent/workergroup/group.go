@@ -187,12 +187,12 @@ func (g *Group) exited(w *worker, x launcher.Exit) {
 		g.gang.exits <- x
 	}
 	if x.Failed() && !x.Stopped && !g.stopping {
-		g.tell(g.death(x))
+		g.reportOver(g.death(x))
 	}
 }
 
-// tell says that the round is over, and who has died, unless that has been said.
-func (g *Group) tell(died ...rounds.Death) {
+// reportOver says to the workers that the round is over, and who has died, unless that has been said.
+func (g *Group) reportOver(died ...rounds.Death) {
 	known := len(g.died)
 	for _, d := range died {
 		if !slices.ContainsFunc(g.died, func(known rounds.Death) bool { return known.Rank == d.Rank }) {
