@@ -34,7 +34,7 @@ func TestDocuments(t *testing.T) {
 			t.Errorf("read %+v, %v", got, err)
 		}
 	}
-	if _, err := reader.Read(); err != io.EOF {
+	if _, err := reader.Read(); !errors.Is(err, io.EOF) {
 		t.Errorf("after the last: %v", err)
 	}
 	if got, err := next.Worker(); err != nil || got != w {

@@ -120,6 +120,9 @@ func newPlan(c agent.Config, round *rendezvous.Round, environ []string) plan {
 				environ[name] = shown(name, value, hosted)
 			}
 		}
+		if c.Replace {
+			environ["GORUN_ROUND_SOCKET"] = later
+		}
 		p.Workers = append(p.Workers, planWorker{Rank: w.Rank, LocalRank: local, Argv: w.Argv, Env: environ, CPUs: w.CPUs, MemNodes: w.MemNodes})
 	}
 	return p

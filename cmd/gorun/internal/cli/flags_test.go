@@ -53,6 +53,7 @@ func TestDefaults(t *testing.T) {
 	want := &options{
 		given: map[string]string{}, minNodes: 1, nnodes: 1, nproc: 1, scaleUp: "immediate", role: "default", useEnv: true, backend: "static", grace: 30 * time.Second,
 		exitBarrier: 300 * time.Second, maxBackoff: 10 * time.Second, stopSignals: stopSignals, prefix: "[${rank}] ", events: "null",
+		onFailure: "restart", replaceTimeout: 30 * time.Second,
 	}
 	if !reflect.DeepEqual(o, want) || !slices.Equal(command, []string{"./train"}) {
 		t.Errorf("got %+v, %q\nwant %+v", o, command, want)

@@ -17,14 +17,13 @@ const (
 
 var onFailures = []string{restartAll, replaceFailed}
 
-// replace lets workers outlive their round.
+// replace makes config start workers that may outlive their round.
 func (o *options) replace(config *agent.Config, dir string, logger *slog.Logger) {
 	config.Spec.Console = launcher.NewConsole(&config.Spec)
 	group := workergroup.New(workergroup.Config{
 		Dir: dir, Host: config.Node.Host, Timeout: o.replaceTimeout, Warn: func(text string) { logger.Warn(text) },
 		Start: func(ctx context.Context, spec launcher.Spec) (workergroup.Workers, error) { return start(ctx, spec) },
 	})
-	config.Replace = true
 	config.Start = func(ctx context.Context, spec launcher.Spec) (agent.Gang, error) {
 		gang, err := group.Start(ctx, spec)
 		if err != nil {

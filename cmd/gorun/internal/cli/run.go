@@ -103,7 +103,7 @@ func runJob(ctx context.Context, o *options, command []string, std *stdio, stdou
 		return err
 	}
 	config.Start, config.Logger = start, logger
-	if o.onFailure == replaceFailed {
+	if config.Replace {
 		o.replace(&config, temp.dir, logger)
 	}
 	config.Interrupts, config.Signals = interrupts, signals
@@ -172,6 +172,7 @@ func (o *options) config(command []string) (program *launcher.Program, c agent.C
 		MaxProcs: procs.maxProcs,
 		Devices:  procs.devices.Names, DeviceVariable: procs.devices.Variable,
 		ErrorFile: os.Getenv("TORCHELASTIC_ERROR_FILE"),
+		Replace:   o.onFailure == replaceFailed,
 		Spec:      launcher.Spec{Argv: program.Argv, Grace: o.grace, Raw: !isUTF8(o.host.lookup), TimerFile: timerFile(later)},
 	}
 	for _, b := range procs.bindings {
