@@ -45,8 +45,11 @@ func TestSettingsOfAJob(t *testing.T) {
 		}
 		return o.elasticConfig("", nil).Settings
 	}
-	plain, secured := settings(), settings("--worker-tls")
+	plain, secured, replacing := settings(), settings("--worker-tls"), settings("--on-failure=replace")
 	if plain["gorun"] != version || plain["worker_tls"] != "false" || secured["worker_tls"] != "true" {
 		t.Errorf("the settings are %v, and with --worker-tls %v", plain, secured)
+	}
+	if plain["on_failure"] != "restart" || replacing["on_failure"] != "replace" {
+		t.Errorf("the settings are %v, and with --on-failure=replace %v", plain, replacing)
 	}
 }
