@@ -28,6 +28,7 @@ func Form(s State) Decision {
 	d := s.watch()
 	if d.Over != nil {
 		d.Over.Soon = s.soon()
+		d.Over.Gone = s.goneFrom(s.stays(d.Over))
 	}
 	return d
 }
@@ -66,6 +67,7 @@ func (s *State) gather() Decision {
 			}
 			if d.Over != nil {
 				d.Over.Soon = s.Over.Soon
+				d.Over.Gone = s.goneFrom(s.stays(d.Over))
 			}
 			if found {
 				return d
@@ -101,6 +103,10 @@ func (s *State) gather() Decision {
 	next.Apart = s.apartFrom(s.Nodes, chosen)
 	next.Why = s.whyWithout(next.Apart, chosen, s.why())
 	next.Members, next.Late, next.New = order(chosen, s.ranks), s.late, s.newcomers(chosen)
+	if s.Last != nil {
+		stay := keysOf(chosen)
+		next.Gone = s.goneFrom(func(m Candidate) bool { return stay[m.Key] })
+	}
 	return Decision{Form: &next}
 }
 
@@ -148,10 +154,11 @@ func (s *State) miss(m Candidate) Decision {
 	if end := s.deserted(); end != nil {
 		return Decision{Close: end}
 	}
+	code := CodeUnformed
 	if left := s.left(m); left != nil {
-		return s.drop(m, m.name()+" has left"+because(left), cmp.Or(left.Code, CodeUnformed))
+		code = cmp.Or(left.Code, code)
 	}
-	return s.drop(m, m.name()+" is lost", CodeUnformed)
+	return s.drop(m, s.whyGone(m), code)
 }
 
 // deserted returns how the job ends if there are too few nodes because a member of the last round has left for a reason;

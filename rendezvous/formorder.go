@@ -37,18 +37,19 @@ func choose(joining []Candidate, last ranks, limit int) []Candidate {
 	return chosen[:min(limit, len(chosen))]
 }
 
-// order puts the members of a round into rank order. If there are as many as in the last round, nodes of that round
-// keep their ranks, and the others fill the gaps. Otherwise, and among those others, a node that asks for a rank
-// comes before one that does not; then the rank in the last round counts, and then who has been here the longest.
+// order puts the members of a round into rank order. If there are as many as in the last round, or more and none of the newcomers asks
+// for a rank, nodes of that round keep their ranks, and the others fill the gaps. Otherwise, and among those others, a node that asks
+// for a rank comes before one that does not; then the rank in the last round counts, and then who has been here the longest.
 func order(members []Candidate, last ranks) []Candidate {
 	sorted := slices.SortedFunc(slices.Values(members), func(a, b Candidate) int {
 		return cmp.Or(cmp.Compare(asked(a), asked(b)), last.compare(a, b))
 	})
-	if len(members) != len(last) {
+	asks := func(m Candidate) bool { _, stays := last[m.Key]; return !stays && asked(m) < len(members) }
+	if len(members) < len(last) || len(members) > len(last) && slices.ContainsFunc(members, asks) {
 		return sorted
 	}
-	ranked := make([]Candidate, len(last))
-	taken := make([]bool, len(last))
+	ranked := make([]Candidate, len(members))
+	taken := make([]bool, len(members))
 	var others []Candidate
 	for _, m := range sorted {
 		if r, stays := last[m.Key]; stays {

@@ -47,11 +47,20 @@ var (
 	ErrNewRound = errors.New("a newer round is to form")
 )
 
-// A NewRoundError ends a round because a worker of it has failed. It wraps ErrNewRound.
-type NewRoundError struct{ Failure *Failure }
+// A NewRoundError ends a round, and says what has changed. It wraps ErrNewRound.
+type NewRoundError struct {
+	Why     string     // one line; empty: it is not known
+	Failure *Failure   // of a worker, because of which the round is over; nil: there is another reason
+	Gone    []GoneNode // members of the round that are lost or have left, as far as is known; see Round.Gone
+}
 
 // Error is one line.
-func (e *NewRoundError) Error() string { return fmt.Sprintf("%v: %v", ErrNewRound, e.Failure) }
+func (e *NewRoundError) Error() string {
+	if e.Why == "" {
+		return ErrNewRound.Error()
+	}
+	return fmt.Sprintf("%v: %s", ErrNewRound, e.Why)
+}
 
 // Unwrap returns ErrNewRound.
 func (e *NewRoundError) Unwrap() error { return ErrNewRound }

@@ -14,10 +14,11 @@ type Round struct {
 	Node      Node  // this one
 	Place     Place // of its workers
 	Master    Master
-	Token     string // secret by which the workers of the round know each other; empty: none
-	StoreAddr string // host:port of a store that the agent serves for this round; empty: none
-	Restarts  int    // of the job's budget, used before this round
-	Why       string // this round follows another; empty: it is the first
+	Token     string     // secret by which the workers of the round know each other; empty: none
+	StoreAddr string     // host:port of a store that the agent serves for this round; empty: none
+	Restarts  int        // of the job's budget, used before this round
+	Why       string     // this round follows another; empty: it is the first
+	Gone      []GoneNode // members of that other which are not in this round, the first ones if they are very many; not those that have succeeded
 
 	started func()
 	done    chan struct{} // closed when the round is over; err is set before

@@ -43,6 +43,7 @@ type Formed struct {
 	Members  []Candidate // in rank order
 	Restarts int         // of the job's budget, used before it
 	Why      string      // it follows another; empty: it is the first
+	Gone     []GoneNode  // as in Round
 	Flaps    []Flap
 	New      map[string]bool // who came when the job had a round already, and has not stayed for long, by Key
 	Late     map[string]int  // who was not waiting then, but busy with an earlier round: Try, by Key
@@ -51,12 +52,13 @@ type Formed struct {
 
 // An Ending says why a round is over although the job is not.
 type Ending struct {
-	Why      string   `json:"why"`
-	Failure  *Failure `json:"failure,omitempty"` // of a worker, that is the cause; nil: there is another
-	Restarts int      `json:"restarts"`          // of the job's budget, used with it
-	Lost     []string `json:"lost,omitempty"`    // hosts that were lost soon after the round had formed; empty: a new one
-	Soon     bool     `json:"soon,omitempty"`    // it was then
-	Apart    []string `json:"apart,omitempty"`   // members, by Key, to leave out next, as others cannot reach them
+	Why      string     `json:"why"`
+	Failure  *Failure   `json:"failure,omitempty"` // of a worker, that is the cause; nil: there is another
+	Gone     []GoneNode `json:"gone,omitempty"`    // as in NewRoundError
+	Restarts int        `json:"restarts"`          // of the job's budget, used with it
+	Lost     []string   `json:"lost,omitempty"`    // hosts that were lost soon after the round had formed; empty: a new one
+	Soon     bool       `json:"soon,omitempty"`    // it was then
+	Apart    []string   `json:"apart,omitempty"`   // members, by Key, to leave out next, as others cannot reach them
 }
 
 // A Report is what a node reported about the last round: success, if the other fields are nil.

@@ -133,7 +133,7 @@ func (s *Static) decide(failure *Failure) error {
 	default:
 		s.restarts++
 		s.why = fmt.Sprintf("%s; restart %d of %d", failure, s.restarts, s.config.MaxRestarts)
-		return &NewRoundError{failure}
+		return &NewRoundError{Why: s.why, Failure: failure}
 	}
 	return s.closed
 }

@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -120,6 +121,18 @@ type currentDoc struct {
 func (d *currentDoc) check() error {
 	if d.Round < 1 {
 		return fmt.Errorf("round %d", d.Round)
+	}
+	if d.Over != nil {
+		return checkGone(d.Over.Gone)
+	}
+	return nil
+}
+
+func checkGone(nodes []rendezvous.GoneNode) error {
+	for _, g := range nodes {
+		if err := errors.Join(g.Check(), checkTexts(g.ID, g.Host, g.Why)); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -149,11 +149,17 @@ func TestTextsAreBounded(t *testing.T) {
 		"the leader's host":                func(s string) checker { return &leaderDoc{Host: s} },
 		"the leader's address":             func(s string) checker { return &leaderDoc{Agent: s} },
 		"the key of rank 0's node":         func(s string) checker { return aRound(func(d *roundDoc) { d.Rank0.Key = s }) },
-		"the host of rank 0's node":        func(s string) checker { return aRound(func(d *roundDoc) { d.Rank0.Host = s }) },
-		"the address of rank 0's node":     func(s string) checker { return aRound(func(d *roundDoc) { d.Rank0.Addr = s }) },
-		"the key of a peer":                func(s string) checker { return aRound(func(d *roundDoc) { d.Peers = []peerDoc{{Key: s}} }) },
-		"the host of a peer":               func(s string) checker { return aRound(func(d *roundDoc) { d.Peers = []peerDoc{{Host: s}} }) },
-		"the address of a peer":            func(s string) checker { return aRound(func(d *roundDoc) { d.Peers = []peerDoc{{Addr: s}} }) },
+		"the host of a node that is gone": func(s string) checker {
+			return aRound(func(d *roundDoc) { d.Gone = []rendezvous.GoneNode{{Host: s, Nproc: 1}} })
+		},
+		"why a node is gone": func(s string) checker {
+			return &currentDoc{Round: 1, Over: &rendezvous.Ending{Gone: []rendezvous.GoneNode{{Why: s, Nproc: 1}}}}
+		},
+		"the host of rank 0's node":    func(s string) checker { return aRound(func(d *roundDoc) { d.Rank0.Host = s }) },
+		"the address of rank 0's node": func(s string) checker { return aRound(func(d *roundDoc) { d.Rank0.Addr = s }) },
+		"the key of a peer":            func(s string) checker { return aRound(func(d *roundDoc) { d.Peers = []peerDoc{{Key: s}} }) },
+		"the host of a peer":           func(s string) checker { return aRound(func(d *roundDoc) { d.Peers = []peerDoc{{Host: s}} }) },
+		"the address of a peer":        func(s string) checker { return aRound(func(d *roundDoc) { d.Peers = []peerDoc{{Addr: s}} }) },
 		"the key of a member": func(s string) checker {
 			return aRound(func(d *roundDoc) { d.Assignments = map[string]assignment{s: anAssignment} })
 		},

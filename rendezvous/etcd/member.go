@@ -139,11 +139,11 @@ func (b *member) endRound(why error) {
 // follow does what v says, which is of this node's job.
 func (b *member) follow(v *view) {
 	if b.round > 0 && (v.current.Round > b.round || v.current.Over != nil) {
-		var why error = rendezvous.ErrNewRound
-		if over := v.current.Over; v.current.Round == b.round && over.Failure != nil {
-			why = &rendezvous.NewRoundError{Failure: over.Failure}
+		var why rendezvous.NewRoundError
+		if over := v.current.Over; v.current.Round == b.round {
+			why = rendezvous.NewRoundError{Why: over.Why, Failure: over.Failure, Gone: over.Gone}
 		}
-		b.endRound(why)
+		b.endRound(&why)
 	}
 	if len(b.joins) == 0 {
 		return

@@ -12,12 +12,13 @@ import (
 // roundDoc is what rounds/<n>/<c> says: what is to be known of round n by its members whose keys begin with c. A node reads the
 // one that it may be in, so that what it reads does not grow with the number of the others; a leader reads all.
 type roundDoc struct {
-	ID       int      `json:"id"`
-	Size     int      `json:"size"` // nodes, in all documents of the round
-	Token    string   `json:"token"`
-	Restarts int      `json:"restarts"`
-	Why      string   `json:"why,omitempty"`
-	Rank0    rank0Doc `json:"head"`
+	ID       int                   `json:"id"`
+	Size     int                   `json:"size"` // nodes, in all documents of the round
+	Token    string                `json:"token"`
+	Restarts int                   `json:"restarts"`
+	Why      string                `json:"why,omitempty"`
+	Gone     []rendezvous.GoneNode `json:"gone,omitempty"`
+	Rank0    rank0Doc              `json:"head"`
 
 	Assignments map[string]assignment `json:"seats,omitempty"` // by the members' keys
 	Peers       []peerDoc             `json:"peers,omitempty"` // whom they call, beside that of rank 0
@@ -63,7 +64,7 @@ func roundDocs(f *rendezvous.Formed, token string) map[string]*roundDoc {
 		c := initial(key)
 		if docs[c] == nil {
 			docs[c] = &roundDoc{
-				ID: f.ID, Size: len(f.Members), Token: token, Restarts: f.Restarts, Why: f.Why,
+				ID: f.ID, Size: len(f.Members), Token: token, Restarts: f.Restarts, Why: f.Why, Gone: f.Gone,
 				Rank0:       rank0Doc{peerOf(first), first.Port},
 				Assignments: make(map[string]assignment), Late: make(map[string]int),
 			}
@@ -113,6 +114,9 @@ func (d *roundDoc) check() error {
 		if err := checkTexts(p.Key, p.Host, p.Addr); err != nil {
 			return err
 		}
+	}
+	if err := checkGone(d.Gone); err != nil {
+		return err
 	}
 	for key, s := range d.Assignments {
 		if err := checkTexts(key, s.ID, s.Host); err != nil {

@@ -154,6 +154,9 @@ func (w *simWorld) checkFormed(k keys, doc currentDoc) *roundRecord {
 		w.fail("round %d forms in a job that is closed", f.ID)
 	}
 	w.checkMembers(r, docs)
+	if before != nil && !w.record.lossy {
+		w.checkGone(before, r, docs)
+	}
 	w.say("round %d forms of %d nodes, restarts %d: %s", r.number, len(r.formed.Members), r.formed.Restarts, r.formed.Why)
 	return r
 }
@@ -179,6 +182,22 @@ func (w *simWorld) checkMembers(r *roundRecord, docs []roundDoc) {
 				w.fail("round %d: %s has the place %+v, want %+v", r.number, key, is.Place, want)
 			}
 		}
+	}
+}
+
+// checkGone: every member of the round before is in this one, has succeeded, or is named as gone, with its ranks.
+func (w *simWorld) checkGone(before, r *roundRecord, docs []roundDoc) {
+	first := 0
+	for _, m := range before.formed.Members {
+		named := slices.ContainsFunc(docs[0].Gone, func(g rendezvous.GoneNode) bool {
+			return g.ID == m.Node.ID && g.FirstRank == first && g.Nproc == m.Node.Nproc
+		})
+		stays := slices.ContainsFunc(r.formed.Members, func(now rendezvous.Candidate) bool { return now.Key == m.Key })
+		reported := w.succeeded[m.Key][before.number] // etcd may not know
+		if named && stays || !named && !stays && !reported {
+			w.fail("round %d follows round %d, and has %+v as gone; of %s: %t", r.number, before.number, docs[0].Gone, m.Node.ID, stays)
+		}
+		first += m.Node.Nproc
 	}
 }
 
