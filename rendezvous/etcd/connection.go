@@ -34,6 +34,7 @@ type connection struct {
 	view   *view     // the newest
 	readAt time.Time // of view
 	dirty  bool      // there may be news since
+	doubt  bool      // the view may be wrong, though nothing has changed since: all is read again
 	seen   int64     // the highest revision that a request has found; one that begins later finds no lower one, unless etcd has lost some of its history
 
 	job   string // configDoc.Job of the one that this node is in; empty: none
@@ -138,11 +139,11 @@ func (c *connection) nextRead() time.Time {
 	return c.readAt.Add(time.Duration(len(c.view.nodes)) * readInterval)
 }
 
-// read reads the job when it is time to. inDoubt says that the view may be wrong.
-func (c *connection) read(whole, inDoubt bool) {
+// read reads the job when it is time to.
+func (c *connection) read(whole bool) {
 	if !c.pending[reading] && !c.now.Before(c.nextRead()) {
-		c.request(reading, &readJob{whole: whole, before: c.view, seen: c.seen, anew: inDoubt || !c.dirty})
-		c.dirty = false
+		c.request(reading, &readJob{whole: whole, before: c.view, seen: c.seen, anew: c.doubt || !c.dirty})
+		c.dirty, c.doubt = false, false
 	}
 }
 

@@ -234,7 +234,9 @@ func (l *leader) act(d rendezvous.Decision) {
 	case d.Probe && v.probe.Round != v.current.Round:
 		l.request(deciding, &writeDecision{v, d, l.now})
 	default:
-		l.attempts = attempts{}
+		if d.Stage.For == rendezvous.News { // not on the way to the next attempt
+			l.attempts = attempts{}
+		}
 		l.publish(d)
 	}
 }

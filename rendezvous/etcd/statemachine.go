@@ -80,7 +80,7 @@ func (m *stateMachine) advance() {
 	m.member.monitorLeader()
 	m.evict()
 	m.member.record()
-	m.conn.read(m.leader.leads(), m.leader.attempts.failed > 0)
+	m.conn.read(m.leader.leads())
 }
 
 // wake is when Step wants to be called though nothing happens.
@@ -159,7 +159,7 @@ func (r *readJob) done(m *stateMachine, err error) {
 	c := &m.conn
 	switch {
 	case err != nil:
-		c.dirty = true
+		c.dirty, c.doubt = true, r.anew
 		m.onFailure(err)
 		return
 	case r.lostHistory && c.view == r.before:
@@ -168,7 +168,7 @@ func (r *readJob) done(m *stateMachine, err error) {
 		m.watchJob()
 		m.leader.becomeFollower() // and a leader begins the watch of its own anew
 	case r.lostHistory || r.now.rev < c.view.rev: // this node has written meanwhile
-		c.dirty = true
+		c.dirty, c.doubt = true, r.anew
 		return
 	}
 	for _, bad := range r.now.newlyBad(&c.view.nodeTable) {
@@ -181,8 +181,10 @@ func (r *readJob) done(m *stateMachine, err error) {
 	if m.member.isUnknown(r.now) {
 		m.member.enrolAgain()
 	}
-	m.leader.attempts.resolve(r.now, m.now)
-	m.leader.written, c.stale = false, false
+	if failed := m.leader.attempts.resolve(r.now, m.now); failed && !r.anew {
+		c.dirty, c.doubt = true, true
+	}
+	m.leader.written, c.stale = c.doubt, false
 	c.view, c.readAt, c.seen = r.now, m.now, max(c.seen, r.now.rev)
 	m.follow()
 }

@@ -71,8 +71,8 @@ func TestOutageIsLookedInto(t *testing.T) {
 	}
 }
 
-// TestDecisionInDoubt: a leader whose decision etcd has refused, though nothing seems to have changed, reads all of the job. An etcd that has
-// gone back, and counted on past what this node has read, has other nodes than the leader takes it to have.
+// TestDecisionInDoubt: a leader whose decision etcd has refused, though nothing seems to have changed, reads all of the job before it decides
+// again. An etcd that has gone back, and counted on past what this node has read, has other nodes than the leader takes it to have.
 func TestDecisionInDoubt(t *testing.T) {
 	t.Parallel()
 	for _, refused := range []bool{false, true} {
@@ -83,18 +83,34 @@ func TestDecisionInDoubt(t *testing.T) {
 		if now.rev = 11; !refused {
 			now.currentRev = 11
 		}
-		m.leader.attempts.pending = v
+		m.leader.attempts.pending, m.leader.written = v, true
 		m.pending[reading], m.pending[deciding] = true, true
-		m.Step(time.Now(), answered{reading, &readJob{before: v, whole: true, now: &now}, nil})
+		actions := m.Step(time.Now(), answered{reading, &readJob{before: v, whole: true, now: &now}, nil})
+		if m.leader.written != refused {
+			t.Errorf("refused %t: waits for another read %t", refused, m.leader.written)
+		}
 		m.conn.readAt, m.conn.dirty, m.pending[reading] = time.Time{}, true, false
 		var read *readJob
-		for _, a := range m.Step(time.Now(), ticked{}) {
-			if asked, ok := a.(asked); ok && asked.kind == reading {
+		for _, a := range append(actions, m.Step(time.Now(), ticked{})...) {
+			if asked, ok := a.(asked); ok && asked.kind == reading && read == nil {
 				read = asked.request.(*readJob)
 			}
 		}
 		if read == nil || read.anew != refused {
 			t.Errorf("refused %t: reads %+v", refused, read)
+		}
+	}
+}
+
+// TestWaitBetweenAttempts: a leader that waits on the way to its next decision has not given up the one before, which etcd has refused.
+func TestWaitBetweenAttempts(t *testing.T) {
+	t.Parallel()
+	for stage, want := range map[rendezvous.Awaited]int{rendezvous.News: 0, rendezvous.Enough: 2, rendezvous.LastCall: 2} {
+		m := idle()
+		m.leader.attempts.failed = 2
+		m.leader.act(rendezvous.Decision{Wait: "for more", Stage: rendezvous.Stage{Round: 1, For: stage}})
+		if got := m.leader.attempts.failed; got != want {
+			t.Errorf("after a wait for %d, %d attempts have failed in a row, want %d", stage, got, want)
 		}
 	}
 }

@@ -19,8 +19,8 @@ type attempts struct {
 // failedLimit is how many attempts in a row may fail by accident.
 const failedLimit = 3
 
-// resolve takes what is read after the attempt: it has failed if nothing is decided there.
-func (a *attempts) resolve(v *view, now time.Time) {
+// resolve takes what is read after the attempt. It reports whether the attempt has failed, since nothing is decided there.
+func (a *attempts) resolve(v *view, now time.Time) (failed bool) {
 	before := a.pending
 	a.pending = nil
 	switch {
@@ -31,7 +31,9 @@ func (a *attempts) resolve(v *view, now time.Time) {
 		if a.failed++; a.failed == 1 {
 			a.since = now
 		}
+		failed = true
 	}
+	return failed
 }
 
 // failing reports whether n times failedLimit attempts have failed, and n times a timeout has passed since the first of them.
