@@ -28,8 +28,8 @@ type Death struct {
 	Rank        int      `json:"rank"` // in the round that it ended
 	LocalRank   int      `json:"local_rank"`
 	Host        string   `json:"host"`
-	Pid         int      `json:"pid"`
-	ExitCode    int      `json:"exit_code"`               // -n: signal n ended it
+	Pid         int      `json:"pid,omitempty"`
+	ExitCode    int      `json:"exit_code,omitempty"`     // -n: signal n ended it; 0: not known, since its node is gone
 	OutOfMemory bool     `json:"out_of_memory,omitempty"` // the kernel killed it for want of memory
 	Reason      string   `json:"reason"`                  // in words, one line: "signal 9 (SIGKILL)"
 	Stderr      []string `json:"stderr,omitempty"`        // its last lines there, as far as they are known

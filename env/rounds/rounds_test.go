@@ -42,6 +42,15 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
+// TestUnknownEnding: of a worker whose node is gone nothing is said that is not known.
+func TestUnknownEnding(t *testing.T) {
+	gone := rounds.Round{Round: 1, Over: true, Died: []rounds.Death{{Rank: 2, Host: "node-b", Reason: "its node is lost"}}}
+	want := `{"round":1,"over":true,"died":[{"rank":2,"local_rank":0,"host":"node-b","reason":"its node is lost"}]}` + "\n"
+	if got := string(rounds.Encode(gone)); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
 func TestBadDocuments(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"{}\n", "its round is 0"},
