@@ -133,8 +133,11 @@ func (m *stateMachine) onFailure(x launcher.Exit) []action {
 
 func (m *stateMachine) onRoundOver(err error) []action {
 	m.over = err
-	if m.state == running {
+	switch {
+	case m.state == running:
 		return m.stop(membership, syscall.SIGTERM, fmt.Sprintf("the round is over: %v", err))
+	case m.state == stopping && errors.Is(err, rendezvous.ErrClosed): // no other follows, and the others may take long to end
+		return m.stopSurvivors()
 	}
 	return m.onNews()
 }
@@ -236,7 +239,7 @@ func forWorkers(interrupt syscall.Signal) syscall.Signal {
 func (m *stateMachine) stop(r reason, sig syscall.Signal, why string) []action {
 	m.reason = r
 	m.become(stopping, why)
-	if m.replace && r != interruption && !m.isRefused() {
+	if m.replace && r != interruption && !errors.Is(m.over, rendezvous.ErrClosed) && !m.isRefused() {
 		m.survivors = true
 		return []action{revoke{sig}}
 	}

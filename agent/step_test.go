@@ -72,10 +72,13 @@ func tell(e workerExited, others int) []action {
 	return []action{stop{syscall.SIGTERM}, report{&e.Exit}, announce{e.Exit, others}}
 }
 
-func tellStories(t *testing.T, stories []story) {
+func tellStories(t *testing.T, stories []story) { tellStoriesOf(t, stateMachine{}, stories) }
+
+// tellStoriesOf begins each story with the same machine.
+func tellStoriesOf(t *testing.T, begin stateMachine, stories []story) {
 	for _, c := range stories {
 		t.Run(c.name, func(t *testing.T) {
-			var m stateMachine
+			m := begin
 			if got, want := m.begin(), []action{join{}}; !reflect.DeepEqual(got, want) {
 				t.Fatalf("begin: %v, want %v", got, want)
 			}

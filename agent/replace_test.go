@@ -1,0 +1,88 @@
+package agent
+
+import (
+	"syscall"
+	"testing"
+
+	"github.com/gorun/gorun/launcher"
+)
+
+// TestReplaceStep: whole stories of workers that may outlive their round.
+func TestReplaceStep(t *testing.T) {
+	revokeAll := []action{revoke{syscall.SIGTERM}}
+	failed, final := rank0(3), rank0(NoRestart)
+	replaceIt := []action{revoke{syscall.SIGTERM}, report{&failed}, announce{failed, 2}}
+	tellStoriesOf(t, stateMachine{replace: true}, []story{
+		{"one is replaced", []step{
+			{started{3}, nil},
+			{exited(0, 3), replaceIt},
+			{newRound, nil},
+			{revoked{}, again},
+			{started{3}, nil},
+			{gangGone{}, success},
+			{succeeded, ends(nil)},
+		}, done},
+		{"no restart is left, and others take long to end", []step{
+			{started{3}, nil},
+			{exited(0, 3), replaceIt},
+			{own(3), termAll},
+			{revoked{}, nil},
+			{asked(exited(1, 143)), nil},
+			{asked(exited(2, 143)), nil},
+			{gangGone{}, ends(&WorkerError{Root: rank0(3), Code: 3, Stopped: []launcher.Exit{asked(exited(1, 143)).Exit, asked(exited(2, 143)).Exit}})},
+		}, done},
+		{"no restart is left, and all that were to end have ended", []step{
+			{started{3}, nil},
+			{exited(0, 3), replaceIt},
+			{revoked{}, nil},
+			{own(3), termAll},
+			{asked(exited(1, 143)), nil},
+			{asked(exited(2, 143)), nil},
+			{gangGone{}, ends(&WorkerError{Root: rank0(3), Code: 3, Stopped: []launcher.Exit{asked(exited(1, 143)).Exit, asked(exited(2, 143)).Exit}})},
+		}, done},
+		{"the job ends elsewhere", []step{
+			{started{3}, nil},
+			{succeeded, termAll},
+			{gangGone{}, ends(nil)},
+		}, done},
+		{"a worker asks for no restart", []step{
+			{started{3}, nil},
+			{exited(0, NoRestart), append(termAll, report{&final}, announce{final, 2})},
+			{own(NoRestart), nil},
+			{gangGone{}, ends(&WorkerError{Root: rank0(NoRestart), Code: NoRestart})},
+		}, done},
+		{"no other round forms", []step{
+			{started{3}, nil},
+			{newRound, revokeAll},
+			{revoked{}, again},
+			{startFailed{reasoned}, termAll},
+			{asked(exited(0, 143)), nil},
+			{gangGone{}, ends(reasoned)},
+		}, done},
+		{"a survivor dies while the next round forms", []step{
+			{started{3}, nil},
+			{newRound, revokeAll},
+			{revoked{}, again},
+			{exited(1, 5), nil},
+			{started{3}, nil},
+		}, running},
+		{"all survivors die while the next round forms", []step{
+			{started{2}, nil},
+			{newRound, revokeAll},
+			{revoked{}, again},
+			{exited(0, 5), nil},
+			{exited(1, 5), nil},
+			{gangGone{}, nil},
+			{started{2}, nil},
+		}, running},
+		{"an interrupt while the next round forms", []step{
+			{started{3}, nil},
+			{newRound, revokeAll},
+			{revoked{}, again},
+			{sigint, []action{cancelJoin{}, stop{syscall.SIGINT}, answer{syscall.SIGINT, 3, false}}},
+			{startFailed{errNoRound}, nil},
+			{asked(exited(0, 130)), nil},
+			{gangGone{}, ends(&InterruptError{Signal: syscall.SIGINT})},
+		}, done},
+	})
+}
