@@ -38,6 +38,8 @@ type RevocableGang interface {
 	Revoke(sig syscall.Signal, died []rounds.Death)
 	// Revoked is closed when nothing is left of those.
 	Revoked() <-chan struct{}
+	// Report tells those who live on that others have died as well.
+	Report(died []rounds.Death)
 }
 
 // Config describes the job on this node. Fields must be set unless their comments say otherwise.

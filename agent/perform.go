@@ -2,14 +2,11 @@ package agent
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"syscall"
 	"time"
 
-	"github.com/gorun/gorun/env/rounds"
 	"github.com/gorun/gorun/launcher"
 	"github.com/gorun/gorun/rendezvous"
 )
@@ -25,6 +22,7 @@ type joined struct {
 // past is what a join needs to know about the previous workers.
 type past struct {
 	round   *rendezvous.Round // nil: there were none
+	gang    Gang
 	ran     time.Duration
 	backoff backoff
 	failed  *gangFailure // nil: none of them failed
@@ -44,7 +42,7 @@ func (l *loop) perform(todo []action) *finish {
 		switch a := a.(type) {
 		case join:
 			l.over, l.reported, l.barrier, l.barrierLasts = nil, nil, nil, nil
-			last := past{round: l.round, ran: time.Since(l.started), backoff: l.backoff, failed: l.machine.lastFailure(), reports: l.reporting}
+			last := past{round: l.round, gang: l.gang, ran: time.Since(l.started), backoff: l.backoff, failed: l.machine.lastFailure(), reports: l.reporting}
 			l.reporting = nil
 			go func() { l.joined <- l.join(last) }()
 		case cancelJoin:
@@ -56,7 +54,7 @@ func (l *loop) perform(todo []action) *finish {
 			l.gang.Stop(a.sig)
 		case revoke:
 			gang := l.gang.(RevocableGang)
-			gang.Revoke(a.sig, l.died())
+			gang.Revoke(a.sig, deathsElsewhere(l.round))
 			l.revoked = gang.Revoked()
 		case kill:
 			l.gang.Kill()
@@ -81,18 +79,6 @@ func (l *loop) perform(todo []action) *finish {
 		}
 	}
 	return nil
-}
-
-// died returns the worker because of which the round is over, if that is one of another node.
-func (l *loop) died() []rounds.Death {
-	over, ok := errors.AsType[*rendezvous.NewRoundError](l.round.Err())
-	if !ok || over.Failure.Node == l.Node.ID {
-		return nil
-	}
-	f := over.Failure
-	return []rounds.Death{{
-		Rank: f.Rank, LocalRank: f.LocalRank, Host: f.Host, Pid: f.Pid, ExitCode: exitCode(exitOf(f)), Reason: f.Ending, Stderr: strings.Split(f.Text, "\n"),
-	}}
 }
 
 // report reports to the rendezvous, in a separate goroutine. It waits as long as a Join does: until the report arrives, nobody
@@ -144,6 +130,9 @@ func (l *loop) logRestart(round *rendezvous.Round, last past, delay time.Duratio
 	}
 	why := Printable(last.failed.explain(round.Why, l.Config, last.round))
 	level, text := slog.LevelInfo, "starting the workers again: "+why
+	if l.Replace {
+		text = "going on in another round: " + why
+	}
 	if isRestart(round, last.round) {
 		what := "restart worker group"
 		if l.Replace {
@@ -197,6 +186,9 @@ func (l *loop) join(last past) joined {
 	}
 	if err := l.wait(delay, round.Done()); err != nil {
 		return joined{err: err}
+	}
+	if gang, ok := last.gang.(RevocableGang); ok && round.ID == last.round.ID+1 {
+		gang.Report(deathsOf(round.Gone, l.Node.ID)) // some may have been lost since that round was over
 	}
 	gang, err := l.Start(l.startCtx, spec) // from here on workers may run, whom an interrupt lets stop by themselves
 	round.Started()

@@ -19,7 +19,7 @@ var ErrRoundOver = errors.New("gorun is forming another round")
 
 // A Death is how the process of a rank ended, as its agent says.
 type Death struct {
-	ExitCode    int      // -n: signal n ended it
+	ExitCode    int      // -n: signal n ended it; 0: not known, since its node is gone
 	OutOfMemory bool     // the kernel killed it for want of memory
 	Reason      string   // in words, one line: "signal 9 (SIGKILL)"
 	Stderr      []string // its last lines there; none if it ran on another node

@@ -38,6 +38,15 @@ func (g *Gang) Revoke(sig syscall.Signal, died []rounds.Death) {
 	g.group.check()
 }
 
+// Report tells those who live on that others have died as well.
+func (g *Gang) Report(died []rounds.Death) {
+	g.group.mu.Lock()
+	defer g.group.mu.Unlock()
+	if len(died) > 0 {
+		g.group.reportOver(died...)
+	}
+}
+
 // Revoked is closed when nothing is left of the workers that Revoke has ended.
 func (g *Gang) Revoked() <-chan struct{} { return g.revoked }
 

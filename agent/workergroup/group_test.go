@@ -186,6 +186,11 @@ func TestReplace(t *testing.T) {
 		t.Errorf("told of %+v", over)
 	}
 	await(t, gang.Revoked())
+	gang.Report([]rounds.Death{far, {Rank: 4, Host: "there", Reason: "its node is lost"}})
+	if over = next(t, conn); len(over.Died) != 3 || over.Died[2].Rank != 4 {
+		t.Errorf("told of %+v", over)
+	}
+	gang.Report([]rounds.Death{far}) // which it knows
 	if x, _ := await(t, gang.Exits()); x.LocalRank != 2 || !x.Stopped {
 		t.Errorf("exit %+v", x)
 	}
@@ -195,7 +200,7 @@ func TestReplace(t *testing.T) {
 	}
 	r := next(t, conn)
 	w, err := r.Worker()
-	if err != nil || r.Round != 2 || r.Over || w.Rank != 10 || w.MasterPort != 2 || w.RoundSocket != first[0].value("GORUN_ROUND_SOCKET") || len(r.Died) != 2 {
+	if err != nil || r.Round != 2 || r.Over || w.Rank != 10 || w.MasterPort != 2 || w.RoundSocket != first[0].value("GORUN_ROUND_SOCKET") || len(r.Died) != 3 {
 		t.Errorf("told of %+v: %+v, %v", r, w, err)
 	}
 	if err := conn.Enter(2); err != nil {

@@ -1,0 +1,38 @@
+package agent
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/gorun/gorun/env/rounds"
+	"github.com/gorun/gorun/rendezvous"
+)
+
+// deathsElsewhere returns the workers of other nodes because of which a round is over, as far as is known: one that has failed, or those
+// of nodes that are gone.
+func deathsElsewhere(round *rendezvous.Round) []rounds.Death {
+	over, ok := errors.AsType[*rendezvous.NewRoundError](round.Err())
+	if !ok {
+		return nil
+	}
+	deaths := deathsOf(over.Gone, round.Node.ID)
+	if f := over.Failure; f != nil && f.Node != round.Node.ID {
+		deaths = append([]rounds.Death{{
+			Rank: f.Rank, LocalRank: f.LocalRank, Host: f.Host, Pid: f.Pid, ExitCode: exitCode(exitOf(f)), Reason: f.Ending, Stderr: strings.Split(f.Text, "\n"),
+		}}, deaths...)
+	}
+	return deaths
+}
+
+// deathsOf returns the workers of nodes that are gone, but for this one: it may have been given up by the others, and its workers live.
+func deathsOf(gone []rendezvous.GoneNode, self string) (deaths []rounds.Death) {
+	for _, g := range gone {
+		if g.ID == self {
+			continue
+		}
+		for local := range g.Nproc {
+			deaths = append(deaths, rounds.Death{Rank: g.FirstRank + local, LocalRank: local, Host: g.Host, Reason: "its node " + g.Why})
+		}
+	}
+	return deaths
+}
