@@ -114,7 +114,7 @@ var accepted = map[string]struct {
 }
 
 // needed are the flags without which another means nothing.
-var needed = map[string][]string{"json": {"--dry-run"}, "log-keep": {"--log-max-size=1M"}}
+var needed = map[string][]string{"json": {"--dry-run"}, "log-keep": {"--log-max-size=1M"}, "replace-timeout": {"--on-failure=replace"}}
 
 func TestEveryFlagEverySpelling(t *testing.T) {
 	if err := os.Chmod("testdata/token", 0o600); err != nil { // git keeps no more of a mode than x
@@ -393,6 +393,10 @@ func TestUsageErrors(t *testing.T) {
 		{"-m --run-path x", "--module=1 and --run-path=1: leave out one of them"},
 		{"--json x", "--json=1: --json needs --dry-run"},
 		{"--log-keep=3 x", "--log-keep=3: has no effect without --log-max-size"},
+		{"--replace-timeout=3 x", "--replace-timeout=3: has no effect without --on-failure=replace"},
+		{"--on-failure=replace --replace-timeout=0 x", "--replace-timeout=0: want more than 0 seconds"},
+		{"--on-failure=replace --nnodes=2 --node-rank=0 --master-addr=a x", "--on-failure=replace: static nodes do not learn that a worker of another node has failed: " +
+			"have the nodes meet over an etcd, as with --rdzv-backend=embedded --rdzv-endpoint=node0:29400"},
 		{"--signals-to-handle=SIGTREM x", "--signals-to-handle=SIGTREM: no signal SIGTREM (did you mean SIGTERM?): want names separated by commas, such as SIGTERM,SIGUSR1"},
 		{"--nproc-per-node=gppu x", "--nproc-per-node=gppu: want a positive number, auto, cpu, gpu or xpu (did you mean gpu?)"},
 		{"--nproc-per-node=xpu x", "--nproc-per-node=xpu: there is no such device on this machine: want a number, or cpu for one worker on each CPU"},

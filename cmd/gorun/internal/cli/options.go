@@ -89,6 +89,9 @@ func (o *options) check() error {
 	if err := o.loadToken(); err != nil {
 		return err
 	}
+	if err := o.checkReplace(); err != nil {
+		return err
+	}
 	return o.completeRendezvous()
 }
 

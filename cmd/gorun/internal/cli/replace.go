@@ -7,6 +7,7 @@ import (
 	"github.com/gorun/gorun/agent"
 	"github.com/gorun/gorun/agent/workergroup"
 	"github.com/gorun/gorun/launcher"
+	"github.com/gorun/gorun/rendezvous"
 )
 
 // What follows the failure of a worker.
@@ -16,6 +17,22 @@ const (
 )
 
 var onFailures = []string{restartAll, replaceFailed}
+
+// checkReplace checks what goes with --on-failure.
+func (o *options) checkReplace() error {
+	timeout, given := o.given["replace-timeout"]
+	replaces := o.onFailure == replaceFailed
+	switch {
+	case given && !replaces:
+		return usagef("%s: has no effect without --on-failure=%s", timeout, replaceFailed)
+	case o.replaceTimeout <= 0:
+		return usagef("%s: want more than 0 seconds", timeout)
+	case replaces && o.nnodes > 1 && !o.elastic():
+		return usagef("%s: static nodes do not learn that a worker of another node has failed: have the nodes meet over an etcd, "+
+			"as with --rdzv-backend=embedded --rdzv-endpoint=node0:%d", o.given["on-failure"], rendezvous.EmbeddedPort)
+	}
+	return nil
+}
 
 // replace makes config start workers that may outlive their round.
 func (o *options) replace(config *agent.Config, dir string, logger *slog.Logger) {
