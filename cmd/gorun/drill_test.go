@@ -13,10 +13,17 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/gorun/gorun/env/fulltest"
 )
 
+// restarted are the scenarios that TestDrill plays with --on-failure=restart unless it plays all; it plays the others with replace.
+var restarted = []string{
+	"console-blocked", "leader-kill", "etcd-kill", "host-vanished", "scale-up", "newcomer-clash", "flapping-node", "etcd-no-leader",
+}
+
 // TestDrill plays each scenario, with real agents, etcds and workers, in a drill of its own. They run beside each other, as they
-// mostly wait.
+// mostly wait. It plays most with one policy only.
 func TestDrill(t *testing.T) {
 	d := driller{gorun: filepath.Join(t.TempDir(), "gorun")}
 	// Without the race detector: a drill starts dozens of processes.
@@ -24,19 +31,25 @@ func TestDrill(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	head, rows := documentedDrills(t)
-	var documented []string
+	var documented, all []string
 	for _, row := range rows {
-		name, _, _ := strings.Cut(row, " ")
-		documented = append(documented, name)
-		if testing.Short() && name != "worker-kill" { // the others take up to 15 seconds each
+		fields := strings.Fields(row)
+		name, policy := fields[0], fields[1]
+		documented = append(documented, name+" "+policy)
+		switch {
+		case name == "worker-kill" || fulltest.Full():
+		case testing.Short(), slices.Contains(restarted, name) != (policy == "restart"): // the others take up to 15 seconds each
 			continue
 		}
-		t.Run(name, func(t *testing.T) {
+		t.Run(name+"/"+policy, func(t *testing.T) {
 			t.Parallel()
-			d.scenario(t, name, head+"\n"+row)
+			d.scenario(t, name, policy, head+"\n"+row)
 		})
 	}
-	if all := d.list(t); !slices.Equal(documented, all) {
+	for _, name := range d.list(t) {
+		all = append(all, name+" restart", name+" replace")
+	}
+	if !slices.Equal(documented, all) {
 		t.Errorf("docs/drills.md has the results of %q, where gorun drill would play %q", documented, all)
 	}
 	if testing.Short() {
@@ -58,8 +71,12 @@ type driller struct{ gorun string }
 // command is gorun drill, with a place of its own for temporary files.
 func (d driller) command(t *testing.T, args ...string) (c *exec.Cmd, stderr *bytes.Buffer, temp string) {
 	t.Helper()
-	temp = t.TempDir()
+	temp, err := os.MkdirTemp("", "drill") // shorter than t's: the path of a socket may have 107 bytes
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() {
+		defer func() { _ = os.RemoveAll(temp) }()
 		left, err := os.ReadDir(temp)
 		if err != nil || len(left) > 0 {
 			t.Errorf("of temporary files there are left: %v, %v", left, err)
@@ -122,14 +139,14 @@ func (d driller) list(t *testing.T) (names []string) {
 }
 
 // scenario plays one scenario. Its table is the one in docs/drills.md, but for the times.
-func (d driller) scenario(t *testing.T, name, want string) {
-	c, stderr, _ := d.command(t, "-v", name)
+func (d driller) scenario(t *testing.T, name, policy, want string) {
+	c, stderr, _ := d.command(t, "-v", "--on-failure="+policy, name)
 	out, err := c.Output()
 	if err != nil {
 		t.Errorf("%v\n%s", err, stderr)
 	}
 	got := normal(string(out))
-	if _, err := exec.LookPath("ip"); strings.Contains(got, " - - - skipped: ") && (err != nil || os.Getuid() != 0) {
+	if _, err := exec.LookPath("ip"); strings.Contains(got, " - - - - skipped: ") && (err != nil || os.Getuid() != 0) {
 		t.Skip(got)
 	}
 	if got != want {
@@ -145,34 +162,75 @@ func normal(table string) string {
 
 // json is for programs; the number of nodes and workers is up to the user.
 func (d driller) json(t *testing.T) {
-	c, stderr, _ := d.command(t, "--json", "--nodes=2", "--nproc-per-node=1", "worker-kill", "scale-down")
+	c, stderr, _ := d.command(t, "--json", "--nodes=2", "--nproc-per-node=1", "--on-failure=replace", "--repeat=2", "worker-kill", "scale-down")
 	out, err := c.Output()
 	if err != nil {
 		t.Errorf("%v\n%s", err, stderr)
 	}
-	var results []struct {
-		Scenario, Fault, Why, Logs string
-		Held, Skipped              bool
-		Noticed                    float64 `json:"noticed_ms"`
-		Running                    float64 `json:"running_ms"`
-		Leftovers                  struct{ Processes, Ports, Files int }
+	type times struct{ Median, Worst float64 }
+	var report struct {
+		Results []struct {
+			Scenario, Why string
+			Policy        string `json:"on_failure"`
+			Held, Skipped bool
+			Noticed       times `json:"noticed_ms"`
+			NewRound      times `json:"new_round_ms"`
+			FirstCorrect  times `json:"first_correct_ms"`
+			Runs          []struct {
+				Fault, Why, Logs string
+				Held             bool
+				Noticed          float64                               `json:"noticed_ms"`
+				NewRound         float64                               `json:"new_round_ms"`
+				FirstCorrect     float64                               `json:"first_correct_ms"`
+				Leftovers        struct{ Processes, Ports, Files int } `json:"left_over"`
+				Timeline         struct {
+					Tracks []struct {
+						Name  string
+						Node  int
+						Local *int `json:"local_rank"`
+						Spans []struct {
+							From       float64 `json:"from_ms"`
+							To         float64 `json:"to_ms"`
+							State      string
+							Pid, Round int
+							Rank       *int
+						}
+					}
+				}
+			}
+		}
 	}
 	decoder := json.NewDecoder(bytes.NewReader(out))
 	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&results); err != nil || len(results) != 2 {
-		t.Fatalf("%v, %d results of %s", err, len(results), out)
+	if err := decoder.Decode(&report); err != nil || len(report.Results) != 2 {
+		t.Fatalf("%v, %d results of %s", err, len(report.Results), out)
 	}
 	for i, fault := range []string{"SIGKILL to a worker of node 1", "SIGTERM to the agent of node 1"} {
-		r := results[i]
-		if r.Fault != fault || !r.Held || r.Skipped || r.Why+r.Logs != "" || r.Noticed <= 0 || r.Running <= r.Noticed {
+		r := report.Results[i]
+		if !r.Held || r.Skipped || r.Why != "" || r.Policy != "replace" || len(r.Runs) != 2 || r.Noticed.Median <= 0 ||
+			r.FirstCorrect.Worst != max(r.Runs[0].FirstCorrect, r.Runs[1].FirstCorrect) {
 			t.Errorf("result %d is %+v\n%s", i, r, stderr)
+		}
+		for _, run := range r.Runs {
+			if run.Fault != fault || !run.Held || run.Why+run.Logs != "" || run.Noticed <= 0 || run.FirstCorrect < run.NewRound || run.NewRound <= 0 {
+				t.Errorf("in result %d there is %+v\n%s", i, run, stderr)
+			}
+			states := make(map[string]bool)
+			for _, track := range run.Timeline.Tracks {
+				for _, span := range track.Spans {
+					states[span.State] = true
+				}
+			}
+			if want := []string{"joining", "computing", "waiting"}; slices.ContainsFunc(want, func(s string) bool { return !states[s] }) {
+				t.Errorf("the timeline has the states %v, and lacks one of %q", states, want)
+			}
 		}
 	}
 }
 
 // random: of every fault it is told how long it took until all computed again.
 func (d driller) random(t *testing.T) {
-	c, stderr, _ := d.command(t, "--random", "--seed=7", "--minutes=0.05", "--nproc-per-node=1")
+	c, stderr, _ := d.command(t, "--random", "--on-failure=replace", "--seed=7", "--minutes=0.05", "--nproc-per-node=1")
 	out, err := c.Output()
 	if err != nil {
 		t.Errorf("%v\n%s", err, stderr)
@@ -180,25 +238,25 @@ func (d driller) random(t *testing.T) {
 	if strings.Contains(string(out), " skipped: ") {
 		return // as in all
 	}
-	if !regexp.MustCompile(`(?m)^random +[0-9]+ random faults, seed 7 +- +[0-9]+ ms +yes +none$`).Match(out) {
+	if !regexp.MustCompile(`(?m)^random +replace +[0-9]+ random faults, seed 7 +- +- +[0-9]+ ms +yes +none$`).Match(out) {
 		t.Errorf("the table is\n%s", out)
 	}
-	if !regexp.MustCompile(`(?m)^random: 1: .*: computing together again after [0-9.]+ s$`).MatchString(stderr.String()) {
+	if !regexp.MustCompile(`(?m)^random, replace: 1: .*: computing together again after [0-9.]+ s$`).MatchString(stderr.String()) {
 		t.Errorf("stderr is\n%s", stderr)
 	}
 }
 
 // fails: a drill that does not hold is told of, and what the agents have said is kept.
 func (d driller) fails(t *testing.T) {
-	c, stderr, temp := d.command(t, "--timeout=1ms", "agent-kill")
+	c, stderr, temp := d.command(t, "--timeout=1ms", "--on-failure=restart", "agent-kill")
 	out, _ := c.Output()
 	if code := c.ProcessState.ExitCode(); code != 1 {
 		t.Errorf("exit code %d, want 1", code)
 	}
-	if !regexp.MustCompile(`(?m)^agent-kill +- +- +- +NO: .*: not finished within 1ms: no worker has started +none$`).Match(out) {
+	if !regexp.MustCompile(`(?m)^agent-kill +restart +- +- +- +- +NO: .*: not finished within 1ms: no worker has started +none$`).Match(out) {
 		t.Errorf("the table is\n%s", out)
 	}
-	logs := regexp.MustCompile(`(?m)^agent-kill: logs are in (.*)$`).FindSubmatch(stderr.Bytes())
+	logs := regexp.MustCompile(`(?m)^agent-kill, restart: logs are in (.*)$`).FindSubmatch(stderr.Bytes())
 	if logs == nil || !strings.Contains(stderr.String(), "\n  etcd0.log:\n    ") || !strings.HasSuffix(stderr.String(), "\ngorun: 1 of 1 drills did not hold\n") {
 		t.Fatalf("stderr is\n%s", stderr)
 	}
@@ -212,7 +270,7 @@ func (d driller) fails(t *testing.T) {
 
 // interrupted: nothing is left, not even of an agent that is suspended.
 func (d driller) interrupted(t *testing.T) {
-	c, _, _ := d.command(t, "-v", "agent-stop")
+	c, _, _ := d.command(t, "-v", "--on-failure=replace", "agent-stop")
 	d.end(t, c, syscall.SIGTERM)
 	if code := c.ProcessState.ExitCode(); code != 128+int(syscall.SIGTERM) {
 		t.Errorf("exit code %d, want %d", code, 128+int(syscall.SIGTERM))
@@ -221,7 +279,7 @@ func (d driller) interrupted(t *testing.T) {
 
 // killed: no process is left, and no file.
 func (d driller) killed(t *testing.T) {
-	c, _, temp := d.command(t, "-v", "agent-stop")
+	c, _, temp := d.command(t, "-v", "--on-failure=replace", "agent-stop")
 	d.end(t, c, syscall.SIGKILL)
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) { // nobody tells
 		left, err := os.ReadDir(temp)

@@ -33,9 +33,13 @@ gorun drill --random --minutes=30 --nodes=4`
 // mostMinutes is the longest duration of --random: a year.
 const mostMinutes = 365 * 24 * 60
 
+// mostRepeats is the highest --repeat.
+const mostRepeats = 1 << 20
+
 // drillCommand is gorun drill, which injects faults.
 func drillCommand() *cobra.Command {
-	o := drill.Options{Nodes: 3, Nproc: 2, Timeout: time.Minute}
+	o := drill.Options{Nodes: 3, Nproc: 2, Timeout: time.Minute, Repeat: 1}
+	policies := drill.Policies
 	var list, asJSON, random bool
 	var seed uint64
 	minutes := 1.0
@@ -60,7 +64,7 @@ func drillCommand() *cobra.Command {
 			}
 			if list {
 				for _, s := range scenarios {
-					_, _ = fmt.Fprintf(cmd.OutOrStdout(), "%-18s %s\n", s.Name, s.About)
+					_, _ = fmt.Fprintf(cmd.OutOrStdout(), "%-23s %s\n", s.Name, s.About)
 				}
 				return nil
 			}
@@ -71,7 +75,7 @@ func drillCommand() *cobra.Command {
 			interrupts := notify([]os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP})
 			std.watch(slog.New(slog.DiscardHandler), interrupts)
 			o.Log = std.err
-			err = runDrills(cmd.Context(), o, scenarios, asJSON, std.out, interrupts)
+			err = runDrills(cmd.Context(), o, scenarios, policies, asJSON, std.out, interrupts)
 			return std.finish(err, drainTimeouts(err), interrupts)
 		},
 	}
@@ -87,6 +91,8 @@ func drillCommand() *cobra.Command {
 	own("list", "", "", "list the scenarios", setTo(&list, parseSwitch))
 	own("nodes", "", "N", "number of agents (default 3)", setTo(&o.Nodes, between(2, maxNodes)))
 	own("nproc-per-node", "", "N", "number of workers for each agent (default 2)", setTo(&o.Nproc, between(1, maxProcs)))
+	own("on-failure", "", "NAME", "restart, replace or both: the --on-failure of the jobs (default both)", setTo(&policies, parsePolicies))
+	own("repeat", "", "N", "how often to run each scenario; the table then has the median and the worst times (default 1)", setTo(&o.Repeat, between(1, mostRepeats)))
 	own("timeout", "", "DURATION", "longest time that a scenario may take (default 1m)", setTo(&o.Timeout, positiveDuration))
 	own("random", "", "", "inject random faults instead of running scenarios", setTo(&random, parseSwitch))
 	own("minutes", "", "MINUTES", "how long --random runs (default 1)", setTo(&minutes, parseMinutes))
@@ -95,6 +101,18 @@ func drillCommand() *cobra.Command {
 	own("keep", "", "", "keep the logs of all scenarios, not only of those that fail", setTo(&o.Keep, parseSwitch))
 	own("verbose", "v", "", "log every step", setTo(&o.Verbose, parseSwitch))
 	return cmd
+}
+
+// parsePolicies reads which policies of --on-failure to drill.
+func parsePolicies(text string) ([]drill.Policy, error) {
+	switch {
+	case text == "both":
+		return drill.Policies, nil
+	case slices.Contains(drill.Policies, drill.Policy(text)):
+		return []drill.Policy{drill.Policy(text)}, nil
+	default:
+		return nil, errors.New("want restart, replace or both")
+	}
 }
 
 func positiveDuration(text string) (time.Duration, error) {
@@ -121,8 +139,13 @@ func parseSeed(text string) (uint64, error) {
 	return seed, nil
 }
 
+// drillReport is the document that --json prints.
+type drillReport struct {
+	Results []drill.Result `json:"results"`
+}
+
 // runDrills runs scenarios and prints their results. The error says how many did not hold.
-func runDrills(ctx context.Context, o drill.Options, scenarios []*drill.Scenario, asJSON bool, out io.Writer, interrupts <-chan os.Signal) error {
+func runDrills(ctx context.Context, o drill.Options, scenarios []*drill.Scenario, policies []drill.Policy, asJSON bool, out io.Writer, interrupts <-chan os.Signal) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	over := make(chan struct{})
 	defer close(over)
@@ -134,20 +157,21 @@ func runDrills(ctx context.Context, o drill.Options, scenarios []*drill.Scenario
 		}
 	}()
 
-	results, err := drill.Run(ctx, o, scenarios)
+	results, err := drill.Run(ctx, o, scenarios, policies)
 	if err != nil {
 		return err
 	}
 	if asJSON {
 		encoder := json.NewEncoder(out)
 		encoder.SetIndent("", "  ")
-		err = encoder.Encode(results)
+		err = encoder.Encode(drillReport{results})
 	} else {
 		err = drill.Table(out, results)
 	}
+	all := len(results)
 	failed := slices.DeleteFunc(results, func(r drill.Result) bool { return r.Held || r.Skipped })
 	if err == nil && len(failed) > 0 {
-		err = fmt.Errorf("%d of %d drills did not hold", len(failed), len(scenarios))
+		err = fmt.Errorf("%d of %d drills did not hold", len(failed), all)
 	}
 	return err
 }
@@ -177,9 +201,9 @@ func drillsOf(names []string) (list []*drill.Scenario, err error) {
 // drillWorkerCommand is the worker that gorun drill starts.
 func drillWorkerCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: drill.WorkerCommand, Hidden: true, Args: cobra.ExactArgs(3),
+		Use: drill.WorkerCommand, Hidden: true, Args: cobra.MinimumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return drill.Work(cmd.Context(), args[0], args[1], args[2])
+			return drill.Work(cmd.Context(), args[0], args[1], args[2:])
 		},
 	}
 }

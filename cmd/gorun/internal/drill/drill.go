@@ -11,14 +11,29 @@
 // In every scenario, this must hold in addition to what its steps wait for:
 //
 //  1. A rank starts once in a round, and all workers of a round know the same world, master and restarts.
-//  2. A node has workers of one round at a time: the old ones are dead when new ones start.
+//  2. A node has workers of one round at a time: the old ones are dead when new ones start, or are in the new round.
 //  3. Nodes that are in two rounds, one after the other, keep their order.
-//  4. Agents end when they are meant to, with exit code 0, and not before.
-//  5. The job has used as many restarts as the fault costs.
-//  6. Nothing is left in the end: no process, no port, no file.
+//  4. Sums are right, and the state that workers keep does not go backwards as long as one of them lives.
+//  5. With --on-failure=replace, the fault ends only those workers that it hits; the others keep their ranks, unless nodes come
+//     or go, and learn who has died of what. With restart, all are started again.
+//  6. Agents end when they are meant to, with exit code 0, and not before. All of them name the same root cause.
+//  7. The job has used as many restarts as the fault costs.
+//  8. Nothing is left in the end: no process, no port, no file.
 package drill
 
 import "time"
+
+// A Policy is a value of --on-failure.
+type Policy string
+
+// The policies.
+const (
+	Restart Policy = "restart"
+	Replace Policy = "replace"
+)
+
+// Policies are all of them.
+var Policies = []Policy{Restart, Replace}
 
 // A Scenario is a fault, and what the job must do after it.
 type Scenario struct {
@@ -32,6 +47,7 @@ type Scenario struct {
 
 // A job describes the job of a scenario. The zero value is a job that loses no node, and whose first node hosts the rendezvous.
 type job struct {
+	policy   Policy
 	etcd     int           // members by themselves; 0: nodes host the rendezvous
 	hosts    int           // how many, the first ones; 0: one
 	network  bool          // every node has its own, which can be cut

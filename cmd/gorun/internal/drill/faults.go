@@ -30,7 +30,8 @@ func faultOfWorker(sig syscall.Signal, node int) step {
 	return step{what, func(ctx context.Context, s *testbed) error {
 		list := s.world.live(node)
 		k := list[len(list)-1]
-		return fault(what, func(other *worker) bool { return other == k }, func(*testbed) error {
+		return fault(what, func(other *worker) bool { return other == k }, func(s *testbed) error {
+			s.world.exitCode = -int(sig)
 			return k.process.Signal(sig)
 		}).do(ctx, s)
 	}}

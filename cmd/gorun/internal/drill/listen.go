@@ -46,7 +46,11 @@ func (s *testbed) receive(conn net.Conn) {
 			s.post(func(time.Time) { s.world.fail(err) })
 			return
 		}
-		s.post(func(at time.Time) { s.world.receive(at, k, m) })
+		if m.Kind == rejoined && m.Place != nil {
+			k = k.inRound(*m.Place)
+		}
+		now := k
+		s.post(func(at time.Time) { s.world.receive(at, now, m) })
 	}
 	if k != nil {
 		s.post(func(at time.Time) { s.world.lose(at, k) })

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// flappingCall is last_call_timeout in newcomer-flapping. It determines how long a node is kept out.
+// flappingCall is last_call_timeout in flapping-node. It determines how long a node is kept out.
 const flappingCall = time.Second
 
 // flappingLimit is how often a failing node may get in before it must be kept out. On a slow machine, some of these times do not

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -60,12 +61,17 @@ func (s *testbed) startNode(name string, node int, program string) (*process, er
 		"--rdzv-backend=embedded", "--rdzv-endpoint=" + s.endpoints, "--rdzv-id=drill", "--rdzv-conf=" + conf,
 	}
 	args = append(args, s.access()...)
-	way, unread := fails, j.unread && node == n-1
-	if j.hang {
-		way = hangs
-	}
+	var ways []string
+	unread := j.unread && node == n-1
 	if unread {
-		way = writes
+		ways = append(ways, writes)
+	}
+	switch {
+	case j.policy == Replace:
+		args = append(args, "--on-failure=replace")
+		ways = append(ways, rejoins)
+	case j.hang:
+		ways = append(ways, hangs)
 	}
 	if j.eager {
 		args = append(args, "--max-restart-backoff=0")
@@ -73,7 +79,7 @@ func (s *testbed) startNode(name string, node int, program string) (*process, er
 	if j.ranks {
 		args = append(args, fmt.Sprint("--node-rank=", node))
 	}
-	return s.start(name, node, unread, append(args, program, WorkerCommand, s.socket(), strconv.Itoa(node), way))
+	return s.start(name, node, unread, slices.Concat(args, []string{program, WorkerCommand, s.socket(), strconv.Itoa(node)}, ways))
 }
 
 // startEtcd starts or restarts a member of etcd.

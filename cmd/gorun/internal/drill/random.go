@@ -56,13 +56,14 @@ func randomFaults(seed uint64, length time.Duration, nodes int) step {
 			if err != nil {
 				return fmt.Errorf("fault %d after %.0f s: %s: %w", n, time.Since(begun).Seconds(), what, err)
 			}
-			s.options.log("random: %d: %s: computing together again after %.1f s", n, what, took.Seconds())
+			s.options.log("random, %s: %d: %s: computing together again after %.1f s", s.job.policy, n, what, took.Seconds())
 			if took > slowest {
 				slowest, s.world.fault, s.recovered = took, time.Now().Add(-took), time.Now()
 			}
 			if err := s.pass(ctx, time.Duration(r.Int64N(int64(2*time.Second)))); err != nil {
 				return err
 			}
+			s.world.newRound = time.Time{} // of the slowest it is not known
 		}
 		return nil
 	}}

@@ -5,26 +5,70 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 )
 
-// A Result is the result of one scenario. Its times start at the fault.
+// A Result is the result of a scenario with a policy.
 type Result struct {
-	Scenario  string    `json:"scenario"`
-	Fault     string    `json:"fault"`
-	Noticed   *float64  `json:"noticed_ms"` // until anybody else did something about it; nil: nobody
-	Running   *float64  `json:"running_ms"` // until all workers computed together again; nil: they did all the time, or never
-	Held      bool      `json:"held"`
-	Skipped   bool      `json:"skipped"`
-	Why       string    `json:"why"` // it did not hold, or is skipped
-	Leftovers Leftovers `json:"leftovers"`
-	Logs      string    `json:"logs"` // directory; empty: they are not kept
+	Scenario     string    `json:"scenario"`
+	Policy       Policy    `json:"on_failure"`
+	Held         bool      `json:"held"` // in all runs
+	Skipped      bool      `json:"skipped"`
+	Why          string    `json:"why"` // it did not hold, or is skipped
+	Noticed      *Times    `json:"noticed_ms"`
+	NewRound     *Times    `json:"new_round_ms"`
+	FirstCorrect *Times    `json:"first_correct_ms"`
+	Runs         []Outcome `json:"runs"`
+}
+
+// Times are those of all runs in which there was such a time.
+type Times struct {
+	Median float64 `json:"median"`
+	Worst  float64 `json:"worst"`
+}
+
+// An Outcome is what happened in one run. Its times start at the fault.
+type Outcome struct {
+	Fault        string    `json:"fault"`
+	Noticed      *float64  `json:"noticed_ms"`       // until anybody else did something about it; nil: nobody
+	NewRound     *float64  `json:"new_round_ms"`     // until the first worker was in a new round; nil: there was none
+	FirstCorrect *float64  `json:"first_correct_ms"` // until all workers had computed together again; nil: they did all the time, or never
+	Held         bool      `json:"held"`
+	Why          string    `json:"why"` // it did not hold
+	Leftovers    Leftovers `json:"left_over"`
+	Logs         string    `json:"logs"` // directory; empty: they are not kept
+	Timeline     Timeline  `json:"timeline"`
+}
+
+// add adds an outcome.
+func (r *Result) add(o Outcome) {
+	r.Runs = append(r.Runs, o)
+	r.Held = !slices.ContainsFunc(r.Runs, func(o Outcome) bool { return !o.Held })
+	r.Noticed = timesOf(r.Runs, func(o Outcome) *float64 { return o.Noticed })
+	r.NewRound = timesOf(r.Runs, func(o Outcome) *float64 { return o.NewRound })
+	r.FirstCorrect = timesOf(r.Runs, func(o Outcome) *float64 { return o.FirstCorrect })
+	if r.Why == "" {
+		r.Why = o.Why
+	}
+}
+
+func timesOf(runs []Outcome, of func(Outcome) *float64) *Times {
+	var list []float64
+	for _, o := range runs {
+		if ms := of(o); ms != nil {
+			list = append(list, *ms)
+		}
+	}
+	if list == nil {
+		return nil
+	}
+	slices.Sort(list)
+	return &Times{Median: list[(len(list)-1)/2], Worst: list[len(list)-1]}
 }
 
 // Leftovers is what a scenario left behind. Whatever could be removed has been removed.
@@ -47,17 +91,26 @@ func (l Leftovers) String() string {
 	return cmp.Or(strings.Join(parts, ", "), "none")
 }
 
-func (r *Result) measure(s *testbed) {
+func (r *Outcome) measure(s *testbed) {
+	w, now := s.world, time.Now()
+	origin := w.fault
+	if origin.IsZero() {
+		origin = s.begun
+	}
 	since := func(t time.Time) *float64 {
-		if t.IsZero() || s.world.fault.IsZero() {
+		if t.IsZero() || w.fault.IsZero() {
 			return nil
 		}
-		return new(math.Round(t.Sub(s.world.fault).Seconds()*1e4) / 10)
+		return new(milliseconds(t.Sub(w.fault)))
 	}
-	r.Fault, r.Noticed, r.Running = s.fault, since(s.world.noticed), since(s.recovered)
+	r.Fault, r.Noticed, r.NewRound, r.FirstCorrect = s.fault, since(w.noticed), since(w.newRound), since(s.recovered)
+	r.Timeline = w.timeline.since(origin, cmp.Or(s.finished, now))
 }
 
-func (r *Result) judge(err error) {
+// milliseconds returns a duration to a tenth of a millisecond.
+func milliseconds(d time.Duration) float64 { return math.Round(d.Seconds()*1e4) / 10 }
+
+func (r *Outcome) judge(err error) {
 	if err == nil && r.Leftovers != (Leftovers{}) {
 		err = errors.New("something was left over")
 	}
@@ -68,18 +121,18 @@ func (r *Result) judge(err error) {
 }
 
 // report logs the result, and, if the scenario did not hold, the end of each log.
-func (r *Result) report(o Options) {
+func (r *Outcome) report(o Options, name string) {
 	if r.Held {
-		o.log("%s: held", r.Scenario)
+		o.log("%s: held", name)
 	} else {
-		o.log("%s: NOT held: %s; leftovers: %v", r.Scenario, r.Why, r.Leftovers)
+		o.log("%s: NOT held: %s; left over: %v", name, r.Why, r.Leftovers)
 		logs, _ := filepath.Glob(filepath.Join(r.Logs, "*.log")) // the pattern is good
-		for _, name := range logs {
-			o.log("%s", tail(name))
+		for _, log := range logs {
+			o.log("%s", tail(log))
 		}
 	}
 	if r.Logs != "" {
-		o.log("%s: logs are in %s", r.Scenario, r.Logs)
+		o.log("%s: logs are in %s", name, r.Logs)
 	}
 }
 
@@ -98,7 +151,7 @@ func tail(name string) string {
 }
 
 // keepLogs removes the directory, or all but the logs.
-func (r *Result) keepLogs(dir string) error {
+func (r *Outcome) keepLogs(dir string) error {
 	if r.Logs == "" {
 		return os.RemoveAll(dir)
 	}
@@ -109,28 +162,4 @@ func (r *Result) keepLogs(dir string) error {
 		}
 	}
 	return err
-}
-
-// Table writes results for people.
-func Table(out io.Writer, results []Result) error {
-	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(t, "SCENARIO\tFAULT\tNOTICED\tRUNNING AGAIN\tHELD\tLEFTOVERS") // the error comes with the flush
-	for _, r := range results {
-		held, left := "yes", r.Leftovers.String()
-		switch {
-		case r.Skipped:
-			held, left = "skipped: "+r.Why, "-"
-		case !r.Held:
-			held = "NO: " + r.Why
-		}
-		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", r.Scenario, cmp.Or(r.Fault, "-"), millis(r.Noticed), millis(r.Running), held, left)
-	}
-	return t.Flush()
-}
-
-func millis(ms *float64) string {
-	if ms == nil {
-		return "-"
-	}
-	return fmt.Sprintf("%.0f ms", *ms)
 }

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/gorun/gorun/cmd/gorun/internal/hosts"
@@ -21,6 +23,7 @@ type Options struct {
 	Nodes   int    // at least 2; there are more where more must host
 	Nproc   int    // workers of each
 	Timeout time.Duration
+	Repeat  int       // how often each scenario is run with each policy
 	Keep    bool      // logs, also of what holds
 	Verbose bool      // log every step
 	Log     io.Writer // gets a line for each thing that happens
@@ -28,8 +31,8 @@ type Options struct {
 
 func (o *Options) log(format string, args ...any) { _, _ = fmt.Fprintf(o.Log, format+"\n", args...) }
 
-// Run runs scenarios, one after the other. It returns an error only for problems outside of the scenarios.
-func Run(ctx context.Context, o Options, scenarios []*Scenario) (results []Result, err error) {
+// Run runs scenarios, one after the other, each with all of these policies. It returns an error only for problems outside of the scenarios.
+func Run(ctx context.Context, o Options, scenarios []*Scenario, policies []Policy) (results []Result, err error) {
 	runtime.LockOSThread() // the end of which ends all processes, should this one be killed
 	defer runtime.UnlockOSThread()
 	dir, err := os.MkdirTemp("", "gorun-drill-")
@@ -48,52 +51,63 @@ func Run(ctx context.Context, o Options, scenarios []*Scenario) (results []Resul
 	}
 	defer cleaner.Close()
 	for _, sc := range scenarios {
-		r, err := run(ctx, o, sc, filepath.Join(dir, sc.Name))
-		if err != nil {
-			return results, errors.Join(err, os.RemoveAll(dir))
+		for _, policy := range policies {
+			r := Result{Scenario: sc.Name, Policy: policy}
+			for n := range o.Repeat {
+				if err = run(ctx, o, sc, &r, filepath.Join(dir, strings.Join([]string{sc.Name, string(policy), strconv.Itoa(n + 1)}, "-"))); err != nil {
+					return results, errors.Join(err, os.RemoveAll(dir))
+				}
+				if r.Skipped {
+					break
+				}
+			}
+			results = append(results, r)
 		}
-		results = append(results, r)
 	}
 	_ = os.Remove(dir) // fails if there are logs in it
 	return results, nil
 }
 
-// run runs one scenario, in its own directory.
-func run(ctx context.Context, o Options, sc *Scenario, dir string) (Result, error) {
-	r := Result{Scenario: sc.Name}
-	o.log("%s: %s", sc.Name, sc.About)
+// run runs a scenario once, in its own directory, and adds what happened to the result.
+func run(ctx context.Context, o Options, sc *Scenario, r *Result, dir string) error {
+	name := fmt.Sprintf("%s, %s", sc.Name, r.Policy)
+	o.log("%s: %s", name, sc.About)
 	if err := os.Mkdir(dir, 0o700); err != nil {
-		return r, err
+		return err
 	}
 	o.Nodes = max(o.Nodes, sc.job.hosts)
-	s, err := newTestbed(o, sc.job, dir)
+	job := sc.job
+	job.policy = r.Policy
+	s, err := newTestbed(o, job, dir)
 	if unavailable, ok := errors.AsType[*hosts.UnavailableError](err); ok {
 		r.Skipped, r.Why = true, unavailable.Error()
-		o.log("%s: skipped: %s", sc.Name, r.Why)
-		return r, os.RemoveAll(dir)
+		o.log("%s: skipped: %s", name, r.Why)
+		return os.RemoveAll(dir)
 	}
 	if err != nil {
-		return r, err
+		return err
 	}
 	limited, cancel := context.WithTimeoutCause(ctx, o.Timeout+sc.length, fmt.Errorf("not finished within %v", o.Timeout))
 	defer cancel()
-	err = s.play(limited, sc)
-	r.measure(s)
-	r.Leftovers = s.clear()
+	var one Outcome
+	err = s.play(limited, sc, name)
+	one.measure(s)
+	one.Leftovers = s.clear()
 	if ctx.Err() != nil {
-		return r, context.Cause(ctx)
+		return context.Cause(ctx)
 	}
-	r.judge(err)
-	if !r.Held || o.Keep {
-		r.Logs = dir
+	one.judge(err)
+	if !one.Held || o.Keep {
+		one.Logs = dir
 	}
-	r.report(o)
-	return r, r.keepLogs(dir)
+	one.report(o, name)
+	r.add(one)
+	return one.keepLogs(dir)
 }
 
 // play performs the steps of a scenario, between a beginning and an end that all scenarios share.
-func (s *testbed) play(ctx context.Context, sc *Scenario) error {
-	first, begun := sc.job.begin(s.options.Nodes), time.Now()
+func (s *testbed) play(ctx context.Context, sc *Scenario, name string) error {
+	first := sc.job.begin(s.options.Nodes)
 	steps := []step{start(upTo(0, first)), together(upTo(0, first))}
 	if sc.job.etcd > 0 {
 		steps = slices.Insert(steps, 0, startEtcds(sc.job.etcd))
@@ -101,7 +115,7 @@ func (s *testbed) play(ctx context.Context, sc *Scenario) error {
 	steps = append(steps, sc.steps(s.options.Nodes)...)
 	for _, step := range append(steps, restarts(sc.job.restarts), finish()) {
 		if s.options.Verbose {
-			s.options.log("%s: %5.2f s: %s", sc.Name, time.Since(begun).Seconds(), step.what)
+			s.options.log("%s: %5.2f s: %s", name, time.Since(s.begun).Seconds(), step.what)
 		}
 		if err := step.do(ctx, s); err != nil {
 			return fmt.Errorf("%s: %w", step.what, err)

@@ -10,7 +10,7 @@ import (
 var Scenarios = []*Scenario{
 	{
 		Name:  "worker-kill",
-		About: "a worker is killed: the workers of all nodes restart, which costs one restart",
+		About: "a worker is killed, which costs one restart: the workers of all nodes start again, or it alone",
 		job:   job{restarts: 1},
 		steps: func(n int) []step {
 			return []step{faultOfWorker(syscall.SIGKILL, n-1), again(upTo(0, n))}
@@ -41,7 +41,7 @@ var Scenarios = []*Scenario{
 		},
 	}, {
 		Name:  "agent-stop",
-		About: "an agent is suspended until the others have gone on without it: when it resumes, it ends its old workers and joins again",
+		About: "an agent is suspended until the others have gone on without it: when it resumes, it joins again",
 		job:   job{etcd: 1, spare: 1, hang: true, ttl: leaseTime},
 		steps: func(n int) []step {
 			return []step{
@@ -80,19 +80,25 @@ var Scenarios = []*Scenario{
 			}
 		},
 	}, {
-		Name:  "partition",
-		About: "a node is cut off: for a moment, and nothing happens; then for longer, and the others go on without it until it is back",
+		Name:  "node-partition-short",
+		About: "a node is cut off for a moment: no worker notices",
+		job:   job{etcd: 1, network: true, spare: 1, hang: true, ttl: 2 * leaseTime},
+		steps: func(n int) []step {
+			return []step{faultOfNetwork(n - 1), pause(leaseTime / 4), heal(n - 1), undisturbed(leaseTime)}
+		},
+	}, {
+		Name:  "node-partition-long",
+		About: "a node is cut off until the others have gone on without it: when it is back, it joins again",
 		job:   job{etcd: 1, network: true, spare: 1, hang: true, ttl: 2 * leaseTime},
 		steps: func(n int) []step {
 			return []step{
-				cut(n - 1), pause(leaseTime / 4), heal(n - 1), undisturbed(leaseTime),
 				faultOfNetwork(n - 1), again(upTo(0, n-1)), oldWorkers(n - 1),
 				heal(n - 1), together(upTo(0, n)),
 			}
 		},
 	}, {
 		Name:  "scale-up",
-		About: "a node is added: all nodes start a new round with it, which costs no restart",
+		About: "a node is added: a new round begins with it, which costs no restart",
 		job:   job{first: -1, spare: 1, lastCall: time.Second / 5},
 		steps: func(n int) []step {
 			return []step{changeByStart(n - 1), again(upTo(0, n))}
@@ -112,7 +118,7 @@ var Scenarios = []*Scenario{
 			return []step{newcomerWithRank(0), newcomerFails(2)}
 		},
 	}, {
-		Name:  "newcomer-flapping",
+		Name:  "flapping-node",
 		About: "a new node fails to start its workers, again and again: it is kept out for longer and longer, and the job uses no restart",
 		job:   job{etcd: 1, first: -1, spare: 1, ttl: leaseTime, lastCall: flappingCall},
 		steps: func(n int) []step {

@@ -32,7 +32,7 @@ func together(nodes []int) step {
 		if err := s.await(ctx, func(w *world) bool { return w.together(nodes) }); err != nil {
 			return err
 		}
-		return s.world.order()
+		return s.world.checkRound()
 	}}
 }
 
@@ -43,7 +43,10 @@ func again(nodes []int) step {
 			return err
 		}
 		s.recovered = s.changed
-		return s.world.order()
+		if err := s.world.checkRound(); err != nil || s.job.policy == Restart {
+			return err
+		}
+		return s.world.checkSurvivors()
 	}}
 }
 
@@ -105,6 +108,7 @@ func startEtcds(members int) step {
 // finish lets the job end successfully, and then ends etcd.
 func finish() step {
 	return step{"the job ends, every agent with exit code 0", func(ctx context.Context, s *testbed) error {
+		s.finished = time.Now()
 		s.world.victim = nil // what happens from now on has nothing to do with the fault
 		agents := running(s.agents)
 		for _, p := range agents {

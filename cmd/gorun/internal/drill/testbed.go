@@ -28,6 +28,8 @@ type testbed struct {
 	newcomer  *process // an agent that is none of the job's; nil: there is none
 
 	world     *world
+	begun     time.Time
+	finished  time.Time // when the job was asked to end; zero: not yet
 	fault     string    // empty: not yet
 	recovered time.Time // zero: not yet
 	changed   time.Time // when what is known last changed
@@ -55,8 +57,8 @@ func (s *testbed) tokenFile() string { return filepath.Join(s.dir, "token") }
 
 func newTestbed(o Options, j job, dir string) (*testbed, error) {
 	s := &testbed{
-		options: o, job: j, dir: dir, agents: make(map[int]*process), etcds: make(map[int]*process),
-		world: &world{nproc: o.Nproc, alive: (*worker).isAlive}, news: make(chan news),
+		begun: time.Now(), options: o, job: j, dir: dir, agents: make(map[int]*process), etcds: make(map[int]*process),
+		world: &world{nproc: o.Nproc, policy: j.policy, alive: (*worker).isAlive}, news: make(chan news),
 	}
 	s.life, s.die = context.WithCancel(context.Background())
 	if err := s.set(); err != nil {

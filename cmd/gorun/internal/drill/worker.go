@@ -9,12 +9,11 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"syscall"
-	"time"
 
-	"github.com/gorun/gorun/comm"
 	"github.com/gorun/gorun/env"
 )
 
@@ -24,23 +23,27 @@ const WorkerCommand = "drill-worker"
 // A message is what a worker reports to the drill, one line of JSON. The first one is started.
 type message struct {
 	Kind  kind   `json:"kind"`
-	Place *place `json:"place,omitempty"` // of started
+	Place *place `json:"place,omitempty"` // of started and rejoined
+	State int    `json:"state,omitempty"` // of computed: how often the job has computed
 	Error string `json:"error,omitempty"` // of stuck and wrong
+	Death *death `json:"death,omitempty"` // of stuck: that of the rank that the error names; nil: not known
 }
 
 type kind string
 
 const (
 	started  kind = "started"
+	rejoined kind = "rejoined" // it has outlived its round, and is in another
 	computed kind = "computed" // together with all others, once more
 	stuck    kind = "stuck"    // an operation has failed
 	wrong    kind = "wrong"    // an operation has had a wrong result, and no error
 	stopping kind = "stopping" // it got SIGTERM
 )
 
-// A place identifies a worker.
+// A place is a worker's part in a round.
 type place struct {
 	Node     int    `json:"node"` // the drill's number, which stays the same from round to round
+	Local    int    `json:"local"`
 	Pid      int    `json:"pid"`
 	Round    int    `json:"round"`
 	Rank     int    `json:"rank"`
@@ -49,34 +52,36 @@ type place struct {
 	Master   string `json:"master"`
 }
 
-// The pause between two computations, and between two messages about them.
-const (
-	computePause = 5 * time.Millisecond
-	reportPause  = 50 * time.Millisecond
-)
+// A death is what a worker has learned of the end of another.
+type death struct {
+	Rank     int `json:"rank"`
+	ExitCode int `json:"exit_code"` // -n: signal n
+}
 
-// What a worker does when it cannot compute any more.
+// What the drill tells a worker, one line each.
+const finishLine = "finish" // it ends successfully, and so do all of its round
+
+// How a worker behaves. Without any of these it ends when it cannot compute any more.
 const (
-	fails = "fails" // it ends
-	hangs = "hangs" // it does nothing, until gorun ends it
-	// writes is like fails, but the worker also writes all the time, whether or not somebody reads.
-	writes = "writes"
+	hangs   = "hangs"   // it does nothing then, until gorun ends it
+	rejoins = "rejoins" // it goes on in the next round
+	writes  = "writes"  // it writes all the time, whether or not somebody reads
 )
 
 // Work is a worker of a drill. It computes with all the others, over and over, until it gets SIGTERM or the drill ends.
-// The drill listens at socket; way is one of those above.
-func Work(ctx context.Context, socket, node, way string) error {
+// The drill listens at socket.
+func Work(ctx context.Context, socket, node string, ways []string) error {
 	stop := make(chan os.Signal, 1)
 	signal.Notify(stop, syscall.SIGTERM)
 	d, err := dialDrill(socket, node)
 	if err != nil {
 		return err
 	}
-	if way == writes {
+	if slices.Contains(ways, writes) {
 		go writeAlways()
 	}
 	over := make(chan error, 1)
-	go func() { over <- d.compute(ctx) }()
+	go func() { over <- d.compute(ctx, slices.Contains(ways, rejoins)) }()
 	for {
 		select {
 		case <-stop:
@@ -84,11 +89,8 @@ func Work(ctx context.Context, socket, node, way string) error {
 		case <-d.gone:
 			return errors.New("the drill has ended")
 		case err := <-over:
-			if err == nil {
-				return nil
-			}
-			if sendErr := d.send(message{Kind: stuck, Error: err.Error()}); sendErr != nil || way != hangs {
-				return errors.Join(err, sendErr)
+			if err == nil || !slices.Contains(ways, hangs) {
+				return err
 			}
 		}
 	}
@@ -105,34 +107,47 @@ func writeAlways() {
 // A drillConn is a worker's connection to the drill.
 type drillConn struct {
 	conn   net.Conn
+	node   int
 	finish atomic.Bool   // the drill wants the job to end
 	gone   chan struct{} // closed when the drill is
 }
 
 func dialDrill(socket, node string) (*drillConn, error) {
+	d := &drillConn{gone: make(chan struct{})}
+	var err error
+	if d.node, err = strconv.Atoi(node); err != nil {
+		return nil, err
+	}
+	p, err := d.place()
+	if err != nil {
+		return nil, err
+	}
+	if d.conn, err = net.Dial("unix", socket); err != nil {
+		return nil, err
+	}
+	go d.listen()
+	return d, d.send(message{Kind: started, Place: p})
+}
+
+// place reads the worker's part in the present round from its environment.
+func (d *drillConn) place() (*place, error) {
 	w, err := env.FromOS()
 	if err != nil {
 		return nil, err
 	}
-	p := place{Pid: os.Getpid(), Round: w.Round, Rank: w.Rank, World: w.WorldSize, Restarts: w.RestartCount}
-	p.Master = fmt.Sprintf("%s:%d", w.MasterAddr, w.MasterPort)
-	if p.Node, err = strconv.Atoi(node); err != nil {
-		return nil, err
-	}
-	conn, err := net.Dial("unix", socket)
-	if err != nil {
-		return nil, err
-	}
-	d := &drillConn{conn: conn, gone: make(chan struct{})}
-	go d.listen()
-	return d, d.send(message{Kind: started, Place: &p})
+	return &place{
+		Node: d.node, Local: w.LocalRank, Pid: os.Getpid(), Round: w.Round, Rank: w.Rank, World: w.WorldSize, Restarts: w.RestartCount,
+		Master: fmt.Sprintf("%s:%d", w.MasterAddr, w.MasterPort),
+	}, nil
 }
 
-// listen waits for the only message that the drill sends, which asks the worker to finish, and for the end of the connection.
+// listen waits for what the drill says, and for the end of the connection.
 func (d *drillConn) listen() {
 	defer close(d.gone)
 	for lines := bufio.NewScanner(d.conn); lines.Scan(); {
-		d.finish.Store(true)
+		if lines.Text() == finishLine {
+			d.finish.Store(true)
+		}
 	}
 }
 
@@ -143,57 +158,4 @@ func (d *drillConn) send(m message) error {
 	}
 	_, err = d.conn.Write(append(text, '\n'))
 	return err
-}
-
-// lengths are the numbers of elements that workers add up in turn.
-var lengths = []int{2, 1000, 40_000}
-
-// numbers returns a rank's input in a turn: 0, followed by numbers that differ from those in neighbouring places, turns and ranks.
-func numbers(turn, rank int) []int {
-	list := make([]int, lengths[turn%len(lengths)])
-	for i := 1; i < len(list); i++ {
-		list[i] = turn + rank + i
-	}
-	return list
-}
-
-// checkSum checks that sum is the sum of the numbers of all ranks.
-func checkSum(turn, size int, sum []int) error {
-	for i, got := range sum {
-		if want := size*(turn+i) + size*(size-1)/2; i > 0 && got != want {
-			return fmt.Errorf("element %d of turn %d is %d, want %d", i, turn, got, want)
-		}
-	}
-	return nil
-}
-
-// compute computes until one worker is asked to finish. Then it ends successfully in all workers after the same turn.
-func (d *drillConn) compute(ctx context.Context) error {
-	world, err := comm.Init(ctx)
-	if err != nil {
-		return err
-	}
-	last := time.Time{}
-	for turn := 0; ; turn++ {
-		time.Sleep(computePause)
-		sum := numbers(turn, world.Rank())
-		if d.finish.Load() {
-			sum[0] = 1
-		}
-		if err := comm.AllReduce(ctx, world, sum, comm.Sum); err != nil {
-			return err
-		}
-		if err := checkSum(turn, world.Size(), sum); err != nil {
-			return errors.Join(err, d.send(message{Kind: wrong, Error: err.Error()}))
-		}
-		if sum[0] > 0 {
-			return world.Close()
-		}
-		if time.Since(last) > reportPause {
-			last = time.Now()
-			if err := d.send(message{Kind: computed}); err != nil {
-				return err
-			}
-		}
-	}
 }

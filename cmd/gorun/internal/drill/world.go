@@ -12,31 +12,51 @@ import (
 
 // A world is what is known about a job: what its workers have reported, and what follows from it. It has no clock, goroutine or I/O.
 type world struct {
-	nproc   int
-	alive   func(*worker) bool // whether its process has not ended
-	workers []*worker          // all that there ever were, in the order of their first messages
-	wrong   error              // the first thing that has happened and must not
+	nproc    int
+	policy   Policy
+	alive    func(*worker) bool // whether its process has not ended
+	workers  []*worker          // all that there ever were, in the order of their first messages
+	wrong    error              // the first thing that has happened and must not
+	timeline timeline
 
-	victim  func(*worker) bool // which workers the fault hits; nil: there is none yet
-	fault   time.Time
-	noticed time.Time // when somebody else reacted to the fault; zero: not yet
-	before  int       // the newest round at the time of the fault
+	victim   func(*worker) bool // which workers the fault hits; nil: there is none yet
+	exitCode int                // with which the fault ends its victims; 0: it ends none by itself
+	fault    time.Time
+	noticed  time.Time // when somebody else reacted to the fault; zero: not yet
+	newRound time.Time // when the first worker was in a new round; zero: not yet
+	before   int       // the newest round at the time of the fault
 }
 
-// A worker is a process that has sent its first message.
+// A worker is a process in one round. It has sent its first message there.
 type worker struct {
 	place
 	process      *os.Process
 	conn         net.Conn // to it
+	before, next *worker  // the same process in the previous round and in the next one; nil: it was or is in none
 	computations int
+	first, state int    // the state after the first computation here and after the last one that it has reported
 	failure      string // why it cannot compute any more; empty: it can
+	death        *death // of which it has learned by that; nil: of none
 	stopping     bool   // it got SIGTERM
 	gone         bool
 }
 
+// inRound returns the same process in another round.
+func (k *worker) inRound(p place) *worker {
+	return &worker{place: p, process: k.process, conn: k.conn, before: k}
+}
+
+// last is the same process in the last round that it has been in.
+func (k *worker) last() *worker {
+	for k.next != nil {
+		k = k.next
+	}
+	return k
+}
+
 // finish asks the worker, and so all workers of its round, to end successfully.
 func (k *worker) finish() error {
-	_, err := fmt.Fprintln(k.conn, "finish")
+	_, err := fmt.Fprintln(k.conn, finishLine)
 	return err
 }
 
@@ -49,15 +69,22 @@ func (k *worker) String() string {
 
 // receive records a worker's message. The first message identifies the worker.
 func (w *world) receive(at time.Time, k *worker, m message) {
+	w.follow(at, k, m.Kind)
 	switch m.Kind {
+	case rejoined:
+		k.state, k.before.next = k.before.state, k
+		w.workers = append(w.workers, k)
+		w.checkStart(k)
 	case started:
 		w.workers = append(w.workers, k)
 		w.checkStart(k)
 	case computed:
-		k.computations++
+		w.compute(k, m.State)
 		return // as if nothing had happened
 	case stuck:
-		k.failure = m.Error
+		if k.failure == "" {
+			k.failure, k.death = m.Error, m.Death
+		}
 	case wrong:
 		w.fail(fmt.Errorf("%v has a wrong result: %s", k, m.Error))
 	case stopping:
@@ -65,11 +92,27 @@ func (w *world) receive(at time.Time, k *worker, m message) {
 	default:
 		w.fail(fmt.Errorf("%v says %q", k, m.Kind))
 	}
+	if k.Round > w.before && !w.fault.IsZero() && w.newRound.IsZero() {
+		w.newRound = at
+	}
 	w.notice(at, k)
+}
+
+// compute records that a worker has computed, and in what state it is now.
+func (w *world) compute(k *worker, state int) {
+	if state < k.state {
+		w.fail(fmt.Errorf("%v is in state %d, where it was in state %d before", k, state, k.state))
+	}
+	if k.computations == 0 {
+		k.first = state
+	}
+	k.computations++
+	k.state = state
 }
 
 // lose records the end of a worker.
 func (w *world) lose(at time.Time, k *worker) {
+	w.follow(at, k, "")
 	k.gone = true
 	w.notice(at, k)
 }
@@ -77,6 +120,7 @@ func (w *world) lose(at time.Time, k *worker) {
 // inject begins a fault that hits the victims.
 func (w *world) inject(at time.Time, victim func(*worker) bool) {
 	w.fault, w.victim, w.before = at, victim, w.newest()
+	w.noticed, w.newRound = time.Time{}, time.Time{}
 }
 
 func (w *world) notice(at time.Time, k *worker) {
@@ -90,28 +134,6 @@ func (w *world) fail(err error) {
 	if w.wrong == nil {
 		w.wrong = err
 	}
-}
-
-// checkStart checks what must hold when a worker starts.
-func (w *world) checkStart(k *worker) {
-	for _, other := range w.workers {
-		switch {
-		case other == k:
-		case other.Round == k.Round && other.Rank == k.Rank:
-			w.fail(fmt.Errorf("%v has started twice", k))
-		case other.Round == k.Round && (other.World != k.World || other.Restarts != k.Restarts || other.Master != k.Master):
-			w.fail(fmt.Errorf("%v knows of %s, and %v of %s", k, k.view(), other, other.view()))
-		case other.Round >= k.Round && other.Node == k.Node && other.Round != k.Round:
-			w.fail(fmt.Errorf("%v has started after %v", k, other))
-		case other.Round < k.Round && other.Node == k.Node && w.alive(other):
-			w.fail(fmt.Errorf("%v has started while %v is alive", k, other))
-		}
-	}
-}
-
-// view returns what must be the same for all workers of a round.
-func (p place) view() string {
-	return fmt.Sprintf("%d workers, %d restarts, master %s", p.World, p.Restarts, p.Master)
 }
 
 func (w *world) newest() (round int) {
@@ -146,7 +168,7 @@ const anywhere = -1
 // live returns the workers on a node that have not ended.
 func (w *world) live(node int) (list []*worker) {
 	for _, k := range w.workers {
-		if !k.gone && (node == anywhere || k.Node == node) {
+		if !k.gone && k.next == nil && (node == anywhere || k.Node == node) {
 			list = append(list, k)
 		}
 	}
@@ -168,19 +190,8 @@ func (w *world) together(nodes []int) bool {
 }
 
 // busy reports whether the worker computes, as far as the drill knows.
-func (k *worker) busy() bool { return k.computations > 0 && k.failure == "" && !k.stopping && !k.gone }
-
-// order returns an error if nodes changed their order between the previous round and the newest one.
-func (w *world) order() error {
-	newest := w.newest()
-	now, before := w.nodesOf(newest), w.nodesOf(newest-1)
-	keep := func(nodes, others []int) []int {
-		return slices.DeleteFunc(slices.Clone(nodes), func(n int) bool { return !slices.Contains(others, n) })
-	}
-	if a, b := keep(before, now), keep(now, before); !slices.Equal(a, b) {
-		return fmt.Errorf("nodes in the order %v have come into the order %v in round %d", a, b, newest)
-	}
-	return nil
+func (k *worker) busy() bool {
+	return k.computations > 0 && k.failure == "" && !k.stopping && !k.gone && k.next == nil
 }
 
 // state describes the newest round in one line.

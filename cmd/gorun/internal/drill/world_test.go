@@ -23,7 +23,7 @@ func newTale(nproc int) *tale {
 // gang starts the workers of a node, which compute.
 func (t *tale) gang(round, node, first, world int) (gang []*worker) {
 	for i := range t.nproc {
-		k := &worker{place: place{Node: node, Round: round, Rank: first + i, World: world, Master: fmt.Sprint("m", round)}}
+		k := &worker{place: place{Node: node, Local: i, Round: round, Rank: first + i, World: world, Master: fmt.Sprint("m", round)}}
 		gang = append(gang, k)
 		t.tell(k, started)
 		t.tell(k, computed)
@@ -142,16 +142,18 @@ func TestOrder(t *testing.T) {
 
 func TestTable(t *testing.T) {
 	var b strings.Builder
-	err := Table(&b, []Result{
-		{Scenario: "a", Fault: "SIGKILL", Noticed: new(0.6), Running: new(1200.4), Held: true},
-		{Scenario: "b", Fault: "SIGTERM", Why: "it is slow", Leftovers: Leftovers{Processes: 2, Files: 1}},
-		{Scenario: "c", Skipped: true, Why: "no root"},
-	})
+	repeated := Result{Scenario: "b", Policy: Replace}
+	repeated.add(Outcome{Fault: "SIGTERM", Noticed: new(7.0), Held: true})
+	repeated.add(Outcome{Fault: "SIGTERM", Noticed: new(9.0), Why: "it is slow", Leftovers: Leftovers{Processes: 2, Files: 1}})
+	repeated.add(Outcome{Fault: "SIGTERM", Noticed: new(3.0), NewRound: new(4.0), Held: true})
+	once := Result{Scenario: "a", Policy: Restart}
+	once.add(Outcome{Fault: "SIGKILL", Noticed: new(0.6), NewRound: new(99.0), FirstCorrect: new(1200.4), Held: true})
+	err := Table(&b, []Result{once, repeated, {Scenario: "c", Policy: Restart, Skipped: true, Why: "no root"}})
 	want := `
-SCENARIO  FAULT    NOTICED  RUNNING AGAIN  HELD              LEFTOVERS
-a         SIGKILL  1 ms     1200 ms        yes               none
-b         SIGTERM  -        -              NO: it is slow    2 processes, 1 files
-c         -        -        -              skipped: no root  -
+SCENARIO  ON FAILURE  FAULT    NOTICED   NEW ROUND  FIRST CORRECT  HELD              LEFT OVER
+a         restart     SIGKILL  1 ms      99 ms      1200 ms        yes               none
+b         replace     SIGTERM  7 (9) ms  4 ms       -              NO: it is slow    2 processes, 1 files
+c         restart     -        -         -          -              skipped: no root  -
 `
 	if got := "\n" + b.String(); err != nil || got != want {
 		t.Errorf("%v: got%swant%s", err, got, want)

@@ -1,0 +1,142 @@
+package drill
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// A Timeline is what processes did, each in a track of its own, and when. Times are in milliseconds since the fault.
+type Timeline struct {
+	Tracks []Track `json:"tracks"`
+}
+
+// A Track shows the agent of a node, one of its workers after the other, or a member of etcd.
+type Track struct {
+	Name  string `json:"name"`
+	Node  *int   `json:"node,omitempty"`       // nil: it is no node's
+	Local *int   `json:"local_rank,omitempty"` // of workers; nil: it shows an agent
+	Spans []Span `json:"spans"`
+}
+
+// A Span is a time for which nothing changed.
+type Span struct {
+	From  float64 `json:"from_ms"`
+	To    float64 `json:"to_ms"`
+	State State   `json:"state"`
+	Pid   int     `json:"pid"`
+	Round int     `json:"round,omitempty"` // of workers
+	Rank  *int    `json:"rank,omitempty"`  // of workers
+}
+
+// A State is what a process does.
+type State string
+
+// The states. The first four are those of workers.
+const (
+	Joining   State = "joining"   // it waits for the others, in a round that it knows
+	Computing State = "computing" // with the others
+	Waiting   State = "waiting"   // an operation has failed, and it waits for another round, or for its end
+	Stopping  State = "stopping"  // it got SIGTERM
+	Running   State = "running"   // an agent, or a member of etcd
+	Suspended State = "suspended" // by SIGSTOP
+	CutOff    State = "cut off"   // from the network
+)
+
+// A timeline is a Timeline that is being recorded.
+type timeline struct{ tracks []*track }
+
+type track struct {
+	Track
+	spans []span
+}
+
+type span struct {
+	Span
+	from, to time.Time // to is zero while it lasts
+}
+
+// workers returns the track of the workers of a node with a local rank.
+func (t *timeline) workers(node, local int) *track {
+	return t.find(Track{Node: &node, Local: &local})
+}
+
+func (t *timeline) find(want Track) *track {
+	i, found := slices.BinarySearchFunc(t.tracks, want, func(a *track, b Track) int { return compareTracks(a.Track, b) })
+	if !found {
+		t.tracks = slices.Insert(t.tracks, i, &track{Track: want})
+	}
+	return t.tracks[i]
+}
+
+// compareTracks orders tracks by node, etcd last, and an agent before its workers.
+func compareTracks(a, b Track) int {
+	number := func(n *int, none int) int {
+		if n == nil {
+			return none
+		}
+		return *n
+	}
+	const most = 1 << 30
+	return cmp.Or(cmp.Compare(number(a.Node, most), number(b.Node, most)), cmp.Compare(number(a.Local, -1), number(b.Local, -1)), cmp.Compare(a.Name, b.Name))
+}
+
+// set begins a state, which ends the one before. No state means that the process has ended.
+func (t *track) set(at time.Time, s Span) {
+	if n := len(t.spans); n > 0 && t.spans[n-1].to.IsZero() {
+		last := &t.spans[n-1]
+		switch {
+		case s.State == "" && s.Pid != last.Pid: // another one has begun before this one was known to have ended
+			return
+		case s.State == last.State && s.Pid == last.Pid && s.Round == last.Round:
+			return
+		}
+		last.to = at
+	}
+	if s.State != "" {
+		t.spans = append(t.spans, span{Span: s, from: at})
+	}
+}
+
+// state returns the present state; empty: there is no process.
+func (t *track) state() State {
+	if n := len(t.spans); n > 0 && t.spans[n-1].to.IsZero() {
+		return t.spans[n-1].State
+	}
+	return ""
+}
+
+// since returns what has been recorded until now, with times since an origin.
+func (t *timeline) since(origin, now time.Time) Timeline {
+	out := Timeline{Tracks: []Track{}}
+	for _, track := range t.tracks {
+		r := track.Track
+		r.Spans = []Span{}
+		for _, s := range track.spans {
+			to := s.to
+			if to.IsZero() {
+				to = now
+			}
+			s.From, s.To = milliseconds(s.from.Sub(origin)), milliseconds(to.Sub(origin))
+			r.Spans = append(r.Spans, s.Span)
+		}
+		out.Tracks = append(out.Tracks, r)
+	}
+	return out
+}
+
+// states are what workers do after they have sent a message; empty: it changes nothing.
+var states = map[kind]State{started: Joining, rejoined: Joining, computed: Computing, stuck: Waiting, stopping: Stopping}
+
+// follow records what a worker does from now on. No message means that it has ended.
+func (w *world) follow(at time.Time, k *worker, m kind) {
+	state, known := states[m]
+	if !known && m != "" {
+		return
+	}
+	t := w.timeline.workers(k.Node, k.Local)
+	if state == Computing && t.state() == Suspended { // it has said so before
+		return
+	}
+	t.set(at, Span{State: state, Pid: k.Pid, Round: k.Round, Rank: &k.Rank})
+}
