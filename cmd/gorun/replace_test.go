@@ -1,15 +1,19 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/gorun/gorun/env/rounds"
+	"github.com/gorun/gorun/launcher/proc"
 )
 
 // follow is a worker that takes part by hand, and says what it learns of rounds until gorun stops it.
@@ -210,4 +214,59 @@ func TestSilentNodeComesBack(t *testing.T) {
 		t.Errorf("the workers of the node that was lost were %v, and are %v", others, after)
 	}
 	stop(a, b)
+}
+
+// spareGuard waits until a gorun has a guard without workers, beside the one that removes its files, which is older.
+func spareGuard(t *testing.T, gorun int) int {
+	t.Helper()
+	for begun := time.Now(); time.Since(begun) < patience; time.Sleep(5 * time.Millisecond) {
+		all := proc.All()
+		parents := make(map[int]bool)
+		for _, p := range all {
+			parents[p.Parent] = true
+		}
+		free := slices.DeleteFunc(all, func(p proc.Process) bool {
+			name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.Pid)) // it may have ended
+			return p.Parent != gorun || parents[p.Pid] || !strings.HasPrefix(string(name), "gorun-guard")
+		})
+		if len(free) == 2 {
+			return slices.MaxFunc(free, func(a, b proc.Process) int {
+				return cmp.Or(cmp.Compare(a.StartTicks, b.StartTicks), cmp.Compare(a.Pid, b.Pid))
+			}).Pid
+		}
+	}
+	t.Fatal("there is no guard without workers")
+	return 0
+}
+
+// TestSpareGuard: a worker that replaces another one gets a guard that is there, or a new one if that has died.
+func TestSpareGuard(t *testing.T) {
+	t.Parallel()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := startNode(t, "--nproc-per-node=2", "--max-restarts=2", "--on-failure=replace", "bash", "-c", "exec -a ranks "+exe+" follows")
+	pids := n.workers(1, 0, 2)
+	for round := 2; round <= 3; round++ {
+		spare := spareGuard(t, n.cmd.Process.Pid)
+		if round == 3 {
+			kill(t, spare)
+		}
+		kill(t, pids[1])
+		now := n.workers(round, 0, 2)
+		p, ok := proc.Read(now[1])
+		if now[0] != pids[0] || now[1] == pids[1] || !ok || (p.Parent == spare) != (round == 2) {
+			t.Errorf("round %d: the workers were %v, and are %v; the parent of the new one is %d, there was guard %d", round, pids, now, p.Parent, spare)
+		}
+		pids = now
+	}
+	stop(n)
+}
+
+func kill(t *testing.T, pid int) {
+	t.Helper()
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
 }

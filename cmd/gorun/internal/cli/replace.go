@@ -34,18 +34,30 @@ func (o *options) checkReplace() error {
 	return nil
 }
 
-// replace makes config start workers that may outlive their round.
-func (o *options) replace(config *agent.Config, dir string, logger *slog.Logger) {
+// replace makes config start workers that may outlive their round. Call end when the job is over.
+func (o *options) replace(config *agent.Config, dir string, logger *slog.Logger) (end func()) {
+	var spare spareGuard
 	config.Spec.Console = launcher.NewConsole(&config.Spec)
 	group := workergroup.New(workergroup.Config{
 		Dir: dir, Host: config.Node.Host, Timeout: o.replaceTimeout, Warn: func(text string) { logger.Warn(text) },
-		Start: func(ctx context.Context, spec launcher.Spec) (workergroup.Workers, error) { return start(ctx, spec) },
+		Start: func(ctx context.Context, spec launcher.Spec) (workergroup.Workers, error) {
+			if g := spare.take(); g != nil {
+				ahead := spec
+				ahead.Guard = g
+				if gang, err := start(ctx, ahead); err == nil || ctx.Err() != nil {
+					return gang, err
+				} // or it has died meanwhile
+			}
+			return start(ctx, spec)
+		},
 	})
 	config.Start = func(ctx context.Context, spec launcher.Spec) (agent.Gang, error) {
 		gang, err := group.Start(ctx, spec)
 		if err != nil {
 			return nil, err
 		}
+		spare.refill()
 		return gang, nil
 	}
+	return spare.close
 }

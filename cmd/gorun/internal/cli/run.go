@@ -104,7 +104,7 @@ func runJob(ctx context.Context, o *options, command []string, std *stdio, stdou
 	}
 	config.Start, config.Logger = start, logger
 	if config.Replace {
-		o.replace(&config, temp.dir, logger)
+		defer o.replace(&config, temp.dir, logger)()
 	}
 	config.Interrupts, config.Signals = interrupts, signals
 	config.Suspends, config.Suspend = notify(o.suspends()), suspend
