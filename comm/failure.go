@@ -46,6 +46,9 @@ func failure(e *core.Error) error {
 	if !ok {
 		return fmt.Errorf("comm: %s #%d: %w", op, seq, e.Err)
 	}
+	if explain := g.World.Explain; explain != nil {
+		f = explain(f)
+	}
 	cause := f.Err
 	if cause == nil || f.Kind == diagnosis.PeerFailed && !errors.Is(cause, ErrTimeout) {
 		cause = errors.New(f.Text)

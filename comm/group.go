@@ -30,7 +30,7 @@ type Group struct {
 // A world has what the groups of a process share.
 type world struct {
 	*core.World
-	round int      // of gorun's that it is the world of; 0: none
+	end   *roundEnd
 	leave []func() // undo what Init has done besides
 }
 
@@ -38,10 +38,11 @@ func newWorld(cfg config, met *bootstrap.World) (*Group, error) {
 	met.ChunkSize = cmp.Or(cfg.chunkSize, plan.ChunkSize)
 	w := &world{
 		World: core.NewWorld(met.WorldConfig, met.Transport, endpoint.Options{ConnectTimeout: cfg.Timeout, News: cfg.notifyTimeout, Revocable: cfg.outlives()}),
-		leave: []func(){met.Leave},
+		end:   newRoundEnd(0), leave: []func(){met.Leave},
 	}
 	if cfg.outlives() {
-		w.round = met.Round
+		w.end = newRoundEnd(met.Round)
+		w.Explain = w.explain
 	}
 	cfg.Tuning = met.Tuning
 	ranks := make([]int, len(met.Peers))
@@ -152,6 +153,7 @@ func (g *Group) Close() error {
 	g.core.Comm.Close()
 	if g.isWorld {
 		latest.CompareAndSwap(g, nil)
+		life.world.CompareAndSwap(g, nil)
 		err = errors.Join(err, g.world.Endpoint.Close(), g.world.Acceptor.Close())
 		for _, leave := range g.world.leave {
 			leave()

@@ -48,8 +48,14 @@ func join(ctx context.Context, op string, opts []Option) (*Group, error) {
 	if cfg.flightOnQuit {
 		g.world.leave = append(g.world.leave, onQuit.enter())
 	}
-	if over, ok := errors.AsType[*membership.OverError](context.Cause(during)); ok { // and onOver may have come too early
-		onOver(over.Round)
+	if cfg.outlives() {
+		life.world.Store(g)
+		if over := life.rounds.Over(); over != nil { // and onOver may have come too early
+			onOver(*over)
+		}
+		if life.rounds.HasEnded() {
+			onEnd()
+		}
 	}
 	return g, nil
 }

@@ -6,8 +6,11 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/gorun/gorun/comm/internal/diagnosis"
+	"github.com/gorun/gorun/comm/internal/endpoint"
 	"github.com/gorun/gorun/comm/internal/membership"
 	"github.com/gorun/gorun/env"
 	"github.com/gorun/gorun/env/rounds"
@@ -39,31 +42,37 @@ func (d *Death) Error() string {
 
 // life is this process's part in the rounds of its job.
 var life struct {
-	mu      sync.Mutex
-	rounds  *membership.Membership // nil: it ends with its round
-	options []Option               // of Init
+	mu        sync.Mutex
+	rounds    *membership.Membership // nil: it ends with its round
+	options   []Option               // of Init
+	rejoining bool
+
+	world atomic.Pointer[Group] // of the round; nil: none is open
 }
 
 // Rejoin returns the world of the next round. A job started with gorun --on-failure=replace survives the failure of a worker: gorun
 // starts it again, and the calls of the others on every group fail with a [PeerError]. They, and in the new process [Init], then meet in a
-// new world, in which a rank may have another number, and there may be more ranks, or fewer.
+// new world, in which a rank may have another number, and there may be more ranks, or fewer. There you make groups and meshes again, by the
+// calls that have made them before.
 //
-// Rejoin closes the world before, waits for the next round until ctx ends, sets the variables of this process's environment that Init
-// reads (see package env), and does what Init did, with the same options. It can be called whenever Init has been, even if Init has failed because the round
-// ended meanwhile; if that happens to Rejoin, call it again. Groups and meshes of the old world are closed. All ranks of a node have
-// to call it within gorun's --replace-timeout, or they are started again themselves.
+// Rejoin waits for the next round, closes the world before with all its groups, sets the variables of this process's environment that Init
+// reads (see package env), and does what Init did, with the same options. It waits until ctx ends or the timeout is over, and so does the
+// meeting that follows. It can be called whenever Init has been, even if Init has failed because the round ended meanwhile; if that happens
+// to Rejoin, call it again. All ranks of a node have to call it within gorun's --replace-timeout, or they are started again themselves. If
+// the round is not over, as far as is known here, and this rank has no failed group, the others learn that it has left.
 //
 // Where workers do not outlive a round, Rejoin returns an [ArgumentError] that says why.
 func Rejoin(ctx context.Context) (*Group, error) {
-	life.mu.Lock()
-	defer life.mu.Unlock()
-	if life.rounds == nil {
-		return nil, &ArgumentError{Op: "Rejoin", Err: whyMortal()}
+	options, err := beginRejoin()
+	if err != nil {
+		return nil, &ArgumentError{Op: "Rejoin", Err: err}
 	}
-	if g := latest.Load(); g != nil {
-		_ = g.Close() // it has failed, and its errors are known
+	defer endRejoin()
+	cfg := newConfig(options)
+	if err := awaitRound(ctx, &cfg); err != nil {
+		return nil, fmt.Errorf("comm: Rejoin: %w", err)
 	}
-	round, err := life.rounds.Enter(ctx)
+	round, err := life.rounds.Enter()
 	if err != nil {
 		return nil, fmt.Errorf("comm: Rejoin: %w", err)
 	}
@@ -74,7 +83,53 @@ func Rejoin(ctx context.Context) (*Group, error) {
 			}
 		}
 	}
-	return join(ctx, "Rejoin", life.options)
+	return join(ctx, "Rejoin", options)
+}
+
+// beginRejoin returns the options of Init, or why this process cannot rejoin.
+func beginRejoin() ([]Option, error) {
+	life.mu.Lock()
+	defer life.mu.Unlock()
+	switch {
+	case life.rounds == nil:
+		return nil, whyMortal()
+	case life.rejoining:
+		return nil, errors.New("another call of it is under way")
+	}
+	life.rejoining = true
+	return life.options, nil
+}
+
+func endRejoin() {
+	life.mu.Lock()
+	defer life.mu.Unlock()
+	life.rejoining = false
+}
+
+// awaitRound waits for the next round, and closes the world of this one. If it is known here that this one is over, its world stays open
+// until then, so that ranks that do not know it yet do not take this one's end for the cause.
+func awaitRound(ctx context.Context, cfg *config) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, cfg.Timeout, fmt.Errorf("%w after %v", ErrTimeout, cfg.Timeout))
+	defer cancel()
+	defer time.AfterFunc(time.Second, func() {
+		cfg.Log.Info("comm: Rejoin waits for the next round", "over", life.rounds.Over() != nil)
+	}).Stop()
+	left := make(chan struct{})
+	leave := sync.OnceFunc(func() {
+		if g := life.world.Load(); g != nil {
+			_ = g.Close() // it has failed, and its errors are known
+		}
+		close(left)
+	})
+	if life.rounds.Over() == nil {
+		go leave()
+	}
+	err := life.rounds.Await(ctx)
+	if err == nil {
+		leave()
+		<-left
+	}
+	return err
 }
 
 // whyMortal says why this process ends with its round.
@@ -108,7 +163,7 @@ func outlive(ctx context.Context, opts []Option) error {
 	if err != nil {
 		return err
 	}
-	life.rounds, err = membership.Connect(ctx, socket, w.Round, onOver)
+	life.rounds, err = membership.Connect(ctx, socket, w.Round, membership.Events{Over: onOver, End: onEnd})
 	return err
 }
 
@@ -142,19 +197,79 @@ func deathOf(d rounds.Death) *Death { return &Death{d.ExitCode, d.OutOfMemory, d
 
 // onOver fails all groups of the world whose round is over.
 func onOver(r rounds.Round) {
-	if g := latest.Load(); g != nil && g.world.round == r.Round {
-		g.world.Endpoint.Revoke(failureOf(g, r))
+	if g := life.world.Load(); g != nil && g.world.end.round == r.Round {
+		g.world.end.said(&r)
+		g.world.Endpoint.Revoke(failureOf(g.world, r))
 	}
 }
 
-// failureOf is what the end of a round means to g.
-func failureOf(g *Group, r rounds.Round) *diagnosis.Failure {
+// onEnd tells the world that the agent says no more.
+func onEnd() {
+	if g := life.world.Load(); g != nil {
+		g.world.end.said(nil)
+		g.world.Endpoint.NotRevocable()
+	}
+}
+
+// A roundEnd is what the agent says of the end of a world's round.
+type roundEnd struct {
+	round int // 0: this process ends with it
+	last  atomic.Pointer[rounds.Round]
+	isIn  sync.Once
+	in    chan struct{} // closed when last is set, or will not be
+}
+
+func newRoundEnd(round int) *roundEnd { return &roundEnd{round: round, in: make(chan struct{})} }
+
+// said takes in the last word, which is nil if there will be none.
+func (e *roundEnd) said(r *rounds.Round) {
+	if r != nil {
+		e.last.Store(r)
+	}
+	e.isIn.Do(func() { close(e.in) })
+}
+
+// explain returns f, a failure in w, as the agent knows it: who has died, and how. A rank may find a failure before the agent has said
+// so, and take a consequence for the cause. So explain waits for the agent's word for a while, once in a world.
+func (w *world) explain(f *diagnosis.Failure) *diagnosis.Failure {
+	if _, known := errors.AsType[*Death](f.Err); known || w.end.round == 0 || f.Kind != diagnosis.PeerFailed && f.Kind != diagnosis.Closed {
+		return f
+	}
+	if f.Kind == diagnosis.PeerFailed {
+		select {
+		case <-w.end.in:
+		case <-time.After(endpoint.RevokeTimeout):
+			w.end.said(nil)
+		}
+	}
+	r := w.end.last.Load()
+	if r == nil {
+		return f
+	}
+	first := failureOf(w, *r)
 	for _, d := range r.Died {
-		if d.Rank < g.Size() && d.Rank != g.Rank() {
-			death := deathOf(d)
-			return &diagnosis.Failure{Kind: diagnosis.PeerFailed, Rank: d.Rank, Text: death.Error(), Err: death}
+		if d.Rank == f.Rank {
+			first = died(d)
+		}
+	}
+	if first.Kind != diagnosis.PeerFailed {
+		return f
+	}
+	return first
+}
+
+// failureOf is what the end of its round means to w.
+func failureOf(w *world, r rounds.Round) *diagnosis.Failure {
+	for _, d := range r.Died {
+		if d.Rank < len(w.Peers) && d.Rank != w.Rank {
+			return died(d)
 		}
 	}
 	err := errOver(r)
-	return &diagnosis.Failure{Kind: diagnosis.Revoked, Rank: g.Rank(), Text: err.Error(), Err: err}
+	return &diagnosis.Failure{Kind: diagnosis.Revoked, Rank: w.Rank, Text: err.Error(), Err: err}
+}
+
+func died(d rounds.Death) *diagnosis.Failure {
+	death := deathOf(d)
+	return &diagnosis.Failure{Kind: diagnosis.PeerFailed, Rank: d.Rank, Text: death.Error(), Err: death}
 }

@@ -33,6 +33,9 @@ func TestMain(m *testing.M) {
 	if program := os.Getenv(asWorker); program != "" {
 		os.Exit(runWorker(program))
 	}
+	if network := os.Getenv(asSurvivor); network != "" {
+		os.Exit(runSurvivor(network))
+	}
 	if store := os.Getenv(asReader); store != "" {
 		os.Exit(runReader(store))
 	}

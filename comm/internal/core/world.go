@@ -23,6 +23,9 @@ type World struct {
 	WorldConfig
 	Endpoint *endpoint.Endpoint
 	Heap     *heap.Heap // of Alloc; every group retains it
+
+	// Explain returns a failure as the agent knows it. It may wait a moment. nil: the agent says nothing.
+	Explain func(*diagnosis.Failure) *diagnosis.Failure
 }
 
 // WorldConfig says what a World is made of.

@@ -49,7 +49,7 @@ type Options struct {
 	// it says that the peer is at fault: the peer may have gone because of another failure.
 	News time.Duration
 	// Revocable says that Revoke is called when a peer has died, soon after its streams have ended. Until then, for a while, this rank does not
-	// judge by itself.
+	// judge by itself. NotRevocable takes that back.
 	Revocable bool
 	// Liveness says whether a rank lives whose stream has ended without goodbye. It may take a moment.
 	Liveness func(rank int) diagnosis.Liveness // nil: Unknown
@@ -79,6 +79,7 @@ type Endpoint struct {
 	closed    bool
 	revoked   *diagnosis.Failure // by Revoke
 	revoking  chan struct{}      // closed by Revoke
+	final     chan struct{}      // closed by NotRevocable
 	cause     diagnosis.Cause    // of this rank's last failure
 	causeSent []chan struct{}    // each is closed when a peer has been told of it, or never will be
 
@@ -99,6 +100,7 @@ func New(tr transport.Transport, rank, size int, opt Options) *Endpoint {
 		sends:      map[uint64]*Op{},
 		readBuffer: make([]byte, readAhead),
 		revoking:   make(chan struct{}),
+		final:      make(chan struct{}),
 	}
 	e.engine = progress.New(&e.mu, size, opt.Options)
 	e.ctx, e.stop = context.WithCancel(context.Background())
@@ -109,9 +111,9 @@ func New(tr transport.Transport, rank, size int, opt Options) *Endpoint {
 	return e
 }
 
-// Close leaves in good order. It writes what is queued, says goodbye to the peers, and waits until they have read that. When it returns,
-// nothing that this endpoint started is still running. Receives under way, and sends whose receiver has not asked for the bytes, end
-// with ErrClosed.
+// Close leaves in good order. It writes what is queued, says goodbye to the peers, and waits until they have read that, unless Revoke has
+// been called or is called meanwhile. When it returns, nothing that this endpoint started is still running. Receives under way, and sends
+// whose receiver has not asked for the bytes, end with ErrClosed.
 func (e *Endpoint) Close() error {
 	e.mu.Lock()
 	if e.closed {
@@ -124,7 +126,7 @@ func (e *Endpoint) Close() error {
 	}
 	var goodbyes, answers []chan struct{}
 	for _, p := range e.peers {
-		if p.state == stateUp {
+		if p.state == stateUp && e.revoked == nil {
 			goodbyes = append(goodbyes, e.sendGoodbye(p))
 			if p.link.Memory == nil { // otherwise what has been written stays there to be read
 				answers = append(answers, p.gone)
@@ -134,8 +136,8 @@ func (e *Endpoint) Close() error {
 	e.mu.Unlock()
 
 	limit := time.Now().Add(flushTimeout)
-	waitAll(goodbyes, time.Until(limit))
-	waitAll(answers, time.Until(limit))
+	e.waitAll(goodbyes, time.Until(limit))
+	e.waitAll(answers, time.Until(limit))
 	e.stop()
 	err := e.tr.Close()
 	e.mu.Lock()
@@ -148,13 +150,15 @@ func (e *Endpoint) Close() error {
 	return err
 }
 
-// waitAll waits until all are closed, at most for limit.
-func waitAll(all []chan struct{}, limit time.Duration) {
+// waitAll waits until all are closed, at most for limit, and not after Revoke: then nobody needs to hear of this rank.
+func (e *Endpoint) waitAll(all []chan struct{}, limit time.Duration) {
 	timeout := time.After(limit)
 	for _, c := range all {
 		select {
 		case <-c:
 		case <-timeout:
+			return
+		case <-e.revoking:
 			return
 		}
 	}

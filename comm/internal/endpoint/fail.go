@@ -23,8 +23,8 @@ func (c *Communicator) Fail(err error) {
 	c.fail(f, -1)
 }
 
-// revokeTimeout is how long Revoke may come after the streams of a peer that has died have ended.
-const revokeTimeout = time.Second
+// RevokeTimeout is how long Revoke may come after the streams of a peer that has died have ended.
+const RevokeTimeout = time.Second
 
 // Revoke fails all communicators, those too that are opened later, because of f. The members know by themselves, or nobody tells them. Only
 // the first call counts.
@@ -38,6 +38,17 @@ func (e *Endpoint) Revoke(f *diagnosis.Failure) {
 	close(e.revoking)
 	for _, c := range e.comms {
 		c.stop(f)
+	}
+}
+
+// NotRevocable says that Revoke will not be called.
+func (e *Endpoint) NotRevocable() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	select {
+	case <-e.final:
+	default:
+		close(e.final)
 	}
 }
 
@@ -164,7 +175,7 @@ func (c *Communicator) AwaitNotified(limit time.Duration) {
 		since = c.failed
 	}
 	e.mu.Unlock()
-	waitAll(news, limit-time.Since(since))
+	e.waitAll(news, limit-time.Since(since))
 }
 
 // end ends op with f, and takes it out of every queue that it may be in. The mutex is held.

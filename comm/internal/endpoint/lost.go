@@ -43,8 +43,10 @@ func (e *Endpoint) broke(p *peer, err error) {
 func (e *Endpoint) livenessOf(rank int) diagnosis.Liveness {
 	if e.opt.Revocable {
 		select {
-		case <-e.revoking:
-		case <-time.After(revokeTimeout):
+		case <-e.revoking: // all communicators have failed, and survivors end their streams without goodbye, too
+			return diagnosis.Unknown
+		case <-e.final:
+		case <-time.After(RevokeTimeout):
 		case <-e.ctx.Done():
 		}
 	}

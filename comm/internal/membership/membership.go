@@ -14,24 +14,31 @@ import (
 // A Membership follows what the agent says. Its methods may be called from several goroutines.
 type Membership struct {
 	conn   *rounds.Conn
-	onOver func(rounds.Round)
+	events Events
 
-	mu    sync.Mutex
-	round int           // that this process is in
-	over  *rounds.Round // the last word on that round; nil: it goes on
-	next  *rounds.Round // the newest that has been formed, until it is entered
-	err   error         // why the agent says no more
-	news  chan struct{} // closed, and made again, when one of these changes
+	mu       sync.Mutex
+	round    int           // that this process is in
+	over     *rounds.Round // the last word on that round; nil: it goes on
+	next     *rounds.Round // the newest that has been formed, until it is entered
+	nextOver *rounds.Round // the last word on that
+	err      error         // why the agent says no more
+	news     chan struct{} // closed, and made again, when one of these changes
 }
 
-// Connect connects this process, which is in a round, to its agent. onOver is called each time that the agent says that it is over, by one
-// goroutine.
-func Connect(ctx context.Context, socket string, round int, onOver func(rounds.Round)) (*Membership, error) {
+// Events are called by one goroutine.
+type Events struct {
+	Over func(rounds.Round) // each time that the agent says that the present round is over
+	End  func()             // when the agent says no more
+}
+
+// Connect connects this process, which is in a round, to its agent.
+func Connect(ctx context.Context, socket string, round int, events Events) (*Membership, error) {
 	conn, err := rounds.Connect(ctx, socket)
 	if err != nil {
 		return nil, err
 	}
-	m := &Membership{conn: conn, round: round, onOver: onOver, news: make(chan struct{})}
+	m := &Membership{conn: conn, round: round, events: events, news: make(chan struct{})}
+	m.take(conn.Round, nil)
 	go m.follow()
 	return m, nil
 }
@@ -41,15 +48,16 @@ func (m *Membership) follow() {
 	for {
 		r, err := m.conn.Next()
 		if m.take(r, err) {
-			m.onOver(r)
+			m.events.Over(r)
 		}
 		if err != nil {
+			m.events.End()
 			return
 		}
 	}
 }
 
-// take reports whether the present round is over.
+// take reports whether r says that the present round is over.
 func (m *Membership) take(r rounds.Round, err error) (isOver bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -57,13 +65,37 @@ func (m *Membership) take(r rounds.Round, err error) (isOver bool) {
 	case err != nil:
 		m.err = err
 	case !r.Over && r.Round > m.round:
-		m.next = &r
+		m.next, m.nextOver = &r, nil
 	case r.Over && r.Round == m.round:
 		m.over, isOver = &r, true
+	case r.Over && m.next != nil && r.Round == m.next.Round:
+		m.nextOver = &r
 	}
 	close(m.news)
 	m.news = make(chan struct{})
 	return isOver
+}
+
+// Over returns the last word on the present round, or nil while it goes on.
+func (m *Membership) Over() *rounds.Round {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.last()
+}
+
+// last is Over, with the mutex held. A round is over, too, when the next one has been formed.
+func (m *Membership) last() *rounds.Round {
+	if m.over == nil && m.next != nil {
+		return &rounds.Round{Round: m.round, Over: true, Died: m.next.Died}
+	}
+	return m.over
+}
+
+// HasEnded reports whether the agent says no more.
+func (m *Membership) HasEnded() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.err != nil
 }
 
 // An OverError says that a round is over.
@@ -84,11 +116,8 @@ func (m *Membership) During(ctx context.Context) (context.Context, context.Cance
 	go func() {
 		for {
 			m.mu.Lock()
-			over, next, news := m.over, m.next, m.news
+			over, news := m.last(), m.news
 			m.mu.Unlock()
-			if over == nil && next != nil {
-				over = &rounds.Round{Round: next.Round - 1, Over: true, Died: next.Died}
-			}
 			if over != nil {
 				cancel(&OverError{*over})
 			}
@@ -102,25 +131,35 @@ func (m *Membership) During(ctx context.Context) (context.Context, context.Cance
 	return ctx, func() { cancel(context.Canceled) }
 }
 
-// Enter waits for the next round, and enters it.
-func (m *Membership) Enter(ctx context.Context) (rounds.Round, error) {
+// Await waits for the next round.
+func (m *Membership) Await(ctx context.Context) error {
 	for {
 		m.mu.Lock()
-		next, err, news := m.next, m.err, m.news
-		if next != nil {
-			m.round, m.next, m.over = next.Round, nil, nil
-		}
+		round, over, next, err, news := m.round, m.over, m.next, m.err, m.news
 		m.mu.Unlock()
-		switch {
-		case next != nil:
-			return *next, m.conn.Enter(next.Round)
-		case err != nil:
-			return rounds.Round{}, err
+		if next != nil {
+			return nil
+		}
+		state := fmt.Sprintf("the agent has not said that round %d is over", round)
+		if over != nil {
+			state = (&OverError{*over}).Error()
+		}
+		if err != nil {
+			return fmt.Errorf("%s, and %w", state, err)
 		}
 		select {
 		case <-news:
 		case <-ctx.Done():
-			return rounds.Round{}, fmt.Errorf("no other round has been formed: %w", context.Cause(ctx))
+			return fmt.Errorf("there is no round after round %d yet: %s: %w", round, state, context.Cause(ctx))
 		}
 	}
+}
+
+// Enter enters the round for which Await has waited, or a later one.
+func (m *Membership) Enter() (rounds.Round, error) {
+	m.mu.Lock()
+	next := *m.next
+	m.round, m.over, m.next, m.nextOver = next.Round, m.nextOver, nil, nil
+	m.mu.Unlock()
+	return next, m.conn.Enter(next.Round)
 }

@@ -1,0 +1,377 @@
+package comm
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gorun/gorun/env"
+	"github.com/gorun/gorun/env/rounds"
+)
+
+// A testAgent plays gorun's agent with --on-failure=replace to worker processes, which are survivors: it starts them, says that a round is
+// over, and begins the next one. It does so when the test says it, and not by itself.
+type testAgent struct {
+	t       *testing.T
+	net     string   // how ranks reach each other: shm, tcp, tls or mixed
+	environ []string // of workers, besides
+	dir     string
+	hosts   *testHosts // for mixed
+	round   int
+	died    []rounds.Death
+	workers []*testWorker // by rank; nil: none lives
+}
+
+// A testWorker is a survivor, as its agent sees it.
+type testWorker struct {
+	t       *testing.T
+	rank    int
+	cmd     *exec.Cmd
+	stdin   io.Writer
+	results chan result
+	stderr  lockedBuffer
+	socket  *testSocket
+}
+
+type lockedBuffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
+// newTestAgent starts size survivors in round 1.
+func newTestAgent(t *testing.T, network string, size int, environ ...string) *testAgent {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "comm") // t.TempDir may be too long for a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	a := &testAgent{t: t, net: network, environ: environ, dir: dir}
+	if network == "mixed" {
+		a.hosts = newTestHosts(t)
+	}
+	a.next(size)
+	return a
+}
+
+// host returns the host of a rank.
+func (a *testAgent) host(rank int) int {
+	if a.hosts == nil {
+		return 0
+	}
+	return rank % len(a.hosts.networks)
+}
+
+// next begins a round of size ranks, in which survivors have the ranks that they had: those that are missing are started.
+func (a *testAgent) next(size int) {
+	a.t.Helper()
+	a.begin(size, func(int) bool { return true })
+}
+
+// begin is next, but it starts only those of the missing for which starts returns true. The test starts the others.
+func (a *testAgent) begin(size int, starts func(rank int) bool) {
+	a.t.Helper()
+	a.round++
+	master, port := "127.0.0.1", 0
+	if a.hosts != nil {
+		master = a.hosts.address
+	}
+	port = a.freePort(master)
+	for len(a.workers) < size {
+		a.workers = append(a.workers, nil)
+	}
+	for rank, w := range a.workers {
+		if rank >= size {
+			if w != nil {
+				a.kill(rank)
+			}
+			continue
+		}
+		here, local := 0, 0
+		for r := range size {
+			if a.host(r) == a.host(rank) {
+				if r == rank {
+					local = here
+				}
+				here++
+			}
+		}
+		of := env.Worker{
+			Rank: rank, WorldSize: size, LocalRank: local, LocalWorldSize: here, GroupRank: a.host(rank), GroupWorldSize: 2,
+			MasterAddr: master, MasterPort: port, Round: a.round, Token: fmt.Sprintf("the-secret-of-round-number-%d", a.round), MaxRestarts: 1000,
+			RestartCount: a.round - 1, TLS: a.net == "tls",
+		}
+		switch {
+		case w != nil:
+			w.socket.send(rounds.Round{Round: a.round, Env: variables(of.Environ()), Died: a.died})
+		case starts(rank):
+			a.workers[rank] = a.start(of)
+		}
+	}
+	a.workers, a.died = a.workers[:size], nil
+}
+
+func (a *testAgent) freePort(host string) int {
+	a.t.Helper()
+	if a.hosts != nil {
+		return 20_000 + a.round // nobody else is there
+	}
+	ln, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	defer func() { _ = ln.Close() }()
+	return ln.Addr().(*net.TCPAddr).Port
+}
+
+func variables(environ []string) map[string]string {
+	set := map[string]string{}
+	for _, kv := range environ {
+		name, value, _ := strings.Cut(kv, "=")
+		if name != "GORUN_ROUND_SOCKET" {
+			set[name] = value
+		}
+	}
+	return set
+}
+
+// start starts a survivor.
+func (a *testAgent) start(of env.Worker) *testWorker {
+	a.t.Helper()
+	w := &testWorker{t: a.t, rank: of.Rank, results: make(chan result, 100)}
+	of.RoundSocket = filepath.Join(a.dir, fmt.Sprintf("%d.%d", of.Rank, a.round))
+	var err error
+	if w.socket, err = listenTestSocket(of.RoundSocket, rounds.Round{Round: of.Round, Env: variables(of.Environ())}); err != nil {
+		a.t.Fatal(err)
+	}
+	a.t.Cleanup(w.socket.close)
+	w.cmd = exec.CommandContext(a.t.Context(), os.Args[0])
+	w.cmd.Env = slices.Concat(os.Environ(), []string{asSurvivor + "=" + a.net}, of.Environ(), a.environ)
+	w.cmd.Stderr = &w.stderr
+	if w.stdin, err = w.cmd.StdinPipe(); err != nil {
+		a.t.Fatal(err)
+	}
+	out, err := w.cmd.StdoutPipe()
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	if a.hosts != nil {
+		err = a.hosts.start(a.host(of.Rank), w.cmd)
+	} else {
+		err = w.cmd.Start()
+	}
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	go func() {
+		defer close(w.results)
+		for lines := bufio.NewScanner(out); lines.Scan(); {
+			var r result
+			if json.Unmarshal(lines.Bytes(), &r) != nil {
+				r = result{Text: "it says " + lines.Text()}
+			}
+			w.results <- r
+		}
+	}()
+	a.t.Cleanup(func() {
+		if w.cmd.ProcessState == nil {
+			_ = w.cmd.Process.Kill()
+			_ = w.cmd.Wait()
+		}
+	})
+	return w
+}
+
+// kill kills a rank, and says nothing to the others.
+func (a *testAgent) kill(rank int) {
+	a.t.Helper()
+	w := a.workers[rank]
+	_ = w.cmd.Process.Kill()
+	_ = w.cmd.Wait()
+	w.socket.close()
+	a.workers[rank] = nil
+	a.died = append(a.died, rounds.Death{
+		Rank: rank, LocalRank: rank, Host: hostname(a.t), Pid: w.cmd.Process.Pid, ExitCode: -9, Reason: "signal 9 (SIGKILL)", Stderr: []string{"last words"},
+	})
+}
+
+// over says to all that the round is over, because of those that have died.
+func (a *testAgent) over() {
+	for _, w := range a.workers {
+		if w != nil {
+			w.socket.send(rounds.Round{Round: a.round, Over: true, Died: a.died})
+		}
+	}
+}
+
+// lose kills ranks, as a fault does, and the agent notices.
+func (a *testAgent) lose(ranks ...int) {
+	a.t.Helper()
+	for _, r := range ranks {
+		a.kill(r)
+	}
+	a.over()
+}
+
+// all lets all workers do something and waits for the results, which must not be errors.
+func (a *testAgent) all(command ...string) {
+	a.t.Helper()
+	a.begun(command...)
+	for rank, r := range a.results() {
+		if r.Error != "" {
+			a.t.Fatalf("round %d, rank %d: %s: %s", a.round, rank, strings.Join(command, " "), r.Error)
+		}
+	}
+}
+
+// begun lets all workers begin something.
+func (a *testAgent) begun(command ...string) {
+	a.t.Helper()
+	for _, w := range a.workers {
+		if w != nil {
+			w.do(command...)
+		}
+	}
+}
+
+// results waits for the result of every worker that lives.
+func (a *testAgent) results() map[int]result {
+	a.t.Helper()
+	all := map[int]result{}
+	for rank, w := range a.workers {
+		if w != nil {
+			all[rank] = w.result()
+		}
+	}
+	return all
+}
+
+// do lets the worker begin something.
+func (w *testWorker) do(command ...string) {
+	w.t.Helper()
+	line, err := json.Marshal(command)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if _, err := fmt.Fprintf(w.stdin, "%s\n", line); err != nil {
+		w.t.Fatalf("rank %d: %v: %s", w.rank, err, w.stderr.String())
+	}
+}
+
+// testLimit is when a test gives up.
+const testLimit = time.Minute
+
+// result waits for the next result.
+func (w *testWorker) result() result {
+	w.t.Helper()
+	select {
+	case r, ok := <-w.results:
+		if !ok {
+			_ = w.cmd.Wait()
+			w.t.Fatalf("rank %d has ended with %v: %s", w.rank, w.cmd.ProcessState, w.stderr.String())
+		}
+		return r
+	case <-time.After(testLimit):
+		_ = w.cmd.Process.Signal(syscall.SIGQUIT)
+		time.Sleep(time.Second)
+		w.t.Fatalf("rank %d does not answer: %s", w.rank, w.stderr.String())
+		return result{}
+	}
+}
+
+// exit waits for the end of the process.
+func (w *testWorker) exit() int {
+	w.t.Helper()
+	for range w.results {
+	}
+	if err := w.cmd.Wait(); err != nil && !errors.As(err, new(*exec.ExitError)) {
+		w.t.Fatal(err)
+	}
+	return w.cmd.ProcessState.ExitCode()
+}
+
+// A testSocket is the socket of one worker, by which it hears of rounds.
+type testSocket struct {
+	listener net.Listener
+	entries  chan rounds.Entry
+
+	mu   sync.Mutex
+	conn net.Conn
+	said []rounds.Round // since the last round began
+}
+
+func listenTestSocket(path string, first rounds.Round) (*testSocket, error) {
+	ln, err := net.Listen("unix", path)
+	if err != nil {
+		return nil, err
+	}
+	s := &testSocket{listener: ln, said: []rounds.Round{first}, entries: make(chan rounds.Entry, 1000)}
+	go s.serve()
+	return s, nil
+}
+
+func (s *testSocket) serve() {
+	defer close(s.entries)
+	conn, err := s.listener.Accept()
+	if err != nil {
+		return
+	}
+	s.mu.Lock()
+	s.conn = conn
+	for _, r := range s.said {
+		_, _ = conn.Write(rounds.Encode(r))
+	}
+	s.mu.Unlock()
+	for reader := rounds.NewReader[rounds.Entry](conn); ; {
+		e, err := reader.Read()
+		if err != nil {
+			return
+		}
+		s.entries <- e
+	}
+}
+
+func (s *testSocket) send(r rounds.Round) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !r.Over {
+		s.said = nil
+	}
+	if s.said = append(s.said, r); s.conn != nil {
+		_, _ = s.conn.Write(rounds.Encode(r))
+	}
+}
+
+func (s *testSocket) close() {
+	_ = s.listener.Close()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.conn != nil {
+		_ = s.conn.Close()
+	}
+}

@@ -1,0 +1,227 @@
+package membership
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/gorun/gorun/env/rounds"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// An agent is the other end of a membership's connection.
+type agent struct {
+	t    *testing.T
+	conn net.Conn
+	over chan rounds.Round
+	end  chan struct{}
+	*Membership
+}
+
+// newAgent connects a process of a round to an agent, which is in round first.
+func newAgent(t *testing.T, round, first int) *agent {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "s")
+	ln, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &agent{t: t, over: make(chan rounds.Round, 10), end: make(chan struct{})}
+	accepted := make(chan struct{})
+	go func() {
+		defer close(accepted)
+		if a.conn, err = ln.Accept(); err == nil {
+			_, err = a.conn.Write(rounds.Encode(begun(first)))
+		}
+	}()
+	m, connectErr := Connect(t.Context(), path, round, Events{Over: func(r rounds.Round) { a.over <- r }, End: func() { close(a.end) }})
+	<-accepted
+	if err := errors.Join(err, connectErr, ln.Close()); err != nil {
+		t.Fatal(err)
+	}
+	a.Membership = m
+	t.Cleanup(func() { _ = a.conn.Close(); <-a.end })
+	return a
+}
+
+func begun(round int, died ...rounds.Death) rounds.Round {
+	return rounds.Round{Round: round, Env: map[string]string{"RANK": "0"}, Died: died}
+}
+
+func over(round int, died ...rounds.Death) rounds.Round {
+	return rounds.Round{Round: round, Over: true, Died: died}
+}
+
+func death(rank int) rounds.Death {
+	return rounds.Death{Rank: rank, Host: "there", ExitCode: -9, Reason: "signal 9 (SIGKILL)"}
+}
+
+func (a *agent) say(r rounds.Round) {
+	a.t.Helper()
+	if _, err := a.conn.Write(rounds.Encode(r)); err != nil {
+		a.t.Fatal(err)
+	}
+}
+
+// isOver waits for the event that a round is over.
+func (a *agent) isOver(round, died int) {
+	a.t.Helper()
+	select {
+	case r := <-a.over:
+		if r.Round != round || len(r.Died) != died {
+			a.t.Errorf("the event says %+v, want round %d and %d dead", r, round, died)
+		}
+	case <-time.After(time.Minute):
+		a.t.Fatalf("there is no event about round %d", round)
+	}
+}
+
+// enters enters the next round and checks which one it is.
+func (a *agent) enters(round int) {
+	a.t.Helper()
+	ctx, cancel := context.WithTimeout(a.t.Context(), time.Minute)
+	defer cancel()
+	if err := a.Await(ctx); err != nil {
+		a.t.Fatal(err)
+	}
+	r, err := a.Enter()
+	if err != nil || r.Round != round {
+		a.t.Errorf("entered %+v, %v, want round %d", r, err, round)
+	}
+	line, err := bufio.NewReader(a.conn).ReadString('\n')
+	if want := fmt.Sprintf("{\"round\":%d}\n", round); err != nil || line != want {
+		a.t.Errorf("the agent reads %q, %v, want %q", line, err, want)
+	}
+}
+
+// waitUntil waits until what the agent has said has been taken in.
+func (a *agent) waitUntil(is func() bool) {
+	a.t.Helper()
+	for limit := time.Now().Add(time.Minute); !is(); time.Sleep(time.Millisecond) {
+		if time.Now().After(limit) {
+			a.t.Fatal("it does not happen")
+		}
+	}
+}
+
+// TestRounds: rounds end, each with more to say, and the next ones are entered.
+func TestRounds(t *testing.T) {
+	a := newAgent(t, 1, 1)
+	if r := a.Over(); r != nil {
+		t.Errorf("round 1 is over: %+v", r)
+	}
+	a.say(over(7)) // of no interest
+	a.say(over(1))
+	a.isOver(1, 0)
+	a.say(over(1, death(2)))
+	a.isOver(1, 1)
+	if r := a.Over(); r == nil || len(r.Died) != 1 {
+		t.Errorf("the last word is %+v", r)
+	}
+	a.say(begun(2))
+	a.enters(2)
+	if r := a.Over(); r != nil {
+		t.Errorf("round 2 is over: %+v", r)
+	}
+	a.say(over(1, death(3))) // which is long over
+	a.say(over(2))
+	a.isOver(2, 0)
+	a.say(begun(3))
+	a.say(begun(5))
+	a.waitUntil(func() bool { a.mu.Lock(); defer a.mu.Unlock(); return a.next != nil && a.next.Round == 5 })
+	a.enters(5)
+}
+
+// TestTheNextRoundIsOverBeforeItIsEntered: the word on it is known when it is entered.
+func TestTheNextRoundIsOverBeforeItIsEntered(t *testing.T) {
+	a := newAgent(t, 1, 1)
+	a.say(begun(2, death(1)))
+	a.say(over(2, death(2)))
+	a.waitUntil(func() bool { a.mu.Lock(); defer a.mu.Unlock(); return a.nextOver != nil })
+	if r := a.Over(); r == nil || r.Round != 1 || r.Died[0].Rank != 1 {
+		t.Errorf("the last word on round 1 is %+v", r)
+	}
+	a.enters(2)
+	if r := a.Over(); r == nil || r.Round != 2 || r.Died[0].Rank != 2 {
+		t.Errorf("the last word on round 2 is %+v", r)
+	}
+	ctx, cancel := a.During(t.Context())
+	defer cancel()
+	<-ctx.Done()
+	if e, ok := errors.AsType[*OverError](context.Cause(ctx)); !ok || e.Error() != "round 2 is over: rank 2 on there: signal 9 (SIGKILL)" {
+		t.Errorf("joining it ends with %v", context.Cause(ctx))
+	}
+}
+
+// TestConnectedLate: a process of round 1 connects when the agent is in round 3.
+func TestConnectedLate(t *testing.T) {
+	a := newAgent(t, 1, 3)
+	if r := a.Over(); r == nil || r.Round != 1 {
+		t.Errorf("the last word on round 1 is %+v", r)
+	}
+	a.enters(3)
+}
+
+// TestDuring: what is done in a round ends with it, and not before.
+func TestDuring(t *testing.T) {
+	a := newAgent(t, 1, 1)
+	ctx, cancel := a.During(t.Context())
+	a.say(over(4))
+	cancel()
+	<-ctx.Done()
+	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("what has been done ends with %v", err)
+	}
+	ctx, cancel = a.During(t.Context())
+	defer cancel()
+	a.say(over(1))
+	<-ctx.Done()
+	if err := context.Cause(ctx); !errors.As(err, new(*OverError)) || err.Error() != "round 1 is over" {
+		t.Errorf("what is under way ends with %v", err)
+	}
+}
+
+// TestAwaitEnds: who waits for a round hears what is known of the one before.
+func TestAwaitEnds(t *testing.T) {
+	a := newAgent(t, 1, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	await := func(ctx context.Context, want string) {
+		t.Helper()
+		if err := a.Await(ctx); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+	await(ctx, "there is no round after round 1 yet: the agent has not said that round 1 is over: context canceled")
+	a.say(over(1, death(2)))
+	a.isOver(1, 1)
+	await(ctx, "there is no round after round 1 yet: round 1 is over: rank 2 on there: signal 9 (SIGKILL): context canceled")
+	if a.HasEnded() {
+		t.Error("the agent is gone")
+	}
+	go func() { _ = a.conn.Close() }()
+	await(t.Context(), "round 1 is over: rank 2 on there: signal 9 (SIGKILL), and the agent tells of no more rounds: ")
+	if !a.HasEnded() {
+		t.Error("the agent is not gone")
+	}
+}
+
+// TestNonsense: an agent that says what no agent says is not listened to any more.
+func TestNonsense(t *testing.T) {
+	a := newAgent(t, 1, 1)
+	if _, err := fmt.Fprintln(a.conn, `{"round":0}`); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Await(t.Context()); err == nil || !strings.Contains(err.Error(), "its round is 0") {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,81 @@
+package comm
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// networks are the ways in which the ranks of rejoin's tests reach each other.
+var networks = []string{"shm", "tcp", "tls", "mixed"}
+
+// soon is how long a call may take to end after the agent has said that a rank has died, on a machine that is busy with other things. It is
+// far below every timeout.
+const soon = 5 * time.Second
+
+// TestEveryOperationEndsWhenARankDies: all operations end at once, with an error that says who died of what. Then the survivors and a new
+// rank go on.
+func TestEveryOperationEndsWhenARankDies(t *testing.T) {
+	for _, network := range networks {
+		t.Run(network, func(t *testing.T) {
+			t.Parallel()
+			a := newTestAgent(t, network, 4)
+			a.all("init")
+			var names []string
+			for _, table := range []map[string]func(context.Context, *Group) error{operations, survivable} {
+				for name := range table {
+					names = append(names, name)
+				}
+			}
+			slices.Sort(names)
+			var took []time.Duration
+			for i, name := range names {
+				a.all("check")
+				var waiting []*testWorker
+				for rank, w := range a.workers {
+					if rank != victim || i%2 == 1 {
+						w.do("run", name)
+					}
+					if rank != victim {
+						waiting = append(waiting, w)
+					}
+				}
+				time.Sleep(20 * time.Millisecond) // so that they are under way; they end the same way if they are not
+				dead := a.workers[victim]
+				died := time.Now()
+				a.lose(victim)
+				for _, w := range waiting {
+					r := w.result()
+					p := r.Peer
+					if r.Kind != "peer" || p.Rank != victim || p.Host != hostname(t) || p.PID != dead.cmd.Process.Pid || p.Op == "" || p.Seq == 0 ||
+						p.Death == nil || p.Death.ExitCode != -9 || !slices.Equal(p.Death.Stderr, []string{"last words"}) {
+						t.Errorf("%s: rank %d got %s: %+v", name, w.rank, r.Error, p)
+					}
+					d := r.At.Sub(died)
+					if took = append(took, d); d > soon {
+						t.Errorf("%s: rank %d got %s after %v", name, w.rank, r.Error, d)
+					}
+				}
+				a.next(4)
+				for rank, w := range a.workers {
+					w.do(map[bool]string{true: "init", false: "rejoin"}[rank == victim])
+				}
+				for rank, r := range a.results() {
+					if r.Error != "" {
+						t.Fatalf("%s: rank %d in round %d: %s", name, rank, a.round, r.Error)
+					}
+				}
+			}
+			slices.Sort(took)
+			t.Logf("calls of survivors ended after %v (median), %v (longest)", took[len(took)/2], took[len(took)-1])
+			a.all("close")
+			for rank, w := range a.workers {
+				if text := w.stderr.String(); text != "" {
+					t.Errorf("rank %d says %s", rank, strings.TrimSpace(text))
+				}
+			}
+		})
+	}
+}
