@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/env"
+	"github.com/gorun/gorun/env/hosttest"
 	"github.com/gorun/gorun/env/rounds"
 )
 
@@ -29,7 +30,7 @@ type testAgent struct {
 	net     string   // how ranks reach each other: shm, tcp, tls or mixed
 	environ []string // of workers, besides
 	dir     string
-	hosts   *testHosts // for mixed
+	hosts   *hosttest.Network // for mixed
 	round   int
 	died    []rounds.Death
 	workers []*testWorker // by rank; nil: none lives
@@ -73,18 +74,21 @@ func newTestAgent(t *testing.T, network string, size int, environ ...string) *te
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	a := &testAgent{t: t, net: network, environ: environ, dir: dir}
 	if network == "mixed" {
-		a.hosts = newTestHosts(t)
+		a.hosts = hosttest.New(t, hosts)
 	}
 	a.next(size)
 	return a
 }
+
+// hosts is on how many hosts mixed ranks are.
+const hosts = 2
 
 // host returns the host of a rank.
 func (a *testAgent) host(rank int) int {
 	if a.hosts == nil {
 		return 0
 	}
-	return rank % len(a.hosts.networks)
+	return rank % hosts
 }
 
 // next begins a round of size ranks, in which survivors have the ranks that they had: those that are missing are started.
@@ -99,7 +103,7 @@ func (a *testAgent) begin(size int, starts func(rank int) bool) {
 	a.round++
 	master, port := "127.0.0.1", 0
 	if a.hosts != nil {
-		master = a.hosts.address
+		master = a.hosts.Host(0).Addr
 	}
 	port = a.freePort(master)
 	for len(a.workers) < size {
@@ -181,7 +185,7 @@ func (a *testAgent) start(of env.Worker) *testWorker {
 		a.t.Fatal(err)
 	}
 	if a.hosts != nil {
-		err = a.hosts.start(a.host(of.Rank), w.cmd)
+		a.hosts.Host(a.host(of.Rank)).Do(func() { err = w.cmd.Start() })
 	} else {
 		err = w.cmd.Start()
 	}

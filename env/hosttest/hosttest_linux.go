@@ -72,8 +72,7 @@ func newHost(t testing.TB) *Host {
 	t.Helper()
 	h := &Host{calls: make(chan func())}
 	made := make(chan error)
-	go func() {
-		runtime.LockOSThread() // for good: nobody else is to have this thread
+	goOnThread(func() {
 		h.thread = unix.Gettid()
 		err := unix.Unshare(unix.CLONE_NEWNET)
 		if made <- err; err != nil {
@@ -82,12 +81,28 @@ func newHost(t testing.TB) *Host {
 		for f := range h.calls {
 			f()
 		}
-	}()
+	})
 	if err := <-made; err != nil {
 		t.Skipf("a network namespace cannot be made: %v", err)
 	}
 	t.Cleanup(func() { close(h.calls) })
 	return h
+}
+
+// goOnThread runs f on a thread that ends with it. That is not the first thread of the process, which never ends, and whose namespaces
+// /proc/self says are the process's.
+func goOnThread(f func()) {
+	go func() {
+		runtime.LockOSThread() // for good: nobody else is to have this thread
+		if unix.Gettid() != unix.Getpid() {
+			f()
+			return
+		}
+		begun := make(chan struct{})
+		goOnThread(func() { close(begun); f() })
+		<-begun
+		runtime.UnlockOSThread()
+	}()
 }
 
 // Do calls f, which must not end the test, on the host. Sockets that f opens are of that host for as long as they are open;
