@@ -45,6 +45,7 @@ type testWorker struct {
 	results chan result
 	stderr  lockedBuffer
 	socket  *testSocket
+	joined  bool // it has been told to call Init
 }
 
 type lockedBuffer struct {
@@ -112,7 +113,7 @@ func (a *testAgent) begin(size int, starts func(rank int) bool) {
 	for rank, w := range a.workers {
 		if rank >= size {
 			if w != nil {
-				a.kill(rank)
+				w.end()
 			}
 			continue
 		}
@@ -173,7 +174,6 @@ func (a *testAgent) start(of env.Worker) *testWorker {
 	if w.socket, err = listenTestSocket(of.RoundSocket, rounds.Round{Round: of.Round, Env: variables(of.Environ())}); err != nil {
 		a.t.Fatal(err)
 	}
-	a.t.Cleanup(w.socket.close)
 	w.cmd = exec.CommandContext(a.t.Context(), os.Args[0])
 	w.cmd.Env = slices.Concat(os.Environ(), []string{asSurvivor + "=" + a.net}, of.Environ(), a.environ)
 	w.cmd.Stderr = &w.stderr
@@ -202,12 +202,7 @@ func (a *testAgent) start(of env.Worker) *testWorker {
 			w.results <- r
 		}
 	}()
-	a.t.Cleanup(func() {
-		if w.cmd.ProcessState == nil {
-			_ = w.cmd.Process.Kill()
-			_ = w.cmd.Wait()
-		}
-	})
+	a.t.Cleanup(w.end)
 	return w
 }
 
@@ -215,13 +210,20 @@ func (a *testAgent) start(of env.Worker) *testWorker {
 func (a *testAgent) kill(rank int) {
 	a.t.Helper()
 	w := a.workers[rank]
-	_ = w.cmd.Process.Kill()
-	_ = w.cmd.Wait()
-	w.socket.close()
+	w.end()
 	a.workers[rank] = nil
 	a.died = append(a.died, rounds.Death{
 		Rank: rank, LocalRank: rank, Host: hostname(a.t), Pid: w.cmd.Process.Pid, ExitCode: -9, Reason: "signal 9 (SIGKILL)", Stderr: []string{"last words"},
 	})
+}
+
+// end kills the worker, if it has not ended.
+func (w *testWorker) end() {
+	if w.cmd.ProcessState == nil {
+		_ = w.cmd.Process.Kill()
+		_ = w.cmd.Wait()
+	}
+	w.socket.close()
 }
 
 // over says to all that the round is over, because of those that have died.
@@ -259,6 +261,49 @@ func (a *testAgent) begun(command ...string) {
 	for _, w := range a.workers {
 		if w != nil {
 			w.do(command...)
+		}
+	}
+}
+
+// join lets all workers join the world of the round, and use it.
+func (a *testAgent) join() {
+	a.t.Helper()
+	for _, w := range a.workers {
+		w.join()
+	}
+	for rank, r := range a.results() {
+		if r.Error != "" {
+			a.t.Fatalf("round %d, rank %d: %s: %s", a.round, rank, r.Command, r.Error)
+		}
+	}
+	a.all("check")
+}
+
+// join lets the worker begin to join the world of the round.
+func (w *testWorker) join() {
+	w.t.Helper()
+	if w.joined {
+		w.do("rejoin")
+	} else {
+		w.do("init")
+	}
+	w.joined = true
+}
+
+// entered waits until the worker has entered a round.
+func (w *testWorker) entered(round int) {
+	w.t.Helper()
+	for {
+		select {
+		case e, ok := <-w.socket.entries:
+			if !ok {
+				w.t.Fatalf("rank %d does not enter round %d: it is gone: %s", w.rank, round, w.stderr.String())
+			}
+			if e.Round == round {
+				return
+			}
+		case <-time.After(testLimit):
+			w.t.Fatalf("rank %d does not enter round %d", w.rank, round)
 		}
 	}
 }
@@ -345,6 +390,15 @@ func (s *testSocket) serve() {
 	if err != nil {
 		return
 	}
+	go func() { // one connection at a time, as agents do
+		for {
+			other, err := s.listener.Accept()
+			if err != nil {
+				return
+			}
+			_ = other.Close()
+		}
+	}()
 	s.mu.Lock()
 	s.conn = conn
 	for _, r := range s.said {

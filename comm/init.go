@@ -12,7 +12,6 @@ import (
 
 	"github.com/gorun/gorun/comm/internal/bootstrap"
 	"github.com/gorun/gorun/comm/internal/core"
-	"github.com/gorun/gorun/comm/internal/membership"
 	"github.com/gorun/gorun/comm/transport/tcp"
 )
 
@@ -35,8 +34,10 @@ func join(ctx context.Context, op string, opts []Option) (*Group, error) {
 	during, cancel := cfg.during(ctx)
 	defer cancel()
 	w, err := bootstrap.Join(during, cfg.Config)
-	if over, ok := errors.AsType[*membership.OverError](context.Cause(during)); ok && err != nil {
-		return nil, overError(op, over.Round)
+	if err != nil && cfg.outlives() {
+		if over := awaitOver(during, err); over != nil {
+			return nil, overError(op, *over)
+		}
 	}
 	if err != nil {
 		return nil, notJoined(op, err)

@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/gorun/gorun/comm/internal/bootstrap"
+	"github.com/gorun/gorun/comm/internal/core"
 	"github.com/gorun/gorun/comm/internal/diagnosis"
 	"github.com/gorun/gorun/comm/internal/endpoint"
 	"github.com/gorun/gorun/comm/internal/membership"
@@ -179,6 +181,22 @@ func (c *config) during(ctx context.Context) (context.Context, context.CancelFun
 		return ctx, func() {}
 	}
 	return life.rounds.During(ctx)
+}
+
+// awaitOver returns the end of the round in which a rank has not met the others because of err, or nil if that is another matter. They may
+// have gone because of a death of which the agent has not spoken yet.
+func awaitOver(during context.Context, err error) *rounds.Round {
+	_, missing := errors.AsType[*bootstrap.MissingError](err)
+	if _, wrong := errors.AsType[*core.Error](err); !missing && !wrong && !errors.Is(err, context.Canceled) {
+		select {
+		case <-during.Done():
+		case <-time.After(endpoint.RevokeTimeout):
+		}
+	}
+	if over, ok := errors.AsType[*membership.OverError](context.Cause(during)); ok {
+		return &over.Round
+	}
+	return nil
 }
 
 // overError is the error of op, in which a world did not come to be because its round is over.

@@ -22,7 +22,7 @@ func TestEveryOperationEndsWhenARankDies(t *testing.T) {
 		t.Run(network, func(t *testing.T) {
 			t.Parallel()
 			a := newTestAgent(t, network, 4)
-			a.all("init")
+			a.join()
 			var names []string
 			for _, table := range []map[string]func(context.Context, *Group) error{operations, survivable} {
 				for name := range table {
@@ -32,7 +32,6 @@ func TestEveryOperationEndsWhenARankDies(t *testing.T) {
 			slices.Sort(names)
 			var took, rejoined []time.Duration
 			for i, name := range names {
-				a.all("check")
 				var waiting []*testWorker
 				for rank, w := range a.workers {
 					if rank != victim || i%2 == 1 {
@@ -59,8 +58,8 @@ func TestEveryOperationEndsWhenARankDies(t *testing.T) {
 					}
 				}
 				a.next(4)
-				for rank, w := range a.workers {
-					w.do(map[bool]string{true: "init", false: "rejoin"}[rank == victim])
+				for _, w := range a.workers {
+					w.join()
 				}
 				for rank, r := range a.results() {
 					if r.Error != "" {
@@ -70,6 +69,7 @@ func TestEveryOperationEndsWhenARankDies(t *testing.T) {
 						rejoined = append(rejoined, r.Took)
 					}
 				}
+				a.all("check")
 			}
 			slices.Sort(took)
 			slices.Sort(rejoined)

@@ -2,6 +2,7 @@ package comm
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"os/exec"
 	"runtime"
 	"slices"
 	"strconv"
@@ -37,7 +39,7 @@ type result struct {
 type survivor struct {
 	options []Option
 	world   *Group
-	buf     []int64 // of Alloc
+	before  *Group // the world before
 }
 
 var survivorCommands = map[string]func(ctx context.Context, s *survivor, args []string) (string, error){
@@ -47,12 +49,12 @@ var survivorCommands = map[string]func(ctx context.Context, s *survivor, args []
 			options = append(slices.Clone(options), WithInitMethod(args[0]))
 		}
 		g, err := Init(ctx, options...)
-		if err == nil {
+		if err == nil && len(args) == 0 {
 			s.world = g
 		}
 		return "", err
 	},
-	// rejoin takes milliseconds, after which the context ends.
+	// rejoin takes milliseconds, after which the context ends. With COMM_TEST_AGAIN it calls Rejoin until it succeeds, as programs do.
 	"rejoin": func(ctx context.Context, s *survivor, args []string) (string, error) {
 		if len(args) > 0 {
 			var cancel context.CancelFunc
@@ -60,8 +62,11 @@ var survivorCommands = map[string]func(ctx context.Context, s *survivor, args []
 			defer cancel()
 		}
 		g, err := Rejoin(ctx)
+		for len(args) == 0 && (errors.As(err, new(*PeerError)) || errors.Is(err, ErrRoundOver)) && os.Getenv("COMM_TEST_AGAIN") != "" {
+			g, err = Rejoin(ctx)
+		}
 		if err == nil {
-			s.world = g
+			s.before, s.world = s.world, g
 		}
 		return "", err
 	},
@@ -79,6 +84,17 @@ var survivorCommands = map[string]func(ctx context.Context, s *survivor, args []
 				return "", err
 			}
 		}
+	},
+	// use carries an operation out in the world before.
+	"use old": func(ctx context.Context, s *survivor, args []string) (string, error) {
+		return "", operations[args[0]](ctx, s.before)
+	},
+	// fork lets another process with the same environment call Init.
+	"fork": func(ctx context.Context, _ *survivor, _ []string) (string, error) {
+		child := exec.CommandContext(ctx, os.Args[0])
+		child.Stdin = strings.NewReader(`["init"]` + "\n")
+		out, err := child.Output()
+		return string(out), err
 	},
 	"close": func(_ context.Context, s *survivor, _ []string) (string, error) { return "", s.world.Close() },
 	"exit": func(_ context.Context, _ *survivor, args []string) (string, error) {
@@ -182,7 +198,11 @@ func footprint() (string, error) {
 
 // runSurvivor is main of a survivor.
 func runSurvivor(network string) int {
-	options := []Option{WithTimeout(time.Minute), WithLogger(slog.New(slog.NewTextHandler(os.Stderr, nil)))}
+	timeout, err := time.ParseDuration(cmp.Or(os.Getenv("COMM_TEST_TIMEOUT"), "1m"))
+	if err != nil {
+		panic(err)
+	}
+	options := []Option{WithTimeout(timeout), WithLogger(slog.New(slog.NewTextHandler(os.Stderr, nil)))}
 	switch network {
 	case "tcp":
 		options = append(options, WithTransport("tcp"))
