@@ -22,7 +22,7 @@ type Codec struct {
 // the bytes of a peer before it allocates memory for them, so they cannot make it allocate much more than they are.
 func New() Codec {
 	enc, err := cbor.EncOptions{
-		Time: cbor.TimeRFC3339Nano, TimeTag: cbor.EncTagRequired, NaNConvert: cbor.NaNConvertNone, InfConvert: cbor.InfConvertNone,
+		Sort: cbor.SortBytewiseLexical, Time: cbor.TimeRFC3339Nano, TimeTag: cbor.EncTagRequired, NaNConvert: cbor.NaNConvertNone, InfConvert: cbor.InfConvertNone,
 	}.EncMode()
 	dec, decErr := cbor.DecOptions{
 		MaxNestedLevels: maxNesting, MaxArrayElements: 1 << 24, MaxMapPairs: 1 << 22,
