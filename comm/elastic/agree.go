@@ -1,0 +1,100 @@
+package elastic
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+)
+
+// A commitID says which commit a rank has. The zero commitID is that of a rank that has none.
+type commitID struct {
+	round  uint64 // of gorun in which the rank has made the commit, or has agreed on it
+	number uint64 // from 1
+}
+
+// compare orders commits, the newest last.
+func (c commitID) compare(d commitID) int {
+	return cmp.Or(cmp.Compare(c.round, d.round), cmp.Compare(c.number, d.number))
+}
+
+// A holding is what a rank has when a world begins.
+type holding struct {
+	commitID
+	partial bool // it has no commit, and has received a part of one: its variables are not those with which it began
+}
+
+// An agreement says how the ranks of a world come to the same state.
+type agreement struct {
+	number    uint64 // of the commit with which all begin
+	holders   []int  // ranks that have it, in order: one at least
+	receivers []int  // the other ranks, in order
+}
+
+// errNothingWhole says that a world has no state to begin with.
+var errNothingWhole = errors.New("elastic: all ranks that had the state have died while the others received it")
+
+// agree decides on the newest of the commits that the ranks of a world have. If none has any, all begin with the variables of the first rank
+// that has those with which it began, and this becomes commit 1.
+func agree(all []holding) (agreement, error) {
+	newest := slices.MaxFunc(all, func(a, b holding) int { return a.compare(b.commitID) }).commitID
+	a := agreement{number: max(newest.number, 1)}
+	for rank, h := range all {
+		if h.commitID == newest && !h.partial && (newest != commitID{} || len(a.holders) == 0) {
+			a.holders = append(a.holders, rank)
+		} else {
+			a.receivers = append(a.receivers, rank)
+		}
+	}
+	if len(a.holders) == 0 {
+		return a, errNothingWhole
+	}
+	return a, nil
+}
+
+// A commit of less than minPart bytes for each of them does not come from several ranks.
+const (
+	maxSources = 4
+	minPart    = 2 << 20
+)
+
+// sources returns the holders that send a commit of so many bytes. They are as far apart as possible: ranks of one machine have numbers in a
+// row.
+func (a agreement) sources(bytes int) []int {
+	n := min(len(a.holders), maxSources, max(bytes/minPart, 1))
+	list := make([]int, n)
+	for i := range list {
+		list[i] = a.holders[i*len(a.holders)/n]
+	}
+	return list
+}
+
+// A piece is a part of one of several buffers.
+type piece struct{ buffer, from, to int }
+
+// split cuts buffers of these lengths into n parts of about the same length, each of which is a list of pieces.
+func split(lengths []int, n int) [][]piece {
+	total := 0
+	for _, l := range lengths {
+		total += l
+	}
+	parts, begin := make([][]piece, n), 0 // begin of a buffer, counted from the begin of the first
+	for b, l := range lengths {
+		for i := range parts {
+			from, to := max(bound(total, i, n)-begin, 0), min(bound(total, i+1, n)-begin, l)
+			if from < to {
+				parts[i] = append(parts[i], piece{b, from, to})
+			}
+		}
+		begin += l
+	}
+	return parts
+}
+
+// bound is where part i of n begins.
+func bound(total, i, n int) int {
+	const page = 4096
+	if i == n {
+		return total
+	}
+	return total / n * i / page * page
+}

@@ -1,0 +1,115 @@
+package elastic
+
+import (
+	"encoding"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/fxamacker/cbor/v2"
+
+	"github.com/gorun/gorun/comm"
+	"github.com/gorun/gorun/comm/internal/reduce"
+)
+
+// An Item is a variable of a [State], with its name: see [Value] and [Slice].
+type Item struct {
+	name  string
+	typ   string        // what has to be the same on all ranks
+	value reflect.Value // a pointer to a Value; otherwise none
+	bytes []byte        // of a Slice
+}
+
+// Value is an item for the variable that p points to. It may be anything that package comm's object functions carry: see
+// [comm.BroadcastObjects]. A large vector is better a [Slice].
+func Value[T any](name string, p *T) Item {
+	return Item{name: name, typ: signature(reflect.TypeFor[T]()), value: reflect.ValueOf(p)}
+}
+
+// Slice is an item for the elements of s, whose number does not change: Run writes to them in place. s may not be of [comm.Alloc], whose
+// memory ends with its world.
+func Slice[T comm.Element](name string, s []T) Item {
+	return Item{name: name, typ: fmt.Sprintf("%s × %d", elementName(reflect.TypeFor[T]()), len(s)), bytes: reduce.Bytes(s)}
+}
+
+// maxPackedSlice is the number of bytes from which a slice travels by itself.
+const maxPackedSlice = 64 << 10
+
+func (i Item) isValue() bool { return i.value.IsValid() }
+func (i Item) isLarge() bool { return len(i.bytes) > maxPackedSlice }
+
+// String is the item in an error.
+func (i Item) String() string { return fmt.Sprintf("%q (%s)", i.name, i.typ) }
+
+// elementName is the type as which t travels.
+func elementName(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Int:
+		return fmt.Sprintf("int%d", t.Bits())
+	case reflect.Uint, reflect.Uintptr:
+		return fmt.Sprintf("uint%d", t.Bits())
+	}
+	if t == reflect.TypeFor[comm.Float16]() || t == reflect.TypeFor[comm.BFloat16]() {
+		return t.Name()
+	}
+	return t.Kind().String()
+}
+
+// signature describes a type with all its fields. Programs of two versions may have different types of one name, and CBOR would leave out
+// a field that the other side does not have.
+func signature(t reflect.Type) string {
+	var b strings.Builder
+	describe(&b, t, make(map[reflect.Type]bool))
+	return b.String()
+}
+
+func describe(b *strings.Builder, t reflect.Type, seen map[reflect.Type]bool) {
+	if t.Name() != "" {
+		b.WriteString(t.String())
+		if seen[t] || t.PkgPath() == "" || encodesItself(t) {
+			return
+		}
+		seen[t] = true
+		b.WriteByte(' ')
+	}
+	switch t.Kind() {
+	case reflect.Pointer:
+		b.WriteByte('*')
+		describe(b, t.Elem(), seen)
+	case reflect.Slice:
+		b.WriteString("[]")
+		describe(b, t.Elem(), seen)
+	case reflect.Array:
+		fmt.Fprintf(b, "[%d]", t.Len())
+		describe(b, t.Elem(), seen)
+	case reflect.Map:
+		b.WriteString("map[")
+		describe(b, t.Key(), seen)
+		b.WriteByte(']')
+		describe(b, t.Elem(), seen)
+	case reflect.Struct:
+		b.WriteString("struct {")
+		for i := range t.NumField() {
+			f := t.Field(i)
+			fmt.Fprintf(b, " %s ", f.Name)
+			describe(b, f.Type, seen)
+			if f.Tag != "" {
+				fmt.Fprintf(b, " %q", f.Tag)
+			}
+			b.WriteByte(';')
+		}
+		b.WriteString(" }")
+	default:
+		b.WriteString(t.Kind().String())
+	}
+}
+
+// encodesItself reports whether the fields of t say nothing about how it travels.
+func encodesItself(t reflect.Type) bool {
+	for _, of := range []reflect.Type{reflect.TypeFor[cbor.Marshaler](), reflect.TypeFor[encoding.BinaryMarshaler]()} {
+		if t.Implements(of) || reflect.PointerTo(t).Implements(of) {
+			return true
+		}
+	}
+	return false
+}

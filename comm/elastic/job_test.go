@@ -1,0 +1,130 @@
+package elastic
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/gorun/gorun/comm"
+	"github.com/gorun/gorun/env/configtest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(configtest.With(m)) }
+
+// errKilled ends a rank of a testJob as a kill does: it is started again, with nothing of what it had.
+var errKilled = errors.New("killed")
+
+// A testJob plays gorun --on-failure=replace for ranks that are goroutines.
+type testJob struct {
+	t         testing.TB
+	transport string
+
+	mu    sync.Mutex
+	round *testRound
+	ranks sync.WaitGroup
+	errs  map[int]error // of ranks that have ended for good
+}
+
+// A testRound is one membership.
+type testRound struct {
+	number uint64
+	size   int
+	store  comm.Store
+	over   chan struct{}
+}
+
+func (j *testJob) newRound(number uint64, size int) *testRound {
+	return &testRound{number, size, comm.NewMemStore(), make(chan struct{})}
+}
+
+// runJob runs program as each rank of a job, once more for each rank that is killed, and returns the errors of the ranks. A program makes a State and
+// passes it to run.
+func runJob(t testing.TB, transport string, size int, program func(run runFunc) error) []error {
+	j := &testJob{t: t, transport: transport, errs: make(map[int]error)}
+	j.round = j.newRound(1, size)
+	for r := range size {
+		j.start(r, j.round, program)
+	}
+	j.ranks.Wait()
+	errs := make([]error, size)
+	for r := range errs {
+		errs[r] = j.errs[r]
+	}
+	return errs
+}
+
+// A runFunc is Run, in a testJob.
+type runFunc func(s *State, f func(ctx context.Context, world *comm.Group) error) error
+
+func (j *testJob) start(rank int, round *testRound, program func(run runFunc) error) {
+	j.ranks.Go(func() {
+		p := &testRank{job: j, rank: rank, round: round}
+		err := program(func(s *State, f func(ctx context.Context, world *comm.Group) error) error {
+			return job{init: p.init, rejoin: p.rejoin, round: func() uint64 { return p.round.number }, run: 1}.do(j.t.Context(), s, f)
+		})
+		if errors.Is(err, errKilled) {
+			j.start(rank, j.over(p.round), program)
+			return
+		}
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		j.errs[rank] = err
+	})
+}
+
+// over ends a round, if it is the present one, and returns the next.
+func (j *testJob) over(r *testRound) *testRound {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.round == r {
+		j.round = j.newRound(r.number+1, r.size)
+		close(r.over)
+	}
+	return j.round
+}
+
+// A testRank is one life of a rank.
+type testRank struct {
+	job   *testJob
+	rank  int
+	round *testRound
+	world *comm.Group
+}
+
+func (p *testRank) init(ctx context.Context) (*comm.Group, error) {
+	during, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() {
+		select {
+		case <-p.round.over:
+			cancel(comm.ErrRoundOver)
+		case <-during.Done():
+		}
+	}()
+	var err error
+	p.world, err = comm.Init(during, comm.WithStore(p.round.store), comm.WithRank(p.rank, p.round.size), comm.WithTransport(p.job.transport),
+		comm.WithTimeout(time.Minute), comm.WithLogger(slog.New(slog.DiscardHandler)))
+	if err != nil && context.Cause(during) == comm.ErrRoundOver {
+		err = fmt.Errorf("%w: %w", comm.ErrRoundOver, err)
+	}
+	return p.world, err
+}
+
+func (p *testRank) rejoin(ctx context.Context) (*comm.Group, error) {
+	_ = p.world.Close()
+	select {
+	case <-p.round.over:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	p.job.mu.Lock()
+	p.round = p.job.round
+	p.job.mu.Unlock()
+	return p.init(ctx)
+}

@@ -1,0 +1,110 @@
+package elastic
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strconv"
+	"sync/atomic"
+
+	"github.com/gorun/gorun/comm"
+)
+
+// Run joins the world, sets the variables of state to the same contents on all ranks, and calls f. In the first world these are the contents
+// on rank 0. If f returns because the world has changed, Run joins the next one, sets the variables to the newest commit, and calls f again.
+// It does so as often as that happens: gorun ends the job when there have been more failures than --max-restarts allows.
+//
+// Run takes it that the world has changed if f's error is or wraps a [comm.PeerError], [comm.ErrRoundOver], a [comm.MissingRanksError], or a
+// [comm.AbortError] of another rank. Any other error of f is the program's own: Run closes the world and returns it, and the variables are
+// as f has left them. If f returns nil, Run waits until it has done so on all ranks, closes the world and returns nil. If a rank dies before
+// that, f is called once more, with the newest commit. So f has to go on from any commit, the last one too.
+//
+// The context of f ends when f returns. The world is Run's: f does not close it, and calls neither [comm.Init] nor [comm.Rejoin]. A program
+// calls Run once, and before it nothing of package comm, since a rank that is started again does the same as the others did, from the
+// beginning. Options are those of Init.
+//
+// Where workers do not outlive a failure, with torchrun or with gorun's --on-failure=restart, Run calls f once, and returns its error.
+func Run(ctx context.Context, state *State, f func(ctx context.Context, world *comm.Group) error, opts ...comm.Option) error {
+	j := job{
+		init:   func(ctx context.Context) (*comm.Group, error) { return comm.Init(ctx, opts...) },
+		rejoin: comm.Rejoin,
+		round:  gorunRound,
+		run:    int(runs.Add(1)),
+	}
+	return j.do(ctx, state, f)
+}
+
+// runs is how many times the program has called Run.
+var runs atomic.Int64
+
+// gorunRound is the round of gorun that this process is in, or 0 if it was not started by gorun.
+func gorunRound() uint64 {
+	round, _ := strconv.ParseUint(os.Getenv("GORUN_ROUND"), 10, 64) // comm.Init has checked it
+	return round
+}
+
+// A job is how Run comes to its worlds.
+type job struct {
+	init, rejoin func(ctx context.Context) (*comm.Group, error)
+	round        func() uint64
+	run          int // which call of Run this is in the program, from 1
+}
+
+func (j job) do(ctx context.Context, s *State, f func(ctx context.Context, world *comm.Group) error) error {
+	switch {
+	case s == nil:
+		return &comm.ArgumentError{Op: "elastic.Run", Err: errors.New("the State is nil")}
+	case f == nil:
+		return &comm.ArgumentError{Op: "elastic.Run", Err: errors.New("the function is nil")}
+	}
+	if err := s.begin(); err != nil {
+		return err
+	}
+	defer s.enter(idle, nil)
+	defer s.endRollback()
+	world, err := j.init(ctx)
+	for {
+		if err == nil {
+			err = j.inWorld(ctx, s, world, f)
+		}
+		if err == nil || ctx.Err() != nil || !worldChanged(err, world) {
+			return errors.Join(err, world.Close())
+		}
+		s.beginRollback()
+		next, failed := j.rejoin(ctx)
+		if _, impossible := errors.AsType[*comm.ArgumentError](failed); impossible { // this process does not outlive a failure
+			return errors.Join(err, world.Close())
+		}
+		if failed != nil && !worldChanged(failed, nil) {
+			return errors.Join(err, failed)
+		}
+		world, err = next, failed
+	}
+}
+
+// inWorld does everything that Run does in one world.
+func (j job) inWorld(ctx context.Context, s *State, world *comm.Group, f func(ctx context.Context, world *comm.Group) error) error {
+	if err := s.sync(ctx, world, j.round(), layoutOf(j.run, s.items)); err != nil {
+		return err
+	}
+	s.endRollback()
+	s.enter(working, world)
+	defer s.enter(syncing, nil)
+	during, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if err := f(during, world); err != nil {
+		return err
+	}
+	return comm.Barrier(ctx, world)
+}
+
+// worldChanged reports whether err means that ranks have gone, or come.
+func worldChanged(err error, world *comm.Group) bool {
+	var (
+		peer    *comm.PeerError
+		missing *comm.MissingRanksError
+		abort   *comm.AbortError
+	)
+	return errors.Is(err, comm.ErrRoundOver) || errors.As(err, &peer) || errors.As(err, &missing) ||
+		errors.As(err, &abort) && abort.Rank != world.Rank()
+}

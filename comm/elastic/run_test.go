@@ -1,0 +1,129 @@
+package elastic
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"testing"
+
+	"github.com/gorun/gorun/comm"
+)
+
+// onTransports runs test as a subtest for each.
+func onTransports(t *testing.T, test func(t *testing.T, transport string)) {
+	for _, transport := range []string{"tcp", "shm"} {
+		t.Run(transport, func(t *testing.T) { test(t, transport) })
+	}
+}
+
+func wantNoErrors(t *testing.T, errs []error) {
+	t.Helper()
+	for r, err := range errs {
+		if err != nil {
+			t.Errorf("rank %d: %v", r, err)
+		}
+	}
+}
+
+// training is a program whose result every step depends on, on all ranks.
+type training struct {
+	Step  int
+	Notes map[string]int
+	small []float32
+	large []int64
+}
+
+func newTraining(rank int) *training {
+	p := &training{Notes: map[string]int{}, small: make([]float32, 10), large: make([]int64, 3*maxPackedSlice/8)}
+	p.Notes["begun by"] = rank
+	p.large[0] = int64(rank)
+	return p
+}
+
+func (p *training) state() (*State, error) {
+	return NewState(Value("step", &p.Step), Value("notes", &p.Notes), Slice("small", p.small), Slice("large", p.large))
+}
+
+// advance is a step: it leaves the variables half changed if a rank fails.
+func (p *training) advance(ctx context.Context, world *comm.Group) error {
+	p.Step++
+	p.Notes[fmt.Sprint("step ", p.Step%5)] = p.Step
+	sum := []int64{int64(world.Rank() + p.Step)}
+	p.small[p.Step%10]++
+	for i := range p.large {
+		p.large[i] = 3*p.large[i] + int64(p.Step)
+	}
+	if err := comm.AllReduce(ctx, world, sum, comm.Sum); err != nil {
+		return err
+	}
+	p.large[p.Step%len(p.large)] += sum[0]
+	return nil
+}
+
+// reference is what a training of so many ranks and steps comes to.
+func reference(size, steps int) *training {
+	p := newTraining(0)
+	for p.Step < steps {
+		p.Step++
+		p.Notes[fmt.Sprint("step ", p.Step%5)] = p.Step
+		p.small[p.Step%10]++
+		for i := range p.large {
+			p.large[i] = 3*p.large[i] + int64(p.Step)
+		}
+		p.large[p.Step%len(p.large)] += int64(size*(size-1)/2 + size*p.Step)
+	}
+	return p
+}
+
+func (p *training) equal(q *training) bool {
+	return p.Step == q.Step && fmt.Sprint(p.Notes) == fmt.Sprint(q.Notes) && slices.Equal(p.small, q.small) && slices.Equal(p.large, q.large)
+}
+
+// TestRunGoesOnFromTheLastCommit: a rank is killed in the middle of every few steps, a different one each time, and the result is that of a run
+// without failures.
+func TestRunGoesOnFromTheLastCommit(t *testing.T) {
+	const size, steps = 3, 30
+	onTransports(t, func(t *testing.T, transport string) {
+		var kills atomic.Int64
+		want := reference(size, steps)
+		errs := runJob(t, transport, size, func(run runFunc) error {
+			p := newTraining(int(kills.Load())) // what a new process begins with is not what the job goes on with
+			s, err := p.state()
+			if err != nil {
+				return err
+			}
+			begun := false
+			err = run(s, func(ctx context.Context, world *comm.Group) error {
+				if got := s.Commits(); got != uint64(p.Step+1) {
+					return fmt.Errorf("commit %d has step %d", got, p.Step)
+				}
+				if begun && kills.Load() == 0 {
+					return fmt.Errorf("called again without a kill")
+				}
+				begun = true
+				for p.Step < steps {
+					if n := kills.Load(); int64(p.Step) == 4*n+4 && int64(world.Rank()) == n%size && kills.CompareAndSwap(n, n+1) {
+						p.large[5] = -1
+						return errKilled
+					}
+					if err := p.advance(ctx, world); err != nil {
+						return err
+					}
+					if err := s.Commit(); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+			if err == nil && !p.equal(want) {
+				return fmt.Errorf("the result is %v %v %v, want %v %v %v", p.Step, p.Notes, p.large[:6], want.Step, want.Notes, want.large[:6])
+			}
+			return err
+		})
+		wantNoErrors(t, errs)
+		if kills.Load() < 5 {
+			t.Errorf("there were %d kills", kills.Load())
+		}
+	})
+}

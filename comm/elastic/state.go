@@ -1,0 +1,205 @@
+package elastic
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/gorun/gorun/comm"
+)
+
+// A State is a set of variables that have the same contents on all ranks, with a copy of them: the last commit. Its methods may be called
+// from several goroutines, but while one runs, no other goroutine may use the variables.
+type State struct {
+	items []Item
+
+	mu      sync.Mutex
+	phase   phase
+	world   *comm.Group // of the function of Run, while that runs
+	last    commitID
+	commit  snapshot
+	standby []byte // for the packed part of the next commit
+
+	partial  bool      // see holding
+	rollback *rollback // nil: the variables may not be those of the last commit
+}
+
+// A phase says who may change the variables of a State.
+type phase int
+
+const (
+	idle    phase = iota // the program
+	working              // the function of Run
+	syncing              // Run
+)
+
+// NewState returns a State of these items. It returns a [comm.ArgumentError] if one has no name, or that of another.
+func NewState(items ...Item) (*State, error) {
+	names := make(map[string]bool)
+	for n, i := range items {
+		var err error
+		switch {
+		case i.name == "":
+			err = fmt.Errorf("item %d of %d has no name", n+1, len(items))
+		case names[i.name]:
+			err = fmt.Errorf("two items have the name %q", i.name)
+		case i.isValue() && i.value.IsNil():
+			err = fmt.Errorf("the pointer of %v is nil", i)
+		}
+		if err != nil {
+			return nil, &comm.ArgumentError{Op: "elastic.NewState", Err: err}
+		}
+		names[i.name] = true
+	}
+	items = slices.Clone(items)
+	slices.SortFunc(items, func(a, b Item) int { return strings.Compare(a.name, b.name) })
+	return &State{items: items}, nil
+}
+
+// Commit makes the present contents of the variables the last commit. All ranks call it at the same point of the program. It is local: it
+// waits for no other rank, and sends nothing.
+//
+// Inside the function of [Run], Commit fails if the world has: then the variables may be those of a step that was not completed. It fails as
+// well after the function has returned. A [comm.ArgumentError] says that a value cannot be encoded. If Commit fails, the last commit stays.
+func (s *State) Commit() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.phase == syncing {
+		return errors.New("elastic: Commit: the function of Run has returned")
+	}
+	if err := failureOf(s.world); err != nil {
+		return fmt.Errorf("elastic: Commit: %w", err)
+	}
+	if err := s.take(); err != nil {
+		return err
+	}
+	s.last.number++
+	return nil
+}
+
+// Restore sets the variables to the last commit. It is local. Run has called it before it calls the function.
+func (s *State) Restore() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.phase == syncing:
+		return errors.New("elastic: Restore: the function of Run has returned")
+	case s.last == commitID{}:
+		return &comm.ArgumentError{Op: "elastic.Restore", Err: errors.New("there is no commit")}
+	}
+	return s.restore()
+}
+
+// Commits returns the number of the last commit, or 0 if there is none. Run makes the first, so the function begins with 1.
+func (s *State) Commits() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.last.number
+}
+
+// take copies the variables. If a value cannot be encoded, it changes nothing.
+func (s *State) take() error {
+	packed, err := pack(s.standby[:0], s.items)
+	if err != nil {
+		return err
+	}
+	s.commit.packed, s.standby = packed, s.commit.packed
+	s.commit.alloc(s.items)
+	copyAll(s.commit.large, largeSlices(s.items))
+	return nil
+}
+
+// restore sets the variables to the last copy. If a value cannot be decoded, it changes nothing.
+func (s *State) restore() error {
+	set, err := unpack(s.commit.packed, s.items)
+	if err != nil {
+		return err
+	}
+	set()
+	copyAll(largeSlices(s.items), s.commit.large)
+	return nil
+}
+
+// begin begins a Run. There is no commit until the ranks have agreed on one.
+func (s *State) begin() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.phase != idle {
+		return &comm.ArgumentError{Op: "elastic.Run", Err: errors.New("another Run has this State")}
+	}
+	packed, err := pack(nil, s.items)
+	if err == nil {
+		_, err = unpack(packed, s.items) // it is better to learn now what cannot be decoded than when a rank has died
+	}
+	if err != nil {
+		return err
+	}
+	s.commit.packed = packed
+	s.phase, s.last, s.partial, s.rollback = syncing, commitID{}, false, nil
+	return nil
+}
+
+// agreed notes that the copy is that of commit id.
+func (s *State) agreed(id commitID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.last = id
+}
+
+// enter says who may change the variables from now on: the function of Run in world, or somebody else.
+func (s *State) enter(p phase, world *comm.Group) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.phase, s.world = p, world
+}
+
+// A rollback sets the variables to the last commit, and takes its checksums, while ranks meet again and others receive it.
+type rollback struct {
+	proceed chan bool // whether it may change the variables: no operation of the world before does any more
+	done    chan struct{}
+	sums    []uint32 // of the items
+	err     error
+}
+
+// beginRollback begins a rollback, unless one has begun since the function of Run has changed the variables. It returns at once.
+func (s *State) beginRollback() {
+	if s.rollback != nil || s.last == (commitID{}) {
+		return
+	}
+	r := &rollback{proceed: make(chan bool, 1), done: make(chan struct{})}
+	s.rollback = r
+	go func() {
+		defer close(r.done)
+		r.sums = s.commit.checksums(s.items)
+		if <-r.proceed {
+			r.err = s.restore()
+		}
+	}()
+}
+
+// endRollback waits until no rollback changes the variables or reads the commit. If none has changed them yet, none will.
+func (s *State) endRollback() {
+	if s.rollback != nil {
+		s.rollback.mayProceed(false)
+		<-s.rollback.done
+		s.rollback = nil
+	}
+}
+
+func (r *rollback) mayProceed(may bool) {
+	select {
+	case r.proceed <- may:
+	default: // that has been decided
+	}
+}
+
+// failureOf returns the failure of a world, if it has failed.
+func failureOf(world *comm.Group) error {
+	if world == nil {
+		return nil
+	}
+	_, _, err := comm.TryProbe(world, world.Rank(), comm.MaxTag) // any probe fails then
+	return err
+}

@@ -1,0 +1,160 @@
+package elastic
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/gorun/gorun/comm"
+)
+
+// A report is what a rank says of its State when a world begins.
+type report struct {
+	holding
+	layout uint64 // its checksum
+	packed int    // bytes of the packed part of its commit
+}
+
+// sync sets the variables of all ranks to the newest commit. All ranks of world call it, with the round of gorun whose world it is. If it
+// fails, the last commit is as it was, and the variables may have any contents.
+func (s *State) sync(ctx context.Context, world *comm.Group, round uint64, own layout) error {
+	reports, err := exchangeReports(ctx, world, report{holding{s.last, s.partial}, own.checksum(), len(s.commit.packed)})
+	if err != nil {
+		return err
+	}
+	holdings := make([]holding, len(reports))
+	for r := range reports {
+		holdings[r] = reports[r].holding
+	}
+	a, err := agree(holdings)
+	if err != nil {
+		return err
+	}
+	model := a.holders[0]
+	if slices.ContainsFunc(reports, func(r report) bool { return r.layout != reports[model].layout }) {
+		all, err := comm.AllGatherObject(ctx, world, own)
+		if err != nil {
+			return err
+		}
+		return misfit(all, model, world.Rank())
+	}
+	switch {
+	case !slices.Contains(a.holders, world.Rank()):
+		err = s.syncReceiver(ctx, world, a, reports[model].packed)
+	case s.last == commitID{}:
+		err = s.syncFirst(ctx, world, a)
+	default:
+		err = s.syncHolder(ctx, world, a)
+	}
+	if err != nil {
+		return err
+	}
+	s.agreed(commitID{round, a.number})
+	return comm.Barrier(ctx, world) // when one rank goes on, all have the commit
+}
+
+func exchangeReports(ctx context.Context, world *comm.Group, own report) ([]report, error) {
+	words := []uint64{own.round, own.number, 0, own.layout, uint64(own.packed)}
+	if own.partial {
+		words[2] = 1
+	}
+	all := make([]uint64, len(words)*world.Size())
+	if err := comm.AllGather(ctx, world, all, words); err != nil {
+		return nil, err
+	}
+	reports := make([]report, world.Size())
+	for r := range reports {
+		w := all[r*len(words):]
+		reports[r] = report{holding{commitID{w[0], w[1]}, w[2] != 0}, w[3], int(w[4])}
+	}
+	return reports, nil
+}
+
+// syncFirst sends the variables of this rank, which become the first commit.
+func (s *State) syncFirst(ctx context.Context, world *comm.Group, a agreement) error {
+	large := largeSlices(s.items)
+	s.commit.alloc(s.items)
+	err := transfer(ctx, world, a, snapshot{s.commit.packed, large}, func(piece) {})
+	copyAll(s.commit.large, large)
+	return err
+}
+
+// syncHolder sends the commit to those that do not have it, makes sure that the other holders have the same, and goes back to it.
+func (s *State) syncHolder(ctx context.Context, world *comm.Group, a agreement) error {
+	s.beginRollback()
+	back := s.rollback
+	back.mayProceed(true)
+	defer func() { <-back.done }()
+	if err := transfer(ctx, world, a, s.commit, func(piece) {}); err != nil {
+		return err
+	}
+	<-back.done
+	if err := compareCommits(ctx, world, a, s.items, back.sums); err != nil {
+		return err
+	}
+	return back.err
+}
+
+// syncReceiver receives the commit, of which so many bytes are packed.
+func (s *State) syncReceiver(ctx context.Context, world *comm.Group, a agreement, packed int) error {
+	if most := maxPacked(s.items); packed < 0 || packed > most {
+		return fmt.Errorf("elastic: rank %d offers a state of %d bytes: the limit is %d", a.holders[0], packed, most)
+	}
+	s.endRollback()
+	large, received := largeSlices(s.items), make([]byte, packed)
+	s.commit.alloc(s.items)
+	take := func(piece) {} // a commit is still needed if the holders of the newer one die
+	if s.last == (commitID{}) {
+		s.partial = true
+		take = func(p piece) { // now, while it is in the cache
+			copy(s.commit.large[p.buffer][p.from:p.to], large[p.buffer][p.from:p.to])
+		}
+	}
+	if err := transfer(ctx, world, a, snapshot{received, large}, take); err != nil {
+		return err
+	}
+	if err := compareCommits(ctx, world, a, s.items, nil); err != nil {
+		return err
+	}
+	set, err := unpack(received, s.items)
+	if err != nil {
+		return err
+	}
+	set()
+	s.commit.packed = received
+	if s.last != (commitID{}) {
+		copyAll(s.commit.large, large)
+	}
+	s.partial = false
+	return nil
+}
+
+// compareCommits returns an error on all ranks unless all holders have the same checksums, one for each item. A rank that is not a holder
+// has none.
+func compareCommits(ctx context.Context, world *comm.Group, a agreement, items []Item, sums []uint32) error {
+	if len(a.holders) == 1 {
+		return nil
+	}
+	all := make([]uint32, world.Size())
+	if err := comm.AllGather(ctx, world, all, []uint32{combined(sums)}); err != nil {
+		return err
+	}
+	model := a.holders[0]
+	if !slices.ContainsFunc(a.holders, func(r int) bool { return all[r] != all[model] }) {
+		return nil
+	}
+	each, err := comm.AllGatherObject(ctx, world, sums)
+	if err != nil {
+		return err
+	}
+	for _, r := range a.holders {
+		for n, i := range items {
+			if len(each[r]) == len(items) && len(each[model]) == len(items) && each[r][n] != each[model][n] {
+				return &comm.ArgumentError{Op: "elastic.Run", Err: fmt.Errorf("commit %d has other contents of %q on rank %d than on rank %d: "+
+					"all ranks have to commit the same, at the same point of the program", a.number, i.name, model, r)}
+			}
+		}
+	}
+	return errors.New("elastic: commits of equal contents have different checksums")
+}

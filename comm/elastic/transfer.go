@@ -1,0 +1,101 @@
+package elastic
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+	"sync"
+
+	"github.com/gorun/gorun/comm"
+)
+
+// chunk is how many bytes of a commit a rank copies at once, while they are in its cache.
+const chunk = 2 << 20
+
+// transfer copies a commit of the holders to the receivers, which have the same layout. Several holders send parts of the large slices at the
+// same time if there is much to send, each to all receivers. A rank calls after, from several goroutines, with each piece of the large slices
+// that it has sent or received.
+func transfer(ctx context.Context, world *comm.Group, a agreement, c snapshot, after func(piece)) error {
+	total, lengths := 0, make([]int, len(c.large))
+	for i, b := range c.large {
+		lengths[i] = len(b)
+		total += len(b)
+	}
+	if len(a.receivers) == 0 {
+		return nil
+	}
+	sources := a.sources(total)
+	groups := make([]*comm.Group, len(sources))
+	for i, source := range sources {
+		var err error
+		if groups[i], err = comm.NewGroup(ctx, world, append([]int{source}, a.receivers...)); err != nil {
+			return err
+		}
+	}
+	defer func() {
+		for _, g := range groups {
+			_ = g.Close() // its calls have returned their errors
+		}
+	}()
+	var (
+		work sync.WaitGroup
+		errs = make([]error, len(sources))
+	)
+	for i, pieces := range split(lengths, len(sources)) {
+		if g := groups[i]; g != nil {
+			work.Go(func() {
+				if i == 0 { // one sends what has another length on each rank, if the commits differ
+					errs[i] = comm.Broadcast(ctx, g, c.packed, 0)
+				}
+				if errs[i] == nil {
+					errs[i] = broadcast(ctx, g, c.large, inChunks(pieces), after)
+				}
+			})
+		}
+	}
+	work.Wait()
+	return errors.Join(errs...)
+}
+
+// inChunks cuts pieces into chunks.
+func inChunks(pieces []piece) (chunks []piece) {
+	for _, p := range pieces {
+		for from := p.from; from < p.to; from += chunk {
+			chunks = append(chunks, piece{p.buffer, from, min(from+chunk, p.to)})
+		}
+	}
+	return chunks
+}
+
+// broadcast copies pieces of buffers of rank 0 of g to its other ranks. The next one is under way while after is called.
+func broadcast(ctx context.Context, g *comm.Group, buffers [][]byte, pieces []piece, after func(piece)) error {
+	var before *comm.Work
+	for i := range len(pieces) + 1 {
+		var next *comm.Work
+		if i < len(pieces) {
+			p := pieces[i]
+			next = comm.IBroadcast(g, buffers[p.buffer][p.from:p.to], 0)
+		}
+		if i > 0 {
+			if err := before.Wait(ctx); err != nil {
+				if next != nil {
+					_ = next.Wait(ctx) // it fails as well: its group has
+				}
+				return err
+			}
+			after(pieces[i-1])
+		}
+		before = next
+	}
+	return comm.Barrier(ctx, g) // before one closes it
+}
+
+// combined is one checksum of several.
+func combined(sums []uint32) uint32 {
+	var b []byte
+	for _, sum := range sums {
+		b = binary.LittleEndian.AppendUint32(b, sum)
+	}
+	return crc32.Checksum(b, castagnoli)
+}
