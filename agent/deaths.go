@@ -18,7 +18,8 @@ func deathsElsewhere(round *rendezvous.Round) []rounds.Death {
 	deaths := deathsOf(over.Gone, round.Node.ID)
 	if f := over.Failure; f != nil && f.Node != round.Node.ID {
 		deaths = append([]rounds.Death{{
-			Rank: f.Rank, LocalRank: f.LocalRank, Host: f.Host, Pid: f.Pid, ExitCode: exitCode(exitOf(f)), Reason: f.Ending, Stderr: strings.Split(f.Text, "\n"),
+			Rank: f.Rank, LocalRank: f.LocalRank, Host: f.Host, Pid: f.Pid, ExitCode: exitCode(exitOf(f)), OutOfMemory: f.OutOfMemory,
+			Reason: f.Ending, Stderr: strings.Split(f.Text, "\n"),
 		}}, deaths...)
 	}
 	return deaths

@@ -24,7 +24,7 @@ var (
 
 // TestDeathsElsewhere: what this node learns from the rendezvous when a round is over.
 func TestDeathsElsewhere(t *testing.T) {
-	worker := rendezvous.Failure{Node: "c", Host: "node-c", Rank: 7, LocalRank: 1, Pid: 9, Code: 137, Signal: 9, Ending: "signal 9 (SIGKILL)", Text: "one\ntwo"}
+	worker := rendezvous.Failure{Node: "c", Host: "node-c", Rank: 7, LocalRank: 1, Pid: 9, Code: 137, Signal: 9, OutOfMemory: true, Ending: "signal 9 (SIGKILL)", Text: "one\ntwo"}
 	own, self := worker, goneNode
 	own.Node, self.ID = "self", "self"
 	for name, test := range map[string]struct {
@@ -34,7 +34,7 @@ func TestDeathsElsewhere(t *testing.T) {
 		"a node is gone":        {&rendezvous.NewRoundError{Gone: []rendezvous.GoneNode{goneNode}}, goneDeaths},
 		"this node is given up": {&rendezvous.NewRoundError{Gone: []rendezvous.GoneNode{self, goneNode}}, goneDeaths},
 		"a worker has failed": {&rendezvous.NewRoundError{Failure: &worker},
-			[]rounds.Death{{Rank: 7, LocalRank: 1, Host: "node-c", Pid: 9, ExitCode: -9, Reason: "signal 9 (SIGKILL)", Stderr: []string{"one", "two"}}}},
+			[]rounds.Death{{Rank: 7, LocalRank: 1, Host: "node-c", Pid: 9, ExitCode: -9, OutOfMemory: true, Reason: "signal 9 (SIGKILL)", Stderr: []string{"one", "two"}}}},
 		"a worker of this node has": {&rendezvous.NewRoundError{Failure: &own}, nil},
 		"nodes come":                {&rendezvous.NewRoundError{Why: "more nodes have come: 1"}, nil},
 		"nothing is known":          {rendezvous.ErrNewRound, nil},

@@ -23,7 +23,7 @@ func TestFailureOf(t *testing.T) {
 	c := Config{Node: rendezvous.Node{ID: "a/1", Host: "a"}, ErrorDir: dir}
 	x := launcher.Exit{Rank: 1, LocalRank: 1, Pid: 42, Code: 137, Signal: syscall.SIGKILL, At: at, OutOfMemory: true, Tail: []string{"one", "\x1b[1mtwo"}}
 	got := failureOf(c, duo(2), x)
-	want := rendezvous.Failure{Node: "a/1", Host: "a", Rank: 1, LocalRank: 1, Pid: 42, Code: 137, Signal: 9, Ending: "signal 9 (SIGKILL)", At: at,
+	want := rendezvous.Failure{Node: "a/1", Host: "a", Rank: 1, LocalRank: 1, Pid: 42, Code: 137, Signal: 9, OutOfMemory: true, Ending: "signal 9 (SIGKILL)", At: at,
 		Text: "the kernel's out-of-memory killer ended it; fewer workers, or more memory for the container, may help\n" +
 			"Signal 9 (SIGKILL) received by PID 42\nlast lines on stderr:\none\ntwo"}
 	if !reflect.DeepEqual(*got, want) {

@@ -86,17 +86,18 @@ const WorldLimit = 1 << 20
 
 // A Failure says how a worker failed, to nodes that have not seen it. As JSON it has at most 64 KiB.
 type Failure struct {
-	Node      string    `json:"node"` // Node.ID
-	Host      string    `json:"host"`
-	Rank      int       `json:"rank"`
-	LocalRank int       `json:"local_rank"`
-	Pid       int       `json:"pid"`
-	Code      int       `json:"code"`   // exit code; 128+n if signal n ended it
-	Signal    int       `json:"signal"` // 0: it exited by itself
-	Ending    string    `json:"ending"` // the same in words, one line: "exit code 3"
-	At        time.Time `json:"at"`     // by the clock of its node
-	Text      string    `json:"text"`   // what there is to say of it, for people
-	Final     bool      `json:"final"`  // it would fail again
+	Node        string    `json:"node"` // Node.ID
+	Host        string    `json:"host"`
+	Rank        int       `json:"rank"`
+	LocalRank   int       `json:"local_rank"`
+	Pid         int       `json:"pid"`
+	Code        int       `json:"code"`                    // exit code; 128+n if signal n ended it
+	Signal      int       `json:"signal"`                  // 0: it exited by itself
+	OutOfMemory bool      `json:"out_of_memory,omitempty"` // the kernel killed it, as memory had run out
+	Ending      string    `json:"ending"`                  // the same in words, one line: "exit code 3"
+	At          time.Time `json:"at"`                      // by the clock of its node
+	Text        string    `json:"text"`                    // what there is to say of it, for people
+	Final       bool      `json:"final"`                   // it would fail again
 
 	Unreachable []Peer      `json:"unreachable,omitempty"` // that it could not reach
 	FailedPeer  *FailedPeer `json:"failed_peer,omitempty"` // because of which it has failed, as it says itself; nil: none that it knows of
