@@ -9,3 +9,12 @@ import (
 func setApart(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
+
+// setMounts has a process start in a mount namespace of its own.
+func setMounts(cmd *exec.Cmd) error {
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = new(syscall.SysProcAttr)
+	}
+	cmd.SysProcAttr.Unshareflags |= syscall.CLONE_NEWNS
+	return nil
+}

@@ -108,6 +108,8 @@ func (w *world) checkCause(k *worker) error {
 		return fmt.Errorf("%v has not learned who died of what: %s", k, k.failure)
 	case k.death.ExitCode != w.exitCode:
 		return fmt.Errorf("%v has learned of exit code %d, want %d", k, k.death.ExitCode, w.exitCode)
+	case k.death.OutOfMemory != w.outOfMemory:
+		return fmt.Errorf("%v has learned that memory has run out: %t, want %t", k, k.death.OutOfMemory, w.outOfMemory)
 	}
 	if !slices.ContainsFunc(w.in(w.before), func(v *worker) bool { return v.Rank == k.death.Rank && w.victim(v) }) {
 		return fmt.Errorf("%v has learned that rank %d died, which the fault did not hit", k, k.death.Rank)

@@ -75,7 +75,7 @@ func isOver(err error) bool {
 // deathIn is the death of a rank because of which an operation failed, as far as is known.
 func deathIn(err error) *death {
 	if peer, ok := errors.AsType[*comm.PeerError](err); ok && peer.Death != nil {
-		return &death{peer.Rank, peer.Death.ExitCode}
+		return &death{peer.Rank, peer.Death.ExitCode, peer.Death.OutOfMemory}
 	}
 	return nil
 }
@@ -92,6 +92,9 @@ func (d *drillConn) computeIn(ctx context.Context, world *comm.Group, turn *int)
 	last := time.Time{}
 	for *turn = furthest[0]; ; {
 		time.Sleep(computePause)
+		if d.logs {
+			_, _ = fmt.Println(logLine)
+		}
 		sum := numbers(*turn, world.Rank())
 		if d.finish.Load() {
 			sum[0] = 1

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"syscall"
 	"time"
 
@@ -26,13 +27,54 @@ func nobody(*worker) bool { return false }
 
 // faultOfWorker sends a signal to the last worker of a node.
 func faultOfWorker(sig syscall.Signal, node int) step {
-	what := fmt.Sprintf("%s to a worker of node %d", unix.SignalName(sig), node)
+	return faultOfWorkers(sig, fmt.Sprintf("%s to a worker of node %d", unix.SignalName(sig), node), lastOf(node))
+}
+
+// A choice chooses a worker.
+type choice func(*world) *worker
+
+func firstOf(node int) choice { return func(w *world) *worker { return w.live(node)[0] } }
+
+func lastOf(node int) choice {
+	return func(w *world) *worker {
+		list := w.live(node)
+		return list[len(list)-1]
+	}
+}
+
+// faultOfWorkers sends a signal to some workers.
+func faultOfWorkers(sig syscall.Signal, what string, choices ...choice) step {
 	return step{what, func(ctx context.Context, s *testbed) error {
-		list := s.world.live(node)
-		k := list[len(list)-1]
+		var hit []*worker
+		for _, choose := range choices {
+			hit = append(hit, choose(s.world))
+		}
+		return fault(what, func(k *worker) bool { return slices.Contains(hit, k) }, func(s *testbed) (err error) {
+			if sig == syscall.SIGKILL {
+				s.world.exitCode = -int(sig)
+			}
+			for _, k := range hit {
+				if sig == syscall.SIGSTOP {
+					s.world.timeline.workers(k.Node, k.Local).set(time.Now(), Span{State: Suspended, Pid: k.Pid, Round: k.Round, Rank: &k.Rank})
+				}
+				err = errors.Join(err, k.process.Signal(sig))
+			}
+			return err
+		}).do(ctx, s)
+	}}
+}
+
+// faultOfMemory bounds the memory of the last worker of a node, and has it take more.
+func faultOfMemory(node int) step {
+	what := fmt.Sprintf("a worker of node %d takes all its memory", node)
+	return step{what, func(ctx context.Context, s *testbed) error {
+		k := lastOf(node)(s.world)
 		return fault(what, func(other *worker) bool { return other == k }, func(s *testbed) error {
-			s.world.exitCode = -int(sig)
-			return k.process.Signal(sig)
+			s.world.exitCode, s.world.outOfMemory = -int(syscall.SIGKILL), true
+			if err := s.memory.bound(k.Pid); err != nil {
+				return err
+			}
+			return k.say(takeMemoryLine)
 		}).do(ctx, s)
 	}}
 }
@@ -53,7 +95,12 @@ func faultOfEtcd(sig syscall.Signal, member int) step {
 
 // faultOfNetwork cuts a node off.
 func faultOfNetwork(node int) step {
-	return fault(fmt.Sprintf("node %d is cut off", node), onNode(node), func(s *testbed) error { return s.network.Cut(node) })
+	return fault(fmt.Sprintf("node %d is cut off", node), onNode(node), func(s *testbed) error { return s.cut(node, false) })
+}
+
+// faultOfInbound loses all that is sent to a node.
+func faultOfInbound(node int) step {
+	return fault(fmt.Sprintf("what is sent to node %d is lost", node), onNode(node), func(s *testbed) error { return s.cut(node, true) })
 }
 
 // changeByStart adds a node.
@@ -82,4 +129,43 @@ func continueMembers() step {
 
 func (s *testbed) signalMembers(sig syscall.Signal) error {
 	return errors.Join(s.signal(s.etcds[0], sig), s.signal(s.etcds[1], sig))
+}
+
+// How long a slow etcd runs, and stands still.
+const (
+	slowRun   = 50 * time.Millisecond
+	slowStand = 200 * time.Millisecond
+)
+
+// slowEtcd suspends a member of etcd over and over, until steadyEtcd.
+func slowEtcd(member int) step {
+	return step{fmt.Sprintf("member %d of etcd runs for %v, stands still for %v, and so on", member, slowRun, slowStand), func(_ context.Context, s *testbed) error {
+		ctx, cancel := context.WithCancel(s.life)
+		process := s.etcds[member].cmd.Process
+		s.steady = cancel
+		s.others.Go(func() {
+			for ctx.Err() == nil {
+				_ = process.Signal(syscall.SIGSTOP) // it may have ended
+				wait(ctx, slowStand)
+				_ = process.Signal(syscall.SIGCONT)
+				wait(ctx, slowRun)
+			}
+		})
+		return nil
+	}}
+}
+
+// wait waits until ctx ends, or for a while.
+func wait(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+func steadyEtcd() step {
+	return step{"etcd is no longer slow", func(_ context.Context, s *testbed) error {
+		s.steady()
+		return nil
+	}}
 }

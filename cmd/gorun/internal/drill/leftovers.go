@@ -42,6 +42,9 @@ func (s *testbed) clear() (left Leftovers) {
 	if s.network == nil {
 		left.Ports = countTaken(strings.Split(s.endpoints, ","))
 	}
+	if s.memory != nil && !s.memory.remove() {
+		left.Files++
+	}
 	entries, _ := os.ReadDir(s.temp()) // it is there, unless the testbed never was complete
 	left.Files = len(entries)
 	return left

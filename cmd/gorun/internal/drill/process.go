@@ -22,12 +22,13 @@ const longCall = 10 * time.Second
 
 // A process is an agent or an etcd.
 type process struct {
-	name    string
-	cmd     *exec.Cmd
-	console *console // nil: what it says goes to a file
-	serving bool     // it hosts an etcd, and has said so
-	mayEnd  bool     // somebody has seen to that
-	ended   bool
+	name      string
+	cmd       *exec.Cmd
+	console   *console // nil: what it says goes to a file
+	announced bool     // it hosts an etcd, or waits as a spare, and has said so
+	mayEnd    bool     // somebody has seen to that
+	track     *track
+	ended     bool
 }
 
 // running returns the processes that have not ended and are not meant to.
@@ -73,6 +74,10 @@ func (s *testbed) startNode(name string, node int, program string) (*process, er
 	case j.hang:
 		ways = append(ways, hangs)
 	}
+	if j.disk && node == n-1 {
+		args = append(args, "--log-dir="+s.logDir(), "--redirects=3")
+		ways = append(ways, logs)
+	}
 	if j.eager {
 		args = append(args, "--max-restart-backoff=0")
 	}
@@ -109,14 +114,17 @@ func (s *testbed) start(name string, host int, unread bool, args []string) (*pro
 	if err != nil {
 		return nil, err
 	}
-	p := &process{name: name, cmd: exec.Command(s.options.Gorun, args...)}
+	p := &process{name: name, cmd: exec.Command(s.options.Gorun, args...), track: s.trackOf(host)}
 	p.cmd.Dir, p.cmd.Env = s.dir, s.environ()
 	word := "hosting the rendezvous"
-	if host < 0 {
+	switch {
+	case host < 0:
 		word = "serving"
+	case host >= s.options.Nodes:
+		word = "spares: "
 	}
 	p.cmd.Stdout = log
-	p.cmd.Stderr = &watcher{to: log, word: []byte(word), found: func() { s.post(func(time.Time) { p.serving = true }) }}
+	p.cmd.Stderr = &watcher{to: log, word: []byte(word), found: func() { s.post(func(time.Time) { p.announced = true }) }}
 	if unread {
 		if p.console, err = newConsole(); err != nil {
 			_ = log.Close()
@@ -125,6 +133,9 @@ func (s *testbed) start(name string, host int, unread bool, args []string) (*pro
 		p.cmd.Stdout, p.cmd.Stderr = p.console.writer, p.console.writer
 	}
 	setApart(p.cmd)
+	if err := s.confine(p.cmd, host); err != nil {
+		return nil, err
+	}
 	if s.network != nil {
 		err = s.network.Start(p.cmd, host)
 	} else {
@@ -135,20 +146,48 @@ func (s *testbed) start(name string, host int, unread bool, args []string) (*pro
 		p.console.close()
 		return nil, err
 	}
+	p.become(time.Now(), Running)
 	s.others.Go(func() {
 		_ = p.cmd.Wait() // the state has it
 		_ = log.Close()
-		s.post(func(time.Time) { s.end(p) })
+		s.post(func(at time.Time) { s.end(at, p) })
 	})
 	return p, nil
 }
 
 // end records the end of a process.
-func (s *testbed) end(p *process) {
+func (s *testbed) end(at time.Time, p *process) {
+	p.become(at, "")
 	p.ended = true
 	if !p.mayEnd {
 		s.world.fail(fmt.Errorf("%s has ended: %v", p.name, p.cmd.ProcessState))
 	}
+}
+
+// trackOf is the track of a host in the timeline.
+func (s *testbed) trackOf(host int) *track {
+	if host < 0 {
+		return s.world.timeline.find(Track{Name: fmt.Sprint("etcd ", etcdHost(host))})
+	}
+	return s.world.timeline.find(Track{Node: &host})
+}
+
+// become records what the process is now.
+func (p *process) become(at time.Time, state State) {
+	p.track.set(at, Span{State: state, Pid: p.cmd.Process.Pid})
+}
+
+// confine starts the last node with a small disk for its log files, if the job says so.
+func (s *testbed) confine(cmd *exec.Cmd, host int) error {
+	if host != s.options.Nodes-1 || !s.job.disk {
+		return nil
+	}
+	sh, err := exec.LookPath("sh")
+	if err != nil {
+		return err
+	}
+	cmd.Path, cmd.Args = sh, append([]string{"sh", "-c", s.mountShell() + `exec "$@"`, "sh", cmd.Path}, cmd.Args[1:]...)
+	return setMounts(cmd)
 }
 
 // environ returns the environment of this process, without variables that are meant for the user's jobs.

@@ -165,7 +165,7 @@ func isolate(node target, other int, long bool) randomFault {
 func cutOff(on target, what string, host int) randomFault {
 	return randomFault{
 		what: what, on: on,
-		begin: func(_ context.Context, s *testbed) error { return s.network.Cut(host) },
-		end:   func(_ context.Context, s *testbed) error { return s.network.Heal(host) },
+		begin: func(_ context.Context, s *testbed) error { return s.cut(host, false) },
+		end:   func(_ context.Context, s *testbed) error { return s.heal(host) },
 	}
 }

@@ -79,8 +79,8 @@ func run(ctx context.Context, o Options, sc *Scenario, r *Result, dir string) er
 	job := sc.job
 	job.policy = r.Policy
 	s, err := newTestbed(o, job, dir)
-	if unavailable, ok := errors.AsType[*hosts.UnavailableError](err); ok {
-		r.Skipped, r.Why = true, unavailable.Error()
+	if isUnavailable(err) {
+		r.Skipped, r.Why = true, err.Error()
 		o.log("%s: skipped: %s", name, r.Why)
 		return os.RemoveAll(dir)
 	}
@@ -105,6 +105,13 @@ func run(ctx context.Context, o Options, sc *Scenario, r *Result, dir string) er
 	return one.keepLogs(dir)
 }
 
+// isUnavailable reports whether err says that this machine lacks something for a scenario.
+func isUnavailable(err error) bool {
+	_, network := errors.AsType[*hosts.UnavailableError](err)
+	_, other := errors.AsType[*unavailableError](err)
+	return network || other
+}
+
 // play performs the steps of a scenario, between a beginning and an end that all scenarios share.
 func (s *testbed) play(ctx context.Context, sc *Scenario, name string) error {
 	first := sc.job.begin(s.options.Nodes)
@@ -113,7 +120,10 @@ func (s *testbed) play(ctx context.Context, sc *Scenario, name string) error {
 		steps = slices.Insert(steps, 0, startEtcds(sc.job.etcd))
 	}
 	steps = append(steps, sc.steps(s.options.Nodes)...)
-	for _, step := range append(steps, restarts(sc.job.restarts), finish()) {
+	if sc.job.restarts >= 0 {
+		steps = append(steps, restarts(sc.job.restarts))
+	}
+	for _, step := range append(steps, finish()) {
 		if s.options.Verbose {
 			s.options.log("%s: %5.2f s: %s", name, time.Since(s.begun).Seconds(), step.what)
 		}

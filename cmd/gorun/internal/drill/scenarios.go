@@ -1,6 +1,7 @@
 package drill
 
 import (
+	"fmt"
 	"math"
 	"syscall"
 	"time"
@@ -16,6 +17,21 @@ var Scenarios = []*Scenario{
 			return []step{faultOfWorker(syscall.SIGKILL, n-1), again(upTo(0, n))}
 		},
 	}, {
+		Name:  "worker-oom",
+		About: "a worker takes more memory than its cgroup may, and the kernel kills it: as in worker-kill, and all learn why",
+		job:   job{restarts: 1, memory: true},
+		steps: func(n int) []step { return []step{faultOfMemory(n - 1), again(upTo(0, n))} },
+	}, {
+		Name:  "two-at-once",
+		About: "two workers on different nodes, one of them rank 0, are killed at once: the job recovers in one new round, or in two",
+		job:   job{restarts: -1},
+		steps: func(n int) []step {
+			return []step{
+				faultOfWorkers(syscall.SIGKILL, fmt.Sprintf("SIGKILL to workers of nodes 0 and %d", n-1), firstOf(0), lastOf(n-1)),
+				again(upTo(0, n)), restartsBetween(1, 2),
+			}
+		},
+	}, {
 		Name:  "console-blocked",
 		About: "nobody reads the output of a node's workers, and one of them is killed: the job recovers all the same",
 		job:   job{restarts: 1, unread: true},
@@ -23,11 +39,28 @@ var Scenarios = []*Scenario{
 			return []step{consoleFull(n - 1), faultOfWorker(syscall.SIGKILL, n-1), again(upTo(0, n)), readConsole(n - 1)}
 		},
 	}, {
+		Name:  "disk-full",
+		About: "the disk with the log files of a node is full, and one of its workers is killed: the job recovers all the same",
+		job:   job{restarts: 1, disk: true},
+		steps: func(n int) []step {
+			return []step{diskFull(n - 1), faultOfWorker(syscall.SIGKILL, n-1), again(upTo(0, n))}
+		},
+	}, {
 		Name:  "agent-kill",
 		About: "an agent is killed: its workers die with it, and the other nodes go on without it",
 		job:   job{etcd: 1, spare: 1, ttl: leaseTime},
 		steps: func(n int) []step {
 			return []step{faultOfAgent(syscall.SIGKILL, n-1), again(upTo(0, n-1)), noWorkers(n - 1)}
+		},
+	}, {
+		Name:  "spare-swap",
+		About: "an agent is killed, and there is a spare: it takes the ranks of the dead, and the others keep theirs",
+		job:   job{etcd: 1, enough: math.MaxInt, ttl: leaseTime},
+		steps: func(n int) []step {
+			return []step{
+				start(upTo(n, n+1)), waitingNode(n), undisturbed(leaseTime / 4),
+				faultOfAgent(syscall.SIGKILL, n-1), again(append(upTo(0, n-1), n)), sameRanks(n-1, n), noWorkers(n - 1),
+			}
 		},
 	}, {
 		Name:  "leader-kill",
@@ -67,6 +100,16 @@ var Scenarios = []*Scenario{
 			return []step{faultOfEtcd(syscall.SIGKILL, 0), undisturbed(steadyLease + steadyLease/4)}
 		},
 	}, {
+		Name:  "etcd-slow",
+		About: "etcd stands still for four fifths of the time: no worker notices; then one is killed, and the job recovers",
+		job:   job{etcd: 1, ttl: steadyLease, restarts: 1},
+		steps: func(n int) []step {
+			return []step{
+				slowEtcd(0), undisturbed(steadyLease + steadyLease/4),
+				faultOfWorker(syscall.SIGKILL, n-1), again(upTo(0, n)), steadyEtcd(),
+			}
+		},
+	}, {
 		Name:  "host-vanished",
 		About: "one of three nodes that host the rendezvous is cut off: the others go on without it; it restarts and hosts again, and then the next one is cut off",
 		job:   job{hosts: 3, network: true, spare: 1, hang: true, ttl: 2 * leaseTime},
@@ -94,6 +137,15 @@ var Scenarios = []*Scenario{
 			return []step{
 				faultOfNetwork(n - 1), again(upTo(0, n-1)), oldWorkers(n - 1),
 				heal(n - 1), together(upTo(0, n)),
+			}
+		},
+	}, {
+		Name:  "node-partition-one-way",
+		About: "a node does not get what others send to it, while they get what it sends: the others go on without it until it is back",
+		job:   job{etcd: 1, network: true, spare: 1, hang: true, ttl: 2 * leaseTime},
+		steps: func(n int) []step {
+			return []step{
+				faultOfInbound(n - 1), again(upTo(0, n-1)), heal(n - 1), together(upTo(0, n)),
 			}
 		},
 	}, {

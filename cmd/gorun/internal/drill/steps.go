@@ -63,16 +63,16 @@ func oneRound() step {
 // hosting waits until a node hosts the rendezvous.
 func hosting(node int) step {
 	return step{fmt.Sprintf("node %d hosts the rendezvous", node), func(ctx context.Context, s *testbed) error {
-		return s.await(ctx, func(*world) bool { return s.agents[node].serving })
+		return s.await(ctx, func(*world) bool { return s.agents[node].announced })
 	}}
 }
 
 func cut(node int) step {
-	return step{fmt.Sprintf("node %d is cut off", node), func(_ context.Context, s *testbed) error { return s.network.Cut(node) }}
+	return step{fmt.Sprintf("node %d is cut off", node), func(_ context.Context, s *testbed) error { return s.cut(node, false) }}
 }
 
 func heal(node int) step {
-	return step{fmt.Sprintf("node %d is back", node), func(_ context.Context, s *testbed) error { return s.network.Heal(node) }}
+	return step{fmt.Sprintf("node %d is back", node), func(_ context.Context, s *testbed) error { return s.heal(node) }}
 }
 
 func start(nodes []int) step {
@@ -96,7 +96,7 @@ func startEtcds(members int) step {
 		}
 		return s.await(ctx, func(*world) bool {
 			for _, p := range s.etcds {
-				if !p.serving {
+				if !p.announced {
 					return false
 				}
 			}
@@ -115,7 +115,7 @@ func finish() step {
 			p.mayEnd = true
 		}
 		for _, k := range s.world.live(anywhere) {
-			_ = k.finish() // it may have ended, since another was to finish
+			_ = k.say(finishLine) // it may have ended, since another was to finish
 		}
 		if err := s.awaitEnd(ctx, agents...); err != nil {
 			return err
@@ -134,8 +134,44 @@ func finish() step {
 func restarts(n int) step {
 	return step{fmt.Sprintf("restarts used: %d", n), func(_ context.Context, s *testbed) error {
 		w := s.world
-		if used := w.in(w.newest())[0].Restarts; used != n && n >= 0 {
+		if used := w.in(w.newest())[0].Restarts; used != n {
 			return fmt.Errorf("%d were used", used)
+		}
+		return nil
+	}}
+}
+
+// restartsBetween checks that at least and at most so many restarts were used.
+func restartsBetween(least, most int) step {
+	return step{fmt.Sprintf("restarts used: %d to %d", least, most), func(_ context.Context, s *testbed) error {
+		if used := s.world.in(s.world.newest())[0].Restarts; used < least || used > most {
+			return fmt.Errorf("%d were used", used)
+		}
+		return nil
+	}}
+}
+
+// waitingNode waits until a node waits for a place in the job.
+func waitingNode(node int) step {
+	return step{fmt.Sprintf("node %d waits", node), func(ctx context.Context, s *testbed) error {
+		return s.await(ctx, func(*world) bool { return s.agents[node].announced })
+	}}
+}
+
+// sameRanks checks that the workers of a node have the ranks that those of another had before the fault.
+func sameRanks(old, now int) step {
+	ranks := func(w *world, round, node int) (list []int) {
+		for _, k := range w.in(round) {
+			if k.Node == node {
+				list = append(list, k.Rank)
+			}
+		}
+		return list
+	}
+	return step{fmt.Sprintf("node %d has the ranks that node %d had", now, old), func(_ context.Context, s *testbed) error {
+		w := s.world
+		if a, b := ranks(w, w.before, old), ranks(w, w.newest(), now); !slices.Equal(a, b) {
+			return fmt.Errorf("it has ranks %v, want %v", b, a)
 		}
 		return nil
 	}}

@@ -73,14 +73,21 @@ func TestSurvivors(t *testing.T) {
 			w.rejoin(all[3], 2, 3, 4, 8)
 		},
 		"rank 0 on node 0 in round 1 has learned of exit code 1, want -9": func(w *tale, all []*worker) {
-			all[0].death = &death{1, 1}
+			all[0].death = &death{Rank: 1, ExitCode: 1}
+			w.rejoin(all[0], 2, 0, 4, 8)
+			w.replacement(all[1], 2, 1, 8)
+			w.rejoin(all[2], 2, 2, 4, 8)
+			w.rejoin(all[3], 2, 3, 4, 8)
+		},
+		"rank 0 on node 0 in round 1 has learned that memory has run out: true, want false": func(w *tale, all []*worker) {
+			all[0].death = &death{Rank: 1, ExitCode: -9, OutOfMemory: true}
 			w.rejoin(all[0], 2, 0, 4, 8)
 			w.replacement(all[1], 2, 1, 8)
 			w.rejoin(all[2], 2, 2, 4, 8)
 			w.rejoin(all[3], 2, 3, 4, 8)
 		},
 		"rank 0 on node 0 in round 1 has learned that rank 2 died, which the fault did not hit": func(w *tale, all []*worker) {
-			all[0].death = &death{2, -9}
+			all[0].death = &death{Rank: 2, ExitCode: -9}
 			w.rejoin(all[0], 2, 0, 4, 8)
 			w.replacement(all[1], 2, 1, 8)
 			w.rejoin(all[2], 2, 2, 4, 8)

@@ -2,6 +2,7 @@ package drill
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -22,6 +23,7 @@ type testbed struct {
 	dir       string // everything is in here
 	ports     []*launcher.Port
 	endpoints string
+	memory    *memoryGroup   // for a worker; nil: that of none is bounded
 	network   *hosts.Network // nil: all are on the network that this process is on
 	agents    map[int]*process
 	etcds     map[int]*process
@@ -35,6 +37,7 @@ type testbed struct {
 	changed   time.Time // when what is known last changed
 
 	news   chan news
+	steady func()          // ends what makes etcd slow; nil: nothing does
 	life   context.Context // ends when nobody takes news any more
 	die    func()          // ends it
 	others sync.WaitGroup
@@ -75,6 +78,16 @@ func (s *testbed) set() (err error) {
 	}
 	if err := s.listen(); err != nil {
 		return err
+	}
+	if s.job.memory {
+		if s.memory, err = newMemoryGroup(); err != nil {
+			return err
+		}
+	}
+	if s.job.disk {
+		if err := s.setDisk(); err != nil {
+			return err
+		}
 	}
 	if s.job.network {
 		if err := os.WriteFile(s.tokenFile(), []byte(newSecret()), 0o600); err != nil {
@@ -186,5 +199,42 @@ func (s *testbed) signal(p *process, sig syscall.Signal) error {
 	if sig == syscall.SIGKILL || sig == syscall.SIGTERM {
 		p.mayEnd = true
 	}
+	switch sig {
+	case syscall.SIGSTOP:
+		p.become(time.Now(), Suspended)
+	case syscall.SIGCONT:
+		p.become(time.Now(), Running)
+	}
 	return p.cmd.Process.Signal(sig)
 }
+
+// cut cuts a host off, or, if inbound is set, loses only what others send to it.
+func (s *testbed) cut(host int, inbound bool) error {
+	s.mark(host, CutOff)
+	if inbound {
+		return s.network.CutInbound(host)
+	}
+	return s.network.Cut(host)
+}
+
+// heal undoes cut.
+func (s *testbed) heal(host int) error {
+	s.mark(host, Running)
+	return errors.Join(s.network.HealInbound(host), s.network.Heal(host))
+}
+
+// mark records the state of the process on a host, if there is one.
+func (s *testbed) mark(host int, state State) {
+	p := s.agents[host]
+	if host < 0 {
+		p = s.etcds[etcdHost(host)]
+	}
+	if p != nil && !p.ended {
+		p.become(time.Now(), state)
+	}
+}
+
+// An unavailableError says what this machine lacks for a scenario.
+type unavailableError struct{ why string }
+
+func (e *unavailableError) Error() string { return e.why }

@@ -9,8 +9,10 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"syscall"
 
@@ -54,18 +56,23 @@ type place struct {
 
 // A death is what a worker has learned of the end of another.
 type death struct {
-	Rank     int `json:"rank"`
-	ExitCode int `json:"exit_code"` // -n: signal n
+	Rank        int  `json:"rank"`
+	ExitCode    int  `json:"exit_code"` // -n: signal n
+	OutOfMemory bool `json:"out_of_memory"`
 }
 
-// What the drill tells a worker, one line each.
-const finishLine = "finish" // it ends successfully, and so do all of its round
+// What the drill says to a worker, one line each.
+const (
+	finishLine     = "finish"      // end successfully, and all others of the round too
+	takeMemoryLine = "take memory" // all that there is
+)
 
 // How a worker behaves. Without any of these it ends when it cannot compute any more.
 const (
 	hangs   = "hangs"   // it does nothing then, until gorun ends it
 	rejoins = "rejoins" // it goes on in the next round
 	writes  = "writes"  // it writes all the time, whether or not somebody reads
+	logs    = "logs"    // it writes 1 KiB each time before it computes
 )
 
 // Work is a worker of a drill. It computes with all the others, over and over, until it gets SIGTERM or the drill ends.
@@ -77,6 +84,7 @@ func Work(ctx context.Context, socket, node string, ways []string) error {
 	if err != nil {
 		return err
 	}
+	d.logs = slices.Contains(ways, logs)
 	if slices.Contains(ways, writes) {
 		go writeAlways()
 	}
@@ -104,10 +112,27 @@ func writeAlways() {
 	}
 }
 
+// logLine is what a worker that logs writes at once.
+var logLine = strings.Repeat("there is much to log ", 50)
+
+// takeMemory takes memory until the kernel has no more, and kills this process.
+func takeMemory() {
+	const size = 1 << 20
+	for all := [][]byte(nil); ; {
+		part := make([]byte, size)
+		for i := 0; i < size; i += 1 << 10 {
+			part[i] = 1
+		}
+		all = append(all, part)
+		runtime.KeepAlive(all)
+	}
+}
+
 // A drillConn is a worker's connection to the drill.
 type drillConn struct {
 	conn   net.Conn
 	node   int
+	logs   bool
 	finish atomic.Bool   // the drill wants the job to end
 	gone   chan struct{} // closed when the drill is
 }
@@ -145,8 +170,11 @@ func (d *drillConn) place() (*place, error) {
 func (d *drillConn) listen() {
 	defer close(d.gone)
 	for lines := bufio.NewScanner(d.conn); lines.Scan(); {
-		if lines.Text() == finishLine {
+		switch lines.Text() {
+		case finishLine:
 			d.finish.Store(true)
+		case takeMemoryLine:
+			go takeMemory()
 		}
 	}
 }

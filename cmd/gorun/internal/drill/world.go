@@ -19,12 +19,13 @@ type world struct {
 	wrong    error              // the first thing that has happened and must not
 	timeline timeline
 
-	victim   func(*worker) bool // which workers the fault hits; nil: there is none yet
-	exitCode int                // with which the fault ends its victims; 0: it ends none by itself
-	fault    time.Time
-	noticed  time.Time // when somebody else reacted to the fault; zero: not yet
-	newRound time.Time // when the first worker was in a new round; zero: not yet
-	before   int       // the newest round at the time of the fault
+	victim      func(*worker) bool // which workers the fault hits; nil: there is none yet
+	exitCode    int                // with which the fault ends its victims; 0: it ends none by itself
+	outOfMemory bool               // that is because memory has run out
+	fault       time.Time
+	noticed     time.Time // when somebody else reacted to the fault; zero: not yet
+	newRound    time.Time // when the first worker was in a new round; zero: not yet
+	before      int       // the newest round at the time of the fault
 }
 
 // A worker is a process in one round. It has sent its first message there.
@@ -54,9 +55,9 @@ func (k *worker) last() *worker {
 	return k
 }
 
-// finish asks the worker, and so all workers of its round, to end successfully.
-func (k *worker) finish() error {
-	_, err := fmt.Fprintln(k.conn, finishLine)
+// say sends a line to the worker.
+func (k *worker) say(line string) error {
+	_, err := fmt.Fprintln(k.conn, line)
 	return err
 }
 

@@ -112,6 +112,20 @@ func (n *Network) Cut(host int) error { return n.do("ip link set " + linkOf(host
 // Heal connects it again.
 func (n *Network) Heal(host int) error { return n.do("ip link set " + linkOf(host) + " up") }
 
+// CutInbound loses all that is sent to a host, but nothing that it sends.
+func (n *Network) CutInbound(host int) error {
+	return n.setInbound(host, "off", fmt.Sprintf(" && ip link set %s type bridge_slave fdb_flush", linkOf(host)))
+}
+
+// HealInbound undoes CutInbound.
+func (n *Network) HealInbound(host int) error { return n.setInbound(host, "on", "") }
+
+// setInbound has the bridge pass frames on to a host: those for everybody, and those for which the bridge does not know where they belong.
+// If it does not learn where the host is, these are all.
+func (n *Network) setInbound(host int, onOff, then string) error {
+	return n.do(fmt.Sprintf("ip link set %s type bridge_slave learning %[2]s flood %[2]s mcast_flood %[2]s bcast_flood %[2]s%[3]s", linkOf(host), onOff, then))
+}
+
 // Isolate separates hosts from each other and from all hosts isolated before, but from no others: what one of them sends to another
 // is lost. The hosts may be started later.
 func (n *Network) Isolate(list ...int) error { return n.setIsolated(list, true) }

@@ -23,6 +23,8 @@ func Addr(int) string                         { return "" }
 func (n *Network) Start(*exec.Cmd, int) error { return errLinux }
 func (n *Network) Cut(int) error              { return errLinux }
 func (n *Network) Heal(int) error             { return errLinux }
+func (n *Network) CutInbound(int) error       { return errLinux }
+func (n *Network) HealInbound(int) error      { return errLinux }
 func (n *Network) Isolate(...int) error       { return errLinux }
 func (n *Network) Rejoin(...int) error        { return errLinux }
 func (n *Network) Close()                     {}

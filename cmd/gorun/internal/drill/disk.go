@@ -1,0 +1,58 @@
+package drill
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// diskSize is the size of the disk that a node has for its log files.
+const diskSize = "256k"
+
+// logDir is where a node with a small disk has its log files.
+func (s *testbed) logDir() string { return filepath.Join(s.dir, "logs") }
+
+// mountShell is how a shell in a mount namespace of its own gets a small disk for log files.
+func (s *testbed) mountShell() string {
+	return fmt.Sprintf("mount -t tmpfs -o size=%s none '%s' && ", diskSize, s.logDir())
+}
+
+// setDisk checks whether processes can have a disk of their own.
+func (s *testbed) setDisk() error {
+	if err := os.Mkdir(s.logDir(), 0o700); err != nil {
+		return err
+	}
+	probe := exec.Command("sh", "-c", s.mountShell()+"true")
+	if err := setMounts(probe); err != nil {
+		return &unavailableError{err.Error()}
+	}
+	out, err := probe.CombinedOutput()
+	if err != nil {
+		return &unavailableError{fmt.Sprintf("cannot mount a small disk (%v: %s): this needs root, or unshare --map-root-user", err, strings.TrimSpace(string(out)))}
+	}
+	return nil
+}
+
+// diskFull waits until the disk of a node is full.
+func diskFull(node int) step {
+	return step{fmt.Sprintf("the disk of node %d fills up", node), func(ctx context.Context, s *testbed) error {
+		seen := filepath.Join("/proc", fmt.Sprint(s.agents[node].cmd.Process.Pid), "root", s.logDir()) // as that process sees it
+		for {
+			var disk unix.Statfs_t
+			if err := unix.Statfs(seen, &disk); err != nil && !errors.Is(err, unix.EINTR) {
+				return err
+			} else if err == nil && disk.Bfree == 0 {
+				return nil
+			}
+			if err := s.pass(ctx, endPause); err != nil { // there is no event for a disk that is full
+				return err
+			}
+		}
+	}}
+}
