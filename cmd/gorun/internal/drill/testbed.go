@@ -199,10 +199,9 @@ func (s *testbed) signal(p *process, sig syscall.Signal) error {
 	if sig == syscall.SIGKILL || sig == syscall.SIGTERM {
 		p.mayEnd = true
 	}
-	switch sig {
-	case syscall.SIGSTOP:
+	if sig == syscall.SIGSTOP {
 		p.become(time.Now(), Suspended)
-	case syscall.SIGCONT:
+	} else if sig == syscall.SIGCONT {
 		p.become(time.Now(), Running)
 	}
 	return p.cmd.Process.Signal(sig)
