@@ -194,15 +194,16 @@ func (s *testbed) awaitEnd(ctx context.Context, list ...*process) error {
 	return nil
 }
 
+// afterSignal is what an agent or an etcd is after a signal, unless that ends it.
+var afterSignal = map[syscall.Signal]State{syscall.SIGSTOP: Suspended, syscall.SIGCONT: Running}
+
 // signal sends a signal to a process. It knows which signals may end it.
 func (s *testbed) signal(p *process, sig syscall.Signal) error {
 	if sig == syscall.SIGKILL || sig == syscall.SIGTERM {
 		p.mayEnd = true
 	}
-	if sig == syscall.SIGSTOP {
-		p.become(time.Now(), Suspended)
-	} else if sig == syscall.SIGCONT {
-		p.become(time.Now(), Running)
+	if state, ok := afterSignal[sig]; ok {
+		p.become(time.Now(), state)
 	}
 	return p.cmd.Process.Signal(sig)
 }
