@@ -31,7 +31,7 @@ func (g *Gang) Revoke(sig syscall.Signal, died []rounds.Death) {
 	g.isRevoked = true
 	g.group.reportOver(died...)
 	for _, w := range g.group.workers {
-		if w.kept = w.exit == nil && w.socket.isConnected(); !w.kept {
+		if w.kept = w.canLiveOn(); !w.kept {
 			w.stop(sig)
 		}
 	}
@@ -89,14 +89,22 @@ func (g *Gang) Kill() {
 func (g *Gang) Signal(sig syscall.Signal) { g.each(func(w *worker) { w.gang.Signal(sig) }) }
 
 // Suspend suspends all workers, and Resume lets them go on.
-func (g *Gang) Suspend() { g.each(func(w *worker) { w.gang.Suspend() }) }
+func (g *Gang) Suspend() {
+	g.group.mu.Lock()
+	g.group.suspended = true
+	g.group.mu.Unlock()
+	g.each(func(w *worker) { w.gang.Suspend() })
+}
 
-// Resume undoes Suspend, after so much time.
+// Resume undoes Suspend, after so much time, which does not count.
 func (g *Gang) Resume(passed time.Duration) {
-	g.each(func(w *worker) {
-		w.gang.Resume(passed)
-		w.resume(passed)
-	})
+	g.each(func(w *worker) { w.gang.Resume(passed) })
+	g.group.mu.Lock()
+	defer g.group.mu.Unlock()
+	g.group.suspended = false
+	for _, w := range g.group.workers {
+		w.extend(passed)
+	}
 }
 
 // each does something with all workers that live, at the same time, and waits for it.

@@ -18,6 +18,7 @@ import (
 
 // Workers are what a Group starts: one worker, or what it has left. *launcher.Gang is one.
 type Workers interface {
+	Pids() []int
 	Exits() <-chan launcher.Exit
 	Stop(syscall.Signal)
 	Kill()
@@ -47,6 +48,8 @@ type Group struct {
 	died     []rounds.Death
 	told     bool // the workers have been told that the round is over
 	stopping bool // all workers are being stopped
+
+	suspended bool
 }
 
 // New returns a Group without workers.
@@ -96,7 +99,9 @@ func (g *Group) survivors(ctx context.Context, n int) ([]*worker, error) {
 			survivors[i] = w
 			continue
 		}
+		g.mu.Lock()
 		w.stop(syscall.SIGTERM)
+		g.mu.Unlock()
 		select {
 		case <-w.gone:
 		case <-ctx.Done():
@@ -135,7 +140,7 @@ func (g *Group) startWorker(ctx context.Context, spec launcher.Spec, local int, 
 	g.started++
 	name := fmt.Sprintf("%d.%d", local, g.started)
 	g.mu.Unlock()
-	w := &worker{group: g, local: local, rank: spec.Workers[local].Rank, gone: make(chan struct{})}
+	w := &worker{group: g, local: local, rank: spec.Workers[local].Rank, gone: make(chan struct{}), started: make(chan struct{})}
 	var err error
 	if w.socket, err = listen(g.Dir, name, w, r); err != nil {
 		return nil, err
@@ -150,10 +155,12 @@ func (g *Group) startWorker(ctx context.Context, spec launcher.Spec, local int, 
 	if local > 0 {
 		spec.Stdin = nil
 	}
+	defer close(w.started)
 	if w.gang, err = g.Config.Start(ctx, spec); err != nil {
 		w.socket.close()
 		return nil, err
 	}
+	w.pid = w.gang.Pids()[0]
 	go w.follow()
 	return w, nil
 }

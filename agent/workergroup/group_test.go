@@ -24,20 +24,30 @@ const patience = 20 * time.Second // when a test gives up
 // fakeWorker is one worker, and what became of it.
 type fakeWorker struct {
 	spec  launcher.Spec
+	pid   int
 	exits chan launcher.Exit
 	once  sync.Once
+
+	stubborn bool // it ends only by itself
 
 	mu   sync.Mutex
 	said []string
 }
 
+func (w *fakeWorker) Pids() []int                 { return []int{w.pid} }
 func (w *fakeWorker) Exits() <-chan launcher.Exit { return w.exits }
 func (w *fakeWorker) Stop(sig syscall.Signal) {
 	w.say("stop " + sig.String())
+	if w.stubborn {
+		return
+	}
 	w.end(launcher.Exit{Code: 143, Signal: sig, Stopped: true})
 }
 func (w *fakeWorker) Kill() {
 	w.say("kill")
+	if w.stubborn {
+		return
+	}
 	w.end(launcher.Exit{Code: 137, Signal: syscall.SIGKILL, Stopped: true})
 }
 func (w *fakeWorker) Signal(sig syscall.Signal) { w.say("signal " + sig.String()) }
@@ -103,7 +113,7 @@ func newTestbed(t *testing.T, n int) *testbed {
 			if spec.FirstLocalRank == b.broken {
 				return nil, errors.New("no such program")
 			}
-			w := &fakeWorker{spec: spec, exits: make(chan launcher.Exit, 1)}
+			w := &fakeWorker{spec: spec, pid: os.Getpid(), exits: make(chan launcher.Exit, 1)}
 			b.started = append(b.started, w)
 			return w, nil
 		},

@@ -13,6 +13,9 @@ import (
 	"github.com/gorun/gorun/env/rounds"
 )
 
+// maxPath is how many bytes the path of a socket may have.
+const maxPath = 107
+
 // queued is how many documents may wait for a worker that does not read.
 const queued = 64
 
@@ -22,17 +25,21 @@ type socket struct {
 	worker   *worker
 	listener *net.UnixListener
 
-	mu     sync.Mutex
-	conn   net.Conn // nil: the worker is not connected
-	queue  chan rounds.Round
-	round  rounds.Round  // that the worker is in
-	over   *rounds.Round // the last word on it; nil: it goes on
-	closed bool
+	mu      sync.Mutex
+	conn    net.Conn // nil: the worker is not connected
+	queue   chan rounds.Round
+	round   rounds.Round  // that the worker is in
+	over    *rounds.Round // the last word on it; nil: it goes on
+	closed  bool
+	refused map[string]bool // why others were refused, as the log says
 }
 
 // listen returns the socket of a worker that starts in a round.
 func listen(dir, name string, w *worker, r rounds.Round) (*socket, error) {
 	path := filepath.Join(dir, name)
+	if len(path) > maxPath {
+		return nil, fmt.Errorf("no socket for local rank %d: its path has %d bytes, want at most %d: choose a shorter $TMPDIR (%s)", w.local, len(path), maxPath, path)
+	}
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path})
 	if err != nil {
 		return nil, fmt.Errorf("no socket for local rank %d: %w", w.local, err)
@@ -50,24 +57,47 @@ func (s *socket) own(r rounds.Round) rounds.Round {
 	return r
 }
 
-// accept takes one connection at a time.
+// accept takes one connection at a time, from the worker, or from what it has started.
 func (s *socket) accept() {
 	for {
-		conn, err := s.listener.Accept()
-		switch {
-		case errors.Is(err, net.ErrClosed):
-			return
-		case err == nil && !s.connect(conn):
+		conn, err := s.listener.AcceptUnix()
+		if err != nil {
+			return // closed
+		}
+		if why := s.connect(conn); why != "" {
 			_ = conn.Close()
+			s.refuse(why)
 		}
 	}
 }
 
-func (s *socket) connect(conn net.Conn) bool {
+// refuse logs why a connection was refused, once for each reason.
+func (s *socket) refuse(why string) {
+	s.mu.Lock()
+	known := s.refused[why] || s.closed
+	if s.refused == nil {
+		s.refused = make(map[string]bool)
+	}
+	s.refused[why] = true
+	s.mu.Unlock()
+	if !known {
+		s.worker.warn("refuses a connection: " + why)
+	}
+}
+
+// connect takes a connection, or returns why not.
+func (s *socket) connect(conn *net.UnixConn) (why string) {
+	<-s.worker.started
+	if peer := peerOf(conn); !isBelow(peer, s.worker.pid) {
+		return "it comes from a process that the worker has not started"
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed || s.conn != nil {
-		return false
+	if s.conn != nil {
+		return "the worker is connected already"
+	}
+	if s.closed {
+		return "the worker has ended"
 	}
 	s.conn, s.queue = conn, make(chan rounds.Round, queued)
 	s.queue <- s.round
@@ -76,7 +106,7 @@ func (s *socket) connect(conn net.Conn) bool {
 	}
 	go write(conn, s.queue)
 	go s.read(conn)
-	return true
+	return ""
 }
 
 func write(conn net.Conn, queue <-chan rounds.Round) {
@@ -93,7 +123,7 @@ func (s *socket) read(conn net.Conn) {
 		if err != nil {
 			s.disconnect(conn)
 			if !errors.Is(err, io.EOF) && !errors.Is(err, net.ErrClosed) && !errors.Is(err, syscall.ECONNRESET) {
-				s.worker.group.Warn(fmt.Sprintf("local rank %d takes part no more, as its answer cannot be read: %v", s.worker.local, err))
+				s.worker.warn(fmt.Sprintf("takes part no more, since its answer cannot be read: %v", err))
 			}
 			return
 		}
@@ -104,6 +134,10 @@ func (s *socket) read(conn net.Conn) {
 func (s *socket) disconnect(conn net.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.disconnectLocked(conn)
+}
+
+func (s *socket) disconnectLocked(conn net.Conn) {
 	if s.conn == conn {
 		close(s.queue)
 		s.conn, s.queue = nil, nil
@@ -127,7 +161,8 @@ func (s *socket) send(r rounds.Round) {
 	select {
 	case s.queue <- r:
 	default:
-		_ = s.conn.Close()
+		s.disconnectLocked(s.conn)
+		go s.worker.warn("takes part no more, since it does not read what it is told")
 	}
 }
 

@@ -2,6 +2,7 @@ package workergroup
 
 import (
 	"fmt"
+	"slices"
 	"syscall"
 	"time"
 
@@ -17,15 +18,21 @@ type worker struct {
 	socket *socket
 	gone   chan struct{} // closed when nothing is left of it
 
+	started  chan struct{} // closed when pid is known, or it has not started
+	pid      int
 	rank     int            // in the last round that it was told of
 	exit     *launcher.Exit // nil: it lives
 	kept     bool           // it lives on after its round
 	stopped  bool
-	failed   bool // it is killed, as it did not do as it should
-	entering int  // the round that it has to enter; 0: none
+	failed   bool  // it is killed, as it did not do as it should
+	pending  []int // rounds that it was told of and has not answered
+	entering int   // the last of these, which it has to enter; 0: none
 	deadline time.Time
 	timer    *time.Timer
 }
+
+// awakeTolerance is how late a deadline may be noticed. If it takes longer, this process was stopped, and perhaps the worker with it.
+const awakeTolerance = time.Second
 
 // follow follows the worker to its end.
 func (w *worker) follow() {
@@ -49,7 +56,12 @@ func (w *worker) isGone() bool {
 func (w *worker) takesPart() bool {
 	w.group.mu.Lock()
 	defer w.group.mu.Unlock()
-	return w.exit == nil && w.kept && !w.stopped && w.socket.isConnected()
+	return w.kept && w.canLiveOn()
+}
+
+// canLiveOn reports whether it may outlive its round.
+func (w *worker) canLiveOn() bool {
+	return w.exit == nil && !w.stopped && !w.failed && w.socket.isConnected()
 }
 
 func (w *worker) stop(sig syscall.Signal) {
@@ -62,28 +74,33 @@ func (w *worker) stop(sig syscall.Signal) {
 // enter tells it of a round, which it has to enter in time.
 func (w *worker) enter(r rounds.Round) {
 	w.kept, w.entering, w.deadline = false, r.Round, time.Now().Add(w.group.Timeout)
+	w.pending = append(w.pending, r.Round)
 	w.socket.send(r)
+	if w.timer != nil {
+		w.timer.Stop()
+	}
 	w.timer = time.AfterFunc(w.group.Timeout, w.late)
 }
 
-// resume moves the deadline by a time that does not count.
-func (w *worker) resume(passed time.Duration) {
-	w.group.mu.Lock()
-	defer w.group.mu.Unlock()
+// extend moves the deadline by a time that does not count.
+func (w *worker) extend(passed time.Duration) {
 	if w.entering > 0 {
 		w.deadline = w.deadline.Add(passed)
 		w.timer.Reset(time.Until(w.deadline))
 	}
 }
 
-// entered takes its answer.
+// entered takes its answer. The round may be over by now, and the worker may not have heard of that when it answered.
 func (w *worker) entered(e rounds.Entry) {
 	w.group.mu.Lock()
 	defer w.group.mu.Unlock()
-	switch {
-	case e.Round == w.entering:
-		w.entering = 0
-		w.timer.Stop()
+	switch i := slices.Index(w.pending, e.Round); {
+	case i >= 0:
+		w.pending = w.pending[i+1:]
+		if e.Round == w.entering {
+			w.entering = 0
+			w.timer.Stop()
+		}
 	case w.entering > 0:
 		w.fail("enters round %d, and is in round %d", e.Round, w.entering)
 	default:
@@ -94,9 +111,23 @@ func (w *worker) entered(e rounds.Entry) {
 func (w *worker) late() {
 	w.group.mu.Lock()
 	defer w.group.mu.Unlock()
-	if w.entering > 0 && !time.Now().Before(w.deadline) {
+	late := time.Since(w.deadline)
+	switch {
+	case w.entering == 0 || late < 0 || w.group.suspended:
+	case late > awakeTolerance:
+		w.deadline = time.Now().Add(w.group.Timeout)
+		w.timer.Reset(w.group.Timeout)
+	default:
 		w.fail("did not enter round %d within %v", w.entering, w.group.Timeout)
 	}
+}
+
+// warn logs something about the worker.
+func (w *worker) warn(what string) {
+	w.group.mu.Lock()
+	rank := w.rank
+	w.group.mu.Unlock()
+	w.group.Warn(fmt.Sprintf("rank %d (local rank %d): %s", rank, w.local, what))
 }
 
 // fail kills a worker that does not do as it should. Its exit follows.

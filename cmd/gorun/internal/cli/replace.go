@@ -44,11 +44,15 @@ func (o *options) replace(config *agent.Config, dir string, logger *slog.Logger)
 			if g := spare.take(); g != nil {
 				ahead := spec
 				ahead.Guard = g
-				if gang, err := start(ctx, ahead); err == nil || ctx.Err() != nil {
-					return gang, err
-				} // or it has died meanwhile
+				if gang, err := launcher.Start(ctx, ahead); err == nil {
+					return gang, nil
+				} // or the guard has died meanwhile
 			}
-			return start(ctx, spec)
+			gang, err := launcher.Start(ctx, spec)
+			if err != nil {
+				return nil, err
+			}
+			return gang, nil
 		},
 	})
 	config.Start = func(ctx context.Context, spec launcher.Spec) (agent.Gang, error) {
