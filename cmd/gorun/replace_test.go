@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"os"
-	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -43,36 +43,6 @@ func follow(ctx context.Context) error {
 	}
 }
 
-// A replacing job is one of several nodes with an etcd of its own, whose workers follow its rounds.
-type replacingJob struct {
-	t    *testing.T
-	args []string
-}
-
-func newReplacingJob(t *testing.T, nnodes, conf string, more ...string) *replacingJob {
-	t.Helper()
-	endpoint, token := "--rdzv-endpoint="+loopback(t, 1), "--rdzv-token-file="+tokenFile(t, secretToken)
-	startNodeFor(t, 4*patience, "etcd", endpoint, token).expect("serving: ")
-	args := []string{"--nnodes=" + nnodes, "--nproc-per-node=2", "--on-failure=replace", "--rdzv-backend=etcd", "--rdzv-id=j", endpoint, token, "--rdzv-conf=ttl=20," + conf}
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	args = append(append(args, more...), "bash", "-c", "exec -a ranks "+exe+" follows")
-	return &replacingJob{t, args}
-}
-
-func (j *replacingJob) start() *node {
-	j.t.Helper()
-	return startNode(j.t, j.args...)
-}
-
-// name is how the rendezvous names a node: HOST/PID.
-func (n *node) name() string {
-	host, _ := os.Hostname()
-	return fmt.Sprintf("%s/%d", host, n.cmd.Process.Pid)
-}
-
 // stop ends all nodes together.
 func stop(nodes ...*node) {
 	for _, n := range nodes {
@@ -83,137 +53,11 @@ func stop(nodes ...*node) {
 	}
 }
 
-// workers reads until each worker of a node is in a round, and returns their pids by local rank.
+// workers reads until each of two workers of a node is in a round, and returns their pids by local rank.
 func (n *node) workers(round, first, world int) (pids [2]int) {
 	n.t.Helper()
-	for seen := 0; seen < len(pids); {
-		n.expect(fmt.Sprintf(`pid \d+ is rank \d+ of %d in round %d,`, world, round))
-		_, line, _ := strings.Cut(n.said.Text(), "pid ")
-		var pid, rank int
-		if _, err := fmt.Sscanf(line, "%d is rank %d ", &pid, &rank); err != nil || rank < first || rank >= first+len(pids) {
-			n.t.Fatalf("%s: want ranks %d and %d: %v", n.said.Text(), first, first+1, err)
-		}
-		pids[rank-first] = pid
-		seen++
-	}
-	return pids
-}
-
-// gone is what workers say when the round is over because a node of rank 2 and 3 is gone.
-func gone(round int, n *node, how string) string {
-	its := regexp.QuoteMeta("its node " + n.name() + " " + how)
-	return fmt.Sprintf(`round %d is over: 2 \(0, exit code 0\): %s; 3 \(1, exit code 0\): %s\.$`, round, its, its)
-}
-
-// TestSpareReplacesNode: a spare takes the ranks of a node whose agent is killed, and the workers of the other node live on.
-func TestSpareReplacesNode(t *testing.T) {
-	t.Parallel()
-	j := newReplacingJob(t, "2", "ttl=20,join_timeout=60")
-	a := j.start()
-	a.expect("waiting: ")
-	b := j.start()
-	before := a.workers(1, 0, 4)
-	b.workers(1, 2, 4)
-	spare := j.start()
-	spare.expect("waiting: .*spares: 1")
-	b.signal(syscall.SIGKILL)
-	b.end(-1)
-	a.expect(gone(1, b, "is lost"))
-	a.expect("going on in another round: " + b.name() + " is lost$")
-	if after := a.workers(2, 0, 4); after != before {
-		t.Errorf("the workers were %v, and are %v", before, after)
-	}
-	spare.workers(2, 2, 4)
-	stop(a, spare)
-}
-
-// TestWorldShrinksAndGrows: a node leaves, and another one comes, and the workers of the first node live on in worlds of other sizes.
-func TestWorldShrinksAndGrows(t *testing.T) {
-	t.Parallel()
-	j := newReplacingJob(t, "1:2", "ttl=20,join_timeout=60,last_call_timeout=1")
-	a := j.start()
-	before := a.workers(1, 0, 2)
-	b := j.start()
-	a.expect(`round 1 is over: \.$`)
-	if after := a.workers(2, 0, 4); after != before {
-		t.Errorf("the workers were %v, and are %v", before, after)
-	}
-	b.workers(2, 2, 4)
-	stop(b)
-	a.expect(gone(2, b, "has left: stopped by signal 15 (SIGTERM)"))
-	if after := a.workers(3, 0, 2); after != before {
-		t.Errorf("the workers were %v, and are %v", before, after)
-	}
-	stop(a)
-}
-
-// TestLeaderIsReplaced: the node that leads is killed, which is that of rank 0.
-func TestLeaderIsReplaced(t *testing.T) {
-	t.Parallel()
-	j := newReplacingJob(t, "1:2", "ttl=20,join_timeout=60,last_call_timeout=2")
-	a := j.start()
-	a.workers(1, 0, 2)
-	b := j.start()
-	a.workers(2, 0, 4)
-	before := b.workers(2, 2, 4)
-	a.signal(syscall.SIGKILL)
-	a.end(-1)
-	b.expect(`round 2 is over: 0 \(0, exit code 0\): its node .* is lost; 1 \(1, `)
-	if after := b.workers(3, 0, 2); after != before {
-		t.Errorf("the workers were %v, and are %v", before, after)
-	}
-	stop(b)
-}
-
-// TestSurvivorsWaitForNode: too few nodes are left, and the workers wait for another one, or until there has been time enough.
-func TestSurvivorsWaitForNode(t *testing.T) {
-	t.Parallel()
-	j := newReplacingJob(t, "2", "ttl=20,join_timeout=8")
-	a := j.start()
-	a.expect("waiting: ")
-	b := j.start()
-	before := a.workers(1, 0, 4)
-	b.workers(1, 2, 4)
-	b.signal(syscall.SIGKILL)
-	b.end(-1)
-	a.expect(gone(1, b, "is lost"))
-	b = j.start()
-	if after := a.workers(2, 0, 4); after != before {
-		t.Errorf("the workers were %v, and are %v", before, after)
-	}
-	b.workers(2, 2, 4)
-	b.signal(syscall.SIGKILL)
-	b.end(-1)
-	a.expect(gone(2, b, "is lost"))
-	want := "gorun: the job is closed: round 3: 1 of 2 nodes after 8s; " + b.name() + " is gone\n"
-	if said := a.end(75); !strings.HasSuffix(said, want) {
-		t.Errorf("it says %s, want %s at the end", said, want)
-	}
-}
-
-// TestSilentNodeComesBack: an agent is stopped until the others have given it up. Its workers live on as well, and join the next round.
-func TestSilentNodeComesBack(t *testing.T) {
-	t.Parallel()
-	j := newReplacingJob(t, "1:2", "ttl=2,join_timeout=60,last_call_timeout=2")
-	a := j.start()
-	a.workers(1, 0, 2)
-	b := j.start()
-	before := a.workers(2, 0, 4)
-	others := b.workers(2, 2, 4)
-	b.signal(syscall.SIGSTOP)
-	a.expect(gone(2, b, "is lost"))
-	if after := a.workers(3, 0, 2); after != before {
-		t.Errorf("the workers were %v, and are %v", before, after)
-	}
-	b.signal(syscall.SIGCONT)
-	b.expect(`round 2 is over: \.$`)
-	if after := a.workers(4, 0, 4); after != before {
-		t.Errorf("the workers were %v, and are %v", before, after)
-	}
-	if after := b.workers(4, 2, 4); after != others {
-		t.Errorf("the workers of the node that was lost were %v, and are %v", others, after)
-	}
-	stop(a, b)
+	all := n.pids(round, first, len(pids), world)
+	return [2]int{all[first], all[first+1]}
 }
 
 // spareGuard waits until a gorun has a guard without workers, beside the one that removes its files, which is older.
@@ -242,11 +86,7 @@ func spareGuard(t *testing.T, gorun int) int {
 // TestSpareGuard: a worker that replaces another one gets a guard that is there, or a new one if that has died.
 func TestSpareGuard(t *testing.T) {
 	t.Parallel()
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	n := startNode(t, "--nproc-per-node=2", "--max-restarts=2", "--on-failure=replace", "bash", "-c", "exec -a ranks "+exe+" follows")
+	n := replacing(t, "--nproc-per-node=2", "--max-restarts=2")
 	pids := n.workers(1, 0, 2)
 	for round := 2; round <= 3; round++ {
 		spare := spareGuard(t, n.cmd.Process.Pid)
@@ -268,5 +108,147 @@ func kill(t *testing.T, pid int) {
 	t.Helper()
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// replacing starts gorun with workers that follow its rounds.
+func replacing(t *testing.T, flags ...string) *node {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return startNode(t, append(append([]string{"--on-failure=replace"}, flags...), "bash", "-c", "exec -a ranks "+exe+" follows")...)
+}
+
+// TestStrangerAtTheSocket: a process that the worker has not started learns nothing, and the job goes on.
+func TestStrangerAtTheSocket(t *testing.T) {
+	t.Parallel()
+	n := replacing(t, "--nproc-per-node=2", "--max-restarts=1")
+	before := n.workers(1, 0, 2)
+	environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", before[0]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, _ := strings.Cut(string(environ), "GORUN_ROUND_SOCKET=")
+	path, _, _ := strings.Cut(after, "\x00")
+	for range 3 {
+		if _, err := rounds.Connect(t.Context(), path); err == nil {
+			t.Error("a stranger is told of the round")
+		}
+	}
+	n.expect(`WARN\]  gorun: rank 0 \(local rank 0\): refuses a connection: it comes from a process that the worker has not started$`)
+	kill(t, before[1])
+	if now := n.workers(2, 0, 2); now[0] != before[0] {
+		t.Errorf("the workers were %v, and are %v", before, now)
+	}
+	n.signal(syscall.SIGTERM)
+	if said := n.end(143); strings.Count(said, "refuses a connection") != 1 {
+		t.Errorf("it says %s", said)
+	}
+}
+
+// TestTwoWorkersDieAtOnce on one node: both are replaced, whatever round the second one is in.
+func TestTwoWorkersDieAtOnce(t *testing.T) {
+	t.Parallel()
+	n := replacing(t, "--nproc-per-node=3", "--max-restarts=2", "--max-restart-backoff=0")
+	before := n.pids(1, 0, 3, 3)
+	kill(t, before[0])
+	kill(t, before[2])
+	now, round := n.settled(3, before[1])
+	if now[0] == before[0] || now[2] == before[2] || round > 3 {
+		t.Errorf("the workers were %v, and are %v in round %d", before, now, round)
+	}
+	stop(n)
+}
+
+// TestNoRestartWithSurvivors: the exit code that refuses restarts ends the job, and the others with it.
+func TestNoRestartWithSurvivors(t *testing.T) {
+	t.Parallel()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := startNode(t, "--nproc-per-node=3", "--max-restarts=5", "--on-failure=replace", "bash", "-c",
+		"test $RANK = 1 && { sleep 0.3; exit 93; }; exec -a ranks "+exe+" follows")
+	if said := n.end(93); strings.Contains(said, "in round 2") || !strings.Contains(said, "rank      : 1 (local_rank: 1)\n  exitcode  : 93 ") {
+		t.Errorf("it says %s", said)
+	}
+}
+
+// TestKilledAgentOfReplace: every worker has a guard of its own, and all of them end what they guard.
+func TestKilledAgentOfReplace(t *testing.T) {
+	t.Parallel()
+	n := replacing(t, "--nproc-per-node=3", "--max-restarts=1")
+	pids := n.pids(1, 0, 3, 3)
+	kill(t, pids[1])
+	now, _ := n.settled(3, pids[0])
+	n.signal(syscall.SIGKILL)
+	n.end(-1)
+	awaitGone(t, append(slices.Collect(maps.Values(now)), slices.Collect(maps.Values(pids))...)...)
+}
+
+// awaitGone waits until processes are gone.
+func awaitGone(t *testing.T, pids ...int) {
+	t.Helper()
+	for begun := time.Now(); ; time.Sleep(5 * time.Millisecond) {
+		left := slices.DeleteFunc(slices.Clone(pids), func(pid int) bool { p, ok := proc.Read(pid); return !ok || p.Zombie })
+		if len(left) == 0 {
+			return
+		}
+		if time.Since(begun) > patience {
+			t.Fatalf("processes %v are left", left)
+		}
+	}
+}
+
+// pids reads until n workers with ranks from first are in a round of a world, and returns their pids by rank.
+func (n *node) pids(round, first, workers, world int) map[int]int {
+	n.t.Helper()
+	pids := make(map[int]int)
+	for len(pids) < workers {
+		rank, pid, _ := n.worker(fmt.Sprintf(`pid \d+ is rank \d+ of %d in round %d,`, world, round))
+		if rank < first || rank >= first+workers {
+			n.t.Fatalf("%s: want a rank from %d", n.said.Text(), first)
+		}
+		pids[rank] = pid
+	}
+	return pids
+}
+
+// worker reads until a worker that says so is in a round.
+func (n *node) worker(pattern string) (rank, pid, round int) {
+	n.t.Helper()
+	n.expect(pattern)
+	_, line, _ := strings.Cut(n.said.Text(), "pid ")
+	var world int
+	if _, err := fmt.Sscanf(line, "%d is rank %d of %d in round %d", &pid, &rank, &world, &round); err != nil {
+		n.t.Fatalf("%s: %v", n.said.Text(), err)
+	}
+	return rank, pid, round
+}
+
+// settled reads until all workers of a node that have not died are in one round after the first, among them one that lives on. It
+// returns their pids by rank.
+func (n *node) settled(world, survivor int) (pids map[int]int, round int) {
+	n.t.Helper()
+	workers := 2 // of one of two nodes
+	if world == 3 {
+		workers = 3
+	}
+	in := make(map[int]map[int]int)
+	for {
+		rank, pid, round := n.worker(fmt.Sprintf(`pid \d+ is rank \d+ of %d in round \d+,`, world))
+		if in[round] == nil {
+			in[round] = make(map[int]int)
+		}
+		in[round][rank] = pid
+		alive := !slices.ContainsFunc(slices.Collect(maps.Values(in[round])), func(pid int) bool { p, ok := proc.Read(pid); return !ok || p.Zombie })
+		if round > 1 && len(in[round]) == workers && alive {
+			if !slices.Contains(slices.Collect(maps.Values(in[round])), survivor) {
+				n.t.Errorf("in round %d there are %v, and not %d", round, in[round], survivor)
+			}
+			return in[round], round
+		}
 	}
 }

@@ -1,0 +1,304 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// A replacing job is one of several nodes with an etcd of its own, whose workers follow its rounds.
+type replacingJob struct {
+	t    *testing.T
+	args []string
+}
+
+func newReplacingJob(t *testing.T, nnodes, conf string, more ...string) *replacingJob {
+	t.Helper()
+	endpoint, token := "--rdzv-endpoint="+loopback(t, 1), "--rdzv-token-file="+tokenFile(t, secretToken)
+	startNodeFor(t, 4*patience, "etcd", endpoint, token).expect("serving: ")
+	args := []string{"--nnodes=" + nnodes, "--nproc-per-node=2", "--on-failure=replace", "--rdzv-backend=etcd", "--rdzv-id=j", endpoint, token, "--rdzv-conf=" + conf}
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	args = append(append(args, more...), "bash", "-c", "exec -a ranks "+exe+" follows")
+	return &replacingJob{t, args}
+}
+
+func (j *replacingJob) start() *node {
+	j.t.Helper()
+	return startNode(j.t, j.args...)
+}
+
+// name is how the rendezvous names a node: HOST/PID.
+func (n *node) name() string {
+	host, _ := os.Hostname()
+	return fmt.Sprintf("%s/%d", host, n.cmd.Process.Pid)
+}
+
+// gone is what workers say when the round is over because a node of rank 2 and 3 is gone.
+func gone(round int, n *node, how string) string {
+	its := regexp.QuoteMeta("its node " + n.name() + " " + how)
+	return fmt.Sprintf(`round %d is over: 2 \(0, exit code 0\): %s; 3 \(1, exit code 0\): %s\.$`, round, its, its)
+}
+
+// TestSpareReplacesNode: a spare takes the ranks of a node whose agent is killed, and the workers of the other node live on.
+func TestSpareReplacesNode(t *testing.T) {
+	t.Parallel()
+	j := newReplacingJob(t, "2", "ttl=20,join_timeout=60")
+	a := j.start()
+	a.expect("waiting: ")
+	b := j.start()
+	before := a.workers(1, 0, 4)
+	b.workers(1, 2, 4)
+	spare := j.start()
+	spare.expect("waiting: .*spares: 1")
+	b.signal(syscall.SIGKILL)
+	b.end(-1)
+	a.expect(gone(1, b, "is lost"))
+	a.expect("going on in another round: " + b.name() + " is lost$")
+	if after := a.workers(2, 0, 4); after != before {
+		t.Errorf("the workers were %v, and are %v", before, after)
+	}
+	spare.workers(2, 2, 4)
+	stop(a, spare)
+}
+
+// TestWorldShrinksAndGrows: a node leaves, and another one comes, and the workers of the first node live on in worlds of other sizes.
+func TestWorldShrinksAndGrows(t *testing.T) {
+	t.Parallel()
+	j := newReplacingJob(t, "1:2", "ttl=20,join_timeout=60,last_call_timeout=1")
+	a := j.start()
+	before := a.workers(1, 0, 2)
+	b := j.start()
+	a.expect(`round 1 is over: \.$`)
+	if after := a.workers(2, 0, 4); after != before {
+		t.Errorf("the workers were %v, and are %v", before, after)
+	}
+	b.workers(2, 2, 4)
+	stop(b)
+	a.expect(gone(2, b, "has left: stopped by signal 15 (SIGTERM)"))
+	if after := a.workers(3, 0, 2); after != before {
+		t.Errorf("the workers were %v, and are %v", before, after)
+	}
+	stop(a)
+}
+
+// TestLeaderIsReplaced: the node that leads is killed, which is that of rank 0.
+func TestLeaderIsReplaced(t *testing.T) {
+	t.Parallel()
+	j := newReplacingJob(t, "1:2", "ttl=20,join_timeout=60,last_call_timeout=2")
+	a := j.start()
+	a.workers(1, 0, 2)
+	b := j.start()
+	a.workers(2, 0, 4)
+	before := b.workers(2, 2, 4)
+	a.signal(syscall.SIGKILL)
+	a.end(-1)
+	b.expect(`round 2 is over: 0 \(0, exit code 0\): its node .* is lost; 1 \(1, `)
+	if after := b.workers(3, 0, 2); after != before {
+		t.Errorf("the workers were %v, and are %v", before, after)
+	}
+	stop(b)
+}
+
+// TestSurvivorsWaitForNode: too few nodes are left, and the workers wait for another one, or until there has been time enough.
+func TestSurvivorsWaitForNode(t *testing.T) {
+	t.Parallel()
+	j := newReplacingJob(t, "2", "ttl=20,join_timeout=8")
+	a := j.start()
+	a.expect("waiting: ")
+	b := j.start()
+	before := a.workers(1, 0, 4)
+	b.workers(1, 2, 4)
+	b.signal(syscall.SIGKILL)
+	b.end(-1)
+	a.expect(gone(1, b, "is lost"))
+	b = j.start()
+	if after := a.workers(2, 0, 4); after != before {
+		t.Errorf("the workers were %v, and are %v", before, after)
+	}
+	b.workers(2, 2, 4)
+	b.signal(syscall.SIGKILL)
+	b.end(-1)
+	a.expect(gone(2, b, "is lost"))
+	want := "gorun: the job is closed: round 3: 1 of 2 nodes after 8s; " + b.name() + " is gone\n"
+	if said := a.end(75); !strings.HasSuffix(said, want) {
+		t.Errorf("it says %s, want %s at the end", said, want)
+	}
+}
+
+// TestSilentNodeComesBack: an agent is stopped until the others have given it up. Its workers live on as well, and join the next round.
+func TestSilentNodeComesBack(t *testing.T) {
+	t.Parallel()
+	j := newReplacingJob(t, "1:2", "ttl=2,join_timeout=60,last_call_timeout=2")
+	a := j.start()
+	a.workers(1, 0, 2)
+	b := j.start()
+	before := a.workers(2, 0, 4)
+	others := b.workers(2, 2, 4)
+	b.signal(syscall.SIGSTOP)
+	a.expect(gone(2, b, "is lost"))
+	if after := a.workers(3, 0, 2); after != before {
+		t.Errorf("the workers were %v, and are %v", before, after)
+	}
+	b.signal(syscall.SIGCONT)
+	b.expect(`round 2 is over: \.$`)
+	if after := a.workers(4, 0, 4); after != before {
+		t.Errorf("the workers were %v, and are %v", before, after)
+	}
+	if after := b.workers(4, 2, 4); after != others {
+		t.Errorf("the workers of the node that was lost were %v, and are %v", others, after)
+	}
+	stop(a, b)
+}
+
+// TestWorkersOfTwoNodesDie at once, one of them rank 0, on the node that leads.
+func TestWorkersOfTwoNodesDie(t *testing.T) {
+	t.Parallel()
+	j := newReplacingJob(t, "2", "ttl=20,join_timeout=60", "--max-restarts=2", "--max-restart-backoff=0")
+	a := j.start()
+	a.expect("waiting: ")
+	b := j.start()
+	first, second := a.workers(1, 0, 4), b.workers(1, 2, 4)
+	kill(t, first[0])
+	kill(t, second[1])
+	now, _ := a.settled(4, first[1])
+	if now[0] == first[0] {
+		t.Errorf("the workers were %v, and are %v", first, now)
+	}
+	if now, _ := b.settled(4, second[0]); now[3] == second[1] {
+		t.Errorf("the workers were %v, and are %v", second, now)
+	}
+	stop(a, b)
+}
+
+// TestWorkerAndAgentDie at once, on two nodes, and a third one takes the place of the second. Only the worker costs a restart.
+func TestWorkerAndAgentDie(t *testing.T) {
+	t.Parallel()
+	j := newReplacingJob(t, "2", "ttl=20,join_timeout=60", "--max-restarts=1")
+	a := j.start()
+	a.expect("waiting: ")
+	b := j.start()
+	before := a.workers(1, 0, 4)
+	b.workers(1, 2, 4)
+	spare := j.start()
+	spare.expect("waiting: .*spares: 1")
+	b.signal(syscall.SIGKILL)
+	kill(t, before[0])
+	now, _ := a.settled(4, before[1])
+	if now[0] == before[0] {
+		t.Errorf("the workers were %v, and are %v", before, now)
+	}
+	spare.expect(`is rank 2 of 4 in round`)
+	b.end(-1)
+	stop(a, spare)
+}
+
+// TestDeathsWhileWaiting: workers that wait for a node die, one of two and then both, and are started again when it comes.
+func TestDeathsWhileWaiting(t *testing.T) {
+	t.Parallel()
+	for name, dead := range map[string]int{"one": 1, "all": 2} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			j := newReplacingJob(t, "2", "ttl=20,join_timeout=60")
+			a := j.start()
+			a.expect("waiting: ")
+			b := j.start()
+			before := a.workers(1, 0, 4)
+			b.workers(1, 2, 4)
+			b.signal(syscall.SIGKILL)
+			b.end(-1)
+			a.expect(gone(1, b, "is lost"))
+			a.expect("waiting: round 2: 1 of 2 nodes")
+			for _, pid := range before[:dead] {
+				kill(t, pid)
+			}
+			if dead == 1 {
+				a.expect(`round 1 is over: .*; 0 \(0, exit code -9\): signal 9 \(SIGKILL\)\.$`)
+			}
+			b = j.start()
+			now := a.workers(2, 0, 4)
+			if now[0] == before[0] || (now[1] == before[1]) != (dead == 1) {
+				t.Errorf("the workers were %v, and are %v", before, now)
+			}
+			stop(a, b)
+		})
+	}
+}
+
+// TestInterruptWhileReplacing: a signal ends survivors that wait for a node.
+func TestInterruptWhileReplacing(t *testing.T) {
+	t.Parallel()
+	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGKILL, syscall.SIGTSTP} {
+		t.Run(sig.String(), func(t *testing.T) {
+			t.Parallel()
+			j := newReplacingJob(t, "2", "ttl=20,join_timeout=60")
+			a := j.start()
+			a.expect("waiting: ")
+			b := j.start()
+			before := a.workers(1, 0, 4)
+			b.workers(1, 2, 4)
+			b.signal(syscall.SIGKILL)
+			b.end(-1)
+			a.expect(gone(1, b, "is lost"))
+			a.expect("waiting: round 2: 1 of 2 nodes")
+			switch sig {
+			case syscall.SIGKILL:
+				a.signal(sig)
+				a.end(-1)
+			case syscall.SIGINT:
+				a.signal(sig)
+				a.end(130)
+			default:
+				if isIgnored(t, sig) {
+					t.Skip("SIGTSTP is ignored by who started this test, and so it stays")
+				}
+				a.signal(sig)
+				for _, pid := range append(before[:], a.cmd.Process.Pid) {
+					awaitSuspended(t, pid, true)
+				}
+				a.signal(syscall.SIGCONT)
+				for _, pid := range before {
+					awaitSuspended(t, pid, false)
+				}
+				b = j.start()
+				if now := a.workers(2, 0, 4); now != before {
+					t.Errorf("the workers were %v, and are %v", before, now)
+				}
+				stop(a, b)
+			}
+			awaitGone(t, before[:]...)
+		})
+	}
+}
+
+// TestScaleUpWhenReplacing: with --scale-up=on-restart, a node gets in when a worker is replaced; with never, it does not.
+func TestScaleUpWhenReplacing(t *testing.T) {
+	t.Parallel()
+	for policy, world := range map[string]int{"on-restart": 4, "never": 2} {
+		t.Run(policy, func(t *testing.T) {
+			t.Parallel()
+			j := newReplacingJob(t, "1:2", "ttl=20,join_timeout=60,last_call_timeout=1", "--max-restarts=1", "--scale-up="+policy)
+			a := j.start()
+			before := a.workers(1, 0, 2)
+			b := j.start()
+			b.expect("waiting: round 1 is running with 1 of 1 to 2 nodes; others get in ")
+			kill(t, before[1])
+			if now := a.workers(2, 0, world); now[0] != before[0] || now[1] == before[1] {
+				t.Errorf("the workers were %v, and are %v", before, now)
+			}
+			if policy == "never" {
+				stop(a)
+				b.signal(syscall.SIGTERM)
+				b.end(143)
+				return
+			}
+			b.workers(2, 2, world)
+			stop(a, b)
+		})
+	}
+}
