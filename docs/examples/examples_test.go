@@ -98,6 +98,24 @@ func TestExamplesPrintWhatTheySay(t *testing.T) {
 	}
 }
 
+// TestElasticTrainComesToTheSameWeights: whatever the number of ranks, and whoever dies, all digits are those of one rank alone.
+func TestElasticTrainComesToTheSameWeights(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "elastic_train")
+	sh(t, "go build -o "+program+" ./docs/examples/elastic_train")
+	alone := sh(t, "gorun --nproc-per-node=1 "+program+" --exact")
+	if len(alone) != 5 {
+		t.Fatalf("alone it prints %q", alone)
+	}
+	for _, c := range []struct{ flags, kills string }{
+		{"--nproc-per-node=4", ""},
+		{"--nproc-per-node=2 --max-restarts=1 --on-failure=replace", "1@0"},
+		{"--nproc-per-node=3 --max-restarts=4 --max-restart-backoff=0 --on-failure=replace", "1@0,0@57,2@58,0@99"},
+	} {
+		command := fmt.Sprintf("gorun %s %s --exact --kill=%s", c.flags, program, c.kills)
+		compare(t, command, sh(t, command), alone)
+	}
+}
+
 // In a ```console block a line "$ command" is followed by what it prints on standard output, in any order of lines.
 func TestConsoleBlocksOfTheDocumentation(t *testing.T) {
 	for _, b := range blocks(t, "console") {
@@ -122,7 +140,13 @@ func TestGoBlocksOfTheDocumentationCompile(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		src := "package main\n\nimport (\n\"context\"\n\"github.com/gorun/gorun/comm\"\n)\n\n" +
+		imports := "\"context\"\n\"github.com/gorun/gorun/comm\"\n"
+		for _, path := range []string{"errors", "log", "github.com/gorun/gorun/comm/elastic"} {
+			if strings.Contains(b.text, filepath.Base(path)+".") {
+				imports += fmt.Sprintf("%q\n", path)
+			}
+		}
+		src := "package main\n\nimport (\n" + imports + ")\n\n" +
 			"func main() { _ = run(context.Background()) }\n\nfunc run(ctx context.Context) error {\n" + b.text + "}\n"
 		write := func(name, text string) {
 			if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
