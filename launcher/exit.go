@@ -20,6 +20,7 @@ type Exit struct {
 	GuardLost   bool           // the guard died and the worker was killed for it; Code and Signal say SIGKILL
 	OutOfMemory bool           // SIGKILL ended it, not this gang's, and the kernel has killed a process of its cgroup for want of memory
 	Expired     *Expiry        // a failure's: the first timer of its processes that ran out, for which gorun sent a signal; nil: none
+	Hung        string         // why gorun killed it, if that is because it made no progress (see Gang.Fail); empty: it is not
 	Tail        []string       // its last lines on stderr: at most 20, of at most 1024 bytes each
 }
 
@@ -30,6 +31,9 @@ func (e Exit) Failed() bool { return e.Code != 0 }
 func (e Exit) String() string {
 	if e.Expired != nil {
 		return fmt.Sprintf("%s after its timer %.100q ran out", e.status(), e.Expired.Scope)
+	}
+	if e.Hung != "" {
+		return e.status() + ": " + e.Hung
 	}
 	return e.status()
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/launcher/guard"
+	"github.com/gorun/gorun/launcher/proc"
 )
 
 // Gang is the running workers of one Spec.
@@ -31,6 +32,7 @@ type worker struct {
 	out, err *stream
 	reported bool                   // its Exit has been delivered
 	expired  atomic.Pointer[Expiry] // for Exit.Expired
+	hung     atomic.Pointer[string] // for Exit.Hung
 }
 
 // Pids returns the workers' process ids, in the order of Spec.Workers. They may have ended.
@@ -67,6 +69,29 @@ func (g *Gang) Kill() {
 
 // Signal passes sig to the workers, and not to their helpers, without stopping them. It does not wait.
 func (g *Gang) Signal(sig syscall.Signal) { g.guard.Signal(sig) }
+
+// Fail kills one worker, by its index in Spec.Workers, that does not do as it should. Its Exit says why, and counts as its own failure,
+// also if a Stop follows. If quit is true, the worker gets SIGQUIT first, on which programs print their stacks, and a second to end.
+// Fail does not wait.
+func (g *Gang) Fail(index int, why string, quit bool) {
+	g.workers[index].hung.CompareAndSwap(nil, &why)
+	if !quit {
+		g.killWorker(index, syscall.SIGKILL)
+		return
+	}
+	g.killWorker(index, syscall.SIGQUIT)
+	time.AfterFunc(quitTimeout, func() { g.killWorker(index, syscall.SIGKILL) })
+}
+
+// quitTimeout is how long a worker may take to print its stacks.
+const quitTimeout = time.Second
+
+// killWorker sends sig to a worker, unless it has ended.
+func (g *Gang) killWorker(index int, sig syscall.Signal) {
+	if p, ok := proc.Read(g.workers[index].pid); ok && !p.Zombie && p.Parent == g.guard.Pid() { // and not another process with its pid
+		_ = p.Signal(sig) // fails if it has ended
+	}
+}
 
 // run follows the gang to its end. It is the gang's only goroutine besides the readers of the pipes.
 func (g *Gang) run() {
@@ -134,6 +159,9 @@ func (g *Gang) report(index int, exit Exit) {
 	exit.Tail = w.err.sync()
 	if exit.Failed() {
 		exit.Expired = w.expired.Load()
+		if why := w.hung.Load(); why != nil {
+			exit.Hung, exit.Stopped = *why, false
+		}
 	}
 	g.exits <- exit
 }

@@ -98,6 +98,7 @@ type Failure struct {
 	At          time.Time `json:"at"`                      // by the clock of its node
 	Text        string    `json:"text"`                    // what there is to say of it, for people
 	Final       bool      `json:"final"`                   // it would fail again
+	Hung        bool      `json:"hung,omitempty"`          // it made no progress, and still runs when this is reported
 
 	Unreachable []Peer      `json:"unreachable,omitempty"` // that it could not reach
 	FailedPeer  *FailedPeer `json:"failed_peer,omitempty"` // because of which it has failed, as it says itself; nil: none that it knows of
