@@ -18,7 +18,7 @@ var names = []string{
 	"ROLE_NAME", "ROLE_RANK", "ROLE_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT",
 	"TORCHELASTIC_RESTART_COUNT", "TORCHELASTIC_MAX_RESTARTS", "TORCHELASTIC_RUN_ID",
 	"TORCHELASTIC_USE_AGENT_STORE", "TORCHELASTIC_ERROR_FILE",
-	"GORUN_ROUND", "GORUN_TOKEN", "GORUN_TLS", "GORUN_STORE_ADDR", "GORUN_ROUND_SOCKET",
+	"GORUN_ROUND", "GORUN_TOKEN", "GORUN_TLS", "GORUN_STORE_ADDR", "GORUN_ROUND_SOCKET", "GORUN_PROGRESS_FILE",
 }
 
 func TestNames(t *testing.T) {
@@ -51,13 +51,13 @@ func TestEnviron(t *testing.T) {
 		Rank: 5, LocalRank: 1, WorldSize: 8, LocalWorldSize: 4, GroupRank: 1, GroupWorldSize: 2,
 		RoleName: "trainer", RoleRank: 5, RoleWorldSize: 8, MasterAddr: "10.0.0.7", MasterPort: 29500,
 		RestartCount: 1, MaxRestarts: 3, RunID: "job", UseAgentStore: false, ErrorFile: "/l/5/error.json", TLS: true,
-		Round: 2, Token: "s3cret", StoreAddr: "10.0.0.7:4000", RoundSocket: "/tmp/round/1",
+		Round: 2, Token: "s3cret", StoreAddr: "10.0.0.7:4000", RoundSocket: "/tmp/round/1", ProgressFile: "/tmp/progress/1",
 	}
 	want := strings.Fields(`RANK=5 WORLD_SIZE=8 LOCAL_RANK=1 LOCAL_WORLD_SIZE=4 GROUP_RANK=1 GROUP_WORLD_SIZE=2
 		ROLE_NAME=trainer ROLE_RANK=5 ROLE_WORLD_SIZE=8 MASTER_ADDR=10.0.0.7 MASTER_PORT=29500
 		TORCHELASTIC_RESTART_COUNT=1 TORCHELASTIC_MAX_RESTARTS=3 TORCHELASTIC_RUN_ID=job
 		TORCHELASTIC_USE_AGENT_STORE=False TORCHELASTIC_ERROR_FILE=/l/5/error.json
-		GORUN_ROUND=2 GORUN_TOKEN=s3cret GORUN_TLS=True GORUN_STORE_ADDR=10.0.0.7:4000 GORUN_ROUND_SOCKET=/tmp/round/1`)
+		GORUN_ROUND=2 GORUN_TOKEN=s3cret GORUN_TLS=True GORUN_STORE_ADDR=10.0.0.7:4000 GORUN_ROUND_SOCKET=/tmp/round/1 GORUN_PROGRESS_FILE=/tmp/progress/1`)
 	if got := w.Environ(); !slices.Equal(got, want) {
 		t.Errorf("Environ:\n got %q\nwant %q", got, want)
 	}
@@ -93,6 +93,7 @@ func TestRoundTrip(t *testing.T) {
 			Round:         rapid.IntRange(0, maxInt).Draw(t, "round"),
 			Token:         word.Draw(t, "token"),
 			RoundSocket:   rapid.String().Draw(t, "socket"),
+			ProgressFile:  rapid.String().Draw(t, "progress file"),
 			StoreAddr:     rapid.SampledFrom([]string{"", "h:1", "[::1]:65535"}).Draw(t, "store addr"),
 		}
 		w.Rank, w.WorldSize = below(t, "rank", 1)

@@ -48,6 +48,7 @@ var fields = []field{
 	boolean("GORUN_TLS", func(w *Worker) *bool { return &w.TLS }),
 	text("GORUN_STORE_ADDR", "host:port", isHostPort, func(w *Worker) *string { return &w.StoreAddr }),
 	text("GORUN_ROUND_SOCKET", "", nil, func(w *Worker) *string { return &w.RoundSocket }),
+	text("GORUN_PROGRESS_FILE", "", nil, func(w *Worker) *string { return &w.ProgressFile }),
 }
 
 func (f field) must() field   { f.required = true; return f }

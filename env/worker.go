@@ -40,6 +40,8 @@ type Worker struct {
 	StoreAddr string // host:port of a store served by the agent; empty: rank 0 serves it at the master address
 
 	RoundSocket string // by which the worker can hear of the next rounds (see package rounds); empty: it ends with its round
+
+	ProgressFile string // that the worker may touch to say that it makes progress (see package progress); empty: nobody watches
 }
 
 // String describes the worker for people. Like every other way to print a Worker, it leaves out the token.
