@@ -49,6 +49,9 @@ func join(ctx context.Context, op string, opts []Option) (*Group, error) {
 	if cfg.flightOnQuit {
 		g.world.leave = append(g.world.leave, onQuit.enter())
 	}
+	if file := os.Getenv("GORUN_PROGRESS_FILE"); file != "" {
+		g.world.leave = append(g.world.leave, onProgress.enter(g, file))
+	}
 	if cfg.outlives() {
 		life.world.Store(g)
 		if over := life.rounds.Over(); over != nil { // and onOver may have come too early

@@ -91,6 +91,37 @@ func (r *Recorder) End(seq uint64, err error) {
 	}
 }
 
+// Moves is a number that changes when an operation begins, moves bytes, or ends.
+func (r *Recorder) Moves() uint64 {
+	const prime = 1_099_511_628_211 // of the hash FNV-1a
+	sum := r.last
+	for i := range r.records {
+		n := &r.records[i]
+		sum = (sum ^ (n.Sent + n.Received)) * prime
+		if n.at != 0 || !n.Ended.IsZero() {
+			sum++
+		}
+	}
+	return sum
+}
+
+// Pace is the median time from the end of one operation to the beginning of the next, of the last ones, and how many these are.
+func (r *Recorder) Pace() (median time.Duration, samples int) {
+	var gaps []time.Duration
+	var last Record
+	for _, n := range r.All() {
+		if last.Seq > 0 && n.Seq == last.Seq+1 && !last.Ended.IsZero() {
+			gaps = append(gaps, max(n.Began.Sub(last.Ended), 0))
+		}
+		last = n
+	}
+	if len(gaps) == 0 {
+		return 0, 0
+	}
+	slices.Sort(gaps)
+	return gaps[len(gaps)/2], len(gaps)
+}
+
 // All are the records, oldest first.
 func (r *Recorder) All() []Record {
 	var records []Record

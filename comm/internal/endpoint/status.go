@@ -1,0 +1,45 @@
+package endpoint
+
+import (
+	"slices"
+	"time"
+
+	"github.com/gorun/gorun/comm/internal/diagnosis"
+	"github.com/gorun/gorun/comm/internal/flight"
+)
+
+// Moves is a number that changes when an operation of this rank, on any communicator, begins, moves bytes, or ends.
+func (e *Endpoint) Moves() uint64 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	sum := uint64(len(e.comms))
+	for _, c := range e.comms {
+		c.takeOver()
+		sum += c.collectives.Moves() + c.transfers.Moves()
+	}
+	return sum
+}
+
+// Status is what this rank says of itself to one that wants to know why it does not go on. isBusy says that it is in an operation. The
+// report is as to a rank that waits for it in c.
+func (c *Communicator) Status() (report *diagnosis.WaitReport, isBusy bool) {
+	e := c.ep
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	isBusy = len(e.stalls) > 0
+	for _, other := range e.comms {
+		other.takeOver()
+		isBusy = isBusy || slices.ContainsFunc(other.collectives.All(), func(r flight.Record) bool { return r.IsUnderWay() })
+	}
+	return e.report(c, 0), isBusy
+}
+
+// Pace is how long this rank takes from one collective of c to the next: the median of the last ones, how many these are, and how many
+// collectives there have been.
+func (c *Communicator) Pace() (median time.Duration, samples int, calls uint64) {
+	c.ep.mu.Lock()
+	defer c.ep.mu.Unlock()
+	c.takeOver()
+	median, samples = c.collectives.Pace()
+	return median, samples, c.collectives.Last().Seq
+}

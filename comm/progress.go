@@ -1,0 +1,135 @@
+package comm
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/gorun/gorun/env/progress"
+)
+
+// A progressReporter tells the agent of this process that the operations of its worlds make progress, and answers its questions, if the
+// agent wants to know (gorun --hang-timeout).
+type progressReporter struct {
+	mu     sync.Mutex
+	worlds int
+	end    func()
+}
+
+var onProgress progressReporter
+
+const (
+	progressInterval = 250 * time.Millisecond
+	maxStacks        = 1 << 20 // bytes
+	leastPaces       = 16      // intervals between collectives from which a pace is told
+)
+
+// enter makes p report until every caller of enter has called leave.
+func (p *progressReporter) enter(g *Group, file string) (leave func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.worlds++; p.worlds == 1 {
+		p.end = reportProgress(g, file)
+	}
+	return sync.OnceFunc(p.leave)
+}
+
+func (p *progressReporter) leave() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.worlds--; p.worlds == 0 {
+		p.end()
+	}
+}
+
+// reportProgress reports until end is called.
+func reportProgress(g *Group, file string) (end func()) {
+	server, err := progress.Serve(file, status)
+	if err != nil {
+		g.world.Log.Warn("the agent cannot ask this rank what it waits for", "error", err)
+	}
+	quit := make(chan struct{})
+	var reporting sync.WaitGroup
+	reporting.Go(func() { touchOnProgress(g, file, quit) })
+	return func() {
+		close(quit)
+		reporting.Wait()
+		if server != nil {
+			server.Close()
+		}
+	}
+}
+
+// touchOnProgress touches the file whenever operations of a world have gone on. It looks from time to time: then it costs the operations
+// nothing.
+func touchOnProgress(g *Group, file string, quit <-chan struct{}) {
+	again := time.NewTicker(progressInterval)
+	defer again.Stop()
+	var last uint64
+	failed := false
+	for {
+		if moves := worldMoves(); moves != last {
+			last = moves
+			if err := progress.Touch(file); err != nil && !failed {
+				failed = true
+				g.world.Log.Warn("cannot tell the agent of progress", "error", err)
+			}
+		}
+		select {
+		case <-again.C:
+		case <-quit:
+			return
+		}
+	}
+}
+
+// worldMoves is a number that changes when an operation of a world of this process goes on.
+func worldMoves() (sum uint64) {
+	for _, g := range open.all() {
+		if g.isWorld {
+			sum += g.world.Endpoint.Moves()
+		}
+	}
+	return sum
+}
+
+// status is what this process says of itself.
+func status(stacks bool) *progress.Status {
+	s := &progress.Status{Pid: os.Getpid()}
+	if g := latest.Load(); g != nil {
+		report, isBusy := g.core.Comm.Status()
+		s.Rank, s.Operation, s.Activity = g.Rank(), isBusy, report.Activity.String()
+		for _, w := range report.Chain {
+			s.Waits = append(s.Waits, progress.Wait(w))
+		}
+		if report.Suspect != nil {
+			s.Suspect = &progress.Suspect{Rank: report.Suspect.Rank, Text: report.Suspect.String()}
+		}
+	}
+	s.Pace = pace()
+	if !stacks {
+		return s
+	}
+	text := make([]byte, maxStacks)
+	s.Stacks = string(text[:runtime.Stack(text, true)])
+	var flights bytes.Buffer
+	_ = WriteFlight(&flights) // to memory: cannot fail
+	for line := range bytes.Lines(flights.Bytes()) {
+		s.Flights = append(s.Flights, json.RawMessage(bytes.TrimSpace(line)))
+	}
+	return s
+}
+
+// pace is that of the group with the most collectives.
+func pace() (most *progress.Pace) {
+	for _, g := range open.all() {
+		between, samples, calls := g.core.Comm.Pace()
+		if samples >= leastPaces && (most == nil || calls > most.Operations) {
+			most = &progress.Pace{Operations: calls, Between: between, Samples: samples}
+		}
+	}
+	return most
+}
