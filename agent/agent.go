@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/gorun/gorun/agent/hang"
 	"github.com/gorun/gorun/env/rounds"
 	"github.com/gorun/gorun/launcher"
 	"github.com/gorun/gorun/rendezvous"
@@ -28,6 +29,8 @@ type Gang interface {
 	Signal(syscall.Signal)
 	Suspend()
 	Resume(passed time.Duration)
+	Pids() []int
+	Fail(local int, why string, quit bool)
 }
 
 // A RevocableGang is a Gang that Config.Start returns if Config.Replace is set: workers of it may outlive their round. When the next
@@ -52,6 +55,8 @@ type Config struct {
 	ReportTimeout time.Duration   // how long Rendezvous may take to take note of how workers ended
 	ExitBarrier   time.Duration   // how long this node, when its workers have succeeded, waits for those of the others
 	MaxBackoff    time.Duration   // the longest wait before a restart, for workers that fail again and again; 0: none
+	HangTimeout   time.Duration   // after which a worker that reports progress, and makes none any more, has failed; 0: never
+	ProgressDir   string          // of the files by which workers report it: nobody else may enter it; set if HangTimeout is
 
 	// Spec is what all attempts have in common. The agent fills in Workers. If Spec.Logs.Dir names the directory
 	// of the job (launcher.RunDir), the agent replaces it with the directory of the attempt.
@@ -110,6 +115,7 @@ func Run(ctx context.Context, config Config) error {
 		cancelled: ctx.Done(),
 	}
 	end := l.run()
+	l.watchNobody()
 	cancelStart()
 	l.reports.Wait()
 
@@ -153,7 +159,12 @@ type loop struct {
 	exits   <-chan launcher.Exit
 	revoked <-chan struct{}    // of the gang
 	ended   chan launcher.Exit // the same exits, one for each worker, for the report of a failure
-	backoff backoff            // that the present workers were started with
+	monitor *hang.Monitor      // of the gang's progress; nil: nobody looks at that
+	watched []hang.Worker      // by that
+	hangs   <-chan hang.Hang
+	found   <-chan diagnosis // gets the outcome of the pending diagnosis
+	diagnosis
+	backoff backoff // that the present workers were started with
 
 	reports     sync.WaitGroup
 	reported    <-chan error     // gets the outcome of the pending report
@@ -207,6 +218,14 @@ func (l *loop) next() event {
 		}
 		l.revoked = nil
 		return revoked{}
+	case h := <-l.hangs:
+		return hung{exitOfHang(h)}
+	case found := <-l.found:
+		l.found, l.diagnosis = nil, found
+		if l.machine.hung == nil {
+			l.logDiagnosis()
+		}
+		return diagnosed{}
 	case s := <-l.Interrupts:
 		return interrupted{number(s)}
 	case s := <-l.Signals:
@@ -251,6 +270,9 @@ func (l *loop) onReported(err error) event {
 func (l *loop) onExit(x launcher.Exit, more bool) event {
 	if more {
 		l.ended <- x
+		if l.monitor != nil {
+			l.monitor.Ended(x.LocalRank)
+		}
 		return workerExited{x}
 	}
 	l.exits = nil

@@ -58,11 +58,11 @@ func readErrorFiles(c Config, round *rendezvous.Round, failed []launcher.Exit) m
 // flightFiles returns a pattern for the flight files of a round, which package comm writes next to error files; empty:
 // there are none. It takes errorFileTimeout at most.
 func flightFiles(c Config, round *rendezvous.Round) string {
-	first := errorFile(c, round.Restarts, 0)
-	if first == "" {
+	dir := attemptDir(c, round.Restarts)
+	if dir == "" {
 		return ""
 	}
-	pattern := filepath.Join(filepath.Dir(filepath.Dir(first)), "*", "flight.json")
+	pattern := filepath.Join(dir, "*", "flight.json")
 	names, _ := within(errorFileTimeout, func() []string {
 		names, _ := filepath.Glob(pattern) // the pattern is good, unless the directory's name is one
 		return names

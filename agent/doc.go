@@ -22,6 +22,9 @@
 //	             │                                 │                               │
 //	             └─ not started ─▶ Done ◀── gone, the job is over; an interrupt ───┘
 //
+// A worker that hangs has failed as well: the machine is Diagnosing, between Running and Stopping, until it is known what the workers are
+// doing, on its node and, since the report comes first, on the others.
+//
 // These invariants always hold (TestInvariants checks each, by its number, over random histories):
 //
 //  1. At most one gang exists: a join is requested only while no join is pending and no gang is left.
@@ -43,4 +46,6 @@
 //     NoRestart and nothing failed before.
 //  10. The failure that stops a gang is announced once: at once, when the other workers have been asked to stop and
 //     before they have ended, or when another gang follows.
+//  11. A worker that hangs is killed once, and with it the gang is asked to stop: when it is known what the workers are doing, or an
+//     interrupt comes. If a round ends because of a worker that hangs on another node, this gang is not asked to stop before that either.
 package agent

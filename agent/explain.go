@@ -103,6 +103,8 @@ const outOfMemory = "it reports that memory ran out: fewer workers, or more memo
 // note returns what gorun knows about the cause, in addition to what the worker said; empty: nothing.
 func note(x launcher.Exit, r ErrorFile) string {
 	switch e := x.Expired; {
+	case x.Hung != "":
+		return x.Hung + ", so gorun killed it"
 	case e != nil:
 		return fmt.Sprintf("its timer %.100q ran out at %s, so gorun sent signal %s to PID %d",
 			e.Scope, e.At.Format("15:04:05.000"), strings.TrimPrefix(signalName(e.Signal), "signal "), e.Pid)

@@ -26,6 +26,7 @@ func failureOf(c Config, round *rendezvous.Round, x launcher.Exit) *rendezvous.F
 		Node: c.Node.ID, Host: c.Node.Host, Rank: x.Rank, LocalRank: x.LocalRank, Pid: x.Pid,
 		Code: x.Code, Signal: int(x.Signal), OutOfMemory: x.OutOfMemory, Ending: x.String(), At: x.At, Text: lastText(lines),
 		Final:       x.Code == NoRestart || e.noRestart(),
+		Hung:        x.Hung != "",
 		Unreachable: e.unreachable(), FailedPeer: e.ErrorFiles[x.Rank].FailedPeer,
 	}
 }

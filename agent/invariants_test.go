@@ -34,12 +34,23 @@ type world struct {
 	revokes      int
 	revoked      bool  // which nobody is left of that it has ended
 	told         []int // ranks that were announced
+	hung         int   // the rank that hangs; -1: none of this node
+	diagnosing   bool
+	fails        int
 	exits        []launcher.Exit
 	over         error // nil: the round is not over
 	reports      []report
 	answered     bool // the report
 	barrier      bool // is up
 	unheard      bool // the report, or the barrier has come to its end
+}
+
+// hangsFar is a hang on another node.
+var hangsFar = &rendezvous.Failure{Node: "node-b", Rank: 5, Code: 137, Signal: 9, Hung: true}
+
+// hangs is the event that a rank hangs.
+func hangs(rank int) hung {
+	return hung{launcher.Exit{Rank: rank, LocalRank: rank, Code: 137, Signal: syscall.SIGKILL, Hung: "it made no progress"}}
 }
 
 // far is a failure of another node.
@@ -96,6 +107,12 @@ func (w *world) possible() [][]event {
 	if w.barrier {
 		kinds = append(kinds, []event{barrierOver{}})
 	}
+	if w.diagnosing {
+		kinds = append(kinds, []event{diagnosed{}})
+	}
+	if w.gangLives && !w.joinPending && len(w.alive) > 0 { // also too late
+		kinds = append(kinds, []event{hangs(w.alive[0])})
+	}
 	if w.gangLives && len(w.alive) == 0 {
 		kinds = append(kinds, []event{gangGone{}})
 	}
@@ -122,7 +139,7 @@ func (w *world) possible() [][]event {
 
 // ends are those that the round can come to.
 func (w *world) ends() []event {
-	ends := []event{newRound, roundOver{closedBy(far)}, roundOver{reasoned}}
+	ends := []event{newRound, roundOver{closedBy(far)}, roundOver{reasoned}, roundOver{&rendezvous.NewRoundError{Failure: hangsFar}}, roundOver{closedBy(hangsFar)}}
 	for _, r := range w.reports {
 		if r.failed == nil {
 			ends = append(ends, succeeded, succeeded)
@@ -142,6 +159,7 @@ func (w *world) happen(e event) {
 		w.joinPending, w.gangLives, w.entered, w.joinErr = false, true, true, nil
 		w.reason, w.stops, w.kills, w.revokes, w.revoked, w.exits, w.told = "", 0, 0, 0, false, nil, nil
 		w.over, w.reports, w.answered, w.unheard = nil, nil, false, false
+		w.hung, w.diagnosing, w.fails = -1, false, 0
 		if w.interrupts > 0 {
 			w.reason = "interrupt"
 		}
@@ -150,24 +168,37 @@ func (w *world) happen(e event) {
 		w.joinPending, w.joinErr = false, e.err
 	case workerExited:
 		w.alive = slices.DeleteFunc(w.alive, func(rank int) bool { return rank == e.Rank })
-		w.exits = append(w.exits, e.Exit)
+		x := e.Exit
+		if x.Rank == w.hung {
+			if x.Hung, x.Stopped = "hangs", false; !x.Failed() {
+				x.Code, x.Signal = 137, syscall.SIGKILL
+			}
+		}
+		w.exits = append(w.exits, x)
 		if running && e.Failed() {
 			w.reason = "failure"
 		}
+	case hung:
+		if running {
+			w.reason, w.hung, w.diagnosing = "failure", e.Rank, true
+		}
+	case diagnosed:
+		w.diagnosing = false
 	case gangGone:
-		w.gangLives = false
+		w.gangLives, w.diagnosing = false, false
 	case revoked:
 		w.revoked = true
 	case roundOver:
 		w.over, w.barrier = e.err, false
 		if running {
-			w.reason = "round"
+			w.reason, w.diagnosing = "round", isHang(e.err)
 		}
 	case reported:
 		w.answered, w.unheard = true, e.err != nil
 	case barrierOver:
 		w.barrier, w.unheard = false, true
 	case interrupted:
+		w.diagnosing = false
 		w.interrupts++
 		if running {
 			w.reason = "interrupt"
@@ -179,9 +210,10 @@ func (w *world) happen(e event) {
 	w.obey(actions)
 	if w.gangLives {
 		w.check(3, (w.reason == "failure") == (len(w.reports) == 1), "a failure is not reported at once, or something else is")
-		w.check(5, (w.reason == "") == (w.stops+w.kills+w.revokes == 0), "stopped without a reason, or not in spite of one")
+		w.check(5, (w.reason == "" || w.diagnosing) == (w.stops+w.kills+w.revokes == 0), "stopped without a reason, or not in spite of one")
+		w.check(11, (w.hung >= 0 && !w.diagnosing) == (w.fails == 1), "who hangs is killed before it is known what all do, or is not killed")
 		w.check(6, w.interrupts < 2 || w.kills == 1, "the second interrupt does not kill")
-		w.check(10, w.reason != "failure" || len(w.alive) == 0 || len(w.told) == 1, "a failure is kept to itself")
+		w.check(10, w.reason != "failure" || w.diagnosing || len(w.alive) == 0 || len(w.told) == 1, "a failure is kept to itself")
 	} else {
 		waits := w.entered && w.over == nil && len(w.reports) == 1 && !w.unheard && w.interrupts == 0
 		w.check(6, !w.joinPending || w.interrupts < 2 || w.cancels == 1, "the second interrupt does not end a start")
@@ -206,6 +238,11 @@ func (w *world) obey(actions []action) {
 		case cancelStart:
 			w.cancels++
 			w.check(6, w.joinPending && w.interrupts >= 2 && w.cancels == 1, "cancels no start, too early, or twice")
+		case diagnose:
+			w.check(11, w.diagnosing && (a.hung == nil) == (w.hung < 0), "nobody hangs")
+		case fail:
+			w.fails++
+			w.check(11, a.Rank == w.hung && w.fails == 1 && w.stops+w.revokes+w.kills == 0, "the wrong worker is killed, twice, or too late")
 		case stop:
 			w.stops++
 			w.check(5, w.gangLives && w.stops == 1, "stops nobody, or twice")
@@ -223,9 +260,14 @@ func (w *world) obey(actions []action) {
 			w.check(5, w.gangLives && w.reason == "", "a signal for nobody")
 		case announce:
 			w.told = append(w.told, a.Rank)
-			first := w.exits[w.firstFailure()]
-			w.check(10, len(w.told) == 1 && w.reason == "failure" && w.stops+w.revokes == 1, "announced twice, or what did not stop the gang")
-			w.check(10, first.Rank == a.Rank && a.others == len(w.alive), "the wrong worker is announced")
+			first, others := w.hung, len(w.alive)
+			if first < 0 {
+				first = w.exits[w.firstFailure()].Rank
+			} else if slices.Contains(w.alive, first) {
+				others--
+			}
+			w.check(10, len(w.told) == 1 && w.reason == "failure" && (w.stops+w.revokes == 1 || !w.gangLives), "announced twice, or what did not stop the gang")
+			w.check(10, first == a.Rank && a.others == others, "the wrong worker is announced")
 		case report:
 			w.reports = append(w.reports, a)
 			w.checkReport(a.failed)
@@ -247,12 +289,16 @@ func (w *world) checkReport(failed *launcher.Exit) {
 		w.check(3, !w.gangLives && w.firstFailure() < 0 && w.reason == "", "the success of a gang that lives, or of another")
 		return
 	}
-	w.check(3, w.reason == "failure" && failed.Rank == w.exits[w.firstFailure()].Rank, "the wrong failure is reported")
+	first := w.hung
+	if first < 0 {
+		first = w.exits[w.firstFailure()].Rank
+	}
+	w.check(3, w.reason == "failure" && failed.Rank == first, "the wrong failure is reported")
 }
 
 // areGone reports whether nobody is left that a revoke has ended.
 func (w *world) areGone() bool {
-	return !slices.ContainsFunc(w.alive, func(rank int) bool { return !slices.Contains(w.outlives, rank) })
+	return !slices.ContainsFunc(w.alive, func(rank int) bool { return rank == w.hung || !slices.Contains(w.outlives, rank) })
 }
 
 func (w *world) firstFailure() int { return slices.IndexFunc(w.exits, launcher.Exit.Failed) }
@@ -280,7 +326,7 @@ func (w *world) checkEnd(err error) {
 		return
 	}
 	w.check(9, w.reason != "interrupt", "a worker is named for an interrupt")
-	if decided && (w.reason != "failure" || closed.Outcome.Failure == far) {
+	if decided && (w.reason != "failure" || closed.Outcome.Failure == far || closed.Outcome.Failure == hangsFar) {
 		w.check(9, worker.Elsewhere == closed.Outcome.Failure && worker.Root.Rank == far.Rank, "the failure of another node is not named")
 		return
 	}
@@ -288,6 +334,9 @@ func (w *world) checkEnd(err error) {
 	root := w.firstFailure()
 	if crash := slices.IndexFunc(w.exits, func(x launcher.Exit) bool { return x.Signal == syscall.SIGKILL && !x.Stopped }); crash >= 0 {
 		root = crash
+	}
+	if w.hung >= 0 {
+		root = slices.IndexFunc(w.exits, func(x launcher.Exit) bool { return x.Rank == w.hung })
 	}
 	if w.reason != "failure" {
 		root = slices.IndexFunc(w.exits, func(x launcher.Exit) bool { return x.Code == NoRestart })

@@ -82,9 +82,9 @@ func (m *stateMachine) rootCause() int {
 	return max(m.root, crash) // those before the root did not fail
 }
 
-// crashed reports whether a signal ended the worker that the loss of a peer does not cause.
+// crashed reports whether a signal ended the worker that the loss of a peer does not cause, or it hung.
 func crashed(x launcher.Exit) bool {
-	return slices.Contains([]syscall.Signal{syscall.SIGKILL, syscall.SIGSEGV, syscall.SIGBUS, syscall.SIGILL, syscall.SIGFPE}, x.Signal)
+	return x.Hung != "" || slices.Contains([]syscall.Signal{syscall.SIGKILL, syscall.SIGSEGV, syscall.SIGBUS, syscall.SIGILL, syscall.SIGFPE}, x.Signal)
 }
 
 // outcomeError returns the error of a job that was closed with outcome o. If o's failure is on this node, the error says more than

@@ -15,6 +15,7 @@ import (
 type joined struct {
 	round   *rendezvous.Round
 	gang    Gang
+	stamps  []time.Time // of the progress files, before the gang was started
 	backoff backoff
 	err     error
 }
@@ -50,6 +51,10 @@ func (l *loop) perform(todo []action) *finish {
 		case cancelStart:
 			l.cancelStart()
 			l.abandon = time.After(abandonTimeout)
+		case diagnose:
+			l.diagnose(a.hung)
+		case fail:
+			l.gang.Fail(a.LocalRank, a.Hung, false)
 		case stop:
 			l.gang.Stop(a.sig)
 		case revoke:
@@ -102,7 +107,11 @@ func (l *loop) report(a report) {
 		}).Stop()
 		var failure *rendezvous.Failure
 		if a.failed != nil {
-			failure = failureOf(l.Config, round, reportable(l.Config, round, *a.failed, ended))
+			failed := *a.failed
+			if failed.Hung == "" {
+				failed = reportable(l.Config, round, failed, ended)
+			}
+			failure = failureOf(l.Config, round, failed)
 			failure.Final = failure.Final || a.failed.Code == NoRestart
 		}
 		close(reporting)
@@ -152,6 +161,10 @@ func isRestart(round, last *rendezvous.Round) bool {
 }
 
 func (l *loop) announce(a announce) {
+	if a.Hung != "" {
+		l.announceHang(a)
+		return
+	}
 	text := fmt.Sprintf("failed (exitcode: %d) local_rank: %d (pid: %d) of binary: %s", exitCode(a.Exit), a.LocalRank, a.Pid, l.Program)
 	switch {
 	case a.others > 0 && l.machine.survivors:
@@ -190,9 +203,10 @@ func (l *loop) join(last past) joined {
 	if gang, ok := last.gang.(RevocableGang); ok && round.ID == last.round.ID+1 {
 		gang.Report(deathsOf(round.Gone, l.Node.ID)) // some may have been lost since that round was over
 	}
+	stamps := l.prepareProgress(len(spec.Workers))
 	gang, err := l.Start(l.startCtx, spec) // from here on workers may run, whom an interrupt lets stop by themselves
 	round.Started()
-	return joined{round: round, gang: gang, backoff: now, err: err}
+	return joined{round: round, gang: gang, stamps: stamps, backoff: now, err: err}
 }
 
 // wait waits for d, or the end of the round. It fails if the join is cancelled.
@@ -214,6 +228,7 @@ func (l *loop) enter(j joined) event {
 	l.round, l.over = j.round, j.round.Done()
 	l.gang, l.exits, l.started, l.backoff = j.gang, j.gang.Exits(), time.Now(), j.backoff
 	l.ended = make(chan launcher.Exit, j.round.Node.Nproc)
+	l.watchProgress(j.stamps)
 	return started{j.round.Node.Nproc}
 }
 
@@ -239,6 +254,8 @@ func (a answer) text(grace time.Duration) string {
 
 // suspend suspends the gang and then this process, and continues them in the reverse order. The time in between does not count.
 func (l *loop) suspend() {
+	l.pauseProgress(true)
+	defer l.pauseProgress(false)
 	if l.machine.gang {
 		l.gang.Suspend()
 	}

@@ -1,10 +1,12 @@
 package agent
 
 import (
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/gorun/gorun/agent/hang"
 	"github.com/gorun/gorun/env"
 	"github.com/gorun/gorun/launcher"
 	"github.com/gorun/gorun/rendezvous"
@@ -72,6 +74,15 @@ func of(local int, list [][]int) []int {
 	return list[local]
 }
 
+// attemptDir returns the directory of what workers leave in an attempt; empty: there is none.
+func attemptDir(c Config, restarts int) string {
+	first := errorFile(c, restarts, 0)
+	if first == "" {
+		return ""
+	}
+	return filepath.Dir(filepath.Dir(first))
+}
+
 // errorFile returns the path of a worker's error file in an attempt; empty: there is no directory for it.
 func errorFile(c Config, restarts, local int) string {
 	dir := c.Spec.Logs.Dir
@@ -82,6 +93,14 @@ func errorFile(c Config, restarts, local int) string {
 		return ""
 	}
 	return launcher.ErrorFile(launcher.AttemptDir(dir, restarts), local)
+}
+
+// progressFile returns the path of the file that a worker touches when it makes progress; empty: nobody looks.
+func progressFile(c Config, local int) string {
+	if c.HangTimeout == 0 {
+		return ""
+	}
+	return hang.File(c.ProgressDir, local)
 }
 
 // asyncErrorHandling is a variable that torchrun sets in addition to those of package env: the inherited value, or 1.
@@ -115,6 +134,7 @@ func workers(c Config, round *rendezvous.Round) []env.Worker {
 			Token:          round.Token,
 			TLS:            c.WorkerTLS,
 			StoreAddr:      round.StoreAddr,
+			ProgressFile:   progressFile(c, local),
 		}
 		if c.Devices != nil { // each sees one device, which is the first for it
 			list[local].LocalRank = 0

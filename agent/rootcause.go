@@ -111,7 +111,11 @@ func (m *stateMachine) lastFailure() *gangFailure {
 	if m.reason != failure {
 		return nil
 	}
-	return &gangFailure{m.exits[m.root], m.workerError(m.rootCause())}
+	reported := m.exits[m.root]
+	if m.hung != nil {
+		reported = *m.hung
+	}
+	return &gangFailure{reported, m.workerError(m.rootCause())}
 }
 
 // explain returns the reason why the round after last begins. It replaces the reported failure in why with the root

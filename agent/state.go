@@ -13,15 +13,16 @@ const NoRestart = 93
 type state int
 
 const (
-	joining  state = iota // for a round, and its workers to be started
-	running               // for the workers
-	stopping              // for the end of the gang, or of a cancelled join
-	waiting               // for what the rendezvous makes of the round: the gang is gone
-	done                  // for nothing
+	joining    state = iota // for a round, and its workers to be started
+	running                 // for the workers
+	diagnosing              // for what the workers are doing, as one of the job hangs
+	stopping                // for the end of the gang, or of a cancelled join
+	waiting                 // for what the rendezvous makes of the round: the gang is gone
+	done                    // for nothing
 )
 
 func (s state) String() string {
-	return [...]string{"joining", "running", "stopping", "waiting", "done"}[s]
+	return [...]string{"joining", "running", "diagnosing", "stopping", "waiting", "done"}[s]
 }
 
 // An event is something that happened.
@@ -34,6 +35,10 @@ type (
 	startFailed struct{ err error }
 	// workerExited: one worker has ended.
 	workerExited struct{ launcher.Exit }
+	// hung: a worker makes no progress. The exit says how it will have ended.
+	hung struct{ launcher.Exit }
+	// diagnosed: what the workers are doing is known, as far as it can be.
+	diagnosed struct{}
 	// gangGone: every worker has been reported, and nothing of the gang is left.
 	gangGone struct{}
 	// revoked: the workers that do not outlive the round have been reported, and nothing of them is left.
@@ -55,6 +60,8 @@ type (
 func (started) event()      {}
 func (startFailed) event()  {}
 func (workerExited) event() {}
+func (hung) event()         {}
+func (diagnosed) event()    {}
 func (gangGone) event()     {}
 func (revoked) event()      {}
 func (roundOver) event()    {}
@@ -74,6 +81,10 @@ type (
 	cancelJoin struct{}
 	// cancelStart asks the pending join to end now, and to kill the workers that it has started.
 	cancelStart struct{}
+	// diagnose collects what the workers are doing. hung is the worker that hangs, if it is one of this node.
+	diagnose struct{ hung *launcher.Exit }
+	// fail kills the worker that hangs.
+	fail struct{ launcher.Exit }
 	// stop asks the gang to end: the signal, the grace period, SIGKILL.
 	stop struct{ sig syscall.Signal }
 	// revoke asks those of the gang to end that cannot outlive the round.
@@ -108,6 +119,8 @@ type (
 func (join) action()        {}
 func (cancelJoin) action()  {}
 func (cancelStart) action() {}
+func (diagnose) action()    {}
+func (fail) action()        {}
 func (stop) action()        {}
 func (revoke) action()      {}
 func (kill) action()        {}

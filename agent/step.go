@@ -26,6 +26,7 @@ type stateMachine struct {
 	exits     []launcher.Exit // in the order in which they came
 	reason    reason          // the first reason to stop
 	root      int             // index of the exit that is the reason, if it is a failure
+	hung      *launcher.Exit  // how the worker that hangs will have ended; nil: there is none on this node
 	announced bool            // it has been announced
 	over      error           // why the round is over; nil: it is not
 	alone     bool            // the others are not waited for, or cannot be reached
@@ -56,10 +57,14 @@ func (m *stateMachine) Step(e event) []action {
 	case startFailed:
 		return m.onStartFailed(e.err)
 	case workerExited:
-		m.exits = append(m.exits, e.Exit)
+		m.exits = append(m.exits, m.settled(e.Exit))
 		if m.state == running && e.Failed() {
 			return m.onFailure(e.Exit)
 		}
+	case hung:
+		return m.onHung(e.Exit)
+	case diagnosed:
+		return m.onDiagnosed()
 	case gangGone:
 		m.gang, m.survivors = false, false
 		return m.onEnded()
@@ -90,7 +95,7 @@ func (m *stateMachine) Step(e event) []action {
 
 func (m *stateMachine) onStarted(workers int) []action {
 	m.join, m.gang, m.survivors, m.workers, m.exits, m.reason = false, true, false, workers, nil, none
-	m.announced, m.over, m.alone = false, nil, false
+	m.announced, m.over, m.alone, m.hung = false, nil, false, nil
 	switch {
 	case m.interrupt == 0:
 		m.become(running, "the workers are started")
@@ -134,6 +139,10 @@ func (m *stateMachine) onFailure(x launcher.Exit) []action {
 func (m *stateMachine) onRoundOver(err error) []action {
 	m.over = err
 	switch {
+	case m.state == running && isHang(err):
+		m.reason = membership
+		m.become(diagnosing, fmt.Sprintf("the round is over: %v", err))
+		return []action{diagnose{}}
 	case m.state == running:
 		return m.stop(membership, syscall.SIGTERM, fmt.Sprintf("the round is over: %v", err))
 	case m.state == stopping && errors.Is(err, rendezvous.ErrClosed): // no other follows, and the others may take long to end
@@ -207,6 +216,8 @@ func (m *stateMachine) onInterrupt(sig syscall.Signal) []action {
 		return append(append([]action{cancelJoin{}}, m.stopSurvivors()...), m.answer(sig))
 	case running:
 		return append(m.depart(sig), m.answer(sig))
+	case diagnosing:
+		return append(m.endHang(forWorkers(sig)), m.answer(sig))
 	case stopping: // already asked to; what is new is that nothing follows
 		return append(m.stopSurvivors(), m.answer(sig))
 	default:

@@ -21,6 +21,10 @@ func show(actions []action) string {
 			out = append(out, "report{"+what+"}")
 		case announce:
 			out = append(out, fmt.Sprintf("announce{rank %d, %d others}", a.Rank, a.others))
+		case diagnose:
+			out = append(out, map[bool]string{false: "diagnose{}", true: "diagnose{own}"}[a.hung != nil])
+		case fail:
+			out = append(out, fmt.Sprintf("fail{rank %d}", a.Rank))
 		default:
 			out = append(out, strings.TrimPrefix(fmt.Sprintf("%T%v", a, a), "agent."))
 		}
@@ -31,60 +35,75 @@ func show(actions []action) string {
 // TestTable is the whole policy by state. Run it with -v to see the table.
 func TestTable(t *testing.T) {
 	const want = `
-joining   started          -> running
-joining   startFailed      -> done      finish{no round}
-joining   interrupted      -> stopping  cancelJoin{} answer{2 -1 false}
-joining   signalled        -> joining
-joining   suspended        -> joining   suspend{}
-running   workerExited 0   -> running
-running   workerExited 1   -> stopping  stop{15} report{rank 0} announce{rank 0, 1 others}
-running   gangGone         -> waiting   report{success}
-running   roundOver new    -> stopping  stop{15}
-running   roundOver closed -> stopping  stop{15}
-running   interrupted      -> stopping  stop{2} leave{2} answer{2 2 false}
-running   signalled        -> running   forward{10}
-running   suspended        -> running   suspend{}
-stopping  workerExited 0   -> stopping
-stopping  workerExited 1   -> stopping
-stopping  gangGone         -> waiting
-stopping  roundOver new    -> stopping
-stopping  roundOver closed -> stopping
-stopping  reported ok      -> stopping
-stopping  reported failed  -> stopping
-stopping  interrupted      -> stopping  answer{2 1 false}
-stopping  signalled        -> stopping
-stopping  suspended        -> stopping  suspend{}
-waiting   roundOver new    -> joining   join{}
-waiting   roundOver closed -> done      finish{the job is closed: too few nodes}
-waiting   reported ok      -> waiting   barrier{}
-waiting   reported failed  -> done      finish{<nil>}
-waiting   barrierOver      -> done      finish{<nil>}
-waiting   interrupted      -> done      finish{<nil>}
-waiting   signalled        -> waiting
-waiting   suspended        -> waiting   suspend{}
-done      interrupted      -> done
-done      signalled        -> done
-done      suspended        -> done
+joining    started                  -> running
+joining    startFailed              -> done       finish{no round}
+joining    interrupted              -> stopping   cancelJoin{} answer{2 -1 false}
+joining    signalled                -> joining
+joining    suspended                -> joining    suspend{}
+running    workerExited 0           -> running
+running    workerExited 1           -> stopping   stop{15} report{rank 0} announce{rank 0, 1 others}
+running    gangGone                 -> waiting    report{success}
+running    roundOver new            -> stopping   stop{15}
+running    roundOver closed         -> stopping   stop{15}
+running    roundOver closed by hang -> diagnosing diagnose{}
+running    hung                     -> diagnosing report{rank 1} diagnose{own}
+running    interrupted              -> stopping   stop{2} leave{2} answer{2 2 false}
+running    signalled                -> running    forward{10}
+running    suspended                -> running    suspend{}
+diagnosing workerExited 0           -> diagnosing
+diagnosing workerExited 1           -> diagnosing
+diagnosing gangGone                 -> waiting
+diagnosing roundOver new            -> diagnosing
+diagnosing roundOver closed         -> diagnosing
+diagnosing reported ok              -> diagnosing
+diagnosing reported failed          -> diagnosing
+diagnosing diagnosed                -> stopping   fail{rank 0} stop{15} announce{rank 0, 1 others}
+diagnosing interrupted              -> stopping   fail{rank 0} stop{2} announce{rank 0, 1 others} answer{2 2 false}
+diagnosing signalled                -> diagnosing
+diagnosing suspended                -> diagnosing suspend{}
+stopping   workerExited 0           -> stopping
+stopping   workerExited 1           -> stopping
+stopping   gangGone                 -> waiting
+stopping   roundOver new            -> stopping
+stopping   roundOver closed         -> stopping
+stopping   reported ok              -> stopping
+stopping   reported failed          -> stopping
+stopping   interrupted              -> stopping   answer{2 1 false}
+stopping   signalled                -> stopping
+stopping   suspended                -> stopping   suspend{}
+waiting    roundOver new            -> joining    join{}
+waiting    roundOver closed         -> done       finish{the job is closed: too few nodes}
+waiting    reported ok              -> waiting    barrier{}
+waiting    reported failed          -> done       finish{<nil>}
+waiting    barrierOver              -> done       finish{<nil>}
+waiting    interrupted              -> done       finish{<nil>}
+waiting    signalled                -> waiting
+waiting    suspended                -> waiting    suspend{}
+done       interrupted              -> done
+done       signalled                -> done
+done       suspended                -> done
 `
 	into := map[state][]event{
-		joining:  nil,
-		running:  {started{2}},
-		stopping: {started{2}, exited(0, 1)},
-		waiting:  {started{2}, gangGone{}},
-		done:     {startFailed{errNoRound}},
+		joining:    nil,
+		running:    {started{2}},
+		diagnosing: {started{2}, hangs(0)},
+		stopping:   {started{2}, exited(0, 1)},
+		waiting:    {started{2}, gangGone{}},
+		done:       {startFailed{errNoRound}},
 	}
 	whileJoining, exits, whileGang := []event{started{2}, startFailed{errNoRound}}, []event{exited(0, 0), exited(0, 1)}, []event{gangGone{}}
 	inRound, answers := []event{newRound, roundOver{reasoned}}, []event{reported{nil}, reported{errAway}}
 	always := []event{sigint, signalled{syscall.SIGUSR1}, suspended{}}
 	possible := map[state][][]event{
-		joining:  {whileJoining, always},
-		running:  {exits, whileGang, inRound, always},
-		stopping: {exits, whileGang, inRound, answers, always},
-		waiting:  {inRound, answers, {barrierOver{}}, always},
-		done:     {always},
+		joining:    {whileJoining, always},
+		running:    {exits, whileGang, inRound, {roundOver{closedBy(hangsFar)}, hangs(1)}, always},
+		diagnosing: {exits, whileGang, inRound, answers, {diagnosed{}}, always},
+		stopping:   {exits, whileGang, inRound, answers, always},
+		waiting:    {inRound, answers, {barrierOver{}}, always},
+		done:       {always},
 	}
 	var table strings.Builder
-	for _, s := range []state{joining, running, stopping, waiting, done} {
+	for _, s := range []state{joining, running, diagnosing, stopping, waiting, done} {
 		for _, group := range possible[s] {
 			for _, e := range group {
 				var m stateMachine
@@ -97,11 +116,14 @@ done      suspended        -> done
 					name += fmt.Sprintf(" %d", e.Code)
 				case roundOver:
 					name += map[bool]string{true: " new", false: " closed"}[e == newRound]
+					if isHang(e.err) {
+						name += " by hang"
+					}
 				case reported:
 					name += map[bool]string{true: " ok", false: " failed"}[e.err == nil]
 				}
 				actions := show(m.Step(e))
-				fmt.Fprintln(&table, strings.TrimRight(fmt.Sprintf("%-9s %-16s -> %-9s %s", s, name, m.state, actions), " "))
+				fmt.Fprintln(&table, strings.TrimRight(fmt.Sprintf("%-10s %-24s -> %-10s %s", s, name, m.state, actions), " "))
 			}
 		}
 	}

@@ -34,12 +34,20 @@ type fakeGang struct {
 	stop   chan struct{}
 	kill   chan struct{}
 	record func(string)
+	size   int
+	failed []chan struct{} // by local rank
 }
 
 func (g *fakeGang) Exits() <-chan launcher.Exit { return g.exits }
 func (g *fakeGang) Stop(sig syscall.Signal)     { g.record("stop " + sig.String()); close(g.stop) }
 func (g *fakeGang) Kill()                       { g.record("kill"); close(g.kill) }
 func (g *fakeGang) Signal(sig syscall.Signal)   { g.record("signal " + sig.String()) }
+
+func (g *fakeGang) Pids() []int { return make([]int, g.size) }
+func (g *fakeGang) Fail(local int, why string, quit bool) {
+	g.record(fmt.Sprintf("fail %d: %s", local, why))
+	close(g.failed[local])
+}
 
 func (g *fakeGang) Suspend()               { g.record("suspend") }
 func (g *fakeGang) Resume(d time.Duration) { g.record("resume after " + d.String()) }
@@ -59,6 +67,8 @@ func (g *fakeGang) worker(w launcher.WorkerSpec, local int, s script, grace time
 	case <-own:
 		x.Code, x.Signal, x.Stopped = s.code, 0, false
 	case <-g.kill:
+	case <-g.failed[local]:
+		x.Stopped = false
 	case <-g.stop:
 		if s.dies != 0 {
 			x.Code, x.Signal, x.Stopped = 128+int(s.dies), s.dies, false
@@ -132,6 +142,10 @@ func (s *testbed) startGang(_ context.Context, spec launcher.Spec) (Gang, error)
 	s.record("start")
 	s.specs = append(s.specs, spec)
 	g := &fakeGang{exits: make(chan launcher.Exit), stop: make(chan struct{}), kill: make(chan struct{}), record: s.record}
+	g.size = len(s.attempts[len(s.specs)-1])
+	for range g.size {
+		g.failed = append(g.failed, make(chan struct{}))
+	}
 	var all sync.WaitGroup
 	for i, sc := range s.attempts[len(s.specs)-1] {
 		all.Go(func() { g.worker(spec.Workers[i], i, sc, spec.Grace) })

@@ -31,7 +31,7 @@ func (g *Gang) Revoke(sig syscall.Signal, died []rounds.Death) {
 	g.isRevoked = true
 	g.group.reportOver(died...)
 	for _, w := range g.group.workers {
-		if w.kept = w.canLiveOn(); !w.kept {
+		if w.kept = w.canLiveOn(); !w.kept && !w.failed { // who has failed is being killed
 			w.stop(sig)
 		}
 	}
@@ -83,6 +83,34 @@ func (g *Gang) Kill() {
 	for _, w := range g.group.workers {
 		w.gang.Kill()
 	}
+}
+
+// Pids returns the workers' process ids, by local rank. They may have ended.
+func (g *Gang) Pids() []int {
+	g.group.mu.Lock()
+	defer g.group.mu.Unlock()
+	pids := make([]int, len(g.group.workers))
+	for i, w := range g.group.workers {
+		pids[i] = w.pid
+	}
+	return pids
+}
+
+// Fail kills one worker, by its local rank, with all that it has started, as launcher.Gang's Fail does, and tells the others. With quit,
+// what it has started goes later, with the next call.
+func (g *Gang) Fail(local int, why string, quit bool) {
+	g.group.mu.Lock()
+	defer g.group.mu.Unlock()
+	w := g.group.workers[local]
+	w.failed = true
+	w.gang.Fail(0, why, quit)
+	if quit || w.exit != nil {
+		return
+	}
+	w.gang.Kill()
+	g.group.reportOver(g.group.death(launcher.Exit{
+		Rank: w.rank, LocalRank: local, Pid: w.pid, Code: 128 + int(syscall.SIGKILL), Signal: syscall.SIGKILL, Hung: why,
+	}))
 }
 
 // Signal passes sig to the workers.

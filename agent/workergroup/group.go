@@ -25,6 +25,7 @@ type Workers interface {
 	Signal(syscall.Signal)
 	Suspend()
 	Resume(passed time.Duration)
+	Fail(index int, why string, quit bool)
 }
 
 // Config is what a Group needs.

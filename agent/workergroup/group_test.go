@@ -51,8 +51,11 @@ func (w *fakeWorker) Kill() {
 	w.end(launcher.Exit{Code: 137, Signal: syscall.SIGKILL, Stopped: true})
 }
 func (w *fakeWorker) Signal(sig syscall.Signal) { w.say("signal " + sig.String()) }
-func (w *fakeWorker) Suspend()                  { w.say("suspend") }
-func (w *fakeWorker) Resume(d time.Duration)    { w.say("resume " + d.String()) }
+func (w *fakeWorker) Fail(index int, why string, quit bool) {
+	w.say(fmt.Sprintf("fail %d: %s", index, why))
+}
+func (w *fakeWorker) Suspend()               { w.say("suspend") }
+func (w *fakeWorker) Resume(d time.Duration) { w.say("resume " + d.String()) }
 
 func (w *fakeWorker) say(what string) {
 	w.mu.Lock()
@@ -330,5 +333,39 @@ func TestStartFails(t *testing.T) {
 	}
 	if left, _ := filepath.Glob(b.dir + "/*"); len(left) > 0 {
 		t.Errorf("left: %q", left)
+	}
+}
+
+// TestFail: one that hangs is killed, with what it has started, and does not live on, though it takes part; the others learn why.
+func TestFail(t *testing.T) {
+	b := newTestbed(t, 2)
+	gang, first := b.mustBegin(1)
+	other := first[0].connect(t)
+	first[1].connect(t)
+	if pids := gang.Pids(); !slices.Equal(pids, []int{os.Getpid(), os.Getpid()}) {
+		t.Errorf("pids %v", pids)
+	}
+	first[1].stubborn = true
+	gang.Fail(1, "it hangs", false)
+	gang.Revoke(syscall.SIGTERM, nil)
+	select {
+	case <-gang.Revoked():
+		t.Error("revoked, and it has not ended")
+	default:
+	}
+	first[1].end(launcher.Exit{Code: 137, Signal: syscall.SIGKILL, Hung: "it hangs", Stopped: true})
+	await(t, gang.Revoked())
+	if x, _ := await(t, gang.Exits()); x.Hung != "it hangs" || x.Stopped || x.LocalRank != 1 {
+		t.Errorf("exit %+v", x)
+	}
+	if over := next(t, other); len(over.Died) != 1 || over.Died[0].Reason != "signal 9 (SIGKILL): it hangs" || over.Died[0].Pid != os.Getpid() {
+		t.Errorf("told first of %+v", over)
+	}
+	if !slices.Equal(first[1].said, []string{"fail 0: it hangs", "kill"}) {
+		t.Errorf("the one that hangs: %q", first[1].said)
+	}
+	_, second := b.mustBegin(2)
+	if second[0] != nil || second[1] == nil {
+		t.Errorf("started %v", second)
 	}
 }

@@ -1,0 +1,141 @@
+package agent
+
+import (
+	"fmt"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/gorun/gorun/agent/hang"
+	"github.com/gorun/gorun/launcher"
+)
+
+// A diagnosis is what the workers of this node were doing when one of the job hung.
+type diagnosis struct {
+	doing []string // by local rank, as the end of a sentence; empty: not known
+	files string   // a pattern of the files that say more; empty: there are none
+}
+
+const (
+	// spreadTimeout is how long a node with a worker that hangs waits at least before it kills it, so that the other nodes learn of it first.
+	spreadTimeout = time.Second
+	// quitTimeout is how long it waits for the stacks of a Go program after SIGQUIT.
+	quitTimeout = 2 * time.Second
+)
+
+// prepareProgress creates the files by which n workers report progress, if anybody looks at them.
+func (l *loop) prepareProgress(n int) []time.Time {
+	if l.HangTimeout == 0 {
+		return nil
+	}
+	stamps, err := hang.Prepare(l.ProgressDir, n)
+	if err != nil {
+		l.Logger.Warn("cannot create the files by which workers report progress", "error", err)
+	}
+	return stamps
+}
+
+// watchProgress begins to watch the workers of a new gang. stamps are the times of their files before it was started; those who have lived
+// on may have touched them since, in their last round.
+func (l *loop) watchProgress(stamps []time.Time) {
+	before := l.watched
+	l.watchNobody()
+	if l.HangTimeout == 0 {
+		return
+	}
+	for local, pid := range l.gang.Pids() {
+		w := hang.Worker{Rank: l.round.Place.FirstRank + local, LocalRank: local, Pid: pid, File: hang.File(l.ProgressDir, local), Since: stamps[local]}
+		if local < len(before) && before[local].Pid == pid {
+			w.Since = hang.Stamp(w.File)
+		}
+		l.watched = append(l.watched, w)
+	}
+	l.monitor = hang.Watch(l.HangTimeout, l.watched)
+	l.hangs = l.monitor.Hangs()
+}
+
+// watchNobody ends the watch over the last gang.
+func (l *loop) watchNobody() {
+	if l.monitor != nil {
+		l.monitor.Close()
+	}
+	l.monitor, l.hangs, l.watched = nil, nil, nil
+}
+
+// pauseProgress makes time not count for those who are watched.
+func (l *loop) pauseProgress(on bool) {
+	if l.monitor != nil {
+		l.monitor.Pause(on)
+	}
+}
+
+// exitOfHang says how a worker that hangs will end.
+func exitOfHang(h hang.Hang) launcher.Exit {
+	return launcher.Exit{
+		Rank: h.Rank, LocalRank: h.LocalRank, Pid: h.Pid, Code: 128 + int(syscall.SIGKILL), Signal: syscall.SIGKILL, At: time.Now(), Hung: h.String(),
+	}
+}
+
+// diagnose finds out, in a separate goroutine, what the workers are doing. hung is the one that hangs, if it is of this node.
+func (l *loop) diagnose(hung *launcher.Exit) {
+	found := make(chan diagnosis, 1)
+	l.found, l.diagnosis = found, diagnosis{}
+	gang, workers, several, begun := l.gang, l.watched, l.round.Size > 1, time.Now()
+	if workers == nil { // this node watches nobody
+		found <- diagnosis{}
+		return
+	}
+	dir := attemptDir(l.Config, l.round.Restarts)
+	l.reports.Go(func() {
+		report, err := hang.Collect(l.startCtx, workers, dir)
+		if err != nil {
+			l.Logger.Warn("cannot write what the workers were doing", "error", err)
+		}
+		d := diagnosis{doing: report.Doing}
+		if dir != "" {
+			d.files = filepath.Join(dir, "*", hang.StacksFile)
+		}
+		if hung != nil && several {
+			select {
+			case <-time.After(spreadTimeout - time.Since(begun)):
+			case <-l.startCtx.Done():
+			}
+		}
+		if hung != nil && report.IsGo[hung.LocalRank] {
+			gang.Fail(hung.LocalRank, hung.Hung, true)
+			hang.AwaitEnd(l.startCtx, hung.Pid, quitTimeout)
+		}
+		found <- d
+	})
+}
+
+// announceHang logs who hung, on this node.
+func (l *loop) announceHang(a announce) {
+	text := fmt.Sprintf("rank %d (local rank %d, pid %d) hangs: %s", a.Rank, a.LocalRank, a.Pid, a.Hung)
+	if a.LocalRank < len(l.doing) && l.doing[a.LocalRank] != "" {
+		text += "; " + Printable(l.doing[a.LocalRank])
+	}
+	switch {
+	case a.others > 0 && l.machine.survivors:
+		text += ". It is killed; the others live on, if they take part"
+	case a.others > 0:
+		text += ". It is killed, and the others are stopped"
+	default:
+		text += ". It is killed"
+	}
+	l.Logger.Error(text, l.stacksAttr()...)
+}
+
+// logDiagnosis logs where it says what the workers of this node were doing when one of another node hung.
+func (l *loop) logDiagnosis() {
+	if l.files != "" {
+		l.Logger.Info("a worker of another node hangs", l.stacksAttr()...)
+	}
+}
+
+func (l *loop) stacksAttr() []any {
+	if l.files == "" {
+		return nil
+	}
+	return []any{"stacks", l.files}
+}

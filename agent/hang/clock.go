@@ -1,0 +1,46 @@
+package hang
+
+import "time"
+
+// A clock counts for each worker how long it has made no progress. It has no clock itself: only time counts that is reported to it.
+type clock struct {
+	most    time.Duration // that counts of the time between two observations: more passes if this process has been suspended
+	workers []idleness
+}
+
+type idleness struct {
+	stamp    time.Time // the last seen modification time of its file
+	reports  bool      // it has changed since the beginning
+	hasEnded bool
+	idle     time.Duration // since it changed
+}
+
+// newClock returns a clock for workers whose files have these modification times: zero if there is none.
+func newClock(most time.Duration, stamps []time.Time) *clock {
+	c := &clock{most: most, workers: make([]idleness, len(stamps))}
+	for i := range stamps {
+		c.workers[i].stamp = stamps[i]
+	}
+	return c
+}
+
+// observe takes in the modification times, so long after those before. A zero time is that of a file that cannot be read now.
+func (c *clock) observe(passed time.Duration, stamps []time.Time) {
+	for i := range c.workers {
+		w := &c.workers[i]
+		if w.idle += min(max(passed, 0), c.most); !stamps[i].IsZero() && !stamps[i].Equal(w.stamp) {
+			w.stamp, w.reports, w.idle = stamps[i], true, 0
+		}
+	}
+}
+
+// end says that a worker has ended.
+func (c *clock) end(index int) { c.workers[index].hasEnded = true }
+
+// idle is how long a worker has made no progress; 0: it has never reported any, or has ended.
+func (c *clock) idle(index int) time.Duration {
+	if w := &c.workers[index]; w.reports && !w.hasEnded {
+		return w.idle
+	}
+	return 0
+}

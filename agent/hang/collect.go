@@ -1,0 +1,169 @@
+package hang
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gorun/gorun/env/progress"
+)
+
+// A Report is what workers were doing.
+type Report struct {
+	Doing []string // by worker, as the end of a sentence about it: "it was in main.step (train.go:42)"
+	IsGo  []bool   // by worker: it is a Go program that does not tell its stacks, and prints them on SIGQUIT
+}
+
+const (
+	collectTimeout = 5 * time.Second
+	maxFile        = 4 << 20 // bytes of stacks of a worker
+	cutNote        = "\n(the rest is cut)\n"
+)
+
+// StacksFile is where Collect writes the stacks of a worker, in the directory of its error file.
+const StacksFile = "stacks.txt"
+
+// FlightsFile is where Collect writes the flight recorders of the workers of a node, in the directory of the attempt.
+const FlightsFile = "flights.txt"
+
+// Collect writes what workers are doing to files: the stacks of the worker with local rank R to <dir>/R/stacks.txt, and the flight
+// recorders of those that use package comm to <dir>/flights.txt. It does not end or change them. It takes a few seconds at most; then the
+// error says what could not be written. If dir is empty, nothing is. What is known of the workers is returned in any case.
+func Collect(ctx context.Context, workers []Worker, dir string) (Report, error) {
+	ctx, cancel := context.WithTimeout(ctx, collectTimeout)
+	defer cancel()
+	found := make([]finding, len(workers))
+	var looking sync.WaitGroup
+	for i, w := range workers {
+		looking.Go(func() { found[i] = look(ctx, w) })
+	}
+	looking.Wait()
+	report := Report{Doing: make([]string, len(workers)), IsGo: make([]bool, len(workers))}
+	for i := range found {
+		report.Doing[i], report.IsGo[i] = found[i].doing, found[i].isGo
+	}
+	if dir == "" {
+		return report, nil
+	}
+	written := make(chan error, 1)
+	go func() { written <- write(workers, found, dir) }()
+	select {
+	case err := <-written:
+		return report, err
+	case <-time.After(collectTimeout):
+		return report, fmt.Errorf("%s: no answer within %v", dir, collectTimeout)
+	}
+}
+
+// A finding is what is known of one worker.
+type finding struct {
+	text    string // for its file
+	doing   string
+	isGo    bool
+	flights []json.RawMessage
+}
+
+// look finds out what a worker is doing, by all means that do it no harm.
+func look(ctx context.Context, w Worker) finding {
+	threads, doing := threadsOf(w.Pid)
+	f := finding{doing: doing}
+	section := func(title, text string) { f.text += "==== " + title + "\n" + strings.TrimRight(text, "\n") + "\n\n" }
+	section(fmt.Sprintf("rank %d (local rank %d), process %d, at %s", w.Rank, w.LocalRank, w.Pid, time.Now().Format("2006-01-02 15:04:05.000")), "")
+	status, isSilent := ask(ctx, w, true)
+	switch {
+	case status != nil:
+		f.flights = status.Flights
+		section("What it waits for (package comm)", describe(status))
+		section("Stacks of goroutines", status.Stacks)
+		f.set(goFrame(status.Stacks))
+	case isSilent:
+		section("It does not answer", "")
+	}
+	if status == nil {
+		f.lookInside(ctx, w, section)
+	}
+	section("Threads, as the kernel sees them", threads)
+	return f
+}
+
+// lookInside finds the stacks of a program that does not tell them.
+func (f *finding) lookInside(ctx context.Context, w Worker, section func(title, text string)) {
+	stacks, err := dumped(ctx, w)
+	if stacks != "" {
+		section("Stacks that it wrote on SIGUSR1", stacks)
+		f.set(pythonFrame(stacks))
+		return
+	}
+	if err != nil {
+		section("No stacks from SIGUSR1", err.Error())
+	}
+	switch program := programOf(w.Pid); program {
+	case programPython:
+		if stacks, err := pySpy(ctx, w.Pid); err == nil {
+			section("Stacks (py-spy)", stacks)
+			f.set(pySpyFrame(stacks))
+		} else if !errors.Is(err, errNoPySpy) {
+			section("No stacks from py-spy", err.Error())
+		}
+	case programGo:
+		f.isGo = true
+	}
+}
+
+func (f *finding) set(frame string) {
+	if frame != "" {
+		f.doing = "it was in " + frame
+	}
+}
+
+// describe says what a status says.
+func describe(s *progress.Status) string {
+	text := s.Activity + "\n"
+	for _, w := range s.Waits {
+		text += fmt.Sprintf("rank %d waits for rank %d in %s\n", w.Rank, w.For, w.In)
+	}
+	if s.Suspect != nil {
+		text += fmt.Sprintf("rank %d: %s\n", s.Suspect.Rank, s.Suspect.Text)
+	}
+	return text
+}
+
+func write(workers []Worker, found []finding, dir string) error {
+	var errs []error
+	var flights []json.RawMessage
+	for i, w := range workers {
+		path := filepath.Join(dir, fmt.Sprint(w.LocalRank), StacksFile)
+		text := found[i].text
+		if len(text) > maxFile {
+			text = text[:maxFile-len(cutNote)] + cutNote
+		}
+		errs = append(errs, writeFile(path, text))
+		flights = append(flights, found[i].flights...)
+	}
+	if len(flights) > 0 {
+		errs = append(errs, writeFile(filepath.Join(dir, FlightsFile), merge(flights)))
+	}
+	return errors.Join(errs...)
+}
+
+// writeFile replaces a file, whatever a worker may have put in its place.
+func writeFile(path, text string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	return errors.Join(err, f.Close())
+}

@@ -1,0 +1,207 @@
+package hang
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/gorun/gorun/env/progress"
+)
+
+// A Worker is a process to watch.
+type Worker struct {
+	Rank, LocalRank, Pid int
+
+	File  string    // that it touches when it makes progress
+	Since time.Time // the file's modification time before the worker could touch it (see Stamp)
+}
+
+// Stamp is the modification time of a file; zero: it cannot be read.
+func Stamp(file string) time.Time {
+	info, err := os.Stat(file)
+	if err != nil {
+		return time.Time{}
+	}
+	return info.ModTime()
+}
+
+// Prepare creates the files of n workers in a directory, and the directory, which nobody else may enter. It leaves those that exist as
+// they are. It returns their modification times.
+func Prepare(dir string, n int) (stamps []time.Time, err error) {
+	stamps = make([]time.Time, n)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return stamps, err
+	}
+	for i := range stamps {
+		path := File(dir, i)
+		f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		if err == nil {
+			err = f.Close()
+		}
+		if err != nil && !errors.Is(err, fs.ErrExist) {
+			return stamps, err
+		}
+		stamps[i] = Stamp(path)
+	}
+	return stamps, nil
+}
+
+// File is the file of the worker with a local rank.
+func File(dir string, local int) string { return filepath.Join(dir, strconv.Itoa(local)) }
+
+// A Hang is a worker that hangs.
+type Hang struct {
+	Worker
+	Idle   time.Duration // since it made progress
+	Reason string        // in words, one line, about "it"
+}
+
+// String is one line about the worker, without its name.
+func (h Hang) String() string {
+	text := fmt.Sprintf("it made no progress for %v", h.Idle.Round(100*time.Millisecond))
+	if h.Reason != "" {
+		text += "; " + h.Reason
+	}
+	return text
+}
+
+// A Monitor watches the workers of one round of a node.
+type Monitor struct {
+	timeout, interval time.Duration
+	workers           []Worker
+
+	hangs chan Hang
+	ended chan int
+	pause chan bool
+	quit  chan struct{}
+	done  chan struct{} // closed when it watches no more
+	once  sync.Once
+}
+
+const (
+	shortestInterval = 20 * time.Millisecond // between two looks
+	longestInterval  = time.Second
+	askTimeout       = 2 * time.Second // in which a worker has to say whom it waits for
+)
+
+// Watch begins to watch workers.
+func Watch(timeout time.Duration, workers []Worker) *Monitor {
+	m := &Monitor{
+		timeout: timeout, interval: min(max(timeout/25, shortestInterval), longestInterval), workers: workers,
+		hangs: make(chan Hang, 1), ended: make(chan int, len(workers)), pause: make(chan bool), quit: make(chan struct{}), done: make(chan struct{}),
+	}
+	since := make([]time.Time, len(workers))
+	for i, w := range workers {
+		since[i] = w.Since
+	}
+	go m.run(newClock(2*m.interval, since))
+	return m
+}
+
+// Hangs delivers the worker that hangs, once.
+func (m *Monitor) Hangs() <-chan Hang { return m.hangs }
+
+// Ended says that a worker, by its index, has ended.
+func (m *Monitor) Ended(index int) { m.ended <- index }
+
+// Pause makes no time count until it is called with false.
+func (m *Monitor) Pause(on bool) {
+	select {
+	case m.pause <- on:
+	case <-m.done:
+	case <-time.After(askTimeout): // it is waiting for a file system, and does not count that
+	}
+}
+
+// Close ends the monitor. It does not wait: the files may be in a file system that does not answer.
+func (m *Monitor) Close() { m.once.Do(func() { close(m.quit) }) }
+
+func (m *Monitor) run(c *clock) {
+	defer close(m.done)
+	again := time.NewTicker(m.interval)
+	defer again.Stop()
+	last, paused, asked := time.Now(), false, time.Duration(0)
+	for {
+		select {
+		case index := <-m.ended:
+			c.end(index)
+		case paused = <-m.pause:
+			last = time.Now()
+		case <-m.quit:
+			return
+		case <-again.C:
+			passed := time.Since(last)
+			last = last.Add(passed)
+			if paused {
+				continue
+			}
+			c.observe(passed, m.stamps())
+			if asked -= passed; asked > 0 || !m.isLate(c) {
+				continue
+			}
+			if hang, ok := m.suspect(c); ok {
+				m.hangs <- hang
+				return
+			}
+			asked = min(max(m.timeout/4, 10*m.interval), 10*time.Second) // before the next time
+		}
+	}
+}
+
+// stamps are the modification times of the files.
+func (m *Monitor) stamps() []time.Time {
+	stamps := make([]time.Time, len(m.workers))
+	for i, w := range m.workers {
+		stamps[i] = Stamp(w.File)
+	}
+	return stamps
+}
+
+func (m *Monitor) isLate(c *clock) bool {
+	for i := range m.workers {
+		if c.idle(i) >= m.timeout {
+			return true
+		}
+	}
+	return false
+}
+
+// suspect asks the workers, and says who hangs.
+func (m *Monitor) suspect(c *clock) (Hang, bool) {
+	ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
+	defer cancel()
+	members := make([]member, len(m.workers))
+	var asking sync.WaitGroup
+	for i, w := range m.workers {
+		asking.Go(func() {
+			members[i].rank = w.Rank
+			members[i].status, members[i].silent = ask(ctx, w, false)
+		})
+	}
+	asking.Wait()
+	c.observe(0, m.stamps())
+	for i := range members {
+		members[i].idle = c.idle(i)
+	}
+	index, ok := suspect(members, m.timeout)
+	if !ok {
+		return Hang{}, false
+	}
+	return Hang{m.workers[index], members[index].idle, because(members, index)}, true
+}
+
+// ask asks a worker. isSilent says that it answers, as a rule, and has not in time.
+func ask(ctx context.Context, w Worker, stacks bool) (status *progress.Status, isSilent bool) {
+	status, err := progress.Ask(ctx, w.File, stacks)
+	if err != nil {
+		return nil, !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ECONNREFUSED)
+	}
+	return status, false
+}

@@ -1,0 +1,32 @@
+//go:build !linux
+
+package hang
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// Workers run on Linux only.
+
+func threadsOf(int) (text, doing string) { return "", "" }
+
+func dumped(context.Context, Worker) (string, error) { return "", nil }
+
+type program int
+
+const (
+	programOther program = iota
+	programPython
+	programGo
+)
+
+func programOf(int) program { return programOther }
+
+var errNoPySpy = errors.New("there is no py-spy")
+
+func pySpy(context.Context, int) (string, error) { return "", errNoPySpy }
+
+// AwaitEnd waits for the end of a process, until the timeout.
+func AwaitEnd(context.Context, int, time.Duration) {}
