@@ -49,6 +49,8 @@ var rankPrograms = map[string]func(ctx context.Context, odd int) error{
 	// follows: the worker takes part by hand.
 	"follows": func(ctx context.Context, _ int) error { return follow(ctx) },
 
+	"hangs": hangs,
+
 	// stays: without --on-failure=replace, nobody rejoins.
 	"stays": func(ctx context.Context, _ int) error {
 		_, err := comm.Rejoin(ctx)

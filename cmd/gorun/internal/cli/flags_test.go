@@ -89,6 +89,7 @@ var accepted = map[string]struct {
 		return slices.Equal(o.stopSignals, []os.Signal{syscall.SIGTERM, syscall.SIGUSR1})
 	}},
 	"on-failure":               {"replace", func(o *options) bool { return o.onFailure == "replace" }},
+	"hang-timeout":             {"1.5", func(o *options) bool { return o.hangTimeout == 1500*time.Millisecond }},
 	"replace-timeout":          {"2.5", func(o *options) bool { return o.replaceTimeout == 2500*time.Millisecond }},
 	"max-restart-backoff":      {"0", func(o *options) bool { return o.maxBackoff == 0 }},
 	"exit-barrier-timeout":     {"7", func(o *options) bool { return o.exitBarrier == 7*time.Second }},
@@ -196,6 +197,7 @@ var refused = map[string][]string{
 	"shutdown-timeout":         {"", "-1", "NaN", "Inf", "30s"},
 	"signals-to-handle":        {"", "SIGTREM", "15", "SIGKILL", "SIGTERM,,SIGINT", "SIGCHLD"},
 	"on-failure":               {"", "replaces", "Restart"},
+	"hang-timeout":             {"", "-1", "0.5", "NaN", "1e99"},
 	"replace-timeout":          {"", "-1", "NaN"},
 	"max-restart-backoff":      {"", "-1", "soon"},
 	"exit-barrier-timeout":     {"", "-1", "never"},

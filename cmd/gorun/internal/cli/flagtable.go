@@ -71,6 +71,9 @@ var table = []flag{
 	{group: groupStopping, name: "replace-timeout", value: "SECONDS", own: true,
 		set:  setSeconds(func(o *options) *time.Duration { return &o.replaceTimeout }),
 		help: "with --on-failure=replace: how long a worker that lives on may take to enter the next round before gorun kills and restarts it (default 30)"},
+	{group: groupStopping, name: "hang-timeout", value: "SECONDS", own: true, set: setHangTimeout,
+		help: "how long a worker that reports progress may make none before gorun kills it, as one that has failed, and writes what all workers were " +
+			"doing to files; package comm reports progress by itself, and other programs touch the file $GORUN_PROGRESS_FILE; 0: no limit (default 0)"},
 	{group: groupStopping, name: "max-restart-backoff", value: "SECONDS", own: true,
 		set:  setSeconds(func(o *options) *time.Duration { return &o.maxBackoff }),
 		help: "longest wait before gorun restarts workers that keep failing; the wait begins at 0.1 s and doubles each time; 0: no wait (default 10)"},

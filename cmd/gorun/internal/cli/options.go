@@ -38,6 +38,7 @@ type options struct {
 
 	onFailure                                      string
 	grace, exitBarrier, maxBackoff, replaceTimeout time.Duration
+	hangTimeout                                    time.Duration // 0: none
 	stopSignals                                    []os.Signal
 
 	logDir                       string

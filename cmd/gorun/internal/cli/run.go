@@ -83,6 +83,7 @@ func runJob(ctx context.Context, o *options, command []string, std *stdio, stdou
 
 	config.Spec.Argv, config.Spec.Guard = program.Argv, ahead
 	config.Spec.TempDir, config.ErrorDir = temp.dir, temp.dir
+	config.ProgressDir = temp.progress()
 	config.Spec.TimerFile = timerFile(filepath.Join(temp.dir, "timer"))
 	config.Spec.Stdin, config.Spec.Stdout, config.Spec.Stderr, config.Spec.Spool = input(), stdout, stderr, std.spool
 	config.Spec.Color, config.Spec.Live = wantsColor(stdout) && wantsColor(stderr), isTerminal(stdout) && isTerminal(stderr)
@@ -167,7 +168,8 @@ func (o *options) config(command []string) (program *launcher.Program, c agent.C
 	c = agent.Config{
 		Program: command[0], RunID: o.runID, Node: o.node(), Backend: o.backend, MaxRestarts: o.maxRestarts, WorkerTLS: o.workerTLS,
 		ReportTimeout: o.joinTimeout(), ExitBarrier: o.exitBarrier, MaxBackoff: o.maxBackoff,
-		Environ: o.withCommAddr(o.environ(os.Environ(), procs.threads)), Prefix: o.prefix, Show: o.show,
+		HangTimeout: o.hangTimeout,
+		Environ:     o.withCommAddr(o.environ(os.Environ(), procs.threads)), Prefix: o.prefix, Show: o.show,
 		Args: len(command) - 1, LocalRankArg: !o.useEnv,
 		MaxProcs: procs.maxProcs,
 		Devices:  procs.devices.Names, DeviceVariable: procs.devices.Variable,

@@ -9,15 +9,19 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gorun/gorun/agent/hang"
 	"github.com/gorun/gorun/launcher"
 )
 
 // scratch is the job's directory for temporary files: the built program, in a subdirectory because the user chose its name;
-// the timer file; and the workers' error files if there is no log directory. If gorun is killed, the guard removes it.
+// the timer file; the files by which workers report progress; and, if there is no log directory, what workers were doing when one hung, and the workers' error files. If gorun is killed, the guard removes it.
 type scratch struct{ dir string }
 
 // bin is where the program is built.
 func (s scratch) bin() string { return filepath.Join(s.dir, "bin") }
+
+// progress is where workers report progress.
+func (s scratch) progress() string { return filepath.Join(s.dir, "progress") }
 
 func newScratch(name string) (scratch, error) {
 	dir, err := os.MkdirTemp("", "gorun-"+launcher.FileName(name)+"-*")
@@ -33,11 +37,11 @@ func newScratch(name string) (scratch, error) {
 // removalTimeout limits the removal of temporary files, because their file system may hang.
 const removalTimeout = 5 * time.Second
 
-// close removes the directory. If keep is true, it keeps what workers wrote about their failure, because the summary names these
-// files.
-func (s scratch) close(keep bool) error {
+// close removes the directory. It keeps what workers were doing when one hung, and, if the job has failed, what workers wrote about their
+// failure, because the log and the summary name these files.
+func (s scratch) close(failed bool) error {
 	removed := make(chan error, 1)
-	go func() { removed <- s.remove(keep) }()
+	go func() { removed <- s.remove(failed) }()
 	select {
 	case err := <-removed:
 		return err
@@ -46,9 +50,14 @@ func (s scratch) close(keep bool) error {
 	}
 }
 
-func (s scratch) remove(keep bool) error {
-	if !keep {
+func (s scratch) remove(failed bool) error {
+	hung, _ := filepath.Glob(filepath.Join(s.dir, "attempt_*", "*", hang.StacksFile)) // the pattern is good
+	if !failed && len(hung) == 0 {
 		return os.RemoveAll(s.dir)
+	}
+	kept := []string{hang.StacksFile, hang.FlightsFile}
+	if failed {
+		kept = append(kept, "error", "flight")
 	}
 	if err := os.RemoveAll(s.bin()); err != nil {
 		return err
@@ -60,7 +69,7 @@ func (s scratch) remove(keep bool) error {
 			return err
 		case d.IsDir():
 			dirs = append(dirs, path)
-		case !strings.HasPrefix(d.Name(), "error") && !strings.HasPrefix(d.Name(), "flight"):
+		case !slices.ContainsFunc(kept, func(prefix string) bool { return strings.HasPrefix(d.Name(), prefix) }):
 			return os.Remove(path)
 		}
 		return nil

@@ -84,6 +84,16 @@ func setSeconds(at func(*options) *time.Duration) func(*options, string) error {
 	}
 }
 
+// shortestHang is the least --hang-timeout: package comm reports progress four times a second.
+const shortestHang = time.Second
+
+func setHangTimeout(o *options, s string) (err error) {
+	if o.hangTimeout, err = toSeconds(s); err == nil && o.hangTimeout > 0 && o.hangTimeout < shortestHang {
+		err = errors.New("want 0, or a number of seconds of at least 1")
+	}
+	return err
+}
+
 func setInterval(_ *options, s string) error {
 	if seconds, err := strconv.ParseFloat(s, 64); err != nil || !(seconds > 0) {
 		return errors.New("want a positive number of seconds")
