@@ -33,6 +33,7 @@ func join(ctx context.Context, op string, opts []Option) (*Group, error) {
 	}
 	during, cancel := cfg.during(ctx)
 	defer cancel()
+	defer reportWaiting()()
 	w, err := bootstrap.Join(during, cfg.Config)
 	if err != nil && cfg.outlives() {
 		if over := awaitOver(during, err); over != nil {

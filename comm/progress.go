@@ -86,6 +86,32 @@ func touchOnProgress(g *Group, file string, quit <-chan struct{}) {
 	}
 }
 
+// reportWaiting reports progress until it is ended: a rank that waits for others to join does not hang, and has a timeout of its own.
+func reportWaiting() (end func()) {
+	file := os.Getenv("GORUN_PROGRESS_FILE")
+	if file == "" {
+		return func() {}
+	}
+	quit := make(chan struct{})
+	var reporting sync.WaitGroup
+	reporting.Go(func() {
+		again := time.NewTicker(progressInterval)
+		defer again.Stop()
+		for {
+			select {
+			case <-again.C:
+				_ = progress.Touch(file) // if it fails, that is logged later
+			case <-quit:
+				return
+			}
+		}
+	})
+	return func() {
+		close(quit)
+		reporting.Wait()
+	}
+}
+
 // worldMoves is a number that changes when an operation of a world of this process goes on.
 func worldMoves() (sum uint64) {
 	for _, g := range open.all() {
