@@ -164,10 +164,14 @@ func normal(table string) string {
 
 // json is for programs; the number of nodes and workers is up to the user.
 func (d driller) json(t *testing.T) {
-	c, stderr, _ := d.command(t, "--json", "--nodes=2", "--nproc-per-node=1", "--on-failure=replace", "--repeat=2", "worker-kill", "scale-down")
+	svg := filepath.Join(t.TempDir(), "picture.svg")
+	c, stderr, _ := d.command(t, "--json", "--svg="+svg, "--nodes=2", "--nproc-per-node=1", "--on-failure=replace", "--repeat=2", "worker-kill", "scale-down")
 	out, err := c.Output()
 	if err != nil {
 		t.Errorf("%v\n%s", err, stderr)
+	}
+	if picture, err := os.ReadFile(svg); err != nil || !bytes.HasPrefix(picture, []byte("<svg ")) || !bytes.Contains(picture, []byte("SIGTERM to the agent of node 1")) {
+		t.Errorf("%v, the picture is %.100q", err, picture)
 	}
 	type times struct{ Median, Worst float64 }
 	var report struct {

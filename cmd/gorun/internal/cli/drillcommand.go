@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -41,6 +42,7 @@ func drillCommand() *cobra.Command {
 	o := drill.Options{Nodes: 3, Nproc: 2, Timeout: time.Minute, Repeat: 1}
 	policies := drill.Policies
 	var list, asJSON, random bool
+	var svg string
 	var seed uint64
 	minutes := 1.0
 	cmd := &cobra.Command{
@@ -75,7 +77,7 @@ func drillCommand() *cobra.Command {
 			interrupts := notify([]os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP})
 			std.watch(slog.New(slog.DiscardHandler), interrupts)
 			o.Log = std.err
-			err = runDrills(cmd.Context(), o, scenarios, policies, asJSON, std.out, interrupts)
+			err = runDrills(cmd.Context(), o, scenarios, policies, svg, asJSON, std.out, interrupts)
 			return std.finish(err, drainTimeouts(err), interrupts)
 		},
 	}
@@ -98,6 +100,7 @@ func drillCommand() *cobra.Command {
 	own("minutes", "", "MINUTES", "how long --random runs (default 1)", setTo(&minutes, parseMinutes))
 	own("seed", "", "SEED", "seed of --random, which determines the faults (default: a new one, which gorun logs)", setTo(&seed, parseSeed))
 	own("json", "", "", "print JSON instead of a table", setTo(&asJSON, parseSwitch))
+	own("svg", "", "FILE", "draw what all processes did, and when, in a file", setTo(&svg, parseNewFile))
 	own("keep", "", "", "keep the logs of all scenarios, not only of those that fail", setTo(&o.Keep, parseSwitch))
 	own("verbose", "v", "", "log every step", setTo(&o.Verbose, parseSwitch))
 	return cmd
@@ -113,6 +116,14 @@ func parsePolicies(text string) ([]drill.Policy, error) {
 	default:
 		return nil, errors.New("want restart, replace or both")
 	}
+}
+
+// parseNewFile takes the name of a file that there need not be, in a directory that there is.
+func parseNewFile(name string) (string, error) {
+	if info, err := os.Stat(filepath.Dir(name)); err != nil || !info.IsDir() {
+		return "", fmt.Errorf("want the name of a file in a directory that exists: %s is none", quote(filepath.Dir(name)))
+	}
+	return name, nil
 }
 
 func positiveDuration(text string) (time.Duration, error) {
@@ -145,7 +156,7 @@ type drillReport struct {
 }
 
 // runDrills runs scenarios and prints their results. The error says how many did not hold.
-func runDrills(ctx context.Context, o drill.Options, scenarios []*drill.Scenario, policies []drill.Policy, asJSON bool, out io.Writer, interrupts <-chan os.Signal) error {
+func runDrills(ctx context.Context, o drill.Options, scenarios []*drill.Scenario, policies []drill.Policy, svg string, asJSON bool, out io.Writer, interrupts <-chan os.Signal) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	over := make(chan struct{})
 	defer close(over)
@@ -167,6 +178,9 @@ func runDrills(ctx context.Context, o drill.Options, scenarios []*drill.Scenario
 		err = encoder.Encode(drillReport{results})
 	} else {
 		err = drill.Table(out, results)
+	}
+	if svg != "" {
+		err = errors.Join(err, os.WriteFile(svg, drill.SVG(results), 0o644))
 	}
 	all := len(results)
 	failed := slices.DeleteFunc(results, func(r drill.Result) bool { return r.Held || r.Skipped })

@@ -134,19 +134,19 @@ func (s *testbed) signalMembers(sig syscall.Signal) error {
 // How long a slow etcd runs, and stands still.
 const (
 	slowRun   = 50 * time.Millisecond
-	slowStand = 200 * time.Millisecond
+	slowPause = 200 * time.Millisecond
 )
 
 // slowEtcd suspends a member of etcd over and over, until steadyEtcd.
 func slowEtcd(member int) step {
-	return step{fmt.Sprintf("member %d of etcd runs for %v, stands still for %v, and so on", member, slowRun, slowStand), func(_ context.Context, s *testbed) error {
+	return step{fmt.Sprintf("member %d of etcd runs for %v, stands still for %v, and so on", member, slowRun, slowPause), func(_ context.Context, s *testbed) error {
 		ctx, cancel := context.WithCancel(s.life)
 		process := s.etcds[member].cmd.Process
 		s.steady = cancel
 		s.others.Go(func() {
 			for ctx.Err() == nil {
 				_ = process.Signal(syscall.SIGSTOP) // it may have ended
-				wait(ctx, slowStand)
+				wait(ctx, slowPause)
 				_ = process.Signal(syscall.SIGCONT)
 				wait(ctx, slowRun)
 			}

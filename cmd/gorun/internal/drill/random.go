@@ -96,26 +96,7 @@ func (s *testbed) inject(ctx context.Context, list []randomFault, pauses []time.
 	defer cancel()
 	err = s.await(limited, func(w *world) bool { return w.together(all) })
 	if err == nil {
-		err = s.stillCompute(limited, all)
+		err = s.computeOn(limited)
 	}
 	return time.Since(over), err
-}
-
-// stillCompute waits until all workers have computed once more.
-func (s *testbed) stillCompute(ctx context.Context, all []int) error {
-	then := make(map[*worker]int)
-	for _, k := range s.world.workers {
-		then[k] = k.computations
-	}
-	return s.await(ctx, func(w *world) bool {
-		if !w.together(all) {
-			return false
-		}
-		for _, k := range w.in(w.newest()) {
-			if k.computations <= then[k] {
-				return false
-			}
-		}
-		return true
-	})
 }

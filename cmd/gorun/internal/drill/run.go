@@ -115,7 +115,7 @@ func isUnavailable(err error) bool {
 // play performs the steps of a scenario, between a beginning and an end that all scenarios share.
 func (s *testbed) play(ctx context.Context, sc *Scenario, name string) error {
 	first := sc.job.begin(s.options.Nodes)
-	steps := []step{start(upTo(0, first)), together(upTo(0, first))}
+	steps := []step{start(upTo(0, first)), together(upTo(0, first)), computeOn()}
 	if sc.job.etcd > 0 {
 		steps = slices.Insert(steps, 0, startEtcds(sc.job.etcd))
 	}
@@ -123,7 +123,7 @@ func (s *testbed) play(ctx context.Context, sc *Scenario, name string) error {
 	if sc.job.restarts >= 0 {
 		steps = append(steps, restarts(sc.job.restarts))
 	}
-	for _, step := range append(steps, finish()) {
+	for _, step := range append(steps, computeOn(), finish()) {
 		if s.options.Verbose {
 			s.options.log("%s: %5.2f s: %s", name, time.Since(s.begun).Seconds(), step.what)
 		}

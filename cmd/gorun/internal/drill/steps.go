@@ -50,6 +50,21 @@ func again(nodes []int) step {
 	}}
 }
 
+// computeOn waits until all workers of the newest round have computed once more.
+func computeOn() step {
+	return step{"they compute on", func(ctx context.Context, s *testbed) error { return s.computeOn(ctx) }}
+}
+
+func (s *testbed) computeOn(ctx context.Context) error {
+	nodes, then := s.world.nodesOf(s.world.newest()), make(map[*worker]int)
+	for _, k := range s.world.workers {
+		then[k] = k.computations
+	}
+	return s.await(ctx, func(w *world) bool {
+		return w.together(nodes) && !slices.ContainsFunc(w.in(w.newest()), func(k *worker) bool { return k.computations <= then[k] })
+	})
+}
+
 // oneRound checks that there was only one new round: no other node was lost, not even for a moment.
 func oneRound() step {
 	return step{"there was exactly one new round", func(_ context.Context, s *testbed) error {

@@ -106,16 +106,19 @@ func (t *track) state() State {
 	return ""
 }
 
-// since returns what has been recorded until now, with times since an origin.
-func (t *timeline) since(origin, now time.Time) Timeline {
+// since returns what has been recorded until the end, with times since an origin.
+func (t *timeline) since(origin, end time.Time) Timeline {
 	out := Timeline{Tracks: []Track{}}
 	for _, track := range t.tracks {
 		r := track.Track
 		r.Spans = []Span{}
 		for _, s := range track.spans {
+			if s.from.After(end) {
+				break
+			}
 			to := s.to
-			if to.IsZero() {
-				to = now
+			if to.IsZero() || to.After(end) {
+				to = end
 			}
 			s.From, s.To = milliseconds(s.from.Sub(origin)), milliseconds(to.Sub(origin))
 			r.Spans = append(r.Spans, s.Span)
