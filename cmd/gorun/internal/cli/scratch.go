@@ -14,7 +14,8 @@ import (
 )
 
 // scratch is the job's directory for temporary files: the built program, in a subdirectory because the user chose its name;
-// the timer file; the files by which workers report progress; and, if there is no log directory, what workers were doing when one hung, and the workers' error files. If gorun is killed, the guard removes it.
+// the timer file; the files by which workers report progress; the sockets of workers that may outlive a round; and, if there is no log
+// directory, what workers were doing when one hung, and the workers' error files. If gorun is killed, the guard removes it.
 type scratch struct{ dir string }
 
 // bin is where the program is built.
@@ -23,8 +24,13 @@ func (s scratch) bin() string { return filepath.Join(s.dir, "bin") }
 // progress is where workers report progress.
 func (s scratch) progress() string { return filepath.Join(s.dir, "progress") }
 
+// maxScratchName is how many bytes of a job's name its directory shows: the path of a socket in it has at most 107.
+const maxScratchName = 16
+
 func newScratch(name string) (scratch, error) {
-	dir, err := os.MkdirTemp("", "gorun-"+launcher.FileName(name)+"-*")
+	name = launcher.FileName(name)
+	name = strings.ToValidUTF8(name[:min(len(name), maxScratchName)], "")
+	dir, err := os.MkdirTemp("", "gorun-"+name+"-*")
 	if err == nil {
 		dir, err = filepath.Abs(dir) // $TMPDIR may be relative, and workers may change their directory
 	}
