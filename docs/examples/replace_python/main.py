@@ -14,12 +14,16 @@ from rounds import Rounds
 STEPS = 20
 
 
+class RoundOver(RuntimeError):
+    """Nodes come or go."""
+
+
 def main():
     rounds = Rounds()
     model, step = torch.zeros(4), 0
     while True:
-        dist.init_process_group("gloo")
         try:
+            dist.init_process_group("gloo")
             # Whoever is new gets the model from the rank that has come furthest.
             steps = [None] * dist.get_world_size()
             dist.all_gather_object(steps, step)
@@ -31,21 +35,19 @@ def main():
             while step < STEPS:
                 if step == 10 and dist.get_rank() == 1 and os.environ["TORCHELASTIC_RESTART_COUNT"] == "0":
                     os.kill(os.getpid(), signal.SIGKILL)  # an accident
+                if rounds.is_over():
+                    raise RoundOver
                 gradient = torch.ones(4)
                 dist.all_reduce(gradient)
                 model, step = model + gradient, step + 1
             dist.barrier()
-        except RuntimeError:  # another worker has died
-            dist.destroy_process_group()
+            print(f"rank {dist.get_rank()}: {model[0].item():.0f} after {step} steps", flush=True)
+            return
+        except RuntimeError:  # another worker has died, or nodes come or go
+            if dist.is_initialized():
+                dist.destroy_process_group()
             for d in rounds.enter():
-                print(f"rank {dist_rank()} lives on: rank {d['rank']} died: {d['reason']}", flush=True)
-            continue
-        print(f"rank {dist.get_rank()}: {model[0].item():.0f} after {step} steps", flush=True)
-        return
-
-
-def dist_rank():
-    return int(os.environ["RANK"])
+                print(f"rank {os.environ['RANK']} lives on: rank {d['rank']} died: {d['reason']}", flush=True)
 
 
 main()
