@@ -59,7 +59,7 @@ var far = failedAt("node-b", exited(5, 4).Exit)
 // TestInvariants checks the list in the package comment over random histories that could happen.
 func TestInvariants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		w := &world{t: t, m: stateMachine{replace: rapid.Bool().Draw(t, "replace")}}
+		w := &world{t: t, hung: -1, m: stateMachine{replace: rapid.Bool().Draw(t, "replace")}}
 		if w.m.replace {
 			w.outlives = []int{0, 1, 2}[:rapid.IntRange(0, 3).Draw(t, "survivors")]
 		}
@@ -78,6 +78,8 @@ func TestInvariants(t *testing.T) {
 				w.happen(asked(exited(w.alive[0], 143)))
 			case w.gangLives:
 				w.happen(gangGone{})
+			case w.diagnosing:
+				w.happen(diagnosed{})
 			}
 		}
 		w.check(7, w.finished, "the job never finishes")
@@ -185,7 +187,7 @@ func (w *world) happen(e event) {
 	case diagnosed:
 		w.diagnosing = false
 	case gangGone:
-		w.gangLives, w.diagnosing = false, false
+		w.gangLives = false
 	case revoked:
 		w.revoked = true
 	case roundOver:
@@ -217,7 +219,7 @@ func (w *world) happen(e event) {
 	} else {
 		waits := w.entered && w.over == nil && len(w.reports) == 1 && !w.unheard && w.interrupts == 0
 		w.check(6, !w.joinPending || w.interrupts < 2 || w.cancels == 1, "the second interrupt does not end a start")
-		w.check(7, w.joinPending || w.finished || waits, "nothing is left, and nothing follows")
+		w.check(7, w.joinPending || w.finished || waits || w.diagnosing, "nothing is left, and nothing follows")
 		w.check(7, !w.joinPending || !w.finished, "finished, and something follows")
 	}
 }
@@ -278,6 +280,7 @@ func (w *world) obey(actions []action) {
 			w.check(7, !w.joinPending && !w.gangLives && !w.finished, "finished too early, or twice")
 			w.finished, w.barrier = true, false
 			w.checkEnd(a.err)
+			w.check(11, w.hung < 0 || len(w.told) == 1, "nobody learns what the workers were doing")
 			w.check(8, errors.Is(a.why, a.err) || a.err == nil && w.interrupts > 0 && w.reason != "", "the rendezvous is told something else")
 		}
 	}

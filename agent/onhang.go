@@ -47,14 +47,21 @@ func (m *stateMachine) endHang(sig syscall.Signal) (todo []action) {
 		}
 		m.announced = true
 	}
-	if m.interrupt != 0 {
+	switch {
+	case !m.gang: // all have ended meanwhile
+		todo = nil
+	case m.interrupt != 0:
 		m.become(stopping, signalName(m.interrupt))
 		todo = append(todo, stop{sig})
-	} else {
+	default:
 		todo = append(todo, m.stop(m.reason, sig, m.why)...)
 	}
 	if m.hung != nil {
 		todo = append(todo, announce{*m.hung, left})
+	}
+	if !m.gang {
+		m.become(stopping, "the gang is gone")
+		todo = append(todo, m.next()...)
 	}
 	return todo
 }

@@ -167,10 +167,10 @@ func (m *stateMachine) onNews() []action {
 	return m.next()
 }
 
-// onEnded calls next when all workers have ended that were to end, unless a join is pending.
+// onEnded calls next when all workers have ended that were to end, unless a join or a diagnosis is pending.
 func (m *stateMachine) onEnded() []action {
 	switch {
-	case m.join:
+	case m.join || m.state == diagnosing:
 		return nil
 	case m.startErr != nil:
 		return m.onStartFailed(m.startErr)

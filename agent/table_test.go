@@ -52,7 +52,7 @@ running    signalled                -> running    forward{10}
 running    suspended                -> running    suspend{}
 diagnosing workerExited 0           -> diagnosing
 diagnosing workerExited 1           -> diagnosing
-diagnosing gangGone                 -> waiting
+diagnosing gangGone                 -> diagnosing
 diagnosing roundOver new            -> diagnosing
 diagnosing roundOver closed         -> diagnosing
 diagnosing reported ok              -> diagnosing

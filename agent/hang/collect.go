@@ -75,7 +75,9 @@ func look(ctx context.Context, w Worker) finding {
 	f := finding{doing: doing}
 	section := func(title, text string) { f.text += "==== " + title + "\n" + strings.TrimRight(text, "\n") + "\n\n" }
 	section(fmt.Sprintf("rank %d (local rank %d), process %d, at %s", w.Rank, w.LocalRank, w.Pid, time.Now().Format("2006-01-02 15:04:05.000")), "")
-	status, isSilent := ask(ctx, w, true)
+	asking, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	status, isSilent := ask(asking, w, true)
 	switch {
 	case status != nil:
 		f.flights = status.Flights

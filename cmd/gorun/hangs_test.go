@@ -61,7 +61,8 @@ func hangIn(way string) {
 		_ = syscall.Pipe(fds[:])                          // does not fail here
 		_, _ = syscall.Write(fds[1], make([]byte, 1<<20)) // more than it has room for
 	case "stop":
-		_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+		_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP) // which may take a moment
+		select {}
 	}
 }
 
