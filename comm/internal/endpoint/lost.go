@@ -20,23 +20,25 @@ func (e *Endpoint) cannotWrite(p *peer, err error) {
 // broke finds out what has become of p, whose stream has ended with err, before this rank reports it. Otherwise a rank that fails because
 // of p could be gone before p itself, and look like the cause.
 func (e *Endpoint) broke(p *peer, err error) {
-	p.writing.Lock() // until the writer has counted what it has written: p may have gone because it has all that it needs
-	defer p.writing.Unlock()
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if p.state == stateGone {
-		return
-	}
 	if errors.Is(err, io.EOF) {
 		err = io.ErrUnexpectedEOF
 	}
 	liveness := diagnosis.Unknown
-	if _, isProtocol := errors.AsType[diagnosis.ProtocolError](err); !p.saidGoodbye && !e.closed && !isProtocol {
-		e.mu.Unlock()
+	if _, isProtocol := errors.AsType[diagnosis.ProtocolError](err); !isProtocol && !e.isLeaving(p) {
 		liveness = e.livenessOf(p.rank)
-		e.mu.Lock()
 	}
+	p.writing.Lock() // until the writer has counted what it has written: p may have gone because it has all that it needs
+	defer p.writing.Unlock()
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	e.lost(p, err, liveness)
+}
+
+// isLeaving reports whether the stream to p ends, or has ended, in good order.
+func (e *Endpoint) isLeaving(p *peer) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return p.state == stateGone || p.saidGoodbye || e.closed
 }
 
 // livenessOf finds out whether rank lives, whose stream has ended without goodbye.

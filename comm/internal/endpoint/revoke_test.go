@@ -1,0 +1,133 @@
+package endpoint
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/gorun/gorun/comm/internal/call"
+	"github.com/gorun/gorun/comm/internal/diagnosis"
+)
+
+// revocable is bubble with ranks whose endpoints are Revocable.
+func revocable(t *testing.T, size int, body func(t *testing.T, w *testWorld)) {
+	t.Helper()
+	bubble(t, size, func(t *testing.T, w *testWorld) {
+		for _, e := range w.ends {
+			e.opt.Revocable = true
+		}
+		body(t, w)
+	})
+}
+
+var errRevoked = errors.New("rank 2 was killed")
+
+func revocation() *diagnosis.Failure {
+	return &diagnosis.Failure{Kind: diagnosis.PeerFailed, Rank: 2, Text: errRevoked.Error(), Err: errRevoked}
+}
+
+// connected are receives of ranks 0 and 1 from rank 2, which have a stream to it and to each other.
+func connected(t *testing.T, w *testWorld) (ops []*Op) {
+	t.Helper()
+	for _, pair := range [][2]int{{0, 1}, {0, 2}, {1, 2}} {
+		must(t, w.send(pair[1], pair[0], 1, nil), w.recv(pair[0], pair[1], 1, nil))
+	}
+	return []*Op{w.recv(0, 2, 0, nil), w.recv(1, 2, 0, nil)}
+}
+
+// TestWhoJudgesOfADeath: a rank waits for Revoke before it judges by itself, but not for long, and not in vain.
+func TestWhoJudgesOfADeath(t *testing.T) {
+	for name, c := range map[string]struct {
+		after func(e *Endpoint) time.Duration // when the receive has to end
+		isIt  error
+	}{
+		"revoked": {func(e *Endpoint) time.Duration { e.Revoke(revocation()); return 0 }, errRevoked},
+		"later": {func(e *Endpoint) time.Duration {
+			time.AfterFunc(RevokeTimeout/2, func() { e.Revoke(revocation()) })
+			return RevokeTimeout / 2
+		}, errRevoked},
+		"not revoked": {func(*Endpoint) time.Duration { return RevokeTimeout }, nil},
+		"not revocable any more": {func(e *Endpoint) time.Duration {
+			e.NotRevocable()
+			e.NotRevocable()
+			return 0
+		}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			revocable(t, 3, func(t *testing.T, w *testWorld) {
+				op := connected(t, w)[0]
+				begun := time.Now()
+				w.kill(2)
+				want := c.after(w.ends[0])
+				err := op.Wait(t.Context(), minute)
+				f, ok := errors.AsType[*diagnosis.Failure](err)
+				if d := time.Since(begun); !ok || f.Rank != 2 || f.Kind != diagnosis.PeerFailed || c.isIt != nil && !errors.Is(err, c.isIt) || d != want {
+					t.Errorf("after %v: %v, want it after %v", d, err, want)
+				}
+			})
+		})
+	}
+}
+
+// TestRevokeEndsEverything: operations under way and later ones, of groups that are open and of those opened later; Close waits for nobody.
+func TestRevokeEndsEverything(t *testing.T) {
+	revocable(t, 3, func(t *testing.T, w *testWorld) {
+		ops := connected(t, w)
+		w.trs[2].Stop() // it does not answer, though it lives
+		defer w.kill(2)
+		begun := time.Now()
+		f := revocation()
+		w.ends[0].Revoke(f)
+		w.ends[0].Revoke(&diagnosis.Failure{Kind: diagnosis.Revoked, Text: "again"})
+		late, err := w.ends[0].Open(9, []int{0, 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, op := range []*Op{ops[0], w.recv(0, 1, 0, nil), w.send(0, 1, 0, nil), late.Recv(1, 0, 0, call.Call{}, nil)} {
+			if err := op.Wait(t.Context(), minute); err != error(f) {
+				t.Errorf("an operation ends with %v", err)
+			}
+		}
+		w.comms[0].AwaitNotified(minute)
+		if err := w.ends[0].Close(); err != nil {
+			t.Error(err)
+		}
+		if d := time.Since(begun); d > 0 {
+			t.Errorf("it took %v", d)
+		}
+	})
+}
+
+// TestASurvivorThatClosesIsNotTheCause: it has been told first, and is gone when another rank has not been told yet.
+func TestASurvivorThatClosesIsNotTheCause(t *testing.T) {
+	revocable(t, 3, func(t *testing.T, w *testWorld) {
+		connected(t, w)
+		op := w.recv(1, 0, 0, nil)
+		w.ends[0].Revoke(revocation())
+		if err := w.ends[0].Close(); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(RevokeTimeout / 2)
+		w.ends[1].Revoke(revocation())
+		if err := op.Wait(t.Context(), minute); !errors.Is(err, errRevoked) {
+			t.Errorf("rank 1 got %v", err)
+		}
+	})
+}
+
+// TestRevokeEndsAClose: one that has begun before.
+func TestRevokeEndsAClose(t *testing.T) {
+	revocable(t, 3, func(t *testing.T, w *testWorld) {
+		connected(t, w)
+		w.trs[2].Stop() // it does not answer, though it lives
+		defer w.kill(2)
+		begun := time.Now()
+		time.AfterFunc(time.Second, func() { w.ends[0].Revoke(revocation()) })
+		if err := w.ends[0].Close(); err != nil {
+			t.Error(err)
+		}
+		if d := time.Since(begun); d != time.Second {
+			t.Errorf("it took %v", d)
+		}
+	})
+}
