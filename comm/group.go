@@ -153,8 +153,8 @@ func (g *Group) Close() error {
 	g.core.Comm.Close()
 	if g.isWorld {
 		latest.CompareAndSwap(g, nil)
-		life.world.CompareAndSwap(g, nil)
 		err = errors.Join(err, g.world.Endpoint.Close(), g.world.Acceptor.Close())
+		life.worlds.remove(g)
 		for _, leave := range g.world.leave {
 			leave()
 		}

@@ -54,7 +54,7 @@ func join(ctx context.Context, op string, opts []Option) (*Group, error) {
 		g.world.leave = append(g.world.leave, onProgress.enter(g, file))
 	}
 	if cfg.outlives() {
-		life.world.Store(g)
+		life.worlds.add(g)
 		if over := life.rounds.Over(); over != nil { // and onOver may have come too early
 			onOver(*over)
 		}

@@ -40,6 +40,7 @@ type survivor struct {
 	options []Option
 	world   *Group
 	before  *Group // the world before
+	other   *Group // by another method
 }
 
 var survivorCommands = map[string]func(ctx context.Context, s *survivor, args []string) (string, error){
@@ -49,7 +50,11 @@ var survivorCommands = map[string]func(ctx context.Context, s *survivor, args []
 			options = append(slices.Clone(options), WithInitMethod(args[0]))
 		}
 		g, err := Init(ctx, options...)
-		if err == nil && len(args) == 0 {
+		switch {
+		case err != nil:
+		case len(args) > 0:
+			s.other = g
+		default:
 			s.world = g
 		}
 		return "", err
@@ -88,6 +93,9 @@ var survivorCommands = map[string]func(ctx context.Context, s *survivor, args []
 	// use carries an operation out in the world before.
 	"use old": func(ctx context.Context, s *survivor, args []string) (string, error) {
 		return "", operations[args[0]](ctx, s.before)
+	},
+	"use other": func(ctx context.Context, s *survivor, args []string) (string, error) {
+		return "", operations[args[0]](ctx, s.other)
 	},
 	// fork lets another process with the same environment call Init.
 	"fork": func(ctx context.Context, _ *survivor, _ []string) (string, error) {

@@ -2,7 +2,9 @@ package rounds
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"net"
 )
 
@@ -26,6 +28,9 @@ func Connect(ctx context.Context, socket string) (*Conn, error) {
 	defer stop()
 	if c.Round, err = c.Next(); err != nil {
 		_ = conn.Close()
+		if errors.Is(err, io.EOF) {
+			err = errors.New("the agent has another connection of this worker: is this process one that the worker has started? (GORUN_ROUND_SOCKET)")
+		}
 		return nil, err
 	}
 	return c, nil
