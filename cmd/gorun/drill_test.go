@@ -19,7 +19,7 @@ import (
 
 // restarted are the scenarios that TestDrill plays with --on-failure=restart unless it plays all; it plays the others with replace.
 var restarted = []string{
-	"console-blocked", "disk-full", "leader-kill", "etcd-kill", "etcd-slow", "host-vanished", "scale-up", "newcomer-clash", "flapping-node", "etcd-no-leader",
+	"worker-hang", "console-blocked", "disk-full", "leader-kill", "etcd-kill", "etcd-slow", "host-vanished", "scale-up", "newcomer-clash", "flapping-node", "etcd-no-leader",
 }
 
 // TestDrill plays each scenario, with real agents, etcds and workers, in a drill of its own. They run beside each other, as they

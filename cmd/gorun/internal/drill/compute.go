@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"time"
 
 	"github.com/gorun/gorun/comm"
@@ -92,6 +93,9 @@ func (d *drillConn) computeIn(ctx context.Context, world *comm.Group, turn *int)
 	last := time.Time{}
 	for *turn = furthest[0]; ; {
 		time.Sleep(computePause)
+		for d.loop.Load() { // until gorun ends it
+			runtime.Gosched()
+		}
 		if d.logs {
 			_, _ = fmt.Println(logLine)
 		}

@@ -55,6 +55,7 @@ type job struct {
 	spare    int           // nodes that the job can do without
 	enough   int           // how many nodes are enough for the job; 0: all but spare
 	unread   bool          // workers of the last node write all the time, and nobody reads it
+	watch    bool          // gorun watches for workers that hang
 	memory   bool          // that of a worker can be bounded
 	disk     bool          // the last node has a small one for log files, and its workers write to them
 	hang     bool          // workers that cannot compute any more hang; otherwise they fail

@@ -50,9 +50,7 @@ func faultOfWorkers(sig syscall.Signal, what string, choices ...choice) step {
 			hit = append(hit, choose(s.world))
 		}
 		return fault(what, func(k *worker) bool { return slices.Contains(hit, k) }, func(s *testbed) (err error) {
-			if sig == syscall.SIGKILL {
-				s.world.exitCode = -int(sig)
-			}
+			s.world.exitCode = -int(syscall.SIGKILL) // one that is suspended gets it from gorun
 			for _, k := range hit {
 				if sig == syscall.SIGSTOP {
 					s.world.timeline.workers(k.Node, k.Local).set(time.Now(), Span{State: Suspended, Pid: k.Pid, Round: k.Round, Rank: &k.Rank})
@@ -60,6 +58,18 @@ func faultOfWorkers(sig syscall.Signal, what string, choices ...choice) step {
 				err = errors.Join(err, k.process.Signal(sig))
 			}
 			return err
+		}).do(ctx, s)
+	}}
+}
+
+// faultOfLoop has the last worker of a node loop.
+func faultOfLoop(node int) step {
+	what := fmt.Sprintf("a worker of node %d loops", node)
+	return step{what, func(ctx context.Context, s *testbed) error {
+		k := lastOf(node)(s.world)
+		return fault(what, func(other *worker) bool { return other == k }, func(s *testbed) error {
+			s.world.exitCode = -int(syscall.SIGKILL)
+			return k.say(loopLine)
 		}).do(ctx, s)
 	}}
 }

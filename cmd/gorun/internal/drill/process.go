@@ -74,6 +74,9 @@ func (s *testbed) startNode(name string, node int, program string) (*process, er
 	case j.hang:
 		ways = append(ways, hangs)
 	}
+	if j.watch {
+		args = append(args, fmt.Sprint("--hang-timeout=", hangTime.Seconds()), "--log-dir="+s.logDir())
+	}
 	if j.disk && node == n-1 {
 		args = append(args, "--log-dir="+s.logDir(), "--redirects=3")
 		ways = append(ways, logs)

@@ -17,6 +17,16 @@ var Scenarios = []*Scenario{
 			return []step{faultOfWorker(syscall.SIGKILL, n-1), again(upTo(0, n))}
 		},
 	}, {
+		Name:  "worker-stop",
+		About: "a worker is suspended: after --hang-timeout, it is named and killed, which costs one restart",
+		job:   job{restarts: 1, watch: true},
+		steps: func(n int) []step { return []step{faultOfWorker(syscall.SIGSTOP, n-1), again(upTo(0, n))} },
+	}, {
+		Name:  "worker-hang",
+		About: "a worker loops, and computes no more: after --hang-timeout, it is named and killed, which costs one restart",
+		job:   job{restarts: 1, watch: true},
+		steps: func(n int) []step { return []step{faultOfLoop(n - 1), again(upTo(0, n))} },
+	}, {
 		Name:  "worker-oom",
 		About: "a worker takes more memory than its cgroup may, and the kernel kills it: as in worker-kill, and all learn why",
 		job:   job{restarts: 1, memory: true},

@@ -20,6 +20,9 @@ const (
 	steadyLease = 3 * time.Second
 )
 
+// hangTime is after how long a worker that makes no progress hangs.
+const hangTime = 2 * time.Second
+
 // A step is one thing that a scenario does or waits for.
 type step struct {
 	what string // for people
@@ -124,7 +127,7 @@ func startEtcds(members int) step {
 func finish() step {
 	return step{"the job ends, every agent with exit code 0", func(ctx context.Context, s *testbed) error {
 		s.finished = time.Now()
-		s.world.victim = nil // what happens from now on has nothing to do with the fault
+		s.world.over = true // what happens from now on has nothing to do with the fault
 		agents := running(s.agents)
 		for _, p := range agents {
 			p.mayEnd = true

@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 	"syscall"
 
+	"github.com/gorun/gorun/comm"
 	"github.com/gorun/gorun/env"
 )
 
@@ -65,6 +66,7 @@ type death struct {
 const (
 	finishLine     = "finish"      // end successfully, and all others of the round too
 	takeMemoryLine = "take memory" // all that there is
+	loopLine       = "loop"        // and compute no more
 )
 
 // How a worker behaves. Without any of these it ends when it cannot compute any more.
@@ -98,6 +100,7 @@ func Work(ctx context.Context, socket, node string, ways []string) error {
 			return errors.New("the drill has ended")
 		case err := <-over:
 			if err == nil || !slices.Contains(ways, hangs) {
+				_ = comm.ExitCode(err) // which leaves it to gorun who is at fault
 				return err
 			}
 		}
@@ -134,6 +137,7 @@ type drillConn struct {
 	node   int
 	logs   bool
 	finish atomic.Bool   // the drill wants the job to end
+	loop   atomic.Bool   // the drill wants this worker to loop
 	gone   chan struct{} // closed when the drill is
 }
 
@@ -175,6 +179,8 @@ func (d *drillConn) listen() {
 			d.finish.Store(true)
 		case takeMemoryLine:
 			go takeMemory()
+		case loopLine:
+			d.loop.Store(true)
 		}
 	}
 }

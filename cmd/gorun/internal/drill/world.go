@@ -26,6 +26,7 @@ type world struct {
 	noticed     time.Time // when somebody else reacted to the fault; zero: not yet
 	newRound    time.Time // when the first worker was in a new round; zero: not yet
 	before      int       // the newest round at the time of the fault
+	over        bool      // the job is to end
 }
 
 // A worker is a process in one round. It has sent its first message there.
@@ -125,7 +126,7 @@ func (w *world) inject(at time.Time, victim func(*worker) bool) {
 }
 
 func (w *world) notice(at time.Time, k *worker) {
-	if w.victim != nil && !w.victim(k) && w.noticed.IsZero() {
+	if !w.over && w.victim != nil && !w.victim(k) && w.noticed.IsZero() {
 		w.noticed = at
 	}
 }
