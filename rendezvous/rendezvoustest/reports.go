@@ -33,8 +33,12 @@ func report(t *testing.T, r rendezvous.Rendezvous, round *rendezvous.Round, fail
 func wantNext(t *testing.T, r rendezvous.Rendezvous, last *rendezvous.Round, why *rendezvous.Failure, restart string) *rendezvous.Round {
 	t.Helper()
 	waitOver(t, last)
-	if err := last.Err(); !errors.Is(err, rendezvous.ErrNewRound) {
-		t.Fatalf("round %d ended with %v, want ErrNewRound", last.ID, err)
+	over, ok := errors.AsType[*rendezvous.NewRoundError](last.Err())
+	if !ok || !errors.Is(over, rendezvous.ErrNewRound) {
+		t.Fatalf("round %d ended with %v, want ErrNewRound", last.ID, last.Err())
+	}
+	if !reflect.DeepEqual(over.Failure, why) || over.Gone != nil || !strings.Contains(over.Why, why.String()) {
+		t.Errorf("round %d ended with %+v of %+v, want %+v", last.ID, over, over.Failure, why)
 	}
 	next := join(t, r)
 	if next.Restarts != last.Restarts+1 {
