@@ -32,7 +32,8 @@
 //  3. A failure that stops a gang is reported at once. If all workers have exited 0, that is reported when the gang
 //     is gone. There is one report in a round, and none after its end. Another gang is started only if a newer round
 //     follows.
-//  4. A gang in which a worker exited with NoRestart is never followed by another.
+//  4. A gang in which a worker exited with NoRestart is never followed by another. If that happens when another is being started, the
+//     start is cancelled; if it is too late for that, the other fails because of that worker.
 //  5. A gang is asked to stop at most once: as soon as a worker has failed, the round is over, or an interrupt has
 //     come. The first of these reasons decides what follows.
 //  6. Only a second interrupt kills a gang, or its start.

@@ -159,11 +159,16 @@ func (w *world) happen(e event) {
 	switch e := e.(type) {
 	case started:
 		w.joinPending, w.gangLives, w.entered, w.joinErr = false, true, true, nil
+		refusal := slices.IndexFunc(w.exits, asksForNoRestart)
+		last := w.exits
 		w.reason, w.stops, w.kills, w.revokes, w.revoked, w.exits, w.told = "", 0, 0, 0, false, nil, nil
 		w.over, w.reports, w.answered, w.unheard = nil, nil, false, false
 		w.hung, w.diagnosing, w.fails = -1, false, 0
-		if w.interrupts > 0 {
+		switch {
+		case w.interrupts > 0:
 			w.reason = "interrupt"
+		case refusal >= 0: // too late to be cancelled
+			w.reason, w.exits = "failure", last[refusal:refusal+1]
 		}
 		w.alive = []int{0, 1, 2}
 	case startFailed:
@@ -236,7 +241,7 @@ func (w *world) obey(actions []action) {
 			w.check(10, w.reason != "failure" || len(w.told) == 1, "a failure that leads to a restart is kept to itself")
 			w.joinPending, w.entered, w.barrier = true, false, false
 		case cancelJoin:
-			w.check(2, w.joinPending && w.interrupts > 0, "cancels no join, or for no reason")
+			w.check(2, w.joinPending && (w.interrupts > 0 || w.refused()), "cancels no join, or for no reason")
 		case cancelStart:
 			w.cancels++
 			w.check(6, w.joinPending && w.interrupts >= 2 && w.cancels == 1, "cancels no start, too early, or twice")

@@ -3,6 +3,7 @@ package agent
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"syscall"
 
 	"github.com/gorun/gorun/launcher"
@@ -17,6 +18,7 @@ type stateMachine struct {
 	join      bool           // is pending
 	gang      bool           // workers may be left
 	survivors bool           // the gang has been revoked: those that are left live on
+	refusal   *launcher.Exit // of one that lived on, and asks for no restart while another gang is started; nil: none does
 	startErr  error          // why there is no other gang, while survivors end; nil: nothing of the kind
 	interrupt syscall.Signal // the first one; 0: none
 	killed    bool           // a second one has come
@@ -58,8 +60,11 @@ func (m *stateMachine) Step(e event) []action {
 		return m.onStartFailed(e.err)
 	case workerExited:
 		m.exits = append(m.exits, m.settled(e.Exit))
-		if m.state == running && e.Failed() {
+		switch {
+		case m.state == running && e.Failed():
 			return m.onFailure(e.Exit)
+		case m.state == joining && asksForNoRestart(e.Exit):
+			return m.onRefusal(e.Exit)
 		}
 	case hung:
 		return m.onHung(e.Exit)
@@ -97,6 +102,9 @@ func (m *stateMachine) onStarted(workers int) []action {
 	m.join, m.gang, m.survivors, m.workers, m.exits, m.reason = false, true, false, workers, nil, none
 	m.announced, m.over, m.alone, m.hung = false, nil, false, nil
 	switch {
+	case m.interrupt == 0 && m.refusal != nil: // the cancelled join was faster
+		m.workers, m.exits = workers+1, []launcher.Exit{*m.refusal}
+		return m.onFailure(*m.refusal)
 	case m.interrupt == 0:
 		m.become(running, "the workers are started")
 		return nil
@@ -120,6 +128,10 @@ func (m *stateMachine) onStartFailed(err error) []action {
 		return m.finish(&InterruptError{Signal: m.interrupt})
 	case ok: // without this node's last gang
 		return m.finish(outcomeError(closed.Outcome, nil))
+	case m.refusal != nil && m.reason == failure: // which came before
+		return m.finish(m.workerError(m.rootCause()))
+	case m.refusal != nil:
+		return m.finish(m.workerError(slices.IndexFunc(m.exits, asksForNoRestart)))
 	default:
 		return m.finish(&StartError{Err: err})
 	}
@@ -134,6 +146,13 @@ func (m *stateMachine) onFailure(x launcher.Exit) []action {
 		todo = append(todo, announce{x, others})
 	}
 	return todo
+}
+
+// onRefusal ends the job on this node: a worker that had outlived its round asks for no restart.
+func (m *stateMachine) onRefusal(x launcher.Exit) []action {
+	m.refusal = &x
+	m.become(stopping, describe(x))
+	return append([]action{cancelJoin{}}, m.stopSurvivors()...)
 }
 
 func (m *stateMachine) onRoundOver(err error) []action {

@@ -47,7 +47,7 @@ var rankPrograms = map[string]func(ctx context.Context, odd int) error{
 	},
 
 	// follows: the worker takes part by hand.
-	"follows": func(ctx context.Context, _ int) error { return follow(ctx) },
+	"follows": follow,
 
 	"hangs": hangs,
 

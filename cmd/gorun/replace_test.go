@@ -7,17 +7,20 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/gorun/gorun/agent"
 	"github.com/gorun/gorun/env/rounds"
 	"github.com/gorun/gorun/launcher/proc"
 )
 
-// follow is a worker that takes part by hand, and says what it learns of rounds until gorun stops it.
-func follow(ctx context.Context) error {
+// follow is a worker that takes part by hand, and says what it learns of rounds until gorun stops it. The odd rank asks for no restart
+// when a round has been over for a while.
+func follow(ctx context.Context, odd int) error {
 	conn, err := rounds.Connect(ctx, os.Getenv("GORUN_ROUND_SOCKET"))
 	if err != nil {
 		return err
@@ -29,6 +32,10 @@ func follow(ctx context.Context) error {
 				died = append(died, fmt.Sprintf("%d (%d, exit code %d): %s", d.Rank, d.LocalRank, d.ExitCode, d.Reason))
 			}
 			fmt.Printf("round %d is over: %s.\n", r.Round, strings.Join(died, "; "))
+			if conn.Round.Env["RANK"] == strconv.Itoa(odd) {
+				time.Sleep(time.Second / 2)
+				os.Exit(agent.NoRestart)
+			}
 		} else {
 			fmt.Printf("pid %d is rank %s of %s in round %d, node %s; died: %d\n", os.Getpid(), r.Env["RANK"], r.Env["WORLD_SIZE"], r.Round, r.Env["GROUP_RANK"], len(r.Died))
 			if r.Round != conn.Round.Round {

@@ -302,3 +302,21 @@ func TestScaleUpWhenReplacing(t *testing.T) {
 		})
 	}
 }
+
+// TestNoRestartWhileWaiting: a worker that waits for the next round asks for no restart, and the job ends with its exit code.
+func TestNoRestartWhileWaiting(t *testing.T) {
+	t.Parallel()
+	j := newReplacingJob(t, "2", "ttl=20,join_timeout=60")
+	j.args[len(j.args)-1] += " 1"
+	a := j.start()
+	a.expect("waiting: ")
+	b := j.start()
+	before := a.workers(1, 0, 4)
+	b.workers(1, 2, 4)
+	b.signal(syscall.SIGKILL)
+	b.end(-1)
+	if said := a.end(93); !strings.Contains(said, "rank      : 1 (local_rank: 1)\n  exitcode  : 93 ") {
+		t.Errorf("it says %s", said)
+	}
+	awaitGone(t, before[:]...)
+}
