@@ -21,6 +21,8 @@ const (
 	spreadTimeout = time.Second
 	// quitTimeout is how long it waits for the stacks of a Go program after SIGQUIT.
 	quitTimeout = 2 * time.Second
+	// stragglerPeriod is how often a worker that is slower than the others is named.
+	stragglerPeriod = time.Minute
 )
 
 // prepareProgress creates the files by which n workers report progress, if anybody looks at them.
@@ -52,6 +54,7 @@ func (l *loop) watchProgress(stamps []time.Time) {
 	}
 	l.monitor = hang.Watch(l.HangTimeout, l.watched)
 	l.hangs = l.monitor.Hangs()
+	go l.monitor.WatchPace(stragglerPeriod, func(text string) { l.Logger.Warn(text) })
 }
 
 // watchNobody ends the watch over the last gang.

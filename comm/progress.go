@@ -3,8 +3,11 @@ package comm
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
+	"hash/fnv"
 	"os"
 	"runtime"
+	"strconv"
 	"sync"
 	"time"
 
@@ -154,7 +157,9 @@ func pace() (most *progress.Pace) {
 	for _, g := range open.all() {
 		between, samples, calls := g.core.Comm.Pace()
 		if samples >= leastPaces && (most == nil || calls > most.Operations) {
-			most = &progress.Pace{Operations: calls, Between: between, Samples: samples}
+			ranks := fnv.New64a()
+			_, _ = fmt.Fprint(ranks, g.Ranks()) // to a hash: cannot fail
+			most = &progress.Pace{Group: strconv.FormatUint(ranks.Sum64(), 16), Operations: calls, Between: between, Samples: samples}
 		}
 	}
 	return most

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -79,6 +80,7 @@ type Monitor struct {
 
 	hangs chan Hang
 	ended chan int
+	gone  []atomic.Bool // by worker: it has ended
 	pause chan bool
 	quit  chan struct{}
 	done  chan struct{} // closed when it watches no more
@@ -95,6 +97,7 @@ const (
 func Watch(timeout time.Duration, workers []Worker) *Monitor {
 	m := &Monitor{
 		timeout: timeout, interval: min(max(timeout/25, shortestInterval), longestInterval), workers: workers,
+		gone:  make([]atomic.Bool, len(workers)),
 		hangs: make(chan Hang, 1), ended: make(chan int, len(workers)), pause: make(chan bool), quit: make(chan struct{}), done: make(chan struct{}),
 	}
 	since := make([]time.Time, len(workers))
@@ -109,7 +112,10 @@ func Watch(timeout time.Duration, workers []Worker) *Monitor {
 func (m *Monitor) Hangs() <-chan Hang { return m.hangs }
 
 // Ended says that a worker, by its index, has ended.
-func (m *Monitor) Ended(index int) { m.ended <- index }
+func (m *Monitor) Ended(index int) {
+	m.gone[index].Store(true)
+	m.ended <- index
+}
 
 // Pause makes no time count until it is called with false.
 func (m *Monitor) Pause(on bool) {

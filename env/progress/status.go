@@ -43,6 +43,7 @@ type Suspect struct {
 
 // A Pace is how long a rank takes between the collectives of a group.
 type Pace struct {
+	Group      string        `json:"group"`      // the same for all its ranks
 	Operations uint64        `json:"operations"` // so far
 	Between    time.Duration `json:"between"`    // the median of the last ones, from the end of one to the beginning of the next
 	Samples    int           `json:"samples"`    // how many these are
@@ -58,6 +59,8 @@ func (s *Status) check() error {
 	switch {
 	case len(s.Waits) > maxWaits:
 		return errors.New("it has too many waits")
+	case s.Pace != nil && (len(s.Pace.Group) > maxText || s.Pace.Between < 0):
+		return errors.New("its pace makes no sense")
 	case len(s.Activity) > maxText || s.Suspect != nil && len(s.Suspect.Text) > maxText:
 		return errors.New("a text of it is too long")
 	}
