@@ -27,9 +27,15 @@ type testJob struct {
 
 	mu    sync.Mutex
 	round *testRound
+	end   sync.Once
 	ranks sync.WaitGroup
 	errs  map[int]error // of ranks that have ended for good
+	ended chan struct{} // closed when one has ended with an error
+	alive map[int]*testRank
 }
+
+// errJobEnded is what a rank that rejoins gets when another one has ended with an error of its own.
+var errJobEnded = errors.New("the job has ended")
 
 // A testRound is one membership.
 type testRound struct {
@@ -46,13 +52,22 @@ func (j *testJob) newRound(number uint64, size int) *testRound {
 // runJob runs program as each rank of a job, once more for each rank that is killed, and returns the errors of the ranks. A program makes a State and
 // passes it to run.
 func runJob(t testing.TB, transport string, size int, program func(run runFunc) error) []error {
-	j := &testJob{t: t, transport: transport, errs: make(map[int]error)}
+	return newTestJob(t, transport, size).run(program)
+}
+
+func newTestJob(t testing.TB, transport string, size int) *testJob {
+	j := &testJob{t: t, transport: transport, errs: make(map[int]error), ended: make(chan struct{}), alive: make(map[int]*testRank)}
 	j.round = j.newRound(1, size)
-	for r := range size {
-		j.start(r, j.round, program)
+	return j
+}
+
+func (j *testJob) run(program func(run runFunc) error) []error {
+	first := j.round
+	for r := range first.size {
+		j.start(r, first, program)
 	}
 	j.ranks.Wait()
-	errs := make([]error, size)
+	errs := make([]error, first.size)
 	for r := range errs {
 		errs[r] = j.errs[r]
 	}
@@ -65,16 +80,21 @@ type runFunc func(s *State, f func(ctx context.Context, world *comm.Group) error
 func (j *testJob) start(rank int, round *testRound, program func(run runFunc) error) {
 	j.ranks.Go(func() {
 		p := &testRank{job: j, rank: rank, round: round}
+		j.mu.Lock()
+		j.alive[rank] = p
+		j.mu.Unlock()
 		err := program(func(s *State, f func(ctx context.Context, world *comm.Group) error) error {
 			return job{init: p.init, rejoin: p.rejoin, round: func() uint64 { return p.round.number }, run: 1}.do(j.t.Context(), s, f)
 		})
-		if errors.Is(err, errKilled) {
+		if errors.Is(err, errKilled) || err != nil && p.isKilled() {
 			j.start(rank, j.over(p.round), program)
 			return
 		}
 		j.mu.Lock()
 		defer j.mu.Unlock()
-		j.errs[rank] = err
+		if j.errs[rank] = err; err != nil {
+			j.end.Do(func() { close(j.ended) })
+		}
 	})
 }
 
@@ -94,34 +114,60 @@ type testRank struct {
 	job   *testJob
 	rank  int
 	round *testRound
-	world *comm.Group
+
+	mu     sync.Mutex
+	world  *comm.Group
+	killed bool
+}
+
+// kill ends a rank at any time: nobody hears of it any more.
+func (p *testRank) kill() {
+	p.mu.Lock()
+	p.killed = true
+	world := p.world
+	p.mu.Unlock()
+	_ = world.Close()
+}
+
+func (p *testRank) isKilled() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.killed
 }
 
 func (p *testRank) init(ctx context.Context) (*comm.Group, error) {
 	during, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	over := p.round.over
 	go func() {
 		select {
-		case <-p.round.over:
+		case <-over:
 			cancel(comm.ErrRoundOver)
 		case <-during.Done():
 		}
 	}()
-	var err error
-	p.world, err = comm.Init(during, comm.WithStore(p.round.store), comm.WithRank(p.rank, p.round.size), comm.WithTransport(p.job.transport),
+	world, err := comm.Init(during, comm.WithStore(p.round.store), comm.WithRank(p.rank, p.round.size), comm.WithTransport(p.job.transport),
 		comm.WithTimeout(time.Minute), comm.WithLogger(slog.New(slog.DiscardHandler)))
 	if err != nil && context.Cause(during) == comm.ErrRoundOver {
 		err = fmt.Errorf("%w: %w", comm.ErrRoundOver, err)
 	}
-	return p.world, err
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.world = world; p.killed {
+		return nil, errors.Join(errKilled, world.Close())
+	}
+	return world, err
 }
 
 func (p *testRank) rejoin(ctx context.Context) (*comm.Group, error) {
+	if p.isKilled() {
+		return nil, errKilled
+	}
 	_ = p.world.Close()
 	select {
 	case <-p.round.over:
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	case <-p.job.ended:
+		return nil, errJobEnded
 	}
 	p.job.mu.Lock()
 	p.round = p.job.round

@@ -3,9 +3,11 @@ package elastic
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/gorun/gorun/comm"
 )
@@ -125,5 +127,62 @@ func TestRunGoesOnFromTheLastCommit(t *testing.T) {
 		if kills.Load() < 5 {
 			t.Errorf("there were %d kills", kills.Load())
 		}
+	})
+}
+
+// TestKilledAtAnyTime: ranks are killed while they compute, commit, meet, and receive a commit, several at once, too.
+func TestKilledAtAnyTime(t *testing.T) {
+	const size, steps, kills = 4, 60, 25
+	onTransports(t, func(t *testing.T, transport string) {
+		seed := rand.Uint64()
+		t.Logf("seed %d", seed)
+		random, want, begun := rand.New(rand.NewPCG(seed, 0)), reference(size, steps), make(chan struct{}, 1000)
+		j := newTestJob(t, transport, size)
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			for range kills {
+				if _, more := <-begun; !more { // a world has begun, or the job has ended
+					return
+				}
+				time.Sleep(time.Duration(random.IntN(3000)) * time.Microsecond) // any time is good
+				for range 1 + random.IntN(2) {
+					j.mu.Lock()
+					p := j.alive[random.IntN(size)]
+					j.mu.Unlock()
+					p.kill()
+				}
+			}
+		}()
+		errs := j.run(func(run runFunc) error {
+			p := newTraining(0)
+			s, err := p.state()
+			if err != nil {
+				return err
+			}
+			err = run(s, func(ctx context.Context, world *comm.Group) error {
+				select {
+				case begun <- struct{}{}:
+				default:
+				}
+				for p.Step < steps {
+					if err := p.advance(ctx, world); err != nil {
+						return err
+					}
+					if err := s.Commit(); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+			if err == nil && !p.equal(want) {
+				return fmt.Errorf("the result is %v %v %v, want %v %v %v", p.Step, p.Notes, p.large[:6], want.Step, want.Notes, want.large[:6])
+			}
+			return err
+		})
+		close(begun)
+		<-done
+		wantNoErrors(t, errs)
+		t.Logf("the last round was number %d", j.round.number)
 	})
 }

@@ -1,9 +1,12 @@
 package elastic
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"sync"
 	"testing"
 
 	"github.com/gorun/gorun/comm"
@@ -11,16 +14,21 @@ import (
 
 // inWorld runs program as each rank of a world, and returns their errors.
 func inWorld(t testing.TB, transport string, size int, program func(ctx context.Context, world *comm.Group) error) []error {
+	return inWorldAs(t, transport, size, func(p *testRank) error {
+		world, err := p.init(t.Context())
+		if err == nil {
+			err = errors.Join(program(t.Context(), world), world.Close())
+		}
+		return err
+	})
+}
+
+// inWorldAs runs program as each rank of the first world of a job, which it has not joined yet, and returns their errors.
+func inWorldAs(t testing.TB, transport string, size int, program func(p *testRank) error) []error {
 	j := &testJob{t: t, transport: transport}
 	round, errs := j.newRound(1, size), make([]error, size)
 	for r := range size {
-		j.ranks.Go(func() {
-			world, err := (&testRank{job: j, rank: r, round: round}).init(t.Context())
-			if err == nil {
-				err = errors.Join(program(t.Context(), world), world.Close())
-			}
-			errs[r] = err
-		})
+		j.ranks.Go(func() { errs[r] = program(&testRank{job: j, rank: r, round: round}) })
 	}
 	j.ranks.Wait()
 	return errs
@@ -93,12 +101,19 @@ type held struct {
 	state *State
 	value string
 	small []int16
-	large []float64
+	large []byte
 }
+
+// pattern is what long slices are filled with, from some offset on: a copy is quick under the race detector, too.
+var pattern = sync.OnceValue(func() []byte {
+	b := make([]byte, 5*minPart+100)
+	_, _ = rand.NewChaCha8([32]byte{}).Read(b) // it never fails
+	return b
+})
 
 // newHeld has a commit, unless the commitID is zero, all of which is filled with n. Its slices are long enough to come from several ranks.
 func newHeld(t testing.TB, id commitID, n int) *held {
-	h := &held{small: make([]int16, 100), large: make([]float64, 5*minPart/8)}
+	h := &held{small: make([]int16, 100), large: make([]byte, 5*minPart)}
 	var err error
 	if h.state, err = NewState(Value("value", &h.value), Slice("small", h.small), Slice("large", h.large), Slice("empty", []int{})); err != nil {
 		t.Fatal(err)
@@ -122,9 +137,7 @@ func (h *held) fill(n int) {
 	for i := range h.small {
 		h.small[i] = int16(n + i)
 	}
-	for i := range h.large {
-		h.large[i] = float64(n + i)
-	}
+	copy(h.large, pattern()[n+1:])
 }
 
 // has reports what is not as fill(n) leaves it.
@@ -137,10 +150,8 @@ func (h *held) has(n int) error {
 			return fmt.Errorf("small[%d] is %d, want that of %d", i, x, n)
 		}
 	}
-	for i, x := range h.large {
-		if x != float64(n+i) {
-			return fmt.Errorf("large[%d] is %v, want that of %d", i, x, n)
-		}
+	if !bytes.Equal(h.large, pattern()[n+1:][:len(h.large)]) {
+		return fmt.Errorf("the long slice is not that of %d", n)
 	}
 	return nil
 }
@@ -169,18 +180,30 @@ func TestSync(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			onTransports(t, func(t *testing.T, transport string) {
+				states := make([]*State, len(c.ranks))
 				wantNoErrors(t, inWorld(t, transport, len(c.ranks), func(ctx context.Context, world *comm.Group) error {
 					own := c.ranks[world.Rank()]
 					h := newHeld(t, own.id, own.contents)
-					err := h.state.sync(ctx, world, 9, layoutOf(1, h.state.items))
-					if err == nil {
-						err = h.has(c.want)
-					}
-					if err == nil && h.state.last != c.id {
-						err = fmt.Errorf("it has commit %v", h.state.last)
-					}
-					if err != nil {
+					states[world.Rank()] = h.state
+					h.state.beginRollback()
+					defer h.state.endRollback()
+					if err := h.state.sync(ctx, world, 9, layoutOf(1, h.state.items)); err != nil {
 						return err
+					}
+					for r, s := range states {
+						if s.Commits() != c.id.number {
+							return fmt.Errorf("this rank goes on, and rank %d has commit %d", r, s.Commits())
+						}
+					}
+					if h.state.last != c.id {
+						return fmt.Errorf("it has commit %v", h.state.last)
+					}
+					if err := h.has(c.want); err != nil {
+						return err
+					}
+					// The copies are the same on all ranks, too.
+					if err := h.state.sync(ctx, world, 10, layoutOf(1, h.state.items)); err != nil {
+						return fmt.Errorf("in another world: %w", err)
 					}
 					h.fill(0)
 					return errors.Join(h.state.restore(), h.has(c.want))
@@ -190,25 +213,33 @@ func TestSync(t *testing.T) {
 	}
 }
 
-// TestCommitsThatDiffer: if two ranks have different contents for the same commit, every rank says so, and for which value.
+// TestCommitsThatDiffer: if two ranks have different contents for the same commit, every rank says so, and for which value. A rank with an
+// older commit keeps it.
 func TestCommitsThatDiffer(t *testing.T) {
 	for name, change := range map[string]func(h *held){
 		"value": func(h *held) { h.value = "a longer value" },
 		"small": func(h *held) { h.small[99]++ },
-		"large": func(h *held) { h.large[len(h.large)-1] = 0 },
+		"large": func(h *held) { h.large[len(h.large)-1]++ },
 	} {
 		t.Run(name, func(t *testing.T) {
 			for r, err := range inWorld(t, "shm", 4, func(ctx context.Context, world *comm.Group) error {
+				if world.Rank() == 1 {
+					h := newHeld(t, commitID{8, 4}, 6)
+					err := h.state.sync(ctx, world, 9, layoutOf(1, h.state.items))
+					if kept := errors.Join(h.state.restore(), h.has(6)); kept != nil {
+						return kept
+					}
+					return err
+				}
 				h := newHeld(t, commitID{}, 7)
 				if world.Rank() == 2 {
 					change(h)
 				}
-				if world.Rank() != 1 {
-					if err := h.state.take(); err != nil {
-						return err
-					}
-					h.state.last = commitID{8, 5}
+				if err := h.state.take(); err != nil {
+					return err
 				}
+				h.state.last = commitID{8, 5}
+				defer h.state.endRollback()
 				return h.state.sync(ctx, world, 9, layoutOf(1, h.state.items))
 			}) {
 				want := fmt.Sprintf("comm: elastic.Run: commit 5 has other contents of %q on rank 0 than on rank 2: "+
@@ -219,4 +250,28 @@ func TestCommitsThatDiffer(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestAPartOfACommitIsNoState: a rank that has received a part of a commit, and none before, does not pass it on.
+func TestAPartOfACommitIsNoState(t *testing.T) {
+	newcomer := newHeld(t, commitID{}, 4)
+	for r, err := range inWorld(t, "shm", 3, func(ctx context.Context, world *comm.Group) error {
+		h := newcomer
+		if r := world.Rank(); r > 0 {
+			h = newHeld(t, commitID{8, 5}, r) // these differ, so that all fail once it has been sent
+			defer h.state.endRollback()
+		}
+		return h.state.sync(ctx, world, 9, layoutOf(1, h.state.items))
+	}) {
+		if err == nil {
+			t.Errorf("rank %d: the commits do not differ", r)
+		}
+	}
+	wantNoErrors(t, inWorld(t, "shm", 2, func(ctx context.Context, world *comm.Group) error {
+		h := newcomer
+		if world.Rank() == 1 {
+			h = newHeld(t, commitID{}, 5)
+		}
+		return errors.Join(h.state.sync(ctx, world, 10, layoutOf(1, h.state.items)), h.has(5))
+	}))
 }

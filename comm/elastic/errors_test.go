@@ -1,0 +1,206 @@
+package elastic
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/gorun/gorun/comm"
+)
+
+var errOwn = errors.New("the program's own")
+
+// newCounter returns a State of one number.
+func newCounter(t testing.TB) (*State, *int) {
+	n := new(int)
+	s, err := NewState(Value("n", n))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, n
+}
+
+// A oneWay can be encoded, and not decoded.
+type oneWay struct{}
+
+func (oneWay) MarshalBinary() ([]byte, error)     { return []byte{1}, nil }
+func (*oneWay) UnmarshalBinary(data []byte) error { return errors.New("there is no way back") }
+
+func TestRunRefuses(t *testing.T) {
+	nothing := func(context.Context, *comm.Group) error { return nil }
+	s, _ := newCounter(t)
+	wantArgument(t, Run(t.Context(), nil, nothing), "comm: elastic.Run: the State is nil")
+	wantArgument(t, Run(t.Context(), s, nil), "comm: elastic.Run: the function is nil")
+	broken, err := NewState(Value("f", new(func())))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := Run(t.Context(), broken, nothing); err == nil || !strings.HasPrefix(err.Error(), `comm: elastic.Commit: "f" (func) cannot be encoded: `) {
+		t.Errorf("of a function: %v", err)
+	}
+	oneWay, err := NewState(Value("o", new(oneWay)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantArgument(t, Run(t.Context(), oneWay, nothing), `comm: elastic.Restore: "o" (elastic.oneWay) cannot be decoded: there is no way back`)
+	for r, err := range runJob(t, "shm", 1, func(run runFunc) error {
+		s, _ := newCounter(t)
+		return run(s, func(context.Context, *comm.Group) error { return run(s, nothing) })
+	}) {
+		if r == 0 {
+			wantArgument(t, err, "comm: elastic.Run: another Run has this State")
+		}
+	}
+}
+
+// TestOwnErrorsEndRun: on the rank that has one. The others see it leave.
+func TestOwnErrorsEndRun(t *testing.T) {
+	for name, own := range map[string]func(ctx context.Context, world *comm.Group) error{
+		"error":   func(context.Context, *comm.Group) error { return errOwn },
+		"wrapped": func(context.Context, *comm.Group) error { return fmt.Errorf("step 3: %w", errOwn) },
+		"argument": func(ctx context.Context, world *comm.Group) error {
+			return errors.Join(errOwn, comm.Broadcast(ctx, world, []int{1}, 7))
+		},
+		"abort": func(ctx context.Context, world *comm.Group) error {
+			world.Abort(errOwn)
+			return comm.Barrier(ctx, world)
+		},
+		"cancelled": func(ctx context.Context, world *comm.Group) error {
+			ctx, cancel := context.WithCancelCause(ctx)
+			cancel(errOwn)
+			return errors.Join(errOwn, comm.Barrier(ctx, world))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			calls := make([]atomic.Int64, 3)
+			errs := runJob(t, "shm", 3, func(run runFunc) error {
+				s, n := newCounter(t)
+				rank := -1
+				err := run(s, func(ctx context.Context, world *comm.Group) error {
+					rank = world.Rank()
+					calls[rank].Add(1)
+					*n = rank + 10
+					if rank == 1 {
+						return own(ctx, world)
+					}
+					return comm.Barrier(ctx, world)
+				})
+				if *n != rank+10 {
+					return fmt.Errorf("the variable of rank %d is %d", rank, *n)
+				}
+				return err
+			})
+			if !errors.Is(errs[1], errOwn) || calls[1].Load() != 1 {
+				t.Errorf("rank 1 was called %d times: %v", calls[1].Load(), errs[1])
+			}
+			for _, r := range []int{0, 2} {
+				if calls[r].Load() != 1 || !errors.Is(errs[r], errJobEnded) || !worldChanged(errs[r], nil) {
+					t.Errorf("rank %d was called %d times: %v", r, calls[r].Load(), errs[r])
+				}
+			}
+		})
+	}
+}
+
+// TestRunOnceWithoutReplace: where ranks do not outlive a failure, Run calls the function once, and its error is the function's.
+func TestRunOnceWithoutReplace(t *testing.T) {
+	for name, change := range map[string]func(err error) bool{
+		"own":  func(err error) bool { return errors.Is(err, errOwn) },
+		"peer": func(err error) bool { _, is := errors.AsType[*comm.PeerError](err); return is },
+	} {
+		t.Run(name, func(t *testing.T) {
+			calls := 0
+			errs := inWorldAs(t, "tcp", 2, func(p *testRank) error {
+				s, n := newCounter(t)
+				err := job{init: p.init, round: func() uint64 { return 0 }, run: 1, rejoin: func(context.Context) (*comm.Group, error) {
+					return nil, &comm.ArgumentError{Op: "Rejoin", Err: errors.New("not here")}
+				}}.do(t.Context(), s, func(ctx context.Context, world *comm.Group) error {
+					*n = 5
+					if world.Rank() == 1 {
+						return errOwn
+					}
+					calls++
+					return comm.Barrier(ctx, world)
+				})
+				if *n != 5 {
+					return fmt.Errorf("the variable is %d", *n)
+				}
+				return err
+			})
+			r := map[string]int{"peer": 0, "own": 1}[name]
+			if calls != 1 || !change(errs[r]) || strings.Contains(fmt.Sprint(errs[r]), "not here") {
+				t.Errorf("called %d times: rank %d: %v", calls, r, errs[r])
+			}
+		})
+	}
+}
+
+// TestCommitAfterAFailure: variables that a step has left half changed cannot be committed.
+func TestCommitAfterAFailure(t *testing.T) {
+	onTransports(t, func(t *testing.T, transport string) {
+		var killed atomic.Bool
+		wantNoErrors(t, runJob(t, transport, 3, func(run runFunc) error {
+			s, n := newCounter(t)
+			return run(s, func(ctx context.Context, world *comm.Group) error {
+				if *n != 0 { // the second world
+					if *n != 10 || s.Commits() != 2 {
+						return fmt.Errorf("it goes on with %d, commit %d", *n, s.Commits())
+					}
+					return s.Commit()
+				}
+				*n = 10
+				if err := errors.Join(s.Commit(), comm.Barrier(ctx, world)); err != nil {
+					return err
+				}
+				*n = 11
+				if world.Rank() == 2 && killed.CompareAndSwap(false, true) {
+					return errKilled
+				}
+				err := comm.Barrier(ctx, world)
+				if late := s.Commit(); late == nil || !worldChanged(late, world) {
+					return errors.Join(errOwn, late)
+				}
+				return err
+			})
+		}))
+	})
+}
+
+// TestCommitOutsideTheFunction: while Run brings the ranks together, nobody else uses the variables.
+func TestCommitOutsideTheFunction(t *testing.T) {
+	s, _ := newCounter(t)
+	s.phase = syncing
+	for _, f := range []func() error{s.Commit, s.Restore} {
+		if err := f(); err == nil || !strings.HasSuffix(err.Error(), ": the function of Run has returned") {
+			t.Error(err)
+		}
+	}
+}
+
+// TestTheFunctionThatHasReturnedIsCalledAgain: some ranks are done when another one dies.
+func TestTheFunctionThatHasReturnedIsCalledAgain(t *testing.T) {
+	onTransports(t, func(t *testing.T, transport string) {
+		var killed atomic.Bool
+		var calls atomic.Int64
+		wantNoErrors(t, runJob(t, transport, 3, func(run runFunc) error {
+			s, n := newCounter(t)
+			return run(s, func(ctx context.Context, world *comm.Group) error {
+				calls.Add(1)
+				*n++
+				if world.Rank() == 0 && killed.CompareAndSwap(false, true) {
+					return errKilled
+				}
+				if *n != 1 {
+					return fmt.Errorf("it begins with %d", *n-1)
+				}
+				return nil
+			})
+		}))
+		if calls.Load() != 6 {
+			t.Errorf("%d calls", calls.Load())
+		}
+	})
+}
