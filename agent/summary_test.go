@@ -132,6 +132,8 @@ func TestSummaryNotes(t *testing.T) {
 	killed := launcher.Exit{Code: 137, Signal: syscall.SIGKILL, At: at}
 	lost, stopped, oom, talks := killed, killed, killed, launcher.Exit{Code: 1}
 	lost.GuardLost, stopped.Stopped, oom.OutOfMemory = true, true, true
+	wrong := killed
+	wrong.Fault = "did not enter round 2"
 	hung := oom
 	hung.Expired = &launcher.Expiry{Scope: "a\x1bb", At: at, Pid: 42, Signal: syscall.SIGKILL}
 	said := func(tail string) WorkerError { x := talks; x.Tail = []string{"x", tail}; return WorkerError{Root: x} }
@@ -141,6 +143,7 @@ func TestSummaryNotes(t *testing.T) {
 		has, without string
 	}{
 		{"killed by somebody", WorkerError{Root: killed}, "  note      : gorun did not send it: the out-of-memory killer may have", "restart"},
+		{"killed for what it did", WorkerError{Root: wrong}, "  note      : it did not enter round 2, so gorun killed it", "memory"},
 		{"killed by the kernel", WorkerError{Root: oom}, "  note      : the kernel's out-of-memory killer ended it", "may have"},
 		{"out of time", WorkerError{Root: hung},
 			"  note      : its timer \"a\\x1bb\" ran out at 15:04:05.678, so gorun sent signal 9 (SIGKILL) to PID 42\n", "memory"},

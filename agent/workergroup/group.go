@@ -190,6 +190,9 @@ func (g *Group) exited(w *worker, x launcher.Exit) {
 	defer g.mu.Unlock()
 	x.Rank = w.rank
 	x.Stopped = x.Stopped && !w.failed
+	if x.Failed() {
+		x.Fault = w.fault
+	}
 	w.exit = &x
 	if g.gang != nil && slices.Contains(g.workers, w) {
 		g.gang.exits <- x

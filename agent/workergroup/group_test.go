@@ -307,7 +307,7 @@ func TestBadAnswers(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if x, _ := await(t, gang.Exits()); x.Stopped || x.Signal != syscall.SIGKILL {
+			if x, _ := await(t, gang.Exits()); x.Stopped || x.Signal != syscall.SIGKILL || c.want != "rank 10 (local rank 0) is killed: it "+x.Fault || !strings.HasSuffix(x.String(), x.Fault) {
 				t.Errorf("exit %+v", x)
 			}
 			if !slices.Equal(b.warnings, []string{c.want}) {

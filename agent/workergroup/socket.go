@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/gorun/gorun/env/rounds"
 )
@@ -16,10 +17,13 @@ import (
 // maxPath is how many bytes the path of a socket may have.
 const maxPath = 107
 
+// acceptDelay is how long a socket waits after it could not accept a connection.
+const acceptDelay = 100 * time.Millisecond
+
 // queued is how many documents may wait for a worker that does not read.
 const queued = 64
 
-// A socket is where one worker connects to hear of rounds. Who may connect is up to the directory that it is in.
+// A socket is where one worker, or a process that it has started, connects to learn of rounds.
 type socket struct {
 	path     string
 	worker   *worker
@@ -61,8 +65,13 @@ func (s *socket) own(r rounds.Round) rounds.Round {
 func (s *socket) accept() {
 	for {
 		conn, err := s.listener.AcceptUnix()
-		if err != nil {
-			return // closed
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil { // too many open files
+			s.refuse(err.Error())
+			time.Sleep(acceptDelay)
+			continue
 		}
 		if why := s.connect(conn); why != "" {
 			_ = conn.Close()

@@ -24,9 +24,10 @@ type worker struct {
 	exit     *launcher.Exit // nil: it lives
 	kept     bool           // it lives on after its round
 	stopped  bool
-	failed   bool  // it is killed, as it did not do as it should
-	pending  []int // rounds that it was told of and has not answered
-	entering int   // the last of these, which it has to enter; 0: none
+	failed   bool   // it is killed, as it did not do as it should
+	fault    string // that, if it was about rounds; empty: it was not
+	pending  []int  // rounds that it was told of and has not answered
+	entering int    // the last of these, which it has to enter; 0: none
 	deadline time.Time
 	timer    *time.Timer
 }
@@ -132,9 +133,9 @@ func (w *worker) warn(what string) {
 
 // fail kills a worker that does not do as it should. Its exit follows.
 func (w *worker) fail(format string, args ...any) {
-	if w.exit == nil && !w.stopped {
-		w.failed = true
-		w.group.Warn(fmt.Sprintf("rank %d (local rank %d) is killed: it "+format, append([]any{w.rank, w.local}, args...)...))
+	if w.exit == nil && !w.stopped && !w.failed {
+		w.failed, w.fault = true, fmt.Sprintf(format, args...)
+		w.group.Warn(fmt.Sprintf("rank %d (local rank %d) is killed: it %s", w.rank, w.local, w.fault))
 		w.gang.Kill()
 	}
 }
