@@ -105,7 +105,7 @@ func (f *finding) lookInside(ctx context.Context, w Worker, section func(title, 
 	if err != nil {
 		section("No stacks from SIGUSR1", err.Error())
 	}
-	switch program := programOf(w.Pid); program {
+	switch programOf(w.Pid) {
 	case programPython:
 		if stacks, err := pySpy(ctx, w.Pid); err == nil {
 			section("Stacks (py-spy)", stacks)
@@ -115,6 +115,7 @@ func (f *finding) lookInside(ctx context.Context, w Worker, section func(title, 
 		}
 	case programGo:
 		f.isGo = true
+	case programOther:
 	}
 }
 

@@ -32,6 +32,9 @@ func (g *Guard) Stop(syscall.Signal, time.Duration) {}
 // Kill does nothing on this system.
 func (g *Guard) Kill() {}
 
+// Pid is 0 on this system.
+func (g *Guard) Pid() int { return 0 }
+
 // Signal does nothing on this system.
 func (g *Guard) Signal(syscall.Signal) {}
 

@@ -128,6 +128,7 @@ func DecodeFailure(b []byte, peer, size int) *Failure {
 	switch f.Kind {
 	case PeerFailed, Aborted, Mismatched, Deadlocked, Absent, Closed:
 		return f
+	case Revoked: // members know that by themselves: nobody sends it
 	}
 	return &Failure{Kind: Aborted, Rank: peer, Text: f.Text, Remote: true, Finder: f.Finder}
 }
@@ -231,7 +232,7 @@ func (c *Cause) RootOf(f *Failure, now time.Time) *Failure {
 	first := c.Failure
 	root := &Failure{Kind: f.Kind, Rank: first.Rank, Text: first.Text, Remote: true, Finder: first.Finder}
 	switch first.Kind {
-	case PeerFailed, Closed:
+	case PeerFailed, Closed, Revoked:
 	case Aborted:
 		root.Text = "aborted another group: " + first.Text
 	case Mismatched, Deadlocked, Absent: // in which nobody is at fault for certain
