@@ -18,7 +18,8 @@ import (
 // which is then as fast as the buffers allow. Where ranks do not share memory, the slice is in this process's own memory.
 //
 // The memory belongs to the world of g. It is valid until [Free], or until the world is closed. If a collective on it has failed, its
-// contents are undefined from then on, because other ranks may still write there.
+// contents are undefined from then on, because other ranks may still write there. [Rejoin] makes it memory of the next world: after that no
+// rank writes there any more.
 func Alloc[T Element](g *Group, n int) ([]T, error) {
 	if err := checkGroup("Alloc", g); err != nil {
 		return nil, err
@@ -41,13 +42,14 @@ func Alloc[T Element](g *Group, n int) ([]T, error) {
 	return reduce.View[T](mem), nil
 }
 
-// Free frees memory that [Alloc] has returned for a group of the same world. buf is the slice that Alloc has returned, or begins where
-// that begins. No rank may be in a collective on it.
+// Free frees memory that [Alloc] has returned for a group of the same world, or of one before it, if [Rejoin] has closed that. buf is the
+// slice that Alloc has returned, or begins where that begins. No rank may be in a collective on it.
 func Free[T Element](g *Group, buf []T) error {
 	if err := checkGroup("Free", g); err != nil {
 		return err
 	}
-	if cap(buf) == 0 || g.world.Heap.Free(unsafe.Pointer(unsafe.SliceData(buf))) {
+	start := unsafe.Pointer(unsafe.SliceData(buf))
+	if cap(buf) == 0 || g.world.Heap.Free(start) || freeAdopted(start) {
 		return nil
 	}
 	return badArgument("Free", "no memory of Alloc begins at %p, or not any more", unsafe.SliceData(buf))

@@ -145,6 +145,9 @@ func (g *Group) Close() error {
 		return nil
 	}
 	closed := open.remove(g)
+	if g.isWorld && g.world.end.round > 0 {
+		g.world.Heap.Detach(&life.rest)
+	}
 	var err error
 	for _, other := range closed {
 		err = errors.Join(err, public(other.core.Compare()))

@@ -54,6 +54,9 @@ func join(ctx context.Context, op string, opts []Option) (*Group, error) {
 		g.world.leave = append(g.world.leave, onProgress.enter(g, file))
 	}
 	if cfg.outlives() {
+		if err := life.adopt(g.world); err != nil {
+			return nil, fmt.Errorf("comm: %s: %w", op, errors.Join(err, g.Close()))
+		}
 		life.worlds.add(g)
 		if over := life.rounds.Over(); over != nil { // and onOver may have come too early
 			onOver(*over)

@@ -12,6 +12,7 @@ import (
 	"github.com/gorun/gorun/comm/internal/core"
 	"github.com/gorun/gorun/comm/internal/endpoint"
 	"github.com/gorun/gorun/comm/internal/membership"
+	"github.com/gorun/gorun/comm/internal/shm/heap"
 	"github.com/gorun/gorun/env"
 	"github.com/gorun/gorun/env/rounds"
 )
@@ -40,15 +41,21 @@ func (d *Death) Error() string {
 	return text
 }
 
-// life is this process's part in the rounds of its job.
-var life struct {
+// A lifetime is this process's part in the rounds of its job.
+type lifetime struct {
 	mu        sync.Mutex
 	rounds    *membership.Membership // nil: it ends with its round
 	options   []Option               // of Init
 	rejoining bool
 
 	worlds openGroups // of the round that are open; there is more than one if Init has been called again
+
+	memory heap.Memory // of Alloc, of worlds that Rejoin has closed, until the next one adopts it
+	users  []core.Peer // who may have attached it
+	rest   heap.Memory // of worlds that the program has closed
 }
+
+var life = lifetime{rest: heap.Memory{Discards: true}}
 
 // Rejoin returns the world of the next round. A job started with gorun --on-failure=replace survives the failure of a worker: gorun
 // starts it again, and the calls of the others on every group fail with a [PeerError]. They, and in the new process [Init], then meet in a
@@ -56,7 +63,8 @@ var life struct {
 // calls that have made them before.
 //
 // Rejoin waits for the next round, closes the world of this one with all its groups, sets the variables of this process's environment that Init
-// reads (see package env), and does what Init did, with the same options. It waits until ctx ends or the timeout is over, and so does the
+// reads (see package env), and does what Init did, with the same options. Memory of [Alloc] stays valid, with its contents, and belongs to
+// the next world: free what you do not need there. It waits until ctx ends or the timeout is over, and so does the
 // meeting that follows. It can be called whenever Init has been, even if Init has failed because the round ended meanwhile; if that happens
 // to Rejoin, call it again. All ranks of a node have to call it within gorun's --replace-timeout, or they are started again themselves. If
 // the round is not over, as far as is known here, and this rank has no failed group, the others learn that it has left.
@@ -117,6 +125,7 @@ func awaitRound(ctx context.Context, cfg *config) error {
 	left := make(chan struct{})
 	leave := sync.OnceFunc(func() {
 		for _, g := range life.worlds.all() {
+			life.detach(g.world)
 			_ = g.Close() // it has failed, and its errors are known
 		}
 		close(left)
@@ -124,12 +133,17 @@ func awaitRound(ctx context.Context, cfg *config) error {
 	if life.rounds.Over() == nil {
 		go leave()
 	}
-	err := life.rounds.Await(ctx)
-	if err == nil {
-		leave()
-		<-left
+	if err := life.rounds.Await(ctx); err != nil {
+		return err
 	}
-	return err
+	leave()
+	<-left
+	for _, m := range []*heap.Memory{&life.memory, &life.rest} {
+		if err := m.Await(ctx); err != nil {
+			return fmt.Errorf("a call on a group of the round before has not returned: %w", err)
+		}
+	}
+	return nil
 }
 
 // whyMortal says why this process ends with its round.

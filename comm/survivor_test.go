@@ -41,6 +41,7 @@ type survivor struct {
 	world   *Group
 	before  *Group // the world before
 	other   *Group // by another method
+	buf     []int64
 }
 
 var survivorCommands = map[string]func(ctx context.Context, s *survivor, args []string) (string, error){
@@ -97,6 +98,39 @@ var survivorCommands = map[string]func(ctx context.Context, s *survivor, args []
 	"use other": func(ctx context.Context, s *survivor, args []string) (string, error) {
 		return "", operations[args[0]](ctx, s.other)
 	},
+	// alloc allocates elements.
+	"alloc": func(_ context.Context, s *survivor, args []string) (_ string, err error) {
+		s.buf, err = Alloc[int64](s.world, number(args[0]))
+		return "", err
+	},
+	// fill makes every element of what has been allocated a number.
+	"fill": func(_ context.Context, s *survivor, args []string) (string, error) {
+		for i := range s.buf {
+			s.buf[i] = int64(number(args[0]))
+		}
+		return "", nil
+	},
+	// holds checks that every element is a number.
+	"holds": func(_ context.Context, s *survivor, args []string) (string, error) {
+		for i, v := range s.buf {
+			if v != int64(number(args[0])) {
+				return "", fmt.Errorf("element %d of %d is %d, want %s", i, len(s.buf), v, args[0])
+			}
+		}
+		return "", nil
+	},
+	"reduce": func(ctx context.Context, s *survivor, _ []string) (string, error) {
+		return "", AllReduce(ctx, s.world, s.buf, Sum)
+	},
+	"reduce for ever": func(ctx context.Context, s *survivor, _ []string) (string, error) {
+		for {
+			if err := AllReduce(ctx, s.world, s.buf, Max); err != nil {
+				return "", err
+			}
+		}
+	},
+	"free":     func(_ context.Context, s *survivor, _ []string) (string, error) { return "", Free(s.world, s.buf) },
+	"free old": func(_ context.Context, s *survivor, _ []string) (string, error) { return "", Free(s.before, s.buf) },
 	// fork lets another process with the same environment call Init.
 	"fork": func(ctx context.Context, _ *survivor, _ []string) (string, error) {
 		child := exec.CommandContext(ctx, os.Args[0])
@@ -106,9 +140,8 @@ var survivorCommands = map[string]func(ctx context.Context, s *survivor, args []
 	},
 	"close": func(_ context.Context, s *survivor, _ []string) (string, error) { return "", s.world.Close() },
 	"exit": func(_ context.Context, _ *survivor, args []string) (string, error) {
-		code, err := strconv.Atoi(args[0])
-		os.Exit(code)
-		return "", err
+		os.Exit(number(args[0]))
+		return "", nil
 	},
 	"setenv": func(_ context.Context, _ *survivor, args []string) (string, error) {
 		return "", os.Setenv(args[0], args[1])
@@ -125,11 +158,15 @@ var survivorCommands = map[string]func(ctx context.Context, s *survivor, args []
 }
 
 func within(ctx context.Context, milliseconds string) (context.Context, context.CancelFunc) {
-	n, err := strconv.Atoi(milliseconds)
+	return context.WithTimeout(ctx, time.Duration(number(milliseconds))*time.Millisecond)
+}
+
+func number(text string) int {
+	n, err := strconv.Atoi(text)
 	if err != nil {
 		panic(err)
 	}
-	return context.WithTimeout(ctx, time.Duration(n)*time.Millisecond)
+	return n
 }
 
 // checkWorld uses a world as programs do that make their groups again, and compares every result.

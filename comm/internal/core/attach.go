@@ -73,7 +73,7 @@ func (c *Collective) attach() error {
 		g.Comm.OnFailure(team.Alert)
 	}
 	if len(at.Members) == 1 {
-		team.Share(g.World.Heap, g.acceptors())
+		team.Share(g.Comm.Context(), g.World.Heap, g.acceptors())
 		g.team.Store(team)
 	} else {
 		g.layout = &hier.Layout{Nodes: at, Choose: g.Choose, Team: team}
@@ -122,7 +122,7 @@ func (g *Group) verdict(mem *segment.Segment, here int) byte {
 
 // attachMemory attaches the memory that rank exports by key.
 func (g *Group) attachMemory(key uint64, rank int) (*segment.Segment, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), attachTimeout)
+	ctx, cancel := context.WithTimeout(g.Comm.Context(), attachTimeout)
 	defer cancel()
 	return acceptor.Attach(ctx, g.World.Peers[g.Ranks[rank]].Acceptor, g.World.Token, key)
 }

@@ -144,6 +144,9 @@ func (g *Group) mismatch(m *shm.Mismatch) *diagnosis.Failure {
 
 // unreachable returns the error of a collective that cannot attach the memory of rank.
 func (g *Group) unreachable(rank int, err error) error {
+	if err := g.Comm.Err(); err != nil {
+		return err
+	}
 	if f := g.Comm.Gone(rank); f != nil {
 		return f
 	}

@@ -57,6 +57,24 @@ type Peer struct {
 // memory returns a text that is the same for ranks that can share memory, if both have an acceptor.
 func (p *Peer) memory() string { return p.Kernel + " " + p.Network }
 
+// IsProcess reports whether p and other are the same process.
+func (p *Peer) IsProcess(other Peer) bool { return p.PID == other.PID && p.Place == other.Place }
+
+// SharesMemory reports whether this rank may share memory with p, which may be of another world, and is not this process.
+func (w *WorldConfig) SharesMemory(p Peer) bool {
+	me := &w.Peers[w.Rank]
+	return p.Acceptor != "" && p.memory() == me.memory() && !p.IsProcess(*me)
+}
+
+// HasEnded reports whether p, which may be of another world, is known to have ended.
+func (w *WorldConfig) HasEnded(p Peer) bool {
+	if !p.SameProcesses(w.Peers[w.Rank].Place) {
+		return false
+	}
+	ended, known := machine.AwaitExit(p.PID, 0)
+	return ended && known
+}
+
 // NewWorld returns the world of a rank. Its endpoint serves on tr.
 func NewWorld(cfg WorldConfig, tr transport.Transport, opt endpoint.Options) *World {
 	w := &World{WorldConfig: cfg, Heap: heap.New(cfg.Acceptor, cfg.Token)}

@@ -1,6 +1,7 @@
 package endpoint
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -40,7 +41,12 @@ type Communicator struct {
 
 	trace    flight.Trace
 	unusable atomic.Bool // failed or closed
+	ctx      context.Context
+	cancel   context.CancelFunc // of ctx
 }
+
+// Context ends when the communicator fails, or is closed.
+func (c *Communicator) Context() context.Context { return c.ctx }
 
 // Open returns the communicator of the group id, whose members are world ranks and include this one.
 func (e *Endpoint) Open(id uint64, members []int) (*Communicator, error) {
@@ -53,6 +59,7 @@ func (e *Endpoint) Open(id uint64, members []int) (*Communicator, error) {
 		return nil, fmt.Errorf("group %#x is open already", id)
 	}
 	c := &Communicator{ep: e, id: id, members: slices.Clone(members), notified: map[int]chan struct{}{}}
+	c.ctx, c.cancel = context.WithCancel(e.ctx)
 	e.comms[id] = c
 	for _, m := range e.early[id] {
 		switch m.Kind {

@@ -92,6 +92,7 @@ func (c *Communicator) stop(f *diagnosis.Failure) bool {
 	}
 	c.err, c.failed = f, time.Now()
 	c.unusable.Store(true)
+	c.cancel()
 	if c.onFailure != nil {
 		c.onFailure()
 	}

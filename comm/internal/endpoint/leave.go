@@ -64,6 +64,7 @@ func (c *Communicator) Close() {
 func (c *Communicator) close() {
 	c.closed = true
 	c.unusable.Store(true)
+	c.cancel()
 	for _, op := range slices.Clone(c.ops) {
 		if !op.send || op.id != 0 {
 			c.end(op, ErrClosed)

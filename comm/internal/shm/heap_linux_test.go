@@ -1,6 +1,7 @@
 package shm
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -74,7 +75,7 @@ func sharing(t testing.TB, teams []*Team) []*heap.Heap {
 		addresses[r] = d.Address()
 	}
 	for r, team := range teams {
-		team.Share(heaps[r], addresses)
+		team.Share(context.Background(), heaps[r], addresses)
 	}
 	return heaps
 }

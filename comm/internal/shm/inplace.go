@@ -1,6 +1,7 @@
 package shm
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/gorun/gorun/comm/internal/cpu"
@@ -35,7 +36,8 @@ type span struct{ at, n, size, slot int }
 
 // inPlace is the state of a team whose ranks use each other's heaps.
 type inPlace struct {
-	pushPolicy   copyPolicy // for stores into others' buffers
+	pushPolicy   copyPolicy      // for stores into others' buffers
+	ctx          context.Context // ends when the group fails
 	heap         *heap.Heap
 	addresses    []string     // of acceptors, by rank
 	lastAttached []attachment // by rank: the segment that was attached last; id is its own
@@ -48,10 +50,11 @@ type attachment struct {
 	mem []byte
 }
 
-// Share lets the ranks use each other's heaps. mine is the heap of this rank, and addresses are those of all ranks' acceptors.
-func (t *Team) Share(mine *heap.Heap, addresses []string) {
+// Share lets the ranks use each other's heaps. mine is the heap of this rank, and addresses are those of all ranks' acceptors. No rank waits
+// for another one's acceptor after ctx has ended.
+func (t *Team) Share(ctx context.Context, mine *heap.Heap, addresses []string) {
 	t.inPlace = inPlace{
-		pushPolicy: newCopyPolicy(0), heap: mine, addresses: addresses,
+		pushPolicy: newCopyPolicy(0), ctx: ctx, heap: mine, addresses: addresses,
 		lastAttached: make([]attachment, t.n), attached: make([]attachment, t.n),
 	}
 }
@@ -114,7 +117,7 @@ func (t *Team) attach(r int, p span) ([]byte, error) {
 		return nil, err
 	}
 	if last.mem == nil || last.id != at.Segment {
-		mem, err := t.heap.Attach(t.addresses[r], at.Segment)
+		mem, err := t.heap.Attach(t.ctx, t.addresses[r], at.Segment)
 		if err != nil {
 			return nil, &Unreachable{r, err}
 		}

@@ -3,6 +3,7 @@
 package shm
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -221,7 +222,7 @@ func (w *world) share() {
 	addresses := make([]string, w.n)
 	for r, h := range heap.Simulated(w.heaps, addresses) {
 		t := w.teams[r]
-		t.Share(h, addresses)
+		t.Share(context.Background(), h, addresses)
 		t.pushPolicy.nonTemporal = w.chance(3)
 		t.pushPolicy.sinceSampled = 0
 	}

@@ -153,7 +153,7 @@ func TestStressedRank(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	team.Share(h, s.Addresses)
+	team.Share(context.Background(), h, s.Addresses)
 	if err := s.calls(t, team, h); err != nil {
 		t.Fatal(err)
 	}

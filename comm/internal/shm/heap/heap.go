@@ -27,6 +27,7 @@ type Heap struct {
 	mu      sync.Mutex
 	users   int // or the constant released
 	regions []*region
+	heir    *Memory // who gets the regions when the heap ends; nil: nobody
 
 	attachMu sync.Mutex
 	attached map[remote]*segment.Segment
@@ -60,7 +61,7 @@ func (h *Heap) Retain() {
 	h.users++
 }
 
-// Release removes a user. The last one ends the heap with all that is in it.
+// Release removes a user. The last one ends the heap with all that is in it, unless the heap leaves that to a Memory.
 func (h *Heap) Release() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -73,7 +74,11 @@ func (h *Heap) Release() {
 		if h.acceptor != nil {
 			h.acceptor.Remove(r.id)
 		}
-		_ = r.segment.Close() // cannot fail: the mapping is this heap's own
+	}
+	if h.heir != nil {
+		h.heir.take(h.regions)
+	} else {
+		closeAll(h.regions)
 	}
 	h.attachMu.Lock()
 	defer h.attachMu.Unlock()
@@ -118,6 +123,12 @@ func (h *Heap) grow(n, unit int) (*region, error) {
 	if err != nil {
 		return nil, err
 	}
+	h.add(r)
+	return r, nil
+}
+
+// add makes r one of the heap's regions, and lets others attach it. The mutex is held.
+func (h *Heap) add(r *region) {
 	r.id = rand.Uint64()
 	h.regions = append(h.regions, r)
 	if h.acceptor != nil && r.segment != nil {
@@ -125,14 +136,17 @@ func (h *Heap) grow(n, unit int) (*region, error) {
 		exported := slices.DeleteFunc(slices.Clone(h.regions), func(r *region) bool { return r.segment == nil })
 		h.exported.Store(&exported)
 	}
-	return r, nil
 }
 
 // Free frees the buffer that Alloc has returned at an address, and reports whether there is one.
 func (h *Heap) Free(start unsafe.Pointer) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, r := range h.regions {
+	return freeIn(h.regions, start)
+}
+
+func freeIn(regions []*region, start unsafe.Pointer) bool {
+	for _, r := range regions {
 		if at, ok := r.offset(start); ok {
 			i, found := r.index(at)
 			if found {
@@ -142,6 +156,12 @@ func (h *Heap) Free(start unsafe.Pointer) bool {
 		}
 	}
 	return false
+}
+
+func closeAll(regions []*region) {
+	for _, r := range regions {
+		_ = r.segment.Close() // cannot fail: the mapping is the heap's own
+	}
 }
 
 // RetireRegions makes Alloc use new regions from now on. It is called after a failure, when other ranks may still write to this rank's
@@ -173,13 +193,13 @@ func (h *Heap) Handle(buf []byte) (Handle, bool) {
 }
 
 // Attach returns segment id of the heap of the rank whose acceptor is at address.
-func (h *Heap) Attach(address string, id uint64) ([]byte, error) {
+func (h *Heap) Attach(ctx context.Context, address string, id uint64) ([]byte, error) {
 	h.attachMu.Lock()
 	defer h.attachMu.Unlock()
 	key := remote{address, id}
 	s := h.attached[key]
 	if s == nil {
-		ctx, cancel := context.WithTimeout(context.Background(), attachTimeout)
+		ctx, cancel := context.WithTimeout(ctx, attachTimeout)
 		defer cancel()
 		var err error
 		if s, err = acceptor.Attach(ctx, address, h.token, id); err != nil {

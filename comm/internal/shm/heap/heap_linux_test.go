@@ -100,7 +100,7 @@ func TestHeap(t *testing.T) {
 		if !ok {
 			t.Fatal("a part of a buffer has no handle")
 		}
-		theirs, err := h.Attach(d.Address(), at.Segment)
+		theirs, err := h.Attach(t.Context(), d.Address(), at.Segment)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -146,7 +146,7 @@ func TestMoreMemoryThanThereIs(t *testing.T) {
 			t.Errorf("%d bytes: %v", n, err)
 		}
 	}
-	if _, err := h.Attach(d.Address(), 1); err == nil {
+	if _, err := h.Attach(t.Context(), d.Address(), 1); err == nil {
 		t.Error("attached a segment that does not exist")
 	}
 	allocate(t, h, 1) // goes on
@@ -176,7 +176,7 @@ func TestReleaseLeavesNothing(t *testing.T) {
 	other.Retain()
 	for _, n := range []int{1, 5 << 20, 100 << 20} {
 		at, _ := h.Handle(allocate(t, h, n))
-		if _, err := other.Attach(d.Address(), at.Segment); err != nil {
+		if _, err := other.Attach(t.Context(), d.Address(), at.Segment); err != nil {
 			t.Fatal(err)
 		}
 	}

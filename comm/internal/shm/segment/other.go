@@ -19,6 +19,9 @@ func (*Segment) CloseFD() {}
 // Close does nothing.
 func (*Segment) Close() error { return nil }
 
+// Replace fails.
+func (*Segment) Replace(*Segment) error { return errors.ErrUnsupported }
+
 // Punch fails.
 func (*Segment) Punch(_, _ int) error { return errors.ErrUnsupported }
 

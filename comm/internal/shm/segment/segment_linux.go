@@ -130,6 +130,18 @@ func (s *Segment) Punch(from, n int) error {
 	})
 }
 
+// Replace makes s the segment that by is, which has the same size, at the addresses of s: there is always memory. What s was before is
+// unmapped, and by is used no more.
+func (s *Segment) Replace(by *Segment) error {
+	from, to, size := unsafe.Pointer(unsafe.SliceData(by.mem)), unsafe.Pointer(unsafe.SliceData(s.mem)), uintptr(WholePages(len(s.mem)))
+	if _, err := unix.MremapPtr(from, size, to, size, unix.MREMAP_MAYMOVE|unix.MREMAP_FIXED); err != nil {
+		return os.NewSyscallError("mremap", err)
+	}
+	s.CloseFD()
+	s.fd, by.fd, by.mem = by.fd, -1, nil
+	return nil
+}
+
 // Bytes returns the memory, until Close.
 func (s *Segment) Bytes() []byte { return s.mem }
 

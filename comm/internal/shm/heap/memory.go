@@ -1,0 +1,126 @@
+package heap
+
+import (
+	"context"
+	"sync"
+	"unsafe"
+
+	"github.com/gorun/gorun/comm/internal/shm/segment"
+)
+
+// A Memory is what heaps have detached: regions with the buffers in them, which another heap can adopt.
+type Memory struct {
+	Discards bool // it frees all that is left to it
+
+	mu       sync.Mutex
+	regions  []*region
+	heaps    int           // that have not ended
+	detached chan struct{} // closed when there are none
+}
+
+// Detach makes the heap leave its regions to m when it ends.
+func (h *Heap) Detach(m *Memory) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.users == released || h.heir != nil {
+		return
+	}
+	h.heir = m
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.heaps == 0 {
+		m.detached = make(chan struct{})
+	}
+	m.heaps++
+}
+
+func (m *Memory) take(regions []*region) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.Discards {
+		closeAll(regions)
+	} else {
+		m.regions = append(m.regions, regions...)
+	}
+	if m.heaps--; m.heaps == 0 {
+		close(m.detached)
+	}
+}
+
+// Await waits until the heaps have ended that leave their regions to m.
+func (m *Memory) Await(ctx context.Context) error {
+	m.mu.Lock()
+	detached := m.detached
+	m.mu.Unlock()
+	if detached == nil {
+		return nil
+	}
+	select {
+	case <-detached:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// Free is Heap.Free.
+func (m *Memory) Free(start unsafe.Pointer) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return freeIn(m.regions, start)
+}
+
+// Adopt makes the regions of m those of h, which is new. All that is in them stays where it is.
+func (h *Heap) Adopt(m *Memory) {
+	m.mu.Lock()
+	regions := m.regions
+	m.regions = nil
+	m.mu.Unlock()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, r := range regions {
+		r.retired = false
+		h.add(r)
+	}
+}
+
+// Renew gives all buffers new memory, at the same addresses and with the same contents, that no other process has attached. If it fails, some
+// have it.
+func (m *Memory) Renew() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, r := range m.regions {
+		if err := r.renew(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *region) renew() error {
+	if r.segment == nil {
+		return nil
+	}
+	s, err := segment.Create(len(r.mem))
+	if err != nil {
+		return err
+	}
+	used := r.used
+	fresh := &region{mem: s.Bytes(), segment: s, unit: r.unit}
+	if r.unit >= sharedLarge {
+		segment.AdviseLarge(s.Bytes())
+	}
+	for _, e := range used {
+		buf, err := fresh.alloc(e.from, e.to-e.from)
+		if err != nil {
+			_ = s.Close()
+			return err
+		}
+		copy(buf, r.mem[e.from:e.to])
+	}
+	if err := r.segment.Replace(s); err != nil {
+		_ = s.Close()
+		return err
+	}
+	return nil
+}
