@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -25,11 +26,12 @@ import (
 
 const aboutDrill = "gorun drill runs the scenarios that you name, or all of them; --list shows what they are. " +
 	"Each scenario starts a job with several agents on this machine, and injects one fault. " +
-	"A table on stdout shows the results. The exit code is 1 if a job did not do what it should."
+	"After --, you can name a program of your own, which runs instead of the built-in one. A table on stdout shows the results. The exit code is 1 if a job did not do what it should."
 
 const drillExamples = `gorun drill
 gorun drill worker-kill agent-kill
-gorun drill --random --minutes=30 --nodes=4`
+gorun drill --random --minutes=30 --nodes=4
+gorun drill worker-kill -- ./train --steps=100`
 
 // mostMinutes is the longest duration of --random: a year.
 const mostMinutes = 365 * 24 * 60
@@ -39,21 +41,28 @@ const mostRepeats = 1 << 20
 
 // drillCommand is gorun drill, which injects faults.
 func drillCommand() *cobra.Command {
-	o := drill.Options{Nodes: 3, Nproc: 2, Timeout: time.Minute, Repeat: 1}
+	o := drill.Options{Nodes: 3, Nproc: 2, Timeout: time.Minute, Repeat: 1, After: 5 * time.Second}
 	policies := drill.Policies
 	var list, asJSON, random bool
 	var svg string
 	var seed uint64
 	minutes := 1.0
 	cmd := &cobra.Command{
-		Use: "drill [flags] [scenario...]", DisableFlagsInUseLine: true,
+		Use: "drill [flags] [scenario...] [-- program [argument...]]", DisableFlagsInUseLine: true,
 		Short: "Break jobs on purpose, and check that they recover", Long: aboutDrill, Example: drillExamples, ValidArgs: drillNames(),
 		RunE: func(cmd *cobra.Command, names []string) error {
+			if n := cmd.ArgsLenAtDash(); n >= 0 {
+				if names, o.Program = names[:n], names[n:]; len(o.Program) == 0 {
+					return usagef("gorun drill: no program follows --")
+				}
+			}
 			scenarios, err := drillsOf(names)
 			if err != nil {
 				return err
 			}
 			switch seeded, timed := cmd.Flags().Changed("seed"), cmd.Flags().Changed("minutes"); {
+			case random && o.Program != nil:
+				return usagef("gorun drill: --random runs the built-in program only: leave out %s", quote(o.Program[0]))
 			case random && len(names) > 0:
 				return usagef("gorun drill: --random runs no scenarios: leave out %s", quote(names[0]))
 			case !random && (seeded || timed):
@@ -72,6 +81,14 @@ func drillCommand() *cobra.Command {
 			}
 			if o.Gorun, err = os.Executable(); err != nil {
 				return err
+			}
+			if o.Program != nil {
+				if o.Dir, err = os.Getwd(); err != nil {
+					return err
+				}
+				if _, err := exec.LookPath(o.Program[0]); err != nil {
+					return usagef("gorun drill: %v", err)
+				}
 			}
 			std := newStdio(os.Stdout, os.Stderr)
 			interrupts := notify([]os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP})
@@ -96,6 +113,7 @@ func drillCommand() *cobra.Command {
 	own("on-failure", "", "NAME", "restart, replace or both: the --on-failure of the jobs (default both)", setTo(&policies, parsePolicies))
 	own("repeat", "", "N", "how often to run each scenario; the table then has the median and the worst times (default 1)", setTo(&o.Repeat, between(1, mostRepeats)))
 	own("timeout", "", "DURATION", "longest time that a scenario may take (default 1m)", setTo(&o.Timeout, positiveDuration))
+	own("after", "", "DURATION", "how long your own program runs before the fault (default 5s)", setTo(&o.After, positiveDuration))
 	own("random", "", "", "inject random faults instead of running scenarios", setTo(&random, parseSwitch))
 	own("minutes", "", "MINUTES", "how long --random runs (default 1)", setTo(&minutes, parseMinutes))
 	own("seed", "", "SEED", "seed of --random, which determines the faults (default: a new one, which gorun logs)", setTo(&seed, parseSeed))
@@ -218,6 +236,16 @@ func drillWorkerCommand() *cobra.Command {
 		Use: drill.WorkerCommand, Hidden: true, Args: cobra.MinimumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return drill.Work(cmd.Context(), args[0], args[1], args[2:])
+		},
+	}
+}
+
+// drillProgramCommand is what becomes a worker of the user's own program.
+func drillProgramCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: drill.ProgramCommand, Hidden: true, Args: cobra.MinimumNArgs(4), DisableFlagParsing: true,
+		RunE: func(_ *cobra.Command, args []string) error {
+			return drill.Become(args[0], args[1], args[2], args[3:])
 		},
 	}
 }

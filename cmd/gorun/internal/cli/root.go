@@ -110,7 +110,7 @@ func newCommand(here host, start startFunc) *cobra.Command {
 func addCommands(cmd *cobra.Command, etcd Etcd) {
 	cmd.AddCommand(
 		printCommand("version", "Print the version", func() string { return "gorun " + version + "\n" }),
-		drillCommand(), drillWorkerCommand(),
+		drillCommand(), drillWorkerCommand(), drillProgramCommand(),
 		completionCommand(), printCommand("man", "Print the manual page in roff format", manual), etcdCommand(etcd),
 	)
 }

@@ -12,6 +12,7 @@ func (w *world) checkStart(k *worker) {
 		case other == k:
 		case other.Round == k.Round && other.Rank == k.Rank:
 			w.fail(fmt.Errorf("%v has started twice", k))
+		case k.Master == "" || other.Master == "": // they cannot be asked
 		case other.Round == k.Round && (other.World != k.World || other.Restarts != k.Restarts || other.Master != k.Master):
 			w.fail(fmt.Errorf("%v knows of %s, and %v of %s", k, k.view(), other, other.view()))
 		case other.Round >= k.Round && other.Node == k.Node && other.Round != k.Round:

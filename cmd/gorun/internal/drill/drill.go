@@ -40,9 +40,10 @@ type Scenario struct {
 	Name  string
 	About string // one line, for people
 
-	job    job
-	length time.Duration          // that the steps take beside Options.Timeout
-	steps  func(nodes int) []step // from when the nodes that are there first compute together until the job is to end well
+	builtin bool // it needs the built-in program
+	job     job
+	length  time.Duration          // that the steps take beside Options.Timeout
+	steps   func(nodes int) []step // from when the nodes that are there first compute together until the job is to end well
 }
 
 // A job describes the job of a scenario. The zero value is a job that loses no node, and whose first node hosts the rendezvous.

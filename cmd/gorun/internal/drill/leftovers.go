@@ -4,6 +4,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -24,8 +25,8 @@ func (s *testbed) clear() (left Leftovers) {
 			_ = p.cmd.Process.Kill() // it may have ended
 		}
 	}
-	list := within(s.dir)
-	for begun := time.Now(); len(list) > 0 && time.Since(begun) < endTimeout; list = within(s.dir) {
+	list := s.processes()
+	for begun := time.Now(); len(list) > 0 && time.Since(begun) < endTimeout; list = s.processes() {
 		time.Sleep(endPause) // there is no event for the end of a process that is no child
 	}
 	left.Processes = len(list)
@@ -45,26 +46,42 @@ func (s *testbed) clear() (left Leftovers) {
 	if s.memory != nil && !s.memory.remove() {
 		left.Files++
 	}
-	entries, _ := os.ReadDir(s.temp()) // it is there, unless the testbed never was complete
-	left.Files = len(entries)
+	pattern := "*"
+	if s.world.program {
+		pattern = "gorun*" // the others are the program's own
+	}
+	entries, _ := filepath.Glob(filepath.Join(s.temp(), pattern)) // the pattern is good
+	left.Files += len(entries)
 	return left
 }
 
-// within finds the processes whose working directory is dir. All processes of a testbed have it: guards do not have the
-// environment of their agents.
-func within(dir string) (list []proc.Process) {
+// processes finds those of the testbed that live. Their working directory is that of the testbed, for guards do not have the environment
+// of their agents; that of the user's own program is another one, but it has the environment.
+func (s *testbed) processes() (list []proc.Process) {
 	links, _ := filepath.Glob("/proc/[0-9]*/cwd") // the pattern is good
 	for _, name := range links {
-		if cwd, err := os.Readlink(name); err != nil || cwd != dir {
+		if !s.owns(filepath.Dir(name)) {
 			continue // another user's, or it has ended
 		}
 		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(name))) // digits
 		p, ok := proc.Read(pid)
-		if again, err := os.Readlink(name); ok && err == nil && again == dir { // it is still that process
+		if ok && s.owns(filepath.Dir(name)) { // it is still that process
 			list = append(list, p)
 		}
 	}
 	return list
+}
+
+// owns reports whether a process is one of the testbed's.
+func (s *testbed) owns(process string) bool {
+	if cwd, err := os.Readlink(filepath.Join(process, "cwd")); err == nil && cwd == s.dir {
+		return true
+	}
+	if !s.world.program {
+		return false
+	}
+	environ, err := os.ReadFile(filepath.Join(process, "environ"))
+	return err == nil && slices.Contains(strings.Split(string(environ), "\x00"), "TMPDIR="+s.temp())
 }
 
 // countTaken counts the addresses at which a process listens.

@@ -87,7 +87,11 @@ func (s *testbed) startNode(name string, node int, program string) (*process, er
 	if j.ranks {
 		args = append(args, fmt.Sprint("--node-rank=", node))
 	}
-	return s.start(name, node, unread, slices.Concat(args, []string{program, WorkerCommand, s.socket(), strconv.Itoa(node)}, ways))
+	worker := slices.Concat([]string{program, WorkerCommand, s.socket(), strconv.Itoa(node)}, ways)
+	if s.options.Program != nil {
+		worker = slices.Concat([]string{program, ProgramCommand, s.socket(), strconv.Itoa(node), s.options.Dir}, s.options.Program)
+	}
+	return s.start(name, node, unread, slices.Concat(args, worker))
 }
 
 // startEtcd starts or restarts a member of etcd.
@@ -126,8 +130,11 @@ func (s *testbed) start(name string, host int, unread bool, args []string) (*pro
 	case host >= s.options.Nodes:
 		word = "spares: "
 	}
-	p.cmd.Stdout = log
-	p.cmd.Stderr = &watcher{to: log, word: []byte(word), found: func() { s.post(func(time.Time) { p.announced = true }) }}
+	stderr := &watcher{to: log, word: []byte(word), found: func() { s.post(func(time.Time) { p.announced = true }) }}
+	p.cmd.Stdout, p.cmd.Stderr = log, stderr
+	if s.options.Program != nil && host >= 0 {
+		s.followProgram(p.cmd, host, log, stderr)
+	}
 	if unread {
 		if p.console, err = newConsole(); err != nil {
 			_ = log.Close()
@@ -163,7 +170,11 @@ func (s *testbed) end(at time.Time, p *process) {
 	p.become(at, "")
 	p.ended = true
 	if !p.mayEnd {
-		s.world.fail(fmt.Errorf("%s has ended: %v", p.name, p.cmd.ProcessState))
+		early := ""
+		if s.options.Program != nil && p.cmd.ProcessState.Success() {
+			early = ": the program must run until the fault is over"
+		}
+		s.world.fail(fmt.Errorf("%s has ended: %v%s", p.name, p.cmd.ProcessState, early))
 	}
 }
 
@@ -208,12 +219,21 @@ type watcher struct {
 	to    *os.File
 	word  []byte
 	found func()
+	line  func(lines []byte) // gets all lines; nil: nobody does
+	rest  []byte             // of a line that has begun
 }
 
 func (w *watcher) Write(p []byte) (int, error) {
 	if w.found != nil && bytes.Contains(p, w.word) {
 		w.found()
 		w.found = nil
+	}
+	if w.line != nil {
+		w.rest = append(w.rest, p...)
+		if n := bytes.LastIndexByte(w.rest, '\n') + 1; n > 0 {
+			w.line(w.rest[:n])
+			w.rest = slices.Clone(w.rest[n:])
+		}
 	}
 	return w.to.Write(p)
 }

@@ -49,7 +49,7 @@ func randomFaults(seed uint64, length time.Duration, nodes int) step {
 			}
 			took, err := s.inject(ctx, list, pauses, upTo(0, nodes))
 			if err == nil {
-				if used := s.world.in(s.world.newest())[0].Restarts; used > restarts {
+				if used := s.world.restarts(); used > restarts {
 					err = fmt.Errorf("restarts used: %d, where faults have cost %d", used, restarts)
 				}
 			}

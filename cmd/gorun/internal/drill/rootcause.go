@@ -47,7 +47,7 @@ func (w *world) checkRootCauses(logs map[string][]byte, restarts int) error {
 			return fmt.Errorf("no node says why restart %d was used", n)
 		}
 		hit := func(k *worker) bool { return k.Rank == c.rank && w.victim(k) }
-		if w.exitCode != 0 && !slices.ContainsFunc(w.in(w.before), hit) {
+		if w.exitCode != 0 && !w.program && !slices.ContainsFunc(w.in(w.before), hit) {
 			return fmt.Errorf("restart %d is said to be because of %s, which the fault did not hit", n, c.text)
 		}
 	}
@@ -67,6 +67,6 @@ func oneRootCause() step {
 				logs[p.name] = log
 			}
 		}
-		return s.world.checkRootCauses(logs, s.world.in(s.world.newest())[0].Restarts)
+		return s.world.checkRootCauses(logs, s.world.restarts())
 	}}
 }

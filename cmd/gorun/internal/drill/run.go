@@ -19,9 +19,12 @@ import (
 
 // Options are the options of a drill.
 type Options struct {
-	Gorun   string // path of the program
-	Nodes   int    // at least 2; there are more where more must host
-	Nproc   int    // workers of each
+	Gorun   string        // path of the program
+	Nodes   int           // at least 2; there are more where more must host
+	Nproc   int           // workers of each
+	Program []string      // the user's own, with its arguments; nil: the built-in one
+	Dir     string        // where it runs
+	After   time.Duration // for which it runs before the fault
 	Timeout time.Duration
 	Repeat  int       // how often each scenario is run with each policy
 	Keep    bool      // logs, also of what holds
@@ -72,6 +75,11 @@ func Run(ctx context.Context, o Options, scenarios []*Scenario, policies []Polic
 func run(ctx context.Context, o Options, sc *Scenario, r *Result, dir string) error {
 	name := fmt.Sprintf("%s, %s", sc.Name, r.Policy)
 	o.log("%s: %s", name, sc.About)
+	if sc.builtin && o.Program != nil {
+		r.Skipped, r.Why = true, "only the built-in program does what this needs"
+		o.log("%s: skipped: %s", name, r.Why)
+		return nil
+	}
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return err
 	}
@@ -97,6 +105,9 @@ func run(ctx context.Context, o Options, sc *Scenario, r *Result, dir string) er
 		return context.Cause(ctx)
 	}
 	one.judge(err)
+	if all, on := s.world.livedOn(); o.Program != nil && !s.world.fault.IsZero() {
+		o.log("%s: of %d workers that the fault did not hit, %d have lived on; the others have started again, or ended", name, all, on)
+	}
 	if !one.Held || o.Keep {
 		one.Logs = dir
 	}
@@ -116,6 +127,9 @@ func isUnavailable(err error) bool {
 func (s *testbed) play(ctx context.Context, sc *Scenario, name string) error {
 	first := sc.job.begin(s.options.Nodes)
 	steps := []step{start(upTo(0, first)), together(upTo(0, first)), computeOn()}
+	if s.options.Program != nil {
+		steps = append(steps, pause(s.options.After))
+	}
 	if sc.job.etcd > 0 {
 		steps = slices.Insert(steps, 0, startEtcds(sc.job.etcd))
 	}

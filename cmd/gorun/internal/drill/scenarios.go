@@ -22,15 +22,17 @@ var Scenarios = []*Scenario{
 		job:   job{restarts: 1, watch: true},
 		steps: func(n int) []step { return []step{faultOfWorker(syscall.SIGSTOP, n-1), again(upTo(0, n))} },
 	}, {
-		Name:  "worker-hang",
-		About: "a worker loops, and computes no more: after --hang-timeout, it is named and killed, which costs one restart",
-		job:   job{restarts: 1, watch: true},
-		steps: func(n int) []step { return []step{faultOfLoop(n - 1), again(upTo(0, n))} },
+		Name:    "worker-hang",
+		About:   "a worker loops, and computes no more: after --hang-timeout, it is named and killed, which costs one restart",
+		builtin: true,
+		job:     job{restarts: 1, watch: true},
+		steps:   func(n int) []step { return []step{faultOfLoop(n - 1), again(upTo(0, n))} },
 	}, {
-		Name:  "worker-oom",
-		About: "a worker takes more memory than its cgroup may, and the kernel kills it: as in worker-kill, and all learn why",
-		job:   job{restarts: 1, memory: true},
-		steps: func(n int) []step { return []step{faultOfMemory(n - 1), again(upTo(0, n))} },
+		Name:    "worker-oom",
+		About:   "a worker takes more memory than its cgroup may, and the kernel kills it: as in worker-kill, and all learn why",
+		builtin: true,
+		job:     job{restarts: 1, memory: true},
+		steps:   func(n int) []step { return []step{faultOfMemory(n - 1), again(upTo(0, n))} },
 	}, {
 		Name:  "two-at-once",
 		About: "two workers on different nodes, one of them rank 0, are killed at once: the job recovers in one new round, or in two",
@@ -42,16 +44,18 @@ var Scenarios = []*Scenario{
 			}
 		},
 	}, {
-		Name:  "console-blocked",
-		About: "nobody reads the output of a node's workers, and one of them is killed: the job recovers all the same",
-		job:   job{restarts: 1, unread: true},
+		Name:    "console-blocked",
+		About:   "nobody reads the output of a node's workers, and one of them is killed: the job recovers all the same",
+		builtin: true,
+		job:     job{restarts: 1, unread: true},
 		steps: func(n int) []step {
 			return []step{consoleFull(n - 1), faultOfWorker(syscall.SIGKILL, n-1), again(upTo(0, n)), readConsole(n - 1)}
 		},
 	}, {
-		Name:  "disk-full",
-		About: "the disk with the log files of a node is full, and one of its workers is killed: the job recovers all the same",
-		job:   job{restarts: 1, disk: true},
+		Name:    "disk-full",
+		About:   "the disk with the log files of a node is full, and one of its workers is killed: the job recovers all the same",
+		builtin: true,
+		job:     job{restarts: 1, disk: true},
 		steps: func(n int) []step {
 			return []step{diskFull(n - 1), faultOfWorker(syscall.SIGKILL, n-1), again(upTo(0, n))}
 		},

@@ -46,7 +46,7 @@ func again(nodes []int) step {
 			return err
 		}
 		s.recovered = s.changed
-		if err := s.world.checkRound(); err != nil || s.job.policy == Restart {
+		if err := s.world.checkRound(); err != nil || s.job.policy == Restart || s.world.program {
 			return err
 		}
 		return s.world.checkSurvivors()
@@ -123,7 +123,7 @@ func startEtcds(members int) step {
 	}}
 }
 
-// finish lets the job end successfully, and then ends etcd.
+// finish lets the job end successfully, and then ends etcd. The user's own program ends by itself.
 func finish() step {
 	return step{"the job ends, every agent with exit code 0", func(ctx context.Context, s *testbed) error {
 		s.finished = time.Now()
@@ -132,7 +132,7 @@ func finish() step {
 		for _, p := range agents {
 			p.mayEnd = true
 		}
-		for _, k := range s.world.live(anywhere) {
+		for _, k := range s.world.live(anywhere) { // the user's own program does not read it
 			_ = k.say(finishLine) // it may have ended, since another was to finish
 		}
 		if err := s.awaitEnd(ctx, agents...); err != nil {
@@ -151,8 +151,7 @@ func finish() step {
 // restarts checks how many restarts were used.
 func restarts(n int) step {
 	return step{fmt.Sprintf("restarts used: %d", n), func(_ context.Context, s *testbed) error {
-		w := s.world
-		if used := w.in(w.newest())[0].Restarts; used != n {
+		if used := s.world.restarts(); used != n {
 			return fmt.Errorf("%d were used", used)
 		}
 		return nil
@@ -162,7 +161,7 @@ func restarts(n int) step {
 // restartsBetween checks that at least and at most so many restarts were used.
 func restartsBetween(least, most int) step {
 	return step{fmt.Sprintf("restarts used: %d to %d", least, most), func(_ context.Context, s *testbed) error {
-		if used := s.world.in(s.world.newest())[0].Restarts; used < least || used > most {
+		if used := s.world.restarts(); used < least || used > most {
 			return fmt.Errorf("%d were used", used)
 		}
 		return nil

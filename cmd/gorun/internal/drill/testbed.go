@@ -61,7 +61,7 @@ func (s *testbed) tokenFile() string { return filepath.Join(s.dir, "token") }
 func newTestbed(o Options, j job, dir string) (*testbed, error) {
 	s := &testbed{
 		begun: time.Now(), options: o, job: j, dir: dir, agents: make(map[int]*process), etcds: make(map[int]*process),
-		world: &world{nproc: o.Nproc, policy: j.policy, alive: (*worker).isAlive}, news: make(chan news),
+		world: &world{nproc: o.Nproc, policy: j.policy, program: o.Program != nil, alive: (*worker).isAlive}, news: make(chan news),
 	}
 	s.life, s.die = context.WithCancel(context.Background())
 	if err := s.set(); err != nil {

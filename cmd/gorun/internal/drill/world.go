@@ -14,6 +14,7 @@ import (
 type world struct {
 	nproc    int
 	policy   Policy
+	program  bool               // the workers run the user's own: they report nothing but that they have started
 	alive    func(*worker) bool // whether its process has not ended
 	workers  []*worker          // all that there ever were, in the order of their first messages
 	wrong    error              // the first thing that has happened and must not
@@ -34,7 +35,8 @@ type worker struct {
 	place
 	process      *os.Process
 	conn         net.Conn // to it
-	before, next *worker  // the same process in the previous round and in the next one; nil: it was or is in none
+	since        time.Time
+	before, next *worker // the same process in the previous round and in the next one; nil: it was or is in none
 	computations int
 	first, state int    // the state after the first computation here and after the last one that it has reported
 	failure      string // why it cannot compute any more; empty: it can
@@ -74,10 +76,12 @@ func (w *world) receive(at time.Time, k *worker, m message) {
 	w.follow(at, k, m.Kind)
 	switch m.Kind {
 	case rejoined:
+		k.since = at
 		k.state, k.before.next = k.before.state, k
 		w.workers = append(w.workers, k)
 		w.checkStart(k)
 	case started:
+		k.since = at
 		w.workers = append(w.workers, k)
 		w.checkStart(k)
 	case computed:
@@ -136,6 +140,14 @@ func (w *world) fail(err error) {
 	if w.wrong == nil {
 		w.wrong = err
 	}
+}
+
+// restarts returns how many the job has used.
+func (w *world) restarts() (used int) {
+	for _, k := range w.in(w.newest()) {
+		used = max(used, k.Restarts)
+	}
+	return used
 }
 
 func (w *world) newest() (round int) {

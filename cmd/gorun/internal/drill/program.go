@@ -1,0 +1,120 @@
+package drill
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// ProgramCommand is the gorun command that becomes a worker of the user's own program. Its arguments are those of Become.
+const ProgramCommand = "drill-program"
+
+// Become reports to the drill, which listens at socket, that a worker has started, goes to a directory, and executes the program. The
+// connection stays open until the worker and all that it has started have ended.
+func Become(socket, node, dir string, program []string) error {
+	path, err := exec.LookPath(program[0])
+	if err != nil {
+		return err
+	}
+	d, err := dialDrill(socket, node)
+	if err != nil {
+		return err
+	}
+	file, err := d.conn.(*net.UnixConn).File()
+	if err != nil {
+		return err
+	}
+	if _, err := unix.FcntlInt(file.Fd(), unix.F_SETFD, 0); err != nil { // it is to outlive exec
+		return err
+	}
+	if err := os.Chdir(dir); err != nil {
+		return err
+	}
+	return fmt.Errorf("%s: %w", path, syscall.Exec(path, program, os.Environ()))
+}
+
+// linePause is for how long a round must have lasted before a line counts as progress in it: what was written before may come late.
+const linePause = 100 * time.Millisecond
+
+// wrote records that a worker of a node has written a line. It counts as progress of all workers, as usually only one of them writes.
+func (w *world) wrote(at time.Time, node int) {
+	list := w.in(w.newest())
+	for _, k := range list {
+		if at.Sub(k.since) < linePause {
+			return
+		}
+	}
+	for _, k := range list {
+		if !k.gone {
+			w.follow(at, k, computed)
+			w.compute(k, 0)
+		}
+	}
+}
+
+// joinedLine is what an agent logs when it is in a new round.
+var joinedLine = regexp.MustCompile(`joined: round=([0-9]+) nodes=([0-9]+) node=([0-9]+) `)
+
+// joined records that a node is in a round. Its workers that live then live on in it; they do not say so themselves.
+func (w *world) joined(at time.Time, node, round, nodes, groupRank int) {
+	for _, k := range w.live(node) {
+		if k.Round >= round || !w.alive(k) {
+			continue
+		}
+		next := k.inRound(place{
+			Node: node, Local: k.Local, Pid: k.Pid, Round: round, Rank: groupRank*w.nproc + k.Local, World: nodes * w.nproc, Restarts: k.Restarts,
+		})
+		w.receive(at, next, message{Kind: rejoined})
+	}
+}
+
+// A lineWatcher passes on the output of a process, and reports each part of it that ends a line.
+type lineWatcher struct {
+	to    *os.File
+	found func(part []byte)
+}
+
+func (l *lineWatcher) Write(p []byte) (int, error) {
+	if bytes.ContainsRune(p, '\n') {
+		l.found(p)
+	}
+	return l.to.Write(p)
+}
+
+// followProgram has the agent of a node report what workers write, and which rounds it joins.
+func (s *testbed) followProgram(cmd *exec.Cmd, node int, log *os.File, stderr *watcher) {
+	cmd.Stdout = &lineWatcher{log, func([]byte) { s.post(func(at time.Time) { s.world.wrote(at, node) }) }}
+	stderr.line = func(part []byte) {
+		for _, m := range joinedLine.FindAllSubmatch(part, -1) {
+			var n [3]int
+			for i := range n {
+				n[i], _ = strconv.Atoi(string(m[i+1])) // digits
+			}
+			s.post(func(at time.Time) { s.world.joined(at, node, n[0], n[1], n[2]) })
+		}
+	}
+}
+
+// livedOn returns how many workers there were that the fault did not hit, on nodes of the newest round, and how many of them have come into that
+// round.
+func (w *world) livedOn() (all, on int) {
+	newest := w.newest()
+	for _, k := range w.in(w.before) {
+		if w.victim == nil || w.victim(k) {
+			continue
+		}
+		all++
+		if k.last().Round == newest {
+			on++
+		}
+	}
+	return all, on
+}
