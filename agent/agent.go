@@ -30,6 +30,7 @@ type Gang interface {
 	Suspend()
 	Resume(passed time.Duration)
 	Pids() []int
+	IsBlocked() bool
 	Fail(local int, why string, quit bool)
 }
 

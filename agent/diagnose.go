@@ -52,7 +52,7 @@ func (l *loop) watchProgress(stamps []time.Time) {
 		}
 		l.watched = append(l.watched, w)
 	}
-	l.monitor = hang.Watch(l.HangTimeout, l.watched)
+	l.monitor = hang.Watch(l.HangTimeout, l.watched, l.gang.IsBlocked)
 	l.hangs = l.monitor.Hangs()
 	go l.monitor.WatchPace(stragglerPeriod, func(text string) { l.Logger.Warn(text) })
 }

@@ -43,7 +43,8 @@ func (g *fakeGang) Stop(sig syscall.Signal)     { g.record("stop " + sig.String(
 func (g *fakeGang) Kill()                       { g.record("kill"); close(g.kill) }
 func (g *fakeGang) Signal(sig syscall.Signal)   { g.record("signal " + sig.String()) }
 
-func (g *fakeGang) Pids() []int { return make([]int, g.size) }
+func (g *fakeGang) Pids() []int     { return make([]int, g.size) }
+func (g *fakeGang) IsBlocked() bool { return false }
 func (g *fakeGang) Fail(local int, why string, quit bool) {
 	g.record(fmt.Sprintf("fail %d: %s", local, why))
 	close(g.failed[local])

@@ -44,6 +44,16 @@ func (g *Gang) Pids() []int {
 	return pids
 }
 
+// IsBlocked reports whether output of a worker waits because the console, or a file, does not take it: then the worker may have to wait too.
+func (g *Gang) IsBlocked() bool {
+	for i := range g.workers {
+		if g.workers[i].out.isBlocked.Load() || g.workers[i].err.isBlocked.Load() {
+			return true
+		}
+	}
+	return false
+}
+
 // Exits delivers every worker's exit once, in the order in which they happened. It is closed when all have
 // been delivered, every descendant is gone and all output is in Spec.Spool. It never blocks the gang.
 func (g *Gang) Exits() <-chan Exit { return g.exits }

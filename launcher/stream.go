@@ -45,6 +45,7 @@ type stream struct {
 	tail     *tail  // nil: not kept
 
 	isStopping atomic.Bool   // its worker is being stopped
+	isBlocked  atomic.Bool   // a destination has no room
 	hurry      chan struct{} // has room for one; ends a wait for room
 	syncing    atomic.Bool   // sync waits for an answer
 	synced     chan []string // answers sync
@@ -137,6 +138,7 @@ func (s *stream) wakeAt(at time.Time) error {
 
 // awaitQueues returns when all destinations of the stream have room, or when wake is called.
 func (s *stream) awaitQueues() {
+	defer s.isBlocked.Store(false)
 	most := streamShare
 	if s.isStopping.Load() {
 		most = leaverShare
@@ -146,6 +148,7 @@ func (s *stream) awaitQueues() {
 			continue
 		}
 		if full := source.Full(most); full != nil {
+			s.isBlocked.Store(true)
 			select {
 			case <-full:
 			case <-s.hurry:

@@ -77,6 +77,7 @@ func (h Hang) String() string {
 type Monitor struct {
 	timeout, interval time.Duration
 	workers           []Worker
+	isBlocked         func() bool
 
 	hangs chan Hang
 	ended chan int
@@ -93,10 +94,10 @@ const (
 	askTimeout       = 2 * time.Second // in which a worker has to say whom it waits for
 )
 
-// Watch begins to watch workers.
-func Watch(timeout time.Duration, workers []Worker) *Monitor {
+// Watch begins to watch workers. No time counts while isBlocked says that they may have to wait for somebody to read their output.
+func Watch(timeout time.Duration, workers []Worker, isBlocked func() bool) *Monitor {
 	m := &Monitor{
-		timeout: timeout, interval: min(max(timeout/25, shortestInterval), longestInterval), workers: workers,
+		timeout: timeout, interval: min(max(timeout/25, shortestInterval), longestInterval), workers: workers, isBlocked: isBlocked,
 		gone:  make([]atomic.Bool, len(workers)),
 		hangs: make(chan Hang, 1), ended: make(chan int, len(workers)), pause: make(chan bool), quit: make(chan struct{}), done: make(chan struct{}),
 	}
@@ -147,6 +148,9 @@ func (m *Monitor) run(c *clock) {
 			last = last.Add(passed)
 			if paused {
 				continue
+			}
+			if m.isBlocked() {
+				passed = 0
 			}
 			c.observe(passed, m.stamps())
 			if asked -= passed; asked > 0 || !m.isLate(c) {

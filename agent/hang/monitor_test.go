@@ -60,7 +60,8 @@ func touching(t *testing.T, w Worker) (end func()) {
 func TestMonitor(t *testing.T) {
 	workers := newWorkers(t, 4)
 	const timeout = 500 * time.Millisecond
-	m := Watch(timeout, workers)
+	var blocked atomic.Bool
+	m := Watch(timeout, workers, blocked.Load)
 	defer m.Close()
 	end0, end1, end2 := touching(t, workers[0]), touching(t, workers[1]), touching(t, workers[2]) // and 3 never does
 	defer end0()
@@ -79,7 +80,14 @@ func TestMonitor(t *testing.T) {
 		t.Fatalf("suspended: %+v", h)
 	case <-time.After(3 * timeout):
 	}
+	blocked.Store(true)
 	m.Pause(false)
+	select {
+	case h := <-m.Hangs():
+		t.Fatalf("nobody reads the output: %+v", h)
+	case <-time.After(3 * timeout):
+	}
+	blocked.Store(false)
 	select {
 	case h := <-m.Hangs():
 		if h.Rank != 11 || h.Idle < timeout || !strings.HasPrefix(h.String(), "it made no progress for ") {
@@ -109,7 +117,7 @@ func TestWaitsForAnother(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	m := Watch(100*time.Millisecond, workers)
+	m := Watch(100*time.Millisecond, workers, func() bool { return false })
 	defer m.Close()
 	touching(t, workers[0])()
 	select {
@@ -156,7 +164,7 @@ func TestWatchPace(t *testing.T) {
 			}
 			defer s.Close()
 		}
-		m := Watch(time.Hour, workers)
+		m := Watch(time.Hour, workers, func() bool { return false })
 		lines, done := make(chan string, 100), make(chan struct{})
 		go func() {
 			defer close(done)

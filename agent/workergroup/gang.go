@@ -1,6 +1,7 @@
 package workergroup
 
 import (
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -94,6 +95,13 @@ func (g *Gang) Pids() []int {
 		pids[i] = w.pid
 	}
 	return pids
+}
+
+// IsBlocked reports whether output of a worker waits, as launcher.Gang's IsBlocked does.
+func (g *Gang) IsBlocked() bool {
+	g.group.mu.Lock()
+	defer g.group.mu.Unlock()
+	return slices.ContainsFunc(g.group.workers, func(w *worker) bool { return !w.isGone() && w.gang.IsBlocked() })
 }
 
 // Fail kills one worker, by its local rank, with all that it has started, as launcher.Gang's Fail does, and tells the others. With quit,

@@ -25,6 +25,7 @@ type Workers interface {
 	Signal(syscall.Signal)
 	Suspend()
 	Resume(passed time.Duration)
+	IsBlocked() bool
 	Fail(index int, why string, quit bool)
 }
 

@@ -51,6 +51,7 @@ func (w *fakeWorker) Kill() {
 	w.end(launcher.Exit{Code: 137, Signal: syscall.SIGKILL, Stopped: true})
 }
 func (w *fakeWorker) Signal(sig syscall.Signal) { w.say("signal " + sig.String()) }
+func (w *fakeWorker) IsBlocked() bool           { return false }
 func (w *fakeWorker) Fail(index int, why string, quit bool) {
 	w.say(fmt.Sprintf("fail %d: %s", index, why))
 }
