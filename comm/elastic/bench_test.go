@@ -4,102 +4,125 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/gorun/gorun/comm"
 )
 
 const benchBytes = 1 << 30
 
-// The benchmarks move 1 GiB to one rank, from one or three others: as a State, by Send and Recv, and by Broadcast. They print figures and judge none.
+// benchWorker is the variable that makes this test binary a rank of a benchmark: what to measure, the transport, and how often.
+const benchWorker = "ELASTIC_BENCH"
 
-func BenchmarkSync(b *testing.B) {
+// Benchmark moves 1 GiB to a rank, from one or three others: as a State, by Send and Recv, and by Broadcast. Ranks are processes. It prints the
+// median, and judges nothing.
+func Benchmark(b *testing.B) {
 	for _, transport := range []string{"shm", "tcp"} {
-		for _, holders := range []int{1, 3} {
-			b.Run(fmt.Sprintf("%s/%d", transport, holders), func(b *testing.B) {
-				inBench(b, transport, holders+1, func(ctx context.Context, world *comm.Group) func() error {
-					large := make([]float32, benchBytes/4)
-					s, err := NewState(Slice("large", large))
-					if err == nil {
-						err = errors.Join(s.begin(), s.take())
-					}
-					if err != nil {
-						b.Error(err)
-						return func() error { return err }
-					}
-					return func() error {
-						s.last = commitID{}
-						if world.Rank() < holders { // it has gone back to its commit, as in Run, before the ranks meet
-							s.last = commitID{1, 1}
-							s.beginRollback()
-							s.rollback.mayProceed(true)
-							<-s.rollback.done
-						}
-						return s.sync(ctx, world, 1, layoutOf(1, s.items))
-					}
-				})
+		for _, c := range []struct {
+			what string
+			size int
+		}{{"SendRecv", 2}, {"Broadcast", 2}, {"Sync", 2}, {"Sync", 4}} {
+			b.Run(fmt.Sprintf("%s/%s/from=%d", transport, c.what, c.size-1), func(b *testing.B) {
+				median := inProcesses(b, c.what, transport, c.size)
+				b.ReportMetric(0, "ns/op")
+				b.ReportMetric(median.Seconds()*1000, "ms")
+				b.ReportMetric(benchBytes/median.Seconds()/1e9, "GB/s")
 			})
 		}
 	}
 }
 
-func BenchmarkSendRecv(b *testing.B) {
-	for _, transport := range []string{"shm", "tcp"} {
-		b.Run(transport, func(b *testing.B) {
-			inBench(b, transport, 2, func(ctx context.Context, world *comm.Group) func() error {
-				buf := make([]float32, benchBytes/4)
-				return func() error {
-					if world.Rank() == 0 {
-						return comm.Send(ctx, world, buf, 1)
-					}
-					_, err := comm.Recv(ctx, world, buf, 0)
-					return err
-				}
-			})
-		})
+// inProcesses returns how long one call takes.
+func inProcesses(b *testing.B, what, transport string, size int) time.Duration {
+	meet := "file://" + filepath.Join(b.TempDir(), "meet")
+	var ranks []*exec.Cmd
+	var out strings.Builder
+	for r := range size {
+		cmd := exec.CommandContext(b.Context(), os.Args[0])
+		cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s %s %d %s", benchWorker, what, transport, b.N, meet),
+			"RANK="+strconv.Itoa(r), "WORLD_SIZE="+strconv.Itoa(size))
+		cmd.Stderr = os.Stderr
+		if r == 0 {
+			cmd.Stdout = &out
+		}
+		if err := cmd.Start(); err != nil {
+			b.Fatal(err)
+		}
+		ranks = append(ranks, cmd)
 	}
+	for r, cmd := range ranks {
+		if err := cmd.Wait(); err != nil {
+			b.Errorf("rank %d: %v", r, err)
+		}
+	}
+	var times []time.Duration
+	for field := range strings.FieldsSeq(out.String()) {
+		d, err := time.ParseDuration(field)
+		if err != nil {
+			b.Fatal(err)
+		}
+		times = append(times, d)
+	}
+	slices.Sort(times)
+	return times[len(times)/2]
 }
 
-func BenchmarkBroadcast(b *testing.B) {
-	for _, transport := range []string{"shm", "tcp"} {
-		b.Run(transport, func(b *testing.B) {
-			inBench(b, transport, 2, func(ctx context.Context, world *comm.Group) func() error {
-				buf := make([]float32, benchBytes/4)
-				return func() error { return comm.Broadcast(ctx, world, buf, 0) }
-			})
-		})
+// runBenchWorker is main of a rank of a benchmark.
+func runBenchWorker(ctx context.Context, args []string) error {
+	what, transport := args[0], args[1]
+	calls, err := strconv.Atoi(args[2])
+	if err != nil {
+		return err
 	}
-}
-
-// inBench measures what prepare returns on all ranks, after one call to begin with, and with a barrier after each.
-func inBench(b *testing.B, transport string, size int, prepare func(ctx context.Context, world *comm.Group) func() error) {
-	for _, err := range inWorld(b, transport, size, func(ctx context.Context, world *comm.Group) error {
-		f := prepare(ctx, world)
-		once := func() error {
-			if err := f(); err != nil {
-				return err
+	world, err := comm.Init(ctx, comm.WithInitMethod(args[3]), comm.WithTransport(transport))
+	if err != nil {
+		return err
+	}
+	buf := make([]float32, benchBytes/4)
+	s, err := NewState(Slice("large", buf))
+	if err == nil {
+		err = errors.Join(s.begin(), s.take())
+	}
+	if err != nil {
+		return err
+	}
+	defer s.endRollback()
+	receiver := world.Size() - 1
+	call := map[string]func() error{
+		"SendRecv": func() error {
+			if world.Rank() == 0 {
+				return comm.Send(ctx, world, buf, 1)
 			}
-			return comm.Barrier(ctx, world)
-		}
-		if err := once(); err != nil {
+			_, err := comm.Recv(ctx, world, buf, 0)
 			return err
-		}
-		if world.Rank() == 0 {
-			b.SetBytes(benchBytes)
-			b.ResetTimer()
+		},
+		"Broadcast": func() error { return comm.Broadcast(ctx, world, buf, 0) },
+		"Sync":      func() error { return s.sync(ctx, world, 1, layoutOf(1, s.items)) },
+	}[what]
+	for i := range calls + 1 { // the first is for the memory
+		if s.last = (commitID{}); world.Rank() < receiver { // it has gone back to its commit, as in Run, while the others came
+			s.last = commitID{1, 1}
+			s.beginRollback()
+			s.rollback.mayProceed(true)
+			<-s.rollback.done
 		}
 		if err := comm.Barrier(ctx, world); err != nil {
 			return err
 		}
-		for range b.N {
-			if err := once(); err != nil {
-				return err
-			}
+		begun := time.Now()
+		if err := errors.Join(call(), comm.Barrier(ctx, world)); err != nil {
+			return err
 		}
-		return nil
-	}) {
-		if err != nil {
-			b.Error(err)
+		if i > 0 && world.Rank() == 0 {
+			fmt.Println(time.Since(begun))
 		}
 	}
+	return world.Close()
 }

@@ -7,10 +7,11 @@
 //		return err
 //	}
 //	return elastic.Run(ctx, state, func(ctx context.Context, world *comm.Group) error {
-//		for ; step < 1000; step++ {
+//		for step < 1000 {
 //			if err := train(ctx, world, weights); err != nil {
 //				return err
 //			}
+//			step++ // before the commit, which has done this step
 //			if err := state.Commit(); err != nil {
 //				return err
 //			}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -15,7 +17,16 @@ import (
 	"github.com/gorun/gorun/env/configtest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(configtest.With(m)) }
+func TestMain(m *testing.M) {
+	if args := strings.Fields(os.Getenv(benchWorker)); len(args) > 0 {
+		if err := runBenchWorker(context.Background(), args); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	goleak.VerifyTestMain(configtest.With(m))
+}
 
 // errKilled ends a rank of a testJob as a kill does: it is started again, with nothing of what it had.
 var errKilled = errors.New("killed")
@@ -148,7 +159,7 @@ func (p *testRank) init(ctx context.Context) (*comm.Group, error) {
 	}()
 	world, err := comm.Init(during, comm.WithStore(p.round.store), comm.WithRank(p.rank, p.round.size), comm.WithTransport(p.job.transport),
 		comm.WithTimeout(time.Minute), comm.WithLogger(slog.New(slog.DiscardHandler)))
-	if err != nil && context.Cause(during) == comm.ErrRoundOver {
+	if err != nil && errors.Is(context.Cause(during), comm.ErrRoundOver) {
 		err = fmt.Errorf("%w: %w", comm.ErrRoundOver, err)
 	}
 	p.mu.Lock()

@@ -32,11 +32,11 @@ func (l layout) checksum() uint64 {
 	return h.Sum64()
 }
 
-// difference says what rank other has that differs from what rank model has. It is empty if nothing does.
-func difference(ls []layout, model, other int) string {
-	want, got := ls[model], ls[other]
+// difference says what rank other has that differs from what rank first has. It is empty if nothing does.
+func difference(ls []layout, first, other int) string {
+	want, got := ls[first], ls[other]
 	if want.Run != got.Run {
-		return fmt.Sprintf("rank %d is in call %d of elastic.Run, and rank %d in call %d", model, want.Run, other, got.Run)
+		return fmt.Sprintf("rank %d is in call %d of elastic.Run, and rank %d in call %d", first, want.Run, other, got.Run)
 	}
 	types := make(map[string]string)
 	for _, i := range got.Items {
@@ -46,28 +46,28 @@ func difference(ls []layout, model, other int) string {
 		typ, ok := types[i.Name]
 		switch {
 		case !ok:
-			return fmt.Sprintf("rank %d has %q (%s) in its State, and rank %d has not", model, i.Name, i.Type, other)
+			return fmt.Sprintf("rank %d has %q (%s) in its State, and rank %d has not", first, i.Name, i.Type, other)
 		case typ != i.Type:
-			return fmt.Sprintf("%q is %s on rank %d, and %s on rank %d", i.Name, i.Type, model, typ, other)
+			return fmt.Sprintf("%q is %s on rank %d, and %s on rank %d", i.Name, i.Type, first, typ, other)
 		}
 		delete(types, i.Name)
 	}
 	for _, i := range got.Items {
 		if _, more := types[i.Name]; more {
-			return fmt.Sprintf("rank %d has %q (%s) in its State, and rank %d has not", other, i.Name, i.Type, model)
+			return fmt.Sprintf("rank %d has %q (%s) in its State, and rank %d has not", other, i.Name, i.Type, first)
 		}
 	}
 	return ""
 }
 
-// misfit returns the error of rank me of a world in which not all layouts are as that of rank model. A rank that differs gets an
+// layoutError returns the error of rank me of a world in which not all layouts are as that of rank first. A rank that differs gets an
 // ArgumentError: another attempt of its program would differ as well. For the others, that rank has failed, and they wait for its end.
-func misfit(ls []layout, model, me int) error {
-	if text := difference(ls, model, me); text != "" {
+func layoutError(ls []layout, first, me int) error {
+	if text := difference(ls, first, me); text != "" {
 		return &comm.ArgumentError{Op: "elastic.Run", Err: errors.New(text)}
 	}
 	for r := range ls {
-		if text := difference(ls, model, r); text != "" {
+		if text := difference(ls, first, r); text != "" {
 			return &comm.PeerError{Rank: r, Op: "elastic.Run", Err: errors.New(text), Finder: me}
 		}
 	}

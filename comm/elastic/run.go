@@ -21,7 +21,9 @@ import (
 //
 // The context of f ends when f returns. The world is Run's: f does not close it, and calls neither [comm.Init] nor [comm.Rejoin]. A program
 // calls Run once, and before it nothing of package comm, since a rank that is started again does the same as the others did, from the
-// beginning. Options are those of Init.
+// beginning. Run forgets commits that were made before it. Options are those of Init.
+//
+// When f returns, its goroutines use the variables no more. A [comm.Work] for which f has not waited is no problem if f returns an error.
 //
 // Where workers do not outlive a failure, with torchrun or with gorun's --on-failure=restart, Run calls f once, and returns its error.
 func Run(ctx context.Context, state *State, f func(ctx context.Context, world *comm.Group) error, opts ...comm.Option) error {

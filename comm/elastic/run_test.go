@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -128,6 +129,41 @@ func TestRunGoesOnFromTheLastCommit(t *testing.T) {
 			t.Errorf("there were %d kills", kills.Load())
 		}
 	})
+}
+
+// TestCommitsOfOneRank: if only some ranks commit, Run goes on from what they have, as long as they live, and then from what is left.
+func TestCommitsOfOneRank(t *testing.T) {
+	var kills atomic.Int64
+	var begins sync.Map
+	wantNoErrors(t, runJob(t, "shm", 3, func(run runFunc) error {
+		s, n := newCounter(t)
+		return run(s, func(ctx context.Context, world *comm.Group) error {
+			begins.Store([2]int{int(kills.Load()), world.Rank()}, *n)
+			for *n < 12 {
+				if k := kills.Load(); k == 0 && *n == 5 && world.Rank() == 2 || k == 1 && *n == 9 && world.Rank() == 0 {
+					kills.Add(1)
+					return errKilled
+				}
+				if err := comm.Barrier(ctx, world); err != nil {
+					return err
+				}
+				*n++
+				if world.Rank() == 0 {
+					if err := s.Commit(); err != nil {
+						return err
+					}
+				}
+			}
+			return nil
+		})
+	}))
+	for k, want := range []int{0, 5, 5} {
+		for r := range 3 {
+			if n, _ := begins.Load([2]int{k, r}); n != want {
+				t.Errorf("after %d kills rank %d begins with %v, want %d", k, r, n, want)
+			}
+		}
+	}
 }
 
 // TestKilledAtAnyTime: ranks are killed while they compute, commit, meet, and receive a commit, several at once, too.

@@ -31,17 +31,17 @@ func (s *State) sync(ctx context.Context, world *comm.Group, round uint64, own l
 	if err != nil {
 		return err
 	}
-	model := a.holders[0]
-	if slices.ContainsFunc(reports, func(r report) bool { return r.layout != reports[model].layout }) {
+	first := a.holders[0]
+	if slices.ContainsFunc(reports, func(r report) bool { return r.layout != reports[first].layout }) {
 		all, err := comm.AllGatherObject(ctx, world, own)
 		if err != nil {
 			return err
 		}
-		return misfit(all, model, world.Rank())
+		return layoutError(all, first, world.Rank())
 	}
 	switch {
 	case !slices.Contains(a.holders, world.Rank()):
-		err = s.syncReceiver(ctx, world, a, reports[model].packed)
+		err = s.syncReceiver(ctx, world, a, reports[first].packed)
 	case s.last == commitID{}:
 		err = s.syncFirst(ctx, world, a)
 	default:
@@ -75,7 +75,7 @@ func exchangeReports(ctx context.Context, world *comm.Group, own report) ([]repo
 func (s *State) syncFirst(ctx context.Context, world *comm.Group, a agreement) error {
 	large := largeSlices(s.items)
 	s.commit.alloc(s.items)
-	err := transfer(ctx, world, a, snapshot{s.commit.packed, large}, func(piece) {})
+	err := transfer(ctx, world, a, snapshot{s.commit.packed, large}, nil)
 	copyAll(s.commit.large, large)
 	return err
 }
@@ -86,7 +86,7 @@ func (s *State) syncHolder(ctx context.Context, world *comm.Group, a agreement) 
 	back := s.rollback
 	back.mayProceed(true)
 	defer func() { <-back.done }()
-	if err := transfer(ctx, world, a, s.commit, func(piece) {}); err != nil {
+	if err := transfer(ctx, world, a, s.commit, nil); err != nil {
 		return err
 	}
 	<-back.done
@@ -104,14 +104,14 @@ func (s *State) syncReceiver(ctx context.Context, world *comm.Group, a agreement
 	s.endRollback()
 	large, received := largeSlices(s.items), make([]byte, packed)
 	s.commit.alloc(s.items)
-	take := func(piece) {} // a commit is still needed if the holders of the newer one die
+	var onPiece func(piece) // not if there is a commit: it is needed if the holders of the newer one die
 	if s.last == (commitID{}) {
 		s.partial = true
-		take = func(p piece) { // now, while it is in the cache
+		onPiece = func(p piece) { // now, while it is in the cache
 			copy(s.commit.large[p.buffer][p.from:p.to], large[p.buffer][p.from:p.to])
 		}
 	}
-	if err := transfer(ctx, world, a, snapshot{received, large}, take); err != nil {
+	if err := transfer(ctx, world, a, snapshot{received, large}, onPiece); err != nil {
 		return err
 	}
 	if err := compareCommits(ctx, world, a, s.items, nil); err != nil {
@@ -140,8 +140,8 @@ func compareCommits(ctx context.Context, world *comm.Group, a agreement, items [
 	if err := comm.AllGather(ctx, world, all, []uint32{combined(sums)}); err != nil {
 		return err
 	}
-	model := a.holders[0]
-	if !slices.ContainsFunc(a.holders, func(r int) bool { return all[r] != all[model] }) {
+	first := a.holders[0]
+	if !slices.ContainsFunc(a.holders, func(r int) bool { return all[r] != all[first] }) {
 		return nil
 	}
 	each, err := comm.AllGatherObject(ctx, world, sums)
@@ -150,9 +150,9 @@ func compareCommits(ctx context.Context, world *comm.Group, a agreement, items [
 	}
 	for _, r := range a.holders {
 		for n, i := range items {
-			if len(each[r]) == len(items) && len(each[model]) == len(items) && each[r][n] != each[model][n] {
+			if len(each[r]) == len(items) && len(each[first]) == len(items) && each[r][n] != each[first][n] {
 				return &comm.ArgumentError{Op: "elastic.Run", Err: fmt.Errorf("commit %d has other contents of %q on rank %d than on rank %d: "+
-					"all ranks have to commit the same, at the same point of the program", a.number, i.name, model, r)}
+					"all ranks have to commit the same, at the same point of the program", a.number, i.name, first, r)}
 			}
 		}
 	}

@@ -106,14 +106,16 @@ type held struct {
 
 // pattern is what long slices are filled with, from some offset on: a copy is quick under the race detector, too.
 var pattern = sync.OnceValue(func() []byte {
-	b := make([]byte, 5*minPart+100)
+	b := make([]byte, 7*minPart+100)
 	_, _ = rand.NewChaCha8([32]byte{}).Read(b) // it never fails
 	return b
 })
 
-// newHeld has a commit, unless the commitID is zero, all of which is filled with n. Its slices are long enough to come from several ranks.
-func newHeld(t testing.TB, id commitID, n int) *held {
-	h := &held{small: make([]int16, 100), large: make([]byte, 5*minPart)}
+// newHeld has a commit, unless the commitID is zero, all of which is filled with n. It is long enough to come from two ranks.
+func newHeld(t testing.TB, id commitID, n int) *held { return newHeldOf(t, id, n, 2*minPart) }
+
+func newHeldOf(t testing.TB, id commitID, n, bytes int) *held {
+	h := &held{small: make([]int16, 100), large: make([]byte, bytes)}
 	var err error
 	if h.state, err = NewState(Value("value", &h.value), Slice("small", h.small), Slice("large", h.large), Slice("empty", []int{})); err != nil {
 		t.Fatal(err)
@@ -183,7 +185,7 @@ func TestSync(t *testing.T) {
 				states := make([]*State, len(c.ranks))
 				wantNoErrors(t, inWorld(t, transport, len(c.ranks), func(ctx context.Context, world *comm.Group) error {
 					own := c.ranks[world.Rank()]
-					h := newHeld(t, own.id, own.contents)
+					h := newHeldOf(t, own.id, own.contents, len(c.ranks)*minPart)
 					states[world.Rank()] = h.state
 					h.state.beginRollback()
 					defer h.state.endRollback()

@@ -14,16 +14,16 @@ import (
 const chunk = 2 << 20
 
 // transfer copies a commit of the holders to the receivers, which have the same layout. Several holders send parts of the large slices at the
-// same time if there is much to send, each to all receivers. A rank calls after, from several goroutines, with each piece of the large slices
-// that it has sent or received.
-func transfer(ctx context.Context, world *comm.Group, a agreement, c snapshot, after func(piece)) error {
+// same time if there is much to send, each to all receivers. With each piece of the large slices that has come or gone, transfer calls onPiece,
+// from several goroutines, unless that is nil.
+func transfer(ctx context.Context, world *comm.Group, a agreement, c snapshot, onPiece func(piece)) error {
+	if len(a.receivers) == 0 {
+		return nil
+	}
 	total, lengths := 0, make([]int, len(c.large))
 	for i, b := range c.large {
 		lengths[i] = len(b)
 		total += len(b)
-	}
-	if len(a.receivers) == 0 {
-		return nil
 	}
 	sources := a.sources(total)
 	groups := make([]*comm.Group, len(sources))
@@ -49,7 +49,7 @@ func transfer(ctx context.Context, world *comm.Group, a agreement, c snapshot, a
 					errs[i] = comm.Broadcast(ctx, g, c.packed, 0)
 				}
 				if errs[i] == nil {
-					errs[i] = broadcast(ctx, g, c.large, inChunks(pieces), after)
+					errs[i] = broadcast(ctx, g, c.large, inChunks(pieces), onPiece)
 				}
 			})
 		}
@@ -68,8 +68,8 @@ func inChunks(pieces []piece) (chunks []piece) {
 	return chunks
 }
 
-// broadcast copies pieces of buffers of rank 0 of g to its other ranks. The next one is under way while after is called.
-func broadcast(ctx context.Context, g *comm.Group, buffers [][]byte, pieces []piece, after func(piece)) error {
+// broadcast copies pieces of buffers of rank 0 of g to its other ranks. The next one is under way while onPiece is called.
+func broadcast(ctx context.Context, g *comm.Group, buffers [][]byte, pieces []piece, onPiece func(piece)) error {
 	var before *comm.Work
 	for i := range len(pieces) + 1 {
 		var next *comm.Work
@@ -84,7 +84,9 @@ func broadcast(ctx context.Context, g *comm.Group, buffers [][]byte, pieces []pi
 				}
 				return err
 			}
-			after(pieces[i-1])
+			if onPiece != nil {
+				onPiece(pieces[i-1])
+			}
 		}
 		before = next
 	}
