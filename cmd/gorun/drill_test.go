@@ -247,6 +247,9 @@ func (d driller) random(t *testing.T) {
 	if !regexp.MustCompile(`(?m)^random +replace +[0-9]+ random faults, seed 7 +- +- +[0-9]+ ms +yes +none$`).Match(out) {
 		t.Errorf("the table is\n%s", out)
 	}
+	if !regexp.MustCompile(`(?m)^random, replace: node[0-9], over [0-9]+ faults: descriptors [0-9]+ to [0-9]+, `).MatchString(stderr.String()) {
+		t.Errorf("stderr says nothing of descriptors:\n%s", stderr)
+	}
 	if !regexp.MustCompile(`(?m)^random, replace: 1: .*: computing together again after [0-9.]+ s$`).MatchString(stderr.String()) {
 		t.Errorf("stderr is\n%s", stderr)
 	}

@@ -115,7 +115,7 @@ func (d *drillConn) computeIn(ctx context.Context, world *comm.Group, turn *int)
 		}
 		if time.Since(last) > reportPause {
 			last = time.Now()
-			if err := d.send(message{Kind: computed, State: *turn}); err != nil {
+			if err := d.send(message{Kind: computed, State: *turn, Goroutines: runtime.NumGoroutine()}); err != nil {
 				return err
 			}
 		}

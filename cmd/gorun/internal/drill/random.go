@@ -38,7 +38,8 @@ func randomFaults(seed uint64, length time.Duration, nodes int) step {
 	return step{fmt.Sprintf("random faults for %v", length), func(ctx context.Context, s *testbed) error {
 		r := rand.New(rand.NewPCG(seed, 0))
 		var slowest time.Duration
-		restarts, begun := 0, time.Now()
+		restarts, begun, used := 0, time.Now(), make(usages)
+		used.sample(s)
 		for n := 1; n == 1 || time.Since(begun) < length; n++ {
 			list := chooseFaults(r, nodes, s.job.etcd)
 			pauses := choosePauses(r, len(list)+1)
@@ -56,6 +57,10 @@ func randomFaults(seed uint64, length time.Duration, nodes int) step {
 			if err != nil {
 				return fmt.Errorf("fault %d after %.0f s: %s: %w", n, time.Since(begun).Seconds(), what, err)
 			}
+			used.sample(s)
+			if err := used.check(); err != nil {
+				return fmt.Errorf("fault %d after %.0f s: %s: %w", n, time.Since(begun).Seconds(), what, err)
+			}
 			s.options.log("random, %s: %d: %s: computing together again after %.1f s", s.job.policy, n, what, took.Seconds())
 			if took > slowest {
 				slowest, s.world.fault, s.recovered = took, time.Now().Add(-took), time.Now()
@@ -64,6 +69,9 @@ func randomFaults(seed uint64, length time.Duration, nodes int) step {
 				return err
 			}
 			s.world.newRound = time.Time{} // of the slowest it is not known
+		}
+		for _, line := range used.report() {
+			s.options.log("random, %s: %s", s.job.policy, line)
 		}
 		return nil
 	}}

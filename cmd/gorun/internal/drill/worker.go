@@ -25,11 +25,12 @@ const WorkerCommand = "drill-worker"
 
 // A message is what a worker reports to the drill, one line of JSON. The first one is started.
 type message struct {
-	Kind  kind   `json:"kind"`
-	Place *place `json:"place,omitempty"` // of started and rejoined
-	State int    `json:"state,omitempty"` // of computed: how often the job has computed
-	Error string `json:"error,omitempty"` // of stuck and wrong
-	Death *death `json:"death,omitempty"` // of stuck: that of the rank that the error names; nil: not known
+	Kind       kind   `json:"kind"`
+	Place      *place `json:"place,omitempty"`      // of started and rejoined
+	State      int    `json:"state,omitempty"`      // of computed: how often the job has computed
+	Goroutines int    `json:"goroutines,omitempty"` // of computed: how many the worker has
+	Error      string `json:"error,omitempty"`      // of stuck and wrong
+	Death      *death `json:"death,omitempty"`      // of stuck: that of the rank that the error names; nil: not known
 }
 
 type kind string

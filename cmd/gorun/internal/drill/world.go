@@ -38,6 +38,7 @@ type worker struct {
 	since        time.Time
 	before, next *worker // the same process in the previous round and in the next one; nil: it was or is in none
 	computations int
+	goroutines   int    // that it had then
 	first, state int    // the state after the first computation here and after the last one that it has reported
 	failure      string // why it cannot compute any more; empty: it can
 	death        *death // of which it has learned by that; nil: of none
@@ -85,6 +86,7 @@ func (w *world) receive(at time.Time, k *worker, m message) {
 		w.workers = append(w.workers, k)
 		w.checkStart(k)
 	case computed:
+		k.goroutines = m.Goroutines
 		w.compute(k, m.State)
 		return // as if nothing had happened
 	case stuck:
