@@ -20,6 +20,8 @@ type benchCase struct {
 	name, unit string
 	restarts   bool // only launchers that can restart
 	nodes      bool // only launchers whose nodes meet
+	together   bool // also launchers that replace a worker; its workers compute together
+	python     bool // its workers are in Python, with torch
 	measure    func(ctx context.Context, b *bench, l launcher, dir string) (value float64, lost int, err error)
 }
 
@@ -28,15 +30,28 @@ var cases = []benchCase{
 	{name: "start to the last worker's main, 8 workers", unit: "ms", measure: start(8)},
 	{name: "start to the last worker's main, 64 workers", unit: "ms", measure: start(64)},
 	{name: "SIGKILL of one of 4 workers to the last successor's main", unit: "ms", restarts: true, measure: recovery},
+	{name: "SIGKILL of one of 4 workers to the next all-reduce, in Go with comm", unit: "ms", restarts: true, together: true, measure: recoverTogether(1, inGo)},
+	{name: "SIGKILL of one of 4 workers to the next all-reduce, in Python with torch", unit: "ms", restarts: true, together: true, python: true, measure: recoverTogether(1, inPython)},
 	{name: "output of 8 workers, each line marked with its rank", unit: "MB/s", measure: output},
 	{name: "memory of the launcher and its helpers with 8 workers", unit: "MiB", measure: memory},
 	{name: "two nodes: start to the last worker's main", unit: "ms", nodes: true, measure: startTwo},
 	{name: "two nodes: SIGKILL of a worker to the last successor's main", unit: "ms", nodes: true, measure: recoverTwo},
+	{name: "two nodes: SIGKILL of a worker to the next all-reduce, in Go with comm", unit: "ms", nodes: true, together: true, measure: recoverTogether(2, inGo)},
+	{name: "two nodes: SIGKILL of a worker to the next all-reduce, in Python with torch", unit: "ms", nodes: true, together: true, python: true, measure: recoverTogether(2, inPython)},
 	{name: "three nodes: SIGKILL of an agent to the last main of the next round", unit: "ms", nodes: true, measure: loseNode},
 	{name: "two nodes: idle processor time of the agent that hosts", unit: "ms/s", nodes: true, measure: idleNode(0, cpu)},
 	{name: "two nodes: idle processor time of the other agent", unit: "ms/s", nodes: true, measure: idleNode(1, cpu)},
 	{name: "two nodes: memory of the agent that hosts", unit: "MiB", nodes: true, measure: idleNode(0, resident)},
 	{name: "two nodes: memory of the other agent", unit: "MiB", nodes: true, measure: idleNode(1, resident)},
+}
+
+// suits reports whether a launcher can do what the case measures.
+func (c benchCase) suits(l launcher) bool {
+	switch {
+	case c.restarts && !l.restarts, c.nodes && l.node == nil, l.replaces && !c.together, c.python && peers.Python() == "":
+		return false
+	}
+	return true
 }
 
 // A figure is what one launcher did in one case.
@@ -64,7 +79,7 @@ func (b *bench) run(c benchCase) ([]figure, error) {
 	lost, hung := make(map[string]int), make(map[string]int)
 	for range b.rounds {
 		for _, l := range b.launchers {
-			if c.restarts && !l.restarts || c.nodes && l.node == nil {
+			if !c.suits(l) {
 				continue
 			}
 			b.runs++

@@ -16,6 +16,7 @@ type launcher struct {
 	command   func(n, restarts int, worker []string) []string
 	node      func(nodes, port string, worker []string) []string // one of several, with one restart for all; nil: it cannot
 	restarts  bool                                               // it can
+	replaces  bool                                               // it starts only the dead ones again
 	tagOutput []string
 }
 
@@ -31,11 +32,8 @@ main()
 
 // launchers returns the launchers on this machine, gorun first.
 func launchers(gorun, dir string) []launcher {
-	list := []launcher{{name: "gorun", restarts: true, command: func(n, restarts int, worker []string) []string {
-		return append([]string{gorun, "--nproc-per-node", strconv.Itoa(n), "--max-restarts", strconv.Itoa(restarts)}, worker...)
-	}, node: func(nodes, port string, worker []string) []string {
-		return slices.Concat([]string{gorun}, meet(nodes, port), worker)
-	}}}
+	list := []launcher{ownLauncher("gorun", gorun), ownLauncher("gorun, replacing", gorun, "--on-failure=replace")}
+	list[1].replaces = true
 	if python := peers.Python(); python != "" {
 		script := filepath.Join(dir, "torchrun.py")
 		if os.WriteFile(script, []byte(torchrunFix), 0o600) == nil {
@@ -58,6 +56,15 @@ func launchers(gorun, dir string) []launcher {
 		}})
 	}
 	return list
+}
+
+// ownLauncher is gorun with some flags.
+func ownLauncher(name, gorun string, flags ...string) launcher {
+	return launcher{name: name, restarts: true, command: func(n, restarts int, worker []string) []string {
+		return slices.Concat([]string{gorun, "--nproc-per-node", strconv.Itoa(n), "--max-restarts", strconv.Itoa(restarts)}, flags, worker)
+	}, node: func(nodes, port string, worker []string) []string {
+		return slices.Concat([]string{gorun}, meet(nodes, port), flags, worker)
+	}}
 }
 
 // meet is the part of a command line by which gorun and torchrun meet.

@@ -1,12 +1,12 @@
 // Command bench-launch compares gorun with the other launchers on this machine: the time from the start of the
 // launcher to the first line of its workers' main, the time from a worker's death to the first line of its
-// successors, the rate at which the launcher passes on its workers' output, and the launcher's memory. It prints
+// successors, and to the first right all-reduce with its survivors, the rate at which the launcher passes on its workers' output, and the launcher's memory. It prints
 // medians and does not judge them.
 //
 //	go run ./scripts/bench-launch [-rounds N] [-lines N] [-only TEXT] [-json]
 //
 // Peers: Debian's python3-torch (torchrun), openmpi-bin, mpich. Those that are missing are left out. All are run in
-// turn, round by round, with the same worker: this program.
+// turn, round by round, with the same worker: this program, or one in Python.
 package main
 
 import (
@@ -78,7 +78,7 @@ func print(c benchCase, figures []figure) {
 		if f.Launcher != figures[0].Launcher && figures[0].Median > 0 {
 			ratio = fmt.Sprintf("  %.1f of gorun's", f.Median/figures[0].Median)
 		}
-		fmt.Printf("  %-10s %10.1f  (%.1f to %.1f)%s%s\n", f.Launcher, f.Median, f.Min, f.Max, ratio, note(f))
+		fmt.Printf("  %-16s %10.1f  (%.1f to %.1f)%s%s\n", f.Launcher, f.Median, f.Min, f.Max, ratio, note(f))
 	}
 	fmt.Println(strings.Repeat("-", 72))
 }

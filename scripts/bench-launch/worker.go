@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -27,13 +26,8 @@ func work(dir string, todo []string) {
 			break
 		}
 	}
-	attempt := "0"
-	if _, err := os.Stat(filepath.Join(dir, "died")); err == nil {
-		attempt = "1" // whatever an agent counts: torchrun's do not agree
-	}
-	stamp := filepath.Join(dir, "began-"+attempt+"-"+rank+"-of-"+os.Getenv("WORLD_SIZE"))
-	text, unseen := []byte(strconv.FormatInt(began.UnixNano(), 10)), filepath.Join(dir, "writing-"+rank)
-	if err := errors.Join(os.WriteFile(unseen, text, 0o600), os.Rename(unseen, stamp)); err != nil {
+	attempt := attemptIn(dir)
+	if err := stamp(dir, "began-"+attempt+"-"+rank+"-of-"+os.Getenv("WORLD_SIZE"), began); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -44,7 +38,7 @@ func work(dir string, todo []string) {
 		}
 		if rank == "0" {
 			await(dir, "began-0-*", 4)
-			_ = os.WriteFile(filepath.Join(dir, "died"), []byte(strconv.FormatInt(time.Now().UnixNano(), 10)), 0o600)
+			_ = stamp(dir, "died", time.Now())
 			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 		}
 		time.Sleep(time.Hour)
@@ -55,6 +49,11 @@ func work(dir string, todo []string) {
 			_, _ = fmt.Fprintf(out, "step %d of a worker that has something to say, as training programs do\n", i)
 		}
 		_ = out.Flush()
+	case inGo:
+		if err := computeTogether(dir); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
 	case "wait":
 		await(dir, "measured", 1)
 	}
