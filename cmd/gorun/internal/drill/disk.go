@@ -12,23 +12,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// diskSize is the size of the disk that a node has for its log files.
-const diskSize = "256k"
+// mountShell is how a shell in a mount namespace of its own gets a small disk, in its first argument.
+const mountShell = `mount -t tmpfs -o size=256k none "$1"`
 
 // logDir is where a node with a small disk has its log files.
 func (s *testbed) logDir() string { return filepath.Join(s.dir, "logs") }
-
-// mountShell is how a shell in a mount namespace of its own gets a small disk for log files.
-func (s *testbed) mountShell() string {
-	return fmt.Sprintf("mount -t tmpfs -o size=%s none '%s' && ", diskSize, s.logDir())
-}
 
 // setDisk checks whether processes can have a disk of their own.
 func (s *testbed) setDisk() error {
 	if err := os.Mkdir(s.logDir(), 0o700); err != nil {
 		return err
 	}
-	probe := exec.Command("sh", "-c", s.mountShell()+"true")
+	probe := exec.Command("sh", "-c", mountShell, "sh", s.logDir())
 	if err := setMounts(probe); err != nil {
 		return &unavailableError{err.Error()}
 	}

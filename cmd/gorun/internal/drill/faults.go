@@ -30,24 +30,32 @@ func faultOfWorker(sig syscall.Signal, node int) step {
 	return faultOfWorkers(sig, fmt.Sprintf("%s to a worker of node %d", unix.SignalName(sig), node), lastOf(node))
 }
 
-// A choice chooses a worker.
-type choice func(*world) *worker
+// A choice chooses workers.
+type choice func(*world) []*worker
 
-func firstOf(node int) choice { return func(w *world) *worker { return w.live(node)[0] } }
-
+// lastOf chooses the last worker of a node.
 func lastOf(node int) choice {
-	return func(w *world) *worker {
+	return func(w *world) []*worker {
 		list := w.live(node)
-		return list[len(list)-1]
+		return list[max(0, len(list)-1):]
 	}
 }
 
+// firstAndLast chooses rank 0 and the last rank.
+func firstAndLast(w *world) []*worker {
+	list := w.in(w.newest())
+	return []*worker{list[0], list[len(list)-1]}
+}
+
+// errNoWorker says that there is no worker that a fault could hit.
+var errNoWorker = errors.New("no worker is left there")
+
 // faultOfWorkers sends a signal to some workers.
-func faultOfWorkers(sig syscall.Signal, what string, choices ...choice) step {
+func faultOfWorkers(sig syscall.Signal, what string, choose choice) step {
 	return step{what, func(ctx context.Context, s *testbed) error {
-		var hit []*worker
-		for _, choose := range choices {
-			hit = append(hit, choose(s.world))
+		hit := choose(s.world)
+		if len(hit) == 0 {
+			return errNoWorker
 		}
 		return fault(what, func(k *worker) bool { return slices.Contains(hit, k) }, func(s *testbed) (err error) {
 			s.world.exitCode = -int(syscall.SIGKILL) // one that is suspended gets it from gorun
@@ -66,7 +74,11 @@ func faultOfWorkers(sig syscall.Signal, what string, choices ...choice) step {
 func faultOfLoop(node int) step {
 	what := fmt.Sprintf("a worker of node %d loops", node)
 	return step{what, func(ctx context.Context, s *testbed) error {
-		k := lastOf(node)(s.world)
+		list := lastOf(node)(s.world)
+		if len(list) == 0 {
+			return errNoWorker
+		}
+		k := list[0]
 		return fault(what, func(other *worker) bool { return other == k }, func(s *testbed) error {
 			s.world.exitCode = -int(syscall.SIGKILL)
 			return k.say(loopLine)
@@ -78,7 +90,11 @@ func faultOfLoop(node int) step {
 func faultOfMemory(node int) step {
 	what := fmt.Sprintf("a worker of node %d takes all its memory", node)
 	return step{what, func(ctx context.Context, s *testbed) error {
-		k := lastOf(node)(s.world)
+		list := lastOf(node)(s.world)
+		if len(list) == 0 {
+			return errNoWorker
+		}
+		k := list[0]
 		return fault(what, func(other *worker) bool { return other == k }, func(s *testbed) error {
 			s.world.exitCode, s.world.outOfMemory = -int(syscall.SIGKILL), true
 			if err := s.memory.bound(k.Pid); err != nil {

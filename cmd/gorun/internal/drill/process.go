@@ -143,12 +143,9 @@ func (s *testbed) start(name string, host int, unread bool, args []string) (*pro
 		p.cmd.Stdout, p.cmd.Stderr = p.console.writer, p.console.writer
 	}
 	setApart(p.cmd)
-	if err := s.confine(p.cmd, host); err != nil {
-		return nil, err
-	}
-	if s.network != nil {
+	if err = s.confine(p.cmd, host); err == nil && s.network != nil {
 		err = s.network.Start(p.cmd, host)
-	} else {
+	} else if err == nil {
 		err = p.cmd.Start()
 	}
 	if err != nil {
@@ -200,7 +197,7 @@ func (s *testbed) confine(cmd *exec.Cmd, host int) error {
 	if err != nil {
 		return err
 	}
-	cmd.Path, cmd.Args = sh, append([]string{"sh", "-c", s.mountShell() + `exec "$@"`, "sh", cmd.Path}, cmd.Args[1:]...)
+	cmd.Path, cmd.Args = sh, append([]string{"sh", "-c", mountShell + ` && shift && exec "$@"`, "sh", s.logDir(), cmd.Path}, cmd.Args[1:]...)
 	return setMounts(cmd)
 }
 

@@ -15,7 +15,7 @@ func TestResources(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer func() { _, _ = r.Close(), w.Close() }()
+		t.Cleanup(func() { _, _ = r.Close(), w.Close() })
 	}
 	now, err := readResources(os.Getpid())
 	if err != nil || now.exceeds(before) == "" {

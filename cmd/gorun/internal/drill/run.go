@@ -55,7 +55,7 @@ func Run(ctx context.Context, o Options, scenarios []*Scenario, policies []Polic
 	defer cleaner.Close()
 	for _, sc := range scenarios {
 		for _, policy := range policies {
-			r := Result{Scenario: sc.Name, Policy: policy}
+			r := Result{Scenario: sc.Name, Policy: policy, Runs: []Outcome{}}
 			for n := range o.Repeat {
 				if err = run(ctx, o, sc, &r, filepath.Join(dir, strings.Join([]string{sc.Name, string(policy), strconv.Itoa(n + 1)}, "-"))); err != nil {
 					return results, errors.Join(err, os.RemoveAll(dir))

@@ -1,7 +1,6 @@
 package drill
 
 import (
-	"fmt"
 	"math"
 	"syscall"
 	"time"
@@ -35,11 +34,11 @@ var Scenarios = []*Scenario{
 		steps:   func(n int) []step { return []step{faultOfMemory(n - 1), again(upTo(0, n))} },
 	}, {
 		Name:  "two-at-once",
-		About: "two workers on different nodes, one of them rank 0, are killed at once: the job recovers in one new round, or in two",
+		About: "rank 0 and the last rank, on different nodes, are killed at once: the job recovers in one new round, or in two",
 		job:   job{restarts: -1},
 		steps: func(n int) []step {
 			return []step{
-				faultOfWorkers(syscall.SIGKILL, fmt.Sprintf("SIGKILL to workers of nodes 0 and %d", n-1), firstOf(0), lastOf(n-1)),
+				faultOfWorkers(syscall.SIGKILL, "SIGKILL to rank 0 and the last rank", firstAndLast),
 				again(upTo(0, n)), restartsBetween(1, 2),
 			}
 		},
