@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/gorun/gorun/comm"
 )
@@ -67,3 +68,24 @@ func hangIn(way string) {
 }
 
 var spun int
+
+// slow: all ranks take long from one operation to the next.
+func slow(ctx context.Context, _ int) error {
+	return inWorld(ctx, func(ctx context.Context, g *comm.Group) error {
+		for range 20 {
+			time.Sleep(200 * time.Millisecond)
+			if err := comm.Barrier(ctx, g); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// circles: two ranks wait for each other.
+func circles(ctx context.Context, _ int) error {
+	return inWorld(ctx, func(ctx context.Context, g *comm.Group) error {
+		_, err := comm.Recv(ctx, g, make([]int, 1), 1-g.Rank())
+		return err
+	})
+}

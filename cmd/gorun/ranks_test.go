@@ -49,7 +49,9 @@ var rankPrograms = map[string]func(ctx context.Context, odd int) error{
 	// follows: the worker takes part by hand.
 	"follows": follow,
 
-	"hangs": hangs,
+	"hangs":   hangs,
+	"slow":    slow,
+	"circles": circles,
 
 	// stays: without --on-failure=replace, nobody rejoins.
 	"stays": func(ctx context.Context, _ int) error {

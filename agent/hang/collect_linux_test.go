@@ -1,0 +1,114 @@
+package hang
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gorun/gorun/env/progress"
+)
+
+// startWorker starts a shell in a session of its own, and waits until it has touched its file.
+func startWorker(t *testing.T, w Worker, script string) (pid int) {
+	t.Helper()
+	cmd := exec.Command("sh", "-c", script)
+	cmd.Env = append(os.Environ(), "GORUN_PROGRESS_FILE="+w.File)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		_ = cmd.Wait()
+	})
+	for begun := time.Now(); Stamp(w.File).Equal(w.Since); time.Sleep(5 * time.Millisecond) {
+		if time.Since(begun) > patience {
+			t.Fatal("it does not start")
+		}
+	}
+	return cmd.Process.Pid
+}
+
+// TestCollect: workers of all kinds are described, and none is harmed; files are replaced, whatever they are.
+func TestCollect(t *testing.T) {
+	workers := newWorkers(t, 4)
+	for i, script := range []string{
+		`touch $GORUN_PROGRESS_FILE; exec sleep 100`,
+		`touch $GORUN_PROGRESS_FILE; kill -STOP $$`,
+		`trap 'echo at the top >>$GORUN_PROGRESS_FILE.stacks' USR1; >$GORUN_PROGRESS_FILE.stacks; touch $GORUN_PROGRESS_FILE; while :; do sleep 0.01; done`,
+		`>$GORUN_PROGRESS_FILE.stacks; touch $GORUN_PROGRESS_FILE; while :; do :; done`, // which SIGUSR1 would kill
+	} {
+		workers[i].Pid = startWorker(t, workers[i], script)
+	}
+	s, err := progress.Serve(workers[0].File, func(stacks bool) *progress.Status {
+		return &progress.Status{Rank: 10, Activity: "its last call was Barrier #3", Stacks: "goroutine 1 [sleep]:\nmain.step()\n\t/src/train.go:7 +0x1d\n",
+			Flights: []json.RawMessage{[]byte(`{"rank":10,"group":[10,11],"collectives":[{"seq":3,"call":"Barrier","state":"done"}]}`)}}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	dir, precious := t.TempDir(), filepath.Join(t.TempDir(), "precious")
+	if err := os.WriteFile(precious, []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(dir, "1"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(precious, filepath.Join(dir, "1", StacksFile)); err != nil {
+		t.Fatal(err)
+	}
+	report, err := Collect(t.Context(), workers, dir)
+	if err != nil {
+		t.Error(err)
+	}
+	for i, c := range []struct {
+		doing string
+		texts []string
+	}{
+		{"it was in main.step (train.go:7)", []string{"==== Stacks of goroutines", "its last call was Barrier #3", "(sleep): in the system call "}},
+		{"it was stopped by a signal (state T (stopped))", []string{"rank 11 (local rank 1)"}},
+		{"", []string{"==== Stacks that it wrote on SIGUSR1\nat the top\n"}},
+		{"it was running (state R (running))", []string{"it has created the file for its stacks, and does not handle the signal"}},
+	} {
+		text, err := os.ReadFile(filepath.Join(dir, workers[i].File[len(workers[i].File)-1:], StacksFile))
+		if err != nil {
+			t.Error(err)
+		}
+		for _, want := range c.texts {
+			if !strings.Contains(string(text), want) {
+				t.Errorf("worker %d: want %q in:\n%s", i, want, text)
+			}
+		}
+		if c.doing != "" && report.Doing[i] != c.doing {
+			t.Errorf("worker %d: %q, want %q", i, report.Doing[i], c.doing)
+		}
+		if err := syscall.Kill(workers[i].Pid, 0); err != nil {
+			t.Errorf("worker %d has not survived: %v", i, err)
+		}
+	}
+	if text, _ := os.ReadFile(precious); string(text) != "x" {
+		t.Errorf("a link was followed: %q", text)
+	}
+	if text, err := os.ReadFile(filepath.Join(dir, FlightsFile)); err != nil || !strings.Contains(string(text), "3  Barrier\n") {
+		t.Errorf("%s, %v", text, err)
+	}
+	if _, err := Collect(t.Context(), workers[1:2], filepath.Join(precious, "below a file")); err == nil {
+		t.Error("written where nothing can be")
+	}
+}
+
+// TestCollectOfNobody: a worker that has ended, or never was, is described as gone.
+func TestCollectOfNobody(t *testing.T) {
+	workers := newWorkers(t, 1)
+	workers[0].Pid = 1 << 30
+	if report, err := Collect(t.Context(), workers, t.TempDir()); err != nil || report.IsGo[0] {
+		t.Errorf("%+v, %v", report, err)
+	}
+	AwaitEnd(t.Context(), workers[0].Pid, patience)
+}

@@ -1,0 +1,68 @@
+package hang
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+func TestFrames(t *testing.T) {
+	const (
+		serving = "goroutine 7 [running]:\ngithub.com/gorun/gorun/comm.status(0x1)\n\t/x/comm/progress.go:9 +0x1\ncreated by github.com/gorun/gorun/env/progress.Serve in goroutine 1\n\t/x/s.go:1 +0x1\n\n"
+		waiting = "goroutine 1 [select]:\ngithub.com/gorun/gorun/comm/internal/endpoint.(*Op).park(0x1)\n\t/x/wait.go:9 +0x1\nmain.main()\n\t/src/train.go:20 +0x1d\n\n"
+		locked  = "goroutine 1 [sync.Mutex.Lock]:\nsync.runtime_SemacquireMutex(0x1)\n\t/go/sema.go:9 +0x1\nsync.(*Mutex).Lock(...)\n\t/go/mutex.go:9\nexample.com/app/data.(*Loader).next(0x1, {0x2})\n\t/src/loader.go:33 +0x1d\nmain.main()\n\t/src/train.go:20 +0x1d\n\n"
+		another = "goroutine 9 [running]:\nmain.loop()\n\t/src/train.go:41 +0x1d\n\n"
+	)
+	for _, c := range []struct{ stacks, want string }{
+		{"", ""},
+		{"nonsense", ""},
+		{"goroutine 1 [running]:", ""},
+		{serving + waiting, "main.main (train.go:20)"},
+		{serving + locked, "example.com/app/data.(*Loader).next (loader.go:33)"},
+		{serving + another, "main.loop (train.go:41)"},
+		{another + waiting, "main.main (train.go:20)"},
+		{serving, ""},
+	} {
+		if got := goFrame(c.stacks); got != c.want {
+			t.Errorf("%q: %q, want %q", c.stacks, got, c.want)
+		}
+	}
+	const python = "Thread 0x1 (most recent call first):\n  File \"/lib/threading.py\", line 3 in wait\n\nCurrent thread 0x2 (most recent call first):\n" +
+		"  File \"/src/train.py\", line 7 in step\n  File \"/src/train.py\", line 12 in <module>\n"
+	for _, c := range []struct{ stacks, want string }{
+		{"", ""}, {"at the top\n", ""}, {python, "step (train.py:7)"}, {"Thread 0x1 (most recent call first):\n  File \"a.py\", line 1 in f\n", "f (a.py:1)"},
+	} {
+		if got := pythonFrame(c.stacks); got != c.want {
+			t.Errorf("%q: %q, want %q", c.stacks, got, c.want)
+		}
+	}
+	const spy = "Process 7: python3 train.py\nPython v3.11.7\n\nThread 8 (idle): \"Thread-1\"\n    wait (threading.py:3)\nThread 7 (idle): \"MainThread\"\n    step (train.py:7)\n    <module> (train.py:12)\n"
+	for _, c := range []struct{ stacks, want string }{{"", ""}, {spy, "step (train.py:7)"}} {
+		if got := pySpyFrame(c.stacks); got != c.want {
+			t.Errorf("%q: %q, want %q", c.stacks, got, c.want)
+		}
+	}
+}
+
+func TestMerge(t *testing.T) {
+	got := merge([]json.RawMessage{
+		[]byte(`{"rank":1,"group":[0,1],"waits":[{"for":0,"in":"Barrier #8"},{"for":-1,"in":"Recv #1"}],"collectives":[{"seq":7,"call":"AllReduce","state":"done"},{"seq":8,"call":"Barrier","state":"under way","seconds":2.5}]}`),
+		[]byte(`{"rank":0,"group":[0,1],"failed":"boom","collectives":[{"seq":6,"call":"AllReduce","state":"done"},{"seq":7,"call":"AllReduce","state":"done"}],"transfers":[{"seq":1,"call":"Send","peer":1,"state":"failed","seconds":0.5}]}`),
+		[]byte(`{"rank":2,"group":[2]}`),
+		[]byte(`nonsense`),
+	})
+	want := []string{
+		"group [0 1]", "#  rank 0     rank 1", "6  AllReduce  -", "7  AllReduce  AllReduce", "8  -          Barrier under way, 2.5 s",
+		"rank 0: the group has failed: boom", "rank 0: #1 Send with 1 failed, 0.5 s", "rank 1 waits for rank 0 in Barrier #8", "rank 1 waits for any rank in Recv #1",
+		"group [2]", "#  rank 2",
+	}
+	var lines []string
+	for line := range strings.Lines(got) {
+		if line = strings.TrimSpace(line); line != "" {
+			lines = append(lines, line)
+		}
+	}
+	if strings.Join(lines, "\n") != strings.Join(want, "\n") {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(lines, "\n"), strings.Join(want, "\n"))
+	}
+}

@@ -1,0 +1,46 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gorun/gorun/launcher/proc"
+)
+
+// TestFrozenJob: nobody hangs because gorun has been stopped, alone or with all its processes, for longer than --hang-timeout.
+func TestFrozenJob(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the timeout is a whole second")
+	}
+	t.Parallel()
+	for _, alone := range []bool{true, false} {
+		dir := t.TempDir()
+		end := filepath.Join(dir, "end")
+		n := startNode(t, "--nproc-per-node=2", "--hang-timeout=1", "sh", "-c",
+			`touch "$GORUN_PROGRESS_FILE"; echo up; until test -e `+end+`; do touch "$GORUN_PROGRESS_FILE"; sleep 0.02; done`)
+		n.expect(" up$")
+		n.expect(" up$")
+		all := proc.Descendants(proc.All(), func(p proc.Process) bool { return p.Pid == n.cmd.Process.Pid })
+		if alone {
+			all = all[:1]
+		}
+		signalAll(all, syscall.SIGSTOP)
+		awaitSuspended(t, n.cmd.Process.Pid, true)
+		time.Sleep(3 * time.Second) // it is the passing of time that must do nothing
+		signalAll(all, syscall.SIGCONT)
+		time.Sleep(2 * time.Second)
+		if err := os.WriteFile(end, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		n.end(0)
+	}
+}
+
+func signalAll(list []proc.Process, sig syscall.Signal) {
+	for _, p := range list {
+		_ = p.Signal(sig) // some end meanwhile
+	}
+}
