@@ -33,7 +33,8 @@ func join(ctx context.Context, op string, opts []Option) (*Group, error) {
 	}
 	during, cancel := cfg.during(ctx)
 	defer cancel()
-	defer reportWaiting()()
+	file := cfg.progressFile()
+	defer reportWaiting(file)()
 	w, err := bootstrap.Join(during, cfg.Config)
 	if err != nil && cfg.outlives() {
 		if over := awaitOver(during, err); over != nil {
@@ -50,7 +51,7 @@ func join(ctx context.Context, op string, opts []Option) (*Group, error) {
 	if cfg.flightOnQuit {
 		g.world.leave = append(g.world.leave, onQuit.enter())
 	}
-	if file := os.Getenv("GORUN_PROGRESS_FILE"); file != "" {
+	if file != "" {
 		g.world.leave = append(g.world.leave, onProgress.enter(g, file))
 	}
 	if cfg.outlives() {

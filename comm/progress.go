@@ -30,6 +30,15 @@ const (
 	leastPaces       = 16      // intervals between collectives from which a pace is told
 )
 
+// progressFile is the file by which the agent learns of progress in the world of these settings; empty: it does not want to. A process that
+// a worker has started, and that has a world of its own, has the file's name in its environment as well.
+func (c *config) progressFile() string {
+	if !c.isOfRound() {
+		return ""
+	}
+	return os.Getenv("GORUN_PROGRESS_FILE")
+}
+
 // enter makes p report until every caller of enter has called leave.
 func (p *progressReporter) enter(g *Group, file string) (leave func()) {
 	p.mu.Lock()
@@ -90,8 +99,7 @@ func touchOnProgress(g *Group, file string, quit <-chan struct{}) {
 }
 
 // reportWaiting reports progress until it is ended: a rank that waits for others to join does not hang, and has a timeout of its own.
-func reportWaiting() (end func()) {
-	file := os.Getenv("GORUN_PROGRESS_FILE")
+func reportWaiting(file string) (end func()) {
 	if file == "" {
 		return func() {}
 	}

@@ -33,7 +33,17 @@ func TestProgressFile(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	g, err := comm.Init(t.Context(), comm.WithRank(0, 1), comm.WithStore(comm.NewMemStore()))
+	other, err := comm.Init(t.Context(), comm.WithRank(0, 1), comm.WithStore(comm.NewMemStore())) // which gorun does not know
+	if err == nil {
+		err = other.Close()
+	}
+	if _, statErr := os.Stat(file); err != nil || !errors.Is(statErr, fs.ErrNotExist) {
+		t.Errorf("%v; touched for another world: %v", err, statErr)
+	}
+	for name, value := range map[string]string{"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "1", "GORUN_TOKEN": "secret"} {
+		t.Setenv(name, value)
+	}
+	g, err := comm.Init(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -109,7 +109,7 @@ func Watch(timeout time.Duration, workers []Worker, isBlocked func() bool) *Moni
 	return m
 }
 
-// Hangs delivers the worker that hangs, once.
+// Hangs delivers the worker that hangs, again and again as long as it does.
 func (m *Monitor) Hangs() <-chan Hang { return m.hangs }
 
 // Ended says that a worker, by its index, has ended.
@@ -157,8 +157,10 @@ func (m *Monitor) run(c *clock) {
 				continue
 			}
 			if hang, ok := m.suspect(c); ok {
-				m.hangs <- hang
-				return
+				select {
+				case m.hangs <- hang:
+				default: // the one before has not been taken yet
+				}
 			}
 			asked = min(max(m.timeout/4, 10*m.interval), 10*time.Second) // before the next time
 		}

@@ -96,6 +96,15 @@ func TestMonitor(t *testing.T) {
 	case <-time.After(patience):
 		t.Error("it is not found")
 	}
+	select {
+	case h := <-m.Hangs(): // whoever did not listen learns of it again
+		if h.Rank != 11 {
+			t.Errorf("%+v", h)
+		}
+	case <-time.After(patience):
+		t.Error("it is found only once")
+	}
+	m.Close()
 	m.Pause(true) // which nobody hears any more
 	m.Ended(1)
 }

@@ -49,6 +49,9 @@ func TestSettingsOfAJob(t *testing.T) {
 	if plain["gorun"] != version || plain["worker_tls"] != "false" || secured["worker_tls"] != "true" {
 		t.Errorf("the settings are %v, and with --worker-tls %v", plain, secured)
 	}
+	if watched := settings("--hang-timeout=60"); plain["hang_timeout"] != "0s" || watched["hang_timeout"] != "1m0s" {
+		t.Errorf("the settings are %v, and with --hang-timeout=60 %v", plain, watched)
+	}
 	if plain["on_failure"] != "restart" || replacing["on_failure"] != "replace" {
 		t.Errorf("the settings are %v, and with --on-failure=replace %v", plain, replacing)
 	}

@@ -109,8 +109,10 @@ func (o *options) elasticConfig(tempDir string, logger *slog.Logger) rendezvous.
 		},
 		MasterPort:  o.masterPort,
 		EndAsOthers: strings.EqualFold(o.conf["after_end"], "result"),
-		Settings:    map[string]string{"gorun": version, "worker_tls": strconv.FormatBool(o.workerTLS), "on_failure": o.onFailure},
-		Reserve:     reserve, Waiting: newWaiting(logger).set, ExitCode: exitCode, Logger: logger,
+		Settings: map[string]string{
+			"gorun": version, "worker_tls": strconv.FormatBool(o.workerTLS), "on_failure": o.onFailure, "hang_timeout": o.hangTimeout.String(),
+		},
+		Reserve: reserve, Waiting: newWaiting(logger).set, ExitCode: exitCode, Logger: logger,
 	}
 }
 
