@@ -137,7 +137,11 @@ func (s *testbed) play(ctx context.Context, sc *Scenario, name string) error {
 	if sc.job.restarts >= 0 {
 		steps = append(steps, restarts(sc.job.restarts))
 	}
-	for _, step := range append(steps, computeOn(), finish(), oneRootCause()) {
+	steps = append(steps, computeOn(), finish(), oneRootCause())
+	if sc.job.etcd > 0 {
+		steps = append(steps, fewKeys())
+	}
+	for _, step := range steps {
 		if s.options.Verbose {
 			s.options.log("%s: %5.2f s: %s", name, time.Since(s.begun).Seconds(), step.what)
 		}
