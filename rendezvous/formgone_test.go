@@ -31,6 +31,7 @@ func TestGoneNodes(t *testing.T) {
 		"long reason":                     {func(c *cluster) { c.leave("n3", rendezvous.Outcome{Code: 1, Reason: long}) }, "4+2 on n3: n3 has left: " + strings.Repeat("ü ", 80), ""},
 		"cut off":                         {func(c *cluster) { c.cut("n1>n3") }, "4+2 on n3: n3 is left out", "4+2 on n3: n3 is left out"},
 		"worker fails":                    {func(c *cluster) { c.report("n1", failed) }, "", ""},
+		"absent, as is the leader":        {func(c *cluster) { c.s.Settled = false; c.die("n2"); c.report("n1", failed) }, "", "2+2 on n2: n2 is lost"},
 		"newcomer":                        {func(c *cluster) { c.come(-1) }, "", ""},
 		"done and gone":                   {func(c *cluster) { c.report("n2", nil); c.die("n2"); c.die("n3") }, "4+2 on n3: n3 is lost", "4+2 on n3: n3 is lost"},
 		"lost while the next round forms": {func(c *cluster) { c.report("n1", failed); c.settle(0); c.die("n2") }, "2+2 on n2: n2 is lost", "2+2 on n2: n2 is lost"},
