@@ -12,6 +12,7 @@ type spareGuard struct {
 	guard    *guard.Guard // nil: there is none
 	starting bool
 	closed   bool
+	starts   sync.WaitGroup
 }
 
 // take returns the guard; nil: there is none, and the gang has to start its own.
@@ -31,25 +32,21 @@ func (s *spareGuard) refill() {
 		return
 	}
 	s.starting = true
-	go func() {
+	s.starts.Go(func() {
 		g, _ := guard.Start(1)
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.starting = false
-		if s.closed && g != nil {
-			g.Close()
-			return
-		}
-		s.guard = g
-	}()
+		s.starting, s.guard = false, g
+	})
 }
 
 // close ends the guard that nobody has taken.
 func (s *spareGuard) close() {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.closed = true
-	if s.guard != nil {
-		s.guard.Close()
+	s.mu.Unlock()
+	s.starts.Wait()
+	if g := s.take(); g != nil {
+		g.Close()
 	}
 }
