@@ -39,7 +39,11 @@ func (e *PeerError) Error() string {
 	if e.Host != "" {
 		where = fmt.Sprintf(" (pid %d on %s)", e.PID, e.Host)
 	}
-	return fmt.Sprintf("comm: %s #%d: %srank %d%s: %v", e.Op, e.Seq, found(e.remote, e.Finder), e.Rank, where, e.Err)
+	op := e.Op
+	if e.Seq > 0 { // not Init or Rejoin
+		op += fmt.Sprintf(" #%d", e.Seq)
+	}
+	return fmt.Sprintf("comm: %s: %srank %d%s: %v", op, found(e.remote, e.Finder), e.Rank, where, e.Err)
 }
 
 // found begins the message of an error that another rank has found.

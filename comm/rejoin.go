@@ -52,7 +52,7 @@ type lifetime struct {
 
 	memory heap.Memory // of Alloc, of worlds that Rejoin has closed, until the next one adopts it
 	users  []core.Peer // who may have attached it
-	rest   heap.Memory // of worlds that the program has closed
+	rest   heap.Memory // of worlds that the program has closed: Rejoin only waits until nobody uses it
 }
 
 var life = lifetime{rest: heap.Memory{Discards: true}}
@@ -62,12 +62,13 @@ var life = lifetime{rest: heap.Memory{Discards: true}}
 // new world, in which a rank may have another number, and there may be more ranks, or fewer. There you make groups and meshes again, by the
 // calls that have made them before.
 //
-// Rejoin waits for the next round, closes the world of this one with all its groups, sets the variables of this process's environment that Init
-// reads (see package env), and does what Init did, with the same options. Memory of [Alloc] stays valid, with its contents, and belongs to
-// the next world: free what you do not need there. It waits until ctx ends or the timeout is over, and so does the
-// meeting that follows. It can be called whenever Init has been, even if Init has failed because the round ended meanwhile; if that happens
-// to Rejoin, call it again. All ranks of a node have to call it within gorun's --replace-timeout, or they are started again themselves. If
-// the round is not over, as far as is known here, and this rank has no failed group, the others learn that it has left.
+// Rejoin waits for the next round, closes the world of this one with all its groups, sets the variables of this process's environment that
+// Init reads (see package env), and does what Init did, with the same options. Memory of [Alloc] stays valid, with its contents, and belongs
+// to the next world: free what you do not need there. Rejoin waits for the round until ctx ends or the timeout is over, and then as long for
+// the other ranks. If the agent has not said that this round is over, the others learn that this rank has left.
+//
+// Rejoin can be called whenever Init has been, even if Init has failed because the round ended meanwhile; if that happens to Rejoin, call it
+// again. All ranks of a node have to call it within gorun's --replace-timeout, or they are started again themselves.
 //
 // Where workers do not outlive a round, Rejoin returns an [ArgumentError] that says why.
 func Rejoin(ctx context.Context) (*Group, error) {

@@ -90,6 +90,9 @@ func TestARoundEndsBeforeItIsEntered(t *testing.T) {
 	a.begun("rejoin")
 	for rank, r := range a.results() {
 		wantDead(t, a.workers[rank], r, "Rejoin", 1)
+		if want := "comm: Rejoin: rank 1 (pid "; !strings.HasPrefix(r.Error, want) {
+			t.Errorf("rank %d: %q, want %q", rank, r.Error, want)
+		}
 	}
 	for range 20 {
 		a.next(3)
