@@ -65,6 +65,8 @@ func drillCommand() *cobra.Command {
 				return usagef("gorun drill: --random runs the built-in program only: leave out %s", quote(o.Program[0]))
 			case random && len(names) > 0:
 				return usagef("gorun drill: --random runs no scenarios: leave out %s", quote(names[0]))
+			case o.Program == nil && cmd.Flags().Changed("after"):
+				return usagef("gorun drill: --after needs a program of your own, which follows --")
 			case !random && (seeded || timed):
 				return usagef("gorun drill: --seed and --minutes need --random")
 			case random:
@@ -140,6 +142,9 @@ func parsePolicies(text string) ([]drill.Policy, error) {
 func parseNewFile(name string) (string, error) {
 	if info, err := os.Stat(filepath.Dir(name)); err != nil || !info.IsDir() {
 		return "", fmt.Errorf("want the name of a file in a directory that exists: %s is none", quote(filepath.Dir(name)))
+	}
+	if info, err := os.Stat(name); err == nil && info.IsDir() {
+		return "", errors.New("want the name of a file: this is a directory")
 	}
 	return name, nil
 }

@@ -43,8 +43,8 @@ func readResources(pid int) (r Resources, err error) {
 	return r, err
 }
 
-// Limits of growth, in addition to what a process had when it was first seen in a job that computes. A busy machine takes more threads, and
-// a collector of garbage that is not hurried, more memory; a leak of one in each of many rounds exceeds them all the same.
+// Limits of growth between the first half of a process's life and its last quarter. Connections come and go with faults, a busy machine takes
+// more threads, and a collector of garbage that is not hurried, more memory; a leak of one after each of many faults exceeds them all the same.
 const (
 	moreDescriptors = 24
 	moreThreads     = 24
@@ -63,17 +63,41 @@ func (r Resources) exceeds(before Resources) string {
 		{"goroutines", r.Goroutines, before.Goroutines, moreGoroutines}, {"KiB of memory", r.Memory, before.Memory, moreMemory},
 	} {
 		if c.now > c.before+c.more {
-			return fmt.Sprintf("%d %s, where it had %d", c.now, c.what, c.before)
+			return fmt.Sprintf("at least %d %s, where it had at most %d", c.now, c.what, c.before)
 		}
 	}
 	return ""
 }
 
-// A usage is what one process has had.
+// A usage is what one process has had, after one fault and the next.
 type usage struct {
-	name        string
-	first, last Resources
-	samples     int
+	name    string
+	samples []Resources
+}
+
+// leastSamples is how many samples it takes to judge.
+const leastSamples = 8
+
+// grows says what the process has had too much of all through the last quarter of its life, compared with the most of the first half; empty:
+// nothing.
+func (u *usage) grows() string {
+	n := len(u.samples)
+	if n < leastSamples {
+		return ""
+	}
+	return combine(u.samples[n-n/4:], lesser).exceeds(combine(u.samples[:n/2], greater))
+}
+
+func lesser(a, b int) int  { return min(a, b) }
+func greater(a, b int) int { return max(a, b) }
+
+// combine combines the numbers of each kind.
+func combine(list []Resources, two func(a, b int) int) Resources {
+	all := list[0]
+	for _, r := range list[1:] {
+		all = Resources{two(all.Descriptors, r.Descriptors), two(all.Threads, r.Threads), two(all.Memory, r.Memory), two(all.Goroutines, r.Goroutines)}
+	}
+	return all
 }
 
 // usages are those of all processes, by process ID.
@@ -88,10 +112,9 @@ func (u usages) sample(s *testbed) {
 		}
 		r.Goroutines = goroutines
 		if u[pid] == nil || u[pid].name != name {
-			u[pid] = &usage{name: name, first: r}
+			u[pid] = &usage{name: name}
 		}
-		u[pid].last = r
-		u[pid].samples++
+		u[pid].samples = append(u[pid].samples, r)
 	}
 	for _, group := range []map[int]*process{s.agents, s.etcds} {
 		for _, p := range group {
@@ -105,11 +128,11 @@ func (u usages) sample(s *testbed) {
 	}
 }
 
-// check returns an error if a process has too much more than when it was seen first.
+// check returns an error if a process has more and more.
 func (u usages) check() error {
 	for pid, p := range u {
-		if more := p.last.exceeds(p.first); more != "" {
-			return fmt.Errorf("%s (pid %d) has %s, %d faults ago", p.name, pid, more, p.samples-1)
+		if more := p.grows(); more != "" {
+			return fmt.Errorf("%s (pid %d) has %s, in the first half of %d faults", p.name, pid, more, len(p.samples)-1)
 		}
 	}
 	return nil
@@ -120,14 +143,14 @@ func (u usages) report() (lines []string) {
 	longest := make(map[string]*usage)
 	for _, p := range u {
 		kind := strings.TrimRight(p.name, "0123456789")
-		if l := longest[kind]; l == nil || p.samples > l.samples || p.samples == l.samples && p.name < l.name {
+		if l := longest[kind]; l == nil || len(p.samples) > len(l.samples) || len(p.samples) == len(l.samples) && p.name < l.name {
 			longest[kind] = p
 		}
 	}
 	for _, p := range longest {
-		a, b := p.first, p.last
+		a, b := p.samples[0], p.samples[len(p.samples)-1]
 		text := fmt.Sprintf("%s, over %d faults: descriptors %d to %d, threads %d to %d, memory %d to %d KiB",
-			p.name, p.samples-1, a.Descriptors, b.Descriptors, a.Threads, b.Threads, a.Memory, b.Memory)
+			p.name, len(p.samples)-1, a.Descriptors, b.Descriptors, a.Threads, b.Threads, a.Memory, b.Memory)
 		if b.Goroutines > 0 {
 			text += fmt.Sprintf(", goroutines %d to %d", a.Goroutines, b.Goroutines)
 		}

@@ -22,13 +22,37 @@ func TestResources(t *testing.T) {
 		t.Errorf("%+v is not too much more than %+v, %v", now, before, err)
 	}
 	for want, more := range map[string]Resources{
-		"":                              {Descriptors: 10 + moreDescriptors, Threads: 5, Memory: 1000 + moreMemory, Goroutines: 7},
-		"30 threads, where it had 5":    {Descriptors: 10, Threads: 30, Memory: 1000, Goroutines: 7},
-		"72 goroutines, where it had 7": {Descriptors: 10, Threads: 5, Memory: 1000, Goroutines: 72},
-		"100000 KiB of memory, where it had 1000": {Descriptors: 10, Threads: 5, Memory: 100_000, Goroutines: 7},
+		"": {Descriptors: 10 + moreDescriptors, Threads: 5, Memory: 1000 + moreMemory, Goroutines: 7},
+		"at least 30 threads, where it had at most 5":              {Descriptors: 10, Threads: 30, Memory: 1000, Goroutines: 7},
+		"at least 72 goroutines, where it had at most 7":           {Descriptors: 10, Threads: 5, Memory: 1000, Goroutines: 72},
+		"at least 100000 KiB of memory, where it had at most 1000": {Descriptors: 10, Threads: 5, Memory: 100_000, Goroutines: 7},
 	} {
 		if got := more.exceeds(Resources{Descriptors: 10, Threads: 5, Memory: 1000, Goroutines: 7}); got != want {
 			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// TestGrows: a leak is what goes on; connections that come late, or for a while, are none.
+func TestGrows(t *testing.T) {
+	for name, c := range map[string]struct {
+		descriptors func(fault int) int
+		faults      int
+		grows       bool
+	}{
+		"steady":           {func(int) int { return 40 }, 100, false},
+		"a leak":           {func(fault int) int { return 14 + fault }, 100, true},
+		"two each":         {func(fault int) int { return 14 + 2*fault }, 50, true},
+		"too few to judge": {func(fault int) int { return 100 * fault }, leastSamples - 1, false},
+		"young at first":   {func(fault int) int { return min(14+30*fault, 50) }, 20, false},
+		"a peak at last":   {func(fault int) int { return 40 + 100*(fault/19) }, 20, false},
+	} {
+		u := &usage{}
+		for fault := range c.faults {
+			u.samples = append(u.samples, Resources{Descriptors: c.descriptors(fault)})
+		}
+		if got := u.grows(); (got != "") != c.grows {
+			t.Errorf("%s: %q", name, got)
 		}
 	}
 }
