@@ -126,7 +126,7 @@ func reportWaiting(file string) (end func()) {
 // worldMoves is a number that changes when an operation of a world of this process goes on.
 func worldMoves() (sum uint64) {
 	for _, g := range open.all() {
-		if g.isWorld {
+		if sum += g.core.Moves(); g.isWorld {
 			sum += g.world.Endpoint.Moves()
 		}
 	}
@@ -137,8 +137,8 @@ func worldMoves() (sum uint64) {
 func status(stacks bool) *progress.Status {
 	s := &progress.Status{Pid: os.Getpid()}
 	if g := latest.Load(); g != nil {
-		report, isBusy := g.core.Comm.Status()
-		s.Rank, s.Operation, s.Activity = g.Rank(), isBusy, report.Activity.String()
+		report, isBusy, isStalled := g.core.Comm.Status()
+		s.Rank, s.Operation, s.Stalled, s.Activity = g.Rank(), isBusy, isStalled, report.Activity.String()
 		for _, w := range report.Chain {
 			s.Waits = append(s.Waits, progress.Wait(w))
 		}

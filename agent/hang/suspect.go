@@ -26,15 +26,23 @@ func (m *member) waits() bool {
 // isCircle reports whether it waits in a circle of ranks.
 func (m *member) isCircle() bool { return m.waits() && m.status.Suspect == nil }
 
-// suspect returns the index of the worker that hangs, and so holds up the others; ok is false if there is none on this node. A worker that
-// is in an operation and does not say for whom it waits hangs only after twice the timeout: it may be about to learn it.
+const (
+	stalledFactor = 2  // times the timeout, for a worker that waits and does not know for whom: it may be about to learn it
+	movingFactor  = 10 // for one that is in an operation and does not wait: it may be moving many bytes
+)
+
+// suspect returns the index of the worker that hangs, and so holds up the others; ok is false if there is none on this node.
 func suspect(members []member, timeout time.Duration) (index int, ok bool) {
 	index = -1
 	for i := range members {
 		m := &members[i]
 		limit := timeout
-		if m.status != nil && m.status.Operation {
-			limit = 2 * timeout
+		switch {
+		case m.status == nil:
+		case m.status.Stalled:
+			limit *= stalledFactor
+		case m.status.Operation:
+			limit *= movingFactor
 		}
 		if m.idle < limit || m.waits() {
 			continue

@@ -21,10 +21,17 @@ func outside(rank int, seconds float64) member {
 	return m
 }
 
-// inside is a rank that is in an operation, and does not know yet whom it waits for.
+// inside is a rank that is in an operation, and does not wait.
 func inside(rank int, seconds float64) member {
 	m := outside(rank, seconds)
 	m.status.Operation = true
+	return m
+}
+
+// stalled is a rank that waits, and does not know for whom.
+func stalled(rank int, seconds float64) member {
+	m := inside(rank, seconds)
+	m.status.Stalled = true
 	return m
 }
 
@@ -71,8 +78,10 @@ func TestSuspect(t *testing.T) {
 		{"it makes progress", []member{waiting(0, 60, 1), outside(1, 2)}, nobody, ""},
 		{"it is on another node", []member{waiting(0, 60, 7), waiting(1, 60, 0, 7)}, nobody, ""},
 		{"through another node", []member{waiting(0, 12, 7, 1), outside(1, 11)}, 1, "rank 0 waits for it in AllReduce #7"},
-		{"it may be about to learn for whom it waits", []member{inside(0, 12)}, nobody, ""},
-		{"it has had time to learn it", []member{inside(0, 20)}, 0, ""},
+		{"it may be about to learn for whom it waits", []member{stalled(0, 12)}, nobody, ""},
+		{"it has had time to learn it", []member{stalled(0, 20)}, 0, ""},
+		{"all move many bytes", []member{inside(0, 60), inside(1, 60)}, nobody, ""},
+		{"it moves nothing", []member{inside(0, 100), inside(1, 99)}, 0, ""},
 		{"another one has stopped for certain", []member{inside(0, 12), outside(1, 10)}, 1, ""},
 		{"a circle", []member{circling(0, 11, 0, 1), circling(1, 12, 0, 1)}, 0, "deadlock: rank 0 waits for rank 1 in Recv #3, rank 1 waits for rank 0 in Recv #3"},
 		{"a circle that has just begun", []member{circling(0, 11, 0, 1), circling(1, 2, 0, 1)}, nobody, ""},

@@ -15,6 +15,8 @@ type Status struct {
 	Rank int `json:"rank"`
 	// Operation says that the worker is in an operation with other ranks.
 	Operation bool `json:"operation,omitempty"`
+	// Stalled says that it has waited in it for others for a while.
+	Stalled bool `json:"stalled,omitempty"`
 	// Waits lead from this rank to the one that it waits for, and so on, as far as it knows.
 	Waits []Wait `json:"waits,omitempty"`
 	// Suspect is the rank at the end of Waits; nil if Waits is empty or a circle.

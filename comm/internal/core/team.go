@@ -28,6 +28,14 @@ func (g *Group) release() {
 // TeamOfAll returns the team that all members form, or nil if they do not all share memory.
 func (g *Group) TeamOfAll() *shm.Team { return g.team.Load() }
 
+// Moves is a number that changes while a long collective in shared memory goes on.
+func (g *Group) Moves() uint64 {
+	if t := g.team.Load(); t != nil {
+		return t.Moves()
+	}
+	return 0
+}
+
 // teamHere returns the team of the members on this machine, or nil if there is none. Only the goroutine that has the turn may call it.
 func (g *Group) teamHere() *shm.Team {
 	if g.layout != nil {

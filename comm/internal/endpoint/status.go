@@ -20,18 +20,19 @@ func (e *Endpoint) Moves() uint64 {
 	return sum
 }
 
-// Status is what this rank says of itself to one that wants to know why it does not go on. isBusy says that it is in an operation. The
-// report is as to a rank that waits for it in c.
-func (c *Communicator) Status() (report *diagnosis.WaitReport, isBusy bool) {
+// Status is what this rank says of itself to one that wants to know why it does not go on. isBusy says that it is in an operation, and
+// isStalled that it has waited in it for others for a second or more. The report is as to a rank that waits for it in c.
+func (c *Communicator) Status() (report *diagnosis.WaitReport, isBusy, isStalled bool) {
 	e := c.ep
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	isBusy = len(e.stalls) > 0
+	isStalled = len(e.stalls) > 0
+	isBusy = isStalled
 	for _, other := range e.comms {
 		other.takeOver()
 		isBusy = isBusy || slices.ContainsFunc(other.collectives.All(), func(r flight.Record) bool { return r.IsUnderWay() })
 	}
-	return e.report(c, 0), isBusy
+	return e.report(c, 0), isBusy, isStalled
 }
 
 // Pace is how long this rank takes from one collective of c to the next: the median of the last ones, how many these are, and how many

@@ -17,6 +17,9 @@ const everybody = -1
 // pipeline carries out stages for chunk after chunk. Each stage is one chunk behind the stage before it, and does its own steps.
 func (t *Team) pipeline(chunks int, stages ...func(i int) error) error {
 	for u := range chunks + len(stages) - 1 {
+		if u >= len(stages) { // there are several chunks
+			t.moves.Add(1)
+		}
 		for k, stage := range stages {
 			if i := u - k; i >= 0 && i < chunks {
 				if err := stage(i); err != nil {
@@ -28,6 +31,9 @@ func (t *Team) pipeline(chunks int, stages ...func(i int) error) error {
 	t.advance(chunks)
 	return nil
 }
+
+// Moves is a number that changes while a long operation goes on. Any goroutine may call it.
+func (t *Team) Moves() uint64 { return t.moves.Load() }
 
 // toRoot is a pipeline in which root, or everybody, reads what the others fill.
 func (t *Team) toRoot(root, chunks int, fill, read func(i int) error) error {

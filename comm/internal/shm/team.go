@@ -2,6 +2,7 @@ package shm
 
 import (
 	"fmt"
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/gorun/gorun/comm/internal/choice"
@@ -52,6 +53,8 @@ type Team struct {
 	slots
 	copyPolicy
 	inPlace
+
+	moves atomic.Uint64 // chunks after the first one of an operation, of all operations
 
 	op             uint64 // the number of the operation under way, or the last one, among the team's
 	seq            uint64 // its number among the group's calls
