@@ -438,3 +438,22 @@ func BenchmarkAllReduce(b *testing.B) {
 		})
 	}
 }
+
+// TestLongOperationsMove: while an operation of many chunks goes on, one can see that it does.
+func TestLongOperationsMove(t *testing.T) {
+	teams := newTeams(t, 2)
+	run := func(seq uint64, size int) (moves uint64) {
+		before := teams[0].Moves()
+		together(t, teams, func(team *Team) error {
+			team.Begin(seq, Call{What: seq}, seq<<32)
+			return team.Broadcast(input(seq, 0, size), 0)
+		})
+		return teams[0].Moves() - before
+	}
+	if moves := run(1, 100); moves != 0 {
+		t.Errorf("a short operation moves %d times, which costs time", moves)
+	}
+	if moves := run(2, 64<<20); moves < 10 {
+		t.Errorf("a long operation moves %d times", moves)
+	}
+}
