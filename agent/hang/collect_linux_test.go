@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/env/progress"
+	"github.com/gorun/gorun/launcher/proc"
 )
 
 // startWorker starts a shell in a session of its own, and waits until it has touched its file.
@@ -45,6 +46,14 @@ func TestCollect(t *testing.T) {
 	} {
 		workers[i].Pid = startWorker(t, workers[i], script)
 	}
+	for begun := time.Now(); ; time.Sleep(5 * time.Millisecond) { // the second one stops after it has touched its file
+		if p, ok := proc.Read(workers[1].Pid); ok && p.Suspended {
+			break
+		}
+		if time.Since(begun) > patience {
+			t.Fatal("it does not stop")
+		}
+	}
 	s, err := progress.Serve(workers[0].File, func(stacks bool) *progress.Status {
 		return &progress.Status{Rank: 10, Activity: "its last call was Barrier #3", Stacks: "goroutine 1 [sleep]:\nmain.step()\n\t/src/train.go:7 +0x1d\n",
 			Flights: []json.RawMessage{[]byte(`{"rank":10,"group":[10,11],"collectives":[{"seq":3,"call":"Barrier","state":"done"}]}`)}}
@@ -71,7 +80,7 @@ func TestCollect(t *testing.T) {
 		doing string
 		texts []string
 	}{
-		{"it was in main.step (train.go:7)", []string{"==== Stacks of goroutines", "its last call was Barrier #3", "(sleep): in the system call "}},
+		{"it was in main.step (train.go:7)", []string{"==== Stacks of goroutines", "its last call was Barrier #3", "==== Threads, as the kernel sees them\nprocess "}},
 		{"it was stopped by a signal (state T (stopped))", []string{"rank 11 (local rank 1)"}},
 		{"", []string{"==== Stacks that it wrote on SIGUSR1\nat the top\n"}},
 		{"it was running (state R (running))", []string{"it has created the file for its stacks, and does not handle the signal"}},
