@@ -88,7 +88,7 @@ func TestStatesThatDoNotFit(t *testing.T) {
 			}
 			for _, r := range []int{0, 2} {
 				var peer *comm.PeerError
-				if !errors.As(errs[r], &peer) || peer.Rank != 1 || peer.Error() != "comm: elastic.Run #0: rank 1: "+c.want || !worldChanged(errs[r], nil) {
+				if !errors.As(errs[r], &peer) || peer.Rank != 1 || peer.Error() != "comm: elastic.Run: rank 1: "+c.want || !worldChanged(errs[r], nil) {
 					t.Errorf("rank %d: %v", r, errs[r])
 				}
 			}
