@@ -80,7 +80,7 @@ func (c *Console) draw(s *stream, before string, text []byte, after string, behi
 	c.barOf, c.behind = s, behind
 	c.bar = append(c.bar[:0], "\x1b[K"...)
 	c.bar = append(c.bar, before...)
-	c.bar = append(c.bar, s.prefix...)
+	c.bar = append(c.bar, s.prefix.Load().painted...)
 	if c.raw {
 		c.bar = append(c.bar, text...)
 	} else {

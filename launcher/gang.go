@@ -80,6 +80,13 @@ func (g *Gang) Kill() {
 // Signal passes sig to the workers, and not to their helpers, without stopping them. It does not wait.
 func (g *Gang) Signal(sig syscall.Signal) { g.guard.Signal(sig) }
 
+// SetPrefix changes what stands before the lines of one worker, by its index in Spec.Workers, which has another rank from now on.
+func (g *Gang) SetPrefix(index, rank int, prefix string) {
+	p := &prefixes{paint(prefix, rank, g.spec.Color), []byte(prefix)}
+	g.workers[index].out.prefix.Store(p)
+	g.workers[index].err.prefix.Store(p)
+}
+
 // Fail kills one worker, by its index in Spec.Workers, that does not do as it should. Its Exit says why, and counts as its own failure,
 // also if a Stop follows. If quit is true, the worker gets SIGQUIT first, on which programs print their stacks, and a second to end.
 // Fail does not wait.

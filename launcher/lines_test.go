@@ -104,7 +104,7 @@ func TestLinesDoNotAllocate(t *testing.T) {
 	o := newOutput(&Spec{Spool: spool.New()})
 	s := newStream(Stderr, nil, o)
 	s.onConsole = true
-	s.prefix = paint("[3] ", 3, true)
+	s.prefix.Store(&prefixes{painted: paint("[3] ", 3, true)})
 	for range 3 { // warms the buffers
 		s.take(chunk)
 		written(o)

@@ -67,7 +67,7 @@ func TestProgressBarsLeaveNothingBehind(t *testing.T) {
 		for i := range 3 {
 			s := newStream([]Std{Stdout, Stderr, Stdout}[i], nil, []*output{o, o, another}[i])
 			s.onConsole = true
-			s.prefix = fmt.Appendf(nil, "[%d] ", i)
+			s.prefix.Store(&prefixes{painted: fmt.Appendf(nil, "[%d] ", i)})
 			s.lines.max = 64
 			streams = append(streams, s)
 		}
@@ -130,7 +130,7 @@ func TestProgressBars(t *testing.T) {
 		o := newOutput(&Spec{Spool: spool.New(), Live: true, Stderr: &got})
 		s := newStream(Stderr, nil, o)
 		s.onConsole = true
-		s.prefix = []byte("> ")
+		s.prefix.Store(&prefixes{painted: []byte("> ")})
 		for _, b := range tt.writes {
 			s.take([]byte(b))
 		}

@@ -224,7 +224,7 @@ func TestFileFailureInTheMiddleLosesNothing(t *testing.T) {
 	var out bytes.Buffer
 	o := newOutput(&Spec{Spool: spool.New(), Stdout: &out})
 	s := newStream(Stdout, nil, o)
-	s.prefix = []byte("> ")
+	s.prefix.Store(&prefixes{painted: []byte("> ")})
 	s.setFile(opened(o, &fullAfter{room: 2}))
 	for _, text := range []string{"a\n", "b\nc\n", "d"} {
 		s.take([]byte(text))
@@ -247,7 +247,7 @@ func TestFilterThatFails(t *testing.T) {
 		s := newStream(Stdout, nil, o)
 		s.onConsole = shown
 		s.setFilter(f)
-		s.prefix, s.plain = []byte("> "), []byte("> ")
+		s.prefix.Store(&prefixes{[]byte("> "), []byte("> ")})
 		for _, text := range []string{"x1\nb\n", "x2\n", "x3\nc\n"} {
 			s.take([]byte(text))
 			written(o)

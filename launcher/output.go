@@ -70,7 +70,7 @@ func (o *output) streams(pipes []*os.File) []*stream {
 func (o *output) stream(index int, which Std, pipe *os.File) *stream {
 	w := o.spec.Workers[index]
 	s := newStream(which, pipe, o)
-	s.prefix, s.plain = paint(w.Prefix, w.Rank, o.spec.Color), []byte(w.Prefix)
+	s.prefix.Store(&prefixes{paint(w.Prefix, w.Rank, o.spec.Color), []byte(w.Prefix)})
 	o.route(s, o.spec.localRank(index), w.Mute)
 	return s
 }

@@ -276,7 +276,7 @@ func TestQuestion(t *testing.T) {
 	o := newOutput(&Spec{Spool: spool.New(), Live: true, Stdout: screen})
 	s := newStream(Stdout, read, o)
 	s.onConsole = true
-	s.prefix = []byte("> ")
+	s.prefix.Store(&prefixes{painted: []byte("> ")})
 	go s.run()
 	_, err = write.WriteString("line\nname? ")
 	screen.wait(t, "> line\n\x1b[K> name? ", 1)

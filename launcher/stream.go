@@ -37,8 +37,7 @@ type stream struct {
 	filter    *filter       // nil: none
 	selected  *spool.Source // to the filter's file
 
-	prefix   []byte // of its lines on the console
-	plain    []byte // of those in the filter's file
+	prefix   atomic.Pointer[prefixes]
 	lines    lines
 	batch    []byte // whole lines that the console has yet to get
 	filtered []byte // whole lines that the filter has yet to get
@@ -52,11 +51,18 @@ type stream struct {
 	done       chan struct{} // closed when the goroutine has ended
 }
 
+// prefixes are what stands before the lines of a stream.
+type prefixes struct {
+	painted []byte // on the console
+	plain   []byte // in the filter's file
+}
+
 func newStream(which Std, pipe *os.File, o *output) *stream {
 	s := &stream{
 		which: which, pipe: pipe, console: o.console, shown: o.console.source(which),
 		hurry: make(chan struct{}, 1), synced: make(chan []string), done: make(chan struct{}),
 	}
+	s.prefix.Store(&prefixes{})
 	if which == Stderr {
 		s.tail = &tail{}
 	}
@@ -93,7 +99,7 @@ func (s *stream) rescue(b []byte) {
 		if s.lines.bar != nil {
 			line = visible(line)
 		}
-		text = appendLine(text, s.prefix, line)
+		text = appendLine(text, s.prefix.Load().painted, line)
 	}
 	s.console.write(s.shown, text)
 }
@@ -233,7 +239,7 @@ func (s *stream) line(b []byte, ended bool) {
 		s.tail.add(visible(b))
 	}
 	if s.filter != nil && s.filter.wants(b) {
-		s.filtered = appendLine(s.filtered, s.plain, b)
+		s.filtered = appendLine(s.filtered, s.prefix.Load().plain, b)
 	}
 	if !s.onConsole {
 		return
@@ -244,7 +250,7 @@ func (s *stream) line(b []byte, ended bool) {
 		}
 		b = visible(b)
 	}
-	s.batch = appendLine(s.batch, s.prefix, b)
+	s.batch = appendLine(s.batch, s.prefix.Load().painted, b)
 }
 
 func appendLine(dst, prefix, line []byte) []byte {

@@ -18,6 +18,7 @@ import (
 
 // Workers are what a Group starts: one worker, or what it has left. *launcher.Gang is one.
 type Workers interface {
+	SetPrefix(index, rank int, prefix string)
 	Pids() []int
 	Exits() <-chan launcher.Exit
 	Stop(syscall.Signal)
@@ -76,6 +77,7 @@ func (g *Group) Start(ctx context.Context, spec launcher.Spec) (*Gang, error) {
 		each[i] = rounds.Round{Round: round, Env: contract(spec.Workers[i].Env), Died: died}
 		if w != nil {
 			w.rank = spec.Workers[i].Rank
+			w.gang.SetPrefix(0, w.rank, spec.Workers[i].Prefix)
 			w.enter(each[i])
 		}
 	}

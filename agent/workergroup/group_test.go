@@ -28,11 +28,14 @@ type fakeWorker struct {
 	exits chan launcher.Exit
 	once  sync.Once
 
-	stubborn bool // it ends only by itself
+	prefix   string // that it got after its start
+	stubborn bool   // it ends only by itself
 
 	mu   sync.Mutex
 	said []string
 }
+
+func (w *fakeWorker) SetPrefix(_, rank int, prefix string) { w.prefix = fmt.Sprint(rank, prefix) }
 
 func (w *fakeWorker) Pids() []int                 { return []int{w.pid} }
 func (w *fakeWorker) Exits() <-chan launcher.Exit { return w.exits }
@@ -211,6 +214,9 @@ func TestReplace(t *testing.T) {
 	gang, second := b.mustBegin(2)
 	if second[0] != nil || second[1] == nil || second[2] == nil {
 		t.Fatalf("%v were started", second)
+	}
+	if first[0].prefix != "10" {
+		t.Errorf("the prefix of a worker that lives on is for rank %s", first[0].prefix)
 	}
 	r := next(t, conn)
 	w, err := r.Worker()

@@ -232,6 +232,9 @@ func (n *node) worker(pattern string) (rank, pid, round int) {
 	if _, err := fmt.Sscanf(line, "%d is rank %d of %d in round %d", &pid, &rank, &world, &round); err != nil {
 		n.t.Fatalf("%s: %v", n.said.Text(), err)
 	}
+	if prefix := fmt.Sprintf("[%d] ", rank); !strings.HasPrefix(n.said.Text(), prefix) {
+		n.t.Errorf("%s: want %s in front", n.said.Text(), prefix)
+	}
 	return rank, pid, round
 }
 
