@@ -73,7 +73,7 @@ func (n *Network) do(command string) error {
 
 // Start starts a command on a host, which must be new or have no processes left. It connects the host.
 func (n *Network) Start(cmd *exec.Cmd, host int) error {
-	const connected = `ip link set lo up && read -r name addr && echo "$name" >/proc/sys/kernel/hostname && ip addr add "$addr" dev eth0 && ip link set eth0 up && exec "$@" </dev/null`
+	const connected = `ip link set lo up && read -r name addr && { hostname "$name" || echo "$name" >/proc/sys/kernel/hostname; } 2>/dev/null && ip addr add "$addr" dev eth0 && ip link set eth0 up && exec "$@" </dev/null`
 	cmd.Args = append([]string{"sh", "-c", connected, "sh", cmd.Path}, cmd.Args[1:]...)
 	sh, err := exec.LookPath("sh")
 	if err != nil {
