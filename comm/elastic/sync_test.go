@@ -104,9 +104,12 @@ type held struct {
 	large []byte
 }
 
+// longest is the length of a slice of which each of two ranks sends several chunks.
+const longest = 2*chunk + minPart
+
 // pattern is what long slices are filled with, from some offset on: a copy is quick under the race detector, too.
 var pattern = sync.OnceValue(func() []byte {
-	b := make([]byte, 7*minPart+100)
+	b := make([]byte, longest+100)
 	_, _ = rand.NewChaCha8([32]byte{}).Read(b) // it never fails
 	return b
 })
@@ -185,7 +188,11 @@ func TestSync(t *testing.T) {
 				states := make([]*State, len(c.ranks))
 				wantNoErrors(t, inWorld(t, transport, len(c.ranks), func(ctx context.Context, world *comm.Group) error {
 					own := c.ranks[world.Rank()]
-					h := newHeldOf(t, own.id, own.contents, len(c.ranks)*minPart)
+					bytes := len(c.ranks) * minPart
+					if name == "a newcomer" {
+						bytes = longest
+					}
+					h := newHeldOf(t, own.id, own.contents, bytes)
 					states[world.Rank()] = h.state
 					h.state.beginRollback()
 					defer h.state.endRollback()

@@ -11,7 +11,7 @@ import (
 )
 
 // chunk is how many bytes of a commit a rank copies at once, while they are in its cache.
-const chunk = 2 << 20
+const chunk = 8 << 20
 
 // transfer copies a commit of the holders to the receivers, which have the same layout. Several holders send parts of the large slices at the
 // same time if there is much to send, each to all receivers. With each piece of the large slices that has come or gone, transfer calls onPiece,
