@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -68,7 +67,7 @@ func (b *lockedBuffer) String() string {
 // newTestAgent starts size survivors in round 1.
 func newTestAgent(t *testing.T, network string, size int, environ ...string) *testAgent {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "comm") // t.TempDir may be too long for a socket
+	dir, err := os.MkdirTemp("", "comm") //nolint:usetesting // t.TempDir may be too long for a socket
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -351,17 +350,6 @@ func (w *testWorker) result() result {
 		w.t.Fatalf("rank %d does not answer: %s", w.rank, w.stderr.String())
 		return result{}
 	}
-}
-
-// exit waits for the end of the process.
-func (w *testWorker) exit() int {
-	w.t.Helper()
-	for range w.results {
-	}
-	if err := w.cmd.Wait(); err != nil && !errors.As(err, new(*exec.ExitError)) {
-		w.t.Fatal(err)
-	}
-	return w.cmd.ProcessState.ExitCode()
 }
 
 // A testSocket is the socket of one worker, by which it hears of rounds.

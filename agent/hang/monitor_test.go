@@ -171,7 +171,7 @@ func TestWatchPace(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer s.Close()
+			t.Cleanup(s.Close)
 		}
 		m := Watch(time.Hour, workers, func() bool { return false })
 		lines, done := make(chan string, 100), make(chan struct{})

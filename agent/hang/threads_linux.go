@@ -86,9 +86,9 @@ func entry(dir, name string) string {
 
 // A thread is what /proc says of one. Most of it is secret, unless the thread belongs to this user, or to another and this process is root.
 type thread struct {
-	name, state            string
-	waits, syscall, stack  string // where in the kernel; the number and arguments of the system call; functions of the kernel
-	canReadCall, isStopped bool
+	name, state           string
+	waits, syscall, stack string // where in the kernel; the number and arguments of the system call; functions of the kernel
+	isStopped             bool
 }
 
 func readThread(dir string) thread {

@@ -48,7 +48,7 @@ func TestAsk(t *testing.T) {
 				first = s
 				continue
 			}
-			defer s.Close()
+			t.Cleanup(s.Close)
 		}
 		got, err := progress.Ask(t.Context(), file, true)
 		if err != nil || !reflect.DeepEqual(*got, want) {

@@ -84,7 +84,7 @@ func TestRevokeEndsEverything(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, op := range []*Op{ops[0], w.recv(0, 1, 0, nil), w.send(0, 1, 0, nil), late.Recv(1, 0, 0, call.Call{}, nil)} {
-			if err := op.Wait(t.Context(), minute); err != error(f) {
+			if err := op.Wait(t.Context(), minute); !errors.Is(err, f) {
 				t.Errorf("an operation ends with %v", err)
 			}
 		}
