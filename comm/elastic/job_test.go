@@ -131,13 +131,13 @@ type testRank struct {
 	killed bool
 }
 
-// kill ends a rank at any time: nobody hears of it any more.
+// kill ends a rank at any time: all its calls fail, and those of the others that need it.
 func (p *testRank) kill() {
 	p.mu.Lock()
 	p.killed = true
 	world := p.world
 	p.mu.Unlock()
-	_ = world.Close()
+	world.Abort(errKilled)
 }
 
 func (p *testRank) isKilled() bool {
@@ -154,6 +154,8 @@ func (p *testRank) init(ctx context.Context) (*comm.Group, error) {
 		select {
 		case <-over:
 			cancel(comm.ErrRoundOver)
+		case <-p.job.ended:
+			cancel(errJobEnded)
 		case <-during.Done():
 		}
 	}()

@@ -78,7 +78,7 @@ func (j job) do(ctx context.Context, s *State, f func(ctx context.Context, world
 			return errors.Join(err, world.Close())
 		}
 		if failed != nil && !worldChanged(failed, nil) {
-			return errors.Join(err, failed)
+			return errors.Join(err, failed, world.Close())
 		}
 		world, err = next, failed
 	}
