@@ -107,15 +107,14 @@ func (g *Group) Abort(cause error) {
 // Compare checks whether other members have made the same calls as this rank, as far as that is known here: it waits for no rank. If they
 // have not, it returns an error, unless a call has returned that already.
 func (g *Group) Compare() error {
-	last := g.order.started()
-	seq, idle := g.order.seize()
+	last, idle := g.order.hold()
 	if idle {
 		if t := g.teamHere(); t != nil && g.Comm.Usable() {
 			if m, ok := errors.AsType[*shm.Mismatch](t.CompareAll()); ok {
 				g.Comm.Fail(g.mismatch(m))
 			}
 		}
-		g.pass(seq)
+		g.pass(last)
 	}
 	g.Comm.CompareAll()
 	err := g.Comm.Err()

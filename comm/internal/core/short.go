@@ -45,7 +45,7 @@ func (g *Group) enter(ctx context.Context, t *shm.Team, call call.Packed, elem i
 	return true
 }
 
-// pass ends the turn that began with seize.
+// pass ends the turn that began with seize or hold.
 func (g *Group) pass(seq uint64) {
 	if !g.order.release(seq) && g.order.more() {
 		g.Comm.Go(g.serve)
