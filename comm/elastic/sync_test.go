@@ -185,23 +185,24 @@ func TestSync(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			onTransports(t, func(t *testing.T, transport string) {
-				states := make([]*State, len(c.ranks))
-				wantNoErrors(t, inWorld(t, transport, len(c.ranks), func(ctx context.Context, world *comm.Group) error {
-					own := c.ranks[world.Rank()]
+				all := make([]*held, len(c.ranks))
+				for r, own := range c.ranks {
 					bytes := len(c.ranks) * minPart
 					if name == "a newcomer" {
 						bytes = longest
 					}
-					h := newHeldOf(t, own.id, own.contents, bytes)
-					states[world.Rank()] = h.state
+					all[r] = newHeldOf(t, own.id, own.contents, bytes)
+				}
+				wantNoErrors(t, inWorld(t, transport, len(c.ranks), func(ctx context.Context, world *comm.Group) error {
+					h := all[world.Rank()]
 					h.state.beginRollback()
 					defer h.state.endRollback()
 					if err := h.state.sync(ctx, world, 9, layoutOf(1, h.state.items)); err != nil {
 						return err
 					}
-					for r, s := range states {
-						if s.Commits() != c.id.number {
-							return fmt.Errorf("this rank goes on, and rank %d has commit %d", r, s.Commits())
+					for r, other := range all {
+						if n := other.state.Commits(); n != c.id.number {
+							return fmt.Errorf("this rank goes on, and rank %d has commit %d", r, n)
 						}
 					}
 					if h.state.last != c.id {
