@@ -186,7 +186,7 @@ func TestRejoinLeaksNothing(t *testing.T) {
 			return goroutines, descriptors, mappings, heap
 		}
 		var goroutines, descriptors, mappings, heap int
-		rejoins := fulltest.Else(200, 60)
+		rejoins := fulltest.Else(200, 40)
 		for i := range rejoins {
 			if i == 20 {
 				goroutines, descriptors, mappings, heap = measure()
