@@ -34,16 +34,17 @@ type Gang interface {
 	Fail(local int, why string, quit bool)
 }
 
-// A RevocableGang is a Gang that Config.Start returns if Config.Replace is set: workers of it may outlive their round. When the next
-// Start has returned, those who have are in that gang.
+// A RevocableGang is a Gang of which some workers may survive its round. Config.Start returns one if Config.Replace is set. The survivors
+// are then in the gang that the next Start returns.
 type RevocableGang interface {
 	Gang
-	// Revoke asks those with sig to end, as Stop does, who cannot outlive the round. The others are told who has died.
+	// Revoke ends the round. It stops the workers that cannot survive it, as Stop does, and tells the survivors which workers of other
+	// nodes have died.
 	Revoke(sig syscall.Signal, died []rounds.Death)
-	// Revoked is closed when nothing is left of those.
+	// Revoked is closed when nothing is left but survivors.
 	Revoked() <-chan struct{}
-	// Report tells those who live on that others have died as well.
-	Report(died []rounds.Death)
+	// Notify tells the survivors that more workers of other nodes have died.
+	Notify(died []rounds.Death)
 }
 
 // Config describes the job on this node. Fields must be set unless their comments say otherwise.
@@ -86,7 +87,7 @@ type Config struct {
 
 	Rendezvous rendezvous.Rendezvous
 	Start      func(context.Context, launcher.Spec) (Gang, error) // launcher.Start, or workergroup.Group's
-	Replace    bool                                               // workers that take part outlive a round; Start returns a RevocableGang
+	Replace    bool                                               // workers that take part survive a round; Start returns a RevocableGang
 	// Interrupts end the job: the workers get the first signal and have Spec.Grace to end; the second signal kills them.
 	Interrupts <-chan os.Signal
 	Signals    <-chan os.Signal // handed on to the workers
@@ -118,7 +119,7 @@ func Run(ctx context.Context, config Config) error {
 	end := l.run()
 	l.watchNobody()
 	cancelStart()
-	l.reports.Wait()
+	l.calls.Wait()
 
 	if err := closeRendezvous(ctx, config.Rendezvous, end.why); err != nil {
 		config.Logger.Warn("cannot close the rendezvous", "error", err)
@@ -158,7 +159,7 @@ type loop struct {
 	over    <-chan struct{}   // the end of the round
 	gang    Gang
 	exits   <-chan launcher.Exit
-	revoked <-chan struct{}    // of the gang
+	revoked <-chan struct{}    // closed when only survivors are left of the gang; nil: it has not been revoked
 	ended   chan launcher.Exit // the same exits, one for each worker, for the report of a failure
 	monitor *hang.Monitor      // of the gang's progress; nil: nobody looks at that
 	watched []hang.Worker      // by that
@@ -167,7 +168,7 @@ type loop struct {
 	diagnosis
 	backoff backoff // that the present workers were started with
 
-	reports     sync.WaitGroup
+	calls       sync.WaitGroup   // goroutines that report, leave or diagnose
 	reported    <-chan error     // gets the outcome of the pending report
 	reporting   <-chan struct{}  // closed when the report is on its way
 	barrier     <-chan time.Time // the others have had their time

@@ -59,7 +59,7 @@ func (g revocableGang) Revoke(_ syscall.Signal, died []rounds.Death) {
 	close(g.revoked)
 }
 func (g revocableGang) Revoked() <-chan struct{}   { return g.revoked }
-func (g revocableGang) Report(died []rounds.Death) { g.record(fmt.Sprintf("reported: %+v", died)) }
+func (g revocableGang) Notify(died []rounds.Death) { g.record(fmt.Sprintf("reported: %+v", died)) }
 
 // listed is a rendezvous whose rounds are given.
 type listed struct {

@@ -17,8 +17,8 @@ type diagnosis struct {
 }
 
 const (
-	// spreadTimeout is how long a node with a worker that hangs waits at least before it kills it, so that the other nodes learn of it first.
-	spreadTimeout = time.Second
+	// spreadDelay is how long a node that has a worker that hangs waits before it kills it, so that the other nodes learn of it first.
+	spreadDelay = time.Second
 	// quitTimeout is how long it waits for the stacks of a Go program after SIGQUIT.
 	quitTimeout = 2 * time.Second
 	// stragglerPeriod is how often a worker that is slower than the others is named.
@@ -89,7 +89,7 @@ func (l *loop) diagnose(hung *launcher.Exit) {
 		return
 	}
 	dir := attemptDir(l.Config, l.round.Restarts)
-	l.reports.Go(func() {
+	l.calls.Go(func() {
 		report, err := hang.Collect(l.startCtx, workers, dir)
 		if err != nil {
 			l.Logger.Warn("cannot write what the workers were doing", "error", err)
@@ -100,7 +100,7 @@ func (l *loop) diagnose(hung *launcher.Exit) {
 		}
 		if hung != nil && several {
 			select {
-			case <-time.After(spreadTimeout - time.Since(begun)):
+			case <-time.After(spreadDelay - time.Since(begun)):
 			case <-l.startCtx.Done():
 			}
 		}

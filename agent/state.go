@@ -41,7 +41,7 @@ type (
 	diagnosed struct{}
 	// gangGone: every worker has been reported, and nothing of the gang is left.
 	gangGone struct{}
-	// revoked: the workers that do not outlive the round have been reported, and nothing of them is left.
+	// revoked: nothing is left of the gang but survivors. The exits of the other workers have come before.
 	revoked struct{}
 	// roundOver: the round is over, because a newer one is to form or the job has ended.
 	roundOver struct{ err error }
@@ -87,7 +87,7 @@ type (
 	fail struct{ launcher.Exit }
 	// stop asks the gang to end: the signal, the grace period, SIGKILL.
 	stop struct{ sig syscall.Signal }
-	// revoke asks those of the gang to end that cannot outlive the round.
+	// revoke ends the round: it asks the workers to end that cannot survive it.
 	revoke struct{ sig syscall.Signal }
 	// kill ends the gang now.
 	kill struct{}

@@ -14,12 +14,12 @@ import (
 type stateMachine struct {
 	state     state
 	why       string         // the machine came into this state
-	replace   bool           // workers may outlive their round
+	replace   bool           // workers may survive their round
 	join      bool           // is pending
 	gang      bool           // workers may be left
-	survivors bool           // the gang has been revoked: those that are left live on
-	refusal   *launcher.Exit // of one that lived on, and asks for no restart while another gang is started; nil: none does
-	startErr  error          // why there is no other gang, while survivors end; nil: nothing of the kind
+	survivors bool           // the gang has been revoked: some may survive the round
+	refusal   *launcher.Exit // of a survivor that asks for no restart while another gang is started; nil: none does
+	startErr  error          // why no other gang was started, while the survivors are stopped; nil: none of this happens
 	interrupt syscall.Signal // the first one; 0: none
 	killed    bool           // a second one has come
 
@@ -59,7 +59,7 @@ func (m *stateMachine) Step(e event) []action {
 	case startFailed:
 		return m.onStartFailed(e.err)
 	case workerExited:
-		m.exits = append(m.exits, m.settled(e.Exit))
+		m.exits = append(m.exits, m.withHang(e.Exit))
 		switch {
 		case m.state == running && e.Failed():
 			return m.onFailure(e.Exit)
@@ -148,7 +148,7 @@ func (m *stateMachine) onFailure(x launcher.Exit) []action {
 	return todo
 }
 
-// onRefusal ends the job on this node: a worker that had outlived its round asks for no restart.
+// onRefusal ends the job on this node: a survivor asks for no restart.
 func (m *stateMachine) onRefusal(x launcher.Exit) []action {
 	m.refusal = &x
 	m.become(stopping, describe(x))
@@ -197,13 +197,13 @@ func (m *stateMachine) onEnded() []action {
 	return m.next()
 }
 
-// endSurvivors ends those who have outlived their round, as no other follows.
+// endSurvivors stops the survivors, because no other round follows.
 func (m *stateMachine) endSurvivors() []action {
 	m.become(stopping, "no other round follows")
 	return m.stopSurvivors()
 }
 
-// stopSurvivors asks those to end who have outlived their round, unless it has done so.
+// stopSurvivors asks the survivors to end, unless it has done so.
 func (m *stateMachine) stopSurvivors() []action {
 	if !m.survivors {
 		return nil
@@ -265,7 +265,7 @@ func forWorkers(interrupt syscall.Signal) syscall.Signal {
 	return interrupt
 }
 
-// stop ends the gang. If another round may follow, workers may outlive this one.
+// stop ends the gang. If another round may follow, workers may survive this one.
 func (m *stateMachine) stop(r reason, sig syscall.Signal, why string) []action {
 	m.reason = r
 	m.become(stopping, why)

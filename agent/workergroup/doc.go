@@ -1,9 +1,9 @@
-// Package workergroup keeps the workers of a node over the rounds of its job, for --on-failure=replace: those that take part outlive a
+// Package workergroup keeps the workers of a node over the rounds of its job, for --on-failure=replace: workers that take part survive a
 // round, and only the others are started again.
 //
-// A [Group] has a launcher.Gang for each worker, so that one can be stopped, with all that it has started, and the others not know of it. For
-// the agent, [Group.Start] is launcher.Start: it returns a [Gang] with all workers of a round in it, of whom those that live already
-// have been told of the round (see package rounds). [Gang.Revoke] ends a round: it lets those live that take part.
+// A [Group] has a launcher.Gang for each worker. So it can stop one, with all processes that it has started, and the others do not notice.
+// For the agent, [Group.Start] takes the place of launcher.Start. It sends the new round to the survivors (see package rounds), starts
+// the other workers, and returns a [Gang] of all. [Gang.Revoke] ends the round, but not the workers that take part.
 //
-// The Group's state is behind one mutex, under which nothing waits.
+// A mutex guards the state of the Group. Nothing waits while it is held.
 package workergroup

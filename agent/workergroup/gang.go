@@ -15,43 +15,43 @@ type Gang struct {
 	group *Group
 	exits chan launcher.Exit // has room for all
 
-	revoked   chan struct{}
-	isRevoked bool
-	hasEnded  bool
+	isRevoked   bool
+	revoked     chan struct{} // closed when only survivors are left
+	exitsClosed bool
 }
 
 // Exits delivers the exit of every worker of the round that ends before the next round begins, and is closed when nothing is left of
 // any of them.
 func (g *Gang) Exits() <-chan launcher.Exit { return g.exits }
 
-// Revoke ends the round, but not the workers that take part: they are told, with the dead of other nodes, and wait for another round. The others get sig, and then
-// SIGKILL, as by Stop. It does not wait: Revoked is closed when nothing is left of them.
+// Revoke ends the round, but not the workers that take part: they learn who has died, also on other nodes, and wait for another round.
+// The others are stopped, as Stop does it with sig. Revoke does not wait: Revoked is closed when nothing is left of them.
 func (g *Gang) Revoke(sig syscall.Signal, died []rounds.Death) {
 	g.group.mu.Lock()
 	defer g.group.mu.Unlock()
 	g.isRevoked = true
-	g.group.reportOver(died...)
+	g.group.notifyOver(died...)
 	for _, w := range g.group.workers {
-		if w.kept = w.canLiveOn(); !w.kept && !w.failed { // who has failed is being killed
+		if w.survives = w.canSurvive(); !w.survives && !w.failed { // one that has failed is being killed
 			w.stop(sig)
 		}
 	}
-	g.group.check()
+	g.group.closeIfEnded()
 }
 
-// Report tells those who live on that others have died as well.
-func (g *Gang) Report(died []rounds.Death) {
+// Notify tells the survivors that more workers of other nodes have died.
+func (g *Gang) Notify(died []rounds.Death) {
 	g.group.mu.Lock()
 	defer g.group.mu.Unlock()
 	if len(died) > 0 {
-		g.group.reportOver(died...)
+		g.group.notifyOver(died...)
 	}
 }
 
 // Revoked is closed when nothing is left of the workers that Revoke has ended.
 func (g *Gang) Revoked() <-chan struct{} { return g.revoked }
 
-func (g *Gang) endRevoke() {
+func (g *Gang) closeRevoked() {
 	select {
 	case <-g.revoked:
 	default:
@@ -59,9 +59,9 @@ func (g *Gang) endRevoke() {
 	}
 }
 
-func (g *Gang) end() {
-	if !g.hasEnded {
-		g.hasEnded = true
+func (g *Gang) closeExits() {
+	if !g.exitsClosed {
+		g.exitsClosed = true
 		close(g.exits)
 	}
 }
@@ -104,8 +104,8 @@ func (g *Gang) IsBlocked() bool {
 	return slices.ContainsFunc(g.group.workers, func(w *worker) bool { return !w.isGone() && w.gang.IsBlocked() })
 }
 
-// Fail kills one worker, by its local rank, with all that it has started, as launcher.Gang's Fail does, and tells the others. With quit,
-// what it has started goes later, with the next call.
+// Fail kills one worker, by its local rank, as launcher.Gang's Fail does, and all processes that it has started, and tells the other
+// workers. If quit is true, it only sends SIGQUIT to the worker: a second call, without quit, does the rest.
 func (g *Gang) Fail(local int, why string, quit bool) {
 	g.group.mu.Lock()
 	defer g.group.mu.Unlock()
@@ -116,7 +116,7 @@ func (g *Gang) Fail(local int, why string, quit bool) {
 		return
 	}
 	w.gang.Kill()
-	g.group.reportOver(g.group.death(launcher.Exit{
+	g.group.notifyOver(g.group.death(launcher.Exit{
 		Rank: w.rank, LocalRank: local, Pid: w.pid, Code: 128 + int(syscall.SIGKILL), Signal: syscall.SIGKILL, Hung: why,
 	}))
 }
@@ -143,7 +143,7 @@ func (g *Gang) Resume(passed time.Duration) {
 	}
 }
 
-// each does something with all workers that live, at the same time, and waits for it.
+// each calls do for all workers of which something is left, at the same time, and waits until all calls have returned.
 func (g *Gang) each(do func(*worker)) {
 	g.group.mu.Lock()
 	workers := g.group.workers

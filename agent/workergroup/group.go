@@ -16,8 +16,8 @@ import (
 	"github.com/gorun/gorun/launcher"
 )
 
-// Workers are what a Group starts: one worker, or what it has left. *launcher.Gang is one.
-type Workers interface {
+// A WorkerGang is a gang of one worker. *launcher.Gang is one.
+type WorkerGang interface {
 	SetPrefix(index, rank int, prefix string)
 	Pids() []int
 	Exits() <-chan launcher.Exit
@@ -32,10 +32,10 @@ type Workers interface {
 
 // Config is what a Group needs.
 type Config struct {
-	Dir     string        // of the workers' sockets: nobody else may enter it
-	Host    string        // of this node, as people call it
-	Timeout time.Duration // in which a worker that lives on has to enter the next round
-	Start   func(context.Context, launcher.Spec) (Workers, error)
+	Dir     string                                                   // of the workers' sockets: nobody else may enter it
+	Host    string                                                   // of this node, as people call it
+	Timeout time.Duration                                            // in which a worker that lives on has to enter the next round
+	Start   func(context.Context, launcher.Spec) (WorkerGang, error) // of a Spec with one worker
 	Warn    func(msg string)
 }
 
@@ -44,13 +44,14 @@ type Group struct {
 	Config
 
 	mu       sync.Mutex
-	started  int       // workers, of all rounds
+	started  int       // how many workers, in all rounds
 	workers  []*worker // by local rank: the last that was started
 	gang     *Gang     // of the last round; nil: there was none
-	round    int       // its number
-	died     []rounds.Death
-	told     bool // the workers have been told that the round is over
-	stopping bool // all workers are being stopped
+	stopping bool      // all workers are being stopped
+
+	round    int            // the number of the last round
+	died     []rounds.Death // in it
+	notified bool           // the workers know that it is over
 
 	suspended bool
 }
@@ -58,8 +59,8 @@ type Group struct {
 // New returns a Group without workers.
 func New(c Config) *Group { return &Group{Config: c} }
 
-// Start is launcher.Start for the workers of a round: it starts those that do not live, and tells the others. If it fails, those that
-// lived before live on.
+// Start is launcher.Start for the workers of a round: it sends the round to the survivors, and starts the others. If it fails, the
+// survivors still run.
 func (g *Group) Start(ctx context.Context, spec launcher.Spec) (*Gang, error) {
 	round, err := roundOf(spec.Workers[0])
 	if err != nil {
@@ -71,10 +72,10 @@ func (g *Group) Start(ctx context.Context, spec launcher.Spec) (*Gang, error) {
 	}
 	g.mu.Lock()
 	died := g.died
-	g.round, g.died, g.told = round, nil, false
+	g.round, g.died, g.notified = round, nil, false
 	each := make([]rounds.Round, len(survivors))
 	for i, w := range survivors {
-		each[i] = rounds.Round{Round: round, Env: contract(spec.Workers[i].Env), Died: died}
+		each[i] = rounds.Round{Round: round, Env: workerVariables(spec.Workers[i].Env), Died: died}
 		if w != nil {
 			w.rank = spec.Workers[i].Rank
 			w.gang.SetPrefix(0, w.rank, spec.Workers[i].Prefix)
@@ -89,7 +90,8 @@ func (g *Group) Start(ctx context.Context, spec launcher.Spec) (*Gang, error) {
 	return g.begin(started, survivors), nil
 }
 
-// survivors returns those of n workers that live on, nil for the others, when nothing is left of these.
+// survivors returns the survivors among n workers, by local rank, and nil in the place of the others. It stops these first, and waits
+// until nothing is left of them.
 func (g *Group) survivors(ctx context.Context, n int) ([]*worker, error) {
 	survivors := make([]*worker, n)
 	g.mu.Lock()
@@ -99,7 +101,7 @@ func (g *Group) survivors(ctx context.Context, n int) ([]*worker, error) {
 		if w == nil {
 			continue
 		}
-		if i < n && w.takesPart() {
+		if i < n && w.isSurvivor() {
 			survivors[i] = w
 			continue
 		}
@@ -115,7 +117,7 @@ func (g *Group) survivors(ctx context.Context, n int) ([]*worker, error) {
 	return survivors, nil
 }
 
-// startMissing starts the workers that there are not, all or none.
+// startMissing starts a worker in each place that no survivor has. If one cannot be started, it ends those that it has started.
 func (g *Group) startMissing(ctx context.Context, spec launcher.Spec, survivors []*worker, each []rounds.Round) ([]*worker, error) {
 	all, errs := slices.Clone(survivors), make([]error, len(survivors))
 	var starting sync.WaitGroup
@@ -150,10 +152,10 @@ func (g *Group) startWorker(ctx context.Context, spec launcher.Spec, local int, 
 		return nil, err
 	}
 	own := spec.Workers[local]
-	own.Env = with(own.Env, socketVariable, w.socket.path)
+	own.Env = setVariable(own.Env, socketVariable, w.socket.path)
 	if spec.TimerFile != "" {
 		spec.TimerFile += "-" + strconv.Itoa(local)
-		own.Env = with(own.Env, timerVariable, spec.TimerFile)
+		own.Env = setVariable(own.Env, timerVariable, spec.TimerFile)
 	}
 	spec.Workers, spec.FirstLocalRank = []launcher.WorkerSpec{own}, local
 	if local > 0 {
@@ -169,7 +171,7 @@ func (g *Group) startWorker(ctx context.Context, spec launcher.Spec, local int, 
 	return w, nil
 }
 
-// begin makes all workers those of the present round. What has happened to them meanwhile has happened in it.
+// begin returns the gang of the present round. Its workers may have ended since they were started.
 func (g *Group) begin(workers, survivors []*worker) *Gang {
 	gang := &Gang{group: g, exits: make(chan launcher.Exit, len(workers)), revoked: make(chan struct{})}
 	g.mu.Lock()
@@ -179,15 +181,15 @@ func (g *Group) begin(workers, survivors []*worker) *Gang {
 		if w.exit != nil {
 			gang.exits <- *w.exit
 		}
-		if g.told && survivors[i] == nil {
+		if g.notified && survivors[i] == nil {
 			w.socket.send(rounds.Round{Round: g.round, Over: true, Died: g.died})
 		}
 	}
-	g.check()
+	g.closeIfEnded()
 	return gang
 }
 
-// exited takes note of a worker's end, and tells the others at once, who may be waiting for it.
+// exited records the exit of a worker, and notifies the others at once: they may be waiting for it.
 func (g *Group) exited(w *worker, x launcher.Exit) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -201,22 +203,22 @@ func (g *Group) exited(w *worker, x launcher.Exit) {
 		g.gang.exits <- x
 	}
 	if x.Failed() && !x.Stopped && !g.stopping {
-		g.reportOver(g.death(x))
+		g.notifyOver(g.death(x))
 	}
 }
 
-// reportOver says to the workers that the round is over, and who has died, unless that has been said.
-func (g *Group) reportOver(died ...rounds.Death) {
+// notifyOver tells the workers that the round is over, and who has died, unless they know.
+func (g *Group) notifyOver(died ...rounds.Death) {
 	known := len(g.died)
 	for _, d := range died {
 		if !slices.ContainsFunc(g.died, func(known rounds.Death) bool { return known.Rank == d.Rank }) {
 			g.died = append(g.died, d)
 		}
 	}
-	if g.told && len(g.died) == known {
+	if g.notified && len(g.died) == known {
 		return
 	}
-	g.told = true
+	g.notified = true
 	for _, w := range g.workers {
 		if w != nil && w.exit == nil {
 			w.socket.send(rounds.Round{Round: g.round, Over: true, Died: g.died})
@@ -232,35 +234,35 @@ func (g *Group) death(x launcher.Exit) rounds.Death {
 	return rounds.Death{Rank: x.Rank, LocalRank: x.LocalRank, Host: g.Host, Pid: x.Pid, ExitCode: code, OutOfMemory: x.OutOfMemory, Reason: x.String(), Stderr: x.Tail}
 }
 
-// left takes note that nothing is left of a worker.
+// left records that nothing is left of a worker.
 func (g *Group) left(w *worker) {
 	w.socket.close()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	close(w.gone)
-	g.check()
+	g.closeIfEnded()
 }
 
-// check ends what the present gang is waiting for.
-func (g *Group) check() {
+// closeIfEnded closes the channels of the present gang whose time has come.
+func (g *Group) closeIfEnded() {
 	gang := g.gang
 	if gang == nil {
 		return
 	}
-	left, kept := 0, 0
+	left, survivors := 0, 0
 	for _, w := range g.workers {
 		if !w.isGone() {
 			left++
-			if w.kept {
-				kept++
+			if w.survives {
+				survivors++
 			}
 		}
 	}
-	if gang.isRevoked && left == kept {
-		gang.endRevoke()
+	if gang.isRevoked && left == survivors {
+		gang.closeRevoked()
 	}
 	if left == 0 {
-		gang.end()
+		gang.closeExits()
 	}
 }
 
@@ -270,26 +272,26 @@ const (
 	roundVariable  = "GORUN_ROUND"
 )
 
-// with is an environment in which a variable has another value.
-func with(environ []string, name, value string) []string {
+// setVariable returns an environment in which a variable has another value.
+func setVariable(environ []string, name, value string) []string {
 	environ = slices.DeleteFunc(slices.Clone(environ), func(kv string) bool { return strings.HasPrefix(kv, name+"=") })
 	return append(environ, name+"="+value)
 }
 
-// contract is what an environment says of package env's variables.
-func contract(environ []string) map[string]string {
-	names, said := env.Names(), make(map[string]string)
+// workerVariables returns the variables of package env in an environment, with their values.
+func workerVariables(environ []string) map[string]string {
+	names, values := env.Names(), make(map[string]string)
 	for _, kv := range environ {
 		if name, value, _ := strings.Cut(kv, "="); slices.Contains(names, name) {
-			said[name] = value
+			values[name] = value
 		}
 	}
-	return said
+	return values
 }
 
-// roundOf is the number of the round that a worker is to be in.
+// roundOf returns the number of the round that a worker is to be in.
 func roundOf(w launcher.WorkerSpec) (int, error) {
-	round, err := strconv.Atoi(contract(w.Env)[roundVariable])
+	round, err := strconv.Atoi(workerVariables(w.Env)[roundVariable])
 	if err != nil {
 		return 0, fmt.Errorf("workergroup: rank %d has no number of a round: %w", w.Rank, err)
 	}

@@ -114,7 +114,7 @@ func newTestbed(t *testing.T, n int) *testbed {
 	b := &testbed{t: t, n: n, dir: t.TempDir(), broken: -1}
 	b.Group = workergroup.New(workergroup.Config{
 		Dir: b.dir, Host: "here", Timeout: patience,
-		Start: func(_ context.Context, spec launcher.Spec) (workergroup.Workers, error) {
+		Start: func(_ context.Context, spec launcher.Spec) (workergroup.WorkerGang, error) {
 			b.mu.Lock()
 			defer b.mu.Unlock()
 			if spec.FirstLocalRank == b.broken {
@@ -203,11 +203,11 @@ func TestReplace(t *testing.T) {
 		t.Errorf("told of %+v", over)
 	}
 	await(t, gang.Revoked())
-	gang.Report([]rounds.Death{far, {Rank: 4, Host: "there", Reason: "its node is lost"}})
+	gang.Notify([]rounds.Death{far, {Rank: 4, Host: "there", Reason: "its node is lost"}})
 	if over = next(t, conn); len(over.Died) != 3 || over.Died[2].Rank != 4 {
 		t.Errorf("told of %+v", over)
 	}
-	gang.Report([]rounds.Death{far}) // which it knows
+	gang.Notify([]rounds.Death{far}) // which it knows
 	if x, _ := await(t, gang.Exits()); x.LocalRank != 2 || !x.Stopped {
 		t.Errorf("exit %+v", x)
 	}

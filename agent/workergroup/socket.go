@@ -32,10 +32,10 @@ type socket struct {
 	mu      sync.Mutex
 	conn    net.Conn // nil: the worker is not connected
 	queue   chan rounds.Round
-	round   rounds.Round  // that the worker is in
-	over    *rounds.Round // the last word on it; nil: it goes on
+	round   rounds.Round  // that the worker is in, or has to enter
+	over    *rounds.Round // the last document that says that it is over; nil: it goes on
 	closed  bool
-	refused map[string]bool // why others were refused, as the log says
+	refused map[string]bool // reasons for which connections were refused, and that have been logged
 }
 
 // listen returns the socket of a worker that starts in a round.
@@ -49,13 +49,13 @@ func listen(dir, name string, w *worker, r rounds.Round) (*socket, error) {
 		return nil, fmt.Errorf("no socket for local rank %d: %w", w.local, err)
 	}
 	s := &socket{path: path, worker: w, listener: l}
-	s.round = s.own(r)
+	s.round = s.withSocket(r)
 	go s.accept()
 	return s, nil
 }
 
-// own is a Round with this socket in it.
-func (s *socket) own(r rounds.Round) rounds.Round {
+// withSocket returns a Round in whose variables this socket is.
+func (s *socket) withSocket(r rounds.Round) rounds.Round {
 	r.Env = maps.Clone(r.Env)
 	r.Env[socketVariable] = s.path
 	return r
@@ -154,14 +154,14 @@ func (s *socket) disconnectLocked(conn net.Conn) {
 	_ = conn.Close() // fails if it is closed
 }
 
-// send tells the worker, if it is connected. A worker that does not read what it is told takes part no more.
+// send sends a document to the worker, if it is connected. A worker that does not read what it is sent no longer takes part.
 func (s *socket) send(r rounds.Round) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if r.Over {
 		s.over = &r
 	} else {
-		r = s.own(r)
+		r = s.withSocket(r)
 		s.round, s.over = r, nil
 	}
 	if s.conn == nil {

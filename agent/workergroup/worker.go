@@ -14,22 +14,22 @@ import (
 type worker struct {
 	group  *Group
 	local  int
-	gang   Workers
+	gang   WorkerGang
 	socket *socket
 	gone   chan struct{} // closed when nothing is left of it
 
 	started  chan struct{} // closed when pid is known, or it has not started
 	pid      int
-	rank     int            // in the last round that it was told of
-	exit     *launcher.Exit // nil: it lives
-	kept     bool           // it lives on after its round
-	stopped  bool
-	failed   bool   // it is killed, as it did not do as it should
-	fault    string // that, if it was about rounds; empty: it was not
-	pending  []int  // rounds that it was told of and has not answered
-	entering int    // the last of these, which it has to enter; 0: none
-	deadline time.Time
-	timer    *time.Timer
+	rank     int            // in the last round that was sent to it
+	exit     *launcher.Exit // nil: it has not ended
+	survives bool           // the round that Revoke has ended
+	stopped  bool           // by Stop or Revoke
+	failed   bool           // it is being killed for a fault, or because it hangs
+	fault    string         // in what it did about rounds; empty: none
+	pending  []int          // rounds that were sent to it and that it has not answered
+	entering int            // the last of these, which it has to enter; 0: none
+	deadline time.Time      // of entering
+	timer    *time.Timer    // of deadline
 }
 
 // awakeTolerance is how late a deadline may be noticed. If it takes longer, this process was stopped, and perhaps the worker with it.
@@ -53,15 +53,15 @@ func (w *worker) isGone() bool {
 	}
 }
 
-// takesPart reports whether it lives on.
-func (w *worker) takesPart() bool {
+// isSurvivor reports whether it has survived its round, and still can enter another.
+func (w *worker) isSurvivor() bool {
 	w.group.mu.Lock()
 	defer w.group.mu.Unlock()
-	return w.kept && w.canLiveOn()
+	return w.survives && w.canSurvive()
 }
 
-// canLiveOn reports whether it may outlive its round.
-func (w *worker) canLiveOn() bool {
+// canSurvive reports whether it takes part, and may do so after its round.
+func (w *worker) canSurvive() bool {
 	return w.exit == nil && !w.stopped && !w.failed && w.socket.isConnected()
 }
 
@@ -72,9 +72,9 @@ func (w *worker) stop(sig syscall.Signal) {
 	}
 }
 
-// enter tells it of a round, which it has to enter in time.
+// enter sends it a round, which it has to enter in time.
 func (w *worker) enter(r rounds.Round) {
-	w.kept, w.entering, w.deadline = false, r.Round, time.Now().Add(w.group.Timeout)
+	w.survives, w.entering, w.deadline = false, r.Round, time.Now().Add(w.group.Timeout)
 	w.pending = append(w.pending, r.Round)
 	w.socket.send(r)
 	if w.timer != nil {
@@ -83,7 +83,7 @@ func (w *worker) enter(r rounds.Round) {
 	w.timer = time.AfterFunc(w.group.Timeout, w.late)
 }
 
-// extend moves the deadline by a time that does not count.
+// extend moves the deadline by the time for which the job was suspended.
 func (w *worker) extend(passed time.Duration) {
 	if w.entering > 0 {
 		w.deadline = w.deadline.Add(passed)
@@ -91,7 +91,7 @@ func (w *worker) extend(passed time.Duration) {
 	}
 }
 
-// entered takes its answer. The round may be over by now, and the worker may not have heard of that when it answered.
+// entered takes its answer. The round may be over by now, and the worker may not have known that when it answered.
 func (w *worker) entered(e rounds.Entry) {
 	w.group.mu.Lock()
 	defer w.group.mu.Unlock()
@@ -109,6 +109,7 @@ func (w *worker) entered(e rounds.Entry) {
 	}
 }
 
+// late kills it if it has not entered a round in time.
 func (w *worker) late() {
 	w.group.mu.Lock()
 	defer w.group.mu.Unlock()
@@ -131,7 +132,7 @@ func (w *worker) warn(what string) {
 	w.group.Warn(fmt.Sprintf("rank %d (local rank %d): %s", rank, w.local, what))
 }
 
-// fail kills a worker that does not do as it should. Its exit follows.
+// fail kills it for a fault. Its exit follows.
 func (w *worker) fail(format string, args ...any) {
 	if w.exit == nil && !w.stopped && !w.failed {
 		w.failed, w.fault = true, fmt.Sprintf(format, args...)

@@ -9,8 +9,8 @@ import (
 	"github.com/gorun/gorun/rendezvous"
 )
 
-// A worker that hangs has failed before it ends. So the other nodes learn of it while it still runs, and every node finds out what its
-// workers are doing before it stops them.
+// This file is the part of Step about workers that hang. Such a worker has failed before it ends. So the other nodes learn of it while it
+// still runs, and every node finds out what its workers are doing before it stops them.
 
 // isHang reports whether a round is over because a worker hangs.
 func isHang(over error) bool {
@@ -37,7 +37,7 @@ func (m *stateMachine) onDiagnosed() []action {
 	return m.endHang(syscall.SIGTERM)
 }
 
-// endHang kills the worker that hangs, and ends the gang.
+// endHang kills the worker that hangs, if it is on this node, and ends the gang.
 func (m *stateMachine) endHang(sig syscall.Signal) (todo []action) {
 	left := m.workers - len(m.exits)
 	if m.hung != nil {
@@ -66,8 +66,8 @@ func (m *stateMachine) endHang(sig syscall.Signal) (todo []action) {
 	return todo
 }
 
-// settled returns the exit of a worker. One that hangs has failed, whatever it does at the end.
-func (m *stateMachine) settled(x launcher.Exit) launcher.Exit {
+// withHang returns the exit of a worker. If it hangs, that is why it has failed, however it ends.
+func (m *stateMachine) withHang(x launcher.Exit) launcher.Exit {
 	if m.hung == nil || m.hung.Rank != x.Rank {
 		return x
 	}

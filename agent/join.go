@@ -1,0 +1,118 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/gorun/gorun/launcher"
+	"github.com/gorun/gorun/rendezvous"
+)
+
+var _ Gang = (*launcher.Gang)(nil)
+
+// joined is the outcome of a join.
+type joined struct {
+	round   *rendezvous.Round
+	gang    Gang
+	stamps  []time.Time // of the progress files, before the gang was started
+	backoff backoff
+	err     error
+}
+
+// past is what a join needs to know about the previous workers.
+type past struct {
+	round   *rendezvous.Round // nil: there were none
+	gang    Gang
+	ran     time.Duration
+	backoff backoff
+	failed  *gangFailure // nil: none of them failed
+
+	reporting <-chan struct{} // closed when the report of that is on its way; nil: there is none
+}
+
+// join joins a round and starts this node's workers in it. It runs in its own goroutine, and uses only fields
+// of the loop that never change.
+func (l *loop) join(last past) joined {
+	if last.reporting != nil { // whom workers could not reach matters to the next round
+		select {
+		case <-last.reporting:
+		case <-l.joinCtx.Done():
+		}
+	}
+	round, err := l.Rendezvous.Join(l.joinCtx, l.Node)
+	if err != nil {
+		return joined{err: err}
+	}
+	l.Logger.Debug("joined", "round", round.ID, "nodes", round.Size, "node", round.Self,
+		"master_addr", round.Master.Addr, "master_port", round.Master.Port)
+	now := last.backoff.after(last.ran, isRestart(round, last.round))
+	delay := now.delay(l.MaxBackoff)
+	l.logRestart(round, last, delay)
+	spec := Plan(l.Config, round)
+	if err := prepareErrorFiles(l.Config, round.Restarts, len(spec.Workers)); err != nil {
+		l.Logger.Warn("cannot prepare the error files of the workers", "error", err)
+	}
+	if err := l.wait(delay, round.Done()); err != nil {
+		return joined{err: err}
+	}
+	if gang, ok := last.gang.(RevocableGang); ok && round.ID == last.round.ID+1 {
+		gang.Notify(deathsOf(round.Gone, l.Node.ID)) // some may have been lost since that round was over
+	}
+	stamps := l.prepareProgress(len(spec.Workers))
+	gang, err := l.Start(l.startCtx, spec) // from here on workers may run, whom an interrupt lets stop by themselves
+	round.Started()
+	return joined{round: round, gang: gang, stamps: stamps, backoff: now, err: err}
+}
+
+// wait waits for d, or the end of the round. It fails if the join is cancelled.
+func (l *loop) wait(d time.Duration, over <-chan struct{}) error {
+	select {
+	case <-time.After(d):
+	case <-over:
+	case <-l.joinCtx.Done():
+	}
+	return l.joinCtx.Err()
+}
+
+// enter records the outcome of a join.
+func (l *loop) enter(j joined) event {
+	if j.err != nil {
+		return startFailed{j.err}
+	}
+	l.revoked = nil
+	l.round, l.over = j.round, j.round.Done()
+	l.gang, l.exits, l.started, l.backoff = j.gang, j.gang.Exits(), time.Now(), j.backoff
+	l.ended = make(chan launcher.Exit, j.round.Node.Nproc)
+	l.watchProgress(j.stamps)
+	return started{j.round.Node.Nproc}
+}
+
+// logRestart logs what torchrun logs at this time, in its words. last.round is nil if these workers are the first on this node.
+func (l *loop) logRestart(round *rendezvous.Round, last past, delay time.Duration) {
+	if last.round == nil {
+		return
+	}
+	why := Printable(last.failed.explain(round.Why, l.Config, last.round))
+	level, text := slog.LevelInfo, "starting the workers again: "+why
+	if l.Replace {
+		text = "going on in another round: " + why
+	}
+	if isRestart(round, last.round) {
+		what := "restart worker group"
+		if l.Replace {
+			what = "replace those that have ended"
+		}
+		level, text = slog.LevelWarn, fmt.Sprintf("[%s] Worker group FAILED. %d/%d attempts left; will %s: %s",
+			l.Node.Role, l.MaxRestarts-round.Restarts+1, l.MaxRestarts, what, why)
+	}
+	if delay > 0 {
+		text += fmt.Sprintf("; waiting %v first, since they keep failing", delay)
+	}
+	l.Logger.Log(context.Background(), level, text)
+}
+
+func isRestart(round, last *rendezvous.Round) bool {
+	return last != nil && round.Restarts > last.Restarts
+}
