@@ -9,7 +9,10 @@ import (
 )
 
 // walks are the headings of docs/architecture.md below which it follows calls from function to function.
-var walks = []string{"## How a call travels", "## From a worker's death to the next round", "## From a command line to the first line of a worker"}
+var walks = []string{
+	"## How a call travels", "## From a worker's death to the next round", "## From a worker's death to the next world",
+	"## From a command line to the first line of a worker",
+}
 
 var quoted = regexp.MustCompile("`([^`]+)`")
 
