@@ -24,7 +24,7 @@ func (l *lifetime) adopt(w *world) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	lives := slices.ContainsFunc(l.users, func(p core.Peer) bool {
-		return w.SharesMemory(p) && !slices.ContainsFunc(w.Peers, p.IsProcess) && !w.HasEnded(p)
+		return w.SharesMemory(p) && !slices.ContainsFunc(w.Peers, p.IsSameProcess) && !w.HasEnded(p)
 	})
 	if lives {
 		if err := l.memory.Renew(); err != nil {

@@ -46,8 +46,8 @@ func failure(e *core.Error) error {
 	if !ok {
 		return fmt.Errorf("comm: %s #%d: %w", op, seq, e.Err)
 	}
-	if explain := g.World.Explain; explain != nil {
-		f = explain(f)
+	if withDeath := g.World.WithDeath; withDeath != nil {
+		f = withDeath(f)
 	}
 	cause := f.Err
 	if cause == nil || f.Kind == diagnosis.PeerFailed && !errors.Is(cause, ErrTimeout) {

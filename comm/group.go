@@ -37,12 +37,12 @@ type world struct {
 func newWorld(cfg config, met *bootstrap.World) (*Group, error) {
 	met.ChunkSize = cmp.Or(cfg.chunkSize, plan.ChunkSize)
 	w := &world{
-		World: core.NewWorld(met.WorldConfig, met.Transport, endpoint.Options{ConnectTimeout: cfg.Timeout, News: cfg.notifyTimeout, Revocable: cfg.outlives()}),
+		World: core.NewWorld(met.WorldConfig, met.Transport, endpoint.Options{ConnectTimeout: cfg.Timeout, News: cfg.notifyTimeout, Revocable: cfg.mayRejoin()}),
 		end:   newRoundEnd(0), leave: []func(){met.Leave},
 	}
-	if cfg.outlives() {
+	if cfg.mayRejoin() {
 		w.end = newRoundEnd(met.Round)
-		w.Explain = w.explain
+		w.WithDeath = w.withDeath
 	}
 	cfg.Tuning = met.Tuning
 	ranks := make([]int, len(met.Peers))

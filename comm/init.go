@@ -19,7 +19,7 @@ import (
 // torchrun) sets for its workers. [WithInitMethod] has other ways to meet. If ranks do not come before ctx ends or the timeout is over, the
 // error is a [MissingRanksError]. After the world has been closed, Init joins the next world of the same ranks.
 func Init(ctx context.Context, opts ...Option) (*Group, error) {
-	if err := outlive(ctx, opts); err != nil {
+	if err := connectAgent(ctx, opts); err != nil {
 		return nil, fmt.Errorf("comm: Init: %w", err)
 	}
 	return join(ctx, "Init", opts)
@@ -36,7 +36,7 @@ func join(ctx context.Context, op string, opts []Option) (*Group, error) {
 	file := cfg.progressFile()
 	defer reportWaiting(file)()
 	w, err := bootstrap.Join(during, cfg.Config)
-	if err != nil && cfg.outlives() {
+	if err != nil && cfg.mayRejoin() {
 		if over := awaitOver(during, err); over != nil {
 			return nil, overError(op, *over)
 		}
@@ -54,7 +54,7 @@ func join(ctx context.Context, op string, opts []Option) (*Group, error) {
 	if file != "" {
 		g.world.leave = append(g.world.leave, onProgress.enter(g, file))
 	}
-	if cfg.outlives() {
+	if cfg.mayRejoin() {
 		if err := life.adopt(g.world); err != nil {
 			return nil, fmt.Errorf("comm: %s: %w", op, errors.Join(err, g.Close()))
 		}

@@ -41,18 +41,18 @@ func (d *Death) Error() string {
 	return text
 }
 
-// A lifetime is this process's part in the rounds of its job.
+// A lifetime is what this process takes along from one world to the next.
 type lifetime struct {
 	mu        sync.Mutex
-	rounds    *membership.Membership // nil: it ends with its round
+	rounds    *membership.Membership // nil: this process cannot rejoin
 	options   []Option               // of Init
 	rejoining bool
 
 	worlds openGroups // of the round that are open; there is more than one if Init has been called again
 
 	memory heap.Memory // of Alloc, of worlds that Rejoin has closed, until the next one adopts it
-	users  []core.Peer // who may have attached it
-	rest   heap.Memory // of worlds that the program has closed: Rejoin only waits until nobody uses it
+	users  []core.Peer // processes that may have attached it
+	rest   heap.Memory // of worlds that the program has closed: Rejoin waits until nobody uses it, and no world adopts it
 }
 
 var life = lifetime{rest: heap.Memory{Discards: true}}
@@ -101,7 +101,7 @@ func beginRejoin() ([]Option, error) {
 	defer life.mu.Unlock()
 	switch {
 	case life.rounds == nil:
-		return nil, whyMortal()
+		return nil, whyNoRejoin()
 	case life.rejoining:
 		return nil, errors.New("another call of it is under way")
 	}
@@ -147,8 +147,8 @@ func awaitRound(ctx context.Context, cfg *config) error {
 	return nil
 }
 
-// whyMortal says why this process ends with its round.
-func whyMortal() error {
+// whyNoRejoin returns why this process cannot rejoin.
+func whyNoRejoin() error {
 	_, isWorker := os.LookupEnv("RANK")
 	_, isGorun := os.LookupEnv("GORUN_ROUND")
 	switch {
@@ -163,8 +163,8 @@ func whyMortal() error {
 	}
 }
 
-// outlive connects this process to its agent, if it can outlive its round.
-func outlive(ctx context.Context, opts []Option) error {
+// connectAgent connects this process to its agent, unless it cannot rejoin or is connected.
+func connectAgent(ctx context.Context, opts []Option) error {
 	life.mu.Lock()
 	defer life.mu.Unlock()
 	cfg, socket := newConfig(opts), os.Getenv("GORUN_ROUND_SOCKET")
@@ -185,12 +185,12 @@ func outlive(ctx context.Context, opts []Option) error {
 // isOfRound reports whether the world of these settings is that of the round, which the environment says.
 func (c *config) isOfRound() bool { return c.Method == "env://" && c.Store == nil && !c.Ranked }
 
-// outlives reports whether this process outlives the world's round.
-func (c *config) outlives() bool { return life.rounds != nil && c.isOfRound() }
+// mayRejoin reports whether this process can rejoin after the world of these settings.
+func (c *config) mayRejoin() bool { return c.isOfRound() && life.rounds != nil }
 
-// during returns a context that ends with the round, if this process outlives that.
+// during returns a context that ends with the round as well, if this process can rejoin.
 func (c *config) during(ctx context.Context) (context.Context, context.CancelFunc) {
-	if !c.outlives() {
+	if !c.mayRejoin() {
 		return ctx, func() {}
 	}
 	return life.rounds.During(ctx)

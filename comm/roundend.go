@@ -16,7 +16,7 @@ import (
 func onOver(r rounds.Round) {
 	for _, g := range life.worlds.all() {
 		if w := g.world; w.end.round == r.Round {
-			w.end.said(&r)
+			w.end.record(&r)
 			w.Endpoint.Revoke(failureOf(w, r))
 		}
 	}
@@ -25,40 +25,41 @@ func onOver(r rounds.Round) {
 // onEnd tells all worlds that the agent says no more.
 func onEnd() {
 	for _, g := range life.worlds.all() {
-		g.world.end.said(nil)
+		g.world.end.record(nil)
 		g.world.Endpoint.NotRevocable()
 	}
 }
 
-// A roundEnd is what the agent says of the end of a world's round.
+// A roundEnd is what the agent has said of the end of a world's round.
 type roundEnd struct {
-	round int // 0: this process ends with it
+	round int // 0: this process has no rounds
 	last  atomic.Pointer[rounds.Round]
-	isIn  sync.Once
-	in    chan struct{} // closed when last is set, or will not be
+	once  sync.Once
+	known chan struct{} // closed when last is set, or will not be
 }
 
-func newRoundEnd(round int) *roundEnd { return &roundEnd{round: round, in: make(chan struct{})} }
+func newRoundEnd(round int) *roundEnd { return &roundEnd{round: round, known: make(chan struct{})} }
 
-// said takes in the last word, which is nil if there will be none.
-func (e *roundEnd) said(r *rounds.Round) {
+// record records what the agent says. nil: it will say nothing.
+func (e *roundEnd) record(r *rounds.Round) {
 	if r != nil {
 		e.last.Store(r)
 	}
-	e.isIn.Do(func() { close(e.in) })
+	e.once.Do(func() { close(e.known) })
 }
 
-// explain returns f, a failure in w, as the agent knows it: who has died, and how. A rank may find a failure before the agent has said
-// so, and take a consequence for the cause. So explain waits for the agent's word for a while, once in a world.
-func (w *world) explain(f *diagnosis.Failure) *diagnosis.Failure {
+// withDeath returns f, a failure in w, with the death of the rank that it names. If the agent knows only of another rank that has died, it
+// returns the failure of that rank: f may be a consequence. A rank may find a failure before the agent has spoken, so withDeath waits for
+// that for a while, once in a world.
+func (w *world) withDeath(f *diagnosis.Failure) *diagnosis.Failure {
 	if _, known := errors.AsType[*Death](f.Err); known || w.end.round == 0 || f.Kind != diagnosis.PeerFailed && f.Kind != diagnosis.Closed {
 		return f
 	}
 	if f.Kind == diagnosis.PeerFailed {
 		select {
-		case <-w.end.in:
+		case <-w.end.known:
 		case <-time.After(endpoint.RevokeTimeout):
-			w.end.said(nil)
+			w.end.record(nil)
 		}
 	}
 	r := w.end.last.Load()
@@ -77,7 +78,7 @@ func (w *world) explain(f *diagnosis.Failure) *diagnosis.Failure {
 	return first
 }
 
-// failureOf is what the end of its round means to w.
+// failureOf returns the failure that the end of its round is to w.
 func failureOf(w *world, r rounds.Round) *diagnosis.Failure {
 	for _, d := range r.Died {
 		if d.Rank < len(w.Peers) && d.Rank != w.Rank {
@@ -88,12 +89,7 @@ func failureOf(w *world, r rounds.Round) *diagnosis.Failure {
 	return &diagnosis.Failure{Kind: diagnosis.Revoked, Rank: w.Rank, Text: err.Error(), Err: err}
 }
 
-func died(d rounds.Death) *diagnosis.Failure {
-	death := deathOf(d)
-	return &diagnosis.Failure{Kind: diagnosis.PeerFailed, Rank: d.Rank, Text: death.Error(), Err: death}
-}
-
-// overError is the error of op, in which a world did not come to be because its round is over.
+// overError returns the error of op, which found no world because the round was over first.
 func overError(op string, r rounds.Round) error {
 	if len(r.Died) == 0 {
 		return fmt.Errorf("comm: %s: %w", op, errOver(r))
@@ -106,3 +102,9 @@ func overError(op string, r rounds.Round) error {
 func errOver(r rounds.Round) error { return fmt.Errorf("%w: that was round %d", ErrRoundOver, r.Round) }
 
 func deathOf(d rounds.Death) *Death { return &Death{d.ExitCode, d.OutOfMemory, d.Reason, d.Stderr} }
+
+// died returns the failure of a rank that has died.
+func died(d rounds.Death) *diagnosis.Failure {
+	death := deathOf(d)
+	return &diagnosis.Failure{Kind: diagnosis.PeerFailed, Rank: d.Rank, Text: death.Error(), Err: death}
+}

@@ -24,8 +24,9 @@ type World struct {
 	Endpoint *endpoint.Endpoint
 	Heap     *heap.Heap // of Alloc; every group retains it
 
-	// Explain returns a failure as the agent knows it. It may wait a moment. nil: the agent says nothing.
-	Explain func(*diagnosis.Failure) *diagnosis.Failure
+	// WithDeath returns a failure with the death of the rank that it names, if the agent knows one. It may wait a moment for the agent. nil:
+	// this process has no rounds.
+	WithDeath func(*diagnosis.Failure) *diagnosis.Failure
 }
 
 // WorldConfig says what a World is made of.
@@ -57,13 +58,13 @@ type Peer struct {
 // memory returns a text that is the same for ranks that can share memory, if both have an acceptor.
 func (p *Peer) memory() string { return p.Kernel + " " + p.Network }
 
-// IsProcess reports whether p and other are the same process.
-func (p *Peer) IsProcess(other Peer) bool { return p.PID == other.PID && p.Place == other.Place }
+// IsSameProcess reports whether p and other are the same process.
+func (p *Peer) IsSameProcess(other Peer) bool { return p.PID == other.PID && p.Place == other.Place }
 
 // SharesMemory reports whether this rank may share memory with p, which may be of another world, and is not this process.
 func (w *WorldConfig) SharesMemory(p Peer) bool {
 	me := &w.Peers[w.Rank]
-	return p.Acceptor != "" && p.memory() == me.memory() && !p.IsProcess(*me)
+	return p.Acceptor != "" && p.memory() == me.memory() && !p.IsSameProcess(*me)
 }
 
 // HasEnded reports whether p, which may be of another world, is known to have ended.
