@@ -2,7 +2,6 @@ package agent
 
 import (
 	"errors"
-	"strings"
 
 	"github.com/gorun/gorun/env/rounds"
 	"github.com/gorun/gorun/rendezvous"
@@ -19,7 +18,7 @@ func deathsElsewhere(round *rendezvous.Round) []rounds.Death {
 	if f := over.Failure; f != nil && f.Node != round.Node.ID {
 		deaths = append([]rounds.Death{{
 			Rank: f.Rank, LocalRank: f.LocalRank, Host: f.Host, Pid: f.Pid, ExitCode: exitCode(exitOf(f)), OutOfMemory: f.OutOfMemory,
-			Reason: f.Ending, Stderr: strings.Split(f.Text, "\n"),
+			Reason: f.Ending, Stderr: f.Stderr,
 		}}, deaths...)
 	}
 	return deaths

@@ -24,7 +24,8 @@ var (
 
 // TestDeathsElsewhere: what this node learns from the rendezvous when a round is over.
 func TestDeathsElsewhere(t *testing.T) {
-	worker := rendezvous.Failure{Node: "c", Host: "node-c", Rank: 7, LocalRank: 1, Pid: 9, Code: 137, Signal: 9, OutOfMemory: true, Ending: "signal 9 (SIGKILL)", Text: "one\ntwo"}
+	worker := rendezvous.Failure{Node: "c", Host: "node-c", Rank: 7, LocalRank: 1, Pid: 9, Code: 137, Signal: 9, OutOfMemory: true, Ending: "signal 9 (SIGKILL)", Text: "a note\nlast lines on stderr:\none\ntwo",
+		Stderr: []string{"one", "two"}}
 	own, self := worker, goneNode
 	own.Node, self.ID = "self", "self"
 	for name, test := range map[string]struct {

@@ -10,8 +10,11 @@ import (
 	"github.com/gorun/gorun/rendezvous"
 )
 
-// maxText limits the text of a failure in bytes. Even if JSON needs 6 bytes for each, there is room for the rest.
-const maxText = 9_000
+// maxText and maxStderr limit the texts of a failure in bytes. Even if JSON needs 6 bytes for each, there is room for the rest.
+const (
+	maxText   = 6_500
+	maxStderr = 2_500
+)
 
 // failureOf describes a worker's failure for other nodes, with the text of its error file or else of its stderr. It reads the
 // error files of all workers of this node, which may take errorFileTimeout. If any of them asks for no restart, none follows: that
@@ -24,7 +27,8 @@ func failureOf(c Config, round *rendezvous.Round, x launcher.Exit) *rendezvous.F
 	}
 	return &rendezvous.Failure{
 		Node: c.Node.ID, Host: c.Node.Host, Rank: x.Rank, LocalRank: x.LocalRank, Pid: x.Pid,
-		Code: x.Code, Signal: int(x.Signal), OutOfMemory: x.OutOfMemory, Ending: x.String(), At: x.At, Text: lastText(lines),
+		Code: x.Code, Signal: int(x.Signal), OutOfMemory: x.OutOfMemory, Ending: x.String(), At: x.At, Text: strings.Join(lastOf(lines, maxText), "\n"),
+		Stderr:      lastOf(slices.Clone(x.Tail), maxStderr),
 		Final:       x.Code == NoRestart || e.noRestart(),
 		Hung:        x.Hung != "",
 		Unreachable: e.unreachable(), FailedPeer: e.ErrorFiles[x.Rank].FailedPeer,
@@ -57,17 +61,17 @@ func (e *WorkerError) unreachable() (peers []rendezvous.Peer) {
 	return peers
 }
 
-// lastText joins the last lines, at most maxText bytes of them.
-func lastText(lines []string) string {
+// lastOf makes lines printable, and returns the last ones: at most so many bytes.
+func lastOf(lines []string, most int) []string {
 	size, first := 0, len(lines)
 	for ; first > 0; first-- {
 		line := Printable(lines[first-1])
-		if size += len(line) + 1; size > maxText {
+		if size += len(line) + 1; size > most {
 			break
 		}
 		lines[first-1] = line
 	}
-	return strings.Join(lines[first:], "\n")
+	return lines[first:]
 }
 
 // exitOf converts a failure on another node to an exit.

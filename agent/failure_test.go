@@ -25,7 +25,8 @@ func TestFailureOf(t *testing.T) {
 	got := failureOf(c, duo(2), x)
 	want := rendezvous.Failure{Node: "a/1", Host: "a", Rank: 1, LocalRank: 1, Pid: 42, Code: 137, Signal: 9, OutOfMemory: true, Ending: "signal 9 (SIGKILL)", At: at,
 		Text: "the kernel's out-of-memory killer ended it; fewer workers, or more memory for the container, may help\n" +
-			"Signal 9 (SIGKILL) received by PID 42\nlast lines on stderr:\none\ntwo"}
+			"Signal 9 (SIGKILL) received by PID 42\nlast lines on stderr:\none\ntwo",
+		Stderr: []string{"one", "two"}}
 	if !reflect.DeepEqual(*got, want) {
 		t.Errorf("got  %+v\nwant %+v", *got, want)
 	}
@@ -80,6 +81,9 @@ func TestFailureIsBounded(t *testing.T) {
 		}
 		if !utf8.ValidString(got.Text) || !strings.HasSuffix(got.Text, "the end") {
 			t.Fatalf("text %q", got.Text)
+		}
+		if last := got.Stderr[len(got.Stderr)-1]; last != "the end" || slices.ContainsFunc(got.Stderr, func(s string) bool { return !utf8.ValidString(s) }) {
+			t.Fatalf("stderr %q", got.Stderr)
 		}
 	})
 }

@@ -26,7 +26,7 @@ type Death struct {
 	ExitCode    int      // -n: signal n ended it; 0: not known, since its node is gone
 	OutOfMemory bool     // the kernel killed it for want of memory
 	Reason      string   // in words, one line: "signal 9 (SIGKILL)"
-	Stderr      []string // its last lines there; none if it ran on another node
+	Stderr      []string // its last lines there; none if its node is gone
 }
 
 // Error is the reason and, if there is one, the last line on stderr.

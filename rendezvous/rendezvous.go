@@ -97,6 +97,7 @@ type Failure struct {
 	Ending      string    `json:"ending"`                  // the same in words, one line: "exit code 3"
 	At          time.Time `json:"at"`                      // by the clock of its node
 	Text        string    `json:"text"`                    // what there is to say of it, for people
+	Stderr      []string  `json:"stderr,omitempty"`        // its last lines there
 	Final       bool      `json:"final"`                   // it would fail again
 	Hung        bool      `json:"hung,omitempty"`          // it made no progress, and still runs when this is reported
 
