@@ -47,6 +47,37 @@ func allocate(t testing.TB, h *heap.Heap, n int) []byte {
 
 func start(mem []byte) unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(mem)) }
 
+// TestLongOperationsOnHeapsMove: while an operation goes on for which no slots are used, one can see that it does.
+func TestLongOperationsOnHeapsMove(t *testing.T) {
+	const n, size = 2, 16 << 20
+	red := Reduction{Elem: 1, Kernel: func(d, a, _ []byte) { move(d, a) }}
+	for name, call := range map[string]func(team *Team, mem []byte) error{
+		"AllReduce": func(team *Team, mem []byte) error { return team.AllReduce(mem, red) },
+		"Broadcast": func(team *Team, mem []byte) error { return team.Broadcast(mem, 0) },
+		"AllGather": func(team *Team, mem []byte) error { return team.AllGather(mem, block(mem, team.me, n)) },
+		"Gather":    func(team *Team, mem []byte) error { return team.Gather(mem, block(mem, team.me, n), 1) },
+		"Broadcast by one that has a buffer elsewhere": func(team *Team, mem []byte) error {
+			if team.me != 1 {
+				mem = make([]byte, len(mem))
+			}
+			return team.Broadcast(mem, 1)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			teams := newTeams(t, n)
+			heaps := sharing(t, teams)
+			together(t, teams, func(team *Team) error {
+				mem := allocate(t, heaps[team.me], size)
+				team.Begin(1, Call{What: 1}, 1<<32)
+				return call(team, mem)
+			})
+			if moves := teams[0].Moves(); moves < 4 {
+				t.Errorf("it moves %d times", moves)
+			}
+		})
+	}
+}
+
 // Offsets from other ranks are not trusted.
 func TestOffsetsOutOfBounds(t *testing.T) {
 	mem := make([]byte, 100)

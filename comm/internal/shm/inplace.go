@@ -165,7 +165,7 @@ func (t *Team) readChunk(dst []byte, r, i int, p span) error {
 			if err != nil {
 				return err
 			}
-			pull(dst, mem, t.exceedsCaches(len(mem)))
+			t.pull(dst, mem, t.exceedsCaches(len(mem)))
 			t.Received += uint64(len(mem))
 		}
 		if t.attached[r].mem != nil {

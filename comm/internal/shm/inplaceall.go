@@ -95,6 +95,7 @@ func (t *Team) combineInPlace(dst []byte, copies, bufs [][]byte, red Reduction) 
 		for _, c := range copies {
 			move(c[lo:hi], sum)
 		}
+		t.countMoved(hi - lo)
 	}
 	t.Received += uint64(len(dst)) * uint64(t.n-1)
 	t.Sent += uint64(len(dst)) * uint64(len(copies))
@@ -111,7 +112,7 @@ func (t *Team) broadcastInPlace(bufs [][]byte, root int) error {
 			switch r {
 			case root:
 			case t.me:
-				pull(b[lo:hi], bufs[root][lo:hi], bypass)
+				t.pull(b[lo:hi], bufs[root][lo:hi], bypass)
 			default:
 				t.push(b[lo:hi], bufs[root][lo:hi], bypass)
 			}
@@ -176,26 +177,28 @@ func (t *Team) exceedsCaches(n int) bool { return n*t.n >= allCaches }
 func (t *Team) push(dst, src []byte, bypass bool) {
 	t.Sent += uint64(len(src))
 	if bypass {
-		cpu.CopyNonTemporal(dst, src)
+		t.bypass(dst, src)
 		return
 	}
 	for len(src) > 0 {
 		n := min(len(src), spreadBlock)
 		t.pushPolicy.write(dst[:n], src[:n])
+		t.countMoved(n)
 		dst, src = dst[n:], src[n:]
 	}
 }
 
 // pull copies src, which is another rank's, to dst. It uses non-temporal stores if bypass is set, or else claims src's cache lines.
-func pull(dst, src []byte, bypass bool) {
+func (t *Team) pull(dst, src []byte, bypass bool) {
 	if bypass {
-		cpu.CopyNonTemporal(dst, src)
+		t.bypass(dst, src)
 		return
 	}
 	for len(src) > 0 {
 		n := min(len(src), foldBlock)
 		cpu.Claim(src[:n])
 		cpu.Copy(dst[:n], src[:n])
+		t.countMoved(n)
 		dst, src = dst[n:], src[n:]
 	}
 }

@@ -27,6 +27,7 @@ const (
 	leastOversubscribed = 256 << 10 // the same in a broadcast by a rank that shares its processor
 	spreadBlock         = 256 << 10 // what is copied to everybody at a time
 	foldBlock           = 8 << 10   // bytes that are reduced at a time: they stay in the first-level cache
+	leastMove           = 1 << 20   // bytes that are copied without slots, after which it can be seen that an operation goes on
 	leastNonTemporal    = 4 << 10   // bytes of the shortest copy that may use non-temporal stores
 	allCaches           = 24 << 20  // bytes, of all ranks' buffers together, from which on copies bypass the caches
 )

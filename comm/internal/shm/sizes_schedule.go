@@ -27,6 +27,7 @@ const (
 	leastOversubscribed = 512     // the same in a broadcast by a rank that shares its processor
 	spreadBlock         = 256     // what is copied to everybody at a time
 	foldBlock           = 128     // bytes that are reduced at a time: they stay in the first-level cache
+	leastMove           = 1 << 20 // bytes that are copied without slots, after which it can be seen that an operation goes on
 	leastNonTemporal    = 128     // bytes of the shortest copy that may use non-temporal stores
 	allCaches           = 3 << 10 // bytes, of all ranks' buffers together, from which on copies bypass the caches
 )

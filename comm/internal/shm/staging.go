@@ -35,6 +35,14 @@ func (t *Team) pipeline(chunks int, stages ...func(i int) error) error {
 // Moves is a number that changes while a long operation goes on. Any goroutine may call it.
 func (t *Team) Moves() uint64 { return t.moves.Load() }
 
+// countMoved takes note that n bytes have been copied without slots.
+func (t *Team) countMoved(n int) {
+	if t.moved += n; t.moved >= leastMove {
+		t.moved = 0
+		t.moves.Add(1)
+	}
+}
+
 // toRoot is a pipeline in which root, or everybody, reads what the others fill.
 func (t *Team) toRoot(root, chunks int, fill, read func(i int) error) error {
 	switch root {
@@ -145,10 +153,20 @@ func (t *Team) blocksOf(buf []byte) func(r int) []byte {
 // the caches, it bypasses them.
 func (t *Team) copyOut(dst, src []byte, whole int) {
 	if t.exceedsCaches(whole) && len(src) > 0 && &dst[0] != &src[0] {
-		cpu.CopyNonTemporal(dst, src)
+		t.bypass(dst, src)
 		return
 	}
 	move(dst, src)
+}
+
+// bypass copies src to dst past the caches.
+func (t *Team) bypass(dst, src []byte) {
+	for len(src) > 0 {
+		n := min(len(src), spreadBlock)
+		cpu.CopyNonTemporal(dst[:n], src[:n])
+		t.countMoved(n)
+		dst, src = dst[n:], src[n:]
+	}
 }
 
 // move copies src to dst, unless they are the same memory.

@@ -54,7 +54,8 @@ type Team struct {
 	copyPolicy
 	inPlace
 
-	moves atomic.Uint64 // chunks after the first one of an operation, of all operations
+	moves atomic.Uint64 // see Moves
+	moved int           // bytes that have been copied without slots since moves has changed
 
 	op             uint64 // the number of the operation under way, or the last one, among the team's
 	seq            uint64 // its number among the group's calls
