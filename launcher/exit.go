@@ -56,6 +56,15 @@ func (e Exit) status() string {
 }
 
 // setStatus decodes what wait(2) returned.
+// setCause notes for what gorun itself has sent the worker a signal, if it has: then nobody else did.
+func (e *Exit) setCause(expired *Expiry, hung *string) {
+	e.Expired = expired
+	if hung != nil {
+		e.Hung, e.Stopped = *hung, false
+	}
+	e.OutOfMemory = e.OutOfMemory && expired == nil && hung == nil
+}
+
 func (e *Exit) setStatus(status syscall.WaitStatus) {
 	if status.Signaled() {
 		e.Signal = status.Signal()

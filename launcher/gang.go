@@ -175,10 +175,7 @@ func (g *Gang) report(index int, exit Exit) {
 	exit.Rank, exit.LocalRank, exit.Pid = g.spec.Workers[index].Rank, g.spec.localRank(index), w.pid
 	exit.Tail = w.err.sync()
 	if exit.Failed() {
-		exit.Expired = w.expired.Load()
-		if why := w.hung.Load(); why != nil {
-			exit.Hung, exit.Stopped = *why, false
-		}
+		exit.setCause(w.expired.Load(), w.hung.Load())
 	}
 	g.exits <- exit
 }

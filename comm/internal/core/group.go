@@ -107,7 +107,7 @@ func (g *Group) Abort(cause error) {
 // Compare checks whether other members have made the same calls as this rank, as far as that is known here: it waits for no rank. If they
 // have not, it returns an error, unless a call has returned that already.
 func (g *Group) Compare() error {
-	last, idle := g.order.hold()
+	last, idle := g.order.block()
 	if idle {
 		if t := g.teamHere(); t != nil && g.Comm.Usable() {
 			if m, ok := errors.AsType[*shm.Mismatch](t.CompareAll()); ok {

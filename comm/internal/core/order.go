@@ -32,16 +32,16 @@ func (t *order) seize() (seq uint64, ok bool) {
 	return w/turnOne + 1, w&busy == 0 && t.word.CompareAndSwap(w, w+turnOne+busy)
 }
 
-// hold makes others wait with their collectives, if none is under way, and starts none itself. It returns the number of the last one. The
+// block makes others wait with their collectives, if none is under way, and starts none itself. It returns the number of the last one. The
 // caller ends that by release.
-func (t *order) hold() (last uint64, ok bool) {
+func (t *order) block() (last uint64, ok bool) {
 	w := t.word.Load()
 	return w / turnOne, w&busy == 0 && t.word.CompareAndSwap(w, w+busy)
 }
 
 func (t *order) started() uint64 { return t.word.Load() / turnOne }
 
-// release ends what began with seize or hold. It returns false, and does nothing, if another collective has been started by now.
+// release ends what began with seize or block. It returns false, and does nothing, if another collective has been started by now.
 func (t *order) release(seq uint64) bool {
 	return t.word.CompareAndSwap(seq*turnOne+busy, seq*turnOne)
 }
