@@ -115,7 +115,7 @@ func TestRunOnceWithoutReplace(t *testing.T) {
 			calls := 0
 			errs := inWorldAs(t, "tcp", 2, func(p *testRank) error {
 				s, n := newCounter(t)
-				err := job{init: p.init, round: func() uint64 { return 0 }, run: 1, rejoin: func(context.Context) (*comm.Group, error) {
+				err := runner{init: p.init, round: func() uint64 { return 0 }, run: 1, rejoin: func(context.Context) (*comm.Group, error) {
 					return nil, &comm.ArgumentError{Op: "Rejoin", Err: errors.New("not here")}
 				}}.do(t.Context(), s, func(ctx context.Context, world *comm.Group) error {
 					*n = 5

@@ -95,7 +95,7 @@ func (j *testJob) start(rank int, round *testRound, program func(run runFunc) er
 		j.alive[rank] = p
 		j.mu.Unlock()
 		err := program(func(s *State, f func(ctx context.Context, world *comm.Group) error) error {
-			return job{init: p.init, rejoin: p.rejoin, round: func() uint64 { return p.round.number }, run: 1}.do(j.t.Context(), s, f)
+			return runner{init: p.init, rejoin: p.rejoin, round: func() uint64 { return p.round.number }, run: 1}.do(j.t.Context(), s, f)
 		})
 		if errors.Is(err, errKilled) || err != nil && p.isKilled() {
 			j.start(rank, j.over(p.round), program)

@@ -27,13 +27,13 @@ import (
 //
 // Where workers do not outlive a failure, with torchrun or with gorun's --on-failure=restart, Run calls f once, and returns its error.
 func Run(ctx context.Context, state *State, f func(ctx context.Context, world *comm.Group) error, opts ...comm.Option) error {
-	j := job{
+	r := runner{
 		init:   func(ctx context.Context) (*comm.Group, error) { return comm.Init(ctx, opts...) },
 		rejoin: comm.Rejoin,
 		round:  gorunRound,
 		run:    int(runs.Add(1)),
 	}
-	return j.do(ctx, state, f)
+	return r.do(ctx, state, f)
 }
 
 // runs is how many times the program has called Run.
@@ -45,14 +45,14 @@ func gorunRound() uint64 {
 	return round
 }
 
-// A job is how Run comes to its worlds.
-type job struct {
+// A runner is how Run comes to its worlds.
+type runner struct {
 	init, rejoin func(ctx context.Context) (*comm.Group, error)
 	round        func() uint64
 	run          int // which call of Run this is in the program, from 1
 }
 
-func (j job) do(ctx context.Context, s *State, f func(ctx context.Context, world *comm.Group) error) error {
+func (r runner) do(ctx context.Context, s *State, f func(ctx context.Context, world *comm.Group) error) error {
 	switch {
 	case s == nil:
 		return &comm.ArgumentError{Op: "elastic.Run", Err: errors.New("the State is nil")}
@@ -64,16 +64,16 @@ func (j job) do(ctx context.Context, s *State, f func(ctx context.Context, world
 	}
 	defer s.enter(idle, nil)
 	defer s.endRollback()
-	world, err := j.init(ctx)
+	world, err := r.init(ctx)
 	for {
 		if err == nil {
-			err = j.inWorld(ctx, s, world, f)
+			err = r.inWorld(ctx, s, world, f)
 		}
 		if err == nil || ctx.Err() != nil || !worldChanged(err, world) {
 			return errors.Join(err, world.Close())
 		}
 		s.beginRollback()
-		next, failed := j.rejoin(ctx)
+		next, failed := r.rejoin(ctx)
 		if _, impossible := errors.AsType[*comm.ArgumentError](failed); impossible { // this process does not outlive a failure
 			return errors.Join(err, world.Close())
 		}
@@ -85,8 +85,8 @@ func (j job) do(ctx context.Context, s *State, f func(ctx context.Context, world
 }
 
 // inWorld does everything that Run does in one world.
-func (j job) inWorld(ctx context.Context, s *State, world *comm.Group, f func(ctx context.Context, world *comm.Group) error) error {
-	if err := s.sync(ctx, world, j.round(), layoutOf(j.run, s.items)); err != nil {
+func (r runner) inWorld(ctx context.Context, s *State, world *comm.Group, f func(ctx context.Context, world *comm.Group) error) error {
+	if err := s.sync(ctx, world, r.round(), layoutOf(r.run, s.items)); err != nil {
 		return err
 	}
 	s.endRollback()

@@ -1,6 +1,9 @@
 package elastic
 
-import "hash/crc32"
+import (
+	"encoding/binary"
+	"hash/crc32"
+)
 
 // A snapshot is a copy of the contents of items.
 type snapshot struct {
@@ -47,4 +50,13 @@ func (c *snapshot) checksums(items []Item) []uint32 {
 		}
 	}
 	return sums
+}
+
+// combined is one checksum of several.
+func combined(sums []uint32) uint32 {
+	var b []byte
+	for _, sum := range sums {
+		b = binary.LittleEndian.AppendUint32(b, sum)
+	}
+	return crc32.Checksum(b, castagnoli)
 }

@@ -18,12 +18,12 @@ type State struct {
 	mu      sync.Mutex
 	phase   phase
 	world   *comm.Group // of the function of Run, while that runs
-	last    commitID
-	commit  snapshot
-	standby []byte // for the packed part of the next commit
+	last    commitID    // of the last commit
+	commit  snapshot    // its contents
+	standby []byte      // memory for the packed part of the next commit
 
 	partial  bool      // see holding
-	rollback *rollback // nil: the variables may not be those of the last commit
+	rollback *rollback // that has begun since the function of Run changed the variables; nil: none has
 }
 
 // A phase says who may change the variables of a State.
@@ -99,7 +99,7 @@ func (s *State) Commits() uint64 {
 	return s.last.number
 }
 
-// take copies the variables. If a value cannot be encoded, it changes nothing.
+// take copies the variables to the commit. If a value cannot be encoded, it changes nothing.
 func (s *State) take() error {
 	packed, err := pack(s.standby[:0], s.items)
 	if err != nil {
@@ -111,7 +111,7 @@ func (s *State) take() error {
 	return nil
 }
 
-// restore sets the variables to the last copy. If a value cannot be decoded, it changes nothing.
+// restore sets the variables to the commit. If a value cannot be decoded, it changes nothing.
 func (s *State) restore() error {
 	set, err := unpack(s.commit.packed, s.items)
 	if err != nil {
@@ -141,8 +141,8 @@ func (s *State) begin() error {
 	return nil
 }
 
-// agreed notes that the copy is that of commit id.
-func (s *State) agreed(id commitID) {
+// setLast makes the copy commit id, on which the ranks have agreed.
+func (s *State) setLast(id commitID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.last = id
@@ -153,46 +153,6 @@ func (s *State) enter(p phase, world *comm.Group) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.phase, s.world = p, world
-}
-
-// A rollback sets the variables to the last commit, and takes its checksums, while ranks meet again and others receive it.
-type rollback struct {
-	proceed chan bool // whether it may change the variables: no operation of the world before does any more
-	done    chan struct{}
-	sums    []uint32 // of the items
-	err     error
-}
-
-// beginRollback begins a rollback, unless one has begun since the function of Run has changed the variables. It returns at once.
-func (s *State) beginRollback() {
-	if s.rollback != nil || s.last == (commitID{}) {
-		return
-	}
-	r := &rollback{proceed: make(chan bool, 1), done: make(chan struct{})}
-	s.rollback = r
-	go func() {
-		defer close(r.done)
-		r.sums = s.commit.checksums(s.items)
-		if <-r.proceed {
-			r.err = s.restore()
-		}
-	}()
-}
-
-// endRollback waits until no rollback changes the variables or reads the commit. If none has changed them yet, none will.
-func (s *State) endRollback() {
-	if s.rollback != nil {
-		s.rollback.mayProceed(false)
-		<-s.rollback.done
-		s.rollback = nil
-	}
-}
-
-func (r *rollback) mayProceed(may bool) {
-	select {
-	case r.proceed <- may:
-	default: // that has been decided
-	}
 }
 
 // failureOf returns the failure of a world, if it has failed.

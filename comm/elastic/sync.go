@@ -9,8 +9,8 @@ import (
 	"github.com/gorun/gorun/comm"
 )
 
-// A report is what a rank says of its State when a world begins.
-type report struct {
+// A status is what a rank says of its State when a world begins.
+type status struct {
 	holding
 	layout uint64 // its checksum
 	packed int    // bytes of the packed part of its commit
@@ -19,20 +19,20 @@ type report struct {
 // sync sets the variables of all ranks to the newest commit. All ranks of world call it, with the round of gorun whose world it is. If it
 // fails, the last commit is as it was, and the variables may have any contents.
 func (s *State) sync(ctx context.Context, world *comm.Group, round uint64, own layout) error {
-	reports, err := exchangeReports(ctx, world, report{holding{s.last, s.partial}, own.checksum(), len(s.commit.packed)})
+	statuses, err := exchangeStatuses(ctx, world, status{holding{s.last, s.partial}, own.checksum(), len(s.commit.packed)})
 	if err != nil {
 		return err
 	}
-	holdings := make([]holding, len(reports))
-	for r := range reports {
-		holdings[r] = reports[r].holding
+	holdings := make([]holding, len(statuses))
+	for r := range statuses {
+		holdings[r] = statuses[r].holding
 	}
 	a, err := agree(holdings)
 	if err != nil {
 		return err
 	}
 	first := a.holders[0]
-	if slices.ContainsFunc(reports, func(r report) bool { return r.layout != reports[first].layout }) {
+	if slices.ContainsFunc(statuses, func(r status) bool { return r.layout != statuses[first].layout }) {
 		all, err := comm.AllGatherObject(ctx, world, own)
 		if err != nil {
 			return err
@@ -41,7 +41,7 @@ func (s *State) sync(ctx context.Context, world *comm.Group, round uint64, own l
 	}
 	switch {
 	case !slices.Contains(a.holders, world.Rank()):
-		err = s.syncReceiver(ctx, world, a, reports[first].packed)
+		err = s.syncReceiver(ctx, world, a, statuses[first].packed)
 	case s.last == commitID{}:
 		err = s.syncFirst(ctx, world, a)
 	default:
@@ -50,11 +50,11 @@ func (s *State) sync(ctx context.Context, world *comm.Group, round uint64, own l
 	if err != nil {
 		return err
 	}
-	s.agreed(commitID{round, a.number})
+	s.setLast(commitID{round, a.number})
 	return comm.Barrier(ctx, world) // when one rank goes on, all have the commit
 }
 
-func exchangeReports(ctx context.Context, world *comm.Group, own report) ([]report, error) {
+func exchangeStatuses(ctx context.Context, world *comm.Group, own status) ([]status, error) {
 	words := []uint64{own.round, own.number, 0, own.layout, uint64(own.packed)}
 	if own.partial {
 		words[2] = 1
@@ -63,12 +63,12 @@ func exchangeReports(ctx context.Context, world *comm.Group, own report) ([]repo
 	if err := comm.AllGather(ctx, world, all, words); err != nil {
 		return nil, err
 	}
-	reports := make([]report, world.Size())
-	for r := range reports {
+	statuses := make([]status, world.Size())
+	for r := range statuses {
 		w := all[r*len(words):]
-		reports[r] = report{holding{commitID{w[0], w[1]}, w[2] != 0}, w[3], int(w[4])}
+		statuses[r] = status{holding{commitID{w[0], w[1]}, w[2] != 0}, w[3], int(w[4])}
 	}
-	return reports, nil
+	return statuses, nil
 }
 
 // syncFirst sends the variables of this rank, which become the first commit.

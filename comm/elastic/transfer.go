@@ -2,16 +2,11 @@ package elastic
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
-	"hash/crc32"
 	"sync"
 
 	"github.com/gorun/gorun/comm"
 )
-
-// chunk is how many bytes of a commit a rank copies at once, while they are in its cache.
-const chunk = 8 << 20
 
 // transfer copies a commit of the holders to the receivers, which have the same layout. Several holders send parts of the large slices at the
 // same time if there is much to send, each to all receivers. With each piece of the large slices that has come or gone, transfer calls onPiece,
@@ -58,16 +53,6 @@ func transfer(ctx context.Context, world *comm.Group, a agreement, c snapshot, o
 	return errors.Join(errs...)
 }
 
-// inChunks cuts pieces into chunks.
-func inChunks(pieces []piece) (chunks []piece) {
-	for _, p := range pieces {
-		for from := p.from; from < p.to; from += chunk {
-			chunks = append(chunks, piece{p.buffer, from, min(from+chunk, p.to)})
-		}
-	}
-	return chunks
-}
-
 // broadcast copies pieces of buffers of rank 0 of g to its other ranks. The next one is under way while onPiece is called.
 func broadcast(ctx context.Context, g *comm.Group, buffers [][]byte, pieces []piece, onPiece func(piece)) error {
 	var before *comm.Work
@@ -91,13 +76,4 @@ func broadcast(ctx context.Context, g *comm.Group, buffers [][]byte, pieces []pi
 		before = next
 	}
 	return comm.Barrier(ctx, g) // before one closes it
-}
-
-// combined is one checksum of several.
-func combined(sums []uint32) uint32 {
-	var b []byte
-	for _, sum := range sums {
-		b = binary.LittleEndian.AppendUint32(b, sum)
-	}
-	return crc32.Checksum(b, castagnoli)
 }

@@ -1,0 +1,62 @@
+package elastic
+
+// A commit of less than minPart bytes for each of them does not come from several ranks.
+const (
+	maxSources = 4
+	minPart    = 2 << 20
+)
+
+// sources returns the holders that send a commit of so many bytes. They are as far apart as possible: ranks of one machine have numbers in a
+// row.
+func (a agreement) sources(bytes int) []int {
+	n := min(len(a.holders), maxSources, max(bytes/minPart, 1))
+	list := make([]int, n)
+	for i := range list {
+		list[i] = a.holders[i*len(a.holders)/n]
+	}
+	return list
+}
+
+// A piece is a part of one of several buffers.
+type piece struct{ buffer, from, to int }
+
+// split cuts buffers of these lengths into n parts of about the same length, each of which is a list of pieces.
+func split(lengths []int, n int) [][]piece {
+	total := 0
+	for _, l := range lengths {
+		total += l
+	}
+	parts, begin := make([][]piece, n), 0 // begin of a buffer, counted from the begin of the first
+	for b, l := range lengths {
+		for i := range parts {
+			from, to := max(bound(total, i, n)-begin, 0), min(bound(total, i+1, n)-begin, l)
+			if from < to {
+				parts[i] = append(parts[i], piece{b, from, to})
+			}
+		}
+		begin += l
+	}
+	return parts
+}
+
+// bound is where part i of n begins.
+func bound(total, i, n int) int {
+	const page = 4096
+	if i == n {
+		return total
+	}
+	return total / n * i / page * page
+}
+
+// chunk is how many bytes of a commit a rank copies at once, while they are in its cache.
+const chunk = 8 << 20
+
+// inChunks cuts pieces into chunks.
+func inChunks(pieces []piece) (chunks []piece) {
+	for _, p := range pieces {
+		for from := p.from; from < p.to; from += chunk {
+			chunks = append(chunks, piece{p.buffer, from, min(from+chunk, p.to)})
+		}
+	}
+	return chunks
+}
