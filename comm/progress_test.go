@@ -63,7 +63,7 @@ func TestProgressFile(t *testing.T) {
 			t.Fatal("the file is touched, and nothing goes on")
 		}
 	}
-	s, err := progress.Ask(t.Context(), file, true)
+	s, err := progress.Ask(t.Context(), file, true, nil)
 	if err != nil || s.Pid != os.Getpid() || s.Operation || !strings.Contains(s.Stacks, "TestProgressFile") || len(s.Flights) != 1 {
 		t.Errorf("%+v, %v", s, err)
 	}

@@ -34,6 +34,13 @@ func (c *clock) observe(passed time.Duration, stamps []time.Time) {
 	}
 }
 
+// restart forgets how long the workers have made no progress.
+func (c *clock) restart() {
+	for i := range c.workers {
+		c.workers[i].idle = 0
+	}
+}
+
 // end says that a worker has ended.
 func (c *clock) end(index int) { c.workers[index].hasEnded = true }
 

@@ -17,12 +17,13 @@ import (
 // A Report is what workers were doing.
 type Report struct {
 	Doing []string // by worker, as the end of a sentence about it: "it was in main.step (train.go:42)"
-	IsGo  []bool   // by worker: it is a Go program that does not tell its stacks, and prints them on SIGQUIT
+	IsGo  []bool   // by worker: it is a Go program that does not tell its stacks, and can print them on SIGQUIT
 }
 
 const (
 	collectTimeout = 5 * time.Second
-	maxFile        = 4 << 20 // bytes of stacks of a worker
+	stacksTimeout  = time.Second // in which a worker has to tell its stacks
+	maxFile        = 4 << 20     // bytes of stacks of a worker
 	cutNote        = "\n(the rest is cut)\n"
 )
 
@@ -75,7 +76,7 @@ func look(ctx context.Context, w Worker) finding {
 	f := finding{doing: doing}
 	section := func(title, text string) { f.text += "==== " + title + "\n" + strings.TrimRight(text, "\n") + "\n\n" }
 	section(fmt.Sprintf("rank %d (local rank %d), process %d, at %s", w.Rank, w.LocalRank, w.Pid, time.Now().Format("2006-01-02 15:04:05.000")), "")
-	asking, cancel := context.WithTimeout(ctx, askTimeout)
+	asking, cancel := context.WithTimeout(ctx, stacksTimeout)
 	defer cancel()
 	status, isSilent := ask(asking, w, true)
 	switch {
@@ -114,7 +115,7 @@ func (f *finding) lookInside(ctx context.Context, w Worker, section func(title, 
 			section("No stacks from py-spy", err.Error())
 		}
 	case programGo:
-		f.isGo = true
+		f.isGo = !isSuspended(w.Pid) // or it prints nothing
 	case programOther:
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -109,6 +110,60 @@ func TestCollect(t *testing.T) {
 	}
 	if _, err := Collect(t.Context(), workers[1:2], filepath.Join(precious, "below a file")); err == nil {
 		t.Error("written where nothing can be")
+	}
+}
+
+// TestSuspended: a worker that is stopped is not asked, since it cannot answer: it is found, and described, soon after the timeout.
+func TestSuspended(t *testing.T) {
+	workers := newWorkers(t, 1)
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	workers[0].Pid = startWorker(t, workers[0], "GORUN_TEST_SUSPENDED=$GORUN_PROGRESS_FILE exec "+exe)
+	const timeout = 500 * time.Millisecond
+	begun := time.Now()
+	m := Watch(timeout, workers, func() bool { return false })
+	defer m.Close()
+	h := <-m.Hangs()
+	report, err := Collect(t.Context(), workers, t.TempDir())
+	passed := time.Since(begun)
+	if err != nil || h.Reason != "it does not answer gorun" || report.Doing[0] != "it was stopped by a signal (state T (stopped))" || report.IsGo[0] {
+		t.Errorf("%+v, %+v, %v", h, report, err)
+	}
+	if passed > timeout+stacksTimeout {
+		t.Errorf("it takes %v", passed)
+	}
+}
+
+// TestDebuggerStopsWorker: a worker that a debugger has stopped does not hang.
+func TestDebuggerStopsWorker(t *testing.T) {
+	workers := newWorkers(t, 2)
+	for i := range workers {
+		workers[i].Pid = startWorker(t, workers[i], `touch $GORUN_PROGRESS_FILE; exec sleep 100`)
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := syscall.PtraceAttach(workers[1].Pid); err != nil {
+		t.Skipf("there can be no debugger here: %v", err)
+	}
+	if _, err := syscall.Wait4(workers[1].Pid, nil, syscall.WUNTRACED, nil); err != nil {
+		t.Fatal(err)
+	}
+	m := Watch(200*time.Millisecond, workers, func() bool { return false })
+	defer m.Close()
+	select {
+	case h := <-m.Hangs():
+		t.Fatalf("%+v", h)
+	case <-time.After(time.Second):
+	}
+	if err := syscall.PtraceDetach(workers[1].Pid); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-m.Hangs():
+	case <-time.After(patience):
+		t.Error("when the debugger has gone, no worker hangs")
 	}
 }
 

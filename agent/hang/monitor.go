@@ -156,6 +156,10 @@ func (m *Monitor) run(c *clock) {
 			if asked -= passed; asked > 0 || !m.isLate(c) {
 				continue
 			}
+			if m.isTraced() {
+				c.restart()
+				continue
+			}
 			if hang, ok := m.suspect(c); ok {
 				select {
 				case m.hangs <- hang:
@@ -185,6 +189,17 @@ func (m *Monitor) isLate(c *clock) bool {
 	return false
 }
 
+// isTraced reports whether a debugger has stopped a worker.
+func (m *Monitor) isTraced() bool {
+	var pids []int
+	for i, w := range m.workers {
+		if !m.gone[i].Load() {
+			pids = append(pids, w.Pid)
+		}
+	}
+	return anyTraced(pids)
+}
+
 // suspect asks the workers, and says who hangs.
 func (m *Monitor) suspect(c *clock) (Hang, bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
@@ -209,9 +224,9 @@ func (m *Monitor) suspect(c *clock) (Hang, bool) {
 	return Hang{m.workers[index], members[index].idle, because(members, index)}, true
 }
 
-// ask asks a worker. isSilent says that it answers, as a rule, and has not in time.
+// ask asks a worker. isSilent says that it answers, as a rule, and has not in time, or cannot because it is suspended.
 func ask(ctx context.Context, w Worker, stacks bool) (status *progress.Status, isSilent bool) {
-	status, err := progress.Ask(ctx, w.File, stacks)
+	status, err := progress.Ask(ctx, w.File, stacks, func(pid int) bool { return !isSuspended(pid) })
 	if err != nil {
 		return nil, !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ECONNREFUSED)
 	}

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -15,7 +16,25 @@ import (
 	"github.com/gorun/gorun/env/progress"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if file := os.Getenv("GORUN_TEST_SUSPENDED"); file != "" {
+		suspendItself(file)
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// suspendItself is a worker that answers questions, until it stops.
+func suspendItself(file string) {
+	if _, err := progress.Serve(file, func(bool) *progress.Status { return &progress.Status{} }); err != nil {
+		panic(err)
+	}
+	if err := progress.Touch(file); err != nil {
+		panic(err)
+	}
+	_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+	time.Sleep(patience)
+	os.Exit(1)
+}
 
 const patience = 30 * time.Second // when a test gives up
 

@@ -62,6 +62,17 @@ func processesOf(pid int) []int {
 	return list
 }
 
+// isSuspended reports whether a signal or a debugger has stopped a process.
+func isSuspended(pid int) bool {
+	p, ok := proc.Read(pid)
+	return ok && p.Suspended
+}
+
+// anyTraced reports whether a debugger has stopped a process in the session of one of these workers.
+func anyTraced(workers []int) bool {
+	return slices.ContainsFunc(proc.All(), func(p proc.Process) bool { return p.Traced && slices.Contains(workers, p.Session) })
+}
+
 func threadIDs(dir string) (ids []int) {
 	names, _ := os.ReadDir(filepath.Join(dir, "task")) // what can be read is used
 	for _, n := range names {
@@ -139,6 +150,9 @@ func dumped(ctx context.Context, w Worker) (string, error) {
 	at := slices.IndexFunc(processes, func(pid int) bool { return handles(pid, syscall.SIGUSR1) })
 	if at < 0 {
 		return "", errors.New("it has created the file for its stacks, and does not handle the signal")
+	}
+	if isSuspended(processes[at]) {
+		return "", errors.New("it is suspended")
 	}
 	before := info.Size()
 	if err := syscall.Kill(processes[at], syscall.SIGUSR1); err != nil {
@@ -236,7 +250,11 @@ func pySpy(ctx context.Context, pid int) (string, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, pySpyTimeout)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, path, "dump", "--pid", strconv.Itoa(pid))
+	args := []string{"dump", "--pid", strconv.Itoa(pid)}
+	if isSuspended(pid) {
+		args = append(args, "--nonblocking") // it would wait until the process has stopped for it
+	}
+	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.WaitDelay = time.Second // for what it may have started
 	out, problem := limited{max: maxFile / 2}, limited{max: 1024}
 	cmd.Stdout, cmd.Stderr = &out, &problem

@@ -12,6 +12,10 @@ import (
 
 func threadsOf(int) (text, doing string) { return "", "" }
 
+func anyTraced([]int) bool { return false }
+
+func isSuspended(int) bool { return false }
+
 func dumped(context.Context, Worker) (string, error) { return "", nil }
 
 type program int

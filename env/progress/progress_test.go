@@ -27,7 +27,7 @@ func TestAsk(t *testing.T) {
 		if err := os.Mkdir(filepath.Dir(file), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := progress.Ask(t.Context(), file, false); !errors.Is(err, fs.ErrNotExist) {
+		if _, err := progress.Ask(t.Context(), file, false, nil); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("nobody serves: %v", err)
 		}
 		want := progress.Status{Pid: 7, Rank: 3, Operation: true, Waits: []progress.Wait{{Rank: 3, For: 1, In: "Barrier #2"}},
@@ -50,11 +50,11 @@ func TestAsk(t *testing.T) {
 			}
 			t.Cleanup(s.Close)
 		}
-		got, err := progress.Ask(t.Context(), file, true)
+		got, err := progress.Ask(t.Context(), file, true, nil)
 		if err != nil || !reflect.DeepEqual(*got, want) {
 			t.Errorf("%d bytes of stacks, %v, want %d", len(got.Stacks), err, len(want.Stacks))
 		}
-		if got, err := progress.Ask(t.Context(), file, false); err != nil || got.Stacks != "" || got.Rank != 3 {
+		if got, err := progress.Ask(t.Context(), file, false, nil); err != nil || got.Stacks != "" || got.Rank != 3 {
 			t.Errorf("%+v, %v", got, err)
 		}
 		first.Close()
@@ -83,7 +83,7 @@ func TestBadStatus(t *testing.T) {
 				_ = conn.Close()
 			}
 		}()
-		if s, err := progress.Ask(t.Context(), file, false); err == nil || !strings.Contains(err.Error(), c.want) {
+		if s, err := progress.Ask(t.Context(), file, false, nil); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%.40q: %+v, %v", c.answer, s, err)
 		}
 		_ = l.Close()
@@ -96,7 +96,7 @@ func TestBadStatus(t *testing.T) {
 	defer func() { _ = l.Close() }()
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if s, err := progress.Ask(ctx, file, false); !errors.Is(err, context.DeadlineExceeded) {
+	if s, err := progress.Ask(ctx, file, false, nil); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("nobody answers: %+v, %v", s, err)
 	}
 	left := filepath.Join(t.TempDir(), "1")
@@ -107,7 +107,7 @@ func TestBadStatus(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s, err := progress.Ask(t.Context(), left, false); !errors.Is(err, syscall.ECONNREFUSED) {
+	if s, err := progress.Ask(t.Context(), left, false, nil); !errors.Is(err, syscall.ECONNREFUSED) {
 		t.Errorf("of a process that has ended: %+v, %v", s, err)
 	}
 }
@@ -128,7 +128,7 @@ func TestStrangeQuestions(t *testing.T) {
 		_, _ = conn.Write([]byte(question)) // the server may have closed the connection already
 		_ = conn.Close()
 	}
-	if got, err := progress.Ask(t.Context(), file, false); err != nil || got.Rank != 1 {
+	if got, err := progress.Ask(t.Context(), file, false, nil); err != nil || got.Rank != 1 {
 		t.Errorf("%+v, %v", got, err)
 	}
 }

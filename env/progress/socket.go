@@ -27,14 +27,21 @@ const (
 	askStacks = "stacks"
 )
 
+// ErrCannotAnswer is the error of Ask for a process that cannot answer now.
+var ErrCannotAnswer = errors.New("it cannot answer")
+
 // Ask asks the worker with this progress file for its status. The error wraps fs.ErrNotExist or syscall.ECONNREFUSED if no worker
-// answers questions there.
-func Ask(ctx context.Context, file string, stacks bool) (*Status, error) {
+// answers questions there. canAnswer, unless it is nil, is called with the process that would answer, if that is known, and Ask does not
+// wait for one that cannot.
+func Ask(ctx context.Context, file string, stacks bool, canAnswer func(pid int) bool) (*Status, error) {
 	conn, err := dial(ctx, Socket(file))
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = conn.Close() }()
+	if pid := serverOf(conn); canAnswer != nil && pid > 0 && !canAnswer(pid) {
+		return nil, ErrCannotAnswer
+	}
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer stop()
 	question := askStatus

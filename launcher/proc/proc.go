@@ -16,6 +16,7 @@ type Process struct {
 	Group, Session int
 	Zombie         bool   // dead and not yet reaped
 	Suspended      bool   // by a signal, or a tracer
+	Traced         bool   // suspended by a tracer
 	StartTicks     uint64 // since boot
 }
 
@@ -41,7 +42,8 @@ func parseStat(b []byte) (Process, bool) {
 	errs[5] = err
 	// The main thread alone may have ended, which looks like a zombie but for the number of threads.
 	p.Zombie = fields[0] == "Z" && threads <= 1
-	p.Suspended = fields[0] == "T" || fields[0] == "t"
+	p.Traced = fields[0] == "t"
+	p.Suspended = fields[0] == "T" || p.Traced
 	for _, err := range errs {
 		if err != nil {
 			return Process{}, false
