@@ -12,7 +12,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 	"unsafe"
+
+	"github.com/gorun/gorun/comm/internal/bootstrap"
+	"github.com/gorun/gorun/comm/internal/diagnosis"
 )
 
 // places says of worlds which of their ranks' buffers are in memory of Alloc.
@@ -265,7 +269,7 @@ func TestCloseFreesWhatIsAllocated(t *testing.T) {
 	}
 }
 
-// A rank that cannot get another one's memory says so to all.
+// A rank whose memory cannot be had any more has left.
 func TestMemoryThatCannotBeHad(t *testing.T) {
 	w := worldOver(t, "shm", 3)
 	defer w.close()
@@ -282,12 +286,37 @@ func TestMemoryThatCannotBeHad(t *testing.T) {
 		return errors.Join(Broadcast(ctx, g, buf, 2), Barrier(ctx, g))
 	})
 	for r, err := range errs[:2] {
-		if err == nil || !strings.Contains(err.Error(), "memory that rank 2 shares: ") {
+		if left, ok := errors.AsType[*PeerError](err); !ok || left.Rank != 2 || !strings.Contains(err.Error(), "has left") {
 			t.Errorf("rank %d: %v", r, err)
 		}
 	}
 	if abort, ok := errors.AsType[*AbortError](errs[2]); !ok || abort.Rank == 2 {
 		t.Errorf("rank 2: %v", errs[2])
+	}
+}
+
+// Survivors close their world when the next round has been formed. To a rank that learns late that the round is over, its end is the cause.
+func TestMemoryOfARankThatKnowsEarlierThatTheRoundIsOver(t *testing.T) {
+	const late = 200 * time.Millisecond
+	here := []string{"here", "here"}
+	cfg := config{Config: bootstrap.Config{Timeout: time.Minute}, notifyTimeout: 2 * late}
+	w := newConfiguredWorld(t, cfg, transports["mem"](t, len(here)), here)
+	defer w.close()
+	err := w.results(func(ctx context.Context, g *Group) error {
+		if err := Barrier(ctx, g); err != nil { // has a team
+			return err
+		}
+		buf := allocated[int32](g, 10_000)
+		if g.Rank() == 1 {
+			over := &diagnosis.Failure{Kind: diagnosis.Revoked, Rank: 1, Err: ErrRoundOver}
+			time.AfterFunc(late, func() { g.world.Endpoint.Revoke(over) })
+		} else if err := g.world.Acceptor.Close(); err != nil {
+			return err
+		}
+		return Broadcast(ctx, g, buf, 0)
+	})[1]
+	if !errors.Is(err, ErrRoundOver) {
+		t.Errorf("%v, want that the round is over", err)
 	}
 }
 

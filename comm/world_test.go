@@ -170,6 +170,10 @@ func metWorld(r int, peers []core.Peer, log *slog.Logger) *bootstrap.World {
 
 // newSharingWorld makes a world whose ranks are on the given machines, and share memory there, or on none.
 func newSharingWorld(t testing.TB, trs []transport.Transport, machines []string) *testWorld {
+	return newConfiguredWorld(t, config{Config: bootstrap.Config{Timeout: time.Minute}}, trs, machines)
+}
+
+func newConfiguredWorld(t testing.TB, cfg config, trs []transport.Transport, machines []string) *testWorld {
 	w := &testWorld{t: t, shared: len(machines) > 0}
 	peers, acceptors := make([]core.Peer, len(trs)), make([]*acceptor.Acceptor, len(trs))
 	for r := range peers {
@@ -189,7 +193,7 @@ func newSharingWorld(t testing.TB, trs []transport.Transport, machines []string)
 		met.Acceptor, met.Token, met.OnFallback = acceptors[r], testToken, bootstrap.OnFallback(log, false)
 		m := transporttest.Mortal(bootstrap.Nearby(&met.WorldConfig, met.ID, tr))
 		met.Transport = m
-		g, err := newWorld(config{Config: bootstrap.Config{Timeout: time.Minute}}, met)
+		g, err := newWorld(cfg, met)
 		if err != nil {
 			t.Fatal(err)
 		}

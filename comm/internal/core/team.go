@@ -3,6 +3,7 @@ package core
 import (
 	"errors"
 	"fmt"
+	"syscall"
 
 	"github.com/gorun/gorun/comm/internal/call"
 	"github.com/gorun/gorun/comm/internal/diagnosis"
@@ -150,16 +151,32 @@ func (g *Group) mismatch(m *shm.Mismatch) *diagnosis.Failure {
 	}
 }
 
-// unreachable returns the error of a collective that cannot attach the memory of rank.
+// unreachable returns the error of a collective that cannot attach the memory of rank. That may be so because rank has gone, or goes, and
+// this rank has not learned of it yet.
 func (g *Group) unreachable(rank int, err error) error {
+	if f := g.lost(rank); f != nil {
+		return f
+	}
+	liveness := g.Comm.Liveness(rank) // which takes a while
+	if f := g.lost(rank); f != nil {
+		return f
+	}
+	switch {
+	case liveness == diagnosis.Dead:
+		return &diagnosis.Failure{Kind: diagnosis.PeerFailed, Rank: rank, Text: "died"}
+	case errors.Is(err, syscall.ECONNREFUSED): // it has closed the world
+		return &diagnosis.Failure{Kind: diagnosis.Closed, Rank: rank, Text: "has left (nobody accepts at its socket)"}
+	}
+	return fmt.Errorf("memory that rank %d shares: %w", rank, err)
+}
+
+// lost returns why the group has failed, or why rank has gone, or nil.
+func (g *Group) lost(rank int) error {
 	if err := g.Comm.Err(); err != nil {
 		return err
 	}
 	if f := g.Comm.Gone(rank); f != nil {
 		return f
 	}
-	if g.World.liveness(rank) == diagnosis.Dead {
-		return &diagnosis.Failure{Kind: diagnosis.PeerFailed, Rank: rank, Text: "died"}
-	}
-	return fmt.Errorf("memory that rank %d shares: %w", rank, err)
+	return nil
 }

@@ -62,6 +62,10 @@ func (e *Endpoint) livenessOf(rank int) diagnosis.Liveness {
 	return liveness
 }
 
+// Liveness finds out whether rank lives, whose memory cannot be reached. It takes a moment, in which the communicator may fail because of
+// what it finds out.
+func (c *Communicator) Liveness(rank int) diagnosis.Liveness { return c.ep.livenessOf(rank) }
+
 // awaitNews waits for the news of an earlier failure, because of which a peer may have gone.
 func (e *Endpoint) awaitNews() {
 	if e.opt.News <= 0 {
