@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -45,7 +46,7 @@ func (d *Death) Error() string {
 type lifetime struct {
 	mu        sync.Mutex
 	rounds    *membership.Membership // nil: this process cannot rejoin
-	options   []Option               // of Init
+	options   []Option               // of Rejoin: those of Init
 	rejoining bool
 
 	worlds openGroups // of the round that are open; there is more than one if Init has been called again
@@ -63,9 +64,9 @@ var life = lifetime{rest: heap.Memory{Discards: true}}
 // calls that have made them before.
 //
 // Rejoin waits for the next round, closes the world of this one with all its groups, sets the variables of this process's environment that
-// Init reads (see package env), and does what Init did, with the same options. Memory of [Alloc] stays valid, with its contents, and belongs
-// to the next world: free what you do not need there. Rejoin waits for the round until ctx ends or the timeout is over, and then as long for
-// the other ranks. If the agent has not said that this round is over, the others learn that this rank has left.
+// Init reads (see package env), and does what Init did, with the same options; but if these had the token of that round, it takes that of
+// the new one. Memory of [Alloc] stays valid, with its contents, and belongs to the next world: free what you do not need there. Rejoin waits
+// for the round until ctx ends or the timeout is over, and then as long for the other ranks. If the agent has not said that this round is over, the others learn that this rank has left.
 //
 // Rejoin can be called whenever Init has been, even if Init has failed because the round ended meanwhile; if that happens to Rejoin, call it
 // again. All ranks of a node have to call it within gorun's --replace-timeout, or they are started again themselves.
@@ -171,7 +172,10 @@ func connectAgent(ctx context.Context, opts []Option) error {
 	if socket == "" || !cfg.isOfRound() {
 		return nil
 	}
-	if life.options = opts; life.rounds != nil {
+	if life.options = opts; cfg.Token == os.Getenv("GORUN_TOKEN") {
+		life.options = append(slices.Clone(opts), withTokenOfRound)
+	}
+	if life.rounds != nil {
 		return nil
 	}
 	w, err := env.FromOS()
@@ -181,6 +185,9 @@ func connectAgent(ctx context.Context, opts []Option) error {
 	life.rounds, err = membership.Connect(ctx, socket, w.Round, membership.Events{Over: onOver, End: onEnd})
 	return err
 }
+
+// withTokenOfRound makes Rejoin use the token of the next round, also if the program has passed that of the first to WithToken.
+func withTokenOfRound(c *config) { c.Token = os.Getenv("GORUN_TOKEN") }
 
 // isOfRound reports whether the world of these settings is that of the round, which the environment says.
 func (c *config) isOfRound() bool { return c.Method == "env://" && c.Store == nil && !c.Ranked }

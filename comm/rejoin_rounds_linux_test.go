@@ -108,6 +108,18 @@ func TestARoundEndsBeforeItIsEntered(t *testing.T) {
 	a.join()
 }
 
+// TestTheTokenOfARoundIsPassedToInit: Rejoin takes that of the next round.
+func TestTheTokenOfARoundIsPassedToInit(t *testing.T) {
+	a := newTestAgent(t, "shm", 3, "COMM_TEST_PASSES_TOKEN=yes")
+	a.join()
+	for range 2 {
+		a.lose(1)
+		a.next(3)
+		a.join()
+	}
+	a.all("close")
+}
+
 // TestSizesChange: without a failure, more ranks come, and fewer remain.
 func TestSizesChange(t *testing.T) {
 	onNetworks(t, []string{"shm", "tcp"}, func(t *testing.T, network string) {

@@ -256,6 +256,9 @@ func runSurvivor(network string) int {
 	case "shm":
 		options = append(options, WithTransport("shm"))
 	}
+	if os.Getenv("COMM_TEST_PASSES_TOKEN") != "" {
+		options = append(options, WithToken(os.Getenv("GORUN_TOKEN")))
+	}
 	s := &survivor{options: options}
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
 		var words []string
