@@ -49,18 +49,16 @@ func (e *roundEnd) record(r *rounds.Round) {
 }
 
 // withDeath returns f, a failure in w, with the death of the rank that it names. If the agent knows only of another rank that has died, it
-// returns the failure of that rank: f may be a consequence. A rank may find a failure before the agent has spoken, so withDeath waits for
-// that for a while, once in a world.
+// returns the failure of that rank: f may be a consequence, also if a rank has left, for the next round. A rank may find a failure before the
+// agent has spoken, so withDeath waits for that for a while, once in a world.
 func (w *world) withDeath(f *diagnosis.Failure) *diagnosis.Failure {
 	if _, known := errors.AsType[*Death](f.Err); known || w.end.round == 0 || f.Kind != diagnosis.PeerFailed && f.Kind != diagnosis.Closed {
 		return f
 	}
-	if f.Kind == diagnosis.PeerFailed {
-		select {
-		case <-w.end.known:
-		case <-time.After(endpoint.RevokeTimeout):
-			w.end.record(nil)
-		}
+	select {
+	case <-w.end.known:
+	case <-time.After(endpoint.RevokeTimeout):
+		w.end.record(nil)
 	}
 	r := w.end.last.Load()
 	if r == nil {
