@@ -11,13 +11,23 @@ import (
 
 func asksForNoRestart(x launcher.Exit) bool { return x.Code == NoRestart }
 
-// isRefused reports whether a worker has asked for no restart.
-func (m *stateMachine) isRefused() bool { return slices.ContainsFunc(m.exits, asksForNoRestart) }
+// refused returns the index of the worker because of which no gang follows on this node: it has asked for no restart, or the job goes on
+// without this node because of it. Negative: there is none.
+func (m *stateMachine) refused() int {
+	if i := slices.IndexFunc(m.exits, asksForNoRestart); i >= 0 {
+		return i
+	}
+	over, ok := errors.AsType[*rendezvous.NewRoundError](m.over)
+	if !ok || over.Failure == nil || !over.Failure.Final {
+		return -1
+	}
+	return slices.IndexFunc(m.exits, func(x launcher.Exit) bool { return x.Failed() && x.Rank == over.Failure.Rank })
+}
 
 // next decides what follows when nothing is left of a gang but survivors.
 func (m *stateMachine) next() []action {
 	closed, decided := errors.AsType[*rendezvous.ClosedError](m.over)
-	last := m.interrupt != 0 || m.over != nil && m.isRefused() || m.over == nil && m.alone // nothing follows this gang
+	last := m.interrupt != 0 || m.over != nil && m.refused() >= 0 || m.over == nil && m.alone // nothing follows this gang
 	switch {
 	case m.gang && (decided || last):
 		return m.endSurvivors()
@@ -27,8 +37,8 @@ func (m *stateMachine) next() []action {
 		return m.finish(m.workerError(m.rootCause()))
 	case m.interrupt != 0 && m.reason != none:
 		return m.leave()
-	case m.over != nil && m.isRefused():
-		return m.finish(m.workerError(slices.IndexFunc(m.exits, asksForNoRestart)))
+	case m.over != nil && m.refused() >= 0:
+		return m.finish(m.workerError(m.refused()))
 	case m.over != nil:
 		return m.rejoin()
 	case m.state == running:

@@ -269,7 +269,7 @@ func forWorkers(interrupt syscall.Signal) syscall.Signal {
 func (m *stateMachine) stop(r reason, sig syscall.Signal, why string) []action {
 	m.reason = r
 	m.become(stopping, why)
-	if m.replace && r != interruption && !errors.Is(m.over, rendezvous.ErrClosed) && !m.isRefused() {
+	if m.replace && r != interruption && !errors.Is(m.over, rendezvous.ErrClosed) && m.refused() < 0 {
 		m.survivors = true
 		return []action{revoke{sig}}
 	}

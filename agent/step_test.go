@@ -179,6 +179,18 @@ func TestStep(t *testing.T) {
 			{own(NoRestart), nil},
 			{gangGone{}, ends(&WorkerError{Root: rank0(NoRestart), Code: NoRestart})},
 		}, done},
+		{"the job goes on without a newcomer whose worker asks for no restart, in its error file", []step{
+			{started{3}, nil},
+			{exited(0, 2), tell(exited(0, 2), 2)},
+			{roundOver{&rendezvous.NewRoundError{Failure: &rendezvous.Failure{Rank: 0, Code: 2, Final: true}}}, nil},
+			{gangGone{}, ends(&WorkerError{Root: rank0(2), Code: 2})},
+		}, done},
+		{"the job goes on without another newcomer", []step{
+			{started{3}, nil},
+			{exited(0, 1), tell(exited(0, 1), 2)},
+			{roundOver{&rendezvous.NewRoundError{Failure: &rendezvous.Failure{Rank: 7, Code: 2, Final: true}}}, nil},
+			{gangGone{}, again},
+		}, joining},
 		{"a lone worker that is started again", []step{
 			{started{1}, nil},
 			{exited(0, 3), tell(exited(0, 3), 0)[:2]},

@@ -118,6 +118,9 @@ func (s *State) watch() Decision {
 	if f := s.final(); f != nil {
 		return s.failedForGood(f)
 	}
+	if m, f := s.unfit(); f != nil {
+		return s.dropUnfit(m, f)
+	}
 	if len(s.failures) > 0 {
 		return s.failed(s.failures[0].Failure)
 	}
@@ -139,10 +142,10 @@ func (s *State) watch() Decision {
 	return s.grow(len(s.succeeded) > 0)
 }
 
-// final returns the first failure of a member that asks for no restart. Others may fail because of it and report first.
+// final returns the first failure of a member that asks for no restart, newcomers left aside. Others may fail because of it and report first.
 func (s *State) final() *Failure {
 	for _, r := range s.failures {
-		if r.Failure.Final {
+		if r.Failure.Final && !s.fresh(r.Key) {
 			return r.Failure
 		}
 	}

@@ -48,6 +48,35 @@ func (r Rules) ban(f Flap) time.Duration {
 // retention is how long a host must have been away for its losses to be forgotten.
 func (r Rules) retention(f Flap) time.Duration { return r.ban(f) + r.LastCall<<doublings }
 
+// fresh reports whether a member came when the job already had a round, and has not stayed for long.
+func (s *State) fresh(key string) bool {
+	soon := s.soon()
+	if s.Over != nil {
+		soon = s.Over.Soon
+	}
+	return s.Last.New[key] && soon
+}
+
+// unfit returns a newcomer whose worker has failed, and asks for no restart. It may have another program than the others, or other data. It
+// does not end a job that ran without it.
+func (s *State) unfit() (m Candidate, f *Failure) {
+	for _, r := range s.failures {
+		if r.Failure.Final && s.fresh(r.Key) {
+			return s.Last.Members[s.ranks[r.Key]], r.Failure
+		}
+	}
+	return m, nil
+}
+
+// dropUnfit ends the round because of an unfit newcomer, which leaves when it learns that.
+func (s *State) dropUnfit(m Candidate, f *Failure) Decision {
+	d := s.drop(m, fmt.Sprintf("%s; it asks for no restart: the job goes on without newcomer %s", f, m.name()), f.Code)
+	if d.Over != nil {
+		d.Over.Failure = f
+	}
+	return d
+}
+
 // newcomers returns the members that came when the job already had a round, and have not stayed for long.
 func (s *State) newcomers(members []Candidate) map[string]bool {
 	if s.Last == nil {
@@ -55,7 +84,7 @@ func (s *State) newcomers(members []Candidate) map[string]bool {
 	}
 	fresh := make(map[string]bool)
 	for _, m := range members {
-		if _, stays := s.ranks[m.Key]; !stays || s.Last.New[m.Key] && s.Over.Soon {
+		if _, stays := s.ranks[m.Key]; !stays || s.fresh(m.Key) {
 			fresh[m.Key] = true
 		}
 	}

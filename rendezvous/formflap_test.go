@@ -313,3 +313,49 @@ func checkFlaps(t *rapid.T, s rendezvous.State, f rendezvous.Formed) {
 		}
 	}
 }
+
+// TestUnfitNewcomer: a newcomer whose worker asks for no restart does not end a job that ran without it, and costs no restart. A member from
+// the beginning ends it, and so does a newcomer that has stayed for long.
+func TestUnfitNewcomer(t *testing.T) {
+	f := &rendezvous.Failure{Rank: 2, Code: 2, Ending: "exit code 2", Host: "c", Final: true}
+	for name, c := range map[string]struct {
+		who    string
+		stayed time.Duration
+		ends   bool
+	}{
+		"a newcomer":                  {"n3", 0, false},
+		"a newcomer that has stayed":  {"n3", time.Hour, true},
+		"a member from the beginning": {"n1", 0, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cl := newCluster(2, 3, 1)
+			cl.come(-1)
+			cl.come(-1)
+			cl.settle(0)
+			cl.settle(time.Hour)
+			cl.come(-1)
+			cl.settle(0)
+			cl.rejoin()
+			cl.settle(0)
+			cl.s.Age = c.stayed
+			cl.report(c.who, f)
+			d := cl.settle(0)
+			if ended := cl.closed != nil; ended != c.ends {
+				t.Fatalf("closed: %+v; %+v", cl.closed, d)
+			}
+			if c.ends {
+				return
+			}
+			if cl.s.Over == nil || cl.s.Over.Failure != f || cl.s.Over.Restarts != 0 {
+				t.Fatalf("the round is over: %+v", cl.s.Over)
+			}
+			cl.leave(c.who, rendezvous.Outcome{Code: 2, Failure: f})
+			cl.again("n1", "n2")
+			cl.settle(0)
+			cl.settle(time.Hour)
+			if cl.closed != nil || cl.member(c.who) || cl.s.Last.ID != 3 || cl.s.Last.Restarts != 0 {
+				t.Errorf("closed: %+v; round %d with %d restarts: %+v", cl.closed, cl.s.Last.ID, cl.s.Last.Restarts, cl.s.Last.Members)
+			}
+		})
+	}
+}
