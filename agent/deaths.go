@@ -17,7 +17,7 @@ func deathsElsewhere(round *rendezvous.Round) []rounds.Death {
 	deaths := deathsOf(over.Gone, round.Node.ID)
 	if f := over.Failure; f != nil && f.Node != round.Node.ID {
 		deaths = append([]rounds.Death{{
-			Rank: f.Rank, LocalRank: f.LocalRank, Host: f.Host, Pid: f.Pid, ExitCode: exitCode(exitOf(f)), OutOfMemory: f.OutOfMemory,
+			Rank: f.Rank, LocalRank: f.LocalRank, Host: f.Host, Pid: f.Pid, ExitCode: exitOf(f).ReturnCode(), OutOfMemory: f.OutOfMemory,
 			Reason: f.Ending, Stderr: f.Stderr,
 		}}, deaths...)
 	}

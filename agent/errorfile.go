@@ -156,7 +156,7 @@ func (e *WorkerError) document() ([]byte, error) {
 			},
 		}
 	}
-	message["errorCode"] = exitCode(e.Root)
+	message["errorCode"] = e.Root.ReturnCode()
 	document["message"] = message
 	return json.Marshal(document)
 }

@@ -100,7 +100,7 @@ func (e statusEvent) ofWorker(c Config, end result, x launcher.Exit) statusEvent
 	e.Metadata.DurationMs = max(0, x.At.Sub(end.started).Milliseconds())
 	e.Metadata.Metadata = asJSON(details{end.round.Size, c.Program, &workerDetails{
 		LocalRank: x.LocalRank, RoleRank: place.FirstRoleRank + x.LocalRank, RoleWorldSize: place.RoleWorldSize,
-		ExitCode: exitCode(x), WorkerPid: x.Pid}})
+		ExitCode: x.ReturnCode(), WorkerPid: x.Pid}})
 	switch {
 	case x.Stopped:
 		return e.withState("TERMINATED") // by the agent

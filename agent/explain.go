@@ -12,14 +12,6 @@ import (
 	"github.com/gorun/gorun/launcher"
 )
 
-// exitCode returns the exit code in torchrun's form: -n if signal n ended the worker.
-func exitCode(x launcher.Exit) int {
-	if x.Signal != 0 {
-		return -int(x.Signal)
-	}
-	return x.Code
-}
-
 // exitText adds the signal's name: "3", "-11 (SIGSEGV)".
 func exitText(x launcher.Exit) string {
 	if x.Signal != 0 {

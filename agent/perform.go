@@ -115,7 +115,7 @@ func (l *loop) announce(a announce) {
 		l.announceHang(a)
 		return
 	}
-	text := fmt.Sprintf("failed (exitcode: %d) local_rank: %d (pid: %d) of binary: %s", exitCode(a.Exit), a.LocalRank, a.Pid, l.Program)
+	text := fmt.Sprintf("failed (exitcode: %d) local_rank: %d (pid: %d) of binary: %s", a.ReturnCode(), a.LocalRank, a.Pid, l.Program)
 	switch {
 	case a.others > 0 && l.machine.survivors:
 		text += "; the others live on, if they take part"

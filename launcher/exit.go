@@ -25,6 +25,14 @@ type Exit struct {
 	Tail        []string       // its last lines on stderr: at most 20, of at most 1024 bytes each
 }
 
+// ReturnCode returns the exit code, or -n if signal n ended the worker, as in Python's subprocess and in torchrun.
+func (e Exit) ReturnCode() int {
+	if e.Signal != 0 {
+		return -int(e.Signal)
+	}
+	return e.Code
+}
+
 // Failed reports whether the worker ended with anything but exit code 0.
 func (e Exit) Failed() bool { return e.Code != 0 }
 

@@ -227,11 +227,10 @@ func (g *Group) notifyOver(died ...rounds.Death) {
 }
 
 func (g *Group) death(x launcher.Exit) rounds.Death {
-	code := x.Code
-	if x.Signal != 0 {
-		code = -int(x.Signal)
+	return rounds.Death{
+		Rank: x.Rank, LocalRank: x.LocalRank, Host: g.Host, Pid: x.Pid, ExitCode: x.ReturnCode(), OutOfMemory: x.OutOfMemory,
+		Reason: x.String(), Stderr: x.Tail,
 	}
-	return rounds.Death{Rank: x.Rank, LocalRank: x.LocalRank, Host: g.Host, Pid: x.Pid, ExitCode: code, OutOfMemory: x.OutOfMemory, Reason: x.String(), Stderr: x.Tail}
 }
 
 // left records that nothing is left of a worker.
