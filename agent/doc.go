@@ -22,12 +22,17 @@
 //	             │                                 │                               │
 //	             └─ not started ─▶ Done ◀── gone, the job is over; an interrupt ───┘
 //
+// With Config.Replace, a gang is revoked instead of stopped if another may follow (see [RevocableGang]). Stopping then ends when nothing is
+// left of it but survivors. These go on while the machine is Joining, and are in the next gang. If no gang follows after all, they are
+// stopped.
+//
 // A worker that hangs has failed as well: the machine is Diagnosing, between Running and Stopping, until it is known what the workers are
 // doing, on its node and, since the report comes first, on the others.
 //
 // These invariants always hold (TestInvariants checks each, by its number, over random histories):
 //
-//  1. At most one gang exists: a join is requested only while no join is pending and no gang is left.
+//  1. At most one gang exists: a join is requested only while no join is pending and no gang is left, or only survivors of one that was
+//     revoked.
 //  2. After an interrupt, nothing is started.
 //  3. A failure that stops a gang is reported at once. If all workers have exited 0, that is reported when the gang
 //     is gone. There is one report in a round, and none after its end. Another gang is started only if a newer round
@@ -35,7 +40,7 @@
 //  4. A gang in which a worker exited with NoRestart is never followed by another. If that happens when another is being started, the
 //     start is cancelled; if it is too late for that, the other fails because of that worker.
 //  5. A gang is asked to stop at most once: as soon as a worker has failed, the round is over, or an interrupt has
-//     come. The first of these reasons decides what follows.
+//     come. The first of these reasons decides what follows. It is revoked at most once, before that, and never for an interrupt.
 //  6. Only a second interrupt kills a gang, or its start.
 //  7. The job finishes once, when no join is pending and no gang is left, and not before the round is over, unless
 //     there is an interrupt, the report has failed, or the exit barrier has timed out. No action follows.
