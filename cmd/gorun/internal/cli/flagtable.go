@@ -62,7 +62,7 @@ var table = []flag{
 		help: "for several nodes: file with a secret, the same on every node, which keeps strangers out " +
 			"(default: $GORUN_TOKEN; on loopback, a file that gorun creates for you)"},
 
-	{group: groupStopping, name: "max-restarts", value: "N", help: "how many times gorun restarts all workers after failures (default 0)",
+	{group: groupStopping, name: "max-restarts", value: "N", help: "how many times gorun restarts workers after failures (default 0)",
 		set: setNumber(0, maxRestarts, func(o *options) *int { return &o.maxRestarts })},
 	{group: groupStopping, name: "on-failure", value: "NAME", choices: onFailures, own: true,
 		set: setChoice(onFailures, func(o *options) *string { return &o.onFailure }),

@@ -76,9 +76,8 @@ func (w *world) checkState() error {
 	return nil
 }
 
-// checkSurvivors returns an error if the fault has ended other workers than those that it hits, or has changed what it need not. Where
-// survivors keep their ranks, the new workers have those of the dead. If they
-// keep their ranks, the others have those of the dead.
+// checkSurvivors returns an error if the fault has ended other workers than those that it hits, or if a survivor has another rank although
+// the nodes are the same. If all survivors keep their ranks, the new workers have those of the dead.
 func (w *world) checkSurvivors() error {
 	newest := w.newest()
 	nodes := w.nodesOf(newest)
