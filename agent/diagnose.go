@@ -21,56 +21,7 @@ const (
 	spreadDelay = time.Second
 	// quitTimeout is how long it waits for the stacks of a Go program after SIGQUIT.
 	quitTimeout = 2 * time.Second
-	// stragglerPeriod is how often a worker that is slower than the others is named.
-	stragglerPeriod = time.Minute
 )
-
-// prepareProgress creates the files by which n workers report progress, if anybody looks at them.
-func (l *loop) prepareProgress(n int) []time.Time {
-	if l.HangTimeout == 0 {
-		return nil
-	}
-	stamps, err := hang.Prepare(l.ProgressDir, n)
-	if err != nil {
-		l.Logger.Warn("cannot create the files by which workers report progress", "error", err)
-	}
-	return stamps
-}
-
-// watchProgress begins to watch the workers of a new gang. stamps are the times of their files before it was started; those who have lived
-// on may have touched them since, in their last round.
-func (l *loop) watchProgress(stamps []time.Time) {
-	before := l.watched
-	l.watchNobody()
-	if l.HangTimeout == 0 {
-		return
-	}
-	for local, pid := range l.gang.Pids() {
-		w := hang.Worker{Rank: l.round.Place.FirstRank + local, LocalRank: local, Pid: pid, File: hang.File(l.ProgressDir, local), Since: stamps[local]}
-		if local < len(before) && before[local].Pid == pid {
-			w.Since = hang.Stamp(w.File)
-		}
-		l.watched = append(l.watched, w)
-	}
-	l.monitor = hang.Watch(l.HangTimeout, l.watched, l.gang.IsBlocked)
-	l.hangs = l.monitor.Hangs()
-	go l.monitor.WatchPace(stragglerPeriod, func(text string) { l.Logger.Warn(text) })
-}
-
-// watchNobody ends the watch over the last gang.
-func (l *loop) watchNobody() {
-	if l.monitor != nil {
-		l.monitor.Close()
-	}
-	l.monitor, l.hangs, l.watched = nil, nil, nil
-}
-
-// pauseProgress makes time not count for those who are watched.
-func (l *loop) pauseProgress(on bool) {
-	if l.monitor != nil {
-		l.monitor.Pause(on)
-	}
-}
 
 // exitOfHang says how a worker that hangs will end.
 func exitOfHang(h hang.Hang) launcher.Exit {
