@@ -98,11 +98,3 @@ func overError(op string, r rounds.Round) error {
 }
 
 func errOver(r rounds.Round) error { return fmt.Errorf("%w: that was round %d", ErrRoundOver, r.Round) }
-
-func deathOf(d rounds.Death) *Death { return &Death{d.ExitCode, d.OutOfMemory, d.Reason, d.Stderr} }
-
-// died returns the failure of a rank that has died.
-func died(d rounds.Death) *diagnosis.Failure {
-	death := deathOf(d)
-	return &diagnosis.Failure{Kind: diagnosis.PeerFailed, Rank: d.Rank, Text: death.Error(), Err: death}
-}

@@ -1,0 +1,37 @@
+package comm
+
+import (
+	"fmt"
+
+	"github.com/gorun/gorun/comm/internal/diagnosis"
+	"github.com/gorun/gorun/env/rounds"
+)
+
+// A Death is how the process of a rank ended, as its agent says.
+type Death struct {
+	ExitCode    int      // -n: signal n ended it; 0: not known, since its node is gone
+	OutOfMemory bool     // the kernel killed it for want of memory
+	Reason      string   // in words, one line: "signal 9 (SIGKILL)"
+	Stderr      []string // its last lines there; none if its node is gone
+}
+
+// Error is the reason and, if there is one, the last line on stderr.
+func (d *Death) Error() string {
+	text := d.Reason
+	if d.OutOfMemory {
+		text += ", out of memory"
+	}
+	if n := len(d.Stderr); n > 0 {
+		text += fmt.Sprintf(", after %q on stderr", d.Stderr[n-1])
+	}
+	return text
+}
+
+// deathOf returns what the agent says of a death.
+func deathOf(d rounds.Death) *Death { return &Death{d.ExitCode, d.OutOfMemory, d.Reason, d.Stderr} }
+
+// died returns the failure of a rank that has died.
+func died(d rounds.Death) *diagnosis.Failure {
+	death := deathOf(d)
+	return &diagnosis.Failure{Kind: diagnosis.PeerFailed, Rank: d.Rank, Text: death.Error(), Err: death}
+}

@@ -1,0 +1,68 @@
+package comm
+
+import (
+	"context"
+	"os"
+	"slices"
+	"sync"
+
+	"github.com/gorun/gorun/comm/internal/core"
+	"github.com/gorun/gorun/comm/internal/membership"
+	"github.com/gorun/gorun/comm/internal/shm/heap"
+	"github.com/gorun/gorun/env"
+)
+
+// A lifetime is what this process takes along from one world to the next.
+type lifetime struct {
+	mu        sync.Mutex
+	rounds    *membership.Membership // nil: this process cannot rejoin
+	options   []Option               // of Rejoin: those of Init
+	rejoining bool
+
+	worlds openGroups // of the round that are open; there is more than one if Init has been called again
+
+	memory heap.Memory // of Alloc, of worlds that Rejoin has closed, until the next one adopts it
+	users  []core.Peer // processes that may have attached it
+	rest   heap.Memory // of worlds that the program has closed: Rejoin waits until nobody uses it, and no world adopts it
+}
+
+var life = lifetime{rest: heap.Memory{Discards: true}}
+
+// connectAgent connects this process to its agent, unless it cannot rejoin or is connected.
+func connectAgent(ctx context.Context, opts []Option) error {
+	life.mu.Lock()
+	defer life.mu.Unlock()
+	cfg, socket := newConfig(opts), os.Getenv("GORUN_ROUND_SOCKET")
+	if socket == "" || !cfg.isOfRound() {
+		return nil
+	}
+	if life.options = opts; cfg.Token == os.Getenv("GORUN_TOKEN") {
+		life.options = append(slices.Clone(opts), withTokenOfRound)
+	}
+	if life.rounds != nil {
+		return nil
+	}
+	w, err := env.FromOS()
+	if err != nil {
+		return err
+	}
+	life.rounds, err = membership.Connect(ctx, socket, w.Round, membership.Events{Over: onOver, End: onEnd})
+	return err
+}
+
+// withTokenOfRound makes Rejoin use the token of the next round, also if the program has passed that of the first to WithToken.
+func withTokenOfRound(c *config) { c.Token = os.Getenv("GORUN_TOKEN") }
+
+// isOfRound reports whether the world of these settings is that of the round, which the environment says.
+func (c *config) isOfRound() bool { return c.Method == "env://" && c.Store == nil && !c.Ranked }
+
+// mayRejoin reports whether this process can rejoin after the world of these settings.
+func (c *config) mayRejoin() bool { return c.isOfRound() && life.rounds != nil }
+
+// during returns a context that ends with the round as well, if this process can rejoin.
+func (c *config) during(ctx context.Context) (context.Context, context.CancelFunc) {
+	if !c.mayRejoin() {
+		return ctx, func() {}
+	}
+	return life.rounds.During(ctx)
+}
