@@ -21,12 +21,12 @@ type lifetime struct {
 
 	worlds openGroups // of the round that are open; there is more than one if Init has been called again
 
-	memory heap.Memory // of Alloc, of worlds that Rejoin has closed, until the next one adopts it
-	users  []core.Peer // processes that may have attached it
-	rest   heap.Memory // of worlds that the program has closed: Rejoin waits until nobody uses it, and no world adopts it
+	memory heap.Detached // of Alloc, of worlds that Rejoin has closed, until the next one adopts it
+	users  []core.Peer   // processes that may have attached it
+	rest   heap.Detached // of worlds that the program has closed: Rejoin waits until nobody uses it, and no world adopts it
 }
 
-var life = lifetime{rest: heap.Memory{Discards: true}}
+var life = lifetime{rest: heap.Detached{Discards: true}}
 
 // connectAgent connects this process to its agent, unless it cannot rejoin or is connected.
 func connectAgent(ctx context.Context, opts []Option) error {

@@ -104,7 +104,7 @@ func awaitRound(ctx context.Context, cfg *config) error {
 	}
 	leave()
 	<-left
-	for _, m := range []*heap.Memory{&life.memory, &life.rest} {
+	for _, m := range []*heap.Detached{&life.memory, &life.rest} {
 		if err := m.Await(ctx); err != nil {
 			return fmt.Errorf("a call on a group of the round before has not returned: %w", err)
 		}

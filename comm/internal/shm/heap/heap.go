@@ -24,10 +24,10 @@ type Heap struct {
 	token    []byte
 	exported atomic.Pointer[[]*region] // the regions that others can attach; replaced, never changed
 
-	mu      sync.Mutex
-	users   int // or the constant released
-	regions []*region
-	heir    *Memory // who gets the regions when the heap ends; nil: nobody
+	mu         sync.Mutex
+	users      int // or the constant released
+	regions    []*region
+	detachedTo *Detached // what gets the regions when the heap ends; nil: nothing
 
 	attachMu sync.Mutex
 	attached map[remote]*segment.Segment
@@ -61,7 +61,7 @@ func (h *Heap) Retain() {
 	h.users++
 }
 
-// Release removes a user. The last one ends the heap with all that is in it, unless the heap leaves that to a Memory.
+// Release removes a user. The last one ends the heap with all that is in it, unless Detach has been called.
 func (h *Heap) Release() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -75,8 +75,8 @@ func (h *Heap) Release() {
 			h.acceptor.Remove(r.id)
 		}
 	}
-	if h.heir != nil {
-		h.heir.take(h.regions)
+	if h.detachedTo != nil {
+		h.detachedTo.take(h.regions)
 	} else {
 		closeAll(h.regions)
 	}

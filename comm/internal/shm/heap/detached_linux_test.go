@@ -10,7 +10,7 @@ import (
 
 // TestAHeapAdoptsWhatOthersLeave: buffers stay where they are, with what is in them, and are of use like any other.
 func TestAHeapAdoptsWhatOthersLeave(t *testing.T) {
-	m := new(Memory)
+	m := new(Detached)
 	if err := m.Await(t.Context()); err != nil {
 		t.Errorf("a memory that nothing is left to: %v", err)
 	}
@@ -94,7 +94,7 @@ func TestRenewedMemoryIsThisRanksAlone(t *testing.T) {
 	if !h.Free(unsafe.Pointer(&bufs[1][0])) {
 		t.Error("it cannot be freed")
 	}
-	m := new(Memory)
+	m := new(Detached)
 	h.Detach(m)
 	h.Release()
 	if err := m.Renew(); err != nil {

@@ -8,9 +8,9 @@ import (
 	"github.com/gorun/gorun/comm/internal/shm/segment"
 )
 
-// A Memory is what heaps have detached: regions with the buffers in them, which another heap can adopt.
-type Memory struct {
-	Discards bool // it frees all that is left to it
+// A Detached is the regions of heaps that have ended, with the buffers in them. Another heap can adopt them.
+type Detached struct {
+	Discards bool // it frees all regions that it gets
 
 	mu       sync.Mutex
 	regions  []*region
@@ -19,13 +19,13 @@ type Memory struct {
 }
 
 // Detach makes the heap leave its regions to m when it ends.
-func (h *Heap) Detach(m *Memory) {
+func (h *Heap) Detach(m *Detached) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.users == released || h.heir != nil {
+	if h.users == released || h.detachedTo != nil {
 		return
 	}
-	h.heir = m
+	h.detachedTo = m
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.heaps == 0 {
@@ -34,7 +34,7 @@ func (h *Heap) Detach(m *Memory) {
 	m.heaps++
 }
 
-func (m *Memory) take(regions []*region) {
+func (m *Detached) take(regions []*region) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.Discards {
@@ -48,7 +48,7 @@ func (m *Memory) take(regions []*region) {
 }
 
 // Await waits until the heaps have ended that leave their regions to m.
-func (m *Memory) Await(ctx context.Context) error {
+func (m *Detached) Await(ctx context.Context) error {
 	m.mu.Lock()
 	detached := m.detached
 	m.mu.Unlock()
@@ -64,14 +64,14 @@ func (m *Memory) Await(ctx context.Context) error {
 }
 
 // Free is Heap.Free.
-func (m *Memory) Free(start unsafe.Pointer) bool {
+func (m *Detached) Free(start unsafe.Pointer) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return freeIn(m.regions, start)
 }
 
 // Adopt makes the regions of m those of h, which is new. All that is in them stays where it is.
-func (h *Heap) Adopt(m *Memory) {
+func (h *Heap) Adopt(m *Detached) {
 	m.mu.Lock()
 	regions := m.regions
 	m.regions = nil
@@ -86,7 +86,7 @@ func (h *Heap) Adopt(m *Memory) {
 
 // Renew gives all buffers new memory, at the same addresses and with the same contents, that no other process has attached. If it fails, some
 // have it.
-func (m *Memory) Renew() error {
+func (m *Detached) Renew() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, r := range m.regions {
