@@ -68,7 +68,7 @@ func (w *world) checkState() error {
 	list := w.in(w.newest())
 	for _, survivor := range list {
 		for _, k := range list {
-			if before := survivor.before; before != nil && k.first < before.state {
+			if before := survivor.previous; before != nil && k.first < before.state {
 				return fmt.Errorf("%v has begun in state %d, where %v was in state %d", k, k.first, before, before.state)
 			}
 		}

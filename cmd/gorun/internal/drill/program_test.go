@@ -23,7 +23,7 @@ func TestProgram(t *testing.T) {
 	}
 	w.wrote(w.now.Add(linePause), 0)
 	if !w.together(nodes) {
-		t.Errorf("a line does not count: %s", w.state())
+		t.Errorf("a line does not count: %s", w.describe())
 	}
 	w.inject(w.now, func(k *worker) bool { return k == all[3] })
 	w.die(all[3])
@@ -37,7 +37,7 @@ func TestProgram(t *testing.T) {
 	w.tell(&worker{place: place{Node: 1, Local: 1, Pid: 104, Round: 2, Rank: 3, World: 4, Restarts: 1, Master: "m2"}}, started)
 	w.wrote(w.now.Add(linePause), 1)
 	if !w.together(nodes) || w.wrong != nil || w.checkRound() != nil {
-		t.Errorf("they are not together: %s, %v, %v", w.state(), w.wrong, w.checkRound())
+		t.Errorf("they are not together: %s, %v, %v", w.describe(), w.wrong, w.checkRound())
 	}
 	if others, on := w.livedOn(); others != 3 || on != 3 || w.restarts() != 1 {
 		t.Errorf("%d of %d have lived on, with %d restarts", on, others, w.restarts())

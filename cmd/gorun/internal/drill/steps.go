@@ -218,7 +218,7 @@ func undisturbedUntil(what string, is func(*testbed) (bool, error)) step {
 		var failed error
 		err := s.await(ctx, func(w *world) bool {
 			if w.newest() != newest || slices.ContainsFunc(w.in(newest), func(k *worker) bool { return !k.busy() }) {
-				w.fail(fmt.Errorf("the workers were disturbed: %s", w.state()))
+				w.fail(fmt.Errorf("the workers were disturbed: %s", w.describe()))
 			}
 			so, err := is(s)
 			failed = err
@@ -241,7 +241,7 @@ func undisturbed(d time.Duration) step {
 		}
 		return s.await(ctx, func(w *world) bool {
 			if len(w.in(w.newest())) != len(round) || w.newest() != round[0].Round || slices.ContainsFunc(round, func(k *worker) bool { return !k.busy() }) {
-				w.fail(fmt.Errorf("the workers were disturbed: %s", w.state()))
+				w.fail(fmt.Errorf("the workers were disturbed: %s", w.describe()))
 			}
 			return !slices.ContainsFunc(round, func(k *worker) bool { return k.computations == then[k] })
 		})

@@ -155,7 +155,7 @@ func (s *testbed) await(ctx context.Context, is func(*world) bool) error {
 		case n := <-s.news:
 			s.take(n)
 		case <-ctx.Done():
-			return fmt.Errorf("%w: %s", context.Cause(ctx), s.world.state())
+			return fmt.Errorf("%w: %s", context.Cause(ctx), s.world.describe())
 		}
 	}
 }

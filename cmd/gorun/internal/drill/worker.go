@@ -80,19 +80,19 @@ const (
 
 // Work is a worker of a drill. It computes with all the others, over and over, until it gets SIGTERM or the drill ends.
 // The drill listens at socket.
-func Work(ctx context.Context, socket, node string, ways []string) error {
+func Work(ctx context.Context, socket, node string, behaviours []string) error {
 	stop := make(chan os.Signal, 1)
 	signal.Notify(stop, syscall.SIGTERM)
 	d, err := dialDrill(socket, node)
 	if err != nil {
 		return err
 	}
-	d.logs = slices.Contains(ways, logs)
-	if slices.Contains(ways, writes) {
+	d.logs = slices.Contains(behaviours, logs)
+	if slices.Contains(behaviours, writes) {
 		go writeAlways()
 	}
 	over := make(chan error, 1)
-	go func() { over <- d.compute(ctx, slices.Contains(ways, rejoins)) }()
+	go func() { over <- d.compute(ctx, slices.Contains(behaviours, rejoins)) }()
 	for {
 		select {
 		case <-stop:
@@ -100,7 +100,7 @@ func Work(ctx context.Context, socket, node string, ways []string) error {
 		case <-d.gone:
 			return errors.New("the drill has ended")
 		case err := <-over:
-			if err == nil || !slices.Contains(ways, hangs) {
+			if err == nil || !slices.Contains(behaviours, hangs) {
 				_ = comm.ExitCode(err) // which leaves it to gorun who is at fault
 				return err
 			}

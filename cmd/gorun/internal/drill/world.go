@@ -33,22 +33,22 @@ type world struct {
 // A worker is a process in one round. It has sent its first message there.
 type worker struct {
 	place
-	process      *os.Process
-	conn         net.Conn // to it
-	since        time.Time
-	before, next *worker // the same process in the previous round and in the next one; nil: it was or is in none
-	computations int
-	goroutines   int    // that it had then
-	first, state int    // the state after the first computation here and after the last one that it has reported
-	failure      string // why it cannot compute any more; empty: it can
-	death        *death // of which it has learned by that; nil: of none
-	stopping     bool   // it got SIGTERM
-	gone         bool
+	process        *os.Process
+	conn           net.Conn // to it
+	since          time.Time
+	previous, next *worker // the same process in the previous round and in the next one; nil: it was or is in none
+	computations   int
+	goroutines     int    // that it had then
+	first, state   int    // the state after the first computation here and after the last one that it has reported
+	failure        string // why it cannot compute any more; empty: it can
+	death          *death // of which it has learned by that; nil: of none
+	stopping       bool   // it got SIGTERM
+	gone           bool
 }
 
 // inRound returns the same process in another round.
 func (k *worker) inRound(p place) *worker {
-	return &worker{place: p, process: k.process, conn: k.conn, before: k}
+	return &worker{place: p, process: k.process, conn: k.conn, previous: k}
 }
 
 // last is the same process in the last round that it has been in.
@@ -78,7 +78,7 @@ func (w *world) receive(at time.Time, k *worker, m message) {
 	switch m.Kind {
 	case rejoined:
 		k.since = at
-		k.state, k.before.next = k.before.state, k
+		k.state, k.previous.next = k.previous.state, k
 		w.workers = append(w.workers, k)
 		w.checkStart(k)
 	case started:
@@ -210,8 +210,8 @@ func (k *worker) busy() bool {
 	return k.computations > 0 && k.failure == "" && !k.stopping && !k.gone && k.next == nil
 }
 
-// state describes the newest round in one line.
-func (w *world) state() string {
+// describe describes the newest round in one line.
+func (w *world) describe() string {
 	list := w.in(w.newest())
 	if len(list) == 0 {
 		return "no worker has started"

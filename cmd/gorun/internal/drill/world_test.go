@@ -56,7 +56,7 @@ func TestTogether(t *testing.T) {
 	}
 	b := w.gang(1, 1, 2, 4)
 	if !w.together([]int{0, 1}) || w.together([]int{0, 2}) || w.together([]int{0}) {
-		t.Errorf("both nodes should compute together, and none without the other: %s", w.state())
+		t.Errorf("both nodes should compute together, and none without the other: %s", w.describe())
 	}
 	w.tell(b[0], stuck)
 	if w.together([]int{0, 1}) {
@@ -66,7 +66,7 @@ func TestTogether(t *testing.T) {
 	w.die(b...)
 	w.gang(2, 1, 0, 2)
 	if !w.together([]int{1}) {
-		t.Errorf("node 1 should compute alone: %s", w.state())
+		t.Errorf("node 1 should compute alone: %s", w.describe())
 	}
 	if w.wrong != nil {
 		t.Error(w.wrong)
