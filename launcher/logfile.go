@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -17,33 +18,97 @@ import (
 // stdout.log. So all bytes are kept, in the order of the names; the file itself is the last. Only the newest keep rotated files
 // stay; 0: all.
 func openLogFile(path string, limit int64, keep int) (io.WriteCloser, error) {
-	file, err := openToAppend(path)
-	if err != nil || limit == 0 {
-		return file, err
+	if limit == 0 {
+		return openToAppend(path)
 	}
-	info, err := file.Stat()
-	if err != nil {
-		_ = file.Close() // nothing was written
+	f := enter(path, limit, keep)
+	if err := f.open(); err != nil {
+		f.leave()
 		return nil, err
 	}
-	return &sizedFile{file: file, limit: limit, keep: keep, size: info.Size(), full: info.Size() >= limit}, nil
+	return f, nil
 }
 
 func openToAppend(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 }
 
-// A sizedFile is a log file with a size limit.
+// A sizedFile is a log file with a size limit. Several gangs of a node may write to the same one: they share its size, and who rotates it
+// does so for all.
 type sizedFile struct {
-	file  *os.File
+	path  string
 	limit int64
 	keep  int
-	size  int64 // of the file being written
-	full  bool  // it is to be rotated before the next byte
+	users int // guarded by sizedFiles
+
+	mu   sync.Mutex
+	file *os.File
+	err  error // because of which nobody can use it any more
+	size int64 // of the file being written
+	full bool  // it is to be rotated before the next byte
 }
 
-// Write writes all of b, if necessary to several files. After an error, the file must not be used any more.
+// sizedFiles are those that are open in this process, by path.
+var sizedFiles = struct {
+	sync.Mutex
+	open map[string]*sizedFile
+}{open: map[string]*sizedFile{}}
+
+// enter returns the sizedFile at path, which is not open yet if this is its first user.
+func enter(path string, limit int64, keep int) *sizedFile {
+	sizedFiles.Lock()
+	defer sizedFiles.Unlock()
+	f := sizedFiles.open[path]
+	if f == nil {
+		f = &sizedFile{path: path, limit: limit, keep: keep}
+		sizedFiles.open[path] = f
+	}
+	f.users++
+	return f
+}
+
+// leave reports whether its last user has left f.
+func (f *sizedFile) leave() bool {
+	sizedFiles.Lock()
+	defer sizedFiles.Unlock()
+	if f.users--; f.users > 0 {
+		return false
+	}
+	delete(sizedFiles.open, f.path)
+	return true
+}
+
+// open opens f unless another user has.
+func (f *sizedFile) open() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.file != nil || f.err != nil {
+		return f.err
+	}
+	file, err := openToAppend(f.path)
+	if err != nil {
+		return err
+	}
+	info, err := file.Stat()
+	if err != nil {
+		_ = file.Close() // nothing was written
+		return err
+	}
+	f.file, f.size, f.full = file, info.Size(), info.Size() >= f.limit
+	return nil
+}
+
+// Write writes all of b, if necessary to several files. After an error, nobody can use the file any more.
 func (f *sizedFile) Write(b []byte) (written int, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.err == nil {
+		written, f.err = f.write(b)
+	}
+	return written, f.err
+}
+
+func (f *sizedFile) write(b []byte) (written int, err error) {
 	for written < len(b) {
 		if f.full {
 			if err := f.rotate(); err != nil {
@@ -63,8 +128,15 @@ func (f *sizedFile) Write(b []byte) (written int, err error) {
 	return written, nil
 }
 
-// Close closes the file without rotating it.
-func (f *sizedFile) Close() error { return f.file.Close() }
+// Close ends the part of one user. The last one closes the file without rotating it.
+func (f *sizedFile) Close() error {
+	if !f.leave() {
+		return nil
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.file.Close()
+}
 
 // share returns how much of b belongs into this file, which is not full.
 func (f *sizedFile) share(b []byte) int {
@@ -84,16 +156,15 @@ const rotated = "-2006-01-02T15-04-05.000000-size.log"
 
 // rotate renames the file and begins a new one. If somebody has removed or moved the file, as logrotate does, it only begins a new one.
 func (f *sizedFile) rotate() error {
-	path := f.file.Name()
 	if err := f.file.Close(); err != nil {
 		return err
 	}
-	dir, name := filepath.Split(path)
+	dir, name := filepath.Split(f.path)
 	layout, at := strings.TrimSuffix(name, ".log")+rotated, time.Now().UTC()
 	for exists(dir + at.Format(layout)) {
 		at = at.Add(time.Microsecond)
 	}
-	if err := os.Rename(path, dir+at.Format(layout)); errors.Is(err, fs.ErrNotExist) {
+	if err := os.Rename(f.path, dir+at.Format(layout)); errors.Is(err, fs.ErrNotExist) {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return err
 		}
@@ -103,7 +174,7 @@ func (f *sizedFile) rotate() error {
 	if f.keep > 0 {
 		removeOld(dir, layout, f.keep)
 	}
-	file, err := openToAppend(path)
+	file, err := openToAppend(f.path)
 	if err == nil {
 		f.file = file
 	}

@@ -3,6 +3,7 @@ package launcher
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -70,6 +71,51 @@ func TestLogFilesHoldAllInOrder(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestALogFileOfSeveralGangs: they share its limit, and what one of them has written last stays when others rotate it.
+func TestALogFileOfSeveralGangs(t *testing.T) {
+	const limit, keep, rounds = 100, 3, 50
+	dir := t.TempDir()
+	path := filepath.Join(dir, "stdout.log")
+	var gangs []io.WriteCloser
+	for range 3 {
+		f, err := openLogFile(path, limit, keep)
+		if err != nil {
+			t.Fatal(err)
+		}
+		gangs = append(gangs, f)
+	}
+	for round := range rounds {
+		for gang, f := range gangs {
+			if _, err := fmt.Fprintf(f, "line %2d of gang %d\n", round, gang); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, f := range gangs {
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	names, contents := stored(t, dir)
+	if len(contents) > keep+1 {
+		t.Errorf("%v, want %d rotated files", names, keep)
+	}
+	for i, b := range contents[:len(contents)-1] {
+		if len(b) < limit || len(b) > limit+20 {
+			t.Errorf("%s has %d bytes, want %d", names[i], len(b), limit)
+		}
+	}
+	all := string(bytes.Join(contents, nil))
+	for gang := range gangs {
+		if last := fmt.Sprintf("line %2d of gang %d\n", rounds-1, gang); !strings.HasSuffix(all, last) && !strings.Contains(all, last+"line") {
+			t.Errorf("no %q in %q", last, all)
+		}
+	}
+	if len(sizedFiles.open) > 0 {
+		t.Errorf("%d files stay open", len(sizedFiles.open))
+	}
 }
 
 // TestLogFilesOfOneInstant: files that are rotated at the same time get different names, in their order.
