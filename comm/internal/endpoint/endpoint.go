@@ -74,6 +74,7 @@ type Endpoint struct {
 	early     map[uint64][]*matching.Message // of communicators that this rank has not opened yet; leaves and failures, too
 	retired   []retired                      // closed communicators, oldest first
 	stalls    []*stall                       // oldest first
+	parked    int                            // goroutines that wait for operations without polling
 	sends     map[uint64]*Op                 // rendezvous sends that wait for clear to send
 	nextID    uint64
 	closed    bool

@@ -1,8 +1,10 @@
 package endpoint
 
 import (
+	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/gorun/gorun/comm/internal/call"
@@ -33,6 +35,39 @@ func connected(t *testing.T, w *testWorld) (ops []*Op) {
 		must(t, w.send(pair[1], pair[0], 1, nil), w.recv(pair[0], pair[1], 1, nil))
 	}
 	return []*Op{w.recv(0, 2, 0, nil), w.recv(1, 2, 0, nil)}
+}
+
+// TestStatusOfReceive: a rank that waits for a message is busy from the beginning, and not only when it has asked why.
+func TestStatusOfReceive(t *testing.T) {
+	revocable(t, 3, func(t *testing.T, w *testWorld) {
+		op := connected(t, w)[0]
+		status := func() (isBusy, isStalled bool) {
+			synctest.Wait()
+			_, isBusy, isStalled = op.comm.Status()
+			return isBusy, isStalled
+		}
+		if isBusy, _ := status(); isBusy {
+			t.Error("busy before it waits")
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- op.Wait(ctx, minute) }()
+		time.Sleep(diagnosis.FirstPause(minute) / 2)
+		if isBusy, isStalled := status(); !isBusy || isStalled {
+			t.Errorf("busy: %v, stalled: %v", isBusy, isStalled)
+		}
+		time.Sleep(diagnosis.FirstPause(minute))
+		if isBusy, isStalled := status(); !isBusy || !isStalled {
+			t.Errorf("later: busy: %v, stalled: %v", isBusy, isStalled)
+		}
+		cancel()
+		if err := <-done; !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+		if isBusy, isStalled := status(); isBusy || isStalled {
+			t.Errorf("at the end: busy: %v, stalled: %v", isBusy, isStalled)
+		}
+	})
 }
 
 // TestWhoJudgesOfADeath: a rank waits for Revoke before it judges by itself, but not for long, and not in vain.

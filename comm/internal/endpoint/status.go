@@ -27,7 +27,7 @@ func (c *Communicator) Status() (report *diagnosis.WaitReport, isBusy, isStalled
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	isStalled = len(e.stalls) > 0
-	isBusy = isStalled
+	isBusy = isStalled || e.parked > 0
 	for _, other := range e.comms {
 		other.takeOver()
 		isBusy = isBusy || slices.ContainsFunc(other.collectives.All(), func(r flight.Record) bool { return r.IsUnderWay() })

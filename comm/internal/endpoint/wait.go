@@ -35,9 +35,11 @@ func (op *Op) Sleep(ctx context.Context, timeout time.Duration) error {
 	e := op.comm.ep
 	e.mu.Lock()
 	w := e.engine.Park(&op.Request, op.conn())
+	e.parked++
 	e.mu.Unlock()
 	op.park(ctx, w, timeout)
 	e.mu.Lock()
+	e.parked--
 	e.engine.Unpark(w)
 	e.mu.Unlock()
 	return op.err
