@@ -1,6 +1,5 @@
-// Package membership is this process's part in the rounds of its job, as its agent tells of them (package rounds): which round it is in,
-// whether that is over, and because of whom, and what it is in the next. It is for processes that outlive a round; others have no
-// membership.
+// Package membership keeps what the agent of this process says of rounds (package rounds): which round the process is in, whether that is
+// over and who has died, and which part it has in the next. Only a process that may survive a round has a [Membership].
 package membership
 
 import (
@@ -18,9 +17,9 @@ type Membership struct {
 
 	mu       sync.Mutex
 	round    int           // that this process is in
-	over     *rounds.Round // the last word on that round; nil: it goes on
-	next     *rounds.Round // the newest that has been formed, until it is entered
-	nextOver *rounds.Round // the last word on that
+	over     *rounds.Round // the last document that says that this round is over; nil: it goes on
+	next     *rounds.Round // the newest that has been formed, until it is entered; nil: none
+	nextOver *rounds.Round // the last document that says that next is over; nil: it goes on
 	err      error         // why the agent says no more
 	news     chan struct{} // closed, and made again, when one of these changes
 }
@@ -57,7 +56,7 @@ func (m *Membership) follow() {
 	}
 }
 
-// take reports whether r says that the present round is over.
+// take records what the agent has said, and reports whether it is that the present round is over.
 func (m *Membership) take(r rounds.Round, err error) (isOver bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -76,14 +75,14 @@ func (m *Membership) take(r rounds.Round, err error) (isOver bool) {
 	return isOver
 }
 
-// Over returns the last word on the present round, or nil while it goes on.
+// Over returns the document that says that the present round is over, or nil while it goes on.
 func (m *Membership) Over() *rounds.Round {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.last()
 }
 
-// last is Over, with the mutex held. A round is over, too, when the next one has been formed.
+// last is Over, with the mutex held. A round is also over when the next one has been formed.
 func (m *Membership) last() *rounds.Round {
 	if m.over == nil && m.next != nil {
 		return &rounds.Round{Round: m.round, Over: true, Died: m.next.Died}
