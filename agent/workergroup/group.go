@@ -242,7 +242,7 @@ func (g *Group) left(w *worker) {
 	g.closeIfEnded()
 }
 
-// closeIfEnded closes the channels of the present gang whose time has come.
+// closeIfEnded closes the channels of the present gang: revoked if only survivors are left of it, and exits if nothing is.
 func (g *Group) closeIfEnded() {
 	gang := g.gang
 	if gang == nil {
