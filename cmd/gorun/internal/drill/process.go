@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"crypto/rand"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -211,9 +212,12 @@ func (s *testbed) environ() (environ []string) {
 	return append(environ, "LOGLEVEL=debug", "OMP_NUM_THREADS=1", "TMPDIR="+s.temp())
 }
 
+// maxLine is how many bytes are kept of a line that has begun.
+const maxLine = 64 << 10
+
 // A watcher passes on the output of a process, and looks for a word in it.
 type watcher struct {
-	to    *os.File
+	to    io.Writer
 	word  []byte
 	found func()
 	line  func(lines []byte) // gets all lines; nil: nobody does
@@ -231,6 +235,7 @@ func (w *watcher) Write(p []byte) (int, error) {
 			w.line(w.rest[:n])
 			w.rest = slices.Clone(w.rest[n:])
 		}
+		w.rest = w.rest[:min(len(w.rest), maxLine)]
 	}
 	return w.to.Write(p)
 }

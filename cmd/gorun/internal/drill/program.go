@@ -3,6 +3,7 @@ package drill
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -78,7 +79,7 @@ func (w *world) joined(at time.Time, node, round, nodes, groupRank int) {
 
 // A lineWatcher passes on the output of a process, and reports each part of it that ends a line.
 type lineWatcher struct {
-	to    *os.File
+	to    io.Writer
 	found func(part []byte)
 }
 
@@ -91,7 +92,8 @@ func (l *lineWatcher) Write(p []byte) (int, error) {
 
 // followProgram has the agent of a node report what workers write, and which rounds it joins.
 func (s *testbed) followProgram(cmd *exec.Cmd, node int, log *os.File, stderr *watcher) {
-	cmd.Stdout = &lineWatcher{log, func([]byte) { s.post(func(at time.Time) { s.world.wrote(at, node) }) }}
+	stderr.to = &boundedLog{log, maxLog}
+	cmd.Stdout = &lineWatcher{&boundedLog{log, maxLog}, func([]byte) { s.post(func(at time.Time) { s.world.wrote(at, node) }) }}
 	stderr.line = func(part []byte) {
 		for _, m := range joinedLine.FindAllSubmatch(part, -1) {
 			var n [3]int
