@@ -39,8 +39,6 @@ func (t *order) block() (last uint64, ok bool) {
 	return w / turnOne, w&busy == 0 && t.word.CompareAndSwap(w, w+busy)
 }
 
-func (t *order) started() uint64 { return t.word.Load() / turnOne }
-
 // release ends what began with seize or block. It returns false, and does nothing, if another collective has been started by now.
 func (t *order) release(seq uint64) bool {
 	return t.word.CompareAndSwap(seq*turnOne+busy, seq*turnOne)
