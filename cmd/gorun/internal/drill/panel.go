@@ -73,7 +73,7 @@ func (p *panel) drawAxis(out *picture, top, bottom int) {
 		out.add(`<line x1="%.1f" y1="%d" x2="%[1]f" y2="%[3]d" class="grid"/><text x="%.1[1]f" y="%[4]d" text-anchor="middle" class="weak">%.0f</text>`,
 			x, top, bottom+4, bottom+17, ms+0)
 	}
-	out.add(`<line x1="%.1f" y1="%d" x2="%.1f" y2="%[2]d" class="axis"/><text x="%d" y="%d" class="weak">ms</text>`,
+	out.add(`<line x1="%.1f" y1="%d" x2="%.1f" y2="%[2]d" class="axis"/><text x="%[4]d" y="%[5]d" class="weak">ms</text>`,
 		p.at(p.from), bottom+4, p.at(p.to), p.x+labelWidth-24, bottom+17)
 }
 
