@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"math/rand/v2"
 	"os"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"golang.org/x/sys/unix"
 
 	"github.com/gorun/gorun/agent"
 	"github.com/gorun/gorun/cmd/gorun/internal/drill"
@@ -138,13 +140,22 @@ func parsePolicies(text string) ([]drill.Policy, error) {
 	}
 }
 
-// parseNewFile takes the name of a file that there need not be, in a directory that there is.
+// parseNewFile takes the name of a file that can be written. There need not be one, but a directory for it.
 func parseNewFile(name string) (string, error) {
 	if info, err := os.Stat(filepath.Dir(name)); err != nil || !info.IsDir() {
 		return "", fmt.Errorf("want the name of a file in a directory that exists: %s is none", quote(filepath.Dir(name)))
 	}
-	if info, err := os.Stat(name); err == nil && info.IsDir() {
+	info, err := os.Stat(name)
+	switch {
+	case err == nil && info.IsDir():
 		return "", errors.New("want the name of a file: this is a directory")
+	case err == nil:
+		err = unix.Access(name, unix.W_OK)
+	case errors.Is(err, fs.ErrNotExist):
+		err = unix.Access(filepath.Dir(name), unix.W_OK|unix.X_OK)
+	}
+	if err != nil {
+		return "", fmt.Errorf("cannot write %s: %w", quote(name), cause(err))
 	}
 	return name, nil
 }
@@ -178,7 +189,7 @@ type drillReport struct {
 	Results []drill.Result `json:"results"`
 }
 
-// runDrills runs scenarios and prints their results. The error says how many did not hold.
+// runDrills runs scenarios, and prints the results, even if not all scenarios could run. The error says how many did not hold.
 func runDrills(ctx context.Context, o drill.Options, scenarios []*drill.Scenario, policies []drill.Policy, svg string, asJSON bool, out io.Writer, interrupts <-chan os.Signal) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	over := make(chan struct{})
@@ -191,26 +202,30 @@ func runDrills(ctx context.Context, o drill.Options, scenarios []*drill.Scenario
 		}
 	}()
 
-	results, err := drill.Run(ctx, o, scenarios, policies)
-	if err != nil {
-		return err
+	results, runErr := drill.Run(ctx, o, scenarios, policies)
+	if runErr != nil && len(results) == 0 {
+		return runErr
 	}
-	if asJSON {
-		encoder := json.NewEncoder(out)
-		encoder.SetIndent("", "  ")
-		err = encoder.Encode(drillReport{results})
-	} else {
-		err = drill.Table(out, results)
-	}
+	err := errors.Join(runErr, printDrills(out, results, asJSON))
 	if svg != "" {
 		err = errors.Join(err, os.WriteFile(svg, drill.SVG(results), 0o644))
 	}
 	all := len(results)
 	failed := slices.DeleteFunc(results, func(r drill.Result) bool { return r.Held || r.Skipped })
-	if err == nil && len(failed) > 0 {
-		err = fmt.Errorf("%d of %d drills did not hold", len(failed), all)
+	if len(failed) > 0 {
+		err = errors.Join(err, fmt.Errorf("%d of %d drills did not hold", len(failed), all))
 	}
 	return err
+}
+
+// printDrills prints results as a table, or as JSON.
+func printDrills(out io.Writer, results []drill.Result, asJSON bool) error {
+	if !asJSON {
+		return drill.Table(out, results)
+	}
+	encoder := json.NewEncoder(out)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(drillReport{results})
 }
 
 func drillNames() (names []string) {

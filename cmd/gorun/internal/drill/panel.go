@@ -13,25 +13,6 @@ type panel struct {
 	from, to float64 // the times that it shows, in ms
 }
 
-// A mark is a time with a name.
-type mark struct {
-	name string
-	at   float64
-}
-
-// marks are those that there are.
-func (p *panel) marks() (list []mark) {
-	for _, m := range []struct {
-		name string
-		at   *float64
-	}{{"noticed", p.run.Noticed}, {"new round", p.run.NewRound}, {"first correct operation", p.run.FirstCorrect}} {
-		if m.at != nil {
-			list = append(list, mark{m.name, *m.at})
-		}
-	}
-	return list
-}
-
 func (p *panel) height() int {
 	return headHeight + rowHeight*len(p.run.Timeline.Tracks) + footHeight
 }
@@ -55,7 +36,7 @@ func (p *panel) draw(out *picture) {
 		return
 	}
 	out.add(`<line x1="%.1f" y1="%d" x2="%[1]f" y2="%[3]d" class="fault"/>`, p.at(0), p.y+24, bottom)
-	for i, m := range p.marks() {
+	for i, m := range p.run.marks() {
 		x, y := p.at(m.at), p.y+34+i*16
 		anchor, shift := "start", 4.0
 		if x > float64(p.x)+panelWidth*0.7 {

@@ -26,7 +26,7 @@ type Result struct {
 	Runs         []Outcome `json:"runs"`
 }
 
-// Times are those of all runs in which there was such a time.
+// Times sums up a time over the runs that have one.
 type Times struct {
 	Median float64 `json:"median"`
 	Worst  float64 `json:"worst"`
@@ -81,11 +81,14 @@ type Leftovers struct {
 func (l Leftovers) String() string {
 	var parts []string
 	for _, p := range []struct {
-		n    int
-		what string
-	}{{l.Processes, "processes"}, {l.Ports, "ports"}, {l.Files, "files"}} {
-		if p.n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", p.n, p.what))
+		n         int
+		one, many string
+	}{{l.Processes, "process", "processes"}, {l.Ports, "port", "ports"}, {l.Files, "file", "files"}} {
+		switch {
+		case p.n == 1:
+			parts = append(parts, "1 "+p.one)
+		case p.n > 1:
+			parts = append(parts, fmt.Sprintf("%d %s", p.n, p.many))
 		}
 	}
 	return cmp.Or(strings.Join(parts, ", "), "none")
@@ -110,6 +113,25 @@ func (r *Outcome) measure(s *testbed) {
 // milliseconds returns a duration to a tenth of a millisecond.
 func milliseconds(d time.Duration) float64 { return math.Round(d.Seconds()*1e4) / 10 }
 
+// A mark is a time with a name.
+type mark struct {
+	name string
+	at   float64
+}
+
+// marks are those that there are.
+func (r *Outcome) marks() (list []mark) {
+	for _, m := range []struct {
+		name string
+		at   *float64
+	}{{"noticed", r.Noticed}, {"new round", r.NewRound}, {"first correct operation", r.FirstCorrect}} {
+		if m.at != nil {
+			list = append(list, mark{m.name, *m.at})
+		}
+	}
+	return list
+}
+
 func (r *Outcome) judge(err error) {
 	if err == nil && r.Leftovers != (Leftovers{}) {
 		err = errors.New("something was left over")
@@ -120,10 +142,18 @@ func (r *Outcome) judge(err error) {
 	}
 }
 
+// times lists for people the times that there are.
+func (r *Outcome) times() (text string) {
+	for _, m := range r.marks() {
+		text += fmt.Sprintf(", %s after %.0f ms", m.name, m.at)
+	}
+	return text
+}
+
 // report logs the result, and, if the scenario did not hold, the end of each log.
 func (r *Outcome) report(o Options, name string) {
 	if r.Held {
-		o.log("%s: held", name)
+		o.log("%s: held%s", name, r.times())
 	} else {
 		o.log("%s: NOT held: %s; left over: %v", name, r.Why, r.Leftovers)
 		logs, _ := filepath.Glob(filepath.Join(r.Logs, "*.log")) // the pattern is good

@@ -34,7 +34,8 @@ type Options struct {
 
 func (o *Options) log(format string, args ...any) { _, _ = fmt.Fprintf(o.Log, format+"\n", args...) }
 
-// Run runs scenarios, one after the other, each with all of these policies. It returns an error only for problems outside of the scenarios.
+// Run runs scenarios, one after the other, each with all of these policies. It returns an error only for problems outside of the scenarios,
+// with the results until then.
 func Run(ctx context.Context, o Options, scenarios []*Scenario, policies []Policy) (results []Result, err error) {
 	runtime.LockOSThread() // the end of which ends all processes, should this one be killed
 	defer runtime.UnlockOSThread()
@@ -53,21 +54,28 @@ func Run(ctx context.Context, o Options, scenarios []*Scenario, policies []Polic
 		return nil, errors.Join(err, os.Remove(dir))
 	}
 	defer cleaner.Close()
+	defer func() { _ = os.Remove(dir) }() // fails if there are logs in it
 	for _, sc := range scenarios {
 		for _, policy := range policies {
 			r := Result{Scenario: sc.Name, Policy: policy, Runs: []Outcome{}}
 			for n := range o.Repeat {
-				if err = run(ctx, o, sc, &r, filepath.Join(dir, strings.Join([]string{sc.Name, string(policy), strconv.Itoa(n + 1)}, "-"))); err != nil {
-					return results, errors.Join(err, os.RemoveAll(dir))
+				name := filepath.Join(dir, strings.Join([]string{sc.Name, string(policy), strconv.Itoa(n + 1)}, "-"))
+				if err = run(ctx, o, sc, &r, name); err != nil {
+					err = errors.Join(err, os.RemoveAll(name))
+					break
 				}
 				if r.Skipped {
 					break
 				}
 			}
-			results = append(results, r)
+			if r.Skipped || len(r.Runs) > 0 {
+				results = append(results, r)
+			}
+			if err != nil {
+				return results, err
+			}
 		}
 	}
-	_ = os.Remove(dir) // fails if there are logs in it
 	return results, nil
 }
 

@@ -106,7 +106,7 @@ func orLongest(t *float64) float64 {
 // axis returns the times that panels show: from a while before the fault until a while after the last mark, or, without marks, all.
 func axis(row []panel) (from, to float64) {
 	for _, p := range row {
-		for _, m := range p.marks() {
+		for _, m := range p.run.marks() {
 			to = max(to, m.at)
 		}
 	}

@@ -150,10 +150,13 @@ func TestTable(t *testing.T) {
 	once.add(Outcome{Fault: "SIGKILL", Noticed: new(0.6), NewRound: new(99.0), FirstCorrect: new(1200.4), Held: true})
 	err := Table(&b, []Result{once, repeated, {Scenario: "c", Policy: Restart, Skipped: true, Why: "no root"}})
 	want := `
-SCENARIO  ON FAILURE  FAULT    NOTICED   NEW ROUND  FIRST CORRECT  HELD              LEFT OVER
-a         restart     SIGKILL  1 ms      99 ms      1200 ms        yes               none
-b         replace     SIGTERM  7 (9) ms  4 ms       -              NO: it is slow    2 processes, 1 files
-c         restart     -        -         -          -              skipped: no root  -
+SCENARIO  ON FAILURE  FAULT    NOTICED   NEW ROUND  FIRST CORRECT  HELD     LEFT OVER
+a         restart     SIGKILL  1 ms      99 ms      1200 ms        yes      none
+b         replace     SIGTERM  7 (9) ms  4 ms       -              NO       2 processes, 1 file
+c         restart     -        -         -          -              skipped  -
+
+b, replace: NO in 1 of 3 runs, at first: it is slow
+c, restart: skipped: no root
 `
 	if got := "\n" + b.String(); err != nil || got != want {
 		t.Errorf("%v: got%swant%s", err, got, want)

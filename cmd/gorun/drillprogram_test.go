@@ -1,0 +1,66 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// program: the user's own is judged by its exit code, the restarts and its lines.
+func (d driller) program(t *testing.T) {
+	c, stderr, _ := d.command(t, "--on-failure=restart", "--after=1ms", "--nodes=2", "worker-kill", "worker-oom", "scale-down",
+		"--", "sh", "-c", "for i in $(seq 100); do echo step $i; sleep 0.1; done")
+	out, err := c.Output()
+	if err != nil {
+		t.Errorf("%v\n%s", err, stderr)
+	}
+	want := []string{
+		`^worker-kill +restart +SIGKILL to a worker of node 1 +[0-9]+ ms +[0-9]+ ms +[0-9]+ ms +yes +none$`,
+		`^worker-oom +restart +- +- +- +- +skipped +-$`,
+		`^worker-oom, restart: skipped: only the built-in program does what this needs$`,
+		`^scale-down +restart +SIGTERM to the agent of node 1 +[0-9]+ ms +[0-9]+ ms +[0-9]+ ms +yes +none$`,
+	}
+	for _, line := range want {
+		if !regexp.MustCompile("(?m)" + line).Match(out) {
+			t.Errorf("the table is\n%swhere a line is to be %s\n%s", out, line, stderr)
+		}
+	}
+	if text := stderr.String(); !strings.Contains(text, "worker-kill, restart: of 3 workers that the fault did not hit, 0 have lived on") {
+		t.Errorf("stderr is\n%s", stderr)
+	}
+}
+
+// survivors: a program that takes part in --on-failure=replace.
+func (d driller) survivors(t *testing.T) {
+	if _, err := exec.LookPath("python3"); err != nil {
+		t.Skip(err)
+	}
+	c, stderr, _ := d.command(t, "--on-failure=replace", "worker-kill", "--", "python3", filepath.Join("testdata", "drill", "stays.py"))
+	out, err := c.Output()
+	if err != nil || !regexp.MustCompile(`(?m)^worker-kill +replace .* yes +none$`).Match(out) {
+		t.Errorf("%v, the table is\n%s\n%s", err, out, stderr)
+	}
+	if !strings.Contains(stderr.String(), "worker-kill, replace: of 5 workers that the fault did not hit, 5 have lived on") {
+		t.Errorf("stderr is\n%s", stderr)
+	}
+}
+
+// badProgram: one that does not survive a restart does not hold.
+func (d driller) badProgram(t *testing.T) {
+	const script = `echo starting; test $TORCHELASTIC_RESTART_COUNT = 0 || exit 7; for i in $(seq 1000); do echo step; sleep 0.1; done`
+	c, stderr, temp := d.command(t, "--on-failure=restart", "--after=1ms", "--nodes=2", "--timeout=30s", "worker-kill", "--", "sh", "-c", script)
+	out, _ := c.Output()
+	want := regexp.MustCompile(`(?m)^worker-kill .* NO +none$(?s:.*)^worker-kill, restart: NO: .*has ended: exit status 7$`)
+	if code := c.ProcessState.ExitCode(); code != 1 || !want.Match(out) {
+		t.Errorf("exit code %d, the table is\n%s\n%s", code, out, stderr)
+	}
+	if err := os.RemoveAll(temp); err != nil {
+		t.Error(err)
+	}
+	if err := os.Mkdir(temp, 0o700); err != nil { // the command's check finds it empty
+		t.Error(err)
+	}
+}
