@@ -137,11 +137,11 @@ func WriteFlight(w io.Writer) error {
 // flightName is the name of a flight file beside a worker's error file, where gorun finds it.
 const flightName = "flight.json"
 
-// A flightFile gets the flights of the groups of this process that fail, one a line. It is created when the first group fails: beside the
-// worker's error file, or else as a temporary file.
+// A flightFile gets the flights of the groups of this process that fail, one a line. It is beside the worker's error file of the present
+// round, or else a temporary file.
 type flightFile struct {
 	mu   sync.Mutex
-	path string // empty: it has not been created yet
+	path string // of the temporary file; empty: it has not been created yet
 }
 
 var failedFlights flightFile
@@ -160,18 +160,17 @@ func (file *flightFile) add(f Flight) (path string, err error) {
 	}
 	defer func() { err = errors.Join(err, out.Close()) }()
 	_, err = out.Write(append(text, '\n'))
-	return file.path, err
+	return out.Name(), err
 }
 
-func (file *flightFile) open() (out *os.File, err error) {
-	switch beside := errorFile(); {
-	case file.path != "":
-		return os.OpenFile(file.path, os.O_WRONLY|os.O_APPEND, 0)
-	case beside != "":
-		out, err = os.OpenFile(filepath.Join(filepath.Dir(beside), flightName), os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o644)
-	default:
-		out, err = os.CreateTemp("", "gorun-flight-*.json")
+func (file *flightFile) open() (*os.File, error) {
+	if beside := errorFile(); beside != "" {
+		return os.OpenFile(filepath.Join(filepath.Dir(beside), flightName), os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o644)
 	}
+	if file.path != "" {
+		return os.OpenFile(file.path, os.O_WRONLY|os.O_APPEND, 0)
+	}
+	out, err := os.CreateTemp("", "gorun-flight-*.json")
 	if err == nil {
 		file.path = out.Name()
 	}

@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -12,6 +15,7 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/comm/internal/call"
+	"github.com/gorun/gorun/env"
 )
 
 func TestAFlightRemembersWhatWasCalled(t *testing.T) {
@@ -135,6 +139,36 @@ func TestSIGQUITPrintsFlightsAndStacks(t *testing.T) {
 	}
 	if !strings.HasPrefix(rest, "SIGQUIT: quit") || !strings.Contains(rest, "goroutine 1 ") || ps[0].cmd.ProcessState.ExitCode() != 2 {
 		t.Errorf("it ended with %v and said %q", ps[0].cmd.ProcessState, text)
+	}
+}
+
+// TestFlightFileOfARound: the flights of a process that outlives a round are beside the error file of the round that it is in.
+func TestFlightFileOfARound(t *testing.T) {
+	var file flightFile
+	for round := range 3 {
+		w := env.Worker{WorldSize: 1, LocalWorldSize: 1, GroupWorldSize: 1, RoleWorldSize: 1, MasterAddr: "127.0.0.1", MasterPort: 1}
+		w.ErrorFile = filepath.Join(t.TempDir(), "error.json")
+		if round == 2 {
+			t.Setenv("TMPDIR", t.TempDir())
+			w.ErrorFile = ""
+		}
+		for _, kv := range w.Environ() {
+			name, value, _ := strings.Cut(kv, "=")
+			t.Setenv(name, value)
+		}
+		if round == 2 {
+			_ = os.Unsetenv("TORCHELASTIC_ERROR_FILE") // which Setenv restores
+		}
+		for range 2 {
+			path, err := file.add(Flight{Rank: round})
+			if err != nil || round < 2 && path != filepath.Join(filepath.Dir(w.ErrorFile), flightName) {
+				t.Errorf("round %d: %s, %v", round, path, err)
+			}
+			text, _ := os.ReadFile(path)
+			if n := strings.Count(string(text), fmt.Sprintf(`"rank":%d,`, round)); n == 0 || n != strings.Count(string(text), "\n") {
+				t.Errorf("round %d: %s", round, text)
+			}
+		}
 	}
 }
 
