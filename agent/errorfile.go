@@ -101,38 +101,6 @@ func bare(err error) error {
 	return err
 }
 
-// prepareErrorFiles creates the directories for the error files of a gang, and renames files of earlier gangs to
-// error.<n>.json, with n from 1.
-func prepareErrorFiles(c Config, restarts, nproc int) error {
-	for local := range nproc {
-		path := errorFile(c, restarts, local)
-		if path == "" {
-			return nil
-		}
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			return err
-		}
-		if err := putAside(path); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func putAside(path string) error {
-	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	for n := 1; ; n++ {
-		aside := strings.TrimSuffix(path, ".json") + "." + strconv.Itoa(n) + ".json"
-		if _, err := os.Lstat(aside); errors.Is(err, fs.ErrNotExist) {
-			return os.Rename(path, aside)
-		} else if err != nil {
-			return err
-		}
-	}
-}
-
 // document returns the contents of the agent's own error file: the root cause's document with its exit code added,
 // or else one in the same shape.
 func (e *WorkerError) document() ([]byte, error) {

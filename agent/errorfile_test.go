@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -111,42 +110,6 @@ func TestReadReportsInTime(t *testing.T) {
 		}
 		close(hang)
 	})
-}
-
-// TestPrepareErrorFiles: a new gang of an attempt finds directories, and nothing that it has not written; nothing is lost.
-func TestPrepareErrorFiles(t *testing.T) {
-	c := Config{ErrorDir: filepath.Join(t.TempDir(), "not", "yet")}
-	for gang := range 3 {
-		if err := prepareErrorFiles(c, 7, 2); err != nil {
-			t.Fatal(err)
-		}
-		for local := range 2 {
-			path := errorFile(c, 7, local)
-			if _, err := os.Lstat(path); !os.IsNotExist(err) {
-				t.Errorf("gang %d finds %s: %v", gang, path, err)
-			}
-			if err := os.WriteFile(path, []byte(strconv.Itoa(gang)), 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	for local := range 2 {
-		dir := filepath.Dir(errorFile(c, 7, local))
-		for name, want := range map[string]string{"error.1.json": "0", "error.2.json": "1", "error.json": "2"} {
-			if got := read(t, filepath.Join(dir, name)); got != want {
-				t.Errorf("%s holds %q, want %q", name, got, want)
-			}
-		}
-	}
-
-	if err := prepareErrorFiles(Config{}, 0, 2); err != nil {
-		t.Errorf("without directories: %v", err)
-	}
-	blocked := filepath.Join(t.TempDir(), "file")
-	write(t, blocked, "")
-	if err := prepareErrorFiles(Config{ErrorDir: blocked}, 0, 2); err == nil {
-		t.Error("a file in the place of the directory is no error")
-	}
 }
 
 func TestDocument(t *testing.T) {

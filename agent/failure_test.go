@@ -32,7 +32,7 @@ func TestFailureOf(t *testing.T) {
 	}
 
 	file := filepath.Join(dir, "attempt_2", "1", "error.json")
-	if err := prepareErrorFiles(c, 2, 2); err != nil {
+	if err := prepareAttempt(c, 2, 2); err != nil {
 		t.Fatal(err)
 	}
 	write(t, file, `{"message":"boom"}`)

@@ -51,8 +51,13 @@ func (l *loop) join(last past) joined {
 	delay := now.delay(l.MaxBackoff)
 	l.logRestart(round, last, delay)
 	spec := Plan(l.Config, round)
-	if err := prepareErrorFiles(l.Config, round.Restarts, len(spec.Workers)); err != nil {
+	if err := prepareAttempt(l.Config, round.Restarts, len(spec.Workers)); err != nil {
 		l.Logger.Warn("cannot prepare the error files of the workers", "error", err)
+	}
+	if last.round != nil { // survivors may write to their last attempt until they have entered this one
+		if err := removeAttempts(l.Config, last.round.Restarts); err != nil {
+			l.Logger.Warn("cannot remove the error files of earlier attempts", "error", err)
+		}
 	}
 	if err := l.wait(delay, round.Done()); err != nil {
 		return joined{err: err}

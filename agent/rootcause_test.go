@@ -116,7 +116,7 @@ func TestReportable(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			config := Config{ErrorDir: t.TempDir()}
 			round, _ := rendezvous.Begin(rendezvous.Round{Size: 2, Node: rendezvous.Node{Nproc: 2}, Place: rendezvous.Place{FirstRank: 2, WorldSize: 4}}, nil)
-			if err := prepareErrorFiles(config, 0, 2); err != nil {
+			if err := prepareAttempt(config, 0, 2); err != nil {
 				t.Fatal(err)
 			}
 			write(t, errorFile(config, 0, 0), `{"message":"m",`+c.says+`}`)

@@ -63,9 +63,18 @@ func FileName(runID string) string {
 	return strings.ToValidUTF8(name[:min(len(name), maxFileName)], "")
 }
 
+const attemptPrefix = "attempt_"
+
 // AttemptDir returns the directory of one attempt in a RunDir.
 func AttemptDir(runDir string, attempt int) string {
-	return filepath.Join(runDir, "attempt_"+strconv.Itoa(attempt))
+	return filepath.Join(runDir, attemptPrefix+strconv.Itoa(attempt))
+}
+
+// AttemptOf returns the attempt that has a directory of this name; ok is false if the name is another one's.
+func AttemptOf(name string) (attempt int, ok bool) {
+	number, ok := strings.CutPrefix(name, attemptPrefix)
+	attempt, err := strconv.Atoi(number)
+	return attempt, ok && err == nil
 }
 
 // ErrorFile returns the path of the file to which a worker writes the reason for its failure.

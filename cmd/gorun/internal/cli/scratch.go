@@ -1,11 +1,10 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -57,31 +56,9 @@ func (s scratch) close(failed bool) error {
 }
 
 func (s scratch) remove(failed bool) error {
-	hung, _ := filepath.Glob(filepath.Join(s.dir, "attempt_*", "*", hang.StacksFile)) // the pattern is good
-	if !failed && len(hung) == 0 {
-		return os.RemoveAll(s.dir)
-	}
-	kept := []string{hang.StacksFile, hang.FlightsFile}
+	var kept []string
 	if failed {
-		kept = append(kept, "error", "flight")
+		kept = []string{"error", "flight"}
 	}
-	if err := os.RemoveAll(s.bin()); err != nil {
-		return err
-	}
-	var dirs []string
-	err := filepath.WalkDir(s.dir, func(path string, d fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case d.IsDir():
-			dirs = append(dirs, path)
-		case !slices.ContainsFunc(kept, func(prefix string) bool { return strings.HasPrefix(d.Name(), prefix) }):
-			return os.Remove(path)
-		}
-		return nil
-	})
-	for _, dir := range slices.Backward(dirs) {
-		_ = os.Remove(dir) // fails if it is not empty
-	}
-	return err
+	return errors.Join(os.RemoveAll(s.bin()), hang.Prune(s.dir, kept...))
 }
