@@ -54,6 +54,7 @@ func TestDrill(t *testing.T) {
 	for name, test := range map[string]func(*testing.T){
 		"json": d.json, "random": d.random, "no picture": d.noPicture,
 		"program": d.program, "program that lives on": d.survivors, "program that fails": d.badProgram,
+		"program that ends slowly": d.slowEnd, "program that writes much": d.loudProgram,
 		"fails": d.fails, "interrupted": d.interrupted, "killed": d.killed,
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -33,6 +33,18 @@ func (d driller) program(t *testing.T) {
 	}
 }
 
+// loudProgram: what a program writes, and how much, does not keep the drill from reading what the agents say.
+func (d driller) loudProgram(t *testing.T) {
+	const script = `head -c 20000000 /dev/zero | tr '\0' x >&2; echo >&2
+echo '00:00 [WARN]  gorun: [default] Worker group FAILED. 0/3 attempts left; will restart worker group: rank 7 on moon: fake; restart 1 of 3' >&2
+for i in $(seq 100); do echo step $i; sleep 0.1; done`
+	c, stderr, _ := d.command(t, "--on-failure=restart", "--after=2s", "--nodes=2", "--nproc-per-node=1", "worker-kill", "--", "sh", "-c", script)
+	out, err := c.Output()
+	if err != nil || !regexp.MustCompile(`(?m)^worker-kill .* yes +none$`).Match(out) {
+		t.Errorf("%v, the table is\n%s\n%s", err, out, stderr)
+	}
+}
+
 // survivors: a program that takes part in --on-failure=replace.
 func (d driller) survivors(t *testing.T) {
 	if _, err := exec.LookPath("python3"); err != nil {
@@ -57,10 +69,36 @@ func (d driller) badProgram(t *testing.T) {
 	if code := c.ProcessState.ExitCode(); code != 1 || !want.Match(out) {
 		t.Errorf("exit code %d, the table is\n%s\n%s", code, out, stderr)
 	}
+	empty(t, temp)
+}
+
+// slowEnd: when the job has failed, the drill lets the workers of other nodes end as they do without a drill.
+func (d driller) slowEnd(t *testing.T) {
+	dir := t.TempDir()
+	const script = `life=$TORCHELASTIC_RESTART_COUNT
+if test $RANK = 0; then trap 'sleep 1; echo $life >>ended; exit 0' TERM; echo $life >>begun; fi
+if test $RANK != 0 && test $life != 0; then until tail -1 begun | grep -q $life; do sleep 0.1; done; exit 7; fi
+for i in $(seq 1000); do echo step; sleep 0.1; done`
+	c, stderr, temp := d.command(t, "--on-failure=restart", "--after=1ms", "--nodes=2", "--nproc-per-node=1", "--timeout=30s", "worker-kill", "--", "bash", "-c", script)
+	c.Dir = dir
+	out, _ := c.Output()
+	if code := c.ProcessState.ExitCode(); code != 1 || !regexp.MustCompile(`(?m)^worker-kill .* NO +none$`).Match(out) {
+		t.Errorf("exit code %d, the table is\n%s\n%s", code, out, stderr)
+	}
+	begun, err := os.ReadFile(filepath.Join(dir, "begun"))
+	if ended, endErr := os.ReadFile(filepath.Join(dir, "ended")); len(begun) < 4 || string(begun) != string(ended) {
+		t.Errorf("rank 0 has begun its lives %q, and ended by itself %q: %v, %v\n%s", begun, ended, err, endErr, stderr)
+	}
+	empty(t, temp)
+}
+
+// empty removes logs that are kept, so that the check of the command finds nothing.
+func empty(t *testing.T, temp string) {
+	t.Helper()
 	if err := os.RemoveAll(temp); err != nil {
 		t.Error(err)
 	}
-	if err := os.Mkdir(temp, 0o700); err != nil { // the command's check finds it empty
+	if err := os.Mkdir(temp, 0o700); err != nil {
 		t.Error(err)
 	}
 }

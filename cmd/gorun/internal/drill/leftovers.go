@@ -1,30 +1,40 @@
 package drill
 
 import (
+	"context"
+	"errors"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/gorun/gorun/launcher/proc"
 )
 
-// How long processes may take to end by themselves, and how often to check.
+// How long processes may take to end when they are asked to, and then when they are killed, and how often to check. A busy machine may
+// need much longer than an idle one.
 const (
-	endTimeout = 5 * time.Second
+	endTimeout = 20 * time.Second
 	endPause   = 10 * time.Millisecond
 )
 
-// clear ends whatever is left, and returns what that was. It does not count the agents and etcds of a scenario that was cut short.
-func (s *testbed) clear() (left Leftovers) {
-	for _, group := range []map[int]*process{s.agents, s.etcds} {
-		for _, p := range group {
-			_ = p.cmd.Process.Kill() // it may have ended
-		}
+// clear ends whatever is left, and returns what that was. It does not count the agents and etcds of a scenario that was cut short: they may
+// end by themselves, until ctx ends, and are killed then.
+func (s *testbed) clear(ctx context.Context) (left Leftovers) {
+	agents := slices.Collect(maps.Values(s.agents))
+	for _, p := range agents {
+		p.console.close() // nobody reads it any more
 	}
+	if s.newcomer != nil {
+		agents = append(agents, s.newcomer)
+	}
+	s.stop(ctx, agents)
+	s.stop(ctx, slices.Collect(maps.Values(s.etcds)))
 	list := s.processes()
 	for begun := time.Now(); len(list) > 0 && time.Since(begun) < endTimeout; list = s.processes() {
 		time.Sleep(endPause) // there is no event for the end of a process that is no child
@@ -32,9 +42,6 @@ func (s *testbed) clear() (left Leftovers) {
 	left.Processes = len(list)
 	proc.KillAll(list)
 	s.die()
-	for _, p := range s.agents {
-		p.console.close()
-	}
 	s.network.Close()
 	s.others.Wait()
 	for _, p := range s.ports {
@@ -53,6 +60,21 @@ func (s *testbed) clear() (left Leftovers) {
 	entries, _ := filepath.Glob(filepath.Join(s.temp(), pattern)) // the pattern is good
 	left.Files += len(entries)
 	return left
+}
+
+// stop asks processes to end, unless they have been asked, and kills those that do not.
+func (s *testbed) stop(ctx context.Context, list []*process) {
+	for _, p := range list {
+		if !p.ended && !p.asked {
+			_ = errors.Join(s.signal(p, syscall.SIGTERM), s.signal(p, syscall.SIGCONT)) // it may have ended
+		}
+	}
+	limited, cancel := context.WithTimeout(ctx, endTimeout)
+	defer cancel()
+	s.takeUntil(limited, func() bool { return !slices.ContainsFunc(list, func(p *process) bool { return !p.ended }) })
+	for _, p := range list {
+		_ = p.cmd.Process.Kill() // it may have ended
+	}
 }
 
 // processes finds those of the testbed that live. Their working directory is that of the testbed, for guards do not have the environment

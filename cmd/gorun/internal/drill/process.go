@@ -1,11 +1,9 @@
 package drill
 
 import (
-	"bytes"
 	"cmp"
 	"crypto/rand"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -28,6 +26,7 @@ type process struct {
 	console   *console // nil: what it says goes to a file
 	announced bool     // it hosts an etcd, or waits as a spare, and has said so
 	mayEnd    bool     // somebody has seen to that
+	asked     bool     // to end: it got SIGTERM
 	track     *track
 	ended     bool
 }
@@ -60,7 +59,7 @@ func (s *testbed) startNode(name string, node int, program string) (*process, er
 	}
 	args := []string{
 		fmt.Sprintf("--nnodes=%d:%d", j.least(n), n), fmt.Sprint("--nproc-per-node=", s.options.Nproc), fmt.Sprint("--max-restarts=", cmp.Or(j.budget, 3)),
-		"--rdzv-backend=embedded", "--rdzv-endpoint=" + s.endpoints, "--rdzv-id=drill", "--rdzv-conf=" + conf,
+		linePrefix, "--rdzv-backend=embedded", "--rdzv-endpoint=" + s.endpoints, "--rdzv-id=drill", "--rdzv-conf=" + conf,
 	}
 	args = append(args, s.access()...)
 	var ways []string
@@ -124,18 +123,13 @@ func (s *testbed) start(name string, host int, unread bool, args []string) (*pro
 	}
 	p := &process{name: name, cmd: exec.Command(s.options.Gorun, args...), track: s.trackOf(host)}
 	p.cmd.Dir, p.cmd.Env = s.dir, s.environ()
-	word := "hosting the rendezvous"
-	switch {
-	case host < 0:
-		word = "serving"
-	case host >= s.options.Nodes:
-		word = "spares: "
-	}
-	stderr := &watcher{to: log, word: []byte(word), found: func() { s.post(func(time.Time) { p.announced = true }) }}
-	p.cmd.Stdout, p.cmd.Stderr = log, stderr
+	file := &logFile{to: log, fail: func(err error) { s.post(func(time.Time) { s.world.fail(err) }) }}
+	stderr := &agentLog{own: file, workers: &boundedLog{file, maxWorkerLog}, line: func(line []byte) { s.read(p, host, line) }}
+	stdout := &lineWatcher{&boundedLog{file, maxWorkerLog}, func() {}}
 	if s.options.Program != nil && host >= 0 {
-		s.followProgram(p.cmd, host, log, stderr)
+		stdout.found = func() { s.post(func(at time.Time) { s.world.wrote(at, host) }) }
 	}
+	p.cmd.Stdout, p.cmd.Stderr = stdout, stderr
 	if unread {
 		if p.console, err = newConsole(); err != nil {
 			_ = log.Close()
@@ -157,7 +151,7 @@ func (s *testbed) start(name string, host int, unread bool, args []string) (*pro
 	p.become(time.Now(), Running)
 	s.others.Go(func() {
 		_ = p.cmd.Wait() // the state has it
-		_ = log.Close()
+		_, _ = stderr.flush(), log.Close()
 		s.post(func(at time.Time) { s.end(at, p) })
 	})
 	return p, nil
@@ -210,34 +204,6 @@ func (s *testbed) environ() (environ []string) {
 		}
 	}
 	return append(environ, "LOGLEVEL=debug", "OMP_NUM_THREADS=1", "TMPDIR="+s.temp())
-}
-
-// maxLine is how many bytes are kept of a line that has begun.
-const maxLine = 64 << 10
-
-// A watcher passes on the output of a process, and looks for a word in it.
-type watcher struct {
-	to    io.Writer
-	word  []byte
-	found func()
-	line  func(lines []byte) // gets all lines; nil: nobody does
-	rest  []byte             // of a line that has begun
-}
-
-func (w *watcher) Write(p []byte) (int, error) {
-	if w.found != nil && bytes.Contains(p, w.word) {
-		w.found()
-		w.found = nil
-	}
-	if w.line != nil {
-		w.rest = append(w.rest, p...)
-		if n := bytes.LastIndexByte(w.rest, '\n') + 1; n > 0 {
-			w.line(w.rest[:n])
-			w.rest = slices.Clone(w.rest[n:])
-		}
-		w.rest = w.rest[:min(len(w.rest), maxLine)]
-	}
-	return w.to.Write(p)
 }
 
 func newSecret() string { return rand.Text() + rand.Text() }

@@ -1,14 +1,10 @@
 package drill
 
 import (
-	"bytes"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"os/exec"
-	"regexp"
-	"strconv"
 	"syscall"
 	"time"
 
@@ -61,47 +57,16 @@ func (w *world) wrote(at time.Time, node int) {
 	}
 }
 
-// joinedLine is what an agent logs when it is in a new round.
-var joinedLine = regexp.MustCompile(`joined: round=([0-9]+) nodes=([0-9]+) node=([0-9]+) `)
-
 // joined records that a node is in a round. Its workers that live then live on in it; they do not say so themselves.
-func (w *world) joined(at time.Time, node, round, nodes, groupRank int) {
+func (w *world) joined(at time.Time, node int, j joining) {
 	for _, k := range w.live(node) {
-		if k.Round >= round || !w.alive(k) {
+		if k.Round >= j.round || !w.alive(k) {
 			continue
 		}
 		next := k.inRound(place{
-			Node: node, Local: k.Local, Pid: k.Pid, Round: round, Rank: groupRank*w.nproc + k.Local, World: nodes * w.nproc, Restarts: k.Restarts,
+			Node: node, Local: k.Local, Pid: k.Pid, Round: j.round, Rank: j.groupRank*w.nproc + k.Local, World: j.nodes * w.nproc, Restarts: k.Restarts,
 		})
 		w.receive(at, next, message{Kind: rejoined})
-	}
-}
-
-// A lineWatcher passes on the output of a process, and reports each part of it that ends a line.
-type lineWatcher struct {
-	to    io.Writer
-	found func(part []byte)
-}
-
-func (l *lineWatcher) Write(p []byte) (int, error) {
-	if bytes.ContainsRune(p, '\n') {
-		l.found(p)
-	}
-	return l.to.Write(p)
-}
-
-// followProgram has the agent of a node report what workers write, and which rounds it joins.
-func (s *testbed) followProgram(cmd *exec.Cmd, node int, log *os.File, stderr *watcher) {
-	stderr.to = &boundedLog{log, maxLog}
-	cmd.Stdout = &lineWatcher{&boundedLog{log, maxLog}, func([]byte) { s.post(func(at time.Time) { s.world.wrote(at, node) }) }}
-	stderr.line = func(part []byte) {
-		for _, m := range joinedLine.FindAllSubmatch(part, -1) {
-			var n [3]int
-			for i := range n {
-				n[i], _ = strconv.Atoi(string(m[i+1])) // digits
-			}
-			s.post(func(at time.Time) { s.world.joined(at, node, n[0], n[1], n[2]) })
-		}
 	}
 }
 

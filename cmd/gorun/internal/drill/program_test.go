@@ -1,11 +1,6 @@
 package drill
 
-import (
-	"fmt"
-	"io"
-	"reflect"
-	"testing"
-)
+import "testing"
 
 // TestProgram: what is known of workers that report nothing but that they have started.
 func TestProgram(t *testing.T) {
@@ -28,9 +23,9 @@ func TestProgram(t *testing.T) {
 	}
 	w.inject(w.now, func(k *worker) bool { return k == all[3] })
 	w.die(all[3])
-	w.joined(w.now, 0, 2, 2, 0)
-	w.joined(w.now, 1, 2, 2, 1)
-	w.joined(w.now, 1, 2, 2, 1) // as if it had been read twice
+	w.joined(w.now, 0, joining{2, 2, 0})
+	w.joined(w.now, 1, joining{2, 2, 1})
+	w.joined(w.now, 1, joining{2, 2, 1}) // as if it had been read twice
 	w.wrote(w.now.Add(linePause), 0)
 	if w.together(nodes) {
 		t.Error("they are together without the one that has died")
@@ -42,25 +37,5 @@ func TestProgram(t *testing.T) {
 	}
 	if others, on := w.livedOn(); others != 3 || on != 3 || w.restarts() != 1 {
 		t.Errorf("%d of %d have lived on, with %d restarts", on, others, w.restarts())
-	}
-}
-
-// TestOutputOfAgents: rounds are found however the lines come, and the end of a line is progress.
-func TestOutputOfAgents(t *testing.T) {
-	const text = "08:14 [DEBUG] gorun: joined: round=2 nodes=3 node=1 master_addr=x\n[WARN] other\n08:15 [DEBUG] gorun: joined: round=3 nodes=2 node=0 master_addr=x\n"
-	want := []string{"2 3 1", "3 2 0"}
-	for size := 1; size < len(text); size++ {
-		var got []string
-		w := &watcher{to: io.Discard, line: func(part []byte) {
-			for _, m := range joinedLine.FindAllSubmatch(part, -1) {
-				got = append(got, fmt.Sprintf("%s %s %s", m[1], m[2], m[3]))
-			}
-		}}
-		for at := 0; at < len(text); at += size {
-			_, _ = w.Write([]byte(text[at:min(at+size, len(text))])) // nothing is kept
-		}
-		if !reflect.DeepEqual(got, want) {
-			t.Fatalf("in parts of %d bytes: %q", size, got)
-		}
 	}
 }

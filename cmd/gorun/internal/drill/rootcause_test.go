@@ -2,6 +2,7 @@ package drill
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 )
 
@@ -9,13 +10,13 @@ func TestRootCauses(t *testing.T) {
 	const (
 		one   = "08:14:56 [WARN]  gorun: [default] Worker group FAILED. 3/3 attempts left; will restart worker group: rank 1 on vm: signal 9 (SIGKILL); restart 1 of 3\n"
 		other = "08:14:57 [WARN]  gorun: [default] Worker group FAILED. 3/3 attempts left; will replace those that have ended: rank 0 on vm: exit code 1; restart 1 of 3\n"
-		two   = "[WARN]  gorun: [default] Worker group FAILED. 2/3 attempts left; will restart worker group: rank 1 on vm: signal 9 (SIGKILL); restart 2 of 3\n"
+		two   = "08:15:00 [WARN]  gorun: [default] Worker group FAILED. 2/3 attempts left; will restart worker group: rank 1 on vm: signal 9 (SIGKILL); restart 2 of 3\n"
 	)
 	for want, c := range map[string]struct {
 		logs     []string
 		restarts int
 	}{
-		"<nil>":                               {[]string{"hello\n" + one + two, one, two}, 2},
+		"<nil>":                               {[]string{one + two, one, two}, 2},
 		"no node says why restart 2 was used": {[]string{one}, 2},
 		"restart 1 is said to be because of rank 0 on vm: exit code 1, which the fault did not hit": {[]string{other, other}, 1},
 	} {
@@ -24,16 +25,29 @@ func TestRootCauses(t *testing.T) {
 		k.Rank = 1
 		w.inject(w.now, func(other *worker) bool { return other == k })
 		w.exitCode = -9
-		logs := make(map[string][]byte)
 		for i, log := range c.logs {
-			logs[fmt.Sprint("node", i)] = []byte(log)
+			w.explainAll(t, fmt.Sprint("node", i), log)
 		}
-		if got := fmt.Sprint(w.checkRootCauses(logs, c.restarts)); got != want {
+		if got := fmt.Sprint(w.checkRootCauses(c.restarts)); got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
 	}
 	w := newTale(1)
-	if err := w.checkRootCauses(map[string][]byte{"a": []byte(one), "b": []byte(other)}, 1); err == nil {
+	w.explainAll(t, "a", one)
+	w.explainAll(t, "b", other)
+	if err := w.checkRootCauses(1); err == nil {
 		t.Error("two nodes may say different things")
+	}
+}
+
+// explainAll records what the lines of a log say.
+func (w *tale) explainAll(t *testing.T, agent, log string) {
+	t.Helper()
+	for line := range strings.Lines(log) {
+		c, ok := rootCauseIn([]byte(line))
+		if !ok {
+			t.Errorf("no root cause in %q", line)
+		}
+		w.explain(agent, c)
 	}
 }

@@ -108,7 +108,7 @@ func run(ctx context.Context, o Options, sc *Scenario, r *Result, dir string) er
 	var one Outcome
 	err = s.play(limited, sc, name)
 	one.measure(s)
-	one.Leftovers = s.clear()
+	one.Leftovers = s.clear(ctx)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}

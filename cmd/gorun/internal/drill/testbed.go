@@ -65,7 +65,7 @@ func newTestbed(o Options, j job, dir string) (*testbed, error) {
 	}
 	s.life, s.die = context.WithCancel(context.Background())
 	if err := s.set(); err != nil {
-		s.clear()
+		s.clear(context.Background())
 		return nil, err
 	}
 	return s, nil
@@ -176,6 +176,18 @@ func (s *testbed) pass(ctx context.Context, d time.Duration) error {
 	return s.world.wrong
 }
 
+// takeUntil takes news until the condition is met, whatever goes wrong.
+func (s *testbed) takeUntil(ctx context.Context, is func() bool) {
+	for !is() {
+		select {
+		case n := <-s.news:
+			s.take(n)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
 func (s *testbed) take(n news) {
 	s.changed = n.at
 	n.does(n.at)
@@ -202,6 +214,7 @@ func (s *testbed) signal(p *process, sig syscall.Signal) error {
 	if sig == syscall.SIGKILL || sig == syscall.SIGTERM {
 		p.mayEnd = true
 	}
+	p.asked = p.asked || sig == syscall.SIGTERM
 	if state, ok := afterSignal[sig]; ok {
 		p.become(time.Now(), state)
 	}

@@ -14,10 +14,11 @@ import (
 type world struct {
 	nproc    int
 	policy   Policy
-	program  bool               // the workers run the user's own: they report nothing but that they have started
-	alive    func(*worker) bool // whether its process has not ended
-	workers  []*worker          // all that there ever were, in the order of their first messages
-	wrong    error              // the first thing that has happened and must not
+	program  bool                   // the workers run the user's own: they report nothing but that they have started
+	alive    func(*worker) bool     // whether its process has not ended
+	workers  []*worker              // all that there ever were, in the order of their first messages
+	causes   map[string][]rootCause // of restarts, as each agent says
+	wrong    error                  // the first thing that has happened and must not
 	timeline timeline
 
 	victim      func(*worker) bool // which workers the fault hits; nil: there is none yet
@@ -129,6 +130,14 @@ func (w *world) lose(at time.Time, k *worker) {
 func (w *world) inject(at time.Time, victim func(*worker) bool) {
 	w.fault, w.victim, w.before = at, victim, w.newest()
 	w.noticed, w.newRound = time.Time{}, time.Time{}
+}
+
+// explain records why the job has used a restart, as an agent says.
+func (w *world) explain(agent string, c rootCause) {
+	if w.causes == nil {
+		w.causes = make(map[string][]rootCause)
+	}
+	w.causes[agent] = append(w.causes[agent], c)
 }
 
 func (w *world) notice(at time.Time, k *worker) {

@@ -1,0 +1,59 @@
+package drill
+
+import (
+	"bytes"
+	"regexp"
+	"strconv"
+	"time"
+)
+
+// joinedLine is what an agent logs when it is in a new round.
+var joinedLine = regexp.MustCompile(`^[0-9:.]+ \[DEBUG\] gorun: joined: round=([0-9]+) nodes=([0-9]+) node=([0-9]+) `)
+
+// restartLine is what an agent logs when the job has used a restart: why, in which rank, and which restart it is.
+var restartLine = regexp.MustCompile(`^[0-9:.]+ \[WARN\]  gorun: \[default\] Worker group FAILED\..*?; will [a-z ]+: (rank ([0-9]+) on .*); restart ([0-9]+) of [0-9]+`)
+
+// A joining is the part of a node in a round, as its agent says.
+type joining struct{ round, nodes, groupRank int }
+
+func joiningIn(line []byte) (j joining, ok bool) {
+	m := joinedLine.FindSubmatch(line)
+	if m == nil {
+		return j, false
+	}
+	return joining{number(m[1]), number(m[2]), number(m[3])}, true
+}
+
+func rootCauseIn(line []byte) (c rootCause, ok bool) {
+	m := restartLine.FindSubmatch(line)
+	if m == nil {
+		return c, false
+	}
+	return rootCause{number(m[3]), number(m[2]), string(m[1])}, true
+}
+
+// number reads digits.
+func number(digits []byte) int {
+	n, _ := strconv.Atoi(string(digits)) // too many of them are no number of anything
+	return n
+}
+
+// read takes what the drill needs from a line that an agent, or a member of etcd, has logged.
+func (s *testbed) read(p *process, host int, line []byte) {
+	word := "hosting the rendezvous"
+	switch {
+	case host < 0:
+		word = "serving"
+	case host >= s.options.Nodes:
+		word = "spares: "
+	}
+	if bytes.Contains(line, []byte(word)) {
+		s.post(func(time.Time) { p.announced = true })
+	}
+	if c, ok := rootCauseIn(line); ok {
+		s.post(func(time.Time) { s.world.explain(p.name, c) })
+	}
+	if j, ok := joiningIn(line); ok && s.options.Program != nil {
+		s.post(func(at time.Time) { s.world.joined(at, host, j) })
+	}
+}
