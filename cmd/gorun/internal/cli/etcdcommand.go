@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/gorun/gorun/launcher/guard"
 	"github.com/gorun/gorun/rendezvous"
 )
 
@@ -84,14 +83,10 @@ func serveTemporarily(ctx context.Context, etcd Etcd, a rendezvous.Access, logge
 	if err != nil {
 		return err
 	}
-	cleaner, err := guard.Keep(temp.dir)
-	if err != nil {
-		return errors.Join(err, temp.close(false))
+	defer func() { err = errors.Join(err, temp.close(false)) }()
+	if err := temp.keep(); err != nil {
+		return err
 	}
-	defer func() {
-		cleaner.Close()
-		err = errors.Join(err, temp.close(false))
-	}()
 	return etcd.Serve(ctx, a, filepath.Join(temp.dir, "data"), logger)
 }
 

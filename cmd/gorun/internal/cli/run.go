@@ -70,11 +70,9 @@ func runJob(ctx context.Context, o *options, command []string, std *stdio, stdou
 		}
 	}()
 	if o.elastic() || program.Source != "" || o.onFailure == replaceFailed { // it may be long without workers, whose guard would do this
-		cleaner, err := guard.Keep(temp.dir)
-		if err != nil {
+		if err := temp.keep(); err != nil {
 			return err
 		}
-		defer cleaner.Close()
 	}
 	if err := o.build(ctx, program, temp.bin(), stderr, interrupts); err != nil {
 		return err

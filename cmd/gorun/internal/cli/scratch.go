@@ -10,23 +10,28 @@ import (
 
 	"github.com/gorun/gorun/agent/hang"
 	"github.com/gorun/gorun/launcher"
+	"github.com/gorun/gorun/launcher/guard"
 )
 
 // scratch is the job's directory for temporary files: the built program, in a subdirectory because the user chose its name;
 // the timer file; the files by which workers report progress; the sockets of workers that may outlive a round; and, if there is no log
-// directory, what workers were doing when one hung, and the workers' error files. If gorun is killed, the guard removes it.
-type scratch struct{ dir string }
+// directory, what workers were doing when one hung, and the workers' error files. If gorun is killed, a guard removes it: that of the
+// workers, or one of its own.
+type scratch struct {
+	dir     string
+	cleaner *guard.Guard // nil if it has no guard of its own
+}
 
 // bin is where the program is built.
-func (s scratch) bin() string { return filepath.Join(s.dir, "bin") }
+func (s *scratch) bin() string { return filepath.Join(s.dir, "bin") }
 
 // progress is where workers report progress.
-func (s scratch) progress() string { return filepath.Join(s.dir, "progress") }
+func (s *scratch) progress() string { return filepath.Join(s.dir, "progress") }
 
 // maxScratchName is how many bytes of a job's name its directory shows: the path of a socket in it has at most 107.
 const maxScratchName = 16
 
-func newScratch(name string) (scratch, error) {
+func newScratch(name string) (*scratch, error) {
 	name = launcher.FileName(name)
 	name = strings.ToValidUTF8(name[:min(len(name), maxScratchName)], "")
 	dir, err := os.MkdirTemp("", "gorun-"+name+"-*")
@@ -34,9 +39,15 @@ func newScratch(name string) (scratch, error) {
 		dir, err = filepath.Abs(dir) // $TMPDIR may be relative, and workers may change their directory
 	}
 	if err != nil {
-		return scratch{}, fmt.Errorf("cannot create a directory for temporary files ($TMPDIR chooses another place): %w", err)
+		return nil, fmt.Errorf("cannot create a directory for temporary files ($TMPDIR chooses another place): %w", err)
 	}
-	return scratch{dir}, nil
+	return &scratch{dir: dir}, nil
+}
+
+// keep gives the directory a guard of its own, which lives until close has removed the directory.
+func (s *scratch) keep() (err error) {
+	s.cleaner, err = guard.Keep(s.dir)
+	return err
 }
 
 // removalTimeout limits the removal of temporary files, because their file system may hang.
@@ -44,7 +55,10 @@ const removalTimeout = 5 * time.Second
 
 // close removes the directory. It keeps what workers were doing when one hung, and, if the job has failed, what workers wrote about their
 // failure, because the log and the summary name these files.
-func (s scratch) close(failed bool) error {
+func (s *scratch) close(failed bool) error {
+	if s.cleaner != nil {
+		defer s.cleaner.Close()
+	}
 	removed := make(chan error, 1)
 	go func() { removed <- s.remove(failed) }()
 	select {
@@ -55,7 +69,7 @@ func (s scratch) close(failed bool) error {
 	}
 }
 
-func (s scratch) remove(failed bool) error {
+func (s *scratch) remove(failed bool) error {
 	var kept []string
 	if failed {
 		kept = []string{"error", "flight"}
