@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/gorun/gorun/comm/internal/bootstrap"
 )
@@ -98,6 +99,30 @@ func TestWithoutSharedMemory(t *testing.T) {
 			}
 			if n := strings.Count(logs[r].String(), "no shared memory"); !must && n != c.says[r] {
 				t.Errorf("rank %d says %d times that there is no shared memory:\n%s", r, n, logs[r].String())
+			}
+		}
+		w.close()
+	}
+}
+
+// TestLeavesWhileMemoryIsShared: if a rank leaves while the others attach memory, that is what they say, and not that there is no memory.
+func TestLeavesWhileMemoryIsShared(t *testing.T) {
+	for i := range 24 {
+		must := i%2 == 0
+		w := worldOver(t, "shm", 3)
+		logs := make([]bytes.Buffer, len(w.groups)) // each of one rank
+		for r, g := range w.groups {
+			g.world.OnFallback, g.world.MustShare = bootstrap.OnFallback(slog.New(slog.NewTextHandler(&logs[r], nil)), must), must
+		}
+		errs := w.results(func(ctx context.Context, g *Group) error {
+			if g.Rank() == 0 {
+				time.AfterFunc(time.Duration(60+10*i)*time.Microsecond, func() { _ = g.Close() })
+			}
+			return Barrier(ctx, g)
+		})
+		for r := range errs {
+			if text := fmt.Sprint(errs[r], logs[r].String()); strings.Contains(text, "no shared memory") {
+				t.Fatalf("%d: rank %d of %d: %v, and logs:\n%s", i, r, len(errs), errs[r], logs[r].String())
 			}
 		}
 		w.close()

@@ -58,7 +58,10 @@ func (c *Collective) attach() error {
 		return errors.Join(err, mem.Close())
 	case verdict < shares:
 		g.noSharing.Store(true)
-		if verdict == cannotShare && len(at.Here()) > 1 {
+		if verdict == cannotShare {
+			_, err = c.least(verdict) // a rank that leaves takes its memory along, and then this fails
+		}
+		if err == nil && verdict == cannotShare && len(at.Here()) > 1 {
 			err = g.World.OnFallback(cmp.Or(problem, errors.New("another rank has none")))
 		}
 		return errors.Join(err, mem.Close())
@@ -103,10 +106,18 @@ func (c *Collective) share(key uint64, at plan.Nodes) (mem *segment.Segment, ver
 		mem, problem = g.attachMemory(key, here[0])
 		word[0] = min(word[0], g.verdict(mem, len(here)))
 	}
+	verdict, err = c.least(word[0])
+	return mem, verdict, problem, err
+}
+
+// least returns the least of the verdicts of all ranks.
+func (c *Collective) least(verdict byte) (byte, error) {
+	g, word := c.g, make([]byte, c.elem)
+	word[0] = verdict
 	agreed := pipeline.InPlace(g.Choose.AllReduce(g.rank, g.Size(), 1, c.elem, false), word)
 	agreed.Kernel = func(dst, a, b []byte) { dst[0] = min(a[0], b[0]) }
-	err = c.exchange(&agreed)
-	return mem, word[0], problem, err
+	err := c.exchange(&agreed)
+	return word[0], err
 }
 
 // verdict returns this rank's verdict. mem is the memory of the members on this machine; nil: there is none.
