@@ -38,9 +38,11 @@ type Gang interface {
 // are then in the gang that the next Start returns.
 type RevocableGang interface {
 	Gang
-	// Revoke ends the round. It stops the workers that cannot survive it, as Stop does, and tells the survivors which workers of other
-	// nodes have died.
-	Revoke(sig syscall.Signal, died []rounds.Death)
+	// Revocations delivers the failure of each worker that revokes the round, though it has not ended.
+	Revocations() <-chan launcher.Exit
+	// Revoke ends the round. It stops the workers that cannot survive it, as Stop does, and tells the survivors why, and which workers of
+	// other nodes have died.
+	Revoke(sig syscall.Signal, why string, died []rounds.Death)
 	// Revoked is closed when nothing is left but survivors.
 	Revoked() <-chan struct{}
 	// Notify tells the survivors that more workers of other nodes have died.
@@ -159,10 +161,11 @@ type loop struct {
 	over    <-chan struct{}   // the end of the round
 	gang    Gang
 	exits   <-chan launcher.Exit
-	revoked <-chan struct{}    // closed when only survivors are left of the gang; nil: it has not been revoked
-	ended   chan launcher.Exit // the same exits, one for each worker, for the report of a failure
-	monitor *hang.Monitor      // of the gang's progress; nil: nobody looks at that
-	watched []hang.Worker      // by that
+	revokes <-chan launcher.Exit // gets the failures of workers that revoke the round; nil: they cannot
+	revoked <-chan struct{}      // closed when only survivors are left of the gang; nil: it has not been revoked
+	ended   chan launcher.Exit   // the same exits, one for each worker, for the report of a failure
+	monitor *hang.Monitor        // of the gang's progress; nil: nobody looks at that
+	watched []hang.Worker        // by that
 	hangs   <-chan hang.Hang
 	found   <-chan diagnosis // gets the outcome of the pending diagnosis
 	diagnosis
@@ -220,11 +223,14 @@ func (l *loop) next() event {
 		}
 		l.revoked = nil
 		return revoked{}
+	case x := <-l.revokes:
+		x.Revoked = Printable(cut(x.Revoked))
+		return revocation{x}
 	case h := <-l.hangs:
 		return hung{exitOfHang(h)}
 	case found := <-l.found:
 		l.found, l.diagnosis = nil, found
-		if l.machine.hung == nil {
+		if l.machine.failing == nil {
 			l.logDiagnosis()
 		}
 		return diagnosed{}

@@ -7,6 +7,17 @@ import (
 	"github.com/gorun/gorun/rendezvous"
 )
 
+// whyOver says in one line why the round is over, or is to be.
+func (l *loop) whyOver() string {
+	if over, ok := errors.AsType[*rendezvous.NewRoundError](l.round.Err()); ok {
+		return Printable(over.Why)
+	}
+	if x := l.machine.failing; x != nil {
+		return (&rendezvous.Failure{Host: l.Node.Host, Rank: x.Rank, Ending: x.String()}).String()
+	}
+	return ""
+}
+
 // deathsElsewhere returns the workers of other nodes because of which a round is over, as far as is known: one that has failed, or those
 // of nodes that are gone.
 func deathsElsewhere(round *rendezvous.Round) []rounds.Death {
@@ -15,7 +26,7 @@ func deathsElsewhere(round *rendezvous.Round) []rounds.Death {
 		return nil
 	}
 	deaths := deathsOf(over.Gone, round.Node.ID)
-	if f := over.Failure; f != nil && f.Node != round.Node.ID {
+	if f := over.Failure; f != nil && f.Node != round.Node.ID && !f.Revoked {
 		deaths = append([]rounds.Death{{
 			Rank: f.Rank, LocalRank: f.LocalRank, Host: f.Host, Pid: f.Pid, ExitCode: exitOf(f).ReturnCode(), OutOfMemory: f.OutOfMemory,
 			Reason: f.Ending, Stderr: f.Stderr,

@@ -37,6 +37,7 @@ func TestDeathsElsewhere(t *testing.T) {
 		"a worker has failed": {&rendezvous.NewRoundError{Failure: &worker},
 			[]rounds.Death{{Rank: 7, LocalRank: 1, Host: "node-c", Pid: 9, ExitCode: -9, OutOfMemory: true, Reason: "signal 9 (SIGKILL)", Stderr: []string{"one", "two"}}}},
 		"a worker of this node has": {&rendezvous.NewRoundError{Failure: &own}, nil},
+		"a worker has revoked it":   {&rendezvous.NewRoundError{Failure: &rendezvous.Failure{Node: "b", Rank: 5, Code: 1, Revoked: true}}, nil},
 		"nodes come":                {&rendezvous.NewRoundError{Why: "more nodes have come: 1"}, nil},
 		"nothing is known":          {rendezvous.ErrNewRound, nil},
 		"the job is closed":         {&rendezvous.ClosedError{}, nil},
@@ -52,15 +53,17 @@ func TestDeathsElsewhere(t *testing.T) {
 // revocableGang lives on.
 type revocableGang struct {
 	*fakeGang
-	revoked chan struct{}
+	revocations chan launcher.Exit
+	revoked     chan struct{}
 }
 
-func (g revocableGang) Revoke(_ syscall.Signal, died []rounds.Death) {
-	g.record(fmt.Sprintf("revoked: %+v", died))
+func (g revocableGang) Revoke(_ syscall.Signal, why string, died []rounds.Death) {
+	g.record(fmt.Sprintf("revoked: %s%+v", why, died))
 	close(g.revoked)
 }
-func (g revocableGang) Revoked() <-chan struct{}   { return g.revoked }
-func (g revocableGang) Notify(died []rounds.Death) { g.record(fmt.Sprintf("reported: %+v", died)) }
+func (g revocableGang) Revocations() <-chan launcher.Exit { return g.revocations }
+func (g revocableGang) Revoked() <-chan struct{}          { return g.revoked }
+func (g revocableGang) Notify(died []rounds.Death)        { g.record(fmt.Sprintf("reported: %+v", died)) }
 
 // listed is a rendezvous whose rounds are given.
 type listed struct {
@@ -102,7 +105,7 @@ func TestGoneBetweenRounds(t *testing.T) {
 					<-last.Exits()
 				}
 				last, _ = s.startGang(ctx, spec)
-				return revocableGang{last.(*fakeGang), make(chan struct{})}, nil
+				return revocableGang{fakeGang: last.(*fakeGang), revoked: make(chan struct{})}, nil
 			}
 			if err := Run(t.Context(), s.config); err != nil {
 				t.Error(err)

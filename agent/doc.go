@@ -26,6 +26,8 @@
 // left of it but survivors. These go on while the machine is Joining, and are in the next gang. If no gang follows after all, they are
 // stopped.
 //
+// A worker that lives on may revoke its round, too. That is a failure of this worker, which has not ended.
+//
 // A worker that hangs has failed as well: the machine is Diagnosing, between Running and Stopping, until it is known what the workers are
 // doing, on its node and, since the report comes first, on the others.
 //

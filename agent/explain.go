@@ -97,6 +97,8 @@ func note(x launcher.Exit, r ErrorFile) string {
 	switch e := x.Expired; {
 	case x.Fault != "":
 		return "it " + x.Fault + ", so gorun killed it"
+	case x.Revoked != "":
+		return "it " + x.String() + ". No worker had died, as far as it knew"
 	case x.Hung != "":
 		return x.Hung + ", so gorun killed it"
 	case e != nil:

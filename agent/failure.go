@@ -31,6 +31,7 @@ func failureOf(c Config, round *rendezvous.Round, x launcher.Exit) *rendezvous.F
 		Stderr:      lastOf(slices.Clone(x.Tail), maxStderr),
 		Final:       x.Code == NoRestart || e.noRestart(),
 		Hung:        x.Hung != "",
+		Revoked:     x.Revoked != "",
 		Unreachable: e.unreachable(), FailedPeer: e.ErrorFiles[x.Rank].FailedPeer,
 	}
 }

@@ -35,6 +35,7 @@ type world struct {
 	revoked      bool  // which nobody is left of that it has ended
 	told         []int // ranks that were announced
 	hung         int   // the rank that hangs; -1: none of this node
+	revoker      int   // the rank that has revoked the round; -1: none of this node
 	diagnosing   bool
 	fails        int
 	exits        []launcher.Exit
@@ -59,7 +60,7 @@ var far = failedAt("node-b", exited(5, 4).Exit)
 // TestInvariants checks the list in the package comment over random histories that could happen.
 func TestInvariants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		w := &world{t: t, hung: -1, m: stateMachine{replace: rapid.Bool().Draw(t, "replace")}}
+		w := &world{t: t, hung: -1, revoker: -1, m: stateMachine{replace: rapid.Bool().Draw(t, "replace")}}
 		if w.m.replace {
 			w.outlives = []int{0, 1, 2}[:rapid.IntRange(0, 3).Draw(t, "survivors")]
 		}
@@ -115,6 +116,9 @@ func (w *world) possible() [][]event {
 	if w.gangLives && !w.joinPending && len(w.alive) > 0 { // also too late
 		kinds = append(kinds, []event{hangs(w.alive[0])})
 	}
+	if w.m.replace && w.gangLives && !w.joinPending && len(w.alive) > 0 { // also too late
+		kinds = append(kinds, []event{revocation{launcher.Exit{Rank: w.alive[len(w.alive)-1], Code: 1, Revoked: "rank 0 has left"}}})
+	}
 	if w.gangLives && len(w.alive) == 0 {
 		kinds = append(kinds, []event{gangGone{}})
 	}
@@ -163,7 +167,7 @@ func (w *world) happen(e event) {
 		last := w.exits
 		w.reason, w.stops, w.kills, w.revokes, w.revoked, w.exits, w.told = "", 0, 0, 0, false, nil, nil
 		w.over, w.reports, w.answered, w.unheard = nil, nil, false, false
-		w.hung, w.diagnosing, w.fails = -1, false, 0
+		w.hung, w.revoker, w.diagnosing, w.fails = -1, -1, false, 0
 		switch {
 		case w.interrupts > 0:
 			w.reason = "interrupt"
@@ -181,6 +185,12 @@ func (w *world) happen(e event) {
 				x.Code, x.Signal = 137, syscall.SIGKILL
 			}
 		}
+		if x.Rank == w.revoker {
+			if x.Stopped || !x.Failed() {
+				x.Code, x.Signal = 1, 0
+			}
+			x.Revoked, x.Stopped = "revokes", false
+		}
 		w.exits = append(w.exits, x)
 		if running && e.Failed() {
 			w.reason = "failure"
@@ -188,6 +198,10 @@ func (w *world) happen(e event) {
 	case hung:
 		if running {
 			w.reason, w.hung, w.diagnosing = "failure", e.Rank, true
+		}
+	case revocation:
+		if running {
+			w.reason, w.revoker = "failure", e.Rank
 		}
 	case diagnosed:
 		w.diagnosing = false
@@ -267,7 +281,7 @@ func (w *world) obey(actions []action) {
 			w.check(5, w.gangLives && w.reason == "", "a signal for nobody")
 		case announce:
 			w.told = append(w.told, a.Rank)
-			first, others := w.hung, len(w.alive)
+			first, others := max(w.hung, w.revoker), len(w.alive)
 			if first < 0 {
 				first = w.exits[w.firstFailure()].Rank
 			} else if slices.Contains(w.alive, first) {
@@ -297,7 +311,7 @@ func (w *world) checkReport(failed *launcher.Exit) {
 		w.check(3, !w.gangLives && w.firstFailure() < 0 && w.reason == "", "the success of a gang that lives, or of another")
 		return
 	}
-	first := w.hung
+	first := max(w.hung, w.revoker)
 	if first < 0 {
 		first = w.exits[w.firstFailure()].Rank
 	}
@@ -340,11 +354,13 @@ func (w *world) checkEnd(err error) {
 	}
 	w.check(9, worker.Elsewhere == nil, "another node is named")
 	root := w.firstFailure()
-	if crash := slices.IndexFunc(w.exits, func(x launcher.Exit) bool { return x.Signal == syscall.SIGKILL && !x.Stopped }); crash >= 0 {
+	crash := slices.IndexFunc(w.exits, func(x launcher.Exit) bool { return x.Signal == syscall.SIGKILL && !x.Stopped })
+	if crash >= 0 {
 		root = crash
 	}
-	if w.hung >= 0 {
-		root = slices.IndexFunc(w.exits, func(x launcher.Exit) bool { return x.Rank == w.hung })
+	failing := slices.IndexFunc(w.exits, func(x launcher.Exit) bool { return x.Rank == w.hung || x.Rank == w.revoker })
+	if failing >= 0 && (crash < 0 || crashed(w.exits[failing])) {
+		root = failing
 	}
 	if w.reason != "failure" {
 		root = slices.IndexFunc(w.exits, func(x launcher.Exit) bool { return x.Code == NoRestart })

@@ -88,6 +88,9 @@ func (l *loop) enter(j joined) event {
 	}
 	l.revoked = nil
 	l.round, l.over = j.round, j.round.Done()
+	if gang, ok := j.gang.(RevocableGang); ok {
+		l.revokes = gang.Revocations()
+	}
 	l.gang, l.exits, l.started, l.backoff = j.gang, j.gang.Exits(), time.Now(), j.backoff
 	l.ended = make(chan launcher.Exit, j.round.Node.Nproc)
 	l.watchProgress(j.stamps)

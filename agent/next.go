@@ -66,7 +66,7 @@ func (m *stateMachine) leave() []action {
 func (m *stateMachine) rejoin() (todo []action) {
 	m.become(joining, m.over.Error())
 	if m.reason == failure && !m.announced {
-		todo = append(todo, announce{Exit: m.exits[m.root]})
+		todo = append(todo, announce{Exit: m.failures()[m.first()]})
 	}
 	m.join = true
 	return append(todo, join{})
@@ -81,15 +81,18 @@ func (m *stateMachine) finish(err error) []action {
 	return []action{finish{err, err}}
 }
 
-// rootCause returns the index of the exit that is the root cause of a failure. It is the first failure, unless
+// rootCause returns the index in failures of the one that is the root cause of a failure. It is the first failure, unless
 // another worker crashed before the stop reached it: the connections of a dying process close before its end is
 // reported, so a peer that fails because of this may be reported first.
 func (m *stateMachine) rootCause() int {
-	if crashed(m.exits[m.root]) {
-		return m.root
+	all, first := m.failures(), m.first()
+	if crashed(all[first]) {
+		return first
 	}
-	crash := slices.IndexFunc(m.exits, func(x launcher.Exit) bool { return crashed(x) && !x.Stopped })
-	return max(m.root, crash) // those before the root did not fail
+	if crash := slices.IndexFunc(all, func(x launcher.Exit) bool { return crashed(x) && !x.Stopped }); crash >= 0 {
+		return crash
+	}
+	return first
 }
 
 // crashed reports whether a signal ended the worker that the loss of a peer does not cause, or it hung.
@@ -106,7 +109,7 @@ func (m *stateMachine) outcomeError(o rendezvous.Outcome) error {
 	switch i := slices.IndexFunc(m.exits, func(x launcher.Exit) bool { return x.Rank == o.Failure.Rank && x.Failed() }); i {
 	case -1:
 		return outcomeError(o, m.exits)
-	case m.root:
+	case m.first():
 		return m.workerError(m.rootCause())
 	default: // it was found to be at fault for the first
 		return m.workerError(i)
@@ -127,9 +130,10 @@ func outcomeError(o rendezvous.Outcome, exits []launcher.Exit) error {
 	}
 }
 
-// workerError names the worker at index root of the exits as the root cause.
+// workerError names the worker at index root of failures as the root cause.
 func (m *stateMachine) workerError(root int) *WorkerError {
-	e := &WorkerError{Root: m.exits[root], Code: m.exits[root].Code}
-	e.add(slices.Concat(m.exits[:root], m.exits[root+1:]))
+	all := m.failures()
+	e := &WorkerError{Root: all[root], Code: all[root].Code}
+	e.add(slices.Concat(all[:root], all[root+1:]))
 	return e
 }

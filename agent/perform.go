@@ -37,7 +37,7 @@ func (l *loop) perform(todo []action) *finish {
 			l.gang.Stop(a.sig)
 		case revoke:
 			gang := l.gang.(RevocableGang)
-			gang.Revoke(a.sig, deathsElsewhere(l.round))
+			gang.Revoke(a.sig, l.whyOver(), deathsElsewhere(l.round))
 			l.revoked = gang.Revoked()
 		case kill:
 			l.gang.Kill()
@@ -111,8 +111,12 @@ func (l *loop) leave(sig syscall.Signal) {
 
 // announce logs what torchrun logs at this time, in its words.
 func (l *loop) announce(a announce) {
-	if a.Hung != "" {
+	switch {
+	case a.Hung != "":
 		l.announceHang(a)
+		return
+	case a.Revoked != "":
+		l.Logger.Error(describe(a.Exit) + "; all workers live on, if they take part")
 		return
 	}
 	text := fmt.Sprintf("failed (exitcode: %d) local_rank: %d (pid: %d) of binary: %s", a.ReturnCode(), a.LocalRank, a.Pid, l.Program)

@@ -11,6 +11,13 @@ import (
 func TestReplaceStep(t *testing.T) {
 	revokeAll := []action{revoke{syscall.SIGTERM}}
 	failed, final := rank0(3), rank0(NoRestart)
+	revokes := revocation{launcher.Exit{Rank: 0, Pid: 100, Code: 1, Revoked: "rank 1 has left"}}
+	crash := exited(1, 137)
+	crash.Signal = syscall.SIGKILL
+	revokesAgain := revocation{launcher.Exit{Rank: 2, Code: 1, Revoked: "rank 0 has left"}}
+	revokedByIt := func(others int) []action {
+		return []action{revoke{syscall.SIGTERM}, report{&revokes.Exit}, announce{revokes.Exit, others}}
+	}
 	replaceIt := []action{revoke{syscall.SIGTERM}, report{&failed}, announce{failed, 2}}
 	tellStoriesOf(t, stateMachine{replace: true}, []story{
 		{"one is replaced", []step{
@@ -93,6 +100,36 @@ func TestReplaceStep(t *testing.T) {
 			{own(NoRestart), nil},
 			{asked(exited(1, 143)), nil},
 			{gangGone{}, ends(&WorkerError{Root: final, Code: NoRestart, Stopped: []launcher.Exit{asked(exited(1, 143)).Exit}})},
+		}, done},
+		{"a rank revokes the round, since another one has exited 0, and all are in the next one", []step{
+			{started{3}, nil},
+			{exited(1, 0), nil},
+			{revokes, revokedByIt(1)},
+			{revokesAgain, nil},
+			{revoked{}, nil},
+			{newRound, again},
+			{started{3}, nil},
+			{gangGone{}, success},
+			{succeeded, ends(nil)},
+		}, done},
+		{"a rank revokes the round, and no restart is left", []step{
+			{started{3}, nil},
+			{exited(1, 0), nil},
+			{revokes, revokedByIt(1)},
+			{revoked{}, nil},
+			{own(1), termAll},
+			{asked(exited(2, 143)), nil},
+			{asked(exited(0, 143)), nil},
+			{gangGone{}, ends(&WorkerError{Root: revokes.Exit, Code: 1, Exited: []launcher.Exit{exited(1, 0).Exit}, Stopped: []launcher.Exit{asked(exited(2, 143)).Exit}})},
+		}, done},
+		{"a rank revokes the round, and another one turns out to have crashed", []step{
+			{started{3}, nil},
+			{revokes, revokedByIt(2)},
+			{crash, nil},
+			{own(1), termAll},
+			{exited(0, 1), nil},
+			{asked(exited(2, 143)), nil},
+			{gangGone{}, ends(&WorkerError{Root: crash.Exit, Code: 137, Others: []launcher.Exit{revokes.Exit}, Stopped: []launcher.Exit{asked(exited(2, 143)).Exit}})},
 		}, done},
 		{"an interrupt while the next round forms", []step{
 			{started{3}, nil},

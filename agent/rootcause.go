@@ -111,9 +111,9 @@ func (m *stateMachine) lastFailure() *gangFailure {
 	if m.reason != failure {
 		return nil
 	}
-	reported := m.exits[m.root]
-	if m.hung != nil {
-		reported = *m.hung
+	reported := m.failures()[m.first()]
+	if m.failing != nil {
+		reported = *m.failing
 	}
 	return &gangFailure{reported, m.workerError(m.rootCause())}
 }

@@ -37,6 +37,8 @@ type (
 	workerExited struct{ launcher.Exit }
 	// hung: a worker makes no progress. The exit says how it will have ended.
 	hung struct{ launcher.Exit }
+	// revocation: a worker has revoked the round. It has failed, and lives on if it can.
+	revocation struct{ launcher.Exit }
 	// diagnosed: what the workers are doing is known, as far as it can be.
 	diagnosed struct{}
 	// gangGone: every worker has been reported, and nothing of the gang is left.
@@ -61,6 +63,7 @@ func (started) event()      {}
 func (startFailed) event()  {}
 func (workerExited) event() {}
 func (hung) event()         {}
+func (revocation) event()   {}
 func (diagnosed) event()    {}
 func (gangGone) event()     {}
 func (revoked) event()      {}

@@ -27,8 +27,8 @@ type stateMachine struct {
 	workers   int
 	exits     []launcher.Exit // in the order in which they came
 	reason    reason          // the first reason to stop
-	root      int             // index of the exit that is the reason, if it is a failure
-	hung      *launcher.Exit  // how the worker that hangs will have ended; nil: there is none on this node
+	root      int             // index of the exit that is the reason, if it is one
+	failing   *launcher.Exit  // the reason, if it is a failure of a worker that had not ended; nil: it is not
 	announced bool            // it has been announced
 	over      error           // why the round is over; nil: it is not
 	alone     bool            // the others are not waited for, or cannot be reached
@@ -59,7 +59,7 @@ func (m *stateMachine) Step(e event) []action {
 	case startFailed:
 		return m.onStartFailed(e.err)
 	case workerExited:
-		m.exits = append(m.exits, m.withHang(e.Exit))
+		m.exits = append(m.exits, m.withFailure(e.Exit))
 		switch {
 		case m.state == running && e.Failed():
 			return m.onFailure(e.Exit)
@@ -68,6 +68,8 @@ func (m *stateMachine) Step(e event) []action {
 		}
 	case hung:
 		return m.onHung(e.Exit)
+	case revocation:
+		return m.onRevocation(e.Exit)
 	case diagnosed:
 		return m.onDiagnosed()
 	case gangGone:
@@ -100,7 +102,7 @@ func (m *stateMachine) Step(e event) []action {
 
 func (m *stateMachine) onStarted(workers int) []action {
 	m.join, m.gang, m.survivors, m.workers, m.exits, m.reason = false, true, false, workers, nil, none
-	m.announced, m.over, m.alone, m.hung = false, nil, false, nil
+	m.announced, m.over, m.alone, m.failing = false, nil, false, nil
 	switch {
 	case m.interrupt == 0 && m.refusal != nil: // the cancelled join was faster
 		m.workers, m.exits = workers+1, []launcher.Exit{*m.refusal}

@@ -226,10 +226,13 @@ func (w *testWorker) end() {
 }
 
 // over says to all that the round is over, because of those that have died.
-func (a *testAgent) over() {
+func (a *testAgent) over() { a.overBecause("") }
+
+// overBecause says to all that the round is over, and why.
+func (a *testAgent) overBecause(why string) {
 	for _, w := range a.workers {
 		if w != nil {
-			w.socket.send(rounds.Round{Round: a.round, Over: true, Died: a.died})
+			w.socket.send(rounds.Round{Round: a.round, Over: true, Why: why, Died: a.died})
 		}
 	}
 }
@@ -292,17 +295,29 @@ func (w *testWorker) join() {
 // entered waits until the worker has entered a round.
 func (w *testWorker) entered(round int) {
 	w.t.Helper()
-	for {
+	w.says(func(m rounds.Message) bool { return m.Round == round && m.Revoke == "" })
+}
+
+// revokes waits until the worker revokes the round, and returns why.
+func (w *testWorker) revokes(round int) string {
+	w.t.Helper()
+	return w.says(func(m rounds.Message) bool { return m.Round == round && m.Revoke != "" }).Revoke
+}
+
+// says waits for a message of the worker.
+func (w *testWorker) says(is func(rounds.Message) bool) rounds.Message {
+	w.t.Helper()
+	for limit := time.After(testLimit); ; {
 		select {
-		case e, ok := <-w.socket.entries:
+		case m, ok := <-w.socket.messages:
 			if !ok {
-				w.t.Fatalf("rank %d does not enter round %d: it is gone: %s", w.rank, round, w.stderr.String())
+				w.t.Fatalf("rank %d is gone: %s", w.rank, w.stderr.String())
 			}
-			if e.Round == round {
-				return
+			if is(m) {
+				return m
 			}
-		case <-time.After(testLimit):
-			w.t.Fatalf("rank %d does not enter round %d", w.rank, round)
+		case <-limit:
+			w.t.Fatalf("rank %d does not say it: %s", w.rank, w.stderr.String())
 		}
 	}
 }
@@ -355,7 +370,7 @@ func (w *testWorker) result() result {
 // A testSocket is the socket of one worker, by which it hears of rounds.
 type testSocket struct {
 	listener net.Listener
-	entries  chan rounds.Entry
+	messages chan rounds.Message
 
 	mu   sync.Mutex
 	conn net.Conn
@@ -367,13 +382,13 @@ func listenTestSocket(path string, first rounds.Round) (*testSocket, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &testSocket{listener: ln, said: []rounds.Round{first}, entries: make(chan rounds.Entry, 1000)}
+	s := &testSocket{listener: ln, said: []rounds.Round{first}, messages: make(chan rounds.Message, 1000)}
 	go s.serve()
 	return s, nil
 }
 
 func (s *testSocket) serve() {
-	defer close(s.entries)
+	defer close(s.messages)
 	conn, err := s.listener.Accept()
 	if err != nil {
 		return
@@ -393,12 +408,12 @@ func (s *testSocket) serve() {
 		_, _ = conn.Write(rounds.Encode(r))
 	}
 	s.mu.Unlock()
-	for reader := rounds.NewReader[rounds.Entry](conn); ; {
-		e, err := reader.Read()
+	for reader := rounds.NewReader[rounds.Message](conn); ; {
+		m, err := reader.Read()
 		if err != nil {
 			return
 		}
-		s.entries <- e
+		s.messages <- m
 	}
 }
 

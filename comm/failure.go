@@ -33,7 +33,9 @@ func translated(err error) error {
 	case e.Kind == core.BadArgument:
 		return &ArgumentError{Op: e.Op, Err: e.Err}
 	}
-	return failure(e)
+	err = failure(e)
+	life.note(e.Group.World, err)
+	return err
 }
 
 // failure is e, the error of a call on a group, as the package's own.

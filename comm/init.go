@@ -42,7 +42,11 @@ func join(ctx context.Context, op string, opts []Option) (*Group, error) {
 		}
 	}
 	if err != nil {
-		return nil, notJoined(op, err)
+		err = notJoined(op, err)
+		if cfg.mayRejoin() {
+			life.failure.Store(&err)
+		}
+		return nil, err
 	}
 	g, err := newWorld(cfg, w)
 	if err != nil {

@@ -2,9 +2,12 @@ package comm
 
 import (
 	"context"
+	"errors"
 	"os"
 	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/gorun/gorun/comm/internal/core"
 	"github.com/gorun/gorun/comm/internal/membership"
@@ -19,6 +22,8 @@ type lifetime struct {
 	options   []Option               // of Rejoin: those of Init
 	rejoining bool
 
+	failure atomic.Pointer[error] // the last one of this round's worlds, or of joining them; nil: there was none
+
 	worlds openGroups // of the round that are open; there is more than one if Init has been called again
 
 	memory heap.Detached // of Alloc, of worlds that Rejoin has closed, until the next one adopts it
@@ -27,6 +32,28 @@ type lifetime struct {
 }
 
 var life = lifetime{rest: heap.Detached{Discards: true}}
+
+// note records the failure of a call on a group of w.
+func (l *lifetime) note(w *core.World, err error) {
+	if w.WithDeath != nil && !errors.Is(err, ErrClosed) { // w is a world of the round
+		l.failure.Store(&err)
+	}
+}
+
+// revoke asks the agent to end the round, unless it is over, and says why, as far as this process knows: in a line, and in the error file.
+func (l *lifetime) revoke() error {
+	if l.rounds.Over() != nil {
+		return nil
+	}
+	why := "it has called comm.Rejoin, and no call of it has failed"
+	if failure := l.failure.Load(); failure != nil {
+		why = strings.TrimPrefix((*failure).Error(), "comm: ")
+		if more := becauseOf(*failure); more != nil {
+			writeError(*failure, more)
+		}
+	}
+	return l.rounds.Revoke(why)
+}
 
 // connectAgent connects this process to its agent, unless it cannot rejoin or is connected.
 func connectAgent(ctx context.Context, opts []Option) error {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"sync"
 	"time"
 
 	"github.com/gorun/gorun/comm/internal/bootstrap"
@@ -17,8 +16,8 @@ import (
 	"github.com/gorun/gorun/env/rounds"
 )
 
-// ErrRoundOver is wrapped by the errors of calls that end because gorun is forming another round, and no rank has failed as far as is known:
-// nodes come or go. [Rejoin] returns the next world.
+// ErrRoundOver is wrapped by the errors of calls that end because gorun is forming another round, and no rank has died as far as is known:
+// nodes come or go, or a rank has called Rejoin. [Rejoin] returns the next world.
 var ErrRoundOver = errors.New("gorun is forming another round")
 
 // Rejoin returns the world of the next round. A job started with gorun --on-failure=replace survives the failure of a worker: gorun
@@ -26,11 +25,15 @@ var ErrRoundOver = errors.New("gorun is forming another round")
 // new world, in which a rank may have another number, and there may be more ranks, or fewer. There you make groups and meshes again, by the
 // calls that have made them before.
 //
+// If the round is not over, Rejoin ends it for all ranks. That is so if a rank has left that others need, an operation has timed out, or
+// nothing has failed at all. The calls of the other ranks then fail with [ErrRoundOver], and a message that names this rank and its last
+// error. It counts as a failure: gorun forms another round if --max-restarts allows, and ends the job otherwise. A rank that has exited
+// is started again.
+//
 // Rejoin waits for the next round, closes the world of this one with all its groups, sets the variables of this process's environment that
 // Init reads (see package env), and does what Init did, with the same options; but if these had the token of that round, it takes that of
 // the new one. Memory of [Alloc] stays valid, with its contents, and belongs to the next world: free what you do not need there. Rejoin waits
-// for the round until ctx ends or the timeout is over, and then as long for the other ranks. If the agent has not said that this round is
-// over, the others learn that this rank has left.
+// for the round until ctx ends or the timeout is over, and then as long for the other ranks.
 //
 // Rejoin can be called whenever Init has been, even if Init has failed because the round ended meanwhile; if that happens to Rejoin, call it
 // again. All ranks of a node have to call it within gorun's --replace-timeout, or they are started again themselves.
@@ -50,6 +53,7 @@ func Rejoin(ctx context.Context) (*Group, error) {
 	if err != nil {
 		return nil, fmt.Errorf("comm: Rejoin: %w", err)
 	}
+	life.failure.Store(nil)
 	for _, name := range env.Names() {
 		if value, ok := round.Env[name]; ok {
 			if err := os.Setenv(name, value); err != nil {
@@ -80,30 +84,22 @@ func endRejoin() {
 	life.rejoining = false
 }
 
-// awaitRound waits for the next round, and closes the world of this one. If it is known here that this one is over, its world stays open
-// until then, so that ranks that do not know it yet do not take this one's end for the cause.
+// awaitRound ends the round, unless it is over, waits for the next one, and closes the world of this one. That stays open until then, so
+// that ranks that do not know yet that the round is over do not take this one's end for the cause.
 func awaitRound(ctx context.Context, cfg *config) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, cfg.Timeout, fmt.Errorf("%w after %v", ErrTimeout, cfg.Timeout))
 	defer cancel()
 	defer time.AfterFunc(time.Second, func() {
 		cfg.Log.Info("comm: Rejoin waits for the next round", "over", life.rounds.Over() != nil)
 	}).Stop()
-	left := make(chan struct{})
-	leave := sync.OnceFunc(func() {
-		for _, g := range life.worlds.all() {
-			life.detach(g.world)
-			_ = g.Close() // it has failed, and its errors are known
-		}
-		close(left)
-	})
-	if life.rounds.Over() == nil {
-		go leave()
-	}
+	_ = life.revoke() // if the agent is gone, Await says so
 	if err := life.rounds.Await(ctx); err != nil {
 		return err
 	}
-	leave()
-	<-left
+	for _, g := range life.worlds.all() {
+		life.detach(g.world)
+		_ = g.Close() // it has failed, and its errors are known
+	}
 	for _, m := range []*heap.Detached{&life.memory, &life.rest} {
 		if err := m.Await(ctx); err != nil {
 			return fmt.Errorf("a call on a group of the round before has not returned: %w", err)

@@ -1,6 +1,7 @@
 package comm
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -33,25 +34,71 @@ func TestRejoinTwiceAtOnce(t *testing.T) {
 	a.all("check")
 }
 
-// TestRejoinWithoutNeed: nothing has failed. The others learn that this rank has left; all of them wait until their contexts end, and join the
-// next round when there is one.
+// TestRejoinWithoutNeed: nothing has failed. Rejoin asks the agent to end the round, the others learn who has, and nobody takes the end of
+// that rank's world for the cause. All join the next round when there is one.
 func TestRejoinWithoutNeed(t *testing.T) {
 	a := newTestAgent(t, "shm", 3)
 	a.join()
-	a.workers[0].do("rejoin", "300")
 	for _, r := range []int{1, 2} {
 		a.workers[r].do("run", "Barrier")
 	}
-	for rank, r := range a.results() {
-		if rank == 0 {
-			wantError(t, a.workers[0], r, "comm: Rejoin: there is no round after round 1 yet: the agent has not said that round 1 is over: context deadline exceeded", 1)
-		} else {
-			wantError(t, a.workers[rank], r, "has left (closed ", 1)
-		}
+	w := a.workers[0]
+	w.do("rejoin", "300")
+	why := w.revokes(1)
+	if why != "it has called comm.Rejoin, and no call of it has failed" {
+		t.Errorf("rank 0 revokes the round: %s", why)
 	}
-	a.over()
+	wantError(t, w, w.result(), "comm: Rejoin: there is no round after round 1 yet: the agent has not said that round 1 is over: context deadline exceeded", 1)
+	a.overBecause("rank 0 on here: " + why)
+	for _, r := range []int{1, 2} {
+		w := a.workers[r]
+		wantError(t, w, w.result(), "gorun is forming another round: round 1 is over: rank 0 on here: it has called comm.Rejoin", 1)
+	}
 	a.next(3)
 	a.join()
+}
+
+// TestRejoinAfterARankHasLeft: a rank has closed its world, or has ended, and another one needs it. That one says so when it ends the
+// round, in the error file, too.
+func TestRejoinAfterARankHasLeft(t *testing.T) {
+	onNetworks(t, []string{"shm", "tcp"}, func(t *testing.T, network string) {
+		file := filepath.Join(t.TempDir(), "error.json") // of the first round
+		a := newTestAgent(t, network, 3, "TORCHELASTIC_ERROR_FILE="+file)
+		a.join()
+		for _, leave := range []string{"close", "exit"} {
+			a.workers[1].do(leave, "0")
+			if leave == "close" {
+				a.workers[1].result()
+			}
+			w := a.workers[0]
+			w.do("run", "Barrier")
+			wantError(t, w, w.result(), "rank 1 (pid ", 1)
+			w.do("rejoin")
+			if why := w.revokes(a.round); !strings.HasPrefix(why, "Barrier #") || !strings.Contains(why, ": rank 1 (pid ") {
+				t.Errorf("rank 0 revokes round %d: %s", a.round, why)
+			}
+			if leave == "exit" {
+				a.kill(1)
+				a.died = nil
+			} else if text, err := os.ReadFile(file); err != nil || !strings.Contains(string(text), `"failed_peer":{"rank":1,"finder":0}`) {
+				t.Errorf("the error file: %s, %v", text, err)
+			}
+			a.overBecause("rank 0 on here: " + leave)
+			a.next(3)
+			w.entered(a.round)
+			for rank, w := range a.workers {
+				if rank != 0 {
+					w.join()
+				}
+			}
+			for rank, r := range a.results() {
+				if r.Error != "" {
+					t.Fatalf("rank %d: %s", rank, r.Error)
+				}
+			}
+			a.all("check")
+		}
+	})
 }
 
 // TestRejoinOfSome: the others never call it, call Init, or have ended. Rejoin names them, and succeeds in a later round.

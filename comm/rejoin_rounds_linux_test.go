@@ -129,7 +129,7 @@ func TestSizesChange(t *testing.T) {
 			a.begun("run", "Recv from any")
 			a.over()
 			for rank, r := range a.results() {
-				if r.Kind != "over" || !strings.Contains(r.Error, "comm: Recv #") || !strings.HasSuffix(r.Error, fmt.Sprintf("gorun is forming another round: that was round %d", a.round)) {
+				if r.Kind != "over" || !strings.Contains(r.Error, "comm: Recv #") || !strings.HasSuffix(r.Error, fmt.Sprintf("gorun is forming another round: round %d is over", a.round)) {
 					t.Errorf("rank %d: %s", rank, r.Error)
 				}
 			}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/gorun/gorun/comm/internal/diagnosis"
 	"github.com/gorun/gorun/comm/internal/endpoint"
+	"github.com/gorun/gorun/comm/internal/membership"
 	"github.com/gorun/gorun/env/rounds"
 )
 
@@ -97,4 +98,6 @@ func overError(op string, r rounds.Round) error {
 	return &PeerError{Rank: d.Rank, Host: d.Host, PID: d.Pid, Op: op, Err: death, Death: death, Finder: d.Rank}
 }
 
-func errOver(r rounds.Round) error { return fmt.Errorf("%w: that was round %d", ErrRoundOver, r.Round) }
+func errOver(r rounds.Round) error {
+	return fmt.Errorf("%w: %w", ErrRoundOver, &membership.OverError{Round: r})
+}

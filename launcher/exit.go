@@ -22,6 +22,7 @@ type Exit struct {
 	Expired     *Expiry        // a failure's: the first timer of its processes that ran out, for which gorun sent a signal; nil: none
 	Hung        string         // why gorun killed it, if that is because it made no progress (see Gang.Fail); empty: it is not
 	Fault       string         // what it did wrong in the rounds of its job, so that the agent killed it; empty: nothing
+	Revoked     string         // why it has revoked its round, which is how it has failed; it may go on in the next one. Empty: it has not
 	Tail        []string       // its last lines on stderr: at most 20, of at most 1024 bytes each
 }
 
@@ -38,6 +39,9 @@ func (e Exit) Failed() bool { return e.Code != 0 }
 
 // String returns one line such as "exit code 3" or "signal 9 (SIGKILL)".
 func (e Exit) String() string {
+	if e.Revoked != "" {
+		return "revoked its round: " + e.Revoked
+	}
 	if e.Expired != nil {
 		return fmt.Sprintf("%s after its timer %.100q ran out", e.status(), e.Expired.Scope)
 	}

@@ -100,6 +100,7 @@ type Failure struct {
 	Stderr      []string  `json:"stderr,omitempty"`        // its last lines there
 	Final       bool      `json:"final"`                   // it would fail again
 	Hung        bool      `json:"hung,omitempty"`          // it made no progress, and still runs when this is reported
+	Revoked     bool      `json:"revoked,omitempty"`       // it has ended its round, as it cannot go on in it, and lives on if it can
 
 	Unreachable []Peer      `json:"unreachable,omitempty"` // that it could not reach
 	FailedPeer  *FailedPeer `json:"failed_peer,omitempty"` // because of which it has failed, as it says itself; nil: none that it knows of

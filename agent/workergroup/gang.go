@@ -12,8 +12,10 @@ import (
 
 // A Gang is the workers of one round.
 type Gang struct {
-	group *Group
-	exits chan launcher.Exit // has room for all
+	group       *Group
+	round       int
+	exits       chan launcher.Exit // has room for all
+	revocations chan launcher.Exit // has room for one of each worker
 
 	isRevoked   bool
 	revoked     chan struct{} // closed when only survivors are left
@@ -24,13 +26,16 @@ type Gang struct {
 // any of them.
 func (g *Gang) Exits() <-chan launcher.Exit { return g.exits }
 
-// Revoke ends the round, but not the workers that take part: they learn who has died, also on other nodes, and wait for another round.
-// The others are stopped, as Stop does it with sig. Revoke does not wait: Revoked is closed when nothing is left of them.
-func (g *Gang) Revoke(sig syscall.Signal, died []rounds.Death) {
+// Revocations delivers the failure of every worker that revokes the round, though it has not ended. It is never closed.
+func (g *Gang) Revocations() <-chan launcher.Exit { return g.revocations }
+
+// Revoke ends the round, but not the workers that take part: they learn why, and who has died, also on other nodes, and wait for another
+// round. The others are stopped, as Stop does it with sig. Revoke does not wait: Revoked is closed when nothing is left of them.
+func (g *Gang) Revoke(sig syscall.Signal, why string, died []rounds.Death) {
 	g.group.mu.Lock()
 	defer g.group.mu.Unlock()
 	g.isRevoked = true
-	g.group.notifyOver(died...)
+	g.group.notifyOver(why, died...)
 	for _, w := range g.group.workers {
 		if w.survives = w.canSurvive(); !w.survives && !w.failed { // one that has failed is being killed
 			w.stop(sig)
@@ -44,7 +49,7 @@ func (g *Gang) Notify(died []rounds.Death) {
 	g.group.mu.Lock()
 	defer g.group.mu.Unlock()
 	if len(died) > 0 {
-		g.group.notifyOver(died...)
+		g.group.notifyOver("", died...)
 	}
 }
 
@@ -116,7 +121,7 @@ func (g *Gang) Fail(local int, why string, quit bool) {
 		return
 	}
 	w.gang.Kill()
-	g.group.notifyOver(g.group.death(launcher.Exit{
+	g.group.notifyOver("", g.group.death(launcher.Exit{
 		Rank: w.rank, LocalRank: local, Pid: w.pid, Code: 128 + int(syscall.SIGKILL), Signal: syscall.SIGKILL, Hung: why,
 	}))
 }

@@ -1,6 +1,7 @@
 package workergroup
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -51,6 +52,7 @@ type Group struct {
 
 	round    int            // the number of the last round
 	died     []rounds.Death // in it
+	why      string         // it is over, as Revoke has said; empty: nobody has
 	notified bool           // the workers know that it is over
 
 	suspended bool
@@ -72,7 +74,7 @@ func (g *Group) Start(ctx context.Context, spec launcher.Spec) (*Gang, error) {
 	}
 	g.mu.Lock()
 	died := g.died
-	g.round, g.died, g.notified = round, nil, false
+	g.round, g.died, g.why, g.notified = round, nil, "", false
 	each := make([]rounds.Round, len(survivors))
 	for i, w := range survivors {
 		each[i] = rounds.Round{Round: round, Env: workerVariables(spec.Workers[i].Env), Died: died}
@@ -173,7 +175,10 @@ func (g *Group) startWorker(ctx context.Context, spec launcher.Spec, local int, 
 
 // begin returns the gang of the present round. Its workers may have ended since they were started.
 func (g *Group) begin(workers, survivors []*worker) *Gang {
-	gang := &Gang{group: g, exits: make(chan launcher.Exit, len(workers)), revoked: make(chan struct{})}
+	gang := &Gang{
+		group: g, round: g.round, exits: make(chan launcher.Exit, len(workers)), revocations: make(chan launcher.Exit, len(workers)),
+		revoked: make(chan struct{}),
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.workers, g.gang, g.stopping = workers, gang, false
@@ -181,12 +186,27 @@ func (g *Group) begin(workers, survivors []*worker) *Gang {
 		if w.exit != nil {
 			gang.exits <- *w.exit
 		}
+		if w.revoked != nil {
+			gang.revocations <- *w.revoked
+		}
 		if g.notified && survivors[i] == nil {
-			w.socket.send(rounds.Round{Round: g.round, Over: true, Died: g.died})
+			w.socket.send(g.over())
 		}
 	}
 	g.closeIfEnded()
 	return gang
+}
+
+// deliverRevocation delivers that a worker has revoked the present round, unless the gang of that round is still being started.
+func (g *Group) deliverRevocation(w *worker) {
+	if g.gang != nil && g.gang.round == g.round {
+		g.gang.revocations <- *w.revoked
+	}
+}
+
+// over is the document that says that the present round is over.
+func (g *Group) over() rounds.Round {
+	return rounds.Round{Round: g.round, Over: true, Why: g.why, Died: g.died}
 }
 
 // exited records the exit of a worker, and notifies the others at once: they may be waiting for it.
@@ -203,12 +223,12 @@ func (g *Group) exited(w *worker, x launcher.Exit) {
 		g.gang.exits <- x
 	}
 	if x.Failed() && !x.Stopped && !g.stopping {
-		g.notifyOver(g.death(x))
+		g.notifyOver("", g.death(x))
 	}
 }
 
-// notifyOver tells the workers that the round is over, and who has died, unless they know.
-func (g *Group) notifyOver(died ...rounds.Death) {
+// notifyOver tells the workers that the round is over, why, and who has died, unless they know.
+func (g *Group) notifyOver(why string, died ...rounds.Death) {
 	known := len(g.died)
 	for _, d := range died {
 		if !slices.ContainsFunc(g.died, func(known rounds.Death) bool { return known.Rank == d.Rank }) {
@@ -218,10 +238,10 @@ func (g *Group) notifyOver(died ...rounds.Death) {
 	if g.notified && len(g.died) == known {
 		return
 	}
-	g.notified = true
+	g.notified, g.why = true, cmp.Or(g.why, why)
 	for _, w := range g.workers {
 		if w != nil && w.exit == nil {
-			w.socket.send(rounds.Round{Round: g.round, Over: true, Died: g.died})
+			w.socket.send(g.over())
 		}
 	}
 }

@@ -27,6 +27,7 @@ type fakeWorker struct {
 	pid   int
 	exits chan launcher.Exit
 	once  sync.Once
+	ended chan struct{}
 
 	prefix   string // that it got after its start
 	stubborn bool   // it ends only by itself
@@ -73,6 +74,7 @@ func (w *fakeWorker) end(x launcher.Exit) {
 		x.LocalRank, x.Rank = w.spec.FirstLocalRank, w.spec.Workers[0].Rank
 		w.exits <- x
 		close(w.exits)
+		close(w.ended)
 	})
 }
 
@@ -107,7 +109,8 @@ type testbed struct {
 	mu       sync.Mutex
 	started  []*fakeWorker
 	warnings []string
-	broken   int // the local rank that does not start; negative: none
+	broken   int    // the local rank that does not start; negative: none
+	starting func() // is called when one is started; nil: nothing is
 }
 
 func newTestbed(t *testing.T, n int) *testbed {
@@ -115,12 +118,15 @@ func newTestbed(t *testing.T, n int) *testbed {
 	b.Group = workergroup.New(workergroup.Config{
 		Dir: b.dir, Host: "here", Timeout: patience,
 		Start: func(_ context.Context, spec launcher.Spec) (workergroup.WorkerGang, error) {
+			if b.starting != nil {
+				b.starting()
+			}
 			b.mu.Lock()
 			defer b.mu.Unlock()
 			if spec.FirstLocalRank == b.broken {
 				return nil, errors.New("no such program")
 			}
-			w := &fakeWorker{spec: spec, pid: os.Getpid(), exits: make(chan launcher.Exit, 1)}
+			w := &fakeWorker{spec: spec, pid: os.Getpid(), exits: make(chan launcher.Exit, 1), ended: make(chan struct{})}
 			b.started = append(b.started, w)
 			return w, nil
 		},
@@ -198,7 +204,7 @@ func TestReplace(t *testing.T) {
 		t.Errorf("exit %+v", x)
 	}
 	far := rounds.Death{Rank: 3, Host: "there", ExitCode: 1, Reason: "exit code 1"}
-	gang.Revoke(syscall.SIGTERM, []rounds.Death{far})
+	gang.Revoke(syscall.SIGTERM, "", []rounds.Death{far})
 	if over = next(t, conn); len(over.Died) != 2 || over.Died[1].Rank != 3 {
 		t.Errorf("told of %+v", over)
 	}
@@ -254,7 +260,7 @@ func TestDeathsBetweenRounds(t *testing.T) {
 	for _, w := range first {
 		conns = append(conns, w.connect(t))
 	}
-	gang.Revoke(syscall.SIGTERM, nil)
+	gang.Revoke(syscall.SIGTERM, "", nil)
 	await(t, gang.Revoked())
 	for _, c := range conns {
 		if r := next(t, c); !r.Over || len(r.Died) > 0 {
@@ -306,7 +312,7 @@ func TestBadAnswers(t *testing.T) {
 			}
 			gang, first := b.mustBegin(1)
 			conn := first[0].connect(t)
-			gang.Revoke(syscall.SIGTERM, nil)
+			gang.Revoke(syscall.SIGTERM, "", nil)
 			gang, _ = b.mustBegin(2)
 			next(t, conn)
 			for _, round := range c.answers {
@@ -329,7 +335,7 @@ func TestStartFails(t *testing.T) {
 	b := newTestbed(t, 3)
 	gang, first := b.mustBegin(1)
 	first[0].connect(t)
-	gang.Revoke(syscall.SIGTERM, nil)
+	gang.Revoke(syscall.SIGTERM, "", nil)
 	await(t, gang.Revoked())
 	b.broken = 2
 	if _, _, err := b.begin(2); err == nil || err.Error() != "no such program" {
@@ -354,7 +360,7 @@ func TestFail(t *testing.T) {
 	}
 	first[1].stubborn = true
 	gang.Fail(1, "it hangs", false)
-	gang.Revoke(syscall.SIGTERM, nil)
+	gang.Revoke(syscall.SIGTERM, "", nil)
 	select {
 	case <-gang.Revoked():
 		t.Error("revoked, and it has not ended")

@@ -127,16 +127,17 @@ func write(conn net.Conn, queue <-chan rounds.Round) {
 }
 
 func (s *socket) read(conn net.Conn) {
-	for reader := rounds.NewReader[rounds.Entry](conn); ; {
-		e, err := reader.Read()
+	for reader := rounds.NewReader[rounds.Message](conn); ; {
+		m, err := reader.Read()
 		if err != nil {
 			s.disconnect(conn)
 			if !errors.Is(err, io.EOF) && !errors.Is(err, net.ErrClosed) && !errors.Is(err, syscall.ECONNRESET) {
-				s.worker.warn(fmt.Sprintf("takes part no more, since its answer cannot be read: %v", err))
+				s.worker.warn(fmt.Sprintf("takes part no more, since what it sends cannot be read: %v", err))
 			}
+			s.worker.disconnected()
 			return
 		}
-		s.worker.entered(e)
+		s.worker.receive(m)
 	}
 }
 

@@ -65,15 +65,15 @@ func TestBadConnections(t *testing.T) {
 		}, []string{"rank 10 (local rank 0): refuses a connection: the worker is connected already"}, true},
 		"garbage": {func(t *testing.T, w *fakeWorker) {
 			_, _ = dial(t, w).Write([]byte("GET / HTTP/1.1\r\n\r\n"))
-		}, []string{"rank 10 (local rank 0): takes part no more, since its answer cannot be read: a document of 16 bytes: "}, false},
+		}, []string{"rank 10 (local rank 0): takes part no more, since what it sends cannot be read: a document of 16 bytes: "}, false},
 		"half a document": {func(t *testing.T, w *fakeWorker) {
 			conn := dial(t, w)
 			_, _ = conn.Write([]byte(`{"round"`))
 			_ = conn.(*net.UnixConn).CloseWrite()
-		}, []string{"rank 10 (local rank 0): takes part no more, since its answer cannot be read: unexpected EOF"}, false},
+		}, []string{"rank 10 (local rank 0): takes part no more, since what it sends cannot be read: unexpected EOF"}, false},
 		"a long line": {func(t *testing.T, w *fakeWorker) {
 			_, _ = dial(t, w).Write(make([]byte, 2*rounds.MaxLine))
-		}, []string{"rank 10 (local rank 0): takes part no more, since its answer cannot be read: a document has more than 1048576 bytes"}, false},
+		}, []string{"rank 10 (local rank 0): takes part no more, since what it sends cannot be read: a document has more than 1048576 bytes"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newTestbed(t, 2)
@@ -81,7 +81,7 @@ func TestBadConnections(t *testing.T) {
 			other := first[1].connect(t)
 			test.misuse(t, first[0])
 			b.wantWarnings(test.want...)
-			gang.Revoke(syscall.SIGTERM, nil)
+			gang.Revoke(syscall.SIGTERM, "", nil)
 			if r := next(t, other); !r.Over {
 				t.Errorf("told of %+v", r)
 			}
@@ -106,7 +106,7 @@ func TestNeverReads(t *testing.T) {
 		t.Fatal(err)
 	}
 	for round := 2; len(b.snapshot()) == 0; round++ {
-		gang.Revoke(syscall.SIGTERM, []rounds.Death{{Rank: round, Reason: strings.Repeat("x", 1<<19)}})
+		gang.Revoke(syscall.SIGTERM, "", []rounds.Death{{Rank: round, Reason: strings.Repeat("x", 1<<19)}})
 		await(t, gang.Revoked())
 		var fresh []*fakeWorker
 		if gang, fresh = b.mustBegin(round); fresh[0] != nil {
@@ -134,7 +134,7 @@ func TestLateAnswer(t *testing.T) {
 	gang, first := b.mustBegin(1)
 	conn := first[0].connect(t)
 	for round := 2; round <= 3; round++ {
-		gang.Revoke(syscall.SIGTERM, nil)
+		gang.Revoke(syscall.SIGTERM, "", nil)
 		await(t, gang.Revoked())
 		gang, _ = b.mustBegin(round)
 	}
@@ -160,7 +160,7 @@ func TestKilledIsNoSurvivor(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.wantWarnings("rank 10 (local rank 0) is killed: it enters round 7, and has nothing to enter: it is in round 1")
-	gang.Revoke(syscall.SIGTERM, nil)
+	gang.Revoke(syscall.SIGTERM, "", nil)
 	first[0].end(launcher.Exit{Code: 137, Signal: syscall.SIGKILL, Stopped: true})
 	await(t, gang.Revoked())
 	gang, second := b.mustBegin(2)
@@ -178,7 +178,7 @@ func TestSuspendedWorkerIsNotLate(t *testing.T) {
 	b.Timeout = 200 * time.Millisecond
 	gang, first := b.mustBegin(1)
 	conn := first[0].connect(t)
-	gang.Revoke(syscall.SIGTERM, nil)
+	gang.Revoke(syscall.SIGTERM, "", nil)
 	await(t, gang.Revoked())
 	gang, _ = b.mustBegin(2)
 	gang.Suspend()

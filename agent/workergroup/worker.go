@@ -30,10 +30,14 @@ type worker struct {
 	entering int            // the last of these, which it has to enter; 0: none
 	deadline time.Time      // of entering
 	timer    *time.Timer    // of deadline
+	revoked  *launcher.Exit // its failure in the round that it has revoked, the last that was sent to it; nil: it has not
 }
 
 // awakeTolerance is how late a deadline may be noticed. If it takes longer, this process was stopped, and perhaps the worker with it.
 const awakeTolerance = time.Second
+
+// exitDelay is how long after its connection a worker may end, so that its exit says why.
+const exitDelay = time.Second
 
 // follow follows the worker to its end.
 func (w *worker) follow() {
@@ -74,13 +78,16 @@ func (w *worker) stop(sig syscall.Signal) {
 
 // enter sends it a round, which it has to enter in time.
 func (w *worker) enter(r rounds.Round) {
-	w.survives, w.entering, w.deadline = false, r.Round, time.Now().Add(w.group.Timeout)
+	w.survives, w.entering, w.deadline, w.revoked = false, r.Round, time.Now().Add(w.group.Timeout), nil
 	w.pending = append(w.pending, r.Round)
 	w.socket.send(r)
 	if w.timer != nil {
 		w.timer.Stop()
 	}
 	w.timer = time.AfterFunc(w.group.Timeout, w.late)
+	if !w.socket.isConnected() {
+		w.disconnected()
+	}
 }
 
 // extend moves the deadline by the time for which the job was suspended.
@@ -91,21 +98,53 @@ func (w *worker) extend(passed time.Duration) {
 	}
 }
 
-// entered takes its answer. The round may be over by now, and the worker may not have known that when it answered.
-func (w *worker) entered(e rounds.Entry) {
+// receive takes in what it sends.
+func (w *worker) receive(m rounds.Message) {
 	w.group.mu.Lock()
 	defer w.group.mu.Unlock()
-	switch i := slices.Index(w.pending, e.Round); {
+	if m.Revoke != "" {
+		w.revokes(m.Round, m.Revoke)
+	} else {
+		w.enters(m.Round)
+	}
+}
+
+// enters takes its answer. The round may be over by now, and the worker may not have known that when it answered.
+func (w *worker) enters(round int) {
+	switch i := slices.Index(w.pending, round); {
 	case i >= 0:
 		w.pending = w.pending[i+1:]
-		if e.Round == w.entering {
+		if round == w.entering {
 			w.entering = 0
 			w.timer.Stop()
 		}
 	case w.entering > 0:
-		w.fail("enters round %d, and is in round %d", e.Round, w.entering)
+		w.fail("enters round %d, and is in round %d", round, w.entering)
 	default:
-		w.fail("enters round %d, and has nothing to enter: it is in round %d", e.Round, w.group.round)
+		w.fail("enters round %d, and has nothing to enter: it is in round %d", round, w.group.round)
+	}
+}
+
+// revokes takes in that it ends a round for all. Only the first time counts, and nothing does if that round is over.
+func (w *worker) revokes(round int, why string) {
+	switch {
+	case round > w.group.round:
+		w.fail("revokes round %d, and is in round %d", round, w.group.round)
+	case round == w.group.round && w.revoked == nil && w.exit == nil:
+		w.revoked = &launcher.Exit{Rank: w.rank, LocalRank: w.local, Pid: w.pid, Code: 1, At: time.Now(), Revoked: why}
+		w.group.deliverRevocation(w)
+	}
+}
+
+// disconnected is called when its connection has ended. Perhaps the worker has ended, too, which its exit will tell.
+func (w *worker) disconnected() { time.AfterFunc(exitDelay, w.failIfDisconnected) }
+
+// failIfDisconnected kills it if it cannot enter the round that it has to enter.
+func (w *worker) failIfDisconnected() {
+	w.group.mu.Lock()
+	defer w.group.mu.Unlock()
+	if w.entering > 0 && !w.group.suspended && !w.socket.isConnected() {
+		w.fail("disconnected from its agent, and has not entered round %d", w.entering)
 	}
 }
 

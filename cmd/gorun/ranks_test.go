@@ -46,6 +46,30 @@ var rankPrograms = map[string]func(ctx context.Context, odd int) error{
 		}
 	},
 
+	// leaves-early: in the first round one rank ends with exit code 0 while the others still need it.
+	"leaves-early": func(ctx context.Context, odd int) error {
+		return inWorlds(ctx, func(ctx context.Context, g *comm.Group) error {
+			if g.Rank() == odd && os.Getenv("GORUN_ROUND") == "1" {
+				return g.Close()
+			}
+			return comm.AllReduce(ctx, g, make([]int, 1), comm.Sum)
+		})
+	},
+
+	// revokes: in each round one rank calls Rejoin though nothing has failed.
+	"revokes": func(ctx context.Context, odd int) error {
+		return inWorlds(ctx, func(ctx context.Context, g *comm.Group) error {
+			for {
+				if err := comm.AllReduce(ctx, g, make([]int, 1), comm.Sum); err != nil {
+					return err
+				}
+				if g.Rank() == odd {
+					return comm.ErrRoundOver // as if it were
+				}
+			}
+		})
+	},
+
 	// follows: the worker takes part by hand.
 	"follows": follow,
 
@@ -246,6 +270,25 @@ func computeUntil(ctx context.Context, g *comm.Group, file string, begun time.Ti
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
+}
+
+// inWorlds does the same in each world until that succeeds.
+func inWorlds(ctx context.Context, do func(context.Context, *comm.Group) error) error {
+	g, err := comm.Init(ctx)
+	for {
+		if err == nil {
+			err = do(ctx, g)
+		}
+		if !errors.As(err, new(*comm.PeerError)) && !errors.Is(err, comm.ErrRoundOver) {
+			break
+		}
+		fmt.Println("round", os.Getenv("GORUN_ROUND")+":", err)
+		g, err = comm.Rejoin(ctx)
+	}
+	if err == nil {
+		fmt.Println("done in round", os.Getenv("GORUN_ROUND"))
+	}
+	return err
 }
 
 func printSum(ctx context.Context, g *comm.Group) error {

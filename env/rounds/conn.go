@@ -1,11 +1,13 @@
 package rounds
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net"
+	"strings"
 )
 
 // A Conn is a worker's connection to its agent. Next is for one goroutine, and the others for any.
@@ -45,9 +47,23 @@ func (c *Conn) Next() (Round, error) {
 	return r, nil
 }
 
-// Enter answers that the worker goes on in a round.
-func (c *Conn) Enter(round int) error {
-	_, err := c.conn.Write(Encode(Entry{round}))
+// Enter tells the agent that the worker has entered a round.
+func (c *Conn) Enter(round int) error { return c.send(Message{Round: round}) }
+
+// maxReason is how many bytes of a reason are sent.
+const maxReason = 1024
+
+// Revoke asks the agent to end a round for all ranks, for a reason that fits in a line. It has no effect if the round is over.
+func (c *Conn) Revoke(round int, why string) error {
+	why = cmp.Or(strings.Join(strings.Fields(why), " "), "it does not say why")
+	if len(why) > maxReason {
+		why = why[:maxReason] + "..."
+	}
+	return c.send(Message{round, strings.ToValidUTF8(why, "")})
+}
+
+func (c *Conn) send(m Message) error {
+	_, err := c.conn.Write(Encode(m))
 	return err
 }
 

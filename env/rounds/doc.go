@@ -8,7 +8,7 @@
 // Both sides send JSON documents, each on a line of its own. The agent sends
 //
 //	{"round":1,"env":{"RANK":"0","WORLD_SIZE":"4","MASTER_ADDR":"10.0.0.7",...}}
-//	{"round":1,"over":true,"died":[{"rank":3,"host":"node-b","exit_code":-9,...}]}
+//	{"round":1,"over":true,"why":"...","died":[{"rank":3,"host":"node-b","exit_code":-9,...}]}
 //	{"round":2,"env":{"RANK":"0","WORLD_SIZE":"4","MASTER_ADDR":"10.0.0.7",...},"died":[...]}
 //
 // The first is the round that the worker is in, and comes when it connects. The second comes at once when a worker of this node has died, or
@@ -20,6 +20,12 @@
 //
 // when it has read the document and goes on in that round. A worker that does not answer in time (--replace-timeout) is killed and
 // started again, as is one that answers twice, or for another round.
+//
+// A worker whose round can go no further, though no worker has died as far as it knows, revokes the round. It sends
+//
+//	{"round":2,"revoke":"rank 1 has left"}
+//
+// The round is then over for all ranks, as if a worker had failed, but this worker lives on.
 //
 // No line has more than 1 MiB. Fields may be added: a reader ignores those that it does not know.
 package rounds

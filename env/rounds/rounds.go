@@ -20,6 +20,7 @@ type Round struct {
 	Round int               `json:"round"`          // its number, from 1 upward
 	Over  bool              `json:"over,omitempty"` // it is over, and another one is to form
 	Env   map[string]string `json:"env,omitempty"`  // what workers that start in it find in their environment (see env.Worker); empty if it is over
+	Why   string            `json:"why,omitempty"`  // it is over, in words, one line; empty: see Died
 	Died  []Death           `json:"died,omitempty"` // the workers because of which it is over, or the one before was; the root cause first
 }
 
@@ -35,9 +36,10 @@ type Death struct {
 	Stderr      []string `json:"stderr,omitempty"`        // its last lines there, as far as they are known
 }
 
-// An Entry is what a worker answers.
-type Entry struct {
-	Round int `json:"round"` // the worker goes on in it
+// A Message is what a worker sends: that it has entered a round, or that it revokes one.
+type Message struct {
+	Round  int    `json:"round"`
+	Revoke string `json:"revoke,omitempty"` // why the worker ends this round for all ranks, one line; empty: it has entered the round
 }
 
 // Worker is what Env says.
@@ -61,23 +63,23 @@ func (r Round) check() error {
 	return nil
 }
 
-func (e Entry) check() error {
-	if e.Round < 1 {
-		return fmt.Errorf("its round is %d, want at least 1", e.Round)
+func (m Message) check() error {
+	if m.Round < 1 {
+		return fmt.Errorf("its round is %d, want at least 1", m.Round)
 	}
 	return nil
 }
 
 // A document is what one of the two sides sends.
 type document interface {
-	Round | Entry
+	Round | Message
 	check() error
 }
 
 // A Reader reads what the other side sends.
 type Reader[D document] struct{ lines *bufio.Reader }
 
-// NewReader returns a Reader of Rounds, or of Entries.
+// NewReader returns a Reader of Rounds, or of Messages.
 func NewReader[D document](r io.Reader) *Reader[D] { return &Reader[D]{bufio.NewReader(r)} }
 
 // Read waits for the next document. The error is io.EOF when there is none, and otherwise says what is wrong with it.

@@ -3,6 +3,8 @@ package rounds_test
 import (
 	"errors"
 	"io"
+	"net"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -42,6 +44,42 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
+// TestMessages: what a worker sends is read as it was meant, and a reason is one line of some length.
+func TestMessages(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	ln, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = ln.Close() }()
+	accepted := make(chan net.Conn, 1)
+	go func() {
+		conn, err := ln.Accept()
+		if err == nil {
+			_, err = conn.Write(rounds.Encode(rounds.Round{Round: 1, Over: true}))
+		}
+		if accepted <- conn; err != nil {
+			t.Error(err)
+		}
+	}()
+	c, err := rounds.Connect(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	agent := <-accepted
+	defer func() { _ = errors.Join(c.Close(), agent.Close()) }()
+	long := strings.Repeat("é", 1000)
+	if err := errors.Join(c.Enter(2), c.Revoke(2, " rank 1\n has left "), c.Revoke(3, ""), c.Revoke(4, "x"+long)); err != nil {
+		t.Fatal(err)
+	}
+	reader := rounds.NewReader[rounds.Message](agent)
+	for _, want := range []rounds.Message{{Round: 2}, {Round: 2, Revoke: "rank 1 has left"}, {Round: 3, Revoke: "it does not say why"}, {Round: 4, Revoke: "x" + long[:1022] + "..."}} {
+		if got, err := reader.Read(); err != nil || got != want {
+			t.Errorf("read %+v, %v, want %+v", got, err, want)
+		}
+	}
+}
+
 // TestUnknownEnding: of a worker whose node is gone nothing is said that is not known.
 func TestUnknownEnding(t *testing.T) {
 	gone := rounds.Round{Round: 1, Over: true, Died: []rounds.Death{{Rank: 2, Host: "node-b", Reason: "its node is lost"}}}
@@ -68,7 +106,7 @@ func TestBadDocuments(t *testing.T) {
 			}
 		})
 	}
-	if _, err := rounds.NewReader[rounds.Entry](strings.NewReader("{}\n")).Read(); err == nil {
+	if _, err := rounds.NewReader[rounds.Message](strings.NewReader("{}\n")).Read(); err == nil {
 		t.Error("an answer without a round was read")
 	}
 }

@@ -102,9 +102,12 @@ type OverError struct{ Round rounds.Round }
 
 func (e *OverError) Error() string {
 	text := fmt.Sprintf("round %d is over", e.Round.Round)
-	if len(e.Round.Died) > 0 {
+	switch {
+	case len(e.Round.Died) > 0:
 		d := e.Round.Died[0]
 		text += fmt.Sprintf(": rank %d on %s: %s", d.Rank, d.Host, d.Reason)
+	case e.Round.Why != "":
+		text += ": " + e.Round.Why
 	}
 	return text
 }
@@ -128,6 +131,17 @@ func (m *Membership) During(ctx context.Context) (context.Context, context.Cance
 		}
 	}()
 	return ctx, func() { cancel(context.Canceled) }
+}
+
+// Revoke asks the agent to end the present round for all ranks, unless it is over as far as is known here.
+func (m *Membership) Revoke(why string) error {
+	m.mu.Lock()
+	round, over := m.round, m.last()
+	m.mu.Unlock()
+	if over != nil {
+		return nil
+	}
+	return m.conn.Revoke(round, why)
 }
 
 // Await waits for the next round.

@@ -171,6 +171,43 @@ func TestConnectedLate(t *testing.T) {
 	a.enters(3)
 }
 
+// TestRevoke: a round that is over is not revoked, nor is the next one before it is entered.
+func TestRevoke(t *testing.T) {
+	a := newAgent(t, 1, 1)
+	sent := bufio.NewReader(a.conn)
+	revokes := func(want string) {
+		t.Helper()
+		if err := a.Revoke("rank 1 has left"); err != nil {
+			t.Error(err)
+		}
+		if want == "" {
+			return
+		}
+		if line, err := sent.ReadString('\n'); err != nil || line != want+"\n" {
+			t.Errorf("the agent reads %q, %v, want %q", line, err, want)
+		}
+	}
+	revokes(`{"round":1,"revoke":"rank 1 has left"}`)
+	why := over(1)
+	why.Why = "rank 0 on there: rank 1 has left"
+	a.say(why)
+	a.isOver(1, 0)
+	revokes("")
+	if e := (&OverError{*a.Over()}); e.Error() != "round 1 is over: rank 0 on there: rank 1 has left" {
+		t.Error(e)
+	}
+	a.say(begun(2))
+	a.waitUntil(func() bool { a.mu.Lock(); defer a.mu.Unlock(); return a.next != nil })
+	revokes("")
+	if _, err := a.Enter(); err != nil {
+		t.Fatal(err)
+	}
+	if line, err := sent.ReadString('\n'); err != nil || line != "{\"round\":2}\n" {
+		t.Errorf("the agent reads %q, %v", line, err)
+	}
+	revokes(`{"round":2,"revoke":"rank 1 has left"}`)
+}
+
 // TestDuring: what is done in a round ends with it, and not before.
 func TestDuring(t *testing.T) {
 	a := newAgent(t, 1, 1)

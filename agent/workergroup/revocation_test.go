@@ -1,0 +1,120 @@
+package workergroup_test
+
+import (
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gorun/gorun/launcher"
+)
+
+// TestRevocation: a worker revokes its round, as often as it likes, and is in the next one with those that have learned why.
+func TestRevocation(t *testing.T) {
+	b := newTestbed(t, 2)
+	gang, first := b.mustBegin(1)
+	conn, other := first[0].connect(t), first[1].connect(t)
+	for _, why := range []string{"rank 3\nhas left", "rank 4 has left"} {
+		if err := conn.Revoke(1, why); err != nil {
+			t.Fatal(err)
+		}
+	}
+	x, _ := await(t, gang.Revocations())
+	if x.Rank != 10 || x.Pid == 0 || x.At.IsZero() || !x.Failed() || x.String() != "revoked its round: rank 3 has left" {
+		t.Errorf("the failure is %+v: %s", x, x)
+	}
+	gang.Revoke(syscall.SIGTERM, x.String(), nil)
+	await(t, gang.Revoked())
+	for range 2 {
+		if r := next(t, other); !r.Over || r.Why != x.String() || len(r.Died) > 0 {
+			t.Errorf("told of %+v", r)
+		}
+		other = conn
+	}
+	gang, second := b.mustBegin(2)
+	if second[0] != nil || second[1] != nil {
+		t.Errorf("%v were started", second)
+	}
+	for _, round := range []int{1, 2} { // the first is over
+		if err := conn.Revoke(round, strings.Repeat("x", 5000)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if x, _ := await(t, gang.Revocations()); len(x.Revoked) > 1100 {
+		t.Errorf("a reason of %d bytes", len(x.Revoked))
+	}
+	if len(gang.Revocations()) > 0 {
+		t.Error("the end of a round counts for the next one, or counts twice")
+	}
+	if err := conn.Revoke(3, "it knows the future"); err != nil {
+		t.Fatal(err)
+	}
+	if x, _ := await(t, gang.Exits()); x.LocalRank != 0 || x.Fault != "revokes round 3, and is in round 2" {
+		t.Errorf("exit %+v", x)
+	}
+	gang.Kill()
+	for range gang.Exits() {
+	}
+}
+
+// TestRevocationWhileOthersAreStarted: a worker is faster than the start of another one.
+func TestRevocationWhileOthersAreStarted(t *testing.T) {
+	b := newTestbed(t, 2)
+	gang, first := b.mustBegin(1)
+	conn := first[0].connect(t)
+	gang.Revoke(syscall.SIGTERM, "", nil)
+	await(t, gang.Revoked())
+	taken := make(chan struct{})
+	b.starting = func() { // round 2 has begun for the survivor
+		if err := conn.Revoke(2, "it is fast"); err != nil {
+			t.Error(err)
+		}
+		if err := conn.Enter(7); err != nil { // the agent reads it after that
+			t.Error(err)
+		}
+		await(t, first[0].ended)
+		close(taken)
+	}
+	gang, _ = b.mustBegin(2)
+	await(t, taken)
+	if x, _ := await(t, gang.Revocations()); x.Rank != 10 || x.Revoked != "it is fast" {
+		t.Errorf("the failure is %+v", x)
+	}
+	gang.Kill()
+	for range gang.Exits() {
+	}
+}
+
+// TestDisconnectsWhileItShouldEnter: such a worker is killed soon, since it can enter nothing. If it has ended, its exit says how.
+func TestDisconnectsWhileItShouldEnter(t *testing.T) {
+	for name, c := range map[string]struct {
+		ends launcher.Exit
+		want string
+	}{
+		"lives":      {want: "signal 9 (SIGKILL): it disconnected from its agent, and has not entered round 2"},
+		"has exited": {ends: launcher.Exit{Code: 3}, want: "exit code 3"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newTestbed(t, 1)
+			b.Timeout = time.Hour
+			gang, first := b.mustBegin(1)
+			conn := first[0].connect(t)
+			gang.Revoke(syscall.SIGTERM, "", nil)
+			await(t, gang.Revoked())
+			gang, second := b.mustBegin(2)
+			if second[0] != nil {
+				t.Fatal("it does not live on")
+			}
+			if err := conn.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if c.ends.Failed() {
+				first[0].end(c.ends)
+			}
+			if x, _ := await(t, gang.Exits()); x.String() != c.want {
+				t.Errorf("exit %v, want %s", x, c.want)
+			}
+		})
+	}
+}
