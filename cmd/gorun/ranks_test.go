@@ -46,13 +46,25 @@ var rankPrograms = map[string]func(ctx context.Context, odd int) error{
 		}
 	},
 
-	// leaves-early: in the first round one rank ends with exit code 0 while the others still need it.
+	// leaves-early: in the first round the ranks from one on end with exit code 0 while the others still need them.
 	"leaves-early": func(ctx context.Context, odd int) error {
 		return inWorlds(ctx, func(ctx context.Context, g *comm.Group) error {
-			if g.Rank() == odd && os.Getenv("GORUN_ROUND") == "1" {
+			if g.Rank() >= odd && os.Getenv("GORUN_ROUND") == "1" {
 				return g.Close()
 			}
 			return comm.AllReduce(ctx, g, make([]int, 1), comm.Sum)
+		})
+	},
+
+	// goes-on: in the first world the ranks compute until one of them is gone.
+	"goes-on": func(ctx context.Context, _ int) error {
+		return inWorlds(ctx, func(ctx context.Context, g *comm.Group) error {
+			fmt.Println("goes on in round", os.Getenv("GORUN_ROUND"))
+			for {
+				if err := comm.AllReduce(ctx, g, make([]int, 1), comm.Sum); err != nil || os.Getenv("GORUN_ROUND") != "1" {
+					return err
+				}
+			}
 		})
 	},
 

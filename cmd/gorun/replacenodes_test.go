@@ -17,6 +17,12 @@ type replacingJob struct {
 
 func newReplacingJob(t *testing.T, nnodes, conf string, more ...string) *replacingJob {
 	t.Helper()
+	return newReplacingJobOf(t, "follows", nnodes, conf, more...)
+}
+
+// newReplacingJobOf is newReplacingJob with workers that do something else.
+func newReplacingJobOf(t *testing.T, program, nnodes, conf string, more ...string) *replacingJob {
+	t.Helper()
 	endpoint, token := "--rdzv-endpoint="+loopback(t, 1), "--rdzv-token-file="+tokenFile(t, secretToken)
 	startNodeFor(t, 4*patience, "etcd", endpoint, token).expect("serving: ")
 	args := []string{"--nnodes=" + nnodes, "--nproc-per-node=2", "--on-failure=replace", "--rdzv-backend=etcd", "--rdzv-id=j", endpoint, token, "--rdzv-conf=" + conf}
@@ -24,7 +30,7 @@ func newReplacingJob(t *testing.T, nnodes, conf string, more ...string) *replaci
 	if err != nil {
 		t.Fatal(err)
 	}
-	args = append(append(args, more...), "bash", "-c", "exec -a ranks "+exe+" follows")
+	args = append(append(args, more...), "bash", "-c", "exec -a ranks "+exe+" "+program)
 	return &replacingJob{t, args}
 }
 
