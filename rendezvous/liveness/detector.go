@@ -7,8 +7,10 @@
 // ended only if all of this holds:
 //
 //  1. There was a connection, on which both had proven that they hold the job's secret.
-//  2. There is no new one within a grace period. A process that lives calls again at once.
-//  3. At the end of the grace period its port refuses connections: its machine answers, and says that nobody listens.
+//  2. There is no new one. A process that lives calls again at once.
+//  3. Its port refuses connections again and again: its machine answers, and says that nobody listens. Twice is enough if that machine has
+//     closed the connection in good order, as a kernel does when a process ends. Otherwise a firewall may have cut it, and refuse
+//     connections for a moment: then it takes a grace period.
 //
 // So nothing is held against a process that is slow or stopped: its kernel accepts connections for it. Nor against one
 // that is cut off, or whose machine has vanished: nothing is refused where nothing answers. Nor against one that cannot
@@ -24,6 +26,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"sync"
@@ -37,9 +40,11 @@ import (
 )
 
 const (
-	grace        = 300 * time.Millisecond
-	graceStep    = 100 * time.Millisecond // between two calls in it
-	callLimit    = 3 * time.Second        // of one call
+	graceStep    = 50 * time.Millisecond // between two calls in the grace period
+	graceCalls   = 7                     // that are refused in it
+	closedCalls  = 2                     // that are refused, if the connection was closed in good order
+	grace        = (graceCalls - 1) * graceStep
+	callLimit    = 3 * time.Second // of one call
 	strangerTime = 2 * time.Second
 	maxKey       = 64                    // bytes
 	minPause     = 50 * time.Millisecond // between two calls that have failed, first and later
@@ -142,7 +147,7 @@ func (d *Detector) Monitor(ctx context.Context, key, addr string, observe func(a
 		err = await(ctx, conn)
 		d.monitored.Delete(addr)
 		observe(lastSign(err), nil)
-		if d.ended(ctx, key, conn.RemoteAddr().String()) {
+		if d.ended(ctx, key, conn.RemoteAddr().String(), err) {
 			return true
 		}
 	}
@@ -194,20 +199,28 @@ func (d *Detector) call(ctx context.Context, addr string, h hello) (net.Conn, er
 	return conn, nil
 }
 
-// ended finds out whether a process, which answered to key at addr until a connection broke, has ended.
-func (d *Detector) ended(ctx context.Context, key, addr string) bool {
-	refused := false
-	for limit := time.Now().Add(grace); time.Now().Before(limit); pause(ctx, graceStep) {
+// ended finds out whether a process, which answered to key at addr until a connection broke with err, has ended.
+func (d *Detector) ended(ctx context.Context, key, addr string, err error) bool {
+	most := graceCalls
+	if errors.Is(err, io.EOF) {
+		most = closedCalls
+	}
+	begun := time.Now()
+	for refused := 0; ; pause(ctx, graceStep) {
 		if d.Connected(key) || ctx.Err() != nil {
 			return false
 		}
-		err := d.Ping(ctx, key, addr)
-		if err == nil {
+		switch err := d.Ping(ctx, key, addr); {
+		case errors.Is(err, syscall.ECONNREFUSED):
+			if refused++; refused == most {
+				return !d.Connected(key) && ctx.Err() == nil
+			}
+		case err == nil, time.Since(begun) > grace:
 			return false
+		default: // it may be about to end
+			refused = 0
 		}
-		refused = errors.Is(err, syscall.ECONNREFUSED)
 	}
-	return refused && !d.Connected(key) && ctx.Err() == nil
 }
 
 // HasEnded reports whether a process that has ended, as far as was found out before, still looks so.
