@@ -1,7 +1,9 @@
 package hang
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -73,11 +75,7 @@ func TestCollect(t *testing.T) {
 	if err := os.Symlink(precious, filepath.Join(dir, "1", StacksFile)); err != nil {
 		t.Fatal(err)
 	}
-	report, err := Collect(t.Context(), workers, dir)
-	if err != nil {
-		t.Error(err)
-	}
-	for i, c := range []struct {
+	want := []struct {
 		doing string
 		texts []string
 	}{
@@ -85,35 +83,50 @@ func TestCollect(t *testing.T) {
 		{"it was stopped by a signal (state T (stopped))", []string{"rank 11 (local rank 1)"}},
 		{"", []string{"==== Stacks that it wrote on SIGUSR1\nat the top\n"}},
 		{"it was running (state R (running))", []string{"it has created the file for its stacks, and does not handle the signal"}},
-	} {
-		text, err := os.ReadFile(filepath.Join(dir, workers[i].File[len(workers[i].File)-1:], StacksFile))
+	}
+	check := func() (problems []string) {
+		wrong := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
+		report, err := Collect(t.Context(), workers, dir)
 		if err != nil {
-			t.Error(err)
+			t.Fatal(err)
 		}
-		for _, want := range c.texts {
-			if !strings.Contains(string(text), want) {
-				t.Errorf("worker %d: want %q in:\n%s", i, want, text)
+		for i, c := range want {
+			text, err := os.ReadFile(filepath.Join(dir, workers[i].File[len(workers[i].File)-1:], StacksFile))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, part := range c.texts {
+				if !strings.Contains(string(text), part) {
+					wrong("worker %d: want %q in:\n%s", i, part, text)
+				}
+			}
+			if c.doing != "" && report.Doing[i] != c.doing {
+				wrong("worker %d: %q, want %q", i, report.Doing[i], c.doing)
+			}
+			if err := syscall.Kill(workers[i].Pid, 0); err != nil {
+				t.Fatalf("worker %d has not survived: %v", i, err)
 			}
 		}
-		if c.doing != "" && report.Doing[i] != c.doing {
-			t.Errorf("worker %d: %q, want %q", i, report.Doing[i], c.doing)
+		if text, err := os.ReadFile(filepath.Join(dir, FlightsFile)); err != nil || !strings.Contains(string(text), "3  Barrier\n") {
+			wrong("%s, %v", text, err)
 		}
-		if err := syscall.Kill(workers[i].Pid, 0); err != nil {
-			t.Errorf("worker %d has not survived: %v", i, err)
+		return problems
+	}
+	begun := time.Now()
+	for problems := check(); len(problems) > 0; problems = check() { // on a busy machine, a worker may answer too late
+		if time.Since(begun) > patience {
+			t.Fatal(strings.Join(problems, "\n"))
 		}
 	}
 	if text, _ := os.ReadFile(precious); string(text) != "x" {
 		t.Errorf("a link was followed: %q", text)
-	}
-	if text, err := os.ReadFile(filepath.Join(dir, FlightsFile)); err != nil || !strings.Contains(string(text), "3  Barrier\n") {
-		t.Errorf("%s, %v", text, err)
 	}
 	if _, err := Collect(t.Context(), workers[1:2], filepath.Join(precious, "below a file")); err == nil {
 		t.Error("written where nothing can be")
 	}
 }
 
-// TestSuspended: a worker that is stopped is not asked, since it cannot answer: it is found, and described, soon after the timeout.
+// TestSuspended: a worker that is stopped is found, and described. Nobody waits for its answer, since it cannot answer.
 func TestSuspended(t *testing.T) {
 	workers := newWorkers(t, 1)
 	exe, err := os.Executable()
@@ -121,18 +134,17 @@ func TestSuspended(t *testing.T) {
 		t.Fatal(err)
 	}
 	workers[0].Pid = startWorker(t, workers[0], "GORUN_TEST_SUSPENDED=$GORUN_PROGRESS_FILE exec "+exe)
-	const timeout = 500 * time.Millisecond
-	begun := time.Now()
-	m := Watch(timeout, workers, func() bool { return false })
+	m := Watch(500*time.Millisecond, workers, func() bool { return false })
 	defer m.Close()
 	h := <-m.Hangs()
 	report, err := Collect(t.Context(), workers, t.TempDir())
-	passed := time.Since(begun)
 	if err != nil || h.Reason != "it does not answer gorun" || report.Doing[0] != "it was stopped by a signal (state T (stopped))" || report.IsGo[0] {
 		t.Errorf("%+v, %+v, %v", h, report, err)
 	}
-	if passed > timeout+stacksTimeout {
-		t.Errorf("it takes %v", passed)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if status, isSilent := ask(ctx, workers[0], true); status != nil || !isSilent || ctx.Err() != nil {
+		t.Errorf("asked, it says %+v; silent: %t; in time: %v", status, isSilent, ctx.Err())
 	}
 }
 
