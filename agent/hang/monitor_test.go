@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -168,10 +169,11 @@ func TestWatchPace(t *testing.T) {
 		workers := newWorkers(t, 3)
 		var count atomic.Uint64
 		quit := make(chan struct{})
+		var stepping sync.WaitGroup
 		for i, w := range workers {
 			each := time.Duration(2+38*(i%2)) * time.Millisecond
 			if kind == "steps" {
-				go func() {
+				stepping.Go(func() {
 					for n := 1; ; n++ {
 						_ = os.WriteFile(w.File+".new", []byte(fmt.Sprintln(n)), 0o600)
 						_ = os.Rename(w.File+".new", w.File)
@@ -181,7 +183,7 @@ func TestWatchPace(t *testing.T) {
 						case <-time.After(each):
 						}
 					}
-				}()
+				})
 				continue
 			}
 			s, err := progress.Serve(w.File, func(bool) *progress.Status {
@@ -216,5 +218,6 @@ func TestWatchPace(t *testing.T) {
 		m.Close()
 		close(quit)
 		<-done
+		stepping.Wait()
 	}
 }
