@@ -29,7 +29,7 @@ func deathsElsewhere(round *rendezvous.Round) []rounds.Death {
 	if f := over.Failure; f != nil && f.Node != round.Node.ID && !f.Revoked {
 		deaths = append([]rounds.Death{{
 			Rank: f.Rank, LocalRank: f.LocalRank, Host: f.Host, Pid: f.Pid, ExitCode: exitOf(f).ReturnCode(), OutOfMemory: f.OutOfMemory,
-			Reason: f.Ending, Stderr: f.Stderr,
+			Hung: f.Hung, Reason: f.Ending, Stderr: f.Stderr,
 		}}, deaths...)
 	}
 	return deaths

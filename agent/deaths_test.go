@@ -36,6 +36,8 @@ func TestDeathsElsewhere(t *testing.T) {
 		"this node is given up": {&rendezvous.NewRoundError{Gone: []rendezvous.GoneNode{self, goneNode}}, goneDeaths},
 		"a worker has failed": {&rendezvous.NewRoundError{Failure: &worker},
 			[]rounds.Death{{Rank: 7, LocalRank: 1, Host: "node-c", Pid: 9, ExitCode: -9, OutOfMemory: true, Reason: "signal 9 (SIGKILL)", Stderr: []string{"one", "two"}}}},
+		"a worker hangs": {&rendezvous.NewRoundError{Failure: hangsFar},
+			[]rounds.Death{{Rank: 5, ExitCode: -9, Hung: true}}},
 		"a worker of this node has": {&rendezvous.NewRoundError{Failure: &own}, nil},
 		"a worker has revoked it":   {&rendezvous.NewRoundError{Failure: &rendezvous.Failure{Node: "b", Rank: 5, Code: 1, Revoked: true}}, nil},
 		"nodes come":                {&rendezvous.NewRoundError{Why: "more nodes have come: 1"}, nil},

@@ -97,7 +97,8 @@ func (l *loop) enter(j joined) event {
 	return started{j.round.Node.Nproc}
 }
 
-// logRestart logs what torchrun logs at this time, in its words. last.round is nil if these workers are the first on this node.
+// logRestart logs why the workers are started again. After a failure, the line begins as torchrun's does. last.round is nil if these
+// workers are the first on this node.
 func (l *loop) logRestart(round *rendezvous.Round, last past, delay time.Duration) {
 	if last.round == nil {
 		return

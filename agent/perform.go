@@ -109,7 +109,7 @@ func (l *loop) leave(sig syscall.Signal) {
 	})
 }
 
-// announce logs what torchrun logs at this time, in its words.
+// announce logs the failure of a worker. Of one that has ended it logs the line that torchrun logs.
 func (l *loop) announce(a announce) {
 	switch {
 	case a.Hung != "":

@@ -11,6 +11,7 @@ import (
 type Death struct {
 	ExitCode    int      // -n: signal n ended it; 0: not known, since its node is gone
 	OutOfMemory bool     // the kernel killed it for want of memory
+	Hung        bool     // gorun killed it, since it made no progress (--hang-timeout)
 	Reason      string   // in words, one line: "signal 9 (SIGKILL)"
 	Stderr      []string // its last lines there; none if its node is gone
 }
@@ -28,7 +29,9 @@ func (d *Death) Error() string {
 }
 
 // deathOf returns what the agent says of a death.
-func deathOf(d rounds.Death) *Death { return &Death{d.ExitCode, d.OutOfMemory, d.Reason, d.Stderr} }
+func deathOf(d rounds.Death) *Death {
+	return &Death{ExitCode: d.ExitCode, OutOfMemory: d.OutOfMemory, Hung: d.Hung, Reason: d.Reason, Stderr: d.Stderr}
+}
 
 // died returns the failure of a rank that has died.
 func died(d rounds.Death) *diagnosis.Failure {

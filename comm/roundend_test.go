@@ -14,10 +14,10 @@ import (
 func TestConsequencesOfADeath(t *testing.T) {
 	for _, kind := range []diagnosis.Kind{diagnosis.PeerFailed, diagnosis.Closed} {
 		w := &world{World: &core.World{WorldConfig: core.WorldConfig{Peers: make([]core.Peer, 3)}}, end: newRoundEnd(1)}
-		word := rounds.Round{Round: 1, Over: true, Died: []rounds.Death{{Rank: 2, ExitCode: -9}}}
+		word := rounds.Round{Round: 1, Over: true, Died: []rounds.Death{{Rank: 2, ExitCode: -9, Hung: true}}}
 		time.AfterFunc(20*time.Millisecond, func() { w.end.record(&word) })
 		f := w.withDeath(&diagnosis.Failure{Kind: kind, Rank: 1})
-		if death, ok := errors.AsType[*Death](f.Err); f.Rank != 2 || !ok || death.ExitCode != -9 {
+		if death, ok := errors.AsType[*Death](f.Err); f.Rank != 2 || !ok || death.ExitCode != -9 || !death.Hung {
 			t.Errorf("%s: %+v, want that rank 2 has died", kind, f)
 		}
 	}

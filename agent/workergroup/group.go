@@ -249,7 +249,7 @@ func (g *Group) notifyOver(why string, died ...rounds.Death) {
 func (g *Group) death(x launcher.Exit) rounds.Death {
 	return rounds.Death{
 		Rank: x.Rank, LocalRank: x.LocalRank, Host: g.Host, Pid: x.Pid, ExitCode: x.ReturnCode(), OutOfMemory: x.OutOfMemory,
-		Reason: x.String(), Stderr: x.Tail,
+		Hung: x.Hung != "", Reason: x.String(), Stderr: x.Tail,
 	}
 }
 

@@ -371,7 +371,7 @@ func TestFail(t *testing.T) {
 	if x, _ := await(t, gang.Exits()); x.Hung != "it hangs" || x.Stopped || x.LocalRank != 1 {
 		t.Errorf("exit %+v", x)
 	}
-	if over := next(t, other); len(over.Died) != 1 || over.Died[0].Reason != "signal 9 (SIGKILL): it hangs" || over.Died[0].Pid != os.Getpid() {
+	if over := next(t, other); len(over.Died) != 1 || !over.Died[0].Hung || over.Died[0].Reason != "signal 9 (SIGKILL): it hangs" || over.Died[0].Pid != os.Getpid() {
 		t.Errorf("told first of %+v", over)
 	}
 	if !slices.Equal(first[1].said, []string{"fail 0: it hangs", "kill"}) {

@@ -32,6 +32,7 @@ type Death struct {
 	Pid         int      `json:"pid,omitempty"`
 	ExitCode    int      `json:"exit_code,omitempty"`     // -n: signal n ended it; 0: not known, since its node is gone
 	OutOfMemory bool     `json:"out_of_memory,omitempty"` // the kernel killed it for want of memory
+	Hung        bool     `json:"hung,omitempty"`          // gorun killed it, since it made no progress
 	Reason      string   `json:"reason"`                  // in words, one line: "signal 9 (SIGKILL)"
 	Stderr      []string `json:"stderr,omitempty"`        // its last lines there, as far as they are known
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/gorun/gorun/env/rounds"
 )
 
-var died = []rounds.Death{{Rank: 3, LocalRank: 1, Host: "node-b", Pid: 4711, ExitCode: -9, OutOfMemory: true, Reason: "signal 9 (SIGKILL)", Stderr: []string{"boom"}}}
+var died = []rounds.Death{{Rank: 3, LocalRank: 1, Host: "node-b", Pid: 4711, ExitCode: -9, OutOfMemory: true, Hung: true, Reason: "signal 9 (SIGKILL)", Stderr: []string{"boom"}}}
 
 // TestDocuments: what is written is read, however it comes in pieces.
 func TestDocuments(t *testing.T) {

@@ -185,7 +185,7 @@ func (w *simWorld) checkMembers(r *roundRecord, docs []roundDoc) {
 	}
 }
 
-// checkGone: every member of the round before is in this one, has succeeded, or is named as gone, with its ranks.
+// checkGone checks what a round says of the members that it no longer has: it names them and their ranks, unless they have succeeded.
 func (w *simWorld) checkGone(before, r *roundRecord, docs []roundDoc) {
 	first := 0
 	for _, m := range before.formed.Members {
