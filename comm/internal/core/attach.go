@@ -75,6 +75,7 @@ func (c *Collective) attach() error {
 	if team != nil {
 		g.Comm.OnFailure(team.Alert)
 	}
+	g.teamHere.Store(team)
 	if len(at.Members) == 1 {
 		team.Share(g.Comm.Context(), g.World.Heap, g.acceptors())
 		g.team.Store(team)

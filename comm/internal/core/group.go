@@ -30,10 +30,11 @@ type Group struct {
 	rank  int         // this rank's group rank
 
 	order     order
-	history   call.History // of the collectives whose turn has come
-	reported  atomic.Bool  // a call has returned that collectives do not match
-	noSharing atomic.Bool  // members do not share memory
-	team      atomic.Pointer[shm.Team]
+	history   call.History               // of the collectives whose turn has come
+	reported  atomic.Bool                // a call has returned that collectives do not match
+	noSharing atomic.Bool                // members do not share memory
+	team      atomic.Pointer[shm.Team]   // of all members, if they share memory
+	teamHere  atomic.Pointer[shm.Team]   // of the members on this machine, if they do; the same one, or that of layout
 	spare     atomic.Pointer[Collective] // see Spare
 	short     Collective                 // the call that enter has begun
 
@@ -109,7 +110,7 @@ func (g *Group) Abort(cause error) {
 func (g *Group) Compare() error {
 	last, idle := g.order.block()
 	if idle {
-		if t := g.teamHere(); t != nil && g.Comm.Usable() {
+		if t := g.teamHere.Load(); t != nil && g.Comm.Usable() {
 			if m, ok := errors.AsType[*shm.Mismatch](t.CompareAll()); ok {
 				g.Comm.Fail(g.mismatch(m))
 			}

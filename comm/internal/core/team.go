@@ -16,11 +16,9 @@ import (
 
 // release closes the group's team, and releases the world's heap. No collective uses them, or will use them.
 func (g *Group) release() {
-	t := g.team.Swap(nil)
-	if g.layout != nil {
-		t, g.layout = g.layout.Team, nil
-	}
-	if t != nil {
+	g.team.Store(nil)
+	g.layout = nil
+	if t := g.teamHere.Swap(nil); t != nil {
 		_ = t.Close() // memory of its own: nothing can be wrong
 	}
 	g.World.Heap.Release()
@@ -29,20 +27,12 @@ func (g *Group) release() {
 // TeamOfAll returns the team that all members form, or nil if they do not all share memory.
 func (g *Group) TeamOfAll() *shm.Team { return g.team.Load() }
 
-// Moves is a number that changes while a long collective in shared memory goes on.
+// Moves is a number that changes while a long collective in shared memory, or a stage of one, goes on.
 func (g *Group) Moves() uint64 {
-	if t := g.team.Load(); t != nil {
+	if t := g.teamHere.Load(); t != nil {
 		return t.Moves()
 	}
 	return 0
-}
-
-// teamHere returns the team of the members on this machine, or nil if there is none. Only the goroutine that has the turn may call it.
-func (g *Group) teamHere() *shm.Team {
-	if g.layout != nil {
-		return g.layout.Team
-	}
-	return g.team.Load()
 }
 
 // teamOfAll returns the team that carries out c, whose turn has come. It returns nil if the ranks form no team, or if the team does not
@@ -77,7 +67,7 @@ func (c *Collective) beginInMemory(p call.Packed) {
 	if !c.kind().UsesMemory() {
 		return
 	}
-	if c.team = c.g.teamHere(); c.team != nil {
+	if c.team = c.g.teamHere.Load(); c.team != nil {
 		c.g.running = c
 		c.team.Begin(c.seq, shm.Call(p), c.g.history.Digest())
 	}
