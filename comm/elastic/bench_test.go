@@ -1,15 +1,17 @@
 package elastic
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -18,35 +20,46 @@ import (
 
 const benchBytes = 1 << 30
 
-// benchWorker is the variable that makes this test binary a rank of a benchmark: what to measure, the transport, and how often.
+// benchWorker is the variable that makes this test binary a rank of a benchmark: the transport, and how often to measure.
 const benchWorker = "ELASTIC_BENCH"
 
-// Benchmark moves 1 GiB to a rank, from one or three others: as a State, by Send and Recv, and by Broadcast. Ranks are processes. It prints the
-// median, and judges nothing.
-func Benchmark(b *testing.B) {
+// BenchmarkSync moves 1 GiB to a rank as a State, from one or three others, and the same bytes by Send and Recv, in turns. Ranks are processes.
+// It prints medians, and judges nothing.
+func BenchmarkSync(b *testing.B) {
 	for _, transport := range []string{"shm", "tcp"} {
-		for _, c := range []struct {
-			what string
-			size int
-		}{{"SendRecv", 2}, {"Broadcast", 2}, {"Sync", 2}, {"Sync", 4}} {
-			b.Run(fmt.Sprintf("%s/%s/from=%d", transport, c.what, c.size-1), func(b *testing.B) {
-				median := inProcesses(b, c.what, transport, c.size)
+		for _, holders := range []int{1, 3} {
+			b.Run(fmt.Sprintf("%s/from=%d", transport, holders), func(b *testing.B) {
+				var sync, sendRecv, ratio []float64
+				for _, t := range inProcesses(b, transport, holders+1) {
+					sync = append(sync, benchBytes/t.Sync.Seconds()/1e9)
+					sendRecv = append(sendRecv, benchBytes/t.SendRecv.Seconds()/1e9)
+					ratio = append(ratio, 100*t.SendRecv.Seconds()/t.Sync.Seconds())
+				}
 				b.ReportMetric(0, "ns/op")
-				b.ReportMetric(median.Seconds()*1000, "ms")
-				b.ReportMetric(benchBytes/median.Seconds()/1e9, "GB/s")
+				b.ReportMetric(median(sync), "GB/s")
+				b.ReportMetric(median(sendRecv), "sendrecv-GB/s")
+				b.ReportMetric(median(ratio), "%-of-sendrecv")
 			})
 		}
 	}
 }
 
-// inProcesses returns how long one call takes.
-func inProcesses(b *testing.B, what, transport string, size int) time.Duration {
+func median(xs []float64) float64 {
+	slices.Sort(xs)
+	return xs[len(xs)/2]
+}
+
+// benchTimes are how long moving the bytes once took.
+type benchTimes struct{ Sync, SendRecv time.Duration }
+
+// inProcesses measures as often as b says, in a world of so many processes.
+func inProcesses(b *testing.B, transport string, size int) (all []benchTimes) {
 	meet := "file://" + filepath.Join(b.TempDir(), "meet")
 	var ranks []*exec.Cmd
-	var out strings.Builder
+	var out bytes.Buffer
 	for r := range size {
 		cmd := exec.CommandContext(b.Context(), os.Args[0])
-		cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s %s %d %s", benchWorker, what, transport, b.N, meet),
+		cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s %d %s", benchWorker, transport, b.N, meet),
 			"RANK="+strconv.Itoa(r), "WORLD_SIZE="+strconv.Itoa(size))
 		cmd.Stderr = os.Stderr
 		if r == 0 {
@@ -62,26 +75,24 @@ func inProcesses(b *testing.B, what, transport string, size int) time.Duration {
 			b.Errorf("rank %d: %v", r, err)
 		}
 	}
-	var times []time.Duration
-	for field := range strings.FieldsSeq(out.String()) {
-		d, err := time.ParseDuration(field)
-		if err != nil {
+	for decoder := json.NewDecoder(&out); ; {
+		var t benchTimes
+		if err := decoder.Decode(&t); err == io.EOF {
+			return all
+		} else if err != nil {
 			b.Fatal(err)
 		}
-		times = append(times, d)
+		all = append(all, t)
 	}
-	slices.Sort(times)
-	return times[len(times)/2]
 }
 
 // runBenchWorker is main of a rank of a benchmark.
 func runBenchWorker(ctx context.Context, args []string) error {
-	what, transport := args[0], args[1]
-	calls, err := strconv.Atoi(args[2])
+	calls, err := strconv.Atoi(args[1])
 	if err != nil {
 		return err
 	}
-	world, err := comm.Init(ctx, comm.WithInitMethod(args[3]), comm.WithTransport(transport))
+	world, err := comm.Init(ctx, comm.WithInitMethod(args[2]), comm.WithTransport(args[0]))
 	if err != nil {
 		return err
 	}
@@ -95,17 +106,14 @@ func runBenchWorker(ctx context.Context, args []string) error {
 	}
 	defer s.endRollback()
 	receiver := world.Size() - 1
-	call := map[string]func() error{
-		"SendRecv": func() error {
-			if world.Rank() == 0 {
-				return comm.Send(ctx, world, buf, 1)
-			}
-			_, err := comm.Recv(ctx, world, buf, 0)
-			return err
-		},
-		"Broadcast": func() error { return comm.Broadcast(ctx, world, buf, 0) },
-		"Sync":      func() error { return s.sync(ctx, world, 1, layoutOf(1, s.items)) },
-	}[what]
+	timed := func(call func() error) (time.Duration, error) {
+		if err := comm.Barrier(ctx, world); err != nil {
+			return 0, err
+		}
+		begun := time.Now()
+		err := errors.Join(call(), comm.Barrier(ctx, world))
+		return time.Since(begun), err
+	}
 	for i := range calls + 1 { // the first is for the memory
 		if s.last = (commitID{}); world.Rank() < receiver { // it has gone back to its commit, as in Run, while the others came
 			s.last = commitID{1, 1}
@@ -113,15 +121,26 @@ func runBenchWorker(ctx context.Context, args []string) error {
 			s.rollback.mayProceed(true)
 			<-s.rollback.done
 		}
-		if err := comm.Barrier(ctx, world); err != nil {
+		var t benchTimes
+		if t.SendRecv, err = timed(func() error {
+			switch world.Rank() {
+			case 0:
+				return comm.Send(ctx, world, buf, receiver)
+			case receiver:
+				_, err := comm.Recv(ctx, world, buf, 0)
+				return err
+			}
+			return nil
+		}); err != nil {
 			return err
 		}
-		begun := time.Now()
-		if err := errors.Join(call(), comm.Barrier(ctx, world)); err != nil {
+		if t.Sync, err = timed(func() error { return s.sync(ctx, world, 1, layoutOf(1, s.items)) }); err != nil {
 			return err
 		}
 		if i > 0 && world.Rank() == 0 {
-			fmt.Println(time.Since(begun))
+			if err := json.NewEncoder(os.Stdout).Encode(t); err != nil {
+				return err
+			}
 		}
 	}
 	return world.Close()

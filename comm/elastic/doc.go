@@ -41,5 +41,5 @@
 // # Memory and time
 //
 // A State takes as much memory again as its slices have. Commit costs a copy of the slices, and Run's checks about as much for each change
-// of the world. A rank receives slices in place.
+// of the world. To receive a commit, a rank needs no memory beyond that.
 package elastic

@@ -48,8 +48,8 @@ func bound(total, i, n int) int {
 	return total / n * i / page * page
 }
 
-// chunk is how many bytes of a commit a rank copies at once, while they are in its cache.
-const chunk = 8 << 20
+// chunk is how many bytes of a commit a rank receives at once: they stay in its second-level cache until it has copied them.
+const chunk = 512 << 10
 
 // inChunks cuts pieces into chunks.
 func inChunks(pieces []piece) (chunks []piece) {

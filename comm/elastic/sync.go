@@ -104,14 +104,12 @@ func (s *State) syncReceiver(ctx context.Context, world *comm.Group, a agreement
 	s.endRollback()
 	large, received := largeSlices(s.items), make([]byte, packed)
 	s.commit.alloc(s.items)
-	var onPiece func(piece) // not if there is a commit: it is needed if the holders of the newer one die
-	if s.last == (commitID{}) {
+	copies := [][][]byte{large}
+	if s.last == (commitID{}) { // otherwise the old commit is needed if the holders of the newer one die
 		s.partial = true
-		onPiece = func(p piece) { // now, while it is in the cache
-			copy(s.commit.large[p.buffer][p.from:p.to], large[p.buffer][p.from:p.to])
-		}
+		copies = append(copies, s.commit.large)
 	}
-	if err := transfer(ctx, world, a, snapshot{received, large}, onPiece); err != nil {
+	if err := transfer(ctx, world, a, snapshot{received, large}, copies); err != nil {
 		return err
 	}
 	if err := compareCommits(ctx, world, a, s.items, nil); err != nil {

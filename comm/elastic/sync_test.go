@@ -104,8 +104,8 @@ type held struct {
 	large []byte
 }
 
-// longest is the length of a slice of which each of two ranks sends several chunks.
-const longest = 2*chunk + minPart
+// longest is the length of the longest slice: each of several ranks sends several chunks of it.
+const longest = 8 * minPart
 
 // pattern is what long slices are filled with, from some offset on: a copy is quick under the race detector, too.
 var pattern = sync.OnceValue(func() []byte {

@@ -6,12 +6,12 @@ import (
 	"sync"
 
 	"github.com/gorun/gorun/comm"
+	"github.com/gorun/gorun/comm/internal/cpu"
 )
 
 // transfer copies a commit of the holders to the receivers, which have the same layout. Several holders send parts of the large slices at the
-// same time if there is much to send, each to all receivers. With each piece of the large slices that has come or gone, transfer calls onPiece,
-// from several goroutines, unless that is nil.
-func transfer(ctx context.Context, world *comm.Group, a agreement, c snapshot, onPiece func(piece)) error {
+// same time if there is much to send, each to all receivers. On a receiver, the large slices go to all of copies.
+func transfer(ctx context.Context, world *comm.Group, a agreement, c snapshot, copies [][][]byte) error {
 	if len(a.receivers) == 0 {
 		return nil
 	}
@@ -43,8 +43,13 @@ func transfer(ctx context.Context, world *comm.Group, a agreement, c snapshot, o
 				if i == 0 { // one sends what has another length on each rank, if the commits differ
 					errs[i] = comm.Broadcast(ctx, g, c.packed, 0)
 				}
+				if errs[i] == nil && g.Rank() == 0 {
+					errs[i] = send(ctx, g, c.large, inChunks(pieces))
+				} else if errs[i] == nil {
+					errs[i] = receive(ctx, g, copies, inChunks(pieces))
+				}
 				if errs[i] == nil {
-					errs[i] = broadcast(ctx, g, c.large, inChunks(pieces), onPiece)
+					errs[i] = comm.Barrier(ctx, g) // before one closes it
 				}
 			})
 		}
@@ -53,27 +58,28 @@ func transfer(ctx context.Context, world *comm.Group, a agreement, c snapshot, o
 	return errors.Join(errs...)
 }
 
-// broadcast copies pieces of buffers of rank 0 of g to its other ranks. The next one is under way while onPiece is called.
-func broadcast(ctx context.Context, g *comm.Group, buffers [][]byte, pieces []piece, onPiece func(piece)) error {
-	var before *comm.Work
-	for i := range len(pieces) + 1 {
-		var next *comm.Work
-		if i < len(pieces) {
-			p := pieces[i]
-			next = comm.IBroadcast(g, buffers[p.buffer][p.from:p.to], 0)
+// send sends pieces of large slices to the other ranks of g.
+func send(ctx context.Context, g *comm.Group, large [][]byte, pieces []piece) error {
+	for _, p := range pieces {
+		if err := comm.Broadcast(ctx, g, large[p.buffer][p.from:p.to], 0); err != nil {
+			return err
 		}
-		if i > 0 {
-			if err := before.Wait(ctx); err != nil {
-				if next != nil {
-					_ = next.Wait(ctx) // it fails as well: its group has
-				}
-				return err
-			}
-			if onPiece != nil {
-				onPiece(pieces[i-1])
-			}
-		}
-		before = next
 	}
-	return comm.Barrier(ctx, g) // before one closes it
+	return nil
+}
+
+// receive receives pieces of large slices from rank 0 of g, and writes each to all copies. It receives them in a buffer that stays in the cache:
+// to write from there past the cache costs much less than to copy from one large slice to another.
+func receive(ctx context.Context, g *comm.Group, copies [][][]byte, pieces []piece) error {
+	buffer := make([]byte, chunk)
+	for _, p := range pieces {
+		received := buffer[:p.to-p.from]
+		if err := comm.Broadcast(ctx, g, received, 0); err != nil {
+			return err
+		}
+		for _, to := range copies {
+			cpu.CopyNonTemporal(to[p.buffer][p.from:p.to], received)
+		}
+	}
+	return nil
 }
