@@ -11,6 +11,7 @@ import (
 	"github.com/gorun/gorun/comm/internal/bootstrap"
 	"github.com/gorun/gorun/comm/internal/core"
 	"github.com/gorun/gorun/comm/internal/endpoint"
+	"github.com/gorun/gorun/comm/internal/membership"
 	"github.com/gorun/gorun/comm/internal/plan"
 )
 
@@ -30,18 +31,20 @@ type Group struct {
 // A world has what the groups of a process share.
 type world struct {
 	*core.World
-	end   *roundEnd
 	leave []func() // undo what Init has done besides
+
+	round       *membership.Round // nil: this process cannot rejoin
+	agentSpeaks sync.Once         // waits for that, but not for long
 }
 
 func newWorld(cfg config, met *bootstrap.World) (*Group, error) {
 	met.ChunkSize = cmp.Or(cfg.chunkSize, plan.ChunkSize)
 	w := &world{
 		World: core.NewWorld(met.WorldConfig, met.Transport, endpoint.Options{ConnectTimeout: cfg.Timeout, News: cfg.notifyTimeout, Revocable: cfg.mayRejoin()}),
-		end:   newRoundEnd(0), leave: []func(){met.Leave},
+		leave: []func(){met.Leave},
 	}
 	if cfg.mayRejoin() {
-		w.end = newRoundEnd(met.Round)
+		w.round = life.rounds.Round()
 		w.WithDeath = w.withDeath
 	}
 	cfg.Tuning = met.Tuning
@@ -145,7 +148,7 @@ func (g *Group) Close() error {
 		return nil
 	}
 	closed := open.remove(g)
-	if g.isWorld && g.world.end.round > 0 {
+	if g.isWorld && g.world.round != nil {
 		g.world.Heap.Detach(&life.rest)
 	}
 	var err error

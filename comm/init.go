@@ -63,12 +63,8 @@ func join(ctx context.Context, op string, opts []Option) (*Group, error) {
 			return nil, fmt.Errorf("comm: %s: %w", op, errors.Join(err, g.Close()))
 		}
 		life.worlds.add(g)
-		if over := life.rounds.Over(); over != nil { // and onOver may have come too early
-			onOver(*over)
-		}
-		if life.rounds.HasEnded() {
-			onEnd()
-		}
+		stop := g.world.round.AfterFinal(g.world.onFinal)
+		g.world.leave = append(g.world.leave, func() { stop() })
 	}
 	return g, nil
 }

@@ -42,7 +42,7 @@ func (l *lifetime) note(w *core.World, err error) {
 
 // revoke asks the agent to end the round, unless it is over, and says why, as far as this process knows: in a line, and in the error file.
 func (l *lifetime) revoke() error {
-	if l.rounds.Over() != nil {
+	if l.rounds.Round().Over() != nil {
 		return nil
 	}
 	why := "it has called comm.Rejoin, and no call of it has failed"
@@ -73,7 +73,7 @@ func connectAgent(ctx context.Context, opts []Option) error {
 	if err != nil {
 		return err
 	}
-	life.rounds, err = membership.Connect(ctx, socket, w.Round, membership.Events{Over: onOver, End: onEnd})
+	life.rounds, err = membership.Connect(ctx, socket, w.Round)
 	return err
 }
 
@@ -91,5 +91,5 @@ func (c *config) during(ctx context.Context) (context.Context, context.CancelFun
 	if !c.mayRejoin() {
 		return ctx, func() {}
 	}
-	return life.rounds.During(ctx)
+	return life.rounds.Round().During(ctx)
 }

@@ -90,7 +90,7 @@ func awaitRound(ctx context.Context, cfg *config) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, cfg.Timeout, fmt.Errorf("%w after %v", ErrTimeout, cfg.Timeout))
 	defer cancel()
 	defer time.AfterFunc(time.Second, func() {
-		cfg.Log.Info("comm: Rejoin waits for the next round", "over", life.rounds.Over() != nil)
+		cfg.Log.Info("comm: Rejoin waits for the next round", "over", life.rounds.Round().Over() != nil)
 	}).Stop()
 	_ = life.revoke() // if the agent is gone, Await says so
 	if err := life.rounds.Await(ctx); err != nil {

@@ -3,8 +3,6 @@ package comm
 import (
 	"errors"
 	"fmt"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/gorun/gorun/comm/internal/diagnosis"
@@ -13,55 +11,29 @@ import (
 	"github.com/gorun/gorun/env/rounds"
 )
 
-// onOver fails all groups of the world whose round is over.
-func onOver(r rounds.Round) {
-	for _, g := range life.worlds.all() {
-		if w := g.world; w.end.round == r.Round {
-			w.end.record(&r)
-			w.Endpoint.Revoke(failureOf(w, r))
-		}
+// onFinal fails all groups of w, whose round is over, or tells w that the agent says no more.
+func (w *world) onFinal() {
+	if over := w.round.Over(); over != nil {
+		w.Endpoint.Revoke(failureOf(w, *over))
+	} else {
+		w.Endpoint.NotRevocable()
 	}
-}
-
-// onEnd tells all worlds that the agent says no more.
-func onEnd() {
-	for _, g := range life.worlds.all() {
-		g.world.end.record(nil)
-		g.world.Endpoint.NotRevocable()
-	}
-}
-
-// A roundEnd is what the agent has said of the end of a world's round.
-type roundEnd struct {
-	round int // 0: this process has no rounds
-	last  atomic.Pointer[rounds.Round]
-	once  sync.Once
-	known chan struct{} // closed when last is set, or will not be
-}
-
-func newRoundEnd(round int) *roundEnd { return &roundEnd{round: round, known: make(chan struct{})} }
-
-// record records what the agent says. nil: it will say nothing.
-func (e *roundEnd) record(r *rounds.Round) {
-	if r != nil {
-		e.last.Store(r)
-	}
-	e.once.Do(func() { close(e.known) })
 }
 
 // withDeath returns f, a failure in w, with the death of the rank that it names. If the agent knows only of another rank that has died, it
 // returns the failure of that rank: f may be a consequence, also if a rank has left, for the next round. A rank may find a failure before the
 // agent has spoken, so withDeath waits for that for a while, once in a world.
 func (w *world) withDeath(f *diagnosis.Failure) *diagnosis.Failure {
-	if _, known := errors.AsType[*Death](f.Err); known || w.end.round == 0 || f.Kind != diagnosis.PeerFailed && f.Kind != diagnosis.Closed {
+	if _, known := errors.AsType[*Death](f.Err); known || f.Kind != diagnosis.PeerFailed && f.Kind != diagnosis.Closed {
 		return f
 	}
-	select {
-	case <-w.end.known:
-	case <-time.After(endpoint.RevokeTimeout):
-		w.end.record(nil)
-	}
-	r := w.end.last.Load()
+	w.agentSpeaks.Do(func() {
+		select {
+		case <-w.round.Final():
+		case <-time.After(endpoint.RevokeTimeout):
+		}
+	})
+	r := w.round.Over()
 	if r == nil {
 		return f
 	}

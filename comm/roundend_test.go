@@ -3,22 +3,41 @@ package comm
 import (
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/gorun/gorun/comm/internal/core"
 	"github.com/gorun/gorun/comm/internal/diagnosis"
+	"github.com/gorun/gorun/comm/internal/endpoint"
+	"github.com/gorun/gorun/comm/internal/membership"
 	"github.com/gorun/gorun/env/rounds"
 )
 
 // TestConsequencesOfADeath: the agent's word comes after them, and names the cause.
 func TestConsequencesOfADeath(t *testing.T) {
 	for _, kind := range []diagnosis.Kind{diagnosis.PeerFailed, diagnosis.Closed} {
-		w := &world{World: &core.World{WorldConfig: core.WorldConfig{Peers: make([]core.Peer, 3)}}, end: newRoundEnd(1)}
+		w := &world{World: &core.World{WorldConfig: core.WorldConfig{Peers: make([]core.Peer, 3)}}, round: membership.NewRound(1)}
 		word := rounds.Round{Round: 1, Over: true, Died: []rounds.Death{{Rank: 2, ExitCode: -9, Hung: true}}}
-		time.AfterFunc(20*time.Millisecond, func() { w.end.record(&word) })
+		time.AfterFunc(20*time.Millisecond, func() { w.round.End(word) })
 		f := w.withDeath(&diagnosis.Failure{Kind: kind, Rank: 1})
 		if death, ok := errors.AsType[*Death](f.Err); f.Rank != 2 || !ok || death.ExitCode != -9 || !death.Hung {
 			t.Errorf("%s: %+v, want that rank 2 has died", kind, f)
 		}
 	}
+}
+
+// TestAwaitsTheAgentOnce: an agent that is silent holds up the first failure of a world, and not those that follow.
+func TestAwaitsTheAgentOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{World: &core.World{WorldConfig: core.WorldConfig{Peers: make([]core.Peer, 3)}}, round: membership.NewRound(1)}
+		begun := time.Now()
+		for range 3 {
+			if f := w.withDeath(&diagnosis.Failure{Kind: diagnosis.PeerFailed, Rank: 1}); f.Rank != 1 || f.Err != nil {
+				t.Errorf("%+v", f)
+			}
+		}
+		if took := time.Since(begun); took != endpoint.RevokeTimeout {
+			t.Errorf("they take %v, want %v", took, endpoint.RevokeTimeout)
+		}
+	})
 }

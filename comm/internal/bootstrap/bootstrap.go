@@ -54,7 +54,6 @@ type Config struct {
 type World struct {
 	core.WorldConfig
 	ID        uint64
-	Round     int // of gorun's; 0: none
 	Transport transport.Transport
 	Tuning    choice.Tuning // that of rank 0
 	Leave     func()        // releases the rank for the next world
@@ -94,7 +93,7 @@ func Join(ctx context.Context, cfg Config) (*World, error) {
 		waits.on(func(context.Context) string { return "the name servers to say what " + place.master + " means" })
 	}
 	if place.size == 1 {
-		return cfg.alone(place.round), nil
+		return cfg.alone(), nil
 	}
 	if err := cfg.checkToken(ctx, place); err != nil {
 		return nil, err
@@ -122,9 +121,8 @@ func (c *Config) checkToken(ctx context.Context, p place) error {
 	return nil
 }
 
-func (c *Config) alone(round int) *World {
+func (c *Config) alone() *World {
 	return &World{
-		Round:       round,
 		WorldConfig: core.WorldConfig{Peers: []core.Peer{self("").Peer}, Log: c.Log},
 		Transport:   transport.Alone{}, Tuning: c.Tuning, Leave: func() {},
 	}
@@ -180,7 +178,7 @@ func (c *Config) join(ctx context.Context, p place, waits *waiting) (w *World, e
 	if doubt != "" && !met.isOneNetwork() {
 		c.Log.Warn("it is a guess how other machines reach this one: say it in GORUN_COMM_ADDR (gorun: --local-addr)", "address", me.Addr, "because", doubt)
 	}
-	w = &World{ID: met.ID, Round: p.round, Leave: leave, WorldConfig: core.WorldConfig{
+	w = &World{ID: met.ID, Leave: leave, WorldConfig: core.WorldConfig{
 		Rank: p.rank, Peers: met.peers(), Log: c.Log, Acceptor: a, Token: c.token.Bytes(),
 		MustShare: c.Transport == "shm", OnFallback: OnFallback(c.Log, c.Transport == "shm"),
 	}}

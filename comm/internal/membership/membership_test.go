@@ -22,8 +22,6 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type agent struct {
 	t    *testing.T
 	conn net.Conn
-	over chan rounds.Round
-	end  chan struct{}
 	*Membership
 }
 
@@ -35,7 +33,7 @@ func newAgent(t *testing.T, round, first int) *agent {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := &agent{t: t, over: make(chan rounds.Round, 10), end: make(chan struct{})}
+	a := &agent{t: t}
 	accepted := make(chan struct{})
 	go func() {
 		defer close(accepted)
@@ -43,13 +41,13 @@ func newAgent(t *testing.T, round, first int) *agent {
 			_, err = a.conn.Write(rounds.Encode(begun(first)))
 		}
 	}()
-	m, connectErr := Connect(t.Context(), path, round, Events{Over: func(r rounds.Round) { a.over <- r }, End: func() { close(a.end) }})
+	m, connectErr := Connect(t.Context(), path, round)
 	<-accepted
 	if err := errors.Join(err, connectErr, ln.Close()); err != nil {
 		t.Fatal(err)
 	}
 	a.Membership = m
-	t.Cleanup(func() { _ = a.conn.Close(); <-a.end })
+	t.Cleanup(func() { _ = a.conn.Close(); <-m.Round().Final() })
 	return a
 }
 
@@ -72,16 +70,13 @@ func (a *agent) say(r rounds.Round) {
 	}
 }
 
-// isOver waits for the event that a round is over.
+// isOver waits until the agent has said that the round is over, and that so many have died.
 func (a *agent) isOver(round, died int) {
 	a.t.Helper()
-	select {
-	case r := <-a.over:
-		if r.Round != round || len(r.Died) != died {
-			a.t.Errorf("the event says %+v, want round %d and %d dead", r, round, died)
-		}
-	case <-time.After(time.Minute):
-		a.t.Fatalf("there is no event about round %d", round)
+	r := a.Round()
+	a.waitUntil(func() bool { return r.Over() != nil && len(r.Over().Died) == died })
+	if <-r.Final(); r.Number != round || r.Over().Round != round {
+		a.t.Errorf("round %d is over: %+v, want round %d", r.Number, r.Over(), round)
 	}
 }
 
@@ -116,7 +111,7 @@ func (a *agent) waitUntil(is func() bool) {
 // TestRounds: rounds end, each with more to say, and the next ones are entered.
 func TestRounds(t *testing.T) {
 	a := newAgent(t, 1, 1)
-	if r := a.Over(); r != nil {
+	if r := a.Round().Over(); r != nil {
 		t.Errorf("round 1 is over: %+v", r)
 	}
 	a.say(over(7)) // of no interest
@@ -124,12 +119,12 @@ func TestRounds(t *testing.T) {
 	a.isOver(1, 0)
 	a.say(over(1, death(2)))
 	a.isOver(1, 1)
-	if r := a.Over(); r == nil || len(r.Died) != 1 {
+	if r := a.Round().Over(); r == nil || len(r.Died) != 1 {
 		t.Errorf("the last word is %+v", r)
 	}
 	a.say(begun(2))
 	a.enters(2)
-	if r := a.Over(); r != nil {
+	if r := a.Round().Over(); r != nil {
 		t.Errorf("round 2 is over: %+v", r)
 	}
 	a.say(over(1, death(3))) // which is long over
@@ -137,7 +132,7 @@ func TestRounds(t *testing.T) {
 	a.isOver(2, 0)
 	a.say(begun(3))
 	a.say(begun(5))
-	a.waitUntil(func() bool { a.mu.Lock(); defer a.mu.Unlock(); return a.next != nil && a.next.Round == 5 })
+	a.waitUntil(func() bool { a.mu.Lock(); defer a.mu.Unlock(); return a.next != nil && a.next.Number == 5 })
 	a.enters(5)
 }
 
@@ -146,15 +141,15 @@ func TestTheNextRoundIsOverBeforeItIsEntered(t *testing.T) {
 	a := newAgent(t, 1, 1)
 	a.say(begun(2, death(1)))
 	a.say(over(2, death(2)))
-	a.waitUntil(func() bool { a.mu.Lock(); defer a.mu.Unlock(); return a.nextOver != nil })
-	if r := a.Over(); r == nil || r.Round != 1 || r.Died[0].Rank != 1 {
+	a.waitUntil(func() bool { a.mu.Lock(); defer a.mu.Unlock(); return a.next != nil && a.next.Over() != nil })
+	if r := a.Round().Over(); r == nil || r.Round != 1 || r.Died[0].Rank != 1 {
 		t.Errorf("the last word on round 1 is %+v", r)
 	}
 	a.enters(2)
-	if r := a.Over(); r == nil || r.Round != 2 || r.Died[0].Rank != 2 {
+	if r := a.Round().Over(); r == nil || r.Round != 2 || r.Died[0].Rank != 2 {
 		t.Errorf("the last word on round 2 is %+v", r)
 	}
-	ctx, cancel := a.During(t.Context())
+	ctx, cancel := a.Round().During(t.Context())
 	defer cancel()
 	<-ctx.Done()
 	if e, ok := errors.AsType[*OverError](context.Cause(ctx)); !ok || e.Error() != "round 2 is over: rank 2 on there: signal 9 (SIGKILL)" {
@@ -165,7 +160,7 @@ func TestTheNextRoundIsOverBeforeItIsEntered(t *testing.T) {
 // TestConnectedLate: a process of round 1 connects when the agent is in round 3.
 func TestConnectedLate(t *testing.T) {
 	a := newAgent(t, 1, 3)
-	if r := a.Over(); r == nil || r.Round != 1 {
+	if r := a.Round().Over(); r == nil || r.Round != 1 {
 		t.Errorf("the last word on round 1 is %+v", r)
 	}
 	a.enters(3)
@@ -193,7 +188,7 @@ func TestRevoke(t *testing.T) {
 	a.say(why)
 	a.isOver(1, 0)
 	revokes("")
-	if e := (&OverError{*a.Over()}); e.Error() != "round 1 is over: rank 0 on there: rank 1 has left" {
+	if e := (&OverError{*a.Round().Over()}); e.Error() != "round 1 is over: rank 0 on there: rank 1 has left" {
 		t.Error(e)
 	}
 	a.say(begun(2))
@@ -211,14 +206,14 @@ func TestRevoke(t *testing.T) {
 // TestDuring: what is done in a round ends with it, and not before.
 func TestDuring(t *testing.T) {
 	a := newAgent(t, 1, 1)
-	ctx, cancel := a.During(t.Context())
+	ctx, cancel := a.Round().During(t.Context())
 	a.say(over(4))
 	cancel()
 	<-ctx.Done()
 	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("what has been done ends with %v", err)
 	}
-	ctx, cancel = a.During(t.Context())
+	ctx, cancel = a.Round().During(t.Context())
 	defer cancel()
 	a.say(over(1))
 	<-ctx.Done()
@@ -242,13 +237,13 @@ func TestAwaitEnds(t *testing.T) {
 	a.say(over(1, death(2)))
 	a.isOver(1, 1)
 	await(ctx, "there is no round after round 1 yet: round 1 is over: rank 2 on there: signal 9 (SIGKILL): context canceled")
-	if a.HasEnded() {
-		t.Error("the agent is gone")
-	}
+	last := a.Round()
 	go func() { _ = a.conn.Close() }()
 	await(t.Context(), "round 1 is over: rank 2 on there: signal 9 (SIGKILL), and the agent tells of no more rounds: ")
-	if !a.HasEnded() {
-		t.Error("the agent is not gone")
+	select {
+	case <-last.Final():
+	default:
+		t.Error("the round may still end")
 	}
 }
 
