@@ -51,9 +51,9 @@ func (s *testbed) read(p *process, host int, line []byte) {
 		s.post(func(time.Time) { p.announced = true })
 	}
 	if c, ok := rootCauseIn(line); ok {
-		s.post(func(time.Time) { s.world.explain(p.name, c) })
+		s.post(func(time.Time) { s.seen.explain(p.name, c) })
 	}
 	if j, ok := joiningIn(line); ok && s.options.Program != nil {
-		s.post(func(at time.Time) { s.world.joined(at, host, j) })
+		s.post(func(at time.Time) { s.seen.joined(at, host, j) })
 	}
 }

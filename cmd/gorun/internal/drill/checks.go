@@ -5,22 +5,23 @@ import (
 	"slices"
 )
 
-// checkStart checks what must hold when a worker starts.
-func (w *world) checkStart(k *worker) {
-	for _, other := range w.workers {
+// checkStart returns an error if a worker must not be where it starts, or comes into a round.
+func (o *observer) checkStart(k *worker) error {
+	for _, other := range o.workers {
 		switch {
 		case other == k:
 		case other.Round == k.Round && other.Rank == k.Rank:
-			w.fail(fmt.Errorf("%v has started twice", k))
+			return fmt.Errorf("%v has started twice", k)
 		case k.Master == "" || other.Master == "": // they cannot be asked
 		case other.Round == k.Round && (other.World != k.World || other.Restarts != k.Restarts || other.Master != k.Master):
-			w.fail(fmt.Errorf("%v knows of %s, and %v of %s", k, k.view(), other, other.view()))
+			return fmt.Errorf("%v knows of %s, and %v of %s", k, k.view(), other, other.view())
 		case other.Round >= k.Round && other.Node == k.Node && other.Round != k.Round:
-			w.fail(fmt.Errorf("%v has started after %v", k, other))
-		case other.Round < k.Round && other.Node == k.Node && w.policy != Replace && w.alive(other):
-			w.fail(fmt.Errorf("%v has started while %v is alive", k, other))
+			return fmt.Errorf("%v has started after %v", k, other)
+		case other.Round < k.Round && other.Node == k.Node && !o.replace && o.alive(other):
+			return fmt.Errorf("%v has started while %v is alive", k, other)
 		}
 	}
+	return nil
 }
 
 // view returns what must be the same for all workers of a round.
@@ -78,20 +79,20 @@ func (w *world) checkState() error {
 
 // checkSurvivors returns an error if the fault has ended other workers than those that it hits, or if a survivor has another rank although
 // the nodes are the same. If all survivors keep their ranks, the new workers have those of the dead.
-func (w *world) checkSurvivors() error {
-	newest := w.newest()
-	nodes := w.nodesOf(newest)
-	same := slices.Equal(w.nodesOf(w.before), nodes)
-	for _, k := range w.in(w.before) {
+func (o *observer) checkSurvivors() error {
+	newest := o.newest()
+	nodes := o.nodesOf(newest)
+	same := slices.Equal(o.nodesOf(o.fault.before), nodes)
+	for _, k := range o.in(o.fault.before) {
 		now := k.last()
 		switch {
-		case w.victim(k), !slices.Contains(nodes, k.Node):
+		case o.fault.hits(k), !slices.Contains(nodes, k.Node):
 		case now.Round != newest:
 			return fmt.Errorf("%v, which the fault did not hit, has not outlived its round", k)
 		case same && now.Rank != k.Rank:
 			return fmt.Errorf("%v has become %v, although the nodes are the same", k, now)
 		default:
-			if err := w.checkCause(k); err != nil {
+			if err := o.checkCause(k); err != nil {
 				return err
 			}
 		}
@@ -99,19 +100,19 @@ func (w *world) checkSurvivors() error {
 	return nil
 }
 
-// checkCause returns an error if a survivor has not learned whom the fault has ended, and how.
-func (w *world) checkCause(k *worker) error {
+// checkCause returns an error if a survivor has not learned whom the fault has ended, and hoo.
+func (o *observer) checkCause(k *worker) error {
 	switch {
-	case w.exitCode == 0:
+	case o.fault.exitCode == 0:
 		return nil
 	case k.death == nil:
 		return fmt.Errorf("%v has not learned who died of what: %s", k, k.failure)
-	case k.death.ExitCode != w.exitCode:
-		return fmt.Errorf("%v has learned of exit code %d, want %d", k, k.death.ExitCode, w.exitCode)
-	case k.death.OutOfMemory != w.outOfMemory:
-		return fmt.Errorf("%v has learned that memory has run out: %t, want %t", k, k.death.OutOfMemory, w.outOfMemory)
+	case k.death.ExitCode != o.fault.exitCode:
+		return fmt.Errorf("%v has learned of exit code %d, want %d", k, k.death.ExitCode, o.fault.exitCode)
+	case k.death.OutOfMemory != o.fault.outOfMemory:
+		return fmt.Errorf("%v has learned that memory has run out: %t, want %t", k, k.death.OutOfMemory, o.fault.outOfMemory)
 	}
-	if !slices.ContainsFunc(w.in(w.before), func(v *worker) bool { return v.Rank == k.death.Rank && w.victim(v) }) {
+	if !slices.ContainsFunc(o.in(o.fault.before), func(v *worker) bool { return v.Rank == k.death.Rank && o.fault.hits(v) }) {
 		return fmt.Errorf("%v has learned that rank %d died, which the fault did not hit", k, k.death.Rank)
 	}
 	return nil

@@ -42,13 +42,13 @@ func (c *console) isFull() (full bool, err error) {
 
 // consoleFull waits until the console of a node is full.
 func consoleFull(node int) step {
-	return step{fmt.Sprintf("nobody reads the console of node %d, until it is full", node), func(ctx context.Context, s *testbed) error {
+	return step{fmt.Sprintf("nobody reads the console of node %d, until it is full", node), func(ctx context.Context, d *drill) error {
 		for {
-			full, err := s.agents[node].console.isFull()
+			full, err := d.agents[node].console.isFull()
 			if full || err != nil {
 				return err
 			}
-			if err := s.pass(ctx, endPause); err != nil { // there is no event for a pipe that is full
+			if err := d.pass(ctx, endPause); err != nil { // there is no event for a pipe that is full
 				return err
 			}
 		}
@@ -57,9 +57,9 @@ func consoleFull(node int) step {
 
 // readConsole starts to read the console of a node.
 func readConsole(node int) step {
-	return step{fmt.Sprintf("the console of node %d is read", node), func(_ context.Context, s *testbed) error {
-		c := s.agents[node].console
-		s.others.Go(func() { _, _ = io.Copy(io.Discard, c.reader) }) // until the agent and all of its workers have ended
+	return step{fmt.Sprintf("the console of node %d is read", node), func(_ context.Context, d *drill) error {
+		c := d.agents[node].console
+		d.others.Go(func() { _, _ = io.Copy(io.Discard, c.reader) }) // until the agent and all of its workers have ended
 		return c.writer.Close()
 	}}
 }

@@ -36,8 +36,8 @@ func (s *testbed) setDisk() error {
 
 // diskFull waits until the disk of a node is full.
 func diskFull(node int) step {
-	return step{fmt.Sprintf("the disk of node %d fills up", node), func(ctx context.Context, s *testbed) error {
-		seen := filepath.Join("/proc", fmt.Sprint(s.agents[node].cmd.Process.Pid), "root", s.logDir()) // as that process sees it
+	return step{fmt.Sprintf("the disk of node %d fills up", node), func(ctx context.Context, d *drill) error {
+		seen := filepath.Join("/proc", fmt.Sprint(d.agents[node].cmd.Process.Pid), "root", d.logDir()) // as that process sees it
 		for {
 			var disk unix.Statfs_t
 			if err := unix.Statfs(seen, &disk); err != nil && !errors.Is(err, unix.EINTR) {
@@ -45,7 +45,7 @@ func diskFull(node int) step {
 			} else if err == nil && disk.Bfree == 0 {
 				return nil
 			}
-			if err := s.pass(ctx, endPause); err != nil { // there is no event for a disk that is full
+			if err := d.pass(ctx, endPause); err != nil { // there is no event for a disk that is full
 				return err
 			}
 		}

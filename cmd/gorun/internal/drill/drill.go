@@ -4,9 +4,9 @@
 // gorun's command line. The workers are built in: they compute together continuously, and report to the drill over a socket.
 // The drill judges and measures only what workers report and how processes end; it does not query agents.
 //
-//	Run ── steps of a scenario ──▶ testbed ─ starts, kills ─▶ agents, etcd
-//	         ▲                       ▲                          │ start
-//	         └──── judged ── world ◀─┴── report by a socket ─ workers
+//	scenario ─ steps ─▶ drill ─▶ testbed ─ starts, kills ─▶ agents, etcds
+//	            checks ▲                                       │ start
+//	                   └─ observer ◀─ report by a socket ─── workers
 //
 // In every scenario, this must hold in addition to what its steps wait for:
 //
@@ -21,76 +21,109 @@
 //  8. Nothing is left in the end: no process, no port, no file.
 package drill
 
-import "time"
-
-// A Policy is a value of --on-failure.
-type Policy string
-
-// The policies.
-const (
-	Restart Policy = "restart"
-	Replace Policy = "replace"
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
 )
 
-// Policies are all of them.
-var Policies = []Policy{Restart, Replace}
-
-// A Scenario is a fault, and what the job must do after it.
-type Scenario struct {
-	Name  string
-	About string // one line, for people
-
-	builtin bool // it needs the built-in program
-	job     job
-	length  time.Duration          // that the steps take beside Options.Timeout
-	steps   func(nodes int) []step // from when the nodes that are there first compute together until the job is to end well
+// A drill is one run of a scenario. It belongs to one goroutine; others post events to it.
+type drill struct {
+	*testbed
+	*observer
+	name     string // for people
+	begun    time.Time
+	finished time.Time // when the job was asked to end; zero: not yet
+	steady   func()    // ends what makes etcd slow; nil: nothing does
 }
 
-// A job describes the job of a scenario. The zero value is a job that loses no node, and whose first node hosts the rendezvous.
-type job struct {
-	policy   Policy
-	etcd     int           // members by themselves; 0: nodes host the rendezvous
-	hosts    int           // how many, the first ones; 0: one
-	network  bool          // every node has its own, which can be cut
-	first    int           // nodes that are there first; 0: all; negative: all but so many
-	spare    int           // nodes that the job can do without
-	enough   int           // how many nodes are enough for the job; 0: all but spare
-	unread   bool          // workers of the last node write all the time, and nobody reads it
-	watch    bool          // gorun watches for workers that hang
-	memory   bool          // that of a worker can be bounded
-	disk     bool          // the last node has a small one for log files, and its workers write to them
-	hang     bool          // workers that cannot compute any more hang; otherwise they fail
-	ttl      time.Duration // after which a silent node is gone; 0: gorun's
-	lastCall time.Duration // for which a round that is not full waits for more nodes; 0: long
-	eager    bool          // workers that fail again and again are started again without a pause
-	budget   int           // --max-restarts; 0: 3
-	restarts int           // that the fault costs; negative: the steps check that
-	ranks    bool          // nodes ask for theirs
+func newDrill(o Options, sc *Scenario, p Policy, dir string) (*drill, error) {
+	d := &drill{observer: newObserver(o.Nproc, p), name: fmt.Sprintf("%s, %s", sc.Name, p), begun: time.Now()}
+	var err error
+	d.testbed, err = newTestbed(o, sc.job, p, dir, d.observer)
+	return d, err
 }
 
-// members returns the number of etcd members.
-func (j job) members() int { return max(1, j.etcd, j.hosts) }
-
-// begin returns how many of the nodes start first.
-func (j job) begin(nodes int) int {
-	if j.first <= 0 {
-		return nodes + j.first
+// play performs the steps of a scenario, between a beginning and an end that all scenarios share.
+func (d *drill) play(ctx context.Context, sc *Scenario) error {
+	for _, step := range sc.allSteps(d.options) {
+		if d.options.Verbose {
+			d.options.log("%s: %5.2f s: %s", d.name, time.Since(d.begun).Seconds(), step.what)
+		}
+		if err := step.do(ctx, d); err != nil {
+			return fmt.Errorf("%s: %w", step.what, err)
+		}
 	}
-	return j.first
+	return nil
 }
 
-// least returns how many nodes are enough for the job.
-func (j job) least(nodes int) int {
-	if j.enough > 0 {
-		return min(j.enough, nodes)
+// allSteps are the steps of a scenario, with those that all scenarios share.
+func (sc *Scenario) allSteps(o Options) (steps []step) {
+	if sc.job.etcd > 0 {
+		steps = append(steps, startEtcds(sc.job.etcd))
 	}
-	return max(1, nodes-j.spare)
+	first := upTo(0, sc.job.begin(o.Nodes))
+	steps = append(steps, start(first), together(first), computeOn())
+	if o.Program != nil {
+		steps = append(steps, pause(o.After))
+	}
+	steps = append(steps, sc.steps(o.Nodes)...)
+	if sc.restarts >= 0 {
+		steps = append(steps, restarts(sc.restarts, sc.restarts))
+	}
+	steps = append(steps, computeOn(), finish(), oneRootCause())
+	if sc.job.etcd > 0 {
+		steps = append(steps, fewKeys())
+	}
+	return steps
 }
 
-// upTo returns the nodes from first to last, without last.
-func upTo(first, last int) (nodes []int) {
-	for i := first; i < last; i++ {
-		nodes = append(nodes, i)
+// await takes events until the condition is met, or something has gone wrong.
+func (d *drill) await(ctx context.Context, is func() bool) error {
+	err := d.takeUntil(ctx, func() bool { return d.wrong != nil || is() || d.wrong != nil })
+	switch {
+	case d.wrong != nil:
+		return d.wrong
+	case err != nil:
+		return fmt.Errorf("%w: %s", err, d.describe())
+	default:
+		return nil
 	}
-	return nodes
+}
+
+// pass takes events for a while.
+func (d *drill) pass(ctx context.Context, length time.Duration) error {
+	limited, cancel := context.WithTimeout(ctx, length)
+	defer cancel()
+	err := d.takeUntil(limited, func() bool { return d.wrong != nil })
+	if d.wrong == nil && ctx.Err() == nil { // the time has passed
+		return nil
+	}
+	return cmp.Or(d.wrong, err)
+}
+
+// computeOn waits until all workers of the newest round have computed once more.
+func (d *drill) computeOn(ctx context.Context) error {
+	nodes, then := d.nodesOf(d.newest()), make(map[*worker]int)
+	for _, k := range d.workers {
+		then[k] = k.computations
+	}
+	return d.await(ctx, func() bool {
+		return d.together(nodes) && !slices.ContainsFunc(d.in(d.newest()), func(k *worker) bool { return k.computations <= then[k] })
+	})
+}
+
+// awaitEnd waits until processes have ended well.
+func (d *drill) awaitEnd(ctx context.Context, list ...*process) error {
+	for _, p := range list {
+		if err := d.await(ctx, func() bool { return p.ended }); err != nil {
+			return err
+		}
+		if !p.cmd.ProcessState.Success() {
+			return fmt.Errorf("%s has ended: %v", p.name, p.cmd.ProcessState)
+		}
+	}
+	return nil
 }

@@ -18,10 +18,10 @@ const mostKeys = 16
 
 // fewKeys checks that the job has left few keys in etcd. A member that ended before the others, or was cut off, may not know of the end.
 func fewKeys() step {
-	return step{fmt.Sprintf("the job has left at most %d keys in etcd", mostKeys), func(_ context.Context, s *testbed) error {
+	return step{fmt.Sprintf("the job has left at most %d keys in etcd", mostKeys), func(_ context.Context, d *drill) error {
 		least := math.MaxInt
-		for member := range s.etcds {
-			n, err := countKeys(s.dataDir(member))
+		for member := range d.etcds {
+			n, err := countKeys(d.dataDir(member))
 			if err != nil {
 				return err
 			}

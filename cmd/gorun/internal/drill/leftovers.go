@@ -54,7 +54,7 @@ func (s *testbed) clear(ctx context.Context) (left Leftovers) {
 		left.Files++
 	}
 	pattern := "*"
-	if s.world.program {
+	if s.options.Program != nil {
 		pattern = "gorun*" // the others are the program's own
 	}
 	entries, _ := filepath.Glob(filepath.Join(s.temp(), pattern)) // the pattern is good
@@ -71,7 +71,7 @@ func (s *testbed) stop(ctx context.Context, list []*process) {
 	}
 	limited, cancel := context.WithTimeout(ctx, endTimeout)
 	defer cancel()
-	s.takeUntil(limited, func() bool { return !slices.ContainsFunc(list, func(p *process) bool { return !p.ended }) })
+	_ = s.takeUntil(limited, func() bool { return !slices.ContainsFunc(list, func(p *process) bool { return !p.ended }) }) // those that have not ended are killed
 	for _, p := range list {
 		_ = p.cmd.Process.Kill() // it may have ended
 	}
@@ -99,7 +99,7 @@ func (s *testbed) owns(process string) bool {
 	if cwd, err := os.Readlink(filepath.Join(process, "cwd")); err == nil && cwd == s.dir {
 		return true
 	}
-	if !s.world.program {
+	if s.options.Program == nil {
 		return false
 	}
 	environ, err := os.ReadFile(filepath.Join(process, "environ"))

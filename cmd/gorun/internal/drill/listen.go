@@ -43,17 +43,17 @@ func (s *testbed) receive(conn net.Conn) {
 		}
 		if err != nil {
 			err = fmt.Errorf("bad message %.100q from a worker: %w", lines.Text(), err)
-			s.post(func(time.Time) { s.world.fail(err) })
+			s.post(func(time.Time) { s.seen.fail(err) })
 			return
 		}
 		if m.Kind == rejoined && m.Place != nil {
 			k = k.inRound(*m.Place)
 		}
 		now := k
-		s.post(func(at time.Time) { s.world.receive(at, now, m) })
+		s.post(func(at time.Time) { s.seen.receive(at, now, m) })
 	}
 	if k != nil {
-		s.post(func(at time.Time) { s.world.lose(at, k) })
+		s.post(func(at time.Time) { s.seen.lose(at, k) })
 	}
 }
 

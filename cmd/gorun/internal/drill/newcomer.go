@@ -18,25 +18,25 @@ const flappingLimit = 20
 
 // excluded restarts the node until it is kept out for a while, and checks that the others are not disturbed.
 func excluded(others []int) step {
-	return step{"it comes again until it is kept out", func(ctx context.Context, s *testbed) error {
+	return step{"it comes again until it is kept out", func(ctx context.Context, d *drill) error {
 		for range flappingLimit {
-			if err := s.startBroken(); err != nil {
+			if err := d.startBroken(); err != nil {
 				return err
 			}
-			round := s.world.newest()
+			round := d.newest()
 			limited, cancel := context.WithTimeout(ctx, 3*flappingCall)
-			err := s.await(limited, func(*world) bool { return s.newcomer.ended })
+			err := d.await(limited, func() bool { return d.newcomer.ended })
 			over := limited.Err() != nil
 			cancel()
 			switch {
 			case err == nil:
-			case over && ctx.Err() == nil && s.world.newest() == round:
-				return together(others).do(ctx, s)
+			case over && ctx.Err() == nil && d.newest() == round:
+				return together(others).do(ctx, d)
 			case over && ctx.Err() == nil: // it has got in at the last moment
-				err = newcomerEnds().do(ctx, s)
+				err = newcomerEnds().do(ctx, d)
 			}
 			if err == nil {
-				err = together(others).do(ctx, s)
+				err = together(others).do(ctx, d)
 			}
 			if err != nil {
 				return err
@@ -48,26 +48,28 @@ func excluded(others []int) step {
 
 // newcomerWithRank starts one more agent, which asks for the rank of another.
 func newcomerWithRank(rank int) step {
-	return fault(fmt.Sprintf("a second node %d joins", rank), nobody, func(s *testbed) error {
-		return s.startNewcomer(rank, s.options.Gorun)
+	return breaks(fmt.Sprintf("a second node %d joins", rank), nobody, func(d *drill) error {
+		return d.startNewcomer(rank, d.options.Gorun)
 	})
 }
 
 // newcomerFails waits until the newcomer has ended with an exit code, while all others compute.
 func newcomerFails(code int) step {
-	return undisturbedUntil(fmt.Sprintf("it ends with exit code %d", code), func(s *testbed) (bool, error) {
-		if state := s.newcomer.cmd.ProcessState; s.newcomer.ended && state.ExitCode() != code {
+	return undisturbedUntil(fmt.Sprintf("it ends with exit code %d", code), func(d *drill) (bool, error) {
+		if state := d.newcomer.cmd.ProcessState; d.newcomer.ended && state.ExitCode() != code {
 			return false, fmt.Errorf("it has ended: %v", state)
 		}
-		return s.newcomer.ended, nil
+		return d.newcomer.ended, nil
 	})
 }
 
 // brokenNewcomer starts one more agent, which cannot start its workers.
-func brokenNewcomer() step { return fault("a new node fails", nobody, (*testbed).startBroken) }
+func brokenNewcomer() step {
+	return breaks("a new node fails", nobody, func(d *drill) error { return d.startBroken() })
+}
 
 func stopNewcomer() step {
-	return step{"it gets SIGTERM", func(_ context.Context, s *testbed) error { return s.signal(s.newcomer, syscall.SIGTERM) }}
+	return step{"it gets SIGTERM", func(_ context.Context, d *drill) error { return d.signal(d.newcomer, syscall.SIGTERM) }}
 }
 
 // startBroken starts an agent whose program cannot be executed.
@@ -88,7 +90,7 @@ func (s *testbed) startNewcomer(node int, program string) error {
 }
 
 func newcomerEnds() step {
-	return step{"it ends", func(ctx context.Context, s *testbed) error {
-		return s.await(ctx, func(*world) bool { return s.newcomer.ended })
+	return step{"it ends", func(ctx context.Context, d *drill) error {
+		return d.await(ctx, func() bool { return d.newcomer.ended })
 	}}
 }

@@ -1,23 +1,17 @@
 package drill
 
 import (
-	"cmp"
 	"crypto/rand"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
-	"strconv"
 	"strings"
 	"time"
 )
 
 // etcdHost returns the number of the host of a member of etcd. Nodes have numbers from 0.
 func etcdHost(member int) int { return -1 - member }
-
-// longCall is long enough to notice a dead node.
-const longCall = 10 * time.Second
 
 // A process is an agent or an etcd.
 type process struct {
@@ -52,53 +46,13 @@ func (s *testbed) startAgent(node int) error {
 
 // startNode starts an agent, on a host of the network if there is one. Its workers run program.
 func (s *testbed) startNode(name string, node int, program string) (*process, error) {
-	j, n := s.job, s.options.Nodes
-	conf := fmt.Sprintf("is_host=%t,last_call_timeout=%v", j.etcd == 0 && node < max(1, j.hosts), cmp.Or(j.lastCall, longCall).Seconds())
-	if j.ttl > 0 {
-		conf += fmt.Sprint(",ttl=", j.ttl.Seconds())
-	}
-	args := []string{
-		fmt.Sprintf("--nnodes=%d:%d", j.least(n), n), fmt.Sprint("--nproc-per-node=", s.options.Nproc), fmt.Sprint("--max-restarts=", cmp.Or(j.budget, 3)),
-		linePrefix, "--rdzv-backend=embedded", "--rdzv-endpoint=" + s.endpoints, "--rdzv-id=drill", "--rdzv-conf=" + conf,
-	}
-	args = append(args, s.access()...)
-	var ways []string
-	unread := j.unread && node == n-1
-	if unread {
-		ways = append(ways, writes)
-	}
-	switch {
-	case j.policy == Replace:
-		args = append(args, "--on-failure=replace")
-		ways = append(ways, rejoins)
-	case j.hang:
-		ways = append(ways, hangs)
-	}
-	if j.watch {
-		args = append(args, fmt.Sprint("--hang-timeout=", hangTime.Seconds()), "--log-dir="+s.logDir())
-	}
-	if j.disk && node == n-1 {
-		args = append(args, "--log-dir="+s.logDir(), "--redirects=3")
-		ways = append(ways, logs)
-	}
-	if j.eager {
-		args = append(args, "--max-restart-backoff=0")
-	}
-	if j.ranks {
-		args = append(args, fmt.Sprint("--node-rank=", node))
-	}
-	worker := slices.Concat([]string{program, WorkerCommand, s.socket(), strconv.Itoa(node)}, ways)
-	if s.options.Program != nil {
-		worker = slices.Concat([]string{program, ProgramCommand, s.socket(), strconv.Itoa(node), s.options.Dir}, s.options.Program)
-	}
-	return s.start(name, node, unread, slices.Concat(args, worker))
+	return s.start(name, node, s.agentArgs(node, program))
 }
 
 // startEtcd starts or restarts a member of etcd.
 func (s *testbed) startEtcd(member int) error {
 	name := fmt.Sprint("etcd", member)
-	args := []string{"etcd", "--rdzv-endpoint=" + s.endpoints, "--data-dir=" + s.dataDir(member)}
-	p, err := s.start(name, etcdHost(member), false, append(args, s.access()...))
+	p, err := s.start(name, etcdHost(member), s.etcdArgs(member))
 	if err == nil {
 		s.etcds[member] = p
 	}
@@ -107,30 +61,22 @@ func (s *testbed) startEtcd(member int) error {
 
 func (s *testbed) dataDir(member int) string { return filepath.Join(s.dir, fmt.Sprint("etcd", member)) }
 
-func (s *testbed) access() []string {
-	if s.network == nil {
-		return nil
-	}
-	return []string{"--rdzv-token-file=" + s.tokenFile()}
-}
-
-// start starts gorun, on a host of the network if there is one. Its output goes to a file, or, if unread is set, to a pipe that
-// nobody reads.
-func (s *testbed) start(name string, host int, unread bool, args []string) (*process, error) {
+// start starts gorun, on a host of the network if there is one. Its output goes to a file, or, if nobody is to read it, to a pipe.
+func (s *testbed) start(name string, host int, args []string) (*process, error) {
 	log, err := os.OpenFile(filepath.Join(s.dir, name+".log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, err
 	}
 	p := &process{name: name, cmd: exec.Command(s.options.Gorun, args...), track: s.trackOf(host)}
 	p.cmd.Dir, p.cmd.Env = s.dir, s.environ()
-	file := &logFile{to: log, fail: func(err error) { s.post(func(time.Time) { s.world.fail(err) }) }}
+	file := &logFile{to: log, fail: func(err error) { s.post(func(time.Time) { s.seen.fail(err) }) }}
 	stderr := &agentLog{own: file, workers: &boundedLog{file, maxWorkerLog}, line: func(line []byte) { s.read(p, host, line) }}
 	stdout := &lineWatcher{&boundedLog{file, maxWorkerLog}, func() {}}
 	if s.options.Program != nil && host >= 0 {
-		stdout.found = func() { s.post(func(at time.Time) { s.world.wrote(at, host) }) }
+		stdout.found = func() { s.post(func(at time.Time) { s.seen.wrote(at, host) }) }
 	}
 	p.cmd.Stdout, p.cmd.Stderr = stdout, stderr
-	if unread {
+	if s.isUnread(host) {
 		if p.console, err = newConsole(); err != nil {
 			_ = log.Close()
 			return nil, err
@@ -166,16 +112,16 @@ func (s *testbed) end(at time.Time, p *process) {
 		if s.options.Program != nil && p.cmd.ProcessState.Success() {
 			early = ": the program must run until the fault is over"
 		}
-		s.world.fail(fmt.Errorf("%s has ended: %v%s", p.name, p.cmd.ProcessState, early))
+		s.seen.fail(fmt.Errorf("%s has ended: %v%s", p.name, p.cmd.ProcessState, early))
 	}
 }
 
 // trackOf is the track of a host in the timeline.
 func (s *testbed) trackOf(host int) *track {
 	if host < 0 {
-		return s.world.timeline.find(Track{Name: fmt.Sprint("etcd ", etcdHost(host))})
+		return s.seen.timeline.find(Track{Name: fmt.Sprint("etcd ", etcdHost(host))})
 	}
-	return s.world.timeline.find(Track{Node: &host})
+	return s.seen.timeline.find(Track{Node: &host})
 }
 
 // become records what the process is now.
@@ -185,7 +131,7 @@ func (p *process) become(at time.Time, state State) {
 
 // confine starts the last node with a small disk for its log files, if the job says so.
 func (s *testbed) confine(cmd *exec.Cmd, host int) error {
-	if host != s.options.Nodes-1 || !s.job.disk {
+	if !s.isFull(host) {
 		return nil
 	}
 	sh, err := exec.LookPath("sh")

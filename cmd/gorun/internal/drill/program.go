@@ -42,8 +42,8 @@ func Become(socket, node, dir string, program []string) error {
 const linePause = 100 * time.Millisecond
 
 // wrote records that a worker of a node has written a line. It counts as progress of all workers, as usually only one of them writes.
-func (w *world) wrote(at time.Time, node int) {
-	list := w.in(w.newest())
+func (o *observer) wrote(at time.Time, node int) {
+	list := o.in(o.newest())
 	for _, k := range list {
 		if at.Sub(k.since) < linePause {
 			return
@@ -51,31 +51,31 @@ func (w *world) wrote(at time.Time, node int) {
 	}
 	for _, k := range list {
 		if !k.gone {
-			w.follow(at, k, computed)
-			w.compute(k, 0)
+			o.follow(at, k, computed)
+			o.fail(k.compute(0, 0))
 		}
 	}
 }
 
 // joined records that a node is in a round. Its workers that live then live on in it; they do not say so themselves.
-func (w *world) joined(at time.Time, node int, j joining) {
-	for _, k := range w.live(node) {
-		if k.Round >= j.round || !w.alive(k) {
+func (o *observer) joined(at time.Time, node int, j joining) {
+	for _, k := range o.live(node) {
+		if k.Round >= j.round || !o.alive(k) {
 			continue
 		}
 		next := k.inRound(place{
-			Node: node, Local: k.Local, Pid: k.Pid, Round: j.round, Rank: j.groupRank*w.nproc + k.Local, World: j.nodes * w.nproc, Restarts: k.Restarts,
+			Node: node, Local: k.Local, Pid: k.Pid, Round: j.round, Rank: j.groupRank*o.nproc + k.Local, World: j.nodes * o.nproc, Restarts: k.Restarts,
 		})
-		w.receive(at, next, message{Kind: rejoined})
+		o.receive(at, next, message{Kind: rejoined})
 	}
 }
 
 // livedOn returns how many workers there were that the fault did not hit, on nodes of the newest round, and how many of them have come into that
 // round.
-func (w *world) livedOn() (all, on int) {
-	newest := w.newest()
-	for _, k := range w.in(w.before) {
-		if w.victim == nil || w.victim(k) {
+func (o *observer) livedOn() (all, on int) {
+	newest := o.newest()
+	for _, k := range o.in(o.fault.before) {
+		if o.fault.hits == nil || o.fault.hits(k) {
 			continue
 		}
 		all++

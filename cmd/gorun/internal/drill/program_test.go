@@ -5,7 +5,7 @@ import "testing"
 // TestProgram: what is known of workers that report nothing but that they have started.
 func TestProgram(t *testing.T) {
 	w := newTale(2)
-	w.policy, w.program = Replace, true
+	w.replace = true
 	var all []*worker
 	for i := range 4 {
 		k := &worker{place: place{Node: i / 2, Local: i % 2, Pid: 100 + i, Round: 1, Rank: i, World: 4, Master: "m"}}
@@ -21,7 +21,7 @@ func TestProgram(t *testing.T) {
 	if !w.together(nodes) {
 		t.Errorf("a line does not count: %s", w.describe())
 	}
-	w.inject(w.now, func(k *worker) bool { return k == all[3] })
+	w.inject(w.now, fault{hits: func(k *worker) bool { return k == all[3] }})
 	w.die(all[3])
 	w.joined(w.now, 0, joining{2, 2, 0})
 	w.joined(w.now, 1, joining{2, 2, 1})

@@ -17,8 +17,8 @@ type randomFault struct {
 	costs int    // restarts of the job
 	on    target
 	lasts time.Duration // at least
-	begin func(context.Context, *testbed) error
-	end   func(context.Context, *testbed) error // nil: it is over at once
+	begin func(context.Context, *drill) error
+	end   func(context.Context, *drill) error // nil: it is over at once
 }
 
 // A target is what a fault hits.
@@ -72,7 +72,7 @@ func chooseFault(r *rand.Rand, nodes, members int) randomFault {
 	case 3:
 		return restartAgent(node, syscall.SIGTERM)
 	case 4:
-		return suspend(node, fmt.Sprintf("the agent of node %d is stopped", node.number), func(s *testbed) *process { return s.agents[node.number] })
+		return suspend(node, fmt.Sprintf("the agent of node %d is stopped", node.number), func(d *drill) *process { return d.agents[node.number] })
 	case 5:
 		return cutOff(node, fmt.Sprintf("node %d is cut off", node.number), node.number)
 	case 6:
@@ -83,15 +83,15 @@ func chooseFault(r *rand.Rand, nodes, members int) randomFault {
 		if r.IntN(2) == 0 {
 			return cutOff(member, fmt.Sprintf("member %d of etcd is cut off", member.number), etcdHost(member.number))
 		}
-		return suspend(member, fmt.Sprintf("member %d of etcd is stopped", member.number), func(s *testbed) *process { return s.etcds[member.number] })
+		return suspend(member, fmt.Sprintf("member %d of etcd is stopped", member.number), func(d *drill) *process { return d.etcds[member.number] })
 	}
 }
 
 func killWorker(node target, sig syscall.Signal) randomFault {
 	return randomFault{
 		what: fmt.Sprintf("%s to a worker of node %d", unix.SignalName(sig), node.number), costs: 1, on: node,
-		begin: func(_ context.Context, s *testbed) error {
-			if list := s.world.live(node.number); len(list) > 0 { // another fault may have been faster
+		begin: func(_ context.Context, d *drill) error {
+			if list := d.live(node.number); len(list) > 0 { // another fault may have been faster
 				_ = list[0].process.Signal(sig) // it may have ended
 			}
 			return nil
@@ -104,15 +104,15 @@ func restartAgent(node target, sig syscall.Signal) randomFault {
 	var p *process
 	return randomFault{
 		what: fmt.Sprintf("%s to the agent of node %d, which is started again", unix.SignalName(sig), node.number), on: node,
-		begin: func(_ context.Context, s *testbed) error {
-			p = s.agents[node.number]
-			return s.signal(p, sig)
+		begin: func(_ context.Context, d *drill) error {
+			p = d.agents[node.number]
+			return d.signal(p, sig)
 		},
-		end: func(ctx context.Context, s *testbed) error {
-			if err := s.await(ctx, func(w *world) bool { return p.ended && len(w.live(node.number)) == 0 }); err != nil {
+		end: func(ctx context.Context, d *drill) error {
+			if err := d.await(ctx, func() bool { return p.ended && len(d.live(node.number)) == 0 }); err != nil {
 				return err
 			}
-			return s.startAgent(node.number)
+			return d.startAgent(node.number)
 		},
 	}
 }
@@ -121,29 +121,29 @@ func restartMember(member target) randomFault {
 	var p *process
 	return randomFault{
 		what: fmt.Sprintf("SIGKILL to member %d of etcd, which is started again", member.number), on: member,
-		begin: func(_ context.Context, s *testbed) error {
-			p = s.etcds[member.number]
-			return s.signal(p, syscall.SIGKILL)
+		begin: func(_ context.Context, d *drill) error {
+			p = d.etcds[member.number]
+			return d.signal(p, syscall.SIGKILL)
 		},
-		end: func(ctx context.Context, s *testbed) error {
-			if err := s.await(ctx, func(*world) bool { return p.ended }); err != nil {
+		end: func(ctx context.Context, d *drill) error {
+			if err := d.await(ctx, func() bool { return p.ended }); err != nil {
 				return err
 			}
-			return s.startEtcd(member.number)
+			return d.startEtcd(member.number)
 		},
 	}
 }
 
 // suspend stops a process with SIGSTOP, and later continues it.
-func suspend(on target, what string, of func(*testbed) *process) randomFault {
+func suspend(on target, what string, of func(*drill) *process) randomFault {
 	var p *process
 	return randomFault{
 		what: what, on: on,
-		begin: func(_ context.Context, s *testbed) error {
-			p = of(s)
-			return s.signal(p, syscall.SIGSTOP)
+		begin: func(_ context.Context, d *drill) error {
+			p = of(d)
+			return d.signal(p, syscall.SIGSTOP)
 		},
-		end: func(_ context.Context, s *testbed) error { return s.signal(p, syscall.SIGCONT) },
+		end: func(_ context.Context, d *drill) error { return d.signal(p, syscall.SIGCONT) },
 	}
 }
 
@@ -151,8 +151,8 @@ func suspend(on target, what string, of func(*testbed) *process) randomFault {
 func isolate(node target, other int, long bool) randomFault {
 	f := randomFault{
 		what: fmt.Sprintf("nodes %d and %d lose each other", node.number, other), on: node,
-		begin: func(_ context.Context, s *testbed) error { return s.network.Isolate(node.number, other) },
-		end:   func(_ context.Context, s *testbed) error { return s.network.Rejoin(node.number, other) },
+		begin: func(_ context.Context, d *drill) error { return d.network.Isolate(node.number, other) },
+		end:   func(_ context.Context, d *drill) error { return d.network.Rejoin(node.number, other) },
 	}
 	if long {
 		f.what += " for long"
@@ -165,7 +165,7 @@ func isolate(node target, other int, long bool) randomFault {
 func cutOff(on target, what string, host int) randomFault {
 	return randomFault{
 		what: what, on: on,
-		begin: func(_ context.Context, s *testbed) error { return s.cut(host, false) },
-		end:   func(_ context.Context, s *testbed) error { return s.heal(host) },
+		begin: func(_ context.Context, d *drill) error { return d.cut(host, false) },
+		end:   func(_ context.Context, d *drill) error { return d.heal(host) },
 	}
 }

@@ -104,7 +104,7 @@ func combine(list []Resources, two func(a, b int) int) Resources {
 type usages map[int]*usage
 
 // sample reads what the agents, etcds and workers have that live.
-func (u usages) sample(s *testbed) {
+func (u usages) sample(d *drill) {
 	add := func(pid int, name string, goroutines int) {
 		r, err := readResources(pid)
 		if err != nil {
@@ -116,14 +116,14 @@ func (u usages) sample(s *testbed) {
 		}
 		u[pid].samples = append(u[pid].samples, r)
 	}
-	for _, group := range []map[int]*process{s.agents, s.etcds} {
+	for _, group := range []map[int]*process{d.agents, d.etcds} {
 		for _, p := range group {
 			if !p.ended {
 				add(p.cmd.Process.Pid, p.name, 0)
 			}
 		}
 	}
-	for _, k := range s.world.live(anywhere) {
+	for _, k := range d.live(anywhere) {
 		add(k.Pid, fmt.Sprintf("a worker of node %d", k.Node), k.goroutines)
 	}
 }

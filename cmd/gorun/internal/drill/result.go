@@ -94,20 +94,22 @@ func (l Leftovers) String() string {
 	return cmp.Or(strings.Join(parts, ", "), "none")
 }
 
-func (r *Outcome) measure(s *testbed) {
-	w, now := s.world, time.Now()
-	origin := w.fault
-	if origin.IsZero() {
-		origin = s.begun
+// outcome is what has happened so far.
+func (d *drill) outcome() Outcome {
+	f, origin := &d.fault, d.fault.at
+	if !f.happened() {
+		origin = d.begun
 	}
 	since := func(t time.Time) *float64 {
-		if t.IsZero() || w.fault.IsZero() {
+		if t.IsZero() || !f.happened() {
 			return nil
 		}
-		return new(milliseconds(t.Sub(w.fault)))
+		return new(milliseconds(t.Sub(origin)))
 	}
-	r.Fault, r.Noticed, r.NewRound, r.FirstCorrect = s.fault, since(w.noticed), since(w.newRound), since(s.recovered)
-	r.Timeline = w.timeline.since(origin, cmp.Or(s.finished, now))
+	return Outcome{
+		Fault: f.what, Noticed: since(f.noticed), NewRound: since(f.newRound), FirstCorrect: since(f.recovered),
+		Timeline: d.timeline.since(origin, cmp.Or(d.finished, time.Now())),
+	}
 }
 
 // milliseconds returns a duration to a tenth of a millisecond.

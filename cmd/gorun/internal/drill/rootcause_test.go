@@ -23,19 +23,18 @@ func TestRootCauses(t *testing.T) {
 		w := newTale(1)
 		k := w.gang(1, 0, 0, 2)[0]
 		k.Rank = 1
-		w.inject(w.now, func(other *worker) bool { return other == k })
-		w.exitCode = -9
+		w.inject(w.now, fault{hits: func(other *worker) bool { return other == k }, exitCode: -9})
 		for i, log := range c.logs {
 			w.explainAll(t, fmt.Sprint("node", i), log)
 		}
-		if got := fmt.Sprint(w.checkRootCauses(c.restarts)); got != want {
+		if got := fmt.Sprint(w.checkRootCauses(c.restarts, false)); got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
 	}
 	w := newTale(1)
 	w.explainAll(t, "a", one)
 	w.explainAll(t, "b", other)
-	if err := w.checkRootCauses(1); err == nil {
+	if err := w.checkRootCauses(1, false); err == nil {
 		t.Error("two nodes may say different things")
 	}
 }

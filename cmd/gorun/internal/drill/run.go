@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -92,9 +91,7 @@ func run(ctx context.Context, o Options, sc *Scenario, r *Result, dir string) er
 		return err
 	}
 	o.Nodes = max(o.Nodes, sc.job.hosts)
-	job := sc.job
-	job.policy = r.Policy
-	s, err := newTestbed(o, job, dir)
+	d, err := newDrill(o, sc, r.Policy, dir)
 	if isUnavailable(err) {
 		r.Skipped, r.Why = true, err.Error()
 		o.log("%s: skipped: %s", name, r.Why)
@@ -105,15 +102,14 @@ func run(ctx context.Context, o Options, sc *Scenario, r *Result, dir string) er
 	}
 	limited, cancel := context.WithTimeoutCause(ctx, o.Timeout+sc.length, fmt.Errorf("not finished within %v", o.Timeout))
 	defer cancel()
-	var one Outcome
-	err = s.play(limited, sc, name)
-	one.measure(s)
-	one.Leftovers = s.clear(ctx)
+	err = d.play(limited, sc)
+	one := d.outcome()
+	one.Leftovers = d.clear(ctx)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	one.judge(err)
-	if all, on := s.world.livedOn(); o.Program != nil && !s.world.fault.IsZero() {
+	if all, on := d.livedOn(); o.Program != nil && d.fault.happened() {
 		o.log("%s: of %d workers that the fault did not hit, %d have lived on; the others have started again, or ended", name, all, on)
 	}
 	if !one.Held || o.Keep {
@@ -129,33 +125,4 @@ func isUnavailable(err error) bool {
 	_, network := errors.AsType[*hosts.UnavailableError](err)
 	_, other := errors.AsType[*unavailableError](err)
 	return network || other
-}
-
-// play performs the steps of a scenario, between a beginning and an end that all scenarios share.
-func (s *testbed) play(ctx context.Context, sc *Scenario, name string) error {
-	first := sc.job.begin(s.options.Nodes)
-	steps := []step{start(upTo(0, first)), together(upTo(0, first)), computeOn()}
-	if s.options.Program != nil {
-		steps = append(steps, pause(s.options.After))
-	}
-	if sc.job.etcd > 0 {
-		steps = slices.Insert(steps, 0, startEtcds(sc.job.etcd))
-	}
-	steps = append(steps, sc.steps(s.options.Nodes)...)
-	if sc.job.restarts >= 0 {
-		steps = append(steps, restarts(sc.job.restarts))
-	}
-	steps = append(steps, computeOn(), finish(), oneRootCause())
-	if sc.job.etcd > 0 {
-		steps = append(steps, fewKeys())
-	}
-	for _, step := range steps {
-		if s.options.Verbose {
-			s.options.log("%s: %5.2f s: %s", name, time.Since(s.begun).Seconds(), step.what)
-		}
-		if err := step.do(ctx, s); err != nil {
-			return fmt.Errorf("%s: %w", step.what, err)
-		}
-	}
-	return nil
 }

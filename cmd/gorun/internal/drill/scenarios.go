@@ -6,55 +6,74 @@ import (
 	"time"
 )
 
+// After how long a silent node is lost: leaseTime where a drill waits for this, and steadyLease where it must not happen
+// although agents may need more than a second to find an etcd that is back. Much shorter leases would expire on a busy
+// machine.
+const (
+	leaseTime   = 2 * time.Second
+	steadyLease = 3 * time.Second
+)
+
+// logFlag has an agent keep log files, in a directory below that of the scenario.
+const logFlag = "--log-dir=logs"
+
+// watched are the flags of a job that watches for workers that hang.
+var watched = []string{"--hang-timeout=2", logFlag}
+
 // Scenarios are all scenarios. Node n-1 is the last one.
 var Scenarios = []*Scenario{
 	{
-		Name:  "worker-kill",
-		About: "a worker is killed, which costs one restart: the workers of all nodes start again, or it alone",
-		job:   job{restarts: 1},
+		Name:     "worker-kill",
+		About:    "a worker is killed, which costs one restart: the workers of all nodes start again, or it alone",
+		restarts: 1,
 		steps: func(n int) []step {
 			return []step{faultOfWorker(syscall.SIGKILL, n-1), again(upTo(0, n))}
 		},
 	}, {
-		Name:  "worker-stop",
-		About: "a worker is suspended: after --hang-timeout, it is named and killed, which costs one restart",
-		job:   job{restarts: 1, watch: true},
-		steps: func(n int) []step { return []step{faultOfWorker(syscall.SIGSTOP, n-1), again(upTo(0, n))} },
+		Name:     "worker-stop",
+		About:    "a worker is suspended: after --hang-timeout, it is named and killed, which costs one restart",
+		job:      job{flags: watched},
+		restarts: 1,
+		steps:    func(n int) []step { return []step{faultOfWorker(syscall.SIGSTOP, n-1), again(upTo(0, n))} },
 	}, {
-		Name:    "worker-hang",
-		About:   "a worker loops, and computes no more: after --hang-timeout, it is named and killed, which costs one restart",
-		builtin: true,
-		job:     job{restarts: 1, watch: true},
-		steps:   func(n int) []step { return []step{faultOfLoop(n - 1), again(upTo(0, n))} },
+		Name:     "worker-hang",
+		About:    "a worker loops, and computes no more: after --hang-timeout, it is named and killed, which costs one restart",
+		builtin:  true,
+		job:      job{flags: watched},
+		restarts: 1,
+		steps:    func(n int) []step { return []step{faultOfLoop(n - 1), again(upTo(0, n))} },
 	}, {
-		Name:    "worker-oom",
-		About:   "a worker takes more memory than its cgroup may, and the kernel kills it: as in worker-kill, and all learn why",
-		builtin: true,
-		job:     job{restarts: 1, memory: true},
-		steps:   func(n int) []step { return []step{faultOfMemory(n - 1), again(upTo(0, n))} },
+		Name:     "worker-oom",
+		About:    "a worker takes more memory than its cgroup may, and the kernel kills it: as in worker-kill, and all learn why",
+		builtin:  true,
+		job:      job{memory: true},
+		restarts: 1,
+		steps:    func(n int) []step { return []step{faultOfMemory(n - 1), again(upTo(0, n))} },
 	}, {
-		Name:  "two-at-once",
-		About: "rank 0 and the last rank, on different nodes, are killed at once: the job recovers in one new round, or in two",
-		job:   job{restarts: -1},
+		Name:     "two-at-once",
+		About:    "rank 0 and the last rank, on different nodes, are killed at once: the job recovers in one new round, or in two",
+		restarts: -1,
 		steps: func(n int) []step {
 			return []step{
 				faultOfWorkers(syscall.SIGKILL, "SIGKILL to rank 0 and the last rank", firstAndLast),
-				again(upTo(0, n)), restartsBetween(1, 2),
+				again(upTo(0, n)), restarts(1, 2),
 			}
 		},
 	}, {
-		Name:    "console-blocked",
-		About:   "nobody reads the output of a node's workers, and one of them is killed: the job recovers all the same",
-		builtin: true,
-		job:     job{restarts: 1, unread: true},
+		Name:     "console-blocked",
+		About:    "nobody reads the output of a node's workers, and one of them is killed: the job recovers all the same",
+		builtin:  true,
+		job:      job{unread: true},
+		restarts: 1,
 		steps: func(n int) []step {
 			return []step{consoleFull(n - 1), faultOfWorker(syscall.SIGKILL, n-1), again(upTo(0, n)), readConsole(n - 1)}
 		},
 	}, {
-		Name:    "disk-full",
-		About:   "the disk with the log files of a node is full, and one of its workers is killed: the job recovers all the same",
-		builtin: true,
-		job:     job{restarts: 1, disk: true},
+		Name:     "disk-full",
+		About:    "the disk with the log files of a node is full, and one of its workers is killed: the job recovers all the same",
+		builtin:  true,
+		job:      job{disk: true},
+		restarts: 1,
 		steps: func(n int) []step {
 			return []step{diskFull(n - 1), faultOfWorker(syscall.SIGKILL, n-1), again(upTo(0, n))}
 		},
@@ -113,9 +132,10 @@ var Scenarios = []*Scenario{
 			return []step{faultOfEtcd(syscall.SIGKILL, 0), undisturbed(steadyLease + steadyLease/4)}
 		},
 	}, {
-		Name:  "etcd-slow",
-		About: "etcd stands still for four fifths of the time: no worker notices; then one is killed, and the job recovers",
-		job:   job{etcd: 1, ttl: steadyLease, restarts: 1},
+		Name:     "etcd-slow",
+		About:    "etcd stands still for four fifths of the time: no worker notices; then one is killed, and the job recovers",
+		job:      job{etcd: 1, ttl: steadyLease},
+		restarts: 1,
 		steps: func(n int) []step {
 			return []step{
 				slowEtcd(0), undisturbed(steadyLease + steadyLease/4),

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -15,11 +14,13 @@ import (
 	"github.com/gorun/gorun/launcher"
 )
 
-// A testbed is where a scenario runs: its processes, and what is known about them. It belongs to the goroutine of
-// the scenario; other goroutines post news to it.
+// A testbed is the agents, etcds and network of a scenario. It acts on them, and tells the observer what they do.
 type testbed struct {
+	*events
+	seen      *observer
 	options   Options
 	job       job
+	policy    Policy
 	dir       string // everything is in here
 	ports     []*launcher.Port
 	endpoints string
@@ -28,25 +29,6 @@ type testbed struct {
 	agents    map[int]*process
 	etcds     map[int]*process
 	newcomer  *process // an agent that is none of the job's; nil: there is none
-
-	world     *world
-	begun     time.Time
-	finished  time.Time // when the job was asked to end; zero: not yet
-	fault     string    // empty: not yet
-	recovered time.Time // zero: not yet
-	changed   time.Time // when what is known last changed
-
-	news   chan news
-	steady func()          // ends what makes etcd slow; nil: nothing does
-	life   context.Context // ends when nobody takes news any more
-	die    func()          // ends it
-	others sync.WaitGroup
-}
-
-// news is something that happened: when, and what it changes.
-type news struct {
-	at   time.Time
-	does func(at time.Time)
 }
 
 // temp is for the temporary files of agents and workers.
@@ -58,12 +40,10 @@ func (s *testbed) socket() string { return filepath.Join(s.dir, "socket") }
 // tokenFile holds the secret, which jobs on a network need.
 func (s *testbed) tokenFile() string { return filepath.Join(s.dir, "token") }
 
-func newTestbed(o Options, j job, dir string) (*testbed, error) {
+func newTestbed(o Options, j job, p Policy, dir string, seen *observer) (*testbed, error) {
 	s := &testbed{
-		begun: time.Now(), options: o, job: j, dir: dir, agents: make(map[int]*process), etcds: make(map[int]*process),
-		world: &world{nproc: o.Nproc, policy: j.policy, program: o.Program != nil, alive: (*worker).isAlive}, news: make(chan news),
+		events: newEvents(), seen: seen, options: o, job: j, policy: p, dir: dir, agents: make(map[int]*process), etcds: make(map[int]*process),
 	}
-	s.life, s.die = context.WithCancel(context.Background())
 	if err := s.set(); err != nil {
 		s.clear(context.Background())
 		return nil, err
@@ -132,78 +112,6 @@ func reservePair() ([]*launcher.Port, error) {
 			return nil, err
 		}
 	}
-}
-
-// post passes news to the scenario's goroutine.
-func (s *testbed) post(does func(at time.Time)) {
-	select {
-	case s.news <- news{time.Now(), does}:
-	case <-s.life.Done():
-	}
-}
-
-// await takes news until the condition is met.
-func (s *testbed) await(ctx context.Context, is func(*world) bool) error {
-	for {
-		switch {
-		case s.world.wrong != nil:
-			return s.world.wrong
-		case is(s.world):
-			return s.world.wrong
-		}
-		select {
-		case n := <-s.news:
-			s.take(n)
-		case <-ctx.Done():
-			return fmt.Errorf("%w: %s", context.Cause(ctx), s.world.describe())
-		}
-	}
-}
-
-// pass takes news for a while.
-func (s *testbed) pass(ctx context.Context, d time.Duration) error {
-	over := time.After(d)
-	for s.world.wrong == nil {
-		select {
-		case n := <-s.news:
-			s.take(n)
-		case <-over:
-			return nil
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
-	return s.world.wrong
-}
-
-// takeUntil takes news until the condition is met, whatever goes wrong.
-func (s *testbed) takeUntil(ctx context.Context, is func() bool) {
-	for !is() {
-		select {
-		case n := <-s.news:
-			s.take(n)
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-func (s *testbed) take(n news) {
-	s.changed = n.at
-	n.does(n.at)
-}
-
-// awaitEnd waits until processes have ended well.
-func (s *testbed) awaitEnd(ctx context.Context, list ...*process) error {
-	for _, p := range list {
-		if err := s.await(ctx, func(*world) bool { return p.ended }); err != nil {
-			return err
-		}
-		if !p.cmd.ProcessState.Success() {
-			return fmt.Errorf("%s has ended: %v", p.name, p.cmd.ProcessState)
-		}
-	}
-	return nil
 }
 
 // afterSignal is what an agent or an etcd is after a signal, unless that ends it.

@@ -127,19 +127,3 @@ func (t *timeline) since(origin, end time.Time) Timeline {
 	}
 	return out
 }
-
-// states are what workers do after they have sent a message; empty: it changes nothing.
-var states = map[kind]State{started: Joining, rejoined: Joining, computed: Computing, stuck: Waiting, stopping: Stopping}
-
-// follow records what a worker does from now on. No message means that it has ended.
-func (w *world) follow(at time.Time, k *worker, m kind) {
-	state, known := states[m]
-	if !known && m != "" {
-		return
-	}
-	t := w.timeline.workers(k.Node, k.Local)
-	if state == Computing && t.state() == Suspended { // it has said so before
-		return
-	}
-	t.set(at, Span{State: state, Pid: k.Pid, Round: k.Round, Rank: &k.Rank})
-}

@@ -7,16 +7,17 @@ import (
 	"time"
 )
 
-// A tale is a world, told step by step.
+// A tale is a job, told step by step.
 type tale struct {
-	*world
+	*observer
 	dead map[*worker]bool
 	now  time.Time
 }
 
 func newTale(nproc int) *tale {
 	t := &tale{dead: make(map[*worker]bool), now: time.Unix(0, 0)}
-	t.world = &world{nproc: nproc, alive: func(k *worker) bool { return !t.dead[k] }}
+	t.observer = newObserver(nproc, Restart)
+	t.alive = func(k *worker) bool { return !t.dead[k] }
 	return t
 }
 
@@ -76,17 +77,17 @@ func TestTogether(t *testing.T) {
 func TestNoticed(t *testing.T) {
 	w := newTale(1)
 	a, b := w.gang(1, 0, 0, 2), w.gang(1, 1, 1, 2)
-	w.inject(w.now, onNode(1))
+	w.inject(w.now, fault{hits: onNode(1)})
 	w.die(b...)
 	w.tell(a[0], computed)
-	if !w.noticed.IsZero() {
+	if !w.fault.noticed.IsZero() {
 		t.Error("the victim's end, or work, counts as a reaction")
 	}
 	w.tell(a[0], stuck)
 	at := w.now
 	w.tell(a[0], stopping)
-	if w.noticed != at {
-		t.Errorf("noticed at %v, want %v", w.noticed, at)
+	if w.fault.noticed != at {
+		t.Errorf("noticed at %v, want %v", w.fault.noticed, at)
 	}
 }
 
