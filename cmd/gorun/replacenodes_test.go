@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"regexp"
-	"strings"
 	"syscall"
 	"testing"
 )
@@ -39,6 +38,40 @@ func (j *replacingJob) start() *node {
 	return startNode(j.t, j.args...)
 }
 
+// both starts the two nodes that the job needs. It returns their workers as well.
+func (j *replacingJob) both() (a, b *node, ofA, ofB [2]int) {
+	j.t.Helper()
+	a = j.start()
+	a.expect("waiting: ")
+	b = j.start()
+	return a, b, a.workers(1, 0, 4), b.workers(1, 2, 4)
+}
+
+// join starts a node whose job is complete without others, and then one that joins it. It returns their workers as well.
+func (j *replacingJob) join() (a, b *node, ofA, ofB [2]int) {
+	j.t.Helper()
+	a = j.start()
+	first := a.workers(1, 0, 2)
+	b = j.start()
+	a.liveOn(first, 2, 0, 4)
+	return a, b, first, b.workers(2, 2, 4)
+}
+
+// kill kills the agent of a node.
+func (n *node) kill() {
+	n.t.Helper()
+	n.signal(syscall.SIGKILL)
+	n.end(-1)
+}
+
+// liveOn checks that the workers of a node have come into another round.
+func (n *node) liveOn(before [2]int, round, first, world int) {
+	n.t.Helper()
+	if after := n.workers(round, first, world); after != before {
+		n.t.Errorf("the workers were %v, and are %v", before, after)
+	}
+}
+
 // name is how the rendezvous names a node: HOST/PID.
 func (n *node) name() string {
 	host, _ := os.Hostname()
@@ -55,20 +88,13 @@ func gone(round int, n *node, how string) string {
 func TestSpareReplacesNode(t *testing.T) {
 	t.Parallel()
 	j := newReplacingJob(t, "2", "ttl=20,join_timeout=60")
-	a := j.start()
-	a.expect("waiting: ")
-	b := j.start()
-	before := a.workers(1, 0, 4)
-	b.workers(1, 2, 4)
+	a, b, before, _ := j.both()
 	spare := j.start()
 	spare.expect("waiting: .*spares: 1")
-	b.signal(syscall.SIGKILL)
-	b.end(-1)
+	b.kill()
 	a.expect(gone(1, b, "is lost"))
 	a.expect("going on in another round: " + b.name() + " is lost$")
-	if after := a.workers(2, 0, 4); after != before {
-		t.Errorf("the workers were %v, and are %v", before, after)
-	}
+	a.liveOn(before, 2, 0, 4)
 	spare.workers(2, 2, 4)
 	stop(a, spare)
 }
@@ -81,15 +107,11 @@ func TestWorldShrinksAndGrows(t *testing.T) {
 	before := a.workers(1, 0, 2)
 	b := j.start()
 	a.expect(`round 1 is over: \.$`)
-	if after := a.workers(2, 0, 4); after != before {
-		t.Errorf("the workers were %v, and are %v", before, after)
-	}
+	a.liveOn(before, 2, 0, 4)
 	b.workers(2, 2, 4)
 	stop(b)
 	a.expect(gone(2, b, "has left: stopped by signal 15 (SIGTERM)"))
-	if after := a.workers(3, 0, 2); after != before {
-		t.Errorf("the workers were %v, and are %v", before, after)
-	}
+	a.liveOn(before, 3, 0, 2)
 	stop(a)
 }
 
@@ -97,68 +119,25 @@ func TestWorldShrinksAndGrows(t *testing.T) {
 func TestLeaderIsReplaced(t *testing.T) {
 	t.Parallel()
 	j := newReplacingJob(t, "1:2", "ttl=20,join_timeout=60,last_call_timeout=2")
-	a := j.start()
-	a.workers(1, 0, 2)
-	b := j.start()
-	a.workers(2, 0, 4)
-	before := b.workers(2, 2, 4)
-	a.signal(syscall.SIGKILL)
-	a.end(-1)
+	a, b, _, before := j.join()
+	a.kill()
 	b.expect(`round 2 is over: 0 \(0, exit code 0\): its node .* is lost; 1 \(1, `)
-	if after := b.workers(3, 0, 2); after != before {
-		t.Errorf("the workers were %v, and are %v", before, after)
-	}
+	b.liveOn(before, 3, 0, 2)
 	stop(b)
-}
-
-// TestSurvivorsWaitForNode: too few nodes are left, and the workers wait for another one, or until there has been time enough.
-func TestSurvivorsWaitForNode(t *testing.T) {
-	t.Parallel()
-	j := newReplacingJob(t, "2", "ttl=20,join_timeout=8")
-	a := j.start()
-	a.expect("waiting: ")
-	b := j.start()
-	before := a.workers(1, 0, 4)
-	b.workers(1, 2, 4)
-	b.signal(syscall.SIGKILL)
-	b.end(-1)
-	a.expect(gone(1, b, "is lost"))
-	b = j.start()
-	if after := a.workers(2, 0, 4); after != before {
-		t.Errorf("the workers were %v, and are %v", before, after)
-	}
-	b.workers(2, 2, 4)
-	b.signal(syscall.SIGKILL)
-	b.end(-1)
-	a.expect(gone(2, b, "is lost"))
-	want := "gorun: the job is closed: round 3: 1 of 2 nodes after 8s; " + b.name() + " is gone\n"
-	if said := a.end(75); !strings.HasSuffix(said, want) {
-		t.Errorf("it says %s, want %s at the end", said, want)
-	}
 }
 
 // TestSilentNodeComesBack: an agent is stopped until the others have given it up. Its workers live on as well, and join the next round.
 func TestSilentNodeComesBack(t *testing.T) {
 	t.Parallel()
 	j := newReplacingJob(t, "1:2", "ttl=2,join_timeout=60,last_call_timeout=2")
-	a := j.start()
-	a.workers(1, 0, 2)
-	b := j.start()
-	before := a.workers(2, 0, 4)
-	others := b.workers(2, 2, 4)
+	a, b, before, others := j.join()
 	b.signal(syscall.SIGSTOP)
 	a.expect(gone(2, b, "is lost"))
-	if after := a.workers(3, 0, 2); after != before {
-		t.Errorf("the workers were %v, and are %v", before, after)
-	}
+	a.liveOn(before, 3, 0, 2)
 	b.signal(syscall.SIGCONT)
 	b.expect(`round 2 is over: \.$`)
-	if after := a.workers(4, 0, 4); after != before {
-		t.Errorf("the workers were %v, and are %v", before, after)
-	}
-	if after := b.workers(4, 2, 4); after != others {
-		t.Errorf("the workers of the node that was lost were %v, and are %v", others, after)
-	}
+	a.liveOn(before, 4, 0, 4)
+	b.liveOn(others, 4, 2, 4)
 	stop(a, b)
 }
 
@@ -166,10 +145,7 @@ func TestSilentNodeComesBack(t *testing.T) {
 func TestWorkersOfTwoNodesDie(t *testing.T) {
 	t.Parallel()
 	j := newReplacingJob(t, "2", "ttl=20,join_timeout=60", "--max-restarts=2", "--max-restart-backoff=0")
-	a := j.start()
-	a.expect("waiting: ")
-	b := j.start()
-	first, second := a.workers(1, 0, 4), b.workers(1, 2, 4)
+	a, b, first, second := j.both()
 	kill(t, first[0])
 	kill(t, second[1])
 	now, _ := a.settled(4, first[1])
@@ -186,11 +162,7 @@ func TestWorkersOfTwoNodesDie(t *testing.T) {
 func TestWorkerAndAgentDie(t *testing.T) {
 	t.Parallel()
 	j := newReplacingJob(t, "2", "ttl=20,join_timeout=60", "--max-restarts=1")
-	a := j.start()
-	a.expect("waiting: ")
-	b := j.start()
-	before := a.workers(1, 0, 4)
-	b.workers(1, 2, 4)
+	a, b, before, _ := j.both()
 	spare := j.start()
 	spare.expect("waiting: .*spares: 1")
 	b.signal(syscall.SIGKILL)
@@ -202,84 +174,6 @@ func TestWorkerAndAgentDie(t *testing.T) {
 	spare.expect(`is rank 2 of 4 in round`)
 	b.end(-1)
 	stop(a, spare)
-}
-
-// TestDeathsWhileWaiting: workers that wait for a node die, one of two and then both, and are started again when it comes.
-func TestDeathsWhileWaiting(t *testing.T) {
-	t.Parallel()
-	for name, dead := range map[string]int{"one": 1, "all": 2} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			j := newReplacingJob(t, "2", "ttl=20,join_timeout=60")
-			a := j.start()
-			a.expect("waiting: ")
-			b := j.start()
-			before := a.workers(1, 0, 4)
-			b.workers(1, 2, 4)
-			b.signal(syscall.SIGKILL)
-			b.end(-1)
-			a.expect(gone(1, b, "is lost"))
-			a.expect("waiting: round 2: 1 of 2 nodes")
-			for _, pid := range before[:dead] {
-				kill(t, pid)
-			}
-			if dead == 1 {
-				a.expect(`round 1 is over: .*; 0 \(0, exit code -9\): signal 9 \(SIGKILL\)\.$`)
-			}
-			b = j.start()
-			now := a.workers(2, 0, 4)
-			if now[0] == before[0] || (now[1] == before[1]) != (dead == 1) {
-				t.Errorf("the workers were %v, and are %v", before, now)
-			}
-			stop(a, b)
-		})
-	}
-}
-
-// TestInterruptWhileReplacing: a signal ends survivors that wait for a node.
-func TestInterruptWhileReplacing(t *testing.T) {
-	t.Parallel()
-	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGKILL, syscall.SIGTSTP} {
-		t.Run(sig.String(), func(t *testing.T) {
-			t.Parallel()
-			j := newReplacingJob(t, "2", "ttl=20,join_timeout=60")
-			a := j.start()
-			a.expect("waiting: ")
-			b := j.start()
-			before := a.workers(1, 0, 4)
-			b.workers(1, 2, 4)
-			b.signal(syscall.SIGKILL)
-			b.end(-1)
-			a.expect(gone(1, b, "is lost"))
-			a.expect("waiting: round 2: 1 of 2 nodes")
-			switch sig {
-			case syscall.SIGKILL:
-				a.signal(sig)
-				a.end(-1)
-			case syscall.SIGINT:
-				a.signal(sig)
-				a.end(130)
-			default:
-				if isIgnored(t, sig) {
-					t.Skip("SIGTSTP is ignored by who started this test, and so it stays")
-				}
-				a.signal(sig)
-				for _, pid := range append(before[:], a.cmd.Process.Pid) {
-					awaitSuspended(t, pid, true)
-				}
-				a.signal(syscall.SIGCONT)
-				for _, pid := range before {
-					awaitSuspended(t, pid, false)
-				}
-				b = j.start()
-				if now := a.workers(2, 0, 4); now != before {
-					t.Errorf("the workers were %v, and are %v", before, now)
-				}
-				stop(a, b)
-			}
-			awaitGone(t, before[:]...)
-		})
-	}
 }
 
 // TestScaleUpWhenReplacing: with --scale-up=on-restart, a node gets in when a worker is replaced; with never, it does not.
@@ -307,22 +201,4 @@ func TestScaleUpWhenReplacing(t *testing.T) {
 			stop(a, b)
 		})
 	}
-}
-
-// TestNoRestartWhileWaiting: a worker that waits for the next round asks for no restart, and the job ends with its exit code.
-func TestNoRestartWhileWaiting(t *testing.T) {
-	t.Parallel()
-	j := newReplacingJob(t, "2", "ttl=20,join_timeout=60")
-	j.args[len(j.args)-1] += " 1"
-	a := j.start()
-	a.expect("waiting: ")
-	b := j.start()
-	before := a.workers(1, 0, 4)
-	b.workers(1, 2, 4)
-	b.signal(syscall.SIGKILL)
-	b.end(-1)
-	if said := a.end(93); !strings.Contains(said, "rank      : 1 (local_rank: 1)\n  exitcode  : 93 ") {
-		t.Errorf("it says %s", said)
-	}
-	awaitGone(t, before[:]...)
 }
