@@ -121,7 +121,7 @@ type mark struct {
 	at   float64
 }
 
-// marks are those that there are.
+// marks are the times of a run, without those that it does not have.
 func (r *Outcome) marks() (list []mark) {
 	for _, m := range []struct {
 		name string
@@ -144,7 +144,7 @@ func (r *Outcome) judge(err error) {
 	}
 }
 
-// times lists for people the times that there are.
+// times lists the marks for people.
 func (r *Outcome) times() (text string) {
 	for _, m := range r.marks() {
 		text += fmt.Sprintf(", %s after %.0f ms", m.name, m.at)

@@ -95,7 +95,7 @@ func middle(runs []Outcome) Outcome {
 	return list[(len(list)-1)/2]
 }
 
-// orLongest is a time; one that there is not is the longest.
+// orLongest returns a time, and the longest one for nil.
 func orLongest(t *float64) float64 {
 	if t == nil {
 		return math.MaxFloat64
