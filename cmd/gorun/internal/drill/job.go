@@ -19,7 +19,8 @@ type Scenario struct {
 	Name  string
 	About string // one line, for people
 
-	builtin  bool // it needs the built-in program
+	builtin  bool   // it needs the built-in program
+	needs    string // what the user's own program has to do for it; empty: nothing
 	job      job
 	restarts int                    // that the fault costs; negative: the steps check that
 	length   time.Duration          // that the steps take beside Options.Timeout

@@ -59,8 +59,9 @@ func (o *observer) receive(at time.Time, k *worker, m message) {
 	o.react(at, k)
 }
 
-// lose records the end of a worker.
+// lose records the end of a worker, in whichever round that was.
 func (o *observer) lose(at time.Time, k *worker) {
+	k = k.last()
 	o.follow(at, k, "")
 	k.gone = true
 	o.react(at, k)

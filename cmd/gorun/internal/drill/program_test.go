@@ -26,6 +26,9 @@ func TestProgram(t *testing.T) {
 	w.joined(w.now, 0, joining{2, 2, 0})
 	w.joined(w.now, 1, joining{2, 2, 1})
 	w.joined(w.now, 1, joining{2, 2, 1}) // as if it had been read twice
+	if list := w.live(0); len(list) != 2 || list[0].Round != 2 {
+		t.Errorf("on node 0 live %v", list)
+	}
 	w.wrote(w.now.Add(linePause), 0)
 	if w.together(nodes) {
 		t.Error("they are together without the one that has died")
@@ -37,5 +40,9 @@ func TestProgram(t *testing.T) {
 	}
 	if others, on := w.livedOn(); others != 3 || on != 3 || w.restarts() != 1 {
 		t.Errorf("%d of %d have lived on, with %d restarts", on, others, w.restarts())
+	}
+	w.die(all[:2]...) // whose connections know them from the first round
+	if list := w.live(0); list != nil {
+		t.Errorf("on node 0 still live %v", list)
 	}
 }

@@ -103,6 +103,9 @@ func run(ctx context.Context, o Options, sc *Scenario, r *Result, dir string) er
 	limited, cancel := context.WithTimeoutCause(ctx, o.Timeout+sc.length, fmt.Errorf("not finished within %v", o.Timeout))
 	defer cancel()
 	err = d.play(limited, sc)
+	if err != nil && o.Program != nil && sc.needs != "" {
+		err = fmt.Errorf("%w (%s)", err, sc.needs)
+	}
 	one := d.outcome()
 	one.Leftovers = d.clear(ctx)
 	if ctx.Err() != nil {

@@ -32,6 +32,7 @@ var Scenarios = []*Scenario{
 	}, {
 		Name:     "worker-stop",
 		About:    "a worker is suspended: after --hang-timeout, it is named and killed, which costs one restart",
+		needs:    "your program has to report progress, since only then gorun sees that it hangs: see gorun's docs/hang.md",
 		job:      job{flags: watched},
 		restarts: 1,
 		steps:    func(n int) []step { return []step{faultOfWorker(syscall.SIGSTOP, n-1), again(upTo(0, n))} },
