@@ -142,3 +142,22 @@ func TestReplaceStep(t *testing.T) {
 		}, done},
 	})
 }
+
+// TestRevocationIsTheLastFailure: why the next round begins, though the worker that has revoked this one has not ended.
+func TestRevocationIsTheLastFailure(t *testing.T) {
+	revokes := revocation{launcher.Exit{Rank: 1, Code: 1, Revoked: "rank 0 has left"}}
+	m := stateMachine{replace: true}
+	for _, e := range []event{started{3}, exited(0, 0), revokes, revoked{}, newRound} {
+		m.Step(e)
+	}
+	f := m.lastFailure()
+	if f == nil || f.reported.Rank != 1 || f.Root.Revoked != revokes.Revoked || len(f.Exited) != 1 || m.state != joining {
+		t.Fatalf("%s: %+v", m.state, f)
+	}
+	crash := exited(2, 137)
+	crash.Signal = syscall.SIGKILL
+	m.Step(crash)
+	if f := m.lastFailure(); f.reported.Rank != 1 || f.Root.Rank != 2 || len(f.Others) != 1 {
+		t.Errorf("%+v", f)
+	}
+}

@@ -35,13 +35,13 @@ func TestRevocation(t *testing.T) {
 	if second[0] != nil || second[1] != nil {
 		t.Errorf("%v were started", second)
 	}
-	for _, round := range []int{1, 2} { // the first is over
-		if err := conn.Revoke(round, strings.Repeat("x", 5000)); err != nil {
+	for i, why := range []string{"too late", strings.Repeat("x", 5000)} {
+		if err := conn.Revoke(1+i, why); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if x, _ := await(t, gang.Revocations()); len(x.Revoked) > 1100 {
-		t.Errorf("a reason of %d bytes", len(x.Revoked))
+	if x, _ := await(t, gang.Revocations()); x.Revoked == "too late" || len(x.Revoked) > 1100 {
+		t.Errorf("a reason of %d bytes: %.10s", len(x.Revoked), x.Revoked)
 	}
 	if len(gang.Revocations()) > 0 {
 		t.Error("the end of a round counts for the next one, or counts twice")
