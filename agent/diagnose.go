@@ -19,7 +19,7 @@ type diagnosis struct {
 const (
 	// spreadDelay is how long a node that has a worker that hangs waits before it kills it, so that the other nodes learn of it first.
 	spreadDelay = time.Second
-	// quitTimeout is how long it waits for the stacks of a Go program after SIGQUIT.
+	// quitTimeout is how long it waits for the end of a Go program that has got SIGQUIT, and that the launcher kills after a second.
 	quitTimeout = 2 * time.Second
 )
 

@@ -97,11 +97,11 @@ func (g *Gang) Fail(index int, why string, quit bool) {
 		return
 	}
 	g.killWorker(index, syscall.SIGQUIT)
-	time.AfterFunc(quitTimeout, func() { g.killWorker(index, syscall.SIGKILL) })
+	time.AfterFunc(stacksTimeout, func() { g.killWorker(index, syscall.SIGKILL) })
 }
 
-// quitTimeout is how long a worker may take to print its stacks.
-const quitTimeout = time.Second
+// stacksTimeout is how long a worker may take to print its stacks.
+const stacksTimeout = time.Second
 
 // killWorker sends sig to a worker, unless it has ended.
 func (g *Gang) killWorker(index int, sig syscall.Signal) {
