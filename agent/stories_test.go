@@ -1,0 +1,95 @@
+package agent
+
+import (
+	"errors"
+	"reflect"
+	"syscall"
+	"testing"
+
+	"github.com/gorun/gorun/launcher"
+	"github.com/gorun/gorun/rendezvous"
+)
+
+func exited(rank, code int) workerExited {
+	return workerExited{launcher.Exit{Rank: rank, LocalRank: rank, Pid: 100 + rank, Code: code}}
+}
+
+// asked makes an exit one that came after the agent had asked for it.
+func asked(w workerExited) workerExited {
+	w.Stopped = true
+	return w
+}
+
+// failedAt is what a node says of the failure of a worker, and closedBy the end of the job for it.
+func failedAt(host string, x launcher.Exit) *rendezvous.Failure {
+	return &rendezvous.Failure{Host: host, Rank: x.Rank, LocalRank: x.LocalRank, Pid: x.Pid, Code: x.Code, Ending: x.String()}
+}
+
+func closedBy(f *rendezvous.Failure) *rendezvous.ClosedError {
+	return &rendezvous.ClosedError{Outcome: rendezvous.Outcome{Code: f.Code, Failure: f}}
+}
+
+// crash is a SIGKILL that the agent did not send.
+var crash = workerExited{launcher.Exit{Rank: 2, LocalRank: 2, Pid: 102, Code: 137, Signal: syscall.SIGKILL}}
+
+var (
+	newRound   = roundOver{rendezvous.ErrNewRound}
+	succeeded  = roundOver{&rendezvous.ClosedError{}}
+	reasoned   = &rendezvous.ClosedError{Outcome: rendezvous.Outcome{Code: 7, Reason: "too few nodes"}}
+	errNoRound = errors.New("no round")
+	errAway    = errors.New("no answer")
+	sigint     = interrupted{syscall.SIGINT}
+	sigterm    = interrupted{syscall.SIGTERM}
+)
+
+// A story is what happens to a machine, what it must answer, and where it is then.
+type story struct {
+	name  string
+	steps []step
+	state state
+}
+
+type step struct {
+	event event
+	want  []action
+}
+
+var (
+	termAll = []action{stop{syscall.SIGTERM}}
+	again   = []action{join{}}
+	success = []action{report{}}
+)
+
+func rank0(code int) launcher.Exit { return exited(0, code).Exit }
+
+// own is the end of the job because of rank 0.
+func own(code int) roundOver { return roundOver{closedBy(failedAt("here", rank0(code)))} }
+
+func ends(err error) []action { return []action{finish{err, err}} }
+
+// tell is what must follow the failure that stops a gang.
+func tell(e workerExited, others int) []action {
+	return []action{stop{syscall.SIGTERM}, report{&e.Exit}, announce{e.Exit, others}}
+}
+
+func tellStories(t *testing.T, stories []story) { tellStoriesOf(t, stateMachine{}, stories) }
+
+// tellStoriesOf begins each story with the same machine.
+func tellStoriesOf(t *testing.T, begin stateMachine, stories []story) {
+	for _, c := range stories {
+		t.Run(c.name, func(t *testing.T) {
+			m := begin
+			if got, want := m.begin(), []action{join{}}; !reflect.DeepEqual(got, want) {
+				t.Fatalf("begin: %v, want %v", got, want)
+			}
+			for i, s := range c.steps {
+				if got := m.Step(s.event); !reflect.DeepEqual(got, s.want) {
+					t.Fatalf("step %d, %T%v:\n got %s\nwant %s", i, s.event, s.event, show(got), show(s.want))
+				}
+			}
+			if m.state != c.state {
+				t.Errorf("state %s, want %s", m.state, c.state)
+			}
+		})
+	}
+}
