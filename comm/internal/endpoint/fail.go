@@ -132,9 +132,10 @@ func (c *Communicator) failBy(f *diagnosis.Failure) {
 	}
 }
 
-// notify sends the communicator's failure to rank, once. The mutex is held.
+// notify sends the communicator's failure to rank, once, unless the round is over: rank learns that from its own agent, perhaps later, and
+// would take it for an abort. The mutex is held.
 func (c *Communicator) notify(rank int) {
-	if _, ok := c.notified[rank]; ok {
+	if _, ok := c.notified[rank]; ok || c.err.Kind == diagnosis.Revoked {
 		return
 	}
 	c.notified[rank] = c.ep.sendFailure(c.ep.peers[rank], wire.Abort, c.id, c.err)

@@ -83,7 +83,7 @@ func (e *Endpoint) sendLeaves(p *peer) {
 	for i := range e.retired {
 		if end := &e.retired[i]; slices.Contains(end.untold, p.rank) {
 			end.untold = slices.DeleteFunc(end.untold, func(r int) bool { return r == p.rank })
-			if end.failed != nil {
+			if end.failed != nil && end.failed.Kind != diagnosis.Revoked { // as in notify
 				e.sendFailure(p, wire.Abort, end.id, end.failed)
 			}
 			e.sendLeave(p, end)

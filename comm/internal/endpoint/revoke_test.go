@@ -150,6 +150,30 @@ func TestASurvivorThatClosesIsNotTheCause(t *testing.T) {
 	})
 }
 
+// TestRevocationIsNotPassedOn: a rank that has not been told yet that the round is over sends to one that has, and asks it why it waits. It
+// does not take the answer for an abort, and neither does one that connects when the group is closed.
+func TestRevocationIsNotPassedOn(t *testing.T) {
+	revocable(t, 3, func(t *testing.T, w *testWorld) {
+		must(t, w.send(0, 1, 1, nil), w.recv(1, 0, 1, nil))
+		over := func() *diagnosis.Failure {
+			return &diagnosis.Failure{Kind: diagnosis.Revoked, Text: "another round forms"}
+		}
+		end := func(op *Op, want diagnosis.Kind) {
+			err := op.Wait(t.Context(), minute)
+			if f, ok := errors.AsType[*diagnosis.Failure](err); !ok || f.Kind != want {
+				t.Errorf("%+v, want one that is %s", err, want)
+			}
+		}
+		w.ends[0].Revoke(over())
+		op := w.recv(1, 0, 0, nil)
+		w.send(1, 0, 0, nil)
+		time.AfterFunc(diagnosis.FirstPause(minute)*2, func() { w.ends[1].Revoke(over()) })
+		end(op, diagnosis.Revoked)
+		w.comms[0].Close()
+		end(w.recv(2, 0, 0, nil), diagnosis.Closed)
+	})
+}
+
 // TestRevokeEndsAClose: one that has begun before.
 func TestRevokeEndsAClose(t *testing.T) {
 	revocable(t, 3, func(t *testing.T, w *testWorld) {
