@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -203,4 +205,59 @@ func TestTheFunctionThatHasReturnedIsCalledAgain(t *testing.T) {
 			t.Errorf("%d calls", calls.Load())
 		}
 	})
+}
+
+// TestAPanicFailsTheWorld: the others do not wait for a rank whose function has panicked, or has ended its goroutine, if its process lives on.
+func TestAPanicFailsTheWorld(t *testing.T) {
+	for name, leave := range map[string]func(){"panic": func() { panic("a mistake") }, "exit": runtime.Goexit} {
+		t.Run(name, func(t *testing.T) {
+			var left atomic.Bool
+			wantNoErrors(t, runJob(t, "shm", 3, func(run runFunc) error {
+				s, n := newCounter(t)
+				err := errKilled // unless run returns another
+				var caught sync.WaitGroup
+				caught.Go(func() {
+					defer func() { _ = recover() }()
+					err = run(s, func(ctx context.Context, world *comm.Group) error {
+						if world.Rank() == 1 && left.CompareAndSwap(false, true) {
+							*n = 7
+							leave()
+						}
+						return comm.Barrier(ctx, world)
+					})
+				})
+				caught.Wait()
+				if err == nil && *n != 0 {
+					return fmt.Errorf("it ends with %d", *n)
+				}
+				return err
+			}))
+			if !left.Load() {
+				t.Error("no rank has left")
+			}
+		})
+	}
+}
+
+// TestTheFunctionReturnsEarlierOnOneRank: a rank that is done does not take part in a call of one that is not.
+func TestTheFunctionReturnsEarlierOnOneRank(t *testing.T) {
+	errs := runJob(t, "shm", 2, func(run runFunc) error {
+		s, _ := newCounter(t)
+		return run(s, func(ctx context.Context, world *comm.Group) error {
+			for range 1 + world.Rank() {
+				if err := comm.Barrier(ctx, world); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	})
+	for r, err := range errs {
+		if _, is := errors.AsType[*comm.MismatchError](err); !is {
+			t.Errorf("rank %d: %v", r, err)
+		}
+	}
+	if want := "elastic: Run: the function has returned nil on rank 0, and goes on on others: "; !strings.HasPrefix(fmt.Sprint(errs[0]), want) {
+		t.Errorf("rank 0: %v", errs[0])
+	}
 }

@@ -26,8 +26,8 @@ func Value[T any](name string, p *T) Item {
 	return Item{name: name, typ: signature(reflect.TypeFor[T]()), value: reflect.ValueOf(p)}
 }
 
-// Slice is an item for the elements of s, whose number does not change: Run writes to them in place. s is not of [comm.Alloc], which
-// takes a world: there is none before Run.
+// Slice is an item for the elements of s, whose number does not change: Run writes to them in place. What append returns may be other memory,
+// so make a slice that grows a [Value]. s is not of [comm.Alloc], which takes a world: there is none before Run.
 func Slice[T comm.Element](name string, s []T) Item {
 	return Item{name: name, typ: fmt.Sprintf("%s × %d", elementName(reflect.TypeFor[T]()), len(s)), bytes: reduce.Bytes(s)}
 }

@@ -3,6 +3,7 @@ package elastic
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"strconv"
 	"sync/atomic"
@@ -17,7 +18,8 @@ import (
 // Run takes it that the world has changed if f's error is or wraps a [comm.PeerError], [comm.ErrRoundOver], a [comm.MissingRanksError], or a
 // [comm.AbortError] of another rank. Any other error of f is the program's own: Run closes the world and returns it, and the variables are
 // as f has left them. If f returns nil, Run waits until it has done so on all ranks, closes the world and returns nil. If a rank dies before
-// that, f is called once more, with the newest commit. So f has to go on from any commit, the last one too.
+// that, f is called once more, with the newest commit. So f has to go on from any commit, the last one too. If f panics, the world fails for
+// the other ranks.
 //
 // The context of f ends when f returns. The world is Run's: f does not close it, and calls neither [comm.Init] nor [comm.Rejoin]. A program
 // calls Run once, and before it nothing of package comm, since a rank that is started again does the same as the others did, from the
@@ -92,12 +94,40 @@ func (r runner) inWorld(ctx context.Context, s *State, world *comm.Group, f func
 	s.endRollback()
 	s.enter(working, world)
 	defer s.enter(syncing, nil)
-	during, cancel := context.WithCancel(ctx)
-	defer cancel()
-	if err := f(during, world); err != nil {
+	if err := call(ctx, world, f); err != nil {
 		return err
 	}
-	return comm.Barrier(ctx, world)
+	return awaitReturns(ctx, world)
+}
+
+// call calls f. If f panics, or ends its goroutine, it makes the world fail: the process may live on, and the others would wait for it.
+func call(ctx context.Context, world *comm.Group, f func(ctx context.Context, world *comm.Group) error) error {
+	during, cancel := context.WithCancel(ctx)
+	returned := false
+	defer func() {
+		cancel()
+		if !returned {
+			world.Abort(errPanic)
+			_ = world.Close()
+		}
+	}()
+	err := f(during, world)
+	returned = true
+	return err
+}
+
+// errPanic is what the other ranks learn.
+var errPanic = errors.New("the function of elastic.Run has panicked")
+
+// awaitReturns waits until f has returned nil on all ranks. A rank that is still in f gets an error: what it calls there does not match this
+// call, which is no barrier for that reason.
+func awaitReturns(ctx context.Context, world *comm.Group) error {
+	own := []byte("f has returned nil")
+	err := comm.AllGather(ctx, world, make([]byte, len(own)*world.Size()), own)
+	if _, is := errors.AsType[*comm.MismatchError](err); is {
+		return fmt.Errorf("elastic: Run: the function has returned nil on rank %d, and goes on on others: %w", world.Rank(), err)
+	}
+	return err
 }
 
 // worldChanged reports whether err means that ranks have gone, or come.
