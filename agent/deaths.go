@@ -12,7 +12,8 @@ func (l *loop) whyOver() string {
 	if over, ok := errors.AsType[*rendezvous.NewRoundError](l.round.Err()); ok {
 		return Printable(over.Why)
 	}
-	if x := l.machine.failing; x != nil {
+	if l.machine.reason == failure {
+		x := l.machine.failures()[l.machine.first()]
 		return (&rendezvous.Failure{Host: l.Node.Host, Rank: x.Rank, Ending: x.String()}).String()
 	}
 	return ""

@@ -95,6 +95,8 @@ const outOfMemory = "it reports that memory ran out: fewer workers, or more memo
 // note returns what gorun knows about the cause, in addition to what the worker said; empty: nothing.
 func note(x launcher.Exit, r ErrorFile) string {
 	switch e := x.Expired; {
+	case x.Fault != "" && x.Signal == 0:
+		return "it " + x.Fault
 	case x.Fault != "":
 		return "it " + x.Fault + ", so gorun killed it"
 	case x.Revoked != "":

@@ -21,7 +21,7 @@ type Exit struct {
 	OutOfMemory bool           // SIGKILL ended it, not this gang's, and the kernel has killed a process of its cgroup for want of memory
 	Expired     *Expiry        // a failure's: the first timer of its processes that ran out, for which gorun sent a signal; nil: none
 	Hung        string         // why gorun killed it, if that is because it made no progress (see Gang.Fail); empty: it is not
-	Fault       string         // what it did wrong in the rounds of its job, so that the agent killed it; empty: nothing
+	Fault       string         // what it did wrong in the rounds of its job, so that the agent killed it, if it had not ended; empty: nothing
 	Revoked     string         // why it has revoked its round, which is how it has failed; it may go on in the next one. Empty: it has not
 	Tail        []string       // its last lines on stderr: at most 20, of at most 1024 bytes each
 }
@@ -48,7 +48,10 @@ func (e Exit) String() string {
 	if e.Hung != "" {
 		return e.status() + ": " + e.Hung
 	}
-	if e.Fault != "" {
+	switch {
+	case e.Fault != "" && e.Signal == 0:
+		return e.Fault
+	case e.Fault != "":
 		return e.status() + ": it " + e.Fault
 	}
 	return e.status()

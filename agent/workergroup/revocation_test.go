@@ -85,14 +85,16 @@ func TestRevocationWhileOthersAreStarted(t *testing.T) {
 	}
 }
 
-// TestDisconnectsWhileItShouldEnter: such a worker is killed soon, since it can enter nothing. If it has ended, its exit says how.
-func TestDisconnectsWhileItShouldEnter(t *testing.T) {
+// TestCannotEnter: a worker that disconnects from its agent before it has entered a round is killed soon. If it has ended, its exit says
+// how, and exit code 0 is a failure as well: the others wait for it.
+func TestCannotEnter(t *testing.T) {
 	for name, c := range map[string]struct {
 		ends launcher.Exit
 		want string
 	}{
 		"lives":      {want: "signal 9 (SIGKILL): it disconnected from its agent, and has not entered round 2"},
-		"has exited": {ends: launcher.Exit{Code: 3}, want: "exit code 3"},
+		"has failed": {ends: launcher.Exit{Code: 3, At: time.Now()}, want: "exit code 3"},
+		"has exited": {ends: launcher.Exit{At: time.Now()}, want: "ended with exit code 0 before it had entered round 2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -109,10 +111,10 @@ func TestDisconnectsWhileItShouldEnter(t *testing.T) {
 			if err := conn.Close(); err != nil {
 				t.Fatal(err)
 			}
-			if c.ends.Failed() {
+			if !c.ends.At.IsZero() {
 				first[0].end(c.ends)
 			}
-			if x, _ := await(t, gang.Exits()); x.String() != c.want {
+			if x, _ := await(t, gang.Exits()); x.String() != c.want || !x.Failed() || x.Stopped {
 				t.Errorf("exit %v, want %s", x, c.want)
 			}
 		})

@@ -85,8 +85,17 @@ func (w *worker) enter(r rounds.Round) {
 		w.timer.Stop()
 	}
 	w.timer = time.AfterFunc(w.group.Timeout, w.late)
+	w.failIfMissing()
 	if !w.socket.isConnected() {
 		w.disconnected()
+	}
+}
+
+// failIfMissing makes it a failure if it has ended with exit code 0 and has not entered the round that it has to enter. The others wait
+// for it there.
+func (w *worker) failIfMissing() {
+	if x := w.exit; x != nil && w.entering > 0 && !x.Failed() && !x.Stopped {
+		x.Code, x.Fault = 1, fmt.Sprintf("ended with exit code 0 before it had entered round %d", w.entering)
 	}
 }
 
