@@ -50,6 +50,10 @@ func (s *testbed) read(p *process, host int, line []byte) {
 	if bytes.Contains(line, []byte(word)) {
 		s.post(func(time.Time) { p.announced = true })
 	}
+	if why, ok := bytes.CutPrefix(bytes.TrimSpace(line), []byte("gorun: ")); ok {
+		failure := ": " + string(why)
+		s.post(func(time.Time) { p.failure = failure })
+	}
 	if c, ok := rootCauseIn(line); ok {
 		s.post(func(time.Time) { s.seen.explain(p.name, c) })
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/env/cgroup"
+	"github.com/gorun/gorun/launcher/proc"
 )
 
 // memoryRoom is how much memory a process in a memoryGroup may take in addition when it is bounded.
@@ -31,7 +32,8 @@ func newMemoryGroup() (*memoryGroup, error) {
 			continue
 		}
 		for _, parent := range g.Dirs {
-			m := &memoryGroup{filepath.Join(parent, fmt.Sprint("gorun-drill-", os.Getpid())), "memory.current", "memory.max", "memory.swap.max"}
+			removeStale(parent)
+			m := &memoryGroup{filepath.Join(parent, groupPrefix+strconv.Itoa(os.Getpid())), "memory.current", "memory.max", "memory.swap.max"}
 			if g.V1 {
 				m.usage, m.limit, m.off = "memory.usage_in_bytes", "memory.limit_in_bytes", "memory.swappiness"
 			}
@@ -46,6 +48,20 @@ func newMemoryGroup() (*memoryGroup, error) {
 		}
 	}
 	return nil, &unavailableError{fmt.Sprintf("cannot bound the memory of a worker (%v): this needs root, and a cgroup", reason)}
+}
+
+// groupPrefix is what the names of memory groups begin with. The process ID of the drill follows.
+const groupPrefix = "gorun-drill-"
+
+// removeStale removes the groups of drills that were killed.
+func removeStale(parent string) {
+	stale, _ := filepath.Glob(filepath.Join(parent, groupPrefix+"*")) // the pattern is good
+	for _, dir := range stale {
+		pid, err := strconv.Atoi(strings.TrimPrefix(filepath.Base(dir), groupPrefix))
+		if _, alive := proc.Read(pid); err == nil && !alive {
+			_ = os.Remove(dir) // fails as long as a process is in it
+		}
+	}
 }
 
 // bound moves a process into the group, and sets the bound.

@@ -21,6 +21,7 @@ type process struct {
 	announced bool     // it hosts an etcd, or waits as a spare, and has said so
 	mayEnd    bool     // somebody has seen to that
 	asked     bool     // to end: it got SIGTERM
+	failure   string   // the last line in which it has said why it fails; empty: it has not
 	track     *track
 	ended     bool
 }
@@ -108,11 +109,11 @@ func (s *testbed) end(at time.Time, p *process) {
 	p.become(at, "")
 	p.ended = true
 	if !p.mayEnd {
-		early := ""
+		why := p.failure
 		if s.options.Program != nil && p.cmd.ProcessState.Success() {
-			early = ": the program must run until the fault is over"
+			why = ": the program must run until the fault is over"
 		}
-		s.seen.fail(fmt.Errorf("%s has ended: %v%s", p.name, p.cmd.ProcessState, early))
+		s.seen.fail(fmt.Errorf("%s has ended: %v%s", p.name, p.cmd.ProcessState, why))
 	}
 }
 

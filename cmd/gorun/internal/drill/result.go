@@ -136,7 +136,7 @@ func (r *Outcome) marks() (list []mark) {
 
 func (r *Outcome) judge(err error) {
 	if err == nil && r.Leftovers != (Leftovers{}) {
-		err = errors.New("something was left over")
+		err = fmt.Errorf("left over: %v", r.Leftovers)
 	}
 	r.Held = err == nil
 	if err != nil {
