@@ -79,8 +79,28 @@ func reference(size, steps int) *training {
 	return p
 }
 
-func (p *training) equal(q *training) bool {
-	return p.Step == q.Step && fmt.Sprint(p.Notes) == fmt.Sprint(q.Notes) && slices.Equal(p.small, q.small) && slices.Equal(p.large, q.large)
+// train takes the steps that are left, and commits each. It calls before each of them beforeStep, which may end it.
+func (p *training) train(ctx context.Context, world *comm.Group, s *State, steps int, beforeStep func() error) error {
+	for p.Step < steps {
+		if err := beforeStep(); err != nil {
+			return err
+		}
+		if err := p.advance(ctx, world); err != nil {
+			return err
+		}
+		if err := s.Commit(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// wantEqual returns an error unless p is as want.
+func (p *training) wantEqual(want *training) error {
+	if p.Step == want.Step && fmt.Sprint(p.Notes) == fmt.Sprint(want.Notes) && slices.Equal(p.small, want.small) && slices.Equal(p.large, want.large) {
+		return nil
+	}
+	return fmt.Errorf("the result is %v %v %v, want %v %v %v", p.Step, p.Notes, p.large[:6], want.Step, want.Notes, want.large[:6])
 }
 
 // TestRunGoesOnFromTheLastCommit: a rank is killed in the middle of every few steps, a different one each time, and the result is that of a run
@@ -105,22 +125,16 @@ func TestRunGoesOnFromTheLastCommit(t *testing.T) {
 					return fmt.Errorf("called again without a kill")
 				}
 				begun = true
-				for p.Step < steps {
+				return p.train(ctx, world, s, steps, func() error {
 					if n := kills.Load(); int64(p.Step) == 4*n+4 && int64(world.Rank()) == n%size && kills.CompareAndSwap(n, n+1) {
 						p.large[5] = -1
 						return errKilled
 					}
-					if err := p.advance(ctx, world); err != nil {
-						return err
-					}
-					if err := s.Commit(); err != nil {
-						return err
-					}
-				}
-				return nil
+					return nil
+				})
 			})
-			if err == nil && !p.equal(want) {
-				return fmt.Errorf("the result is %v %v %v, want %v %v %v", p.Step, p.Notes, p.large[:6], want.Step, want.Notes, want.large[:6])
+			if err == nil {
+				err = p.wantEqual(want)
 			}
 			return err
 		})
@@ -201,18 +215,10 @@ func TestKilledAtAnyTime(t *testing.T) {
 				case begun <- struct{}{}:
 				default:
 				}
-				for p.Step < steps {
-					if err := p.advance(ctx, world); err != nil {
-						return err
-					}
-					if err := s.Commit(); err != nil {
-						return err
-					}
-				}
-				return nil
+				return p.train(ctx, world, s, steps, func() error { return nil })
 			})
-			if err == nil && !p.equal(want) {
-				return fmt.Errorf("the result is %v %v %v, want %v %v %v", p.Step, p.Notes, p.large[:6], want.Step, want.Notes, want.large[:6])
+			if err == nil {
+				err = p.wantEqual(want)
 			}
 			return err
 		})
