@@ -66,6 +66,7 @@ func (r runner) do(ctx context.Context, s *State, f func(ctx context.Context, wo
 	}
 	defer s.enter(idle, nil)
 	defer s.endRollback()
+	defer populate(largeSlices(s.items), s.commit.large)()
 	world, err := r.init(ctx)
 	for {
 		if err == nil {

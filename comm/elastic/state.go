@@ -137,6 +137,7 @@ func (s *State) begin() error {
 		return err
 	}
 	s.commit.packed = packed
+	s.commit.alloc(s.items)
 	s.phase, s.last, s.partial, s.rollback = syncing, commitID{}, false, nil
 	return nil
 }

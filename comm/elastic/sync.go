@@ -74,7 +74,6 @@ func exchangeStatuses(ctx context.Context, world *comm.Group, own status) ([]sta
 // syncFirst sends the variables of this rank, which become the first commit.
 func (s *State) syncFirst(ctx context.Context, world *comm.Group, a agreement) error {
 	large := largeSlices(s.items)
-	s.commit.alloc(s.items)
 	err := transfer(ctx, world, a, snapshot{s.commit.packed, large}, nil)
 	copyAll(s.commit.large, large)
 	return err
@@ -103,7 +102,6 @@ func (s *State) syncReceiver(ctx context.Context, world *comm.Group, a agreement
 	}
 	s.endRollback()
 	large, received := largeSlices(s.items), make([]byte, packed)
-	s.commit.alloc(s.items)
 	copies := [][][]byte{large}
 	if s.last == (commitID{}) { // otherwise the old commit is needed if the holders of the newer one die
 		s.partial = true
