@@ -396,10 +396,10 @@ func (a *simAgent) exit(vanishes bool) {
 			case other == a:
 				l.disconnect()
 				to := l.to
-				w.after(310*time.Millisecond, func() { to.step(agentEnded{a.executor.key, "a:1"}) })
+				w.after(w.between(60*time.Millisecond, 310*time.Millisecond), func() { to.step(agentEnded{a.executor.key, "a:1"}) })
 			default:
 				l.connected = false
-				w.after(310*time.Millisecond, func() {
+				w.after(w.between(60*time.Millisecond, 310*time.Millisecond), func() {
 					if !l.stopped {
 						other.step(agentEnded{l.key, l.addr})
 					}
